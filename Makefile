@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# A thin front: meson does the work. demo and test start from a bare Debian 12.
+MAKEFLAGS += --no-print-directory
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+WEFT = $(BUILD)/tools/weft
+DEMO_ENV = FI_PROVIDER_PATH="$(CURDIR)/$(BUILD)/src"
+
+help:
+	@echo 'make demo     build, show the provider, race it against the others'
+	@echo 'make test     build and run every test'
+	@echo 'make bench    the full race, with a plot (ARGS="..." for weft bench)'
+	@echo 'make lint     formatting, layers, house rules, cppcheck'
+	@echo 'make format   let clang-format rewrite the sources'
+	@echo 'make build    build only, in $(BUILD)/'
+	@echo 'make install  install below PREFIX=$(PREFIX) (DESTDIR is honoured)'
+	@echo 'make clean    remove every build folder'
+
+deps-%:
+	@scripts/deps $*
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX) \
+		-Dtests=disabled
+
+ninja: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+build: deps-build
+	@$(MAKE) ninja
+
+demo: deps-demo
+	@$(MAKE) ninja
+	@echo
+	$(DEMO_ENV) fi_info -p weft
+	@echo
+	$(DEMO_ENV) $(WEFT) bench --short --against shm,tcp,ucx --floor
+
+bench: deps-bench
+	@$(MAKE) ninja
+	$(DEMO_ENV) $(WEFT) bench --against shm,tcp,ucx --floor $(ARGS)
+
+test: deps-test
+	@scripts/run-tests
+
+lint: deps-lint
+	@status=0; \
+	for rule in format style layers listed headers; do \
+		echo "== $$rule"; \
+		python3 -B tests/house/$$rule.py || status=1; \
+	done; \
+	echo '== cppcheck'; \
+	cppcheck -q --std=c11 --enable=warning,performance,portability \
+		--inline-suppr --suppress=ctuuninitvar \
+		--error-exitcode=1 -Isrc src || status=1; \
+	exit $$status
+
+format:
+	@find src include tools tests bench fuzz -name '*.[ch]' 2>/dev/null | \
+		xargs -r clang-format -i
+
+install: deps-build
+	@$(MAKE) ninja
+	@meson setup --reconfigure $(BUILD) -Dprefix=$(PREFIX) >/dev/null
+	DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+clean:
+	rm -rf $(BUILD) build-gcc build-clang build-asan build-tsan
+
+.PHONY: help ninja build demo bench test lint format install clean
+.DEFAULT_GOAL := help

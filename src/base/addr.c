@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Socket addresses as identities. Knows nothing of who uses them.
+ */
+#include "base/addr.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int wf_base_addr_set(struct wf_addr *addr, const void *sa, size_t len)
+{
+	sa_family_t family; /* first in every Linux sockaddr */
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+
+	memset(addr, 0, sizeof(*addr));
+	if (!sa || len < sizeof(family))
+		return -EINVAL;
+	/* @sa may come from a message and need not be aligned. */
+	memcpy(&family, sa, sizeof(family));
+	if (family == AF_INET && len >= sizeof(in)) {
+		memcpy(&in, sa, sizeof(in));
+		addr->in.sin_family = AF_INET;
+		addr->in.sin_addr = in.sin_addr;
+		addr->in.sin_port = in.sin_port;
+		return 0;
+	}
+	if (family != AF_INET6 || len < sizeof(in6))
+		return -EINVAL;
+	memcpy(&in6, sa, sizeof(in6));
+	if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
+		addr->in.sin_family = AF_INET;
+		memcpy(&addr->in.sin_addr, &in6.sin6_addr.s6_addr[12], 4);
+		addr->in.sin_port = in6.sin6_port;
+		return 0;
+	}
+	addr->in6.sin6_family = AF_INET6;
+	addr->in6.sin6_addr = in6.sin6_addr;
+	addr->in6.sin6_port = in6.sin6_port;
+	/* Only a link-local address needs its interface to be unique. */
+	if (IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr))
+		addr->in6.sin6_scope_id = in6.sin6_scope_id;
+	return 0;
+}
+
+socklen_t wf_base_addr_len(const struct wf_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET ? sizeof(addr->in) :
+					       sizeof(addr->in6);
+}
+
+bool wf_base_addr_equal(const struct wf_addr *a, const struct wf_addr *b)
+{
+	if (a->sa.sa_family != b->sa.sa_family)
+		return false;
+	if (a->sa.sa_family == AF_INET)
+		return a->in.sin_port == b->in.sin_port &&
+		       a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+	return a->in6.sin6_port == b->in6.sin6_port &&
+	       a->in6.sin6_scope_id == b->in6.sin6_scope_id &&
+	       !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr,
+		       sizeof(a->in6.sin6_addr));
+}
+
+uint64_t wf_base_addr_hash(const struct wf_addr *addr)
+{
+	const unsigned char *p = (const unsigned char *)addr;
+	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+
+	/* Addresses made by wf_base_addr_set() are zero where unused. */
+	for (size_t i = 0; i < wf_base_addr_len(addr); i++)
+		hash = (hash ^ p[i]) * 0x100000001b3u;
+	return hash;
+}
+
+uint16_t wf_base_addr_port(const struct wf_addr *addr)
+{
+	return ntohs(addr->sa.sa_family == AF_INET ? addr->in.sin_port :
+						     addr->in6.sin6_port);
+}
+
+void wf_base_addr_set_port(struct wf_addr *addr, uint16_t port)
+{
+	if (addr->sa.sa_family == AF_INET)
+		addr->in.sin_port = htons(port);
+	else
+		addr->in6.sin6_port = htons(port);
+}
+
+bool wf_base_addr_is_any(const struct wf_addr *addr)
+{
+	if (addr->sa.sa_family == AF_INET)
+		return addr->in.sin_addr.s_addr == htonl(INADDR_ANY);
+	return IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
+}
+
+bool wf_base_addr_is_local(const struct wf_addr *addr)
+{
+	struct wf_addr any_port = *addr;
+	bool local;
+	int fd;
+
+	if (wf_base_addr_is_any(addr))
+		return true;
+	/* The kernel lets a socket bind only to addresses of its own. */
+	fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	wf_base_addr_set_port(&any_port, 0);
+	local = !bind(fd, &any_port.sa, wf_base_addr_len(&any_port));
+	close(fd);
+	return local;
+}
+
+const char *wf_base_addr_str(const struct wf_addr *addr, char *buf, size_t len)
+{
+	char ip[INET6_ADDRSTRLEN] = "?";
+	uint16_t port = wf_base_addr_port(addr);
+
+	if (addr->sa.sa_family == AF_INET) {
+		inet_ntop(AF_INET, &addr->in.sin_addr, ip, sizeof(ip));
+		snprintf(buf, len, "%s:%u", ip, port);
+		return buf;
+	}
+	inet_ntop(AF_INET6, &addr->in6.sin6_addr, ip, sizeof(ip));
+	if (addr->in6.sin6_scope_id)
+		snprintf(buf, len, "[%s%%%u]:%u", ip, addr->in6.sin6_scope_id,
+			 port);
+	else
+		snprintf(buf, len, "[%s]:%u", ip, port);
+	return buf;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A lock that is chosen at creation: real under FI_THREAD_SAFE, nothing where
+ * the application promised to serialize. Spins briefly, then yields the
+ * processor: the holder may sit on the same core.
+ */
+#ifndef WF_BASE_LOCK_H
+#define WF_BASE_LOCK_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/cpu.h"
+
+struct wf_lock {
+	atomic_uint held;
+	bool real;
+};
+
+static inline void wf_base_lock_init(struct wf_lock *lock, bool real)
+{
+	atomic_init(&lock->held, 0);
+	lock->real = real;
+}
+
+static inline bool wf_base_lock_try(struct wf_lock *lock)
+{
+	return !atomic_load_explicit(&lock->held, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
+}
+
+static inline void wf_base_lock_take(struct wf_lock *lock)
+{
+	if (!lock->real)
+		return;
+	for (unsigned int spins = 0; !wf_base_lock_try(lock); spins++) {
+		if (spins < 100)
+			wf_base_cpu_relax();
+		else
+			sched_yield();
+	}
+}
+
+static inline void wf_base_lock_drop(struct wf_lock *lock)
+{
+	if (lock->real)
+		atomic_store_explicit(&lock->held, 0, memory_order_release);
+}
+
+#endif

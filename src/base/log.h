@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Log lines from the lower layers. They go to a sink that the layer on top
+ * installs (the provider hands them to libfabric's log); without one, warnings
+ * go to standard error. Never used on a path that runs per message.
+ */
+#ifndef WF_BASE_LOG_H
+#define WF_BASE_LOG_H
+
+enum wf_log_level {
+	WF_LOG_WARN,
+	WF_LOG_INFO,
+	WF_LOG_DEBUG,
+};
+
+typedef void (*wf_log_sink)(enum wf_log_level level, const char *func, int line,
+			    const char *text);
+
+void wf_base_log_set_sink(wf_log_sink sink);
+void wf_base_log(enum wf_log_level level, const char *func, int line,
+		 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+#define wf_warn(...) wf_base_log(WF_LOG_WARN, __func__, __LINE__, __VA_ARGS__)
+#define wf_info(...) wf_base_log(WF_LOG_INFO, __func__, __LINE__, __VA_ARGS__)
+#define wf_debug(...) wf_base_log(WF_LOG_DEBUG, __func__, __LINE__, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An endpoint's receive side as transports see it: they ask for the receive
+ * that takes a message, fill it and report it, or park the message until the
+ * application posts one. Multi-receive buffers are cut into pieces here, so
+ * that a transport only ever sees ordinary receives.
+ *
+ * The endpoint's lock covers everything.
+ */
+#ifndef WF_MATCH_RXQ_H
+#define WF_MATCH_RXQ_H
+
+#include <rdma/fabric.h>
+
+#include "base/pool.h"
+#include "match/match.h"
+#include "op/compq.h"
+
+struct wf_rxq {
+	struct wf_compq *compq;
+	struct wf_pool pool;
+	size_t min_multi; /* FI_OPT_MIN_MULTI_RECV */
+	struct wf_match msg;
+	struct wf_match tagged;
+};
+
+/* What a message says of itself, for its completion. */
+struct wf_envelope {
+	uint64_t tag;
+	uint64_t data;
+	uint64_t src;	/* WF_MATCH_ANY when the sender is not in the AV */
+	uint64_t flags; /* FI_REMOTE_CQ_DATA */
+	size_t len;	/* of the whole message */
+};
+
+void wf_match_rxq_init(struct wf_rxq *rxq, struct wf_compq *compq);
+
+/* Forgets posted receives without completions and discards what is parked:
+ * the endpoint is closing. */
+void wf_match_rxq_fini(struct wf_rxq *rxq);
+
+/* Gives @rx (from the pool) to the oldest unexpected message, or posts it. */
+void wf_match_rxq_post(struct wf_rxq *rxq, struct wf_rx *rx);
+
+/* 0 and an FI_ECANCELED completion, or -ENOENT. */
+int wf_match_rxq_cancel(struct wf_rxq *rxq, const void *context);
+
+/* Reports a receive as failed, with what was known of its message. */
+void wf_match_rxq_fail(struct wf_rxq *rxq, struct wf_rx *rx,
+		       const struct wf_envelope *env, int err);
+
+/* A piece of the multi-receive buffer @rx for @len bytes; NULL without
+ * memory. */
+struct wf_rx *wf_match_rxq_cut(struct wf_rxq *rxq, struct wf_rx *rx,
+			       size_t len);
+
+/* What wf_match_rxq_done() does for anything but the plain case. */
+void wf_match_rxq_done_slow(struct wf_rxq *rxq, struct wf_rx *rx,
+			    const struct wf_envelope *env);
+
+static inline struct wf_match *wf_match_rxq_of(struct wf_rxq *rxq, bool tagged)
+{
+	return tagged ? &rxq->tagged : &rxq->msg;
+}
+
+/* The receive for a message, no longer posted; NULL when there is none (or no
+ * memory for a piece: the message is then parked or retried by the caller). */
+static inline struct wf_rx *wf_match_rxq_take(struct wf_rxq *rxq, bool tagged,
+					      uint64_t tag, uint64_t src,
+					      size_t len)
+{
+	struct wf_match *m = wf_match_rxq_of(rxq, tagged);
+	struct wf_rx *rx = wf_match_find(m, tag, src);
+
+	if (!rx)
+		return NULL;
+	if (wf_unlikely(rx->multi))
+		return wf_match_rxq_cut(rxq, rx, len);
+	wf_match_unpost(m, rx);
+	return rx;
+}
+
+/* Reports a receive whose bytes are in place and gives it back. */
+static inline void wf_match_rxq_done(struct wf_rxq *rxq, struct wf_rx *rx,
+				     const struct wf_envelope *env)
+{
+	struct wf_comp comp;
+
+	if (wf_unlikely(env->len > rx->len || rx->parent || !rx->wants_comp)) {
+		wf_match_rxq_done_slow(rxq, rx, env);
+		return;
+	}
+	comp = (struct wf_comp){
+		.context = rx->context,
+		.flags = rx->flags | env->flags,
+		.len = env->len,
+		.buf = rx->iov[0].iov_base,
+		.data = env->data,
+		.tag = env->tag,
+		.src = env->src,
+	};
+	wf_op_compq_push(rxq->compq, &comp);
+	wf_base_pool_put(&rxq->pool, rx);
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory of completion queues. Not on the path of a message.
+ */
+#include "op/compq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+/* From four times the size that was asked for, and not under 16384, a queue
+ * pushes back instead of growing with every message a slow reader leaves. */
+#define HIGH_FACTOR 4
+#define HIGH_MIN 16384
+#define SIZE_MIN 16
+#define SIZE_MAX_LOG2 24
+
+int wf_op_compq_init(struct wf_compq *q, size_t size, bool locked)
+{
+	uint32_t slots = SIZE_MIN;
+
+	while (slots < size && slots < (1u << SIZE_MAX_LOG2))
+		slots *= 2;
+	*q = (struct wf_compq){ .mask = slots - 1 };
+	q->high = slots * HIGH_FACTOR;
+	if (q->high < HIGH_MIN)
+		q->high = HIGH_MIN;
+	wf_base_lock_init(&q->lock, locked);
+	q->ring = aligned_alloc(WF_LINE, slots * sizeof(*q->ring));
+	return q->ring ? 0 : -ENOMEM;
+}
+
+void wf_op_compq_fini(struct wf_compq *q)
+{
+	for (; q->tail != q->head; q->tail++)
+		free(q->ring[q->tail & q->mask].err);
+	free(q->ring);
+	q->ring = NULL;
+}
+
+int wf_op_compq_grow_locked(struct wf_compq *q)
+{
+	uint32_t slots = (q->mask + 1) * 2;
+	struct wf_comp *ring;
+
+	if (wf_op_compq_count(q) <= q->mask / 2)
+		return 0; /* another thread was here first */
+	if (slots > (1u << SIZE_MAX_LOG2))
+		return -ENOMEM;
+	ring = aligned_alloc(WF_LINE, slots * sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	for (uint32_t i = q->tail; i != q->head; i++)
+		ring[i & (slots - 1)] = q->ring[i & q->mask];
+	free(q->ring);
+	q->ring = ring;
+	q->mask = slots - 1;
+	return 0;
+}
+
+struct wf_comp *wf_op_compq_slow_slot_locked(struct wf_compq *q)
+{
+	if (wf_op_compq_grow_locked(q)) {
+		wf_warn("no memory for completions, %u are unread",
+			wf_op_compq_count(q));
+		abort();
+	}
+	return &q->ring[q->head & q->mask];
+}
+
+void wf_op_compq_fail(struct wf_compq *q, const struct wf_comp *comp, int err,
+		      size_t olen)
+{
+	struct wf_comp failed = *comp;
+
+	failed.err = malloc(sizeof(*failed.err));
+	if (!failed.err) {
+		wf_warn("no memory to report error %d", err);
+		abort();
+	}
+	*failed.err = (struct wf_comp_err){ .olen = olen, .err = err };
+	wf_op_compq_push(q, &failed);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The queue behind a completion queue: one cache line per completion, in the
+ * widest form; the provider narrows it to the format that was asked for.
+ *
+ * Nothing is lost: the queue grows when half full, and above its high mark
+ * wf_op_compq_room() says no, upon which transports stop taking new work until
+ * the application reads. Completions of work already taken still find a slot.
+ */
+#ifndef WF_OP_COMPQ_H
+#define WF_OP_COMPQ_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cpu.h"
+#include "base/lock.h"
+
+/* What a failed operation adds; allocated with the completion. */
+struct wf_comp_err {
+	size_t olen; /* bytes that did not fit */
+	int err;     /* positive FI_E* */
+	int prov_errno;
+};
+
+struct wf_comp {
+	void *context;
+	uint64_t flags;
+	size_t len;
+	void *buf;
+	uint64_t data;
+	uint64_t tag;
+	uint64_t src;		 /* fi_addr_t of the sender, receives only */
+	struct wf_comp_err *err; /* NULL = success */
+};
+
+static_assert(sizeof(struct wf_comp) == WF_LINE, "one line per completion");
+
+struct wf_compq {
+	struct wf_comp *ring;
+	uint32_t mask;
+	uint32_t head; /* next to write, free-running */
+	uint32_t tail; /* next to read */
+	uint32_t high; /* no new work from here on */
+	struct wf_lock lock;
+};
+
+int wf_op_compq_init(struct wf_compq *q, size_t size, bool locked);
+void wf_op_compq_fini(struct wf_compq *q);
+
+/* Doubles the ring. 0 or -ENOMEM, then the queue is as it was. */
+int wf_op_compq_grow_locked(struct wf_compq *q);
+
+/* Writes a failed completion. */
+void wf_op_compq_fail(struct wf_compq *q, const struct wf_comp *comp, int err,
+		      size_t olen);
+
+static inline uint32_t wf_op_compq_count(const struct wf_compq *q)
+{
+	return q->head - q->tail;
+}
+
+/* Whether new work may be taken. Asks for memory ahead of need. Under
+ * FI_THREAD_SAFE the answer may be stale by the time of the push; the half
+ * that is kept free covers that. */
+static inline bool wf_op_compq_room(struct wf_compq *q)
+{
+	uint32_t count = wf_op_compq_count(q);
+	bool room;
+
+	if (wf_likely(count <= q->mask / 2))
+		return true;
+	if (count >= q->high)
+		return false;
+	wf_base_lock_take(&q->lock);
+	room = !wf_op_compq_grow_locked(q);
+	wf_base_lock_drop(&q->lock);
+	return room || count < q->mask;
+}
+
+/* The slot to fill in; wf_op_compq_commit_locked() publishes it. Aborts only
+ * when memory ran out and the reserve is used up: a lost completion would be a
+ * silent hang instead. */
+struct wf_comp *wf_op_compq_slow_slot_locked(struct wf_compq *q);
+
+static inline struct wf_comp *wf_op_compq_slot_locked(struct wf_compq *q)
+{
+	if (wf_unlikely(wf_op_compq_count(q) > q->mask))
+		return wf_op_compq_slow_slot_locked(q);
+	return &q->ring[q->head & q->mask];
+}
+
+static inline void wf_op_compq_push(struct wf_compq *q,
+				    const struct wf_comp *comp)
+{
+	struct wf_comp *slot;
+
+	wf_base_lock_take(&q->lock);
+	slot = wf_op_compq_slot_locked(q);
+	*slot = *comp;
+	q->head++;
+	wf_base_lock_drop(&q->lock);
+}
+
+#endif

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues: from the wide entries of op/compq.h to the format that
+ * the application asked for.
+ */
+#include "prov/cq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/clock.h"
+#include "prov/domain.h"
+#include "prov/ep.h"
+#include "prov/fabric.h"
+#include "prov/nosys.h"
+#include "prov/provider.h"
+
+#define DEFAULT_SIZE 1024
+
+/* A reader that always finds something still drives progress this often. */
+#define READS_PER_PROGRESS 16
+
+/* Waiting: spin this long, then sleep in steps. */
+#define SPIN_NS (50 * WF_NS_PER_US)
+#define NAP_NS 20000
+
+static struct fi_ops_cq cq_ops;
+
+static struct wf_prov_cq *cq_of(struct fid_cq *fid)
+{
+	return wf_container_of(fid, struct wf_prov_cq, fid);
+}
+
+/* -- endpoints ------------------------------------------------------------- */
+
+void wf_prov_cq_attach(struct wf_prov_cq *cq, struct wf_prov_cq_link *link)
+{
+	wf_base_lock_take(&cq->ep_lock);
+	wf_base_list_add_tail(&cq->eps, &link->link);
+	wf_base_lock_drop(&cq->ep_lock);
+}
+
+void wf_prov_cq_detach(struct wf_prov_cq *cq, struct wf_prov_cq_link *link)
+{
+	wf_base_lock_take(&cq->ep_lock);
+	wf_base_list_del(&link->link);
+	wf_base_lock_drop(&cq->ep_lock);
+}
+
+void wf_prov_cq_progress(struct wf_prov_cq *cq)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_base_lock_take(&cq->ep_lock);
+	wf_list_for_each (pos, tmp, &cq->eps)
+		wf_prov_ep_progress(
+			wf_container_of(pos, struct wf_prov_cq_link, link)->ep);
+	wf_base_lock_drop(&cq->ep_lock);
+}
+
+/* -- reading --------------------------------------------------------------- */
+
+static size_t entry_size(enum fi_cq_format format)
+{
+	switch (format) {
+	case FI_CQ_FORMAT_CONTEXT:
+		return sizeof(struct fi_cq_entry);
+	case FI_CQ_FORMAT_MSG:
+		return sizeof(struct fi_cq_msg_entry);
+	case FI_CQ_FORMAT_DATA:
+		return sizeof(struct fi_cq_data_entry);
+	default:
+		return sizeof(struct fi_cq_tagged_entry);
+	}
+}
+
+/* The formats are prefixes of one another. */
+static_assert(offsetof(struct fi_cq_msg_entry, len) ==
+		      offsetof(struct fi_cq_tagged_entry, len) &&
+		      offsetof(struct fi_cq_data_entry, data) ==
+			      offsetof(struct fi_cq_tagged_entry, data),
+	      "each format begins with the smaller one");
+
+static inline void write_entry(enum fi_cq_format format, void *to,
+			       const struct wf_comp *comp)
+{
+	struct fi_cq_tagged_entry *entry = to;
+
+	entry->op_context = comp->context;
+	if (format == FI_CQ_FORMAT_CONTEXT)
+		return;
+	entry->flags = comp->flags;
+	entry->len = comp->len;
+	if (format == FI_CQ_FORMAT_MSG)
+		return;
+	entry->buf = comp->buf;
+	entry->data = comp->data;
+	if (format == FI_CQ_FORMAT_TAGGED)
+		entry->tag = comp->tag;
+}
+
+/* What is there, up to @count or the first error. */
+static inline ssize_t drain(struct wf_prov_cq *cq, void *buf, size_t count,
+			    fi_addr_t *src)
+{
+	enum fi_cq_format format = cq->format;
+	struct wf_compq *q = &cq->q;
+	char *to = buf;
+	size_t done = 0;
+
+	if (!wf_op_compq_count(q))
+		return 0;
+	wf_base_lock_take(&q->lock);
+	while (done < count && wf_op_compq_count(q)) {
+		const struct wf_comp *comp = &q->ring[q->tail & q->mask];
+
+		if (wf_unlikely(comp->err))
+			break;
+		if (src)
+			src[done] = comp->src;
+		write_entry(format, to, comp);
+		to += entry_size(format);
+		done++;
+		q->tail++;
+	}
+	if (!done && count && wf_op_compq_count(q))
+		done = (size_t)-FI_EAVAIL;
+	wf_base_lock_drop(&q->lock);
+	return (ssize_t)done;
+}
+
+static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count,
+			   fi_addr_t *src)
+{
+	struct wf_prov_cq *cq = cq_of(fid);
+	ssize_t got = drain(cq, buf, count, src);
+
+	if (got) {
+		if (!(++cq->reads % READS_PER_PROGRESS))
+			wf_prov_cq_progress(cq);
+		return got;
+	}
+	wf_prov_cq_progress(cq);
+	got = drain(cq, buf, count, src);
+	return got ? got : -FI_EAGAIN;
+}
+
+static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
+{
+	return cq_readfrom(fid, buf, count, NULL);
+}
+
+static void fill_err(const struct wf_prov_cq *cq, struct fi_cq_err_entry *to,
+		     const struct wf_comp *comp)
+{
+	uint32_t api = cq->domain->fabric->api_version;
+
+	to->op_context = comp->context;
+	to->flags = comp->flags;
+	to->len = comp->len;
+	to->buf = comp->buf;
+	to->data = comp->data;
+	to->tag = comp->tag;
+	to->olen = comp->err->olen;
+	to->err = comp->err->err;
+	to->prov_errno = comp->err->prov_errno;
+	/* We have no error data: nothing goes to the caller's buffer. */
+	if (FI_VERSION_GE(api, FI_VERSION(1, 5)))
+		to->err_data_size = 0;
+	else
+		to->err_data = NULL;
+	/* 1.20 appended src_addr; these headers may not know it yet. */
+	if (FI_VERSION_GE(api, FI_VERSION(1, 20)))
+		memcpy((char *)to + WF_PROV_CQ_ERR_SRC_AT, &comp->src,
+		       sizeof(fi_addr_t));
+}
+
+static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf,
+			  uint64_t flags)
+{
+	struct wf_prov_cq *cq = cq_of(fid);
+	struct wf_compq *q = &cq->q;
+	const struct wf_comp *comp;
+	ssize_t ret = -FI_EAGAIN;
+
+	(void)flags;
+	wf_base_lock_take(&q->lock);
+	comp = &q->ring[q->tail & q->mask];
+	if (wf_op_compq_count(q) && comp->err) {
+		fill_err(cq, buf, comp);
+		free(comp->err);
+		q->tail++;
+		ret = 1;
+	}
+	wf_base_lock_drop(&q->lock);
+	return ret;
+}
+
+/* -- waiting --------------------------------------------------------------- */
+
+static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
+			    fi_addr_t *src, const void *cond, int timeout)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	struct wf_prov_cq *cq = cq_of(fid);
+	uint64_t begin = wf_base_clock_ns();
+	ssize_t ret;
+
+	(void)cond;
+	if (cq->wait_obj == FI_WAIT_NONE)
+		return -FI_ENOSYS;
+	for (;;) {
+		uint64_t waited;
+
+		ret = cq_readfrom(fid, buf, count, src);
+		if (ret != -FI_EAGAIN)
+			return ret;
+		if (atomic_exchange(&cq->signaled, false))
+			return -FI_EAGAIN;
+		waited = wf_base_clock_ns() - begin;
+		if (timeout >= 0 &&
+		    waited >= (uint64_t)timeout * WF_NS_PER_MS)
+			return -FI_EAGAIN;
+		if (waited > SPIN_NS)
+			nanosleep(&nap, NULL);
+	}
+}
+
+static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count,
+			const void *cond, int timeout)
+{
+	return cq_sreadfrom(fid, buf, count, NULL, cond, timeout);
+}
+
+static int cq_signal(struct fid_cq *fid)
+{
+	atomic_store(&cq_of(fid)->signaled, true);
+	return 0;
+}
+
+static const char *cq_strerror(struct fid_cq *fid, int prov_errno,
+			       const void *err_data, char *buf, size_t len)
+{
+	const char *text = fi_strerror(prov_errno);
+
+	(void)fid;
+	(void)err_data;
+	if (buf && len) {
+		strncpy(buf, text, len - 1);
+		buf[len - 1] = '\0';
+		return buf;
+	}
+	return text;
+}
+
+/* -- life ------------------------------------------------------------------ */
+
+static int cq_close(struct fid *fid)
+{
+	struct wf_prov_cq *cq = wf_container_of(fid, struct wf_prov_cq,
+						fid.fid);
+
+	if (atomic_load(&cq->refs))
+		return -FI_EBUSY;
+	wf_base_fork_unwatch(&cq->fork_watch);
+	wf_op_compq_fini(&cq->q);
+	atomic_fetch_sub(&cq->domain->refs, 1);
+	free(cq);
+	return 0;
+}
+
+static int cq_control(struct fid *fid, int command, void *arg)
+{
+	(void)fid;
+	(void)arg;
+	(void)command;
+	return -FI_ENOSYS;
+}
+
+static void cq_in_child(struct wf_fork_watch *watch)
+{
+	struct wf_prov_cq *cq =
+		wf_container_of(watch, struct wf_prov_cq, fork_watch);
+
+	/* A thread that does not exist here may have held them. */
+	wf_base_lock_init(&cq->ep_lock, cq->ep_lock.real);
+	wf_base_lock_init(&cq->q.lock, cq->q.lock.real);
+}
+
+static struct fi_ops cq_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cq_close,
+	.bind = wf_prov_nosys_bind,
+	.control = cq_control,
+	.ops_open = wf_prov_nosys_ops_open,
+	.tostr = wf_prov_nosys_tostr,
+	.ops_set = wf_prov_nosys_ops_set,
+};
+
+static int check_attr(const struct fi_cq_attr *attr)
+{
+	switch (attr->wait_obj) {
+	case FI_WAIT_NONE:
+	case FI_WAIT_UNSPEC:
+	case FI_WAIT_YIELD:
+		break;
+	default:
+		WF_FI_INFO(FI_LOG_CQ, "wait object %d is not supported\n",
+			   attr->wait_obj);
+		return -FI_ENOSYS;
+	}
+	switch (attr->format) {
+	case FI_CQ_FORMAT_UNSPEC:
+	case FI_CQ_FORMAT_CONTEXT:
+	case FI_CQ_FORMAT_MSG:
+	case FI_CQ_FORMAT_DATA:
+	case FI_CQ_FORMAT_TAGGED:
+		return 0;
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+int wf_prov_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
+		    struct fid_cq **cq_fid, void *context)
+{
+	static const struct fi_cq_attr defaults;
+	struct wf_prov_domain *dom = wf_prov_domain_of(domain);
+	struct wf_prov_cq *cq;
+	int err;
+
+	if (!attr)
+		attr = (struct fi_cq_attr *)&defaults;
+	err = check_attr(attr);
+	if (err)
+		return err;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -FI_ENOMEM;
+	err = wf_op_compq_init(&cq->q, attr->size ? attr->size : DEFAULT_SIZE,
+			       dom->locked);
+	if (err) {
+		free(cq);
+		return -FI_ENOMEM;
+	}
+	cq->format = attr->format ? attr->format : FI_CQ_FORMAT_CONTEXT;
+	cq->wait_obj = attr->wait_obj;
+	cq->domain = dom;
+	wf_base_lock_init(&cq->ep_lock, dom->locked);
+	wf_base_list_init(&cq->eps);
+	cq->fork_watch.in_child = cq_in_child;
+	wf_base_fork_watch(&cq->fork_watch);
+	cq->fid = (struct fid_cq){
+		.fid = {
+			.fclass = FI_CLASS_CQ,
+			.context = context,
+			.ops = &cq_fid_ops,
+		},
+		.ops = &cq_ops,
+	};
+	atomic_fetch_add(&dom->refs, 1);
+	*cq_fid = &cq->fid;
+	return 0;
+}
+
+static struct fi_ops_cq cq_ops = {
+	.size = sizeof(struct fi_ops_cq),
+	.read = cq_read,
+	.readfrom = cq_readfrom,
+	.readerr = cq_readerr,
+	.sread = cq_sread,
+	.sreadfrom = cq_sreadfrom,
+	.signal = cq_signal,
+	.strerror = cq_strerror,
+};

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The life of an endpoint: opened with an address, bound to its queues,
+ * enabled, closed. Transfers are elsewhere (msg.c, tagged.c).
+ */
+#include "prov/ep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "prov/domain.h"
+#include "prov/eq.h"
+#include "prov/msg.h"
+#include "prov/name.h"
+#include "prov/nosys.h"
+#include "prov/param.h"
+#include "prov/peek.h"
+#include "prov/provider.h"
+
+/* Ring geometry: 512 slots of a line and 64 KiB of data; with replies and
+ * shares a channel is 108 KiB, a pair 216 KiB. */
+#define SLOTS_LOG2 9
+#define LINES_LOG2 10
+
+/* Bytes per record: at 2 KiB the receiver's copying overlaps the sender's
+ * (docs/shm.md has the measurement). */
+#define CHUNK 2048
+
+#define OP_FLAGS                                                               \
+	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |                      \
+	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV | FI_MORE)
+
+static struct fi_ops ep_fid_ops;
+static struct fi_ops_ep ep_ops;
+
+static struct wf_prov_ep *ep_of(struct fid *fid)
+{
+	return wf_container_of(fid, struct wf_prov_ep, fid.fid);
+}
+
+/* -- names for the transport ----------------------------------------------- */
+
+static int name_get(void *arg, uint64_t name, struct wf_addr *addr)
+{
+	struct wf_prov_ep *ep = arg;
+
+	return wf_prov_av_get(ep->av, name, addr);
+}
+
+static uint64_t name_find(void *arg, const struct wf_addr *addr)
+{
+	struct wf_prov_ep *ep = arg;
+
+	return wf_prov_av_find(ep->av, addr);
+}
+
+static void on_inserted(struct wf_prov_av_user *user, fi_addr_t fi_addr,
+			const struct wf_addr *addr)
+{
+	struct wf_prov_ep *ep = wf_container_of(user, struct wf_prov_ep,
+						av_user);
+
+	wf_base_lock_take(&ep->lock);
+	wf_shm_ep_inserted(&ep->shm, fi_addr, addr);
+	wf_base_lock_drop(&ep->lock);
+}
+
+static void on_removed(struct wf_prov_av_user *user, fi_addr_t fi_addr)
+{
+	struct wf_prov_ep *ep = wf_container_of(user, struct wf_prov_ep,
+						av_user);
+
+	wf_base_lock_take(&ep->lock);
+	wf_shm_ep_removed(&ep->shm, fi_addr);
+	wf_base_lock_drop(&ep->lock);
+}
+
+static void in_child(struct wf_fork_watch *watch)
+{
+	struct wf_prov_ep *ep = wf_container_of(watch, struct wf_prov_ep,
+						fork_watch);
+
+	wf_base_lock_init(&ep->lock, ep->lock.real);
+	wf_prov_name_unbind(ep);
+	wf_shm_ep_forked(&ep->shm);
+}
+
+/* -- enabling -------------------------------------------------------------- */
+
+static int check_bindings(const struct wf_prov_ep *ep)
+{
+	bool both = !(ep->caps & (FI_SEND | FI_RECV));
+
+	if (!ep->av) {
+		WF_FI_WARN(FI_LOG_EP_CTRL, "endpoint has no AV bound\n");
+		return -FI_ENOAV;
+	}
+	if (!ep->tx_cq && (both || (ep->caps & FI_SEND))) {
+		WF_FI_WARN(FI_LOG_EP_CTRL,
+			   "no CQ is bound for FI_TRANSMIT\n");
+		return -FI_ENOCQ;
+	}
+	if (!ep->rx_cq && (both || (ep->caps & FI_RECV))) {
+		WF_FI_WARN(FI_LOG_EP_CTRL, "no CQ is bound for FI_RECV\n");
+		return -FI_ENOCQ;
+	}
+	return 0;
+}
+
+static int enable(struct wf_prov_ep *ep)
+{
+	const struct wf_prov_param *param = &wf_prov_param;
+	struct wf_shm_ep_attr attr = {
+		.addr = ep->addr,
+		.any_addr = ep->any_addr,
+		.tx_size = ep->tx_size,
+		.eager_max = param->eager_max,
+		.share_min = param->coop_min,
+		.chunk = CHUNK,
+		.connect_timeout_ms = param->connect_timeout_ms,
+		.slots_log2 = SLOTS_LOG2,
+		.lines_log2 = LINES_LOG2,
+		.cma = param->cma,
+		.allow_uid = param->allow_uid,
+		.names = { .get = name_get, .find = name_find, .arg = ep },
+	};
+	struct wf_prov_cq *tx_cq = ep->tx_cq ? ep->tx_cq : ep->rx_cq;
+	struct wf_prov_cq *rx_cq = ep->rx_cq ? ep->rx_cq : ep->tx_cq;
+	int err;
+
+	if (ep->enabled)
+		return 0;
+	err = check_bindings(ep);
+	if (err)
+		return err;
+	ep->rxq.compq = &rx_cq->q;
+	err = wf_shm_ep_open(&ep->shm, &attr, &tx_cq->q, &ep->rxq);
+	if (err) {
+		WF_FI_WARN(FI_LOG_EP_CTRL, "cannot listen on this node: %s\n",
+			   fi_strerror(-err));
+		return err;
+	}
+	wf_prov_av_attach(ep->av, &ep->av_user);
+	wf_base_fork_watch(&ep->fork_watch);
+	ep->enabled = true;
+	wf_prov_cq_attach(tx_cq, &ep->tx_link);
+	if (rx_cq != tx_cq)
+		wf_prov_cq_attach(rx_cq, &ep->rx_link);
+	return 0;
+}
+
+static void disable(struct wf_prov_ep *ep)
+{
+	struct wf_prov_cq *tx_cq = ep->tx_cq ? ep->tx_cq : ep->rx_cq;
+	struct wf_prov_cq *rx_cq = ep->rx_cq ? ep->rx_cq : ep->tx_cq;
+
+	if (!ep->enabled)
+		return;
+	wf_prov_cq_detach(tx_cq, &ep->tx_link);
+	if (rx_cq != tx_cq)
+		wf_prov_cq_detach(rx_cq, &ep->rx_link);
+	wf_base_fork_unwatch(&ep->fork_watch);
+	wf_prov_av_detach(ep->av, &ep->av_user);
+	wf_shm_ep_close(&ep->shm);
+	wf_prov_peek_close(ep);
+	ep->enabled = false;
+}
+
+/* -- fi_ops ---------------------------------------------------------------- */
+
+static int ep_close(struct fid *fid)
+{
+	struct wf_prov_ep *ep = ep_of(fid);
+
+	disable(ep);
+	wf_match_rxq_fini(&ep->rxq);
+	wf_prov_name_unbind(ep);
+	if (ep->tx_cq)
+		atomic_fetch_sub(&ep->tx_cq->refs, 1);
+	if (ep->rx_cq)
+		atomic_fetch_sub(&ep->rx_cq->refs, 1);
+	if (ep->eq)
+		wf_prov_eq_unref(ep->eq);
+	atomic_fetch_sub(&ep->domain->refs, 1);
+	free(ep);
+	return 0;
+}
+
+static int bind_cq(struct wf_prov_ep *ep, struct wf_prov_cq *cq, uint64_t flags)
+{
+	bool selective = flags & FI_SELECTIVE_COMPLETION;
+
+	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
+	    !(flags & (FI_TRANSMIT | FI_RECV)))
+		return -FI_EBADFLAGS;
+	if (cq->domain != ep->domain || ((flags & FI_TRANSMIT) && ep->tx_cq) ||
+	    ((flags & FI_RECV) && ep->rx_cq))
+		return -FI_EINVAL;
+	if (flags & FI_TRANSMIT) {
+		ep->tx_cq = cq;
+		ep->tx_selective = selective;
+		atomic_fetch_add(&cq->refs, 1);
+	}
+	if (flags & FI_RECV) {
+		ep->rx_cq = cq;
+		ep->rx_selective = selective;
+		atomic_fetch_add(&cq->refs, 1);
+	}
+	return 0;
+}
+
+static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct wf_prov_ep *ep = ep_of(fid);
+
+	if (ep->enabled)
+		return -FI_EOPBADSTATE;
+	switch (bfid->fclass) {
+	case FI_CLASS_CQ:
+		return bind_cq(ep, wf_container_of(bfid, struct wf_prov_cq,
+						   fid.fid),
+			       flags);
+	case FI_CLASS_AV:
+		if (ep->av)
+			return -FI_EINVAL;
+		ep->av = wf_prov_av_of(
+			wf_container_of(bfid, struct fid_av, fid));
+		return 0;
+	case FI_CLASS_EQ:
+		if (ep->eq)
+			return -FI_EINVAL;
+		ep->eq = wf_prov_eq_of(
+			wf_container_of(bfid, struct fid_eq, fid));
+		wf_prov_eq_ref(ep->eq);
+		return 0;
+	case FI_CLASS_CNTR:
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+static int get_or_set_flags(struct wf_prov_ep *ep, uint64_t *flags, bool set)
+{
+	uint64_t side = *flags & (FI_TRANSMIT | FI_RECV);
+	uint64_t *mine = side == FI_TRANSMIT ? &ep->tx_flags : &ep->rx_flags;
+
+	if (side != FI_TRANSMIT && side != FI_RECV)
+		return -FI_EINVAL;
+	if (!set) {
+		*flags = *mine;
+		return 0;
+	}
+	if ((*flags & ~side) & ~OP_FLAGS)
+		return -FI_EBADFLAGS;
+	*mine = *flags & ~side;
+	return 0;
+}
+
+static int ep_control(struct fid *fid, int command, void *arg)
+{
+	struct wf_prov_ep *ep = ep_of(fid);
+
+	switch (command) {
+	case FI_ENABLE:
+		return enable(ep);
+	case FI_GETOPSFLAG:
+		return get_or_set_flags(ep, arg, false);
+	case FI_SETOPSFLAG:
+		return get_or_set_flags(ep, arg, true);
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+/* -- fi_ops_ep ------------------------------------------------------------- */
+
+static ssize_t ep_cancel(fid_t fid, void *context)
+{
+	struct wf_prov_ep *ep = ep_of(fid);
+	int ret;
+
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	wf_base_lock_take(&ep->lock);
+	ret = wf_match_rxq_cancel(&ep->rxq, context);
+	wf_base_lock_drop(&ep->lock);
+	return ret;
+}
+
+static int ep_getopt(fid_t fid, int level, int optname, void *optval,
+		     size_t *optlen)
+{
+	struct wf_prov_ep *ep = ep_of(fid);
+	size_t value;
+
+	if (level != FI_OPT_ENDPOINT)
+		return -FI_ENOPROTOOPT;
+	switch (optname) {
+	case FI_OPT_MIN_MULTI_RECV:
+		value = ep->rxq.min_multi;
+		break;
+	case FI_OPT_CM_DATA_SIZE:
+		value = 0;
+		break;
+	default:
+		return -FI_ENOPROTOOPT;
+	}
+	if (*optlen < sizeof(value)) {
+		*optlen = sizeof(value);
+		return -FI_ETOOSMALL;
+	}
+	*optlen = sizeof(value);
+	memcpy(optval, &value, sizeof(value));
+	return 0;
+}
+
+static int ep_setopt(fid_t fid, int level, int optname, const void *optval,
+		     size_t optlen)
+{
+	struct wf_prov_ep *ep = ep_of(fid);
+	size_t value;
+
+	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
+		return -FI_ENOPROTOOPT;
+	if (optlen != sizeof(value))
+		return -FI_EINVAL;
+	memcpy(&value, optval, sizeof(value));
+	wf_base_lock_take(&ep->lock);
+	ep->rxq.min_multi = value;
+	wf_base_lock_drop(&ep->lock);
+	return 0;
+}
+
+/* -- opening --------------------------------------------------------------- */
+
+static void set_ops(struct wf_prov_ep *ep, void *context)
+{
+	bool locked = ep->lock.real;
+
+	ep->fid = (struct fid_ep){
+		.fid = {
+			.fclass = FI_CLASS_EP,
+			.context = context,
+			.ops = &ep_fid_ops,
+		},
+		.ops = &ep_ops,
+		.cm = &wf_prov_name_ops,
+		.msg = locked ? &wf_prov_msg_ops_locked :
+				&wf_prov_msg_ops_unlocked,
+		.tagged = locked ? &wf_prov_tagged_ops_locked :
+				   &wf_prov_tagged_ops_unlocked,
+		.rma = &wf_prov_nosys_rma,
+		.atomic = &wf_prov_nosys_atomic,
+		.collective = &wf_prov_nosys_collective,
+	};
+}
+
+int wf_prov_ep_open(struct fid_domain *domain, struct fi_info *info,
+		    struct fid_ep **ep_fid, void *context)
+{
+	struct wf_prov_domain *dom = wf_prov_domain_of(domain);
+	struct wf_prov_ep *ep;
+	int err;
+
+	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
+		return -FI_EINVAL;
+	ep = aligned_alloc(WF_LINE, (sizeof(*ep) + WF_LINE - 1) &
+					    ~(size_t)(WF_LINE - 1));
+	if (!ep)
+		return -FI_ENOMEM;
+	memset(ep, 0, sizeof(*ep));
+	ep->domain = dom;
+	ep->caps = info->caps;
+	ep->udp_fd = -1;
+	ep->directed = info->caps & FI_DIRECTED_RECV;
+	ep->tx_size = wf_prov_param.tx_size;
+	ep->inject_size = wf_prov_param.inject_size;
+	if (info->tx_attr) {
+		ep->tx_flags = info->tx_attr->op_flags;
+		if (info->tx_attr->size)
+			ep->tx_size = info->tx_attr->size;
+	}
+	if (info->rx_attr)
+		ep->rx_flags = info->rx_attr->op_flags;
+	ep->tx_link.ep = ep;
+	ep->rx_link.ep = ep;
+	ep->av_user.inserted = on_inserted;
+	ep->av_user.removed = on_removed;
+	ep->fork_watch.in_child = in_child;
+	wf_base_lock_init(&ep->lock, dom->locked);
+	wf_base_list_init(&ep->claimed);
+	wf_match_rxq_init(&ep->rxq, NULL);
+	err = wf_prov_name_bind(ep, info->src_addr, info->src_addrlen,
+				info->addr_format);
+	if (err) {
+		free(ep);
+		return err;
+	}
+	set_ops(ep, context);
+	atomic_fetch_add(&dom->refs, 1);
+	*ep_fid = &ep->fid;
+	return 0;
+}
+
+static struct fi_ops ep_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = ep_close,
+	.bind = ep_bind,
+	.control = ep_control,
+	.ops_open = wf_prov_nosys_ops_open,
+	.tostr = wf_prov_nosys_tostr,
+	.ops_set = wf_prov_nosys_ops_set,
+};
+
+static struct fi_ops_ep ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = ep_cancel,
+	.getopt = ep_getopt,
+	.setopt = ep_setopt,
+	.tx_ctx = wf_prov_nosys_tx_ctx,
+	.rx_ctx = wf_prov_nosys_rx_ctx,
+	.rx_size_left = wf_prov_nosys_size_left,
+	.tx_size_left = wf_prov_nosys_size_left,
+};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Matching of fi_getinfo()'s hints against what weft can do. Addresses and
+ * names of interfaces are not judged here.
+ */
+#ifndef WF_PROV_HINTS_H
+#define WF_PROV_HINTS_H
+
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+
+/* All of them: 0, or -FI_ENODATA with the reason logged at level info. Members
+ * of @hints may be NULL. @version is the API the application speaks. */
+int wf_prov_hints_check(uint32_t version, const struct fi_info *hints);
+
+/* Only what belongs to a domain, for fi_domain(). */
+int wf_prov_hints_check_domain(uint32_t version, const struct fi_info *hints);
+
+/* What applications of this API version may ask for. */
+uint64_t wf_prov_hints_caps(uint32_t version);
+
+/* AF_UNSPEC, AF_INET or AF_INET6; -1 for a format that is none of ours. */
+int wf_prov_hints_family(uint32_t addr_format);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where libfabric enters: the provider object, its start and its end. The only
+ * file that the outside knows by name.
+ */
+#include "prov/provider.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "prov/fabric.h"
+#include "prov/info.h"
+#include "prov/param.h"
+
+static void log_to_libfabric(enum wf_log_level level, const char *func,
+			     int line, const char *text)
+{
+	static const enum fi_log_level levels[] = {
+		[WF_LOG_WARN] = FI_LOG_WARN,
+		[WF_LOG_INFO] = FI_LOG_INFO,
+		[WF_LOG_DEBUG] = FI_LOG_DEBUG,
+	};
+
+	if (fi_log_enabled(&wf_prov_provider, levels[level], FI_LOG_EP_CTRL))
+		fi_log(&wf_prov_provider, levels[level], FI_LOG_EP_CTRL, func,
+		       line, "%s\n", text);
+}
+
+static void cleanup(void)
+{
+	wf_base_log_set_sink(NULL);
+	wf_prov_param_fini();
+}
+
+/* Not const: libfabric keeps state of its own in .context. */
+struct fi_provider wf_prov_provider = {
+	.version = WF_PROV_VERSION,
+	.name = WF_PROV_NAME,
+	.getinfo = wf_prov_info_get,
+	.fabric = wf_prov_fabric_open,
+	.cleanup = cleanup,
+};
+
+/* libfabric's macro defines it and no header declares it. */
+FI_EXT_INI;
+
+FI_EXT_INI
+{
+	/* libfabric hides a provider from applications that ask for a newer
+	 * API than it states; the newest we can meet is the library's own. */
+	wf_prov_provider.fi_version = fi_version();
+	wf_prov_param_init(&wf_prov_provider);
+	wf_base_log_set_sink(log_to_libfabric);
+	return &wf_prov_provider;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads the FI_WEFT_* environment through libfabric, so that `fi_info -e`
+ * lists it. Owns the values; decides nothing from them.
+ */
+#include "prov/param.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prov/provider.h"
+
+/* Beyond this, chunks of one unmatched message would fill a ring. */
+#define MAX_EAGER ((size_t)256 << 10)
+#define HOUR_MS 3600000u
+
+struct wf_prov_param wf_prov_param = {
+	.connect_timeout_ms = 5000,
+	.inject_size = WF_PROV_MAX_INJECT,
+	.tx_size = 1024,
+	.rx_size = 1024,
+	.eager_max = 16384,
+	.coop_min = 65536,
+	.cma = true,
+};
+
+struct size_param {
+	const char *name;
+	size_t *value;
+	size_t min;
+	size_t max;
+	bool power_of_two;
+	const char *help;
+};
+
+static const struct size_param sizes[] = {
+	{ "connect_timeout", &wf_prov_param.connect_timeout_ms, 1, HOUR_MS,
+	  false,
+	  "Milliseconds to keep trying an address where nobody listens before "
+	  "the operation fails (default: 5000)" },
+	{ "inject_size", &wf_prov_param.inject_size, 64, WF_PROV_MAX_INJECT,
+	  false,
+	  "Largest message of fi_inject and FI_INJECT in bytes, 64 to 4096 "
+	  "(default: 4096)" },
+	{ "tx_size", &wf_prov_param.tx_size, WF_PROV_MIN_QUEUE,
+	  WF_PROV_MAX_QUEUE, true,
+	  "Transmit operations in flight per endpoint unless the application "
+	  "asks for a number, a power of two from 16 to 65536 "
+	  "(default: 1024)" },
+	{ "rx_size", &wf_prov_param.rx_size, WF_PROV_MIN_QUEUE,
+	  WF_PROV_MAX_QUEUE, true,
+	  "Receive depth per endpoint unless the application asks for a "
+	  "number, a power of two from 16 to 65536 (default: 1024)" },
+	{ "eager_max", &wf_prov_param.eager_max, 0, MAX_EAGER, false,
+	  "Messages up to this many bytes are sent before a receive is known; "
+	  "larger ones stay with the sender until matched, 0 to 262144 "
+	  "(default: 16384)" },
+	{ "coop_min", &wf_prov_param.coop_min, 0, SIZE_MAX, false,
+	  "From this many bytes on, sender and receiver copy a message "
+	  "together (default: 65536)" },
+};
+
+static size_t round_up(size_t value)
+{
+	size_t power = 1;
+
+	while (power < value)
+		power *= 2;
+	return power;
+}
+
+static void read_size(struct fi_provider *provider, const struct size_param *p)
+{
+	size_t asked, value;
+
+	fi_param_define(provider, p->name, FI_PARAM_SIZE_T, "%s", p->help);
+	if (fi_param_get_size_t(provider, p->name, &asked))
+		return;
+	value = asked < p->min ? p->min : asked > p->max ? p->max : asked;
+	if (p->power_of_two)
+		value = round_up(value);
+	if (value != asked)
+		FI_WARN(provider, FI_LOG_CORE,
+			"variable %s: %zu is not possible, %zu is used\n",
+			p->name, asked, value);
+	*p->value = value;
+}
+
+static void read_string(struct fi_provider *provider, const char *name,
+			char **value, const char *help)
+{
+	char *env = NULL;
+
+	fi_param_define(provider, name, FI_PARAM_STRING, "%s", help);
+	if (fi_param_get_str(provider, name, &env) || !env || !*env)
+		return;
+	/* The environment may change under us. */
+	*value = strdup(env);
+	if (!*value)
+		FI_WARN(provider, FI_LOG_CORE,
+			"variable %s: no memory, ignored\n", name);
+}
+
+void wf_prov_param_init(struct fi_provider *provider)
+{
+	int cma = wf_prov_param.cma;
+
+	read_string(provider, "iface", &wf_prov_param.iface,
+		    "Network interface whose address endpoints take "
+		    "(default: the first that is up and not loopback)");
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		read_size(provider, &sizes[i]);
+	fi_param_define(provider, "cma", FI_PARAM_BOOL,
+			"Whether process_vm_readv may copy between processes; "
+			"without it data goes through shared memory "
+			"(default: true)");
+	/* Left as it was when unset or not a boolean. */
+	fi_param_get_bool(provider, "cma", &cma);
+	wf_prov_param.cma = cma;
+	read_string(provider, "allow_uid", &wf_prov_param.allow_uid,
+		    "Users whose processes may connect on this node: \"any\", "
+		    "or user numbers separated by commas (default: the own "
+		    "user only)");
+}
+
+void wf_prov_param_fini(void)
+{
+	free(wf_prov_param.iface);
+	free(wf_prov_param.allow_uid);
+	wf_prov_param.iface = NULL;
+	wf_prov_param.allow_uid = NULL;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The FI_WEFT_* environment, read once when the provider is loaded. Each
+ * variable is listed in fi_weft(7).
+ */
+#ifndef WF_PROV_PARAM_H
+#define WF_PROV_PARAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fi_provider;
+
+struct wf_prov_param {
+	char *iface;		   /* FI_WEFT_IFACE: interface to take the
+				     * address from; NULL = choose */
+	size_t connect_timeout_ms; /* FI_WEFT_CONNECT_TIMEOUT: give up on an
+				     * address where nobody listens */
+	size_t inject_size;	   /* FI_WEFT_INJECT_SIZE */
+	size_t tx_size;		   /* FI_WEFT_TX_SIZE: operations in flight */
+	size_t rx_size;		   /* FI_WEFT_RX_SIZE: default receive depth */
+	size_t eager_max;	   /* FI_WEFT_EAGER_MAX: above this, the data
+				     * stays with the sender until matched */
+	size_t coop_min;	   /* FI_WEFT_COOP_MIN: from here both sides
+				     * copy */
+	bool cma;		   /* FI_WEFT_CMA: may CMA be used at all */
+	char *allow_uid;	   /* FI_WEFT_ALLOW_UID: NULL = own user only,
+				     * "any", or a comma separated list */
+};
+
+extern struct wf_prov_param wf_prov_param;
+
+/* Defines every variable with libfabric and reads it. Values out of range are
+ * clamped and warned about. */
+void wf_prov_param_init(struct fi_provider *provider);
+void wf_prov_param_fini(void);
+
+#endif

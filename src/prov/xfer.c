@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Transfers that are not on the fast path: vectors, flags, waiting, peeking.
+ */
+#include "prov/xfer.h"
+
+#include <errno.h>
+
+#include "op/iov.h"
+#include "prov/peek.h"
+#include "prov/provider.h"
+
+static uint8_t slot_flags(const struct wf_prov_xfer *xfer)
+{
+	uint8_t flags = 0;
+
+	if (xfer->tagged)
+		flags |= WF_SHM_SLOT_TAGGED;
+	if (xfer->flags & FI_REMOTE_CQ_DATA)
+		flags |= WF_SHM_SLOT_DATA;
+	if (xfer->flags & FI_DELIVERY_COMPLETE)
+		flags |= WF_SHM_SLOT_ACK;
+	return flags;
+}
+
+ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
+				 const struct wf_prov_xfer *xfer)
+{
+	size_t len = wf_op_iov_len(xfer->iov, xfer->iov_count);
+	struct wf_shm_tx tx = {
+		.context = xfer->context,
+		.comp_flags = FI_SEND | wf_prov_xfer_kind(xfer->tagged),
+		.tag = xfer->tag,
+		.data = xfer->data,
+		.len = len,
+		.slot_flags = slot_flags(xfer),
+		.wants_comp = xfer->flags & FI_COMPLETION,
+		.inject = xfer->flags & FI_INJECT,
+		.iov_count = (uint32_t)xfer->iov_count,
+	};
+
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	if (xfer->iov_count > WF_PROV_IOV_LIMIT ||
+	    len > WF_PROV_MAX_MSG_SIZE)
+		return -FI_EINVAL;
+	if (tx.inject && len > ep->inject_size)
+		return -FI_EMSGSIZE;
+	if (tx.wants_comp && !wf_op_compq_room(ep->shm.txq))
+		return -FI_EAGAIN;
+	/* Nothing waits for an injected message that reports nothing. */
+	if (tx.inject && !tx.wants_comp)
+		tx.slot_flags &= (uint8_t)~WF_SHM_SLOT_ACK;
+	for (size_t i = 0; i < xfer->iov_count; i++)
+		tx.iov[i] = xfer->iov[i];
+	if (!xfer->iov_count) {
+		tx.iov_count = 1;
+		tx.iov[0] = (struct iovec){ NULL, 0 };
+	}
+	return wf_shm_ep_send(&ep->shm, xfer->addr, &tx);
+}
+
+ssize_t wf_prov_xfer_recv_locked(struct wf_prov_ep *ep,
+				 const struct wf_prov_xfer *xfer)
+{
+	bool multi = !xfer->tagged && (xfer->flags & FI_MULTI_RECV);
+	struct wf_rx *rx;
+
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	if (xfer->iov_count > WF_PROV_IOV_LIMIT ||
+	    (multi && xfer->iov_count != 1))
+		return -FI_EINVAL;
+	if (xfer->flags & (FI_PEEK | FI_CLAIM | FI_DISCARD))
+		return wf_prov_peek_locked(ep, xfer);
+	rx = wf_prov_xfer_rx_locked(ep, xfer);
+	if (!rx)
+		return -FI_EAGAIN;
+	rx->multi = multi;
+	wf_match_rxq_post(&ep->rxq, rx);
+	return 0;
+}
+
+struct wf_rx *wf_prov_xfer_rx_locked(struct wf_prov_ep *ep,
+				     const struct wf_prov_xfer *xfer)
+{
+	struct wf_rx *rx = wf_base_pool_get(&ep->rxq.pool);
+
+	if (!rx)
+		return NULL;
+	*rx = (struct wf_rx){
+		.tag = xfer->tag,
+		.ignore = xfer->ignore,
+		.src = ep->directed ? xfer->addr : FI_ADDR_UNSPEC,
+		.context = xfer->context,
+		.flags = FI_RECV | wf_prov_xfer_kind(xfer->tagged),
+		.len = wf_op_iov_len(xfer->iov, xfer->iov_count),
+		.iov_count = (uint32_t)xfer->iov_count,
+		.wants_comp = !ep->rx_selective ||
+			      (xfer->flags & FI_COMPLETION),
+		.tagged = xfer->tagged,
+	};
+	for (size_t i = 0; i < xfer->iov_count; i++)
+		rx->iov[i] = xfer->iov[i];
+	return rx;
+}
+
+ssize_t wf_prov_xfer_sendv(struct wf_prov_ep *ep,
+			   const struct wf_prov_xfer *xfer)
+{
+	struct wf_prov_xfer sent = *xfer;
+	ssize_t ret;
+
+	if (!ep->tx_selective)
+		sent.flags |= FI_COMPLETION;
+	wf_base_lock_take(&ep->lock);
+	ret = wf_prov_xfer_send_locked(ep, &sent);
+	wf_base_lock_drop(&ep->lock);
+	return ret;
+}
+
+ssize_t wf_prov_xfer_recvv(struct wf_prov_ep *ep,
+			   const struct wf_prov_xfer *xfer)
+{
+	ssize_t ret;
+
+	wf_base_lock_take(&ep->lock);
+	ret = wf_prov_xfer_recv_locked(ep, xfer);
+	wf_base_lock_drop(&ep->lock);
+	return ret;
+}

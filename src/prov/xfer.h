@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What message and tagged calls have in common. Each function is inlined into
+ * the two op tables (with and without the lock), so the choice costs nothing
+ * per call.
+ */
+#ifndef WF_PROV_XFER_H
+#define WF_PROV_XFER_H
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+
+#include "prov/ep.h"
+#include "shm/put.h"
+
+/* One transfer, whatever call it came by. */
+struct wf_prov_xfer {
+	const struct iovec *iov;
+	size_t iov_count;
+	fi_addr_t addr; /* destination, or source of a directed receive */
+	uint64_t tag;
+	uint64_t ignore;
+	uint64_t data;
+	uint64_t flags; /* FI_* of the call */
+	void *context;
+	bool tagged;
+};
+
+/* Everything but the fast path. Called with the lock held. */
+ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
+				 const struct wf_prov_xfer *xfer);
+ssize_t wf_prov_xfer_recv_locked(struct wf_prov_ep *ep,
+				 const struct wf_prov_xfer *xfer);
+
+/* A receive from the pool, filled in, not posted; NULL without memory. */
+struct wf_rx *wf_prov_xfer_rx_locked(struct wf_prov_ep *ep,
+				     const struct wf_prov_xfer *xfer);
+
+static inline void wf_prov_xfer_lock(struct wf_prov_ep *ep, bool locked)
+{
+	if (locked)
+		wf_base_lock_take(&ep->lock);
+}
+
+static inline void wf_prov_xfer_unlock(struct wf_prov_ep *ep, bool locked)
+{
+	if (locked)
+		wf_base_lock_drop(&ep->lock);
+}
+
+static inline uint64_t wf_prov_xfer_kind(bool tagged)
+{
+	return tagged ? FI_TAGGED : FI_MSG;
+}
+
+/* A single buffer, sent by a call without flags of its own (@flags are the
+ * endpoint's) or by inject (FI_INJECT, no completion). */
+static inline ssize_t wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf,
+					size_t len, fi_addr_t dst, uint64_t tag,
+					uint64_t data, uint64_t flags,
+					void *context, bool tagged, bool inject,
+					bool locked)
+{
+	bool comp = !inject && (!ep->tx_selective || (flags & FI_COMPLETION));
+	struct wf_shm_out *out;
+	ssize_t ret = 0;
+
+	wf_prov_xfer_lock(ep, locked);
+	out = wf_shm_ep_out(&ep->shm, dst);
+	if (wf_likely(out && len <= WF_SHM_PUT_MAX &&
+		      !(flags & FI_DELIVERY_COMPLETE)) &&
+	    (!comp || wf_likely(wf_op_compq_room(ep->shm.txq))) &&
+	    wf_shm_put(out,
+		       (tagged ? WF_SHM_SLOT_TAGGED : 0) |
+			       (flags & FI_REMOTE_CQ_DATA ? WF_SHM_SLOT_DATA :
+							    0),
+		       tag, data, buf, len)) {
+		struct wf_comp done = {
+			.context = context,
+			.flags = FI_SEND | wf_prov_xfer_kind(tagged),
+			.src = FI_ADDR_NOTAVAIL,
+		};
+
+		if (comp)
+			wf_op_compq_push(ep->shm.txq, &done);
+	} else {
+		struct iovec iov = { (void *)(uintptr_t)buf, len };
+		struct wf_prov_xfer xfer = {
+			.iov = &iov,
+			.iov_count = 1,
+			.addr = dst,
+			.tag = tag,
+			.data = data,
+			.flags = flags | (inject ? FI_INJECT : 0) |
+				 (comp ? FI_COMPLETION : 0),
+			.context = context,
+			.tagged = tagged,
+		};
+
+		ret = wf_prov_xfer_send_locked(ep, &xfer);
+	}
+	wf_prov_xfer_unlock(ep, locked);
+	return ret;
+}
+
+/* A single buffer, received by a call without flags of its own. */
+static inline ssize_t wf_prov_xfer_recv(struct wf_prov_ep *ep, void *buf,
+					size_t len, fi_addr_t src, uint64_t tag,
+					uint64_t ignore, void *context,
+					bool tagged, bool locked)
+{
+	uint64_t flags = ep->rx_flags;
+	struct wf_rx *rx;
+	ssize_t ret = 0;
+
+	wf_prov_xfer_lock(ep, locked);
+	if (wf_unlikely(!ep->enabled ||
+			(!tagged && (flags & FI_MULTI_RECV)))) {
+		struct iovec iov = { buf, len };
+		struct wf_prov_xfer xfer = {
+			.iov = &iov,
+			.iov_count = 1,
+			.addr = src,
+			.tag = tag,
+			.ignore = ignore,
+			.flags = flags,
+			.context = context,
+			.tagged = tagged,
+		};
+
+		ret = wf_prov_xfer_recv_locked(ep, &xfer);
+		goto unlock;
+	}
+	rx = wf_base_pool_get(&ep->rxq.pool);
+	if (wf_unlikely(!rx)) {
+		ret = -FI_EAGAIN;
+		goto unlock;
+	}
+	rx->tag = tag;
+	rx->ignore = ignore;
+	rx->src = ep->directed ? src : FI_ADDR_UNSPEC;
+	rx->context = context;
+	rx->flags = FI_RECV | wf_prov_xfer_kind(tagged);
+	rx->len = len;
+	rx->iov_count = 1;
+	rx->wants_comp = !ep->rx_selective || (flags & FI_COMPLETION);
+	rx->multi = false;
+	rx->tagged = tagged;
+	rx->closing = false;
+	rx->pieces = 0;
+	rx->parent = NULL;
+	rx->iov[0].iov_base = buf;
+	rx->iov[0].iov_len = len;
+	wf_match_rxq_post(&ep->rxq, rx);
+unlock:
+	wf_prov_xfer_unlock(ep, locked);
+	return ret;
+}
+
+/* Vectors and calls with flags: one function each, lock and all. */
+ssize_t wf_prov_xfer_sendv(struct wf_prov_ep *ep,
+			   const struct wf_prov_xfer *xfer);
+ssize_t wf_prov_xfer_recvv(struct wf_prov_ep *ep,
+			   const struct wf_prov_xfer *xfer);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How two endpoints of a node find each other: an abstract Unix socket named
+ * after the endpoint's address. Abstract names live in one network namespace
+ * and vanish with the socket; the kernel vouches for who is at the other end.
+ * The connection stays open for as long as the channel: its end is how death
+ * is seen. Nothing here runs per message.
+ */
+#ifndef WF_SHM_CONN_H
+#define WF_SHM_CONN_H
+
+#include <stdint.h>
+
+struct wf_shm_ep;
+struct wf_shm_out;
+
+/* Opens the endpoint's socket. 0, -EADDRINUSE or -errno. */
+int wf_shm_conn_listen(struct wf_shm_ep *ep);
+void wf_shm_conn_unlisten(struct wf_shm_ep *ep);
+void wf_shm_conn_forked(struct wf_shm_ep *ep);
+
+/* Tries to connect and to say hello; on failure the channel stays CONNECTING
+ * and is tried again, or is doomed. */
+void wf_shm_conn_try(struct wf_shm_out *out);
+
+/* Serves the sockets: new peers, answers, ends; retries and time-outs. */
+void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What two endpoints say to each other on the Unix socket that opens a
+ * channel: one hello with the region's descriptor, one welcome. Fields may be
+ * added at the end; `size` tells how much the other side knows.
+ */
+#ifndef WF_SHM_CONN_DEFS_H
+#define WF_SHM_CONN_DEFS_H
+
+#include <assert.h>
+#include <stdint.h>
+
+/* Every layout version starts with these 16 bytes. */
+struct wf_shm_greeting {
+	uint32_t magic;
+	uint16_t layout;
+	uint16_t size;
+	uint32_t features;
+	int32_t status; /* welcome: 0, or the positive errno of the refusal */
+};
+
+struct wf_shm_hello {
+	struct wf_shm_greeting greeting;
+	uint64_t process;     /* random per process: equal = same memory */
+	uint64_t probe_addr;  /* where CMA can be tried out ... */
+	uint64_t probe_value; /* ... and what is found there */
+	uint8_t slots_log2;
+	uint8_t lines_log2;
+	uint8_t pad[2];
+	uint8_t addr[28]; /* sockaddr_in or sockaddr_in6 of the sender */
+};
+
+struct wf_shm_welcome {
+	struct wf_shm_greeting greeting;
+	uint64_t process;
+	uint64_t probe_addr;
+	uint64_t probe_value;
+};
+
+static_assert(sizeof(struct wf_shm_greeting) == 16, "known to all versions");
+static_assert(sizeof(struct wf_shm_hello) == 72, "as sent");
+static_assert(sizeof(struct wf_shm_welcome) == 40, "as sent");
+
+#endif

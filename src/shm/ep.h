@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The shared-memory side of an endpoint: its channels, and their progress. One
+ * lock, the endpoint's, covers all of it; it is held by every caller except of
+ * the open and close functions.
+ */
+#ifndef WF_SHM_EP_H
+#define WF_SHM_EP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "match/rxq.h"
+#include "op/compq.h"
+#include "shm/in.h"
+#include "shm/out.h"
+
+/* How addresses get names. Called under the endpoint's lock, on slow paths. */
+struct wf_shm_names {
+	/* 0 or -errno when @name is unknown. */
+	int (*get)(void *arg, uint64_t name, struct wf_addr *addr);
+	/* WF_MATCH_ANY when @addr has no name. */
+	uint64_t (*find)(void *arg, const struct wf_addr *addr);
+	void *arg;
+};
+
+struct wf_shm_ep_attr {
+	struct wf_addr addr; /* what peers call us */
+	bool any_addr;	     /* reachable by every address of the node */
+	size_t tx_size;
+	size_t eager_max;
+	size_t share_min;
+	size_t chunk;
+	uint64_t connect_timeout_ms;
+	uint8_t slots_log2;
+	uint8_t lines_log2;
+	bool cma;
+	const char *allow_uid; /* NULL, "any" or a list; outlives us */
+	struct wf_shm_names names;
+};
+
+struct wf_shm_ep {
+	/* Sending: the channel of each fi_addr_t, NULL where none is open. */
+	struct wf_shm_out **outs;
+	size_t out_count;
+	struct wf_compq *txq;
+
+	/* Receiving: the channel that had the last message is looked at
+	 * first. */
+	struct wf_rxq *rxq;
+	struct wf_shm_in **ins;
+	uint32_t in_count;
+	uint32_t in_room;
+	uint32_t hot;
+
+	uint32_t idle_polls;
+	bool reap;   /* a channel died */
+	bool forked; /* we are a child: touch nothing */
+	uint32_t connecting;
+	struct wf_list pending_outs; /* have messages that wait for room */
+	struct wf_list waiting_outs; /* have messages that wait for a reply */
+
+	uint64_t sockets_due; /* when to look at the sockets again, ns */
+	uint64_t sockets_seen;
+	int epoll_fd;
+	struct wf_shm_sock listener;
+	struct wf_list guests;
+	struct wf_list all_outs;
+	struct wf_pool tx_pool;
+	struct wf_shm_ep_attr attr;
+};
+
+int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
+		   struct wf_compq *txq, struct wf_rxq *rxq);
+
+/* Closes every channel; operations in flight are forgotten. */
+void wf_shm_ep_close(struct wf_shm_ep *ep);
+
+/* In a forked child: closes the copies of descriptors, lets go of the rings.
+ * Async-signal-safe. */
+void wf_shm_ep_forked(struct wf_shm_ep *ep);
+
+/* Everything that did not take the fast path (put.h). 0, -EAGAIN, or -errno
+ * when there is no way to @dst. */
+int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx);
+
+void wf_shm_ep_progress(struct wf_shm_ep *ep);
+
+/* The AV changed. */
+void wf_shm_ep_inserted(struct wf_shm_ep *ep, uint64_t name,
+			const struct wf_addr *addr);
+void wf_shm_ep_removed(struct wf_shm_ep *ep, uint64_t name);
+
+/* A peer connected: from now on its ring is polled. -ENOMEM. */
+int wf_shm_ep_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
+
+/* Looks at the sockets unless that was done within the last millisecond. Marks
+ * channels, frees none. */
+void wf_shm_ep_check_stale(struct wf_shm_ep *ep);
+
+/* The open channel to @dst, or NULL: take the slow path. */
+static inline struct wf_shm_out *wf_shm_ep_out(const struct wf_shm_ep *ep,
+					       uint64_t dst)
+{
+	return wf_likely(dst < ep->out_count) ? ep->outs[dst] : NULL;
+}
+
+#endif

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The receiving end of a channel: slots in, receives filled or messages kept.
+ * A message that cannot be kept for want of memory stays in the ring and is
+ * looked at again at the next poll; nothing is dropped.
+ */
+#include "shm/in.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "op/iov.h"
+#include "shm/ep.h"
+#include "shm/pull.h"
+
+/* Lines fetched ahead while the ring is empty. More would take lines away from
+ * the sender while it writes them. */
+#define PREFETCH_LINES 8
+
+/* Chunked messages are far smaller; a larger total is a broken peer. */
+#define ASSEMBLY_MAX ((uint64_t)16 << 20)
+
+static const struct wf_ux_ops parcel_ops;
+
+struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
+				 const struct wf_shm_region *region, int fd,
+				 const struct wf_addr *addr, uint64_t src)
+{
+	struct wf_shm_in *in = aligned_alloc(
+		WF_LINE, (sizeof(*in) + WF_LINE - 1) & ~(WF_LINE - 1ul));
+
+	if (!in)
+		return NULL;
+	*in = (struct wf_shm_in){
+		.slot_mask = region->slot_count - 1,
+		.line_mask = region->line_count - 1,
+		.slots = region->slots,
+		.data = region->data,
+		.src = src,
+		.ep = ep,
+		.sock = { .fd = fd, .kind = WF_SHM_SOCK_IN },
+		.region = *region,
+		.addr = *addr,
+	};
+	wf_base_list_init(&in->parcels);
+	wf_base_list_init(&in->busy);
+	return in;
+}
+
+void wf_shm_in_reply(struct wf_shm_in *in, uint32_t op,
+		     enum wf_shm_reply_kind kind, int status, uint64_t len)
+{
+	struct wf_shm_reply *reply =
+		&in->region.replies[in->reply_head % WF_SHM_REPLIES];
+
+	reply->op = op;
+	reply->kind = kind;
+	reply->status = status;
+	reply->len = len;
+	reply->name = op;
+	/* Pairs with the acquire in wf_shm_out_poll(). */
+	atomic_store_explicit(&reply->seq, ++in->reply_head,
+			      memory_order_release);
+}
+
+/* -- messages without a receive ------------------------------------------ */
+
+static struct wf_shm_parcel *parcel_of(struct wf_ux *ux)
+{
+	return wf_container_of(ux, struct wf_shm_parcel, ux);
+}
+
+static void parcel_free(struct wf_shm_parcel *parcel)
+{
+	wf_base_list_del(&parcel->link);
+	free(parcel);
+}
+
+static void parcel_ack(struct wf_shm_parcel *parcel)
+{
+	if (parcel->ack && parcel->in)
+		wf_shm_in_reply(parcel->in, parcel->op, WF_SHM_REPLY_FINAL, 0,
+				0);
+}
+
+static struct wf_envelope parcel_envelope(const struct wf_shm_parcel *parcel)
+{
+	return (struct wf_envelope){
+		.tag = parcel->ux.tag,
+		.data = parcel->ux.data,
+		.src = parcel->ux.src,
+		.flags = parcel->ux.flags,
+		.len = parcel->ux.len,
+	};
+}
+
+/* Hands a whole parcel to its receive. */
+static void parcel_finish(struct wf_shm_parcel *parcel, struct wf_rxq *rxq,
+			  struct wf_rx *rx)
+{
+	struct wf_envelope env = parcel_envelope(parcel);
+	size_t len = env.len < rx->len ? env.len : rx->len;
+
+	wf_op_iov_scatter(rx->iov, rx->iov_count, 0, parcel->payload, len);
+	wf_match_rxq_done(rxq, rx, &env);
+	parcel_ack(parcel);
+	parcel_free(parcel);
+}
+
+static void parcel_deliver(struct wf_ux *ux, struct wf_rx *rx)
+{
+	struct wf_shm_parcel *parcel = parcel_of(ux);
+	struct wf_rxq *rxq = ux->rxq;
+	struct wf_envelope env = parcel_envelope(parcel);
+
+	if (parcel->lost) {
+		wf_match_rxq_fail(rxq, rx, &env, FI_ECONNRESET);
+		parcel_free(parcel);
+	} else if (parcel->have < ux->len) {
+		parcel->rx = rx; /* the rest is still to come */
+	} else {
+		parcel_finish(parcel, rxq, rx);
+	}
+}
+
+static void parcel_discard(struct wf_ux *ux)
+{
+	struct wf_shm_parcel *parcel = parcel_of(ux);
+
+	parcel_ack(parcel);
+	/* Records still to come find no parcel and are dropped. */
+	if (parcel->in && parcel->in->assembly.parcel == parcel)
+		parcel->in->assembly.parcel = NULL;
+	parcel_free(parcel);
+}
+
+static struct wf_shm_parcel *parcel_keep(struct wf_shm_in *in, bool tagged,
+					 const struct wf_envelope *env,
+					 const uint8_t *bytes, size_t have)
+{
+	struct wf_shm_parcel *parcel = malloc(sizeof(*parcel) + env->len);
+
+	if (!parcel)
+		return NULL;
+	*parcel = (struct wf_shm_parcel){
+		.ux = {
+			.ops = &parcel_ops,
+			.rxq = in->ep->rxq,
+			.tag = env->tag,
+			.data = env->data,
+			.src = env->src,
+			.flags = env->flags,
+			.len = env->len,
+		},
+		.in = in,
+		.have = have,
+	};
+	memcpy(parcel->payload, bytes, have);
+	wf_base_list_add_tail(&in->parcels, &parcel->link);
+	wf_match_park(wf_match_rxq_of(in->ep->rxq, tagged), &parcel->ux);
+	return parcel;
+}
+
+/* -- kinds of slots -------------------------------------------------------- */
+
+/* One slot, copied out of shared memory once. */
+struct message {
+	size_t len; /* of this record */
+	uint8_t kind;
+	uint8_t flags;
+	uint64_t tag;
+	uint64_t data;
+	const struct wf_shm_slot *slot; /* for what depends on the kind */
+	const uint8_t *bytes;
+};
+
+static struct wf_envelope envelope(const struct wf_shm_in *in,
+				   const struct message *msg, size_t len)
+{
+	return (struct wf_envelope){
+		.tag = msg->flags & WF_SHM_SLOT_TAGGED ? msg->tag : 0,
+		.data = msg->data,
+		.src = in->src,
+		.flags = msg->flags & WF_SHM_SLOT_DATA ? FI_REMOTE_CQ_DATA : 0,
+		.len = len,
+	};
+}
+
+static int on_whole(struct wf_shm_in *in, const struct message *msg)
+{
+	struct wf_rxq *rxq = in->ep->rxq;
+	bool tagged = msg->flags & WF_SHM_SLOT_TAGGED;
+	struct wf_envelope env = envelope(in, msg, msg->len);
+	struct wf_rx *rx = wf_match_rxq_take(rxq, tagged, env.tag, env.src,
+					     env.len);
+	struct wf_shm_parcel *parcel;
+	size_t len;
+
+	if (wf_unlikely(!rx)) {
+		parcel = parcel_keep(in, tagged, &env, msg->bytes, msg->len);
+		if (!parcel)
+			return -EAGAIN;
+		parcel->ack = msg->flags & WF_SHM_SLOT_ACK;
+		parcel->op = msg->slot->eager.op;
+		return 0;
+	}
+	len = env.len < rx->len ? env.len : rx->len;
+	if (wf_likely(rx->iov_count == 1))
+		memcpy(rx->iov[0].iov_base, msg->bytes, len);
+	else
+		wf_op_iov_scatter(rx->iov, rx->iov_count, 0, msg->bytes, len);
+	wf_match_rxq_done(rxq, rx, &env);
+	if (wf_unlikely(msg->flags & WF_SHM_SLOT_ACK))
+		wf_shm_in_reply(in, msg->slot->eager.op, WF_SHM_REPLY_FINAL, 0,
+				0);
+	return 0;
+}
+
+/* Puts a record at its place in the receive; what does not fit is dropped and
+ * reported as truncation at the end. */
+static void place(const struct wf_rx *rx, size_t at, const uint8_t *bytes,
+		  size_t len)
+{
+	if (at >= rx->len)
+		return;
+	if (len > rx->len - at)
+		len = rx->len - at;
+	wf_op_iov_scatter(rx->iov, rx->iov_count, at, bytes, len);
+}
+
+static int on_first(struct wf_shm_in *in, const struct message *msg)
+{
+	struct wf_shm_assembly *as = &in->assembly;
+	bool tagged = msg->flags & WF_SHM_SLOT_TAGGED;
+	uint64_t total = msg->slot->eager.total;
+
+	if (as->have || total <= msg->len || total > ASSEMBLY_MAX)
+		return -EPROTO;
+	as->env = envelope(in, msg, total);
+	as->op = msg->slot->eager.op;
+	as->ack = msg->flags & WF_SHM_SLOT_ACK;
+	as->parcel = NULL;
+	as->rx = wf_match_rxq_take(in->ep->rxq, tagged, as->env.tag,
+				   as->env.src, total);
+	if (as->rx) {
+		place(as->rx, 0, msg->bytes, msg->len);
+	} else {
+		as->parcel = parcel_keep(in, tagged, &as->env, msg->bytes,
+					 msg->len);
+		if (!as->parcel)
+			return -EAGAIN;
+		as->parcel->ack = as->ack;
+		as->parcel->op = as->op;
+	}
+	as->have = msg->len;
+	return 0;
+}
+
+static void finish_assembly(struct wf_shm_in *in)
+{
+	struct wf_shm_assembly *as = &in->assembly;
+
+	as->have = 0;
+	if (as->rx) {
+		wf_match_rxq_done(in->ep->rxq, as->rx, &as->env);
+		as->rx = NULL;
+		if (as->ack)
+			wf_shm_in_reply(in, as->op, WF_SHM_REPLY_FINAL, 0, 0);
+	} else if (as->parcel) {
+		if (as->parcel->rx)
+			parcel_finish(as->parcel, in->ep->rxq, as->parcel->rx);
+		as->parcel = NULL;
+	}
+}
+
+static int on_next(struct wf_shm_in *in, const struct message *msg)
+{
+	struct wf_shm_assembly *as = &in->assembly;
+
+	if (!as->have || !msg->len || msg->len > as->env.len - as->have)
+		return -EPROTO;
+	if (as->rx) {
+		place(as->rx, as->have, msg->bytes, msg->len);
+	} else if (as->parcel) {
+		memcpy(as->parcel->payload + as->have, msg->bytes, msg->len);
+		as->parcel->have += msg->len;
+	}
+	as->have += msg->len;
+	if (as->have == as->env.len)
+		finish_assembly(in);
+	return 0;
+}
+
+static int on_parked(struct wf_shm_in *in, const struct message *msg)
+{
+	struct wf_shm_parked parked = msg->slot->parked;
+	struct wf_shm_part parts[WF_SHM_SHARE_IOV];
+	size_t bytes = parked.iov_count * sizeof(parts[0]);
+
+	if (!parked.iov_count || parked.iov_count > WF_SHM_SHARE_IOV ||
+	    msg->len != (parked.iov_count > 1 ? bytes : 0))
+		return -EPROTO;
+	parts[0] = (struct wf_shm_part){ parked.addr, parked.total };
+	if (parked.iov_count > 1)
+		memcpy(parts, msg->bytes, bytes);
+	return wf_shm_pull_arrive(in, &parked, parts, msg->flags,
+				  msg->flags & WF_SHM_SLOT_TAGGED ? msg->tag :
+								    0,
+				  msg->data);
+}
+
+static int on_stream(struct wf_shm_in *in, const struct message *msg)
+{
+	struct wf_shm_stream stream = msg->slot->stream;
+
+	return wf_shm_pull_stream(in, &stream, msg->bytes, msg->len);
+}
+
+static int dispatch(struct wf_shm_in *in, const struct message *msg)
+{
+	switch (msg->kind) {
+	case WF_SHM_KIND_INLINE:
+	case WF_SHM_KIND_EAGER:
+		return on_whole(in, msg);
+	case WF_SHM_KIND_FIRST:
+		return on_first(in, msg);
+	case WF_SHM_KIND_NEXT:
+		return on_next(in, msg);
+	case WF_SHM_KIND_PARKED:
+		return on_parked(in, msg);
+	case WF_SHM_KIND_STREAM:
+		return on_stream(in, msg);
+	default:
+		return -EPROTO;
+	}
+}
+
+/* -- the ring -------------------------------------------------------------- */
+
+static void return_credit(struct wf_shm_in *in)
+{
+	uint64_t credit = (uint64_t)in->line_next << 32 | in->next;
+
+	in->credited = in->next;
+	in->credited_lines = in->line_next;
+	/* Release: we are done reading what the sender may now overwrite. */
+	atomic_store_explicit(&in->region.header->credit, credit,
+			      memory_order_release);
+}
+
+/* The next record's place and the lines it takes: the sender's rule
+ * (wf_shm_put_record()) with our own counts. */
+static uint32_t record_lines(const struct wf_shm_in *in, size_t len,
+			     uint32_t *skip)
+{
+	uint32_t lines = (uint32_t)(len + WF_LINE - 1) / WF_LINE;
+	uint32_t at = in->line_next & in->line_mask;
+
+	*skip = at + lines > in->line_mask + 1 ? in->line_mask + 1 - at : 0;
+	return lines;
+}
+
+/* One slot. 0 when it was consumed. */
+static int take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot,
+		     uint64_t word)
+{
+	struct message msg = {
+		.len = WF_SHM_WORD_LEN(word),
+		.kind = WF_SHM_WORD_KIND(word),
+		.flags = WF_SHM_WORD_FLAGS(word),
+		.tag = slot->tag,
+		.data = slot->data,
+		.slot = slot,
+		.bytes = slot->payload,
+	};
+	uint32_t lines = 0, skip = 0;
+	int ret;
+
+	if (wf_likely(msg.kind == WF_SHM_KIND_INLINE)) {
+		if (wf_unlikely(msg.len > WF_SHM_INLINE_MAX))
+			return -EPROTO;
+	} else {
+		if (wf_unlikely(msg.len > WF_SHM_RECORD_MAX))
+			return -EPROTO;
+		lines = record_lines(in, msg.len, &skip);
+		msg.bytes = in->data + (size_t)((in->line_next + skip) &
+						in->line_mask) *
+					       WF_LINE;
+	}
+	ret = dispatch(in, &msg);
+	if (ret)
+		return ret;
+	in->expect_lines = lines;
+	in->line_next += skip + lines;
+	in->next++;
+	if (in->next - in->credited > in->slot_mask / 4 ||
+	    in->line_next - in->credited_lines > in->line_mask / 4)
+		return_credit(in);
+	return 0;
+}
+
+/* The payload of the next message will stand here: have it on its way before
+ * its slot is seen. */
+static void prefetch(const struct wf_shm_in *in)
+{
+	uint32_t count = in->expect_lines;
+	uint32_t at = in->line_next & in->line_mask;
+
+	if (count > PREFETCH_LINES)
+		count = PREFETCH_LINES;
+	if (at + in->expect_lines > in->line_mask + 1)
+		at = 0;
+	for (uint32_t i = 0; i < count; i++)
+		__builtin_prefetch(in->data + (size_t)(at + i) * WF_LINE);
+}
+
+int wf_shm_in_poll(struct wf_shm_in *in, int budget)
+{
+	int count = 0;
+
+	while (count < budget && !in->broken) {
+		const struct wf_shm_slot *slot =
+			&in->slots[in->next & in->slot_mask];
+		uint64_t word = atomic_load_explicit(&slot->word,
+						     memory_order_acquire);
+		int ret;
+
+		if (WF_SHM_WORD_SEQ(word) != in->next + 1) {
+			prefetch(in);
+			break;
+		}
+		if (wf_unlikely(!wf_op_compq_room(in->ep->rxq->compq)))
+			break;
+		ret = take_slot(in, slot, word);
+		if (ret == -EAGAIN)
+			break; /* no memory: the slot waits */
+		if (wf_unlikely(ret)) {
+			wf_warn("peer wrote a slot that makes no sense");
+			in->broken = true;
+			in->ep->reap = true;
+			break;
+		}
+		count++;
+	}
+	return count;
+}
+
+void wf_shm_in_rename(struct wf_shm_in *in, uint64_t src)
+{
+	struct wf_list *pos, *tmp;
+
+	in->src = src;
+	in->assembly.env.src = src;
+	wf_list_for_each (pos, tmp, &in->parcels)
+		wf_container_of(pos, struct wf_shm_parcel, link)->ux.src = src;
+	for (int i = 0; i < WF_SHM_WAITING_MAX; i++) {
+		if (in->pulls[i])
+			in->pulls[i]->ux.src = src;
+	}
+}
+
+void wf_shm_in_close(struct wf_shm_in *in, int err)
+{
+	struct wf_shm_assembly *as = &in->assembly;
+	struct wf_list *pos, *tmp;
+
+	if (as->have && as->rx && err)
+		wf_match_rxq_fail(in->ep->rxq, as->rx, &as->env, err);
+	wf_list_for_each (pos, tmp, &in->parcels) {
+		struct wf_shm_parcel *parcel =
+			wf_container_of(pos, struct wf_shm_parcel, link);
+		struct wf_envelope env = parcel_envelope(parcel);
+
+		parcel->in = NULL;
+		wf_base_list_del(&parcel->link);
+		parcel->lost = parcel->have < parcel->ux.len;
+		if (!parcel->rx)
+			continue;
+		if (err)
+			wf_match_rxq_fail(in->ep->rxq, parcel->rx, &env, err);
+		free(parcel);
+	}
+	for (int i = 0; i < WF_SHM_WAITING_MAX; i++) {
+		if (in->pulls[i])
+			wf_shm_pull_orphan(in->pulls[i], err);
+	}
+	if (in->sock.fd >= 0)
+		close(in->sock.fd);
+	wf_shm_region_unmap(&in->region);
+	free(in);
+}
+
+static const struct wf_ux_ops parcel_ops = {
+	.deliver = parcel_deliver,
+	.discard = parcel_discard,
+};

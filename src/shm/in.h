@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The receiving end of a channel. Everything in the region may change at any
+ * time and may be wrong: words are copied once, then checked; positions are
+ * our own counts.
+ */
+#ifndef WF_SHM_IN_H
+#define WF_SHM_IN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/list.h"
+#include "match/rxq.h"
+#include "shm/mover.h"
+#include "shm/region.h"
+#include "shm/sock.h"
+
+struct wf_shm_ep;
+struct wf_shm_pull;
+struct wf_shm_parcel;
+
+/* The message whose records are arriving: they follow each other, so there is
+ * one per channel. */
+struct wf_shm_assembly {
+	struct wf_envelope env;
+	size_t have;
+	uint32_t op;
+	bool ack;
+	struct wf_rx *rx;	      /* goes straight to the user, or ... */
+	struct wf_shm_parcel *parcel; /* ... waits for a receive */
+};
+
+struct wf_shm_in {
+	uint32_t next; /* slots consumed, free-running */
+	uint32_t slot_mask;
+	uint32_t line_next; /* data lines consumed, free-running */
+	uint32_t line_mask;
+	const struct wf_shm_slot *slots;
+	const uint8_t *data;
+	uint32_t expect_lines; /* of the next message, for prefetching */
+	uint32_t credited;     /* slots and ... */
+	uint32_t credited_lines; /* ... lines returned so far */
+	bool broken;	       /* the peer broke the rules or is gone */
+	bool ended;	       /* the peer closed; what it wrote still counts */
+	uint64_t src;	       /* fi_addr_t, WF_MATCH_ANY when unknown */
+
+	struct wf_shm_ep *ep;
+	struct wf_shm_sock sock;
+	struct wf_shm_region region;
+	struct wf_shm_mover mover;
+	struct wf_addr addr;
+	uint32_t reply_head;
+	struct wf_shm_assembly assembly;
+	struct wf_list parcels; /* messages of this peer without a receive */
+	struct wf_list busy;	/* pulls that go on in progress */
+	struct wf_shm_pull *pulls[WF_SHM_WAITING_MAX]; /* by the sender's op */
+};
+
+/* A message in one piece of memory of ours, until a receive takes it. */
+struct wf_shm_parcel {
+	struct wf_ux ux;
+	struct wf_list link;  /* in in->parcels */
+	struct wf_shm_in *in; /* NULL once the channel is gone */
+	struct wf_rx *rx;     /* matched before all of it was here */
+	size_t have;
+	uint32_t op;
+	bool ack;
+	bool lost; /* the sender died in the middle */
+	uint8_t payload[];
+};
+
+/* Takes over @region and @fd. NULL without memory, then the caller keeps
+ * both. */
+struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
+				 const struct wf_shm_region *region, int fd,
+				 const struct wf_addr *addr, uint64_t src);
+
+/* Frees @in; receives that were being filled fail with @err (positive), 0 = no
+ * completions because the endpoint closes. */
+void wf_shm_in_close(struct wf_shm_in *in, int err);
+
+/* The sender's name in the AV changed. */
+void wf_shm_in_rename(struct wf_shm_in *in, uint64_t src);
+
+/* Handles up to @budget messages. Returns how many. */
+int wf_shm_in_poll(struct wf_shm_in *in, int budget);
+
+/* Tells the sender of @op. */
+void wf_shm_in_reply(struct wf_shm_in *in, uint32_t op,
+		     enum wf_shm_reply_kind kind, int status, uint64_t len);
+
+/* Pairs with the release in wf_shm_put_publish(). */
+static inline bool wf_shm_in_ready(const struct wf_shm_in *in)
+{
+	uint64_t word = atomic_load_explicit(
+		&in->slots[in->next & in->slot_mask].word,
+		memory_order_acquire);
+
+	return WF_SHM_WORD_SEQ(word) == in->next + 1;
+}
+
+#endif

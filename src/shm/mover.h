@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Copying between this process and a peer in one step: by CMA
+ * (process_vm_readv/writev) where the kernel allows it for this pair and
+ * direction, by plain copying when the peer's endpoint lives in this very
+ * process, not at all otherwise.
+ */
+#ifndef WF_SHM_MOVER_H
+#define WF_SHM_MOVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+enum wf_shm_way {
+	WF_SHM_WAY_NONE, /* through the ring only */
+	WF_SHM_WAY_SELF,
+	WF_SHM_WAY_CMA,
+};
+
+struct wf_shm_mover {
+	enum wf_shm_way way;
+	pid_t pid;
+};
+
+/* The random number that names this process (anew in a forked child). */
+uint64_t wf_shm_mover_process(void);
+
+/* The word that peers read to find out whether they may. */
+void wf_shm_mover_own_probe(uint64_t *addr, uint64_t *value);
+
+/* Finds the way to a peer: @process and the probe are what it announced, @pid
+ * what the kernel says of it. */
+void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
+		       uint64_t probe_addr, uint64_t probe_value,
+		       bool cma_allowed);
+
+/* Copy @len bytes; both vectors hold at least that. 0 or -errno: -ESRCH when
+ * the peer is gone, -EFAULT for memory that is not there, -EPERM and others
+ * when the kernel (no longer) lets us. */
+int wf_shm_mover_read(const struct wf_shm_mover *mover,
+		      const struct iovec *local, size_t local_count,
+		      const struct iovec *remote, size_t remote_count,
+		      size_t len);
+int wf_shm_mover_write(const struct wf_shm_mover *mover,
+		       const struct iovec *local, size_t local_count,
+		       const struct iovec *remote, size_t remote_count,
+		       size_t len);
+
+#endif

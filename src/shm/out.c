@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sending end of a channel: queueing, credit, replies, and what happens
+ * when the peer goes away.
+ */
+#include "shm/out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "op/iov.h"
+#include "shm/conn.h"
+#include "shm/ep.h"
+#include "shm/proto.h"
+#include "shm/put.h"
+#include "shm/share.h"
+
+static struct wf_shm_tx *to_tx(struct wf_list *link)
+{
+	return wf_container_of(link, struct wf_shm_tx, link);
+}
+
+struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
+				   const struct wf_addr *addr)
+{
+	struct wf_shm_out *out = aligned_alloc(
+		WF_LINE, (sizeof(*out) + WF_LINE - 1) & ~(WF_LINE - 1ul));
+
+	if (!out)
+		return NULL;
+	*out = (struct wf_shm_out){
+		.ep = ep,
+		.dst = dst,
+		.addr = *addr,
+		.state = WF_SHM_OUT_CONNECTING,
+		.sock = { .fd = -1, .kind = WF_SHM_SOCK_OUT },
+		.waiting_free = UINT32_MAX,
+		.chunk = ep->attr.chunk,
+		.deadline = wf_base_clock_ns() +
+			    ep->attr.connect_timeout_ms * WF_NS_PER_MS,
+	};
+	wf_base_list_init(&out->pending);
+	wf_base_list_init(&out->pending_link);
+	wf_base_list_init(&out->waiting_link);
+	wf_base_list_add_tail(&ep->all_outs, &out->link);
+	ep->connecting++;
+	return out;
+}
+
+void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep)
+{
+	if (out->state == WF_SHM_OUT_DEAD)
+		return;
+	if (out->state != WF_SHM_OUT_OPEN)
+		out->ep->connecting--;
+	out->state = WF_SHM_OUT_DEAD;
+	out->slots_free = 0;
+	out->err = err;
+	out->keep = keep;
+	out->ep->reap = true;
+}
+
+static void complete(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
+{
+	struct wf_comp comp = {
+		.context = tx->context,
+		.flags = tx->comp_flags,
+		.src = WF_MATCH_ANY,
+	};
+
+	if (tx->wants_comp)
+		wf_op_compq_push(ep->txq, &comp);
+}
+
+static void fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
+{
+	struct wf_comp comp = {
+		.context = tx->context,
+		.flags = tx->comp_flags,
+		.data = tx->data,
+		.tag = tx->tag,
+		.src = WF_MATCH_ANY,
+	};
+
+	/* Failures are reported even where successes are not. */
+	wf_op_compq_fail(ep->txq, &comp, err, 0);
+}
+
+static void stop_waiting(struct wf_shm_out *out, uint32_t index)
+{
+	out->waiting[index] = NULL;
+	out->waiting_free |= 1u << index;
+	out->sharing &= ~(1u << index);
+	if (!--out->waiting_count)
+		wf_base_list_del(&out->waiting_link);
+}
+
+/* Takes every operation off the channel; fails them when @err is set. */
+static void drop_all(struct wf_shm_out *out, int err)
+{
+	struct wf_shm_ep *ep = out->ep;
+	struct wf_list *pos, *tmp;
+
+	for (uint32_t i = 0; i < WF_SHM_WAITING_MAX; i++) {
+		struct wf_shm_tx *tx = out->waiting[i];
+
+		if (!tx)
+			continue;
+		wf_base_list_del(&tx->link); /* may be pending as well */
+		stop_waiting(out, i);
+		if (err)
+			fail(ep, tx, err);
+		wf_base_pool_put(&ep->tx_pool, tx);
+	}
+	wf_list_for_each (pos, tmp, &out->pending) {
+		wf_base_list_del(pos);
+		if (err)
+			fail(ep, to_tx(pos), err);
+		wf_base_pool_put(&ep->tx_pool, to_tx(pos));
+	}
+	wf_base_list_del(&out->pending_link);
+}
+
+void wf_shm_out_fail_all(struct wf_shm_out *out, int err)
+{
+	drop_all(out, err);
+}
+
+void wf_shm_out_free(struct wf_shm_out *out)
+{
+	if (out->state == WF_SHM_OUT_CONNECTING ||
+	    out->state == WF_SHM_OUT_GREETED)
+		out->ep->connecting--;
+	drop_all(out, 0);
+	if (out->sock.fd >= 0)
+		close(out->sock.fd);
+	wf_shm_region_unmap(&out->region);
+	wf_base_list_del(&out->link);
+	free(out);
+}
+
+void wf_shm_out_opened(struct wf_shm_out *out)
+{
+	out->slots = out->region.slots;
+	out->slot_mask = out->region.slot_count - 1;
+	out->data = out->region.data;
+	out->line_mask = out->region.line_count - 1;
+	out->state = WF_SHM_OUT_OPEN;
+	out->ep->connecting--;
+	wf_shm_out_push(out);
+}
+
+/* The receiver's words are checked, not trusted: it cannot have consumed more
+ * than was written. */
+static bool look_at_credit(struct wf_shm_out *out)
+{
+	uint64_t credit = atomic_load_explicit(&out->region.header->credit,
+					       memory_order_acquire);
+	uint32_t slots_used = out->head - (uint32_t)credit;
+	uint32_t lines_used = out->line_head - (uint32_t)(credit >> 32);
+
+	if (slots_used > out->slot_mask + 1 ||
+	    lines_used > out->line_mask + 1) {
+		wf_warn("peer returned credit it did not have");
+		wf_shm_out_doom(out, EPROTO, false);
+		return false;
+	}
+	out->slots_free = out->slot_mask + 1 - slots_used;
+	out->lines_free = out->line_mask + 1 - lines_used;
+	return out->slots_free;
+}
+
+bool wf_shm_out_refresh(struct wf_shm_out *out)
+{
+	if (out->state != WF_SHM_OUT_OPEN ||
+	    !wf_base_list_empty(&out->pending))
+		return false;
+	return look_at_credit(out);
+}
+
+bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len)
+{
+	if (wf_shm_put_fits(out, len))
+		return true;
+	return out->state == WF_SHM_OUT_OPEN && look_at_credit(out) &&
+	       wf_shm_put_fits(out, len);
+}
+
+bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	uint32_t index;
+
+	if (!out->waiting_free)
+		return false;
+	index = (uint32_t)__builtin_ctz(out->waiting_free);
+	out->waiting_free &= ~(1u << index);
+	out->waiting[index] = tx;
+	tx->op = index | out->waiting_turn++ * WF_SHM_WAITING_MAX;
+	if (!out->waiting_count++)
+		wf_base_list_add_tail(&out->ep->waiting_outs,
+				      &out->waiting_link);
+	return true;
+}
+
+/* An injected message goes whole or not at all, since nothing may keep the
+ * caller's buffer. Pieces may each skip to the start once. */
+static bool whole_fits(struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	size_t pieces = tx->len / out->chunk + 1;
+	size_t lines = 2 * (tx->len / WF_LINE + pieces);
+
+	if (out->slots_free >= pieces && out->lines_free >= lines)
+		return true;
+	return look_at_credit(out) && out->slots_free >= pieces &&
+	       out->lines_free >= lines;
+}
+
+static void enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	if (wf_base_list_empty(&out->pending))
+		wf_base_list_add_tail(&out->ep->pending_outs,
+				      &out->pending_link);
+	wf_base_list_add_tail(&out->pending, &tx->link);
+	out->slots_free = 0;
+}
+
+/* Tries to get @tx into the ring at once. @whole: all of it or nothing. */
+static int try_now(struct wf_shm_out *out, struct wf_shm_tx *tx, bool whole)
+{
+	if (out->state != WF_SHM_OUT_OPEN ||
+	    !wf_base_list_empty(&out->pending))
+		return -EAGAIN;
+	if (whole && !whole_fits(out, tx))
+		return -EAGAIN;
+	return tx->proto->push(out, tx);
+}
+
+/* From the stack: nothing may be left half done when this returns. */
+static int send_unkept(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	int ret = try_now(out, tx, tx->inject || tx->len > out->chunk);
+
+	if (!ret)
+		complete(out->ep, tx);
+	return ret;
+}
+
+int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	struct wf_shm_tx *kept;
+	int ret;
+
+	if (out->state != WF_SHM_OUT_OPEN && tx->inject)
+		return -EAGAIN;
+	if (out->state == WF_SHM_OUT_OPEN) {
+		tx->proto = wf_shm_proto_choose(out, tx);
+		if (!tx->proto)
+			return -EOPNOTSUPP;
+		if (!wf_shm_proto_waits(tx)) {
+			ret = send_unkept(out, tx);
+			if (ret != -EAGAIN || tx->inject)
+				return ret;
+		}
+	}
+	kept = wf_base_pool_get(&out->ep->tx_pool);
+	if (!kept)
+		return -EAGAIN;
+	*kept = *tx;
+	wf_base_list_init(&kept->link);
+	if (!tx->inject) {
+		enqueue(out, kept);
+		wf_shm_out_push(out);
+		return 0;
+	}
+	ret = try_now(out, kept, true);
+	if (ret)
+		wf_base_pool_put(&out->ep->tx_pool, kept);
+	return ret;
+}
+
+/* One turn for the first pending message. 0: it left the queue. */
+static int push_first(struct wf_shm_out *out)
+{
+	struct wf_shm_tx *tx = to_tx(out->pending.next);
+	struct wf_shm_ep *ep = out->ep;
+	int ret;
+
+	if (!tx->proto)
+		tx->proto = wf_shm_proto_choose(out, tx);
+	ret = tx->proto ? tx->proto->push(out, tx) : -EOPNOTSUPP;
+	if (ret == -EAGAIN) {
+		/* A stream lets others pass; nothing else may be overtaken. */
+		if (tx->stream && out->pending.prev != &tx->link) {
+			wf_base_list_del(&tx->link);
+			wf_base_list_add_tail(&out->pending, &tx->link);
+			return wf_shm_out_has_room(out, out->chunk) ? 0 :
+								      -EAGAIN;
+		}
+		return ret;
+	}
+	wf_base_list_del(&tx->link);
+	if (!ret && wf_shm_proto_waits(tx))
+		return 0;
+	if (ret)
+		fail(ep, tx, -ret);
+	else
+		complete(ep, tx);
+	wf_base_pool_put(&ep->tx_pool, tx);
+	return 0;
+}
+
+void wf_shm_out_push(struct wf_shm_out *out)
+{
+	while (out->state == WF_SHM_OUT_OPEN &&
+	       !wf_base_list_empty(&out->pending) &&
+	       wf_op_compq_room(out->ep->txq)) {
+		if (push_first(out))
+			break;
+	}
+	if (wf_base_list_empty(&out->pending))
+		wf_base_list_del(&out->pending_link);
+	else
+		out->slots_free = 0; /* nobody overtakes */
+}
+
+static void start_stream(struct wf_shm_out *out, struct wf_shm_tx *tx,
+			 uint64_t len, uint32_t name)
+{
+	tx->stream = true;
+	tx->pushed = 0;
+	tx->help.len = len;
+	tx->name = name;
+	enqueue(out, tx);
+}
+
+static void finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)
+{
+	struct wf_shm_ep *ep = out->ep;
+
+	/* It may still be in the pending queue when the receiver gave up. */
+	wf_base_list_del(&tx->link);
+	stop_waiting(out, tx->op % WF_SHM_WAITING_MAX);
+	if (status)
+		fail(ep, tx, status);
+	else
+		complete(ep, tx);
+	wf_base_pool_put(&ep->tx_pool, tx);
+}
+
+/* False when the reply makes no sense. */
+static bool handle_reply(struct wf_shm_out *out,
+			 const struct wf_shm_reply *reply)
+{
+	uint32_t index = reply->op % WF_SHM_WAITING_MAX;
+	struct wf_shm_tx *tx = out->waiting[index];
+
+	if (!tx || tx->op != reply->op)
+		return false;
+	switch (reply->kind) {
+	case WF_SHM_REPLY_SHARE:
+		if (!tx->proto->parks ||
+		    !wf_shm_share_join(&out->region.shares[index], tx))
+			return false;
+		out->sharing |= 1u << index;
+		return true;
+	case WF_SHM_REPLY_STREAM:
+		if (!tx->proto->parks || tx->stream || reply->len > tx->len)
+			return false;
+		out->sharing &= ~(1u << index);
+		start_stream(out, tx, reply->len, reply->name);
+		return true;
+	case WF_SHM_REPLY_FINAL:
+		finish(out, tx, reply->status < 0 ? EPROTO : reply->status);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void help_sharing(struct wf_shm_out *out)
+{
+	for (uint32_t bits = out->sharing; bits; bits &= bits - 1) {
+		uint32_t index = (uint32_t)__builtin_ctz(bits);
+
+		if (!wf_shm_share_help(&out->region.shares[index], &out->mover,
+				       out->waiting[index]))
+			out->sharing &= ~(1u << index);
+	}
+}
+
+int wf_shm_out_poll(struct wf_shm_out *out)
+{
+	int count = 0;
+
+	while (out->state == WF_SHM_OUT_OPEN && out->waiting_count &&
+	       wf_op_compq_room(out->ep->txq)) {
+		struct wf_shm_reply *at =
+			&out->region.replies[out->reply_tail % WF_SHM_REPLIES];
+		struct wf_shm_reply reply;
+
+		/* Pairs with the release in wf_shm_in_reply(). */
+		if (atomic_load_explicit(&at->seq, memory_order_acquire) !=
+		    out->reply_tail + 1)
+			break;
+		reply.op = at->op;
+		reply.kind = at->kind;
+		reply.status = at->status;
+		reply.len = at->len;
+		reply.name = at->name;
+		out->reply_tail++;
+		count++;
+		if (!handle_reply(out, &reply)) {
+			wf_warn("peer sent a reply that makes no sense");
+			wf_shm_out_doom(out, EPROTO, false);
+			return count;
+		}
+	}
+	if (out->sharing)
+		help_sharing(out);
+	return count;
+}

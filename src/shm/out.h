@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sending end of a channel. Made at the first send to an address; messages
+ * wait in `pending` until the channel is open and has room, and those that
+ * need the receiver's word wait in `waiting` for it.
+ *
+ * The first line is all that a small message touches besides its slot.
+ */
+#ifndef WF_SHM_OUT_H
+#define WF_SHM_OUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/addr.h"
+#include "base/list.h"
+#include "op/rx.h"
+#include "shm/mover.h"
+#include "shm/region.h"
+#include "shm/sock.h"
+
+struct wf_shm_ep;
+struct wf_shm_out;
+struct wf_shm_proto;
+
+/* A share as the receiver described it, copied once and checked. */
+struct wf_shm_help {
+	uint64_t chunk;
+	uint64_t len;
+	uint32_t iov_count;
+	struct iovec iov[WF_SHM_SHARE_IOV];
+};
+
+/* A message on its way out. On the stack while it is tried, from the pool (hard
+ * limit: the transmit depth) when it has to wait. */
+struct wf_shm_tx {
+	struct wf_list link;
+	const struct wf_shm_proto *proto;
+	void *context;
+	uint64_t comp_flags; /* of its completion */
+	uint64_t tag;
+	uint64_t data;
+	size_t len;
+	size_t pushed; /* bytes already in the ring */
+	uint32_t op;   /* name in replies, see wf_shm_out_wait() */
+	uint32_t name; /* stream: the receiver's name for it */
+	uint8_t slot_flags;
+	bool wants_comp;
+	bool inject; /* the buffer is the caller's again on return */
+	bool stream; /* pushes what the receiver asked for */
+	uint32_t iov_count;
+	struct iovec iov[WF_OP_IOV_MAX];
+	struct wf_shm_help help;
+};
+
+enum wf_shm_out_state {
+	WF_SHM_OUT_CONNECTING, /* nobody listens there, or not yet */
+	WF_SHM_OUT_GREETED,    /* hello sent */
+	WF_SHM_OUT_OPEN,
+	WF_SHM_OUT_DEAD, /* ->err tells why; reaped after progress */
+};
+
+struct wf_shm_out {
+	/* slots_free is 0 whenever a message may not go straight to a slot:
+	 * no room, not open, or others wait before it. */
+	uint32_t slots_free;
+	uint32_t lines_free;
+	uint32_t head; /* slots written, free-running */
+	uint32_t slot_mask;
+	uint32_t line_head; /* data lines written, free-running */
+	uint32_t line_mask;
+	struct wf_shm_slot *slots;
+	uint8_t *data;
+	struct wf_shm_ep *ep;
+	uint32_t chunk; /* bytes per record of a larger message */
+	enum wf_shm_out_state state;
+
+	struct wf_shm_sock sock;
+	struct wf_shm_region region;
+	struct wf_shm_mover mover;
+	uint64_t dst; /* fi_addr_t */
+	struct wf_addr addr;
+	uint64_t deadline; /* CONNECTING: when to give up, ns */
+	uint64_t retry_at; /* CONNECTING: when to try again, ns */
+	int err;	   /* DEAD: positive errno */
+	bool keep;	   /* DEAD: stays, to tell the next sender why */
+	uint32_t features;
+
+	struct wf_list pending;	     /* wf_shm_tx, in order */
+	struct wf_list pending_link; /* in ep->pending_outs */
+	uint32_t waiting_count;
+	uint32_t waiting_free; /* bit set = no operation */
+	uint32_t waiting_turn; /* makes names of operations differ */
+	uint32_t sharing; /* bit set = the operation is being shared */
+	uint32_t reply_tail;
+	struct wf_list waiting_link; /* in ep->waiting_outs */
+	struct wf_shm_tx *waiting[WF_SHM_WAITING_MAX];
+	struct wf_list link; /* in ep->all_outs */
+};
+
+/* Makes the sending end for @addr and starts to connect. NULL without
+ * memory. */
+struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
+				   const struct wf_addr *addr);
+
+/* Marks the channel dead; the endpoint reaps it when nobody is inside. @keep:
+ * the address never answered, let the next sender know. */
+void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep);
+
+/* Fails everything in flight with @err (positive). */
+void wf_shm_out_fail_all(struct wf_shm_out *out, int err);
+
+/* Frees @out, and without a completion whatever it still holds. */
+void wf_shm_out_free(struct wf_shm_out *out);
+
+/* The channel is open: lets messages go. */
+void wf_shm_out_opened(struct wf_shm_out *out);
+
+/* Looks at the credit that the receiver returned. False when messages may not
+ * go straight to a slot. */
+bool wf_shm_out_refresh(struct wf_shm_out *out);
+
+/* Sends @tx or queues it. 0, -EAGAIN (no room and it may not wait, or the
+ * transmit depth is reached), or the -errno of a dead peer. */
+int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx);
+
+/* Pushes what is pending as far as there is room. */
+void wf_shm_out_push(struct wf_shm_out *out);
+
+/* Handles replies. Returns how many. */
+int wf_shm_out_poll(struct wf_shm_out *out);
+
+/* For protocols. Room for one slot and @len bytes of data? Asks the receiver's
+ * line when short. */
+bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
+
+/* For protocols: reserves a name for an operation that waits for replies;
+ * false when too many wait. */
+bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx);
+
+#endif

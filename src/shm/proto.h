@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Protocols: how a message that did not take the fast path gets into the ring.
+ * One file and one table each; the registry is tried in order.
+ */
+#ifndef WF_SHM_PROTO_H
+#define WF_SHM_PROTO_H
+
+#include "shm/out.h"
+
+/* All are called under the endpoint's lock, on an open channel; none blocks.
+ */
+struct wf_shm_proto {
+	const char *name;
+	/* Whether this protocol carries @tx. */
+	bool (*can_send)(const struct wf_shm_out *out,
+			 const struct wf_shm_tx *tx);
+	/* Writes as much as there is room for. 0 when the whole message is
+	 * written, -EAGAIN to be called again, other -errno: give up. Owns
+	 * nothing; what it has written is kept in tx->pushed. */
+	int (*push)(struct wf_shm_out *out, struct wf_shm_tx *tx);
+	/* The message is over only with the receiver's final reply. */
+	bool parks;
+};
+
+extern const struct wf_shm_proto wf_shm_proto_inline;
+extern const struct wf_shm_proto wf_shm_proto_eager;
+extern const struct wf_shm_proto wf_shm_proto_chunked;
+extern const struct wf_shm_proto wf_shm_proto_parked;
+
+/* The first that can, or NULL. */
+const struct wf_shm_proto *wf_shm_proto_choose(const struct wf_shm_out *out,
+					       const struct wf_shm_tx *tx);
+
+static inline bool wf_shm_proto_waits(const struct wf_shm_tx *tx)
+{
+	return tx->proto->parks || (tx->slot_flags & WF_SHM_SLOT_ACK);
+}
+
+#endif

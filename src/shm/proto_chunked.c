@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Chunked: the message in several records, so that both sides copy at the same
+ * time. Records of one message follow each other in the ring.
+ */
+#include <errno.h>
+
+#include "op/iov.h"
+#include "shm/ep.h"
+#include "shm/proto.h"
+#include "shm/put.h"
+
+static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	return tx->len <= out->ep->attr.eager_max;
+}
+
+static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	while (tx->pushed < tx->len) {
+		bool first = !tx->pushed;
+		size_t part = tx->len - tx->pushed;
+		struct wf_shm_slot *slot;
+
+		if (part > out->chunk)
+			part = out->chunk;
+		if (!wf_shm_out_has_room(out, part))
+			return -EAGAIN;
+		if (first && (tx->slot_flags & WF_SHM_SLOT_ACK) &&
+		    !wf_shm_out_wait(out, tx))
+			return -EAGAIN;
+		slot = wf_shm_put_slot(out);
+		wf_op_iov_gather(tx->iov, tx->iov_count, tx->pushed,
+				 wf_shm_put_record(out, part), part);
+		slot->tag = tx->tag;
+		slot->data = tx->data;
+		slot->eager = (struct wf_shm_eager){
+			.total = tx->len,
+			.op = tx->op,
+		};
+		wf_shm_put_publish(out, slot, part,
+				   first ? WF_SHM_KIND_FIRST :
+					   WF_SHM_KIND_NEXT,
+				   first ? tx->slot_flags : 0);
+		tx->pushed += part;
+	}
+	return 0;
+}
+
+const struct wf_shm_proto wf_shm_proto_chunked = {
+	.name = "chunked",
+	.can_send = can_send,
+	.push = push,
+};

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parked: the payload stays in the sender's buffer until the message is
+ * matched; only its description goes through the ring. The receiver decides
+ * how the bytes travel (pull.h): it reads them, asks for help, or asks for
+ * them through the ring, upon which push() is called again for the stream.
+ */
+#include <errno.h>
+
+#include "op/iov.h"
+#include "shm/proto.h"
+#include "shm/put.h"
+
+/* Bytes of a stream per turn, so that messages behind it move too. */
+#define STREAM_TURN 32768
+
+static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	(void)out;
+	(void)tx;
+	return true;
+}
+
+static int push_stream(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	size_t turn = 0;
+
+	while (tx->pushed < tx->help.len) {
+		size_t part = tx->help.len - tx->pushed;
+		struct wf_shm_slot *slot;
+
+		if (part > out->chunk)
+			part = out->chunk;
+		if (turn >= STREAM_TURN || !wf_shm_out_has_room(out, part))
+			return -EAGAIN;
+		slot = wf_shm_put_slot(out);
+		wf_op_iov_gather(tx->iov, tx->iov_count, tx->pushed,
+				 wf_shm_put_record(out, part), part);
+		slot->tag = 0;
+		slot->data = 0;
+		slot->stream = (struct wf_shm_stream){
+			.offset = tx->pushed,
+			.op = tx->name,
+		};
+		wf_shm_put_publish(out, slot, part, WF_SHM_KIND_STREAM, 0);
+		tx->pushed += part;
+		turn += part;
+	}
+	return 0;
+}
+
+static int push_description(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	size_t bytes = 0;
+	struct wf_shm_slot *slot;
+
+	if (tx->iov_count > 1)
+		bytes = tx->iov_count * sizeof(struct wf_shm_part);
+	if (!wf_shm_out_has_room(out, bytes) || !wf_shm_out_wait(out, tx))
+		return -EAGAIN;
+	slot = wf_shm_put_slot(out);
+	if (bytes) {
+		struct wf_shm_part *parts = (void *)wf_shm_put_record(out,
+								      bytes);
+
+		for (uint32_t i = 0; i < tx->iov_count; i++) {
+			parts[i].addr = (uint64_t)(uintptr_t)tx->iov[i].iov_base;
+			parts[i].len = tx->iov[i].iov_len;
+		}
+	}
+	slot->tag = tx->tag;
+	slot->data = tx->data;
+	slot->parked = (struct wf_shm_parked){
+		.total = tx->len,
+		.op = tx->op,
+		.iov_count = tx->iov_count,
+		.addr = (uint64_t)(uintptr_t)tx->iov[0].iov_base,
+	};
+	wf_shm_put_publish(out, slot, bytes, WF_SHM_KIND_PARKED,
+			   tx->slot_flags);
+	return 0;
+}
+
+static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	return tx->stream ? push_stream(out, tx) : push_description(out, tx);
+}
+
+const struct wf_shm_proto wf_shm_proto_parked = {
+	.name = "parked",
+	.can_send = can_send,
+	.push = push,
+	.parks = true,
+};

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parked messages at the receiver.
+ */
+#include "shm/pull.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "op/iov.h"
+#include "shm/ep.h"
+#include "shm/share.h"
+
+/* A share is cut into about this many chunks: enough that the sides end
+ * together, few enough that system calls do not count. */
+#define CHUNKS_WANTED 8
+#define CHUNK_MIN ((size_t)16 << 10)
+#define CHUNK_MAX ((size_t)256 << 10)
+
+static const struct wf_ux_ops pull_ops;
+
+static struct wf_envelope pull_envelope(const struct wf_shm_pull *pull)
+{
+	return (struct wf_envelope){
+		.tag = pull->ux.tag,
+		.data = pull->ux.data,
+		.src = pull->ux.src,
+		.flags = pull->ux.flags,
+		.len = pull->ux.len,
+	};
+}
+
+static void pull_free(struct wf_shm_pull *pull)
+{
+	wf_base_list_del(&pull->busy);
+	if (pull->in)
+		pull->in->pulls[pull->op % WF_SHM_WAITING_MAX] = NULL;
+	free(pull);
+}
+
+/* Ends the message for both sides. @err is positive. */
+static void pull_finish(struct wf_shm_pull *pull, int err)
+{
+	struct wf_envelope env = pull_envelope(pull);
+
+	if (pull->in)
+		wf_shm_in_reply(pull->in, pull->op, WF_SHM_REPLY_FINAL, err, 0);
+	if (err)
+		wf_match_rxq_fail(pull->ux.rxq, pull->rx, &env, err);
+	else
+		wf_match_rxq_done(pull->ux.rxq, pull->rx, &env);
+	pull_free(pull);
+}
+
+static int read_part(void *arg, uint64_t offset, uint64_t part)
+{
+	const struct wf_shm_pull *pull = arg;
+	struct iovec to[WF_OP_IOV_MAX], from[WF_SHM_SHARE_IOV];
+	size_t n, m;
+
+	n = wf_op_iov_slice(pull->rx->iov, pull->rx->iov_count, offset, part,
+			    to);
+	m = wf_op_iov_slice(pull->iov, pull->iov_count, offset, part, from);
+	return wf_shm_mover_read(&pull->in->mover, to, n, from, m, part);
+}
+
+static void ask_for_stream(struct wf_shm_pull *pull)
+{
+	pull->state = WF_SHM_PULL_STREAMED;
+	pull->have = 0;
+	wf_base_list_del(&pull->busy);
+	wf_shm_in_reply(pull->in, pull->op, WF_SHM_REPLY_STREAM, 0, pull->want);
+}
+
+/* Reading failed. What is final ends the message; everything else means that
+ * the kernel does not let us, and the ring carries it from the start. */
+static void read_failed(struct wf_shm_pull *pull, int err)
+{
+	if (err == EFAULT) {
+		pull_finish(pull, FI_EFAULT);
+		return;
+	}
+	if (err != ESRCH && pull->in->mover.way == WF_SHM_WAY_CMA) {
+		wf_info("CMA is refused (error %d): using the ring", err);
+		pull->in->mover.way = WF_SHM_WAY_NONE;
+	}
+	/* With the peer gone nothing will come; its socket tells soon. */
+	ask_for_stream(pull);
+}
+
+static void read_alone(struct wf_shm_pull *pull)
+{
+	int ret = read_part(pull, 0, pull->want);
+
+	if (ret)
+		read_failed(pull, -ret);
+	else
+		pull_finish(pull, 0);
+}
+
+static void start_share(struct wf_shm_pull *pull)
+{
+	struct wf_shm_in *in = pull->in;
+	size_t chunk = pull->want / CHUNKS_WANTED;
+
+	chunk = (chunk + WF_SHM_PAGE - 1) & ~(size_t)(WF_SHM_PAGE - 1);
+	if (chunk < CHUNK_MIN)
+		chunk = CHUNK_MIN;
+	if (chunk > CHUNK_MAX)
+		chunk = CHUNK_MAX;
+	pull->state = WF_SHM_PULL_SHARED;
+	pull->chunk = chunk;
+	pull->done = 0;
+	pull->claims_over = false;
+	wf_shm_share_open(&in->region.shares[pull->op % WF_SHM_WAITING_MAX],
+			  pull->rx->iov, pull->rx->iov_count, pull->want,
+			  chunk);
+	wf_shm_in_reply(in, pull->op, WF_SHM_REPLY_SHARE, 0, 0);
+	wf_base_list_add_tail(&in->busy, &pull->busy);
+	wf_shm_pull_progress(pull);
+}
+
+static void start(struct wf_shm_pull *pull)
+{
+	struct wf_shm_in *in = pull->in;
+
+	pull->want = pull->ux.len < pull->rx->len ? pull->ux.len :
+						    pull->rx->len;
+	if (!pull->want) {
+		pull_finish(pull, 0);
+		return;
+	}
+	/* A dead peer's pid may be another process by now. */
+	wf_shm_ep_check_stale(in->ep);
+	if (in->ended)
+		pull_finish(pull, FI_ECONNRESET);
+	else if (in->mover.way == WF_SHM_WAY_NONE)
+		ask_for_stream(pull);
+	else if (in->mover.way == WF_SHM_WAY_CMA &&
+		 pull->want >= in->ep->attr.share_min)
+		start_share(pull);
+	else
+		read_alone(pull);
+}
+
+void wf_shm_pull_progress(struct wf_shm_pull *pull)
+{
+	struct wf_shm_share *share =
+		&pull->in->region.shares[pull->op % WF_SHM_WAITING_MAX];
+	uint64_t chunks = (pull->want + pull->chunk - 1) / pull->chunk;
+	uint32_t theirs;
+	int ret;
+
+	if (!pull->claims_over) {
+		ret = wf_shm_share_copy(share, pull->chunk, pull->want,
+					read_part, pull, &pull->done);
+		if (ret < 0) {
+			/* Nothing can be told of the other's chunks unless it
+			 * stops: take the claims away from it. */
+			atomic_store_explicit(&share->claimed, UINT32_MAX / 2,
+					      memory_order_relaxed);
+			read_failed(pull, -ret);
+			return;
+		}
+		pull->claims_over = ret;
+	}
+	if (!pull->claims_over)
+		return;
+	if (atomic_load_explicit(&share->sender_failed,
+				 memory_order_acquire)) {
+		read_alone(pull);
+		return;
+	}
+	/* Acquire: its bytes are in our buffer once it has counted them. */
+	theirs = atomic_load_explicit(&share->sender_done,
+				      memory_order_acquire);
+	if (pull->done + (uint64_t)theirs >= chunks)
+		pull_finish(pull, 0);
+}
+
+static void pull_deliver(struct wf_ux *ux, struct wf_rx *rx)
+{
+	struct wf_shm_pull *pull = wf_container_of(ux, struct wf_shm_pull, ux);
+
+	pull->rx = rx;
+	if (pull->in)
+		start(pull);
+	else
+		pull_finish(pull, FI_ECONNRESET);
+}
+
+static void pull_discard(struct wf_ux *ux)
+{
+	struct wf_shm_pull *pull = wf_container_of(ux, struct wf_shm_pull, ux);
+
+	if (pull->in)
+		wf_shm_in_reply(pull->in, pull->op, WF_SHM_REPLY_FINAL, 0, 0);
+	pull_free(pull);
+}
+
+static bool parts_hold(const struct wf_shm_part *parts, uint32_t count,
+		       uint64_t total)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (parts[i].len > UINT64_MAX - sum)
+			return false;
+		sum += parts[i].len;
+	}
+	return sum == total;
+}
+
+int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
+		       const struct wf_shm_part *parts, uint8_t flags,
+		       uint64_t tag, uint64_t data)
+{
+	struct wf_shm_pull **place =
+		&in->pulls[parked->op % WF_SHM_WAITING_MAX];
+	bool tagged = flags & WF_SHM_SLOT_TAGGED;
+	struct wf_rxq *rxq = in->ep->rxq;
+	struct wf_shm_pull *pull;
+	struct wf_rx *rx;
+
+	if (*place || !parts_hold(parts, parked->iov_count, parked->total))
+		return -EPROTO;
+	pull = malloc(sizeof(*pull));
+	if (!pull)
+		return -EAGAIN;
+	*pull = (struct wf_shm_pull){
+		.ux = {
+			.ops = &pull_ops,
+			.rxq = rxq,
+			.tag = tag,
+			.data = data,
+			.src = in->src,
+			.flags = flags & WF_SHM_SLOT_DATA ? FI_REMOTE_CQ_DATA :
+							    0,
+			.len = parked->total,
+		},
+		.in = in,
+		.op = parked->op,
+		.iov_count = parked->iov_count,
+	};
+	for (uint32_t i = 0; i < parked->iov_count; i++) {
+		pull->iov[i].iov_base = (void *)(uintptr_t)parts[i].addr;
+		pull->iov[i].iov_len = parts[i].len;
+	}
+	wf_base_list_init(&pull->busy);
+	*place = pull;
+	rx = wf_match_rxq_take(rxq, tagged, tag, in->src, parked->total);
+	if (!rx) {
+		wf_match_park(wf_match_rxq_of(rxq, tagged), &pull->ux);
+		return 0;
+	}
+	pull->rx = rx;
+	start(pull);
+	return 0;
+}
+
+int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
+		       const uint8_t *bytes, size_t len)
+{
+	struct wf_shm_pull *pull = in->pulls[stream->op % WF_SHM_WAITING_MAX];
+
+	if (!pull || pull->op != stream->op ||
+	    pull->state != WF_SHM_PULL_STREAMED ||
+	    stream->offset != pull->have || !len ||
+	    len > pull->want - pull->have)
+		return -EPROTO;
+	wf_op_iov_scatter(pull->rx->iov, pull->rx->iov_count, pull->have, bytes,
+			  len);
+	pull->have += len;
+	if (pull->have == pull->want)
+		pull_finish(pull, 0);
+	return 0;
+}
+
+void wf_shm_pull_orphan(struct wf_shm_pull *pull, int err)
+{
+	pull->in = NULL;
+	wf_base_list_del(&pull->busy);
+	if (!pull->rx)
+		return; /* unmatched: the receive that takes it will fail */
+	if (err)
+		pull_finish(pull, err);
+	else
+		pull_free(pull);
+}
+
+static const struct wf_ux_ops pull_ops = {
+	.deliver = pull_deliver,
+	.discard = pull_discard,
+};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parked messages at the receiver: once matched, the bytes are fetched by the
+ * first way that works: reading the sender's memory, reading while the sender
+ * writes (share.h), or asking for them through the ring.
+ */
+#ifndef WF_SHM_PULL_H
+#define WF_SHM_PULL_H
+
+#include "shm/in.h"
+
+enum wf_shm_pull_state {
+	WF_SHM_PULL_UNMATCHED,
+	WF_SHM_PULL_SHARED,
+	WF_SHM_PULL_STREAMED,
+};
+
+struct wf_shm_pull {
+	struct wf_ux ux;
+	struct wf_list busy;  /* in in->busy while it needs progress */
+	struct wf_shm_in *in; /* NULL once the channel is gone */
+	struct wf_rx *rx;
+	uint32_t op;
+	enum wf_shm_pull_state state;
+	size_t want;  /* bytes that fit the receive */
+	size_t have;  /* STREAMED: bytes that arrived */
+	size_t chunk; /* SHARED */
+	uint32_t done;	/* SHARED: chunks we copied */
+	bool claims_over; /* SHARED: no chunk is left */
+	uint32_t iov_count;
+	struct iovec iov[WF_SHM_SHARE_IOV]; /* in the sender */
+};
+
+/* A description arrived. 0, -EAGAIN without memory, -EPROTO. */
+int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
+		       const struct wf_shm_part *parts, uint8_t flags,
+		       uint64_t tag, uint64_t data);
+
+/* A piece of a stream arrived. 0 or -EPROTO. */
+int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
+		       const uint8_t *bytes, size_t len);
+
+/* Goes on with a shared pull. */
+void wf_shm_pull_progress(struct wf_shm_pull *pull);
+
+/* The channel is gone. */
+void wf_shm_pull_orphan(struct wf_shm_pull *pull, int err);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The shared layout of one channel: everything that two builds of weft on one
+ * node must agree on. A channel carries messages one way, from the process
+ * that made the region (the sender) to the one that maps it (the receiver).
+ *
+ *   page 0   header: who, which version, how large; then one line that only
+ *            the sender writes and one that only the receiver writes
+ *   page 1   replies: receiver to sender, 32 bytes each
+ *   page 2   shares: one per operation that waits for a reply; for copying by
+ *            both sides at once
+ *   then     slots: one cache line per message, with its first payload bytes
+ *   then     data: payload that does not fit the slot, in lines
+ *
+ * A slot's place never holds payload, so a stale or hostile payload cannot
+ * look like a slot, and every slot is written whole, so no marker of an
+ * earlier message survives in it. The first word goes last and carries the
+ * sequence; the receiver writes nothing per slot, it returns credit in batches.
+ * Positions in the data area follow from the lengths on both sides: no offset
+ * and no pointer is ever taken from the peer.
+ *
+ * Any change here changes WF_SHM_LAYOUT. Additions that old builds can ignore
+ * get a feature bit instead.
+ */
+#ifndef WF_SHM_RING_DEFS_H
+#define WF_SHM_RING_DEFS_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cpu.h"
+
+#define WF_SHM_MAGIC 0x74666577u /* "weft" */
+#define WF_SHM_LAYOUT 1
+
+/* What a side can do; a channel uses what both state. */
+#define WF_SHM_FEATURE_ACK 0x1u	   /* delivery-complete acknowledgements */
+#define WF_SHM_FEATURE_SHARE 0x2u  /* copying by both sides */
+#define WF_SHM_FEATURE_STREAM 0x4u /* large messages through the ring */
+#define WF_SHM_FEATURES                                                        \
+	(WF_SHM_FEATURE_ACK | WF_SHM_FEATURE_SHARE | WF_SHM_FEATURE_STREAM)
+
+#define WF_SHM_PAGE 4096
+#define WF_SHM_SLOTS_LOG2_MIN 4
+#define WF_SHM_SLOTS_LOG2_MAX 16
+#define WF_SHM_LINES_LOG2_MIN 8
+#define WF_SHM_LINES_LOG2_MAX 20
+
+/* Payload bytes in the slot itself, and in one record of the data area. */
+#define WF_SHM_INLINE_MAX 40
+#define WF_SHM_RECORD_MAX 8192
+
+/* Operations of one channel that may wait for a reply, and replies each of
+ * them may get (clear-to-send, stream, final): replies never overflow. */
+#define WF_SHM_WAITING_MAX 32
+#define WF_SHM_REPLIES_PER_OP 3
+#define WF_SHM_REPLIES 128
+#define WF_SHM_SHARE_IOV 4
+
+static_assert(WF_SHM_WAITING_MAX * WF_SHM_REPLIES_PER_OP <= WF_SHM_REPLIES,
+	      "replies never overflow");
+
+enum wf_shm_kind {
+	WF_SHM_KIND_INLINE = 1, /* payload in the slot */
+	WF_SHM_KIND_EAGER,	/* payload in one record */
+	WF_SHM_KIND_FIRST,	/* first record of several: ->eager.total */
+	WF_SHM_KIND_NEXT,	/* the following ones */
+	WF_SHM_KIND_PARKED,	/* payload stays with the sender: ->parked */
+	WF_SHM_KIND_STREAM,	/* a piece of a parked message: ->stream */
+	WF_SHM_KIND_MAX,
+};
+
+#define WF_SHM_SLOT_TAGGED 0x1u
+#define WF_SHM_SLOT_DATA 0x2u /* slot.data is CQ data */
+#define WF_SHM_SLOT_ACK 0x4u  /* ->eager.op waits for the final reply */
+
+/* First word: sequence in the low half, so that one load tells all. */
+#define WF_SHM_WORD(seq, len, kind, flags)                                     \
+	((uint64_t)(uint32_t)(seq) | (uint64_t)(len) << 32 |                   \
+	 (uint64_t)(kind) << 48 | (uint64_t)(flags) << 56)
+#define WF_SHM_WORD_SEQ(word) ((uint32_t)(word))
+#define WF_SHM_WORD_LEN(word) ((uint16_t)((word) >> 32))
+#define WF_SHM_WORD_KIND(word) ((uint8_t)((word) >> 48))
+#define WF_SHM_WORD_FLAGS(word) ((uint8_t)((word) >> 56))
+
+struct wf_shm_eager {
+	uint64_t total; /* FIRST: bytes of the whole message */
+	uint32_t op;	/* ACK: the sender's operation */
+	uint32_t pad;
+};
+
+struct wf_shm_parked {
+	uint64_t total;
+	uint32_t op;
+	uint32_t iov_count; /* 1: here; more: in a record of the data area */
+	uint64_t addr;
+	uint64_t pad;
+};
+
+struct wf_shm_stream {
+	uint64_t offset;
+	uint32_t op; /* the receiver's name for the message */
+	uint32_t pad;
+};
+
+struct wf_shm_slot {
+	_Atomic uint64_t word;
+	uint64_t tag;
+	uint64_t data;
+	union {
+		uint8_t payload[WF_SHM_INLINE_MAX];
+		struct wf_shm_eager eager;
+		struct wf_shm_parked parked;
+		struct wf_shm_stream stream;
+	};
+};
+
+static_assert(sizeof(struct wf_shm_slot) == WF_LINE, "one line per slot");
+static_assert(offsetof(struct wf_shm_slot, payload) == 24, "header, then data");
+static_assert(sizeof(struct wf_shm_parked) <= WF_SHM_INLINE_MAX, "fits");
+
+/* Elements of a record that describes a parked message in several parts. */
+struct wf_shm_part {
+	uint64_t addr;
+	uint64_t len;
+};
+
+enum wf_shm_reply_kind {
+	WF_SHM_REPLY_SHARE = 1, /* help copying: the share is filled in */
+	WF_SHM_REPLY_STREAM,	/* send ->len bytes through the ring as ->name */
+	WF_SHM_REPLY_FINAL,	/* ->status; the operation is over */
+	WF_SHM_REPLY_KIND_MAX,
+};
+
+struct wf_shm_reply {
+	_Atomic uint32_t seq; /* written last */
+	uint32_t op;
+	uint32_t kind;
+	int32_t status; /* 0 or a positive errno */
+	uint64_t len;
+	uint32_t name;
+	uint32_t pad;
+};
+
+static_assert(sizeof(struct wf_shm_reply) == 32, "two per line");
+
+/* Copying by both sides: chunks are claimed from one counter. The receiver
+ * fills it in before it replies; afterwards each side writes its own words. */
+struct wf_shm_share {
+	_Atomic uint32_t claimed;	/* next chunk; both add */
+	_Atomic uint32_t sender_done;	/* chunks the sender has copied */
+	_Atomic uint32_t sender_failed; /* errno; it claims no more */
+	uint32_t iov_count;
+	uint64_t chunk;
+	uint64_t len;
+	struct wf_shm_part iov[WF_SHM_SHARE_IOV]; /* in the receiver */
+	uint8_t pad[32];
+};
+
+static_assert(sizeof(struct wf_shm_share) == 128, "two lines");
+static_assert(sizeof(struct wf_shm_share) * WF_SHM_WAITING_MAX == WF_SHM_PAGE,
+	      "one page of shares");
+static_assert(sizeof(struct wf_shm_reply) * WF_SHM_REPLIES == WF_SHM_PAGE,
+	      "one page of replies");
+
+struct wf_shm_header {
+	uint32_t magic;
+	uint16_t layout;
+	uint8_t slots_log2;
+	uint8_t lines_log2;
+	uint8_t pad0[56];
+	/* The receiver's line: slots consumed in the low half, data lines in
+	 * the high half, one store for both. */
+	_Atomic uint64_t credit WF_ALIGNED(WF_LINE);
+	uint8_t pad1[56];
+};
+
+static_assert(offsetof(struct wf_shm_header, credit) == 64, "a line apart");
+static_assert(sizeof(struct wf_shm_header) == 128, "two lines");
+
+#define WF_SHM_REPLIES_AT WF_SHM_PAGE
+#define WF_SHM_SHARES_AT (2 * WF_SHM_PAGE)
+#define WF_SHM_SLOTS_AT (3 * WF_SHM_PAGE)
+
+static inline size_t wf_shm_region_bytes(unsigned int slots_log2,
+					 unsigned int lines_log2)
+{
+	return WF_SHM_SLOTS_AT + ((size_t)WF_LINE << slots_log2) +
+	       ((size_t)WF_LINE << lines_log2);
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Copying a large message from both sides at once: the receiver reads, the
+ * sender writes, chunk by chunk from one shared counter, so that either can
+ * finish alone and neither waits for the other to begin.
+ *
+ * The share lies in shared memory; each side keeps its own checked copy of
+ * what it needs and lets the counter only choose among its own chunks.
+ */
+#ifndef WF_SHM_SHARE_H
+#define WF_SHM_SHARE_H
+
+#include <stdbool.h>
+
+#include "shm/mover.h"
+#include "shm/out.h"
+#include "shm/ring_defs.h"
+
+/* Receiver: describes where the bytes go. */
+void wf_shm_share_open(struct wf_shm_share *share, const struct iovec *to,
+		       size_t count, size_t len, size_t chunk);
+
+/* One side's copying. 1: no chunk is left to claim; 0: stopped at the budget;
+ * -errno: the chunk claimed last was not copied. *@done counts chunks. */
+int wf_shm_share_copy(struct wf_shm_share *share, uint64_t chunk, uint64_t len,
+		      int (*copy)(void *arg, uint64_t offset, uint64_t part),
+		      void *arg, uint32_t *done);
+
+/* Sender: takes over what the receiver wrote. False when it makes no sense. */
+bool wf_shm_share_join(const struct wf_shm_share *share, struct wf_shm_tx *tx);
+
+/* Sender: copies. False when there is nothing more for it to do. */
+bool wf_shm_share_help(struct wf_shm_share *share,
+		       const struct wf_shm_mover *mover, struct wf_shm_tx *tx);
+
+#endif

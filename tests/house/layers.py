@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reads every #include and holds the layers of the design.
+
+A file sees its own folder, the folders its layer lists, and system headers.
+Ours are always included from the root ("base/list.h"), never by "../", by a
+bare name or in angle brackets. "public" is include/.
+"""
+
+import re
+import tempfile
+
+import tree
+
+LAYERS = {
+    "base": (),
+    "op": ("base",),
+    "match": ("base", "op"),
+    "shm": ("base", "op", "match"),
+    "queue": ("base",),
+    "wire": ("base",),
+    "nic": ("base", "queue"),
+    "rdm": ("base", "op", "match", "wire", "nic"),
+    "prov": ("base", "op", "match", "shm", "rdm"),
+    "public": (),
+    "chan": ("public", "base", "queue"),
+    "alg": ("public", "base", "queue", "chan"),
+    "drv": ("public", "base", "queue", "chan", "alg"),
+    "zshim": ("public", "base", "queue", "chan", "alg"),
+    "tools": ("public", "base"),
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
+
+
+def layer_of(parts):
+    if parts[0] == "src":
+        return parts[1] if len(parts) > 2 else None
+    return "public" if parts[0] == "include" else "tools"
+
+
+def target_of(top, path, quote, name):
+    """The layer an include names, None for the system's, "" if ill-formed."""
+    first = name.split("/")[0]
+    if first.startswith("."):
+        return ""
+    if "/" in name and (first in LAYERS and first != "public"
+                        or (top / "src" / first).is_dir()):
+        return first if quote == '"' else ""
+    if (top / "include" / name).is_file():
+        return "public"
+    # A tool is a program: its own folder is its root.
+    if layer_of(path.relative_to(top).parts) == "tools" and \
+            (path.parent / name).is_file():
+        return "tools"
+    return "" if quote == '"' else None
+
+
+def check(top):
+    found = []
+    paths = tree.files(top, (".c", ".h"), ("src", "tools", "include"))
+    for path in paths:
+        rel = path.relative_to(top)
+        layer = layer_of(rel.parts)
+        if layer not in LAYERS:
+            found.append(f"{rel}:1: folder is not in the layer list")
+            continue
+        allowed = (layer,) + LAYERS[layer]
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            target = target_of(top, path, *match.groups())
+            if target == "":
+                found.append(f"{rel}:{number}: write ours as \"folder/x.h\": "
+                             f"{match.group(2)}")
+            elif target is not None and target not in allowed:
+                found.append(f"{rel}:{number}: {layer} must not use {target}")
+    return found, len(paths)
+
+
+def self_test():
+    for layer, below in LAYERS.items():
+        cycle = [b for b in below if layer in LAYERS[b]]
+        tree.expect(f"the list at {layer}", cycle, [])
+    with tempfile.TemporaryDirectory() as tmp:
+        top = tree.pathlib.Path(tmp)
+        tree.write(top, {
+            "include/wd.h": "#include <stdint.h>\n",
+            "src/base/a.h": '#include "match/m.h"\n#include <errno.h>\n',
+            "src/match/m.h": '#include "base/a.h"\n#include "match/n.h"\n',
+            "src/shm/s.c": '#include "../base/a.h"\n#include "op/o.h"\n',
+            "src/shm/b.c": '#include "s.h"\n#  include "prov/p.h"\n',
+            "src/rdm/r.c": "#include <base/a.h>\n#include <wd.h>\n",
+            "src/odd/o.c": "",
+            "tools/weft.c": '#include <wd.h>\n#include "shm/s.h"\n'
+                            '#include "weft.h"\n',
+            "tools/weft.h": "",
+        })
+        tree.expect("layers", check(top)[0], [
+            "src/base/a.h:1: base must not use match",
+            'src/shm/s.c:1: write ours as "folder/x.h"',
+            'src/shm/b.c:1: write ours as "folder/x.h"',
+            "src/shm/b.c:2: shm must not use prov",
+            'src/rdm/r.c:1: write ours as "folder/x.h"',
+            "src/rdm/r.c:2: rdm must not use public",
+            "src/odd/o.c:1: folder is not in the layer list",
+            "tools/weft.c:2: tools must not use shm",
+        ])
+
+
+self_test()
+tree.verdict(*check(tree.root()))

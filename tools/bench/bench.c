@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `weft bench`: makes the series that the plan names, runs them in turns and
+ * has the outcome shown. All that is compared is measured in the same minutes
+ * on the same two CPUs. It must not call libfabric: only workers do.
+ */
+#include "tools/bench/bench.h"
+
+#include "base/clock.h"
+#include "tools/bench/options.h"
+#include "tools/bench/process.h"
+#include "tools/bench/report.h"
+#include "tools/bench/size.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Files are opened before the work: a typo must not cost the results. */
+struct files {
+	FILE *json;
+	FILE *csv;
+	FILE *svg;
+};
+
+struct progress {
+	bool shown; /* stderr is a terminal */
+	unsigned done, total;
+	uint64_t start;
+};
+
+static int add_series(struct wf_tools_report *r, enum wf_tools_series_kind kind,
+		      const char *name)
+{
+	struct wf_tools_series *s = wf_tools_series_new(r->plan, kind, name);
+
+	if (!s)
+		return -ENOMEM;
+	r->series[r->n_series++] = s;
+	return 0;
+}
+
+static int make_series(struct wf_tools_report *r)
+{
+	const struct wf_tools_plan *plan = r->plan;
+	enum wf_tools_series_kind kind;
+	unsigned i;
+	int ret;
+
+	ret = add_series(r, WF_TOOLS_SERIES_FABRIC, plan->provider);
+	if (!ret && plan->floor)
+		ret = add_series(r, WF_TOOLS_SERIES_RING, "ring");
+	if (!ret && plan->floor && plan->tests[WF_TOOLS_LATENCY])
+		ret = add_series(r, WF_TOOLS_SERIES_HANDOFF, "handoff");
+	for (i = 0; !ret && i < plan->n_against; i++) {
+		kind = strcmp(plan->against[i], "ucx") ?
+			       WF_TOOLS_SERIES_FABRIC :
+			       WF_TOOLS_SERIES_UCX;
+		ret = add_series(r, kind, plan->against[i]);
+	}
+	return ret;
+}
+
+static void show_progress(struct progress *p, const char *what, unsigned rep,
+			  enum wf_tools_test test, size_t size)
+{
+	double elapsed = (double)(wf_base_clock_ns() - p->start) / 1e9;
+	char text[WF_TOOLS_SIZE_TEXT], left[32] = "";
+
+	if (!p->shown)
+		return;
+	if (p->done * 10 > p->total)
+		snprintf(left, sizeof(left), ", %.0f s left",
+			 elapsed * (p->total - p->done) / p->done);
+	fprintf(stderr, "\r\033[K%3u%%  repetition %u: %s of %s, %s%s",
+		100 * p->done / p->total, rep + 1, wf_tools_plan_word(test),
+		wf_tools_size_text(size, text), what, left);
+}
+
+static void end_progress(const struct progress *p)
+{
+	if (p->shown)
+		fputs("\r\033[K", stderr);
+}
+
+/*
+ * Every second repetition takes the others in reverse: whoever came after a
+ * big neighbour, with its caches cold, then comes before it.
+ */
+static int run_round(struct wf_tools_report *r, struct progress *p,
+		     unsigned rep, enum wf_tools_test test, unsigned index)
+{
+	struct wf_tools_series *s;
+	unsigned i;
+	int ret;
+
+	for (i = 0; i < r->n_series; i++) {
+		s = r->series[rep % 2 ? r->n_series - 1 - i : i];
+		show_progress(p, s->name, rep, test,
+			      r->plan->sizes[test].v[index]);
+		ret = wf_tools_series_run(s, r->plan, test, index);
+		if (ret)
+			return ret;
+		p->done++;
+	}
+	return 0;
+}
+
+/* Fresh processes each time, so that no luck of layout lasts for all. */
+static int run_repetition(struct wf_tools_report *r, struct progress *p,
+			  unsigned rep)
+{
+	const struct wf_tools_plan *plan = r->plan;
+	unsigned i, t;
+	int ret = 0;
+
+	for (i = 0; i < r->n_series && !ret; i++)
+		ret = wf_tools_series_start(r->series[i], plan);
+	for (i = 0; i < r->n_series && !ret; i++)
+		ret = wf_tools_series_ready(r->series[i], plan);
+	for (t = 0; t < WF_TOOLS_TESTS && !ret; t++) {
+		for (i = 0; plan->tests[t] && i < plan->sizes[t].n && !ret; i++)
+			ret = run_round(r, p, rep, t, i);
+	}
+	for (i = 0; i < r->n_series; i++)
+		wf_tools_series_stop(r->series[i]);
+	return ret;
+}
+
+static int run_all(struct wf_tools_report *r)
+{
+	struct progress progress = {
+		.shown = isatty(STDERR_FILENO),
+		.start = wf_base_clock_ns(),
+	};
+	unsigned rep, t;
+	int ret = 0;
+
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		if (r->plan->tests[t])
+			progress.total += r->plan->sizes[t].n * r->n_series *
+					  r->plan->reps;
+	}
+	for (rep = 0; rep < r->plan->reps && !ret; rep++) {
+		ret = run_repetition(r, &progress, rep);
+		/* Without the provider under test there is nothing to show. */
+		if (r->series[0]->failure[0])
+			break;
+	}
+	end_progress(&progress);
+	return ret;
+}
+
+static int open_file(const char *path, FILE **file)
+{
+	if (!path)
+		return 0;
+	*file = fopen(path, "we");
+	if (*file)
+		return 0;
+	fprintf(stderr, "weft bench: cannot write %s: %m\n", path);
+	return -errno;
+}
+
+static int close_file(const char *path, FILE *file)
+{
+	bool bad;
+
+	if (!file)
+		return 0;
+	bad = ferror(file);
+	if (fclose(file) || bad) {
+		fprintf(stderr, "weft bench: writing %s failed\n", path);
+		return -EIO;
+	}
+	return 0;
+}
+
+static int open_files(const struct wf_tools_plan *plan, struct files *files)
+{
+	int ret;
+
+	ret = open_file(plan->json, &files->json);
+	if (!ret)
+		ret = open_file(plan->csv, &files->csv);
+	if (!ret)
+		ret = open_file(plan->svg, &files->svg);
+	return ret;
+}
+
+static int close_files(const struct wf_tools_plan *plan, struct files *files)
+{
+	int json = close_file(plan->json, files->json);
+	int csv = close_file(plan->csv, files->csv);
+	int svg = close_file(plan->svg, files->svg);
+
+	return json ? json : csv ? csv : svg;
+}
+
+static bool is_complete(const struct wf_tools_report *r)
+{
+	const struct wf_tools_plan *plan = r->plan;
+	const struct wf_tools_series *s = r->series[0];
+	struct wf_tools_stats stats;
+	unsigned t, i;
+
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		for (i = 0; plan->tests[t] && i < plan->sizes[t].n; i++) {
+			if (!wf_tools_series_stats(s, t, i, &stats))
+				return false;
+		}
+	}
+	return true;
+}
+
+static void warn(const struct wf_tools_report *r)
+{
+	if (r->plan->one_cpu)
+		fputs("weft bench: both processes share one CPU, so the times "
+		      "are those of task switches\n",
+		      stderr);
+}
+
+/* All done, or the first of it that failed. */
+static int measure(struct wf_tools_report *r, struct files *files)
+{
+	int ret;
+
+	ret = make_series(r);
+	if (ret) {
+		fputs("weft bench: no memory\n", stderr);
+		return ret;
+	}
+	wf_tools_machine_read(&r->machine, r->plan);
+	if (!r->series[0]->failure[0]) {
+		wf_tools_table_head(r, stdout);
+		fflush(stdout);
+		ret = run_all(r);
+	}
+	if (ret == -EINTR) {
+		fputs("weft bench: stopped, nothing is left running\n", stderr);
+		return ret;
+	}
+	if (r->series[0]->failure[0]) {
+		fprintf(stderr, "weft bench: provider %s: %s\n",
+			r->plan->provider, r->series[0]->failure);
+		return -ENODEV;
+	}
+	wf_tools_table_write(r, stdout);
+	if (files->json)
+		wf_tools_export_json(r, files->json);
+	if (files->csv)
+		wf_tools_export_csv(r, files->csv);
+	if (files->svg)
+		wf_tools_plot_svg(r, files->svg);
+	return is_complete(r) ? 0 : -EIO;
+}
+
+int wf_tools_bench_main(int argc, char **argv)
+{
+	struct wf_tools_report report = { 0 };
+	struct files files = { 0 };
+	struct wf_tools_plan plan;
+	unsigned i;
+	int ret, closed;
+
+	ret = wf_tools_options_read(&plan, argc, argv);
+	if (ret)
+		return ret < 0 ? 2 : 0;
+	report.plan = &plan;
+	warn(&report);
+	wf_tools_process_catch();
+	ret = open_files(&plan, &files);
+	if (!ret)
+		ret = measure(&report, &files);
+	for (i = 0; i < report.n_series; i++)
+		wf_tools_series_free(report.series[i]);
+	closed = close_files(&plan, &files);
+	/* Die of the signal, so that a shell or make stops as well. */
+	if (ret == -EINTR)
+		wf_tools_process_die();
+	return ret || closed ? 1 : 0;
+}

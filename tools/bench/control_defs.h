@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What parent and workers, and the two workers, say to each other. Both ends
+ * are always the same binary, so the layouts carry no version.
+ */
+#ifndef WF_TOOLS_BENCH_CONTROL_DEFS_H
+#define WF_TOOLS_BENCH_CONTROL_DEFS_H
+
+#include <stdint.h>
+
+/* A worker's descriptors. */
+enum {
+	WF_TOOLS_FD_CONTROL = 3, /* SOCK_SEQPACKET to the parent */
+	WF_TOOLS_FD_SIDE = 4,	 /* SOCK_SEQPACKET to the other worker */
+	WF_TOOLS_FD_MEMORY = 5,	 /* memory of the floor, else not open */
+};
+
+/* Parent to initiator: measure this. */
+struct wf_tools_run {
+	uint32_t test;
+	uint32_t window;
+	uint64_t size;
+	uint64_t run_ns;
+};
+
+/* Worker to parent: once when open, and the initiator after each run. */
+struct wf_tools_reply {
+	int32_t status;	  /* 0, or -errno and text says why */
+	uint32_t padding; /* zero */
+	uint64_t count;	  /* messages in the timed part */
+	double ns;	  /* per message; latency: one way */
+	char text[256];	  /* an error, or what was opened */
+};
+
+/* Initiator to responder: do this together with me. */
+struct wf_tools_phase {
+	uint32_t test;
+	uint32_t window;
+	uint64_t size;
+	uint64_t warm;	/* messages before the clock starts */
+	uint64_t count; /* messages under the clock */
+};
+
+/* Responder to initiator: ready for the phase, and then done with it. */
+struct wf_tools_done {
+	int32_t status;
+	uint32_t padding;    /* zero */
+	uint64_t rewrite_ns; /* of the timed part */
+};
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where the provider weft lies.
+ */
+#ifndef WF_TOOLS_BENCH_LOCATE_H
+#define WF_TOOLS_BENCH_LOCATE_H
+
+#include <stddef.h>
+
+/*
+ * Finds the folder of libweft-fi.so: beside this program in a build, or where
+ * an installation puts it. Returns 0, or -ENOENT.
+ */
+int wf_tools_locate_provider(char *dir, size_t len);
+
+#endif

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Turns the command line of `weft bench` into a plan. All defaults live here.
+ * It must not start anything: a wrong option costs the user no waiting.
+ */
+#include "tools/bench/options.h"
+
+#include "base/clock.h"
+#include "tools/bench/size.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	OPT_RATE_SIZES = 256,
+	OPT_API,
+	OPT_REWRITE,
+	OPT_VERIFY,
+	OPT_CPUS,
+	OPT_TIMEOUT,
+	OPT_SHORT,
+	OPT_JSON,
+	OPT_CSV,
+	OPT_SVG,
+};
+
+static const struct option long_options[] = {
+	{ "provider", required_argument, NULL, 'p' },
+	{ "against", required_argument, NULL, 'a' },
+	{ "floor", no_argument, NULL, 'f' },
+	{ "sizes", required_argument, NULL, 's' },
+	{ "window", required_argument, NULL, 'w' },
+	{ "reps", required_argument, NULL, 'r' },
+	{ "time", required_argument, NULL, 't' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "rate-sizes", required_argument, NULL, OPT_RATE_SIZES },
+	{ "api", required_argument, NULL, OPT_API },
+	{ "rewrite", no_argument, NULL, OPT_REWRITE },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "cpus", required_argument, NULL, OPT_CPUS },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "short", no_argument, NULL, OPT_SHORT },
+	{ "json", required_argument, NULL, OPT_JSON },
+	{ "csv", required_argument, NULL, OPT_CSV },
+	{ "svg", required_argument, NULL, OPT_SVG },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* In parts, for compilers only promise strings of 4095 characters. */
+static const char help_what[] =
+	"usage: weft bench [OPTIONS] [latency] [bandwidth] [rate]\n"
+	"\n"
+	"Two processes, each on a CPU of its own, send messages to each other\n"
+	"over the libfabric API. Without a test named, all three are run.\n"
+	"  latency    ping-pong, half of a round trip\n"
+	"  bandwidth  one way, a window of messages, then an acknowledgement\n"
+	"  rate       the same with small messages and a large window\n"
+	"\n"
+	"What to measure:\n"
+	"  -p, --provider NAME   libfabric provider under test (weft); names as\n"
+	"                        in FI_PROVIDER: shm, tcp, 'udp;ofi_rxd'\n"
+	"  -a, --against LIST    others, run by run between those of the first:\n"
+	"                        providers, or ucx (ucx_perftest)\n"
+	"  -f, --floor           also what the machine itself allows: a cache\n"
+	"                        line handed over, a bare ring (to 64K)\n"
+	"  -s, --sizes LIST      bytes: 8,64,1K or 1-8M, powers of two (1-8M)\n"
+	"      --rate-sizes LIST sizes of the rate test (64); when rate is the\n"
+	"                        only test, --sizes does the same\n"
+	"      --short           a quick look: few sizes, 3 repetitions of 8 ms\n"
+	"\n"
+	"How to measure:\n"
+	"  -r, --reps N          repetitions, whose median is shown (9)\n"
+	"  -t, --time MS         timed part of each run (10)\n"
+	"  -w, --window N        messages in a window (bandwidth 64, rate 256);\n"
+	"                        cut so that at most 64 MiB are under way\n"
+	"      --cpus A,B        CPU of each process (the first two allowed)\n"
+	"      --api msg|tagged  which calls (tagged)\n";
+
+static const char help_more[] =
+	"      --rewrite         latency: senders write their whole buffer anew\n"
+	"                        before each message; the writing is clocked in\n"
+	"                        place on both sides and taken out\n"
+	"      --verify          check every byte (times include the checking)\n"
+	"      --timeout S       give a run up after S seconds (10)\n"
+	"\n"
+	"What comes out, besides the table:\n"
+	"      --json FILE       everything, every sample\n"
+	"      --csv FILE        a line for each test, size and provider\n"
+	"      --svg FILE        a plot\n"
+	"  -h, --help            print this and exit\n"
+	"\n"
+	"The provider weft is found beside this program's build or\n"
+	"installation; FI_PROVIDER_PATH overrides that. UCX runs with\n"
+	"UCX_TLS=sm,self unless UCX_TLS is set.\n"
+	"\n"
+	"  weft bench --short --floor --against shm,tcp,ucx --svg bench.svg\n"
+	"  weft bench -p shm latency --sizes 8-4K\n";
+
+/* What the command line said, before defaults fill the rest. */
+struct given {
+	const char *sizes;
+	const char *rate_sizes;
+	unsigned long window;
+	unsigned long reps;
+	unsigned long time_ms;
+	unsigned long timeout_s;
+	const char *cpus;
+	bool brief;
+};
+
+static int complain(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+
+static int complain(const char *format, ...)
+{
+	va_list args;
+
+	fputs("weft bench: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return -EINVAL;
+}
+
+static int read_number(const char *option, const char *text, unsigned long max,
+		       unsigned long *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoul(text, &end, 10);
+	if (errno || end == text || *end || *value < 1 || *value > max)
+		return complain("%s wants a number from 1 to %lu, not '%s'",
+				option, max, text);
+	return 0;
+}
+
+static int read_sizes(const char *option, const char *text,
+		      struct wf_tools_sizes *sizes)
+{
+	switch (wf_tools_size_list(text, sizes)) {
+	case 0:
+		return 0;
+	case -ERANGE:
+		return complain("%s takes sizes from 1 to 1G, '%s' has another",
+				option, text);
+	case -E2BIG:
+		return complain("%s takes at most %d sizes", option,
+				WF_TOOLS_MAX_SIZES);
+	default:
+		return complain("%s wants a list like 8,64,1K or a range like "
+				"1-8M, not '%s'",
+				option, text);
+	}
+}
+
+static int add_against(struct wf_tools_plan *plan, char *list)
+{
+	char *name, *rest = list;
+	unsigned i;
+
+	while ((name = strsep(&rest, ","))) {
+		if (!*name)
+			return complain("--against wants a list of names like "
+					"shm,tcp,ucx");
+		for (i = 0; i < plan->n_against; i++) {
+			if (!strcmp(plan->against[i], name))
+				break;
+		}
+		if (i < plan->n_against)
+			continue;
+		if (i == WF_TOOLS_MAX_AGAINST)
+			return complain("--against takes at most %d names",
+					WF_TOOLS_MAX_AGAINST);
+		plan->against[plan->n_against++] = name;
+	}
+	return 0;
+}
+
+static int read_api(struct wf_tools_plan *plan, const char *text)
+{
+	if (strcmp(text, "msg") && strcmp(text, "tagged"))
+		return complain("--api is msg or tagged, not '%s'", text);
+	plan->tagged = !strcmp(text, "tagged");
+	return 0;
+}
+
+static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
+{
+	switch (c) {
+	case 'p':
+		plan->provider = optarg;
+		return 0;
+	case 'a':
+		return add_against(plan, optarg);
+	case 'f':
+		plan->floor = true;
+		return 0;
+	case 's':
+		given->sizes = optarg;
+		return 0;
+	case OPT_RATE_SIZES:
+		given->rate_sizes = optarg;
+		return 0;
+	case 'w':
+		return read_number("--window", optarg, WF_TOOLS_MAX_WINDOW,
+				   &given->window);
+	case 'r':
+		return read_number("--reps", optarg, WF_TOOLS_MAX_REPS,
+				   &given->reps);
+	case 't':
+		return read_number("--time", optarg, 10000, &given->time_ms);
+	case OPT_TIMEOUT:
+		return read_number("--timeout", optarg, 3600,
+				   &given->timeout_s);
+	case OPT_API:
+		return read_api(plan, optarg);
+	case OPT_REWRITE:
+		plan->rewrite = true;
+		return 0;
+	case OPT_VERIFY:
+		plan->verify = true;
+		return 0;
+	case OPT_CPUS:
+		given->cpus = optarg;
+		return 0;
+	case OPT_SHORT:
+		given->brief = true;
+		return 0;
+	case OPT_JSON:
+		plan->json = optarg;
+		return 0;
+	case OPT_CSV:
+		plan->csv = optarg;
+		return 0;
+	case OPT_SVG:
+		plan->svg = optarg;
+		return 0;
+	default: /* getopt has said what is wrong */
+		return complain("`weft bench --help` lists the options");
+	}
+}
+
+static int read_tests(struct wf_tools_plan *plan, int n, char **words)
+{
+	static const struct {
+		const char *word;
+		enum wf_tools_test test;
+	} names[] = {
+		{ "latency", WF_TOOLS_LATENCY },
+		{ "lat", WF_TOOLS_LATENCY },
+		{ "bandwidth", WF_TOOLS_BANDWIDTH },
+		{ "bw", WF_TOOLS_BANDWIDTH },
+		{ "rate", WF_TOOLS_RATE },
+	};
+	const unsigned count = sizeof(names) / sizeof(names[0]);
+	unsigned k;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < count && strcmp(words[i], names[k].word); k++)
+			;
+		if (k == count)
+			return complain("'%s' is no test; there are latency, "
+					"bandwidth and rate",
+					words[i]);
+		plan->tests[names[k].test] = true;
+	}
+	for (i = 0; n == 0 && i < WF_TOOLS_TESTS; i++)
+		plan->tests[i] = true;
+	return 0;
+}
+
+static int choose_cpus(struct wf_tools_plan *plan, const char *text)
+{
+	cpu_set_t allowed;
+	int cpu, n = 0;
+	char extra;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+		return complain("cannot tell which CPUs are allowed: %m");
+	if (!text) {
+		for (cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++) {
+			if (CPU_ISSET(cpu, &allowed))
+				plan->cpus[n++] = cpu;
+		}
+		if (n < 2)
+			plan->cpus[1] = plan->cpus[0];
+	} else if (sscanf(text, "%d,%d%c", &plan->cpus[0], &plan->cpus[1],
+			  &extra) != 2) {
+		return complain("--cpus wants two numbers like 0,1, not '%s'",
+				text);
+	}
+	for (n = 0; n < 2; n++) {
+		cpu = plan->cpus[n];
+		if (cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed))
+			return complain("CPU %d may not be used here; `taskset "
+					"-cp $$` shows the allowed ones",
+					cpu);
+	}
+	plan->one_cpu = plan->cpus[0] == plan->cpus[1];
+	return 0;
+}
+
+static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
+{
+	const char *usual = given->brief ? "8,64,256,1K,4K,64K,1M" : "1-8M";
+	const char *rate = given->rate_sizes;
+	int ret;
+
+	if (!rate && given->sizes && !plan->tests[WF_TOOLS_LATENCY] &&
+	    !plan->tests[WF_TOOLS_BANDWIDTH])
+		rate = given->sizes;
+	ret = read_sizes("--sizes", given->sizes ? given->sizes : usual,
+			 &plan->sizes[WF_TOOLS_LATENCY]);
+	if (ret)
+		return ret;
+	plan->sizes[WF_TOOLS_BANDWIDTH] = plan->sizes[WF_TOOLS_LATENCY];
+	return read_sizes("--rate-sizes", rate ? rate : "64",
+			  &plan->sizes[WF_TOOLS_RATE]);
+}
+
+static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
+{
+	unsigned long ms = given->brief ? 8 : 10;
+
+	plan->reps = given->brief ? 3 : 9;
+	if (given->reps)
+		plan->reps = (unsigned)given->reps;
+	if (given->time_ms)
+		ms = given->time_ms;
+	plan->run_ns = ms * WF_NS_PER_MS;
+	plan->timeout_s = given->timeout_s ? (unsigned)given->timeout_s : 10;
+	plan->window[WF_TOOLS_LATENCY] = 1;
+	plan->window[WF_TOOLS_BANDWIDTH] = 64;
+	plan->window[WF_TOOLS_RATE] = 256;
+	if (given->window) {
+		plan->window[WF_TOOLS_BANDWIDTH] = (unsigned)given->window;
+		plan->window[WF_TOOLS_RATE] = (unsigned)given->window;
+	}
+}
+
+/* What can only be judged when every option has been seen. */
+static int check_whole(struct wf_tools_plan *plan)
+{
+	unsigned i;
+
+	if (!*plan->provider || !strcmp(plan->provider, "ucx"))
+		return complain("-p wants a libfabric provider; for UCX write "
+				"`-p NAME --against ucx`");
+	for (i = 0; i < plan->n_against; i++) {
+		if (!strcmp(plan->against[i], plan->provider))
+			return complain("--against names the provider under "
+					"test, '%s'; choose another with -p",
+					plan->provider);
+	}
+	if (plan->rewrite && !plan->tests[WF_TOOLS_LATENCY])
+		return complain("--rewrite belongs to the latency test; add "
+				"latency");
+	return 0;
+}
+
+int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
+{
+	struct given given = { 0 };
+	int c, ret;
+
+	memset(plan, 0, sizeof(*plan));
+	plan->provider = "weft";
+	plan->tagged = true;
+	while ((c = getopt_long(argc, argv, "p:a:fs:w:r:t:h", long_options,
+				NULL)) != -1) {
+		if (c == 'h') {
+			fputs(help_what, stdout);
+			fputs(help_more, stdout);
+			return 1;
+		}
+		ret = read_option(plan, &given, c);
+		if (ret)
+			return ret;
+	}
+	ret = read_tests(plan, argc - optind, argv + optind);
+	if (!ret)
+		ret = fill_sizes(plan, &given);
+	if (!ret)
+		ret = choose_cpus(plan, given.cpus);
+	if (ret)
+		return ret;
+	fill_numbers(plan, &given);
+	return check_whole(plan);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a run of `weft bench` is to do: the words that options, schedule,
+ * workers and reports share.
+ */
+#ifndef WF_TOOLS_BENCH_PLAN_H
+#define WF_TOOLS_BENCH_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	WF_TOOLS_MAX_SIZES = 64,
+	WF_TOOLS_MAX_AGAINST = 8,
+	WF_TOOLS_MAX_REPS = 1000,
+	WF_TOOLS_MAX_WINDOW = 65536,
+	/*
+	 * A window is cut so that no more than this is under way: 64 messages
+	 * of 8 MiB would measure memory traffic of 512 MiB a turn, and slowly.
+	 */
+	WF_TOOLS_MAX_IN_FLIGHT = 64 << 20,
+};
+
+enum wf_tools_test {
+	WF_TOOLS_LATENCY,
+	WF_TOOLS_BANDWIDTH,
+	WF_TOOLS_RATE,
+	WF_TOOLS_TESTS,
+};
+
+struct wf_tools_sizes {
+	size_t v[WF_TOOLS_MAX_SIZES];
+	unsigned n;
+};
+
+struct wf_tools_plan {
+	const char *provider;
+	const char *against[WF_TOOLS_MAX_AGAINST];
+	unsigned n_against;
+	bool floor;
+	bool tests[WF_TOOLS_TESTS];
+	struct wf_tools_sizes sizes[WF_TOOLS_TESTS];
+	unsigned window[WF_TOOLS_TESTS]; /* of latency: unused, 1 */
+	unsigned reps;
+	uint64_t run_ns; /* the timed part of one run aims at this */
+	unsigned timeout_s;
+	int cpus[2];
+	bool one_cpu; /* both sides share a CPU: waiting must yield */
+	bool tagged;
+	bool rewrite;
+	bool verify;
+	const char *json;
+	const char *csv;
+	const char *svg;
+};
+
+/* Window of a test at a size, after the cut of WF_TOOLS_MAX_IN_FLIGHT. */
+unsigned wf_tools_plan_window(const struct wf_tools_plan *plan,
+			      enum wf_tools_test test, size_t size);
+
+/* "latency", "bandwidth", "rate": the words of options and of files. */
+const char *wf_tools_plan_word(enum wf_tools_test test);
+
+#endif

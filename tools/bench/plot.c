@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Draws the results as an SVG: a panel for each test, both axes logarithmic,
+ * or bars where there is one size only. It needs no library and no font
+ * beyond sans-serif, and must not show what was not measured.
+ */
+#include "tools/bench/report.h"
+#include "tools/bench/size.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+	WIDTH = 960,
+	HEAD = 84,
+	LEFT = 92,
+	RIGHT = 150, /* the legend's room */
+	PLOT_HEIGHT = 360,
+	PANEL_TOP = 44,
+	PANEL_BOTTOM = 58,
+	BAR = 30,
+};
+
+#define PLOT_WIDTH (WIDTH - LEFT - RIGHT)
+
+/* One panel's piece of paper: logarithms of what its edges stand for. */
+struct panel {
+	const struct wf_tools_report *report;
+	enum wf_tools_test test;
+	double top; /* of the plot, in pixels */
+	double x0, x1, y0, y1;
+	FILE *out;
+};
+
+/* Colours that the colour-blind can tell apart (Okabe and Ito). */
+static const char *colour_of(const struct wf_tools_report *r, unsigned which)
+{
+	static const char *const colours[] = {
+		"#0072b2", "#009e73", "#cc79a7", "#e69f00",
+		"#56b4e9", "#8a6d00", "#5b3fa0", "#444444",
+	};
+	unsigned i, n = 0;
+
+	if (!which)
+		return "#d55e00";
+	if (r->series[which]->kind == WF_TOOLS_SERIES_RING ||
+	    r->series[which]->kind == WF_TOOLS_SERIES_HANDOFF)
+		return "#888888";
+	for (i = 1; i < which; i++)
+		n += r->series[i]->kind == WF_TOOLS_SERIES_FABRIC ||
+		     r->series[i]->kind == WF_TOOLS_SERIES_UCX;
+	return colours[n % (sizeof(colours) / sizeof(colours[0]))];
+}
+
+static const char *label_of(const struct wf_tools_series *s)
+{
+	if (s->kind == WF_TOOLS_SERIES_RING)
+		return "bare ring";
+	if (s->kind == WF_TOOLS_SERIES_HANDOFF)
+		return "cache line";
+	return s->name;
+}
+
+static void write_text(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		switch (*text) {
+		case '<':
+			fputs("&lt;", out);
+			break;
+		case '>':
+			fputs("&gt;", out);
+			break;
+		case '&':
+			fputs("&amp;", out);
+			break;
+		default:
+			fputc(*text, out);
+		}
+	}
+}
+
+static void draw_label(FILE *out, double x, double y, const char *style,
+		       const char *text)
+{
+	fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, style);
+	write_text(out, text);
+	fputs("</text>\n", out);
+}
+
+static void draw_line(FILE *out, double x0, double y0, double x1, double y1,
+		      const char *style)
+{
+	fprintf(out,
+		"<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n",
+		x0, y0, x1, y1, style);
+}
+
+static double x_of(const struct panel *p, double size)
+{
+	return LEFT + PLOT_WIDTH * (log10(size) - p->x0) / (p->x1 - p->x0);
+}
+
+static double y_of(const struct panel *p, double value)
+{
+	return p->top + PLOT_HEIGHT * (p->y1 - log10(value)) / (p->y1 - p->y0);
+}
+
+static bool get(const struct panel *p, unsigned which, unsigned index,
+		struct wf_tools_stats *stats)
+{
+	size_t size = p->report->plan->sizes[p->test].v[index];
+	double swap;
+
+	if (!wf_tools_series_stats(p->report->series[which], p->test, index,
+				   stats))
+		return false;
+	stats->median = wf_tools_series_value(p->test, size, stats->median);
+	stats->low = wf_tools_series_value(p->test, size, stats->low);
+	stats->high = wf_tools_series_value(p->test, size, stats->high);
+	if (stats->low > stats->high) { /* less time, more bytes */
+		swap = stats->low;
+		stats->low = stats->high;
+		stats->high = swap;
+	}
+	return stats->low > 0;
+}
+
+/* A round value as people say it. */
+static const char *say(enum wf_tools_test test, double value, char buf[32])
+{
+	static const char *const units[][3] = {
+		[WF_TOOLS_LATENCY] = { "ns", "us", "ms" },
+		[WF_TOOLS_BANDWIDTH] = { "MB/s", "GB/s", "TB/s" },
+		[WF_TOOLS_RATE] = { "M/s", "G/s", "T/s" },
+	};
+	unsigned unit = 0;
+
+	while (value >= 1000 && unit < 2) {
+		value /= 1000;
+		unit++;
+	}
+	snprintf(buf, 32, "%.3g %s", value, units[test][unit]);
+	return buf;
+}
+
+/* Edges from the data, opened to the next 1, 2 or 5 of a decade. */
+static bool scale(struct panel *p)
+{
+	const struct wf_tools_sizes *sizes = &p->report->plan->sizes[p->test];
+	double low = INFINITY, high = 0, decade;
+	struct wf_tools_stats stats;
+	unsigned i, k;
+
+	for (k = 0; k < p->report->n_series; k++) {
+		for (i = 0; i < sizes->n; i++) {
+			if (!get(p, k, i, &stats))
+				continue;
+			low = fmin(low, stats.low);
+			high = fmax(high, stats.high);
+		}
+	}
+	if (high <= 0)
+		return false;
+	decade = pow(10, floor(log10(low)));
+	low = low >= 5 * decade ? 5 * decade :
+	      low >= 2 * decade ? 2 * decade :
+				  decade;
+	decade = pow(10, floor(log10(high)));
+	high = high <= 2 * decade ? 2 * decade :
+	       high <= 5 * decade ? 5 * decade :
+				    10 * decade;
+	p->x0 = log10((double)sizes->v[0]);
+	p->x1 = log10((double)sizes->v[sizes->n - 1]);
+	p->y0 = log10(low);
+	p->y1 = log10(high);
+	return true;
+}
+
+static void draw_y_axis(const struct panel *p)
+{
+	static const int steps[] = { 1, 2, 5 };
+	bool fine = p->y1 - p->y0 < 3;
+	double value, y;
+	char text[32];
+	int decade;
+	unsigned i;
+
+	for (decade = (int)floor(p->y0); decade <= (int)ceil(p->y1); decade++) {
+		for (i = 0; i < 3; i++) {
+			value = steps[i] * pow(10, decade);
+			if (log10(value) < p->y0 - 1e-9 ||
+			    log10(value) > p->y1 + 1e-9)
+				continue;
+			y = y_of(p, value);
+			draw_line(p->out, LEFT, y, LEFT + PLOT_WIDTH, y,
+				  i ? "stroke=\"#f0f0f0\"" :
+				      "stroke=\"#d8d8d8\"");
+			if (i && !fine)
+				continue;
+			draw_label(p->out, LEFT - 8, y + 4,
+				   "text-anchor=\"end\" class=\"tick\"",
+				   say(p->test, value, text));
+		}
+	}
+}
+
+static void draw_x_axis(const struct panel *p)
+{
+	const struct wf_tools_sizes *sizes = &p->report->plan->sizes[p->test];
+	double bottom = p->top + PLOT_HEIGHT, x, last = -1e9;
+	char text[WF_TOOLS_SIZE_TEXT];
+	unsigned i;
+
+	for (i = 0; i < sizes->n; i++) {
+		x = x_of(p, (double)sizes->v[i]);
+		draw_line(p->out, x, p->top, x, bottom, "stroke=\"#f0f0f0\"");
+		draw_line(p->out, x, bottom, x, bottom + 5,
+			  "stroke=\"#333333\"");
+		if (x - last < 27) /* no room for its label */
+			continue;
+		last = x;
+		draw_label(p->out, x, bottom + 19,
+			   "text-anchor=\"middle\" class=\"tick\"",
+			   wf_tools_size_text(sizes->v[i], text));
+	}
+	draw_label(p->out, LEFT + PLOT_WIDTH / 2.0, bottom + 40,
+		   "text-anchor=\"middle\" class=\"axis\"",
+		   "message size, bytes");
+}
+
+static const char *dash_of(const struct wf_tools_series *s)
+{
+	if (s->kind == WF_TOOLS_SERIES_RING)
+		return " stroke-dasharray=\"6 4\"";
+	if (s->kind == WF_TOOLS_SERIES_HANDOFF)
+		return " stroke-dasharray=\"2 3\"";
+	return "";
+}
+
+static void draw_series(const struct panel *p, unsigned which)
+{
+	const struct wf_tools_sizes *sizes = &p->report->plan->sizes[p->test];
+	const struct wf_tools_series *s = p->report->series[which];
+	const char *colour = colour_of(p->report, which);
+	struct wf_tools_stats stats;
+	bool pen = false;
+	unsigned i;
+	double x;
+
+	fprintf(p->out,
+		"<g stroke=\"%s\" fill=\"%s\">\n<path fill=\"none\" "
+		"stroke-width=\"%s\"%s d=\"",
+		colour, colour, which ? "1.8" : "3", dash_of(s));
+	for (i = 0; i < sizes->n; i++) {
+		/* A gap where nothing was measured: no line across it. */
+		if (!get(p, which, i, &stats)) {
+			pen = false;
+			continue;
+		}
+		fprintf(p->out, "%c%.1f %.1f ", pen ? 'L' : 'M',
+			x_of(p, (double)sizes->v[i]), y_of(p, stats.median));
+		pen = true;
+	}
+	fputs("\"/>\n", p->out);
+	for (i = 0; i < sizes->n && s->kind != WF_TOOLS_SERIES_HANDOFF; i++) {
+		if (!get(p, which, i, &stats))
+			continue;
+		x = x_of(p, (double)sizes->v[i]);
+		draw_line(p->out, x, y_of(p, stats.low), x, y_of(p, stats.high),
+			  "stroke-opacity=\"0.5\"");
+		fprintf(p->out,
+			"<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" "
+			"stroke=\"none\"/>\n",
+			x, y_of(p, stats.median), which ? "2.6" : "3.6");
+	}
+	fputs("</g>\n", p->out);
+}
+
+static void draw_legend(const struct panel *p)
+{
+	struct wf_tools_stats stats;
+	double x = LEFT + PLOT_WIDTH + 16, y = p->top + 12;
+	char style[128];
+	unsigned i, k;
+	bool any;
+
+	for (k = 0; k < p->report->n_series; k++) {
+		any = false;
+		for (i = 0; i < p->report->plan->sizes[p->test].n; i++)
+			any |= get(p, k, i, &stats);
+		if (!any)
+			continue;
+		snprintf(style, sizeof(style),
+			 "stroke=\"%s\" stroke-width=\"%s\"%s",
+			 colour_of(p->report, k), k ? "1.8" : "3",
+			 dash_of(p->report->series[k]));
+		draw_line(p->out, x, y, x + 26, y, style);
+		draw_label(p->out, x + 33, y + 4,
+			   k ? "class=\"key\"" :
+			       "class=\"key\" font-weight=\"bold\"",
+			   label_of(p->report->series[k]));
+		y += 22;
+	}
+}
+
+static void draw_curves(const struct panel *p)
+{
+	unsigned k;
+
+	draw_y_axis(p);
+	draw_x_axis(p);
+	fprintf(p->out,
+		"<rect x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
+		"fill=\"none\" stroke=\"#333333\"/>\n",
+		LEFT, p->top, PLOT_WIDTH, PLOT_HEIGHT);
+	/* The provider under test comes last, over the others. */
+	for (k = p->report->n_series; k-- > 0;)
+		draw_series(p, k);
+	draw_legend(p);
+}
+
+static void draw_bars(const struct panel *p)
+{
+	struct wf_tools_stats stats;
+	double y = p->top, longest = 0, width;
+	char text[32];
+	unsigned k;
+
+	for (k = 0; k < p->report->n_series; k++) {
+		if (get(p, k, 0, &stats))
+			longest = fmax(longest, stats.median);
+	}
+	for (k = 0; k < p->report->n_series; k++) {
+		if (!get(p, k, 0, &stats))
+			continue;
+		width = PLOT_WIDTH * stats.median / longest;
+		fprintf(p->out,
+			"<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" "
+			"height=\"%d\" fill=\"%s\"/>\n",
+			LEFT, y, width, BAR - 8, colour_of(p->report, k));
+		draw_label(p->out, LEFT - 8, y + 15,
+			   "text-anchor=\"end\" class=\"key\"",
+			   label_of(p->report->series[k]));
+		draw_label(p->out, LEFT + width + 7, y + 15, "class=\"tick\"",
+			   say(p->test, stats.median, text));
+		y += BAR;
+	}
+}
+
+static bool is_bars(const struct wf_tools_report *r, enum wf_tools_test test)
+{
+	return r->plan->sizes[test].n == 1;
+}
+
+static double panel_height(const struct wf_tools_report *r,
+			   enum wf_tools_test test)
+{
+	if (is_bars(r, test))
+		return PANEL_TOP + BAR * (double)r->n_series + 24;
+	return PANEL_TOP + PLOT_HEIGHT + PANEL_BOTTOM;
+}
+
+static void draw_panel(const struct wf_tools_report *r, enum wf_tools_test test,
+		       double top, FILE *out)
+{
+	struct panel panel = {
+		.report = r,
+		.test = test,
+		.top = top + PANEL_TOP,
+		.out = out,
+	};
+	unsigned window = r->plan->window[test];
+	char title[128], size[WF_TOOLS_SIZE_TEXT];
+
+	switch (test) {
+	case WF_TOOLS_LATENCY:
+		snprintf(title, sizeof(title),
+			 "Latency: half a round trip, lower is better");
+		break;
+	case WF_TOOLS_BANDWIDTH:
+		snprintf(title, sizeof(title),
+			 "Bandwidth: one way, window %u, higher is better",
+			 window);
+		break;
+	default:
+		snprintf(title, sizeof(title),
+			 "Message rate: one way, window %u, higher is better",
+			 window);
+		break;
+	}
+	if (is_bars(r, test)) {
+		wf_tools_size_text(r->plan->sizes[test].v[0], size);
+		snprintf(title + strlen(title), sizeof(title) - strlen(title),
+			 ", %s bytes", size);
+	}
+	draw_label(out, LEFT, top + 28, "class=\"panel\"", title);
+	if (is_bars(r, test))
+		draw_bars(&panel);
+	else if (scale(&panel))
+		draw_curves(&panel);
+}
+
+static void draw_head(const struct wf_tools_report *r, FILE *out)
+{
+	const struct wf_tools_machine *m = &r->machine;
+	char text[512], about[96];
+	unsigned i;
+
+	snprintf(text, sizeof(text), "weft bench: %s", r->plan->provider);
+	for (i = 0; i < r->plan->n_against; i++) {
+		strncat(text, i ? ", " : " against ",
+			sizeof(text) - strlen(text) - 1);
+		strncat(text, r->plan->against[i],
+			sizeof(text) - strlen(text) - 1);
+	}
+	draw_label(out, LEFT, 34, "class=\"title\"", text);
+	/* "libfabric 1.17" of "libfabric 1.17, shm, inject 4096" */
+	snprintf(about, sizeof(about), "%.*s",
+		 (int)strcspn(r->series[0]->about, ","), r->series[0]->about);
+	snprintf(text, sizeof(text), "%s%s%s%s, CPU %d and %d, %s", m->cpu,
+		 m->virtual_on[0] ? ", virtual (" : "", m->virtual_on,
+		 m->virtual_on[0] ? ")" : "", r->plan->cpus[0],
+		 r->plan->cpus[1], about);
+	draw_label(out, LEFT, 56, "class=\"axis\"", text);
+	snprintf(text, sizeof(text),
+		 "%s API%s%s, medians of %u runs of %.0f ms, bars 10th to "
+		 "90th percentile, %s",
+		 r->plan->tagged ? "tagged" : "msg",
+		 r->plan->rewrite ? ", buffers rewritten" : "",
+		 r->plan->verify ? ", data checked" : "", r->plan->reps,
+		 (double)r->plan->run_ns / 1e6, m->time);
+	draw_label(out, LEFT, 74, "class=\"axis\"", text);
+}
+
+void wf_tools_plot_svg(const struct wf_tools_report *r, FILE *out)
+{
+	double height = HEAD;
+	unsigned t;
+
+	for (t = 0; t < WF_TOOLS_TESTS; t++)
+		height += r->plan->tests[t] ? panel_height(r, t) : 0;
+	fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
+		"height=\"%.0f\" viewBox=\"0 0 %d %.0f\" "
+		"font-family=\"sans-serif\">\n"
+		"<title>weft bench</title>\n"
+		"<style>.title{font-size:20px;font-weight:bold}"
+		".panel{font-size:15px;font-weight:bold}"
+		".axis{font-size:12px;fill:#444}"
+		".tick{font-size:11px;fill:#333}.key{font-size:13px}"
+		"</style>\n"
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+		WIDTH, height, WIDTH, height);
+	draw_head(r, out);
+	height = HEAD;
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		if (!r->plan->tests[t])
+			continue;
+		draw_panel(r, t, height, out);
+		height += panel_height(r, t);
+	}
+	fputs("</svg>\n", out);
+}

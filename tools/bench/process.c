@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Starts, ends and reaps children. Whatever way this program ends, no child
+ * and no file in /dev/shm may stay behind. It knows nothing of what the
+ * children measure.
+ */
+#include "tools/bench/process.h"
+
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Above every descriptor that a child is given by number. */
+#define FD_ASIDE 32
+
+static volatile sig_atomic_t caught;
+static sigset_t waiting_mask; /* the mask before wf_tools_process_catch() */
+
+static void on_signal(int number)
+{
+	caught = number;
+}
+
+void wf_tools_process_catch(void)
+{
+	static const int stops[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_signal };
+	sigset_t mask;
+	size_t i;
+
+	sigemptyset(&mask);
+	for (i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
+		sigaction(stops[i], &action, NULL);
+		sigaddset(&mask, stops[i]);
+	}
+	/* A worker that died is seen by its socket, not by our own death. */
+	signal(SIGPIPE, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &mask, &waiting_mask);
+}
+
+void wf_tools_process_die(void)
+{
+	if (!caught)
+		return;
+	signal(caught, SIG_DFL);
+	raise(caught);
+	sigprocmask(SIG_SETMASK, &waiting_mask, NULL);
+}
+
+static int child_fds(const int fds[WF_TOOLS_PROCESS_FDS])
+{
+	int aside[WF_TOOLS_PROCESS_FDS];
+	int i;
+
+	/* All away first: a source may lie where another one is to go. */
+	for (i = 0; i < WF_TOOLS_PROCESS_FDS; i++) {
+		if (fds[i] >= 0)
+			aside[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_ASIDE);
+		else
+			aside[i] = i < 3 ? open("/dev/null", O_RDWR) : -1;
+		if (aside[i] < 0 && (i < 3 || fds[i] >= 0))
+			return -errno;
+	}
+	for (i = 0; i < WF_TOOLS_PROCESS_FDS; i++) {
+		if (aside[i] >= 0 && dup2(aside[i], i) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static void child_env(const char *const *env)
+{
+	for (; env && env[0]; env += 2) {
+		if (env[1])
+			setenv(env[0], env[1], 1);
+		else
+			unsetenv(env[0]);
+	}
+}
+
+static void child_run(const struct wf_tools_process *process, pid_t parent)
+{
+	cpu_set_t set;
+
+	/*
+	 * SIGTERM and not SIGKILL, for libfabric's shm removes its files on
+	 * that. The parent may have died before the request was in place.
+	 */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(127);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &waiting_mask, NULL);
+	CPU_ZERO(&set);
+	CPU_SET(process->cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) || child_fds(process->fds))
+		_exit(127);
+	child_env(process->env);
+	if (process->path)
+		execvp(process->path, process->argv);
+	else
+		execv("/proc/self/exe", process->argv);
+	_exit(127);
+}
+
+pid_t wf_tools_process_spawn(const struct wf_tools_process *process)
+{
+	pid_t parent = getpid();
+	pid_t pid;
+
+	fflush(NULL); /* a child that fails must not print our text again */
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (!pid)
+		child_run(process, parent);
+	return pid;
+}
+
+int wf_tools_process_poll(struct pollfd *fds, unsigned n, uint64_t deadline)
+{
+	struct timespec ts;
+	uint64_t now, left;
+	int ret;
+
+	do {
+		now = wf_base_clock_ns();
+		left = deadline > now ? deadline - now : 0;
+		ts.tv_sec = (time_t)(left / WF_NS_PER_S);
+		ts.tv_nsec = (long)(left % WF_NS_PER_S);
+		/* A child we were stopped with also gives EINTR: go on then. */
+		ret = ppoll(fds, n, &ts, &waiting_mask);
+	} while (ret < 0 && errno == EINTR && !caught);
+	return ret < 0 ? -errno : ret;
+}
+
+static bool reap(pid_t pid, unsigned wait_ms, int *status)
+{
+	const struct timespec pause = { .tv_nsec = WF_NS_PER_MS };
+	unsigned waited;
+
+	for (waited = 0;; waited++) {
+		if (waitpid(pid, status, WNOHANG) == pid)
+			return true;
+		if (waited >= wait_ms)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/*
+ * libfabric's shm names its regions PID:UID:N. A worker that was killed had no
+ * time to unlink them; the pid was ours, so the files are.
+ */
+static void sweep_shm(pid_t pid)
+{
+	struct dirent *entry;
+	char prefix[24];
+	DIR *dir;
+
+	dir = opendir("/dev/shm");
+	if (!dir)
+		return;
+	snprintf(prefix, sizeof(prefix), "%d:", (int)pid);
+	while ((entry = readdir(dir))) {
+		if (!strncmp(entry->d_name, prefix, strlen(prefix)))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	}
+	closedir(dir);
+}
+
+int wf_tools_process_end(pid_t pid, unsigned grace_ms)
+{
+	int status = 0;
+
+	if (reap(pid, grace_ms, &status))
+		goto reaped;
+	kill(pid, SIGTERM);
+	if (reap(pid, 500, &status))
+		goto reaped;
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+reaped:
+	sweep_shm(pid);
+	return status;
+}
+
+void wf_tools_process_describe(int status, char *buf, size_t len)
+{
+	if (WIFSIGNALED(status))
+		snprintf(buf, len, "killed by signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) == 127)
+		snprintf(buf, len, "could not be started");
+	else
+		snprintf(buf, len, "exited with status %d",
+			 WEXITSTATUS(status));
+}

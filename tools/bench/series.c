@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Makes a provider, UCX and the floors look alike to the schedule, and keeps
+ * what they gave. A series that fails must not disturb the others.
+ */
+#include "tools/bench/series.h"
+
+#include "tools/bench/floor_defs.h"
+#include "tools/bench/locate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void find_path(struct wf_tools_series *s)
+{
+	const char *given = getenv("FI_PROVIDER_PATH");
+
+	if (s->kind != WF_TOOLS_SERIES_FABRIC || strcmp(s->name, "weft"))
+		return;
+	if (given && *given)
+		return;
+	if (wf_tools_locate_provider(s->path, sizeof(s->path)))
+		snprintf(s->failure, sizeof(s->failure),
+			 "libweft-fi.so is neither beside this program nor "
+			 "installed; build it, or set FI_PROVIDER_PATH to its "
+			 "folder");
+}
+
+struct wf_tools_series *wf_tools_series_new(const struct wf_tools_plan *plan,
+					    enum wf_tools_series_kind kind,
+					    const char *name)
+{
+	struct wf_tools_series *s = calloc(1, sizeof(*s));
+	unsigned t, i;
+
+	if (!s)
+		return NULL;
+	s->kind = kind;
+	s->name = name;
+	wf_tools_pair_init(&s->pair);
+	wf_tools_ucx_init(&s->ucx);
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		for (i = 0; i < plan->sizes[t].n; i++) {
+			s->cells[t][i].ns = calloc(plan->reps, sizeof(double));
+			if (!s->cells[t][i].ns)
+				goto err_free;
+		}
+	}
+	find_path(s);
+	return s;
+
+err_free:
+	wf_tools_series_free(s);
+	return NULL;
+}
+
+void wf_tools_series_free(struct wf_tools_series *s)
+{
+	unsigned t, i;
+
+	if (!s)
+		return;
+	wf_tools_series_stop(s);
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		for (i = 0; i < WF_TOOLS_MAX_SIZES; i++)
+			free(s->cells[t][i].ns);
+	}
+	free(s);
+}
+
+bool wf_tools_series_covers(const struct wf_tools_series *s,
+			    enum wf_tools_test test, size_t size)
+{
+	if (s->kind == WF_TOOLS_SERIES_HANDOFF)
+		return test == WF_TOOLS_LATENCY;
+	if (s->kind == WF_TOOLS_SERIES_RING)
+		return size <= WF_TOOLS_FLOOR_MAX_SIZE;
+	return true;
+}
+
+static const char *error_of(const struct wf_tools_series *s)
+{
+	return s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.error : s->pair.error;
+}
+
+/* What fails before the first message would fail again: never retried. */
+static int note_failure(struct wf_tools_series *s, int ret)
+{
+	s->running = false;
+	if (ret != -EINTR)
+		memcpy(s->failure, error_of(s), sizeof(s->failure));
+	return ret == -EINTR ? ret : 0;
+}
+
+int wf_tools_series_start(struct wf_tools_series *s,
+			  const struct wf_tools_plan *plan)
+{
+	/*
+	 * The user's FI_PROVIDER would hide the others, and each of our hints
+	 * names its provider anyway.
+	 */
+	const char *const env[] = {
+		"FI_PROVIDER", NULL, s->path[0] ? "FI_PROVIDER_PATH" : NULL,
+		s->path,       NULL,
+	};
+	bool floor = s->kind == WF_TOOLS_SERIES_RING ||
+		     s->kind == WF_TOOLS_SERIES_HANDOFF;
+	int ret;
+
+	if (s->failure[0])
+		return 0;
+	if (s->kind == WF_TOOLS_SERIES_UCX)
+		ret = wf_tools_ucx_start(&s->ucx, plan);
+	else
+		ret = wf_tools_pair_start(&s->pair, plan,
+					  floor ? "floor" : "fabric", s->name,
+					  env);
+	if (ret)
+		return note_failure(s, ret);
+	s->running = true;
+	return 0;
+}
+
+int wf_tools_series_ready(struct wf_tools_series *s,
+			  const struct wf_tools_plan *plan)
+{
+	int ret;
+
+	if (!s->running)
+		return 0;
+	if (s->kind == WF_TOOLS_SERIES_UCX)
+		ret = wf_tools_ucx_ready(&s->ucx, plan);
+	else
+		ret = wf_tools_pair_ready(&s->pair, plan);
+	if (ret)
+		return note_failure(s, ret);
+	memcpy(s->about,
+	       s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.about : s->pair.about,
+	       sizeof(s->about));
+	return 0;
+}
+
+int wf_tools_series_run(struct wf_tools_series *s,
+			const struct wf_tools_plan *plan,
+			enum wf_tools_test test, unsigned index)
+{
+	struct wf_tools_cell *cell = &s->cells[test][index];
+	size_t size = plan->sizes[test].v[index];
+	double ns;
+	int ret = 0;
+
+	if (s->failure[0] || cell->error[0] ||
+	    !wf_tools_series_covers(s, test, size))
+		return 0;
+	if (!s->running) { /* the last run ended it */
+		ret = wf_tools_series_start(s, plan);
+		if (!ret)
+			ret = wf_tools_series_ready(s, plan);
+		if (ret || !s->running)
+			return ret;
+	}
+	if (s->kind == WF_TOOLS_SERIES_UCX)
+		ret = wf_tools_ucx_run(&s->ucx, plan, test, index, &ns);
+	else
+		ret = wf_tools_pair_run(&s->pair, plan, test, size, &ns);
+	if (!ret) {
+		cell->ns[cell->n++] = ns;
+		return 0;
+	}
+	s->running = false;
+	if (ret == -EINTR)
+		return ret;
+	memcpy(cell->error, error_of(s), sizeof(cell->error));
+	return 0;
+}
+
+void wf_tools_series_stop(struct wf_tools_series *s)
+{
+	s->running = false;
+	if (s->kind == WF_TOOLS_SERIES_UCX)
+		wf_tools_ucx_stop(&s->ucx);
+	else
+		wf_tools_pair_stop(&s->pair);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Between the two nearest ranks, in proportion. */
+static double rank(const double *sorted, unsigned n, double part)
+{
+	double at = part * (n - 1);
+	unsigned below = (unsigned)at;
+
+	if (below + 1 >= n)
+		return sorted[n - 1];
+	return sorted[below] +
+	       (at - below) * (sorted[below + 1] - sorted[below]);
+}
+
+static bool summarize(double *samples, unsigned n, struct wf_tools_stats *stats)
+{
+	if (!n)
+		return false;
+	qsort(samples, n, sizeof(*samples), by_value);
+	stats->median = rank(samples, n, 0.5);
+	stats->low = rank(samples, n, 0.1);
+	stats->high = rank(samples, n, 0.9);
+	return true;
+}
+
+bool wf_tools_series_stats(const struct wf_tools_series *s,
+			   enum wf_tools_test test, unsigned index,
+			   struct wf_tools_stats *stats)
+{
+	const struct wf_tools_cell *cell = &s->cells[test][index];
+	double sorted[WF_TOOLS_MAX_REPS];
+
+	/* One that failed half way does not count as measured. */
+	if (cell->error[0] || !cell->n)
+		return false;
+	memcpy(sorted, cell->ns, cell->n * sizeof(*sorted));
+	return summarize(sorted, cell->n, stats);
+}
+
+bool wf_tools_series_total(const struct wf_tools_series *s,
+			   const struct wf_tools_plan *plan,
+			   enum wf_tools_test test,
+			   struct wf_tools_stats *stats)
+{
+	const struct wf_tools_cell *cell;
+	unsigned n = 0, i;
+	double *sorted;
+	bool found;
+
+	sorted = calloc((size_t)plan->sizes[test].n * plan->reps,
+			sizeof(*sorted));
+	if (!sorted)
+		return false;
+	for (i = 0; i < plan->sizes[test].n; i++) {
+		cell = &s->cells[test][i];
+		memcpy(sorted + n, cell->ns, cell->n * sizeof(*sorted));
+		n += cell->n;
+	}
+	found = summarize(sorted, n, stats);
+	free(sorted);
+	return found;
+}
+
+double wf_tools_series_value(enum wf_tools_test test, size_t size, double ns)
+{
+	switch (test) {
+	case WF_TOOLS_BANDWIDTH:
+		return (double)size * 1e3 / ns;
+	case WF_TOOLS_RATE:
+		return 1e3 / ns;
+	default:
+		return ns;
+	}
+}

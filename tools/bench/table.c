@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table on the terminal. Medians, and ratios that follow from the medians
+ * shown. It must not hide a failure: what has no number has a reason below.
+ */
+#include "tools/bench/report.h"
+#include "tools/bench/size.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CELL = 24 };
+
+void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
+{
+	const struct wf_tools_machine *m = &r->machine;
+	const struct wf_tools_plan *plan = r->plan;
+
+	fprintf(out, "CPU       %s, %u on line%s%s%s\n", m->cpu, m->n_cpus,
+		m->virtual_on[0] ? ", virtual (" : "", m->virtual_on,
+		m->virtual_on[0] ? ")" : "");
+	fprintf(out, "system    %s, governor %s, load %.2f\n", m->kernel,
+		m->governor, m->load);
+	fprintf(out, "pinning   CPU %d and CPU %d%s\n", plan->cpus[0],
+		plan->cpus[1],
+		m->siblings ? ", threads of one core: expect other numbers "
+			      "across cores" :
+			      "");
+	fprintf(out, "runs      %u repetitions of %.0f ms, taken in turns\n",
+		plan->reps, (double)plan->run_ns / 1e6);
+	if (plan->rewrite)
+		fputs("rewrite   latency: before each message its sender "
+		      "writes the whole buffer anew; the\n"
+		      "          writing is clocked in place on both sides "
+		      "and taken out (ucx, floors: not done)\n",
+		      out);
+	if (plan->verify)
+		fputs("verify    every byte is written and checked inside the "
+		      "time shown (ucx, floors: not done)\n",
+		      out);
+}
+
+static const char *number(double value, char buf[CELL])
+{
+	int digits = value < 10 ? 2 : value < 100 ? 1 : 0;
+
+	snprintf(buf, CELL, "%.*f", digits, value);
+	return buf;
+}
+
+static const char *latency(double ns, char buf[CELL])
+{
+	if (ns < 10e3)
+		snprintf(buf, CELL, "%.0f ns", ns);
+	else if (ns < 10e6)
+		snprintf(buf, CELL, "%.*f us", ns < 100e3, ns / 1e3);
+	else
+		snprintf(buf, CELL, "%.*f ms", ns < 100e6, ns / 1e6);
+	return buf;
+}
+
+static const char *value(enum wf_tools_test test, size_t size, double ns,
+			 char buf[CELL])
+{
+	if (test == WF_TOOLS_LATENCY)
+		return latency(ns, buf);
+	return number(wf_tools_series_value(test, size, ns), buf);
+}
+
+/* Whether a series gets a column of this test. */
+static bool has_column(const struct wf_tools_series *s)
+{
+	return s->kind != WF_TOOLS_SERIES_HANDOFF && !s->failure[0];
+}
+
+static void write_title(const struct wf_tools_report *r,
+			enum wf_tools_test test, FILE *out)
+{
+	const struct wf_tools_plan *plan = r->plan;
+	const char *api = plan->tagged ? "tagged" : "plain";
+	const char *name = r->series[0]->name;
+
+	switch (test) {
+	case WF_TOOLS_LATENCY:
+		fprintf(out, "\nLatency, %s, half a round trip\n", api);
+		break;
+	case WF_TOOLS_BANDWIDTH:
+		fprintf(out, "\nBandwidth, %s, one way, window %u, MB/s\n", api,
+			plan->window[test]);
+		break;
+	default:
+		fprintf(out,
+			"\nMessage rate, %s, one way, window %u, millions a "
+			"second\n",
+			api, plan->window[test]);
+		break;
+	}
+	fprintf(out, "Medians of %u; spread: 10th to 90th percentile",
+		plan->reps);
+	if (r->n_series > 1)
+		fprintf(out, "; x: %s / other, %s 1 is better for %s", name,
+			test == WF_TOOLS_LATENCY ? "below" : "above", name);
+	fputc('\n', out);
+}
+
+static void write_columns(const struct wf_tools_report *r, FILE *out)
+{
+	unsigned i;
+
+	fprintf(out, "%6s", "size");
+	for (i = 0; i < r->n_series; i++) {
+		if (!has_column(r->series[i]))
+			continue;
+		fprintf(out, " %11s %6s", r->series[i]->name,
+			i ? "x" : "spread");
+	}
+	fputc('\n', out);
+}
+
+static void write_cell(const struct wf_tools_report *r, enum wf_tools_test test,
+		       unsigned index, unsigned which,
+		       const struct wf_tools_stats *own, FILE *out)
+{
+	const struct wf_tools_series *s = r->series[which];
+	size_t size = r->plan->sizes[test].v[index];
+	struct wf_tools_stats stats;
+	char text[CELL];
+	double ratio;
+
+	if (!wf_tools_series_stats(s, test, index, &stats)) {
+		fprintf(out, " %11s %6s",
+			s->cells[test][index].error[0] ? "failed" : "-", "");
+		return;
+	}
+	fprintf(out, " %11s", value(test, size, stats.median, text));
+	if (!which) {
+		fprintf(out, " %5.1f%%",
+			100 * (stats.high - stats.low) / stats.median);
+		return;
+	}
+	if (!own) {
+		fprintf(out, " %6s", "");
+		return;
+	}
+	ratio = own->median / stats.median;
+	if (test != WF_TOOLS_LATENCY)
+		ratio = 1 / ratio;
+	fprintf(out, " %6.2f", ratio);
+}
+
+static void write_test(const struct wf_tools_report *r, enum wf_tools_test test,
+		       FILE *out)
+{
+	const struct wf_tools_sizes *sizes = &r->plan->sizes[test];
+	struct wf_tools_stats own;
+	char text[WF_TOOLS_SIZE_TEXT];
+	unsigned i, k;
+	bool measured;
+
+	write_title(r, test, out);
+	write_columns(r, out);
+	for (i = 0; i < sizes->n; i++) {
+		measured = wf_tools_series_stats(r->series[0], test, i, &own);
+		fprintf(out, "%6s", wf_tools_size_text(sizes->v[i], text));
+		for (k = 0; k < r->n_series; k++) {
+			if (has_column(r->series[k]))
+				write_cell(r, test, i, k,
+					   measured ? &own : NULL, out);
+		}
+		fputc('\n', out);
+	}
+}
+
+static void write_hand_off(const struct wf_tools_report *r, FILE *out)
+{
+	struct wf_tools_stats stats;
+	unsigned i;
+
+	for (i = 0; i < r->n_series; i++) {
+		if (r->series[i]->kind != WF_TOOLS_SERIES_HANDOFF)
+			continue;
+		if (wf_tools_series_total(r->series[i], r->plan,
+					  WF_TOOLS_LATENCY, &stats))
+			fprintf(out,
+				"One cache line handed over: %.0f ns "
+				"(%.0f to %.0f)\n",
+				stats.median, stats.low, stats.high);
+	}
+}
+
+static void write_failures(const struct wf_tools_report *r,
+			   const struct wf_tools_series *s, FILE *out)
+{
+	const struct wf_tools_cell *cell;
+	char text[WF_TOOLS_SIZE_TEXT];
+	unsigned t, i;
+
+	if (s->failure[0])
+		fprintf(out, "  %s: %s\n", s->name, s->failure);
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		for (i = 0; i < r->plan->sizes[t].n; i++) {
+			cell = &s->cells[t][i];
+			if (!cell->error[0])
+				continue;
+			wf_tools_size_text(r->plan->sizes[t].v[i], text);
+			fprintf(out, "  %s, %s of %s: %s\n", s->name,
+				wf_tools_plan_word(t), text, cell->error);
+		}
+	}
+}
+
+static bool has_failures(const struct wf_tools_series *s)
+{
+	unsigned t, i;
+
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		for (i = 0; i < WF_TOOLS_MAX_SIZES; i++) {
+			if (s->cells[t][i].error[0])
+				return true;
+		}
+	}
+	return s->failure[0];
+}
+
+void wf_tools_table_write(const struct wf_tools_report *r, FILE *out)
+{
+	const struct wf_tools_series *s;
+	bool failures = false;
+	unsigned i, t;
+
+	for (i = 0; i < r->n_series; i++) {
+		s = r->series[i];
+		failures |= has_failures(s);
+		if (s->about[0] && strcmp(s->about, s->name))
+			fprintf(out, "%-9s %s%s%s\n", s->name, s->about,
+				s->path[0] ? ", from " : "", s->path);
+	}
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		if (!r->plan->tests[t])
+			continue;
+		write_test(r, t, out);
+		if (t == WF_TOOLS_LATENCY)
+			write_hand_off(r, out);
+	}
+	if (failures)
+		fputs("\nNot measured:\n", out);
+	for (i = 0; i < r->n_series; i++)
+		write_failures(r, r->series[i], out);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A worker: opens an engine and plays the phases it is told. The initiator
+ * hears from the parent what to measure and finds out how many messages fill
+ * the asked time; the responder hears of phases from the initiator. It must
+ * not print: the parent speaks for both.
+ */
+#include "tools/bench/worker.h"
+
+#include "tools/bench/engine.h"
+#include "tools/bench/plan.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* More than any run needs; ends the search when a clock stands still. */
+#define MAX_COUNT (1ull << 32)
+/* Part of a run that goes untimed first, so that caches and pages are warm. */
+#define WARM_PART 8
+
+struct worker {
+	const struct wf_tools_engine_ops *ops;
+	void *engine;
+	struct wf_tools_engine_config config;
+};
+
+static int reply(int32_t status, uint64_t count, double ns, const char *format,
+		 ...) __attribute__((format(printf, 4, 5)));
+
+static int reply(int32_t status, uint64_t count, double ns, const char *format,
+		 ...)
+{
+	struct wf_tools_reply message = {
+		.status = status,
+		.count = count,
+		.ns = ns,
+	};
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message.text, sizeof(message.text), format, args);
+	va_end(args);
+	if (send(WF_TOOLS_FD_CONTROL, &message, sizeof(message),
+		 MSG_NOSIGNAL) != (ssize_t)sizeof(message))
+		return -EPIPE;
+	return status;
+}
+
+/* 0, -ENODATA when the other end closed in good order, or -errno. */
+static int receive(int fd, void *message, size_t len, int flags)
+{
+	ssize_t got;
+
+	do {
+		got = recv(fd, message, len, flags);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0 && errno == EAGAIN)
+		return -EAGAIN;
+	if (got == 0 || (got < 0 && errno == ECONNRESET))
+		return -ENODATA;
+	return got == (ssize_t)len ? 0 : -EPROTO;
+}
+
+static int say(const void *message, size_t len)
+{
+	ssize_t sent = send(WF_TOOLS_FD_SIDE, message, len, MSG_NOSIGNAL);
+
+	return sent == (ssize_t)len ? 0 : -EPIPE;
+}
+
+/* One phase with the responder; the rewriting of both is in *timing. */
+static int lead_phase(struct worker *w, const struct wf_tools_phase *phase,
+		      struct wf_tools_timing *timing)
+{
+	struct wf_tools_done done;
+	int ret;
+
+	ret = w->ops->prepare(w->engine, phase);
+	if (ret)
+		return ret;
+	ret = say(phase, sizeof(*phase));
+	if (!ret)
+		ret = receive(WF_TOOLS_FD_SIDE, &done, sizeof(done), 0);
+	if (ret || done.status)
+		return -ECONNABORTED;
+	memset(timing, 0, sizeof(*timing));
+	ret = w->ops->play(w->engine, phase, timing);
+	if (ret)
+		return ret;
+	while ((ret = receive(WF_TOOLS_FD_SIDE, &done, sizeof(done),
+			      MSG_DONTWAIT)) == -EAGAIN) {
+		ret = w->ops->progress(w->engine);
+		if (ret)
+			return ret;
+	}
+	if (ret || done.status)
+		return -ECONNABORTED;
+	timing->rewrite_ns += done.rewrite_ns;
+	return 0;
+}
+
+/* A latency message is there and back: two ways of the clock's time. */
+static double ns_each(const struct wf_tools_phase *phase,
+		      const struct wf_tools_timing *timing)
+{
+	double ns = (double)timing->ns - (double)timing->rewrite_ns;
+
+	if (phase->test == WF_TOOLS_LATENCY)
+		ns /= 2;
+	return ns / (double)phase->count;
+}
+
+static void set_count(struct wf_tools_phase *phase, double count)
+{
+	uint64_t unit = phase->test == WF_TOOLS_LATENCY ? 1 : phase->window;
+	uint64_t whole = count < 1 ? 1 : (uint64_t)count;
+
+	if (count > (double)MAX_COUNT)
+		whole = MAX_COUNT;
+	phase->count = (whole + unit - 1) / unit * unit;
+	phase->warm = (phase->count / WARM_PART + unit - 1) / unit * unit;
+}
+
+/*
+ * Grows the count until the timed part lasts as asked. The first phases also
+ * connect the two sides and fault pages in, and any may be hit by a task
+ * switch: a phase only counts when its length was foretold by the one before
+ * it, not when it came out long by surprise.
+ */
+static int measure(struct worker *w, const struct wf_tools_run *run)
+{
+	struct wf_tools_phase phase = {
+		.test = run->test,
+		.window = run->window,
+		.size = run->size,
+	};
+	double want = (double)run->run_ns, factor;
+	struct wf_tools_timing timing;
+	bool foretold = false;
+	int ret, tries;
+
+	set_count(&phase, 2);
+	for (tries = 0; tries < 24; tries++) {
+		ret = lead_phase(w, &phase, &timing);
+		if (ret)
+			return ret;
+		if (foretold && (double)timing.ns > want / 2)
+			break;
+		factor = want / ((double)timing.ns + 1);
+		/* Small counts say little of the price of one message. */
+		foretold = factor < 16;
+		factor = foretold ? factor : 16;
+		if ((double)phase.count * factor > (double)MAX_COUNT)
+			break;
+		set_count(&phase, (double)phase.count * factor);
+	}
+	return reply(0, phase.count, ns_each(&phase, &timing), "ok");
+}
+
+static int lead(struct worker *w)
+{
+	struct wf_tools_run run;
+	int ret;
+
+	for (;;) {
+		ret = receive(WF_TOOLS_FD_CONTROL, &run, sizeof(run), 0);
+		if (ret)
+			return ret == -ENODATA ? 0 : ret;
+		ret = measure(w, &run);
+		/* The responder tells the parent its own trouble. */
+		if (ret == -ECONNABORTED || ret == -EPIPE)
+			return ret;
+		if (ret)
+			return reply(ret, 0, 0, "%s", w->ops->error(w->engine));
+	}
+}
+
+static int follow(struct worker *w)
+{
+	struct wf_tools_timing timing;
+	struct wf_tools_phase phase;
+	struct wf_tools_done done;
+	int ret;
+
+	for (;;) {
+		ret = receive(WF_TOOLS_FD_SIDE, &phase, sizeof(phase), 0);
+		if (ret)
+			return ret == -ENODATA ? 0 : ret;
+		memset(&done, 0, sizeof(done));
+		memset(&timing, 0, sizeof(timing));
+		ret = w->ops->prepare(w->engine, &phase);
+		if (!ret && say(&done, sizeof(done)))
+			return -EPIPE;
+		if (!ret)
+			ret = w->ops->play(w->engine, &phase, &timing);
+		if (ret)
+			return reply(ret, 0, 0, "%s", w->ops->error(w->engine));
+		done.rewrite_ns = timing.rewrite_ns;
+		if (say(&done, sizeof(done)))
+			return -EPIPE;
+	}
+}
+
+static int read_arguments(struct worker *w, int argc, char **argv)
+{
+	const char *flags;
+
+	if (argc != WF_TOOLS_WORKER_ARGC)
+		return -EINVAL;
+	flags = argv[WF_TOOLS_WORKER_FLAGS];
+	w->ops = strcmp(argv[WF_TOOLS_WORKER_ENGINE], "floor") ?
+			 &wf_tools_engine_fabric :
+			 &wf_tools_engine_floor;
+	w->config = (struct wf_tools_engine_config){
+		.name = argv[WF_TOOLS_WORKER_NAME],
+		.initiator = !strcmp(argv[WF_TOOLS_WORKER_ROLE], "initiator"),
+		.tagged = strchr(flags, 't'),
+		.rewrite = strchr(flags, 'r'),
+		.verify = strchr(flags, 'v'),
+		.yield = strchr(flags, 'y'),
+		.window = (unsigned)atoi(argv[WF_TOOLS_WORKER_WINDOW]),
+		.bytes = strtoull(argv[WF_TOOLS_WORKER_BYTES], NULL, 10),
+	};
+	return w->config.window && w->config.bytes ? 0 : -EINVAL;
+}
+
+int wf_tools_worker_main(int argc, char **argv)
+{
+	struct worker worker = { 0 };
+	char error[256] = "";
+	int ret;
+
+	if (read_arguments(&worker, argc, argv)) {
+		fputs("weft: bench-worker is started by `weft bench`\n",
+		      stderr);
+		return 2;
+	}
+	ret = worker.ops->open(&worker.config, &worker.engine, error,
+			       sizeof(error));
+	if (ret) {
+		reply(ret, 0, 0, "%s", error);
+		return 1;
+	}
+	ret = reply(0, 0, 0, "%s", worker.ops->describe(worker.engine));
+	if (!ret)
+		ret = worker.config.initiator ? lead(&worker) : follow(&worker);
+	/* After an error the provider's state is nobody's guess: just go. */
+	if (!ret)
+		worker.ops->close(worker.engine);
+	return ret ? 1 : 0;
+}

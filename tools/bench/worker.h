@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The hidden subcommand: one of the two processes that are measured.
+ */
+#ifndef WF_TOOLS_BENCH_WORKER_H
+#define WF_TOOLS_BENCH_WORKER_H
+
+#define WF_TOOLS_WORKER_COMMAND "bench-worker"
+
+/* Order of the arguments behind argv[0]; all are needed. */
+enum {
+	WF_TOOLS_WORKER_ENGINE = 1, /* "fabric" or "floor" */
+	WF_TOOLS_WORKER_NAME,	    /* provider; "ring" or "handoff" */
+	WF_TOOLS_WORKER_ROLE,	    /* "initiator" or "responder" */
+	WF_TOOLS_WORKER_FLAGS,	    /* of "trvy": tagged, rewrite, ... */
+	WF_TOOLS_WORKER_WINDOW,	    /* the largest */
+	WF_TOOLS_WORKER_BYTES,	    /* under way each way, at most */
+	WF_TOOLS_WORKER_ARGC,
+};
+
+int wf_tools_worker_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The command `weft`: finds the subcommand and hands over. It owns the table
+ * of subcommands, --help and --version, and must not do any work of its own.
+ */
+#include "tools/bench/bench.h"
+#include "tools/bench/worker.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The build passes the project's version; a build by hand says so. */
+#ifndef WEFT_VERSION
+#define WEFT_VERSION "(unversioned)"
+#endif
+
+struct command {
+	const char *name;
+	const char *summary; /* NULL: not for people, left out of the help */
+	int (*main)(int argc, char **argv);
+};
+
+static const struct command commands[] = {
+	{ "bench", "measure latency, bandwidth and message rate",
+	  wf_tools_bench_main },
+	{ WF_TOOLS_WORKER_COMMAND, NULL, wf_tools_worker_main },
+};
+
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(FILE *out)
+{
+	size_t i;
+
+	fputs("usage: weft COMMAND [OPTIONS]\n"
+	      "\n"
+	      "weft moves messages between processes: a libfabric provider and "
+	      "its tools.\n"
+	      "\n"
+	      "Commands:\n",
+	      out);
+	for (i = 0; i < N_COMMANDS; i++) {
+		if (commands[i].summary)
+			fprintf(out, "  %-10s %s\n", commands[i].name,
+				commands[i].summary);
+	}
+	fputs("\n"
+	      "Options:\n"
+	      "  -h, --help     print this and exit\n"
+	      "  -V, --version  print the version and exit\n"
+	      "\n"
+	      "`weft COMMAND --help` says more about one command; so does "
+	      "`man weft`.\n",
+	      out);
+}
+
+static bool is_option(const char *arg, const char *brief, const char *name)
+{
+	return !strcmp(arg, brief) || !strcmp(arg, name);
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	if (argc < 2) {
+		print_help(stderr);
+		return 2;
+	}
+	if (is_option(argv[1], "-h", "--help") || !strcmp(argv[1], "help")) {
+		print_help(stdout);
+		return 0;
+	}
+	if (is_option(argv[1], "-V", "--version")) {
+		puts("weft " WEFT_VERSION);
+		return 0;
+	}
+	for (i = 0; i < N_COMMANDS; i++) {
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].main(argc - 1, argv + 1);
+	}
+	if (argv[1][0] == '-')
+		fprintf(stderr, "weft: unknown option '%s'", argv[1]);
+	else
+		fprintf(stderr, "weft: unknown command '%s'", argv[1]);
+	fputs("; `weft --help` lists what there is\n", stderr);
+	return 2;
+}
