@@ -15,7 +15,7 @@ struct wf_list {
 };
 
 #define wf_container_of(ptr, type, member)                                     \
-	((type *)((char *)(ptr) - offsetof(type, member)))
+	((type *)((char *)(ptr)-offsetof(type, member)))
 
 /* Safe against removal of @pos inside the body. */
 #define wf_list_for_each(pos, tmp, head)                                       \
@@ -48,6 +48,13 @@ static inline void wf_base_list_add_head(struct wf_list *head,
 					 struct wf_list *item)
 {
 	wf_base_list_add_tail(head->next, item);
+}
+
+/* For an item that is given away at once: its links are left as they are. */
+static inline void wf_base_list_unlink(struct wf_list *item)
+{
+	item->prev->next = item->next;
+	item->next->prev = item->prev;
 }
 
 /* Leaves @item a list of itself, so that a second removal does no harm. */

@@ -7,7 +7,6 @@
 #ifndef WF_BASE_LOCK_H
 #define WF_BASE_LOCK_H
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -30,21 +29,18 @@ static inline bool wf_base_lock_try(struct wf_lock *lock)
 	       !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
 }
 
+/* Out of line: callers stay small where there is no lock at all. */
+void wf_base_lock_wait(struct wf_lock *lock);
+
 static inline void wf_base_lock_take(struct wf_lock *lock)
 {
-	if (!lock->real)
-		return;
-	for (unsigned int spins = 0; !wf_base_lock_try(lock); spins++) {
-		if (spins < 100)
-			wf_base_cpu_relax();
-		else
-			sched_yield();
-	}
+	if (wf_unlikely(lock->real) && !wf_base_lock_try(lock))
+		wf_base_lock_wait(lock);
 }
 
 static inline void wf_base_lock_drop(struct wf_lock *lock)
 {
-	if (lock->real)
+	if (wf_unlikely(lock->real))
 		atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 

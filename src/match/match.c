@@ -22,30 +22,6 @@ void wf_match_init(struct wf_match *m)
 	}
 }
 
-static uint32_t *class_count(struct wf_match *m, const struct wf_rx *rx)
-{
-	if (rx->ignore)
-		return &m->wild;
-	return rx->src == WF_MATCH_ANY ? &m->exact_any : &m->exact_directed;
-}
-
-void wf_match_post(struct wf_match *m, struct wf_rx *rx)
-{
-	struct wf_list *list = &m->wild_list;
-
-	if (!rx->ignore)
-		list = &m->exact[wf_match_hash(rx->tag, rx->src)];
-	rx->seq = m->next_seq++;
-	++*class_count(m, rx);
-	wf_base_list_add_tail(list, &rx->link);
-}
-
-void wf_match_unpost(struct wf_match *m, struct wf_rx *rx)
-{
-	--*class_count(m, rx);
-	wf_base_list_del(&rx->link);
-}
-
 static struct wf_rx *find_exact(struct wf_match *m, uint64_t tag, uint64_t src)
 {
 	struct wf_list *head = &m->exact[wf_match_hash(tag, src)];

@@ -51,7 +51,7 @@ struct wf_ux {
 
 struct wf_match {
 	uint64_t next_seq;
-	uint32_t exact_any;	 /* receives by class, to skip empty classes */
+	uint32_t exact_any; /* receives by class, to skip empty classes */
 	uint32_t exact_directed;
 	uint32_t wild;
 	uint32_t unexpected;
@@ -62,10 +62,6 @@ struct wf_match {
 };
 
 void wf_match_init(struct wf_match *m);
-
-/* Adds a receive. The caller has looked for unexpected messages before. */
-void wf_match_post(struct wf_match *m, struct wf_rx *rx);
-void wf_match_unpost(struct wf_match *m, struct wf_rx *rx);
 
 /* The oldest receive that takes (tag, src), still posted; or NULL. */
 struct wf_rx *wf_match_find_slow(struct wf_match *m, uint64_t tag,
@@ -91,6 +87,33 @@ static inline uint32_t wf_match_hash(uint64_t tag, uint64_t src)
 }
 
 static_assert(WF_MATCH_BUCKETS == 1 << 8, "wf_match_hash() gives 8 bits");
+
+static inline uint32_t *wf_match_class(struct wf_match *m,
+				       const struct wf_rx *rx)
+{
+	if (wf_unlikely(rx->ignore))
+		return &m->wild;
+	return wf_likely(rx->src == WF_MATCH_ANY) ? &m->exact_any :
+						    &m->exact_directed;
+}
+
+/* Adds a receive. The caller has looked for unexpected messages before. */
+static inline void wf_match_post(struct wf_match *m, struct wf_rx *rx)
+{
+	struct wf_list *list = &m->wild_list;
+
+	if (wf_likely(!rx->ignore))
+		list = &m->exact[wf_match_hash(rx->tag, rx->src)];
+	rx->seq = m->next_seq++;
+	++*wf_match_class(m, rx);
+	wf_base_list_add_tail(list, &rx->link);
+}
+
+static inline void wf_match_unpost(struct wf_match *m, struct wf_rx *rx)
+{
+	--*wf_match_class(m, rx);
+	wf_base_list_unlink(&rx->link);
+}
 
 /* Most programs post exact receives from anyone: first look there. */
 static inline struct wf_rx *wf_match_find(struct wf_match *m, uint64_t tag,

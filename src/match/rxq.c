@@ -28,8 +28,8 @@ static void drain(struct wf_match *m)
 	while ((rx = wf_match_first(m)))
 		wf_match_unpost(m, rx);
 	while (!wf_base_list_empty(&m->ux_order)) {
-		struct wf_ux *ux = wf_container_of(m->ux_order.next,
-						   struct wf_ux, order);
+		struct wf_ux *ux =
+			wf_container_of(m->ux_order.next, struct wf_ux, order);
 
 		wf_match_unpark(m, ux);
 		ux->ops->discard(ux);
@@ -149,7 +149,7 @@ static void post_multi(struct wf_rxq *rxq, struct wf_match *m, struct wf_rx *rx)
 	}
 }
 
-void wf_match_rxq_post(struct wf_rxq *rxq, struct wf_rx *rx)
+void wf_match_rxq_post_slow(struct wf_rxq *rxq, struct wf_rx *rx)
 {
 	struct wf_match *m = wf_match_rxq_of(rxq, rx->tagged);
 	struct wf_ux *ux;

@@ -39,8 +39,8 @@ void wf_match_rxq_init(struct wf_rxq *rxq, struct wf_compq *compq);
  * the endpoint is closing. */
 void wf_match_rxq_fini(struct wf_rxq *rxq);
 
-/* Gives @rx (from the pool) to the oldest unexpected message, or posts it. */
-void wf_match_rxq_post(struct wf_rxq *rxq, struct wf_rx *rx);
+/* wf_match_rxq_post() when messages wait or @rx is not plain. */
+void wf_match_rxq_post_slow(struct wf_rxq *rxq, struct wf_rx *rx);
 
 /* 0 and an FI_ECANCELED completion, or -ENOENT. */
 int wf_match_rxq_cancel(struct wf_rxq *rxq, const void *context);
@@ -61,6 +61,49 @@ void wf_match_rxq_done_slow(struct wf_rxq *rxq, struct wf_rx *rx,
 static inline struct wf_match *wf_match_rxq_of(struct wf_rxq *rxq, bool tagged)
 {
 	return tagged ? &rxq->tagged : &rxq->msg;
+}
+
+/* Gives @rx (from the pool) to the oldest unexpected message, or posts it. */
+static inline void wf_match_rxq_post(struct wf_rxq *rxq, struct wf_rx *rx)
+{
+	struct wf_match *m = wf_match_rxq_of(rxq, rx->tagged);
+
+	if (wf_likely(!m->unexpected && !rx->multi))
+		wf_match_post(m, rx);
+	else
+		wf_match_rxq_post_slow(rxq, rx);
+}
+
+/* The short way for a message that is here whole: a plain receive that holds
+ * it, no longer posted. NULL: see wf_match_rxq_take(). */
+static inline struct wf_rx *wf_match_rxq_take_plain(struct wf_match *m,
+						    uint64_t tag, uint64_t src,
+						    size_t len)
+{
+	struct wf_rx *rx = wf_match_find(m, tag, src);
+
+	if (wf_unlikely(!rx || !rx->plain || len > rx->len))
+		return NULL;
+	wf_match_unpost(m, rx);
+	return rx;
+}
+
+/* Reports what wf_match_rxq_take_plain() gave and gives it back. */
+static inline void wf_match_rxq_done_plain(struct wf_rxq *rxq, struct wf_rx *rx,
+					   const struct wf_envelope *env)
+{
+	struct wf_comp *comp = wf_op_compq_begin(rxq->compq);
+
+	comp->context = rx->context;
+	comp->flags = rx->flags | env->flags;
+	comp->len = env->len;
+	comp->buf = rx->iov[0].iov_base;
+	comp->data = env->data;
+	comp->tag = env->tag;
+	comp->src = env->src;
+	comp->err = NULL;
+	wf_op_compq_end(rxq->compq);
+	wf_base_pool_put(&rxq->pool, rx);
 }
 
 /* The receive for a message, no longer posted; NULL when there is none (or no
@@ -84,23 +127,10 @@ static inline struct wf_rx *wf_match_rxq_take(struct wf_rxq *rxq, bool tagged,
 static inline void wf_match_rxq_done(struct wf_rxq *rxq, struct wf_rx *rx,
 				     const struct wf_envelope *env)
 {
-	struct wf_comp comp;
-
-	if (wf_unlikely(env->len > rx->len || rx->parent || !rx->wants_comp)) {
+	if (wf_unlikely(env->len > rx->len || rx->parent || !rx->wants_comp))
 		wf_match_rxq_done_slow(rxq, rx, env);
-		return;
-	}
-	comp = (struct wf_comp){
-		.context = rx->context,
-		.flags = rx->flags | env->flags,
-		.len = env->len,
-		.buf = rx->iov[0].iov_base,
-		.data = env->data,
-		.tag = env->tag,
-		.src = env->src,
-	};
-	wf_op_compq_push(rxq->compq, &comp);
-	wf_base_pool_put(&rxq->pool, rx);
+	else
+		wf_match_rxq_done_plain(rxq, rx, env);
 }
 
 #endif

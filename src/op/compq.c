@@ -23,7 +23,7 @@ int wf_op_compq_init(struct wf_compq *q, size_t size, bool locked)
 
 	while (slots < size && slots < (1u << SIZE_MAX_LOG2))
 		slots *= 2;
-	*q = (struct wf_compq){ .mask = slots - 1 };
+	*q = (struct wf_compq){ .mask = slots - 1, .reserve = slots / 2 };
 	q->high = slots * HIGH_FACTOR;
 	if (q->high < HIGH_MIN)
 		q->high = HIGH_MIN;
@@ -57,7 +57,22 @@ int wf_op_compq_grow_locked(struct wf_compq *q)
 	free(q->ring);
 	q->ring = ring;
 	q->mask = slots - 1;
+	__atomic_store_n(&q->reserve, slots / 2, __ATOMIC_RELAXED);
 	return 0;
+}
+
+bool wf_op_compq_make_room(struct wf_compq *q)
+{
+	uint32_t count;
+	bool room;
+
+	wf_base_lock_take(&q->lock);
+	count = wf_op_compq_count(q);
+	room = count <= q->mask / 2 ||
+	       (count < q->high &&
+		(!wf_op_compq_grow_locked(q) || count < q->mask));
+	wf_base_lock_drop(&q->lock);
+	return room;
 }
 
 struct wf_comp *wf_op_compq_slow_slot_locked(struct wf_compq *q)

@@ -41,9 +41,10 @@ static_assert(sizeof(struct wf_comp) == WF_LINE, "one line per completion");
 struct wf_compq {
 	struct wf_comp *ring;
 	uint32_t mask;
-	uint32_t head; /* next to write, free-running */
-	uint32_t tail; /* next to read */
-	uint32_t high; /* no new work from here on */
+	uint32_t head;	  /* next to write, free-running */
+	uint32_t tail;	  /* next to read */
+	uint32_t reserve; /* half of it; for wf_op_compq_room() alone */
+	uint32_t high;	  /* no new work from here on */
 	struct wf_lock lock;
 };
 
@@ -53,13 +54,19 @@ void wf_op_compq_fini(struct wf_compq *q);
 /* Doubles the ring. 0 or -ENOMEM, then the queue is as it was. */
 int wf_op_compq_grow_locked(struct wf_compq *q);
 
+/* wf_op_compq_room() once the queue is half full. */
+bool wf_op_compq_make_room(struct wf_compq *q);
+
 /* Writes a failed completion. */
 void wf_op_compq_fail(struct wf_compq *q, const struct wf_comp *comp, int err,
 		      size_t olen);
 
+/* Relaxed: a reader without the lock only wants to know whether it is worth
+ * taking. */
 static inline uint32_t wf_op_compq_count(const struct wf_compq *q)
 {
-	return q->head - q->tail;
+	return __atomic_load_n(&q->head, __ATOMIC_RELAXED) -
+	       __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
 }
 
 /* Whether new work may be taken. Asks for memory ahead of need. Under
@@ -67,41 +74,60 @@ static inline uint32_t wf_op_compq_count(const struct wf_compq *q)
  * that is kept free covers that. */
 static inline bool wf_op_compq_room(struct wf_compq *q)
 {
-	uint32_t count = wf_op_compq_count(q);
-	bool room;
-
-	if (wf_likely(count <= q->mask / 2))
+	if (wf_likely(wf_op_compq_count(q) <=
+		      __atomic_load_n(&q->reserve, __ATOMIC_RELAXED)))
 		return true;
-	if (count >= q->high)
-		return false;
-	wf_base_lock_take(&q->lock);
-	room = !wf_op_compq_grow_locked(q);
-	wf_base_lock_drop(&q->lock);
-	return room || count < q->mask;
+	return wf_op_compq_make_room(q);
 }
 
-/* The slot to fill in; wf_op_compq_commit_locked() publishes it. Aborts only
- * when memory ran out and the reserve is used up: a lost completion would be a
- * silent hang instead. */
+/* Aborts only when memory ran out and the reserve is used up: a lost
+ * completion would be a silent hang instead. */
 struct wf_comp *wf_op_compq_slow_slot_locked(struct wf_compq *q);
 
-static inline struct wf_comp *wf_op_compq_slot_locked(struct wf_compq *q)
+/* Takes the lock and gives the slot to fill in, every member of it;
+ * wf_op_compq_end() publishes it. Written in place: a completion is one line.
+ */
+static inline struct wf_comp *wf_op_compq_begin(struct wf_compq *q)
 {
+	wf_base_lock_take(&q->lock);
 	if (wf_unlikely(wf_op_compq_count(q) > q->mask))
 		return wf_op_compq_slow_slot_locked(q);
 	return &q->ring[q->head & q->mask];
 }
 
+static inline void wf_op_compq_end(struct wf_compq *q)
+{
+	__atomic_store_n(&q->head, q->head + 1, __ATOMIC_RELAXED);
+	wf_base_lock_drop(&q->lock);
+}
+
+static inline void wf_op_compq_take_locked(struct wf_compq *q)
+{
+	__atomic_store_n(&q->tail, q->tail + 1, __ATOMIC_RELAXED);
+}
+
 static inline void wf_op_compq_push(struct wf_compq *q,
 				    const struct wf_comp *comp)
 {
-	struct wf_comp *slot;
+	*wf_op_compq_begin(q) = *comp;
+	wf_op_compq_end(q);
+}
 
-	wf_base_lock_take(&q->lock);
-	slot = wf_op_compq_slot_locked(q);
-	*slot = *comp;
-	q->head++;
-	wf_base_lock_drop(&q->lock);
+/* A send that succeeded. */
+static inline void wf_op_compq_push_sent(struct wf_compq *q, void *context,
+					 uint64_t flags)
+{
+	struct wf_comp *comp = wf_op_compq_begin(q);
+
+	comp->context = context;
+	comp->flags = flags;
+	comp->len = 0;
+	comp->buf = NULL;
+	comp->data = 0;
+	comp->tag = 0;
+	comp->src = UINT64_MAX;
+	comp->err = NULL;
+	wf_op_compq_end(q);
 }
 
 #endif

@@ -26,11 +26,12 @@ struct wf_rx {
 	uint64_t flags; /* of the completion: FI_RECV, FI_TAGGED or FI_MSG */
 	size_t len;	/* bytes the iov holds */
 	uint32_t iov_count;
+	bool plain; /* one buffer, one message, reported when it is there */
 	bool wants_comp; /* successes are reported too */
 	bool multi;	 /* FI_MULTI_RECV: consumed piece by piece */
 	bool tagged;
-	bool closing; /* multi: no further message fits, no longer posted */
-	uint32_t pieces;      /* multi: messages that still write into it */
+	bool closing;	 /* multi: no further message fits, no longer posted */
+	uint32_t pieces; /* multi: messages that still write into it */
 	struct wf_rx *parent; /* piece: the buffer it was cut from */
 	struct iovec iov[WF_OP_IOV_MAX];
 };

@@ -28,7 +28,8 @@
 #define SPIN_NS (50 * WF_NS_PER_US)
 #define NAP_NS 20000
 
-static struct fi_ops_cq cq_ops;
+/* One for each format, with and without locks. */
+static struct fi_ops_cq *ops_for(enum fi_cq_format format, bool locked);
 
 static struct wf_prov_cq *cq_of(struct fid_cq *fid)
 {
@@ -37,10 +38,22 @@ static struct wf_prov_cq *cq_of(struct fid_cq *fid)
 
 /* -- endpoints ------------------------------------------------------------- */
 
+static void find_only_ep_locked(struct wf_prov_cq *cq)
+{
+	struct wf_list *first = cq->eps.next;
+
+	cq->only_ep = NULL;
+	if (first != &cq->eps && first->next == &cq->eps)
+		cq->only_ep =
+			wf_container_of(first, struct wf_prov_cq_link, link)
+				->ep;
+}
+
 void wf_prov_cq_attach(struct wf_prov_cq *cq, struct wf_prov_cq_link *link)
 {
 	wf_base_lock_take(&cq->ep_lock);
 	wf_base_list_add_tail(&cq->eps, &link->link);
+	find_only_ep_locked(cq);
 	wf_base_lock_drop(&cq->ep_lock);
 }
 
@@ -48,6 +61,7 @@ void wf_prov_cq_detach(struct wf_prov_cq *cq, struct wf_prov_cq_link *link)
 {
 	wf_base_lock_take(&cq->ep_lock);
 	wf_base_list_del(&link->link);
+	find_only_ep_locked(cq);
 	wf_base_lock_drop(&cq->ep_lock);
 }
 
@@ -64,7 +78,7 @@ void wf_prov_cq_progress(struct wf_prov_cq *cq)
 
 /* -- reading --------------------------------------------------------------- */
 
-static size_t entry_size(enum fi_cq_format format)
+static inline size_t entry_size(enum fi_cq_format format)
 {
 	switch (format) {
 	case FI_CQ_FORMAT_CONTEXT:
@@ -80,7 +94,7 @@ static size_t entry_size(enum fi_cq_format format)
 
 /* The formats are prefixes of one another. */
 static_assert(offsetof(struct fi_cq_msg_entry, len) ==
-		      offsetof(struct fi_cq_tagged_entry, len) &&
+			      offsetof(struct fi_cq_tagged_entry, len) &&
 		      offsetof(struct fi_cq_data_entry, data) ==
 			      offsetof(struct fi_cq_tagged_entry, data),
 	      "each format begins with the smaller one");
@@ -104,17 +118,18 @@ static inline void write_entry(enum fi_cq_format format, void *to,
 }
 
 /* What is there, up to @count or the first error. */
-static inline ssize_t drain(struct wf_prov_cq *cq, void *buf, size_t count,
-			    fi_addr_t *src)
+static inline ssize_t drain(struct wf_prov_cq *cq, enum fi_cq_format format,
+			    void *buf, size_t count, fi_addr_t *src,
+			    bool locked)
 {
-	enum fi_cq_format format = cq->format;
 	struct wf_compq *q = &cq->q;
 	char *to = buf;
 	size_t done = 0;
 
 	if (!wf_op_compq_count(q))
 		return 0;
-	wf_base_lock_take(&q->lock);
+	if (locked)
+		wf_base_lock_take(&q->lock);
 	while (done < count && wf_op_compq_count(q)) {
 		const struct wf_comp *comp = &q->ring[q->tail & q->mask];
 
@@ -125,33 +140,40 @@ static inline ssize_t drain(struct wf_prov_cq *cq, void *buf, size_t count,
 		write_entry(format, to, comp);
 		to += entry_size(format);
 		done++;
-		q->tail++;
+		wf_op_compq_take_locked(q);
 	}
-	if (!done && count && wf_op_compq_count(q))
+	if (wf_unlikely(!done) && count && wf_op_compq_count(q))
 		done = (size_t)-FI_EAVAIL;
-	wf_base_lock_drop(&q->lock);
+	if (locked)
+		wf_base_lock_drop(&q->lock);
 	return (ssize_t)done;
 }
 
-static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count,
-			   fi_addr_t *src)
+/* Without locks and with one endpoint, as is the rule, no call is made for an
+ * empty ring. */
+static inline void progress(struct wf_prov_cq *cq, bool locked)
+{
+	if (locked || !cq->only_ep)
+		wf_prov_cq_progress(cq);
+	else
+		wf_shm_ep_progress(&cq->only_ep->shm);
+}
+
+static inline __attribute__((always_inline)) ssize_t
+read_from(struct fid_cq *fid, enum fi_cq_format format, void *buf, size_t count,
+	  fi_addr_t *src, bool locked)
 {
 	struct wf_prov_cq *cq = cq_of(fid);
-	ssize_t got = drain(cq, buf, count, src);
+	ssize_t got = drain(cq, format, buf, count, src, locked);
 
 	if (got) {
-		if (!(++cq->reads % READS_PER_PROGRESS))
+		if (wf_unlikely(!(++cq->reads % READS_PER_PROGRESS)))
 			wf_prov_cq_progress(cq);
 		return got;
 	}
-	wf_prov_cq_progress(cq);
-	got = drain(cq, buf, count, src);
+	progress(cq, locked);
+	got = drain(cq, format, buf, count, src, locked);
 	return got ? got : -FI_EAGAIN;
-}
-
-static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
-{
-	return cq_readfrom(fid, buf, count, NULL);
 }
 
 static void fill_err(const struct wf_prov_cq *cq, struct fi_cq_err_entry *to,
@@ -193,7 +215,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf,
 	if (wf_op_compq_count(q) && comp->err) {
 		fill_err(cq, buf, comp);
 		free(comp->err);
-		q->tail++;
+		wf_op_compq_take_locked(q);
 		ret = 1;
 	}
 	wf_base_lock_drop(&q->lock);
@@ -216,14 +238,13 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 	for (;;) {
 		uint64_t waited;
 
-		ret = cq_readfrom(fid, buf, count, src);
+		ret = cq->fid.ops->readfrom(fid, buf, count, src);
 		if (ret != -FI_EAGAIN)
 			return ret;
 		if (atomic_exchange(&cq->signaled, false))
 			return -FI_EAGAIN;
 		waited = wf_base_clock_ns() - begin;
-		if (timeout >= 0 &&
-		    waited >= (uint64_t)timeout * WF_NS_PER_MS)
+		if (timeout >= 0 && waited >= (uint64_t)timeout * WF_NS_PER_MS)
 			return -FI_EAGAIN;
 		if (waited > SPIN_NS)
 			nanosleep(&nap, NULL);
@@ -261,8 +282,8 @@ static const char *cq_strerror(struct fid_cq *fid, int prov_errno,
 
 static int cq_close(struct fid *fid)
 {
-	struct wf_prov_cq *cq = wf_container_of(fid, struct wf_prov_cq,
-						fid.fid);
+	struct wf_prov_cq *cq =
+		wf_container_of(fid, struct wf_prov_cq, fid.fid);
 
 	if (atomic_load(&cq->refs))
 		return -FI_EBUSY;
@@ -360,20 +381,54 @@ int wf_prov_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 			.context = context,
 			.ops = &cq_fid_ops,
 		},
-		.ops = &cq_ops,
+		.ops = ops_for(cq->format, dom->locked),
 	};
 	atomic_fetch_add(&dom->refs, 1);
 	*cq_fid = &cq->fid;
 	return 0;
 }
 
-static struct fi_ops_cq cq_ops = {
-	.size = sizeof(struct fi_ops_cq),
-	.read = cq_read,
-	.readfrom = cq_readfrom,
-	.readerr = cq_readerr,
-	.sread = cq_sread,
-	.sreadfrom = cq_sreadfrom,
-	.signal = cq_signal,
-	.strerror = cq_strerror,
-};
+#define OPS(name, format, locked)                                              \
+	static ssize_t readfrom_##name(struct fid_cq *fid, void *buf,          \
+				       size_t count, fi_addr_t *src)           \
+	{                                                                      \
+		return read_from(fid, format, buf, count, src, locked);        \
+	}                                                                      \
+	static ssize_t read_##name(struct fid_cq *fid, void *buf,              \
+				   size_t count)                               \
+	{                                                                      \
+		return read_from(fid, format, buf, count, NULL, locked);       \
+	}                                                                      \
+	static struct fi_ops_cq ops_##name = {                                 \
+		.size = sizeof(struct fi_ops_cq),                              \
+		.read = read_##name,                                           \
+		.readfrom = readfrom_##name,                                   \
+		.readerr = cq_readerr,                                         \
+		.sread = cq_sread,                                             \
+		.sreadfrom = cq_sreadfrom,                                     \
+		.signal = cq_signal,                                           \
+		.strerror = cq_strerror,                                       \
+	}
+
+OPS(context, FI_CQ_FORMAT_CONTEXT, false);
+OPS(msg, FI_CQ_FORMAT_MSG, false);
+OPS(data, FI_CQ_FORMAT_DATA, false);
+OPS(tagged, FI_CQ_FORMAT_TAGGED, false);
+OPS(context_locked, FI_CQ_FORMAT_CONTEXT, true);
+OPS(msg_locked, FI_CQ_FORMAT_MSG, true);
+OPS(data_locked, FI_CQ_FORMAT_DATA, true);
+OPS(tagged_locked, FI_CQ_FORMAT_TAGGED, true);
+
+static struct fi_ops_cq *ops_for(enum fi_cq_format format, bool locked)
+{
+	switch (format) {
+	case FI_CQ_FORMAT_CONTEXT:
+		return locked ? &ops_context_locked : &ops_context;
+	case FI_CQ_FORMAT_MSG:
+		return locked ? &ops_msg_locked : &ops_msg;
+	case FI_CQ_FORMAT_DATA:
+		return locked ? &ops_data_locked : &ops_data;
+	default:
+		return locked ? &ops_tagged_locked : &ops_tagged;
+	}
+}

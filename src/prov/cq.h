@@ -25,9 +25,10 @@ struct wf_prov_ep;
 
 struct wf_prov_cq {
 	struct fid_cq fid;
-	enum fi_cq_format format;
-	uint32_t reads; /* makes a busy reader drive progress, too */
+	struct wf_prov_ep *only_ep; /* when there is just one */
+	uint32_t reads;		    /* a busy reader drives progress, too */
 	struct wf_compq q;
+	enum fi_cq_format format;
 	struct wf_lock ep_lock;
 	struct wf_list eps; /* wf_prov_cq_link */
 	struct wf_prov_domain *domain;

@@ -31,7 +31,8 @@
 
 #define OP_FLAGS                                                               \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |                      \
-	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV | FI_MORE)
+	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV |         \
+	 FI_MORE)
 
 static struct fi_ops ep_fid_ops;
 static struct fi_ops_ep ep_ops;
@@ -60,8 +61,8 @@ static uint64_t name_find(void *arg, const struct wf_addr *addr)
 static void on_inserted(struct wf_prov_av_user *user, fi_addr_t fi_addr,
 			const struct wf_addr *addr)
 {
-	struct wf_prov_ep *ep = wf_container_of(user, struct wf_prov_ep,
-						av_user);
+	struct wf_prov_ep *ep =
+		wf_container_of(user, struct wf_prov_ep, av_user);
 
 	wf_base_lock_take(&ep->lock);
 	wf_shm_ep_inserted(&ep->shm, fi_addr, addr);
@@ -70,8 +71,8 @@ static void on_inserted(struct wf_prov_av_user *user, fi_addr_t fi_addr,
 
 static void on_removed(struct wf_prov_av_user *user, fi_addr_t fi_addr)
 {
-	struct wf_prov_ep *ep = wf_container_of(user, struct wf_prov_ep,
-						av_user);
+	struct wf_prov_ep *ep =
+		wf_container_of(user, struct wf_prov_ep, av_user);
 
 	wf_base_lock_take(&ep->lock);
 	wf_shm_ep_removed(&ep->shm, fi_addr);
@@ -80,8 +81,8 @@ static void on_removed(struct wf_prov_av_user *user, fi_addr_t fi_addr)
 
 static void in_child(struct wf_fork_watch *watch)
 {
-	struct wf_prov_ep *ep = wf_container_of(watch, struct wf_prov_ep,
-						fork_watch);
+	struct wf_prov_ep *ep =
+		wf_container_of(watch, struct wf_prov_ep, fork_watch);
 
 	wf_base_lock_init(&ep->lock, ep->lock.real);
 	wf_prov_name_unbind(ep);
@@ -99,8 +100,7 @@ static int check_bindings(const struct wf_prov_ep *ep)
 		return -FI_ENOAV;
 	}
 	if (!ep->tx_cq && (both || (ep->caps & FI_SEND))) {
-		WF_FI_WARN(FI_LOG_EP_CTRL,
-			   "no CQ is bound for FI_TRANSMIT\n");
+		WF_FI_WARN(FI_LOG_EP_CTRL, "no CQ is bound for FI_TRANSMIT\n");
 		return -FI_ENOCQ;
 	}
 	if (!ep->rx_cq && (both || (ep->caps & FI_RECV))) {
@@ -220,9 +220,9 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return -FI_EOPBADSTATE;
 	switch (bfid->fclass) {
 	case FI_CLASS_CQ:
-		return bind_cq(ep, wf_container_of(bfid, struct wf_prov_cq,
-						   fid.fid),
-			       flags);
+		return bind_cq(
+			ep, wf_container_of(bfid, struct wf_prov_cq, fid.fid),
+			flags);
 	case FI_CLASS_AV:
 		if (ep->av)
 			return -FI_EINVAL;

@@ -378,10 +378,11 @@ static bool listed(const struct request *req, const struct wf_prov_iface *iface)
 	if (req->family != AF_UNSPEC && iface->addr.sa.sa_family != req->family)
 		return false;
 	/* Peers elsewhere are not reached over loopback: that is an answer to
-	 * such a wish only where there is nothing else. */
+	 * such a wish only where there is nothing else (loopback sorts
+	 * last). */
 	if (iface->loopback && !req->want_iface && req->hints &&
 	    req->hints->caps & FI_REMOTE_COMM)
-		return req->ifaces[0].loopback;
+		return find_iface(req, NULL, req->family)->loopback;
 	return true;
 }
 

@@ -112,8 +112,8 @@ void wf_prov_name_unbind(struct wf_prov_ep *ep)
 
 static int name_set(fid_t fid, void *addr, size_t addrlen)
 {
-	struct wf_prov_ep *ep = wf_container_of(fid, struct wf_prov_ep,
-						fid.fid);
+	struct wf_prov_ep *ep =
+		wf_container_of(fid, struct wf_prov_ep, fid.fid);
 
 	if (ep->enabled)
 		return -FI_EOPBADSTATE;
@@ -122,8 +122,8 @@ static int name_set(fid_t fid, void *addr, size_t addrlen)
 
 static int name_get(fid_t fid, void *addr, size_t *addrlen)
 {
-	struct wf_prov_ep *ep = wf_container_of(fid, struct wf_prov_ep,
-						fid.fid);
+	struct wf_prov_ep *ep =
+		wf_container_of(fid, struct wf_prov_ep, fid.fid);
 	size_t len = wf_base_addr_len(&ep->addr);
 	size_t room = *addrlen;
 

@@ -77,8 +77,8 @@ static struct wf_ux *find_claimed(struct wf_prov_ep *ep, const void *claimed)
 static ssize_t claim(struct wf_prov_ep *ep, const struct wf_prov_xfer *xfer)
 {
 	struct fi_context *context = xfer->context;
-	struct wf_ux *ux = context ? find_claimed(ep, context->internal[0]) :
-				     NULL;
+	struct wf_ux *ux =
+		context ? find_claimed(ep, context->internal[0]) : NULL;
 	struct wf_rx *rx;
 
 	if (!ux)

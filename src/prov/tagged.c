@@ -99,10 +99,9 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 					 ep->tx_flags, context, true, false,   \
 					 locked);                              \
 	}                                                                      \
-	static ssize_t senddata_##name(struct fid_ep *fid, const void *buf,    \
-				       size_t len, void *desc, uint64_t data,  \
-				       fi_addr_t dst, uint64_t tag,            \
-				       void *context)                          \
+	static ssize_t senddata_##name(                                        \
+		struct fid_ep *fid, const void *buf, size_t len, void *desc,   \
+		uint64_t data, fi_addr_t dst, uint64_t tag, void *context)     \
 	{                                                                      \
 		struct wf_prov_ep *ep = wf_prov_ep_of(fid);                    \
                                                                                \

@@ -41,8 +41,7 @@ ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
 
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
-	if (xfer->iov_count > WF_PROV_IOV_LIMIT ||
-	    len > WF_PROV_MAX_MSG_SIZE)
+	if (xfer->iov_count > WF_PROV_IOV_LIMIT || len > WF_PROV_MAX_MSG_SIZE)
 		return -FI_EINVAL;
 	if (tx.inject && len > ep->inject_size)
 		return -FI_EMSGSIZE;
@@ -96,13 +95,53 @@ struct wf_rx *wf_prov_xfer_rx_locked(struct wf_prov_ep *ep,
 		.flags = FI_RECV | wf_prov_xfer_kind(xfer->tagged),
 		.len = wf_op_iov_len(xfer->iov, xfer->iov_count),
 		.iov_count = (uint32_t)xfer->iov_count,
-		.wants_comp = !ep->rx_selective ||
-			      (xfer->flags & FI_COMPLETION),
+		.wants_comp =
+			!ep->rx_selective || (xfer->flags & FI_COMPLETION),
 		.tagged = xfer->tagged,
 	};
 	for (size_t i = 0; i < xfer->iov_count; i++)
 		rx->iov[i] = xfer->iov[i];
 	return rx;
+}
+
+ssize_t wf_prov_xfer_send_one_locked(struct wf_prov_ep *ep, const void *buf,
+				     size_t len, fi_addr_t dst, uint64_t tag,
+				     uint64_t data, uint64_t flags,
+				     void *context, bool tagged)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct wf_prov_xfer xfer = {
+		.iov = &iov,
+		.iov_count = 1,
+		.addr = dst,
+		.tag = tag,
+		.data = data,
+		.flags = flags,
+		.context = context,
+		.tagged = tagged,
+	};
+
+	return wf_prov_xfer_send_locked(ep, &xfer);
+}
+
+ssize_t wf_prov_xfer_recv_one_locked(struct wf_prov_ep *ep, void *buf,
+				     size_t len, fi_addr_t src, uint64_t tag,
+				     uint64_t ignore, void *context,
+				     bool tagged)
+{
+	struct iovec iov = { buf, len };
+	struct wf_prov_xfer xfer = {
+		.iov = &iov,
+		.iov_count = 1,
+		.addr = src,
+		.tag = tag,
+		.ignore = ignore,
+		.flags = ep->rx_flags,
+		.context = context,
+		.tagged = tagged,
+	};
+
+	return wf_prov_xfer_recv_locked(ep, &xfer);
 }
 
 ssize_t wf_prov_xfer_sendv(struct wf_prov_ep *ep,

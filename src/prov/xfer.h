@@ -54,82 +54,68 @@ static inline uint64_t wf_prov_xfer_kind(bool tagged)
 	return tagged ? FI_TAGGED : FI_MSG;
 }
 
+/* The slow way of wf_prov_xfer_recv(). Lock held. */
+ssize_t wf_prov_xfer_recv_one_locked(struct wf_prov_ep *ep, void *buf,
+				     size_t len, fi_addr_t src, uint64_t tag,
+				     uint64_t ignore, void *context,
+				     bool tagged);
+
+/* The slow way of wf_prov_xfer_send(). Lock held. */
+ssize_t wf_prov_xfer_send_one_locked(struct wf_prov_ep *ep, const void *buf,
+				     size_t len, fi_addr_t dst, uint64_t tag,
+				     uint64_t data, uint64_t flags,
+				     void *context, bool tagged);
+
 /* A single buffer, sent by a call without flags of its own (@flags are the
- * endpoint's) or by inject (FI_INJECT, no completion). */
-static inline ssize_t wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf,
-					size_t len, fi_addr_t dst, uint64_t tag,
-					uint64_t data, uint64_t flags,
-					void *context, bool tagged, bool inject,
-					bool locked)
+ * endpoint's) or by inject (FI_INJECT, no completion). The last three are
+ * constants: always inlined, so that each call is its own straight line. */
+static inline __attribute__((always_inline)) ssize_t
+wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf, size_t len,
+		  fi_addr_t dst, uint64_t tag, uint64_t data, uint64_t flags,
+		  void *context, bool tagged, bool inject, bool locked)
 {
 	bool comp = !inject && (!ep->tx_selective || (flags & FI_COMPLETION));
 	struct wf_shm_out *out;
+	uint8_t slot_flags = 0;
 	ssize_t ret = 0;
 
+	if (tagged)
+		slot_flags |= WF_SHM_SLOT_TAGGED;
+	if (flags & FI_REMOTE_CQ_DATA)
+		slot_flags |= WF_SHM_SLOT_DATA;
 	wf_prov_xfer_lock(ep, locked);
 	out = wf_shm_ep_out(&ep->shm, dst);
 	if (wf_likely(out && len <= WF_SHM_PUT_MAX &&
 		      !(flags & FI_DELIVERY_COMPLETE)) &&
 	    (!comp || wf_likely(wf_op_compq_room(ep->shm.txq))) &&
-	    wf_shm_put(out,
-		       (tagged ? WF_SHM_SLOT_TAGGED : 0) |
-			       (flags & FI_REMOTE_CQ_DATA ? WF_SHM_SLOT_DATA :
-							    0),
-		       tag, data, buf, len)) {
-		struct wf_comp done = {
-			.context = context,
-			.flags = FI_SEND | wf_prov_xfer_kind(tagged),
-			.src = FI_ADDR_NOTAVAIL,
-		};
-
+	    wf_likely(wf_shm_put(out, slot_flags, tag, data, buf, len))) {
 		if (comp)
-			wf_op_compq_push(ep->shm.txq, &done);
+			wf_op_compq_push_sent(
+				ep->shm.txq, context,
+				FI_SEND | wf_prov_xfer_kind(tagged));
 	} else {
-		struct iovec iov = { (void *)(uintptr_t)buf, len };
-		struct wf_prov_xfer xfer = {
-			.iov = &iov,
-			.iov_count = 1,
-			.addr = dst,
-			.tag = tag,
-			.data = data,
-			.flags = flags | (inject ? FI_INJECT : 0) |
-				 (comp ? FI_COMPLETION : 0),
-			.context = context,
-			.tagged = tagged,
-		};
-
-		ret = wf_prov_xfer_send_locked(ep, &xfer);
+		flags |= (inject ? FI_INJECT : 0) | (comp ? FI_COMPLETION : 0);
+		ret = wf_prov_xfer_send_one_locked(ep, buf, len, dst, tag, data,
+						   flags, context, tagged);
 	}
 	wf_prov_xfer_unlock(ep, locked);
 	return ret;
 }
 
 /* A single buffer, received by a call without flags of its own. */
-static inline ssize_t wf_prov_xfer_recv(struct wf_prov_ep *ep, void *buf,
-					size_t len, fi_addr_t src, uint64_t tag,
-					uint64_t ignore, void *context,
-					bool tagged, bool locked)
+static inline __attribute__((always_inline)) ssize_t
+wf_prov_xfer_recv(struct wf_prov_ep *ep, void *buf, size_t len, fi_addr_t src,
+		  uint64_t tag, uint64_t ignore, void *context, bool tagged,
+		  bool locked)
 {
 	uint64_t flags = ep->rx_flags;
 	struct wf_rx *rx;
 	ssize_t ret = 0;
 
 	wf_prov_xfer_lock(ep, locked);
-	if (wf_unlikely(!ep->enabled ||
-			(!tagged && (flags & FI_MULTI_RECV)))) {
-		struct iovec iov = { buf, len };
-		struct wf_prov_xfer xfer = {
-			.iov = &iov,
-			.iov_count = 1,
-			.addr = src,
-			.tag = tag,
-			.ignore = ignore,
-			.flags = flags,
-			.context = context,
-			.tagged = tagged,
-		};
-
-		ret = wf_prov_xfer_recv_locked(ep, &xfer);
+	if (wf_unlikely(!ep->enabled || (!tagged && (flags & FI_MULTI_RECV)))) {
+		ret = wf_prov_xfer_recv_one_locked(ep, buf, len, src, tag,
+						   ignore, context, tagged);
 		goto unlock;
 	}
 	rx = wf_base_pool_get(&ep->rxq.pool);
@@ -145,6 +131,7 @@ static inline ssize_t wf_prov_xfer_recv(struct wf_prov_ep *ep, void *buf,
 	rx->len = len;
 	rx->iov_count = 1;
 	rx->wants_comp = !ep->rx_selective || (flags & FI_COMPLETION);
+	rx->plain = rx->wants_comp;
 	rx->multi = false;
 	rx->tagged = tagged;
 	rx->closing = false;

@@ -334,7 +334,8 @@ static void on_out(struct wf_shm_out *out, uint32_t events)
 	int status;
 
 	if (out->state != WF_SHM_OUT_GREETED) {
-		if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR))
+		if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) &&
+		    wf_shm_out_settle(out))
 			wf_shm_out_doom(out, ECONNRESET, false);
 		return;
 	}
@@ -345,6 +346,8 @@ static void on_out(struct wf_shm_out *out, uint32_t events)
 		hang_up(out);
 		wf_shm_region_unmap(&out->region);
 		out->state = WF_SHM_OUT_CONNECTING;
+		if (wf_base_clock_ns() >= out->deadline)
+			give_up(out, ECONNRESET);
 		return;
 	}
 	status = welcome.greeting.status;
@@ -559,6 +562,7 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 		epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
 		in->ended = true;
 		ep->reap = true;
+		wf_shm_ep_busy(ep);
 		break;
 	case WF_SHM_SOCK_OUT:
 		on_out(wf_container_of(sock, struct wf_shm_out, sock), events);

@@ -18,13 +18,8 @@
 #include "shm/pull.h"
 #include "shm/put.h"
 
-/* Messages taken from one ring before others get their turn. */
-#define RING_BUDGET 32
-
-/* Empty polls between two looks at the clock: a look costs as much as ten
- * polls. Sockets are looked at every half millisecond, sooner while a
- * connection is being made. */
-#define POLLS_PER_CLOCK 32
+/* Sockets are looked at every half millisecond, sooner while a connection is
+ * being made. */
 #define SOCKETS_EVERY (500 * WF_NS_PER_US)
 #define SOCKETS_EVERY_CONNECTING (20 * WF_NS_PER_US)
 
@@ -77,6 +72,7 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep)
 	struct wf_list *pos, *tmp;
 
 	ep->forked = true;
+	wf_shm_ep_busy(ep);
 	for (uint32_t i = 0; i < ep->in_count; i++) {
 		close(ep->ins[i]->sock.fd);
 		ep->ins[i]->sock.fd = -1;
@@ -206,6 +202,7 @@ int wf_shm_ep_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in)
 		ep->in_room = room;
 	}
 	ep->ins[ep->in_count++] = in;
+	wf_shm_ep_busy(ep);
 	return 0;
 }
 
@@ -269,28 +266,20 @@ void wf_shm_ep_check_stale(struct wf_shm_ep *ep)
 }
 
 /* Rings other than the hot one, and pulls that go on. */
-static int poll_others(struct wf_shm_ep *ep)
+static void poll_others(struct wf_shm_ep *ep)
 {
-	int count = 0;
-
 	for (uint32_t i = 0; i < ep->in_count; i++) {
 		struct wf_shm_in *in = ep->ins[i];
 		struct wf_list *pos, *tmp;
-		int got;
 
 		wf_list_for_each (pos, tmp, &in->busy) {
-			wf_shm_pull_progress(wf_container_of(
-				pos, struct wf_shm_pull, busy));
-			count++;
+			wf_shm_pull_progress(
+				wf_container_of(pos, struct wf_shm_pull, busy));
 		}
-		if (i == ep->hot || !wf_shm_in_ready(in))
-			continue;
-		got = wf_shm_in_poll(in, RING_BUDGET);
-		if (got)
+		if (i != ep->hot && wf_shm_in_ready(in) &&
+		    wf_shm_in_poll(in, WF_SHM_EP_BUDGET))
 			ep->hot = i;
-		count += got;
 	}
-	return count;
 }
 
 static void poll_outs(struct wf_shm_ep *ep)
@@ -298,41 +287,43 @@ static void poll_outs(struct wf_shm_ep *ep)
 	struct wf_list *pos, *tmp;
 
 	wf_list_for_each (pos, tmp, &ep->waiting_outs)
-		wf_shm_out_poll(wf_container_of(pos, struct wf_shm_out,
-						waiting_link));
+		wf_shm_out_poll(
+			wf_container_of(pos, struct wf_shm_out, waiting_link));
 	wf_list_for_each (pos, tmp, &ep->pending_outs)
-		wf_shm_out_push(wf_container_of(pos, struct wf_shm_out,
-						pending_link));
+		wf_shm_out_push(
+			wf_container_of(pos, struct wf_shm_out, pending_link));
 }
 
-static void idle(struct wf_shm_ep *ep)
+static void tick(struct wf_shm_ep *ep)
 {
-	uint64_t now;
+	uint64_t now = wf_base_clock_ns();
 
-	if (++ep->idle_polls < POLLS_PER_CLOCK)
-		return;
-	ep->idle_polls = 0;
-	now = wf_base_clock_ns();
+	ep->polls = 0;
 	if (now >= ep->sockets_due)
 		look_at_sockets(ep, now);
 }
 
-void wf_shm_ep_progress(struct wf_shm_ep *ep)
+static bool is_quiet(const struct wf_shm_ep *ep)
 {
-	int count = 0;
+	return ep->in_count == 1 && !ep->busy_pulls && !ep->reap &&
+	       wf_base_list_empty(&ep->waiting_outs) &&
+	       wf_base_list_empty(&ep->pending_outs);
+}
 
+void wf_shm_ep_progress_slow(struct wf_shm_ep *ep)
+{
 	if (wf_unlikely(ep->forked))
 		return;
 	if (wf_likely(ep->in_count))
-		count = wf_shm_in_poll(ep->ins[ep->hot], RING_BUDGET);
-	count += poll_others(ep);
+		wf_shm_in_poll(ep->ins[ep->hot], WF_SHM_EP_BUDGET);
+	if (ep->in_count > 1 || ep->busy_pulls)
+		poll_others(ep);
 	if (!wf_base_list_empty(&ep->waiting_outs) ||
 	    !wf_base_list_empty(&ep->pending_outs))
 		poll_outs(ep);
 	if (wf_unlikely(ep->reap))
 		reap(ep);
-	if (!count || (ep->idle_polls & 1))
-		idle(ep);
-	else
-		ep->idle_polls++;
+	if (++ep->polls >= WF_SHM_EP_POLLS_PER_CLOCK)
+		tick(ep);
+	ep->only_in = is_quiet(ep) ? ep->ins[0] : NULL;
 }

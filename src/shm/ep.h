@@ -48,15 +48,18 @@ struct wf_shm_ep {
 	size_t out_count;
 	struct wf_compq *txq;
 
-	/* Receiving: the channel that had the last message is looked at
-	 * first. */
+	/* Receiving. The short way to poll: the only ring, as long as there is
+	 * nothing else to do; NULL asks for the long way. The channel that had
+	 * the last message is looked at first. */
+	struct wf_shm_in *only_in;
+	uint32_t polls; /* since the clock was looked at */
 	struct wf_rxq *rxq;
 	struct wf_shm_in **ins;
 	uint32_t in_count;
 	uint32_t in_room;
 	uint32_t hot;
 
-	uint32_t idle_polls;
+	uint32_t busy_pulls;
 	bool reap;   /* a channel died */
 	bool forked; /* we are a child: touch nothing */
 	uint32_t connecting;
@@ -87,7 +90,8 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep);
  * when there is no way to @dst. */
 int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx);
 
-void wf_shm_ep_progress(struct wf_shm_ep *ep);
+/* Everything that progress may have to do. */
+void wf_shm_ep_progress_slow(struct wf_shm_ep *ep);
 
 /* The AV changed. */
 void wf_shm_ep_inserted(struct wf_shm_ep *ep, uint64_t name,
@@ -100,6 +104,33 @@ int wf_shm_ep_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
 /* Looks at the sockets unless that was done within the last millisecond. Marks
  * channels, frees none. */
 void wf_shm_ep_check_stale(struct wf_shm_ep *ep);
+
+/* Messages taken from one ring before others get their turn. */
+#define WF_SHM_EP_BUDGET 32
+
+/* Polls between two looks at the clock: a look costs as much as ten polls. */
+#define WF_SHM_EP_POLLS_PER_CLOCK 32
+
+/* There is more to do than to look at one ring: a channel came or died, a
+ * message waits for room or for a reply, a pull goes on. Progress finds out
+ * itself when it is over. */
+static inline void wf_shm_ep_busy(struct wf_shm_ep *ep)
+{
+	ep->only_in = NULL;
+}
+
+/* An idle poll of an endpoint with one peer is a handful of loads. */
+static inline void wf_shm_ep_progress(struct wf_shm_ep *ep)
+{
+	struct wf_shm_in *in = ep->only_in;
+
+	if (wf_unlikely(!in || ++ep->polls >= WF_SHM_EP_POLLS_PER_CLOCK))
+		wf_shm_ep_progress_slow(ep);
+	else if (wf_shm_in_ready(in))
+		wf_shm_in_poll(in, WF_SHM_EP_BUDGET);
+	else
+		wf_shm_in_prefetch(in);
+}
 
 /* The open channel to @dst, or NULL: take the slow path. */
 static inline struct wf_shm_out *wf_shm_ep_out(const struct wf_shm_ep *ep,

@@ -14,13 +14,10 @@
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
+#include "op/copy.h"
 #include "op/iov.h"
 #include "shm/ep.h"
 #include "shm/pull.h"
-
-/* Lines fetched ahead while the ring is empty. More would take lines away from
- * the sender while it writes them. */
-#define PREFETCH_LINES 8
 
 /* Chunked messages are far smaller; a larger total is a broken peer. */
 #define ASSEMBLY_MAX ((uint64_t)16 << 20)
@@ -42,6 +39,7 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 		.slots = region->slots,
 		.data = region->data,
 		.src = src,
+		.rxq = ep->rxq,
 		.ep = ep,
 		.sock = { .fd = fd, .kind = WF_SHM_SOCK_IN },
 		.region = *region,
@@ -196,8 +194,8 @@ static int on_whole(struct wf_shm_in *in, const struct message *msg)
 	struct wf_rxq *rxq = in->ep->rxq;
 	bool tagged = msg->flags & WF_SHM_SLOT_TAGGED;
 	struct wf_envelope env = envelope(in, msg, msg->len);
-	struct wf_rx *rx = wf_match_rxq_take(rxq, tagged, env.tag, env.src,
-					     env.len);
+	struct wf_rx *rx =
+		wf_match_rxq_take(rxq, tagged, env.tag, env.src, env.len);
 	struct wf_shm_parcel *parcel;
 	size_t len;
 
@@ -210,10 +208,7 @@ static int on_whole(struct wf_shm_in *in, const struct message *msg)
 		return 0;
 	}
 	len = env.len < rx->len ? env.len : rx->len;
-	if (wf_likely(rx->iov_count == 1))
-		memcpy(rx->iov[0].iov_base, msg->bytes, len);
-	else
-		wf_op_iov_scatter(rx->iov, rx->iov_count, 0, msg->bytes, len);
+	wf_op_iov_scatter(rx->iov, rx->iov_count, 0, msg->bytes, len);
 	wf_match_rxq_done(rxq, rx, &env);
 	if (wf_unlikely(msg->flags & WF_SHM_SLOT_ACK))
 		wf_shm_in_reply(in, msg->slot->eager.op, WF_SHM_REPLY_FINAL, 0,
@@ -250,8 +245,8 @@ static int on_first(struct wf_shm_in *in, const struct message *msg)
 	if (as->rx) {
 		place(as->rx, 0, msg->bytes, msg->len);
 	} else {
-		as->parcel = parcel_keep(in, tagged, &as->env, msg->bytes,
-					 msg->len);
+		as->parcel =
+			parcel_keep(in, tagged, &as->env, msg->bytes, msg->len);
 		if (!as->parcel)
 			return -EAGAIN;
 		as->parcel->ack = as->ack;
@@ -308,10 +303,9 @@ static int on_parked(struct wf_shm_in *in, const struct message *msg)
 	parts[0] = (struct wf_shm_part){ parked.addr, parked.total };
 	if (parked.iov_count > 1)
 		memcpy(parts, msg->bytes, bytes);
-	return wf_shm_pull_arrive(in, &parked, parts, msg->flags,
-				  msg->flags & WF_SHM_SLOT_TAGGED ? msg->tag :
-								    0,
-				  msg->data);
+	return wf_shm_pull_arrive(
+		in, &parked, parts, msg->flags,
+		msg->flags & WF_SHM_SLOT_TAGGED ? msg->tag : 0, msg->data);
 }
 
 static int on_stream(struct wf_shm_in *in, const struct message *msg)
@@ -355,8 +349,8 @@ static void return_credit(struct wf_shm_in *in)
 
 /* The next record's place and the lines it takes: the sender's rule
  * (wf_shm_put_record()) with our own counts. */
-static uint32_t record_lines(const struct wf_shm_in *in, size_t len,
-			     uint32_t *skip)
+static inline uint32_t record_lines(const struct wf_shm_in *in, size_t len,
+				    uint32_t *skip)
 {
 	uint32_t lines = (uint32_t)(len + WF_LINE - 1) / WF_LINE;
 	uint32_t at = in->line_next & in->line_mask;
@@ -365,7 +359,63 @@ static uint32_t record_lines(const struct wf_shm_in *in, size_t len,
 	return lines;
 }
 
-/* One slot. 0 when it was consumed. */
+static inline const uint8_t *record_at(const struct wf_shm_in *in)
+{
+	return in->data + (size_t)(in->line_next & in->line_mask) * WF_LINE;
+}
+
+static inline void consumed(struct wf_shm_in *in, uint32_t lines)
+{
+	in->expect_lines = lines;
+	in->line_next += lines;
+	in->next++;
+	if (wf_unlikely(in->next - in->credited > in->slot_mask / 4 ||
+			in->line_next - in->credited_lines > in->line_mask / 4))
+		return_credit(in);
+}
+
+/* The fast path: a message that arrived whole and finds a plain receive.
+ * False: nothing was done. */
+static inline bool take_plain(struct wf_shm_in *in,
+			      const struct wf_shm_slot *slot, uint64_t word)
+{
+	uint8_t kind = WF_SHM_WORD_KIND(word);
+	uint8_t flags = WF_SHM_WORD_FLAGS(word);
+	bool tagged = flags & WF_SHM_SLOT_TAGGED;
+	struct wf_rxq *rxq = in->rxq;
+	const struct wf_envelope env = {
+		.tag = tagged ? slot->tag : 0,
+		.data = slot->data,
+		.src = in->src,
+		.flags = flags & WF_SHM_SLOT_DATA ? FI_REMOTE_CQ_DATA : 0,
+		.len = WF_SHM_WORD_LEN(word),
+	};
+	uint32_t lines = 0, skip = 0;
+	struct wf_rx *rx;
+
+	if (wf_unlikely(kind > WF_SHM_KIND_EAGER || !kind ||
+			(flags & WF_SHM_SLOT_ACK) ||
+			env.len > (kind == WF_SHM_KIND_EAGER ?
+					   WF_SHM_RECORD_MAX :
+					   WF_SHM_INLINE_MAX)))
+		return false;
+	rx = wf_match_rxq_take_plain(wf_match_rxq_of(rxq, tagged), env.tag,
+				     env.src, env.len);
+	if (wf_unlikely(!rx))
+		return false;
+	if (kind == WF_SHM_KIND_INLINE) {
+		wf_op_copy_small(rx->iov[0].iov_base, slot->payload, env.len);
+	} else {
+		lines = record_lines(in, env.len, &skip);
+		in->line_next += skip;
+		memcpy(rx->iov[0].iov_base, record_at(in), env.len);
+	}
+	wf_match_rxq_done_plain(rxq, rx, &env);
+	consumed(in, lines);
+	return true;
+}
+
+/* Any slot. 0 when it was consumed. */
 static int take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot,
 		     uint64_t word)
 {
@@ -381,42 +431,23 @@ static int take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot,
 	uint32_t lines = 0, skip = 0;
 	int ret;
 
-	if (wf_likely(msg.kind == WF_SHM_KIND_INLINE)) {
-		if (wf_unlikely(msg.len > WF_SHM_INLINE_MAX))
+	if (msg.kind == WF_SHM_KIND_INLINE) {
+		if (msg.len > WF_SHM_INLINE_MAX)
 			return -EPROTO;
 	} else {
-		if (wf_unlikely(msg.len > WF_SHM_RECORD_MAX))
+		if (msg.len > WF_SHM_RECORD_MAX)
 			return -EPROTO;
 		lines = record_lines(in, msg.len, &skip);
-		msg.bytes = in->data + (size_t)((in->line_next + skip) &
-						in->line_mask) *
-					       WF_LINE;
+		msg.bytes = in->data +
+			    (size_t)((in->line_next + skip) & in->line_mask) *
+				    WF_LINE;
 	}
 	ret = dispatch(in, &msg);
 	if (ret)
 		return ret;
-	in->expect_lines = lines;
-	in->line_next += skip + lines;
-	in->next++;
-	if (in->next - in->credited > in->slot_mask / 4 ||
-	    in->line_next - in->credited_lines > in->line_mask / 4)
-		return_credit(in);
+	in->line_next += skip;
+	consumed(in, lines);
 	return 0;
-}
-
-/* The payload of the next message will stand here: have it on its way before
- * its slot is seen. */
-static void prefetch(const struct wf_shm_in *in)
-{
-	uint32_t count = in->expect_lines;
-	uint32_t at = in->line_next & in->line_mask;
-
-	if (count > PREFETCH_LINES)
-		count = PREFETCH_LINES;
-	if (at + in->expect_lines > in->line_mask + 1)
-		at = 0;
-	for (uint32_t i = 0; i < count; i++)
-		__builtin_prefetch(in->data + (size_t)(at + i) * WF_LINE);
 }
 
 int wf_shm_in_poll(struct wf_shm_in *in, int budget)
@@ -426,16 +457,22 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 	while (count < budget && !in->broken) {
 		const struct wf_shm_slot *slot =
 			&in->slots[in->next & in->slot_mask];
-		uint64_t word = atomic_load_explicit(&slot->word,
-						     memory_order_acquire);
+		uint64_t word =
+			atomic_load_explicit(&slot->word, memory_order_acquire);
 		int ret;
 
 		if (WF_SHM_WORD_SEQ(word) != in->next + 1) {
-			prefetch(in);
+			wf_shm_in_prefetch(in);
 			break;
 		}
-		if (wf_unlikely(!wf_op_compq_room(in->ep->rxq->compq)))
+		if (wf_unlikely(!wf_op_compq_room(in->rxq->compq)))
 			break;
+		/* The look at the next slot must not wait for its line. */
+		__builtin_prefetch(&in->slots[(in->next + 1) & in->slot_mask]);
+		if (wf_likely(take_plain(in, slot, word))) {
+			count++;
+			continue;
+		}
 		ret = take_slot(in, slot, word);
 		if (ret == -EAGAIN)
 			break; /* no memory: the slot waits */
@@ -443,6 +480,7 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 			wf_warn("peer wrote a slot that makes no sense");
 			in->broken = true;
 			in->ep->reap = true;
+			wf_shm_ep_busy(in->ep);
 			break;
 		}
 		count++;

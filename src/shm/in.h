@@ -39,13 +39,14 @@ struct wf_shm_in {
 	uint32_t line_mask;
 	const struct wf_shm_slot *slots;
 	const uint8_t *data;
-	uint32_t expect_lines; /* of the next message, for prefetching */
-	uint32_t credited;     /* slots and ... */
+	uint32_t expect_lines;	 /* of the next message, for prefetching */
+	uint32_t credited;	 /* slots and ... */
 	uint32_t credited_lines; /* ... lines returned so far */
-	bool broken;	       /* the peer broke the rules or is gone */
-	bool ended;	       /* the peer closed; what it wrote still counts */
-	uint64_t src;	       /* fi_addr_t, WF_MATCH_ANY when unknown */
+	bool broken;		 /* the peer broke the rules or is gone */
+	bool ended;   /* the peer closed; what it wrote still counts */
+	uint64_t src; /* fi_addr_t, WF_MATCH_ANY when unknown */
 
+	struct wf_rxq *rxq;
 	struct wf_shm_ep *ep;
 	struct wf_shm_sock sock;
 	struct wf_shm_region region;
@@ -94,11 +95,32 @@ void wf_shm_in_reply(struct wf_shm_in *in, uint32_t op,
 /* Pairs with the release in wf_shm_put_publish(). */
 static inline bool wf_shm_in_ready(const struct wf_shm_in *in)
 {
-	uint64_t word = atomic_load_explicit(
-		&in->slots[in->next & in->slot_mask].word,
-		memory_order_acquire);
+	uint64_t word =
+		atomic_load_explicit(&in->slots[in->next & in->slot_mask].word,
+				     memory_order_acquire);
 
 	return WF_SHM_WORD_SEQ(word) == in->next + 1;
+}
+
+/* Lines fetched ahead while the ring is empty. More would take lines away from
+ * the sender while it writes them. */
+#define WF_SHM_IN_PREFETCH 8
+
+/* The payload of the next message will stand here: have it on its way before
+ * its slot is seen. */
+static inline void wf_shm_in_prefetch(const struct wf_shm_in *in)
+{
+	uint32_t count = in->expect_lines;
+	uint32_t at = in->line_next & in->line_mask;
+
+	if (wf_likely(!count))
+		return;
+	if (at + count > in->line_mask + 1)
+		at = 0;
+	if (count > WF_SHM_IN_PREFETCH)
+		count = WF_SHM_IN_PREFETCH;
+	for (uint32_t i = 0; i < count; i++)
+		__builtin_prefetch(in->data + (size_t)(at + i) * WF_LINE);
 }
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -17,31 +18,32 @@
 #define CALL_MAX ((size_t)1 << 30)
 #define PARTS 8
 
-static uint64_t process_id;
-static pid_t process_pid;
-static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t process_id; /* where peers look */
+static uint64_t process_seed;
+static pthread_once_t process_once = PTHREAD_ONCE_INIT;
 
 typedef ssize_t (*cma_call)(pid_t pid, const struct iovec *local,
 			    unsigned long local_count,
 			    const struct iovec *remote,
 			    unsigned long remote_count, unsigned long flags);
 
+static void choose_seed(void)
+{
+	/* Without the kernel's randomness, time and pid still tell the
+	 * processes of a node apart. */
+	if (getrandom(&process_seed, sizeof(process_seed), GRND_NONBLOCK) !=
+	    sizeof(process_seed))
+		process_seed = wf_base_clock_ns();
+}
+
 uint64_t wf_shm_mover_process(void)
 {
 	uint64_t id;
 
-	pthread_mutex_lock(&process_lock);
-	if (process_pid != getpid()) {
-		/* Without the kernel's randomness, time and pid still tell
-		 * the processes of a node apart. */
-		if (getrandom(&process_id, sizeof(process_id), GRND_NONBLOCK) !=
-		    sizeof(process_id))
-			process_id = wf_base_clock_ns() << 20 ^
-				     (uint64_t)getpid();
-		process_pid = getpid();
-	}
-	id = process_id;
-	pthread_mutex_unlock(&process_lock);
+	pthread_once(&process_once, choose_seed);
+	/* A forked child has the seed of its parent, but not its pid. */
+	id = process_seed ^ (uint64_t)getpid() * 0x9e3779b97f4a7c15u;
+	atomic_store_explicit(&process_id, id, memory_order_relaxed);
 	return id;
 }
 

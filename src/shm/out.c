@@ -62,18 +62,13 @@ void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep)
 	out->err = err;
 	out->keep = keep;
 	out->ep->reap = true;
+	wf_shm_ep_busy(out->ep);
 }
 
 static void complete(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 {
-	struct wf_comp comp = {
-		.context = tx->context,
-		.flags = tx->comp_flags,
-		.src = WF_MATCH_ANY,
-	};
-
 	if (tx->wants_comp)
-		wf_op_compq_push(ep->txq, &comp);
+		wf_op_compq_push_sent(ep->txq, tx->context, tx->comp_flags);
 }
 
 static void fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
@@ -176,8 +171,7 @@ static bool look_at_credit(struct wf_shm_out *out)
 
 bool wf_shm_out_refresh(struct wf_shm_out *out)
 {
-	if (out->state != WF_SHM_OUT_OPEN ||
-	    !wf_base_list_empty(&out->pending))
+	if (out->state != WF_SHM_OUT_OPEN || !wf_base_list_empty(&out->pending))
 		return false;
 	return look_at_credit(out);
 }
@@ -203,15 +197,16 @@ bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	if (!out->waiting_count++)
 		wf_base_list_add_tail(&out->ep->waiting_outs,
 				      &out->waiting_link);
+	wf_shm_ep_busy(out->ep);
 	return true;
 }
 
-/* An injected message goes whole or not at all, since nothing may keep the
- * caller's buffer. Pieces may each skip to the start once. */
-static bool whole_fits(struct wf_shm_out *out, const struct wf_shm_tx *tx)
+bool wf_shm_out_fits_whole(struct wf_shm_out *out, size_t len)
 {
-	size_t pieces = tx->len / out->chunk + 1;
-	size_t lines = 2 * (tx->len / WF_LINE + pieces);
+	/* One of the pieces skips to the start at worst, and what is skipped
+	 * is smaller than a piece: twice the lines is always enough. */
+	size_t pieces = len / out->chunk + 1;
+	size_t lines = 2 * (len / WF_LINE + pieces);
 
 	if (out->slots_free >= pieces && out->lines_free >= lines)
 		return true;
@@ -221,20 +216,21 @@ static bool whole_fits(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 
 static void enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	if (wf_base_list_empty(&out->pending))
+	/* finish() may have emptied the queue since the last push. */
+	if (wf_base_list_empty(&out->pending_link))
 		wf_base_list_add_tail(&out->ep->pending_outs,
 				      &out->pending_link);
 	wf_base_list_add_tail(&out->pending, &tx->link);
 	out->slots_free = 0;
+	wf_shm_ep_busy(out->ep);
 }
 
 /* Tries to get @tx into the ring at once. @whole: all of it or nothing. */
 static int try_now(struct wf_shm_out *out, struct wf_shm_tx *tx, bool whole)
 {
-	if (out->state != WF_SHM_OUT_OPEN ||
-	    !wf_base_list_empty(&out->pending))
+	if (out->state != WF_SHM_OUT_OPEN || !wf_base_list_empty(&out->pending))
 		return -EAGAIN;
-	if (whole && !whole_fits(out, tx))
+	if (whole && !wf_shm_out_fits_whole(out, tx->len))
 		return -EAGAIN;
 	return tx->proto->push(out, tx);
 }
@@ -282,7 +278,23 @@ int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return ret;
 }
 
-/* One turn for the first pending message. 0: it left the queue. */
+/* Brings the first stream to the head of the queue. False: there is none. */
+static bool stream_first(struct wf_shm_out *out)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &out->pending) {
+		if (!to_tx(pos)->stream)
+			continue;
+		wf_base_list_del(pos);
+		wf_base_list_add_head(&out->pending, pos);
+		return true;
+	}
+	return false;
+}
+
+/* One turn for the first pending message. 0: it left the queue, or another is
+ * the first. */
 static int push_first(struct wf_shm_out *out)
 {
 	struct wf_shm_tx *tx = to_tx(out->pending.next);
@@ -300,6 +312,10 @@ static int push_first(struct wf_shm_out *out)
 			return wf_shm_out_has_room(out, out->chunk) ? 0 :
 								      -EAGAIN;
 		}
+		/* The names it waits for may be those of streams behind it. */
+		if (!tx->stream && !out->waiting_free && stream_first(out) &&
+		    wf_shm_out_has_room(out, out->chunk))
+			return 0;
 		return ret;
 	}
 	wf_base_list_del(&tx->link);
@@ -422,4 +438,17 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 	if (out->sharing)
 		help_sharing(out);
 	return count;
+}
+
+bool wf_shm_out_settle(struct wf_shm_out *out)
+{
+	struct wf_shm_reply *at;
+
+	if (out->state != WF_SHM_OUT_OPEN)
+		return true;
+	wf_shm_out_poll(out);
+	at = &out->region.replies[out->reply_tail % WF_SHM_REPLIES];
+	return out->state != WF_SHM_OUT_OPEN || !out->waiting_count ||
+	       atomic_load_explicit(&at->seq, memory_order_relaxed) !=
+		       out->reply_tail + 1;
 }

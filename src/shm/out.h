@@ -92,7 +92,7 @@ struct wf_shm_out {
 	uint32_t waiting_count;
 	uint32_t waiting_free; /* bit set = no operation */
 	uint32_t waiting_turn; /* makes names of operations differ */
-	uint32_t sharing; /* bit set = the operation is being shared */
+	uint32_t sharing;      /* bit set = the operation is being shared */
 	uint32_t reply_tail;
 	struct wf_list waiting_link; /* in ep->waiting_outs */
 	struct wf_shm_tx *waiting[WF_SHM_WAITING_MAX];
@@ -131,9 +131,17 @@ void wf_shm_out_push(struct wf_shm_out *out);
 /* Handles replies. Returns how many. */
 int wf_shm_out_poll(struct wf_shm_out *out);
 
+/* The peer went away: handles the replies it left behind, for what it
+ * acknowledged was delivered. False when completions have no room for all of
+ * them: ask again. */
+bool wf_shm_out_settle(struct wf_shm_out *out);
+
 /* For protocols. Room for one slot and @len bytes of data? Asks the receiver's
  * line when short. */
 bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
+
+/* Room for a message of @len bytes in as many records as it takes? */
+bool wf_shm_out_fits_whole(struct wf_shm_out *out, size_t len);
 
 /* For protocols: reserves a name for an operation that waits for replies;
  * false when too many wait. */

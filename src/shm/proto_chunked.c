@@ -39,8 +39,7 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 			.op = tx->op,
 		};
 		wf_shm_put_publish(out, slot, part,
-				   first ? WF_SHM_KIND_FIRST :
-					   WF_SHM_KIND_NEXT,
+				   first ? WF_SHM_KIND_FIRST : WF_SHM_KIND_NEXT,
 				   first ? tx->slot_flags : 0);
 		tx->pushed += part;
 	}

@@ -60,11 +60,12 @@ static int push_description(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		return -EAGAIN;
 	slot = wf_shm_put_slot(out);
 	if (bytes) {
-		struct wf_shm_part *parts = (void *)wf_shm_put_record(out,
-								      bytes);
+		struct wf_shm_part *parts =
+			(void *)wf_shm_put_record(out, bytes);
 
 		for (uint32_t i = 0; i < tx->iov_count; i++) {
-			parts[i].addr = (uint64_t)(uintptr_t)tx->iov[i].iov_base;
+			parts[i].addr =
+				(uint64_t)(uintptr_t)tx->iov[i].iov_base;
 			parts[i].len = tx->iov[i].iov_len;
 		}
 	}

@@ -34,9 +34,24 @@ static struct wf_envelope pull_envelope(const struct wf_shm_pull *pull)
 	};
 }
 
+static void make_busy(struct wf_shm_pull *pull)
+{
+	wf_base_list_add_tail(&pull->in->busy, &pull->busy);
+	pull->in->ep->busy_pulls++;
+	wf_shm_ep_busy(pull->in->ep);
+}
+
+static void make_idle(struct wf_shm_pull *pull)
+{
+	if (wf_base_list_empty(&pull->busy))
+		return;
+	wf_base_list_del(&pull->busy);
+	pull->in->ep->busy_pulls--;
+}
+
 static void pull_free(struct wf_shm_pull *pull)
 {
-	wf_base_list_del(&pull->busy);
+	make_idle(pull);
 	if (pull->in)
 		pull->in->pulls[pull->op % WF_SHM_WAITING_MAX] = NULL;
 	free(pull);
@@ -72,7 +87,7 @@ static void ask_for_stream(struct wf_shm_pull *pull)
 {
 	pull->state = WF_SHM_PULL_STREAMED;
 	pull->have = 0;
-	wf_base_list_del(&pull->busy);
+	make_idle(pull);
 	wf_shm_in_reply(pull->in, pull->op, WF_SHM_REPLY_STREAM, 0, pull->want);
 }
 
@@ -120,7 +135,7 @@ static void start_share(struct wf_shm_pull *pull)
 			  pull->rx->iov, pull->rx->iov_count, pull->want,
 			  chunk);
 	wf_shm_in_reply(in, pull->op, WF_SHM_REPLY_SHARE, 0, 0);
-	wf_base_list_add_tail(&in->busy, &pull->busy);
+	make_busy(pull);
 	wf_shm_pull_progress(pull);
 }
 
@@ -128,8 +143,8 @@ static void start(struct wf_shm_pull *pull)
 {
 	struct wf_shm_in *in = pull->in;
 
-	pull->want = pull->ux.len < pull->rx->len ? pull->ux.len :
-						    pull->rx->len;
+	pull->want =
+		pull->ux.len < pull->rx->len ? pull->ux.len : pull->rx->len;
 	if (!pull->want) {
 		pull_finish(pull, 0);
 		return;
@@ -170,14 +185,13 @@ void wf_shm_pull_progress(struct wf_shm_pull *pull)
 	}
 	if (!pull->claims_over)
 		return;
-	if (atomic_load_explicit(&share->sender_failed,
-				 memory_order_acquire)) {
+	if (atomic_load_explicit(&share->sender_failed, memory_order_acquire)) {
 		read_alone(pull);
 		return;
 	}
 	/* Acquire: its bytes are in our buffer once it has counted them. */
-	theirs = atomic_load_explicit(&share->sender_done,
-				      memory_order_acquire);
+	theirs =
+		atomic_load_explicit(&share->sender_done, memory_order_acquire);
 	if (pull->done + (uint64_t)theirs >= chunks)
 		pull_finish(pull, 0);
 }
@@ -282,8 +296,8 @@ int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
 
 void wf_shm_pull_orphan(struct wf_shm_pull *pull, int err)
 {
+	make_idle(pull);
 	pull->in = NULL;
-	wf_base_list_del(&pull->busy);
 	if (!pull->rx)
 		return; /* unmatched: the receive that takes it will fail */
 	if (err)

@@ -22,10 +22,10 @@ struct wf_shm_pull {
 	struct wf_rx *rx;
 	uint32_t op;
 	enum wf_shm_pull_state state;
-	size_t want;  /* bytes that fit the receive */
-	size_t have;  /* STREAMED: bytes that arrived */
-	size_t chunk; /* SHARED */
-	uint32_t done;	/* SHARED: chunks we copied */
+	size_t want;	  /* bytes that fit the receive */
+	size_t have;	  /* STREAMED: bytes that arrived */
+	size_t chunk;	  /* SHARED */
+	uint32_t done;	  /* SHARED: chunks we copied */
 	bool claims_over; /* SHARED: no chunk is left */
 	uint32_t iov_count;
 	struct iovec iov[WF_SHM_SHARE_IOV]; /* in the sender */

@@ -5,6 +5,8 @@
  */
 #include "shm/put.h"
 
+#include <string.h>
+
 static void put_one(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
 		    uint64_t data, const void *buf, size_t len)
 {
@@ -29,7 +31,7 @@ bool wf_shm_put_records(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
 {
 	const uint8_t *pos = buf;
 	struct wf_shm_slot *slot;
-	size_t pieces, left;
+	size_t left;
 
 	if (len <= out->chunk) {
 		if (!wf_shm_put_fits(out, len) &&
@@ -38,13 +40,7 @@ bool wf_shm_put_records(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
 		put_one(out, flags, tag, data, buf, len);
 		return true;
 	}
-	/* Pieces may each skip to the start once; twice the bytes is room
-	 * enough whatever happens. */
-	pieces = (len + out->chunk - 1) / out->chunk;
-	if ((out->slots_free < pieces ||
-	     out->lines_free < 2 * (len / WF_LINE + pieces)) &&
-	    (!wf_shm_out_refresh(out) || out->slots_free < pieces ||
-	     out->lines_free < 2 * (len / WF_LINE + pieces)))
+	if (!wf_shm_out_fits_whole(out, len))
 		return false;
 	slot = wf_shm_put_slot(out);
 	memcpy(wf_shm_put_record(out, out->chunk), pos, out->chunk);

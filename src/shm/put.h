@@ -8,12 +8,13 @@
 #ifndef WF_SHM_PUT_H
 #define WF_SHM_PUT_H
 
-#include <string.h>
-
+#include "op/copy.h"
 #include "shm/out.h"
 
 /* Up to here a message may take the fast path. */
 #define WF_SHM_PUT_MAX 4096
+
+static_assert(WF_SHM_INLINE_MAX <= WF_OP_COPY_SMALL_MAX, "copied in place");
 
 static inline struct wf_shm_slot *wf_shm_put_slot(struct wf_shm_out *out)
 {
@@ -59,27 +60,6 @@ static inline bool wf_shm_put_fits(const struct wf_shm_out *out, size_t len)
 	return out->slots_free && lines <= out->lines_free;
 }
 
-/* At most 40 bytes, without a call: overlapping moves, each of one size. */
-static inline void wf_shm_put_copy(uint8_t *to, const uint8_t *from, size_t len)
-{
-	if (len >= 16) {
-		memcpy(to, from, 16);
-		if (len > 32)
-			memcpy(to + 16, from + 16, 16);
-		memcpy(to + len - 16, from + len - 16, 16);
-	} else if (len >= 8) {
-		memcpy(to, from, 8);
-		memcpy(to + len - 8, from + len - 8, 8);
-	} else if (len >= 4) {
-		memcpy(to, from, 4);
-		memcpy(to + len - 4, from + len - 4, 4);
-	} else if (len) {
-		to[0] = from[0];
-		to[len / 2] = from[len / 2];
-		to[len - 1] = from[len - 1];
-	}
-}
-
 /* Messages of 41 bytes up to WF_SHM_PUT_MAX, all of it or nothing. */
 bool wf_shm_put_records(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
 			uint64_t data, const void *buf, size_t len);
@@ -98,7 +78,7 @@ static inline bool wf_shm_put(struct wf_shm_out *out, uint8_t flags,
 	slot = wf_shm_put_slot(out);
 	slot->tag = tag;
 	slot->data = data;
-	wf_shm_put_copy(slot->payload, buf, len);
+	wf_op_copy_small(slot->payload, buf, len);
 	wf_shm_put_publish(out, slot, len, WF_SHM_KIND_INLINE, flags);
 	return true;
 }

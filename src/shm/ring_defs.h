@@ -129,8 +129,8 @@ struct wf_shm_part {
 
 enum wf_shm_reply_kind {
 	WF_SHM_REPLY_SHARE = 1, /* help copying: the share is filled in */
-	WF_SHM_REPLY_STREAM,	/* send ->len bytes through the ring as ->name */
-	WF_SHM_REPLY_FINAL,	/* ->status; the operation is over */
+	WF_SHM_REPLY_STREAM, /* send ->len bytes through the ring as ->name */
+	WF_SHM_REPLY_FINAL,  /* ->status; the operation is over */
 	WF_SHM_REPLY_KIND_MAX,
 };
 

@@ -33,8 +33,8 @@ int wf_shm_share_copy(struct wf_shm_share *share, uint64_t chunk, uint64_t len,
 		      void *arg, uint32_t *done)
 {
 	for (uint64_t used = 0; used < BUDGET; used += chunk) {
-		uint32_t turn = atomic_fetch_add_explicit(
-			&share->claimed, 1, memory_order_relaxed);
+		uint32_t turn = atomic_fetch_add_explicit(&share->claimed, 1,
+							  memory_order_relaxed);
 		uint64_t offset = turn * chunk;
 		uint64_t part = chunk;
 		int ret;
@@ -64,8 +64,7 @@ bool wf_shm_share_join(const struct wf_shm_share *share, struct wf_shm_tx *tx)
 	    help->iov_count > WF_SHM_SHARE_IOV)
 		return false;
 	for (uint32_t i = 0; i < help->iov_count; i++) {
-		help->iov[i].iov_base =
-			(void *)(uintptr_t)share->iov[i].addr;
+		help->iov[i].iov_base = (void *)(uintptr_t)share->iov[i].addr;
 		help->iov[i].iov_len = share->iov[i].len;
 		if (help->iov[i].iov_len > UINT64_MAX - room)
 			return false;

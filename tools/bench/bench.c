@@ -129,6 +129,11 @@ static int run_repetition(struct wf_tools_report *r, struct progress *p,
 	return ret;
 }
 
+static bool is_absent(const struct wf_tools_series *s)
+{
+	return s->failure[0] && !s->kept;
+}
+
 static int run_all(struct wf_tools_report *r)
 {
 	struct progress progress = {
@@ -146,7 +151,7 @@ static int run_all(struct wf_tools_report *r)
 	for (rep = 0; rep < r->plan->reps && !ret; rep++) {
 		ret = run_repetition(r, &progress, rep);
 		/* Without the provider under test there is nothing to show. */
-		if (r->series[0]->failure[0])
+		if (is_absent(r->series[0]))
 			break;
 	}
 	end_progress(&progress);
@@ -234,7 +239,7 @@ static int measure(struct wf_tools_report *r, struct files *files)
 		return ret;
 	}
 	wf_tools_machine_read(&r->machine, r->plan);
-	if (!r->series[0]->failure[0]) {
+	if (!is_absent(r->series[0])) {
 		wf_tools_table_head(r, stdout);
 		fflush(stdout);
 		ret = run_all(r);
@@ -243,7 +248,7 @@ static int measure(struct wf_tools_report *r, struct files *files)
 		fputs("weft bench: stopped, nothing is left running\n", stderr);
 		return ret;
 	}
-	if (r->series[0]->failure[0]) {
+	if (is_absent(r->series[0])) {
 		fprintf(stderr, "weft bench: provider %s: %s\n",
 			r->plan->provider, r->series[0]->failure);
 		return -ENODEV;

@@ -90,7 +90,8 @@ static void json_series(const struct wf_tools_report *r, FILE *out)
 		json_field(out, "about", r->series[i]->about);
 		fputs(", ", out);
 		json_field(out, "error", r->series[i]->failure);
-		fputc('}', out);
+		fprintf(out, ", \"samples\": %u, \"disturbed\": %u}",
+			r->series[i]->kept, r->series[i]->disturbed);
 	}
 	fputs("\n  ],\n", out);
 }

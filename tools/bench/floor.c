@@ -36,6 +36,7 @@ struct floor {
 	struct wf_tools_engine_config config;
 	struct wf_tools_floor_memory *memory;
 	struct ring_end out, in;
+	bool hand_off; /* else the ring */
 	uint8_t *user; /* what is sent, then what is received */
 };
 
@@ -152,7 +153,7 @@ static void play_part(struct floor *f, const struct wf_tools_phase *phase,
 {
 	if (!n)
 		return;
-	if (!strcmp(f->config.name, "handoff"))
+	if (f->hand_off)
 		play_hand_off(f, from, n);
 	else if (phase->test == WF_TOOLS_LATENCY)
 		play_ping_pong(f, phase->size, n);
@@ -173,23 +174,35 @@ static int floor_play(void *engine, const struct wf_tools_phase *phase,
 	return 0;
 }
 
+static void clear(struct wf_tools_floor_ring *ring, const struct ring_end *end)
+{
+	uint64_t i;
+
+	atomic_store(&ring->tail, 0);
+	for (i = 0; i < end->count; i++)
+		memset(end->slots + i * end->stride, 0, 8);
+}
+
 /* The initiator clears before it speaks to the responder, which only looks. */
 static int floor_prepare(void *engine, const struct wf_tools_phase *phase)
 {
 	struct floor *f = engine;
 	struct wf_tools_floor_memory *m = f->memory;
 	bool first = f->config.initiator;
-	struct ring_end *ends[] = { &f->out, &f->in };
-	unsigned i;
-	uint64_t k;
 
+	if (first) {
+		atomic_store(&m->line[0].value, 0);
+		atomic_store(&m->line[1].value, 0);
+	}
+	if (f->hand_off) /* whatever the size: it moves no payload */
+		return 0;
+	if (phase->size > WF_TOOLS_FLOOR_MAX_SIZE)
+		return -EMSGSIZE;
 	aim(&f->out, &m->ring[first ? 0 : 1], phase);
 	aim(&f->in, &m->ring[first ? 1 : 0], phase);
-	for (i = 0; first && i < 2; i++) {
-		m->line[i].value = 0;
-		m->ring[i].tail = 0;
-		for (k = 0; k < ends[i]->count; k++)
-			memset(ends[i]->slots + k * ends[i]->stride, 0, 8);
+	if (first) {
+		clear(&m->ring[0], &f->out);
+		clear(&m->ring[1], &f->in);
 	}
 	return 0;
 }
@@ -202,6 +215,7 @@ static int floor_open(const struct wf_tools_engine_config *config,
 	if (!f)
 		goto err_memory;
 	f->config = *config;
+	f->hand_off = !strcmp(config->name, "handoff");
 	f->memory = mmap(NULL, sizeof(*f->memory), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_POPULATE, WF_TOOLS_FD_MEMORY, 0);
 	if (f->memory == MAP_FAILED)
@@ -230,7 +244,7 @@ static int floor_progress(void *engine)
 static const char *floor_error(void *engine)
 {
 	(void)engine;
-	return "";
+	return "the bare ring takes no such size";
 }
 
 static const char *floor_describe(void *engine)

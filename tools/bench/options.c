@@ -62,30 +62,30 @@ static const char help_what[] =
 	"  rate       the same with small messages and a large window\n"
 	"\n"
 	"What to measure:\n"
-	"  -p, --provider NAME   libfabric provider under test (weft); names as\n"
-	"                        in FI_PROVIDER: shm, tcp, 'udp;ofi_rxd'\n"
-	"  -a, --against LIST    others, run by run between those of the first:\n"
+	"  -p, --provider NAME   libfabric provider under test (weft), as in\n"
+	"                        FI_PROVIDER: shm, tcp, 'udp;ofi_rxd'\n"
+	"  -a, --against LIST    others, run in turns with the first:\n"
 	"                        providers, or ucx (ucx_perftest)\n"
 	"  -f, --floor           also what the machine itself allows: a cache\n"
 	"                        line handed over, a bare ring (to 64K)\n"
 	"  -s, --sizes LIST      bytes: 8,64,1K or 1-8M, powers of two (1-8M)\n"
-	"      --rate-sizes LIST sizes of the rate test (64); when rate is the\n"
+	"      --rate-sizes LIST sizes of the rate test (64); if rate is the\n"
 	"                        only test, --sizes does the same\n"
-	"      --short           a quick look: few sizes, 3 repetitions of 8 ms\n"
+	"      --short           a quick look: few sizes, 3 runs of 8 ms\n"
 	"\n"
 	"How to measure:\n"
 	"  -r, --reps N          repetitions, whose median is shown (9)\n"
 	"  -t, --time MS         timed part of each run (10)\n"
-	"  -w, --window N        messages in a window (bandwidth 64, rate 256);\n"
+	"  -w, --window N        messages in a window (64, for rate 256);\n"
 	"                        cut so that at most 64 MiB are under way\n"
 	"      --cpus A,B        CPU of each process (the first two allowed)\n"
 	"      --api msg|tagged  which calls (tagged)\n";
 
 static const char help_more[] =
-	"      --rewrite         latency: senders write their whole buffer anew\n"
-	"                        before each message; the writing is clocked in\n"
+	"      --rewrite         latency: senders write all their buffer anew\n"
+	"                        before each message; that is clocked in\n"
 	"                        place on both sides and taken out\n"
-	"      --verify          check every byte (times include the checking)\n"
+	"      --verify          check every byte (inside the times shown)\n"
 	"      --timeout S       give a run up after S seconds (10)\n"
 	"\n"
 	"What comes out, besides the table:\n"
@@ -372,6 +372,7 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 	int c, ret;
 
 	memset(plan, 0, sizeof(*plan));
+	argv[0] = "weft bench"; /* how getopt begins its complaints */
 	plan->provider = "weft";
 	plan->tagged = true;
 	while ((c = getopt_long(argc, argv, "p:a:fs:w:r:t:h", long_options,

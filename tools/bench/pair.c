@@ -21,6 +21,7 @@
 
 /* A worker that is told to go by a closed socket needs no longer than this. */
 #define GRACE_MS 1000
+#define EXPLAIN_MS 100
 
 static const char *const roles[] = { "initiator", "responder" };
 
@@ -198,6 +199,48 @@ static int worker_died(struct wf_tools_pair *pair, unsigned which)
 	return -ECHILD;
 }
 
+/* 0, a worker's own error, or -ECHILD when it went without a word. */
+static int listen_to(struct wf_tools_pair *pair, unsigned which,
+		     struct wf_tools_reply *reply)
+{
+	ssize_t got;
+
+	got = recv(pair->controls[which], reply, sizeof(*reply), 0);
+	if (got != (ssize_t)sizeof(*reply))
+		return -ECHILD;
+	reply->text[sizeof(reply->text) - 1] = '\0';
+	return reply->status;
+}
+
+/*
+ * The initiator is in trouble. If the responder fell first, its own words or
+ * its death say more: then true, with the text in *reply.
+ */
+static bool is_responders_fault(struct wf_tools_pair *pair, struct pollfd *fd,
+				struct wf_tools_reply *reply)
+{
+	uint64_t deadline = wf_base_clock_ns() + EXPLAIN_MS * WF_NS_PER_MS;
+	struct wf_tools_reply other;
+	char how[128];
+	int ret, status;
+
+	if (wf_tools_process_poll(fd, 1, deadline) <= 0)
+		return false;
+	ret = listen_to(pair, 1, &other);
+	if (ret != -ECHILD) {
+		if (ret)
+			*reply = other;
+		return ret;
+	}
+	status = wf_tools_process_end(pair->pids[1], GRACE_MS);
+	pair->pids[1] = 0;
+	if (!status) /* it only followed the initiator out */
+		return false;
+	wf_tools_process_describe(status, how, sizeof(how));
+	snprintf(reply->text, sizeof(reply->text), "responder %s", how);
+	return true;
+}
+
 /* The next word of a worker; *which says whose it was. */
 static int hear(struct wf_tools_pair *pair, const struct wf_tools_plan *plan,
 		struct wf_tools_reply *reply, unsigned *which)
@@ -221,13 +264,13 @@ static int hear(struct wf_tools_pair *pair, const struct wf_tools_plan *plan,
 			 plan->timeout_s);
 		return give_up(pair, -ETIMEDOUT, text);
 	}
-	/* The responder's own trouble explains the initiator's: look there. */
-	*which = fds[1].revents ? 1 : 0;
-	if (recv(pair->controls[*which], reply, sizeof(*reply), 0) !=
-	    (ssize_t)sizeof(*reply))
+	*which = fds[0].revents ? 0 : 1;
+	ret = listen_to(pair, *which, reply);
+	if (!*which && ret && is_responders_fault(pair, &fds[1], reply))
+		return give_up(pair, ret, reply->text);
+	if (ret == -ECHILD)
 		return worker_died(pair, *which);
-	reply->text[sizeof(reply->text) - 1] = '\0';
-	return reply->status ? give_up(pair, reply->status, reply->text) : 0;
+	return ret ? give_up(pair, ret, reply->text) : 0;
 }
 
 int wf_tools_pair_ready(struct wf_tools_pair *pair,

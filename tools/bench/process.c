@@ -97,6 +97,8 @@ static void child_run(const struct wf_tools_process *process, pid_t parent)
 	 * that. The parent may have died before the request was in place.
 	 */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	/* Signals to our group reach the parent alone, who ends us in order. */
+	setpgid(0, 0);
 	if (getppid() != parent)
 		_exit(127);
 	signal(SIGINT, SIG_DFL);
@@ -196,6 +198,24 @@ int wf_tools_process_end(pid_t pid, unsigned grace_ms)
 reaped:
 	sweep_shm(pid);
 	return status;
+}
+
+unsigned long wf_tools_process_preempted(pid_t pid)
+{
+	unsigned long count = 0;
+	char line[256];
+	FILE *in;
+
+	snprintf(line, sizeof(line), "/proc/%d/status", (int)pid);
+	in = fopen(line, "re");
+	if (!in)
+		return 0;
+	while (fgets(line, sizeof(line), in)) {
+		if (sscanf(line, "nonvoluntary_ctxt_switches: %lu", &count))
+			break;
+	}
+	fclose(in);
+	return count;
 }
 
 void wf_tools_process_describe(int status, char *buf, size_t len)

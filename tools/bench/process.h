@@ -45,6 +45,9 @@ int wf_tools_process_poll(struct pollfd *fds, unsigned n, uint64_t deadline);
  */
 int wf_tools_process_end(pid_t pid, unsigned grace_ms);
 
+/* How often something else was given the CPU of a child that wanted it. */
+unsigned long wf_tools_process_preempted(pid_t pid);
+
 /* Says how a child ended: "exited with status 1", "killed by signal 9". */
 void wf_tools_process_describe(int status, char *buf, size_t len);
 

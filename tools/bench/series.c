@@ -7,11 +7,19 @@
 
 #include "tools/bench/floor_defs.h"
 #include "tools/bench/locate.h"
+#include "tools/bench/process.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+	MAX_TRIES = 3,
+	/* A kernel thread's moment now and then is part of any machine. */
+	ALLOWED_SWITCHES = 1,
+};
 
 static void find_path(struct wf_tools_series *s)
 {
@@ -142,17 +150,66 @@ int wf_tools_series_ready(struct wf_tools_series *s,
 	return 0;
 }
 
+static unsigned long preempted(const struct wf_tools_series *s)
+{
+	const pid_t *pids =
+		s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.pids : s->pair.pids;
+
+	return wf_tools_process_preempted(pids[0]) +
+	       wf_tools_process_preempted(pids[1]);
+}
+
+static int run_once(struct wf_tools_series *s, const struct wf_tools_plan *plan,
+		    enum wf_tools_test test, unsigned index, double *ns)
+{
+	if (s->kind == WF_TOOLS_SERIES_UCX)
+		return wf_tools_ucx_run(&s->ucx, plan, test, index, ns);
+	return wf_tools_pair_run(&s->pair, plan, test,
+				 plan->sizes[test].v[index], ns);
+}
+
+/*
+ * A process that polls and is sent off its CPU takes milliseconds to answer
+ * what else takes a fraction of a microsecond. For all series alike, such a
+ * run is tried again, and the least disturbed one is kept. Not on one CPU,
+ * where nothing happens without it.
+ */
+static int run_undisturbed(struct wf_tools_series *s,
+			   const struct wf_tools_plan *plan,
+			   enum wf_tools_test test, unsigned index, double *ns)
+{
+	unsigned long before, taken, least = ULONG_MAX;
+	/* Where most are disturbed, three times the waiting gains nothing. */
+	bool hopeless = plan->one_cpu || s->disturbed > 4 + s->kept / 2;
+	int ret, tries = hopeless ? 1 : MAX_TRIES;
+	double once;
+
+	while (tries-- > 0 && least > ALLOWED_SWITCHES) {
+		before = preempted(s);
+		ret = run_once(s, plan, test, index, &once);
+		if (ret)
+			return ret;
+		taken = preempted(s) - before;
+		if (taken < least) {
+			least = taken;
+			*ns = once;
+		}
+	}
+	s->kept++;
+	s->disturbed += least > ALLOWED_SWITCHES;
+	return 0;
+}
+
 int wf_tools_series_run(struct wf_tools_series *s,
 			const struct wf_tools_plan *plan,
 			enum wf_tools_test test, unsigned index)
 {
 	struct wf_tools_cell *cell = &s->cells[test][index];
-	size_t size = plan->sizes[test].v[index];
-	double ns;
-	int ret = 0;
+	double ns = 0;
+	int ret;
 
 	if (s->failure[0] || cell->error[0] ||
-	    !wf_tools_series_covers(s, test, size))
+	    !wf_tools_series_covers(s, test, plan->sizes[test].v[index]))
 		return 0;
 	if (!s->running) { /* the last run ended it */
 		ret = wf_tools_series_start(s, plan);
@@ -161,10 +218,7 @@ int wf_tools_series_run(struct wf_tools_series *s,
 		if (ret || !s->running)
 			return ret;
 	}
-	if (s->kind == WF_TOOLS_SERIES_UCX)
-		ret = wf_tools_ucx_run(&s->ucx, plan, test, index, &ns);
-	else
-		ret = wf_tools_pair_run(&s->pair, plan, test, size, &ns);
+	ret = run_undisturbed(s, plan, test, index, &ns);
 	if (!ret) {
 		cell->ns[cell->n++] = ns;
 		return 0;

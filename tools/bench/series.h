@@ -30,7 +30,9 @@ struct wf_tools_series {
 	struct wf_tools_pair pair;
 	struct wf_tools_ucx ucx;
 	struct wf_tools_cell cells[WF_TOOLS_TESTS][WF_TOOLS_MAX_SIZES];
-	char failure[320]; /* not empty: cannot run at all */
+	unsigned kept;	    /* samples in all cells */
+	unsigned disturbed; /* of these: something else took a CPU meanwhile */
+	char failure[320];  /* not empty: cannot run at all */
 	char about[256];
 };
 

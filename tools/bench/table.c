@@ -70,7 +70,8 @@ static const char *value(enum wf_tools_test test, size_t size, double ns,
 /* Whether a series gets a column of this test. */
 static bool has_column(const struct wf_tools_series *s)
 {
-	return s->kind != WF_TOOLS_SERIES_HANDOFF && !s->failure[0];
+	return s->kind != WF_TOOLS_SERIES_HANDOFF &&
+	       (s->kept || !s->failure[0]);
 }
 
 static void write_title(const struct wf_tools_report *r,
@@ -222,6 +223,21 @@ static bool has_failures(const struct wf_tools_series *s)
 	return s->failure[0];
 }
 
+static void write_disturbed(const struct wf_tools_report *r, FILE *out)
+{
+	unsigned kept = 0, disturbed = 0, i;
+
+	for (i = 0; i < r->n_series; i++) {
+		kept += r->series[i]->kept;
+		disturbed += r->series[i]->disturbed;
+	}
+	if (disturbed)
+		fprintf(out,
+			"\nIn %u of %u runs something else took a CPU away, "
+			"also when tried again.\n",
+			disturbed, kept);
+}
+
 void wf_tools_table_write(const struct wf_tools_report *r, FILE *out)
 {
 	const struct wf_tools_series *s;
@@ -242,6 +258,7 @@ void wf_tools_table_write(const struct wf_tools_report *r, FILE *out)
 		if (t == WF_TOOLS_LATENCY)
 			write_hand_off(r, out);
 	}
+	write_disturbed(r, out);
 	if (failures)
 		fputs("\nNot measured:\n", out);
 	for (i = 0; i < r->n_series; i++)

@@ -86,7 +86,7 @@ static int lead_phase(struct worker *w, const struct wf_tools_phase *phase,
 	if (!ret)
 		ret = receive(WF_TOOLS_FD_SIDE, &done, sizeof(done), 0);
 	if (ret || done.status)
-		return -ECONNABORTED;
+		return -EOWNERDEAD;
 	memset(timing, 0, sizeof(*timing));
 	ret = w->ops->play(w->engine, phase, timing);
 	if (ret)
@@ -98,7 +98,7 @@ static int lead_phase(struct worker *w, const struct wf_tools_phase *phase,
 			return ret;
 	}
 	if (ret || done.status)
-		return -ECONNABORTED;
+		return -EOWNERDEAD;
 	timing->rewrite_ns += done.rewrite_ns;
 	return 0;
 }
@@ -125,6 +125,14 @@ static void set_count(struct wf_tools_phase *phase, double count)
 	phase->warm = (phase->count / WARM_PART + unit - 1) / unit * unit;
 }
 
+/* Enough that a single task switch cannot pass for their price. */
+static double first_count(uint64_t size)
+{
+	double count = (double)(1 << 20) / (double)size;
+
+	return count < 2 ? 2 : count > 256 ? 256 : count;
+}
+
 /*
  * Grows the count until the timed part lasts as asked. The first phases also
  * connect the two sides and fault pages in, and any may be hit by a task
@@ -143,7 +151,7 @@ static int measure(struct worker *w, const struct wf_tools_run *run)
 	bool foretold = false;
 	int ret, tries;
 
-	set_count(&phase, 2);
+	set_count(&phase, first_count(run->size));
 	for (tries = 0; tries < 24; tries++) {
 		ret = lead_phase(w, &phase, &timing);
 		if (ret)
@@ -171,9 +179,8 @@ static int lead(struct worker *w)
 		if (ret)
 			return ret == -ENODATA ? 0 : ret;
 		ret = measure(w, &run);
-		/* The responder tells the parent its own trouble. */
-		if (ret == -ECONNABORTED || ret == -EPIPE)
-			return ret;
+		if (ret == -EOWNERDEAD)
+			return reply(ret, 0, 0, "lost the responder (%m)");
 		if (ret)
 			return reply(ret, 0, 0, "%s", w->ops->error(w->engine));
 	}

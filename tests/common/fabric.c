@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An endpoint for tests with everything it needs, and helpers that drive it.
+ */
+#include "common/fabric.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <time.h>
+
+#define API FI_VERSION(1, 17)
+
+/* Endpoints that this thread drives while it waits. */
+static _Thread_local struct weft_test *open_list;
+
+static void too_long(int sig)
+{
+	static const char text[] = "the test takes too long: it hangs\n";
+
+	(void)sig;
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(1);
+}
+
+void weft_test_begin(unsigned int seconds)
+{
+	struct sigaction action = { .sa_handler = too_long };
+
+	if (!getenv("FI_PROVIDER_PATH")) {
+		printf("FI_PROVIDER_PATH is not set\n");
+		exit(77);
+	}
+	setenv("FI_PROVIDER", "weft", 1);
+	CHECK_SYS(sigaction(SIGALRM, &action, NULL));
+	alarm(seconds);
+}
+
+/* -- opening --------------------------------------------------------------- */
+
+static struct fi_info *make_hints(const struct weft_test_opts *o)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	CHECK(hints);
+	hints->caps = o->caps ? o->caps : FI_MSG | FI_TAGGED;
+	hints->mode = FI_CONTEXT;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->addr_format = FI_SOCKADDR_IN;
+	hints->fabric_attr->prov_name = strdup("weft");
+	hints->domain_attr->threading =
+		o->threading ? o->threading : FI_THREAD_DOMAIN;
+	hints->domain_attr->av_type = o->av_type ? o->av_type : FI_AV_TABLE;
+	hints->tx_attr->op_flags = o->tx_flags;
+	hints->rx_attr->op_flags = o->rx_flags;
+	hints->tx_attr->size = o->tx_size;
+	hints->rx_attr->size = o->rx_size;
+	return hints;
+}
+
+static int open_cqs(struct weft_test *t, const struct weft_test_opts *o)
+{
+	struct fi_cq_attr attr = {
+		.format = o->cq_format ? o->cq_format : FI_CQ_FORMAT_TAGGED,
+		.size = o->cq_size,
+		.wait_obj = o->wait_obj ? o->wait_obj : FI_WAIT_NONE,
+	};
+	int err;
+
+	err = fi_cq_open(t->domain, &attr, &t->txcq, NULL);
+	if (err)
+		return err;
+	if (o->one_cq)
+		t->rxcq = t->txcq;
+	else
+		err = fi_cq_open(t->domain, &attr, &t->rxcq, NULL);
+	return err;
+}
+
+static int open_ep(struct weft_test *t, const struct weft_test_opts *o)
+{
+	int err = fi_endpoint(t->domain, t->info, &t->ep, NULL);
+
+	if (err)
+		return err;
+	err = fi_ep_bind(t->ep, &t->av->fid, 0);
+	if (!err)
+		err = fi_ep_bind(t->ep, &t->txcq->fid,
+				 FI_TRANSMIT | o->tx_bind);
+	if (!err)
+		err = fi_ep_bind(t->ep, &t->rxcq->fid, FI_RECV | o->rx_bind);
+	if (err || o->not_enabled)
+		return err;
+	err = fi_enable(t->ep);
+	if (!err)
+		weft_test_name(t);
+	return err;
+}
+
+static int open_all(struct weft_test *t, const struct weft_test_opts *o)
+{
+	struct fi_av_attr av_attr = { .type = o->av_type ? o->av_type :
+							   FI_AV_TABLE };
+	struct fi_info *hints = make_hints(o);
+	int err;
+
+	err = fi_getinfo(API, o->node ? o->node : "127.0.0.1", o->service,
+			 FI_SOURCE, hints, &t->info);
+	fi_freeinfo(hints);
+	if (err)
+		return err;
+	err = fi_fabric(t->info->fabric_attr, &t->fabric, NULL);
+	if (!err)
+		err = fi_domain(t->fabric, t->info, &t->domain, NULL);
+	if (!err)
+		err = fi_av_open(t->domain, &av_attr, &t->av, NULL);
+	if (!err)
+		err = open_cqs(t, o);
+	if (!err)
+		err = open_ep(t, o);
+	return err;
+}
+
+int weft_test_try_open(struct weft_test *t, const struct weft_test_opts *opts)
+{
+	static const struct weft_test_opts usual;
+	int err;
+
+	*t = (struct weft_test){ 0 };
+	err = open_all(t, opts ? opts : &usual);
+	t->next = open_list;
+	open_list = t;
+	if (err)
+		weft_test_close(t);
+	return err;
+}
+
+void weft_test_open(struct weft_test *t, const struct weft_test_opts *opts)
+{
+	CHECK_OK(weft_test_try_open(t, opts));
+}
+
+void weft_test_close(struct weft_test *t)
+{
+	struct weft_test **at = &open_list;
+
+	while (*at && *at != t)
+		at = &(*at)->next;
+	if (*at)
+		*at = t->next;
+	if (t->ep)
+		CHECK_OK(fi_close(&t->ep->fid));
+	if (t->rxcq && t->rxcq != t->txcq)
+		CHECK_OK(fi_close(&t->rxcq->fid));
+	if (t->txcq)
+		CHECK_OK(fi_close(&t->txcq->fid));
+	if (t->av)
+		CHECK_OK(fi_close(&t->av->fid));
+	if (t->domain)
+		CHECK_OK(fi_close(&t->domain->fid));
+	if (t->fabric)
+		CHECK_OK(fi_close(&t->fabric->fid));
+	if (t->info)
+		fi_freeinfo(t->info);
+	*t = (struct weft_test){ 0 };
+}
+
+void weft_test_forget_all(void)
+{
+	open_list = NULL;
+}
+
+/* -- addresses ------------------------------------------------------------- */
+
+void weft_test_name(struct weft_test *t)
+{
+	t->name_len = sizeof(t->name);
+	CHECK_OK(fi_getname(&t->ep->fid, t->name, &t->name_len));
+}
+
+fi_addr_t weft_test_insert(struct weft_test *t, const void *name)
+{
+	fi_addr_t addr = FI_ADDR_NOTAVAIL;
+
+	CHECK_EQ(fi_av_insert(t->av, name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+fi_addr_t weft_test_know(struct weft_test *t, const struct weft_test *other)
+{
+	return weft_test_insert(t, other->name);
+}
+
+void weft_test_name_of_port(uint8_t *name, uint16_t port)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+
+	memset(name, 0, WEFT_TEST_NAME_MAX);
+	memcpy(name, &sin, sizeof(sin));
+}
+
+uint16_t weft_test_port(const struct weft_test *t)
+{
+	struct sockaddr_in sin;
+
+	memcpy(&sin, t->name, sizeof(sin));
+	return ntohs(sin.sin_port);
+}
+
+/* -- driving --------------------------------------------------------------- */
+
+uint64_t weft_test_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void weft_test_progress(void)
+{
+	for (struct weft_test *t = open_list; t; t = t->next) {
+		if (!t->txcq)
+			continue;
+		fi_cq_read(t->txcq, NULL, 0);
+		if (t->rxcq != t->txcq)
+			fi_cq_read(t->rxcq, NULL, 0);
+	}
+}
+
+void weft_test_progress_for(unsigned int ms)
+{
+	uint64_t end = weft_test_ms() + ms;
+
+	while (weft_test_ms() < end)
+		weft_test_progress();
+}
+
+bool weft_test_poll(struct fid_cq *cq, struct weft_test_comp *comp)
+{
+	ssize_t ret;
+
+	*comp = (struct weft_test_comp){ .ret = 1 };
+	ret = fi_cq_readfrom(cq, &comp->entry, 1, &comp->src);
+	if (ret == 1)
+		return true;
+	if (ret == -FI_EAGAIN)
+		return false;
+	CHECK_EQ(ret, -FI_EAVAIL);
+	CHECK_EQ(fi_cq_readerr(cq, &comp->err, 0), 1);
+	comp->ret = -comp->err.err;
+	comp->entry.op_context = comp->err.op_context;
+	comp->entry.flags = comp->err.flags;
+	comp->entry.len = comp->err.len;
+	comp->entry.buf = comp->err.buf;
+	comp->entry.data = comp->err.data;
+	comp->entry.tag = comp->err.tag;
+	return true;
+}
+
+bool weft_test_wait_for(struct fid_cq *cq, struct weft_test_comp *comp,
+			unsigned int ms)
+{
+	uint64_t end = weft_test_ms() + ms;
+
+	while (!weft_test_poll(cq, comp)) {
+		if (weft_test_ms() >= end)
+			return false;
+		weft_test_progress();
+	}
+	return true;
+}
+
+void weft_test_wait(struct fid_cq *cq, struct weft_test_comp *comp)
+{
+	if (!weft_test_wait_for(cq, comp, WEFT_TEST_PATIENCE_MS))
+		FAIL("no completion within %d ms", WEFT_TEST_PATIENCE_MS);
+}
+
+void weft_test_wait_ok(struct fid_cq *cq, void *context)
+{
+	struct weft_test_comp comp;
+
+	weft_test_wait(cq, &comp);
+	if (comp.ret < 0)
+		FAIL("completion with error %d (%s)", -comp.ret,
+		     fi_strerror(-comp.ret));
+	CHECK(!context || comp.entry.op_context == context);
+}
+
+void weft_test_wait_err(struct fid_cq *cq, void *context, int err)
+{
+	struct weft_test_comp comp;
+
+	weft_test_wait(cq, &comp);
+	CHECK_EQ(comp.ret, -err);
+	CHECK(!context || comp.entry.op_context == context);
+}
+
+/* Repeats @call while the answer is to try again. */
+#define INSIST(call)                                                           \
+	do {                                                                   \
+		uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;         \
+		ssize_t ret;                                                   \
+                                                                               \
+		while ((ret = (call)) == -FI_EAGAIN) {                         \
+			weft_test_progress();                                  \
+			if (weft_test_ms() >= end)                             \
+				FAIL("%s: -FI_EAGAIN for %d ms", #call,        \
+				     WEFT_TEST_PATIENCE_MS);                   \
+		}                                                              \
+		return ret;                                                    \
+	} while (0)
+
+ssize_t weft_test_send(struct weft_test *t, const void *buf, size_t len,
+		       fi_addr_t to, void *context)
+{
+	INSIST(fi_send(t->ep, buf, len, NULL, to, context));
+}
+
+ssize_t weft_test_tsend(struct weft_test *t, const void *buf, size_t len,
+			fi_addr_t to, uint64_t tag, void *context)
+{
+	INSIST(fi_tsend(t->ep, buf, len, NULL, to, tag, context));
+}
+
+ssize_t weft_test_tdeliver(struct weft_test *t, const void *buf, size_t len,
+			   fi_addr_t to, uint64_t tag, void *context)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct fi_msg_tagged msg = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = to,
+		.tag = tag,
+		.context = context,
+	};
+
+	INSIST(fi_tsendmsg(t->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+}
+
+ssize_t weft_test_inject(struct weft_test *t, const void *buf, size_t len,
+			 fi_addr_t to)
+{
+	INSIST(fi_inject(t->ep, buf, len, to));
+}
+
+ssize_t weft_test_recv(struct weft_test *t, void *buf, size_t len,
+		       void *context)
+{
+	INSIST(fi_recv(t->ep, buf, len, NULL, FI_ADDR_UNSPEC, context));
+}
+
+ssize_t weft_test_trecv(struct weft_test *t, void *buf, size_t len,
+			uint64_t tag, uint64_t ignore, void *context)
+{
+	INSIST(fi_trecv(t->ep, buf, len, NULL, FI_ADDR_UNSPEC, tag, ignore,
+			context));
+}
+
+void weft_test_exchange(struct weft_test *from, fi_addr_t addr,
+			struct weft_test *to, size_t len, uint64_t seed)
+{
+	uint8_t *out = malloc(len + 1), *in = malloc(len + 1);
+	struct fi_context tx, rx;
+
+	CHECK(out && in);
+	weft_test_fill(out, len, seed);
+	CHECK_OK(weft_test_trecv(to, in, len, seed, 0, &rx));
+	CHECK_OK(weft_test_tsend(from, out, len, addr, seed, &tx));
+	weft_test_wait_ok(from->txcq, &tx);
+	weft_test_wait_ok(to->rxcq, &rx);
+	CHECK(weft_test_holds(in, len, seed));
+	free(out);
+	free(in);
+}
+
+/* -- data ------------------------------------------------------------------ */
+
+uint32_t weft_test_random(uint64_t *state)
+{
+	/* splitmix64, its upper half */
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return (uint32_t)((z ^ z >> 31) >> 32);
+}
+
+/* One byte of the pattern: cheap, and no two places alike. */
+static uint8_t byte_at(uint64_t seed, size_t at)
+{
+	return (uint8_t)((seed * 0x9e3779b1u + at) * 0x85ebca6bu >> 24);
+}
+
+void weft_test_fill(void *buf, size_t len, uint64_t seed)
+{
+	uint8_t *bytes = buf;
+
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = byte_at(seed, i);
+}
+
+bool weft_test_holds(const void *buf, size_t len, uint64_t seed)
+{
+	const uint8_t *bytes = buf;
+
+	for (size_t i = 0; i < len; i++) {
+		if (bytes[i] != byte_at(seed, i)) {
+			fprintf(stderr, "byte %zu of %zu (seed %llu) differs\n",
+				i, len, (unsigned long long)seed);
+			return false;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What whole-system tests share: an endpoint with everything it needs, helpers
+ * that drive it until something happened or a deadline passed, and forked
+ * peers that know each other's address. A test that hangs dies with a message.
+ *
+ * Waiting drives every endpoint that the calling thread has open, so two ends
+ * may live in one thread.
+ */
+#ifndef WEFT_TESTS_COMMON_FABRIC_H
+#define WEFT_TESTS_COMMON_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_tagged.h>
+
+#include "common/check.h"
+
+#define WEFT_TEST_NAME_MAX 64
+
+/* A wait that lasts longer than this is a hang. Generous: the machine may be
+ * busy. */
+#define WEFT_TEST_PATIENCE_MS 30000
+
+/* Zero means the usual: FI_MSG | FI_TAGGED, FI_THREAD_DOMAIN, FI_AV_TABLE,
+ * FI_CQ_FORMAT_TAGGED, the provider's sizes, 127.0.0.1 and any port. */
+struct weft_test_opts {
+	uint64_t caps;
+	uint64_t tx_flags; /* op_flags of the endpoint's sides */
+	uint64_t rx_flags;
+	uint64_t tx_bind; /* beside FI_TRANSMIT, say FI_SELECTIVE_COMPLETION */
+	uint64_t rx_bind;
+	enum fi_threading threading;
+	enum fi_av_type av_type;
+	enum fi_cq_format cq_format;
+	enum fi_wait_obj wait_obj; /* FI_WAIT_UNSPEC for fi_cq_sread() */
+	size_t cq_size;
+	size_t tx_size;
+	size_t rx_size;
+	const char *node;    /* the own address ... */
+	const char *service; /* ... and port */
+	bool one_cq;	     /* txcq == rxcq */
+	bool not_enabled;    /* the test calls fi_enable() */
+};
+
+struct weft_test {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *txcq;
+	struct fid_cq *rxcq;
+	struct fid_ep *ep;
+	uint8_t name[WEFT_TEST_NAME_MAX]; /* the own address */
+	size_t name_len;
+	struct weft_test *next; /* endpoints of this thread */
+};
+
+/* One completion: ->ret is 1, or the negated error. */
+struct weft_test_comp {
+	int ret;
+	struct fi_cq_tagged_entry entry; /* of a failure: what is known */
+	struct fi_cq_err_entry err;
+	fi_addr_t src;
+};
+
+/* First call of a test: only weft is loaded, and after @seconds the process
+ * is a failed one. Exits 77 without FI_PROVIDER_PATH. */
+void weft_test_begin(unsigned int seconds);
+
+/* Opens everything. NULL: the usual. Ends the process on failure. */
+void weft_test_open(struct weft_test *t, const struct weft_test_opts *opts);
+void weft_test_close(struct weft_test *t);
+
+/* The same with an error where opening or enabling can fail: 0 or -FI_E*,
+ * then nothing is left open. */
+int weft_test_try_open(struct weft_test *t, const struct weft_test_opts *opts);
+
+/* Endpoints opened so far are no longer driven by this thread. */
+void weft_test_forget_all(void);
+
+/* The own address once enabled late. */
+void weft_test_name(struct weft_test *t);
+
+/* Adds an address to the AV. */
+fi_addr_t weft_test_insert(struct weft_test *t, const void *name);
+/* Adds the address of another endpoint. */
+fi_addr_t weft_test_know(struct weft_test *t, const struct weft_test *other);
+/* 127.0.0.1 with @port, as in struct weft_test's name. */
+void weft_test_name_of_port(uint8_t *name, uint16_t port);
+uint16_t weft_test_port(const struct weft_test *t);
+
+/* -- driving -------------------------------------------------------------- */
+
+uint64_t weft_test_ms(void);
+
+/* One round of progress for all endpoints of this thread, without taking a
+ * completion. */
+void weft_test_progress(void);
+void weft_test_progress_for(unsigned int ms);
+
+/* One completion if there is one. False: none. */
+bool weft_test_poll(struct fid_cq *cq, struct weft_test_comp *comp);
+
+/* The next completion within the patience, of whatever kind. */
+void weft_test_wait(struct fid_cq *cq, struct weft_test_comp *comp);
+/* The same with @ms; false when nothing came. */
+bool weft_test_wait_for(struct fid_cq *cq, struct weft_test_comp *comp,
+			unsigned int ms);
+/* The next completion must be a success of @context (NULL: any). */
+void weft_test_wait_ok(struct fid_cq *cq, void *context);
+/* The next completion must be a failure with @err (positive). */
+void weft_test_wait_err(struct fid_cq *cq, void *context, int err);
+
+/* Posts that go on until they are not answered with -FI_EAGAIN. They return
+ * what the call returned. */
+ssize_t weft_test_send(struct weft_test *t, const void *buf, size_t len,
+		       fi_addr_t to, void *context);
+ssize_t weft_test_tsend(struct weft_test *t, const void *buf, size_t len,
+			fi_addr_t to, uint64_t tag, void *context);
+/* Completes when it was delivered. */
+ssize_t weft_test_tdeliver(struct weft_test *t, const void *buf, size_t len,
+			   fi_addr_t to, uint64_t tag, void *context);
+ssize_t weft_test_inject(struct weft_test *t, const void *buf, size_t len,
+			 fi_addr_t to);
+ssize_t weft_test_recv(struct weft_test *t, void *buf, size_t len,
+		       void *context);
+ssize_t weft_test_trecv(struct weft_test *t, void *buf, size_t len,
+			uint64_t tag, uint64_t ignore, void *context);
+
+/* A message there, seen whole: a send by @from and a receive by @to, both in
+ * this thread. */
+void weft_test_exchange(struct weft_test *from, fi_addr_t addr,
+			struct weft_test *to, size_t len, uint64_t seed);
+
+/* Bytes that follow from @seed, and whether they are these. */
+void weft_test_fill(void *buf, size_t len, uint64_t seed);
+bool weft_test_holds(const void *buf, size_t len, uint64_t seed);
+
+/* Pseudo-random numbers, the same in every run. */
+uint32_t weft_test_random(uint64_t *state);
+
+/* -- peers in other processes ---------------------------------------------- */
+
+/* A line to another process; closed by its death. */
+struct weft_test_line {
+	int fd;
+	pid_t pid; /* of the child; 0 in the child */
+};
+
+/* Runs @child in a new process, which dies with this one and does not drive
+ * its endpoints. It ends with exit code 0 when @child returns. */
+void weft_test_fork(struct weft_test_line *line,
+		    void (*child)(struct weft_test_line *line, void *arg),
+		    void *arg);
+
+/* Waits for the child: it must have exited with 0. */
+void weft_test_join(struct weft_test_line *line);
+/* Kills and reaps it. */
+void weft_test_kill(struct weft_test_line *line);
+
+/* Messages on the line; weft_test_get() is false when the other end is gone.
+ * Both give up after the patience. They drive nothing. */
+void weft_test_put(struct weft_test_line *line, const void *buf, size_t len);
+bool weft_test_get(struct weft_test_line *line, void *buf, size_t len);
+/* The same, driving this thread's endpoints while it waits. */
+bool weft_test_get_driving(struct weft_test_line *line, void *buf, size_t len);
+
+/* Tells the own address and learns the peer's; returns its fi_addr. */
+fi_addr_t weft_test_meet(struct weft_test *t, struct weft_test_line *line);
+
+/* Both reach this point before either goes on; endpoints are driven. */
+void weft_test_sync(struct weft_test_line *line);
+
+/* Opens an endpoint on each side, introduces them, runs both, closes, and
+ * waits for the child. Calls after weft_test_begin() only. */
+typedef void (*weft_test_side)(struct weft_test *t, fi_addr_t peer,
+			       struct weft_test_line *line, void *arg);
+void weft_test_pair(const struct weft_test_opts *opts, weft_test_side child,
+		    weft_test_side parent, void *arg);
+
+/* -- what is left behind --------------------------------------------------- */
+
+struct weft_test_traces {
+	int descriptors;
+	int rings;	/* mappings of weft's memory */
+	size_t private; /* bytes: RssAnon of the process */
+	int files;	/* with weft in the name, in /dev/shm and /tmp */
+};
+
+void weft_test_look(struct weft_test_traces *traces);
+/* Same descriptors, rings and files as before; no child processes. */
+void weft_test_check_clean(const struct weft_test_traces *before);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * 20 000 iterations of a window of 2000 messages, every one checked: number,
+ * order, length and contents. Nothing grows on the way: resident memory after
+ * the last message is what it was after the first windows, at both ends.
+ */
+#include "common/fabric.h"
+
+#define WINDOW 2000
+#define ITERATIONS 20000
+#define WARM 200
+#define MAX_SIZE 64
+
+/* Pages that libc or the kernel may take in passing. */
+#define SLACK ((size_t)512 << 10)
+
+struct batch {
+	uint8_t buf[WINDOW][MAX_SIZE];
+	struct fi_context context[WINDOW];
+};
+
+static size_t size_of(uint64_t number)
+{
+	return 8 + number * 7 % (MAX_SIZE - 8 + 1);
+}
+
+/* Cheaper than weft_test_fill(), but no two messages alike. */
+static void write_message(uint8_t *buf, size_t len, uint64_t number)
+{
+	uint64_t word = number * 0x9e3779b97f4a7c15u;
+
+	for (size_t at = 8; at + 8 <= len; at += 8)
+		memcpy(buf + at, &word, 8);
+	for (size_t at = len & ~(size_t)7; at < len; at++)
+		buf[at] = (uint8_t)(number + at);
+	memcpy(buf, &number, 8);
+}
+
+static void check_message(const uint8_t *buf, size_t len, uint64_t number)
+{
+	uint8_t want[MAX_SIZE];
+
+	write_message(want, len, number);
+	if (memcmp(buf, want, len))
+		FAIL("message %llu is not what was sent",
+		     (unsigned long long)number);
+}
+
+/* Reads @count completions; each must be a success. */
+static void collect(struct fid_cq *cq, int count, struct fi_cq_tagged_entry *to)
+{
+	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
+	struct fi_cq_tagged_entry bin[64];
+
+	while (count) {
+		struct fi_cq_tagged_entry *at = to ? to : bin;
+		size_t room = count < 64 ? (size_t)count : 64;
+		ssize_t got = fi_cq_read(cq, at, room);
+
+		if (got == -FI_EAGAIN) {
+			if (weft_test_ms() > end)
+				FAIL("%d completions are missing", count);
+			continue;
+		}
+		CHECK(got > 0);
+		end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
+		count -= (int)got;
+		if (to)
+			to += got;
+	}
+}
+
+static void check_growth(const struct weft_test_traces *warm, int iteration)
+{
+	struct weft_test_traces now;
+
+	if (iteration != ITERATIONS - 1)
+		return;
+	weft_test_look(&now);
+	CHECK_EQ(now.descriptors, warm->descriptors);
+	CHECK_EQ(now.rings, warm->rings);
+	if (now.private > warm->private + SLACK)
+		FAIL("grew from %zu to %zu bytes", warm->private, now.private);
+}
+
+static void sender(struct weft_test *t, fi_addr_t peer,
+		   struct weft_test_line *line, void *arg)
+{
+	struct batch *batch = arg;
+	struct weft_test_traces warm = { 0 };
+	uint64_t number = 0;
+	char ready;
+
+	for (int n = 0; n < ITERATIONS; n++) {
+		/* The window is posted there: nothing is unexpected. */
+		CHECK(weft_test_get(line, &ready, 1));
+		for (int i = 0; i < WINDOW; i++, number++) {
+			size_t len = size_of(number);
+
+			write_message(batch->buf[i], len, number);
+			CHECK_OK(weft_test_tsend(t, batch->buf[i], len, peer,
+						 number & 3,
+						 &batch->context[i]));
+		}
+		collect(t->txcq, WINDOW, NULL);
+		if (n == WARM)
+			weft_test_look(&warm);
+		check_growth(&warm, n);
+	}
+	CHECK(weft_test_get_driving(line, &ready, 1));
+}
+
+static void receiver(struct weft_test *t, fi_addr_t peer,
+		     struct weft_test_line *line, void *arg)
+{
+	static struct fi_cq_tagged_entry entries[WINDOW];
+	struct batch *batch = arg;
+	struct weft_test_traces warm = { 0 };
+	uint64_t number = 0;
+	char ready = 'r';
+
+	(void)peer;
+	for (int n = 0; n < ITERATIONS; n++) {
+		for (int i = 0; i < WINDOW; i++)
+			CHECK_OK(weft_test_trecv(t, batch->buf[i], MAX_SIZE,
+						 (uint64_t)i & 3, 0,
+						 &batch->context[i]));
+		weft_test_put(line, &ready, 1);
+		collect(t->rxcq, WINDOW, entries);
+		for (int i = 0; i < WINDOW; i++, number++) {
+			CHECK(entries[i].op_context == &batch->context[i]);
+			CHECK_EQ(entries[i].len, size_of(number));
+			check_message(batch->buf[i], size_of(number), number);
+		}
+		if (n == WARM)
+			weft_test_look(&warm);
+		check_growth(&warm, n);
+	}
+	weft_test_put(line, &ready, 1);
+}
+
+int main(void)
+{
+	struct batch *batch = calloc(1, sizeof(*batch));
+
+	weft_test_begin(110);
+	CHECK(batch);
+	weft_test_pair(NULL, sender, receiver, batch);
+	free(batch);
+	printf("%d windows of %d messages, nothing grew\n", ITERATIONS, WINDOW);
+	return 0;
+}
