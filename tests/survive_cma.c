@@ -78,6 +78,7 @@ struct stream {
 	fi_addr_t peer;
 	uint8_t *buf[WINDOW];
 	struct fi_context context[WINDOW];
+	bool busy[WINDOW]; /* they end in any order */
 	uint64_t posted;
 	uint64_t done;
 	bool sends;
@@ -102,10 +103,11 @@ static void stream_close(struct stream *s)
 static void stream_turn(struct stream *s)
 {
 	struct weft_test_comp comp;
+	struct fi_context *context;
 	int i;
 
-	if (s->posted < MESSAGES && s->posted - s->done < WINDOW) {
-		i = (int)(s->posted % WINDOW);
+	i = (int)(s->posted % WINDOW);
+	if (s->posted < MESSAGES && !s->busy[i]) {
 		if (s->sends) {
 			weft_test_fill(s->buf[i], size_of(s->posted),
 				       s->posted);
@@ -117,16 +119,19 @@ static void stream_turn(struct stream *s)
 			CHECK_OK(weft_test_trecv(s->t, s->buf[i], LARGEST,
 						 s->posted, 0, &s->context[i]));
 		}
+		s->busy[i] = true;
 		s->posted++;
 	}
 	if (!weft_test_poll(s->sends ? s->t->txcq : s->t->rxcq, &comp))
 		return;
 	if (comp.ret < 0)
 		FAIL("%s: error %d", s->sends ? "send" : "receive", comp.ret);
+	context = comp.entry.op_context;
+	i = (int)(context - s->context);
+	s->busy[i] = false;
 	s->done++;
 	if (s->sends)
 		return;
-	i = (int)(comp.entry.tag % WINDOW);
 	CHECK_EQ(comp.entry.len, size_of(comp.entry.tag));
 	CHECK(weft_test_holds(s->buf[i], comp.entry.len, comp.entry.tag));
 }

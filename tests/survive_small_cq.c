@@ -32,6 +32,7 @@ static int settle(struct ledger *ledger, const struct weft_test_comp *comp)
 static void sender(struct weft_test *t, fi_addr_t peer,
 		   struct weft_test_line *line, void *arg)
 {
+	static uint64_t buf[POSTED];
 	struct ledger *ledger = arg;
 	struct weft_test_comp comp;
 	uint64_t posted = 0;
@@ -41,9 +42,11 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 	while (ledger->seen < COUNT) {
 		/* As many as it takes, then completions one by one. */
 		while (posted < COUNT && !ledger->open[next]) {
-			ssize_t ret =
-				fi_tsend(t->ep, &posted, sizeof(posted), NULL,
-					 peer, posted, &ledger->context[next]);
+			ssize_t ret;
+
+			buf[next] = posted;
+			ret = fi_tsend(t->ep, &buf[next], sizeof(posted), NULL,
+				       peer, posted, &ledger->context[next]);
 
 			if (ret == -FI_EAGAIN)
 				break;

@@ -143,7 +143,6 @@ static int enable(struct wf_prov_ep *ep)
 			   fi_strerror(-err));
 		return err;
 	}
-	wf_prov_av_attach(ep->av, &ep->av_user);
 	wf_base_fork_watch(&ep->fork_watch);
 	ep->enabled = true;
 	wf_prov_cq_attach(tx_cq, &ep->tx_link);
@@ -157,8 +156,6 @@ static void disable(struct wf_prov_ep *ep)
 	struct wf_prov_cq *tx_cq = ep->tx_cq ? ep->tx_cq : ep->rx_cq;
 	struct wf_prov_cq *rx_cq = ep->rx_cq ? ep->rx_cq : ep->tx_cq;
 
-	if (!ep->enabled)
-		return;
 	wf_prov_cq_detach(tx_cq, &ep->tx_link);
 	if (rx_cq != tx_cq)
 		wf_prov_cq_detach(rx_cq, &ep->rx_link);
@@ -175,7 +172,10 @@ static int ep_close(struct fid *fid)
 {
 	struct wf_prov_ep *ep = ep_of(fid);
 
-	disable(ep);
+	if (ep->enabled)
+		disable(ep);
+	else if (ep->av)
+		wf_prov_av_detach(ep->av, &ep->av_user);
 	wf_match_rxq_fini(&ep->rxq);
 	wf_prov_name_unbind(ep);
 	if (ep->tx_cq)
@@ -228,6 +228,9 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 			return -FI_EINVAL;
 		ep->av = wf_prov_av_of(
 			wf_container_of(bfid, struct fid_av, fid));
+		/* From now on the AV is in use; there are no channels yet that
+		 * an insertion could concern. */
+		wf_prov_av_attach(ep->av, &ep->av_user);
 		return 0;
 	case FI_CLASS_EQ:
 		if (ep->eq)

@@ -324,6 +324,18 @@ void wf_shm_conn_try(struct wf_shm_out *out)
 		give_up(out, err == -ECONNREFUSED ? EHOSTUNREACH : -err);
 }
 
+/* It went away before it answered, or has no room for us now. */
+static void start_over(struct wf_shm_out *out, int err)
+{
+	uint64_t now = wf_base_clock_ns();
+
+	wf_shm_out_release(out);
+	out->state = WF_SHM_OUT_CONNECTING;
+	out->retry_at = now + RETRY_EVERY;
+	if (now >= out->deadline)
+		give_up(out, err);
+}
+
 /* The answer to our hello. */
 static void on_out(struct wf_shm_out *out, uint32_t events)
 {
@@ -342,21 +354,21 @@ static void on_out(struct wf_shm_out *out, uint32_t events)
 	got = recv(out->sock.fd, &welcome, sizeof(welcome), 0);
 	if (got < 0 && errno == EAGAIN)
 		return;
-	if (got <= 0) { /* it went away before it answered */
-		hang_up(out);
-		wf_shm_region_unmap(&out->region);
-		out->state = WF_SHM_OUT_CONNECTING;
-		if (wf_base_clock_ns() >= out->deadline)
-			give_up(out, ECONNRESET);
+	if (got <= 0) {
+		start_over(out, ECONNRESET);
 		return;
 	}
 	status = welcome.greeting.status;
-	if (got < (ssize_t)sizeof(welcome.greeting) ||
+	if (got < (ssize_t)sizeof(welcome.greeting) || status < 0 ||
 	    welcome.greeting.magic != WF_SHM_MAGIC)
 		status = EPROTO;
 	else if (!status && (welcome.greeting.layout != WF_SHM_LAYOUT ||
 			     got < (ssize_t)sizeof(welcome)))
 		status = EPROTO;
+	if (passes(status)) {
+		start_over(out, status);
+		return;
+	}
 	if (status) {
 		if (status == EPROTO)
 			wf_warn("peer speaks another layout (%u, ours is %u)",
@@ -393,6 +405,8 @@ static ssize_t recv_with_fd(int sock, void *buf, size_t len, int *fd)
 	*fd = -1;
 	if (got < 0)
 		return -errno;
+	if (msg.msg_flags & MSG_CTRUNC)
+		*fd = -EMFILE; /* unless one of several got through */
 	for (cmsg = CMSG_FIRSTHDR(&msg); cmsg; cmsg = CMSG_NXTHDR(&msg, cmsg)) {
 		size_t count;
 
@@ -485,8 +499,10 @@ static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd)
 			hello->greeting.layout, WF_SHM_LAYOUT);
 		return EPROTO;
 	}
-	if (got < (ssize_t)sizeof(*hello) || memfd < 0)
+	if (got < (ssize_t)sizeof(*hello))
 		return EPROTO;
+	if (memfd < 0)
+		return memfd == -EMFILE ? EMFILE : EPROTO;
 	return 0;
 }
 
@@ -501,6 +517,8 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 	if (got == -EAGAIN)
 		return;
 	if (got <= 0) {
+		if (memfd >= 0)
+			close(memfd); /* came with an empty message */
 		guest_leave(guest);
 		return;
 	}

@@ -237,6 +237,7 @@ static void reap_outs(struct wf_shm_ep *ep)
 		if (out->state != WF_SHM_OUT_DEAD)
 			continue;
 		wf_shm_out_fail_all(out, out->err);
+		wf_shm_out_release(out);
 		if (!out->keep)
 			forget(ep, out);
 	}
@@ -261,7 +262,7 @@ void wf_shm_ep_check_stale(struct wf_shm_ep *ep)
 {
 	uint64_t now = wf_base_clock_ns();
 
-	if (now - ep->sockets_seen > WF_NS_PER_MS)
+	if (!ep->forked && now - ep->sockets_seen > WF_NS_PER_MS)
 		look_at_sockets(ep, now);
 }
 

@@ -56,6 +56,8 @@ void wf_shm_in_reply(struct wf_shm_in *in, uint32_t op,
 	struct wf_shm_reply *reply =
 		&in->region.replies[in->reply_head % WF_SHM_REPLIES];
 
+	if (!in->region.base)
+		return; /* in a forked child the ring is not there */
 	reply->op = op;
 	reply->kind = kind;
 	reply->status = status;
@@ -130,10 +132,12 @@ static void parcel_discard(struct wf_ux *ux)
 {
 	struct wf_shm_parcel *parcel = parcel_of(ux);
 
-	parcel_ack(parcel);
-	/* Records still to come find no parcel and are dropped. */
+	/* Records still to come find no parcel and are dropped. Only then may
+	 * the sender know: it would stop in the middle. */
 	if (parcel->in && parcel->in->assembly.parcel == parcel)
 		parcel->in->assembly.parcel = NULL;
+	else
+		parcel_ack(parcel);
 	parcel_free(parcel);
 }
 
@@ -234,7 +238,7 @@ static int on_first(struct wf_shm_in *in, const struct message *msg)
 	bool tagged = msg->flags & WF_SHM_SLOT_TAGGED;
 	uint64_t total = msg->slot->eager.total;
 
-	if (as->have || total <= msg->len || total > ASSEMBLY_MAX)
+	if (as->have || !msg->len || total <= msg->len || total > ASSEMBLY_MAX)
 		return -EPROTO;
 	as->env = envelope(in, msg, total);
 	as->op = msg->slot->eager.op;
@@ -261,16 +265,17 @@ static void finish_assembly(struct wf_shm_in *in)
 	struct wf_shm_assembly *as = &in->assembly;
 
 	as->have = 0;
-	if (as->rx) {
-		wf_match_rxq_done(in->ep->rxq, as->rx, &as->env);
-		as->rx = NULL;
-		if (as->ack)
-			wf_shm_in_reply(in, as->op, WF_SHM_REPLY_FINAL, 0, 0);
-	} else if (as->parcel) {
+	if (as->parcel) {
 		if (as->parcel->rx)
 			parcel_finish(as->parcel, in->ep->rxq, as->parcel->rx);
 		as->parcel = NULL;
+		return; /* acknowledged when the parcel is delivered */
 	}
+	if (as->rx)
+		wf_match_rxq_done(in->ep->rxq, as->rx, &as->env);
+	as->rx = NULL;
+	if (as->ack)
+		wf_shm_in_reply(in, as->op, WF_SHM_REPLY_FINAL, 0, 0);
 }
 
 static int on_next(struct wf_shm_in *in, const struct message *msg)

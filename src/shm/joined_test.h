@@ -133,6 +133,7 @@ static inline void joined_drive(struct joined *j)
 
 static inline bool joined_pop(struct wf_compq *q, struct wf_comp *comp)
 {
+	*comp = (struct wf_comp){ 0 };
 	if (!wf_op_compq_count(q))
 		return false;
 	*comp = q->ring[q->tail & q->mask];

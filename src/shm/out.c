@@ -125,15 +125,21 @@ void wf_shm_out_fail_all(struct wf_shm_out *out, int err)
 	drop_all(out, err);
 }
 
+void wf_shm_out_release(struct wf_shm_out *out)
+{
+	if (out->sock.fd >= 0)
+		close(out->sock.fd);
+	out->sock.fd = -1;
+	wf_shm_region_unmap(&out->region);
+}
+
 void wf_shm_out_free(struct wf_shm_out *out)
 {
 	if (out->state == WF_SHM_OUT_CONNECTING ||
 	    out->state == WF_SHM_OUT_GREETED)
 		out->ep->connecting--;
 	drop_all(out, 0);
-	if (out->sock.fd >= 0)
-		close(out->sock.fd);
-	wf_shm_region_unmap(&out->region);
+	wf_shm_out_release(out);
 	wf_base_list_del(&out->link);
 	free(out);
 }

@@ -111,6 +111,9 @@ void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep);
 /* Fails everything in flight with @err (positive). */
 void wf_shm_out_fail_all(struct wf_shm_out *out, int err);
 
+/* Lets go of the socket and the ring of a dead channel. */
+void wf_shm_out_release(struct wf_shm_out *out);
+
 /* Frees @out, and without a completion whatever it still holds. */
 void wf_shm_out_free(struct wf_shm_out *out);
 

@@ -71,11 +71,11 @@ static const char help_what[] =
 	"  -s, --sizes LIST      bytes: 8,64,1K or 1-8M, powers of two (1-8M)\n"
 	"      --rate-sizes LIST sizes of the rate test (64); if rate is the\n"
 	"                        only test, --sizes does the same\n"
-	"      --short           a quick look: few sizes, 3 runs of 8 ms\n"
+	"      --short           a quick look: few sizes, 5 runs of 2 ms\n"
 	"\n"
 	"How to measure:\n"
 	"  -r, --reps N          repetitions, whose median is shown (9)\n"
-	"  -t, --time MS         timed part of each run (10)\n"
+	"  -t, --time MS         timed part of each run (4)\n"
 	"  -w, --window N        messages in a window (64, for rate 256);\n"
 	"                        cut so that at most 64 MiB are under way\n"
 	"      --cpus A,B        CPU of each process (the first two allowed)\n"
@@ -328,9 +328,10 @@ static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
 
 static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
 {
-	unsigned long ms = given->brief ? 8 : 10;
+	/* Short: between two task switches of a busy machine. */
+	unsigned long ms = given->brief ? 2 : 4;
 
-	plan->reps = given->brief ? 3 : 9;
+	plan->reps = given->brief ? 5 : 9;
 	if (given->reps)
 		plan->reps = (unsigned)given->reps;
 	if (given->time_ms)

@@ -245,7 +245,9 @@ static bool is_responders_fault(struct wf_tools_pair *pair, struct pollfd *fd,
 static int hear(struct wf_tools_pair *pair, const struct wf_tools_plan *plan,
 		struct wf_tools_reply *reply, unsigned *which)
 {
-	uint64_t deadline = wf_base_clock_ns() + plan->timeout_s * WF_NS_PER_S;
+	/* Beside the timed part there is the search for its length. */
+	uint64_t deadline = wf_base_clock_ns() + 8 * plan->run_ns +
+			    plan->timeout_s * WF_NS_PER_S;
 	struct pollfd fds[2];
 	char text[64];
 	unsigned i;

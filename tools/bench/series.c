@@ -179,8 +179,8 @@ static int run_undisturbed(struct wf_tools_series *s,
 			   enum wf_tools_test test, unsigned index, double *ns)
 {
 	unsigned long before, taken, least = ULONG_MAX;
-	/* Where most are disturbed, three times the waiting gains nothing. */
-	bool hopeless = plan->one_cpu || s->disturbed > 4 + s->kept / 2;
+	/* Where many stay disturbed, more waiting gains little. */
+	bool hopeless = plan->one_cpu || s->disturbed > 2 + s->kept / 4;
 	int ret, tries = hopeless ? 1 : MAX_TRIES;
 	double once;
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit test of copying a few bytes: every length, nothing beside it.
+ */
+#include "op/copy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void test_every_length(void **state)
+{
+	uint8_t from[WF_OP_COPY_SMALL_MAX], to[WF_OP_COPY_SMALL_MAX + 2];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)(i + 1);
+	for (size_t len = 0; len <= WF_OP_COPY_SMALL_MAX; len++) {
+		memset(to, 0xee, sizeof(to));
+		wf_op_copy_small(to + 1, from, len);
+		assert_int_equal(to[0], 0xee);
+		assert_memory_equal(to + 1, from, len);
+		for (size_t i = len + 1; i < sizeof(to); i++)
+			assert_int_equal(to[i], 0xee);
+	}
+	/* No message, no buffer. */
+	wf_op_copy_small(to, NULL, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_length),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests of copying between processes. The other process is a forked child
+ * that sleeps: its memory is a copy of ours at the same addresses.
+ */
+#include "shm/mover.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SIZE ((size_t)64 << 10)
+
+static uint8_t here[SIZE];
+static uint8_t there[SIZE]; /* meant as the child's */
+
+static pid_t start_child(void)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* A kernel or a container may forbid it; then there is nothing to test. */
+static bool cma_works(pid_t pid)
+{
+	struct iovec local = { here, 1 }, remote = { there, 1 };
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == 1;
+}
+
+static void fill(uint8_t *buf, uint8_t seed)
+{
+	for (size_t i = 0; i < SIZE; i++)
+		buf[i] = (uint8_t)(i * 7 + i / 251 + seed);
+}
+
+static void test_probe(void **state)
+{
+	struct wf_shm_mover mover;
+	uint64_t addr, value;
+	pid_t child;
+
+	(void)state;
+	wf_shm_mover_own_probe(&addr, &value);
+	assert_int_equal(value, wf_shm_mover_process());
+	assert_int_equal(*(uint64_t *)(uintptr_t)addr, value);
+	wf_shm_mover_open(&mover, getpid(), value, addr, value, true);
+	assert_int_equal(mover.way, WF_SHM_WAY_SELF);
+	/* Even where CMA is not wanted: it is not needed. */
+	wf_shm_mover_open(&mover, getpid(), value, addr, value, false);
+	assert_int_equal(mover.way, WF_SHM_WAY_SELF);
+
+	child = start_child();
+	if (cma_works(child)) {
+		/* The child's copy holds our value: as if it were its own. */
+		wf_shm_mover_open(&mover, child, ~value, addr, value, true);
+		assert_int_equal(mover.way, WF_SHM_WAY_CMA);
+		assert_int_equal(mover.pid, child);
+		/* The pid is someone else's: the value tells. */
+		wf_shm_mover_open(&mover, child, ~value, addr, ~value, true);
+		assert_int_equal(mover.way, WF_SHM_WAY_NONE);
+		wf_shm_mover_open(&mover, child, ~value, 16, value, true);
+		assert_int_equal(mover.way, WF_SHM_WAY_NONE);
+	}
+	wf_shm_mover_open(&mover, child, ~value, addr, value, false);
+	assert_int_equal(mover.way, WF_SHM_WAY_NONE);
+	/* As seen from another pid namespace. */
+	wf_shm_mover_open(&mover, 0, ~value, addr, value, true);
+	assert_int_equal(mover.way, WF_SHM_WAY_NONE);
+	end_child(child);
+}
+
+static void test_child_is_another_process(void **state)
+{
+	uint64_t mine = wf_shm_mover_process(), theirs;
+	int ends[2];
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(wf_shm_mover_process(), mine);
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		theirs = wf_shm_mover_process();
+		_exit(write(ends[1], &theirs, sizeof(theirs)) !=
+		      sizeof(theirs));
+	}
+	assert_int_equal(read(ends[0], &theirs, sizeof(theirs)),
+			 sizeof(theirs));
+	assert_true(theirs != mine);
+	waitpid(pid, NULL, 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* Parts of different sizes on both sides, and less than they hold. */
+static void check_parts(const struct wf_shm_mover *mover, bool self)
+{
+	struct iovec local[] = { { here, 100 },
+				 { here + 200, 0 },
+				 { here + 300, 5000 },
+				 { here + 6000, 50000 } };
+	struct iovec remote[] = { { there + 10, 1 },
+				  { there + 20, 4999 },
+				  { there + 9000, 50000 } };
+	const size_t len = 54000;
+	uint8_t *want = malloc(len);
+	size_t at = 0;
+
+	assert_non_null(want);
+	fill(there, 3);
+	for (int i = 0; i < 3 && at < len; i++) {
+		size_t part = remote[i].iov_len < len - at ? remote[i].iov_len :
+							     len - at;
+
+		memcpy(want + at, remote[i].iov_base, part);
+		at += part;
+	}
+	/* What the child has is from before the fork. */
+	if (!self)
+		memset(there, 0, SIZE);
+	memset(here, 0xee, SIZE);
+	assert_int_equal(wf_shm_mover_read(mover, local, 4, remote, 3, len), 0);
+	assert_memory_equal(here, want, 100);
+	assert_int_equal(here[100], 0xee);
+	assert_memory_equal(here + 300, want + 100, 5000);
+	assert_int_equal(here[5300], 0xee);
+	assert_memory_equal(here + 6000, want + 5100, len - 5100);
+	assert_int_equal(here[6000 + len - 5100], 0xee);
+	free(want);
+}
+
+static void test_read_parts(void **state)
+{
+	struct wf_shm_mover mover = { .way = WF_SHM_WAY_SELF };
+
+	(void)state;
+	check_parts(&mover, true);
+	fill(there, 3);
+	mover = (struct wf_shm_mover){ WF_SHM_WAY_CMA, start_child() };
+	if (cma_works(mover.pid))
+		check_parts(&mover, false);
+	end_child(mover.pid);
+}
+
+/* Written bytes are read back. */
+static void check_write(const struct wf_shm_mover *mover)
+{
+	struct iovec local[] = { { here, 30000 }, { here + 40000, 11 } };
+	struct iovec remote[] = { { there, 7 }, { there + 100, 30004 } };
+	struct iovec back = { here + 30000, 8 };
+	struct iovec last = { there + 100 + 29996, 8 };
+
+	fill(here, 9);
+	assert_int_equal(wf_shm_mover_write(mover, local, 2, remote, 2, 30011),
+			 0);
+	memset(here + 30000, 0, 8);
+	assert_int_equal(wf_shm_mover_read(mover, &back, 1, &last, 1, 8), 0);
+	assert_memory_equal(here + 30000, here + 40003, 8);
+	last.iov_base = there;
+	assert_int_equal(wf_shm_mover_read(mover, &back, 1, &last, 1, 7), 0);
+	assert_memory_equal(here + 30000, here, 7);
+}
+
+static void test_write_parts(void **state)
+{
+	struct wf_shm_mover mover = { .way = WF_SHM_WAY_SELF };
+
+	(void)state;
+	check_write(&mover);
+	memset(there, 0, SIZE);
+	mover = (struct wf_shm_mover){ WF_SHM_WAY_CMA, start_child() };
+	if (cma_works(mover.pid))
+		check_write(&mover);
+	for (size_t i = 0; i < SIZE; i++)
+		assert_int_equal(there[i], 0);
+	end_child(mover.pid);
+}
+
+/* The second of two pages is not there: a short count, then EFAULT. */
+static void test_fault(void **state)
+{
+	uint8_t *pages = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct wf_shm_mover mover = { .way = WF_SHM_WAY_CMA };
+	struct iovec local = { here, 6000 }, remote = { pages + 1000, 6000 };
+
+	(void)state;
+	assert_true(pages != MAP_FAILED);
+	assert_int_equal(munmap(pages + 4096, 4096), 0);
+	mover.pid = start_child();
+	if (cma_works(mover.pid)) {
+		assert_int_equal(
+			wf_shm_mover_read(&mover, &local, 1, &remote, 1, 6000),
+			-EFAULT);
+		assert_int_equal(
+			wf_shm_mover_write(&mover, &local, 1, &remote, 1, 6000),
+			-EFAULT);
+		assert_int_equal(
+			wf_shm_mover_read(&mover, &local, 1, &remote, 1, 3096),
+			0);
+	}
+	end_child(mover.pid);
+	munmap(pages, 4096);
+}
+
+static void test_gone_and_forbidden(void **state)
+{
+	struct wf_shm_mover mover = { .way = WF_SHM_WAY_CMA };
+	struct iovec local = { here, 100 }, remote = { there, 100 };
+
+	(void)state;
+	mover.pid = start_child();
+	end_child(mover.pid);
+	assert_int_equal(wf_shm_mover_read(&mover, &local, 1, &remote, 1, 100),
+			 -ESRCH);
+	assert_int_equal(wf_shm_mover_write(&mover, &local, 1, &remote, 1, 100),
+			 -ESRCH);
+	mover.way = WF_SHM_WAY_NONE;
+	assert_int_equal(wf_shm_mover_read(&mover, &local, 1, &remote, 1, 100),
+			 -EPERM);
+	assert_int_equal(wf_shm_mover_write(&mover, &local, 1, &remote, 1, 100),
+			 -EPERM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_probe),
+		cmocka_unit_test(test_child_is_another_process),
+		cmocka_unit_test(test_read_parts),
+		cmocka_unit_test(test_write_parts),
+		cmocka_unit_test(test_fault),
+		cmocka_unit_test(test_gone_and_forbidden),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Debian's fi_pingpong over weft: the server without a node, the client with
+the loopback address and with one of the node's, all sizes, both kinds of
+messages, with the data checked."""
+
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "common"))
+import pingpong  # noqa: E402
+
+
+def expect(rows, sizes=None, messages=None, at_least=1):
+    if len(rows) < at_least or \
+            (sizes and [r[0] for r in rows] != sizes) or \
+            (messages and {r[1] for r in rows} != {messages}):
+        pingpong.fail(f"unexpected table: {rows}")
+
+
+def main():
+    pingpong.require_provider()
+    if not shutil.which("fi_pingpong"):
+        pingpong.skip("fi_pingpong is not installed")
+    for mode in ("msg", "tagged"):
+        rows = pingpong.run("127.0.0.1", ["-m", mode, "-S", "all", "-I", "50",
+                                          "-c"])
+        expect(rows, messages="50", at_least=20)
+        rows = pingpong.run("127.0.0.1", ["-m", mode, "-S", "64", "-I",
+                                          "20000"])
+        expect(rows, sizes=["64"], messages="20k")
+    address = pingpong.own_address()
+    if address:
+        rows = pingpong.run(address, ["-m", "tagged", "-S", "all", "-I", "10",
+                                      "-c", "-v"])
+        expect(rows, messages="10", at_least=20)
+    rows = pingpong.run("localhost", ["-S", "1024", "-I", "100", "-c"])
+    expect(rows, sizes=["1k"])
+    # Large messages without reading each other's memory.
+    rows = pingpong.run("127.0.0.1", ["-S", "1048576", "-I", "20", "-c"],
+                        env={"FI_WEFT_CMA": "0"})
+    expect(rows, sizes=["1m"])
+
+
+main()

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * When completions come and when they do not: selective completion, and the
+ * levels from FI_INJECT_COMPLETE to FI_DELIVERY_COMPLETE.
+ */
+#include "msg_util.h"
+
+static const size_t sizes[] = { 0, 8, 1000, 10000, 100000 };
+
+static void post_send(struct weft_test *t, fi_addr_t to, void *buf, size_t len,
+		      uint64_t flags, void *context)
+{
+	struct iovec iov = { buf, len };
+	struct fi_msg_tagged msg = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = to,
+		.tag = 1,
+		.context = context,
+	};
+
+	POST(fi_tsendmsg(t->ep, &msg, flags));
+}
+
+static void post_recv(struct weft_test *t, void *buf, size_t len,
+		      uint64_t flags, void *context)
+{
+	struct iovec iov = { buf, len };
+	struct fi_msg_tagged msg = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = FI_ADDR_UNSPEC,
+		.tag = 1,
+		.context = context,
+	};
+
+	POST(fi_trecvmsg(t->ep, &msg, flags));
+}
+
+/* -- selective completion -------------------------------------------------- */
+
+/* Each of the messages that report nothing is followed by one that does. */
+static void test_selective(size_t len)
+{
+	struct weft_test_opts opts = {
+		.tx_bind = FI_SELECTIVE_COMPLETION,
+		.rx_bind = FI_SELECTIVE_COMPLETION,
+	};
+	struct fi_context quiet, loud;
+	uint8_t *from = msg_alloc(len), *to = msg_alloc(len);
+	struct weft_test a, b;
+	fi_addr_t peer;
+
+	weft_test_open(&a, &opts);
+	weft_test_open(&b, &opts);
+	peer = weft_test_know(&a, &b);
+	for (uint64_t i = 0; i < 6; i++) {
+		weft_test_fill(from, len, i);
+		CHECK_OK(weft_test_trecv(&b, to, len, 1, 0, &quiet));
+		switch (i % 3) {
+		case 0:
+			CHECK_OK(weft_test_tsend(&a, from, len, peer, 1,
+						 &quiet));
+			break;
+		case 1:
+			post_send(&a, peer, from, len, 0, &quiet);
+			break;
+		default:
+			post_send(&a, peer, from, len, FI_DELIVERY_COMPLETE,
+				  &quiet);
+		}
+		msg_expect_quiet(b.rxcq, 3);
+		msg_expect_quiet(a.txcq, 3);
+		CHECK(weft_test_holds(to, len, i));
+		post_recv(&b, to, len, FI_COMPLETION, &loud);
+		post_send(&a, peer, from, len, FI_COMPLETION, &loud);
+		weft_test_wait_ok(a.txcq, &loud);
+		weft_test_wait_ok(b.rxcq, &loud);
+	}
+	/* Failures are told in any case. */
+	if (len) {
+		CHECK_OK(weft_test_trecv(&b, to, len - 1, 1, 0, &quiet));
+		CHECK_OK(weft_test_tsend(&a, from, len, peer, 1, &quiet));
+		weft_test_wait_err(b.rxcq, &quiet, FI_ETRUNC);
+	}
+	weft_test_close(&a);
+	weft_test_close(&b);
+	free(from);
+	free(to);
+}
+
+/* The endpoint's default flags ask for completions. */
+static void test_selective_default(void)
+{
+	struct weft_test_opts opts = {
+		.tx_bind = FI_SELECTIVE_COMPLETION,
+		.rx_bind = FI_SELECTIVE_COMPLETION,
+		.tx_flags = FI_COMPLETION,
+		.rx_flags = FI_COMPLETION,
+	};
+	struct fi_context tx, rx;
+	struct weft_test a, b;
+	uint64_t from = 1, to;
+	fi_addr_t peer;
+
+	weft_test_open(&a, &opts);
+	weft_test_open(&b, &opts);
+	peer = weft_test_know(&a, &b);
+	CHECK_OK(weft_test_trecv(&b, &to, 8, 1, 0, &rx));
+	CHECK_OK(weft_test_tsend(&a, &from, 8, peer, 1, &tx));
+	weft_test_wait_ok(a.txcq, &tx);
+	weft_test_wait_ok(b.rxcq, &rx);
+	/* Calls with flags say it themselves. */
+	post_recv(&b, &to, 8, 0, &rx);
+	post_send(&a, peer, &from, 8, 0, &tx);
+	msg_expect_quiet(a.txcq, 5);
+	msg_expect_quiet(b.rxcq, 5);
+	weft_test_close(&a);
+	weft_test_close(&b);
+}
+
+/* -- levels, between two processes ----------------------------------------- */
+
+static const uint64_t levels[] = { 0, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE,
+				   FI_DELIVERY_COMPLETE };
+
+/* Bug of libfabric's shm: INJECT|DELIVERY_COMPLETE kept the user's buffer. */
+static uint64_t with_inject(struct weft_test *t, size_t len, uint64_t level)
+{
+	return len <= t->info->tx_attr->inject_size ? level | FI_INJECT : level;
+}
+
+static void sender(struct weft_test *t, fi_addr_t peer,
+		   struct weft_test_line *line, void *arg)
+{
+	(void)arg;
+	for (size_t i = 0; i < COUNT_OF(sizes) * COUNT_OF(levels) * 2; i++) {
+		uint64_t level = levels[i % COUNT_OF(levels)];
+		size_t len = sizes[i / COUNT_OF(levels) % COUNT_OF(sizes)];
+		bool inject = i >= COUNT_OF(sizes) * COUNT_OF(levels);
+		uint8_t *buf = msg_alloc(len);
+		struct fi_context context;
+
+		if (inject)
+			level = with_inject(t, len, level);
+		weft_test_fill(buf, len, i);
+		post_send(t, peer, buf, len, level | FI_COMPLETION, &context);
+		if (level & FI_INJECT)
+			memset(buf, 0, len);
+		/* Delivered means matched: the other side waits. */
+		if (level & FI_DELIVERY_COMPLETE)
+			msg_expect_quiet(t->txcq, 10);
+		weft_test_sync(line);
+		weft_test_wait_ok(t->txcq, &context);
+		free(buf);
+	}
+	weft_test_sync(line);
+}
+
+static void receiver(struct weft_test *t, fi_addr_t peer,
+		     struct weft_test_line *line, void *arg)
+{
+	(void)peer;
+	(void)arg;
+	for (size_t i = 0; i < COUNT_OF(sizes) * COUNT_OF(levels) * 2; i++) {
+		size_t len = sizes[i / COUNT_OF(levels) % COUNT_OF(sizes)];
+		uint8_t *buf = msg_alloc(len);
+		struct fi_context context;
+
+		weft_test_sync(line);
+		CHECK_OK(weft_test_trecv(t, buf, len, 1, 0, &context));
+		weft_test_wait_ok(t->rxcq, &context);
+		CHECK(weft_test_holds(buf, len, i));
+		free(buf);
+	}
+	weft_test_sync(line);
+}
+
+int main(void)
+{
+	weft_test_begin(60);
+	for (size_t i = 0; i < COUNT_OF(sizes); i++)
+		test_selective(sizes[i]);
+	test_selective_default();
+	weft_test_pair(NULL, sender, receiver, NULL);
+	return 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an endpoint costs: at rest at most 1 MiB, a connected pair at most
+ * 256 KiB. Counted is what this process has allocated (mallinfo2: bytes in use
+ * and mapped by malloc) and the memory of rings (the size of every weft memfd
+ * in /proc/self/smaps, once however often it is mapped). A pair is what is added
+ * when two endpoints of this process that already talk to others begin to talk
+ * to each other: both rings and the books of both sides. What an endpoint
+ * allocates once, at its first messages, counts as the endpoint's. Sockets are
+ * the kernel's and not counted.
+ *
+ * Growth over messages is survive_window.c's matter.
+ */
+#include "common/fabric.h"
+
+#include <malloc.h>
+
+#define ENDPOINT_MAX ((size_t)1 << 20)
+#define PAIR_MAX ((size_t)256 << 10)
+#define RINGS_MAX 16
+
+static size_t heap_bytes(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+static size_t ring_bytes(void)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "r");
+	unsigned long long seen[RINGS_MAX], begin, end, inode;
+	size_t bytes = 0;
+	char line[512];
+	int count = 0;
+
+	CHECK(smaps);
+	while (fgets(line, sizeof(line), smaps)) {
+		bool known = false;
+
+		if (!strstr(line, "memfd:weft") ||
+		    sscanf(line, "%llx-%llx %*s %*s %*s %llu", &begin, &end,
+			   &inode) != 3)
+			continue;
+		for (int i = 0; i < count; i++)
+			known |= seen[i] == inode;
+		if (known)
+			continue;
+		CHECK(count < RINGS_MAX);
+		seen[count++] = inode;
+		bytes += (size_t)(end - begin);
+	}
+	fclose(smaps);
+	return bytes;
+}
+
+static size_t all_bytes(void)
+{
+	return heap_bytes() + ring_bytes();
+}
+
+/* Messages of all kinds, both ways. */
+static void talk(struct weft_test *a, struct weft_test *b)
+{
+	fi_addr_t to_b = weft_test_know(a, b);
+	fi_addr_t to_a = weft_test_know(b, a);
+
+	for (uint64_t i = 0; i < 100; i++) {
+		weft_test_exchange(a, to_b, b, i * i, i);
+		weft_test_exchange(b, to_a, a, i * i, i);
+	}
+	weft_test_exchange(a, to_b, b, 1000000, 1);
+	weft_test_exchange(b, to_a, a, 1000000, 2);
+}
+
+int main(void)
+{
+	size_t before, at_rest, used, rings, pair;
+	struct weft_test t[4];
+
+	weft_test_begin(60);
+	weft_test_open(&t[0], NULL); /* loads what stays */
+	weft_test_close(&t[0]);
+	before = all_bytes();
+	weft_test_open(&t[0], NULL);
+	at_rest = all_bytes() - before;
+	for (int i = 1; i < 4; i++)
+		weft_test_open(&t[i], NULL);
+	talk(&t[0], &t[1]);
+	talk(&t[2], &t[3]);
+	used = (all_bytes() - before) / 4; /* and half a pair each */
+	rings = ring_bytes();
+	before = all_bytes();
+	talk(&t[0], &t[2]);
+	pair = all_bytes() - before;
+	rings = ring_bytes() - rings;
+	printf("an endpoint with its queues: %zu KiB at rest, %zu KiB in use; "
+	       "a pair: %zu KiB, of these rings %zu KiB\n",
+	       at_rest >> 10, used >> 10, pair >> 10, rings >> 10);
+	CHECK(at_rest <= ENDPOINT_MAX);
+	CHECK(used <= ENDPOINT_MAX);
+	CHECK(rings && pair >= rings && pair <= PAIR_MAX);
+	for (int i = 0; i < 4; i++)
+		weft_test_close(&t[i]);
+	CHECK_EQ(ring_bytes(), 0);
+	return 0;
+}
