@@ -7,8 +7,9 @@
  * right often enough to get far. Whatever it writes: no crash, no access out
  * of bounds, no buffer touched after its completion, none completed twice.
  *
- * With libFuzzer: clang -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE
- *	-Isrc fuzz/ring_peer.c src/base/[a-z]*[a-z].c ... (no *_test.c)
+ * With libFuzzer, all in one line:
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc
+ *	fuzz/ring_*.c $(ls src/{base,op,match,shm}/[a-z]*.c | grep -v _test)
  * In the tests: together with driver.c.
  */
 #include "ring_world.h"
@@ -282,7 +283,7 @@ static void op_discard(struct wf_fuzz_world *w)
 static void op_send(struct wf_fuzz_world *w)
 {
 	uint8_t how = wf_fuzz_take8(w);
-	size_t len = wf_fuzz_take_size(w) % 100000;
+	size_t len = (how & 0xc0 ? 20000 : 0) + wf_fuzz_take_size(w) % 100000;
 	struct wf_shm_out *out = wf_fuzz_out_of(w);
 	struct wf_shm_tx tx = {
 		.comp_flags = FI_SEND,

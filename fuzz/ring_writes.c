@@ -58,7 +58,7 @@ static uint8_t write_sense(struct wf_fuzz_world *w, const struct wf_shm_in *in,
 
 	if (in->assembly.have) {
 		*len = *len && *len < missing ? *len : missing;
-		*len = *len > 8192 ? 8192 : *len;
+		*len = *len > WF_SHM_RECORD_MAX ? WF_SHM_RECORD_MAX : *len;
 		return WF_SHM_KIND_NEXT;
 	}
 	if (pull && kind >= WF_SHM_KIND_STREAM) {
@@ -66,7 +66,10 @@ static uint8_t write_sense(struct wf_fuzz_world *w, const struct wf_shm_in *in,
 		slot->stream.offset = pull->have;
 		missing = pull->want - pull->have;
 		*len = *len && *len < missing ? *len : missing;
-		*len = *len > 8192 ? 8192 : *len;
+		/* A little too much, now and then. */
+		if (wf_fuzz_take8(w) < 20)
+			*len = missing + 1 + wf_fuzz_take8(w);
+		*len = *len > WF_SHM_RECORD_MAX ? WF_SHM_RECORD_MAX : *len;
 		return WF_SHM_KIND_STREAM;
 	}
 	if (kind == WF_SHM_KIND_FIRST) {
@@ -223,12 +226,14 @@ void wf_fuzz_op_reply(struct wf_fuzz_world *w)
 	if (sense) {
 		reply->kind = 1 + reply->kind % WF_SHM_REPLY_FINAL;
 		reply->len = tx->len;
+		if (wf_fuzz_take8(w) < 20)
+			reply->len += 1 + wf_fuzz_take8(w);
 		write_share(w, &w->ring_out.shares[tx->op % WF_SHM_WAITING_MAX],
 			    tx->len);
 	}
 	atomic_store(&reply->seq, ++w->replied);
 	wf_fuzz_stats.replies++;
-	if (wf_fuzz_take8(w) < 220)
+	if (wf_fuzz_take8(w) < 128)
 		wf_shm_ep_progress_slow(&w->from);
 }
 

@@ -23,20 +23,22 @@ def main():
     pingpong.require_provider()
     if not shutil.which("fi_pingpong"):
         pingpong.skip("fi_pingpong is not installed")
-    for mode in ("msg", "tagged"):
-        rows = pingpong.run("127.0.0.1", ["-m", mode, "-S", "all", "-I", "50",
-                                          "-c"])
-        expect(rows, messages="50", at_least=20)
-        rows = pingpong.run("127.0.0.1", ["-m", mode, "-S", "64", "-I",
-                                          "20000"])
-        expect(rows, sizes=["64"], messages="20k")
+    rows = pingpong.run("127.0.0.1", ["-m", "msg", "-S", "all", "-I", "3",
+                                      "-c"])
+    expect(rows, messages="3", at_least=20)
+    rows = pingpong.run("127.0.0.1", ["-m", "tagged", "-S", "all", "-I", "10"])
+    expect(rows, messages="10", at_least=20)
+    for size, name in (("1", "1"), ("64", "64"), ("16384", "16k"),
+                       ("1048576", "1m")):
+        rows = pingpong.run("localhost", ["-m", "tagged", "-S", size, "-I",
+                                          "10", "-c"])
+        expect(rows, sizes=[name], messages="10")
+    rows = pingpong.run("127.0.0.1", ["-S", "64", "-I", "20000"])
+    expect(rows, sizes=["64"], messages="20k")
     address = pingpong.own_address()
     if address:
-        rows = pingpong.run(address, ["-m", "tagged", "-S", "all", "-I", "10",
-                                      "-c", "-v"])
-        expect(rows, messages="10", at_least=20)
-    rows = pingpong.run("localhost", ["-S", "1024", "-I", "100", "-c"])
-    expect(rows, sizes=["1k"])
+        rows = pingpong.run(address, ["-m", "tagged", "-S", "all", "-I", "3"])
+        expect(rows, messages="3", at_least=20)
     # Large messages without reading each other's memory.
     rows = pingpong.run("127.0.0.1", ["-S", "1048576", "-I", "20", "-c"],
                         env={"FI_WEFT_CMA": "0"})

@@ -27,9 +27,9 @@ def main():
     if "weft;" in done.stdout:
         pingpong.fail(f"a layered weft:\n{done.stdout}")
     program = os.path.join(prefix, "bin", "fi_pingpong")
-    for mode in ("msg", "tagged"):
-        rows = pingpong.run("127.0.0.1", ["-m", mode, "-S", "all", "-I", "20",
-                                          "-c"], program, env)
+    for options in (["-m", "msg"], ["-m", "tagged", "-c"]):
+        rows = pingpong.run("127.0.0.1", [*options, "-S", "all", "-I", "3"],
+                            program, env)
         if len(rows) < 20:
             pingpong.fail(f"not all sizes: {rows}")
 

@@ -23,7 +23,9 @@ enum how_sent {
 
 enum how_received { RECV, RECVV, RECVMSG, RECVS };
 
-static const size_t sizes[] = { 0, 1, 40, 41, 320, 4096, 4097, 200000 };
+static const size_t sizes[] = {
+	0, 1, 40, 41, 104, 105, 320, 4096, 4097, 200000
+};
 
 /* One of all the ways; both sides count through them alike. */
 struct way {

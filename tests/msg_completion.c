@@ -154,12 +154,26 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 		weft_test_wait_ok(t->txcq, &context);
 		free(buf);
 	}
+	/* The receives are posted. */
+	weft_test_sync(line);
+	for (size_t i = 0; i < COUNT_OF(sizes) * COUNT_OF(levels); i++) {
+		uint64_t level = levels[i % COUNT_OF(levels)];
+		size_t len = sizes[i / COUNT_OF(levels)];
+		uint8_t *buf = msg_alloc(len);
+
+		weft_test_fill(buf, len, i);
+		post_send(t, peer, buf, len, level | FI_COMPLETION, buf);
+		weft_test_wait_ok(t->txcq, buf);
+		free(buf);
+	}
 	weft_test_sync(line);
 }
 
 static void receiver(struct weft_test *t, fi_addr_t peer,
 		     struct weft_test_line *line, void *arg)
 {
+	uint8_t *bufs[COUNT_OF(sizes) * COUNT_OF(levels)];
+
 	(void)peer;
 	(void)arg;
 	for (size_t i = 0; i < COUNT_OF(sizes) * COUNT_OF(levels) * 2; i++) {
@@ -172,6 +186,16 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 		weft_test_wait_ok(t->rxcq, &context);
 		CHECK(weft_test_holds(buf, len, i));
 		free(buf);
+	}
+	for (size_t i = 0; i < COUNT_OF(bufs); i++) {
+		bufs[i] = msg_alloc(100000);
+		CHECK_OK(weft_test_trecv(t, bufs[i], 100000, 1, 0, bufs[i]));
+	}
+	weft_test_sync(line);
+	for (size_t i = 0; i < COUNT_OF(bufs); i++) {
+		weft_test_wait_ok(t->rxcq, bufs[i]);
+		CHECK(weft_test_holds(bufs[i], sizes[i / COUNT_OF(levels)], i));
+		free(bufs[i]);
 	}
 	weft_test_sync(line);
 }

@@ -188,15 +188,30 @@ static void test_by_default(void)
 	weft_test_close(&b);
 }
 
-int main(void)
+static void run_plans(void)
 {
 	const struct weft_test_opts opts = {
 		.caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV,
 	};
 
-	weft_test_begin(60);
 	for (size_t i = 0; i < COUNT_OF(plans); i++)
 		weft_test_pair(&opts, sender, receiver, (void *)&plans[i]);
+}
+
+/* Without reading each other's memory everything goes through the ring. */
+static void without_cma(struct weft_test_line *line, void *arg)
+{
+	(void)line;
+	(void)arg;
+	setenv("FI_WEFT_CMA", "0", 1);
+	run_plans();
+}
+
+int main(void)
+{
+	weft_test_begin(60);
+	msg_run_apart(without_cma, NULL);
+	run_plans();
 	test_by_default();
 	return 0;
 }

@@ -219,12 +219,27 @@ static void test_close_with_claim(void)
 	free(buf);
 }
 
+static void run_pair(void)
+{
+	const struct weft_test_opts opts = { .tx_flags = FI_DELIVERY_COMPLETE };
+
+	weft_test_pair(&opts, sender, receiver, NULL);
+}
+
+/* Without reading each other's memory everything goes through the ring. */
+static void without_cma(struct weft_test_line *line, void *arg)
+{
+	(void)line;
+	(void)arg;
+	setenv("FI_WEFT_CMA", "0", 1);
+	run_pair();
+}
+
 int main(void)
 {
-	struct weft_test_opts opts = { .tx_flags = FI_DELIVERY_COMPLETE };
-
 	weft_test_begin(60);
-	weft_test_pair(&opts, sender, receiver, NULL);
+	msg_run_apart(without_cma, NULL);
+	run_pair();
 	test_wrong_claims();
 	test_close_with_claim();
 	return 0;

@@ -286,11 +286,12 @@ static void echo_three(struct weft_test *t, fi_addr_t peer)
 
 static void death_is_seen(void)
 {
+	struct weft_test_traces before, now;
 	struct weft_test_line line;
 	struct weft_test_comp comp;
 	struct fi_context context;
 	struct weft_test t;
-	uint64_t value = 0;
+	uint64_t value = 0, end;
 	pid_t grandchild;
 	fi_addr_t peer;
 
@@ -298,6 +299,8 @@ static void death_is_seen(void)
 	weft_test_fork(&line, parent_of_survivor, NULL);
 	weft_test_open(&t, NULL);
 	peer = weft_test_meet(&t, &line);
+	weft_test_look(&before);
+	before.descriptors--; /* the line's end goes with the peer */
 	echo_three(&t, peer);
 	CHECK(weft_test_get_driving(&line, &grandchild, sizeof(grandchild)));
 	CHECK_OK(weft_test_tdeliver(&t, &value, sizeof(value), peer, 1,
@@ -305,6 +308,13 @@ static void death_is_seen(void)
 	weft_test_kill(&line);
 	weft_test_wait(t.txcq, &comp);
 	CHECK_EQ(comp.ret, -FI_ECONNRESET);
+	/* Both directions are given up, not only the one that was in use. */
+	end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
+	do {
+		weft_test_progress();
+		weft_test_look(&now);
+		CHECK(weft_test_ms() < end);
+	} while (now.rings || now.descriptors > before.descriptors);
 	CHECK_SYS(kill(grandchild, 0)); /* it does live */
 	CHECK_SYS(kill(grandchild, SIGKILL));
 	CHECK_EQ(waitpid(grandchild, NULL, 0), grandchild);

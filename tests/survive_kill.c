@@ -8,6 +8,7 @@
 #include "common/fabric.h"
 
 #define ROUNDS 200
+#define ROUNDS_WITHOUT_CMA 60
 #define WINDOW 8
 #define LARGEST ((size_t)2 << 20)
 
@@ -209,22 +210,23 @@ static void wait_until_clean(const struct weft_test_traces *before)
 	weft_test_check_clean(before);
 }
 
-int main(void)
+/* In a process of its own: the environment is read once. */
+static void survive(struct weft_test_line *line, void *arg)
 {
+	const int *rounds = arg;
 	struct weft_test_traces closed, opened;
 	struct traffic tr = { 0 };
 	uint64_t seed = 1;
 	struct weft_test t;
 
-	setenv("FI_WEFT_CONNECT_TIMEOUT", "50", 0);
-	weft_test_begin(110);
+	(void)line;
 	traffic_make(&tr);
 	weft_test_open(&t, NULL); /* loads what stays loaded */
 	weft_test_close(&t);
 	weft_test_look(&closed);
 	weft_test_open(&t, NULL);
 	weft_test_look(&opened);
-	for (int round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < *rounds; round++) {
 		one_round(&t, &tr, round, &seed);
 		if (round % 20 == 19)
 			wait_until_clean(&opened);
@@ -233,7 +235,23 @@ int main(void)
 	weft_test_check_clean(&closed);
 	traffic_free(&tr);
 	printf("%d peers killed: %d messages received whole, %d sends failed\n",
-	       ROUNDS, tr.received, tr.failed);
+	       *rounds, tr.received, tr.failed);
 	CHECK(tr.received && tr.failed);
+}
+
+int main(void)
+{
+	struct weft_test_line line;
+	int rounds = ROUNDS;
+
+	setenv("FI_WEFT_CONNECT_TIMEOUT", "50", 0);
+	weft_test_begin(110);
+	weft_test_fork(&line, survive, &rounds);
+	weft_test_join(&line);
+	/* Once more with large messages through the ring. */
+	setenv("FI_WEFT_CMA", "0", 1);
+	rounds = ROUNDS_WITHOUT_CMA;
+	weft_test_fork(&line, survive, &rounds);
+	weft_test_join(&line);
 	return 0;
 }

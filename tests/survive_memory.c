@@ -38,6 +38,8 @@ static const struct variant variants[] = {
 	  0 },
 	{ "... but one", RECEIVER, RLIMIT_NOFILE, 1, false, FI_EMFILE },
 	{ "... for a while", RECEIVER, RLIMIT_NOFILE, 1, true, 0 },
+	/* Bug: the signal of this limit killed the process. */
+	{ "no file may be so large", SENDER, RLIMIT_FSIZE, 0, false, EFBIG },
 };
 
 static size_t mapped_bytes(void)
@@ -61,6 +63,8 @@ static void tighten(const struct variant *v, struct rlimit *old)
 	tight = *old;
 	if (v->resource == RLIMIT_AS) {
 		tight.rlim_cur = mapped_bytes() + 16384;
+	} else if (v->resource == RLIMIT_FSIZE) {
+		tight.rlim_cur = 4096;
 	} else {
 		lowest = dup(0);
 		CHECK_SYS(lowest);

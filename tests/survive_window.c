@@ -58,6 +58,7 @@ static void collect(struct fid_cq *cq, int count, struct fi_cq_tagged_entry *to)
 		ssize_t got = fi_cq_read(cq, at, room);
 
 		if (got == -FI_EAGAIN) {
+			weft_test_progress(); /* gives way now and then */
 			if (weft_test_ms() > end)
 				FAIL("%d completions are missing", count);
 			continue;

@@ -98,6 +98,24 @@ static void test_directed(void **state)
 	assert_ptr_equal(take(&m, 5, 1), &rx[0]);
 }
 
+/* Senders that share a bucket are still different senders. */
+static void test_colliding_senders(void **state)
+{
+	struct wf_match m;
+	struct wf_rx rx[2];
+	uint64_t other = 6;
+
+	(void)state;
+	while (wf_match_hash(1, other) != wf_match_hash(1, 5))
+		other++;
+	wf_match_init(&m);
+	post(&m, &rx[0], 1, 0, other);
+	post(&m, &rx[1], 1, 0, 5);
+	assert_ptr_equal(take(&m, 1, 5), &rx[1]);
+	assert_null(take(&m, 1, 5));
+	assert_ptr_equal(take(&m, 1, other), &rx[0]);
+}
+
 static void test_merged_by_order_of_posting(void **state)
 {
 	struct wf_match m;
@@ -325,6 +343,7 @@ int main(void)
 		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_colliding_tags),
 		cmocka_unit_test(test_directed),
+		cmocka_unit_test(test_colliding_senders),
 		cmocka_unit_test(test_merged_by_order_of_posting),
 		cmocka_unit_test(test_ignored_bits),
 		cmocka_unit_test(test_unexpected_in_order_of_arrival),

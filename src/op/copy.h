@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Copying a few bytes without a call: overlapping moves, each of one size, so
- * that the length costs one or two predictable branches.
+ * Copying a few bytes (about a hundred at most) without a call: overlapping
+ * moves, each of one size, so that the length costs few branches.
  */
 #ifndef WF_OP_COPY_H
 #define WF_OP_COPY_H
@@ -10,15 +10,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#define WF_OP_COPY_SMALL_MAX 48
-
 static inline void wf_op_copy_small(uint8_t *to, const uint8_t *from,
 				    size_t len)
 {
 	if (len >= 16) {
-		memcpy(to, from, 16);
-		if (len > 32)
-			memcpy(to + 16, from + 16, 16);
+		for (size_t at = 0; at + 16 < len; at += 16)
+			memcpy(to + at, from + at, 16);
 		memcpy(to + len - 16, from + len - 16, 16);
 	} else if (len >= 8) {
 		memcpy(to, from, 8);

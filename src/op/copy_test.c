@@ -9,14 +9,20 @@
 
 #include <cmocka.h>
 
+#ifdef WF_OP_COPY_SMALL_MAX
+#define LONGEST WF_OP_COPY_SMALL_MAX
+#else
+#define LONGEST 128
+#endif
+
 static void test_every_length(void **state)
 {
-	uint8_t from[WF_OP_COPY_SMALL_MAX], to[WF_OP_COPY_SMALL_MAX + 2];
+	uint8_t from[LONGEST], to[LONGEST + 2];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(from); i++)
 		from[i] = (uint8_t)(i + 1);
-	for (size_t len = 0; len <= WF_OP_COPY_SMALL_MAX; len++) {
+	for (size_t len = 0; len <= LONGEST; len++) {
 		memset(to, 0xee, sizeof(to));
 		wf_op_copy_small(to + 1, from, len);
 		assert_int_equal(to[0], 0xee);

@@ -159,6 +159,15 @@ static inline void progress(struct wf_prov_cq *cq, bool locked)
 		wf_shm_ep_progress(&cq->only_ep->shm);
 }
 
+/* Relaxed: threads may count past each other, it only has to go on. */
+static inline uint32_t count_read(struct wf_prov_cq *cq)
+{
+	uint32_t reads = __atomic_load_n(&cq->reads, __ATOMIC_RELAXED) + 1;
+
+	__atomic_store_n(&cq->reads, reads, __ATOMIC_RELAXED);
+	return reads;
+}
+
 static inline __attribute__((always_inline)) ssize_t
 read_from(struct fid_cq *fid, enum fi_cq_format format, void *buf, size_t count,
 	  fi_addr_t *src, bool locked)
@@ -167,7 +176,7 @@ read_from(struct fid_cq *fid, enum fi_cq_format format, void *buf, size_t count,
 	ssize_t got = drain(cq, format, buf, count, src, locked);
 
 	if (got) {
-		if (wf_unlikely(!(++cq->reads % READS_PER_PROGRESS)))
+		if (wf_unlikely(!(count_read(cq) % READS_PER_PROGRESS)))
 			wf_prov_cq_progress(cq);
 		return got;
 	}

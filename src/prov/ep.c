@@ -20,14 +20,15 @@
 #include "prov/peek.h"
 #include "prov/provider.h"
 
-/* Ring geometry: 512 slots of a line and 64 KiB of data; with replies and
- * shares a channel is 108 KiB, a pair 216 KiB. */
-#define SLOTS_LOG2 9
+/* Ring geometry: 256 slots and 64 KiB of data; with replies and shares a
+ * channel is 108 KiB, a pair 216 KiB. */
+#define SLOTS_LOG2 8
 #define LINES_LOG2 10
 
-/* Bytes per record: at 2 KiB the receiver's copying overlaps the sender's
- * (docs/shm.md has the measurement). */
-#define CHUNK 2048
+/* Bytes per record: larger messages come in several, so that the receiver
+ * copies one while the sender writes the next (docs/shm.md has the
+ * measurement). */
+#define CHUNK 4096
 
 #define OP_FLAGS                                                               \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |                      \
@@ -118,6 +119,7 @@ static int enable(struct wf_prov_ep *ep)
 		.any_addr = ep->any_addr,
 		.tx_size = ep->tx_size,
 		.eager_max = param->eager_max,
+		.cma_min = param->cma_min,
 		.share_min = param->coop_min,
 		.chunk = CHUNK,
 		.connect_timeout_ms = param->connect_timeout_ms,

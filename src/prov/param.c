@@ -21,7 +21,8 @@ struct wf_prov_param wf_prov_param = {
 	.tx_size = 1024,
 	.rx_size = 1024,
 	.eager_max = 16384,
-	.coop_min = 65536,
+	.cma_min = 4097,
+	.coop_min = 131072,
 	.cma = true,
 };
 
@@ -53,12 +54,15 @@ static const struct size_param sizes[] = {
 	  "Receive depth per endpoint unless the application asks for a "
 	  "number, a power of two from 16 to 65536 (default: 1024)" },
 	{ "eager_max", &wf_prov_param.eager_max, 0, MAX_EAGER, false,
-	  "Messages up to this many bytes are sent before a receive is known; "
-	  "larger ones stay with the sender until matched, 0 to 262144 "
-	  "(default: 16384)" },
+	  "Without CMA, messages up to this many bytes are sent before a "
+	  "receive is known; larger ones stay with the sender until matched, "
+	  "0 to 262144 (default: 16384)" },
+	{ "cma_min", &wf_prov_param.cma_min, 1, SIZE_MAX, false,
+	  "From this many bytes on, but not below 4097, messages stay with the "
+	  "sender until matched where CMA is allowed (default: 4097)" },
 	{ "coop_min", &wf_prov_param.coop_min, 0, SIZE_MAX, false,
 	  "From this many bytes on, sender and receiver copy a message "
-	  "together (default: 65536)" },
+	  "together (default: 131072)" },
 };
 
 static size_t round_up(size_t value)

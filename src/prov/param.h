@@ -22,6 +22,8 @@ struct wf_prov_param {
 	size_t rx_size;		   /* FI_WEFT_RX_SIZE: default receive depth */
 	size_t eager_max;	   /* FI_WEFT_EAGER_MAX: above this, the data
 				     * stays with the sender until matched */
+	size_t cma_min;		   /* FI_WEFT_CMA_MIN: the same where CMA is
+				    * allowed */
 	size_t coop_min;	   /* FI_WEFT_COOP_MIN: from here both sides
 				     * copy */
 	bool cma;		   /* FI_WEFT_CMA: may CMA be used at all */

@@ -38,9 +38,6 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 		.epoll_fd = -1,
 		.listener = { .fd = -1, .kind = WF_SHM_SOCK_LISTENER },
 	};
-	/* What is injected must fit the ring whole. */
-	if (ep->attr.eager_max < WF_SHM_PUT_MAX)
-		ep->attr.eager_max = WF_SHM_PUT_MAX;
 	wf_base_list_init(&ep->pending_outs);
 	wf_base_list_init(&ep->waiting_outs);
 	wf_base_list_init(&ep->guests);

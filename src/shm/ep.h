@@ -31,7 +31,8 @@ struct wf_shm_ep_attr {
 	struct wf_addr addr; /* what peers call us */
 	bool any_addr;	     /* reachable by every address of the node */
 	size_t tx_size;
-	size_t eager_max;
+	size_t eager_max; /* without CMA */
+	size_t cma_min;	  /* with it: above WF_SHM_PUT_MAX, parked from here */
 	size_t share_min;
 	size_t chunk;
 	uint64_t connect_timeout_ms;

@@ -43,7 +43,9 @@ static void discard(struct joined *j, uint64_t tag)
  * what comes after must not inherit anything from them. */
 static void test_no_marker_survives(void **state)
 {
-	static const size_t lens[] = { 0, 8, 40, 41, 2048, 4096 };
+	static const size_t lens[] = {
+		0, 8, WF_SHM_INLINE_MAX, WF_SHM_INLINE_MAX + 1, 2048, 4096
+	};
 	struct joined *j = joined_open(WF_SHM_WAY_SELF);
 	struct joined_case loud[] = { { 30000, 3, 1, false, true },
 				      { 5000, 1, 1, false, true },
@@ -83,11 +85,11 @@ static void test_no_marker_survives(void **state)
 static void test_payload_is_no_slot(void **state)
 {
 	struct joined *j = joined_open(WF_SHM_WAY_SELF);
-	struct wf_shm_slot fake[32];
+	struct wf_shm_slot fake[2048 / sizeof(struct wf_shm_slot)];
 
 	(void)state;
 	for (int i = 0; i < 200; i++) {
-		for (uint32_t k = 0; k < 32; k++) {
+		for (uint32_t k = 0; k < sizeof(fake) / sizeof(fake[0]); k++) {
 			fake[k] = (struct wf_shm_slot){ .tag = 99 };
 			atomic_store(&fake[k].word,
 				     WF_SHM_WORD(j->out->head + 1 + k, 0,
@@ -173,7 +175,7 @@ static void test_discarded_half_way(void **state)
 		struct joined *j = joined_open(WF_SHM_WAY_SELF);
 		struct joined_buf small, large;
 
-		joined_alloc(&small, 64, 1);
+		joined_alloc(&small, WF_SHM_INLINE_MAX + 1, 1);
 		joined_alloc(&large, 16384, 1);
 		/* The small one takes the room of the last record. */
 		send_plain(j, &small, 1, 0);
@@ -339,7 +341,7 @@ static void test_what_is_lost_is_told(void **state)
 		struct joined_buf small, large, to;
 		struct wf_comp comp;
 
-		joined_alloc(&small, 100, 1);
+		joined_alloc(&small, WF_SHM_INLINE_MAX + 1, 1);
 		joined_alloc(&large, 16384, 1);
 		joined_alloc(&to, 16384, 1);
 		if (!late)
@@ -436,7 +438,7 @@ static void test_rename(void **state)
 static void test_nonsense(void **state)
 {
 	static const uint64_t words[] = {
-		WF_SHM_WORD(1, 41, WF_SHM_KIND_INLINE, 0),
+		WF_SHM_WORD(1, WF_SHM_INLINE_MAX + 1, WF_SHM_KIND_INLINE, 0),
 		WF_SHM_WORD(1, 8193, WF_SHM_KIND_EAGER, 0),
 		WF_SHM_WORD(1, 100, WF_SHM_KIND_FIRST, 0),
 		WF_SHM_WORD(1, 100, WF_SHM_KIND_NEXT, 0),
@@ -460,6 +462,43 @@ static void test_nonsense(void **state)
 	}
 }
 
+/* Pieces of a stream that nobody asked for, or not these. */
+static void test_wrong_streams(void **state)
+{
+	static const struct {
+		uint64_t offset;
+		uint32_t op, len;
+	} wrong[] = { { 1, 0, 100 },	    { 0, 1, 100 }, { 0, 32, 100 },
+		      { 0, UINT32_MAX, 1 }, { 0, 0, 0 },   { 0, 0, 201 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct joined *j = joined_open(WF_SHM_WAY_NONE);
+		struct joined_buf from, to;
+		struct wf_shm_slot *slot;
+		struct wf_comp comp;
+
+		joined_alloc(&from, 20000, 1);
+		joined_alloc(&to, 200, 1);
+		joined_post(j, &to, 1);
+		send_plain(j, &from, 1, 0);
+		wf_shm_ep_progress_slow(&j->to);
+		slot = wf_shm_put_slot(j->out);
+		slot->stream = (struct wf_shm_stream){ wrong[i].offset,
+						       wrong[i].op, 0 };
+		wf_shm_put_publish(j->out, slot, wrong[i].len,
+				   WF_SHM_KIND_STREAM, 0);
+		wf_shm_ep_progress_slow(&j->to);
+		wf_shm_ep_progress_slow(&j->to);
+		assert_int_equal(j->to.in_count, 0);
+		assert_true(joined_pop(&j->rxcq, &comp));
+		assert_int_not_equal(joined_err(&comp), 0);
+		free(from.memory);
+		free(to.memory);
+		joined_close(j);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,6 +515,7 @@ int main(void)
 		cmocka_unit_test(test_parked_is_lost),
 		cmocka_unit_test(test_rename),
 		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_wrong_streams),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

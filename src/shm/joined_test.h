@@ -57,6 +57,7 @@ static inline void joined_open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 	struct wf_shm_ep_attr attr = {
 		.tx_size = 64,
 		.eager_max = 16384,
+		.cma_min = SIZE_MAX,
 		.share_min = 65536,
 		.chunk = 2048,
 		.connect_timeout_ms = 1000,

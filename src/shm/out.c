@@ -146,10 +146,21 @@ void wf_shm_out_free(struct wf_shm_out *out)
 
 void wf_shm_out_opened(struct wf_shm_out *out)
 {
+	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+
 	out->slots = out->region.slots;
 	out->slot_mask = out->region.slot_count - 1;
 	out->data = out->region.data;
 	out->line_mask = out->region.line_count - 1;
+	/* Two copies through the ring lose to one copy and a system call much
+	 * earlier than to the wait for a receive when there is no CMA. What may
+	 * be injected must fit the ring whole. */
+	out->eager_max = attr->eager_max;
+	if (out->mover.way != WF_SHM_WAY_NONE &&
+	    out->eager_max >= attr->cma_min)
+		out->eager_max = attr->cma_min - 1;
+	if (out->eager_max < WF_SHM_PUT_MAX)
+		out->eager_max = WF_SHM_PUT_MAX;
 	out->state = WF_SHM_OUT_OPEN;
 	out->ep->connecting--;
 	wf_shm_out_push(out);

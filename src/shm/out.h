@@ -73,7 +73,8 @@ struct wf_shm_out {
 	struct wf_shm_slot *slots;
 	uint8_t *data;
 	struct wf_shm_ep *ep;
-	uint32_t chunk; /* bytes per record of a larger message */
+	uint32_t chunk;	  /* bytes per record of a larger message */
+	size_t eager_max; /* above this, messages are parked */
 	enum wf_shm_out_state state;
 
 	struct wf_shm_sock sock;

@@ -19,8 +19,10 @@ static void test_choice(void **state)
 		const struct wf_shm_proto *plain, *ack;
 	} cases[] = {
 		{ 0, &wf_shm_proto_inline, &wf_shm_proto_eager },
-		{ 40, &wf_shm_proto_inline, &wf_shm_proto_eager },
-		{ 41, &wf_shm_proto_eager, &wf_shm_proto_eager },
+		{ WF_SHM_INLINE_MAX, &wf_shm_proto_inline,
+		  &wf_shm_proto_eager },
+		{ WF_SHM_INLINE_MAX + 1, &wf_shm_proto_eager,
+		  &wf_shm_proto_eager },
 		{ 2048, &wf_shm_proto_eager, &wf_shm_proto_eager },
 		{ 2049, &wf_shm_proto_chunked, &wf_shm_proto_chunked },
 		{ 16384, &wf_shm_proto_chunked, &wf_shm_proto_chunked },
@@ -48,10 +50,39 @@ static void test_choice(void **state)
 
 /* -- every protocol -------------------------------------------------------- */
 
-static const size_t lens[] = { 0,    1,	   2,	 3,	7,     8,     15,
-			       16,   31,   32,	 33,	39,    40,    41,
-			       63,   64,   65,	 2047,	2048,  2049,  4095,
-			       4096, 4097, 8192, 16383, 16384, 16385, 40000 };
+static const size_t lens[] = {
+	0,
+	1,
+	2,
+	3,
+	7,
+	8,
+	15,
+	16,
+	31,
+	32,
+	33,
+	39,
+	40,
+	41,
+	63,
+	64,
+	65,
+	WF_SHM_INLINE_MAX - 1,
+	WF_SHM_INLINE_MAX,
+	WF_SHM_INLINE_MAX + 1,
+	2047,
+	2048,
+	2049,
+	4095,
+	4096,
+	4097,
+	8192,
+	16383,
+	16384,
+	16385,
+	40000,
+};
 
 static void every_shape(enum wf_shm_way way, size_t share_min)
 {
@@ -154,7 +185,7 @@ static void test_put(void **state)
 /* Until the ring is full, and again once it has been read. */
 static void test_put_until_full(void **state)
 {
-	static const size_t sizes[] = { 8, 41, 2048, 4096 };
+	static const size_t sizes[] = { 8, WF_SHM_INLINE_MAX + 1, 2048, 4096 };
 	struct joined *j = joined_open(WF_SHM_WAY_SELF);
 	uint8_t buf[4096] = { 0 };
 

@@ -6,13 +6,12 @@
 #include <errno.h>
 
 #include "op/iov.h"
-#include "shm/ep.h"
 #include "shm/proto.h"
 #include "shm/put.h"
 
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
-	return tx->len <= out->ep->attr.eager_max;
+	return tx->len <= out->eager_max;
 }
 
 static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)

@@ -18,7 +18,7 @@
 /* A share is cut into about this many chunks: enough that the sides end
  * together, few enough that system calls do not count. */
 #define CHUNKS_WANTED 8
-#define CHUNK_MIN ((size_t)16 << 10)
+#define CHUNK_MIN ((size_t)64 << 10)
 #define CHUNK_MAX ((size_t)256 << 10)
 
 static const struct wf_ux_ops pull_ops;

@@ -2,8 +2,8 @@
 /*
  * The fast path: a small message straight into the peer's ring. No allocation,
  * no lock of its own, no system call, no indirect call; one line for a message
- * of up to 40 bytes, written once, the word with the sequence last (release;
- * pairs with the acquire in wf_shm_in_ready()).
+ * of up to 40 bytes, two up to 104, written once, the word with the sequence
+ * last (release; pairs with the acquire in wf_shm_in_ready()).
  */
 #ifndef WF_SHM_PUT_H
 #define WF_SHM_PUT_H
@@ -13,8 +13,6 @@
 
 /* Up to here a message may take the fast path. */
 #define WF_SHM_PUT_MAX 4096
-
-static_assert(WF_SHM_INLINE_MAX <= WF_OP_COPY_SMALL_MAX, "copied in place");
 
 static inline struct wf_shm_slot *wf_shm_put_slot(struct wf_shm_out *out)
 {
@@ -60,7 +58,7 @@ static inline bool wf_shm_put_fits(const struct wf_shm_out *out, size_t len)
 	return out->slots_free && lines <= out->lines_free;
 }
 
-/* Messages of 41 bytes up to WF_SHM_PUT_MAX, all of it or nothing. */
+/* Messages larger than a slot up to WF_SHM_PUT_MAX, all or nothing. */
 bool wf_shm_put_records(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
 			uint64_t data, const void *buf, size_t len);
 

@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -43,6 +45,26 @@ static int map(struct wf_shm_region *region, int memfd, unsigned int slots_log2,
 	return 0;
 }
 
+/* Takes the pages now: a full memory is ENOSPC, not SIGBUS. A memfd is a file
+ * to RLIMIT_FSIZE: the signal that comes with EFBIG would end a process that
+ * has never written a file. It is sent to the calling thread, so blocking it
+ * here is enough. */
+static int reserve(int memfd, off_t bytes)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t limit, before;
+	int err;
+
+	sigemptyset(&limit);
+	sigaddset(&limit, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &limit, &before);
+	err = posix_fallocate(memfd, 0, bytes);
+	if (err == EFBIG && !sigismember(&before, SIGXFSZ))
+		sigtimedwait(&limit, NULL, &at_once);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -err;
+}
+
 int wf_shm_region_create(struct wf_shm_region *region, unsigned int slots_log2,
 			 unsigned int lines_log2, int *memfd)
 {
@@ -52,12 +74,9 @@ int wf_shm_region_create(struct wf_shm_region *region, unsigned int slots_log2,
 	fd = memfd_create("weft-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	/* Takes the pages now: a full memory is ENOSPC, not SIGBUS. */
-	err = posix_fallocate(fd, 0, (off_t)bytes);
-	if (err) {
-		err = -err;
+	err = reserve(fd, (off_t)bytes);
+	if (err)
 		goto err_close;
-	}
 	if (fcntl(fd, F_ADD_SEALS, SEALS)) {
 		err = -errno;
 		goto err_close;

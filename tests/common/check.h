@@ -44,11 +44,11 @@
 /* A call of libfabric that must return 0. */
 #define CHECK_OK(call)                                                         \
 	do {                                                                   \
-		long long ret_ = (long long)(call);                            \
+		long long ok_ = (long long)(call);                             \
                                                                                \
-		if (ret_)                                                      \
-			FAIL("%s: %lld (%s)", #call, ret_,                     \
-			     fi_strerror((int)-ret_));                         \
+		if (ok_)                                                       \
+			FAIL("%s: %lld (%s)", #call, ok_,                      \
+			     fi_strerror((int)-ok_));                          \
 	} while (0)
 
 /* A system call that must not return -1. */

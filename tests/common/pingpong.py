@@ -6,9 +6,11 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 LISTEN = "0A"
+TAIL = 8000  # of what a server says
 
 
 def fail(text):
@@ -52,9 +54,9 @@ def wait_for_listener(port, server):
     end = time.monotonic() + 20
     while port not in ports(LISTEN):
         if server.poll() is not None or time.monotonic() > end:
-            server.kill()
-            fail(f"the server does not listen: {server.communicate()[0]}")
+            return False
         time.sleep(0.01)
+    return True
 
 
 def table(text):
@@ -67,32 +69,47 @@ def table(text):
     return rows
 
 
+def run_both(server_command, port, client_command, env):
+    """(exit code, output) of the client and of the server."""
+    # A file, not a pipe: nobody reads while the other side runs.
+    with tempfile.TemporaryFile("w+") as log, \
+            subprocess.Popen(server_command, env=env, text=True,
+                             stdin=subprocess.DEVNULL, stdout=log,
+                             stderr=subprocess.STDOUT) as server:
+        client = None
+        try:
+            if wait_for_listener(port, server):
+                client = subprocess.run(
+                    client_command, text=True, env=env, timeout=60,
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT)
+                server.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            print("it hangs")
+        finally:
+            server.kill()
+        server.wait()
+        log.seek(0)
+        said = log.read()[-TAIL:]
+    return (client.returncode if client else -1, client.stdout if client else
+            "(no client)"), (server.returncode, said)
+
+
 def run(address, options, program="fi_pingpong", env=None):
     """Rows of the client's table. Both sides must end well."""
     port = free_port()
     common = [program, "-p", "weft", "-e", "rdm", *options]
-    env = {**os.environ, **(env or {})}
-    with subprocess.Popen([*common, "-B", str(port)], text=True, env=env,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT) as server:
-        wait_for_listener(port, server)
-        try:
-            client = subprocess.run(
-                [*common, "-P", str(port), address], text=True, env=env,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, timeout=60)
-            said = server.communicate(timeout=20)[0]
-        except subprocess.TimeoutExpired:
-            server.kill()
-            fail(f"fi_pingpong {' '.join(options)} {address}: it hangs")
+    client, server = run_both([*common, "-B", str(port)], port,
+                              [*common, "-P", str(port), address],
+                              {**os.environ, **(env or {})})
     what = f"fi_pingpong {' '.join(options)} {address}"
-    if client.returncode or server.returncode:
-        fail(f"{what}: client {client.returncode}, server "
-             f"{server.returncode}\n{client.stdout}\n{said}")
-    rows = table(client.stdout)
-    if not rows or rows != table(said):
-        fail(f"{what}: no table, or two different ones\n{client.stdout}"
-             f"\n{said}")
+    if client[0] or server[0]:
+        fail(f"{what}: client {client[0]}, server {server[0]}\n{client[1]}"
+             f"\n{server[1]}")
+    rows = table(client[1])
+    if not rows or [r[:2] for r in rows] != [r[:2] for r in table(server[1])]:
+        fail(f"{what}: no table, or two different ones\n{client[1]}"
+             f"\n{server[1]}")
     print(f"{what}: {len(rows)} sizes")
     return rows
 
