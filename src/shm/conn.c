@@ -22,7 +22,9 @@
 #define BACKLOG 4096
 #define EVENTS 32
 
-/* Someone who connects and says nothing is shown out after this time. */
+/* Someone who connects and says nothing is shown out after this time, or when
+ * too many do: they hold descriptors of ours. */
+#define GUESTS_MAX 64
 #define GUEST_PATIENCE (2 * WF_NS_PER_S)
 
 /* Between two tries to connect where nobody listens yet. */
@@ -536,7 +538,7 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 
 static void on_listener(struct wf_shm_ep *ep, uint64_t now)
 {
-	for (;;) {
+	for (int i = 0; i < GUESTS_MAX; i++) {
 		struct guest *guest;
 		int fd = accept4(ep->listener.fd, NULL, NULL,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -588,6 +590,22 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 	}
 }
 
+/* Only here, where no event refers to them: the oldest stand first. */
+static void show_out_guests(struct wf_shm_ep *ep, uint64_t now)
+{
+	struct wf_list *pos, *tmp;
+	int count = 0;
+
+	wf_list_for_each (pos, tmp, &ep->guests)
+		count++;
+	wf_list_for_each (pos, tmp, &ep->guests) {
+		struct guest *guest = wf_container_of(pos, struct guest, link);
+
+		if (count-- > GUESTS_MAX || now >= guest->deadline)
+			guest_leave(guest);
+	}
+}
+
 void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now)
 {
 	struct epoll_event events[EVENTS];
@@ -597,12 +615,7 @@ void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now)
 	count = epoll_wait(ep->epoll_fd, events, EVENTS, 0);
 	for (int i = 0; i < count; i++)
 		on_event(ep, events[i].data.ptr, events[i].events, now);
-	wf_list_for_each (pos, tmp, &ep->guests) {
-		struct guest *guest = wf_container_of(pos, struct guest, link);
-
-		if (now >= guest->deadline)
-			guest_leave(guest);
-	}
+	show_out_guests(ep, now);
 	if (!ep->connecting)
 		return;
 	wf_list_for_each (pos, tmp, &ep->all_outs) {

@@ -131,6 +131,7 @@ static void start_share(struct wf_shm_pull *pull)
 	pull->chunk = chunk;
 	pull->done = 0;
 	pull->claims_over = false;
+	pull->failed = 0;
 	wf_shm_share_open(&in->region.shares[pull->op % WF_SHM_WAITING_MAX],
 			  pull->rx->iov, pull->rx->iov_count, pull->want,
 			  chunk);
@@ -162,38 +163,53 @@ static void start(struct wf_shm_pull *pull)
 		read_alone(pull);
 }
 
+/* Our copying failed. Takes the claims away from the sender and counts those
+ * it already had: until these are done it writes into the user's buffer. */
+static void stop_sharing(struct wf_shm_pull *pull, struct wf_shm_share *share,
+			 uint64_t chunks, int err)
+{
+	uint64_t claimed = atomic_exchange_explicit(
+		&share->claimed, UINT32_MAX / 2, memory_order_relaxed);
+
+	if (claimed > chunks)
+		claimed = chunks;
+	pull->failed = err;
+	/* Ours are those we copied and the one that failed. */
+	pull->theirs =
+		claimed > pull->done ? (uint32_t)(claimed - pull->done - 1) : 0;
+}
+
 void wf_shm_pull_progress(struct wf_shm_pull *pull)
 {
 	struct wf_shm_share *share =
 		&pull->in->region.shares[pull->op % WF_SHM_WAITING_MAX];
 	uint64_t chunks = (pull->want + pull->chunk - 1) / pull->chunk;
 	uint32_t theirs;
+	bool gave_up;
 	int ret;
 
-	if (!pull->claims_over) {
+	if (!pull->claims_over && !pull->failed) {
 		ret = wf_shm_share_copy(share, pull->chunk, pull->want,
 					read_part, pull, &pull->done);
-		if (ret < 0) {
-			/* Nothing can be told of the other's chunks unless it
-			 * stops: take the claims away from it. */
-			atomic_store_explicit(&share->claimed, UINT32_MAX / 2,
-					      memory_order_relaxed);
-			read_failed(pull, -ret);
-			return;
-		}
-		pull->claims_over = ret;
+		if (ret < 0)
+			stop_sharing(pull, share, chunks, -ret);
+		else
+			pull->claims_over = ret;
 	}
-	if (!pull->claims_over)
-		return;
-	if (atomic_load_explicit(&share->sender_failed, memory_order_acquire)) {
-		read_alone(pull);
-		return;
-	}
+	gave_up = atomic_load_explicit(&share->sender_failed,
+				       memory_order_acquire);
 	/* Acquire: its bytes are in our buffer once it has counted them. */
 	theirs =
 		atomic_load_explicit(&share->sender_done, memory_order_acquire);
-	if (pull->done + (uint64_t)theirs >= chunks)
-		pull_finish(pull, 0);
+	if (pull->failed) {
+		if (gave_up || theirs >= pull->theirs)
+			read_failed(pull, pull->failed);
+	} else if (pull->claims_over) {
+		if (gave_up)
+			read_alone(pull);
+		else if (pull->done + (uint64_t)theirs >= chunks)
+			pull_finish(pull, 0);
+	}
 }
 
 static void pull_deliver(struct wf_ux *ux, struct wf_rx *rx)

@@ -27,6 +27,8 @@ struct wf_shm_pull {
 	size_t chunk;	  /* SHARED */
 	uint32_t done;	  /* SHARED: chunks we copied */
 	bool claims_over; /* SHARED: no chunk is left */
+	int failed;	  /* SHARED: errno of our copying */
+	uint32_t theirs;  /* SHARED, failed: chunks the sender had claimed */
 	uint32_t iov_count;
 	struct iovec iov[WF_SHM_SHARE_IOV]; /* in the sender */
 };
