@@ -12,8 +12,9 @@ static const struct wf_shm_pull *wanted(struct wf_fuzz_world *w)
 {
 	struct wf_shm_in *in = wf_fuzz_in_of(w);
 
-	for (int i = 0; in && i < WF_SHM_WAITING_MAX; i++) {
-		const struct wf_shm_pull *pull = in->pulls[i];
+	for (uint32_t i = 0; in && i < in->pulls.room; i++) {
+		const struct wf_shm_pull *pull =
+			wf_shm_table_get(&in->pulls, i);
 
 		if (pull && pull->state == WF_SHM_PULL_STREAMED)
 			return pull;
@@ -41,8 +42,8 @@ static uint32_t free_op(struct wf_fuzz_world *w, const struct wf_shm_in *in)
 {
 	uint32_t op = wf_fuzz_take8(w);
 
-	for (int i = 0; i < WF_SHM_WAITING_MAX; i++, op++) {
-		if (!in->pulls[op % WF_SHM_WAITING_MAX])
+	for (int i = 0; i < 256; i++, op++) {
+		if (!wf_shm_table_get(&in->pulls, wf_shm_table_number(op)))
 			break;
 	}
 	return op;
@@ -189,7 +190,7 @@ void wf_fuzz_op_share(struct wf_fuzz_world *w)
 	struct wf_shm_region *ring =
 		wf_fuzz_take8(w) & 1 ? &w->ring_in : &w->ring_out;
 
-	write_share(w, &ring->shares[wf_fuzz_take8(w) % WF_SHM_WAITING_MAX], 0);
+	write_share(w, &ring->shares[wf_fuzz_take8(w) % WF_SHM_SHARES], 0);
 }
 
 /* An operation of the sender that waits for a reply, or none. */
@@ -198,9 +199,9 @@ static const struct wf_shm_tx *waiting(struct wf_fuzz_world *w)
 	struct wf_shm_out *out = wf_fuzz_out_of(w);
 	uint32_t index = wf_fuzz_take8(w);
 
-	for (uint32_t i = 0; out && i < WF_SHM_WAITING_MAX; i++) {
-		const struct wf_shm_tx *tx =
-			out->waiting[(index + i) % WF_SHM_WAITING_MAX];
+	for (uint32_t i = 0; out && i < out->waiting.room; i++) {
+		const struct wf_shm_tx *tx = wf_shm_table_get(
+			&out->waiting, (index + i) % out->waiting.room);
 
 		if (tx)
 			return tx;
@@ -222,13 +223,14 @@ void wf_fuzz_op_reply(struct wf_fuzz_world *w)
 	reply->status =
 		wf_fuzz_take8(w) < 200 ? 0 : (int32_t)wf_fuzz_take(w, 4);
 	reply->len = wf_fuzz_take_size(w);
-	reply->name = wf_fuzz_take8(w);
+	reply->share = wf_fuzz_take8(w) % (WF_SHM_SHARES + 4);
 	if (sense) {
 		reply->kind = 1 + reply->kind % WF_SHM_REPLY_FINAL;
 		reply->len = tx->len;
 		if (wf_fuzz_take8(w) < 20)
 			reply->len += 1 + wf_fuzz_take8(w);
-		write_share(w, &w->ring_out.shares[tx->op % WF_SHM_WAITING_MAX],
+		write_share(w,
+			    &w->ring_out.shares[reply->share % WF_SHM_SHARES],
 			    tx->len);
 	}
 	atomic_store(&reply->seq, ++w->replied);

@@ -263,7 +263,7 @@ void wf_shm_ep_check_stale(struct wf_shm_ep *ep)
 		look_at_sockets(ep, now);
 }
 
-/* Rings other than the hot one, and pulls that go on. */
+/* Rings other than the hot one, pulls that go on, replies that were kept. */
 static void poll_others(struct wf_shm_ep *ep)
 {
 	for (uint32_t i = 0; i < ep->in_count; i++) {
@@ -274,6 +274,7 @@ static void poll_others(struct wf_shm_ep *ep)
 			wf_shm_pull_progress(
 				wf_container_of(pos, struct wf_shm_pull, busy));
 		}
+		wf_shm_reply_flush(&in->replies);
 		if (i != ep->hot && wf_shm_in_ready(in) &&
 		    wf_shm_in_poll(in, WF_SHM_EP_BUDGET))
 			ep->hot = i;
@@ -303,7 +304,8 @@ static void tick(struct wf_shm_ep *ep)
 
 static bool is_quiet(const struct wf_shm_ep *ep)
 {
-	return ep->in_count == 1 && !ep->busy_pulls && !ep->reap &&
+	return ep->in_count == 1 && !ep->ins[0]->replies.count &&
+	       !ep->busy_pulls && !ep->reap &&
 	       wf_base_list_empty(&ep->waiting_outs) &&
 	       wf_base_list_empty(&ep->pending_outs);
 }
@@ -314,7 +316,8 @@ void wf_shm_ep_progress_slow(struct wf_shm_ep *ep)
 		return;
 	if (wf_likely(ep->in_count))
 		wf_shm_in_poll(ep->ins[ep->hot], WF_SHM_EP_BUDGET);
-	if (ep->in_count > 1 || ep->busy_pulls)
+	if (ep->in_count > 1 || ep->busy_pulls ||
+	    (ep->in_count && ep->ins[0]->replies.count))
 		poll_others(ep);
 	if (!wf_base_list_empty(&ep->waiting_outs) ||
 	    !wf_base_list_empty(&ep->pending_outs))

@@ -47,25 +47,17 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 	};
 	wf_base_list_init(&in->parcels);
 	wf_base_list_init(&in->busy);
+	wf_shm_reply_init(&in->replies, &in->region);
 	return in;
 }
 
-void wf_shm_in_reply(struct wf_shm_in *in, uint32_t op,
-		     enum wf_shm_reply_kind kind, int status, uint64_t len)
+uint32_t wf_shm_in_reply(struct wf_shm_in *in,
+			 const struct wf_shm_kept_reply *reply)
 {
-	struct wf_shm_reply *reply =
-		&in->region.replies[in->reply_head % WF_SHM_REPLIES];
-
 	if (!in->region.base)
-		return; /* in a forked child the ring is not there */
-	reply->op = op;
-	reply->kind = kind;
-	reply->status = status;
-	reply->len = len;
-	reply->name = op;
-	/* Pairs with the acquire in wf_shm_out_poll(). */
-	atomic_store_explicit(&reply->seq, ++in->reply_head,
-			      memory_order_release);
+		return 0;	/* in a forked child the ring is not there */
+	wf_shm_ep_busy(in->ep); /* replies may be kept: progress looks */
+	return wf_shm_reply_send(&in->replies, reply);
 }
 
 /* -- messages without a receive ------------------------------------------ */
@@ -84,8 +76,7 @@ static void parcel_free(struct wf_shm_parcel *parcel)
 static void parcel_ack(struct wf_shm_parcel *parcel)
 {
 	if (parcel->ack && parcel->in)
-		wf_shm_in_reply(parcel->in, parcel->op, WF_SHM_REPLY_FINAL, 0,
-				0);
+		wf_shm_in_reply_final(parcel->in, parcel->op, 0);
 }
 
 static struct wf_envelope parcel_envelope(const struct wf_shm_parcel *parcel)
@@ -215,8 +206,7 @@ static int on_whole(struct wf_shm_in *in, const struct message *msg)
 	wf_op_iov_scatter(rx->iov, rx->iov_count, 0, msg->bytes, len);
 	wf_match_rxq_done(rxq, rx, &env);
 	if (wf_unlikely(msg->flags & WF_SHM_SLOT_ACK))
-		wf_shm_in_reply(in, msg->slot->eager.op, WF_SHM_REPLY_FINAL, 0,
-				0);
+		wf_shm_in_reply_final(in, msg->slot->eager.op, 0);
 	return 0;
 }
 
@@ -275,7 +265,7 @@ static void finish_assembly(struct wf_shm_in *in)
 		wf_match_rxq_done(in->ep->rxq, as->rx, &as->env);
 	as->rx = NULL;
 	if (as->ack)
-		wf_shm_in_reply(in, as->op, WF_SHM_REPLY_FINAL, 0, 0);
+		wf_shm_in_reply_final(in, as->op, 0);
 }
 
 static int on_next(struct wf_shm_in *in, const struct message *msg)
@@ -433,6 +423,9 @@ static int take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot,
 		.slot = slot,
 		.bytes = slot->payload,
 	};
+	bool replied =
+		msg.kind == WF_SHM_KIND_PARKED ||
+		(msg.kind < WF_SHM_KIND_NEXT && (msg.flags & WF_SHM_SLOT_ACK));
 	uint32_t lines = 0, skip = 0;
 	int ret;
 
@@ -447,9 +440,13 @@ static int take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot,
 			    (size_t)((in->line_next + skip) & in->line_mask) *
 				    WF_LINE;
 	}
+	if (replied && wf_shm_reply_expect(&in->replies))
+		return -EAGAIN;
 	ret = dispatch(in, &msg);
-	if (ret)
+	if (ret) {
+		in->replies.owed -= replied;
 		return ret;
+	}
 	in->line_next += skip;
 	consumed(in, lines);
 	return 0;
@@ -501,9 +498,11 @@ void wf_shm_in_rename(struct wf_shm_in *in, uint64_t src)
 	in->assembly.env.src = src;
 	wf_list_for_each (pos, tmp, &in->parcels)
 		wf_container_of(pos, struct wf_shm_parcel, link)->ux.src = src;
-	for (int i = 0; i < WF_SHM_WAITING_MAX; i++) {
-		if (in->pulls[i])
-			in->pulls[i]->ux.src = src;
+	for (uint32_t i = 0; i < in->pulls.room; i++) {
+		struct wf_shm_pull *pull = wf_shm_table_get(&in->pulls, i);
+
+		if (pull)
+			pull->ux.src = src;
 	}
 }
 
@@ -528,12 +527,16 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 			wf_match_rxq_fail(in->ep->rxq, parcel->rx, &env, err);
 		free(parcel);
 	}
-	for (int i = 0; i < WF_SHM_WAITING_MAX; i++) {
-		if (in->pulls[i])
-			wf_shm_pull_orphan(in->pulls[i], err);
+	for (uint32_t i = 0; i < in->pulls.room; i++) {
+		struct wf_shm_pull *pull = wf_shm_table_get(&in->pulls, i);
+
+		if (pull)
+			wf_shm_pull_orphan(pull, err);
 	}
 	if (in->sock.fd >= 0)
 		close(in->sock.fd);
+	wf_shm_table_fini(&in->pulls);
+	wf_shm_reply_fini(&in->replies);
 	wf_shm_region_unmap(&in->region);
 	free(in);
 }

@@ -15,7 +15,9 @@
 #include "match/rxq.h"
 #include "shm/mover.h"
 #include "shm/region.h"
+#include "shm/reply.h"
 #include "shm/sock.h"
+#include "shm/table.h"
 
 struct wf_shm_ep;
 struct wf_shm_pull;
@@ -52,11 +54,13 @@ struct wf_shm_in {
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	struct wf_addr addr;
-	uint32_t reply_head;
+	struct wf_shm_replies replies;
+	uint32_t shares_used;		     /* bit set = in use */
+	uint32_t share_ended[WF_SHM_SHARES]; /* place of the final reply */
 	struct wf_shm_assembly assembly;
-	struct wf_list parcels; /* messages of this peer without a receive */
-	struct wf_list busy;	/* pulls that go on in progress */
-	struct wf_shm_pull *pulls[WF_SHM_WAITING_MAX]; /* by the sender's op */
+	struct wf_list parcels;	   /* messages of this peer without a receive */
+	struct wf_list busy;	   /* pulls that go on in progress */
+	struct wf_shm_table pulls; /* by the sender's number */
 };
 
 /* A message in one piece of memory of ours, until a receive takes it. */
@@ -88,9 +92,22 @@ void wf_shm_in_rename(struct wf_shm_in *in, uint64_t src);
 /* Handles up to @budget messages. Returns how many. */
 int wf_shm_in_poll(struct wf_shm_in *in, int budget);
 
-/* Tells the sender of @op. */
-void wf_shm_in_reply(struct wf_shm_in *in, uint32_t op,
-		     enum wf_shm_reply_kind kind, int status, uint64_t len);
+/* Tells the sender; see wf_shm_reply_send(). */
+uint32_t wf_shm_in_reply(struct wf_shm_in *in,
+			 const struct wf_shm_kept_reply *reply);
+
+/* The last reply of @op. */
+static inline uint32_t wf_shm_in_reply_final(struct wf_shm_in *in, uint32_t op,
+					     int status)
+{
+	const struct wf_shm_kept_reply reply = {
+		.op = op,
+		.kind = WF_SHM_REPLY_FINAL,
+		.status = status,
+	};
+
+	return wf_shm_in_reply(in, &reply);
+}
 
 /* Pairs with the release in wf_shm_put_publish(). */
 static inline bool wf_shm_in_ready(const struct wf_shm_in *in)

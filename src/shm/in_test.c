@@ -59,7 +59,7 @@ static void test_no_marker_survives(void **state)
 
 		for (int k = 0; k < 48; k++)
 			joined_exchange(j, &loud[k % 3], ++tag);
-		replies = j->in->reply_head;
+		replies = j->in->replies.head;
 		memset(buf, 0xff, sizeof(buf));
 		/* By the fast path, unexpected, plain and without data. */
 		for (int k = 0; k < 48; k++) {
@@ -75,7 +75,7 @@ static void test_no_marker_survives(void **state)
 			wf_match_unpark(&j->rxq.msg, ux);
 			ux->ops->discard(ux);
 		}
-		assert_int_equal(j->in->reply_head, replies);
+		assert_int_equal(j->in->replies.head, replies);
 		assert_int_equal(wf_op_compq_count(&j->txq), 0);
 	}
 	joined_close(j);

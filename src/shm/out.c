@@ -38,7 +38,6 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 		.addr = *addr,
 		.state = WF_SHM_OUT_CONNECTING,
 		.sock = { .fd = -1, .kind = WF_SHM_SOCK_OUT },
-		.waiting_free = UINT32_MAX,
 		.chunk = ep->attr.chunk,
 		.deadline = wf_base_clock_ns() +
 			    ep->attr.connect_timeout_ms * WF_NS_PER_MS,
@@ -85,12 +84,21 @@ static void fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
 	wf_op_compq_fail(ep->txq, &comp, err, 0);
 }
 
-static void stop_waiting(struct wf_shm_out *out, uint32_t index)
+static void stop_sharing(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
-	out->waiting[index] = NULL;
-	out->waiting_free |= 1u << index;
-	out->sharing &= ~(1u << index);
-	if (!--out->waiting_count)
+	for (uint32_t bits = out->sharing; bits; bits &= bits - 1) {
+		uint32_t index = (uint32_t)__builtin_ctz(bits);
+
+		if (out->shared[index] == tx)
+			out->sharing &= ~(1u << index);
+	}
+}
+
+static void stop_waiting(struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	stop_sharing(out, tx);
+	wf_shm_table_del(&out->waiting, wf_shm_table_number(tx->op));
+	if (!out->waiting.count)
 		wf_base_list_del(&out->waiting_link);
 }
 
@@ -100,13 +108,13 @@ static void drop_all(struct wf_shm_out *out, int err)
 	struct wf_shm_ep *ep = out->ep;
 	struct wf_list *pos, *tmp;
 
-	for (uint32_t i = 0; i < WF_SHM_WAITING_MAX; i++) {
-		struct wf_shm_tx *tx = out->waiting[i];
+	for (uint32_t i = 0; out->waiting.count && i < out->waiting.room; i++) {
+		struct wf_shm_tx *tx = wf_shm_table_get(&out->waiting, i);
 
 		if (!tx)
 			continue;
 		wf_base_list_del(&tx->link); /* may be pending as well */
-		stop_waiting(out, i);
+		stop_waiting(out, tx);
 		if (err)
 			fail(ep, tx, err);
 		wf_base_pool_put(&ep->tx_pool, tx);
@@ -140,6 +148,7 @@ void wf_shm_out_free(struct wf_shm_out *out)
 		out->ep->connecting--;
 	drop_all(out, 0);
 	wf_shm_out_release(out);
+	wf_shm_table_fini(&out->waiting);
 	wf_base_list_del(&out->link);
 	free(out);
 }
@@ -203,15 +212,12 @@ bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len)
 
 bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	uint32_t index;
+	int64_t number = wf_shm_table_add(&out->waiting, tx);
 
-	if (!out->waiting_free)
+	if (number < 0)
 		return false;
-	index = (uint32_t)__builtin_ctz(out->waiting_free);
-	out->waiting_free &= ~(1u << index);
-	out->waiting[index] = tx;
-	tx->op = index | out->waiting_turn++ * WF_SHM_WAITING_MAX;
-	if (!out->waiting_count++)
+	tx->op = (uint32_t)number | out->waiting_turn++ * WF_SHM_TABLE_MAX;
+	if (out->waiting.count == 1)
 		wf_base_list_add_tail(&out->ep->waiting_outs,
 				      &out->waiting_link);
 	wf_shm_ep_busy(out->ep);
@@ -295,21 +301,6 @@ int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return ret;
 }
 
-/* Brings the first stream to the head of the queue. False: there is none. */
-static bool stream_first(struct wf_shm_out *out)
-{
-	struct wf_list *pos, *tmp;
-
-	wf_list_for_each (pos, tmp, &out->pending) {
-		if (!to_tx(pos)->stream)
-			continue;
-		wf_base_list_del(pos);
-		wf_base_list_add_head(&out->pending, pos);
-		return true;
-	}
-	return false;
-}
-
 /* One turn for the first pending message. 0: it left the queue, or another is
  * the first. */
 static int push_first(struct wf_shm_out *out)
@@ -329,10 +320,6 @@ static int push_first(struct wf_shm_out *out)
 			return wf_shm_out_has_room(out, out->chunk) ? 0 :
 								      -EAGAIN;
 		}
-		/* The names it waits for may be those of streams behind it. */
-		if (!tx->stream && !out->waiting_free && stream_first(out) &&
-		    wf_shm_out_has_room(out, out->chunk))
-			return 0;
 		return ret;
 	}
 	wf_base_list_del(&tx->link);
@@ -361,12 +348,12 @@ void wf_shm_out_push(struct wf_shm_out *out)
 }
 
 static void start_stream(struct wf_shm_out *out, struct wf_shm_tx *tx,
-			 uint64_t len, uint32_t name)
+			 uint64_t len)
 {
+	stop_sharing(out, tx);
 	tx->stream = true;
 	tx->pushed = 0;
 	tx->help.len = len;
-	tx->name = name;
 	enqueue(out, tx);
 }
 
@@ -376,7 +363,7 @@ static void finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)
 
 	/* It may still be in the pending queue when the receiver gave up. */
 	wf_base_list_del(&tx->link);
-	stop_waiting(out, tx->op % WF_SHM_WAITING_MAX);
+	stop_waiting(out, tx);
 	if (status)
 		fail(ep, tx, status);
 	else
@@ -384,27 +371,34 @@ static void finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)
 	wf_base_pool_put(&ep->tx_pool, tx);
 }
 
+static bool start_share(struct wf_shm_out *out, struct wf_shm_tx *tx,
+			uint32_t share)
+{
+	if (share >= WF_SHM_SHARES || (out->sharing & 1u << share) ||
+	    !wf_shm_share_join(&out->region.shares[share], tx))
+		return false;
+	out->shared[share] = tx;
+	out->sharing |= 1u << share;
+	return true;
+}
+
 /* False when the reply makes no sense. */
 static bool handle_reply(struct wf_shm_out *out,
 			 const struct wf_shm_reply *reply)
 {
-	uint32_t index = reply->op % WF_SHM_WAITING_MAX;
-	struct wf_shm_tx *tx = out->waiting[index];
+	struct wf_shm_tx *tx =
+		wf_shm_table_get(&out->waiting, wf_shm_table_number(reply->op));
 
 	if (!tx || tx->op != reply->op)
 		return false;
 	switch (reply->kind) {
 	case WF_SHM_REPLY_SHARE:
-		if (!tx->proto->parks ||
-		    !wf_shm_share_join(&out->region.shares[index], tx))
-			return false;
-		out->sharing |= 1u << index;
-		return true;
+		return tx->proto->parks && !tx->stream &&
+		       start_share(out, tx, reply->share);
 	case WF_SHM_REPLY_STREAM:
 		if (!tx->proto->parks || tx->stream || reply->len > tx->len)
 			return false;
-		out->sharing &= ~(1u << index);
-		start_stream(out, tx, reply->len, reply->name);
+		start_stream(out, tx, reply->len);
 		return true;
 	case WF_SHM_REPLY_FINAL:
 		finish(out, tx, reply->status < 0 ? EPROTO : reply->status);
@@ -420,7 +414,7 @@ static void help_sharing(struct wf_shm_out *out)
 		uint32_t index = (uint32_t)__builtin_ctz(bits);
 
 		if (!wf_shm_share_help(&out->region.shares[index], &out->mover,
-				       out->waiting[index]))
+				       out->shared[index]))
 			out->sharing &= ~(1u << index);
 	}
 }
@@ -429,13 +423,13 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 {
 	int count = 0;
 
-	while (out->state == WF_SHM_OUT_OPEN && out->waiting_count &&
+	while (out->state == WF_SHM_OUT_OPEN && out->waiting.count &&
 	       wf_op_compq_room(out->ep->txq)) {
 		struct wf_shm_reply *at =
 			&out->region.replies[out->reply_tail % WF_SHM_REPLIES];
 		struct wf_shm_reply reply;
 
-		/* Pairs with the release in wf_shm_in_reply(). */
+		/* Pairs with the release in wf_shm_reply_send(). */
 		if (atomic_load_explicit(&at->seq, memory_order_acquire) !=
 		    out->reply_tail + 1)
 			break;
@@ -443,7 +437,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 		reply.kind = at->kind;
 		reply.status = at->status;
 		reply.len = at->len;
-		reply.name = at->name;
+		reply.share = at->share;
 		out->reply_tail++;
 		count++;
 		if (!handle_reply(out, &reply)) {
@@ -452,6 +446,10 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 			return count;
 		}
 	}
+	/* After they were dealt with: a share whose end was read is free. */
+	if (count)
+		atomic_store_explicit(&out->region.header->replies_seen,
+				      out->reply_tail, memory_order_release);
 	if (out->sharing)
 		help_sharing(out);
 	return count;
@@ -465,7 +463,7 @@ bool wf_shm_out_settle(struct wf_shm_out *out)
 		return true;
 	wf_shm_out_poll(out);
 	at = &out->region.replies[out->reply_tail % WF_SHM_REPLIES];
-	return out->state != WF_SHM_OUT_OPEN || !out->waiting_count ||
+	return out->state != WF_SHM_OUT_OPEN || !out->waiting.count ||
 	       atomic_load_explicit(&at->seq, memory_order_relaxed) !=
 		       out->reply_tail + 1;
 }

@@ -19,6 +19,7 @@
 #include "shm/mover.h"
 #include "shm/region.h"
 #include "shm/sock.h"
+#include "shm/table.h"
 
 struct wf_shm_ep;
 struct wf_shm_out;
@@ -44,7 +45,6 @@ struct wf_shm_tx {
 	size_t len;
 	size_t pushed; /* bytes already in the ring */
 	uint32_t op;   /* name in replies, see wf_shm_out_wait() */
-	uint32_t name; /* stream: the receiver's name for it */
 	uint8_t slot_flags;
 	bool wants_comp;
 	bool inject; /* the buffer is the caller's again on return */
@@ -90,14 +90,13 @@ struct wf_shm_out {
 
 	struct wf_list pending;	     /* wf_shm_tx, in order */
 	struct wf_list pending_link; /* in ep->pending_outs */
-	uint32_t waiting_count;
-	uint32_t waiting_free; /* bit set = no operation */
-	uint32_t waiting_turn; /* makes names of operations differ */
-	uint32_t sharing;      /* bit set = the operation is being shared */
+	struct wf_shm_table waiting; /* wf_shm_tx, by number of its name */
+	uint32_t waiting_turn;	     /* makes names of operations differ */
+	uint32_t sharing;	     /* bit set = help with that share */
 	uint32_t reply_tail;
-	struct wf_list waiting_link; /* in ep->waiting_outs */
-	struct wf_shm_tx *waiting[WF_SHM_WAITING_MAX];
-	struct wf_list link; /* in ep->all_outs */
+	struct wf_list waiting_link;		 /* in ep->waiting_outs */
+	struct wf_shm_tx *shared[WF_SHM_SHARES]; /* for each bit */
+	struct wf_list link;			 /* in ep->all_outs */
 };
 
 /* Makes the sending end for @addr and starts to connect. NULL without
@@ -147,8 +146,8 @@ bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
 /* Room for a message of @len bytes in as many records as it takes? */
 bool wf_shm_out_fits_whole(struct wf_shm_out *out, size_t len);
 
-/* For protocols: reserves a name for an operation that waits for replies;
- * false when too many wait. */
+/* For protocols: names an operation that waits for replies; false without
+ * memory. */
 bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx);
 
 #endif

@@ -268,7 +268,9 @@ static void test_operation_names_wrap(void **state)
 	(void)state;
 	j->out->waiting_turn = UINT32_MAX - 10;
 	j->out->reply_tail = UINT32_MAX - 10;
-	j->in->reply_head = UINT32_MAX - 10;
+	j->in->replies.head = UINT32_MAX - 10;
+	j->in->replies.seen = UINT32_MAX - 10;
+	j->out->region.header->replies_seen = UINT32_MAX - 10;
 	for (uint64_t tag = 1; tag < 300; tag++)
 		joined_exchange(j, &c, tag);
 	joined_close(j);
@@ -443,10 +445,10 @@ static void test_full_inject(void **state)
 	}
 }
 
-/* More operations than may wait for a reply: the rest waits its turn. */
+/* More operations that wait than the ring of replies or the shares hold. */
 static void test_many_parked(void **state)
 {
-	enum { COUNT = 50 };
+	enum { COUNT = 200 };
 	static const enum wf_shm_way ways[] = { WF_SHM_WAY_SELF, WF_SHM_WAY_CMA,
 						WF_SHM_WAY_NONE };
 
@@ -467,7 +469,7 @@ static void test_many_parked(void **state)
 		}
 		for (int k = 0; k < 100; k++)
 			joined_drive(j);
-		assert_int_equal(j->out->waiting_count, WF_SHM_WAITING_MAX);
+		assert_int_equal(j->out->waiting.count, COUNT);
 		assert_int_equal(wf_op_compq_count(&j->txq), 0);
 		for (uint64_t tag = 1; tag <= COUNT; tag++)
 			joined_post(j, &to[tag], tag);
@@ -483,7 +485,7 @@ static void test_many_parked(void **state)
 			free(from[tag].memory);
 			free(to[tag].memory);
 		}
-		assert_int_equal(j->out->waiting_count, 0);
+		assert_int_equal(j->out->waiting.count, 0);
 		joined_close(j);
 	}
 }
@@ -514,7 +516,7 @@ static void test_fail_all(void **state)
 		assert_true(!err || err == ECONNRESET);
 	}
 	assert_int_equal(j->from.tx_pool.in_use, 0);
-	assert_int_equal(j->out->waiting_count, 0);
+	assert_int_equal(j->out->waiting.count, 0);
 	free(small.memory);
 	free(large.memory);
 	joined_close(j);

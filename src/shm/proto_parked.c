@@ -40,7 +40,7 @@ static int push_stream(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		slot->data = 0;
 		slot->stream = (struct wf_shm_stream){
 			.offset = tx->pushed,
-			.op = tx->name,
+			.op = tx->op,
 		};
 		wf_shm_put_publish(out, slot, part, WF_SHM_KIND_STREAM, 0);
 		tx->pushed += part;

@@ -53,8 +53,39 @@ static void pull_free(struct wf_shm_pull *pull)
 {
 	make_idle(pull);
 	if (pull->in)
-		pull->in->pulls[pull->op % WF_SHM_WAITING_MAX] = NULL;
+		wf_shm_table_del(&pull->in->pulls,
+				 wf_shm_table_number(pull->op));
 	free(pull);
+}
+
+/* A share is used again only once the sender has read that it ended: until
+ * then it may still look there for chunks. */
+static bool take_share(struct wf_shm_pull *pull)
+{
+	struct wf_shm_in *in = pull->in;
+
+	for (uint32_t i = 0; i < WF_SHM_SHARES; i++) {
+		if ((in->shares_used & 1u << i) ||
+		    !wf_shm_reply_was_read(&in->replies, in->share_ended[i]))
+			continue;
+		in->shares_used |= 1u << i;
+		pull->share = i;
+		pull->has_share = true;
+		return true;
+	}
+	return false;
+}
+
+/* Our last word of an operation. */
+static void reply_final(struct wf_shm_pull *pull, int err)
+{
+	struct wf_shm_in *in = pull->in;
+	uint32_t place = wf_shm_in_reply_final(in, pull->op, err);
+
+	if (!pull->has_share)
+		return;
+	in->share_ended[pull->share] = place;
+	in->shares_used &= ~(1u << pull->share);
 }
 
 /* Ends the message for both sides. @err is positive. */
@@ -63,7 +94,7 @@ static void pull_finish(struct wf_shm_pull *pull, int err)
 	struct wf_envelope env = pull_envelope(pull);
 
 	if (pull->in)
-		wf_shm_in_reply(pull->in, pull->op, WF_SHM_REPLY_FINAL, err, 0);
+		reply_final(pull, err);
 	if (err)
 		wf_match_rxq_fail(pull->ux.rxq, pull->rx, &env, err);
 	else
@@ -85,10 +116,16 @@ static int read_part(void *arg, uint64_t offset, uint64_t part)
 
 static void ask_for_stream(struct wf_shm_pull *pull)
 {
+	const struct wf_shm_kept_reply reply = {
+		.op = pull->op,
+		.kind = WF_SHM_REPLY_STREAM,
+		.len = pull->want,
+	};
+
 	pull->state = WF_SHM_PULL_STREAMED;
 	pull->have = 0;
 	make_idle(pull);
-	wf_shm_in_reply(pull->in, pull->op, WF_SHM_REPLY_STREAM, 0, pull->want);
+	wf_shm_in_reply(pull->in, &reply);
 }
 
 /* Reading failed. What is final ends the message; everything else means that
@@ -119,6 +156,11 @@ static void read_alone(struct wf_shm_pull *pull)
 
 static void start_share(struct wf_shm_pull *pull)
 {
+	const struct wf_shm_kept_reply reply = {
+		.op = pull->op,
+		.kind = WF_SHM_REPLY_SHARE,
+		.share = pull->share,
+	};
 	struct wf_shm_in *in = pull->in;
 	size_t chunk = pull->want / CHUNKS_WANTED;
 
@@ -132,10 +174,9 @@ static void start_share(struct wf_shm_pull *pull)
 	pull->done = 0;
 	pull->claims_over = false;
 	pull->failed = 0;
-	wf_shm_share_open(&in->region.shares[pull->op % WF_SHM_WAITING_MAX],
-			  pull->rx->iov, pull->rx->iov_count, pull->want,
-			  chunk);
-	wf_shm_in_reply(in, pull->op, WF_SHM_REPLY_SHARE, 0, 0);
+	wf_shm_share_open(&in->region.shares[pull->share], pull->rx->iov,
+			  pull->rx->iov_count, pull->want, chunk);
+	wf_shm_in_reply(in, &reply);
 	make_busy(pull);
 	wf_shm_pull_progress(pull);
 }
@@ -157,7 +198,7 @@ static void start(struct wf_shm_pull *pull)
 	else if (in->mover.way == WF_SHM_WAY_NONE)
 		ask_for_stream(pull);
 	else if (in->mover.way == WF_SHM_WAY_CMA &&
-		 pull->want >= in->ep->attr.share_min)
+		 pull->want >= in->ep->attr.share_min && take_share(pull))
 		start_share(pull);
 	else
 		read_alone(pull);
@@ -181,8 +222,7 @@ static void stop_sharing(struct wf_shm_pull *pull, struct wf_shm_share *share,
 
 void wf_shm_pull_progress(struct wf_shm_pull *pull)
 {
-	struct wf_shm_share *share =
-		&pull->in->region.shares[pull->op % WF_SHM_WAITING_MAX];
+	struct wf_shm_share *share = &pull->in->region.shares[pull->share];
 	uint64_t chunks = (pull->want + pull->chunk - 1) / pull->chunk;
 	uint32_t theirs;
 	bool gave_up;
@@ -228,7 +268,7 @@ static void pull_discard(struct wf_ux *ux)
 	struct wf_shm_pull *pull = wf_container_of(ux, struct wf_shm_pull, ux);
 
 	if (pull->in)
-		wf_shm_in_reply(pull->in, pull->op, WF_SHM_REPLY_FINAL, 0, 0);
+		reply_final(pull, 0);
 	pull_free(pull);
 }
 
@@ -249,14 +289,14 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 		       const struct wf_shm_part *parts, uint8_t flags,
 		       uint64_t tag, uint64_t data)
 {
-	struct wf_shm_pull **place =
-		&in->pulls[parked->op % WF_SHM_WAITING_MAX];
+	uint32_t number = wf_shm_table_number(parked->op);
 	bool tagged = flags & WF_SHM_SLOT_TAGGED;
 	struct wf_rxq *rxq = in->ep->rxq;
 	struct wf_shm_pull *pull;
 	struct wf_rx *rx;
 
-	if (*place || !parts_hold(parts, parked->iov_count, parked->total))
+	if (wf_shm_table_get(&in->pulls, number) ||
+	    !parts_hold(parts, parked->iov_count, parked->total))
 		return -EPROTO;
 	pull = malloc(sizeof(*pull));
 	if (!pull)
@@ -281,7 +321,10 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 		pull->iov[i].iov_len = parts[i].len;
 	}
 	wf_base_list_init(&pull->busy);
-	*place = pull;
+	if (wf_shm_table_put(&in->pulls, number, pull)) {
+		free(pull);
+		return -EAGAIN;
+	}
 	rx = wf_match_rxq_take(rxq, tagged, tag, in->src, parked->total);
 	if (!rx) {
 		wf_match_park(wf_match_rxq_of(rxq, tagged), &pull->ux);
@@ -295,7 +338,8 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
 		       const uint8_t *bytes, size_t len)
 {
-	struct wf_shm_pull *pull = in->pulls[stream->op % WF_SHM_WAITING_MAX];
+	struct wf_shm_pull *pull =
+		wf_shm_table_get(&in->pulls, wf_shm_table_number(stream->op));
 
 	if (!pull || pull->op != stream->op ||
 	    pull->state != WF_SHM_PULL_STREAMED ||

@@ -21,6 +21,8 @@ struct wf_shm_pull {
 	struct wf_shm_in *in; /* NULL once the channel is gone */
 	struct wf_rx *rx;
 	uint32_t op;
+	uint32_t share; /* SHARED */
+	bool has_share;
 	enum wf_shm_pull_state state;
 	size_t want;	  /* bytes that fit the receive */
 	size_t have;	  /* STREAMED: bytes that arrived */

@@ -38,12 +38,12 @@ static void test_both_see_the_same(void **state)
 	a.data[0] = 1;
 	a.data[512 * WF_LINE - 1] = 2;
 	a.slots[31].tag = 3;
-	a.shares[WF_SHM_WAITING_MAX - 1].len = 4;
+	a.shares[WF_SHM_SHARES - 1].len = 4;
 	b.replies[WF_SHM_REPLIES - 1].len = 5;
 	assert_int_equal(b.data[0], 1);
 	assert_int_equal(b.data[512 * WF_LINE - 1], 2);
 	assert_int_equal(b.slots[31].tag, 3);
-	assert_int_equal(b.shares[WF_SHM_WAITING_MAX - 1].len, 4);
+	assert_int_equal(b.shares[WF_SHM_SHARES - 1].len, 4);
 	assert_int_equal(a.replies[WF_SHM_REPLIES - 1].len, 5);
 	assert_true((uint8_t *)(a.slots + 32) == a.data);
 	assert_true(a.data + 512 * WF_LINE == (uint8_t *)a.base + a.bytes);

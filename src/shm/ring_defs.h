@@ -7,8 +7,7 @@
  *   page 0   header: who, which version, how large; then one line that only
  *            the sender writes and one that only the receiver writes
  *   page 1   replies: receiver to sender, 32 bytes each
- *   page 2   shares: one per operation that waits for a reply; for copying by
- *            both sides at once
+ *   page 2   shares: for copying by both sides at once
  *   then     slots: two lines per message, with the payload of small ones; one
  *            line is all that up to 40 bytes touch
  *   then     data: payload that does not fit the slot, in lines
@@ -57,15 +56,12 @@
 #define WF_SHM_INLINE_MAX 104
 #define WF_SHM_RECORD_MAX 8192
 
-/* Operations of one channel that may wait for a reply, and replies each of
- * them may get (clear-to-send, stream, final): replies never overflow. */
-#define WF_SHM_WAITING_MAX 32
-#define WF_SHM_REPLIES_PER_OP 3
+/* Replies in the ring at a time, and how many an operation may get: share,
+ * stream, final. Messages copied by both sides at a time. */
 #define WF_SHM_REPLIES 128
+#define WF_SHM_REPLIES_PER_OP 3
+#define WF_SHM_SHARES 32
 #define WF_SHM_SHARE_IOV 4
-
-static_assert(WF_SHM_WAITING_MAX * WF_SHM_REPLIES_PER_OP <= WF_SHM_REPLIES,
-	      "replies never overflow");
 
 enum wf_shm_kind {
 	WF_SHM_KIND_INLINE = 1, /* payload in the slot */
@@ -106,7 +102,7 @@ struct wf_shm_parked {
 
 struct wf_shm_stream {
 	uint64_t offset;
-	uint32_t op; /* the receiver's name for the message */
+	uint32_t op;
 	uint32_t pad;
 };
 
@@ -134,8 +130,8 @@ struct wf_shm_part {
 
 enum wf_shm_reply_kind {
 	WF_SHM_REPLY_SHARE = 1, /* help copying: the share is filled in */
-	WF_SHM_REPLY_STREAM, /* send ->len bytes through the ring as ->name */
-	WF_SHM_REPLY_FINAL,  /* ->status; the operation is over */
+	WF_SHM_REPLY_STREAM,	/* send ->len bytes through the ring */
+	WF_SHM_REPLY_FINAL,	/* ->status; the operation is over */
 	WF_SHM_REPLY_KIND_MAX,
 };
 
@@ -145,7 +141,7 @@ struct wf_shm_reply {
 	uint32_t kind;
 	int32_t status; /* 0 or a positive errno */
 	uint64_t len;
-	uint32_t name;
+	uint32_t share; /* SHARE: which */
 	uint32_t pad;
 };
 
@@ -165,7 +161,7 @@ struct wf_shm_share {
 };
 
 static_assert(sizeof(struct wf_shm_share) == 128, "two lines");
-static_assert(sizeof(struct wf_shm_share) * WF_SHM_WAITING_MAX == WF_SHM_PAGE,
+static_assert(sizeof(struct wf_shm_share) * WF_SHM_SHARES == WF_SHM_PAGE,
 	      "one page of shares");
 static_assert(sizeof(struct wf_shm_reply) * WF_SHM_REPLIES == WF_SHM_PAGE,
 	      "one page of replies");
@@ -180,10 +176,14 @@ struct wf_shm_header {
 	 * the high half, one store for both. */
 	_Atomic uint64_t credit WF_ALIGNED(WF_LINE);
 	uint8_t pad1[56];
+	/* The sender's line: replies it has dealt with. */
+	_Atomic uint32_t replies_seen WF_ALIGNED(WF_LINE);
+	uint8_t pad2[60];
 };
 
 static_assert(offsetof(struct wf_shm_header, credit) == 64, "a line apart");
-static_assert(sizeof(struct wf_shm_header) == 128, "two lines");
+static_assert(offsetof(struct wf_shm_header, replies_seen) == 128, "and apart");
+static_assert(sizeof(struct wf_shm_header) == 192, "three lines");
 
 #define WF_SHM_REPLIES_AT WF_SHM_PAGE
 #define WF_SHM_SHARES_AT (2 * WF_SHM_PAGE)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a receiver tells a sender.
+ */
+#include "shm/reply.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define ROOM_MIN 16
+
+void wf_shm_reply_init(struct wf_shm_replies *replies,
+		       struct wf_shm_region *region)
+{
+	*replies = (struct wf_shm_replies){ .region = region };
+}
+
+void wf_shm_reply_fini(struct wf_shm_replies *replies)
+{
+	free(replies->kept);
+	replies->kept = NULL;
+}
+
+int wf_shm_reply_expect(struct wf_shm_replies *replies)
+{
+	uint32_t need = (replies->owed + 1) * WF_SHM_REPLIES_PER_OP;
+	uint32_t room = replies->room ? replies->room : ROOM_MIN;
+	struct wf_shm_kept_reply *kept;
+
+	if (need > replies->room) {
+		while (room < need)
+			room *= 2;
+		kept = malloc(room * sizeof(*kept));
+		if (!kept)
+			return -ENOMEM;
+		for (uint32_t i = 0; i < replies->count; i++)
+			kept[i] = replies->kept[(replies->first + i) %
+						replies->room];
+		free(replies->kept);
+		replies->kept = kept;
+		replies->room = room;
+		replies->first = 0;
+	}
+	replies->owed++;
+	return 0;
+}
+
+/* The sender's word is only compared: whatever it says, we write inside the
+ * ring. */
+static bool ring_has_room(struct wf_shm_replies *replies)
+{
+	if (replies->head - replies->seen < WF_SHM_REPLIES)
+		return true;
+	replies->seen = atomic_load_explicit(
+		&replies->region->header->replies_seen, memory_order_acquire);
+	return replies->head - replies->seen < WF_SHM_REPLIES;
+}
+
+static void write_reply(struct wf_shm_replies *replies,
+			const struct wf_shm_kept_reply *reply)
+{
+	struct wf_shm_reply *to =
+		&replies->region->replies[replies->head % WF_SHM_REPLIES];
+
+	to->op = reply->op;
+	to->kind = reply->kind;
+	to->status = reply->status;
+	to->share = reply->share;
+	to->len = reply->len;
+	/* Pairs with the acquire in wf_shm_out_poll(). */
+	atomic_store_explicit(&to->seq, ++replies->head, memory_order_release);
+}
+
+uint32_t wf_shm_reply_send(struct wf_shm_replies *replies,
+			   const struct wf_shm_kept_reply *reply)
+{
+	if (reply->kind == WF_SHM_REPLY_FINAL && replies->owed)
+		replies->owed--;
+	if (!replies->count && ring_has_room(replies)) {
+		write_reply(replies, reply);
+		return replies->head;
+	}
+	replies->kept[(replies->first + replies->count++) % replies->room] =
+		*reply;
+	return replies->head + replies->count;
+}
+
+void wf_shm_reply_flush(struct wf_shm_replies *replies)
+{
+	while (replies->count && ring_has_room(replies)) {
+		write_reply(replies, &replies->kept[replies->first]);
+		replies->first = (replies->first + 1) % replies->room;
+		replies->count--;
+	}
+}
+
+bool wf_shm_reply_was_read(struct wf_shm_replies *replies, uint32_t place)
+{
+	if ((int32_t)(replies->seen - place) >= 0)
+		return true;
+	replies->seen = atomic_load_explicit(
+		&replies->region->header->replies_seen, memory_order_acquire);
+	return (int32_t)(replies->seen - place) >= 0;
+}
