@@ -55,7 +55,7 @@ static inline void joined_open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 {
 	static uint16_t port;
 	struct wf_shm_ep_attr attr = {
-		.tx_size = 256,
+		.tx_size = 64,
 		.eager_max = 16384,
 		.cma_min = SIZE_MAX,
 		.share_min = 65536,

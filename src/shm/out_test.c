@@ -458,6 +458,7 @@ static void test_many_parked(void **state)
 		struct joined_buf from[COUNT + 1], to[COUNT + 1];
 
 		j->to.attr.share_min = 1;
+		j->from.tx_pool.limit = COUNT;
 		for (uint64_t tag = 1; tag <= COUNT; tag++) {
 			struct wf_shm_tx tx;
 
