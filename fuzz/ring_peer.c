@@ -140,6 +140,7 @@ static void open_in(struct wf_fuzz_world *w)
 
 	wf_shm_region_unmap(&w->ring_in);
 	w->written = 0;
+	w->write_pos = 0;
 	MUST(!wf_shm_region_create(&w->ring_in, SLOTS_LOG2, LINES_LOG2,
 				   &memfd));
 	MUST(!wf_shm_region_map(&region, memfd, SLOTS_LOG2, LINES_LOG2));

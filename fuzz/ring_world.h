@@ -34,7 +34,8 @@ struct wf_fuzz_world {
 	struct wf_shm_ep to, from;
 	struct wf_shm_mover mover;
 	struct wf_shm_region ring_in, ring_out; /* as the peer maps them */
-	uint32_t written; /* slots that the peer has published */
+	uint32_t written;   /* slots that the peer has published */
+	uint32_t write_pos; /* place of the next one */
 	uint32_t replied;
 	uint8_t *spare; /* memory for the peer's messages */
 	struct wf_fuzz_hold rx[HOLDS], tx[HOLDS];

@@ -26,7 +26,7 @@ static const struct wf_shm_pull *wanted(struct wf_fuzz_world *w)
 static void write_parts(struct wf_fuzz_world *w, const struct wf_shm_in *in,
 			const struct wf_shm_parked *parked)
 {
-	uint32_t at = in->line_next & in->line_mask;
+	uint32_t at = in->line_pos;
 	struct wf_shm_part *parts =
 		(void *)(w->ring_in.data + (size_t)at * WF_LINE);
 	uint64_t left = parked->total;
@@ -106,15 +106,17 @@ static void write_nonsense(struct wf_fuzz_world *w, struct wf_shm_slot *slot)
 void wf_fuzz_op_slot(struct wf_fuzz_world *w)
 {
 	uint8_t kind = wf_fuzz_take8(w) % (WF_SHM_KIND_MAX + 1);
-	uint8_t flags = wf_fuzz_take8(w) & 0xf;
+	uint8_t flags = wf_fuzz_take8(w) & 0x1f;
 	bool sense = wf_fuzz_take8(w) < 245;
 	size_t len = wf_fuzz_take_size(w) % (WF_SHM_RECORD_MAX + 1);
 	struct wf_shm_in *in = wf_fuzz_in_of(w);
 	struct wf_shm_slot *slot;
 
-	if (!in || w->written - in->next > in->slot_mask)
+	if (!in || w->written - in->next >= in->slot_count)
 		return;
-	slot = &w->ring_in.slots[w->written & in->slot_mask];
+	slot = &w->ring_in.slots[w->write_pos++];
+	if ((flags & WF_SHM_SLOT_TURN) || w->write_pos == in->slot_count)
+		w->write_pos = 0;
 	slot->tag = wf_fuzz_take8(w) & 1;
 	if (sense)
 		kind = write_sense(w, in, slot, kind, &len);
@@ -140,7 +142,7 @@ void wf_fuzz_op_data(struct wf_fuzz_world *w)
 
 	/* Mostly where the next record is read. */
 	if (in && wf_fuzz_take8(w) < 200)
-		at = (size_t)(in->line_next & in->line_mask) * WF_LINE;
+		at = (size_t)in->line_pos * WF_LINE;
 	for (int i = 0; i < WF_SHM_SHARE_IOV; i++) {
 		parts[i].addr = wf_fuzz_take(w, 4);
 		parts[i].len = wf_fuzz_take_size(w);
@@ -242,9 +244,10 @@ void wf_fuzz_op_reply(struct wf_fuzz_world *w)
 void wf_fuzz_op_credit(struct wf_fuzz_world *w)
 {
 	struct wf_shm_out *out = wf_fuzz_out_of(w);
-	uint64_t credit = wf_fuzz_take8(w) < 20 ? wf_fuzz_take(w, 8) :
-			  out ? (uint64_t)out->line_head << 32 | out->head :
-				0;
+	uint64_t credit =
+		wf_fuzz_take8(w) < 20 ? wf_fuzz_take(w, 8) :
+		out ? (uint64_t)out->line_lap.head << 32 | out->slot_lap.head :
+		      0;
 
 	atomic_store(&w->ring_out.header->credit, credit);
 }

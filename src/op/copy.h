@@ -10,19 +10,29 @@
 #include <stdint.h>
 #include <string.h>
 
+#define WF_OP_COPY_SMALL_MAX 128
+
+/* Two runs of @n bytes (a constant), from both ends, that may overlap. */
+static inline __attribute__((always_inline)) void
+wf_op_copy_ends(uint8_t *to, const uint8_t *from, size_t len, size_t n)
+{
+	memcpy(to, from, n);
+	memcpy(to + len - n, from + len - n, n);
+}
+
 static inline void wf_op_copy_small(uint8_t *to, const uint8_t *from,
 				    size_t len)
 {
-	if (len >= 16) {
-		for (size_t at = 0; at + 16 < len; at += 16)
-			memcpy(to + at, from + at, 16);
-		memcpy(to + len - 16, from + len - 16, 16);
+	if (len > 64) {
+		wf_op_copy_ends(to, from, len, 64);
+	} else if (len > 32) {
+		wf_op_copy_ends(to, from, len, 32);
+	} else if (len >= 16) {
+		wf_op_copy_ends(to, from, len, 16);
 	} else if (len >= 8) {
-		memcpy(to, from, 8);
-		memcpy(to + len - 8, from + len - 8, 8);
+		wf_op_copy_ends(to, from, len, 8);
 	} else if (len >= 4) {
-		memcpy(to, from, 4);
-		memcpy(to + len - 4, from + len - 4, 4);
+		wf_op_copy_ends(to, from, len, 4);
 	} else if (len) {
 		to[0] = from[0];
 		to[len / 2] = from[len / 2];

@@ -38,6 +38,9 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 		.epoll_fd = -1,
 		.listener = { .fd = -1, .kind = WF_SHM_SOCK_LISTENER },
 	};
+	/* What is injected goes in one record. */
+	if (ep->attr.chunk < WF_SHM_PUT_MAX)
+		ep->attr.chunk = WF_SHM_PUT_MAX;
 	wf_base_list_init(&ep->pending_outs);
 	wf_base_list_init(&ep->waiting_outs);
 	wf_base_list_init(&ep->guests);
@@ -298,6 +301,8 @@ static void tick(struct wf_shm_ep *ep)
 	uint64_t now = wf_base_clock_ns();
 
 	ep->polls = 0;
+	for (uint32_t i = 0; i < ep->in_count; i++)
+		wf_shm_in_credit(ep->ins[i]);
 	if (now >= ep->sockets_due)
 		look_at_sockets(ep, now);
 }

@@ -22,6 +22,12 @@
 /* Chunked messages are far smaller; a larger total is a broken peer. */
 #define ASSEMBLY_MAX ((uint64_t)16 << 20)
 
+/* Credit is returned in batches of these parts of the ring: often enough that
+ * the sender can turn at the end of its window (out.c), but not so often that
+ * the line travels for nothing. */
+#define CREDIT_SLOTS_PART 16
+#define CREDIT_LINES_PART 32
+
 static const struct wf_ux_ops parcel_ops;
 
 struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
@@ -34,8 +40,10 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 	if (!in)
 		return NULL;
 	*in = (struct wf_shm_in){
-		.slot_mask = region->slot_count - 1,
-		.line_mask = region->line_count - 1,
+		.slot_count = region->slot_count,
+		.credit_slots = region->slot_count / CREDIT_SLOTS_PART,
+		.credit_lines = region->line_count / CREDIT_LINES_PART,
+		.line_count = region->line_count,
 		.slots = region->slots,
 		.data = region->data,
 		.src = src,
@@ -331,41 +339,61 @@ static int dispatch(struct wf_shm_in *in, const struct message *msg)
 
 /* -- the ring -------------------------------------------------------------- */
 
+static inline uint32_t lines_of(size_t len)
+{
+	return (uint32_t)(len + WF_LINE - 1) / WF_LINE;
+}
+
 static void return_credit(struct wf_shm_in *in)
 {
-	uint64_t credit = (uint64_t)in->line_next << 32 | in->next;
+	uint64_t credit = (uint64_t)in->lines << 32 | in->next;
 
 	in->credited = in->next;
-	in->credited_lines = in->line_next;
+	in->credited_lines = in->lines;
 	/* Release: we are done reading what the sender may now overwrite. */
 	atomic_store_explicit(&in->region.header->credit, credit,
 			      memory_order_release);
 }
 
-/* The next record's place and the lines it takes: the sender's rule
- * (wf_shm_put_record()) with our own counts. */
-static inline uint32_t record_lines(const struct wf_shm_in *in, size_t len,
-				    uint32_t *skip)
+void wf_shm_in_credit(struct wf_shm_in *in)
 {
-	uint32_t lines = (uint32_t)(len + WF_LINE - 1) / WF_LINE;
-	uint32_t at = in->line_next & in->line_mask;
-
-	*skip = at + lines > in->line_mask + 1 ? in->line_mask + 1 - at : 0;
-	return lines;
+	if (in->next != in->credited || in->lines != in->credited_lines)
+		return_credit(in);
 }
 
-static inline const uint8_t *record_at(const struct wf_shm_in *in)
+/* The place of a record of @lines: after the last one, or at the start. NULL
+ * when it would reach beyond the end. */
+static inline const uint8_t *record_at(const struct wf_shm_in *in,
+				       uint8_t flags, uint32_t lines)
 {
-	return in->data + (size_t)(in->line_next & in->line_mask) * WF_LINE;
+	uint32_t pos = flags & WF_SHM_SLOT_DATA_TURN ? 0 : in->line_pos;
+
+	if (wf_unlikely(pos + lines > in->line_count))
+		return NULL;
+	return in->data + (size_t)pos * WF_LINE;
 }
 
-static inline void consumed(struct wf_shm_in *in, uint32_t lines)
+static inline void slot_consumed(struct wf_shm_in *in, uint8_t flags)
 {
-	in->expect_lines = lines;
-	in->line_next += lines;
 	in->next++;
-	if (wf_unlikely(in->next - in->credited > in->slot_mask / 4 ||
-			in->line_next - in->credited_lines > in->line_mask / 4))
+	in->slot_pos++;
+	if (wf_unlikely((flags & WF_SHM_SLOT_TURN) ||
+			in->slot_pos == in->slot_count))
+		in->slot_pos = 0;
+	if (wf_unlikely(in->next - in->credited >= in->credit_slots))
+		return_credit(in);
+}
+
+static inline void record_consumed(struct wf_shm_in *in, uint8_t flags,
+				   uint32_t lines)
+{
+	if (flags & WF_SHM_SLOT_DATA_TURN)
+		in->line_pos = 0;
+	in->expect_pair = false;
+	in->expect_lines = lines;
+	in->line_pos += lines;
+	in->lines += lines;
+	if (wf_unlikely(in->lines - in->credited_lines >= in->credit_lines))
 		return_credit(in);
 }
 
@@ -374,6 +402,10 @@ static inline void consumed(struct wf_shm_in *in, uint32_t lines)
 static inline bool take_plain(struct wf_shm_in *in,
 			      const struct wf_shm_slot *slot, uint64_t word)
 {
+	static const size_t most[4] = {
+		[WF_SHM_KIND_INLINE] = WF_SHM_INLINE_MAX,
+		[WF_SHM_KIND_EAGER] = WF_SHM_RECORD_MAX,
+	};
 	uint8_t kind = WF_SHM_WORD_KIND(word);
 	uint8_t flags = WF_SHM_WORD_FLAGS(word);
 	bool tagged = flags & WF_SHM_SLOT_TAGGED;
@@ -385,34 +417,37 @@ static inline bool take_plain(struct wf_shm_in *in,
 		.flags = flags & WF_SHM_SLOT_DATA ? FI_REMOTE_CQ_DATA : 0,
 		.len = WF_SHM_WORD_LEN(word),
 	};
-	uint32_t lines = 0, skip = 0;
+	uint32_t lines = lines_of(env.len);
+	const uint8_t *bytes = slot->payload;
 	struct wf_rx *rx;
 
-	if (wf_unlikely(kind > WF_SHM_KIND_EAGER || !kind ||
-			(flags & WF_SHM_SLOT_ACK) ||
-			env.len > (kind == WF_SHM_KIND_EAGER ?
-					   WF_SHM_RECORD_MAX :
-					   WF_SHM_INLINE_MAX)))
+	if (wf_unlikely((flags & WF_SHM_SLOT_ACK) || env.len > most[kind & 3] ||
+			kind > WF_SHM_KIND_EAGER))
+		return false;
+	if (kind == WF_SHM_KIND_EAGER)
+		bytes = record_at(in, flags, lines);
+	if (wf_unlikely(!bytes))
 		return false;
 	rx = wf_match_rxq_take_plain(wf_match_rxq_of(rxq, tagged), env.tag,
 				     env.src, env.len);
 	if (wf_unlikely(!rx))
 		return false;
 	if (kind == WF_SHM_KIND_INLINE) {
-		wf_op_copy_small(rx->iov[0].iov_base, slot->payload, env.len);
+		wf_op_copy_small(rx->iov[0].iov_base, bytes, env.len);
+		in->expect_pair = env.len > WF_SHM_LINE_MAX;
+		in->expect_lines = 0;
 	} else {
-		lines = record_lines(in, env.len, &skip);
-		in->line_next += skip;
-		memcpy(rx->iov[0].iov_base, record_at(in), env.len);
+		memcpy(rx->iov[0].iov_base, bytes, env.len);
+		record_consumed(in, flags, lines);
 	}
 	wf_match_rxq_done_plain(rxq, rx, &env);
-	consumed(in, lines);
+	slot_consumed(in, flags);
 	return true;
 }
 
 /* Any slot. 0 when it was consumed. */
-static int take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot,
-		     uint64_t word)
+static __attribute__((noinline)) int
+take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 {
 	struct message msg = {
 		.len = WF_SHM_WORD_LEN(word),
@@ -426,7 +461,7 @@ static int take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot,
 	bool replied =
 		msg.kind == WF_SHM_KIND_PARKED ||
 		(msg.kind < WF_SHM_KIND_NEXT && (msg.flags & WF_SHM_SLOT_ACK));
-	uint32_t lines = 0, skip = 0;
+	uint32_t lines = 0;
 	int ret;
 
 	if (msg.kind == WF_SHM_KIND_INLINE) {
@@ -435,10 +470,10 @@ static int take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot,
 	} else {
 		if (msg.len > WF_SHM_RECORD_MAX)
 			return -EPROTO;
-		lines = record_lines(in, msg.len, &skip);
-		msg.bytes = in->data +
-			    (size_t)((in->line_next + skip) & in->line_mask) *
-				    WF_LINE;
+		lines = lines_of(msg.len);
+		msg.bytes = record_at(in, msg.flags, lines);
+		if (!msg.bytes)
+			return -EPROTO;
 	}
 	if (replied && wf_shm_reply_expect(&in->replies))
 		return -EAGAIN;
@@ -447,8 +482,9 @@ static int take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot,
 		in->replies.owed -= replied;
 		return ret;
 	}
-	in->line_next += skip;
-	consumed(in, lines);
+	if (msg.kind != WF_SHM_KIND_INLINE)
+		record_consumed(in, msg.flags, lines);
+	slot_consumed(in, msg.flags);
 	return 0;
 }
 
@@ -457,8 +493,7 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 	int count = 0;
 
 	while (count < budget && !in->broken) {
-		const struct wf_shm_slot *slot =
-			&in->slots[in->next & in->slot_mask];
+		const struct wf_shm_slot *slot = &in->slots[in->slot_pos];
 		uint64_t word =
 			atomic_load_explicit(&slot->word, memory_order_acquire);
 		int ret;
@@ -469,8 +504,11 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 		}
 		if (wf_unlikely(!wf_op_compq_room(in->rxq->compq)))
 			break;
-		/* The look at the next slot must not wait for its line. */
-		__builtin_prefetch(&in->slots[(in->next + 1) & in->slot_mask]);
+		/* In a burst the next ones are there already. */
+		if (count) {
+			__builtin_prefetch(slot + 2);
+			__builtin_prefetch((const char *)(slot + 2) + WF_LINE);
+		}
 		if (wf_likely(take_plain(in, slot, word))) {
 			count++;
 			continue;

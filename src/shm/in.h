@@ -35,16 +35,21 @@ struct wf_shm_assembly {
 };
 
 struct wf_shm_in {
-	uint32_t next; /* slots consumed, free-running */
-	uint32_t slot_mask;
-	uint32_t line_next; /* data lines consumed, free-running */
-	uint32_t line_mask;
+	uint32_t next;	   /* slots consumed, free-running */
+	uint32_t slot_pos; /* place of the next one */
+	uint32_t line_pos; /* place of the next record */
+	uint32_t slot_count;
 	const struct wf_shm_slot *slots;
 	const uint8_t *data;
 	uint32_t expect_lines;	 /* of the next message, for prefetching */
+	bool expect_pair;	 /* ... or the second line of its slot */
+	uint32_t lines;		 /* consumed, free-running */
 	uint32_t credited;	 /* slots and ... */
 	uint32_t credited_lines; /* ... lines returned so far */
-	bool broken;		 /* the peer broke the rules or is gone */
+	uint32_t line_count;
+	uint32_t credit_slots; /* how many make a batch of credit */
+	uint32_t credit_lines;
+	bool broken;  /* the peer broke the rules or is gone */
 	bool ended;   /* the peer closed; what it wrote still counts */
 	uint64_t src; /* fi_addr_t, WF_MATCH_ANY when unknown */
 
@@ -89,6 +94,10 @@ void wf_shm_in_close(struct wf_shm_in *in, int err);
 /* The sender's name in the AV changed. */
 void wf_shm_in_rename(struct wf_shm_in *in, uint64_t src);
 
+/* Returns what credit was held back: called now and then, so that a sender
+ * never waits for credit of a receiver that has nothing to do. */
+void wf_shm_in_credit(struct wf_shm_in *in);
+
 /* Handles up to @budget messages. Returns how many. */
 int wf_shm_in_poll(struct wf_shm_in *in, int budget);
 
@@ -112,32 +121,34 @@ static inline uint32_t wf_shm_in_reply_final(struct wf_shm_in *in, uint32_t op,
 /* Pairs with the release in wf_shm_put_publish(). */
 static inline bool wf_shm_in_ready(const struct wf_shm_in *in)
 {
-	uint64_t word =
-		atomic_load_explicit(&in->slots[in->next & in->slot_mask].word,
-				     memory_order_acquire);
+	uint64_t word = atomic_load_explicit(&in->slots[in->slot_pos].word,
+					     memory_order_acquire);
 
 	return WF_SHM_WORD_SEQ(word) == in->next + 1;
 }
 
 /* Lines fetched ahead while the ring is empty. More would take lines away from
  * the sender while it writes them. */
-#define WF_SHM_IN_PREFETCH 8
+#define WF_SHM_IN_PREFETCH 16
 
 /* The payload of the next message will stand here: have it on its way before
- * its slot is seen. */
-static inline void wf_shm_in_prefetch(const struct wf_shm_in *in)
+ * its slot is seen. Always inlined: gcc takes a call of a function that does
+ * nothing but prefetch for one without effect, and drops it. */
+static inline __attribute__((always_inline)) void
+wf_shm_in_prefetch(const struct wf_shm_in *in)
 {
 	uint32_t count = in->expect_lines;
-	uint32_t at = in->line_next & in->line_mask;
 
-	if (wf_likely(!count))
+	if (in->expect_pair)
+		__builtin_prefetch((const char *)&in->slots[in->slot_pos] +
+				   WF_LINE);
+	if (wf_likely(!count || in->line_pos + count > in->line_count))
 		return;
-	if (at + count > in->line_mask + 1)
-		at = 0;
 	if (count > WF_SHM_IN_PREFETCH)
 		count = WF_SHM_IN_PREFETCH;
 	for (uint32_t i = 0; i < count; i++)
-		__builtin_prefetch(in->data + (size_t)(at + i) * WF_LINE);
+		__builtin_prefetch(in->data +
+				   (size_t)(in->line_pos + i) * WF_LINE);
 }
 
 #endif

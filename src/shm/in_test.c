@@ -92,8 +92,8 @@ static void test_payload_is_no_slot(void **state)
 		for (uint32_t k = 0; k < sizeof(fake) / sizeof(fake[0]); k++) {
 			fake[k] = (struct wf_shm_slot){ .tag = 99 };
 			atomic_store(&fake[k].word,
-				     WF_SHM_WORD(j->out->head + 1 + k, 0,
-						 WF_SHM_KIND_PARKED, 0));
+				     WF_SHM_WORD(j->out->slot_lap.head + 1 + k,
+						 0, WF_SHM_KIND_PARKED, 0));
 		}
 		assert_true(wf_shm_put(j->out, 0, 0, 0, fake, sizeof(fake)));
 		for (int k = 0; k < 3; k++)

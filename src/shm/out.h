@@ -16,6 +16,7 @@
 #include "base/addr.h"
 #include "base/list.h"
 #include "op/rx.h"
+#include "shm/lap.h"
 #include "shm/mover.h"
 #include "shm/region.h"
 #include "shm/sock.h"
@@ -63,20 +64,23 @@ enum wf_shm_out_state {
 
 struct wf_shm_out {
 	/* slots_free is 0 whenever a message may not go straight to a slot:
-	 * no room, not open, or others wait before it. */
+	 * no room, not open, others wait before it, or the credit must be
+	 * looked at. lines_free is what may be written from here on. */
 	uint32_t slots_free;
 	uint32_t lines_free;
-	uint32_t head; /* slots written, free-running */
-	uint32_t slot_mask;
-	uint32_t line_head; /* data lines written, free-running */
-	uint32_t line_mask;
+	struct wf_shm_lap slot_lap;
+	struct wf_shm_lap line_lap;
 	struct wf_shm_slot *slots;
 	uint8_t *data;
+	uint8_t slot_turn; /* flag of the next slot: the last of its lap */
+	uint8_t line_turn; /* flag of the next record: the first of its lap */
 	struct wf_shm_ep *ep;
 	uint32_t chunk;	  /* bytes per record of a larger message */
 	size_t eager_max; /* above this, messages are parked */
 	enum wf_shm_out_state state;
 
+	uint32_t slots_done; /* of the last credit we looked at */
+	uint32_t lines_done;
 	struct wf_shm_sock sock;
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
@@ -124,6 +128,12 @@ void wf_shm_out_opened(struct wf_shm_out *out);
  * go straight to a slot. */
 bool wf_shm_out_refresh(struct wf_shm_out *out);
 
+/* With so many slots left the next look at the credit is prepared. */
+#define WF_SHM_OUT_LOW 2
+
+/* Few slots are left, or a lap ended. */
+void wf_shm_out_low(struct wf_shm_out *out);
+
 /* Sends @tx or queues it. 0, -EAGAIN (no room and it may not wait, or the
  * transmit depth is reached), or the -errno of a dead peer. */
 int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx);
@@ -142,9 +152,6 @@ bool wf_shm_out_settle(struct wf_shm_out *out);
 /* For protocols. Room for one slot and @len bytes of data? Asks the receiver's
  * line when short. */
 bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
-
-/* Room for a message of @len bytes in as many records as it takes? */
-bool wf_shm_out_fits_whole(struct wf_shm_out *out, size_t len);
 
 /* For protocols: names an operation that waits for replies; false without
  * memory. */

@@ -39,7 +39,8 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		};
 		wf_shm_put_publish(out, slot, part,
 				   first ? WF_SHM_KIND_FIRST : WF_SHM_KIND_NEXT,
-				   first ? tx->slot_flags : 0);
+				   (first ? tx->slot_flags : 0) |
+					   wf_shm_put_turn(out));
 		tx->pushed += part;
 	}
 	return 0;

@@ -28,7 +28,7 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	slot->data = tx->data;
 	slot->eager = (struct wf_shm_eager){ .total = tx->len, .op = tx->op };
 	wf_shm_put_publish(out, slot, tx->len, WF_SHM_KIND_EAGER,
-			   tx->slot_flags);
+			   tx->slot_flags | wf_shm_put_turn(out));
 	return 0;
 }
 

@@ -42,7 +42,8 @@ static int push_stream(struct wf_shm_out *out, struct wf_shm_tx *tx)
 			.offset = tx->pushed,
 			.op = tx->op,
 		};
-		wf_shm_put_publish(out, slot, part, WF_SHM_KIND_STREAM, 0);
+		wf_shm_put_publish(out, slot, part, WF_SHM_KIND_STREAM,
+				   wf_shm_put_turn(out));
 		tx->pushed += part;
 		turn += part;
 	}
@@ -78,7 +79,7 @@ static int push_description(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		.addr = (uint64_t)(uintptr_t)tx->iov[0].iov_base,
 	};
 	wf_shm_put_publish(out, slot, bytes, WF_SHM_KIND_PARKED,
-			   tx->slot_flags);
+			   tx->slot_flags | wf_shm_put_turn(out));
 	return 0;
 }
 

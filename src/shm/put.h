@@ -11,12 +11,14 @@
 #include "op/copy.h"
 #include "shm/out.h"
 
-/* Up to here a message may take the fast path. */
+/* Up to here a message may take the fast path; a record holds as much. */
 #define WF_SHM_PUT_MAX 4096
+
+static_assert(WF_SHM_INLINE_MAX <= WF_OP_COPY_SMALL_MAX, "copied in place");
 
 static inline struct wf_shm_slot *wf_shm_put_slot(struct wf_shm_out *out)
 {
-	return &out->slots[out->head & out->slot_mask];
+	return &out->slots[out->slot_lap.pos];
 }
 
 /* Publishes the slot that wf_shm_put_slot() gave. */
@@ -24,43 +26,50 @@ static inline void wf_shm_put_publish(struct wf_shm_out *out,
 				      struct wf_shm_slot *slot, size_t len,
 				      enum wf_shm_kind kind, uint8_t flags)
 {
-	uint64_t word = WF_SHM_WORD(out->head + 1, len, kind, flags);
+	uint64_t word = WF_SHM_WORD(out->slot_lap.head + 1, len, kind,
+				    flags | out->slot_turn);
 
-	out->head++;
+	wf_shm_lap_take(&out->slot_lap, 1);
 	out->slots_free--;
 	atomic_store_explicit(&slot->word, word, memory_order_release);
+	if (wf_unlikely(out->slots_free <= WF_SHM_OUT_LOW))
+		wf_shm_out_low(out);
 }
 
-/* Room for @len bytes in the data area, whole; the caller knows that it is
- * there (wf_shm_out_has_room()). Records do not wrap: both sides skip the rest
- * of the area when a record does not fit there. */
-static inline uint8_t *wf_shm_put_record(struct wf_shm_out *out, size_t len)
+static inline uint32_t wf_shm_put_lines(size_t len)
 {
-	uint32_t lines = (uint32_t)(len + WF_LINE - 1) / WF_LINE;
-	uint32_t at = out->line_head & out->line_mask;
-	uint32_t skip = 0;
-
-	if (at + lines > out->line_mask + 1)
-		skip = out->line_mask + 1 - at;
-	out->line_head += skip + lines;
-	out->lines_free -= skip + lines;
-	return out->data +
-	       (size_t)((out->line_head - lines) & out->line_mask) * WF_LINE;
+	return (uint32_t)(len + WF_LINE - 1) / WF_LINE;
 }
 
 static inline bool wf_shm_put_fits(const struct wf_shm_out *out, size_t len)
 {
-	uint32_t lines = (uint32_t)(len + WF_LINE - 1) / WF_LINE;
-	uint32_t at = out->line_head & out->line_mask;
-
-	if (at + lines > out->line_mask + 1)
-		lines += out->line_mask + 1 - at;
-	return out->slots_free && lines <= out->lines_free;
+	return out->slots_free && wf_shm_put_lines(len) <= out->lines_free;
 }
 
-/* Messages larger than a slot up to WF_SHM_PUT_MAX, all or nothing. */
-bool wf_shm_put_records(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
-			uint64_t data, const void *buf, size_t len);
+/* Room for @len bytes in the data area, which the caller knows to be there
+ * (wf_shm_out_has_room()). The slot that goes with it carries the flag that
+ * wf_shm_put_turn() gives. */
+static inline uint8_t *wf_shm_put_record(struct wf_shm_out *out, size_t len)
+{
+	uint32_t lines = wf_shm_put_lines(len);
+	uint8_t *at = out->data + (size_t)out->line_lap.pos * WF_LINE;
+
+	wf_shm_lap_take(&out->line_lap, lines);
+	out->lines_free -= lines;
+	return at;
+}
+
+static inline uint8_t wf_shm_put_turn(struct wf_shm_out *out)
+{
+	uint8_t turn = out->line_turn;
+
+	out->line_turn = 0;
+	return turn;
+}
+
+/* Messages larger than a slot up to WF_SHM_PUT_MAX. */
+bool wf_shm_put_large(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
+		      uint64_t data, const void *buf, size_t len);
 
 /* False: nothing was written, take the slow path. */
 static inline bool wf_shm_put(struct wf_shm_out *out, uint8_t flags,
@@ -72,7 +81,7 @@ static inline bool wf_shm_put(struct wf_shm_out *out, uint8_t flags,
 	if (wf_unlikely(!out->slots_free) && !wf_shm_out_refresh(out))
 		return false;
 	if (len > WF_SHM_INLINE_MAX)
-		return wf_shm_put_records(out, flags, tag, data, buf, len);
+		return wf_shm_put_large(out, flags, tag, data, buf, len);
 	slot = wf_shm_put_slot(out);
 	slot->tag = tag;
 	slot->data = data;

@@ -16,8 +16,9 @@
  * look like a slot, and every slot is written whole, so no marker of an
  * earlier message survives in it. The first word goes last and carries the
  * sequence; the receiver writes nothing per slot, it returns credit in batches.
- * Positions in the data area follow from the lengths on both sides: no offset
- * and no pointer is ever taken from the peer.
+ * Slots follow each other, records too; the sender may go back to the start of
+ * either before its end (lap.h) and says so by a flag. Places follow from
+ * counts and lengths: no offset and no pointer is ever taken from the peer.
  *
  * Any change here changes WF_SHM_LAYOUT. Additions that old builds can ignore
  * get a feature bit instead.
@@ -54,6 +55,7 @@
 
 /* Payload bytes in the slot itself, and in one record of the data area. */
 #define WF_SHM_INLINE_MAX 104
+#define WF_SHM_LINE_MAX 40 /* of them in its first line */
 #define WF_SHM_RECORD_MAX 8192
 
 /* Replies in the ring at a time, and how many an operation may get: share,
@@ -74,8 +76,10 @@ enum wf_shm_kind {
 };
 
 #define WF_SHM_SLOT_TAGGED 0x1u
-#define WF_SHM_SLOT_DATA 0x2u /* slot.data is CQ data */
-#define WF_SHM_SLOT_ACK 0x4u  /* ->eager.op waits for the final reply */
+#define WF_SHM_SLOT_DATA 0x2u	    /* slot.data is CQ data */
+#define WF_SHM_SLOT_ACK 0x4u	    /* ->eager.op waits for the final reply */
+#define WF_SHM_SLOT_TURN 0x8u	    /* the next slot is the first one */
+#define WF_SHM_SLOT_DATA_TURN 0x10u /* this record is at the start */
 
 /* First word: sequence in the low half, so that one load tells all. */
 #define WF_SHM_WORD(seq, len, kind, flags)                                     \

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a writer puts things in a part of the ring: units (slots or lines) in
+ * order, and back to the start as early as the reader's progress allows, not
+ * only at the end. What is used again soon stays in the nearest caches of both
+ * sides, and the rest of the part is there for bursts. A trip from the start is
+ * a lap; only the lap before can still be in use.
+ *
+ * The reader is told of each turn by a flag and has no need of this.
+ */
+#ifndef WF_SHM_LAP_H
+#define WF_SHM_LAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wf_shm_lap {
+	uint32_t head;	 /* units taken, free-running */
+	uint32_t pos;	 /* place of the next unit */
+	uint32_t start;	 /* head when this lap began ... */
+	uint32_t before; /* ... and the one before */
+	uint32_t size;
+};
+
+static inline void wf_shm_lap_init(struct wf_shm_lap *lap, uint32_t size)
+{
+	*lap = (struct wf_shm_lap){ .size = size };
+}
+
+/* Units from pos on that a reader which is done with @done units does not need
+ * any more. @done never goes back and is never beyond head. */
+static inline uint32_t wf_shm_lap_free(const struct wf_shm_lap *lap,
+				       uint32_t done)
+{
+	if ((int32_t)(done - lap->start) >= 0 ||
+	    lap->pos >= lap->start - lap->before)
+		return lap->size - lap->pos;
+	return done - lap->before - lap->pos;
+}
+
+/* Whether the first @units of this lap are free for the next one. */
+static inline bool wf_shm_lap_may_turn(const struct wf_shm_lap *lap,
+				       uint32_t done, uint32_t units)
+{
+	return (int32_t)(done - lap->start) >= (int32_t)units;
+}
+
+static inline void wf_shm_lap_turn(struct wf_shm_lap *lap)
+{
+	lap->before = lap->start;
+	lap->start = lap->head;
+	lap->pos = 0;
+}
+
+static inline void wf_shm_lap_take(struct wf_shm_lap *lap, uint32_t units)
+{
+	lap->head += units;
+	lap->pos += units;
+}
+
+#endif
