@@ -115,6 +115,30 @@ static inline void wf_match_unpost(struct wf_match *m, struct wf_rx *rx)
 	wf_base_list_unlink(&rx->link);
 }
 
+/* The oldest receive for (tag, src), no longer posted, when it is plain and
+ * holds @len bytes; else NULL, and nothing has changed. Most programs post
+ * exact receives from anyone: there the class need not be found again. */
+static inline struct wf_rx *
+wf_match_take_plain(struct wf_match *m, uint64_t tag, uint64_t src, size_t len)
+{
+	struct wf_list *head = &m->exact[wf_match_hash(tag, WF_MATCH_ANY)];
+	struct wf_rx *rx = wf_container_of(head->next, struct wf_rx, link);
+
+	if (wf_likely(!(m->exact_directed | m->wild) && head->next != head &&
+		      rx->tag == tag)) {
+		if (wf_unlikely(!rx->plain || len > rx->len))
+			return NULL;
+		m->exact_any--;
+		wf_base_list_unlink(&rx->link);
+		return rx;
+	}
+	rx = wf_match_find_slow(m, tag, src);
+	if (!rx || !rx->plain || len > rx->len)
+		return NULL;
+	wf_match_unpost(m, rx);
+	return rx;
+}
+
 /* Most programs post exact receives from anyone: first look there. */
 static inline struct wf_rx *wf_match_find(struct wf_match *m, uint64_t tag,
 					  uint64_t src)

@@ -74,21 +74,7 @@ static inline void wf_match_rxq_post(struct wf_rxq *rxq, struct wf_rx *rx)
 		wf_match_rxq_post_slow(rxq, rx);
 }
 
-/* The short way for a message that is here whole: a plain receive that holds
- * it, no longer posted. NULL: see wf_match_rxq_take(). */
-static inline struct wf_rx *wf_match_rxq_take_plain(struct wf_match *m,
-						    uint64_t tag, uint64_t src,
-						    size_t len)
-{
-	struct wf_rx *rx = wf_match_find(m, tag, src);
-
-	if (wf_unlikely(!rx || !rx->plain || len > rx->len))
-		return NULL;
-	wf_match_unpost(m, rx);
-	return rx;
-}
-
-/* Reports what wf_match_rxq_take_plain() gave and gives it back. */
+/* Reports what wf_match_take_plain() gave and gives it back. */
 static inline void wf_match_rxq_done_plain(struct wf_rxq *rxq, struct wf_rx *rx,
 					   const struct wf_envelope *env)
 {

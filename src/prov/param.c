@@ -21,7 +21,7 @@ struct wf_prov_param wf_prov_param = {
 	.tx_size = 1024,
 	.rx_size = 1024,
 	.eager_max = 16384,
-	.cma_min = 4097,
+	.cma_min = 8193,
 	.coop_min = 131072,
 	.cma = true,
 };
@@ -59,7 +59,7 @@ static const struct size_param sizes[] = {
 	  "0 to 262144 (default: 16384)" },
 	{ "cma_min", &wf_prov_param.cma_min, 1, SIZE_MAX, false,
 	  "From this many bytes on, but not below 4097, messages stay with the "
-	  "sender until matched where CMA is allowed (default: 4097)" },
+	  "sender until matched where CMA is allowed (default: 8193)" },
 	{ "coop_min", &wf_prov_param.coop_min, 0, SIZE_MAX, false,
 	  "From this many bytes on, sender and receiver copy a message "
 	  "together (default: 131072)" },

@@ -428,8 +428,8 @@ static inline bool take_plain(struct wf_shm_in *in,
 		bytes = record_at(in, flags, lines);
 	if (wf_unlikely(!bytes))
 		return false;
-	rx = wf_match_rxq_take_plain(wf_match_rxq_of(rxq, tagged), env.tag,
-				     env.src, env.len);
+	rx = wf_match_take_plain(wf_match_rxq_of(rxq, tagged), env.tag, env.src,
+				 env.len);
 	if (wf_unlikely(!rx))
 		return false;
 	if (kind == WF_SHM_KIND_INLINE) {

@@ -129,7 +129,7 @@ static inline bool wf_shm_in_ready(const struct wf_shm_in *in)
 
 /* Lines fetched ahead while the ring is empty. More would take lines away from
  * the sender while it writes them. */
-#define WF_SHM_IN_PREFETCH 16
+#define WF_SHM_IN_PREFETCH 8
 
 /* The payload of the next message will stand here: have it on its way before
  * its slot is seen. Always inlined: gcc takes a call of a function that does
