@@ -13,9 +13,9 @@
  *   then     data: payload that does not fit the slot, in lines
  *
  * A slot's place never holds payload, so a stale or hostile payload cannot
- * look like a slot, and every slot is written whole, so no marker of an
- * earlier message survives in it. The first word goes last and carries the
- * sequence; the receiver writes nothing per slot, it returns credit in batches.
+ * look like a slot, and the word that says what a slot is is written for every
+ * message. It goes last and carries the sequence; the receiver writes nothing
+ * per slot, it returns credit in batches.
  * Slots follow each other, records too; the sender may go back to the start of
  * either before its end (lap.h) and says so by a flag. Places follow from
  * counts and lengths: no offset and no pointer is ever taken from the peer.
