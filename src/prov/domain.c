@@ -18,6 +18,7 @@
 #include "prov/eq.h"
 #include "prov/fabric.h"
 #include "prov/hints.h"
+#include "prov/mr.h"
 #include "prov/nosys.h"
 #include "prov/provider.h"
 
@@ -136,7 +137,9 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	dom->fid.fid.context = context;
 	dom->fid.fid.ops = &fid_ops;
 	dom->fid.ops = &domain_ops;
-	dom->fid.mr = &wf_prov_nosys_mr;
+	dom->fid.mr = &wf_prov_mr_ops;
+	pthread_mutex_init(&dom->mr_lock, NULL);
+	wf_base_list_init(&dom->mrs);
 	dom->fabric = fab;
 	atomic_init(&dom->refs, 0);
 	dom->threading = info->domain_attr->threading;

@@ -6,10 +6,13 @@
 #ifndef WF_PROV_DOMAIN_H
 #define WF_PROV_DOMAIN_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include <rdma/fi_domain.h>
+
+#include "base/list.h"
 
 struct wf_prov_eq;
 struct wf_prov_fabric;
@@ -24,6 +27,8 @@ struct wf_prov_domain {
 	enum fi_av_type av_type; /* default for AVs opened with UNSPEC */
 	uint32_t addr_format;	 /* FI_SOCKADDR_IN or _IN6 */
 	struct wf_prov_eq *eq;	 /* bound, or NULL; holds a reference */
+	pthread_mutex_t mr_lock;
+	struct wf_list mrs; /* registrations (mr.c) */
 };
 
 int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,

@@ -160,26 +160,6 @@ int wf_prov_nosys_join(struct fid_ep *ep, const void *addr, uint64_t flags,
 	return -FI_ENOSYS;
 }
 
-static int mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
-		  uint64_t offset, uint64_t requested_key, uint64_t flags,
-		  struct fid_mr **mr, void *context)
-{
-	return -FI_ENOSYS;
-}
-
-static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count,
-		   uint64_t access, uint64_t offset, uint64_t requested_key,
-		   uint64_t flags, struct fid_mr **mr, void *context)
-{
-	return -FI_ENOSYS;
-}
-
-static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
-		      uint64_t flags, struct fid_mr **mr)
-{
-	return -FI_ENOSYS;
-}
-
 static ssize_t rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
 			fi_addr_t src_addr, uint64_t addr, uint64_t key,
 			void *context)
@@ -441,13 +421,6 @@ static ssize_t collective_barrier2(struct fid_ep *ep, fi_addr_t coll_addr,
 {
 	return -FI_ENOSYS;
 }
-
-struct fi_ops_mr wf_prov_nosys_mr = {
-	.size = sizeof(struct fi_ops_mr),
-	.reg = mr_reg,
-	.regv = mr_regv,
-	.regattr = mr_regattr,
-};
 
 struct fi_ops_rma wf_prov_nosys_rma = {
 	.size = sizeof(struct fi_ops_rma),

@@ -77,7 +77,6 @@ int wf_prov_nosys_join(struct fid_ep *ep, const void *addr, uint64_t flags,
 
 /* Whole tables of what is not there. Not const, because libfabric's pointers
  * to tables are not. */
-extern struct fi_ops_mr wf_prov_nosys_mr;
 extern struct fi_ops_rma wf_prov_nosys_rma;
 extern struct fi_ops_atomic wf_prov_nosys_atomic;
 extern struct fi_ops_collective wf_prov_nosys_collective;

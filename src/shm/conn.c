@@ -469,6 +469,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	in = wf_shm_in_open(ep, &region, guest->sock.fd, &addr, src);
 	if (!in)
 		goto err_unmap;
+	in->features = hello->greeting.features & WF_SHM_FEATURES;
 	wf_shm_mover_open(&in->mover, cred->pid, hello->process,
 			  hello->probe_addr, hello->probe_value, ep->attr.cma);
 	err = wf_shm_ep_add_in(ep, in);

@@ -51,6 +51,7 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 		.ep = ep,
 		.sock = { .fd = fd, .kind = WF_SHM_SOCK_IN },
 		.region = *region,
+		.features = WF_SHM_FEATURES,
 		.addr = *addr,
 	};
 	wf_base_list_init(&in->parcels);

@@ -60,6 +60,7 @@ struct wf_shm_in {
 	struct wf_shm_mover mover;
 	struct wf_addr addr;
 	struct wf_shm_replies replies;
+	uint32_t features;		     /* what the sender can do, too */
 	uint32_t shares_used;		     /* bit set = in use */
 	uint32_t share_ended[WF_SHM_SHARES]; /* place of the final reply */
 	struct wf_shm_assembly assembly;

@@ -122,6 +122,10 @@ static void ask_for_stream(struct wf_shm_pull *pull)
 		.len = pull->want,
 	};
 
+	if (!(pull->in->features & WF_SHM_FEATURE_STREAM)) {
+		pull_finish(pull, FI_EOPNOTSUPP);
+		return;
+	}
 	pull->state = WF_SHM_PULL_STREAMED;
 	pull->have = 0;
 	make_idle(pull);
@@ -198,6 +202,7 @@ static void start(struct wf_shm_pull *pull)
 	else if (in->mover.way == WF_SHM_WAY_NONE)
 		ask_for_stream(pull);
 	else if (in->mover.way == WF_SHM_WAY_CMA &&
+		 (in->features & WF_SHM_FEATURE_SHARE) &&
 		 pull->want >= in->ep->attr.share_min && take_share(pull))
 		start_share(pull);
 	else
