@@ -78,7 +78,9 @@ static inline void wf_match_rxq_post(struct wf_rxq *rxq, struct wf_rx *rx)
 static inline void wf_match_rxq_done_plain(struct wf_rxq *rxq, struct wf_rx *rx,
 					   const struct wf_envelope *env)
 {
-	struct wf_comp *comp = wf_op_compq_begin(rxq->compq);
+	struct wf_compq *q = rxq->compq;
+	struct wf_comp *direct = q->direct;
+	struct wf_comp *comp = direct ? direct : wf_op_compq_begin(q);
 
 	comp->context = rx->context;
 	comp->flags = rx->flags | env->flags;
@@ -86,9 +88,14 @@ static inline void wf_match_rxq_done_plain(struct wf_rxq *rxq, struct wf_rx *rx,
 	comp->buf = rx->iov[0].iov_base;
 	comp->data = env->data;
 	comp->tag = env->tag;
-	comp->src = env->src;
-	comp->err = NULL;
-	wf_op_compq_end(rxq->compq);
+	if (direct) {
+		q->direct = NULL;
+		q->direct_used = true;
+	} else {
+		comp->src = env->src;
+		comp->err = NULL;
+		wf_op_compq_end(q);
+	}
 	wf_base_pool_put(&rxq->pool, rx);
 }
 

@@ -25,6 +25,7 @@ struct wf_comp_err {
 	int prov_errno;
 };
 
+/* Begins like the widest entry of libfabric, struct fi_cq_tagged_entry. */
 struct wf_comp {
 	void *context;
 	uint64_t flags;
@@ -37,6 +38,7 @@ struct wf_comp {
 };
 
 static_assert(sizeof(struct wf_comp) == WF_LINE, "one line per completion");
+static_assert(offsetof(struct wf_comp, src) == 48, "what readers may be given");
 
 struct wf_compq {
 	struct wf_comp *ring;
@@ -45,6 +47,11 @@ struct wf_compq {
 	uint32_t tail;	  /* next to read */
 	uint32_t reserve; /* half of it; for wf_op_compq_room() alone */
 	uint32_t high;	  /* no new work from here on */
+	/* While the application reads an empty queue without locks: where the
+	 * first completion may go at once, up to its source. Taken back when
+	 * anything is queued, so that order is kept. */
+	struct wf_comp *direct;
+	bool direct_used;
 	struct wf_lock lock;
 };
 
@@ -90,6 +97,8 @@ struct wf_comp *wf_op_compq_slow_slot_locked(struct wf_compq *q);
 static inline struct wf_comp *wf_op_compq_begin(struct wf_compq *q)
 {
 	wf_base_lock_take(&q->lock);
+	if (wf_unlikely(q->direct))
+		q->direct = NULL;
 	if (wf_unlikely(wf_op_compq_count(q) > q->mask))
 		return wf_op_compq_slow_slot_locked(q);
 	return &q->ring[q->head & q->mask];

@@ -168,6 +168,33 @@ static inline uint32_t count_read(struct wf_prov_cq *cq)
 	return reads;
 }
 
+static_assert(sizeof(struct fi_cq_tagged_entry) ==
+		      offsetof(struct wf_comp, src),
+	      "what is written directly is an entry");
+
+/* Without locks, the first receive goes straight into the caller's entry
+ * instead of through the queue. */
+static inline ssize_t read_direct(struct wf_prov_cq *cq, void *buf,
+				  size_t count)
+{
+	struct fi_cq_tagged_entry *entries = buf;
+	ssize_t more;
+
+	cq->q.direct = buf;
+	progress(cq, false);
+	cq->q.direct = NULL;
+	if (!cq->q.direct_used) {
+		more = drain(cq, FI_CQ_FORMAT_TAGGED, buf, count, NULL, false);
+		return more ? more : -FI_EAGAIN;
+	}
+	cq->q.direct_used = false;
+	if (wf_likely(count == 1))
+		return 1;
+	more = drain(cq, FI_CQ_FORMAT_TAGGED, entries + 1, count - 1, NULL,
+		     false);
+	return more > 0 ? 1 + more : 1;
+}
+
 static inline __attribute__((always_inline)) ssize_t
 read_from(struct fid_cq *fid, enum fi_cq_format format, void *buf, size_t count,
 	  fi_addr_t *src, bool locked)
@@ -180,6 +207,8 @@ read_from(struct fid_cq *fid, enum fi_cq_format format, void *buf, size_t count,
 			wf_prov_cq_progress(cq);
 		return got;
 	}
+	if (!locked && format == FI_CQ_FORMAT_TAGGED && !src && count)
+		return read_direct(cq, buf, count);
 	progress(cq, locked);
 	got = drain(cq, format, buf, count, src, locked);
 	return got ? got : -FI_EAGAIN;
