@@ -11,7 +11,7 @@ DEMO_ENV = FI_PROVIDER_PATH="$(CURDIR)/$(BUILD)/src"
 help:
 	@echo 'make demo     build, show the provider, race it against the others'
 	@echo 'make test     build and run every test'
-	@echo 'make bench    the full race, with a plot (ARGS="..." for weft bench)'
+	@echo 'make bench    the full race, plotted in $(BUILD)/bench.svg (ARGS="..." for weft bench)'
 	@echo 'make lint     formatting, layers, house rules, cppcheck'
 	@echo 'make format   let clang-format rewrite the sources'
 	@echo 'make build    build only, in $(BUILD)/'
@@ -40,7 +40,8 @@ demo: deps-demo
 
 bench: deps-bench
 	@$(MAKE) ninja
-	$(DEMO_ENV) $(WEFT) bench --against shm,tcp,ucx --floor $(ARGS)
+	$(DEMO_ENV) $(WEFT) bench --against shm,tcp,ucx --floor \
+		--svg $(BUILD)/bench.svg $(ARGS)
 
 test: deps-test
 	@scripts/run-tests

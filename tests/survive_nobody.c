@@ -105,6 +105,29 @@ static void elsewhere_fails_at_once(struct world *w)
 	CHECK(weft_test_ms() - begin < LATE_MS);
 }
 
+/* Bug: a send to an address that had just been given up took the channel away
+ * with what waited in it, which then never completed. */
+static void each_send_fails(struct world *w)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_port = htons(5556),
+	};
+	uint8_t name[WEFT_TEST_NAME_MAX] = { 0 };
+	struct fi_context contexts[8];
+	uint64_t value = 0;
+	fi_addr_t far;
+
+	inet_pton(AF_INET, "192.0.2.78", &sin.sin_addr); /* RFC 5737 */
+	memcpy(name, &sin, sizeof(sin));
+	far = weft_test_insert(&w->a, name);
+	for (int i = 0; i < 8; i++)
+		CHECK_OK(fi_tsend(w->a.ep, &value, sizeof(value), NULL, far, 0,
+				  &contexts[i]));
+	for (int i = 0; i < 8; i++)
+		weft_test_wait_err(w->a.txcq, &contexts[i], FI_EHOSTUNREACH);
+}
+
 static void late_comer_is_reached(struct world *w)
 {
 	struct weft_test_opts opts = { 0 };
@@ -160,6 +183,7 @@ int main(void)
 	one_fails_others_go_on(&w);
 	inject_learns_it(&w);
 	elsewhere_fails_at_once(&w);
+	each_send_fails(&w);
 	late_comer_is_reached(&w);
 	unknown_names_fail(&w);
 	weft_test_exchange(&w.a, w.to_b, &w.b, 100, 1);

@@ -16,6 +16,7 @@
 static inline __attribute__((always_inline)) void
 wf_op_copy_ends(uint8_t *to, const uint8_t *from, size_t len, size_t n)
 {
+	/* cppcheck-suppress ctunullpointer ; NULL comes with a length of 0 */
 	memcpy(to, from, n);
 	memcpy(to + len - n, from + len - n, n);
 }
@@ -36,6 +37,7 @@ static inline void wf_op_copy_small(uint8_t *to, const uint8_t *from,
 	} else if (len) {
 		to[0] = from[0];
 		to[len / 2] = from[len / 2];
+		/* cppcheck-suppress arrayIndexOutOfBoundsCond ; len is 1 to 3 */
 		to[len - 1] = from[len - 1];
 	}
 }

@@ -19,7 +19,8 @@ size_t wf_op_iov_slice(const struct iovec *iov, size_t count, size_t offset,
 		part = iov[i].iov_len - offset;
 		if (part > len)
 			part = len;
-		out[n].iov_base = (char *)iov[i].iov_base + offset;
+		/* As integers: it may be any address of another process. */
+		out[n].iov_base = (void *)((uintptr_t)iov[i].iov_base + offset);
 		out[n++].iov_len = part;
 		len -= part;
 		offset = 0;

@@ -276,9 +276,12 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 	for (;;) {
 		uint64_t waited;
 
-		ret = cq->fid.ops->readfrom(fid, buf, count, src);
-		if (ret != -FI_EAGAIN)
-			return ret;
+		/* So many polls make progress look at everything once. */
+		for (int i = 0; i <= WF_SHM_EP_POLLS_PER_CLOCK; i++) {
+			ret = cq->fid.ops->readfrom(fid, buf, count, src);
+			if (ret != -FI_EAGAIN)
+				return ret;
+		}
 		if (atomic_exchange(&cq->signaled, false))
 			return -FI_EAGAIN;
 		waited = wf_base_clock_ns() - begin;

@@ -6,6 +6,7 @@
 #include "prov/param.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +58,7 @@ static const struct size_param sizes[] = {
 	  "Without CMA, messages up to this many bytes are sent before a "
 	  "receive is known; larger ones stay with the sender until matched, "
 	  "0 to 262144 (default: 16384)" },
-	{ "cma_min", &wf_prov_param.cma_min, 1, SIZE_MAX, false,
+	{ "cma_min", &wf_prov_param.cma_min, 4097, SIZE_MAX, false,
 	  "From this many bytes on, but not below 4097, messages stay with the "
 	  "sender until matched where CMA is allowed (default: 8193)" },
 	{ "coop_min", &wf_prov_param.coop_min, 0, SIZE_MAX, false,
@@ -106,6 +107,23 @@ static void read_string(struct fi_provider *provider, const char *name,
 			"variable %s: no memory, ignored\n", name);
 }
 
+/* What would otherwise show as "no provider" or "refused" far from here. */
+static void check_strings(struct fi_provider *provider)
+{
+	const char *iface = wf_prov_param.iface;
+	const char *users = wf_prov_param.allow_uid;
+
+	if (iface && !if_nametoindex(iface))
+		FI_WARN(provider, FI_LOG_CORE,
+			"variable iface: there is no interface %s\n", iface);
+	if (users && strcmp(users, "any") &&
+	    users[strspn(users, "0123456789,")])
+		FI_WARN(provider, FI_LOG_CORE,
+			"variable allow_uid: %s is neither \"any\" nor user "
+			"numbers separated by commas\n",
+			users);
+}
+
 void wf_prov_param_init(struct fi_provider *provider)
 {
 	int cma = wf_prov_param.cma;
@@ -126,6 +144,7 @@ void wf_prov_param_init(struct fi_provider *provider)
 		    "Users whose processes may connect on this node: \"any\", "
 		    "or user numbers separated by commas (default: the own "
 		    "user only)");
+	check_strings(provider);
 }
 
 void wf_prov_param_fini(void)

@@ -153,6 +153,8 @@ int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx)
 		err = out->err;
 		if (!out->keep)
 			return -EAGAIN; /* reaped by the next progress */
+		/* It may have died since the last one: what waits fails. */
+		wf_shm_out_fail_all(out, err);
 		forget(ep, out);
 		out = NULL;
 		/* An injected message has no other way to learn it. */

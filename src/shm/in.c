@@ -423,7 +423,7 @@ static inline bool take_plain(struct wf_shm_in *in,
 	struct wf_rx *rx;
 
 	if (wf_unlikely((flags & WF_SHM_SLOT_ACK) || env.len > most[kind & 3] ||
-			kind > WF_SHM_KIND_EAGER))
+			(uint8_t)(kind - WF_SHM_KIND_INLINE) > 1))
 		return false;
 	if (kind == WF_SHM_KIND_EAGER)
 		bytes = record_at(in, flags, lines);
@@ -465,6 +465,10 @@ take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 	uint32_t lines = 0;
 	int ret;
 
+	/* Never written, and the sequence goes through zero just here: laps
+	 * may leave slots untouched for as long as that takes. */
+	if (!word)
+		return in->ended ? -EPROTO : -EAGAIN;
 	if (msg.kind == WF_SHM_KIND_INLINE) {
 		if (msg.len > WF_SHM_INLINE_MAX)
 			return -EPROTO;

@@ -401,6 +401,33 @@ static void test_parked_is_lost(void **state)
 	}
 }
 
+/* Bug: a sender that helped copying went on writing into the buffer after the
+ * receiver had closed. */
+static void test_closed_share_is_left_alone(void **state)
+{
+	const size_t len = (size_t)20 << 20; /* beyond one budget of a share */
+	struct joined *j = joined_open(WF_SHM_WAY_CMA);
+	struct joined_buf from, to;
+
+	(void)state;
+	joined_alloc(&from, len, 1);
+	joined_alloc(&to, len, 1);
+	joined_post(j, &to, 1);
+	send_plain(j, &from, 1, 0);
+	wf_shm_ep_progress_slow(&j->to);
+	assert_int_equal(j->to.busy_pulls, 1);
+	wf_shm_in_close(j->in, 0);
+	j->to.in_count = 0;
+	assert_int_equal(j->to.busy_pulls, 0);
+	memset(to.memory, JOINED_GAP_BYTE, len);
+	for (int i = 0; i < 10; i++)
+		wf_shm_ep_progress_slow(&j->from);
+	joined_check(&to, 0, 1);
+	free(from.memory);
+	free(to.memory);
+	joined_close(j);
+}
+
 /* -- names ----------------------------------------------------------------- */
 
 /* The sender is inserted into the AV after its messages came. */
@@ -499,6 +526,38 @@ static void test_wrong_streams(void **state)
 	}
 }
 
+/* Bug: a slot that was never written was taken for the message whose sequence
+ * is zero. */
+static void test_sequence_zero(void **state)
+{
+	struct joined *j = joined_open(WF_SHM_WAY_SELF);
+	struct joined_case c = { 8, 1, 1, false, false };
+	struct joined_buf none;
+	struct wf_comp comp;
+
+	(void)state;
+	j->out->slot_lap.head = UINT32_MAX;
+	j->out->slot_lap.start = UINT32_MAX;
+	j->out->slot_lap.before = UINT32_MAX;
+	j->out->slots_done = UINT32_MAX;
+	j->in->next = UINT32_MAX;
+	j->in->credited = UINT32_MAX;
+	atomic_store(&j->out->region.header->credit, UINT32_MAX);
+	joined_alloc(&none, 0, 1);
+	joined_post(j, &none, 0);
+	for (int i = 0; i < 10; i++)
+		joined_drive(j);
+	assert_false(j->in->broken);
+	assert_int_equal(wf_op_compq_count(&j->rxcq), 0);
+	assert_int_equal(wf_match_rxq_cancel(&j->rxq, NULL), 0);
+	assert_true(joined_pop(&j->rxcq, &comp));
+	assert_int_equal(joined_err(&comp), FI_ECANCELED);
+	for (uint64_t tag = 1; tag < 100; tag++)
+		joined_exchange(j, &c, tag);
+	free(none.memory);
+	joined_close(j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -513,9 +572,11 @@ int main(void)
 		cmocka_unit_test(test_what_came_is_kept),
 		cmocka_unit_test(test_what_is_lost_is_told),
 		cmocka_unit_test(test_parked_is_lost),
+		cmocka_unit_test(test_closed_share_is_left_alone),
 		cmocka_unit_test(test_rename),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_wrong_streams),
+		cmocka_unit_test(test_sequence_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,9 @@ static inline void joined_open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 }
 
 /* @way: how the receiver gets at parked messages. */
-static inline struct joined *joined_open(enum wf_shm_way way)
+static inline struct joined *joined_open_sized(enum wf_shm_way way,
+					       unsigned int slots_log2,
+					       unsigned int lines_log2)
 {
 	struct joined *j = calloc(1, sizeof(*j));
 	struct wf_addr nobody = { 0 };
@@ -97,13 +99,11 @@ static inline struct joined *joined_open(enum wf_shm_way way)
 	joined_open_ep(&j->to, &j->txq, &j->rxq);
 	j->out = wf_shm_out_open(&j->from, 0, &nobody);
 	assert_non_null(j->out);
-	assert_int_equal(wf_shm_region_create(&j->out->region,
-					      JOINED_SLOTS_LOG2,
-					      JOINED_LINES_LOG2, &memfd),
+	assert_int_equal(wf_shm_region_create(&j->out->region, slots_log2,
+					      lines_log2, &memfd),
 			 0);
-	assert_int_equal(wf_shm_region_map(&region, memfd, JOINED_SLOTS_LOG2,
-					   JOINED_LINES_LOG2),
-			 0);
+	assert_int_equal(
+		wf_shm_region_map(&region, memfd, slots_log2, lines_log2), 0);
 	close(memfd);
 	j->in = wf_shm_in_open(&j->to, &region, -1, &nobody, JOINED_SRC);
 	assert_non_null(j->in);
@@ -113,6 +113,11 @@ static inline struct joined *joined_open(enum wf_shm_way way)
 	j->out->features = WF_SHM_FEATURES;
 	wf_shm_out_opened(j->out);
 	return j;
+}
+
+static inline struct joined *joined_open(enum wf_shm_way way)
+{
+	return joined_open_sized(way, JOINED_SLOTS_LOG2, JOINED_LINES_LOG2);
 }
 
 static inline void joined_close(struct joined *j)

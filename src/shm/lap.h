@@ -3,8 +3,9 @@
  * Where a writer puts things in a part of the ring: units (slots or lines) in
  * order, and back to the start as early as the reader's progress allows, not
  * only at the end. What is used again soon stays in the nearest caches of both
- * sides, and the rest of the part is there for bursts. A trip from the start is
- * a lap; only the lap before can still be in use.
+ * sides. A trip from the start is a lap; it goes on beyond its window while the
+ * reader has read nothing of it. Only the lap before can still be in use; the
+ * writer does not pass what is unread of it.
  *
  * The reader is told of each turn by a flag and has no need of this.
  */

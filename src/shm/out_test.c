@@ -498,6 +498,41 @@ static void test_many_parked(void **state)
 	}
 }
 
+/* Bug: a sender that reads no replies while its messages are acknowledged one
+ * by one lost those that had no room in the ring of replies. */
+static void test_many_acked(void **state)
+{
+	enum { COUNT = 400 };
+	struct joined *j = joined_open(WF_SHM_WAY_SELF);
+	struct joined_buf from, to;
+
+	(void)state;
+	joined_alloc(&from, 100, 1);
+	joined_alloc(&to, 100, 1);
+	joined_fill(&from, 1);
+	j->from.tx_pool.limit = COUNT;
+	for (uint64_t tag = 1; tag <= COUNT; tag++) {
+		struct wf_shm_tx tx = joined_tx(&from, tag);
+
+		tx.slot_flags |= WF_SHM_SLOT_ACK;
+		joined_post(j, &to, tag);
+		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+		wf_shm_ep_progress_slow(&j->to);
+		wf_shm_out_push(j->out);
+	}
+	for (uint64_t tag = 1; tag <= 2 * COUNT; tag++) {
+		struct wf_comp comp =
+			joined_wait(j, tag <= COUNT ? &j->rxcq : &j->txq);
+
+		assert_int_equal(joined_err(&comp), 0);
+	}
+	assert_int_equal(j->out->waiting.count, 0);
+	assert_int_equal(j->out->state, WF_SHM_OUT_OPEN);
+	free(from.memory);
+	free(to.memory);
+	joined_close(j);
+}
+
 /* -- the end --------------------------------------------------------------- */
 
 static void test_fail_all(void **state)
@@ -550,6 +585,7 @@ int main(void)
 		cmocka_unit_test(test_full_depth),
 		cmocka_unit_test(test_full_inject),
 		cmocka_unit_test(test_many_parked),
+		cmocka_unit_test(test_many_acked),
 		cmocka_unit_test(test_fail_all),
 	};
 

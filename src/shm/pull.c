@@ -5,11 +5,13 @@
 #include "shm/pull.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "op/iov.h"
 #include "shm/ep.h"
@@ -20,6 +22,9 @@
 #define CHUNKS_WANTED 8
 #define CHUNK_MIN ((size_t)64 << 10)
 #define CHUNK_MAX ((size_t)256 << 10)
+
+/* A chunk takes some tens of microseconds, more where cores are shared. */
+#define LEAVE_PATIENCE (50 * WF_NS_PER_MS)
 
 static const struct wf_ux_ops pull_ops;
 
@@ -209,20 +214,28 @@ static void start(struct wf_shm_pull *pull)
 		read_alone(pull);
 }
 
-/* Our copying failed. Takes the claims away from the sender and counts those
- * it already had: until these are done it writes into the user's buffer. */
-static void stop_sharing(struct wf_shm_pull *pull, struct wf_shm_share *share,
-			 uint64_t chunks, int err)
+/* Takes the claims away from the sender. Returns how many it already had: until
+ * these are done it writes into the user's buffer. */
+static uint32_t take_claims(const struct wf_shm_pull *pull,
+			    struct wf_shm_share *share)
 {
+	uint64_t chunks = (pull->want + pull->chunk - 1) / pull->chunk;
 	uint64_t claimed = atomic_exchange_explicit(
 		&share->claimed, UINT32_MAX / 2, memory_order_relaxed);
+	/* Ours are those we copied and the one that failed. */
+	uint64_t ours = (uint64_t)pull->done + (pull->failed ? 1 : 0);
 
 	if (claimed > chunks)
 		claimed = chunks;
+	return claimed > ours ? (uint32_t)(claimed - ours) : 0;
+}
+
+/* Our copying failed. */
+static void stop_sharing(struct wf_shm_pull *pull, struct wf_shm_share *share,
+			 int err)
+{
 	pull->failed = err;
-	/* Ours are those we copied and the one that failed. */
-	pull->theirs =
-		claimed > pull->done ? (uint32_t)(claimed - pull->done - 1) : 0;
+	pull->theirs = take_claims(pull, share);
 }
 
 void wf_shm_pull_progress(struct wf_shm_pull *pull)
@@ -237,7 +250,7 @@ void wf_shm_pull_progress(struct wf_shm_pull *pull)
 		ret = wf_shm_share_copy(share, pull->chunk, pull->want,
 					read_part, pull, &pull->done);
 		if (ret < 0)
-			stop_sharing(pull, share, chunks, -ret);
+			stop_sharing(pull, share, -ret);
 		else
 			pull->claims_over = ret;
 	}
@@ -359,8 +372,31 @@ int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
 	return 0;
 }
 
+/* The buffer will be the user's again while the sender may still help: it gets
+ * no more chunks, and a moment for those it has. */
+static void leave_share(struct wf_shm_pull *pull)
+{
+	const struct wf_shm_in *in = pull->in;
+	struct wf_shm_share *share = &in->region.shares[pull->share];
+	uint64_t begin = wf_base_clock_ns();
+	uint32_t theirs =
+		pull->failed ? pull->theirs : take_claims(pull, share);
+
+	/* Who is gone writes no more; who breaks rules is not waited for. */
+	while (!in->ended && !in->broken &&
+	       !atomic_load_explicit(&share->sender_failed,
+				     memory_order_acquire) &&
+	       atomic_load_explicit(&share->sender_done, memory_order_acquire) <
+		       theirs &&
+	       wf_base_clock_ns() - begin < LEAVE_PATIENCE)
+		sched_yield();
+}
+
 void wf_shm_pull_orphan(struct wf_shm_pull *pull, int err)
 {
+	/* In a forked child the ring is not there. */
+	if (pull->state == WF_SHM_PULL_SHARED && pull->in->region.base)
+		leave_share(pull);
 	make_idle(pull);
 	pull->in = NULL;
 	if (!pull->rx)

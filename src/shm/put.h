@@ -2,7 +2,7 @@
 /*
  * The fast path: a small message straight into the peer's ring. No allocation,
  * no lock of its own, no system call, no indirect call; one line for a message
- * of up to 40 bytes, two up to 104, written once, the word with the sequence
+ * of up to 32 bytes, two up to 96, written once, the word with the sequence
  * last (release; pairs with the acquire in wf_shm_in_ready()).
  */
 #ifndef WF_SHM_PUT_H

@@ -23,7 +23,10 @@ void wf_shm_reply_fini(struct wf_shm_replies *replies)
 
 int wf_shm_reply_expect(struct wf_shm_replies *replies)
 {
-	uint32_t need = (replies->owed + 1) * WF_SHM_REPLIES_PER_OP;
+	/* What is kept already has its place for longer than its operation
+	 * is owed: the sender may send on and read no reply. */
+	uint32_t need =
+		replies->count + (replies->owed + 1) * WF_SHM_REPLIES_PER_OP;
 	uint32_t room = replies->room ? replies->room : ROOM_MIN;
 	struct wf_shm_kept_reply *kept;
 

@@ -9,7 +9,7 @@
  *   page 1   replies: receiver to sender, 32 bytes each
  *   page 2   shares: for copying by both sides at once
  *   then     slots: two lines per message, with the payload of small ones; one
- *            line is all that up to 40 bytes touch
+ *            line is all that up to 32 bytes touch
  *   then     data: payload that does not fit the slot, in lines
  *
  * A slot's place never holds payload, so a stale or hostile payload cannot
@@ -54,8 +54,8 @@
 #define WF_SHM_SLOT_SIZE 128
 
 /* Payload bytes in the slot itself, and in one record of the data area. */
-#define WF_SHM_INLINE_MAX 104
-#define WF_SHM_LINE_MAX 40 /* of them in its first line */
+#define WF_SHM_INLINE_MAX 96
+#define WF_SHM_LINE_MAX 32 /* of them in its first line */
 #define WF_SHM_RECORD_MAX 8192
 
 /* Replies in the ring at a time, and how many an operation may get: share,
@@ -114,6 +114,7 @@ struct wf_shm_slot {
 	_Atomic uint64_t word;
 	uint64_t tag;
 	uint64_t data;
+	uint64_t spare; /* payload is aligned: no store is split by a line */
 	union {
 		uint8_t payload[WF_SHM_INLINE_MAX];
 		struct wf_shm_eager eager;
@@ -123,7 +124,7 @@ struct wf_shm_slot {
 };
 
 static_assert(sizeof(struct wf_shm_slot) == WF_SHM_SLOT_SIZE, "two lines");
-static_assert(offsetof(struct wf_shm_slot, payload) == 24, "header, then data");
+static_assert(offsetof(struct wf_shm_slot, payload) == 32, "header, then data");
 static_assert(sizeof(struct wf_shm_parked) <= WF_SHM_INLINE_MAX, "fits");
 
 /* Elements of a record that describes a parked message in several parts. */
