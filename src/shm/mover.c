@@ -16,7 +16,6 @@
 
 /* The kernel moves at most 2 GiB a call; stay well below. */
 #define CALL_MAX ((size_t)1 << 30)
-#define PARTS 8
 
 static _Atomic uint64_t process_id; /* where peers look */
 static uint64_t process_seed;
@@ -81,7 +80,7 @@ static int move_by_cma(cma_call call, pid_t pid, const struct iovec *local,
 		       size_t local_count, const struct iovec *remote,
 		       size_t remote_count, size_t len)
 {
-	struct iovec from[PARTS], to[PARTS];
+	struct iovec from[WF_OP_IOV_PARTS_MAX], to[WF_OP_IOV_PARTS_MAX];
 	size_t done = 0;
 
 	while (done < len) {
