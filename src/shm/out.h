@@ -71,9 +71,9 @@ struct wf_shm_out {
 	struct wf_shm_lap slot_lap;
 	struct wf_shm_lap line_lap;
 	struct wf_shm_slot *slots;
-	uint8_t *data;
 	uint8_t slot_turn; /* flag of the next slot: the last of its lap */
 	uint8_t line_turn; /* flag of the next record: the first of its lap */
+	uint8_t *data;
 	struct wf_shm_ep *ep;
 	uint32_t chunk;	  /* bytes per record of a larger message */
 	size_t eager_max; /* above this, messages are parked */
