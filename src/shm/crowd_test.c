@@ -239,6 +239,23 @@ static void test_message_wakes(void **state)
 	assert_false(readable(&c->j->to));
 }
 
+/* Where all are watched, nobody looks at the bells that rang in the sleep. */
+static void test_few_sleep_again(void **state)
+{
+	struct joined *j = joined_open(WF_SHM_WAY_NONE);
+	uint64_t value = 1;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		fall_asleep(&j->to);
+		assert_true(wf_shm_put(j->out, WF_SHM_SLOT_TAGGED, 1, 0, &value,
+				       sizeof(value)));
+		wf_shm_ep_progress(&j->to);
+	}
+	fall_asleep(&j->to);
+	joined_close(j);
+}
+
 static void test_message_prevents_sleep(void **state)
 {
 	struct crowd *c = *state;
@@ -362,11 +379,17 @@ static void test_race(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_few_are_watched),   TEST(test_everybody_is_heard),
-		TEST(test_talker_is_watched), TEST(test_missed_bell),
-		TEST(test_message_wakes),     TEST(test_message_prevents_sleep),
-		TEST(test_reply_wakes),	      TEST(test_credit_wakes),
-		TEST(test_death_wakes),	      TEST(test_race),
+		TEST(test_few_are_watched),
+		TEST(test_everybody_is_heard),
+		TEST(test_talker_is_watched),
+		TEST(test_missed_bell),
+		TEST(test_message_wakes),
+		cmocka_unit_test(test_few_sleep_again),
+		TEST(test_message_prevents_sleep),
+		TEST(test_reply_wakes),
+		TEST(test_credit_wakes),
+		TEST(test_death_wakes),
+		TEST(test_race),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
