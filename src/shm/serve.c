@@ -100,7 +100,11 @@ int wf_shm_serve_write(struct wf_shm_in *in, const struct wf_shm_request *req)
 	struct wf_regs *regs = in->ep->regs;
 	struct wf_reg_target target;
 
-	if (req->rma.len > req->bytes_len)
+	/* Only the last piece is answered: one that asks before would be owed
+	 * a reply for ever. */
+	if (req->rma.len > req->bytes_len ||
+	    ((req->flags & WF_SHM_SLOT_ACK) &&
+	     !(req->rma.flags & WF_SHM_RMA_LAST)))
 		return -EPROTO;
 	wf_base_lock_take(&regs->lock);
 	/* After a piece that was refused the others are, too. */
