@@ -307,6 +307,7 @@ static void run(struct weft_test_line *line, void *arg)
 
 	(void)line;
 	(void)arg;
+	weft_test_load();
 	weft_test_pair(&opts, amo_lend, initiator, &step);
 	to_self(&opts, step);
 	opts.threading = FI_THREAD_SAFE;

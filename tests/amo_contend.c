@@ -176,6 +176,7 @@ static void run(struct weft_test_line *unused, void *arg)
 
 	(void)unused;
 	(void)arg;
+	weft_test_load();
 	for (int i = 0; i < PEERS; i++)
 		weft_test_fork(&lines[i], peer, NULL);
 	weft_test_open(&t, &opts);

@@ -237,6 +237,7 @@ static void run(struct weft_test_line *line, void *arg)
 
 	(void)line;
 	(void)arg;
+	weft_test_load();
 	weft_test_pair(&opts, target, initiator, NULL);
 	opts.threading = FI_THREAD_SAFE;
 	weft_test_pair(&opts, target, initiator, NULL);

@@ -235,6 +235,7 @@ static void run(struct weft_test_line *line, void *arg)
 
 	(void)line;
 	(void)arg;
+	weft_test_load();
 	weft_test_open(&t, &opts);
 	test_early(&t, &life, true);
 	test_early(&t, &life, false);

@@ -307,6 +307,7 @@ static void run(struct weft_test_line *line, void *arg)
 	};
 
 	(void)line;
+	weft_test_load();
 	weft_test_pair(&opts, target_side, initiator_side, NULL);
 	to_self(&opts);
 	opts.mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;

@@ -229,6 +229,7 @@ static void run(struct weft_test_line *line, void *arg)
 
 	(void)line;
 	(void)arg;
+	weft_test_load();
 	weft_test_pair(&opts, target, initiator, NULL);
 	opts.mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
 	weft_test_pair(&opts, target, initiator, NULL);

@@ -307,6 +307,7 @@ static void run(struct weft_test_line *line, void *arg)
 
 	(void)line;
 	(void)arg;
+	weft_test_load();
 	for (way = 0; way < WAYS; way++) {
 		opts.msg_order = way == IN_ORDER ? FI_ORDER_SAW : 0;
 		weft_test_pair(&opts, reader, writer, &way);

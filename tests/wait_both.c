@@ -131,6 +131,7 @@ static void run(struct weft_test_line *line, void *arg)
 
 	(void)line;
 	(void)arg;
+	weft_test_load();
 	weft_test_pair(&opts, child_side, parent_side, &by_fd);
 	by_fd = false;
 	safe.wait_obj = FI_WAIT_UNSPEC;

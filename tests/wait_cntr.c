@@ -115,6 +115,7 @@ static void run(struct weft_test_line *line, void *arg)
 
 	(void)line;
 	(void)arg;
+	weft_test_load();
 	for (size_t i = 0; i < COUNT_OF(objects); i++) {
 		struct weft_test_opts opts = {
 			.caps = RMA_CAPS | FI_RMA_EVENT,

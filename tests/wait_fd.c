@@ -283,6 +283,7 @@ static void run(struct weft_test_line *line, void *arg)
 
 	(void)line;
 	(void)arg;
+	weft_test_load();
 	weft_test_pair(&opts, waker, sleeper, NULL);
 	safe.threading = FI_THREAD_SAFE;
 	safe.one_cq = false;

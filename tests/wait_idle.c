@@ -88,7 +88,7 @@ static void waker(struct weft_test *t, fi_addr_t peer,
 		  struct weft_test_line *line, void *arg)
 {
 	struct fi_context context;
-	uint64_t stamp;
+	uint64_t stamp = 0;
 	char mark;
 
 	(void)arg;

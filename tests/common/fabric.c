@@ -174,6 +174,14 @@ int weft_test_try_open(struct weft_test *t, const struct weft_test_opts *opts)
 	return err;
 }
 
+void weft_test_load(void)
+{
+	struct weft_test t;
+
+	weft_test_open(&t, NULL);
+	weft_test_close(&t);
+}
+
 void weft_test_open(struct weft_test *t, const struct weft_test_opts *opts)
 {
 	CHECK_OK(weft_test_try_open(t, opts));

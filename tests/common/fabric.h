@@ -93,6 +93,10 @@ struct weft_test_comp {
  * another provider, to see what that one makes of a test. */
 void weft_test_begin(unsigned int seconds);
 
+/* Loads all providers, which takes its time, so that children need not. What
+ * FI_WEFT_* say is settled then. */
+void weft_test_load(void);
+
 /* Opens everything. NULL: the usual. Ends the process on failure. */
 void weft_test_open(struct weft_test *t, const struct weft_test_opts *opts);
 void weft_test_close(struct weft_test *t);
