@@ -36,22 +36,18 @@ static inline bool amo_same(enum fi_datatype type, const uint8_t *a,
 	return true;
 }
 
-/* Reads @bytes of the target into @got until its first @count elements are
- * those of @want: an operation that fetches nothing may be complete here
- * before it is done there. */
-static inline void amo_await(struct weft_test *t, fi_addr_t peer,
-			     const struct rma_target *target,
-			     enum fi_datatype type, const void *want,
-			     size_t count, void *got, size_t bytes)
+/* An operation that fetches nothing may be complete here before it is done
+ * there, and RMA may overtake it. A fetch does not (FI_ORDER_ATOMIC_RAW). */
+static inline void amo_settle(struct weft_test *t, fi_addr_t peer,
+			      const struct rma_target *target)
 {
-	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS / 10;
+	struct fi_context context;
+	uint8_t result;
 
-	do {
-		rma_get(t, peer, target, 0, got, bytes);
-		if (amo_same(type, got, want, count))
-			return;
-	} while (weft_test_ms() < end);
-	FAIL("type %d: not what it should be", (int)type);
+	POST(fi_fetch_atomic(t->ep, NULL, 1, NULL, &result, NULL, peer,
+			     target->base, target->key, FI_UINT8,
+			     FI_ATOMIC_READ, &context));
+	rma_wait(t, &context, FI_ATOMIC | FI_READ);
 }
 
 #endif
