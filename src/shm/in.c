@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "op/copy.h"
 #include "op/iov.h"
+#include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/pull.h"
 #include "shm/serve.h"
@@ -643,8 +643,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 		if (pull)
 			wf_shm_pull_orphan(pull, err);
 	}
-	if (in->sock.fd >= 0)
-		close(in->sock.fd);
+	wf_shm_conn_drop(in->ep, &in->sock);
 	wf_base_list_del(&in->busy_link);
 	wf_shm_table_fini(&in->pulls);
 	wf_shm_reply_fini(&in->replies);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -176,9 +175,7 @@ void wf_shm_out_fail_all(struct wf_shm_out *out, int err)
 
 void wf_shm_out_release(struct wf_shm_out *out)
 {
-	if (out->sock.fd >= 0)
-		close(out->sock.fd);
-	out->sock.fd = -1;
+	wf_shm_conn_drop(out->ep, &out->sock);
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
 	wf_op_reg_unmap(&out->regs);
@@ -598,12 +595,12 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 
 bool wf_shm_out_stirs(const struct wf_shm_out *out)
 {
-	const struct wf_shm_reply *at =
-		&out->region.replies[out->reply_tail % WF_SHM_REPLIES];
+	const struct wf_shm_reply *at;
 	uint64_t credit;
 
 	if (out->state != WF_SHM_OUT_OPEN)
 		return false;
+	at = &out->region.replies[out->reply_tail % WF_SHM_REPLIES];
 	if (out->sharing ||
 	    (out->waiting.count &&
 	     atomic_load_explicit(&at->seq, memory_order_acquire) ==
