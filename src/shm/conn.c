@@ -289,6 +289,8 @@ static bool passes(int err)
 	switch (err) {
 	case ECONNREFUSED: /* not there yet */
 	case EAGAIN:	   /* its backlog is full */
+	case EPIPE:	   /* we said hello too late, or it goes away */
+	case ECONNRESET:
 	case ENOMEM:
 	case ENOSPC:
 	case EMFILE:
