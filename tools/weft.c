@@ -5,6 +5,7 @@
  */
 #include "tools/bench/bench.h"
 #include "tools/bench/worker.h"
+#include "tools/stat/stat.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@ struct command {
 static const struct command commands[] = {
 	{ "bench", "measure latency, bandwidth and message rate",
 	  wf_tools_bench_main },
+	{ "stat", "show live counters of running endpoints",
+	  wf_tools_stat_main },
 	{ WF_TOOLS_WORKER_COMMAND, NULL, wf_tools_worker_main },
 };
 
