@@ -55,7 +55,7 @@ static void say_provider(const struct wf_tools_facts *f, FILE *out)
 
 	fputs("Provider\n", out);
 	snprintf(text, sizeof(text), "%s%s with libfabric %s",
-		 f->found ? "weft " : "NOT FOUND",
+		 f->found ? "weft " : "NOT AVAILABLE",
 		 f->found ? f->provider_version : "", f->libfabric);
 	say(out, "weft", text);
 	snprintf(text, sizeof(text), "%s (%s)", *f->path ? f->path : "none",
