@@ -53,8 +53,8 @@ void wf_tools_ways_find(struct wf_tools_facts *facts)
 	    EAGER_MAX + 1, chunked);
 	if (!facts->cma_on) {
 		add(facts, "stream",
-		    "waits for its receive, then goes by the ring",
-		    chunked + 1, UINT64_MAX);
+		    "waits for its receive, then goes by the ring", chunked + 1,
+		    UINT64_MAX);
 		return;
 	}
 	add(facts, "cma", "waits for its receive, which copies it once",
