@@ -6,8 +6,8 @@
 #include "tools/bench/series.h"
 
 #include "tools/bench/floor_defs.h"
-#include "tools/bench/locate.h"
 #include "tools/bench/process.h"
+#include "tools/locate.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -2,8 +2,8 @@
 /*
  * Where the provider weft lies.
  */
-#ifndef WF_TOOLS_BENCH_LOCATE_H
-#define WF_TOOLS_BENCH_LOCATE_H
+#ifndef WF_TOOLS_LOCATE_H
+#define WF_TOOLS_LOCATE_H
 
 #include <stddef.h>
 

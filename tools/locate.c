@@ -4,7 +4,7 @@
  * build and an installation work without settings. It must not look into the
  * working directory: code would be loaded from wherever the user stands.
  */
-#include "tools/bench/locate.h"
+#include "tools/locate.h"
 
 #include <errno.h>
 #include <limits.h>
