@@ -34,12 +34,13 @@ def require():
         skip("mpirun is not installed")
 
 
-def command(ranks, program, transport=None):
+def command(ranks, program, session, transport=None):
     # There are more ranks and threads than CPUs, and all of them poll: whoever
     # has nothing to do lets the others run.
     line = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np",
             str(ranks), "--bind-to", "none", "--mca", "mpi_yield_when_idle",
-            "1", *(MESSAGES if transport is None else transport)]
+            "1", "--mca", "orte_tmpdir_base", session,
+            *(MESSAGES if transport is None else transport)]
     for name in ("FI_PROVIDER_PATH", "WEFT_MPI_EXPECT"):
         line += ["-x", name]
     return line + program
@@ -60,11 +61,13 @@ def end(process):
 def run(ranks, program, transport=None, env=None, timeout=60, cwd=None):
     """(exit code, output) of a job; the code is None if it took too long."""
     full = {**os.environ, "WEFT_MPI_EXPECT": "weft", **(env or {})}
-    # Files, not pipes: what a rank has started may keep a pipe open.
-    with tempfile.TemporaryFile("w+", errors="replace") as log, \
-            subprocess.Popen(command(ranks, program, transport), env=full,
-                             cwd=cwd, stdin=subprocess.DEVNULL, stdout=log,
-                             stderr=subprocess.STDOUT,
+    # A folder of its own: jobs that share one trip over each other's start and
+    # end. A file, not a pipe: what a rank has started may keep a pipe open.
+    with tempfile.TemporaryDirectory() as session, \
+            tempfile.TemporaryFile("w+", errors="replace") as log, \
+            subprocess.Popen(command(ranks, program, session, transport),
+                             env=full, cwd=cwd, stdin=subprocess.DEVNULL,
+                             stdout=log, stderr=subprocess.STDOUT,
                              start_new_session=True) as process:
         try:
             code = process.wait(timeout=timeout)
