@@ -20,7 +20,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
+
+#include "shm/remote.h"
 
 struct wf_fuzz_stats wf_fuzz_stats;
 
@@ -83,7 +86,7 @@ static uint64_t name_find(void *arg, const struct wf_addr *addr)
 }
 
 static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
-		    struct wf_rxq *rxq)
+		    struct wf_rxq *rxq, struct wf_regs *regs)
 {
 	static uint16_t port;
 	struct sockaddr_in sin = {
@@ -100,6 +103,7 @@ static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 		.slots_log2 = SLOTS_LOG2,
 		.lines_log2 = LINES_LOG2,
 		.cma = true,
+		.regs = regs,
 		.names = { .get = name_get, .find = name_find },
 	};
 	int err;
@@ -166,6 +170,8 @@ static void open_out(struct wf_fuzz_world *w)
 	close(memfd);
 	out->mover = w->mover;
 	out->features = WF_SHM_FEATURES;
+	MUST(!wf_shm_board_map(&out->board, w->to.board.memfd));
+	MUST(!wf_op_reg_map(&out->regs, w->regs.memfd));
 	wf_shm_out_opened(out);
 }
 
@@ -189,6 +195,11 @@ static void drain(struct wf_compq *q)
 		struct wf_comp *comp = &q->ring[q->tail & q->mask];
 		struct wf_fuzz_hold *hold = comp->context;
 
+		/* Remote CQ data stands alone. */
+		if (!comp->err && (comp->flags & FI_REMOTE_WRITE)) {
+			wf_op_compq_take_locked(q);
+			continue;
+		}
 		MUST(hold && hold->buf); /* once only */
 		if (comp->err)
 			MUST(comp->err->err > 0);
@@ -314,6 +325,53 @@ static void op_send(struct wf_fuzz_world *w)
 	}
 }
 
+/* Reads, writes and atomics, of which the peer answers what it likes. */
+static void op_remote(struct wf_fuzz_world *w)
+{
+	uint8_t how = wf_fuzz_take8(w);
+	size_t len = 8 + wf_fuzz_take_size(w) % 5000 / 8 * 8;
+	struct wf_shm_out *out = wf_fuzz_out_of(w);
+	struct wf_shm_remote remote = {
+		.kind = how % 3,
+		.seg_count = 1,
+		.segs[0] = { .addr = wf_fuzz_take8(w),
+			     .len = len,
+			     .key = OPEN_KEY },
+		.amo_op = FI_SUM,
+		.amo_type = FI_UINT64,
+	};
+	struct wf_shm_tx tx = {
+		.comp_flags = FI_RMA,
+		.len = len,
+		.wants_comp = true,
+		.remote = &remote,
+		.slot_flags = how & 4 ? WF_SHM_SLOT_ACK : 0,
+		.iov_count = 1,
+	};
+	struct wf_fuzz_hold *hold;
+
+	if (!out || out->state != WF_SHM_OUT_OPEN)
+		return;
+	hold = hold_buffer(w->tx, len);
+	if (!hold)
+		return;
+	tx.context = hold;
+	tx.iov[0] = (struct iovec){ hold->buf, len };
+	if (remote.kind == WF_SHM_REMOTE_ATOMIC) {
+		if (len > WF_SHM_RETURN_MAX)
+			remote.segs[0].len = tx.len = tx.iov[0].iov_len = 8;
+		remote.amo_kind = how & 8 ? WF_OP_AMO_FETCH : WF_OP_AMO_WRITE;
+		remote.result_count = 1;
+		remote.result[0] = tx.iov[0];
+		if (how & 8)
+			tx.slot_flags |= WF_SHM_SLOT_ACK;
+	}
+	if (wf_shm_out_send(out, &tx)) {
+		free(hold->buf);
+		hold->buf = NULL;
+	}
+}
+
 static void op_progress(struct wf_fuzz_world *w)
 {
 	wf_shm_ep_progress_slow(&w->to);
@@ -328,30 +386,34 @@ static void op_rename(struct wf_fuzz_world *w)
 }
 
 static void (*const ops[])(struct wf_fuzz_world *w) = {
-	wf_fuzz_op_slot,
-	wf_fuzz_op_slot,
-	wf_fuzz_op_slot,
-	wf_fuzz_op_slot,
-	wf_fuzz_op_data,
-	op_receive,
-	op_receive,
-	op_receive,
-	op_progress,
-	op_progress,
-	op_send,
-	op_send,
-	wf_fuzz_op_reply,
-	wf_fuzz_op_reply,
-	wf_fuzz_op_share,
-	wf_fuzz_op_credit,
-	wf_fuzz_op_anywhere,
-	op_cancel,
-	op_discard,
-	op_rename,
+	wf_fuzz_op_slot,  wf_fuzz_op_slot,   wf_fuzz_op_slot,
+	wf_fuzz_op_slot,  wf_fuzz_op_data,   op_receive,
+	op_receive,	  op_receive,	     op_progress,
+	op_progress,	  op_send,	     op_send,
+	op_remote,	  wf_fuzz_op_reply,  wf_fuzz_op_reply,
+	wf_fuzz_op_share, wf_fuzz_op_credit, wf_fuzz_op_anywhere,
+	op_cancel,	  op_discard,	     op_rename,
 	drain_all,
 };
 
 /* -------------------------------------------------------------------------- */
+
+static void open_memory(struct wf_fuzz_world *w)
+{
+	struct iovec iov = { .iov_len = OPEN_LEN };
+
+	MUST(!wf_op_regs_open(&w->regs, false));
+	w->open = calloc(1, OPEN_LEN);
+	w->readable = calloc(1, OPEN_LEN);
+	MUST(w->open && w->readable);
+	iov.iov_base = w->open;
+	MUST(!wf_op_regs_add(&w->regs, OPEN_KEY,
+			     FI_REMOTE_READ | FI_REMOTE_WRITE, WF_REG_OFFSETS,
+			     &iov, 1));
+	iov.iov_base = w->readable;
+	MUST(!wf_op_regs_add(&w->regs, READ_KEY, FI_REMOTE_READ, WF_REG_OFFSETS,
+			     &iov, 1));
+}
 
 static void world_open(struct wf_fuzz_world *w, const uint8_t *data,
 		       size_t size)
@@ -361,8 +423,9 @@ static void world_open(struct wf_fuzz_world *w, const uint8_t *data,
 	MUST(!wf_op_compq_init(&w->rxcq, 64, false));
 	wf_match_rxq_init(&w->rxq, &w->rxcq);
 	wf_match_rxq_init(&w->unused, &w->txq);
-	open_ep(&w->to, &w->txq, &w->rxq);
-	open_ep(&w->from, &w->txq, &w->unused);
+	open_memory(w);
+	open_ep(&w->to, &w->txq, &w->rxq, &w->regs);
+	open_ep(&w->from, &w->txq, &w->unused, &w->regs);
 	w->mover.way = wf_fuzz_take8(w) & 1 ? WF_SHM_WAY_CMA : WF_SHM_WAY_NONE;
 	w->mover.pid = scapegoat();
 	w->spare = spare;
@@ -386,6 +449,11 @@ static void world_close(struct wf_fuzz_world *w)
 	wf_shm_ep_close(&w->to);
 	wf_shm_ep_close(&w->from);
 	drain_all(w);
+	for (size_t i = 0; i < OPEN_LEN; i++)
+		MUST(!w->readable[i]);
+	wf_op_regs_close(&w->regs);
+	free(w->open);
+	free(w->readable);
 	wf_match_rxq_fini(&w->rxq);
 	wf_match_rxq_fini(&w->unused);
 	wf_op_compq_fini(&w->txq);

@@ -19,6 +19,11 @@
 #define HOLDS 24
 #define PEER 3
 
+/* Memory that the peer may touch, by these keys. */
+#define OPEN_LEN 6000
+#define OPEN_KEY 7
+#define READ_KEY 8
+
 /* A buffer that belongs to an operation. Freed with its completion, so that
  * ASan sees whoever touches it later. */
 struct wf_fuzz_hold {
@@ -33,6 +38,9 @@ struct wf_fuzz_world {
 	struct wf_rxq rxq, unused;
 	struct wf_shm_ep to, from;
 	struct wf_shm_mover mover;
+	struct wf_regs regs;
+	uint8_t *open; /* on the heap: ASan sees a byte too many */
+	uint8_t *readable;
 	struct wf_shm_region ring_in, ring_out; /* as the peer maps them */
 	uint32_t written;   /* slots that the peer has published */
 	uint32_t write_pos; /* place of the next one */

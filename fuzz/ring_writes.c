@@ -49,6 +49,35 @@ static uint32_t free_op(struct wf_fuzz_world *w, const struct wf_shm_in *in)
 	return op;
 }
 
+/* Mostly inside the memory that is open; returns the length of the record. */
+static size_t write_rma(struct wf_fuzz_world *w, struct wf_shm_slot *slot,
+			uint8_t kind, size_t len)
+{
+	uint8_t how = wf_fuzz_take8(w);
+
+	slot->rma = (struct wf_shm_rma){
+		.addr = how < 220 ? wf_fuzz_take(w, 2) % OPEN_LEN :
+				    wf_fuzz_take_size(w),
+		.key = how & 1 ? OPEN_KEY :
+		       how & 2 ? READ_KEY :
+				 how,
+		.op = wf_fuzz_take8(w),
+		.flags = wf_fuzz_take8(w) & 3,
+		.buffer = wf_fuzz_take8(w) % (WF_SHM_RETURNS + (how > 240)),
+		.amo_kind = wf_fuzz_take8(w) % 4,
+		.amo_op = wf_fuzz_take8(w) % 22,
+		.amo_type = wf_fuzz_take8(w) % 22,
+	};
+	slot->rma.len = (uint32_t)len % 4200 / 16 * 16;
+	if (how > 250)
+		slot->rma.len = (uint32_t)wf_fuzz_take_size(w);
+	if (kind == WF_SHM_KIND_READ || kind == WF_SHM_KIND_NOTE ||
+	    slot->rma.len <= WF_SHM_RMA_BYTES_MAX / 2)
+		return 0;
+	return kind == WF_SHM_KIND_WRITE ? slot->rma.len % 8193 :
+					   2 * slot->rma.len % 8193;
+}
+
 /* The part of a slot that its kind needs; what a rule-abiding peer could
  * write, with @len corrected accordingly. */
 static uint8_t write_sense(struct wf_fuzz_world *w, const struct wf_shm_in *in,
@@ -61,6 +90,10 @@ static uint8_t write_sense(struct wf_fuzz_world *w, const struct wf_shm_in *in,
 		*len = *len && *len < missing ? *len : missing;
 		*len = *len > WF_SHM_RECORD_MAX ? WF_SHM_RECORD_MAX : *len;
 		return WF_SHM_KIND_NEXT;
+	}
+	if (kind >= WF_SHM_KIND_WRITE && kind < WF_SHM_KIND_MAX) {
+		*len = write_rma(w, slot, kind, *len);
+		return kind;
 	}
 	if (pull && kind >= WF_SHM_KIND_STREAM) {
 		slot->stream.op = pull->op;

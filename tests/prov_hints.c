@@ -239,9 +239,16 @@ static void mr_any(struct fi_info *h)
 	h->domain_attr->mr_mode = ~(FI_MR_BASIC | FI_MR_SCALABLE);
 	h->mode = ~0ull;
 }
-static bool mr_none(const struct fi_info *i)
+/* Virtual addresses and our keys for those who can use them; nothing else. */
+static bool mr_any_ok(const struct fi_info *i)
 {
-	return !i->domain_attr->mr_mode && !i->mode;
+	return i->domain_attr->mr_mode ==
+		       (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED) &&
+	       !i->mode;
+}
+static bool rx_shared_ok(const struct fi_info *i)
+{
+	return i->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
 }
 static void mr_basic(struct fi_info *h)
 {
@@ -311,7 +318,7 @@ static const struct hint_case cases[] = {
 	NO(protocol),
 	NO(msg_size),
 	NO(tx_contexts),
-	NO(rx_shared),
+	{ "rx_shared", rx_shared, rx_shared_ok },
 	NO(auth_key),
 	NO(tx_order),
 	NO(rx_order),
@@ -331,7 +338,7 @@ static const struct hint_case cases[] = {
 	{ "open_mpi", open_mpi, open_mpi_ok },
 	{ "models", models, models_ok },
 	{ "sizes", sizes, sizes_ok },
-	{ "mr_any", mr_any, mr_none },
+	{ "mr_any", mr_any, mr_any_ok },
 	{ "mr_basic", mr_basic, mr_basic_ok },
 	{ "format_any", format_any, any_info },
 	{ "format_in", format_in, format_in_ok },

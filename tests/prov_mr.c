@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory registration for messages: not needed, but there for programs that
- * register whatever they send. Keys are unique, remote access is refused, a
- * domain with registrations stays open, and descriptors are accepted.
+ * Memory registration as a call: for messages not needed, but there for
+ * programs that register whatever they send. Keys are unique, what makes no
+ * sense is refused, a domain with registrations stays open, and descriptors are
+ * accepted. What peers may do is in rma_keys.
  */
 #include "common/fabric.h"
 
@@ -29,9 +30,13 @@ static void try_calls(struct weft_test *t)
 	CHECK(fi_mr_key(mr[2]) == 3 && fi_mr_desc(mr[0]));
 	CHECK(fi_mr_reg(t->domain, memory[0], 64, FI_SEND, 0, 2, 0, &other,
 			NULL) == -FI_ENOKEY);
-	CHECK(fi_mr_reg(t->domain, memory[0], 64, FI_REMOTE_WRITE, 0, 4, 0,
+	CHECK(fi_mr_reg(t->domain, memory[0], 64, 1, 0, 4, 0, &other, NULL) ==
+	      -FI_EINVAL);
+	CHECK(fi_mr_reg(t->domain, memory[0], SIZE_MAX, FI_REMOTE_READ, 0, 4, 0,
 			&other, NULL) == -FI_EINVAL);
-	CHECK(fi_mr_reg(t->domain, memory[0], 64, 0, 0, 4, 0, &other, NULL) ==
+	CHECK(fi_mr_reg(t->domain, memory[0], 64, FI_REMOTE_READ, 5, 4, 0,
+			&other, NULL) == -FI_EINVAL);
+	CHECK(fi_mr_regv(t->domain, iov, 0, FI_SEND, 0, 4, 0, &other, NULL) ==
 	      -FI_EINVAL);
 	CHECK_OK(fi_close(&mr[1]->fid));
 	CHECK_OK(fi_mr_reg(t->domain, memory[0], 64, FI_SEND, 0, 2, 0, &mr[1],

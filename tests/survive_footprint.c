@@ -17,7 +17,7 @@
 
 #define ENDPOINT_MAX ((size_t)1 << 20)
 #define PAIR_MAX ((size_t)256 << 10)
-#define RINGS_MAX 16
+#define PIECES_MAX 64
 
 static size_t heap_bytes(void)
 {
@@ -26,37 +26,42 @@ static size_t heap_bytes(void)
 	return info.uordblks + info.hblkhd;
 }
 
-static size_t ring_bytes(void)
+/* What is there of the memory that endpoints share, each piece once. The table
+ * of registrations has room for many and holds few. */
+static size_t shared_bytes(const char *name)
 {
 	FILE *smaps = fopen("/proc/self/smaps", "r");
-	unsigned long long seen[RINGS_MAX], begin, end, inode;
-	size_t bytes = 0;
+	unsigned long long seen[PIECES_MAX], inode;
+	size_t bytes = 0, kib;
+	bool counts = false;
 	char line[512];
 	int count = 0;
 
 	CHECK(smaps);
 	while (fgets(line, sizeof(line), smaps)) {
-		bool known = false;
-
-		if (!strstr(line, "memfd:weft") ||
-		    sscanf(line, "%llx-%llx %*s %*s %*s %llu", &begin, &end,
-			   &inode) != 3)
-			continue;
-		for (int i = 0; i < count; i++)
-			known |= seen[i] == inode;
-		if (known)
-			continue;
-		CHECK(count < RINGS_MAX);
-		seen[count++] = inode;
-		bytes += (size_t)(end - begin);
+		if (sscanf(line, "%*x-%*x %*s %*s %*s %llu", &inode) == 1) {
+			counts = strstr(line, name);
+			for (int i = 0; i < count; i++)
+				counts &= seen[i] != inode;
+			CHECK(count < PIECES_MAX);
+			if (counts)
+				seen[count++] = inode;
+		} else if (counts && sscanf(line, "Rss: %zu kB", &kib) == 1) {
+			bytes += kib << 10;
+		}
 	}
 	fclose(smaps);
 	return bytes;
 }
 
+static size_t ring_bytes(void)
+{
+	return shared_bytes("memfd:weft-ring");
+}
+
 static size_t all_bytes(void)
 {
-	return heap_bytes() + ring_bytes();
+	return heap_bytes() + shared_bytes("memfd:weft");
 }
 
 /* Messages of all kinds, both ways. */

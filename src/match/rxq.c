@@ -15,6 +15,7 @@
 void wf_match_rxq_init(struct wf_rxq *rxq, struct wf_compq *compq)
 {
 	rxq->compq = compq;
+	rxq->cntr = NULL;
 	rxq->min_multi = 64;
 	wf_base_pool_init(&rxq->pool, sizeof(struct wf_rx), RX_PER_SLAB, 0);
 	wf_match_init(&rxq->msg);
@@ -76,11 +77,16 @@ void wf_match_rxq_done_slow(struct wf_rxq *rxq, struct wf_rx *rx,
 
 	if (rx->parent)
 		comp.flags |= piece_done(rxq, rx);
-	if (env->len > rx->len)
+	if (env->len > rx->len) {
 		wf_op_compq_fail(rxq->compq, &comp, FI_ETRUNC,
 				 env->len - rx->len);
-	else if (rx->wants_comp || (comp.flags & FI_MULTI_RECV))
-		wf_op_compq_push(rxq->compq, &comp);
+		wf_op_cntr_fail(rxq->cntr, 1);
+	} else {
+		if (!rxq->compq->discards &&
+		    (rx->wants_comp || (comp.flags & FI_MULTI_RECV)))
+			wf_op_compq_push(rxq->compq, &comp);
+		wf_op_cntr_add(rxq->cntr, 1);
+	}
 	wf_base_pool_put(&rxq->pool, rx);
 }
 
@@ -93,6 +99,7 @@ void wf_match_rxq_fail(struct wf_rxq *rxq, struct wf_rx *rx,
 	if (rx->parent)
 		comp.flags |= piece_done(rxq, rx);
 	wf_op_compq_fail(rxq->compq, &comp, err, 0);
+	wf_op_cntr_fail(rxq->cntr, 1);
 	wf_base_pool_put(&rxq->pool, rx);
 }
 
@@ -184,6 +191,7 @@ int wf_match_rxq_cancel(struct wf_rxq *rxq, const void *context)
 	comp = describe(rx, &nothing);
 	comp.tag = rx->tag;
 	wf_op_compq_fail(rxq->compq, &comp, FI_ECANCELED, 0);
+	wf_op_cntr_fail(rxq->cntr, 1);
 	/* Messages that still arrive in pieces of it finish first. */
 	rx->closing = true;
 	if (!rx->pieces)

@@ -14,10 +14,13 @@
 
 #include "base/pool.h"
 #include "match/match.h"
+#include "op/cntr.h"
 #include "op/compq.h"
 
 struct wf_rxq {
 	struct wf_compq *compq;
+	struct wf_cntr *cntr; /* counts receives; NULL: none. Then no receive
+			       * is plain */
 	struct wf_pool pool;
 	size_t min_multi; /* FI_OPT_MIN_MULTI_RECV */
 	struct wf_match msg;
@@ -120,7 +123,8 @@ static inline struct wf_rx *wf_match_rxq_take(struct wf_rxq *rxq, bool tagged,
 static inline void wf_match_rxq_done(struct wf_rxq *rxq, struct wf_rx *rx,
 				     const struct wf_envelope *env)
 {
-	if (wf_unlikely(env->len > rx->len || rx->parent || !rx->wants_comp))
+	if (wf_unlikely(env->len > rx->len || rx->parent || !rx->wants_comp ||
+			rxq->cntr))
 		wf_match_rxq_done_slow(rxq, rx, env);
 	else
 		wf_match_rxq_done_plain(rxq, rx, env);

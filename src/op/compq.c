@@ -17,13 +17,22 @@
 #define SIZE_MIN 16
 #define SIZE_MAX_LOG2 24
 
+struct wf_compq wf_op_compq_none = {
+	.discards = true,
+	.waker = WF_WAKER_NONE,
+};
+
 int wf_op_compq_init(struct wf_compq *q, size_t size, bool locked)
 {
 	uint32_t slots = SIZE_MIN;
 
 	while (slots < size && slots < (1u << SIZE_MAX_LOG2))
 		slots *= 2;
-	*q = (struct wf_compq){ .mask = slots - 1, .reserve = slots / 2 };
+	*q = (struct wf_compq){
+		.mask = slots - 1,
+		.reserve = slots / 2,
+		.waker = WF_WAKER_NONE,
+	};
 	q->high = slots * HIGH_FACTOR;
 	if (q->high < HIGH_MIN)
 		q->high = HIGH_MIN;
@@ -90,6 +99,8 @@ void wf_op_compq_fail(struct wf_compq *q, const struct wf_comp *comp, int err,
 {
 	struct wf_comp failed = *comp;
 
+	if (q->discards)
+		return;
 	failed.err = malloc(sizeof(*failed.err));
 	if (!failed.err) {
 		wf_warn("no memory to report error %d", err);
@@ -97,4 +108,16 @@ void wf_op_compq_fail(struct wf_compq *q, const struct wf_comp *comp, int err,
 	}
 	*failed.err = (struct wf_comp_err){ .olen = olen, .err = err };
 	wf_op_compq_push(q, &failed);
+}
+
+bool wf_op_compq_doze(struct wf_compq *q)
+{
+	bool empty;
+
+	wf_base_lock_take(&q->lock);
+	empty = !wf_op_compq_count(q);
+	if (empty)
+		wf_op_waker_doze(&q->waker);
+	wf_base_lock_drop(&q->lock);
+	return empty;
 }

@@ -17,6 +17,7 @@
 
 #include "base/cpu.h"
 #include "base/lock.h"
+#include "op/waker.h"
 
 /* What a failed operation adds; allocated with the completion. */
 struct wf_comp_err {
@@ -52,10 +53,17 @@ struct wf_compq {
 	 * anything is queued, so that order is kept. */
 	struct wf_comp *direct;
 	bool direct_used;
+	bool discards; /* stands for a queue that is not there */
 	struct wf_lock lock;
+	struct wf_waker waker; /* of who waits for completions */
 };
 
 int wf_op_compq_init(struct wf_compq *q, size_t size, bool locked);
+
+/* A queue that takes failures and forgets them, for an endpoint that has only
+ * counters. Successes are not to be pushed. */
+extern struct wf_compq wf_op_compq_none;
+
 void wf_op_compq_fini(struct wf_compq *q);
 
 /* Doubles the ring. 0 or -ENOMEM, then the queue is as it was. */
@@ -91,6 +99,9 @@ static inline bool wf_op_compq_room(struct wf_compq *q)
  * completion would be a silent hang instead. */
 struct wf_comp *wf_op_compq_slow_slot_locked(struct wf_compq *q);
 
+/* Begins the sleep of who waits; false: there is something to read. */
+bool wf_op_compq_doze(struct wf_compq *q);
+
 /* Takes the lock and gives the slot to fill in, every member of it;
  * wf_op_compq_end() publishes it. Written in place: a completion is one line.
  */
@@ -107,6 +118,7 @@ static inline struct wf_comp *wf_op_compq_begin(struct wf_compq *q)
 static inline void wf_op_compq_end(struct wf_compq *q)
 {
 	__atomic_store_n(&q->head, q->head + 1, __ATOMIC_RELAXED);
+	wf_op_waker_ring(&q->waker);
 	wf_base_lock_drop(&q->lock);
 }
 

@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 
 /* Elements a vector has at most where bytes are copied. */
-#define WF_OP_IOV_PARTS_MAX 8
+#define WF_OP_IOV_PARTS_MAX 16
 
 static inline size_t wf_op_iov_len(const struct iovec *iov, size_t count)
 {

@@ -8,11 +8,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rdma/fi_errno.h>
 
-#include "base/clock.h"
 #include "prov/domain.h"
 #include "prov/ep.h"
 #include "prov/fabric.h"
@@ -24,56 +22,12 @@
 /* A reader that always finds something still drives progress this often. */
 #define READS_PER_PROGRESS 16
 
-/* Waiting: spin this long, then sleep in steps. */
-#define SPIN_NS (50 * WF_NS_PER_US)
-#define NAP_NS 20000
-
 /* One for each format, with and without locks. */
 static struct fi_ops_cq *ops_for(enum fi_cq_format format, bool locked);
 
 static struct wf_prov_cq *cq_of(struct fid_cq *fid)
 {
 	return wf_container_of(fid, struct wf_prov_cq, fid);
-}
-
-/* -- endpoints ------------------------------------------------------------- */
-
-static void find_only_ep_locked(struct wf_prov_cq *cq)
-{
-	struct wf_list *first = cq->eps.next;
-
-	cq->only_ep = NULL;
-	if (first != &cq->eps && first->next == &cq->eps)
-		cq->only_ep =
-			wf_container_of(first, struct wf_prov_cq_link, link)
-				->ep;
-}
-
-void wf_prov_cq_attach(struct wf_prov_cq *cq, struct wf_prov_cq_link *link)
-{
-	wf_base_lock_take(&cq->ep_lock);
-	wf_base_list_add_tail(&cq->eps, &link->link);
-	find_only_ep_locked(cq);
-	wf_base_lock_drop(&cq->ep_lock);
-}
-
-void wf_prov_cq_detach(struct wf_prov_cq *cq, struct wf_prov_cq_link *link)
-{
-	wf_base_lock_take(&cq->ep_lock);
-	wf_base_list_del(&link->link);
-	find_only_ep_locked(cq);
-	wf_base_lock_drop(&cq->ep_lock);
-}
-
-void wf_prov_cq_progress(struct wf_prov_cq *cq)
-{
-	struct wf_list *pos, *tmp;
-
-	wf_base_lock_take(&cq->ep_lock);
-	wf_list_for_each (pos, tmp, &cq->eps)
-		wf_prov_ep_progress(
-			wf_container_of(pos, struct wf_prov_cq_link, link)->ep);
-	wf_base_lock_drop(&cq->ep_lock);
 }
 
 /* -- reading --------------------------------------------------------------- */
@@ -153,10 +107,10 @@ static inline ssize_t drain(struct wf_prov_cq *cq, enum fi_cq_format format,
  * empty ring. */
 static inline void progress(struct wf_prov_cq *cq, bool locked)
 {
-	if (locked || !cq->only_ep)
-		wf_prov_cq_progress(cq);
+	if (locked || !cq->eps.only)
+		wf_prov_eps_progress(&cq->eps);
 	else
-		wf_shm_ep_progress(&cq->only_ep->shm);
+		wf_shm_ep_progress(&cq->eps.only->shm);
 }
 
 /* Relaxed: threads may count past each other, it only has to go on. */
@@ -204,7 +158,7 @@ read_from(struct fid_cq *fid, enum fi_cq_format format, void *buf, size_t count,
 
 	if (got) {
 		if (wf_unlikely(!(count_read(cq) % READS_PER_PROGRESS)))
-			wf_prov_cq_progress(cq);
+			wf_prov_eps_progress(&cq->eps);
 		return got;
 	}
 	if (!locked && format == FI_CQ_FORMAT_TAGGED && !src && count)
@@ -265,31 +219,22 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf,
 static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 			    fi_addr_t *src, const void *cond, int timeout)
 {
-	const struct timespec nap = { .tv_nsec = NAP_NS };
 	struct wf_prov_cq *cq = cq_of(fid);
-	uint64_t begin = wf_base_clock_ns();
+	struct wf_prov_waiting waiting;
 	ssize_t ret;
 
 	(void)cond;
-	if (cq->wait_obj == FI_WAIT_NONE)
+	if (cq->wait.obj == FI_WAIT_NONE)
 		return -FI_ENOSYS;
-	for (;;) {
-		uint64_t waited;
-
-		/* So many polls make progress look at everything once. */
-		for (int i = 0; i <= WF_SHM_EP_POLLS_PER_CLOCK; i++) {
-			ret = cq->fid.ops->readfrom(fid, buf, count, src);
-			if (ret != -FI_EAGAIN)
-				return ret;
-		}
+	wf_prov_wait_start(&waiting, &cq->wait, timeout);
+	do {
+		ret = cq->fid.ops->readfrom(fid, buf, count, src);
+		if (ret != -FI_EAGAIN)
+			return ret;
 		if (atomic_exchange(&cq->signaled, false))
 			return -FI_EAGAIN;
-		waited = wf_base_clock_ns() - begin;
-		if (timeout >= 0 && waited >= (uint64_t)timeout * WF_NS_PER_MS)
-			return -FI_EAGAIN;
-		if (waited > SPIN_NS)
-			nanosleep(&nap, NULL);
-	}
+	} while (wf_prov_wait_more(&waiting));
+	return -FI_EAGAIN;
 }
 
 static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count,
@@ -300,8 +245,18 @@ static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count,
 
 static int cq_signal(struct fid_cq *fid)
 {
-	atomic_store(&cq_of(fid)->signaled, true);
+	struct wf_prov_cq *cq = cq_of(fid);
+
+	atomic_store(&cq->signaled, true);
+	wf_op_waker_wake(&cq->q.waker);
 	return 0;
+}
+
+static bool doze(struct wf_prov_wait *wait)
+{
+	struct wf_prov_cq *cq = wf_container_of(wait, struct wf_prov_cq, wait);
+
+	return wf_op_compq_doze(&cq->q) && !atomic_load(&cq->signaled);
 }
 
 static const char *cq_strerror(struct fid_cq *fid, int prov_errno,
@@ -329,6 +284,7 @@ static int cq_close(struct fid *fid)
 	if (atomic_load(&cq->refs))
 		return -FI_EBUSY;
 	wf_base_fork_unwatch(&cq->fork_watch);
+	wf_prov_wait_close(&cq->wait);
 	wf_op_compq_fini(&cq->q);
 	atomic_fetch_sub(&cq->domain->refs, 1);
 	free(cq);
@@ -337,10 +293,9 @@ static int cq_close(struct fid *fid)
 
 static int cq_control(struct fid *fid, int command, void *arg)
 {
-	(void)fid;
-	(void)arg;
-	(void)command;
-	return -FI_ENOSYS;
+	return wf_prov_wait_control(
+		&wf_container_of(fid, struct wf_prov_cq, fid.fid)->wait,
+		command, arg);
 }
 
 static void cq_in_child(struct wf_fork_watch *watch)
@@ -349,7 +304,7 @@ static void cq_in_child(struct wf_fork_watch *watch)
 		wf_container_of(watch, struct wf_prov_cq, fork_watch);
 
 	/* A thread that does not exist here may have held them. */
-	wf_base_lock_init(&cq->ep_lock, cq->ep_lock.real);
+	wf_prov_eps_forked(&cq->eps);
 	wf_base_lock_init(&cq->q.lock, cq->q.lock.real);
 }
 
@@ -365,16 +320,6 @@ static struct fi_ops cq_fid_ops = {
 
 static int check_attr(const struct fi_cq_attr *attr)
 {
-	switch (attr->wait_obj) {
-	case FI_WAIT_NONE:
-	case FI_WAIT_UNSPEC:
-	case FI_WAIT_YIELD:
-		break;
-	default:
-		WF_FI_INFO(FI_LOG_CQ, "wait object %d is not supported\n",
-			   attr->wait_obj);
-		return -FI_ENOSYS;
-	}
 	switch (attr->format) {
 	case FI_CQ_FORMAT_UNSPEC:
 	case FI_CQ_FORMAT_CONTEXT:
@@ -409,11 +354,20 @@ int wf_prov_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		free(cq);
 		return -FI_ENOMEM;
 	}
+	wf_prov_eps_init(&cq->eps, dom->locked);
+	cq->wait = (struct wf_prov_wait){
+		.eps = &cq->eps,
+		.waker = &cq->q.waker,
+		.doze = doze,
+	};
+	err = wf_prov_wait_open(&cq->wait, attr->wait_obj);
+	if (err) {
+		wf_op_compq_fini(&cq->q);
+		free(cq);
+		return err;
+	}
 	cq->format = attr->format ? attr->format : FI_CQ_FORMAT_CONTEXT;
-	cq->wait_obj = attr->wait_obj;
 	cq->domain = dom;
-	wf_base_lock_init(&cq->ep_lock, dom->locked);
-	wf_base_list_init(&cq->eps);
 	cq->fork_watch.in_child = cq_in_child;
 	wf_base_fork_watch(&cq->fork_watch);
 	cq->fid = (struct fid_cq){

@@ -11,8 +11,9 @@
 
 #include <rdma/fi_errno.h>
 
-#include "base/list.h"
+#include "prov/atomic.h"
 #include "prov/av.h"
+#include "prov/cntr.h"
 #include "prov/cq.h"
 #include "prov/ep.h"
 #include "prov/eq.h"
@@ -20,7 +21,9 @@
 #include "prov/hints.h"
 #include "prov/mr.h"
 #include "prov/nosys.h"
+#include "prov/poll.h"
 #include "prov/provider.h"
+#include "prov/shared.h"
 
 static struct fi_ops fid_ops;
 
@@ -34,6 +37,86 @@ bool wf_prov_domain_is_ours(const struct fid_domain *fid)
 	return fid->fid.fclass == FI_CLASS_DOMAIN && fid->fid.ops == &fid_ops;
 }
 
+/* -- endpoints and counters of all of them --------------------------------- */
+
+static struct wf_prov_cntr *cntr_at(struct wf_list *link)
+{
+	return wf_container_of(link, struct wf_prov_cntr, mr_link);
+}
+
+int wf_prov_domain_add_ep(struct wf_prov_domain *domain, struct wf_prov_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+	int err;
+
+	pthread_mutex_lock(&domain->lock);
+	err = wf_prov_eps_add(&domain->eps, ep);
+	wf_list_for_each (pos, tmp, &domain->mr_cntrs) {
+		if (!err)
+			err = wf_prov_eps_add(&cntr_at(pos)->eps, ep);
+	}
+	pthread_mutex_unlock(&domain->lock);
+	return err;
+}
+
+void wf_prov_domain_del_ep(struct wf_prov_domain *domain, struct wf_prov_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+
+	pthread_mutex_lock(&domain->lock);
+	wf_prov_eps_remove(&domain->eps, ep);
+	wf_list_for_each (pos, tmp, &domain->mr_cntrs)
+		wf_prov_eps_remove(&cntr_at(pos)->eps, ep);
+	pthread_mutex_unlock(&domain->lock);
+}
+
+int wf_prov_domain_add_cntr(struct wf_prov_domain *domain,
+			    struct wf_prov_cntr *cntr)
+{
+	struct wf_list *pos, *tmp;
+	int err = 0;
+
+	pthread_mutex_lock(&domain->lock);
+	wf_list_for_each (pos, tmp, &domain->eps.list) {
+		struct wf_prov_eps_link *link =
+			wf_container_of(pos, struct wf_prov_eps_link, link);
+
+		if (!err)
+			err = wf_prov_eps_add(&cntr->eps, link->ep);
+	}
+	wf_base_list_del(&cntr->mr_link);
+	wf_base_list_add_tail(&domain->mr_cntrs, &cntr->mr_link);
+	pthread_mutex_unlock(&domain->lock);
+	return err;
+}
+
+void wf_prov_domain_del_cntr(struct wf_prov_domain *domain,
+			     struct wf_prov_cntr *cntr)
+{
+	struct wf_list *pos, *tmp;
+
+	pthread_mutex_lock(&domain->lock);
+	wf_base_list_del(&cntr->mr_link);
+	wf_list_for_each (pos, tmp, &domain->eps.list)
+		wf_prov_eps_remove(
+			&cntr->eps,
+			wf_container_of(pos, struct wf_prov_eps_link, link)
+				->ep);
+	pthread_mutex_unlock(&domain->lock);
+}
+
+/* -- life ------------------------------------------------------------------ */
+
+/* A thread that does not exist here may have held it. */
+static void in_child(struct wf_fork_watch *watch)
+{
+	struct wf_prov_domain *domain =
+		wf_container_of(watch, struct wf_prov_domain, fork_watch);
+
+	wf_base_lock_init(&domain->regs.lock, domain->regs.lock.real);
+	pthread_mutex_init(&domain->lock, NULL);
+}
+
 static int domain_close(struct fid *fid)
 {
 	struct wf_prov_domain *domain =
@@ -43,6 +126,9 @@ static int domain_close(struct fid *fid)
 		WF_FI_WARN(FI_LOG_DOMAIN, "domain is in use\n");
 		return -FI_EBUSY;
 	}
+	wf_base_fork_unwatch(&domain->fork_watch);
+	wf_op_regs_close(&domain->regs);
+	pthread_mutex_destroy(&domain->lock);
 	if (domain->eq)
 		wf_prov_eq_unref(domain->eq);
 	atomic_fetch_sub(&domain->fabric->refs, 1);
@@ -97,11 +183,11 @@ static struct fi_ops_domain domain_ops = {
 	.cq_open = wf_prov_cq_open,
 	.endpoint = wf_prov_ep_open,
 	.scalable_ep = wf_prov_nosys_scalable_ep,
-	.cntr_open = wf_prov_nosys_cntr_open,
-	.poll_open = wf_prov_nosys_poll_open,
-	.stx_ctx = wf_prov_nosys_stx_ctx,
-	.srx_ctx = wf_prov_nosys_srx_ctx,
-	.query_atomic = wf_prov_nosys_query_atomic,
+	.cntr_open = wf_prov_cntr_open,
+	.poll_open = wf_prov_poll_open,
+	.stx_ctx = wf_prov_stx_open,
+	.srx_ctx = wf_prov_srx_open,
+	.query_atomic = wf_prov_atomic_query,
 	.query_collective = wf_prov_nosys_query_collective,
 	.endpoint2 = domain_endpoint2,
 };
@@ -119,6 +205,7 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 {
 	struct wf_prov_fabric *fab = wf_prov_fabric_of(fabric);
 	struct wf_prov_domain *dom;
+	int mode, err;
 
 	if (!info || !info->domain_attr) {
 		WF_FI_WARN(FI_LOG_DOMAIN, "no domain attributes\n");
@@ -133,13 +220,24 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	dom = calloc(1, sizeof(*dom));
 	if (!dom)
 		return -FI_ENOMEM;
+	/* Under FI_THREAD_COMPLETION endpoints of two threads may share
+	 * them. */
+	err = wf_op_regs_open(&dom->regs,
+			      info->domain_attr->threading != FI_THREAD_DOMAIN);
+	if (err) {
+		WF_FI_WARN(FI_LOG_DOMAIN, "no memory for registrations: %s\n",
+			   fi_strerror(-err));
+		free(dom);
+		return err;
+	}
 	dom->fid.fid.fclass = FI_CLASS_DOMAIN;
 	dom->fid.fid.context = context;
 	dom->fid.fid.ops = &fid_ops;
 	dom->fid.ops = &domain_ops;
 	dom->fid.mr = &wf_prov_mr_ops;
-	pthread_mutex_init(&dom->mr_lock, NULL);
-	wf_base_list_init(&dom->mrs);
+	pthread_mutex_init(&dom->lock, NULL);
+	wf_prov_eps_init(&dom->eps, true);
+	wf_base_list_init(&dom->mr_cntrs);
 	dom->fabric = fab;
 	atomic_init(&dom->refs, 0);
 	dom->threading = info->domain_attr->threading;
@@ -150,6 +248,11 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	if (dom->av_type == FI_AV_UNSPEC)
 		dom->av_type = FI_AV_TABLE;
 	dom->addr_format = info->addr_format;
+	mode = info->domain_attr->mr_mode;
+	dom->virtual_addrs = mode & (FI_MR_BASIC | FI_MR_VIRT_ADDR);
+	dom->own_keys = mode & (FI_MR_BASIC | FI_MR_PROV_KEY);
+	dom->fork_watch.in_child = in_child;
+	wf_base_fork_watch(&dom->fork_watch);
 	atomic_fetch_add(&fab->refs, 1);
 	*domain = &dom->fid;
 	return 0;

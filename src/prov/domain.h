@@ -12,8 +12,12 @@
 
 #include <rdma/fi_domain.h>
 
-#include "base/list.h"
+#include "base/fork.h"
+#include "op/reg.h"
+#include "prov/eps.h"
 
+struct wf_prov_cntr;
+struct wf_prov_ep;
 struct wf_prov_eq;
 struct wf_prov_fabric;
 
@@ -27,13 +31,31 @@ struct wf_prov_domain {
 	enum fi_av_type av_type; /* default for AVs opened with UNSPEC */
 	uint32_t addr_format;	 /* FI_SOCKADDR_IN or _IN6 */
 	struct wf_prov_eq *eq;	 /* bound, or NULL; holds a reference */
-	pthread_mutex_t mr_lock;
-	struct wf_list mrs; /* registrations (mr.c) */
+	bool virtual_addrs;	 /* FI_MR_VIRT_ADDR; else offsets */
+	bool own_keys;		 /* FI_MR_PROV_KEY; else the user's */
+	struct wf_regs regs;	 /* registrations (mr.c) */
+	struct wf_fork_watch fork_watch;
+	/* Counters of remote accesses to registrations hear of every
+	 * endpoint. */
+	pthread_mutex_t lock;
+	struct wf_prov_eps eps;	 /* enabled */
+	struct wf_list mr_cntrs; /* wf_prov_cntr */
 };
 
 int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 			struct fid_domain **domain, void *context);
 struct wf_prov_domain *wf_prov_domain_of(struct fid_domain *fid);
+
+/* An endpoint was enabled, or is being closed. 0 or -ENOMEM. */
+int wf_prov_domain_add_ep(struct wf_prov_domain *domain, struct wf_prov_ep *ep);
+void wf_prov_domain_del_ep(struct wf_prov_domain *domain,
+			   struct wf_prov_ep *ep);
+
+/* @cntr counts accesses to a registration from now on; or is being closed. */
+int wf_prov_domain_add_cntr(struct wf_prov_domain *domain,
+			    struct wf_prov_cntr *cntr);
+void wf_prov_domain_del_cntr(struct wf_prov_domain *domain,
+			     struct wf_prov_cntr *cntr);
 
 /* Whether the object was opened by this provider. */
 bool wf_prov_domain_is_ours(const struct fid_domain *fid);

@@ -11,6 +11,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include "prov/alias.h"
+#include "prov/atomic.h"
 #include "prov/domain.h"
 #include "prov/eq.h"
 #include "prov/msg.h"
@@ -19,9 +21,11 @@
 #include "prov/param.h"
 #include "prov/peek.h"
 #include "prov/provider.h"
+#include "prov/rma.h"
+#include "prov/shared.h"
 
-/* Ring geometry: 256 slots and 64 KiB of data; with replies and shares a
- * channel is 108 KiB, a pair 216 KiB. */
+/* Ring geometry: 256 slots and 64 KiB of data; with replies, shares and returns
+ * a channel is 116 KiB, a pair 232 KiB. */
 #define SLOTS_LOG2 8
 #define LINES_LOG2 10
 
@@ -33,10 +37,9 @@
 #define OP_FLAGS                                                               \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |                      \
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV |         \
-	 FI_MORE)
+	 FI_MORE | FI_FENCE)
 
 static struct fi_ops ep_fid_ops;
-static struct fi_ops_ep ep_ops;
 
 static struct wf_prov_ep *ep_of(struct fid *fid)
 {
@@ -65,9 +68,9 @@ static void on_inserted(struct wf_prov_av_user *user, fi_addr_t fi_addr,
 	struct wf_prov_ep *ep =
 		wf_container_of(user, struct wf_prov_ep, av_user);
 
-	wf_base_lock_take(&ep->lock);
+	wf_base_lock_take(ep->lock);
 	wf_shm_ep_inserted(&ep->shm, fi_addr, addr);
-	wf_base_lock_drop(&ep->lock);
+	wf_base_lock_drop(ep->lock);
 }
 
 static void on_removed(struct wf_prov_av_user *user, fi_addr_t fi_addr)
@@ -75,9 +78,9 @@ static void on_removed(struct wf_prov_av_user *user, fi_addr_t fi_addr)
 	struct wf_prov_ep *ep =
 		wf_container_of(user, struct wf_prov_ep, av_user);
 
-	wf_base_lock_take(&ep->lock);
+	wf_base_lock_take(ep->lock);
 	wf_shm_ep_removed(&ep->shm, fi_addr);
-	wf_base_lock_drop(&ep->lock);
+	wf_base_lock_drop(ep->lock);
 }
 
 static void in_child(struct wf_fork_watch *watch)
@@ -85,30 +88,118 @@ static void in_child(struct wf_fork_watch *watch)
 	struct wf_prov_ep *ep =
 		wf_container_of(watch, struct wf_prov_ep, fork_watch);
 
-	wf_base_lock_init(&ep->lock, ep->lock.real);
+	wf_base_lock_init(ep->lock, ep->lock->real);
 	wf_prov_name_unbind(ep);
 	wf_shm_ep_forked(&ep->shm);
 }
 
 /* -- enabling -------------------------------------------------------------- */
 
+/* Whether something tells of operations of that side. */
+static bool is_told(const struct wf_prov_ep *ep, const struct wf_prov_cq *cq,
+		    const enum wf_prov_event *events, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (ep->cntrs[events[i]])
+			return true;
+	}
+	return cq;
+}
+
 static int check_bindings(const struct wf_prov_ep *ep)
 {
+	static const enum wf_prov_event tx[] = { WF_PROV_EVENT_SEND,
+						 WF_PROV_EVENT_READ,
+						 WF_PROV_EVENT_WRITE };
+	static const enum wf_prov_event rx[] = { WF_PROV_EVENT_RECV };
+	bool messages = ep->caps & (FI_MSG | FI_TAGGED);
 	bool both = !(ep->caps & (FI_SEND | FI_RECV));
 
 	if (!ep->av) {
 		WF_FI_WARN(FI_LOG_EP_CTRL, "endpoint has no AV bound\n");
 		return -FI_ENOAV;
 	}
-	if (!ep->tx_cq && (both || (ep->caps & FI_SEND))) {
-		WF_FI_WARN(FI_LOG_EP_CTRL, "no CQ is bound for FI_TRANSMIT\n");
+	if (!is_told(ep, ep->tx_cq, tx, 3) &&
+	    (both || (ep->caps & (FI_SEND | FI_READ | FI_WRITE)))) {
+		WF_FI_WARN(FI_LOG_EP_CTRL,
+			   "no CQ or counter is bound for FI_TRANSMIT\n");
 		return -FI_ENOCQ;
 	}
-	if (!ep->rx_cq && (both || (ep->caps & FI_RECV))) {
-		WF_FI_WARN(FI_LOG_EP_CTRL, "no CQ is bound for FI_RECV\n");
+	if (messages && !is_told(ep, ep->rx_cq, rx, 1) &&
+	    (both || (ep->caps & FI_RECV))) {
+		WF_FI_WARN(FI_LOG_EP_CTRL,
+			   "no CQ or counter is bound for FI_RECV\n");
 		return -FI_ENOCQ;
 	}
 	return 0;
+}
+
+/* The queue that receives of @ep are reported to. A shared context has one for
+ * all its endpoints. */
+static int choose_rxq(struct wf_prov_ep *ep, struct wf_compq *compq,
+		      struct wf_rxq **rxq)
+{
+	struct wf_cntr *cntr = wf_prov_ep_cntr(ep, WF_PROV_EVENT_RECV);
+
+	*rxq = &ep->rxq;
+	if (!ep->srx) {
+		ep->rxq.compq = compq;
+		ep->rxq.cntr = cntr;
+		return 0;
+	}
+	*rxq = &ep->srx->rxq;
+	if (!(*rxq)->compq) {
+		(*rxq)->compq = compq;
+		(*rxq)->cntr = cntr;
+		ep->srx->rx_mask = ep->rx_mask;
+		ep->srx->rx_always = ep->rx_always;
+	}
+	if ((*rxq)->compq == compq && (*rxq)->cntr == cntr)
+		return 0;
+	WF_FI_WARN(FI_LOG_EP_CTRL,
+		   "endpoints of one shared receive context must have the same "
+		   "receive CQ and counter\n");
+	return -FI_EINVAL;
+}
+
+/* Whoever reads one of these drives us. */
+static void attach(struct wf_prov_ep *ep)
+{
+	struct wf_prov_eps *all[2 + WF_PROV_EVENTS];
+	size_t count = 0;
+
+	if (ep->tx_cq)
+		all[count++] = &ep->tx_cq->eps;
+	if (ep->rx_cq)
+		all[count++] = &ep->rx_cq->eps;
+	for (int i = 0; i < WF_PROV_EVENTS; i++) {
+		if (ep->cntrs[i])
+			all[count++] = &ep->cntrs[i]->eps;
+	}
+	for (size_t i = 0; i < count; i++) {
+		bool seen = false;
+
+		for (size_t j = 0; j < i; j++)
+			seen |= all[j] == all[i];
+		if (!seen)
+			wf_prov_eps_attach(all[i], &ep->links[i], ep);
+	}
+}
+
+static void disable(struct wf_prov_ep *ep)
+{
+	for (size_t i = 0; i < sizeof(ep->links) / sizeof(ep->links[0]); i++)
+		wf_prov_eps_detach(&ep->links[i]);
+	wf_prov_domain_del_ep(ep->domain, ep);
+	wf_base_fork_unwatch(&ep->fork_watch);
+	wf_prov_av_detach(ep->av, &ep->av_user);
+	/* Endpoints of a shared context may be in use. */
+	wf_base_lock_take(ep->lock);
+	wf_shm_ep_close(&ep->shm);
+	wf_prov_peek_close(ep);
+	wf_base_lock_drop(ep->lock);
+	ep->enabled = false;
+	ep->receives = false;
 }
 
 static int enable(struct wf_prov_ep *ep)
@@ -126,20 +217,27 @@ static int enable(struct wf_prov_ep *ep)
 		.slots_log2 = SLOTS_LOG2,
 		.lines_log2 = LINES_LOG2,
 		.cma = param->cma,
+		.threads = ep->domain->locked,
+		.regs = &ep->domain->regs,
 		.allow_uid = param->allow_uid,
 		.names = { .get = name_get, .find = name_find, .arg = ep },
 	};
-	struct wf_prov_cq *tx_cq = ep->tx_cq ? ep->tx_cq : ep->rx_cq;
-	struct wf_prov_cq *rx_cq = ep->rx_cq ? ep->rx_cq : ep->tx_cq;
+	struct wf_compq *txq = ep->tx_cq ? &ep->tx_cq->q : &wf_op_compq_none;
+	struct wf_compq *compq = ep->rx_cq ? &ep->rx_cq->q : &wf_op_compq_none;
+	struct wf_rxq *rxq;
 	int err;
 
 	if (ep->enabled)
 		return 0;
 	err = check_bindings(ep);
+	if (!err)
+		err = choose_rxq(ep, compq, &rxq);
 	if (err)
 		return err;
-	ep->rxq.compq = &rx_cq->q;
-	err = wf_shm_ep_open(&ep->shm, &attr, &tx_cq->q, &ep->rxq);
+	attr.remote_writes = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_WRITE);
+	attr.remote_reads = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_READ);
+	ep->sends = wf_prov_ep_cntr(ep, WF_PROV_EVENT_SEND);
+	err = wf_shm_ep_open(&ep->shm, &attr, txq, rxq);
 	if (err) {
 		WF_FI_WARN(FI_LOG_EP_CTRL, "cannot listen on this node: %s\n",
 			   fi_strerror(-err));
@@ -147,25 +245,12 @@ static int enable(struct wf_prov_ep *ep)
 	}
 	wf_base_fork_watch(&ep->fork_watch);
 	ep->enabled = true;
-	wf_prov_cq_attach(tx_cq, &ep->tx_link);
-	if (rx_cq != tx_cq)
-		wf_prov_cq_attach(rx_cq, &ep->rx_link);
-	return 0;
-}
-
-static void disable(struct wf_prov_ep *ep)
-{
-	struct wf_prov_cq *tx_cq = ep->tx_cq ? ep->tx_cq : ep->rx_cq;
-	struct wf_prov_cq *rx_cq = ep->rx_cq ? ep->rx_cq : ep->tx_cq;
-
-	wf_prov_cq_detach(tx_cq, &ep->tx_link);
-	if (rx_cq != tx_cq)
-		wf_prov_cq_detach(rx_cq, &ep->rx_link);
-	wf_base_fork_unwatch(&ep->fork_watch);
-	wf_prov_av_detach(ep->av, &ep->av_user);
-	wf_shm_ep_close(&ep->shm);
-	wf_prov_peek_close(ep);
-	ep->enabled = false;
+	ep->receives = !ep->srx;
+	attach(ep);
+	err = wf_prov_domain_add_ep(ep->domain, ep);
+	if (err)
+		disable(ep);
+	return err;
 }
 
 /* -- fi_ops ---------------------------------------------------------------- */
@@ -174,6 +259,10 @@ static int ep_close(struct fid *fid)
 {
 	struct wf_prov_ep *ep = ep_of(fid);
 
+	if (atomic_load(&ep->refs)) {
+		WF_FI_WARN(FI_LOG_EP_CTRL, "endpoint has aliases\n");
+		return -FI_EBUSY;
+	}
 	if (ep->enabled)
 		disable(ep);
 	else if (ep->av)
@@ -184,6 +273,14 @@ static int ep_close(struct fid *fid)
 		atomic_fetch_sub(&ep->tx_cq->refs, 1);
 	if (ep->rx_cq)
 		atomic_fetch_sub(&ep->rx_cq->refs, 1);
+	for (int i = 0; i < WF_PROV_EVENTS; i++) {
+		if (ep->cntrs[i])
+			atomic_fetch_sub(&ep->cntrs[i]->refs, 1);
+	}
+	if (ep->srx)
+		atomic_fetch_sub(&ep->srx->refs, 1);
+	if (ep->stx)
+		wf_prov_stx_unref(ep->stx);
 	if (ep->eq)
 		wf_prov_eq_unref(ep->eq);
 	atomic_fetch_sub(&ep->domain->refs, 1);
@@ -193,7 +290,7 @@ static int ep_close(struct fid *fid)
 
 static int bind_cq(struct wf_prov_ep *ep, struct wf_prov_cq *cq, uint64_t flags)
 {
-	bool selective = flags & FI_SELECTIVE_COMPLETION;
+	uint64_t always = flags & FI_SELECTIVE_COMPLETION ? 0 : FI_COMPLETION;
 
 	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
 	    !(flags & (FI_TRANSMIT | FI_RECV)))
@@ -203,14 +300,57 @@ static int bind_cq(struct wf_prov_ep *ep, struct wf_prov_cq *cq, uint64_t flags)
 		return -FI_EINVAL;
 	if (flags & FI_TRANSMIT) {
 		ep->tx_cq = cq;
-		ep->tx_selective = selective;
+		ep->tx_always = always;
+		ep->tx_mask = FI_COMPLETION;
 		atomic_fetch_add(&cq->refs, 1);
 	}
 	if (flags & FI_RECV) {
 		ep->rx_cq = cq;
-		ep->rx_selective = selective;
+		ep->rx_always = always;
+		ep->rx_mask = FI_COMPLETION;
 		atomic_fetch_add(&cq->refs, 1);
 	}
+	return 0;
+}
+
+static int bind_cntr(struct wf_prov_ep *ep, struct wf_prov_cntr *cntr,
+		     uint64_t flags)
+{
+	static const uint64_t bits[WF_PROV_EVENTS] = {
+		[WF_PROV_EVENT_SEND] = FI_SEND,
+		[WF_PROV_EVENT_RECV] = FI_RECV,
+		[WF_PROV_EVENT_READ] = FI_READ,
+		[WF_PROV_EVENT_WRITE] = FI_WRITE,
+		[WF_PROV_EVENT_REMOTE_READ] = FI_REMOTE_READ,
+		[WF_PROV_EVENT_REMOTE_WRITE] = FI_REMOTE_WRITE,
+	};
+	uint64_t left = flags;
+
+	if (cntr->domain != ep->domain)
+		return -FI_EINVAL;
+	for (int i = 0; i < WF_PROV_EVENTS; i++) {
+		left &= ~bits[i];
+		if ((flags & bits[i]) && ep->cntrs[i])
+			return -FI_EINVAL;
+	}
+	if (left || !flags)
+		return -FI_EBADFLAGS;
+	for (int i = 0; i < WF_PROV_EVENTS; i++) {
+		if (!(flags & bits[i]))
+			continue;
+		ep->cntrs[i] = cntr;
+		atomic_fetch_add(&cntr->refs, 1);
+	}
+	return 0;
+}
+
+static int bind_srx(struct wf_prov_ep *ep, struct wf_prov_ep *srx)
+{
+	if (ep->srx || srx->domain != ep->domain)
+		return -FI_EINVAL;
+	ep->srx = srx;
+	ep->lock = &srx->own_lock;
+	atomic_fetch_add(&srx->refs, 1);
 	return 0;
 }
 
@@ -242,15 +382,21 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		wf_prov_eq_ref(ep->eq);
 		return 0;
 	case FI_CLASS_CNTR:
+		return bind_cntr(ep, wf_prov_cntr_of(bfid), flags);
+	case FI_CLASS_SRX_CTX:
+		return bind_srx(ep, ep_of(bfid));
+	case FI_CLASS_STX_CTX:
+		return wf_prov_stx_bind(bfid, ep->domain, &ep->stx);
 	default:
 		return -FI_ENOSYS;
 	}
 }
 
-static int get_or_set_flags(struct wf_prov_ep *ep, uint64_t *flags, bool set)
+int wf_prov_ep_flags(uint64_t *tx_flags, uint64_t *rx_flags, uint64_t *flags,
+		     bool set)
 {
 	uint64_t side = *flags & (FI_TRANSMIT | FI_RECV);
-	uint64_t *mine = side == FI_TRANSMIT ? &ep->tx_flags : &ep->rx_flags;
+	uint64_t *mine = side == FI_TRANSMIT ? tx_flags : rx_flags;
 
 	if (side != FI_TRANSMIT && side != FI_RECV)
 		return -FI_EINVAL;
@@ -272,9 +418,11 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	case FI_ENABLE:
 		return enable(ep);
 	case FI_GETOPSFLAG:
-		return get_or_set_flags(ep, arg, false);
 	case FI_SETOPSFLAG:
-		return get_or_set_flags(ep, arg, true);
+		return wf_prov_ep_flags(&ep->tx_flags, &ep->rx_flags, arg,
+					command == FI_SETOPSFLAG);
+	case FI_ALIAS:
+		return wf_prov_alias_open(ep, arg);
 	default:
 		return -FI_ENOSYS;
 	}
@@ -287,11 +435,11 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 	struct wf_prov_ep *ep = ep_of(fid);
 	int ret;
 
-	if (!ep->enabled)
-		return -FI_EOPBADSTATE;
-	wf_base_lock_take(&ep->lock);
+	if (!ep->receives)
+		return ep->enabled ? -FI_ENOENT : -FI_EOPBADSTATE;
+	wf_base_lock_take(ep->lock);
 	ret = wf_match_rxq_cancel(&ep->rxq, context);
-	wf_base_lock_drop(&ep->lock);
+	wf_base_lock_drop(ep->lock);
 	return ret;
 }
 
@@ -333,9 +481,9 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval,
 	if (optlen != sizeof(value))
 		return -FI_EINVAL;
 	memcpy(&value, optval, sizeof(value));
-	wf_base_lock_take(&ep->lock);
+	wf_base_lock_take(ep->lock);
 	ep->rxq.min_multi = value;
-	wf_base_lock_drop(&ep->lock);
+	wf_base_lock_drop(ep->lock);
 	return 0;
 }
 
@@ -343,7 +491,7 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval,
 
 static void set_ops(struct wf_prov_ep *ep, void *context)
 {
-	bool locked = ep->lock.real;
+	bool locked = ep->lock->real;
 
 	ep->fid = (struct fid_ep){
 		.fid = {
@@ -351,14 +499,14 @@ static void set_ops(struct wf_prov_ep *ep, void *context)
 			.context = context,
 			.ops = &ep_fid_ops,
 		},
-		.ops = &ep_ops,
+		.ops = &wf_prov_ep_ops,
 		.cm = &wf_prov_name_ops,
 		.msg = locked ? &wf_prov_msg_ops_locked :
 				&wf_prov_msg_ops_unlocked,
 		.tagged = locked ? &wf_prov_tagged_ops_locked :
 				   &wf_prov_tagged_ops_unlocked,
-		.rma = &wf_prov_nosys_rma,
-		.atomic = &wf_prov_nosys_atomic,
+		.rma = &wf_prov_rma_ops,
+		.atomic = &wf_prov_atomic_ops,
 		.collective = &wf_prov_nosys_collective,
 	};
 }
@@ -390,12 +538,11 @@ int wf_prov_ep_open(struct fid_domain *domain, struct fi_info *info,
 	}
 	if (info->rx_attr)
 		ep->rx_flags = info->rx_attr->op_flags;
-	ep->tx_link.ep = ep;
-	ep->rx_link.ep = ep;
 	ep->av_user.inserted = on_inserted;
 	ep->av_user.removed = on_removed;
 	ep->fork_watch.in_child = in_child;
-	wf_base_lock_init(&ep->lock, dom->locked);
+	ep->lock = &ep->own_lock;
+	wf_base_lock_init(ep->lock, dom->locked);
 	wf_base_list_init(&ep->claimed);
 	wf_match_rxq_init(&ep->rxq, NULL);
 	err = wf_prov_name_bind(ep, info->src_addr, info->src_addrlen,
@@ -420,7 +567,7 @@ static struct fi_ops ep_fid_ops = {
 	.ops_set = wf_prov_nosys_ops_set,
 };
 
-static struct fi_ops_ep ep_ops = {
+struct fi_ops_ep wf_prov_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = ep_cancel,
 	.getopt = ep_getopt,

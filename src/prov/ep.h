@@ -2,11 +2,12 @@
 /*
  * Endpoints: binding, enabling, options, names; and the way from an endpoint
  * to its transports. One lock per endpoint covers its receive queue and all
- * its transports.
+ * its transports; endpoints that share a receive context share its lock.
  */
 #ifndef WF_PROV_EP_H
 #define WF_PROV_EP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <rdma/fi_endpoint.h>
@@ -16,21 +17,42 @@
 #include "base/lock.h"
 #include "match/rxq.h"
 #include "prov/av.h"
+#include "prov/cntr.h"
 #include "prov/cq.h"
+#include "prov/eps.h"
 #include "shm/ep.h"
 
 struct wf_prov_domain;
 struct wf_prov_eq;
+struct wf_prov_stx;
+
+/* Events that a counter can be bound for. */
+enum wf_prov_event {
+	WF_PROV_EVENT_SEND,
+	WF_PROV_EVENT_RECV,
+	WF_PROV_EVENT_READ,
+	WF_PROV_EVENT_WRITE,
+	WF_PROV_EVENT_REMOTE_READ,
+	WF_PROV_EVENT_REMOTE_WRITE,
+	WF_PROV_EVENTS,
+};
 
 struct wf_prov_ep {
 	struct fid_ep fid;
-	struct wf_lock lock;
+	struct wf_lock *lock;
 	bool enabled;
-	bool directed;	   /* FI_DIRECTED_RECV was asked for */
-	bool tx_selective; /* completions only for FI_COMPLETION */
-	bool rx_selective;
+	bool receives; /* enabled, and no shared context does it for us */
+	bool directed; /* FI_DIRECTED_RECV was asked for */
+	bool is_srx;   /* a shared receive context: it receives only */
+	/* A call makes a completion if FI_COMPLETION is in its flags or
+	 * always, and in the mask: there is a queue to take it. */
+	uint64_t tx_always;
+	uint64_t tx_mask;
+	uint64_t rx_always;
+	uint64_t rx_mask;
 	uint64_t tx_flags; /* defaults of calls without flags */
 	uint64_t rx_flags;
+	struct wf_cntr *sends; /* counts them; NULL: none */
 	size_t inject_size;
 	struct wf_shm_ep shm;
 	struct wf_rxq rxq;
@@ -41,9 +63,13 @@ struct wf_prov_ep {
 	struct wf_prov_av_user av_user;
 	struct wf_prov_cq *tx_cq;
 	struct wf_prov_cq *rx_cq;
-	struct wf_prov_cq_link tx_link;
-	struct wf_prov_cq_link rx_link;
+	struct wf_prov_cntr *cntrs[WF_PROV_EVENTS];
+	struct wf_prov_eps_link links[2 + WF_PROV_EVENTS];
 	struct wf_prov_eq *eq;
+	struct wf_prov_ep *srx; /* receives for us; NULL: nobody does */
+	struct wf_prov_stx *stx;
+	struct wf_lock own_lock;
+	atomic_int refs; /* aliases; endpoints of a shared context */
 	struct wf_fork_watch fork_watch;
 	uint64_t caps;
 	size_t tx_size;
@@ -51,6 +77,9 @@ struct wf_prov_ep {
 	struct wf_addr addr; /* as peers know it */
 	bool any_addr;	     /* bound to every address of the node */
 };
+
+/* Options and cancelling: of endpoints and shared receive contexts. */
+extern struct fi_ops_ep wf_prov_ep_ops;
 
 int wf_prov_ep_open(struct fid_domain *domain, struct fi_info *info,
 		    struct fid_ep **ep, void *context);
@@ -62,9 +91,32 @@ static inline struct wf_prov_ep *wf_prov_ep_of(struct fid_ep *fid)
 
 static inline void wf_prov_ep_progress(struct wf_prov_ep *ep)
 {
-	wf_base_lock_take(&ep->lock);
+	wf_base_lock_take(ep->lock);
 	wf_shm_ep_progress(&ep->shm);
-	wf_base_lock_drop(&ep->lock);
+	wf_base_lock_drop(ep->lock);
 }
+
+static inline bool wf_prov_ep_reports_tx(const struct wf_prov_ep *ep,
+					 uint64_t flags)
+{
+	return (flags | ep->tx_always) & ep->tx_mask;
+}
+
+static inline bool wf_prov_ep_reports_rx(const struct wf_prov_ep *ep,
+					 uint64_t flags)
+{
+	return (flags | ep->rx_always) & ep->rx_mask;
+}
+
+static inline struct wf_cntr *wf_prov_ep_cntr(const struct wf_prov_ep *ep,
+					      enum wf_prov_event event)
+{
+	return ep->cntrs[event] ? &ep->cntrs[event]->count : NULL;
+}
+
+/* Flags that may be defaults of an endpoint or of one of its aliases; 0,
+ * -FI_EINVAL or -FI_EBADFLAGS. */
+int wf_prov_ep_flags(uint64_t *tx_flags, uint64_t *rx_flags, uint64_t *flags,
+		     bool set);
 
 #endif

@@ -11,6 +11,8 @@
 #include <rdma/fi_errno.h>
 
 #include "base/list.h"
+#include "prov/cntr.h"
+#include "prov/cq.h"
 #include "prov/domain.h"
 #include "prov/eq.h"
 #include "prov/nosys.h"
@@ -47,6 +49,9 @@ static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids,
 {
 	(void)fabric;
 	for (int i = 0; i < count; i++) {
+		struct wf_prov_wait *wait = NULL;
+		int ret;
+
 		switch (fids[i]->fclass) {
 		case FI_CLASS_EQ:
 			if (!wf_prov_eq_empty(wf_prov_eq_of(wf_container_of(
@@ -54,13 +59,21 @@ static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids,
 				return -FI_EAGAIN;
 			break;
 		case FI_CLASS_CQ:
+			wait = &wf_container_of(fids[i], struct wf_prov_cq,
+						fid.fid)
+					->wait;
+			break;
 		case FI_CLASS_CNTR:
+			wait = &wf_prov_cntr_of(fids[i])->wait;
 			break;
 		default:
 			WF_FI_WARN(FI_LOG_FABRIC,
 				   "object %d cannot be waited for\n", i);
 			return -FI_EINVAL;
 		}
+		ret = wait ? wf_prov_wait_try(wait) : 0;
+		if (ret)
+			return ret;
 	}
 	return 0;
 }

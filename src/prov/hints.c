@@ -92,7 +92,7 @@ static int check_fabric(const struct fi_fabric_attr *attr)
 	return 0;
 }
 
-/* We need nothing of an application's memory. FI_MR_BASIC and FI_MR_SCALABLE
+/* We need nothing of an application's memory, so every mode will do. FI_MR_BASIC and FI_MR_SCALABLE
  * were values before API 1.5 and are bits since; a bit may not be mixed with
  * the newer ones. */
 static int check_mr_mode(uint32_t version, int mode)
@@ -197,7 +197,7 @@ int wf_prov_hints_check_domain(uint32_t version, const struct fi_info *hints)
 static int check_context_count(const char *name, size_t asked)
 {
 	if (asked == FI_SHARED_CONTEXT)
-		REFUSE("%s: shared contexts are not supported\n", name);
+		return 0;
 	return check_max(name, asked, 1);
 }
 
@@ -241,7 +241,8 @@ static int check_tx(uint64_t caps, const struct fi_tx_attr *attr)
 	    check_max("tx_attr->size", attr->size, WF_PROV_MAX_QUEUE) ||
 	    check_max("tx_attr->iov_limit", attr->iov_limit, WF_PROV_IOV_LIMIT))
 		return -FI_ENODATA;
-	return check_max("tx_attr->rma_iov_limit", attr->rma_iov_limit, 0);
+	return check_max("tx_attr->rma_iov_limit", attr->rma_iov_limit,
+			 WF_PROV_IOV_LIMIT);
 }
 
 static int check_rx(uint64_t caps, const struct fi_rx_attr *attr)

@@ -213,11 +213,15 @@ static uint64_t answer_caps(const struct request *req)
 		caps &= ~WF_PROV_DOMAIN_CAPS | asked;
 	if (caps & WF_PROV_MSG_OPS && !(caps & WF_PROV_MSG_DIRECTIONS))
 		caps |= WF_PROV_MSG_DIRECTIONS;
+	if (caps & WF_PROV_RMA_OPS && !(caps & WF_PROV_RMA_DIRECTIONS))
+		caps |= WF_PROV_RMA_DIRECTIONS;
 	/* A multi-receive buffer takes untagged messages. */
 	if (!(caps & FI_MSG) || !(caps & FI_RECV))
 		caps &= ~FI_MULTI_RECV | asked;
 	return caps;
 }
+
+#define DIRECTIONS (WF_PROV_MSG_DIRECTIONS | WF_PROV_RMA_DIRECTIONS)
 
 static size_t or_default(size_t hint, size_t value)
 {
@@ -242,7 +246,7 @@ static void fill_tx(struct fi_tx_attr *attr, const struct fi_tx_attr *hint,
 		hint = &none;
 	attr->caps = caps & WF_PROV_TX_CAPS;
 	if (hint->caps)
-		attr->caps &= hint->caps | WF_PROV_MSG_DIRECTIONS;
+		attr->caps &= hint->caps | DIRECTIONS;
 	attr->op_flags = hint->op_flags;
 	attr->msg_order = WF_PROV_MSG_ORDER;
 	attr->comp_order = WF_PROV_COMP_ORDER;
@@ -250,6 +254,8 @@ static void fill_tx(struct fi_tx_attr *attr, const struct fi_tx_attr *hint,
 		or_default(hint->inject_size, wf_prov_param.inject_size);
 	attr->size = queue_size(hint->size, wf_prov_param.tx_size);
 	attr->iov_limit = or_default(hint->iov_limit, WF_PROV_IOV_LIMIT);
+	attr->rma_iov_limit =
+		or_default(hint->rma_iov_limit, WF_PROV_IOV_LIMIT);
 }
 
 static void fill_rx(struct fi_rx_attr *attr, const struct fi_rx_attr *hint,
@@ -261,8 +267,7 @@ static void fill_rx(struct fi_rx_attr *attr, const struct fi_rx_attr *hint,
 		hint = &none;
 	attr->caps = caps & (WF_PROV_RX_CAPS | WF_PROV_RX_CAPS_2X);
 	if (hint->caps)
-		attr->caps &=
-			hint->caps | WF_PROV_MSG_DIRECTIONS | WF_PROV_FREE_CAPS;
+		attr->caps &= hint->caps | DIRECTIONS | WF_PROV_FREE_CAPS;
 	attr->op_flags = hint->op_flags;
 	attr->msg_order = WF_PROV_MSG_ORDER;
 	attr->comp_order = WF_PROV_COMP_ORDER;
@@ -282,17 +287,27 @@ static void fill_ep(struct fi_ep_attr *attr, const struct fi_ep_attr *hint)
 	attr->mem_tag_format = hint && hint->mem_tag_format ?
 				       hint->mem_tag_format :
 				       WF_PROV_TAG_FORMAT;
-	attr->tx_ctx_cnt = 1;
-	attr->rx_ctx_cnt = 1;
+	attr->max_order_raw_size = WF_PROV_MAX_MSG_SIZE;
+	attr->max_order_war_size = WF_PROV_MAX_MSG_SIZE;
+	attr->max_order_waw_size = WF_PROV_MAX_MSG_SIZE;
+	attr->tx_ctx_cnt = hint && hint->tx_ctx_cnt == FI_SHARED_CONTEXT ?
+				   FI_SHARED_CONTEXT :
+				   1;
+	attr->rx_ctx_cnt = hint && hint->rx_ctx_cnt == FI_SHARED_CONTEXT ?
+				   FI_SHARED_CONTEXT :
+				   1;
 }
 
-/* Nothing is required of memory. An API older than 1.5 knows no 0 and is told
- * what that was called: keys chosen by the user, offsets as addresses. */
+/* Nothing is required of memory: who can use virtual addresses or keys of ours
+ * gets them, who can not gets offsets and his own. An API older than 1.5 knows
+ * no 0 and is told what that was called. */
 static int answer_mr_mode(uint32_t version, int hint)
 {
 	if (hint & (FI_MR_BASIC | FI_MR_SCALABLE))
 		return hint;
-	return FI_VERSION_LT(version, FI_VERSION(1, 5)) ? FI_MR_SCALABLE : 0;
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return FI_MR_SCALABLE;
+	return hint & WF_PROV_MR_MODES;
 }
 
 static void fill_domain(struct fi_domain_attr *attr,
@@ -321,6 +336,8 @@ static void fill_domain(struct fi_domain_attr *attr,
 	attr->rx_ctx_cnt = WF_PROV_EP_CNT;
 	attr->max_ep_tx_ctx = 1;
 	attr->max_ep_rx_ctx = 1;
+	attr->max_ep_stx_ctx = WF_PROV_EP_CNT;
+	attr->max_ep_srx_ctx = WF_PROV_EP_CNT;
 	attr->cntr_cnt = WF_PROV_CNTR_CNT;
 	attr->mr_iov_limit = WF_PROV_MR_IOV_LIMIT;
 	attr->mr_cnt = WF_PROV_MR_CNT;

@@ -1,90 +1,184 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory registration for messages. Registrations stand in a list of their
- * domain, under a lock of its own: registering is not on the path of a message.
+ * Memory registration.
  */
 #include "prov/mr.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/list.h"
+#include "prov/caps.h"
+#include "prov/cntr.h"
 #include "prov/domain.h"
 #include "prov/nosys.h"
 #include "prov/provider.h"
 
-#define ACCESS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
+#define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define ACCESS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | REMOTE)
 
 struct mr {
 	struct fid_mr fid;
-	struct wf_list link;
 	struct wf_prov_domain *domain;
+	struct wf_prov_cntr *reads; /* bound, or NULL */
+	struct wf_prov_cntr *writes;
 };
 
 static struct fi_ops mr_fid_ops;
 
+static struct mr *mr_of(struct fid *fid)
+{
+	return wf_container_of(fid, struct mr, fid.fid);
+}
+
 static int mr_close(struct fid *fid)
 {
-	struct mr *mr = wf_container_of(fid, struct mr, fid.fid);
+	struct mr *mr = mr_of(fid);
 	struct wf_prov_domain *dom = mr->domain;
 
-	pthread_mutex_lock(&dom->mr_lock);
-	wf_base_list_del(&mr->link);
-	pthread_mutex_unlock(&dom->mr_lock);
+	wf_op_regs_del(&dom->regs, mr->fid.key);
+	if (mr->reads)
+		atomic_fetch_sub(&mr->reads->refs, 1);
+	if (mr->writes)
+		atomic_fetch_sub(&mr->writes->refs, 1);
 	atomic_fetch_sub(&dom->refs, 1);
 	free(mr);
 	return 0;
 }
 
-static bool key_in_use(const struct wf_prov_domain *dom, uint64_t key)
+/* Counters of remote accesses to this memory. */
+static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	const struct wf_list *pos;
+	struct mr *mr = mr_of(fid);
+	struct wf_prov_cntr *cntr;
+	struct wf_reg_watch watch = { 0 };
+	int err;
 
-	for (pos = dom->mrs.next; pos != &dom->mrs; pos = pos->next) {
-		if (wf_container_of(pos, struct mr, link)->fid.key == key)
-			return true;
+	/* An endpoint may be bound where a provider asks for it
+	 * (FI_MR_ENDPOINT); ours are reached by all of the domain. */
+	if (bfid->fclass == FI_CLASS_EP)
+		return 0;
+	if (bfid->fclass != FI_CLASS_CNTR)
+		return -FI_EINVAL;
+	if (!flags || (flags & ~REMOTE))
+		return -FI_EBADFLAGS;
+	cntr = wf_prov_cntr_of(bfid);
+	if (((flags & FI_REMOTE_READ) && mr->reads) ||
+	    ((flags & FI_REMOTE_WRITE) && mr->writes) ||
+	    cntr->domain != mr->domain)
+		return -FI_EINVAL;
+	if (flags & FI_REMOTE_READ)
+		watch.reads = &cntr->count;
+	if (flags & FI_REMOTE_WRITE)
+		watch.writes = &cntr->count;
+	err = wf_prov_domain_add_cntr(mr->domain, cntr);
+	if (!err)
+		err = wf_op_regs_watch(&mr->domain->regs, mr->fid.key, &watch);
+	if (err)
+		return err;
+	if (watch.reads) {
+		mr->reads = cntr;
+		atomic_fetch_add(&cntr->refs, 1);
 	}
-	return false;
+	if (watch.writes) {
+		mr->writes = cntr;
+		atomic_fetch_add(&cntr->refs, 1);
+	}
+	return 0;
+}
+
+/* Memory is ready when it is registered, and stays what it is. */
+static int mr_control(struct fid *fid, int command, void *arg)
+{
+	(void)fid;
+	(void)arg;
+	return command == FI_ENABLE || command == FI_REFRESH ? 0 : -FI_ENOSYS;
+}
+
+static int check_attr(const struct fi_mr_attr *attr, uint64_t flags)
+{
+	const char *why = NULL;
+	size_t sum = 0;
+
+	if (!attr->iov_count || attr->iov_count > WF_PROV_MR_IOV_LIMIT ||
+	    !attr->mr_iov)
+		why = "between 1 and 4 buffers are needed";
+	else if (attr->access & ~ACCESS)
+		why = "unknown access bits";
+	else if (attr->offset)
+		why = "the offset must be 0";
+	else if (flags & ~(FI_RMA_EVENT | FI_RMA_PMEM))
+		why = "unknown flags";
+	for (size_t i = 0; !why && i < attr->iov_count; i++) {
+		const struct iovec *iov = &attr->mr_iov[i];
+
+		/* All memory (NULL, SIZE_MAX) is as much as can be. */
+		if (iov->iov_len > SIZE_MAX - sum ||
+		    iov->iov_len > SIZE_MAX - (uintptr_t)iov->iov_base)
+			why = "a buffer reaches beyond all memory";
+		sum += iov->iov_len;
+	}
+	if (!why)
+		return 0;
+	WF_FI_WARN(FI_LOG_MR, "registration refused: %s\n", why);
+	return -FI_EINVAL;
+}
+
+/* Of several addresses in one registration, peers that use virtual addresses
+ * reach each by its own. */
+static int add(struct mr *mr, const struct fi_mr_attr *attr)
+{
+	struct wf_prov_domain *dom = mr->domain;
+	uint32_t flags = dom->virtual_addrs ? 0 : WF_REG_OFFSETS;
+	int err;
+
+	mr->fid.key = dom->own_keys ? wf_op_regs_new_key(&dom->regs) :
+				      attr->requested_key;
+	err = wf_op_regs_add(&dom->regs, mr->fid.key, attr->access & REMOTE,
+			     flags, attr->mr_iov, attr->iov_count);
+	switch (err) {
+	case 0:
+		return 0;
+	case -EEXIST:
+		WF_FI_WARN(FI_LOG_MR, "key %#llx is in use\n",
+			   (unsigned long long)mr->fid.key);
+		return -FI_ENOKEY;
+	case -ENOSPC:
+		WF_FI_WARN(FI_LOG_MR, "too many registrations\n");
+		return -FI_ENOSPC;
+	default:
+		return -FI_ENOMEM;
+	}
 }
 
 static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 		      uint64_t flags, struct fid_mr **mr_fid)
 {
-	struct wf_prov_domain *dom;
 	struct mr *mr;
+	int err;
 
-	if (fid->fclass != FI_CLASS_DOMAIN || !attr || flags)
+	if (fid->fclass != FI_CLASS_DOMAIN || !attr)
 		return -FI_EINVAL;
-	if (!attr->iov_count || attr->iov_count > WF_PROV_IOV_LIMIT ||
-	    !attr->mr_iov)
-		return -FI_EINVAL;
-	if (!attr->access || (attr->access & ~ACCESS)) {
-		WF_FI_WARN(FI_LOG_MR,
-			   "access %#llx: remote access needs FI_RMA, which "
-			   "this domain does not have\n",
-			   (unsigned long long)attr->access);
-		return -FI_EINVAL;
-	}
-	dom = wf_prov_domain_of(wf_container_of(fid, struct fid_domain, fid));
+	err = check_attr(attr, flags);
+	if (err)
+		return err;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return -FI_ENOMEM;
-	mr->domain = dom;
+	mr->domain =
+		wf_prov_domain_of(wf_container_of(fid, struct fid_domain, fid));
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;
 	mr->fid.fid.ops = &mr_fid_ops;
 	mr->fid.mem_desc = mr;
-	mr->fid.key = attr->requested_key;
-	pthread_mutex_lock(&dom->mr_lock);
-	if (key_in_use(dom, mr->fid.key)) {
-		pthread_mutex_unlock(&dom->mr_lock);
+	err = add(mr, attr);
+	if (err) {
 		free(mr);
-		return -FI_ENOKEY;
+		return err;
 	}
-	wf_base_list_add_tail(&dom->mrs, &mr->link);
-	pthread_mutex_unlock(&dom->mr_lock);
-	atomic_fetch_add(&dom->refs, 1);
+	atomic_fetch_add(&mr->domain->refs, 1);
 	*mr_fid = &mr->fid;
 	return 0;
 }
@@ -118,8 +212,8 @@ static int mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
 static struct fi_ops mr_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = mr_close,
-	.bind = wf_prov_nosys_bind,
-	.control = wf_prov_nosys_control,
+	.bind = mr_bind,
+	.control = mr_control,
 	.ops_open = wf_prov_nosys_ops_open,
 	.tostr = wf_prov_nosys_tostr,
 	.ops_set = wf_prov_nosys_ops_set,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory registration for messages. weft needs none (mr_mode 0): a
- * registration only has a key that is unique in its domain and a descriptor
- * that transfers accept and do not look at. Remote access comes with RMA.
+ * Memory registration, fi_mr(3). For local buffers weft needs none: a
+ * registration is what peers may touch, and the descriptor is accepted and not
+ * looked at. The registrations themselves are in op/reg.h.
  */
 #ifndef WF_PROV_MR_H
 #define WF_PROV_MR_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fi_msg(3): every call, as thin as can be. OPS() writes the calls that are on
- * the fast path twice, once with the lock and once without.
+ * the fast path three times: with the lock, without, and for aliases.
  */
 #include "prov/msg.h"
 
@@ -11,12 +11,12 @@ static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov,
 			 void **desc, size_t count, fi_addr_t src,
 			 void *context)
 {
-	struct wf_prov_ep *ep = wf_prov_ep_of(fid);
+	struct wf_prov_ep *ep = wf_prov_alias_ep(fid);
 	struct wf_prov_xfer xfer = {
 		.iov = iov,
 		.iov_count = count,
 		.addr = src,
-		.flags = ep->rx_flags,
+		.flags = wf_prov_alias_rx_flags(fid),
 		.context = context,
 	};
 
@@ -35,19 +35,19 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg,
 		.context = msg->context,
 	};
 
-	return wf_prov_xfer_recvv(wf_prov_ep_of(fid), &xfer);
+	return wf_prov_xfer_recvv(wf_prov_alias_ep(fid), &xfer);
 }
 
 static ssize_t msg_sendv(struct fid_ep *fid, const struct iovec *iov,
 			 void **desc, size_t count, fi_addr_t dst,
 			 void *context)
 {
-	struct wf_prov_ep *ep = wf_prov_ep_of(fid);
+	struct wf_prov_ep *ep = wf_prov_alias_ep(fid);
 	struct wf_prov_xfer xfer = {
 		.iov = iov,
 		.iov_count = count,
 		.addr = dst,
-		.flags = ep->tx_flags,
+		.flags = wf_prov_alias_tx_flags(fid),
 		.context = context,
 	};
 
@@ -67,52 +67,53 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 		.context = msg->context,
 	};
 
-	return wf_prov_xfer_sendv(wf_prov_ep_of(fid), &xfer);
+	return wf_prov_xfer_sendv(wf_prov_alias_ep(fid), &xfer);
 }
 
-#define OPS(name, locked)                                                      \
+#define OPS(name, locked, EP, TX_FLAGS, RX_FLAGS)                              \
 	static ssize_t recv_##name(struct fid_ep *fid, void *buf, size_t len,  \
 				   void *desc, fi_addr_t src, void *context)   \
 	{                                                                      \
 		(void)desc;                                                    \
-		return wf_prov_xfer_recv(wf_prov_ep_of(fid), buf, len, src, 0, \
-					 0, context, false, locked);           \
+		return wf_prov_xfer_recv(EP(fid), buf, len, src, 0, 0,         \
+					 RX_FLAGS(fid), context, false,        \
+					 locked);                              \
 	}                                                                      \
 	static ssize_t send_##name(struct fid_ep *fid, const void *buf,        \
 				   size_t len, void *desc, fi_addr_t dst,      \
 				   void *context)                              \
 	{                                                                      \
-		struct wf_prov_ep *ep = wf_prov_ep_of(fid);                    \
+		struct wf_prov_ep *ep = EP(fid);                               \
                                                                                \
 		(void)desc;                                                    \
 		return wf_prov_xfer_send(ep, buf, len, dst, 0, 0,              \
-					 ep->tx_flags, context, false, false,  \
+					 TX_FLAGS(fid), context, false, false, \
 					 locked);                              \
 	}                                                                      \
 	static ssize_t senddata_##name(struct fid_ep *fid, const void *buf,    \
 				       size_t len, void *desc, uint64_t data,  \
 				       fi_addr_t dst, void *context)           \
 	{                                                                      \
-		struct wf_prov_ep *ep = wf_prov_ep_of(fid);                    \
+		struct wf_prov_ep *ep = EP(fid);                               \
                                                                                \
 		(void)desc;                                                    \
 		return wf_prov_xfer_send(ep, buf, len, dst, 0, data,           \
-					 ep->tx_flags | FI_REMOTE_CQ_DATA,     \
+					 TX_FLAGS(fid) | FI_REMOTE_CQ_DATA,    \
 					 context, false, false, locked);       \
 	}                                                                      \
 	static ssize_t inject_##name(struct fid_ep *fid, const void *buf,      \
 				     size_t len, fi_addr_t dst)                \
 	{                                                                      \
-		return wf_prov_xfer_send(wf_prov_ep_of(fid), buf, len, dst, 0, \
-					 0, 0, NULL, false, true, locked);     \
+		return wf_prov_xfer_send(EP(fid), buf, len, dst, 0, 0, 0,      \
+					 NULL, false, true, locked);           \
 	}                                                                      \
 	static ssize_t injectdata_##name(struct fid_ep *fid, const void *buf,  \
 					 size_t len, uint64_t data,            \
 					 fi_addr_t dst)                        \
 	{                                                                      \
-		return wf_prov_xfer_send(wf_prov_ep_of(fid), buf, len, dst, 0, \
-					 data, FI_REMOTE_CQ_DATA, NULL, false, \
-					 true, locked);                        \
+		return wf_prov_xfer_send(EP(fid), buf, len, dst, 0, data,      \
+					 FI_REMOTE_CQ_DATA, NULL, false, true, \
+					 locked);                              \
 	}                                                                      \
 	struct fi_ops_msg wf_prov_msg_ops_##name = {                           \
 		.size = sizeof(struct fi_ops_msg),                             \
@@ -127,5 +128,12 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 		.injectdata = injectdata_##name,                               \
 	}
 
-OPS(locked, true);
-OPS(unlocked, false);
+/* What the plain handle of an endpoint has. */
+#define EP_OF(fid) wf_prov_ep_of(fid)
+#define EP_TX(fid) (EP_OF(fid)->tx_flags)
+#define EP_RX(fid) (EP_OF(fid)->rx_flags)
+
+OPS(locked, true, EP_OF, EP_TX, EP_RX);
+OPS(unlocked, false, EP_OF, EP_TX, EP_RX);
+OPS(alias, true, wf_prov_alias_ep, wf_prov_alias_tx_flags,
+    wf_prov_alias_rx_flags);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The op tables of fi_msg(3) and fi_tagged(3), with and without the lock.
+ * The op tables of fi_msg(3) and fi_tagged(3), with and without the
+ * lock, and for aliases.
  */
 #ifndef WF_PROV_MSG_H
 #define WF_PROV_MSG_H
@@ -10,7 +11,9 @@
 
 extern struct fi_ops_msg wf_prov_msg_ops_locked;
 extern struct fi_ops_msg wf_prov_msg_ops_unlocked;
+extern struct fi_ops_msg wf_prov_msg_ops_alias;
 extern struct fi_ops_tagged wf_prov_tagged_ops_locked;
 extern struct fi_ops_tagged wf_prov_tagged_ops_unlocked;
+extern struct fi_ops_tagged wf_prov_tagged_ops_alias;
 
 #endif

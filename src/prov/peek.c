@@ -40,8 +40,10 @@ static ssize_t peek(struct wf_prov_ep *ep, const struct wf_prov_xfer *xfer)
 
 	if ((xfer->flags & FI_CLAIM) && !context)
 		return -FI_EINVAL;
-	/* A peek that never looked at the rings would never see anything. */
-	wf_shm_ep_progress(&ep->shm);
+	/* A peek that never looked at the rings would never see anything; a
+	 * shared context has none of its own. */
+	if (!ep->is_srx)
+		wf_shm_ep_progress(&ep->shm);
 	ux = wf_match_find_ux(m, xfer->tag, xfer->ignore, src);
 	if (!ux) {
 		comp = describe(xfer, NULL);
@@ -100,6 +102,8 @@ static ssize_t claim(struct wf_prov_ep *ep, const struct wf_prov_xfer *xfer)
 ssize_t wf_prov_peek_locked(struct wf_prov_ep *ep,
 			    const struct wf_prov_xfer *xfer)
 {
+	if (!ep->rxq.compq || ep->rxq.compq->discards)
+		return -FI_ENOCQ; /* nowhere to say what was seen */
 	if (xfer->flags & FI_PEEK)
 		return peek(ep, xfer);
 	if (xfer->flags & FI_CLAIM)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fi_tagged(3): every call, as thin as can be. OPS() writes the calls that are
- * on the fast path twice, once with the lock and once without.
+ * on the fast path three times: with the lock, without, and for aliases.
  */
 #include "prov/msg.h"
 #include "prov/xfer.h"
@@ -10,14 +10,14 @@ static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov,
 			    void **desc, size_t count, fi_addr_t src,
 			    uint64_t tag, uint64_t ignore, void *context)
 {
-	struct wf_prov_ep *ep = wf_prov_ep_of(fid);
+	struct wf_prov_ep *ep = wf_prov_alias_ep(fid);
 	struct wf_prov_xfer xfer = {
 		.iov = iov,
 		.iov_count = count,
 		.addr = src,
 		.tag = tag,
 		.ignore = ignore,
-		.flags = ep->rx_flags,
+		.flags = wf_prov_alias_rx_flags(fid),
 		.context = context,
 		.tagged = true,
 	};
@@ -40,20 +40,20 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid,
 		.tagged = true,
 	};
 
-	return wf_prov_xfer_recvv(wf_prov_ep_of(fid), &xfer);
+	return wf_prov_xfer_recvv(wf_prov_alias_ep(fid), &xfer);
 }
 
 static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov,
 			    void **desc, size_t count, fi_addr_t dst,
 			    uint64_t tag, void *context)
 {
-	struct wf_prov_ep *ep = wf_prov_ep_of(fid);
+	struct wf_prov_ep *ep = wf_prov_alias_ep(fid);
 	struct wf_prov_xfer xfer = {
 		.iov = iov,
 		.iov_count = count,
 		.addr = dst,
 		.tag = tag,
-		.flags = ep->tx_flags,
+		.flags = wf_prov_alias_tx_flags(fid),
 		.context = context,
 		.tagged = true,
 	};
@@ -76,53 +76,54 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 		.tagged = true,
 	};
 
-	return wf_prov_xfer_sendv(wf_prov_ep_of(fid), &xfer);
+	return wf_prov_xfer_sendv(wf_prov_alias_ep(fid), &xfer);
 }
 
-#define OPS(name, locked)                                                      \
+#define OPS(name, locked, EP, TX_FLAGS, RX_FLAGS)                              \
 	static ssize_t recv_##name(struct fid_ep *fid, void *buf, size_t len,  \
 				   void *desc, fi_addr_t src, uint64_t tag,    \
 				   uint64_t ignore, void *context)             \
 	{                                                                      \
 		(void)desc;                                                    \
-		return wf_prov_xfer_recv(wf_prov_ep_of(fid), buf, len, src,    \
-					 tag, ignore, context, true, locked);  \
+		return wf_prov_xfer_recv(EP(fid), buf, len, src, tag, ignore,  \
+					 RX_FLAGS(fid), context, true,         \
+					 locked);                              \
 	}                                                                      \
 	static ssize_t send_##name(struct fid_ep *fid, const void *buf,        \
 				   size_t len, void *desc, fi_addr_t dst,      \
 				   uint64_t tag, void *context)                \
 	{                                                                      \
-		struct wf_prov_ep *ep = wf_prov_ep_of(fid);                    \
+		struct wf_prov_ep *ep = EP(fid);                               \
                                                                                \
 		(void)desc;                                                    \
 		return wf_prov_xfer_send(ep, buf, len, dst, tag, 0,            \
-					 ep->tx_flags, context, true, false,   \
+					 TX_FLAGS(fid), context, true, false,  \
 					 locked);                              \
 	}                                                                      \
 	static ssize_t senddata_##name(                                        \
 		struct fid_ep *fid, const void *buf, size_t len, void *desc,   \
 		uint64_t data, fi_addr_t dst, uint64_t tag, void *context)     \
 	{                                                                      \
-		struct wf_prov_ep *ep = wf_prov_ep_of(fid);                    \
+		struct wf_prov_ep *ep = EP(fid);                               \
                                                                                \
 		(void)desc;                                                    \
 		return wf_prov_xfer_send(ep, buf, len, dst, tag, data,         \
-					 ep->tx_flags | FI_REMOTE_CQ_DATA,     \
+					 TX_FLAGS(fid) | FI_REMOTE_CQ_DATA,    \
 					 context, true, false, locked);        \
 	}                                                                      \
 	static ssize_t inject_##name(struct fid_ep *fid, const void *buf,      \
 				     size_t len, fi_addr_t dst, uint64_t tag)  \
 	{                                                                      \
-		return wf_prov_xfer_send(wf_prov_ep_of(fid), buf, len, dst,    \
-					 tag, 0, 0, NULL, true, true, locked); \
+		return wf_prov_xfer_send(EP(fid), buf, len, dst, tag, 0, 0,    \
+					 NULL, true, true, locked);            \
 	}                                                                      \
 	static ssize_t injectdata_##name(struct fid_ep *fid, const void *buf,  \
 					 size_t len, uint64_t data,            \
 					 fi_addr_t dst, uint64_t tag)          \
 	{                                                                      \
-		return wf_prov_xfer_send(wf_prov_ep_of(fid), buf, len, dst,    \
-					 tag, data, FI_REMOTE_CQ_DATA, NULL,   \
-					 true, true, locked);                  \
+		return wf_prov_xfer_send(EP(fid), buf, len, dst, tag, data,    \
+					 FI_REMOTE_CQ_DATA, NULL, true, true,  \
+					 locked);                              \
 	}                                                                      \
 	struct fi_ops_tagged wf_prov_tagged_ops_##name = {                     \
 		.size = sizeof(struct fi_ops_tagged),                          \
@@ -137,5 +138,12 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 		.injectdata = injectdata_##name,                               \
 	}
 
-OPS(locked, true);
-OPS(unlocked, false);
+/* What the plain handle of an endpoint has. */
+#define EP_OF(fid) wf_prov_ep_of(fid)
+#define EP_TX(fid) (EP_OF(fid)->tx_flags)
+#define EP_RX(fid) (EP_OF(fid)->rx_flags)
+
+OPS(locked, true, EP_OF, EP_TX, EP_RX);
+OPS(unlocked, false, EP_OF, EP_TX, EP_RX);
+OPS(alias, true, wf_prov_alias_ep, wf_prov_alias_tx_flags,
+    wf_prov_alias_rx_flags);

@@ -36,10 +36,12 @@ ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
 		.slot_flags = slot_flags(xfer),
 		.wants_comp = xfer->flags & FI_COMPLETION,
 		.inject = xfer->flags & FI_INJECT,
+		.fence = xfer->flags & FI_FENCE,
+		.cntr = ep->sends,
 		.iov_count = (uint32_t)xfer->iov_count,
 	};
 
-	if (!ep->enabled)
+	if (!ep->enabled || ep->is_srx)
 		return -FI_EOPBADSTATE;
 	if (xfer->iov_count > WF_PROV_IOV_LIMIT || len > WF_PROV_MAX_MSG_SIZE)
 		return -FI_EINVAL;
@@ -65,7 +67,7 @@ ssize_t wf_prov_xfer_recv_locked(struct wf_prov_ep *ep,
 	bool multi = !xfer->tagged && (xfer->flags & FI_MULTI_RECV);
 	struct wf_rx *rx;
 
-	if (!ep->enabled)
+	if (!ep->receives)
 		return -FI_EOPBADSTATE;
 	if (xfer->iov_count > WF_PROV_IOV_LIMIT ||
 	    (multi && xfer->iov_count != 1))
@@ -95,8 +97,7 @@ struct wf_rx *wf_prov_xfer_rx_locked(struct wf_prov_ep *ep,
 		.flags = FI_RECV | wf_prov_xfer_kind(xfer->tagged),
 		.len = wf_op_iov_len(xfer->iov, xfer->iov_count),
 		.iov_count = (uint32_t)xfer->iov_count,
-		.wants_comp =
-			!ep->rx_selective || (xfer->flags & FI_COMPLETION),
+		.wants_comp = wf_prov_ep_reports_rx(ep, xfer->flags),
 		.tagged = xfer->tagged,
 	};
 	for (size_t i = 0; i < xfer->iov_count; i++)
@@ -126,8 +127,8 @@ ssize_t wf_prov_xfer_send_one_locked(struct wf_prov_ep *ep, const void *buf,
 
 ssize_t wf_prov_xfer_recv_one_locked(struct wf_prov_ep *ep, void *buf,
 				     size_t len, fi_addr_t src, uint64_t tag,
-				     uint64_t ignore, void *context,
-				     bool tagged)
+				     uint64_t ignore, uint64_t flags,
+				     void *context, bool tagged)
 {
 	struct iovec iov = { buf, len };
 	struct wf_prov_xfer xfer = {
@@ -136,7 +137,7 @@ ssize_t wf_prov_xfer_recv_one_locked(struct wf_prov_ep *ep, void *buf,
 		.addr = src,
 		.tag = tag,
 		.ignore = ignore,
-		.flags = ep->rx_flags,
+		.flags = flags,
 		.context = context,
 		.tagged = tagged,
 	};
@@ -150,11 +151,12 @@ ssize_t wf_prov_xfer_sendv(struct wf_prov_ep *ep,
 	struct wf_prov_xfer sent = *xfer;
 	ssize_t ret;
 
-	if (!ep->tx_selective)
+	sent.flags &= ~FI_COMPLETION;
+	if (wf_prov_ep_reports_tx(ep, xfer->flags))
 		sent.flags |= FI_COMPLETION;
-	wf_base_lock_take(&ep->lock);
+	wf_base_lock_take(ep->lock);
 	ret = wf_prov_xfer_send_locked(ep, &sent);
-	wf_base_lock_drop(&ep->lock);
+	wf_base_lock_drop(ep->lock);
 	return ret;
 }
 
@@ -163,8 +165,8 @@ ssize_t wf_prov_xfer_recvv(struct wf_prov_ep *ep,
 {
 	ssize_t ret;
 
-	wf_base_lock_take(&ep->lock);
+	wf_base_lock_take(ep->lock);
 	ret = wf_prov_xfer_recv_locked(ep, xfer);
-	wf_base_lock_drop(&ep->lock);
+	wf_base_lock_drop(ep->lock);
 	return ret;
 }

@@ -11,6 +11,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
+#include "prov/alias.h"
 #include "prov/ep.h"
 #include "shm/put.h"
 
@@ -40,13 +41,13 @@ struct wf_rx *wf_prov_xfer_rx_locked(struct wf_prov_ep *ep,
 static inline void wf_prov_xfer_lock(struct wf_prov_ep *ep, bool locked)
 {
 	if (locked)
-		wf_base_lock_take(&ep->lock);
+		wf_base_lock_take(ep->lock);
 }
 
 static inline void wf_prov_xfer_unlock(struct wf_prov_ep *ep, bool locked)
 {
 	if (locked)
-		wf_base_lock_drop(&ep->lock);
+		wf_base_lock_drop(ep->lock);
 }
 
 static inline uint64_t wf_prov_xfer_kind(bool tagged)
@@ -57,8 +58,8 @@ static inline uint64_t wf_prov_xfer_kind(bool tagged)
 /* The slow way of wf_prov_xfer_recv(). Lock held. */
 ssize_t wf_prov_xfer_recv_one_locked(struct wf_prov_ep *ep, void *buf,
 				     size_t len, fi_addr_t src, uint64_t tag,
-				     uint64_t ignore, void *context,
-				     bool tagged);
+				     uint64_t ignore, uint64_t flags,
+				     void *context, bool tagged);
 
 /* The slow way of wf_prov_xfer_send(). Lock held. */
 ssize_t wf_prov_xfer_send_one_locked(struct wf_prov_ep *ep, const void *buf,
@@ -74,7 +75,7 @@ wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf, size_t len,
 		  fi_addr_t dst, uint64_t tag, uint64_t data, uint64_t flags,
 		  void *context, bool tagged, bool inject, bool locked)
 {
-	bool comp = !inject && (!ep->tx_selective || (flags & FI_COMPLETION));
+	bool comp = !inject && wf_prov_ep_reports_tx(ep, flags);
 	struct wf_shm_out *out;
 	uint8_t slot_flags = 0;
 	ssize_t ret = 0;
@@ -86,15 +87,19 @@ wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf, size_t len,
 	wf_prov_xfer_lock(ep, locked);
 	out = wf_shm_ep_out(&ep->shm, dst);
 	if (wf_likely(out && len <= WF_SHM_PUT_MAX &&
-		      !(flags & FI_DELIVERY_COMPLETE)) &&
+		      !(flags & (FI_DELIVERY_COMPLETE | FI_FENCE))) &&
 	    (!comp || wf_likely(wf_op_compq_room(ep->shm.txq))) &&
 	    wf_likely(wf_shm_put(out, slot_flags, tag, data, buf, len))) {
 		if (comp)
 			wf_op_compq_push_sent(
 				ep->shm.txq, context,
 				FI_SEND | wf_prov_xfer_kind(tagged));
+		if (wf_unlikely(ep->sends))
+			wf_op_cntr_add(ep->sends, 1);
 	} else {
-		flags |= (inject ? FI_INJECT : 0) | (comp ? FI_COMPLETION : 0);
+		flags |= inject ? FI_INJECT : 0;
+		flags &= comp ? ~0ull : ~FI_COMPLETION;
+		flags |= comp ? FI_COMPLETION : 0;
 		ret = wf_prov_xfer_send_one_locked(ep, buf, len, dst, tag, data,
 						   flags, context, tagged);
 	}
@@ -102,20 +107,21 @@ wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf, size_t len,
 	return ret;
 }
 
-/* A single buffer, received by a call without flags of its own. */
+/* A single buffer, received by a call without flags of its own (@flags are the
+ * endpoint's). */
 static inline __attribute__((always_inline)) ssize_t
 wf_prov_xfer_recv(struct wf_prov_ep *ep, void *buf, size_t len, fi_addr_t src,
-		  uint64_t tag, uint64_t ignore, void *context, bool tagged,
-		  bool locked)
+		  uint64_t tag, uint64_t ignore, uint64_t flags, void *context,
+		  bool tagged, bool locked)
 {
-	uint64_t flags = ep->rx_flags;
 	struct wf_rx *rx;
 	ssize_t ret = 0;
 
 	wf_prov_xfer_lock(ep, locked);
-	if (wf_unlikely(!ep->enabled || (!tagged && (flags & FI_MULTI_RECV)))) {
-		ret = wf_prov_xfer_recv_one_locked(ep, buf, len, src, tag,
-						   ignore, context, tagged);
+	if (wf_unlikely(!ep->receives ||
+			(!tagged && (flags & FI_MULTI_RECV)))) {
+		ret = wf_prov_xfer_recv_one_locked(
+			ep, buf, len, src, tag, ignore, flags, context, tagged);
 		goto unlock;
 	}
 	rx = wf_base_pool_get(&ep->rxq.pool);
@@ -130,8 +136,8 @@ wf_prov_xfer_recv(struct wf_prov_ep *ep, void *buf, size_t len, fi_addr_t src,
 	rx->flags = FI_RECV | wf_prov_xfer_kind(tagged);
 	rx->len = len;
 	rx->iov_count = 1;
-	rx->wants_comp = !ep->rx_selective || (flags & FI_COMPLETION);
-	rx->plain = rx->wants_comp;
+	rx->wants_comp = wf_prov_ep_reports_rx(ep, flags);
+	rx->plain = rx->wants_comp && !ep->rxq.cntr;
 	rx->multi = false;
 	rx->tagged = tagged;
 	rx->closing = false;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fds.h"
 #include "base/log.h"
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
@@ -60,7 +61,7 @@ static socklen_t socket_name(struct sockaddr_un *un, const struct wf_addr *addr,
 			   (size_t)len);
 }
 
-static int watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
+int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
 {
 	struct epoll_event event = {
 		.events = EPOLLIN | EPOLLRDHUP,
@@ -88,7 +89,7 @@ int wf_shm_conn_listen(struct wf_shm_ep *ep)
 	if (bind(ep->listener.fd, (struct sockaddr *)&un, len) ||
 	    listen(ep->listener.fd, BACKLOG))
 		goto err_errno;
-	err = watch(ep, &ep->listener);
+	err = wf_shm_conn_watch(ep, &ep->listener);
 	if (!err)
 		return 0;
 	wf_shm_conn_unlisten(ep);
@@ -118,8 +119,11 @@ void wf_shm_conn_unlisten(struct wf_shm_ep *ep)
 		close(ep->listener.fd);
 	if (ep->epoll_fd >= 0)
 		close(ep->epoll_fd);
+	if (ep->timer.fd >= 0)
+		close(ep->timer.fd);
 	ep->listener.fd = -1;
 	ep->epoll_fd = -1;
+	ep->timer.fd = -1;
 }
 
 void wf_shm_conn_forked(struct wf_shm_ep *ep)
@@ -134,8 +138,11 @@ void wf_shm_conn_forked(struct wf_shm_ep *ep)
 	}
 	close(ep->listener.fd);
 	close(ep->epoll_fd);
+	if (ep->timer.fd >= 0)
+		close(ep->timer.fd);
 	ep->listener.fd = -1;
 	ep->epoll_fd = -1;
+	ep->timer.fd = -1;
 }
 
 /* -- who may --------------------------------------------------------------- */
@@ -203,26 +210,10 @@ static int connect_node(const struct wf_addr *addr)
 	return connect_to(addr, true);
 }
 
-static int send_with_fd(int sock, const void *buf, size_t len, int fd)
+static uint32_t our_features(const struct wf_shm_ep *ep)
 {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)buf, len };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.room,
-		.msg_controllen = sizeof(control.room),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -errno;
+	return ep->joined ? WF_SHM_FEATURES :
+			    WF_SHM_FEATURES & ~WF_SHM_FEATURE_BARRIER;
 }
 
 static int say_hello(struct wf_shm_out *out, int memfd)
@@ -233,7 +224,7 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 			.magic = WF_SHM_MAGIC,
 			.layout = WF_SHM_LAYOUT,
 			.size = sizeof(hello),
-			.features = WF_SHM_FEATURES,
+			.features = our_features(out->ep),
 		},
 		.process = wf_shm_mover_process(),
 		.slots_log2 = attr->slots_log2,
@@ -244,7 +235,7 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 		      "both families fit");
 	wf_shm_mover_own_probe(&hello.probe_addr, &hello.probe_value);
 	memcpy(hello.addr, &attr->addr, wf_base_addr_len(&attr->addr));
-	return send_with_fd(out->sock.fd, &hello, sizeof(hello), memfd);
+	return wf_base_fds_send(out->sock.fd, &hello, sizeof(hello), &memfd, 1);
 }
 
 /* Makes the ring and passes it on. */
@@ -264,7 +255,7 @@ static int greet(struct wf_shm_out *out)
 	err = say_hello(out, memfd);
 	close(memfd);
 	if (!err)
-		err = watch(out->ep, &out->sock);
+		err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err)
 		wf_shm_region_unmap(&out->region);
 	return err;
@@ -338,114 +329,148 @@ static void start_over(struct wf_shm_out *out, int err)
 		give_up(out, err);
 }
 
-/* The answer to our hello. */
-static void on_out(struct wf_shm_out *out, uint32_t events)
+/* Somebody wakes us; what for is seen elsewhere. False: the peer is gone. */
+static bool take_wakes(int fd)
+{
+	char bytes[64];
+	ssize_t got;
+
+	/* A bound, because a peer may write faster than we read. */
+	for (int i = 0; i < EVENTS; i++) {
+		got = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		if (got <= 0)
+			return got < 0 && (errno == EAGAIN || errno == EINTR);
+	}
+	return true;
+}
+
+/* What the welcome says. 0, or the positive errno of the refusal. */
+static int check_welcome(const struct wf_shm_welcome *welcome, ssize_t got)
+{
+	const struct wf_shm_greeting *greeting = &welcome->greeting;
+
+	if (got < (ssize_t)sizeof(*greeting) || greeting->status < 0 ||
+	    greeting->magic != WF_SHM_MAGIC)
+		return EPROTO;
+	if (!greeting->status && (greeting->layout != WF_SHM_LAYOUT ||
+				  got < (ssize_t)sizeof(*welcome)))
+		return EPROTO;
+	return greeting->status;
+}
+
+static int map_welcome(struct wf_shm_out *out, const int *fds, bool cut)
+{
+	int err;
+
+	if (cut)
+		return EMFILE;
+	err = wf_shm_board_map(&out->board, fds[0]);
+	if (!err)
+		err = wf_op_reg_map(&out->regs, fds[1]);
+	return -err;
+}
+
+static void on_welcome(struct wf_shm_out *out)
 {
 	struct wf_shm_welcome welcome = { 0 };
 	struct ucred cred = { 0 };
 	socklen_t cred_len = sizeof(cred);
+	int fds[WF_SHM_WELCOME_FDS];
 	ssize_t got;
 	int status;
+	bool cut;
 
-	if (out->state != WF_SHM_OUT_GREETED) {
-		if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) &&
-		    wf_shm_out_settle(out))
-			wf_shm_out_doom(out, ECONNRESET, false);
-		return;
-	}
-	got = recv(out->sock.fd, &welcome, sizeof(welcome), 0);
-	if (got < 0 && errno == EAGAIN)
+	got = wf_base_fds_recv(out->sock.fd, &welcome, sizeof(welcome), fds,
+			       WF_SHM_WELCOME_FDS, &cut);
+	if (got == -EAGAIN)
 		return;
 	if (got <= 0) {
 		start_over(out, ECONNRESET);
-		return;
+		goto close_fds;
 	}
-	status = welcome.greeting.status;
-	if (got < (ssize_t)sizeof(welcome.greeting) || status < 0 ||
-	    welcome.greeting.magic != WF_SHM_MAGIC)
-		status = EPROTO;
-	else if (!status && (welcome.greeting.layout != WF_SHM_LAYOUT ||
-			     got < (ssize_t)sizeof(welcome)))
-		status = EPROTO;
+	status = check_welcome(&welcome, got);
+	if (!status)
+		status = map_welcome(out, fds, cut);
 	if (passes(status)) {
 		start_over(out, status);
-		return;
+		goto close_fds;
 	}
 	if (status) {
 		if (status == EPROTO)
 			wf_warn("peer speaks another layout (%u, ours is %u)",
 				welcome.greeting.layout, WF_SHM_LAYOUT);
 		give_up(out, status);
-		return;
+		goto close_fds;
 	}
 	getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len);
 	wf_shm_mover_open(&out->mover, cred.pid, welcome.process,
 			  welcome.probe_addr, welcome.probe_value,
 			  out->ep->attr.cma);
 	out->features = welcome.greeting.features & WF_SHM_FEATURES;
+	out->bell = welcome.bell;
+	out->remote_flags = welcome.flags;
+	if (!(out->features & WF_SHM_FEATURE_BARRIER))
+		out->ep->all_joined = false;
 	wf_shm_out_opened(out);
+close_fds:
+	wf_base_fds_close(fds, WF_SHM_WELCOME_FDS);
+}
+
+static void on_out(struct wf_shm_out *out, uint32_t events)
+{
+	bool over = events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR);
+
+	if (out->state == WF_SHM_OUT_GREETED) {
+		on_welcome(out);
+		return;
+	}
+	if (!over && (events & EPOLLIN))
+		over = !take_wakes(out->sock.fd);
+	if (over && wf_shm_out_settle(out)) {
+		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_peers_lost, 1);
+		wf_shm_out_doom(out, ECONNRESET, false);
+	}
 }
 
 /* -- being connected to ---------------------------------------------------- */
 
-static ssize_t recv_with_fd(int sock, void *buf, size_t len, int *fd)
-{
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int) * 4)];
-	} control;
-	struct iovec iov = { buf, len };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.room,
-		.msg_controllen = sizeof(control.room),
-	};
-	ssize_t got = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *cmsg;
-
-	*fd = -1;
-	if (got < 0)
-		return -errno;
-	if (msg.msg_flags & MSG_CTRUNC)
-		*fd = -EMFILE; /* unless one of several got through */
-	for (cmsg = CMSG_FIRSTHDR(&msg); cmsg; cmsg = CMSG_NXTHDR(&msg, cmsg)) {
-		size_t count;
-
-		if (cmsg->cmsg_level != SOL_SOCKET ||
-		    cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int passed;
-
-			memcpy(&passed, CMSG_DATA(cmsg) + i * sizeof(int),
-			       sizeof(int));
-			if (*fd < 0)
-				*fd = passed;
-			else
-				close(passed); /* we asked for one */
-		}
-	}
-	return got;
-}
-
-static void answer(int fd, int status)
+static struct wf_shm_welcome welcome_of(const struct wf_shm_ep *ep, int status)
 {
 	struct wf_shm_welcome welcome = {
 		.greeting = {
 			.magic = WF_SHM_MAGIC,
 			.layout = WF_SHM_LAYOUT,
 			.size = sizeof(welcome),
-			.features = WF_SHM_FEATURES,
+			.features = our_features(ep),
 			.status = status,
 		},
 		.process = wf_shm_mover_process(),
+		.flags = (ep->remote_writes ? WF_SHM_WELCOME_WRITES : 0) |
+			 (ep->remote_reads ? WF_SHM_WELCOME_READS : 0),
 	};
 
 	wf_shm_mover_own_probe(&welcome.probe_addr, &welcome.probe_value);
-	/* A peer that is gone again is seen as such by epoll. */
+	return welcome;
+}
+
+static void refuse(const struct wf_shm_ep *ep, int fd, int status)
+{
+	struct wf_shm_welcome welcome = welcome_of(ep, status);
+
 	(void)!send(fd, &welcome, sizeof(welcome), MSG_NOSIGNAL);
+}
+
+/* A peer that is gone again is seen as such by epoll. */
+static void accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
+{
+	struct wf_shm_welcome welcome = welcome_of(ep, 0);
+	const int fds[WF_SHM_WELCOME_FDS] = { ep->board.memfd,
+					      ep->regs->memfd };
+
+	welcome.bell = in->bell;
+	if (wf_base_fds_send(in->sock.fd, &welcome, sizeof(welcome), fds,
+			     WF_SHM_WELCOME_FDS))
+		wf_warn("cannot welcome a peer: %s", strerror(errno));
 }
 
 /* Makes a channel out of a hello. 0, or the positive errno to answer. */
@@ -476,13 +501,13 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	if (err)
 		goto err_free;
 	epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, guest->sock.fd, NULL);
-	err = watch(ep, &in->sock);
+	err = wf_shm_conn_watch(ep, &in->sock);
 	if (err) {
-		ep->in_count--;
+		wf_shm_ep_drop_in(ep, in);
 		goto err_free;
 	}
 	guest->sock.fd = -1; /* the channel's now */
-	answer(in->sock.fd, 0);
+	accept_in(ep, in);
 	return 0;
 
 err_free:
@@ -492,7 +517,8 @@ err_unmap:
 	return ENOMEM;
 }
 
-static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd)
+static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
+		       bool cut)
 {
 	if (got < (ssize_t)sizeof(hello->greeting) ||
 	    hello->greeting.magic != WF_SHM_MAGIC)
@@ -505,7 +531,7 @@ static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd)
 	if (got < (ssize_t)sizeof(*hello))
 		return EPROTO;
 	if (memfd < 0)
-		return memfd == -EMFILE ? EMFILE : EPROTO;
+		return cut ? EMFILE : EPROTO;
 	return 0;
 }
 
@@ -515,8 +541,10 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 	struct ucred cred;
 	int memfd, status;
 	ssize_t got;
+	bool cut;
 
-	got = recv_with_fd(guest->sock.fd, &hello, sizeof(hello), &memfd);
+	got = wf_base_fds_recv(guest->sock.fd, &hello, sizeof(hello), &memfd, 1,
+			       &cut);
 	if (got == -EAGAIN)
 		return;
 	if (got <= 0) {
@@ -527,11 +555,11 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 	}
 	status = -check_peer(ep, guest->sock.fd, &cred);
 	if (!status)
-		status = check_hello(&hello, got, memfd);
+		status = check_hello(&hello, got, memfd, cut);
 	if (!status)
 		status = admit(ep, guest, &hello, memfd, &cred);
 	if (status)
-		answer(guest->sock.fd, status);
+		refuse(ep, guest->sock.fd, status);
 	if (memfd >= 0)
 		close(memfd);
 	guest_leave(guest);
@@ -556,7 +584,7 @@ static void on_listener(struct wf_shm_ep *ep, uint64_t now)
 			.deadline = now + GUEST_PATIENCE,
 		};
 		wf_base_list_add_tail(&ep->guests, &guest->link);
-		if (watch(ep, &guest->sock))
+		if (wf_shm_conn_watch(ep, &guest->sock))
 			guest_leave(guest);
 		else
 			on_guest(ep, guest);
@@ -569,6 +597,7 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 		     uint32_t events, uint64_t now)
 {
 	struct wf_shm_in *in;
+	uint64_t expired;
 
 	switch (sock->kind) {
 	case WF_SHM_SOCK_LISTENER:
@@ -579,6 +608,9 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 		break;
 	case WF_SHM_SOCK_IN:
 		in = wf_container_of(sock, struct wf_shm_in, sock);
+		if (!(events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) &&
+		    take_wakes(sock->fd))
+			break;
 		/* Level-triggered: take it out, or it fires until reaped. */
 		epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
 		in->ended = true;
@@ -587,6 +619,9 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 		break;
 	case WF_SHM_SOCK_OUT:
 		on_out(wf_container_of(sock, struct wf_shm_out, sock), events);
+		break;
+	case WF_SHM_SOCK_TIMER:
+		(void)!read(sock->fd, &expired, sizeof(expired));
 		break;
 	}
 }

@@ -13,11 +13,15 @@
 
 struct wf_shm_ep;
 struct wf_shm_out;
+struct wf_shm_sock;
 
 /* Opens the endpoint's socket. 0, -EADDRINUSE or -errno. */
 int wf_shm_conn_listen(struct wf_shm_ep *ep);
 void wf_shm_conn_unlisten(struct wf_shm_ep *ep);
 void wf_shm_conn_forked(struct wf_shm_ep *ep);
+
+/* Has the endpoint's epoll set look at @sock. 0 or -errno. */
+int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock);
 
 /* Tries to connect and to say hello; on failure the channel stays CONNECTING
  * and is tried again, or is doomed. */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What two endpoints say to each other on the Unix socket that opens a
- * channel: one hello with the region's descriptor, one welcome. Fields may be
- * added at the end; `size` tells how much the other side knows.
+ * channel: one hello with the region's descriptor, one welcome with those of
+ * the receiver's board and registrations. Fields may be added at the end;
+ * `size` tells how much the other side knows.
+ *
+ * Later, either side writes a byte to wake the other; its value means nothing.
  */
 #ifndef WF_SHM_CONN_DEFS_H
 #define WF_SHM_CONN_DEFS_H
@@ -35,10 +38,20 @@ struct wf_shm_welcome {
 	uint64_t process;
 	uint64_t probe_addr;
 	uint64_t probe_value;
+	uint32_t bell;	/* the sender's number on the board */
+	uint32_t flags; /* WF_SHM_WELCOME_* */
 };
+
+/* Counters wait for remote accesses to any memory of the receiver: a sender
+ * that writes or reads by itself tells of it. */
+#define WF_SHM_WELCOME_WRITES 0x1u
+#define WF_SHM_WELCOME_READS 0x2u
+
+/* Descriptors that come with a welcome, in this order. */
+#define WF_SHM_WELCOME_FDS 2
 
 static_assert(sizeof(struct wf_shm_greeting) == 16, "known to all versions");
 static_assert(sizeof(struct wf_shm_hello) == 72, "as sent");
-static_assert(sizeof(struct wf_shm_welcome) == 40, "as sent");
+static_assert(sizeof(struct wf_shm_welcome) == 48, "as sent");
 
 #endif

@@ -12,16 +12,24 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/barrier.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "shm/conn.h"
 #include "shm/pull.h"
 #include "shm/put.h"
+#include "shm/remote.h"
+#include "shm/sleep.h"
 
 /* Sockets are looked at every half millisecond, sooner while a connection is
  * being made. */
 #define SOCKETS_EVERY (500 * WF_NS_PER_US)
 #define SOCKETS_EVERY_CONNECTING (20 * WF_NS_PER_US)
+
+/* Rings that every poll looks at: as many as cost no more than the bells. One
+ * that was quiet for so many turns gives way to one that is not. */
+#define WATCHED_MAX 8
+#define QUIET_TURNS 256
 
 #define TX_PER_SLAB 32
 #define OUTS_MAX ((uint64_t)1 << 32)
@@ -29,27 +37,49 @@
 int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 		   struct wf_compq *txq, struct wf_rxq *rxq)
 {
+	char text[WF_ADDR_STR_LEN];
 	int err;
 
 	*ep = (struct wf_shm_ep){
 		.txq = txq,
 		.rxq = rxq,
 		.attr = *attr,
+		.regs = attr->regs,
+		.remote_writes = attr->remote_writes,
+		.remote_reads = attr->remote_reads,
 		.epoll_fd = -1,
+		.joined = wf_base_barrier_join(),
 		.listener = { .fd = -1, .kind = WF_SHM_SOCK_LISTENER },
+		.timer = { .fd = -1, .kind = WF_SHM_SOCK_TIMER },
 	};
 	/* What is injected goes in one record. */
 	if (ep->attr.chunk < WF_SHM_PUT_MAX)
 		ep->attr.chunk = WF_SHM_PUT_MAX;
+	ep->all_joined = ep->joined;
 	wf_base_list_init(&ep->pending_outs);
 	wf_base_list_init(&ep->waiting_outs);
+	wf_base_list_init(&ep->busy_ins);
 	wf_base_list_init(&ep->guests);
 	wf_base_list_init(&ep->all_outs);
 	wf_base_pool_init(&ep->tx_pool, sizeof(struct wf_shm_tx), TX_PER_SLAB,
 			  attr->tx_size);
-	err = wf_shm_conn_listen(ep);
+	wf_base_pool_init(&ep->remote_pool, sizeof(struct wf_shm_remote),
+			  TX_PER_SLAB, attr->tx_size);
+	err = wf_base_stats_open(
+		&ep->stats, "endpoint",
+		wf_base_addr_str(&attr->addr, text, sizeof(text)),
+		wf_shm_stats_names, WF_SHM_STAT_COUNT);
 	if (err)
-		wf_base_pool_fini(&ep->tx_pool);
+		return err;
+	err = wf_shm_board_open(&ep->board);
+	if (err)
+		goto err_stats;
+	err = wf_shm_conn_listen(ep);
+	if (!err)
+		return 0;
+	wf_shm_board_close(&ep->board);
+err_stats:
+	wf_base_stats_close(&ep->stats);
 	return err;
 }
 
@@ -62,8 +92,12 @@ void wf_shm_ep_close(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->all_outs)
 		wf_shm_out_free(wf_container_of(pos, struct wf_shm_out, link));
 	wf_shm_conn_unlisten(ep);
+	wf_shm_board_close(&ep->board);
+	wf_base_stats_close(&ep->stats);
 	wf_base_pool_fini(&ep->tx_pool);
+	wf_base_pool_fini(&ep->remote_pool);
 	free(ep->ins);
+	free(ep->bell_ins);
 	free(ep->outs);
 }
 
@@ -90,6 +124,7 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep)
 		out->slots_free = 0;
 	}
 	ep->out_count = 0;
+	ep->asleep = false;
 	wf_shm_conn_forked(ep);
 }
 
@@ -161,6 +196,9 @@ int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx)
 		if (tx->inject)
 			return -err;
 	}
+	/* Its pid may be another process by now. */
+	if (tx->remote)
+		wf_shm_ep_check_stale(ep);
 	if (!out) {
 		err = open_out(ep, dst, &out);
 		if (err)
@@ -192,6 +230,96 @@ void wf_shm_ep_removed(struct wf_shm_ep *ep, uint64_t name)
 	forget(ep, out);
 }
 
+/* -- watched rings and bells ----------------------------------------------- */
+
+/* Exchanges two places among the channels. */
+static void swap_places(struct wf_shm_ep *ep, uint32_t a, uint32_t b)
+{
+	struct wf_shm_in *first = ep->ins[a];
+
+	ep->ins[a] = ep->ins[b];
+	ep->ins[a]->place = a;
+	ep->ins[b] = first;
+	first->place = b;
+}
+
+static void want_bell(struct wf_shm_in *in, bool wanted)
+{
+	atomic_store_explicit(&in->region.header->bell_wanted, wanted,
+			      memory_order_relaxed);
+}
+
+static void watch(struct wf_shm_ep *ep, struct wf_shm_in *in)
+{
+	swap_places(ep, in->place, ep->watched++);
+	in->watched = true;
+	in->seen = ep->turn;
+	ep->cooling -= in->cooling;
+	in->cooling = false;
+	want_bell(in, false);
+}
+
+static void unwatch(struct wf_shm_ep *ep, struct wf_shm_in *in)
+{
+	swap_places(ep, in->place, --ep->watched);
+	in->watched = false;
+	if (ep->hot >= ep->watched)
+		ep->hot = 0;
+}
+
+/* Its sender may have looked at the word just before it changed, and rings no
+ * bell for that one message: the ring is looked at once more, long after. */
+static void cool(struct wf_shm_ep *ep, struct wf_shm_in *in)
+{
+	unwatch(ep, in);
+	want_bell(in, true);
+	wf_shm_in_credit(in);
+	in->cooling = true;
+	ep->cooling++;
+}
+
+/* A channel that rang: watched from now on if there is room, or if another has
+ * been quiet for long. In a crowd all stay as they are. */
+static void promote(struct wf_shm_ep *ep, struct wf_shm_in *in)
+{
+	struct wf_shm_in *oldest;
+
+	if (ep->watched == WATCHED_MAX) {
+		oldest = ep->ins[0];
+		for (uint32_t i = 1; i < ep->watched; i++) {
+			if (ep->turn - ep->ins[i]->seen >
+			    ep->turn - oldest->seen)
+				oldest = ep->ins[i];
+		}
+		if (oldest->bell >= WF_SHM_BELLS ||
+		    ep->turn - oldest->seen < QUIET_TURNS)
+			return;
+		cool(ep, oldest);
+	}
+	watch(ep, in);
+}
+
+static int give_bell(struct wf_shm_ep *ep, struct wf_shm_in *in)
+{
+	uint32_t bell = 0;
+
+	in->bell = WF_SHM_BELLS;
+	if (!ep->bell_ins) {
+		ep->bell_ins = calloc(WF_SHM_BELLS, sizeof(*ep->bell_ins));
+		if (!ep->bell_ins)
+			return -ENOMEM;
+	}
+	while (bell < WF_SHM_BELLS && ep->bell_ins[bell])
+		bell++;
+	if (bell == WF_SHM_BELLS)
+		return 0;
+	in->bell = bell;
+	ep->bell_ins[bell] = in;
+	if (bell / WF_SHM_BELLS_PER_WORD >= ep->bell_words)
+		ep->bell_words = bell / WF_SHM_BELLS_PER_WORD + 1;
+	return 0;
+}
+
 int wf_shm_ep_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in)
 {
 	if (ep->in_count == ep->in_room) {
@@ -203,9 +331,94 @@ int wf_shm_ep_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in)
 		ep->ins = ins;
 		ep->in_room = room;
 	}
+	if (give_bell(ep, in))
+		return -ENOMEM;
+	in->place = ep->in_count;
 	ep->ins[ep->in_count++] = in;
+	want_bell(in, true);
+	/* Without a bell of its own it must be watched. */
+	if (ep->watched < WATCHED_MAX || in->bell == WF_SHM_BELLS)
+		watch(ep, in);
+	if (!(in->features & WF_SHM_FEATURE_BARRIER))
+		ep->all_joined = false;
 	wf_shm_ep_busy(ep);
 	return 0;
+}
+
+void wf_shm_ep_drop_in(struct wf_shm_ep *ep, struct wf_shm_in *in)
+{
+	if (in->watched)
+		unwatch(ep, in);
+	ep->cooling -= in->cooling;
+	swap_places(ep, in->place, --ep->in_count);
+	if (in->bell < WF_SHM_BELLS)
+		ep->bell_ins[in->bell] = NULL;
+	wf_shm_ep_busy(ep);
+}
+
+/* A ring that is not watched. What is left in it rings again. */
+static void poll_rung(struct wf_shm_ep *ep, struct wf_shm_in *in)
+{
+	int count = wf_shm_in_poll(in, WF_SHM_EP_BUDGET);
+
+	wf_shm_in_credit(in);
+	if (!count)
+		return;
+	in->seen = ep->turn;
+	if (wf_shm_in_ready(in))
+		atomic_store_explicit(&ep->board.board->bells[in->bell], 1,
+				      memory_order_relaxed);
+	if (!in->broken)
+		promote(ep, in);
+}
+
+static void poll_bells(struct wf_shm_ep *ep)
+{
+	struct wf_shm_board *board = ep->board.board;
+
+	for (uint32_t i = 0; i < ep->bell_words; i++) {
+		if (wf_likely(!wf_shm_board_word(board, i)))
+			continue;
+		for (uint32_t j = 0; j < WF_SHM_BELLS_PER_WORD; j++) {
+			uint32_t bell = i * WF_SHM_BELLS_PER_WORD + j;
+			struct wf_shm_in *in;
+
+			if (!wf_shm_board_answer(board, bell))
+				continue;
+			in = ep->bell_ins[bell];
+			wf_shm_stats_add(&ep->stats, WF_SHM_STAT_bells, 1);
+			if (in && !in->watched)
+				poll_rung(ep, in);
+		}
+	}
+}
+
+/* Long enough after they stopped being watched. */
+static void poll_cooling(struct wf_shm_ep *ep)
+{
+	for (uint32_t i = ep->watched; ep->cooling && i < ep->in_count; i++) {
+		struct wf_shm_in *in = ep->ins[i];
+
+		if (!in->cooling)
+			continue;
+		in->cooling = false;
+		ep->cooling--;
+		if (wf_shm_in_ready(in))
+			poll_rung(ep, in);
+	}
+}
+
+static void poll_watched(struct wf_shm_ep *ep)
+{
+	for (uint32_t i = 0; i < ep->watched; i++) {
+		struct wf_shm_in *in = ep->ins[i];
+
+		if (i != ep->hot && wf_shm_in_ready(in) &&
+		    wf_shm_in_poll(in, WF_SHM_EP_BUDGET)) {
+			in->seen = ep->turn;
+			ep->hot = i;
+		}
+	}
 }
 
 /* -- progress -------------------------------------------------------------- */
@@ -216,16 +429,20 @@ static void reap_ins(struct wf_shm_ep *ep)
 		struct wf_shm_in *in = ep->ins[i];
 
 		/* What a closed peer wrote is still delivered. */
-		if (!in->broken && (!in->ended || wf_shm_in_ready(in))) {
-			ep->reap |= in->ended;
+		if (!in->broken && in->ended && wf_shm_in_ready(in)) {
+			wf_shm_in_poll(in, WF_SHM_EP_BUDGET);
+			ep->reap = true;
 			i++;
 			continue;
 		}
-		ep->ins[i] = ep->ins[--ep->in_count];
+		if (!in->broken && !in->ended) {
+			i++;
+			continue;
+		}
+		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_peers_lost, 1);
+		wf_shm_ep_drop_in(ep, in);
 		wf_shm_in_close(in, in->broken ? FI_EIO : FI_ECONNRESET);
 	}
-	if (ep->hot >= ep->in_count)
-		ep->hot = 0;
 }
 
 static void reap_outs(struct wf_shm_ep *ep)
@@ -258,6 +475,7 @@ static void look_at_sockets(struct wf_shm_ep *ep, uint64_t now)
 	ep->sockets_due = now + (ep->connecting ? SOCKETS_EVERY_CONNECTING :
 						  SOCKETS_EVERY);
 	wf_shm_conn_poll(ep, now);
+	wf_shm_stats_flush(ep);
 }
 
 void wf_shm_ep_check_stale(struct wf_shm_ep *ep)
@@ -268,21 +486,26 @@ void wf_shm_ep_check_stale(struct wf_shm_ep *ep)
 		look_at_sockets(ep, now);
 }
 
-/* Rings other than the hot one, pulls that go on, replies that were kept. */
-static void poll_others(struct wf_shm_ep *ep)
+/* Pulls that go on, replies that were kept. */
+static void poll_busy(struct wf_shm_ep *ep)
 {
-	for (uint32_t i = 0; i < ep->in_count; i++) {
-		struct wf_shm_in *in = ep->ins[i];
-		struct wf_list *pos, *tmp;
+	struct wf_list *pos, *tmp;
 
-		wf_list_for_each (pos, tmp, &in->busy) {
-			wf_shm_pull_progress(
-				wf_container_of(pos, struct wf_shm_pull, busy));
+	wf_list_for_each (pos, tmp, &ep->busy_ins) {
+		struct wf_shm_in *in =
+			wf_container_of(pos, struct wf_shm_in, busy_link);
+		struct wf_list *pull, *next;
+
+		wf_list_for_each (pull, next, &in->busy) {
+			wf_shm_pull_progress(wf_container_of(
+				pull, struct wf_shm_pull, busy));
 		}
 		wf_shm_reply_flush(&in->replies);
-		if (i != ep->hot && wf_shm_in_ready(in) &&
-		    wf_shm_in_poll(in, WF_SHM_EP_BUDGET))
-			ep->hot = i;
+		wf_shm_in_nudge(in);
+		if (wf_base_list_empty(&in->busy) && !in->replies.count) {
+			wf_base_list_del(&in->busy_link);
+			in->is_busy = false;
+		}
 	}
 }
 
@@ -293,6 +516,10 @@ static void poll_outs(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->waiting_outs)
 		wf_shm_out_poll(
 			wf_container_of(pos, struct wf_shm_out, waiting_link));
+	if (wf_base_list_empty(&ep->pending_outs))
+		return;
+	/* What waits may be a copy into a process that is gone. */
+	wf_shm_ep_check_stale(ep);
 	wf_list_for_each (pos, tmp, &ep->pending_outs)
 		wf_shm_out_push(
 			wf_container_of(pos, struct wf_shm_out, pending_link));
@@ -303,16 +530,19 @@ static void tick(struct wf_shm_ep *ep)
 	uint64_t now = wf_base_clock_ns();
 
 	ep->polls = 0;
-	for (uint32_t i = 0; i < ep->in_count; i++)
+	for (uint32_t i = 0; i < ep->watched; i++)
 		wf_shm_in_credit(ep->ins[i]);
-	if (now >= ep->sockets_due)
-		look_at_sockets(ep, now);
+	if (now < ep->sockets_due)
+		return;
+	if (wf_unlikely(ep->cooling))
+		poll_cooling(ep);
+	look_at_sockets(ep, now);
 }
 
 static bool is_quiet(const struct wf_shm_ep *ep)
 {
-	return ep->in_count == 1 && !ep->ins[0]->replies.count &&
-	       !ep->busy_pulls && !ep->reap &&
+	return ep->in_count == 1 && ep->watched == 1 &&
+	       wf_base_list_empty(&ep->busy_ins) && !ep->reap &&
 	       wf_base_list_empty(&ep->waiting_outs) &&
 	       wf_base_list_empty(&ep->pending_outs);
 }
@@ -321,11 +551,18 @@ void wf_shm_ep_progress_slow(struct wf_shm_ep *ep)
 {
 	if (wf_unlikely(ep->forked))
 		return;
-	if (wf_likely(ep->in_count))
-		wf_shm_in_poll(ep->ins[ep->hot], WF_SHM_EP_BUDGET);
-	if (ep->in_count > 1 || ep->busy_pulls ||
-	    (ep->in_count && ep->ins[0]->replies.count))
-		poll_others(ep);
+	if (wf_unlikely(ep->asleep))
+		wf_shm_sleep_end(ep);
+	ep->turn++;
+	if (wf_likely(ep->watched) &&
+	    wf_shm_in_poll(ep->ins[ep->hot], WF_SHM_EP_BUDGET))
+		ep->ins[ep->hot]->seen = ep->turn;
+	if (ep->watched > 1)
+		poll_watched(ep);
+	if (ep->in_count > ep->watched)
+		poll_bells(ep);
+	if (!wf_base_list_empty(&ep->busy_ins))
+		poll_busy(ep);
 	if (!wf_base_list_empty(&ep->waiting_outs) ||
 	    !wf_base_list_empty(&ep->pending_outs))
 		poll_outs(ep);

@@ -15,8 +15,11 @@
 #include "base/pool.h"
 #include "match/rxq.h"
 #include "op/compq.h"
+#include "op/reg.h"
+#include "shm/board.h"
 #include "shm/in.h"
 #include "shm/out.h"
+#include "shm/stats.h"
 
 /* How addresses get names. Called under the endpoint's lock, on slow paths. */
 struct wf_shm_names {
@@ -39,8 +42,12 @@ struct wf_shm_ep_attr {
 	uint8_t slots_log2;
 	uint8_t lines_log2;
 	bool cma;
+	bool threads;	       /* several may wait for us at once */
 	const char *allow_uid; /* NULL, "any" or a list; outlives us */
 	struct wf_shm_names names;
+	struct wf_regs *regs;	       /* of the domain */
+	struct wf_cntr *remote_writes; /* count accesses of peers; or NULL */
+	struct wf_cntr *remote_reads;
 };
 
 struct wf_shm_ep {
@@ -50,19 +57,30 @@ struct wf_shm_ep {
 	struct wf_compq *txq;
 
 	/* Receiving. The short way to poll: the only ring, as long as there is
-	 * nothing else to do; NULL asks for the long way. The channel that had
-	 * the last message is looked at first. */
+	 * nothing else to do; NULL asks for the long way. The first of ->ins
+	 * are watched: every poll looks at their rings, at the one that had the
+	 * last message first. The others ring their bells. */
 	struct wf_shm_in *only_in;
 	uint32_t polls; /* since the clock was looked at */
 	struct wf_rxq *rxq;
 	struct wf_shm_in **ins;
 	uint32_t in_count;
 	uint32_t in_room;
+	uint32_t watched;
 	uint32_t hot;
+	uint32_t turn;	     /* polls the long way, to tell old from new */
+	uint32_t cooling;    /* channels that were watched until just now */
+	uint32_t bell_words; /* of the board that are in use */
+	struct wf_shm_board_map board;
+	struct wf_shm_in **bell_ins; /* who rings which; WF_SHM_BELLS */
+	struct wf_list busy_ins;     /* have pulls that go on, kept replies */
 
 	uint32_t busy_pulls;
-	bool reap;   /* a channel died */
-	bool forked; /* we are a child: touch nothing */
+	bool reap;	 /* a channel died */
+	bool forked;	 /* we are a child: touch nothing */
+	bool asleep;	 /* peers were told so; the next progress wakes us */
+	bool joined;	 /* barriers reach us ... */
+	bool all_joined; /* ... and every peer */
 	uint32_t connecting;
 	struct wf_list pending_outs; /* have messages that wait for room */
 	struct wf_list waiting_outs; /* have messages that wait for a reply */
@@ -72,8 +90,14 @@ struct wf_shm_ep {
 	int epoll_fd;
 	struct wf_shm_sock listener;
 	struct wf_list guests;
+	struct wf_shm_sock timer; /* while asleep with something to retry */
 	struct wf_list all_outs;
 	struct wf_pool tx_pool;
+	struct wf_pool remote_pool; /* wf_shm_remote */
+	struct wf_regs *regs;
+	struct wf_cntr *remote_writes;
+	struct wf_cntr *remote_reads;
+	struct wf_stats stats;
 	struct wf_shm_ep_attr attr;
 };
 
@@ -101,6 +125,9 @@ void wf_shm_ep_removed(struct wf_shm_ep *ep, uint64_t name);
 
 /* A peer connected: from now on its ring is polled. -ENOMEM. */
 int wf_shm_ep_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
+
+/* Takes it out again. */
+void wf_shm_ep_drop_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
 
 /* Looks at the sockets unless that was done within the last millisecond. Marks
  * channels, frees none. */

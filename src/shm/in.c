@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rdma/fi_errno.h>
@@ -18,6 +19,7 @@
 #include "op/iov.h"
 #include "shm/ep.h"
 #include "shm/pull.h"
+#include "shm/serve.h"
 
 /* Chunked messages are far smaller; a larger total is a broken peer. */
 #define ASSEMBLY_MAX ((uint64_t)16 << 20)
@@ -56,17 +58,44 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 	};
 	wf_base_list_init(&in->parcels);
 	wf_base_list_init(&in->busy);
+	wf_base_list_init(&in->busy_link);
 	wf_shm_reply_init(&in->replies, &in->region);
 	return in;
+}
+
+void wf_shm_in_nudge(struct wf_shm_in *in)
+{
+	_Atomic uint32_t *asleep = &in->region.header->sender_asleep;
+
+	/* What we wrote before may not have been seen by a sender that falls
+	 * asleep just now; it looks again after a barrier (sleep.c). */
+	if (wf_likely(!atomic_load_explicit(asleep, memory_order_relaxed)) ||
+	    !atomic_exchange(asleep, 0))
+		return;
+	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_wakes, 1);
+	(void)!send(in->sock.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void wf_shm_in_busy(struct wf_shm_in *in)
+{
+	if (!in->is_busy)
+		wf_base_list_add_tail(&in->ep->busy_ins, &in->busy_link);
+	in->is_busy = true;
+	wf_shm_ep_busy(in->ep);
 }
 
 uint32_t wf_shm_in_reply(struct wf_shm_in *in,
 			 const struct wf_shm_kept_reply *reply)
 {
+	uint32_t place;
+
 	if (!in->region.base)
-		return 0;	/* in a forked child the ring is not there */
-	wf_shm_ep_busy(in->ep); /* replies may be kept: progress looks */
-	return wf_shm_reply_send(&in->replies, reply);
+		return 0; /* in a forked child the ring is not there */
+	place = wf_shm_reply_send(&in->replies, reply);
+	if (wf_unlikely(in->replies.count))
+		wf_shm_in_busy(in);
+	wf_shm_in_nudge(in);
+	return place;
 }
 
 /* -- messages without a receive ------------------------------------------ */
@@ -319,6 +348,33 @@ static int on_stream(struct wf_shm_in *in, const struct message *msg)
 	return wf_shm_pull_stream(in, &stream, msg->bytes, msg->len);
 }
 
+static int on_remote(struct wf_shm_in *in, const struct message *msg)
+{
+	struct wf_shm_request req = {
+		.rma = msg->slot->rma,
+		.total = msg->tag,
+		.data = msg->data,
+		.flags = msg->flags,
+		.bytes = msg->bytes,
+		.bytes_len = msg->len,
+	};
+
+	if (!msg->len) {
+		req.bytes = msg->slot->rma_bytes;
+		req.bytes_len = WF_SHM_RMA_BYTES_MAX;
+	}
+	switch (msg->kind) {
+	case WF_SHM_KIND_WRITE:
+		return wf_shm_serve_write(in, &req);
+	case WF_SHM_KIND_READ:
+		return wf_shm_serve_read(in, &req);
+	case WF_SHM_KIND_ATOMIC:
+		return wf_shm_serve_atomic(in, &req);
+	default:
+		return wf_shm_serve_note(in, &req);
+	}
+}
+
 static int dispatch(struct wf_shm_in *in, const struct message *msg)
 {
 	switch (msg->kind) {
@@ -333,6 +389,11 @@ static int dispatch(struct wf_shm_in *in, const struct message *msg)
 		return on_parked(in, msg);
 	case WF_SHM_KIND_STREAM:
 		return on_stream(in, msg);
+	case WF_SHM_KIND_WRITE:
+	case WF_SHM_KIND_READ:
+	case WF_SHM_KIND_ATOMIC:
+	case WF_SHM_KIND_NOTE:
+		return on_remote(in, msg);
 	default:
 		return -EPROTO;
 	}
@@ -354,6 +415,7 @@ static void return_credit(struct wf_shm_in *in)
 	/* Release: we are done reading what the sender may now overwrite. */
 	atomic_store_explicit(&in->region.header->credit, credit,
 			      memory_order_release);
+	wf_shm_in_nudge(in);
 }
 
 void wf_shm_in_credit(struct wf_shm_in *in)
@@ -441,6 +503,7 @@ static inline bool take_plain(struct wf_shm_in *in,
 		memcpy(rx->iov[0].iov_base, bytes, env.len);
 		record_consumed(in, flags, lines);
 	}
+	in->bytes += env.len;
 	wf_match_rxq_done_plain(rxq, rx, &env);
 	slot_consumed(in, flags);
 	return true;
@@ -459,9 +522,10 @@ take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 		.slot = slot,
 		.bytes = slot->payload,
 	};
-	bool replied =
-		msg.kind == WF_SHM_KIND_PARKED ||
-		(msg.kind < WF_SHM_KIND_NEXT && (msg.flags & WF_SHM_SLOT_ACK));
+	bool replied = msg.kind == WF_SHM_KIND_PARKED ||
+		       ((msg.kind < WF_SHM_KIND_NEXT ||
+			 msg.kind > WF_SHM_KIND_STREAM) &&
+			(msg.flags & WF_SHM_SLOT_ACK));
 	uint32_t lines = 0;
 	int ret;
 
@@ -487,6 +551,7 @@ take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 		in->replies.owed -= replied;
 		return ret;
 	}
+	in->bytes += msg.len;
 	if (msg.kind != WF_SHM_KIND_INLINE)
 		record_consumed(in, msg.flags, lines);
 	slot_consumed(in, msg.flags);
@@ -523,6 +588,8 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 			break; /* no memory: the slot waits */
 		if (wf_unlikely(ret)) {
 			wf_warn("peer wrote a slot that makes no sense");
+			wf_shm_stats_add(&in->ep->stats,
+					 WF_SHM_STAT_protocol_errors, 1);
 			in->broken = true;
 			in->ep->reap = true;
 			wf_shm_ep_busy(in->ep);
@@ -578,6 +645,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 	}
 	if (in->sock.fd >= 0)
 		close(in->sock.fd);
+	wf_base_list_del(&in->busy_link);
 	wf_shm_table_fini(&in->pulls);
 	wf_shm_reply_fini(&in->replies);
 	wf_shm_region_unmap(&in->region);

@@ -49,9 +49,13 @@ struct wf_shm_in {
 	uint32_t line_count;
 	uint32_t credit_slots; /* how many make a batch of credit */
 	uint32_t credit_lines;
-	bool broken;  /* the peer broke the rules or is gone */
-	bool ended;   /* the peer closed; what it wrote still counts */
-	uint64_t src; /* fi_addr_t, WF_MATCH_ANY when unknown */
+	bool broken;	/* the peer broke the rules or is gone */
+	bool ended;	/* the peer closed; what it wrote still counts */
+	bool watched;	/* looked at by every poll */
+	bool cooling;	/* not any more, but once more */
+	bool is_busy;	/* in ep->busy_ins */
+	uint64_t src;	/* fi_addr_t, WF_MATCH_ANY when unknown */
+	uint64_t bytes; /* received since they were counted */
 
 	struct wf_rxq *rxq;
 	struct wf_shm_ep *ep;
@@ -60,6 +64,12 @@ struct wf_shm_in {
 	struct wf_shm_mover mover;
 	struct wf_addr addr;
 	struct wf_shm_replies replies;
+	uint32_t place;	   /* in ep->ins */
+	uint32_t bell;	   /* its number on our board */
+	uint32_t seen;	   /* turn of the endpoint at the last message */
+	uint32_t counted;  /* slots in the statistics */
+	int remote_status; /* errno of the operation on memory that arrives */
+	struct wf_list busy_link;	     /* in ep->busy_ins */
 	uint32_t features;		     /* what the sender can do, too */
 	uint32_t shares_used;		     /* bit set = in use */
 	uint32_t share_ended[WF_SHM_SHARES]; /* place of the final reply */
@@ -101,6 +111,12 @@ void wf_shm_in_credit(struct wf_shm_in *in);
 
 /* Handles up to @budget messages. Returns how many. */
 int wf_shm_in_poll(struct wf_shm_in *in, int budget);
+
+/* A reply or credit was given: wakes the sender if it sleeps for that. */
+void wf_shm_in_nudge(struct wf_shm_in *in);
+
+/* Pulls go on or replies are kept: progress looks at it. */
+void wf_shm_in_busy(struct wf_shm_in *in);
 
 /* Tells the sender; see wf_shm_reply_send(). */
 uint32_t wf_shm_in_reply(struct wf_shm_in *in,

@@ -31,6 +31,7 @@ struct joined {
 	struct wf_compq txq, rxcq;
 	struct wf_rxq rxq, unused;
 	struct wf_shm_ep from, to;
+	struct wf_regs regs; /* of the receiver */
 	struct wf_shm_out *out;
 	struct wf_shm_in *in;
 };
@@ -51,7 +52,7 @@ static inline uint64_t joined_find(void *arg, const struct wf_addr *addr)
 }
 
 static inline void joined_open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
-				  struct wf_rxq *rxq)
+				  struct wf_rxq *rxq, struct wf_regs *regs)
 {
 	static uint16_t port;
 	struct wf_shm_ep_attr attr = {
@@ -64,6 +65,7 @@ static inline void joined_open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 		.slots_log2 = JOINED_SLOTS_LOG2,
 		.lines_log2 = JOINED_LINES_LOG2,
 		.cma = true,
+		.regs = regs,
 		.names = { .get = joined_get, .find = joined_find },
 	};
 	struct sockaddr_in sin = { .sin_family = AF_INET };
@@ -95,8 +97,9 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 	assert_int_equal(wf_op_compq_init(&j->rxcq, 64, false), 0);
 	wf_match_rxq_init(&j->rxq, &j->rxcq);
 	wf_match_rxq_init(&j->unused, &j->txq);
-	joined_open_ep(&j->from, &j->txq, &j->unused);
-	joined_open_ep(&j->to, &j->txq, &j->rxq);
+	assert_int_equal(wf_op_regs_open(&j->regs, false), 0);
+	joined_open_ep(&j->from, &j->txq, &j->unused, &j->regs);
+	joined_open_ep(&j->to, &j->txq, &j->rxq, &j->regs);
 	j->out = wf_shm_out_open(&j->from, 0, &nobody);
 	assert_non_null(j->out);
 	assert_int_equal(wf_shm_region_create(&j->out->region, slots_log2,
@@ -111,6 +114,10 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 	j->in->mover = (struct wf_shm_mover){ .way = way, .pid = getpid() };
 	j->out->mover = j->in->mover;
 	j->out->features = WF_SHM_FEATURES;
+	j->out->bell = j->in->bell;
+	assert_int_equal(wf_shm_board_map(&j->out->board, j->to.board.memfd),
+			 0);
+	assert_int_equal(wf_op_reg_map(&j->out->regs, j->regs.memfd), 0);
 	wf_shm_out_opened(j->out);
 	return j;
 }
@@ -124,6 +131,7 @@ static inline void joined_close(struct joined *j)
 {
 	wf_shm_ep_close(&j->from);
 	wf_shm_ep_close(&j->to);
+	wf_op_regs_close(&j->regs);
 	wf_match_rxq_fini(&j->rxq);
 	wf_match_rxq_fini(&j->unused);
 	wf_op_compq_fini(&j->txq);

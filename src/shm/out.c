@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include "shm/ep.h"
 #include "shm/proto.h"
 #include "shm/put.h"
+#include "shm/remote.h"
 #include "shm/share.h"
 
 /* A lap of slots is 4 KiB long and a lap of lines 8 KiB where the receiver keeps
@@ -47,6 +49,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 		.addr = *addr,
 		.state = WF_SHM_OUT_CONNECTING,
 		.sock = { .fd = -1, .kind = WF_SHM_SOCK_OUT },
+		.board = { .memfd = -1 },
 		.chunk = ep->attr.chunk,
 		.deadline = wf_base_clock_ns() +
 			    ep->attr.connect_timeout_ms * WF_NS_PER_MS,
@@ -77,6 +80,7 @@ static void complete(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 {
 	if (tx->wants_comp)
 		wf_op_compq_push_sent(ep->txq, tx->context, tx->comp_flags);
+	wf_op_cntr_add(tx->cntr, 1);
 }
 
 static void fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
@@ -91,6 +95,34 @@ static void fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
 
 	/* Failures are reported even where successes are not. */
 	wf_op_compq_fail(ep->txq, &comp, err, 0);
+	wf_op_cntr_fail(tx->cntr, 1);
+}
+
+/* A copy that lives until its completion; NULL at the transmit depth. */
+static struct wf_shm_tx *keep(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
+{
+	struct wf_shm_tx *kept = wf_base_pool_get(&ep->tx_pool);
+
+	if (!kept)
+		return NULL;
+	*kept = *tx;
+	wf_base_list_init(&kept->link);
+	if (!tx->remote)
+		return kept;
+	kept->remote = wf_base_pool_get(&ep->remote_pool);
+	if (!kept->remote) {
+		wf_base_pool_put(&ep->tx_pool, kept);
+		return NULL;
+	}
+	*kept->remote = *tx->remote;
+	return kept;
+}
+
+static void let_go(struct wf_shm_ep *ep, struct wf_shm_tx *kept)
+{
+	if (kept->remote)
+		wf_base_pool_put(&ep->remote_pool, kept->remote);
+	wf_base_pool_put(&ep->tx_pool, kept);
 }
 
 static void stop_sharing(struct wf_shm_out *out, const struct wf_shm_tx *tx)
@@ -126,13 +158,13 @@ static void drop_all(struct wf_shm_out *out, int err)
 		stop_waiting(out, tx);
 		if (err)
 			fail(ep, tx, err);
-		wf_base_pool_put(&ep->tx_pool, tx);
+		let_go(ep, tx);
 	}
 	wf_list_for_each (pos, tmp, &out->pending) {
 		wf_base_list_del(pos);
 		if (err)
 			fail(ep, to_tx(pos), err);
-		wf_base_pool_put(&ep->tx_pool, to_tx(pos));
+		let_go(ep, to_tx(pos));
 	}
 	wf_base_list_del(&out->pending_link);
 }
@@ -148,6 +180,8 @@ void wf_shm_out_release(struct wf_shm_out *out)
 		close(out->sock.fd);
 	out->sock.fd = -1;
 	wf_shm_region_unmap(&out->region);
+	wf_shm_board_close(&out->board);
+	wf_op_reg_unmap(&out->regs);
 }
 
 void wf_shm_out_free(struct wf_shm_out *out)
@@ -168,6 +202,7 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 
 	out->slots = out->region.slots;
 	out->data = out->region.data;
+	out->bell_wanted = &out->region.header->bell_wanted;
 	wf_shm_lap_init(&out->slot_lap, out->region.slot_count);
 	wf_shm_lap_init(&out->line_lap, out->region.line_count);
 	/* Two copies through the ring lose to one copy and a system call much
@@ -298,7 +333,7 @@ bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
 
 static void enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	/* finish() may have emptied the queue since the last push. */
+	/* wf_shm_out_finish() may have emptied the queue since the last push. */
 	if (wf_base_list_empty(&out->pending_link))
 		wf_base_list_add_tail(&out->ep->pending_outs,
 				      &out->pending_link);
@@ -307,12 +342,25 @@ static void enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	wf_shm_ep_busy(out->ep);
 }
 
+/* A fence holds back what follows until all before it is known to be done:
+ * answered, and read out of the ring. */
+static bool is_fenced(struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	if (!tx->fence)
+		return false;
+	return out->waiting.count || !look_at_credit(out) ||
+	       out->slots_done != out->slot_lap.head;
+}
+
 /* Tries to get @tx into the ring at once. */
 static int try_now(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	if (out->state != WF_SHM_OUT_OPEN || !wf_base_list_empty(&out->pending))
+	if (out->state != WF_SHM_OUT_OPEN ||
+	    !wf_base_list_empty(&out->pending) || is_fenced(out, tx))
 		return -EAGAIN;
-	return tx->proto->push(out, tx);
+	if (!tx->proto)
+		tx->proto = wf_shm_proto_choose(out, tx);
+	return tx->proto ? tx->proto->push(out, tx) : -EOPNOTSUPP;
 }
 
 /* From the stack: what goes in one record is never left half done. */
@@ -322,7 +370,11 @@ static int send_unkept(struct wf_shm_out *out, struct wf_shm_tx *tx)
 
 	if (!ret)
 		complete(out->ep, tx);
-	return ret;
+	/* What a registration refuses is told by a completion. */
+	if (!ret || ret == -EAGAIN || !tx->remote)
+		return ret;
+	fail(out->ep, tx, -ret);
+	return 0;
 }
 
 int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
@@ -332,21 +384,19 @@ int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
 
 	if (out->state != WF_SHM_OUT_OPEN && tx->inject)
 		return -EAGAIN;
-	if (out->state == WF_SHM_OUT_OPEN) {
+	if (out->state == WF_SHM_OUT_OPEN && !tx->fence) {
 		tx->proto = wf_shm_proto_choose(out, tx);
 		if (!tx->proto)
 			return -EOPNOTSUPP;
-		if (!wf_shm_proto_waits(tx) && tx->len <= out->chunk) {
+		if (wf_shm_proto_is_whole(tx)) {
 			ret = send_unkept(out, tx);
 			if (ret != -EAGAIN || tx->inject)
 				return ret;
 		}
 	}
-	kept = wf_base_pool_get(&out->ep->tx_pool);
+	kept = keep(out->ep, tx);
 	if (!kept)
 		return -EAGAIN;
-	*kept = *tx;
-	wf_base_list_init(&kept->link);
 	if (!tx->inject) {
 		enqueue(out, kept);
 		wf_shm_out_push(out);
@@ -354,7 +404,7 @@ int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	}
 	ret = try_now(out, kept);
 	if (ret)
-		wf_base_pool_put(&out->ep->tx_pool, kept);
+		let_go(out->ep, kept);
 	return ret;
 }
 
@@ -366,6 +416,8 @@ static int push_first(struct wf_shm_out *out)
 	struct wf_shm_ep *ep = out->ep;
 	int ret;
 
+	if (!tx->pushed && !tx->stream && is_fenced(out, tx))
+		return -EAGAIN;
 	if (!tx->proto)
 		tx->proto = wf_shm_proto_choose(out, tx);
 	ret = tx->proto ? tx->proto->push(out, tx) : -EOPNOTSUPP;
@@ -386,7 +438,7 @@ static int push_first(struct wf_shm_out *out)
 		fail(ep, tx, -ret);
 	else
 		complete(ep, tx);
-	wf_base_pool_put(&ep->tx_pool, tx);
+	let_go(ep, tx);
 	return 0;
 }
 
@@ -414,7 +466,7 @@ static void start_stream(struct wf_shm_out *out, struct wf_shm_tx *tx,
 	enqueue(out, tx);
 }
 
-static void finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)
+void wf_shm_out_finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)
 {
 	struct wf_shm_ep *ep = out->ep;
 
@@ -425,7 +477,7 @@ static void finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)
 		fail(ep, tx, status);
 	else
 		complete(ep, tx);
-	wf_base_pool_put(&ep->tx_pool, tx);
+	let_go(ep, tx);
 }
 
 static bool start_share(struct wf_shm_out *out, struct wf_shm_tx *tx,
@@ -448,6 +500,8 @@ static bool handle_reply(struct wf_shm_out *out,
 
 	if (!tx || tx->op != reply->op)
 		return false;
+	if (tx->remote)
+		return wf_shm_remote_reply(out, tx, reply);
 	switch (reply->kind) {
 	case WF_SHM_REPLY_SHARE:
 		return tx->proto->parks && !tx->stream &&
@@ -458,7 +512,8 @@ static bool handle_reply(struct wf_shm_out *out,
 		start_stream(out, tx, reply->len);
 		return true;
 	case WF_SHM_REPLY_FINAL:
-		finish(out, tx, reply->status < 0 ? EPROTO : reply->status);
+		wf_shm_out_finish(out, tx,
+				  reply->status < 0 ? EPROTO : reply->status);
 		return true;
 	default:
 		return false;
@@ -523,4 +578,33 @@ bool wf_shm_out_settle(struct wf_shm_out *out)
 	return out->state != WF_SHM_OUT_OPEN || !out->waiting.count ||
 	       atomic_load_explicit(&at->seq, memory_order_relaxed) !=
 		       out->reply_tail + 1;
+}
+
+void wf_shm_out_ring(struct wf_shm_out *out)
+{
+	if (!wf_shm_board_ring(out->board.board, out->bell))
+		return;
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
+	/* A full socket is readable at the other end: that wakes, too. */
+	(void)!send(out->sock.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool wf_shm_out_stirs(const struct wf_shm_out *out)
+{
+	const struct wf_shm_reply *at =
+		&out->region.replies[out->reply_tail % WF_SHM_REPLIES];
+	uint64_t credit;
+
+	if (out->state != WF_SHM_OUT_OPEN)
+		return false;
+	if (out->sharing ||
+	    (out->waiting.count &&
+	     atomic_load_explicit(&at->seq, memory_order_acquire) ==
+		     out->reply_tail + 1))
+		return true;
+	if (wf_base_list_empty(&out->pending))
+		return false;
+	credit = atomic_load_explicit(&out->region.header->credit,
+				      memory_order_acquire);
+	return credit != ((uint64_t)out->lines_done << 32 | out->slots_done);
 }

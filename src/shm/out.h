@@ -15,7 +15,10 @@
 
 #include "base/addr.h"
 #include "base/list.h"
+#include "op/cntr.h"
+#include "op/reg.h"
 #include "op/rx.h"
+#include "shm/board.h"
 #include "shm/lap.h"
 #include "shm/mover.h"
 #include "shm/region.h"
@@ -25,6 +28,7 @@
 struct wf_shm_ep;
 struct wf_shm_out;
 struct wf_shm_proto;
+struct wf_shm_remote;
 
 /* A share as the receiver described it, copied once and checked. */
 struct wf_shm_help {
@@ -40,7 +44,8 @@ struct wf_shm_tx {
 	struct wf_list link;
 	const struct wf_shm_proto *proto;
 	void *context;
-	uint64_t comp_flags; /* of its completion */
+	struct wf_cntr *cntr; /* counts it, or NULL */
+	uint64_t comp_flags;  /* of its completion */
 	uint64_t tag;
 	uint64_t data;
 	size_t len;
@@ -50,6 +55,8 @@ struct wf_shm_tx {
 	bool wants_comp;
 	bool inject; /* the buffer is the caller's again on return */
 	bool stream; /* pushes what the receiver asked for */
+	bool fence;  /* not before everything that waits for a reply */
+	struct wf_shm_remote *remote; /* remote memory; NULL: a message */
 	uint32_t iov_count;
 	struct iovec iov[WF_OP_IOV_MAX];
 	struct wf_shm_help help;
@@ -69,18 +76,26 @@ struct wf_shm_out {
 	uint32_t slots_free;
 	uint32_t lines_free;
 	struct wf_shm_lap slot_lap;
-	struct wf_shm_lap line_lap;
-	struct wf_shm_slot *slots;
 	uint8_t slot_turn; /* flag of the next slot: the last of its lap */
 	uint8_t line_turn; /* flag of the next record: the first of its lap */
-	uint8_t *data;
+	struct wf_shm_slot *slots;
+	const _Atomic uint32_t *bell_wanted; /* in the header */
+	uint64_t bytes;			     /* sent since they were counted */
 	struct wf_shm_ep *ep;
+	uint8_t *data;
+	struct wf_shm_lap line_lap;
 	uint32_t chunk;	  /* bytes per record of a larger message */
 	size_t eager_max; /* above this, messages are parked */
 	enum wf_shm_out_state state;
 
 	uint32_t slots_done; /* of the last credit we looked at */
 	uint32_t lines_done;
+	uint32_t counted;      /* slots in the statistics */
+	uint32_t bell;	       /* our number on its board */
+	uint32_t remote_flags; /* WF_SHM_WELCOME_* */
+	struct wf_shm_board_map board;
+	struct wf_reg_view regs;		   /* its registrations */
+	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* who waits for each */
 	struct wf_shm_sock sock;
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
@@ -149,6 +164,13 @@ int wf_shm_out_poll(struct wf_shm_out *out);
  * them: ask again. */
 bool wf_shm_out_settle(struct wf_shm_out *out);
 
+/* What was published is to be announced: the receiver does not look by itself.
+ */
+void wf_shm_out_ring(struct wf_shm_out *out);
+
+/* Whether a look at replies and credit would find something. */
+bool wf_shm_out_stirs(const struct wf_shm_out *out);
+
 /* For protocols. Room for one slot and @len bytes of data? Asks the receiver's
  * line when short. */
 bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
@@ -156,5 +178,10 @@ bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
 /* For protocols: names an operation that waits for replies; false without
  * memory. */
 bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx);
+
+/* For protocols: ends an operation that waits; @status is a positive errno or
+ * 0. */
+void wf_shm_out_finish(struct wf_shm_out *out, struct wf_shm_tx *tx,
+		       int status);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The registry of protocols.
+ * The registries of protocols: for messages and for remote memory.
  */
 #include "shm/proto.h"
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 static const struct wf_shm_proto *const registry[] = {
 	&wf_shm_proto_inline,
@@ -11,15 +13,32 @@ static const struct wf_shm_proto *const registry[] = {
 	&wf_shm_proto_parked,
 };
 
+static const struct wf_shm_proto *const remote_registry[] = {
+	&wf_shm_proto_onesided,
+	&wf_shm_proto_write,
+	&wf_shm_proto_read,
+	&wf_shm_proto_atomic,
+};
+
+static const struct wf_shm_proto *
+first_of(const struct wf_shm_proto *const *protos, size_t count,
+	 const struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (protos[i]->can_send(out, tx))
+			return protos[i];
+	}
+	return NULL;
+}
+
 const struct wf_shm_proto *wf_shm_proto_choose(const struct wf_shm_out *out,
 					       const struct wf_shm_tx *tx)
 {
 	if ((tx->slot_flags & WF_SHM_SLOT_ACK) &&
 	    !(out->features & WF_SHM_FEATURE_ACK))
 		return NULL;
-	for (size_t i = 0; i < sizeof(registry) / sizeof(registry[0]); i++) {
-		if (registry[i]->can_send(out, tx))
-			return registry[i];
-	}
-	return NULL;
+	if (tx->remote)
+		return first_of(remote_registry, ARRAY_SIZE(remote_registry),
+				out, tx);
+	return first_of(registry, ARRAY_SIZE(registry), out, tx);
 }

@@ -7,6 +7,7 @@
 #define WF_SHM_PROTO_H
 
 #include "shm/out.h"
+#include "shm/remote.h"
 
 /* All are called under the endpoint's lock, on an open channel; none blocks.
  */
@@ -21,12 +22,20 @@ struct wf_shm_proto {
 	int (*push)(struct wf_shm_out *out, struct wf_shm_tx *tx);
 	/* The message is over only with the receiver's final reply. */
 	bool parks;
+	/* One push does all of it or nothing, in one piece of remote memory. */
+	bool whole;
+	/* Done is delivered: nothing is acknowledged. */
+	bool synchronous;
 };
 
 extern const struct wf_shm_proto wf_shm_proto_inline;
 extern const struct wf_shm_proto wf_shm_proto_eager;
 extern const struct wf_shm_proto wf_shm_proto_chunked;
 extern const struct wf_shm_proto wf_shm_proto_parked;
+extern const struct wf_shm_proto wf_shm_proto_onesided;
+extern const struct wf_shm_proto wf_shm_proto_write;
+extern const struct wf_shm_proto wf_shm_proto_read;
+extern const struct wf_shm_proto wf_shm_proto_atomic;
 
 /* The first that can, or NULL. */
 const struct wf_shm_proto *wf_shm_proto_choose(const struct wf_shm_out *out,
@@ -34,7 +43,15 @@ const struct wf_shm_proto *wf_shm_proto_choose(const struct wf_shm_out *out,
 
 static inline bool wf_shm_proto_waits(const struct wf_shm_tx *tx)
 {
-	return tx->proto->parks || (tx->slot_flags & WF_SHM_SLOT_ACK);
+	return tx->proto->parks ||
+	       (!tx->proto->synchronous && (tx->slot_flags & WF_SHM_SLOT_ACK));
+}
+
+/* Whether @tx can be tried without being kept. */
+static inline bool wf_shm_proto_is_whole(const struct wf_shm_tx *tx)
+{
+	return tx->proto->whole && !wf_shm_proto_waits(tx) &&
+	       (!tx->remote || tx->remote->seg_count <= 1);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "op/iov.h"
+#include "shm/ep.h"
 #include "shm/proto.h"
 #include "shm/put.h"
 
@@ -28,6 +29,9 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		if (first && (tx->slot_flags & WF_SHM_SLOT_ACK) &&
 		    !wf_shm_out_wait(out, tx))
 			return -EAGAIN;
+		if (first)
+			wf_shm_stats_add(&out->ep->stats,
+					 WF_SHM_STAT_sent_chunked, 1);
 		slot = wf_shm_put_slot(out);
 		wf_op_iov_gather(tx->iov, tx->iov_count, tx->pushed,
 				 wf_shm_put_record(out, part), part);

@@ -36,4 +36,5 @@ const struct wf_shm_proto wf_shm_proto_eager = {
 	.name = "eager",
 	.can_send = can_send,
 	.push = push,
+	.whole = true,
 };

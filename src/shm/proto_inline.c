@@ -35,4 +35,5 @@ const struct wf_shm_proto wf_shm_proto_inline = {
 	.name = "inline",
 	.can_send = can_send,
 	.push = push,
+	.whole = true,
 };

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "op/iov.h"
+#include "shm/ep.h"
 #include "shm/proto.h"
 #include "shm/put.h"
 
@@ -59,6 +60,9 @@ static int push_description(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		bytes = tx->iov_count * sizeof(struct wf_shm_part);
 	if (!wf_shm_out_has_room(out, bytes) || !wf_shm_out_wait(out, tx))
 		return -EAGAIN;
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_sent_parked, 1);
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_sent_parked_bytes,
+			 tx->len);
 	slot = wf_shm_put_slot(out);
 	if (bytes) {
 		struct wf_shm_part *parts =

@@ -43,7 +43,7 @@ static void make_busy(struct wf_shm_pull *pull)
 {
 	wf_base_list_add_tail(&pull->in->busy, &pull->busy);
 	pull->in->ep->busy_pulls++;
-	wf_shm_ep_busy(pull->in->ep);
+	wf_shm_in_busy(pull->in);
 }
 
 static void make_idle(struct wf_shm_pull *pull)
@@ -131,6 +131,7 @@ static void ask_for_stream(struct wf_shm_pull *pull)
 		pull_finish(pull, FI_EOPNOTSUPP);
 		return;
 	}
+	wf_shm_stats_add(&pull->in->ep->stats, WF_SHM_STAT_pulled_stream, 1);
 	pull->state = WF_SHM_PULL_STREAMED;
 	pull->have = 0;
 	make_idle(pull);
@@ -147,6 +148,8 @@ static void read_failed(struct wf_shm_pull *pull, int err)
 	}
 	if (err != ESRCH && pull->in->mover.way == WF_SHM_WAY_CMA) {
 		wf_info("CMA is refused (error %d): using the ring", err);
+		wf_shm_stats_add(&pull->in->ep->stats, WF_SHM_STAT_cma_refused,
+				 1);
 		pull->in->mover.way = WF_SHM_WAY_NONE;
 	}
 	/* With the peer gone nothing will come; its socket tells soon. */
@@ -157,10 +160,12 @@ static void read_alone(struct wf_shm_pull *pull)
 {
 	int ret = read_part(pull, 0, pull->want);
 
-	if (ret)
+	if (ret) {
 		read_failed(pull, -ret);
-	else
-		pull_finish(pull, 0);
+		return;
+	}
+	wf_shm_stats_add(&pull->in->ep->stats, WF_SHM_STAT_pulled_cma, 1);
+	pull_finish(pull, 0);
 }
 
 static void start_share(struct wf_shm_pull *pull)
@@ -178,6 +183,7 @@ static void start_share(struct wf_shm_pull *pull)
 		chunk = CHUNK_MIN;
 	if (chunk > CHUNK_MAX)
 		chunk = CHUNK_MAX;
+	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_pulled_shared, 1);
 	pull->state = WF_SHM_PULL_SHARED;
 	pull->chunk = chunk;
 	pull->done = 0;
@@ -196,6 +202,8 @@ static void start(struct wf_shm_pull *pull)
 
 	pull->want =
 		pull->ux.len < pull->rx->len ? pull->ux.len : pull->rx->len;
+	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_pulled, 1);
+	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_pulled_bytes, pull->want);
 	if (!pull->want) {
 		pull_finish(pull, 0);
 		return;

@@ -31,7 +31,14 @@ static inline void wf_shm_put_publish(struct wf_shm_out *out,
 
 	wf_shm_lap_take(&out->slot_lap, 1);
 	out->slots_free--;
+	out->bytes += len;
 	atomic_store_explicit(&slot->word, word, memory_order_release);
+	/* May miss a receiver that stops looking just now; it looks once more
+	 * after a barrier on all processors (sleep.c), or half a millisecond
+	 * later (ep.c). */
+	if (wf_unlikely(atomic_load_explicit(out->bell_wanted,
+					     memory_order_relaxed)))
+		wf_shm_out_ring(out);
 	if (wf_unlikely(out->slots_free <= WF_SHM_OUT_LOW))
 		wf_shm_out_low(out);
 }

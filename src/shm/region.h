@@ -16,6 +16,7 @@ struct wf_shm_region {
 	struct wf_shm_header *header;
 	struct wf_shm_reply *replies;
 	struct wf_shm_share *shares;
+	uint8_t *returns;
 	struct wf_shm_slot *slots;
 	uint8_t *data;
 	uint32_t slot_count;

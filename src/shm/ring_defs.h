@@ -4,10 +4,12 @@
  * node must agree on. A channel carries messages one way, from the process
  * that made the region (the sender) to the one that maps it (the receiver).
  *
- *   page 0   header: who, which version, how large; then one line that only
- *            the sender writes and one that only the receiver writes
+ *   page 0   header: who, which version, how large; then one line for each
+ *            word that one side writes and the other reads
  *   page 1   replies: receiver to sender, 32 bytes each
  *   page 2   shares: for copying by both sides at once
+ *   page 3.. returns: where the receiver puts what a read or a fetching
+ *            atomic asked for
  *   then     slots: two lines per message, with the payload of small ones; one
  *            line is all that up to 32 bytes touch
  *   then     data: payload that does not fit the slot, in lines
@@ -34,14 +36,16 @@
 #include "base/cpu.h"
 
 #define WF_SHM_MAGIC 0x74666577u /* "weft" */
-#define WF_SHM_LAYOUT 1
+#define WF_SHM_LAYOUT 2
 
 /* What a side can do; a channel uses what both state. */
-#define WF_SHM_FEATURE_ACK 0x1u	   /* delivery-complete acknowledgements */
-#define WF_SHM_FEATURE_SHARE 0x2u  /* copying by both sides */
-#define WF_SHM_FEATURE_STREAM 0x4u /* large messages through the ring */
+#define WF_SHM_FEATURE_ACK 0x1u	    /* delivery-complete acknowledgements */
+#define WF_SHM_FEATURE_SHARE 0x2u   /* copying by both sides */
+#define WF_SHM_FEATURE_STREAM 0x4u  /* large messages through the ring */
+#define WF_SHM_FEATURE_BARRIER 0x8u /* membarrier(2) reaches this process */
 #define WF_SHM_FEATURES                                                        \
-	(WF_SHM_FEATURE_ACK | WF_SHM_FEATURE_SHARE | WF_SHM_FEATURE_STREAM)
+	(WF_SHM_FEATURE_ACK | WF_SHM_FEATURE_SHARE | WF_SHM_FEATURE_STREAM |   \
+	 WF_SHM_FEATURE_BARRIER)
 
 #define WF_SHM_PAGE 4096
 #define WF_SHM_SLOTS_LOG2_MIN 4
@@ -65,6 +69,10 @@
 #define WF_SHM_SHARES 32
 #define WF_SHM_SHARE_IOV 4
 
+/* Returns in flight, and bytes of each. */
+#define WF_SHM_RETURNS 2
+#define WF_SHM_RETURN_MAX 4096
+
 enum wf_shm_kind {
 	WF_SHM_KIND_INLINE = 1, /* payload in the slot */
 	WF_SHM_KIND_EAGER,	/* payload in one record */
@@ -72,6 +80,10 @@ enum wf_shm_kind {
 	WF_SHM_KIND_NEXT,	/* the following ones */
 	WF_SHM_KIND_PARKED,	/* payload stays with the sender: ->parked */
 	WF_SHM_KIND_STREAM,	/* a piece of a parked message: ->stream */
+	WF_SHM_KIND_WRITE,	/* a piece of a write: ->rma, and its bytes */
+	WF_SHM_KIND_READ,	/* asks for a piece of memory: ->rma */
+	WF_SHM_KIND_ATOMIC,	/* ->rma, operands, values to compare with */
+	WF_SHM_KIND_NOTE,	/* the sender wrote or read by itself: ->rma */
 	WF_SHM_KIND_MAX,
 };
 
@@ -110,6 +122,26 @@ struct wf_shm_stream {
 	uint32_t pad;
 };
 
+/* Remote memory. What belongs to it and fits stands behind it in the slot
+ * (->rma_bytes) and the slot has no record; else it is the record. The slot's
+ * tag says how many bytes the whole operation moves. */
+struct wf_shm_rma {
+	uint64_t addr; /* as the registration counts */
+	uint64_t key;
+	uint32_t op;	/* ACK: the sender's operation */
+	uint32_t len;	/* bytes of this piece in the receiver's memory */
+	uint8_t flags;	/* WF_SHM_RMA_* */
+	uint8_t buffer; /* READ, and ATOMIC above 8 bytes: which return */
+	uint8_t amo_kind;
+	uint8_t amo_op;
+	uint8_t amo_type;
+	uint8_t pad[3];
+};
+
+#define WF_SHM_RMA_LAST 0x1u  /* the operation ends with this piece */
+#define WF_SHM_RMA_WRITE 0x2u /* NOTE: it was a write */
+#define WF_SHM_RMA_BYTES_MAX 64
+
 struct wf_shm_slot {
 	_Atomic uint64_t word;
 	uint64_t tag;
@@ -120,12 +152,19 @@ struct wf_shm_slot {
 		struct wf_shm_eager eager;
 		struct wf_shm_parked parked;
 		struct wf_shm_stream stream;
+		struct {
+			struct wf_shm_rma rma;
+			uint8_t rma_bytes[WF_SHM_RMA_BYTES_MAX];
+		};
 	};
 };
 
 static_assert(sizeof(struct wf_shm_slot) == WF_SHM_SLOT_SIZE, "two lines");
 static_assert(offsetof(struct wf_shm_slot, payload) == 32, "header, then data");
 static_assert(sizeof(struct wf_shm_parked) <= WF_SHM_INLINE_MAX, "fits");
+static_assert(sizeof(struct wf_shm_rma) == 32, "the rest of its line");
+static_assert(offsetof(struct wf_shm_slot, rma_bytes) == WF_LINE,
+	      "second line");
 
 /* Elements of a record that describes a parked message in several parts. */
 struct wf_shm_part {
@@ -145,8 +184,8 @@ struct wf_shm_reply {
 	uint32_t op;
 	uint32_t kind;
 	int32_t status; /* 0 or a positive errno */
-	uint64_t len;
-	uint32_t share; /* SHARE: which */
+	uint64_t len;	/* STREAM: bytes; FINAL of an atomic: 8 bytes fetched */
+	uint32_t share; /* SHARE: which; FINAL of a return: which buffer */
 	uint32_t pad;
 };
 
@@ -184,15 +223,27 @@ struct wf_shm_header {
 	/* The sender's line: replies it has dealt with. */
 	_Atomic uint32_t replies_seen WF_ALIGNED(WF_LINE);
 	uint8_t pad2[60];
+	/* Whether the receiver looks at this ring by itself (0), or wants its
+	 * bell rung (board_defs.h). Rarely written: the sender reads it for
+	 * every message, from its own cache. */
+	_Atomic uint32_t bell_wanted WF_ALIGNED(WF_LINE);
+	uint8_t pad3[60];
+	/* Set by a sender that sleeps until a reply or credit comes; whoever
+	 * brings it clears the word and writes to the socket. */
+	_Atomic uint32_t sender_asleep WF_ALIGNED(WF_LINE);
+	uint8_t pad4[60];
 };
 
 static_assert(offsetof(struct wf_shm_header, credit) == 64, "a line apart");
 static_assert(offsetof(struct wf_shm_header, replies_seen) == 128, "and apart");
-static_assert(sizeof(struct wf_shm_header) == 192, "three lines");
+static_assert(offsetof(struct wf_shm_header, bell_wanted) == 192, "and apart");
+static_assert(offsetof(struct wf_shm_header, sender_asleep) == 256, "apart");
+static_assert(sizeof(struct wf_shm_header) == 320, "five lines");
 
 #define WF_SHM_REPLIES_AT WF_SHM_PAGE
 #define WF_SHM_SHARES_AT (2 * WF_SHM_PAGE)
-#define WF_SHM_SLOTS_AT (3 * WF_SHM_PAGE)
+#define WF_SHM_RETURNS_AT (3 * WF_SHM_PAGE)
+#define WF_SHM_SLOTS_AT (WF_SHM_RETURNS_AT + WF_SHM_RETURNS * WF_SHM_RETURN_MAX)
 
 static inline size_t wf_shm_region_bytes(unsigned int slots_log2,
 					 unsigned int lines_log2)

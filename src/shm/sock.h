@@ -11,6 +11,7 @@ enum wf_shm_sock_kind {
 	WF_SHM_SOCK_GUEST, /* connected to us, has not said hello yet */
 	WF_SHM_SOCK_IN,
 	WF_SHM_SOCK_OUT,
+	WF_SHM_SOCK_TIMER,
 };
 
 struct wf_shm_sock {

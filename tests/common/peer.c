@@ -175,7 +175,7 @@ static int count_rings(void)
 
 	CHECK(maps);
 	while (fgets(line, sizeof(line), maps))
-		count += strstr(line, "memfd:weft") != NULL;
+		count += strstr(line, "memfd:weft-ring") != NULL;
 	fclose(maps);
 	return count;
 }

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages with descriptors over a Unix socket that keeps messages apart.
+ */
+#ifndef WF_BASE_FDS_H
+#define WF_BASE_FDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Sends @len bytes with 1 to 4 descriptors. 0 or -errno. */
+int wf_base_fds_send(int sock, const void *buf, size_t len, const int *fds,
+		     size_t count);
+
+/* Takes @count descriptors; those that did not come are -1, and more than were
+ * asked for are closed. *@cut: some were lost for want of room in our table of
+ * descriptors. Bytes, 0 at the end, or -errno. */
+ssize_t wf_base_fds_recv(int sock, void *buf, size_t len, int *fds,
+			 size_t count, bool *cut);
+
+void wf_base_fds_close(const int *fds, size_t count);
+
+#endif

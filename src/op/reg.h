@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Registrations of memory: the owner's side, which adds and removes, and the
+ * peer's, which maps the owner's table and looks keys up. Both check the same
+ * way: key, bounds, access.
+ *
+ * What is found stays registered only as long as the owner keeps it: an
+ * initiator on this node that writes by itself relies, as with any hardware,
+ * on the application not taking memory away under an operation. The owner's
+ * own accesses happen under the lock and are safe from that.
+ */
+#ifndef WF_OP_REG_H
+#define WF_OP_REG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/lock.h"
+#include "op/cntr.h"
+#include "op/reg_defs.h"
+
+/* Somebody's table as it can be read. */
+struct wf_reg_view {
+	const struct wf_reg_entry *entries; /* NULL: none */
+};
+
+/* Who wants to hear of remote accesses to one registration. */
+struct wf_reg_watch {
+	struct wf_cntr *reads;
+	struct wf_cntr *writes;
+};
+
+struct wf_regs {
+	struct wf_lock lock;
+	struct wf_reg_entry *entries;
+	struct wf_reg_watch *watches; /* by slot; made with the first one */
+	int memfd;		      /* for peers; sealed against writing */
+	uint32_t count;
+	uint64_t next_key;
+	uint64_t reserved[WF_REG_BYTES / 4096 / 64]; /* pages that are there */
+};
+
+/* One access as a peer asks for it. */
+struct wf_reg_access {
+	uint64_t addr;
+	uint64_t len;
+	uint64_t key;
+	uint64_t access; /* FI_REMOTE_READ, FI_REMOTE_WRITE */
+};
+
+/* What it means in the owner's memory. */
+struct wf_reg_target {
+	uint32_t slot;
+	uint32_t flags; /* WF_REG_EVENTS */
+	uint32_t seg_count;
+	struct iovec segs[WF_REG_SEGS];
+};
+
+/* 0 or -errno. @locked: threads may meet here. */
+int wf_op_regs_open(struct wf_regs *regs, bool locked);
+void wf_op_regs_close(struct wf_regs *regs);
+
+/* A key that nobody has. */
+uint64_t wf_op_regs_new_key(struct wf_regs *regs);
+
+/* Adds a registration. 0, -EEXIST when the key is in use, -ENOSPC, -ENOMEM. */
+int wf_op_regs_add(struct wf_regs *regs, uint64_t key, uint64_t access,
+		   uint32_t flags, const struct iovec *iov, size_t count);
+void wf_op_regs_del(struct wf_regs *regs, uint64_t key);
+
+/* Counts remote accesses to @key from now on; NULL = not that kind.
+ * 0, -ENOENT, -ENOMEM. */
+int wf_op_regs_watch(struct wf_regs *regs, uint64_t key,
+		     const struct wf_reg_watch *watch);
+
+/* Finds and checks. 0, -ENOENT when key, bounds or access are wrong, -EAGAIN
+ * when the owner is changing the entry just now. */
+int wf_op_reg_find(const struct wf_reg_view *view,
+		   const struct wf_reg_access *want,
+		   struct wf_reg_target *target);
+
+/* Finds the registration alone: slot and flags. 0, -ENOENT, -EAGAIN. */
+int wf_op_reg_find_key(const struct wf_reg_view *view, uint64_t key,
+		       struct wf_reg_target *target);
+
+/* Tells the counters of the registration at @slot. Lock held. */
+void wf_op_regs_count_locked(struct wf_regs *regs, uint32_t slot, bool write);
+
+static inline struct wf_reg_view wf_op_regs_view(const struct wf_regs *regs)
+{
+	return (struct wf_reg_view){ .entries = regs->entries };
+}
+
+/* Maps a peer's table. 0, -EPROTO or -errno. */
+int wf_op_reg_map(struct wf_reg_view *view, int memfd);
+void wf_op_reg_unmap(struct wf_reg_view *view);
+
+#endif

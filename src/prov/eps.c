@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The endpoints that a queue or counter hears of.
+ */
+#include "prov/eps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "prov/ep.h"
+#include "prov/provider.h"
+#include "shm/sleep.h"
+
+static struct wf_prov_ep *ep_at(const struct wf_list *link)
+{
+	return wf_container_of(link, struct wf_prov_eps_link, link)->ep;
+}
+
+void wf_prov_eps_init(struct wf_prov_eps *eps, bool locked)
+{
+	*eps = (struct wf_prov_eps){ .epoll_fd = -1 };
+	wf_base_lock_init(&eps->lock, locked);
+	wf_base_list_init(&eps->list);
+}
+
+/* A thread that does not exist here may have held it. */
+void wf_prov_eps_forked(struct wf_prov_eps *eps)
+{
+	wf_base_lock_init(&eps->lock, eps->lock.real);
+}
+
+static void find_only_locked(struct wf_prov_eps *eps)
+{
+	struct wf_list *first = eps->list.next;
+	bool one = first != &eps->list && first->next == &eps->list;
+
+	eps->only = one ? ep_at(first) : NULL;
+}
+
+void wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
+			struct wf_prov_ep *ep)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	link->ep = ep;
+	link->eps = eps;
+	wf_base_lock_take(&eps->lock);
+	wf_base_list_add_tail(&eps->list, &link->link);
+	find_only_locked(eps);
+	if (eps->epoll_fd >= 0 &&
+	    epoll_ctl(eps->epoll_fd, EPOLL_CTL_ADD, ep->shm.epoll_fd, &event))
+		WF_FI_WARN(FI_LOG_EP_CTRL,
+			   "cannot wait for this endpoint: no memory\n");
+	wf_base_lock_drop(&eps->lock);
+}
+
+void wf_prov_eps_detach(struct wf_prov_eps_link *link)
+{
+	struct wf_prov_eps *eps = link->eps;
+
+	if (!eps)
+		return;
+	wf_base_lock_take(&eps->lock);
+	if (eps->epoll_fd >= 0 && link->ep->shm.epoll_fd >= 0)
+		epoll_ctl(eps->epoll_fd, EPOLL_CTL_DEL, link->ep->shm.epoll_fd,
+			  NULL);
+	wf_base_list_del(&link->link);
+	find_only_locked(eps);
+	wf_base_lock_drop(&eps->lock);
+	link->eps = NULL;
+}
+
+static struct wf_prov_eps_link *find_locked(const struct wf_prov_eps *eps,
+					    const struct wf_prov_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &eps->list) {
+		if (ep_at(pos) == ep)
+			return wf_container_of(pos, struct wf_prov_eps_link,
+					       link);
+	}
+	return NULL;
+}
+
+int wf_prov_eps_add(struct wf_prov_eps *eps, struct wf_prov_ep *ep)
+{
+	struct wf_prov_eps_link *link;
+	bool found;
+
+	wf_base_lock_take(&eps->lock);
+	found = find_locked(eps, ep);
+	wf_base_lock_drop(&eps->lock);
+	if (found)
+		return 0;
+	link = calloc(1, sizeof(*link));
+	if (!link)
+		return -ENOMEM;
+	link->added = true;
+	wf_prov_eps_attach(eps, link, ep);
+	return 0;
+}
+
+void wf_prov_eps_remove(struct wf_prov_eps *eps, const struct wf_prov_ep *ep)
+{
+	struct wf_prov_eps_link *link;
+
+	wf_base_lock_take(&eps->lock);
+	link = find_locked(eps, ep);
+	wf_base_lock_drop(&eps->lock);
+	if (!link || !link->added)
+		return;
+	wf_prov_eps_detach(link);
+	free(link);
+}
+
+void wf_prov_eps_progress(struct wf_prov_eps *eps)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_base_lock_take(&eps->lock);
+	wf_list_for_each (pos, tmp, &eps->list)
+		wf_prov_ep_progress(ep_at(pos));
+	wf_base_lock_drop(&eps->lock);
+}
+
+bool wf_prov_eps_sleep(struct wf_prov_eps *eps)
+{
+	struct wf_list *pos, *tmp;
+	bool all = true;
+
+	wf_base_lock_take(&eps->lock);
+	wf_list_for_each (pos, tmp, &eps->list) {
+		struct wf_prov_ep *ep = ep_at(pos);
+
+		wf_base_lock_take(ep->lock);
+		all = wf_shm_sleep_begin(&ep->shm);
+		wf_base_lock_drop(ep->lock);
+		if (!all)
+			break;
+	}
+	wf_base_lock_drop(&eps->lock);
+	return all;
+}

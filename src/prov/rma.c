@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fi_rma(3): every call. They differ in how they name the same things, so each
+ * fills in one description; the lock is taken in one place, as none of this is
+ * worth a second op table beside the copying itself.
+ */
+#include "prov/rma.h"
+
+#include <rdma/fi_errno.h>
+
+#include "op/iov.h"
+#include "prov/alias.h"
+#include "prov/provider.h"
+#include "prov/xfer.h"
+
+static uint64_t remote_len(const struct wf_shm_remote *remote)
+{
+	uint64_t len = 0;
+
+	for (uint32_t i = 0; i < remote->seg_count; i++)
+		len += remote->segs[i].len;
+	return len;
+}
+
+/* The local and the remote side must be as long. An atomic read has no local
+ * operand. */
+static int check(const struct wf_prov_ep *ep, const struct wf_prov_remote *op,
+		 const struct wf_shm_tx *tx)
+{
+	size_t local = wf_op_iov_len(op->iov, op->iov_count);
+
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	if (tx->len > WF_PROV_MAX_MSG_SIZE ||
+	    (local != tx->len &&
+	     (op->remote->kind != WF_SHM_REMOTE_ATOMIC || op->iov_count)))
+		return -FI_EINVAL;
+	if (tx->inject && tx->len > ep->inject_size)
+		return -FI_EMSGSIZE;
+	if (tx->wants_comp && !wf_op_compq_room(ep->shm.txq))
+		return -FI_EAGAIN;
+	return 0;
+}
+
+ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
+			   const struct wf_prov_remote *op)
+{
+	bool inject = op->flags & FI_INJECT;
+	struct wf_shm_tx tx = {
+		.context = op->context,
+		.cntr = wf_prov_ep_cntr(ep, op->event),
+		.comp_flags = op->comp_flags,
+		.data = op->data,
+		.wants_comp =
+			!op->quiet && wf_prov_ep_reports_tx(ep, op->flags),
+		.inject = inject,
+		.fence = op->flags & FI_FENCE,
+		.remote = op->remote,
+		.iov_count = (uint32_t)op->iov_count,
+	};
+	ssize_t ret;
+
+	if (op->iov_count > WF_PROV_IOV_LIMIT ||
+	    op->remote->seg_count > WF_PROV_IOV_LIMIT)
+		return -FI_EINVAL;
+	for (size_t i = 0; i < op->iov_count; i++)
+		tx.iov[i] = op->iov[i];
+	tx.len = remote_len(op->remote);
+	if (op->flags & FI_REMOTE_CQ_DATA)
+		tx.slot_flags |= WF_SHM_SLOT_DATA;
+	if (op->flags & FI_DELIVERY_COMPLETE ||
+	    (op->remote->kind == WF_SHM_REMOTE_ATOMIC &&
+	     op->remote->amo_kind != WF_OP_AMO_WRITE))
+		tx.slot_flags |= WF_SHM_SLOT_ACK;
+	wf_base_lock_take(ep->lock);
+	ret = check(ep, op, &tx);
+	if (!ret)
+		ret = wf_shm_ep_send(&ep->shm, op->addr, &tx);
+	wf_base_lock_drop(ep->lock);
+	return ret;
+}
+
+/* -- one buffer ------------------------------------------------------------ */
+
+static ssize_t submit_one(struct fid_ep *fid, bool write, const void *buf,
+			  size_t len, uint64_t data, fi_addr_t dst,
+			  uint64_t addr, uint64_t key, uint64_t flags,
+			  void *context)
+{
+	const struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct wf_shm_remote remote = {
+		.kind = write ? WF_SHM_REMOTE_WRITE : WF_SHM_REMOTE_READ,
+		.seg_count = 1,
+		.segs[0] = { .addr = addr, .len = len, .key = key },
+	};
+	const struct wf_prov_remote op = {
+		.iov = &iov,
+		.iov_count = 1,
+		.addr = dst,
+		.data = data,
+		.flags = flags,
+		.context = context,
+		.comp_flags = FI_RMA | (write ? FI_WRITE : FI_READ),
+		.event = write ? WF_PROV_EVENT_WRITE : WF_PROV_EVENT_READ,
+		.remote = &remote,
+	};
+
+	return wf_prov_rma_submit(wf_prov_alias_ep(fid), &op);
+}
+
+static ssize_t rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc,
+			fi_addr_t src, uint64_t addr, uint64_t key,
+			void *context)
+{
+	(void)desc;
+	return submit_one(fid, false, buf, len, 0, src, addr, key,
+			  wf_prov_alias_tx_flags(fid), context);
+}
+
+static ssize_t rma_write(struct fid_ep *fid, const void *buf, size_t len,
+			 void *desc, fi_addr_t dst, uint64_t addr, uint64_t key,
+			 void *context)
+{
+	(void)desc;
+	return submit_one(fid, true, buf, len, 0, dst, addr, key,
+			  wf_prov_alias_tx_flags(fid), context);
+}
+
+static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t len,
+			     void *desc, uint64_t data, fi_addr_t dst,
+			     uint64_t addr, uint64_t key, void *context)
+{
+	(void)desc;
+	return submit_one(fid, true, buf, len, data, dst, addr, key,
+			  wf_prov_alias_tx_flags(fid) | FI_REMOTE_CQ_DATA,
+			  context);
+}
+
+/* -- injected: no completion ----------------------------------------------- */
+
+static ssize_t inject(struct fid_ep *fid, const void *buf, size_t len,
+		      uint64_t data, fi_addr_t dst, uint64_t addr, uint64_t key,
+		      uint64_t flags)
+{
+	const struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct wf_shm_remote remote = {
+		.kind = WF_SHM_REMOTE_WRITE,
+		.seg_count = 1,
+		.segs[0] = { .addr = addr, .len = len, .key = key },
+	};
+	const struct wf_prov_remote op = {
+		.iov = &iov,
+		.iov_count = 1,
+		.addr = dst,
+		.data = data,
+		.flags = flags | FI_INJECT,
+		.quiet = true,
+		.comp_flags = FI_RMA | FI_WRITE,
+		.event = WF_PROV_EVENT_WRITE,
+		.remote = &remote,
+	};
+
+	return wf_prov_rma_submit(wf_prov_alias_ep(fid), &op);
+}
+
+static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t len,
+			  fi_addr_t dst, uint64_t addr, uint64_t key)
+{
+	return inject(fid, buf, len, 0, dst, addr, key, 0);
+}
+
+static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t len,
+			      uint64_t data, fi_addr_t dst, uint64_t addr,
+			      uint64_t key)
+{
+	return inject(fid, buf, len, data, dst, addr, key, FI_REMOTE_CQ_DATA);
+}
+
+/* -- vectors --------------------------------------------------------------- */
+
+static ssize_t submit_msg(struct fid_ep *fid, bool write,
+			  const struct fi_msg_rma *msg, uint64_t flags)
+{
+	struct wf_shm_remote remote = {
+		.kind = write ? WF_SHM_REMOTE_WRITE : WF_SHM_REMOTE_READ,
+		.seg_count = (uint32_t)msg->rma_iov_count,
+	};
+	const struct wf_prov_remote op = {
+		.iov = msg->msg_iov,
+		.iov_count = msg->iov_count,
+		.addr = msg->addr,
+		.data = msg->data,
+		.flags = flags,
+		.context = msg->context,
+		.comp_flags = FI_RMA | (write ? FI_WRITE : FI_READ),
+		.event = write ? WF_PROV_EVENT_WRITE : WF_PROV_EVENT_READ,
+		.remote = &remote,
+	};
+
+	if (msg->rma_iov_count > WF_PROV_IOV_LIMIT)
+		return -FI_EINVAL;
+	for (size_t i = 0; i < msg->rma_iov_count; i++)
+		remote.segs[i] = (struct wf_shm_remote_seg){
+			.addr = msg->rma_iov[i].addr,
+			.len = msg->rma_iov[i].len,
+			.key = msg->rma_iov[i].key,
+		};
+	return wf_prov_rma_submit(wf_prov_alias_ep(fid), &op);
+}
+
+static ssize_t submit_vector(struct fid_ep *fid, bool write,
+			     const struct iovec *iov, size_t count,
+			     fi_addr_t dst, uint64_t addr, uint64_t key,
+			     void *context)
+{
+	const struct fi_rma_iov remote = {
+		.addr = addr,
+		.len = wf_op_iov_len(iov, count),
+		.key = key,
+	};
+	const struct fi_msg_rma msg = {
+		.msg_iov = iov,
+		.iov_count = count,
+		.addr = dst,
+		.rma_iov = &remote,
+		.rma_iov_count = 1,
+		.context = context,
+	};
+
+	return submit_msg(fid, write, &msg, wf_prov_alias_tx_flags(fid));
+}
+
+static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov,
+			 void **desc, size_t count, fi_addr_t src,
+			 uint64_t addr, uint64_t key, void *context)
+{
+	(void)desc;
+	return submit_vector(fid, false, iov, count, src, addr, key, context);
+}
+
+static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov,
+			  void **desc, size_t count, fi_addr_t dst,
+			  uint64_t addr, uint64_t key, void *context)
+{
+	(void)desc;
+	return submit_vector(fid, true, iov, count, dst, addr, key, context);
+}
+
+static ssize_t rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
+			   uint64_t flags)
+{
+	return submit_msg(fid, false, msg, flags);
+}
+
+static ssize_t rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
+			    uint64_t flags)
+{
+	return submit_msg(fid, true, msg, flags);
+}
+
+struct fi_ops_rma wf_prov_rma_ops = {
+	.size = sizeof(struct fi_ops_rma),
+	.read = rma_read,
+	.readv = rma_readv,
+	.readmsg = rma_readmsg,
+	.write = rma_write,
+	.writev = rma_writev,
+	.writemsg = rma_writemsg,
+	.inject = rma_inject,
+	.writedata = rma_writedata,
+	.injectdata = rma_injectdata,
+};

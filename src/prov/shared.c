@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared contexts.
+ */
+#include "prov/shared.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "prov/domain.h"
+#include "prov/ep.h"
+#include "prov/msg.h"
+#include "prov/nosys.h"
+#include "prov/peek.h"
+#include "prov/provider.h"
+
+/* -- receiving ------------------------------------------------------------- */
+
+static struct fi_ops srx_fid_ops;
+static struct fi_ops_cm srx_cm_ops;
+
+static struct wf_prov_ep *srx_of(struct fid *fid)
+{
+	return wf_container_of(fid, struct wf_prov_ep, fid.fid);
+}
+
+static int srx_close(struct fid *fid)
+{
+	struct wf_prov_ep *srx = srx_of(fid);
+
+	if (atomic_load(&srx->refs)) {
+		WF_FI_WARN(FI_LOG_EP_CTRL,
+			   "endpoints use this receive context\n");
+		return -FI_EBUSY;
+	}
+	wf_prov_peek_close(srx);
+	wf_match_rxq_fini(&srx->rxq);
+	atomic_fetch_sub(&srx->domain->refs, 1);
+	free(srx);
+	return 0;
+}
+
+static int srx_control(struct fid *fid, int command, void *arg)
+{
+	struct wf_prov_ep *srx = srx_of(fid);
+
+	switch (command) {
+	case FI_ENABLE:
+		return 0;
+	case FI_GETOPSFLAG:
+	case FI_SETOPSFLAG:
+		return wf_prov_ep_flags(&srx->tx_flags, &srx->rx_flags, arg,
+					command == FI_SETOPSFLAG);
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+int wf_prov_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
+		     struct fid_ep **srx_fid, void *context)
+{
+	struct wf_prov_domain *dom = wf_prov_domain_of(domain);
+	struct wf_prov_ep *srx;
+
+	srx = aligned_alloc(WF_LINE, (sizeof(*srx) + WF_LINE - 1) &
+					     ~(size_t)(WF_LINE - 1));
+	if (!srx)
+		return -FI_ENOMEM;
+	memset(srx, 0, sizeof(*srx));
+	srx->domain = dom;
+	srx->is_srx = true;
+	srx->receives = true;
+	srx->udp_fd = -1;
+	/* Until an endpoint brings its queue, success is always told. */
+	srx->rx_always = FI_COMPLETION;
+	srx->rx_mask = FI_COMPLETION;
+	if (attr) {
+		srx->rx_flags = attr->op_flags;
+		srx->directed = attr->caps & FI_DIRECTED_RECV;
+	}
+	srx->lock = &srx->own_lock;
+	wf_base_lock_init(srx->lock, dom->locked);
+	wf_base_list_init(&srx->claimed);
+	wf_match_rxq_init(&srx->rxq, NULL);
+	srx->fid = (struct fid_ep){
+		.fid = {
+			.fclass = FI_CLASS_SRX_CTX,
+			.context = context,
+			.ops = &srx_fid_ops,
+		},
+		.ops = &wf_prov_ep_ops,
+		.cm = &srx_cm_ops,
+		.msg = dom->locked ? &wf_prov_msg_ops_locked :
+				     &wf_prov_msg_ops_unlocked,
+		.tagged = dom->locked ? &wf_prov_tagged_ops_locked :
+					&wf_prov_tagged_ops_unlocked,
+		.rma = &wf_prov_nosys_rma,
+		.atomic = &wf_prov_nosys_atomic,
+		.collective = &wf_prov_nosys_collective,
+	};
+	atomic_fetch_add(&dom->refs, 1);
+	*srx_fid = &srx->fid;
+	return 0;
+}
+
+static int srx_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	(void)fid;
+	(void)addr;
+	(void)addrlen;
+	return -FI_ENOSYS; /* nothing is sent to a context by name */
+}
+
+static struct fi_ops_cm srx_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = wf_prov_nosys_setname,
+	.getname = srx_getname,
+	.getpeer = wf_prov_nosys_getpeer,
+	.connect = wf_prov_nosys_connect,
+	.listen = wf_prov_nosys_listen,
+	.accept = wf_prov_nosys_accept,
+	.reject = wf_prov_nosys_reject,
+	.shutdown = wf_prov_nosys_shutdown,
+	.join = wf_prov_nosys_join,
+};
+
+static struct fi_ops srx_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = srx_close,
+	.bind = wf_prov_nosys_bind,
+	.control = srx_control,
+	.ops_open = wf_prov_nosys_ops_open,
+	.tostr = wf_prov_nosys_tostr,
+	.ops_set = wf_prov_nosys_ops_set,
+};
+
+/* -- transmitting ---------------------------------------------------------- */
+
+struct wf_prov_stx {
+	struct fid_stx fid;
+	struct wf_prov_domain *domain;
+	atomic_int refs;
+};
+
+static struct wf_prov_stx *stx_of(struct fid *fid)
+{
+	return wf_container_of(fid, struct wf_prov_stx, fid.fid);
+}
+
+int wf_prov_stx_bind(struct fid *fid, const struct wf_prov_domain *domain,
+		     struct wf_prov_stx **stx)
+{
+	struct wf_prov_stx *bound = stx_of(fid);
+
+	if (*stx || bound->domain != domain)
+		return -FI_EINVAL;
+	atomic_fetch_add(&bound->refs, 1);
+	*stx = bound;
+	return 0;
+}
+
+void wf_prov_stx_unref(struct wf_prov_stx *stx)
+{
+	atomic_fetch_sub(&stx->refs, 1);
+}
+
+static int stx_close(struct fid *fid)
+{
+	struct wf_prov_stx *stx = stx_of(fid);
+
+	if (atomic_load(&stx->refs))
+		return -FI_EBUSY;
+	atomic_fetch_sub(&stx->domain->refs, 1);
+	free(stx);
+	return 0;
+}
+
+static struct fi_ops stx_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = stx_close,
+	.bind = wf_prov_nosys_bind,
+	.control = wf_prov_nosys_control,
+	.ops_open = wf_prov_nosys_ops_open,
+	.tostr = wf_prov_nosys_tostr,
+	.ops_set = wf_prov_nosys_ops_set,
+};
+
+int wf_prov_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr,
+		     struct fid_stx **stx_fid, void *context)
+{
+	struct wf_prov_stx *stx = calloc(1, sizeof(*stx));
+
+	(void)attr;
+	if (!stx)
+		return -FI_ENOMEM;
+	stx->domain = wf_prov_domain_of(domain);
+	stx->fid.fid = (struct fid){
+		.fclass = FI_CLASS_STX_CTX,
+		.context = context,
+		.ops = &stx_fid_ops,
+	};
+	atomic_fetch_add(&stx->domain->refs, 1);
+	*stx_fid = &stx->fid;
+	return 0;
+}

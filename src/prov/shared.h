@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared contexts. A shared receive context is an endpoint that only receives:
+ * its matcher takes the messages of all endpoints bound to it, under one lock.
+ * A shared transmit context is a name: endpoints have nothing to share there.
+ */
+#ifndef WF_PROV_SHARED_H
+#define WF_PROV_SHARED_H
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+struct wf_prov_domain;
+struct wf_prov_stx;
+
+int wf_prov_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
+		     struct fid_ep **srx, void *context);
+int wf_prov_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr,
+		     struct fid_stx **stx, void *context);
+
+/* Binds an endpoint. 0 or -FI_EINVAL. */
+int wf_prov_stx_bind(struct fid *fid, const struct wf_prov_domain *domain,
+		     struct wf_prov_stx **stx);
+void wf_prov_stx_unref(struct wf_prov_stx *stx);
+
+#endif

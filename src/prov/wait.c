@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waiting for a queue or a counter.
+ */
+#include "prov/wait.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/clock.h"
+#include "prov/provider.h"
+
+/* A message that comes this soon is worth more than the sleep: going to sleep
+ * and being woken takes about as long. */
+#define SPIN_NS (20 * WF_NS_PER_US)
+
+/* Rounds of progress that find all there is to find. */
+#define ROUNDS 2
+
+static int open_fd(struct wf_prov_wait *wait)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int err;
+
+	err = wf_op_waker_open(wait->waker);
+	if (err)
+		return err;
+	wait->eps->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (wait->eps->epoll_fd >= 0 &&
+	    !epoll_ctl(wait->eps->epoll_fd, EPOLL_CTL_ADD, wait->waker->fd,
+		       &event))
+		return 0;
+	err = -errno;
+	wf_prov_wait_close(wait);
+	return err;
+}
+
+int wf_prov_wait_open(struct wf_prov_wait *wait, enum fi_wait_obj obj)
+{
+	wait->waker->fd = -1;
+	switch (obj) {
+	case FI_WAIT_NONE:
+	case FI_WAIT_YIELD:
+		wait->obj = obj;
+		return 0;
+	case FI_WAIT_UNSPEC:
+	case FI_WAIT_FD:
+		wait->obj = FI_WAIT_FD;
+		return open_fd(wait);
+	default:
+		/* A mutex and a condition cannot be told by another process;
+		 * wait sets are gone from libfabric. */
+		WF_FI_INFO(FI_LOG_CQ,
+			   "wait object %d is not supported: use FI_WAIT_FD or "
+			   "FI_WAIT_UNSPEC\n",
+			   (int)obj);
+		return -FI_ENOSYS;
+	}
+}
+
+void wf_prov_wait_close(struct wf_prov_wait *wait)
+{
+	if (wait->eps->epoll_fd >= 0)
+		close(wait->eps->epoll_fd);
+	wait->eps->epoll_fd = -1;
+	wf_op_waker_close(wait->waker);
+}
+
+int wf_prov_wait_control(const struct wf_prov_wait *wait, int command,
+			 void *arg)
+{
+	switch (command) {
+	case FI_GETWAIT:
+		if (wait->obj != FI_WAIT_FD)
+			return -FI_ENODATA;
+		memcpy(arg, &wait->eps->epoll_fd, sizeof(int));
+		return 0;
+	case FI_GETWAITOBJ:
+		memcpy(arg, &wait->obj, sizeof(wait->obj));
+		return 0;
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+int wf_prov_wait_try(struct wf_prov_wait *wait)
+{
+	if (wait->obj != FI_WAIT_FD)
+		return -FI_EINVAL;
+	for (int i = 0; i < ROUNDS; i++)
+		wf_prov_eps_progress(wait->eps);
+	wf_op_waker_still(wait->waker);
+	/* In this order: an endpoint that sleeps brings nothing new by itself,
+	 * and what other threads bring rings the waker. */
+	if (!wf_prov_eps_sleep(wait->eps) || !wait->doze(wait))
+		return -FI_EAGAIN;
+	return 0;
+}
+
+void wf_prov_wait_start(struct wf_prov_waiting *waiting,
+			struct wf_prov_wait *wait, int timeout_ms)
+{
+	waiting->wait = wait;
+	waiting->ready = NULL;
+	waiting->begin = wf_base_clock_ns();
+	waiting->deadline = UINT64_MAX;
+	if (timeout_ms >= 0)
+		waiting->deadline =
+			waiting->begin + (uint64_t)timeout_ms * WF_NS_PER_MS;
+}
+
+static int ms_until(uint64_t now, uint64_t deadline)
+{
+	uint64_t ms;
+
+	if (deadline == UINT64_MAX)
+		return -1;
+	ms = (deadline - now + WF_NS_PER_MS - 1) / WF_NS_PER_MS;
+	return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+bool wf_prov_wait_more(struct wf_prov_waiting *waiting)
+{
+	struct wf_prov_wait *wait = waiting->wait;
+	uint64_t now = wf_base_clock_ns();
+	struct epoll_event event;
+
+	if (now >= waiting->deadline)
+		return false;
+	if (wait->obj != FI_WAIT_FD) {
+		sched_yield();
+		return true;
+	}
+	if (now - waiting->begin < SPIN_NS || wf_prov_wait_try(wait) ||
+	    (waiting->ready && waiting->ready(waiting)))
+		return true;
+	/* Woken for nothing, or by a signal: the caller looks and comes
+	 * back. */
+	epoll_wait(wait->eps->epoll_fd, &event, 1,
+		   ms_until(now, waiting->deadline));
+	return true;
+}

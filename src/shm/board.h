@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An endpoint's board (board_defs.h), made by its owner, mapped by peers.
+ */
+#ifndef WF_SHM_BOARD_H
+#define WF_SHM_BOARD_H
+
+#include <stdbool.h>
+
+#include "shm/board_defs.h"
+
+struct wf_shm_board_map {
+	struct wf_shm_board *board; /* NULL: not mapped */
+	int memfd;		    /* the owner's, to pass on; -1 */
+};
+
+/* Makes one. 0 or -errno. */
+int wf_shm_board_open(struct wf_shm_board_map *map);
+
+/* Maps a peer's; the descriptor stays the caller's. 0, -EPROTO or -errno. */
+int wf_shm_board_map(struct wf_shm_board_map *map, int memfd);
+
+void wf_shm_board_close(struct wf_shm_board_map *map);
+
+/* Rings. True: the owner sleeps, and it is for us to wake it. Sequentially
+ * consistent: pairs with the owner, who says that it sleeps and then looks at
+ * the bells. */
+static inline bool wf_shm_board_ring(struct wf_shm_board *board, uint32_t bell)
+{
+	if (bell < WF_SHM_BELLS)
+		atomic_store(&board->bells[bell], 1);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load(&board->asleep) &&
+	       atomic_exchange(&board->asleep, 0);
+}
+
+/* Bells [8 * word, 8 * word + 8): zero when none has been rung. */
+static inline uint64_t wf_shm_board_word(const struct wf_shm_board *board,
+					 uint32_t word)
+{
+	const uint64_t *words = (const uint64_t *)(const void *)board->bells;
+
+	return __atomic_load_n(&words[word], __ATOMIC_RELAXED);
+}
+
+/* Acquire: what was written before the bell was rung is there. */
+static inline bool wf_shm_board_answer(struct wf_shm_board *board,
+				       uint32_t bell)
+{
+	return atomic_exchange_explicit(&board->bells[bell], 0,
+					memory_order_acq_rel);
+}
+
+#endif

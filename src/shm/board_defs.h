@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The board of an endpoint: one memfd that every peer which sends to it maps.
+ * A bell for each, and a word that says whether the endpoint sleeps. With it,
+ * looking for work among hundreds of quiet rings is looking at a few lines,
+ * and a process can sleep without a message being missed.
+ *
+ * Peers may write anything here at any time: a bell rung for nothing is a look
+ * for nothing.
+ */
+#ifndef WF_SHM_BOARD_DEFS_H
+#define WF_SHM_BOARD_DEFS_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cpu.h"
+
+#define WF_SHM_BELLS 4096 /* a peer beyond is always looked at */
+#define WF_SHM_BELLS_PER_WORD 8
+
+struct wf_shm_board {
+	/* 1: wake it by a byte on the socket, after clearing this. */
+	_Atomic uint32_t asleep WF_ALIGNED(WF_LINE);
+	uint8_t pad[60];
+	/* A byte each, read by words. */
+	_Atomic uint8_t bells[WF_SHM_BELLS] WF_ALIGNED(WF_LINE);
+};
+
+static_assert(offsetof(struct wf_shm_board, bells) == 64, "a line apart");
+
+#define WF_SHM_BOARD_BYTES ((size_t)8192)
+
+static_assert(sizeof(struct wf_shm_board) <= WF_SHM_BOARD_BYTES, "fits");
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One-sided: the initiator copies by itself, with one system call (or none
+ * inside a process), and the target need not make progress. It is told
+ * afterwards only if it wants to be: remote CQ data, or counters of remote
+ * accesses.
+ */
+#include <errno.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "op/iov.h"
+#include "shm/ep.h"
+#include "shm/proto.h"
+#include "shm/put.h"
+#include "shm/remote.h"
+
+static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	return out->mover.way != WF_SHM_WAY_NONE &&
+	       tx->remote->kind != WF_SHM_REMOTE_ATOMIC;
+}
+
+static void count(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
+{
+	bool write = tx->remote->kind == WF_SHM_REMOTE_WRITE;
+
+	wf_shm_stats_add(&ep->stats,
+			 write ? WF_SHM_STAT_rma_writes : WF_SHM_STAT_rma_reads,
+			 1);
+	wf_shm_stats_add(&ep->stats,
+			 write ? WF_SHM_STAT_rma_write_bytes :
+				 WF_SHM_STAT_rma_read_bytes,
+			 tx->len);
+}
+
+/* The copying failed. */
+static int judge(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
+{
+	switch (err) {
+	case ESRCH:
+		return -EAGAIN; /* it is gone: its socket tells soon */
+	case EFAULT:
+		return -FI_EFAULT;
+	default:
+		wf_info("CMA is refused (error %d): using the ring", err);
+		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_cma_refused, 1);
+		out->mover.way = WF_SHM_WAY_NONE;
+		tx->proto = NULL; /* chosen again */
+		return -EAGAIN;
+	}
+}
+
+static int move(struct wf_shm_out *out, struct wf_shm_tx *tx,
+		const struct iovec *remote, size_t remote_count)
+{
+	int err = 0;
+
+	if (!tx->len)
+		err = 0;
+	else if (tx->remote->kind == WF_SHM_REMOTE_WRITE)
+		err = wf_shm_mover_write(&out->mover, tx->iov, tx->iov_count,
+					 remote, remote_count, tx->len);
+	else
+		err = wf_shm_mover_read(&out->mover, tx->iov, tx->iov_count,
+					remote, remote_count, tx->len);
+	if (err)
+		return judge(out, tx, -err);
+	tx->remote->moved = true;
+	count(out->ep, tx);
+	return 0;
+}
+
+/* Only its key matters of the memory that was touched. */
+static void put_note(struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	const struct wf_shm_remote_piece note = {
+		.key = tx->remote->seg_count ? tx->remote->segs[0].key : 0,
+		.last = true,
+	};
+
+	wf_shm_remote_put(out, tx, &note, WF_SHM_KIND_NOTE, 0, 0, NULL);
+}
+
+static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	struct iovec remote[WF_OP_IOV_PARTS_MAX];
+	bool has_room = false, events = true;
+	size_t remote_count;
+	int err;
+
+	if (!tx->remote->moved) {
+		err = wf_shm_remote_check(out, tx, remote, &remote_count,
+					  &events);
+		if (err)
+			return err;
+	}
+	events |= tx->slot_flags & WF_SHM_SLOT_DATA;
+	if (events)
+		has_room = wf_shm_out_has_room(out, 0);
+	/* What is injected may not be left half done. */
+	if (events && !has_room && tx->inject)
+		return -EAGAIN;
+	if (!tx->remote->moved) {
+		err = move(out, tx, remote, remote_count);
+		if (err)
+			return err;
+	}
+	if (!events)
+		return 0;
+	if (!has_room)
+		return -EAGAIN;
+	put_note(out, tx);
+	return 0;
+}
+
+const struct wf_shm_proto wf_shm_proto_onesided = {
+	.name = "onesided",
+	.can_send = can_send,
+	.push = push,
+	.whole = true,
+	.synchronous = true,
+};

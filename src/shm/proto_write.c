@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Write: pieces through the ring, which the target puts in place when it makes
+ * progress. Where CMA is refused.
+ */
+#include <errno.h>
+
+#include "op/iov.h"
+#include "shm/ep.h"
+#include "shm/proto.h"
+#include "shm/remote.h"
+
+static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	(void)out;
+	return tx->remote->kind == WF_SHM_REMOTE_WRITE;
+}
+
+static void fill(const struct wf_shm_tx *tx, uint8_t *to, uint32_t len)
+{
+	wf_op_iov_gather(tx->iov, tx->iov_count, tx->pushed, to, len);
+}
+
+static int begin(struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	struct iovec unused[WF_OP_IOV_PARTS_MAX];
+	size_t count;
+	bool events;
+	int err = wf_shm_remote_check(out, tx, unused, &count, &events);
+
+	if (err)
+		return err;
+	if (tx->inject && !wf_shm_remote_has_room(out, tx, tx->len))
+		return -EAGAIN;
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_ring_writes, 1);
+	return 0;
+}
+
+static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	struct wf_shm_remote *remote = tx->remote;
+	bool begun = tx->pushed || remote->seg;
+
+	while (!remote->issued) {
+		struct wf_shm_remote_piece piece =
+			wf_shm_remote_next(remote, out->chunk);
+		int err;
+
+		if (!wf_shm_out_has_room(out, wf_shm_remote_record(piece.len)))
+			return -EAGAIN;
+		err = begun ? 0 : begin(out, tx);
+		if (err)
+			return err;
+		if (piece.last && (tx->slot_flags & WF_SHM_SLOT_ACK)) {
+			if (!wf_shm_out_wait(out, tx))
+				return -EAGAIN;
+			remote->outstanding = 1;
+		}
+		wf_shm_remote_put(out, tx, &piece, WF_SHM_KIND_WRITE, 0,
+				  piece.len, fill);
+		tx->pushed += piece.len;
+		wf_shm_remote_advance(remote, &piece);
+		begun = true;
+	}
+	return 0;
+}
+
+const struct wf_shm_proto wf_shm_proto_write = {
+	.name = "write",
+	.can_send = can_send,
+	.push = push,
+};

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What protocols for remote memory have in common.
+ */
+#include "shm/remote.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "op/iov.h"
+#include "shm/conn_defs.h"
+#include "shm/ep.h"
+#include "shm/put.h"
+
+/* Above this a value that was fetched does not fit the reply itself. */
+#define REPLY_BYTES 8
+
+struct wf_shm_remote_piece
+wf_shm_remote_next(const struct wf_shm_remote *remote, uint32_t max)
+{
+	const struct wf_shm_remote_seg *seg = &remote->segs[remote->seg];
+	struct wf_shm_remote_piece piece = { .last = true };
+
+	if (!remote->seg_count)
+		return piece;
+	piece.addr = seg->addr + remote->seg_done;
+	piece.key = seg->key;
+	piece.len = max;
+	if (seg->len - remote->seg_done <= max)
+		piece.len = (uint32_t)(seg->len - remote->seg_done);
+	piece.last = remote->seg + 1 == remote->seg_count &&
+		     remote->seg_done + piece.len == seg->len;
+	return piece;
+}
+
+void wf_shm_remote_advance(struct wf_shm_remote *remote,
+			   const struct wf_shm_remote_piece *piece)
+{
+	remote->issued = piece->last;
+	remote->seg_done += piece->len;
+	if (!piece->last && remote->seg_done == remote->segs[remote->seg].len) {
+		remote->seg++;
+		remote->seg_done = 0;
+	}
+}
+
+static uint64_t access_of(const struct wf_shm_remote *remote)
+{
+	if (remote->kind == WF_SHM_REMOTE_WRITE)
+		return FI_REMOTE_WRITE;
+	if (remote->kind == WF_SHM_REMOTE_READ ||
+	    remote->amo_op == FI_ATOMIC_READ)
+		return FI_REMOTE_READ;
+	return remote->amo_kind == WF_OP_AMO_WRITE ?
+		       FI_REMOTE_WRITE :
+		       FI_REMOTE_WRITE | FI_REMOTE_READ;
+}
+
+int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
+			struct iovec *to, size_t *count, bool *events)
+{
+	const struct wf_shm_remote *remote = tx->remote;
+	uint64_t access = access_of(remote);
+
+	*count = 0;
+	*events = out->remote_flags &
+		  (access & FI_REMOTE_WRITE ? WF_SHM_WELCOME_WRITES :
+					      WF_SHM_WELCOME_READS);
+	for (uint32_t i = 0; i < remote->seg_count; i++) {
+		const struct wf_reg_access want = {
+			.addr = remote->segs[i].addr,
+			.len = remote->segs[i].len,
+			.key = remote->segs[i].key,
+			.access = access,
+		};
+		struct wf_reg_target target;
+		int err;
+
+		/* Nothing is touched: no key is needed. */
+		if (!want.len)
+			continue;
+		err = wf_op_reg_find(&out->regs, &want, &target);
+		if (err == -EAGAIN)
+			return err;
+		if (err) {
+			wf_shm_stats_add(&out->ep->stats,
+					 WF_SHM_STAT_keys_rejected, 1);
+			return -FI_EKEYREJECTED;
+		}
+		*events |= target.flags & WF_REG_EVENTS;
+		memcpy(to + *count, target.segs,
+		       target.seg_count * sizeof(*to));
+		*count += target.seg_count;
+	}
+	return 0;
+}
+
+size_t wf_shm_remote_record(size_t bytes)
+{
+	return bytes <= WF_SHM_RMA_BYTES_MAX ? 0 : bytes;
+}
+
+void wf_shm_remote_put(struct wf_shm_out *out, const struct wf_shm_tx *tx,
+		       const struct wf_shm_remote_piece *piece,
+		       enum wf_shm_kind kind, uint8_t buffer, size_t bytes,
+		       void (*fill)(const struct wf_shm_tx *tx, uint8_t *to,
+				    uint32_t len))
+{
+	const struct wf_shm_remote *remote = tx->remote;
+	size_t record = wf_shm_remote_record(bytes);
+	struct wf_shm_slot *slot = wf_shm_put_slot(out);
+	uint8_t *to = slot->rma_bytes;
+	uint8_t flags = tx->slot_flags & (uint8_t)~WF_SHM_SLOT_ACK;
+
+	if (!piece->last)
+		flags = 0;
+	/* A write is acknowledged as a whole, a note not at all. */
+	if ((tx->slot_flags & WF_SHM_SLOT_ACK) && kind != WF_SHM_KIND_NOTE &&
+	    (piece->last || kind != WF_SHM_KIND_WRITE))
+		flags |= WF_SHM_SLOT_ACK;
+	if (record)
+		to = wf_shm_put_record(out, record);
+	slot->tag = tx->len;
+	slot->data = tx->data;
+	slot->rma = (struct wf_shm_rma){
+		.addr = piece->addr,
+		.key = piece->key,
+		.op = tx->op,
+		.len = piece->len,
+		.flags =
+			(piece->last ? WF_SHM_RMA_LAST : 0) |
+			(remote->kind == WF_SHM_REMOTE_READ ? 0 :
+							      WF_SHM_RMA_WRITE),
+		.buffer = buffer,
+		.amo_kind = remote->amo_kind,
+		.amo_op = remote->amo_op,
+		.amo_type = remote->amo_type,
+	};
+	if (bytes)
+		fill(tx, to, piece->len);
+	wf_shm_put_publish(out, slot, record, kind,
+			   flags | (record ? wf_shm_put_turn(out) : 0));
+}
+
+int wf_shm_remote_take_return(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	for (int i = 0; i < WF_SHM_RETURNS; i++) {
+		if (out->returns[i])
+			continue;
+		out->returns[i] = tx;
+		return i;
+	}
+	return -1;
+}
+
+bool wf_shm_remote_has_room(struct wf_shm_out *out, const struct wf_shm_tx *tx,
+			    uint64_t bytes)
+{
+	uint32_t slots = tx->remote->seg_count;
+
+	/* Records begin on lines of their own. */
+	if (!wf_shm_out_has_room(out, bytes + (size_t)slots * WF_LINE))
+		return false;
+	return out->slots_free >= slots;
+}
+
+/* Takes what came back out of the ring. False when the reply is not about a
+ * piece that waits. */
+static bool take_bytes(struct wf_shm_out *out, struct wf_shm_tx *tx,
+		       const struct wf_shm_reply *reply)
+{
+	struct wf_shm_remote *remote = tx->remote;
+	bool atomic = remote->kind == WF_SHM_REMOTE_ATOMIC;
+	const struct iovec *to = atomic ? remote->result : tx->iov;
+	size_t count = atomic ? remote->result_count : tx->iov_count;
+	uint64_t left = wf_op_iov_len(to, count) - remote->answered;
+	uint64_t len = left;
+
+	/* Pieces were cut in order, at the ends of segments and at the size of
+	 * a return. */
+	for (uint64_t i = 0, at = 0; i < remote->seg_count; i++) {
+		at += remote->segs[i].len;
+		if (at <= remote->answered)
+			continue;
+		if (at - remote->answered < len)
+			len = at - remote->answered;
+		break;
+	}
+	if (len > WF_SHM_RETURN_MAX)
+		len = WF_SHM_RETURN_MAX;
+	if (atomic && len <= REPLY_BYTES) {
+		if (!reply->status)
+			wf_op_iov_scatter(to, count, remote->answered,
+					  &reply->len, len);
+	} else {
+		if (reply->share >= WF_SHM_RETURNS ||
+		    out->returns[reply->share] != tx)
+			return false;
+		out->returns[reply->share] = NULL;
+		if (!reply->status)
+			wf_op_iov_scatter(to, count, remote->answered,
+					  out->region.returns +
+						  (size_t)reply->share *
+							  WF_SHM_RETURN_MAX,
+					  len);
+	}
+	remote->answered += len;
+	return true;
+}
+
+bool wf_shm_remote_reply(struct wf_shm_out *out, struct wf_shm_tx *tx,
+			 const struct wf_shm_reply *reply)
+{
+	struct wf_shm_remote *remote = tx->remote;
+	bool returns = remote->kind == WF_SHM_REMOTE_READ ||
+		       (remote->kind == WF_SHM_REMOTE_ATOMIC &&
+			remote->amo_kind != WF_OP_AMO_WRITE);
+
+	if (reply->kind != WF_SHM_REPLY_FINAL || !remote->outstanding)
+		return false;
+	if (returns && !take_bytes(out, tx, reply))
+		return false;
+	remote->outstanding--;
+	if (reply->status && !remote->status)
+		remote->status = reply->status < 0 ? EPROTO : reply->status;
+	if (remote->issued && !remote->outstanding)
+		wf_shm_out_finish(out, tx, remote->status);
+	return true;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Operations on remote memory, by oneself and through the ring: bytes, keys,
+ * completions, what the target hears of it.
+ */
+#include <rdma/fi_atomic.h>
+
+#include "op/cntr.h"
+#include "shm/joined_test.h"
+#include "shm/remote.h"
+
+#define KEY 0x77
+#define RW (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define ROOM 40000
+
+static uint8_t memory[ROOM];
+
+static struct joined *open_way(enum wf_shm_way way)
+{
+	struct joined *j = joined_open(way);
+	const struct iovec iov = { memory, sizeof(memory) };
+
+	assert_int_equal(
+		wf_op_regs_add(&j->regs, KEY, RW, WF_REG_OFFSETS, &iov, 1), 0);
+	memset(memory, 0, sizeof(memory));
+	return j;
+}
+
+static struct wf_shm_tx tx_of(struct wf_shm_remote *remote,
+			      const struct joined_buf *b, uint64_t at,
+			      uint64_t key)
+{
+	struct wf_shm_tx tx = {
+		.context = remote,
+		.comp_flags = FI_RMA | FI_WRITE,
+		.len = b->len,
+		.wants_comp = true,
+		.remote = remote,
+		.iov_count = b->count,
+	};
+
+	remote->seg_count = 1;
+	remote->segs[0] = (struct wf_shm_remote_seg){ at, b->len, key };
+	memcpy(tx.iov, b->iov, sizeof(tx.iov));
+	return tx;
+}
+
+/* Writes, then reads back elsewhere. */
+static void there_and_back(struct joined *j, size_t len, uint32_t parts,
+			   bool ack)
+{
+	struct wf_shm_remote write = { .kind = WF_SHM_REMOTE_WRITE };
+	struct wf_shm_remote read = { .kind = WF_SHM_REMOTE_READ };
+	struct joined_buf from, to;
+	struct wf_shm_tx tx;
+	struct wf_comp comp;
+
+	joined_alloc(&from, len, parts);
+	joined_alloc(&to, len, parts);
+	joined_fill(&from, len);
+	tx = tx_of(&write, &from, 5, KEY);
+	if (ack)
+		tx.slot_flags |= WF_SHM_SLOT_ACK;
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	comp = joined_wait(j, &j->txq);
+	assert_int_equal(joined_err(&comp), 0);
+	assert_ptr_equal(comp.context, &write);
+	tx = tx_of(&read, &to, 5, KEY);
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	comp = joined_wait(j, &j->txq);
+	assert_int_equal(joined_err(&comp), 0);
+	joined_check(&to, len, len);
+	assert_int_equal(memory[4], 0);
+	assert_int_equal(memory[5 + len], 0);
+	assert_int_equal(wf_op_compq_count(&j->rxcq), 0);
+	assert_int_equal(j->from.tx_pool.in_use, 0);
+	assert_int_equal(j->from.remote_pool.in_use, 0);
+	memset(memory, 0, sizeof(memory));
+	free(from.memory);
+	free(to.memory);
+}
+
+static void all_sizes(enum wf_shm_way way)
+{
+	static const size_t sizes[] = { 0,    1,    8,	  64,	65,   2048,
+					2049, 4096, 4097, 8192, 30000 };
+	struct joined *j = open_way(way);
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (uint32_t parts = 1; parts <= WF_OP_IOV_MAX; parts++)
+			there_and_back(j, sizes[i], parts, parts % 2);
+	}
+	joined_close(j);
+}
+
+static void test_by_oneself(void **state)
+{
+	(void)state;
+	all_sizes(WF_SHM_WAY_SELF);
+}
+
+static void test_by_cma(void **state)
+{
+	(void)state;
+	all_sizes(WF_SHM_WAY_CMA);
+}
+
+static void test_through_the_ring(void **state)
+{
+	(void)state;
+	all_sizes(WF_SHM_WAY_NONE);
+}
+
+static int status_of(struct joined *j, enum wf_shm_remote_kind kind, size_t len,
+		     uint64_t at, uint64_t key)
+{
+	struct wf_shm_remote remote = { .kind = kind };
+	struct joined_buf b;
+	struct wf_shm_tx tx;
+	struct wf_comp comp;
+
+	joined_alloc(&b, len, 1);
+	tx = tx_of(&remote, &b, at, key);
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	comp = joined_wait(j, &j->txq);
+	free(b.memory);
+	return joined_err(&comp);
+}
+
+static void check_keys(enum wf_shm_way way)
+{
+	struct joined *j = open_way(way);
+	const struct iovec iov = { memory, 100 };
+
+	wf_op_regs_add(&j->regs, 1, FI_REMOTE_READ, WF_REG_OFFSETS, &iov, 1);
+	for (int kind = WF_SHM_REMOTE_WRITE; kind <= WF_SHM_REMOTE_READ;
+	     kind++) {
+		assert_int_equal(status_of(j, kind, 8, 0, KEY + 1),
+				 FI_EKEYREJECTED);
+		assert_int_equal(status_of(j, kind, 8, ROOM - 7, KEY),
+				 FI_EKEYREJECTED);
+		assert_int_equal(status_of(j, kind, 8, UINT64_MAX - 2, KEY),
+				 FI_EKEYREJECTED);
+		assert_int_equal(status_of(j, kind, 8, ROOM - 8, KEY), 0);
+	}
+	assert_int_equal(status_of(j, WF_SHM_REMOTE_WRITE, 8, 0, 1),
+			 FI_EKEYREJECTED);
+	assert_int_equal(status_of(j, WF_SHM_REMOTE_READ, 8, 0, 1), 0);
+	assert_false(j->in->broken);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(memory[i], 0);
+	joined_close(j);
+}
+
+static void test_keys(void **state)
+{
+	(void)state;
+	check_keys(WF_SHM_WAY_SELF);
+	check_keys(WF_SHM_WAY_NONE);
+}
+
+/* An initiator that does not look for itself is refused by the target, and the
+ * memory stays as it was. */
+static void test_target_checks(void **state)
+{
+	struct joined *j = open_way(WF_SHM_WAY_NONE);
+	struct wf_regs others; /* where the key is good */
+	const struct iovec iov = { memory, sizeof(memory) };
+
+	(void)state;
+	assert_int_equal(wf_op_regs_open(&others, false), 0);
+	wf_op_regs_add(&others, 99, RW, WF_REG_OFFSETS, &iov, 1);
+	wf_op_reg_unmap(&j->out->regs);
+	assert_int_equal(wf_op_reg_map(&j->out->regs, others.memfd), 0);
+	assert_int_equal(status_of(j, WF_SHM_REMOTE_READ, 9000, 0, 99),
+			 FI_EKEYREJECTED);
+	{
+		struct wf_shm_remote write = { .kind = WF_SHM_REMOTE_WRITE };
+		struct joined_buf b;
+		struct wf_shm_tx tx;
+		struct wf_comp comp;
+
+		joined_alloc(&b, 9000, 1);
+		joined_fill(&b, 1);
+		tx = tx_of(&write, &b, 0, 99);
+		tx.slot_flags = WF_SHM_SLOT_ACK | WF_SHM_SLOT_DATA;
+		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+		comp = joined_wait(j, &j->txq);
+		assert_int_equal(joined_err(&comp), FI_EKEYREJECTED);
+		free(b.memory);
+	}
+	assert_int_equal(wf_op_compq_count(&j->rxcq), 0);
+	for (int i = 0; i < 9000; i++)
+		assert_int_equal(memory[i], 0);
+	assert_false(j->in->broken);
+	wf_op_regs_close(&others);
+	joined_close(j);
+}
+
+static void check_events(enum wf_shm_way way)
+{
+	struct wf_cntr writes = { .waker = WF_WAKER_NONE };
+	struct wf_cntr reads = { .waker = WF_WAKER_NONE };
+	const struct wf_reg_watch watch = { &reads, &writes };
+	struct joined *j = open_way(way);
+	struct wf_shm_remote write = { .kind = WF_SHM_REMOTE_WRITE };
+	struct joined_buf b;
+	struct wf_shm_tx tx;
+	struct wf_comp comp;
+
+	wf_op_regs_watch(&j->regs, KEY, &watch);
+	assert_int_equal(status_of(j, WF_SHM_REMOTE_WRITE, 9000, 0, KEY), 0);
+	assert_int_equal(status_of(j, WF_SHM_REMOTE_READ, 9000, 0, KEY), 0);
+	assert_int_equal(status_of(j, WF_SHM_REMOTE_READ, 9000, 0, 0),
+			 FI_EKEYREJECTED);
+	joined_alloc(&b, 9000, 1);
+	tx = tx_of(&write, &b, 0, KEY);
+	tx.slot_flags = WF_SHM_SLOT_DATA;
+	tx.data = 0xdada;
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	comp = joined_wait(j, &j->rxcq);
+	assert_int_equal(joined_err(&comp), 0);
+	assert_int_equal(comp.flags,
+			 FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+	assert_int_equal(comp.data, 0xdada);
+	assert_int_equal(comp.len, 9000);
+	for (int i = 0; i < 8; i++)
+		joined_drive(j);
+	assert_int_equal(atomic_load(&writes.value), 2);
+	assert_int_equal(atomic_load(&reads.value), 1);
+	free(b.memory);
+	joined_close(j);
+}
+
+static void test_events(void **state)
+{
+	(void)state;
+	check_events(WF_SHM_WAY_SELF);
+	check_events(WF_SHM_WAY_NONE);
+}
+
+static void test_atomics(void **state)
+{
+	struct joined *j = open_way(WF_SHM_WAY_SELF);
+	uint64_t *words = (uint64_t *)(void *)memory;
+	uint64_t add[300], old[300];
+
+	(void)state;
+	for (size_t count = 1; count <= 300; count += 13) {
+		struct wf_shm_remote remote = {
+			.kind = WF_SHM_REMOTE_ATOMIC,
+			.seg_count = 1,
+			.segs[0] = { 0, count * 8, KEY },
+			.amo_kind = WF_OP_AMO_FETCH,
+			.amo_op = FI_SUM,
+			.amo_type = FI_UINT64,
+			.result_count = 1,
+			.result[0] = { old, count * 8 },
+		};
+		struct wf_shm_tx tx = {
+			.comp_flags = FI_ATOMIC | FI_READ,
+			.len = count * 8,
+			.slot_flags = WF_SHM_SLOT_ACK,
+			.wants_comp = true,
+			.remote = &remote,
+			.iov_count = 1,
+			.iov[0] = { add, count * 8 },
+		};
+		struct wf_comp comp;
+
+		for (size_t i = 0; i < count; i++) {
+			words[i] = i;
+			add[i] = 1000 + i;
+			old[i] = ~0ull;
+		}
+		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+		comp = joined_wait(j, &j->txq);
+		assert_int_equal(joined_err(&comp), 0);
+		for (size_t i = 0; i < count; i++) {
+			assert_int_equal(old[i], i);
+			assert_int_equal(words[i], 1000 + 2 * i);
+		}
+	}
+	joined_close(j);
+}
+
+/* More than fit the returns, and all in flight at once. */
+static void test_many_reads(void **state)
+{
+	enum { MANY = 40 };
+	struct joined *j = open_way(WF_SHM_WAY_NONE);
+	static uint8_t got[MANY][700];
+	struct wf_shm_remote remotes[MANY];
+	int done = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(memory); i++)
+		memory[i] = joined_byte(7, i);
+	for (int i = 0; i < MANY; i++) {
+		struct joined_buf b = {
+			.len = sizeof(got[i]),
+			.count = 1,
+			.iov[0] = { got[i], sizeof(got[i]) },
+		};
+		struct wf_shm_tx tx;
+
+		remotes[i] =
+			(struct wf_shm_remote){ .kind = WF_SHM_REMOTE_READ };
+		tx = tx_of(&remotes[i], &b, (uint64_t)i * 700, KEY);
+		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	}
+	while (done < MANY) {
+		struct wf_comp comp = joined_wait(j, &j->txq);
+
+		assert_int_equal(joined_err(&comp), 0);
+		done++;
+	}
+	for (int i = 0; i < MANY; i++)
+		assert_memory_equal(got[i], memory + i * 700, 700);
+	joined_close(j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_by_oneself),
+		cmocka_unit_test(test_by_cma),
+		cmocka_unit_test(test_through_the_ring),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_target_checks),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_many_reads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Operations on remote memory at their target: writes, reads and atomics that
+ * peers ask for through the ring, and notes of what they did by themselves.
+ * Every key, bound and number is checked against the domain's registrations;
+ * what is refused touches nothing and is told to the initiator.
+ */
+#ifndef WF_SHM_SERVE_H
+#define WF_SHM_SERVE_H
+
+#include "shm/in.h"
+
+/* What a slot asks for, copied out of shared memory once. */
+struct wf_shm_request {
+	struct wf_shm_rma rma;
+	uint64_t total; /* bytes of the whole operation */
+	uint64_t data;
+	uint8_t flags; /* WF_SHM_SLOT_* */
+	const uint8_t *bytes;
+	size_t bytes_len; /* as many as may be read there */
+};
+
+/* 0 or -EPROTO. */
+int wf_shm_serve_write(struct wf_shm_in *in, const struct wf_shm_request *req);
+int wf_shm_serve_read(struct wf_shm_in *in, const struct wf_shm_request *req);
+int wf_shm_serve_atomic(struct wf_shm_in *in, const struct wf_shm_request *req);
+int wf_shm_serve_note(struct wf_shm_in *in, const struct wf_shm_request *req);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Going to sleep without missing anything. An endpoint that sleeps has told its
+ * peers: who sends to it rings its bell and wakes it by a byte on their socket;
+ * who answers it or gives it credit does, too. All of that, new peers and dying
+ * ones make the endpoint's epoll descriptor readable.
+ *
+ * No fence is needed on the paths that send and answer: before the last look,
+ * the sleeper runs one barrier for all processors.
+ */
+#ifndef WF_SHM_SLEEP_H
+#define WF_SHM_SLEEP_H
+
+#include <stdbool.h>
+
+struct wf_shm_ep;
+
+/* True: nothing is to be done, and waiting for ep->epoll_fd will not miss
+ * anything. False: make progress. Lock held. */
+bool wf_shm_sleep_begin(struct wf_shm_ep *ep);
+
+/* Awake again; progress does that. */
+void wf_shm_sleep_end(struct wf_shm_ep *ep);
+
+#endif
