@@ -2,6 +2,7 @@
 """Starts MPI jobs whose messages go over weft, and over nothing else."""
 
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -11,9 +12,15 @@ import tempfile
 # Debian's Open MPI leaves OFI out in openmpi-mca-params.conf, so it is named.
 # pml cm has no transport but an mtl, and weft is the only one allowed: without
 # weft, MPI_Init fails. btl self: Open MPI's own shared memory is not opened.
-MESSAGES = ["--mca", "pml", "cm", "--mca", "mtl", "ofi",
-            "--mca", "mtl_ofi_provider_include", "weft",
-            "--mca", "btl", "self"]
+MESSAGES = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "btl", "self",
+            "--mca", "opal_common_ofi_provider_include", "weft"]
+# Windows need a btl with RMA and atomics, and there is none but weft's: without
+# it, no window can be made.
+ONE_SIDED = ["--mca", "pml", "cm", "--mca", "mtl", "ofi",
+             "--mca", "btl", "ofi,self", "--mca", "osc", "rdma",
+             "--mca", "osc_rdma_btls", "ofi",
+             "--mca", "opal_common_ofi_provider_include", "weft"]
+APART = pathlib.Path(__file__).resolve().with_name("apart.sh")
 TAIL = 6000
 
 
@@ -34,13 +41,25 @@ def require():
         skip("mpirun is not installed")
 
 
-def command(ranks, program, session, transport=None):
+def require_apart():
+    done = subprocess.run(["unshare", "--uts", "true"], check=False,
+                          stdin=subprocess.DEVNULL, capture_output=True)
+    if done.returncode:
+        skip("no names of hosts of our own: unshare --uts is refused here")
+
+
+def command(ranks, program, session, transport=MESSAGES, apart=False):
     # There are more ranks and threads than CPUs, and all of them poll: whoever
     # has nothing to do lets the others run.
-    line = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np",
-            str(ranks), "--bind-to", "none", "--mca", "mpi_yield_when_idle",
-            "1", "--mca", "orte_tmpdir_base", session,
-            *(MESSAGES if transport is None else transport)]
+    line = ["mpirun", "--allow-run-as-root", "-np", str(ranks), "--bind-to",
+            "none", "--mca", "mpi_yield_when_idle", "1", "--mca",
+            "orte_tmpdir_base", session, *transport]
+    if apart:
+        line += ["-H", ",".join(f"node{i}:1" for i in range(ranks)), "--mca",
+                 "plm_rsh_agent", str(APART), "--mca", "oob_tcp_if_include",
+                 "lo"]
+    else:
+        line += ["--oversubscribe"]
     for name in ("FI_PROVIDER_PATH", "WEFT_MPI_EXPECT"):
         line += ["-x", name]
     return line + program
@@ -58,14 +77,14 @@ def end(process):
     process.wait()
 
 
-def run(ranks, program, transport=None, env=None, timeout=60, cwd=None):
+def run(ranks, program, env=None, timeout=60, cwd=None, **how):
     """(exit code, output) of a job; the code is None if it took too long."""
     full = {**os.environ, "WEFT_MPI_EXPECT": "weft", **(env or {})}
     # A folder of its own: jobs that share one trip over each other's start and
     # end. A file, not a pipe: what a rank has started may keep a pipe open.
     with tempfile.TemporaryDirectory() as session, \
             tempfile.TemporaryFile("w+", errors="replace") as log, \
-            subprocess.Popen(command(ranks, program, session, transport),
+            subprocess.Popen(command(ranks, program, session, **how),
                              env=full, cwd=cwd, stdin=subprocess.DEVNULL,
                              stdout=log, stderr=subprocess.STDOUT,
                              start_new_session=True) as process:
@@ -82,9 +101,9 @@ def run(ranks, program, transport=None, env=None, timeout=60, cwd=None):
 def expect_good(ranks, program, **more):
     """The output of a job that must end well."""
     code, said = run(ranks, program, **more)
+    if code is None:
+        fail(f"{ranks} ranks of {' '.join(program)} hang\n{said[-TAIL:]}")
     if code:
         fail(f"{ranks} ranks of {' '.join(program)}: exit code {code}\n"
              f"{said[-TAIL:]}")
-    if code is None:
-        fail(f"{ranks} ranks of {' '.join(program)} hang\n{said[-TAIL:]}")
     return said

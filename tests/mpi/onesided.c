@@ -307,9 +307,10 @@ static void test_fetch_and_op(struct window *w)
 }
 
 /*
- * A lock of the program's own, guarding a word that is read and written. The
- * owner of the memory only takes part when every rank has a node of its own:
- * else Open MPI 4.1.4 crashes on it, over its own transports too.
+ * A lock of the program's own, guarding a word that is read and written. Open
+ * MPI 4.1.4 crashes when it swaps in memory that it could reach itself, whatever
+ * the transport (mended in 4.1.5): so the owner, and on one node everybody, only
+ * takes part where that is not so.
  */
 static void test_compare_and_swap(struct window *w)
 {
@@ -343,7 +344,10 @@ static void test_compare_and_swap(struct window *w)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Memory attached to a window that began without any. */
+/*
+ * Memory attached to a window that began without any. On one node only: else
+ * Open MPI 4.1.4 takes its lock of the list of regions twice and hangs.
+ */
 static void test_dynamic(void)
 {
 	int64_t *room = weft_mpi_alloc(sizeof(int64_t) * WORDS), out[32];
@@ -391,7 +395,8 @@ static void test_all(int flavor, const char *name)
 	weft_mpi_step("fetch and op");
 	test_fetch_and_op(&w);
 	weft_mpi_step("compare and swap");
-	test_compare_and_swap(&w);
+	if (apart || flavor == MPI_WIN_FLAVOR_CREATE)
+		test_compare_and_swap(&w);
 	close_window(&w);
 }
 
@@ -404,6 +409,7 @@ int main(int argc, char **argv)
 	test_all(MPI_WIN_FLAVOR_CREATE, "fence, own memory");
 	test_all(MPI_WIN_FLAVOR_ALLOCATE, "fence, allocated memory");
 	weft_mpi_step("dynamic");
-	test_dynamic();
+	if (!apart)
+		test_dynamic();
 	return weft_mpi_end();
 }

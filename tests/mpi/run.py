@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs one MPI test program over weft.
 
-    run.py RANKS[,RANKS ...] PROGRAM [ARGUMENT ...]
+    run.py HOW RANKS[,RANKS ...] PROGRAM [ARGUMENT ...]
 
-RANKS may be "absent": then there is no weft, and the job must fail.
+HOW is "messages"; "onesided", windows over btl/ofi; "apart", the same with
+every rank on a node of its own, as Open MPI believes; or "absent": there is no
+weft, and the job must fail.
 """
 
 import os
@@ -13,32 +15,45 @@ import time
 
 import job
 
+HOW = {
+    "messages": {},
+    "onesided": {"transport": job.ONE_SIDED},
+    "apart": {"transport": job.ONE_SIDED, "apart": True},
+    "absent": {},
+}
 
-def check_absent(program):
+
+def check_absent(ranks, program):
     with tempfile.TemporaryDirectory() as empty:
-        code, said = job.run(2, program, env={"FI_PROVIDER_PATH": empty})
+        code, said = job.run(ranks, program, env={"FI_PROVIDER_PATH": empty})
     if code is None or code == 0 or "good:" in said:
         job.fail(f"without weft: exit code {code}\n{said[-job.TAIL:]}")
     print("without weft the job fails")
 
 
+def check_good(ranks, program, how):
+    start = time.monotonic()
+    said = job.expect_good(ranks, program, **HOW[how])
+    if f"good: {ranks} ranks" not in said:
+        job.fail(f"{ranks} ranks: no word of success\n{said}")
+    print(f"{ranks} ranks: good, {time.monotonic() - start:.1f} s")
+
+
 def main():
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4 or sys.argv[1] not in HOW:
         print(__doc__)
         sys.exit(2)
-    program = sys.argv[2:]
+    how, program = sys.argv[1], sys.argv[3:]
     job.require()
     if not os.path.exists(program[0]):
         job.skip("built without MPI")
-    if sys.argv[1] == "absent":
-        check_absent(program)
-        return
-    for ranks in map(int, sys.argv[1].split(",")):
-        start = time.monotonic()
-        said = job.expect_good(ranks, program)
-        if f"good: {ranks} ranks" not in said:
-            job.fail(f"{ranks} ranks: no word of success\n{said}")
-        print(f"{ranks} ranks: good, {time.monotonic() - start:.1f} s")
+    if how == "apart":
+        job.require_apart()
+    for ranks in map(int, sys.argv[2].split(",")):
+        if how == "absent":
+            check_absent(ranks, program)
+        else:
+            check_good(ranks, program, how)
 
 
 main()
