@@ -79,7 +79,8 @@ def end(process):
 
 def run(ranks, program, env=None, timeout=60, cwd=None, **how):
     """(exit code, output) of a job; the code is None if it took too long."""
-    full = {**os.environ, "WEFT_MPI_EXPECT": "weft", **(env or {})}
+    full = {**os.environ, "WEFT_MPI_EXPECT": "weft",
+            "OPENBLAS_NUM_THREADS": "1", **(env or {})}
     # A folder of its own: jobs that share one trip over each other's start and
     # end. A file, not a pipe: what a rank has started may keep a pipe open.
     with tempfile.TemporaryDirectory() as session, \

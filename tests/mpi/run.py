@@ -3,12 +3,13 @@
 
     run.py HOW RANKS[,RANKS ...] PROGRAM [ARGUMENT ...]
 
-HOW is "messages"; "onesided", windows over btl/ofi; "apart", the same with
+PROGRAM may be a script in Python. HOW is "messages"; "onesided", windows over btl/ofi; "apart", the same with
 every rank on a node of its own, as Open MPI believes; or "absent": there is no
 weft, and the job must fail.
 """
 
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -39,6 +40,16 @@ def check_good(ranks, program, how):
     print(f"{ranks} ranks: good, {time.monotonic() - start:.1f} s")
 
 
+def find_python():
+    """One that has mpi4py: Debian's packages serve Debian's Python only."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        done = subprocess.run([python, "-c", "import mpi4py, numpy"],
+                              check=False, capture_output=True)
+        if done.returncode == 0:
+            return python
+    return job.skip("no Python with mpi4py and numpy")
+
+
 def main():
     if len(sys.argv) < 4 or sys.argv[1] not in HOW:
         print(__doc__)
@@ -47,6 +58,8 @@ def main():
     job.require()
     if not os.path.exists(program[0]):
         job.skip("built without MPI")
+    if program[0].endswith(".py"):
+        program.insert(0, find_python())
     if how == "apart":
         job.require_apart()
     for ranks in map(int, sys.argv[2].split(",")):
