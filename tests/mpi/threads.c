@@ -12,7 +12,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 
-enum { MAX_THREADS = 4, ROUNDS = 150, BURST = 8, LONGEST = 140000 };
+enum { MAX_THREADS = 4, ROUNDS = 80, BURST = 8, LONGEST = 140000 };
 
 struct worker {
 	pthread_t thread;

@@ -109,7 +109,7 @@ static void transport_args(const char *name, char **args)
 				     "btl",
 				     "self",
 				     "--mca",
-				     "mtl_ofi_provider_include",
+				     "opal_common_ofi_provider_include",
 				     NULL };
 	char *const *from = strcmp(name, "vader") ? ofi : own;
 
