@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the provider's library from the place of this program, so that a
- * build and an installation work without settings. It must not look into the
+ * Finds the provider's library and the MPI program from the place of this
+ * program, so that a build and an installation work without settings. It must not look into the
  * working directory: code would be loaded from wherever the user stands.
  */
 #include "tools/locate.h"
@@ -14,11 +14,18 @@
 #include <unistd.h>
 
 #define LIBRARY "libweft-fi.so"
+#define MPI_PROGRAM "weft-bench-mpi"
 
 /* The build passes libdir; without it only neighbours are looked at. */
 #ifndef WEFT_LIBDIR
 #define WEFT_LIBDIR ""
 #endif
+
+#ifndef WEFT_LIBEXECDIR
+#define WEFT_LIBEXECDIR ""
+#endif
+
+static const char *const mpi_places[] = { "../bench", "../libexec/weft" };
 
 static const char *const neighbours[] = {
 	"../src/prov",
@@ -42,19 +49,27 @@ static int try_dir(const char *dir, char *found, size_t len)
 	return 0;
 }
 
+/* Folder of this program, or -errno. */
+static int find_here(char *here, size_t len)
+{
+	ssize_t got = readlink("/proc/self/exe", here, len - 1);
+	char *slash;
+
+	if (got <= 0)
+		return -ENOENT;
+	here[got] = '\0';
+	slash = strrchr(here, '/');
+	if (slash)
+		*slash = '\0';
+	return 0;
+}
+
 int wf_tools_locate_provider(char *dir, size_t len)
 {
 	char here[PATH_MAX], candidate[2 * PATH_MAX];
-	char *slash;
-	ssize_t got;
 	size_t i;
 
-	got = readlink("/proc/self/exe", here, sizeof(here) - 1);
-	if (got > 0) {
-		here[got] = '\0';
-		slash = strrchr(here, '/');
-		if (slash)
-			*slash = '\0';
+	if (!find_here(here, sizeof(here))) {
 		for (i = 0; i < sizeof(neighbours) / sizeof(neighbours[0]);
 		     i++) {
 			snprintf(candidate, sizeof(candidate), "%s/%s", here,
@@ -65,5 +80,32 @@ int wf_tools_locate_provider(char *dir, size_t len)
 	}
 	if (WEFT_LIBDIR[0])
 		return try_dir(WEFT_LIBDIR "/libfabric", dir, len);
+	return -ENOENT;
+}
+
+static int try_program(const char *dir, char *file, size_t len)
+{
+	if ((size_t)snprintf(file, len, "%s/" MPI_PROGRAM, dir) >= len ||
+	    access(file, X_OK))
+		return -ENOENT;
+	return 0;
+}
+
+int wf_tools_locate_mpi(char *file, size_t len)
+{
+	char here[PATH_MAX], candidate[2 * PATH_MAX];
+	size_t i;
+
+	if (!find_here(here, sizeof(here))) {
+		for (i = 0; i < sizeof(mpi_places) / sizeof(mpi_places[0]);
+		     i++) {
+			snprintf(candidate, sizeof(candidate), "%s/%s", here,
+				 mpi_places[i]);
+			if (!try_program(candidate, file, len))
+				return 0;
+		}
+	}
+	if (WEFT_LIBEXECDIR[0])
+		return try_program(WEFT_LIBEXECDIR, file, len);
 	return -ENOENT;
 }

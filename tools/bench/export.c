@@ -61,6 +61,7 @@ static void json_series(const struct wf_tools_report *r, FILE *out)
 	static const char *const kinds[] = {
 		[WF_TOOLS_SERIES_FABRIC] = "libfabric",
 		[WF_TOOLS_SERIES_UCX] = "ucx",
+		[WF_TOOLS_SERIES_MPI] = "mpi",
 		[WF_TOOLS_SERIES_RING] = "floor",
 		[WF_TOOLS_SERIES_HANDOFF] = "floor",
 	};
