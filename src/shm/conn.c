@@ -379,6 +379,14 @@ static int map_welcome(struct wf_shm_out *out, const int *fds, bool cut)
 	return -err;
 }
 
+/* The kernel does not let us, although we would. */
+static void count_refusal(struct wf_shm_ep *ep,
+			  const struct wf_shm_mover *mover)
+{
+	if (ep->attr.cma && mover->way == WF_SHM_WAY_NONE)
+		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_cma_refused, 1);
+}
+
 static void on_welcome(struct wf_shm_out *out)
 {
 	struct wf_shm_welcome welcome = { 0 };
@@ -415,6 +423,7 @@ static void on_welcome(struct wf_shm_out *out)
 	wf_shm_mover_open(&out->mover, cred.pid, welcome.process,
 			  welcome.probe_addr, welcome.probe_value,
 			  out->ep->attr.cma);
+	count_refusal(out->ep, &out->mover);
 	out->features = welcome.greeting.features & WF_SHM_FEATURES;
 	out->bell = welcome.bell;
 	out->remote_flags = welcome.flags;
@@ -506,6 +515,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	in->features = hello->greeting.features & WF_SHM_FEATURES;
 	wf_shm_mover_open(&in->mover, cred->pid, hello->process,
 			  hello->probe_addr, hello->probe_value, ep->attr.cma);
+	count_refusal(ep, &in->mover);
 	err = wf_shm_ep_add_in(ep, in);
 	if (err)
 		goto err_free;

@@ -190,6 +190,7 @@ void wf_shm_out_free(struct wf_shm_out *out)
 	    out->state == WF_SHM_OUT_GREETED)
 		out->ep->connecting--;
 	drop_all(out, 0);
+	wf_shm_stats_count_out(out);
 	wf_shm_out_release(out);
 	wf_shm_table_fini(&out->waiting);
 	wf_base_list_del(&out->link);
@@ -230,6 +231,8 @@ static bool look_at_credit(struct wf_shm_out *out)
 	if (slots - out->slots_done > out->slot_lap.head - out->slots_done ||
 	    lines - out->lines_done > out->line_lap.head - out->lines_done) {
 		wf_warn("peer returned credit it did not have");
+		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_protocol_errors,
+				 1);
 		wf_shm_out_doom(out, EPROTO, false);
 		return false;
 	}
@@ -619,6 +622,8 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 		count++;
 		if (!handle_reply(out, &reply)) {
 			wf_warn("peer sent a reply that makes no sense");
+			wf_shm_stats_add(&out->ep->stats,
+					 WF_SHM_STAT_protocol_errors, 1);
 			wf_shm_out_doom(out, EPROTO, false);
 			return count;
 		}

@@ -53,19 +53,24 @@ static const struct option long_options[] = {
 
 /* In parts, for compilers only promise strings of 4095 characters. */
 static const char help_what[] =
-	"usage: weft bench [OPTIONS] [latency] [bandwidth] [rate]\n"
+	"usage: weft bench [OPTIONS] [mpi] [latency] [bandwidth] [rate]\n"
 	"\n"
 	"Two processes, each on a CPU of its own, send messages to each other\n"
 	"over the libfabric API. Without a test named, all three are run.\n"
 	"  latency    ping-pong, half of a round trip\n"
 	"  bandwidth  one way, a window of messages, then an acknowledgement\n"
 	"  rate       the same with small messages and a large window\n"
+	"  mpi        the same between two ranks of Open MPI: -p mpi:weft\n"
+	"             -a mpi:vader,mpi:tcp, latency, 8-1M, if nothing else\n"
+	"             is said\n"
 	"\n"
 	"What to measure:\n"
 	"  -p, --provider NAME   libfabric provider under test (weft), as in\n"
 	"                        FI_PROVIDER: shm, tcp, 'udp;ofi_rxd'\n"
 	"  -a, --against LIST    others, run in turns with the first:\n"
-	"                        providers, or ucx (ucx_perftest)\n"
+	"                        providers, ucx (ucx_perftest), or through\n"
+	"                        Open MPI: mpi:vader (its own shared memory),\n"
+	"                        mpi:PROVIDER\n"
 	"  -f, --floor           also what the machine itself allows: a cache\n"
 	"                        line handed over, a bare ring (to 64K)\n"
 	"  -s, --sizes LIST      bytes: 8,64,1K or 1-8M, powers of two (1-8M)\n"
@@ -111,6 +116,7 @@ struct given {
 	unsigned long timeout_s;
 	const char *cpus;
 	bool brief;
+	bool mpi;
 };
 
 static int complain(const char *format, ...)
@@ -247,7 +253,8 @@ static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
 	}
 }
 
-static int read_tests(struct wf_tools_plan *plan, int n, char **words)
+static int read_tests(struct wf_tools_plan *plan, struct given *given, int n,
+		      char **words)
 {
 	static const struct {
 		const char *word;
@@ -260,20 +267,26 @@ static int read_tests(struct wf_tools_plan *plan, int n, char **words)
 		{ "rate", WF_TOOLS_RATE },
 	};
 	const unsigned count = sizeof(names) / sizeof(names[0]);
+	bool any = false;
 	unsigned k;
 	int i;
 
 	for (i = 0; i < n; i++) {
+		if (!strcmp(words[i], "mpi")) {
+			given->mpi = true;
+			continue;
+		}
 		for (k = 0; k < count && strcmp(words[i], names[k].word); k++)
 			;
 		if (k == count)
 			return complain("'%s' is no test; there are latency, "
-					"bandwidth and rate",
+					"bandwidth, rate and mpi",
 					words[i]);
 		plan->tests[names[k].test] = true;
+		any = true;
 	}
-	for (i = 0; n == 0 && i < WF_TOOLS_TESTS; i++)
-		plan->tests[i] = true;
+	for (i = 0; !any && i < WF_TOOLS_TESTS; i++)
+		plan->tests[i] = !given->mpi || i == WF_TOOLS_LATENCY;
 	return 0;
 }
 
@@ -310,7 +323,9 @@ static int choose_cpus(struct wf_tools_plan *plan, const char *text)
 
 static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
 {
-	const char *usual = given->brief ? "8,64,256,1K,4K,64K,1M" : "1-8M";
+	const char *usual = given->brief ? "8,64,256,1K,4K,64K,1M" :
+			    given->mpi	 ? "8-1M" :
+					   "1-8M";
 	const char *rate = given->rate_sizes;
 	int ret;
 
@@ -324,6 +339,16 @@ static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
 	plan->sizes[WF_TOOLS_BANDWIDTH] = plan->sizes[WF_TOOLS_LATENCY];
 	return read_sizes("--rate-sizes", rate ? rate : "64",
 			  &plan->sizes[WF_TOOLS_RATE]);
+}
+
+static void fill_names(struct wf_tools_plan *plan, const struct given *given)
+{
+	if (!plan->provider)
+		plan->provider = given->mpi ? "mpi:weft" : "weft";
+	if (given->mpi && !plan->n_against) {
+		plan->against[plan->n_against++] = "mpi:vader";
+		plan->against[plan->n_against++] = "mpi:tcp";
+	}
 }
 
 static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
@@ -374,7 +399,6 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 
 	memset(plan, 0, sizeof(*plan));
 	argv[0] = "weft bench"; /* how getopt begins its complaints */
-	plan->provider = "weft";
 	plan->tagged = true;
 	while ((c = getopt_long(argc, argv, "p:a:fs:w:r:t:h", long_options,
 				NULL)) != -1) {
@@ -387,9 +411,10 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 		if (ret)
 			return ret;
 	}
-	ret = read_tests(plan, argc - optind, argv + optind);
+	ret = read_tests(plan, &given, argc - optind, argv + optind);
 	if (!ret)
 		ret = fill_sizes(plan, &given);
+	fill_names(plan, &given);
 	if (!ret)
 		ret = choose_cpus(plan, given.cpus);
 	if (ret)
