@@ -106,7 +106,7 @@ static struct wf_shm_tx *keep(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 
 	if (!kept)
 		return NULL;
-	*kept = *tx;
+	wf_shm_tx_copy(kept, tx);
 	wf_base_list_init(&kept->link);
 	if (!tx->remote)
 		return kept;
@@ -115,7 +115,7 @@ static struct wf_shm_tx *keep(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 		wf_base_pool_put(&ep->tx_pool, kept);
 		return NULL;
 	}
-	*kept->remote = *tx->remote;
+	wf_shm_remote_copy(kept->remote, tx->remote);
 	return kept;
 }
 

@@ -10,7 +10,9 @@
 #define WF_SHM_OUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #include "base/addr.h"
@@ -59,9 +61,25 @@ struct wf_shm_tx {
 	struct wf_shm_remote *remote; /* remote memory; NULL: a message */
 	void *bounce; /* our copy of an injected message that had to wait */
 	uint32_t iov_count;
+	/* Not set until they are used, see wf_shm_tx_init(). */
 	struct iovec iov[WF_OP_IOV_MAX];
 	struct wf_shm_help help;
 };
+
+/* All that has a meaning at once; the rest is larger than that, and most of it
+ * never used. */
+static inline void wf_shm_tx_init(struct wf_shm_tx *tx)
+{
+	memset(tx, 0, offsetof(struct wf_shm_tx, iov));
+}
+
+static inline void wf_shm_tx_copy(struct wf_shm_tx *to,
+				  const struct wf_shm_tx *from)
+{
+	memcpy(to, from, offsetof(struct wf_shm_tx, iov));
+	for (uint32_t i = 0; i < from->iov_count; i++)
+		to->iov[i] = from->iov[i];
+}
 
 enum wf_shm_out_state {
 	WF_SHM_OUT_CONNECTING, /* nobody listens there, or not yet */

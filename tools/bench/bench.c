@@ -80,8 +80,9 @@ static void show_progress(struct progress *p, const char *what, unsigned rep,
 		snprintf(left, sizeof(left), ", %.0f s left",
 			 elapsed * (p->total - p->done) / p->done);
 	fprintf(stderr, "\r\033[K%3u%%  repetition %u: %s of %s, %s%s",
-		100 * p->done / p->total, rep + 1, wf_tools_plan_word(test),
-		wf_tools_size_text(size, text), what, left);
+		100 * p->done / p->total, rep + 1,
+		wf_tools_test_get(test)->word, wf_tools_size_text(size, text),
+		what, left);
 }
 
 static void end_progress(const struct progress *p)

@@ -7,7 +7,7 @@
 #include "tools/bench/mpi.h"
 
 #include "base/clock.h"
-#include "tools/bench/locate.h"
+#include "tools/locate.h"
 #include "tools/bench/process.h"
 
 #include <errno.h>

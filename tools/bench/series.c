@@ -83,6 +83,9 @@ void wf_tools_series_free(struct wf_tools_series *s)
 bool wf_tools_series_covers(const struct wf_tools_series *s,
 			    enum wf_tools_test test, size_t size)
 {
+	if (s->kind != WF_TOOLS_SERIES_FABRIC &&
+	    !wf_tools_test_get(test)->messages)
+		return false;
 	if (s->kind == WF_TOOLS_SERIES_HANDOFF)
 		return test == WF_TOOLS_LATENCY;
 	if (s->kind == WF_TOOLS_SERIES_RING)
@@ -92,6 +95,8 @@ bool wf_tools_series_covers(const struct wf_tools_series *s,
 
 static const char *error_of(const struct wf_tools_series *s)
 {
+	if (s->crowd.error[0])
+		return s->crowd.error;
 	switch (s->kind) {
 	case WF_TOOLS_SERIES_UCX:
 		return s->ucx.error;
@@ -111,31 +116,45 @@ static int note_failure(struct wf_tools_series *s, int ret)
 	return ret == -EINTR ? ret : 0;
 }
 
+enum { SERIES_ENV = 5 };
+
+/*
+ * The user's FI_PROVIDER would hide the others, and each of our hints names
+ * its provider anyway.
+ */
+static void make_env(const struct wf_tools_series *s,
+		     const char *env[SERIES_ENV])
+{
+	env[0] = "FI_PROVIDER";
+	env[1] = NULL;
+	env[2] = s->path[0] ? "FI_PROVIDER_PATH" : NULL;
+	env[3] = s->path;
+	env[4] = NULL;
+}
+
 int wf_tools_series_start(struct wf_tools_series *s,
 			  const struct wf_tools_plan *plan)
 {
-	/*
-	 * The user's FI_PROVIDER would hide the others, and each of our hints
-	 * names its provider anyway.
-	 */
-	const char *const env[] = {
-		"FI_PROVIDER", NULL, s->path[0] ? "FI_PROVIDER_PATH" : NULL,
-		s->path,       NULL,
-	};
+	const char *env[SERIES_ENV];
 	bool floor = s->kind == WF_TOOLS_SERIES_RING ||
 		     s->kind == WF_TOOLS_SERIES_HANDOFF;
 	int ret;
 
-	if (s->failure[0])
+	if (s->failure[0] || !wf_tools_plan_has_pair(plan))
 		return 0;
+	if (s->kind != WF_TOOLS_SERIES_FABRIC &&
+	    !wf_tools_plan_has_messages(plan))
+		return 0;
+	make_env(s, env);
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		ret = wf_tools_ucx_start(&s->ucx, plan);
 	else if (s->kind == WF_TOOLS_SERIES_MPI)
 		ret = wf_tools_mpi_start(&s->mpi, plan, s->name, env);
 	else
 		ret = wf_tools_pair_start(&s->pair, plan,
-					  floor ? "floor" : "fabric", s->name,
-					  env);
+					  floor ? "floor" :
+						  wf_tools_plan_engine(plan),
+					  s->name, env);
 	if (ret)
 		return note_failure(s, ret);
 	s->running = true;
@@ -175,15 +194,41 @@ static unsigned long preempted(const struct wf_tools_series *s)
 	       wf_tools_process_preempted(pids[1]);
 }
 
+static int run_crowd(struct wf_tools_series *s,
+		     const struct wf_tools_plan *plan, enum wf_tools_test test,
+		     size_t n, double *value)
+{
+	struct wf_tools_crowd_result result;
+	const char *env[SERIES_ENV];
+	int ret;
+
+	make_env(s, env);
+	ret = wf_tools_crowd_run(&s->crowd, plan, s->name, env, (unsigned)n,
+				 &result);
+	if (!ret)
+		*value = test == WF_TOOLS_CROWD_TIME ? result.ns : result.bytes;
+	return ret;
+}
+
 static int run_once(struct wf_tools_series *s, const struct wf_tools_plan *plan,
 		    enum wf_tools_test test, unsigned index, double *ns)
 {
+	if (!wf_tools_test_get(test)->engine)
+		return run_crowd(s, plan, test, plan->sizes[test].v[index], ns);
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		return wf_tools_ucx_run(&s->ucx, plan, test, index, ns);
 	if (s->kind == WF_TOOLS_SERIES_MPI)
 		return wf_tools_mpi_run(&s->mpi, plan, test, index, ns);
 	return wf_tools_pair_run(&s->pair, plan, test,
 				 plan->sizes[test].v[index], ns);
+}
+
+/* What other processes do changes the value. */
+static bool is_timed(enum wf_tools_test test)
+{
+	const struct wf_tools_test_info *info = wf_tools_test_get(test);
+
+	return info->engine && info->unit != WF_TOOLS_UNIT_MEMORY;
 }
 
 /*
@@ -198,7 +243,8 @@ static int run_undisturbed(struct wf_tools_series *s,
 {
 	unsigned long before, taken, least = ULONG_MAX;
 	/* Where many stay disturbed, more waiting gains little. */
-	bool hopeless = plan->one_cpu || s->disturbed > 2 + s->kept / 4;
+	bool hopeless = plan->one_cpu || s->disturbed > 2 + s->kept / 4 ||
+			!is_timed(test);
 	int ret, tries = hopeless ? 1 : MAX_TRIES;
 	double once;
 
@@ -214,7 +260,7 @@ static int run_undisturbed(struct wf_tools_series *s,
 		}
 	}
 	s->kept++;
-	s->disturbed += least > ALLOWED_SWITCHES;
+	s->disturbed += is_timed(test) && least > ALLOWED_SWITCHES;
 	return 0;
 }
 
@@ -229,7 +275,8 @@ int wf_tools_series_run(struct wf_tools_series *s,
 	if (s->failure[0] || cell->error[0] ||
 	    !wf_tools_series_covers(s, test, plan->sizes[test].v[index]))
 		return 0;
-	if (!s->running) { /* the last run ended it */
+	/* The last run may have ended it. */
+	if (!s->running && wf_tools_test_get(test)->engine) {
 		ret = wf_tools_series_start(s, plan);
 		if (!ret)
 			ret = wf_tools_series_ready(s, plan);
@@ -241,10 +288,12 @@ int wf_tools_series_run(struct wf_tools_series *s,
 		cell->ns[cell->n++] = ns;
 		return 0;
 	}
-	s->running = false;
+	if (wf_tools_test_get(test)->engine)
+		s->running = false;
 	if (ret == -EINTR)
 		return ret;
 	memcpy(cell->error, error_of(s), sizeof(cell->error));
+	s->crowd.error[0] = '\0';
 	return 0;
 }
 
@@ -329,11 +378,13 @@ bool wf_tools_series_total(const struct wf_tools_series *s,
 
 double wf_tools_series_value(enum wf_tools_test test, size_t size, double ns)
 {
-	switch (test) {
-	case WF_TOOLS_BANDWIDTH:
+	switch (wf_tools_test_get(test)->unit) {
+	case WF_TOOLS_UNIT_BANDWIDTH:
 		return (double)size * 1e3 / ns;
-	case WF_TOOLS_RATE:
+	case WF_TOOLS_UNIT_RATE:
 		return 1e3 / ns;
+	case WF_TOOLS_UNIT_MEMORY:
+		return ns / 1024;
 	default:
 		return ns;
 	}

@@ -5,6 +5,7 @@
 #ifndef WF_TOOLS_BENCH_SERIES_H
 #define WF_TOOLS_BENCH_SERIES_H
 
+#include "tools/bench/crowd.h"
 #include "tools/bench/mpi.h"
 #include "tools/bench/pair.h"
 #include "tools/bench/ucx.h"
@@ -19,7 +20,9 @@ enum wf_tools_series_kind {
 
 /* One test at one size. */
 struct wf_tools_cell {
-	double *ns; /* of each good repetition, in order; room for all */
+	/* Of each good repetition, in order; room for all. ns, or what the
+	 * test gives instead. */
+	double *ns;
 	unsigned n;
 	char error[320]; /* not empty: failed, and was not tried again */
 };
@@ -32,6 +35,7 @@ struct wf_tools_series {
 	struct wf_tools_pair pair;
 	struct wf_tools_ucx ucx;
 	struct wf_tools_mpi mpi;
+	struct wf_tools_crowd crowd;
 	struct wf_tools_cell cells[WF_TOOLS_TESTS][WF_TOOLS_MAX_SIZES];
 	unsigned kept;	    /* samples in all cells */
 	unsigned disturbed; /* of these: something else took a CPU meanwhile */
@@ -78,8 +82,8 @@ bool wf_tools_series_total(const struct wf_tools_series *series,
 			   struct wf_tools_stats *stats);
 
 /*
- * A time per message in the unit of its test: ns, MB/s (10^6 bytes) or
- * millions of messages a second.
+ * What was measured (ns per message, bytes, per cent) in the unit of its test:
+ * ns, MB/s (10^6 bytes), millions a second, per cent or KiB.
  */
 double wf_tools_series_value(enum wf_tools_test test, size_t size, double ns);
 
