@@ -6,6 +6,8 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/crowd_member.h"
 #include "tools/bench/worker.h"
+#include "tools/info/info.h"
+#include "tools/stat/stat.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,8 +25,12 @@ struct command {
 };
 
 static const struct command commands[] = {
+	{ "info", "say what weft has to work with here, and what is wrong",
+	  wf_tools_info_main },
 	{ "bench", "measure messages, remote memory, waiting, memory",
 	  wf_tools_bench_main },
+	{ "stat", "show live counters of running endpoints",
+	  wf_tools_stat_main },
 	{ WF_TOOLS_WORKER_COMMAND, NULL, wf_tools_worker_main },
 	{ WF_TOOLS_CROWD_COMMAND, NULL, wf_tools_crowd_member_main },
 };

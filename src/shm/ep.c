@@ -159,6 +159,7 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep)
 	}
 	ep->out_count = 0;
 	ep->asleep = false;
+	wf_base_stats_forked(&ep->stats);
 	wf_shm_conn_forked(ep);
 }
 

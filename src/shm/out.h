@@ -99,7 +99,7 @@ struct wf_shm_out {
 	uint8_t line_turn; /* flag of the next record: the first of its lap */
 	struct wf_shm_slot *slots;
 	const _Atomic uint32_t *bell_wanted; /* in the header */
-	uint64_t bytes;			     /* sent since they were counted */
+	uint64_t bytes; /* of inline messages since counted */
 	struct wf_shm_ep *ep;
 	uint8_t *data;
 	struct wf_shm_lap line_lap;
@@ -109,7 +109,10 @@ struct wf_shm_out {
 
 	uint32_t slots_done; /* of the last credit we looked at */
 	uint32_t lines_done;
-	uint32_t counted;      /* slots in the statistics */
+	uint32_t counted;      /* slots in the statistics; since then: */
+	uint32_t eager;	       /* messages in one record, ... */
+	uint64_t eager_bytes;  /* ... their bytes, ... */
+	uint32_t parts;	       /* ... and slots that are no whole message */
 	uint32_t bell;	       /* our number on its board */
 	uint32_t remote_flags; /* WF_SHM_WELCOME_* */
 	struct wf_shm_board_map board;

@@ -5,28 +5,14 @@
  */
 #include "tools/bench/report.h"
 
+#include "tools/json.h"
+
 #include <math.h>
-
-static void json_text(FILE *out, const char *text)
-{
-	const unsigned char *c;
-
-	fputc('"', out);
-	for (c = (const unsigned char *)text; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			fprintf(out, "\\%c", *c);
-		else if (*c < 0x20 || *c == 0x7f)
-			fprintf(out, "\\u%04x", *c);
-		else
-			fputc(*c, out);
-	}
-	fputc('"', out);
-}
 
 static void json_field(FILE *out, const char *name, const char *text)
 {
 	fprintf(out, "\"%s\": ", name);
-	json_text(out, text);
+	wf_tools_json_quote(out, text);
 }
 
 static void json_machine(const struct wf_tools_report *r, FILE *out)
@@ -69,6 +55,7 @@ static void json_series(const struct wf_tools_report *r, FILE *out)
 	static const char *const kinds[] = {
 		[WF_TOOLS_SERIES_FABRIC] = "libfabric",
 		[WF_TOOLS_SERIES_UCX] = "ucx",
+		[WF_TOOLS_SERIES_MPI] = "mpi",
 		[WF_TOOLS_SERIES_RING] = "floor",
 		[WF_TOOLS_SERIES_HANDOFF] = "floor",
 	};

@@ -65,6 +65,9 @@ static const char help_what[] =
 	"  latency    ping-pong, half of a round trip\n"
 	"  bandwidth  one way, a window of messages, then an acknowledgement\n"
 	"  rate       the same with small messages and a large window\n"
+	"  mpi        the same between two ranks of Open MPI: -p mpi:weft\n"
+	"             -a mpi:vader,mpi:tcp, latency, 8-1M, if nothing else\n"
+	"             is said\n"
 	"  rma        {write,read}-{latency,bandwidth} of remote memory\n"
 	"  atomics    fetch-add, compare-swap, add-rate: 64 bits\n"
 	"  idle       one fi_cq_read that finds nothing, by peers\n"
@@ -77,7 +80,9 @@ static const char help_what[] =
 	"  -p, --provider NAME   libfabric provider under test (weft), as in\n"
 	"                        FI_PROVIDER: shm, tcp, 'udp;ofi_rxd'\n"
 	"  -a, --against LIST    others, run in turns with the first:\n"
-	"                        providers, or ucx (ucx_perftest)\n"
+	"                        providers, ucx (ucx_perftest), or through\n"
+	"                        Open MPI: mpi:vader (its own shared memory),\n"
+	"                        mpi:PROVIDER\n"
 	"  -f, --floor           also what the machine itself allows: a cache\n"
 	"                        line handed over, a bare ring (to 64K)\n"
 	"  -s, --sizes LIST      bytes: 8,64,1K or 1-8M, powers of two (1-8M)\n"
@@ -127,6 +132,7 @@ struct given {
 	unsigned long timeout_s;
 	const char *cpus;
 	bool brief;
+	bool mpi;
 };
 
 static int complain(const char *format, ...)
@@ -269,13 +275,18 @@ static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
 	}
 }
 
-static int read_tests(struct wf_tools_plan *plan, int n, char **words)
+static int read_tests(struct wf_tools_plan *plan, struct given *given, int n,
+		      char **words)
 {
 	unsigned t;
-	bool found;
+	bool found, any = false;
 	int i;
 
 	for (i = 0; i < n; i++) {
+		if (!strcmp(words[i], "mpi")) {
+			given->mpi = true;
+			continue;
+		}
 		found = false;
 		for (t = 0; t < WF_TOOLS_TESTS; t++) {
 			if (!wf_tools_test_is(t, words[i]))
@@ -287,9 +298,11 @@ static int read_tests(struct wf_tools_plan *plan, int n, char **words)
 			return complain("'%s' is no test; `weft bench --help` "
 					"lists them",
 					words[i]);
+		any = true;
 	}
-	for (t = 0; n == 0 && t < WF_TOOLS_TESTS; t++)
-		plan->tests[t] = wf_tools_test_get(t)->messages;
+	for (t = 0; !any && t < WF_TOOLS_TESTS; t++)
+		plan->tests[t] = given->mpi ? t == WF_TOOLS_LATENCY :
+					      wf_tools_test_get(t)->messages;
 	return 0;
 }
 
@@ -350,7 +363,9 @@ static int read_counts(const char *option, const char *text, size_t least,
 
 static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
 {
-	const char *usual = given->brief ? "8,64,256,1K,4K,64K,1M" : "1-8M";
+	const char *usual = given->brief ? "8,64,256,1K,4K,64K,1M" :
+			    given->mpi	 ? "8-1M" :
+					   "1-8M";
 	const char *remote = given->brief ? usual : "8-4M";
 	const char *rate = given->rate_sizes;
 	struct wf_tools_sizes *sizes;
@@ -385,6 +400,16 @@ static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
 					 sizes);
 	}
 	return ret;
+}
+
+static void fill_names(struct wf_tools_plan *plan, const struct given *given)
+{
+	if (!plan->provider)
+		plan->provider = given->mpi ? "mpi:weft" : "weft";
+	if (given->mpi && !plan->n_against) {
+		plan->against[plan->n_against++] = "mpi:vader";
+		plan->against[plan->n_against++] = "mpi:tcp";
+	}
 }
 
 static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
@@ -436,7 +461,6 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 
 	memset(plan, 0, sizeof(*plan));
 	argv[0] = "weft bench"; /* how getopt begins its complaints */
-	plan->provider = "weft";
 	plan->tagged = true;
 	while ((c = getopt_long(argc, argv, "p:a:fs:w:r:t:h", long_options,
 				NULL)) != -1) {
@@ -449,9 +473,10 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 		if (ret)
 			return ret;
 	}
-	ret = read_tests(plan, argc - optind, argv + optind);
+	ret = read_tests(plan, &given, argc - optind, argv + optind);
 	if (!ret)
 		ret = fill_sizes(plan, &given);
+	fill_names(plan, &given);
 	if (!ret)
 		ret = choose_cpus(plan, given.cpus);
 	if (ret)

@@ -47,8 +47,8 @@ static const char *colour_of(const struct wf_tools_report *r, unsigned which)
 	    r->series[which]->kind == WF_TOOLS_SERIES_HANDOFF)
 		return "#888888";
 	for (i = 1; i < which; i++)
-		n += r->series[i]->kind == WF_TOOLS_SERIES_FABRIC ||
-		     r->series[i]->kind == WF_TOOLS_SERIES_UCX;
+		n += r->series[i]->kind != WF_TOOLS_SERIES_RING &&
+		     r->series[i]->kind != WF_TOOLS_SERIES_HANDOFF;
 	return colours[n % (sizeof(colours) / sizeof(colours[0]))];
 }
 

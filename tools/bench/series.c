@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makes a provider, UCX and the floors look alike to the schedule, and keeps
+ * Makes a provider, UCX, MPI and the floors look alike to the schedule, and keeps
  * what they gave. A series that fails must not disturb the others.
  */
 #include "tools/bench/series.h"
 
 #include "tools/bench/floor_defs.h"
-#include "tools/bench/locate.h"
 #include "tools/bench/process.h"
+#include "tools/locate.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -25,7 +25,8 @@ static void find_path(struct wf_tools_series *s)
 {
 	const char *given = getenv("FI_PROVIDER_PATH");
 
-	if (s->kind != WF_TOOLS_SERIES_FABRIC || strcmp(s->name, "weft"))
+	if ((s->kind != WF_TOOLS_SERIES_FABRIC || strcmp(s->name, "weft")) &&
+	    strcmp(s->name, WF_TOOLS_MPI_PREFIX "weft"))
 		return;
 	if (given && *given)
 		return;
@@ -49,6 +50,7 @@ struct wf_tools_series *wf_tools_series_new(const struct wf_tools_plan *plan,
 	s->name = name;
 	wf_tools_pair_init(&s->pair);
 	wf_tools_ucx_init(&s->ucx);
+	wf_tools_mpi_init(&s->mpi);
 	for (t = 0; t < WF_TOOLS_TESTS; t++) {
 		for (i = 0; i < plan->sizes[t].n; i++) {
 			s->cells[t][i].ns = calloc(plan->reps, sizeof(double));
@@ -95,7 +97,14 @@ static const char *error_of(const struct wf_tools_series *s)
 {
 	if (s->crowd.error[0])
 		return s->crowd.error;
-	return s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.error : s->pair.error;
+	switch (s->kind) {
+	case WF_TOOLS_SERIES_UCX:
+		return s->ucx.error;
+	case WF_TOOLS_SERIES_MPI:
+		return s->mpi.error;
+	default:
+		return s->pair.error;
+	}
 }
 
 /* What fails before the first message would fail again: never retried. */
@@ -139,6 +148,8 @@ int wf_tools_series_start(struct wf_tools_series *s,
 	make_env(s, env);
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		ret = wf_tools_ucx_start(&s->ucx, plan);
+	else if (s->kind == WF_TOOLS_SERIES_MPI)
+		ret = wf_tools_mpi_start(&s->mpi, plan, s->name, env);
 	else
 		ret = wf_tools_pair_start(&s->pair, plan,
 					  floor ? "floor" :
@@ -159,20 +170,25 @@ int wf_tools_series_ready(struct wf_tools_series *s,
 		return 0;
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		ret = wf_tools_ucx_ready(&s->ucx, plan);
+	else if (s->kind == WF_TOOLS_SERIES_MPI)
+		ret = wf_tools_mpi_ready(&s->mpi, plan);
 	else
 		ret = wf_tools_pair_ready(&s->pair, plan);
 	if (ret)
 		return note_failure(s, ret);
 	memcpy(s->about,
-	       s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.about : s->pair.about,
+	       s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.about :
+	       s->kind == WF_TOOLS_SERIES_MPI ? s->mpi.about :
+						s->pair.about,
 	       sizeof(s->about));
 	return 0;
 }
 
 static unsigned long preempted(const struct wf_tools_series *s)
 {
-	const pid_t *pids =
-		s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.pids : s->pair.pids;
+	const pid_t *pids = s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.pids :
+			    s->kind == WF_TOOLS_SERIES_MPI ? s->mpi.pids :
+							     s->pair.pids;
 
 	return wf_tools_process_preempted(pids[0]) +
 	       wf_tools_process_preempted(pids[1]);
@@ -201,6 +217,8 @@ static int run_once(struct wf_tools_series *s, const struct wf_tools_plan *plan,
 		return run_crowd(s, plan, test, plan->sizes[test].v[index], ns);
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		return wf_tools_ucx_run(&s->ucx, plan, test, index, ns);
+	if (s->kind == WF_TOOLS_SERIES_MPI)
+		return wf_tools_mpi_run(&s->mpi, plan, test, index, ns);
 	return wf_tools_pair_run(&s->pair, plan, test,
 				 plan->sizes[test].v[index], ns);
 }
@@ -284,6 +302,8 @@ void wf_tools_series_stop(struct wf_tools_series *s)
 	s->running = false;
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		wf_tools_ucx_stop(&s->ucx);
+	else if (s->kind == WF_TOOLS_SERIES_MPI)
+		wf_tools_mpi_stop(&s->mpi);
 	else
 		wf_tools_pair_stop(&s->pair);
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One column of the table: a provider, UCX or a floor, with its results.
+ * One column of the table: a provider, UCX, MPI or a floor, with its results.
  */
 #ifndef WF_TOOLS_BENCH_SERIES_H
 #define WF_TOOLS_BENCH_SERIES_H
 
 #include "tools/bench/crowd.h"
+#include "tools/bench/mpi.h"
 #include "tools/bench/pair.h"
 #include "tools/bench/ucx.h"
 
 enum wf_tools_series_kind {
 	WF_TOOLS_SERIES_FABRIC,
 	WF_TOOLS_SERIES_UCX,
+	WF_TOOLS_SERIES_MPI,
 	WF_TOOLS_SERIES_RING,
 	WF_TOOLS_SERIES_HANDOFF,
 };
@@ -32,6 +34,7 @@ struct wf_tools_series {
 	bool running;
 	struct wf_tools_pair pair;
 	struct wf_tools_ucx ucx;
+	struct wf_tools_mpi mpi;
 	struct wf_tools_crowd crowd;
 	struct wf_tools_cell cells[WF_TOOLS_TESTS][WF_TOOLS_MAX_SIZES];
 	unsigned kept;	    /* samples in all cells */

@@ -32,11 +32,11 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 		fputs("rewrite   latency: before each message its sender "
 		      "writes the whole buffer anew; the\n"
 		      "          writing is clocked in place on both sides "
-		      "and taken out (ucx, floors: not done)\n",
+		      "and taken out (ucx, mpi, floors: not done)\n",
 		      out);
 	if (plan->verify)
 		fputs("verify    every byte is written and checked inside the "
-		      "time shown (ucx, floors: not done)\n",
+		      "time shown (ucx, mpi, floors: not done)\n",
 		      out);
 }
 
