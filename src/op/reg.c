@@ -279,15 +279,22 @@ void wf_op_regs_count_locked(struct wf_regs *regs, uint32_t slot, bool write)
 static bool read_entry(const struct wf_reg_entry *entry,
 		       struct wf_reg_entry *copy)
 {
+	const size_t head = offsetof(struct wf_reg_entry, segs) / 8;
 	const uint64_t *from = (const uint64_t *)(const void *)entry;
 	uint64_t *to = (uint64_t *)(void *)copy;
 
 	for (int tries = 0; tries < READ_TRIES; tries++) {
 		uint32_t seq =
 			atomic_load_explicit(&entry->seq, memory_order_acquire);
+		size_t words;
 
-		for (size_t i = 0; i < offsetof(struct wf_reg_entry, pad) / 8;
-		     i++)
+		for (size_t i = 0; i < head; i++)
+			to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+		/* Most have one. A peer may say anything: check() judges. */
+		words = copy->seg_count <= WF_REG_SEGS ?
+				copy->seg_count * sizeof(copy->segs[0]) / 8 :
+				0;
+		for (size_t i = head; i < head + words; i++)
 			to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 		atomic_thread_fence(memory_order_acquire);
 		if (!(seq & 1) &&
@@ -364,7 +371,7 @@ static int find_entry(const struct wf_reg_view *view, uint64_t key,
 {
 	uint32_t slot = first_slot(key);
 
-	*target = (struct wf_reg_target){ 0 };
+	target->seg_count = 0;
 	if (!view->entries)
 		return -ENOENT;
 	for (int i = 0; i < WF_REG_PROBES; i++, slot = next_slot(slot)) {

@@ -438,6 +438,18 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return send_copy(out, tx);
 }
 
+/* What is kept was pushed to its end, or failed. */
+static void end_push(struct wf_shm_out *out, struct wf_shm_tx *tx, int ret)
+{
+	if (!ret && wf_shm_proto_waits(tx))
+		return;
+	if (ret)
+		fail(out->ep, tx, -ret);
+	else
+		complete(out->ep, tx);
+	let_go(out->ep, tx);
+}
+
 int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
 	struct wf_shm_tx *kept;
@@ -458,8 +470,11 @@ int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	kept = keep(out->ep, tx);
 	if (!kept)
 		return -EAGAIN;
-	enqueue(out, kept);
-	wf_shm_out_push(out);
+	ret = try_now(out, kept);
+	if (ret == -EAGAIN)
+		enqueue(out, kept);
+	else
+		end_push(out, kept, ret);
 	return 0;
 }
 
@@ -481,7 +496,6 @@ bool wf_shm_out_holds_copies(const struct wf_shm_out *out)
 static int push_first(struct wf_shm_out *out)
 {
 	struct wf_shm_tx *tx = to_tx(out->pending.next);
-	struct wf_shm_ep *ep = out->ep;
 	int ret;
 
 	if (!tx->pushed && !tx->stream && is_fenced(out, tx))
@@ -500,13 +514,7 @@ static int push_first(struct wf_shm_out *out)
 		return ret;
 	}
 	wf_base_list_del(&tx->link);
-	if (!ret && wf_shm_proto_waits(tx))
-		return 0;
-	if (ret)
-		fail(ep, tx, -ret);
-	else
-		complete(ep, tx);
-	let_go(ep, tx);
+	end_push(out, tx, ret);
 	return 0;
 }
 

@@ -14,10 +14,10 @@ static const struct wf_shm_proto *const registry[] = {
 };
 
 static const struct wf_shm_proto *const remote_registry[] = {
+	&wf_shm_proto_atomic, /* first: none else is as short */
 	&wf_shm_proto_onesided,
 	&wf_shm_proto_write,
 	&wf_shm_proto_read,
-	&wf_shm_proto_atomic,
 };
 
 static const struct wf_shm_proto *

@@ -93,9 +93,8 @@ int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 			return -FI_EKEYREJECTED;
 		}
 		*events |= target.flags & WF_REG_EVENTS;
-		memcpy(to + *count, target.segs,
-		       target.seg_count * sizeof(*to));
-		*count += target.seg_count;
+		for (uint32_t j = 0; j < target.seg_count; j++)
+			to[(*count)++] = target.segs[j];
 	}
 	return 0;
 }
