@@ -234,6 +234,7 @@ static int enable(struct wf_prov_ep *ep)
 		err = choose_rxq(ep, compq, &rxq);
 	if (err)
 		return err;
+	attr.names.changes = wf_prov_av_changes(ep->av);
 	attr.remote_writes = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_WRITE);
 	attr.remote_reads = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_READ);
 	ep->sends = wf_prov_ep_cntr(ep, WF_PROV_EVENT_SEND);

@@ -100,8 +100,11 @@ static int open_ep(struct weft_test *t, const struct weft_test_opts *o)
 
 static int open_all(struct weft_test *t, const struct weft_test_opts *o)
 {
-	struct fi_av_attr av_attr = { .type = o->av_type ? o->av_type :
-							   FI_AV_TABLE };
+	struct fi_av_attr av_attr = {
+		.type = o->av_type ? o->av_type : FI_AV_TABLE,
+		.name = o->av_name,
+		.flags = o->av_flags,
+	};
 	struct fi_info *hints = make_hints(o);
 	int err;
 
@@ -115,6 +118,7 @@ static int open_all(struct weft_test *t, const struct weft_test_opts *o)
 		err = fi_domain(t->fabric, t->info, &t->domain, NULL);
 	if (!err)
 		err = fi_av_open(t->domain, &av_attr, &t->av, NULL);
+	t->map = av_attr.map_addr;
 	if (!err)
 		err = open_cqs(t, o);
 	if (!err)

@@ -47,6 +47,8 @@ struct weft_test_opts {
 	size_t rx_size;
 	const char *node;    /* the own address ... */
 	const char *service; /* ... and port */
+	const char *av_name; /* of a shared AV ... */
+	uint64_t av_flags;   /* ... FI_READ for one that is there */
 	bool one_cq;	     /* txcq == rxcq */
 	bool not_enabled;    /* the test calls fi_enable() */
 };
@@ -56,6 +58,7 @@ struct weft_test {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
+	const volatile fi_addr_t *map; /* of a shared AV */
 	struct fid_cq *txcq;
 	struct fid_cq *rxcq;
 	struct fid_ep *ep;
