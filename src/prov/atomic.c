@@ -36,7 +36,7 @@ static int check_op(const struct wf_prov_ep *ep, unsigned int datatype,
 		       -FI_EOPNOTSUPP;
 }
 
-/* Elements to bytes. 0 or -FI_EINVAL. */
+/* Elements to bytes. 0, -FI_EINVAL, or -FI_EMSGSIZE for too many of them. */
 static int to_iov(const struct fi_ioc *ioc, size_t count, size_t size,
 		  struct iovec *iov, size_t *len)
 {
@@ -45,7 +45,7 @@ static int to_iov(const struct fi_ioc *ioc, size_t count, size_t size,
 		return -FI_EINVAL;
 	for (size_t i = 0; i < count; i++) {
 		if (ioc[i].count > BYTES_MAX / size)
-			return -FI_EINVAL;
+			return -FI_EMSGSIZE;
 		iov[i].iov_base = ioc[i].addr;
 		iov[i].iov_len = ioc[i].count * size;
 		*len += iov[i].iov_len;
@@ -60,9 +60,10 @@ static int fill_segs(struct wf_shm_remote *remote,
 	if (!msg->rma_iov_count || msg->rma_iov_count > WF_PROV_IOV_LIMIT)
 		return -FI_EINVAL;
 	for (size_t i = 0; i < msg->rma_iov_count; i++) {
-		if (!msg->rma_iov[i].count ||
-		    msg->rma_iov[i].count > BYTES_MAX / size)
+		if (!msg->rma_iov[i].count)
 			return -FI_EINVAL;
+		if (msg->rma_iov[i].count > BYTES_MAX / size)
+			return -FI_EMSGSIZE;
 		remote->segs[i] = (struct wf_shm_remote_seg){
 			.addr = msg->rma_iov[i].addr,
 			.len = msg->rma_iov[i].count * size,
@@ -71,7 +72,7 @@ static int fill_segs(struct wf_shm_remote *remote,
 		*len += remote->segs[i].len;
 	}
 	remote->seg_count = (uint32_t)msg->rma_iov_count;
-	return *len > BYTES_MAX ? -FI_EINVAL : 0;
+	return *len > BYTES_MAX ? -FI_EMSGSIZE : 0;
 }
 
 static ssize_t submit(struct fid_ep *fid, enum wf_op_amo_kind kind,
@@ -104,17 +105,22 @@ static ssize_t submit(struct fid_ep *fid, enum wf_op_amo_kind kind,
 						   WF_PROV_EVENT_READ,
 		.remote = &remote,
 	};
+	int err;
 
 	if (check_op(ep, msg->datatype, msg->op, kind))
 		return -FI_EOPNOTSUPP;
 	size = wf_op_amo_size(msg->datatype);
-	if (fill_segs(&remote, msg, size, &len) ||
-	    to_iov(msg->msg_iov, op.iov_count, size, iov, &operands) ||
-	    to_iov(sides->result, sides->result_count, size, remote.result,
-		   &results) ||
-	    to_iov(sides->compare, sides->compare_count, size, remote.compare,
-		   &compares))
-		return -FI_EINVAL;
+	err = fill_segs(&remote, msg, size, &len);
+	if (!err)
+		err = to_iov(msg->msg_iov, op.iov_count, size, iov, &operands);
+	if (!err)
+		err = to_iov(sides->result, sides->result_count, size,
+			     remote.result, &results);
+	if (!err)
+		err = to_iov(sides->compare, sides->compare_count, size,
+			     remote.compare, &compares);
+	if (err)
+		return err;
 	if ((!reads && operands != len) ||
 	    (kind != WF_OP_AMO_WRITE && results != len) ||
 	    (kind == WF_OP_AMO_COMPARE && compares != len))

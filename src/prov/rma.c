@@ -178,12 +178,27 @@ static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t len,
 
 /* -- vectors --------------------------------------------------------------- */
 
+/* Empty ones are left out: a piece of no bytes has no place among those that
+ * come back. One remains when all are empty. */
+static void fill_segs(struct wf_shm_remote *remote,
+		      const struct fi_rma_iov *iov, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!iov[i].len && (remote->seg_count || i + 1 < count))
+			continue;
+		remote->segs[remote->seg_count++] = (struct wf_shm_remote_seg){
+			.addr = iov[i].addr,
+			.len = iov[i].len,
+			.key = iov[i].key,
+		};
+	}
+}
+
 static ssize_t submit_msg(struct fid_ep *fid, bool write,
 			  const struct fi_msg_rma *msg, uint64_t flags)
 {
 	struct wf_shm_remote remote = {
 		.kind = write ? WF_SHM_REMOTE_WRITE : WF_SHM_REMOTE_READ,
-		.seg_count = (uint32_t)msg->rma_iov_count,
 	};
 	const struct wf_prov_remote op = {
 		.iov = msg->msg_iov,
@@ -199,12 +214,7 @@ static ssize_t submit_msg(struct fid_ep *fid, bool write,
 
 	if (msg->rma_iov_count > WF_PROV_IOV_LIMIT)
 		return -FI_EINVAL;
-	for (size_t i = 0; i < msg->rma_iov_count; i++)
-		remote.segs[i] = (struct wf_shm_remote_seg){
-			.addr = msg->rma_iov[i].addr,
-			.len = msg->rma_iov[i].len,
-			.key = msg->rma_iov[i].key,
-		};
+	fill_segs(&remote, msg->rma_iov, msg->rma_iov_count);
 	return wf_prov_rma_submit(wf_prov_alias_ep(fid), &op);
 }
 

@@ -363,18 +363,22 @@ static int try_now(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return tx->proto ? tx->proto->push(out, tx) : -EOPNOTSUPP;
 }
 
+/* The end of what try_now() did: what a registration refuses is told by a
+ * completion. */
+static int conclude(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int ret)
+{
+	if (!ret)
+		complete(ep, tx);
+	if (!ret || ret == -EAGAIN || !tx->remote)
+		return ret;
+	fail(ep, tx, -ret);
+	return 0;
+}
+
 /* From the stack: what goes in one record is never left half done. */
 static int send_unkept(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	int ret = try_now(out, tx);
-
-	if (!ret)
-		complete(out->ep, tx);
-	/* What a registration refuses is told by a completion. */
-	if (!ret || ret == -EAGAIN || !tx->remote)
-		return ret;
-	fail(out->ep, tx, -ret);
-	return 0;
+	return conclude(out->ep, tx, try_now(out, tx));
 }
 
 int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
@@ -403,8 +407,11 @@ int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		return 0;
 	}
 	ret = try_now(out, kept);
-	if (ret)
-		let_go(out->ep, kept);
+	if (!ret && wf_shm_proto_waits(kept))
+		return 0;
+	/* In several pieces, and no answer comes. */
+	ret = conclude(out->ep, kept, ret);
+	let_go(out->ep, kept);
 	return ret;
 }
 

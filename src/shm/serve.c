@@ -100,7 +100,11 @@ int wf_shm_serve_write(struct wf_shm_in *in, const struct wf_shm_request *req)
 	struct wf_regs *regs = in->ep->regs;
 	struct wf_reg_target target;
 
-	if (req->rma.len > req->bytes_len)
+	/* Only the last piece is answered: one that asks before would be owed
+	 * a reply for ever. */
+	if (req->rma.len > req->bytes_len ||
+	    ((req->flags & WF_SHM_SLOT_ACK) &&
+	     !(req->rma.flags & WF_SHM_RMA_LAST)))
 		return -EPROTO;
 	wf_base_lock_take(&regs->lock);
 	/* After a piece that was refused the others are, too. */
@@ -228,8 +232,10 @@ int wf_shm_serve_atomic(struct wf_shm_in *in, const struct wf_shm_request *req)
 	wf_base_lock_drop(&regs->lock);
 	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_served, 1);
 	reply(in, req, value);
+	/* fi_ep_bind(3): for an endpoint what fetches is a read; for a region
+	 * (above) what modifies is a write. */
 	if (rma->flags & WF_SHM_RMA_LAST)
-		conclude(in, req, amo.writes);
+		conclude(in, req, amo.kind == WF_OP_AMO_WRITE);
 	return 0;
 }
 

@@ -24,6 +24,13 @@ static void too_long(int sig)
 	_exit(1);
 }
 
+static const char *provider(void)
+{
+	const char *name = getenv("WEFT_TEST_PROVIDER");
+
+	return name ? name : "weft";
+}
+
 void weft_test_begin(unsigned int seconds)
 {
 	struct sigaction action = { .sa_handler = too_long };
@@ -32,7 +39,7 @@ void weft_test_begin(unsigned int seconds)
 		printf("FI_PROVIDER_PATH is not set\n");
 		exit(77);
 	}
-	setenv("FI_PROVIDER", "weft", 1);
+	setenv("FI_PROVIDER", provider(), 1);
 	CHECK_SYS(sigaction(SIGALRM, &action, NULL));
 	alarm(seconds);
 }
@@ -47,8 +54,10 @@ static struct fi_info *make_hints(const struct weft_test_opts *o)
 	hints->caps = o->caps ? o->caps : FI_MSG | FI_TAGGED;
 	hints->mode = FI_CONTEXT;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->addr_format = FI_SOCKADDR_IN;
-	hints->fabric_attr->prov_name = strdup("weft");
+	if (strcmp(provider(), "shm"))
+		hints->addr_format = FI_SOCKADDR_IN;
+	hints->fabric_attr->prov_name = strdup(provider());
+	hints->domain_attr->mr_mode = o->mr_mode;
 	hints->domain_attr->threading =
 		o->threading ? o->threading : FI_THREAD_DOMAIN;
 	hints->domain_attr->av_type = o->av_type ? o->av_type : FI_AV_TABLE;
@@ -56,6 +65,10 @@ static struct fi_info *make_hints(const struct weft_test_opts *o)
 	hints->rx_attr->op_flags = o->rx_flags;
 	hints->tx_attr->size = o->tx_size;
 	hints->rx_attr->size = o->rx_size;
+	hints->tx_attr->msg_order = o->msg_order;
+	hints->rx_attr->msg_order = o->msg_order;
+	if (o->shared_rx)
+		hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	return hints;
 }
 
@@ -66,10 +79,17 @@ static int open_cqs(struct weft_test *t, const struct weft_test_opts *o)
 		.size = o->cq_size,
 		.wait_obj = o->wait_obj ? o->wait_obj : FI_WAIT_NONE,
 	};
-	int err;
+	int err = 0;
 
-	err = fi_cq_open(t->domain, &attr, &t->txcq, NULL);
-	if (err)
+	if (o->same_cqs) {
+		t->txcq = o->beside->txcq;
+		t->rxcq = o->beside->rxcq;
+		t->cqs_are_shared = true;
+		return 0;
+	}
+	if (!o->no_txcq)
+		err = fi_cq_open(t->domain, &attr, &t->txcq, NULL);
+	if (err || o->no_rxcq)
 		return err;
 	if (o->one_cq)
 		t->rxcq = t->txcq;
@@ -85,40 +105,58 @@ static int open_ep(struct weft_test *t, const struct weft_test_opts *o)
 	if (err)
 		return err;
 	err = fi_ep_bind(t->ep, &t->av->fid, 0);
-	if (!err)
+	if (!err && t->txcq)
 		err = fi_ep_bind(t->ep, &t->txcq->fid,
 				 FI_TRANSMIT | o->tx_bind);
-	if (!err)
+	if (!err && t->rxcq)
 		err = fi_ep_bind(t->ep, &t->rxcq->fid, FI_RECV | o->rx_bind);
-	if (err || o->not_enabled)
+	if (err)
 		return err;
+	if (o->prepare)
+		o->prepare(t, o->prepare_arg);
+	if (o->not_enabled)
+		return 0;
 	err = fi_enable(t->ep);
 	if (!err)
 		weft_test_name(t);
 	return err;
 }
 
-static int open_all(struct weft_test *t, const struct weft_test_opts *o)
+static int open_domain(struct weft_test *t, const struct weft_test_opts *o)
 {
 	struct fi_av_attr av_attr = {
 		.type = o->av_type ? o->av_type : FI_AV_TABLE,
 		.name = o->av_name,
 		.flags = o->av_flags,
 	};
-	struct fi_info *hints = make_hints(o);
 	int err;
 
-	err = fi_getinfo(API, o->node ? o->node : "127.0.0.1", o->service,
-			 FI_SOURCE, hints, &t->info);
-	fi_freeinfo(hints);
-	if (err)
-		return err;
+	if (o->beside) {
+		t->fabric = o->beside->fabric;
+		t->domain = o->beside->domain;
+		t->av = o->beside->av;
+		t->domain_is_shared = true;
+		return 0;
+	}
 	err = fi_fabric(t->info->fabric_attr, &t->fabric, NULL);
 	if (!err)
 		err = fi_domain(t->fabric, t->info, &t->domain, NULL);
 	if (!err)
 		err = fi_av_open(t->domain, &av_attr, &t->av, NULL);
 	t->map = av_attr.map_addr;
+	return err;
+}
+
+static int open_all(struct weft_test *t, const struct weft_test_opts *o)
+{
+	struct fi_info *hints = make_hints(o);
+	int err;
+
+	err = fi_getinfo(API, o->node ? o->node : "127.0.0.1", o->service,
+			 FI_SOURCE, hints, &t->info);
+	fi_freeinfo(hints);
+	if (!err)
+		err = open_domain(t, o);
 	if (!err)
 		err = open_cqs(t, o);
 	if (!err)
@@ -140,9 +178,35 @@ int weft_test_try_open(struct weft_test *t, const struct weft_test_opts *opts)
 	return err;
 }
 
+void weft_test_load(void)
+{
+	struct weft_test t;
+
+	weft_test_open(&t, NULL);
+	weft_test_close(&t);
+}
+
 void weft_test_open(struct weft_test *t, const struct weft_test_opts *opts)
 {
 	CHECK_OK(weft_test_try_open(t, opts));
+}
+
+static void close_cqs(struct weft_test *t)
+{
+	if (t->rxcq && t->rxcq != t->txcq)
+		CHECK_OK(fi_close(&t->rxcq->fid));
+	if (t->txcq)
+		CHECK_OK(fi_close(&t->txcq->fid));
+}
+
+static void close_domain(struct weft_test *t)
+{
+	if (t->av)
+		CHECK_OK(fi_close(&t->av->fid));
+	if (t->domain)
+		CHECK_OK(fi_close(&t->domain->fid));
+	if (t->fabric)
+		CHECK_OK(fi_close(&t->fabric->fid));
 }
 
 void weft_test_close(struct weft_test *t)
@@ -155,19 +219,35 @@ void weft_test_close(struct weft_test *t)
 		*at = t->next;
 	if (t->ep)
 		CHECK_OK(fi_close(&t->ep->fid));
-	if (t->rxcq && t->rxcq != t->txcq)
-		CHECK_OK(fi_close(&t->rxcq->fid));
-	if (t->txcq)
-		CHECK_OK(fi_close(&t->txcq->fid));
-	if (t->av)
-		CHECK_OK(fi_close(&t->av->fid));
-	if (t->domain)
-		CHECK_OK(fi_close(&t->domain->fid));
-	if (t->fabric)
-		CHECK_OK(fi_close(&t->fabric->fid));
+	for (int i = 0; i < WEFT_TEST_CNTRS && t->cntrs[i]; i++)
+		CHECK_OK(fi_close(&t->cntrs[i]->fid));
+	if (!t->cqs_are_shared)
+		close_cqs(t);
+	if (!t->domain_is_shared)
+		close_domain(t);
 	if (t->info)
 		fi_freeinfo(t->info);
 	*t = (struct weft_test){ 0 };
+}
+
+struct fid_cntr *weft_test_cntr(struct weft_test *t, uint64_t flags,
+				enum fi_wait_obj wait_obj)
+{
+	struct fi_cntr_attr attr = {
+		.events = FI_CNTR_EVENTS_COMP,
+		.wait_obj = wait_obj,
+	};
+	struct fid_cntr *cntr;
+	int i = 0;
+
+	while (t->cntrs[i])
+		i++;
+	CHECK(i < WEFT_TEST_CNTRS);
+	CHECK_OK(fi_cntr_open(t->domain, &attr, &cntr, NULL));
+	t->cntrs[i] = cntr;
+	if (flags)
+		CHECK_OK(fi_ep_bind(t->ep, &cntr->fid, flags));
+	return cntr;
 }
 
 void weft_test_forget_all(void)
@@ -240,11 +320,12 @@ void weft_test_progress(void)
 {
 	breathe();
 	for (struct weft_test *t = open_list; t; t = t->next) {
-		if (!t->txcq)
-			continue;
-		fi_cq_read(t->txcq, NULL, 0);
-		if (t->rxcq != t->txcq)
+		if (t->txcq)
+			fi_cq_read(t->txcq, NULL, 0);
+		if (t->rxcq && t->rxcq != t->txcq)
 			fi_cq_read(t->rxcq, NULL, 0);
+		for (int i = 0; i < WEFT_TEST_CNTRS && t->cntrs[i]; i++)
+			fi_cntr_read(t->cntrs[i]);
 	}
 }
 
@@ -317,6 +398,21 @@ void weft_test_wait_err(struct fid_cq *cq, void *context, int err)
 	weft_test_wait(cq, &comp);
 	CHECK_EQ(comp.ret, -err);
 	CHECK(!context || comp.entry.op_context == context);
+}
+
+void weft_test_count(struct fid_cntr *cntr, uint64_t value)
+{
+	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
+
+	while (fi_cntr_read(cntr) < value) {
+		if (weft_test_ms() >= end)
+			FAIL("counter at %llu, not %llu, after %d ms",
+			     (unsigned long long)fi_cntr_read(cntr),
+			     (unsigned long long)value, WEFT_TEST_PATIENCE_MS);
+		weft_test_progress();
+	}
+	CHECK_EQ(fi_cntr_read(cntr), value);
+	CHECK_EQ(fi_cntr_readerr(cntr), 0);
 }
 
 /* Repeats @call while the answer is to try again. */

@@ -16,15 +16,18 @@
 #include <sys/types.h>
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #include "common/check.h"
 
 #define WEFT_TEST_NAME_MAX 64
+#define WEFT_TEST_CNTRS 8
 
 /* A wait that lasts longer than this is a hang. Generous: the machine may be
  * busy. */
@@ -49,8 +52,18 @@ struct weft_test_opts {
 	const char *service; /* ... and port */
 	const char *av_name; /* of a shared AV ... */
 	uint64_t av_flags;   /* ... FI_READ for one that is there */
-	bool one_cq;	     /* txcq == rxcq */
-	bool not_enabled;    /* the test calls fi_enable() */
+	int mr_mode;
+	uint64_t msg_order;	  /* of both sides */
+	struct weft_test *beside; /* its fabric, domain and AV are shared ... */
+	bool same_cqs;		  /* ... and its CQs */
+	/* Called before fi_enable(), say to bind counters. */
+	void (*prepare)(struct weft_test *t, void *arg);
+	void *prepare_arg;
+	bool no_txcq; /* counters instead */
+	bool no_rxcq;
+	bool shared_rx;	  /* the test binds a shared receive context */
+	bool one_cq;	  /* txcq == rxcq */
+	bool not_enabled; /* the test calls fi_enable() */
 };
 
 struct weft_test {
@@ -64,7 +77,10 @@ struct weft_test {
 	struct fid_ep *ep;
 	uint8_t name[WEFT_TEST_NAME_MAX]; /* the own address */
 	size_t name_len;
-	struct weft_test *next; /* endpoints of this thread */
+	struct fid_cntr *cntrs[WEFT_TEST_CNTRS]; /* closed with the rest */
+	struct weft_test *next;			 /* endpoints of this thread */
+	bool domain_is_shared;
+	bool cqs_are_shared;
 };
 
 /* One completion: ->ret is 1, or the negated error. */
@@ -76,8 +92,13 @@ struct weft_test_comp {
 };
 
 /* First call of a test: only weft is loaded, and after @seconds the process
- * is a failed one. Exits 77 without FI_PROVIDER_PATH. */
+ * is a failed one. Exits 77 without FI_PROVIDER_PATH. WEFT_TEST_PROVIDER names
+ * another provider, to see what that one makes of a test. */
 void weft_test_begin(unsigned int seconds);
+
+/* Loads all providers, which takes its time, so that children need not. What
+ * FI_WEFT_* say is settled then. */
+void weft_test_load(void);
 
 /* Opens everything. NULL: the usual. Ends the process on failure. */
 void weft_test_open(struct weft_test *t, const struct weft_test_opts *opts);
@@ -92,6 +113,11 @@ void weft_test_forget_all(void);
 
 /* The own address once enabled late. */
 void weft_test_name(struct weft_test *t);
+
+/* A counter bound for the events in @flags to an endpoint that is not yet
+ * enabled; it becomes the next of t->cntrs. */
+struct fid_cntr *weft_test_cntr(struct weft_test *t, uint64_t flags,
+				enum fi_wait_obj wait_obj);
 
 /* Adds an address to the AV. */
 fi_addr_t weft_test_insert(struct weft_test *t, const void *name);
@@ -122,6 +148,8 @@ bool weft_test_wait_for(struct fid_cq *cq, struct weft_test_comp *comp,
 void weft_test_wait_ok(struct fid_cq *cq, void *context);
 /* The next completion must be a failure with @err (positive). */
 void weft_test_wait_err(struct fid_cq *cq, void *context, int err);
+/* Until the counter has reached @value: not more, and no error. */
+void weft_test_count(struct fid_cntr *cntr, uint64_t value);
 
 /* Posts that go on until they are not answered with -FI_EAGAIN. They return
  * what the call returned. */

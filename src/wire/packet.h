@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets, decoded and encoded. This is the one place where a packet's type is
+ * looked at before its protocol is known, and where every field of a packet
+ * that came from the network is checked: lengths, counts, flags that belong to
+ * the type. What the fields mean (is there such an operation, does the offset
+ * lie in the message) is for those who know.
+ */
+#ifndef WF_WIRE_PACKET_H
+#define WF_WIRE_PACKET_H
+
+#include <stdbool.h>
+
+#include "wire/packet_defs.h"
+
+/* Every packet's fields; which of them a type has is in packet.c, the others
+ * are 0. */
+struct wf_wire_packet {
+	uint8_t type;
+	uint16_t flags;
+	uint32_t msg_id;
+	uint32_t send_id;
+	uint32_t recv_id;
+	uint32_t connid; /* flag CONNID */
+	uint64_t tag;
+	uint64_t cq_data; /* flag CQ_DATA */
+	uint64_t msg_length;
+	uint64_t seg_offset;
+	uint64_t seg_length;
+	uint64_t recv_length;
+	uint64_t runt_length;
+	uint32_t credit_request;
+	uint32_t datatype;
+	uint32_t op;
+	uint32_t op_id;
+	uint32_t ref_kind;
+	uint32_t prov_errno;
+	uint32_t rma_iov_count;
+	uint32_t read_iov_count;
+	struct wf_wire_iov rma_iov[WF_WIRE_IOV_MAX];
+	struct wf_wire_iov read_iov[WF_WIRE_IOV_MAX];
+	uint32_t raw_addr_len; /* flag RAW_ADDR */
+	uint8_t raw_addr[WF_WIRE_RAW_ADDR_MAX];
+
+	/* HANDSHAKE */
+	uint32_t extra_count;
+	uint64_t extra[WF_WIRE_EXTRA_MAX];
+	uint64_t host_id;
+	uint32_t device_version;
+	uint32_t qpn;
+	uint32_t qkey;
+	uint8_t p2p;
+
+	/* What follows the headers. Decoded: in the packet itself. */
+	const uint8_t *data;
+	size_t data_len;
+};
+
+/* What a type is, for those who choose a handler. */
+#define WF_WIRE_KIND_REQUEST 0x01u /* has optional headers */
+#define WF_WIRE_KIND_RTM 0x02u	   /* a message: ordered by msg_id */
+#define WF_WIRE_KIND_RTA 0x04u	   /* an atomic: ordered as well */
+#define WF_WIRE_KIND_RTW 0x08u
+#define WF_WIRE_KIND_RTR 0x10u
+#define WF_WIRE_KIND_TAGGED 0x20u
+#define WF_WIRE_KIND_DC 0x40u	/* a RECEIPT is wanted */
+#define WF_WIRE_KIND_DATA 0x80u /* bytes may follow the headers */
+
+/* 0 when there is no such packet. */
+unsigned int wf_wire_packet_kind(unsigned int type);
+const char *wf_wire_packet_name(unsigned int type);
+
+/* Bytes of the headers that @packet will have, data not included. */
+size_t wf_wire_packet_header(const struct wf_wire_packet *packet);
+
+/* Writes the headers; data follow them, put there by the caller. Returns their
+ * length, or 0 when @room is too small. */
+size_t wf_wire_packet_encode(const struct wf_wire_packet *packet, void *to,
+			     size_t room);
+
+/* Takes a packet apart. 0 or -EPROTO; then @packet is not to be used. */
+int wf_wire_packet_decode(struct wf_wire_packet *packet, const void *from,
+			  size_t len);
+
+#endif

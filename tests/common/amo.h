@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What fi_atomic(3) says each operation does to one element, as plain C, for
+ * tests to compare with.
+ */
+#ifndef WEFT_TESTS_COMMON_AMO_H
+#define WEFT_TESTS_COMMON_AMO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/fi_domain.h>
+
+#define WEFT_TEST_AMO_TYPES (FI_UINT128 + 1)
+#define WEFT_TEST_AMO_OPS (FI_MSWAP + 1)
+#define WEFT_TEST_AMO_SIZE_MAX 32
+
+size_t weft_test_amo_size(enum fi_datatype type);
+
+/* Whether the operation means anything for the type: integers know all; bits
+ * of other numbers are not for operations; complex ones have no order. */
+bool weft_test_amo_defined(enum fi_datatype type, enum fi_op op);
+
+/* Changes *@target. */
+void weft_test_amo_apply(enum fi_datatype type, enum fi_op op, void *target,
+			 const void *operand, const void *compare);
+
+/* A small value that follows from @seed; every third is 0. */
+void weft_test_amo_value(enum fi_datatype type, void *element, uint64_t seed);
+
+/* Padding does not count. */
+bool weft_test_amo_same(enum fi_datatype type, const void *a, const void *b);
+
+#endif

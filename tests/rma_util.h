@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What tests of RMA and atomics share beyond common/fabric.h: memory that
+ * peers may reach, and waiting for what they did to it.
+ */
+#ifndef WEFT_TESTS_RMA_UTIL_H
+#define WEFT_TESTS_RMA_UTIL_H
+
+#include "msg_util.h"
+
+#define RMA_CAPS (FI_MSG | FI_TAGGED | FI_RMA)
+#define RMA_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+/* A region as a peer names it. */
+struct rma_target {
+	uint64_t base;
+	uint64_t key;
+	uint64_t len;
+};
+
+/* Addresses are offsets unless the provider wants virtual ones. */
+static inline uint64_t rma_base(const struct weft_test *t, const void *buf)
+{
+	int mode = t->info->domain_attr->mr_mode;
+
+	return mode & FI_MR_VIRT_ADDR || mode == FI_MR_BASIC ?
+		       (uint64_t)(uintptr_t)buf :
+		       0;
+}
+
+/* Registers @buf. @key counts where users choose keys. */
+static inline struct rma_target rma_expose(struct weft_test *t, void *buf,
+					   size_t len, uint64_t access,
+					   uint64_t key, struct fid_mr **mr)
+{
+	struct rma_target target = { .base = rma_base(t, buf), .len = len };
+
+	CHECK_OK(fi_mr_reg(t->domain, buf, len, access, 0, key, 0, mr, NULL));
+	target.key = fi_mr_key(*mr);
+	return target;
+}
+
+/* The same, and tells the peer. */
+static inline void rma_offer(struct weft_test *t, struct weft_test_line *line,
+			     void *buf, size_t len, struct fid_mr **mr)
+{
+	struct rma_target target =
+		rma_expose(t, buf, len, RMA_ACCESS, 0x77, mr);
+
+	weft_test_put(line, &target, sizeof(target));
+}
+
+static inline struct rma_target rma_learn(struct weft_test_line *line)
+{
+	struct rma_target target;
+
+	CHECK(weft_test_get(line, &target, sizeof(target)));
+	return target;
+}
+
+/* The next completion is a success of @context with exactly these flags. */
+static inline void rma_wait(struct weft_test *t, void *context, uint64_t flags)
+{
+	struct weft_test_comp comp;
+
+	weft_test_wait(t->txcq, &comp);
+	if (comp.ret < 0)
+		FAIL("completion with error %d (%s)", -comp.ret,
+		     fi_strerror(-comp.ret));
+	CHECK(comp.entry.op_context == context);
+	CHECK_EQ(comp.entry.flags, flags);
+}
+
+/* The next completion is a failure of @context; which one. */
+static inline int rma_wait_refused(struct weft_test *t, void *context)
+{
+	struct weft_test_comp comp;
+
+	weft_test_wait(t->txcq, &comp);
+	CHECK(comp.ret < 0);
+	CHECK(comp.entry.op_context == context);
+	return -comp.ret;
+}
+
+/* There and complete: @len bytes at the target + @at. */
+static inline void rma_put(struct weft_test *t, fi_addr_t peer,
+			   const struct rma_target *target, uint64_t at,
+			   const void *buf, size_t len)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct fi_rma_iov rma = { target->base + at, len, target->key };
+	struct fi_context context;
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = peer,
+		.rma_iov = &rma,
+		.rma_iov_count = 1,
+		.context = &context,
+	};
+
+	POST(fi_writemsg(t->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	rma_wait(t, &context, FI_RMA | FI_WRITE);
+}
+
+static inline void rma_get(struct weft_test *t, fi_addr_t peer,
+			   const struct rma_target *target, uint64_t at,
+			   void *buf, size_t len)
+{
+	struct fi_context context;
+
+	POST(fi_read(t->ep, buf, len, NULL, peer, target->base + at,
+		     target->key, &context));
+	rma_wait(t, &context, FI_RMA | FI_READ);
+}
+
+/* Until the word in memory that others write has this value. */
+static inline void rma_wait_word(const uint64_t *word, uint64_t value)
+{
+	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
+
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+		if (weft_test_ms() >= end)
+			FAIL("%llx instead of %llx", (unsigned long long)*word,
+			     (unsigned long long)value);
+		weft_test_progress();
+	}
+}
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Each threading model with all it allows: threads do messages, RMA and
+ * atomics at once, on one endpoint (FI_THREAD_SAFE), on an endpoint each with
+ * one CQ for all (FI_THREAD_SAFE), posting and polling apart (FI_THREAD_FID),
+ * and with endpoint and CQ each in a shared domain and AV (the others).
+ */
+#include "amo_util.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#define THREADS 4
+#define ROUNDS 150
+#define LARGE 20000
+
+enum shape { ONE_EP, ONE_CQ, OWN_CQ, POLLED };
+
+/* What a completion names. */
+struct op {
+	struct fi_context context; /* first */
+	atomic_int state;	   /* 0 open, 1 done, else an error */
+};
+
+/* What threads share. */
+struct world {
+	struct weft_test t[THREADS]; /* ONE_EP: only the first */
+	fi_addr_t to[THREADS];
+	enum shape shape;
+	struct rma_target word; /* all add to it */
+	struct rma_target memory;
+	atomic_bool over;
+};
+
+static _Alignas(64) uint64_t word;
+static uint8_t memory[THREADS][LARGE];
+
+struct worker {
+	struct world *w;
+	int me;
+	pthread_t thread;
+	pthread_t poller;
+};
+
+static struct weft_test *own(struct worker *k)
+{
+	return &k->w->t[k->w->shape == ONE_EP ? 0 : k->me];
+}
+
+/* -- completions ----------------------------------------------------------- */
+
+static void read_one(struct fid_cq *cq)
+{
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry entry;
+	ssize_t got = fi_cq_read(cq, &entry, 1);
+	struct op *op;
+
+	if (got == -FI_EAGAIN) {
+		sched_yield();
+		return;
+	}
+	if (got == -FI_EAVAIL) {
+		if (fi_cq_readerr(cq, &err, 0) == 1)
+			FAIL("%s", fi_strerror(err.err));
+		return; /* another thread has taken it */
+	}
+	CHECK_EQ(got, 1);
+	op = entry.op_context;
+	CHECK_EQ(atomic_exchange(&op->state, 1), 0);
+}
+
+static void drive(struct worker *k)
+{
+	struct weft_test *t = own(k);
+
+	if (k->w->shape == POLLED) {
+		sched_yield();
+		return;
+	}
+	read_one(t->txcq);
+	if (t->rxcq != t->txcq)
+		read_one(t->rxcq);
+}
+
+static void finish(struct worker *k, struct op *op)
+{
+	while (!atomic_load(&op->state))
+		drive(k);
+}
+
+#define POST_BY(k, call)                                                       \
+	do {                                                                   \
+		ssize_t ret_;                                                  \
+                                                                               \
+		while ((ret_ = (call)) == -FI_EAGAIN)                          \
+			drive(k);                                              \
+		CHECK_OK(ret_);                                                \
+	} while (0)
+
+/* -- one thread ------------------------------------------------------------ */
+
+/* A message round the circle of threads. */
+static void exchange(struct worker *k, uint8_t *out, uint8_t *in, uint64_t i)
+{
+	const uint64_t next = (uint64_t)(k->me + 1) % THREADS;
+	const uint64_t before = (uint64_t)(k->me + THREADS - 1) % THREADS;
+	struct world *w = k->w;
+	size_t len = i * 131 % LARGE;
+	struct op tx = { .state = 0 }, rx = { .state = 0 };
+	fi_addr_t to = w->to[w->shape == ONE_EP ? 0 : next];
+
+	weft_test_fill(out, len, i * THREADS + (uint64_t)k->me);
+	POST_BY(k, fi_trecv(own(k)->ep, in, LARGE, NULL, FI_ADDR_UNSPEC,
+			    i * THREADS + (uint64_t)k->me, 0, &rx));
+	POST_BY(k, fi_tsend(own(k)->ep, out, len, NULL, to, i * THREADS + next,
+			    &tx));
+	finish(k, &tx);
+	finish(k, &rx);
+	CHECK(weft_test_holds(in, len, i * THREADS + before));
+}
+
+/* Own part of the memory, everybody's word. */
+static void reach(struct worker *k, uint8_t *out, uint8_t *in, uint64_t i)
+{
+	struct world *w = k->w;
+	uint64_t addr = w->memory.base + (uint64_t)k->me * LARGE;
+	fi_addr_t to = w->to[w->shape == ONE_EP ? 0 : i % THREADS];
+	size_t len = i * 277 % LARGE + 1;
+	struct op ops[3] = { 0 };
+	uint64_t one = 1, seen;
+
+	weft_test_fill(out, len, i);
+	POST_BY(k, fi_write(own(k)->ep, out, len, NULL, to, addr, w->memory.key,
+			    &ops[0]));
+	POST_BY(k, fi_fetch_atomic(own(k)->ep, &one, 1, NULL, &seen, NULL, to,
+				   w->word.base, w->word.key, FI_UINT64, FI_SUM,
+				   &ops[1]));
+	finish(k, &ops[0]);
+	finish(k, &ops[1]);
+	POST_BY(k, fi_read(own(k)->ep, in, len, NULL, to, addr, w->memory.key,
+			   &ops[2]));
+	finish(k, &ops[2]);
+	CHECK(weft_test_holds(in, len, i));
+}
+
+static atomic_int done;
+
+static void *work(void *arg)
+{
+	struct worker *k = arg;
+	uint8_t *out = msg_alloc(LARGE), *in = msg_alloc(LARGE);
+
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		exchange(k, out, in, i);
+		reach(k, out, in, i);
+	}
+	/* The others may still need us. */
+	atomic_fetch_add(&done, 1);
+	while (atomic_load(&done) < THREADS)
+		drive(k);
+	free(out);
+	free(in);
+	return NULL;
+}
+
+/* Reads completions that another thread waits for. */
+static void *poll_for(void *arg)
+{
+	struct worker *k = arg;
+
+	while (!atomic_load(&k->w->over)) {
+		read_one(own(k)->txcq);
+		if (own(k)->rxcq != own(k)->txcq)
+			read_one(own(k)->rxcq);
+	}
+	return NULL;
+}
+
+/* -- all of them ----------------------------------------------------------- */
+
+static void world_open(struct world *w, enum fi_threading model)
+{
+	struct weft_test_opts opts = {
+		.caps = AMO_CAPS,
+		.threading = model,
+		.tx_flags = FI_DELIVERY_COMPLETE,
+		.one_cq = w->shape != POLLED,
+	};
+	int eps = w->shape == ONE_EP ? 1 : THREADS;
+
+	for (int i = 0; i < eps; i++) {
+		weft_test_open(&w->t[i], &opts);
+		CHECK_EQ(w->t[i].info->domain_attr->threading, model);
+		opts.beside = &w->t[0];
+		opts.same_cqs = w->shape == ONE_CQ;
+		w->to[i] = weft_test_know(&w->t[0], &w->t[i]);
+	}
+}
+
+static void run(enum fi_threading model, enum shape shape)
+{
+	struct world w = { .shape = shape };
+	struct worker workers[THREADS];
+	struct fid_mr *mr[2];
+	int eps = shape == ONE_EP ? 1 : THREADS;
+
+	printf("model %d, shape %d\n", (int)model, (int)shape);
+	word = 0;
+	atomic_store(&done, 0);
+	world_open(&w, model);
+	w.word = rma_expose(&w.t[0], &word, 8, RMA_ACCESS, 1, &mr[0]);
+	w.memory = rma_expose(&w.t[0], memory, sizeof(memory), RMA_ACCESS, 2,
+			      &mr[1]);
+	for (int i = 0; i < THREADS; i++) {
+		workers[i] = (struct worker){ .w = &w, .me = i };
+		CHECK_EQ(pthread_create(&workers[i].thread, NULL, work,
+					&workers[i]),
+			 0);
+		if (shape == POLLED)
+			CHECK_EQ(pthread_create(&workers[i].poller, NULL,
+						poll_for, &workers[i]),
+				 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_join(workers[i].thread, NULL), 0);
+	atomic_store(&w.over, true);
+	for (int i = 0; shape == POLLED && i < THREADS; i++)
+		CHECK_EQ(pthread_join(workers[i].poller, NULL), 0);
+	CHECK_EQ(word, THREADS * ROUNDS);
+	for (int i = 0; i < 2; i++)
+		CHECK_OK(fi_close(&mr[i]->fid));
+	while (eps--)
+		weft_test_close(&w.t[eps]);
+}
+
+int main(void)
+{
+	weft_test_begin(60);
+	run(FI_THREAD_SAFE, ONE_EP);
+	run(FI_THREAD_SAFE, ONE_CQ);
+	run(FI_THREAD_SAFE, POLLED);
+	run(FI_THREAD_FID, POLLED);
+	run(FI_THREAD_FID, OWN_CQ);
+	run(FI_THREAD_ENDPOINT, OWN_CQ);
+	run(FI_THREAD_COMPLETION, OWN_CQ);
+	return 0;
+}
