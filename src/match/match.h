@@ -25,8 +25,10 @@
 #define WF_MATCH_BUCKETS 256
 #define WF_MATCH_ANY UINT64_MAX /* FI_ADDR_UNSPEC and FI_ADDR_NOTAVAIL */
 
-struct wf_ux;
+struct wf_cntr;
+struct wf_compq;
 struct wf_rxq;
+struct wf_ux;
 
 /* What a transport does with its unexpected messages. All are called under the
  * endpoint's lock, once per message, after it left the matcher. */
@@ -41,7 +43,12 @@ struct wf_ux {
 	struct wf_list order;
 	struct wf_list bucket;
 	const struct wf_ux_ops *ops;
-	struct wf_rxq *rxq; /* of the endpoint it arrived at */
+	struct wf_rxq *rxq; /* that will receive it */
+	/* Of the endpoint it arrived at: where its receive is reported. */
+	struct wf_compq *compq;
+	struct wf_cntr *cntr;
+	const void *owner;
+	bool tells_all;
 	uint64_t tag;
 	uint64_t data;
 	uint64_t src;

@@ -16,6 +16,8 @@ void wf_match_rxq_init(struct wf_rxq *rxq, struct wf_compq *compq)
 {
 	rxq->compq = compq;
 	rxq->cntr = NULL;
+	rxq->plain = true;
+	rxq->tells_all = false;
 	rxq->min_multi = 64;
 	wf_base_pool_init(&rxq->pool, sizeof(struct wf_rx), RX_PER_SLAB, 0);
 	wf_match_init(&rxq->msg);
@@ -35,6 +37,35 @@ static void drain(struct wf_match *m)
 		wf_match_unpark(m, ux);
 		ux->ops->discard(ux);
 	}
+}
+
+static void forget(struct wf_match *m, const void *owner)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &m->ux_order) {
+		struct wf_ux *ux = wf_container_of(pos, struct wf_ux, order);
+
+		if (ux->owner != owner)
+			continue;
+		wf_match_unpark(m, ux);
+		ux->ops->discard(ux);
+	}
+}
+
+void wf_match_rxq_forget(struct wf_rxq *rxq, const void *owner)
+{
+	forget(&rxq->msg, owner);
+	forget(&rxq->tagged, owner);
+}
+
+void wf_match_rxq_deliver(struct wf_rxq *rxq, struct wf_ux *ux,
+			  struct wf_rx *rx)
+{
+	rxq->compq = ux->compq;
+	rxq->cntr = ux->cntr;
+	rxq->tells_all = ux->tells_all;
+	ux->ops->deliver(ux, rx);
 }
 
 void wf_match_rxq_fini(struct wf_rxq *rxq)
@@ -83,7 +114,8 @@ void wf_match_rxq_done_slow(struct wf_rxq *rxq, struct wf_rx *rx,
 		wf_op_cntr_fail(rxq->cntr, 1);
 	} else {
 		if (!rxq->compq->discards &&
-		    (rx->wants_comp || (comp.flags & FI_MULTI_RECV)))
+		    (rx->wants_comp || rxq->tells_all ||
+		     (comp.flags & FI_MULTI_RECV)))
 			wf_op_compq_push(rxq->compq, &comp);
 		wf_op_cntr_add(rxq->cntr, 1);
 	}
@@ -149,7 +181,7 @@ static void post_multi(struct wf_rxq *rxq, struct wf_match *m, struct wf_rx *rx)
 		if (!piece)
 			return;
 		wf_match_unpark(m, ux);
-		ux->ops->deliver(ux, piece);
+		wf_match_rxq_deliver(rxq, ux, piece);
 		/* The delivery may have ended and freed the buffer. */
 		if (last)
 			return;
@@ -171,7 +203,7 @@ void wf_match_rxq_post_slow(struct wf_rxq *rxq, struct wf_rx *rx)
 		return;
 	}
 	wf_match_unpark(m, ux);
-	ux->ops->deliver(ux, rx);
+	wf_match_rxq_deliver(rxq, ux, rx);
 }
 
 int wf_match_rxq_cancel(struct wf_rxq *rxq, const void *context)

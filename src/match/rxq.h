@@ -18,9 +18,12 @@
 #include "op/compq.h"
 
 struct wf_rxq {
+	/* Of the endpoint that receives now: there may be several, one at a
+	 * time. */
 	struct wf_compq *compq;
-	struct wf_cntr *cntr; /* counts receives; NULL: none. Then no receive
-			       * is plain */
+	struct wf_cntr *cntr; /* counts receives; NULL: none */
+	bool plain;	      /* one endpoint, no counter: receives may be */
+	bool tells_all;	      /* else only receives that want it are reported */
 	struct wf_pool pool;
 	size_t min_multi; /* FI_OPT_MIN_MULTI_RECV */
 	struct wf_match msg;
@@ -51,6 +54,14 @@ int wf_match_rxq_cancel(struct wf_rxq *rxq, const void *context);
 /* Reports a receive as failed, with what was known of its message. */
 void wf_match_rxq_fail(struct wf_rxq *rxq, struct wf_rx *rx,
 		       const struct wf_envelope *env, int err);
+
+/* Hands an unexpected message to @rx, on behalf of the endpoint that it
+ * arrived at. */
+void wf_match_rxq_deliver(struct wf_rxq *rxq, struct wf_ux *ux,
+			  struct wf_rx *rx);
+
+/* Discards the unexpected messages of an endpoint that is gone. */
+void wf_match_rxq_forget(struct wf_rxq *rxq, const void *owner);
 
 /* A piece of the multi-receive buffer @rx for @len bytes; NULL without
  * memory. */
@@ -124,7 +135,7 @@ static inline void wf_match_rxq_done(struct wf_rxq *rxq, struct wf_rx *rx,
 				     const struct wf_envelope *env)
 {
 	if (wf_unlikely(env->len > rx->len || rx->parent || !rx->wants_comp ||
-			rxq->cntr))
+			!rxq->plain))
 		wf_match_rxq_done_slow(rxq, rx, env);
 	else
 		wf_match_rxq_done_plain(rxq, rx, env);

@@ -168,6 +168,7 @@ static void arrive(struct fixture *f, uint8_t byte, size_t len)
 		.ux = {
 			.ops = &kept_ops,
 			.rxq = &f->rxq,
+			.compq = f->rxq.compq,
 			.data = env.data,
 			.src = env.src,
 			.flags = env.flags,

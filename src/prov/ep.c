@@ -134,32 +134,15 @@ static int check_bindings(const struct wf_prov_ep *ep)
 	return 0;
 }
 
-/* The queue that receives of @ep are reported to. A shared context has one for
- * all its endpoints. */
-static int choose_rxq(struct wf_prov_ep *ep, struct wf_compq *compq,
-		      struct wf_rxq **rxq)
+/* The queue that receives for @ep. */
+static struct wf_rxq *choose_rxq(struct wf_prov_ep *ep)
 {
-	struct wf_cntr *cntr = wf_prov_ep_cntr(ep, WF_PROV_EVENT_RECV);
-
-	*rxq = &ep->rxq;
-	if (!ep->srx) {
-		ep->rxq.compq = compq;
-		ep->rxq.cntr = cntr;
-		return 0;
-	}
-	*rxq = &ep->srx->rxq;
-	if (!(*rxq)->compq) {
-		(*rxq)->compq = compq;
-		(*rxq)->cntr = cntr;
-		ep->srx->rx_mask = ep->rx_mask;
-		ep->srx->rx_always = ep->rx_always;
-	}
-	if ((*rxq)->compq == compq && (*rxq)->cntr == cntr)
-		return 0;
-	WF_FI_WARN(FI_LOG_EP_CTRL,
-		   "endpoints of one shared receive context must have the same "
-		   "receive CQ and counter\n");
-	return -FI_EINVAL;
+	if (ep->srx)
+		return &ep->srx->rxq;
+	ep->rxq.compq = ep->rx_compq;
+	ep->rxq.cntr = wf_prov_ep_cntr(ep, WF_PROV_EVENT_RECV);
+	ep->rxq.plain = !ep->rxq.cntr;
+	return &ep->rxq;
 }
 
 /* Whoever reads one of these drives us. */
@@ -196,6 +179,8 @@ static void disable(struct wf_prov_ep *ep)
 	/* Endpoints of a shared context may be in use. */
 	wf_base_lock_take(ep->lock);
 	wf_shm_ep_close(&ep->shm);
+	if (ep->srx)
+		wf_match_rxq_forget(&ep->srx->rxq, &ep->shm);
 	wf_prov_peek_close(ep);
 	wf_base_lock_drop(ep->lock);
 	ep->enabled = false;
@@ -223,22 +208,19 @@ static int enable(struct wf_prov_ep *ep)
 		.names = { .get = name_get, .find = name_find, .arg = ep },
 	};
 	struct wf_compq *txq = ep->tx_cq ? &ep->tx_cq->q : &wf_op_compq_none;
-	struct wf_compq *compq = ep->rx_cq ? &ep->rx_cq->q : &wf_op_compq_none;
-	struct wf_rxq *rxq;
 	int err;
 
 	if (ep->enabled)
 		return 0;
 	err = check_bindings(ep);
-	if (!err)
-		err = choose_rxq(ep, compq, &rxq);
 	if (err)
 		return err;
 	attr.names.changes = wf_prov_av_changes(ep->av);
+	ep->rx_compq = ep->rx_cq ? &ep->rx_cq->q : &wf_op_compq_none;
 	attr.remote_writes = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_WRITE);
 	attr.remote_reads = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_READ);
 	ep->sends = wf_prov_ep_cntr(ep, WF_PROV_EVENT_SEND);
-	err = wf_shm_ep_open(&ep->shm, &attr, txq, rxq);
+	err = wf_shm_ep_open(&ep->shm, &attr, txq, choose_rxq(ep));
 	if (err) {
 		WF_FI_WARN(FI_LOG_EP_CTRL, "cannot listen on this node: %s\n",
 			   fi_strerror(-err));

@@ -56,7 +56,8 @@ struct wf_prov_ep {
 	size_t inject_size;
 	struct wf_shm_ep shm;
 	struct wf_rxq rxq;
-	struct wf_list claimed; /* wf_ux, by FI_CLAIM, not yet received */
+	struct wf_compq *rx_compq; /* of rx_cq, or none */
+	struct wf_list claimed;	   /* wf_ux, by FI_CLAIM, not yet received */
 
 	struct wf_prov_domain *domain;
 	struct wf_prov_av *av;
@@ -89,13 +90,6 @@ static inline struct wf_prov_ep *wf_prov_ep_of(struct fid_ep *fid)
 	return wf_container_of(fid, struct wf_prov_ep, fid);
 }
 
-static inline void wf_prov_ep_progress(struct wf_prov_ep *ep)
-{
-	wf_base_lock_take(ep->lock);
-	wf_shm_ep_progress(&ep->shm);
-	wf_base_lock_drop(ep->lock);
-}
-
 static inline bool wf_prov_ep_reports_tx(const struct wf_prov_ep *ep,
 					 uint64_t flags)
 {
@@ -112,6 +106,24 @@ static inline struct wf_cntr *wf_prov_ep_cntr(const struct wf_prov_ep *ep,
 					      enum wf_prov_event event)
 {
 	return ep->cntrs[event] ? &ep->cntrs[event]->count : NULL;
+}
+
+/* What arrives is reported to this endpoint, although a shared context receives
+ * it. Lock held. */
+static inline void wf_prov_ep_turn(struct wf_prov_ep *ep)
+{
+	ep->srx->rxq.compq = ep->rx_compq;
+	ep->srx->rxq.tells_all = ep->rx_always & ep->rx_mask;
+	ep->srx->rxq.cntr = wf_prov_ep_cntr(ep, WF_PROV_EVENT_RECV);
+}
+
+static inline void wf_prov_ep_progress(struct wf_prov_ep *ep)
+{
+	wf_base_lock_take(ep->lock);
+	if (wf_unlikely(ep->srx))
+		wf_prov_ep_turn(ep);
+	wf_shm_ep_progress(&ep->shm);
+	wf_base_lock_drop(ep->lock);
 }
 
 /* Flags that may be defaults of an endpoint or of one of its aliases; 0,

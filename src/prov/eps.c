@@ -35,7 +35,8 @@ static void find_only_locked(struct wf_prov_eps *eps)
 	struct wf_list *first = eps->list.next;
 	bool one = first != &eps->list && first->next == &eps->list;
 
-	eps->only = one ? ep_at(first) : NULL;
+	/* With a shared context there is more to do than to poll. */
+	eps->only = one && !ep_at(first)->srx ? ep_at(first) : NULL;
 }
 
 void wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,

@@ -95,7 +95,7 @@ static ssize_t claim(struct wf_prov_ep *ep, const struct wf_prov_xfer *xfer)
 	if (!rx)
 		return -FI_EAGAIN;
 	wf_base_list_del(&ux->order);
-	ux->ops->deliver(ux, rx);
+	wf_match_rxq_deliver(&ep->rxq, ux, rx);
 	return 0;
 }
 

@@ -73,9 +73,7 @@ int wf_prov_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 	srx->is_srx = true;
 	srx->receives = true;
 	srx->udp_fd = -1;
-	/* Until an endpoint brings its queue, success is always told. */
-	srx->rx_always = FI_COMPLETION;
-	srx->rx_mask = FI_COMPLETION;
+	srx->rx_mask = FI_COMPLETION; /* more is for the endpoint to say */
 	if (attr) {
 		srx->rx_flags = attr->op_flags;
 		srx->directed = attr->caps & FI_DIRECTED_RECV;
@@ -83,7 +81,8 @@ int wf_prov_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 	srx->lock = &srx->own_lock;
 	wf_base_lock_init(srx->lock, dom->locked);
 	wf_base_list_init(&srx->claimed);
-	wf_match_rxq_init(&srx->rxq, NULL);
+	wf_match_rxq_init(&srx->rxq, &wf_op_compq_none);
+	srx->rxq.plain = false; /* whom to tell is known when it is met */
 	srx->fid = (struct fid_ep){
 		.fid = {
 			.fclass = FI_CLASS_SRX_CTX,

@@ -137,7 +137,7 @@ wf_prov_xfer_recv(struct wf_prov_ep *ep, void *buf, size_t len, fi_addr_t src,
 	rx->len = len;
 	rx->iov_count = 1;
 	rx->wants_comp = wf_prov_ep_reports_rx(ep, flags);
-	rx->plain = rx->wants_comp && !ep->rxq.cntr;
+	rx->plain = rx->wants_comp && ep->rxq.plain;
 	rx->multi = false;
 	rx->tagged = tagged;
 	rx->closing = false;

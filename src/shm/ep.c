@@ -5,6 +5,7 @@
 #include "shm/ep.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -31,8 +32,13 @@
 #define WATCHED_MAX 8
 #define QUIET_TURNS 256
 
+/* For injected messages that wait when an endpoint is closed. */
+#define LINGER WF_NS_PER_S
+
 #define TX_PER_SLAB 32
 #define OUTS_MAX ((uint64_t)1 << 32)
+
+static void look_at_sockets(struct wf_shm_ep *ep, uint64_t now);
 
 int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 		   struct wf_compq *txq, struct wf_rxq *rxq)
@@ -83,10 +89,38 @@ err_stats:
 	return err;
 }
 
+/* Nobody can wait for an injected message: what still waits as a copy gets some
+ * time. */
+static void linger(struct wf_shm_ep *ep)
+{
+	uint64_t begin = wf_base_clock_ns();
+	struct wf_list *pos, *tmp;
+	bool holds = !ep->forked;
+
+	while (holds && wf_base_clock_ns() - begin < LINGER) {
+		holds = false;
+		wf_list_for_each (pos, tmp, &ep->pending_outs) {
+			struct wf_shm_out *out = wf_container_of(
+				pos, struct wf_shm_out, pending_link);
+
+			wf_shm_out_push(out);
+			holds |= wf_shm_out_holds_copies(out);
+		}
+		if (!holds)
+			return;
+		look_at_sockets(ep, wf_base_clock_ns()); /* who has died? */
+		sched_yield();
+	}
+	if (holds)
+		wf_warn("closed with injected messages that nobody read");
+}
+
 void wf_shm_ep_close(struct wf_shm_ep *ep)
 {
 	struct wf_list *pos, *tmp;
 
+	if (!wf_base_list_empty(&ep->pending_outs))
+		linger(ep);
 	for (uint32_t i = 0; i < ep->in_count; i++)
 		wf_shm_in_close(ep->ins[i], 0);
 	wf_list_for_each (pos, tmp, &ep->all_outs)

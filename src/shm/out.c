@@ -93,8 +93,10 @@ static void fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
 		.src = WF_MATCH_ANY,
 	};
 
-	/* Failures are reported even where successes are not. */
-	wf_op_compq_fail(ep->txq, &comp, err, 0);
+	/* Failures are reported even where successes are not; but an injected
+	 * message is lost with its peer wherever it was. */
+	if (!tx->bounce || tx->wants_comp)
+		wf_op_compq_fail(ep->txq, &comp, err, 0);
 	wf_op_cntr_fail(tx->cntr, 1);
 }
 
@@ -122,6 +124,7 @@ static void let_go(struct wf_shm_ep *ep, struct wf_shm_tx *kept)
 {
 	if (kept->remote)
 		wf_base_pool_put(&ep->remote_pool, kept->remote);
+	free(kept->bounce);
 	wf_base_pool_put(&ep->tx_pool, kept);
 }
 
@@ -381,31 +384,35 @@ static int send_unkept(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return conclude(out->ep, tx, try_now(out, tx));
 }
 
-int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
+/* An injected message finds no room: it waits as a copy. The transmit depth
+ * bounds how many do. */
+static int send_copy(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
-	struct wf_shm_tx *kept;
-	int ret;
+	struct wf_shm_tx *kept = keep(out->ep, tx);
 
-	if (out->state != WF_SHM_OUT_OPEN && tx->inject)
-		return -EAGAIN;
-	if (out->state == WF_SHM_OUT_OPEN && !tx->fence) {
-		tx->proto = wf_shm_proto_choose(out, tx);
-		if (!tx->proto)
-			return -EOPNOTSUPP;
-		if (wf_shm_proto_is_whole(tx)) {
-			ret = send_unkept(out, tx);
-			if (ret != -EAGAIN || tx->inject)
-				return ret;
-		}
-	}
-	kept = keep(out->ep, tx);
 	if (!kept)
 		return -EAGAIN;
-	if (!tx->inject) {
-		enqueue(out, kept);
-		wf_shm_out_push(out);
-		return 0;
+	kept->bounce = malloc(tx->len ? tx->len : 1);
+	if (!kept->bounce) {
+		let_go(out->ep, kept);
+		return -EAGAIN;
 	}
+	wf_op_iov_gather(tx->iov, tx->iov_count, 0, kept->bounce, tx->len);
+	kept->iov[0] = (struct iovec){ kept->bounce, tx->len };
+	kept->iov_count = 1;
+	kept->inject = false;
+	enqueue(out, kept);
+	return 0;
+}
+
+/* What may not wait in the caller's buffer and is not whole, or is answered. */
+static int inject_kept(struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	struct wf_shm_tx *kept = keep(out->ep, tx);
+	int ret;
+
+	if (!kept)
+		return -EAGAIN;
 	ret = try_now(out, kept);
 	if (!ret && wf_shm_proto_waits(kept))
 		return 0;
@@ -413,6 +420,60 @@ int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	ret = conclude(out->ep, kept, ret);
 	let_go(out->ep, kept);
 	return ret;
+}
+
+static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	int ret;
+
+	if (out->state != WF_SHM_OUT_OPEN)
+		return -EAGAIN;
+	tx->proto = wf_shm_proto_choose(out, tx);
+	if (!tx->proto)
+		return -EOPNOTSUPP;
+	ret = !tx->fence && wf_shm_proto_is_whole(tx) ? send_unkept(out, tx) :
+							inject_kept(out, tx);
+	if (ret != -EAGAIN || tx->remote)
+		return ret;
+	return send_copy(out, tx);
+}
+
+int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	struct wf_shm_tx *kept;
+	int ret;
+
+	if (tx->inject)
+		return inject(out, tx);
+	if (out->state == WF_SHM_OUT_OPEN && !tx->fence) {
+		tx->proto = wf_shm_proto_choose(out, tx);
+		if (!tx->proto)
+			return -EOPNOTSUPP;
+		if (wf_shm_proto_is_whole(tx)) {
+			ret = send_unkept(out, tx);
+			if (ret != -EAGAIN)
+				return ret;
+		}
+	}
+	kept = keep(out->ep, tx);
+	if (!kept)
+		return -EAGAIN;
+	enqueue(out, kept);
+	wf_shm_out_push(out);
+	return 0;
+}
+
+bool wf_shm_out_holds_copies(const struct wf_shm_out *out)
+{
+	const struct wf_list *pos;
+
+	if (out->state != WF_SHM_OUT_OPEN)
+		return false;
+	for (pos = out->pending.next; pos != &out->pending; pos = pos->next) {
+		if (wf_container_of(pos, struct wf_shm_tx, link)->bounce)
+			return true;
+	}
+	return false;
 }
 
 /* One turn for the first pending message. 0: it left the queue, or another is

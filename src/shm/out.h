@@ -57,6 +57,7 @@ struct wf_shm_tx {
 	bool stream; /* pushes what the receiver asked for */
 	bool fence;  /* not before everything that waits for a reply */
 	struct wf_shm_remote *remote; /* remote memory; NULL: a message */
+	void *bounce; /* our copy of an injected message that had to wait */
 	uint32_t iov_count;
 	struct iovec iov[WF_OP_IOV_MAX];
 	struct wf_shm_help help;
@@ -149,12 +150,16 @@ bool wf_shm_out_refresh(struct wf_shm_out *out);
 /* Few slots are left, or a lap ended. */
 void wf_shm_out_low(struct wf_shm_out *out);
 
-/* Sends @tx or queues it. 0, -EAGAIN (no room and it may not wait, or the
- * transmit depth is reached), or the -errno of a dead peer. */
+/* Sends @tx or queues it; an injected message that finds no room is copied. 0,
+ * -EAGAIN (not connected and it may not wait, or the transmit depth is reached),
+ * or the -errno of a dead peer. */
 int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx);
 
 /* Pushes what is pending as far as there is room. */
 void wf_shm_out_push(struct wf_shm_out *out);
+
+/* Whether copies of injected messages wait that could still go. */
+bool wf_shm_out_holds_copies(const struct wf_shm_out *out);
 
 /* Handles replies. Returns how many. */
 int wf_shm_out_poll(struct wf_shm_out *out);
