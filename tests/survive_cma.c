@@ -5,14 +5,7 @@
  * messages are on their way. Every message arrives whole, through the ring.
  */
 #include "common/fabric.h"
-
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
+#include "common/forbid.h"
 
 #define MESSAGES 40
 #define WINDOW 4
@@ -45,32 +38,6 @@ static size_t size_of(uint64_t number)
 	static const size_t sizes[] = { 17000, 65536, 300001, LARGEST, 1 };
 
 	return sizes[number % (sizeof(sizes) / sizeof(sizes[0]))];
-}
-
-/* From here on this thread's calls fail with EPERM. */
-static void forbid(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0,
-			 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = {
-		.len = sizeof(code) / sizeof(code[0]),
-		.filter = code,
-	};
-
-	CHECK_SYS(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog)) {
-		printf("seccomp: %s\n", strerror(errno));
-		_exit(77);
-	}
-	CHECK_EQ(process_vm_readv(getpid(), NULL, 0, NULL, 0, 0), -1);
-	CHECK_EQ(errno, EPERM);
 }
 
 struct stream {
@@ -149,7 +116,7 @@ static void run(struct weft_test_line *line, int me,
 	if (variant->by_param & me)
 		setenv("FI_WEFT_CMA", "0", 1);
 	if (variant->forbidden & me)
-		forbid();
+		weft_test_forbid_cma();
 	weft_test_open(&t, NULL);
 	peer = weft_test_meet(&t, line);
 	stream_open(&out, &t, peer, true);
@@ -161,7 +128,7 @@ static void run(struct weft_test_line *line, int me,
 		if (takes)
 			stream_turn(&in);
 		if (suddenly && out.done + in.done == MESSAGES / 3) {
-			forbid();
+			weft_test_forbid_cma();
 			suddenly = false;
 		}
 	}

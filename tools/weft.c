@@ -4,7 +4,10 @@
  * of subcommands, --help and --version, and must not do any work of its own.
  */
 #include "tools/bench/bench.h"
+#include "tools/bench/crowd_member.h"
 #include "tools/bench/worker.h"
+#include "tools/info/info.h"
+#include "tools/stat/stat.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,9 +25,14 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{ "bench", "measure latency, bandwidth and message rate",
+	{ "info", "say what weft has to work with here, and what is wrong",
+	  wf_tools_info_main },
+	{ "bench", "measure messages, remote memory, waiting, memory",
 	  wf_tools_bench_main },
+	{ "stat", "show live counters of running endpoints",
+	  wf_tools_stat_main },
 	{ WF_TOOLS_WORKER_COMMAND, NULL, wf_tools_worker_main },
+	{ WF_TOOLS_CROWD_COMMAND, NULL, wf_tools_crowd_member_main },
 };
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))

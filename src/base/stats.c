@@ -23,8 +23,12 @@ static struct wf_stats_page *map_page(int *fd)
 		return NULL;
 	page = mmap(NULL, WF_STATS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
 		    *fd, 0);
-	if (page != MAP_FAILED)
+	if (page != MAP_FAILED) {
+		/* Only we count. Kernels without this seal leave it to the
+		 * readers' manners. */
+		(void)wf_base_memfd_seal_writing(*fd);
 		return page;
+	}
 	close(*fd);
 	*fd = -1;
 	return NULL;
@@ -37,6 +41,7 @@ int wf_base_stats_open(struct wf_stats *stats, const char *kind,
 	struct wf_stats_page *page = map_page(&stats->fd);
 
 	assert(count <= WF_STATS_MAX);
+	stats->mapped = page;
 	if (!page) {
 		stats->fd = -1;
 		page = calloc(1, WF_STATS_BYTES);
@@ -61,12 +66,24 @@ void wf_base_stats_close(struct wf_stats *stats)
 {
 	if (!stats->page)
 		return;
-	if (stats->fd >= 0) {
-		munmap(stats->page, WF_STATS_BYTES);
+	if (stats->fd >= 0)
 		close(stats->fd);
-	} else {
+	if (stats->mapped)
+		munmap(stats->page, WF_STATS_BYTES);
+	else
 		free(stats->page);
-	}
 	stats->page = NULL;
 	stats->fd = -1;
+}
+
+void wf_base_stats_forked(struct wf_stats *stats)
+{
+	if (stats->fd < 0)
+		return;
+	close(stats->fd);
+	stats->fd = -1;
+	/* At the same place, for pointers to it are everywhere. Cannot fail
+	 * for want of room: it replaces what is there. */
+	(void)mmap(stats->page, WF_STATS_BYTES, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }

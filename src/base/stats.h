@@ -8,11 +8,14 @@
 #ifndef WF_BASE_STATS_H
 #define WF_BASE_STATS_H
 
+#include <stdbool.h>
+
 #include "base/stats_defs.h"
 
 struct wf_stats {
 	struct wf_stats_page *page; /* never NULL once open */
 	int fd;			    /* keeps the page findable; -1: none */
+	bool mapped;
 };
 
 /* @names: one per counter, shorter than 24. 0 or -ENOMEM. */
@@ -20,6 +23,10 @@ int wf_base_stats_open(struct wf_stats *stats, const char *kind,
 		       const char *name, const char *const *names,
 		       unsigned int count);
 void wf_base_stats_close(struct wf_stats *stats);
+
+/* In a forked child: the page is the parent's. What the child counts from here
+ * on goes where nobody looks. Async-signal-safe. */
+void wf_base_stats_forked(struct wf_stats *stats);
 
 static inline void wf_base_stats_set(struct wf_stats *stats, unsigned int item,
 				     uint64_t value)

@@ -75,6 +75,8 @@ void wf_match_park(struct wf_match *m, struct wf_ux *ux)
 	wf_base_list_add_tail(&m->ux_order, &ux->order);
 	wf_base_list_add_tail(ux_bucket(m, ux->tag), &ux->bucket);
 	m->unexpected++;
+	if (m->unexpected > m->unexpected_max)
+		m->unexpected_max = m->unexpected;
 }
 
 void wf_match_unpark(struct wf_match *m, struct wf_ux *ux)

@@ -62,6 +62,7 @@ struct wf_match {
 	uint32_t exact_directed;
 	uint32_t wild;
 	uint32_t unexpected;
+	uint32_t unexpected_max; /* so far */
 	struct wf_list wild_list;
 	struct wf_list ux_order;
 	struct wf_list exact[WF_MATCH_BUCKETS];

@@ -83,14 +83,7 @@ static ssize_t submit(struct fid_ep *fid, enum wf_op_amo_kind kind,
 	bool reads = msg->op == FI_ATOMIC_READ;
 	size_t size, len, operands, results, compares;
 	struct iovec iov[WF_PROV_IOV_LIMIT];
-	struct wf_shm_remote remote = {
-		.kind = WF_SHM_REMOTE_ATOMIC,
-		.amo_kind = (uint8_t)kind,
-		.amo_op = (uint8_t)msg->op,
-		.amo_type = (uint8_t)msg->datatype,
-		.result_count = (uint32_t)sides->result_count,
-		.compare_count = (uint32_t)sides->compare_count,
-	};
+	struct wf_shm_remote remote;
 	const struct wf_prov_remote op = {
 		.iov = iov,
 		.iov_count = reads ? 0 : msg->iov_count,
@@ -109,6 +102,12 @@ static ssize_t submit(struct fid_ep *fid, enum wf_op_amo_kind kind,
 
 	if (check_op(ep, msg->datatype, msg->op, kind))
 		return -FI_EOPNOTSUPP;
+	wf_shm_remote_init(&remote, WF_SHM_REMOTE_ATOMIC);
+	remote.amo_kind = (uint8_t)kind;
+	remote.amo_op = (uint8_t)msg->op;
+	remote.amo_type = (uint8_t)msg->datatype;
+	remote.result_count = (uint32_t)sides->result_count;
+	remote.compare_count = (uint32_t)sides->compare_count;
 	size = wf_op_amo_size(msg->datatype);
 	err = fill_segs(&remote, msg, size, &len);
 	if (!err)

@@ -220,6 +220,10 @@ static int enable(struct wf_prov_ep *ep)
 	attr.remote_writes = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_WRITE);
 	attr.remote_reads = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_READ);
 	ep->sends = wf_prov_ep_cntr(ep, WF_PROV_EVENT_SEND);
+	if (ep->sends) { /* the short paths do not look for it */
+		ep->fid.msg = &wf_prov_msg_ops_alias;
+		ep->fid.tagged = &wf_prov_tagged_ops_alias;
+	}
 	err = wf_shm_ep_open(&ep->shm, &attr, txq, choose_rxq(ep));
 	if (err) {
 		WF_FI_WARN(FI_LOG_EP_CTRL, "cannot listen on this node: %s\n",

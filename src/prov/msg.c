@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fi_msg(3): every call, as thin as can be. OPS() writes the calls that are on
- * the fast path three times: with the lock, without, and for aliases.
+ * the fast path three times: with the lock, without, and for aliases and
+ * for endpoints that count their sends.
  */
 #include "prov/msg.h"
 
@@ -70,7 +71,7 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 	return wf_prov_xfer_sendv(wf_prov_alias_ep(fid), &xfer);
 }
 
-#define OPS(name, locked, EP, TX_FLAGS, RX_FLAGS)                              \
+#define OPS(name, locked, counted, EP, TX_FLAGS, RX_FLAGS)                     \
 	static ssize_t recv_##name(struct fid_ep *fid, void *buf, size_t len,  \
 				   void *desc, fi_addr_t src, void *context)   \
 	{                                                                      \
@@ -87,8 +88,8 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
                                                                                \
 		(void)desc;                                                    \
 		return wf_prov_xfer_send(ep, buf, len, dst, 0, 0,              \
-					 TX_FLAGS(fid), context, false, false, \
-					 locked);                              \
+					 TX_FLAGS(fid), context, 0, false,     \
+					 locked, counted);                     \
 	}                                                                      \
 	static ssize_t senddata_##name(struct fid_ep *fid, const void *buf,    \
 				       size_t len, void *desc, uint64_t data,  \
@@ -97,23 +98,23 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 		struct wf_prov_ep *ep = EP(fid);                               \
                                                                                \
 		(void)desc;                                                    \
-		return wf_prov_xfer_send(ep, buf, len, dst, 0, data,           \
-					 TX_FLAGS(fid) | FI_REMOTE_CQ_DATA,    \
-					 context, false, false, locked);       \
+		return wf_prov_xfer_send(                                      \
+			ep, buf, len, dst, 0, data, TX_FLAGS(fid), context,    \
+			WF_SHM_SLOT_DATA, false, locked, counted);             \
 	}                                                                      \
 	static ssize_t inject_##name(struct fid_ep *fid, const void *buf,      \
 				     size_t len, fi_addr_t dst)                \
 	{                                                                      \
 		return wf_prov_xfer_send(EP(fid), buf, len, dst, 0, 0, 0,      \
-					 NULL, false, true, locked);           \
+					 NULL, 0, true, locked, counted);      \
 	}                                                                      \
 	static ssize_t injectdata_##name(struct fid_ep *fid, const void *buf,  \
 					 size_t len, uint64_t data,            \
 					 fi_addr_t dst)                        \
 	{                                                                      \
-		return wf_prov_xfer_send(EP(fid), buf, len, dst, 0, data,      \
-					 FI_REMOTE_CQ_DATA, NULL, false, true, \
-					 locked);                              \
+		return wf_prov_xfer_send(EP(fid), buf, len, dst, 0, data, 0,   \
+					 NULL, WF_SHM_SLOT_DATA, true, locked, \
+					 counted);                             \
 	}                                                                      \
 	struct fi_ops_msg wf_prov_msg_ops_##name = {                           \
 		.size = sizeof(struct fi_ops_msg),                             \
@@ -133,7 +134,7 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 #define EP_TX(fid) (EP_OF(fid)->tx_flags)
 #define EP_RX(fid) (EP_OF(fid)->rx_flags)
 
-OPS(locked, true, EP_OF, EP_TX, EP_RX);
-OPS(unlocked, false, EP_OF, EP_TX, EP_RX);
-OPS(alias, true, wf_prov_alias_ep, wf_prov_alias_tx_flags,
+OPS(locked, true, false, EP_OF, EP_TX, EP_RX);
+OPS(unlocked, false, false, EP_OF, EP_TX, EP_RX);
+OPS(alias, true, true, wf_prov_alias_ep, wf_prov_alias_tx_flags,
     wf_prov_alias_rx_flags);

@@ -45,24 +45,22 @@ static int check(const struct wf_prov_ep *ep, const struct wf_prov_remote *op,
 ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
 			   const struct wf_prov_remote *op)
 {
-	bool inject = op->flags & FI_INJECT;
-	struct wf_shm_tx tx = {
-		.context = op->context,
-		.cntr = wf_prov_ep_cntr(ep, op->event),
-		.comp_flags = op->comp_flags,
-		.data = op->data,
-		.wants_comp =
-			!op->quiet && wf_prov_ep_reports_tx(ep, op->flags),
-		.inject = inject,
-		.fence = op->flags & FI_FENCE,
-		.remote = op->remote,
-		.iov_count = (uint32_t)op->iov_count,
-	};
+	struct wf_shm_tx tx;
 	ssize_t ret;
 
 	if (op->iov_count > WF_PROV_IOV_LIMIT ||
 	    op->remote->seg_count > WF_PROV_IOV_LIMIT)
 		return -FI_EINVAL;
+	wf_shm_tx_init(&tx);
+	tx.context = op->context;
+	tx.cntr = wf_prov_ep_cntr(ep, op->event);
+	tx.comp_flags = op->comp_flags;
+	tx.data = op->data;
+	tx.wants_comp = !op->quiet && wf_prov_ep_reports_tx(ep, op->flags);
+	tx.inject = op->flags & FI_INJECT;
+	tx.fence = op->flags & FI_FENCE;
+	tx.remote = op->remote;
+	tx.iov_count = (uint32_t)op->iov_count;
 	for (size_t i = 0; i < op->iov_count; i++)
 		tx.iov[i] = op->iov[i];
 	tx.len = remote_len(op->remote);
@@ -82,17 +80,26 @@ ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
 
 /* -- one buffer ------------------------------------------------------------ */
 
+static void init_one(struct wf_shm_remote *remote, bool write, size_t len,
+		     uint64_t addr, uint64_t key)
+{
+	wf_shm_remote_init(remote,
+			   write ? WF_SHM_REMOTE_WRITE : WF_SHM_REMOTE_READ);
+	remote->seg_count = 1;
+	remote->segs[0] = (struct wf_shm_remote_seg){
+		.addr = addr,
+		.len = len,
+		.key = key,
+	};
+}
+
 static ssize_t submit_one(struct fid_ep *fid, bool write, const void *buf,
 			  size_t len, uint64_t data, fi_addr_t dst,
 			  uint64_t addr, uint64_t key, uint64_t flags,
 			  void *context)
 {
 	const struct iovec iov = { (void *)(uintptr_t)buf, len };
-	struct wf_shm_remote remote = {
-		.kind = write ? WF_SHM_REMOTE_WRITE : WF_SHM_REMOTE_READ,
-		.seg_count = 1,
-		.segs[0] = { .addr = addr, .len = len, .key = key },
-	};
+	struct wf_shm_remote remote;
 	const struct wf_prov_remote op = {
 		.iov = &iov,
 		.iov_count = 1,
@@ -105,6 +112,7 @@ static ssize_t submit_one(struct fid_ep *fid, bool write, const void *buf,
 		.remote = &remote,
 	};
 
+	init_one(&remote, write, len, addr, key);
 	return wf_prov_rma_submit(wf_prov_alias_ep(fid), &op);
 }
 
@@ -143,11 +151,7 @@ static ssize_t inject(struct fid_ep *fid, const void *buf, size_t len,
 		      uint64_t flags)
 {
 	const struct iovec iov = { (void *)(uintptr_t)buf, len };
-	struct wf_shm_remote remote = {
-		.kind = WF_SHM_REMOTE_WRITE,
-		.seg_count = 1,
-		.segs[0] = { .addr = addr, .len = len, .key = key },
-	};
+	struct wf_shm_remote remote;
 	const struct wf_prov_remote op = {
 		.iov = &iov,
 		.iov_count = 1,
@@ -160,6 +164,7 @@ static ssize_t inject(struct fid_ep *fid, const void *buf, size_t len,
 		.remote = &remote,
 	};
 
+	init_one(&remote, true, len, addr, key);
 	return wf_prov_rma_submit(wf_prov_alias_ep(fid), &op);
 }
 
@@ -197,9 +202,7 @@ static void fill_segs(struct wf_shm_remote *remote,
 static ssize_t submit_msg(struct fid_ep *fid, bool write,
 			  const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct wf_shm_remote remote = {
-		.kind = write ? WF_SHM_REMOTE_WRITE : WF_SHM_REMOTE_READ,
-	};
+	struct wf_shm_remote remote;
 	const struct wf_prov_remote op = {
 		.iov = msg->msg_iov,
 		.iov_count = msg->iov_count,
@@ -214,6 +217,8 @@ static ssize_t submit_msg(struct fid_ep *fid, bool write,
 
 	if (msg->rma_iov_count > WF_PROV_IOV_LIMIT)
 		return -FI_EINVAL;
+	wf_shm_remote_init(&remote,
+			   write ? WF_SHM_REMOTE_WRITE : WF_SHM_REMOTE_READ);
 	fill_segs(&remote, msg->rma_iov, msg->rma_iov_count);
 	return wf_prov_rma_submit(wf_prov_alias_ep(fid), &op);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fi_tagged(3): every call, as thin as can be. OPS() writes the calls that are
- * on the fast path three times: with the lock, without, and for aliases.
+ * on the fast path three times: with the lock, without, and for aliases and
+ * for endpoints that count their sends.
  */
 #include "prov/msg.h"
 #include "prov/xfer.h"
@@ -79,7 +80,7 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 	return wf_prov_xfer_sendv(wf_prov_alias_ep(fid), &xfer);
 }
 
-#define OPS(name, locked, EP, TX_FLAGS, RX_FLAGS)                              \
+#define OPS(name, locked, counted, EP, TX_FLAGS, RX_FLAGS)                     \
 	static ssize_t recv_##name(struct fid_ep *fid, void *buf, size_t len,  \
 				   void *desc, fi_addr_t src, uint64_t tag,    \
 				   uint64_t ignore, void *context)             \
@@ -96,9 +97,9 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 		struct wf_prov_ep *ep = EP(fid);                               \
                                                                                \
 		(void)desc;                                                    \
-		return wf_prov_xfer_send(ep, buf, len, dst, tag, 0,            \
-					 TX_FLAGS(fid), context, true, false,  \
-					 locked);                              \
+		return wf_prov_xfer_send(                                      \
+			ep, buf, len, dst, tag, 0, TX_FLAGS(fid), context,     \
+			WF_SHM_SLOT_TAGGED, false, locked, counted);           \
 	}                                                                      \
 	static ssize_t senddata_##name(                                        \
 		struct fid_ep *fid, const void *buf, size_t len, void *desc,   \
@@ -107,23 +108,26 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 		struct wf_prov_ep *ep = EP(fid);                               \
                                                                                \
 		(void)desc;                                                    \
-		return wf_prov_xfer_send(ep, buf, len, dst, tag, data,         \
-					 TX_FLAGS(fid) | FI_REMOTE_CQ_DATA,    \
-					 context, true, false, locked);        \
+		return wf_prov_xfer_send(                                      \
+			ep, buf, len, dst, tag, data, TX_FLAGS(fid), context,  \
+			WF_SHM_SLOT_TAGGED | WF_SHM_SLOT_DATA, false, locked,  \
+			counted);                                              \
 	}                                                                      \
 	static ssize_t inject_##name(struct fid_ep *fid, const void *buf,      \
 				     size_t len, fi_addr_t dst, uint64_t tag)  \
 	{                                                                      \
 		return wf_prov_xfer_send(EP(fid), buf, len, dst, tag, 0, 0,    \
-					 NULL, true, true, locked);            \
+					 NULL, WF_SHM_SLOT_TAGGED, true,       \
+					 locked, counted);                     \
 	}                                                                      \
 	static ssize_t injectdata_##name(struct fid_ep *fid, const void *buf,  \
 					 size_t len, uint64_t data,            \
 					 fi_addr_t dst, uint64_t tag)          \
 	{                                                                      \
-		return wf_prov_xfer_send(EP(fid), buf, len, dst, tag, data,    \
-					 FI_REMOTE_CQ_DATA, NULL, true, true,  \
-					 locked);                              \
+		return wf_prov_xfer_send(                                      \
+			EP(fid), buf, len, dst, tag, data, 0, NULL,            \
+			WF_SHM_SLOT_TAGGED | WF_SHM_SLOT_DATA, true, locked,   \
+			counted);                                              \
 	}                                                                      \
 	struct fi_ops_tagged wf_prov_tagged_ops_##name = {                     \
 		.size = sizeof(struct fi_ops_tagged),                          \
@@ -143,7 +147,7 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 #define EP_TX(fid) (EP_OF(fid)->tx_flags)
 #define EP_RX(fid) (EP_OF(fid)->rx_flags)
 
-OPS(locked, true, EP_OF, EP_TX, EP_RX);
-OPS(unlocked, false, EP_OF, EP_TX, EP_RX);
-OPS(alias, true, wf_prov_alias_ep, wf_prov_alias_tx_flags,
+OPS(locked, true, false, EP_OF, EP_TX, EP_RX);
+OPS(unlocked, false, false, EP_OF, EP_TX, EP_RX);
+OPS(alias, true, true, wf_prov_alias_ep, wf_prov_alias_tx_flags,
     wf_prov_alias_rx_flags);

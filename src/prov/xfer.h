@@ -68,22 +68,21 @@ ssize_t wf_prov_xfer_send_one_locked(struct wf_prov_ep *ep, const void *buf,
 				     void *context, bool tagged);
 
 /* A single buffer, sent by a call without flags of its own (@flags are the
- * endpoint's) or by inject (FI_INJECT, no completion). The last three are
- * constants: always inlined, so that each call is its own straight line. */
+ * endpoint's) or by inject (FI_INJECT, no completion). The last four are
+ * constants: always inlined, so that each call is its own straight line.
+ * @slot_flags say whether it is tagged and carries data. Not @counted: there is
+ * no counter of sends. */
 static inline __attribute__((always_inline)) ssize_t
 wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf, size_t len,
 		  fi_addr_t dst, uint64_t tag, uint64_t data, uint64_t flags,
-		  void *context, bool tagged, bool inject, bool locked)
+		  void *context, uint8_t slot_flags, bool inject, bool locked,
+		  bool counted)
 {
 	bool comp = !inject && wf_prov_ep_reports_tx(ep, flags);
+	bool tagged = slot_flags & WF_SHM_SLOT_TAGGED;
 	struct wf_shm_out *out;
-	uint8_t slot_flags = 0;
 	ssize_t ret = 0;
 
-	if (tagged)
-		slot_flags |= WF_SHM_SLOT_TAGGED;
-	if (flags & FI_REMOTE_CQ_DATA)
-		slot_flags |= WF_SHM_SLOT_DATA;
 	wf_prov_xfer_lock(ep, locked);
 	out = wf_shm_ep_out(&ep->shm, dst);
 	if (wf_likely(out && len <= WF_SHM_PUT_MAX &&
@@ -94,10 +93,11 @@ wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf, size_t len,
 			wf_op_compq_push_sent(
 				ep->shm.txq, context,
 				FI_SEND | wf_prov_xfer_kind(tagged));
-		if (wf_unlikely(ep->sends))
+		if (counted && ep->sends)
 			wf_op_cntr_add(ep->sends, 1);
 	} else {
 		flags |= inject ? FI_INJECT : 0;
+		flags |= slot_flags & WF_SHM_SLOT_DATA ? FI_REMOTE_CQ_DATA : 0;
 		flags &= comp ? ~0ull : ~FI_COMPLETION;
 		flags |= comp ? FI_COMPLETION : 0;
 		ret = wf_prov_xfer_send_one_locked(ep, buf, len, dst, tag, data,

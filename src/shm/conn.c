@@ -73,6 +73,15 @@ int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
 		       0;
 }
 
+void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
+{
+	if (sock->fd < 0)
+		return;
+	epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
+	close(sock->fd);
+	sock->fd = -1;
+}
+
 int wf_shm_conn_listen(struct wf_shm_ep *ep)
 {
 	struct sockaddr_un un;
@@ -101,11 +110,10 @@ err_errno:
 	return err;
 }
 
-static void guest_leave(struct guest *guest)
+static void guest_leave(struct wf_shm_ep *ep, struct guest *guest)
 {
 	wf_base_list_del(&guest->link);
-	if (guest->sock.fd >= 0)
-		close(guest->sock.fd);
+	wf_shm_conn_drop(ep, &guest->sock);
 	free(guest);
 }
 
@@ -114,7 +122,7 @@ void wf_shm_conn_unlisten(struct wf_shm_ep *ep)
 	struct wf_list *pos, *tmp;
 
 	wf_list_for_each (pos, tmp, &ep->guests)
-		guest_leave(wf_container_of(pos, struct guest, link));
+		guest_leave(ep, wf_container_of(pos, struct guest, link));
 	if (ep->listener.fd >= 0)
 		close(ep->listener.fd);
 	if (ep->epoll_fd >= 0)
@@ -263,8 +271,7 @@ static int greet(struct wf_shm_out *out)
 
 static void hang_up(struct wf_shm_out *out)
 {
-	close(out->sock.fd);
-	out->sock.fd = -1;
+	wf_shm_conn_drop(out->ep, &out->sock);
 }
 
 static void give_up(struct wf_shm_out *out, int err)
@@ -282,6 +289,8 @@ static bool passes(int err)
 	switch (err) {
 	case ECONNREFUSED: /* not there yet */
 	case EAGAIN:	   /* its backlog is full */
+	case EPIPE:	   /* we said hello too late, or it goes away */
+	case ECONNRESET:
 	case ENOMEM:
 	case ENOSPC:
 	case EMFILE:
@@ -370,6 +379,14 @@ static int map_welcome(struct wf_shm_out *out, const int *fds, bool cut)
 	return -err;
 }
 
+/* The kernel does not let us, although we would. */
+static void count_refusal(struct wf_shm_ep *ep,
+			  const struct wf_shm_mover *mover)
+{
+	if (ep->attr.cma && mover->way == WF_SHM_WAY_NONE)
+		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_cma_refused, 1);
+}
+
 static void on_welcome(struct wf_shm_out *out)
 {
 	struct wf_shm_welcome welcome = { 0 };
@@ -406,6 +423,7 @@ static void on_welcome(struct wf_shm_out *out)
 	wf_shm_mover_open(&out->mover, cred.pid, welcome.process,
 			  welcome.probe_addr, welcome.probe_value,
 			  out->ep->attr.cma);
+	count_refusal(out->ep, &out->mover);
 	out->features = welcome.greeting.features & WF_SHM_FEATURES;
 	out->bell = welcome.bell;
 	out->remote_flags = welcome.flags;
@@ -497,6 +515,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	in->features = hello->greeting.features & WF_SHM_FEATURES;
 	wf_shm_mover_open(&in->mover, cred->pid, hello->process,
 			  hello->probe_addr, hello->probe_value, ep->attr.cma);
+	count_refusal(ep, &in->mover);
 	err = wf_shm_ep_add_in(ep, in);
 	if (err)
 		goto err_free;
@@ -550,7 +569,7 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 	if (got <= 0) {
 		if (memfd >= 0)
 			close(memfd); /* came with an empty message */
-		guest_leave(guest);
+		guest_leave(ep, guest);
 		return;
 	}
 	status = -check_peer(ep, guest->sock.fd, &cred);
@@ -562,7 +581,7 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 		refuse(ep, guest->sock.fd, status);
 	if (memfd >= 0)
 		close(memfd);
-	guest_leave(guest);
+	guest_leave(ep, guest);
 }
 
 static void on_listener(struct wf_shm_ep *ep, uint64_t now)
@@ -585,7 +604,7 @@ static void on_listener(struct wf_shm_ep *ep, uint64_t now)
 		};
 		wf_base_list_add_tail(&ep->guests, &guest->link);
 		if (wf_shm_conn_watch(ep, &guest->sock))
-			guest_leave(guest);
+			guest_leave(ep, guest);
 		else
 			on_guest(ep, guest);
 	}
@@ -638,7 +657,7 @@ static void show_out_guests(struct wf_shm_ep *ep, uint64_t now)
 		struct guest *guest = wf_container_of(pos, struct guest, link);
 
 		if (count-- > GUESTS_MAX || now >= guest->deadline)
-			guest_leave(guest);
+			guest_leave(ep, guest);
 	}
 }
 

@@ -23,6 +23,11 @@ void wf_shm_conn_forked(struct wf_shm_ep *ep);
 /* Has the endpoint's epoll set look at @sock. 0 or -errno. */
 int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock);
 
+/* Closes @sock if it is open. It is taken out of the epoll set first: a child
+ * that was forked meanwhile holds the socket open until it lets go of it, and
+ * what is only closed goes on making events, for memory that is freed. */
+void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_shm_sock *sock);
+
 /* Tries to connect and to say hello; on failure the channel stays CONNECTING
  * and is tried again, or is doomed. */
 void wf_shm_conn_try(struct wf_shm_out *out);

@@ -159,6 +159,7 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep)
 	}
 	ep->out_count = 0;
 	ep->asleep = false;
+	wf_base_stats_forked(&ep->stats);
 	wf_shm_conn_forked(ep);
 }
 
@@ -230,8 +231,8 @@ int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx)
 		if (tx->inject)
 			return -err;
 	}
-	/* Its pid may be another process by now. */
-	if (tx->remote)
+	/* Its pid may be another process by now. Atomics go by the ring. */
+	if (tx->remote && tx->remote->kind != WF_SHM_REMOTE_ATOMIC)
 		wf_shm_ep_check_stale(ep);
 	if (!out) {
 		err = open_out(ep, dst, &out);

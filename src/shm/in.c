@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "op/copy.h"
 #include "op/iov.h"
+#include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/pull.h"
 #include "shm/serve.h"
@@ -503,14 +503,39 @@ static inline bool take_plain(struct wf_shm_in *in,
 		wf_op_copy_small(rx->iov[0].iov_base, bytes, env.len);
 		in->expect_pair = env.len > WF_SHM_LINE_MAX;
 		in->expect_lines = 0;
+		in->bytes += env.len;
 	} else {
 		memcpy(rx->iov[0].iov_base, bytes, env.len);
 		record_consumed(in, flags, lines);
+		in->eager++;
+		in->eager_bytes += env.len;
 	}
-	in->bytes += env.len;
 	wf_match_rxq_done_plain(rxq, rx, &env);
 	slot_consumed(in, flags);
 	return true;
+}
+
+/* What a slot was. Parked messages and what is done to our memory are counted
+ * where that happens. */
+static void count(struct wf_shm_in *in, const struct message *msg)
+{
+	struct wf_stats *stats = &in->ep->stats;
+
+	if (msg->kind == WF_SHM_KIND_INLINE) {
+		in->bytes += msg->len;
+		return;
+	}
+	if (msg->kind == WF_SHM_KIND_EAGER) {
+		in->eager++;
+		in->eager_bytes += msg->len;
+		return;
+	}
+	in->parts++;
+	if (msg->kind == WF_SHM_KIND_FIRST)
+		wf_shm_stats_add(stats, WF_SHM_STAT_received_chunked, 1);
+	if (msg->kind == WF_SHM_KIND_FIRST || msg->kind == WF_SHM_KIND_NEXT)
+		wf_shm_stats_add(stats, WF_SHM_STAT_received_chunked_bytes,
+				 msg->len);
 }
 
 /* Any slot. 0 when it was consumed. */
@@ -555,7 +580,7 @@ take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 		in->replies.owed -= replied;
 		return ret;
 	}
-	in->bytes += msg.len;
+	count(in, &msg);
 	if (msg.kind != WF_SHM_KIND_INLINE)
 		record_consumed(in, msg.flags, lines);
 	slot_consumed(in, msg.flags);
@@ -625,6 +650,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 	struct wf_shm_assembly *as = &in->assembly;
 	struct wf_list *pos, *tmp;
 
+	wf_shm_stats_count_in(in);
 	if (as->have && as->rx && err)
 		wf_match_rxq_fail(in->ep->rxq, as->rx, &as->env, err);
 	wf_list_for_each (pos, tmp, &in->parcels) {
@@ -647,8 +673,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 		if (pull)
 			wf_shm_pull_orphan(pull, err);
 	}
-	if (in->sock.fd >= 0)
-		close(in->sock.fd);
+	wf_shm_conn_drop(in->ep, &in->sock);
 	wf_base_list_del(&in->busy_link);
 	wf_shm_table_fini(&in->pulls);
 	wf_shm_reply_fini(&in->replies);

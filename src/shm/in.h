@@ -49,13 +49,16 @@ struct wf_shm_in {
 	uint32_t line_count;
 	uint32_t credit_slots; /* how many make a batch of credit */
 	uint32_t credit_lines;
-	bool broken;	/* the peer broke the rules or is gone */
-	bool ended;	/* the peer closed; what it wrote still counts */
-	bool watched;	/* looked at by every poll */
-	bool cooling;	/* not any more, but once more */
-	bool is_busy;	/* in ep->busy_ins */
-	uint64_t src;	/* fi_addr_t, WF_MATCH_ANY when unknown */
-	uint64_t bytes; /* received since they were counted */
+	bool broken;	      /* the peer broke the rules or is gone */
+	bool ended;	      /* the peer closed; what it wrote still counts */
+	bool watched;	      /* looked at by every poll */
+	bool cooling;	      /* not any more, but once more */
+	bool is_busy;	      /* in ep->busy_ins */
+	uint64_t src;	      /* fi_addr_t, WF_MATCH_ANY when unknown */
+	uint64_t bytes;	      /* of inline messages since they were counted */
+	uint64_t eager_bytes; /* of messages in one record, ... */
+	uint32_t eager;	      /* ... their number, ... */
+	uint32_t parts;	      /* ... and slots that are no whole message */
 
 	struct wf_rxq *rxq;
 	struct wf_shm_ep *ep;

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -107,7 +106,7 @@ static struct wf_shm_tx *keep(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 
 	if (!kept)
 		return NULL;
-	*kept = *tx;
+	wf_shm_tx_copy(kept, tx);
 	wf_base_list_init(&kept->link);
 	if (!tx->remote)
 		return kept;
@@ -116,7 +115,7 @@ static struct wf_shm_tx *keep(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 		wf_base_pool_put(&ep->tx_pool, kept);
 		return NULL;
 	}
-	*kept->remote = *tx->remote;
+	wf_shm_remote_copy(kept->remote, tx->remote);
 	return kept;
 }
 
@@ -179,9 +178,7 @@ void wf_shm_out_fail_all(struct wf_shm_out *out, int err)
 
 void wf_shm_out_release(struct wf_shm_out *out)
 {
-	if (out->sock.fd >= 0)
-		close(out->sock.fd);
-	out->sock.fd = -1;
+	wf_shm_conn_drop(out->ep, &out->sock);
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
 	wf_op_reg_unmap(&out->regs);
@@ -193,6 +190,7 @@ void wf_shm_out_free(struct wf_shm_out *out)
 	    out->state == WF_SHM_OUT_GREETED)
 		out->ep->connecting--;
 	drop_all(out, 0);
+	wf_shm_stats_count_out(out);
 	wf_shm_out_release(out);
 	wf_shm_table_fini(&out->waiting);
 	wf_base_list_del(&out->link);
@@ -233,6 +231,8 @@ static bool look_at_credit(struct wf_shm_out *out)
 	if (slots - out->slots_done > out->slot_lap.head - out->slots_done ||
 	    lines - out->lines_done > out->line_lap.head - out->lines_done) {
 		wf_warn("peer returned credit it did not have");
+		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_protocol_errors,
+				 1);
 		wf_shm_out_doom(out, EPROTO, false);
 		return false;
 	}
@@ -622,6 +622,8 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 		count++;
 		if (!handle_reply(out, &reply)) {
 			wf_warn("peer sent a reply that makes no sense");
+			wf_shm_stats_add(&out->ep->stats,
+					 WF_SHM_STAT_protocol_errors, 1);
 			wf_shm_out_doom(out, EPROTO, false);
 			return count;
 		}
@@ -659,12 +661,12 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 
 bool wf_shm_out_stirs(const struct wf_shm_out *out)
 {
-	const struct wf_shm_reply *at =
-		&out->region.replies[out->reply_tail % WF_SHM_REPLIES];
+	const struct wf_shm_reply *at;
 	uint64_t credit;
 
 	if (out->state != WF_SHM_OUT_OPEN)
 		return false;
+	at = &out->region.replies[out->reply_tail % WF_SHM_REPLIES];
 	if (out->sharing ||
 	    (out->waiting.count &&
 	     atomic_load_explicit(&at->seq, memory_order_acquire) ==

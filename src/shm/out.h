@@ -10,7 +10,9 @@
 #define WF_SHM_OUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #include "base/addr.h"
@@ -59,9 +61,25 @@ struct wf_shm_tx {
 	struct wf_shm_remote *remote; /* remote memory; NULL: a message */
 	void *bounce; /* our copy of an injected message that had to wait */
 	uint32_t iov_count;
+	/* Not set until they are used, see wf_shm_tx_init(). */
 	struct iovec iov[WF_OP_IOV_MAX];
 	struct wf_shm_help help;
 };
+
+/* All that has a meaning at once; the rest is larger than that, and most of it
+ * never used. */
+static inline void wf_shm_tx_init(struct wf_shm_tx *tx)
+{
+	memset(tx, 0, offsetof(struct wf_shm_tx, iov));
+}
+
+static inline void wf_shm_tx_copy(struct wf_shm_tx *to,
+				  const struct wf_shm_tx *from)
+{
+	memcpy(to, from, offsetof(struct wf_shm_tx, iov));
+	for (uint32_t i = 0; i < from->iov_count; i++)
+		to->iov[i] = from->iov[i];
+}
 
 enum wf_shm_out_state {
 	WF_SHM_OUT_CONNECTING, /* nobody listens there, or not yet */
@@ -81,7 +99,7 @@ struct wf_shm_out {
 	uint8_t line_turn; /* flag of the next record: the first of its lap */
 	struct wf_shm_slot *slots;
 	const _Atomic uint32_t *bell_wanted; /* in the header */
-	uint64_t bytes;			     /* sent since they were counted */
+	uint64_t bytes; /* of inline messages since counted */
 	struct wf_shm_ep *ep;
 	uint8_t *data;
 	struct wf_shm_lap line_lap;
@@ -91,7 +109,10 @@ struct wf_shm_out {
 
 	uint32_t slots_done; /* of the last credit we looked at */
 	uint32_t lines_done;
-	uint32_t counted;      /* slots in the statistics */
+	uint32_t counted;      /* slots in the statistics; since then: */
+	uint32_t eager;	       /* messages in one record, ... */
+	uint64_t eager_bytes;  /* ... their bytes, ... */
+	uint32_t parts;	       /* ... and slots that are no whole message */
 	uint32_t bell;	       /* our number on its board */
 	uint32_t remote_flags; /* WF_SHM_WELCOME_* */
 	struct wf_shm_board_map board;

@@ -32,6 +32,8 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		if (first)
 			wf_shm_stats_add(&out->ep->stats,
 					 WF_SHM_STAT_sent_chunked, 1);
+		wf_shm_stats_add(&out->ep->stats,
+				 WF_SHM_STAT_sent_chunked_bytes, part);
 		slot = wf_shm_put_slot(out);
 		wf_op_iov_gather(tx->iov, tx->iov_count, tx->pushed,
 				 wf_shm_put_record(out, part), part);

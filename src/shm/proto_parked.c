@@ -24,6 +24,7 @@ static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 
 static int push_stream(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
+	struct wf_stats *stats = &out->ep->stats;
 	size_t turn = 0;
 
 	while (tx->pushed < tx->help.len) {
@@ -34,6 +35,9 @@ static int push_stream(struct wf_shm_out *out, struct wf_shm_tx *tx)
 			part = out->chunk;
 		if (turn >= STREAM_TURN || !wf_shm_out_has_room(out, part))
 			return -EAGAIN;
+		if (!tx->pushed)
+			wf_shm_stats_add(stats, WF_SHM_STAT_sent_stream, 1);
+		wf_shm_stats_add(stats, WF_SHM_STAT_sent_stream_bytes, part);
 		slot = wf_shm_put_slot(out);
 		wf_op_iov_gather(tx->iov, tx->iov_count, tx->pushed,
 				 wf_shm_put_record(out, part), part);

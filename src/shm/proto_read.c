@@ -28,6 +28,7 @@ static int begin(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	if (!wf_shm_out_wait(out, tx))
 		return -EAGAIN;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_ring_reads, 1);
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_ring_read_bytes, tx->len);
 	return 0;
 }
 

@@ -93,6 +93,23 @@ static void reply_final(struct wf_shm_pull *pull, int err)
 	in->shares_used &= ~(1u << pull->share);
 }
 
+/* By the way that worked in the end. */
+static void count(const struct wf_shm_pull *pull)
+{
+	struct wf_stats *stats = &pull->in->ep->stats;
+	bool self = pull->in->mover.way == WF_SHM_WAY_SELF;
+	enum wf_shm_stat item =
+		self ? WF_SHM_STAT_pulled_self : WF_SHM_STAT_pulled_cma;
+
+	if (pull->state == WF_SHM_PULL_SHARED)
+		item = WF_SHM_STAT_pulled_shared;
+	else if (pull->state == WF_SHM_PULL_STREAMED)
+		item = WF_SHM_STAT_pulled_stream;
+	wf_shm_stats_add(stats, item, 1);
+	/* Each stands before its bytes. */
+	wf_shm_stats_add(stats, item + 1, pull->want);
+}
+
 /* Ends the message for both sides. @err is positive. */
 static void pull_finish(struct wf_shm_pull *pull, int err)
 {
@@ -100,6 +117,8 @@ static void pull_finish(struct wf_shm_pull *pull, int err)
 
 	if (pull->in)
 		reply_final(pull, err);
+	if (pull->in && !err)
+		count(pull);
 	if (err)
 		wf_match_rxq_fail(pull->ux.rxq, pull->rx, &env, err);
 	else
@@ -131,7 +150,6 @@ static void ask_for_stream(struct wf_shm_pull *pull)
 		pull_finish(pull, FI_EOPNOTSUPP);
 		return;
 	}
-	wf_shm_stats_add(&pull->in->ep->stats, WF_SHM_STAT_pulled_stream, 1);
 	pull->state = WF_SHM_PULL_STREAMED;
 	pull->have = 0;
 	make_idle(pull);
@@ -158,13 +176,14 @@ static void read_failed(struct wf_shm_pull *pull, int err)
 
 static void read_alone(struct wf_shm_pull *pull)
 {
-	int ret = read_part(pull, 0, pull->want);
+	int ret;
 
+	pull->state = WF_SHM_PULL_ALONE;
+	ret = read_part(pull, 0, pull->want);
 	if (ret) {
 		read_failed(pull, -ret);
 		return;
 	}
-	wf_shm_stats_add(&pull->in->ep->stats, WF_SHM_STAT_pulled_cma, 1);
 	pull_finish(pull, 0);
 }
 
@@ -183,7 +202,6 @@ static void start_share(struct wf_shm_pull *pull)
 		chunk = CHUNK_MIN;
 	if (chunk > CHUNK_MAX)
 		chunk = CHUNK_MAX;
-	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_pulled_shared, 1);
 	pull->state = WF_SHM_PULL_SHARED;
 	pull->chunk = chunk;
 	pull->done = 0;
@@ -202,8 +220,6 @@ static void start(struct wf_shm_pull *pull)
 
 	pull->want =
 		pull->ux.len < pull->rx->len ? pull->ux.len : pull->rx->len;
-	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_pulled, 1);
-	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_pulled_bytes, pull->want);
 	if (!pull->want) {
 		pull_finish(pull, 0);
 		return;

@@ -11,6 +11,7 @@
 
 enum wf_shm_pull_state {
 	WF_SHM_PULL_UNMATCHED,
+	WF_SHM_PULL_ALONE,
 	WF_SHM_PULL_SHARED,
 	WF_SHM_PULL_STREAMED,
 };

@@ -21,6 +21,21 @@ static inline struct wf_shm_slot *wf_shm_put_slot(struct wf_shm_out *out)
 	return &out->slots[out->slot_lap.pos];
 }
 
+/* The kind is a constant to the compiler on the fast path; how many messages
+ * were inline follows from the other two. */
+static inline void wf_shm_put_count(struct wf_shm_out *out, size_t len,
+				    enum wf_shm_kind kind)
+{
+	if (kind == WF_SHM_KIND_INLINE) {
+		out->bytes += len;
+	} else if (kind == WF_SHM_KIND_EAGER) {
+		out->eager++;
+		out->eager_bytes += len;
+	} else {
+		out->parts++;
+	}
+}
+
 /* Publishes the slot that wf_shm_put_slot() gave. */
 static inline void wf_shm_put_publish(struct wf_shm_out *out,
 				      struct wf_shm_slot *slot, size_t len,
@@ -31,7 +46,7 @@ static inline void wf_shm_put_publish(struct wf_shm_out *out,
 
 	wf_shm_lap_take(&out->slot_lap, 1);
 	out->slots_free--;
-	out->bytes += len;
+	wf_shm_put_count(out, len, kind);
 	atomic_store_explicit(&slot->word, word, memory_order_release);
 	/* May miss a receiver that stops looking just now; it looks once more
 	 * after a barrier on all processors (sleep.c), or half a millisecond

@@ -18,8 +18,9 @@ static int map(struct wf_shm_region *region, int memfd, unsigned int slots_log2,
 	uint8_t *base;
 	int err;
 
-	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_POPULATE, memfd, 0);
+	/* The memory is there, and touched as it is needed: a sender that
+	 * is kept up with never leaves the first few pages (lap.h). */
+	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
 	if (madvise(base, bytes, MADV_DONTFORK)) {

@@ -8,6 +8,8 @@
 #ifndef WF_SHM_REMOTE_H
 #define WF_SHM_REMOTE_H
 
+#include <string.h>
+
 #include "op/amo.h"
 #include "shm/out.h"
 
@@ -28,7 +30,6 @@ struct wf_shm_remote_seg {
 struct wf_shm_remote {
 	enum wf_shm_remote_kind kind;
 	uint32_t seg_count;
-	struct wf_shm_remote_seg segs[WF_OP_IOV_MAX];
 
 	/* ATOMIC */
 	uint8_t amo_kind; /* enum wf_op_amo_kind */
@@ -36,8 +37,6 @@ struct wf_shm_remote {
 	uint8_t amo_type;
 	uint32_t compare_count;
 	uint32_t result_count;
-	struct iovec compare[WF_OP_IOV_MAX];
-	struct iovec result[WF_OP_IOV_MAX];
 
 	/* How far it is. Replies come in the order of the pieces. */
 	uint32_t seg;	      /* the next piece is in this segment ... */
@@ -47,7 +46,32 @@ struct wf_shm_remote {
 	bool issued;	      /* no further piece */
 	bool moved;	      /* onesided: only the note is left */
 	int status;	      /* of a piece that failed */
+
+	/* As many as are counted above are set. */
+	struct wf_shm_remote_seg segs[WF_OP_IOV_MAX];
+	struct iovec compare[WF_OP_IOV_MAX];
+	struct iovec result[WF_OP_IOV_MAX];
 };
+
+/* Zeroes all but the vectors, which are most of it. */
+static inline void wf_shm_remote_init(struct wf_shm_remote *remote,
+				      enum wf_shm_remote_kind kind)
+{
+	memset(remote, 0, offsetof(struct wf_shm_remote, segs));
+	remote->kind = kind;
+}
+
+static inline void wf_shm_remote_copy(struct wf_shm_remote *to,
+				      const struct wf_shm_remote *from)
+{
+	memcpy(to, from, offsetof(struct wf_shm_remote, segs));
+	for (uint32_t i = 0; i < from->seg_count; i++)
+		to->segs[i] = from->segs[i];
+	for (uint32_t i = 0; i < from->compare_count; i++)
+		to->compare[i] = from->compare[i];
+	for (uint32_t i = 0; i < from->result_count; i++)
+		to->result[i] = from->result[i];
+}
 
 /* A piece of the operation as one slot carries it. */
 struct wf_shm_remote_piece {

@@ -93,15 +93,16 @@ static bool stirs(const struct wf_shm_ep *ep)
 
 bool wf_shm_sleep_begin(struct wf_shm_ep *ep)
 {
+	bool was_asleep = ep->asleep;
+
 	if (ep->forked)
 		return true; /* nothing will ever come */
 	if (ep->reap || ep->busy_pulls)
 		return false;
-	if (!ep->asleep) {
+	if (!was_asleep) {
 		for (uint32_t i = 0; i < ep->in_count; i++)
 			wf_shm_in_credit(ep->ins[i]);
 		wf_shm_stats_flush(ep);
-		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_sleeps, 1);
 	}
 	ep->asleep = true;
 	wf_shm_ep_busy(ep);
@@ -110,8 +111,10 @@ bool wf_shm_sleep_begin(struct wf_shm_ep *ep)
 	/* Whoever wrote without seeing the words above has written before
 	 * this; what it wrote is seen below. */
 	wf_base_barrier_all(ep->all_joined);
-	if (!stirs(ep) && set_timer(ep, needs_timer(ep) ? RETRY_NS : 0))
+	if (!stirs(ep) && set_timer(ep, needs_timer(ep) ? RETRY_NS : 0)) {
+		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_sleeps, !was_asleep);
 		return true;
+	}
 	wf_shm_sleep_end(ep);
 	return false;
 }

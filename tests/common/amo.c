@@ -14,13 +14,13 @@
 
 /* -- one function per type -------------------------------------------------- */
 
-/* For every kind of number. */
-#define CASES_ALL(t, b, c)                                                     \
+/* For every kind of number. Integers wrap: they are calculated as @wide. */
+#define CASES_ALL(t, b, c, wide)                                               \
 	case FI_SUM:                                                           \
-		*(t) = *(t) + *(b);                                            \
+		*(t) = (wide) * (t) + (wide) * (b);                            \
 		break;                                                         \
 	case FI_PROD:                                                          \
-		*(t) = *(t) * *(b);                                            \
+		*(t) = (wide) * (t) * (wide) * (b);                            \
 		break;                                                         \
 	case FI_LOR:                                                           \
 		*(t) = *(t) || *(b);                                           \
@@ -78,7 +78,7 @@
 		*(t) = (type)((*(b) & *(c)) | (*(t) & ~*(c)));                 \
 		break
 
-#define DEFINE(name, type, ...)                                                \
+#define DEFINE(name, type, wide, ...)                                          \
 	static void name(enum fi_op op, void *target, const void *operand,     \
 			 const void *compare)                                  \
 	{                                                                      \
@@ -88,7 +88,7 @@
 		memcpy(b, operand, sizeof(type));                              \
 		memcpy(c, compare, sizeof(type));                              \
 		switch (op) {                                                  \
-			CASES_ALL(t, b, c);                                    \
+			CASES_ALL(t, b, c, wide);                              \
 			__VA_ARGS__;                                           \
 		default:                                                       \
 			FAIL("operation %d of " #type, (int)op);               \
@@ -97,9 +97,10 @@
 	}
 
 #define DEFINE_INT(name, type)                                                 \
-	DEFINE(name, type, CASES_ORDERED(t, b, c); CASES_BITS(t, b, c, type))
-#define DEFINE_REAL(name, type) DEFINE(name, type, CASES_ORDERED(t, b, c))
-#define DEFINE_COMPLEX(name, type) DEFINE(name, type, )
+	DEFINE(name, type, unsigned __int128, CASES_ORDERED(t, b, c);          \
+	       CASES_BITS(t, b, c, type))
+#define DEFINE_REAL(name, type) DEFINE(name, type, type, CASES_ORDERED(t, b, c))
+#define DEFINE_COMPLEX(name, type) DEFINE(name, type, type, )
 
 DEFINE_INT(apply_int8, int8_t)
 DEFINE_INT(apply_uint8, uint8_t)

@@ -42,24 +42,29 @@ static int add_series(struct wf_tools_report *r, enum wf_tools_series_kind kind,
 	return 0;
 }
 
+static enum wf_tools_series_kind kind_of(const char *name)
+{
+	if (!strcmp(name, "ucx"))
+		return WF_TOOLS_SERIES_UCX;
+	if (!strncmp(name, WF_TOOLS_MPI_PREFIX, strlen(WF_TOOLS_MPI_PREFIX)))
+		return WF_TOOLS_SERIES_MPI;
+	return WF_TOOLS_SERIES_FABRIC;
+}
+
 static int make_series(struct wf_tools_report *r)
 {
 	const struct wf_tools_plan *plan = r->plan;
-	enum wf_tools_series_kind kind;
 	unsigned i;
 	int ret;
 
-	ret = add_series(r, WF_TOOLS_SERIES_FABRIC, plan->provider);
+	ret = add_series(r, kind_of(plan->provider), plan->provider);
 	if (!ret && plan->floor)
 		ret = add_series(r, WF_TOOLS_SERIES_RING, "ring");
 	if (!ret && plan->floor && plan->tests[WF_TOOLS_LATENCY])
 		ret = add_series(r, WF_TOOLS_SERIES_HANDOFF, "handoff");
-	for (i = 0; !ret && i < plan->n_against; i++) {
-		kind = strcmp(plan->against[i], "ucx") ?
-			       WF_TOOLS_SERIES_FABRIC :
-			       WF_TOOLS_SERIES_UCX;
-		ret = add_series(r, kind, plan->against[i]);
-	}
+	for (i = 0; !ret && i < plan->n_against; i++)
+		ret = add_series(r, kind_of(plan->against[i]),
+				 plan->against[i]);
 	return ret;
 }
 
@@ -75,8 +80,9 @@ static void show_progress(struct progress *p, const char *what, unsigned rep,
 		snprintf(left, sizeof(left), ", %.0f s left",
 			 elapsed * (p->total - p->done) / p->done);
 	fprintf(stderr, "\r\033[K%3u%%  repetition %u: %s of %s, %s%s",
-		100 * p->done / p->total, rep + 1, wf_tools_plan_word(test),
-		wf_tools_size_text(size, text), what, left);
+		100 * p->done / p->total, rep + 1,
+		wf_tools_test_get(test)->word, wf_tools_size_text(size, text),
+		what, left);
 }
 
 static void end_progress(const struct progress *p)

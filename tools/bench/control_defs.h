@@ -28,11 +28,12 @@ struct wf_tools_reply {
 	int32_t status;	  /* 0, or -errno and text says why */
 	uint32_t padding; /* zero */
 	uint64_t count;	  /* messages in the timed part */
-	double ns;	  /* per message; latency: one way */
+	double ns;	  /* per message, one way; or the engine's value */
 	char text[256];	  /* an error, or what was opened */
 };
 
-/* Initiator to responder: do this together with me. */
+/* Initiator to responder: do this together with me; nothing: open the test's
+ * engine. */
 struct wf_tools_phase {
 	uint32_t test;
 	uint32_t window;
@@ -46,6 +47,7 @@ struct wf_tools_done {
 	int32_t status;
 	uint32_t padding;    /* zero */
 	uint64_t rewrite_ns; /* of the timed part */
+	double value;	     /* as in struct wf_tools_timing */
 };
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a worker needs from the thing that is measured. One engine plays
- * messages over libfabric, one over bare shared memory.
+ * messages over libfabric, one over bare shared memory, the others
+ * what else a test of libfabric needs.
  */
 #ifndef WF_TOOLS_BENCH_ENGINE_H
 #define WF_TOOLS_BENCH_ENGINE_H
 
 #include "tools/bench/control_defs.h"
 
+#include <rdma/fi_eq.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +29,10 @@ struct wf_tools_engine_config {
 	bool tagged;
 	bool rewrite;
 	bool verify;
-	bool yield;	 /* give the CPU away when there is nothing yet */
+	bool yield;  /* give the CPU away when there is nothing yet */
+	bool remote; /* RMA and atomics are wanted */
+	bool alone;  /* there is no other side to meet */
+	enum fi_wait_obj wait_obj;
 	unsigned window; /* the largest of any phase */
 	size_t bytes;	 /* under way each way, at most, spare ones included */
 };
@@ -35,6 +40,8 @@ struct wf_tools_engine_config {
 struct wf_tools_timing {
 	uint64_t ns;	     /* of the timed part; the initiator's only */
 	uint64_t rewrite_ns; /* spent rewriting in the timed part */
+	/* Of tests whose engine gives it; that of both sides is added up. */
+	double value;
 };
 
 /*
@@ -64,5 +71,8 @@ struct wf_tools_engine_ops {
 
 extern const struct wf_tools_engine_ops wf_tools_engine_fabric;
 extern const struct wf_tools_engine_ops wf_tools_engine_floor;
+extern const struct wf_tools_engine_ops wf_tools_engine_remote;
+extern const struct wf_tools_engine_ops wf_tools_engine_peers;
+extern const struct wf_tools_engine_ops wf_tools_engine_wake;
 
 #endif

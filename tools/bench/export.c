@@ -5,34 +5,14 @@
  */
 #include "tools/bench/report.h"
 
+#include "tools/json.h"
+
 #include <math.h>
-
-static const char *const units[] = {
-	[WF_TOOLS_LATENCY] = "ns",
-	[WF_TOOLS_BANDWIDTH] = "MB/s",
-	[WF_TOOLS_RATE] = "M/s",
-};
-
-static void json_text(FILE *out, const char *text)
-{
-	const unsigned char *c;
-
-	fputc('"', out);
-	for (c = (const unsigned char *)text; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			fprintf(out, "\\%c", *c);
-		else if (*c < 0x20 || *c == 0x7f)
-			fprintf(out, "\\u%04x", *c);
-		else
-			fputc(*c, out);
-	}
-	fputc('"', out);
-}
 
 static void json_field(FILE *out, const char *name, const char *text)
 {
 	fprintf(out, "\"%s\": ", name);
-	json_text(out, text);
+	wf_tools_json_quote(out, text);
 }
 
 static void json_machine(const struct wf_tools_report *r, FILE *out)
@@ -75,6 +55,7 @@ static void json_series(const struct wf_tools_report *r, FILE *out)
 	static const char *const kinds[] = {
 		[WF_TOOLS_SERIES_FABRIC] = "libfabric",
 		[WF_TOOLS_SERIES_UCX] = "ucx",
+		[WF_TOOLS_SERIES_MPI] = "mpi",
 		[WF_TOOLS_SERIES_RING] = "floor",
 		[WF_TOOLS_SERIES_HANDOFF] = "floor",
 	};
@@ -106,7 +87,7 @@ static void json_cell(const struct wf_tools_report *r, unsigned which,
 	unsigned i;
 
 	fprintf(out, "    {\"test\": \"%s\", \"size\": %zu, ",
-		wf_tools_plan_word(test), size);
+		wf_tools_test_get(test)->word, size);
 	json_field(out, "series", s->name);
 	if (wf_tools_series_stats(s, test, index, &stats))
 		fprintf(out,
@@ -114,7 +95,7 @@ static void json_cell(const struct wf_tools_report *r, unsigned which,
 			"\"p90_ns\": %.2f, \"value\": %.4f, \"unit\": \"%s\"",
 			stats.median, stats.low, stats.high,
 			wf_tools_series_value(test, size, stats.median),
-			units[test]);
+			wf_tools_test_unit(test));
 	if (cell->error[0]) {
 		fputs(", ", out);
 		json_field(out, "error", cell->error);
@@ -182,15 +163,15 @@ static void csv_cell(const struct wf_tools_report *r, unsigned which,
 	size_t size = r->plan->sizes[test].v[index];
 	struct wf_tools_stats stats;
 
-	fprintf(out, "%s,%zu,", wf_tools_plan_word(test), size);
+	fprintf(out, "%s,%zu,", wf_tools_test_get(test)->word, size);
 	csv_text(out, s->name);
 	if (wf_tools_series_stats(s, test, index, &stats))
 		fprintf(out, ",%u,%.2f,%.2f,%.2f,%.4f,%s,", cell->n,
 			stats.median, stats.low, stats.high,
 			wf_tools_series_value(test, size, stats.median),
-			units[test]);
+			wf_tools_test_unit(test));
 	else
-		fprintf(out, ",%u,,,,,%s,", cell->n, units[test]);
+		fprintf(out, ",%u,,,,,%s,", cell->n, wf_tools_test_unit(test));
 	csv_text(out, cell->error[0] ? cell->error : s->failure);
 	fputc('\n', out);
 }

@@ -6,6 +6,7 @@
 #include "tools/bench/fabric.h"
 
 #include "tools/bench/control_defs.h"
+#include "tools/bench/message.h"
 
 #include <rdma/fi_errno.h>
 
@@ -23,7 +24,13 @@
 #define MR_MODES                                                               \
 	(FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
 
-enum { MAX_NAME = 512 };
+/*
+ * Of remote memory: shm's short way, in which the initiator copies by itself,
+ * needs virtual addresses.
+ */
+#define REMOTE_MODE FI_MR_VIRT_ADDR
+
+enum { MAX_NAME = 512, KEY = 0x77 };
 
 int wf_tools_fabric_fail(struct wf_tools_fabric *f, const char *what, long ret)
 {
@@ -44,7 +51,9 @@ int wf_tools_fabric_cq_error(struct wf_tools_fabric *f)
 	detail = fi_cq_strerror(f->cq, entry.prov_errno, entry.err_data, NULL,
 				0);
 	snprintf(f->error, sizeof(f->error), "%s failed: %s (%s)",
-		 entry.flags & FI_RECV ? "receive" : "send",
+		 entry.flags & FI_RECV ? "receive" :
+		 entry.flags & FI_RMA  ? "RMA" :
+					 "send",
 		 fi_strerror(entry.err), detail ? detail : "no detail");
 	return entry.err ? -entry.err : -FI_EOTHER;
 }
@@ -57,6 +66,8 @@ static struct fi_info *make_hints(const struct wf_tools_fabric *f, int mr_mode,
 	if (!hints)
 		return NULL;
 	hints->caps = f->config.tagged ? FI_TAGGED : FI_MSG;
+	if (f->config.remote)
+		hints->caps |= FI_RMA | FI_ATOMIC;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = mr_mode;
@@ -82,13 +93,14 @@ static struct fi_info *make_hints(const struct wf_tools_fabric *f, int mr_mode,
 static int find_info(struct wf_tools_fabric *f)
 {
 	size_t depth = f->config.window + WF_TOOLS_SPARE_OPS;
+	int least = f->config.remote ? REMOTE_MODE : 0;
 	const struct {
 		int mr_mode;
 		size_t depth;
 	} asks[] = {
-		{ 0, depth },
+		{ least, depth },
 		{ MR_MODES, depth },
-		{ 0, 0 },
+		{ least, 0 },
 		{ MR_MODES, 0 },
 	};
 	struct fi_info *hints;
@@ -106,9 +118,10 @@ static int find_info(struct wf_tools_fabric *f)
 	}
 	if (ret == -FI_ENODATA) {
 		snprintf(f->error, sizeof(f->error),
-			 "libfabric has no provider '%s' for %s messages "
+			 "libfabric has no provider '%s' for %s messages%s "
 			 "(`fi_info -l` lists them)",
-			 f->config.name, f->config.tagged ? "tagged" : "plain");
+			 f->config.name, f->config.tagged ? "tagged" : "plain",
+			 f->config.remote ? ", RMA and atomics" : "");
 		return ret;
 	}
 	if (ret)
@@ -124,12 +137,30 @@ static int find_info(struct wf_tools_fabric *f)
 	return 0;
 }
 
+int wf_tools_fabric_open_ep(struct wf_tools_fabric *f, struct fid_ep **ep)
+{
+	int ret;
+
+	ret = fi_endpoint(f->domain, f->info, ep, NULL);
+	if (ret)
+		return wf_tools_fabric_fail(f, "fi_endpoint", ret);
+	ret = fi_ep_bind(*ep, &f->av->fid, 0);
+	if (ret)
+		return wf_tools_fabric_fail(f, "fi_ep_bind(av)", ret);
+	ret = fi_ep_bind(*ep, &f->cq->fid,
+			 FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION);
+	if (ret)
+		return wf_tools_fabric_fail(f, "fi_ep_bind(cq)", ret);
+	ret = fi_enable(*ep);
+	return ret ? wf_tools_fabric_fail(f, "fi_enable", ret) : 0;
+}
+
 static int open_objects(struct wf_tools_fabric *f)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = 2 };
 	struct fi_cq_attr cq_attr = {
 		.format = FI_CQ_FORMAT_TAGGED,
-		.wait_obj = FI_WAIT_NONE,
+		.wait_obj = f->config.wait_obj,
 		.size = 2 * (size_t)f->n_ops,
 	};
 	int ret;
@@ -148,20 +179,7 @@ static int open_objects(struct wf_tools_fabric *f)
 	ret = fi_cq_open(f->domain, &cq_attr, &f->cq, NULL);
 	if (ret)
 		return wf_tools_fabric_fail(f, "fi_cq_open", ret);
-	ret = fi_endpoint(f->domain, f->info, &f->ep, NULL);
-	if (ret)
-		return wf_tools_fabric_fail(f, "fi_endpoint", ret);
-	ret = fi_ep_bind(f->ep, &f->av->fid, 0);
-	if (ret)
-		return wf_tools_fabric_fail(f, "fi_ep_bind(av)", ret);
-	ret = fi_ep_bind(f->ep, &f->cq->fid,
-			 FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION);
-	if (ret)
-		return wf_tools_fabric_fail(f, "fi_ep_bind(cq)", ret);
-	ret = fi_enable(f->ep);
-	if (ret)
-		return wf_tools_fabric_fail(f, "fi_enable", ret);
-	return 0;
+	return wf_tools_fabric_open_ep(f, &f->ep);
 }
 
 void wf_tools_fabric_carve(struct wf_tools_fabric *f, size_t size)
@@ -208,29 +226,73 @@ static int open_memory(struct wf_tools_fabric *f)
 	return 0;
 }
 
-/* Each sends its name over the side channel and inserts the other's. */
-static int meet_peer(struct wf_tools_fabric *f)
+int wf_tools_fabric_tell_name(struct wf_tools_fabric *f, struct fid_ep *ep)
 {
-	uint8_t name[MAX_NAME], other[MAX_NAME];
+	uint8_t name[MAX_NAME];
 	size_t len = sizeof(name);
-	ssize_t got;
 	int ret;
 
-	ret = fi_getname(&f->ep->fid, name, &len);
+	ret = fi_getname(&ep->fid, name, &len);
 	if (ret)
 		return wf_tools_fabric_fail(f, "fi_getname", ret);
 	if (send(WF_TOOLS_FD_SIDE, name, len, MSG_NOSIGNAL) != (ssize_t)len)
 		return wf_tools_fabric_fail(f, "sending the address", -errno);
-	memset(other, 0, sizeof(other));
-	got = recv(WF_TOOLS_FD_SIDE, other, sizeof(other), 0);
+	return 0;
+}
+
+int wf_tools_fabric_hear_name(struct wf_tools_fabric *f, fi_addr_t *addr)
+{
+	uint8_t name[MAX_NAME] = { 0 };
+	ssize_t got;
+	int ret;
+
+	got = recv(WF_TOOLS_FD_SIDE, name, sizeof(name), 0);
 	if (got <= 0)
 		return wf_tools_fabric_fail(f, "the other side is gone",
 					    -FI_ENOTCONN);
-	ret = fi_av_insert(f->av, other, 1, &f->peer, 0, NULL);
+	ret = fi_av_insert(f->av, name, 1, addr, 0, NULL);
 	if (ret != 1)
 		return wf_tools_fabric_fail(f, "fi_av_insert",
 					    ret < 0 ? ret : -FI_EINVAL);
 	return 0;
+}
+
+/* Where in our memory the other side may read and write, and the key. */
+static int expose_memory(struct wf_tools_fabric *f)
+{
+	const uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+	uint64_t mine[2] = { 0, 0 }, theirs[2];
+	int ret;
+
+	ret = fi_mr_reg(f->domain, f->memory, f->memory_len, access, 0, KEY, 0,
+			&f->exposed, NULL);
+	if (ret)
+		return wf_tools_fabric_fail(f, "fi_mr_reg", ret);
+	if (f->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
+		mine[0] = (uintptr_t)f->memory;
+	mine[1] = fi_mr_key(f->exposed);
+	if (send(WF_TOOLS_FD_SIDE, mine, sizeof(mine), MSG_NOSIGNAL) !=
+	    (ssize_t)sizeof(mine))
+		return wf_tools_fabric_fail(f, "sending the key", -errno);
+	if (recv(WF_TOOLS_FD_SIDE, theirs, sizeof(theirs), 0) !=
+	    (ssize_t)sizeof(theirs))
+		return wf_tools_fabric_fail(f, "the other side is gone",
+					    -FI_ENOTCONN);
+	f->remote_addr = theirs[0];
+	f->remote_key = theirs[1];
+	return 0;
+}
+
+static int meet_peer(struct wf_tools_fabric *f)
+{
+	int ret;
+
+	ret = wf_tools_fabric_tell_name(f, f->ep);
+	if (!ret)
+		ret = wf_tools_fabric_hear_name(f, &f->peer);
+	if (!ret && f->config.remote)
+		ret = expose_memory(f);
+	return ret;
 }
 
 int wf_tools_fabric_open(const struct wf_tools_engine_config *config,
@@ -253,7 +315,7 @@ int wf_tools_fabric_open(const struct wf_tools_engine_config *config,
 		ret = open_objects(f);
 	if (!ret)
 		ret = open_memory(f);
-	if (!ret)
+	if (!ret && !config->alone)
 		ret = meet_peer(f);
 	if (ret)
 		goto err_close;
@@ -278,6 +340,8 @@ void wf_tools_fabric_close(struct wf_tools_fabric *f)
 {
 	if (f->mr)
 		close_fid(&f->mr->fid);
+	if (f->exposed)
+		close_fid(&f->exposed->fid);
 	if (f->ep)
 		close_fid(&f->ep->fid);
 	if (f->cq)
@@ -296,4 +360,36 @@ void wf_tools_fabric_close(struct wf_tools_fabric *f)
 	if (f->memory)
 		munmap(f->memory, f->memory_len);
 	free(f);
+}
+
+int wf_tools_fabric_begin(const struct wf_tools_engine_config *config,
+			  void **engine, char *error, size_t error_len)
+{
+	struct wf_tools_fabric *f;
+	int ret;
+
+	ret = wf_tools_fabric_open(config, &f, error, error_len);
+	if (!ret)
+		*engine = f;
+	return ret;
+}
+
+int wf_tools_fabric_progress(void *engine)
+{
+	return wf_tools_message_read(engine);
+}
+
+const char *wf_tools_fabric_error(void *engine)
+{
+	return ((struct wf_tools_fabric *)engine)->error;
+}
+
+const char *wf_tools_fabric_describe(void *engine)
+{
+	return ((struct wf_tools_fabric *)engine)->about;
+}
+
+void wf_tools_fabric_end(void *engine)
+{
+	wf_tools_fabric_close(engine);
 }

@@ -9,9 +9,11 @@
 #include "tools/bench/engine.h"
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 /* Libfabric may own the context from post to completion, hence one each. */
@@ -32,6 +34,9 @@ struct wf_tools_fabric {
 	struct fid_mr *mr; /* NULL where the provider needs none */
 	void *desc;
 	fi_addr_t peer;
+	struct fid_mr *exposed; /* what the peer may read and write; or NULL */
+	uint64_t remote_addr;	/* of the peer's memory */
+	uint64_t remote_key;
 	size_t inject_size;
 	uint8_t *memory; /* config.bytes to send from, as many to receive in */
 	size_t memory_len;
@@ -43,6 +48,7 @@ struct wf_tools_fabric {
 	uint64_t received;
 	struct wf_tools_fabric_op **finished; /* receives, in order, a ring */
 	uint64_t finished_mask;
+	uint8_t goodbye[8]; /* takes the word that a phase is over */
 	char error[256];
 	char about[128];
 };
@@ -53,6 +59,14 @@ int wf_tools_fabric_open(const struct wf_tools_engine_config *config,
 			 size_t error_len);
 
 void wf_tools_fabric_close(struct wf_tools_fabric *fabric);
+
+/* One more endpoint beside the first, bound and enabled like it. */
+int wf_tools_fabric_open_ep(struct wf_tools_fabric *fabric, struct fid_ep **ep);
+
+/* Over the side channel: the name of an endpoint, and one that is inserted. */
+int wf_tools_fabric_tell_name(struct wf_tools_fabric *fabric,
+			      struct fid_ep *ep);
+int wf_tools_fabric_hear_name(struct wf_tools_fabric *fabric, fi_addr_t *addr);
 
 /*
  * Gives each op its buffer for messages of a size. All share one, as in
@@ -66,5 +80,14 @@ int wf_tools_fabric_fail(struct wf_tools_fabric *fabric, const char *what,
 
 /* Reads the error that -FI_EAVAIL announced; returns it, negative. */
 int wf_tools_fabric_cq_error(struct wf_tools_fabric *fabric);
+
+/* What engines over one struct wf_tools_fabric share: as the members of struct
+ * wf_tools_engine_ops, the engine being the fabric. */
+int wf_tools_fabric_begin(const struct wf_tools_engine_config *config,
+			  void **engine, char *error, size_t error_len);
+int wf_tools_fabric_progress(void *engine);
+const char *wf_tools_fabric_error(void *engine);
+const char *wf_tools_fabric_describe(void *engine);
+void wf_tools_fabric_end(void *engine);
 
 #endif

@@ -18,6 +18,8 @@
 
 enum {
 	OPT_RATE_SIZES = 256,
+	OPT_PEERS,
+	OPT_PROCS,
 	OPT_API,
 	OPT_REWRITE,
 	OPT_VERIFY,
@@ -39,6 +41,8 @@ static const struct option long_options[] = {
 	{ "time", required_argument, NULL, 't' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "rate-sizes", required_argument, NULL, OPT_RATE_SIZES },
+	{ "peers", required_argument, NULL, OPT_PEERS },
+	{ "procs", required_argument, NULL, OPT_PROCS },
 	{ "api", required_argument, NULL, OPT_API },
 	{ "rewrite", no_argument, NULL, OPT_REWRITE },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
@@ -53,24 +57,39 @@ static const struct option long_options[] = {
 
 /* In parts, for compilers only promise strings of 4095 characters. */
 static const char help_what[] =
-	"usage: weft bench [OPTIONS] [latency] [bandwidth] [rate]\n"
+	"usage: weft bench [OPTIONS] [TEST...]\n"
 	"\n"
 	"Two processes, each on a CPU of its own, send messages to each other\n"
-	"over the libfabric API. Without a test named, all three are run.\n"
+	"over the libfabric API. Without a test named, the first three are "
+	"run.\n"
 	"  latency    ping-pong, half of a round trip\n"
 	"  bandwidth  one way, a window of messages, then an acknowledgement\n"
 	"  rate       the same with small messages and a large window\n"
+	"  mpi        the same between two ranks of Open MPI: -p mpi:weft\n"
+	"             -a mpi:vader,mpi:tcp, latency, 8-1M, if nothing else\n"
+	"             is said\n"
+	"  rma        {write,read}-{latency,bandwidth} of remote memory\n"
+	"  atomics    fetch-add, compare-swap, add-rate: 64 bits\n"
+	"  idle       one fi_cq_read that finds nothing, by peers\n"
+	"  memory     endpoint-memory, pair-memory, by peers\n"
+	"  wake       wake-sread, wake-epoll: from a send to a sleeper's\n"
+	"             return; wait-cpu: CPU time used while asleep\n"
+	"  crowd      crowd-time, crowd-memory: many processes, all to all\n"
 	"\n"
 	"What to measure:\n"
 	"  -p, --provider NAME   libfabric provider under test (weft), as in\n"
 	"                        FI_PROVIDER: shm, tcp, 'udp;ofi_rxd'\n"
 	"  -a, --against LIST    others, run in turns with the first:\n"
-	"                        providers, or ucx (ucx_perftest)\n"
+	"                        providers, ucx (ucx_perftest), or through\n"
+	"                        Open MPI: mpi:vader (its own shared memory),\n"
+	"                        mpi:PROVIDER\n"
 	"  -f, --floor           also what the machine itself allows: a cache\n"
 	"                        line handed over, a bare ring (to 64K)\n"
 	"  -s, --sizes LIST      bytes: 8,64,1K or 1-8M, powers of two (1-8M)\n"
 	"      --rate-sizes LIST sizes of the rate test (64); if rate is the\n"
 	"                        only test, --sizes does the same\n"
+	"      --peers LIST      of idle and memory (1,8,64,256)\n"
+	"      --procs LIST      of crowd (8,64)\n"
 	"      --short           a quick look: few sizes, 5 runs of 2 ms\n"
 	"\n"
 	"How to measure:\n"
@@ -105,12 +124,15 @@ static const char help_more[] =
 struct given {
 	const char *sizes;
 	const char *rate_sizes;
+	const char *peers;
+	const char *procs;
 	unsigned long window;
 	unsigned long reps;
 	unsigned long time_ms;
 	unsigned long timeout_s;
 	const char *cpus;
 	bool brief;
+	bool mpi;
 };
 
 static int complain(const char *format, ...)
@@ -208,6 +230,12 @@ static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
 	case OPT_RATE_SIZES:
 		given->rate_sizes = optarg;
 		return 0;
+	case OPT_PEERS:
+		given->peers = optarg;
+		return 0;
+	case OPT_PROCS:
+		given->procs = optarg;
+		return 0;
 	case 'w':
 		return read_number("--window", optarg, WF_TOOLS_MAX_WINDOW,
 				   &given->window);
@@ -247,33 +275,34 @@ static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
 	}
 }
 
-static int read_tests(struct wf_tools_plan *plan, int n, char **words)
+static int read_tests(struct wf_tools_plan *plan, struct given *given, int n,
+		      char **words)
 {
-	static const struct {
-		const char *word;
-		enum wf_tools_test test;
-	} names[] = {
-		{ "latency", WF_TOOLS_LATENCY },
-		{ "lat", WF_TOOLS_LATENCY },
-		{ "bandwidth", WF_TOOLS_BANDWIDTH },
-		{ "bw", WF_TOOLS_BANDWIDTH },
-		{ "rate", WF_TOOLS_RATE },
-	};
-	const unsigned count = sizeof(names) / sizeof(names[0]);
-	unsigned k;
+	unsigned t;
+	bool found, any = false;
 	int i;
 
 	for (i = 0; i < n; i++) {
-		for (k = 0; k < count && strcmp(words[i], names[k].word); k++)
-			;
-		if (k == count)
-			return complain("'%s' is no test; there are latency, "
-					"bandwidth and rate",
+		if (!strcmp(words[i], "mpi")) {
+			given->mpi = true;
+			continue;
+		}
+		found = false;
+		for (t = 0; t < WF_TOOLS_TESTS; t++) {
+			if (!wf_tools_test_is(t, words[i]))
+				continue;
+			plan->tests[t] = true;
+			found = true;
+		}
+		if (!found)
+			return complain("'%s' is no test; `weft bench --help` "
+					"lists them",
 					words[i]);
-		plan->tests[names[k].test] = true;
+		any = true;
 	}
-	for (i = 0; n == 0 && i < WF_TOOLS_TESTS; i++)
-		plan->tests[i] = true;
+	for (t = 0; !any && t < WF_TOOLS_TESTS; t++)
+		plan->tests[t] = given->mpi ? t == WF_TOOLS_LATENCY :
+					      wf_tools_test_get(t)->messages;
 	return 0;
 }
 
@@ -308,28 +337,86 @@ static int choose_cpus(struct wf_tools_plan *plan, const char *text)
 	return 0;
 }
 
+/* Every other test that has sizes but rate. */
+static bool has_sizes(const struct wf_tools_plan *plan)
+{
+	unsigned t;
+
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		if (t != WF_TOOLS_RATE && plan->tests[t] &&
+		    wf_tools_test_get(t)->axis == WF_TOOLS_AXIS_SIZE)
+			return true;
+	}
+	return false;
+}
+
+static int read_counts(const char *option, const char *text, size_t least,
+		       size_t most, struct wf_tools_sizes *counts)
+{
+	int ret = read_sizes(option, text, counts);
+
+	if (!ret && (counts->v[0] < least || counts->v[counts->n - 1] > most))
+		return complain("%s takes from %zu to %zu, '%s' has another",
+				option, least, most, text);
+	return ret;
+}
+
 static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
 {
-	const char *usual = given->brief ? "8,64,256,1K,4K,64K,1M" : "1-8M";
+	const char *usual = given->brief ? "8,64,256,1K,4K,64K,1M" :
+			    given->mpi	 ? "8-1M" :
+					   "1-8M";
+	const char *remote = given->brief ? usual : "8-4M";
 	const char *rate = given->rate_sizes;
-	int ret;
+	struct wf_tools_sizes *sizes;
+	int ret = 0;
+	unsigned t;
 
-	if (!rate && given->sizes && !plan->tests[WF_TOOLS_LATENCY] &&
-	    !plan->tests[WF_TOOLS_BANDWIDTH])
+	if (!rate && given->sizes && !has_sizes(plan))
 		rate = given->sizes;
-	ret = read_sizes("--sizes", given->sizes ? given->sizes : usual,
-			 &plan->sizes[WF_TOOLS_LATENCY]);
-	if (ret)
-		return ret;
-	plan->sizes[WF_TOOLS_BANDWIDTH] = plan->sizes[WF_TOOLS_LATENCY];
-	return read_sizes("--rate-sizes", rate ? rate : "64",
-			  &plan->sizes[WF_TOOLS_RATE]);
+	for (t = 0; t < WF_TOOLS_TESTS && !ret; t++) {
+		const struct wf_tools_test_info *info = wf_tools_test_get(t);
+
+		sizes = &plan->sizes[t];
+		if (t == WF_TOOLS_RATE)
+			ret = read_sizes("--rate-sizes", rate ? rate : "64",
+					 sizes);
+		else if (info->axis == WF_TOOLS_AXIS_WORD)
+			ret = read_sizes("", "8", sizes);
+		else if (info->axis == WF_TOOLS_AXIS_PEERS)
+			ret = read_counts("--peers",
+					  given->peers ? given->peers :
+							 "1,8,64,256",
+					  1, WF_TOOLS_MAX_PEERS, sizes);
+		else if (info->axis == WF_TOOLS_AXIS_PROCESSES)
+			ret = read_counts("--procs",
+					  given->procs ? given->procs : "8,64",
+					  2, WF_TOOLS_MAX_PROCESSES, sizes);
+		else
+			ret = read_sizes("--sizes",
+					 given->sizes	? given->sizes :
+					 info->messages ? usual :
+							  remote,
+					 sizes);
+	}
+	return ret;
+}
+
+static void fill_names(struct wf_tools_plan *plan, const struct given *given)
+{
+	if (!plan->provider)
+		plan->provider = given->mpi ? "mpi:weft" : "weft";
+	if (given->mpi && !plan->n_against) {
+		plan->against[plan->n_against++] = "mpi:vader";
+		plan->against[plan->n_against++] = "mpi:tcp";
+	}
 }
 
 static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
 {
 	/* Short: between two task switches of a busy machine. */
 	unsigned long ms = given->brief ? 2 : 4;
+	unsigned t, usual;
 
 	plan->reps = given->brief ? 5 : 9;
 	if (given->reps)
@@ -338,12 +425,12 @@ static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
 		ms = given->time_ms;
 	plan->run_ns = ms * WF_NS_PER_MS;
 	plan->timeout_s = given->timeout_s ? (unsigned)given->timeout_s : 10;
-	plan->window[WF_TOOLS_LATENCY] = 1;
-	plan->window[WF_TOOLS_BANDWIDTH] = 64;
-	plan->window[WF_TOOLS_RATE] = 256;
-	if (given->window) {
-		plan->window[WF_TOOLS_BANDWIDTH] = (unsigned)given->window;
-		plan->window[WF_TOOLS_RATE] = (unsigned)given->window;
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		usual = wf_tools_test_get(t)->window;
+		plan->window[t] = usual && given->window ?
+					  (unsigned)given->window :
+				  usual ? usual :
+					  1;
 	}
 }
 
@@ -374,7 +461,6 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 
 	memset(plan, 0, sizeof(*plan));
 	argv[0] = "weft bench"; /* how getopt begins its complaints */
-	plan->provider = "weft";
 	plan->tagged = true;
 	while ((c = getopt_long(argc, argv, "p:a:fs:w:r:t:h", long_options,
 				NULL)) != -1) {
@@ -387,9 +473,10 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 		if (ret)
 			return ret;
 	}
-	ret = read_tests(plan, argc - optind, argv + optind);
+	ret = read_tests(plan, &given, argc - optind, argv + optind);
 	if (!ret)
 		ret = fill_sizes(plan, &given);
+	fill_names(plan, &given);
 	if (!ret)
 		ret = choose_cpus(plan, given.cpus);
 	if (ret)

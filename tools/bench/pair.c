@@ -46,6 +46,8 @@ static size_t most_bytes(const struct wf_tools_plan *plan)
 	unsigned t, i;
 
 	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		if (wf_tools_test_get(t)->axis != WF_TOOLS_AXIS_SIZE)
+			continue;
 		for (i = 0; plan->tests[t] && i < plan->sizes[t].n; i++) {
 			bytes = wf_tools_engine_slot(plan->sizes[t].v[i]);
 			if (plan->verify)
@@ -61,11 +63,18 @@ static size_t most_bytes(const struct wf_tools_plan *plan)
 
 static unsigned most_window(const struct wf_tools_plan *plan)
 {
+	const struct wf_tools_sizes *sizes;
 	unsigned most = 1, t;
 
 	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		sizes = &plan->sizes[t];
 		if (plan->tests[t] && plan->window[t] > most)
 			most = plan->window[t];
+		/* Each peer sends a message to the same endpoint. */
+		if (plan->tests[t] &&
+		    wf_tools_test_get(t)->axis == WF_TOOLS_AXIS_PEERS &&
+		    sizes->v[sizes->n - 1] > most)
+			most = (unsigned)sizes->v[sizes->n - 1];
 	}
 	return most;
 }

@@ -9,18 +9,38 @@ unsigned wf_tools_plan_window(const struct wf_tools_plan *plan,
 {
 	size_t most = WF_TOOLS_MAX_IN_FLIGHT / size;
 
+	if (wf_tools_test_get(test)->axis != WF_TOOLS_AXIS_SIZE)
+		return plan->window[test];
 	if (most < 1)
 		most = 1;
 	return plan->window[test] < most ? plan->window[test] : (unsigned)most;
 }
 
-const char *wf_tools_plan_word(enum wf_tools_test test)
+const char *wf_tools_plan_engine(const struct wf_tools_plan *plan)
 {
-	static const char *const words[] = {
-		[WF_TOOLS_LATENCY] = "latency",
-		[WF_TOOLS_BANDWIDTH] = "bandwidth",
-		[WF_TOOLS_RATE] = "rate",
-	};
+	const struct wf_tools_test_info *info;
+	unsigned t;
 
-	return words[test];
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		info = wf_tools_test_get(t);
+		if (plan->tests[t] && info->engine)
+			return info->engine;
+	}
+	return NULL;
+}
+
+bool wf_tools_plan_has_messages(const struct wf_tools_plan *plan)
+{
+	unsigned t;
+
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		if (plan->tests[t] && wf_tools_test_get(t)->messages)
+			return true;
+	}
+	return false;
+}
+
+bool wf_tools_plan_has_pair(const struct wf_tools_plan *plan)
+{
+	return wf_tools_plan_engine(plan);
 }

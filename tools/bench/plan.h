@@ -6,6 +6,8 @@
 #ifndef WF_TOOLS_BENCH_PLAN_H
 #define WF_TOOLS_BENCH_PLAN_H
 
+#include "tools/bench/test.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,18 +17,13 @@ enum {
 	WF_TOOLS_MAX_AGAINST = 8,
 	WF_TOOLS_MAX_REPS = 1000,
 	WF_TOOLS_MAX_WINDOW = 65536,
+	WF_TOOLS_MAX_PEERS = 1024,
+	WF_TOOLS_MAX_PROCESSES = 256,
 	/*
 	 * A window is cut so that no more than this is under way: 64 messages
 	 * of 8 MiB would measure memory traffic of 512 MiB a turn, and slowly.
 	 */
 	WF_TOOLS_MAX_IN_FLIGHT = 64 << 20,
-};
-
-enum wf_tools_test {
-	WF_TOOLS_LATENCY,
-	WF_TOOLS_BANDWIDTH,
-	WF_TOOLS_RATE,
-	WF_TOOLS_TESTS,
 };
 
 struct wf_tools_sizes {
@@ -40,8 +37,8 @@ struct wf_tools_plan {
 	unsigned n_against;
 	bool floor;
 	bool tests[WF_TOOLS_TESTS];
-	struct wf_tools_sizes sizes[WF_TOOLS_TESTS];
-	unsigned window[WF_TOOLS_TESTS]; /* of latency: unused, 1 */
+	struct wf_tools_sizes sizes[WF_TOOLS_TESTS]; /* or peers, processes */
+	unsigned window[WF_TOOLS_TESTS]; /* of those without one: 1 */
 	unsigned reps;
 	uint64_t run_ns; /* the timed part of one run aims at this */
 	unsigned timeout_s;
@@ -59,7 +56,13 @@ struct wf_tools_plan {
 unsigned wf_tools_plan_window(const struct wf_tools_plan *plan,
 			      enum wf_tools_test test, size_t size);
 
-/* "latency", "bandwidth", "rate": the words of options and of files. */
-const char *wf_tools_plan_word(enum wf_tools_test test);
+/* Whether any test is asked for that two workers play. */
+bool wf_tools_plan_has_pair(const struct wf_tools_plan *plan);
+
+/* Whether any that UCX and the floors play too. */
+bool wf_tools_plan_has_messages(const struct wf_tools_plan *plan);
+
+/* The engine of the first that two workers play. */
+const char *wf_tools_plan_engine(const struct wf_tools_plan *plan);
 
 #endif

@@ -47,8 +47,8 @@ static const char *colour_of(const struct wf_tools_report *r, unsigned which)
 	    r->series[which]->kind == WF_TOOLS_SERIES_HANDOFF)
 		return "#888888";
 	for (i = 1; i < which; i++)
-		n += r->series[i]->kind == WF_TOOLS_SERIES_FABRIC ||
-		     r->series[i]->kind == WF_TOOLS_SERIES_UCX;
+		n += r->series[i]->kind != WF_TOOLS_SERIES_RING &&
+		     r->series[i]->kind != WF_TOOLS_SERIES_HANDOFF;
 	return colours[n % (sizeof(colours) / sizeof(colours[0]))];
 }
 
@@ -130,17 +130,21 @@ static bool get(const struct panel *p, unsigned which, unsigned index,
 static const char *say(enum wf_tools_test test, double value, char buf[32])
 {
 	static const char *const units[][3] = {
-		[WF_TOOLS_LATENCY] = { "ns", "us", "ms" },
-		[WF_TOOLS_BANDWIDTH] = { "MB/s", "GB/s", "TB/s" },
-		[WF_TOOLS_RATE] = { "M/s", "G/s", "T/s" },
+		[WF_TOOLS_UNIT_TIME] = { "ns", "us", "ms" },
+		[WF_TOOLS_UNIT_BANDWIDTH] = { "MB/s", "GB/s", "TB/s" },
+		[WF_TOOLS_UNIT_RATE] = { "M/s", "G/s", "T/s" },
+		[WF_TOOLS_UNIT_PERCENT] = { "%", "%", "%" },
+		[WF_TOOLS_UNIT_MEMORY] = { "KiB", "MiB", "GiB" },
 	};
+	enum wf_tools_unit kind = wf_tools_test_get(test)->unit;
+	double step = kind == WF_TOOLS_UNIT_MEMORY ? 1024 : 1000;
 	unsigned unit = 0;
 
-	while (value >= 1000 && unit < 2) {
-		value /= 1000;
+	while (value >= step && unit < 2 && kind != WF_TOOLS_UNIT_PERCENT) {
+		value /= step;
 		unit++;
 	}
-	snprintf(buf, 32, "%.3g %s", value, units[test][unit]);
+	snprintf(buf, 32, "%.3g %s", value, units[kind][unit]);
 	return buf;
 }
 
@@ -205,6 +209,18 @@ static void draw_y_axis(const struct panel *p)
 	}
 }
 
+static const char *axis_of(enum wf_tools_test test)
+{
+	static const char *const axes[] = {
+		[WF_TOOLS_AXIS_SIZE] = "bytes",
+		[WF_TOOLS_AXIS_WORD] = "bytes",
+		[WF_TOOLS_AXIS_PEERS] = "peers",
+		[WF_TOOLS_AXIS_PROCESSES] = "processes",
+	};
+
+	return axes[wf_tools_test_get(test)->axis];
+}
+
 static void draw_x_axis(const struct panel *p)
 {
 	const struct wf_tools_sizes *sizes = &p->report->plan->sizes[p->test];
@@ -225,8 +241,7 @@ static void draw_x_axis(const struct panel *p)
 			   wf_tools_size_text(sizes->v[i], text));
 	}
 	draw_label(p->out, LEFT + PLOT_WIDTH / 2.0, bottom + 40,
-		   "text-anchor=\"middle\" class=\"axis\"",
-		   "message size, bytes");
+		   "text-anchor=\"middle\" class=\"axis\"", axis_of(p->test));
 }
 
 static const char *dash_of(const struct wf_tools_series *s)
@@ -370,29 +385,19 @@ static void draw_panel(const struct wf_tools_report *r, enum wf_tools_test test,
 		.top = top + PANEL_TOP,
 		.out = out,
 	};
-	unsigned window = r->plan->window[test];
-	char title[128], size[WF_TOOLS_SIZE_TEXT];
+	char title[192], size[WF_TOOLS_SIZE_TEXT];
 
-	switch (test) {
-	case WF_TOOLS_LATENCY:
-		snprintf(title, sizeof(title),
-			 "Latency: half a round trip, lower is better");
-		break;
-	case WF_TOOLS_BANDWIDTH:
-		snprintf(title, sizeof(title),
-			 "Bandwidth: one way, window %u, higher is better",
-			 window);
-		break;
-	default:
-		snprintf(title, sizeof(title),
-			 "Message rate: one way, window %u, higher is better",
-			 window);
-		break;
-	}
+	snprintf(title, sizeof(title), "%s, ", wf_tools_test_get(test)->title);
+	if (wf_tools_test_get(test)->window)
+		snprintf(title + strlen(title), sizeof(title) - strlen(title),
+			 "window %u, ", r->plan->window[test]);
+	snprintf(title + strlen(title), sizeof(title) - strlen(title),
+		 "%s is better",
+		 wf_tools_test_is_more(test) ? "higher" : "lower");
 	if (is_bars(r, test)) {
 		wf_tools_size_text(r->plan->sizes[test].v[0], size);
 		snprintf(title + strlen(title), sizeof(title) - strlen(title),
-			 ", %s bytes", size);
+			 ", %s %s", size, axis_of(test));
 	}
 	draw_label(out, LEFT, top + 28, "class=\"panel\"", title);
 	if (is_bars(r, test))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makes a provider, UCX and the floors look alike to the schedule, and keeps
+ * Makes a provider, UCX, MPI and the floors look alike to the schedule, and keeps
  * what they gave. A series that fails must not disturb the others.
  */
 #include "tools/bench/series.h"
 
 #include "tools/bench/floor_defs.h"
-#include "tools/bench/locate.h"
 #include "tools/bench/process.h"
+#include "tools/locate.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -25,7 +25,8 @@ static void find_path(struct wf_tools_series *s)
 {
 	const char *given = getenv("FI_PROVIDER_PATH");
 
-	if (s->kind != WF_TOOLS_SERIES_FABRIC || strcmp(s->name, "weft"))
+	if ((s->kind != WF_TOOLS_SERIES_FABRIC || strcmp(s->name, "weft")) &&
+	    strcmp(s->name, WF_TOOLS_MPI_PREFIX "weft"))
 		return;
 	if (given && *given)
 		return;
@@ -49,6 +50,7 @@ struct wf_tools_series *wf_tools_series_new(const struct wf_tools_plan *plan,
 	s->name = name;
 	wf_tools_pair_init(&s->pair);
 	wf_tools_ucx_init(&s->ucx);
+	wf_tools_mpi_init(&s->mpi);
 	for (t = 0; t < WF_TOOLS_TESTS; t++) {
 		for (i = 0; i < plan->sizes[t].n; i++) {
 			s->cells[t][i].ns = calloc(plan->reps, sizeof(double));
@@ -81,6 +83,9 @@ void wf_tools_series_free(struct wf_tools_series *s)
 bool wf_tools_series_covers(const struct wf_tools_series *s,
 			    enum wf_tools_test test, size_t size)
 {
+	if (s->kind != WF_TOOLS_SERIES_FABRIC &&
+	    !wf_tools_test_get(test)->messages)
+		return false;
 	if (s->kind == WF_TOOLS_SERIES_HANDOFF)
 		return test == WF_TOOLS_LATENCY;
 	if (s->kind == WF_TOOLS_SERIES_RING)
@@ -90,7 +95,16 @@ bool wf_tools_series_covers(const struct wf_tools_series *s,
 
 static const char *error_of(const struct wf_tools_series *s)
 {
-	return s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.error : s->pair.error;
+	if (s->crowd.error[0])
+		return s->crowd.error;
+	switch (s->kind) {
+	case WF_TOOLS_SERIES_UCX:
+		return s->ucx.error;
+	case WF_TOOLS_SERIES_MPI:
+		return s->mpi.error;
+	default:
+		return s->pair.error;
+	}
 }
 
 /* What fails before the first message would fail again: never retried. */
@@ -102,29 +116,45 @@ static int note_failure(struct wf_tools_series *s, int ret)
 	return ret == -EINTR ? ret : 0;
 }
 
+enum { SERIES_ENV = 5 };
+
+/*
+ * The user's FI_PROVIDER would hide the others, and each of our hints names
+ * its provider anyway.
+ */
+static void make_env(const struct wf_tools_series *s,
+		     const char *env[SERIES_ENV])
+{
+	env[0] = "FI_PROVIDER";
+	env[1] = NULL;
+	env[2] = s->path[0] ? "FI_PROVIDER_PATH" : NULL;
+	env[3] = s->path;
+	env[4] = NULL;
+}
+
 int wf_tools_series_start(struct wf_tools_series *s,
 			  const struct wf_tools_plan *plan)
 {
-	/*
-	 * The user's FI_PROVIDER would hide the others, and each of our hints
-	 * names its provider anyway.
-	 */
-	const char *const env[] = {
-		"FI_PROVIDER", NULL, s->path[0] ? "FI_PROVIDER_PATH" : NULL,
-		s->path,       NULL,
-	};
+	const char *env[SERIES_ENV];
 	bool floor = s->kind == WF_TOOLS_SERIES_RING ||
 		     s->kind == WF_TOOLS_SERIES_HANDOFF;
 	int ret;
 
-	if (s->failure[0])
+	if (s->failure[0] || !wf_tools_plan_has_pair(plan))
 		return 0;
+	if (s->kind != WF_TOOLS_SERIES_FABRIC &&
+	    !wf_tools_plan_has_messages(plan))
+		return 0;
+	make_env(s, env);
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		ret = wf_tools_ucx_start(&s->ucx, plan);
+	else if (s->kind == WF_TOOLS_SERIES_MPI)
+		ret = wf_tools_mpi_start(&s->mpi, plan, s->name, env);
 	else
 		ret = wf_tools_pair_start(&s->pair, plan,
-					  floor ? "floor" : "fabric", s->name,
-					  env);
+					  floor ? "floor" :
+						  wf_tools_plan_engine(plan),
+					  s->name, env);
 	if (ret)
 		return note_failure(s, ret);
 	s->running = true;
@@ -140,32 +170,65 @@ int wf_tools_series_ready(struct wf_tools_series *s,
 		return 0;
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		ret = wf_tools_ucx_ready(&s->ucx, plan);
+	else if (s->kind == WF_TOOLS_SERIES_MPI)
+		ret = wf_tools_mpi_ready(&s->mpi, plan);
 	else
 		ret = wf_tools_pair_ready(&s->pair, plan);
 	if (ret)
 		return note_failure(s, ret);
 	memcpy(s->about,
-	       s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.about : s->pair.about,
+	       s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.about :
+	       s->kind == WF_TOOLS_SERIES_MPI ? s->mpi.about :
+						s->pair.about,
 	       sizeof(s->about));
 	return 0;
 }
 
 static unsigned long preempted(const struct wf_tools_series *s)
 {
-	const pid_t *pids =
-		s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.pids : s->pair.pids;
+	const pid_t *pids = s->kind == WF_TOOLS_SERIES_UCX ? s->ucx.pids :
+			    s->kind == WF_TOOLS_SERIES_MPI ? s->mpi.pids :
+							     s->pair.pids;
 
 	return wf_tools_process_preempted(pids[0]) +
 	       wf_tools_process_preempted(pids[1]);
 }
 
+static int run_crowd(struct wf_tools_series *s,
+		     const struct wf_tools_plan *plan, enum wf_tools_test test,
+		     size_t n, double *value)
+{
+	struct wf_tools_crowd_result result;
+	const char *env[SERIES_ENV];
+	int ret;
+
+	make_env(s, env);
+	ret = wf_tools_crowd_run(&s->crowd, plan, s->name, env, (unsigned)n,
+				 &result);
+	if (!ret)
+		*value = test == WF_TOOLS_CROWD_TIME ? result.ns : result.bytes;
+	return ret;
+}
+
 static int run_once(struct wf_tools_series *s, const struct wf_tools_plan *plan,
 		    enum wf_tools_test test, unsigned index, double *ns)
 {
+	if (!wf_tools_test_get(test)->engine)
+		return run_crowd(s, plan, test, plan->sizes[test].v[index], ns);
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		return wf_tools_ucx_run(&s->ucx, plan, test, index, ns);
+	if (s->kind == WF_TOOLS_SERIES_MPI)
+		return wf_tools_mpi_run(&s->mpi, plan, test, index, ns);
 	return wf_tools_pair_run(&s->pair, plan, test,
 				 plan->sizes[test].v[index], ns);
+}
+
+/* What other processes do changes the value. */
+static bool is_timed(enum wf_tools_test test)
+{
+	const struct wf_tools_test_info *info = wf_tools_test_get(test);
+
+	return info->engine && info->unit != WF_TOOLS_UNIT_MEMORY;
 }
 
 /*
@@ -180,7 +243,8 @@ static int run_undisturbed(struct wf_tools_series *s,
 {
 	unsigned long before, taken, least = ULONG_MAX;
 	/* Where many stay disturbed, more waiting gains little. */
-	bool hopeless = plan->one_cpu || s->disturbed > 2 + s->kept / 4;
+	bool hopeless = plan->one_cpu || s->disturbed > 2 + s->kept / 4 ||
+			!is_timed(test);
 	int ret, tries = hopeless ? 1 : MAX_TRIES;
 	double once;
 
@@ -196,7 +260,7 @@ static int run_undisturbed(struct wf_tools_series *s,
 		}
 	}
 	s->kept++;
-	s->disturbed += least > ALLOWED_SWITCHES;
+	s->disturbed += is_timed(test) && least > ALLOWED_SWITCHES;
 	return 0;
 }
 
@@ -211,7 +275,8 @@ int wf_tools_series_run(struct wf_tools_series *s,
 	if (s->failure[0] || cell->error[0] ||
 	    !wf_tools_series_covers(s, test, plan->sizes[test].v[index]))
 		return 0;
-	if (!s->running) { /* the last run ended it */
+	/* The last run may have ended it. */
+	if (!s->running && wf_tools_test_get(test)->engine) {
 		ret = wf_tools_series_start(s, plan);
 		if (!ret)
 			ret = wf_tools_series_ready(s, plan);
@@ -223,10 +288,12 @@ int wf_tools_series_run(struct wf_tools_series *s,
 		cell->ns[cell->n++] = ns;
 		return 0;
 	}
-	s->running = false;
+	if (wf_tools_test_get(test)->engine)
+		s->running = false;
 	if (ret == -EINTR)
 		return ret;
 	memcpy(cell->error, error_of(s), sizeof(cell->error));
+	s->crowd.error[0] = '\0';
 	return 0;
 }
 
@@ -235,6 +302,8 @@ void wf_tools_series_stop(struct wf_tools_series *s)
 	s->running = false;
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		wf_tools_ucx_stop(&s->ucx);
+	else if (s->kind == WF_TOOLS_SERIES_MPI)
+		wf_tools_mpi_stop(&s->mpi);
 	else
 		wf_tools_pair_stop(&s->pair);
 }
@@ -309,11 +378,13 @@ bool wf_tools_series_total(const struct wf_tools_series *s,
 
 double wf_tools_series_value(enum wf_tools_test test, size_t size, double ns)
 {
-	switch (test) {
-	case WF_TOOLS_BANDWIDTH:
+	switch (wf_tools_test_get(test)->unit) {
+	case WF_TOOLS_UNIT_BANDWIDTH:
 		return (double)size * 1e3 / ns;
-	case WF_TOOLS_RATE:
+	case WF_TOOLS_UNIT_RATE:
 		return 1e3 / ns;
+	case WF_TOOLS_UNIT_MEMORY:
+		return ns / 1024;
 	default:
 		return ns;
 	}

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One column of the table: a provider, UCX or a floor, with its results.
+ * One column of the table: a provider, UCX, MPI or a floor, with its results.
  */
 #ifndef WF_TOOLS_BENCH_SERIES_H
 #define WF_TOOLS_BENCH_SERIES_H
 
+#include "tools/bench/crowd.h"
+#include "tools/bench/mpi.h"
 #include "tools/bench/pair.h"
 #include "tools/bench/ucx.h"
 
 enum wf_tools_series_kind {
 	WF_TOOLS_SERIES_FABRIC,
 	WF_TOOLS_SERIES_UCX,
+	WF_TOOLS_SERIES_MPI,
 	WF_TOOLS_SERIES_RING,
 	WF_TOOLS_SERIES_HANDOFF,
 };
 
 /* One test at one size. */
 struct wf_tools_cell {
-	double *ns; /* of each good repetition, in order; room for all */
+	/* Of each good repetition, in order; room for all. ns, or what the
+	 * test gives instead. */
+	double *ns;
 	unsigned n;
 	char error[320]; /* not empty: failed, and was not tried again */
 };
@@ -29,6 +34,8 @@ struct wf_tools_series {
 	bool running;
 	struct wf_tools_pair pair;
 	struct wf_tools_ucx ucx;
+	struct wf_tools_mpi mpi;
+	struct wf_tools_crowd crowd;
 	struct wf_tools_cell cells[WF_TOOLS_TESTS][WF_TOOLS_MAX_SIZES];
 	unsigned kept;	    /* samples in all cells */
 	unsigned disturbed; /* of these: something else took a CPU meanwhile */
@@ -75,8 +82,8 @@ bool wf_tools_series_total(const struct wf_tools_series *series,
 			   struct wf_tools_stats *stats);
 
 /*
- * A time per message in the unit of its test: ns, MB/s (10^6 bytes) or
- * millions of messages a second.
+ * What was measured (ns per message, bytes, per cent) in the unit of its test:
+ * ns, MB/s (10^6 bytes), millions a second, per cent or KiB.
  */
 double wf_tools_series_value(enum wf_tools_test test, size_t size, double ns);
 

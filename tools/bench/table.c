@@ -32,11 +32,11 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 		fputs("rewrite   latency: before each message its sender "
 		      "writes the whole buffer anew; the\n"
 		      "          writing is clocked in place on both sides "
-		      "and taken out (ucx, floors: not done)\n",
+		      "and taken out (ucx, mpi, floors: not done)\n",
 		      out);
 	if (plan->verify)
 		fputs("verify    every byte is written and checked inside the "
-		      "time shown (ucx, floors: not done)\n",
+		      "time shown (ucx, mpi, floors: not done)\n",
 		      out);
 }
 
@@ -62,14 +62,17 @@ static const char *latency(double ns, char buf[CELL])
 static const char *value(enum wf_tools_test test, size_t size, double ns,
 			 char buf[CELL])
 {
-	if (test == WF_TOOLS_LATENCY)
+	if (wf_tools_test_get(test)->unit == WF_TOOLS_UNIT_TIME)
 		return latency(ns, buf);
 	return number(wf_tools_series_value(test, size, ns), buf);
 }
 
 /* Whether a series gets a column of this test. */
-static bool has_column(const struct wf_tools_series *s)
+static bool has_column(const struct wf_tools_series *s, enum wf_tools_test test)
 {
+	if (s->kind != WF_TOOLS_SERIES_FABRIC &&
+	    !wf_tools_test_get(test)->messages)
+		return false;
 	return s->kind != WF_TOOLS_SERIES_HANDOFF &&
 	       (s->kept || !s->failure[0]);
 }
@@ -78,39 +81,35 @@ static void write_title(const struct wf_tools_report *r,
 			enum wf_tools_test test, FILE *out)
 {
 	const struct wf_tools_plan *plan = r->plan;
-	const char *api = plan->tagged ? "tagged" : "plain";
+	const struct wf_tools_test_info *info = wf_tools_test_get(test);
 	const char *name = r->series[0]->name;
 
-	switch (test) {
-	case WF_TOOLS_LATENCY:
-		fprintf(out, "\nLatency, %s, half a round trip\n", api);
-		break;
-	case WF_TOOLS_BANDWIDTH:
-		fprintf(out, "\nBandwidth, %s, one way, window %u, MB/s\n", api,
-			plan->window[test]);
-		break;
-	default:
-		fprintf(out,
-			"\nMessage rate, %s, one way, window %u, millions a "
-			"second\n",
-			api, plan->window[test]);
-		break;
-	}
+	fprintf(out, "\n%s", info->title);
+	if (info->messages)
+		fputs(plan->tagged ? ", tagged" : ", plain", out);
+	if (info->window)
+		fprintf(out, ", window %u", plan->window[test]);
+	if (info->unit == WF_TOOLS_UNIT_RATE)
+		fputs(", millions a second", out);
+	else if (info->unit != WF_TOOLS_UNIT_TIME)
+		fprintf(out, ", %s", wf_tools_test_unit(test));
+	fputc('\n', out);
 	fprintf(out, "Medians of %u; spread: 10th to 90th percentile",
 		plan->reps);
 	if (r->n_series > 1)
 		fprintf(out, "; x: %s / other, %s 1 is better for %s", name,
-			test == WF_TOOLS_LATENCY ? "below" : "above", name);
+			wf_tools_test_is_more(test) ? "above" : "below", name);
 	fputc('\n', out);
 }
 
-static void write_columns(const struct wf_tools_report *r, FILE *out)
+static void write_columns(const struct wf_tools_report *r,
+			  enum wf_tools_test test, FILE *out)
 {
 	unsigned i;
 
-	fprintf(out, "%6s", "size");
+	fprintf(out, "%6s", wf_tools_test_axis(test));
 	for (i = 0; i < r->n_series; i++) {
-		if (!has_column(r->series[i]))
+		if (!has_column(r->series[i], test))
 			continue;
 		fprintf(out, " %11s %6s", r->series[i]->name,
 			i ? "x" : "spread");
@@ -136,7 +135,8 @@ static void write_cell(const struct wf_tools_report *r, enum wf_tools_test test,
 	fprintf(out, " %11s", value(test, size, stats.median, text));
 	if (!which) {
 		fprintf(out, " %5.1f%%",
-			100 * (stats.high - stats.low) / stats.median);
+			100 * (stats.high - stats.low) /
+				(stats.median > 0 ? stats.median : 1));
 		return;
 	}
 	if (!own) {
@@ -144,7 +144,7 @@ static void write_cell(const struct wf_tools_report *r, enum wf_tools_test test,
 		return;
 	}
 	ratio = own->median / stats.median;
-	if (test != WF_TOOLS_LATENCY)
+	if (wf_tools_test_is_more(test))
 		ratio = 1 / ratio;
 	fprintf(out, " %6.2f", ratio);
 }
@@ -159,12 +159,12 @@ static void write_test(const struct wf_tools_report *r, enum wf_tools_test test,
 	bool measured;
 
 	write_title(r, test, out);
-	write_columns(r, out);
+	write_columns(r, test, out);
 	for (i = 0; i < sizes->n; i++) {
 		measured = wf_tools_series_stats(r->series[0], test, i, &own);
 		fprintf(out, "%6s", wf_tools_size_text(sizes->v[i], text));
 		for (k = 0; k < r->n_series; k++) {
-			if (has_column(r->series[k]))
+			if (has_column(r->series[k], test))
 				write_cell(r, test, i, k,
 					   measured ? &own : NULL, out);
 		}
@@ -205,7 +205,7 @@ static void write_failures(const struct wf_tools_report *r,
 				continue;
 			wf_tools_size_text(r->plan->sizes[t].v[i], text);
 			fprintf(out, "  %s, %s of %s: %s\n", s->name,
-				wf_tools_plan_word(t), text, cell->error);
+				wf_tools_test_get(t)->word, text, cell->error);
 		}
 	}
 }

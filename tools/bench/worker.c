@@ -23,10 +23,27 @@
 #define WARM_PART 8
 
 struct worker {
+	const char *name; /* of the engine that is open */
 	const struct wf_tools_engine_ops *ops;
 	void *engine;
 	struct wf_tools_engine_config config;
+	char error[256]; /* of opening one */
 };
+
+static const struct {
+	const char *name;
+	const struct wf_tools_engine_ops *ops;
+	enum fi_wait_obj wait_obj;
+} engines[] = {
+	{ "fabric", &wf_tools_engine_fabric, FI_WAIT_NONE },
+	{ "floor", &wf_tools_engine_floor, FI_WAIT_NONE },
+	{ "remote", &wf_tools_engine_remote, FI_WAIT_NONE },
+	{ "peers", &wf_tools_engine_peers, FI_WAIT_NONE },
+	{ "wake", &wf_tools_engine_wake, FI_WAIT_UNSPEC },
+	{ "wake-fd", &wf_tools_engine_wake, FI_WAIT_FD },
+};
+
+#define N_ENGINES (sizeof(engines) / sizeof(engines[0]))
 
 static int reply(int32_t status, uint64_t count, double ns, const char *format,
 		 ...) __attribute__((format(printf, 4, 5)));
@@ -72,6 +89,49 @@ static int say(const void *message, size_t len)
 	return sent == (ssize_t)len ? 0 : -EPIPE;
 }
 
+/* Both sides do this at the same time. One engine is open at a time: what
+ * another left would have to be polled as well. */
+static int open_engine(struct worker *w, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < N_ENGINES && strcmp(engines[i].name, name); i++)
+		;
+	if (i == N_ENGINES)
+		return -EINVAL;
+	if (w->engine)
+		w->ops->close(w->engine);
+	w->engine = NULL;
+	w->name = engines[i].name;
+	w->ops = engines[i].ops;
+	w->config.wait_obj = engines[i].wait_obj;
+	return w->ops->open(&w->config, &w->engine, w->error, sizeof(w->error));
+}
+
+/* Whether the engine that is open plays this test; the floors play all. */
+static bool plays(const struct worker *w, uint32_t test)
+{
+	return w->ops == &wf_tools_engine_floor ||
+	       !strcmp(w->name, wf_tools_test_get(test)->engine);
+}
+
+static const char *error_of(const struct worker *w)
+{
+	return w->engine ? w->ops->error(w->engine) : w->error;
+}
+
+/* The engine of a test, here and at the responder. */
+static int lead_open(struct worker *w, uint32_t test)
+{
+	const struct wf_tools_phase phase = { .test = test };
+
+	if (plays(w, test))
+		return 0;
+	if (say(&phase, sizeof(phase)))
+		return -EOWNERDEAD;
+	return open_engine(w, wf_tools_test_get(test)->engine);
+}
+
 /* One phase with the responder; the rewriting of both is in *timing. */
 static int lead_phase(struct worker *w, const struct wf_tools_phase *phase,
 		      struct wf_tools_timing *timing)
@@ -100,6 +160,7 @@ static int lead_phase(struct worker *w, const struct wf_tools_phase *phase,
 	if (ret || done.status)
 		return -EOWNERDEAD;
 	timing->rewrite_ns += done.rewrite_ns;
+	timing->value += done.value;
 	return 0;
 }
 
@@ -109,6 +170,8 @@ static double ns_each(const struct wf_tools_phase *phase,
 {
 	double ns = (double)timing->ns - (double)timing->rewrite_ns;
 
+	if (wf_tools_test_get(phase->test)->own_value)
+		return timing->value;
 	if (phase->test == WF_TOOLS_LATENCY)
 		ns /= 2;
 	return ns / (double)phase->count;
@@ -116,7 +179,7 @@ static double ns_each(const struct wf_tools_phase *phase,
 
 static void set_count(struct wf_tools_phase *phase, double count)
 {
-	uint64_t unit = phase->test == WF_TOOLS_LATENCY ? 1 : phase->window;
+	uint64_t unit = phase->window;
 	uint64_t whole = count < 1 ? 1 : (uint64_t)count;
 
 	if (count > (double)MAX_COUNT)
@@ -148,14 +211,20 @@ static int measure(struct worker *w, const struct wf_tools_run *run)
 	};
 	double want = (double)run->run_ns, spent = 0, factor;
 	struct wf_tools_timing timing;
+	unsigned fixed = wf_tools_test_get(run->test)->fixed;
 	bool foretold = false;
 	int ret, tries;
 
-	set_count(&phase, first_count(run->size));
+	ret = lead_open(w, run->test);
+	if (ret)
+		return ret;
+	set_count(&phase, fixed ? fixed : first_count(run->size));
 	for (tries = 0; tries < 24; tries++) {
 		ret = lead_phase(w, &phase, &timing);
 		if (ret)
 			return ret;
+		if (fixed)
+			break;
 		spent += (double)timing.ns;
 		if (foretold && (double)timing.ns > want / 2)
 			break;
@@ -170,7 +239,8 @@ static int measure(struct worker *w, const struct wf_tools_run *run)
 			break;
 		set_count(&phase, (double)phase.count * factor);
 	}
-	return reply(0, phase.count, ns_each(&phase, &timing), "ok");
+	return reply(0, phase.count, ns_each(&phase, &timing), "%s",
+		     w->ops->describe(w->engine));
 }
 
 static int lead(struct worker *w)
@@ -186,7 +256,7 @@ static int lead(struct worker *w)
 		if (ret == -EOWNERDEAD)
 			return reply(ret, 0, 0, "lost the responder (%m)");
 		if (ret)
-			return reply(ret, 0, 0, "%s", w->ops->error(w->engine));
+			return reply(ret, 0, 0, "%s", error_of(w));
 	}
 }
 
@@ -201,6 +271,15 @@ static int follow(struct worker *w)
 		ret = receive(WF_TOOLS_FD_SIDE, &phase, sizeof(phase), 0);
 		if (ret)
 			return ret == -ENODATA ? 0 : ret;
+		if (phase.test >= WF_TOOLS_TESTS)
+			return -EPROTO;
+		if (!phase.count) {
+			ret = open_engine(
+				w, wf_tools_test_get(phase.test)->engine);
+			if (ret)
+				return reply(ret, 0, 0, "%s", error_of(w));
+			continue;
+		}
 		memset(&done, 0, sizeof(done));
 		memset(&timing, 0, sizeof(timing));
 		ret = w->ops->prepare(w->engine, &phase);
@@ -209,7 +288,8 @@ static int follow(struct worker *w)
 		if (!ret)
 			ret = w->ops->play(w->engine, &phase, &timing);
 		if (ret)
-			return reply(ret, 0, 0, "%s", w->ops->error(w->engine));
+			return reply(ret, 0, 0, "%s", error_of(w));
+		done.value = timing.value;
 		done.rewrite_ns = timing.rewrite_ns;
 		if (say(&done, sizeof(done)))
 			return -EPIPE;
@@ -223,9 +303,6 @@ static int read_arguments(struct worker *w, int argc, char **argv)
 	if (argc != WF_TOOLS_WORKER_ARGC)
 		return -EINVAL;
 	flags = argv[WF_TOOLS_WORKER_FLAGS];
-	w->ops = strcmp(argv[WF_TOOLS_WORKER_ENGINE], "floor") ?
-			 &wf_tools_engine_fabric :
-			 &wf_tools_engine_floor;
 	w->config = (struct wf_tools_engine_config){
 		.name = argv[WF_TOOLS_WORKER_NAME],
 		.initiator = !strcmp(argv[WF_TOOLS_WORKER_ROLE], "initiator"),
@@ -242,7 +319,6 @@ static int read_arguments(struct worker *w, int argc, char **argv)
 int wf_tools_worker_main(int argc, char **argv)
 {
 	struct worker worker = { 0 };
-	char error[256] = "";
 	int ret;
 
 	if (read_arguments(&worker, argc, argv)) {
@@ -250,10 +326,9 @@ int wf_tools_worker_main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
-	ret = worker.ops->open(&worker.config, &worker.engine, error,
-			       sizeof(error));
+	ret = open_engine(&worker, argv[WF_TOOLS_WORKER_ENGINE]);
 	if (ret) {
-		reply(ret, 0, 0, "%s", error);
+		reply(ret, 0, 0, "%s", worker.error);
 		return 1;
 	}
 	ret = reply(0, 0, 0, "%s", worker.ops->describe(worker.engine));

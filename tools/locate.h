@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the provider weft lies.
+ * Where the provider weft lies, and the program that MPI ranks run.
  */
-#ifndef WF_TOOLS_BENCH_LOCATE_H
-#define WF_TOOLS_BENCH_LOCATE_H
+#ifndef WF_TOOLS_LOCATE_H
+#define WF_TOOLS_LOCATE_H
 
 #include <stddef.h>
 
@@ -12,5 +12,8 @@
  * an installation puts it. Returns 0, or -ENOENT.
  */
 int wf_tools_locate_provider(char *dir, size_t len);
+
+/* The same for weft-bench-mpi; @file gets its whole path. */
+int wf_tools_locate_mpi(char *file, size_t len);
 
 #endif

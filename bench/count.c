@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One call of libfabric in each function, many times, in one process: for
+ * callgrind, which counts what a function executes (bench/instructions runs it
+ * and divides). Endpoints of one process talk as those of two do, except that
+ * copies need no system call. It measures no time.
+ */
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Those that do the same must not become one. */
+#define STEP __attribute__((noinline, noclone, no_icf))
+
+enum { WARM = 2000, TAG = 7, NAME = 256, MAX_PEERS = 1024, KEY = 5 };
+
+struct side {
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	fi_addr_t other;
+	struct fi_context2 contexts[2];
+	uint64_t words[64];
+};
+
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct side here;
+static struct side peers[MAX_PEERS];
+static uint64_t remote_key, remote_addr;
+
+static void must(const char *what, long ret)
+{
+	if (ret >= 0)
+		return;
+	fprintf(stderr, "count: %s: %s\n", what, fi_strerror((int)-ret));
+	exit(1);
+}
+
+static void find(uint64_t caps)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		exit(1);
+	hints->caps = FI_TAGGED | caps;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->av_type = FI_AV_TABLE;
+	hints->domain_attr->mr_mode = 0;
+	hints->fabric_attr->prov_name = strdup(
+		getenv("COUNT_PROVIDER") ? getenv("COUNT_PROVIDER") : "weft");
+	must("fi_getinfo",
+	     fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
+	fi_freeinfo(hints);
+	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
+}
+
+static void open_side(struct side *side)
+{
+	struct fi_av_attr av = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
+
+	must("fi_domain", fi_domain(fabric, info, &side->domain, NULL));
+	must("fi_av_open", fi_av_open(side->domain, &av, &side->av, NULL));
+	must("fi_cq_open", fi_cq_open(side->domain, &cq, &side->cq, NULL));
+	must("fi_endpoint", fi_endpoint(side->domain, info, &side->ep, NULL));
+	must("bind", fi_ep_bind(side->ep, &side->av->fid, 0));
+	must("bind",
+	     fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV));
+	must("fi_enable", fi_enable(side->ep));
+}
+
+static void insert(struct side *to, struct side *what, fi_addr_t *addr)
+{
+	char name[NAME] = "";
+	size_t len = sizeof(name);
+
+	must("fi_getname", fi_getname(&what->ep->fid, name, &len));
+	must("fi_av_insert", fi_av_insert(to->av, name, 1, addr, 0, NULL));
+}
+
+STEP static long step_trecv(struct side *s, int i)
+{
+	return fi_trecv(s->ep, s->words, 8, NULL, FI_ADDR_UNSPEC, TAG, 0,
+			&s->contexts[i]);
+}
+
+STEP static long step_tinject(struct side *s)
+{
+	return fi_tinject(s->ep, s->words, 8, s->other, TAG);
+}
+
+STEP static long step_tsend(struct side *s)
+{
+	return fi_tsend(s->ep, s->words, 8, NULL, s->other, TAG,
+			&s->contexts[0]);
+}
+
+STEP static long step_read_received(struct side *s)
+{
+	struct fi_cq_tagged_entry entry;
+
+	return fi_cq_read(s->cq, &entry, 1);
+}
+
+STEP static long step_read_sent(struct side *s)
+{
+	struct fi_cq_tagged_entry entry;
+
+	return fi_cq_read(s->cq, &entry, 1);
+}
+
+STEP static long step_read_idle(struct side *s)
+{
+	struct fi_cq_tagged_entry entry;
+
+	return fi_cq_read(s->cq, &entry, 1);
+}
+
+STEP static long step_write(struct side *s)
+{
+	return fi_write(s->ep, s->words, 8, NULL, s->other, remote_addr,
+			remote_key, &s->contexts[0]);
+}
+
+STEP static long step_read(struct side *s)
+{
+	return fi_read(s->ep, s->words, 8, NULL, s->other, remote_addr,
+		       remote_key, &s->contexts[0]);
+}
+
+STEP static long step_fetch_add(struct side *s)
+{
+	return fi_fetch_atomic(s->ep, s->words, 1, NULL, &s->words[1], NULL,
+			       s->other, remote_addr, remote_key, FI_UINT64,
+			       FI_SUM, &s->contexts[0]);
+}
+
+STEP static long step_read_serve(struct side *s)
+{
+	struct fi_cq_tagged_entry entry;
+
+	return fi_cq_read(s->cq, &entry, 1);
+}
+
+STEP static long step_read_fetched(struct side *s)
+{
+	struct fi_cq_tagged_entry entry;
+
+	return fi_cq_read(s->cq, &entry, 1);
+}
+
+/* Something must come: the others are served meanwhile. */
+static void until(struct side *s, struct side *other)
+{
+	struct fi_cq_tagged_entry entry;
+	long ret;
+
+	while ((ret = fi_cq_read(s->cq, &entry, 1)) == -FI_EAGAIN)
+		fi_cq_read(other->cq, NULL, 0);
+	must("fi_cq_read", ret);
+}
+
+static void connect_both(struct side *a, struct side *b)
+{
+	must("trecv", step_trecv(b, 0));
+	while (fi_tinject(a->ep, a->words, 8, a->other, TAG)) {
+		fi_cq_read(a->cq, NULL, 0);
+		fi_cq_read(b->cq, NULL, 0);
+	}
+	until(b, a);
+}
+
+static void messages(unsigned rounds)
+{
+	struct side *a = &here, *b = &peers[0];
+	unsigned i;
+
+	for (i = 0; i < rounds; i++) {
+		must("trecv", step_trecv(b, 0));
+		must("tinject", step_tinject(a));
+		if (step_read_received(b) != 1)
+			must("a message did not arrive", -FI_EOTHER);
+		step_read_idle(b);
+	}
+	for (i = 0; i < rounds; i++) {
+		must("trecv", step_trecv(b, 0));
+		must("tsend", step_tsend(a));
+		if (step_read_sent(a) != 1)
+			must("a send did not complete", -FI_EOTHER);
+		until(b, a);
+	}
+}
+
+static void idle(unsigned rounds)
+{
+	while (rounds--)
+		step_read_idle(&here);
+}
+
+static void remote(unsigned rounds)
+{
+	struct side *a = &here, *b = &peers[0];
+	struct fid_mr *mr;
+	unsigned i;
+
+	must("fi_mr_reg",
+	     fi_mr_reg(b->domain, b->words, sizeof(b->words),
+		       FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &mr, NULL));
+	remote_key = fi_mr_key(mr);
+	if (info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
+		remote_addr = (uintptr_t)b->words;
+	for (i = 0; i < rounds; i++) {
+		must("write", step_write(a));
+		until(a, b);
+		must("read", step_read(a));
+		until(a, b);
+		must("fetch", step_fetch_add(a));
+		step_read_serve(b);
+		if (step_read_fetched(a) != 1)
+			until(a, b);
+	}
+	fi_close(&mr->fid);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 10000;
+	unsigned n = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
+	unsigned i;
+
+	if (n < 1 || n > MAX_PEERS ||
+	    (strcmp(what, "messages") && strcmp(what, "idle") &&
+	     strcmp(what, "remote"))) {
+		fputs("usage: count messages|idle|remote [ROUNDS [PEERS]]\n",
+		      stderr);
+		return 2;
+	}
+	find(strcmp(what, "remote") ? 0 : FI_RMA | FI_ATOMIC);
+	open_side(&here);
+	for (i = 0; i < n; i++) {
+		open_side(&peers[i]);
+		insert(&here, &peers[i], &here.other);
+		insert(&peers[i], &here, &peers[i].other);
+		connect_both(&here, &peers[i]);
+		connect_both(&peers[i], &here);
+	}
+	for (i = 0; i < WARM; i++)
+		fi_cq_read(here.cq, NULL, 0);
+	if (!strcmp(what, "messages"))
+		messages(rounds);
+	else if (!strcmp(what, "idle"))
+		idle(rounds);
+	else
+		remote(rounds);
+	return 0;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One of two MPI ranks that are measured: blocking ping-pong, or windows of
+ * nonblocking sends with an acknowledgement. It has no libfabric in it: which
+ * transport carries the messages is mpirun's affair. `weft bench` tells both
+ * ranks through pipes what to do, so that several pairs can wait, asleep, for
+ * their turns; without pipes it prints a table of its own.
+ */
+#include <errno.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TAG = 1, ACK_BYTES = 8, MAX_WINDOW = 65536 };
+
+/* One line of orders: kind, then numbers. */
+struct order {
+	char kind[16]; /* "latency" or "stream" */
+	size_t size;
+	unsigned long count;  /* messages each way, or of the stream */
+	unsigned long warm;   /* the same before the clock starts */
+	unsigned long window; /* of a stream */
+};
+
+struct rank {
+	int me;
+	int peer;
+	char *out;
+	char *in;
+	size_t room; /* bytes of each */
+	MPI_Request *requests;
+};
+
+static double now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return 1e9 * (double)ts.tv_sec + (double)ts.tv_nsec;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "weft-bench-mpi: %s: %s\n", what, strerror(errno));
+	MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* Touched in full: a page fault is no part of a transport. */
+static char *buffer(size_t size)
+{
+	char *p = aligned_alloc(4096, size);
+
+	if (!p)
+		die("no memory");
+	memset(p, 1, size);
+	return p;
+}
+
+static void make_room(struct rank *r, size_t size)
+{
+	size = (size + ACK_BYTES + 4095) / 4096 * 4096;
+	if (size <= r->room)
+		return;
+	free(r->out);
+	free(r->in);
+	r->out = buffer(size);
+	r->in = buffer(size);
+	r->room = size;
+}
+
+static void ping(struct rank *r, int size)
+{
+	MPI_Send(r->out, size, MPI_CHAR, r->peer, TAG, MPI_COMM_WORLD);
+	MPI_Recv(r->in, size, MPI_CHAR, r->peer, TAG, MPI_COMM_WORLD,
+		 MPI_STATUS_IGNORE);
+}
+
+static void pong(struct rank *r, int size)
+{
+	MPI_Recv(r->in, size, MPI_CHAR, r->peer, TAG, MPI_COMM_WORLD,
+		 MPI_STATUS_IGNORE);
+	MPI_Send(r->out, size, MPI_CHAR, r->peer, TAG, MPI_COMM_WORLD);
+}
+
+static double play_latency(struct rank *r, const struct order *o)
+{
+	unsigned long i;
+	double start = 0;
+
+	for (i = 0; i < o->warm + o->count; i++) {
+		if (i == o->warm)
+			start = now_ns();
+		if (r->me)
+			pong(r, (int)o->size);
+		else
+			ping(r, (int)o->size);
+	}
+	return (now_ns() - start) / (double)o->count / 2;
+}
+
+static void play_window(struct rank *r, const struct order *o, unsigned long n)
+{
+	unsigned long i;
+
+	for (i = 0; i < n; i++) {
+		if (r->me)
+			MPI_Irecv(r->in, (int)o->size, MPI_CHAR, r->peer, TAG,
+				  MPI_COMM_WORLD, &r->requests[i]);
+		else
+			MPI_Isend(r->out, (int)o->size, MPI_CHAR, r->peer, TAG,
+				  MPI_COMM_WORLD, &r->requests[i]);
+	}
+	MPI_Waitall((int)n, r->requests, MPI_STATUSES_IGNORE);
+	if (r->me)
+		MPI_Send(r->out, ACK_BYTES, MPI_CHAR, r->peer, TAG,
+			 MPI_COMM_WORLD);
+	else
+		MPI_Recv(r->in, ACK_BYTES, MPI_CHAR, r->peer, TAG,
+			 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* Whole windows only, so that both ranks count alike. */
+static double play_stream(struct rank *r, const struct order *o)
+{
+	unsigned long warm = (o->warm + o->window - 1) / o->window;
+	unsigned long count = (o->count + o->window - 1) / o->window;
+	unsigned long i;
+	double start = 0;
+
+	for (i = 0; i < warm + count; i++) {
+		if (i == warm)
+			start = now_ns();
+		play_window(r, o, o->window);
+	}
+	return (now_ns() - start) / (double)(count * o->window);
+}
+
+static double play(struct rank *r, const struct order *o)
+{
+	make_room(r, o->size);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (!strcmp(o->kind, "latency"))
+		return play_latency(r, o);
+	return play_stream(r, o);
+}
+
+static FILE *open_pipe(const char *path, const char *mode)
+{
+	FILE *f = fopen(path, mode);
+
+	if (!f)
+		die(path);
+	return f;
+}
+
+/* Asleep in fgets between two orders; the end of the pipe is the end. */
+static void obey(struct rank *r, const char *orders, const char *results)
+{
+	FILE *in = open_pipe(orders, "re");
+	FILE *out = r->me ? NULL : open_pipe(results, "we");
+	struct order o;
+	char line[128];
+	int mine, pids[2];
+	double ns;
+
+	mine = (int)getpid();
+	MPI_Gather(&mine, 1, MPI_INT, pids, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	if (out) {
+		fprintf(out, "ready %d %d\n", pids[0], pids[1]);
+		fflush(out);
+	}
+	while (fgets(line, sizeof(line), in)) {
+		if (sscanf(line, "%15s %zu %lu %lu %lu", o.kind, &o.size,
+			   &o.count, &o.warm, &o.window) != 5 ||
+		    !o.count || !o.window || o.window > MAX_WINDOW) {
+			errno = EINVAL;
+			die(line);
+		}
+		ns = play(r, &o);
+		if (out) {
+			fprintf(out, "result %.3f\n", ns);
+			fflush(out);
+		}
+	}
+	if (out)
+		fclose(out);
+	fclose(in);
+}
+
+static void show_table(struct rank *r)
+{
+	struct order o = { .kind = "latency", .window = 1 };
+	double ns;
+
+	for (o.size = 8; o.size <= 1 << 20; o.size *= 2) {
+		o.count = 1000;
+		o.warm = 100;
+		ns = play(r, &o);
+		MPI_Bcast(&ns, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+		o.count = (unsigned long)(5e7 / ns) + 10;
+		ns = play(r, &o);
+		if (!r->me)
+			printf("%8zu B %10.3f us\n", o.size, ns / 1e3);
+	}
+}
+
+/* Before MPI_Init, so that the threads it starts stay on the CPU as well. */
+static void pin(const char *cpus)
+{
+	const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+	cpu_set_t set;
+	int cpu[2];
+
+	if (!rank || sscanf(cpus, "%d,%d", &cpu[0], &cpu[1]) != 2) {
+		fputs("weft-bench-mpi: no rank, or wrong CPUs\n", stderr);
+		exit(2);
+	}
+	CPU_ZERO(&set);
+	CPU_SET(cpu[atoi(rank) & 1], &set);
+	if (sched_setaffinity(0, sizeof(set), &set)) {
+		perror("weft-bench-mpi: sched_setaffinity");
+		exit(2);
+	}
+}
+
+/* Arguments: none, or CPUS ORDERS-OF-0 ORDERS-OF-1 RESULTS. */
+int main(int argc, char **argv)
+{
+	struct rank r = { 0 };
+	int size;
+
+	if (argc != 1 && argc != 5) {
+		fputs("usage: mpirun -np 2 weft-bench-mpi\n", stderr);
+		return 2;
+	}
+	if (argc == 5)
+		pin(argv[1]);
+	MPI_Init(&argc, &argv);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	MPI_Comm_rank(MPI_COMM_WORLD, &r.me);
+	r.peer = !r.me;
+	r.requests = calloc(MAX_WINDOW, sizeof(MPI_Request));
+	errno = EINVAL;
+	if (size != 2 || !r.requests)
+		die("two ranks are needed");
+	if (argc == 5)
+		obey(&r, argv[2 + r.me], argv[4]);
+	else
+		show_table(&r);
+	free(r.requests);
+	free(r.out);
+	free(r.in);
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs one MPI test program over weft.
+
+    run.py HOW RANKS[,RANKS ...] PROGRAM [ARGUMENT ...]
+
+PROGRAM may be a script in Python. HOW is "messages"; "onesided", windows over btl/ofi; "apart", the same with
+every rank on a node of its own, as Open MPI believes; or "absent": there is no
+weft, and the job must fail.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import job
+
+HOW = {
+    "messages": {},
+    "onesided": {"transport": job.ONE_SIDED},
+    "apart": {"transport": job.ONE_SIDED, "apart": True},
+    "absent": {},
+}
+
+
+def check_absent(ranks, program):
+    with tempfile.TemporaryDirectory() as empty:
+        code, said = job.run(ranks, program, env={"FI_PROVIDER_PATH": empty})
+    if code is None or code == 0 or "good:" in said:
+        job.fail(f"without weft: exit code {code}\n{said[-job.TAIL:]}")
+    print("without weft the job fails")
+
+
+def check_good(ranks, program, how):
+    start = time.monotonic()
+    said = job.expect_good(ranks, program, **HOW[how])
+    if f"good: {ranks} ranks" not in said:
+        job.fail(f"{ranks} ranks: no word of success\n{said}")
+    print(f"{ranks} ranks: good, {time.monotonic() - start:.1f} s")
+
+
+def find_python():
+    """One that has mpi4py: Debian's packages serve Debian's Python only."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        done = subprocess.run([python, "-c", "import mpi4py, numpy"],
+                              check=False, capture_output=True)
+        if done.returncode == 0:
+            return python
+    return job.skip("no Python with mpi4py and numpy")
+
+
+def main():
+    if len(sys.argv) < 4 or sys.argv[1] not in HOW:
+        print(__doc__)
+        sys.exit(2)
+    how, program = sys.argv[1], sys.argv[3:]
+    job.require()
+    if not os.path.exists(program[0]):
+        job.skip("built without MPI")
+    if program[0].endswith(".py"):
+        program.insert(0, find_python())
+    if how == "apart":
+        job.require_apart()
+    for ranks in map(int, sys.argv[2].split(",")):
+        if how == "absent":
+            check_absent(ranks, program)
+        else:
+            check_good(ranks, program, how)
+
+
+main()

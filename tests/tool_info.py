@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`weft info`: what it says is what fi_info and the system say, settings are
+shown as the provider takes them, and a provider that is not there is missed
+with a remedy. That sizes take the ways it names is in tool_counters."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", "build"))
+WEFT = BUILD / "tools" / "weft"
+OURS = ("FI_PROVIDER", "FI_WEFT_")
+
+
+def fail(text):
+    print(text)
+    sys.exit(1)
+
+
+def run(command, settings, code):
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(OURS)}
+    env.update({"LC_ALL": "C", "FI_PROVIDER_PATH": str(BUILD / "src")})
+    env.update(settings)
+    env = {key: value for key, value in env.items() if value is not None}
+    done = subprocess.run(command, text=True, env=env, check=False, timeout=60,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    if done.returncode != code:
+        fail(f"{command} {settings}: {done.returncode}, not {code}:\n"
+             f"{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def info(settings=None, code=0, program=WEFT):
+    return json.loads(run([program, "info", "--json"], settings or {}, code))
+
+
+def text(settings=None, code=0, program=WEFT):
+    return run([program, "info"], settings or {}, code)
+
+
+def setting(facts, name):
+    for one in facts["settings"]:
+        if one["name"] == "FI_WEFT_" + name:
+            return one
+    return fail(f"no {name}: {facts['settings']}")
+
+
+def check_provider():
+    facts = info()
+    if not facts["provider"]["found"] or facts["provider"]["path_from"] != \
+            "FI_PROVIDER_PATH":
+        fail(f"{facts['provider']}")
+    if shutil.which("fi_info"):
+        said = run(["fi_info", "-p", "weft"], {}, 0)
+        if [one["domain"] for one in facts["provider"]["interfaces"]] != \
+                re.findall(r"domain: (.*)", said):
+            fail(f"{facts['provider']} is not\n{said}")
+    addresses = [one["address"] for one in facts["provider"]["interfaces"]]
+    if "127.0.0.1" not in addresses:
+        fail(f"{addresses}")
+    # Without a path it is found beside the program.
+    facts = info({"FI_PROVIDER_PATH": None})
+    if not facts["provider"]["found"] or \
+            not os.path.samefile(facts["provider"]["path"], BUILD / "src"):
+        fail(f"{facts['provider']}")
+
+
+def check_settings():
+    plain = info()
+    for one in plain["settings"]:
+        if one["source"] != "default" or one["value"] != one["default"] or \
+                not one["help"] or not one["default"]:
+            fail(f"{one}")
+    for name in ("IFACE", "CONNECT_TIMEOUT", "INJECT_SIZE", "TX_SIZE",
+                 "RX_SIZE", "EAGER_MAX", "CMA_MIN", "COOP_MIN", "CMA",
+                 "ALLOW_UID"):
+        if not setting(plain, name)["why"]:
+            fail(f"no reason for {name}")
+    for name, given, value in (("CMA_MIN", "20000", "20000"),
+                               ("CMA_MIN", "5", "4097"),
+                               ("EAGER_MAX", "0x2000", "8192"),
+                               ("EAGER_MAX", "999999999", "262144"),
+                               ("TX_SIZE", "100", "128"),
+                               ("CMA", "off", "false"),
+                               ("CMA", "perhaps", "true"),
+                               ("ALLOW_UID", "any", "any")):
+        facts = info({"FI_WEFT_" + name: given})
+        one = setting(facts, name)
+        if one["value"] != value or one["source"] != "environment" or \
+                one["given"] != given:
+            fail(f"{name}={given}: {one}")
+        odd = any("FI_WEFT_" + name in line for line in facts["problems"])
+        taken = given.lower() in (value, hex(int(value))
+                                  if value.isdigit() else "off")
+        if odd == taken:
+            fail(f"{name}={given}: {facts['problems']}")
+    # What the provider itself says of those that it tells.
+    facts = info({"FI_WEFT_TX_SIZE": "100", "FI_WEFT_INJECT_SIZE": "5000"})
+    if str(facts["provider"]["tx_size"]) != \
+            setting(facts, "TX_SIZE")["value"] or \
+            str(facts["provider"]["inject_size"]) != \
+            setting(facts, "INJECT_SIZE")["value"]:
+        fail(f"{facts}")
+
+
+def check_ways():
+    def ways(settings):
+        found = info(settings)["paths"][0]["ways"]
+        for one, after in zip(found, found[1:]):
+            if one["to"] + 1 != after["from"]:
+                fail(f"a gap: {found}")
+        if found[0]["from"] or found[-1]["to"] is not None:
+            fail(f"no end: {found}")
+        return {one["name"]: one for one in found}
+
+    without = ways({"FI_WEFT_CMA": "0", "FI_WEFT_EAGER_MAX": "0"})
+    if set(without) != {"inline", "eager", "stream"}:
+        fail(f"{without}")
+    if not info()["cma"]["in_use"]:
+        return
+    usual = ways({"FI_WEFT_CMA_MIN": "10000", "FI_WEFT_COOP_MIN": "50000"})
+    if usual["cma"]["from"] != 10000 or usual["shared"]["from"] != 50000:
+        fail(f"{usual}")
+    small = ways({"FI_WEFT_CMA_MIN": "10000", "FI_WEFT_COOP_MIN": "7"})
+    if "cma" in small or small["shared"]["from"] != 10000:
+        fail(f"{small}")
+
+
+def check_absence():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        broken = pathlib.Path(folder) / "broken"
+        broken.mkdir()
+        (broken / "libweft-fi.so").write_text("not a library\n")
+        alone = shutil.copy(WEFT, folder)
+        for settings, program, words in (
+                ({"FI_PROVIDER_PATH": folder}, WEFT,
+                 ["no libweft-fi.so in", folder]),
+                ({"FI_PROVIDER_PATH": str(broken)}, WEFT,
+                 ["cannot be loaded", str(broken)]),
+                ({"FI_WEFT_IFACE": "nosuch0"}, WEFT,
+                 ["offers nothing", "FI_WEFT_IFACE"])):
+            facts = info(settings, 1, program)
+            said = " ".join(facts["problems"])
+            if facts["provider"]["found"] or \
+                    not all(word in said for word in words):
+                fail(f"{settings}: {said}")
+            if not text(settings, 1, program).startswith("Problems\n"):
+                fail(f"{settings}: problems do not come first")
+        # An installed one may be found by the copy as well.
+        said = run([alone, "info", "--json"], {"FI_PROVIDER_PATH": None},
+                   0 if info_works_alone(alone) else 1)
+        if not json.loads(said)["provider"]["found"] and \
+                "set FI_PROVIDER_PATH" not in said:
+            fail(said)
+    facts = info({"FI_PROVIDER": "tcp"})
+    if "FI_PROVIDER=tcp hides weft" not in " ".join(facts["problems"]):
+        fail(f"{facts['problems']}")
+
+
+def info_works_alone(program):
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(OURS)}
+    return subprocess.run([program, "info"], env=env, check=False,
+                          stdout=subprocess.DEVNULL).returncode == 0
+
+
+def check_machine():
+    facts = info()
+    if facts["machine"]["cpus_allowed"] != len(os.sched_getaffinity(0)) or \
+            facts["machine"]["uid"] != os.getuid():
+        fail(f"{facts['machine']}")
+    scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+    have = int(scope.read_text()) if scope.exists() else None
+    if facts["cma"]["ptrace_scope"] != have:
+        fail(f"{facts['cma']}")
+    if facts["cma"]["siblings"] != "allowed" and \
+            not facts["cma"]["why_not"]:
+        fail(f"{facts['cma']}")
+
+
+def check_text():
+    said = text({"FI_WEFT_CMA_MIN": "20000"})
+    for words in ("Provider", "Interfaces", "Copying between processes",
+                  "Paths", "FI_WEFT_CMA_MIN = 20000 (environment; default: ",
+                  "because:", "membarrier"):
+        if words not in said:
+            fail(f"no '{words}' in\n{said}")
+    path = str(BUILD / "src")
+    long = [line for line in said.splitlines()
+            if len(line) > 80 and path not in line]
+    if long:
+        fail(f"wider than 80 columns: {long}")
+    for words in (["--what"], ["word"]):
+        run([WEFT, "info", *words], {}, 2)
+    if "usage: weft info" not in run([WEFT, "info", "--help"], {}, 0):
+        fail("no help")
+
+
+def main():
+    if not WEFT.exists() or "WEFT_BUILD" not in os.environ:
+        print("WEFT_BUILD is not set, or there is no weft")
+        sys.exit(77)
+    check_provider()
+    check_settings()
+    check_ways()
+    check_absence()
+    check_machine()
+    check_text()
+
+
+main()

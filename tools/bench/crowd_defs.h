@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the parent and the processes of a crowd say to each other. Both ends
+ * are always the same binary, so the layouts carry no version.
+ */
+#ifndef WF_TOOLS_BENCH_CROWD_DEFS_H
+#define WF_TOOLS_BENCH_CROWD_DEFS_H
+
+#include <stdint.h>
+
+enum {
+	WF_TOOLS_CROWD_MAX = 512,
+	WF_TOOLS_CROWD_NAME = 128, /* an endpoint's, at most */
+};
+
+/*
+ * A member says where it stands, and waits for the parent: for all the names
+ * (struct wf_tools_crowd_name, one after the other), for the word to begin (a
+ * byte), for the end of the socket.
+ */
+struct wf_tools_crowd_word {
+	int32_t status;	  /* 0, or -errno and text says why */
+	uint32_t padding; /* zero */
+	uint64_t now;	  /* by the monotonic clock */
+	double bytes;	  /* used beyond the start */
+	uint8_t name[WF_TOOLS_CROWD_NAME];
+	char text[256];
+};
+
+struct wf_tools_crowd_name {
+	uint8_t bytes[WF_TOOLS_CROWD_NAME];
+};
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Drives a pair of MPI ranks. mpirun closes what they would inherit, so they
+ * open our pipes by their names in /proc; between two orders they sleep there.
+ * It must not tune a transport: what `man weft` shows is what is run.
+ */
+#include "tools/bench/mpi.h"
+
+#include "base/clock.h"
+#include "tools/locate.h"
+#include "tools/bench/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READ, WRITE };
+
+/* MPI_Finalize and mpirun's own end take some tenths of a second. */
+#define GRACE_MS 5000
+#define MAX_ARGS 40
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void close_all(struct wf_tools_mpi *mpi)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		close_fd(&mpi->orders[i][READ]);
+		close_fd(&mpi->orders[i][WRITE]);
+		close_fd(&mpi->results[i]);
+	}
+	close_fd(&mpi->output);
+}
+
+void wf_tools_mpi_init(struct wf_tools_mpi *mpi)
+{
+	memset(mpi, 0, sizeof(*mpi));
+	memset(mpi->orders, -1, sizeof(mpi->orders));
+	memset(mpi->results, -1, sizeof(mpi->results));
+	mpi->output = -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type,
+		      struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+/*
+ * A folder of its own for each mpirun: two that share one, as is their way,
+ * trip over each other when one ends while the other begins.
+ */
+static int make_session(struct wf_tools_mpi *mpi)
+{
+	snprintf(mpi->session, sizeof(mpi->session), "/tmp/weft-bench-XXXXXX");
+	if (mkdtemp(mpi->session))
+		return 0;
+	mpi->session[0] = '\0';
+	return -errno;
+}
+
+static void remove_session(struct wf_tools_mpi *mpi)
+{
+	if (mpi->session[0])
+		nftw(mpi->session, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	mpi->session[0] = '\0';
+}
+
+static int open_pipes(struct wf_tools_mpi *mpi, int output[2])
+{
+	if (pipe2(mpi->orders[0], O_CLOEXEC) ||
+	    pipe2(mpi->orders[1], O_CLOEXEC) ||
+	    pipe2(mpi->results, O_CLOEXEC) || pipe2(output, O_CLOEXEC))
+		return -errno;
+	mpi->output = output[READ];
+	fcntl(mpi->output, F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+/* What Open MPI is told; ends with NULL. */
+static void transport_args(const char *name, char **args)
+{
+	static char *const own[] = { "--mca", "pml",	    "ob1", "--mca",
+				     "btl",   "vader,self", NULL };
+	static char *const ofi[] = { "--mca",
+				     "pml",
+				     "cm",
+				     "--mca",
+				     "mtl",
+				     "ofi",
+				     "--mca",
+				     "btl",
+				     "self",
+				     "--mca",
+				     "opal_common_ofi_provider_include",
+				     NULL };
+	char *const *from = strcmp(name, "vader") ? ofi : own;
+
+	while (*from)
+		*args++ = *from++;
+	if (strcmp(name, "vader"))
+		*args++ = (char *)name;
+	*args = NULL;
+}
+
+static pid_t start_mpirun(struct wf_tools_mpi *mpi,
+			  const struct wf_tools_plan *plan, const char *name,
+			  const char *const *env, int output)
+{
+	char program[PATH_MAX], cpus[32], paths[3][64];
+	char *argv[MAX_ARGS] = { "mpirun",
+				 "--allow-run-as-root",
+				 "--oversubscribe",
+				 "--bind-to",
+				 "none",
+				 "--mca",
+				 "orte_tmpdir_base",
+				 mpi->session,
+				 "-np",
+				 "2" };
+	char *const own[] = { program, cpus, paths[0], paths[1], paths[2] };
+	const int fds[] = { mpi->orders[0][READ], mpi->orders[1][READ],
+			    mpi->results[WRITE] };
+	struct wf_tools_process process = {
+		.path = "mpirun",
+		.argv = argv,
+		.cpu = plan->cpus[0],
+		.fds = { -1, output, output, -1, -1, -1 },
+		.env = env,
+	};
+	unsigned i, n;
+
+	if (wf_tools_locate_mpi(program, sizeof(program)))
+		return -ENOENT;
+	for (n = 0; argv[n]; n++)
+		;
+	transport_args(name, argv + n);
+	for (; argv[n]; n++)
+		;
+	for (i = 0; i < 3; i++)
+		snprintf(paths[i], sizeof(paths[i]), "/proc/%d/fd/%d",
+			 (int)getpid(), fds[i]);
+	snprintf(cpus, sizeof(cpus), "%d,%d", plan->cpus[0], plan->cpus[1]);
+	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		argv[n++] = own[i];
+	return wf_tools_process_spawn(&process);
+}
+
+static int give_up(struct wf_tools_mpi *mpi, int ret, const char *text)
+{
+	/* What Open MPI itself complained about says more than we can. */
+	snprintf(mpi->error, sizeof(mpi->error), "%.60s%s%.250s", text,
+		 mpi->said[0] ? ": " : "", mpi->said);
+	wf_tools_mpi_stop(mpi);
+	return ret;
+}
+
+int wf_tools_mpi_start(struct wf_tools_mpi *mpi,
+		       const struct wf_tools_plan *plan, const char *name,
+		       const char *const *env)
+{
+	int output[2] = { -1, -1 };
+	int ret;
+
+	mpi->hang = false;
+	mpi->error[0] = '\0';
+	mpi->said[0] = '\0';
+	name += strlen(WF_TOOLS_MPI_PREFIX);
+	snprintf(mpi->about, sizeof(mpi->about), "Open MPI, %s%s",
+		 strcmp(name, "vader") ? "mtl/ofi over " : "pml/ob1 over ",
+		 name);
+	ret = make_session(mpi);
+	if (ret)
+		return give_up(mpi, ret, "no folder in /tmp");
+	ret = open_pipes(mpi, output);
+	if (ret)
+		return give_up(mpi, ret, "no pipe");
+	ret = start_mpirun(mpi, plan, name, env, output[WRITE]);
+	close(output[WRITE]);
+	if (ret == -ENOENT)
+		return give_up(mpi, ret,
+			       "this weft was built without MPI (Debian: apt "
+			       "install libopenmpi-dev openmpi-bin, then build "
+			       "again)");
+	if (ret < 0)
+		return give_up(mpi, ret, "mpirun does not start");
+	mpi->mpirun = ret;
+	return 0;
+}
+
+/* Keeps the first words, without the rulers that Open MPI draws. */
+static void hear_output(struct wf_tools_mpi *mpi)
+{
+	char text[1024], *line, *rest = text;
+	size_t used;
+	ssize_t got;
+
+	got = read(mpi->output, text, sizeof(text) - 1);
+	if (got <= 0) {
+		if (got == 0)
+			close_fd(&mpi->output);
+		return;
+	}
+	text[got] = '\0';
+	while ((line = strsep(&rest, "\n"))) {
+		used = strlen(mpi->said);
+		if (*line && strncmp(line, "---", 3))
+			snprintf(mpi->said + used, sizeof(mpi->said) - used,
+				 "%s%s", used ? " " : "", line);
+	}
+}
+
+/* Its output ended, and so did it. */
+static int mpirun_ended(struct wf_tools_mpi *mpi)
+{
+	char how[48], text[64];
+	int status = wf_tools_process_end(mpi->mpirun, GRACE_MS);
+
+	mpi->mpirun = 0;
+	wf_tools_process_describe(status, how, sizeof(how));
+	snprintf(text, sizeof(text), "mpirun %s", how);
+	return give_up(mpi, -ECHILD, text);
+}
+
+/* A line of rank 0. Lines are short and come whole: one write, one read. */
+static int hear(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
+		char *line, size_t len)
+{
+	uint64_t deadline = wf_base_clock_ns() + plan->timeout_s * WF_NS_PER_S;
+	struct pollfd fds[2];
+	char text[64];
+	ssize_t got;
+	int ret;
+
+	for (;;) {
+		if (mpi->output < 0)
+			return mpirun_ended(mpi);
+		fds[0] = (struct pollfd){ mpi->results[READ], POLLIN, 0 };
+		fds[1] = (struct pollfd){ mpi->output, POLLIN, 0 };
+		ret = wf_tools_process_poll(fds, 2, deadline);
+		if (ret == -EINTR)
+			return give_up(mpi, ret, "stopped");
+		if (ret <= 0) {
+			mpi->hang = true;
+			snprintf(text, sizeof(text), "no result within %u s",
+				 plan->timeout_s);
+			return give_up(mpi, -ETIMEDOUT, text);
+		}
+		if (fds[1].revents)
+			hear_output(mpi);
+		if (!fds[0].revents)
+			continue;
+		got = read(mpi->results[READ], line, len - 1);
+		if (got <= 0)
+			return give_up(mpi, -ECHILD, "rank 0 ended");
+		line[got] = '\0';
+		return 0;
+	}
+}
+
+int wf_tools_mpi_ready(struct wf_tools_mpi *mpi,
+		       const struct wf_tools_plan *plan)
+{
+	char line[128];
+	int ret;
+
+	ret = hear(mpi, plan, line, sizeof(line));
+	if (ret)
+		return ret;
+	if (sscanf(line, "ready %d %d", &mpi->pids[0], &mpi->pids[1]) != 2)
+		return give_up(mpi, -EPROTO, "not a word of weft-bench-mpi");
+	/* The ranks have opened theirs: now an end can be seen as such. */
+	close_fd(&mpi->orders[0][READ]);
+	close_fd(&mpi->orders[1][READ]);
+	close_fd(&mpi->results[WRITE]);
+	return 0;
+}
+
+static int play(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
+		enum wf_tools_test test, size_t size, double count, double *ns)
+{
+	char order[128], line[128];
+	int len, i, ret;
+
+	len = snprintf(order, sizeof(order), "%s %zu %.0f %.0f %u\n",
+		       test == WF_TOOLS_LATENCY ? "latency" : "stream", size,
+		       count, ceil(count / 8),
+		       wf_tools_plan_window(plan, test, size));
+	for (i = 0; i < 2; i++) {
+		if (write(mpi->orders[i][WRITE], order, (size_t)len) != len)
+			return give_up(mpi, -EPIPE, "a rank ended");
+	}
+	ret = hear(mpi, plan, line, sizeof(line));
+	if (ret)
+		return ret;
+	if (sscanf(line, "result %lf", ns) != 1 || !(*ns > 0))
+		return give_up(mpi, -EPROTO, "not a word of weft-bench-mpi");
+	return 0;
+}
+
+int wf_tools_mpi_run(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
+		     enum wf_tools_test test, unsigned index, double *ns)
+{
+	size_t size = plan->sizes[test].v[index];
+	double *seen = &mpi->seen[test][index];
+	double ways = test == WF_TOOLS_LATENCY ? 2 : 1;
+	double least = test == WF_TOOLS_LATENCY ? 2 : plan->window[test];
+	double count;
+	int ret, tries;
+
+	/* The ranks have no notion of time: guess first, then learn. */
+	if (*seen <= 0)
+		*seen = 1000 + (double)size / 4;
+	for (tries = 0; tries < 3; tries++) {
+		count = fmax(least, ceil((double)plan->run_ns / *seen / ways));
+		ret = play(mpi, plan, test, size, count, ns);
+		if (ret)
+			return ret;
+		*seen = *ns;
+		if (*ns * count * ways > (double)plan->run_ns / 2)
+			break;
+	}
+	return 0;
+}
+
+void wf_tools_mpi_stop(struct wf_tools_mpi *mpi)
+{
+	unsigned i;
+
+	/* The end of their orders is the end of the ranks, unless they hang. */
+	close_all(mpi);
+	for (i = 0; mpi->hang && i < 2; i++) {
+		if (mpi->pids[i])
+			kill(mpi->pids[i], SIGKILL);
+	}
+	/* mpirun ends when they have, and leaves nothing behind. */
+	if (mpi->mpirun)
+		wf_tools_process_end(mpi->mpirun, GRACE_MS);
+	mpi->mpirun = 0;
+	remove_session(mpi);
+	mpi->pids[0] = 0;
+	mpi->pids[1] = 0;
+}

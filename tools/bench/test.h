@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tests of `weft bench`: what each is called, in what it is measured, over
+ * what it runs and who plays it. Everything that depends on which test it is
+ * and is not the measuring itself stands in this table.
+ */
+#ifndef WF_TOOLS_BENCH_TEST_H
+#define WF_TOOLS_BENCH_TEST_H
+
+#include <stdbool.h>
+
+enum wf_tools_test {
+	/* messages */
+	WF_TOOLS_LATENCY,
+	WF_TOOLS_BANDWIDTH,
+	WF_TOOLS_RATE,
+	/* remote memory */
+	WF_TOOLS_WRITE_LATENCY,
+	WF_TOOLS_READ_LATENCY,
+	WF_TOOLS_WRITE_BANDWIDTH,
+	WF_TOOLS_READ_BANDWIDTH,
+	/* atomics */
+	WF_TOOLS_FETCH_ADD,
+	WF_TOOLS_COMPARE_SWAP,
+	WF_TOOLS_ADD_RATE,
+	/* many peers */
+	WF_TOOLS_IDLE,
+	WF_TOOLS_ENDPOINT_MEMORY,
+	WF_TOOLS_PAIR_MEMORY,
+	/* waiting */
+	WF_TOOLS_WAKE,
+	WF_TOOLS_WAKE_FD,
+	WF_TOOLS_WAIT_CPU,
+	/* all to all */
+	WF_TOOLS_CROWD_TIME,
+	WF_TOOLS_CROWD_MEMORY,
+	WF_TOOLS_TESTS,
+};
+
+enum wf_tools_unit {
+	WF_TOOLS_UNIT_TIME, /* of one, ns */
+	WF_TOOLS_UNIT_BANDWIDTH,
+	WF_TOOLS_UNIT_RATE,
+	WF_TOOLS_UNIT_PERCENT,
+	WF_TOOLS_UNIT_MEMORY, /* bytes */
+};
+
+/* What a test is repeated over: the first column of its table. */
+enum wf_tools_axis {
+	WF_TOOLS_AXIS_SIZE,
+	WF_TOOLS_AXIS_WORD, /* 8 bytes, always */
+	WF_TOOLS_AXIS_PEERS,
+	WF_TOOLS_AXIS_PROCESSES,
+};
+
+struct wf_tools_test_info {
+	const char *word;  /* of options and files */
+	const char *group; /* a word for it and its like; the messages: NULL */
+	const char *title;
+	enum wf_tools_unit unit;
+	enum wf_tools_axis axis;
+	const char *engine; /* of a worker; NULL: not played by two */
+	unsigned window;    /* usual one; 0: has none */
+	/* Measured in a single phase of so many; 0: as many as fill the time.
+	 */
+	unsigned fixed;
+	/* The engine gives the value itself; else it is the clock's. */
+	bool own_value;
+	bool messages; /* over fi_tagged or fi_msg, as UCX and floors do too */
+};
+
+const struct wf_tools_test_info *wf_tools_test_get(enum wf_tools_test test);
+
+/* Whether a word of the command line, also a short one, means this test. */
+bool wf_tools_test_is(enum wf_tools_test test, const char *word);
+
+/* More is better: else less is. */
+static inline bool wf_tools_test_is_more(enum wf_tools_test test)
+{
+	enum wf_tools_unit unit = wf_tools_test_get(test)->unit;
+
+	return unit == WF_TOOLS_UNIT_BANDWIDTH || unit == WF_TOOLS_UNIT_RATE;
+}
+
+/* "ns", "MB/s", "M/s", "%", "KiB": what values of a test are shown in. */
+const char *wf_tools_test_unit(enum wf_tools_test test);
+
+/* "size", "peers", "procs": heads the first column. */
+const char *wf_tools_test_axis(enum wf_tools_test test);
+
+#endif

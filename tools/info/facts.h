@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What `weft info` finds out, before anybody says how it is shown. Each part
+ * is filled by a file of its own, and none of them prints.
+ */
+#ifndef WF_TOOLS_INFO_FACTS_H
+#define WF_TOOLS_INFO_FACTS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tools/bench/machine.h"
+
+#define WF_TOOLS_MAX_IFACES 64
+#define WF_TOOLS_MAX_PARAMS 64
+#define WF_TOOLS_MAX_PROBLEMS 8
+#define WF_TOOLS_PROBLEM_LEN 512
+
+struct wf_tools_iface {
+	char domain[32];
+	char address[64]; /* without a port */
+};
+
+struct wf_tools_param {
+	char name[48];
+	char help[256];	    /* without the default */
+	char fallback[64];  /* what it is when nobody says anything */
+	char given[64];	    /* what was said; empty: nothing */
+	char value[64];	    /* in force */
+	const char *source; /* "default", "environment", "libfabric" */
+	const char *why;    /* the reason of the default; NULL: see help */
+	char note[128];	    /* what is odd about it; empty: nothing */
+};
+
+/* One end may read and write the memory of the other: 0 or errno. */
+struct wf_tools_cma {
+	int self;	  /* the own process: does the call exist? */
+	int child;	  /* we to a process that we started */
+	int parent;	  /* it to us */
+	int sibling;	  /* between two processes that one started */
+	int ptrace_scope; /* of Yama; -1: there is none */
+	int seccomp;	  /* mode of this process; -1: unknown */
+	bool dumpable;
+	bool capable;	  /* CAP_SYS_PTRACE */
+	char why[256];	  /* it is refused; empty: it is not */
+	char advice[256]; /* empty: none */
+};
+
+struct wf_tools_node {
+	struct wf_tools_machine machine;
+	uid_t uid;
+	char user[33]; /* its name; or empty */
+	unsigned cpus_allowed;
+	unsigned numa_nodes;
+	unsigned caches;     /* groups of CPUs that share a last-level cache */
+	char cpus[128];	     /* "0-3" */
+	bool membarrier;     /* expedited barriers on all CPUs */
+	bool memfd;	     /* with seals */
+	unsigned long files; /* RLIMIT_NOFILE */
+};
+
+/* A way that messages of some size take. */
+struct wf_tools_way {
+	const char *name;
+	const char *about;
+	uint64_t from, to; /* bytes; UINT64_MAX: no end */
+};
+#define WF_TOOLS_MAX_WAYS 6
+
+struct wf_tools_facts {
+	/* The provider. */
+	char libfabric[32];
+	char path[PATH_MAX];   /* FI_PROVIDER_PATH in use */
+	const char *path_from; /* how it was found */
+	bool found;
+	char provider_version[32];
+	struct wf_tools_iface ifaces[WF_TOOLS_MAX_IFACES];
+	unsigned n_ifaces;
+	size_t inject_size, tx_size, rx_size;
+	struct wf_tools_param params[WF_TOOLS_MAX_PARAMS];
+	unsigned n_params;
+	/* The machine. */
+	struct wf_tools_cma cma;
+	bool cma_on; /* allowed here and not switched off */
+	struct wf_tools_node node;
+	struct wf_tools_way ways[WF_TOOLS_MAX_WAYS];
+	unsigned n_ways;
+	/* What the user should know. */
+	char problems[WF_TOOLS_MAX_PROBLEMS][WF_TOOLS_PROBLEM_LEN];
+	unsigned n_problems;
+};
+
+/* Adds a line to the problems. */
+void wf_tools_facts_problem(struct wf_tools_facts *facts, const char *format,
+			    ...) __attribute__((format(printf, 2, 3)));
+
+/* Tries it out with children of its own; call it before anything that must not
+ * be forked. */
+void wf_tools_cma_probe(struct wf_tools_cma *cma);
+
+/* Loads the provider, and finds out why if that fails. Sets environment
+ * variables of this process. */
+void wf_tools_provider_read(struct wf_tools_facts *facts);
+
+void wf_tools_node_read(struct wf_tools_node *node);
+
+/* Takes apart what libfabric says of a variable: fills help, fallback, value,
+ * note, source and why. ->name and ->given are set. @type is an fi_param_type.
+ */
+void wf_tools_param_judge(struct wf_tools_param *param, int type,
+			  const char *help);
+
+/* The parameter of that name (without FI_WEFT_), or NULL. */
+const struct wf_tools_param *
+wf_tools_param_find(const struct wf_tools_facts *facts, const char *name);
+
+/* From the parameters in force and CMA: which size goes which way. */
+void wf_tools_ways_find(struct wf_tools_facts *facts);
+
+#endif

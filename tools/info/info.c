@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `weft info`: has the parts find out, and one of the reports say it.
+ */
+#include "tools/info/info.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/info/report.h"
+
+enum { OPT_JSON = 256 };
+
+static const struct option long_options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+	"usage: weft info [--json]\n"
+	"\n"
+	"Says what weft has to work with here: the provider and where it was\n"
+	"found, interfaces and addresses, whether processes may copy from each\n"
+	"other (tried out, with the reason if not), which way a message of "
+	"which\n"
+	"size takes, every FI_WEFT_* setting in force with its source and the\n"
+	"reason of its default, and the machine. Problems come first, each "
+	"with\n"
+	"what to do.\n"
+	"\n"
+	"      --json   the same for programs\n"
+	"  -h, --help   print this and exit\n"
+	"\n"
+	"FI_PROVIDER_PATH names the provider's folder; without it the one "
+	"beside\n"
+	"this program's build or installation is used.\n"
+	"\n"
+	"Exit status: 0 if weft can be used, 1 if not, 2 for a wrong command "
+	"line.\n";
+
+/* 0, 1 when help was printed, -1. */
+static int read_options(int argc, char **argv, bool *json)
+{
+	int c;
+
+	*json = false;
+	optind = 1;
+	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+		switch (c) {
+		case OPT_JSON:
+			*json = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 1;
+		default: /* getopt has said what is wrong */
+			fputs("weft info: `weft info --help` lists the "
+			      "options\n",
+			      stderr);
+			return -1;
+		}
+	}
+	if (optind == argc)
+		return 0;
+	fprintf(stderr, "weft info: '%s' is no option\n", argv[optind]);
+	return -1;
+}
+
+static void check_machine(struct wf_tools_facts *facts)
+{
+	const struct wf_tools_param *cma = wf_tools_param_find(facts, "CMA");
+
+	facts->cma_on =
+		!*facts->cma.why && (!cma || strcmp(cma->value, "false"));
+	if (!facts->node.memfd)
+		wf_tools_facts_problem(facts,
+				       "memfd_create with seals does not work "
+				       "here: endpoints cannot talk");
+	if (*facts->cma.why)
+		wf_tools_facts_problem(
+			facts,
+			"CMA is refused, so that large messages are copied "
+			"twice: %s%s%s",
+			facts->cma.why, *facts->cma.advice ? "; " : "",
+			facts->cma.advice);
+}
+
+int wf_tools_info_main(int argc, char **argv)
+{
+	struct wf_tools_facts *facts;
+	bool json, usable;
+	int ret = read_options(argc, argv, &json);
+
+	if (ret)
+		return ret < 0 ? 2 : 0;
+	facts = calloc(1, sizeof(*facts));
+	if (!facts) {
+		fputs("weft info: no memory\n", stderr);
+		return 1;
+	}
+	/* First: it forks, and the provider does not like that. */
+	wf_tools_cma_probe(&facts->cma);
+	wf_tools_node_read(&facts->node);
+	wf_tools_provider_read(facts);
+	check_machine(facts);
+	wf_tools_ways_find(facts);
+	if (json)
+		wf_tools_report_json(facts, stdout);
+	else
+		wf_tools_report_text(facts, stdout);
+	usable = facts->found && facts->node.memfd;
+	free(facts);
+	if (fflush(stdout))
+		return 1;
+	return usable ? 0 : 1;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `weft info`: what weft has to work with here.
+ */
+#ifndef WF_TOOLS_INFO_INFO_H
+#define WF_TOOLS_INFO_INFO_H
+
+/* The subcommand. 0: weft can be used; 1: it cannot, and it was said why; 2:
+ * the command line makes no sense. */
+int wf_tools_info_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What was found, for people. 80 columns.
+ */
+#include "tools/info/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define WIDTH 79
+#define LABEL 15
+
+/* A text that goes on below itself, indented. */
+static void wrap(FILE *out, unsigned indent, unsigned used, const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, " ");
+
+		if (used > indent && used + len + 1 > WIDTH) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			used = indent;
+		} else if (used > indent) {
+			fputc(' ', out);
+			used++;
+		}
+		fwrite(text, 1, len, out);
+		used += (unsigned)len;
+		text += len;
+		text += strspn(text, " ");
+	}
+	fputc('\n', out);
+}
+
+static void say(FILE *out, const char *label, const char *text)
+{
+	fprintf(out, "  %-*s", LABEL, label);
+	wrap(out, LABEL + 2, LABEL + 2, text);
+}
+
+static void say_problems(const struct wf_tools_facts *f, FILE *out)
+{
+	if (!f->n_problems)
+		return;
+	fputs("Problems\n", out);
+	for (unsigned i = 0; i < f->n_problems; i++) {
+		fputs("  * ", out);
+		wrap(out, 4, 4, f->problems[i]);
+	}
+	fputc('\n', out);
+}
+
+static void say_provider(const struct wf_tools_facts *f, FILE *out)
+{
+	char text[PATH_MAX + 256];
+
+	fputs("Provider\n", out);
+	snprintf(text, sizeof(text), "%s%s with libfabric %s",
+		 f->found ? "weft " : "NOT AVAILABLE",
+		 f->found ? f->provider_version : "", f->libfabric);
+	say(out, "weft", text);
+	snprintf(text, sizeof(text), "%s (%s)", *f->path ? f->path : "none",
+		 f->path_from);
+	say(out, "folder", text);
+	if (!f->found) {
+		fputc('\n', out);
+		return;
+	}
+	snprintf(text, sizeof(text),
+		 "inject up to %zu bytes, %zu sends and %zu receives in flight",
+		 f->inject_size, f->tx_size, f->rx_size);
+	say(out, "an endpoint", text);
+	fputc('\n', out);
+	fputs("Interfaces (domain, address), in the order of fi_getinfo\n",
+	      out);
+	for (unsigned i = 0; i < f->n_ifaces; i++)
+		fprintf(out, "  %-12s %s%s\n", f->ifaces[i].domain,
+			f->ifaces[i].address,
+			i ? "" : "  (taken unless told otherwise)");
+	fputc('\n', out);
+}
+
+static const char *verdict(int err, char *buf, size_t len)
+{
+	if (!err)
+		return "yes";
+	snprintf(buf, len, "no (%s)", strerror(err));
+	return buf;
+}
+
+static void say_cma(const struct wf_tools_facts *f, FILE *out)
+{
+	const struct wf_tools_cma *cma = &f->cma;
+	const struct wf_tools_param *param = wf_tools_param_find(f, "CMA");
+	char text[256], buf[96];
+
+	fprintf(out, "Copying between processes (CMA): %s\n",
+		f->cma_on ? "allowed" :
+		*cma->why ? "refused" :
+			    "switched off");
+	if (*cma->why)
+		say(out, "why", cma->why);
+	if (*cma->advice)
+		say(out, "what to do", cma->advice);
+	if (!f->cma_on && !*cma->why && param)
+		say(out, "why", "FI_WEFT_CMA is false");
+	say(out, "parent, child", verdict(cma->child, buf, sizeof(buf)));
+	say(out, "child, parent", verdict(cma->parent, buf, sizeof(buf)));
+	say(out, "siblings", verdict(cma->sibling, buf, sizeof(buf)));
+	snprintf(text, sizeof(text), "%s, seccomp %s, CAP_SYS_PTRACE %s",
+		 cma->ptrace_scope < 0	? "no Yama" :
+		 cma->ptrace_scope == 0 ? "ptrace_scope 0" :
+		 cma->ptrace_scope == 1 ? "ptrace_scope 1" :
+		 cma->ptrace_scope == 2 ? "ptrace_scope 2" :
+					  "ptrace_scope 3",
+		 cma->seccomp == 2 ? "filters" :
+		 cma->seccomp == 0 ? "off" :
+				     "unknown",
+		 cma->capable ? "yes" : "no");
+	say(out, "settings", text);
+	fputc('\n', out);
+}
+
+static void say_ways(const struct wf_tools_facts *f, FILE *out)
+{
+	fputs("Paths\n"
+	      "  shared memory, to peers on this node; a message of\n",
+	      out);
+	for (unsigned i = 0; i < f->n_ways; i++) {
+		const struct wf_tools_way *way = &f->ways[i];
+		char range[48];
+
+		if (way->to == UINT64_MAX)
+			snprintf(range, sizeof(range), "%" PRIu64 " and more",
+				 way->from);
+		else
+			snprintf(range, sizeof(range), "%" PRIu64 "-%" PRIu64,
+				 way->from, way->to);
+		fprintf(out, "    %15s bytes: %-8s %s\n", range, way->name,
+			way->about);
+	}
+	fputc('\n', out);
+}
+
+static void say_params(const struct wf_tools_facts *f, FILE *out)
+{
+	if (!f->n_params)
+		return;
+	fputs("Settings in force\n", out);
+	for (unsigned i = 0; i < f->n_params; i++) {
+		const struct wf_tools_param *p = &f->params[i];
+
+		fprintf(out, "  %s = %s (%s", p->name, p->value, p->source);
+		if (strcmp(p->source, "default"))
+			fprintf(out, "; default: %s", p->fallback);
+		fputs(")\n", out);
+		fputs("      ", out);
+		wrap(out, 6, 6, p->help);
+		if (p->why) {
+			fputs("      because:", out);
+			wrap(out, 6, 14, p->why);
+		}
+	}
+	fputc('\n', out);
+}
+
+static void say_node(const struct wf_tools_facts *f, FILE *out)
+{
+	const struct wf_tools_node *node = &f->node;
+	char text[512];
+
+	fputs("Machine\n", out);
+	snprintf(text, sizeof(text), "%s, %s%s%s", node->machine.cpu,
+		 node->machine.kernel,
+		 *node->machine.virtual_on ? ", virtual: " : "",
+		 node->machine.virtual_on);
+	say(out, "processor", text);
+	snprintf(text, sizeof(text),
+		 "%u of %u may be used: %s; %u NUMA node%s, %u group%s with a "
+		 "last-level cache of their own",
+		 node->cpus_allowed, node->machine.n_cpus, node->cpus,
+		 node->numa_nodes, node->numa_nodes == 1 ? "" : "s",
+		 node->caches, node->caches == 1 ? "" : "s");
+	say(out, "CPUs", text);
+	say(out, "membarrier",
+	    node->membarrier ?
+		    "yes: going to sleep costs peers nothing" :
+		    "no: who goes to sleep waits 100 us longer (kernel 4.16 "
+		    "or later has it; a seccomp filter may hide it)");
+	say(out, "memfd",
+	    node->memfd ? "yes, with seals" :
+			  "NO: rings cannot be made (memfd_create, seals)");
+	snprintf(text, sizeof(text), "%s%s%s%u, %lu open files", node->user,
+		 *node->user ? ", " : "", "user ", node->uid, node->files);
+	say(out, "user", text);
+}
+
+void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
+{
+	say_problems(facts, out);
+	say_provider(facts, out);
+	say_cma(facts, out);
+	say_ways(facts, out);
+	say_params(facts, out);
+	say_node(facts, out);
+}

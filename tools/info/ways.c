@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which way messages of a size take, from the thresholds in force. The two
+ * sizes that no variable changes are those of a slot and of a record
+ * (src/shm/ring_defs.h, src/shm/put.h; tests/tool_info holds them together).
+ */
+#include "tools/info/facts.h"
+
+#include <stdlib.h>
+
+#define INLINE_MAX 96
+#define EAGER_MAX 4096
+
+static uint64_t threshold(const struct wf_tools_facts *facts, const char *name,
+			  uint64_t otherwise)
+{
+	const struct wf_tools_param *param = wf_tools_param_find(facts, name);
+
+	return param && *param->value ? strtoull(param->value, NULL, 10) :
+					otherwise;
+}
+
+static void add(struct wf_tools_facts *facts, const char *name,
+		const char *about, uint64_t from, uint64_t to)
+{
+	/* A threshold may leave nothing for a way. */
+	if (from > to)
+		return;
+	facts->ways[facts->n_ways++] = (struct wf_tools_way){
+		.name = name,
+		.about = about,
+		.from = from,
+		.to = to,
+	};
+}
+
+void wf_tools_ways_find(struct wf_tools_facts *facts)
+{
+	uint64_t cma_min = threshold(facts, "CMA_MIN", 8193);
+	uint64_t coop_min = threshold(facts, "COOP_MIN", 131072);
+	uint64_t eager_max = threshold(facts, "EAGER_MAX", 16384);
+	uint64_t chunked = facts->cma_on ? cma_min - 1 : eager_max;
+
+	if (chunked < EAGER_MAX)
+		chunked = EAGER_MAX;
+	if (coop_min <= chunked)
+		coop_min = chunked + 1;
+	facts->n_ways = 0;
+	add(facts, "inline", "in its slot of the ring", 0, INLINE_MAX);
+	add(facts, "eager", "one record in the ring", INLINE_MAX + 1,
+	    EAGER_MAX);
+	add(facts, "chunked", "several records, copied in and out at once",
+	    EAGER_MAX + 1, chunked);
+	if (!facts->cma_on) {
+		add(facts, "stream",
+		    "waits for its receive, then goes by the ring", chunked + 1,
+		    UINT64_MAX);
+		return;
+	}
+	add(facts, "cma", "waits for its receive, which copies it once",
+	    chunked + 1, coop_min - 1);
+	add(facts, "shared", "the same, copied by both sides at once", coop_min,
+	    UINT64_MAX);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Counters for other programs. Field names are an interface: they may grow, not
+ * change. Counters appear as their owner names them.
+ */
+#include "tools/stat/dump.h"
+
+#include <time.h>
+
+#include "tools/json.h"
+
+static void dump_endpoint(struct wf_tools_json *json,
+			  const struct wf_tools_endpoint *ep)
+{
+	wf_tools_json_open(json, NULL, '{');
+	wf_tools_json_number(json, "pid", (uint64_t)ep->pid);
+	wf_tools_json_number(json, "uid", ep->uid);
+	wf_tools_json_text(json, "command", ep->command);
+	wf_tools_json_text(json, "kind", ep->page.kind);
+	wf_tools_json_text(json, "address", ep->page.name);
+	wf_tools_json_number(json, "started", ep->page.started);
+	wf_tools_json_open(json, "counters", '{');
+	for (unsigned i = 0; i < ep->page.count; i++)
+		wf_tools_json_number(json, ep->page.counters[i].name,
+				     ep->page.counters[i].value);
+	wf_tools_json_close(json, '}');
+	wf_tools_json_close(json, '}');
+}
+
+void wf_tools_dump_json(const struct wf_tools_scan *scan, FILE *out)
+{
+	struct wf_tools_json json = { .out = out };
+	time_t now = time(NULL);
+	char text[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&now, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	wf_tools_json_open(&json, NULL, '{');
+	wf_tools_json_text(&json, "time", text);
+	wf_tools_json_open(&json, "endpoints", '[');
+	for (size_t i = 0; i < scan->count; i++)
+		dump_endpoint(&json, &scan->endpoints[i]);
+	wf_tools_json_close(&json, ']');
+	wf_tools_json_number(&json, "not_shown", scan->elsewhere);
+	wf_tools_json_number(&json, "processes_denied", scan->denied);
+	wf_tools_json_number(&json, "pages_unsound", scan->unsound);
+	wf_tools_json_close(&json, '}');
+}

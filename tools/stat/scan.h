@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Finding the endpoints of this machine: pages of counters among the open
+ * files of processes. Nothing is written and nobody is stopped; who comes or
+ * goes meanwhile is seen the next time.
+ */
+#ifndef WF_TOOLS_STAT_SCAN_H
+#define WF_TOOLS_STAT_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "tools/stat/page.h"
+
+#define WF_TOOLS_COMMAND_LEN 16
+
+struct wf_tools_endpoint {
+	pid_t pid;
+	uid_t uid;
+	ino_t inode; /* of its page: with the pid, what it is known by */
+	char command[WF_TOOLS_COMMAND_LEN];
+	uint64_t at_ns; /* when it was read */
+	struct wf_tools_page page;
+};
+
+struct wf_tools_scan {
+	struct wf_tools_endpoint *endpoints;
+	size_t count;
+	size_t room;
+	unsigned denied;	 /* processes we may not look into */
+	unsigned unsound;	 /* pages that made no sense ... */
+	pid_t unsound_pid;	 /* ... the last one's process ... */
+	const char *unsound_why; /* ... and what was wrong with it */
+	unsigned elsewhere;	 /* endpoints of this network namespace that are
+			      * known to be there, but were not seen */
+};
+
+/* Looks into @pids, or into all processes if @n_pids is 0. 0, -ENOMEM, or
+ * -errno when there is no /proc. *@missing is a pid of @pids that does not
+ * exist, 0 if all do. */
+int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
+		      size_t n_pids, pid_t *missing);
+
+void wf_tools_scan_free(struct wf_tools_scan *scan);
+
+/* The same endpoint in an earlier scan, or NULL. */
+const struct wf_tools_endpoint *
+wf_tools_scan_find(const struct wf_tools_scan *scan,
+		   const struct wf_tools_endpoint *endpoint);
+
+#endif
