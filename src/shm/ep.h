@@ -63,7 +63,9 @@ struct wf_shm_ep {
 	 * are watched: every poll looks at their rings, at the one that had the
 	 * last message first. The others ring their bells. */
 	struct wf_shm_in *only_in;
-	uint32_t polls; /* since the clock was looked at */
+	uint32_t polls;	      /* since the clock was looked at */
+	uint32_t quiet_mark;  /* slots of the hot channel at the last of ... */
+	uint32_t quiet_ticks; /* ... so many looks at the clock */
 	struct wf_rxq *rxq;
 	struct wf_shm_in **ins;
 	uint32_t in_count;
