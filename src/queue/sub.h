@@ -38,23 +38,29 @@ struct wf_queue_sub_attr {
 	uint32_t entries;	    /* power of two */
 	uint32_t stride;	    /* 64 or 16 */
 	uint32_t max_batch;	    /* a doorbell at the latest; 0 = entries */
-	wf_queue_copy_fn copy;	    /* stride 64; NULL = the best one */
+	enum wf_queue_copy_kind copy; /* of 64 bytes; 0 = the best one */
 };
 
-/* One line: a post touches it, the staged descriptor and the ring. */
+struct wf_queue_sub;
+
+typedef int (*wf_queue_post_fn)(struct wf_queue_sub *sub, const void *staged,
+				bool more);
+
+/* One line: a post touches it, the staged descriptor and the ring. Private:
+ * what a caller may know is behind the functions below. */
 struct wf_queue_sub {
 	uint8_t *ring;
-	wf_queue_copy_fn copy;
+	uint32_t quick;	 /* posts to go before one fills a batch or the ring */
+	uint32_t mask;	 /* entries - 1 */
+	uint32_t posted; /* written to the ring */
+	uint32_t done;	 /* of them completed: their places are free */
+	uint32_t rung;	 /* of them told to the other side */
+	uint32_t batch;	 /* max_batch */
+	wf_queue_post_fn post; /* one per copy */
 	_Atomic uint32_t *doorbell;
-	uint16_t posted;  /* written to the ring */
-	uint16_t done;	  /* of them completed: their places are free */
-	uint16_t rung;	  /* of them told to the other side */
-	uint16_t mask;	  /* entries - 1 */
-	uint16_t batch;	  /* max_batch */
-	uint8_t lap_bit;  /* log2(entries) */
-	uint8_t shift;	  /* log2(stride) */
 	uint64_t rings;	  /* doorbells written */
-	uint64_t refused; /* posts that found the ring full */
+	uint32_t refused; /* posts that found the ring full */
+	uint32_t lap_bit; /* log2(entries) */
 } WF_ALIGNED(WF_LINE);
 
 /* -EINVAL: size, stride, alignment. */
@@ -87,9 +93,9 @@ static inline unsigned wf_queue_sub_phase(const struct wf_queue_sub *sub)
 }
 
 /* Written and not yet completed. */
-static inline unsigned wf_queue_sub_used(const struct wf_queue_sub *sub)
+static inline uint32_t wf_queue_sub_used(const struct wf_queue_sub *sub)
 {
-	return (uint16_t)(sub->posted - sub->done);
+	return sub->posted - sub->done;
 }
 
 static inline bool wf_queue_sub_full(const struct wf_queue_sub *sub)
@@ -98,9 +104,18 @@ static inline bool wf_queue_sub_full(const struct wf_queue_sub *sub)
 }
 
 /* Written and not yet told. */
-static inline unsigned wf_queue_sub_pending(const struct wf_queue_sub *sub)
+static inline uint32_t wf_queue_sub_pending(const struct wf_queue_sub *sub)
 {
-	return (uint16_t)(sub->posted - sub->rung);
+	return sub->posted - sub->rung;
+}
+
+/* After any of the counts but posted has moved. */
+static inline void wf_queue_sub_settle(struct wf_queue_sub *sub)
+{
+	uint32_t left = sub->mask + 1 - wf_queue_sub_used(sub);
+	uint32_t due = sub->batch - 1 - wf_queue_sub_pending(sub);
+
+	sub->quick = left < due ? left : due;
 }
 
 /* Tells the other side of everything posted. Its acquire of the doorbell is in
@@ -110,20 +125,11 @@ static inline void wf_queue_sub_ring(struct wf_queue_sub *sub)
 	if (!wf_queue_sub_pending(sub))
 		return;
 	wf_queue_store_fence();
-	atomic_store_explicit(sub->doorbell, sub->posted, memory_order_release);
+	atomic_store_explicit(sub->doorbell, (uint16_t)sub->posted,
+			      memory_order_release);
 	sub->rung = sub->posted;
 	sub->rings++;
-}
-
-/* A full ring never keeps a doorbell back: what is pending is told first, so
- * that a caller who waits for room will get it. */
-int wf_queue_sub_refuse(struct wf_queue_sub *sub);
-
-static inline void wf_queue_sub_advance(struct wf_queue_sub *sub, bool more)
-{
-	sub->posted++;
-	if (!more || wf_queue_sub_pending(sub) >= sub->batch)
-		wf_queue_sub_ring(sub);
+	wf_queue_sub_settle(sub);
 }
 
 /* Writes the descriptor that the caller has staged (64 bytes, 64-aligned). With
@@ -132,30 +138,20 @@ static inline void wf_queue_sub_advance(struct wf_queue_sub *sub, bool more)
 static inline int wf_queue_sub_post64(struct wf_queue_sub *sub,
 				      const void *staged, bool more)
 {
-	if (wf_unlikely(wf_queue_sub_full(sub)))
-		return wf_queue_sub_refuse(sub);
-	sub->copy(sub->ring + (size_t)(sub->posted & sub->mask) * 64, staged);
-	wf_queue_sub_advance(sub, more);
-	return 0;
+	return sub->post(sub, staged, more);
 }
 
 /* The same for rings of 16-byte descriptors, which lie in ordinary memory. */
-static inline int wf_queue_sub_post16(struct wf_queue_sub *sub,
-				      const void *staged, bool more)
-{
-	if (wf_unlikely(wf_queue_sub_full(sub)))
-		return wf_queue_sub_refuse(sub);
-	memcpy(sub->ring + (size_t)(sub->posted & sub->mask) * 16, staged, 16);
-	wf_queue_sub_advance(sub, more);
-	return 0;
-}
+int wf_queue_sub_post16(struct wf_queue_sub *sub, const void *staged,
+			bool more);
 
 /* @n descriptors came back, in whatever order. The caller has checked each
  * completion against its request ids (ids.h), so @n is not the peer's word. */
-static inline void wf_queue_sub_done(struct wf_queue_sub *sub, unsigned n)
+static inline void wf_queue_sub_done(struct wf_queue_sub *sub, uint32_t n)
 {
 	assert(n <= wf_queue_sub_used(sub));
-	sub->done = (uint16_t)(sub->done + n);
+	sub->done += n;
+	wf_queue_sub_settle(sub);
 }
 
 /* -- the side that takes ---------------------------------------------------- */

@@ -19,6 +19,7 @@ struct fixture {
 	_Atomic uint32_t doorbell;
 	struct wf_queue_sub sub;
 	struct wf_queue_work work;
+	uint32_t stride;
 };
 
 static struct fixture *make(uint32_t stride, uint32_t max_batch)
@@ -28,6 +29,7 @@ static struct fixture *make(uint32_t stride, uint32_t max_batch)
 
 	assert_non_null(f);
 	memset(f, 0, sizeof(*f));
+	f->stride = stride;
 	attr = (struct wf_queue_sub_attr){
 		.ring = f->ring,
 		.doorbell = &f->doorbell,
@@ -45,7 +47,7 @@ static int post(struct fixture *f, uint8_t value, bool more)
 	_Alignas(64) uint8_t desc[64];
 
 	memset(desc, value, sizeof(desc));
-	if (f->sub.shift == 4)
+	if (f->stride == 16)
 		return wf_queue_sub_post16(&f->sub, desc, more);
 	return wf_queue_sub_post64(&f->sub, desc, more);
 }
