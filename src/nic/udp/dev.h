@@ -118,6 +118,7 @@ struct wf_udp_out {
 	uint32_t unasked; /* bytes since an ack was asked for */
 	uint64_t in_flight;
 	uint64_t sent_no;
+	uint64_t asked_no; /* latest sending that asked for an ack */
 	uint64_t acked_no; /* latest sending known to have arrived */
 	uint64_t last_rtt;
 	uint64_t opened_at; /* when the handshake began */

@@ -55,6 +55,7 @@ int wf_udp_out_up(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	out->in_flight = 0;
 	out->sent_no = 0;
 	out->acked_no = 0;
+	out->asked_no = 0;
 	out->hello_at = WF_UDP_NEVER;
 	wf_udp_cc_init(&out->cc, seg);
 	if (out->last_rtt)
@@ -122,10 +123,6 @@ static void probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_udp_count(dev, probes, 1);
 	if (out->backoff < 12)
 		out->backoff++;
-	if (out->backoff == COLLAPSE_AFTER) {
-		wf_udp_cc_collapse(&out->cc);
-		wf_udp_count(dev, cwnd_cuts, 1);
-	}
 	wf_udp_pump_slot(dev, peer, oldest(out), true);
 	wf_udp_out_set_probe(dev, peer);
 }
@@ -240,6 +237,7 @@ void wf_udp_out_unsent(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 /* -- acknowledgements ------------------------------------------------------- */
 
 struct news {
+	uint32_t ts; /* when what is acknowledged was sent, about */
 	uint64_t bytes;
 	uint64_t newest; /* of the sendings now known to have arrived */
 };
@@ -262,7 +260,12 @@ static void slot_acked(struct wf_udp_dev *dev, struct wf_udp_out *out,
 	if (slot->tries == 1 && (slot->sent_no < out->acked_no ||
 				 slot->state != WF_UDP_SLOT_FLIGHT))
 		out->reorders = true;
-	if (slot->sent_no > news->newest)
+	/* Of one that was sent again, an earlier copy may be what arrived: then
+	 * it says nothing about the order of arrival. */
+	if (slot->sent_no > news->newest &&
+	    (slot->tries == 1 ||
+	     (int32_t)(news->ts - (uint32_t)(slot->sent_at / WF_NS_PER_US)) >=
+		     0))
 		news->newest = slot->sent_no;
 	news->bytes += slot->cost;
 	*at = NULL;
@@ -306,12 +309,26 @@ static void take_bits(struct wf_udp_dev *dev, struct wf_udp_out *out,
 	}
 }
 
+/* After several timeouts: if most of what was in flight is gone, so was the path
+ * (RFC 9002, section 7.6, persistent congestion); if not, the peer was only
+ * slow to answer. */
+static void judge_silence(struct wf_udp_dev *dev, struct wf_udp_out *out,
+			  uint64_t flight)
+{
+	if (out->in_flight > flight / 2)
+		return;
+	wf_udp_cc_collapse(&out->cc);
+	wf_udp_count(dev, cwnd_cuts, 1);
+}
+
 void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		    uint32_t base, const uint64_t *bits, unsigned words,
 		    uint32_t ts)
 {
 	struct wf_udp_out *out = &peer->out;
-	struct news news = { 0, 0 };
+	struct news news = { .ts = ts };
+	uint64_t flight;
+	bool silent;
 
 	if (out->state != WF_UDP_OUT_UP)
 		return;
@@ -327,6 +344,7 @@ void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	take_bits(dev, out, base, bits, words, &news);
 	if (!news.bytes)
 		return;
+	silent = out->backoff >= COLLAPSE_AFTER;
 	out->backoff = 0;
 	out->busy_at = dev->now;
 	sample(dev, peer, ts);
@@ -334,7 +352,10 @@ void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			out->limited);
 	if (news.newest > out->acked_no)
 		out->acked_no = news.newest;
+	flight = out->in_flight;
 	find_lost(dev, peer);
+	if (silent && flight)
+		judge_silence(dev, out, flight);
 	wf_udp_out_set_probe(dev, peer);
 	if (!wf_base_list_empty(&out->ops) || !wf_base_list_empty(&out->lost))
 		wf_udp_peer_activate(dev, peer);

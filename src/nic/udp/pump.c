@@ -316,17 +316,21 @@ static uint64_t window(const struct wf_udp_out *out)
 }
 
 /* Whether the receiver should answer at once: a quarter of the window is out
- * since it was last asked, or the next packet will not fit. */
+ * since it was last asked; or nobody was asked and this is the last packet for
+ * now (the next does not fit), a repeated one, or the end of something large.
+ */
 static bool ask(struct wf_udp_out *out, const struct wf_udp_slot *slot,
 		uint64_t limit)
 {
+	bool last = slot->op && slot->op->made && slot->op->len > out->seg;
+
 	out->unasked += slot->cost;
-	if (out->unasked < limit / 4 &&
-	    out->in_flight + 2 * (uint64_t)slot->cost <= limit &&
-	    !slot->tries &&
-	    !(slot->op && slot->op->made && slot->op->len > out->seg))
+	if (out->unasked < limit / 4 && !last &&
+	    (out->asked_no > out->acked_no ||
+	     (out->in_flight + slot->cost + out->seg <= limit && !slot->tries)))
 		return false;
 	out->unasked = 0;
+	out->asked_no = out->sent_no + 1;
 	return true;
 }
 

@@ -92,6 +92,8 @@ uint32_t wf_udp_sock_path(const struct wf_udp_sock *sock,
 		mtu = found;
 	if (fd >= 0)
 		close(fd);
+	if (sock->mtu_most && mtu > (int)sock->mtu_most)
+		mtu = (int)sock->mtu_most;
 	return wf_udp_sock_payload(to->sa.sa_family, (uint32_t)mtu);
 }
 
@@ -185,6 +187,7 @@ int wf_udp_sock_open(struct wf_udp_sock *sock,
 	    wf_base_addr_set(addr, &name, len))
 		goto err;
 	set_options(sock, addr->sa.sa_family, attr->no_offload);
+	sock->mtu_most = attr->mtu;
 	sock->link_mtu = attr->mtu ? attr->mtu : link_mtu(addr);
 	ret = -ENOMEM;
 	sock->rx.buffers = malloc((size_t)WF_UDP_RX_MSGS * WF_UDP_RX_BYTES);

@@ -63,6 +63,7 @@ struct wf_udp_sock {
 	bool gso;
 	bool gro;
 	bool errors;	   /* the kernel has some to tell */
+	uint32_t mtu_most; /* as the caller said; 0: whatever the path has */
 	uint32_t link_mtu; /* of the interface we are bound to */
 	uint32_t rcvbuf;
 	uint32_t overflow; /* as the kernel last said */
