@@ -42,6 +42,7 @@ void wf_udp_cc_init(struct wf_udp_cc *cc, uint64_t seg)
 		.ssthresh = CWND_MOST,
 		.seg = seg,
 		.min_rtt = UINT64_MAX,
+		.min_rtt_now = UINT64_MAX,
 		.round_min = UINT64_MAX,
 		.last_round_min = UINT64_MAX,
 	};
@@ -51,10 +52,15 @@ void wf_udp_cc_rtt(struct wf_udp_cc *cc, uint64_t rtt, uint64_t now)
 {
 	uint64_t apart;
 
-	if (rtt <= cc->min_rtt || now - cc->min_rtt_at > MIN_RTT_LASTS) {
-		cc->min_rtt = rtt;
-		cc->min_rtt_at = now;
+	/* The least of a time, not the last at its end: then there may be a
+	 * queue, and one would get used to it. */
+	if (now - cc->min_rtt_from > MIN_RTT_LASTS) {
+		cc->min_rtt = cc->min_rtt_now;
+		cc->min_rtt_now = UINT64_MAX;
+		cc->min_rtt_from = now;
 	}
+	cc->min_rtt_now = min(cc->min_rtt_now, rtt);
+	cc->min_rtt = min(cc->min_rtt, rtt);
 	cc->round_min = min(cc->round_min, rtt);
 	if (!cc->srtt) {
 		cc->srtt = rtt;
@@ -110,19 +116,28 @@ void wf_udp_cc_acked(struct wf_udp_cc *cc, uint64_t bytes, uint64_t sent_no,
 	/* Not while what is acked was sent before the last cut. */
 	if (!limited || sent_no <= cc->recover)
 		return;
+	/* Where there is no queue, faster than Reno; into a queue as Reno, or
+	 * flows that share it would never become equal. */
 	if (cc->cwnd < cc->ssthresh)
 		cc->cwnd += bytes;
+	else if (queue_seen(cc))
+		cc->cwnd += cc->seg * bytes / cc->cwnd;
 	else
-		cc->cwnd += max(cc->seg, cc->cwnd / 50) * bytes / cc->cwnd;
+		cc->cwnd += (cc->seg + cc->cwnd / 50) * bytes / cc->cwnd;
 	cc->cwnd = min(cc->cwnd, CWND_MOST);
 }
 
 void wf_udp_cc_lost(struct wf_udp_cc *cc, uint64_t bytes, uint64_t sent_no,
 		    uint64_t newest)
 {
-	uint64_t least = 8 * cc->seg;
+	uint64_t least = 8 * cc->seg, all;
 
 	cc->round_lost += bytes;
+	all = cc->round_acked + cc->round_lost;
+	/* As BBR leaves its startup: more than 2 % of a round, and not few. */
+	if (cc->cwnd < cc->ssthresh && cc->round_lost > 3 * cc->seg &&
+	    cc->round_lost > all / 50)
+		cc->ssthresh = cc->cwnd;
 	if (sent_no <= cc->recover)
 		return;
 	if (queue_seen(cc))

@@ -3,8 +3,8 @@
  * How much may be in flight on one connection, and how fast it leaves: round
  * trip times, a congestion window, pacing. Knows bytes and times, no packets.
  *
- * The window grows and shrinks like Reno's (slow start, one segment or 2 % a
- * round trip, cut to 0.7), but a loss cuts it only if it comes with a queue:
+ * The window grows and shrinks like Reno's (slow start, one segment a round
+ * trip and 2 % more where there is no queue, cut to 0.7), but a loss cuts it only if it comes with a queue:
  * the least round trip of the last rounds lies well above the least ever seen
  * (as Veno and Westwood tell the two apart). A loss without a queue takes back
  * the bytes that were lost and no more. Losing a fifth of a round is congestion
@@ -25,8 +25,9 @@ struct wf_udp_cc {
 	uint64_t seg; /* bytes of a full packet */
 	uint64_t srtt;
 	uint64_t rttvar;
-	uint64_t min_rtt; /* UINT64_MAX: none yet */
-	uint64_t min_rtt_at;
+	uint64_t min_rtt;     /* of the last 10 to 20 s; UINT64_MAX: none yet */
+	uint64_t min_rtt_now; /* of the present 10 s */
+	uint64_t min_rtt_from;	 /* which began then */
 	uint64_t round_min;	 /* of this round */
 	uint64_t last_round_min; /* of the one before */
 	uint64_t round_end;	 /* the round ends when this send is acked */

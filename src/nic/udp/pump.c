@@ -164,9 +164,10 @@ static void note_sent(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		slot->tries++;
 	if (slot->tries > 1 && slot->state == WF_UDP_SLOT_FLIGHT)
 		out->in_flight -= slot->cost; /* a probe */
-	wf_base_list_unlink(&slot->link);
+	/* A probe is not the beginning of anything. */
 	if (wf_base_list_empty(&out->flight))
 		out->busy_at = dev->now;
+	wf_base_list_unlink(&slot->link);
 	wf_base_list_add_tail(&out->flight, &slot->link);
 	slot->state = WF_UDP_SLOT_FLIGHT;
 	slot->sent_at = dev->now;
