@@ -15,8 +15,8 @@
 #define LAST_RETRY (250 * WF_NS_PER_MS)
 #define RWND_LEAST (128u << 10)
 #define SEG_LEAST 256u
-/* Larger datagrams than this cost more than they save: docs/nic.md. */
-#define SEG_MOST 32768u
+/* Larger datagrams cost more than they save, and a lost one more: docs/nic.md. */
+#define SEG_MOST 8192u
 
 /* Half of what the socket holds, since the kernel counts its own structures
  * too, shared among those who send to us. */

@@ -114,6 +114,30 @@ static bool refused_segments(const struct wf_udp_tx_msg *msg, int error)
 				  error == EMSGSIZE || error == EOPNOTSUPP);
 }
 
+/* One message is the usual case where latency counts, and the plain call is the
+ * cheaper one. */
+static int send_some(const struct wf_udp_sock *sock, unsigned from)
+{
+	struct mmsghdr *heads = (struct mmsghdr *)sock->tx.heads + from;
+	unsigned n = sock->tx.msgs - from;
+
+	if (n > 1)
+		return sendmmsg(sock->fd, heads, n, MSG_DONTWAIT);
+	return sendmsg(sock->fd, &heads->msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+}
+
+static int receive_some(struct wf_udp_sock *sock, unsigned want)
+{
+	struct mmsghdr *heads = sock->rx.heads;
+	ssize_t len;
+
+	if (want > 1)
+		return recvmmsg(sock->fd, heads, want, MSG_DONTWAIT, NULL);
+	len = recvmsg(sock->fd, &heads->msg_hdr, MSG_DONTWAIT);
+	heads->msg_len = len < 0 ? 0 : (unsigned)len;
+	return len < 0 ? -1 : 1;
+}
+
 /* How many messages were sent or had to be skipped; less: no room. */
 static unsigned send_all(struct wf_udp_sock *sock)
 {
@@ -125,8 +149,7 @@ static unsigned send_all(struct wf_udp_sock *sock)
 			add_segment_size(&tx->heads[i].msg_hdr, &tx->msg[i]);
 	}
 	while (done < tx->msgs) {
-		int ret = sendmmsg(sock->fd, tx->heads + done, tx->msgs - done,
-				   MSG_DONTWAIT);
+		int ret = send_some(sock, done);
 
 		wf_nic_count(&sock->counters->tx_calls, 1);
 		if (ret > 0) {
@@ -265,7 +288,7 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock,
 		rx->heads[i].msg_hdr.msg_namelen = sizeof(rx->from[i]);
 		rx->heads[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
 	}
-	got = recvmmsg(sock->fd, rx->heads, want, MSG_DONTWAIT, NULL);
+	got = receive_some(sock, want);
 	if (got <= 0) {
 		if (got < 0 && errno != EAGAIN && errno != EINTR)
 			sock->errors = true;
