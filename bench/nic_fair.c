@@ -25,8 +25,8 @@
 #define QUEUE 250000u  /* twice what is under way */
 #define CHUNK (64u << 10)
 #define FLOWS 2
-#define WARM (2 * WF_NS_PER_S)
-#define MEASURE (6 * WF_NS_PER_S)
+#define WARM (5 * WF_NS_PER_S)
+#define MEASURE (10 * WF_NS_PER_S)
 #define TCP_PORT 7777
 
 static const char *const rivals[] = { "weft", "cubic", "reno", "bbr" };
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
 	struct wire *wire;
 
 	if (argc > 1) {
-		printf("usage: %s\nHow a full link is shared; takes half a "
+		printf("usage: %s\nHow a full link is shared; takes a "
 		       "minute and root.\n",
 		       argv[0]);
 		return strcmp(argv[1], "--help") ? 2 : 0;

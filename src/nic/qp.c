@@ -32,14 +32,16 @@ struct wf_nic_qp *wf_nic_qp_find(struct wf_nic *nic, uint16_t num)
 
 static int ring_init(struct wf_queue_sub *sub, struct wf_queue_work *work,
 		     void *memory, _Atomic uint32_t *doorbell, uint32_t entries,
-		     uint32_t stride, uint32_t max_batch)
+		     uint32_t stride, const struct wf_nic *nic)
 {
+	uint32_t max_batch = nic->caps.max_batch;
 	const struct wf_queue_sub_attr attr = {
 		.ring = memory,
 		.doorbell = doorbell,
 		.entries = entries,
 		.stride = stride,
 		.max_batch = max_batch < entries ? max_batch : entries,
+		.copy = nic->ops->copy,
 	};
 	int ret = wf_queue_sub_init(sub, &attr);
 
@@ -50,7 +52,6 @@ static int queues_init(struct wf_nic_qp *qp, uint32_t sq, uint32_t rq)
 {
 	size_t sq_bytes = sq * sizeof(struct wf_nic_tx_wqe);
 	size_t rq_bytes = rq * sizeof(struct wf_nic_rx_desc);
-	uint32_t batch = qp->nic->caps.max_batch;
 	int ret;
 
 	qp->memory = aligned_alloc(WF_LINE, sq_bytes + rq_bytes);
@@ -62,7 +63,7 @@ static int queues_init(struct wf_nic_qp *qp, uint32_t sq, uint32_t rq)
 	if (!ret)
 		ret = ring_init(&qp->sq, &qp->sq_work, qp->memory,
 				&qp->sq_doorbell, sq,
-				sizeof(struct wf_nic_tx_wqe), batch);
+				sizeof(struct wf_nic_tx_wqe), qp->nic);
 	if (ret || !rq)
 		return ret;
 	qp->rq_wr_ids = calloc(rq, sizeof(*qp->rq_wr_ids));
@@ -73,7 +74,7 @@ static int queues_init(struct wf_nic_qp *qp, uint32_t sq, uint32_t rq)
 		return ret;
 	return ring_init(&qp->rq, &qp->rq_work, (char *)qp->memory + sq_bytes,
 			 &qp->rq_doorbell, rq, sizeof(struct wf_nic_rx_desc),
-			 batch);
+			 qp->nic);
 }
 
 static void queues_fini(struct wf_nic_qp *qp)

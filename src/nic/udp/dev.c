@@ -560,6 +560,7 @@ err:
 
 static const struct wf_nic_ops udp_ops = {
 	.name = "udp",
+	.copy = WF_QUEUE_COPY_PLAIN,
 	.close = udp_close,
 	.qp_create = udp_qp_create,
 	.qp_flush = udp_qp_flush,
