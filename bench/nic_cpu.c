@@ -166,24 +166,24 @@ static struct {
 	unsigned next;
 	unsigned got;
 	unsigned done;
-} fabs[2];
+} fabrics[2];
 
 static void *fabric_context(int at)
 {
-	return &fabs[at].contexts[fabs[at].next++ % (4 * RECEIVES)];
+	return &fabrics[at].contexts[fabrics[at].next++ % (4 * RECEIVES)];
 }
 
 static void fabric_work(int at)
 {
 	struct fi_cq_entry entry[16];
-	ssize_t n = fi_cq_read(fabs[at].txcq, entry, 16);
+	ssize_t n = fi_cq_read(fabrics[at].txcq, entry, 16);
 
 	if (n > 0)
-		fabs[at].done += (unsigned)n;
-	n = fi_cq_read(fabs[at].rxcq, entry, 16);
+		fabrics[at].done += (unsigned)n;
+	n = fi_cq_read(fabrics[at].rxcq, entry, 16);
 	for (; n > 0; n--) {
-		fabs[at].got++;
-		while (fi_recv(fabs[at].ep, memory[at], LARGE, NULL,
+		fabrics[at].got++;
+		while (fi_recv(fabrics[at].ep, memory[at], LARGE, NULL,
 			       FI_ADDR_UNSPEC,
 			       fabric_context(at)) == -FI_EAGAIN)
 			;
@@ -203,30 +203,33 @@ static int fabric_open_end(int i, const char *name)
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->fabric_attr->prov_name = strdup(name);
 	ret = fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints,
-			 &fabs[i].info);
+			 &fabrics[i].info);
 	fi_freeinfo(hints);
 	if (!ret)
-		ret = fi_fabric(fabs[i].info->fabric_attr, &fabs[i].fabric,
-				NULL);
+		ret = fi_fabric(fabrics[i].info->fabric_attr,
+				&fabrics[i].fabric, NULL);
 	if (!ret)
-		ret = fi_domain(fabs[i].fabric, fabs[i].info, &fabs[i].domain,
-				NULL);
+		ret = fi_domain(fabrics[i].fabric, fabrics[i].info,
+				&fabrics[i].domain, NULL);
 	if (!ret)
-		ret = fi_av_open(fabs[i].domain, &av, &fabs[i].av, NULL);
+		ret = fi_av_open(fabrics[i].domain, &av, &fabrics[i].av, NULL);
 	if (!ret)
-		ret = fi_cq_open(fabs[i].domain, &cq, &fabs[i].txcq, NULL);
+		ret = fi_cq_open(fabrics[i].domain, &cq, &fabrics[i].txcq,
+				 NULL);
 	if (!ret)
-		ret = fi_cq_open(fabs[i].domain, &cq, &fabs[i].rxcq, NULL);
+		ret = fi_cq_open(fabrics[i].domain, &cq, &fabrics[i].rxcq,
+				 NULL);
 	if (!ret)
-		ret = fi_endpoint(fabs[i].domain, fabs[i].info, &fabs[i].ep,
-				  NULL);
+		ret = fi_endpoint(fabrics[i].domain, fabrics[i].info,
+				  &fabrics[i].ep, NULL);
 	if (!ret)
-		ret = fi_ep_bind(fabs[i].ep, &fabs[i].av->fid, 0);
+		ret = fi_ep_bind(fabrics[i].ep, &fabrics[i].av->fid, 0);
 	if (!ret)
-		ret = fi_ep_bind(fabs[i].ep, &fabs[i].txcq->fid, FI_TRANSMIT);
+		ret = fi_ep_bind(fabrics[i].ep, &fabrics[i].txcq->fid,
+				 FI_TRANSMIT);
 	if (!ret)
-		ret = fi_ep_bind(fabs[i].ep, &fabs[i].rxcq->fid, FI_RECV);
-	return ret ? ret : fi_enable(fabs[i].ep);
+		ret = fi_ep_bind(fabrics[i].ep, &fabrics[i].rxcq->fid, FI_RECV);
+	return ret ? ret : fi_enable(fabrics[i].ep);
 }
 
 static int fabric_open(const char *name)
@@ -237,17 +240,18 @@ static int fabric_open(const char *name)
 	for (int i = 0; i < 2; i++) {
 		ret = fabric_open_end(i, name);
 		for (unsigned k = 0; !ret && k < RECEIVES; k++)
-			ret = (int)fi_recv(fabs[i].ep, memory[i], LARGE, NULL,
-					   FI_ADDR_UNSPEC, fabric_context(i));
+			ret = (int)fi_recv(fabrics[i].ep, memory[i], LARGE,
+					   NULL, FI_ADDR_UNSPEC,
+					   fabric_context(i));
 		if (ret)
 			return ret;
 	}
 	for (int i = 0; i < 2; i++) {
 		size_t len = sizeof(addr);
 
-		ret = fi_getname(&fabs[!i].ep->fid, addr, &len);
-		if (ret || fi_av_insert(fabs[i].av, addr, 1, &fabs[i].peer, 0,
-					NULL) != 1)
+		ret = fi_getname(&fabrics[!i].ep->fid, addr, &len);
+		if (ret || fi_av_insert(fabrics[i].av, addr, 1,
+					&fabrics[i].peer, 0, NULL) != 1)
 			return -EINVAL;
 	}
 	return 0;
@@ -259,10 +263,10 @@ static void fabric_send(int from, size_t len)
 
 	do {
 		ret = len == SMALL ?
-			      fi_inject(fabs[from].ep, memory[from], len,
-					fabs[from].peer) :
-			      fi_send(fabs[from].ep, memory[from], len, NULL,
-				      fabs[from].peer, fabric_context(from));
+			      fi_inject(fabrics[from].ep, memory[from], len,
+					fabrics[from].peer) :
+			      fi_send(fabrics[from].ep, memory[from], len, NULL,
+				      fabrics[from].peer, fabric_context(from));
 		if (ret == -FI_EAGAIN) {
 			fabric_work(0);
 			fabric_work(1);
@@ -272,12 +276,12 @@ static void fabric_send(int from, size_t len)
 
 static unsigned fabric_sent(void)
 {
-	return fabs[0].done;
+	return fabrics[0].done;
 }
 
 static unsigned fabric_received(int at)
 {
-	return fabs[at].got;
+	return fabrics[at].got;
 }
 
 /* -- plain TCP -------------------------------------------------------------- */
