@@ -31,6 +31,12 @@ extern "C" {
  * -EINVAL: bad channel or started; -ENODEV; what the device says. */
 int wd_drv_start(struct wd_chan *ch);
 
+/* The device lets go of the channel: when this returns it takes no descriptor
+ * any more and touches no memory. What was mapped and reserved stays until
+ * wd_release_channel(), which stops first if nobody did. 0, -EINVAL,
+ * -ENODEV. */
+int wd_drv_stop(struct wd_chan *ch);
+
 /* A descriptor that becomes readable when the device interrupts, for poll();
  * owned by the channel. -EINVAL, -ENODEV. */
 int wd_drv_event_fd(struct wd_chan *ch);

@@ -143,6 +143,7 @@ void wd_release_channel(struct wd_chan *ch)
 
 	if (!core)
 		return;
+	wd_drv_stop(ch);
 	wf_base_fork_unwatch(&core->watch);
 	core->ops->close(ch);
 	if (ch->fd >= 0)
@@ -165,13 +166,27 @@ int wd_drv_start(struct wd_chan *ch)
 	struct wf_chan_core *core = wf_chan_core_of(ch);
 	int err;
 
-	if (!core || core->started)
+	if (!core || core->started || core->stopped)
 		return -EINVAL;
 	if (core->foreign)
 		return -ENODEV;
 	err = core->ops->start(ch);
 	core->started = !err;
 	return err;
+}
+
+int wd_drv_stop(struct wd_chan *ch)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+
+	if (!core)
+		return -EINVAL;
+	if (core->foreign)
+		return -ENODEV;
+	if (core->stopped)
+		return 0;
+	core->stopped = true;
+	return core->ops->stop(ch);
 }
 
 int wd_drv_event_fd(struct wd_chan *ch)

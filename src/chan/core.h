@@ -30,7 +30,9 @@ struct wf_chan_region {
 struct wf_chan_ops {
 	/* Opens ch->dev_info: sets ch->fd and the fields below. -errno. */
 	int (*open)(struct wd_chan *ch);
-	/* Returns when the device has let go. ch->fd is the caller's. */
+	/* Returns when the device has let go. */
+	int (*stop)(struct wd_chan *ch);
+	/* Frees what open() made, but ch->fd. */
 	void (*close)(struct wd_chan *ch);
 	int (*start)(struct wd_chan *ch);
 	int (*wait)(struct wd_chan *ch, int timeout_ms);
@@ -57,6 +59,7 @@ struct wf_chan_core {
 	struct wf_chan_region *region;
 	const struct wd_3rd_memory *third;
 	bool started;
+	bool stopped;
 	bool foreign; /* we are a forked child: nothing here is ours */
 	/* A soft device's. */
 	struct wf_chan_session *session;

@@ -24,13 +24,19 @@ static int node_open(struct wd_chan *ch)
 	return errno == ENOENT || errno == ENXIO ? -ENODEV : -errno;
 }
 
+/* Closing the descriptor does the same, but not before every mapping of it is
+ * gone. */
+static int node_stop(struct wd_chan *ch)
+{
+	unsigned long command =
+		is_seed(ch) ? WF_UACCE_SEED_PUT_Q : WF_UACCE_PUT_Q;
+
+	return ioctl(ch->fd, command) ? -errno : 0;
+}
+
 static void node_close(struct wd_chan *ch)
 {
-	/* Closing the descriptor does the same, but not before every mapping
-	 * of it is gone. */
-	if (!ch->core->foreign)
-		ioctl(ch->fd,
-		      is_seed(ch) ? WF_UACCE_SEED_PUT_Q : WF_UACCE_PUT_Q);
+	(void)ch;
 }
 
 static int node_start(struct wd_chan *ch)
@@ -110,6 +116,7 @@ static int node_share(struct wd_chan *owner, struct wd_chan *target)
 
 const struct wf_chan_ops wf_chan_node_ops = {
 	.open = node_open,
+	.stop = node_stop,
 	.close = node_close,
 	.start = node_start,
 	.wait = node_wait,

@@ -228,12 +228,16 @@ static int request_of(struct wd_chan *ch, enum wf_dev_op op)
 				    NULL);
 }
 
+static int soft_stop(struct wd_chan *ch)
+{
+	return request_of(ch, WF_DEV_CLOSE);
+}
+
 static void soft_close(struct wd_chan *ch)
 {
 	struct wf_chan_core *core = ch->core;
 
 	if (!core->foreign) {
-		request_of(ch, WF_DEV_CLOSE);
 		close(core->event_fd);
 		close(core->kick_fd);
 	}
@@ -354,6 +358,7 @@ static int soft_share(struct wd_chan *owner, struct wd_chan *target)
 
 const struct wf_chan_ops wf_chan_soft_ops = {
 	.open = soft_open,
+	.stop = soft_stop,
 	.close = soft_close,
 	.start = soft_start,
 	.wait = soft_wait,
