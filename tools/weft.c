@@ -5,6 +5,7 @@
  */
 #include "tools/bench/bench.h"
 #include "tools/bench/worker.h"
+#include "tools/wd/devd.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@ struct command {
 static const struct command commands[] = {
 	{ "bench", "measure latency, bandwidth and message rate",
 	  wf_tools_bench_main },
+	{ "devd", "serve software devices to Warpdrive programs",
+	  wf_tools_devd_main },
 	{ WF_TOOLS_WORKER_COMMAND, NULL, wf_tools_worker_main },
 };
 

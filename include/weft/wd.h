@@ -95,8 +95,8 @@ struct wd_chan {
 
 /*
  * Every device there is, best first: those that know @alg (NULL: all), sorted
- * by free instances or none, hardware before software, NUMA distance, then the
- * number of free instances. *@list is an array for wd_free_devices().
+ * by free instances or none, hardware before software, NUMA distance, scenario
+ * (SVA first), then the number of free instances. *@list is an array for wd_free_devices().
  * Returns how many, 0 with *@list NULL if there are none, or
  * -EINVAL (no @list), -ENOMEM.
  */

@@ -58,10 +58,17 @@ void wf_devd_job_unguard(void)
 static int run_guarded(const struct wf_devd_alg *alg, struct wf_devd_work *work)
 {
 	sigjmp_buf here;
+	sigset_t ours;
 	int status;
 
+	/* Saving the mask would be a system call for every job: those that
+	 * jump put it right, for whatever was blocked in the handler. */
 	if (sigsetjmp(here, 0)) {
 		escape = NULL;
+		sigemptyset(&ours);
+		sigaddset(&ours, SIGBUS);
+		sigaddset(&ours, SIGUSR2);
+		pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
 		return EFAULT;
 	}
 	escape = &here;
