@@ -11,12 +11,16 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "base/clock.h"
 #include "devd/alg.h"
 
 /* A piece of a job that can be cut: stays in a second-level cache. */
 #define PIECE (256u << 10)
 /* One side of a job that cannot, when it has to be fetched. */
 #define WHOLE_MAX (64u << 20)
+/* Between two looks at whether a client is there: two system calls beside the
+ * two of a small job. */
+#define LOOK_EVERY (100 * WF_NS_PER_US)
 
 /* -- memory that vanishes -------------------------------------------------- */
 
@@ -249,9 +253,15 @@ static int run_sva(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 		   const struct wf_devd_alg *alg, struct wf_devd_work *work,
 		   struct wf_device_done *done)
 {
-	/* Its number may be somebody else's by now. */
-	if (!wf_devd_client_here(chan->client))
-		return ESRCH;
+	uint64_t now = wf_base_clock_ns();
+
+	/* Its number may be somebody else's by now. Not within so short a
+	 * time: numbers go round. */
+	if (now - chan->looked_at > LOOK_EVERY) {
+		if (!wf_devd_client_here(chan->client))
+			return ESRCH;
+		chan->looked_at = now;
+	}
 	if (alg->flags & WF_DEVD_ALG_PIECES)
 		return run_pieces(chan, scratch, alg, work, done);
 	return run_whole(chan, scratch, alg, work, done);

@@ -65,10 +65,11 @@ struct wf_devd_chan {
 	uint32_t id;
 	uint32_t algs;
 	bool sva;
-	bool closing;	   /* manager: asked back from the worker */
-	bool answer;	   /* manager: a CLOSE waits for it */
-	bool faulted;	   /* worker */
-	atomic_bool leave; /* manager tells worker */
+	bool closing;	    /* manager: asked back from the worker */
+	bool answer;	    /* manager: a CLOSE waits for it */
+	bool faulted;	    /* worker, as the next */
+	uint64_t looked_at; /* for its client */
+	atomic_bool leave;  /* manager tells worker */
 	/* Set once, when memory is reserved or shared; the release pairs with
 	 * the acquire in job.c. */
 	struct wf_devd_region *_Atomic region;

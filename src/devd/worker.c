@@ -143,9 +143,8 @@ static void interrupt(struct wf_devd_worker *worker, struct wf_devd_chan *chan)
 	atomic_store_explicit(&worker->signalling, 0, memory_order_relaxed);
 }
 
-/* How many jobs the channel got done. */
-static unsigned int serve(struct wf_devd_worker *worker,
-			  struct wf_devd_chan *chan)
+unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
+				 struct wf_devd_chan *chan)
 {
 	struct wf_device_done done;
 	struct wf_device_job job;
@@ -193,8 +192,9 @@ static unsigned int serve_all(struct wf_devd_worker *worker)
 	unsigned int n = 0;
 
 	wf_list_for_each (pos, tmp, &worker->chans)
-		n += serve(worker, wf_container_of(pos, struct wf_devd_chan,
-						   in_worker));
+		n += wf_devd_worker_turn(
+			worker,
+			wf_container_of(pos, struct wf_devd_chan, in_worker));
 	return n;
 }
 

@@ -32,6 +32,11 @@ int wf_devd_worker_start(struct wf_devd_worker *worker, struct wf_devd *devd,
 			 int cpu);
 void wf_devd_worker_end(struct wf_devd_worker *worker);
 
+/* A channel's turn; how many jobs it got done. The worker's own, and the fuzz
+ * target's. */
+unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
+				 struct wf_devd_chan *chan);
+
 /* Manager: hand a channel over; ask for it back (it comes to the inbox). */
 void wf_devd_worker_give(struct wf_devd_worker *worker,
 			 struct wf_devd_chan *chan);

@@ -185,7 +185,7 @@ static int read_algs(char *text, uint32_t *algs)
 static int read_key(struct wf_devd_device_config *device, char *text)
 {
 	char *value = strchr(text, '=');
-	unsigned int node;
+	unsigned int node = 0;
 	int err;
 
 	if (!value)
@@ -229,7 +229,7 @@ static int read_device(struct wf_devd_config *config, const char *text)
 
 static int read_cpu(const char *text, int *cpu)
 {
-	unsigned int number;
+	unsigned int number = 0;
 	int err = read_uint("--cpu", text, 0, 1023, &number);
 
 	*cpu = (int)number;
