@@ -6,7 +6,7 @@ above FABRIC_1.3: those load under Debian's 1.17 and under 2.x alike. It is
 marked NODELETE, since libfabric closes providers from its destructor.
 
 libwd.so shows what include/weft/ declares, all of it and nothing else, and
-needs no library but the C library's.
+needs no library but the C library's and those of its drivers.
 """
 
 import os
@@ -18,7 +18,8 @@ import tempfile
 import tree
 
 DECLARED = re.compile(r"\b((?:wd|smm)_\w+)\(")
-PLAIN = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+PLAIN = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
+         "libisal.so.2", "libdeflate.so.0", "libz.so.1"}
 FABRIC_MAX = (1, 3)
 
 
