@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 
+#include "weft/wd_drv.h"
+
 static char root[64], sysfs[80], dev_root[80];
 
 static void put(const char *name, const char *text)
@@ -311,6 +313,17 @@ static void test_public(void **state)
 	wd_release_channel(&ch);
 	assert_null(ch.core);
 	assert_null(ch.dev_info);
+	wd_release_channel(&ch);
+
+	/* The seed's dialect has one; a file gives no address for it. */
+	put_seed("old-0", "0\n", "0 4096 8192\n");
+	memset(&ch, 0, sizeof(ch));
+	strcpy(ch.dev_path, "old-0");
+	assert_int_equal(wd_request_channel(&ch), 0);
+	assert_null(wd_reserve_mem(&ch, 4096));
+	assert_int_equal(errno, ENOTTY);
+	assert_null(ch.ss_va);
+	assert_int_equal(wd_drv_start(&ch), -ENOTTY);
 	wd_release_channel(&ch);
 
 	/* By description, by name. Mainline has no SS region. */

@@ -98,6 +98,22 @@ static int check_server(int fd, bool trusted, const char *socket)
 	return -EACCES;
 }
 
+/* Many may be waiting to be let in. */
+static int connect_soon(int fd, const struct sockaddr_un *un, size_t len)
+{
+	uint64_t end = wf_base_clock_ns() + REPLY_MS * WF_NS_PER_MS;
+
+	while (connect(fd, (const struct sockaddr *)un, (socklen_t)len)) {
+		if (errno == EACCES || errno == ENOMEM)
+			return -errno;
+		if ((errno != EAGAIN && errno != EINTR) ||
+		    wf_base_clock_ns() > end)
+			return -ENODEV;
+		usleep(1000);
+	}
+	return 0;
+}
+
 static int connect_to(const char *name, bool trusted)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -111,19 +127,14 @@ static int connect_to(const char *name, bool trusted)
 		un.sun_path[0] = '\0';
 	else
 		len++;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* Never blocks: a device that is stopped must not stop us too. */
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&un,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-				len))) {
-		err = errno;
-		close(fd);
-		return err == EACCES || err == EMFILE || err == ENOMEM ?
-			       -err :
-			       -ENODEV;
-	}
-	err = check_server(fd, trusted, name);
+	err = connect_soon(fd, &un,
+			   offsetof(struct sockaddr_un, sun_path) + len);
+	if (!err)
+		err = check_server(fd, trusted, name);
 	if (!err)
 		return fd;
 	close(fd);

@@ -2,7 +2,8 @@
 /*
  * The software device: a process (or a thread of one) that serves devices to
  * clients over a Unix socket. One manager thread answers requests; workers do
- * the jobs. See docs/warpdrive.md.
+ * the jobs. It takes SIGUSR2 and, around jobs, SIGBUS for itself. See
+ * docs/warpdrive.md.
  */
 #ifndef WF_DEVD_DEVD_H
 #define WF_DEVD_DEVD_H

@@ -57,6 +57,9 @@ static inline void rig_init(struct rig *rig)
 	for (int i = WD_IOMMU_SVA; i <= WD_IOMMU_NONE; i++)
 		assert_non_null(
 			wf_devd_config_add(&rig->config, rig_names[i], i));
+	/* A neighbour in the same domain. */
+	assert_non_null(wf_devd_config_add(&rig->config, "share-1",
+					   WD_IOMMU_SHARE_DOMAIN));
 	setenv("WEFT_DEVD", rig->socket, 1);
 	setenv("WEFT_SYSFS", "/nonexistent", 1);
 }

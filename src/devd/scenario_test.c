@@ -450,7 +450,7 @@ static void test_sharing(void **state)
 
 static void test_sharing_across(void **state)
 {
-	struct wf_drv_device sva[2], share, noiommu;
+	struct wf_drv_device sva[2], share, noiommu, neighbour;
 	struct wd_chan none = { 0 };
 
 	(void)state;
@@ -473,6 +473,11 @@ static void test_sharing_across(void **state)
 	assert_int_equal(wd_get_dma_from_va(&none, &none), 0);
 	assert_int_equal(wd_get_pa_from_va(NULL, &none), 0);
 	assert_null(noiommu.ch.ss_va);
+	/* Another device of the same domain sees the same memory. */
+	assert_int_equal(rig_open(&neighbour, "share-1", 0), 0);
+	assert_int_equal(wd_share_reserved_memory(&share.ch, &neighbour.ch), 0);
+	check_crc(&neighbour, (uint8_t *)share.ch.ss_va + POOL / 2, 4096);
+	wf_drv_device_close(&neighbour);
 	wf_drv_device_close(&noiommu);
 	wf_drv_device_close(&share);
 	wf_drv_device_close(&sva[1]);
@@ -661,7 +666,7 @@ static void test_choice(void **state)
 	struct wf_drv_device device = { 0 };
 
 	(void)state;
-	assert_int_equal(wd_list_devices(NULL, &list), 3);
+	assert_int_equal(wd_list_devices(NULL, &list), 4);
 	assert_int_equal(list[0].kind, WD_DEV_SOFT);
 	assert_int_equal(wd_has_alg(&list[0], "copy"), 1);
 	wd_free_devices(list);

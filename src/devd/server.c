@@ -295,12 +295,25 @@ static void empty_inbox(struct wf_devd *devd)
 	}
 }
 
+/* Without a descriptor for it the client stays at the door, and we must not
+ * turn round it at full speed. */
+static void accept_one(struct wf_devd *devd)
+{
+	int err = wf_devd_client_accept(devd);
+
+	if (err != -EMFILE && err != -ENFILE && err != -ENOMEM)
+		return;
+	if (!devd->crowded)
+		wf_warn("no room for more clients: %s", strerror(-err));
+	devd->crowded = true;
+	usleep(10000);
+}
+
 static void handle(struct wf_devd *devd, enum wf_devd_source *source)
 {
 	switch (*source) {
 	case WF_DEVD_LISTENER:
-		if (wf_devd_client_accept(devd) == -EMFILE)
-			wf_warn("no descriptor left for a client");
+		accept_one(devd);
 		break;
 	case WF_DEVD_INBOX:
 		break; /* after the clients: reaping frees them */

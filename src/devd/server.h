@@ -91,6 +91,7 @@ struct wf_devd {
 	int listen_fd, epoll_fd, inbox_fd;
 	int lock_fd; /* beside a socket in the file system; -1 */
 	atomic_bool stop;
+	bool crowded; /* said so, once */
 	struct wf_list clients;
 	atomic_uint n_clients, n_chans;
 	_Atomic uint64_t clients_seen, chans_seen;

@@ -310,6 +310,39 @@ static void test_parent_dies_first(void **state)
 	close(fds[0]);
 }
 
+static void becomes_another(uint64_t fd)
+{
+	struct wf_drv_device device;
+	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32,
+				  .src = rig.socket,
+				  .src_len = sizeof(rig.socket) };
+
+	if (rig_open(&device, "sva-0", 0) ||
+	    wf_drv_device_submit(&device, &job, false) ||
+	    write((int)fd, "o", 1) != 1)
+		_exit(1);
+	execlp("sleep", "sleep", "60", NULL);
+}
+
+/* The process goes on as another program: that is not our client. */
+static void test_exec(void **state)
+{
+	int fds[2], status;
+	char opened;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = spawn(becomes_another, (uint64_t)fds[1]);
+	assert_int_equal(read(fds[0], &opened, 1), 1);
+	close(fds[0]);
+	close(fds[1]);
+	wait_all_free();
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
 /* -- the device ------------------------------------------------------------ */
 
 static void device_killed(bool sleeping, bool restart)
@@ -680,6 +713,7 @@ int main(void)
 		TEST(test_two_processes),
 		TEST(test_fork),
 		TEST(test_parent_dies_first),
+		TEST(test_exec),
 		TEST(test_device_killed),
 		TEST(test_device_killed_anywhere),
 		TEST(test_stalled_client),

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/log.h"
 #include "tools/wd/devd_options.h"
@@ -79,6 +80,17 @@ static int list_devices(void)
 	return 0;
 }
 
+/* A channel is two descriptors, a client two more. */
+static void allow_many_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
@@ -103,6 +115,7 @@ int wf_tools_devd_main(int argc, char **argv)
 	wf_base_log_set_sink(options.verbose ? print_all : print_warnings);
 	if (options.list)
 		return list_devices();
+	allow_many_files();
 	err = wf_devd_open(&options.config, &serving);
 	if (err == -EADDRINUSE) {
 		fprintf(stderr,

@@ -4,6 +4,7 @@
  */
 #include "tools/wd/measure.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -165,6 +166,52 @@ void wf_tools_wd_rig_close(struct wf_tools_wd_rig *rig)
 	end(rig->partner_pid);
 	if (rig->partner_pid > 0)
 		close(rig->partner_fd);
+}
+
+/* -- disturbance ----------------------------------------------------------- */
+
+static uint64_t preempted_thread(const char *pid, const char *tid)
+{
+	static const char key[] = "nonvoluntary_ctxt_switches:";
+	char path[96], line[128];
+	uint64_t count = 0;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/task/%.16s/status", pid, tid);
+	in = fopen(path, "re");
+	while (in && fgets(line, sizeof(line), in)) {
+		if (!strncmp(line, key, sizeof(key) - 1))
+			count = strtoull(line + sizeof(key) - 1, NULL, 10);
+	}
+	if (in)
+		fclose(in);
+	return count;
+}
+
+static uint64_t preempted_process(pid_t process)
+{
+	char pid[16], path[64];
+	struct dirent *entry;
+	uint64_t count = 0;
+	DIR *dir;
+
+	snprintf(pid, sizeof(pid), "%d", (int)process);
+	snprintf(path, sizeof(path), "/proc/%s/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] != '.')
+			count += preempted_thread(pid, entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+uint64_t wf_tools_wd_preempted(const struct wf_tools_wd_rig *rig)
+{
+	return preempted_process(getpid()) +
+	       preempted_process(rig->device_pid) +
+	       preempted_process(rig->partner_pid);
 }
 
 /* -- samples --------------------------------------------------------------- */

@@ -27,6 +27,9 @@ struct wf_tools_wd_rig {
 int wf_tools_wd_rig_open(struct wf_tools_wd_rig *rig);
 void wf_tools_wd_rig_close(struct wf_tools_wd_rig *rig);
 
+/* How often anything else was given the CPU of one of us so far. */
+uint64_t wf_tools_wd_preempted(const struct wf_tools_wd_rig *rig);
+
 /* Nanoseconds for a cache line there and back. */
 double wf_tools_wd_bare(struct wf_tools_wd_rig *rig, uint64_t rounds);
 
