@@ -216,4 +216,21 @@ static inline void rig_fill(void *data, size_t len, uint32_t seed)
 	}
 }
 
+/* A checksum of memory that the device reaches without the driver's help. */
+static inline void rig_check_crc(struct wf_drv_device *device, void *memory,
+				 uint32_t len)
+{
+	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32,
+				  .src = memory,
+				  .src_len = len };
+	uint64_t bounced = device->bounced;
+	struct wf_drv_result result;
+
+	rig_fill(memory, len, 77);
+	result = rig_run(device, &job);
+	assert_int_equal(result.status, 0);
+	assert_int_equal(result.checksum, rig_crc32(memory, len));
+	assert_int_equal(device->bounced, bounced);
+}
+
 #endif
