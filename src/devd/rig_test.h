@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -136,12 +137,16 @@ static inline int rig_open(struct wf_drv_device *device, const char *name,
 	return wf_drv_device_open(device, reserve);
 }
 
+/* For many clients on few CPUs. */
+static bool rig_only_sleep;
+
 /* One result, by polling or by sleeping. */
 static inline struct wf_drv_result rig_result(struct wf_drv_device *device,
 					      bool sleep)
 {
 	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
 	struct wf_drv_result result;
+	unsigned int polls = 0;
 	int n;
 
 	for (;;) {
@@ -149,8 +154,10 @@ static inline struct wf_drv_result rig_result(struct wf_drv_device *device,
 		assert_true(n >= 0);
 		if (n)
 			return result;
-		if (sleep)
+		if (sleep || rig_only_sleep)
 			wf_drv_device_wait(device, 1000);
+		else if (++polls % 1000 == 0)
+			sched_yield(); /* the device may need this CPU */
 		assert_true(wf_base_clock_ns() < end);
 	}
 }

@@ -109,7 +109,7 @@ static pid_t spawn(void (*run)(uint64_t), uint64_t arg)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(60);
+	alarm(100);
 	run(arg);
 	_exit(0);
 }
@@ -170,9 +170,10 @@ static void one_of_64(uint64_t number)
 {
 	struct wf_drv_device device;
 
+	rig_only_sleep = true;
 	if (rig_open(&device, rig_names[number % 3], 1u << 17))
 		_exit(1);
-	work(&device, number, 60);
+	work(&device, number, 40);
 	wf_drv_device_close(&device);
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "chan/core.h"
 #include "queue/wake.h"
 #include "weft/smm.h"
 
@@ -177,20 +178,28 @@ static int no_room(const struct wf_drv_device *device)
 	return device->ids.in_use > 1 ? -EAGAIN : -ENOMEM;
 }
 
-/* Where the device sees @len bytes at @va, perhaps in another place. */
-static int address(struct wf_drv_device *device, const void *va, uint32_t len,
-		   bool fill, uint8_t **bounce, uint64_t *dma)
+/* Whether the device reaches it where it is: wd_get_dma_from_va() for both
+ * ends at once, without the calls. */
+static inline bool is_direct(const struct wf_drv_device *device, const void *va,
+			     uint32_t len, uint64_t *dma)
 {
-	uint8_t *start = (uint8_t *)(uintptr_t)va;
+	const struct wf_chan_region *region = device->ch.core->region;
+	uint64_t offset;
 
-	*dma = 0;
-	if (!len)
-		return 0;
-	*dma = wd_get_dma_from_va(&device->ch, start);
-	if (device->sva ||
-	    (*dma && wd_get_dma_from_va(&device->ch, start + len - 1) ==
-			     *dma + len - 1))
-		return 0;
+	*dma = len ? (uint64_t)(uintptr_t)va : 0;
+	if (device->sva || !len)
+		return true;
+	if (wf_unlikely(!region))
+		return false;
+	offset = (uint64_t)(uintptr_t)va - (uint64_t)(uintptr_t)region->va;
+	*dma = region->dma + offset;
+	return offset < region->size && len <= region->size - offset;
+}
+
+/* Where the device sees @len bytes at @va: in another place. */
+static int make_bounce(struct wf_drv_device *device, const void *va,
+		       uint32_t len, bool fill, uint8_t **bounce, uint64_t *dma)
+{
 	if (!device->ch.ss_va)
 		return -EFAULT;
 	*bounce = smm_alloc(device->ch.ss_va, len);
@@ -202,6 +211,15 @@ static int address(struct wf_drv_device *device, const void *va, uint32_t len,
 	}
 	*dma = wd_get_dma_from_va(&device->ch, *bounce);
 	return 0;
+}
+
+static inline int address(struct wf_drv_device *device, const void *va,
+			  uint32_t len, bool fill, uint8_t **bounce,
+			  uint64_t *dma)
+{
+	if (wf_likely(is_direct(device, va, len, dma)))
+		return 0;
+	return make_bounce(device, va, len, fill, bounce, dma);
 }
 
 static int address_all(struct wf_drv_device *device, struct wf_drv_slot *slot,
