@@ -16,8 +16,6 @@
 
 /* A piece of a job that can be cut: stays in a second-level cache. */
 #define PIECE (256u << 10)
-/* One side of a job that cannot, when it has to be fetched. */
-#define WHOLE_MAX (64u << 20)
 /* Between two looks at whether a client is there: two system calls beside the
  * two of a small job. */
 #define LOOK_EVERY (100 * WF_NS_PER_US)
@@ -221,8 +219,6 @@ static int run_whole(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 	size_t in = (size_t)job->dict_len + job->src_len;
 	int status;
 
-	if (in > WHOLE_MAX || job->dst_len > WHOLE_MAX)
-		return EMSGSIZE;
 	if (!grow(&scratch->in, &scratch->in_size, in + 1) ||
 	    !grow(&scratch->out, &scratch->out_size, (size_t)job->dst_len + 1))
 		return ENOMEM;

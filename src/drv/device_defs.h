@@ -27,8 +27,9 @@
 #define WF_DEVICE_DEPTH_MIN 2u
 #define WF_DEVICE_DEPTH_MAX 4096u
 
-/* Bytes of one side of a job at most. */
-#define WF_DEVICE_LEN_MAX (1u << 30)
+/* Bytes of one side of a job at most: what bounds the time that one client can
+ * hold a worker, and a worker's memory. */
+#define WF_DEVICE_LEN_MAX (64u << 20)
 
 /* What is done. The numbers are part of the layout; which of them a device
  * offers is in its list of algorithms, by name. */
