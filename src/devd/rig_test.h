@@ -156,7 +156,7 @@ static inline struct wf_drv_result rig_result(struct wf_drv_device *device,
 			return result;
 		if (sleep || rig_only_sleep)
 			wf_drv_device_wait(device, 1000);
-		else if (++polls % 1000 == 0)
+		else if (++polls % 100 == 0)
 			sched_yield(); /* the device may need this CPU */
 		assert_true(wf_base_clock_ns() < end);
 	}
