@@ -165,7 +165,7 @@ static inline struct wf_drv_result rig_result(struct wf_drv_device *device,
 static inline struct wf_drv_result rig_run(struct wf_drv_device *device,
 					   const struct wf_drv_job *job)
 {
-	static bool sleep;
+	static _Thread_local bool sleep;
 
 	assert_int_equal(wf_drv_device_submit(device, job, false), 0);
 	sleep = !sleep;
