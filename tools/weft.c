@@ -8,6 +8,7 @@
 #include "tools/bench/worker.h"
 #include "tools/info/info.h"
 #include "tools/stat/stat.h"
+#include "tools/wd/devd.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,6 +32,8 @@ static const struct command commands[] = {
 	  wf_tools_bench_main },
 	{ "stat", "show live counters of running endpoints",
 	  wf_tools_stat_main },
+	{ "devd", "serve software devices to Warpdrive programs",
+	  wf_tools_devd_main },
 	{ WF_TOOLS_WORKER_COMMAND, NULL, wf_tools_worker_main },
 	{ WF_TOOLS_CROWD_COMMAND, NULL, wf_tools_crowd_member_main },
 };

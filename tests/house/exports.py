@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a library of ours shows, and what it asks of libfabric.
+"""What a library of ours shows, and what it asks of others.
 
 libweft-fi.so shows fi_prov_ini alone. It asks for no libfabric symbol version
 above FABRIC_1.3: those load under Debian's 1.17 and under 2.x alike. It is
 marked NODELETE, since libfabric closes providers from its destructor.
+
+libwd.so shows what include/weft/ declares, all of it and nothing else, and
+needs no library but the C library's and those of its drivers.
 """
 
 import os
@@ -14,7 +17,9 @@ import tempfile
 
 import tree
 
-SHOWN = {"libweft-fi.so": {"fi_prov_ini"}}
+DECLARED = re.compile(r"\b((?:wd|smm)_\w+)\(")
+PLAIN = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
+         "libisal.so.2", "libdeflate.so.0", "libz.so.1"}
 FABRIC_MAX = (1, 3)
 
 
@@ -23,15 +28,40 @@ def output(*command):
                           text=True).stdout
 
 
+def declared():
+    """Functions of the public headers, comments left out."""
+    names = set()
+    for path in (tree.root() / "include" / "weft").glob("*.h"):
+        text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+        names.update(DECLARED.findall(text))
+    return names
+
+
+def version_names(path):
+    """A version script makes a symbol of its own name."""
+    return {line.split()[-1].split("@")[0]
+            for line in output("nm", "-D", "--defined-only", path).splitlines()
+            if " A " in line}
+
+
 def check(path):
     name = os.path.basename(path)
     found = []
+    if name.startswith("libwd.so"):
+        wanted = declared()
+        for line in output("readelf", "-d", path).splitlines():
+            match = re.search(r"NEEDED.*\[(.*)\]", line)
+            if match and match[1] not in PLAIN:
+                found.append(f"{name}: needs {match[1]}")
+    else:
+        wanted = {"fi_prov_ini"}
     shown = {line.split()[-1].split("@")[0]
              for line in output("nm", "-D", "--defined-only",
                                 path).splitlines() if line.strip()}
-    for symbol in sorted(shown - SHOWN[name]):
+    shown -= version_names(path)
+    for symbol in sorted(shown - wanted):
         found.append(f"{name}: shows {symbol}")
-    for symbol in sorted(SHOWN[name] - shown):
+    for symbol in sorted(wanted - shown):
         found.append(f"{name}: does not show {symbol}")
     for line in output("objdump", "-T", path).splitlines():
         match = re.search(r"FABRIC_(\d+)\.(\d+)\)?\s+(\S+)$", line)
@@ -62,6 +92,7 @@ def self_test():
                                    "needs new@FABRIC_1.4", "lacks NODELETE"])
 
 
-LIBRARY = os.path.abspath(sys.argv[1])
+LIBRARIES = [os.path.abspath(path) for path in sys.argv[1:]]
 self_test()
-tree.verdict(check(LIBRARY), 1)
+tree.verdict([line for path in LIBRARIES for line in check(path)],
+             len(LIBRARIES))

@@ -26,7 +26,8 @@ LAYERS = {
     "alg": ("public", "base", "queue", "chan"),
     "drv": ("public", "base", "queue", "chan", "alg"),
     "zshim": ("public", "base", "queue", "chan", "alg"),
-    "tools": ("public", "base"),
+    "devd": ("public", "base", "queue", "chan", "alg", "drv"),
+    "tools": ("public", "base", "drv", "devd"),
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')

@@ -58,6 +58,7 @@ static const struct option long_options[] = {
 /* In parts, for compilers only promise strings of 4095 characters. */
 static const char help_what[] =
 	"usage: weft bench [OPTIONS] [TEST...]\n"
+	"       weft bench wd [OPTIONS]     channels to accelerators\n"
 	"\n"
 	"Two processes, each on a CPU of its own, send messages to each other\n"
 	"over the libfabric API. Without a test named, the first three are "

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * For drivers of Warpdrive devices. A driver allocates a struct of its own
+ * whose first member is struct wd_chan, hands that to wd_request_channel(),
+ * maps MMIO and DUS with mmap() on wd_chan.fd, starts the queue and talks to
+ * the device by itself:
+ *
+ *	struct vendor_chan {
+ *		struct wd_chan ch;
+ *		... rings, doorbells ...
+ *	};
+ *
+ *	mmio = mmap(NULL, dev->qfrs_size[UACCE_QFRT_MMIO],
+ *		    PROT_READ | PROT_WRITE, MAP_SHARED, vc->ch.fd,
+ *		    dev->qfrs_offset[UACCE_QFRT_MMIO]);
+ *
+ * The same calls serve real UACCE nodes and `weft devd`.
+ */
+#ifndef WEFT_WD_DRV_H
+#define WEFT_WD_DRV_H
+
+#include <weft/wd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/* The device begins to take descriptors; the regions must be mapped. 0;
+ * -EINVAL: bad channel or started; -ENODEV; what the device says. */
+int wd_drv_start(struct wd_chan *ch);
+
+/* The device lets go of the channel: when this returns it takes no descriptor
+ * any more and touches no memory. What was mapped and reserved stays until
+ * wd_release_channel(), which stops first if nobody did. 0, -EINVAL,
+ * -ENODEV. */
+int wd_drv_stop(struct wd_chan *ch);
+
+/* A descriptor that becomes readable when the device interrupts, for poll();
+ * owned by the channel. -EINVAL, -ENODEV. */
+int wd_drv_event_fd(struct wd_chan *ch);
+
+/* Sleeps until the device interrupts, at most @timeout_ms (-1: for ever), and
+ * takes the interrupt. 0; -ETIMEDOUT; -EINTR; -ENODEV as soon as the device
+ * is gone. The driver arms the interrupt before, as its device wants it. */
+int wd_drv_wait(struct wd_chan *ch, int timeout_ms);
+
+/* Wakes a device that sleeps, after a doorbell that it may have missed. A
+ * system call: only when the device says that it sleeps. UACCE: nothing to
+ * do. 0, -EINVAL, -ENODEV. */
+int wd_drv_kick(struct wd_chan *ch);
+
+/* 1 while the device is there, 0 when it is gone or the channel belongs to the
+ * parent of this process. Cheap enough for a poll that found nothing. */
+int wd_drv_alive(struct wd_chan *ch);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requesting and releasing channels, and what drivers call on them. Owns
+ * struct wf_chan_core; memory is memory.c's.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "chan/core.h"
+#include "chan/devices.h"
+#include "chan/soft.h"
+#include "weft/wd_drv.h"
+
+/* In a child: neither keep the device busy nor touch what the parent uses. */
+static void in_child(struct wf_fork_watch *watch)
+{
+	struct wf_chan_core *core =
+		wf_container_of(watch, struct wf_chan_core, watch);
+
+	close(core->ch->fd);
+	core->ch->fd = -1;
+	if (core->event_fd >= 0)
+		close(core->event_fd);
+	if (core->kick_fd >= 0)
+		close(core->kick_fd);
+	core->event_fd = core->kick_fd = -1;
+	core->foreign = true;
+}
+
+/* -- request --------------------------------------------------------------- */
+
+static int open_device(struct wd_chan *ch)
+{
+	struct wf_chan_core *core = ch->core;
+	int err;
+
+	core->ops = ch->dev_info->kind == WD_DEV_SOFT ? &wf_chan_soft_ops :
+							&wf_chan_node_ops;
+	err = core->ops->open(ch);
+	if (err)
+		return err;
+	snprintf(ch->dev_path, sizeof(ch->dev_path), "%s",
+		 ch->dev_info->dev_path);
+	core->watch.in_child = in_child;
+	wf_base_fork_watch(&core->watch);
+	return 0;
+}
+
+/* The first that lets us in. What the last one said, if none does; but "busy"
+ * is the better answer when one is. */
+static int open_first(struct wd_chan *ch, const struct uacce_dev_info *list,
+		      int count)
+{
+	struct wf_chan_core *core = ch->core;
+	int err = -ENODEV, busy = 0;
+
+	for (int i = 0; i < count; i++) {
+		*core->own_info = list[i];
+		ch->dev_info = core->own_info;
+		err = open_device(ch);
+		if (!err)
+			return 0;
+		if (err == -EBUSY)
+			busy = err;
+	}
+	ch->dev_info = NULL;
+	return busy ? busy : err;
+}
+
+static bool names(const struct uacce_dev_info *dev, const char *path)
+{
+	return !strcmp(dev->dev_path, path) || !strcmp(dev->name, path);
+}
+
+static int open_named(struct wd_chan *ch, const struct uacce_dev_info *list,
+		      int count)
+{
+	struct uacce_dev_info dev;
+
+	for (int i = 0; i < count; i++) {
+		if (names(&list[i], ch->dev_path))
+			return open_first(ch, &list[i], 1);
+	}
+	/* A socket that no list knows. */
+	if (wf_chan_soft_lookup(wf_chan_devices_sysfs(), ch->dev_path, &dev))
+		return -ENODEV;
+	return open_first(ch, &dev, 1);
+}
+
+static int choose(struct wd_chan *ch)
+{
+	struct uacce_dev_info *list;
+	int count, err;
+
+	ch->core->own_info = malloc(sizeof(*ch->core->own_info));
+	if (!ch->core->own_info)
+		return -ENOMEM;
+	count = wd_list_devices(ch->dev_path[0] ? NULL : ch->alg, &list);
+	if (count < 0)
+		return count;
+	if (ch->dev_path[0])
+		err = open_named(ch, list, count);
+	else
+		err = open_first(ch, list, count);
+	wd_free_devices(list);
+	return err;
+}
+
+int wd_request_channel(struct wd_chan *ch)
+{
+	struct wf_chan_core *core;
+	int err;
+
+	if (!ch || ch->core ||
+	    !memchr(ch->dev_path, '\0', sizeof(ch->dev_path)))
+		return -EINVAL;
+	core = calloc(1, sizeof(*core));
+	if (!core)
+		return -ENOMEM;
+	core->ch = ch;
+	core->event_fd = core->kick_fd = -1;
+	ch->core = core;
+	ch->fd = -1;
+	ch->ss_va = ch->ss_dma = NULL;
+	ch->flags = 0;
+	err = ch->dev_info ? open_device(ch) : choose(ch);
+	if (!err)
+		return 0;
+	free(core->own_info);
+	free(core);
+	ch->core = NULL;
+	return err;
+}
+
+void wd_release_channel(struct wd_chan *ch)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+
+	if (!core)
+		return;
+	wd_drv_stop(ch);
+	wf_base_fork_unwatch(&core->watch);
+	core->ops->close(ch);
+	if (ch->fd >= 0)
+		close(ch->fd);
+	wf_chan_memory_release(core);
+	if (core->own_info)
+		ch->dev_info = NULL;
+	free(core->own_info);
+	free(core);
+	ch->core = NULL;
+	ch->fd = -1;
+	ch->ss_va = ch->ss_dma = NULL;
+	ch->flags = 0;
+}
+
+/* -- for drivers ----------------------------------------------------------- */
+
+int wd_drv_start(struct wd_chan *ch)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+	int err;
+
+	if (!core || core->started || core->stopped)
+		return -EINVAL;
+	if (core->foreign)
+		return -ENODEV;
+	err = core->ops->start(ch);
+	core->started = !err;
+	return err;
+}
+
+int wd_drv_stop(struct wd_chan *ch)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+
+	if (!core)
+		return -EINVAL;
+	if (core->foreign)
+		return -ENODEV;
+	if (core->stopped)
+		return 0;
+	core->stopped = true;
+	return core->ops->stop(ch);
+}
+
+int wd_drv_event_fd(struct wd_chan *ch)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+
+	if (!core)
+		return -EINVAL;
+	if (core->foreign)
+		return -ENODEV;
+	return core->event_fd >= 0 ? core->event_fd : ch->fd;
+}
+
+int wd_drv_wait(struct wd_chan *ch, int timeout_ms)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+
+	if (!core)
+		return -EINVAL;
+	return core->foreign ? -ENODEV : core->ops->wait(ch, timeout_ms);
+}
+
+int wd_drv_kick(struct wd_chan *ch)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+
+	if (!core)
+		return -EINVAL;
+	return core->foreign ? -ENODEV : core->ops->kick(ch);
+}
+
+int wd_drv_alive(struct wd_chan *ch)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+
+	return core && !core->foreign && core->ops->alive(ch);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's own part of a channel, and the table that stands between
+ * channels and the kinds of devices. The public calls (chan.c, memory.c) check
+ * their arguments and the state; a kind of device only does its work.
+ */
+#ifndef WF_CHAN_CORE_H
+#define WF_CHAN_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/fork.h"
+#include "weft/wd.h"
+
+struct wf_chan_session;
+
+/* Reserved memory. Counted by the channels that use it, under the lock of
+ * memory.c; the last one unmaps or frees it. */
+struct wf_chan_region {
+	unsigned int refs;
+	void *va;
+	size_t size;
+	uint64_t dma;
+	const struct wd_3rd_memory *third; /* whose it is; NULL: mapped by us */
+	pid_t owner; /* a forked child has the struct, not the memory */
+};
+
+struct wf_chan_ops {
+	/* Opens ch->dev_info: sets ch->fd and the fields below. -errno. */
+	int (*open)(struct wd_chan *ch);
+	/* Returns when the device has let go. */
+	int (*stop)(struct wd_chan *ch);
+	/* Frees what open() made, but ch->fd. */
+	void (*close)(struct wd_chan *ch);
+	int (*start)(struct wd_chan *ch);
+	int (*wait)(struct wd_chan *ch, int timeout_ms);
+	int (*kick)(struct wd_chan *ch);
+	bool (*alive)(struct wd_chan *ch);
+	/* Maps memory that the device can address. -EOPNOTSUPP: cannot. */
+	int (*reserve)(struct wd_chan *ch, size_t size, void **va,
+		       uint64_t *dma);
+	/* Makes memory behind a descriptor addressable. -EOPNOTSUPP: cannot. */
+	int (*attach)(struct wd_chan *ch, int fd, uint64_t offset, size_t size,
+		      uint64_t *dma);
+	/* Tells the device. -EINVAL: not of one domain. */
+	int (*share)(struct wd_chan *owner, struct wd_chan *target);
+};
+
+extern const struct wf_chan_ops wf_chan_soft_ops;
+extern const struct wf_chan_ops wf_chan_node_ops;
+
+struct wf_chan_core {
+	const struct wf_chan_ops *ops;
+	struct wf_fork_watch watch;
+	struct wd_chan *ch;
+	struct uacce_dev_info *own_info; /* freed with the channel */
+	struct wf_chan_region *region;
+	const struct wd_3rd_memory *third;
+	bool started;
+	bool stopped;
+	bool foreign; /* we are a forked child: nothing here is ours */
+	/* A soft device's. */
+	struct wf_chan_session *session;
+	uint32_t id;
+	int event_fd; /* -1: none */
+	int kick_fd;
+};
+
+/* NULL for a channel that was never requested. */
+static inline struct wf_chan_core *wf_chan_core_of(struct wd_chan *ch)
+{
+	return ch ? ch->core : NULL;
+}
+
+/* Drops the channel's reference. The device has let go before. */
+void wf_chan_memory_release(struct wf_chan_core *core);
+
+/* mmap() of reserved memory, kept out of forked children. -errno. */
+int wf_chan_memory_map(int fd, uint64_t offset, size_t size, void **va);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The list of devices of every kind, best first.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chan/devices.h"
+#include "chan/soft.h"
+
+static const char *or_default(const char *name, const char *fallback)
+{
+	const char *value = secure_getenv(name);
+
+	return value && *value ? value : fallback;
+}
+
+const char *wf_chan_devices_sysfs(void)
+{
+	return or_default(WF_CHAN_SYSFS_ENV, "/sys");
+}
+
+int wd_has_alg(const struct uacce_dev_info *dev, const char *alg)
+{
+	const char *line = dev ? dev->algs : NULL;
+	size_t len = alg ? strlen(alg) : 0;
+
+	if (!len)
+		return 0;
+	while (line) {
+		if (!strncmp(line, alg, len) &&
+		    (line[len] == '\n' || !line[len]))
+			return 1;
+		line = strchr(line, '\n');
+		if (line)
+			line++;
+	}
+	return 0;
+}
+
+static int compare(int a, int b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_merit(const void *left, const void *right)
+{
+	const struct uacce_dev_info *a = left, *b = right;
+	int order;
+
+	order = compare(a->available_instances <= 0,
+			b->available_instances <= 0);
+	if (!order)
+		order = compare(a->kind == WD_DEV_SOFT, b->kind == WD_DEV_SOFT);
+	if (!order)
+		order = compare(a->numa_dis, b->numa_dis);
+	/* The less a scenario asks of its user, the better. */
+	if (!order)
+		order = compare(a->iommu_type, b->iommu_type);
+	if (!order)
+		order = compare(b->available_instances, a->available_instances);
+	return order ? order : strcmp(a->name, b->name);
+}
+
+int wf_chan_devices_sort(struct wf_chan_devices *devices, const char *alg)
+{
+	int kept = 0;
+
+	for (int i = 0; i < devices->count; i++) {
+		if (!alg || wd_has_alg(&devices->all[i], alg))
+			devices->all[kept++] = devices->all[i];
+	}
+	devices->count = kept;
+	if (kept)
+		qsort(devices->all, (size_t)kept, sizeof(devices->all[0]),
+		      by_merit);
+	return kept;
+}
+
+int wd_list_devices(const char *alg, struct uacce_dev_info **list)
+{
+	const char *sysfs = wf_chan_devices_sysfs();
+	struct wf_chan_devices devices = { 0 };
+	int err;
+
+	if (!list)
+		return -EINVAL;
+	*list = NULL;
+	err = wf_chan_uacce_scan(sysfs, or_default(WF_CHAN_DEV_ENV, "/dev"),
+				 &devices);
+	if (!err)
+		err = wf_chan_soft_scan(sysfs, &devices);
+	if (err || !wf_chan_devices_sort(&devices, alg)) {
+		free(devices.all);
+		return err;
+	}
+	*list = devices.all;
+	return devices.count;
+}
+
+void wd_free_devices(struct uacce_dev_info *list)
+{
+	free(list);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Choosing among devices.
+ */
+#ifndef WF_CHAN_DEVICES_H
+#define WF_CHAN_DEVICES_H
+
+#include "chan/uacce.h"
+
+/* Where sysfs is: WEFT_SYSFS or /sys. */
+const char *wf_chan_devices_sysfs(void);
+
+/* Drops those without @alg (NULL: none), sorts the rest as wd_list_devices()
+ * says. How many are left. */
+int wf_chan_devices_sort(struct wf_chan_devices *devices, const char *alg);
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reserved memory of channels: getting it in each scenario, sharing it, and
+ * where a device sees it. One lock covers who has what; it is held across the
+ * request to the device, so that two threads cannot reserve for one channel.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "chan/core.h"
+
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t memory_once = PTHREAD_ONCE_INIT;
+
+/* In a child nobody holds it. */
+static void unlock_in_child(void)
+{
+	pthread_mutex_init(&memory_lock, NULL);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, unlock_in_child);
+}
+
+static void take_lock(void)
+{
+	pthread_once(&memory_once, watch_forks);
+	pthread_mutex_lock(&memory_lock);
+}
+
+static bool is_sva(const struct wd_chan *ch)
+{
+	return ch->dev_info->iommu_type == WD_IOMMU_SVA;
+}
+
+int wf_chan_memory_map(int fd, uint64_t offset, size_t size, void **va)
+{
+	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	void *start;
+
+	start = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd,
+		     (off_t)offset);
+	if (start == MAP_FAILED)
+		return -errno;
+	/* As the kernel does with a device's memory. */
+	madvise(start, size, MADV_DONTFORK);
+	*va = start;
+	return 0;
+}
+
+/* -- reserve --------------------------------------------------------------- */
+
+/* From the user's allocator. Its descriptor, if it has one, tells a device
+ * that must map the memory what to map; else its own word counts. */
+static int reserve_third(struct wd_chan *ch, struct wf_chan_region *region)
+{
+	const struct wd_3rd_memory *third = ch->core->third;
+	uint64_t offset = 0;
+	int fd = -1, err = 0;
+
+	region->va = third->alloc_mem(region->size, &region->dma);
+	if (!region->va)
+		return -ENOMEM;
+	region->third = third;
+	if (is_sva(ch)) {
+		region->dma = (uint64_t)(uintptr_t)region->va;
+		return 0;
+	}
+	if (third->get_fd)
+		fd = third->get_fd(region->va, &offset);
+	if (fd >= 0)
+		err = ch->core->ops->attach(ch, fd, offset, region->size,
+					    &region->dma);
+	/* A device that maps nothing believes the allocator. */
+	if (err == -EOPNOTSUPP && region->dma)
+		err = 0;
+	if (!err && !region->dma) {
+		wf_warn("third-party memory has neither a descriptor nor an "
+			"address that %s could use",
+			ch->dev_info->name);
+		err = -EOPNOTSUPP;
+	}
+	if (err)
+		third->free_mem(region->va);
+	return err;
+}
+
+static int fill_region(struct wd_chan *ch, struct wf_chan_region *region)
+{
+	int err;
+
+	if (ch->core->third)
+		return reserve_third(ch, region);
+	if (!is_sva(ch))
+		return ch->core->ops->reserve(ch, region->size, &region->va,
+					      &region->dma);
+	err = wf_chan_memory_map(-1, 0, region->size, &region->va);
+	region->dma = (uint64_t)(uintptr_t)region->va;
+	return err;
+}
+
+static int reserve_locked(struct wd_chan *ch, size_t size)
+{
+	struct wf_chan_core *core = ch->core;
+	struct wf_chan_region *region;
+	int err;
+
+	if (core->region)
+		return -EEXIST;
+	region = calloc(1, sizeof(*region));
+	if (!region)
+		return -ENOMEM;
+	region->refs = 1;
+	region->size = size;
+	region->owner = getpid();
+	err = fill_region(ch, region);
+	if (err) {
+		free(region);
+		return err;
+	}
+	core->region = region;
+	ch->ss_va = region->va;
+	ch->ss_dma = (void *)(uintptr_t)region->dma;
+	return 0;
+}
+
+void *wd_reserve_mem(struct wd_chan *ch, size_t size)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int err;
+
+	if (!core || !size) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (core->foreign) {
+		errno = ENODEV;
+		return NULL;
+	}
+	if (size > SIZE_MAX / 2) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	take_lock();
+	err = reserve_locked(ch, (size + page - 1) & ~(page - 1));
+	pthread_mutex_unlock(&memory_lock);
+	if (!err)
+		return ch->ss_va;
+	errno = -err;
+	return NULL;
+}
+
+void wf_chan_memory_release(struct wf_chan_core *core)
+{
+	struct wf_chan_region *region;
+	bool last;
+
+	take_lock();
+	region = core->region;
+	core->region = NULL;
+	last = region && !--region->refs;
+	pthread_mutex_unlock(&memory_lock);
+	if (!last)
+		return;
+	/* A child never had the mapping: what lies there now is not ours. */
+	if (region->owner == getpid()) {
+		if (region->third)
+			region->third->free_mem(region->va);
+		else
+			munmap(region->va, region->size);
+	}
+	free(region);
+}
+
+/* -- share ----------------------------------------------------------------- */
+
+static int share_locked(struct wd_chan *owner, struct wd_chan *target)
+{
+	struct wf_chan_region *region = owner->core->region;
+	int err;
+
+	if (!region || target->core->region ||
+	    owner->dev_info->iommu_type != target->dev_info->iommu_type ||
+	    owner->core->ops != target->core->ops)
+		return -EINVAL;
+	err = owner->core->ops->share(owner, target);
+	if (err)
+		return err;
+	region->refs++;
+	target->core->region = region;
+	target->ss_va = owner->ss_va;
+	target->ss_dma = owner->ss_dma;
+	return 0;
+}
+
+int wd_share_reserved_memory(struct wd_chan *ch, struct wd_chan *target)
+{
+	int err;
+
+	if (!wf_chan_core_of(ch) || !wf_chan_core_of(target) || ch == target)
+		return -EINVAL;
+	if (ch->core->foreign || target->core->foreign)
+		return -ENODEV;
+	if (is_sva(ch) && is_sva(target))
+		return 0;
+	if (is_sva(ch) || is_sva(target))
+		return -EINVAL;
+	take_lock();
+	err = share_locked(ch, target);
+	pthread_mutex_unlock(&memory_lock);
+	return err;
+}
+
+int wd_share_dma_addr(struct wd_chan *dst, struct wd_chan *src)
+{
+	return wd_share_reserved_memory(src, dst);
+}
+
+int wd_is_sharing(struct wd_chan *ch, void *dma_addr)
+{
+	(void)dma_addr;
+	if (!wf_chan_core_of(ch))
+		return -EINVAL;
+	return is_sva(ch);
+}
+
+/* -- addresses ------------------------------------------------------------- */
+
+static uint64_t translate(const struct wf_chan_region *region, const void *va)
+{
+	uintptr_t offset;
+
+	if (!region)
+		return 0;
+	offset = (uintptr_t)va - (uintptr_t)region->va;
+	return offset < region->size ? region->dma + offset : 0;
+}
+
+uint64_t wd_get_dma_from_va(struct wd_chan *ch, void *va)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+
+	if (!core || core->foreign)
+		return 0;
+	if (is_sva(ch))
+		return (uint64_t)(uintptr_t)va;
+	return translate(core->region, va);
+}
+
+uint64_t wd_get_pa_from_va(struct wd_chan *ch, void *va)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+
+	if (!core || core->foreign || ch->dev_info->iommu_type != WD_IOMMU_NONE)
+		return 0;
+	return translate(core->region, va);
+}
+
+/* -- third-party memory ---------------------------------------------------- */
+
+int wd_register_3rd_memory(struct wd_chan *ch, const struct wd_3rd_memory *mem)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+	int err = 0;
+
+	if (!core || !mem || !mem->alloc_mem || !mem->free_mem)
+		return -EINVAL;
+	take_lock();
+	if (core->third) {
+		err = -EEXIST;
+	} else if (core->region) {
+		err = -EBUSY;
+	} else {
+		core->third = mem;
+		ch->flags |= WD_CHAN_3RD_MEMORY;
+	}
+	pthread_mutex_unlock(&memory_lock);
+	return err;
+}
+
+int wd_unregister_3rd_memory(struct wd_chan *ch)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+	int err = 0;
+
+	if (!core)
+		return -EINVAL;
+	take_lock();
+	if (!core->third) {
+		err = -ENOENT;
+	} else if (core->region && core->region->third == core->third) {
+		err = -EBUSY;
+	} else {
+		core->third = NULL;
+		ch->flags &= ~WD_CHAN_3RD_MEMORY;
+	}
+	pthread_mutex_unlock(&memory_lock);
+	return err;
+}

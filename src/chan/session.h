@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The connection of this process to one software device process. All channels
+ * share it: to the device it is the process, and its end is the end of all of
+ * them. A request holds its lock until the reply; polling and waiting do not
+ * take it. A forked child closes its copy and starts its own.
+ */
+#ifndef WF_CHAN_SESSION_H
+#define WF_CHAN_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "chan/dev_defs.h"
+
+struct wf_chan_session;
+
+/* The session with the device at @socket ("@name" or a path), new or shared.
+ * -ENODEV: nobody there; -EACCES: refused, or a stranger listens there (unless
+ * @trusted); -EPROTO; -ENOMEM and such. */
+int wf_chan_session_get(const char *socket, bool trusted,
+			struct wf_chan_session **session);
+void wf_chan_session_put(struct wf_chan_session *session);
+
+/* One request. Sends @send_fd unless -1; puts up to WF_DEV_FDS_MAX received
+ * descriptors into @fds (-1 where none came), or closes them if it is NULL.
+ * The status of the reply, or -ENODEV if the device is gone. */
+int wf_chan_session_call(struct wf_chan_session *session,
+			 struct wf_dev_request *request, int send_fd,
+			 struct wf_dev_reply *reply, int *fds);
+
+/* Whether the device is there. Asks the kernel at most once a millisecond. */
+bool wf_chan_session_alive(struct wf_chan_session *session);
+
+/* Readable at its end; for poll() beside something else, then _alive(). */
+int wf_chan_session_fd(const struct wf_chan_session *session);
+
+/* Marks it dead after poll() said so. */
+void wf_chan_session_end(struct wf_chan_session *session);
+
+#endif

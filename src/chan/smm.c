@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * SMM: an allocator in two-level segregated fit with all bookkeeping outside
+ * the blocks. Each change of the pool is made by one store to the tag of a
+ * first granule, everything else can be found again from those: so when a
+ * process dies inside, the next one that comes repairs the pool.
+ */
+#include "weft/smm.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "chan/smm_defs.h"
+
+/* How many blocks of one class are looked at when no larger class has any:
+ * keeps the search O(1). */
+#define SEARCH_MAX 64
+
+#define COUNT_MAX WF_SMM_TAG_SIZE
+
+static uintptr_t round_up(uintptr_t value, uintptr_t to)
+{
+	return (value + to - 1) & ~(to - 1);
+}
+
+static struct wf_smm_pool *pool_at(void *pt_addr)
+{
+	return (void *)round_up((uintptr_t)pt_addr, WF_LINE);
+}
+
+static struct wf_smm_link *link_of(struct wf_smm_pool *pool, uint32_t block)
+{
+	struct wf_smm_link *links = (void *)((uint8_t *)pool + pool->links_at);
+
+	return &links[block / 2];
+}
+
+static uint32_t tag_of(struct wf_smm_pool *pool, uint32_t granule)
+{
+	return atomic_load_explicit(&pool->tags[granule], memory_order_relaxed);
+}
+
+/* Release: the order of stores is what repair() relies on. */
+static void set_tag(struct wf_smm_pool *pool, uint32_t granule, uint32_t tag)
+{
+	atomic_store_explicit(&pool->tags[granule], tag, memory_order_release);
+}
+
+/* -- classes of sizes ------------------------------------------------------ */
+
+static void class_of(uint32_t size, unsigned int *level, unsigned int *sub)
+{
+	unsigned int top = 31 - (unsigned int)__builtin_clz(size);
+
+	if (size < WF_SMM_SUBS) {
+		*level = 0;
+		*sub = size;
+		return;
+	}
+	*level = top - WF_SMM_SUB_LOG2 + 1;
+	*sub = size >> (top - WF_SMM_SUB_LOG2) & (WF_SMM_SUBS - 1);
+}
+
+static void insert(struct wf_smm_pool *pool, uint32_t block, uint32_t size)
+{
+	struct wf_smm_link *link = link_of(pool, block);
+	unsigned int level, sub;
+	uint32_t next;
+
+	class_of(size, &level, &sub);
+	next = pool->heads[level][sub];
+	link->next = next;
+	link->prev = WF_SMM_NONE;
+	if (next != WF_SMM_NONE)
+		link_of(pool, next)->prev = block;
+	pool->heads[level][sub] = block;
+	pool->levels |= 1u << level;
+	pool->subs[level] |= (uint8_t)(1u << sub);
+	pool->free += size;
+}
+
+static void take_out(struct wf_smm_pool *pool, uint32_t block, uint32_t size)
+{
+	struct wf_smm_link *link = link_of(pool, block);
+	unsigned int level, sub;
+
+	class_of(size, &level, &sub);
+	if (link->next != WF_SMM_NONE)
+		link_of(pool, link->next)->prev = link->prev;
+	if (link->prev != WF_SMM_NONE) {
+		link_of(pool, link->prev)->next = link->next;
+	} else {
+		pool->heads[level][sub] = link->next;
+		if (link->next == WF_SMM_NONE) {
+			pool->subs[level] &= (uint8_t) ~(1u << sub);
+			if (!pool->subs[level])
+				pool->levels &= ~(1u << level);
+		}
+	}
+	pool->free -= size;
+}
+
+static uint32_t block_size(struct wf_smm_pool *pool, uint32_t block)
+{
+	return tag_of(pool, block) & WF_SMM_TAG_SIZE;
+}
+
+/* The first block of the lowest class above (level, sub), or of it. */
+static uint32_t first_from(struct wf_smm_pool *pool, unsigned int level,
+			   unsigned int sub)
+{
+	uint32_t levels, subs;
+
+	subs = sub < WF_SMM_SUBS ? pool->subs[level] & (0xffu << sub) : 0;
+	if (!subs) {
+		levels = pool->levels & ~((2u << level) - 1);
+		if (!levels)
+			return WF_SMM_NONE;
+		level = (unsigned int)__builtin_ctz(levels);
+		subs = pool->subs[level];
+	}
+	return pool->heads[level][__builtin_ctz(subs)];
+}
+
+static uint32_t find(struct wf_smm_pool *pool, uint32_t size)
+{
+	unsigned int level, sub, i;
+	uint32_t block;
+
+	/* Blocks of a higher class all fit. */
+	class_of(size, &level, &sub);
+	block = first_from(pool, level, size < WF_SMM_SUBS ? sub : sub + 1);
+	if (wf_likely(block != WF_SMM_NONE))
+		return block;
+	/* Of the same class, some do. */
+	block = pool->heads[level][sub];
+	for (i = 0; i < SEARCH_MAX && block != WF_SMM_NONE; i++) {
+		if (block_size(pool, block) >= size)
+			return block;
+		block = link_of(pool, block)->next;
+	}
+	return WF_SMM_NONE;
+}
+
+/* -- the lock, and what a dead holder leaves ------------------------------- */
+
+static void forget_free(struct wf_smm_pool *pool)
+{
+	pool->levels = 0;
+	pool->free = 0;
+	memset(pool->subs, 0, sizeof(pool->subs));
+	memset(pool->heads, 0xff, sizeof(pool->heads));
+}
+
+/* First granules alone say what is a block: write all else anew. */
+static bool repair(struct wf_smm_pool *pool)
+{
+	uint32_t at, tag, size, i;
+
+	for (at = 0; at < pool->count; at += size) {
+		tag = tag_of(pool, at);
+		size = tag & WF_SMM_TAG_SIZE;
+		if (!size || size > pool->count - at ||
+		    !(tag & (WF_SMM_TAG_FREE | WF_SMM_TAG_USED)))
+			return false;
+	}
+	forget_free(pool);
+	for (at = 0; at < pool->count; at += size) {
+		tag = tag_of(pool, at);
+		size = tag & WF_SMM_TAG_SIZE;
+		for (i = 1; i < size; i++)
+			set_tag(pool, at + i, 0);
+		if (tag & WF_SMM_TAG_FREE) {
+			set_tag(pool, at + size - 1, tag);
+			insert(pool, at, size);
+		}
+	}
+	return true;
+}
+
+static int lock(struct wf_smm_pool *pool)
+{
+	int err = pthread_mutex_lock(&pool->lock);
+
+	if (wf_likely(!err))
+		return 0;
+	if (err != EOWNERDEAD)
+		return err;
+	if (!repair(pool)) {
+		/* Never made consistent: ENOTRECOVERABLE from now on. */
+		pthread_mutex_unlock(&pool->lock);
+		return ENOTRECOVERABLE;
+	}
+	pthread_mutex_consistent(&pool->lock);
+	return 0;
+}
+
+static int make_lock(struct wf_smm_pool *pool)
+{
+	pthread_mutexattr_t attr;
+	int err;
+
+	err = pthread_mutexattr_init(&attr);
+	if (err)
+		return -err;
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	err = pthread_mutex_init(&pool->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return -err;
+}
+
+/* -- the four calls -------------------------------------------------------- */
+
+/* How many granules go into the space, each with its share of the tables. */
+static int lay_out(struct wf_smm_pool *pool, uintptr_t end, size_t granule)
+{
+	uintptr_t start = (uintptr_t)pool, tables = start + sizeof(*pool);
+	uint64_t count, links_at, data;
+
+	if (end < tables)
+		return -ENOMEM;
+	/* 4 for a tag and 4 for half a link; then fit in the alignment. */
+	count = (end - tables) / (granule + 8) + 1;
+	do {
+		if (!--count)
+			return -ENOMEM;
+		links_at = round_up(tables + count * 4, 8) - start;
+		data = round_up(start + links_at + (count + 1) / 2 * 8,
+				granule);
+	} while (data > end || (end - data) / granule < count);
+	if (count > COUNT_MAX)
+		return -E2BIG;
+	*pool = (struct wf_smm_pool){
+		.granule_log2 = (uint32_t)__builtin_ctzl(granule),
+		.count = (uint32_t)count,
+		.links_at = links_at,
+		.data_at = data - start,
+	};
+	return 0;
+}
+
+int smm_init(void *pt_addr, size_t size, int align_mask)
+{
+	struct wf_smm_pool *pool = pool_at(pt_addr);
+	size_t granule = (size_t)align_mask + 1;
+	uintptr_t end = (uintptr_t)pt_addr + size;
+	uint32_t whole;
+	int err;
+
+	if (!pt_addr || !size || align_mask < 0 || granule & (granule - 1) ||
+	    end < (uintptr_t)pt_addr)
+		return -EINVAL;
+	if (granule < 1u << WF_SMM_GRANULE_LOG2_MIN)
+		granule = 1u << WF_SMM_GRANULE_LOG2_MIN;
+	if (end < (uintptr_t)pool + sizeof(*pool))
+		return -ENOMEM;
+	err = lay_out(pool, end, granule);
+	if (!err)
+		err = make_lock(pool);
+	if (err)
+		return err;
+	forget_free(pool);
+	for (uint32_t i = 0; i < pool->count; i++)
+		set_tag(pool, i, 0);
+	whole = WF_SMM_TAG_FREE | pool->count;
+	set_tag(pool, pool->count - 1, whole);
+	set_tag(pool, 0, whole);
+	insert(pool, 0, pool->count);
+	pool->magic = WF_SMM_MAGIC;
+	return 0;
+}
+
+static void *carve(struct wf_smm_pool *pool, uint32_t block, uint32_t size)
+{
+	uint32_t had = block_size(pool, block);
+	uint32_t rest = block + size, left = had - size;
+
+	take_out(pool, block, had);
+	if (left) {
+		set_tag(pool, rest, WF_SMM_TAG_FREE | left);
+		set_tag(pool, rest + left - 1, WF_SMM_TAG_FREE | left);
+		insert(pool, rest, left);
+	} else if (size > 1) {
+		set_tag(pool, block + size - 1, 0);
+	}
+	set_tag(pool, block, WF_SMM_TAG_USED | size); /* now it is so */
+	return (uint8_t *)pool + pool->data_at +
+	       ((size_t)block << pool->granule_log2);
+}
+
+void *smm_alloc(void *pt_addr, size_t size)
+{
+	struct wf_smm_pool *pool = pool_at(pt_addr);
+	uint32_t block = WF_SMM_NONE;
+	size_t granules;
+	void *ptr = NULL;
+	int err;
+
+	if (!pt_addr || !size || pool->magic != WF_SMM_MAGIC) {
+		errno = EINVAL;
+		return NULL;
+	}
+	granules = ((size - 1) >> pool->granule_log2) + 1;
+	if (granules > pool->count) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	err = lock(pool);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	block = find(pool, (uint32_t)granules);
+	if (block != WF_SMM_NONE)
+		ptr = carve(pool, block, (uint32_t)granules);
+	pthread_mutex_unlock(&pool->lock);
+	if (!ptr)
+		errno = ENOMEM;
+	return ptr;
+}
+
+static void give_back(struct wf_smm_pool *pool, uint32_t block)
+{
+	uint32_t size = block_size(pool, block), start = block;
+	uint32_t after = block + size, total = size, tag;
+
+	if (block && (tag = tag_of(pool, block - 1)) & WF_SMM_TAG_FREE) {
+		start = block - (tag & WF_SMM_TAG_SIZE);
+		total += block - start;
+		take_out(pool, start, block - start);
+	}
+	if (after < pool->count &&
+	    (tag = tag_of(pool, after)) & WF_SMM_TAG_FREE) {
+		total += tag & WF_SMM_TAG_SIZE;
+		take_out(pool, after, tag & WF_SMM_TAG_SIZE);
+	}
+	set_tag(pool, start, WF_SMM_TAG_FREE | total); /* now it is so */
+	if (start != block) {
+		set_tag(pool, block - 1,
+			start == block - 1 ? WF_SMM_TAG_FREE | total : 0);
+		set_tag(pool, block, 0);
+	}
+	if (start + total != after)
+		set_tag(pool, after, 0);
+	set_tag(pool, start + total - 1, WF_SMM_TAG_FREE | total);
+	insert(pool, start, total);
+}
+
+int smm_free(void *pt_addr, void *ptr)
+{
+	struct wf_smm_pool *pool = pool_at(pt_addr);
+	uintptr_t offset;
+	size_t block;
+	int err;
+
+	if (!pt_addr || pool->magic != WF_SMM_MAGIC)
+		return -EINVAL;
+	if (!ptr)
+		return 0;
+	offset = (uintptr_t)ptr - (uintptr_t)pool - pool->data_at;
+	block = offset >> pool->granule_log2;
+	if (block >= pool->count || block << pool->granule_log2 != offset)
+		return -EINVAL;
+	err = lock(pool);
+	if (err)
+		return -err;
+	if (tag_of(pool, (uint32_t)block) & WF_SMM_TAG_USED)
+		give_back(pool, (uint32_t)block);
+	else
+		err = -EINVAL;
+	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
+
+size_t smm_available(void *pt_addr, size_t *largest)
+{
+	struct wf_smm_pool *pool = pool_at(pt_addr);
+	uint32_t most = 0, block, i, level;
+	size_t bytes;
+
+	if (largest)
+		*largest = 0;
+	if (!pt_addr || pool->magic != WF_SMM_MAGIC || lock(pool))
+		return 0;
+	bytes = (size_t)pool->free << pool->granule_log2;
+	if (pool->levels) {
+		level = 31 - (uint32_t)__builtin_clz(pool->levels);
+		i = 31 - (uint32_t)__builtin_clz(pool->subs[level]);
+		block = pool->heads[level][i];
+		for (i = 0; i < SEARCH_MAX && block != WF_SMM_NONE; i++) {
+			if (block_size(pool, block) > most)
+				most = block_size(pool, block);
+			block = link_of(pool, block)->next;
+		}
+	}
+	if (largest)
+		*largest = (size_t)most << pool->granule_log2;
+	pthread_mutex_unlock(&pool->lock);
+	return bytes;
+}

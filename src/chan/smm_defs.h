@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an SMM pool looks like in memory. Two processes that share a pool must
+ * agree on it, so nothing here is a pointer.
+ *
+ *   header | tags, 4 bytes a granule | links, 8 bytes for two | granules
+ *
+ * A block is a run of granules. The tag of its first granule says how many
+ * and whether they are free; that of the last one of a free block says the
+ * same, for the neighbour behind it; all others are 0. Free blocks are never
+ * adjacent, so the granules 2k and 2k+1 cannot both begin one: they share one
+ * entry of links.
+ */
+#ifndef WF_CHAN_SMM_DEFS_H
+#define WF_CHAN_SMM_DEFS_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define WF_SMM_MAGIC 0x314d4d53u /* "SMM1" */
+
+/* No block shares a cache line with another. */
+#define WF_SMM_GRANULE_LOG2_MIN 6
+
+/* Classes of sizes: eight to a power of two, as in TLSF. */
+#define WF_SMM_SUB_LOG2 3
+#define WF_SMM_SUBS (1u << WF_SMM_SUB_LOG2)
+#define WF_SMM_LEVELS 28
+
+#define WF_SMM_TAG_FREE 0x80000000u
+#define WF_SMM_TAG_USED 0x40000000u
+#define WF_SMM_TAG_SIZE 0x3fffffffu
+#define WF_SMM_NONE 0xffffffffu
+
+struct wf_smm_link {
+	uint32_t next, prev;
+};
+
+struct wf_smm_pool {
+	uint32_t magic;
+	uint32_t granule_log2;
+	uint32_t count;	   /* granules */
+	uint32_t free;	   /* ... of them free */
+	uint64_t links_at; /* from the header's own address */
+	uint64_t data_at;
+	pthread_mutex_t lock; /* robust, between processes */
+	uint32_t levels;      /* bit: some class of this level has blocks */
+	uint8_t subs[WF_SMM_LEVELS];
+	uint32_t heads[WF_SMM_LEVELS][WF_SMM_SUBS];
+	_Atomic uint32_t tags[];
+};
+
+static_assert(sizeof(struct wf_smm_link) == 8, "shared layout");
+static_assert(WF_SMM_SUBS == 8, "a level's map is one byte");
+static_assert(WF_SMM_TAG_SIZE < 1u << (WF_SMM_LEVELS + WF_SMM_SUB_LOG2 - 1),
+	      "every size has a class");
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Channels to devices of `weft devd`. ch->fd is the memfd with the MMIO and DUS
+ * regions at the offsets that dev_info states, so that a driver maps them as
+ * it would map a device node.
+ */
+#include "chan/soft.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "chan/core.h"
+#include "chan/session.h"
+
+/* -- discovery ------------------------------------------------------------- */
+
+static bool ends(const char *text, size_t size)
+{
+	return memchr(text, '\0', size);
+}
+
+static int take_record(const char *socket, const char *sysfs,
+		       const struct wf_dev_record *record,
+		       struct uacce_dev_info *dev)
+{
+	static_assert(sizeof(record->name) == WD_NAME_SIZE &&
+			      sizeof(record->api) == WD_NAME_SIZE &&
+			      sizeof(record->algs) == WD_ALGS_SIZE,
+		      "the same texts");
+	if (!ends(record->name, sizeof(record->name)) ||
+	    !ends(record->api, sizeof(record->api)) ||
+	    !ends(record->algs, sizeof(record->algs)) ||
+	    record->iommu_type < WD_IOMMU_SVA ||
+	    record->iommu_type > WD_IOMMU_NONE)
+		return -EPROTO;
+	*dev = (struct uacce_dev_info){
+		.kind = WD_DEV_SOFT,
+		.node_id = record->node_id,
+		.numa_dis = wf_chan_uacce_distance(sysfs, wf_chan_uacce_here(),
+						   record->node_id),
+		.iommu_type = record->iommu_type,
+		.flags = record->flags,
+		.available_instances = record->available_instances,
+	};
+	for (int i = 0; i < UACCE_QFRT_MAX; i++) {
+		dev->qfrs_offset[i] = record->offset[i];
+		dev->qfrs_size[i] = record->size[i];
+	}
+	strcpy(dev->name, record->name);
+	strcpy(dev->api, record->api);
+	strcpy(dev->algs, record->algs);
+	return snprintf(dev->dev_path, sizeof(dev->dev_path), "%s:%s", socket,
+			record->name) < (int)sizeof(dev->dev_path) ?
+		       0 :
+		       -ENAMETOOLONG;
+}
+
+/* Every device of one session, or the one of that name. */
+static int scan_session(struct wf_chan_session *session, const char *socket,
+			const char *sysfs, const char *name,
+			struct wf_chan_devices *devices)
+{
+	struct wf_dev_request request = { .op = WF_DEV_DEVICE };
+	struct wf_dev_reply reply;
+	struct uacce_dev_info dev;
+	int err;
+
+	for (;; request.index++) {
+		err = wf_chan_session_call(session, &request, -1, &reply, NULL);
+		if (err) /* past the last, or gone */
+			return 0;
+		if (take_record(socket, sysfs, &reply.record, &dev))
+			continue;
+		if (name && strcmp(name, dev.name))
+			continue;
+		err = wf_chan_devices_add(devices, &dev);
+		if (err)
+			return err;
+	}
+}
+
+static int scan_socket(const char *socket, const char *sysfs, bool trusted,
+		       const char *name, struct wf_chan_devices *devices)
+{
+	struct wf_chan_session *session;
+	int err;
+
+	err = wf_chan_session_get(socket, trusted, &session);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	err = scan_session(session, socket, sysfs, name, devices);
+	wf_chan_session_put(session);
+	return err;
+}
+
+int wf_chan_soft_scan(const char *sysfs, struct wf_chan_devices *devices)
+{
+	const char *list = secure_getenv(WF_DEV_SOCKETS_ENV);
+	char socket[128], *copy, *word, *rest = NULL;
+	int err;
+
+	if (!list) {
+		snprintf(socket, sizeof(socket), WF_DEV_SOCKET "%u",
+			 (unsigned int)geteuid());
+		err = scan_socket(socket, sysfs, false, NULL, devices);
+		if (!err && geteuid())
+			err = scan_socket(WF_DEV_SOCKET "0", sysfs, false, NULL,
+					  devices);
+		return err;
+	}
+	copy = strdup(list);
+	if (!copy)
+		return -ENOMEM;
+	err = 0;
+	for (word = strtok_r(copy, ":", &rest); word && !err;
+	     word = strtok_r(NULL, ":", &rest))
+		err = scan_socket(word, sysfs, true, NULL, devices);
+	free(copy);
+	return err;
+}
+
+static int split_path(const char *path, char *socket, size_t size,
+		      const char **name)
+{
+	const char *colon = strrchr(path, ':');
+
+	if (!colon || colon == path || (size_t)(colon - path) >= size)
+		return -ENODEV;
+	memcpy(socket, path, (size_t)(colon - path));
+	socket[colon - path] = '\0';
+	*name = colon + 1;
+	return 0;
+}
+
+int wf_chan_soft_lookup(const char *sysfs, const char *path,
+			struct uacce_dev_info *dev)
+{
+	struct wf_chan_devices devices = { 0 };
+	char socket[WD_PATH_SIZE];
+	const char *name;
+	int err;
+
+	err = split_path(path, socket, sizeof(socket), &name);
+	if (err)
+		return err;
+	err = scan_socket(socket, sysfs, true, name, &devices);
+	if (!err && !devices.count)
+		err = -ENODEV;
+	if (!err)
+		*dev = devices.all[0];
+	free(devices.all);
+	return err;
+}
+
+/* -- channels -------------------------------------------------------------- */
+
+/* Large enough, and not to be shrunk under our feet. */
+static int check_memfd(int fd, uint64_t size)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (fstat(fd, &st) || seals < 0 || !(seals & F_SEAL_SHRINK) ||
+	    (uint64_t)st.st_size < size)
+		return -EPROTO;
+	return 0;
+}
+
+static int soft_open(struct wd_chan *ch)
+{
+	struct wf_dev_request request = { .op = WF_DEV_OPEN };
+	struct uacce_dev_info *dev = ch->dev_info;
+	struct wf_chan_core *core = ch->core;
+	struct wf_dev_reply reply;
+	char socket[WD_PATH_SIZE];
+	const char *name;
+	int fds[WF_DEV_FDS_MAX];
+	int err;
+
+	err = split_path(dev->dev_path, socket, sizeof(socket), &name);
+	if (err)
+		return err;
+	snprintf(request.name, sizeof(request.name), "%s", name);
+	/* Whoever listed it has decided whether to trust it. */
+	err = wf_chan_session_get(socket, true, &core->session);
+	if (err)
+		return err;
+	err = wf_chan_session_call(core->session, &request, -1, &reply, fds);
+	if (err)
+		goto err_put;
+	core->id = reply.chan;
+	ch->fd = fds[WF_DEV_FD_REGIONS];
+	core->kick_fd = fds[WF_DEV_FD_KICK];
+	core->event_fd = fds[WF_DEV_FD_EVENT];
+	err = check_memfd(ch->fd, dev->qfrs_offset[UACCE_QFRT_DUS] +
+					  dev->qfrs_size[UACCE_QFRT_DUS]);
+	if (!err)
+		return 0;
+	wf_warn("%s: the regions are not what the device stated", dev->name);
+	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	ch->fd = core->kick_fd = core->event_fd = -1;
+err_put:
+	wf_chan_session_put(core->session);
+	core->session = NULL;
+	return err;
+}
+
+static int request_of(struct wd_chan *ch, enum wf_dev_op op)
+{
+	struct wf_dev_request request = { .op = (uint16_t)op,
+					  .chan = ch->core->id };
+	struct wf_dev_reply reply;
+
+	return wf_chan_session_call(ch->core->session, &request, -1, &reply,
+				    NULL);
+}
+
+static int soft_stop(struct wd_chan *ch)
+{
+	return request_of(ch, WF_DEV_CLOSE);
+}
+
+static void soft_close(struct wd_chan *ch)
+{
+	struct wf_chan_core *core = ch->core;
+
+	if (!core->foreign) {
+		close(core->event_fd);
+		close(core->kick_fd);
+	}
+	wf_chan_session_put(core->session);
+}
+
+static int soft_start(struct wd_chan *ch)
+{
+	return request_of(ch, WF_DEV_START);
+}
+
+static bool soft_alive(struct wd_chan *ch)
+{
+	return wf_chan_session_alive(ch->core->session);
+}
+
+static int soft_wait(struct wd_chan *ch, int timeout_ms)
+{
+	struct wf_chan_core *core = ch->core;
+	struct pollfd fds[] = {
+		{ .fd = core->event_fd, .events = POLLIN },
+		{ .fd = wf_chan_session_fd(core->session),
+		  .events = POLLRDHUP },
+	};
+	uint64_t value;
+	int n;
+
+	n = poll(fds, 2, timeout_ms);
+	if (n < 0)
+		return -errno;
+	if (!n)
+		return -ETIMEDOUT;
+	/* What was completed before the end is still there to be taken. */
+	if (fds[0].revents & POLLIN) {
+		/* Not blocking: somebody else may have been faster. */
+		return read(core->event_fd, &value, sizeof(value)) < 0 &&
+				       errno != EAGAIN ?
+			       -errno :
+			       0;
+	}
+	wf_chan_session_end(core->session);
+	return -ENODEV;
+}
+
+static int soft_kick(struct wd_chan *ch)
+{
+	const uint64_t one = 1;
+
+	/* EAGAIN: as many kicks as can be are there already. */
+	if (write(ch->core->kick_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		return -errno;
+	return 0;
+}
+
+static int soft_reserve(struct wd_chan *ch, size_t size, void **va,
+			uint64_t *dma)
+{
+	struct wf_dev_request request = {
+		.op = WF_DEV_RESERVE,
+		.chan = ch->core->id,
+		.size = size,
+	};
+	struct wf_dev_reply reply;
+	int fds[WF_DEV_FDS_MAX];
+	int err;
+
+	err = wf_chan_session_call(ch->core->session, &request, -1, &reply,
+				   fds);
+	if (err)
+		return err;
+	err = check_memfd(fds[0], size);
+	if (!err)
+		err = wf_chan_memory_map(fds[0], 0, size, va);
+	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	*dma = reply.dma;
+	return err;
+}
+
+static int soft_attach(struct wd_chan *ch, int fd, uint64_t offset, size_t size,
+		       uint64_t *dma)
+{
+	struct wf_dev_request request = {
+		.op = WF_DEV_ATTACH,
+		.chan = ch->core->id,
+		.offset = offset,
+		.size = size,
+	};
+	struct wf_dev_reply reply;
+	int err;
+
+	/* The device refuses memory that could be shrunk under its feet. */
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
+	err = wf_chan_session_call(ch->core->session, &request, fd, &reply,
+				   NULL);
+	if (!err)
+		*dma = reply.dma;
+	return err;
+}
+
+static int soft_share(struct wd_chan *owner, struct wd_chan *target)
+{
+	struct wf_dev_request request = {
+		.op = WF_DEV_SHARE,
+		.chan = owner->core->id,
+		.target = target->core->id,
+	};
+	struct wf_dev_reply reply;
+
+	/* Another device process knows nothing of our domain. */
+	if (owner->core->session != target->core->session)
+		return -EINVAL;
+	return wf_chan_session_call(owner->core->session, &request, -1, &reply,
+				    NULL);
+}
+
+const struct wf_chan_ops wf_chan_soft_ops = {
+	.open = soft_open,
+	.stop = soft_stop,
+	.close = soft_close,
+	.start = soft_start,
+	.wait = soft_wait,
+	.kick = soft_kick,
+	.alive = soft_alive,
+	.reserve = soft_reserve,
+	.attach = soft_attach,
+	.share = soft_share,
+};

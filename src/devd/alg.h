@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the software device can do: one table, one entry per algorithm. An
+ * algorithm sees plain memory of the device; where it comes from, and whether
+ * the job may touch it, is decided before (job.c). The memory belongs to a
+ * client, who may write to it at any time: read a byte once where it matters.
+ */
+#ifndef WF_DEVD_ALG_H
+#define WF_DEVD_ALG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "drv/device_defs.h"
+
+struct wf_devd_work {
+	const struct wf_device_job *job; /* checked as far as it is general */
+	const uint8_t *in;
+	size_t in_len;
+	uint8_t *out;
+	size_t out_len;
+	const uint8_t *dict;
+	size_t dict_len;
+	/* Results. consumed and produced are 0 and checksum job->seed at the
+	 * start; a later piece of one job finds what the one before left in
+	 * checksum. */
+	size_t consumed;
+	size_t produced;
+	uint32_t checksum;
+	uint16_t flags; /* WF_DEVICE_DONE_* */
+};
+
+/* Reads from src, writes to dst. */
+#define WF_DEVD_ALG_IN 0x1u
+#define WF_DEVD_ALG_OUT 0x2u
+/* May be given its input in pieces, and the output in place of the input: then
+ * a job of any length needs little memory and one copy less. */
+#define WF_DEVD_ALG_PIECES 0x4u
+/* Understands format, level, dict, window_log2, flush, stream; elsewhere they
+ * must be 0. */
+#define WF_DEVD_ALG_STREAM 0x8u
+
+struct wf_devd_alg {
+	const char *name;
+	unsigned int flags;
+	/* 0 or a positive errno for the completion. Worker threads, several at
+	 * once. May be left by siglongjmp() when memory under it vanishes, so
+	 * it keeps no lock, and what it allocates it hangs where a later call
+	 * finds it. */
+	int (*run)(struct wf_devd_work *work);
+};
+
+/* NULL: no such number, or not in this build. */
+const struct wf_devd_alg *wf_devd_alg_get(unsigned int alg);
+
+/* The bit of a name, 0 if there is none. */
+uint32_t wf_devd_alg_bit(const char *name);
+
+/* All that there are. */
+uint32_t wf_devd_alg_all(void);
+
+/* Names of the bits, one a line. */
+void wf_devd_alg_names(uint32_t algs, char *text, size_t size);
+
+#endif

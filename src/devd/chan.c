@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The queues of a client on a device: one sealed memfd with the MMIO page and,
+ * behind it, the rings. The client can write anything into it at any time;
+ * nothing in it is believed (queue/sub.h, queue/cq.h, job.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "devd/alg.h"
+#include "devd/server.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static size_t dus_size(const struct wf_devd *devd)
+{
+	size_t size = WF_DEVICE_DUS_SIZE(devd->config.depth);
+
+	return (size + WF_DEVD_PAGE - 1) & ~(size_t)(WF_DEVD_PAGE - 1);
+}
+
+void wf_devd_chan_record(const struct wf_devd *devd,
+			 const struct wf_devd_device *device,
+			 struct wf_dev_record *record)
+{
+	const struct wf_devd_device_config *config = &device->config;
+
+	*record = (struct wf_dev_record){
+		.node_id = config->node_id,
+		.iommu_type = config->iommu_type,
+		.flags = config->iommu_type == WD_IOMMU_SVA,
+		.available_instances =
+			(int32_t)(config->instances - device->in_use),
+		.offset = { 0, WF_DEVICE_MMIO_SIZE, 0 },
+		.size = { WF_DEVICE_MMIO_SIZE, dus_size(devd), 0 },
+	};
+	snprintf(record->name, sizeof(record->name), "%s", config->name);
+	snprintf(record->api, sizeof(record->api), "%s", WF_DEVICE_API);
+	wf_devd_alg_names(config->algs, record->algs, sizeof(record->algs));
+}
+
+static int map_regions(struct wf_devd_chan *chan, int *memfd)
+{
+	int fd, err;
+
+	fd = memfd_create("weft-queue", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	err = -posix_fallocate(fd, 0, (off_t)chan->bytes);
+	if (!err && fcntl(fd, F_ADD_SEALS, SEALS))
+		err = -errno;
+	if (err)
+		goto err_close;
+	chan->base = mmap(NULL, chan->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  fd, 0);
+	if (chan->base == MAP_FAILED) {
+		err = -errno;
+		goto err_close;
+	}
+	*memfd = fd;
+	return 0;
+
+err_close:
+	close(fd);
+	return err == -ENOSPC ? -ENOMEM : err;
+}
+
+static void init_queues(struct wf_devd_chan *chan, uint32_t depth)
+{
+	struct wf_device_job *jobs =
+		(void *)((uint8_t *)chan->base + WF_DEVICE_MMIO_SIZE);
+	struct wf_queue_sub_attr sub = {
+		.ring = jobs,
+		.doorbell = &chan->mmio->doorbell,
+		.entries = depth,
+		.stride = sizeof(struct wf_device_job),
+	};
+	struct wf_queue_cq_attr cq = {
+		.ring = jobs + depth,
+		.credit = &chan->mmio->credit,
+		.entries = depth,
+		.stride = sizeof(struct wf_device_done),
+		.phase_word = offsetof(struct wf_device_done, word),
+		.phase_bit = WF_DEVICE_PHASE,
+	};
+	int err;
+
+	/* Sizes were checked when the device was configured. */
+	err = wf_queue_work_init(&chan->work, &sub);
+	assert(!err);
+	err = wf_queue_cqw_init(&chan->cqw, &cq);
+	assert(!err);
+	(void)err;
+}
+
+int wf_devd_chan_make(struct wf_devd_client *client,
+		      struct wf_devd_device *device, struct wf_devd_chan **made,
+		      int *memfd)
+{
+	struct wf_devd *devd = client->devd;
+	struct wf_devd_chan *chan = calloc(1, sizeof(*chan));
+	int err;
+
+	if (!chan)
+		return -ENOMEM;
+	chan->client = client;
+	chan->device = device;
+	chan->algs = device->config.algs;
+	chan->sva = device->config.iommu_type == WD_IOMMU_SVA;
+	chan->bytes = WF_DEVICE_MMIO_SIZE + dus_size(devd);
+	err = map_regions(chan, memfd);
+	if (err)
+		goto err_free;
+	chan->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (chan->kick_fd < 0) {
+		err = -errno;
+		goto err_unmap;
+	}
+	chan->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (chan->event_fd < 0) {
+		err = -errno;
+		goto err_kick;
+	}
+	chan->mmio = chan->base;
+	chan->mmio->magic = WF_DEVICE_MAGIC;
+	chan->mmio->depth = devd->config.depth;
+	chan->mmio->algs = chan->algs;
+	chan->mmio->len_max = WF_DEVICE_LEN_MAX;
+	init_queues(chan, devd->config.depth);
+	chan->id = ++client->next_chan;
+	wf_base_list_add_tail(&client->chans, &chan->in_client);
+	client->n_chans++;
+	device->in_use++;
+	devd->n_chans++;
+	devd->chans_seen++;
+	*made = chan;
+	return 0;
+
+err_kick:
+	close(chan->kick_fd);
+err_unmap:
+	munmap(chan->base, chan->bytes);
+	close(*memfd);
+	*memfd = -1;
+err_free:
+	free(chan);
+	return err;
+}
+
+void wf_devd_chan_free(struct wf_devd_chan *chan)
+{
+	struct wf_devd_region *region = atomic_load(&chan->region);
+
+	if (region) {
+		if (region->refs == 1)
+			chan->client->memory -= region->size;
+		wf_devd_region_put(region);
+	}
+	chan->device->in_use--;
+	chan->client->n_chans--;
+	chan->client->devd->n_chans--;
+	wf_base_list_del(&chan->in_client);
+	close(chan->event_fd);
+	close(chan->kick_fd);
+	munmap(chan->base, chan->bytes);
+	free(chan);
+}

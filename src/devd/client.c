@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Clients: who may connect, their requests in and replies out, and the end of
+ * them, by goodbye or by death.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "devd/server.h"
+
+/* Of Linux 6.5; Debian 12's headers are older. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+/* -- replies --------------------------------------------------------------- */
+
+/* Nobody waits for a client that does not read: it is dropped. */
+static int send_reply(struct wf_devd_client *client,
+		      const struct wf_dev_reply *reply, const int *fds)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(WF_DEV_FDS_MAX * sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)reply, sizeof(*reply) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *cmsg;
+	size_t n = 0;
+
+	while (fds && n < WF_DEV_FDS_MAX && fds[n] >= 0)
+		n++;
+	if (n && !reply->status) {
+		msg.msg_control = control.room;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fds, n * sizeof(int));
+	}
+	return sendmsg(client->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+			       (ssize_t)sizeof(*reply) ?
+		       0 :
+		       -EPIPE;
+}
+
+/* -- coming and going ------------------------------------------------------ */
+
+static bool uid_listed(const char *list, uid_t uid)
+{
+	while (*list) {
+		char *end;
+		unsigned long id = strtoul(list, &end, 10);
+
+		if (end == list)
+			return false;
+		if (id == uid)
+			return true;
+		list = *end == ',' ? end + 1 : end;
+	}
+	return false;
+}
+
+static bool is_allowed(const struct wf_devd *devd, uid_t uid)
+{
+	const char *allow = devd->config.allow_uid;
+
+	return uid == geteuid() || !uid ||
+	       (allow && (!strcmp(allow, "any") || uid_listed(allow, uid)));
+}
+
+static int peer_pidfd(int fd, pid_t pid)
+{
+	int pidfd = -1;
+	socklen_t len = sizeof(pidfd);
+
+	if (pid <= 0)
+		return -1;
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len))
+		return pidfd;
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static int watch(struct wf_devd_client *client, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP,
+				     .data.ptr = client };
+
+	if (fd < 0)
+		return 0;
+	return epoll_ctl(client->devd->epoll_fd, EPOLL_CTL_ADD, fd, &event) ?
+		       -errno :
+		       0;
+}
+
+static void refuse(int fd, int status)
+{
+	struct wf_devd_client nobody = { .fd = fd };
+	struct wf_dev_reply reply = {
+		.magic = WF_DEV_MAGIC,
+		.version = WF_DEV_VERSION,
+		.op = WF_DEV_HELLO,
+		.status = status,
+	};
+
+	send_reply(&nobody, &reply, NULL);
+	close(fd);
+}
+
+static int admit(struct wf_devd *devd, int fd, const struct ucred *cred)
+{
+	struct wf_devd_client *client = calloc(1, sizeof(*client));
+	int err;
+
+	if (!client)
+		return -ENOMEM;
+	*client = (struct wf_devd_client){
+		.source = WF_DEVD_CLIENT,
+		.devd = devd,
+		.fd = fd,
+		.pid = cred->pid,
+		.uid = cred->uid,
+		.next_iova = WF_DEVD_IOVA_BASE,
+	};
+	wf_base_list_init(&client->chans);
+	client->pidfd = peer_pidfd(fd, cred->pid);
+	err = watch(client, fd);
+	/* Its end may be hidden by a child that has the socket too. */
+	if (!err)
+		err = watch(client, client->pidfd);
+	if (err) {
+		if (client->pidfd >= 0)
+			close(client->pidfd);
+		free(client);
+		return err;
+	}
+	wf_base_list_add_tail(&devd->clients, &client->link);
+	devd->n_clients++;
+	devd->clients_seen++;
+	return 0;
+}
+
+int wf_devd_client_accept(struct wf_devd *devd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int fd, err;
+
+	fd = accept4(devd->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len)) {
+		close(fd);
+		return 0;
+	}
+	if (!is_allowed(devd, cred.uid)) {
+		wf_warn("user %u (process %d) is not allowed here, see "
+			"--allow-uid",
+			(unsigned int)cred.uid, (int)cred.pid);
+		refuse(fd, -EACCES);
+		return 0;
+	}
+	err = devd->n_clients < devd->config.clients ? admit(devd, fd, &cred) :
+						       -EBUSY;
+	if (err) {
+		wf_warn("process %d is turned away: %s", (int)cred.pid,
+			strerror(-err));
+		refuse(fd, err);
+	}
+	return 0;
+}
+
+static void free_if_done(struct wf_devd_client *client)
+{
+	if (!client->gone || client->n_chans || client->pins)
+		return;
+	wf_base_list_del(&client->link);
+	client->devd->n_clients--;
+	if (client->pidfd >= 0)
+		close(client->pidfd);
+	close(client->fd);
+	free(client);
+}
+
+void wf_devd_client_drop(struct wf_devd_client *client)
+{
+	struct wf_list *pos, *tmp;
+
+	if (client->gone)
+		return;
+	/* The descriptors stay: workers ask them whether the client lives. */
+	client->gone = true;
+	epoll_ctl(client->devd->epoll_fd, EPOLL_CTL_DEL, client->fd, NULL);
+	if (client->pidfd >= 0)
+		epoll_ctl(client->devd->epoll_fd, EPOLL_CTL_DEL, client->pidfd,
+			  NULL);
+	shutdown(client->fd, SHUT_RDWR);
+	client->pins++; /* reaping the last channel must not free it here */
+	wf_list_for_each (pos, tmp, &client->chans)
+		wf_devd_request_close(
+			wf_container_of(pos, struct wf_devd_chan, in_client));
+	client->pins--;
+	free_if_done(client);
+}
+
+void wf_devd_client_reap(struct wf_devd_chan *chan)
+{
+	struct wf_devd_client *client = chan->client;
+	struct wf_dev_reply reply = {
+		.magic = WF_DEV_MAGIC,
+		.version = WF_DEV_VERSION,
+		.op = WF_DEV_CLOSE,
+		.chan = chan->id,
+	};
+	bool answer = chan->answer && !client->gone;
+
+	wf_devd_chan_free(chan);
+	if (answer && send_reply(client, &reply, NULL))
+		wf_devd_client_drop(client);
+	else
+		free_if_done(client);
+}
+
+bool wf_devd_client_here(const struct wf_devd_client *client)
+{
+	struct pollfd fds[] = {
+		{ .fd = client->fd, .events = POLLRDHUP },
+		{ .fd = client->pidfd, .events = POLLIN },
+	};
+
+	return client->pidfd >= 0 && !poll(fds, 2, 0);
+}
+
+/* -- requests -------------------------------------------------------------- */
+
+/* One request and the descriptor that may come with it; others are closed.
+ * -EAGAIN: none; -EPIPE: no more of them. */
+static int take_request(struct wf_devd_client *client,
+			struct wf_dev_request *request, int *fd)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(8 * sizeof(int))];
+	} control;
+	struct iovec iov = { request, sizeof(*request) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room),
+	};
+	struct cmsghdr *cmsg;
+	ssize_t got;
+
+	*fd = -1;
+	got = recvmsg(client->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
+	for (cmsg = CMSG_FIRSTHDR(&msg); cmsg; cmsg = CMSG_NXTHDR(&msg, cmsg)) {
+		size_t n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (cmsg->cmsg_level != SOL_SOCKET ||
+		    cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int each;
+
+			memcpy(&each, CMSG_DATA(cmsg) + i * sizeof(int),
+			       sizeof(int));
+			if (*fd < 0)
+				*fd = each;
+			else
+				close(each);
+		}
+	}
+	return got == (ssize_t)sizeof(*request) &&
+			       !(msg.msg_flags & MSG_TRUNC) ?
+		       0 :
+		       -EPIPE;
+}
+
+static int serve_one(struct wf_devd_client *client)
+{
+	int fds[WF_DEV_FDS_MAX] = { -1, -1, -1 };
+	struct wf_dev_request request;
+	struct wf_dev_reply reply;
+	int fd, err;
+
+	err = take_request(client, &request, &fd);
+	if (!err && wf_devd_request_handle(client, &request, fd, &reply, fds))
+		err = send_reply(client, &reply, fds);
+	if (fd >= 0)
+		close(fd);
+	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	return err;
+}
+
+void wf_devd_client_serve(struct wf_devd_client *client)
+{
+	struct pollfd pid = { .fd = client->pidfd, .events = POLLIN };
+	int err;
+
+	if (client->gone)
+		return;
+	/* A CLOSE that is done at once and cannot be answered frees it. */
+	client->pins++;
+	err = serve_one(client);
+	if (err == -EAGAIN && client->pidfd >= 0 && poll(&pid, 1, 0) > 0)
+		err = -ESRCH;
+	if (err && err != -EAGAIN)
+		wf_devd_client_drop(client);
+	client->pins--;
+	free_if_done(client);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The software device: a process (or a thread of one) that serves devices to
+ * clients over a Unix socket. One manager thread answers requests; workers do
+ * the jobs. It takes SIGUSR2 and, around jobs, SIGBUS for itself. See
+ * docs/warpdrive.md.
+ */
+#ifndef WF_DEVD_DEVD_H
+#define WF_DEVD_DEVD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "weft/wd.h"
+
+#define WF_DEVD_DEVICES_MAX 32
+#define WF_DEVD_WORKERS_MAX 64
+
+struct wf_devd_device_config {
+	char name[WD_NAME_SIZE];
+	int iommu_type;
+	int node_id;
+	unsigned int instances; /* channels at a time */
+	uint32_t algs;		/* bits; 0: all */
+};
+
+struct wf_devd_config {
+	const char *socket;    /* "@name" or a path */
+	mode_t mode;	       /* of a path */
+	const char *allow_uid; /* besides our own: "any", "12,34", or NULL */
+	unsigned int workers;
+	unsigned int spin_us; /* looking for work before a worker sleeps */
+	int first_cpu;	      /* worker N is bound to CPU first_cpu + N; -1 */
+	uint32_t depth;	      /* of a queue */
+	uint64_t arena;	      /* bytes of "physical" memory */
+	/* What one client may have, and how many clients there may be. */
+	unsigned int client_channels;
+	uint64_t client_memory;
+	unsigned int clients;
+	unsigned int n_devices;
+	struct wf_devd_device_config devices[WF_DEVD_DEVICES_MAX];
+};
+
+struct wf_devd;
+
+/* Sensible values, and no device. */
+void wf_devd_config_init(struct wf_devd_config *config);
+
+/* Adds a device with default values; NULL: too many, or a name that is taken or
+ * does not fit. */
+struct wf_devd_device_config *wf_devd_config_add(struct wf_devd_config *config,
+						 const char *name,
+						 int iommu_type);
+
+/* Listens; clients can connect from now on and are served by _run(). @config
+ * is copied, its strings are not. -EADDRINUSE: another one is there. */
+int wf_devd_open(const struct wf_devd_config *config, struct wf_devd **devd);
+
+/* Serves until wf_devd_stop(). 0 or -errno. */
+int wf_devd_run(struct wf_devd *devd);
+
+/* From any thread, and from a signal handler. */
+void wf_devd_stop(struct wf_devd *devd);
+
+struct wf_devd_stats {
+	uint64_t clients; /* served so far */
+	uint64_t channels;
+	uint64_t jobs;
+	uint64_t refused; /* jobs completed with an error */
+	uint64_t faults;  /* channels given up for nonsense */
+	unsigned int now_clients, now_channels;
+};
+
+void wf_devd_stats(struct wf_devd *devd, struct wf_devd_stats *stats);
+
+void wf_devd_close(struct wf_devd *devd);
+
+#endif

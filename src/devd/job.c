@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Running one job.
+ */
+#include "devd/job.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/clock.h"
+#include "devd/alg.h"
+
+/* A piece of a job that can be cut: stays in a second-level cache. */
+#define PIECE (256u << 10)
+/* Between two looks at whether a client is there: two system calls beside the
+ * two of a small job. */
+#define LOOK_EVERY (100 * WF_NS_PER_US)
+
+/* -- memory that vanishes -------------------------------------------------- */
+
+static _Thread_local sigjmp_buf *volatile escape;
+static struct sigaction before;
+static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int guards;
+
+static void on_bus_error(int number)
+{
+	if (escape)
+		siglongjmp(*escape, 1);
+	/* Not ours: let it do what it does. */
+	sigaction(SIGBUS, &before, NULL);
+	raise(number);
+}
+
+void wf_devd_job_guard(void)
+{
+	struct sigaction action = {
+		.sa_handler = on_bus_error,
+		.sa_flags = SA_NODEFER, /* it is left by a jump */
+	};
+
+	pthread_mutex_lock(&guard_lock);
+	if (!guards++)
+		sigaction(SIGBUS, &action, &before);
+	pthread_mutex_unlock(&guard_lock);
+}
+
+void wf_devd_job_unguard(void)
+{
+	pthread_mutex_lock(&guard_lock);
+	if (!--guards)
+		sigaction(SIGBUS, &before, NULL);
+	pthread_mutex_unlock(&guard_lock);
+}
+
+static int run_guarded(const struct wf_devd_alg *alg, struct wf_devd_work *work)
+{
+	sigjmp_buf here;
+	sigset_t ours;
+	int status;
+
+	/* Saving the mask would be a system call for every job: those that
+	 * jump put it right, for whatever was blocked in the handler. */
+	if (sigsetjmp(here, 0)) {
+		escape = NULL;
+		sigemptyset(&ours);
+		sigaddset(&ours, SIGBUS);
+		sigaddset(&ours, SIGUSR2);
+		pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
+		return EFAULT;
+	}
+	escape = &here;
+	status = alg->run(work);
+	escape = NULL;
+	return status;
+}
+
+/* -- reserved memory: Share Domain and NOIOMMU ----------------------------- */
+
+/* Where a channel's address lies, or NULL: not all of it is the channel's. */
+static uint8_t *reach(const struct wf_devd_region *region, uint64_t addr,
+		      uint64_t len)
+{
+	static uint8_t nothing;
+
+	if (!len)
+		return &nothing;
+	if (!region || addr < region->dma || len > region->size ||
+	    addr - region->dma > region->size - len)
+		return NULL;
+	return region->base + (addr - region->dma);
+}
+
+static int run_reserved(struct wf_devd_chan *chan,
+			const struct wf_devd_alg *alg,
+			struct wf_devd_work *work)
+{
+	const struct wf_device_job *job = work->job;
+	/* Pairs with the release in request.c: the region is all there. */
+	struct wf_devd_region *region =
+		atomic_load_explicit(&chan->region, memory_order_acquire);
+
+	work->in = reach(region, job->src, job->src_len);
+	work->out = reach(region, job->dst, job->dst_len);
+	work->dict = reach(region, job->dict, job->dict_len);
+	if (!work->in || !work->out || !work->dict)
+		return EFAULT;
+	work->in_len = job->src_len;
+	work->out_len = job->dst_len;
+	work->dict_len = job->dict_len;
+	return run_guarded(alg, work);
+}
+
+/* -- any memory of the client: SVA ----------------------------------------- */
+
+typedef ssize_t (*cma_call)(pid_t pid, const struct iovec *local,
+			    unsigned long local_count,
+			    const struct iovec *remote,
+			    unsigned long remote_count, unsigned long flags);
+
+static int move(struct wf_devd_chan *chan, cma_call call, uint8_t *local,
+		uint64_t remote, size_t len)
+{
+	while (len) {
+		struct iovec here = { local, len };
+		struct iovec there = { (void *)(uintptr_t)remote, len };
+		ssize_t moved;
+
+		moved = call(chan->client->pid, &here, 1, &there, 1, 0);
+		if (moved < 0)
+			return errno;
+		if (!moved)
+			return EFAULT;
+		/* Short: the page after it is not there; the next call says
+		 * so. */
+		local += moved;
+		remote += (uint64_t)moved;
+		len -= (size_t)moved;
+	}
+	return 0;
+}
+
+static bool grow(uint8_t **buffer, size_t *size, size_t want)
+{
+	uint8_t *larger;
+
+	if (want <= *size)
+		return true;
+	larger = realloc(*buffer, want);
+	if (!larger)
+		return false;
+	*buffer = larger;
+	*size = want;
+	return true;
+}
+
+void wf_devd_scratch_fini(struct wf_devd_scratch *scratch)
+{
+	free(scratch->in);
+	free(scratch->out);
+}
+
+static void count_copied(struct wf_device_done *done, size_t len)
+{
+	done->copied = len > UINT32_MAX - done->copied ?
+			       UINT32_MAX :
+			       done->copied + (uint32_t)len;
+}
+
+static int run_pieces(struct wf_devd_chan *chan,
+		      struct wf_devd_scratch *scratch,
+		      const struct wf_devd_alg *alg, struct wf_devd_work *work,
+		      struct wf_device_done *done)
+{
+	const struct wf_device_job *job = work->job;
+	size_t at = 0, part;
+	int status;
+
+	if ((alg->flags & WF_DEVD_ALG_OUT) && job->src_len > job->dst_len)
+		return ENOSPC;
+	if (!grow(&scratch->in, &scratch->in_size, PIECE))
+		return ENOMEM;
+	work->in = work->out = scratch->in;
+	do {
+		part = job->src_len - at < PIECE ? job->src_len - at : PIECE;
+		status = move(chan, process_vm_readv, scratch->in,
+			      job->src + at, part);
+		if (status)
+			return status;
+		count_copied(done, part);
+		work->in_len = part;
+		work->out_len = part;
+		status = alg->run(work);
+		if (status)
+			return status;
+		if (alg->flags & WF_DEVD_ALG_OUT) {
+			status = move(chan, process_vm_writev, scratch->in,
+				      job->dst + at, part);
+			if (status)
+				return status;
+			count_copied(done, part);
+		}
+		at += part;
+	} while (at < job->src_len);
+	work->consumed = at;
+	work->produced = alg->flags & WF_DEVD_ALG_OUT ? at : 0;
+	return 0;
+}
+
+static int run_whole(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
+		     const struct wf_devd_alg *alg, struct wf_devd_work *work,
+		     struct wf_device_done *done)
+{
+	const struct wf_device_job *job = work->job;
+	size_t in = (size_t)job->dict_len + job->src_len;
+	int status;
+
+	if (!grow(&scratch->in, &scratch->in_size, in + 1) ||
+	    !grow(&scratch->out, &scratch->out_size, (size_t)job->dst_len + 1))
+		return ENOMEM;
+	status = move(chan, process_vm_readv, scratch->in, job->dict,
+		      job->dict_len);
+	if (!status)
+		status = move(chan, process_vm_readv,
+			      scratch->in + job->dict_len, job->src,
+			      job->src_len);
+	if (status)
+		return status;
+	count_copied(done, in);
+	work->dict = scratch->in;
+	work->dict_len = job->dict_len;
+	work->in = scratch->in + job->dict_len;
+	work->in_len = job->src_len;
+	work->out = scratch->out;
+	work->out_len = job->dst_len;
+	status = alg->run(work);
+	if (status)
+		return status;
+	count_copied(done, work->produced);
+	return move(chan, process_vm_writev, scratch->out, job->dst,
+		    work->produced);
+}
+
+static int run_sva(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
+		   const struct wf_devd_alg *alg, struct wf_devd_work *work,
+		   struct wf_device_done *done)
+{
+	uint64_t now = wf_base_clock_ns();
+
+	/* Its number may be somebody else's by now. Not within so short a
+	 * time: numbers go round. */
+	if (now - chan->looked_at > LOOK_EVERY) {
+		if (!wf_devd_client_here(chan->client))
+			return ESRCH;
+		chan->looked_at = now;
+	}
+	if (alg->flags & WF_DEVD_ALG_PIECES)
+		return run_pieces(chan, scratch, alg, work, done);
+	return run_whole(chan, scratch, alg, work, done);
+}
+
+/* -- the descriptor -------------------------------------------------------- */
+
+static int check(const struct wf_devd_chan *chan,
+		 const struct wf_device_job *job,
+		 const struct wf_devd_alg **alg)
+{
+	if (job->flags || job->spare || job->spare2)
+		return EINVAL;
+	if (job->alg >= WF_DEVICE_ALGS || !(chan->algs >> job->alg & 1))
+		return EOPNOTSUPP;
+	*alg = wf_devd_alg_get(job->alg);
+	if (!*alg)
+		return EOPNOTSUPP;
+	if (job->src_len > WF_DEVICE_LEN_MAX ||
+	    job->dst_len > WF_DEVICE_LEN_MAX ||
+	    job->dict_len > WF_DEVICE_LEN_MAX)
+		return EMSGSIZE;
+	if (!((*alg)->flags & WF_DEVD_ALG_IN) && (job->src || job->src_len))
+		return EINVAL;
+	if (!((*alg)->flags & WF_DEVD_ALG_OUT) && (job->dst || job->dst_len))
+		return EINVAL;
+	if (!((*alg)->flags & WF_DEVD_ALG_STREAM) &&
+	    (job->format || job->level || job->dict || job->dict_len ||
+	     job->window_log2 || job->flush || job->stream))
+		return EINVAL;
+	return 0;
+}
+
+uint64_t wf_devd_job_run(struct wf_devd_chan *chan,
+			 struct wf_devd_scratch *scratch,
+			 const struct wf_device_job *job,
+			 struct wf_device_done *done)
+{
+	struct wf_devd_work work = { .job = job, .checksum = job->seed };
+	const struct wf_devd_alg *alg = NULL;
+	int status;
+
+	*done = (struct wf_device_done){ .word = job->id & ~WF_DEVICE_PHASE };
+	status = check(chan, job, &alg);
+	if (!status) {
+		if (!(alg->flags & (WF_DEVD_ALG_IN | WF_DEVD_ALG_OUT)))
+			status = alg->run(&work);
+		else if (chan->sva)
+			status = run_sva(chan, scratch, alg, &work, done);
+		else
+			status = run_reserved(chan, alg, &work);
+	}
+	done->status = (uint16_t)status;
+	if (!status || (status == ENOSPC && alg->flags & WF_DEVD_ALG_STREAM)) {
+		done->consumed = (uint32_t)work.consumed;
+		done->produced = (uint32_t)work.produced;
+		done->checksum = work.checksum;
+		done->flags = work.flags;
+	}
+	return (uint64_t)job->src_len + done->produced;
+}

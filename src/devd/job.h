@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One job: checks the descriptor, reaches the memory as the scenario has it,
+ * runs the algorithm. Whatever is wrong with a job ends in its completion.
+ */
+#ifndef WF_DEVD_JOB_H
+#define WF_DEVD_JOB_H
+
+#include "devd/server.h"
+
+/* A worker's memory for what it fetches from clients (SVA). Grows. */
+struct wf_devd_scratch {
+	uint8_t *in, *out;
+	size_t in_size, out_size;
+};
+
+void wf_devd_scratch_fini(struct wf_devd_scratch *scratch);
+
+/* @job is our own copy. Fills in all of @done but the phase; returns the bytes
+ * that went through our hands, for fairness. */
+uint64_t wf_devd_job_run(struct wf_devd_chan *chan,
+			 struct wf_devd_scratch *scratch,
+			 const struct wf_device_job *job,
+			 struct wf_device_done *done);
+
+/* Memory of a client may vanish under a job (a hole punched into a file, no
+ * huge page left): SIGBUS, which becomes an error of that job. Once per
+ * process; counted. */
+void wf_devd_job_guard(void);
+void wf_devd_job_unguard(void);
+
+#endif

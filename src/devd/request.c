@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What clients ask for, one function each. A request is text from outside: its
+ * numbers are checked here, its limits are the configuration's.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "devd/worker.h"
+
+struct answer {
+	struct wf_dev_reply *reply;
+	int *fds;
+};
+
+typedef int (*handler)(struct wf_devd_client *client,
+		       const struct wf_dev_request *request, int fd,
+		       struct answer *answer);
+
+static struct wf_devd_chan *find_chan(struct wf_devd_client *client,
+				      uint32_t id)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &client->chans) {
+		struct wf_devd_chan *chan =
+			wf_container_of(pos, struct wf_devd_chan, in_client);
+
+		if (chan->id == id && !chan->closing)
+			return chan;
+	}
+	return NULL;
+}
+
+/* -- hello, device --------------------------------------------------------- */
+
+/* Reads a word whose value the client told: a pid of another namespace, or one
+ * that we may not look into, shows. */
+static bool can_reach(const struct wf_devd_client *client,
+		      const struct wf_dev_request *request)
+{
+	uint64_t seen = ~request->probe_value;
+	struct iovec local = { &seen, sizeof(seen) };
+	struct iovec remote = { (void *)(uintptr_t)request->probe_addr,
+				sizeof(seen) };
+
+	return client->pid > 0 && client->pidfd >= 0 &&
+	       process_vm_readv(client->pid, &local, 1, &remote, 1, 0) ==
+		       (ssize_t)sizeof(seen) &&
+	       seen == request->probe_value;
+}
+
+static int do_hello(struct wf_devd_client *client,
+		    const struct wf_dev_request *request, int fd,
+		    struct answer *answer)
+{
+	(void)fd;
+	client->reachable = can_reach(client, request);
+	client->greeted = true;
+	/* If not, the client may be able to change that, and says hello again
+	 */
+	answer->reply->size = client->reachable;
+	answer->reply->dma = (uint64_t)getpid();
+	return 0;
+}
+
+static int do_device(struct wf_devd_client *client,
+		     const struct wf_dev_request *request, int fd,
+		     struct answer *answer)
+{
+	struct wf_devd *devd = client->devd;
+
+	(void)fd;
+	if (request->index >= devd->config.n_devices)
+		return -ENOENT;
+	wf_devd_chan_record(devd, &devd->devices[request->index],
+			    &answer->reply->record);
+	return 0;
+}
+
+/* -- channels -------------------------------------------------------------- */
+
+static struct wf_devd_device *find_device(struct wf_devd *devd,
+					  const char *name)
+{
+	for (unsigned int i = 0; i < devd->config.n_devices; i++) {
+		if (!strncmp(devd->devices[i].config.name, name, WD_NAME_SIZE))
+			return &devd->devices[i];
+	}
+	return NULL;
+}
+
+static int do_open(struct wf_devd_client *client,
+		   const struct wf_dev_request *request, int fd,
+		   struct answer *answer)
+{
+	struct wf_devd *devd = client->devd;
+	struct wf_devd_device *device = find_device(devd, request->name);
+	struct wf_devd_chan *chan;
+	int err;
+
+	(void)fd;
+	if (!device)
+		return -ENODEV;
+	if (device->in_use >= device->config.instances)
+		return -EBUSY;
+	if (client->n_chans >= devd->config.client_channels) {
+		wf_info("process %d has %u channels and gets no more",
+			(int)client->pid, client->n_chans);
+		return -EBUSY;
+	}
+	if (device->config.iommu_type == WD_IOMMU_SVA && !client->reachable)
+		return -EPERM;
+	err = wf_devd_chan_make(client, device, &chan,
+				&answer->fds[WF_DEV_FD_REGIONS]);
+	if (err)
+		return err;
+	answer->fds[WF_DEV_FD_KICK] = dup(chan->kick_fd);
+	answer->fds[WF_DEV_FD_EVENT] = dup(chan->event_fd);
+	if (answer->fds[WF_DEV_FD_KICK] < 0 ||
+	    answer->fds[WF_DEV_FD_EVENT] < 0) {
+		err = -errno;
+		wf_devd_chan_free(chan);
+		return err;
+	}
+	answer->reply->chan = chan->id;
+	wf_devd_chan_record(devd, device, &answer->reply->record);
+	return 0;
+}
+
+static int do_start(struct wf_devd_client *client,
+		    const struct wf_dev_request *request, int fd,
+		    struct answer *answer)
+{
+	struct wf_devd_chan *chan = find_chan(client, request->chan);
+	struct wf_devd_worker *workers = client->devd->workers;
+	struct wf_devd_worker *least = workers;
+
+	(void)fd;
+	(void)answer;
+	if (!chan || chan->worker)
+		return -EINVAL;
+	for (unsigned int i = 1; i < client->devd->config.workers; i++) {
+		if (workers[i].load < least->load)
+			least = &workers[i];
+	}
+	wf_devd_worker_give(least, chan);
+	return 0;
+}
+
+void wf_devd_request_close(struct wf_devd_chan *chan)
+{
+	if (chan->closing)
+		return;
+	chan->closing = true;
+	if (chan->worker)
+		wf_devd_worker_recall(chan);
+	else
+		wf_devd_client_reap(chan);
+}
+
+/* -- memory ---------------------------------------------------------------- */
+
+static int check_memory(const struct wf_devd_client *client,
+			const struct wf_devd_chan *chan, uint64_t size)
+{
+	uint64_t limit = client->devd->config.client_memory;
+
+	if (!chan || !size || size % WF_DEVD_PAGE)
+		return -EINVAL;
+	if (chan->sva)
+		return -EOPNOTSUPP;
+	if (atomic_load(&chan->region))
+		return -EEXIST;
+	if (size > limit || client->memory > limit - size) {
+		wf_info("process %d asks for %llu bytes and has %llu of %llu",
+			(int)client->pid, (unsigned long long)size,
+			(unsigned long long)client->memory,
+			(unsigned long long)limit);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Finds the addresses; the region becomes the channel's. */
+static int place(struct wf_devd_chan *chan, struct wf_devd_region *region,
+		 struct answer *answer)
+{
+	struct wf_devd_client *client = chan->client;
+
+	if (chan->device->config.iommu_type == WD_IOMMU_NONE) {
+		region->dma =
+			wf_devd_arena_take(&client->devd->arena, region->size);
+		if (!region->dma) {
+			wf_devd_region_put(region);
+			return -ENOMEM;
+		}
+		region->arena = &client->devd->arena;
+	} else {
+		/* A page that belongs to nobody between two regions. */
+		region->dma = client->next_iova;
+		client->next_iova += region->size + WF_DEVD_PAGE;
+	}
+	client->memory += region->size;
+	answer->reply->dma = region->dma;
+	answer->reply->size = region->size;
+	/* Pairs with the acquire in job.c. */
+	atomic_store_explicit(&chan->region, region, memory_order_release);
+	return 0;
+}
+
+static int do_reserve(struct wf_devd_client *client,
+		      const struct wf_dev_request *request, int fd,
+		      struct answer *answer)
+{
+	struct wf_devd_chan *chan = find_chan(client, request->chan);
+	struct wf_devd_region *region;
+	int err;
+
+	(void)fd;
+	err = check_memory(client, chan, request->size);
+	if (!err)
+		err = wf_devd_region_make(&region, request->size,
+					  &answer->fds[0]);
+	return err ? err : place(chan, region, answer);
+}
+
+static int do_attach(struct wf_devd_client *client,
+		     const struct wf_dev_request *request, int fd,
+		     struct answer *answer)
+{
+	struct wf_devd_chan *chan = find_chan(client, request->chan);
+	struct wf_devd_region *region;
+	int err;
+
+	err = fd < 0 ? -EINVAL : check_memory(client, chan, request->size);
+	if (!err)
+		err = wf_devd_region_attach(&region, fd, request->offset,
+					    request->size);
+	return err ? err : place(chan, region, answer);
+}
+
+static int do_share(struct wf_devd_client *client,
+		    const struct wf_dev_request *request, int fd,
+		    struct answer *answer)
+{
+	struct wf_devd_chan *chan = find_chan(client, request->chan);
+	struct wf_devd_chan *target = find_chan(client, request->target);
+	struct wf_devd_region *region;
+
+	(void)fd;
+	if (!chan || !target || chan == target ||
+	    chan->device->config.iommu_type !=
+		    target->device->config.iommu_type)
+		return -EINVAL;
+	region = atomic_load(&chan->region);
+	if (!region || atomic_load(&target->region))
+		return -EINVAL;
+	region->refs++;
+	answer->reply->dma = region->dma;
+	answer->reply->size = region->size;
+	atomic_store_explicit(&target->region, region, memory_order_release);
+	return 0;
+}
+
+/* -- which one ------------------------------------------------------------- */
+
+static const handler handlers[WF_DEV_OPS] = {
+	[WF_DEV_HELLO] = do_hello,     [WF_DEV_DEVICE] = do_device,
+	[WF_DEV_OPEN] = do_open,       [WF_DEV_START] = do_start,
+	[WF_DEV_RESERVE] = do_reserve, [WF_DEV_ATTACH] = do_attach,
+	[WF_DEV_SHARE] = do_share,
+};
+
+bool wf_devd_request_handle(struct wf_devd_client *client,
+			    const struct wf_dev_request *request, int fd,
+			    struct wf_dev_reply *reply, int *fds)
+{
+	struct answer answer = { reply, fds };
+	struct wf_devd_chan *chan;
+
+	*reply = (struct wf_dev_reply){
+		.magic = WF_DEV_MAGIC,
+		.version = WF_DEV_VERSION,
+		.op = request->op,
+	};
+	if (request->magic != WF_DEV_MAGIC ||
+	    request->version != WF_DEV_VERSION ||
+	    (!client->greeted && request->op != WF_DEV_HELLO)) {
+		reply->status = -EPROTO;
+		return true;
+	}
+	if (request->op == WF_DEV_CLOSE) {
+		chan = find_chan(client, request->chan);
+		if (chan) {
+			chan->answer = true;
+			wf_devd_request_close(chan);
+			return false;
+		}
+		reply->status = -EINVAL;
+		return true;
+	}
+	if (request->op >= WF_DEV_OPS || !handlers[request->op]) {
+		reply->status = -EOPNOTSUPP;
+		return true;
+	}
+	reply->status = handlers[request->op](client, request, fd, &answer);
+	return true;
+}

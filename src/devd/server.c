@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The software device as a whole: its socket, its threads, the manager's loop.
+ */
+#include "devd/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "devd/alg.h"
+#include "devd/worker.h"
+
+#define BACKLOG 128
+#define EVENTS 32
+/* While there are clients, how often workers are looked after. */
+#define WATCH_MS 250
+
+/* -- configuration --------------------------------------------------------- */
+
+void wf_devd_config_init(struct wf_devd_config *config)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	*config = (struct wf_devd_config){
+		.mode = 0600,
+		.workers = cpus < 1 ? 1 :
+			   cpus > 8 ? 8 :
+				      (unsigned int)cpus,
+		.spin_us = 50,
+		.first_cpu = -1,
+		.depth = 256,
+		.arena = 256u << 20,
+		.client_channels = 64,
+		.client_memory = 256u << 20,
+		.clients = 256,
+	};
+}
+
+struct wf_devd_device_config *wf_devd_config_add(struct wf_devd_config *config,
+						 const char *name,
+						 int iommu_type)
+{
+	struct wf_devd_device_config *device;
+
+	if (config->n_devices == WF_DEVD_DEVICES_MAX || !*name ||
+	    strlen(name) >= WD_NAME_SIZE || strpbrk(name, ":/\n"))
+		return NULL;
+	for (unsigned int i = 0; i < config->n_devices; i++) {
+		if (!strcmp(config->devices[i].name, name))
+			return NULL;
+	}
+	device = &config->devices[config->n_devices++];
+	*device = (struct wf_devd_device_config){
+		.iommu_type = iommu_type,
+		.node_id = -1,
+		.instances = 256,
+	};
+	strcpy(device->name, name);
+	return device;
+}
+
+static bool is_sane(const struct wf_devd_config *config)
+{
+	return config->socket && config->n_devices &&
+	       config->n_devices <= WF_DEVD_DEVICES_MAX && config->workers &&
+	       config->workers <= WF_DEVD_WORKERS_MAX &&
+	       config->depth >= WF_DEVICE_DEPTH_MIN &&
+	       config->depth <= WF_DEVICE_DEPTH_MAX &&
+	       !(config->depth & (config->depth - 1)) &&
+	       config->arena / WF_DEVD_PAGE <= UINT32_MAX / 2;
+}
+
+/* -- the socket ------------------------------------------------------------ */
+
+/* A path outlives its process. Whoever holds the lock beside it may replace
+ * what a dead one left. */
+static int claim_path(struct wf_devd *devd)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
+	struct stat ours, there;
+
+	snprintf(path, sizeof(path), "%s.lock", devd->config.socket);
+	devd->lock_fd =
+		open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (devd->lock_fd < 0)
+		return -errno;
+	/* Not the file of that name any more: its owner was just leaving. */
+	if (flock(devd->lock_fd, LOCK_EX | LOCK_NB) ||
+	    fstat(devd->lock_fd, &ours) || stat(path, &there) ||
+	    ours.st_ino != there.st_ino) {
+		close(devd->lock_fd);
+		devd->lock_fd = -1;
+		return -EADDRINUSE;
+	}
+	unlink(devd->config.socket);
+	return 0;
+}
+
+static void drop_path(struct wf_devd *devd)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
+
+	if (devd->lock_fd < 0)
+		return;
+	snprintf(path, sizeof(path), "%s.lock", devd->config.socket);
+	unlink(devd->config.socket);
+	unlink(path);
+	close(devd->lock_fd);
+	devd->lock_fd = -1;
+}
+
+static int listen_at(struct wf_devd *devd)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	const char *name = devd->config.socket;
+	size_t len = strlen(name);
+	bool path = name[0] != '@';
+	mode_t mask;
+	int err = 0;
+
+	if (len < 2 || len >= sizeof(un.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(un.sun_path, name, len);
+	if (path)
+		err = claim_path(devd);
+	else
+		un.sun_path[0] = '\0';
+	if (err)
+		return err;
+	devd->listen_fd = socket(
+		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (devd->listen_fd < 0) {
+		err = -errno;
+		goto err_path;
+	}
+	/* Never open to more than it will be, not even for a moment. */
+	mask = umask(0777 & ~devd->config.mode);
+	if (bind(devd->listen_fd, (struct sockaddr *)&un,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
+			     path)) ||
+	    listen(devd->listen_fd, BACKLOG))
+		err = -errno;
+	umask(mask);
+	if (!err)
+		return 0;
+	close(devd->listen_fd);
+err_path:
+	drop_path(devd);
+	return err;
+}
+
+/* -- making it ------------------------------------------------------------- */
+
+static int watch(struct wf_devd *devd, int fd, enum wf_devd_source *source)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
+
+	return epoll_ctl(devd->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno :
+								      0;
+}
+
+static int open_fds(struct wf_devd *devd)
+{
+	int err;
+
+	devd->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (devd->epoll_fd < 0)
+		return -errno;
+	devd->inbox_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (devd->inbox_fd < 0) {
+		err = -errno;
+		goto err_epoll;
+	}
+	err = listen_at(devd);
+	if (err)
+		goto err_inbox;
+	devd->listener_source = WF_DEVD_LISTENER;
+	devd->inbox_source = WF_DEVD_INBOX;
+	err = watch(devd, devd->listen_fd, &devd->listener_source);
+	if (!err)
+		err = watch(devd, devd->inbox_fd, &devd->inbox_source);
+	if (!err)
+		return 0;
+	close(devd->listen_fd);
+	drop_path(devd);
+err_inbox:
+	close(devd->inbox_fd);
+err_epoll:
+	close(devd->epoll_fd);
+	return err;
+}
+
+static void end_workers(struct wf_devd *devd, unsigned int n)
+{
+	while (n)
+		wf_devd_worker_end(&devd->workers[--n]);
+	free(devd->workers);
+}
+
+static int start_workers(struct wf_devd *devd)
+{
+	int first = devd->config.first_cpu, err;
+	unsigned int i;
+
+	devd->workers = calloc(devd->config.workers, sizeof(*devd->workers));
+	if (!devd->workers)
+		return -ENOMEM;
+	for (i = 0; i < devd->config.workers; i++) {
+		err = wf_devd_worker_start(&devd->workers[i], devd,
+					   first < 0 ? -1 : first + (int)i);
+		if (err) {
+			end_workers(devd, i);
+			return err;
+		}
+	}
+	return 0;
+}
+
+int wf_devd_open(const struct wf_devd_config *config, struct wf_devd **opened)
+{
+	struct wf_devd *devd;
+	int err;
+
+	if (!is_sane(config))
+		return -EINVAL;
+	devd = calloc(1, sizeof(*devd));
+	if (!devd)
+		return -ENOMEM;
+	devd->config = *config;
+	devd->lock_fd = -1;
+	wf_base_list_init(&devd->clients);
+	wf_base_list_init(&devd->inbox);
+	pthread_mutex_init(&devd->inbox_lock, NULL);
+	for (unsigned int i = 0; i < config->n_devices; i++) {
+		devd->devices[i].config = config->devices[i];
+		if (!devd->devices[i].config.algs)
+			devd->devices[i].config.algs = wf_devd_alg_all();
+	}
+	err = wf_devd_arena_init(&devd->arena, config->arena);
+	if (err)
+		goto err_free;
+	wf_devd_job_guard();
+	err = start_workers(devd);
+	if (err)
+		goto err_guard;
+	err = open_fds(devd);
+	if (err)
+		goto err_workers;
+	*opened = devd;
+	return 0;
+
+err_workers:
+	end_workers(devd, config->workers);
+err_guard:
+	wf_devd_job_unguard();
+	wf_devd_arena_fini(&devd->arena);
+err_free:
+	pthread_mutex_destroy(&devd->inbox_lock);
+	free(devd);
+	return err;
+}
+
+/* -- running it ------------------------------------------------------------ */
+
+static void empty_inbox(struct wf_devd *devd)
+{
+	struct wf_list *first;
+	uint64_t value;
+
+	if (read(devd->inbox_fd, &value, sizeof(value)) < 0 && errno != EAGAIN)
+		wf_warn("inbox: %s", strerror(errno));
+	for (;;) {
+		pthread_mutex_lock(&devd->inbox_lock);
+		first = devd->inbox.next;
+		if (first != &devd->inbox)
+			wf_base_list_del(first);
+		pthread_mutex_unlock(&devd->inbox_lock);
+		if (first == &devd->inbox)
+			return;
+		wf_devd_client_reap(
+			wf_container_of(first, struct wf_devd_chan, in_inbox));
+	}
+}
+
+/* Without a descriptor for it the client stays at the door, and we must not
+ * turn round it at full speed. */
+static void accept_one(struct wf_devd *devd)
+{
+	int err = wf_devd_client_accept(devd);
+
+	if (err != -EMFILE && err != -ENFILE && err != -ENOMEM)
+		return;
+	if (!devd->crowded)
+		wf_warn("no room for more clients: %s", strerror(-err));
+	devd->crowded = true;
+	usleep(10000);
+}
+
+static void handle(struct wf_devd *devd, enum wf_devd_source *source)
+{
+	switch (*source) {
+	case WF_DEVD_LISTENER:
+		accept_one(devd);
+		break;
+	case WF_DEVD_INBOX:
+		break; /* after the clients: reaping frees them */
+	case WF_DEVD_CLIENT:
+		wf_devd_client_serve((struct wf_devd_client *)(void *)source);
+		break;
+	}
+}
+
+/* A client has two descriptors in the set, and serving one may free it: what
+ * the same round says of the other is dropped. */
+static void forget(struct epoll_event *events, int from, int n, void *source)
+{
+	for (int i = from; i < n; i++) {
+		if (events[i].data.ptr == source)
+			events[i].data.ptr = NULL;
+	}
+}
+
+int wf_devd_run(struct wf_devd *devd)
+{
+	struct epoll_event events[EVENTS];
+	int n;
+
+	while (!atomic_load(&devd->stop)) {
+		n = epoll_wait(devd->epoll_fd, events, EVENTS,
+			       devd->n_clients ? WATCH_MS : -1);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		for (int i = 0; i < n; i++) {
+			void *source = events[i].data.ptr;
+
+			if (!source)
+				continue;
+			forget(events, i + 1, n, source);
+			handle(devd, source);
+		}
+		empty_inbox(devd);
+		for (unsigned int i = 0; i < devd->config.workers; i++)
+			wf_devd_worker_watch(&devd->workers[i],
+					     wf_base_clock_ns());
+	}
+	return 0;
+}
+
+void wf_devd_stop(struct wf_devd *devd)
+{
+	const uint64_t one = 1;
+
+	atomic_store(&devd->stop, true);
+	if (write(devd->inbox_fd, &one, sizeof(one)) < 0)
+		return; /* it is full: the loop wakes anyway */
+}
+
+void wf_devd_stats(struct wf_devd *devd, struct wf_devd_stats *stats)
+{
+	*stats = (struct wf_devd_stats){
+		.clients = devd->clients_seen,
+		.channels = devd->chans_seen,
+		.now_clients = devd->n_clients,
+		.now_channels = devd->n_chans,
+	};
+	for (unsigned int i = 0; i < devd->config.workers; i++) {
+		stats->jobs += devd->workers[i].jobs;
+		stats->refused += devd->workers[i].refused;
+		stats->faults += devd->workers[i].faults;
+	}
+}
+
+void wf_devd_close(struct wf_devd *devd)
+{
+	struct wf_list *pos, *tmp;
+
+	/* No new ones; then everybody out, and wait for their jobs. */
+	close(devd->listen_fd);
+	wf_list_for_each (pos, tmp, &devd->clients)
+		wf_devd_client_drop(
+			wf_container_of(pos, struct wf_devd_client, link));
+	while (devd->n_chans) {
+		empty_inbox(devd);
+		for (unsigned int i = 0; i < devd->config.workers; i++)
+			wf_devd_worker_watch(&devd->workers[i],
+					     wf_base_clock_ns());
+		usleep(1000);
+	}
+	end_workers(devd, devd->config.workers);
+	drop_path(devd);
+	close(devd->inbox_fd);
+	close(devd->epoll_fd);
+	wf_devd_job_unguard();
+	wf_devd_arena_fini(&devd->arena);
+	pthread_mutex_destroy(&devd->inbox_lock);
+	free(devd);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the parts of the software device share: the server, its clients, their
+ * channels. The manager thread owns all of it; a worker owns the queues of the
+ * channels it was given until it gives them back. Fields say whose they are.
+ */
+#ifndef WF_DEVD_SERVER_H
+#define WF_DEVD_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "chan/dev_defs.h"
+#include "devd/devd.h"
+#include "devd/region.h"
+#include "drv/device_defs.h"
+#include "queue/cq.h"
+#include "queue/sub.h"
+
+struct wf_devd_device {
+	struct wf_devd_device_config config;
+	unsigned int in_use;
+};
+
+/* What stands behind a descriptor in the manager's epoll set. */
+enum wf_devd_source {
+	WF_DEVD_LISTENER,
+	WF_DEVD_INBOX,
+	WF_DEVD_CLIENT,
+};
+
+/* A process that has connected. Lives until the last of its channels has come
+ * back from its worker. */
+struct wf_devd_client {
+	enum wf_devd_source source; /* first: epoll points here */
+	struct wf_list link;
+	struct wf_devd *devd;
+	int fd;
+	int pidfd; /* -1: not known */
+	pid_t pid;
+	uid_t uid;
+	bool greeted;
+	bool gone;	/* the connection is over, channels are on their way */
+	bool reachable; /* CMA works: SVA */
+	uint32_t next_chan;
+	unsigned int n_chans;
+	unsigned int pins; /* keep it from being freed while in use */
+	struct wf_list chans;
+	uint64_t memory;    /* bytes reserved */
+	uint64_t next_iova; /* of its domain */
+};
+
+/* A queue of a device in the hands of a client. */
+struct wf_devd_chan {
+	struct wf_list in_client; /* manager */
+	struct wf_list in_worker; /* worker; before that, its lock */
+	struct wf_list in_inbox;  /* the server's inbox_lock */
+	struct wf_devd_client *client;
+	struct wf_devd_device *device;
+	struct wf_devd_worker *worker; /* NULL: not started */
+	uint32_t id;
+	uint32_t algs;
+	bool sva;
+	bool closing;	    /* manager: asked back from the worker */
+	bool answer;	    /* manager: a CLOSE waits for it */
+	bool faulted;	    /* worker, as the next */
+	uint64_t looked_at; /* for its client */
+	atomic_bool leave;  /* manager tells worker */
+	/* Set once, when memory is reserved or shared; the release pairs with
+	 * the acquire in job.c. */
+	struct wf_devd_region *_Atomic region;
+	void *base; /* both regions, mapped */
+	size_t bytes;
+	struct wf_device_mmio *mmio;
+	struct wf_queue_work work;
+	struct wf_queue_cqw cqw;
+	int kick_fd;  /* the client writes, we only watch */
+	int event_fd; /* we write */
+};
+
+struct wf_devd {
+	struct wf_devd_config config;
+	struct wf_devd_device devices[WF_DEVD_DEVICES_MAX];
+	struct wf_devd_worker *workers;
+	struct wf_devd_arena arena;
+	enum wf_devd_source listener_source, inbox_source;
+	int listen_fd, epoll_fd, inbox_fd;
+	int lock_fd; /* beside a socket in the file system; -1 */
+	atomic_bool stop;
+	bool crowded; /* said so, once */
+	struct wf_list clients;
+	atomic_uint n_clients, n_chans;
+	_Atomic uint64_t clients_seen, chans_seen;
+	pthread_mutex_t inbox_lock;
+	struct wf_list inbox; /* channels that workers have let go of */
+};
+
+/* -- chan.c ---------------------------------------------------------------- */
+
+/* Makes regions and descriptors; @memfd is for the client, to be closed. */
+int wf_devd_chan_make(struct wf_devd_client *client,
+		      struct wf_devd_device *device, struct wf_devd_chan **chan,
+		      int *memfd);
+/* Nobody uses it any more. */
+void wf_devd_chan_free(struct wf_devd_chan *chan);
+void wf_devd_chan_record(const struct wf_devd *devd,
+			 const struct wf_devd_device *device,
+			 struct wf_dev_record *record);
+
+/* -- client.c: one request at a time --------------------------------------- */
+
+/* Something came or ended. Frees the client if it is over and done with. */
+void wf_devd_client_serve(struct wf_devd_client *client);
+int wf_devd_client_accept(struct wf_devd *devd);
+/* Ends the connection and asks for its channels. */
+void wf_devd_client_drop(struct wf_devd_client *client);
+/* A channel came back from its worker. */
+void wf_devd_client_reap(struct wf_devd_chan *chan);
+/* Whether the process is there, so that its memory is its own. Any thread. */
+bool wf_devd_client_here(const struct wf_devd_client *client);
+
+/* -- request.c ------------------------------------------------------------- */
+
+/* Fills in the reply and up to WF_DEV_FDS_MAX descriptors to send and close.
+ * False: the reply comes later (CLOSE). */
+bool wf_devd_request_handle(struct wf_devd_client *client,
+			    const struct wf_dev_request *request, int fd,
+			    struct wf_dev_reply *reply, int *fds);
+/* Takes a channel from its worker, or at once if it has none. */
+void wf_devd_request_close(struct wf_devd_chan *chan);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Worker threads.
+ */
+#include "devd/worker.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "queue/wake.h"
+
+/* A channel's turn: so many jobs, or so many bytes, whichever is first. */
+#define TURN_JOBS 32
+#define TURN_BYTES (512u << 10)
+/* Jobs from this size on wake their waiter at once, smaller ones with the
+ * others of their turn. */
+#define BIG_JOB (16u << 10)
+/* Empty rounds between two looks at the clock. */
+#define ROUNDS_PER_LOOK 256
+/* An interrupt that takes longer is held up on purpose. */
+#define SIGNAL_MAX (100 * WF_NS_PER_MS)
+#define EVENTS 16
+
+static void count(_Atomic uint64_t *counter)
+{
+	/* One writer: no locked instruction. */
+	atomic_store_explicit(
+		counter,
+		atomic_load_explicit(counter, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+}
+
+/* -- channels come and go -------------------------------------------------- */
+
+static void nudge(int fd)
+{
+	const uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0)
+		return; /* it is full of nudges already */
+}
+
+void wf_devd_worker_give(struct wf_devd_worker *worker,
+			 struct wf_devd_chan *chan)
+{
+	chan->worker = worker;
+	worker->load++;
+	pthread_mutex_lock(&worker->lock);
+	wf_base_list_add_tail(&worker->incoming, &chan->in_worker);
+	pthread_mutex_unlock(&worker->lock);
+	atomic_store(&worker->changed, true);
+	nudge(worker->wake_fd);
+}
+
+void wf_devd_worker_recall(struct wf_devd_chan *chan)
+{
+	struct wf_devd_worker *worker = chan->worker;
+
+	worker->load--;
+	atomic_store(&chan->leave, true);
+	atomic_store(&worker->changed, true);
+	nudge(worker->wake_fd);
+}
+
+static void take_in(struct wf_devd_worker *worker)
+{
+	struct wf_list *pos, *tmp;
+
+	pthread_mutex_lock(&worker->lock);
+	wf_list_for_each (pos, tmp, &worker->incoming) {
+		struct wf_devd_chan *chan =
+			wf_container_of(pos, struct wf_devd_chan, in_worker);
+		/* Edges: each kick is one, and nobody has to read the counter,
+		 * which is the client's to spoil. */
+		struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+
+		wf_base_list_unlink(pos);
+		wf_base_list_add_tail(&worker->chans, pos);
+		event.data.ptr = chan;
+		if (epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, chan->kick_fd,
+			      &event))
+			wf_warn("channel %u cannot be watched: %s", chan->id,
+				strerror(errno));
+		atomic_store_explicit(&chan->mmio->state, WF_DEVICE_RUNNING,
+				      memory_order_release);
+	}
+	pthread_mutex_unlock(&worker->lock);
+}
+
+static void let_go(struct wf_devd_worker *worker)
+{
+	struct wf_devd *devd = worker->devd;
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &worker->chans) {
+		struct wf_devd_chan *chan =
+			wf_container_of(pos, struct wf_devd_chan, in_worker);
+
+		if (!atomic_load(&chan->leave))
+			continue;
+		wf_base_list_del(pos);
+		epoll_ctl(worker->epoll_fd, EPOLL_CTL_DEL, chan->kick_fd, NULL);
+		pthread_mutex_lock(&devd->inbox_lock);
+		wf_base_list_add_tail(&devd->inbox, &chan->in_inbox);
+		pthread_mutex_unlock(&devd->inbox_lock);
+		nudge(devd->inbox_fd);
+	}
+}
+
+/* -- serving --------------------------------------------------------------- */
+
+static void fault(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
+		  const char *what)
+{
+	chan->faulted = true;
+	count(&worker->faults);
+	wf_info("channel %u of process %d: %s; it is served no more", chan->id,
+		(int)chan->client->pid, what);
+	atomic_store_explicit(&chan->mmio->state, WF_DEVICE_FAULT,
+			      memory_order_release);
+}
+
+static void interrupt(struct wf_devd_worker *worker, struct wf_devd_chan *chan)
+{
+	const uint64_t one = 1;
+
+	if (!wf_queue_wake_needed(&chan->mmio->user_sleeps))
+		return;
+	/* The flag that keeps this from blocking can be taken away by the
+	 * client, who shares the open file: wf_devd_worker_watch(). */
+	atomic_store_explicit(&worker->signalling, wf_base_clock_ns(),
+			      memory_order_relaxed);
+	if (write(chan->event_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		fault(worker, chan, "its interrupt blocks");
+	atomic_store_explicit(&worker->signalling, 0, memory_order_relaxed);
+}
+
+unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
+				 struct wf_devd_chan *chan)
+{
+	struct wf_device_done done;
+	struct wf_device_job job;
+	uint64_t bytes, turn = 0;
+	unsigned int n;
+	int ready, room;
+
+	if (chan->faulted)
+		return 0;
+	ready = wf_queue_work_poll(&chan->work);
+	if (wf_likely(!ready))
+		return 0;
+	room = ready < 0 ? ready : wf_queue_cqw_room(&chan->cqw);
+	if (wf_unlikely(room < 0)) {
+		fault(worker, chan, "its doorbell or credit cannot be");
+		interrupt(worker, chan);
+		return 0;
+	}
+	/* A client that does not read its completions waits for itself. */
+	ready = ready < room ? ready : room;
+	for (n = 0; n < (unsigned int)ready && n < TURN_JOBS; n++) {
+		wf_queue_work_take(&chan->work, &job);
+		bytes = wf_devd_job_run(chan, &worker->scratch, &job, &done);
+		wf_queue_cqw_push(&chan->cqw, &done);
+		count(&worker->jobs);
+		if (wf_unlikely(done.status))
+			count(&worker->refused);
+		if (bytes >= BIG_JOB)
+			interrupt(worker, chan);
+		turn += bytes;
+		if (turn >= TURN_BYTES ||
+		    atomic_load_explicit(&chan->leave, memory_order_relaxed)) {
+			n++;
+			break;
+		}
+	}
+	if (n)
+		interrupt(worker, chan);
+	return n;
+}
+
+static unsigned int serve_all(struct wf_devd_worker *worker)
+{
+	struct wf_list *pos, *tmp;
+	unsigned int n = 0;
+
+	wf_list_for_each (pos, tmp, &worker->chans)
+		n += wf_devd_worker_turn(
+			worker,
+			wf_container_of(pos, struct wf_devd_chan, in_worker));
+	return n;
+}
+
+/* -- sleeping -------------------------------------------------------------- */
+
+static void tell_all(struct wf_devd_worker *worker, bool asleep)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &worker->chans) {
+		struct wf_devd_chan *chan =
+			wf_container_of(pos, struct wf_devd_chan, in_worker);
+
+		if (asleep)
+			wf_queue_wake_arm(&chan->mmio->device_sleeps);
+		else
+			wf_queue_wake_disarm(&chan->mmio->device_sleeps);
+	}
+}
+
+/* A doorbell after tell_all() comes with a kick; one before it is seen by the
+ * round that follows it. */
+static void sleep_for_work(struct wf_devd_worker *worker)
+{
+	struct epoll_event events[EVENTS];
+	uint64_t value;
+
+	tell_all(worker, true);
+	if (!serve_all(worker) && !atomic_load(&worker->changed))
+		epoll_wait(worker->epoll_fd, events, EVENTS, -1);
+	tell_all(worker, false);
+	if (read(worker->wake_fd, &value, sizeof(value)) < 0)
+		return; /* it was a channel that woke us */
+}
+
+static void bind_to(int cpu)
+{
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
+		wf_warn("cannot bind a worker to CPU %d", cpu);
+}
+
+static void *worker_main(void *arg)
+{
+	struct wf_devd_worker *worker = arg;
+	uint64_t spin = worker->devd->config.spin_us * WF_NS_PER_US;
+	uint64_t idle_since = 0, now;
+	unsigned int rounds = 0;
+
+	bind_to(worker->cpu);
+	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
+		if (wf_unlikely(atomic_load_explicit(&worker->changed,
+						     memory_order_relaxed))) {
+			atomic_store(&worker->changed, false);
+			take_in(worker);
+			let_go(worker);
+		}
+		if (serve_all(worker)) {
+			rounds = 0;
+			idle_since = 0;
+			continue;
+		}
+		wf_base_cpu_relax();
+		if (++rounds % ROUNDS_PER_LOOK && spin)
+			continue;
+		now = wf_base_clock_ns();
+		if (!idle_since)
+			idle_since = now;
+		if (now - idle_since >= spin) {
+			sleep_for_work(worker);
+			idle_since = 0;
+		}
+	}
+	return NULL;
+}
+
+/* -- from the manager ------------------------------------------------------ */
+
+static void on_watch_signal(int number)
+{
+	(void)number; /* ends the system call it meets, no more */
+}
+
+void wf_devd_worker_watch(struct wf_devd_worker *worker, uint64_t now)
+{
+	uint64_t since =
+		atomic_load_explicit(&worker->signalling, memory_order_relaxed);
+
+	if (since && now > since && now - since > SIGNAL_MAX)
+		pthread_kill(worker->thread, SIGUSR2);
+}
+
+int wf_devd_worker_start(struct wf_devd_worker *worker, struct wf_devd *devd,
+			 int cpu)
+{
+	struct sigaction action = { .sa_handler = on_watch_signal };
+	struct epoll_event event = { .events = EPOLLIN };
+	sigset_t all, mask;
+	int err;
+
+	worker->devd = devd;
+	worker->cpu = cpu;
+	pthread_mutex_init(&worker->lock, NULL);
+	wf_base_list_init(&worker->incoming);
+	wf_base_list_init(&worker->chans);
+	worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (worker->epoll_fd < 0)
+		goto err_lock;
+	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (worker->wake_fd < 0)
+		goto err_epoll;
+	if (epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, worker->wake_fd, &event))
+		goto err_wake;
+	sigaction(SIGUSR2, &action, NULL);
+	/* Signals of the process are for others. */
+	sigfillset(&all);
+	sigdelset(&all, SIGUSR2);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGSEGV);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+	err = pthread_create(&worker->thread, NULL, worker_main, worker);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	if (!err)
+		return 0;
+	errno = err;
+err_wake:
+	err = errno;
+	close(worker->wake_fd);
+	errno = err;
+err_epoll:
+	err = errno;
+	close(worker->epoll_fd);
+	errno = err;
+err_lock:
+	err = errno;
+	pthread_mutex_destroy(&worker->lock);
+	return -err;
+}
+
+void wf_devd_worker_end(struct wf_devd_worker *worker)
+{
+	atomic_store(&worker->stop, true);
+	nudge(worker->wake_fd);
+	pthread_join(worker->thread, NULL);
+	close(worker->wake_fd);
+	close(worker->epoll_fd);
+	pthread_mutex_destroy(&worker->lock);
+	wf_devd_scratch_fini(&worker->scratch);
+}

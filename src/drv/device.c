@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The driver of the software device. What the device writes is taken as from
+ * outside: a completion must name a job that is in flight, and say nothing
+ * that could not be.
+ */
+#include "drv/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "chan/core.h"
+#include "queue/wake.h"
+#include "weft/smm.h"
+
+/* Polls without a result between two looks at the device. */
+#define LOOK_EVERY 256
+#define ID_BITS 31
+
+enum { SRC, DST, DICT };
+
+/* -- opening --------------------------------------------------------------- */
+
+static void in_child(struct wf_fork_watch *watch)
+{
+	struct wf_drv_device *device =
+		wf_container_of(watch, struct wf_drv_device, watch);
+
+	device->foreign = true;
+	device->broken = -ENODEV;
+}
+
+static void *map_region(struct wd_chan *ch, enum uacce_qfrt type)
+{
+	size_t size = ch->dev_info->qfrs_size[type];
+	void *start;
+
+	start = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ch->fd,
+		     (off_t)ch->dev_info->qfrs_offset[type]);
+	if (start == MAP_FAILED)
+		return NULL;
+	madvise(start, size, MADV_DONTFORK);
+	return start;
+}
+
+static int init_queues(struct wf_drv_device *device)
+{
+	uint32_t depth = device->mmio->depth;
+	struct wf_device_job *jobs = device->dus;
+	struct wf_queue_sub_attr sub = {
+		.ring = jobs,
+		.doorbell = &device->mmio->doorbell,
+		.entries = depth,
+		.stride = sizeof(struct wf_device_job),
+	};
+	struct wf_queue_cq_attr cq = {
+		.credit = &device->mmio->credit,
+		.entries = depth,
+		.stride = sizeof(struct wf_device_done),
+		.phase_word = offsetof(struct wf_device_done, word),
+		.phase_bit = WF_DEVICE_PHASE,
+	};
+	int err;
+
+	if (device->mmio->magic != WF_DEVICE_MAGIC ||
+	    depth < WF_DEVICE_DEPTH_MIN || depth > WF_DEVICE_DEPTH_MAX ||
+	    WF_DEVICE_DUS_SIZE(depth) > device->dus_size)
+		return -EPROTO;
+	cq.ring = jobs + depth;
+	err = wf_queue_sub_init(&device->sub, &sub);
+	if (!err)
+		err = wf_queue_cq_init(&device->cq, &cq);
+	if (err)
+		return -EPROTO;
+	err = wf_queue_ids_init(&device->ids, depth, ID_BITS);
+	if (err)
+		return err;
+	device->slots = calloc(depth, sizeof(*device->slots));
+	if (device->slots)
+		return 0;
+	wf_queue_ids_fini(&device->ids);
+	return -ENOMEM;
+}
+
+static int map_queues(struct wf_drv_device *device)
+{
+	struct uacce_dev_info *dev = device->ch.dev_info;
+	int err;
+
+	if (strcmp(dev->api, WF_DEVICE_API) ||
+	    dev->qfrs_size[UACCE_QFRT_MMIO] < sizeof(struct wf_device_mmio))
+		return -EPROTO;
+	device->mmio = map_region(&device->ch, UACCE_QFRT_MMIO);
+	if (!device->mmio)
+		return -ENOMEM;
+	device->dus_size = dev->qfrs_size[UACCE_QFRT_DUS];
+	device->dus = map_region(&device->ch, UACCE_QFRT_DUS);
+	if (!device->dus) {
+		err = -ENOMEM;
+		goto err_mmio;
+	}
+	err = init_queues(device);
+	if (!err)
+		return 0;
+	munmap(device->dus, device->dus_size);
+err_mmio:
+	munmap(device->mmio, dev->qfrs_size[UACCE_QFRT_MMIO]);
+	return err;
+}
+
+static void unmap_queues(struct wf_drv_device *device)
+{
+	free(device->slots);
+	wf_queue_ids_fini(&device->ids);
+	/* A child never had them: what lies there now is not ours. */
+	if (device->foreign)
+		return;
+	munmap(device->dus, device->dus_size);
+	munmap(device->mmio, device->ch.dev_info->qfrs_size[UACCE_QFRT_MMIO]);
+}
+
+static int make_pool(struct wf_drv_device *device, size_t size)
+{
+	void *memory;
+
+	if (!size)
+		return 0;
+	memory = wd_reserve_mem(&device->ch, size);
+	return memory ? smm_init(memory, size, WF_LINE - 1) : -errno;
+}
+
+int wf_drv_device_open(struct wf_drv_device *device, size_t reserve)
+{
+	int err;
+
+	err = wd_request_channel(&device->ch);
+	if (err)
+		return err;
+	device->sva = device->ch.dev_info->iommu_type == WD_IOMMU_SVA;
+	err = map_queues(device);
+	if (err)
+		goto err_release;
+	err = make_pool(device, reserve);
+	if (!err)
+		err = wd_drv_start(&device->ch);
+	if (err)
+		goto err_unmap;
+	device->watch.in_child = in_child;
+	wf_base_fork_watch(&device->watch);
+	return 0;
+
+err_unmap:
+	unmap_queues(device);
+err_release:
+	wd_release_channel(&device->ch);
+	return err;
+}
+
+/* -- memory ---------------------------------------------------------------- */
+
+static void free_bounce(struct wf_drv_device *device, struct wf_drv_slot *slot)
+{
+	for (int i = SRC; i <= DICT; i++) {
+		if (slot->bounce[i])
+			smm_free(device->ch.ss_va, slot->bounce[i]);
+		slot->bounce[i] = NULL;
+	}
+}
+
+static int no_room(const struct wf_drv_device *device)
+{
+	if (errno != ENOMEM)
+		return -EFAULT; /* no pool */
+	return device->ids.in_use > 1 ? -EAGAIN : -ENOMEM;
+}
+
+/* Whether the device reaches it where it is: wd_get_dma_from_va() for both
+ * ends at once, without the calls. */
+static inline bool is_direct(const struct wf_drv_device *device, const void *va,
+			     uint32_t len, uint64_t *dma)
+{
+	const struct wf_chan_region *region = device->ch.core->region;
+	uint64_t offset;
+
+	*dma = len ? (uint64_t)(uintptr_t)va : 0;
+	if (device->sva || !len)
+		return true;
+	if (wf_unlikely(!region))
+		return false;
+	offset = (uint64_t)(uintptr_t)va - (uint64_t)(uintptr_t)region->va;
+	*dma = region->dma + offset;
+	return offset < region->size && len <= region->size - offset;
+}
+
+/* Where the device sees @len bytes at @va: in another place. */
+static int make_bounce(struct wf_drv_device *device, const void *va,
+		       uint32_t len, bool fill, uint8_t **bounce, uint64_t *dma)
+{
+	if (!device->ch.ss_va)
+		return -EFAULT;
+	*bounce = smm_alloc(device->ch.ss_va, len);
+	if (!*bounce)
+		return no_room(device);
+	if (fill) {
+		memcpy(*bounce, va, len);
+		device->bounced += len;
+	}
+	*dma = wd_get_dma_from_va(&device->ch, *bounce);
+	return 0;
+}
+
+static inline int address(struct wf_drv_device *device, const void *va,
+			  uint32_t len, bool fill, uint8_t **bounce,
+			  uint64_t *dma)
+{
+	if (wf_likely(is_direct(device, va, len, dma)))
+		return 0;
+	return make_bounce(device, va, len, fill, bounce, dma);
+}
+
+static int address_all(struct wf_drv_device *device, struct wf_drv_slot *slot,
+		       const struct wf_drv_job *job,
+		       struct wf_device_job *staged)
+{
+	int err;
+
+	err = address(device, job->src, job->src_len, true, &slot->bounce[SRC],
+		      &staged->src);
+	if (!err)
+		err = address(device, job->dst, job->dst_len, false,
+			      &slot->bounce[DST], &staged->dst);
+	if (!err)
+		err = address(device, job->dict, job->dict_len, true,
+			      &slot->bounce[DICT], &staged->dict);
+	return err;
+}
+
+/* -- jobs in --------------------------------------------------------------- */
+
+static void wake_device(struct wf_drv_device *device)
+{
+	if (wf_queue_wake_needed(&device->mmio->device_sleeps))
+		wd_drv_kick(&device->ch);
+}
+
+void wf_drv_device_ring(struct wf_drv_device *device)
+{
+	if (device->broken)
+		return;
+	wf_queue_sub_ring(&device->sub);
+	wake_device(device);
+}
+
+int wf_drv_device_submit(struct wf_drv_device *device,
+			 const struct wf_drv_job *job, bool more)
+{
+	_Alignas(WF_LINE) struct wf_device_job staged;
+	struct wf_drv_slot *slot;
+	uint32_t id;
+	int err;
+
+	if (wf_unlikely(device->broken))
+		return device->broken;
+	id = wf_queue_ids_get(&device->ids);
+	if (wf_unlikely(id == WF_QUEUE_ID_NONE)) {
+		wf_drv_device_ring(device);
+		return -EAGAIN;
+	}
+	slot = &device->slots[wf_queue_ids_index(&device->ids, id)];
+	*slot = (struct wf_drv_slot){
+		.cookie = job->cookie,
+		.dst = job->dst,
+		.dst_len = job->dst_len,
+		.id = id,
+		.used = true,
+	};
+	staged = (struct wf_device_job){
+		.id = id,
+		.alg = (uint8_t)job->alg,
+		.format = job->format,
+		.level = job->level,
+		.src_len = job->src_len,
+		.dst_len = job->dst_len,
+		.dict_len = job->dict_len,
+		.seed = job->seed,
+		.window_log2 = job->window_log2,
+		.flush = job->flush,
+		.stream = job->stream,
+	};
+	err = address_all(device, slot, job, &staged);
+	/* There are as many ids as places: the ring is not full. */
+	if (!err)
+		err = wf_queue_sub_post64(&device->sub, &staged, more);
+	if (err) {
+		free_bounce(device, slot);
+		slot->used = false;
+		wf_queue_ids_put(&device->ids, id);
+		wf_drv_device_ring(device);
+		return err;
+	}
+	if (!wf_queue_sub_pending(&device->sub))
+		wake_device(device);
+	return 0;
+}
+
+/* -- results out ----------------------------------------------------------- */
+
+static void finish(struct wf_drv_device *device, struct wf_drv_slot *slot)
+{
+	free_bounce(device, slot);
+	slot->used = false;
+	wf_queue_ids_put(&device->ids, slot->id);
+}
+
+static void take(struct wf_drv_device *device, struct wf_drv_slot *slot,
+		 const struct wf_device_done *done,
+		 struct wf_drv_result *result)
+{
+	*result = (struct wf_drv_result){
+		.cookie = slot->cookie,
+		.status = -(int)done->status,
+		.consumed = done->consumed,
+		.produced = done->produced,
+		.checksum = done->checksum,
+		.flags = done->flags,
+		.copied = done->copied,
+	};
+	if (wf_unlikely(done->produced > slot->dst_len)) {
+		result->status = -EPROTO;
+		result->produced = 0;
+	}
+	if (slot->bounce[DST] && result->produced) {
+		memcpy(slot->dst, slot->bounce[DST], result->produced);
+		device->bounced += result->produced;
+	}
+	wf_queue_sub_done(&device->sub, 1);
+	finish(device, slot);
+}
+
+static int take_ready(struct wf_drv_device *device,
+		      struct wf_drv_result *results, int max)
+{
+	struct wf_device_done done;
+	uint32_t id;
+	int n = 0;
+
+	while (n < max && wf_queue_cq_take(&device->cq, &done)) {
+		id = done.word & ~WF_DEVICE_PHASE;
+		if (wf_unlikely(!wf_queue_ids_live(&device->ids, id))) {
+			device->strays++;
+			continue;
+		}
+		take(device,
+		     &device->slots[wf_queue_ids_index(&device->ids, id)],
+		     &done, &results[n++]);
+	}
+	return n;
+}
+
+static int give_up(struct wf_drv_device *device, struct wf_drv_result *results,
+		   int max)
+{
+	int n = 0;
+
+	for (; n < max && device->fail_at < device->ids.count;
+	     device->fail_at++) {
+		struct wf_drv_slot *slot = &device->slots[device->fail_at];
+
+		if (!slot->used)
+			continue;
+		results[n++] = (struct wf_drv_result){
+			.cookie = slot->cookie,
+			.status = device->broken,
+		};
+		/* A child's parent has the pool. */
+		if (device->foreign)
+			memset(slot->bounce, 0, sizeof(slot->bounce));
+		finish(device, slot);
+	}
+	return n ? n : device->broken;
+}
+
+static void look(struct wf_drv_device *device)
+{
+	if (!wd_drv_alive(&device->ch)) {
+		device->broken = -ENODEV;
+		wf_info("%s is gone, %u jobs with it",
+			device->ch.dev_info->name, device->ids.in_use);
+	} else if (atomic_load_explicit(&device->mmio->state,
+					memory_order_acquire) ==
+		   WF_DEVICE_FAULT) {
+		device->broken = -EIO;
+		wf_warn("%s refuses to serve this channel any longer",
+			device->ch.dev_info->name);
+	}
+}
+
+int wf_drv_device_poll(struct wf_drv_device *device,
+		       struct wf_drv_result *results, int max)
+{
+	int n;
+
+	if (wf_unlikely(device->foreign))
+		return give_up(device, results, max);
+	n = take_ready(device, results, max);
+	if (n)
+		return n;
+	if (wf_unlikely(device->broken))
+		return give_up(device, results, max);
+	if (++device->empty % LOOK_EVERY)
+		return 0;
+	look(device);
+	/* What came before its end comes first. */
+	return device->broken ? wf_drv_device_poll(device, results, max) : 0;
+}
+
+int wf_drv_device_wait(struct wf_drv_device *device, int timeout_ms)
+{
+	int err = 0;
+
+	if (device->broken || wf_queue_cq_ready(&device->cq))
+		return 0;
+	wf_queue_wake_arm(&device->mmio->user_sleeps);
+	/* Whatever the device did before it could see that, we see now. */
+	if (!wf_queue_cq_ready(&device->cq)) {
+		look(device);
+		if (!device->broken)
+			err = wd_drv_wait(&device->ch, timeout_ms);
+	}
+	wf_queue_wake_disarm(&device->mmio->user_sleeps);
+	if (err && err != -EINTR && !wf_queue_cq_ready(&device->cq))
+		look(device);
+	if (device->broken || err == -ENODEV)
+		return 0;
+	return err;
+}
+
+/* -- closing --------------------------------------------------------------- */
+
+void wf_drv_device_stop(struct wf_drv_device *device)
+{
+	if (device->broken)
+		return;
+	wd_drv_stop(&device->ch);
+	device->broken = -ECANCELED;
+}
+
+void wf_drv_device_close(struct wf_drv_device *device)
+{
+	if (!device->ch.core)
+		return;
+	/* Before blocks go back to a pool that others may use too. */
+	wf_drv_device_stop(device);
+	for (uint32_t i = 0; i < device->ids.count && !device->foreign; i++) {
+		if (device->slots[i].used)
+			free_bounce(device, &device->slots[i]);
+	}
+	wf_base_fork_unwatch(&device->watch);
+	unmap_queues(device);
+	wd_release_channel(&device->ch);
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command `weft devd`: starts, says where, lists, refuses a second one,
+takes over what a killed one left, goes at a signal and leaves nothing; and
+`weft bench wd` runs."""
+
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+WEFT = os.path.join(os.environ["WEFT_BUILD"], "tools", "weft")
+NAME = f"@weft-cmd-{os.getpid()}"
+
+
+def start(*args):
+    devd = subprocess.Popen([WEFT, "devd", *args], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+    line = devd.stdout.readline()
+    assert line.startswith("serving "), (line, devd.stderr.read())
+    return devd
+
+
+def run(*args, **env):
+    return subprocess.run([WEFT, *args], capture_output=True, text=True,
+                          timeout=60, env={**os.environ, **env})
+
+
+def stop(devd, sig=signal.SIGTERM):
+    devd.send_signal(sig)
+    out, err = devd.communicate(timeout=10)
+    return devd.returncode, err
+
+
+def check_plain():
+    devd = start("-s", NAME, "-v", "-d", "zip-0,scenario=share,algs=copy+nop",
+                 "-d", "crc-0,instances=2")
+    shown = run("devd", "--list", WEFT_DEVD=NAME, WEFT_SYSFS="/nonexistent")
+    assert shown.returncode == 0, shown
+    for word in ("zip-0", "crc-0", "Share Domain", "SVA", "2 free",
+                 f"{NAME}:zip-0"):
+        assert word in shown.stdout, (word, shown.stdout)
+    second = run("devd", "-s", NAME)
+    assert second.returncode == 1 and "another one" in second.stderr, second
+    status, err = stop(devd)
+    assert status == 0 and "clients" in err, (status, err)
+    shown = run("devd", "--list", WEFT_DEVD=NAME, WEFT_SYSFS="/nonexistent")
+    assert "no devices" in shown.stdout, shown
+
+
+def check_path():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp) / "devd.sock"
+        devd = start("-s", str(path), "--mode", "0660")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o660
+        second = run("devd", "-s", str(path))
+        assert second.returncode == 1 and "another one" in second.stderr
+        stop(devd, signal.SIGKILL)
+        assert path.exists()  # what a killed one leaves
+        devd = start("-s", str(path))
+        shown = run("devd", "--list", WEFT_DEVD=str(path),
+                    WEFT_SYSFS="/nonexistent")
+        assert "weft_sva-0" in shown.stdout, shown
+        status, _ = stop(devd, signal.SIGINT)
+        assert status == 0
+        assert not list(pathlib.Path(tmp).iterdir())
+
+
+def check_mistakes():
+    for args in (["--nope"], ["-d", "a/b"], ["-d", "a,scenario=x"],
+                 ["-d", "a,algs=rsa"], ["-d", "a,color=red"], ["-d", "a,b"],
+                 ["--depth", "100"], ["--workers", "0"], ["--arena", "x"],
+                 ["--mode", "9"], ["-d", "a", "-d", "a"], ["stray"],
+                 ["--cpu", "-1"]):
+        done = run("devd", *args)
+        assert done.returncode == 2 and done.stderr, (args, done)
+    done = run("devd", "--help")
+    assert done.returncode == 0 and "--client-memory" in done.stdout
+    done = run("devd", "-s", "/nonexistent/x")
+    assert done.returncode == 1 and "cannot serve" in done.stderr, done
+
+
+def check_bench():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "out.json")
+        done = run("bench", "wd", "-r", "2", "-n", "200", "--json", path)
+        assert done.returncode == 0, done
+        assert "empty job" in done.stdout, done
+        with open(path, encoding="utf-8") as file:
+            out = json.load(file)
+        # Facts, not timings: 1 copy by SVA, none or one bounce elsewhere.
+        assert out["copies"] == {"SVA": [1, 1, 1, 1],
+                                 "Share Domain": [0, 0, 1, 1],
+                                 "NOIOMMU": [0, 0, 1, 1]}, out["copies"]
+        assert len(out["empty_job_ns"]) == 2
+    for args in (["--nope"], ["-r", "0"], ["--cpus", "1"], ["stray"]):
+        done = run("bench", "wd", *args)
+        assert done.returncode == 2, (args, done)
+    assert run("bench", "wd", "--help").returncode == 0
+
+
+START = time.monotonic()
+check_plain()
+check_path()
+check_mistakes()
+check_bench()
+print(f"{time.monotonic() - START:.1f} s")
+sys.exit(0)

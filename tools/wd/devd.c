@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `weft devd`: runs a software device in the foreground until a signal, and
+ * leaves nothing behind; or lists what programs would find.
+ */
+#include "tools/wd/devd.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "tools/wd/devd_options.h"
+
+static struct wf_devd *serving;
+
+static void on_signal(int number)
+{
+	(void)number;
+	wf_devd_stop(serving);
+}
+
+static void print_all(enum wf_log_level level, const char *func, int line,
+		      const char *text)
+{
+	(void)func;
+	(void)line;
+	if (level <= WF_LOG_INFO)
+		fprintf(stderr, "weft devd: %s\n", text);
+}
+
+static void print_warnings(enum wf_log_level level, const char *func, int line,
+			   const char *text)
+{
+	if (level == WF_LOG_WARN)
+		print_all(level, func, line, text);
+}
+
+static const char *scenario_of(const struct uacce_dev_info *dev)
+{
+	switch (dev->iommu_type) {
+	case WD_IOMMU_SVA:
+		return "SVA";
+	case WD_IOMMU_SHARE_DOMAIN:
+		return "Share Domain";
+	default:
+		return "NOIOMMU";
+	}
+}
+
+static int list_devices(void)
+{
+	struct uacce_dev_info *list;
+	int count = wd_list_devices(NULL, &list);
+
+	if (count < 0) {
+		fprintf(stderr, "weft devd: %s\n", strerror(-count));
+		return 1;
+	}
+	if (!count)
+		puts("no devices: no UACCE node, and no `weft devd` runs");
+	for (int i = 0; i < count; i++) {
+		struct uacce_dev_info *dev = &list[i];
+
+		for (char *c = dev->algs; (c = strchr(c, '\n')); c++)
+			*c = ' ';
+		printf("%s\n", dev->name);
+		printf("  path       %s\n", dev->dev_path);
+		printf("  api        %s\n", dev->api);
+		printf("  scenario   %s\n", scenario_of(dev));
+		printf("  algorithms %s\n", dev->algs);
+		printf("  channels   %d free\n", dev->available_instances);
+		if (dev->node_id >= 0)
+			printf("  NUMA       node %d, distance %d\n",
+			       dev->node_id, dev->numa_dis);
+	}
+	wd_free_devices(list);
+	return 0;
+}
+
+/* A channel is two descriptors, a client two more. */
+static void allow_many_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	/* Memory of clients is a file to RLIMIT_FSIZE: an error is enough. */
+	signal(SIGXFSZ, SIG_IGN);
+}
+
+int wf_tools_devd_main(int argc, char **argv)
+{
+	struct wf_tools_devd_options options;
+	struct wf_devd_stats stats;
+	int err;
+
+	err = wf_tools_devd_options_read(&options, argc, argv);
+	if (err)
+		return err < 0 ? 2 : 0;
+	wf_base_log_set_sink(options.verbose ? print_all : print_warnings);
+	if (options.list)
+		return list_devices();
+	allow_many_files();
+	err = wf_devd_open(&options.config, &serving);
+	if (err == -EADDRINUSE) {
+		fprintf(stderr,
+			"weft devd: another one listens at %s; --socket "
+			"chooses a different place\n",
+			options.config.socket);
+		return 1;
+	}
+	if (err) {
+		fprintf(stderr, "weft devd: cannot serve at %s: %s\n",
+			options.config.socket, strerror(-err));
+		return 1;
+	}
+	catch_signals();
+	printf("serving %u devices at %s\n", options.config.n_devices,
+	       options.config.socket);
+	fflush(stdout);
+	err = wf_devd_run(serving);
+	wf_devd_stats(serving, &stats);
+	wf_devd_close(serving);
+	if (options.verbose)
+		fprintf(stderr,
+			"weft devd: %llu clients, %llu channels, %llu jobs, "
+			"%llu refused, %llu channels given up\n",
+			(unsigned long long)stats.clients,
+			(unsigned long long)stats.channels,
+			(unsigned long long)stats.jobs,
+			(unsigned long long)stats.refused,
+			(unsigned long long)stats.faults);
+	return err ? 1 : 0;
+}

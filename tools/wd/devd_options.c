@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads the command line of `weft devd` into the configuration of a software
+ * device. It must not start anything.
+ */
+#include "tools/wd/devd_options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "devd/alg.h"
+
+enum {
+	OPT_MODE = 256,
+	OPT_ALLOW_UID,
+	OPT_SPIN,
+	OPT_CPU,
+	OPT_DEPTH,
+	OPT_ARENA,
+	OPT_CLIENTS,
+	OPT_CLIENT_CHANNELS,
+	OPT_CLIENT_MEMORY,
+};
+
+static const struct option long_options[] = {
+	{ "socket", required_argument, NULL, 's' },
+	{ "device", required_argument, NULL, 'd' },
+	{ "workers", required_argument, NULL, 'w' },
+	{ "list", no_argument, NULL, 'l' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "mode", required_argument, NULL, OPT_MODE },
+	{ "allow-uid", required_argument, NULL, OPT_ALLOW_UID },
+	{ "spin", required_argument, NULL, OPT_SPIN },
+	{ "cpu", required_argument, NULL, OPT_CPU },
+	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "arena", required_argument, NULL, OPT_ARENA },
+	{ "clients", required_argument, NULL, OPT_CLIENTS },
+	{ "client-channels", required_argument, NULL, OPT_CLIENT_CHANNELS },
+	{ "client-memory", required_argument, NULL, OPT_CLIENT_MEMORY },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+	"usage: weft devd [OPTIONS]\n"
+	"\n"
+	"A software device for Warpdrive: serves accelerators that work like\n"
+	"real ones, with queues, doorbells and their own view of memory, to\n"
+	"programs on this machine, until it gets SIGINT or SIGTERM.\n"
+	"\n"
+	"  -d, --device NAME[,KEY=VALUE...]\n"
+	"                        a device; may be given several times:\n"
+	"                          scenario=sva|share|noiommu (sva)\n"
+	"                          algs=A+B...    (all)\n"
+	"                          instances=N    channels at a time (256)\n"
+	"                          node=N         NUMA node (none)\n"
+	"                        without any: weft_sva-0, weft_share-0 and\n"
+	"                        weft_noiommu-0\n"
+	"  -s, --socket NAME     where to listen: a path, or @NAME for an\n"
+	"                        abstract one (@weft-devd-UID)\n"
+	"      --mode OCTAL      permissions of a path (0600)\n"
+	"      --allow-uid LIST  other users who may connect: any or 12,34\n"
+	"  -w, --workers N       threads that do the jobs (CPUs, at most 8)\n"
+	"      --spin US         look for jobs so long before sleeping (50)\n"
+	"      --cpu N           bind the workers to CPU N, N+1, ...\n"
+	"      --depth N         jobs in a queue, a power of two (256)\n"
+	"      --arena SIZE      \"physical\" memory of NOIOMMU devices (256M)\n"
+	"      --clients N       processes at a time (256)\n"
+	"      --client-channels N\n"
+	"                        channels of one process (64)\n"
+	"      --client-memory SIZE\n"
+	"                        reserved memory of one process (256M)\n"
+	"  -l, --list            list the devices that programs here would\n"
+	"                        find, and exit\n"
+	"  -v, --verbose         say what happens; a summary at the end\n"
+	"  -h, --help            print this and exit\n"
+	"\n"
+	"Programs look at the sockets named in WEFT_DEVD (separated by\n"
+	"colons), else at their user's and root's.\n"
+	"\n"
+	"  weft devd\n"
+	"  weft devd -d zip-0,scenario=share,instances=4 --allow-uid any\n";
+
+static int complain(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+
+static int complain(const char *format, ...)
+{
+	va_list args;
+
+	fputs("weft devd: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return -EINVAL;
+}
+
+static int read_number(const char *name, const char *text, unsigned long min,
+		       unsigned long max, unsigned long *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoul(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || *value < min ||
+	    *value > max)
+		return complain("%s wants a number from %lu to %lu, not '%s'",
+				name, min, max, text);
+	return 0;
+}
+
+static int read_uint(const char *name, const char *text, unsigned long min,
+		     unsigned long max, unsigned int *value)
+{
+	unsigned long number;
+	int err = read_number(name, text, min, max, &number);
+
+	if (!err)
+		*value = (unsigned int)number;
+	return err;
+}
+
+static int read_size(const char *name, const char *text, uint64_t *size)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	char *end;
+
+	errno = 0;
+	*size = strtoull(text, &end, 10);
+	unit = *end ? strchr(units, *end) : NULL;
+	if (unit && *size <= UINT64_MAX >> 30) {
+		*size <<= 10 * (unit - units + 1);
+		end++;
+	}
+	if (errno || end == text || *end || *text == '-')
+		return complain("%s wants a size such as 64M, not '%s'", name,
+				text);
+	return 0;
+}
+
+/* -- devices --------------------------------------------------------------- */
+
+static int read_scenario(const char *text, int *type)
+{
+	if (!strcmp(text, "sva"))
+		*type = WD_IOMMU_SVA;
+	else if (!strcmp(text, "share"))
+		*type = WD_IOMMU_SHARE_DOMAIN;
+	else if (!strcmp(text, "noiommu"))
+		*type = WD_IOMMU_NONE;
+	else
+		return complain("scenario is sva, share or noiommu, not '%s'",
+				text);
+	return 0;
+}
+
+static int read_algs(char *text, uint32_t *algs)
+{
+	char all[WD_ALGS_SIZE], *word, *rest = NULL;
+	uint32_t bit;
+
+	*algs = 0;
+	for (word = strtok_r(text, "+", &rest); word;
+	     word = strtok_r(NULL, "+", &rest)) {
+		bit = wf_devd_alg_bit(word);
+		if (!bit) {
+			wf_devd_alg_names(wf_devd_alg_all(), all, sizeof(all));
+			for (char *c = all; (c = strchr(c, '\n')); c++)
+				*c = ' ';
+			return complain("no algorithm '%s'; there are: %s",
+					word, all);
+		}
+		*algs |= bit;
+	}
+	return 0;
+}
+
+static int read_key(struct wf_devd_device_config *device, char *text)
+{
+	char *value = strchr(text, '=');
+	unsigned int node = 0;
+	int err;
+
+	if (!value)
+		return complain("KEY=VALUE expected, not '%s'", text);
+	*value++ = '\0';
+	if (!strcmp(text, "scenario"))
+		return read_scenario(value, &device->iommu_type);
+	if (!strcmp(text, "algs"))
+		return read_algs(value, &device->algs);
+	if (!strcmp(text, "instances"))
+		return read_uint(text, value, 1, 65536, &device->instances);
+	if (!strcmp(text, "node")) {
+		err = read_uint(text, value, 0, 1023, &node);
+		device->node_id = (int)node;
+		return err;
+	}
+	return complain("a device has no '%s'", text);
+}
+
+static int read_device(struct wf_devd_config *config, const char *text)
+{
+	struct wf_devd_device_config *device;
+	char *copy = strdup(text), *word, *rest = NULL;
+	int err = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	word = strtok_r(copy, ",", &rest);
+	device = word ? wf_devd_config_add(config, word, WD_IOMMU_SVA) : NULL;
+	if (!device)
+		err = complain("no device can be called '%s' (taken, too long, "
+			       "or one of :/ in it), or there are too many",
+			       text);
+	while (!err && (word = strtok_r(NULL, ",", &rest)))
+		err = read_key(device, word);
+	free(copy);
+	return err;
+}
+
+/* -- options --------------------------------------------------------------- */
+
+static int read_cpu(const char *text, int *cpu)
+{
+	unsigned int number = 0;
+	int err = read_uint("--cpu", text, 0, 1023, &number);
+
+	*cpu = (int)number;
+	return err;
+}
+
+static int read_mode(const char *text, mode_t *mode)
+{
+	char *end;
+	unsigned long bits = strtoul(text, &end, 8);
+
+	if (end == text || *end || bits > 0777)
+		return complain("--mode wants octal permissions, not '%s'",
+				text);
+	*mode = (mode_t)bits;
+	return 0;
+}
+
+static int read_option(struct wf_tools_devd_options *options, int option)
+{
+	struct wf_devd_config *config = &options->config;
+
+	switch (option) {
+	case 's':
+		config->socket = optarg;
+		return 0;
+	case 'd':
+		return read_device(config, optarg);
+	case 'w':
+		return read_uint("--workers", optarg, 1, WF_DEVD_WORKERS_MAX,
+				 &config->workers);
+	case 'l':
+		options->list = true;
+		return 0;
+	case 'v':
+		options->verbose = true;
+		return 0;
+	case OPT_MODE:
+		return read_mode(optarg, &config->mode);
+	case OPT_ALLOW_UID:
+		config->allow_uid = optarg;
+		return 0;
+	case OPT_SPIN:
+		return read_uint("--spin", optarg, 0, 10000000,
+				 &config->spin_us);
+	case OPT_CPU:
+		return read_cpu(optarg, &config->first_cpu);
+	case OPT_DEPTH:
+		return read_uint("--depth", optarg, WF_DEVICE_DEPTH_MIN,
+				 WF_DEVICE_DEPTH_MAX, &config->depth);
+	case OPT_ARENA:
+		return read_size("--arena", optarg, &config->arena);
+	case OPT_CLIENTS:
+		return read_uint("--clients", optarg, 1, 65536,
+				 &config->clients);
+	case OPT_CLIENT_CHANNELS:
+		return read_uint("--client-channels", optarg, 1, 65536,
+				 &config->client_channels);
+	case OPT_CLIENT_MEMORY:
+		return read_size("--client-memory", optarg,
+				 &config->client_memory);
+	default:
+		fputs("weft devd: `weft devd --help` lists what there is\n",
+		      stderr);
+		return -EINVAL;
+	}
+}
+
+int wf_tools_devd_options_read(struct wf_tools_devd_options *options, int argc,
+			       char **argv)
+{
+	struct wf_devd_config *config = &options->config;
+	int option, err;
+
+	memset(options, 0, sizeof(*options));
+	wf_devd_config_init(config);
+	snprintf(options->socket, sizeof(options->socket), "@weft-devd-%u",
+		 (unsigned int)geteuid());
+	config->socket = options->socket;
+	optind = 1;
+	while ((option = getopt_long(argc, argv, "s:d:w:lvh", long_options,
+				     NULL)) != -1) {
+		if (option == 'h') {
+			fputs(help, stdout);
+			return 1;
+		}
+		err = read_option(options, option);
+		if (err)
+			return err;
+	}
+	if (optind < argc)
+		return complain("what is '%s'?", argv[optind]);
+	if (config->depth & (config->depth - 1))
+		return complain("--depth wants a power of two");
+	if (!config->n_devices) {
+		wf_devd_config_add(config, "weft_sva-0", WD_IOMMU_SVA);
+		wf_devd_config_add(config, "weft_share-0",
+				   WD_IOMMU_SHARE_DOMAIN);
+		wf_devd_config_add(config, "weft_noiommu-0", WD_IOMMU_NONE);
+	}
+	return 0;
+}
