@@ -10,6 +10,7 @@
 
 #define ELEMENTS 6
 #define BYTES (ELEMENTS * WEFT_TEST_AMO_SIZE_MAX)
+#define UNALIGNED 3
 
 enum kind { BASE, FETCH, COMPARE, KINDS };
 enum form { PLAIN, VECTOR, MSG, INJECT, FORMS };
@@ -283,13 +284,16 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 {
 	struct act a = { .t = t, .peer = peer, .target = rma_learn(line) };
 
+	/* Not every time where processors would like it. */
+	if (*(size_t *)arg > 1)
+		a.target.base += UNALIGNED;
 	check_all(&a, *(size_t *)arg);
 	weft_test_sync(line);
 }
 
 static void to_self(const struct weft_test_opts *opts, size_t step)
 {
-	_Alignas(32) uint8_t memory[BYTES];
+	_Alignas(32) uint8_t memory[BYTES + UNALIGNED];
 	struct act a = { 0 };
 	struct weft_test t;
 	struct fid_mr *mr;
@@ -297,7 +301,9 @@ static void to_self(const struct weft_test_opts *opts, size_t step)
 	weft_test_open(&t, opts);
 	a.t = &t;
 	a.peer = weft_test_know(&t, &t);
-	a.target = rma_expose(&t, memory, BYTES, RMA_ACCESS, 1, &mr);
+	a.target = rma_expose(&t, memory, sizeof(memory), RMA_ACCESS, 1, &mr);
+	if (step > 1)
+		a.target.base += UNALIGNED;
 	check_all(&a, step);
 	CHECK_OK(fi_close(&mr->fid));
 	weft_test_close(&t);

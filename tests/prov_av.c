@@ -249,8 +249,8 @@ static void test_open_refuses(void)
 	struct fi_av_attr flags = { .flags = FI_PEEK };
 	struct fid_av *av;
 
-	CHECK_INT(fi_av_open(domain, &named, &av, NULL), -FI_ENOSYS);
-	CHECK_INT(fi_av_open(domain, &readonly, &av, NULL), -FI_ENOSYS);
+	CHECK_INT(fi_av_open(domain, &named, &av, NULL), -FI_ENOENT);
+	CHECK_INT(fi_av_open(domain, &readonly, &av, NULL), -FI_EINVAL);
 	CHECK_INT(fi_av_open(domain, &type, &av, NULL), -FI_EINVAL);
 	CHECK_INT(fi_av_open(domain, &flags, &av, NULL), -FI_EINVAL);
 }

@@ -79,7 +79,7 @@ static void mr_mode_mixed(struct fi_info *h)
 }
 static void domain_caps(struct fi_info *h)
 {
-	h->domain_attr->caps = FI_SHARED_AV;
+	h->domain_attr->caps = FI_HMEM;
 }
 static void protocol(struct fi_info *h)
 {
@@ -181,6 +181,18 @@ static bool only_send(const struct fi_info *i)
 	       !(i->rx_attr->caps & FI_RECV);
 }
 /* As Open MPI 4.1's mtl/ofi asks. */
+/* Given when asked for, and takes nothing else away. */
+static void shared_av(struct fi_info *h)
+{
+	h->caps = FI_MSG | FI_SHARED_AV;
+	h->domain_attr->caps = FI_SHARED_AV;
+}
+static bool shared_av_ok(const struct fi_info *info)
+{
+	return info->caps & FI_SHARED_AV && info->caps & FI_LOCAL_COMM &&
+	       info->caps & FI_REMOTE_COMM &&
+	       info->domain_attr->caps & FI_SHARED_AV;
+}
 static void open_mpi(struct fi_info *h)
 {
 	h->caps = FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV;
@@ -335,6 +347,7 @@ static const struct hint_case cases[] = {
 	NO(src_other_domain),
 	{ "caps_tagged", caps_tagged, only_tagged },
 	{ "caps_send", caps_send, only_send },
+	{ "shared_av", shared_av, shared_av_ok },
 	{ "open_mpi", open_mpi, open_mpi_ok },
 	{ "models", models, models_ok },
 	{ "sizes", sizes, sizes_ok },

@@ -54,6 +54,37 @@ static void test_calls(void)
 	weft_test_close(&t);
 }
 
+/* Event queues may be waited for with the same call, and so together. */
+static void test_eq(void)
+{
+	struct fi_eq_attr attr = { .size = 16,
+				   .flags = FI_WRITE,
+				   .wait_obj = FI_WAIT_FD };
+	struct fi_eq_entry event = { 0 };
+	struct weft_test t;
+	struct fid *fids[2];
+	struct fid_eq *eq;
+	struct pollfd pfd = { .events = POLLIN };
+	uint32_t type;
+
+	weft_test_open(&t, &opts);
+	CHECK_OK(fi_eq_open(t.fabric, &attr, &eq, NULL));
+	fids[0] = &eq->fid;
+	fids[1] = &t.txcq->fid;
+	CHECK_OK(fi_trywait(t.fabric, fids, 2));
+	pfd.fd = wait_fd_of(&eq->fid);
+	CHECK_EQ(poll(&pfd, 1, 0), 0);
+	CHECK_EQ(fi_eq_write(eq, FI_NOTIFY, &event, sizeof(event), 0),
+		 sizeof(event));
+	CHECK_EQ(fi_trywait(t.fabric, fids, 2), -FI_EAGAIN);
+	CHECK_EQ(poll(&pfd, 1, 1000), 1);
+	CHECK_EQ(fi_eq_read(eq, &type, &event, sizeof(event), 0),
+		 sizeof(event));
+	CHECK_OK(fi_trywait(t.fabric, fids, 2));
+	CHECK_OK(fi_close(&eq->fid));
+	weft_test_close(&t);
+}
+
 /* -- woken by a peer ------------------------------------------------------- */
 
 /* Each step: the parent tells that it goes to sleep, the child naps, acts. */
@@ -299,6 +330,7 @@ int main(void)
 	msg_run_apart(run, NULL);
 	setenv("FI_WEFT_CMA", "1", 1);
 	test_calls();
+	test_eq();
 	test_strangers();
 	test_epoll();
 	return 0;

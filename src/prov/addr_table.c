@@ -115,6 +115,25 @@ int wf_prov_addr_table_insert(struct wf_prov_addr_table *table,
 	return 0;
 }
 
+int wf_prov_addr_table_place(struct wf_prov_addr_table *table, uint32_t index,
+			     const struct wf_addr *addr)
+{
+	uint32_t room = table->room;
+
+	while (room <= index && room < MAX_ROOM)
+		room *= 2;
+	if (index >= room || (room > table->room && set_room(table, room)))
+		return -ENOMEM;
+	if (table->slots[index].uses ||
+	    wf_prov_addr_table_find(table, addr) != WF_PROV_ADDR_NONE)
+		return -EEXIST;
+	table->slots[index].addr = *addr;
+	table->slots[index].uses = 1;
+	link_slot(table, index);
+	table->count++;
+	return 0;
+}
+
 int wf_prov_addr_table_remove(struct wf_prov_addr_table *table, uint64_t index,
 			      bool *is_gone)
 {

@@ -41,6 +41,11 @@ int wf_prov_addr_table_insert(struct wf_prov_addr_table *table,
 			      const struct wf_addr *addr, uint32_t *index,
 			      bool *is_new);
 
+/* Puts @addr where another table has it. -EEXIST when the index or the address
+ * is there already, -ENOMEM. */
+int wf_prov_addr_table_place(struct wf_prov_addr_table *table, uint32_t index,
+			     const struct wf_addr *addr);
+
 /* Takes one insertion back. -EINVAL if there is none; @is_gone tells whether it
  * was the last. */
 int wf_prov_addr_table_remove(struct wf_prov_addr_table *table, uint64_t index,

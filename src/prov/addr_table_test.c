@@ -115,6 +115,28 @@ static void test_lowest_index_first(void **state)
 	wf_prov_addr_table_fini(&table);
 }
 
+/* As a reader of another table does it. */
+static void test_placed_by_index(void **state)
+{
+	struct wf_prov_addr_table table;
+	struct wf_addr one = number(1), two = number(2);
+
+	(void)state;
+	assert_int_equal(wf_prov_addr_table_init(&table, 0), 0);
+	assert_int_equal(wf_prov_addr_table_place(&table, 5000, &one), 0);
+	assert_int_equal(find(&table, 1), 5000);
+	assert_int_equal(wf_prov_addr_table_place(&table, 5000, &two), -EEXIST);
+	assert_int_equal(wf_prov_addr_table_place(&table, 1, &one), -EEXIST);
+	assert_int_equal(wf_prov_addr_table_place(&table, 1, &two), 0);
+	assert_int_equal(wf_prov_addr_table_place(&table, UINT32_MAX, &two),
+			 -ENOMEM);
+	assert_true(removed(&table, 5000));
+	assert_int_equal(wf_prov_addr_table_place(&table, 0, &one), 0);
+	assert_int_equal(find(&table, 1), 0);
+	assert_int_equal(find(&table, 2), 1);
+	wf_prov_addr_table_fini(&table);
+}
+
 /* Against a plain array, at random. */
 static void test_model(void **state)
 {
@@ -150,6 +172,7 @@ int main(void)
 		cmocka_unit_test(test_grows),
 		cmocka_unit_test(test_duplicates_are_counted),
 		cmocka_unit_test(test_lowest_index_first),
+		cmocka_unit_test(test_placed_by_index),
 		cmocka_unit_test(test_model),
 	};
 

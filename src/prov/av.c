@@ -18,6 +18,7 @@
 #include "base/lock.h"
 #include "prov/addr_table.h"
 #include "prov/av_names.h"
+#include "prov/av_shared.h"
 #include "prov/domain.h"
 #include "prov/eq.h"
 #include "prov/nosys.h"
@@ -32,6 +33,8 @@ struct wf_prov_av {
 	struct wf_list users;
 	struct wf_lock lock; /* covers table */
 	struct wf_prov_addr_table table;
+	bool read_only;			  /* opened with FI_READ ... */
+	struct wf_prov_av_shared *shared; /* ... or made with a name, or NULL */
 };
 
 /* One call that inserts. */
@@ -54,12 +57,25 @@ struct wf_prov_av *wf_prov_av_of(struct fid_av *fid)
 	return av_of(&fid->fid);
 }
 
+/* A reader's table follows the creator's. */
+static void catch_up_locked(struct wf_prov_av *av)
+{
+	if (av->read_only)
+		wf_prov_av_shared_sync(av->shared, &av->table);
+}
+
+const _Atomic uint64_t *wf_prov_av_changes(const struct wf_prov_av *av)
+{
+	return av->read_only ? wf_prov_av_shared_changes(av->shared) : NULL;
+}
+
 int wf_prov_av_get(struct wf_prov_av *av, fi_addr_t fi_addr,
 		   struct wf_addr *addr)
 {
 	const struct wf_addr *found;
 
 	wf_base_lock_take(&av->lock);
+	catch_up_locked(av);
 	found = wf_prov_addr_table_get(&av->table, fi_addr);
 	if (found)
 		*addr = *found;
@@ -72,6 +88,7 @@ fi_addr_t wf_prov_av_find(struct wf_prov_av *av, const struct wf_addr *addr)
 	uint32_t index;
 
 	wf_base_lock_take(&av->lock);
+	catch_up_locked(av);
 	index = wf_prov_addr_table_find(&av->table, addr);
 	wf_base_lock_drop(&av->lock);
 	return index == WF_PROV_ADDR_NONE ? FI_ADDR_NOTAVAIL : index;
@@ -101,8 +118,8 @@ static int insert_one(struct wf_prov_av *av, const struct wf_addr *addr,
 		      fi_addr_t *fi_addr)
 {
 	struct wf_list *pos, *tmp;
+	bool is_new, is_gone;
 	uint32_t index;
-	bool is_new;
 	int ret;
 
 	/* Names of listeners, but nothing that can be sent to. */
@@ -110,6 +127,11 @@ static int insert_one(struct wf_prov_av *av, const struct wf_addr *addr,
 		return -FI_EINVAL;
 	wf_base_lock_take(&av->lock);
 	ret = wf_prov_addr_table_insert(&av->table, addr, &index, &is_new);
+	if (!ret && is_new && av->shared) {
+		ret = wf_prov_av_shared_set(av->shared, index, addr);
+		if (ret)
+			wf_prov_addr_table_remove(&av->table, index, &is_gone);
+	}
 	wf_base_lock_drop(&av->lock);
 	if (ret)
 		return ret;
@@ -163,6 +185,11 @@ static int batch_begin(struct batch *batch, struct fid_av *fid,
 {
 	struct wf_prov_av *av = wf_prov_av_of(fid);
 
+	if (av->read_only) {
+		WF_FI_WARN(FI_LOG_AV, "insert: the AV was opened with FI_READ; "
+				      "only its creator inserts\n");
+		return -FI_EACCES;
+	}
 	if (av->async && !av->eq) {
 		WF_FI_WARN(FI_LOG_AV, "insert: no event queue is bound\n");
 		return -FI_ENOEQ;
@@ -285,6 +312,8 @@ static int remove_one(struct wf_prov_av *av, fi_addr_t fi_addr)
 
 	wf_base_lock_take(&av->lock);
 	ret = wf_prov_addr_table_remove(&av->table, fi_addr, &is_gone);
+	if (!ret && is_gone && av->shared)
+		wf_prov_av_shared_clear(av->shared, (uint32_t)fi_addr);
 	wf_base_lock_drop(&av->lock);
 	if (ret)
 		return ret;
@@ -301,6 +330,11 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count,
 	struct wf_prov_av *av = wf_prov_av_of(fid);
 	int ret = 0;
 
+	if (av->read_only) {
+		WF_FI_WARN(FI_LOG_AV, "remove: the AV was opened with FI_READ; "
+				      "only its creator removes\n");
+		return -FI_EACCES;
+	}
 	if (flags) {
 		WF_FI_WARN(FI_LOG_AV, "remove: flags must be 0\n");
 		return -FI_EINVAL;
@@ -369,6 +403,9 @@ static int av_close(struct fid *fid)
 	}
 	if (av->eq)
 		wf_prov_eq_unref(av->eq);
+	if (av->shared)
+		wf_prov_av_shared_close(av->shared);
+	free(av->shared);
 	wf_prov_addr_table_fini(&av->table);
 	pthread_mutex_destroy(&av->changing);
 	atomic_fetch_sub(&av->domain->refs, 1);
@@ -400,9 +437,9 @@ static struct fi_ops_av av_ops = {
 
 static int check_attr(const struct fi_av_attr *attr)
 {
-	if (attr->name || attr->flags & FI_READ) {
-		WF_FI_INFO(FI_LOG_AV, "shared AVs are not supported\n");
-		return -FI_ENOSYS;
+	if (attr->flags & FI_READ && !attr->name) {
+		WF_FI_WARN(FI_LOG_AV, "FI_READ needs the name of an AV\n");
+		return -FI_EINVAL;
 	}
 	if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP &&
 	    attr->type != FI_AV_TABLE) {
@@ -410,12 +447,44 @@ static int check_attr(const struct fi_av_attr *attr)
 			   (int)attr->type);
 		return -FI_EINVAL;
 	}
-	if (attr->flags & ~(FI_EVENT | FI_SYMMETRIC)) {
+	if (attr->flags & ~(FI_EVENT | FI_SYMMETRIC | FI_READ)) {
 		WF_FI_WARN(FI_LOG_AV, "flags 0x%llx are not valid\n",
 			   (unsigned long long)attr->flags);
 		return -FI_EINVAL;
 	}
 	return 0;
+}
+
+/* Makes or finds the AV that other processes know by @attr's name. */
+static int share(struct wf_prov_av *av, const struct fi_av_attr *attr)
+{
+	int ret;
+
+	av->shared = calloc(1, sizeof(*av->shared));
+	if (!av->shared)
+		return -FI_ENOMEM;
+	av->read_only = attr->flags & FI_READ;
+	if (av->read_only)
+		ret = wf_prov_av_shared_open(av->shared, attr->name);
+	else
+		ret = wf_prov_av_shared_create(av->shared, attr->name,
+					       attr->count);
+	if (!ret)
+		return 0;
+	if (ret == -FI_ENOENT) /* some applications just try */
+		WF_FI_INFO(FI_LOG_AV,
+			   "no process of this user has an AV "
+			   "named %s\n",
+			   attr->name);
+	else if (ret == -FI_EADDRINUSE)
+		WF_FI_WARN(FI_LOG_AV,
+			   "the AV %s is there already: open it with FI_READ\n",
+			   attr->name);
+	else
+		WF_FI_WARN(FI_LOG_AV, "AV named %s: %s\n", attr->name,
+			   fi_strerror(-ret));
+	free(av->shared);
+	return ret;
 }
 
 int wf_prov_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
@@ -434,9 +503,13 @@ int wf_prov_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	if (!vec)
 		return -FI_ENOMEM;
 	ret = wf_prov_addr_table_init(&vec->table, attr->count);
-	if (ret) {
-		free(vec);
-		return ret;
+	if (ret)
+		goto err_free;
+	if (attr->name) {
+		ret = share(vec, attr);
+		if (ret)
+			goto err_table;
+		attr->map_addr = wf_prov_av_shared_map(vec->shared);
 	}
 	vec->fid.fid.fclass = FI_CLASS_AV;
 	vec->fid.fid.context = context;
@@ -454,4 +527,10 @@ int wf_prov_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 		attr->type = dom->av_type;
 	*av = &vec->fid;
 	return 0;
+
+err_table:
+	wf_prov_addr_table_fini(&vec->table);
+err_free:
+	free(vec);
+	return ret;
 }

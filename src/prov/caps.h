@@ -20,12 +20,13 @@
 	(FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV |     \
 	 FI_SOURCE | FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE |   \
 	 FI_RMA_EVENT)
-#define WF_PROV_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define WF_PROV_COMM_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define WF_PROV_DOMAIN_CAPS (WF_PROV_COMM_CAPS | FI_SHARED_AV)
 #define WF_PROV_CAPS (WF_PROV_TX_CAPS | WF_PROV_RX_CAPS | WF_PROV_DOMAIN_CAPS)
 
 /* Given also to those who did not ask, because they cost nothing. All others
  * are given only when asked for, or when nothing was asked for. */
-#define WF_PROV_FREE_CAPS (FI_MULTI_RECV | WF_PROV_DOMAIN_CAPS)
+#define WF_PROV_FREE_CAPS (FI_MULTI_RECV | WF_PROV_COMM_CAPS)
 
 /* Which operations need a direction, and the directions they can have. */
 #define WF_PROV_MSG_OPS (FI_MSG | FI_TAGGED)

@@ -215,6 +215,7 @@ static int enable(struct wf_prov_ep *ep)
 	err = check_bindings(ep);
 	if (err)
 		return err;
+	attr.names.changes = wf_prov_av_changes(ep->av);
 	ep->rx_compq = ep->rx_cq ? &ep->rx_cq->q : &wf_op_compq_none;
 	attr.remote_writes = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_WRITE);
 	attr.remote_reads = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_READ);

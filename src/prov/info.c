@@ -209,8 +209,8 @@ static uint64_t answer_caps(const struct request *req)
 	if (!asked)
 		return can & WF_PROV_CAPS;
 	caps = asked | WF_PROV_FREE_CAPS;
-	if (asked & WF_PROV_DOMAIN_CAPS)
-		caps &= ~WF_PROV_DOMAIN_CAPS | asked;
+	if (asked & WF_PROV_COMM_CAPS)
+		caps &= ~WF_PROV_COMM_CAPS | asked;
 	if (caps & WF_PROV_MSG_OPS && !(caps & WF_PROV_MSG_DIRECTIONS))
 		caps |= WF_PROV_MSG_DIRECTIONS;
 	if (caps & WF_PROV_RMA_OPS && !(caps & WF_PROV_RMA_DIRECTIONS))

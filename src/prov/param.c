@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "prov/provider.h"
+#include "shm/mover.h"
 
 /* Beyond this, chunks of one unmatched message would fill a ring. */
 #define MAX_EAGER ((size_t)256 << 10)
@@ -23,9 +24,16 @@ struct wf_prov_param wf_prov_param = {
 	.rx_size = 1024,
 	.eager_max = 16384,
 	.cma_min = 8193,
-	.coop_min = 131072,
+	.coop_min = 65536,
 	.cma = true,
 };
+
+/* Both sides copying costs a second system call: worth it for less where the
+ * call itself takes long. Halves of 16 KiB gain on a machine with calls of
+ * 1.3 us, and lose on one with calls of 0.5 us, where 64 KiB gain
+ * (docs/performance.md). */
+#define SLOW_CALL_NS 1000
+#define COOP_MIN_SLOW_CALLS 16384
 
 struct size_param {
 	const char *name;
@@ -40,30 +48,28 @@ static const struct size_param sizes[] = {
 	{ "connect_timeout", &wf_prov_param.connect_timeout_ms, 1, HOUR_MS,
 	  false,
 	  "Milliseconds to keep trying an address where nobody listens before "
-	  "the operation fails (default: 5000)" },
+	  "the operation fails" },
 	{ "inject_size", &wf_prov_param.inject_size, 64, WF_PROV_MAX_INJECT,
 	  false,
-	  "Largest message of fi_inject and FI_INJECT in bytes, 64 to 4096 "
-	  "(default: 4096)" },
+	  "Largest message of fi_inject and FI_INJECT in bytes, 64 to 4096" },
 	{ "tx_size", &wf_prov_param.tx_size, WF_PROV_MIN_QUEUE,
 	  WF_PROV_MAX_QUEUE, true,
 	  "Transmit operations in flight per endpoint unless the application "
-	  "asks for a number, a power of two from 16 to 65536 "
-	  "(default: 1024)" },
+	  "asks for a number, a power of two from 16 to 65536" },
 	{ "rx_size", &wf_prov_param.rx_size, WF_PROV_MIN_QUEUE,
 	  WF_PROV_MAX_QUEUE, true,
 	  "Receive depth per endpoint unless the application asks for a "
-	  "number, a power of two from 16 to 65536 (default: 1024)" },
+	  "number, a power of two from 16 to 65536" },
 	{ "eager_max", &wf_prov_param.eager_max, 0, MAX_EAGER, false,
 	  "Without CMA, messages up to this many bytes are sent before a "
 	  "receive is known; larger ones stay with the sender until matched, "
-	  "0 to 262144 (default: 16384)" },
+	  "0 to 262144" },
 	{ "cma_min", &wf_prov_param.cma_min, 4097, SIZE_MAX, false,
 	  "From this many bytes on, but not below 4097, messages stay with the "
-	  "sender until matched where CMA is allowed (default: 8193)" },
+	  "sender until matched where CMA is allowed" },
 	{ "coop_min", &wf_prov_param.coop_min, 0, SIZE_MAX, false,
 	  "From this many bytes on, sender and receiver copy a message "
-	  "together (default: 131072)" },
+	  "together" },
 };
 
 static size_t round_up(size_t value)
@@ -79,7 +85,8 @@ static void read_size(struct fi_provider *provider, const struct size_param *p)
 {
 	size_t asked, value;
 
-	fi_param_define(provider, p->name, FI_PARAM_SIZE_T, "%s", p->help);
+	fi_param_define(provider, p->name, FI_PARAM_SIZE_T, "%s (default: %zu)",
+			p->help, *p->value);
 	if (fi_param_get_size_t(provider, p->name, &asked))
 		return;
 	value = asked < p->min ? p->min : asked > p->max ? p->max : asked;
@@ -127,6 +134,9 @@ static void check_strings(struct fi_provider *provider)
 void wf_prov_param_init(struct fi_provider *provider)
 {
 	int cma = wf_prov_param.cma;
+
+	if (wf_shm_mover_call_ns() > SLOW_CALL_NS)
+		wf_prov_param.coop_min = COOP_MIN_SLOW_CALLS;
 
 	read_string(provider, "iface", &wf_prov_param.iface,
 		    "Network interface whose address endpoints take "

@@ -268,6 +268,36 @@ void wf_shm_ep_removed(struct wf_shm_ep *ep, uint64_t name)
 	forget(ep, out);
 }
 
+/* Someone else changed the names: whatever has one is looked at again. At the
+ * start of progress, when nobody is inside a channel. */
+static void follow_names(struct wf_shm_ep *ep)
+{
+	const struct wf_shm_names *names = &ep->attr.names;
+	/* Acquire: what was counted is seen. Pairs with the creator's count. */
+	uint64_t changes =
+		atomic_load_explicit(names->changes, memory_order_acquire);
+	struct wf_list *pos, *tmp;
+
+	if (wf_likely(changes == ep->names_seen))
+		return;
+	ep->names_seen = changes;
+	wf_list_for_each (pos, tmp, &ep->all_outs) {
+		struct wf_shm_out *out =
+			wf_container_of(pos, struct wf_shm_out, link);
+		struct wf_addr addr;
+
+		if (names->get(names->arg, out->dst, &addr) ||
+		    !wf_base_addr_equal(&addr, &out->addr))
+			wf_shm_ep_removed(ep, out->dst);
+	}
+	for (uint32_t i = 0; i < ep->in_count; i++) {
+		uint64_t src = names->find(names->arg, &ep->ins[i]->addr);
+
+		if (src != ep->ins[i]->src)
+			wf_shm_in_rename(ep->ins[i], src);
+	}
+}
+
 /* -- watched rings and bells ----------------------------------------------- */
 
 /* Exchanges two places among the channels. */
@@ -602,8 +632,8 @@ static void tick(struct wf_shm_ep *ep)
 static bool is_quiet(const struct wf_shm_ep *ep)
 {
 	return ep->in_count == 1 && ep->watched == 1 &&
-	       wf_base_list_empty(&ep->busy_ins) && !ep->reap &&
-	       wf_base_list_empty(&ep->waiting_outs) &&
+	       !ep->attr.names.changes && wf_base_list_empty(&ep->busy_ins) &&
+	       !ep->reap && wf_base_list_empty(&ep->waiting_outs) &&
 	       wf_base_list_empty(&ep->pending_outs);
 }
 
@@ -613,6 +643,8 @@ void wf_shm_ep_progress_slow(struct wf_shm_ep *ep)
 		return;
 	if (wf_unlikely(ep->asleep))
 		wf_shm_sleep_end(ep);
+	if (wf_unlikely(ep->attr.names.changes))
+		follow_names(ep);
 	ep->turn++;
 	if (wf_likely(ep->watched) &&
 	    wf_shm_in_poll(ep->ins[ep->hot], WF_SHM_EP_BUDGET))

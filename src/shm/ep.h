@@ -27,6 +27,8 @@ struct wf_shm_names {
 	int (*get)(void *arg, uint64_t name, struct wf_addr *addr);
 	/* WF_MATCH_ANY when @addr has no name. */
 	uint64_t (*find)(void *arg, const struct wf_addr *addr);
+	/* NULL, or counts changes that nobody calls us for: progress looks. */
+	const _Atomic uint64_t *changes;
 	void *arg;
 };
 
@@ -84,6 +86,7 @@ struct wf_shm_ep {
 	bool joined;	 /* barriers reach us ... */
 	bool all_joined; /* ... and every peer */
 	uint32_t connecting;
+	uint64_t names_seen;	     /* of attr.names.changes */
 	struct wf_list pending_outs; /* have messages that wait for room */
 	struct wf_list waiting_outs; /* have messages that wait for a reply */
 

@@ -72,9 +72,10 @@ struct wf_shm_in {
 	uint32_t seen;	   /* turn of the endpoint at the last message */
 	uint32_t counted;  /* slots in the statistics */
 	int remote_status; /* errno of the operation on memory that arrives */
-	struct wf_list busy_link;	     /* in ep->busy_ins */
-	uint32_t features;		     /* what the sender can do, too */
-	uint32_t shares_used;		     /* bit set = in use */
+	struct wf_list busy_link; /* in ep->busy_ins */
+	uint32_t features;	  /* what the sender can do, too */
+	uint32_t shares_used;	  /* bit set = in use */
+	uint32_t alone;		  /* messages to read without help (pull.c) */
 	uint32_t share_ended[WF_SHM_SHARES]; /* place of the final reply */
 	struct wf_shm_assembly assembly;
 	struct wf_list parcels;	   /* messages of this peer without a receive */

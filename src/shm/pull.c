@@ -23,6 +23,11 @@
 #define CHUNK_MIN ((size_t)64 << 10)
 #define CHUNK_MAX ((size_t)256 << 10)
 
+/* Below two of the smallest chunks, a half for each side: one system call of
+ * each, side by side. That pays only if the sender comes to its half; after one
+ * that did not, so many messages are read alone before it is tried again. */
+#define ALONE_TURNS 16
+
 /* A chunk takes some tens of microseconds, more where cores are shared. */
 #define LEAVE_PATIENCE (50 * WF_NS_PER_MS)
 
@@ -187,6 +192,40 @@ static void read_alone(struct wf_shm_pull *pull)
 	pull_finish(pull, 0);
 }
 
+static size_t page_up(size_t len)
+{
+	return (len + WF_SHM_PAGE - 1) & ~(size_t)(WF_SHM_PAGE - 1);
+}
+
+static bool is_halved(const struct wf_shm_pull *pull)
+{
+	return pull->want < 2 * CHUNK_MIN;
+}
+
+static size_t chunk_of(const struct wf_shm_pull *pull)
+{
+	size_t chunk = page_up(pull->want / CHUNKS_WANTED);
+
+	if (is_halved(pull))
+		return page_up(pull->want / 2);
+	if (chunk < CHUNK_MIN)
+		return CHUNK_MIN;
+	return chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
+}
+
+/* Whether the sender may be expected to help. */
+static bool is_worth_sharing(const struct wf_shm_pull *pull)
+{
+	struct wf_shm_in *in = pull->in;
+
+	if (pull->want < in->ep->attr.share_min)
+		return false;
+	if (!is_halved(pull) || !in->alone)
+		return true;
+	in->alone--;
+	return false;
+}
+
 static void start_share(struct wf_shm_pull *pull)
 {
 	const struct wf_shm_kept_reply reply = {
@@ -195,20 +234,13 @@ static void start_share(struct wf_shm_pull *pull)
 		.share = pull->share,
 	};
 	struct wf_shm_in *in = pull->in;
-	size_t chunk = pull->want / CHUNKS_WANTED;
-
-	chunk = (chunk + WF_SHM_PAGE - 1) & ~(size_t)(WF_SHM_PAGE - 1);
-	if (chunk < CHUNK_MIN)
-		chunk = CHUNK_MIN;
-	if (chunk > CHUNK_MAX)
-		chunk = CHUNK_MAX;
 	pull->state = WF_SHM_PULL_SHARED;
-	pull->chunk = chunk;
+	pull->chunk = chunk_of(pull);
 	pull->done = 0;
 	pull->claims_over = false;
 	pull->failed = 0;
 	wf_shm_share_open(&in->region.shares[pull->share], pull->rx->iov,
-			  pull->rx->iov_count, pull->want, chunk);
+			  pull->rx->iov_count, pull->want, pull->chunk);
 	wf_shm_in_reply(in, &reply);
 	make_busy(pull);
 	wf_shm_pull_progress(pull);
@@ -232,7 +264,7 @@ static void start(struct wf_shm_pull *pull)
 		ask_for_stream(pull);
 	else if (in->mover.way == WF_SHM_WAY_CMA &&
 		 (in->features & WF_SHM_FEATURE_SHARE) &&
-		 pull->want >= in->ep->attr.share_min && take_share(pull))
+		 is_worth_sharing(pull) && take_share(pull))
 		start_share(pull);
 	else
 		read_alone(pull);
@@ -289,8 +321,11 @@ void wf_shm_pull_progress(struct wf_shm_pull *pull)
 	} else if (pull->claims_over) {
 		if (gave_up)
 			read_alone(pull);
-		else if (pull->done + (uint64_t)theirs >= chunks)
+		else if (pull->done + (uint64_t)theirs >= chunks) {
+			if (is_halved(pull) && !theirs)
+				pull->in->alone = ALONE_TURNS;
 			pull_finish(pull, 0);
+		}
 	}
 }
 

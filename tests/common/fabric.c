@@ -124,8 +124,11 @@ static int open_ep(struct weft_test *t, const struct weft_test_opts *o)
 
 static int open_domain(struct weft_test *t, const struct weft_test_opts *o)
 {
-	struct fi_av_attr av_attr = { .type = o->av_type ? o->av_type :
-							   FI_AV_TABLE };
+	struct fi_av_attr av_attr = {
+		.type = o->av_type ? o->av_type : FI_AV_TABLE,
+		.name = o->av_name,
+		.flags = o->av_flags,
+	};
 	int err;
 
 	if (o->beside) {
@@ -140,6 +143,7 @@ static int open_domain(struct weft_test *t, const struct weft_test_opts *o)
 		err = fi_domain(t->fabric, t->info, &t->domain, NULL);
 	if (!err)
 		err = fi_av_open(t->domain, &av_attr, &t->av, NULL);
+	t->map = av_attr.map_addr;
 	return err;
 }
 

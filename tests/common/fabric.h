@@ -50,6 +50,8 @@ struct weft_test_opts {
 	size_t rx_size;
 	const char *node;    /* the own address ... */
 	const char *service; /* ... and port */
+	const char *av_name; /* of a shared AV ... */
+	uint64_t av_flags;   /* ... FI_READ for one that is there */
 	int mr_mode;
 	uint64_t msg_order;	  /* of both sides */
 	struct weft_test *beside; /* its fabric, domain and AV are shared ... */
@@ -69,6 +71,7 @@ struct weft_test {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
+	const volatile fi_addr_t *map; /* of a shared AV */
 	struct fid_cq *txcq;
 	struct fid_cq *rxcq;
 	struct fid_ep *ep;

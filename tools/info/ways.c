@@ -37,7 +37,7 @@ static void add(struct wf_tools_facts *facts, const char *name,
 void wf_tools_ways_find(struct wf_tools_facts *facts)
 {
 	uint64_t cma_min = threshold(facts, "CMA_MIN", 8193);
-	uint64_t coop_min = threshold(facts, "COOP_MIN", 131072);
+	uint64_t coop_min = threshold(facts, "COOP_MIN", 65536);
 	uint64_t eager_max = threshold(facts, "EAGER_MAX", 16384);
 	uint64_t chunked = facts->cma_on ? cma_min - 1 : eager_max;
 

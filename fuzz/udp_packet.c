@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Fuzz target: packets of a peer that means harm, as the software NIC takes
+ * them off its socket. The input is a row of packets. Most get the magic, the
+ * ids and the checksum that a real peer would know, so that they come past the
+ * first checks; the rest is as it is. Whatever comes, the NIC must not touch
+ * memory that is not registered, lose count of its own requests, or stop.
+ */
+#include "target.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "nic/udp/dev.h"
+#include "nic/udp/sum.h"
+
+#define MEMORY 65536u
+#define GUARD 4096u /* on both sides: never written */
+#define RECEIVES 16
+#define REQUESTS 8
+
+struct wf_fuzz_stats wf_fuzz_stats;
+
+struct world {
+	struct wf_nic *nic;
+	struct wf_nic_cq *cq;
+	struct wf_nic_qp *qp;
+	struct wf_nic_mr mr;
+	struct wf_addr addr; /* of the peer: a socket that nobody reads */
+	int fd;
+	uint16_t ah;
+	uint8_t memory[GUARD + MEMORY + GUARD];
+	unsigned requests;
+	unsigned completions;
+};
+
+static void need(bool good)
+{
+	if (!good)
+		abort();
+}
+
+static void check_guard(const struct world *w)
+{
+	for (unsigned i = 0; i < GUARD; i++)
+		need(w->memory[i] == 0xa5 &&
+		     w->memory[GUARD + MEMORY + i] == 0xa5);
+}
+
+static void open_world(struct world *w)
+{
+	struct wf_nic_udp_attr attr = { .fd = -1 };
+	struct wf_nic_qp_attr qp = {
+		.sq_entries = 64, .rq_entries = 64, .qkey = 7, .rnr_retry = 2
+	};
+	struct sockaddr_in name;
+	socklen_t len = sizeof(name);
+
+	memset(w, 0, sizeof(*w));
+	memset(w->memory, 0xa5, sizeof(w->memory));
+	attr.addr.in.sin_family = AF_INET;
+	attr.addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	need(!wf_nic_udp_open(&attr, &w->nic));
+	need(!wf_nic_cq_create(w->nic, 256, &w->cq));
+	qp.send_cq = w->cq;
+	qp.recv_cq = w->cq;
+	need(!wf_nic_qp_create(w->nic, &qp, &w->qp));
+	need(!wf_nic_mr_reg(w->nic, w->memory + GUARD, MEMORY,
+			    WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_READ |
+				    WF_NIC_REMOTE_WRITE,
+			    &w->mr));
+	w->fd = socket(AF_INET, SOCK_DGRAM, 0);
+	need(w->fd >= 0 &&
+	     !bind(w->fd, &attr.addr.sa, sizeof(struct sockaddr_in)) &&
+	     !getsockname(w->fd, (struct sockaddr *)&name, &len) &&
+	     !wf_base_addr_set(&w->addr, &name, len));
+	need(!wf_nic_ah_create(w->nic, &w->addr, &w->ah));
+}
+
+static void close_world(struct world *w)
+{
+	wf_nic_qp_destroy(w->qp);
+	need(!wf_nic_cq_destroy(w->cq));
+	wf_nic_close(w->nic);
+	close(w->fd);
+}
+
+/* Connected both ways, as after a handshake, with requests under way. */
+static void join(struct world *w)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(w->nic);
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &w->addr);
+	struct wf_nic_wr wr = { .ah = w->ah, .qpn = 1, .qkey = 7 };
+	struct wf_nic_sge sge = { w->memory + GUARD, 3000, w->mr.lkey };
+	struct wf_nic_remote there = { 4096, 99 };
+
+	need(peer);
+	wf_udp_in_open(dev, peer, 0x1234, false);
+	need(!wf_udp_out_up(dev, peer, 1400, 1 << 20));
+	peer->out.cid = wf_udp_peer_new_cid(dev, peer);
+	peer->out.remote_cid = 0x5678;
+	peer->heard_at = dev->now = wf_base_clock_ns();
+	for (int i = 0; i < RECEIVES; i++)
+		need(!wf_nic_post_recv(w->qp, 1, &sge, false));
+	for (int i = 0; i < REQUESTS; i++) {
+		if (i % 3 == 0)
+			need(!wf_nic_post_send(w->qp, &wr, &sge, 1));
+		else if (i % 3 == 1)
+			need(!wf_nic_post_read(w->qp, &wr, &there, &sge));
+		else
+			need(!wf_nic_post_write(w->qp, &wr, &there, &sge));
+		w->requests++;
+	}
+}
+
+/* What a peer would know is put where it belongs, by the first byte's bits. */
+static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(w->nic);
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &w->addr);
+	struct wf_udp_common *c = (struct wf_udp_common *)p;
+	struct wf_udp_data *d = (struct wf_udp_data *)p;
+	size_t head = len;
+
+	if (len < sizeof(*c))
+		return len;
+	c->magic = how & 1 || how & 2 ? WF_UDP_MAGIC : c->magic;
+	c->type = 1 + c->type % (WF_UDP_TYPES - 1);
+	if (how & 4 || how & 8) {
+		bool to_in = c->type == WF_UDP_DATA || c->type == WF_UDP_PING;
+
+		c->dst_cid = to_in ? peer->in.cid : peer->out.cid;
+	}
+	if (c->type <= WF_UDP_ACCEPT)
+		len = head = sizeof(struct wf_udp_hello);
+	else if (c->type == WF_UDP_ACK)
+		c->kind %= WF_UDP_ACK_WORDS + 2;
+	if (c->type == WF_UDP_ACK)
+		len = head = sizeof(struct wf_udp_ack) + (size_t)8 * c->kind;
+	else if (c->type != WF_UDP_DATA && c->type > WF_UDP_ACCEPT)
+		len = head = sizeof(struct wf_udp_note);
+	if (c->type == WF_UDP_DATA && len >= sizeof(*d)) {
+		head = sizeof(*d);
+		c->kind %= WF_UDP_DATA_OPS + 1;
+		if (how & 16) {
+			d->len = (uint16_t)(len - sizeof(*d));
+			d->seq = peer->in.base + d->seq % 70;
+			d->qkey = 7;
+			d->dst_qpn = wf_nic_qp_num(w->qp);
+		}
+		if (how & 32 && c->kind != WF_UDP_READ_DATA) {
+			d->key = w->mr.rkey;
+			d->addr = (uintptr_t)w->memory + d->addr % (MEMORY * 2);
+		} else if (how & 32) {
+			d->key %= 16;
+			d->addr %= 4000;
+			d->arg %= 20;
+		}
+	}
+	c->crc = wf_udp_sum_crc(0, p, 4);
+	if (how & 64 || how & 128)
+		c->crc = wf_udp_sum_crc(c->crc, p + 8, head - 8);
+	return len;
+}
+
+static void poll_all(struct world *w)
+{
+	struct wf_nic_wc wc[16];
+	int n;
+
+	while ((n = wf_nic_cq_poll(w->cq, wc, 16)) > 0) {
+		for (int i = 0; i < n; i++) {
+			if (!(wc[i].flags & WF_NIC_WC_RECV))
+				w->completions++;
+			if (wc[i].status == WF_NIC_OK)
+				wf_fuzz_stats.completed++;
+			else
+				wf_fuzz_stats.failed++;
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct world w;
+	static _Alignas(8) uint8_t packet[2048];
+
+	open_world(&w);
+	join(&w);
+	while (size >= 3) {
+		uint8_t how = data[0];
+		size_t len = (data[1] | data[2] << 8) % 400;
+
+		data += 3;
+		size -= 3;
+		if (len > size)
+			len = size;
+		memset(packet, 0, sizeof(packet));
+		memcpy(packet, data, len);
+		len = dress(&w, how, packet, len);
+		wf_udp_in_packet(wf_udp_dev_of(w.nic), &w.addr, packet, len);
+		wf_fuzz_stats.slots++;
+		data += len < size ? len : size;
+		size -= len < size ? len : size;
+	}
+	check_guard(&w);
+	wf_nic_progress(w.nic);
+	poll_all(&w);
+	/* Each request of ours ends once, whatever was said about it. */
+	wf_nic_qp_flush(w.qp);
+	poll_all(&w);
+	need(w.completions == w.requests);
+	check_guard(&w);
+	close_world(&w);
+	return 0;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues: entries from the device become completions of the user,
+ * if their queue pair lives and their request id is due.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nic/nic.h"
+#include "nic/ops.h"
+#include "nic/wqe.h"
+
+static uint32_t power_of_two(uint32_t n)
+{
+	uint32_t p = WF_QUEUE_ENTRIES_MIN;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+int wf_nic_cq_create(struct wf_nic *nic, uint32_t entries,
+		     struct wf_nic_cq **out)
+{
+	struct wf_queue_cq_attr attr = {
+		.stride = sizeof(struct wf_nic_cqe),
+		.phase_word = 0,
+		.phase_bit = WF_NIC_CQE_PHASE_BIT,
+	};
+	struct wf_nic_cq *cq;
+	int ret = -ENOMEM;
+
+	if (!entries || entries > WF_QUEUE_ENTRIES_MAX)
+		return -EINVAL;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	attr.entries = power_of_two(entries);
+	/* The ring is a multiple of a line: two entries at least. */
+	cq->memory = aligned_alloc(WF_LINE, attr.entries * (size_t)attr.stride);
+	if (!cq->memory)
+		goto err_cq;
+	memset(cq->memory, 0, attr.entries * (size_t)attr.stride);
+	cq->nic = nic;
+	attr.ring = cq->memory;
+	attr.credit = &cq->credit;
+	ret = wf_queue_cq_init(&cq->ring, &attr);
+	if (!ret)
+		ret = wf_queue_cqw_init(&cq->writer, &attr);
+	if (ret)
+		goto err_memory;
+	*out = cq;
+	return 0;
+
+err_memory:
+	free(cq->memory);
+err_cq:
+	free(cq);
+	return ret;
+}
+
+int wf_nic_cq_destroy(struct wf_nic_cq *cq)
+{
+	if (cq->users)
+		return -EBUSY;
+	free(cq->memory);
+	free(cq);
+	return 0;
+}
+
+int wf_nic_cq_push(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe)
+{
+	return wf_queue_cqw_push(&cq->writer, cqe);
+}
+
+/* The request that an entry completes; its id is free afterwards. */
+static bool claim(struct wf_nic_qp *qp, const struct wf_nic_cqe *cqe,
+		  uint64_t *wr_id)
+{
+	bool recv = wf_nic_cqe_qtype(cqe) == WF_NIC_CQE_RQ;
+	struct wf_queue_ids *ids = recv ? &qp->rq_ids : &qp->sq_ids;
+	uint64_t *wr_ids = recv ? qp->rq_wr_ids : qp->sq_wr_ids;
+
+	if (!ids->slots || !wf_queue_ids_live(ids, cqe->req_id))
+		return false;
+	*wr_id = wr_ids[wf_queue_ids_index(ids, cqe->req_id)];
+	wf_queue_ids_put(ids, cqe->req_id);
+	wf_queue_sub_done(recv ? &qp->rq : &qp->sq, 1);
+	return true;
+}
+
+static bool decode(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe,
+		   struct wf_nic_wc *wc)
+{
+	bool recv = wf_nic_cqe_qtype(cqe) == WF_NIC_CQE_RQ;
+	struct wf_nic_qp *qp = wf_nic_qp_find(cq->nic, cqe->qpn);
+
+	if (!qp || !claim(qp, cqe, &wc->wr_id))
+		return false;
+	wc->len = (uint32_t)cqe->length_hi << 16 | cqe->length;
+	wc->imm = cqe->imm;
+	wc->qpn = cqe->qpn;
+	wc->src_qpn = cqe->src_qpn;
+	wc->ah = cqe->ah;
+	wc->status = cqe->status;
+	wc->op = (uint8_t)wf_nic_cqe_op(cqe);
+	wc->flags =
+		(recv ? WF_NIC_WC_RECV : 0) |
+		(cqe->flags & WF_NIC_CQE_HAS_IMM ? WF_NIC_WC_IMM : 0) |
+		(cqe->flags & WF_NIC_CQE_UNSOLICITED ? WF_NIC_WC_UNSOLICITED :
+						       0);
+	return true;
+}
+
+int wf_nic_cq_poll(struct wf_nic_cq *cq, struct wf_nic_wc *wc, int n)
+{
+	struct wf_nic_cqe cqe;
+	int done = 0;
+
+	while (done < n && wf_queue_cq_take(&cq->ring, &cqe)) {
+		if (decode(cq, &cqe, &wc[done]))
+			done++;
+		else
+			wf_nic_count(&cq->nic->counters->stale_completions, 1);
+	}
+	return done;
+}
+
+const char *wf_nic_status_str(enum wf_nic_status status)
+{
+	static const char *const text[WF_NIC_STATUSES] = {
+		[WF_NIC_OK] = "success",
+		[WF_NIC_FLUSHED] = "flushed, the queue pair was closed",
+		[WF_NIC_QP_INTERNAL] = "internal error of the device",
+		[WF_NIC_UNSUPP_OP] = "operation not supported",
+		[WF_NIC_BAD_AH] = "no such address handle",
+		[WF_NIC_BAD_LKEY] = "local memory is not registered for this",
+		[WF_NIC_LOCAL_LEN] = "longer than the device can send",
+		[WF_NIC_REM_ADDR] = "remote key, bounds or access",
+		[WF_NIC_ABORT] = "aborted by the peer",
+		[WF_NIC_BAD_QPN] = "the peer has no such queue pair",
+		[WF_NIC_RNR] = "the peer posts no receives",
+		[WF_NIC_REM_LEN] = "the peer's receive is too short",
+		[WF_NIC_BAD_STATUS] = "the peer's answer makes no sense",
+		[WF_NIC_UNRESP] = "the peer does not answer",
+		[WF_NIC_UNKNOWN_PEER] = "unknown peer",
+		[WF_NIC_UNREACH] = "the peer cannot be reached",
+	};
+
+	return (unsigned)status < WF_NIC_STATUSES ? text[status] : "unknown";
+}

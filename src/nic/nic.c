@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is common to every NIC: memory keys, address handles, and the calls that
+ * go straight to the device.
+ */
+#include "nic/nic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nic/ops.h"
+
+int wf_nic_init(struct wf_nic *nic, const struct wf_nic_ops *ops, bool locked,
+		struct wf_nic_counters *counters)
+{
+	int ret;
+
+	nic->ops = ops;
+	wf_base_lock_init(&nic->lock, locked);
+	for (unsigned i = 0; i < WF_NIC_AH_BUCKETS; i++)
+		wf_base_list_init(&nic->ah_buckets[i]);
+	nic->counters = counters;
+	if (!counters) {
+		nic->own_counters = calloc(1, sizeof(*nic->own_counters));
+		nic->counters = nic->own_counters;
+	}
+	nic->qps = calloc(WF_NIC_QP_MAX, sizeof(*nic->qps));
+	ret = -ENOMEM;
+	if (!nic->counters || !nic->qps)
+		goto err_alloc;
+	ret = wf_queue_ids_init(&nic->qpns, WF_NIC_QP_MAX, 16);
+	if (ret)
+		goto err_alloc;
+	ret = wf_nic_mr_table_init(&nic->mrs);
+	if (ret)
+		goto err_ids;
+	return 0;
+
+err_ids:
+	wf_queue_ids_fini(&nic->qpns);
+err_alloc:
+	free(nic->qps);
+	free(nic->own_counters);
+	return ret;
+}
+
+void wf_nic_fini(struct wf_nic *nic)
+{
+	for (uint32_t i = 0; i < nic->ah_count; i++)
+		free(nic->ahs[i]);
+	free(nic->ahs);
+	wf_nic_mr_table_fini(&nic->mrs);
+	wf_queue_ids_fini(&nic->qpns);
+	free(nic->qps);
+	free(nic->own_counters);
+}
+
+const struct wf_nic_caps *wf_nic_caps(const struct wf_nic *nic)
+{
+	return &nic->caps;
+}
+
+const struct wf_nic_counters *wf_nic_counters(const struct wf_nic *nic)
+{
+	return nic->counters;
+}
+
+const char *wf_nic_name(const struct wf_nic *nic)
+{
+	return nic->ops->name;
+}
+
+const struct wf_addr *wf_nic_addr(const struct wf_nic *nic)
+{
+	return &nic->addr;
+}
+
+void wf_nic_close(struct wf_nic *nic)
+{
+	nic->ops->close(nic);
+}
+
+int wf_nic_progress(struct wf_nic *nic)
+{
+	return nic->ops->progress(nic);
+}
+
+int wf_nic_wait_fd(struct wf_nic *nic)
+{
+	return nic->ops->wait_fd(nic);
+}
+
+int wf_nic_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
+		      uint64_t *deadline_ns)
+{
+	if (cq && wf_queue_cq_ready(&cq->ring))
+		return -EAGAIN;
+	return nic->ops->wait_begin(nic, cq, deadline_ns);
+}
+
+void wf_nic_wait_end(struct wf_nic *nic)
+{
+	nic->ops->wait_end(nic);
+}
+
+/* -- memory ----------------------------------------------------------------- */
+
+int wf_nic_mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
+		  struct wf_nic_mr *mr)
+{
+	const unsigned known =
+		WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_READ | WF_NIC_REMOTE_WRITE;
+	int ret;
+
+	if (access & ~known)
+		return -EINVAL;
+	wf_base_lock_take(&nic->lock);
+	ret = wf_nic_mr_table_add(&nic->mrs, (uintptr_t)addr, len, access,
+				  &mr->lkey, &mr->rkey);
+	wf_base_lock_drop(&nic->lock);
+	return ret;
+}
+
+int wf_nic_mr_dereg(struct wf_nic *nic, uint32_t lkey)
+{
+	int ret;
+
+	wf_base_lock_take(&nic->lock);
+	ret = wf_nic_mr_table_del(&nic->mrs, lkey);
+	wf_base_lock_drop(&nic->lock);
+	return ret;
+}
+
+/* -- address handles -------------------------------------------------------- */
+
+static struct wf_list *bucket_of(struct wf_nic *nic, const struct wf_addr *addr)
+{
+	return &nic->ah_buckets[wf_base_addr_hash(addr) % WF_NIC_AH_BUCKETS];
+}
+
+static struct wf_nic_ah *find_addr(struct wf_nic *nic,
+				   const struct wf_addr *addr)
+{
+	struct wf_list *head = bucket_of(nic, addr), *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, head) {
+		struct wf_nic_ah *ah =
+			wf_container_of(pos, struct wf_nic_ah, link);
+
+		if (wf_base_addr_equal(&ah->addr, addr))
+			return ah;
+	}
+	return NULL;
+}
+
+/* A free place: one that was given back, else a new one. Numbers of handles
+ * are reused at once, as on the hardware: who still posts to a handle that he
+ * destroyed reaches somebody else. */
+static struct wf_nic_ah *free_place(struct wf_nic *nic)
+{
+	uint32_t count = nic->ah_count ? nic->ah_count * 2 : 16;
+	struct wf_nic_ah **ahs;
+
+	for (uint32_t i = 0; i < nic->ah_count; i++) {
+		if (!nic->ahs[i])
+			nic->ahs[i] = calloc(1, sizeof(struct wf_nic_ah));
+		if (nic->ahs[i] && !nic->ahs[i]->refs) {
+			nic->ahs[i]->num = (uint16_t)i;
+			return nic->ahs[i];
+		}
+	}
+	if (count > WF_NIC_AH_MAX)
+		return NULL;
+	ahs = realloc(nic->ahs, count * sizeof(*ahs));
+	if (!ahs)
+		return NULL;
+	nic->ahs = ahs;
+	for (uint32_t i = nic->ah_count; i < count; i++)
+		ahs[i] = NULL;
+	nic->ah_count = count;
+	return free_place(nic);
+}
+
+static int create_locked(struct wf_nic *nic, const struct wf_addr *addr,
+			 uint16_t *num)
+{
+	struct wf_nic_ah *ah = find_addr(nic, addr);
+	int ret;
+
+	if (ah) {
+		ah->refs++;
+		*num = ah->num;
+		return 0;
+	}
+	ah = free_place(nic);
+	if (!ah)
+		return -ENOSPC;
+	ah->addr = *addr;
+	ret = nic->ops->ah_create(nic, ah);
+	if (ret)
+		return ret;
+	ah->refs = 1;
+	wf_base_list_add_tail(bucket_of(nic, addr), &ah->link);
+	*num = ah->num;
+	return 0;
+}
+
+int wf_nic_ah_create(struct wf_nic *nic, const struct wf_addr *addr,
+		     uint16_t *ah)
+{
+	int ret;
+
+	if (addr->sa.sa_family != nic->addr.sa.sa_family ||
+	    wf_base_addr_is_any(addr) || !wf_base_addr_port(addr))
+		return -EINVAL;
+	wf_base_lock_take(&nic->lock);
+	ret = create_locked(nic, addr, ah);
+	wf_base_lock_drop(&nic->lock);
+	return ret;
+}
+
+struct wf_nic_ah *wf_nic_ah_find(struct wf_nic *nic, uint16_t num)
+{
+	if (num >= nic->ah_count || !nic->ahs[num] || !nic->ahs[num]->refs)
+		return NULL;
+	return nic->ahs[num];
+}
+
+uint16_t wf_nic_ah_of(struct wf_nic *nic, const struct wf_addr *addr)
+{
+	struct wf_nic_ah *ah = find_addr(nic, addr);
+
+	return ah ? ah->num : WF_NIC_AH_UNKNOWN;
+}
+
+int wf_nic_ah_destroy(struct wf_nic *nic, uint16_t num)
+{
+	struct wf_nic_ah *ah;
+
+	wf_base_lock_take(&nic->lock);
+	ah = wf_nic_ah_find(nic, num);
+	if (ah && !--ah->refs) {
+		wf_base_list_del(&ah->link);
+		nic->ops->ah_destroy(nic, ah);
+	}
+	wf_base_lock_drop(&nic->lock);
+	return ah ? 0 : -EINVAL;
+}
+
+int wf_nic_ah_query(struct wf_nic *nic, uint16_t num, struct wf_nic_path *path)
+{
+	struct wf_nic_ah *ah;
+
+	*path = (struct wf_nic_path){ .up = false };
+	wf_base_lock_take(&nic->lock);
+	ah = wf_nic_ah_find(nic, num);
+	if (ah)
+		nic->ops->ah_query(nic, ah, path);
+	wf_base_lock_drop(&nic->lock);
+	return ah ? 0 : -EINVAL;
+}

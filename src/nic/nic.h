@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A NIC with queue pairs, as its user sees it: EFA's data path. Messages are
+ * reliable, unordered, delivered once. What is behind it (nic/udp: a software
+ * NIC) is chosen when it is opened; see ops.h.
+ *
+ * A request goes: staged as a 64-byte WQE, copied to the ring of the queue
+ * pair, doorbell (unless more follow), taken by the device; its completion is
+ * written to the ring of a completion queue and decoded by wf_nic_cq_poll().
+ *
+ * Threads: calls on one queue pair, and on a completion queue together with the
+ * queue pairs that report to it, are the caller's to serialize. Different ones
+ * may run at once if the NIC was opened with threads. Nothing here blocks,
+ * except closing a NIC that has a thread of its own.
+ *
+ * Errors: 0 or -errno. -EAGAIN is flow control: poll, progress, try again.
+ */
+#ifndef WF_NIC_NIC_H
+#define WF_NIC_NIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "nic/counters.h"
+#include "nic/wqe_defs.h"
+
+struct wf_nic;
+struct wf_nic_cq;
+struct wf_nic_qp;
+
+struct wf_nic_caps {
+	uint32_t max_msg;    /* bytes of a send: one packet */
+	uint32_t max_rdma;   /* bytes of a read or write */
+	uint32_t inline_max; /* bytes in the descriptor itself */
+	uint32_t max_qp;
+	uint32_t max_queue; /* entries of a send or receive queue */
+	uint32_t max_batch; /* WQEs between two doorbells */
+	uint32_t max_ah;
+	uint32_t max_mr;
+};
+
+const struct wf_nic_caps *wf_nic_caps(const struct wf_nic *nic);
+const struct wf_nic_counters *wf_nic_counters(const struct wf_nic *nic);
+const char *wf_nic_name(const struct wf_nic *nic);
+
+/* The address that peers make their address handles of. */
+const struct wf_addr *wf_nic_addr(const struct wf_nic *nic);
+
+/* Everything made with it must be gone. Peers are told. */
+void wf_nic_close(struct wf_nic *nic);
+
+/* -- progress --------------------------------------------------------------- */
+
+/* Lets the device work: sends, receives, timers. Returns how many things it
+ * did; 0 means that a caller who has nothing else to do may sleep. A NIC with a
+ * thread of its own does nothing here. Never a completion: poll for those. */
+int wf_nic_progress(struct wf_nic *nic);
+
+/* Sleeping: wf_nic_wait_begin() answers -EAGAIN if there is something to do or
+ * to poll right now; else sleep until wf_nic_wait_fd() is readable or the
+ * deadline (of the monotonic clock, UINT64_MAX: none) has come, whatever is
+ * first, then wf_nic_wait_end() and progress. The descriptor is the NIC's: poll
+ * it, do not read it. */
+int wf_nic_wait_fd(struct wf_nic *nic);
+int wf_nic_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
+		      uint64_t *deadline_ns);
+void wf_nic_wait_end(struct wf_nic *nic);
+
+/* -- memory ----------------------------------------------------------------- */
+
+#define WF_NIC_LOCAL_WRITE 0x1u /* receives and reads may land here */
+#define WF_NIC_REMOTE_READ 0x2u
+#define WF_NIC_REMOTE_WRITE 0x4u
+
+struct wf_nic_mr {
+	uint32_t lkey; /* for our own descriptors */
+	uint32_t rkey; /* for peers */
+};
+
+/* Anything may be sent from registered memory. Keys are never 0, and a key that
+ * was given back is not met again soon. -ENOSPC: max_mr. */
+int wf_nic_mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
+		  struct wf_nic_mr *mr);
+
+/* From here on the device does not touch the memory: requests that still use it
+ * fail. -EINVAL: no such key. */
+int wf_nic_mr_dereg(struct wf_nic *nic, uint32_t lkey);
+
+/* -- address handles -------------------------------------------------------- */
+
+/* One per peer address; the same address gives the same handle again, counted.
+ * -EINVAL: not an address this NIC can reach, -ENOSPC. */
+int wf_nic_ah_create(struct wf_nic *nic, const struct wf_addr *addr,
+		     uint16_t *ah);
+int wf_nic_ah_destroy(struct wf_nic *nic, uint16_t ah);
+
+/* What the device knows of the way there. -EINVAL: no such handle. */
+struct wf_nic_path {
+	bool up;	     /* connected */
+	uint64_t srtt_ns;    /* 0: not measured yet */
+	uint64_t min_rtt_ns; /* 0: not measured yet */
+	uint64_t cwnd;	     /* bytes */
+	uint64_t in_flight;
+	uint64_t queued; /* requests taken and not completed */
+};
+
+int wf_nic_ah_query(struct wf_nic *nic, uint16_t ah, struct wf_nic_path *path);
+
+/* -- completion queues ------------------------------------------------------ */
+
+/* As many entries as may be outstanding in the queues that report to it, or the
+ * device holds completions (and refuses receives) until there is room. */
+int wf_nic_cq_create(struct wf_nic *nic, uint32_t entries,
+		     struct wf_nic_cq **cq);
+/* -EBUSY: queue pairs report to it. */
+int wf_nic_cq_destroy(struct wf_nic_cq *cq);
+
+#define WF_NIC_WC_RECV 0x1u /* of a receive, else of a send queue */
+#define WF_NIC_WC_IMM 0x2u
+#define WF_NIC_WC_UNSOLICITED 0x4u
+
+struct wf_nic_wc {
+	uint64_t wr_id;
+	uint32_t len; /* received, or written by a peer with immediate data */
+	uint32_t imm;
+	uint16_t qpn;
+	uint16_t src_qpn; /* receives */
+	uint16_t ah;	  /* receives: WF_NIC_AH_UNKNOWN if we have none */
+	uint8_t status;	  /* enum wf_nic_status */
+	uint8_t op;	  /* enum wf_nic_opcode */
+	uint32_t flags;
+};
+
+/* Up to @n completions. Those of queue pairs that were destroyed, and any whose
+ * request id is not due, are dropped and counted. */
+int wf_nic_cq_poll(struct wf_nic_cq *cq, struct wf_nic_wc *wc, int n);
+const char *wf_nic_status_str(enum wf_nic_status status);
+
+/* -- queue pairs ------------------------------------------------------------ */
+
+#define WF_NIC_RNR_FOREVER 7 /* as in verbs */
+
+struct wf_nic_qp_attr {
+	struct wf_nic_cq *send_cq;
+	struct wf_nic_cq *recv_cq;
+	uint32_t sq_entries; /* rounded up to a power of two */
+	uint32_t rq_entries; /* same; 0: sends and RDMA only */
+	uint32_t qkey;	     /* what peers must know to reach it */
+	uint8_t rnr_retry;   /* tries without a receive before RNR */
+};
+
+int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
+		     struct wf_nic_qp **qp);
+uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp);
+
+/* Every outstanding request completes with FLUSHED; posts answer -ESHUTDOWN. */
+void wf_nic_qp_flush(struct wf_nic_qp *qp);
+
+/* What was not polled by then is never seen: a later queue pair has another
+ * number. The device no longer touches any memory of its requests. */
+void wf_nic_qp_destroy(struct wf_nic_qp *qp);
+
+struct wf_nic_sge {
+	void *addr;
+	uint32_t len;
+	uint32_t lkey;
+};
+
+#define WF_NIC_WR_IMM 0x1u  /* imm is given to the peer */
+#define WF_NIC_WR_MORE 0x2u /* another post or wf_nic_qp_ring() follows */
+
+struct wf_nic_wr {
+	uint64_t wr_id;
+	uint32_t qkey;
+	uint32_t imm;
+	uint16_t ah;
+	uint16_t qpn;
+	uint32_t flags;
+};
+
+/* A message of up to max_msg bytes in 0 to 2 pieces, which stay the device's
+ * until the completion. -EAGAIN (what was posted before has been rung),
+ * -EINVAL (too many pieces), -ESHUTDOWN. Errors that only the device finds come
+ * as completions. */
+int wf_nic_post_send(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		     const struct wf_nic_sge *sge, int count);
+
+/* A message of up to inline_max bytes, copied. */
+int wf_nic_post_inline(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		       const void *buf, size_t len);
+
+struct wf_nic_remote {
+	uint64_t addr;
+	uint32_t rkey;
+};
+
+/* RDMA of sge->len bytes. A write with WF_NIC_WR_IMM takes a receive at the
+ * target, after all of it has arrived. */
+int wf_nic_post_read(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		     const struct wf_nic_remote *from,
+		     const struct wf_nic_sge *sge);
+int wf_nic_post_write(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		      const struct wf_nic_remote *to,
+		      const struct wf_nic_sge *sge);
+
+/* One message into one piece of memory. @more as WF_NIC_WR_MORE. */
+int wf_nic_post_recv(struct wf_nic_qp *qp, uint64_t wr_id,
+		     const struct wf_nic_sge *sge, bool more);
+
+/* The doorbells of whatever was posted with MORE. */
+void wf_nic_qp_ring(struct wf_nic_qp *qp);
+
+/* Places left in the send and receive queue. */
+uint32_t wf_nic_qp_send_room(const struct wf_nic_qp *qp);
+uint32_t wf_nic_qp_recv_room(const struct wf_nic_qp *qp);
+
+#endif

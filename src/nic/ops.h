@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Between the queue pairs and the device behind them: one ops table per device,
+ * and the structs that both sides see. Users include nic.h instead.
+ */
+#ifndef WF_NIC_OPS_H
+#define WF_NIC_OPS_H
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "nic/mr.h"
+#include "nic/nic.h"
+#include "queue/cq.h"
+#include "queue/ids.h"
+#include "queue/sub.h"
+
+#define WF_NIC_QP_MAX 1024u
+#define WF_NIC_AH_MAX 16384u
+#define WF_NIC_AH_BUCKETS 256u
+
+struct wf_nic_ah;
+
+/* Called with the NIC's lock held unless said otherwise; none blocks. */
+struct wf_nic_ops {
+	const char *name;
+	/* What lies behind the send rings: 0 for device memory; a device in
+	 * ordinary memory says WF_QUEUE_COPY_PLAIN (docs/wqe.md). */
+	enum wf_queue_copy_kind copy;
+
+	/* No lock: nobody else is left. Frees the NIC. May wait for its own
+	 * thread. */
+	void (*close)(struct wf_nic *nic);
+
+	/* qp->dev is the device's. The rings are there already. */
+	int (*qp_create)(struct wf_nic *nic, struct wf_nic_qp *qp);
+	/* Completes everything it has taken, and everything in the rings, with
+	 * FLUSHED; afterwards it reads neither rings nor memory of requests. */
+	void (*qp_flush)(struct wf_nic *nic, struct wf_nic_qp *qp);
+	/* After qp_flush. */
+	void (*qp_destroy)(struct wf_nic *nic, struct wf_nic_qp *qp);
+
+	/* ah->dev is the device's; it may outlive the handle. */
+	int (*ah_create)(struct wf_nic *nic, struct wf_nic_ah *ah);
+	void (*ah_destroy)(struct wf_nic *nic, struct wf_nic_ah *ah);
+	void (*ah_query)(struct wf_nic *nic, const struct wf_nic_ah *ah,
+			 struct wf_nic_path *path);
+
+	/* A doorbell of the send queue was written. No lock; a device that
+	 * sees doorbells by itself has none of these. */
+	void (*kick)(struct wf_nic *nic, struct wf_nic_qp *qp);
+
+	/* No lock. See nic.h. */
+	int (*progress)(struct wf_nic *nic);
+	int (*wait_fd)(struct wf_nic *nic);
+	int (*wait_begin)(struct wf_nic *nic, struct wf_nic_cq *cq,
+			  uint64_t *deadline_ns);
+	void (*wait_end)(struct wf_nic *nic);
+};
+
+struct wf_nic_ah {
+	struct wf_list link; /* bucket */
+	struct wf_addr addr;
+	void *dev;
+	uint32_t refs; /* 0: free */
+	uint16_t num;
+};
+
+struct wf_nic {
+	const struct wf_nic_ops *ops;
+	struct wf_nic_caps caps;
+	struct wf_addr addr;
+	struct wf_lock lock; /* of everything below and of the device */
+	struct wf_nic_counters *counters;
+	struct wf_nic_counters *own_counters; /* where the caller gave none */
+	struct wf_nic_mr_table mrs;
+	struct wf_queue_ids qpns;
+	struct wf_nic_qp **qps;
+	struct wf_nic_ah **ahs; /* by number; grows */
+	uint32_t ah_count;
+	struct wf_list ah_buckets[WF_NIC_AH_BUCKETS];
+};
+
+struct wf_nic_cq {
+	struct wf_nic *nic;
+	struct wf_queue_cq ring;      /* the user's side */
+	struct wf_queue_cqw writer;   /* the device's, under the NIC's lock */
+	_Atomic uint32_t credit;      /* how far the user is */
+	_Atomic uint32_t user_sleeps; /* for devices with a thread */
+	uint32_t users;		      /* queue pairs */
+	void *memory;
+};
+
+struct wf_nic_qp {
+	struct wf_nic *nic;
+	struct wf_nic_cq *send_cq;
+	struct wf_nic_cq *recv_cq;
+	void *dev;
+	uint32_t qkey;
+	uint16_t num;
+	uint8_t rnr_retry;
+	bool flushed;
+	/* The user's side. */
+	struct wf_queue_sub sq;
+	struct wf_queue_sub rq;
+	struct wf_queue_ids sq_ids;
+	struct wf_queue_ids rq_ids;
+	uint64_t *sq_wr_ids;
+	uint64_t *rq_wr_ids;
+	/* The device's, under the NIC's lock. */
+	struct wf_queue_work sq_work;
+	struct wf_queue_work rq_work;
+	void *memory; /* of both rings */
+	_Alignas(64) _Atomic uint32_t sq_doorbell;
+	_Alignas(64) _Atomic uint32_t rq_doorbell;
+};
+
+/* -- for devices ------------------------------------------------------------ */
+
+/* Fills in the part of @nic that is not the device's own. */
+int wf_nic_init(struct wf_nic *nic, const struct wf_nic_ops *ops, bool locked,
+		struct wf_nic_counters *counters);
+void wf_nic_fini(struct wf_nic *nic);
+
+/* NULL: not in use. Numbers come from peers and from descriptors. */
+struct wf_nic_qp *wf_nic_qp_find(struct wf_nic *nic, uint16_t num);
+struct wf_nic_ah *wf_nic_ah_find(struct wf_nic *nic, uint16_t num);
+/* The handle of a peer, WF_NIC_AH_UNKNOWN: none. */
+uint16_t wf_nic_ah_of(struct wf_nic *nic, const struct wf_addr *addr);
+
+/* -EAGAIN: no room. */
+int wf_nic_cq_push(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe);
+static inline bool wf_nic_cq_has_room(struct wf_nic_cq *cq)
+{
+	return wf_queue_cqw_room(&cq->writer) > 0;
+}
+
+#endif

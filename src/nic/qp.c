@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs: rings, request ids, and the posts. A post stages one descriptor
+ * and hands it to the ring; whatever only the device can judge (keys, lengths,
+ * handles) comes back as a completion.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nic/nic.h"
+#include "nic/ops.h"
+#include "nic/wqe.h"
+
+#define ID_BITS 16
+
+static uint32_t power_of_two(uint32_t n)
+{
+	uint32_t p = 4; /* 16-byte descriptors fill a line */
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+struct wf_nic_qp *wf_nic_qp_find(struct wf_nic *nic, uint16_t num)
+{
+	return wf_queue_ids_live(&nic->qpns, num) ?
+		       nic->qps[wf_queue_ids_index(&nic->qpns, num)] :
+		       NULL;
+}
+
+static int ring_init(struct wf_queue_sub *sub, struct wf_queue_work *work,
+		     void *memory, _Atomic uint32_t *doorbell, uint32_t entries,
+		     uint32_t stride, const struct wf_nic *nic)
+{
+	uint32_t max_batch = nic->caps.max_batch;
+	const struct wf_queue_sub_attr attr = {
+		.ring = memory,
+		.doorbell = doorbell,
+		.entries = entries,
+		.stride = stride,
+		.max_batch = max_batch < entries ? max_batch : entries,
+		.copy = nic->ops->copy,
+	};
+	int ret = wf_queue_sub_init(sub, &attr);
+
+	return ret ? ret : wf_queue_work_init(work, &attr);
+}
+
+static int queues_init(struct wf_nic_qp *qp, uint32_t sq, uint32_t rq)
+{
+	size_t sq_bytes = sq * sizeof(struct wf_nic_tx_wqe);
+	size_t rq_bytes = rq * sizeof(struct wf_nic_rx_desc);
+	int ret;
+
+	qp->memory = aligned_alloc(WF_LINE, sq_bytes + rq_bytes);
+	qp->sq_wr_ids = calloc(sq, sizeof(*qp->sq_wr_ids));
+	if (!qp->memory || !qp->sq_wr_ids)
+		return -ENOMEM;
+	memset(qp->memory, 0, sq_bytes + rq_bytes);
+	ret = wf_queue_ids_init(&qp->sq_ids, sq, ID_BITS);
+	if (!ret)
+		ret = ring_init(&qp->sq, &qp->sq_work, qp->memory,
+				&qp->sq_doorbell, sq,
+				sizeof(struct wf_nic_tx_wqe), qp->nic);
+	if (ret || !rq)
+		return ret;
+	qp->rq_wr_ids = calloc(rq, sizeof(*qp->rq_wr_ids));
+	if (!qp->rq_wr_ids)
+		return -ENOMEM;
+	ret = wf_queue_ids_init(&qp->rq_ids, rq, ID_BITS);
+	if (ret)
+		return ret;
+	return ring_init(&qp->rq, &qp->rq_work, (char *)qp->memory + sq_bytes,
+			 &qp->rq_doorbell, rq, sizeof(struct wf_nic_rx_desc),
+			 qp->nic);
+}
+
+static void queues_fini(struct wf_nic_qp *qp)
+{
+	wf_queue_ids_fini(&qp->rq_ids);
+	wf_queue_ids_fini(&qp->sq_ids);
+	free(qp->rq_wr_ids);
+	free(qp->sq_wr_ids);
+	free(qp->memory);
+	free(qp);
+}
+
+static int join_locked(struct wf_nic *nic, struct wf_nic_qp *qp)
+{
+	uint32_t num = wf_queue_ids_get(&nic->qpns);
+	int ret;
+
+	if (num == WF_QUEUE_ID_NONE)
+		return -ENOSPC;
+	qp->num = (uint16_t)num;
+	nic->qps[wf_queue_ids_index(&nic->qpns, num)] = qp;
+	ret = nic->ops->qp_create(nic, qp);
+	if (ret)
+		wf_queue_ids_put(&nic->qpns, num);
+	return ret;
+}
+
+int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
+		     struct wf_nic_qp **out)
+{
+	uint32_t rq = attr->rq_entries ? power_of_two(attr->rq_entries) : 0;
+	uint32_t sq = power_of_two(attr->sq_entries);
+	struct wf_nic_qp *qp;
+	int ret;
+
+	if (!attr->send_cq || !attr->recv_cq || sq > nic->caps.max_queue ||
+	    rq > nic->caps.max_queue)
+		return -EINVAL;
+	qp = aligned_alloc(64, (sizeof(*qp) + 63) & ~(size_t)63);
+	if (!qp)
+		return -ENOMEM;
+	memset(qp, 0, sizeof(*qp));
+	qp->nic = nic;
+	qp->send_cq = attr->send_cq;
+	qp->recv_cq = attr->recv_cq;
+	qp->qkey = attr->qkey;
+	qp->rnr_retry = attr->rnr_retry;
+	ret = queues_init(qp, sq, rq);
+	if (ret)
+		goto err;
+	wf_base_lock_take(&nic->lock);
+	ret = join_locked(nic, qp);
+	wf_base_lock_drop(&nic->lock);
+	if (ret)
+		goto err;
+	qp->send_cq->users++;
+	qp->recv_cq->users++;
+	*out = qp;
+	return 0;
+
+err:
+	queues_fini(qp);
+	return ret;
+}
+
+uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp)
+{
+	return qp->num;
+}
+
+void wf_nic_qp_flush(struct wf_nic_qp *qp)
+{
+	struct wf_nic *nic = qp->nic;
+
+	if (qp->flushed)
+		return;
+	wf_nic_qp_ring(qp);
+	wf_base_lock_take(&nic->lock);
+	qp->flushed = true;
+	nic->ops->qp_flush(nic, qp);
+	wf_base_lock_drop(&nic->lock);
+}
+
+void wf_nic_qp_destroy(struct wf_nic_qp *qp)
+{
+	struct wf_nic *nic = qp->nic;
+
+	wf_nic_qp_flush(qp);
+	wf_base_lock_take(&nic->lock);
+	nic->ops->qp_destroy(nic, qp);
+	/* The generation moves on: what is left in the completion queues, or
+	 * on its way from a peer, finds nobody. */
+	wf_queue_ids_put(&nic->qpns, qp->num);
+	wf_base_lock_drop(&nic->lock);
+	qp->send_cq->users--;
+	qp->recv_cq->users--;
+	queues_fini(qp);
+}
+
+void wf_nic_qp_ring(struct wf_nic_qp *qp)
+{
+	bool told = wf_queue_sub_pending(&qp->sq);
+
+	wf_queue_sub_ring(&qp->sq);
+	if (qp->rq.ring)
+		wf_queue_sub_ring(&qp->rq);
+	if (told && qp->nic->ops->kick)
+		qp->nic->ops->kick(qp->nic, qp);
+}
+
+uint32_t wf_nic_qp_send_room(const struct wf_nic_qp *qp)
+{
+	return qp->sq.mask + 1 - wf_queue_sub_used(&qp->sq);
+}
+
+uint32_t wf_nic_qp_recv_room(const struct wf_nic_qp *qp)
+{
+	return qp->rq.ring ? qp->rq.mask + 1 - wf_queue_sub_used(&qp->rq) : 0;
+}
+
+/* -- posts ------------------------------------------------------------------ */
+
+/* A request id and the common half of the descriptor. */
+static int stage(struct wf_nic_qp *qp, struct wf_nic_tx_wqe *wqe,
+		 const struct wf_nic_wr *wr, enum wf_nic_opcode op)
+{
+	uint32_t id;
+
+	if (wf_unlikely(qp->flushed))
+		return -ESHUTDOWN;
+	id = wf_queue_ids_get(&qp->sq_ids);
+	if (wf_unlikely(id == WF_QUEUE_ID_NONE)) {
+		/* What was posted with MORE must not wait for ever. */
+		wf_nic_qp_ring(qp);
+		return -EAGAIN;
+	}
+	qp->sq_wr_ids[wf_queue_ids_index(&qp->sq_ids, id)] = wr->wr_id;
+	wf_nic_wqe_meta(wqe, (uint16_t)id, op, wf_queue_sub_phase(&qp->sq),
+			wr->qpn, wr->ah, wr->qkey);
+	if (wr->flags & WF_NIC_WR_IMM)
+		wf_nic_wqe_imm(wqe, wr->imm);
+	return 0;
+}
+
+/* There are as many ids as places, so the ring has room. */
+static int post(struct wf_nic_qp *qp, const struct wf_nic_tx_wqe *wqe,
+		uint32_t flags)
+{
+	uint64_t rings = qp->sq.rings;
+	int ret = wf_queue_sub_post64(&qp->sq, wqe, flags & WF_NIC_WR_MORE);
+
+	if (qp->sq.rings != rings && qp->nic->ops->kick)
+		qp->nic->ops->kick(qp->nic, qp);
+	return ret;
+}
+
+int wf_nic_post_send(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		     const struct wf_nic_sge *sge, int count)
+{
+	struct wf_nic_tx_wqe wqe WF_ALIGNED(64);
+	int ret;
+
+	if (count < 0 || count > WF_NIC_SGE_MAX)
+		return -EINVAL;
+	ret = stage(qp, &wqe, wr, WF_NIC_OP_SEND);
+	if (ret)
+		return ret;
+	wqe.length = (uint16_t)count;
+	memset(wqe.sgl, 0, sizeof(wqe.sgl));
+	for (int i = 0; i < count; i++)
+		wf_nic_wqe_sge(&wqe.sgl[i], (uintptr_t)sge[i].addr, sge[i].len,
+			       sge[i].lkey);
+	return post(qp, &wqe, wr->flags);
+}
+
+int wf_nic_post_inline(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		       const void *buf, size_t len)
+{
+	struct wf_nic_tx_wqe wqe WF_ALIGNED(64);
+	int ret;
+
+	if (len > WF_NIC_INLINE_MAX)
+		return -EINVAL;
+	ret = stage(qp, &wqe, wr, WF_NIC_OP_SEND);
+	if (ret)
+		return ret;
+	wqe.ctrl1 |= WF_NIC_TX_INLINE;
+	wqe.length = (uint16_t)len;
+	memset(wqe.inline_data, 0, sizeof(wqe.inline_data));
+	if (len)
+		memcpy(wqe.inline_data, buf, len);
+	return post(qp, &wqe, wr->flags);
+}
+
+static int post_rdma(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		     const struct wf_nic_remote *remote,
+		     const struct wf_nic_sge *sge, enum wf_nic_opcode op)
+{
+	struct wf_nic_tx_wqe wqe WF_ALIGNED(64);
+	int ret = stage(qp, &wqe, wr, op);
+
+	if (ret)
+		return ret;
+	wqe.length = 1;
+	wf_nic_wqe_remote(&wqe.rdma.remote, remote->addr, sge->len,
+			  remote->rkey);
+	wf_nic_wqe_sge(&wqe.rdma.local, (uintptr_t)sge->addr, sge->len,
+		       sge->lkey);
+	return post(qp, &wqe, wr->flags);
+}
+
+int wf_nic_post_read(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		     const struct wf_nic_remote *from,
+		     const struct wf_nic_sge *sge)
+{
+	if (wr->flags & WF_NIC_WR_IMM)
+		return -EINVAL;
+	return post_rdma(qp, wr, from, sge, WF_NIC_OP_READ);
+}
+
+int wf_nic_post_write(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		      const struct wf_nic_remote *to,
+		      const struct wf_nic_sge *sge)
+{
+	return post_rdma(qp, wr, to, sge, WF_NIC_OP_WRITE);
+}
+
+int wf_nic_post_recv(struct wf_nic_qp *qp, uint64_t wr_id,
+		     const struct wf_nic_sge *sge, bool more)
+{
+	struct wf_nic_rx_desc desc;
+	uint32_t id;
+
+	if (wf_unlikely(qp->flushed))
+		return -ESHUTDOWN;
+	if (!qp->rq.ring || sge->len > UINT16_MAX)
+		return -EINVAL;
+	id = wf_queue_ids_get(&qp->rq_ids);
+	if (id == WF_QUEUE_ID_NONE) {
+		wf_queue_sub_ring(&qp->rq);
+		return -EAGAIN;
+	}
+	qp->rq_wr_ids[wf_queue_ids_index(&qp->rq_ids, id)] = wr_id;
+	wf_nic_rx_fill(&desc, (uint16_t)id, (uintptr_t)sge->addr,
+		       (uint16_t)sge->len, sge->lkey);
+	return wf_queue_sub_post16(&qp->rq, &desc, more);
+}

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The software NIC: opening and closing it, a pass of its work, its thread, and
+ * the table through which queue pairs reach it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "nic/udp/dev.h"
+#include "nic/udp/sum.h"
+#include "queue/wake.h"
+
+#define MAX_RDMA (1u << 30)
+#define MAX_QUEUE 16384u
+#define MAX_BATCH 64u
+#define MAX_MSG 8192u /* EFA's packets are of 8 KiB and some */
+#define DEFAULT_PEERS 4096u
+#define DEFAULT_DEAD (20 * WF_NS_PER_S)
+#define DEFAULT_CONNECT (10 * WF_NS_PER_S)
+#define RETRY_AFTER (50 * WF_NS_PER_US)
+#define LOOK_EVERY (5 * WF_NS_PER_MS)
+#define REFUSED_MOST 3u
+#define RX_ROUNDS 4
+
+static const struct wf_nic_ops udp_ops;
+
+uint64_t wf_udp_dev_random(struct wf_udp_dev *dev)
+{
+	uint64_t mixed[2] = { dev->random++, dev->now };
+
+	return wf_udp_sum_sip(dev->secret, mixed, sizeof(mixed));
+}
+
+/* -- sending ---------------------------------------------------------------- */
+
+static void unsent(void *arg, void *token)
+{
+	struct wf_udp_slot *slot = token;
+
+	wf_udp_out_unsent(arg, slot->peer, slot);
+}
+
+int wf_udp_dev_flush(struct wf_udp_dev *dev)
+{
+	int ret = wf_udp_sock_flush(&dev->sock, dev->now, unsent, dev);
+
+	if (ret)
+		dev->retry_at = dev->now + RETRY_AFTER;
+	return ret;
+}
+
+void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
+			struct wf_udp_common *packet, size_t len)
+{
+	uint8_t *bytes = (uint8_t *)packet;
+	void *room;
+
+	packet->magic = WF_UDP_MAGIC;
+	packet->crc = wf_udp_sum_crc(0, bytes, 4);
+	packet->crc = wf_udp_sum_crc(packet->crc, bytes + 8, len - 8);
+	room = wf_udp_sock_packet(&dev->sock, to, len, NULL);
+	if (!room) {
+		wf_udp_dev_flush(dev);
+		room = wf_udp_sock_packet(&dev->sock, to, len, NULL);
+	}
+	memcpy(room, packet, len);
+	wf_udp_sock_piece(&dev->sock, room, len);
+}
+
+/* -- one pass --------------------------------------------------------------- */
+
+/* Several times in a row, and not a word from the peer in between: its socket
+ * is gone. While we are still asking for a connection, it may yet come. */
+static void refused(void *arg, const struct wf_addr *to)
+{
+	struct wf_udp_dev *dev = arg;
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
+
+	if (peer && peer->out.state == WF_UDP_OUT_UP &&
+	    ++peer->refused >= REFUSED_MOST)
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
+}
+
+static int receive(struct wf_udp_dev *dev)
+{
+	int total = 0;
+
+	for (int i = 0; i < RX_ROUNDS; i++) {
+		int got =
+			wf_udp_sock_receive(&dev->sock, wf_udp_in_packet, dev);
+
+		total += got;
+		if (got < (int)WF_UDP_RX_MSGS)
+			break;
+	}
+	if (dev->sock.errors || (!total && dev->now >= dev->look_at)) {
+		wf_udp_sock_errors(&dev->sock, refused, dev);
+		dev->look_at = dev->now + LOOK_EVERY;
+	}
+	return total;
+}
+
+static int run_timers(struct wf_udp_dev *dev)
+{
+	int fired = 0;
+
+	if (dev->now < dev->due)
+		return 0;
+	dev->due = WF_UDP_NEVER;
+	for (uint32_t i = 0; i < dev->peer_count; i++) {
+		struct wf_udp_peer *peer = dev->peers[i];
+
+		if (peer->due <= dev->now) {
+			wf_udp_peer_tick(dev, peer);
+			fired++;
+		} else if (peer->due < dev->due) {
+			dev->due = peer->due;
+		}
+	}
+	return fired;
+}
+
+static int pump_all(struct wf_udp_dev *dev)
+{
+	struct wf_list *pos, *tmp, now;
+	int pumped = 0;
+
+	if (dev->now < dev->retry_at)
+		return 0;
+	/* Each once: who has more to send comes again in the next pass. */
+	wf_base_list_init(&now);
+	if (!wf_base_list_empty(&dev->active)) {
+		now = dev->active;
+		now.next->prev = &now;
+		now.prev->next = &now;
+		wf_base_list_init(&dev->active);
+	}
+	wf_list_for_each (pos, tmp, &now) {
+		wf_udp_pump(dev,
+			    wf_container_of(pos, struct wf_udp_peer, active));
+		pumped++;
+	}
+	return pumped;
+}
+
+static void send_acks(struct wf_udp_dev *dev)
+{
+	while (!wf_base_list_empty(&dev->ackers))
+		wf_udp_in_send_ack(dev,
+				   wf_container_of(dev->ackers.next,
+						   struct wf_udp_peer, acker));
+}
+
+static void take_doorbells(struct wf_udp_dev *dev)
+{
+	const struct wf_queue_ids *qpns = &dev->nic.qpns;
+
+	bool waited = dev->reads_wait;
+
+	dev->reads_wait = false;
+	if (!atomic_exchange_explicit(&dev->dirty, 0, memory_order_acquire) &&
+	    !waited)
+		return;
+	for (uint32_t i = 0; i < qpns->count; i++) {
+		if (qpns->slots[i].next == WF_QUEUE_ID_IN_USE)
+			wf_udp_work_take(dev, dev->nic.qps[i]);
+	}
+}
+
+static int pass_locked(struct wf_udp_dev *dev)
+{
+	int did;
+
+	dev->now = wf_base_clock_ns();
+	if (dev->sock.fault)
+		wf_udp_fault_run(dev->sock.fault, dev->now);
+	did = receive(dev);
+	take_doorbells(dev);
+	did += run_timers(dev);
+	did += pump_all(dev);
+	send_acks(dev);
+	wf_udp_dev_flush(dev);
+	if (!wf_base_list_empty(&dev->stuck))
+		wf_udp_work_unstick(dev);
+	return did;
+}
+
+/* When there is something to do even if nobody calls. */
+static uint64_t next_work(struct wf_udp_dev *dev)
+{
+	uint64_t at = dev->due;
+
+	if (!wf_base_list_empty(&dev->active))
+		at = dev->retry_at > dev->now ? dev->retry_at : 0;
+	if (!wf_base_list_empty(&dev->stuck) && at > dev->now + LOOK_EVERY)
+		at = dev->now + LOOK_EVERY;
+	if (dev->sock.fault) {
+		uint64_t late = wf_udp_fault_run(dev->sock.fault, dev->now);
+
+		at = late < at ? late : at;
+	}
+	return at;
+}
+
+/* -- the thread ------------------------------------------------------------- */
+
+static void sleep_until(struct wf_udp_dev *dev, uint64_t at)
+{
+	struct pollfd fds[2] = {
+		{ .fd = dev->sock.fd, .events = POLLIN },
+		{ .fd = dev->wake_fd, .events = POLLIN },
+	};
+	uint64_t now = wf_base_clock_ns(), wait = at > now ? at - now : 0;
+	struct timespec ts = { .tv_sec = (time_t)(wait / WF_NS_PER_S),
+			       .tv_nsec = (long)(wait % WF_NS_PER_S) };
+	eventfd_t value;
+
+	if (!wait)
+		return;
+	ppoll(fds, 2, at == WF_UDP_NEVER ? NULL : &ts, NULL);
+	if (fds[1].revents)
+		eventfd_read(dev->wake_fd, &value);
+}
+
+static void *thread_main(void *arg)
+{
+	struct wf_udp_dev *dev = arg;
+
+	for (;;) {
+		uint64_t at;
+		bool stop;
+		int did;
+
+		wf_base_lock_take(&dev->nic.lock);
+		did = pass_locked(dev);
+		at = next_work(dev);
+		stop = dev->stop;
+		wf_base_lock_drop(&dev->nic.lock);
+		if (stop)
+			return NULL;
+		if (did)
+			continue;
+		/* Pairs with wf_queue_wake_needed() in kick(). */
+		wf_queue_wake_arm(&dev->asleep);
+		if (!atomic_load_explicit(&dev->dirty, memory_order_relaxed))
+			sleep_until(dev, at);
+		wf_queue_wake_disarm(&dev->asleep);
+	}
+}
+
+static int start_thread(struct wf_udp_dev *dev)
+{
+	sigset_t all, old;
+	int ret;
+
+	dev->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	dev->user_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (dev->wake_fd < 0 || dev->user_fd < 0)
+		return -errno;
+	/* Signals are for the application's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = -pthread_create(&dev->thread, NULL, thread_main, dev);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	dev->threaded = !ret;
+	return ret;
+}
+
+static void stop_thread(struct wf_udp_dev *dev)
+{
+	if (dev->threaded) {
+		wf_base_lock_take(&dev->nic.lock);
+		dev->stop = true;
+		wf_base_lock_drop(&dev->nic.lock);
+		eventfd_write(dev->wake_fd, 1);
+		pthread_join(dev->thread, NULL);
+	}
+	if (dev->wake_fd >= 0)
+		close(dev->wake_fd);
+	if (dev->user_fd >= 0)
+		close(dev->user_fd);
+}
+
+/* -- the table -------------------------------------------------------------- */
+
+static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+
+	if (dev->threaded) {
+		atomic_store_explicit(&dev->dirty, 1, memory_order_release);
+		if (wf_queue_wake_needed(&dev->asleep))
+			eventfd_write(dev->wake_fd, 1);
+		return;
+	}
+	wf_base_lock_take(&nic->lock);
+	dev->now = wf_base_clock_ns();
+	wf_udp_work_take(dev, qp);
+	pump_all(dev);
+	wf_udp_dev_flush(dev);
+	wf_base_lock_drop(&nic->lock);
+}
+
+static int udp_progress(struct wf_nic *nic)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+	int did;
+
+	if (dev->threaded)
+		return 0;
+	wf_base_lock_take(&nic->lock);
+	did = pass_locked(dev);
+	wf_base_lock_drop(&nic->lock);
+	return did;
+}
+
+static int udp_wait_fd(struct wf_nic *nic)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+
+	return dev->threaded ? dev->user_fd : dev->sock.fd;
+}
+
+static int udp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
+			  uint64_t *deadline_ns)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+
+	if (dev->threaded) {
+		*deadline_ns = WF_UDP_NEVER;
+		wf_queue_wake_arm(&dev->user_asleep);
+		if (!cq || !wf_queue_cq_ready(&cq->ring))
+			return 0;
+		wf_queue_wake_disarm(&dev->user_asleep);
+		return -EAGAIN;
+	}
+	wf_base_lock_take(&nic->lock);
+	dev->now = wf_base_clock_ns();
+	*deadline_ns = next_work(dev);
+	wf_base_lock_drop(&nic->lock);
+	return *deadline_ns <= dev->now ? -EAGAIN : 0;
+}
+
+static void udp_wait_end(struct wf_nic *nic)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+	eventfd_t value;
+
+	if (!dev->threaded)
+		return;
+	wf_queue_wake_disarm(&dev->user_asleep);
+	eventfd_read(dev->user_fd, &value);
+}
+
+static int udp_qp_create(struct wf_nic *nic, struct wf_nic_qp *qp)
+{
+	struct wf_list *ops = malloc(sizeof(*ops));
+
+	(void)nic;
+	if (!ops)
+		return -ENOMEM;
+	wf_base_list_init(ops);
+	qp->dev = ops;
+	return 0;
+}
+
+static void udp_qp_flush(struct wf_nic *nic, struct wf_nic_qp *qp)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+
+	dev->now = wf_base_clock_ns();
+	wf_udp_work_flush(dev, qp);
+}
+
+static void udp_qp_destroy(struct wf_nic *nic, struct wf_nic_qp *qp)
+{
+	wf_udp_work_drop(wf_udp_dev_of(nic), qp);
+	free(qp->dev);
+}
+
+static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
+{
+	struct wf_udp_peer *peer =
+		wf_udp_peer_get(wf_udp_dev_of(nic), &ah->addr);
+
+	if (!peer)
+		return -ENOSPC;
+	peer->ah = ah->num;
+	peer->handles++;
+	ah->dev = peer;
+	return 0;
+}
+
+/* The peer stays: it may still send to us, and what was posted goes on. */
+static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah)
+{
+	struct wf_udp_peer *peer = ah->dev;
+
+	(void)nic;
+	if (!--peer->handles)
+		peer->ah = WF_NIC_AH_UNKNOWN;
+}
+
+static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
+			 struct wf_nic_path *path)
+{
+	const struct wf_udp_peer *peer = ah->dev;
+	const struct wf_udp_out *out = &peer->out;
+
+	(void)nic;
+	path->up = out->state == WF_UDP_OUT_UP;
+	path->srtt_ns = out->cc.srtt;
+	path->min_rtt_ns = out->cc.min_rtt == UINT64_MAX ? 0 : out->cc.min_rtt;
+	path->cwnd = out->cc.cwnd;
+	path->in_flight = out->in_flight;
+	path->queued = out->next - out->una;
+}
+
+/* -- opening and closing ---------------------------------------------------- */
+
+/* What is here is acknowledged, so that nobody waits for it; then goodbye. */
+static void say_goodbye(struct wf_udp_dev *dev)
+{
+	struct wf_udp_note note = { .common = { .type = WF_UDP_CLOSE } };
+
+	dev->now = wf_base_clock_ns();
+	for (uint32_t i = 0; i < dev->peer_count; i++) {
+		struct wf_udp_peer *peer = dev->peers[i];
+
+		if (peer->in.open) {
+			wf_udp_in_send_ack(dev, peer);
+			note.common.dst_cid = peer->in.remote_cid;
+			wf_udp_dev_control(dev, &peer->addr, &note.common,
+					   sizeof(note));
+		}
+		if (peer->out.state == WF_UDP_OUT_UP) {
+			note.common.dst_cid = peer->out.remote_cid;
+			wf_udp_dev_control(dev, &peer->addr, &note.common,
+					   sizeof(note));
+		}
+	}
+	wf_udp_dev_flush(dev);
+}
+
+static void free_dev(struct wf_udp_dev *dev)
+{
+	for (uint32_t i = 0; i < dev->peer_count; i++)
+		wf_udp_peer_free(dev, dev->peers[i]);
+	free(dev->peers);
+	free(dev->reads);
+	wf_queue_ids_fini(&dev->read_ids);
+	wf_base_pool_fini(&dev->slots);
+	wf_base_pool_fini(&dev->ops);
+	wf_udp_sock_close(&dev->sock);
+	wf_nic_fini(&dev->nic);
+	free(dev);
+}
+
+static void udp_close(struct wf_nic *nic)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+
+	stop_thread(dev);
+	say_goodbye(dev);
+	free_dev(dev);
+}
+
+static void set_attr(struct wf_udp_dev *dev, const struct wf_nic_udp_attr *attr)
+{
+	dev->payload_crc =
+		attr->payload_crc || (attr->fault && attr->fault->corrupt);
+	dev->dead_ns = attr->dead_ns ? attr->dead_ns : DEFAULT_DEAD;
+	dev->connect_ns = attr->connect_ns ? attr->connect_ns : DEFAULT_CONNECT;
+	dev->max_peers = attr->max_peers ? attr->max_peers : DEFAULT_PEERS;
+	if (dev->max_peers > UINT16_MAX)
+		dev->max_peers = UINT16_MAX;
+}
+
+static void set_caps(struct wf_udp_dev *dev)
+{
+	uint32_t packet = wf_udp_sock_payload(dev->nic.addr.sa.sa_family,
+					      dev->sock.link_mtu);
+
+	dev->max_msg = packet - (uint32_t)sizeof(struct wf_udp_data);
+	if (dev->max_msg > MAX_MSG)
+		dev->max_msg = MAX_MSG;
+	dev->nic.caps = (struct wf_nic_caps){
+		.max_msg = dev->max_msg,
+		.max_rdma = MAX_RDMA,
+		.inline_max = WF_NIC_INLINE_MAX,
+		.max_qp = WF_NIC_QP_MAX,
+		.max_queue = MAX_QUEUE,
+		.max_batch = MAX_BATCH,
+		.max_ah = WF_NIC_AH_MAX,
+		.max_mr = WF_NIC_MR_MAX,
+	};
+}
+
+int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
+{
+	struct wf_udp_dev *dev = calloc(1, sizeof(*dev));
+	int ret;
+
+	if (!dev)
+		return -ENOMEM;
+	dev->wake_fd = -1;
+	dev->user_fd = -1;
+	dev->sock.fd = -1;
+	dev->due = WF_UDP_NEVER;
+	dev->now = wf_base_clock_ns();
+	for (unsigned i = 0; i < 256; i++)
+		wf_base_list_init(&dev->buckets[i]);
+	wf_base_list_init(&dev->active);
+	wf_base_list_init(&dev->ackers);
+	wf_base_list_init(&dev->stuck);
+	wf_base_pool_init(&dev->ops, sizeof(struct wf_udp_op), 64, 0);
+	wf_base_pool_init(&dev->slots, sizeof(struct wf_udp_slot), 256, 0);
+	ret = wf_nic_init(&dev->nic, &udp_ops, attr->locked || attr->thread,
+			  attr->counters);
+	if (ret) {
+		free(dev);
+		return ret;
+	}
+	set_attr(dev, attr);
+	ret = -EIO;
+	if (getrandom(dev->secret, sizeof(dev->secret), 0) !=
+	    sizeof(dev->secret))
+		goto err;
+	ret = wf_queue_ids_init(&dev->read_ids, WF_UDP_READS_MOST, 31);
+	if (ret)
+		goto err;
+	ret = -ENOMEM;
+	dev->reads = calloc(WF_UDP_READS_MOST, sizeof(struct wf_udp_op *));
+	if (!dev->reads)
+		goto err;
+	ret = wf_udp_sock_open(&dev->sock, attr, &dev->nic.addr,
+			       dev->nic.counters);
+	if (ret)
+		goto err;
+	set_caps(dev);
+	ret = attr->thread ? start_thread(dev) : 0;
+	if (ret)
+		goto err_thread;
+	*nic = &dev->nic;
+	return 0;
+
+err_thread:
+	stop_thread(dev);
+err:
+	free_dev(dev);
+	return ret;
+}
+
+static const struct wf_nic_ops udp_ops = {
+	.name = "udp",
+	.copy = WF_QUEUE_COPY_PLAIN,
+	.close = udp_close,
+	.qp_create = udp_qp_create,
+	.qp_flush = udp_qp_flush,
+	.qp_destroy = udp_qp_destroy,
+	.ah_create = udp_ah_create,
+	.ah_destroy = udp_ah_destroy,
+	.ah_query = udp_ah_query,
+	.kick = udp_kick,
+	.progress = udp_progress,
+	.wait_fd = udp_wait_fd,
+	.wait_begin = udp_wait_begin,
+	.wait_end = udp_wait_end,
+};

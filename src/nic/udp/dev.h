@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of nic/udp: what its files share. The NIC's lock covers all of it;
+ * every function here is called with it held.
+ *
+ *   dev    the NIC: socket, peers, timers, thread
+ *   peer   another NIC, known by its address. Two connections, one each way:
+ *     out    what we send: window, losses, congestion   (out.c, pump.c, cc.c)
+ *     in     what we receive: which packets are here    (in.c, target.c)
+ *   op     one request of ours, or one read that we serve           (work.c)
+ *   slot   one packet of an op from its first sending to its ack
+ */
+#ifndef WF_NIC_UDP_DEV_H
+#define WF_NIC_UDP_DEV_H
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "nic/ops.h"
+#include "nic/udp/cc.h"
+#include "nic/udp/packet_defs.h"
+#include "nic/udp/sock.h"
+
+#define WF_UDP_NEVER UINT64_MAX
+#define WF_UDP_READS_MOST 4096u /* of ours at a time; others wait */
+#define WF_UDP_SERVE_MOST 1024u /* reads of one peer that we serve at a time */
+
+enum wf_udp_op_kind {
+	WF_UDP_OP_SEND,
+	WF_UDP_OP_WRITE,
+	WF_UDP_OP_READ,
+	WF_UDP_OP_SERVE, /* a peer's read */
+};
+
+struct wf_udp_sge {
+	uint64_t addr;
+	uint32_t len;
+	uint32_t lkey;
+};
+
+struct wf_udp_op {
+	struct wf_list link;	/* out.ops while packets are to be made of it,
+				   peer->reads while data is awaited */
+	struct wf_list qp_link; /* of its queue pair; SERVE: peer->served */
+	struct wf_udp_peer *peer;
+	struct wf_nic_qp *qp; /* NULL: SERVE */
+	uint8_t kind;
+	bool inlined;
+	bool has_imm;
+	bool made;	/* every packet of it has been made */
+	bool in_list;	/* link is in a list */
+	uint8_t status; /* SERVE: why it was stopped */
+	uint8_t sges;
+	uint16_t req_id;
+	uint16_t dst_qpn;
+	uint16_t src_qpn;
+	uint32_t qkey;
+	uint32_t imm;
+	uint32_t len;
+	uint32_t next;	  /* first byte that is in no packet */
+	uint32_t slots;	  /* packets not acknowledged */
+	uint32_t got;	  /* READ: bytes that are here */
+	uint32_t read_id; /* READ: ours; SERVE: the peer's */
+	uint32_t rkey;
+	uint64_t raddr; /* READ, WRITE: there; SERVE: here */
+	struct wf_udp_sge sge[WF_NIC_SGE_MAX];
+	uint8_t data[WF_NIC_INLINE_MAX];
+};
+
+enum wf_udp_slot_state {
+	WF_UDP_SLOT_FLIGHT,
+	WF_UDP_SLOT_LOST, /* to be sent again */
+	WF_UDP_SLOT_RNR,  /* to be sent again, later */
+};
+
+struct wf_udp_slot {
+	struct wf_list link;  /* of its state */
+	struct wf_udp_op *op; /* NULL: a filler, the op is gone */
+	struct wf_udp_peer *peer;
+	uint64_t sent_at;
+	uint64_t sent_no; /* in order of sending, repeats included */
+	uint64_t due;	  /* RNR */
+	uint32_t seq;
+	uint32_t off;
+	uint32_t cost;
+	uint16_t len;
+	uint8_t state;
+	uint8_t data_op;
+	uint8_t tries;
+	uint8_t refusals; /* for want of a receive */
+};
+
+enum wf_udp_out_state {
+	WF_UDP_OUT_CLOSED,
+	WF_UDP_OUT_INIT, /* INIT was sent */
+	WF_UDP_OUT_OPEN, /* OPEN was sent */
+	WF_UDP_OUT_UP,
+};
+
+struct wf_udp_out {
+	uint8_t state;
+	bool crc;	  /* of payload too */
+	bool limited;	  /* the window is what stops us */
+	bool reorders;	  /* the path was seen to reorder */
+	uint8_t backoff;  /* timeouts in a row */
+	uint8_t reo_mult; /* patience with reordering, in quarters of rtt */
+	uint16_t dups;	  /* as the peer last said */
+	uint32_t una;	  /* first not acknowledged */
+	uint32_t next;	  /* next to be used */
+	uint32_t seg;	  /* payload of a full packet */
+	uint32_t rwnd;
+	uint64_t cid;	     /* ours: acks carry it */
+	uint64_t remote_cid; /* theirs: data carries it */
+	uint64_t cookie;
+	uint32_t epoch;
+	uint32_t unasked; /* bytes since an ack was asked for */
+	uint64_t in_flight;
+	uint64_t sent_no;
+	uint64_t asked_no; /* latest sending that asked for an ack */
+	uint64_t acked_no; /* latest sending known to have arrived */
+	uint64_t last_rtt;
+	uint64_t opened_at; /* when the handshake began */
+	uint64_t busy_at;   /* when we began to wait for an ack */
+	uint64_t hello_at;  /* timers; WF_UDP_NEVER: off */
+	uint64_t probe_at;
+	uint64_t reo_at;
+	uint64_t rnr_at;
+	uint64_t pace_at;
+	struct wf_list ops;
+	struct wf_list flight; /* in order of sending */
+	struct wf_list lost;
+	struct wf_list rnr;
+	struct wf_udp_slot **slots; /* WF_UDP_WINDOW, by seq; NULL: acked */
+	struct wf_udp_cc cc;
+};
+
+struct wf_udp_in {
+	bool open;
+	bool crc;
+	bool ack_now;
+	bool gap;	  /* since the last ack */
+	uint16_t dups;	  /* packets received twice */
+	uint32_t pending; /* packets not acknowledged by us */
+	uint32_t base;	  /* first that is not here */
+	uint32_t ts;	  /* of the latest packet, and when it came */
+	uint64_t ts_at;
+	uint64_t cid;	     /* ours: data carries it */
+	uint64_t remote_cid; /* theirs: acks carry it */
+	uint64_t ack_at;
+	uint32_t highest;
+	uint64_t here[WF_UDP_ACK_WORDS]; /* by seq modulo the window */
+};
+
+struct wf_udp_peer {
+	struct wf_list bucket;
+	struct wf_list active; /* may have something to send */
+	struct wf_list acker;  /* has an ack to send at the end of the pass */
+	struct wf_list reads;  /* ops that wait for data */
+	struct wf_list served; /* ops that serve the peer's reads */
+	struct wf_addr addr;
+	uint16_t index;
+	uint16_t ah;
+	uint32_t handles; /* address handles that point here */
+	uint32_t serving;
+	uint32_t refused; /* times in a row the network said: nobody there */
+	uint64_t heard_at;
+	uint64_t ping_at;
+	uint64_t due; /* the first of all timers */
+	struct wf_udp_out out;
+	struct wf_udp_in in;
+};
+
+struct wf_udp_stuck {
+	struct wf_list link;
+	struct wf_nic_cq *cq;
+	struct wf_nic_cqe cqe;
+};
+
+struct wf_udp_dev {
+	struct wf_nic nic; /* first */
+	struct wf_udp_sock sock;
+	uint64_t now;
+	uint64_t due;	   /* no timer is due before */
+	uint64_t retry_at; /* the socket was full */
+	uint64_t dead_ns;
+	uint64_t connect_ns;
+	uint32_t max_peers;
+	uint32_t max_msg;
+	bool payload_crc;
+	struct wf_udp_peer **peers; /* by index */
+	uint32_t peer_count;
+	uint32_t peer_room;
+	struct wf_list buckets[256];
+	struct wf_list active;
+	struct wf_list ackers;
+	struct wf_list stuck; /* completions that wait for room */
+	struct wf_pool ops;
+	struct wf_pool slots;
+	struct wf_queue_ids read_ids;
+	struct wf_udp_op **reads;
+	bool reads_wait;    /* for a read id, in the ring */
+	uint64_t secret[2]; /* of cookies */
+	uint64_t random;
+	uint64_t reset_at; /* resets are rationed */
+	uint32_t resets;
+	uint64_t
+		look_at; /* errors of the network are looked for now and then */
+	/* Of the thread. */
+	bool threaded;
+	bool stop;
+	pthread_t thread;
+	int wake_fd; /* to the thread */
+	int user_fd; /* to whoever waits for completions */
+	_Atomic uint32_t asleep;
+	_Atomic uint32_t user_asleep;
+	_Atomic uint32_t dirty; /* some doorbell was written */
+};
+
+static inline struct wf_udp_dev *wf_udp_dev_of(struct wf_nic *nic)
+{
+	return (struct wf_udp_dev *)nic;
+}
+
+/* Microseconds for the wire. */
+static inline uint32_t wf_udp_dev_us(const struct wf_udp_dev *dev)
+{
+	return (uint32_t)(dev->now / WF_NS_PER_US);
+}
+
+#define wf_udp_count(dev, name, n) wf_nic_count(&(dev)->nic.counters->name, n)
+
+/* -- dev.c ------------------------------------------------------------------ */
+
+uint64_t wf_udp_dev_random(struct wf_udp_dev *dev);
+/* Sends what is in the batch. */
+int wf_udp_dev_flush(struct wf_udp_dev *dev);
+/* One packet of @len bytes that nobody waits for. */
+void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
+			struct wf_udp_common *packet, size_t len);
+
+/* -- peer.c ----------------------------------------------------------------- */
+
+struct wf_udp_peer *wf_udp_peer_find(struct wf_udp_dev *dev,
+				     const struct wf_addr *addr);
+/* NULL: too many, or no memory. */
+struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
+				    const struct wf_addr *addr);
+void wf_udp_peer_free(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* The peer one of whose connections has our id @cid. NULL: none. */
+struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_dev *dev, uint64_t cid);
+/* A timer has moved: the NIC's next one may have, too. */
+void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+void wf_udp_peer_activate(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* Everything that depends on it fails, both ways. */
+void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      enum wf_nic_status status);
+void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+uint64_t wf_udp_peer_new_cid(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+
+/* -- hello.c: the handshake ------------------------------------------------- */
+
+void wf_udp_hello_start(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+void wf_udp_hello_receive(struct wf_udp_dev *dev, const struct wf_addr *from,
+			  const struct wf_udp_hello *hello);
+uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev);
+
+/* -- out.c, pump.c: sending ------------------------------------------------- */
+
+void wf_udp_out_init(struct wf_udp_out *out);
+int wf_udp_out_up(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		  uint32_t seg, uint32_t rwnd);
+void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		    uint32_t base, const uint64_t *bits, unsigned words,
+		    uint32_t ts);
+void wf_udp_out_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		     uint32_t seq, enum wf_nic_status status);
+void wf_udp_out_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* Its packets become fillers. */
+void wf_udp_out_forget(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		       struct wf_udp_op *op);
+/* Frees every slot; ops are the caller's to end. */
+void wf_udp_out_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+void wf_udp_out_unsent(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		       struct wf_udp_slot *slot);
+void wf_udp_out_set_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+
+/* Sends what may be sent; leaves the active list when that is nothing. */
+void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* One packet, whatever the window says. -EAGAIN: the socket is full. */
+int wf_udp_pump_slot(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		     struct wf_udp_slot *slot, bool ack_now);
+
+/* -- in.c, target.c: receiving ---------------------------------------------- */
+
+/* One packet off the wire: nothing in it is believed. */
+void wf_udp_in_packet(void *dev, const struct wf_addr *from,
+		      const uint8_t *bytes, size_t len);
+void wf_udp_in_open(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		    uint64_t remote_cid, bool crc);
+void wf_udp_in_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* The part of an ack that fits a data header; false: there is nothing to say,
+ * or more than fits. */
+bool wf_udp_in_fill_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			struct wf_udp_data *head);
+
+/* Does what a data packet asks for. WF_NIC_OK: done, once; else it was refused
+ * and nothing happened. */
+enum wf_nic_status wf_udp_target(struct wf_udp_dev *dev,
+				 struct wf_udp_peer *peer,
+				 const struct wf_udp_data *head,
+				 const uint8_t *payload);
+
+/* -- work.c: requests and completions --------------------------------------- */
+
+/* Takes what the doorbell of @qp has told. */
+void wf_udp_work_take(struct wf_udp_dev *dev, struct wf_nic_qp *qp);
+/* The end of an op: its completion, and its memory. */
+void wf_udp_work_end(struct wf_udp_dev *dev, struct wf_udp_op *op,
+		     enum wf_nic_status status);
+/* An op that lost or finished a packet: is it done? */
+void wf_udp_work_check(struct wf_udp_dev *dev, struct wf_udp_op *op);
+void wf_udp_work_flush(struct wf_udp_dev *dev, struct wf_nic_qp *qp);
+/* Drops completions of @qp that wait for room. */
+void wf_udp_work_drop(struct wf_udp_dev *dev, struct wf_nic_qp *qp);
+void wf_udp_work_unstick(struct wf_udp_dev *dev);
+void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_cq *cq,
+			  const struct wf_nic_cqe *cqe);
+
+#endif

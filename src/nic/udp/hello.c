@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a connection is opened: INIT, COOKIE, OPEN, ACCEPT. Nothing is kept of an
+ * INIT; the cookie that answers it is a keyed hash of who asked, so that only
+ * someone who receives at that address can go on. Each side then knows a random
+ * id of the other's, and packets without it are dropped.
+ */
+#include <string.h>
+
+#include "nic/udp/dev.h"
+#include "nic/udp/sum.h"
+
+#define EPOCH (8 * WF_NS_PER_S) /* a cookie is good for one to two of them */
+#define FIRST_RETRY (5 * WF_NS_PER_MS)
+#define LAST_RETRY (250 * WF_NS_PER_MS)
+#define RWND_LEAST (128u << 10)
+#define SEG_LEAST 256u
+/* Larger datagrams cost more than they save, and a lost one more: docs/nic.md. */
+#define SEG_MOST 8192u
+
+/* Half of what the socket holds, since the kernel counts its own structures
+ * too, shared among those who send to us. */
+uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev)
+{
+	uint32_t share = dev->peer_count ? dev->peer_count : 1;
+	uint32_t rwnd = dev->sock.rcvbuf / 2 / share;
+
+	return rwnd < RWND_LEAST ? RWND_LEAST : rwnd;
+}
+
+static uint64_t cookie_for(const struct wf_udp_dev *dev,
+			   const struct wf_addr *from, uint64_t cid,
+			   uint32_t epoch)
+{
+	struct {
+		struct wf_addr addr;
+		uint64_t cid;
+		uint64_t epoch;
+	} of;
+
+	memset(&of, 0, sizeof(of));
+	of.addr = *from;
+	of.cid = cid;
+	of.epoch = epoch;
+	return wf_udp_sum_sip(dev->secret, &of, sizeof(of));
+}
+
+static uint32_t epoch_now(const struct wf_udp_dev *dev)
+{
+	return (uint32_t)(dev->now / EPOCH);
+}
+
+static void send_hello(struct wf_udp_dev *dev, const struct wf_addr *to,
+		       struct wf_udp_hello *hello, enum wf_udp_type type)
+{
+	hello->common.type = (uint8_t)type;
+	hello->common.kind = WF_UDP_VERSION;
+	if (dev->payload_crc)
+		hello->common.flags |= WF_UDP_HELLO_CRC;
+	hello->mtu = WF_UDP_DATAGRAM_MAX;
+	hello->rwnd = wf_udp_hello_rwnd(dev);
+	wf_udp_dev_control(dev, to, &hello->common, sizeof(*hello));
+}
+
+/* Ours in its present state. */
+static void ask(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_out *out = &peer->out;
+	struct wf_udp_hello hello = { .src_cid = out->cid,
+				      .ts = wf_udp_dev_us(dev) };
+
+	if (out->state == WF_UDP_OUT_OPEN) {
+		hello.cookie = out->cookie;
+		hello.epoch = out->epoch;
+	}
+	send_hello(dev, &peer->addr, &hello,
+		   out->state == WF_UDP_OUT_OPEN ? WF_UDP_OPEN : WF_UDP_INIT);
+}
+
+static void set_retry(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	uint64_t wait = FIRST_RETRY << peer->out.backoff;
+
+	peer->out.hello_at = dev->now + (wait < LAST_RETRY ? wait : LAST_RETRY);
+	wf_udp_peer_arm(dev, peer);
+}
+
+void wf_udp_hello_start(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_out *out = &peer->out;
+
+	if (out->state != WF_UDP_OUT_CLOSED)
+		return;
+	out->state = WF_UDP_OUT_INIT;
+	out->cid = wf_udp_peer_new_cid(dev, peer);
+	out->opened_at = dev->now;
+	out->backoff = 0;
+	ask(dev, peer);
+	set_retry(dev, peer);
+}
+
+void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_out *out = &peer->out;
+
+	out->hello_at = WF_UDP_NEVER;
+	if (out->state != WF_UDP_OUT_INIT && out->state != WF_UDP_OUT_OPEN)
+		return;
+	if (dev->now - out->opened_at > dev->connect_ns) {
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
+		return;
+	}
+	/* A cookie grows old: after a while, ask for another. */
+	if (out->backoff < 8)
+		out->backoff++;
+	if (out->backoff % 4 == 0)
+		out->state = WF_UDP_OUT_INIT;
+	ask(dev, peer);
+	set_retry(dev, peer);
+}
+
+static void receive_init(struct wf_udp_dev *dev, const struct wf_addr *from,
+			 const struct wf_udp_hello *hello)
+{
+	struct wf_udp_hello answer = {
+		.common = { .dst_cid = hello->src_cid },
+		.epoch = epoch_now(dev),
+		.ts = hello->ts,
+	};
+
+	answer.cookie = cookie_for(dev, from, hello->src_cid, answer.epoch);
+	send_hello(dev, from, &answer, WF_UDP_COOKIE);
+}
+
+/* The answer to what we asked: from whom, and to the id that only he was told.
+ */
+static struct wf_udp_peer *asked(struct wf_udp_dev *dev,
+				 const struct wf_addr *from,
+				 const struct wf_udp_hello *hello,
+				 enum wf_udp_out_state state)
+{
+	struct wf_udp_peer *peer =
+		wf_udp_peer_by_cid(dev, hello->common.dst_cid);
+
+	if (!peer || peer->out.cid != hello->common.dst_cid) {
+		wf_udp_count(dev, bad_cid, 1);
+		return NULL;
+	}
+	if (!wf_base_addr_equal(&peer->addr, from)) {
+		wf_udp_count(dev, bad_addr, 1);
+		return NULL;
+	}
+	return peer->out.state == state ? peer : NULL;
+}
+
+static void sample_rtt(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		       uint32_t ts)
+{
+	uint32_t us = wf_udp_dev_us(dev) - ts;
+
+	if (us < 1u << 24)
+		peer->out.last_rtt = us * WF_NS_PER_US;
+}
+
+static void receive_cookie(struct wf_udp_dev *dev, const struct wf_addr *from,
+			   const struct wf_udp_hello *hello)
+{
+	struct wf_udp_peer *peer = asked(dev, from, hello, WF_UDP_OUT_INIT);
+
+	if (!peer)
+		return;
+	sample_rtt(dev, peer, hello->ts);
+	peer->out.state = WF_UDP_OUT_OPEN;
+	peer->out.cookie = hello->cookie;
+	peer->out.epoch = hello->epoch;
+	ask(dev, peer);
+	set_retry(dev, peer);
+}
+
+static bool cookie_good(const struct wf_udp_dev *dev,
+			const struct wf_addr *from,
+			const struct wf_udp_hello *hello)
+{
+	uint32_t age = epoch_now(dev) - hello->epoch;
+
+	return age <= 1 &&
+	       hello->cookie ==
+		       cookie_for(dev, from, hello->src_cid, hello->epoch);
+}
+
+static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
+			 const struct wf_udp_hello *hello)
+{
+	struct wf_udp_hello answer = {
+		.common = { .dst_cid = hello->src_cid },
+		.ts = hello->ts,
+	};
+	struct wf_udp_peer *peer;
+
+	if (!cookie_good(dev, from, hello)) {
+		wf_udp_count(dev, bad_cookie, 1);
+		return;
+	}
+	peer = wf_udp_peer_get(dev, from);
+	if (!peer)
+		return; /* too many: it will ask again, then give up */
+	/* The same id again: our answer was lost. Another: the peer gave the
+	 * connection up, or is another process. */
+	if (!peer->in.open || peer->in.remote_cid != hello->src_cid) {
+		bool crc = dev->payload_crc ||
+			   hello->common.flags & WF_UDP_HELLO_CRC;
+
+		if (peer->in.open)
+			wf_udp_count(dev, peer_restarts, 1);
+		wf_udp_in_open(dev, peer, hello->src_cid, crc);
+		wf_udp_count(dev, accepts, 1);
+	}
+	peer->heard_at = dev->now;
+	answer.src_cid = peer->in.cid;
+	if (peer->in.crc)
+		answer.common.flags |= WF_UDP_HELLO_CRC;
+	send_hello(dev, from, &answer, WF_UDP_ACCEPT);
+}
+
+static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
+			   const struct wf_udp_hello *hello)
+{
+	struct wf_udp_peer *peer = asked(dev, from, hello, WF_UDP_OUT_OPEN);
+	uint32_t packet, seg;
+
+	if (!peer)
+		return;
+	if (!hello->src_cid || hello->mtu < SEG_LEAST + 64 ||
+	    hello->rwnd < 4096) {
+		wf_udp_count(dev, bad_field, 1);
+		return;
+	}
+	packet = wf_udp_sock_path(&dev->sock, &peer->addr);
+	packet = packet < hello->mtu ? packet : hello->mtu;
+	seg = packet - (uint32_t)sizeof(struct wf_udp_data);
+	seg = seg < SEG_MOST ? seg : SEG_MOST;
+	sample_rtt(dev, peer, hello->ts);
+	if (wf_udp_out_up(dev, peer, seg, hello->rwnd))
+		return; /* no memory: the retry will find some */
+	peer->out.remote_cid = hello->src_cid;
+	peer->out.crc = hello->common.flags & WF_UDP_HELLO_CRC;
+	peer->heard_at = dev->now;
+	wf_udp_count(dev, connects, 1);
+	wf_udp_peer_activate(dev, peer);
+}
+
+void wf_udp_hello_receive(struct wf_udp_dev *dev, const struct wf_addr *from,
+			  const struct wf_udp_hello *hello)
+{
+	if (hello->common.kind != WF_UDP_VERSION) {
+		wf_udp_count(dev, bad_magic, 1);
+		return;
+	}
+	if (hello->common.type <= WF_UDP_OPEN &&
+	    hello->common.type != WF_UDP_COOKIE && !hello->src_cid) {
+		wf_udp_count(dev, bad_field, 1);
+		return;
+	}
+	if (hello->common.type == WF_UDP_INIT)
+		receive_init(dev, from, hello);
+	else if (hello->common.type == WF_UDP_COOKIE)
+		receive_cookie(dev, from, hello);
+	else if (hello->common.type == WF_UDP_OPEN)
+		receive_open(dev, from, hello);
+	else
+		receive_accept(dev, from, hello);
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets off the wire. Everything is checked here before anybody acts on it:
+ * length, protocol, checksum, connection, address; what fails is counted and
+ * dropped. Then the receiving end of a connection: which packets are here, and
+ * when to say so.
+ */
+#include <string.h>
+
+#include "nic/udp/dev.h"
+#include "nic/udp/sum.h"
+
+#define ACK_AFTER (10 * WF_NS_PER_US) /* a reply may carry it until then */
+#define ACK_PACKETS 32u
+#define RESETS_MOST 64u /* in each */
+#define RESETS_EVERY (10 * WF_NS_PER_MS)
+
+/* Largest header that has a checksum of its own. */
+union header {
+	struct wf_udp_common common;
+	struct wf_udp_hello hello;
+	struct wf_udp_data data;
+	struct wf_udp_ack ack;
+	struct wf_udp_note note;
+	uint8_t bytes[sizeof(struct wf_udp_ack) + 8 * WF_UDP_ACK_WORDS];
+};
+
+void wf_udp_in_open(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		    uint64_t remote_cid, bool crc)
+{
+	wf_udp_in_close(dev, peer);
+	peer->in = (struct wf_udp_in){
+		.open = true,
+		.crc = crc,
+		.remote_cid = remote_cid,
+		.ack_at = WF_UDP_NEVER,
+		.highest = UINT32_MAX,
+	};
+	peer->in.cid = wf_udp_peer_new_cid(dev, peer);
+}
+
+void wf_udp_in_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	if (!peer->in.open)
+		return;
+	peer->in.open = false;
+	peer->in.cid = 0;
+	peer->in.ack_at = WF_UDP_NEVER;
+	wf_base_list_del(&peer->acker);
+	/* Answers to our reads came that way, and reads of the peer's. */
+	while (!wf_base_list_empty(&peer->reads))
+		wf_udp_work_end(dev,
+				wf_container_of(peer->reads.next,
+						struct wf_udp_op, link),
+				WF_NIC_ABORT);
+	while (!wf_base_list_empty(&peer->served))
+		wf_udp_work_end(dev,
+				wf_container_of(peer->served.next,
+						struct wf_udp_op, qp_link),
+				WF_NIC_ABORT);
+}
+
+/* -- which are here --------------------------------------------------------- */
+
+static uint64_t *word_of(struct wf_udp_in *in, uint32_t seq)
+{
+	return &in->here[seq % WF_UDP_WINDOW / 64];
+}
+
+static bool is_here(struct wf_udp_in *in, uint32_t seq)
+{
+	return *word_of(in, seq) >> (seq % 64) & 1;
+}
+
+static void note_here(struct wf_udp_in *in, uint32_t seq)
+{
+	*word_of(in, seq) |= 1ull << (seq % 64);
+	while (is_here(in, in->base)) {
+		*word_of(in, in->base) &= ~(1ull << (in->base % 64));
+		in->base++;
+	}
+}
+
+static bool has_gap(const struct wf_udp_in *in)
+{
+	return in->highest + 1 != in->base;
+}
+
+/* 64 packets from @seq on, as a word. */
+static uint64_t bits_from(const struct wf_udp_in *in, uint32_t seq)
+{
+	unsigned at = seq % WF_UDP_WINDOW / 64, shift = seq % 64;
+	uint64_t low = in->here[at] >> shift;
+
+	if (!shift)
+		return low;
+	return low | in->here[(at + 1) % WF_UDP_ACK_WORDS] << (64 - shift);
+}
+
+/* The clock of the sender, as if the packet had come just now. */
+static uint32_t echo(const struct wf_udp_dev *dev, const struct wf_udp_in *in)
+{
+	return in->ts + (uint32_t)((dev->now - in->ts_at) / WF_NS_PER_US);
+}
+
+static void acked(struct wf_udp_peer *peer)
+{
+	peer->in.pending = 0;
+	peer->in.ack_now = false;
+	peer->in.ack_at = WF_UDP_NEVER;
+	wf_base_list_del(&peer->acker);
+}
+
+bool wf_udp_in_fill_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			struct wf_udp_data *head)
+{
+	struct wf_udp_in *in = &peer->in;
+
+	if (!in->open || !in->pending || has_gap(in))
+		return false;
+	head->ack_base = in->base;
+	head->ack_ts = echo(dev, in);
+	head->ack_tag = (uint16_t)(in->remote_cid >> 16);
+	acked(peer);
+	return true;
+}
+
+void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_in *in = &peer->in;
+	union header h;
+	unsigned words = 0;
+
+	if (!in->open)
+		return;
+	memset(&h, 0, sizeof(h));
+	h.ack.common.type = WF_UDP_ACK;
+	h.ack.common.dst_cid = in->remote_cid;
+	h.ack.base = in->base;
+	h.ack.ts = echo(dev, in);
+	h.ack.rwnd = wf_udp_hello_rwnd(dev);
+	h.ack.dups = in->dups;
+	if (has_gap(in))
+		words = (in->highest - in->base + 63) / 64;
+	for (unsigned w = 0; w < words; w++) {
+		uint64_t bits = bits_from(in, in->base + 1 + w * 64);
+
+		memcpy(h.bytes + sizeof(h.ack) + (size_t)8 * w, &bits, 8);
+	}
+	h.ack.common.kind = (uint8_t)words;
+	wf_udp_dev_control(dev, &peer->addr, &h.common,
+			   sizeof(h.ack) + (size_t)8 * words);
+	wf_udp_count(dev, acks_sent, 1);
+	acked(peer);
+}
+
+static void plan_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer, bool now)
+{
+	struct wf_udp_in *in = &peer->in;
+
+	if (now || in->pending >= ACK_PACKETS) {
+		in->ack_now = true;
+		if (wf_base_list_empty(&peer->acker))
+			wf_base_list_add_tail(&dev->ackers, &peer->acker);
+	} else if (in->ack_at == WF_UDP_NEVER) {
+		in->ack_at = dev->now + ACK_AFTER;
+		wf_udp_peer_arm(dev, peer);
+	}
+}
+
+/* -- refusals --------------------------------------------------------------- */
+
+static void refuse(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		   uint32_t seq, enum wf_nic_status status)
+{
+	struct wf_udp_note note = {
+		.common = { .type = WF_UDP_NACK,
+			    .kind = (uint8_t)status,
+			    .dst_cid = peer->in.remote_cid },
+		.seq = seq,
+	};
+
+	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+	if (status == WF_NIC_RNR)
+		wf_udp_count(dev, rnr_sent, 1);
+	else
+		wf_udp_count(dev, nacks_sent, 1);
+}
+
+/* Rationed: a flood of strangers is not answered in kind. */
+static void reset(struct wf_udp_dev *dev, const struct wf_addr *to,
+		  uint64_t cid)
+{
+	struct wf_udp_note note = {
+		.common = { .type = WF_UDP_RESET, .dst_cid = cid },
+	};
+
+	if (dev->now - dev->reset_at > RESETS_EVERY) {
+		dev->reset_at = dev->now;
+		dev->resets = 0;
+	}
+	if (dev->resets++ >= RESETS_MOST)
+		return;
+	wf_udp_dev_control(dev, to, &note.common, sizeof(note));
+	wf_udp_count(dev, resets_sent, 1);
+}
+
+/* -- by type ---------------------------------------------------------------- */
+
+static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 const struct wf_udp_data *head, const uint8_t *payload)
+{
+	struct wf_udp_in *in = &peer->in;
+	uint32_t ahead = head->seq - in->base;
+	enum wf_nic_status status;
+
+	if (head->common.flags & WF_UDP_DATA_ACKS &&
+	    head->ack_tag == (uint16_t)(peer->out.cid >> 16))
+		wf_udp_out_ack(dev, peer, head->ack_base, NULL, 0,
+			       head->ack_ts);
+	if ((int32_t)ahead < 0 ||
+	    (ahead < WF_UDP_WINDOW && is_here(in, head->seq))) {
+		wf_udp_count(dev, duplicates, 1);
+		in->dups++;
+		in->pending++;
+		plan_ack(dev, peer, true);
+		return;
+	}
+	if (ahead >= WF_UDP_WINDOW) {
+		wf_udp_count(dev, beyond_window, 1);
+		return;
+	}
+	status = wf_udp_target(dev, peer, head, payload);
+	if (status != WF_NIC_OK) {
+		refuse(dev, peer, head->seq, status);
+		return;
+	}
+	if ((int32_t)(head->seq - in->highest) > 0)
+		in->highest = head->seq;
+	else
+		wf_udp_count(dev, reordered, 1);
+	note_here(in, head->seq);
+	in->pending++;
+	in->ts = head->ts;
+	in->ts_at = dev->now;
+	plan_ack(dev, peer,
+		 head->common.flags & WF_UDP_DATA_ACK_NOW || has_gap(in));
+}
+
+static void receive_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			const union header *h)
+{
+	struct wf_udp_out *out = &peer->out;
+	uint64_t bits[WF_UDP_ACK_WORDS];
+	uint16_t dups = (uint16_t)(h->ack.dups - out->dups);
+
+	wf_udp_count(dev, acks_received, 1);
+	memcpy(bits, h->bytes + sizeof(h->ack), (size_t)8 * h->ack.common.kind);
+	if (h->ack.rwnd >= 4096)
+		out->rwnd = h->ack.rwnd;
+	/* What we sent again had arrived after all: more patience. */
+	if (dups && dups < INT16_MAX) {
+		out->dups = h->ack.dups;
+		if (out->reo_mult < 16)
+			out->reo_mult++;
+	}
+	wf_udp_out_ack(dev, peer, h->ack.base, bits, h->ack.common.kind,
+		       h->ack.ts);
+}
+
+static void receive_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 const struct wf_udp_note *note)
+{
+	uint8_t status = note->common.kind;
+
+	if (status == WF_NIC_OK || status >= WF_NIC_STATUSES) {
+		wf_udp_count(dev, bad_field, 1);
+		return;
+	}
+	if (status == WF_NIC_RNR)
+		wf_udp_count(dev, rnr_received, 1);
+	else
+		wf_udp_count(dev, nacks_received, 1);
+	wf_udp_out_nack(dev, peer, note->seq, status);
+}
+
+/* Someone does not know the connection that we use. Believed if he names it. */
+static void receive_reset(struct wf_udp_dev *dev, const struct wf_addr *from,
+			  uint64_t cid)
+{
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, from);
+
+	if (peer && cid && peer->out.state == WF_UDP_OUT_UP &&
+	    peer->out.remote_cid == cid) {
+		wf_udp_peer_fail(dev, peer, WF_NIC_ABORT);
+	} else if (peer && peer->in.open && peer->in.remote_cid == cid) {
+		wf_udp_in_close(dev, peer);
+	} else {
+		wf_udp_count(dev, bad_cid, 1);
+	}
+}
+
+static void receive_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			  uint64_t cid)
+{
+	if (peer->out.cid == cid && peer->out.state == WF_UDP_OUT_UP)
+		wf_udp_peer_fail(dev, peer, WF_NIC_ABORT);
+	else if (peer->in.cid == cid)
+		wf_udp_in_close(dev, peer);
+}
+
+/* A packet of a connection: @peer has its id and its address. */
+static void dispatch(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		     const union header *h, const uint8_t *payload)
+{
+	bool to_in = peer->in.cid == h->common.dst_cid;
+
+	peer->heard_at = dev->now;
+	peer->refused = 0;
+	switch (h->common.type) {
+	case WF_UDP_DATA:
+		if (to_in)
+			receive_data(dev, peer, &h->data, payload);
+		break;
+	case WF_UDP_PING:
+		if (to_in) {
+			peer->in.ts = h->note.ts;
+			peer->in.ts_at = dev->now;
+			plan_ack(dev, peer, true);
+		}
+		break;
+	case WF_UDP_ACK:
+		if (!to_in)
+			receive_ack(dev, peer, h);
+		break;
+	case WF_UDP_NACK:
+		if (!to_in)
+			receive_nack(dev, peer, &h->note);
+		break;
+	case WF_UDP_CLOSE:
+		receive_close(dev, peer, h->common.dst_cid);
+		break;
+	}
+	wf_udp_peer_arm(dev, peer);
+}
+
+/* -- checks ----------------------------------------------------------------- */
+
+/* Bytes of the header, 0: lengths that cannot be. */
+static size_t header_len(const struct wf_udp_common *common, size_t len)
+{
+	switch (common->type) {
+	case WF_UDP_INIT:
+	case WF_UDP_COOKIE:
+	case WF_UDP_OPEN:
+	case WF_UDP_ACCEPT:
+		return len == sizeof(struct wf_udp_hello) ? len : 0;
+	case WF_UDP_RESET:
+	case WF_UDP_CLOSE:
+	case WF_UDP_NACK:
+	case WF_UDP_PING:
+		return len == sizeof(struct wf_udp_note) ? len : 0;
+	case WF_UDP_ACK:
+		return common->kind <= WF_UDP_ACK_WORDS &&
+				       len == sizeof(struct wf_udp_ack) +
+						       (size_t)8 *
+							       common->kind ?
+			       len :
+			       0;
+	case WF_UDP_DATA:
+		return len >= sizeof(struct wf_udp_data) ?
+			       sizeof(struct wf_udp_data) :
+			       0;
+	}
+	return 0;
+}
+
+static uint32_t sum(const union header *h, size_t len)
+{
+	uint32_t crc = wf_udp_sum_crc(0, h->bytes, 4);
+
+	return wf_udp_sum_crc(crc, h->bytes + 8, len - 8);
+}
+
+static void stranger(struct wf_udp_dev *dev, const struct wf_addr *from,
+		     const union header *h)
+{
+	wf_udp_count(dev, bad_cid, 1);
+	if (h->common.type == WF_UDP_DATA || h->common.type == WF_UDP_PING)
+		reset(dev, from, h->common.dst_cid);
+}
+
+void wf_udp_in_packet(void *arg, const struct wf_addr *from,
+		      const uint8_t *bytes, size_t len)
+{
+	struct wf_udp_dev *dev = arg;
+	struct wf_udp_peer *peer = NULL;
+	size_t head, payload;
+	union header h;
+	uint32_t crc;
+
+	if (len < sizeof(struct wf_udp_common)) {
+		wf_udp_count(dev, bad_short, 1);
+		return;
+	}
+	memcpy(&h, bytes, sizeof(struct wf_udp_common));
+	if (h.common.magic != WF_UDP_MAGIC || !h.common.type ||
+	    h.common.type >= WF_UDP_TYPES) {
+		wf_udp_count(dev, bad_magic, 1);
+		return;
+	}
+	head = header_len(&h.common, len);
+	if (head)
+		memcpy(&h, bytes, head);
+	payload = len - head;
+	if (!head || (h.common.type == WF_UDP_DATA && h.data.len != payload)) {
+		wf_udp_count(dev, bad_short, 1);
+		return;
+	}
+	if (h.common.type >= WF_UDP_CLOSE)
+		peer = wf_udp_peer_by_cid(dev, h.common.dst_cid);
+	crc = sum(&h, head);
+	if (peer && h.common.type == WF_UDP_DATA && peer->in.crc)
+		crc = wf_udp_sum_crc(crc, bytes + head, payload);
+	if (crc != h.common.crc &&
+	    (peer || h.common.type != WF_UDP_DATA ||
+	     wf_udp_sum_crc(crc, bytes + head, payload) != h.common.crc)) {
+		wf_udp_count(dev, bad_crc, 1);
+		return;
+	}
+	if (h.common.type <= WF_UDP_ACCEPT)
+		wf_udp_hello_receive(dev, from, &h.hello);
+	else if (h.common.type == WF_UDP_RESET)
+		receive_reset(dev, from, h.common.dst_cid);
+	else if (!peer)
+		stranger(dev, from, &h);
+	else if (!wf_base_addr_equal(&peer->addr, from))
+		wf_udp_count(dev, bad_addr, 1);
+	else
+		dispatch(dev, peer, &h, bytes + head);
+}

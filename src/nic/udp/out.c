@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sending end of a connection: what was acknowledged, what is lost, when to
+ * ask again. Loss is told as RACK does (RFC 8985): a packet is lost if one sent
+ * sufficiently later has arrived. "Sufficiently" is three packets on a path
+ * that keeps order, and a time on one that was seen not to. What nobody
+ * acknowledges at all is probed for (RFC 9002, section 6.2).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nic/udp/dev.h"
+
+#define PACKET_THRESHOLD 3 /* RFC 9002, section 6.1.1 */
+#define REO_LEAST (20 * WF_NS_PER_US)
+#define REO_MULT_MOST 16
+#define PROBE_MOST (250 * WF_NS_PER_MS)
+#define COLLAPSE_AFTER 3
+#define RNR_FIRST (40 * WF_NS_PER_US) /* facts of the EFA provider */
+#define RNR_MOST (10 * WF_NS_PER_MS)
+
+void wf_udp_out_init(struct wf_udp_out *out)
+{
+	out->state = WF_UDP_OUT_CLOSED;
+	out->hello_at = WF_UDP_NEVER;
+	out->probe_at = WF_UDP_NEVER;
+	out->reo_at = WF_UDP_NEVER;
+	out->rnr_at = WF_UDP_NEVER;
+	out->pace_at = WF_UDP_NEVER;
+	wf_base_list_init(&out->ops);
+	wf_base_list_init(&out->flight);
+	wf_base_list_init(&out->lost);
+	wf_base_list_init(&out->rnr);
+}
+
+int wf_udp_out_up(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		  uint32_t seg, uint32_t rwnd)
+{
+	struct wf_udp_out *out = &peer->out;
+
+	if (!out->slots)
+		out->slots = calloc(WF_UDP_WINDOW, sizeof(*out->slots));
+	if (!out->slots)
+		return -ENOMEM;
+	out->state = WF_UDP_OUT_UP;
+	out->una = 0;
+	out->next = 0;
+	out->seg = seg;
+	out->rwnd = rwnd;
+	out->backoff = 0;
+	out->reorders = false;
+	out->reo_mult = 1;
+	out->dups = 0;
+	out->unasked = 0;
+	out->in_flight = 0;
+	out->sent_no = 0;
+	out->acked_no = 0;
+	out->asked_no = 0;
+	out->hello_at = WF_UDP_NEVER;
+	wf_udp_cc_init(&out->cc, seg);
+	if (out->last_rtt)
+		wf_udp_cc_rtt(&out->cc, out->last_rtt, dev->now);
+	return 0;
+}
+
+void wf_udp_out_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_out *out = &peer->out;
+
+	/* The batch may point to slots. */
+	wf_udp_dev_flush(dev);
+	for (uint32_t seq = out->una; seq != out->next; seq++) {
+		struct wf_udp_slot **slot = &out->slots[seq % WF_UDP_WINDOW];
+
+		if (*slot) {
+			wf_base_list_unlink(&(*slot)->link);
+			wf_base_pool_put(&dev->slots, *slot);
+		}
+		*slot = NULL;
+	}
+	out->una = out->next;
+	out->cid = 0;
+	out->remote_cid = 0;
+	out->in_flight = 0;
+	wf_udp_out_init(out);
+}
+
+/* -- timers ----------------------------------------------------------------- */
+
+void wf_udp_out_set_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_out *out = &peer->out;
+	uint64_t wait;
+
+	if (wf_base_list_empty(&out->flight)) {
+		out->probe_at = WF_UDP_NEVER;
+		return;
+	}
+	wait = wf_udp_cc_timeout(&out->cc) << out->backoff;
+	out->probe_at = dev->now + (wait < PROBE_MOST ? wait : PROBE_MOST);
+}
+
+static struct wf_udp_slot *oldest(struct wf_udp_out *out)
+{
+	return wf_container_of(out->flight.next, struct wf_udp_slot, link);
+}
+
+/* Nothing is heard of what is in flight. The oldest packet goes again, and its
+ * ack will tell what became of the others. */
+static void probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_out *out = &peer->out;
+	uint64_t since =
+		peer->heard_at > out->busy_at ? peer->heard_at : out->busy_at;
+
+	out->probe_at = WF_UDP_NEVER;
+	if (wf_base_list_empty(&out->flight))
+		return;
+	if (dev->now - since > dev->dead_ns) {
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
+		return;
+	}
+	wf_udp_count(dev, probes, 1);
+	if (out->backoff < 12)
+		out->backoff++;
+	wf_udp_pump_slot(dev, peer, oldest(out), true);
+	wf_udp_out_set_probe(dev, peer);
+}
+
+/* Those whose time has come are sent again like lost ones. */
+static void retry_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_out *out = &peer->out;
+	struct wf_list *pos, *tmp;
+
+	out->rnr_at = WF_UDP_NEVER;
+	wf_list_for_each (pos, tmp, &out->rnr) {
+		struct wf_udp_slot *slot =
+			wf_container_of(pos, struct wf_udp_slot, link);
+
+		if (slot->due <= dev->now) {
+			wf_base_list_unlink(&slot->link);
+			slot->state = WF_UDP_SLOT_LOST;
+			wf_base_list_add_tail(&out->lost, &slot->link);
+		} else if (slot->due < out->rnr_at) {
+			out->rnr_at = slot->due;
+		}
+	}
+	wf_udp_peer_activate(dev, peer);
+}
+
+/* -- loss ------------------------------------------------------------------- */
+
+static void take_for_lost(struct wf_udp_dev *dev, struct wf_udp_out *out,
+			  struct wf_udp_slot *slot)
+{
+	uint64_t cuts = out->cc.cuts;
+
+	wf_base_list_unlink(&slot->link);
+	slot->state = WF_UDP_SLOT_LOST;
+	wf_base_list_add_tail(&out->lost, &slot->link);
+	out->in_flight -= slot->cost;
+	wf_udp_cc_lost(&out->cc, slot->cost, slot->sent_no, out->sent_no);
+	wf_udp_count(dev, losses, 1);
+	wf_udp_count(dev, cwnd_cuts, out->cc.cuts - cuts);
+}
+
+static uint64_t patience(const struct wf_udp_out *out)
+{
+	uint64_t rtt =
+		out->cc.min_rtt == UINT64_MAX ? out->cc.srtt : out->cc.min_rtt;
+	uint64_t wait = rtt / 4 * out->reo_mult;
+
+	if (wait > out->cc.srtt)
+		wait = out->cc.srtt;
+	return wait < REO_LEAST ? REO_LEAST : wait;
+}
+
+static void find_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_out *out = &peer->out;
+	uint64_t rtt =
+		out->last_rtt > out->cc.srtt ? out->last_rtt : out->cc.srtt;
+
+	out->reo_at = WF_UDP_NEVER;
+	while (!wf_base_list_empty(&out->flight)) {
+		struct wf_udp_slot *slot = oldest(out);
+		uint64_t until = slot->sent_at + rtt + patience(out);
+
+		if (slot->sent_no >= out->acked_no)
+			break;
+		if ((out->reorders ||
+		     out->acked_no - slot->sent_no < PACKET_THRESHOLD) &&
+		    dev->now < until) {
+			out->reo_at = until;
+			break;
+		}
+		take_for_lost(dev, out, slot);
+	}
+	if (!wf_base_list_empty(&out->lost))
+		wf_udp_peer_activate(dev, peer);
+}
+
+void wf_udp_out_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_out *out = &peer->out;
+
+	if (out->state != WF_UDP_OUT_UP)
+		return;
+	if (out->reo_at <= dev->now)
+		find_lost(dev, peer);
+	if (out->rnr_at <= dev->now)
+		retry_refused(dev, peer);
+	if (out->pace_at <= dev->now) {
+		out->pace_at = WF_UDP_NEVER;
+		wf_udp_peer_activate(dev, peer);
+	}
+	if (out->probe_at <= dev->now)
+		probe(dev, peer);
+}
+
+/* The kernel had no room for it: nobody's fault. */
+void wf_udp_out_unsent(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		       struct wf_udp_slot *slot)
+{
+	struct wf_udp_out *out = &peer->out;
+
+	if (slot->state != WF_UDP_SLOT_FLIGHT)
+		return;
+	wf_base_list_unlink(&slot->link);
+	slot->state = WF_UDP_SLOT_LOST;
+	wf_base_list_add_tail(&out->lost, &slot->link);
+	out->in_flight -= slot->cost;
+	wf_udp_peer_activate(dev, peer);
+}
+
+/* -- acknowledgements ------------------------------------------------------- */
+
+struct news {
+	uint32_t ts; /* when what is acknowledged was sent, about */
+	uint64_t bytes;
+	uint64_t newest; /* of the sendings now known to have arrived */
+};
+
+static void slot_acked(struct wf_udp_dev *dev, struct wf_udp_out *out,
+		       uint32_t seq, struct news *news)
+{
+	struct wf_udp_slot **at = &out->slots[seq % WF_UDP_WINDOW];
+	struct wf_udp_slot *slot = *at;
+	struct wf_udp_op *op;
+
+	if (!slot)
+		return;
+	op = slot->op;
+	wf_base_list_unlink(&slot->link);
+	if (slot->state == WF_UDP_SLOT_FLIGHT)
+		out->in_flight -= slot->cost;
+	/* Sent once, and overtaken by one sent later: the path reorders. What
+	 * was taken for lost and came after all says the same. */
+	if (slot->tries == 1 && (slot->sent_no < out->acked_no ||
+				 slot->state != WF_UDP_SLOT_FLIGHT))
+		out->reorders = true;
+	/* Of one that was sent again, an earlier copy may be what arrived: then
+	 * it says nothing about the order of arrival. */
+	if (slot->sent_no > news->newest &&
+	    (slot->tries == 1 ||
+	     (int32_t)(news->ts - (uint32_t)(slot->sent_at / WF_NS_PER_US)) >=
+		     0))
+		news->newest = slot->sent_no;
+	news->bytes += slot->cost;
+	*at = NULL;
+	wf_base_pool_put(&dev->slots, slot);
+	if (op) {
+		op->slots--;
+		wf_udp_work_check(dev, op);
+	}
+}
+
+static void sample(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		   uint32_t ts)
+{
+	struct wf_udp_out *out = &peer->out;
+	uint32_t us = wf_udp_dev_us(dev) - ts;
+
+	/* A clock of ours, echoed: nonsense is a peer's mistake. */
+	if (us > 60000000)
+		return;
+	out->last_rtt = us ? us * WF_NS_PER_US : 500;
+	wf_udp_cc_rtt(&out->cc, out->last_rtt, dev->now);
+	wf_nic_gauge(&dev->nic.counters->srtt_ns, out->cc.srtt);
+	wf_nic_gauge(&dev->nic.counters->cwnd_bytes, out->cc.cwnd);
+}
+
+static void take_bits(struct wf_udp_dev *dev, struct wf_udp_out *out,
+		      uint32_t base, const uint64_t *bits, unsigned words,
+		      struct news *news)
+{
+	for (unsigned w = 0; w < words; w++) {
+		uint64_t word = bits[w];
+
+		while (word) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(word);
+			uint32_t seq = base + 1 + w * 64 + bit;
+
+			word &= word - 1;
+			if (seq - base < out->next - base)
+				slot_acked(dev, out, seq, news);
+		}
+	}
+}
+
+/* After several timeouts: if most of what was in flight is gone, so was the path
+ * (RFC 9002, section 7.6, persistent congestion); if not, the peer was only
+ * slow to answer. */
+static void judge_silence(struct wf_udp_dev *dev, struct wf_udp_out *out,
+			  uint64_t flight)
+{
+	if (out->in_flight > flight / 2)
+		return;
+	wf_udp_cc_collapse(&out->cc);
+	wf_udp_count(dev, cwnd_cuts, 1);
+}
+
+void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		    uint32_t base, const uint64_t *bits, unsigned words,
+		    uint32_t ts)
+{
+	struct wf_udp_out *out = &peer->out;
+	struct news news = { .ts = ts };
+	uint64_t flight;
+	bool silent;
+
+	if (out->state != WF_UDP_OUT_UP)
+		return;
+	/* Overtaken by a later one: says nothing new. */
+	if ((int32_t)(base - out->una) < 0)
+		return;
+	if (base - out->una > out->next - out->una) {
+		wf_udp_count(dev, bad_field, 1);
+		return;
+	}
+	for (; out->una != base; out->una++)
+		slot_acked(dev, out, out->una, &news);
+	take_bits(dev, out, base, bits, words, &news);
+	if (!news.bytes)
+		return;
+	silent = out->backoff >= COLLAPSE_AFTER;
+	out->backoff = 0;
+	out->busy_at = dev->now;
+	sample(dev, peer, ts);
+	wf_udp_cc_acked(&out->cc, news.bytes, news.newest, out->sent_no,
+			out->limited);
+	if (news.newest > out->acked_no)
+		out->acked_no = news.newest;
+	flight = out->in_flight;
+	find_lost(dev, peer);
+	if (silent && flight)
+		judge_silence(dev, out, flight);
+	wf_udp_out_set_probe(dev, peer);
+	if (!wf_base_list_empty(&out->ops) || !wf_base_list_empty(&out->lost))
+		wf_udp_peer_activate(dev, peer);
+}
+
+/* -- refusals --------------------------------------------------------------- */
+
+static uint64_t rnr_wait(struct wf_udp_dev *dev, unsigned refusals)
+{
+	uint64_t wait = RNR_FIRST << (refusals < 12 ? refusals : 12);
+
+	if (wait > RNR_MOST)
+		wait = RNR_MOST;
+	/* Peers that were refused together need not come back together. */
+	return wait / 2 + wf_udp_dev_random(dev) % wait;
+}
+
+void wf_udp_out_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		     uint32_t seq, enum wf_nic_status status)
+{
+	struct wf_udp_out *out = &peer->out;
+	struct wf_udp_slot *slot;
+	struct wf_udp_op *op;
+	uint8_t limit;
+
+	if (out->state != WF_UDP_OUT_UP ||
+	    seq - out->una >= out->next - out->una)
+		return;
+	slot = out->slots[seq % WF_UDP_WINDOW];
+	if (!slot || slot->state != WF_UDP_SLOT_FLIGHT)
+		return;
+	op = slot->op;
+	if (!op) {
+		wf_udp_out_unsent(dev, peer, slot);
+		return;
+	}
+	/* The peer is there and the packet arrived. */
+	out->busy_at = dev->now;
+	out->backoff = 0;
+	if (slot->refusals < UINT8_MAX)
+		slot->refusals++;
+	limit = op->qp ? op->qp->rnr_retry : WF_NIC_RNR_FOREVER;
+	if (status == WF_NIC_RNR &&
+	    (limit >= WF_NIC_RNR_FOREVER || slot->refusals <= limit)) {
+		wf_base_list_unlink(&slot->link);
+		out->in_flight -= slot->cost;
+		slot->state = WF_UDP_SLOT_RNR;
+		slot->due = dev->now + rnr_wait(dev, slot->refusals);
+		wf_base_list_add_tail(&out->rnr, &slot->link);
+		if (slot->due < out->rnr_at)
+			out->rnr_at = slot->due;
+		wf_udp_out_set_probe(dev, peer);
+		return;
+	}
+	/* The place in the sequence has to be filled all the same. */
+	wf_udp_work_end(dev, op, status);
+	wf_udp_out_unsent(dev, peer, slot);
+}
+
+void wf_udp_out_forget(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		       struct wf_udp_op *op)
+{
+	struct wf_udp_out *out = &peer->out;
+
+	(void)dev;
+	for (uint32_t seq = out->una; op->slots && seq != out->next; seq++) {
+		struct wf_udp_slot *slot = out->slots[seq % WF_UDP_WINDOW];
+
+		if (slot && slot->op == op) {
+			slot->op = NULL;
+			op->slots--;
+		}
+	}
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers: finding them by address and by connection id, their timers, their end.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "nic/udp/dev.h"
+
+#define PING_EVERY WF_NS_PER_S
+
+static struct wf_list *bucket_of(struct wf_udp_dev *dev,
+				 const struct wf_addr *addr)
+{
+	return &dev->buckets[wf_base_addr_hash(addr) % 256];
+}
+
+struct wf_udp_peer *wf_udp_peer_find(struct wf_udp_dev *dev,
+				     const struct wf_addr *addr)
+{
+	struct wf_list *head = bucket_of(dev, addr), *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, head) {
+		struct wf_udp_peer *peer =
+			wf_container_of(pos, struct wf_udp_peer, bucket);
+
+		if (wf_base_addr_equal(&peer->addr, addr))
+			return peer;
+	}
+	return NULL;
+}
+
+static bool make_room(struct wf_udp_dev *dev)
+{
+	uint32_t room = dev->peer_room ? dev->peer_room * 2 : 16;
+	struct wf_udp_peer **peers;
+
+	if (dev->peer_count < dev->peer_room)
+		return true;
+	if (dev->peer_count >= dev->max_peers)
+		return false;
+	peers = realloc(dev->peers, room * sizeof(struct wf_udp_peer *));
+	if (!peers)
+		return false;
+	dev->peers = peers;
+	dev->peer_room = room;
+	return true;
+}
+
+struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
+				    const struct wf_addr *addr)
+{
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, addr);
+
+	if (peer)
+		return peer;
+	if (!make_room(dev))
+		return NULL;
+	peer = calloc(1, sizeof(*peer));
+	if (!peer)
+		return NULL;
+	peer->addr = *addr;
+	peer->index = (uint16_t)dev->peer_count;
+	peer->ah = WF_NIC_AH_UNKNOWN;
+	peer->due = WF_UDP_NEVER;
+	peer->ping_at = WF_UDP_NEVER;
+	peer->in.ack_at = WF_UDP_NEVER;
+	wf_base_list_init(&peer->active);
+	wf_base_list_init(&peer->acker);
+	wf_base_list_init(&peer->reads);
+	wf_base_list_init(&peer->served);
+	wf_udp_out_init(&peer->out);
+	wf_base_list_add_tail(bucket_of(dev, addr), &peer->bucket);
+	dev->peers[dev->peer_count++] = peer;
+	wf_nic_gauge(&dev->nic.counters->peers, dev->peer_count);
+	return peer;
+}
+
+void wf_udp_peer_free(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	wf_udp_out_close(dev, peer);
+	wf_base_list_del(&peer->bucket);
+	wf_base_list_del(&peer->active);
+	wf_base_list_del(&peer->acker);
+	free(peer->out.slots);
+	free(peer);
+}
+
+/* Where the peer is lies in the low bits, so that no search is needed; the rest
+ * is random, and the whole has to be right. */
+uint64_t wf_udp_peer_new_cid(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	uint64_t cid;
+
+	do {
+		cid = (wf_udp_dev_random(dev) & ~0xffffull) | peer->index;
+	} while (!cid || cid == peer->in.cid || cid == peer->out.cid);
+	return cid;
+}
+
+struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_dev *dev, uint64_t cid)
+{
+	uint32_t at = cid & 0xffff;
+	struct wf_udp_peer *peer;
+
+	if (!cid || at >= dev->peer_count)
+		return NULL;
+	peer = dev->peers[at];
+	return peer->in.cid == cid || peer->out.cid == cid ? peer : NULL;
+}
+
+void wf_udp_peer_activate(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	if (wf_base_list_empty(&peer->active))
+		wf_base_list_add_tail(&dev->active, &peer->active);
+}
+
+static uint64_t first(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	const struct wf_udp_out *out = &peer->out;
+	uint64_t due = first(out->hello_at, out->probe_at);
+
+	due = first(due, first(out->reo_at, out->rnr_at));
+	due = first(due, first(out->pace_at, peer->in.ack_at));
+	peer->due = first(due, peer->ping_at);
+	dev->due = first(dev->due, peer->due);
+}
+
+/* Reads are answered over the other connection: nothing of ours may be in
+ * flight, and yet we wait. A ping is answered by an ack or, by someone who does
+ * not know us, a reset. */
+static void ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_note note = {
+		.common = { .type = WF_UDP_PING,
+			    .dst_cid = peer->out.remote_cid },
+		.ts = wf_udp_dev_us(dev),
+	};
+
+	peer->ping_at = WF_UDP_NEVER;
+	if (peer->out.state != WF_UDP_OUT_UP ||
+	    wf_base_list_empty(&peer->reads))
+		return;
+	peer->ping_at = dev->now + PING_EVERY;
+	if (dev->now - peer->heard_at < PING_EVERY)
+		return;
+	if (dev->now - peer->heard_at > dev->dead_ns) {
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
+		return;
+	}
+	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+}
+
+void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	if (peer->out.hello_at <= dev->now)
+		wf_udp_hello_tick(dev, peer);
+	wf_udp_out_tick(dev, peer);
+	if (peer->in.ack_at <= dev->now)
+		wf_udp_in_send_ack(dev, peer);
+	if (peer->ping_at <= dev->now)
+		ping(dev, peer);
+	wf_udp_peer_arm(dev, peer);
+}
+
+static void end_list(struct wf_udp_dev *dev, struct wf_list *list, bool by_qp,
+		     enum wf_nic_status status)
+{
+	while (!wf_base_list_empty(list)) {
+		struct wf_udp_op *op =
+			by_qp ? wf_container_of(list->next, struct wf_udp_op,
+						qp_link) :
+				wf_container_of(list->next, struct wf_udp_op,
+						link);
+
+		wf_udp_work_end(dev, op, status);
+	}
+}
+
+void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      enum wf_nic_status status)
+{
+	struct wf_udp_out *out = &peer->out;
+	char name[WF_ADDR_STR_LEN];
+
+	wf_info("peer %s: %s",
+		wf_base_addr_str(&peer->addr, name, sizeof(name)),
+		wf_nic_status_str(status));
+	wf_udp_count(dev, peer_deaths, 1);
+	/* Ops whose packets are all made stand in no list of the peer's, but
+	 * each of their slots points to them. */
+	for (uint32_t seq = out->una; seq != out->next; seq++) {
+		struct wf_udp_slot *slot = out->slots[seq % WF_UDP_WINDOW];
+
+		if (slot && slot->op)
+			wf_udp_work_end(dev, slot->op, status);
+	}
+	end_list(dev, &out->ops, false, status);
+	end_list(dev, &peer->reads, false, status);
+	end_list(dev, &peer->served, true, status);
+	wf_udp_out_close(dev, peer);
+	wf_udp_in_close(dev, peer);
+	peer->ping_at = WF_UDP_NEVER;
+	wf_udp_peer_arm(dev, peer);
+}

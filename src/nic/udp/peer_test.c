@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests of peers that die, come back, or lie: nothing hangs, nothing is
+ * given to the wrong one, and what a stranger sends is counted and dropped.
+ */
+#include "nic/udp/pair_test.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "nic/udp/dev.h"
+#include "nic/udp/sum.h"
+
+static struct wf_nic_udp_attr short_lived(void)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+
+	attr.dead_ns = 300 * WF_NS_PER_MS;
+	attr.connect_ns = 300 * WF_NS_PER_MS;
+	return attr;
+}
+
+static enum wf_nic_status wait_alone(struct side *s)
+{
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	struct wf_nic_wc wc;
+
+	while (!wf_nic_cq_poll(s->cq, &wc, 1)) {
+		wf_nic_progress(s->nic);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	return wc.status;
+}
+
+static void hello(struct pair *p)
+{
+	struct wf_nic_wr wr = pair_wr(&p->a, &p->b, 1);
+
+	pair_recv(&p->b, 1, 0, 64);
+	assert_int_equal(wf_nic_post_inline(p->a.qp, &wr, "hello", 5), 0);
+	assert_int_equal(pair_wait(p, &p->b).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(p, &p->a).status, WF_NIC_OK);
+}
+
+static uint64_t counter(const struct side *s, size_t offset)
+{
+	const char *at = (const char *)wf_nic_counters(s->nic);
+
+	return wf_nic_counter((const _Atomic uint64_t *)(at + offset));
+}
+
+#define COUNTED(side, name)                                                    \
+	counter(side, offsetof(struct wf_nic_counters, name))
+
+/* -- death ------------------------------------------------------------------ */
+
+static void test_nobody_there(void **state)
+{
+	struct wf_nic_udp_attr attr = short_lived();
+	struct wf_nic_wr wr;
+	struct wf_addr addr;
+	struct pair p;
+
+	(void)state;
+	pair_open_attr(&p, &attr, &attr);
+	/* A port that nobody has, most likely. */
+	addr = *wf_nic_addr(p.b.nic);
+	wr = pair_wr(&p.a, &p.b, 1);
+	side_close(&p.b);
+	assert_int_equal(wf_nic_ah_create(p.a.nic, &addr, &wr.ah), 0);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+	assert_int_equal(wait_alone(&p.a), WF_NIC_UNREACH);
+	side_close(&p.a);
+}
+
+/* Alive, but it never works: as good as dead, after the time that was given. */
+static void test_silent_peer(void **state)
+{
+	struct wf_nic_udp_attr attr = short_lived();
+	struct wf_nic_sge sge;
+	struct wf_nic_remote from;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	wr = pair_wr(&p.a, &p.b, 1);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+	assert_int_equal(wait_alone(&p.a), WF_NIC_UNRESP);
+	assert_true(COUNTED(&p.a, probes) > 2);
+	/* It wakes up: the old connection is gone, a new one is made. */
+	pair_recv(&p.b, 2, 0, 64);
+	for (int i = 0; i < 1000; i++)
+		pair_progress(&p);
+	hello(&p);
+	/* The same while only the answer to a read is awaited. */
+	sge = pair_sge(&p.a, 0, 100);
+	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
+	assert_int_equal(wait_alone(&p.a), WF_NIC_UNRESP);
+	pair_close(&p);
+}
+
+static void test_peer_closes(void **state)
+{
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	wr = pair_wr(&p.a, &p.b, 1);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+	side_close(&p.b);
+	assert_int_equal(wait_alone(&p.a), WF_NIC_ABORT);
+	side_close(&p.a);
+}
+
+/* Killed without a word: another process takes the port. Nothing that was meant
+ * for the old one reaches the new one. */
+static void test_restart(void **state)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_wr wr;
+	struct wf_nic_wc wc;
+	struct pair p;
+
+	(void)state;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	wr = pair_wr(&p.a, &p.b, 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "old", 3), 0);
+	attr.addr = *wf_nic_addr(p.b.nic);
+	/* No goodbye: its connections are forgotten first. */
+	for (uint32_t i = 0; i < wf_udp_dev_of(p.b.nic)->peer_count; i++) {
+		struct wf_udp_peer *peer = wf_udp_dev_of(p.b.nic)->peers[i];
+
+		peer->in.open = false;
+		peer->out.state = WF_UDP_OUT_CLOSED;
+	}
+	side_close(&p.b);
+	side_open(&p.b, &attr);
+	assert_int_equal(
+		wf_nic_ah_create(p.b.nic, wf_nic_addr(p.a.nic), &p.b.ah), 0);
+	/* By chance the new one has the same numbers. */
+	assert_int_equal(wf_nic_qp_num(p.b.qp), wr.qpn);
+	pair_recv(&p.b, 1, 0, 64);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_ABORT);
+	for (int i = 0; i < 1000; i++)
+		pair_progress(&p);
+	assert_int_equal(wf_nic_cq_poll(p.b.cq, &wc, 1), 0);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "new", 3), 0);
+	assert_int_equal(pair_wait(&p, &p.b).len, 3);
+	assert_memory_equal(p.b.memory, "new", 3);
+	pair_close(&p);
+}
+
+/* Memory goes away while a peer reads it: the peer hears of it. */
+static void test_dereg_while_read(void **state)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_remote from;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	attr.mtu = 1500;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	wr = pair_wr(&p.a, &p.b, 1);
+	sge = pair_sge(&p.a, 0, 2u << 20);
+	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
+	while (!COUNTED(&p.b, reads_served))
+		wf_nic_progress(p.b.nic);
+	assert_int_equal(wf_nic_mr_dereg(p.b.nic, p.b.mr.lkey), 0);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_REM_ADDR);
+	pair_close(&p);
+}
+
+/* -- sleep ------------------------------------------------------------------ */
+
+static void sleep_for(struct side *s)
+{
+	struct pollfd fd = { .fd = wf_nic_wait_fd(s->nic), .events = POLLIN };
+	uint64_t until, now;
+	int ms = -1;
+
+	if (wf_nic_wait_begin(s->nic, s->cq, &until))
+		return;
+	now = wf_base_clock_ns();
+	if (until != UINT64_MAX)
+		ms = until > now ? (int)((until - now) / WF_NS_PER_MS) + 1 : 0;
+	assert_true(poll(&fd, 1, ms < 0 || ms > 10000 ? 10000 : ms) >= 0);
+	wf_nic_wait_end(s->nic);
+}
+
+static void ping_pong_asleep(bool thread)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	uint64_t start = wf_base_clock_ns();
+	struct wf_nic_wr wr;
+	struct wf_nic_wc wc;
+	struct pair p;
+	int turns = 0;
+
+	attr.thread = thread;
+	pair_open_attr(&p, &attr, &attr);
+	for (uint64_t i = 0; i < 100; i++)
+		pair_recv(&p.b, i, 0, 64);
+	for (int i = 0; i < 50; i++) {
+		bool sent = false, received = false;
+
+		wr = pair_wr(&p.a, &p.b, 1);
+		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+		while (!sent || !received) {
+			received |= wf_nic_cq_poll(p.b.cq, &wc, 1) == 1;
+			sent |= wf_nic_cq_poll(p.a.cq, &wc, 1) == 1;
+			if (!received)
+				sleep_for(&p.b);
+			else if (!sent)
+				sleep_for(&p.a);
+			wf_nic_progress(p.b.nic);
+			wf_nic_progress(p.a.nic);
+			turns++;
+		}
+	}
+	/* A lost wake-up costs ten seconds, a busy one thousands of turns. */
+	assert_true(wf_base_clock_ns() - start < 8 * WF_NS_PER_S);
+	print_message("%d turns for 50 messages\n", turns);
+	pair_close(&p);
+}
+
+static void test_sleep(void **state)
+{
+	(void)state;
+	ping_pong_asleep(true);
+}
+
+/* -- strangers -------------------------------------------------------------- */
+
+static int stranger_socket(struct wf_addr *me)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct sockaddr_in name;
+	socklen_t len = sizeof(name);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, &attr.addr.sa, sizeof(attr.addr.in)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &len), 0);
+	assert_int_equal(wf_base_addr_set(me, &name, len), 0);
+	return fd;
+}
+
+static void send_sealed(int fd, const struct side *to, void *packet, size_t len)
+{
+	struct wf_udp_common *common = packet;
+	const struct wf_addr *addr = wf_nic_addr(to->nic);
+
+	common->crc = wf_udp_sum_crc(0, packet, 4);
+	common->crc = wf_udp_sum_crc(common->crc, (char *)packet + 8, len - 8);
+	assert_int_equal(
+		sendto(fd, packet, len, 0, &addr->sa, sizeof(addr->in)), len);
+	wf_nic_progress(to->nic);
+	wf_nic_progress(to->nic);
+}
+
+static void test_strangers(void **state)
+{
+	struct wf_udp_hello open = { .common = { .magic = WF_UDP_MAGIC,
+						 .type = WF_UDP_OPEN,
+						 .kind = WF_UDP_VERSION },
+				     .src_cid = 5 };
+	struct wf_udp_data data = { .common = { .magic = WF_UDP_MAGIC,
+						.type = WF_UDP_DATA } };
+	struct wf_udp_peer *peer;
+	struct wf_addr me;
+	struct wf_nic_wc wc;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	pair_recv(&p.b, 2, 0, 64);
+	fd = stranger_socket(&me);
+	/* Without a cookie nothing is kept. */
+	send_sealed(fd, &p.b, &open, sizeof(open));
+	assert_int_equal(COUNTED(&p.b, bad_cookie), 1);
+	assert_int_equal(COUNTED(&p.b, peers), 1);
+	open.common.type = WF_UDP_INIT;
+	send_sealed(fd, &p.b, &open, sizeof(open));
+	assert_int_equal(COUNTED(&p.b, peers), 1);
+	/* A guessed id. */
+	data.common.dst_cid = 0x123456789abc0000;
+	send_sealed(fd, &p.b, &data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, bad_cid), 1);
+	assert_int_equal(COUNTED(&p.b, resets_sent), 1);
+	/* The right id from elsewhere: as if it had been overheard. */
+	peer = wf_udp_dev_of(p.b.nic)->peers[0];
+	data.common.dst_cid = peer->in.cid;
+	send_sealed(fd, &p.b, &data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, bad_addr), 1);
+	/* Damage, lengths, other protocols. */
+	data.common.magic = 1;
+	send_sealed(fd, &p.b, &data, sizeof(data));
+	data.common.magic = WF_UDP_MAGIC;
+	data.common.type = WF_UDP_TYPES;
+	send_sealed(fd, &p.b, &data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, bad_magic), 2);
+	data.common.type = WF_UDP_DATA;
+	data.len = 1;
+	send_sealed(fd, &p.b, &data, sizeof(data));
+	data.len = 0;
+	send_sealed(fd, &p.b, &data, 17);
+	assert_int_equal(COUNTED(&p.b, bad_short), 2);
+	assert_int_equal(wf_nic_cq_poll(p.b.cq, &wc, 1), 0);
+	close(fd);
+	pair_close(&p);
+}
+
+/* Whoever has the id and the address still cannot do harm: sequence numbers far
+ * away, keys that do not exist, operations that do not exist. */
+static void test_forged(void **state)
+{
+	struct wf_udp_data data = { .common = { .magic = WF_UDP_MAGIC,
+						.type = WF_UDP_DATA,
+						.kind = WF_UDP_WRITE } };
+	struct wf_udp_ack ack = { .common = { .magic = WF_UDP_MAGIC,
+					      .type = WF_UDP_ACK } };
+	struct wf_udp_dev *dev;
+	struct wf_udp_peer *peer;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	dev = wf_udp_dev_of(p.b.nic);
+	peer = dev->peers[0];
+	data.common.dst_cid = peer->in.cid;
+	data.qkey = PAIR_QKEY;
+	data.dst_qpn = wf_nic_qp_num(p.b.qp);
+	data.seq = peer->in.base + WF_UDP_WINDOW;
+	data.common.crc = wf_udp_sum_crc(0, &data, 4);
+	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
+					 sizeof(data) - 8);
+	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, beyond_window), 1);
+	data.seq = peer->in.base - 1;
+	data.common.crc = wf_udp_sum_crc(0, &data, 4);
+	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
+					 sizeof(data) - 8);
+	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, duplicates), 1);
+	data.seq = peer->in.base;
+	data.common.kind = WF_UDP_DATA_OPS;
+	data.common.crc = wf_udp_sum_crc(0, &data, 4);
+	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
+					 sizeof(data) - 8);
+	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, bad_field), 1);
+	/* An ack of what was never sent. */
+	dev = wf_udp_dev_of(p.a.nic);
+	peer = dev->peers[0];
+	ack.common.dst_cid = peer->out.cid;
+	ack.base = peer->out.next + 1;
+	ack.common.crc = wf_udp_sum_crc(0, &ack, 4);
+	ack.common.crc = wf_udp_sum_crc(ack.common.crc, (char *)&ack + 8,
+					sizeof(ack) - 8);
+	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&ack, sizeof(ack));
+	assert_int_equal(COUNTED(&p.a, bad_field), 1);
+	/* The refusal of what was forged finds nobody who sent it. */
+	for (int i = 0; i < 100; i++)
+		pair_progress(&p);
+	hello(&p);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nobody_there),
+		cmocka_unit_test(test_silent_peer),
+		cmocka_unit_test(test_peer_closes),
+		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_dereg_while_read),
+		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_forged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The software NIC over UDP, as whoever opens it sees it. Everything else goes
+ * through nic.h.
+ */
+#ifndef WF_NIC_UDP_UDP_H
+#define WF_NIC_UDP_UDP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "nic/counters.h"
+#include "nic/nic.h"
+
+/* What happens to packets on their way to the socket, for tests. In parts per
+ * million; the same seed does the same. */
+struct wf_nic_udp_fault {
+	uint64_t seed;
+	uint32_t loss;
+	uint32_t duplicate;
+	uint32_t reorder; /* held back for up to a millisecond */
+	uint32_t corrupt; /* one bit; the NIC then checks payload too */
+	uint32_t delay_us;
+	uint32_t jitter_us; /* up to so much more */
+};
+
+/* "loss=1%,reorder=25%,dup=0.5%,corrupt=10ppm,delay=50ms,jitter=1ms,seed=7".
+ * -EINVAL: says what is wrong in the log. */
+int wf_nic_udp_fault_parse(const char *text, struct wf_nic_udp_fault *fault);
+
+struct wf_nic_udp_attr {
+	/* A bound UDP socket, which stays the caller's and is the NIC's alone
+	 * to read until it is closed; -1: bind one to addr. */
+	int fd;
+	struct wf_addr addr; /* port 0: any */
+	bool locked;	     /* calls come from several threads */
+	bool thread;	     /* work in a thread of its own */
+	bool payload_crc;    /* check payload beyond UDP's own sum */
+	bool no_offload;     /* neither GSO nor GRO */
+	uint32_t mtu;	     /* of the link; 0: ask the interface */
+	uint32_t max_peers;  /* 0: 4096 */
+	uint64_t dead_ns;    /* silence after which a peer is dead; 0: 20 s */
+	uint64_t connect_ns; /* for the first answer; 0: 10 s */
+	const struct wf_nic_udp_fault *fault; /* NULL: none */
+	struct wf_nic_counters *counters;     /* NULL: the NIC's own */
+};
+
+/* -EADDRINUSE and what else bind() says, -EINVAL, -ENOMEM. */
+int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic);
+
+#endif

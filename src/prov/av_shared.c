@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Named AVs in memfds: making, finding, writing and reading them. What is read
+ * was written by another process and is checked like anything from outside.
+ */
+#include "prov/av_shared.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rdma/fabric.h>
+
+#include "base/cpu.h"
+#include "base/memfd.h"
+#include "prov/provider.h"
+
+#define NAME_MAX_LEN 200 /* a memfd's is 249 */
+#define LINK_LEN (NAME_MAX_LEN + 64)
+
+/* Slots whose pages are taken together: a page of the map. */
+#define SLOTS_PER_STEP (WF_AV_SHARED_PAGE / sizeof(uint64_t))
+
+/* What an application announces is a guess: 6 MiB at most before the addresses
+ * come. */
+#define MAX_FIRST_ROOM 131072u
+
+/* A creator that was put off the processor in the middle of a change is not
+ * waited for: it counts the change when it is whole, and we come back. */
+#define READ_TRIES 64
+
+static struct wf_av_shared_header *
+header_of(const struct wf_prov_av_shared *shared)
+{
+	return (struct wf_av_shared_header *)(void *)shared->base;
+}
+
+static uint64_t *map_of(const struct wf_prov_av_shared *shared)
+{
+	return (uint64_t *)(void *)(shared->base + WF_AV_SHARED_MAP_AT);
+}
+
+static struct wf_av_shared_slot *slot_of(const struct wf_prov_av_shared *shared,
+					 uint32_t index)
+{
+	return (struct wf_av_shared_slot *)(void *)(shared->base +
+						    WF_AV_SHARED_SLOTS_AT) +
+	       index;
+}
+
+void *wf_prov_av_shared_map(const struct wf_prov_av_shared *shared)
+{
+	return map_of(shared);
+}
+
+const _Atomic uint64_t *
+wf_prov_av_shared_changes(const struct wf_prov_av_shared *shared)
+{
+	return &header_of(shared)->changes;
+}
+
+static bool is_name(const char *name)
+{
+	size_t len = strnlen(name, NAME_MAX_LEN + 1);
+
+	return len && len <= NAME_MAX_LEN;
+}
+
+/* -- the creator ----------------------------------------------------------- */
+
+/* A name in the abstract namespace goes to one process, and goes back when that
+ * ends. It is hashed (FNV) because a socket's is shorter than an AV's. */
+static int claim_name(const char *name)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	uint64_t hash = 0xcbf29ce484222325u;
+	int fd, len, err;
+
+	for (const char *at = name; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+	len = snprintf(sun.sun_path + 1, sizeof(sun.sun_path) - 1,
+		       WF_AV_SHARED_FILE "%u/%016llx", geteuid(),
+		       (unsigned long long)hash);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!bind(fd, (struct sockaddr *)&sun,
+		  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			      (size_t)len)))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+/* A child must not keep the AV alive, and must not write what its parent
+ * writes. */
+static void in_child(struct wf_fork_watch *watch)
+{
+	struct wf_prov_av_shared *shared =
+		wf_container_of(watch, struct wf_prov_av_shared, fork_watch);
+
+	close(shared->memfd);
+	close(shared->claim);
+	shared->memfd = -1;
+	shared->claim = -1;
+	mprotect(shared->base, WF_AV_SHARED_BYTES, PROT_READ);
+}
+
+/* Takes pages until @index has some. Slots that nobody used say so in the
+ * map. */
+static int make_room_for(struct wf_prov_av_shared *shared, uint32_t index)
+{
+	while (index >= shared->room) {
+		uint64_t *map = map_of(shared) + shared->room;
+		size_t at = shared->room * sizeof(struct wf_av_shared_slot);
+		int err;
+
+		if (shared->room >= WF_AV_SHARED_SLOTS)
+			return -ENOSPC;
+		err = wf_base_memfd_reserve(
+			shared->memfd,
+			(off_t)(WF_AV_SHARED_MAP_AT +
+				shared->room * sizeof(uint64_t)),
+			WF_AV_SHARED_PAGE);
+		if (!err)
+			err = wf_base_memfd_reserve(
+				shared->memfd,
+				(off_t)(WF_AV_SHARED_SLOTS_AT + at),
+				SLOTS_PER_STEP *
+					sizeof(struct wf_av_shared_slot));
+		if (err)
+			return -ENOMEM;
+		for (size_t i = 0; i < SLOTS_PER_STEP; i++)
+			__atomic_store_n(&map[i], FI_ADDR_NOTAVAIL,
+					 __ATOMIC_RELAXED);
+		shared->room += SLOTS_PER_STEP;
+	}
+	return 0;
+}
+
+static int make_memory(struct wf_prov_av_shared *shared, const char *name)
+{
+	char file[sizeof(WF_AV_SHARED_FILE) + NAME_MAX_LEN];
+	int err;
+
+	snprintf(file, sizeof(file), WF_AV_SHARED_FILE "%s", name);
+	shared->memfd = wf_base_memfd_create_sparse(file, WF_AV_SHARED_BYTES);
+	if (shared->memfd < 0)
+		return shared->memfd;
+	err = wf_base_memfd_reserve(shared->memfd, 0, WF_AV_SHARED_PAGE);
+	if (err)
+		goto err_close;
+	shared->base = mmap(NULL, WF_AV_SHARED_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_NORESERVE, shared->memfd, 0);
+	if (shared->base == MAP_FAILED) {
+		err = -errno;
+		goto err_close;
+	}
+	err = wf_base_memfd_seal_writing(shared->memfd);
+	if (!err)
+		return 0;
+	munmap(shared->base, WF_AV_SHARED_BYTES);
+err_close:
+	shared->base = NULL;
+	close(shared->memfd);
+	return err;
+}
+
+int wf_prov_av_shared_create(struct wf_prov_av_shared *shared, const char *name,
+			     size_t count)
+{
+	struct wf_av_shared_header *header;
+	int err;
+
+	*shared = (struct wf_prov_av_shared){ .owner = true };
+	if (!is_name(name))
+		return -EINVAL;
+	shared->claim = claim_name(name);
+	if (shared->claim < 0)
+		return shared->claim;
+	err = make_memory(shared, name);
+	if (err)
+		goto err_claim;
+	if (count > MAX_FIRST_ROOM)
+		count = MAX_FIRST_ROOM;
+	err = make_room_for(shared, count ? (uint32_t)count - 1 : 0);
+	if (err)
+		goto err_memory;
+	header = header_of(shared);
+	header->layout = WF_AV_SHARED_LAYOUT;
+	/* Pairs with is_sound(): who sees it sees the header. */
+	atomic_store_explicit(&header->magic, WF_AV_SHARED_MAGIC,
+			      memory_order_release);
+	shared->fork_watch.in_child = in_child;
+	wf_base_fork_watch(&shared->fork_watch);
+	return 0;
+
+err_memory:
+	munmap(shared->base, WF_AV_SHARED_BYTES);
+	shared->base = NULL;
+	close(shared->memfd);
+err_claim:
+	close(shared->claim);
+	return err;
+}
+
+void wf_prov_av_shared_close(struct wf_prov_av_shared *shared)
+{
+	if (shared->owner)
+		wf_base_fork_unwatch(&shared->fork_watch);
+	/* First what it is found by, then the name. */
+	if (shared->memfd >= 0)
+		close(shared->memfd);
+	if (shared->claim >= 0)
+		close(shared->claim);
+	munmap(shared->base, WF_AV_SHARED_BYTES);
+	shared->base = NULL;
+}
+
+/* @addr NULL: nothing. The release on both ends pairs with the fences of
+ * read_slot(). */
+static void change(struct wf_prov_av_shared *shared, uint32_t index,
+		   const struct wf_addr *addr)
+{
+	struct wf_av_shared_slot *slot = slot_of(shared, index);
+	struct wf_av_shared_header *header = header_of(shared);
+	uint32_t seq = atomic_load_explicit(&slot->seq, memory_order_relaxed);
+
+	atomic_store_explicit(&slot->seq, seq + 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	slot->used = addr != NULL;
+	memset(slot->addr, 0, sizeof(slot->addr));
+	if (addr)
+		memcpy(slot->addr, addr, wf_base_addr_len(addr));
+	atomic_store_explicit(&slot->seq, seq + 2, memory_order_release);
+	__atomic_store_n(&map_of(shared)[index],
+			 addr ? index : FI_ADDR_NOTAVAIL, __ATOMIC_RELEASE);
+	if (index >= atomic_load_explicit(&header->top, memory_order_relaxed))
+		atomic_store_explicit(&header->top, index + 1,
+				      memory_order_relaxed);
+	atomic_fetch_add_explicit(&header->changes, 1, memory_order_release);
+}
+
+int wf_prov_av_shared_set(struct wf_prov_av_shared *shared, uint32_t index,
+			  const struct wf_addr *addr)
+{
+	int err;
+
+	if (shared->memfd < 0)
+		return -EOPNOTSUPP;
+	err = make_room_for(shared, index);
+	if (!err)
+		change(shared, index, addr);
+	return err;
+}
+
+void wf_prov_av_shared_clear(struct wf_prov_av_shared *shared, uint32_t index)
+{
+	if (shared->memfd >= 0 && index < shared->room)
+		change(shared, index, NULL);
+}
+
+/* -- finding --------------------------------------------------------------- */
+
+/* Maps what may be the AV. False: it is none, or not of our build. */
+static bool is_sound(struct wf_prov_av_shared *shared, int fd)
+{
+	struct wf_av_shared_header *header;
+	struct stat st;
+
+	/* The link was found in a process of ours; the memory is ours, too. */
+	if (fstat(fd, &st) || st.st_uid != geteuid() ||
+	    !wf_base_memfd_is_sound(fd, WF_AV_SHARED_BYTES))
+		return false;
+	shared->base = mmap(NULL, WF_AV_SHARED_BYTES, PROT_READ,
+			    MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (shared->base == MAP_FAILED) {
+		shared->base = NULL;
+		return false;
+	}
+	header = header_of(shared);
+	if (atomic_load_explicit(&header->magic, memory_order_acquire) ==
+		    WF_AV_SHARED_MAGIC &&
+	    header->layout == WF_AV_SHARED_LAYOUT)
+		return true;
+	munmap(shared->base, WF_AV_SHARED_BYTES);
+	shared->base = NULL;
+	return false;
+}
+
+/* Looks through the descriptors of one process. */
+static bool find_in(struct wf_prov_av_shared *shared, int proc, const char *pid,
+		    const char *link)
+{
+	char path[32], target[LINK_LEN];
+	struct dirent *entry;
+	bool found = false;
+	struct stat st;
+	DIR *fds;
+	int dir;
+
+	if (fstatat(proc, pid, &st, 0) || st.st_uid != geteuid())
+		return false;
+	snprintf(path, sizeof(path), "%.16s/fd", pid);
+	dir = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return false;
+	fds = fdopendir(dir);
+	if (!fds) {
+		close(dir);
+		return false;
+	}
+	while (!found && (entry = readdir(fds))) {
+		ssize_t len = readlinkat(dir, entry->d_name, target,
+					 sizeof(target) - 1);
+		int fd;
+
+		if (len < 0)
+			continue;
+		target[len] = 0;
+		if (strcmp(target, link))
+			continue;
+		fd = openat(dir, entry->d_name, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		found = is_sound(shared, fd);
+		close(fd);
+	}
+	closedir(fds);
+	return found;
+}
+
+int wf_prov_av_shared_open(struct wf_prov_av_shared *shared, const char *name)
+{
+	char link[LINK_LEN];
+	struct dirent *entry;
+	bool found = false;
+	DIR *proc;
+
+	*shared = (struct wf_prov_av_shared){ .memfd = -1, .claim = -1 };
+	if (!is_name(name))
+		return -EINVAL;
+	snprintf(link, sizeof(link), "/memfd:" WF_AV_SHARED_FILE "%s (deleted)",
+		 name);
+	proc = opendir("/proc");
+	if (!proc)
+		return -errno;
+	while (!found && (entry = readdir(proc))) {
+		if (isdigit((unsigned char)entry->d_name[0]))
+			found = find_in(shared, dirfd(proc), entry->d_name,
+					link);
+	}
+	closedir(proc);
+	return found ? 0 : -ENOENT;
+}
+
+/* -- the reader ------------------------------------------------------------ */
+
+/* Copies a slot that may change at any time, by words, so that the race is one
+ * of atomics. False: it is free, changing, or holds no address. */
+static bool read_slot(const struct wf_prov_av_shared *shared, uint32_t index,
+		      struct wf_addr *addr)
+{
+	const struct wf_av_shared_slot *slot = slot_of(shared, index);
+	const uint64_t *from = (const uint64_t *)(const void *)slot;
+	union {
+		struct wf_av_shared_slot slot;
+		uint64_t words[sizeof(*slot) / 8];
+	} copy;
+
+	for (int tries = 0; tries < READ_TRIES; tries++) {
+		uint32_t seq =
+			atomic_load_explicit(&slot->seq, memory_order_acquire);
+
+		for (size_t i = 0; i < sizeof(copy.words) / 8; i++)
+			copy.words[i] =
+				__atomic_load_n(&from[i], __ATOMIC_RELAXED);
+		atomic_thread_fence(memory_order_acquire);
+		if (!(seq & 1) &&
+		    atomic_load_explicit(&slot->seq, memory_order_relaxed) ==
+			    seq)
+			return copy.slot.used == 1 &&
+			       !wf_base_addr_set(addr, copy.slot.addr,
+						 sizeof(copy.slot.addr)) &&
+			       !wf_base_addr_is_any(addr) &&
+			       wf_base_addr_port(addr);
+		wf_base_cpu_relax();
+	}
+	return false;
+}
+
+/* First everything that is gone, because an address may have moved. */
+static void drop_gone(struct wf_prov_av_shared *shared, uint32_t top,
+		      struct wf_prov_addr_table *table)
+{
+	for (uint32_t i = 0; i < table->room; i++) {
+		const struct wf_addr *have = wf_prov_addr_table_get(table, i);
+		struct wf_addr now;
+		bool is_gone;
+
+		if (have && (i >= top || !read_slot(shared, i, &now) ||
+			     !wf_base_addr_equal(have, &now)))
+			wf_prov_addr_table_remove(table, i, &is_gone);
+	}
+}
+
+void wf_prov_av_shared_sync(struct wf_prov_av_shared *shared,
+			    struct wf_prov_addr_table *table)
+{
+	struct wf_av_shared_header *header = header_of(shared);
+	uint64_t changes =
+		atomic_load_explicit(&header->changes, memory_order_acquire);
+	struct wf_addr now;
+	uint32_t top;
+
+	if (changes == shared->seen)
+		return;
+	top = atomic_load_explicit(&header->top, memory_order_relaxed);
+	if (top > WF_AV_SHARED_SLOTS)
+		top = WF_AV_SHARED_SLOTS;
+	drop_gone(shared, top, table);
+	for (uint32_t i = 0; i < top; i++) {
+		if (wf_prov_addr_table_get(table, i) ||
+		    !read_slot(shared, i, &now))
+			continue;
+		if (wf_prov_addr_table_place(table, i, &now) == -ENOMEM) {
+			WF_FI_WARN(FI_LOG_AV, "no memory for shared addresses; "
+					      "trying again later\n");
+			return;
+		}
+	}
+	shared->seen = changes;
+}
