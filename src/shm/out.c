@@ -637,9 +637,11 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 		}
 	}
 	/* After they were dealt with: a share whose end was read is free. */
-	if (count)
+	if (count) {
 		atomic_store_explicit(&out->region.header->replies_seen,
 				      out->reply_tail, memory_order_release);
+		out->ep->quiet_ticks = 0; /* as good as a message */
+	}
 	if (out->sharing)
 		help_sharing(out);
 	return count;
