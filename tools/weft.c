@@ -6,6 +6,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/crowd_member.h"
 #include "tools/bench/worker.h"
+#include "tools/gzip/gzip.h"
 #include "tools/info/info.h"
 #include "tools/stat/stat.h"
 #include "tools/wd/devd.h"
@@ -30,6 +31,8 @@ static const struct command commands[] = {
 	  wf_tools_info_main },
 	{ "bench", "measure messages, remote memory, waiting, memory",
 	  wf_tools_bench_main },
+	{ "gzip", "compress files, on all processors", wf_tools_gzip_main },
+	{ "gunzip", "decompress them", wf_tools_gunzip_main },
 	{ "stat", "show live counters of running endpoints",
 	  wf_tools_stat_main },
 	{ "devd", "serve software devices to Warpdrive programs",

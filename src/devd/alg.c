@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "devd/comp.h"
+
 /* -- crc32 ----------------------------------------------------------------- */
 
 #define CRC_POLYNOMIAL 0xedb88320u /* reflected, as in gzip: RFC 1952, 8 */
@@ -71,6 +73,16 @@ static const struct wf_devd_alg table[WF_DEVICE_ALGS] = {
 		.name = "crc32",
 		.flags = WF_DEVD_ALG_IN | WF_DEVD_ALG_PIECES,
 		.run = run_crc32,
+	},
+	[WF_DEVICE_DEFLATE] = {
+		.name = "deflate",
+		.flags = WF_DEVD_ALG_IN | WF_DEVD_ALG_OUT | WF_DEVD_ALG_STREAM,
+		.run = wf_devd_comp_deflate,
+	},
+	[WF_DEVICE_INFLATE] = {
+		.name = "inflate",
+		.flags = WF_DEVD_ALG_IN | WF_DEVD_ALG_OUT | WF_DEVD_ALG_STREAM,
+		.run = wf_devd_comp_inflate,
 	},
 };
 

@@ -22,6 +22,7 @@ struct wf_devd_work {
 	size_t out_len;
 	const uint8_t *dict;
 	size_t dict_len;
+	bool shared; /* a client can write to all of these at any time */
 	/* Results. consumed and produced are 0 and checksum job->seed at the
 	 * start; a later piece of one job finds what the one before left in
 	 * checksum. */

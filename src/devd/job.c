@@ -112,6 +112,7 @@ static int run_reserved(struct wf_devd_chan *chan,
 	work->in_len = job->src_len;
 	work->out_len = job->dst_len;
 	work->dict_len = job->dict_len;
+	work->shared = true;
 	return run_guarded(alg, work);
 }
 

@@ -65,7 +65,7 @@ struct wf_device_job {
 	uint32_t dict_len;
 	uint32_t seed; /* checksum to go on from */
 	uint8_t window_log2;
-	uint8_t flush;
+	uint8_t flush; /* enum wd_comp_flush of weft/wd_comp.h, stateless ones */
 	uint16_t spare; /* 0, as everything below */
 	uint32_t stream;
 	uint64_t spare2;

@@ -23,9 +23,10 @@ LAYERS = {
     "prov": ("base", "op", "match", "shm", "rdm"),
     "public": (),
     "chan": ("public", "base", "queue"),
+    "zreal": ("base",),
     "alg": ("public", "base", "queue", "chan"),
-    "drv": ("public", "base", "queue", "chan", "alg"),
-    "zshim": ("public", "base", "queue", "chan", "alg"),
+    "drv": ("public", "base", "queue", "chan", "alg", "zreal"),
+    "zshim": ("public", "base", "queue", "chan", "alg", "zreal"),
     "devd": ("public", "base", "queue", "chan", "alg", "drv"),
     "tools": ("public", "base", "drv", "devd"),
 }

@@ -11,6 +11,7 @@
 #include "tools/bench/process.h"
 #include "tools/bench/report.h"
 #include "tools/bench/size.h"
+#include "tools/comp/bench.h"
 #include "tools/wd/bench.h"
 
 #include <errno.h>
@@ -278,6 +279,8 @@ int wf_tools_bench_main(int argc, char **argv)
 	unsigned i;
 	int ret, closed;
 
+	if (argc > 1 && !strcmp(argv[1], "comp"))
+		return wf_tools_bench_comp_main(argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "wd"))
 		return wf_tools_bench_wd_main(argc - 1, argv + 1);
 	ret = wf_tools_options_read(&plan, argc, argv);

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Asynchronous calls: every job's callback runs exactly once, with what the
+ * synchronous call gives; also when cancelled, at teardown, from a poll thread,
+ * from callbacks that submit more, and in a forked child.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <weft/wd_comp.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TSAN 1
+#endif
+#endif
+#ifndef TSAN
+#define TSAN 0 /* under it, a forked child must not start threads */
+#endif
+
+#define JOBS 64
+#define SIZE 40000u
+
+struct job {
+	struct wd_comp_ctx ctx;
+	uint8_t out[SIZE + 200];
+	atomic_int calls;
+	int result;
+	pthread_t thread;
+};
+
+static uint8_t data[SIZE];
+static struct job jobs[JOBS];
+
+static void record(struct wd_comp_ctx *ctx, int result, void *arg)
+{
+	struct job *job = arg;
+
+	assert_ptr_equal(ctx, &job->ctx);
+	job->result = result;
+	job->thread = pthread_self();
+	atomic_fetch_add(&job->calls, 1);
+}
+
+static void begin(struct job *job)
+{
+	memset(&job->ctx, 0, sizeof(job->ctx));
+	job->ctx.alg_type = WD_COMP_GZIP;
+	job->ctx.comp_level = 1 + (int)((job - jobs) % 9);
+	atomic_store(&job->calls, 0);
+	job->result = 1;
+	assert_int_equal(wd_alg_async_deflate(&job->ctx, record, job, data,
+					      SIZE, job->out, sizeof(job->out)),
+			 0);
+}
+
+static void check(struct job *job)
+{
+	static uint8_t plain[SIZE];
+	struct wd_comp_ctx ctx = { .alg_type = WD_COMP_GZIP };
+	size_t in = job->ctx.out_len, out = SIZE;
+
+	assert_int_equal(atomic_load(&job->calls), 1);
+	if (job->result == -ECANCELED)
+		return;
+	assert_int_equal(job->result, 0);
+	assert_int_equal(job->ctx.in_len, SIZE);
+	assert_int_equal(wd_alg_inflate(&ctx, job->out, &in, plain, &out), 0);
+	assert_int_equal(out, SIZE);
+	assert_memory_equal(plain, data, SIZE);
+}
+
+static void test_poll(void **state)
+{
+	int done = 0;
+
+	(void)state;
+	for (int i = 0; i < JOBS; i++)
+		begin(&jobs[i]);
+	while (done < JOBS) {
+		assert_int_equal(wd_alg_wait(-1), 0);
+		done += wd_alg_poll(3);
+	}
+	for (int i = 0; i < JOBS; i++) {
+		check(&jobs[i]);
+		assert_true(pthread_equal(jobs[i].thread, pthread_self()));
+	}
+	assert_int_equal(wd_alg_poll(0), 0);
+	assert_int_equal(wd_alg_wait(5), 0);
+}
+
+static void test_busy(void **state)
+{
+	int ret;
+
+	(void)state;
+	begin(&jobs[0]);
+	/* Until its callback has run the context is the library's. */
+	ret = wd_alg_async_deflate(&jobs[0].ctx, record, &jobs[0], data, 1,
+				   data, 1);
+	assert_int_equal(ret, -EBUSY);
+	while (!atomic_load(&jobs[0].calls)) {
+		wd_alg_wait(-1);
+		wd_alg_poll(0);
+	}
+	check(&jobs[0]);
+	assert_int_equal(
+		wd_alg_async_deflate(NULL, record, NULL, data, 1, data, 1),
+		-EINVAL);
+	assert_int_equal(wd_alg_async_deflate(&jobs[0].ctx, NULL, NULL, data, 1,
+					      data, 1),
+			 -EINVAL);
+}
+
+static void test_poll_thread(void **state)
+{
+	(void)state;
+	assert_int_equal(wd_alg_poll_start(), 0);
+	assert_int_equal(wd_alg_poll_start(), -EBUSY);
+	for (int i = 0; i < JOBS; i++)
+		begin(&jobs[i]);
+	for (int i = 0; i < JOBS; i++) {
+		while (!atomic_load(&jobs[i].calls))
+			usleep(100);
+	}
+	assert_int_equal(wd_alg_poll_stop(), 0);
+	assert_int_equal(wd_alg_poll_stop(), -ENOENT);
+	for (int i = 0; i < JOBS; i++) {
+		check(&jobs[i]);
+		assert_false(pthread_equal(jobs[i].thread, pthread_self()));
+	}
+}
+
+static void test_cancel_and_fini(void **state)
+{
+	int cancelled = 0;
+
+	(void)state;
+	for (int round = 0; round < 10; round++) {
+		int asked = 0;
+
+		cancelled = 0;
+		if (round & 1)
+			wd_alg_poll_start();
+		for (int i = 0; i < JOBS; i++)
+			begin(&jobs[i]);
+		for (int i = JOBS - 1; i >= 0; i -= 3) {
+			int ret = wd_alg_cancel(&jobs[i].ctx);
+
+			assert_true(!ret || ret == -EINPROGRESS ||
+				    ret == -ENOENT);
+			asked += !ret;
+		}
+		wd_alg_async_fini();
+		for (int i = 0; i < JOBS; i++) {
+			check(&jobs[i]);
+			cancelled += jobs[i].result == -ECANCELED;
+		}
+		assert_true(cancelled >= asked);
+	}
+	assert_int_equal(wd_alg_cancel(&jobs[0].ctx), -ENOENT);
+	/* And it can be used again. */
+	test_poll(NULL);
+}
+
+struct chain {
+	struct wd_comp_ctx ctx;
+	uint8_t out[1000];
+	int left;
+};
+
+static void again(struct wd_comp_ctx *ctx, int result, void *arg)
+{
+	struct chain *chain = arg;
+
+	assert_int_equal(result, 0);
+	if (--chain->left)
+		assert_int_equal(wd_alg_async_deflate(ctx, again, chain, data,
+						      900, chain->out, 1000),
+				 0);
+}
+
+static void test_chain(void **state)
+{
+	static struct chain chain;
+
+	(void)state;
+	chain.left = 200;
+	assert_int_equal(wd_alg_async_deflate(&chain.ctx, again, &chain, data,
+					      900, chain.out, 1000),
+			 0);
+	while (chain.left) {
+		wd_alg_wait(-1);
+		wd_alg_poll(0);
+	}
+}
+
+/* The bug it guards against: state after fork. */
+static void test_fork(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 10; round++) {
+		int status;
+		pid_t pid;
+
+		for (int i = 0; i < JOBS / 2; i++)
+			begin(&jobs[i]);
+		pid = fork();
+		if (!pid) {
+			/* The parent's jobs are not ours; new ones work. */
+			int none = wd_alg_poll(0);
+			struct job *job = &jobs[JOBS - 1];
+
+			memset(&job->ctx, 0, sizeof(job->ctx));
+			atomic_store(&job->calls, 0);
+			if (TSAN)
+				_exit(none);
+			if (none || wd_alg_async_deflate(&job->ctx, record, job,
+							 data, SIZE, job->out,
+							 sizeof(job->out)))
+				_exit(2);
+			wd_alg_wait(-1);
+			wd_alg_poll(0);
+			_exit(atomic_load(&job->calls) != 1 || job->result);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		for (int i = 0; i < JOBS / 2; i++) {
+			while (!atomic_load(&jobs[i].calls)) {
+				wd_alg_wait(-1);
+				wd_alg_poll(0);
+			}
+			check(&jobs[i]);
+		}
+	}
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SIZE; i++)
+		data[i] = (uint8_t)(i * i >> 7);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	wd_alg_async_fini();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_poll),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_poll_thread),
+		cmocka_unit_test(test_cancel_and_fini),
+		cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_fork),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

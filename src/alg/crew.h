@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Threads that do work for whoever has some: asynchronous jobs and parallel
+ * pieces. They start when there is work, as many as allowed, and stay until
+ * told to stop. In a forked child there are none, and none of the parent's
+ * work.
+ */
+#ifndef WF_ALG_CREW_H
+#define WF_ALG_CREW_H
+
+#include <stdbool.h>
+
+#include "base/list.h"
+
+struct wf_crew_task {
+	struct wf_list link;
+	/* Runs in a thread of the crew, without locks. */
+	void (*run)(struct wf_crew_task *task);
+};
+
+/* Queues it. -EAGAIN if no thread could be started and there is none. */
+int wf_alg_crew_add(struct wf_crew_task *task);
+/* True if it had not begun; then it never will. */
+bool wf_alg_crew_remove(struct wf_crew_task *task);
+/*
+ * Runs @func(@arg) in the caller and in up to @threads - 1 of the crew at the
+ * same time; returns when all of them have. @func finds its own share of the
+ * work, and must do all of it if it is alone.
+ */
+void wf_alg_crew_together(unsigned int threads, void (*func)(void *arg),
+			  void *arg);
+/* At most this many threads; at least @at_least where more are asked for. */
+void wf_alg_crew_limit(unsigned int threads);
+void wf_alg_crew_need(unsigned int at_least);
+/* Waits for what has begun, and ends all threads. What is queued stays. */
+void wf_alg_crew_stop(void);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stream being compressed: input and output cut anywhere. Where the best
+ * driver only takes whole pieces, input is gathered into chunks; where small
+ * flushes make chunks a bad deal, the stream changes to a driver that streams,
+ * at the end of a piece, with the last 32 KiB as its dictionary.
+ */
+#ifndef WF_ALG_DEFL_H
+#define WF_ALG_DEFL_H
+
+#include <stdbool.h>
+
+#include "alg/registry.h"
+#include "alg/wrap.h"
+
+struct wf_alg_defl {
+	struct wd_comp_mem mem;
+	int alg;
+	int level;
+	int window;
+	int tight;
+	int node;
+	const char *name;
+
+	struct wf_alg_slot *slot; /* who streams; NULL while chunking */
+	void *stream;
+	const char *used;
+	bool decided;
+	bool full; /* its last step filled all the room it had */
+
+	uint8_t *buf; /* history, then the chunk being gathered */
+	size_t history;
+	size_t fill;
+	uint8_t *pend; /* output that did not fit */
+	size_t pend_room;
+	size_t pend_at;
+	size_t pend_len;
+	uint8_t edge[WF_WRAP_MAX + 6]; /* header, trailer, marker */
+	size_t edge_at;
+	size_t edge_len;
+
+	bool begun;    /* the header is written */
+	bool dirty;    /* there is output since the last flush asked for */
+	bool finished; /* the final block is written */
+	bool ended;    /* and so is the trailer */
+	uint32_t check;
+	uint64_t total_in;
+};
+
+struct wf_alg_io {
+	const uint8_t *in;
+	size_t in_len;
+	uint8_t *out;
+	size_t out_len;
+};
+
+extern const struct wd_comp_mem wf_alg_std_mem;
+
+/* The fields up to name are the caller's to set before. Allocates nothing. */
+void wf_alg_defl_begin(struct wf_alg_defl *d);
+/* Advances io. An enum wd_comp_status, or -errno. */
+int wf_alg_defl_run(struct wf_alg_defl *d, struct wf_alg_io *io, int flush);
+/* From the next input on. Run with SYNC_FLUSH before, until MORE_IN. */
+void wf_alg_defl_set_level(struct wf_alg_defl *d, int level);
+/* Back to the beginning, with the memory it has. */
+void wf_alg_defl_reset(struct wf_alg_defl *d);
+/* @to is overwritten and gets memory of its own, from @mem. */
+int wf_alg_defl_copy(struct wf_alg_defl *to, const struct wf_alg_defl *d,
+		     const struct wd_comp_mem *mem);
+void wf_alg_defl_end(struct wf_alg_defl *d);
+/* The last bytes of input, 32 KiB at most; returns how many. */
+size_t wf_alg_defl_history(const struct wf_alg_defl *d, uint8_t *out);
+/* As if these had been the last bytes of input; only while chunking. */
+int wf_alg_defl_set_history(struct wf_alg_defl *d, const uint8_t *dict,
+			    size_t len);
+/* Bytes of output that wait for room. */
+size_t wf_alg_defl_pending(const struct wf_alg_defl *d);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One piece of raw deflate data through the best driver: the unit that
+ * stateless calls, chunked streams and parallel work are all made of. If a
+ * device dies under it, the next driver does it again.
+ */
+#ifndef WF_ALG_PIECE_H
+#define WF_ALG_PIECE_H
+
+#include "alg/registry.h"
+
+/*
+ * Fills in job's results. Never expands by more than stored blocks do, so dst
+ * needs wf_alg_piece_bound(). @slot: a driver to begin with, or NULL to choose.
+ * *used (may be NULL) gets the name of who did it. 0 or as wd_comp.h says.
+ */
+int wf_alg_piece_deflate(struct wd_comp_job *job, struct wf_alg_want want,
+			 const char **used);
+int wf_alg_piece_inflate(struct wd_comp_job *job, struct wf_alg_want want,
+			 const char **used);
+size_t wf_alg_piece_bound(size_t len);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Compression on the software device, in each scenario, through the calls that
+ * applications use; and a device that is killed under jobs: the next driver
+ * does them again, and each callback still runs once.
+ */
+#include "devd/rig_test.h"
+
+#include <stdatomic.h>
+
+#include <weft/wd_comp.h>
+
+#define SIZE (700u << 10)
+#define JOBS 40
+
+static uint8_t data[SIZE], packed[SIZE + 4096], plain[SIZE];
+
+/* A device of one scenario alone, in a process of its own. */
+static void only(struct rig *rig, int scenario)
+{
+	rig_init(rig);
+	rig->config.n_devices = 0;
+	assert_non_null(wf_devd_config_add(&rig->config, "zip-0", scenario));
+	rig->config.client_memory = 64u << 20;
+	rig->config.arena = 64u << 20;
+	rig_fork(rig);
+}
+
+static void round_trip(const char *driver, int alg, int level, size_t len)
+{
+	struct wd_comp_ctx ctx = { .alg_type = alg,
+				   .comp_level = level,
+				   .driver = driver };
+	size_t in = len, out = wd_alg_deflate_bound(&ctx, len);
+
+	assert_int_equal(wd_alg_deflate(&ctx, data, &in, packed, &out), 0);
+	assert_int_equal(in, len);
+	if (driver)
+		assert_string_equal(ctx.used, driver);
+	/* The device's is read here, and the other way round. */
+	ctx.driver = driver ? NULL : "device";
+	in = out;
+	out = len;
+	assert_int_equal(wd_alg_inflate(&ctx, packed, &in, plain, &out), 0);
+	assert_int_equal(out, len);
+	assert_memory_equal(plain, data, len);
+	if (!len)
+		return;
+	ctx.driver = "device";
+	out = len - 1;
+	assert_int_equal(wd_alg_inflate(&ctx, packed, &in, plain, &out),
+			 -ENOSPC);
+	packed[in / 2] ^= 0x55;
+	out = len;
+	assert_int_not_equal(wd_alg_inflate(&ctx, packed, &in, plain, &out), 0);
+}
+
+static void test_scenarios(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 1000, 65536, SIZE };
+
+	(void)state;
+	for (int s = WD_IOMMU_SVA; s <= WD_IOMMU_NONE; s++) {
+		struct rig rig;
+
+		only(&rig, s);
+		for (size_t i = 0; i < 5; i++) {
+			for (int alg = WD_COMP_RAW; alg <= WD_COMP_GZIP;
+			     alg++) {
+				round_trip("device", alg, 1 + (int)i, sizes[i]);
+				round_trip(NULL, alg, 6, sizes[i]);
+			}
+		}
+		rig_kill(&rig);
+		/* By name there is no other; without, nobody notices. */
+		struct wd_comp_ctx ctx = { .comp_level = 6,
+					   .driver = "device" };
+		size_t in = 100, out = 1000;
+
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, packed, &out),
+				 -ENODEV);
+	}
+}
+
+struct job {
+	struct wd_comp_ctx ctx;
+	uint8_t out[70000];
+	atomic_int calls;
+	int result;
+};
+
+static struct job jobs[JOBS];
+
+static void record(struct wd_comp_ctx *ctx, int result, void *arg)
+{
+	struct job *job = arg;
+
+	(void)ctx;
+	job->result = result;
+	atomic_fetch_add(&job->calls, 1);
+}
+
+/* WD_COMP_DRIVER=device: it is asked first, and others after it. */
+static void test_killed(void **state)
+{
+	int by_device = 0, by_others = 0;
+
+	(void)state;
+	for (int round = 0; round < 6; round++) {
+		struct rig rig;
+		int done = 0;
+
+		only(&rig, round % 3);
+		for (int i = 0; i < JOBS; i++) {
+			struct job *job = &jobs[i];
+
+			memset(&job->ctx, 0, sizeof(job->ctx));
+			job->ctx.alg_type = WD_COMP_GZIP;
+			job->ctx.comp_level = 6;
+			atomic_store(&job->calls, 0);
+			assert_int_equal(wd_alg_async_deflate(
+						 &job->ctx, record, job,
+						 data + i * 1000, 60000,
+						 job->out, sizeof(job->out)),
+					 0);
+		}
+		while (done < JOBS) {
+			wd_alg_wait(-1);
+			done += wd_alg_poll(1);
+			if (done == round * 3)
+				rig_kill(&rig);
+		}
+		if (!round)
+			rig_kill(&rig);
+		for (int i = 0; i < JOBS; i++) {
+			struct wd_comp_ctx ctx = { .alg_type = WD_COMP_GZIP };
+			size_t in = jobs[i].ctx.out_len, out = SIZE;
+
+			assert_int_equal(atomic_load(&jobs[i].calls), 1);
+			assert_int_equal(jobs[i].result, 0);
+			if (!strcmp(jobs[i].ctx.used, "device"))
+				by_device++;
+			else
+				by_others++;
+			assert_int_equal(wd_alg_inflate(&ctx, jobs[i].out, &in,
+							plain, &out),
+					 0);
+			assert_memory_equal(plain, data + i * 1000, 60000);
+		}
+		wd_alg_async_fini();
+	}
+	assert_true(by_device > 0);
+	assert_true(by_others > 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	/* Before anything asks the registry. */
+	setenv("WD_COMP_DRIVER", "device", 1);
+	for (size_t i = 0; i < SIZE; i++)
+		data[i] = (uint8_t)(i * (i >> 8) >> 5);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_scenarios),
+		cmocka_unit_test(test_killed),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

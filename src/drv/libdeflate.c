@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libdeflate: the best ratio for its speed, on whole buffers only. Pieces that
+ * are not final are made by turning the last block of a whole stream into an
+ * inner one. It keeps compressors in a small pool, since one costs hundreds of
+ * kilobytes to make.
+ */
+#include "alg/drivers.h"
+
+#include <errno.h>
+#include <libdeflate.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drv/walk.h"
+
+#define LEVELS 9 /* that are used */
+#define KEPT 8	 /* idle ones per level at most; more are freed */
+
+struct shelf {
+	unsigned int count;
+	void *items[KEPT];
+};
+
+static struct shelf compressors[LEVELS];
+static struct shelf decompressors;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/*
+ * zlib's level to libdeflate's, measured (docs/compression.md): the cheapest
+ * within 5 % of zlib's size, and the cheapest within half a percent.
+ */
+static const int loose[10] = { 0, 1, 1, 1, 2, 3, 4, 5, 6, 8 };
+static const int tight[10] = { 0, 1, 1, 1, 3, 5, 6, 7, 7, 8 };
+
+/*
+ * trylock: a child may be forked while another thread holds the lock, and must
+ * then still get on, only slower.
+ */
+static void *shelf_take(struct shelf *shelf)
+{
+	void *item = NULL;
+
+	if (pthread_mutex_trylock(&lock))
+		return NULL;
+	if (shelf->count)
+		item = shelf->items[--shelf->count];
+	pthread_mutex_unlock(&lock);
+	return item;
+}
+
+static int shelf_put(struct shelf *shelf, void *item)
+{
+	int kept = 0;
+
+	if (pthread_mutex_trylock(&lock))
+		return 0;
+	if (shelf->count < KEPT) {
+		shelf->items[shelf->count++] = item;
+		kept = 1;
+	}
+	pthread_mutex_unlock(&lock);
+	return kept;
+}
+
+static struct libdeflate_compressor *compressor_get(int level)
+{
+	struct libdeflate_compressor *c = shelf_take(&compressors[level]);
+
+	return c ? c : libdeflate_alloc_compressor(level);
+}
+
+static void compressor_put(int level, struct libdeflate_compressor *c)
+{
+	if (!shelf_put(&compressors[level], c))
+		libdeflate_free_compressor(c);
+}
+
+/* Makes a whole stream of @len bytes an open one that ends on a byte; returns
+ * its new length, 0 if it does not fit. */
+static size_t open_end(uint8_t *data, size_t len, size_t room)
+{
+	static const uint8_t marker[4] = { 0x00, 0x00, 0xff, 0xff };
+	struct wf_walk walk;
+	size_t end;
+
+	if (wf_drv_walk(data, len, &walk))
+		return 0;
+	/* Three zero bits (an empty stored block), then up to a byte. */
+	end = (walk.end_bit + 3 + 7) / 8;
+	if (end + 4 > room)
+		return 0;
+	data[walk.final_bit / 8] &= (uint8_t) ~(1u << walk.final_bit % 8);
+	if (walk.end_bit % 8)
+		data[walk.end_bit / 8] &=
+			(uint8_t)((1u << walk.end_bit % 8) - 1);
+	for (size_t i = (walk.end_bit + 7) / 8; i < end; i++)
+		data[i] = 0;
+	memcpy(data + end, marker, 4);
+	return end + 4;
+}
+
+static int ld_deflate(struct wd_comp_job *job)
+{
+	int level = job->tight ? tight[job->level] : loose[job->level];
+	struct libdeflate_compressor *c = compressor_get(level);
+	size_t len;
+
+	if (!c)
+		return -ENOMEM;
+	len = libdeflate_deflate_compress(c, job->src, job->src_len, job->dst,
+					  job->dst_len);
+	compressor_put(level, c);
+	if (len && job->flush != WD_COMP_FINISH)
+		len = open_end(job->dst, len, job->dst_len);
+	if (!len)
+		return -ENOSPC;
+	job->consumed = job->src_len;
+	job->produced = len;
+	return 0;
+}
+
+static int ld_inflate(struct wd_comp_job *job)
+{
+	struct libdeflate_decompressor *d = shelf_take(&decompressors);
+	enum libdeflate_result result;
+
+	if (!d)
+		d = libdeflate_alloc_decompressor();
+	if (!d)
+		return -ENOMEM;
+	result = libdeflate_deflate_decompress_ex(
+		d, job->src, job->src_len, job->dst, job->dst_len,
+		&job->consumed, &job->produced);
+	if (!shelf_put(&decompressors, d))
+		libdeflate_free_decompressor(d);
+	if (result == LIBDEFLATE_SUCCESS) {
+		struct wf_walk walk;
+
+		job->ended = 1;
+		/* It takes lengths that are repeated past their end. */
+		if (!job->tight || !wf_drv_walk(job->src, job->consumed, &walk))
+			return 0;
+		result = LIBDEFLATE_BAD_DATA;
+	}
+	job->consumed = 0;
+	job->produced = 0;
+	/* libdeflate does not tell a short input from a wrong one. */
+	return result == LIBDEFLATE_INSUFFICIENT_SPACE ? -ENOSPC : -EBADMSG;
+}
+
+static void ld_exit(void)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < LEVELS; i++) {
+		while (compressors[i].count)
+			libdeflate_free_compressor(
+				compressors[i].items[--compressors[i].count]);
+	}
+	while (decompressors.count)
+		libdeflate_free_decompressor(
+			decompressors.items[--decompressors.count]);
+	pthread_mutex_unlock(&lock);
+}
+
+static uint32_t ld_crc32(uint32_t crc, const void *data, size_t len)
+{
+	return libdeflate_crc32(crc, data, len);
+}
+
+static uint32_t ld_adler32(uint32_t adler, const void *data, size_t len)
+{
+	return libdeflate_adler32(adler, data, len);
+}
+
+const struct wd_alg_comp wf_drv_libdeflate = {
+	.name = "libdeflate",
+	.priority = 200,
+	.node = -1,
+	.can = WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE | WD_COMP_CAN_REFUSE,
+	.levels = 0x3fe,
+	.min_window = 15,
+	.exit = ld_exit,
+	.deflate = ld_deflate,
+	.inflate = ld_inflate,
+	.crc32 = ld_crc32,
+	.adler32 = ld_adler32,
+};

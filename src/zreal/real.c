@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Opens the real zlib once and keeps its functions. It must never hand out
+ * functions of libweft-z.so itself, which may stand in for libz.so.1.
+ */
+#include "zreal/real.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+#define DEFAULT_NAME "libz.so.1"
+
+struct entry {
+	const char *name;
+	size_t at;
+};
+
+#define ENTRY(func, type, params) { #func, offsetof(struct wf_zreal, func) },
+
+static const struct entry entries[] = { WF_ZREAL_CORE(ENTRY)
+						WF_ZREAL_GZ(ENTRY) };
+
+static struct wf_zreal real;
+static bool usable;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Whether an address belongs to the library that this code is in. */
+static bool is_ours(const void *address)
+{
+	Dl_info theirs, ours;
+
+	return dladdr(address, &theirs) && dladdr(&once, &ours) &&
+	       theirs.dli_fbase == ours.dli_fbase;
+}
+
+static void load(void)
+{
+	const char *name = getenv("WEFT_LIBZ");
+	void *handle;
+
+	if (!name || !*name)
+		name = DEFAULT_NAME;
+	/* Without RTLD_DEEPBIND: calls that zlib makes to itself through its
+	 * table of imports may come to us, and are told apart by the state. */
+	handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	if (!handle) {
+		wf_warn("no zlib: %s; set WEFT_LIBZ to its file", dlerror());
+		return;
+	}
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		void *found = dlsym(handle, entries[i].name);
+
+		if (!found) {
+			wf_warn("%s has no %s: a zlib of 1.2.12 or later is "
+				"needed; set WEFT_LIBZ to one",
+				name, entries[i].name);
+			return;
+		}
+		if (is_ours(found)) {
+			wf_warn("%s is weft itself; set WEFT_LIBZ to the file "
+				"of the real zlib",
+				name);
+			return;
+		}
+		*(void **)((char *)&real + entries[i].at) = found;
+	}
+	usable = true;
+}
+
+const struct wf_zreal *wf_zreal_get(void)
+{
+	pthread_once(&once, load);
+	return usable ? &real : NULL;
+}

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`weft gzip` and `weft gunzip` as people use gzip: every option, both ways
+between the two programs, and nothing lost or left when something goes wrong.
+"""
+
+import os
+import pathlib
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from common import corpus  # noqa: E402
+
+WEFT = os.path.join(os.environ["WEFT_BUILD"], "tools", "weft")
+
+
+def weft(*args, code=0, command="gzip", **more):
+    done = subprocess.run([WEFT, command, *map(str, args)], timeout=100,
+                          capture_output=True, **more)
+    assert done.returncode == code, (args, done.returncode, done.stderr)
+    return done
+
+
+def gunzip(*args, **more):
+    return weft(*args, command="gunzip", **more)
+
+
+def gzip_d(data):
+    return subprocess.run(["gzip", "-dc"], input=data, check=True,
+                          capture_output=True).stdout
+
+
+def round_trips(tmp):
+    for name, data in {"text": corpus.text(2_500_000),
+                       "mixed": corpus.mixed(4_000_000),
+                       "noise": corpus.noise(2_500_000),
+                       "empty": b"", "one": b"1",
+                       "edge": corpus.text(1 << 20)}.items():
+        plain = tmp / name
+        plain.write_bytes(data)
+        for level in (1, 2, 3, 6) if name != "text" else (1, 2, 4, 6, 9):
+            for threads in (1, 3):
+                packed = weft(f"-{level}", "-c", "-p", threads, plain).stdout
+                assert gzip_d(packed) == data, (name, level)
+                assert gunzip("-c", "-p", threads, input=packed
+                              ).stdout == data
+                piped = weft(f"-{level}", "-p", threads, input=data).stdout
+                assert gzip_d(piped) == data
+        # To a file: with an index, and that one is used.
+        weft("-k", "-6", plain)
+        packed = pathlib.Path(f"{plain}.gz")
+        assert gzip_d(packed.read_bytes()) == data
+        stats = gunzip("-t", "--stats", packed).stderr.decode()
+        assert ("0 restart points" in stats) == (len(data) <= 1 << 20), stats
+        assert gunzip("-c", packed).stdout == data
+        packed.unlink()
+        theirs = subprocess.run(["gzip", "-c", plain], check=True,
+                                capture_output=True).stdout
+        assert gunzip("-c", input=theirs).stdout == data
+        assert gunzip("-c", input=theirs + packed_of(data)).stdout == data * 2
+
+
+def packed_of(data):
+    return weft("-1", input=data).stdout
+
+
+def options(tmp):
+    plain = tmp / "file"
+    data = corpus.text(300_000)
+    plain.write_bytes(data)
+    plain.chmod(0o640)
+    os.utime(plain, (1_000_000_000, 1_234_567_890))
+    weft(plain)
+    packed = tmp / "file.gz"
+    assert not plain.exists()
+    st = packed.stat()
+    assert st.st_mode & 0o777 == 0o640 and st.st_mtime == 1_234_567_890
+    head = packed.read_bytes()[:16]
+    assert struct.unpack("<I", head[4:8])[0] == 1_234_567_890
+    assert head[10:15] == b"file\0"
+    listed = weft("-l", packed).stdout.decode().split()
+    assert str(len(data)) in listed and str(st.st_size) in listed, listed
+    assert "OK" in weft("-tv", packed).stderr.decode()
+    gunzip(packed)
+    assert plain.read_bytes() == data and not packed.exists()
+    assert plain.stat().st_mtime == 1_234_567_890
+    # Already there: refused, kept, replaced.
+    packed.write_bytes(b"precious")
+    assert weft(plain, code=1).stderr
+    assert packed.read_bytes() == b"precious" and plain.exists()
+    weft("-f", plain)
+    gunzip("-k", packed)
+    assert plain.exists() and packed.exists()
+    assert weft(packed, code=2).stderr  # has the suffix
+    plain.unlink()
+    weft("-d", packed)
+    weft("-n", "-S", ".z", plain)
+    assert (tmp / "file.z").read_bytes()[3] == 0
+    gunzip("-S", ".z", tmp / "file.z")
+    # Folders.
+    deep = tmp / "a" / "b"
+    deep.mkdir(parents=True)
+    for i in range(5):
+        (deep / f"f{i}").write_bytes(data[i:])
+    weft(tmp / "a", code=2)
+    weft("-r", tmp / "a")
+    assert sorted(p.name for p in deep.iterdir()) == [f"f{i}.gz"
+                                                      for i in range(5)]
+    gunzip("-r", tmp / "a")
+    assert (deep / "f3").read_bytes() == data[3:]
+    # Several, one of them missing.
+    weft("-k", plain, tmp / "nothing", deep / "f0", code=1)
+    assert packed.exists() and (deep / "f0.gz").exists()
+    # Links and second names are left alone.
+    (tmp / "link").symlink_to(plain)
+    weft(tmp / "link", code=1)
+    os.link(plain, tmp / "second")
+    weft(tmp / "second", code=2)
+    weft("--driver", "zlib", "-c", plain)
+    weft("--driver", "none", "-c", plain, code=1)
+    weft("-p", "0", plain, code=1)
+    assert b"usage" in weft("--help").stdout
+
+
+def bad_input(tmp):
+    data = corpus.text(3_000_000)
+    path = tmp / "x.gz"
+    with open(tmp / "x.gz", "wb") as f:
+        subprocess.run([WEFT, "gzip", "-1"], input=data, stdout=f, check=True)
+    good = path.read_bytes()
+    assert gzip_d(good) == data
+    assert b"WF" in good[:20]
+    for cut in (5, 15, 1000, len(good) // 2, len(good) - 1):
+        path.write_bytes(good[:cut])
+        gunzip(path, code=1)
+        assert not (tmp / "x").exists() and path.exists()
+        gunzip("-c", input=good[:cut], code=1)
+    for at in (60, len(good) // 3, len(good) - 3, len(good) - 7):
+        bad = bytearray(good)
+        bad[at] ^= 0x10
+        path.write_bytes(bad)
+        done = subprocess.run([WEFT, "gunzip", "-c", str(path)],
+                              capture_output=True, timeout=100)
+        assert done.returncode == 1 or done.stdout == data, at
+    # An index that lies costs time, not data.
+    for at in list(range(18, 60)):
+        bad = bytearray(good)
+        bad[at] ^= 0xff if at % 2 else 1
+        path.write_bytes(bad)
+        assert gunzip("-c", path).stdout == data, at
+    path.write_bytes(good + b"\0" * 700)
+    assert gunzip("-c", path).stdout == data
+    path.write_bytes(good + b"garbage")
+    assert gunzip("-c", path, code=2).stdout == data
+    path.write_bytes(b"no gzip at all")
+    gunzip(path, code=1)
+    assert path.exists()
+
+
+def disk_full(tmp):
+    data = corpus.noise(6_000_000)
+    plain = tmp / "plain"
+    plain.write_bytes(data)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([WEFT, "gzip", "-c", str(plain)], stdout=full,
+                              stderr=subprocess.PIPE, timeout=100)
+    assert done.returncode == 1 and b"space" in done.stderr, done
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+    done = subprocess.run([WEFT, "gzip", str(plain)], preexec_fn=limit,
+                          capture_output=True, timeout=100)
+    assert done.returncode == 1, done
+    assert [p.name for p in tmp.iterdir()] == ["plain"]
+    assert plain.read_bytes() == data
+
+
+def interrupted(tmp):
+    data = corpus.mixed(2_000_000) * 20
+    plain = tmp / "plain"
+    plain.write_bytes(data)
+    early = 0
+    for i in range(12):
+        sig = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)[i % 3]
+        child = subprocess.Popen([WEFT, "gzip", "-9", str(plain)],
+                                 stderr=subprocess.DEVNULL)
+        time.sleep(0.02 + 0.03 * i)
+        child.send_signal(sig)
+        child.wait()
+        if child.returncode == 0:
+            break
+        early += 1
+        assert child.returncode == -sig
+        assert [p.name for p in tmp.iterdir()] == ["plain"], i
+    assert early, "the file is too small to be interrupted"
+    if plain.exists():
+        assert plain.stat().st_size == len(data)
+
+
+def main():
+    for test in (round_trips, options, bad_input, disk_full, interrupted):
+        with tempfile.TemporaryDirectory() as tmp:
+            start = time.monotonic()
+            test(pathlib.Path(tmp))
+            print(f"{test.__name__}: {time.monotonic() - start:.1f} s",
+                  flush=True)
+
+
+main()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""python3's zlib and gzip modules, unchanged, with libweft-z.so preloaded.
+
+The same script runs with and without the library; each side unpacks what the
+other packed, and both must give the same answers to bad input.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from common import corpus  # noqa: E402
+
+LIBRARY = os.path.join(os.environ["WEFT_BUILD"], "src", "libweft-z.so.1")
+
+
+def pack(folder):
+    """Every way to pack that Python has."""
+    import gzip
+    import random
+    import zlib
+    rng = random.Random(7)
+    kinds = {"text": corpus.text(600_000), "noise": corpus.noise(300_000),
+             "mixed": corpus.mixed(700_000), "empty": b"", "one": b"x",
+             "zeros": bytes(500_000), "source": corpus.source()}
+    for name, data in kinds.items():
+        (folder / f"{name}.plain").write_bytes(data)
+        for level in range(-1, 10):
+            (folder / f"{name}.{level}.zlib").write_bytes(
+                zlib.compress(data, level))
+        (folder / f"{name}.gzip").write_bytes(gzip.compress(data, 6))
+        with gzip.open(folder / f"{name}.file.gzip", "wb") as f:
+            for i in range(0, len(data), 77_777):
+                f.write(data[i:i + 77_777])
+        for wbits in (15, -15, 31, 12, -9):
+            for level in (1, 6):
+                c = zlib.compressobj(level, zlib.DEFLATED, wbits,
+                                     rng.randrange(1, 10))
+                out, at = [], 0
+                while at < min(len(data), 300_000):
+                    n = rng.choice((1, 100, 10_000, 200_000))
+                    out.append(c.compress(data[at:at + n]))
+                    at += n
+                    if rng.random() < 0.3:
+                        out.append(c.flush(rng.choice(
+                            (zlib.Z_SYNC_FLUSH, zlib.Z_FULL_FLUSH))))
+                    if rng.random() < 0.1:
+                        kept = c.copy()
+                        assert kept.flush() is not None
+                out.append(c.flush())
+                (folder / f"{name}.{wbits}.{level}.{at}.obj").write_bytes(
+                    b"".join(out))
+        d = zlib.compressobj(6, zdict=b"weft warp fabric")
+        (folder / f"{name}.dict").write_bytes(d.compress(data) + d.flush())
+        (folder / f"{name}.sums").write_text(
+            f"{zlib.crc32(data)} {zlib.adler32(data)} "
+            f"{zlib.crc32(data[5:], 99)} {zlib.adler32(data[5:], 99)}")
+
+
+def unpack(folder):
+    """What the other side packed, cut in every way."""
+    import gzip
+    import random
+    import zlib
+    rng = random.Random(8)
+    for plain in folder.glob("*.plain"):
+        name = plain.name.split(".")[0]
+        data = plain.read_bytes()
+        for path in folder.glob(f"{name}.*zlib"):
+            assert zlib.decompress(path.read_bytes()) == data, path
+        for path in folder.glob(f"{name}.*gzip"):
+            assert gzip.decompress(path.read_bytes()) == data, path
+            with gzip.open(path) as f:
+                assert f.read() == data, path
+            two = path.read_bytes() * 2
+            assert gzip.decompress(two) == data * 2, path
+        for path in folder.glob(f"{name}.*.obj"):
+            _, wbits, _, size, _ = path.name.split(".")
+            d = zlib.decompressobj(int(wbits))
+            left, out = path.read_bytes() + b"tail", []
+            while not d.eof:
+                n = rng.choice((1, 50, 5000, 10 ** 7))
+                out.append(d.decompress(left[:n],
+                                        rng.choice((0, 1, 100, 10 ** 6))))
+                left = d.unconsumed_tail + left[n:] if not d.eof else \
+                    d.unused_data + left[n:]
+            assert left == b"tail", path
+            assert b"".join(out) == data[:int(size)], path
+        d = zlib.decompressobj(zdict=b"weft warp fabric")
+        assert d.decompress((folder / f"{name}.dict").read_bytes()) == data
+        sums = (folder / f"{name}.sums").read_text().split()
+        assert [str(x) for x in (
+            zlib.crc32(data), zlib.adler32(data), zlib.crc32(data[5:], 99),
+            zlib.adler32(data[5:], 99))] == sums
+
+
+def wrong(folder):
+    """Answers to damaged data, one per line."""
+    import random
+    import zlib
+    rng = random.Random(9)
+    plain = (folder / "fixed").read_bytes()
+    for i in range(400):
+        bad = bytearray(plain)
+        if i % 2:
+            bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
+        else:
+            del bad[rng.randrange(len(bad)):]
+        try:
+            print(i, zlib.crc32(zlib.decompress(bytes(bad))))
+        except zlib.error as e:
+            print(i, e)
+
+
+def run(what, folder, preload):
+    env = {**os.environ, "WEFT_SRC": os.environ["WEFT_SRC"]}
+    if preload:
+        env["LD_PRELOAD"] = LIBRARY
+    done = subprocess.run([sys.executable, __file__, what, str(folder)],
+                          env=env, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{what} {'with' if preload else 'without'} weft:\n"
+                 f"{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def main():
+    import zlib
+    if not os.path.exists(LIBRARY):
+        print("no libweft-z.so here")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as tmp:
+        ours, theirs = pathlib.Path(tmp) / "weft", pathlib.Path(tmp) / "zlib"
+        for folder in (ours, theirs):
+            folder.mkdir()
+        run("pack", ours, True)
+        run("pack", theirs, False)
+        run("unpack", ours, False)
+        run("unpack", theirs, True)
+        run("unpack", ours, True)
+        (ours / "fixed").write_bytes(zlib.compress(corpus.text(20_000)))
+        if run("wrong", ours, True) != run("wrong", ours, False):
+            sys.exit("damaged data got other answers than from zlib")
+        # Otherwise all of this was zlib against zlib.
+        name = "source.6.zlib"
+        a, b = ((f / name).read_bytes() for f in (ours, theirs))
+        if a == b:
+            sys.exit("the library was not used")
+        if len(a) > len(b) * 1.05:
+            sys.exit(f"level 6: {len(a)} bytes, zlib {len(b)}")
+        # Headers are zlib's to the bit.
+        for path in theirs.iterdir():
+            if path.suffix in (".zlib", ".obj"):
+                head = 0 if ".-15." in path.name or ".-9." in path.name else 2
+                mine = (ours / path.name).read_bytes()
+                if mine[:head] != path.read_bytes()[:head]:
+                    sys.exit(f"{path.name}: another header than zlib's")
+
+
+if len(sys.argv) == 3:
+    {"pack": pack, "unpack": unpack, "wrong": wrong}[sys.argv[1]](
+        pathlib.Path(sys.argv[2]))
+else:
+    main()

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `weft gzip` and `weft gunzip`: what their files share.
+ */
+#ifndef WF_TOOLS_GZIP_H
+#define WF_TOOLS_GZIP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+int wf_tools_gzip_main(int argc, char **argv);
+int wf_tools_gunzip_main(int argc, char **argv);
+
+struct wf_gzip_options {
+	bool decompress;
+	bool to_stdout;
+	bool keep;
+	bool force;
+	bool list;
+	bool test;
+	bool recursive;
+	bool quiet;
+	bool verbose;
+	bool no_name;	   /* -n: neither name nor time */
+	bool restore_name; /* -N when unpacking */
+	bool stats;
+	int level;
+	unsigned int threads;
+	const char *driver;
+	const char *suffix;
+};
+
+/* Where the bytes of one file come from and go to. */
+struct wf_gzip_io {
+	const struct wf_gzip_options *options;
+	const char *name;   /* for messages */
+	const char *stored; /* goes into the header, NULL: none */
+	uint32_t mtime;	    /* into or from the header */
+	int in;
+	int out;	    /* -1: nowhere (-t) */
+	const uint8_t *map; /* all of the input, NULL if it is no file */
+	uint64_t map_len;
+	uint64_t total_in; /* results */
+	uint64_t total_out;
+	const char *driver;   /* the last one used */
+	unsigned int points;  /* restart points written or used */
+	bool garbage;	      /* something that is no gzip came after */
+	char found_name[256]; /* from the header */
+};
+
+/* 0, or -errno; said why on standard error. */
+int wf_tools_gzip_pack(struct wf_gzip_io *io);
+int wf_tools_gzip_unpack(struct wf_gzip_io *io);
+
+/* Writes all of it; -errno. */
+int wf_tools_gzip_write(struct wf_gzip_io *io, const void *data, size_t len);
+/* One line about this file: "weft gzip: name: text". */
+void wf_tools_gzip_say(const struct wf_gzip_io *io, const char *text);
+
+/* Called now and then; draws a bar if standard error is a terminal. */
+void wf_tools_gzip_progress(const struct wf_gzip_io *io, uint64_t done);
+void wf_tools_gzip_progress_end(void);
+
+/* Output files that vanish unless they are finished. */
+struct wf_gzip_out {
+	int fd;
+	char path[4096];
+	bool named; /* it has its name already and must lose it on failure */
+};
+
+int wf_tools_gzip_out_open(struct wf_gzip_out *out, const char *path,
+			   bool force);
+/* Gives it the input's metadata and its name. -errno. */
+int wf_tools_gzip_out_finish(struct wf_gzip_out *out, const struct stat *like);
+void wf_tools_gzip_out_drop(struct wf_gzip_out *out);
+/* Signals that end the program take the unfinished file along. */
+void wf_tools_gzip_out_catch_signals(void);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * gzip's command line, and what weft adds to it.
+ */
+#include "tools/gzip/options.h"
+
+#include <getopt.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	OPT_DRIVER = 256,
+	OPT_STATS,
+};
+
+static const struct option long_options[] = {
+	{ "stdout", no_argument, NULL, 'c' },
+	{ "to-stdout", no_argument, NULL, 'c' },
+	{ "decompress", no_argument, NULL, 'd' },
+	{ "uncompress", no_argument, NULL, 'd' },
+	{ "force", no_argument, NULL, 'f' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "keep", no_argument, NULL, 'k' },
+	{ "list", no_argument, NULL, 'l' },
+	{ "no-name", no_argument, NULL, 'n' },
+	{ "name", no_argument, NULL, 'N' },
+	{ "processes", required_argument, NULL, 'p' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "recursive", no_argument, NULL, 'r' },
+	{ "suffix", required_argument, NULL, 'S' },
+	{ "test", no_argument, NULL, 't' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "fast", no_argument, NULL, '1' },
+	{ "best", no_argument, NULL, '9' },
+	{ "driver", required_argument, NULL, OPT_DRIVER },
+	{ "stats", no_argument, NULL, OPT_STATS },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void print_help(FILE *out, bool decompress)
+{
+	fprintf(out,
+		"usage: weft %s [OPTIONS] [FILE]...\n"
+		"\n"
+		"%s FILEs in place; without FILE, or where it is -, standard "
+		"input to\nstandard output. gzip can read what this writes, and "
+		"this what gzip writes.\n"
+		"\n"
+		"  -1 ... -9        faster ... smaller (default -6)\n"
+		"  -c, --stdout     write to standard output, keep the files\n"
+		"  -d, --decompress decompress\n"
+		"  -f, --force      replace files, follow links, use terminals\n"
+		"  -h, --help       print this and exit\n"
+		"  -k, --keep       keep the input files\n"
+		"  -l, --list       say what is in the files\n"
+		"  -n, --no-name    neither store nor restore name and time\n"
+		"  -N, --name       restore name and time when decompressing\n"
+		"  -p N             work with N threads (default: the "
+		"processors there are)\n"
+		"  -q, --quiet      no warnings, no progress bar\n"
+		"  -r, --recursive  all files below folders\n"
+		"  -S SUF           use SUF in place of .gz\n"
+		"  -t, --test       check the files and write nothing\n"
+		"  -v, --verbose    say what was done\n"
+		"      --driver NAME  use this driver and no other\n"
+		"      --stats      bytes, seconds, driver, restart points\n"
+		"\n"
+		"Exits 0, 1 after an error, 2 after a warning. "
+		"`man weft-gzip` has more.\n",
+		decompress ? "gunzip" : "gzip",
+		decompress ? "Decompresses" : "Compresses");
+}
+
+static unsigned int processors(void)
+{
+	cpu_set_t cpus;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus))
+		return 1;
+	return CPU_COUNT(&cpus) < 64 ? (unsigned int)CPU_COUNT(&cpus) : 64;
+}
+
+static bool parse_threads(const char *text, unsigned int *threads)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	*threads = (unsigned int)n;
+	return *text >= '0' && *text <= '9' && !*end && n >= 1 && n <= 64;
+}
+
+/* -1 to go on, or an exit code. */
+static int one(struct wf_gzip_options *o, int opt)
+{
+	switch (opt) {
+	case 'c':
+		o->to_stdout = true;
+		o->keep = true;
+		break;
+	case 'd':
+		o->decompress = true;
+		break;
+	case 'f':
+		o->force = true;
+		break;
+	case 'h':
+		print_help(stdout, o->decompress);
+		return 0;
+	case 'k':
+		o->keep = true;
+		break;
+	case 'l':
+		o->list = true;
+		break;
+	case 'n':
+		o->no_name = true;
+		break;
+	case 'N':
+		o->no_name = false;
+		o->restore_name = true;
+		break;
+	case 'p':
+		if (!parse_threads(optarg, &o->threads)) {
+			fprintf(stderr,
+				"weft gzip: -p wants a number from 1 to "
+				"64, not '%s'\n",
+				optarg);
+			return 1;
+		}
+		break;
+	case 'q':
+		o->quiet = true;
+		break;
+	case 'r':
+		o->recursive = true;
+		break;
+	case 'S':
+		if (!*optarg || strchr(optarg, '/') || strlen(optarg) > 30) {
+			fprintf(stderr, "weft gzip: '%s' is no suffix\n",
+				optarg);
+			return 1;
+		}
+		o->suffix = optarg;
+		break;
+	case 't':
+		o->test = true;
+		o->decompress = true;
+		break;
+	case 'v':
+		o->verbose = true;
+		break;
+	case OPT_DRIVER:
+		o->driver = optarg;
+		break;
+	case OPT_STATS:
+		o->stats = true;
+		break;
+	default:
+		if (opt < '1' || opt > '9')
+			return 1;
+		o->level = opt - '0';
+		break;
+	}
+	return -1;
+}
+
+int wf_tools_gzip_options(struct wf_gzip_options *o, int argc, char **argv)
+{
+	int opt, ret;
+
+	o->level = 6;
+	o->threads = processors();
+	o->suffix = ".gz";
+	optind = 1;
+	while ((opt = getopt_long(argc, argv, "123456789cdfhklnNp:qrS:tv",
+				  long_options, NULL)) != -1) {
+		ret = one(o, opt);
+		if (ret >= 0)
+			return ret;
+	}
+	return -1;
+}

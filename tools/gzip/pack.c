@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packs one file: blocks go to the library as asynchronous jobs, and are
+ * written in order as they come back. The result is one gzip member. Every so
+ * often a block begins without a dictionary; where the output can be written
+ * to again at its start, the header tells where those are.
+ */
+#include "tools/gzip/gzip.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weft/wd_comp_drv.h>
+
+#include "tools/gzip/index.h"
+
+#define DICT 32768u
+#define BLOCK (512u << 10)     /* with a dictionary */
+#define BLOCK_ALONE (1u << 20) /* without */
+#define RESTART 4	       /* blocks with a dictionary in a row */
+#define ROOM_UNKNOWN 512       /* points, where nobody knows the size */
+#define HEADER_MAX (12 + 65536 + 256)
+
+struct slot {
+	struct wd_comp_ctx ctx;
+	uint8_t *buf; /* dictionary and input, where it is read */
+	const uint8_t *in;
+	size_t len;
+	uint8_t *out;
+	bool busy;
+	bool done;
+	bool restart;
+	int result;
+};
+
+struct packer {
+	struct wf_gzip_io *io;
+	size_t block;
+	bool dict;
+	unsigned int count; /* slots */
+	struct slot *slots;
+	uint64_t first; /* blocks written */
+	uint64_t next;	/* block to submit */
+	uint64_t taken; /* bytes of input */
+	bool eof;
+	uint8_t tail[DICT]; /* the end of the last block that was read */
+	size_t tail_len;
+	uint32_t check;
+	uint64_t written; /* compressed data, without the header */
+	struct wf_gzip_index index;
+	off_t header_at;
+	size_t index_at; /* in the header */
+};
+
+/* Whether the driver that gets this level can use a dictionary. */
+static bool uses_dict(const struct wf_gzip_options *options)
+{
+	for (unsigned int i = 0;; i++) {
+		const struct wd_alg_comp *d = wd_alg_comp_list(i);
+
+		if (!d)
+			return false;
+		if (options->driver && strcmp(options->driver, d->name) != 0)
+			continue;
+		if (d->can & WD_COMP_CAN_DEFLATE &&
+		    d->levels >> options->level & 1)
+			return d->can & WD_COMP_CAN_DEFLATE_DICT;
+	}
+}
+
+static void done(struct wd_comp_ctx *ctx, int result, void *arg)
+{
+	struct slot *slot = arg;
+
+	(void)ctx;
+	slot->result = result;
+	slot->done = true;
+}
+
+static size_t write_header(struct packer *p, uint8_t *out)
+{
+	const struct wf_gzip_options *o = p->io->options;
+	size_t n = 10;
+
+	memset(out, 0, n);
+	out[0] = 0x1f;
+	out[1] = 0x8b;
+	out[2] = 8;
+	for (int i = 0; i < 4; i++)
+		out[4 + i] = (uint8_t)(p->io->mtime >> (8 * i));
+	out[8] = o->level == 9 ? 2 : o->level < 2 ? 4 : 0;
+	out[9] = 3; /* Unix */
+	if (p->index.room) {
+		size_t len = wf_tools_gzip_index_size(&p->index);
+
+		out[3] |= 4;
+		out[n++] = (uint8_t)len;
+		out[n++] = (uint8_t)(len >> 8);
+		p->index_at = n;
+		wf_tools_gzip_index_write(&p->index, out + n);
+		n += len;
+	}
+	if (p->io->stored && strlen(p->io->stored) < 256) {
+		out[3] |= 8;
+		strcpy((char *)out + n, p->io->stored);
+		n += strlen(p->io->stored) + 1;
+	}
+	return n;
+}
+
+/* Place for an index, if it can be filled in at the end. */
+static void plan_index(struct packer *p)
+{
+	uint32_t span = (uint32_t)(p->block * (p->dict ? RESTART : 1));
+	uint64_t points = p->io->map ? p->io->map_len / span : ROOM_UNKNOWN;
+	int flags = p->io->out < 0 ? -1 : fcntl(p->io->out, F_GETFL);
+	struct stat st;
+
+	p->header_at = lseek(p->io->out, 0, SEEK_CUR);
+	if (flags < 0 || flags & O_APPEND || p->header_at < 0 ||
+	    fstat(p->io->out, &st) || !S_ISREG(st.st_mode) || !points)
+		return;
+	p->index.span = span;
+	p->index.room = (uint32_t)(points + 2) & ~1u;
+	if (p->index.room > ROOM_UNKNOWN * 8)
+		p->index.room = ROOM_UNKNOWN * 8;
+}
+
+static int begin(struct packer *p)
+{
+	uint8_t *header = malloc(HEADER_MAX);
+	size_t len;
+	int ret;
+
+	if (!header)
+		return -ENOMEM;
+	len = write_header(p, header);
+	ret = wf_tools_gzip_write(p->io, header, len);
+	free(header);
+	return ret;
+}
+
+static int finish(struct packer *p)
+{
+	uint8_t trailer[8];
+	uint8_t *bytes;
+	size_t len;
+	ssize_t n;
+	int ret;
+
+	for (int i = 0; i < 4; i++) {
+		trailer[i] = (uint8_t)(p->check >> (8 * i));
+		trailer[4 + i] = (uint8_t)(p->taken >> (8 * i));
+	}
+	ret = wf_tools_gzip_write(p->io, trailer, sizeof(trailer));
+	if (ret || !p->index.count)
+		return ret;
+	len = wf_tools_gzip_index_size(&p->index);
+	bytes = malloc(len);
+	if (!bytes)
+		return 0; /* the file is whole without it */
+	wf_tools_gzip_index_write(&p->index, bytes);
+	n = pwrite(p->io->out, bytes, len, p->header_at + (off_t)p->index_at);
+	free(bytes);
+	p->io->points = p->index.count + 1;
+	return n == (ssize_t)len ? 0 : -EIO;
+}
+
+static ssize_t read_full(int fd, uint8_t *buf, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len) {
+		ssize_t n = read(fd, buf + at, len - at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		at += (size_t)n;
+	}
+	return (ssize_t)at;
+}
+
+/* Input for a slot; sets eof when this was the last. */
+static int fill(struct packer *p, struct slot *slot)
+{
+	ssize_t n;
+
+	slot->restart = !p->dict || !(p->next % RESTART);
+	slot->ctx.dict_len = 0;
+	if (p->io->map) {
+		uint64_t left = p->io->map_len - p->taken;
+
+		slot->in = p->io->map + p->taken;
+		slot->len = left < p->block ? (size_t)left : p->block;
+		p->eof = slot->len == left;
+		if (!slot->restart) {
+			slot->ctx.dict = slot->in - DICT;
+			slot->ctx.dict_len = DICT;
+		}
+		p->taken += slot->len;
+		return 0;
+	}
+	n = read_full(p->io->in, slot->buf + DICT, p->block);
+	if (n < 0)
+		return (int)n;
+	slot->in = slot->buf + DICT;
+	slot->len = (size_t)n;
+	p->eof = slot->len < p->block;
+	if (!slot->restart) {
+		memcpy(slot->buf + DICT - p->tail_len, p->tail, p->tail_len);
+		slot->ctx.dict = slot->in - p->tail_len;
+		slot->ctx.dict_len = p->tail_len;
+	}
+	if (p->dict && slot->len >= DICT) {
+		memcpy(p->tail, slot->in + slot->len - DICT, DICT);
+		p->tail_len = DICT;
+	}
+	p->taken += slot->len;
+	return 0;
+}
+
+static int submit(struct packer *p)
+{
+	struct slot *slot = &p->slots[p->next % p->count];
+	int ret = fill(p, slot);
+
+	if (ret)
+		return ret;
+	slot->ctx.alg_type = WD_COMP_RAW;
+	slot->ctx.raw_check = WD_COMP_GZIP;
+	slot->ctx.comp_level = p->io->options->level;
+	slot->ctx.driver = p->io->options->driver;
+	slot->ctx.tight = 1;
+	slot->ctx.flush_type = p->eof ? WD_COMP_FINISH : WD_COMP_SYNC_FLUSH;
+	slot->done = false;
+	slot->busy = true;
+	p->next++;
+	ret = wd_alg_async_deflate(&slot->ctx, done, slot, slot->in, slot->len,
+				   slot->out,
+				   wd_alg_deflate_bound(&slot->ctx, p->block));
+	if (ret)
+		slot->busy = false;
+	return ret;
+}
+
+/* The oldest block is done: out with it. */
+static int retire(struct packer *p)
+{
+	struct slot *slot = &p->slots[p->first % p->count];
+	int ret = slot->result;
+
+	slot->busy = false;
+	if (!ret && p->first && slot->restart)
+		wf_tools_gzip_index_add(&p->index, p->written);
+	if (!ret)
+		ret = wf_tools_gzip_write(p->io, slot->out, slot->ctx.out_len);
+	p->check = wd_comp_check_combine(WD_COMP_GZIP, p->check,
+					 slot->ctx.check, slot->len);
+	p->written += slot->ctx.out_len;
+	p->io->driver = slot->ctx.used;
+	p->first++;
+	wf_tools_gzip_progress(p->io, p->taken);
+	return ret;
+}
+
+static int run(struct packer *p)
+{
+	int ret = 0;
+
+	while (!ret && (!p->eof || p->first < p->next)) {
+		struct slot *oldest = &p->slots[p->first % p->count];
+
+		if (!p->eof && p->next - p->first < p->count) {
+			ret = submit(p);
+		} else if (oldest->done) {
+			ret = retire(p);
+		} else {
+			wd_alg_wait(-1);
+			wd_alg_poll(0);
+		}
+	}
+	/* After an error jobs may still write into our memory. */
+	for (uint64_t i = p->first; i < p->next; i++) {
+		struct slot *slot = &p->slots[i % p->count];
+
+		while (slot->busy && !slot->done) {
+			wd_alg_wait(-1);
+			wd_alg_poll(0);
+		}
+	}
+	return ret;
+}
+
+static int make_slots(struct packer *p)
+{
+	struct wd_comp_ctx ctx = { 0 };
+
+	p->count = p->io->options->threads * 2 + 1;
+	p->slots = calloc(p->count, sizeof(*p->slots));
+	if (!p->slots)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < p->count; i++) {
+		struct slot *s = &p->slots[i];
+
+		s->out = malloc(wd_alg_deflate_bound(&ctx, p->block));
+		s->buf = p->io->map ? NULL : malloc(DICT + p->block);
+		if (!s->out || (!p->io->map && !s->buf))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A file of one block: no threads, no jobs. */
+static int pack_small(struct packer *p)
+{
+	struct wd_comp_ctx ctx = { .comp_level = p->io->options->level,
+				   .driver = p->io->options->driver,
+				   .raw_check = WD_COMP_GZIP,
+				   .tight = 1 };
+	size_t in = (size_t)p->io->map_len;
+	size_t out = wd_alg_deflate_bound(&ctx, in);
+	uint8_t *buf = malloc(out);
+	int ret = buf ? begin(p) : -ENOMEM;
+
+	if (!ret)
+		ret = wd_alg_deflate(&ctx, p->io->map, &in, buf, &out);
+	if (!ret)
+		ret = wf_tools_gzip_write(p->io, buf, out);
+	free(buf);
+	p->check = ctx.check;
+	p->taken = in;
+	p->io->driver = ctx.used;
+	return ret ? ret : finish(p);
+}
+
+int wf_tools_gzip_pack(struct wf_gzip_io *io)
+{
+	struct packer *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return -ENOMEM;
+	p->io = io;
+	p->dict = uses_dict(io->options);
+	p->block = p->dict ? BLOCK : BLOCK_ALONE;
+	if (io->map && io->map_len <= p->block) {
+		ret = pack_small(p);
+	} else {
+		plan_index(p);
+		wd_alg_async_threads(io->options->threads);
+		ret = make_slots(p);
+		if (!ret)
+			ret = begin(p);
+		if (!ret)
+			ret = run(p);
+		if (!ret)
+			ret = finish(p);
+	}
+	wf_tools_gzip_progress_end();
+	io->total_in = p->taken;
+	for (unsigned int i = 0; p->slots && i < p->count; i++) {
+		free(p->slots[i].out);
+		free(p->slots[i].buf);
+	}
+	free(p->slots);
+	free(p);
+	if (ret)
+		wf_tools_gzip_say(io,
+				  ret == -ENOTSUP ?
+					  "no driver can do this level; see "
+					  "--driver" :
+					  strerror(-ret));
+	return ret;
+}
