@@ -21,7 +21,11 @@
 #include <string.h>
 
 /* Those that do the same must not become one. */
+#if defined(__clang__)
+#define STEP __attribute__((noinline))
+#else
 #define STEP __attribute__((noinline, noclone, no_icf))
+#endif
 
 enum { WARM = 2000, TAG = 7, NAME = 256, MAX_PEERS = 1024, KEY = 5 };
 

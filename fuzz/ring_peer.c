@@ -446,6 +446,9 @@ static void reopen(struct wf_fuzz_world *w)
 
 static void world_close(struct wf_fuzz_world *w)
 {
+	/* Closing would wait for injected messages that nobody reads. */
+	if (wf_fuzz_out_of(w))
+		wf_shm_out_doom(wf_fuzz_out_of(w), EIO, false);
 	wf_shm_ep_close(&w->to);
 	wf_shm_ep_close(&w->from);
 	drain_all(w);

@@ -25,8 +25,9 @@ static void burst(struct weft_test *t, fi_addr_t peer, size_t size)
 		CHECK_OK(weft_test_tsend(t, out[i], size, peer, (uint64_t)i,
 					 &tx[i]));
 	}
+	/* In any order: large ones are copied by both sides. */
 	for (int i = 0; i < BURST; i++)
-		weft_test_wait_ok(t->txcq, &tx[i]);
+		weft_test_wait_ok(t->txcq, NULL);
 	for (int i = 0; i < BURST; i++)
 		weft_test_wait_ok(t->rxcq, NULL);
 	for (int i = 0; i < BURST; i++)

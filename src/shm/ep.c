@@ -100,6 +100,9 @@ static void linger(struct wf_shm_ep *ep)
 	struct wf_list *pos, *tmp;
 	bool holds = !ep->forked;
 
+	wf_list_for_each (pos, tmp, &ep->pending_outs)
+		wf_shm_out_keep_copies(
+			wf_container_of(pos, struct wf_shm_out, pending_link));
 	while (holds && wf_base_clock_ns() - begin < LINGER) {
 		holds = false;
 		wf_list_for_each (pos, tmp, &ep->pending_outs) {

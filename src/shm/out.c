@@ -145,6 +145,12 @@ static void stop_waiting(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 		wf_base_list_del(&out->waiting_link);
 }
 
+static bool is_waiting(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	return wf_shm_table_get(&out->waiting, wf_shm_table_number(tx->op)) ==
+	       tx;
+}
+
 /* Takes every operation off the channel; fails them when @err is set. */
 static void drop_all(struct wf_shm_out *out, int err)
 {
@@ -489,6 +495,24 @@ bool wf_shm_out_holds_copies(const struct wf_shm_out *out)
 			return true;
 	}
 	return false;
+}
+
+void wf_shm_out_keep_copies(struct wf_shm_out *out)
+{
+	struct wf_list *pos, *tmp;
+	bool broken = false;
+
+	wf_list_for_each (pos, tmp, &out->pending) {
+		struct wf_shm_tx *tx = to_tx(pos);
+
+		/* Nothing can follow a message that stops in the middle. */
+		broken |= tx->pushed && !tx->stream;
+		if (tx->bounce && !broken)
+			continue;
+		wf_base_list_del(pos);
+		if (!is_waiting(out, tx))
+			let_go(out->ep, tx);
+	}
 }
 
 /* One turn for the first pending message. 0: it left the queue, or another is

@@ -182,6 +182,10 @@ void wf_shm_out_push(struct wf_shm_out *out);
 /* Whether copies of injected messages wait that could still go. */
 bool wf_shm_out_holds_copies(const struct wf_shm_out *out);
 
+/* The endpoint closes: forgets what waits in buffers of the application, which
+ * may be gone. */
+void wf_shm_out_keep_copies(struct wf_shm_out *out);
+
 /* Handles replies. Returns how many. */
 int wf_shm_out_poll(struct wf_shm_out *out);
 
