@@ -26,6 +26,10 @@
 #define SLOT_WINDOW 32
 #define LINE_WINDOW 128
 
+/* A receiver that reads makes room within a microsecond or two; a copy costs more
+ * than that, and so does every message behind it. */
+#define LOOKS_BEFORE_COPY 64
+
 /* Slots written between two looks at the credit beyond the window. */
 #define SLOT_STEP 32
 
@@ -437,10 +441,19 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	tx->proto = wf_shm_proto_choose(out, tx);
 	if (!tx->proto)
 		return -EOPNOTSUPP;
-	ret = !tx->fence && wf_shm_proto_is_whole(tx) ? send_unkept(out, tx) :
-							inject_kept(out, tx);
-	if (ret != -EAGAIN || tx->remote)
-		return ret;
+	if (!wf_base_list_empty(&out->pending))
+		wf_shm_out_push(out);
+	for (int looks = 0; looks < LOOKS_BEFORE_COPY; looks++) {
+		ret = !tx->fence && wf_shm_proto_is_whole(tx) ?
+			      send_unkept(out, tx) :
+			      inject_kept(out, tx);
+		if (ret != -EAGAIN || tx->remote)
+			return ret;
+		if (tx->fence || out->state != WF_SHM_OUT_OPEN ||
+		    !wf_base_list_empty(&out->pending))
+			break;
+		wf_base_cpu_relax();
+	}
 	return send_copy(out, tx);
 }
 
