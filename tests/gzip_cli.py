@@ -91,7 +91,7 @@ def options(tmp):
     assert plain.stat().st_mtime == 1_234_567_890
     # Already there: refused, kept, replaced.
     packed.write_bytes(b"precious")
-    assert weft(plain, code=1).stderr
+    assert weft(plain, code=2).stderr
     assert packed.read_bytes() == b"precious" and plain.exists()
     weft("-f", plain)
     gunzip("-k", packed)

@@ -269,9 +269,11 @@ static void one_file(const struct wf_gzip_options *o, const char *name)
 	}
 	ret = wf_tools_gzip_out_open(&out, path, o->force);
 	if (ret) {
-		fprintf(stderr, "weft gzip: %s: %s%s\n", path, strerror(-ret),
+		fprintf(stderr, "weft %s: %s: %s%s\n",
+			o->decompress ? "gunzip" : "gzip", path, strerror(-ret),
 			ret == -EEXIST ? "; -f replaces it" : "");
-		worse(FAILED);
+		/* As gzip: a file that is there is a warning. */
+		worse(ret == -EEXIST ? WARNED : FAILED);
 		goto done;
 	}
 	io.out = out.fd;
@@ -285,7 +287,9 @@ static void one_file(const struct wf_gzip_options *o, const char *name)
 	}
 	ret = wf_tools_gzip_out_finish(&out, &st);
 	if (ret) {
-		fprintf(stderr, "weft gzip: %s: %s\n", path, strerror(-ret));
+		fprintf(stderr, "weft %s: %s: %s\n",
+			o->decompress ? "gunzip" : "gzip", path,
+			strerror(-ret));
 		worse(FAILED);
 	} else if (!o->keep && unlink(name)) {
 		wf_tools_gzip_say(&io, strerror(errno));
