@@ -14,7 +14,7 @@ static const struct wf_shm_pull *wanted(struct wf_fuzz_world *w)
 
 	for (uint32_t i = 0; in && i < in->pulls.room; i++) {
 		const struct wf_shm_pull *pull =
-			wf_shm_table_get(&in->pulls, i);
+			wf_base_table_get(&in->pulls, i);
 
 		if (pull && pull->state == WF_SHM_PULL_STREAMED)
 			return pull;
@@ -43,7 +43,7 @@ static uint32_t free_op(struct wf_fuzz_world *w, const struct wf_shm_in *in)
 	uint32_t op = wf_fuzz_take8(w);
 
 	for (int i = 0; i < 256; i++, op++) {
-		if (!wf_shm_table_get(&in->pulls, wf_shm_table_number(op)))
+		if (!wf_base_table_get(&in->pulls, wf_base_table_number(op)))
 			break;
 	}
 	return op;
@@ -235,7 +235,7 @@ static const struct wf_shm_tx *waiting(struct wf_fuzz_world *w)
 	uint32_t index = wf_fuzz_take8(w);
 
 	for (uint32_t i = 0; out && i < out->waiting.room; i++) {
-		const struct wf_shm_tx *tx = wf_shm_table_get(
+		const struct wf_shm_tx *tx = wf_base_table_get(
 			&out->waiting, (index + i) % out->waiting.room);
 
 		if (tx)

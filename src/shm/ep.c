@@ -275,7 +275,7 @@ void wf_shm_ep_removed(struct wf_shm_ep *ep, uint64_t name)
  * start of progress, when nobody is inside a channel. */
 static void follow_names(struct wf_shm_ep *ep)
 {
-	const struct wf_shm_names *names = &ep->attr.names;
+	const struct wf_names *names = &ep->attr.names;
 	/* Acquire: what was counted is seen. Pairs with the creator's count. */
 	uint64_t changes =
 		atomic_load_explicit(names->changes, memory_order_acquire);

@@ -15,22 +15,12 @@
 #include "base/pool.h"
 #include "match/rxq.h"
 #include "op/compq.h"
+#include "op/names.h"
 #include "op/reg.h"
 #include "shm/board.h"
 #include "shm/in.h"
 #include "shm/out.h"
 #include "shm/stats.h"
-
-/* How addresses get names. Called under the endpoint's lock, on slow paths. */
-struct wf_shm_names {
-	/* 0 or -errno when @name is unknown. */
-	int (*get)(void *arg, uint64_t name, struct wf_addr *addr);
-	/* WF_MATCH_ANY when @addr has no name. */
-	uint64_t (*find)(void *arg, const struct wf_addr *addr);
-	/* NULL, or counts changes that nobody calls us for: progress looks. */
-	const _Atomic uint64_t *changes;
-	void *arg;
-};
 
 struct wf_shm_ep_attr {
 	struct wf_addr addr; /* what peers call us */
@@ -46,7 +36,7 @@ struct wf_shm_ep_attr {
 	bool cma;
 	bool threads;	       /* several may wait for us at once */
 	const char *allow_uid; /* NULL, "any" or a list; outlives us */
-	struct wf_shm_names names;
+	struct wf_names names;
 	struct wf_regs *regs;	       /* of the domain */
 	struct wf_cntr *remote_writes; /* count accesses of peers; or NULL */
 	struct wf_cntr *remote_reads;

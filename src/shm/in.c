@@ -638,7 +638,7 @@ void wf_shm_in_rename(struct wf_shm_in *in, uint64_t src)
 	wf_list_for_each (pos, tmp, &in->parcels)
 		wf_container_of(pos, struct wf_shm_parcel, link)->ux.src = src;
 	for (uint32_t i = 0; i < in->pulls.room; i++) {
-		struct wf_shm_pull *pull = wf_shm_table_get(&in->pulls, i);
+		struct wf_shm_pull *pull = wf_base_table_get(&in->pulls, i);
 
 		if (pull)
 			pull->ux.src = src;
@@ -668,14 +668,14 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 		free(parcel);
 	}
 	for (uint32_t i = 0; i < in->pulls.room; i++) {
-		struct wf_shm_pull *pull = wf_shm_table_get(&in->pulls, i);
+		struct wf_shm_pull *pull = wf_base_table_get(&in->pulls, i);
 
 		if (pull)
 			wf_shm_pull_orphan(pull, err);
 	}
 	wf_shm_conn_drop(in->ep, &in->sock);
 	wf_base_list_del(&in->busy_link);
-	wf_shm_table_fini(&in->pulls);
+	wf_base_table_fini(&in->pulls);
 	wf_shm_reply_fini(&in->replies);
 	wf_shm_region_unmap(&in->region);
 	free(in);

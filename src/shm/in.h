@@ -17,7 +17,7 @@
 #include "shm/region.h"
 #include "shm/reply.h"
 #include "shm/sock.h"
-#include "shm/table.h"
+#include "base/table.h"
 
 struct wf_shm_ep;
 struct wf_shm_pull;
@@ -80,7 +80,7 @@ struct wf_shm_in {
 	struct wf_shm_assembly assembly;
 	struct wf_list parcels;	   /* messages of this peer without a receive */
 	struct wf_list busy;	   /* pulls that go on in progress */
-	struct wf_shm_table pulls; /* by the sender's number */
+	struct wf_table pulls; /* by the sender's number */
 };
 
 /* A message in one piece of memory of ours, until a receive takes it. */

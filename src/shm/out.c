@@ -144,14 +144,14 @@ static void stop_sharing(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 static void stop_waiting(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	stop_sharing(out, tx);
-	wf_shm_table_del(&out->waiting, wf_shm_table_number(tx->op));
+	wf_base_table_del(&out->waiting, wf_base_table_number(tx->op));
 	if (!out->waiting.count)
 		wf_base_list_del(&out->waiting_link);
 }
 
 static bool is_waiting(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
-	return wf_shm_table_get(&out->waiting, wf_shm_table_number(tx->op)) ==
+	return wf_base_table_get(&out->waiting, wf_base_table_number(tx->op)) ==
 	       tx;
 }
 
@@ -162,7 +162,7 @@ static void drop_all(struct wf_shm_out *out, int err)
 	struct wf_list *pos, *tmp;
 
 	for (uint32_t i = 0; out->waiting.count && i < out->waiting.room; i++) {
-		struct wf_shm_tx *tx = wf_shm_table_get(&out->waiting, i);
+		struct wf_shm_tx *tx = wf_base_table_get(&out->waiting, i);
 
 		if (!tx)
 			continue;
@@ -202,7 +202,7 @@ void wf_shm_out_free(struct wf_shm_out *out)
 	drop_all(out, 0);
 	wf_shm_stats_count_out(out);
 	wf_shm_out_release(out);
-	wf_shm_table_fini(&out->waiting);
+	wf_base_table_fini(&out->waiting);
 	wf_base_list_del(&out->link);
 	free(out);
 }
@@ -332,11 +332,11 @@ bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len)
 
 bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	int64_t number = wf_shm_table_add(&out->waiting, tx);
+	int64_t number = wf_base_table_add(&out->waiting, tx);
 
 	if (number < 0)
 		return false;
-	tx->op = (uint32_t)number | out->waiting_turn++ * WF_SHM_TABLE_MAX;
+	tx->op = (uint32_t)number | out->waiting_turn++ * WF_TABLE_MAX;
 	if (out->waiting.count == 1)
 		wf_base_list_add_tail(&out->ep->waiting_outs,
 				      &out->waiting_link);
@@ -609,7 +609,7 @@ static bool handle_reply(struct wf_shm_out *out,
 			 const struct wf_shm_reply *reply)
 {
 	struct wf_shm_tx *tx =
-		wf_shm_table_get(&out->waiting, wf_shm_table_number(reply->op));
+		wf_base_table_get(&out->waiting, wf_base_table_number(reply->op));
 
 	if (!tx || tx->op != reply->op)
 		return false;

@@ -63,8 +63,8 @@ static void pull_free(struct wf_shm_pull *pull)
 {
 	make_idle(pull);
 	if (pull->in)
-		wf_shm_table_del(&pull->in->pulls,
-				 wf_shm_table_number(pull->op));
+		wf_base_table_del(&pull->in->pulls,
+				 wf_base_table_number(pull->op));
 	free(pull);
 }
 
@@ -366,13 +366,13 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 		       const struct wf_shm_part *parts, uint8_t flags,
 		       uint64_t tag, uint64_t data)
 {
-	uint32_t number = wf_shm_table_number(parked->op);
+	uint32_t number = wf_base_table_number(parked->op);
 	bool tagged = flags & WF_SHM_SLOT_TAGGED;
 	struct wf_rxq *rxq = in->ep->rxq;
 	struct wf_shm_pull *pull;
 	struct wf_rx *rx;
 
-	if (wf_shm_table_get(&in->pulls, number) ||
+	if (wf_base_table_get(&in->pulls, number) ||
 	    !parts_hold(parts, parked->iov_count, parked->total))
 		return -EPROTO;
 	pull = malloc(sizeof(*pull));
@@ -402,7 +402,7 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 		pull->iov[i].iov_len = parts[i].len;
 	}
 	wf_base_list_init(&pull->busy);
-	if (wf_shm_table_put(&in->pulls, number, pull)) {
+	if (wf_base_table_put(&in->pulls, number, pull)) {
 		free(pull);
 		return -EAGAIN;
 	}
@@ -420,7 +420,7 @@ int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
 		       const uint8_t *bytes, size_t len)
 {
 	struct wf_shm_pull *pull =
-		wf_shm_table_get(&in->pulls, wf_shm_table_number(stream->op));
+		wf_base_table_get(&in->pulls, wf_base_table_number(stream->op));
 
 	if (!pull || pull->op != stream->op ||
 	    pull->state != WF_SHM_PULL_STREAMED ||

@@ -2,7 +2,7 @@
 /*
  * Operations by number.
  */
-#include "shm/table.h"
+#include "base/table.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,13 +11,13 @@
 
 #define ROOM_MIN 16
 
-void wf_shm_table_fini(struct wf_shm_table *table)
+void wf_base_table_fini(struct wf_table *table)
 {
 	free(table->entries);
-	*table = (struct wf_shm_table){ 0 };
+	*table = (struct wf_table){ 0 };
 }
 
-static int grow(struct wf_shm_table *table, uint32_t number)
+static int grow(struct wf_table *table, uint32_t number)
 {
 	uint32_t room = table->room ? table->room : ROOM_MIN;
 	void **entries;
@@ -34,13 +34,13 @@ static int grow(struct wf_shm_table *table, uint32_t number)
 	return 0;
 }
 
-int64_t wf_shm_table_add(struct wf_shm_table *table, void *entry)
+int64_t wf_base_table_add(struct wf_table *table, void *entry)
 {
 	uint32_t number;
 	int err;
 
 	if (table->count == table->room) {
-		if (table->room == WF_SHM_TABLE_MAX)
+		if (table->room == WF_TABLE_MAX)
 			return -ENOSPC;
 		number = table->room;
 		err = grow(table, number);
@@ -58,11 +58,11 @@ int64_t wf_shm_table_add(struct wf_shm_table *table, void *entry)
 	return number;
 }
 
-int wf_shm_table_put(struct wf_shm_table *table, uint32_t number, void *entry)
+int wf_base_table_put(struct wf_table *table, uint32_t number, void *entry)
 {
 	int err;
 
-	assert(number < WF_SHM_TABLE_MAX && !wf_shm_table_get(table, number));
+	assert(number < WF_TABLE_MAX && !wf_base_table_get(table, number));
 	if (number >= table->room) {
 		err = grow(table, number);
 		if (err)
@@ -73,9 +73,9 @@ int wf_shm_table_put(struct wf_shm_table *table, uint32_t number, void *entry)
 	return 0;
 }
 
-void wf_shm_table_del(struct wf_shm_table *table, uint32_t number)
+void wf_base_table_del(struct wf_table *table, uint32_t number)
 {
-	assert(wf_shm_table_get(table, number));
+	assert(wf_base_table_get(table, number));
 	table->entries[number] = NULL;
 	table->next = number; /* its line is warm */
 	table->count--;

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a peer asks us to do with our memory, done at its target: the key is
+ * checked and the memory touched under the lock of the registrations, so that
+ * whoever takes the memory away waits. Knows nothing of how the request came.
+ */
+#ifndef WF_OP_SERVE_H
+#define WF_OP_SERVE_H
+
+#include "op/amo.h"
+#include "op/reg.h"
+
+/* Bytes of memory that belong to one registration. */
+struct wf_served {
+	uint64_t addr;
+	uint64_t len; /* 0: nothing is touched, no key is needed */
+	uint64_t key;
+	bool last; /* of its operation: counters of the registration hear it */
+};
+
+/* All return 0, or -FI_EKEYREJECTED with nothing touched. */
+int wf_op_serve_put(struct wf_regs *regs, const struct wf_served *at,
+		    const void *from);
+int wf_op_serve_get(struct wf_regs *regs, const struct wf_served *at, void *to);
+
+/* The vector that an access may touch, for a device that does it; up to
+ * WF_REG_SEGS parts, @count of them. Counts nothing. */
+int wf_op_serve_find(struct wf_regs *regs, const struct wf_served *at,
+		     uint64_t access, struct wf_reg_target *target);
+
+/* An operation on all of @at as a peer describes it: unchecked numbers. */
+struct wf_served_amo {
+	uint32_t kind; /* enum wf_op_amo_kind */
+	uint32_t op;
+	uint32_t type;
+	const uint8_t *operand;
+	const uint8_t *compare;
+	uint8_t *result;
+};
+
+/* Bytes of an operation at most: what is put together on the stack. */
+#define WF_OP_SERVE_AMO_MAX 4096
+
+/* Bytes of operand and compare value that come with @len bytes of target, or
+ * -EPROTO when there is no such operation on so many. */
+int wf_op_serve_amo_bytes(const struct wf_served_amo *amo, uint64_t len);
+
+/* Runs what wf_op_serve_amo_bytes() found possible. */
+int wf_op_serve_amo(struct wf_regs *regs, const struct wf_served *at,
+		    const struct wf_served_amo *amo);
+
+#endif
