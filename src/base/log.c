@@ -16,6 +16,12 @@ static void print_warning(enum wf_log_level level, const char *func, int line,
 }
 
 static wf_log_sink current_sink = print_warning;
+bool wf_base_log_debugging;
+
+void wf_base_log_set_debug(bool on)
+{
+	wf_base_log_debugging = on;
+}
 
 void wf_base_log_set_sink(wf_log_sink sink)
 {

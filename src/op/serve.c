@@ -85,6 +85,18 @@ int wf_op_serve_get(struct wf_regs *regs, const struct wf_served *at, void *to)
 	return err;
 }
 
+void wf_op_serve_note(struct wf_regs *regs, uint64_t key, bool write)
+{
+	struct wf_reg_view view = wf_op_regs_view(regs);
+	struct wf_reg_target target;
+
+	wf_base_lock_take(&regs->lock);
+	if (!wf_op_reg_find_key(&view, key, &target) &&
+	    (target.flags & WF_REG_EVENTS))
+		wf_op_regs_count_locked(regs, target.slot, write);
+	wf_base_lock_drop(&regs->lock);
+}
+
 int wf_op_serve_amo_bytes(const struct wf_served_amo *amo, uint64_t len)
 {
 	size_t size = wf_op_amo_size(amo->type);

@@ -28,6 +28,9 @@ int wf_op_serve_get(struct wf_regs *regs, const struct wf_served *at, void *to);
 int wf_op_serve_find(struct wf_regs *regs, const struct wf_served *at,
 		     uint64_t access, struct wf_reg_target *target);
 
+/* Somebody else did it: only counts. */
+void wf_op_serve_note(struct wf_regs *regs, uint64_t key, bool write);
+
 /* An operation on all of @at as a peer describes it: unchecked numbers. */
 struct wf_served_amo {
 	uint32_t kind; /* enum wf_op_amo_kind */

@@ -156,18 +156,13 @@ int wf_shm_serve_atomic(struct wf_shm_in *in, const struct wf_shm_request *req)
 
 int wf_shm_serve_note(struct wf_shm_in *in, const struct wf_shm_request *req)
 {
-	struct wf_reg_view view = wf_op_regs_view(in->ep->regs);
 	bool write = req->rma.flags & WF_SHM_RMA_WRITE;
-	struct wf_reg_target target;
 
 	if (!(req->rma.flags & WF_SHM_RMA_LAST) ||
 	    (req->flags & WF_SHM_SLOT_ACK))
 		return -EPROTO;
-	wf_base_lock_take(&in->ep->regs->lock);
-	if (!wf_op_reg_find_key(&view, req->rma.key, &target) &&
-	    (target.flags & WF_REG_EVENTS) && !in->remote_status)
-		wf_op_regs_count_locked(in->ep->regs, target.slot, write);
-	wf_base_lock_drop(&in->ep->regs->lock);
+	if (!in->remote_status)
+		wf_op_serve_note(in->ep->regs, req->rma.key, write);
 	conclude(in, req, write);
 	return 0;
 }

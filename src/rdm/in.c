@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets from the device. A packet that cannot be taken in for want of memory
+ * or of room for its completion stays in its buffer; when all buffers are used
+ * up the device tells senders to wait. Nothing is dropped but what is wrong.
+ */
+#include "rdm/in.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "rdm/control.h"
+#include "rdm/peer.h"
+#include "rdm/protocol.h"
+#include "wire/packet.h"
+
+static void give(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
+{
+	const struct wf_nic_sge sge = { buf->bytes, ep->max_recv,
+					ep->own.lkey };
+
+	/* There are as many places as buffers. It fails when the queue pair
+	 * is being closed. */
+	(void)!wf_nic_post_recv(ep->qp, (uint64_t)(buf - ep->bufs), &sge, true);
+	ep->unrung = true;
+}
+
+int wf_rdm_in_open(struct wf_rdm_ep *ep)
+{
+	size_t stride = ((size_t)ep->max_recv + 63) / 64 * 64;
+
+	ep->buf_bytes = stride * ep->buf_count;
+	ep->buf_memory = mmap(NULL, ep->buf_bytes, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ep->buf_memory == MAP_FAILED) {
+		ep->buf_memory = NULL;
+		return -ENOMEM;
+	}
+	ep->bufs = calloc(ep->buf_count, sizeof(*ep->bufs));
+	if (!ep->bufs) {
+		wf_rdm_in_close(ep);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < ep->buf_count; i++) {
+		ep->bufs[i].bytes = ep->buf_memory + i * stride;
+		give(ep, &ep->bufs[i]);
+	}
+	return 0;
+}
+
+void wf_rdm_in_close(struct wf_rdm_ep *ep)
+{
+	free(ep->bufs);
+	if (ep->buf_memory)
+		munmap(ep->buf_memory, ep->buf_bytes);
+	ep->bufs = NULL;
+	ep->buf_memory = NULL;
+}
+
+static void drop(struct wf_rdm_peer *peer)
+{
+	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_bad_packets, 1);
+}
+
+/* -- in order -------------------------------------------------------------- */
+
+/* 0, -EAGAIN or -EPROTO. */
+static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved)
+{
+	const struct wf_rdm_protocol *protocol;
+	struct wf_wire_packet packet;
+	int err = -EPROTO;
+
+	if (!wf_wire_packet_decode(&packet, saved->bytes, saved->len)) {
+		protocol = wf_rdm_protocol_of(packet.type);
+		err = protocol->receive(peer, &packet);
+	}
+	if (err == -EAGAIN)
+		return err;
+	if (err)
+		drop(peer);
+	wf_rdm_order_drop(&peer->order, saved);
+	return err;
+}
+
+/* What came early has its turn now, if any. Without memory it stays where it
+ * is; the peer is looked at again. */
+static void catch_up(struct wf_rdm_peer *peer)
+{
+	struct wf_rdm_order *order = &peer->order;
+	uint32_t life = peer->our_id;
+
+	while (order->held && life == peer->our_id) {
+		struct wf_rdm_saved *saved = wf_rdm_order_past(order);
+		bool next = !saved;
+
+		if (next)
+			saved = wf_rdm_order_first(order);
+		if (!saved)
+			return;
+		if (receive_saved(peer, saved) == -EAGAIN) {
+			peer->behind = true;
+			wf_rdm_peer_activate(peer);
+			return;
+		}
+		if (next)
+			wf_rdm_order_advance(order);
+	}
+}
+
+void wf_rdm_in_catch_up(struct wf_rdm_peer *peer)
+{
+	peer->behind = false;
+	catch_up(peer);
+}
+
+static int receive_in_turn(struct wf_rdm_peer *peer,
+			   const struct wf_rdm_protocol *protocol,
+			   const struct wf_wire_packet *packet,
+			   const struct wf_rdm_buf *buf)
+{
+	struct wf_rdm_order *order = &peer->order;
+	int turn, err;
+
+	/* It names a message that had its turn. */
+	if (packet->flags & WF_WIRE_NACKED)
+		return protocol->receive(peer, packet);
+	turn = wf_rdm_order_arrive(order, packet->msg_id, buf->bytes, buf->len);
+	switch (turn) {
+	case WF_RDM_TURN_NOW:
+		err = protocol->receive(peer, packet);
+		if (err == -EAGAIN)
+			return err;
+		/* Wrong or not, its number is used up. */
+		wf_rdm_order_advance(order);
+		if (order->held)
+			catch_up(peer);
+		return err;
+	case WF_RDM_TURN_PAST:
+		return protocol->receive(peer, packet);
+	case WF_RDM_TURN_HELD:
+		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_reordered, 1);
+		wf_rdm_stat_most(peer->ep, WF_RDM_STAT_reorder_depth,
+				 order->held);
+		return 0;
+	default:
+		return turn == -ENOMEM ? -EAGAIN : turn;
+	}
+}
+
+/* -- one packet ------------------------------------------------------------ */
+
+static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
+{
+	unsigned int kind = wf_wire_packet_kind(packet->type);
+
+	if ((kind & WF_WIRE_KIND_RTM) && !packet->seg_offset) {
+		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_received, 1);
+		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_received_bytes,
+				packet->msg_length ? packet->msg_length :
+						     packet->data_len);
+	}
+}
+
+/* 0, or -EAGAIN: give it again. */
+static int receive(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf)
+{
+	const struct wf_rdm_protocol *protocol;
+	struct wf_rdm_peer *peer = buf->peer;
+	struct wf_wire_packet packet;
+	unsigned int kind;
+	int err;
+
+	if (!wf_op_compq_room(ep->rxq->compq))
+		return -EAGAIN;
+	if (wf_wire_packet_decode(&packet, buf->bytes, buf->len)) {
+		drop(peer);
+		return 0;
+	}
+	if (!wf_rdm_peer_admit(peer, &packet))
+		return 0;
+	kind = wf_wire_packet_kind(packet.type);
+	if (wf_unlikely(ep->closing) && (kind & WF_WIRE_KIND_REQUEST))
+		return 0;
+	if (!(kind & WF_WIRE_KIND_REQUEST)) {
+		err = wf_rdm_control_receive(peer, &packet);
+	} else {
+		protocol = wf_rdm_protocol_of(packet.type);
+		err = kind & (WF_WIRE_KIND_RTM | WF_WIRE_KIND_RTA) ?
+			      receive_in_turn(peer, protocol, &packet, buf) :
+			      protocol->receive(peer, &packet);
+	}
+	if (err == -EAGAIN)
+		return err;
+	if (err)
+		drop(peer);
+	else
+		count(peer, &packet);
+	return 0;
+}
+
+static struct wf_rdm_peer *sender(struct wf_rdm_ep *ep,
+				  const struct wf_nic_wc *wc)
+{
+	int err;
+
+	if (wc->ah < ep->ah_count && ep->by_ah[wc->ah])
+		return ep->by_ah[wc->ah];
+	if (wc->ah != WF_NIC_AH_UNKNOWN)
+		return NULL;
+	return wf_rdm_peer_get(ep, &wc->from, &err);
+}
+
+void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
+{
+	struct wf_rdm_buf *buf = &ep->bufs[wc->wr_id];
+
+	if (wc->status)
+		return; /* flushed */
+	buf->len = wc->len;
+	buf->peer = sender(ep, wc);
+	if (wf_unlikely(!buf->peer)) {
+		/* No memory for a stranger: it will try again, if it is one of
+		 * us, when it hears nothing. */
+		wf_rdm_stat_add(ep, WF_RDM_STAT_bad_packets, 1);
+	} else if (wf_unlikely(!wf_base_list_empty(&ep->stalled)) ||
+		   receive(ep, buf)) {
+		wf_base_list_add_tail(&ep->stalled, &buf->link);
+		return;
+	}
+	give(ep, buf);
+}
+
+void wf_rdm_in_retry(struct wf_rdm_ep *ep)
+{
+	while (!wf_base_list_empty(&ep->stalled)) {
+		struct wf_rdm_buf *buf = wf_container_of(
+			ep->stalled.next, struct wf_rdm_buf, link);
+
+		if (receive(ep, buf))
+			return;
+		wf_base_list_del(&buf->link);
+		give(ep, buf);
+	}
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receive buffers, and the way of a packet from the device to its protocol.
+ */
+#ifndef WF_RDM_IN_H
+#define WF_RDM_IN_H
+
+#include <stdint.h>
+
+#include "nic/nic.h"
+#include "rdm/ep.h"
+
+struct wf_rdm_buf {
+	struct wf_list link; /* in ep->stalled */
+	struct wf_rdm_peer *peer;
+	uint8_t *bytes;
+	uint32_t len;
+};
+
+/* Makes the buffers and gives them to the device. 0 or -ENOMEM. */
+int wf_rdm_in_open(struct wf_rdm_ep *ep);
+void wf_rdm_in_close(struct wf_rdm_ep *ep);
+
+/* A packet came. */
+void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc);
+
+/* Packets of @peer that are kept and whose turn it is. */
+void wf_rdm_in_catch_up(struct wf_rdm_peer *peer);
+
+/* Tries those again that could not be taken in. */
+void wf_rdm_in_retry(struct wf_rdm_ep *ep);
+
+#endif

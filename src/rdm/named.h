@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Operations that peers refer to by a number of ours: one table for those of
+ * ours and for those of peers, since a packet does not say which it means. A
+ * number is used again only with another upper half.
+ */
+#ifndef WF_RDM_NAMED_H
+#define WF_RDM_NAMED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wf_rdm_ep;
+struct wf_rdm_peer;
+
+struct wf_rdm_named {
+	struct wf_rdm_peer *peer;
+	uint32_t id;
+	bool has_id;
+	bool is_tx; /* a wf_rdm_tx, else a wf_rdm_rx */
+};
+
+/* Takes a number if it has none. 0, -ENOMEM or -ENOSPC. */
+int wf_rdm_named_add(struct wf_rdm_ep *ep, struct wf_rdm_named *named);
+void wf_rdm_named_del(struct wf_rdm_ep *ep, struct wf_rdm_named *named);
+
+/* What @peer means by @id; NULL when that is nothing of its. */
+struct wf_rdm_named *wf_rdm_named_get(const struct wf_rdm_ep *ep,
+				      const struct wf_rdm_peer *peer,
+				      uint32_t id);
+
+#endif

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers: their lives, and what is posted to them in which order.
+ */
+#include "rdm/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "rdm/control.h"
+#include "rdm/ep.h"
+#include "rdm/in.h"
+#include "rdm/pkt.h"
+#include "rdm/protocol.h"
+#include "rdm/rx.h"
+#include "rdm/tx.h"
+
+/* Packets made at once for one operation. */
+#define BATCH 32
+
+#define FEATURES                                                               \
+	(WF_WIRE_FEATURE_RDMA_READ | WF_WIRE_FEATURE_DC |                      \
+	 WF_WIRE_FEATURE_CONNID | WF_WIRE_FEATURE_RUNT |                       \
+	 WF_WIRE_FEATURE_READ_NACK | WF_WIRE_FEATURE_PEER_ERROR)
+
+/* -- their lives ----------------------------------------------------------- */
+
+static uint32_t new_id(uint32_t old)
+{
+	uint32_t id;
+
+	do {
+		if (getrandom(&id, sizeof(id), 0) != sizeof(id))
+			id = old * 2654435761u + 1;
+	} while (!id || id == old);
+	return id;
+}
+
+static int index_peer(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer)
+{
+	if (peer->ah >= ep->ah_count) {
+		size_t count = ep->ah_count ? ep->ah_count * 2 : 64;
+		struct wf_rdm_peer **all;
+
+		while (count <= peer->ah)
+			count *= 2;
+		all = realloc(ep->by_ah, count * sizeof(struct wf_rdm_peer *));
+		if (!all)
+			return -ENOMEM;
+		memset(all + ep->ah_count, 0,
+		       (count - ep->ah_count) * sizeof(struct wf_rdm_peer *));
+		ep->by_ah = all;
+		ep->ah_count = count;
+	}
+	ep->by_ah[peer->ah] = peer;
+	return 0;
+}
+
+static struct wf_list *bucket_of(struct wf_rdm_ep *ep,
+				 const struct wf_addr *addr)
+{
+	return &ep->by_addr[wf_base_addr_hash(addr) % WF_RDM_BUCKETS];
+}
+
+struct wf_rdm_peer *wf_rdm_peer_find(struct wf_rdm_ep *ep,
+				     const struct wf_addr *addr)
+{
+	struct wf_list *head = bucket_of(ep, addr), *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, head) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, bucket);
+
+		if (wf_base_addr_equal(&peer->addr, addr))
+			return peer;
+	}
+	return NULL;
+}
+
+struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
+				    const struct wf_addr *addr, int *err)
+{
+	struct wf_rdm_peer *peer = wf_rdm_peer_find(ep, addr);
+
+	if (peer)
+		return peer;
+	*err = -ENOMEM;
+	peer = calloc(1, sizeof(*peer));
+	if (!peer)
+		return NULL;
+	*err = wf_nic_ah_create(ep->nic, addr, &peer->ah);
+	if (*err)
+		goto err_free;
+	*err = index_peer(ep, peer);
+	if (*err)
+		goto err_ah;
+	peer->ep = ep;
+	peer->addr = *addr;
+	peer->max_msg = ep->max_msg;
+	peer->name = ep->attr.names.find(ep->attr.names.arg, addr);
+	peer->our_id = new_id(0);
+	wf_rdm_order_init(&peer->order);
+	wf_base_list_init(&peer->active_link);
+	wf_base_list_init(&peer->unacked);
+	wf_base_list_init(&peer->queue);
+	wf_base_list_init(&peer->flight);
+	wf_base_list_init(&peer->streams);
+	wf_base_list_init(&peer->asking);
+	wf_base_list_init(&peer->rxs);
+	wf_base_list_init(&peer->parked);
+	wf_base_list_init(&peer->owing);
+	wf_base_list_add_tail(bucket_of(ep, addr), &peer->bucket);
+	wf_base_list_add_tail(&ep->peers, &peer->link);
+	ep->peer_count++;
+	return peer;
+
+err_ah:
+	wf_nic_ah_destroy(ep->nic, peer->ah);
+err_free:
+	free(peer);
+	return NULL;
+}
+
+static struct wf_rdm_tx *first_tx(const struct wf_list *head)
+{
+	return wf_base_list_empty(head) ?
+		       NULL :
+		       wf_container_of(head->next, struct wf_rdm_tx, link);
+}
+
+static struct wf_rdm_rx *first_rx(const struct wf_list *head)
+{
+	return wf_base_list_empty(head) ?
+		       NULL :
+		       wf_container_of(head->next, struct wf_rdm_rx, link);
+}
+
+/* The endpoint closes: the device is gone, the matcher is empty. */
+void wf_rdm_peer_free(struct wf_rdm_peer *peer)
+{
+	struct wf_rdm_ep *ep = peer->ep;
+	struct wf_rdm_tx *tx;
+	struct wf_rdm_rx *rx;
+
+	while ((tx = first_tx(&peer->queue)) || (tx = first_tx(&peer->flight)))
+		wf_rdm_tx_free(ep, tx);
+	while ((rx = first_rx(&peer->rxs)) || (rx = first_rx(&peer->parked)))
+		wf_rdm_rx_free(rx);
+	wf_rdm_order_fini(&peer->order);
+	wf_base_list_del(&peer->link);
+	wf_base_list_del(&peer->bucket);
+	wf_base_list_del(&peer->active_link);
+	free(peer);
+}
+
+void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name)
+{
+	struct wf_list *pos, *tmp;
+
+	peer->name = name;
+	wf_list_for_each (pos, tmp, &peer->rxs)
+		wf_rdm_rx_rename(wf_container_of(pos, struct wf_rdm_rx, link),
+				 name);
+	wf_list_for_each (pos, tmp, &peer->parked)
+		wf_rdm_rx_rename(wf_container_of(pos, struct wf_rdm_rx, link),
+				 name);
+}
+
+/* What was begun in this life ends. Lists are taken over first: completions may
+ * have consequences. */
+static void fail_txs(struct wf_rdm_ep *ep, struct wf_list *head, int err)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, head) {
+		struct wf_rdm_tx *tx =
+			wf_container_of(pos, struct wf_rdm_tx, link);
+
+		/* Pieces come before their whole and free nothing but
+		 * themselves and it, which is behind them. */
+		if (tx->pieces || tx->err)
+			continue;
+		if (tx->whole && tx->whole->pieces == 1 &&
+		    tmp == &tx->whole->link)
+			tmp = tmp->next;
+		wf_rdm_tx_abort(ep, tx, err);
+	}
+}
+
+static void fail_rxs(struct wf_rdm_peer *peer, int err)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &peer->rxs) {
+		struct wf_rdm_rx *rx =
+			wf_container_of(pos, struct wf_rdm_rx, link);
+
+		/* Done, and only owed something: nobody is left to owe to. */
+		if (rx->over) {
+			rx->owes = 0;
+			wf_base_list_del(&rx->owe_link);
+			wf_rdm_rx_settle(rx);
+			continue;
+		}
+		wf_rdm_rx_fail(rx, err, false);
+	}
+}
+
+/* Both sides begin at 0 again. */
+static void begin_life(struct wf_rdm_peer *peer)
+{
+	if (peer->knows_id) {
+		peer->stale_id = peer->their_id;
+		peer->has_stale = true;
+	}
+	peer->knows_id = false;
+	peer->greeted_us = false;
+	peer->sent_handshake = false;
+	peer->owes_handshake = false;
+	peer->our_id = new_id(peer->our_id);
+	peer->next_msg_id = 0;
+	wf_rdm_order_fini(&peer->order);
+	wf_rdm_order_init(&peer->order);
+}
+
+void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
+{
+	struct wf_rdm_ep *ep = peer->ep;
+	struct wf_list *pos, *tmp;
+	char text[WF_ADDR_STR_LEN];
+
+	wf_info("peer %s is given up: %s",
+		wf_base_addr_str(&peer->addr, text, sizeof(text)),
+		strerror(err));
+	wf_rdm_stat_add(ep, WF_RDM_STAT_peers_lost, 1);
+	wf_list_for_each (pos, tmp, &peer->unacked)
+		wf_base_list_del(pos);
+	wf_list_for_each (pos, tmp, &peer->streams)
+		wf_base_list_del(pos);
+	wf_list_for_each (pos, tmp, &peer->asking)
+		wf_base_list_del(pos);
+	begin_life(peer);
+	fail_txs(ep, &peer->queue, err);
+	fail_txs(ep, &peer->flight, err);
+	fail_rxs(peer, err);
+}
+
+/* -- what packets say of it ------------------------------------------------ */
+
+bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
+		       const struct wf_wire_packet *packet)
+{
+	struct wf_rdm_ep *ep = peer->ep;
+
+	if (!(packet->flags & WF_WIRE_CONNID)) {
+		wf_rdm_stat_add(ep, WF_RDM_STAT_bad_packets, 1);
+		return false;
+	}
+	if (wf_likely(peer->knows_id && packet->connid == peer->their_id))
+		goto current;
+	if (peer->has_stale && packet->connid == peer->stale_id) {
+		/* It does not know that we forgot what it means. */
+		wf_rdm_stat_add(ep, WF_RDM_STAT_stale_packets, 1);
+		if (!peer->sent_handshake) {
+			peer->owes_handshake = true;
+			wf_rdm_peer_activate(peer);
+		}
+		return false;
+	}
+	if (peer->knows_id)
+		wf_rdm_peer_fail(peer, FI_ECONNRESET);
+	peer->their_id = packet->connid;
+	peer->knows_id = true;
+current:
+	if (wf_unlikely(!peer->sent_handshake)) {
+		peer->owes_handshake = true;
+		wf_rdm_peer_activate(peer);
+	}
+	return true;
+}
+
+void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,
+			 const struct wf_wire_packet *packet)
+{
+	struct wf_nic_path path;
+
+	/* A bound for peers that claim to be behind something very narrow. */
+	if (!wf_nic_ah_query(peer->ep->nic, peer->ah, &path) &&
+	    path.max_msg >= WF_WIRE_HEADER_MAX && path.max_msg < peer->max_msg)
+		peer->max_msg = path.max_msg;
+	peer->greeted_us = true;
+	peer->features = packet->extra_count ? packet->extra[0] : 0;
+	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_handshakes, 1);
+}
+
+/* -- posting --------------------------------------------------------------- */
+
+void wf_rdm_peer_activate(struct wf_rdm_peer *peer)
+{
+	if (peer->active)
+		return;
+	peer->active = true;
+	wf_base_list_add_tail(&peer->ep->active, &peer->active_link);
+}
+
+static bool post_handshake(struct wf_rdm_peer *peer)
+{
+	struct wf_rdm_ep *ep = peer->ep;
+	const struct wf_wire_packet wire = {
+		.type = WF_WIRE_HANDSHAKE,
+		.flags = WF_WIRE_CONNID,
+		.connid = peer->our_id,
+		.extra_count = 1,
+		.extra = { ep->attr.reads ?
+				   FEATURES :
+				   FEATURES &
+					   ~(uint64_t)
+						   WF_WIRE_FEATURE_RDMA_READ },
+	};
+	struct wf_rdm_pkt *pkt;
+
+	if (!wf_rdm_ep_has_room(ep))
+		return false;
+	pkt = wf_rdm_pkt_make(ep, peer, &wire, 0);
+	if (!pkt)
+		return false;
+	wf_rdm_pkt_post(ep, pkt);
+	peer->owes_handshake = false;
+	peer->sent_handshake = true;
+	return true;
+}
+
+/* Debts that cannot be paid now stand at the end, so that others are. */
+static bool post_owed(struct wf_rdm_peer *peer)
+{
+	struct wf_list *pos, *tmp, *last = peer->owing.prev;
+	bool all = true;
+
+	wf_list_for_each (pos, tmp, &peer->owing) {
+		struct wf_rdm_rx *rx =
+			wf_container_of(pos, struct wf_rdm_rx, owe_link);
+
+		all &= wf_rdm_rx_pay(rx);
+		if (pos == last || !wf_rdm_ep_has_room(peer->ep))
+			break;
+	}
+	return all && wf_base_list_empty(&peer->owing);
+}
+
+static bool post_asking(struct wf_rdm_peer *peer)
+{
+	while (!wf_base_list_empty(&peer->asking)) {
+		if (!wf_rdm_control_ask(peer, wf_container_of(peer->asking.next,
+							      struct wf_rdm_tx,
+							      unacked_link)))
+			return false;
+	}
+	return true;
+}
+
+/* Whether @tx has to wait for others of the same peer. */
+static bool is_blocked(const struct wf_rdm_peer *peer,
+		       const struct wf_rdm_tx *tx)
+{
+	uint64_t order = peer->ep->attr.order;
+	uint64_t after_write = 0, after_read = 0;
+
+	if (tx->begun)
+		return false;
+	if (tx->req.fence && !wf_base_list_empty(&peer->flight))
+		return true;
+	if (!wf_base_list_empty(&peer->unacked) &&
+	    peer->posted - wf_container_of(peer->unacked.next, struct wf_rdm_tx,
+					   unacked_link)
+				    ->began >=
+		    WF_RDM_AHEAD)
+		return true;
+	switch (tx->req.kind) {
+	case WF_RDM_SEND:
+		after_write = FI_ORDER_SAW;
+		after_read = FI_ORDER_SAR;
+		break;
+	case WF_RDM_WRITE:
+		after_write = FI_ORDER_RMA_WAW;
+		after_read = FI_ORDER_RMA_WAR;
+		break;
+	case WF_RDM_READ:
+		after_write = FI_ORDER_RMA_RAW;
+		after_read = FI_ORDER_RMA_RAR;
+		break;
+	case WF_RDM_ATOMIC:
+		break; /* among themselves by number */
+	}
+	return ((order & after_write) && peer->writes) ||
+	       ((order & after_read) && peer->reads);
+}
+
+static void begin(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
+{
+	if (tx->begun)
+		return;
+	tx->begun = true;
+	tx->began = peer->posted;
+	if (tx->ordered)
+		wf_base_list_add_tail(&peer->unacked, &tx->unacked_link);
+	tx->counted = tx->req.kind == WF_RDM_WRITE ||
+		      tx->req.kind == WF_RDM_READ ||
+		      tx->req.kind == WF_RDM_ATOMIC;
+	if (tx->req.kind == WF_RDM_READ)
+		peer->reads++;
+	else if (tx->counted)
+		peer->writes++;
+}
+
+static void log_posted(const struct wf_rdm_tx *tx)
+{
+	if (wf_unlikely(wf_base_log_debugs()))
+		wf_debug("%s: %u packets, %zu bytes, message %u",
+			 tx->protocol->name, tx->packets, tx->req.len,
+			 tx->msg_id);
+}
+
+/* Makes and posts packets of one operation. Returns how many. */
+static int post_tx(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx, int max)
+{
+	struct wf_rdm_pkt *pkts[BATCH];
+	struct wf_rdm_ep *ep = peer->ep;
+	uint32_t room = wf_nic_qp_send_room(ep->qp);
+	int count;
+
+	if (max > BATCH)
+		max = BATCH;
+	if ((uint32_t)max > room)
+		max = (int)room;
+	if (!max)
+		return 0;
+	begin(peer, tx);
+	count = tx->protocol->construct_tx_packets(ep, tx, pkts, max);
+	for (int i = 0; i < count; i++)
+		wf_rdm_pkt_post(ep, pkts[i]);
+	peer->posted += (uint64_t)count;
+	if (!tx->constructed)
+		return count;
+	wf_base_list_del(&tx->link);
+	wf_base_list_add_tail(&peer->flight, &tx->link);
+	log_posted(tx);
+	if (tx->protocol->handle_tx_packets_posted)
+		tx->protocol->handle_tx_packets_posted(ep, tx);
+	return count;
+}
+
+static int post_queue(struct wf_rdm_peer *peer, int budget, bool *stuck)
+{
+	int posted = 0;
+
+	*stuck = false;
+	while (posted < budget && !wf_base_list_empty(&peer->queue)) {
+		struct wf_rdm_tx *tx = first_tx(&peer->queue);
+		int count;
+
+		/* What it waits for activates us again. */
+		if (is_blocked(peer, tx))
+			return posted;
+		count = post_tx(peer, tx, budget - posted);
+		posted += count;
+		if (!count) {
+			*stuck = true;
+			return posted;
+		}
+	}
+	*stuck = !wf_base_list_empty(&peer->queue);
+	return posted;
+}
+
+/* One after the other, a few packets each. */
+static bool post_streams(struct wf_rdm_peer *peer, int budget)
+{
+	while (budget > 0 && !wf_base_list_empty(&peer->streams)) {
+		struct wf_rdm_stream *stream = wf_container_of(
+			peer->streams.next, struct wf_rdm_stream, link);
+		int count;
+
+		wf_base_list_unlink(&stream->link);
+		wf_base_list_add_tail(&peer->streams, &stream->link);
+		count = wf_rdm_stream_pump(peer, stream, 8);
+		if (!count && !wf_rdm_ep_has_room(peer->ep))
+			return false;
+		if (!count && !wf_base_list_empty(&peer->streams))
+			return false; /* no packet to be had */
+		budget -= count;
+	}
+	return wf_base_list_empty(&peer->streams);
+}
+
+bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget)
+{
+	bool stuck = false, all = true;
+
+	if (wf_unlikely(peer->behind))
+		wf_rdm_in_catch_up(peer);
+	if (peer->owes_handshake)
+		all &= post_handshake(peer);
+	if (!wf_base_list_empty(&peer->owing))
+		all &= post_owed(peer);
+	if (!wf_base_list_empty(&peer->asking))
+		all &= post_asking(peer);
+	if (!wf_base_list_empty(&peer->queue)) {
+		budget -= post_queue(peer, budget, &stuck);
+		all &= !stuck;
+	}
+	if (!wf_base_list_empty(&peer->streams))
+		all &= post_streams(peer, budget);
+	return !all || peer->behind;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who is at the other end: its address handle, what it can do, the order of its
+ * messages, and everything under way to and from it. A peer is made at the
+ * first operation or packet and lives as long as the endpoint; its name in the
+ * AV comes and goes.
+ *
+ * Connection ids tell one life of a peer from the next: each side has one for
+ * the other and takes a new one whenever it has forgotten what was under way.
+ * Whoever sees a new one forgets as well; whoever sees one that is over says so
+ * by a handshake.
+ */
+#ifndef WF_RDM_PEER_H
+#define WF_RDM_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/list.h"
+#include "rdm/order.h"
+
+struct wf_rdm_ep;
+struct wf_rdm_rx;
+struct wf_rdm_tx;
+struct wf_wire_packet;
+
+struct wf_rdm_peer {
+	struct wf_rdm_ep *ep;
+	struct wf_list link;	    /* in ep->peers */
+	struct wf_list bucket;	    /* in ep->by_addr */
+	struct wf_list active_link; /* in ep->active: has something to post */
+	struct wf_addr addr;
+	uint64_t name; /* fi_addr_t, WF_MATCH_ANY when not in the AV */
+	uint16_t ah;
+	uint32_t max_msg; /* bytes of a packet that the way there carries */
+	bool active;
+	bool greeted_us;     /* its handshake came */
+	bool owes_handshake; /* we owe ours */
+	bool sent_handshake;
+	bool knows_id;	/* their_id is what it uses now */
+	bool has_stale; /* stale_id is what it used before */
+	uint32_t our_id;
+	uint32_t their_id;
+	uint32_t stale_id;
+	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
+
+	/* Sending. */
+	uint32_t next_msg_id;
+	uint32_t outstanding;	/* requests that the device has */
+	uint64_t posted;	/* request packets so far ... */
+	struct wf_list unacked; /* ... of messages whose are not all acked */
+	struct wf_list queue;	/* wf_rdm_tx that have packets to make */
+	struct wf_list flight;	/* wf_rdm_tx that wait for something */
+	struct wf_list streams; /* wf_rdm_stream with a window */
+	struct wf_list asking;	/* wf_rdm_tx: reads that want more */
+	uint32_t writes;	/* in flight, for those who asked for order */
+	uint32_t reads;
+
+	/* Receiving. */
+	struct wf_rdm_order order;
+	bool behind;	       /* packets whose turn it is wait for memory */
+	struct wf_list rxs;    /* wf_rdm_rx that are not complete */
+	struct wf_list parked; /* complete ones that wait for a receive */
+	struct wf_list owing;  /* wf_rdm_rx that owe the peer a packet */
+};
+
+/* By address or by name; made if need be. NULL: no memory, too many peers, or
+ * nothing that the device can reach (then *@err says which). */
+struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
+				    const struct wf_addr *addr, int *err);
+struct wf_rdm_peer *wf_rdm_peer_find(struct wf_rdm_ep *ep,
+				     const struct wf_addr *addr);
+void wf_rdm_peer_free(struct wf_rdm_peer *peer);
+
+/* Its name in the AV; WF_MATCH_ANY: none any more. */
+void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name);
+
+/* There is something to post. */
+void wf_rdm_peer_activate(struct wf_rdm_peer *peer);
+
+/* Posts what can be posted, up to @budget packets. False: nothing is left. */
+bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget);
+
+/* Forgets everything under way: operations fail with @err (positive), receives
+ * that were being filled as well. The next life begins with a new id. */
+void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);
+
+/* Checks whose life a packet belongs to. False: drop it. */
+bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
+		       const struct wf_wire_packet *packet);
+
+/* Its handshake. */
+void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,
+			 const struct wf_wire_packet *packet);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets on their way out, and requests to the device that are no packets
+ * (reads). Each says itself who is told when it is done. Small ones hold a
+ * header and a few bytes, their other bytes stay where they are; large ones
+ * hold everything.
+ */
+#ifndef WF_RDM_PKT_H
+#define WF_RDM_PKT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/nic.h"
+
+struct wf_rdm_ep;
+struct wf_rdm_peer;
+struct wf_wire_packet;
+
+/* Bytes of a small packet: the longest header, and what is copied rather than
+ * looked up. */
+#define WF_RDM_PKT_SMALL 1024
+
+struct wf_rdm_pkt {
+	struct wf_rdm_peer *peer;
+	/* The device is done with it; @err is 0 or a positive errno. The
+	 * packet is given back by whoever calls. */
+	void (*completed)(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
+			  int err);
+	void *owner;	  /* a wf_rdm_tx or wf_rdm_rx, or NULL */
+	uint32_t payload; /* bytes of the user's in it */
+	uint16_t len;	  /* bytes in buf */
+	uint16_t turn;	  /* differs whenever the place is used again */
+	bool large;
+	bool is_request;	/* of an operation: see wf_rdm_tx.unacked */
+	struct wf_nic_sge data; /* a second piece; len 0: none */
+	uint8_t buf[];
+};
+
+/* One with room for @bytes, or NULL: no memory, or all large ones are under
+ * way. */
+struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
+				  struct wf_rdm_peer *peer, size_t bytes);
+void wf_rdm_pkt_put(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt);
+
+/* A packet with the header @wire and room for @more bytes behind it. */
+struct wf_rdm_pkt *wf_rdm_pkt_make(struct wf_rdm_ep *ep,
+				   struct wf_rdm_peer *peer,
+				   const struct wf_wire_packet *wire,
+				   size_t more);
+
+/* To the device; the doorbell is wf_rdm_ep_ring()'s. The caller made sure of
+ * room. */
+void wf_rdm_pkt_post(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt);
+void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
+			  const struct wf_nic_remote *from,
+			  const struct wf_nic_sge *to);
+
+/* What the device answers. */
+void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc);
+
+/* Gives everything back that the device still has: it is closed. */
+void wf_rdm_pkt_none(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err);
+
+#endif

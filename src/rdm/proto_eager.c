@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Eager: the message is one packet.
+ */
+#include <errno.h>
+
+#include "op/iov.h"
+#include "rdm/ep.h"
+#include "rdm/peer.h"
+#include "rdm/pkt.h"
+#include "rdm/protocol.h"
+#include "rdm/rx.h"
+#include "rdm/tx.h"
+
+static bool can_use_for_send(const struct wf_rdm_ep *ep,
+			     const struct wf_rdm_tx *tx, size_t room)
+{
+	(void)ep;
+	return tx->req.len <= room;
+}
+
+static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
+				struct wf_rdm_pkt **pkts, int max)
+{
+	struct wf_wire_packet wire;
+
+	(void)max;
+	if (tx->req.delivery && wf_rdm_tx_name(ep, tx))
+		return 0;
+	wf_rdm_tx_header(tx, &wire);
+	pkts[0] = wf_rdm_tx_request(ep, tx, &wire, 0, tx->req.len);
+	if (!pkts[0])
+		return 0;
+	tx->sent = tx->req.len;
+	tx->constructed = true;
+	return 1;
+}
+
+/* With a receive and no receipt to give there is nothing to remember. */
+static bool deliver(struct wf_rdm_peer *peer,
+		    const struct wf_wire_packet *packet, unsigned int kind)
+{
+	struct wf_rxq *rxq = peer->ep->rxq;
+	struct wf_rx *rx;
+	const struct wf_envelope env = {
+		.tag = packet->tag,
+		.data = packet->cq_data,
+		.src = peer->name,
+		.flags =
+			packet->flags & WF_WIRE_CQ_DATA ? FI_REMOTE_CQ_DATA : 0,
+		.len = packet->data_len,
+	};
+
+	rx = wf_match_rxq_take(rxq, kind & WF_WIRE_KIND_TAGGED, env.tag,
+			       env.src, env.len);
+	if (!rx)
+		return false;
+	wf_op_iov_scatter(rx->iov, rx->iov_count, 0, packet->data,
+			  env.len < rx->len ? env.len : rx->len);
+	wf_match_rxq_done(rxq, rx, &env);
+	return true;
+}
+
+static int receive(struct wf_rdm_peer *peer,
+		   const struct wf_wire_packet *packet)
+{
+	unsigned int kind = wf_wire_packet_kind(packet->type);
+	struct wf_rdm_rx *rx;
+
+	if (!(kind & WF_WIRE_KIND_DC) && deliver(peer, packet, kind))
+		return 0;
+	rx = wf_rdm_rx_message(peer, &wf_rdm_protocol_eager, packet,
+			       packet->data_len, packet->data_len);
+	if (!rx)
+		return -EAGAIN;
+	wf_rdm_rx_place(rx, 0, packet->data, packet->data_len);
+	wf_rdm_rx_finish(rx);
+	return 0;
+}
+
+const struct wf_rdm_protocol wf_rdm_protocol_eager = {
+	.name = "eager",
+	.kind = WF_RDM_SEND,
+	.types = {
+		.msg = WF_WIRE_EAGER_MSGRTM,
+		.tagged = WF_WIRE_EAGER_TAGRTM,
+		.dc_msg = WF_WIRE_DC_EAGER_MSGRTM,
+		.dc_tagged = WF_WIRE_DC_EAGER_TAGRTM,
+	},
+	.can_use_for_send = can_use_for_send,
+	.construct_tx_packets = construct_tx_packets,
+	.receive = receive,
+};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Longread: one packet says where the message lies; the receiver reads it
+ * through the device once it has a receive, and says when it is done (EOR).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "rdm/ep.h"
+#include "rdm/peer.h"
+#include "rdm/pkt.h"
+#include "rdm/protocol.h"
+#include "rdm/pull.h"
+#include "rdm/rx.h"
+#include "rdm/serve.h"
+#include "rdm/tx.h"
+
+static bool can_use_for_send(const struct wf_rdm_ep *ep,
+			     const struct wf_rdm_tx *tx, size_t room)
+{
+	const struct wf_rdm_peer *peer = tx->named.peer;
+
+	return tx->registered && tx->req.len >= ep->attr.read_min &&
+	       ep->attr.reads && peer->greeted_us &&
+	       (peer->features & WF_WIRE_FEATURE_RDMA_READ) &&
+	       tx->req.iov_count * sizeof(struct wf_wire_iov) <= room;
+}
+
+static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
+				struct wf_rdm_pkt **pkts, int max)
+{
+	struct wf_wire_packet wire;
+
+	(void)max;
+	if (wf_rdm_tx_name(ep, tx))
+		return 0;
+	wf_rdm_tx_header(tx, &wire);
+	wire.read_iov_count = wf_rdm_tx_read_iov(tx, wire.read_iov);
+	pkts[0] = wf_rdm_tx_request(ep, tx, &wire, 0, 0);
+	tx->constructed = pkts[0];
+	return tx->constructed;
+}
+
+static void pulled(struct wf_rdm_rx *rx)
+{
+	wf_rdm_rx_owe(rx, WF_RDM_OWES_EOR);
+	wf_rdm_rx_finish(rx);
+}
+
+static void matched(struct wf_rdm_rx *rx)
+{
+	uint64_t end = rx->env.len;
+
+	if (rx->dropping) {
+		pulled(rx);
+		return;
+	}
+	if (end > rx->rx->len)
+		end = rx->rx->len;
+	if (!wf_rdm_pull_begin(rx, rx->rx->iov, rx->rx->iov_count, end))
+		return;
+	/* Its sender has another way. */
+	rx->nacked = true;
+	rx->read_count = 0;
+	wf_rdm_rx_owe(rx, WF_RDM_OWES_NACK);
+}
+
+static int receive(struct wf_rdm_peer *peer,
+		   const struct wf_wire_packet *packet)
+{
+	struct wf_rdm_rx *rx;
+	uint64_t total;
+
+	if (packet->msg_id != peer->order.expected || !packet->read_iov_count ||
+	    wf_rdm_serve_total(packet->read_iov, packet->read_iov_count,
+			       &total) ||
+	    !total || total != packet->msg_length)
+		return -EPROTO;
+	rx = wf_rdm_rx_message(peer, &wf_rdm_protocol_longread, packet, total,
+			       0);
+	if (!rx)
+		return -EAGAIN;
+	rx->read_count = packet->read_iov_count;
+	memcpy(rx->reads, packet->read_iov, sizeof(rx->reads));
+	if (!rx->waits)
+		matched(rx);
+	return 0;
+}
+
+const struct wf_rdm_protocol wf_rdm_protocol_longread = {
+	.name = "longread",
+	.kind = WF_RDM_SEND,
+	.types = {
+		.msg = WF_WIRE_LONGREAD_MSGRTM,
+		.tagged = WF_WIRE_LONGREAD_TAGRTM,
+	},
+	.ends_by_answer = true,
+	.can_use_for_send = can_use_for_send,
+	.construct_tx_packets = construct_tx_packets,
+	.receive = receive,
+	.matched = matched,
+	.pulled = pulled,
+};

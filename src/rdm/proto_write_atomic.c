@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Write atomic: the target is changed, nothing comes back.
+ */
+#include "rdm/protocol.h"
+#include "rdm/rta.h"
+#include "wire/packet.h"
+
+static bool can_use_for_send(const struct wf_rdm_ep *ep,
+			     const struct wf_rdm_tx *tx, size_t room)
+{
+	(void)ep;
+	return wf_rdm_rta_can_send(tx, WF_OP_AMO_WRITE, room);
+}
+
+static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
+				struct wf_rdm_pkt **pkts, int max)
+{
+	(void)max;
+	return wf_rdm_rta_construct(ep, tx, pkts, false);
+}
+
+static int receive(struct wf_rdm_peer *peer,
+		   const struct wf_wire_packet *packet)
+{
+	return wf_rdm_rta_receive(peer, &wf_rdm_protocol_write_atomic, packet,
+				  WF_OP_AMO_WRITE);
+}
+
+const struct wf_rdm_protocol wf_rdm_protocol_write_atomic = {
+	.name = "write_atomic",
+	.kind = WF_RDM_ATOMIC,
+	.types = {
+		.msg = WF_WIRE_WRITE_RTA,
+		.dc_msg = WF_WIRE_DC_WRITE_RTA,
+	},
+	.can_use_for_send = can_use_for_send,
+	.construct_tx_packets = construct_tx_packets,
+	.receive = receive,
+};

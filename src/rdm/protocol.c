@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The registry of protocols, and the choice among them.
+ */
+#include "rdm/protocol.h"
+
+#include <errno.h>
+
+#include "rdm/ep.h"
+#include "rdm/peer.h"
+#include "rdm/tx.h"
+
+/* In the order in which they are tried. */
+const struct wf_rdm_protocol *const wf_rdm_protocols[WF_RDM_PROTOCOLS] = {
+	&wf_rdm_protocol_eager,		 &wf_rdm_protocol_medium,
+	&wf_rdm_protocol_runtread,	 &wf_rdm_protocol_longread,
+	&wf_rdm_protocol_longcts,	 &wf_rdm_protocol_eager_write,
+	&wf_rdm_protocol_longread_write, &wf_rdm_protocol_longcts_write,
+	&wf_rdm_protocol_short_read,	 &wf_rdm_protocol_longcts_read,
+	&wf_rdm_protocol_write_atomic,	 &wf_rdm_protocol_fetch_atomic,
+	&wf_rdm_protocol_compare_atomic,
+};
+
+static uint8_t type_of(const struct wf_rdm_protocol *protocol, bool tagged,
+		       bool dc)
+{
+	const struct wf_rdm_request_types *types = &protocol->types;
+	uint8_t with = tagged ? types->dc_tagged : types->dc_msg;
+
+	/* What ends by an answer is delivered when it comes. */
+	if (dc && (with || !protocol->ends_by_answer))
+		return with;
+	return tagged ? types->tagged : types->msg;
+}
+
+static uint16_t flags_of(const struct wf_rdm_tx *tx)
+{
+	uint16_t flags = WF_WIRE_CONNID;
+
+	if (tx->req.kind == WF_RDM_SEND)
+		flags |= tx->req.tagged ? WF_WIRE_MSG | WF_WIRE_TAGGED :
+					  WF_WIRE_MSG;
+	if (tx->req.kind == WF_RDM_ATOMIC)
+		flags |= WF_WIRE_ATOMIC;
+	if (tx->req.has_data)
+		flags |= WF_WIRE_CQ_DATA;
+	if (!tx->named.peer->greeted_us)
+		flags |= WF_WIRE_RAW_ADDR;
+	return flags;
+}
+
+int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	struct wf_wire_packet wire;
+
+	tx->wire_flags = flags_of(tx);
+	tx->ordered =
+		tx->req.kind == WF_RDM_SEND || tx->req.kind == WF_RDM_ATOMIC;
+	for (int i = 0; i < WF_RDM_PROTOCOLS; i++) {
+		const struct wf_rdm_protocol *protocol = wf_rdm_protocols[i];
+
+		if (protocol->kind != tx->req.kind)
+			continue;
+		tx->wire_type =
+			type_of(protocol, tx->req.tagged, tx->req.delivery);
+		if (!tx->wire_type)
+			continue;
+		wf_rdm_tx_header(tx, &wire);
+		if (!protocol->can_use_for_send(ep, tx,
+						wf_rdm_tx_room(tx, &wire)))
+			continue;
+		tx->protocol = protocol;
+		return 0;
+	}
+	return -EMSGSIZE;
+}
+
+const struct wf_rdm_protocol *wf_rdm_protocol_of(uint8_t type)
+{
+	/* The decoder knows the type: a search of a few lines, no switch. */
+	for (int i = 0; i < WF_RDM_PROTOCOLS; i++) {
+		const struct wf_rdm_request_types *types =
+			&wf_rdm_protocols[i]->types;
+
+		if (type == types->msg || type == types->tagged ||
+		    type == types->dc_msg || type == types->dc_tagged)
+			return wf_rdm_protocols[i];
+	}
+	return NULL;
+}
+
+unsigned int wf_rdm_protocol_index(const struct wf_rdm_protocol *protocol)
+{
+	unsigned int i = 0;
+
+	while (wf_rdm_protocols[i] != protocol)
+		i++;
+	return i;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Protocols: how an operation becomes packets, and what its packets mean at the
+ * other end. One file and one table each; the registry is tried in order. All
+ * callbacks run under the endpoint's lock and none blocks.
+ */
+#ifndef WF_RDM_PROTOCOL_H
+#define WF_RDM_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rdm/req.h"
+
+struct wf_rdm_ep;
+struct wf_rdm_peer;
+struct wf_rdm_pkt;
+struct wf_rdm_rx;
+struct wf_rdm_tx;
+struct wf_wire_packet;
+
+/* The request packet of each variant; 0: there is none. RMA and atomics use
+ * msg and dc_msg. */
+struct wf_rdm_request_types {
+	uint8_t msg;
+	uint8_t tagged;
+	uint8_t dc_msg;
+	uint8_t dc_tagged;
+};
+
+struct wf_rdm_protocol {
+	const char *name;
+	enum wf_rdm_kind kind;
+	struct wf_rdm_request_types types;
+	/* Over with the peer's word (EOR, data), not with the device's. */
+	bool ends_by_answer;
+
+	/* -- sending -- */
+	/* Whether it carries @tx: its flags, wire type, numbers and memory are
+	 * settled; @room is what one packet of this type holds. */
+	bool (*can_use_for_send)(const struct wf_rdm_ep *ep,
+				 const struct wf_rdm_tx *tx, size_t room);
+	/* Makes up to @max packets into @pkts, each with its callback, and sets
+	 * tx->constructed with the last. Returns how many; fewer than needed
+	 * when there is no packet to be had, then it is called again. */
+	int (*construct_tx_packets)(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
+				    struct wf_rdm_pkt **pkts, int max);
+	/* They are with the device. May be NULL. */
+	void (*handle_tx_packets_posted)(struct wf_rdm_ep *ep,
+					 struct wf_rdm_tx *tx);
+
+	/* -- receiving -- */
+	/* A request packet, in its turn if it has one. 0; -EAGAIN: no memory,
+	 * nothing has happened, give it again; -EPROTO: drop it. */
+	int (*receive)(struct wf_rdm_peer *peer,
+		       const struct wf_wire_packet *packet);
+	/* A message that was parked has its receive (or nobody wants it).
+	 * NULL: it only waits for its packets. */
+	void (*matched)(struct wf_rdm_rx *rx);
+	/* Everything that was to be read has been. */
+	void (*pulled)(struct wf_rdm_rx *rx);
+};
+
+extern const struct wf_rdm_protocol wf_rdm_protocol_eager;
+extern const struct wf_rdm_protocol wf_rdm_protocol_medium;
+extern const struct wf_rdm_protocol wf_rdm_protocol_runtread;
+extern const struct wf_rdm_protocol wf_rdm_protocol_longread;
+extern const struct wf_rdm_protocol wf_rdm_protocol_longcts;
+extern const struct wf_rdm_protocol wf_rdm_protocol_eager_write;
+extern const struct wf_rdm_protocol wf_rdm_protocol_longread_write;
+extern const struct wf_rdm_protocol wf_rdm_protocol_longcts_write;
+extern const struct wf_rdm_protocol wf_rdm_protocol_short_read;
+extern const struct wf_rdm_protocol wf_rdm_protocol_longcts_read;
+extern const struct wf_rdm_protocol wf_rdm_protocol_write_atomic;
+extern const struct wf_rdm_protocol wf_rdm_protocol_fetch_atomic;
+extern const struct wf_rdm_protocol wf_rdm_protocol_compare_atomic;
+
+#define WF_RDM_PROTOCOLS 13
+extern const struct wf_rdm_protocol *const wf_rdm_protocols[WF_RDM_PROTOCOLS];
+
+/* Settles everything about @tx that depends on the peer, then takes the first
+ * that can: tx->protocol. 0, -EAGAIN, -EMSGSIZE when none can. */
+int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
+
+/* Whose request packet that is; NULL: nobody's. */
+const struct wf_rdm_protocol *wf_rdm_protocol_of(uint8_t type);
+
+/* Its place in the registry, for counting. */
+unsigned int wf_rdm_protocol_index(const struct wf_rdm_protocol *protocol);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reading the memory of a sender into ours: the longer part of a message, or of
+ * a write. Registers our side with the device for as long as it takes.
+ */
+#ifndef WF_RDM_PULL_H
+#define WF_RDM_PULL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct wf_rdm_rx;
+
+/* Reads what rx->reads name, from rx->read_from on, into @iov, which holds as
+ * much of it as is wanted. 0, or -errno: it cannot be read. Ends with
+ * rx->protocol->pulled(). */
+int wf_rdm_pull_begin(struct wf_rdm_rx *rx, const struct iovec *iov,
+		      uint32_t count, uint64_t end);
+
+/* Posts reads; false when there is no room for all of them. */
+bool wf_rdm_pull_pump(struct wf_rdm_rx *rx);
+
+/* Takes our memory back from the device. */
+void wf_rdm_pull_end(struct wf_rdm_rx *rx);
+
+/* Whether what is read may lie in the memory of @key. */
+bool wf_rdm_pull_uses(const struct wf_rdm_rx *rx, uint64_t key);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Operations of ours: memory, packets, completion.
+ */
+#include "rdm/tx.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "op/iov.h"
+#include "rdm/ep.h"
+#include "rdm/peer.h"
+#include "rdm/pkt.h"
+#include "rdm/protocol.h"
+
+/* Up to here bytes are copied into the packet: cheaper than to register. */
+#define COPY_MAX 512
+
+/* -- memory ---------------------------------------------------------------- */
+
+static void unregister(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	if (!tx->registered)
+		return;
+	for (uint32_t i = 0; i < tx->req.iov_count; i++) {
+		if (tx->req.iov[i].iov_len)
+			wf_nic_mr_dereg(ep->nic, tx->mrs[i].lkey);
+	}
+	tx->registered = false;
+}
+
+/* Tried before a protocol is chosen, so that none has to be given up later.
+ * Without it the bytes are copied. */
+static void try_register(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	const struct wf_rdm_req *req = &tx->req;
+
+	for (uint32_t i = 0; i < req->iov_count; i++) {
+		if (!req->iov[i].iov_len)
+			continue;
+		if (!wf_nic_mr_reg(ep->nic, req->iov[i].iov_base,
+				   req->iov[i].iov_len, WF_NIC_REMOTE_READ,
+				   &tx->mrs[i]))
+			continue;
+		while (i-- > 0) {
+			if (req->iov[i].iov_len)
+				wf_nic_mr_dereg(ep->nic, tx->mrs[i].lkey);
+		}
+		return;
+	}
+	tx->registered = true;
+}
+
+int wf_rdm_tx_keep_copy(struct wf_rdm_tx *tx)
+{
+	struct wf_rdm_req *req = &tx->req;
+	size_t bytes = wf_op_iov_len(req->iov, req->iov_count);
+
+	if (!bytes || tx->bounce)
+		return 0;
+	tx->bounce = malloc(bytes);
+	if (!tx->bounce)
+		return -ENOMEM;
+	wf_op_iov_gather(req->iov, req->iov_count, 0, tx->bounce, bytes);
+	req->iov_count = 1;
+	req->iov[0] = (struct iovec){ tx->bounce, bytes };
+	return 0;
+}
+
+static void copy_req(struct wf_rdm_req *to, const struct wf_rdm_req *from)
+{
+	memcpy(to, from, offsetof(struct wf_rdm_req, iov));
+	for (uint32_t i = 0; i < from->iov_count; i++)
+		to->iov[i] = from->iov[i];
+	for (uint32_t i = 0; i < from->seg_count; i++)
+		to->segs[i] = from->segs[i];
+	for (uint32_t i = 0; i < from->result_count; i++)
+		to->result[i] = from->result[i];
+	for (uint32_t i = 0; i < from->compare_count; i++)
+		to->compare[i] = from->compare[i];
+}
+
+int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
+		  const struct wf_rdm_req *req, struct wf_rdm_tx **out)
+{
+	bool has_source = req->kind == WF_RDM_SEND || req->kind == WF_RDM_WRITE;
+	struct wf_rdm_tx *tx = wf_base_pool_get(&ep->tx_pool);
+
+	if (!tx)
+		return -EAGAIN;
+	memset(tx, 0, offsetof(struct wf_rdm_tx, mrs));
+	tx->named.peer = peer;
+	tx->named.is_tx = true;
+	wf_base_list_init(&tx->link);
+	wf_base_list_init(&tx->unacked_link);
+	wf_rdm_stream_init(&tx->stream);
+	copy_req(&tx->req, req);
+	if (req->inject && req->len > COPY_MAX && wf_rdm_tx_keep_copy(tx)) {
+		wf_base_pool_put(&ep->tx_pool, tx);
+		return -EAGAIN;
+	}
+	if (has_source && !tx->bounce && req->len > COPY_MAX)
+		try_register(ep, tx);
+	*out = tx;
+	return 0;
+}
+
+void wf_rdm_tx_free(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	unregister(ep, tx);
+	if (tx->protocol == &wf_rdm_protocol_runtread)
+		ep->runting -= tx->sent;
+	wf_rdm_named_del(ep, &tx->named);
+	wf_base_list_del(&tx->link);
+	wf_base_list_del(&tx->unacked_link);
+	wf_base_list_del(&tx->stream.link);
+	free(tx->bounce);
+	wf_base_pool_put(&ep->tx_pool, tx);
+}
+
+int wf_rdm_tx_name(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	return wf_rdm_named_add(ep, &tx->named);
+}
+
+uint32_t wf_rdm_tx_read_iov(const struct wf_rdm_tx *tx, struct wf_wire_iov *iov)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < tx->req.iov_count; i++) {
+		if (!tx->req.iov[i].iov_len)
+			continue;
+		iov[count++] = (struct wf_wire_iov){
+			.addr = (uintptr_t)tx->req.iov[i].iov_base,
+			.len = tx->req.iov[i].iov_len,
+			.key = tx->mrs[i].rkey,
+		};
+	}
+	return count;
+}
+
+/* -- packets --------------------------------------------------------------- */
+
+void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
+{
+	const struct wf_rdm_peer *peer = tx->named.peer;
+	const struct wf_addr *own = &peer->ep->attr.addr;
+
+	memset(wire, 0, sizeof(*wire));
+	wire->type = tx->wire_type;
+	wire->flags = tx->wire_flags;
+	wire->msg_id = tx->msg_id;
+	wire->send_id = tx->named.id;
+	wire->recv_id = tx->named.id;
+	wire->connid = peer->our_id;
+	wire->tag = tx->req.tag;
+	wire->cq_data = tx->req.data;
+	wire->msg_length = tx->req.len;
+	if (tx->wire_flags & WF_WIRE_RAW_ADDR) {
+		wire->raw_addr_len = wf_base_addr_len(own);
+		memcpy(wire->raw_addr, own, wire->raw_addr_len);
+	}
+	if (tx->req.kind == WF_RDM_SEND)
+		return;
+	wire->rma_iov_count = tx->req.seg_count;
+	memcpy(wire->rma_iov, tx->req.segs,
+	       tx->req.seg_count * sizeof(wire->rma_iov[0]));
+}
+
+size_t wf_rdm_tx_room(const struct wf_rdm_tx *tx,
+		      const struct wf_wire_packet *wire)
+{
+	size_t header = wf_wire_packet_header(wire);
+	size_t most = tx->named.peer->max_msg;
+
+	return header < most ? most - header : 0;
+}
+
+/* Where @len bytes from @offset on lie in one piece that the device knows. */
+static bool in_one_piece(const struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx,
+			 uint64_t offset, size_t len, struct wf_nic_sge *sge)
+{
+	for (uint32_t i = 0; i < tx->req.iov_count; i++) {
+		const struct iovec *iov = &tx->req.iov[i];
+
+		if (offset >= iov->iov_len) {
+			offset -= iov->iov_len;
+			continue;
+		}
+		sge->addr = (char *)iov->iov_base + offset;
+		sge->len = (uint32_t)len;
+		sge->lkey = tx->bounce ? ep->own.lkey : tx->mrs[i].lkey;
+		return len <= iov->iov_len - offset;
+	}
+	return false;
+}
+
+struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
+				    const struct wf_wire_packet *wire,
+				    uint64_t offset, size_t len)
+{
+	size_t header = wf_wire_packet_header(wire);
+	bool copy = header + len <= WF_RDM_PKT_SMALL;
+	struct wf_nic_sge sge;
+	struct wf_rdm_pkt *pkt;
+
+	if (!copy && (!(tx->registered || tx->bounce) ||
+		      !in_one_piece(ep, tx, offset, len, &sge)))
+		copy = true;
+	pkt = wf_rdm_pkt_make(ep, tx->named.peer, wire, copy ? len : 0);
+	if (!pkt)
+		return NULL;
+	if (!copy) {
+		pkt->data = sge;
+	} else if (len) {
+		wf_op_iov_gather(tx->req.iov, tx->req.iov_count, offset,
+				 pkt->buf + pkt->len, len);
+		pkt->len = (uint16_t)(pkt->len + len);
+	}
+	pkt->owner = tx;
+	pkt->payload = (uint32_t)len;
+	tx->outstanding++;
+	tx->packets++;
+	return pkt;
+}
+
+/* Others may have waited for what happened. */
+static void wake_queue(struct wf_rdm_peer *peer)
+{
+	if (!wf_base_list_empty(&peer->queue))
+		wf_rdm_peer_activate(peer);
+}
+
+/* The device is done with a packet of it. */
+static void request_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
+{
+	struct wf_rdm_tx *tx = pkt->owner;
+
+	/* A number that was given and is not delivered would stop all that
+	 * follow it: begin anew. As long as we are counted, @tx stays. */
+	if (wf_unlikely(err && !tx->err && !tx->reported))
+		wf_rdm_peer_fail(pkt->peer, err);
+	tx->outstanding--;
+	tx->requests--;
+	tx->acked += err ? 0 : pkt->payload;
+	if (tx->constructed && !tx->requests) {
+		wf_base_list_del(&tx->unacked_link);
+		wake_queue(pkt->peer);
+	}
+	wf_rdm_tx_settle(ep, tx);
+}
+
+struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
+				     const struct wf_wire_packet *wire,
+				     uint64_t offset, size_t len)
+{
+	struct wf_rdm_pkt *pkt = wf_rdm_tx_packet(ep, tx, wire, offset, len);
+
+	if (!pkt)
+		return NULL;
+	pkt->completed = request_done;
+	pkt->is_request = true;
+	tx->requests++;
+	return pkt;
+}
+
+/* -- completion ------------------------------------------------------------ */
+
+static void report_failure(struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
+{
+	const struct wf_rdm_req *req = &tx->req;
+	struct wf_comp comp = {
+		.context = req->context,
+		.flags = req->comp_flags,
+		.data = req->data,
+		.tag = req->tag,
+		.src = WF_MATCH_ANY,
+	};
+
+	/* Failures are reported even where successes are not; but an injected
+	 * message is lost with its peer wherever it was. */
+	if (!req->inject || req->wants_comp)
+		wf_op_compq_fail(ep->txq, &comp, tx->err, 0);
+	wf_op_cntr_fail(req->cntr, 1);
+}
+
+static void report(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	struct wf_rdm_tx *whole = tx->whole;
+
+	if (whole) {
+		if (tx->err && !whole->err)
+			whole->err = tx->err;
+		if (!--whole->pieces) {
+			whole->answered = true;
+			whole->acked = whole->req.len;
+			wf_rdm_tx_settle(ep, whole);
+		}
+	} else if (tx->err) {
+		report_failure(ep, tx);
+	} else {
+		if (tx->req.wants_comp)
+			wf_op_compq_push_sent(ep->txq, tx->req.context,
+					      tx->req.comp_flags);
+		wf_op_cntr_add(tx->req.cntr, 1);
+	}
+}
+
+static bool is_done(const struct wf_rdm_tx *tx)
+{
+	if (tx->pieces || !tx->constructed)
+		return false;
+	if (tx->protocol->ends_by_answer || tx->req.delivery)
+		return tx->answered;
+	return !tx->outstanding && tx->acked == tx->req.len;
+}
+
+static void uncount(struct wf_rdm_tx *tx)
+{
+	struct wf_rdm_peer *peer = tx->named.peer;
+
+	if (tx->counted && tx->req.kind == WF_RDM_READ)
+		peer->reads--;
+	else if (tx->counted)
+		peer->writes--;
+	tx->counted = false;
+	wake_queue(peer);
+}
+
+void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	if (!tx->reported) {
+		if (tx->pieces || (!tx->err && !is_done(tx)))
+			return;
+		tx->reported = true;
+		/* The memory is the application's again. */
+		unregister(ep, tx);
+		wf_base_list_del(&tx->stream.link);
+		uncount(tx);
+		report(ep, tx);
+	}
+	if (!tx->outstanding)
+		wf_rdm_tx_free(ep, tx);
+}
+
+void wf_rdm_tx_answer(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err)
+{
+	tx->answered = true;
+	if (err && !tx->err)
+		tx->err = err;
+	wf_rdm_tx_settle(ep, tx);
+}
+
+void wf_rdm_tx_abort(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err)
+{
+	if (!tx->err)
+		tx->err = err;
+	/* A whole ends with its pieces, which are aborted as well. */
+	wf_rdm_tx_settle(ep, tx);
+}
+
+void wf_rdm_tx_quit(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	unregister(ep, tx);
+	wf_base_list_del(&tx->stream.link);
+	wf_base_list_del(&tx->unacked_link);
+	tx->reported = true;
+	if (!tx->outstanding)
+		wf_rdm_tx_free(ep, tx);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An operation of ours, from the call to its completion. From a pool with a
+ * hard limit, the transmit depth: to get one is the limit check.
+ *
+ * Its memory is registered with the device for as long as it lasts. To give it
+ * up takes the registration back, upon which the device no longer touches the
+ * memory; the entry itself goes when the device has given all packets back.
+ */
+#ifndef WF_RDM_TX_H
+#define WF_RDM_TX_H
+
+#include "nic/nic.h"
+#include "rdm/named.h"
+#include "rdm/req.h"
+#include "rdm/stream.h"
+#include "wire/packet.h"
+
+struct wf_rdm_ep;
+struct wf_rdm_peer;
+struct wf_rdm_pkt;
+struct wf_rdm_protocol;
+
+struct wf_rdm_tx {
+	struct wf_rdm_named named;
+	struct wf_list link;	     /* peer->queue, then peer->flight */
+	struct wf_list unacked_link; /* peer->unacked */
+	const struct wf_rdm_protocol *protocol;
+	struct wf_rdm_stream stream; /* after a CTS */
+	uint64_t began;		     /* peer->posted at its first packet */
+	uint32_t msg_id;
+	uint32_t requests;    /* request packets that the device has */
+	uint32_t outstanding; /* all of its packets there */
+	uint32_t packets;     /* so far, for the log */
+	uint16_t wire_flags;
+	uint8_t wire_type;
+	bool ordered;	  /* has a msg_id */
+	bool begun;	  /* has left the queue for the first time */
+	bool constructed; /* all request packets were made */
+	bool answered;	  /* the peer's last word came */
+	bool reported;
+	bool registered;  /* mrs are valid */
+	bool nacked;	  /* the peer could not read: goes by CTS instead */
+	bool counted;	  /* in peer->writes or ->reads */
+	int err;	  /* positive: fails with this */
+	uint64_t sent;	  /* bytes in request packets */
+	uint64_t acked;	  /* bytes the device has delivered */
+	uint64_t have;	  /* READ: bytes that came */
+	uint64_t granted; /* READ: bytes asked for */
+	uint32_t peer_op; /* READ: the peer's number for it, once known */
+	bool knows_peer_op;
+	struct wf_rdm_tx *whole; /* of which this is a piece (atomics) */
+	uint32_t pieces;	 /* that are not done */
+	uint64_t piece_at;
+	uint8_t *bounce; /* copy of the caller's bytes */
+	struct wf_nic_mr mrs[WF_OP_IOV_MAX];
+	struct wf_rdm_req req;
+};
+
+/* Common fields of a request packet. */
+void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire);
+
+/* Bytes of payload that fit behind @wire. */
+size_t wf_rdm_tx_room(const struct wf_rdm_tx *tx,
+		      const struct wf_wire_packet *wire);
+
+/* A packet with @wire and the bytes [@offset, @offset + @len) of the
+ * operation: copied when they are few or in pieces, else pointed at. NULL: no
+ * packet just now. */
+struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
+				    const struct wf_wire_packet *wire,
+				    uint64_t offset, size_t len);
+
+/* As above, and a request packet: @completed is wf_rdm_tx_request_done(). */
+struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
+				     const struct wf_wire_packet *wire,
+				     uint64_t offset, size_t len);
+
+/* Takes a number for the peer's answers. -ENOMEM, -ENOSPC. */
+int wf_rdm_tx_name(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
+
+/* The memory that peers may read, as it stands in packets. */
+uint32_t wf_rdm_tx_read_iov(const struct wf_rdm_tx *tx,
+			    struct wf_wire_iov *iov);
+
+/* The peer's last word: 0 or a positive errno. */
+void wf_rdm_tx_answer(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err);
+
+/* Fails it now, whatever is under way. */
+void wf_rdm_tx_abort(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err);
+
+/* Gives it up without a word: the endpoint closes. */
+void wf_rdm_tx_quit(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
+
+/* Something changed: reports what is complete, releases what is over. @tx may
+ * be gone afterwards. */
+void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
+
+/* A new one for @peer, not queued. -EAGAIN at the limit, -ENOMEM. */
+int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
+		  const struct wf_rdm_req *req, struct wf_rdm_tx **tx);
+
+/* The caller's buffers are his again: bytes that are not in packets yet are
+ * copied. 0 or -ENOMEM. Those of long ones are from the beginning. */
+int wf_rdm_tx_keep_copy(struct wf_rdm_tx *tx);
+
+/* Without a completion: the endpoint closes, or it was never submitted. */
+void wf_rdm_tx_free(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
+
+#endif
