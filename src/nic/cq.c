@@ -76,7 +76,7 @@ int wf_nic_cq_push(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe)
 
 /* The request that an entry completes; its id is free afterwards. */
 static bool claim(struct wf_nic_qp *qp, const struct wf_nic_cqe *cqe,
-		  uint64_t *wr_id)
+		  struct wf_nic_wc *wc)
 {
 	bool recv = wf_nic_cqe_qtype(cqe) == WF_NIC_CQE_RQ;
 	struct wf_queue_ids *ids = recv ? &qp->rq_ids : &qp->sq_ids;
@@ -84,7 +84,10 @@ static bool claim(struct wf_nic_qp *qp, const struct wf_nic_cqe *cqe,
 
 	if (!ids->slots || !wf_queue_ids_live(ids, cqe->req_id))
 		return false;
-	*wr_id = wr_ids[wf_queue_ids_index(ids, cqe->req_id)];
+	wc->wr_id = wr_ids[wf_queue_ids_index(ids, cqe->req_id)];
+	/* Copied: the next receive with this id may be posted at once. */
+	if (recv && cqe->ah == WF_NIC_AH_UNKNOWN)
+		wc->from = qp->rq_from[wf_queue_ids_index(ids, cqe->req_id)];
 	wf_queue_ids_put(ids, cqe->req_id);
 	wf_queue_sub_done(recv ? &qp->rq : &qp->sq, 1);
 	return true;
@@ -96,7 +99,7 @@ static bool decode(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe,
 	bool recv = wf_nic_cqe_qtype(cqe) == WF_NIC_CQE_RQ;
 	struct wf_nic_qp *qp = wf_nic_qp_find(cq->nic, cqe->qpn);
 
-	if (!qp || !claim(qp, cqe, &wc->wr_id))
+	if (!qp || !claim(qp, cqe, wc))
 		return false;
 	wc->len = (uint32_t)cqe->length_hi << 16 | cqe->length;
 	wc->imm = cqe->imm;

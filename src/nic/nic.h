@@ -131,6 +131,7 @@ struct wf_nic_wc {
 	uint8_t status;	  /* enum wf_nic_status */
 	uint8_t op;	  /* enum wf_nic_opcode */
 	uint32_t flags;
+	struct wf_addr from; /* receives with WF_NIC_AH_UNKNOWN: who sent it */
 };
 
 /* Up to @n completions. Those of queue pairs that were destroyed, and any whose
@@ -142,6 +143,14 @@ const char *wf_nic_status_str(enum wf_nic_status status);
 
 #define WF_NIC_RNR_FOREVER 7 /* as in verbs */
 
+/* The first queue pair of a NIC has this number: with a qkey that both sides
+ * agree on, an address is all that a peer must know to send the first message.
+ * A NIC that was closed and opened again at its address gives the number
+ * again; what was meant for the old one is refused all the same (ABORT), but
+ * who sends anew reaches the new one: protocols that care put an id of the
+ * process into their first message. Later numbers are to be told to peers. */
+#define WF_NIC_QPN_FIRST 0
+
 struct wf_nic_qp_attr {
 	struct wf_nic_cq *send_cq;
 	struct wf_nic_cq *recv_cq;
@@ -151,6 +160,7 @@ struct wf_nic_qp_attr {
 	uint8_t rnr_retry;   /* tries without a receive before RNR */
 };
 
+/* -EINVAL: sizes, no completion queue; -ENOSPC: max_qp. */
 int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
 		     struct wf_nic_qp **qp);
 uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp);

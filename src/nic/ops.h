@@ -110,6 +110,9 @@ struct wf_nic_qp {
 	struct wf_queue_work sq_work;
 	struct wf_queue_work rq_work;
 	void *memory; /* of both rings */
+	/* By receive: who sent it, where there is no handle. Written by the
+	 * device before the completion, read by the user after it. */
+	struct wf_addr *rq_from;
 	_Alignas(64) _Atomic uint32_t sq_doorbell;
 	_Alignas(64) _Atomic uint32_t rq_doorbell;
 };
@@ -126,6 +129,11 @@ struct wf_nic_qp *wf_nic_qp_find(struct wf_nic *nic, uint16_t num);
 struct wf_nic_ah *wf_nic_ah_find(struct wf_nic *nic, uint16_t num);
 /* The handle of a peer, WF_NIC_AH_UNKNOWN: none. */
 uint16_t wf_nic_ah_of(struct wf_nic *nic, const struct wf_addr *addr);
+
+/* To be said before the completion of a receive whose ah is
+ * WF_NIC_AH_UNKNOWN. @req_id comes from the ring. */
+void wf_nic_qp_note_from(struct wf_nic_qp *qp, uint16_t req_id,
+			 const struct wf_addr *from);
 
 /* -EAGAIN: no room. */
 int wf_nic_cq_push(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe);

@@ -14,6 +14,7 @@
 
 #define ID_BITS 16
 
+/* Of at most WF_QUEUE_ENTRIES_MAX. */
 static uint32_t power_of_two(uint32_t n)
 {
 	uint32_t p = 4; /* 16-byte descriptors fill a line */
@@ -67,7 +68,8 @@ static int queues_init(struct wf_nic_qp *qp, uint32_t sq, uint32_t rq)
 	if (ret || !rq)
 		return ret;
 	qp->rq_wr_ids = calloc(rq, sizeof(*qp->rq_wr_ids));
-	if (!qp->rq_wr_ids)
+	qp->rq_from = calloc(rq, sizeof(*qp->rq_from));
+	if (!qp->rq_wr_ids || !qp->rq_from)
 		return -ENOMEM;
 	ret = wf_queue_ids_init(&qp->rq_ids, rq, ID_BITS);
 	if (ret)
@@ -81,6 +83,7 @@ static void queues_fini(struct wf_nic_qp *qp)
 {
 	wf_queue_ids_fini(&qp->rq_ids);
 	wf_queue_ids_fini(&qp->sq_ids);
+	free(qp->rq_from);
 	free(qp->rq_wr_ids);
 	free(qp->sq_wr_ids);
 	free(qp->memory);
@@ -105,14 +108,16 @@ static int join_locked(struct wf_nic *nic, struct wf_nic_qp *qp)
 int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
 		     struct wf_nic_qp **out)
 {
-	uint32_t rq = attr->rq_entries ? power_of_two(attr->rq_entries) : 0;
-	uint32_t sq = power_of_two(attr->sq_entries);
 	struct wf_nic_qp *qp;
+	uint32_t sq, rq;
 	int ret;
 
-	if (!attr->send_cq || !attr->recv_cq || sq > nic->caps.max_queue ||
-	    rq > nic->caps.max_queue)
+	if (!attr->send_cq || !attr->recv_cq ||
+	    attr->sq_entries > nic->caps.max_queue ||
+	    attr->rq_entries > nic->caps.max_queue)
 		return -EINVAL;
+	sq = power_of_two(attr->sq_entries);
+	rq = attr->rq_entries ? power_of_two(attr->rq_entries) : 0;
 	qp = aligned_alloc(64, (sizeof(*qp) + 63) & ~(size_t)63);
 	if (!qp)
 		return -ENOMEM;
@@ -138,6 +143,15 @@ int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
 err:
 	queues_fini(qp);
 	return ret;
+}
+
+void wf_nic_qp_note_from(struct wf_nic_qp *qp, uint16_t req_id,
+			 const struct wf_addr *from)
+{
+	uint32_t at = wf_queue_ids_index(&qp->rq_ids, req_id);
+
+	if (at < qp->rq_ids.count)
+		qp->rq_from[at] = *from;
 }
 
 uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp)

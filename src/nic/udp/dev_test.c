@@ -474,6 +474,49 @@ static void test_full_cq(void **state)
 	pair_close(&p);
 }
 
+/* What an engine above begins with: an address, and nothing else. The first
+ * queue pair has a number that everybody knows; the receiver, who has no handle
+ * for the sender, is told who it was, and answers. */
+static void test_first_contact(void **state)
+{
+	struct wf_nic_qp_attr big = { .sq_entries = UINT32_MAX };
+	struct wf_nic_qp *qp;
+	struct wf_nic_wc wc;
+	struct wf_nic_wr wr = { .wr_id = 1,
+				.qkey = PAIR_QKEY,
+				.qpn = WF_NIC_QPN_FIRST };
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	assert_int_equal(wf_nic_qp_num(p.a.qp), WF_NIC_QPN_FIRST);
+	assert_int_equal(wf_nic_qp_num(p.b.qp), WF_NIC_QPN_FIRST);
+	assert_int_equal(wf_nic_ah_destroy(p.b.nic, p.b.ah), 0);
+	wr.ah = p.a.ah;
+	pair_recv(&p.b, 1, 0, 64);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "who?", 4), 0);
+	wc = pair_wait(&p, &p.b);
+	assert_int_equal(wc.ah, WF_NIC_AH_UNKNOWN);
+	assert_true(wf_base_addr_equal(&wc.from, wf_nic_addr(p.a.nic)));
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_int_equal(wf_nic_ah_create(p.b.nic, &wc.from, &wr.ah), 0);
+	wr.qpn = wc.src_qpn;
+	pair_recv(&p.a, 1, 0, 64);
+	assert_int_equal(wf_nic_post_inline(p.b.qp, &wr, "you", 3), 0);
+	assert_int_equal(pair_wait(&p, &p.a).ah, p.a.ah);
+	/* Once there is a handle, it is told instead. */
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	pair_recv(&p.b, 1, 0, 64);
+	wr = pair_wr(&p.a, &p.b, 1);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "me", 2), 0);
+	assert_int_equal(pair_wait(&p, &p.b).ah, p.b.ah);
+	/* A size that no power of two of 32 bits reaches: it once hung. */
+	big.send_cq = p.a.cq;
+	big.recv_cq = p.a.cq;
+	assert_int_equal(wf_nic_qp_create(p.a.nic, &big, &qp), -EINVAL);
+	pair_close(&p);
+}
+
 /* A NIC may send to itself. */
 static void test_self(void **state)
 {
@@ -537,6 +580,7 @@ int main(void)
 		cmocka_unit_test(test_qpn_reuse),
 		cmocka_unit_test(test_more),
 		cmocka_unit_test(test_full_cq),
+		cmocka_unit_test(test_first_contact),
 		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_handles),
 	};
