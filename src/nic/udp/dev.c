@@ -22,11 +22,10 @@
 #define MAX_BATCH 64u
 #define MAX_MSG 8192u /* EFA's packets are of 8 KiB and some */
 #define DEFAULT_PEERS 4096u
-#define DEFAULT_DEAD (20 * WF_NS_PER_S)
-#define DEFAULT_CONNECT (10 * WF_NS_PER_S)
+#define DEFAULT_DEAD (900 * WF_NS_PER_S)
+#define DEFAULT_CONNECT (20 * WF_NS_PER_S)
 #define RETRY_AFTER (50 * WF_NS_PER_US)
 #define LOOK_EVERY (5 * WF_NS_PER_MS)
-#define REFUSED_MOST 3u
 #define RX_ROUNDS 4
 
 static const struct wf_nic_ops udp_ops;
@@ -76,16 +75,13 @@ void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 
 /* -- one pass --------------------------------------------------------------- */
 
-/* Several times in a row, and not a word from the peer in between: its socket
- * is gone. While we are still asking for a connection, it may yet come. */
-static void refused(void *arg, const struct wf_addr *to)
+static void told(void *arg, const struct wf_addr *to, bool refused)
 {
 	struct wf_udp_dev *dev = arg;
 	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
 
-	if (peer && peer->out.state == WF_UDP_OUT_UP &&
-	    ++peer->refused >= REFUSED_MOST)
-		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
+	if (peer)
+		wf_udp_peer_against(dev, peer, refused);
 }
 
 static int receive(struct wf_udp_dev *dev)
@@ -101,8 +97,12 @@ static int receive(struct wf_udp_dev *dev)
 			break;
 	}
 	if (dev->sock.errors || (!total && dev->now >= dev->look_at)) {
-		wf_udp_sock_errors(&dev->sock, refused, dev);
+		wf_udp_sock_errors(&dev->sock, told, dev);
 		dev->look_at = dev->now + LOOK_EVERY;
+	}
+	if (wf_unlikely(dev->sock.failed)) {
+		dev->sock.failed = false;
+		told(dev, &dev->sock.failed_to, false);
 	}
 	return total;
 }

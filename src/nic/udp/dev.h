@@ -166,6 +166,9 @@ struct wf_udp_peer {
 	uint32_t serving;
 	uint32_t refused; /* times in a row the network said: nobody there */
 	uint64_t heard_at;
+	uint64_t against_from; /* since when the network speaks against it, and
+				  when it last did; 0: not at all */
+	uint64_t against_at;
 	uint64_t ping_at;
 	uint64_t due; /* the first of all timers */
 	struct wf_udp_out out;
@@ -257,6 +260,17 @@ void wf_udp_peer_activate(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		      enum wf_nic_status status);
 void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* A packet that is certainly its own came. */
+void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* The network, or our kernel, says that it cannot be reached. */
+void wf_udp_peer_against(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 bool refused);
+/* Whether it is to be given up, if @since is when we began to wait. Then it
+ * has been. */
+bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 uint64_t since);
+/* Asks for a sign of life that costs little. */
+void wf_udp_peer_ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 uint64_t wf_udp_peer_new_cid(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 
 /* -- hello.c: the handshake ------------------------------------------------- */

@@ -13,6 +13,8 @@
 #define EPOCH (8 * WF_NS_PER_S) /* a cookie is good for one to two of them */
 #define FIRST_RETRY (5 * WF_NS_PER_MS)
 #define LAST_RETRY (250 * WF_NS_PER_MS)
+#define LONG_SILENCE (5 * WF_NS_PER_S)
+#define LONG_RETRY WF_NS_PER_S
 #define RWND_LEAST (128u << 10)
 #define SEG_LEAST 256u
 /* Larger datagrams cost more than they save, and a lost one more: docs/nic.md. */
@@ -81,7 +83,11 @@ static void set_retry(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	uint64_t wait = FIRST_RETRY << peer->out.backoff;
 
-	peer->out.hello_at = dev->now + (wait < LAST_RETRY ? wait : LAST_RETRY);
+	if (dev->now - peer->out.opened_at > LONG_SILENCE)
+		wait = LONG_RETRY;
+	else if (wait > LAST_RETRY)
+		wait = LAST_RETRY;
+	peer->out.hello_at = dev->now + wait;
 	wf_udp_peer_arm(dev, peer);
 }
 
@@ -106,10 +112,8 @@ void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	out->hello_at = WF_UDP_NEVER;
 	if (out->state != WF_UDP_OUT_INIT && out->state != WF_UDP_OUT_OPEN)
 		return;
-	if (dev->now - out->opened_at > dev->connect_ns) {
-		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
+	if (wf_udp_peer_overdue(dev, peer, out->opened_at))
 		return;
-	}
 	/* A cookie grows old: after a while, ask for another. */
 	if (out->backoff < 8)
 		out->backoff++;
@@ -170,6 +174,7 @@ static void receive_cookie(struct wf_udp_dev *dev, const struct wf_addr *from,
 	if (!peer)
 		return;
 	sample_rtt(dev, peer, hello->ts);
+	wf_udp_peer_heard(dev, peer);
 	peer->out.state = WF_UDP_OUT_OPEN;
 	peer->out.cookie = hello->cookie;
 	peer->out.epoch = hello->epoch;
@@ -215,7 +220,7 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 		wf_udp_in_open(dev, peer, hello->src_cid, crc);
 		wf_udp_count(dev, accepts, 1);
 	}
-	peer->heard_at = dev->now;
+	wf_udp_peer_heard(dev, peer);
 	answer.src_cid = peer->in.cid;
 	if (peer->in.crc)
 		answer.common.flags |= WF_UDP_HELLO_CRC;
@@ -244,7 +249,7 @@ static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
 		return; /* no memory: the retry will find some */
 	peer->out.remote_cid = hello->src_cid;
 	peer->out.crc = hello->common.flags & WF_UDP_HELLO_CRC;
-	peer->heard_at = dev->now;
+	wf_udp_peer_heard(dev, peer);
 	wf_udp_count(dev, connects, 1);
 	wf_udp_peer_activate(dev, peer);
 }

@@ -315,8 +315,7 @@ static void dispatch(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 {
 	bool to_in = peer->in.cid == h->common.dst_cid;
 
-	peer->heard_at = dev->now;
-	peer->refused = 0;
+	wf_udp_peer_heard(dev, peer);
 	switch (h->common.type) {
 	case WF_UDP_DATA:
 		if (to_in)

@@ -8,6 +8,10 @@
 #include "nic/udp/dev.h"
 
 #define PING_EVERY WF_NS_PER_S
+#define REFUSED_MOST 3u
+/* What was last said against a peer is forgotten after this long: asking goes
+ * on every second. */
+#define AGAINST_LASTS (5 * WF_NS_PER_S)
 
 static struct wf_list *bucket_of(struct wf_udp_dev *dev,
 				 const struct wf_addr *addr)
@@ -131,10 +135,44 @@ void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	dev->due = first(dev->due, peer->due);
 }
 
-/* Reads are answered over the other connection: nothing of ours may be in
- * flight, and yet we wait. A ping is answered by an ack or, by someone who does
- * not know us, a reset. */
-static void ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	peer->heard_at = dev->now;
+	peer->refused = 0;
+	peer->against_from = 0;
+}
+
+/* Several times in a row, and not a word from the peer in between: its socket
+ * is gone. While we are still asking for a connection, it may yet come. */
+void wf_udp_peer_against(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 bool refused)
+{
+	if (!peer->against_from || dev->now - peer->against_at > AGAINST_LASTS)
+		peer->against_from = dev->now;
+	peer->against_at = dev->now;
+	if (refused && peer->out.state == WF_UDP_OUT_UP &&
+	    ++peer->refused >= REFUSED_MOST)
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
+}
+
+bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 uint64_t since)
+{
+	if (peer->heard_at > since)
+		since = peer->heard_at;
+	if (peer->against_from &&
+	    dev->now - peer->against_at <= AGAINST_LASTS &&
+	    dev->now - peer->against_from > dev->connect_ns)
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
+	else if (dev->now - since > dev->dead_ns)
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
+	else
+		return false;
+	return true;
+}
+
+/* Answered by an ack or, by someone who does not know us, a reset. */
+void wf_udp_peer_ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	struct wf_udp_note note = {
 		.common = { .type = WF_UDP_PING,
@@ -142,6 +180,13 @@ static void ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		.ts = wf_udp_dev_us(dev),
 	};
 
+	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+}
+
+/* Reads are answered over the other connection: nothing of ours may be in
+ * flight, and yet we wait. */
+static void await_reads(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
 	peer->ping_at = WF_UDP_NEVER;
 	if (peer->out.state != WF_UDP_OUT_UP ||
 	    wf_base_list_empty(&peer->reads))
@@ -149,11 +194,8 @@ static void ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	peer->ping_at = dev->now + PING_EVERY;
 	if (dev->now - peer->heard_at < PING_EVERY)
 		return;
-	if (dev->now - peer->heard_at > dev->dead_ns) {
-		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
-		return;
-	}
-	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+	if (!wf_udp_peer_overdue(dev, peer, 0))
+		wf_udp_peer_ping(dev, peer);
 }
 
 void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
@@ -164,7 +206,7 @@ void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	if (peer->in.ack_at <= dev->now)
 		wf_udp_in_send_ack(dev, peer);
 	if (peer->ping_at <= dev->now)
-		ping(dev, peer);
+		await_reads(dev, peer);
 	wf_udp_peer_arm(dev, peer);
 }
 

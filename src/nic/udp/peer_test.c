@@ -102,6 +102,117 @@ static void test_silent_peer(void **state)
 	pair_close(&p);
 }
 
+/* A peer that computes: its socket is there, and nobody looks. However long
+ * that takes in terms of what an absent one is given, it is not dead, and its
+ * socket is not filled up with what it has already. */
+static void test_busy_peer(void **state)
+{
+	struct wf_nic_udp_attr attr = short_lived();
+	uint64_t end, packets;
+	struct wf_nic_wc wc;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	attr.dead_ns = 0;
+	attr.connect_ns = 50 * WF_NS_PER_MS;
+	pair_open_attr(&p, &attr, &attr);
+	/* Once before it ever answered, once in the midst of things. */
+	for (int i = 0; i < 2; i++) {
+		wr = pair_wr(&p.a, &p.b, 1);
+		sge = pair_sge(&p.a, 0, 1000);
+		pair_recv(&p.b, 1, 0, 1000);
+		assert_int_equal(wf_nic_post_send(p.a.qp, &wr, &sge, 1), 0);
+		end = wf_base_clock_ns() + 700 * WF_NS_PER_MS;
+		packets = COUNTED(&p.a, tx_packets);
+		while (wf_base_clock_ns() < end) {
+			wf_nic_progress(p.a.nic);
+			assert_int_equal(wf_nic_cq_poll(p.a.cq, &wc, 1), 0);
+		}
+		assert_true(COUNTED(&p.a, tx_packets) - packets < 20);
+		assert_true(COUNTED(&p.a, retransmits) < 10);
+		assert_int_equal(pair_wait(&p, &p.b).len, 1000);
+		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	}
+	assert_int_equal(COUNTED(&p.a, peer_deaths), 0);
+	pair_close(&p);
+}
+
+/* The same, and what was sent is lost, so that only pings are answered. */
+static void test_busy_and_lost(void **state)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_udp_dev *dev;
+	char bytes[2048];
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	dev = wf_udp_dev_of(p.b.nic);
+	pair_recv(&p.b, 1, 0, 64);
+	wr = pair_wr(&p.a, &p.b, 1);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+	while (wf_udp_dev_of(p.a.nic)->peers[0]->out.backoff < 8)
+		wf_nic_progress(p.a.nic);
+	while (recv(dev->sock.fd, bytes, sizeof(bytes), MSG_DONTWAIT) >= 0)
+		;
+	assert_int_equal(pair_wait(&p, &p.b).len, 1);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	pair_close(&p);
+}
+
+/* Its connections are forgotten, its socket closed: as if it had been killed. */
+static void kill_side(struct side *s)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(s->nic);
+
+	for (uint32_t i = 0; i < dev->peer_count; i++) {
+		dev->peers[i]->in.open = false;
+		dev->peers[i]->out.state = WF_UDP_OUT_CLOSED;
+	}
+	side_close(s);
+}
+
+/* On a host that lives, a closed port tells of the death at once, whatever the
+ * time that silence is given. */
+static void test_killed(void **state)
+{
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	wr = pair_wr(&p.a, &p.b, 1);
+	kill_side(&p.b);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+	assert_int_equal(wait_alone(&p.a), WF_NIC_UNREACH);
+	side_close(&p.a);
+}
+
+/* What our own kernel refuses to send there says as much. */
+static void test_no_way_there(void **state)
+{
+	struct wf_nic_udp_attr attr = short_lived();
+	struct wf_addr addr;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	attr.dead_ns = 0;
+	pair_open_attr(&p, &attr, &attr);
+	wr = pair_wr(&p.a, &p.b, 1);
+	addr = *wf_nic_addr(p.b.nic);
+	addr.in.sin_addr.s_addr = htonl(0xc0000201); /* not from a loopback */
+	assert_int_equal(wf_nic_ah_create(p.a.nic, &addr, &wr.ah), 0);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+	assert_int_equal(wait_alone(&p.a), WF_NIC_UNREACH);
+	pair_close(&p);
+}
+
 static void test_peer_closes(void **state)
 {
 	struct wf_nic_wr wr;
@@ -133,14 +244,7 @@ static void test_restart(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "old", 3), 0);
 	attr.addr = *wf_nic_addr(p.b.nic);
-	/* No goodbye: its connections are forgotten first. */
-	for (uint32_t i = 0; i < wf_udp_dev_of(p.b.nic)->peer_count; i++) {
-		struct wf_udp_peer *peer = wf_udp_dev_of(p.b.nic)->peers[i];
-
-		peer->in.open = false;
-		peer->out.state = WF_UDP_OUT_CLOSED;
-	}
-	side_close(&p.b);
+	kill_side(&p.b);
 	side_open(&p.b, &attr);
 	assert_int_equal(
 		wf_nic_ah_create(p.b.nic, wf_nic_addr(p.a.nic), &p.b.ah), 0);
@@ -386,6 +490,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nobody_there),
 		cmocka_unit_test(test_silent_peer),
+		cmocka_unit_test(test_busy_peer),
+		cmocka_unit_test(test_busy_and_lost),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_no_way_there),
 		cmocka_unit_test(test_peer_closes),
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_dereg_while_read),

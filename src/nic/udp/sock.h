@@ -69,6 +69,8 @@ struct wf_udp_sock {
 	uint32_t overflow; /* as the kernel last said */
 	struct wf_nic_counters *counters;
 	struct wf_udp_fault *fault; /* NULL: none */
+	bool failed;		    /* the kernel would not send ... */
+	struct wf_addr failed_to;   /* ... the last such packet */
 	struct wf_udp_tx tx;
 	struct wf_udp_rx rx;
 };
@@ -104,10 +106,11 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock,
 				       const uint8_t *bytes, size_t len),
 			void *arg);
 
-/* Errors that the network reported: @refused is called with the address of
- * each peer whose port is closed. */
+/* Errors that the network reported: @told is called with the address of each
+ * peer that cannot be reached; @refused: because its port is closed. */
 void wf_udp_sock_errors(struct wf_udp_sock *sock,
-			void (*refused)(void *arg, const struct wf_addr *to),
+			void (*told)(void *arg, const struct wf_addr *to,
+				     bool refused),
 			void *arg);
 
 #endif

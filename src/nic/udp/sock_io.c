@@ -173,6 +173,8 @@ static unsigned send_all(struct wf_udp_sock *sock)
 		/* An error of an earlier packet that the network reported, a
 		 * link that is down, a route that is gone: lost. */
 		wf_nic_count(&sock->counters->tx_errors, 1);
+		sock->failed = true;
+		sock->failed_to = tx->msg[done].to;
 		done++;
 	}
 	return done;
@@ -310,7 +312,8 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock,
 }
 
 void wf_udp_sock_errors(struct wf_udp_sock *sock,
-			void (*refused)(void *arg, const struct wf_addr *to),
+			void (*told)(void *arg, const struct wf_addr *to,
+				     bool refused),
 			void *arg)
 {
 	sock->errors = false;
@@ -336,11 +339,15 @@ void wf_udp_sock_errors(struct wf_udp_sock *sock,
 		for (c = CMSG_FIRSTHDR(&head); c; c = CMSG_NXTHDR(&head, c)) {
 			struct sock_extended_err err;
 
-			if (c->cmsg_len < CMSG_LEN(sizeof(err)))
+			if (c->cmsg_len < CMSG_LEN(sizeof(err)) ||
+			    (c->cmsg_level != IPPROTO_IP &&
+			     c->cmsg_level != IPPROTO_IPV6))
 				continue;
 			memcpy(&err, CMSG_DATA(c), sizeof(err));
-			if (err.ee_errno == ECONNREFUSED)
-				refused(arg, &to);
+			if (err.ee_errno == ECONNREFUSED ||
+			    err.ee_errno == EHOSTUNREACH ||
+			    err.ee_errno == ENETUNREACH)
+				told(arg, &to, err.ee_errno == ECONNREFUSED);
 		}
 	}
 }
