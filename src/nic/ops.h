@@ -17,6 +17,7 @@
 #define WF_NIC_QP_MAX 1024u
 #define WF_NIC_AH_MAX 16384u
 #define WF_NIC_AH_BUCKETS 256u
+#define WF_NIC_AH_REST 64u /* numbers that are free before one is met again */
 
 struct wf_nic_ah;
 
@@ -61,7 +62,7 @@ struct wf_nic_ah {
 	struct wf_list link; /* bucket */
 	struct wf_addr addr;
 	void *dev;
-	uint32_t refs; /* 0: free */
+	uint32_t refs; /* 0: free, and link is in the list of those */
 	uint16_t num;
 };
 
@@ -76,7 +77,10 @@ struct wf_nic {
 	struct wf_queue_ids qpns;
 	struct wf_nic_qp **qps;
 	struct wf_nic_ah **ahs; /* by number; grows */
-	uint32_t ah_count;
+	uint32_t ah_count;	/* numbers that were ever given out */
+	uint32_t ah_room;
+	struct wf_list ah_free; /* the longest free first */
+	uint32_t ah_frees;
 	struct wf_list ah_buckets[WF_NIC_AH_BUCKETS];
 };
 
@@ -127,8 +131,6 @@ void wf_nic_fini(struct wf_nic *nic);
 /* NULL: not in use. Numbers come from peers and from descriptors. */
 struct wf_nic_qp *wf_nic_qp_find(struct wf_nic *nic, uint16_t num);
 struct wf_nic_ah *wf_nic_ah_find(struct wf_nic *nic, uint16_t num);
-/* The handle of a peer, WF_NIC_AH_UNKNOWN: none. */
-uint16_t wf_nic_ah_of(struct wf_nic *nic, const struct wf_addr *addr);
 
 /* To be said before the completion of a receive whose ah is
  * WF_NIC_AH_UNKNOWN. @req_id comes from the ring. */

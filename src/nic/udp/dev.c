@@ -109,13 +109,15 @@ static int receive(struct wf_udp_dev *dev)
 
 static int run_timers(struct wf_udp_dev *dev)
 {
+	struct wf_list *pos, *tmp;
 	int fired = 0;
 
 	if (dev->now < dev->due)
 		return 0;
 	dev->due = WF_UDP_NEVER;
-	for (uint32_t i = 0; i < dev->peer_count; i++) {
-		struct wf_udp_peer *peer = dev->peers[i];
+	wf_list_for_each (pos, tmp, &dev->armed) {
+		struct wf_udp_peer *peer =
+			wf_container_of(pos, struct wf_udp_peer, armed);
 
 		if (peer->due <= dev->now) {
 			wf_udp_peer_tick(dev, peer);
@@ -394,18 +396,23 @@ static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 		return -ENOSPC;
 	peer->ah = ah->num;
 	peer->handles++;
+	peer->reap_at = WF_UDP_NEVER;
 	ah->dev = peer;
 	return 0;
 }
 
-/* The peer stays: it may still send to us, and what was posted goes on. */
+/* The peer stays for a while: it may still send to us, and what was posted goes
+ * on. */
 static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	struct wf_udp_peer *peer = ah->dev;
 
-	(void)nic;
-	if (!--peer->handles)
-		peer->ah = WF_NIC_AH_UNKNOWN;
+	if (--peer->handles)
+		return;
+	peer->ah = WF_NIC_AH_UNKNOWN;
+	dev->now = wf_base_clock_ns();
+	wf_udp_peer_let_go(dev, peer);
 }
 
 static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
@@ -434,9 +441,13 @@ static void say_goodbye(struct wf_udp_dev *dev)
 	for (uint32_t i = 0; i < dev->peer_count; i++) {
 		struct wf_udp_peer *peer = dev->peers[i];
 
+		if (!peer)
+			continue;
 		if (peer->in.open) {
 			wf_udp_in_send_ack(dev, peer);
 			note.common.dst_cid = peer->in.remote_cid;
+			note.seq = peer->in.base;
+			note.ts = wf_udp_in_echo(dev, peer);
 			wf_udp_dev_control(dev, &peer->addr, &note.common,
 					   sizeof(note));
 		}
@@ -451,8 +462,10 @@ static void say_goodbye(struct wf_udp_dev *dev)
 
 static void free_dev(struct wf_udp_dev *dev)
 {
-	for (uint32_t i = 0; i < dev->peer_count; i++)
-		wf_udp_peer_free(dev, dev->peers[i]);
+	for (uint32_t i = 0; i < dev->peer_count; i++) {
+		if (dev->peers[i])
+			wf_udp_peer_free(dev, dev->peers[i]);
+	}
 	free(dev->peers);
 	free(dev->reads);
 	wf_queue_ids_fini(&dev->read_ids);
@@ -468,6 +481,8 @@ static void udp_close(struct wf_nic *nic)
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 
 	stop_thread(dev);
+	/* Twice: nobody is left to repeat what gets lost. */
+	say_goodbye(dev);
 	say_goodbye(dev);
 	free_dev(dev);
 }
@@ -517,6 +532,7 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	dev->now = wf_base_clock_ns();
 	for (unsigned i = 0; i < 256; i++)
 		wf_base_list_init(&dev->buckets[i]);
+	wf_base_list_init(&dev->armed);
 	wf_base_list_init(&dev->active);
 	wf_base_list_init(&dev->ackers);
 	wf_base_list_init(&dev->stuck);

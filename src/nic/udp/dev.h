@@ -153,8 +153,11 @@ struct wf_udp_in {
 	uint64_t here[WF_UDP_ACK_WORDS]; /* by seq modulo the window */
 };
 
+#define WF_UDP_RETIRED 4u
+
 struct wf_udp_peer {
 	struct wf_list bucket;
+	struct wf_list armed;  /* some timer runs */
 	struct wf_list active; /* may have something to send */
 	struct wf_list acker;  /* has an ack to send at the end of the pass */
 	struct wf_list reads;  /* ops that wait for data */
@@ -170,7 +173,12 @@ struct wf_udp_peer {
 				  when it last did; 0: not at all */
 	uint64_t against_at;
 	uint64_t ping_at;
-	uint64_t due; /* the first of all timers */
+	uint64_t reap_at; /* while nobody has a handle for it */
+	uint64_t due;	  /* the first of all timers */
+	/* Connections of the peer's that were replaced: an OPEN of theirs that
+	 * comes late must not take the place of the present one. */
+	uint64_t retired[WF_UDP_RETIRED];
+	uint32_t retirements;
 	struct wf_udp_out out;
 	struct wf_udp_in in;
 };
@@ -192,9 +200,12 @@ struct wf_udp_dev {
 	uint32_t max_peers;
 	uint32_t max_msg;
 	bool payload_crc;
-	struct wf_udp_peer **peers; /* by index */
-	uint32_t peer_count;
+	struct wf_udp_peer **peers; /* by index; NULL: none */
+	uint32_t peer_count;	    /* indexes that were ever used */
 	uint32_t peer_room;
+	uint32_t peers_here;
+	uint32_t ins_open; /* connections that peers have to us */
+	struct wf_list armed;
 	struct wf_list buckets[256];
 	struct wf_list active;
 	struct wf_list ackers;
@@ -269,8 +280,11 @@ void wf_udp_peer_against(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
  * has been. */
 bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			 uint64_t since);
-/* Asks for a sign of life that costs little. */
-void wf_udp_peer_ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* Asks for a sign of life that costs little. @cid: which of its ends. */
+void wf_udp_peer_ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      uint64_t cid);
+/* The last handle for it is gone: so is it, once nothing is left to do. */
+void wf_udp_peer_let_go(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 uint64_t wf_udp_peer_new_cid(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 
 /* -- hello.c: the handshake ------------------------------------------------- */
@@ -316,6 +330,8 @@ void wf_udp_in_open(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		    uint64_t remote_cid, bool crc);
 void wf_udp_in_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+uint32_t wf_udp_in_echo(const struct wf_udp_dev *dev,
+			const struct wf_udp_peer *peer);
 /* The part of an ack that fits a data header; false: there is nothing to say,
  * or more than fits. */
 bool wf_udp_in_fill_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,

@@ -506,6 +506,7 @@ static void test_first_contact(void **state)
 	assert_int_equal(pair_wait(&p, &p.a).ah, p.a.ah);
 	/* Once there is a handle, it is told instead. */
 	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	p.b.ah = wr.ah;
 	pair_recv(&p.b, 1, 0, 64);
 	wr = pair_wr(&p.a, &p.b, 1);
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "me", 2), 0);
@@ -561,6 +562,17 @@ static void test_handles(void **state)
 	assert_int_equal(wf_nic_ah_destroy(p.a.nic, p.a.ah), 0);
 	assert_int_equal(wf_nic_ah_destroy(p.a.nic, p.a.ah), -EINVAL);
 	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), -EINVAL);
+	/* A number is not met again while completions may still tell it. */
+	bad = *wf_nic_addr(p.b.nic);
+	for (int i = 0; i < 60; i++) {
+		assert_int_equal(wf_nic_ah_create(p.a.nic, &bad, &again), 0);
+		assert_int_not_equal(again, p.a.ah);
+		assert_int_equal(wf_nic_ah_destroy(p.a.nic, again), 0);
+	}
+	for (unsigned i = 0; i < 1000; i++) {
+		wf_base_addr_set_port(&bad, (uint16_t)(1 + i));
+		assert_int_equal(wf_nic_ah_create(p.a.nic, &bad, &again), 0);
+	}
 	pair_close(&p);
 }
 

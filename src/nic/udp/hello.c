@@ -24,7 +24,7 @@
  * too, shared among those who send to us. */
 uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev)
 {
-	uint32_t share = dev->peer_count ? dev->peer_count : 1;
+	uint32_t share = dev->ins_open ? dev->ins_open : 1;
 	uint32_t rwnd = dev->sock.rcvbuf / 2 / share;
 
 	return rwnd < RWND_LEAST ? RWND_LEAST : rwnd;
@@ -193,6 +193,17 @@ static bool cookie_good(const struct wf_udp_dev *dev,
 		       cookie_for(dev, from, hello->src_cid, hello->epoch);
 }
 
+/* Whether a connection was replaced by a later one: its OPEN comes late, or
+ * from someone who recorded it. */
+static bool retired(const struct wf_udp_peer *peer, uint64_t cid)
+{
+	for (unsigned i = 0; i < WF_UDP_RETIRED; i++) {
+		if (peer->retired[i] == cid)
+			return true;
+	}
+	return false;
+}
+
 static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 			 const struct wf_udp_hello *hello)
 {
@@ -211,12 +222,19 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 		return; /* too many: it will ask again, then give up */
 	/* The same id again: our answer was lost. Another: the peer gave the
 	 * connection up, or is another process. */
+	if (retired(peer, hello->src_cid)) {
+		wf_udp_count(dev, bad_cookie, 1);
+		return;
+	}
 	if (!peer->in.open || peer->in.remote_cid != hello->src_cid) {
 		bool crc = dev->payload_crc ||
 			   hello->common.flags & WF_UDP_HELLO_CRC;
 
 		if (peer->in.open)
 			wf_udp_count(dev, peer_restarts, 1);
+		if (peer->in.remote_cid != hello->src_cid)
+			peer->retired[peer->retirements++ % WF_UDP_RETIRED] =
+				peer->in.remote_cid;
 		wf_udp_in_open(dev, peer, hello->src_cid, crc);
 		wf_udp_count(dev, accepts, 1);
 	}

@@ -128,7 +128,7 @@ static void probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	if (out->backoff < 12)
 		out->backoff++;
 	if (out->backoff > PING_AFTER)
-		wf_udp_peer_ping(dev, peer);
+		wf_udp_peer_ping(dev, peer, out->remote_cid);
 	else
 		wf_udp_pump_slot(dev, peer, oldest(out), true);
 	wf_udp_out_set_probe(dev, peer);

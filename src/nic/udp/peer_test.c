@@ -262,6 +262,125 @@ static void test_restart(void **state)
 	pair_close(&p);
 }
 
+/* Time passes for a peer that nobody has a handle for. */
+static void age(struct side *s, struct wf_udp_peer *peer, uint64_t by)
+{
+	peer->out.busy_at -= by;
+	peer->out.opened_at -= by;
+	peer->heard_at -= by;
+	peer->reap_at = 1;
+	peer->due = 1;
+	wf_udp_dev_of(s->nic)->due = 1;
+	wf_nic_progress(s->nic);
+}
+
+/* Without a handle, and with nothing left to do, a peer is forgotten at both
+ * ends; a message later it is known again. */
+static void test_forgotten(void **state)
+{
+	struct wf_nic_sge sge;
+	struct wf_nic_remote from;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	/* B is read, and so has a connection of its own to A. */
+	sge = pair_sge(&p.a, 0, 100);
+	wr = pair_wr(&p.a, &p.b, 1);
+	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_int_equal(wf_nic_ah_destroy(p.b.nic, p.b.ah), 0);
+	for (int i = 0; i < 1000; i++)
+		pair_progress(&p);
+	age(&p.b, wf_udp_dev_of(p.b.nic)->peers[0], 10 * WF_NS_PER_S);
+	/* A may still send, and B keeps it, but no connection to it. */
+	assert_int_equal(COUNTED(&p.b, peers), 1);
+	assert_int_equal(wf_udp_dev_of(p.b.nic)->peers[0]->out.state,
+			 WF_UDP_OUT_CLOSED);
+	wf_nic_progress(p.a.nic);
+	assert_false(wf_udp_dev_of(p.a.nic)->peers[0]->in.open);
+	/* Reads are served all the same. */
+	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	for (int i = 0; i < 1000; i++)
+		pair_progress(&p);
+	assert_int_equal(wf_nic_ah_destroy(p.a.nic, p.a.ah), 0);
+	age(&p.a, wf_udp_dev_of(p.a.nic)->peers[0], 10 * WF_NS_PER_S);
+	wf_nic_progress(p.b.nic);
+	age(&p.b, wf_udp_dev_of(p.b.nic)->peers[0], 10 * WF_NS_PER_S);
+	assert_int_equal(COUNTED(&p.b, peers), 0);
+	wf_nic_progress(p.a.nic);
+	age(&p.a, wf_udp_dev_of(p.a.nic)->peers[0], 10 * WF_NS_PER_S);
+	assert_int_equal(COUNTED(&p.a, peers), 0);
+	pair_join(&p);
+	hello(&p);
+	assert_int_equal(COUNTED(&p.a, peers), 1);
+	pair_close(&p);
+}
+
+/* One that died without a word, and that nobody sends to, is forgotten, too: it
+ * is asked for a sign of life, and its port is closed. One that is only quiet
+ * answers, and is kept. */
+static void test_quiet_sender(void **state)
+{
+	struct wf_udp_peer *peer;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	assert_int_equal(wf_nic_ah_destroy(p.b.nic, p.b.ah), 0);
+	peer = wf_udp_dev_of(p.b.nic)->peers[0];
+	age(&p.b, peer, 100 * WF_NS_PER_S);
+	for (int i = 0; i < 100; i++)
+		pair_progress(&p);
+	assert_true(wf_udp_dev_of(p.b.nic)->now - peer->heard_at < WF_NS_PER_S);
+	assert_true(peer->in.open);
+	kill_side(&p.a);
+	for (int i = 0; i < 4 && COUNTED(&p.b, peers); i++) {
+		age(&p.b, peer, 100 * WF_NS_PER_S);
+		wf_udp_dev_of(p.b.nic)->look_at = 0;
+		wf_nic_progress(p.b.nic);
+	}
+	assert_false(COUNTED(&p.b, peers) && peer->in.open);
+	side_close(&p.b);
+}
+
+/* The last ack is lost, and its sender is gone: its goodbye says the same. */
+static void test_goodbye_acks(void **state)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_udp_dev *dev;
+	struct wf_addr b;
+	uint8_t bytes[2048];
+	struct wf_nic_wr wr;
+	struct pair p;
+	ssize_t len;
+
+	(void)state;
+	attr.no_offload = true;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	dev = wf_udp_dev_of(p.a.nic);
+	b = *wf_nic_addr(p.b.nic);
+	pair_recv(&p.b, 1, 0, 64);
+	wr = pair_wr(&p.a, &p.b, 1);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+	while (!COUNTED(&p.b, rx_msgs) || COUNTED(&p.b, rx_msgs) < 2)
+		wf_nic_progress(p.b.nic);
+	side_close(&p.b);
+	while ((len = recv(dev->sock.fd, bytes, sizeof(bytes), MSG_DONTWAIT)) >=
+	       0) {
+		if (bytes[1] == WF_UDP_CLOSE)
+			wf_udp_in_packet(dev, &b, bytes, (size_t)len);
+	}
+	assert_int_equal(wait_alone(&p.a), WF_NIC_OK);
+	side_close(&p.a);
+}
+
 /* Memory goes away while a peer reads it: the peer hears of it. */
 static void test_dereg_while_read(void **state)
 {
@@ -428,6 +547,57 @@ static void test_strangers(void **state)
 	pair_close(&p);
 }
 
+/* A handshake by hand, up to an OPEN that is good. */
+static struct wf_udp_hello knock(int fd, struct side *to, uint64_t cid)
+{
+	struct wf_udp_hello hello = { .common = { .magic = WF_UDP_MAGIC,
+						  .type = WF_UDP_INIT,
+						  .kind = WF_UDP_VERSION },
+				      .src_cid = cid };
+	struct wf_udp_hello answer;
+
+	send_sealed(fd, to, &hello, sizeof(hello));
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
+	assert_int_equal(answer.common.type, WF_UDP_COOKIE);
+	hello.common.type = WF_UDP_OPEN;
+	hello.cookie = answer.cookie;
+	hello.epoch = answer.epoch;
+	send_sealed(fd, to, &hello, sizeof(hello));
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
+	assert_int_equal(answer.common.type, WF_UDP_ACCEPT);
+	return hello;
+}
+
+/* An OPEN that was recorded, or comes late, does not take the place of the
+ * connection that came after it. */
+static void test_replayed_open(void **state)
+{
+	struct wf_udp_hello first, second;
+	struct wf_udp_peer *peer;
+	struct wf_addr me;
+	struct pair p;
+	uint64_t cid;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	fd = stranger_socket(&me);
+	first = knock(fd, &p.b, 0x1111);
+	second = knock(fd, &p.b, 0x2222);
+	peer = wf_udp_peer_find(wf_udp_dev_of(p.b.nic), &me);
+	assert_non_null(peer);
+	cid = peer->in.cid;
+	send_sealed(fd, &p.b, &first, sizeof(first));
+	assert_int_equal(COUNTED(&p.b, bad_cookie), 1);
+	assert_int_equal(peer->in.remote_cid, 0x2222);
+	/* The present one may ask again: our answer was lost. */
+	send_sealed(fd, &p.b, &second, sizeof(second));
+	assert_int_equal(peer->in.cid, cid);
+	assert_int_equal(COUNTED(&p.b, accepts), 2);
+	close(fd);
+	pair_close(&p);
+}
+
 /* Whoever has the id and the address still cannot do harm: sequence numbers far
  * away, keys that do not exist, operations that do not exist. */
 static void test_forged(void **state)
@@ -496,9 +666,13 @@ int main(void)
 		cmocka_unit_test(test_no_way_there),
 		cmocka_unit_test(test_peer_closes),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_quiet_sender),
+		cmocka_unit_test(test_goodbye_acks),
 		cmocka_unit_test(test_dereg_while_read),
 		cmocka_unit_test(test_sleep),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_replayed_open),
 		cmocka_unit_test(test_forged),
 	};
 
