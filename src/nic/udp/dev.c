@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -64,10 +65,10 @@ void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 	packet->magic = WF_UDP_MAGIC;
 	packet->crc = wf_udp_sum_crc(0, bytes, 4);
 	packet->crc = wf_udp_sum_crc(packet->crc, bytes + 8, len - 8);
-	room = wf_udp_sock_packet(&dev->sock, to, len, NULL);
+	room = wf_udp_sock_packet(&dev->sock, to, len, false, NULL);
 	if (!room) {
 		wf_udp_dev_flush(dev);
-		room = wf_udp_sock_packet(&dev->sock, to, len, NULL);
+		room = wf_udp_sock_packet(&dev->sock, to, len, false, NULL);
 	}
 	memcpy(room, packet, len);
 	wf_udp_sock_piece(&dev->sock, room, len);
@@ -82,6 +83,27 @@ static void told(void *arg, const struct wf_addr *to, bool refused)
 
 	if (peer)
 		wf_udp_peer_against(dev, peer, refused);
+}
+
+/* The kernel would not send something: a path that has become narrower, or one
+ * that is none. */
+static void not_sent(struct wf_udp_dev *dev)
+{
+	const struct wf_addr *to = &dev->sock.failed_to;
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
+	uint32_t seg = wf_udp_hello_seg(dev, to);
+
+	if (!dev->sock.too_large) {
+		told(dev, to, false);
+	} else if (peer && seg < peer->out.seg) {
+		wf_info("path to a peer: %u bytes now", seg);
+		peer->out.seg = seg;
+	} else {
+		wf_info("no segmentation here");
+		dev->sock.gso = false;
+	}
+	dev->sock.failed = false;
+	dev->sock.too_large = false;
 }
 
 static int receive(struct wf_udp_dev *dev)
@@ -100,10 +122,8 @@ static int receive(struct wf_udp_dev *dev)
 		wf_udp_sock_errors(&dev->sock, told, dev);
 		dev->look_at = dev->now + LOOK_EVERY;
 	}
-	if (wf_unlikely(dev->sock.failed)) {
-		dev->sock.failed = false;
-		told(dev, &dev->sock.failed_to, false);
-	}
+	if (wf_unlikely(dev->sock.failed))
+		not_sent(dev);
 	return total;
 }
 
@@ -257,14 +277,32 @@ static void *thread_main(void *arg)
 	}
 }
 
+/* What a sleeper needs beside the socket, if others may do something that it
+ * has to know of. */
+static int open_fds(struct wf_udp_dev *dev, bool thread)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	dev->user_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (dev->user_fd < 0)
+		return -errno;
+	if (thread)
+		return 0;
+	dev->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (dev->poll_fd < 0 ||
+	    epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->user_fd, &event) ||
+	    epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->sock.fd, &event))
+		return -errno;
+	return 0;
+}
+
 static int start_thread(struct wf_udp_dev *dev)
 {
 	sigset_t all, old;
 	int ret;
 
 	dev->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	dev->user_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (dev->wake_fd < 0 || dev->user_fd < 0)
+	if (dev->wake_fd < 0)
 		return -errno;
 	/* Signals are for the application's threads. */
 	sigfillset(&all);
@@ -284,10 +322,6 @@ static void stop_thread(struct wf_udp_dev *dev)
 		eventfd_write(dev->wake_fd, 1);
 		pthread_join(dev->thread, NULL);
 	}
-	if (dev->wake_fd >= 0)
-		close(dev->wake_fd);
-	if (dev->user_fd >= 0)
-		close(dev->user_fd);
 }
 
 /* -- the table -------------------------------------------------------------- */
@@ -308,6 +342,9 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	pump_all(dev);
 	wf_udp_dev_flush(dev);
 	wf_base_lock_drop(&nic->lock);
+	/* Who sleeps does not know of the timers that this has set. */
+	if (dev->poll_fd >= 0 && wf_queue_wake_needed(&dev->user_asleep))
+		eventfd_write(dev->user_fd, 1);
 }
 
 static int udp_progress(struct wf_nic *nic)
@@ -327,6 +364,8 @@ static int udp_wait_fd(struct wf_nic *nic)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 
+	if (dev->poll_fd >= 0)
+		return dev->poll_fd;
 	return dev->threaded ? dev->user_fd : dev->sock.fd;
 }
 
@@ -334,6 +373,7 @@ static int udp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 			  uint64_t *deadline_ns)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+	bool ready;
 
 	if (dev->threaded) {
 		*deadline_ns = WF_UDP_NEVER;
@@ -343,11 +383,19 @@ static int udp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 		wf_queue_wake_disarm(&dev->user_asleep);
 		return -EAGAIN;
 	}
+	/* Before the timers are looked at: a kick that comes after that wakes
+	 * us, one that comes before has set them. */
+	if (dev->poll_fd >= 0)
+		wf_queue_wake_arm(&dev->user_asleep);
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
 	*deadline_ns = next_work(dev);
+	ready = *deadline_ns <= dev->now;
 	wf_base_lock_drop(&nic->lock);
-	return *deadline_ns <= dev->now ? -EAGAIN : 0;
+	if (!ready)
+		return 0;
+	wf_queue_wake_disarm(&dev->user_asleep);
+	return -EAGAIN;
 }
 
 static void udp_wait_end(struct wf_nic *nic)
@@ -355,7 +403,7 @@ static void udp_wait_end(struct wf_nic *nic)
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	eventfd_t value;
 
-	if (!dev->threaded)
+	if (dev->user_fd < 0)
 		return;
 	wf_queue_wake_disarm(&dev->user_asleep);
 	eventfd_read(dev->user_fd, &value);
@@ -421,13 +469,17 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	const struct wf_udp_peer *peer = ah->dev;
 	const struct wf_udp_out *out = &peer->out;
 
-	(void)nic;
 	path->up = out->state == WF_UDP_OUT_UP;
 	path->srtt_ns = out->cc.srtt;
 	path->min_rtt_ns = out->cc.min_rtt == UINT64_MAX ? 0 : out->cc.min_rtt;
 	path->cwnd = out->cc.cwnd;
 	path->in_flight = out->in_flight;
 	path->queued = out->next - out->una;
+	path->max_msg =
+		path->up ? out->seg :
+			   wf_udp_hello_seg(wf_udp_dev_of(nic), &peer->addr);
+	if (path->max_msg > nic->caps.max_msg)
+		path->max_msg = nic->caps.max_msg;
 }
 
 /* -- opening and closing ---------------------------------------------------- */
@@ -472,6 +524,12 @@ static void free_dev(struct wf_udp_dev *dev)
 	wf_base_pool_fini(&dev->slots);
 	wf_base_pool_fini(&dev->ops);
 	wf_udp_sock_close(&dev->sock);
+	if (dev->wake_fd >= 0)
+		close(dev->wake_fd);
+	if (dev->poll_fd >= 0)
+		close(dev->poll_fd);
+	if (dev->user_fd >= 0)
+		close(dev->user_fd);
 	wf_nic_fini(&dev->nic);
 	free(dev);
 }
@@ -480,10 +538,14 @@ static void udp_close(struct wf_nic *nic)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 
-	stop_thread(dev);
-	/* Twice: nobody is left to repeat what gets lost. */
-	say_goodbye(dev);
-	say_goodbye(dev);
+	/* A child that was forked has a copy of all of this, but no thread, and
+	 * its parent goes on: nothing is said in its name. */
+	if (dev->pid == getpid()) {
+		stop_thread(dev);
+		/* Twice: nobody is left to repeat what gets lost. */
+		say_goodbye(dev);
+		say_goodbye(dev);
+	}
 	free_dev(dev);
 }
 
@@ -513,8 +575,10 @@ static void set_caps(struct wf_udp_dev *dev)
 		.max_qp = WF_NIC_QP_MAX,
 		.max_queue = MAX_QUEUE,
 		.max_batch = MAX_BATCH,
-		.max_ah = WF_NIC_AH_MAX,
+		.max_ah = dev->max_peers < WF_NIC_AH_MAX ? dev->max_peers :
+							   WF_NIC_AH_MAX,
 		.max_mr = WF_NIC_MR_MAX,
+		.max_recv = MAX_MSG,
 	};
 }
 
@@ -527,6 +591,8 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 		return -ENOMEM;
 	dev->wake_fd = -1;
 	dev->user_fd = -1;
+	dev->poll_fd = -1;
+	dev->pid = getpid();
 	dev->sock.fd = -1;
 	dev->due = WF_UDP_NEVER;
 	dev->now = wf_base_clock_ns();
@@ -561,14 +627,15 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	if (ret)
 		goto err;
 	set_caps(dev);
-	ret = attr->thread ? start_thread(dev) : 0;
+	if (attr->thread || attr->locked)
+		ret = open_fds(dev, attr->thread);
+	if (!ret && attr->thread)
+		ret = start_thread(dev);
 	if (ret)
-		goto err_thread;
+		goto err;
 	*nic = &dev->nic;
 	return 0;
 
-err_thread:
-	stop_thread(dev);
 err:
 	free_dev(dev);
 	return ret;

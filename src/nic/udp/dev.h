@@ -227,6 +227,8 @@ struct wf_udp_dev {
 	pthread_t thread;
 	int wake_fd; /* to the thread */
 	int user_fd; /* to whoever waits for completions */
+	int poll_fd; /* of the socket and user_fd: threads, but none of ours */
+	pid_t pid;   /* whose all of this is */
 	_Atomic uint32_t asleep;
 	_Atomic uint32_t user_asleep;
 	_Atomic uint32_t dirty; /* some doorbell was written */
@@ -294,6 +296,9 @@ void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_hello_receive(struct wf_udp_dev *dev, const struct wf_addr *from,
 			  const struct wf_udp_hello *hello);
 uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev);
+/* Payload that reaches @to in one piece, as far as we know. System calls. */
+uint32_t wf_udp_hello_seg(const struct wf_udp_dev *dev,
+			  const struct wf_addr *to);
 
 /* -- out.c, pump.c: sending ------------------------------------------------- */
 

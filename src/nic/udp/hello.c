@@ -30,6 +30,15 @@ uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev)
 	return rwnd < RWND_LEAST ? RWND_LEAST : rwnd;
 }
 
+uint32_t wf_udp_hello_seg(const struct wf_udp_dev *dev,
+			  const struct wf_addr *to)
+{
+	uint32_t seg = wf_udp_sock_path(&dev->sock, to) -
+		       (uint32_t)sizeof(struct wf_udp_data);
+
+	return seg < SEG_MOST ? seg : SEG_MOST;
+}
+
 static uint64_t cookie_for(const struct wf_udp_dev *dev,
 			   const struct wf_addr *from, uint64_t cid,
 			   uint32_t epoch)
@@ -59,7 +68,8 @@ static void send_hello(struct wf_udp_dev *dev, const struct wf_addr *to,
 	hello->common.kind = WF_UDP_VERSION;
 	if (dev->payload_crc)
 		hello->common.flags |= WF_UDP_HELLO_CRC;
-	hello->mtu = WF_UDP_DATAGRAM_MAX;
+	if (!hello->mtu)
+		hello->mtu = WF_UDP_DATAGRAM_MAX;
 	hello->rwnd = wf_udp_hello_rwnd(dev);
 	wf_udp_dev_control(dev, to, &hello->common, sizeof(*hello));
 }
@@ -240,6 +250,8 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 	}
 	wf_udp_peer_heard(dev, peer);
 	answer.src_cid = peer->in.cid;
+	/* What leaves here in one piece comes here so, most likely. */
+	answer.mtu = wf_udp_sock_path(&dev->sock, from);
 	if (peer->in.crc)
 		answer.common.flags |= WF_UDP_HELLO_CRC;
 	send_hello(dev, from, &answer, WF_UDP_ACCEPT);
@@ -249,19 +261,19 @@ static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
 			   const struct wf_udp_hello *hello)
 {
 	struct wf_udp_peer *peer = asked(dev, from, hello, WF_UDP_OUT_OPEN);
-	uint32_t packet, seg;
+	uint32_t seg;
 
 	if (!peer)
 		return;
-	if (!hello->src_cid || hello->mtu < SEG_LEAST + 64 ||
+	if (!hello->src_cid ||
+	    hello->mtu < SEG_LEAST + sizeof(struct wf_udp_data) ||
 	    hello->rwnd < 4096) {
 		wf_udp_count(dev, bad_field, 1);
 		return;
 	}
-	packet = wf_udp_sock_path(&dev->sock, &peer->addr);
-	packet = packet < hello->mtu ? packet : hello->mtu;
-	seg = packet - (uint32_t)sizeof(struct wf_udp_data);
-	seg = seg < SEG_MOST ? seg : SEG_MOST;
+	seg = wf_udp_hello_seg(dev, &peer->addr);
+	if (seg > hello->mtu - (uint32_t)sizeof(struct wf_udp_data))
+		seg = hello->mtu - (uint32_t)sizeof(struct wf_udp_data);
 	sample_rtt(dev, peer, hello->ts);
 	if (wf_udp_out_up(dev, peer, seg, hello->rwnd))
 		return; /* no memory: the retry will find some */

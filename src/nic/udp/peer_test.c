@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "nic/udp/dev.h"
 #include "nic/udp/sum.h"
@@ -464,6 +465,75 @@ static void test_sleep(void **state)
 	ping_pong_asleep(true);
 }
 
+/* One thread sleeps until something happens, another posts: the sleeper has to
+ * hear of it, or nobody would repeat what gets lost. */
+static void *post_later(void *arg)
+{
+	struct pair *p = arg;
+	struct wf_nic_wr wr = pair_wr(&p->a, &p->b, 1);
+
+	usleep(20000);
+	assert_int_equal(wf_nic_post_inline(p->a.qp, &wr, "x", 1), 0);
+	return NULL;
+}
+
+static void test_post_wakes(void **state)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct pollfd fd = { .events = POLLIN };
+	pthread_t thread;
+	uint64_t until;
+	struct pair p;
+
+	(void)state;
+	attr.locked = true;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	while (wf_nic_progress(p.a.nic))
+		;
+	fd.fd = wf_nic_wait_fd(p.a.nic);
+	assert_int_equal(wf_nic_wait_begin(p.a.nic, p.a.cq, &until), 0);
+	assert_int_equal(pthread_create(&thread, NULL, post_later, &p), 0);
+	assert_int_equal(poll(&fd, 1, 10000), 1);
+	wf_nic_wait_end(p.a.nic);
+	pthread_join(thread, NULL);
+	/* Not for nothing: now there is a deadline. */
+	if (!wf_nic_wait_begin(p.a.nic, p.a.cq, &until)) {
+		assert_int_not_equal(until, UINT64_MAX);
+		wf_nic_wait_end(p.a.nic);
+	}
+	pair_recv(&p.b, 1, 0, 64);
+	assert_int_equal(pair_wait(&p, &p.b).len, 1);
+	pair_close(&p);
+}
+
+/* A child that was forked closes its copy: the parent's connections stay. */
+static void test_fork(void **state)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct pair p;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	attr.thread = true;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		wf_nic_close(p.a.nic);
+		wf_nic_close(p.b.nic);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	hello(&p);
+	assert_int_equal(COUNTED(&p.a, peer_deaths), 0);
+	assert_int_equal(COUNTED(&p.a, connects), 1);
+	pair_close(&p);
+}
+
 /* -- strangers -------------------------------------------------------------- */
 
 static int stranger_socket(struct wf_addr *me)
@@ -671,6 +741,8 @@ int main(void)
 		cmocka_unit_test(test_goodbye_acks),
 		cmocka_unit_test(test_dereg_while_read),
 		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_post_wakes),
+		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_replayed_open),
 		cmocka_unit_test(test_forged),

@@ -106,13 +106,15 @@ static void *place(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		   struct wf_udp_slot *slot)
 {
 	size_t total = sizeof(struct wf_udp_data) + slot->len;
-	void *room = wf_udp_sock_packet(&dev->sock, &peer->addr, total, slot);
+	bool alone = slot->len > peer->out.seg;
+	void *room =
+		wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
 
 	if (room)
 		return room;
 	if (wf_udp_dev_flush(dev))
 		return NULL;
-	return wf_udp_sock_packet(&dev->sock, &peer->addr, total, slot);
+	return wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
 }
 
 /* Puts the packet into the batch. */
