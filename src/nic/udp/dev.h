@@ -250,11 +250,24 @@ static inline uint32_t wf_udp_dev_us(const struct wf_udp_dev *dev)
 /* -- dev.c ------------------------------------------------------------------ */
 
 uint64_t wf_udp_dev_random(struct wf_udp_dev *dev);
+
+/* -- pass.c ----------------------------------------------------------------- */
+
 /* Sends what is in the batch. */
 int wf_udp_dev_flush(struct wf_udp_dev *dev);
 /* One packet of @len bytes that nobody waits for. */
 void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 			struct wf_udp_common *packet, size_t len);
+/* Everything once. Returns how many things it did. */
+int wf_udp_pass(struct wf_udp_dev *dev);
+/* Sends what peers have to send. */
+int wf_udp_pass_pump(struct wf_udp_dev *dev);
+/* When there is something to do even if nobody calls. */
+uint64_t wf_udp_pass_next(struct wf_udp_dev *dev);
+/* No lock. What a sleeper needs beside the socket; the thread. */
+int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread);
+int wf_udp_pass_start(struct wf_udp_dev *dev);
+void wf_udp_pass_stop(struct wf_udp_dev *dev);
 
 /* -- peer.c ----------------------------------------------------------------- */
 
