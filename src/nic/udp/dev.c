@@ -119,13 +119,15 @@ static void udp_wait_end(struct wf_nic *nic)
 
 static int udp_qp_create(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
-	struct wf_list *ops = malloc(sizeof(*ops));
+	uint32_t requests = qp->sq_ids.count + qp->rq_ids.count;
+	struct wf_udp_qp *mine =
+		calloc(1, sizeof(*mine) + requests * sizeof(mine->stuck[0]));
 
 	(void)nic;
-	if (!ops)
+	if (!mine)
 		return -ENOMEM;
-	wf_base_list_init(ops);
-	qp->dev = ops;
+	wf_base_list_init(&mine->ops);
+	qp->dev = mine;
 	return 0;
 }
 

@@ -183,10 +183,18 @@ struct wf_udp_peer {
 	struct wf_udp_in in;
 };
 
+/* A completion that waits for room. Each request has a place for its own from
+ * the beginning, so that none is lost for want of memory. */
 struct wf_udp_stuck {
 	struct wf_list link;
-	struct wf_nic_cq *cq;
+	struct wf_nic_cq *cq; /* NULL: not in use */
 	struct wf_nic_cqe cqe;
+};
+
+/* What a queue pair has here. */
+struct wf_udp_qp {
+	struct wf_list ops;
+	struct wf_udp_stuck stuck[]; /* of sends, then of receives */
 };
 
 struct wf_udp_dev {
@@ -214,7 +222,8 @@ struct wf_udp_dev {
 	struct wf_pool slots;
 	struct wf_queue_ids read_ids;
 	struct wf_udp_op **reads;
-	bool reads_wait;    /* for a read id, in the ring */
+	bool ring_waits;    /* descriptors in some ring do: for a read id, or
+				memory */
 	uint64_t secret[2]; /* of cookies */
 	uint64_t random;
 	uint64_t reset_at; /* resets are rationed */
@@ -255,6 +264,8 @@ uint64_t wf_udp_dev_random(struct wf_udp_dev *dev);
 
 /* Sends what is in the batch. */
 int wf_udp_dev_flush(struct wf_udp_dev *dev);
+/* Sending has to wait a moment: the kernel has no room, or we no memory. */
+void wf_udp_dev_later(struct wf_udp_dev *dev);
 /* One packet of @len bytes that nobody waits for. */
 void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 			struct wf_udp_common *packet, size_t len);
@@ -375,7 +386,7 @@ void wf_udp_work_flush(struct wf_udp_dev *dev, struct wf_nic_qp *qp);
 /* Drops completions of @qp that wait for room. */
 void wf_udp_work_drop(struct wf_udp_dev *dev, struct wf_nic_qp *qp);
 void wf_udp_work_unstick(struct wf_udp_dev *dev);
-void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_cq *cq,
+void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_qp *qp,
 			  const struct wf_nic_cqe *cqe);
 
 #endif

@@ -33,8 +33,13 @@ int wf_udp_dev_flush(struct wf_udp_dev *dev)
 	int ret = wf_udp_sock_flush(&dev->sock, dev->now, unsent, dev);
 
 	if (ret)
-		dev->retry_at = dev->now + RETRY_AFTER;
+		wf_udp_dev_later(dev);
 	return ret;
+}
+
+void wf_udp_dev_later(struct wf_udp_dev *dev)
+{
+	dev->retry_at = dev->now + RETRY_AFTER;
 }
 
 void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
@@ -164,10 +169,9 @@ static void send_acks(struct wf_udp_dev *dev)
 static void take_doorbells(struct wf_udp_dev *dev)
 {
 	const struct wf_queue_ids *qpns = &dev->nic.qpns;
+	bool waited = dev->ring_waits;
 
-	bool waited = dev->reads_wait;
-
-	dev->reads_wait = false;
+	dev->ring_waits = false;
 	if (!atomic_exchange_explicit(&dev->dirty, 0, memory_order_acquire) &&
 	    !waited)
 		return;
@@ -202,6 +206,10 @@ uint64_t wf_udp_pass_next(struct wf_udp_dev *dev)
 
 	if (!wf_base_list_empty(&dev->active))
 		at = dev->retry_at > dev->now ? dev->retry_at : 0;
+	/* For reads of ours to end, which packets will tell; or for memory. */
+	if (dev->ring_waits && dev->read_ids.in_use < WF_UDP_READS_MOST &&
+	    at > dev->now + RETRY_AFTER)
+		at = dev->now + RETRY_AFTER;
 	if (!wf_base_list_empty(&dev->stuck) && at > dev->now + LOOK_EVERY)
 		at = dev->now + LOOK_EVERY;
 	if (dev->sock.fault) {

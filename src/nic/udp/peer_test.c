@@ -383,6 +383,42 @@ static void test_dereg_while_read(void **state)
 	pair_close(&p);
 }
 
+/* No memory for requests, then none for packets: nothing is lost, and nobody has
+ * to ring again once there is some. */
+static void test_no_memory(void **state)
+{
+	struct wf_udp_dev *dev;
+	struct wf_nic_wc wc;
+	struct wf_nic_wr wr;
+	uint64_t until;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	dev = wf_udp_dev_of(p.a.nic);
+	for (int i = 0; i < 2; i++) {
+		struct wf_pool *pool = i ? &dev->slots : &dev->ops;
+		struct wf_pool saved = *pool;
+
+		pool->free = NULL;
+		pool->limit = pool->total;
+		wr = pair_wr(&p.a, &p.b, 1);
+		pair_recv(&p.b, 1, 0, 64);
+		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+		for (int n = 0; n < 100; n++)
+			pair_progress(&p);
+		assert_int_equal(wf_nic_cq_poll(p.b.cq, &wc, 1), 0);
+		/* Whoever sleeps looks again soon. */
+		if (!wf_nic_wait_begin(p.a.nic, p.a.cq, &until))
+			assert_true(until < wf_base_clock_ns() + WF_NS_PER_S);
+		*pool = saved;
+		assert_int_equal(pair_wait(&p, &p.b).len, 1);
+		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	}
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -394,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_no_way_there),
 		cmocka_unit_test(test_peer_closes),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_quiet_sender),
 		cmocka_unit_test(test_goodbye_acks),

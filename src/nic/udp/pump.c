@@ -356,6 +356,14 @@ static bool may_send(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	return true;
 }
 
+/* Nothing was made although something could have been: no memory. Nobody else
+ * would come back to it. */
+static bool starved(const struct wf_udp_out *out)
+{
+	return !wf_base_list_empty(&out->ops) &&
+	       out->next - out->una < WF_UDP_WINDOW;
+}
+
 void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -379,6 +387,10 @@ void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		if (!slot) {
 			if (out->in_flight < window(out) / 2)
 				out->limited = false;
+			if (starved(out)) {
+				wf_udp_dev_later(dev);
+				wf_udp_peer_activate(dev, peer);
+			}
 			break;
 		}
 		if (wf_udp_pump_slot(dev, peer, slot,

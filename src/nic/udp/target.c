@@ -53,7 +53,7 @@ static void complete(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	take_receive(qp);
 	if (peer->ah == WF_NIC_AH_UNKNOWN)
 		wf_nic_qp_note_from(qp, desc->req_id, &peer->addr);
-	wf_udp_work_complete(dev, qp->recv_cq, &cqe);
+	wf_udp_work_complete(dev, qp, &cqe);
 	wf_udp_count(dev, rx_msgs, 1);
 }
 
