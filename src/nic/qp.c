@@ -237,7 +237,7 @@ static int stage(struct wf_nic_qp *qp, struct wf_nic_tx_wqe *wqe,
 static int post(struct wf_nic_qp *qp, const struct wf_nic_tx_wqe *wqe,
 		uint32_t flags)
 {
-	uint64_t rings = qp->sq.rings;
+	uint32_t rings = qp->sq.rings;
 	int ret = wf_queue_sub_post64(&qp->sq, wqe, flags & WF_NIC_WR_MORE);
 
 	if (qp->sq.rings != rings && qp->nic->ops->kick)
