@@ -25,7 +25,7 @@ struct wf_nic_ah;
 struct wf_nic_ops {
 	const char *name;
 	/* What lies behind the send rings: 0 for device memory; a device in
-	 * ordinary memory says WF_QUEUE_COPY_PLAIN (docs/wqe.md). */
+	 * ordinary memory says WF_QUEUE_COPY_MEMORY (docs/wqe.md). */
 	enum wf_queue_copy_kind copy;
 
 	/* No lock: nobody else is left. Frees the NIC. May wait for its own

@@ -353,7 +353,7 @@ err:
 
 static const struct wf_nic_ops udp_ops = {
 	.name = "udp",
-	.copy = WF_QUEUE_COPY_PLAIN,
+	.copy = WF_QUEUE_COPY_MEMORY,
 	.close = udp_close,
 	.qp_create = udp_qp_create,
 	.qp_flush = udp_qp_flush,
