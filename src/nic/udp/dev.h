@@ -272,7 +272,7 @@ void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 /* Everything once. Returns how many things it did. */
 int wf_udp_pass(struct wf_udp_dev *dev);
 /* Sends what peers have to send. */
-int wf_udp_pass_pump(struct wf_udp_dev *dev);
+void wf_udp_pass_pump(struct wf_udp_dev *dev);
 /* When there is something to do even if nobody calls. */
 uint64_t wf_udp_pass_next(struct wf_udp_dev *dev);
 /* No lock. What a sleeper needs beside the socket; the thread. */
@@ -344,8 +344,10 @@ void wf_udp_out_unsent(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		       struct wf_udp_slot *slot);
 void wf_udp_out_set_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 
-/* Sends what may be sent; leaves the active list when that is nothing. */
-void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* Sends what may be sent, up to @quantum packets; leaves the active list when
+ * that is nothing. */
+void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		 unsigned quantum);
 /* One packet, whatever the window says. -EAGAIN: the socket is full. */
 int wf_udp_pump_slot(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		     struct wf_udp_slot *slot, bool ack_now);

@@ -11,7 +11,6 @@
 #include "nic/udp/sum.h"
 
 #define OVERHEAD 192u  /* what a packet costs beside its payload */
-#define QUANTUM 64u    /* packets of one peer in one pass */
 #define OP_QUANTUM 16u /* packets of one op before the next has its turn */
 #define COPY_MOST (WF_UDP_TX_ROOM - (unsigned)sizeof(struct wf_udp_data))
 
@@ -364,10 +363,11 @@ static bool starved(const struct wf_udp_out *out)
 	       out->next - out->una < WF_UDP_WINDOW;
 }
 
-void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		 unsigned quantum)
 {
 	struct wf_udp_out *out = &peer->out;
-	unsigned left = QUANTUM;
+	unsigned left = quantum;
 
 	wf_base_list_del(&peer->active);
 	if (out->state != WF_UDP_OUT_UP)
