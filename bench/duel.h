@@ -18,7 +18,6 @@
 
 struct duel {
 	const char *engine; /* "weft", or a provider of libfabric */
-	const char *fault;  /* weft: faults, NULL: none */
 	const char *node[2];
 	bool yield;
 	unsigned rounds; /* of the small ping-pong */

@@ -220,17 +220,10 @@ int duel_weft(struct duel *duel, int me)
 {
 	struct wf_nic_udp_attr attr = { .fd = -1 };
 	struct side s = { .duel = duel, .me = me };
-	struct wf_nic_udp_fault fault;
 	int ret;
 
 	attr.addr.in.sin_family = AF_INET;
 	inet_pton(AF_INET, duel->node[me], &attr.addr.in.sin_addr);
-	if (duel->fault) {
-		ret = wf_nic_udp_fault_parse(duel->fault, &fault);
-		if (ret)
-			return fail(duel->fault, ret);
-		attr.fault = &fault;
-	}
 	ret = open_nic(&s, &attr);
 	if (ret)
 		return fail("open", ret);

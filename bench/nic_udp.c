@@ -2,8 +2,8 @@
 /*
  * The software NIC beside libfabric's tcp and udp;ofi_rxd: latency and rate of
  * 64 bytes, bandwidth of 1 MiB, on loopback and between two network namespaces
- * joined by a veth link; and the NIC alone when packets are lost. In turns, each
- * with fresh processes; shown are medians and the ratio to tcp.
+ * joined by a veth link, clean and losing packets. In turns, each with fresh
+ * processes; shown are medians and the ratio to tcp.
  */
 #include <getopt.h>
 #include <sched.h>
@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "duel.h"
+#include "loss.h"
 
 #define TURNS_MOST 31
 #define PATIENCE 60 /* seconds */
@@ -26,7 +27,7 @@
 struct contender {
 	const char *name;
 	const char *engine;
-	const char *fault;
+	bool no_loss; /* does not come through it */
 	unsigned rounds;
 	unsigned larges;
 	bool skip;
@@ -44,23 +45,9 @@ static struct contender contenders[] = {
 	  .larges = 1000 },
 	{ .name = "udp;ofi_rxd",
 	  .engine = "udp;ofi_rxd",
+	  .no_loss = true,
 	  .rounds = 5000,
 	  .larges = 100 },
-	{ .name = "weft, interposer",
-	  .engine = "weft",
-	  .fault = "loss=0%",
-	  .rounds = 5000,
-	  .larges = 300 },
-	{ .name = "weft, loss 1 %",
-	  .engine = "weft",
-	  .fault = "loss=1%",
-	  .rounds = 5000,
-	  .larges = 300 },
-	{ .name = "weft, loss 5 %",
-	  .engine = "weft",
-	  .fault = "loss=5%",
-	  .rounds = 5000,
-	  .larges = 300 },
 };
 #define CONTENDERS (sizeof(contenders) / sizeof(contenders[0]))
 
@@ -78,11 +65,17 @@ struct place {
 	const char *name;
 	const char *node[2];
 	bool veth;
+	bool one_by_one; /* no packet is large, and some are lost */
+	uint32_t loss;	 /* of a million */
 };
 
 static const struct place places[] = {
-	{ "loopback", { "127.0.0.1", "127.0.0.1" }, false },
-	{ "veth", { "10.98.0.1", "10.98.0.2" }, true },
+	{ "loopback", { "127.0.0.1", "127.0.0.1" }, false, false, 0 },
+	{ "veth", { "10.98.0.1", "10.98.0.2" }, true, false, 0 },
+	/* The same link with packets of its own size only: compare these. */
+	{ "loss 0 %", { "10.98.0.1", "10.98.0.2" }, true, true, 0 },
+	{ "loss 1 %", { "10.98.0.1", "10.98.0.2" }, true, true, 10000 },
+	{ "loss 5 %", { "10.98.0.1", "10.98.0.2" }, true, true, 50000 },
 };
 
 static int shell(const char *format, int number)
@@ -94,7 +87,7 @@ static int shell(const char *format, int number)
 }
 
 /* Side 0 makes the link when side 1 has a namespace, and gives it one end. */
-static int enter(struct duel *duel, int me, _Atomic int *ready, pid_t other)
+static int enter(int me, _Atomic int *ready, pid_t other)
 {
 	if (unshare(CLONE_NEWNET) || shell("ip link set lo up", 0))
 		return 1;
@@ -120,8 +113,20 @@ static int enter(struct duel *duel, int me, _Atomic int *ready, pid_t other)
 	/* Until the link is up at both ends. */
 	usleep(50000);
 	*ready = 3;
-	(void)duel;
 	return 0;
+}
+
+/* Until this process ends. */
+static int lose(const struct place *place, int me)
+{
+	int fd;
+
+	if (!place->one_by_one)
+		return 0;
+	fd = loss_attach(me ? "v1" : "v0", place->loss);
+	if (fd < 0)
+		fprintf(stderr, "loss: %s\n", strerror(-fd));
+	return fd < 0;
 }
 
 static void pin(int me)
@@ -133,12 +138,12 @@ static void pin(int me)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-static int side_main(struct duel *duel, int me, bool veth, _Atomic int *ready,
-		     pid_t other)
+static int side_main(struct duel *duel, int me, const struct place *place,
+		     _Atomic int *ready, pid_t other)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(PATIENCE);
-	if (veth && enter(duel, me, ready, other)) {
+	if (place->veth && (enter(me, ready, other) || lose(place, me))) {
 		duel->failed = 1;
 		return 1;
 	}
@@ -148,7 +153,7 @@ static int side_main(struct duel *duel, int me, bool veth, _Atomic int *ready,
 	return duel_fabric(duel, me);
 }
 
-static int run_duel(struct duel *duel, bool veth)
+static int run_duel(struct duel *duel, const struct place *place)
 {
 	_Atomic int *ready = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -159,10 +164,10 @@ static int run_duel(struct duel *duel, bool veth)
 		return 1;
 	pids[1] = fork();
 	if (!pids[1])
-		_exit(side_main(duel, 1, veth, ready, 0));
+		_exit(side_main(duel, 1, place, ready, 0));
 	pids[0] = fork();
 	if (!pids[0])
-		_exit(side_main(duel, 0, veth, ready, pids[1]));
+		_exit(side_main(duel, 0, place, ready, pids[1]));
 	for (int i = 0; i < 2; i++) {
 		int status;
 
@@ -238,19 +243,20 @@ static void run_place(const struct place *place, int turns)
 		for (size_t i = 0; i < CONTENDERS; i++) {
 			struct contender *c = &contenders[i];
 
-			if (c->skip)
+			if (c->skip || (c->no_loss && place->loss))
 				continue;
 			if (isatty(STDERR_FILENO))
 				fprintf(stderr, "\r%s: turn %d of %d: %-20s",
 					place->name, t + 1, turns, c->name);
-			*duel = (struct duel){ .engine = c->engine,
-					       .fault = c->fault,
-					       .node = { place->node[0],
-							 place->node[1] },
-					       .yield = yields,
-					       .rounds = c->rounds,
-					       .larges = c->larges };
-			if (run_duel(duel, place->veth))
+			*duel = (struct duel){
+				.engine = c->engine,
+				.node = { place->node[0], place->node[1] },
+				.yield = yields,
+				.rounds = place->loss ? c->rounds / 10 :
+							c->rounds,
+				.larges = c->larges
+			};
+			if (run_duel(duel, place))
 				continue;
 			c->latency[c->turns] = duel->latency_us;
 			c->bandwidth[c->turns] = duel->bandwidth;
@@ -267,10 +273,12 @@ static void run_place(const struct place *place, int turns)
 static void usage(FILE *out)
 {
 	fprintf(out,
-		"usage: nic_udp [-r TURNS] [-w loopback|veth] [-e NAME]\n"
+		"usage: nic_udp [-r TURNS] [-w PLACE] [-e NAME]\n"
 		"The software NIC beside libfabric's tcp and udp;ofi_rxd.\n"
 		"  -r, --turns N    medians of so many (5)\n"
-		"  -w, --where NAME only there; veth needs root\n"
+		"  -w, --where NAME only there: loopback, veth, loss 0 %%, "
+		"loss 1 %%, loss 5 %%\n                   (names that begin "
+		"so); all but the first need root\n"
 		"  -e, --only NAME  only contenders whose name begins so\n"
 		"  -n, --scale N    messages, in percent of the usual\n"
 		"  -y, --yield      give the processor away while nothing "
@@ -323,10 +331,10 @@ int main(int argc, char **argv)
 		contenders[i].skip =
 			strncmp(contenders[i].name, only, strlen(only)) != 0;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (where && strcmp(where, places[i].name))
+		if (where && strncmp(where, places[i].name, strlen(where)))
 			continue;
 		if (places[i].veth && geteuid()) {
-			printf("\nveth: needs root\n");
+			printf("\n%s: needs root\n", places[i].name);
 			continue;
 		}
 		run_place(&places[i], turns);

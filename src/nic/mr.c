@@ -23,6 +23,18 @@ static uint32_t next_random(struct wf_nic_mr_table *table)
 	return (uint32_t)(z >> 32);
 }
 
+/* At the end: a generation has eight bits, and lasts the longer the more others
+ * come first. */
+static void put_free(struct wf_nic_mr_table *table, uint32_t at)
+{
+	table->entries[at].next = 0;
+	if (table->free)
+		table->entries[table->last].next = at;
+	else
+		table->free = at;
+	table->last = at;
+}
+
 static int grow(struct wf_nic_mr_table *table)
 {
 	uint32_t count = table->count ? table->count * 2 : FIRST_COUNT;
@@ -34,10 +46,10 @@ static int grow(struct wf_nic_mr_table *table)
 	if (!entries)
 		return -ENOMEM;
 	table->entries = entries;
-	for (uint32_t i = count; i-- > table->count;) {
-		entries[i] = (struct wf_nic_mr_entry){ .next = table->free };
+	for (uint32_t i = table->count; i < count; i++) {
+		entries[i] = (struct wf_nic_mr_entry){ .lkey = 0 };
 		if (i)
-			table->free = i;
+			put_free(table, i);
 	}
 	table->count = count;
 	return 0;
@@ -64,7 +76,7 @@ int wf_nic_mr_table_add(struct wf_nic_mr_table *table, uint64_t addr,
 			uint32_t *rkey)
 {
 	struct wf_nic_mr_entry *mr;
-	uint32_t at;
+	uint32_t at, random;
 	int ret;
 
 	if (!len || addr + len < addr)
@@ -82,7 +94,11 @@ int wf_nic_mr_table_add(struct wf_nic_mr_table *table, uint64_t addr,
 	mr->access = access;
 	mr->generation++;
 	mr->lkey = (uint32_t)mr->generation << 16 | at;
-	mr->rkey = next_random(table) << 16 | at;
+	/* Never the one that was there before. */
+	do {
+		random = next_random(table) << 16 | at;
+	} while (random == mr->rkey);
+	mr->rkey = random;
 	table->in_use++;
 	*lkey = mr->lkey;
 	*rkey = mr->rkey;
@@ -96,8 +112,7 @@ int wf_nic_mr_table_del(struct wf_nic_mr_table *table, uint32_t lkey)
 	if (!lkey || at >= table->count || table->entries[at].lkey != lkey)
 		return -EINVAL;
 	table->entries[at].lkey = 0;
-	table->entries[at].next = table->free;
-	table->free = at;
+	put_free(table, at);
 	table->in_use--;
 	return 0;
 }

@@ -26,7 +26,8 @@ struct wf_nic_mr_entry {
 struct wf_nic_mr_table {
 	struct wf_nic_mr_entry *entries;
 	uint32_t count; /* allocated; index 0 is never given out */
-	uint32_t free;	/* 0: none */
+	uint32_t free;	/* 0: none; taken from the front, put at the end */
+	uint32_t last;
 	uint32_t in_use;
 	uint64_t random;
 };

@@ -19,6 +19,7 @@ int wf_nic_init(struct wf_nic *nic, const struct wf_nic_ops *ops, bool locked,
 	wf_base_lock_init(&nic->lock, locked);
 	for (unsigned i = 0; i < WF_NIC_AH_BUCKETS; i++)
 		wf_base_list_init(&nic->ah_buckets[i]);
+	wf_base_list_init(&nic->ah_free);
 	nic->counters = counters;
 	if (!counters) {
 		nic->own_counters = calloc(1, sizeof(*nic->own_counters));
@@ -153,32 +154,51 @@ static struct wf_nic_ah *find_addr(struct wf_nic *nic,
 	return NULL;
 }
 
-/* A free place: one that was given back, else a new one. Numbers of handles
- * are reused at once, as on the hardware: who still posts to a handle that he
- * destroyed reaches somebody else. */
-static struct wf_nic_ah *free_place(struct wf_nic *nic)
+static void put_place(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
-	uint32_t count = nic->ah_count ? nic->ah_count * 2 : 16;
-	struct wf_nic_ah **ahs;
+	wf_base_list_add_tail(&nic->ah_free, &ah->link);
+	nic->ah_frees++;
+}
 
-	for (uint32_t i = 0; i < nic->ah_count; i++) {
-		if (!nic->ahs[i])
-			nic->ahs[i] = calloc(1, sizeof(struct wf_nic_ah));
-		if (nic->ahs[i] && !nic->ahs[i]->refs) {
-			nic->ahs[i]->num = (uint16_t)i;
-			return nic->ahs[i];
-		}
+/* A new number, in the list of free ones. */
+static int new_place(struct wf_nic *nic)
+{
+	uint32_t room = nic->ah_room ? nic->ah_room * 2 : 16;
+	struct wf_nic_ah *ah, **ahs;
+
+	if (nic->ah_count >= WF_NIC_AH_MAX)
+		return -ENOSPC;
+	if (nic->ah_count == nic->ah_room) {
+		ahs = realloc(nic->ahs, room * sizeof(*ahs));
+		if (!ahs)
+			return -ENOMEM;
+		nic->ahs = ahs;
+		nic->ah_room = room;
 	}
-	if (count > WF_NIC_AH_MAX)
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return -ENOMEM;
+	ah->num = (uint16_t)nic->ah_count;
+	nic->ahs[nic->ah_count++] = ah;
+	put_place(nic, ah);
+	return 0;
+}
+
+/* The number that has been free for longest, and new ones before any comes
+ * back soon: a completion that was not polled yet may still tell the number of
+ * a handle that is gone, and should not be taken for another peer's. */
+static struct wf_nic_ah *take_place(struct wf_nic *nic)
+{
+	bool fresh = nic->ah_frees < WF_NIC_AH_REST && !new_place(nic);
+	struct wf_nic_ah *ah;
+
+	if (wf_base_list_empty(&nic->ah_free))
 		return NULL;
-	ahs = realloc(nic->ahs, count * sizeof(*ahs));
-	if (!ahs)
-		return NULL;
-	nic->ahs = ahs;
-	for (uint32_t i = nic->ah_count; i < count; i++)
-		ahs[i] = NULL;
-	nic->ah_count = count;
-	return free_place(nic);
+	ah = wf_container_of(fresh ? nic->ah_free.prev : nic->ah_free.next,
+			     struct wf_nic_ah, link);
+	wf_base_list_unlink(&ah->link);
+	nic->ah_frees--;
+	return ah;
 }
 
 static int create_locked(struct wf_nic *nic, const struct wf_addr *addr,
@@ -192,13 +212,15 @@ static int create_locked(struct wf_nic *nic, const struct wf_addr *addr,
 		*num = ah->num;
 		return 0;
 	}
-	ah = free_place(nic);
+	ah = take_place(nic);
 	if (!ah)
 		return -ENOSPC;
 	ah->addr = *addr;
 	ret = nic->ops->ah_create(nic, ah);
-	if (ret)
+	if (ret) {
+		put_place(nic, ah);
 		return ret;
+	}
 	ah->refs = 1;
 	wf_base_list_add_tail(bucket_of(nic, addr), &ah->link);
 	*num = ah->num;
@@ -221,16 +243,9 @@ int wf_nic_ah_create(struct wf_nic *nic, const struct wf_addr *addr,
 
 struct wf_nic_ah *wf_nic_ah_find(struct wf_nic *nic, uint16_t num)
 {
-	if (num >= nic->ah_count || !nic->ahs[num] || !nic->ahs[num]->refs)
+	if (num >= nic->ah_count || !nic->ahs[num]->refs)
 		return NULL;
 	return nic->ahs[num];
-}
-
-uint16_t wf_nic_ah_of(struct wf_nic *nic, const struct wf_addr *addr)
-{
-	struct wf_nic_ah *ah = find_addr(nic, addr);
-
-	return ah ? ah->num : WF_NIC_AH_UNKNOWN;
 }
 
 int wf_nic_ah_destroy(struct wf_nic *nic, uint16_t num)
@@ -240,8 +255,9 @@ int wf_nic_ah_destroy(struct wf_nic *nic, uint16_t num)
 	wf_base_lock_take(&nic->lock);
 	ah = wf_nic_ah_find(nic, num);
 	if (ah && !--ah->refs) {
-		wf_base_list_del(&ah->link);
+		wf_base_list_unlink(&ah->link);
 		nic->ops->ah_destroy(nic, ah);
+		put_place(nic, ah);
 	}
 	wf_base_lock_drop(&nic->lock);
 	return ah ? 0 : -EINVAL;

@@ -39,6 +39,8 @@ struct wf_nic_caps {
 	uint32_t max_batch; /* WQEs between two doorbells */
 	uint32_t max_ah;
 	uint32_t max_mr;
+	uint32_t max_recv; /* what any peer may send in one message: receives
+			      of this size take them all */
 };
 
 const struct wf_nic_caps *wf_nic_caps(const struct wf_nic *nic);
@@ -58,10 +60,11 @@ void wf_nic_close(struct wf_nic *nic);
  * thread of its own does nothing here. Never a completion: poll for those. */
 int wf_nic_progress(struct wf_nic *nic);
 
-/* Sleeping: wf_nic_wait_begin() answers -EAGAIN if there is something to do or
+/* Sleeping, one thread of a NIC at a time: wf_nic_wait_begin() answers -EAGAIN if there is something to do or
  * to poll right now; else sleep until wf_nic_wait_fd() is readable or the
  * deadline (of the monotonic clock, UINT64_MAX: none) has come, whatever is
- * first, then wf_nic_wait_end() and progress. The descriptor is the NIC's: poll
+ * first (a post by another thread makes it readable, if the NIC was opened for
+ * several: there are new timers then), then wf_nic_wait_end() and progress. The descriptor is the NIC's: poll
  * it, do not read it. */
 int wf_nic_wait_fd(struct wf_nic *nic);
 int wf_nic_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
@@ -104,6 +107,11 @@ struct wf_nic_path {
 	uint64_t cwnd;	     /* bytes */
 	uint64_t in_flight;
 	uint64_t queued; /* requests taken and not completed */
+	/* Bytes of a send that go there as one packet. More (to max_msg of the
+	 * NIC) arrives, too, but the network has to cut it up. Until the path
+	 * is up what we know of it ourselves; afterwards what the peer's link
+	 * carries counts, too, and it may shrink. */
+	uint32_t max_msg;
 };
 
 int wf_nic_ah_query(struct wf_nic *nic, uint16_t ah, struct wf_nic_path *path);

@@ -17,6 +17,7 @@
 #define WF_NIC_QP_MAX 1024u
 #define WF_NIC_AH_MAX 16384u
 #define WF_NIC_AH_BUCKETS 256u
+#define WF_NIC_AH_REST 64u /* numbers that are free before one is met again */
 
 struct wf_nic_ah;
 
@@ -24,7 +25,7 @@ struct wf_nic_ah;
 struct wf_nic_ops {
 	const char *name;
 	/* What lies behind the send rings: 0 for device memory; a device in
-	 * ordinary memory says WF_QUEUE_COPY_PLAIN (docs/wqe.md). */
+	 * ordinary memory says WF_QUEUE_COPY_MEMORY (docs/wqe.md). */
 	enum wf_queue_copy_kind copy;
 
 	/* No lock: nobody else is left. Frees the NIC. May wait for its own
@@ -61,7 +62,7 @@ struct wf_nic_ah {
 	struct wf_list link; /* bucket */
 	struct wf_addr addr;
 	void *dev;
-	uint32_t refs; /* 0: free */
+	uint32_t refs; /* 0: free, and link is in the list of those */
 	uint16_t num;
 };
 
@@ -76,17 +77,19 @@ struct wf_nic {
 	struct wf_queue_ids qpns;
 	struct wf_nic_qp **qps;
 	struct wf_nic_ah **ahs; /* by number; grows */
-	uint32_t ah_count;
+	uint32_t ah_count;	/* numbers that were ever given out */
+	uint32_t ah_room;
+	struct wf_list ah_free; /* the longest free first */
+	uint32_t ah_frees;
 	struct wf_list ah_buckets[WF_NIC_AH_BUCKETS];
 };
 
 struct wf_nic_cq {
 	struct wf_nic *nic;
-	struct wf_queue_cq ring;      /* the user's side */
-	struct wf_queue_cqw writer;   /* the device's, under the NIC's lock */
-	_Atomic uint32_t credit;      /* how far the user is */
-	_Atomic uint32_t user_sleeps; /* for devices with a thread */
-	uint32_t users;		      /* queue pairs */
+	struct wf_queue_cq ring;    /* the user's side */
+	struct wf_queue_cqw writer; /* the device's, under the NIC's lock */
+	_Atomic uint32_t credit;    /* how far the user is */
+	uint32_t users;		    /* queue pairs */
 	void *memory;
 };
 
@@ -127,8 +130,6 @@ void wf_nic_fini(struct wf_nic *nic);
 /* NULL: not in use. Numbers come from peers and from descriptors. */
 struct wf_nic_qp *wf_nic_qp_find(struct wf_nic *nic, uint16_t num);
 struct wf_nic_ah *wf_nic_ah_find(struct wf_nic *nic, uint16_t num);
-/* The handle of a peer, WF_NIC_AH_UNKNOWN: none. */
-uint16_t wf_nic_ah_of(struct wf_nic *nic, const struct wf_addr *addr);
 
 /* To be said before the completion of a receive whose ah is
  * WF_NIC_AH_UNKNOWN. @req_id comes from the ring. */

@@ -213,8 +213,9 @@ uint32_t wf_nic_qp_recv_room(const struct wf_nic_qp *qp)
 
 /* A request id and the common half of the descriptor. */
 static int stage(struct wf_nic_qp *qp, struct wf_nic_tx_wqe *wqe,
-		 const struct wf_nic_wr *wr, enum wf_nic_opcode op)
+		 const struct wf_nic_wr *wr, unsigned op, uint16_t length)
 {
+	bool imm = wr->flags & WF_NIC_WR_IMM;
 	uint32_t id;
 
 	if (wf_unlikely(qp->flushed))
@@ -226,10 +227,17 @@ static int stage(struct wf_nic_qp *qp, struct wf_nic_tx_wqe *wqe,
 		return -EAGAIN;
 	}
 	qp->sq_wr_ids[wf_queue_ids_index(&qp->sq_ids, id)] = wr->wr_id;
-	wf_nic_wqe_meta(wqe, (uint16_t)id, op, wf_queue_sub_phase(&qp->sq),
-			wr->qpn, wr->ah, wr->qkey);
-	if (wr->flags & WF_NIC_WR_IMM)
-		wf_nic_wqe_imm(wqe, wr->imm);
+	wf_nic_wqe_meta(
+		wqe,
+		&(struct wf_nic_wqe_head){
+			.req_id = (uint16_t)id,
+			.ctrl1 = (uint8_t)(op | (imm ? WF_NIC_TX_HAS_IMM : 0)),
+			.phase = wf_queue_sub_phase(&qp->sq),
+			.dest_qpn = wr->qpn,
+			.length = length,
+			.ah = wr->ah,
+			.imm = imm ? wr->imm : 0,
+			.qkey = wr->qkey });
 	return 0;
 }
 
@@ -237,7 +245,7 @@ static int stage(struct wf_nic_qp *qp, struct wf_nic_tx_wqe *wqe,
 static int post(struct wf_nic_qp *qp, const struct wf_nic_tx_wqe *wqe,
 		uint32_t flags)
 {
-	uint64_t rings = qp->sq.rings;
+	uint32_t rings = qp->sq.rings;
 	int ret = wf_queue_sub_post64(&qp->sq, wqe, flags & WF_NIC_WR_MORE);
 
 	if (qp->sq.rings != rings && qp->nic->ops->kick)
@@ -253,14 +261,16 @@ int wf_nic_post_send(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 
 	if (count < 0 || count > WF_NIC_SGE_MAX)
 		return -EINVAL;
-	ret = stage(qp, &wqe, wr, WF_NIC_OP_SEND);
+	ret = stage(qp, &wqe, wr, WF_NIC_OP_SEND, (uint16_t)count);
 	if (ret)
 		return ret;
-	wqe.length = (uint16_t)count;
-	memset(wqe.sgl, 0, sizeof(wqe.sgl));
-	for (int i = 0; i < count; i++)
-		wf_nic_wqe_sge(&wqe.sgl[i], (uintptr_t)sge[i].addr, sge[i].len,
-			       sge[i].lkey);
+	for (int i = 0; i < WF_NIC_SGE_MAX; i++) {
+		if (i < count)
+			wf_nic_wqe_sge(&wqe.sgl[i], (uintptr_t)sge[i].addr,
+				       sge[i].len, sge[i].lkey);
+		else
+			wf_nic_wqe_put(&wqe.sgl[i], 0, 0);
+	}
 	return post(qp, &wqe, wr->flags);
 }
 
@@ -272,11 +282,10 @@ int wf_nic_post_inline(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 
 	if (len > WF_NIC_INLINE_MAX)
 		return -EINVAL;
-	ret = stage(qp, &wqe, wr, WF_NIC_OP_SEND);
+	ret = stage(qp, &wqe, wr, WF_NIC_OP_SEND | WF_NIC_TX_INLINE,
+		    (uint16_t)len);
 	if (ret)
 		return ret;
-	wqe.ctrl1 |= WF_NIC_TX_INLINE;
-	wqe.length = (uint16_t)len;
 	memset(wqe.inline_data, 0, sizeof(wqe.inline_data));
 	if (len)
 		memcpy(wqe.inline_data, buf, len);
@@ -288,11 +297,10 @@ static int post_rdma(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		     const struct wf_nic_sge *sge, enum wf_nic_opcode op)
 {
 	struct wf_nic_tx_wqe wqe WF_ALIGNED(64);
-	int ret = stage(qp, &wqe, wr, op);
+	int ret = stage(qp, &wqe, wr, op, 1);
 
 	if (ret)
 		return ret;
-	wqe.length = 1;
 	wf_nic_wqe_remote(&wqe.rdma.remote, remote->addr, sge->len,
 			  remote->rkey);
 	wf_nic_wqe_sge(&wqe.rdma.local, (uintptr_t)sge->addr, sge->len,

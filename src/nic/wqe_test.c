@@ -79,10 +79,15 @@ static void test_tx_inline(void **state)
 
 	(void)state;
 	memset(&wqe, 0, sizeof(wqe));
-	wf_nic_wqe_meta(&wqe, 0x1234, WF_NIC_OP_SEND, 1, 0x456, 0x789,
-			0xa1b2c3d4);
-	wqe.ctrl1 |= WF_NIC_TX_INLINE;
-	wqe.length = 5;
+	wf_nic_wqe_meta(&wqe,
+			&(struct wf_nic_wqe_head){ .req_id = 0x1234,
+						   .ctrl1 = WF_NIC_OP_SEND |
+							    WF_NIC_TX_INLINE,
+						   .phase = 1,
+						   .dest_qpn = 0x456,
+						   .length = 5,
+						   .ah = 0x789,
+						   .qkey = 0xa1b2c3d4 });
 	memcpy(wqe.inline_data, "hello", 5);
 	expect("TX send inline", &wqe, sizeof(wqe));
 }
@@ -93,9 +98,15 @@ static void test_tx_sge(void **state)
 
 	(void)state;
 	memset(&wqe, 0, sizeof(wqe));
-	wf_nic_wqe_meta(&wqe, 0xffff, WF_NIC_OP_SEND, 0, 1, 2, 3);
-	wf_nic_wqe_imm(&wqe, 0xdeadbeef);
-	wqe.length = 2;
+	wf_nic_wqe_meta(&wqe,
+			&(struct wf_nic_wqe_head){ .req_id = 0xffff,
+						   .ctrl1 = WF_NIC_OP_SEND |
+							    WF_NIC_TX_HAS_IMM,
+						   .dest_qpn = 1,
+						   .length = 2,
+						   .ah = 2,
+						   .imm = 0xdeadbeef,
+						   .qkey = 3 });
 	wf_nic_wqe_sge(&wqe.sgl[0], 0x1122334455667788, 4096, 0xabcdef);
 	wf_nic_wqe_sge(&wqe.sgl[1], 0x1000, 16, 1);
 	expect("TX send 2 SGE imm", &wqe, sizeof(wqe));
@@ -106,8 +117,13 @@ static void rdma(const char *name, enum wf_nic_opcode op)
 	struct wf_nic_tx_wqe wqe;
 
 	memset(&wqe, 0, sizeof(wqe));
-	wf_nic_wqe_meta(&wqe, 7, op, 1, 8, 9, 0xa);
-	wqe.length = 1;
+	wf_nic_wqe_meta(&wqe, &(struct wf_nic_wqe_head){ .req_id = 7,
+							 .ctrl1 = (uint8_t)op,
+							 .phase = 1,
+							 .dest_qpn = 8,
+							 .length = 1,
+							 .ah = 9,
+							 .qkey = 0xa });
 	wf_nic_wqe_remote(&wqe.rdma.remote, 0x1122334455667788, 2097152,
 			  0x99aabbcc);
 	wf_nic_wqe_sge(&wqe.rdma.local, 0x7fcafe0000, 2097152, 0x42);

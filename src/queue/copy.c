@@ -38,7 +38,7 @@ static bool can(enum wf_queue_copy_kind kind)
 bool wf_queue_copy_can(enum wf_queue_copy_kind kind)
 {
 	return kind == WF_QUEUE_COPY_BEST || kind == WF_QUEUE_COPY_PLAIN ||
-	       can(kind);
+	       kind == WF_QUEUE_COPY_MEMORY || can(kind);
 }
 
 enum wf_queue_copy_kind wf_queue_copy_choose(enum wf_queue_copy_kind kind)
@@ -49,10 +49,11 @@ enum wf_queue_copy_kind wf_queue_copy_choose(enum wf_queue_copy_kind kind)
 		WF_QUEUE_COPY_SSE,
 		WF_QUEUE_COPY_NEON,
 	};
+	size_t i = kind == WF_QUEUE_COPY_MEMORY ? 2 : 0;
 
-	if (kind != WF_QUEUE_COPY_BEST)
+	if (kind != WF_QUEUE_COPY_BEST && kind != WF_QUEUE_COPY_MEMORY)
 		return kind;
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+	for (; i < sizeof(order) / sizeof(order[0]); i++) {
 		if (can(order[i]))
 			return order[i];
 	}
@@ -68,6 +69,7 @@ const char *wf_queue_copy_name(enum wf_queue_copy_kind kind)
 		[WF_QUEUE_COPY_AVX] = "avx",
 		[WF_QUEUE_COPY_AVX512] = "avx512",
 		[WF_QUEUE_COPY_NEON] = "neon",
+		[WF_QUEUE_COPY_MEMORY] = "memory",
 	};
 
 	return names[kind];

@@ -23,13 +23,16 @@ enum wf_queue_copy_kind {
 	WF_QUEUE_COPY_AVX,    /* two of 256 bits */
 	WF_QUEUE_COPY_AVX512, /* one of 512 bits */
 	WF_QUEUE_COPY_NEON,   /* two pairs of 128 bits */
+	WF_QUEUE_COPY_MEMORY, /* the quickest where the ring is ordinary memory
+				 and descriptors are staged by stores of 128
+				 bits, see docs/wqe.md */
 	WF_QUEUE_COPY_KINDS,
 };
 
 /* Whether this processor and its operating system can. */
 bool wf_queue_copy_can(enum wf_queue_copy_kind kind);
 
-/* What WF_QUEUE_COPY_BEST stands for here; any other kind is itself. */
+/* What WF_QUEUE_COPY_BEST and _MEMORY stand for here; any other is itself. */
 enum wf_queue_copy_kind wf_queue_copy_choose(enum wf_queue_copy_kind kind);
 
 const char *wf_queue_copy_name(enum wf_queue_copy_kind kind);

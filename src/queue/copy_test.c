@@ -67,11 +67,13 @@ static void test_best_is_the_widest(void **state)
 	enum wf_queue_copy_kind want = WF_QUEUE_COPY_PLAIN;
 
 	(void)state;
-	for (int kind = 0; kind < WF_QUEUE_COPY_KINDS; kind++) {
+	for (int kind = 0; kind < WF_QUEUE_COPY_MEMORY; kind++) {
 		if (wf_queue_copy_can(kind))
 			want = kind;
 	}
 	assert_int_equal(wf_queue_copy_choose(WF_QUEUE_COPY_BEST), want);
+	assert_true(wf_queue_copy_choose(WF_QUEUE_COPY_MEMORY) !=
+		    WF_QUEUE_COPY_MEMORY);
 	assert_int_equal(wf_queue_copy_choose(WF_QUEUE_COPY_PLAIN),
 			 WF_QUEUE_COPY_PLAIN);
 }

@@ -64,14 +64,16 @@ static inline void ring_or_settle(struct wf_queue_sub *sub, bool more)
 	static int post_##name(struct wf_queue_sub *sub, const void *staged,   \
 			       bool more)                                      \
 	{                                                                      \
-		uint32_t at = sub->posted;                                     \
+		uint8_t *at = sub->next;                                       \
+		uint32_t quick;                                                \
                                                                                \
-		if (wf_unlikely(!more || !sub->quick))                         \
+		if (wf_unlikely(!more || __builtin_sub_overflow(sub->quick,    \
+								1u, &quick)))  \
 			return slow_##name(sub, staged, more);                 \
-		sub->quick--;                                                  \
-		sub->posted = at + 1;                                          \
-		at &= sub->mask;                                               \
-		wf_queue_copy_##name(sub->ring + (size_t)at * (size), staged); \
+		sub->quick = quick;                                            \
+		sub->posted++;                                                 \
+		sub->next = at + (size);                                       \
+		wf_queue_copy_##name(at, staged);                              \
 		return 0;                                                      \
 	}
 
@@ -125,7 +127,7 @@ int wf_queue_sub_init(struct wf_queue_sub *sub,
 		.ring = attr->ring,
 		.mask = attr->entries - 1,
 		.batch = batch,
-		.lap_bit = log2_of(attr->entries),
+		.shift = log2_of(attr->stride),
 		.post = posts[wf_queue_copy_choose(attr->copy)],
 		.doorbell = attr->doorbell,
 	};

@@ -49,8 +49,9 @@ typedef int (*wf_queue_post_fn)(struct wf_queue_sub *sub, const void *staged,
 /* One line: a post touches it, the staged descriptor and the ring. Private:
  * what a caller may know is behind the functions below. */
 struct wf_queue_sub {
-	uint8_t *ring;
-	uint32_t quick;	 /* posts to go before one fills a batch or the ring */
+	uint8_t *next;	 /* place of the next post, while quick lasts */
+	uint32_t quick;	 /* posts to go before one fills a batch or the ring, or
+			    leaves its end */
 	uint32_t mask;	 /* entries - 1 */
 	uint32_t posted; /* written to the ring */
 	uint32_t done;	 /* of them completed: their places are free */
@@ -58,10 +59,13 @@ struct wf_queue_sub {
 	uint32_t batch;	 /* max_batch */
 	wf_queue_post_fn post; /* one per copy */
 	_Atomic uint32_t *doorbell;
-	uint64_t rings;	  /* doorbells written */
-	uint32_t refused; /* posts that found the ring full */
-	uint32_t lap_bit; /* log2(entries) */
+	uint8_t *ring;
+	uint32_t rings;	  /* doorbells written */
+	uint16_t refused; /* posts that found the ring full */
+	uint16_t shift;	  /* log2(stride) */
 } WF_ALIGNED(WF_LINE);
+
+static_assert(sizeof(struct wf_queue_sub) == WF_LINE, "one line");
 
 /* -EINVAL: size, stride, alignment. */
 int wf_queue_sub_init(struct wf_queue_sub *sub,
@@ -89,7 +93,7 @@ static inline void wf_queue_store_fence(void)
 /* The phase that the next descriptor carries, wherever its layout has it. */
 static inline unsigned wf_queue_sub_phase(const struct wf_queue_sub *sub)
 {
-	return sub->posted >> sub->lap_bit & 1;
+	return (sub->posted & (sub->mask + 1)) != 0;
 }
 
 /* Written and not yet completed. */
@@ -114,8 +118,12 @@ static inline void wf_queue_sub_settle(struct wf_queue_sub *sub)
 {
 	uint32_t left = sub->mask + 1 - wf_queue_sub_used(sub);
 	uint32_t due = sub->batch - 1 - wf_queue_sub_pending(sub);
+	uint32_t at = sub->posted & sub->mask;
 
+	left = left < due ? left : due;
+	due = sub->mask + 1 - at; /* to the end of the ring */
 	sub->quick = left < due ? left : due;
+	sub->next = sub->ring + ((size_t)at << sub->shift);
 }
 
 /* Tells the other side of everything posted. Its acquire of the doorbell is in

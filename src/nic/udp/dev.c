@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The software NIC: opening and closing it, a pass of its work, its thread, and
- * the table through which queue pairs reach it.
+ * The software NIC: opening and closing it, and the table through which queue
+ * pairs reach it.
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -22,12 +20,8 @@
 #define MAX_BATCH 64u
 #define MAX_MSG 8192u /* EFA's packets are of 8 KiB and some */
 #define DEFAULT_PEERS 4096u
-#define DEFAULT_DEAD (20 * WF_NS_PER_S)
-#define DEFAULT_CONNECT (10 * WF_NS_PER_S)
-#define RETRY_AFTER (50 * WF_NS_PER_US)
-#define LOOK_EVERY (5 * WF_NS_PER_MS)
-#define REFUSED_MOST 3u
-#define RX_ROUNDS 4
+#define DEFAULT_DEAD (900 * WF_NS_PER_S)
+#define DEFAULT_CONNECT (20 * WF_NS_PER_S)
 
 static const struct wf_nic_ops udp_ops;
 
@@ -36,256 +30,6 @@ uint64_t wf_udp_dev_random(struct wf_udp_dev *dev)
 	uint64_t mixed[2] = { dev->random++, dev->now };
 
 	return wf_udp_sum_sip(dev->secret, mixed, sizeof(mixed));
-}
-
-/* -- sending ---------------------------------------------------------------- */
-
-static void unsent(void *arg, void *token)
-{
-	struct wf_udp_slot *slot = token;
-
-	wf_udp_out_unsent(arg, slot->peer, slot);
-}
-
-int wf_udp_dev_flush(struct wf_udp_dev *dev)
-{
-	int ret = wf_udp_sock_flush(&dev->sock, dev->now, unsent, dev);
-
-	if (ret)
-		dev->retry_at = dev->now + RETRY_AFTER;
-	return ret;
-}
-
-void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
-			struct wf_udp_common *packet, size_t len)
-{
-	uint8_t *bytes = (uint8_t *)packet;
-	void *room;
-
-	packet->magic = WF_UDP_MAGIC;
-	packet->crc = wf_udp_sum_crc(0, bytes, 4);
-	packet->crc = wf_udp_sum_crc(packet->crc, bytes + 8, len - 8);
-	room = wf_udp_sock_packet(&dev->sock, to, len, NULL);
-	if (!room) {
-		wf_udp_dev_flush(dev);
-		room = wf_udp_sock_packet(&dev->sock, to, len, NULL);
-	}
-	memcpy(room, packet, len);
-	wf_udp_sock_piece(&dev->sock, room, len);
-}
-
-/* -- one pass --------------------------------------------------------------- */
-
-/* Several times in a row, and not a word from the peer in between: its socket
- * is gone. While we are still asking for a connection, it may yet come. */
-static void refused(void *arg, const struct wf_addr *to)
-{
-	struct wf_udp_dev *dev = arg;
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
-
-	if (peer && peer->out.state == WF_UDP_OUT_UP &&
-	    ++peer->refused >= REFUSED_MOST)
-		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
-}
-
-static int receive(struct wf_udp_dev *dev)
-{
-	int total = 0;
-
-	for (int i = 0; i < RX_ROUNDS; i++) {
-		int got =
-			wf_udp_sock_receive(&dev->sock, wf_udp_in_packet, dev);
-
-		total += got;
-		if (got < (int)WF_UDP_RX_MSGS)
-			break;
-	}
-	if (dev->sock.errors || (!total && dev->now >= dev->look_at)) {
-		wf_udp_sock_errors(&dev->sock, refused, dev);
-		dev->look_at = dev->now + LOOK_EVERY;
-	}
-	return total;
-}
-
-static int run_timers(struct wf_udp_dev *dev)
-{
-	int fired = 0;
-
-	if (dev->now < dev->due)
-		return 0;
-	dev->due = WF_UDP_NEVER;
-	for (uint32_t i = 0; i < dev->peer_count; i++) {
-		struct wf_udp_peer *peer = dev->peers[i];
-
-		if (peer->due <= dev->now) {
-			wf_udp_peer_tick(dev, peer);
-			fired++;
-		} else if (peer->due < dev->due) {
-			dev->due = peer->due;
-		}
-	}
-	return fired;
-}
-
-static int pump_all(struct wf_udp_dev *dev)
-{
-	struct wf_list *pos, *tmp, now;
-	int pumped = 0;
-
-	if (dev->now < dev->retry_at)
-		return 0;
-	/* Each once: who has more to send comes again in the next pass. */
-	wf_base_list_init(&now);
-	if (!wf_base_list_empty(&dev->active)) {
-		now = dev->active;
-		now.next->prev = &now;
-		now.prev->next = &now;
-		wf_base_list_init(&dev->active);
-	}
-	wf_list_for_each (pos, tmp, &now) {
-		wf_udp_pump(dev,
-			    wf_container_of(pos, struct wf_udp_peer, active));
-		pumped++;
-	}
-	return pumped;
-}
-
-static void send_acks(struct wf_udp_dev *dev)
-{
-	while (!wf_base_list_empty(&dev->ackers))
-		wf_udp_in_send_ack(dev,
-				   wf_container_of(dev->ackers.next,
-						   struct wf_udp_peer, acker));
-}
-
-static void take_doorbells(struct wf_udp_dev *dev)
-{
-	const struct wf_queue_ids *qpns = &dev->nic.qpns;
-
-	bool waited = dev->reads_wait;
-
-	dev->reads_wait = false;
-	if (!atomic_exchange_explicit(&dev->dirty, 0, memory_order_acquire) &&
-	    !waited)
-		return;
-	for (uint32_t i = 0; i < qpns->count; i++) {
-		if (qpns->slots[i].next == WF_QUEUE_ID_IN_USE)
-			wf_udp_work_take(dev, dev->nic.qps[i]);
-	}
-}
-
-static int pass_locked(struct wf_udp_dev *dev)
-{
-	int did;
-
-	dev->now = wf_base_clock_ns();
-	if (dev->sock.fault)
-		wf_udp_fault_run(dev->sock.fault, dev->now);
-	did = receive(dev);
-	take_doorbells(dev);
-	did += run_timers(dev);
-	did += pump_all(dev);
-	send_acks(dev);
-	wf_udp_dev_flush(dev);
-	if (!wf_base_list_empty(&dev->stuck))
-		wf_udp_work_unstick(dev);
-	return did;
-}
-
-/* When there is something to do even if nobody calls. */
-static uint64_t next_work(struct wf_udp_dev *dev)
-{
-	uint64_t at = dev->due;
-
-	if (!wf_base_list_empty(&dev->active))
-		at = dev->retry_at > dev->now ? dev->retry_at : 0;
-	if (!wf_base_list_empty(&dev->stuck) && at > dev->now + LOOK_EVERY)
-		at = dev->now + LOOK_EVERY;
-	if (dev->sock.fault) {
-		uint64_t late = wf_udp_fault_run(dev->sock.fault, dev->now);
-
-		at = late < at ? late : at;
-	}
-	return at;
-}
-
-/* -- the thread ------------------------------------------------------------- */
-
-static void sleep_until(struct wf_udp_dev *dev, uint64_t at)
-{
-	struct pollfd fds[2] = {
-		{ .fd = dev->sock.fd, .events = POLLIN },
-		{ .fd = dev->wake_fd, .events = POLLIN },
-	};
-	uint64_t now = wf_base_clock_ns(), wait = at > now ? at - now : 0;
-	struct timespec ts = { .tv_sec = (time_t)(wait / WF_NS_PER_S),
-			       .tv_nsec = (long)(wait % WF_NS_PER_S) };
-	eventfd_t value;
-
-	if (!wait)
-		return;
-	ppoll(fds, 2, at == WF_UDP_NEVER ? NULL : &ts, NULL);
-	if (fds[1].revents)
-		eventfd_read(dev->wake_fd, &value);
-}
-
-static void *thread_main(void *arg)
-{
-	struct wf_udp_dev *dev = arg;
-
-	for (;;) {
-		uint64_t at;
-		bool stop;
-		int did;
-
-		wf_base_lock_take(&dev->nic.lock);
-		did = pass_locked(dev);
-		at = next_work(dev);
-		stop = dev->stop;
-		wf_base_lock_drop(&dev->nic.lock);
-		if (stop)
-			return NULL;
-		if (did)
-			continue;
-		/* Pairs with wf_queue_wake_needed() in kick(). */
-		wf_queue_wake_arm(&dev->asleep);
-		if (!atomic_load_explicit(&dev->dirty, memory_order_relaxed))
-			sleep_until(dev, at);
-		wf_queue_wake_disarm(&dev->asleep);
-	}
-}
-
-static int start_thread(struct wf_udp_dev *dev)
-{
-	sigset_t all, old;
-	int ret;
-
-	dev->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	dev->user_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (dev->wake_fd < 0 || dev->user_fd < 0)
-		return -errno;
-	/* Signals are for the application's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = -pthread_create(&dev->thread, NULL, thread_main, dev);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	dev->threaded = !ret;
-	return ret;
-}
-
-static void stop_thread(struct wf_udp_dev *dev)
-{
-	if (dev->threaded) {
-		wf_base_lock_take(&dev->nic.lock);
-		dev->stop = true;
-		wf_base_lock_drop(&dev->nic.lock);
-		eventfd_write(dev->wake_fd, 1);
-		pthread_join(dev->thread, NULL);
-	}
-	if (dev->wake_fd >= 0)
-		close(dev->wake_fd);
-	if (dev->user_fd >= 0)
-		close(dev->user_fd);
 }
 
 /* -- the table -------------------------------------------------------------- */
@@ -303,9 +47,12 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
 	wf_udp_work_take(dev, qp);
-	pump_all(dev);
+	wf_udp_pass_pump(dev);
 	wf_udp_dev_flush(dev);
 	wf_base_lock_drop(&nic->lock);
+	/* Who sleeps does not know of the timers that this has set. */
+	if (dev->poll_fd >= 0 && wf_queue_wake_needed(&dev->user_asleep))
+		eventfd_write(dev->user_fd, 1);
 }
 
 static int udp_progress(struct wf_nic *nic)
@@ -316,7 +63,7 @@ static int udp_progress(struct wf_nic *nic)
 	if (dev->threaded)
 		return 0;
 	wf_base_lock_take(&nic->lock);
-	did = pass_locked(dev);
+	did = wf_udp_pass(dev);
 	wf_base_lock_drop(&nic->lock);
 	return did;
 }
@@ -325,6 +72,8 @@ static int udp_wait_fd(struct wf_nic *nic)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 
+	if (dev->poll_fd >= 0)
+		return dev->poll_fd;
 	return dev->threaded ? dev->user_fd : dev->sock.fd;
 }
 
@@ -332,6 +81,7 @@ static int udp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 			  uint64_t *deadline_ns)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+	bool ready;
 
 	if (dev->threaded) {
 		*deadline_ns = WF_UDP_NEVER;
@@ -341,11 +91,19 @@ static int udp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 		wf_queue_wake_disarm(&dev->user_asleep);
 		return -EAGAIN;
 	}
+	/* Before the timers are looked at: a kick that comes after that wakes
+	 * us, one that comes before has set them. */
+	if (dev->poll_fd >= 0)
+		wf_queue_wake_arm(&dev->user_asleep);
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
-	*deadline_ns = next_work(dev);
+	*deadline_ns = wf_udp_pass_next(dev);
+	ready = *deadline_ns <= dev->now;
 	wf_base_lock_drop(&nic->lock);
-	return *deadline_ns <= dev->now ? -EAGAIN : 0;
+	if (!ready)
+		return 0;
+	wf_queue_wake_disarm(&dev->user_asleep);
+	return -EAGAIN;
 }
 
 static void udp_wait_end(struct wf_nic *nic)
@@ -353,7 +111,7 @@ static void udp_wait_end(struct wf_nic *nic)
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	eventfd_t value;
 
-	if (!dev->threaded)
+	if (dev->user_fd < 0)
 		return;
 	wf_queue_wake_disarm(&dev->user_asleep);
 	eventfd_read(dev->user_fd, &value);
@@ -361,13 +119,15 @@ static void udp_wait_end(struct wf_nic *nic)
 
 static int udp_qp_create(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
-	struct wf_list *ops = malloc(sizeof(*ops));
+	uint32_t requests = qp->sq_ids.count + qp->rq_ids.count;
+	struct wf_udp_qp *mine =
+		calloc(1, sizeof(*mine) + requests * sizeof(mine->stuck[0]));
 
 	(void)nic;
-	if (!ops)
+	if (!mine)
 		return -ENOMEM;
-	wf_base_list_init(ops);
-	qp->dev = ops;
+	wf_base_list_init(&mine->ops);
+	qp->dev = mine;
 	return 0;
 }
 
@@ -394,18 +154,23 @@ static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 		return -ENOSPC;
 	peer->ah = ah->num;
 	peer->handles++;
+	peer->reap_at = WF_UDP_NEVER;
 	ah->dev = peer;
 	return 0;
 }
 
-/* The peer stays: it may still send to us, and what was posted goes on. */
+/* The peer stays for a while: it may still send to us, and what was posted goes
+ * on. */
 static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	struct wf_udp_peer *peer = ah->dev;
 
-	(void)nic;
-	if (!--peer->handles)
-		peer->ah = WF_NIC_AH_UNKNOWN;
+	if (--peer->handles)
+		return;
+	peer->ah = WF_NIC_AH_UNKNOWN;
+	dev->now = wf_base_clock_ns();
+	wf_udp_peer_let_go(dev, peer);
 }
 
 static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
@@ -414,13 +179,17 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	const struct wf_udp_peer *peer = ah->dev;
 	const struct wf_udp_out *out = &peer->out;
 
-	(void)nic;
 	path->up = out->state == WF_UDP_OUT_UP;
 	path->srtt_ns = out->cc.srtt;
 	path->min_rtt_ns = out->cc.min_rtt == UINT64_MAX ? 0 : out->cc.min_rtt;
 	path->cwnd = out->cc.cwnd;
 	path->in_flight = out->in_flight;
 	path->queued = out->next - out->una;
+	path->max_msg =
+		path->up ? out->seg :
+			   wf_udp_hello_seg(wf_udp_dev_of(nic), &peer->addr);
+	if (path->max_msg > nic->caps.max_msg)
+		path->max_msg = nic->caps.max_msg;
 }
 
 /* -- opening and closing ---------------------------------------------------- */
@@ -434,9 +203,13 @@ static void say_goodbye(struct wf_udp_dev *dev)
 	for (uint32_t i = 0; i < dev->peer_count; i++) {
 		struct wf_udp_peer *peer = dev->peers[i];
 
+		if (!peer)
+			continue;
 		if (peer->in.open) {
 			wf_udp_in_send_ack(dev, peer);
 			note.common.dst_cid = peer->in.remote_cid;
+			note.seq = peer->in.base;
+			note.ts = wf_udp_in_echo(dev, peer);
 			wf_udp_dev_control(dev, &peer->addr, &note.common,
 					   sizeof(note));
 		}
@@ -451,14 +224,22 @@ static void say_goodbye(struct wf_udp_dev *dev)
 
 static void free_dev(struct wf_udp_dev *dev)
 {
-	for (uint32_t i = 0; i < dev->peer_count; i++)
-		wf_udp_peer_free(dev, dev->peers[i]);
+	for (uint32_t i = 0; i < dev->peer_count; i++) {
+		if (dev->peers[i])
+			wf_udp_peer_free(dev, dev->peers[i]);
+	}
 	free(dev->peers);
 	free(dev->reads);
 	wf_queue_ids_fini(&dev->read_ids);
 	wf_base_pool_fini(&dev->slots);
 	wf_base_pool_fini(&dev->ops);
 	wf_udp_sock_close(&dev->sock);
+	if (dev->wake_fd >= 0)
+		close(dev->wake_fd);
+	if (dev->poll_fd >= 0)
+		close(dev->poll_fd);
+	if (dev->user_fd >= 0)
+		close(dev->user_fd);
 	wf_nic_fini(&dev->nic);
 	free(dev);
 }
@@ -467,8 +248,14 @@ static void udp_close(struct wf_nic *nic)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 
-	stop_thread(dev);
-	say_goodbye(dev);
+	/* A child that was forked has a copy of all of this, but no thread, and
+	 * its parent goes on: nothing is said in its name. */
+	if (dev->pid == getpid()) {
+		wf_udp_pass_stop(dev);
+		/* Twice: nobody is left to repeat what gets lost. */
+		say_goodbye(dev);
+		say_goodbye(dev);
+	}
 	free_dev(dev);
 }
 
@@ -498,8 +285,10 @@ static void set_caps(struct wf_udp_dev *dev)
 		.max_qp = WF_NIC_QP_MAX,
 		.max_queue = MAX_QUEUE,
 		.max_batch = MAX_BATCH,
-		.max_ah = WF_NIC_AH_MAX,
+		.max_ah = dev->max_peers < WF_NIC_AH_MAX ? dev->max_peers :
+							   WF_NIC_AH_MAX,
 		.max_mr = WF_NIC_MR_MAX,
+		.max_recv = MAX_MSG,
 	};
 }
 
@@ -512,11 +301,14 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 		return -ENOMEM;
 	dev->wake_fd = -1;
 	dev->user_fd = -1;
+	dev->poll_fd = -1;
+	dev->pid = getpid();
 	dev->sock.fd = -1;
 	dev->due = WF_UDP_NEVER;
 	dev->now = wf_base_clock_ns();
 	for (unsigned i = 0; i < 256; i++)
 		wf_base_list_init(&dev->buckets[i]);
+	wf_base_list_init(&dev->armed);
 	wf_base_list_init(&dev->active);
 	wf_base_list_init(&dev->ackers);
 	wf_base_list_init(&dev->stuck);
@@ -545,14 +337,15 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	if (ret)
 		goto err;
 	set_caps(dev);
-	ret = attr->thread ? start_thread(dev) : 0;
+	if (attr->thread || attr->locked)
+		ret = wf_udp_pass_fds(dev, attr->thread);
+	if (!ret && attr->thread)
+		ret = wf_udp_pass_start(dev);
 	if (ret)
-		goto err_thread;
+		goto err;
 	*nic = &dev->nic;
 	return 0;
 
-err_thread:
-	stop_thread(dev);
 err:
 	free_dev(dev);
 	return ret;
@@ -560,7 +353,7 @@ err:
 
 static const struct wf_nic_ops udp_ops = {
 	.name = "udp",
-	.copy = WF_QUEUE_COPY_PLAIN,
+	.copy = WF_QUEUE_COPY_MEMORY,
 	.close = udp_close,
 	.qp_create = udp_qp_create,
 	.qp_flush = udp_qp_flush,

@@ -26,6 +26,7 @@
 #define WF_UDP_NEVER UINT64_MAX
 #define WF_UDP_READS_MOST 4096u /* of ours at a time; others wait */
 #define WF_UDP_SERVE_MOST 1024u /* reads of one peer that we serve at a time */
+#define WF_UDP_SERVE_ALL 16384u /* and of all together: their memory is ours */
 
 enum wf_udp_op_kind {
 	WF_UDP_OP_SEND,
@@ -153,8 +154,11 @@ struct wf_udp_in {
 	uint64_t here[WF_UDP_ACK_WORDS]; /* by seq modulo the window */
 };
 
+#define WF_UDP_RETIRED 4u
+
 struct wf_udp_peer {
 	struct wf_list bucket;
+	struct wf_list armed;  /* some timer runs */
 	struct wf_list active; /* may have something to send */
 	struct wf_list acker;  /* has an ack to send at the end of the pass */
 	struct wf_list reads;  /* ops that wait for data */
@@ -166,16 +170,32 @@ struct wf_udp_peer {
 	uint32_t serving;
 	uint32_t refused; /* times in a row the network said: nobody there */
 	uint64_t heard_at;
+	uint64_t against_from; /* since when the network speaks against it, and
+				  when it last did; 0: not at all */
+	uint64_t against_at;
 	uint64_t ping_at;
-	uint64_t due; /* the first of all timers */
+	uint64_t reap_at; /* while nobody has a handle for it */
+	uint64_t due;	  /* the first of all timers */
+	/* Connections of the peer's that were replaced: an OPEN of theirs that
+	 * comes late must not take the place of the present one. */
+	uint64_t retired[WF_UDP_RETIRED];
+	uint32_t retirements;
 	struct wf_udp_out out;
 	struct wf_udp_in in;
 };
 
+/* A completion that waits for room. Each request has a place for its own from
+ * the beginning, so that none is lost for want of memory. */
 struct wf_udp_stuck {
 	struct wf_list link;
-	struct wf_nic_cq *cq;
+	struct wf_nic_cq *cq; /* NULL: not in use */
 	struct wf_nic_cqe cqe;
+};
+
+/* What a queue pair has here. */
+struct wf_udp_qp {
+	struct wf_list ops;
+	struct wf_udp_stuck stuck[]; /* of sends, then of receives */
 };
 
 struct wf_udp_dev {
@@ -189,9 +209,13 @@ struct wf_udp_dev {
 	uint32_t max_peers;
 	uint32_t max_msg;
 	bool payload_crc;
-	struct wf_udp_peer **peers; /* by index */
-	uint32_t peer_count;
+	struct wf_udp_peer **peers; /* by index; NULL: none */
+	uint32_t peer_count;	    /* indexes that were ever used */
 	uint32_t peer_room;
+	uint32_t peers_here;
+	uint32_t ins_open; /* connections that peers have to us */
+	uint32_t serving;  /* reads of all peers */
+	struct wf_list armed;
 	struct wf_list buckets[256];
 	struct wf_list active;
 	struct wf_list ackers;
@@ -200,7 +224,8 @@ struct wf_udp_dev {
 	struct wf_pool slots;
 	struct wf_queue_ids read_ids;
 	struct wf_udp_op **reads;
-	bool reads_wait;    /* for a read id, in the ring */
+	bool ring_waits;    /* descriptors in some ring do: for a read id, or
+				memory */
 	uint64_t secret[2]; /* of cookies */
 	uint64_t random;
 	uint64_t reset_at; /* resets are rationed */
@@ -213,6 +238,8 @@ struct wf_udp_dev {
 	pthread_t thread;
 	int wake_fd; /* to the thread */
 	int user_fd; /* to whoever waits for completions */
+	int poll_fd; /* of the socket and user_fd: threads, but none of ours */
+	pid_t pid;   /* whose all of this is */
 	_Atomic uint32_t asleep;
 	_Atomic uint32_t user_asleep;
 	_Atomic uint32_t dirty; /* some doorbell was written */
@@ -234,11 +261,26 @@ static inline uint32_t wf_udp_dev_us(const struct wf_udp_dev *dev)
 /* -- dev.c ------------------------------------------------------------------ */
 
 uint64_t wf_udp_dev_random(struct wf_udp_dev *dev);
+
+/* -- pass.c ----------------------------------------------------------------- */
+
 /* Sends what is in the batch. */
 int wf_udp_dev_flush(struct wf_udp_dev *dev);
+/* Sending has to wait a moment: the kernel has no room, or we no memory. */
+void wf_udp_dev_later(struct wf_udp_dev *dev);
 /* One packet of @len bytes that nobody waits for. */
 void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 			struct wf_udp_common *packet, size_t len);
+/* Everything once. Returns how many things it did. */
+int wf_udp_pass(struct wf_udp_dev *dev);
+/* Sends what peers have to send. */
+void wf_udp_pass_pump(struct wf_udp_dev *dev);
+/* When there is something to do even if nobody calls. */
+uint64_t wf_udp_pass_next(struct wf_udp_dev *dev);
+/* No lock. What a sleeper needs beside the socket; the thread. */
+int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread);
+int wf_udp_pass_start(struct wf_udp_dev *dev);
+void wf_udp_pass_stop(struct wf_udp_dev *dev);
 
 /* -- peer.c ----------------------------------------------------------------- */
 
@@ -257,6 +299,20 @@ void wf_udp_peer_activate(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		      enum wf_nic_status status);
 void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* A packet that is certainly its own came. */
+void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* The network, or our kernel, says that it cannot be reached. */
+void wf_udp_peer_against(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 bool refused);
+/* Whether it is to be given up, if @since is when we began to wait. Then it
+ * has been. */
+bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 uint64_t since);
+/* Asks for a sign of life that costs little. @cid: which of its ends. */
+void wf_udp_peer_ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      uint64_t cid);
+/* The last handle for it is gone: so is it, once nothing is left to do. */
+void wf_udp_peer_let_go(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 uint64_t wf_udp_peer_new_cid(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 
 /* -- hello.c: the handshake ------------------------------------------------- */
@@ -266,6 +322,9 @@ void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_hello_receive(struct wf_udp_dev *dev, const struct wf_addr *from,
 			  const struct wf_udp_hello *hello);
 uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev);
+/* Payload that reaches @to in one piece, as far as we know. System calls. */
+uint32_t wf_udp_hello_seg(const struct wf_udp_dev *dev,
+			  const struct wf_addr *to);
 
 /* -- out.c, pump.c: sending ------------------------------------------------- */
 
@@ -287,8 +346,10 @@ void wf_udp_out_unsent(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		       struct wf_udp_slot *slot);
 void wf_udp_out_set_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 
-/* Sends what may be sent; leaves the active list when that is nothing. */
-void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* Sends what may be sent, up to @quantum packets; leaves the active list when
+ * that is nothing. */
+void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		 unsigned quantum);
 /* One packet, whatever the window says. -EAGAIN: the socket is full. */
 int wf_udp_pump_slot(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		     struct wf_udp_slot *slot, bool ack_now);
@@ -302,6 +363,8 @@ void wf_udp_in_open(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		    uint64_t remote_cid, bool crc);
 void wf_udp_in_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+uint32_t wf_udp_in_echo(const struct wf_udp_dev *dev,
+			const struct wf_udp_peer *peer);
 /* The part of an ack that fits a data header; false: there is nothing to say,
  * or more than fits. */
 bool wf_udp_in_fill_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
@@ -327,7 +390,7 @@ void wf_udp_work_flush(struct wf_udp_dev *dev, struct wf_nic_qp *qp);
 /* Drops completions of @qp that wait for room. */
 void wf_udp_work_drop(struct wf_udp_dev *dev, struct wf_nic_qp *qp);
 void wf_udp_work_unstick(struct wf_udp_dev *dev);
-void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_cq *cq,
+void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_qp *qp,
 			  const struct wf_nic_cqe *cqe);
 
 #endif

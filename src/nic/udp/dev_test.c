@@ -73,6 +73,40 @@ static void test_send_sizes(void **state)
 	pair_close(&p);
 }
 
+/* One end has jumbo packets, the other not: each is told what fits the way, and
+ * a larger message arrives all the same, be it alone or among others. */
+static void test_unequal_links(void **state)
+{
+	struct wf_nic_udp_attr wide = pair_attr(AF_INET), narrow = wide;
+	struct wf_nic_path path;
+	struct pair p;
+
+	(void)state;
+	narrow.mtu = 1500;
+	pair_open_attr(&p, &wide, &narrow);
+	assert_int_equal(wf_nic_caps(p.b.nic)->max_recv,
+			 wf_nic_caps(p.a.nic)->max_msg);
+	send_sizes(&p);
+	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
+	assert_true(path.up);
+	assert_int_equal(path.max_msg, 1500 - 28 - 64);
+	for (int i = 0; i < 20; i++) {
+		struct wf_nic_wr wr = pair_wr(&p.a, &p.b, 1);
+		struct wf_nic_sge sge = pair_sge(&p.a, 0, 4000);
+
+		wr.flags = i < 19 ? WF_NIC_WR_MORE : 0;
+		pair_recv(&p.b, 1, (size_t)i * 8192, 8192);
+		assert_int_equal(wf_nic_post_send(p.a.qp, &wr, &sge, 1), 0);
+	}
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+		assert_int_equal(pair_wait(&p, &p.b).len, 4000);
+	}
+	assert_int_equal(wf_nic_counter(&wf_nic_counters(p.a.nic)->tx_errors),
+			 0);
+	pair_close(&p);
+}
+
 static void test_ipv6(void **state)
 {
 	struct wf_nic_udp_attr attr = pair_attr(AF_INET6);
@@ -506,6 +540,7 @@ static void test_first_contact(void **state)
 	assert_int_equal(pair_wait(&p, &p.a).ah, p.a.ah);
 	/* Once there is a handle, it is told instead. */
 	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	p.b.ah = wr.ah;
 	pair_recv(&p.b, 1, 0, 64);
 	wr = pair_wr(&p.a, &p.b, 1);
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "me", 2), 0);
@@ -557,10 +592,22 @@ static void test_handles(void **state)
 	assert_int_equal(wf_nic_ah_create(p.a.nic, &bad, &again), -EINVAL);
 	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
 	assert_false(path.up);
+	assert_int_equal(path.max_msg, wf_nic_caps(p.a.nic)->max_msg);
 	assert_int_equal(wf_nic_ah_destroy(p.a.nic, p.a.ah), 0);
 	assert_int_equal(wf_nic_ah_destroy(p.a.nic, p.a.ah), 0);
 	assert_int_equal(wf_nic_ah_destroy(p.a.nic, p.a.ah), -EINVAL);
 	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), -EINVAL);
+	/* A number is not met again while completions may still tell it. */
+	bad = *wf_nic_addr(p.b.nic);
+	for (int i = 0; i < 60; i++) {
+		assert_int_equal(wf_nic_ah_create(p.a.nic, &bad, &again), 0);
+		assert_int_not_equal(again, p.a.ah);
+		assert_int_equal(wf_nic_ah_destroy(p.a.nic, again), 0);
+	}
+	for (unsigned i = 0; i < 1000; i++) {
+		wf_base_addr_set_port(&bad, (uint16_t)(1 + i));
+		assert_int_equal(wf_nic_ah_create(p.a.nic, &bad, &again), 0);
+	}
 	pair_close(&p);
 }
 
@@ -569,6 +616,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inline_send),
 		cmocka_unit_test(test_send_sizes),
+		cmocka_unit_test(test_unequal_links),
 		cmocka_unit_test(test_ipv6),
 		cmocka_unit_test(test_rdma),
 		cmocka_unit_test(test_write_with_imm),

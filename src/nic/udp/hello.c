@@ -13,6 +13,8 @@
 #define EPOCH (8 * WF_NS_PER_S) /* a cookie is good for one to two of them */
 #define FIRST_RETRY (5 * WF_NS_PER_MS)
 #define LAST_RETRY (250 * WF_NS_PER_MS)
+#define LONG_SILENCE (5 * WF_NS_PER_S)
+#define LONG_RETRY WF_NS_PER_S
 #define RWND_LEAST (128u << 10)
 #define SEG_LEAST 256u
 /* Larger datagrams cost more than they save, and a lost one more: docs/nic.md. */
@@ -22,10 +24,19 @@
  * too, shared among those who send to us. */
 uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev)
 {
-	uint32_t share = dev->peer_count ? dev->peer_count : 1;
+	uint32_t share = dev->ins_open ? dev->ins_open : 1;
 	uint32_t rwnd = dev->sock.rcvbuf / 2 / share;
 
 	return rwnd < RWND_LEAST ? RWND_LEAST : rwnd;
+}
+
+uint32_t wf_udp_hello_seg(const struct wf_udp_dev *dev,
+			  const struct wf_addr *to)
+{
+	uint32_t seg = wf_udp_sock_path(&dev->sock, to) -
+		       (uint32_t)sizeof(struct wf_udp_data);
+
+	return seg < SEG_MOST ? seg : SEG_MOST;
 }
 
 static uint64_t cookie_for(const struct wf_udp_dev *dev,
@@ -57,7 +68,8 @@ static void send_hello(struct wf_udp_dev *dev, const struct wf_addr *to,
 	hello->common.kind = WF_UDP_VERSION;
 	if (dev->payload_crc)
 		hello->common.flags |= WF_UDP_HELLO_CRC;
-	hello->mtu = WF_UDP_DATAGRAM_MAX;
+	if (!hello->mtu)
+		hello->mtu = WF_UDP_DATAGRAM_MAX;
 	hello->rwnd = wf_udp_hello_rwnd(dev);
 	wf_udp_dev_control(dev, to, &hello->common, sizeof(*hello));
 }
@@ -81,7 +93,11 @@ static void set_retry(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	uint64_t wait = FIRST_RETRY << peer->out.backoff;
 
-	peer->out.hello_at = dev->now + (wait < LAST_RETRY ? wait : LAST_RETRY);
+	if (dev->now - peer->out.opened_at > LONG_SILENCE)
+		wait = LONG_RETRY;
+	else if (wait > LAST_RETRY)
+		wait = LAST_RETRY;
+	peer->out.hello_at = dev->now + wait;
 	wf_udp_peer_arm(dev, peer);
 }
 
@@ -106,10 +122,8 @@ void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	out->hello_at = WF_UDP_NEVER;
 	if (out->state != WF_UDP_OUT_INIT && out->state != WF_UDP_OUT_OPEN)
 		return;
-	if (dev->now - out->opened_at > dev->connect_ns) {
-		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
+	if (wf_udp_peer_overdue(dev, peer, out->opened_at))
 		return;
-	}
 	/* A cookie grows old: after a while, ask for another. */
 	if (out->backoff < 8)
 		out->backoff++;
@@ -170,6 +184,7 @@ static void receive_cookie(struct wf_udp_dev *dev, const struct wf_addr *from,
 	if (!peer)
 		return;
 	sample_rtt(dev, peer, hello->ts);
+	wf_udp_peer_heard(dev, peer);
 	peer->out.state = WF_UDP_OUT_OPEN;
 	peer->out.cookie = hello->cookie;
 	peer->out.epoch = hello->epoch;
@@ -186,6 +201,17 @@ static bool cookie_good(const struct wf_udp_dev *dev,
 	return age <= 1 &&
 	       hello->cookie ==
 		       cookie_for(dev, from, hello->src_cid, hello->epoch);
+}
+
+/* Whether a connection was replaced by a later one: its OPEN comes late, or
+ * from someone who recorded it. */
+static bool retired(const struct wf_udp_peer *peer, uint64_t cid)
+{
+	for (unsigned i = 0; i < WF_UDP_RETIRED; i++) {
+		if (peer->retired[i] == cid)
+			return true;
+	}
+	return false;
 }
 
 static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
@@ -206,17 +232,26 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 		return; /* too many: it will ask again, then give up */
 	/* The same id again: our answer was lost. Another: the peer gave the
 	 * connection up, or is another process. */
+	if (retired(peer, hello->src_cid)) {
+		wf_udp_count(dev, bad_cookie, 1);
+		return;
+	}
 	if (!peer->in.open || peer->in.remote_cid != hello->src_cid) {
 		bool crc = dev->payload_crc ||
 			   hello->common.flags & WF_UDP_HELLO_CRC;
 
 		if (peer->in.open)
 			wf_udp_count(dev, peer_restarts, 1);
+		if (peer->in.remote_cid != hello->src_cid)
+			peer->retired[peer->retirements++ % WF_UDP_RETIRED] =
+				peer->in.remote_cid;
 		wf_udp_in_open(dev, peer, hello->src_cid, crc);
 		wf_udp_count(dev, accepts, 1);
 	}
-	peer->heard_at = dev->now;
+	wf_udp_peer_heard(dev, peer);
 	answer.src_cid = peer->in.cid;
+	/* What leaves here in one piece comes here so, most likely. */
+	answer.mtu = wf_udp_sock_path(&dev->sock, from);
 	if (peer->in.crc)
 		answer.common.flags |= WF_UDP_HELLO_CRC;
 	send_hello(dev, from, &answer, WF_UDP_ACCEPT);
@@ -226,25 +261,25 @@ static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
 			   const struct wf_udp_hello *hello)
 {
 	struct wf_udp_peer *peer = asked(dev, from, hello, WF_UDP_OUT_OPEN);
-	uint32_t packet, seg;
+	uint32_t seg;
 
 	if (!peer)
 		return;
-	if (!hello->src_cid || hello->mtu < SEG_LEAST + 64 ||
+	if (!hello->src_cid ||
+	    hello->mtu < SEG_LEAST + sizeof(struct wf_udp_data) ||
 	    hello->rwnd < 4096) {
 		wf_udp_count(dev, bad_field, 1);
 		return;
 	}
-	packet = wf_udp_sock_path(&dev->sock, &peer->addr);
-	packet = packet < hello->mtu ? packet : hello->mtu;
-	seg = packet - (uint32_t)sizeof(struct wf_udp_data);
-	seg = seg < SEG_MOST ? seg : SEG_MOST;
+	seg = wf_udp_hello_seg(dev, &peer->addr);
+	if (seg > hello->mtu - (uint32_t)sizeof(struct wf_udp_data))
+		seg = hello->mtu - (uint32_t)sizeof(struct wf_udp_data);
 	sample_rtt(dev, peer, hello->ts);
 	if (wf_udp_out_up(dev, peer, seg, hello->rwnd))
 		return; /* no memory: the retry will find some */
 	peer->out.remote_cid = hello->src_cid;
 	peer->out.crc = hello->common.flags & WF_UDP_HELLO_CRC;
-	peer->heard_at = dev->now;
+	wf_udp_peer_heard(dev, peer);
 	wf_udp_count(dev, connects, 1);
 	wf_udp_peer_activate(dev, peer);
 }

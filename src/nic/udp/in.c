@@ -29,6 +29,7 @@ void wf_udp_in_open(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		    uint64_t remote_cid, bool crc)
 {
 	wf_udp_in_close(dev, peer);
+	dev->ins_open++;
 	peer->in = (struct wf_udp_in){
 		.open = true,
 		.crc = crc,
@@ -46,13 +47,11 @@ void wf_udp_in_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	peer->in.open = false;
 	peer->in.cid = 0;
 	peer->in.ack_at = WF_UDP_NEVER;
+	dev->ins_open--;
 	wf_base_list_del(&peer->acker);
-	/* Answers to our reads came that way, and reads of the peer's. */
-	while (!wf_base_list_empty(&peer->reads))
-		wf_udp_work_end(dev,
-				wf_container_of(peer->reads.next,
-						struct wf_udp_op, link),
-				WF_NIC_ABORT);
+	/* Reads of the peer's came that way. Ours do not end here: who serves
+	 * them may close this connection while it is quiet and open another;
+	 * who does not any more answers the other connection with a reset. */
 	while (!wf_base_list_empty(&peer->served))
 		wf_udp_work_end(dev,
 				wf_container_of(peer->served.next,
@@ -123,6 +122,13 @@ bool wf_udp_in_fill_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	head->ack_tag = (uint16_t)(in->remote_cid >> 16);
 	acked(peer);
 	return true;
+}
+
+/* As the sender's clock: for whoever answers by something else than an ack. */
+uint32_t wf_udp_in_echo(const struct wf_udp_dev *dev,
+			const struct wf_udp_peer *peer)
+{
+	return echo(dev, &peer->in);
 }
 
 void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
@@ -300,13 +306,19 @@ static void receive_reset(struct wf_udp_dev *dev, const struct wf_addr *from,
 	}
 }
 
+/* Who closes the end that receives tells what it received: the ack itself may
+ * have been lost, and there will be no other. */
 static void receive_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-			  uint64_t cid)
+			  const struct wf_udp_note *note)
 {
-	if (peer->out.cid == cid && peer->out.state == WF_UDP_OUT_UP)
+	uint64_t cid = note->common.dst_cid;
+
+	if (peer->out.cid == cid && peer->out.state == WF_UDP_OUT_UP) {
+		wf_udp_out_ack(dev, peer, note->seq, NULL, 0, note->ts);
 		wf_udp_peer_fail(dev, peer, WF_NIC_ABORT);
-	else if (peer->in.cid == cid)
+	} else if (peer->in.cid == cid) {
 		wf_udp_in_close(dev, peer);
+	}
 }
 
 /* A packet of a connection: @peer has its id and its address. */
@@ -315,8 +327,7 @@ static void dispatch(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 {
 	bool to_in = peer->in.cid == h->common.dst_cid;
 
-	peer->heard_at = dev->now;
-	peer->refused = 0;
+	wf_udp_peer_heard(dev, peer);
 	switch (h->common.type) {
 	case WF_UDP_DATA:
 		if (to_in)
@@ -327,6 +338,8 @@ static void dispatch(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			peer->in.ts = h->note.ts;
 			peer->in.ts_at = dev->now;
 			plan_ack(dev, peer, true);
+		} else if (peer->out.state == WF_UDP_OUT_UP) {
+			wf_udp_peer_ping(dev, peer, peer->out.remote_cid);
 		}
 		break;
 	case WF_UDP_ACK:
@@ -338,7 +351,7 @@ static void dispatch(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			receive_nack(dev, peer, &h->note);
 		break;
 	case WF_UDP_CLOSE:
-		receive_close(dev, peer, h->common.dst_cid);
+		receive_close(dev, peer, &h->note);
 		break;
 	}
 	wf_udp_peer_arm(dev, peer);

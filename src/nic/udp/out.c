@@ -15,6 +15,11 @@
 #define REO_LEAST (20 * WF_NS_PER_US)
 #define REO_MULT_MOST 16
 #define PROBE_MOST (250 * WF_NS_PER_MS)
+#define LONG_SILENCE (5 * WF_NS_PER_S) /* from here on once a second */
+/* Timeouts in a row after which a sign of life is asked for before anything is
+ * sent again: what a peer that computes does not read must not fill up its
+ * socket. */
+#define PING_AFTER 6
 #define COLLAPSE_AFTER 3
 #define RNR_FIRST (40 * WF_NS_PER_US) /* facts of the EFA provider */
 #define RNR_MOST (10 * WF_NS_PER_MS)
@@ -97,7 +102,11 @@ void wf_udp_out_set_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		return;
 	}
 	wait = wf_udp_cc_timeout(&out->cc) << out->backoff;
-	out->probe_at = dev->now + (wait < PROBE_MOST ? wait : PROBE_MOST);
+	if (wait > PROBE_MOST)
+		wait = PROBE_MOST;
+	if (out->backoff > PING_AFTER && dev->now - out->busy_at > LONG_SILENCE)
+		wait = WF_NS_PER_S;
+	out->probe_at = dev->now + wait;
 }
 
 static struct wf_udp_slot *oldest(struct wf_udp_out *out)
@@ -110,21 +119,29 @@ static struct wf_udp_slot *oldest(struct wf_udp_out *out)
 static void probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
-	uint64_t since =
-		peer->heard_at > out->busy_at ? peer->heard_at : out->busy_at;
 
 	out->probe_at = WF_UDP_NEVER;
-	if (wf_base_list_empty(&out->flight))
+	if (wf_base_list_empty(&out->flight) ||
+	    wf_udp_peer_overdue(dev, peer, out->busy_at))
 		return;
-	if (dev->now - since > dev->dead_ns) {
-		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
-		return;
-	}
 	wf_udp_count(dev, probes, 1);
 	if (out->backoff < 12)
 		out->backoff++;
-	wf_udp_pump_slot(dev, peer, oldest(out), true);
+	if (out->backoff > PING_AFTER)
+		wf_udp_peer_ping(dev, peer, out->remote_cid);
+	else
+		wf_udp_pump_slot(dev, peer, oldest(out), true);
 	wf_udp_out_set_probe(dev, peer);
+}
+
+/* An ack that acknowledges nothing. If it answers a ping, the peer is back, and
+ * what was in flight is not there: the oldest packet goes again. */
+static void answered(struct wf_udp_dev *dev, struct wf_udp_out *out)
+{
+	if (out->backoff <= PING_AFTER)
+		return;
+	out->backoff = PING_AFTER - 1;
+	out->probe_at = dev->now;
 }
 
 /* Those whose time has come are sent again like lost ones. */
@@ -342,8 +359,10 @@ void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	for (; out->una != base; out->una++)
 		slot_acked(dev, out, out->una, &news);
 	take_bits(dev, out, base, bits, words, &news);
-	if (!news.bytes)
+	if (!news.bytes) {
+		answered(dev, out);
 		return;
+	}
 	silent = out->backoff >= COLLAPSE_AFTER;
 	out->backoff = 0;
 	out->busy_at = dev->now;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define WF_UDP_MAGIC 0x77 /* 'w' */
-#define WF_UDP_VERSION 1
+#define WF_UDP_VERSION 2
 
 enum wf_udp_type {
 	WF_UDP_INIT = 1, /* may I open? src_cid */
@@ -23,11 +23,11 @@ enum wf_udp_type {
 	WF_UDP_OPEN,	 /* the cookie again */
 	WF_UDP_ACCEPT,	 /* src_cid is what to send to */
 	WF_UDP_RESET,	 /* dst_cid, which you sent to, is nobody */
-	WF_UDP_CLOSE,	 /* goodbye */
+	WF_UDP_CLOSE, /* goodbye; seq: all that came, if data came that way */
 	WF_UDP_DATA,
 	WF_UDP_ACK,
 	WF_UDP_NACK, /* this packet was refused: status */
-	WF_UDP_PING, /* answered by an ACK */
+	WF_UDP_PING, /* answered by an ACK, or by a PING the other way */
 	WF_UDP_TYPES,
 };
 

@@ -172,4 +172,25 @@ static inline bool filled(const uint8_t *bytes, size_t len, uint32_t seed)
 	return true;
 }
 
+/* A message from A to B: afterwards they are connected. */
+static inline void hello(struct pair *p)
+{
+	struct wf_nic_wr wr = pair_wr(&p->a, &p->b, 1);
+
+	pair_recv(&p->b, 1, 0, 64);
+	assert_int_equal(wf_nic_post_inline(p->a.qp, &wr, "hello", 5), 0);
+	assert_int_equal(pair_wait(p, &p->b).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(p, &p->a).status, WF_NIC_OK);
+}
+
+static inline uint64_t counter(const struct side *s, size_t offset)
+{
+	const char *at = (const char *)wf_nic_counters(s->nic);
+
+	return wf_nic_counter((const _Atomic uint64_t *)(at + offset));
+}
+
+#define COUNTED(side, name)                                                    \
+	counter(side, offsetof(struct wf_nic_counters, name))
+
 #endif

@@ -8,6 +8,16 @@
 #include "nic/udp/dev.h"
 
 #define PING_EVERY WF_NS_PER_S
+#define REFUSED_MOST 3u
+/* What was last said against a peer is forgotten after this long: asking goes
+ * on every second. */
+#define AGAINST_LASTS (5 * WF_NS_PER_S)
+/* A peer without a handle: how often it is looked at, after what quiet our
+ * connection to it is closed, and when one that may send to us, and does not,
+ * is asked whether it is still there. */
+#define REAP_EVERY WF_NS_PER_S
+#define REAP_QUIET (3 * WF_NS_PER_S)
+#define REAP_ASK (60 * WF_NS_PER_S)
 
 static struct wf_list *bucket_of(struct wf_udp_dev *dev,
 				 const struct wf_addr *addr)
@@ -30,58 +40,73 @@ struct wf_udp_peer *wf_udp_peer_find(struct wf_udp_dev *dev,
 	return NULL;
 }
 
-static bool make_room(struct wf_udp_dev *dev)
+/* An index for another peer. -1: too many, or no memory. */
+static int make_room(struct wf_udp_dev *dev)
 {
 	uint32_t room = dev->peer_room ? dev->peer_room * 2 : 16;
 	struct wf_udp_peer **peers;
 
-	if (dev->peer_count < dev->peer_room)
-		return true;
-	if (dev->peer_count >= dev->max_peers)
-		return false;
-	peers = realloc(dev->peers, room * sizeof(struct wf_udp_peer *));
-	if (!peers)
-		return false;
-	dev->peers = peers;
-	dev->peer_room = room;
-	return true;
+	if (dev->peers_here >= dev->max_peers)
+		return -1;
+	for (uint32_t i = 0; dev->peers_here < dev->peer_count; i++) {
+		if (!dev->peers[i])
+			return (int)i;
+	}
+	if (dev->peer_count == dev->peer_room) {
+		peers = realloc(dev->peers, room * sizeof(*peers));
+		if (!peers)
+			return -1;
+		dev->peers = peers;
+		dev->peer_room = room;
+	}
+	return (int)dev->peer_count;
 }
 
 struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 				    const struct wf_addr *addr)
 {
 	struct wf_udp_peer *peer = wf_udp_peer_find(dev, addr);
+	int at;
 
 	if (peer)
 		return peer;
-	if (!make_room(dev))
+	at = make_room(dev);
+	if (at < 0)
 		return NULL;
 	peer = calloc(1, sizeof(*peer));
 	if (!peer)
 		return NULL;
 	peer->addr = *addr;
-	peer->index = (uint16_t)dev->peer_count;
+	peer->index = (uint16_t)at;
 	peer->ah = WF_NIC_AH_UNKNOWN;
 	peer->due = WF_UDP_NEVER;
 	peer->ping_at = WF_UDP_NEVER;
 	peer->in.ack_at = WF_UDP_NEVER;
+	wf_base_list_init(&peer->armed);
 	wf_base_list_init(&peer->active);
 	wf_base_list_init(&peer->acker);
 	wf_base_list_init(&peer->reads);
 	wf_base_list_init(&peer->served);
 	wf_udp_out_init(&peer->out);
 	wf_base_list_add_tail(bucket_of(dev, addr), &peer->bucket);
-	dev->peers[dev->peer_count++] = peer;
-	wf_nic_gauge(&dev->nic.counters->peers, dev->peer_count);
+	dev->peers[at] = peer;
+	if ((uint32_t)at == dev->peer_count)
+		dev->peer_count++;
+	wf_nic_gauge(&dev->nic.counters->peers, ++dev->peers_here);
+	wf_udp_peer_let_go(dev, peer);
 	return peer;
 }
 
 void wf_udp_peer_free(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
+	wf_udp_in_close(dev, peer); /* first: what it serves is in lists */
 	wf_udp_out_close(dev, peer);
 	wf_base_list_del(&peer->bucket);
+	wf_base_list_del(&peer->armed);
 	wf_base_list_del(&peer->active);
 	wf_base_list_del(&peer->acker);
+	dev->peers[peer->index] = NULL;
+	wf_nic_gauge(&dev->nic.counters->peers, --dev->peers_here);
 	free(peer->out.slots);
 	free(peer);
 }
@@ -106,7 +131,8 @@ struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_dev *dev, uint64_t cid)
 	if (!cid || at >= dev->peer_count)
 		return NULL;
 	peer = dev->peers[at];
-	return peer->in.cid == cid || peer->out.cid == cid ? peer : NULL;
+	return peer && (peer->in.cid == cid || peer->out.cid == cid) ? peer :
+								       NULL;
 }
 
 void wf_udp_peer_activate(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
@@ -127,21 +153,69 @@ void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 
 	due = first(due, first(out->reo_at, out->rnr_at));
 	due = first(due, first(out->pace_at, peer->in.ack_at));
-	peer->due = first(due, peer->ping_at);
+	peer->due = first(due, first(peer->ping_at, peer->reap_at));
 	dev->due = first(dev->due, peer->due);
+	if (peer->due == WF_UDP_NEVER)
+		wf_base_list_del(&peer->armed);
+	else if (wf_base_list_empty(&peer->armed))
+		wf_base_list_add_tail(&dev->armed, &peer->armed);
 }
 
-/* Reads are answered over the other connection: nothing of ours may be in
- * flight, and yet we wait. A ping is answered by an ack or, by someone who does
- * not know us, a reset. */
-static void ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	peer->heard_at = dev->now;
+	peer->refused = 0;
+	peer->against_from = 0;
+}
+
+/* Several times in a row, and not a word from the peer in between: its socket
+ * is gone. While we are still asking for a connection, it may yet come. */
+void wf_udp_peer_against(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 bool refused)
+{
+	if (!peer->against_from || dev->now - peer->against_at > AGAINST_LASTS)
+		peer->against_from = dev->now;
+	peer->against_at = dev->now;
+	if (!refused || ++peer->refused < REFUSED_MOST)
+		return;
+	if (peer->out.state == WF_UDP_OUT_UP)
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
+	else
+		wf_udp_in_close(dev, peer);
+}
+
+bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 uint64_t since)
+{
+	if (peer->heard_at > since)
+		since = peer->heard_at;
+	if (peer->against_from &&
+	    dev->now - peer->against_at <= AGAINST_LASTS &&
+	    dev->now - peer->against_from > dev->connect_ns)
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
+	else if (dev->now - since > dev->dead_ns)
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
+	else
+		return false;
+	return true;
+}
+
+/* Answered by an ack or, by someone who does not know us, a reset. */
+void wf_udp_peer_ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      uint64_t cid)
 {
 	struct wf_udp_note note = {
-		.common = { .type = WF_UDP_PING,
-			    .dst_cid = peer->out.remote_cid },
+		.common = { .type = WF_UDP_PING, .dst_cid = cid },
 		.ts = wf_udp_dev_us(dev),
 	};
 
+	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+}
+
+/* Reads are answered over the other connection: nothing of ours may be in
+ * flight, and yet we wait. */
+static void await_reads(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
 	peer->ping_at = WF_UDP_NEVER;
 	if (peer->out.state != WF_UDP_OUT_UP ||
 	    wf_base_list_empty(&peer->reads))
@@ -149,11 +223,59 @@ static void ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	peer->ping_at = dev->now + PING_EVERY;
 	if (dev->now - peer->heard_at < PING_EVERY)
 		return;
-	if (dev->now - peer->heard_at > dev->dead_ns) {
-		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
-		return;
+	if (!wf_udp_peer_overdue(dev, peer, 0))
+		wf_udp_peer_ping(dev, peer, peer->out.remote_cid);
+}
+
+/* -- peers that nobody has a handle for ------------------------------------- */
+
+void wf_udp_peer_let_go(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	peer->reap_at = dev->now + REAP_EVERY;
+	wf_udp_peer_arm(dev, peer);
+}
+
+static bool has_work(const struct wf_udp_peer *peer)
+{
+	return peer->out.una != peer->out.next ||
+	       !wf_base_list_empty(&peer->out.ops) ||
+	       !wf_base_list_empty(&peer->reads) ||
+	       !wf_base_list_empty(&peer->served);
+}
+
+static void close_out(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_note note = {
+		.common = { .type = WF_UDP_CLOSE,
+			    .dst_cid = peer->out.remote_cid },
+	};
+
+	if (peer->out.state == WF_UDP_OUT_UP)
+		wf_udp_dev_control(dev, &peer->addr, &note.common,
+				   sizeof(note));
+	wf_udp_out_close(dev, peer);
+}
+
+/* Our connection to it is closed once it is quiet; it itself is kept for as
+ * long as it may send to us. True: it is gone. */
+static bool reap(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	peer->reap_at = dev->now + REAP_EVERY;
+	if (has_work(peer))
+		return false;
+	if (peer->out.state != WF_UDP_OUT_CLOSED &&
+	    dev->now - peer->out.busy_at > REAP_QUIET &&
+	    dev->now - peer->out.opened_at > REAP_QUIET)
+		close_out(dev, peer);
+	if (peer->in.open && dev->now - peer->heard_at > REAP_ASK) {
+		peer->reap_at = dev->now + REAP_ASK / 4;
+		if (!wf_udp_peer_overdue(dev, peer, 0))
+			wf_udp_peer_ping(dev, peer, peer->in.remote_cid);
 	}
-	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+	if (peer->in.open || peer->out.state != WF_UDP_OUT_CLOSED)
+		return false;
+	wf_udp_peer_free(dev, peer);
+	return true;
 }
 
 void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
@@ -164,7 +286,9 @@ void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	if (peer->in.ack_at <= dev->now)
 		wf_udp_in_send_ack(dev, peer);
 	if (peer->ping_at <= dev->now)
-		ping(dev, peer);
+		await_reads(dev, peer);
+	if (peer->reap_at <= dev->now && reap(dev, peer))
+		return;
 	wf_udp_peer_arm(dev, peer);
 }
 

@@ -11,7 +11,6 @@
 #include "nic/udp/sum.h"
 
 #define OVERHEAD 192u  /* what a packet costs beside its payload */
-#define QUANTUM 64u    /* packets of one peer in one pass */
 #define OP_QUANTUM 16u /* packets of one op before the next has its turn */
 #define COPY_MOST (WF_UDP_TX_ROOM - (unsigned)sizeof(struct wf_udp_data))
 
@@ -106,13 +105,15 @@ static void *place(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		   struct wf_udp_slot *slot)
 {
 	size_t total = sizeof(struct wf_udp_data) + slot->len;
-	void *room = wf_udp_sock_packet(&dev->sock, &peer->addr, total, slot);
+	bool alone = slot->len > peer->out.seg;
+	void *room =
+		wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
 
 	if (room)
 		return room;
 	if (wf_udp_dev_flush(dev))
 		return NULL;
-	return wf_udp_sock_packet(&dev->sock, &peer->addr, total, slot);
+	return wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
 }
 
 /* Puts the packet into the batch. */
@@ -354,10 +355,19 @@ static bool may_send(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	return true;
 }
 
-void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+/* Nothing was made although something could have been: no memory. Nobody else
+ * would come back to it. */
+static bool starved(const struct wf_udp_out *out)
+{
+	return !wf_base_list_empty(&out->ops) &&
+	       out->next - out->una < WF_UDP_WINDOW;
+}
+
+void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		 unsigned quantum)
 {
 	struct wf_udp_out *out = &peer->out;
-	unsigned left = QUANTUM;
+	unsigned left = quantum;
 
 	wf_base_list_del(&peer->active);
 	if (out->state != WF_UDP_OUT_UP)
@@ -377,6 +387,10 @@ void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		if (!slot) {
 			if (out->in_flight < window(out) / 2)
 				out->limited = false;
+			if (starved(out)) {
+				wf_udp_dev_later(dev);
+				wf_udp_peer_activate(dev, peer);
+			}
 			break;
 		}
 		if (wf_udp_pump_slot(dev, peer, slot,

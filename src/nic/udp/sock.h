@@ -69,6 +69,9 @@ struct wf_udp_sock {
 	uint32_t overflow; /* as the kernel last said */
 	struct wf_nic_counters *counters;
 	struct wf_udp_fault *fault; /* NULL: none */
+	bool too_large;		    /* segments: the path has shrunk */
+	bool failed;		    /* the kernel would not send ... */
+	struct wf_addr failed_to;   /* ... the last such packet */
 	struct wf_udp_tx tx;
 	struct wf_udp_rx rx;
 };
@@ -87,9 +90,10 @@ uint32_t wf_udp_sock_payload(int family, uint32_t mtu);
 /* A packet of @total bytes for @to. Its first bytes are written to what this
  * returns (WF_UDP_TX_ROOM), said with wf_udp_sock_piece(), and more pieces may
  * follow. NULL: flush first. @token comes back if the kernel does not take it.
+ * @alone: larger than the path, which no segment may be.
  */
 void *wf_udp_sock_packet(struct wf_udp_sock *sock, const struct wf_addr *to,
-			 size_t total, void *token);
+			 size_t total, bool alone, void *token);
 void wf_udp_sock_piece(struct wf_udp_sock *sock, const void *bytes, size_t len);
 
 /* Sends. @unsent is called for each packet that the kernel had no room for, in
@@ -104,10 +108,11 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock,
 				       const uint8_t *bytes, size_t len),
 			void *arg);
 
-/* Errors that the network reported: @refused is called with the address of
- * each peer whose port is closed. */
+/* Errors that the network reported: @told is called with the address of each
+ * peer that cannot be reached; @refused: because its port is closed. */
 void wf_udp_sock_errors(struct wf_udp_sock *sock,
-			void (*refused)(void *arg, const struct wf_addr *to),
+			void (*told)(void *arg, const struct wf_addr *to,
+				     bool refused),
 			void *arg);
 
 #endif

@@ -33,14 +33,14 @@ static bool joins(const struct wf_udp_sock *sock,
 }
 
 void *wf_udp_sock_packet(struct wf_udp_sock *sock, const struct wf_addr *to,
-			 size_t total, void *token)
+			 size_t total, bool alone, void *token)
 {
 	struct wf_udp_tx *tx = &sock->tx;
 	struct wf_udp_tx_msg *msg = tx->msgs ? &tx->msg[tx->msgs - 1] : NULL;
 
 	if (tx->packets == WF_UDP_TX_PACKETS || tx->iovs + 4 > WF_UDP_TX_IOVS)
 		return NULL;
-	if (!msg || !joins(sock, msg, to, total)) {
+	if (!msg || alone || !joins(sock, msg, to, total)) {
 		if (tx->msgs == WF_UDP_TX_MSGS)
 			return NULL;
 		msg = &tx->msg[tx->msgs];
@@ -58,7 +58,7 @@ void *wf_udp_sock_packet(struct wf_udp_sock *sock, const struct wf_addr *to,
 		tx->msgs++;
 	}
 	/* Only the last segment may be shorter. */
-	msg->closed = total < msg->seg;
+	msg->closed = alone || total < msg->seg;
 	msg->bytes += (uint32_t)total;
 	msg->count++;
 	tx->token[tx->packets] = token;
@@ -106,12 +106,18 @@ static bool out_of_room(int error)
 	       error == ENOMEM;
 }
 
-/* What the interface cannot segment, the NIC sends one by one from now on. The
- * message that failed is taken for lost: it is sent again soon enough. */
-static bool refused_segments(const struct wf_udp_tx_msg *msg, int error)
+/* What the interface cannot segment, the NIC sends one by one from now on. A
+ * segment that is larger than the path is something else: who knows the path
+ * has to look again. The message that failed is taken for lost: it is sent
+ * again soon enough. */
+static void judge_segments(struct wf_udp_sock *sock, int error)
 {
-	return msg->count > 1 && (error == EIO || error == EINVAL ||
-				  error == EMSGSIZE || error == EOPNOTSUPP);
+	if (error == EINVAL || error == EMSGSIZE) {
+		sock->too_large = true;
+	} else if (error == EIO || error == EOPNOTSUPP) {
+		wf_info("no segmentation here (%s)", strerror(error));
+		sock->gso = false;
+	}
 }
 
 /* One message is the usual case where latency counts, and the plain call is the
@@ -166,13 +172,13 @@ static unsigned send_all(struct wf_udp_sock *sock)
 			wf_nic_count(&sock->counters->tx_busy, 1);
 			break;
 		}
-		if (sock->gso && refused_segments(&tx->msg[done], errno)) {
-			wf_info("no segmentation here (%s)", strerror(errno));
-			sock->gso = false;
-		}
+		if (tx->msg[done].count > 1)
+			judge_segments(sock, errno);
 		/* An error of an earlier packet that the network reported, a
 		 * link that is down, a route that is gone: lost. */
 		wf_nic_count(&sock->counters->tx_errors, 1);
+		sock->failed = true;
+		sock->failed_to = tx->msg[done].to;
 		done++;
 	}
 	return done;
@@ -310,7 +316,8 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock,
 }
 
 void wf_udp_sock_errors(struct wf_udp_sock *sock,
-			void (*refused)(void *arg, const struct wf_addr *to),
+			void (*told)(void *arg, const struct wf_addr *to,
+				     bool refused),
 			void *arg)
 {
 	sock->errors = false;
@@ -336,11 +343,15 @@ void wf_udp_sock_errors(struct wf_udp_sock *sock,
 		for (c = CMSG_FIRSTHDR(&head); c; c = CMSG_NXTHDR(&head, c)) {
 			struct sock_extended_err err;
 
-			if (c->cmsg_len < CMSG_LEN(sizeof(err)))
+			if (c->cmsg_len < CMSG_LEN(sizeof(err)) ||
+			    (c->cmsg_level != IPPROTO_IP &&
+			     c->cmsg_level != IPPROTO_IPV6))
 				continue;
 			memcpy(&err, CMSG_DATA(c), sizeof(err));
-			if (err.ee_errno == ECONNREFUSED)
-				refused(arg, &to);
+			if (err.ee_errno == ECONNREFUSED ||
+			    err.ee_errno == EHOSTUNREACH ||
+			    err.ee_errno == ENETUNREACH)
+				told(arg, &to, err.ee_errno == ECONNREFUSED);
 		}
 	}
 }

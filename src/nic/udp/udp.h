@@ -40,8 +40,13 @@ struct wf_nic_udp_attr {
 	bool no_offload;     /* neither GSO nor GRO */
 	uint32_t mtu;	     /* of the link; 0: ask the interface */
 	uint32_t max_peers;  /* 0: 4096 */
-	uint64_t dead_ns;    /* silence after which a peer is dead; 0: 20 s */
-	uint64_t connect_ns; /* for the first answer; 0: 10 s */
+	/* A peer that computes does not answer, and is not dead. Silence alone
+	 * makes it so after this time; 0: 15 minutes, as long as TCP tries. */
+	uint64_t dead_ns;
+	/* What the network says against it counts sooner: a closed port of one
+	 * who was connected at once; a port that is not open yet, a host or
+	 * network that cannot be reached, after this time; 0: 20 s. */
+	uint64_t connect_ns;
 	const struct wf_nic_udp_fault *fault; /* NULL: none */
 	struct wf_nic_counters *counters;     /* NULL: the NIC's own */
 };

@@ -15,14 +15,34 @@
 
 static struct wf_list *ops_of(struct wf_nic_qp *qp)
 {
-	return qp->dev;
+	return &((struct wf_udp_qp *)qp->dev)->ops;
+}
+
+/* Where the completion of a request waits. */
+static struct wf_udp_stuck *place_of(struct wf_nic_qp *qp,
+				     const struct wf_nic_cqe *cqe)
+{
+	struct wf_udp_stuck *places = ((struct wf_udp_qp *)qp->dev)->stuck;
+
+	if (wf_nic_cqe_qtype(cqe) == WF_NIC_CQE_SQ)
+		return &places[wf_queue_ids_index(&qp->sq_ids, cqe->req_id)];
+	return &places[qp->sq_ids.count +
+		       wf_queue_ids_index(&qp->rq_ids, cqe->req_id)];
+}
+
+static void unstick(struct wf_udp_stuck *stuck)
+{
+	wf_base_list_unlink(&stuck->link);
+	stuck->cq = NULL;
 }
 
 /* -- completions ------------------------------------------------------------ */
 
-void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_cq *cq,
+void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_qp *qp,
 			  const struct wf_nic_cqe *cqe)
 {
+	bool sent = wf_nic_cqe_qtype(cqe) == WF_NIC_CQE_SQ;
+	struct wf_nic_cq *cq = sent ? qp->send_cq : qp->recv_cq;
 	struct wf_udp_stuck *stuck;
 
 	/* In order behind those that wait already. */
@@ -31,9 +51,9 @@ void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_cq *cq,
 			eventfd_write(dev->user_fd, 1);
 		return;
 	}
-	stuck = malloc(sizeof(*stuck));
-	if (!stuck) {
-		wf_warn("no memory to keep a completion: one is lost");
+	stuck = place_of(qp, cqe);
+	if (stuck->cq) {
+		wf_warn("queue pair %u: two requests with one id", qp->num);
 		return;
 	}
 	wf_udp_count(dev, cq_full, 1);
@@ -52,8 +72,7 @@ void wf_udp_work_unstick(struct wf_udp_dev *dev)
 
 		if (wf_nic_cq_push(stuck->cq, &stuck->cqe))
 			continue;
-		wf_base_list_unlink(&stuck->link);
-		free(stuck);
+		unstick(stuck);
 		if (dev->threaded && wf_queue_wake_needed(&dev->user_asleep))
 			eventfd_write(dev->user_fd, 1);
 	}
@@ -67,10 +86,8 @@ void wf_udp_work_drop(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 		struct wf_udp_stuck *stuck =
 			wf_container_of(pos, struct wf_udp_stuck, link);
 
-		if (stuck->cqe.qpn == qp->num) {
-			wf_base_list_unlink(&stuck->link);
-			free(stuck);
-		}
+		if (stuck->cqe.qpn == qp->num)
+			unstick(stuck);
 	}
 }
 
@@ -88,7 +105,7 @@ static void complete_send(struct wf_udp_dev *dev, struct wf_nic_qp *qp,
 	wf_udp_count(dev, tx_done, 1);
 	if (status != WF_NIC_OK)
 		wf_udp_count(dev, tx_failed, 1);
-	wf_udp_work_complete(dev, qp->send_cq, &cqe);
+	wf_udp_work_complete(dev, qp, &cqe);
 }
 
 static enum wf_nic_opcode opcode_of(const struct wf_udp_op *op)
@@ -108,10 +125,12 @@ void wf_udp_work_end(struct wf_udp_dev *dev, struct wf_udp_op *op,
 	wf_base_list_unlink(&op->qp_link);
 	if (op->kind == WF_UDP_OP_READ)
 		wf_queue_ids_put(&dev->read_ids, op->read_id);
-	if (op->kind == WF_UDP_OP_SERVE)
+	if (op->kind == WF_UDP_OP_SERVE) {
 		op->peer->serving--;
-	else
+		dev->serving--;
+	} else {
 		complete_send(dev, op->qp, op->req_id, opcode_of(op), status);
+	}
 	wf_base_pool_put(&dev->ops, op);
 }
 
@@ -226,7 +245,7 @@ static bool must_wait(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 	wf_queue_work_take(&look, &wqe);
 	if ((wqe.ctrl1 & WF_NIC_TX_OP_MASK) != WF_NIC_OP_READ)
 		return false;
-	dev->reads_wait = true;
+	dev->ring_waits = true;
 	return true;
 }
 
@@ -242,8 +261,11 @@ static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 	if (must_wait(dev, qp))
 		return false;
 	op = wf_base_pool_get(&dev->ops);
-	if (!op)
+	if (!op) {
+		/* Nobody rings again for what was rung already. */
+		dev->ring_waits = true;
 		return false;
+	}
 	phase = wf_queue_work_phase(&qp->sq_work);
 	wf_queue_work_take(&qp->sq_work, &wqe);
 	*op = (struct wf_udp_op){ .qp = qp,
@@ -305,7 +327,7 @@ static void flush_receives(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 
 		wf_queue_work_take(&qp->rq_work, &desc);
 		cqe.req_id = desc.req_id;
-		wf_udp_work_complete(dev, qp->recv_cq, &cqe);
+		wf_udp_work_complete(dev, qp, &cqe);
 	}
 }
 

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One pass of the software NIC's work: what came, what is due, what may leave;
+ * and the thread that does nothing else, if there is one.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "base/log.h"
+#include "nic/udp/dev.h"
+#include "nic/udp/sum.h"
+#include "queue/wake.h"
+
+#define RETRY_AFTER (50 * WF_NS_PER_US)
+#define LOOK_EVERY (5 * WF_NS_PER_MS)
+#define RX_ROUNDS 4
+/* Packets of one peer in one pass; of one that has the pass for itself: five
+ * buffers of segments at the size of an Ethernet, 18 % cheaper than one and a
+ * half. */
+#define QUANTUM 64u
+#define QUANTUM_ALONE 220u
+
+/* -- sending ---------------------------------------------------------------- */
+
+static void unsent(void *arg, void *token)
+{
+	struct wf_udp_slot *slot = token;
+
+	wf_udp_out_unsent(arg, slot->peer, slot);
+}
+
+int wf_udp_dev_flush(struct wf_udp_dev *dev)
+{
+	int ret = wf_udp_sock_flush(&dev->sock, dev->now, unsent, dev);
+
+	if (ret)
+		wf_udp_dev_later(dev);
+	return ret;
+}
+
+void wf_udp_dev_later(struct wf_udp_dev *dev)
+{
+	dev->retry_at = dev->now + RETRY_AFTER;
+}
+
+void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
+			struct wf_udp_common *packet, size_t len)
+{
+	uint8_t *bytes = (uint8_t *)packet;
+	void *room;
+
+	packet->magic = WF_UDP_MAGIC;
+	packet->crc = wf_udp_sum_crc(0, bytes, 4);
+	packet->crc = wf_udp_sum_crc(packet->crc, bytes + 8, len - 8);
+	room = wf_udp_sock_packet(&dev->sock, to, len, false, NULL);
+	if (!room) {
+		wf_udp_dev_flush(dev);
+		room = wf_udp_sock_packet(&dev->sock, to, len, false, NULL);
+	}
+	memcpy(room, packet, len);
+	wf_udp_sock_piece(&dev->sock, room, len);
+}
+
+/* -- one pass --------------------------------------------------------------- */
+
+static void told(void *arg, const struct wf_addr *to, bool refused)
+{
+	struct wf_udp_dev *dev = arg;
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
+
+	if (peer)
+		wf_udp_peer_against(dev, peer, refused);
+}
+
+/* The kernel would not send something: a path that has become narrower, or one
+ * that is none. */
+static void not_sent(struct wf_udp_dev *dev)
+{
+	const struct wf_addr *to = &dev->sock.failed_to;
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
+	uint32_t seg = wf_udp_hello_seg(dev, to);
+
+	if (!dev->sock.too_large) {
+		told(dev, to, false);
+	} else if (peer && seg < peer->out.seg) {
+		wf_info("path to a peer: %u bytes now", seg);
+		peer->out.seg = seg;
+	} else {
+		wf_info("no segmentation here");
+		dev->sock.gso = false;
+	}
+	dev->sock.failed = false;
+	dev->sock.too_large = false;
+}
+
+static int receive(struct wf_udp_dev *dev)
+{
+	int total = 0;
+
+	for (int i = 0; i < RX_ROUNDS; i++) {
+		int got =
+			wf_udp_sock_receive(&dev->sock, wf_udp_in_packet, dev);
+
+		total += got;
+		if (got < (int)WF_UDP_RX_MSGS)
+			break;
+	}
+	if (dev->sock.errors || (!total && dev->now >= dev->look_at)) {
+		wf_udp_sock_errors(&dev->sock, told, dev);
+		dev->look_at = dev->now + LOOK_EVERY;
+	}
+	if (wf_unlikely(dev->sock.failed))
+		not_sent(dev);
+	return total;
+}
+
+static int run_timers(struct wf_udp_dev *dev)
+{
+	struct wf_list *pos, *tmp;
+	int fired = 0;
+
+	if (dev->now < dev->due)
+		return 0;
+	dev->due = WF_UDP_NEVER;
+	wf_list_for_each (pos, tmp, &dev->armed) {
+		struct wf_udp_peer *peer =
+			wf_container_of(pos, struct wf_udp_peer, armed);
+
+		if (peer->due <= dev->now) {
+			wf_udp_peer_tick(dev, peer);
+			fired++;
+		} else if (peer->due < dev->due) {
+			dev->due = peer->due;
+		}
+	}
+	return fired;
+}
+
+static int pump_all(struct wf_udp_dev *dev, unsigned alone)
+{
+	struct wf_list *pos, *tmp, now;
+	unsigned quantum;
+	int pumped = 0;
+
+	if (dev->now < dev->retry_at)
+		return 0;
+	/* Each once: who has more to send comes again in the next pass. */
+	wf_base_list_init(&now);
+	if (!wf_base_list_empty(&dev->active)) {
+		now = dev->active;
+		now.next->prev = &now;
+		now.prev->next = &now;
+		wf_base_list_init(&dev->active);
+	}
+	quantum = now.next == now.prev ? alone : QUANTUM;
+	wf_list_for_each (pos, tmp, &now) {
+		wf_udp_pump(dev,
+			    wf_container_of(pos, struct wf_udp_peer, active),
+			    quantum);
+		pumped++;
+	}
+	return pumped;
+}
+
+/* Inside a post: that one should not take long. */
+void wf_udp_pass_pump(struct wf_udp_dev *dev)
+{
+	pump_all(dev, QUANTUM);
+}
+
+static void send_acks(struct wf_udp_dev *dev)
+{
+	while (!wf_base_list_empty(&dev->ackers))
+		wf_udp_in_send_ack(dev,
+				   wf_container_of(dev->ackers.next,
+						   struct wf_udp_peer, acker));
+}
+
+static void take_doorbells(struct wf_udp_dev *dev)
+{
+	const struct wf_queue_ids *qpns = &dev->nic.qpns;
+	bool waited = dev->ring_waits;
+
+	dev->ring_waits = false;
+	if (!atomic_exchange_explicit(&dev->dirty, 0, memory_order_acquire) &&
+	    !waited)
+		return;
+	for (uint32_t i = 0; i < qpns->count; i++) {
+		if (qpns->slots[i].next == WF_QUEUE_ID_IN_USE)
+			wf_udp_work_take(dev, dev->nic.qps[i]);
+	}
+}
+
+int wf_udp_pass(struct wf_udp_dev *dev)
+{
+	int did;
+
+	dev->now = wf_base_clock_ns();
+	if (dev->sock.fault)
+		wf_udp_fault_run(dev->sock.fault, dev->now);
+	did = receive(dev);
+	take_doorbells(dev);
+	did += run_timers(dev);
+	did += pump_all(dev, QUANTUM_ALONE);
+	send_acks(dev);
+	wf_udp_dev_flush(dev);
+	if (!wf_base_list_empty(&dev->stuck))
+		wf_udp_work_unstick(dev);
+	return did;
+}
+
+/* When there is something to do even if nobody calls. */
+uint64_t wf_udp_pass_next(struct wf_udp_dev *dev)
+{
+	uint64_t at = dev->due;
+
+	if (!wf_base_list_empty(&dev->active))
+		at = dev->retry_at > dev->now ? dev->retry_at : 0;
+	/* For reads of ours to end, which packets will tell; or for memory. */
+	if (dev->ring_waits && dev->read_ids.in_use < WF_UDP_READS_MOST &&
+	    at > dev->now + RETRY_AFTER)
+		at = dev->now + RETRY_AFTER;
+	if (!wf_base_list_empty(&dev->stuck) && at > dev->now + LOOK_EVERY)
+		at = dev->now + LOOK_EVERY;
+	if (dev->sock.fault) {
+		uint64_t late = wf_udp_fault_run(dev->sock.fault, dev->now);
+
+		at = late < at ? late : at;
+	}
+	return at;
+}
+
+/* -- the thread ------------------------------------------------------------- */
+
+static void sleep_until(struct wf_udp_dev *dev, uint64_t at)
+{
+	struct pollfd fds[2] = {
+		{ .fd = dev->sock.fd, .events = POLLIN },
+		{ .fd = dev->wake_fd, .events = POLLIN },
+	};
+	uint64_t now = wf_base_clock_ns(), wait = at > now ? at - now : 0;
+	struct timespec ts = { .tv_sec = (time_t)(wait / WF_NS_PER_S),
+			       .tv_nsec = (long)(wait % WF_NS_PER_S) };
+	eventfd_t value;
+
+	if (!wait)
+		return;
+	ppoll(fds, 2, at == WF_UDP_NEVER ? NULL : &ts, NULL);
+	if (fds[1].revents)
+		eventfd_read(dev->wake_fd, &value);
+}
+
+static void *thread_main(void *arg)
+{
+	struct wf_udp_dev *dev = arg;
+
+	for (;;) {
+		uint64_t at;
+		bool stop;
+		int did;
+
+		wf_base_lock_take(&dev->nic.lock);
+		did = wf_udp_pass(dev);
+		at = wf_udp_pass_next(dev);
+		stop = dev->stop;
+		wf_base_lock_drop(&dev->nic.lock);
+		if (stop)
+			return NULL;
+		if (did)
+			continue;
+		/* Pairs with wf_queue_wake_needed() in kick(). */
+		wf_queue_wake_arm(&dev->asleep);
+		if (!atomic_load_explicit(&dev->dirty, memory_order_relaxed))
+			sleep_until(dev, at);
+		wf_queue_wake_disarm(&dev->asleep);
+	}
+}
+
+/* What a sleeper needs beside the socket, if others may do something that it
+ * has to know of. */
+int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	dev->user_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (dev->user_fd < 0)
+		return -errno;
+	if (thread)
+		return 0;
+	dev->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (dev->poll_fd < 0 ||
+	    epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->user_fd, &event) ||
+	    epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->sock.fd, &event))
+		return -errno;
+	return 0;
+}
+
+int wf_udp_pass_start(struct wf_udp_dev *dev)
+{
+	sigset_t all, old;
+	int ret;
+
+	dev->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (dev->wake_fd < 0)
+		return -errno;
+	/* Signals are for the application's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = -pthread_create(&dev->thread, NULL, thread_main, dev);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	dev->threaded = !ret;
+	return ret;
+}
+
+void wf_udp_pass_stop(struct wf_udp_dev *dev)
+{
+	if (dev->threaded) {
+		wf_base_lock_take(&dev->nic.lock);
+		dev->stop = true;
+		wf_base_lock_drop(&dev->nic.lock);
+		eventfd_write(dev->wake_fd, 1);
+		pthread_join(dev->thread, NULL);
+	}
+}

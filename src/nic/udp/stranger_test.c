@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests of those who sleep, and of strangers and liars: no wake-up is lost,
+ * and what should not have been sent is counted and dropped.
+ */
+#include "nic/udp/pair_test.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "nic/udp/dev.h"
+#include "nic/udp/sum.h"
+
+/* -- sleep ------------------------------------------------------------------ */
+
+static void sleep_for(struct side *s)
+{
+	struct pollfd fd = { .fd = wf_nic_wait_fd(s->nic), .events = POLLIN };
+	uint64_t until, now;
+	int ms = -1;
+
+	if (wf_nic_wait_begin(s->nic, s->cq, &until))
+		return;
+	now = wf_base_clock_ns();
+	if (until != UINT64_MAX)
+		ms = until > now ? (int)((until - now) / WF_NS_PER_MS) + 1 : 0;
+	assert_true(poll(&fd, 1, ms < 0 || ms > 10000 ? 10000 : ms) >= 0);
+	wf_nic_wait_end(s->nic);
+}
+
+static void ping_pong_asleep(bool thread)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	uint64_t start = wf_base_clock_ns();
+	struct wf_nic_wr wr;
+	struct wf_nic_wc wc;
+	struct pair p;
+	int turns = 0;
+
+	attr.thread = thread;
+	pair_open_attr(&p, &attr, &attr);
+	for (uint64_t i = 0; i < 100; i++)
+		pair_recv(&p.b, i, 0, 64);
+	for (int i = 0; i < 50; i++) {
+		bool sent = false, received = false;
+
+		wr = pair_wr(&p.a, &p.b, 1);
+		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+		while (!sent || !received) {
+			received |= wf_nic_cq_poll(p.b.cq, &wc, 1) == 1;
+			sent |= wf_nic_cq_poll(p.a.cq, &wc, 1) == 1;
+			if (!received)
+				sleep_for(&p.b);
+			else if (!sent)
+				sleep_for(&p.a);
+			wf_nic_progress(p.b.nic);
+			wf_nic_progress(p.a.nic);
+			turns++;
+		}
+	}
+	/* A lost wake-up costs ten seconds, a busy one thousands of turns. */
+	assert_true(wf_base_clock_ns() - start < 8 * WF_NS_PER_S);
+	print_message("%d turns for 50 messages\n", turns);
+	pair_close(&p);
+}
+
+static void test_sleep(void **state)
+{
+	(void)state;
+	ping_pong_asleep(true);
+}
+
+/* One thread sleeps until something happens, another posts: the sleeper has to
+ * hear of it, or nobody would repeat what gets lost. */
+static void *post_later(void *arg)
+{
+	struct pair *p = arg;
+	struct wf_nic_wr wr = pair_wr(&p->a, &p->b, 1);
+
+	usleep(20000);
+	assert_int_equal(wf_nic_post_inline(p->a.qp, &wr, "x", 1), 0);
+	return NULL;
+}
+
+static void test_post_wakes(void **state)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct pollfd fd = { .events = POLLIN };
+	pthread_t thread;
+	uint64_t until;
+	struct pair p;
+
+	(void)state;
+	attr.locked = true;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	while (wf_nic_progress(p.a.nic))
+		;
+	fd.fd = wf_nic_wait_fd(p.a.nic);
+	assert_int_equal(wf_nic_wait_begin(p.a.nic, p.a.cq, &until), 0);
+	assert_int_equal(pthread_create(&thread, NULL, post_later, &p), 0);
+	assert_int_equal(poll(&fd, 1, 10000), 1);
+	wf_nic_wait_end(p.a.nic);
+	pthread_join(thread, NULL);
+	/* Not for nothing: now there is a deadline. */
+	if (!wf_nic_wait_begin(p.a.nic, p.a.cq, &until)) {
+		assert_int_not_equal(until, UINT64_MAX);
+		wf_nic_wait_end(p.a.nic);
+	}
+	pair_recv(&p.b, 1, 0, 64);
+	assert_int_equal(pair_wait(&p, &p.b).len, 1);
+	pair_close(&p);
+}
+
+/* A child that was forked closes its copy: the parent's connections stay. */
+static void test_fork(void **state)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct pair p;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	attr.thread = true;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		wf_nic_close(p.a.nic);
+		wf_nic_close(p.b.nic);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	hello(&p);
+	assert_int_equal(COUNTED(&p.a, peer_deaths), 0);
+	assert_int_equal(COUNTED(&p.a, connects), 1);
+	pair_close(&p);
+}
+
+/* -- strangers -------------------------------------------------------------- */
+
+static int stranger_socket(struct wf_addr *me)
+{
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct sockaddr_in name;
+	socklen_t len = sizeof(name);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, &attr.addr.sa, sizeof(attr.addr.in)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &len), 0);
+	assert_int_equal(wf_base_addr_set(me, &name, len), 0);
+	return fd;
+}
+
+static void send_sealed(int fd, const struct side *to, void *packet, size_t len)
+{
+	struct wf_udp_common *common = packet;
+	const struct wf_addr *addr = wf_nic_addr(to->nic);
+
+	common->crc = wf_udp_sum_crc(0, packet, 4);
+	common->crc = wf_udp_sum_crc(common->crc, (char *)packet + 8, len - 8);
+	assert_int_equal(
+		sendto(fd, packet, len, 0, &addr->sa, sizeof(addr->in)), len);
+	wf_nic_progress(to->nic);
+	wf_nic_progress(to->nic);
+}
+
+static void test_strangers(void **state)
+{
+	struct wf_udp_hello open = { .common = { .magic = WF_UDP_MAGIC,
+						 .type = WF_UDP_OPEN,
+						 .kind = WF_UDP_VERSION },
+				     .src_cid = 5 };
+	struct wf_udp_data data = { .common = { .magic = WF_UDP_MAGIC,
+						.type = WF_UDP_DATA } };
+	struct wf_udp_peer *peer;
+	struct wf_addr me;
+	struct wf_nic_wc wc;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	pair_recv(&p.b, 2, 0, 64);
+	fd = stranger_socket(&me);
+	/* Without a cookie nothing is kept. */
+	send_sealed(fd, &p.b, &open, sizeof(open));
+	assert_int_equal(COUNTED(&p.b, bad_cookie), 1);
+	assert_int_equal(COUNTED(&p.b, peers), 1);
+	open.common.type = WF_UDP_INIT;
+	send_sealed(fd, &p.b, &open, sizeof(open));
+	assert_int_equal(COUNTED(&p.b, peers), 1);
+	/* A guessed id. */
+	data.common.dst_cid = 0x123456789abc0000;
+	send_sealed(fd, &p.b, &data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, bad_cid), 1);
+	assert_int_equal(COUNTED(&p.b, resets_sent), 1);
+	/* The right id from elsewhere: as if it had been overheard. */
+	peer = wf_udp_dev_of(p.b.nic)->peers[0];
+	data.common.dst_cid = peer->in.cid;
+	send_sealed(fd, &p.b, &data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, bad_addr), 1);
+	/* Damage, lengths, other protocols. */
+	data.common.magic = 1;
+	send_sealed(fd, &p.b, &data, sizeof(data));
+	data.common.magic = WF_UDP_MAGIC;
+	data.common.type = WF_UDP_TYPES;
+	send_sealed(fd, &p.b, &data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, bad_magic), 2);
+	data.common.type = WF_UDP_DATA;
+	data.len = 1;
+	send_sealed(fd, &p.b, &data, sizeof(data));
+	data.len = 0;
+	send_sealed(fd, &p.b, &data, 17);
+	assert_int_equal(COUNTED(&p.b, bad_short), 2);
+	assert_int_equal(wf_nic_cq_poll(p.b.cq, &wc, 1), 0);
+	close(fd);
+	pair_close(&p);
+}
+
+/* A handshake by hand, up to an OPEN that is good. */
+static struct wf_udp_hello knock(int fd, struct side *to, uint64_t cid)
+{
+	struct wf_udp_hello hello = { .common = { .magic = WF_UDP_MAGIC,
+						  .type = WF_UDP_INIT,
+						  .kind = WF_UDP_VERSION },
+				      .src_cid = cid };
+	struct wf_udp_hello answer;
+
+	send_sealed(fd, to, &hello, sizeof(hello));
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
+	assert_int_equal(answer.common.type, WF_UDP_COOKIE);
+	hello.common.type = WF_UDP_OPEN;
+	hello.cookie = answer.cookie;
+	hello.epoch = answer.epoch;
+	send_sealed(fd, to, &hello, sizeof(hello));
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
+	assert_int_equal(answer.common.type, WF_UDP_ACCEPT);
+	return hello;
+}
+
+/* An OPEN that was recorded, or comes late, does not take the place of the
+ * connection that came after it. */
+static void test_replayed_open(void **state)
+{
+	struct wf_udp_hello first, second;
+	struct wf_udp_peer *peer;
+	struct wf_addr me;
+	struct pair p;
+	uint64_t cid;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	fd = stranger_socket(&me);
+	first = knock(fd, &p.b, 0x1111);
+	second = knock(fd, &p.b, 0x2222);
+	peer = wf_udp_peer_find(wf_udp_dev_of(p.b.nic), &me);
+	assert_non_null(peer);
+	cid = peer->in.cid;
+	send_sealed(fd, &p.b, &first, sizeof(first));
+	assert_int_equal(COUNTED(&p.b, bad_cookie), 1);
+	assert_int_equal(peer->in.remote_cid, 0x2222);
+	/* The present one may ask again: our answer was lost. */
+	send_sealed(fd, &p.b, &second, sizeof(second));
+	assert_int_equal(peer->in.cid, cid);
+	assert_int_equal(COUNTED(&p.b, accepts), 2);
+	close(fd);
+	pair_close(&p);
+}
+
+/* Whoever has the id and the address still cannot do harm: sequence numbers far
+ * away, keys that do not exist, operations that do not exist. */
+static void test_forged(void **state)
+{
+	struct wf_udp_data data = { .common = { .magic = WF_UDP_MAGIC,
+						.type = WF_UDP_DATA,
+						.kind = WF_UDP_WRITE } };
+	struct wf_udp_ack ack = { .common = { .magic = WF_UDP_MAGIC,
+					      .type = WF_UDP_ACK } };
+	struct wf_udp_dev *dev;
+	struct wf_udp_peer *peer;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	dev = wf_udp_dev_of(p.b.nic);
+	peer = dev->peers[0];
+	data.common.dst_cid = peer->in.cid;
+	data.qkey = PAIR_QKEY;
+	data.dst_qpn = wf_nic_qp_num(p.b.qp);
+	data.seq = peer->in.base + WF_UDP_WINDOW;
+	data.common.crc = wf_udp_sum_crc(0, &data, 4);
+	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
+					 sizeof(data) - 8);
+	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, beyond_window), 1);
+	data.seq = peer->in.base - 1;
+	data.common.crc = wf_udp_sum_crc(0, &data, 4);
+	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
+					 sizeof(data) - 8);
+	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, duplicates), 1);
+	data.seq = peer->in.base;
+	data.common.kind = WF_UDP_DATA_OPS;
+	data.common.crc = wf_udp_sum_crc(0, &data, 4);
+	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
+					 sizeof(data) - 8);
+	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&data, sizeof(data));
+	assert_int_equal(COUNTED(&p.b, bad_field), 1);
+	/* An ack of what was never sent. */
+	dev = wf_udp_dev_of(p.a.nic);
+	peer = dev->peers[0];
+	ack.common.dst_cid = peer->out.cid;
+	ack.base = peer->out.next + 1;
+	ack.common.crc = wf_udp_sum_crc(0, &ack, 4);
+	ack.common.crc = wf_udp_sum_crc(ack.common.crc, (char *)&ack + 8,
+					sizeof(ack) - 8);
+	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&ack, sizeof(ack));
+	assert_int_equal(COUNTED(&p.a, bad_field), 1);
+	/* The refusal of what was forged finds nobody who sent it. */
+	for (int i = 0; i < 100; i++)
+		pair_progress(&p);
+	hello(&p);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_post_wakes),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_replayed_open),
+		cmocka_unit_test(test_forged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
