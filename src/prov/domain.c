@@ -105,6 +105,26 @@ void wf_prov_domain_del_cntr(struct wf_prov_domain *domain,
 	pthread_mutex_unlock(&domain->lock);
 }
 
+void wf_prov_domain_unregistered(struct wf_prov_domain *domain, uint64_t key)
+{
+	struct wf_list *pos, *tmp;
+
+	/* Endpoints without locks may be in use by other threads; whoever asked
+	 * for that model does not close memory that peers write to. */
+	if (domain->threading == FI_THREAD_COMPLETION)
+		return;
+	pthread_mutex_lock(&domain->lock);
+	wf_list_for_each (pos, tmp, &domain->eps.list) {
+		struct wf_prov_ep *ep =
+			wf_container_of(pos, struct wf_prov_eps_link, link)->ep;
+
+		wf_base_lock_take(ep->lock);
+		wf_rdm_ep_unregistered(&ep->rdm, key);
+		wf_base_lock_drop(ep->lock);
+	}
+	pthread_mutex_unlock(&domain->lock);
+}
+
 /* -- life ------------------------------------------------------------------ */
 
 /* A thread that does not exist here may have held it. */

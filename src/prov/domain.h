@@ -57,6 +57,9 @@ int wf_prov_domain_add_cntr(struct wf_prov_domain *domain,
 void wf_prov_domain_del_cntr(struct wf_prov_domain *domain,
 			     struct wf_prov_cntr *cntr);
 
+/* The registration with @key is gone: devices stop to use its memory. */
+void wf_prov_domain_unregistered(struct wf_prov_domain *domain, uint64_t key);
+
 /* Whether the object was opened by this provider. */
 bool wf_prov_domain_is_ours(const struct fid_domain *fid);
 

@@ -22,6 +22,7 @@
 #include "prov/peek.h"
 #include "prov/provider.h"
 #include "prov/rma.h"
+#include "prov/route.h"
 #include "prov/shared.h"
 
 /* Ring geometry: 256 slots and 64 KiB of data; with replies, shares and returns
@@ -69,7 +70,9 @@ static void on_inserted(struct wf_prov_av_user *user, fi_addr_t fi_addr,
 		wf_container_of(user, struct wf_prov_ep, av_user);
 
 	wf_base_lock_take(ep->lock);
+	wf_prov_route_forget(ep, fi_addr);
 	wf_shm_ep_inserted(&ep->shm, fi_addr, addr);
+	wf_rdm_ep_inserted(&ep->rdm, fi_addr, addr);
 	wf_base_lock_drop(ep->lock);
 }
 
@@ -79,7 +82,9 @@ static void on_removed(struct wf_prov_av_user *user, fi_addr_t fi_addr)
 		wf_container_of(user, struct wf_prov_ep, av_user);
 
 	wf_base_lock_take(ep->lock);
+	wf_prov_route_forget(ep, fi_addr);
 	wf_shm_ep_removed(&ep->shm, fi_addr);
+	wf_rdm_ep_removed(&ep->rdm, fi_addr);
 	wf_base_lock_drop(ep->lock);
 }
 
@@ -91,6 +96,7 @@ static void in_child(struct wf_fork_watch *watch)
 	wf_base_lock_init(ep->lock, ep->lock->real);
 	wf_prov_name_unbind(ep);
 	wf_shm_ep_forked(&ep->shm);
+	wf_rdm_ep_forked(&ep->rdm);
 }
 
 /* -- enabling -------------------------------------------------------------- */
@@ -178,7 +184,9 @@ static void disable(struct wf_prov_ep *ep)
 	wf_prov_av_detach(ep->av, &ep->av_user);
 	/* Endpoints of a shared context may be in use. */
 	wf_base_lock_take(ep->lock);
+	wf_rdm_ep_close(&ep->rdm);
 	wf_shm_ep_close(&ep->shm);
+	free(ep->routes);
 	if (ep->srx)
 		wf_match_rxq_forget(&ep->srx->rxq, &ep->shm);
 	wf_prov_peek_close(ep);
@@ -206,6 +214,7 @@ static int enable(struct wf_prov_ep *ep)
 		.regs = &ep->domain->regs,
 		.allow_uid = param->allow_uid,
 		.names = { .get = name_get, .find = name_find, .arg = ep },
+		.refuses = !param->shm,
 	};
 	struct wf_compq *txq = ep->tx_cq ? &ep->tx_cq->q : &wf_op_compq_none;
 	int err;
@@ -224,12 +233,14 @@ static int enable(struct wf_prov_ep *ep)
 		ep->fid.msg = &wf_prov_msg_ops_alias;
 		ep->fid.tagged = &wf_prov_tagged_ops_alias;
 	}
+	wf_prov_route_init(ep, &attr);
 	err = wf_shm_ep_open(&ep->shm, &attr, txq, choose_rxq(ep));
 	if (err) {
 		WF_FI_WARN(FI_LOG_EP_CTRL, "cannot listen on this node: %s\n",
 			   fi_strerror(-err));
 		return err;
 	}
+	wf_prov_route_open(ep, &attr);
 	wf_base_fork_watch(&ep->fork_watch);
 	ep->enabled = true;
 	ep->receives = !ep->srx;
@@ -520,6 +531,7 @@ int wf_prov_ep_open(struct fid_domain *domain, struct fi_info *info,
 	ep->inject_size = wf_prov_param.inject_size;
 	if (info->tx_attr) {
 		ep->tx_flags = info->tx_attr->op_flags;
+		ep->order = info->tx_attr->msg_order;
 		if (info->tx_attr->size)
 			ep->tx_size = info->tx_attr->size;
 	}

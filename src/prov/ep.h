@@ -20,6 +20,7 @@
 #include "prov/cntr.h"
 #include "prov/cq.h"
 #include "prov/eps.h"
+#include "rdm/ep.h"
 #include "shm/ep.h"
 
 struct wf_prov_domain;
@@ -55,6 +56,12 @@ struct wf_prov_ep {
 	struct wf_cntr *sends; /* counts them; NULL: none */
 	size_t inject_size;
 	struct wf_shm_ep shm;
+	struct wf_rdm_ep rdm;
+	uint8_t *routes; /* enum wf_prov_way by fi_addr_t */
+	size_t route_count;
+	uint64_t routes_seen; /* changes of a shared AV */
+	uint32_t idle_polls;  /* of packets, in a row */
+	uint64_t order;	      /* FI_ORDER_* of its messages */
 	struct wf_rxq rxq;
 	struct wf_compq *rx_compq; /* of rx_cq, or none */
 	struct wf_list claimed;	   /* wf_ux, by FI_CLAIM, not yet received */

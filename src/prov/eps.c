@@ -134,9 +134,11 @@ bool wf_prov_eps_sleep(struct wf_prov_eps *eps)
 	wf_base_lock_take(&eps->lock);
 	wf_list_for_each (pos, tmp, &eps->list) {
 		struct wf_prov_ep *ep = ep_at(pos);
+		uint64_t deadline;
 
 		wf_base_lock_take(ep->lock);
-		all = wf_shm_sleep_begin(&ep->shm);
+		all = wf_rdm_ep_sleep(&ep->rdm, &deadline) &&
+		      wf_shm_sleep_begin(&ep->shm, deadline);
 		wf_base_lock_drop(ep->lock);
 		if (!all)
 			break;

@@ -51,7 +51,7 @@ FI_EXT_INI
 	wf_prov_provider.fi_version = fi_version();
 	wf_prov_param_init(&wf_prov_provider);
 	wf_base_log_set_sink(log_to_libfabric);
-	wf_base_log_set_debug(
-		fi_log_enabled(&wf_prov_provider, FI_LOG_DEBUG, FI_LOG_EP_DATA));
+	wf_base_log_set_debug(fi_log_enabled(&wf_prov_provider, FI_LOG_DEBUG,
+					     FI_LOG_EP_DATA));
 	return &wf_prov_provider;
 }

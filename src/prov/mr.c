@@ -39,6 +39,7 @@ static int mr_close(struct fid *fid)
 	struct wf_prov_domain *dom = mr->domain;
 
 	wf_op_regs_del(&dom->regs, mr->fid.key);
+	wf_prov_domain_unregistered(dom, mr->fid.key);
 	if (mr->reads)
 		atomic_fetch_sub(&mr->reads->refs, 1);
 	if (mr->writes)

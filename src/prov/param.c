@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nic/udp/udp.h"
 #include "prov/provider.h"
 #include "shm/mover.h"
 
@@ -26,6 +27,11 @@ struct wf_prov_param wf_prov_param = {
 	.cma_min = 8193,
 	.coop_min = 65536,
 	.cma = true,
+	.shm = true,
+	.medium_max = 65536,
+	.read_min = 65536,
+	.runt_size = 0,
+	.dead_timeout_s = 900,
 };
 
 /* Both sides copying costs a second system call: worth it for less where the
@@ -67,6 +73,21 @@ static const struct size_param sizes[] = {
 	{ "cma_min", &wf_prov_param.cma_min, 4097, SIZE_MAX, false,
 	  "From this many bytes on, but not below 4097, messages stay with the "
 	  "sender until matched where CMA is allowed" },
+	{ "medium_max", &wf_prov_param.medium_max, 0, (size_t)16 << 20, false,
+	  "Messages to other nodes up to this many bytes are sent before a "
+	  "receive is known, 0 to 16777216" },
+	{ "read_min", &wf_prov_param.read_min, 4096, SIZE_MAX, false,
+	  "From this many bytes on, but not below 4096 and not below "
+	  "medium_max, the receiver reads a message from another node" },
+	{ "runt_size", &wf_prov_param.runt_size, 0, (size_t)16 << 20, false,
+	  "Bytes of a message that are sent while the receiver reads the rest, "
+	  "0 to 16777216" },
+	{ "mtu", &wf_prov_param.mtu, 0, 65536, false,
+	  "Bytes of the largest packet of the link to other nodes; 0: ask the "
+	  "interface" },
+	{ "dead_timeout", &wf_prov_param.dead_timeout_s, 1, 86400, false,
+	  "Seconds of silence after which a process on another node is taken "
+	  "for dead while something waits for it" },
 	{ "coop_min", &wf_prov_param.coop_min, 0, SIZE_MAX, false,
 	  "From this many bytes on, sender and receiver copy a message "
 	  "together" },
@@ -114,6 +135,18 @@ static void read_string(struct fi_provider *provider, const char *name,
 			"variable %s: no memory, ignored\n", name);
 }
 
+/* Left as it was when unset or not a boolean. */
+static void read_bool(struct fi_provider *provider, const char *name,
+		      bool *value, const char *help)
+{
+	int asked = *value;
+
+	fi_param_define(provider, name, FI_PARAM_BOOL, "%s (default: %s)", help,
+			*value ? "true" : "false");
+	fi_param_get_bool(provider, name, &asked);
+	*value = asked;
+}
+
 /* What would otherwise show as "no provider" or "refused" far from here. */
 static void check_strings(struct fi_provider *provider)
 {
@@ -133,8 +166,6 @@ static void check_strings(struct fi_provider *provider)
 
 void wf_prov_param_init(struct fi_provider *provider)
 {
-	int cma = wf_prov_param.cma;
-
 	if (wf_shm_mover_call_ns() > SLOW_CALL_NS)
 		wf_prov_param.coop_min = COOP_MIN_SLOW_CALLS;
 
@@ -143,13 +174,22 @@ void wf_prov_param_init(struct fi_provider *provider)
 		    "(default: the first that is up and not loopback)");
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		read_size(provider, &sizes[i]);
-	fi_param_define(provider, "cma", FI_PARAM_BOOL,
-			"Whether process_vm_readv may copy between processes; "
-			"without it data goes through shared memory "
-			"(default: true)");
-	/* Left as it was when unset or not a boolean. */
-	fi_param_get_bool(provider, "cma", &cma);
-	wf_prov_param.cma = cma;
+	read_bool(provider, "cma", &wf_prov_param.cma,
+		  "Whether process_vm_readv may copy between processes; "
+		  "without it data goes through shared memory");
+	read_bool(provider, "shm", &wf_prov_param.shm,
+		  "Whether processes on this node are reached through shared "
+		  "memory; else by packets. The same for all of them");
+	read_bool(
+		provider, "net_thread", &wf_prov_param.net_thread,
+		"Whether a thread of the endpoint's moves packets to and from "
+		"other nodes, so that they move while the application does "
+		"not call");
+	read_string(
+		provider, "fault", &wf_prov_param.fault,
+		"What happens to packets on their way out, to test "
+		"applications: loss=1%,reorder=25%,dup=0.5%,delay=1ms,seed=7 "
+		"(default: nothing)");
 	read_string(provider, "allow_uid", &wf_prov_param.allow_uid,
 		    "Users whose processes may connect on this node: \"any\", "
 		    "or user numbers separated by commas (default: the own "
@@ -161,6 +201,18 @@ void wf_prov_param_fini(void)
 {
 	free(wf_prov_param.iface);
 	free(wf_prov_param.allow_uid);
+	free(wf_prov_param.fault);
+	wf_prov_param.fault = NULL;
 	wf_prov_param.iface = NULL;
 	wf_prov_param.allow_uid = NULL;
+}
+
+const struct wf_nic_udp_fault *wf_prov_param_fault(void)
+{
+	static struct wf_nic_udp_fault fault;
+
+	if (!wf_prov_param.fault ||
+	    wf_nic_udp_fault_parse(wf_prov_param.fault, &fault))
+		return NULL;
+	return &fault;
 }

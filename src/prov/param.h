@@ -27,6 +27,21 @@ struct wf_prov_param {
 	size_t coop_min;	   /* FI_WEFT_COOP_MIN: from here both sides
 				     * copy */
 	bool cma;		   /* FI_WEFT_CMA: may CMA be used at all */
+	bool shm;		   /* FI_WEFT_SHM: may peers on this node be
+				    * reached through memory */
+	size_t medium_max;	   /* FI_WEFT_MEDIUM_MAX: longer messages to
+				    * other nodes do not go unasked */
+	size_t read_min;	   /* FI_WEFT_READ_MIN: those are read by the
+				    * receiver */
+	size_t runt_size;	   /* FI_WEFT_RUNT_SIZE: bytes of them that go
+				    * unasked */
+	size_t mtu;		   /* FI_WEFT_MTU: of the link; 0 = ask */
+	size_t dead_timeout_s;	   /* FI_WEFT_DEAD_TIMEOUT: silence after which
+				    * a peer elsewhere is given up */
+	bool net_thread;	   /* FI_WEFT_NET_THREAD: packets move without
+				    * progress of the application */
+	char *fault;		   /* FI_WEFT_FAULT: what happens to packets,
+				    * for tests */
 	char *allow_uid;	   /* FI_WEFT_ALLOW_UID: NULL = own user only,
 				     * "any", or a comma separated list */
 };
@@ -37,5 +52,10 @@ extern struct wf_prov_param wf_prov_param;
  * clamped and warned about. */
 void wf_prov_param_init(struct fi_provider *provider);
 void wf_prov_param_fini(void);
+
+struct wf_nic_udp_fault;
+
+/* FI_WEFT_FAULT as the device wants it; NULL: none. */
+const struct wf_nic_udp_fault *wf_prov_param_fault(void);
 
 #endif

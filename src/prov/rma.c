@@ -11,6 +11,7 @@
 #include "op/iov.h"
 #include "prov/alias.h"
 #include "prov/provider.h"
+#include "prov/route.h"
 #include "prov/xfer.h"
 
 static uint64_t remote_len(const struct wf_shm_remote *remote)
@@ -73,7 +74,8 @@ ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
 	wf_base_lock_take(ep->lock);
 	ret = check(ep, op, &tx);
 	if (!ret)
-		ret = wf_shm_ep_send(&ep->shm, op->addr, &tx);
+		ret = wf_prov_route_send(ep, op->addr, &tx,
+					 op->flags & FI_MORE);
 	wf_base_lock_drop(ep->lock);
 	return ret;
 }

@@ -9,6 +9,7 @@
 #include "op/iov.h"
 #include "prov/peek.h"
 #include "prov/provider.h"
+#include "prov/route.h"
 
 static uint8_t slot_flags(const struct wf_prov_xfer *xfer)
 {
@@ -58,7 +59,7 @@ ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
 		tx.iov_count = 1;
 		tx.iov[0] = (struct iovec){ NULL, 0 };
 	}
-	return wf_shm_ep_send(&ep->shm, xfer->addr, &tx);
+	return wf_prov_route_send(ep, xfer->addr, &tx, xfer->flags & FI_MORE);
 }
 
 ssize_t wf_prov_xfer_recv_locked(struct wf_prov_ep *ep,

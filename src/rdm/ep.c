@@ -69,6 +69,7 @@ static int open_device(struct wf_rdm_ep *ep)
 		.thread = ep->attr.thread,
 		.mtu = ep->attr.mtu,
 		.connect_ns = ep->attr.connect_timeout_ms * WF_NS_PER_MS,
+		.dead_ns = ep->attr.dead_timeout_s * WF_NS_PER_S,
 		.fault = ep->attr.fault,
 	};
 	struct wf_nic_qp_attr qp = {
@@ -522,8 +523,10 @@ void wf_rdm_ep_ring(struct wf_rdm_ep *ep)
 	wf_nic_qp_ring(ep->qp);
 }
 
-static void take_completions(struct wf_rdm_ep *ep)
+static int take_completions(struct wf_rdm_ep *ep)
 {
+	int total = 0;
+
 	struct wf_nic_wc wc[COMPLETIONS];
 
 	for (int i = 0; i < ROUNDS; i++) {
@@ -535,9 +538,11 @@ static void take_completions(struct wf_rdm_ep *ep)
 			else
 				wf_rdm_pkt_done(ep, &wc[j]);
 		}
+		total += count;
 		if (count < COMPLETIONS)
 			break;
 	}
+	return total;
 }
 
 /* Each once, so that none takes the room of all others. */
@@ -559,19 +564,26 @@ static void pump(struct wf_rdm_ep *ep)
 	}
 }
 
-void wf_rdm_ep_progress(struct wf_rdm_ep *ep)
+bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
 {
+	int did;
+
 	if (wf_unlikely(!ep->awake || ep->forked))
-		return;
+		return false;
+	if (wf_unlikely(ep->dozing)) {
+		ep->dozing = false;
+		wf_nic_wait_end(ep->nic);
+	}
 	if (wf_unlikely(ep->attr.names.changes))
 		follow_names(ep);
-	wf_nic_progress(ep->nic);
+	did = wf_nic_progress(ep->nic);
 	if (wf_unlikely(!wf_base_list_empty(&ep->stalled)))
 		wf_rdm_in_retry(ep);
-	take_completions(ep);
+	did += take_completions(ep);
 	if (!wf_base_list_empty(&ep->active))
 		pump(ep);
 	wf_rdm_ep_ring(ep);
+	return did;
 }
 
 bool wf_rdm_ep_sleep(struct wf_rdm_ep *ep, uint64_t *deadline_ns)
@@ -583,5 +595,6 @@ bool wf_rdm_ep_sleep(struct wf_rdm_ep *ep, uint64_t *deadline_ns)
 	if (!wf_base_list_empty(&ep->stalled) ||
 	    !wf_base_list_empty(&ep->active))
 		return false;
-	return !wf_nic_wait_begin(ep->nic, ep->cq, deadline_ns);
+	ep->dozing = !wf_nic_wait_begin(ep->nic, ep->cq, deadline_ns);
+	return ep->dozing;
 }

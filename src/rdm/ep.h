@@ -46,6 +46,7 @@ struct wf_rdm_ep_attr {
 	size_t runt_size;  /* bytes that go before they are read; 0: none */
 	uint64_t order;	   /* FI_ORDER_* that were asked for */
 	uint64_t connect_timeout_ms;
+	uint64_t dead_timeout_s;
 	uint32_t mtu;			      /* 0: ask the interface */
 	bool thread;			      /* the device works by itself */
 	bool reads;			      /* may messages be read at all */
@@ -60,6 +61,7 @@ struct wf_rdm_ep {
 	bool awake;
 	bool forked;
 	bool closing;
+	bool dozing;	 /* wf_rdm_ep_sleep() said yes */
 	bool unrung;	 /* something was posted and not rung for */
 	bool deny_reads; /* tests: as if there were no memory for it */
 	uint16_t next_turn;
@@ -120,7 +122,8 @@ void wf_rdm_ep_forked(struct wf_rdm_ep *ep);
 int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 		     struct wf_rdm_req *req);
 
-void wf_rdm_ep_progress(struct wf_rdm_ep *ep);
+/* False: there was nothing to do. */
+bool wf_rdm_ep_progress(struct wf_rdm_ep *ep);
 
 /* Whether nothing is to be done before the device's descriptor is readable or
  * @deadline_ns (of the monotonic clock; UINT64_MAX: none) has come. */

@@ -99,6 +99,8 @@ int wf_shm_conn_listen(struct wf_shm_ep *ep)
 	    listen(ep->listener.fd, BACKLOG))
 		goto err_errno;
 	err = wf_shm_conn_watch(ep, &ep->listener);
+	if (!err && ep->beside.fd >= 0)
+		err = wf_shm_conn_watch(ep, &ep->beside);
 	if (!err)
 		return 0;
 	wf_shm_conn_unlisten(ep);
@@ -573,6 +575,8 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 		return;
 	}
 	status = -check_peer(ep, guest->sock.fd, &cred);
+	if (!status && ep->attr.refuses)
+		status = EOPNOTSUPP;
 	if (!status)
 		status = check_hello(&hello, got, memfd, cut);
 	if (!status)
@@ -638,6 +642,9 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 		break;
 	case WF_SHM_SOCK_OUT:
 		on_out(wf_container_of(sock, struct wf_shm_out, sock), events);
+		break;
+	case WF_SHM_SOCK_BESIDE:
+		ep->attr.beside.stirred(ep->attr.beside.arg);
 		break;
 	case WF_SHM_SOCK_TIMER:
 		(void)!read(sock->fd, &expired, sizeof(expired));

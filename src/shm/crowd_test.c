@@ -212,7 +212,7 @@ static void fall_asleep(struct wf_shm_ep *ep)
 {
 	int tries = 0;
 
-	while (!wf_shm_sleep_begin(ep)) {
+	while (!wf_shm_sleep_begin(ep, UINT64_MAX)) {
 		wf_shm_ep_progress(ep);
 		assert_true(++tries < 100);
 	}
@@ -264,7 +264,7 @@ static void test_message_prevents_sleep(void **state)
 		/* Before it falls asleep ... */
 		post_one(c);
 		send_one(c, i, 7);
-		assert_false(wf_shm_sleep_begin(&c->j->to));
+		assert_false(wf_shm_sleep_begin(&c->j->to, UINT64_MAX));
 		assert_false(c->j->to.asleep);
 		expect_one(c, i, 7);
 	}
@@ -367,7 +367,7 @@ static void test_race(void **state)
 			post_one(c);
 			got++;
 		}
-		if (got < ROUNDS && wf_shm_sleep_begin(ep))
+		if (got < ROUNDS && wf_shm_sleep_begin(ep, UINT64_MAX))
 			assert_int_equal(poll(&p, 1, 10000), 1);
 	}
 	pthread_join(thread, NULL);

@@ -60,6 +60,8 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 		.joined = wf_base_barrier_join(),
 		.listener = { .fd = -1, .kind = WF_SHM_SOCK_LISTENER },
 		.timer = { .fd = -1, .kind = WF_SHM_SOCK_TIMER },
+		.beside = { .fd = attr->beside.stirred ? attr->beside.fd : -1,
+			    .kind = WF_SHM_SOCK_BESIDE },
 	};
 	/* What is injected goes in one record. */
 	if (ep->attr.chunk < WF_SHM_PUT_MAX)
@@ -492,6 +494,30 @@ static void poll_watched(struct wf_shm_ep *ep)
 	}
 }
 
+int wf_shm_ep_beside_on(struct wf_shm_ep *ep, int fd)
+{
+	int err = 0;
+
+	if (fd != ep->beside.fd) {
+		if (ep->beside.fd >= 0)
+			epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, ep->beside.fd,
+				  NULL);
+		ep->beside.fd = fd;
+		err = wf_shm_conn_watch(ep, &ep->beside);
+	}
+	ep->beside_on = true;
+	wf_shm_ep_busy(ep);
+	return err;
+}
+
+void wf_shm_ep_beside_off(struct wf_shm_ep *ep)
+{
+	if (ep->beside.fd >= 0)
+		epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, ep->beside.fd, NULL);
+	ep->beside.fd = -1;
+	ep->beside_on = false;
+}
+
 /* -- progress -------------------------------------------------------------- */
 
 static void reap_ins(struct wf_shm_ep *ep)
@@ -635,8 +661,9 @@ static void tick(struct wf_shm_ep *ep)
 static bool is_quiet(const struct wf_shm_ep *ep)
 {
 	return ep->in_count == 1 && ep->watched == 1 &&
-	       !ep->attr.names.changes && wf_base_list_empty(&ep->busy_ins) &&
-	       !ep->reap && wf_base_list_empty(&ep->waiting_outs) &&
+	       !ep->attr.names.changes && !ep->beside_on &&
+	       wf_base_list_empty(&ep->busy_ins) && !ep->reap &&
+	       wf_base_list_empty(&ep->waiting_outs) &&
 	       wf_base_list_empty(&ep->pending_outs);
 }
 
@@ -663,6 +690,8 @@ void wf_shm_ep_progress_slow(struct wf_shm_ep *ep)
 		poll_outs(ep);
 	if (wf_unlikely(ep->reap))
 		reap(ep);
+	if (ep->beside_on && ep->attr.beside.poll(ep->attr.beside.arg))
+		ep->quiet_ticks = 0;
 	if (++ep->polls >= WF_SHM_EP_POLLS_PER_CLOCK)
 		tick(ep);
 	ep->only_in = is_quiet(ep) ? ep->ins[0] : NULL;

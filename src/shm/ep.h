@@ -22,6 +22,16 @@
 #include "shm/out.h"
 #include "shm/stats.h"
 
+/* What else makes an endpoint's progress and wakes it: a transport for peers
+ * elsewhere. */
+struct wf_shm_beside {
+	int fd; /* readable: something stirs there; -1: there is none */
+	void (*stirred)(void *arg);
+	/* Called by progress from wf_shm_ep_beside_on() on. False: idle. */
+	bool (*poll)(void *arg);
+	void *arg;
+};
+
 struct wf_shm_ep_attr {
 	struct wf_addr addr; /* what peers call us */
 	bool any_addr;	     /* reachable by every address of the node */
@@ -36,6 +46,8 @@ struct wf_shm_ep_attr {
 	bool cma;
 	bool threads;	       /* several may wait for us at once */
 	const char *allow_uid; /* NULL, "any" or a list; outlives us */
+	bool refuses;	       /* peers are told to go elsewhere */
+	struct wf_shm_beside beside;
 	struct wf_names names;
 	struct wf_regs *regs;	       /* of the domain */
 	struct wf_cntr *remote_writes; /* count accesses of peers; or NULL */
@@ -71,6 +83,7 @@ struct wf_shm_ep {
 
 	uint32_t busy_pulls;
 	bool reap;	 /* a channel died */
+	bool beside_on;	 /* attr.beside has to be polled */
 	bool forked;	 /* we are a child: touch nothing */
 	bool asleep;	 /* peers were told so; the next progress wakes us */
 	bool joined;	 /* barriers reach us ... */
@@ -85,6 +98,7 @@ struct wf_shm_ep {
 	int epoll_fd;
 	struct wf_shm_sock listener;
 	struct wf_list guests;
+	struct wf_shm_sock beside;
 	struct wf_shm_sock timer; /* while asleep with something to retry */
 	struct wf_list all_outs;
 	struct wf_pool tx_pool;
@@ -109,6 +123,12 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep);
 /* Everything that did not take the fast path (put.h). 0, -EAGAIN, or -errno
  * when there is no way to @dst. */
 int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx);
+
+/* attr.beside is polled from now on; @fd is readable when it stirs. */
+int wf_shm_ep_beside_on(struct wf_shm_ep *ep, int fd);
+
+/* Nobody listens there any more. */
+void wf_shm_ep_beside_off(struct wf_shm_ep *ep);
 
 /* Everything that progress may have to do. */
 void wf_shm_ep_progress_slow(struct wf_shm_ep *ep);

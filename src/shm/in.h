@@ -78,9 +78,9 @@ struct wf_shm_in {
 	uint32_t alone;		  /* messages to read without help (pull.c) */
 	uint32_t share_ended[WF_SHM_SHARES]; /* place of the final reply */
 	struct wf_shm_assembly assembly;
-	struct wf_list parcels;	   /* messages of this peer without a receive */
-	struct wf_list busy;	   /* pulls that go on in progress */
-	struct wf_table pulls; /* by the sender's number */
+	struct wf_list parcels; /* messages of this peer without a receive */
+	struct wf_list busy;	/* pulls that go on in progress */
+	struct wf_table pulls;	/* by the sender's number */
 };
 
 /* A message in one piece of memory of ours, until a receive takes it. */

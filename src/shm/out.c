@@ -608,8 +608,8 @@ static bool start_share(struct wf_shm_out *out, struct wf_shm_tx *tx,
 static bool handle_reply(struct wf_shm_out *out,
 			 const struct wf_shm_reply *reply)
 {
-	struct wf_shm_tx *tx =
-		wf_base_table_get(&out->waiting, wf_base_table_number(reply->op));
+	struct wf_shm_tx *tx = wf_base_table_get(
+		&out->waiting, wf_base_table_number(reply->op));
 
 	if (!tx || tx->op != reply->op)
 		return false;

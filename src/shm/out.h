@@ -131,7 +131,7 @@ struct wf_shm_out {
 
 	struct wf_list pending;	     /* wf_shm_tx, in order */
 	struct wf_list pending_link; /* in ep->pending_outs */
-	struct wf_table waiting; /* wf_shm_tx, by number of its name */
+	struct wf_table waiting;     /* wf_shm_tx, by number of its name */
 	uint32_t waiting_turn;	     /* makes names of operations differ */
 	uint32_t sharing;	     /* bit set = help with that share */
 	uint32_t reply_tail;

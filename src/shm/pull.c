@@ -64,7 +64,7 @@ static void pull_free(struct wf_shm_pull *pull)
 	make_idle(pull);
 	if (pull->in)
 		wf_base_table_del(&pull->in->pulls,
-				 wf_base_table_number(pull->op));
+				  wf_base_table_number(pull->op));
 	free(pull);
 }
 

@@ -25,7 +25,8 @@ static bool needs_timer(const struct wf_shm_ep *ep)
 static bool set_timer(struct wf_shm_ep *ep, uint64_t ns)
 {
 	const struct itimerspec when = {
-		.it_value = { .tv_nsec = (long)ns },
+		.it_value = { .tv_sec = (time_t)(ns / WF_NS_PER_S),
+			      .tv_nsec = (long)(ns % WF_NS_PER_S) },
 	};
 
 	if (ep->timer.fd < 0) {
@@ -91,7 +92,20 @@ static bool stirs(const struct wf_shm_ep *ep)
 	return false;
 }
 
-bool wf_shm_sleep_begin(struct wf_shm_ep *ep)
+/* For how long at most; 0: for ever. */
+static uint64_t patience(const struct wf_shm_ep *ep, uint64_t deadline_ns)
+{
+	uint64_t now, ns = needs_timer(ep) ? RETRY_NS : 0;
+
+	if (deadline_ns == UINT64_MAX)
+		return ns;
+	now = wf_base_clock_ns();
+	if (now >= deadline_ns)
+		return 1;
+	return ns && ns < deadline_ns - now ? ns : deadline_ns - now;
+}
+
+bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns)
 {
 	bool was_asleep = ep->asleep;
 
@@ -111,7 +125,7 @@ bool wf_shm_sleep_begin(struct wf_shm_ep *ep)
 	/* Whoever wrote without seeing the words above has written before
 	 * this; what it wrote is seen below. */
 	wf_base_barrier_all(ep->all_joined);
-	if (!stirs(ep) && set_timer(ep, needs_timer(ep) ? RETRY_NS : 0)) {
+	if (!stirs(ep) && set_timer(ep, patience(ep, deadline_ns))) {
 		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_sleeps, !was_asleep);
 		return true;
 	}

@@ -12,12 +12,14 @@
 #define WF_SHM_SLEEP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct wf_shm_ep;
 
 /* True: nothing is to be done, and waiting for ep->epoll_fd will not miss
- * anything. False: make progress. Lock held. */
-bool wf_shm_sleep_begin(struct wf_shm_ep *ep);
+ * anything, as that is readable at @deadline_ns of the monotonic clock as well
+ * (UINT64_MAX: at no time). False: make progress. Lock held. */
+bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns);
 
 /* Awake again; progress does that. */
 void wf_shm_sleep_end(struct wf_shm_ep *ep);

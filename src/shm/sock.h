@@ -12,6 +12,7 @@ enum wf_shm_sock_kind {
 	WF_SHM_SOCK_IN,
 	WF_SHM_SOCK_OUT,
 	WF_SHM_SOCK_TIMER,
+	WF_SHM_SOCK_BESIDE, /* of another transport, which owns it */
 };
 
 struct wf_shm_sock {

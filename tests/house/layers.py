@@ -20,7 +20,7 @@ LAYERS = {
     "wire": ("base",),
     "nic": ("base", "queue"),
     "rdm": ("base", "op", "match", "wire", "nic"),
-    "prov": ("base", "op", "match", "shm", "rdm"),
+    "prov": ("base", "op", "match", "shm", "nic", "rdm"),
     "public": (),
     "chan": ("public", "base", "queue"),
     "zreal": ("base",),

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which transport reaches an address: shared memory where the address belongs
+ * to this node, packets everywhere else. Found out at the first operation, kept
+ * by fi_addr_t. The endpoint's lock is held throughout.
+ */
+#ifndef WF_PROV_ROUTE_H
+#define WF_PROV_ROUTE_H
+
+#include "prov/ep.h"
+
+/* What the transports of an endpoint need to know of each other: before and
+ * after shared memory is opened with @attr. */
+void wf_prov_route_init(struct wf_prov_ep *ep, struct wf_shm_ep_attr *attr);
+void wf_prov_route_open(struct wf_prov_ep *ep,
+			const struct wf_shm_ep_attr *attr);
+
+/* Sends @tx by the transport for @dst. @more: another follows at once. */
+int wf_prov_route_send(struct wf_prov_ep *ep, fi_addr_t dst,
+		       struct wf_shm_tx *tx, bool more);
+
+/* The AV changed there. */
+void wf_prov_route_forget(struct wf_prov_ep *ep, fi_addr_t dst);
+
+#endif
