@@ -46,7 +46,7 @@
  * has it in its socket. */
 #define LINGER (250 * WF_NS_PER_MS)
 #define FLUSH_EVERY (WF_NS_PER_MS / 2)
-#define PROBE_EVERY WF_NS_PER_S
+#define PROBE_EVERY (250 * WF_NS_PER_MS)
 #define POLLS_PER_CLOCK 64
 
 #define NAMES_MAX ((uint64_t)1 << 32)
@@ -150,7 +150,6 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	}
 	wf_base_pool_init(&ep->tx_pool, sizeof(struct wf_rdm_tx), 32,
 			  ep->attr.tx_size);
-	wf_base_pool_init(&ep->rx_pool, sizeof(struct wf_rdm_rx), 32, 0);
 	wf_base_pool_init(&ep->small_pkts,
 			  sizeof(struct wf_rdm_pkt) + WF_RDM_PKT_SMALL, 32, 0);
 	wf_base_pool_init(&ep->large_pkts,
@@ -222,7 +221,6 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 	wf_base_stats_close(&ep->stats);
 	wf_base_table_fini(&ep->names);
 	wf_base_pool_fini(&ep->tx_pool);
-	wf_base_pool_fini(&ep->rx_pool);
 	wf_base_pool_fini(&ep->small_pkts);
 	wf_base_pool_fini(&ep->large_pkts);
 	free(ep->by_name);
@@ -510,6 +508,14 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 	peer = peer_of(ep, dst, &err);
 	if (!peer)
 		return err;
+	/* An injected message has no completion to fail with: the next one
+	 * tells of those that were lost with the peer. */
+	if (wf_unlikely(peer->lost)) {
+		err = peer->lost;
+		peer->lost = 0;
+		if (req->inject && !req->wants_comp)
+			return -err;
+	}
 	want_receipt(req);
 	if (req->kind == WF_RDM_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
 		err = submit_pieces(ep, peer, req, wf_rdm_rta_room(peer));

@@ -46,6 +46,14 @@ static uint32_t new_id(uint32_t old)
 	return id;
 }
 
+/* The id of a life that began because the other side's did: the other side must
+ * not take it for one more beginning. */
+static uint32_t answer_to(uint32_t id)
+{
+	id = id * 2654435761u + 0x9e3779b9u;
+	return id ? id : 1;
+}
+
 static int index_peer(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer)
 {
 	if (peer->ah >= ep->ah_count) {
@@ -219,24 +227,29 @@ static void fail_rxs(struct wf_rdm_peer *peer, int err)
 	}
 }
 
-/* Both sides begin at 0 again. */
-static void begin_life(struct wf_rdm_peer *peer)
+/* What comes from it begins at 0 again. */
+static void begin_receiving(struct wf_rdm_peer *peer)
 {
 	if (peer->knows_id) {
 		peer->stale_id = peer->their_id;
 		peer->has_stale = true;
 	}
 	peer->knows_id = false;
-	peer->greeted_us = false;
-	peer->sent_handshake = false;
-	peer->owes_handshake = false;
-	peer->our_id = new_id(peer->our_id);
-	peer->next_msg_id = 0;
 	wf_rdm_order_fini(&peer->order);
 	wf_rdm_order_init(&peer->order);
 }
 
-void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
+static void begin_life(struct wf_rdm_peer *peer, uint32_t our_id)
+{
+	begin_receiving(peer);
+	peer->greeted_us = false;
+	peer->sent_handshake = false;
+	peer->owes_handshake = false;
+	peer->our_id = our_id;
+	peer->next_msg_id = 0;
+}
+
+static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 {
 	struct wf_rdm_ep *ep = peer->ep;
 	struct wf_list *pos, *tmp;
@@ -252,10 +265,16 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 		wf_base_list_del(pos);
 	wf_list_for_each (pos, tmp, &peer->asking)
 		wf_base_list_del(pos);
-	begin_life(peer);
+	peer->lost = err;
+	begin_life(peer, next_id);
 	fail_txs(ep, &peer->queue, err);
 	fail_txs(ep, &peer->flight, err);
 	fail_rxs(peer, err);
+}
+
+void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
+{
+	end_life(peer, err, new_id(peer->our_id));
 }
 
 /* -- what packets say of it ------------------------------------------------ */
@@ -280,11 +299,12 @@ bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 		}
 		return false;
 	}
-	if (peer->knows_id) {
-		wf_info("peer began anew: packet %s, id %#x, before %#x",
-			wf_wire_packet_name(packet->type), packet->connid,
-			peer->their_id);
-		wf_rdm_peer_fail(peer, FI_ECONNRESET);
+	if (peer->knows_id && packet->connid == answer_to(peer->our_id)) {
+		/* It began anew because we did: what we sent since is good. */
+		begin_receiving(peer);
+		fail_rxs(peer, FI_ECONNRESET);
+	} else if (peer->knows_id) {
+		end_life(peer, FI_ECONNRESET, answer_to(packet->connid));
 	}
 	peer->their_id = packet->connid;
 	peer->knows_id = true;

@@ -43,6 +43,7 @@ struct wf_rdm_peer {
 	uint32_t our_id;
 	uint32_t their_id;
 	uint32_t stale_id;
+	int lost; /* errno of the last life, until an inject has told of it */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
 
 	/* Sending. */
