@@ -86,11 +86,10 @@ struct wf_nic {
 
 struct wf_nic_cq {
 	struct wf_nic *nic;
-	struct wf_queue_cq ring;      /* the user's side */
-	struct wf_queue_cqw writer;   /* the device's, under the NIC's lock */
-	_Atomic uint32_t credit;      /* how far the user is */
-	_Atomic uint32_t user_sleeps; /* for devices with a thread */
-	uint32_t users;		      /* queue pairs */
+	struct wf_queue_cq ring;    /* the user's side */
+	struct wf_queue_cqw writer; /* the device's, under the NIC's lock */
+	_Atomic uint32_t credit;    /* how far the user is */
+	uint32_t users;		    /* queue pairs */
 	void *memory;
 };
 

@@ -26,6 +26,7 @@
 #define WF_UDP_NEVER UINT64_MAX
 #define WF_UDP_READS_MOST 4096u /* of ours at a time; others wait */
 #define WF_UDP_SERVE_MOST 1024u /* reads of one peer that we serve at a time */
+#define WF_UDP_SERVE_ALL 16384u /* and of all together: their memory is ours */
 
 enum wf_udp_op_kind {
 	WF_UDP_OP_SEND,
@@ -213,6 +214,7 @@ struct wf_udp_dev {
 	uint32_t peer_room;
 	uint32_t peers_here;
 	uint32_t ins_open; /* connections that peers have to us */
+	uint32_t serving;  /* reads of all peers */
 	struct wf_list armed;
 	struct wf_list buckets[256];
 	struct wf_list active;

@@ -119,7 +119,8 @@ static enum wf_nic_status receive_read(struct wf_udp_dev *dev,
 	    !wf_nic_mr_remote(&dev->nic.mrs, head->key, head->addr, head->arg,
 			      WF_NIC_REMOTE_READ))
 		return WF_NIC_REM_ADDR;
-	if (peer->serving >= WF_UDP_SERVE_MOST)
+	if (peer->serving >= WF_UDP_SERVE_MOST ||
+	    dev->serving >= WF_UDP_SERVE_ALL)
 		return WF_NIC_RNR;
 	op = wf_base_pool_get(&dev->ops);
 	if (!op)
@@ -136,6 +137,7 @@ static enum wf_nic_status receive_read(struct wf_udp_dev *dev,
 		.raddr = head->addr,
 	};
 	peer->serving++;
+	dev->serving++;
 	wf_base_list_add_tail(&peer->served, &op->qp_link);
 	wf_base_list_add_tail(&peer->out.ops, &op->link);
 	wf_udp_hello_start(dev, peer);

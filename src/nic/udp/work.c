@@ -125,10 +125,12 @@ void wf_udp_work_end(struct wf_udp_dev *dev, struct wf_udp_op *op,
 	wf_base_list_unlink(&op->qp_link);
 	if (op->kind == WF_UDP_OP_READ)
 		wf_queue_ids_put(&dev->read_ids, op->read_id);
-	if (op->kind == WF_UDP_OP_SERVE)
+	if (op->kind == WF_UDP_OP_SERVE) {
 		op->peer->serving--;
-	else
+		dev->serving--;
+	} else {
 		complete_send(dev, op->qp, op->req_id, opcode_of(op), status);
+	}
 	wf_base_pool_put(&dev->ops, op);
 }
 
