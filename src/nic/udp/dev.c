@@ -111,6 +111,9 @@ static void udp_wait_end(struct wf_nic *nic)
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	eventfd_t value;
 
+	/* Whoever slept at the socket was woken by what came. */
+	atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
+			      memory_order_relaxed);
 	if (dev->user_fd < 0)
 		return;
 	wf_queue_wake_disarm(&dev->user_asleep);

@@ -141,7 +141,7 @@ struct wf_udp_in {
 	bool open;
 	bool crc;
 	bool ack_now;
-	bool gap;	  /* since the last ack */
+	bool late;	  /* so is what ts belongs to */
 	uint16_t dups;	  /* packets received twice */
 	uint32_t pending; /* packets not acknowledged by us */
 	uint32_t base;	  /* first that is not here */
@@ -202,6 +202,9 @@ struct wf_udp_dev {
 	struct wf_nic nic; /* first */
 	struct wf_udp_sock sock;
 	uint64_t now;
+	bool late; /* nobody looked at the socket for long: when what is in it
+		      came, nobody knows */
+	_Atomic uint64_t looked_at;
 	uint64_t due;	   /* no timer is due before */
 	uint64_t retry_at; /* the socket was full */
 	uint64_t dead_ns;
@@ -333,7 +336,7 @@ int wf_udp_out_up(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		  uint32_t seg, uint32_t rwnd);
 void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		    uint32_t base, const uint64_t *bits, unsigned words,
-		    uint32_t ts);
+		    uint32_t ts, bool late);
 void wf_udp_out_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		     uint32_t seq, enum wf_nic_status status);
 void wf_udp_out_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);

@@ -68,6 +68,8 @@ static void send_hello(struct wf_udp_dev *dev, const struct wf_addr *to,
 	hello->common.kind = WF_UDP_VERSION;
 	if (dev->payload_crc)
 		hello->common.flags |= WF_UDP_HELLO_CRC;
+	if (dev->late)
+		hello->common.flags |= WF_UDP_HELLO_LATE;
 	if (!hello->mtu)
 		hello->mtu = WF_UDP_DATAGRAM_MAX;
 	hello->rwnd = wf_udp_hello_rwnd(dev);
@@ -168,11 +170,13 @@ static struct wf_udp_peer *asked(struct wf_udp_dev *dev,
 }
 
 static void sample_rtt(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-		       uint32_t ts)
+		       const struct wf_udp_hello *hello)
 {
-	uint32_t us = wf_udp_dev_us(dev) - ts;
+	uint32_t us = wf_udp_dev_us(dev) - hello->ts;
 
-	if (us < 1u << 24)
+	peer->out.last_rtt = 0;
+	if (us < 1u << 24 && !dev->late &&
+	    !(hello->common.flags & WF_UDP_HELLO_LATE))
 		peer->out.last_rtt = us * WF_NS_PER_US;
 }
 
@@ -183,7 +187,7 @@ static void receive_cookie(struct wf_udp_dev *dev, const struct wf_addr *from,
 
 	if (!peer)
 		return;
-	sample_rtt(dev, peer, hello->ts);
+	sample_rtt(dev, peer, hello);
 	wf_udp_peer_heard(dev, peer);
 	peer->out.state = WF_UDP_OUT_OPEN;
 	peer->out.cookie = hello->cookie;
@@ -274,7 +278,7 @@ static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
 	seg = wf_udp_hello_seg(dev, &peer->addr);
 	if (seg > hello->mtu - (uint32_t)sizeof(struct wf_udp_data))
 		seg = hello->mtu - (uint32_t)sizeof(struct wf_udp_data);
-	sample_rtt(dev, peer, hello->ts);
+	sample_rtt(dev, peer, hello);
 	if (wf_udp_out_up(dev, peer, seg, hello->rwnd))
 		return; /* no memory: the retry will find some */
 	peer->out.remote_cid = hello->src_cid;

@@ -18,6 +18,9 @@
 #define RETRY_AFTER (50 * WF_NS_PER_US)
 #define LOOK_EVERY (5 * WF_NS_PER_MS)
 #define RX_ROUNDS 4
+/* Beyond this between two looks at the socket, what is found says nothing about
+ * the path. */
+#define LATE_AFTER (5 * WF_NS_PER_MS)
 /* Packets of one peer in one pass; of one that has the pass for itself: five
  * buffers of segments at the size of an Ethernet, 18 % cheaper than one and a
  * half. */
@@ -200,9 +203,15 @@ int wf_udp_pass(struct wf_udp_dev *dev)
 	int did;
 
 	dev->now = wf_base_clock_ns();
+	/* A thread of our own is woken by what comes. */
+	dev->late = !dev->threaded &&
+		    dev->now - atomic_load_explicit(&dev->looked_at,
+						    memory_order_relaxed) >
+			    LATE_AFTER;
 	if (dev->sock.fault)
 		wf_udp_fault_run(dev->sock.fault, dev->now);
 	did = receive(dev);
+	atomic_store_explicit(&dev->looked_at, dev->now, memory_order_relaxed);
 	take_doorbells(dev);
 	did += run_timers(dev);
 	did += pump_all(dev, QUANTUM_ALONE);
