@@ -150,13 +150,16 @@ static void udp_qp_destroy(struct wf_nic *nic, struct wf_nic_qp *qp)
 
 static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
-	struct wf_udp_peer *peer =
-		wf_udp_peer_get(wf_udp_dev_of(nic), &ah->addr);
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+	struct wf_udp_peer *peer;
 
+	dev->now = wf_base_clock_ns();
+	peer = wf_udp_peer_get(dev, &ah->addr, false);
 	if (!peer)
 		return -ENOSPC;
 	peer->ah = ah->num;
-	peer->handles++;
+	if (!peer->handles++)
+		dev->strangers--;
 	peer->reap_at = WF_UDP_NEVER;
 	ah->dev = peer;
 	return 0;
@@ -172,6 +175,7 @@ static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah)
 	if (--peer->handles)
 		return;
 	peer->ah = WF_NIC_AH_UNKNOWN;
+	dev->strangers++;
 	dev->now = wf_base_clock_ns();
 	wf_udp_peer_let_go(dev, peer);
 }
@@ -269,8 +273,9 @@ static void set_attr(struct wf_udp_dev *dev, const struct wf_nic_udp_attr *attr)
 	dev->dead_ns = attr->dead_ns ? attr->dead_ns : DEFAULT_DEAD;
 	dev->connect_ns = attr->connect_ns ? attr->connect_ns : DEFAULT_CONNECT;
 	dev->max_peers = attr->max_peers ? attr->max_peers : DEFAULT_PEERS;
-	if (dev->max_peers > UINT16_MAX)
-		dev->max_peers = UINT16_MAX;
+	/* As many again may come by themselves; an index has 16 bits. */
+	if (dev->max_peers > UINT16_MAX / 2)
+		dev->max_peers = UINT16_MAX / 2;
 }
 
 static void set_caps(struct wf_udp_dev *dev)

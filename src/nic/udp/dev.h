@@ -216,8 +216,9 @@ struct wf_udp_dev {
 	uint32_t peer_count;	    /* indexes that were ever used */
 	uint32_t peer_room;
 	uint32_t peers_here;
-	uint32_t ins_open; /* connections that peers have to us */
-	uint32_t serving;  /* reads of all peers */
+	uint32_t strangers; /* of them without a handle */
+	uint32_t ins_open;  /* connections that peers have to us */
+	uint32_t serving;   /* reads of all peers */
 	struct wf_list armed;
 	struct wf_list buckets[256];
 	struct wf_list active;
@@ -289,9 +290,10 @@ void wf_udp_pass_stop(struct wf_udp_dev *dev);
 
 struct wf_udp_peer *wf_udp_peer_find(struct wf_udp_dev *dev,
 				     const struct wf_addr *addr);
-/* NULL: too many, or no memory. */
+/* NULL: too many, or no memory. @stranger: who came by himself. Those cannot
+ * take the places of those whom the user wants to reach. */
 struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
-				    const struct wf_addr *addr);
+				    const struct wf_addr *addr, bool stranger);
 void wf_udp_peer_free(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* The peer one of whose connections has our id @cid. NULL: none. */
 struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_dev *dev, uint64_t cid);

@@ -10,7 +10,9 @@
 #include "nic/udp/dev.h"
 #include "nic/udp/sum.h"
 
-#define EPOCH (8 * WF_NS_PER_S) /* a cookie is good for one to two of them */
+/* A cookie is good for one to two of them: as long as someone who computes may
+ * take for the next step of a handshake. */
+#define EPOCH (300 * WF_NS_PER_S)
 #define FIRST_RETRY (5 * WF_NS_PER_MS)
 #define LAST_RETRY (250 * WF_NS_PER_MS)
 #define LONG_SILENCE (5 * WF_NS_PER_S)
@@ -152,8 +154,7 @@ static void receive_init(struct wf_udp_dev *dev, const struct wf_addr *from,
  */
 static struct wf_udp_peer *asked(struct wf_udp_dev *dev,
 				 const struct wf_addr *from,
-				 const struct wf_udp_hello *hello,
-				 enum wf_udp_out_state state)
+				 const struct wf_udp_hello *hello)
 {
 	struct wf_udp_peer *peer =
 		wf_udp_peer_by_cid(dev, hello->common.dst_cid);
@@ -166,7 +167,7 @@ static struct wf_udp_peer *asked(struct wf_udp_dev *dev,
 		wf_udp_count(dev, bad_addr, 1);
 		return NULL;
 	}
-	return peer->out.state == state ? peer : NULL;
+	return peer;
 }
 
 static void sample_rtt(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
@@ -183,9 +184,9 @@ static void sample_rtt(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 static void receive_cookie(struct wf_udp_dev *dev, const struct wf_addr *from,
 			   const struct wf_udp_hello *hello)
 {
-	struct wf_udp_peer *peer = asked(dev, from, hello, WF_UDP_OUT_INIT);
+	struct wf_udp_peer *peer = asked(dev, from, hello);
 
-	if (!peer)
+	if (!peer || peer->out.state != WF_UDP_OUT_INIT)
 		return;
 	sample_rtt(dev, peer, hello);
 	wf_udp_peer_heard(dev, peer);
@@ -231,7 +232,7 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 		wf_udp_count(dev, bad_cookie, 1);
 		return;
 	}
-	peer = wf_udp_peer_get(dev, from);
+	peer = wf_udp_peer_get(dev, from, true);
 	if (!peer)
 		return; /* too many: it will ask again, then give up */
 	/* The same id again: our answer was lost. Another: the peer gave the
@@ -264,10 +265,13 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
 			   const struct wf_udp_hello *hello)
 {
-	struct wf_udp_peer *peer = asked(dev, from, hello, WF_UDP_OUT_OPEN);
+	struct wf_udp_peer *peer = asked(dev, from, hello);
 	uint32_t seg;
 
-	if (!peer)
+	/* It may come while we ask for another cookie: whoever needs longer
+	 * than our patience for each answer would never be connected. */
+	if (!peer || (peer->out.state != WF_UDP_OUT_OPEN &&
+		      peer->out.state != WF_UDP_OUT_INIT))
 		return;
 	if (!hello->src_cid ||
 	    hello->mtu < SEG_LEAST + sizeof(struct wf_udp_data) ||

@@ -274,6 +274,51 @@ static void test_replayed_open(void **state)
 	pair_close(&p);
 }
 
+/* Strangers do not take the places of those whom the user wants to reach. */
+static void test_crowd(void **state)
+{
+	enum { PLACES = 4 };
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_addr me, to;
+	struct pair p;
+	uint16_t ah;
+
+	(void)state;
+	attr.max_peers = PLACES;
+	pair_open_attr(&p, &attr, &attr);
+	for (int i = 0; i < PLACES + 2; i++) {
+		struct wf_udp_hello init = {
+			.common = { .magic = WF_UDP_MAGIC,
+				    .type = WF_UDP_INIT,
+				    .kind = WF_UDP_VERSION },
+			.src_cid = 7
+		};
+		struct wf_udp_hello answer;
+		int fd = stranger_socket(&me);
+
+		if (i < PLACES) {
+			knock(fd, &p.b, 7);
+		} else {
+			send_sealed(fd, &p.b, &init, sizeof(init));
+			recv(fd, &answer, sizeof(answer), 0);
+			init.common.type = WF_UDP_OPEN;
+			init.cookie = answer.cookie;
+			init.epoch = answer.epoch;
+			send_sealed(fd, &p.b, &init, sizeof(init));
+		}
+		close(fd);
+	}
+	assert_int_equal(COUNTED(&p.b, peers), PLACES + 1);
+	to = me;
+	for (int i = 0; i < PLACES - 1; i++) {
+		wf_base_addr_set_port(&to, (uint16_t)(1 + i));
+		assert_int_equal(wf_nic_ah_create(p.b.nic, &to, &ah), 0);
+	}
+	wf_base_addr_set_port(&to, 99);
+	assert_int_equal(wf_nic_ah_create(p.b.nic, &to, &ah), -ENOSPC);
+	pair_close(&p);
+}
+
 /* Whoever has the id and the address still cannot do harm: sequence numbers far
  * away, keys that do not exist, operations that do not exist. */
 static void test_forged(void **state)
@@ -339,6 +384,7 @@ int main(void)
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_replayed_open),
+		cmocka_unit_test(test_crowd),
 		cmocka_unit_test(test_forged),
 	};
 
