@@ -319,9 +319,11 @@ int wf_udp_pass_start(struct wf_udp_dev *dev)
 	/* Signals are for the application's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	dev->threaded = true; /* before it looks */
 	ret = -pthread_create(&dev->thread, NULL, thread_main, dev);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	dev->threaded = !ret;
+	if (ret)
+		dev->threaded = false;
 	return ret;
 }
 
