@@ -237,6 +237,38 @@ static void test_sequence_wraps(void **state)
 	pair_close(&p);
 }
 
+/* Immediate data never comes before the bytes that it belongs to, whichever of
+ * them were lost. */
+static void test_imm_is_last(void **state)
+{
+	const uint32_t len = 1u << 20;
+	struct wf_nic_remote there;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	there = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	sge = pair_sge(&p.a, 0, len);
+	fail_with = EPERM;
+	for (unsigned i = 0; i < 10; i++) {
+		pair_recv(&p.b, 1, PAIR_MEMORY - 64, 64);
+		fill(p.a.memory, len, i);
+		wr = pair_wr(&p.a, &p.b, 1);
+		wr.flags = WF_NIC_WR_IMM;
+		fail_every = 3 + i % 3;
+		assert_int_equal(wf_nic_post_write(p.a.qp, &wr, &there, &sge),
+				 0);
+		assert_int_equal(pair_wait(&p, &p.b).len, len);
+		assert_true(filled(p.b.memory, len, i));
+		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	}
+	fail_every = 0;
+	pair_close(&p);
+}
+
 /* However wide the path seems, no more packets are under way than either side
  * keeps book of. */
 static void test_window(void **state)
@@ -301,6 +333,7 @@ int main(void)
 		cmocka_unit_test(test_no_segments),
 		cmocka_unit_test(test_path_shrinks),
 		cmocka_unit_test(test_sequence_wraps),
+		cmocka_unit_test(test_imm_is_last),
 		cmocka_unit_test(test_window),
 	};
 

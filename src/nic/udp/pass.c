@@ -85,7 +85,8 @@ static void not_sent(struct wf_udp_dev *dev)
 {
 	const struct wf_addr *to = &dev->sock.failed_to;
 	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
-	uint32_t seg = wf_udp_hello_seg(dev, to);
+	/* Asked for only then: system calls. */
+	uint32_t seg = dev->sock.too_large ? wf_udp_hello_seg(dev, to) : 0;
 
 	if (!dev->sock.too_large) {
 		told(dev, to, false);
