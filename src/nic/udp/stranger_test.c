@@ -369,6 +369,17 @@ static void test_forged(void **state)
 					sizeof(ack) - 8);
 	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&ack, sizeof(ack));
 	assert_int_equal(COUNTED(&p.a, bad_field), 1);
+	/* A flood of guesses is not answered by a flood of resets. */
+	dev = wf_udp_dev_of(p.b.nic);
+	data.common.dst_cid ^= 0x1230000;
+	data.common.crc = wf_udp_sum_crc(0, &data, 4);
+	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
+					 sizeof(data) - 8);
+	for (int i = 0; i < 1000; i++)
+		wf_udp_in_packet(dev, wf_nic_addr(p.a.nic), (uint8_t *)&data,
+				 sizeof(data));
+	assert_int_equal(COUNTED(&p.b, bad_cid), 1000);
+	assert_true(COUNTED(&p.b, resets_sent) <= 64);
 	/* The refusal of what was forged finds nobody who sent it. */
 	for (int i = 0; i < 100; i++)
 		pair_progress(&p);
