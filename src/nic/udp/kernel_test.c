@@ -269,6 +269,32 @@ static void test_imm_is_last(void **state)
 	pair_close(&p);
 }
 
+/* A window is not sent at once where it has to last for a long round trip. */
+static void test_paced(void **state)
+{
+	struct wf_nic_remote there;
+	struct wf_udp_out *out;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	out = &wf_udp_dev_of(p.a.nic)->peers[0]->out;
+	out->cc.srtt = WF_NS_PER_S;
+	out->cc.cwnd = 2u << 20;
+	out->cc.ssthresh = out->cc.cwnd;
+	there = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	sge = pair_sge(&p.a, 0, 1u << 20);
+	wr = pair_wr(&p.a, &p.b, 1);
+	assert_int_equal(wf_nic_post_write(p.a.qp, &wr, &there, &sge), 0);
+	for (int i = 0; i < 20; i++)
+		wf_nic_progress(p.a.nic);
+	assert_true(out->in_flight > 0 && out->in_flight < 512u << 10);
+	pair_close(&p);
+}
+
 /* However wide the path seems, no more packets are under way than either side
  * keeps book of. */
 static void test_window(void **state)
@@ -334,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_path_shrinks),
 		cmocka_unit_test(test_sequence_wraps),
 		cmocka_unit_test(test_imm_is_last),
+		cmocka_unit_test(test_paced),
 		cmocka_unit_test(test_window),
 	};
 
