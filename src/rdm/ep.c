@@ -136,6 +136,7 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 		return 0;
 	if (ep->forked || ep->closing)
 		return -EOPNOTSUPP;
+	wf_rdm_protocol_init();
 	wf_base_addr_str(&ep->attr.addr, text, sizeof(text));
 	err = open_device(ep);
 	if (err) {
@@ -156,6 +157,7 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
 			  LARGE_PKTS);
 	ep->awake = true;
+	ep->probe_at = wf_base_clock_ns() + PROBE_EVERY;
 	wf_rdm_ep_ring(ep);
 	return 0;
 }
@@ -593,7 +595,7 @@ static void probe(struct wf_rdm_ep *ep)
 		if (peer->outstanding || (wf_base_list_empty(&peer->flight) &&
 					  wf_base_list_empty(&peer->rxs)))
 			continue;
-		peer->owes_handshake = true;
+		peer->owes_probe = true;
 		wf_rdm_peer_activate(peer);
 	}
 }

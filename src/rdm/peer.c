@@ -33,6 +33,8 @@
 	 WF_WIRE_FEATURE_CONNID | WF_WIRE_FEATURE_RUNT |                       \
 	 WF_WIRE_FEATURE_READ_NACK | WF_WIRE_FEATURE_PEER_ERROR)
 
+#define FEATURES_NO_READ (FEATURES & ~(uint64_t)WF_WIRE_FEATURE_RDMA_READ)
+
 /* -- their lives ----------------------------------------------------------- */
 
 static uint32_t new_id(uint32_t old)
@@ -245,6 +247,7 @@ static void begin_life(struct wf_rdm_peer *peer, uint32_t our_id)
 	peer->greeted_us = false;
 	peer->sent_handshake = false;
 	peer->owes_handshake = false;
+	peer->owes_probe = false;
 	peer->our_id = our_id;
 	peer->next_msg_id = 0;
 }
@@ -340,30 +343,50 @@ void wf_rdm_peer_activate(struct wf_rdm_peer *peer)
 	wf_base_list_add_tail(&peer->ep->active, &peer->active_link);
 }
 
-static bool post_handshake(struct wf_rdm_peer *peer)
+/* A packet that is a header and nothing else. */
+static bool post_note(struct wf_rdm_peer *peer,
+		      const struct wf_wire_packet *wire)
 {
 	struct wf_rdm_ep *ep = peer->ep;
+	struct wf_rdm_pkt *pkt = NULL;
+
+	if (wf_rdm_ep_has_room(ep))
+		pkt = wf_rdm_pkt_make(ep, peer, wire, 0);
+	if (pkt)
+		wf_rdm_pkt_post(ep, pkt);
+	return pkt;
+}
+
+static bool post_handshake(struct wf_rdm_peer *peer)
+{
 	const struct wf_wire_packet wire = {
 		.type = WF_WIRE_HANDSHAKE,
 		.flags = WF_WIRE_CONNID,
 		.connid = peer->our_id,
 		.extra_count = 1,
-		.extra = { ep->attr.reads ?
-				   FEATURES :
-				   FEATURES &
-					   ~(uint64_t)
-						   WF_WIRE_FEATURE_RDMA_READ },
+		.extra = { peer->ep->attr.reads ? FEATURES : FEATURES_NO_READ },
 	};
-	struct wf_rdm_pkt *pkt;
 
-	if (!wf_rdm_ep_has_room(ep))
+	if (!post_note(peer, &wire))
 		return false;
-	pkt = wf_rdm_pkt_make(ep, peer, &wire, 0);
-	if (!pkt)
-		return false;
-	wf_rdm_pkt_post(ep, pkt);
 	peer->owes_handshake = false;
 	peer->sent_handshake = true;
+	return true;
+}
+
+/* A write of nothing to nowhere: it changes nothing there, and the device finds
+ * out whether anyone is. */
+static bool post_probe(struct wf_rdm_peer *peer)
+{
+	const struct wf_wire_packet wire = {
+		.type = WF_WIRE_EAGER_RTW,
+		.flags = WF_WIRE_CONNID,
+		.connid = peer->our_id,
+	};
+
+	if (!post_note(peer, &wire))
+		return false;
+	peer->owes_probe = false;
 	return true;
 }
 
@@ -561,6 +584,8 @@ bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget)
 		wf_rdm_in_catch_up(peer);
 	if (peer->owes_handshake)
 		all &= post_handshake(peer);
+	if (wf_unlikely(peer->owes_probe))
+		all &= post_probe(peer);
 	if (!wf_base_list_empty(&peer->owing))
 		all &= post_owed(peer);
 	if (!wf_base_list_empty(&peer->asking))
