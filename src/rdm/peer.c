@@ -97,6 +97,14 @@ struct wf_rdm_peer *wf_rdm_peer_find(struct wf_rdm_ep *ep,
 	return NULL;
 }
 
+static uint32_t count_resets(const struct wf_rdm_peer *peer)
+{
+	struct wf_nic_path path;
+
+	return wf_nic_ah_query(peer->ep->nic, peer->ah, &path) ? 0 :
+								 path.resets;
+}
+
 struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
 				    const struct wf_addr *addr, int *err)
 {
@@ -119,6 +127,7 @@ struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
 	peer->max_msg = ep->max_msg;
 	peer->name = ep->attr.names.find(ep->attr.names.arg, addr);
 	peer->our_id = new_id(0);
+	peer->resets = count_resets(peer);
 	wf_rdm_order_init(&peer->order);
 	wf_base_list_init(&peer->active_link);
 	wf_base_list_init(&peer->unacked);
@@ -269,6 +278,7 @@ static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 	wf_list_for_each (pos, tmp, &peer->asking)
 		wf_base_list_del(pos);
 	peer->lost = err;
+	peer->resets = count_resets(peer);
 	begin_life(peer, next_id);
 	fail_txs(ep, &peer->queue, err);
 	fail_txs(ep, &peer->flight, err);
@@ -278,6 +288,13 @@ static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 {
 	end_life(peer, err, new_id(peer->our_id));
+}
+
+void wf_rdm_peer_check(struct wf_rdm_peer *peer)
+{
+	if (count_resets(peer) != peer->resets)
+		wf_rdm_peer_fail(peer, peer->greeted_us ? FI_ECONNRESET :
+							  FI_EHOSTUNREACH);
 }
 
 /* -- what packets say of it ------------------------------------------------ */
@@ -307,6 +324,9 @@ bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 		begin_receiving(peer);
 		fail_rxs(peer, FI_ECONNRESET);
 	} else if (peer->knows_id) {
+		wf_info("a new process or life: %s with id %#x, before %#x (ours %#x, answer %#x)",
+			wf_wire_packet_name(packet->type), packet->connid,
+			peer->their_id, peer->our_id, answer_to(peer->our_id));
 		end_life(peer, FI_ECONNRESET, answer_to(packet->connid));
 	}
 	peer->their_id = packet->connid;

@@ -33,6 +33,7 @@ struct wf_rdm_peer {
 	struct wf_addr addr;
 	uint64_t name; /* fi_addr_t, WF_MATCH_ANY when not in the AV */
 	uint16_t ah;
+	uint32_t resets;  /* of the way there, when this life began */
 	uint32_t max_msg; /* bytes of a packet that the way there carries */
 	bool active;
 	bool greeted_us;     /* its handshake came */
@@ -93,6 +94,9 @@ bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget);
 /* Forgets everything under way: operations fail with @err (positive), receives
  * that were being filled as well. The next life begins with a new id. */
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);
+
+/* The device may have lost some peer: those that it has are failed. */
+void wf_rdm_peer_check(struct wf_rdm_peer *peer);
 
 /* Checks whose life a packet belongs to. False: drop it. */
 bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
