@@ -192,6 +192,7 @@ static inline struct wf_drv_result rig_raw(struct wf_drv_device *device,
 	staged.id = wf_queue_ids_get(&device->ids);
 	slot = &device->slots[wf_queue_ids_index(&device->ids, staged.id)];
 	*slot = (struct wf_drv_slot){ .id = staged.id,
+				      .src_len = UINT32_MAX,
 				      .dst_len = UINT32_MAX,
 				      .used = true };
 	assert_int_equal(wf_queue_sub_post64(&device->sub, &staged, true), 0);
