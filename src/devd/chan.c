@@ -136,6 +136,7 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 	chan->id = ++client->next_chan;
 	wf_base_list_add_tail(&client->chans, &chan->in_client);
 	client->n_chans++;
+	client->user->chans++;
 	device->in_use++;
 	devd->n_chans++;
 	devd->chans_seen++;
@@ -153,16 +154,23 @@ err_free:
 	return err;
 }
 
+void wf_devd_chan_charge(struct wf_devd_chan *chan, int64_t bytes)
+{
+	chan->client->memory += (uint64_t)bytes;
+	chan->client->user->memory += (uint64_t)bytes;
+}
+
 void wf_devd_chan_free(struct wf_devd_chan *chan)
 {
 	struct wf_devd_region *region = atomic_load(&chan->region);
 
 	if (region) {
 		if (region->refs == 1)
-			chan->client->memory -= region->size;
+			wf_devd_chan_charge(chan, -(int64_t)region->size);
 		wf_devd_region_put(region);
 	}
 	chan->device->in_use--;
+	chan->client->user->chans--;
 	chan->client->n_chans--;
 	chan->client->devd->n_chans--;
 	wf_base_list_del(&chan->in_client);

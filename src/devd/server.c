@@ -21,12 +21,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "devd/alg.h"
+#include "devd/reach.h"
 #include "devd/worker.h"
 
 #define BACKLOG 128
 #define EVENTS 32
 /* While there are clients, how often workers are looked after. */
 #define WATCH_MS 250
+#define TICK (1 * WF_NS_PER_S)
 
 /* -- configuration --------------------------------------------------------- */
 
@@ -46,6 +48,9 @@ void wf_devd_config_init(struct wf_devd_config *config)
 		.client_channels = 64,
 		.client_memory = 256u << 20,
 		.clients = 256,
+		.user_clients = 64,
+		.user_channels = 128,
+		.user_memory = 128u << 20,
 	};
 }
 
@@ -104,6 +109,13 @@ static int claim_path(struct wf_devd *devd)
 		close(devd->lock_fd);
 		devd->lock_fd = -1;
 		return -EADDRINUSE;
+	}
+	/* Nothing but a socket is ours to remove. */
+	if (!lstat(devd->config.socket, &there) && !S_ISSOCK(there.st_mode)) {
+		unlink(path);
+		close(devd->lock_fd);
+		devd->lock_fd = -1;
+		return -EEXIST;
 	}
 	unlink(devd->config.socket);
 	return 0;
@@ -242,6 +254,7 @@ int wf_devd_open(const struct wf_devd_config *config, struct wf_devd **opened)
 	devd->config = *config;
 	devd->lock_fd = -1;
 	wf_base_list_init(&devd->clients);
+	wf_base_list_init(&devd->users);
 	wf_base_list_init(&devd->inbox);
 	pthread_mutex_init(&devd->inbox_lock, NULL);
 	for (unsigned int i = 0; i < config->n_devices; i++) {
@@ -333,11 +346,25 @@ static void forget(struct epoll_event *events, int from, int n, void *source)
 	}
 }
 
+/* What nobody asks for. */
+static void look_after(struct wf_devd *devd)
+{
+	uint64_t now = wf_base_clock_ns();
+
+	for (unsigned int i = 0; i < devd->config.workers; i++)
+		wf_devd_worker_watch(&devd->workers[i], now);
+	if (now - devd->ticked_at < TICK)
+		return;
+	devd->ticked_at = now;
+	wf_devd_client_tick(devd);
+}
+
 int wf_devd_run(struct wf_devd *devd)
 {
 	struct epoll_event events[EVENTS];
 	int n;
 
+	wf_devd_reach_humbly();
 	while (!atomic_load(&devd->stop)) {
 		n = epoll_wait(devd->epoll_fd, events, EVENTS,
 			       devd->n_clients ? WATCH_MS : -1);
@@ -352,9 +379,7 @@ int wf_devd_run(struct wf_devd *devd)
 			handle(devd, source);
 		}
 		empty_inbox(devd);
-		for (unsigned int i = 0; i < devd->config.workers; i++)
-			wf_devd_worker_watch(&devd->workers[i],
-					     wf_base_clock_ns());
+		look_after(devd);
 	}
 	return 0;
 }
@@ -405,6 +430,7 @@ void wf_devd_close(struct wf_devd *devd)
 	close(devd->epoll_fd);
 	wf_devd_job_unguard();
 	wf_devd_arena_fini(&devd->arena);
+	wf_devd_user_free_all(devd);
 	pthread_mutex_destroy(&devd->inbox_lock);
 	free(devd);
 }

@@ -17,6 +17,7 @@
 #include "chan/dev_defs.h"
 #include "devd/devd.h"
 #include "devd/region.h"
+#include "devd/user.h"
 #include "drv/device_defs.h"
 #include "queue/cq.h"
 #include "queue/sub.h"
@@ -43,6 +44,9 @@ struct wf_devd_client {
 	int pidfd; /* -1: not known */
 	pid_t pid;
 	uid_t uid;
+	gid_t gid;
+	struct wf_devd_user *user;
+	atomic_bool spoiler; /* worker: it held us up on purpose */
 	bool greeted;
 	bool gone;	/* the connection is over, channels are on their way */
 	bool reachable; /* CMA works: SVA */
@@ -91,8 +95,10 @@ struct wf_devd {
 	int listen_fd, epoll_fd, inbox_fd;
 	int lock_fd; /* beside a socket in the file system; -1 */
 	atomic_bool stop;
-	bool crowded; /* said so, once */
-	struct wf_list clients;
+	bool crowded;	    /* said so, once */
+	uint64_t said_at;   /* a warning that anybody can cause */
+	uint64_t ticked_at; /* clients were looked after */
+	struct wf_list clients, users;
 	atomic_uint n_clients, n_chans;
 	_Atomic uint64_t clients_seen, chans_seen;
 	pthread_mutex_t inbox_lock;
@@ -105,6 +111,8 @@ struct wf_devd {
 int wf_devd_chan_make(struct wf_devd_client *client,
 		      struct wf_devd_device *device, struct wf_devd_chan **chan,
 		      int *memfd);
+/* Reserved memory that counts against the limits; negative: no more. */
+void wf_devd_chan_charge(struct wf_devd_chan *chan, int64_t bytes);
 /* Nobody uses it any more. */
 void wf_devd_chan_free(struct wf_devd_chan *chan);
 void wf_devd_chan_record(const struct wf_devd *devd,
@@ -120,6 +128,9 @@ int wf_devd_client_accept(struct wf_devd *devd);
 void wf_devd_client_drop(struct wf_devd_client *client);
 /* A channel came back from its worker. */
 void wf_devd_client_reap(struct wf_devd_chan *chan);
+/* Now and then: tells those who wait for a CLOSE that we are there, puts out
+ * those who hold us up. */
+void wf_devd_client_tick(struct wf_devd *devd);
 /* Whether the process is there, so that its memory is its own. Any thread. */
 bool wf_devd_client_here(const struct wf_devd_client *client);
 

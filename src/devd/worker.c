@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "devd/reach.h"
 #include "queue/wake.h"
 
 /* A channel's turn: so many jobs, or so many bytes, whichever is first. */
@@ -138,8 +139,11 @@ static void interrupt(struct wf_devd_worker *worker, struct wf_devd_chan *chan)
 	 * client, who shares the open file: wf_devd_worker_watch(). */
 	atomic_store_explicit(&worker->signalling, wf_base_clock_ns(),
 			      memory_order_relaxed);
-	if (write(chan->event_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	if (write(chan->event_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
 		fault(worker, chan, "its interrupt blocks");
+		/* Not by mistake: the counter is full after 2^64 of them. */
+		atomic_store(&chan->client->spoiler, true);
+	}
 	atomic_store_explicit(&worker->signalling, 0, memory_order_relaxed);
 }
 
@@ -223,8 +227,10 @@ static void sleep_for_work(struct wf_devd_worker *worker)
 	uint64_t value;
 
 	tell_all(worker, true);
-	if (!serve_all(worker) && !atomic_load(&worker->changed))
+	if (!serve_all(worker) && !atomic_load(&worker->changed)) {
+		wf_devd_scratch_trim(&worker->scratch);
 		epoll_wait(worker->epoll_fd, events, EVENTS, -1);
+	}
 	tell_all(worker, false);
 	if (read(worker->wake_fd, &value, sizeof(value)) < 0)
 		return; /* it was a channel that woke us */
@@ -250,6 +256,7 @@ static void *worker_main(void *arg)
 	unsigned int rounds = 0;
 
 	bind_to(worker->cpu);
+	wf_devd_reach_humbly();
 	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
 		if (wf_unlikely(atomic_load_explicit(&worker->changed,
 						     memory_order_relaxed))) {

@@ -183,7 +183,8 @@ static int no_room(const struct wf_drv_device *device)
 static inline bool is_direct(const struct wf_drv_device *device, const void *va,
 			     uint32_t len, uint64_t *dma)
 {
-	const struct wf_chan_region *region = device->ch.core->region;
+	const struct wf_chan_region *region = atomic_load_explicit(
+		&device->ch.core->region, memory_order_acquire);
 	uint64_t offset;
 
 	*dma = len ? (uint64_t)(uintptr_t)va : 0;
