@@ -241,4 +241,26 @@ static inline void rig_check_crc(struct wf_drv_device *device, void *memory,
 	assert_int_equal(device->bounced, bounced);
 }
 
+/* A child that fails an assertion must not run the rest of the tests. */
+static inline pid_t rig_spawn(void (*run)(uint64_t), uint64_t arg)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(100);
+	run(arg);
+	_exit(0);
+}
+
+static inline void rig_expect_exit(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 #endif

@@ -98,28 +98,6 @@ static void wait_all_free(void)
 	}
 }
 
-/* A child that fails an assertion must not run the rest of the tests. */
-static pid_t spawn(void (*run)(uint64_t), uint64_t arg)
-{
-	pid_t pid = fork();
-
-	assert_true(pid >= 0);
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(100);
-	run(arg);
-	_exit(0);
-}
-
-static void expect_exit(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
 /* -- clients --------------------------------------------------------------- */
 
 static void victim(uint64_t seed)
@@ -147,7 +125,7 @@ static void test_clients_killed(void **state)
 	assert_int_equal(rig_open(&own, "share-0", 1u << 20), 0);
 	for (int round = 0; round < 6; round++) {
 		for (int i = 0; i < 4; i++)
-			pids[i] = spawn(victim, random + (uint64_t)i);
+			pids[i] = rig_spawn(victim, random + (uint64_t)i);
 		for (int i = 0; i < 4; i++) {
 			usleep((useconds_t)(next_random(&random) % 8000));
 			work(&own, random, 20);
@@ -182,9 +160,9 @@ static void test_64_clients(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 64; i++)
-		pids[i] = spawn(one_of_64, i);
+		pids[i] = rig_spawn(one_of_64, i);
 	for (int i = 0; i < 64; i++)
-		expect_exit(pids[i]);
+		rig_expect_exit(pids[i]);
 	wait_all_free();
 }
 
@@ -210,7 +188,7 @@ static void test_two_processes(void **state)
 
 	(void)state;
 	assert_int_equal(rig_open(&device, "noiommu-0", 1u << 16), 0);
-	expect_exit(spawn(other_process, (uintptr_t)device.ch.ss_dma));
+	rig_expect_exit(rig_spawn(other_process, (uintptr_t)device.ch.ss_dma));
 	work(&device, 4, 10);
 	wf_drv_device_close(&device);
 }
@@ -268,10 +246,10 @@ static void test_fork(void **state)
 		for (int i = 0; i < 5; i++)
 			assert_int_equal(
 				wf_drv_device_submit(&device, &job, false), 0);
-		pid = spawn(child_of_client, 5);
+		pid = rig_spawn(child_of_client, 5);
 		for (int i = 0; i < 5; i++)
 			assert_int_equal(rig_result(&device, i % 2).status, 0);
-		expect_exit(pid);
+		rig_expect_exit(pid);
 		work(&device, 5, 10);
 		wf_drv_device_close(&device);
 	}
@@ -289,7 +267,7 @@ static void dying_parent(uint64_t arg)
 	if (rig_open(&device, "sva-0", 0))
 		_exit(1);
 	rig_nop(&device);
-	/* Not spawn(): this one is to live on. */
+	/* Not rig_spawn(): this one is to live on. */
 	if (!fork()) {
 		close(outlive[1]);
 		while (read(outlive[0], &byte, 1) < 0 && errno == EINTR)
@@ -303,7 +281,7 @@ static void test_parent_dies_first(void **state)
 {
 	(void)state;
 	assert_int_equal(pipe(outlive), 0);
-	expect_exit(spawn(dying_parent, 0));
+	rig_expect_exit(rig_spawn(dying_parent, 0));
 	wait_all_free();
 	close(outlive[1]);
 	close(outlive[0]);
@@ -332,7 +310,7 @@ static void test_exec(void **state)
 
 	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	pid = spawn(becomes_another, (uint64_t)fds[1]);
+	pid = rig_spawn(becomes_another, (uint64_t)fds[1]);
 	assert_int_equal(read(fds[0], &opened, 1), 1);
 	close(fds[0]);
 	close(fds[1]);
@@ -437,7 +415,7 @@ static void test_device_killed_anywhere(void **state)
 			wf_drv_device_close(&device);
 			assert_true(err == 1 || err == -ENODEV);
 		}
-		expect_exit(killer);
+		rig_expect_exit(killer);
 		rig_kill(&rig);
 		rig_fork(&rig);
 	}
@@ -615,11 +593,11 @@ static void test_other_users(void **state)
 	(void)state;
 	if (geteuid())
 		skip();
-	expect_exit(spawn(as_nobody, EACCES));
+	rig_expect_exit(rig_spawn(as_nobody, EACCES));
 	rig_init(&open_rig);
 	open_rig.config.allow_uid = "12,65534";
 	rig_fork(&open_rig);
-	expect_exit(spawn(as_nobody, 0));
+	rig_expect_exit(rig_spawn(as_nobody, 0));
 	rig_kill(&open_rig);
 	setenv("WEFT_DEVD", rig.socket, 1);
 }
