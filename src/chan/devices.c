@@ -26,7 +26,7 @@ int wd_has_alg(const struct uacce_dev_info *dev, const char *alg)
 	const char *line = dev ? dev->algs : NULL;
 	size_t len = alg ? strlen(alg) : 0;
 
-	if (!len)
+	if (!len || strchr(alg, '\n'))
 		return 0;
 	while (line) {
 		if (!strncmp(line, alg, len) &&

@@ -333,6 +333,8 @@ static int soft_kick(struct wd_chan *ch)
 {
 	const uint64_t one = 1;
 
+	if (!soft_alive(ch))
+		return -ENODEV;
 	/* EAGAIN: as many kicks as can be are there already. */
 	if (write(ch->core->kick_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		return -errno;
