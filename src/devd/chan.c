@@ -138,6 +138,7 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 	client->n_chans++;
 	client->user->chans++;
 	device->in_use++;
+	device->opened++;
 	devd->n_chans++;
 	devd->chans_seen++;
 	*made = chan;
@@ -154,10 +155,22 @@ err_free:
 	return err;
 }
 
-void wf_devd_chan_charge(struct wf_devd_chan *chan, int64_t bytes)
+void wf_devd_chan_charge(struct wf_devd_chan *chan,
+			 struct wf_devd_region *region)
 {
-	chan->client->memory += (uint64_t)bytes;
-	chan->client->user->memory += (uint64_t)bytes;
+	chan->client->memory += region->size;
+	chan->client->user->memory += region->size;
+	/* A channel of another device may be the last to use it. */
+	region->counter = &chan->device->memory;
+	*region->counter += region->size;
+}
+
+void wf_devd_chan_discharge(struct wf_devd_chan *chan,
+			    struct wf_devd_region *region)
+{
+	chan->client->memory -= region->size;
+	chan->client->user->memory -= region->size;
+	*region->counter -= region->size;
 }
 
 void wf_devd_chan_free(struct wf_devd_chan *chan)
@@ -166,9 +179,10 @@ void wf_devd_chan_free(struct wf_devd_chan *chan)
 
 	if (region) {
 		if (region->refs == 1)
-			wf_devd_chan_charge(chan, -(int64_t)region->size);
+			wf_devd_chan_discharge(chan, region);
 		wf_devd_region_put(region);
 	}
+	wf_devd_stats_keep(chan);
 	chan->device->in_use--;
 	chan->client->user->chans--;
 	chan->client->n_chans--;

@@ -110,18 +110,13 @@ static struct wf_devd_device *find_device(struct wf_devd *devd,
 	return NULL;
 }
 
-static int do_open(struct wf_devd_client *client,
-		   const struct wf_dev_request *request, int fd,
+static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 		   struct answer *answer)
 {
 	struct wf_devd *devd = client->devd;
-	struct wf_devd_device *device = find_device(devd, request->name);
 	struct wf_devd_chan *chan;
 	int err;
 
-	(void)fd;
-	if (!device)
-		return -ENODEV;
 	if (device->in_use >= device->config.instances)
 		return -EBUSY;
 	if (client->n_chans >= devd->config.client_channels ||
@@ -147,6 +142,22 @@ static int do_open(struct wf_devd_client *client,
 	answer->reply->chan = chan->id;
 	wf_devd_chan_record(devd, device, &answer->reply->record);
 	return 0;
+}
+
+static int do_open(struct wf_devd_client *client,
+		   const struct wf_dev_request *request, int fd,
+		   struct answer *answer)
+{
+	struct wf_devd_device *device =
+		find_device(client->devd, request->name);
+	int err;
+
+	(void)fd;
+	if (!device)
+		return -ENODEV;
+	err = open_on(client, device, answer);
+	device->turned_away += err != 0;
+	return err;
 }
 
 static int do_start(struct wf_devd_client *client,
@@ -223,7 +234,7 @@ static int place(struct wf_devd_chan *chan, struct wf_devd_region *region,
 		region->dma = client->next_iova;
 		client->next_iova += region->size + WF_DEVD_PAGE;
 	}
-	wf_devd_chan_charge(chan, (int64_t)region->size);
+	wf_devd_chan_charge(chan, region);
 	answer->reply->dma = region->dma;
 	answer->reply->size = region->size;
 	/* Pairs with the acquire in job.c. */

@@ -28,6 +28,8 @@
 #define EVENTS 32
 /* While there are clients, how often workers are looked after. */
 #define WATCH_MS 250
+/* ... and while jobs are done, so that rates are those of the moment. */
+#define BUSY_MS 100
 #define TICK (1 * WF_NS_PER_S)
 
 /* -- configuration --------------------------------------------------------- */
@@ -265,6 +267,9 @@ int wf_devd_open(const struct wf_devd_config *config, struct wf_devd **opened)
 	err = wf_devd_arena_init(&devd->arena, config->arena);
 	if (err)
 		goto err_free;
+	err = wf_devd_stats_open(devd);
+	if (err)
+		goto err_arena;
 	wf_devd_job_guard();
 	err = start_workers(devd);
 	if (err)
@@ -279,6 +284,8 @@ err_workers:
 	end_workers(devd, config->workers);
 err_guard:
 	wf_devd_job_unguard();
+	wf_devd_stats_close(devd);
+err_arena:
 	wf_devd_arena_fini(&devd->arena);
 err_free:
 	pthread_mutex_destroy(&devd->inbox_lock);
@@ -353,6 +360,7 @@ static void look_after(struct wf_devd *devd)
 
 	for (unsigned int i = 0; i < devd->config.workers; i++)
 		wf_devd_worker_watch(&devd->workers[i], now);
+	devd->busy = wf_devd_stats_flush(devd);
 	if (now - devd->ticked_at < TICK)
 		return;
 	devd->ticked_at = now;
@@ -367,7 +375,9 @@ int wf_devd_run(struct wf_devd *devd)
 	wf_devd_reach_humbly();
 	while (!atomic_load(&devd->stop)) {
 		n = epoll_wait(devd->epoll_fd, events, EVENTS,
-			       devd->n_clients ? WATCH_MS : -1);
+			       !devd->n_clients ? -1 :
+			       devd->busy	? BUSY_MS :
+						  WATCH_MS);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < n; i++) {
@@ -429,6 +439,7 @@ void wf_devd_close(struct wf_devd *devd)
 	close(devd->inbox_fd);
 	close(devd->epoll_fd);
 	wf_devd_job_unguard();
+	wf_devd_stats_close(devd);
 	wf_devd_arena_fini(&devd->arena);
 	wf_devd_user_free_all(devd);
 	pthread_mutex_destroy(&devd->inbox_lock);

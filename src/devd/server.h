@@ -17,6 +17,7 @@
 #include "chan/dev_defs.h"
 #include "devd/devd.h"
 #include "devd/region.h"
+#include "devd/stats.h"
 #include "devd/user.h"
 #include "drv/device_defs.h"
 #include "queue/cq.h"
@@ -25,6 +26,11 @@
 struct wf_devd_device {
 	struct wf_devd_device_config config;
 	unsigned int in_use;
+	uint64_t opened, turned_away;
+	uint64_t memory; /* bytes reserved */
+	struct wf_stats stats;
+	/* Of channels that are gone. */
+	uint64_t counted[WF_DEVD_STAT_COUNT - WF_DEVD_STAT_FIRST];
 };
 
 /* What stands behind a descriptor in the manager's epoll set. */
@@ -74,6 +80,7 @@ struct wf_devd_chan {
 	bool faulted;	    /* worker, as the next */
 	uint64_t looked_at; /* for its client */
 	atomic_bool leave;  /* manager tells worker */
+	struct wf_devd_counts counts;
 	/* Set once, when memory is reserved or shared; the release pairs with
 	 * the acquire in job.c. */
 	struct wf_devd_region *_Atomic region;
@@ -98,6 +105,7 @@ struct wf_devd {
 	bool crowded;	    /* said so, once */
 	uint64_t said_at;   /* a warning that anybody can cause */
 	uint64_t ticked_at; /* clients were looked after */
+	bool busy;	    /* jobs were done meanwhile */
 	struct wf_list clients, users;
 	atomic_uint n_clients, n_chans;
 	_Atomic uint64_t clients_seen, chans_seen;
@@ -111,8 +119,11 @@ struct wf_devd {
 int wf_devd_chan_make(struct wf_devd_client *client,
 		      struct wf_devd_device *device, struct wf_devd_chan **chan,
 		      int *memfd);
-/* Reserved memory that counts against the limits; negative: no more. */
-void wf_devd_chan_charge(struct wf_devd_chan *chan, int64_t bytes);
+/* Memory that counts against the limits of the client, and no more. */
+void wf_devd_chan_charge(struct wf_devd_chan *chan,
+			 struct wf_devd_region *region);
+void wf_devd_chan_discharge(struct wf_devd_chan *chan,
+			    struct wf_devd_region *region);
 /* Nobody uses it any more. */
 void wf_devd_chan_free(struct wf_devd_chan *chan);
 void wf_devd_chan_record(const struct wf_devd *devd,

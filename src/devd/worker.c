@@ -30,12 +30,12 @@
 #define SIGNAL_MAX (100 * WF_NS_PER_MS)
 #define EVENTS 16
 
-static void count(_Atomic uint64_t *counter)
+static void count(_Atomic uint64_t *counter, uint64_t more)
 {
 	/* One writer: no locked instruction. */
 	atomic_store_explicit(
 		counter,
-		atomic_load_explicit(counter, memory_order_relaxed) + 1,
+		atomic_load_explicit(counter, memory_order_relaxed) + more,
 		memory_order_relaxed);
 }
 
@@ -122,7 +122,8 @@ static void fault(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
 		  const char *what)
 {
 	chan->faulted = true;
-	count(&worker->faults);
+	count(&worker->faults, 1);
+	wf_devd_stats_add(&chan->counts, WF_DEVD_STAT_faults, 1);
 	wf_info("channel %u of process %d: %s; it is served no more", chan->id,
 		(int)chan->client->pid, what);
 	atomic_store_explicit(&chan->mmio->state, WF_DEVICE_FAULT,
@@ -145,6 +146,35 @@ static void interrupt(struct wf_devd_worker *worker, struct wf_devd_chan *chan)
 		atomic_store(&chan->client->spoiler, true);
 	}
 	atomic_store_explicit(&worker->signalling, 0, memory_order_relaxed);
+	wf_devd_stats_add(&chan->counts, WF_DEVD_STAT_interrupts, 1);
+}
+
+/* What a turn did. */
+struct tally {
+	uint64_t failed, in, out, copied;
+};
+
+static void tally_job(struct tally *tally, const struct wf_device_done *done)
+{
+	tally->failed += done->status != 0;
+	tally->in += done->consumed;
+	tally->out += done->produced;
+	tally->copied += done->copied;
+}
+
+/* After the client was told: it does not wait for our bookkeeping. */
+static void tally_up(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
+		     const struct tally *tally, unsigned int jobs)
+{
+	struct wf_devd_counts *counts = &chan->counts;
+
+	count(&worker->jobs, jobs);
+	count(&worker->refused, tally->failed);
+	wf_devd_stats_add(counts, WF_DEVD_STAT_jobs, jobs);
+	wf_devd_stats_add(counts, WF_DEVD_STAT_failed, tally->failed);
+	wf_devd_stats_add(counts, WF_DEVD_STAT_bytes_in, tally->in);
+	wf_devd_stats_add(counts, WF_DEVD_STAT_bytes_out, tally->out);
+	wf_devd_stats_add(counts, WF_DEVD_STAT_copied_bytes, tally->copied);
 }
 
 unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
@@ -153,6 +183,7 @@ unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
 	struct wf_device_done done;
 	struct wf_device_job job;
 	uint64_t bytes, turn = 0;
+	struct tally tally = { 0 };
 	unsigned int n;
 	int ready, room;
 
@@ -173,9 +204,7 @@ unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
 		wf_queue_work_take(&chan->work, &job);
 		bytes = wf_devd_job_run(chan, &worker->scratch, &job, &done);
 		wf_queue_cqw_push(&chan->cqw, &done);
-		count(&worker->jobs);
-		if (wf_unlikely(done.status))
-			count(&worker->refused);
+		tally_job(&tally, &done);
 		if (bytes >= BIG_JOB)
 			interrupt(worker, chan);
 		turn += bytes;
@@ -185,8 +214,10 @@ unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
 			break;
 		}
 	}
-	if (n)
+	if (n) {
 		interrupt(worker, chan);
+		tally_up(worker, chan, &tally, n);
+	}
 	return n;
 }
 
