@@ -61,11 +61,29 @@ static const struct lie honest = {
 	.reserved = BYTES,
 };
 
-static struct lie lie;
+/* What a test sets, what it has told, what the thread acts on. */
+static struct lie lie, told, act;
+static pthread_mutex_t told_lock = PTHREAD_MUTEX_INITIALIZER;
 static int listener, quit[2], made[3];
 static pthread_t thread;
 static char name[64];
 static atomic_int opens, closes, current;
+
+/* The thread's own copy of it. */
+static void think(void)
+{
+	pthread_mutex_lock(&told_lock);
+	act = told;
+	pthread_mutex_unlock(&told_lock);
+}
+
+/* The test's word. */
+static void tell(void)
+{
+	pthread_mutex_lock(&told_lock);
+	told = lie;
+	pthread_mutex_unlock(&told_lock);
+}
 
 static int make_file(uint64_t size, bool sealed)
 {
@@ -85,7 +103,7 @@ static void send_fds(int sock, const struct wf_dev_reply *reply, const int *fds,
 		char room[CMSG_SPACE(8 * sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { (void *)(uintptr_t)reply,
-			     sizeof(*reply) - (lie.short_reply ? 8 : 0) };
+			     sizeof(*reply) - (act.short_reply ? 8 : 0) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	if (n) {
@@ -100,7 +118,7 @@ static void send_fds(int sock, const struct wf_dev_reply *reply, const int *fds,
 		memcpy(CMSG_DATA(cmsg), fds, (size_t)n * sizeof(int));
 	}
 	sendmsg(sock, &msg, MSG_NOSIGNAL);
-	for (int i = 0; i < n && !lie.made; i++)
+	for (int i = 0; i < n && !act.made; i++)
 		close(fds[i]);
 }
 
@@ -110,15 +128,15 @@ static void fill_record(struct wf_dev_record *record, uint32_t index)
 		.node_id = -1,
 		.iommu_type = WD_IOMMU_SHARE_DOMAIN,
 		.available_instances = 1,
-		.offset = { 0, lie.dus_offset, 0 },
-		.size = { lie.mmio_size, lie.dus_size, 0 },
+		.offset = { 0, act.dus_offset, 0 },
+		.size = { act.mmio_size, act.dus_size, 0 },
 		.api = "x",
 		.algs = "nop",
 	};
 	snprintf(record->name, sizeof(record->name), "liar-%u", index);
-	if (lie.bad_records && index % 2)
+	if (act.bad_records && index % 2)
 		record->iommu_type = 3;
-	else if (lie.bad_records)
+	else if (act.bad_records)
 		memset(record->name, 'x', sizeof(record->name));
 }
 
@@ -126,16 +144,16 @@ static int make_fds(const struct wf_dev_request *request, int *fds)
 {
 	int n = 0;
 
-	if (lie.made && request->op == WF_DEV_OPEN) {
+	if (act.made && request->op == WF_DEV_OPEN) {
 		memcpy(fds, made, sizeof(made));
 		return 3;
 	}
-	if (request->op == WF_DEV_OPEN && lie.fds)
-		fds[n++] = make_file(lie.file, !lie.unsealed);
-	while (request->op == WF_DEV_OPEN && n < lie.fds)
+	if (request->op == WF_DEV_OPEN && act.fds)
+		fds[n++] = make_file(act.file, !act.unsealed);
+	while (request->op == WF_DEV_OPEN && n < act.fds)
 		fds[n++] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (request->op == WF_DEV_RESERVE)
-		fds[n++] = make_file(lie.reserved, true);
+		fds[n++] = make_file(act.reserved, true);
 	return n;
 }
 
@@ -149,24 +167,25 @@ static bool answer(int sock)
 
 	if (recv(sock, &request, sizeof(request), 0) != sizeof(request))
 		return false;
-	reply.op = (uint16_t)(request.op + lie.wrong_op);
+	think();
+	reply.op = (uint16_t)(request.op + act.wrong_op);
 	if (request.op == WF_DEV_HELLO) {
 		reply.op = request.op;
 		reply.size = 1;
 	} else if (request.op == WF_DEV_DEVICE) {
 		reply.op = request.op;
-		if (request.index < (uint32_t)lie.devices)
+		if (request.index < (uint32_t)act.devices)
 			fill_record(&reply.record, request.index);
 		else
 			reply.status = -ENOENT;
 	} else if (request.op == WF_DEV_OPEN) {
-		reply.status = lie.open_status;
+		reply.status = act.open_status;
 		reply.chan = 7;
 		opens++;
 	} else if (request.op == WF_DEV_CLOSE) {
 		closes++;
 	} else {
-		reply.dma = lie.dma;
+		reply.dma = act.dma;
 	}
 	n = reply.status ? 0 : make_fds(&request, fds);
 	send_fds(sock, &reply, fds, n);
@@ -177,12 +196,13 @@ static void serve(int sock)
 {
 	struct wf_dev_reply reply = { .magic = WF_DEV_MAGIC,
 				      .version = WF_DEV_VERSION,
-				      .op = WF_DEV_HELLO,
-				      .status = lie.hello };
+				      .op = WF_DEV_HELLO };
 
-	if (lie.hello)
+	think();
+	reply.status = act.hello;
+	if (act.hello)
 		send_fds(sock, &reply, NULL, 0);
-	if (!lie.hello && !lie.hang_up) {
+	if (!act.hello && !act.hang_up) {
 		while (answer(sock))
 			;
 	}
@@ -215,6 +235,7 @@ static int setup(void **state)
 
 	(void)state;
 	lie = honest;
+	tell();
 	opens = closes = 0;
 	memcpy(un.sun_path + 1, name + 1, (size_t)len - 1);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -253,6 +274,7 @@ static int count_fds(void)
 static int request(struct wd_chan *ch)
 {
 	*ch = (struct wd_chan){ .dev_path = "liar-0" };
+	tell();
 	return wd_request_channel(ch);
 }
 
@@ -278,9 +300,11 @@ static void test_endless_list(void **state)
 
 	(void)state;
 	lie.devices = INT32_MAX;
+	tell();
 	assert_int_equal(wd_list_devices(NULL, &list), WF_DEV_DEVICES_MAX);
 	wd_free_devices(list);
 	lie.bad_records = true;
+	tell();
 	assert_int_equal(wd_list_devices(NULL, &list), 0);
 	assert_null(list);
 }
@@ -426,6 +450,7 @@ static void test_no_descriptors_left(void **state)
 		assert_int_equal(opens, closes);
 	}
 	lie.made = false;
+	tell();
 	for (int i = 0; i < 3; i++)
 		close(made[i]);
 	wd_release_channel(&hold);
