@@ -415,6 +415,28 @@ static void test_kept_is_not_lost(void **state)
 	free(memory);
 }
 
+/* What a thread remembers of a block that others took meanwhile is nothing. */
+static void test_kept_is_taken(void **state)
+{
+	uint8_t *memory = malloc(POOL_SIZE);
+	void *small, *whole;
+	size_t all;
+
+	(void)state;
+	assert_int_equal(smm_init(memory, POOL_SIZE, 63), 0);
+	all = smm_available(memory, NULL);
+	for (int i = 0; i < 3; i++) {
+		small = smm_alloc(memory, 64);
+		assert_int_equal(smm_free(memory, small), 0);
+		whole = smm_alloc(memory, all);
+		assert_non_null(whole);
+		assert_null(smm_alloc(memory, 64));
+		assert_int_equal(smm_free(memory, whole), 0);
+	}
+	check_whole(memory, all);
+	free(memory);
+}
+
 /* Memory that becomes a pool again: what was kept of the old one is not given
  * out. */
 static void test_kept_of_the_past(void **state)
@@ -496,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_bad_frees),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_kept_is_not_lost),
+		cmocka_unit_test(test_kept_is_taken),
 		cmocka_unit_test(test_kept_of_the_past),
 		cmocka_unit_test(test_double_free_at_once),
 		cmocka_unit_test(test_processes),

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "base/log.h"
+#include "chan/session.h"
 #include "devd/raw_test.h"
 
 #define NOBODY 65534
@@ -196,6 +197,37 @@ static void test_spoiler_is_barred(void **state)
 	rig_nop(&own);
 	wf_drv_device_close(&own);
 	rig_kill(&open_rig);
+}
+
+static struct rig stranger;
+
+static void stranger_serves(uint64_t arg)
+{
+	(void)arg;
+	become_nobody();
+	MUST(!wf_devd_open(&stranger.config, &stranger.devd));
+	MUST(write(nobody_ready, "r", 1) == 1);
+	wf_devd_run(stranger.devd);
+}
+
+/* Somebody else sits where our device would be: not trusted unless named. */
+static void test_stranger_serves(void **state)
+{
+	struct wf_chan_session *session;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	rig_init(&stranger);
+	pid = spawn_ready(stranger_serves, 0);
+	assert_int_equal(wf_chan_session_get(stranger.socket, false, &session),
+			 -EACCES);
+	assert_int_equal(wf_chan_session_get(stranger.socket, true, &session),
+			 0);
+	wf_chan_session_put(session);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 /* -- reaching into others -------------------------------------------------- */
@@ -433,6 +465,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_user_limits),
 		cmocka_unit_test(test_spoiler_is_barred),
+		cmocka_unit_test(test_stranger_serves),
 		cmocka_unit_test(test_sva_of_others),
 		cmocka_unit_test(test_setuid_client),
 	};
