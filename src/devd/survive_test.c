@@ -578,6 +578,8 @@ static void as_nobody(uint64_t expected)
 
 	if (setgid(65534) || setuid(65534))
 		_exit(1);
+	/* A change of user takes it away. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (rig_open(&device, "share-0", 1u << 16) != -(int)expected)
 		_exit(1);
 	if (!expected) {

@@ -24,6 +24,8 @@ static void become_nobody(void)
 {
 	if (setgid(NOBODY) || setuid(NOBODY))
 		_exit(2);
+	/* A change of user takes it away. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* As a login would: a process that was root cannot be looked into. */
 	prctl(PR_SET_DUMPABLE, 1);
 }
