@@ -5,6 +5,7 @@
 #ifndef WF_DEVD_RAW_TEST_H
 #define WF_DEVD_RAW_TEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
