@@ -297,6 +297,52 @@ static void test_attach_lies(void **state)
 	expect_fds(before);
 }
 
+static int share(int sock, uint32_t chan, uint32_t target)
+{
+	return raw_ask(sock, (struct wf_dev_request){ .op = WF_DEV_SHARE,
+						      .chan = chan,
+						      .target = target });
+}
+
+/* What the library would not ask for. */
+static void test_share_lies(void **state)
+{
+	int sock = greet(), other = greet();
+	uint32_t a, b, c, phys, foreign;
+
+	(void)state;
+	assert_int_equal(open_raw(sock, "share-0", &a), 0);
+	assert_int_equal(open_raw(sock, "share-1", &b), 0);
+	assert_int_equal(open_raw(sock, "share-0", &c), 0);
+	assert_int_equal(open_raw(sock, "noiommu-0", &phys), 0);
+	/* Numbers are each client's own: this one is not known here. */
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(open_raw(other, "share-0", &foreign), 0);
+	assert_int_equal(share(sock, a, b), -EINVAL); /* has none */
+	assert_int_equal(
+		raw_ask(sock, (struct wf_dev_request){ .op = WF_DEV_RESERVE,
+						       .chan = a,
+						       .size = 4096 }),
+		0);
+	assert_int_equal(share(sock, a, a), -EINVAL);
+	assert_int_equal(share(sock, a, phys), -EINVAL);
+	assert_int_equal(share(sock, a, foreign), -EINVAL);
+	assert_int_equal(share(sock, foreign, a), -EINVAL);
+	assert_int_equal(share(other, a, foreign), -EINVAL);
+	assert_int_equal(share(sock, a, b), 0);
+	assert_int_equal(share(sock, a, b), -EINVAL); /* has some */
+	assert_int_equal(share(sock, b, c), 0);
+	/* Started once. */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			raw_ask(sock,
+				(struct wf_dev_request){ .op = WF_DEV_START,
+							 .chan = a }),
+			i ? -EINVAL : 0);
+	close(sock);
+	close(other);
+}
+
 /* What is mapped by the device loses its pages while jobs run on it. */
 static void test_holes(void **state)
 {
@@ -364,9 +410,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_connections), TEST(test_channels),
-		TEST(test_descriptors), TEST(test_attach_lies),
-		TEST(test_holes),	TEST(test_lying_completion),
+		TEST(test_connections),	     TEST(test_channels),
+		TEST(test_descriptors),	     TEST(test_attach_lies),
+		TEST(test_share_lies),	     TEST(test_holes),
+		TEST(test_lying_completion),
 	};
 
 	wf_base_log_set_sink(keep_quiet);
