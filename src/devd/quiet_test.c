@@ -6,6 +6,12 @@
  */
 #include "devd/rig_test.h"
 
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
 #include "base/log.h"
 #include "chan/session.h"
 #include "devd/raw_test.h"
@@ -258,6 +264,72 @@ static void test_stopped_requests(void **state)
 	wf_drv_device_close(&device);
 }
 
+struct slow_page {
+	pthread_t thread;
+	int fd;
+	void *page;
+};
+
+static void *deliver_late(void *arg)
+{
+	struct slow_page *slow = arg;
+	struct uffdio_zeropage zero = {
+		.range = { (uintptr_t)slow->page, 4096 },
+	};
+
+	usleep(3000000);
+	ioctl(slow->fd, UFFDIO_ZEROPAGE, &zero);
+	return NULL;
+}
+
+/* A page that is there after three seconds, not before. */
+static bool make_slow(struct slow_page *slow)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	slow->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	reg.range.start = (uintptr_t)slow->page;
+	reg.range.len = 4096;
+	slow->fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (slow->fd < 0)
+		return false;
+	if (!ioctl(slow->fd, UFFDIO_API, &api) &&
+	    !ioctl(slow->fd, UFFDIO_REGISTER, &reg))
+		return !pthread_create(&slow->thread, NULL, deliver_late, slow);
+	close(slow->fd);
+	return false;
+}
+
+/* A job takes longer than a device may be silent: its release waits for it, for
+ * the device says that it is there. */
+static void test_slow_job(void **state)
+{
+	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32, .src_len = 4096 };
+	struct wf_drv_device device, other;
+	struct slow_page slow;
+	uint64_t start;
+
+	(void)state;
+	if (geteuid() || !make_slow(&slow))
+		skip(); /* may not handle faults of others */
+	start = wf_base_clock_ns();
+	job.src = slow.page;
+	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
+	assert_int_equal(rig_open(&other, "share-0", 0), 0);
+	assert_int_equal(wf_drv_device_submit(&device, &job, false), 0);
+	usleep(100000);
+	wf_drv_device_close(&device);
+	assert_true(since_ms(start) >= 2900);
+	assert_int_equal(wd_drv_alive(&other.ch), 1);
+	rig_nop(&other);
+	wf_drv_device_close(&other);
+	pthread_join(slow.thread, NULL);
+	close(slow.fd);
+	munmap(slow.page, 4096);
+}
+
 struct parallel {
 	pthread_t thread;
 	int err;
@@ -358,10 +430,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_late_reader),		TEST(test_never_reads),
-		TEST(test_never_takes_results), TEST(test_stopped_anywhere),
-		TEST(test_stopped_jobs),	TEST(test_stopped_inside),
-		TEST(test_stopped_requests),	TEST(test_stopped_neighbour),
+		TEST(test_late_reader),
+		TEST(test_never_reads),
+		TEST(test_never_takes_results),
+		TEST(test_stopped_anywhere),
+		TEST(test_stopped_jobs),
+		TEST(test_stopped_inside),
+		TEST(test_stopped_requests),
+		TEST(test_stopped_neighbour),
+		TEST(test_slow_job),
 	};
 
 	wf_base_log_set_sink(keep_quiet);
