@@ -124,6 +124,42 @@ static void test_never_takes_results(void **state)
 	assert_true(wf_base_clock_ns() - start < RIG_PATIENCE);
 }
 
+/* How many of 100 large jobs of one client are done before a small one of
+ * another, which came last. */
+static int done_before(void)
+{
+	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32, .src_len = 4 << 20 };
+	void *memory = calloc(1, job.src_len);
+	struct wf_drv_device greedy, modest;
+	struct wf_drv_result result;
+	int n = 0;
+
+	job.src = memory;
+	assert_int_equal(rig_open(&greedy, "sva-0", 0), 0);
+	assert_int_equal(rig_open(&modest, "sva-0", 0), 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(wf_drv_device_submit(&greedy, &job, false), 0);
+	rig_nop(&modest);
+	while (wf_drv_device_poll(&greedy, &result, 1) == 1)
+		n++;
+	wf_drv_device_close(&greedy);
+	wf_drv_device_close(&modest);
+	free(memory);
+	return n;
+}
+
+/* A full queue is not served to its end before others have their turn. */
+static void test_turns(void **state)
+{
+	int n = 100;
+
+	(void)state;
+	/* We may be the one who is slow. */
+	for (int i = 0; i < 5 && n >= 50; i++)
+		n = done_before();
+	assert_true(n < 50);
+}
+
 /* -- the device ------------------------------------------------------------ */
 
 static void halt(void)
@@ -430,15 +466,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_late_reader),
-		TEST(test_never_reads),
-		TEST(test_never_takes_results),
-		TEST(test_stopped_anywhere),
-		TEST(test_stopped_jobs),
-		TEST(test_stopped_inside),
-		TEST(test_stopped_requests),
-		TEST(test_stopped_neighbour),
-		TEST(test_slow_job),
+		TEST(test_late_reader),		TEST(test_never_reads),
+		TEST(test_never_takes_results), TEST(test_turns),
+		TEST(test_stopped_anywhere),	TEST(test_stopped_jobs),
+		TEST(test_stopped_inside),	TEST(test_stopped_requests),
+		TEST(test_stopped_neighbour),	TEST(test_slow_job),
 	};
 
 	wf_base_log_set_sink(keep_quiet);
