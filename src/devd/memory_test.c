@@ -426,6 +426,10 @@ static void test_client_is_gone(void **state)
 		client.fd = sock[0];
 		client.pid = rig_spawn(wait_for_death, 0);
 		client.pidfd = (int)syscall(SYS_pidfd_open, client.pid, 0);
+		if (client.pidfd < 0) {
+			kill(client.pid, SIGKILL);
+			skip(); /* an old kernel, or valgrind */
+		}
 		chan.looked_at = 0;
 		wf_devd_job_run(&chan, &scratch, &job, &done);
 		assert_int_equal(done.status, 0);
