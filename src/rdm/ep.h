@@ -72,6 +72,7 @@ struct wf_rdm_ep {
 	uint32_t reading;
 	uint32_t unexpected;
 	uint32_t next_name;
+	uint32_t epoch;	  /* random; part of our ids */
 	uint64_t runting; /* bytes sent before they are read, not yet done */
 	struct wf_compq *txq;
 	struct wf_rxq *rxq;

@@ -7,8 +7,8 @@
  *
  * Connection ids tell one life of a peer from the next: each side has one for
  * the other and takes a new one whenever it has forgotten what was under way.
- * Whoever sees a new one forgets as well; whoever sees one that is over says so
- * by a handshake.
+ * Whoever sees a new one forgets as well, unless it began because of ours;
+ * whoever sees one that is over says so by a handshake that names it.
  */
 #ifndef WF_RDM_PEER_H
 #define WF_RDM_PEER_H
@@ -45,6 +45,7 @@ struct wf_rdm_peer {
 	uint32_t our_id;
 	uint32_t their_id;
 	uint32_t stale_id;
+	uint32_t forgot_id; /* of its, that our handshake tells of; 0: none */
 	int lost; /* errno of the last life, until an inject has told of it */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
 
