@@ -208,6 +208,70 @@ static void test_busy_driver(void **state)
 	assert_int_equal(wd_alg_comp_register(zlib), 0);
 }
 
+/* Raw data has the checksum that was asked for, and the context says who did
+ * it and is otherwise left as it was. */
+static void test_raw_check(void **state)
+{
+	struct wd_comp_ctx ctx = { .comp_level = 1,
+				   .raw_check = WD_COMP_GZIP,
+				   .stream_mode = WD_COMP_STATEFUL,
+				   .flush_type = WD_COMP_SYNC_FLUSH };
+	uint32_t want = wd_comp_check(WD_COMP_GZIP, 0, data, MOST);
+	struct wd_comp_index index;
+	size_t in = MOST, out = MOST + 10000, len;
+
+	(void)state;
+	assert_int_equal(wd_alg_deflate_parallel(&ctx, 3, data, &in, packed,
+						 &out, &index),
+			 0);
+	assert_int_equal(ctx.check, want);
+	assert_non_null(ctx.used);
+	len = out;
+	for (int i = 0; i < 2; i++) {
+		in = len;
+		out = MOST;
+		ctx.check = 0;
+		ctx.used = NULL;
+		assert_int_equal(wd_alg_inflate_parallel(&ctx, 3, packed, &in,
+							 plain, &out,
+							 i ? NULL : &index),
+				 0);
+		assert_int_equal(ctx.check, want);
+		assert_non_null(ctx.used);
+		assert_int_equal(ctx.stream_mode, WD_COMP_STATEFUL);
+		assert_int_equal(ctx.flush_type, WD_COMP_SYNC_FLUSH);
+	}
+	wd_comp_index_free(&index);
+}
+
+static uint32_t vendor_crc(uint32_t crc, const void *bytes, size_t len)
+{
+	(void)crc;
+	(void)bytes;
+	(void)len;
+	fail_msg("code of a driver that may be gone");
+	return 0;
+}
+
+/* Checksums are kept for good, so they are not those of a driver that comes and
+ * goes. The first test: nobody has asked for a checksum yet. */
+static void test_checks_stay(void **state)
+{
+	struct wd_alg_comp vendor = { .name = "vendor",
+				      .priority = 1000,
+				      .node = -1,
+				      .crc32 = vendor_crc,
+				      .adler32 = vendor_crc };
+
+	(void)state;
+	assert_int_equal(wd_alg_comp_register(&vendor), 0);
+	assert_int_equal(wd_comp_check(WD_COMP_GZIP, 0, "123456789", 9),
+			 0xcbf43926u);
+	assert_int_equal(wd_comp_check(WD_COMP_ZLIB, 1, "Wikipedia", 9),
+			 0x11e60398u);
+	assert_int_equal(wd_alg_comp_unregister(&vendor), 0);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -234,7 +298,9 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_checks_stay),
 		cmocka_unit_test(test_parallel),
+		cmocka_unit_test(test_raw_check),
 		cmocka_unit_test(test_lying_index),
 		cmocka_unit_test(test_device_dies),
 		cmocka_unit_test(test_busy_driver),

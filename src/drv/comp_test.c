@@ -308,6 +308,16 @@ static void stream_unpack(struct wd_comp_ctx *ctx, size_t packed_len,
 	assert_memory_equal(plain, want, len);
 }
 
+/* Over all of the plain data, of the kind the format or the caller wants. */
+static void check_sum(const struct wd_comp_ctx *ctx, const uint8_t *data,
+		      size_t len)
+{
+	int alg = ctx->alg_type == WD_COMP_RAW ? ctx->raw_check : ctx->alg_type;
+
+	assert_int_equal(ctx->check, wd_comp_check(alg, wd_comp_check_init(alg),
+						   data, len));
+}
+
 static void test_streams(void **state)
 {
 	static const unsigned int cuts[] = { 1, 7, 300, 5000, 70000, 400000 };
@@ -320,14 +330,17 @@ static void test_streams(void **state)
 		size_t len = rnd(a < 300 || b < 300 ? 8000 : MOST), n;
 
 		ctx.alg_type = (int)rnd(3);
+		ctx.raw_check = (int)rnd(3);
 		ctx.comp_level = (int)rnd(10);
 		ctx.window_size = rnd(5) ? 0 : (int)(9 + rnd(7));
 		n = stream_pack(&ctx, data, len, a, b, rnd(3) ? 0 : 6);
 		check_unpacks(ctx.alg_type, packed, n, data, len);
+		check_sum(&ctx, data, len);
 		packed[n] = 0x1f;
 		packed[n + 1] = 0x8b;
 		ctx.driver = rnd(2) ? NULL : "zlib";
 		stream_unpack(&ctx, n, data, len, cuts[rnd(6)], cuts[rnd(6)]);
+		check_sum(&ctx, data, len);
 		ctx.driver = NULL;
 		/* And what zlib packs. */
 		n = zlib_pack(ctx.alg_type, (int)rnd(10), data, len, packed,
