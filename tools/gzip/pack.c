@@ -226,6 +226,18 @@ static int fill(struct packer *p, struct slot *slot)
 	return 0;
 }
 
+/* No thread could be started: then without. */
+static int alone(struct packer *p, struct slot *slot)
+{
+	size_t in = slot->len;
+
+	slot->ctx.out_len = wd_alg_deflate_bound(&slot->ctx, p->block);
+	slot->result = wd_alg_deflate(&slot->ctx, slot->in, &in, slot->out,
+				      &slot->ctx.out_len);
+	slot->done = true;
+	return 0;
+}
+
 static int submit(struct packer *p)
 {
 	struct slot *slot = &p->slots[p->next % p->count];
@@ -245,6 +257,8 @@ static int submit(struct packer *p)
 	ret = wd_alg_async_deflate(&slot->ctx, done, slot, slot->in, slot->len,
 				   slot->out,
 				   wd_alg_deflate_bound(&slot->ctx, p->block));
+	if (ret == -EAGAIN)
+		ret = alone(p, slot);
 	if (ret)
 		slot->busy = false;
 	return ret;

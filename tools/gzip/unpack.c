@@ -14,6 +14,7 @@
 
 #include <weft/wd_comp.h>
 
+#include "tools/gzip/header.h"
 #include "tools/gzip/index.h"
 
 #define IN_SIZE (256u << 10)
@@ -107,50 +108,6 @@ static int run_member(struct unpacker *u)
 	u->io->driver = ctx.used;
 	wd_alg_end(&ctx);
 	return ret;
-}
-
-/* Length of the header at u->in, which is all mapped; 0 if it is none. Takes
- * the index and the name along. */
-static size_t parse_header(struct unpacker *u, bool *has_index)
-{
-	const uint8_t *p = u->in;
-	size_t n = 10, len = u->in_len;
-	uint8_t flags;
-
-	*has_index = false;
-	if (len < 10 || p[0] != 0x1f || p[1] != 0x8b || p[2] != 8)
-		return 0;
-	flags = p[3];
-	u->io->mtime = p[4] | (uint32_t)p[5] << 8 | (uint32_t)p[6] << 16 |
-		       (uint32_t)p[7] << 24;
-	if (flags & 4) {
-		size_t extra;
-
-		if (len < n + 2)
-			return 0;
-		extra = p[n] | (size_t)p[n + 1] << 8;
-		n += 2;
-		if (len < n + extra)
-			return 0;
-		*has_index = wf_tools_gzip_index_read(&u->index, p + n, extra);
-		n += extra;
-	}
-	for (int bit = 8; bit <= 16; bit *= 2) {
-		const uint8_t *end;
-
-		if (!(flags & bit))
-			continue;
-		end = len > n ? memchr(p + n, 0, len - n) : NULL;
-		if (!end)
-			return 0;
-		if (bit == 8 &&
-		    (size_t)(end - p - n) < sizeof(u->io->found_name))
-			strcpy(u->io->found_name, (const char *)p + n);
-		n = (size_t)(end - p) + 1;
-	}
-	if (flags & 2)
-		n += 2;
-	return n < len ? n : 0;
 }
 
 static void done(struct wd_comp_ctx *ctx, int result, void *arg)
@@ -282,18 +239,46 @@ static int run_indexed(struct unpacker *u, size_t head)
 	return 0;
 }
 
-static int next_member(struct unpacker *u)
+static int next_member(struct unpacker *u, bool first)
 {
-	bool indexed = false;
-	size_t head = parse_header(u, &indexed);
+	struct wf_gzip_header header;
+	size_t head = wf_tools_gzip_header_parse(u->in, u->in_len, &header);
 	int ret;
 
-	if (u->io->map && head && indexed && u->index.span <= SPAN_MOST) {
+	if (head && first)
+		u->io->mtime = header.mtime;
+	/* What weft writes has no checksum of its header and no unknown flags:
+	 * leave others to the one run, which looks at both. */
+	if (u->io->map && head && header.extra &&
+	    !(header.flags & (WF_GZIP_FLAG_HCRC | WF_GZIP_FLAG_RESERVED)) &&
+	    wf_tools_gzip_index_read(&u->index, header.extra,
+				     header.extra_len) &&
+	    u->index.span <= SPAN_MOST) {
 		ret = run_indexed(u, head);
 		if (ret != -EAGAIN)
 			return ret;
 	}
 	return run_member(u);
+}
+
+/* Less than the two bytes that tell, and nothing that contradicts them. */
+static bool is_beginning(const struct unpacker *u)
+{
+	return !u->in_len || (u->in_len == 1 && u->in[0] == 0x1f);
+}
+
+/* As it is, like cat. */
+static int copy(struct unpacker *u)
+{
+	int ret;
+
+	do {
+		ret = emit(u, u->in, u->in_len);
+		advance(u, u->in_len);
+		if (!ret)
+			ret = need(u, 1);
+	} while (!ret && u->in_len);
+	return ret;
 }
 
 static int run(struct unpacker *u)
@@ -313,14 +298,14 @@ static int run(struct unpacker *u)
 			continue;
 		}
 		if (u->in_len < 2 || u->in[0] != 0x1f || u->in[1] != 0x8b) {
+			if (first && u->io->as_is)
+				return copy(u);
 			if (first)
-				return -EINVAL;
+				return is_beginning(u) ? -ENODATA : -EINVAL;
 			u->io->garbage = true;
 			return 0;
 		}
-		ret = need(u, IN_SIZE);
-		if (!ret)
-			ret = next_member(u);
+		ret = next_member(u, first);
 		if (ret)
 			return ret;
 		first = false;
