@@ -143,13 +143,16 @@ def bad_input(tmp):
         gunzip(path, code=1)
         assert not (tmp / "x").exists() and path.exists()
         gunzip("-c", input=good[:cut], code=1)
-    for at in (60, len(good) // 3, len(good) - 3, len(good) - 7):
+    for at in (60, len(good) // 3, len(good) - 1, len(good) - 3,
+               len(good) - 7):
         bad = bytearray(good)
         bad[at] ^= 0x10
         path.write_bytes(bad)
         done = subprocess.run([WEFT, "gunzip", "-c", str(path)],
                               capture_output=True, timeout=100)
         assert done.returncode == 1 or done.stdout == data, at
+        # The trailer is compared with what was unpacked, all of it.
+        assert done.returncode == 1 or at < len(good) - 8, at
     # An index that lies costs time, not data.
     for at in list(range(18, 60)):
         bad = bytearray(good)
