@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+
+#define LARGE_PAGE (2u << 20)
 
 struct run {
 	const struct wf_gzip_gang *gang;
@@ -120,6 +123,16 @@ static unsigned int start(struct run *r, pthread_t *threads)
 		n++;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return n;
+}
+
+void *wf_tools_gzip_gang_room(size_t size)
+{
+	size_t rounded = (size + LARGE_PAGE - 1) & ~(size_t)(LARGE_PAGE - 1);
+	void *room = aligned_alloc(LARGE_PAGE, rounded);
+
+	if (room)
+		madvise(room, rounded, MADV_HUGEPAGE);
+	return room;
 }
 
 int wf_tools_gzip_gang_run(const struct wf_gzip_gang *gang)

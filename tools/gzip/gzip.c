@@ -62,20 +62,24 @@ int wf_tools_gzip_write(struct wf_gzip_io *io, const void *data, size_t len)
 	return 0;
 }
 
-static void map_input(struct wf_gzip_io *io, const struct stat *st)
+/* Segments are anywhere in a file that is unpacked: it is mapped. What is
+ * packed is read, which costs less than the faults. */
+static void look_at_input(struct wf_gzip_io *io)
 {
-	off_t at = lseek(io->in, 0, SEEK_CUR);
+	struct stat st;
 	void *map;
 
-	if (!S_ISREG(st->st_mode) || at != 0 || st->st_size <= 0)
+	if (fstat(io->in, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
+	    lseek(io->in, 0, SEEK_CUR) != 0)
 		return;
-	map = mmap(NULL, (size_t)st->st_size, PROT_READ, MAP_PRIVATE, io->in,
-		   0);
+	io->size = (uint64_t)st.st_size;
+	if (!io->options->decompress)
+		return;
+	map = mmap(NULL, io->size, PROT_READ, MAP_PRIVATE, io->in, 0);
 	if (map == MAP_FAILED)
 		return;
-	madvise(map, (size_t)st->st_size, MADV_SEQUENTIAL);
+	madvise(map, io->size, MADV_SEQUENTIAL);
 	io->map = map;
-	io->map_len = (uint64_t)st->st_size;
 }
 
 static void report(const struct wf_gzip_io *io, uint64_t ns)
@@ -103,15 +107,13 @@ static void report(const struct wf_gzip_io *io, uint64_t ns)
 static int work(struct wf_gzip_io *io)
 {
 	uint64_t begin = wf_base_clock_ns();
-	struct stat st;
 	int ret;
 
-	if (!fstat(io->in, &st))
-		map_input(io, &st);
+	look_at_input(io);
 	ret = io->options->decompress ? wf_tools_gzip_unpack(io) :
 					wf_tools_gzip_pack(io);
 	if (io->map)
-		munmap((void *)(uintptr_t)io->map, (size_t)io->map_len);
+		munmap((void *)(uintptr_t)io->map, io->size);
 	worse(ret ? FAILED : OK);
 	if (!ret && io->garbage) {
 		if (!io->options->quiet)

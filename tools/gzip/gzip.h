@@ -40,9 +40,9 @@ struct wf_gzip_io {
 	uint32_t mtime;	    /* into or from the header */
 	int in;
 	int out;	    /* -1: nowhere (-t) */
-	const uint8_t *map; /* all of the input, NULL if it is no file */
-	uint64_t map_len;
-	uint64_t total_in; /* results */
+	uint64_t size;	    /* of the input, 0 if nobody knows */
+	const uint8_t *map; /* all of it, where it is unpacked from a file */
+	uint64_t total_in;  /* results */
 	uint64_t total_out;
 	const char *driver;  /* the last one used */
 	unsigned int points; /* restart points written or used */

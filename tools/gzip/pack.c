@@ -27,7 +27,7 @@
 
 struct slot {
 	struct wd_comp_ctx ctx;
-	uint8_t *buf; /* dictionary and input, where it is read */
+	uint8_t *buf; /* dictionary and input */
 	const uint8_t *in;
 	size_t len;
 	uint8_t *out;
@@ -39,6 +39,7 @@ struct packer {
 	size_t block;
 	bool dict;
 	unsigned int count; /* slots */
+	uint8_t *room;	    /* of all slots */
 	struct slot *slots;
 	/* Of whoever takes input: */
 	uint64_t next;	/* block to take */
@@ -107,7 +108,7 @@ static size_t write_header(struct packer *p, uint8_t *out)
 static void plan_index(struct packer *p)
 {
 	uint32_t span = (uint32_t)(p->block * (p->dict ? RESTART : 1));
-	uint64_t points = p->io->map ? p->io->map_len / span : ROOM_UNKNOWN;
+	uint64_t points = p->io->size ? p->io->size / span : ROOM_UNKNOWN;
 	int flags = p->io->out < 0 ? -1 : fcntl(p->io->out, F_GETFL);
 	struct stat st;
 
@@ -186,25 +187,13 @@ static int fill(struct packer *p, struct slot *slot)
 
 	slot->restart = !p->dict || !(p->next % RESTART);
 	slot->ctx.dict_len = 0;
-	if (p->io->map) {
-		uint64_t left = p->io->map_len - p->taken;
-
-		slot->in = p->io->map + p->taken;
-		slot->len = left < p->block ? (size_t)left : p->block;
-		p->eof = slot->len == left;
-		if (!slot->restart) {
-			slot->ctx.dict = slot->in - DICT;
-			slot->ctx.dict_len = DICT;
-		}
-		p->taken += slot->len;
-		return 0;
-	}
 	n = read_full(p->io->in, slot->buf + DICT, p->block);
 	if (n < 0)
 		return (int)n;
 	slot->in = slot->buf + DICT;
 	slot->len = (size_t)n;
-	p->eof = slot->len < p->block;
+	p->taken += slot->len;
+	p->eof = slot->len < p->block || p->taken == p->io->size;
 	if (!slot->restart) {
 		memcpy(slot->buf + DICT - p->tail_len, p->tail, p->tail_len);
 		slot->ctx.dict = slot->in - p->tail_len;
@@ -214,7 +203,6 @@ static int fill(struct packer *p, struct slot *slot)
 		memcpy(p->tail, slot->in + slot->len - DICT, DICT);
 		p->tail_len = DICT;
 	}
-	p->taken += slot->len;
 	return 0;
 }
 
@@ -286,43 +274,55 @@ static int run(struct packer *p)
 static int make_slots(struct packer *p)
 {
 	struct wd_comp_ctx ctx = { 0 };
+	size_t in = DICT + p->block;
+	size_t out = wd_alg_deflate_bound(&ctx, p->block);
+	uint8_t *room;
 
 	p->count = p->io->options->threads * 2 + 1;
 	p->slots = calloc(p->count, sizeof(*p->slots));
-	if (!p->slots)
+	p->room = wf_tools_gzip_gang_room(p->count * (in + out));
+	if (!p->slots || !p->room)
 		return -ENOMEM;
+	room = p->room;
 	for (unsigned int i = 0; i < p->count; i++) {
-		struct slot *s = &p->slots[i];
-
-		s->out = malloc(wd_alg_deflate_bound(&ctx, p->block));
-		s->buf = p->io->map ? NULL : malloc(DICT + p->block);
-		if (!s->out || (!p->io->map && !s->buf))
-			return -ENOMEM;
+		p->slots[i].buf = room;
+		p->slots[i].out = room + in;
+		room += in + out;
 	}
 	return 0;
 }
 
-/* A file of one block: no threads, no jobs. */
+/* A file of one block: no threads. */
 static int pack_small(struct packer *p)
 {
 	struct wd_comp_ctx ctx = { .comp_level = p->io->options->level,
 				   .driver = p->io->options->driver,
 				   .raw_check = WD_COMP_GZIP,
 				   .tight = 1 };
-	size_t in = (size_t)p->io->map_len;
-	size_t out = wd_alg_deflate_bound(&ctx, in);
-	uint8_t *buf = malloc(out);
-	int ret = buf ? begin(p) : -ENOMEM;
+	size_t out = wd_alg_deflate_bound(&ctx, p->io->size), in;
+	uint8_t *plain = malloc(p->io->size), *buf = malloc(out);
+	int ret = -ENOMEM;
+	ssize_t n;
 
-	if (!ret)
-		ret = wd_alg_deflate(&ctx, p->io->map, &in, buf, &out);
+	if (!plain || !buf)
+		goto out;
+	n = read_full(p->io->in, plain, p->io->size);
+	ret = n < 0 ? (int)n : begin(p);
+	if (ret)
+		goto out;
+	in = (size_t)n;
+	ret = wd_alg_deflate(&ctx, plain, &in, buf, &out);
 	if (!ret)
 		ret = wf_tools_gzip_write(p->io, buf, out);
-	free(buf);
 	p->check = ctx.check;
 	p->taken = in;
 	p->io->driver = ctx.used;
-	return ret ? ret : finish(p);
+	if (!ret)
+		ret = finish(p);
+out:
+	free(plain);
+	free(buf);
+	return ret;
 }
 
 int wf_tools_gzip_pack(struct wf_gzip_io *io)
@@ -335,7 +335,7 @@ int wf_tools_gzip_pack(struct wf_gzip_io *io)
 	p->io = io;
 	p->dict = uses_dict(io->options);
 	p->block = p->dict ? BLOCK : BLOCK_ALONE;
-	if (io->map && io->map_len <= p->block) {
+	if (io->size && io->size <= p->block) {
 		ret = pack_small(p);
 	} else {
 		plan_index(p);
@@ -349,10 +349,7 @@ int wf_tools_gzip_pack(struct wf_gzip_io *io)
 	}
 	wf_tools_gzip_progress_end();
 	io->total_in = p->taken;
-	for (unsigned int i = 0; p->slots && i < p->count; i++) {
-		free(p->slots[i].out);
-		free(p->slots[i].buf);
-	}
+	free(p->room);
 	free(p->slots);
 	free(p);
 	if (ret)

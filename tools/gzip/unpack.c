@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <weft/wd_comp.h>
@@ -185,19 +184,6 @@ static int write_segment(void *arg, unsigned int n)
 	return wf_tools_gzip_write(u->io, s->out, s->ctx.out_len);
 }
 
-/* In large pages where there are some: else a tenth of the time goes into
- * faults. */
-static uint8_t *map_room(size_t size)
-{
-	void *room = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (room == MAP_FAILED)
-		return NULL;
-	madvise(room, size, MADV_HUGEPAGE);
-	return room;
-}
-
 /* All segments. WRONG: what is out is right, but the rest is for one run. */
 static int run_segments(struct segments *all, unsigned int threads)
 {
@@ -210,7 +196,7 @@ static int run_segments(struct segments *all, unsigned int threads)
 		.put = write_segment,
 	};
 	size_t span = all->u->index.span, size = gang.slots * span;
-	uint8_t *room = map_room(size);
+	uint8_t *room = wf_tools_gzip_gang_room(size);
 	int ret = WRONG; /* without memory for it, as if there were none */
 
 	all->slots = calloc(gang.slots, sizeof(*all->slots));
@@ -220,8 +206,7 @@ static int run_segments(struct segments *all, unsigned int threads)
 		ret = wf_tools_gzip_gang_run(&gang);
 	}
 	free(all->slots);
-	if (room)
-		munmap(room, size);
+	free(room);
 	return ret;
 }
 
@@ -337,7 +322,7 @@ int wf_tools_gzip_unpack(struct wf_gzip_io *io)
 	u->buf = io->map ? NULL : malloc(IN_SIZE);
 	if (u->out && (io->map || u->buf)) {
 		u->in = io->map ? io->map : u->buf;
-		u->in_len = (size_t)io->map_len;
+		u->in_len = io->map ? (size_t)io->size : 0;
 		u->eof = io->map;
 		ret = run(u);
 	}
