@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from common import corpus  # noqa: E402
@@ -128,6 +129,29 @@ def options(tmp):
     weft("--driver", "none", "-c", plain, code=1)
     weft("-p", "0", plain, code=1)
     assert b"usage" in weft("--help").stdout
+
+
+def cut_at(raw, plain):
+    """Where in raw deflate data the marker after so many bytes ends."""
+    at = 0
+    while (at := raw.index(b"\0\0\xff\xff", at) + 4):
+        if len(zlib.decompressobj(-15).decompress(raw[:at])) == plain:
+            return at
+
+
+def carried(tmp):
+    """A block needs what was before it, but not at a restart point."""
+    data = corpus.source()[:1_300_000]
+    (tmp / "x").write_bytes(data)
+    for more in ({"input": data}, {}):
+        raw = weft("-1nc", *([] if more else [tmp / "x"]), **more).stdout[10:]
+        half = raw[cut_at(raw, 1 << 19):]
+        try:
+            sys.exit(zlib.decompressobj(-15).decompress(half)[:50])
+        except zlib.error:
+            pass
+        rest = zlib.decompressobj(-15).decompress(raw[cut_at(raw, 1 << 20):])
+        assert rest == data[1 << 20:]
 
 
 def bad_input(tmp):
@@ -375,8 +399,8 @@ def interrupted_named(tmp, plain, data):
 
 
 def main():
-    for test in (round_trips, options, like_gzip, bad_input, pipes, disk_full,
-                 changed, no_threads, interrupted):
+    for test in (round_trips, options, like_gzip, carried, bad_input, pipes,
+                 disk_full, changed, no_threads, interrupted):
         with tempfile.TemporaryDirectory() as tmp:
             start = time.monotonic()
             test(pathlib.Path(tmp))

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,6 +209,39 @@ static void test_busy_driver(void **state)
 	assert_int_equal(wd_alg_comp_register(zlib), 0);
 }
 
+/* From one point to the next there is a piece that needs nothing else. */
+static void test_index(void **state)
+{
+	(void)state;
+	for (int level = 1; level <= 6; level += 5) {
+		struct wd_comp_ctx ctx = { .alg_type = WD_COMP_GZIP,
+					   .comp_level = level };
+		struct wd_comp_index index;
+		size_t len = pack(&ctx, MOST, &index);
+
+		assert_true(index.count >= 2);
+		for (size_t i = 0; i < index.count; i++) {
+			const struct wd_comp_point *p = &index.points[i];
+			bool last = i + 1 == index.count;
+			struct wd_comp_ctx raw = {
+				.flush_type = last ? WD_COMP_FINISH :
+						     WD_COMP_SYNC_FLUSH,
+			};
+			size_t in = (last ? len - 8 : p[1].in) - p->in;
+			size_t want = (last ? MOST : p[1].out) - p->out;
+			size_t given = in, out = MOST;
+
+			assert_int_equal(wd_alg_inflate(&raw, packed + p->in,
+							&in, plain, &out),
+					 0);
+			assert_int_equal(in, given);
+			assert_int_equal(out, want);
+			assert_memory_equal(plain, data + p->out, want);
+		}
+		wd_comp_index_free(&index);
+	}
+}
+
 /* Raw data has the checksum that was asked for, and the context says who did
  * it and is otherwise left as it was. */
 static void test_raw_check(void **state)
@@ -300,6 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_checks_stay),
 		cmocka_unit_test(test_parallel),
+		cmocka_unit_test(test_index),
 		cmocka_unit_test(test_raw_check),
 		cmocka_unit_test(test_lying_index),
 		cmocka_unit_test(test_device_dies),

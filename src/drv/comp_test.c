@@ -393,6 +393,52 @@ static void test_flush_shows(void **state)
 	}
 }
 
+/* What is noise by itself is next to nothing with a dictionary; both ways, and
+ * whoever has not got it cannot read it. */
+static void test_dictionaries(void **state)
+{
+	static const char *const drivers[] = { NULL, "isal", "zlib" };
+	const size_t len = 20000;
+
+	(void)state;
+	for (size_t i = 0; i < 9; i++) {
+		struct wd_comp_ctx ctx = { .comp_level = i % 3 ? 1 : 9,
+					   .driver = drivers[i % 3],
+					   .dict = noise,
+					   .dict_len = len,
+					   .flush_type =
+						   i < 3 ? WD_COMP_SYNC_FLUSH :
+							   WD_COMP_FINISH };
+		size_t in = len, out = sizeof(packed), n;
+		int ret = wd_alg_deflate(&ctx, noise, &in, packed, &out);
+
+		if (ret == -ENOTSUP && ctx.driver)
+			continue; /* not in this build */
+		assert_int_equal(ret, 0);
+		assert_true(out < len / 20);
+		n = out;
+		for (size_t j = 0; j < 3; j++) {
+			ctx.driver = drivers[j];
+			ctx.dict_len = len;
+			in = n;
+			out = len;
+			memset(plain, 0, len);
+			ret = wd_alg_inflate(&ctx, packed, &in, plain, &out);
+			if (ret == -ENOTSUP && ctx.driver)
+				continue;
+			assert_int_equal(ret, 0);
+			assert_int_equal(out, len);
+			assert_memory_equal(plain, noise, len);
+			ctx.dict_len = 0;
+			in = n;
+			out = len;
+			assert_int_equal(
+				wd_alg_inflate(&ctx, packed, &in, plain, &out),
+				-EBADMSG);
+		}
+	}
+}
+
 static void test_damage(void **state)
 {
 	(void)state;
@@ -517,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_streams),
 		cmocka_unit_test(test_flush_shows),
+		cmocka_unit_test(test_dictionaries),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_checks),

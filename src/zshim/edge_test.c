@@ -229,6 +229,72 @@ static void test_full_after_sync(void **state)
 	}
 }
 
+/* What comes after a large piece can look back at it, also where the stream
+ * changes to another driver, and where its copy does. */
+static void test_window_carried(void **state)
+{
+	static uint8_t noise[100000];
+	uint64_t seed = 1;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(noise); i++) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		noise[i] = (uint8_t)(seed >> 56);
+	}
+	for (int level = 1; level <= 9; level++) {
+		z_stream s, copy;
+		uLong at;
+
+		open_raw(&s, level);
+		give(&s, noise, sizeof(noise), Z_SYNC_FLUSH);
+		at = s.total_out;
+		assert_int_equal(deflateCopy(&copy, &s), Z_OK);
+		give(&s, noise + sizeof(noise) - 20000, 20000, Z_SYNC_FLUSH);
+		assert_true(s.total_out - at < 2000);
+		/* The first is the copy's no more. */
+		assert_int_equal(deflateEnd(&s), Z_DATA_ERROR);
+		give(&copy, noise + sizeof(noise) - 20000, 20000, Z_SYNC_FLUSH);
+		assert_true(copy.total_out - at < 2000);
+		deflateEnd(&copy);
+	}
+}
+
+/* A flush before any data has something to say, to the byte: servers send it
+ * so that the other side sees a header. The same call again is an error. */
+static void test_flush_first(void **state)
+{
+	static const int bits[] = { -15, 15, 31 };
+	uint8_t out[2][40];
+
+	(void)state;
+	for (int i = 0; i < 9; i++) {
+		int flush = i % 3 + Z_SYNC_FLUSH; /* and FULL, and FINISH */
+		uLong len[2];
+
+		for (int which = 0; which < 2; which++) {
+			z_stream s = { 0 };
+
+			assert_int_equal(CALL(which, deflateInit2_, &s, 6,
+					      Z_DEFLATED, bits[i / 3], 8, 0,
+					      ZLIB_VERSION, (int)sizeof(s)),
+					 Z_OK);
+			s.next_out = out[which];
+			s.avail_out = sizeof(out[which]);
+			assert_int_equal(CALL(which, deflate, &s, flush),
+					 flush == Z_FINISH ? Z_STREAM_END :
+							     Z_OK);
+			len[which] = s.total_out;
+			assert_int_equal(CALL(which, deflate, &s, flush),
+					 flush == Z_FINISH ? Z_STREAM_END :
+							     Z_BUF_ERROR);
+			assert_int_equal(s.total_out, len[which]);
+			CALL(which, deflateEnd, &s);
+		}
+		assert_int_equal(len[0], len[1]);
+		assert_memory_equal(out[0], out[1], len[0]);
+	}
+}
+
 static void test_params_after_end(void **state)
 {
 	(void)state;
@@ -343,6 +409,8 @@ int main(void)
 		cmocka_unit_test(test_validate_stays),
 		cmocka_unit_test(test_dictionary_in_the_middle),
 		cmocka_unit_test(test_full_after_sync),
+		cmocka_unit_test(test_window_carried),
+		cmocka_unit_test(test_flush_first),
 		cmocka_unit_test(test_params_after_end),
 		cmocka_unit_test(test_no_memory),
 	};
