@@ -547,6 +547,17 @@ static void test_checks(void **state)
 				want);
 		}
 	}
+	/* Lengths that no test has time for: beyond 32 bits. */
+	for (int bits = 0; bits < 48; bits++) {
+		uint64_t len = (1ull << bits) + rnd(100000);
+		uint32_t a = rnd(65521) << 16 | rnd(65521);
+		uint32_t b = rnd(65521) << 16 | rnd(65521);
+
+		assert_int_equal(wd_comp_check_combine(WD_COMP_GZIP, a, b, len),
+				 z->crc32_combine64(a, b, (off64_t)len));
+		assert_int_equal(wd_comp_check_combine(WD_COMP_ZLIB, a, b, len),
+				 z->adler32_combine64(a, b, (off64_t)len));
+	}
 }
 
 static int setup(void **state)
