@@ -36,8 +36,11 @@ struct segment {
 struct segments {
 	struct unpacker *u;
 	struct segment *slots;
+	/* Of whoever takes: */
 	size_t taken; /* segments */
-	size_t at;    /* in the input: the next one, or behind the last */
+	size_t at;    /* in the input: the next one */
+	/* Of whoever writes: */
+	size_t end; /* in the input: behind the final block */
 	uint32_t check;
 	uint64_t total;
 };
@@ -179,7 +182,7 @@ static int write_segment(void *arg, unsigned int n)
 	all->total += s->ctx.out_len;
 	u->io->driver = s->ctx.used;
 	if (s->last)
-		all->at = (size_t)(s->in - u->in) + s->ctx.in_len;
+		all->end = (size_t)(s->in - u->in) + s->ctx.in_len;
 	wf_tools_gzip_progress(u->io, u->taken + (uint64_t)(s->in - u->in));
 	return wf_tools_gzip_write(u->io, s->out, s->ctx.out_len);
 }
@@ -215,7 +218,7 @@ static int run_indexed(struct unpacker *u, size_t head)
 {
 	struct segments all = { .u = u, .at = head };
 	int ret = run_segments(&all, u->io->options->threads);
-	const uint8_t *tail = u->in + all.at;
+	const uint8_t *tail = u->in + all.end;
 	uint64_t want;
 
 	/* One run would have made the same so far. */
@@ -225,7 +228,7 @@ static int run_indexed(struct unpacker *u, size_t head)
 	}
 	if (ret)
 		return ret;
-	if (u->in_len - all.at < 8)
+	if (u->in_len - all.end < 8)
 		return -ENODATA;
 	want = all.check | (all.total & UINT32_MAX) << 32;
 	for (int i = 0; i < 8; i++) {
@@ -233,7 +236,7 @@ static int run_indexed(struct unpacker *u, size_t head)
 			return -EBADMSG;
 	}
 	u->io->points = u->index.count + 1;
-	advance(u, all.at + 8);
+	advance(u, all.end + 8);
 	return 0;
 }
 
