@@ -41,7 +41,7 @@ struct wf_gzip_io {
 	int in;
 	int out;	    /* -1: nowhere (-t) */
 	uint64_t size;	    /* of the input, 0 if nobody knows */
-	const uint8_t *map; /* all of it, where it is unpacked from a file */
+	const uint8_t *map; /* all of it, NULL if it must be read */
 	uint64_t total_in;  /* results */
 	uint64_t total_out;
 	const char *driver;  /* the last one used */

@@ -27,7 +27,7 @@
 
 struct slot {
 	struct wd_comp_ctx ctx;
-	uint8_t *buf; /* dictionary and input */
+	uint8_t *buf; /* dictionary and input, where it is read */
 	const uint8_t *in;
 	size_t len;
 	uint8_t *out;
@@ -187,13 +187,26 @@ static int fill(struct packer *p, struct slot *slot)
 
 	slot->restart = !p->dict || !(p->next % RESTART);
 	slot->ctx.dict_len = 0;
+	if (p->io->map) {
+		uint64_t left = p->io->size - p->taken;
+
+		slot->in = p->io->map + p->taken;
+		slot->len = left < p->block ? (size_t)left : p->block;
+		p->eof = slot->len == left;
+		if (!slot->restart) {
+			slot->ctx.dict = slot->in - DICT;
+			slot->ctx.dict_len = DICT;
+		}
+		p->taken += slot->len;
+		return 0;
+	}
 	n = read_full(p->io->in, slot->buf + DICT, p->block);
 	if (n < 0)
 		return (int)n;
 	slot->in = slot->buf + DICT;
 	slot->len = (size_t)n;
 	p->taken += slot->len;
-	p->eof = slot->len < p->block || p->taken == p->io->size;
+	p->eof = slot->len < p->block;
 	if (!slot->restart) {
 		memcpy(slot->buf + DICT - p->tail_len, p->tail, p->tail_len);
 		slot->ctx.dict = slot->in - p->tail_len;
@@ -274,7 +287,7 @@ static int run(struct packer *p)
 static int make_slots(struct packer *p)
 {
 	struct wd_comp_ctx ctx = { 0 };
-	size_t in = DICT + p->block;
+	size_t in = p->io->map ? 0 : DICT + p->block;
 	size_t out = wd_alg_deflate_bound(&ctx, p->block);
 	uint8_t *room;
 
@@ -299,30 +312,20 @@ static int pack_small(struct packer *p)
 				   .driver = p->io->options->driver,
 				   .raw_check = WD_COMP_GZIP,
 				   .tight = 1 };
-	size_t out = wd_alg_deflate_bound(&ctx, p->io->size), in;
-	uint8_t *plain = malloc(p->io->size), *buf = malloc(out);
-	int ret = -ENOMEM;
-	ssize_t n;
+	size_t in = (size_t)p->io->size;
+	size_t out = wd_alg_deflate_bound(&ctx, in);
+	uint8_t *buf = malloc(out);
+	int ret = buf ? begin(p) : -ENOMEM;
 
-	if (!plain || !buf)
-		goto out;
-	n = read_full(p->io->in, plain, p->io->size);
-	ret = n < 0 ? (int)n : begin(p);
-	if (ret)
-		goto out;
-	in = (size_t)n;
-	ret = wd_alg_deflate(&ctx, plain, &in, buf, &out);
+	if (!ret)
+		ret = wd_alg_deflate(&ctx, p->io->map, &in, buf, &out);
 	if (!ret)
 		ret = wf_tools_gzip_write(p->io, buf, out);
+	free(buf);
 	p->check = ctx.check;
 	p->taken = in;
 	p->io->driver = ctx.used;
-	if (!ret)
-		ret = finish(p);
-out:
-	free(plain);
-	free(buf);
-	return ret;
+	return ret ? ret : finish(p);
 }
 
 int wf_tools_gzip_pack(struct wf_gzip_io *io)
@@ -335,7 +338,7 @@ int wf_tools_gzip_pack(struct wf_gzip_io *io)
 	p->io = io;
 	p->dict = uses_dict(io->options);
 	p->block = p->dict ? BLOCK : BLOCK_ALONE;
-	if (io->size && io->size <= p->block) {
+	if (io->map && io->size <= p->block) {
 		ret = pack_small(p);
 	} else {
 		plan_index(p);
