@@ -128,6 +128,10 @@ def options(tmp):
     weft("--driver", "zlib", "-c", plain)
     weft("--driver", "none", "-c", plain, code=1)
     weft("-p", "0", plain, code=1)
+    for name, used in (("zlib", "zlib"), ("no such", "isal")):
+        env = {**os.environ, "WD_COMP_DRIVER": name}
+        said = weft("-1", "-c", "--stats", plain, env=env).stderr.decode()
+        assert f"driver {used}" in said, said
     assert b"usage" in weft("--help").stdout
 
 

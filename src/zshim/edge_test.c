@@ -255,9 +255,35 @@ static void test_window_carried(void **state)
 		assert_true(s.total_out - at < 2000);
 		/* The first is the copy's no more. */
 		assert_int_equal(deflateEnd(&s), Z_DATA_ERROR);
+		/* A hint, and not its beginning. */
+		assert_int_equal(deflateTune(&copy, 4, 5, 16, 8), Z_OK);
+		assert_int_equal(copy.total_out, at);
 		give(&copy, noise + sizeof(noise) - 20000, 20000, Z_SYNC_FLUSH);
 		assert_true(copy.total_out - at < 2000);
 		deflateEnd(&copy);
+	}
+}
+
+/* 40 times "a", with a run of code lengths that goes past their end: libdeflate
+ * takes it, zlib does not, and so must we not. */
+static void test_refused(void **state)
+{
+	static const uint8_t bad[] = {
+		0x78, 0x9c, 0x05, 0xc0, 0xa1, 0x00, 0x00, 0x00, 0x00,
+		0x00, 0x20, 0xd6, 0xfc, 0x25, 0x1a, 0x00, 0x00, 0x00,
+		0x00, 0x00, 0x01, 0x36, 0xeb, 0x0f, 0x29,
+	};
+
+	(void)state;
+	memcpy(packed, bad, sizeof(bad));
+	for (int which = 0; which < 2; which++) {
+		z_stream s;
+
+		open_inflate(which, &s, 15);
+		assert_int_equal(inflate_all(which, &s, sizeof(bad)),
+				 Z_DATA_ERROR);
+		assert_string_equal(s.msg, "invalid bit length repeat");
+		CALL(which, inflateEnd, &s);
 	}
 }
 
@@ -411,6 +437,7 @@ int main(void)
 		cmocka_unit_test(test_validate_stays),
 		cmocka_unit_test(test_dictionary_in_the_middle),
 		cmocka_unit_test(test_full_flush),
+		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_window_carried),
 		cmocka_unit_test(test_flush_first),
 		cmocka_unit_test(test_params_after_end),
