@@ -44,7 +44,7 @@ enum kind {
 static const int levels[KINDS][10] = {
 	[BINARY] = { 0, 1, 1, 1, 2, 4, 4, 5, 6, 7 },
 	[TEXT] = { 0, 1, 1, 1, 3, 4, 5, 6, 6, 7 },
-	[REPETITIVE] = { 0, 1, 1, 2, 3, 5, 6, 6, 7, 7 },
+	[REPETITIVE] = { 0, 1, 1, 2, 3, 5, 6, 7, 7, 8 },
 	[TIGHT] = { 0, 1, 1, 2, 3, 5, 6, 7, 7, 8 },
 };
 
