@@ -37,7 +37,7 @@ static inline uint32_t wf_base_table_number(uint32_t name)
 }
 
 static inline void *wf_base_table_get(const struct wf_table *table,
-				     uint32_t number)
+				      uint32_t number)
 {
 	return number < table->room ? table->entries[number] : NULL;
 }

@@ -92,9 +92,8 @@ static void test_random(void **state)
 /* Numbers that the peer chose, in any order, up to the last one. */
 static void test_put(void **state)
 {
-	static const uint32_t chosen[] = {
-		15, 16, 0, 1000, WF_TABLE_MAX - 1, 40000, 1, 17
-	};
+	static const uint32_t chosen[] = { 15,	  16, 0, 1000, WF_TABLE_MAX - 1,
+					   40000, 1,  17 };
 	const size_t count = sizeof(chosen) / sizeof(chosen[0]);
 	struct wf_table table = { 0 };
 
