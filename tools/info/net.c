@@ -38,7 +38,7 @@ static void probe(struct wf_tools_net *net, int fd)
 	socklen_t len = sizeof(int);
 	int value = 1;
 
-	strncpy(req.ifr_name, net->iface, sizeof(req.ifr_name) - 1);
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%.15s", net->iface);
 	if (!ioctl(fd, SIOCGIFMTU, &req) && req.ifr_mtu > 0)
 		net->mtu = (unsigned)req.ifr_mtu;
 	net->gro = !setsockopt(fd, IPPROTO_UDP, UDP_GRO, &value, sizeof(value));
