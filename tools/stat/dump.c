@@ -5,9 +5,20 @@
  */
 #include "tools/stat/dump.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "tools/json.h"
+
+static void dump_counters(struct wf_tools_json *json, const char *name,
+			  const struct wf_tools_page *page)
+{
+	wf_tools_json_open(json, name, '{');
+	for (unsigned i = 0; i < page->count; i++)
+		wf_tools_json_number(json, page->counters[i].name,
+				     page->counters[i].value);
+	wf_tools_json_close(json, '}');
+}
 
 static void dump_endpoint(struct wf_tools_json *json,
 			  const struct wf_tools_endpoint *ep)
@@ -19,11 +30,9 @@ static void dump_endpoint(struct wf_tools_json *json,
 	wf_tools_json_text(json, "kind", ep->page.kind);
 	wf_tools_json_text(json, "address", ep->page.name);
 	wf_tools_json_number(json, "started", ep->page.started);
-	wf_tools_json_open(json, "counters", '{');
-	for (unsigned i = 0; i < ep->page.count; i++)
-		wf_tools_json_number(json, ep->page.counters[i].name,
-				     ep->page.counters[i].value);
-	wf_tools_json_close(json, '}');
+	dump_counters(json, "counters", &ep->page);
+	if (ep->packets.count && strcmp(ep->page.kind, ep->packets.kind))
+		dump_counters(json, "packets", &ep->packets);
 	wf_tools_json_close(json, '}');
 }
 
