@@ -150,23 +150,6 @@ static void test_nack(void **state)
 	nacked("runtread");
 }
 
-/* It comes while most of the runt is still to be made. */
-static void test_nack_early(void **state)
-{
-	struct wf_rdm_ep_attr attr = attr_of("runtread");
-	struct net *net;
-
-	(void)state;
-	attr.runt_size = 200000; /* 150 packets */
-	net = net_open(&attr);
-	net_greet(net);
-	net->nodes[1].ep.deny_reads = true;
-	for (unsigned int how = 0; how < 4; how++)
-		carry(net, 0, LARGEST, how & 1, false, how & 2);
-	net_idle(net);
-	net_close(net);
-}
-
 /* -- buffers ---------------------------------------------------------------- */
 
 static void split(struct iovec *iov, uint8_t *base, size_t len, size_t first)
@@ -446,7 +429,6 @@ int main(void)
 		cmocka_unit_test(test_sizes_runtread),
 		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_nack),
-		cmocka_unit_test(test_nack_early),
 		cmocka_unit_test(test_many_buffers),
 		cmocka_unit_test(test_truncation),
 		cmocka_unit_test(test_discard),

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests of peers that go, come back, are slow or are forgotten in the
+ * middle of something: everything ends, nothing is given to the wrong one, and
+ * others do not notice.
+ */
+#include "rdm/net_test.h"
+
+#include "rdm/control.h"
+#include "rdm/protocol.h"
+#include "rdm/tx.h"
+
+#define BYTES (4u << 20)
+
+static uint8_t from[BYTES], into[BYTES];
+
+static struct wf_rdm_peer *peer_of(struct net *net, int at, int who)
+{
+	return wf_rdm_peer_find(&net->nodes[at].ep, &net->nodes[who].addr);
+}
+
+/* Only node @i works. */
+static void alone(struct net *net, int i, int times)
+{
+	while (times-- > 0)
+		wf_rdm_ep_progress(&net->nodes[i].ep);
+}
+
+/* It cannot read, and says so while most of the runt is still to be made. */
+static void test_nack_early(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 3200000, 5);
+	struct net *net;
+
+	(void)state;
+	attr.runt_size = 3000000; /* more packets than the device takes */
+	net = net_open(&attr);
+	net_greet(net);
+	net->nodes[1].ep.deny_reads = true;
+	fill(from, req.len, 6);
+	node_recv_buf(&net->nodes[1], 5, into, req.len);
+	net_submit(net, 0, 1, &req);
+	assert_int_equal(await(net, &net->nodes[1].rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	assert_true(filled(into, req.len, 6));
+	assert_int_equal(stat_of(&net->nodes[0], WF_RDM_STAT_read_nacks), 1);
+	net_idle(net);
+	net_close(net);
+}
+
+/* The bytes that are read are there before those that were sent: the sender's
+ * buffer is not free yet. */
+static void test_eor_before_runt(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 100000, 5);
+	struct wf_wire_packet eor = { .type = WF_WIRE_EOR };
+	struct wf_rdm_peer *peer;
+	struct net *net;
+
+	(void)state;
+	attr.runt_size = 20000;
+	net = net_open(&attr);
+	net_greet(net);
+	fill(from, req.len, 6);
+	node_recv_buf(&net->nodes[1], 5, into, req.len);
+	net_submit(net, 0, 1, &req);
+	peer = peer_of(net, 0, 1);
+	assert_false(wf_base_list_empty(&peer->flight));
+	eor.send_id = wf_container_of(peer->flight.next, struct wf_rdm_tx, link)
+			      ->named.id;
+	assert_int_equal(wf_rdm_control_receive(peer, &eor), 0);
+	assert_int_equal(wf_op_compq_count(&net->nodes[0].txq), 0);
+	assert_int_equal(await(net, &net->nodes[1].rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	assert_true(filled(into, req.len, 6));
+	net_close(net);
+}
+
+/* -- removed from the AV ---------------------------------------------------- */
+
+static void forget(struct net *net)
+{
+	net->nodes[0].known[1] = false;
+	wf_rdm_ep_removed(&net->nodes[0].ep, 1);
+	net->nodes[0].known[1] = true;
+}
+
+/* In the middle of messages of many packets: all end, what is sent afterwards
+ * is not mixed with what was to be sent before. */
+static void test_removed_midway(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req;
+	struct net *net;
+	struct got got;
+
+	(void)state;
+	for (int turns = 0; turns < 6; turns++) {
+		net = net_open(&attr);
+		fill(from, 60000, 1);
+		req = req_send(from, 60000, 5);
+		for (int i = 0; i < 3; i++)
+			net_submit(net, 0, 1, &req);
+		net_turn(net, turns);
+		forget(net);
+		for (int i = 0; i < 3; i++) {
+			got = await(net, &net->nodes[0].txq);
+			assert_true(!got.err || got.err == FI_ECANCELED);
+		}
+		fill(from, 60000, 2);
+		req = req_send(from, 60000, 6);
+		for (int i = 0; i < 3; i++) {
+			node_recv_buf(&net->nodes[1], 6, into + i * 60000,
+				      60000);
+			net_submit(net, 0, 1, &req);
+		}
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+			assert_int_equal(await(net, &net->nodes[1].rxcq).err,
+					 0);
+		}
+		assert_true(filled(into, 60000, 2));
+		assert_true(filled(into + 60000, 60000, 2));
+		assert_true(filled(into + 120000, 60000, 2));
+		net_close(net);
+	}
+}
+
+/* -- restarts and deaths ---------------------------------------------------- */
+
+static void revive(struct net *net, const struct wf_rdm_ep_attr *attr, int who)
+{
+	node_close(&net->nodes[who]);
+	node_open(&net->nodes[who], attr);
+	assert_int_equal(wf_rdm_ep_wake(&net->nodes[who].ep), 0);
+}
+
+/* The peer restarts with more requests under way than are looked at in one go:
+ * what is sent to the new one is not taken for a request to the old one. */
+static void test_restart(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct net *net;
+	int failed = 0;
+
+	(void)state;
+	attr.tx_size = 2048;
+	net = net_open(&attr);
+	net_greet(net);
+	for (int i = 0; i < 900; i++)
+		net_submit(net, 0, 1, &req);
+	revive(net, &attr, 1);
+	req = req_send(from, 60000, 6);
+	fill(from, 60000, 3);
+	node_recv_buf(&net->nodes[1], 6, into, 60000);
+	AWAIT(net, wf_op_compq_count(&net->nodes[0].txq));
+	req.context = &failed;
+	net_submit(net, 0, 1, &req);
+	for (int i = 0; i < 901; i++) {
+		struct got got = await(net, &net->nodes[0].txq);
+
+		failed += !!got.err;
+		if (got.context == &failed)
+			assert_int_equal(got.err, 0);
+	}
+	assert_true(failed);
+	assert_int_equal(await(net, &net->nodes[1].rxcq).err, 0);
+	assert_true(filled(into, 60000, 3));
+	net_idle(net);
+	net_close(net);
+}
+
+/* Nobody is there any more: everything ends with an error, the receive that was
+ * being filled as well, and close does not wait. */
+static void test_death(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	static const size_t lens[] = { 8, 60000, 100000, 300000 };
+	struct wf_rdm_req req;
+	struct net *net;
+
+	(void)state;
+	for (int reads = 0; reads < 2; reads++) {
+		attr.reads = reads;
+		net = net_open(&attr);
+		net_greet(net);
+		req = req_send(from, BYTES, 9);
+		net_submit(net, 1, 0, &req);
+		node_recv_buf(&net->nodes[0], 9, into, BYTES);
+		AWAIT(net, net->nodes[0].ep.rx_pool.in_use);
+		for (int i = 0; i < 12; i++) {
+			req = req_send(from, lens[i % 4], 5);
+			req.delivery = i & 1;
+			net_submit(net, 0, 1, &req);
+		}
+		node_close(&net->nodes[1]);
+		close(net->nodes[1].fd);
+		net->nodes[1].fd = -1;
+		for (int i = 0, failed = 0; i < 12; i++) {
+			failed += !!await(net, &net->nodes[0].txq).err;
+			assert_true(i < 11 || failed > 6);
+		}
+		assert_true(await(net, &net->nodes[0].rxcq).err);
+		net_idle(net);
+		net_close(net);
+	}
+}
+
+/* Closing in the middle of reading a sender that does not answer. */
+static void test_close_while_reading(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, BYTES, 9);
+	struct net *net = net_open(&attr);
+
+	(void)state;
+	net_greet(net);
+	node_recv_buf(&net->nodes[1], 9, into, BYTES);
+	net_submit(net, 0, 1, &req);
+	alone(net, 0, 10);
+	while (!net->nodes[1].ep.reading)
+		alone(net, 1, 1);
+	node_close(&net->nodes[1]);
+	net_close(net);
+}
+
+/* -- one among others ------------------------------------------------------- */
+
+/* A peer that does not work takes nothing from those who do. */
+static void test_slow_peer(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	uint64_t end = wf_base_clock_ns() + 10 * WF_NS_PER_S;
+	struct net *net;
+	struct got got;
+
+	(void)state;
+	attr.tx_size = 4096;
+	attr.dead_timeout_s = 60;
+	net = net_open(&attr);
+	net_greet(net);
+	node_open(&net->nodes[2], &attr);
+	assert_int_equal(wf_rdm_ep_wake(&net->nodes[2].ep), 0);
+	for (int i = 0; i < 2000; i++)
+		net_submit(net, 0, 1, &req);
+	node_recv_buf(&net->nodes[2], 6, into, 60000);
+	req = req_send(from, 60000, 6);
+	req.context = into;
+	net_submit(net, 0, 2, &req);
+	do {
+		got.context = NULL;
+		alone(net, 0, 1);
+		alone(net, 2, 1);
+		assert_true(wf_base_clock_ns() < end);
+	} while (!pop(&net->nodes[0].txq, &got) || got.context != into);
+	assert_int_equal(got.err, 0);
+	net_close(net);
+}
+
+/* As many as were asked for, and room again when one is done. */
+static void test_limit(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct net *net;
+
+	(void)state;
+	attr.tx_size = 7;
+	net = net_open(&attr);
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req),
+				 0);
+	assert_int_equal(wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req), -EAGAIN);
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	assert_int_equal(wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req), 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	net_close(net);
+}
+
+/* With FI_MORE nothing leaves before something else does or progress comes. */
+static void test_more(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct net *net;
+
+	(void)state;
+	attr.tx_size = 2048;
+	net = net_open(&attr);
+	req.more = true;
+	for (int i = 0; i < 1500; i++)
+		net_submit(net, 0, 1, &req);
+	for (int i = 0; i < 1500; i++)
+		assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	AWAIT(net, net->nodes[1].ep.unexpected == 1500);
+	net_close(net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nack_early),
+		cmocka_unit_test(test_eor_before_runt),
+		cmocka_unit_test(test_removed_midway),
+		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_close_while_reading),
+		cmocka_unit_test(test_slow_peer),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
