@@ -25,6 +25,9 @@
 /* Packets made at once for one operation. */
 #define BATCH 32
 
+/* Packets of long messages per turn, whatever the short ones took. */
+#define STREAM_BUDGET 32
+
 #define FEATURES                                                               \
 	(WF_WIRE_FEATURE_RDMA_READ | WF_WIRE_FEATURE_DC |                      \
 	 WF_WIRE_FEATURE_CONNID | WF_WIRE_FEATURE_RUNT |                       \
@@ -198,6 +201,9 @@ static void fail_rxs(struct wf_rdm_peer *peer, int err)
 {
 	struct wf_list *pos, *tmp;
 
+	/* Those that are complete stay; who sent them is not told any more. */
+	wf_list_for_each (pos, tmp, &peer->parked)
+		wf_container_of(pos, struct wf_rdm_rx, link)->receipt = false;
 	wf_list_for_each (pos, tmp, &peer->rxs) {
 		struct wf_rdm_rx *rx =
 			wf_container_of(pos, struct wf_rdm_rx, link);
@@ -274,8 +280,12 @@ bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 		}
 		return false;
 	}
-	if (peer->knows_id)
+	if (peer->knows_id) {
+		wf_info("peer began anew: packet %s, id %#x, before %#x",
+			wf_wire_packet_name(packet->type), packet->connid,
+			peer->their_id);
 		wf_rdm_peer_fail(peer, FI_ECONNRESET);
+	}
 	peer->their_id = packet->connid;
 	peer->knows_id = true;
 current:
@@ -337,6 +347,17 @@ static bool post_handshake(struct wf_rdm_peer *peer)
 	return true;
 }
 
+uint32_t wf_rdm_peer_room(const struct wf_rdm_peer *peer)
+{
+	const struct wf_rdm_ep *ep = peer->ep;
+	uint32_t room = wf_nic_qp_send_room(ep->qp);
+
+	/* One that does not answer must not have all of it. */
+	if (ep->peer_count > 1 && peer->outstanding >= WF_RDM_PEER_SHARE)
+		return 0;
+	return room;
+}
+
 /* Debts that cannot be paid now stand at the end, so that others are. */
 static bool post_owed(struct wf_rdm_peer *peer)
 {
@@ -365,6 +386,17 @@ static bool post_asking(struct wf_rdm_peer *peer)
 	return true;
 }
 
+/* Whether anything but the operation that @tx is a piece of is in flight. */
+static bool others_fly(const struct wf_rdm_peer *peer,
+		       const struct wf_rdm_tx *tx)
+{
+	const struct wf_list *first = peer->flight.next;
+
+	if (tx->whole && first == &tx->whole->link)
+		first = first->next;
+	return first != &peer->flight;
+}
+
 /* Whether @tx has to wait for others of the same peer. */
 static bool is_blocked(const struct wf_rdm_peer *peer,
 		       const struct wf_rdm_tx *tx)
@@ -374,7 +406,7 @@ static bool is_blocked(const struct wf_rdm_peer *peer,
 
 	if (tx->begun)
 		return false;
-	if (tx->req.fence && !wf_base_list_empty(&peer->flight))
+	if (tx->req.fence && others_fly(peer, tx))
 		return true;
 	if (!wf_base_list_empty(&peer->unacked) &&
 	    peer->posted - wf_container_of(peer->unacked.next, struct wf_rdm_tx,
@@ -432,7 +464,7 @@ static int post_tx(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx, int max)
 {
 	struct wf_rdm_pkt *pkts[BATCH];
 	struct wf_rdm_ep *ep = peer->ep;
-	uint32_t room = wf_nic_qp_send_room(ep->qp);
+	uint32_t room = wf_rdm_peer_room(peer);
 	int count;
 
 	if (max > BATCH)
@@ -453,6 +485,8 @@ static int post_tx(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx, int max)
 	log_posted(tx);
 	if (tx->protocol->handle_tx_packets_posted)
 		tx->protocol->handle_tx_packets_posted(ep, tx);
+	if (wf_unlikely(tx->nacked && tx->protocol->pulled))
+		wf_rdm_protocol_nacked(ep, tx);
 	return count;
 }
 
@@ -516,6 +550,6 @@ bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget)
 		all &= !stuck;
 	}
 	if (!wf_base_list_empty(&peer->streams))
-		all &= post_streams(peer, budget);
+		all &= post_streams(peer, STREAM_BUDGET);
 	return !all || peer->behind;
 }

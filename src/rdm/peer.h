@@ -79,6 +79,12 @@ void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name);
 /* There is something to post. */
 void wf_rdm_peer_activate(struct wf_rdm_peer *peer);
 
+/* Requests that the device may still get for it, besides what is owed. */
+uint32_t wf_rdm_peer_room(const struct wf_rdm_peer *peer);
+
+/* Of the device's queue, for one of several peers. */
+#define WF_RDM_PEER_SHARE 512
+
 /* Posts what can be posted, up to @budget packets. False: nothing is left. */
 bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget);
 

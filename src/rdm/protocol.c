@@ -75,6 +75,21 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	return -EMSGSIZE;
 }
 
+void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	struct wf_rdm_peer *peer = tx->named.peer;
+
+	if (tx->protocol == &wf_rdm_protocol_runtread)
+		ep->runting -= tx->sent;
+	tx->constructed = false;
+	tx->protocol = &wf_rdm_protocol_longcts;
+	tx->wire_flags |= WF_WIRE_NACKED;
+	tx->wire_type = type_of(tx->protocol, tx->req.tagged, tx->req.delivery);
+	wf_base_list_del(&tx->link);
+	wf_base_list_add_head(&peer->queue, &tx->link);
+	wf_rdm_peer_activate(peer);
+}
+
 const struct wf_rdm_protocol *wf_rdm_protocol_of(uint8_t type)
 {
 	/* The decoder knows the type: a search of a few lines, no switch. */

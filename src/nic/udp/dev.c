@@ -34,6 +34,15 @@ uint64_t wf_udp_dev_random(struct wf_udp_dev *dev)
 
 /* -- the table -------------------------------------------------------------- */
 
+/* One owner at a time; what is lost when there are more does not matter. */
+static void note_call(struct wf_udp_dev *dev)
+{
+	atomic_store_explicit(
+		&dev->calls,
+		atomic_load_explicit(&dev->calls, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+}
+
 static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
@@ -44,6 +53,7 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 			eventfd_write(dev->wake_fd, 1);
 		return;
 	}
+	note_call(dev);
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
 	wf_udp_work_take(dev, qp);
@@ -62,6 +72,7 @@ static int udp_progress(struct wf_nic *nic)
 
 	if (dev->threaded)
 		return 0;
+	note_call(dev);
 	wf_base_lock_take(&nic->lock);
 	did = wf_udp_pass(dev);
 	wf_base_lock_drop(&nic->lock);
@@ -251,6 +262,8 @@ static void udp_close(struct wf_nic *nic)
 	/* A child that was forked has a copy of all of this, but no thread, and
 	 * its parent goes on: nothing is said in its name. */
 	if (dev->pid == getpid()) {
+		if (dev->attended)
+			wf_udp_attend_end(dev);
 		wf_udp_pass_stop(dev);
 		/* Twice: nobody is left to repeat what gets lost. */
 		say_goodbye(dev);
@@ -295,6 +308,7 @@ static void set_caps(struct wf_udp_dev *dev)
 int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 {
 	struct wf_udp_dev *dev = calloc(1, sizeof(*dev));
+	bool locked;
 	int ret;
 
 	if (!dev)
@@ -314,8 +328,8 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	wf_base_list_init(&dev->stuck);
 	wf_base_pool_init(&dev->ops, sizeof(struct wf_udp_op), 64, 0);
 	wf_base_pool_init(&dev->slots, sizeof(struct wf_udp_slot), 256, 0);
-	ret = wf_nic_init(&dev->nic, &udp_ops, attr->locked || attr->thread,
-			  attr->counters);
+	locked = attr->locked || attr->thread || attr->attend;
+	ret = wf_nic_init(&dev->nic, &udp_ops, locked, attr->counters);
 	if (ret) {
 		free(dev);
 		return ret;
@@ -337,10 +351,13 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	if (ret)
 		goto err;
 	set_caps(dev);
-	if (attr->thread || attr->locked)
+	if (locked)
 		ret = wf_udp_pass_fds(dev, attr->thread);
 	if (!ret && attr->thread)
 		ret = wf_udp_pass_start(dev);
+	else if (!ret && attr->attend)
+		ret = wf_udp_attend_begin(dev);
+	dev->attended = !ret && attr->attend && !attr->thread;
 	if (ret)
 		goto err;
 	*nic = &dev->nic;

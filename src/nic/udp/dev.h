@@ -234,6 +234,10 @@ struct wf_udp_dev {
 		look_at; /* errors of the network are looked for now and then */
 	/* Of the thread. */
 	bool threaded;
+	bool attended;
+	_Atomic uint32_t calls; /* of the owner */
+	uint32_t calls_seen;	/* by the attendant */
+	struct wf_list attend;	/* its list */
 	bool stop;
 	pthread_t thread;
 	int wake_fd; /* to the thread */
@@ -280,6 +284,11 @@ uint64_t wf_udp_pass_next(struct wf_udp_dev *dev);
 /* No lock. What a sleeper needs beside the socket; the thread. */
 int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread);
 int wf_udp_pass_start(struct wf_udp_dev *dev);
+
+/* From here on somebody steps in when the owner does not call; until he is
+ * told not to. 0 or -errno. */
+int wf_udp_attend_begin(struct wf_udp_dev *dev);
+void wf_udp_attend_end(struct wf_udp_dev *dev);
 void wf_udp_pass_stop(struct wf_udp_dev *dev);
 
 /* -- peer.c ----------------------------------------------------------------- */

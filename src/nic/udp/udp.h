@@ -36,6 +36,7 @@ struct wf_nic_udp_attr {
 	struct wf_addr addr; /* port 0: any */
 	bool locked;	     /* calls come from several threads */
 	bool thread;	     /* work in a thread of its own */
+	bool attend;	     /* a thread steps in when nobody calls */
 	bool payload_crc;    /* check payload beyond UDP's own sum */
 	bool no_offload;     /* neither GSO nor GRO */
 	uint32_t mtu;	     /* of the link; 0: ask the interface */
