@@ -46,7 +46,7 @@
  * has it in its socket. */
 #define LINGER (250 * WF_NS_PER_MS)
 #define FLUSH_EVERY (WF_NS_PER_MS / 2)
-#define PROBE_EVERY WF_NS_PER_S
+#define PROBE_EVERY (250 * WF_NS_PER_MS)
 #define POLLS_PER_CLOCK 64
 
 #define NAMES_MAX ((uint64_t)1 << 32)
@@ -136,6 +136,7 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 		return 0;
 	if (ep->forked || ep->closing)
 		return -EOPNOTSUPP;
+	wf_rdm_protocol_init();
 	wf_base_addr_str(&ep->attr.addr, text, sizeof(text));
 	err = open_device(ep);
 	if (err) {
@@ -150,13 +151,13 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	}
 	wf_base_pool_init(&ep->tx_pool, sizeof(struct wf_rdm_tx), 32,
 			  ep->attr.tx_size);
-	wf_base_pool_init(&ep->rx_pool, sizeof(struct wf_rdm_rx), 32, 0);
 	wf_base_pool_init(&ep->small_pkts,
 			  sizeof(struct wf_rdm_pkt) + WF_RDM_PKT_SMALL, 32, 0);
 	wf_base_pool_init(&ep->large_pkts,
 			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
 			  LARGE_PKTS);
 	ep->awake = true;
+	ep->probe_at = wf_base_clock_ns() + PROBE_EVERY;
 	wf_rdm_ep_ring(ep);
 	return 0;
 }
@@ -222,7 +223,6 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 	wf_base_stats_close(&ep->stats);
 	wf_base_table_fini(&ep->names);
 	wf_base_pool_fini(&ep->tx_pool);
-	wf_base_pool_fini(&ep->rx_pool);
 	wf_base_pool_fini(&ep->small_pkts);
 	wf_base_pool_fini(&ep->large_pkts);
 	free(ep->by_name);
@@ -510,6 +510,14 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 	peer = peer_of(ep, dst, &err);
 	if (!peer)
 		return err;
+	/* An injected message has no completion to fail with: the next one
+	 * tells of those that were lost with the peer. */
+	if (wf_unlikely(peer->lost)) {
+		err = peer->lost;
+		peer->lost = 0;
+		if (req->inject && !req->wants_comp)
+			return -err;
+	}
 	want_receipt(req);
 	if (req->kind == WF_RDM_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
 		err = submit_pieces(ep, peer, req, wf_rdm_rta_room(peer));
@@ -587,7 +595,7 @@ static void probe(struct wf_rdm_ep *ep)
 		if (peer->outstanding || (wf_base_list_empty(&peer->flight) &&
 					  wf_base_list_empty(&peer->rxs)))
 			continue;
-		peer->owes_handshake = true;
+		peer->owes_probe = true;
 		wf_rdm_peer_activate(peer);
 	}
 }

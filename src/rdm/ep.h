@@ -99,7 +99,6 @@ struct wf_rdm_ep {
 	uint32_t polls;	     /* since the clock was looked at */
 	struct wf_table names;
 	struct wf_pool tx_pool;
-	struct wf_pool rx_pool;
 	struct wf_pool small_pkts;
 	struct wf_pool large_pkts;
 	struct wf_stats stats;
