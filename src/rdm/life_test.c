@@ -197,7 +197,7 @@ static void test_death(void **state)
 		req = req_send(from, BYTES, 9);
 		net_submit(net, 1, 0, &req);
 		node_recv_buf(&net->nodes[0], 9, into, BYTES);
-		AWAIT(net, net->nodes[0].ep.rx_pool.in_use);
+		AWAIT(net, node_rxs(&net->nodes[0]));
 		for (int i = 0; i < 12; i++) {
 			req = req_send(from, lens[i % 4], 5);
 			req.delivery = i & 1;

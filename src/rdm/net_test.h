@@ -98,6 +98,24 @@ static inline struct wf_rdm_ep_attr net_attr(void)
 	};
 }
 
+/* Operations of peers that are not over. */
+static inline unsigned int node_rxs(const struct node *n)
+{
+	const struct wf_list *pos, *rx;
+	unsigned int count = 0;
+
+	for (pos = n->ep.peers.next; pos != &n->ep.peers; pos = pos->next) {
+		const struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		for (rx = peer->rxs.next; rx != &peer->rxs; rx = rx->next)
+			count++;
+		for (rx = peer->parked.next; rx != &peer->parked; rx = rx->next)
+			count++;
+	}
+	return count;
+}
+
 /* Opens @n at the address that it has. */
 static inline void node_open(struct node *n, const struct wf_rdm_ep_attr *from)
 {
@@ -335,7 +353,7 @@ static inline void net_idle(struct net *net)
 
 		if (!n->open)
 			continue;
-		AWAIT(net, !n->ep.tx_pool.in_use && !n->ep.rx_pool.in_use &&
+		AWAIT(net, !n->ep.tx_pool.in_use && !node_rxs(n) &&
 				   !n->ep.outstanding);
 		assert_int_equal(n->ep.small_pkts.in_use, 0);
 		assert_int_equal(n->ep.large_pkts.in_use, 0);

@@ -198,7 +198,7 @@ static void test_unregistered(void **state)
 		memset(into, 0x11, LARGEST);
 		memset(from, 0x22, LARGEST);
 		net_submit(net, 0, 1, &req);
-		AWAIT(net, net->nodes[1].ep.rx_pool.in_use);
+		AWAIT(net, node_rxs(&net->nodes[1]));
 		net_turn(net, how / 3);
 		wf_op_regs_del(&net->nodes[1].regs, KEY);
 		wf_rdm_ep_unregistered(&net->nodes[1].ep, KEY);

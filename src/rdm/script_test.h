@@ -216,7 +216,7 @@ static inline void script_idle(struct script *s)
 {
 	struct node *n = script_node(s);
 
-	SCRIPT_AWAIT(s, !n->ep.tx_pool.in_use && !n->ep.rx_pool.in_use &&
+	SCRIPT_AWAIT(s, !n->ep.tx_pool.in_use && !node_rxs(n) &&
 				!n->ep.outstanding);
 	assert_int_equal(n->ep.small_pkts.in_use, 0);
 	assert_int_equal(n->ep.large_pkts.in_use, 0);
