@@ -6,6 +6,9 @@
  */
 #include "rdm/net_test.h"
 
+#include <poll.h>
+#include <sys/wait.h>
+
 #include "rdm/control.h"
 #include "rdm/protocol.h"
 #include "rdm/tx.h"
@@ -310,6 +313,183 @@ static void test_more(void **state)
 	net_close(net);
 }
 
+/* -- names ------------------------------------------------------------------ */
+
+/* A message of somebody who is not in the AV, and is before it is received. */
+static void test_named_later(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct net *net = net_open(&attr);
+	struct node *b = &net->nodes[1];
+
+	(void)state;
+	b->known[0] = false;
+	for (int i = 0; i < 3; i++)
+		net_submit(net, 0, 1, &req);
+	AWAIT(net, b->ep.unexpected == 3);
+	node_recv_buf(b, 5, into, 8);
+	assert_int_equal(await(net, &b->rxcq).src, WF_MATCH_ANY);
+	b->known[0] = true;
+	wf_rdm_ep_inserted(&b->ep, 0, &net->nodes[0].addr);
+	node_recv_buf(b, 5, into, 8);
+	assert_int_equal(await(net, &b->rxcq).src, 0);
+	b->known[0] = false;
+	wf_rdm_ep_removed(&b->ep, 0);
+	node_recv_buf(b, 5, into, 8);
+	assert_int_equal(await(net, &b->rxcq).src, WF_MATCH_ANY);
+	for (int i = 0; i < 3; i++)
+		await(net, &net->nodes[0].txq);
+	net_idle(net);
+	net_close(net);
+}
+
+/* Names that others change: progress finds out. */
+static void test_names_change(void **state)
+{
+	_Atomic uint64_t changes = 1;
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct net *net = net_open(&attr);
+
+	(void)state;
+	net_greet(net);
+	net->nodes[0].ep.attr.names.changes = &changes;
+	net_progress(net);
+	net_submit(net, 0, 1, &req);
+	AWAIT(net, net->nodes[1].ep.unexpected);
+	net->nodes[0].known[1] = false;
+	changes++;
+	assert_int_equal(await(net, &net->nodes[0].txq).err, FI_ECANCELED);
+	assert_int_equal(wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req), -EINVAL);
+	net->nodes[0].known[1] = true;
+	changes++;
+	net_progress(net);
+	node_recv_buf(&net->nodes[1], 6, into, 8);
+	req = req_send(from, 8, 6);
+	net_submit(net, 0, 1, &req);
+	assert_int_equal(await(net, &net->nodes[1].rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	net_close(net);
+}
+
+/* What was half here when its sender went is an error to whoever takes it. */
+static void test_half_a_message(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 100000, 5);
+	struct net *net = net_open(&attr);
+	struct node *b = &net->nodes[1];
+	struct wf_ux *ux;
+
+	(void)state;
+	net_greet(net);
+	net_submit(net, 0, 1, &req);
+	net_submit(net, 0, 1, &req);
+	AWAIT(net, b->ep.unexpected == 2);
+	revive(net, &attr, 0);
+	req = req_send(from, 8, 6);
+	net_submit(net, 0, 1, &req);
+	AWAIT(net, b->ep.unexpected == 3);
+	node_recv_buf(b, 5, into, 100000);
+	assert_int_equal(await(net, &b->rxcq).err, FI_ECONNRESET);
+	ux = wf_match_find_ux(&b->rxq.tagged, 5, 0, WF_MATCH_ANY);
+	wf_match_unpark(&b->rxq.tagged, ux);
+	ux->ops->discard(ux);
+	node_recv_buf(b, 6, into, 8);
+	assert_int_equal(await(net, &b->rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	net_idle(net);
+	net_close(net);
+}
+
+/* -- silence ---------------------------------------------------------------- */
+
+/* We wait for its word, nothing of ours is on its way, and it is gone without
+ * one. */
+static void test_gone_without_a_word(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct net *net = net_open(&attr);
+	struct wf_addr addr;
+	int fd;
+
+	(void)state;
+	net_greet(net);
+	net_submit(net, 0, 1, &req);
+	AWAIT(net, net->nodes[1].ep.unexpected && !net->nodes[0].ep.outstanding);
+	fd = net_bind(&addr);
+	assert_int_equal(dup2(fd, net->nodes[1].fd), net->nodes[1].fd);
+	close(fd);
+	while (!wf_op_compq_count(&net->nodes[0].txq))
+		alone(net, 0, 1);
+	assert_true(await(net, &net->nodes[0].txq).err);
+	net_close(net);
+}
+
+/* Who has nothing to do sleeps until something comes. */
+static void test_sleep(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct net *net = net_open(&attr);
+	struct node *b = &net->nodes[1];
+	struct pollfd wait;
+	uint64_t deadline;
+
+	(void)state;
+	net_greet(net);
+	node_recv_buf(b, 5, into, 8);
+	while (!wf_rdm_ep_sleep(&b->ep, &deadline))
+		net_progress(net);
+	net_submit(net, 0, 1, &req);
+	wait = (struct pollfd){ wf_nic_wait_fd(b->ep.nic), POLLIN, 0 };
+	while (poll(&wait, 1, 0) != 1)
+		alone(net, 0, 1);
+	assert_int_equal(await(net, &b->rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	net_close(net);
+}
+
+/* A child has nothing of it, and leaves the parent's alone. */
+static void test_fork(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct net *net = net_open(&attr);
+	uint64_t deadline;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	net_greet(net);
+	node_recv_buf(&net->nodes[1], 5, into, BYTES);
+	net_submit(net, 0, 1, &req);
+	AWAIT(net, node_rxs(&net->nodes[1]));
+	pid = fork();
+	if (!pid) {
+		bool good = true;
+
+		for (int i = 0; i < 2; i++) {
+			struct wf_rdm_ep *ep = &net->nodes[i].ep;
+
+			wf_rdm_ep_forked(ep);
+			good &= !wf_rdm_ep_progress(ep) &&
+				wf_rdm_ep_sleep(ep, &deadline) &&
+				wf_rdm_ep_submit(ep, !i, &req) == -EOPNOTSUPP;
+			wf_rdm_ep_close(ep);
+		}
+		_exit(!good);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(await(net, &net->nodes[1].rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	net_idle(net);
+	net_close(net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +502,12 @@ int main(void)
 		cmocka_unit_test(test_slow_peer),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_more),
+		cmocka_unit_test(test_named_later),
+		cmocka_unit_test(test_names_change),
+		cmocka_unit_test(test_half_a_message),
+		cmocka_unit_test(test_gone_without_a_word),
+		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_fork),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
