@@ -62,7 +62,7 @@ static void test_refuses(void **state)
 static void test_stale(void **state)
 {
 	struct wf_nic_mr_table t;
-	uint32_t old_l, old_r, l, r;
+	uint32_t old_l, old_r, l = 0, r = 0;
 
 	(void)state;
 	assert_int_equal(wf_nic_mr_table_init(&t), 0);

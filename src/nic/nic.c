@@ -94,9 +94,18 @@ int wf_nic_wait_fd(struct wf_nic *nic)
 int wf_nic_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 		      uint64_t *deadline_ns)
 {
+	int ret;
+
 	if (cq && wf_queue_cq_ready(&cq->ring))
 		return -EAGAIN;
-	return nic->ops->wait_begin(nic, cq, deadline_ns);
+	ret = nic->ops->wait_begin(nic, cq, deadline_ns);
+	/* Another thread may have brought something before it knew that we
+	 * sleep. */
+	if (!ret && cq && wf_queue_cq_ready(&cq->ring)) {
+		nic->ops->wait_end(nic);
+		return -EAGAIN;
+	}
+	return ret;
 }
 
 void wf_nic_wait_end(struct wf_nic *nic)

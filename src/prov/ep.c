@@ -184,12 +184,12 @@ static void disable(struct wf_prov_ep *ep)
 	wf_prov_av_detach(ep->av, &ep->av_user);
 	/* Endpoints of a shared context may be in use. */
 	wf_base_lock_take(ep->lock);
+	wf_prov_peek_close(ep);
 	wf_rdm_ep_close(&ep->rdm);
 	wf_shm_ep_close(&ep->shm);
 	free(ep->routes);
 	if (ep->srx)
 		wf_match_rxq_forget(&ep->srx->rxq, &ep->shm);
-	wf_prov_peek_close(ep);
 	wf_base_lock_drop(ep->lock);
 	ep->enabled = false;
 	ep->receives = false;

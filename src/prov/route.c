@@ -215,10 +215,11 @@ static int send_packets(struct wf_prov_ep *ep, fi_addr_t dst,
 			err = wf_shm_ep_beside_on(&ep->shm,
 						  wf_nic_wait_fd(ep->rdm.nic));
 		if (err)
-			return err;
+			return err == -ENOMEM ? -EAGAIN : err;
 	}
 	ep->idle_polls = 0;
-	return wf_rdm_ep_submit(&ep->rdm, dst, &req);
+	err = wf_rdm_ep_submit(&ep->rdm, dst, &req);
+	return err == -ENOMEM ? -EAGAIN : err;
 }
 
 int wf_prov_route_send(struct wf_prov_ep *ep, fi_addr_t dst,

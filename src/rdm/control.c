@@ -55,7 +55,7 @@ static int on_cts(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 	if (packet->flags & WF_WIRE_FOR_READ) {
 		rx = find_rx(peer, packet->send_id);
 		if (!rx || rx->kind != WF_RDM_RX_ANSWER || rx->err ||
-		    rx->answer != WF_WIRE_READRSP)
+		    rx->answer != WF_WIRE_READRSP || !rx->stream.packet)
 			return -EPROTO;
 		return wf_rdm_stream_grant(peer, &rx->stream, packet->recv_id,
 					   packet->recv_length);
@@ -233,21 +233,10 @@ static int on_read_nack(struct wf_rdm_peer *peer,
 	     tx->protocol != &wf_rdm_protocol_runtread))
 		return -EPROTO;
 	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_read_nacks, 1);
-	if (tx->protocol == &wf_rdm_protocol_runtread)
-		peer->ep->runting -= tx->sent;
 	tx->nacked = true;
-	tx->constructed = false;
-	tx->protocol = &wf_rdm_protocol_longcts;
-	tx->wire_flags |= WF_WIRE_NACKED;
-	tx->wire_type = tx->req.delivery ? tx->protocol->types.dc_msg :
-					   tx->protocol->types.msg;
-	if (tx->req.tagged)
-		tx->wire_type = tx->req.delivery ?
-					tx->protocol->types.dc_tagged :
-					tx->protocol->types.tagged;
-	wf_base_list_del(&tx->link);
-	wf_base_list_add_head(&peer->queue, &tx->link);
-	wf_rdm_peer_activate(peer);
+	/* A runt that is under way comes first. */
+	if (tx->constructed)
+		wf_rdm_protocol_nacked(peer->ep, tx);
 	return 0;
 }
 

@@ -41,8 +41,13 @@
 #define COMPLETIONS 64
 #define ROUNDS 4
 
-#define LINGER WF_NS_PER_S
+/* What nobody can wait for leaves, and is sent again if it was lost, for so long
+ * after the endpoint was closed: a peer that computes acknowledges nothing, and
+ * has it in its socket. */
+#define LINGER (250 * WF_NS_PER_MS)
 #define FLUSH_EVERY (WF_NS_PER_MS / 2)
+#define PROBE_EVERY (250 * WF_NS_PER_MS)
+#define POLLS_PER_CLOCK 64
 
 #define NAMES_MAX ((uint64_t)1 << 32)
 
@@ -67,6 +72,7 @@ static int open_device(struct wf_rdm_ep *ep)
 		.fd = ep->attr.fd,
 		.addr = ep->attr.addr,
 		.thread = ep->attr.thread,
+		.attend = !ep->attr.thread,
 		.mtu = ep->attr.mtu,
 		.connect_ns = ep->attr.connect_timeout_ms * WF_NS_PER_MS,
 		.dead_ns = ep->attr.dead_timeout_s * WF_NS_PER_S,
@@ -118,6 +124,7 @@ static void close_device(struct wf_rdm_ep *ep)
 	wf_nic_cq_destroy(ep->cq);
 	wf_rdm_in_close(ep);
 	wf_nic_close(ep->nic);
+	ep->nic = NULL;
 }
 
 int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
@@ -129,6 +136,7 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 		return 0;
 	if (ep->forked || ep->closing)
 		return -EOPNOTSUPP;
+	wf_rdm_protocol_init();
 	wf_base_addr_str(&ep->attr.addr, text, sizeof(text));
 	err = open_device(ep);
 	if (err) {
@@ -143,13 +151,13 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	}
 	wf_base_pool_init(&ep->tx_pool, sizeof(struct wf_rdm_tx), 32,
 			  ep->attr.tx_size);
-	wf_base_pool_init(&ep->rx_pool, sizeof(struct wf_rdm_rx), 32, 0);
 	wf_base_pool_init(&ep->small_pkts,
 			  sizeof(struct wf_rdm_pkt) + WF_RDM_PKT_SMALL, 32, 0);
 	wf_base_pool_init(&ep->large_pkts,
 			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
 			  LARGE_PKTS);
 	ep->awake = true;
+	ep->probe_at = wf_base_clock_ns() + PROBE_EVERY;
 	wf_rdm_ep_ring(ep);
 	return 0;
 }
@@ -215,7 +223,6 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 	wf_base_stats_close(&ep->stats);
 	wf_base_table_fini(&ep->names);
 	wf_base_pool_fini(&ep->tx_pool);
-	wf_base_pool_fini(&ep->rx_pool);
 	wf_base_pool_fini(&ep->small_pkts);
 	wf_base_pool_fini(&ep->large_pkts);
 	free(ep->by_name);
@@ -225,6 +232,8 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 void wf_rdm_ep_forked(struct wf_rdm_ep *ep)
 {
 	ep->forked = true;
+	/* Its lock may be held by a thread that is not here. */
+	ep->nic = NULL;
 	if (ep->awake)
 		wf_base_stats_forked(&ep->stats);
 }
@@ -333,7 +342,7 @@ void wf_rdm_ep_unregistered(struct wf_rdm_ep *ep, uint64_t key)
 {
 	struct wf_list *pos, *tmp, *inner, *next;
 
-	if (!ep->awake || !ep->reading)
+	if (!ep->awake)
 		return;
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =
@@ -432,6 +441,7 @@ static void cut(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
 	piece->len = len;
 	piece->wants_comp = false;
 	piece->cntr = NULL;
+	piece->fence = req->fence && !at;
 	cut_segs(req, at, len, piece);
 	piece->iov_count =
 		req->iov_count ?
@@ -500,6 +510,14 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 	peer = peer_of(ep, dst, &err);
 	if (!peer)
 		return err;
+	/* An injected message has no completion to fail with: the next one
+	 * tells of those that were lost with the peer. */
+	if (wf_unlikely(peer->lost)) {
+		err = peer->lost;
+		peer->lost = 0;
+		if (req->inject && !req->wants_comp)
+			return -err;
+	}
 	want_receipt(req);
 	if (req->kind == WF_RDM_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
 		err = submit_pieces(ep, peer, req, wf_rdm_rta_room(peer));
@@ -564,6 +582,39 @@ static void pump(struct wf_rdm_ep *ep)
 	}
 }
 
+/* Who waits for a peer's word has nothing with the device that would tell that
+ * the peer is gone: a packet that means nothing does. */
+static void probe(struct wf_rdm_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		if (peer->outstanding || (wf_base_list_empty(&peer->flight) &&
+					  wf_base_list_empty(&peer->rxs)))
+			continue;
+		peer->owes_probe = true;
+		wf_rdm_peer_activate(peer);
+	}
+}
+
+static void tick(struct wf_rdm_ep *ep)
+{
+	uint64_t now = wf_base_clock_ns();
+
+	ep->polls = 0;
+	if (now < ep->due)
+		return;
+	ep->due = now + FLUSH_EVERY;
+	wf_rdm_stats_flush(ep);
+	if (now < ep->probe_at)
+		return;
+	ep->probe_at = now + PROBE_EVERY;
+	probe(ep);
+}
+
 bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
 {
 	int did;
@@ -576,6 +627,8 @@ bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
 	}
 	if (wf_unlikely(ep->attr.names.changes))
 		follow_names(ep);
+	if (wf_unlikely(++ep->polls >= POLLS_PER_CLOCK))
+		tick(ep);
 	did = wf_nic_progress(ep->nic);
 	if (wf_unlikely(!wf_base_list_empty(&ep->stalled)))
 		wf_rdm_in_retry(ep);
@@ -584,6 +637,21 @@ bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
 		pump(ep);
 	wf_rdm_ep_ring(ep);
 	return did;
+}
+
+static bool waits_for_peers(const struct wf_rdm_ep *ep)
+{
+	const struct wf_list *pos;
+
+	for (pos = ep->peers.next; pos != &ep->peers; pos = pos->next) {
+		const struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		if (!wf_base_list_empty(&peer->flight) ||
+		    !wf_base_list_empty(&peer->rxs))
+			return true;
+	}
+	return false;
 }
 
 bool wf_rdm_ep_sleep(struct wf_rdm_ep *ep, uint64_t *deadline_ns)
@@ -596,5 +664,10 @@ bool wf_rdm_ep_sleep(struct wf_rdm_ep *ep, uint64_t *deadline_ns)
 	    !wf_base_list_empty(&ep->active))
 		return false;
 	ep->dozing = !wf_nic_wait_begin(ep->nic, ep->cq, deadline_ns);
-	return ep->dozing;
+	if (!ep->dozing)
+		return false;
+	ep->polls = POLLS_PER_CLOCK; /* the clock has gone on by then */
+	if (waits_for_peers(ep) && *deadline_ns > ep->probe_at)
+		*deadline_ns = ep->probe_at;
+	return true;
 }

@@ -94,10 +94,11 @@ struct wf_rdm_ep {
 	struct wf_list peers;
 	uint32_t peer_count;
 	uint64_t names_seen; /* of attr.names.changes */
-	uint64_t flushed_at; /* statistics */
+	uint64_t due;	     /* when to look at peers and statistics */
+	uint64_t probe_at;   /* when to ask silent peers */
+	uint32_t polls;	     /* since the clock was looked at */
 	struct wf_table names;
 	struct wf_pool tx_pool;
-	struct wf_pool rx_pool;
 	struct wf_pool small_pkts;
 	struct wf_pool large_pkts;
 	struct wf_stats stats;
@@ -111,7 +112,7 @@ void wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 /* Opens the device. 0 or -errno, then everything is as before. */
 int wf_rdm_ep_wake(struct wf_rdm_ep *ep);
 
-/* What was injected, and what peers are owed, gets a second to leave; other
+/* What was injected, and what peers are owed, gets a moment to leave; other
  * operations are forgotten. */
 void wf_rdm_ep_close(struct wf_rdm_ep *ep);
 

@@ -25,10 +25,15 @@
 /* Packets made at once for one operation. */
 #define BATCH 32
 
+/* Packets of long messages per turn, whatever the short ones took. */
+#define STREAM_BUDGET 32
+
 #define FEATURES                                                               \
 	(WF_WIRE_FEATURE_RDMA_READ | WF_WIRE_FEATURE_DC |                      \
 	 WF_WIRE_FEATURE_CONNID | WF_WIRE_FEATURE_RUNT |                       \
 	 WF_WIRE_FEATURE_READ_NACK | WF_WIRE_FEATURE_PEER_ERROR)
+
+#define FEATURES_NO_READ (FEATURES & ~(uint64_t)WF_WIRE_FEATURE_RDMA_READ)
 
 /* -- their lives ----------------------------------------------------------- */
 
@@ -41,6 +46,14 @@ static uint32_t new_id(uint32_t old)
 			id = old * 2654435761u + 1;
 	} while (!id || id == old);
 	return id;
+}
+
+/* The id of a life that began because the other side's did: the other side must
+ * not take it for one more beginning. */
+static uint32_t answer_to(uint32_t id)
+{
+	id = id * 2654435761u + 0x9e3779b9u;
+	return id ? id : 1;
 }
 
 static int index_peer(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer)
@@ -198,6 +211,9 @@ static void fail_rxs(struct wf_rdm_peer *peer, int err)
 {
 	struct wf_list *pos, *tmp;
 
+	/* Those that are complete stay; who sent them is not told any more. */
+	wf_list_for_each (pos, tmp, &peer->parked)
+		wf_container_of(pos, struct wf_rdm_rx, link)->receipt = false;
 	wf_list_for_each (pos, tmp, &peer->rxs) {
 		struct wf_rdm_rx *rx =
 			wf_container_of(pos, struct wf_rdm_rx, link);
@@ -213,24 +229,30 @@ static void fail_rxs(struct wf_rdm_peer *peer, int err)
 	}
 }
 
-/* Both sides begin at 0 again. */
-static void begin_life(struct wf_rdm_peer *peer)
+/* What comes from it begins at 0 again. */
+static void begin_receiving(struct wf_rdm_peer *peer)
 {
 	if (peer->knows_id) {
 		peer->stale_id = peer->their_id;
 		peer->has_stale = true;
 	}
 	peer->knows_id = false;
-	peer->greeted_us = false;
-	peer->sent_handshake = false;
-	peer->owes_handshake = false;
-	peer->our_id = new_id(peer->our_id);
-	peer->next_msg_id = 0;
 	wf_rdm_order_fini(&peer->order);
 	wf_rdm_order_init(&peer->order);
 }
 
-void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
+static void begin_life(struct wf_rdm_peer *peer, uint32_t our_id)
+{
+	begin_receiving(peer);
+	peer->greeted_us = false;
+	peer->sent_handshake = false;
+	peer->owes_handshake = false;
+	peer->owes_probe = false;
+	peer->our_id = our_id;
+	peer->next_msg_id = 0;
+}
+
+static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 {
 	struct wf_rdm_ep *ep = peer->ep;
 	struct wf_list *pos, *tmp;
@@ -246,10 +268,16 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 		wf_base_list_del(pos);
 	wf_list_for_each (pos, tmp, &peer->asking)
 		wf_base_list_del(pos);
-	begin_life(peer);
+	peer->lost = err;
+	begin_life(peer, next_id);
 	fail_txs(ep, &peer->queue, err);
 	fail_txs(ep, &peer->flight, err);
 	fail_rxs(peer, err);
+}
+
+void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
+{
+	end_life(peer, err, new_id(peer->our_id));
 }
 
 /* -- what packets say of it ------------------------------------------------ */
@@ -274,8 +302,13 @@ bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 		}
 		return false;
 	}
-	if (peer->knows_id)
-		wf_rdm_peer_fail(peer, FI_ECONNRESET);
+	if (peer->knows_id && packet->connid == answer_to(peer->our_id)) {
+		/* It began anew because we did: what we sent since is good. */
+		begin_receiving(peer);
+		fail_rxs(peer, FI_ECONNRESET);
+	} else if (peer->knows_id) {
+		end_life(peer, FI_ECONNRESET, answer_to(packet->connid));
+	}
 	peer->their_id = packet->connid;
 	peer->knows_id = true;
 current:
@@ -310,31 +343,62 @@ void wf_rdm_peer_activate(struct wf_rdm_peer *peer)
 	wf_base_list_add_tail(&peer->ep->active, &peer->active_link);
 }
 
-static bool post_handshake(struct wf_rdm_peer *peer)
+/* A packet that is a header and nothing else. */
+static bool post_note(struct wf_rdm_peer *peer,
+		      const struct wf_wire_packet *wire)
 {
 	struct wf_rdm_ep *ep = peer->ep;
+	struct wf_rdm_pkt *pkt = NULL;
+
+	if (wf_rdm_ep_has_room(ep))
+		pkt = wf_rdm_pkt_make(ep, peer, wire, 0);
+	if (pkt)
+		wf_rdm_pkt_post(ep, pkt);
+	return pkt;
+}
+
+static bool post_handshake(struct wf_rdm_peer *peer)
+{
 	const struct wf_wire_packet wire = {
 		.type = WF_WIRE_HANDSHAKE,
 		.flags = WF_WIRE_CONNID,
 		.connid = peer->our_id,
 		.extra_count = 1,
-		.extra = { ep->attr.reads ?
-				   FEATURES :
-				   FEATURES &
-					   ~(uint64_t)
-						   WF_WIRE_FEATURE_RDMA_READ },
+		.extra = { peer->ep->attr.reads ? FEATURES : FEATURES_NO_READ },
 	};
-	struct wf_rdm_pkt *pkt;
 
-	if (!wf_rdm_ep_has_room(ep))
+	if (!post_note(peer, &wire))
 		return false;
-	pkt = wf_rdm_pkt_make(ep, peer, &wire, 0);
-	if (!pkt)
-		return false;
-	wf_rdm_pkt_post(ep, pkt);
 	peer->owes_handshake = false;
 	peer->sent_handshake = true;
 	return true;
+}
+
+/* A write of nothing to nowhere: it changes nothing there, and the device finds
+ * out whether anyone is. */
+static bool post_probe(struct wf_rdm_peer *peer)
+{
+	const struct wf_wire_packet wire = {
+		.type = WF_WIRE_EAGER_RTW,
+		.flags = WF_WIRE_CONNID,
+		.connid = peer->our_id,
+	};
+
+	if (!post_note(peer, &wire))
+		return false;
+	peer->owes_probe = false;
+	return true;
+}
+
+uint32_t wf_rdm_peer_room(const struct wf_rdm_peer *peer)
+{
+	const struct wf_rdm_ep *ep = peer->ep;
+	uint32_t room = wf_nic_qp_send_room(ep->qp);
+
+	/* One that does not answer must not have all of it. */
+	if (ep->peer_count > 1 && peer->outstanding >= WF_RDM_PEER_SHARE)
+		return 0;
+	return room;
 }
 
 /* Debts that cannot be paid now stand at the end, so that others are. */
@@ -365,6 +429,17 @@ static bool post_asking(struct wf_rdm_peer *peer)
 	return true;
 }
 
+/* Whether anything but the operation that @tx is a piece of is in flight. */
+static bool others_fly(const struct wf_rdm_peer *peer,
+		       const struct wf_rdm_tx *tx)
+{
+	const struct wf_list *first = peer->flight.next;
+
+	if (tx->whole && first == &tx->whole->link)
+		first = first->next;
+	return first != &peer->flight;
+}
+
 /* Whether @tx has to wait for others of the same peer. */
 static bool is_blocked(const struct wf_rdm_peer *peer,
 		       const struct wf_rdm_tx *tx)
@@ -374,7 +449,7 @@ static bool is_blocked(const struct wf_rdm_peer *peer,
 
 	if (tx->begun)
 		return false;
-	if (tx->req.fence && !wf_base_list_empty(&peer->flight))
+	if (tx->req.fence && others_fly(peer, tx))
 		return true;
 	if (!wf_base_list_empty(&peer->unacked) &&
 	    peer->posted - wf_container_of(peer->unacked.next, struct wf_rdm_tx,
@@ -432,7 +507,7 @@ static int post_tx(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx, int max)
 {
 	struct wf_rdm_pkt *pkts[BATCH];
 	struct wf_rdm_ep *ep = peer->ep;
-	uint32_t room = wf_nic_qp_send_room(ep->qp);
+	uint32_t room = wf_rdm_peer_room(peer);
 	int count;
 
 	if (max > BATCH)
@@ -453,6 +528,8 @@ static int post_tx(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx, int max)
 	log_posted(tx);
 	if (tx->protocol->handle_tx_packets_posted)
 		tx->protocol->handle_tx_packets_posted(ep, tx);
+	if (wf_unlikely(tx->nacked && tx->protocol->pulled))
+		wf_rdm_protocol_nacked(ep, tx);
 	return count;
 }
 
@@ -507,6 +584,8 @@ bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget)
 		wf_rdm_in_catch_up(peer);
 	if (peer->owes_handshake)
 		all &= post_handshake(peer);
+	if (wf_unlikely(peer->owes_probe))
+		all &= post_probe(peer);
 	if (!wf_base_list_empty(&peer->owing))
 		all &= post_owed(peer);
 	if (!wf_base_list_empty(&peer->asking))
@@ -516,6 +595,6 @@ bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget)
 		all &= !stuck;
 	}
 	if (!wf_base_list_empty(&peer->streams))
-		all &= post_streams(peer, budget);
+		all &= post_streams(peer, STREAM_BUDGET);
 	return !all || peer->behind;
 }

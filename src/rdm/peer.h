@@ -38,11 +38,13 @@ struct wf_rdm_peer {
 	bool greeted_us;     /* its handshake came */
 	bool owes_handshake; /* we owe ours */
 	bool sent_handshake;
-	bool knows_id;	/* their_id is what it uses now */
-	bool has_stale; /* stale_id is what it used before */
+	bool owes_probe; /* whether it lives is to be found out */
+	bool knows_id;	 /* their_id is what it uses now */
+	bool has_stale;	 /* stale_id is what it used before */
 	uint32_t our_id;
 	uint32_t their_id;
 	uint32_t stale_id;
+	int lost; /* errno of the last life, until an inject has told of it */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
 
 	/* Sending. */
@@ -78,6 +80,12 @@ void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name);
 
 /* There is something to post. */
 void wf_rdm_peer_activate(struct wf_rdm_peer *peer);
+
+/* Requests that the device may still get for it, besides what is owed. */
+uint32_t wf_rdm_peer_room(const struct wf_rdm_peer *peer);
+
+/* Of the device's queue, for one of several peers. */
+#define WF_RDM_PEER_SHARE 512
 
 /* Posts what can be posted, up to @budget packets. False: nothing is left. */
 bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget);

@@ -30,6 +30,7 @@ struct wf_rdm_pkt {
 	void *owner;	  /* a wf_rdm_tx or wf_rdm_rx, or NULL */
 	uint32_t payload; /* bytes of the user's in it */
 	uint16_t len;	  /* bytes in buf */
+	uint32_t life;	  /* peer->our_id when it was made */
 	uint16_t turn;	  /* differs whenever the place is used again */
 	bool large;
 	bool is_request;	/* of an operation: see wf_rdm_tx.unacked */
@@ -48,6 +49,11 @@ struct wf_rdm_pkt *wf_rdm_pkt_make(struct wf_rdm_ep *ep,
 				   struct wf_rdm_peer *peer,
 				   const struct wf_wire_packet *wire,
 				   size_t more);
+/* The same, with the length of the header known. */
+struct wf_rdm_pkt *wf_rdm_pkt_build(struct wf_rdm_ep *ep,
+				    struct wf_rdm_peer *peer,
+				    const struct wf_wire_packet *wire,
+				    size_t header, size_t more);
 
 /* To the device; the doorbell is wf_rdm_ep_ring()'s. The caller made sure of
  * room. */

@@ -61,9 +61,9 @@ static int receive(struct wf_rdm_peer *peer,
 			       &total) ||
 	    total != packet->data_len)
 		return -EPROTO;
-	if (!packet->rma_iov_count)
-		return 0; /* somebody wants a handshake, and has it */
 	if (!(wf_wire_packet_kind(packet->type) & WF_WIRE_KIND_DC)) {
+		if (!packet->rma_iov_count)
+			return 0; /* somebody wants a handshake, and has it */
 		write(peer, packet);
 		return 0;
 	}

@@ -21,7 +21,9 @@
 static bool can_use_for_send(const struct wf_rdm_ep *ep,
 			     const struct wf_rdm_tx *tx, size_t room)
 {
-	return room && tx->req.len <= ep->attr.medium_max;
+	/* Not more packets than a receiver holds for one that is late. */
+	return room && tx->req.len <= ep->attr.medium_max &&
+	       tx->req.len / room < WF_RDM_AHEAD;
 }
 
 /* Packets of about the same size, so that none is nearly empty. */

@@ -35,6 +35,7 @@ static bool can_use_for_send(const struct wf_rdm_ep *ep,
 	       ep->attr.reads && peer->greeted_us &&
 	       (peer->features & needs) == needs &&
 	       ep->runting + runt <= BUDGET_RUNTS * runt &&
+	       runt / (room / 2) < WF_RDM_AHEAD &&
 	       tx->req.iov_count * sizeof(struct wf_wire_iov) < room;
 }
 

@@ -82,6 +82,13 @@ extern const struct wf_rdm_protocol *const wf_rdm_protocols[WF_RDM_PROTOCOLS];
  * that can: tx->protocol. 0, -EAGAIN, -EMSGSIZE when none can. */
 int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
+/* The receiver cannot read @tx, all of whose packets are made: the same message
+ * goes on by CTS. */
+void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
+
+/* Before the first packet. */
+void wf_rdm_protocol_init(void);
+
 /* Whose request packet that is; NULL: nobody's. */
 const struct wf_rdm_protocol *wf_rdm_protocol_of(uint8_t type);
 

@@ -35,7 +35,7 @@ void wf_rdm_pull_end(struct wf_rdm_rx *rx)
 	if (!pull)
 		return;
 	for (uint32_t i = 0; i < pull->registered; i++) {
-		if (pull->iov[i].iov_len)
+		if (pull->iov[i].iov_len && rx->ep->nic)
 			wf_nic_mr_dereg(rx->ep->nic, pull->mrs[i].lkey);
 	}
 	free(pull);

@@ -49,8 +49,7 @@ int wf_rdm_rtr_receive(struct wf_rdm_peer *peer,
 	uint64_t total;
 	int err;
 
-	if (!packet->rma_iov_count ||
-	    wf_rdm_serve_total(packet->rma_iov, packet->rma_iov_count,
+	if (wf_rdm_serve_total(packet->rma_iov, packet->rma_iov_count,
 			       &total) ||
 	    total != packet->msg_length || packet->recv_length > total)
 		return -EPROTO;

@@ -27,7 +27,7 @@ struct wf_rdm_rx *wf_rdm_rx_new(struct wf_rdm_peer *peer,
 				const struct wf_rdm_protocol *protocol,
 				enum wf_rdm_rx_kind kind)
 {
-	struct wf_rdm_rx *rx = wf_base_pool_get(&peer->ep->rx_pool);
+	struct wf_rdm_rx *rx = malloc(sizeof(*rx));
 
 	if (!rx)
 		return NULL;
@@ -52,7 +52,7 @@ void wf_rdm_rx_free(struct wf_rdm_rx *rx)
 	wf_base_list_del(&rx->owe_link);
 	wf_base_list_del(&rx->stream.link);
 	free(rx->buffer);
-	wf_base_pool_put(&ep->rx_pool, rx);
+	free(rx);
 }
 
 void wf_rdm_rx_settle(struct wf_rdm_rx *rx)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An operation of a peer: a message that takes more than one packet or has no
- * receive yet, a write in parts, the answer to a read or an atomic. From a pool
- * that grows, because unexpected messages are never dropped.
+ * receive yet, a write in parts, the answer to a read or an atomic. As many as
+ * memory holds, because unexpected messages are never dropped.
  *
  * Packets that we owe the peer for it (CTS, EOR, RECEIPT, answers, errors) are
  * made when there is room, from what is noted here: none needs memory at the

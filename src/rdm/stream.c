@@ -43,7 +43,7 @@ int wf_rdm_stream_pump(struct wf_rdm_peer *peer, struct wf_rdm_stream *stream,
 	size_t room = peer->max_msg - wf_wire_packet_header(&wire);
 	int count = 0;
 
-	while (stream->window && count < budget && wf_rdm_ep_has_room(ep)) {
+	while (stream->window && count < budget && wf_rdm_peer_room(peer)) {
 		size_t len = stream->window < room ? stream->window : room;
 		struct wf_rdm_pkt *pkt;
 		int err = 0;

@@ -27,11 +27,13 @@ static void unregister(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	if (!tx->registered)
 		return;
+	tx->registered = false;
+	if (!ep->nic)
+		return;
 	for (uint32_t i = 0; i < tx->req.iov_count; i++) {
 		if (tx->req.iov[i].iov_len)
 			wf_nic_mr_dereg(ep->nic, tx->mrs[i].lkey);
 	}
-	tx->registered = false;
 }
 
 /* Tried before a protocol is chosen, so that none has to be given up later.
@@ -85,6 +87,25 @@ static void copy_req(struct wf_rdm_req *to, const struct wf_rdm_req *from)
 		to->compare[i] = from->compare[i];
 }
 
+/* Others may have waited for what happened. */
+static void wake_queue(struct wf_rdm_peer *peer)
+{
+	if (!wf_base_list_empty(&peer->queue))
+		wf_rdm_peer_activate(peer);
+}
+
+static void uncount(struct wf_rdm_tx *tx)
+{
+	struct wf_rdm_peer *peer = tx->named.peer;
+
+	if (tx->counted && tx->req.kind == WF_RDM_READ)
+		peer->reads--;
+	else if (tx->counted)
+		peer->writes--;
+	tx->counted = false;
+	wake_queue(peer);
+}
+
 int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 		  const struct wf_rdm_req *req, struct wf_rdm_tx **out)
 {
@@ -100,7 +121,10 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	wf_base_list_init(&tx->unacked_link);
 	wf_rdm_stream_init(&tx->stream);
 	copy_req(&tx->req, req);
-	if (req->inject && req->len > COPY_MAX && wf_rdm_tx_keep_copy(tx)) {
+	/* Small ones are in their packet at once, unless that has to wait. */
+	if (req->inject &&
+	    (req->len > COPY_MAX || peer->max_msg < WF_RDM_PKT_SMALL) &&
+	    wf_rdm_tx_keep_copy(tx)) {
 		wf_base_pool_put(&ep->tx_pool, tx);
 		return -EAGAIN;
 	}
@@ -112,7 +136,10 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 
 void wf_rdm_tx_free(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
+	struct wf_rdm_peer *peer = tx->named.peer;
+
 	unregister(ep, tx);
+	uncount(tx);
 	if (tx->protocol == &wf_rdm_protocol_runtread)
 		ep->runting -= tx->sent;
 	wf_rdm_named_del(ep, &tx->named);
@@ -121,6 +148,7 @@ void wf_rdm_tx_free(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	wf_base_list_del(&tx->stream.link);
 	free(tx->bounce);
 	wf_base_pool_put(&ep->tx_pool, tx);
+	wake_queue(peer);
 }
 
 int wf_rdm_tx_name(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
@@ -151,7 +179,7 @@ void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
 	const struct wf_rdm_peer *peer = tx->named.peer;
 	const struct wf_addr *own = &peer->ep->attr.addr;
 
-	memset(wire, 0, sizeof(*wire));
+	wf_wire_packet_clear(wire);
 	wire->type = tx->wire_type;
 	wire->flags = tx->wire_flags;
 	wire->msg_id = tx->msg_id;
@@ -212,7 +240,8 @@ struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	if (!copy && (!(tx->registered || tx->bounce) ||
 		      !in_one_piece(ep, tx, offset, len, &sge)))
 		copy = true;
-	pkt = wf_rdm_pkt_make(ep, tx->named.peer, wire, copy ? len : 0);
+	pkt = wf_rdm_pkt_build(ep, tx->named.peer, wire, header,
+			       copy ? len : 0);
 	if (!pkt)
 		return NULL;
 	if (!copy) {
@@ -227,13 +256,6 @@ struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	tx->outstanding++;
 	tx->packets++;
 	return pkt;
-}
-
-/* Others may have waited for what happened. */
-static void wake_queue(struct wf_rdm_peer *peer)
-{
-	if (!wf_base_list_empty(&peer->queue))
-		wf_rdm_peer_activate(peer);
 }
 
 /* The device is done with a packet of it. */
@@ -315,21 +337,12 @@ static bool is_done(const struct wf_rdm_tx *tx)
 {
 	if (tx->pieces || !tx->constructed)
 		return false;
+	/* What is read and what was sent before it end each by itself. */
 	if (tx->protocol->ends_by_answer || tx->req.delivery)
-		return tx->answered;
+		return tx->answered &&
+		       (tx->protocol != &wf_rdm_protocol_runtread ||
+			!tx->requests);
 	return !tx->outstanding && tx->acked == tx->req.len;
-}
-
-static void uncount(struct wf_rdm_tx *tx)
-{
-	struct wf_rdm_peer *peer = tx->named.peer;
-
-	if (tx->counted && tx->req.kind == WF_RDM_READ)
-		peer->reads--;
-	else if (tx->counted)
-		peer->writes--;
-	tx->counted = false;
-	wake_queue(peer);
 }
 
 void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
@@ -343,6 +356,9 @@ void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 		wf_base_list_del(&tx->stream.link);
 		uncount(tx);
 		report(ep, tx);
+		/* Nothing more is made of it: it only waits for the device. */
+		wf_base_list_del(&tx->link);
+		wf_base_list_add_tail(&tx->named.peer->flight, &tx->link);
 	}
 	if (!tx->outstanding)
 		wf_rdm_tx_free(ep, tx);

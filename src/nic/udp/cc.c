@@ -2,7 +2,10 @@
 /*
  * Congestion control. The numbers, and where they come from:
  *   initial window 10 segments       RFC 6928
- *   cut to 0.7                       RFC 9438 (CUBIC's beta, what kernels use)
+ *   cut to 0.7, to 0.5 if it was     RFC 9438 (CUBIC's beta; section 4.7, fast
+ *   larger at the cut before         convergence: who becomes smaller yields)
+ *   3/4 of a segment a round trip    RFC 9438, section 4.3: what is as fast as
+ *   into a queue                     Reno with a cut to 0.6, the mean of both
  *   leave slow start on delay        RFC 9406 (HyStart++), its 4 ms and 1/8
  *   srtt, rttvar                     RFC 9002, section 5.3
  *   pacing at 1.25 windows a round   RFC 9002, section 7.7
@@ -83,7 +86,10 @@ static bool queue_seen(const struct wf_udp_cc *cc)
 
 static void cut(struct wf_udp_cc *cc, uint64_t newest)
 {
-	cc->cwnd = max(cc->cwnd * 7 / 10, MIN_SEGS * cc->seg);
+	bool yields = cc->cwnd < cc->last_cut;
+
+	cc->last_cut = cc->cwnd;
+	cc->cwnd = max(cc->cwnd * (yields ? 5 : 7) / 10, MIN_SEGS * cc->seg);
 	cc->ssthresh = cc->cwnd;
 	cc->recover = newest;
 	cc->cuts++;
@@ -121,7 +127,7 @@ void wf_udp_cc_acked(struct wf_udp_cc *cc, uint64_t bytes, uint64_t sent_no,
 	if (cc->cwnd < cc->ssthresh)
 		cc->cwnd += bytes;
 	else if (queue_seen(cc))
-		cc->cwnd += cc->seg * bytes / cc->cwnd;
+		cc->cwnd += cc->seg * bytes * 3 / 4 / cc->cwnd;
 	else
 		cc->cwnd += (cc->seg + cc->cwnd / 50) * bytes / cc->cwnd;
 	cc->cwnd = min(cc->cwnd, CWND_MOST);

@@ -4,7 +4,8 @@
  * trip times, a congestion window, pacing. Knows bytes and times, no packets.
  *
  * The window grows and shrinks like Reno's (slow start, one segment a round
- * trip and 2 % more where there is no queue, cut to 0.7), but a loss cuts it only if it comes with a queue:
+ * trip and 2 % more where there is no queue, 3/4 of one where there is, cut to
+ * 0.7 or 0.5), but a loss cuts it only if it comes with a queue:
  * the least round trip of the last rounds lies well above the least ever seen
  * (as Veno and Westwood tell the two apart). A loss without a queue takes back
  * the bytes that were lost and no more. Losing a fifth of a round is congestion
@@ -33,8 +34,9 @@ struct wf_udp_cc {
 	uint64_t round_end;	 /* the round ends when this send is acked */
 	uint64_t round_acked;
 	uint64_t round_lost;
-	uint64_t recover; /* losses of sends up to here are answered already */
-	uint64_t pace_at; /* when the next packet may leave */
+	uint64_t last_cut; /* the window before the last cut */
+	uint64_t recover;  /* losses of sends up to here are answered already */
+	uint64_t pace_at;  /* when the next packet may leave */
 	uint64_t cuts;
 };
 

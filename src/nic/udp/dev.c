@@ -15,6 +15,10 @@
 #include "nic/udp/sum.h"
 #include "queue/wake.h"
 
+/* Requests that wait for each other, and for how long after the last left. */
+#define BURST_MOST 32u
+#define BURST_NS (20 * WF_NS_PER_US)
+
 #define MAX_RDMA (1u << 30)
 #define MAX_QUEUE 16384u
 #define MAX_BATCH 64u
@@ -34,6 +38,26 @@ uint64_t wf_udp_dev_random(struct wf_udp_dev *dev)
 
 /* -- the table -------------------------------------------------------------- */
 
+/* One owner at a time; what is lost when there are more does not matter. */
+static void note_call(struct wf_udp_dev *dev)
+{
+	atomic_store_explicit(
+		&dev->calls,
+		atomic_load_explicit(&dev->calls, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+}
+
+/* In a burst, that is while others are under way and the last left just now, a
+ * request waits for more of its kind, which leave in one system call: a send
+ * costs the kernel ten times what it costs us. The next pass takes it along:
+ * the owner's, or the attendant's if he does not call. */
+static bool may_wait(struct wf_udp_dev *dev)
+{
+	return dev->attended && dev->slots.in_use &&
+	       dev->now - dev->kicked_at < BURST_NS &&
+	       ++dev->kicks_held < BURST_MOST;
+}
+
 static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
@@ -44,11 +68,16 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 			eventfd_write(dev->wake_fd, 1);
 		return;
 	}
+	note_call(dev);
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
 	wf_udp_work_take(dev, qp);
-	wf_udp_pass_pump(dev);
-	wf_udp_dev_flush(dev);
+	if (!may_wait(dev)) {
+		wf_udp_pass_pump(dev);
+		wf_udp_dev_flush(dev);
+		dev->kicked_at = dev->now;
+		dev->kicks_held = 0;
+	}
 	wf_base_lock_drop(&nic->lock);
 	/* Who sleeps does not know of the timers that this has set. */
 	if (dev->poll_fd >= 0 && wf_queue_wake_needed(&dev->user_asleep))
@@ -62,6 +91,7 @@ static int udp_progress(struct wf_nic *nic)
 
 	if (dev->threaded)
 		return 0;
+	note_call(dev);
 	wf_base_lock_take(&nic->lock);
 	did = wf_udp_pass(dev);
 	wf_base_lock_drop(&nic->lock);
@@ -111,6 +141,9 @@ static void udp_wait_end(struct wf_nic *nic)
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	eventfd_t value;
 
+	/* Whoever slept at the socket was woken by what came. */
+	atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
+			      memory_order_relaxed);
 	if (dev->user_fd < 0)
 		return;
 	wf_queue_wake_disarm(&dev->user_asleep);
@@ -147,13 +180,16 @@ static void udp_qp_destroy(struct wf_nic *nic, struct wf_nic_qp *qp)
 
 static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
-	struct wf_udp_peer *peer =
-		wf_udp_peer_get(wf_udp_dev_of(nic), &ah->addr);
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+	struct wf_udp_peer *peer;
 
+	dev->now = wf_base_clock_ns();
+	peer = wf_udp_peer_get(dev, &ah->addr, false);
 	if (!peer)
 		return -ENOSPC;
 	peer->ah = ah->num;
-	peer->handles++;
+	if (!peer->handles++)
+		dev->strangers--;
 	peer->reap_at = WF_UDP_NEVER;
 	ah->dev = peer;
 	return 0;
@@ -169,6 +205,7 @@ static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah)
 	if (--peer->handles)
 		return;
 	peer->ah = WF_NIC_AH_UNKNOWN;
+	dev->strangers++;
 	dev->now = wf_base_clock_ns();
 	wf_udp_peer_let_go(dev, peer);
 }
@@ -251,6 +288,8 @@ static void udp_close(struct wf_nic *nic)
 	/* A child that was forked has a copy of all of this, but no thread, and
 	 * its parent goes on: nothing is said in its name. */
 	if (dev->pid == getpid()) {
+		if (dev->attended)
+			wf_udp_attend_end(dev);
 		wf_udp_pass_stop(dev);
 		/* Twice: nobody is left to repeat what gets lost. */
 		say_goodbye(dev);
@@ -266,8 +305,9 @@ static void set_attr(struct wf_udp_dev *dev, const struct wf_nic_udp_attr *attr)
 	dev->dead_ns = attr->dead_ns ? attr->dead_ns : DEFAULT_DEAD;
 	dev->connect_ns = attr->connect_ns ? attr->connect_ns : DEFAULT_CONNECT;
 	dev->max_peers = attr->max_peers ? attr->max_peers : DEFAULT_PEERS;
-	if (dev->max_peers > UINT16_MAX)
-		dev->max_peers = UINT16_MAX;
+	/* As many again may come by themselves; an index has 16 bits. */
+	if (dev->max_peers > UINT16_MAX / 2)
+		dev->max_peers = UINT16_MAX / 2;
 }
 
 static void set_caps(struct wf_udp_dev *dev)
@@ -295,6 +335,7 @@ static void set_caps(struct wf_udp_dev *dev)
 int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 {
 	struct wf_udp_dev *dev = calloc(1, sizeof(*dev));
+	bool locked;
 	int ret;
 
 	if (!dev)
@@ -314,8 +355,8 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	wf_base_list_init(&dev->stuck);
 	wf_base_pool_init(&dev->ops, sizeof(struct wf_udp_op), 64, 0);
 	wf_base_pool_init(&dev->slots, sizeof(struct wf_udp_slot), 256, 0);
-	ret = wf_nic_init(&dev->nic, &udp_ops, attr->locked || attr->thread,
-			  attr->counters);
+	locked = attr->locked || attr->thread || attr->attend;
+	ret = wf_nic_init(&dev->nic, &udp_ops, locked, attr->counters);
 	if (ret) {
 		free(dev);
 		return ret;
@@ -337,10 +378,13 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	if (ret)
 		goto err;
 	set_caps(dev);
-	if (attr->thread || attr->locked)
+	if (locked)
 		ret = wf_udp_pass_fds(dev, attr->thread);
 	if (!ret && attr->thread)
 		ret = wf_udp_pass_start(dev);
+	else if (!ret && attr->attend)
+		ret = wf_udp_attend_begin(dev);
+	dev->attended = !ret && attr->attend && !attr->thread;
 	if (ret)
 		goto err;
 	*nic = &dev->nic;

@@ -141,7 +141,7 @@ struct wf_udp_in {
 	bool open;
 	bool crc;
 	bool ack_now;
-	bool gap;	  /* since the last ack */
+	bool late;	  /* so is what ts belongs to */
 	uint16_t dups;	  /* packets received twice */
 	uint32_t pending; /* packets not acknowledged by us */
 	uint32_t base;	  /* first that is not here */
@@ -202,6 +202,9 @@ struct wf_udp_dev {
 	struct wf_nic nic; /* first */
 	struct wf_udp_sock sock;
 	uint64_t now;
+	bool late; /* nobody looked at the socket for long: when what is in it
+		      came, nobody knows */
+	_Atomic uint64_t looked_at;
 	uint64_t due;	   /* no timer is due before */
 	uint64_t retry_at; /* the socket was full */
 	uint64_t dead_ns;
@@ -213,8 +216,9 @@ struct wf_udp_dev {
 	uint32_t peer_count;	    /* indexes that were ever used */
 	uint32_t peer_room;
 	uint32_t peers_here;
-	uint32_t ins_open; /* connections that peers have to us */
-	uint32_t serving;  /* reads of all peers */
+	uint32_t strangers; /* of them without a handle */
+	uint32_t ins_open;  /* connections that peers have to us */
+	uint32_t serving;   /* reads of all peers */
 	struct wf_list armed;
 	struct wf_list buckets[256];
 	struct wf_list active;
@@ -234,6 +238,12 @@ struct wf_udp_dev {
 		look_at; /* errors of the network are looked for now and then */
 	/* Of the thread. */
 	bool threaded;
+	bool attended;
+	uint32_t kicks_held;	/* since ... */
+	uint64_t kicked_at;	/* ... packets left the last time */
+	_Atomic uint32_t calls; /* of the owner */
+	uint32_t calls_seen;	/* by the attendant */
+	struct wf_list attend;	/* its list */
 	bool stop;
 	pthread_t thread;
 	int wake_fd; /* to the thread */
@@ -280,15 +290,21 @@ uint64_t wf_udp_pass_next(struct wf_udp_dev *dev);
 /* No lock. What a sleeper needs beside the socket; the thread. */
 int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread);
 int wf_udp_pass_start(struct wf_udp_dev *dev);
+
+/* From here on somebody steps in when the owner does not call; until he is
+ * told not to. 0 or -errno. */
+int wf_udp_attend_begin(struct wf_udp_dev *dev);
+void wf_udp_attend_end(struct wf_udp_dev *dev);
 void wf_udp_pass_stop(struct wf_udp_dev *dev);
 
 /* -- peer.c ----------------------------------------------------------------- */
 
 struct wf_udp_peer *wf_udp_peer_find(struct wf_udp_dev *dev,
 				     const struct wf_addr *addr);
-/* NULL: too many, or no memory. */
+/* NULL: too many, or no memory. @stranger: who came by himself. Those cannot
+ * take the places of those whom the user wants to reach. */
 struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
-				    const struct wf_addr *addr);
+				    const struct wf_addr *addr, bool stranger);
 void wf_udp_peer_free(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* The peer one of whose connections has our id @cid. NULL: none. */
 struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_dev *dev, uint64_t cid);
@@ -333,7 +349,7 @@ int wf_udp_out_up(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		  uint32_t seg, uint32_t rwnd);
 void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		    uint32_t base, const uint64_t *bits, unsigned words,
-		    uint32_t ts);
+		    uint32_t ts, bool late);
 void wf_udp_out_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		     uint32_t seq, enum wf_nic_status status);
 void wf_udp_out_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);

@@ -118,6 +118,9 @@ static void survive(const char *faults, bool small_mtu)
 	assert_int_equal(r->done, expected);
 	assert_int_equal(r->received, MESSAGES);
 	c = wf_nic_counters(r->p.a.nic);
+	/* Found out by what came later, not by waiting. */
+	if (fault.loss >= 50000)
+		assert_true(wf_nic_counter(&c->losses) > 0);
 	print_message("%s: %llu packets, %llu again, %llu probes\n", faults,
 		      (unsigned long long)wf_nic_counter(&c->tx_packets),
 		      (unsigned long long)wf_nic_counter(&c->retransmits),

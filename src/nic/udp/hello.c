@@ -10,7 +10,9 @@
 #include "nic/udp/dev.h"
 #include "nic/udp/sum.h"
 
-#define EPOCH (8 * WF_NS_PER_S) /* a cookie is good for one to two of them */
+/* A cookie is good for one to two of them: as long as someone who computes may
+ * take for the next step of a handshake. */
+#define EPOCH (300 * WF_NS_PER_S)
 #define FIRST_RETRY (5 * WF_NS_PER_MS)
 #define LAST_RETRY (250 * WF_NS_PER_MS)
 #define LONG_SILENCE (5 * WF_NS_PER_S)
@@ -68,6 +70,8 @@ static void send_hello(struct wf_udp_dev *dev, const struct wf_addr *to,
 	hello->common.kind = WF_UDP_VERSION;
 	if (dev->payload_crc)
 		hello->common.flags |= WF_UDP_HELLO_CRC;
+	if (dev->late)
+		hello->common.flags |= WF_UDP_HELLO_LATE;
 	if (!hello->mtu)
 		hello->mtu = WF_UDP_DATAGRAM_MAX;
 	hello->rwnd = wf_udp_hello_rwnd(dev);
@@ -150,8 +154,7 @@ static void receive_init(struct wf_udp_dev *dev, const struct wf_addr *from,
  */
 static struct wf_udp_peer *asked(struct wf_udp_dev *dev,
 				 const struct wf_addr *from,
-				 const struct wf_udp_hello *hello,
-				 enum wf_udp_out_state state)
+				 const struct wf_udp_hello *hello)
 {
 	struct wf_udp_peer *peer =
 		wf_udp_peer_by_cid(dev, hello->common.dst_cid);
@@ -164,26 +167,28 @@ static struct wf_udp_peer *asked(struct wf_udp_dev *dev,
 		wf_udp_count(dev, bad_addr, 1);
 		return NULL;
 	}
-	return peer->out.state == state ? peer : NULL;
+	return peer;
 }
 
 static void sample_rtt(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-		       uint32_t ts)
+		       const struct wf_udp_hello *hello)
 {
-	uint32_t us = wf_udp_dev_us(dev) - ts;
+	uint32_t us = wf_udp_dev_us(dev) - hello->ts;
 
-	if (us < 1u << 24)
+	peer->out.last_rtt = 0;
+	if (us < 1u << 24 && !dev->late &&
+	    !(hello->common.flags & WF_UDP_HELLO_LATE))
 		peer->out.last_rtt = us * WF_NS_PER_US;
 }
 
 static void receive_cookie(struct wf_udp_dev *dev, const struct wf_addr *from,
 			   const struct wf_udp_hello *hello)
 {
-	struct wf_udp_peer *peer = asked(dev, from, hello, WF_UDP_OUT_INIT);
+	struct wf_udp_peer *peer = asked(dev, from, hello);
 
-	if (!peer)
+	if (!peer || peer->out.state != WF_UDP_OUT_INIT)
 		return;
-	sample_rtt(dev, peer, hello->ts);
+	sample_rtt(dev, peer, hello);
 	wf_udp_peer_heard(dev, peer);
 	peer->out.state = WF_UDP_OUT_OPEN;
 	peer->out.cookie = hello->cookie;
@@ -227,7 +232,7 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 		wf_udp_count(dev, bad_cookie, 1);
 		return;
 	}
-	peer = wf_udp_peer_get(dev, from);
+	peer = wf_udp_peer_get(dev, from, true);
 	if (!peer)
 		return; /* too many: it will ask again, then give up */
 	/* The same id again: our answer was lost. Another: the peer gave the
@@ -260,10 +265,13 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
 			   const struct wf_udp_hello *hello)
 {
-	struct wf_udp_peer *peer = asked(dev, from, hello, WF_UDP_OUT_OPEN);
+	struct wf_udp_peer *peer = asked(dev, from, hello);
 	uint32_t seg;
 
-	if (!peer)
+	/* It may come while we ask for another cookie: whoever needs longer
+	 * than our patience for each answer would never be connected. */
+	if (!peer || (peer->out.state != WF_UDP_OUT_OPEN &&
+		      peer->out.state != WF_UDP_OUT_INIT))
 		return;
 	if (!hello->src_cid ||
 	    hello->mtu < SEG_LEAST + sizeof(struct wf_udp_data) ||
@@ -274,7 +282,7 @@ static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
 	seg = wf_udp_hello_seg(dev, &peer->addr);
 	if (seg > hello->mtu - (uint32_t)sizeof(struct wf_udp_data))
 		seg = hello->mtu - (uint32_t)sizeof(struct wf_udp_data);
-	sample_rtt(dev, peer, hello->ts);
+	sample_rtt(dev, peer, hello);
 	if (wf_udp_out_up(dev, peer, seg, hello->rwnd))
 		return; /* no memory: the retry will find some */
 	peer->out.remote_cid = hello->src_cid;

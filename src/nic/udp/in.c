@@ -96,6 +96,14 @@ static uint64_t bits_from(const struct wf_udp_in *in, uint32_t seq)
 	return low | in->here[(at + 1) % WF_UDP_ACK_WORDS] << (64 - shift);
 }
 
+static void note_ts(const struct wf_udp_dev *dev, struct wf_udp_in *in,
+		    uint32_t ts)
+{
+	in->ts = ts;
+	in->ts_at = dev->now;
+	in->late = dev->late;
+}
+
 /* The clock of the sender, as if the packet had come just now. */
 static uint32_t echo(const struct wf_udp_dev *dev, const struct wf_udp_in *in)
 {
@@ -119,6 +127,8 @@ bool wf_udp_in_fill_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		return false;
 	head->ack_base = in->base;
 	head->ack_ts = echo(dev, in);
+	if (in->late)
+		head->common.flags |= WF_UDP_DATA_ACK_LATE;
 	head->ack_tag = (uint16_t)(in->remote_cid >> 16);
 	acked(peer);
 	return true;
@@ -141,6 +151,7 @@ void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		return;
 	memset(&h, 0, sizeof(h));
 	h.ack.common.type = WF_UDP_ACK;
+	h.ack.common.flags = in->late ? WF_UDP_ACK_LATE : 0;
 	h.ack.common.dst_cid = in->remote_cid;
 	h.ack.base = in->base;
 	h.ack.ts = echo(dev, in);
@@ -222,8 +233,8 @@ static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 
 	if (head->common.flags & WF_UDP_DATA_ACKS &&
 	    head->ack_tag == (uint16_t)(peer->out.cid >> 16))
-		wf_udp_out_ack(dev, peer, head->ack_base, NULL, 0,
-			       head->ack_ts);
+		wf_udp_out_ack(dev, peer, head->ack_base, NULL, 0, head->ack_ts,
+			       head->common.flags & WF_UDP_DATA_ACK_LATE);
 	if ((int32_t)ahead < 0 ||
 	    (ahead < WF_UDP_WINDOW && is_here(in, head->seq))) {
 		wf_udp_count(dev, duplicates, 1);
@@ -247,8 +258,7 @@ static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		wf_udp_count(dev, reordered, 1);
 	note_here(in, head->seq);
 	in->pending++;
-	in->ts = head->ts;
-	in->ts_at = dev->now;
+	note_ts(dev, in, head->ts);
 	plan_ack(dev, peer,
 		 head->common.flags & WF_UDP_DATA_ACK_NOW || has_gap(in));
 }
@@ -271,7 +281,7 @@ static void receive_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			out->reo_mult++;
 	}
 	wf_udp_out_ack(dev, peer, h->ack.base, bits, h->ack.common.kind,
-		       h->ack.ts);
+		       h->ack.ts, h->common.flags & WF_UDP_ACK_LATE);
 }
 
 static void receive_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
@@ -314,7 +324,7 @@ static void receive_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	uint64_t cid = note->common.dst_cid;
 
 	if (peer->out.cid == cid && peer->out.state == WF_UDP_OUT_UP) {
-		wf_udp_out_ack(dev, peer, note->seq, NULL, 0, note->ts);
+		wf_udp_out_ack(dev, peer, note->seq, NULL, 0, note->ts, true);
 		wf_udp_peer_fail(dev, peer, WF_NIC_ABORT);
 	} else if (peer->in.cid == cid) {
 		wf_udp_in_close(dev, peer);
@@ -335,8 +345,7 @@ static void dispatch(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		break;
 	case WF_UDP_PING:
 		if (to_in) {
-			peer->in.ts = h->note.ts;
-			peer->in.ts_at = dev->now;
+			note_ts(dev, &peer->in, h->note.ts);
 			plan_ack(dev, peer, true);
 		} else if (peer->out.state == WF_UDP_OUT_UP) {
 			wf_udp_peer_ping(dev, peer, peer->out.remote_cid);

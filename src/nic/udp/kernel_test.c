@@ -237,6 +237,120 @@ static void test_sequence_wraps(void **state)
 	pair_close(&p);
 }
 
+/* Immediate data never comes before the bytes that it belongs to, whichever of
+ * them were lost. */
+static void test_imm_is_last(void **state)
+{
+	const uint32_t len = 1u << 20;
+	struct wf_nic_remote there;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	there = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	sge = pair_sge(&p.a, 0, len);
+	fail_with = EPERM;
+	for (unsigned i = 0; i < 10; i++) {
+		pair_recv(&p.b, 1, PAIR_MEMORY - 64, 64);
+		fill(p.a.memory, len, i);
+		wr = pair_wr(&p.a, &p.b, 1);
+		wr.flags = WF_NIC_WR_IMM;
+		fail_every = 3 + i % 3;
+		assert_int_equal(wf_nic_post_write(p.a.qp, &wr, &there, &sge),
+				 0);
+		assert_int_equal(pair_wait(&p, &p.b).len, len);
+		assert_true(filled(p.b.memory, len, i));
+		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	}
+	fail_every = 0;
+	pair_close(&p);
+}
+
+/* A window is not sent at once where it has to last for a long round trip. */
+static void test_paced(void **state)
+{
+	struct wf_nic_remote there;
+	struct wf_udp_out *out;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	out = &wf_udp_dev_of(p.a.nic)->peers[0]->out;
+	out->cc.srtt = WF_NS_PER_S;
+	out->cc.cwnd = 2u << 20;
+	out->cc.ssthresh = out->cc.cwnd;
+	there = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	sge = pair_sge(&p.a, 0, 1u << 20);
+	wr = pair_wr(&p.a, &p.b, 1);
+	assert_int_equal(wf_nic_post_write(p.a.qp, &wr, &there, &sge), 0);
+	for (int i = 0; i < 20; i++)
+		wf_nic_progress(p.a.nic);
+	assert_true(out->in_flight > 0 && out->in_flight < 512u << 10);
+	pair_close(&p);
+}
+
+/* However wide the path seems, no more packets are under way than either side
+ * keeps book of. */
+static void test_window(void **state)
+{
+	enum { COUNT = 4096 };
+	struct wf_nic_qp_attr attr = { .sq_entries = COUNT,
+				       .rq_entries = COUNT,
+				       .qkey = PAIR_QKEY,
+				       .rnr_retry = WF_NIC_RNR_FOREVER };
+	struct wf_nic_cq *cq[2];
+	struct wf_nic_qp *qp[2];
+	struct wf_udp_out *out;
+	struct wf_nic_wc wc;
+	struct wf_nic_wr wr;
+	struct pair p;
+	int sent = 0, got = 0;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	out = &wf_udp_dev_of(p.a.nic)->peers[0]->out;
+	for (int i = 0; i < 2; i++) {
+		struct side *s = i ? &p.b : &p.a;
+
+		assert_int_equal(wf_nic_cq_create(s->nic, 2 * COUNT, &cq[i]),
+				 0);
+		attr.send_cq = attr.recv_cq = cq[i];
+		assert_int_equal(wf_nic_qp_create(s->nic, &attr, &qp[i]), 0);
+	}
+	out->cc.cwnd = out->rwnd = 64u << 20;
+	wr = pair_wr(&p.a, &p.b, 1);
+	wr.qpn = wf_nic_qp_num(qp[1]);
+	for (int i = 0; i < COUNT; i++) {
+		struct wf_nic_sge sge = pair_sge(&p.b, 0, 64);
+
+		assert_int_equal(wf_nic_post_recv(qp[1], 1, &sge, false), 0);
+		assert_int_equal(wf_nic_post_inline(qp[0], &wr, "x", 1), 0);
+		assert_true(out->next - out->una <= WF_UDP_WINDOW);
+	}
+	for (int i = 0; i < 200; i++) {
+		wf_nic_progress(p.a.nic);
+		assert_true(out->next - out->una <= WF_UDP_WINDOW);
+	}
+	assert_int_equal(out->next - out->una, WF_UDP_WINDOW);
+	while (sent < COUNT || got < COUNT) {
+		pair_progress(&p);
+		sent += wf_nic_cq_poll(cq[0], &wc, 1);
+		got += wf_nic_cq_poll(cq[1], &wc, 1);
+	}
+	for (int i = 0; i < 2; i++) {
+		wf_nic_qp_destroy(qp[i]);
+		assert_int_equal(wf_nic_cq_destroy(cq[i]), 0);
+	}
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +359,9 @@ int main(void)
 		cmocka_unit_test(test_no_segments),
 		cmocka_unit_test(test_path_shrinks),
 		cmocka_unit_test(test_sequence_wraps),
+		cmocka_unit_test(test_imm_is_last),
+		cmocka_unit_test(test_paced),
+		cmocka_unit_test(test_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -340,7 +340,7 @@ static void judge_silence(struct wf_udp_dev *dev, struct wf_udp_out *out,
 
 void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		    uint32_t base, const uint64_t *bits, unsigned words,
-		    uint32_t ts)
+		    uint32_t ts, bool late)
 {
 	struct wf_udp_out *out = &peer->out;
 	struct news news = { .ts = ts };
@@ -366,7 +366,9 @@ void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	silent = out->backoff >= COLLAPSE_AFTER;
 	out->backoff = 0;
 	out->busy_at = dev->now;
-	sample(dev, peer, ts);
+	/* A peer that computes, or that we do, is not a long way off. */
+	if (!late && !dev->late)
+		sample(dev, peer, ts);
 	wf_udp_cc_acked(&out->cc, news.bytes, news.newest, out->sent_no,
 			out->limited);
 	if (news.newest > out->acked_no)

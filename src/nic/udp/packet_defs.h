@@ -42,12 +42,18 @@ enum wf_udp_data_op {
 };
 
 /* Flags of hellos. */
-#define WF_UDP_HELLO_CRC 0x01u /* payload is covered by the checksum */
+#define WF_UDP_HELLO_CRC 0x01u	/* payload is covered by the checksum */
+#define WF_UDP_HELLO_LATE 0x02u /* as WF_UDP_ACK_LATE */
 
 /* Flags of DATA. */
 #define WF_UDP_DATA_ACKS 0x01u	  /* ack_base, ack_ts, ack_tag are valid */
 #define WF_UDP_DATA_ACK_NOW 0x02u /* the sender waits */
 #define WF_UDP_DATA_IMM 0x04u	  /* SEND: imm is valid */
+#define WF_UDP_DATA_ACK_LATE 0x08u
+
+/* Flags of ACK. The receiver was away when the packet came, and cannot tell for
+ * how long it had been there: ts is not for measuring round trips. */
+#define WF_UDP_ACK_LATE 0x01u
 
 /* What every packet begins with. The checksum is CRC32C of the whole header but
  * itself, and of the payload where the connection says so. */

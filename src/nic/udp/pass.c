@@ -18,6 +18,9 @@
 #define RETRY_AFTER (50 * WF_NS_PER_US)
 #define LOOK_EVERY (5 * WF_NS_PER_MS)
 #define RX_ROUNDS 4
+/* Beyond this between two looks at the socket, what is found says nothing about
+ * the path. */
+#define LATE_AFTER (5 * WF_NS_PER_MS)
 /* Packets of one peer in one pass; of one that has the pass for itself: five
  * buffers of segments at the size of an Ethernet, 18 % cheaper than one and a
  * half. */
@@ -82,7 +85,8 @@ static void not_sent(struct wf_udp_dev *dev)
 {
 	const struct wf_addr *to = &dev->sock.failed_to;
 	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
-	uint32_t seg = wf_udp_hello_seg(dev, to);
+	/* Asked for only then: system calls. */
+	uint32_t seg = dev->sock.too_large ? wf_udp_hello_seg(dev, to) : 0;
 
 	if (!dev->sock.too_large) {
 		told(dev, to, false);
@@ -200,9 +204,15 @@ int wf_udp_pass(struct wf_udp_dev *dev)
 	int did;
 
 	dev->now = wf_base_clock_ns();
+	/* A thread of our own is woken by what comes. */
+	dev->late = !dev->threaded &&
+		    dev->now - atomic_load_explicit(&dev->looked_at,
+						    memory_order_relaxed) >
+			    LATE_AFTER;
 	if (dev->sock.fault)
 		wf_udp_fault_run(dev->sock.fault, dev->now);
 	did = receive(dev);
+	atomic_store_explicit(&dev->looked_at, dev->now, memory_order_relaxed);
 	take_doorbells(dev);
 	did += run_timers(dev);
 	did += pump_all(dev, QUANTUM_ALONE);
@@ -310,9 +320,11 @@ int wf_udp_pass_start(struct wf_udp_dev *dev)
 	/* Signals are for the application's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	dev->threaded = true; /* before it looks */
 	ret = -pthread_create(&dev->thread, NULL, thread_main, dev);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	dev->threaded = !ret;
+	if (ret)
+		dev->threaded = false;
 	return ret;
 }
 

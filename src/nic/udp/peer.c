@@ -41,12 +41,13 @@ struct wf_udp_peer *wf_udp_peer_find(struct wf_udp_dev *dev,
 }
 
 /* An index for another peer. -1: too many, or no memory. */
-static int make_room(struct wf_udp_dev *dev)
+static int make_room(struct wf_udp_dev *dev, bool stranger)
 {
 	uint32_t room = dev->peer_room ? dev->peer_room * 2 : 16;
 	struct wf_udp_peer **peers;
 
-	if (dev->peers_here >= dev->max_peers)
+	if ((stranger ? dev->strangers : dev->peers_here - dev->strangers) >=
+	    dev->max_peers)
 		return -1;
 	for (uint32_t i = 0; dev->peers_here < dev->peer_count; i++) {
 		if (!dev->peers[i])
@@ -63,14 +64,14 @@ static int make_room(struct wf_udp_dev *dev)
 }
 
 struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
-				    const struct wf_addr *addr)
+				    const struct wf_addr *addr, bool stranger)
 {
 	struct wf_udp_peer *peer = wf_udp_peer_find(dev, addr);
 	int at;
 
 	if (peer)
 		return peer;
-	at = make_room(dev);
+	at = make_room(dev, stranger);
 	if (at < 0)
 		return NULL;
 	peer = calloc(1, sizeof(*peer));
@@ -93,6 +94,7 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 	if ((uint32_t)at == dev->peer_count)
 		dev->peer_count++;
 	wf_nic_gauge(&dev->nic.counters->peers, ++dev->peers_here);
+	dev->strangers++;
 	wf_udp_peer_let_go(dev, peer);
 	return peer;
 }
@@ -106,6 +108,8 @@ void wf_udp_peer_free(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_base_list_del(&peer->active);
 	wf_base_list_del(&peer->acker);
 	dev->peers[peer->index] = NULL;
+	if (!peer->handles)
+		dev->strangers--;
 	wf_nic_gauge(&dev->nic.counters->peers, --dev->peers_here);
 	free(peer->out.slots);
 	free(peer);

@@ -117,6 +117,67 @@ static void test_busy_peer(void **state)
 	pair_close(&p);
 }
 
+/* Who was away does not make the path look long: pacing by a round trip of as
+ * long as somebody computed would make the first seconds afterwards slow. */
+static void test_away_is_not_far(void **state)
+{
+	struct wf_nic_path path;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	for (int who = 0; who < 3; who++) {
+		pair_open(&p);
+		/* The first time before they know each other. */
+		for (int i = 0; i < 2; i++) {
+			wr = pair_wr(&p.a, &p.b, 1);
+			pair_recv(&p.b, 1, 0, 64);
+			assert_int_equal(
+				wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+			for (int n = 0; n < 100; n++) {
+				usleep(2000);
+				if (who == 0)
+					wf_nic_progress(p.a.nic);
+				if (who == 1)
+					wf_nic_progress(p.b.nic);
+			}
+			assert_int_equal(pair_wait(&p, &p.b).len, 1);
+			assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+			assert_int_equal(
+				wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
+			assert_true(path.srtt_ns < 15 * WF_NS_PER_MS);
+		}
+		pair_close(&p);
+	}
+}
+
+/* A peer that looks at its socket now and then: each step of the handshake takes
+ * longer than we wait before we ask again. */
+static void test_slow_handshake(void **state)
+{
+	struct wf_nic_path path = { .up = false };
+	struct wf_nic_wr wr;
+	struct pair p;
+	int turns = 0;
+
+	(void)state;
+	pair_open(&p);
+	wr = pair_wr(&p.a, &p.b, 1);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+	for (; !path.up; turns++) {
+		uint64_t end = wf_base_clock_ns() + 350 * WF_NS_PER_MS;
+
+		while (wf_base_clock_ns() < end)
+			wf_nic_progress(p.a.nic);
+		assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
+		wf_nic_progress(p.b.nic);
+		assert_true(turns < 8);
+	}
+	pair_recv(&p.b, 1, 0, 64);
+	assert_int_equal(pair_wait(&p, &p.b).len, 1);
+	pair_close(&p);
+}
+
 /* The same, and what was sent is lost, so that only pings are answered. */
 static void test_busy_and_lost(void **state)
 {
@@ -426,6 +487,8 @@ int main(void)
 		cmocka_unit_test(test_silent_peer),
 		cmocka_unit_test(test_busy_peer),
 		cmocka_unit_test(test_busy_and_lost),
+		cmocka_unit_test(test_slow_handshake),
+		cmocka_unit_test(test_away_is_not_far),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_no_way_there),
 		cmocka_unit_test(test_peer_closes),

@@ -55,6 +55,7 @@ struct wf_udp_rx {
 	char control[WF_UDP_RX_MSGS][128] WF_ALIGNED(8);
 	uint8_t *buffers;
 	unsigned want; /* how many to ask for next: adapts */
+	bool full;     /* the last look found as many as it asked for */
 };
 
 struct wf_udp_sock {

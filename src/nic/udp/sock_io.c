@@ -300,18 +300,22 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock,
 			sock->errors = true;
 		wf_nic_count(&sock->counters->rx_empty, 1);
 		rx->want = 1;
+		rx->full = false;
 		return 0;
 	}
 	wf_nic_count(&sock->counters->rx_calls, 1);
 	for (int i = 0; i < got; i++)
 		cut_up(sock, (unsigned)i, packet, arg);
 	/* One at a time while one at a time comes: looking for a second costs
-	 * as much as finding one. */
-	if ((unsigned)got == want)
+	 * as much as finding one. More after two looks that found as many as
+	 * they asked for, nothing in between. */
+	if ((unsigned)got < want || !rx->full) {
+		rx->full = (unsigned)got == want;
+		rx->want = rx->full ? want : 1;
+	} else {
 		rx->want =
 			want * 2 > WF_UDP_RX_MSGS ? WF_UDP_RX_MSGS : want * 2;
-	else
-		rx->want = 1;
+	}
 	return got;
 }
 

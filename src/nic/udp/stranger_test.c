@@ -274,6 +274,51 @@ static void test_replayed_open(void **state)
 	pair_close(&p);
 }
 
+/* Strangers do not take the places of those whom the user wants to reach. */
+static void test_crowd(void **state)
+{
+	enum { PLACES = 4 };
+	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_addr me, to;
+	struct pair p;
+	uint16_t ah;
+
+	(void)state;
+	attr.max_peers = PLACES;
+	pair_open_attr(&p, &attr, &attr);
+	for (int i = 0; i < PLACES + 2; i++) {
+		struct wf_udp_hello init = {
+			.common = { .magic = WF_UDP_MAGIC,
+				    .type = WF_UDP_INIT,
+				    .kind = WF_UDP_VERSION },
+			.src_cid = 7
+		};
+		struct wf_udp_hello answer;
+		int fd = stranger_socket(&me);
+
+		if (i < PLACES) {
+			knock(fd, &p.b, 7);
+		} else {
+			send_sealed(fd, &p.b, &init, sizeof(init));
+			recv(fd, &answer, sizeof(answer), 0);
+			init.common.type = WF_UDP_OPEN;
+			init.cookie = answer.cookie;
+			init.epoch = answer.epoch;
+			send_sealed(fd, &p.b, &init, sizeof(init));
+		}
+		close(fd);
+	}
+	assert_int_equal(COUNTED(&p.b, peers), PLACES + 1);
+	to = me;
+	for (int i = 0; i < PLACES - 1; i++) {
+		wf_base_addr_set_port(&to, (uint16_t)(1 + i));
+		assert_int_equal(wf_nic_ah_create(p.b.nic, &to, &ah), 0);
+	}
+	wf_base_addr_set_port(&to, 99);
+	assert_int_equal(wf_nic_ah_create(p.b.nic, &to, &ah), -ENOSPC);
+	pair_close(&p);
+}
+
 /* Whoever has the id and the address still cannot do harm: sequence numbers far
  * away, keys that do not exist, operations that do not exist. */
 static void test_forged(void **state)
@@ -324,10 +369,98 @@ static void test_forged(void **state)
 					sizeof(ack) - 8);
 	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&ack, sizeof(ack));
 	assert_int_equal(COUNTED(&p.a, bad_field), 1);
+	/* A flood of guesses is not answered by a flood of resets. */
+	dev = wf_udp_dev_of(p.b.nic);
+	data.common.dst_cid ^= 0x1230000;
+	data.common.crc = wf_udp_sum_crc(0, &data, 4);
+	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
+					 sizeof(data) - 8);
+	for (int i = 0; i < 1000; i++)
+		wf_udp_in_packet(dev, wf_nic_addr(p.a.nic), (uint8_t *)&data,
+				 sizeof(data));
+	assert_int_equal(COUNTED(&p.b, bad_cid), 1000);
+	assert_true(COUNTED(&p.b, resets_sent) <= 64);
 	/* The refusal of what was forged finds nobody who sent it. */
 	for (int i = 0; i < 100; i++)
 		pair_progress(&p);
 	hello(&p);
+	pair_close(&p);
+}
+
+struct answer {
+	struct wf_udp_data head;
+	uint8_t payload[100];
+};
+
+static void give_answer(struct side *to, struct wf_udp_peer *peer,
+			struct answer *answer)
+{
+	struct wf_udp_common *common = &answer->head.common;
+
+	common->magic = WF_UDP_MAGIC;
+	common->type = WF_UDP_DATA;
+	common->kind = WF_UDP_READ_DATA;
+	common->dst_cid = peer->in.cid;
+	answer->head.len = sizeof(answer->payload);
+	answer->head.seq = peer->in.base;
+	memset(answer->payload, 0xee, sizeof(answer->payload));
+	common->crc = wf_udp_sum_crc(0, common, 4);
+	common->crc = wf_udp_sum_crc(common->crc, (uint8_t *)common + 8,
+				     sizeof(answer->head) - 8);
+	wf_udp_in_packet(wf_udp_dev_of(to->nic), &peer->addr, (uint8_t *)answer,
+			 sizeof(answer->head) + sizeof(answer->payload));
+}
+
+/* Answers to a read: of somebody who was not asked, and of one who was, with
+ * more than that. Neither writes a byte. */
+static void test_forged_answers(void **state)
+{
+	struct answer answer = { .head = { .addr = 0 } };
+	struct wf_udp_peer *stranger, *peer;
+	struct wf_nic_remote from;
+	struct wf_nic_sge sge;
+	struct wf_udp_dev *dev;
+	struct wf_nic_wc wc;
+	struct wf_nic_wr wr;
+	struct wf_addr me;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	dev = wf_udp_dev_of(p.a.nic);
+	fd = stranger_socket(&me);
+	knock(fd, &p.a, 0x77);
+	stranger = wf_udp_peer_find(dev, &me);
+	peer = wf_udp_peer_find(dev, wf_nic_addr(p.b.nic));
+	assert_true(stranger && peer && stranger != peer);
+	for (int i = 0; i < 3; i++) {
+		sge = pair_sge(&p.a, 0, 100);
+		from = (struct wf_nic_remote){ (uintptr_t)p.b.memory,
+					       p.b.mr.rkey };
+		wr = pair_wr(&p.a, &p.b, 1);
+		assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
+		assert_false(wf_base_list_empty(&peer->reads));
+		answer.head.key = wf_container_of(peer->reads.next,
+						  struct wf_udp_op, link)
+					  ->read_id;
+		/* From a connection that has nothing to do with it. */
+		give_answer(&p.a, stranger, &answer);
+		assert_int_equal(COUNTED(&p.a, bad_field), 1 + 2 * i);
+		assert_int_equal(wf_nic_cq_poll(p.a.cq, &wc, 1), 0);
+		/* From the right one, beyond the end of what was asked for. */
+		if (!peer->in.open)
+			wf_udp_in_open(dev, peer, 0x88, false);
+		answer.head.addr = i == 0 ? 1 : i == 1 ? 101 : UINT64_MAX - 50;
+		give_answer(&p.a, peer, &answer);
+		assert_int_equal(wf_nic_cq_poll(p.a.cq, &wc, 1), 1);
+		assert_int_equal(wc.status, WF_NIC_BAD_STATUS);
+		for (int b = 0; b < 300; b++)
+			assert_int_not_equal(p.a.memory[b], 0xee);
+		answer.head.addr = 0;
+	}
+	close(fd);
 	pair_close(&p);
 }
 
@@ -339,7 +472,9 @@ int main(void)
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_replayed_open),
+		cmocka_unit_test(test_crowd),
 		cmocka_unit_test(test_forged),
+		cmocka_unit_test(test_forged_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,10 +36,11 @@ struct wf_nic_udp_attr {
 	struct wf_addr addr; /* port 0: any */
 	bool locked;	     /* calls come from several threads */
 	bool thread;	     /* work in a thread of its own */
+	bool attend;	     /* a thread steps in when nobody calls */
 	bool payload_crc;    /* check payload beyond UDP's own sum */
 	bool no_offload;     /* neither GSO nor GRO */
 	uint32_t mtu;	     /* of the link; 0: ask the interface */
-	uint32_t max_peers;  /* 0: 4096 */
+	uint32_t max_peers;  /* with a handle, and as many without; 0: 4096 */
 	/* A peer that computes does not answer, and is not dead. Silence alone
 	 * makes it so after this time; 0: 15 minutes, as long as TCP tries. */
 	uint64_t dead_ns;

@@ -47,7 +47,8 @@ void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_qp *qp,
 
 	/* In order behind those that wait already. */
 	if (wf_base_list_empty(&dev->stuck) && !wf_nic_cq_push(cq, cqe)) {
-		if (dev->threaded && wf_queue_wake_needed(&dev->user_asleep))
+		if (dev->user_fd >= 0 &&
+		    wf_queue_wake_needed(&dev->user_asleep))
 			eventfd_write(dev->user_fd, 1);
 		return;
 	}
@@ -73,7 +74,8 @@ void wf_udp_work_unstick(struct wf_udp_dev *dev)
 		if (wf_nic_cq_push(stuck->cq, &stuck->cqe))
 			continue;
 		unstick(stuck);
-		if (dev->threaded && wf_queue_wake_needed(&dev->user_asleep))
+		if (dev->user_fd >= 0 &&
+		    wf_queue_wake_needed(&dev->user_asleep))
 			eventfd_write(dev->user_fd, 1);
 	}
 }
