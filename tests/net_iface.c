@@ -38,8 +38,8 @@ static void side(struct weft_test_line *line, void *arg)
 	sent = net_sent(link);
 	strayed = net_sent(other);
 	weft_test_open(&t, &opts);
-	check_name(&t, first ? net_addr(net_here()) :
-			       net_other_addr(net_here()));
+	check_name(&t,
+		   first ? net_addr(net_here()) : net_other_addr(net_here()));
 	peer = weft_test_meet(&t, line);
 	weft_test_fill(out, BYTES, 1);
 	CHECK_OK(weft_test_trecv(&t, in, BYTES, 1, 0, &rx));

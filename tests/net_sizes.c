@@ -12,9 +12,8 @@
 #define TAG 0xfedcba9876543210ull
 
 static const size_t sizes[] = {
-	0,	1,	8,	  64,	   1000, 1400,	  1473,	   2900,
-	4096,	8192,	8973,	  65535,   65536, 65537,   300001,  1 << 20,
-	LARGEST,
+	0,    1,    8,	   64,	  1000,	 1400,	 1473,	  2900,	   4096,
+	8192, 8973, 65535, 65536, 65537, 300001, 1 << 20, LARGEST,
 };
 
 enum kind { PLAIN, TAGGED, WITH_DATA, TAGGED_DATA, DELIVERED, KINDS };

@@ -67,9 +67,8 @@ static struct fi_info *make_hints(const struct weft_test_opts *o)
 	hints->mode = FI_CONTEXT;
 	hints->ep_attr->type = FI_EP_RDM;
 	if (strcmp(provider(), "shm"))
-		hints->addr_format = strchr(node_of(o), ':') ?
-					     FI_SOCKADDR_IN6 :
-					     FI_SOCKADDR_IN;
+		hints->addr_format = strchr(node_of(o), ':') ? FI_SOCKADDR_IN6 :
+							       FI_SOCKADDR_IN;
 	hints->fabric_attr->prov_name = strdup(provider());
 	hints->domain_attr->mr_mode = o->mr_mode;
 	hints->domain_attr->threading =
