@@ -42,6 +42,9 @@ struct wf_tools_scan {
 int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 		      size_t n_pids, pid_t *missing);
 
+/* A device of `weft devd`, whose counters are others than an endpoint's. */
+bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint);
+
 void wf_tools_scan_free(struct wf_tools_scan *scan);
 
 /* The same endpoint in an earlier scan, or NULL. */
