@@ -96,6 +96,20 @@ static void insert(struct side *to, struct side *what)
 	     fi_av_insert(to->av, name, 1, &to->other, 0, NULL));
 }
 
+static void explain(struct side *s)
+{
+	struct fi_cq_err_entry entry = { 0 };
+
+	must("fi_cq_readerr", fi_cq_readerr(s->cq, &entry, 0));
+	fprintf(stderr, "rdm_cpu: %s: %s failed: %s (%s)\n",
+		info->fabric_attr->prov_name,
+		entry.flags & FI_RECV ? "receive" : "send",
+		fi_strerror(entry.err),
+		fi_cq_strerror(s->cq, entry.prov_errno, entry.err_data, NULL,
+			       0));
+	exit(1);
+}
+
 static void poll_side(struct side *s)
 {
 	struct fi_cq_tagged_entry got[BATCH];
@@ -103,6 +117,8 @@ static void poll_side(struct side *s)
 
 	if (n == -FI_EAGAIN)
 		return;
+	if (n == -FI_EAVAIL)
+		explain(s);
 	must("fi_cq_read", n);
 	for (ssize_t i = 0; i < n; i++) {
 		if (got[i].flags & FI_RECV)
