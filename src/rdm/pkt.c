@@ -55,7 +55,15 @@ struct wf_rdm_pkt *wf_rdm_pkt_make(struct wf_rdm_ep *ep,
 				   const struct wf_wire_packet *wire,
 				   size_t more)
 {
-	size_t header = wf_wire_packet_header(wire);
+	return wf_rdm_pkt_build(ep, peer, wire, wf_wire_packet_header(wire),
+				more);
+}
+
+struct wf_rdm_pkt *wf_rdm_pkt_build(struct wf_rdm_ep *ep,
+				    struct wf_rdm_peer *peer,
+				    const struct wf_wire_packet *wire,
+				    size_t header, size_t more)
+{
 	struct wf_rdm_pkt *pkt = wf_rdm_pkt_get(ep, peer, header + more);
 
 	assert(header + more <= ep->max_msg);
@@ -176,7 +184,6 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 			err = FI_EHOSTUNREACH;
 		else if (err == FI_EHOSTUNREACH)
 			err = FI_ECONNRESET;
-		wf_info("%s", wf_nic_status_str(status));
 		wf_rdm_peer_fail(peer, err);
 	}
 	pkt->completed(ep, pkt, err);

@@ -49,6 +49,11 @@ struct wf_rdm_pkt *wf_rdm_pkt_make(struct wf_rdm_ep *ep,
 				   struct wf_rdm_peer *peer,
 				   const struct wf_wire_packet *wire,
 				   size_t more);
+/* The same, with the length of the header known. */
+struct wf_rdm_pkt *wf_rdm_pkt_build(struct wf_rdm_ep *ep,
+				    struct wf_rdm_peer *peer,
+				    const struct wf_wire_packet *wire,
+				    size_t header, size_t more);
 
 /* To the device; the doorbell is wf_rdm_ep_ring()'s. The caller made sure of
  * room. */

@@ -51,9 +51,15 @@ static uint16_t flags_of(const struct wf_rdm_tx *tx)
 
 int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
+	/* All that the length of a header depends on. */
 	struct wf_wire_packet wire;
 
 	tx->wire_flags = flags_of(tx);
+	wire.flags = tx->wire_flags;
+	wire.raw_addr_len = wf_base_addr_len(&ep->attr.addr);
+	wire.rma_iov_count = tx->req.seg_count;
+	wire.read_iov_count = 0;
+	wire.extra_count = 0;
 	tx->ordered =
 		tx->req.kind == WF_RDM_SEND || tx->req.kind == WF_RDM_ATOMIC;
 	for (int i = 0; i < WF_RDM_PROTOCOLS; i++) {
@@ -65,7 +71,7 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 			type_of(protocol, tx->req.tagged, tx->req.delivery);
 		if (!tx->wire_type)
 			continue;
-		wf_rdm_tx_header(tx, &wire);
+		wire.type = tx->wire_type;
 		if (!protocol->can_use_for_send(ep, tx,
 						wf_rdm_tx_room(tx, &wire)))
 			continue;
@@ -90,18 +96,26 @@ void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	wf_rdm_peer_activate(peer);
 }
 
+/* Whose each type is; written once, the same by everyone. */
+static const struct wf_rdm_protocol *by_type[256];
+
+void wf_rdm_protocol_init(void)
+{
+	for (int i = 0; i < WF_RDM_PROTOCOLS; i++) {
+		const struct wf_rdm_protocol *protocol = wf_rdm_protocols[i];
+		const struct wf_rdm_request_types *types = &protocol->types;
+		const uint8_t all[] = { types->msg, types->tagged,
+					types->dc_msg, types->dc_tagged };
+
+		for (size_t j = 0; j < sizeof(all); j++)
+			__atomic_store_n(&by_type[all[j]], protocol,
+					 __ATOMIC_RELAXED);
+	}
+}
+
 const struct wf_rdm_protocol *wf_rdm_protocol_of(uint8_t type)
 {
-	/* The decoder knows the type: a search of a few lines, no switch. */
-	for (int i = 0; i < WF_RDM_PROTOCOLS; i++) {
-		const struct wf_rdm_request_types *types =
-			&wf_rdm_protocols[i]->types;
-
-		if (type == types->msg || type == types->tagged ||
-		    type == types->dc_msg || type == types->dc_tagged)
-			return wf_rdm_protocols[i];
-	}
-	return NULL;
+	return __atomic_load_n(&by_type[type], __ATOMIC_RELAXED);
 }
 
 unsigned int wf_rdm_protocol_index(const struct wf_rdm_protocol *protocol)

@@ -86,6 +86,9 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
  * goes on by CTS. */
 void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
+/* Before the first packet. */
+void wf_rdm_protocol_init(void);
+
 /* Whose request packet that is; NULL: nobody's. */
 const struct wf_rdm_protocol *wf_rdm_protocol_of(uint8_t type);
 

@@ -179,7 +179,7 @@ void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
 	const struct wf_rdm_peer *peer = tx->named.peer;
 	const struct wf_addr *own = &peer->ep->attr.addr;
 
-	memset(wire, 0, sizeof(*wire));
+	wf_wire_packet_clear(wire);
 	wire->type = tx->wire_type;
 	wire->flags = tx->wire_flags;
 	wire->msg_id = tx->msg_id;
@@ -240,7 +240,8 @@ struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	if (!copy && (!(tx->registered || tx->bounce) ||
 		      !in_one_piece(ep, tx, offset, len, &sge)))
 		copy = true;
-	pkt = wf_rdm_pkt_make(ep, tx->named.peer, wire, copy ? len : 0);
+	pkt = wf_rdm_pkt_build(ep, tx->named.peer, wire, header,
+			       copy ? len : 0);
 	if (!pkt)
 		return NULL;
 	if (!copy) {

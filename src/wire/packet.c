@@ -428,7 +428,7 @@ int wf_wire_packet_decode(struct wf_wire_packet *packet, const void *from,
 	layout = &layouts[r.base[0]];
 	if (!layout->name || len < layout->header)
 		return -EPROTO;
-	memset(packet, 0, sizeof(*packet));
+	wf_wire_packet_clear(packet);
 	packet->type = r.base[0];
 	memcpy(&packet->flags, r.base + 2, 2);
 	if ((packet->flags & own_flags(layout)) != own_flags(layout))

@@ -10,6 +10,7 @@
 #define WF_WIRE_PACKET_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "wire/packet_defs.h"
 
@@ -37,14 +38,10 @@ struct wf_wire_packet {
 	uint32_t prov_errno;
 	uint32_t rma_iov_count;
 	uint32_t read_iov_count;
-	struct wf_wire_iov rma_iov[WF_WIRE_IOV_MAX];
-	struct wf_wire_iov read_iov[WF_WIRE_IOV_MAX];
 	uint32_t raw_addr_len; /* flag RAW_ADDR */
-	uint8_t raw_addr[WF_WIRE_RAW_ADDR_MAX];
 
 	/* HANDSHAKE */
 	uint32_t extra_count;
-	uint64_t extra[WF_WIRE_EXTRA_MAX];
 	uint64_t host_id;
 	uint32_t device_version;
 	uint32_t qpn;
@@ -54,7 +51,19 @@ struct wf_wire_packet {
 	/* What follows the headers. Decoded: in the packet itself. */
 	const uint8_t *data;
 	size_t data_len;
+
+	/* As many as are counted above; the rest is not set. */
+	struct wf_wire_iov rma_iov[WF_WIRE_IOV_MAX];
+	struct wf_wire_iov read_iov[WF_WIRE_IOV_MAX];
+	uint8_t raw_addr[WF_WIRE_RAW_ADDR_MAX];
+	uint64_t extra[WF_WIRE_EXTRA_MAX];
 };
+
+/* Everything but the arrays, which are most of it. */
+static inline void wf_wire_packet_clear(struct wf_wire_packet *packet)
+{
+	memset(packet, 0, offsetof(struct wf_wire_packet, rma_iov));
+}
 
 /* What a type is, for those who choose a handler. */
 #define WF_WIRE_KIND_REQUEST 0x01u /* has optional headers */

@@ -36,6 +36,15 @@ static void dump_endpoint(struct wf_tools_json *json,
 	wf_tools_json_close(json, '}');
 }
 
+static void dump_kind(struct wf_tools_json *json,
+		      const struct wf_tools_scan *scan, bool devices)
+{
+	for (size_t i = 0; i < scan->count; i++) {
+		if (wf_tools_scan_is_device(&scan->endpoints[i]) == devices)
+			dump_endpoint(json, &scan->endpoints[i]);
+	}
+}
+
 void wf_tools_dump_json(const struct wf_tools_scan *scan, FILE *out)
 {
 	struct wf_tools_json json = { .out = out };
@@ -48,8 +57,10 @@ void wf_tools_dump_json(const struct wf_tools_scan *scan, FILE *out)
 	wf_tools_json_open(&json, NULL, '{');
 	wf_tools_json_text(&json, "time", text);
 	wf_tools_json_open(&json, "endpoints", '[');
-	for (size_t i = 0; i < scan->count; i++)
-		dump_endpoint(&json, &scan->endpoints[i]);
+	dump_kind(&json, scan, false);
+	wf_tools_json_close(&json, ']');
+	wf_tools_json_open(&json, "devices", '[');
+	dump_kind(&json, scan, true);
 	wf_tools_json_close(&json, ']');
 	wf_tools_json_number(&json, "not_shown", scan->elsewhere);
 	wf_tools_json_number(&json, "processes_denied", scan->denied);

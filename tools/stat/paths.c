@@ -176,7 +176,7 @@ static void write_block(const struct wf_tools_live *live,
 
 void wf_tools_paths_write(const struct wf_tools_live *live, FILE *out)
 {
-	for (size_t i = 0; i < live->now->count; i++) {
+	for (size_t i = 0; i < wf_tools_live_endpoints(live); i++) {
 		if (i)
 			fputc('\n', out);
 		write_block(live, &live->now->endpoints[i], out);

@@ -351,6 +351,11 @@ int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 	return ret;
 }
 
+bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint)
+{
+	return !strcmp(endpoint->page.kind, "device");
+}
+
 void wf_tools_scan_free(struct wf_tools_scan *scan)
 {
 	free(scan->endpoints);

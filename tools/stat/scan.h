@@ -44,6 +44,8 @@ struct wf_tools_scan {
 int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 		      size_t n_pids, pid_t *missing);
 
+/* A device of `weft devd`, whose counters are others than an endpoint's. */
+bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint);
 /* Its value, or 0 if there is no such counter. Those of the packet side begin
  * with WF_TOOLS_PACKETS. */
 #define WF_TOOLS_PACKETS "packets."

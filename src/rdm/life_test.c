@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests of peers that go, come back, are slow or are forgotten in the
+ * middle of something: everything ends, nothing is given to the wrong one, and
+ * others do not notice.
+ */
+#include "rdm/net_test.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+
+#include "rdm/control.h"
+#include "rdm/protocol.h"
+#include "rdm/tx.h"
+
+#define BYTES (4u << 20)
+
+static uint8_t from[BYTES], into[BYTES];
+
+static struct wf_rdm_peer *peer_of(struct net *net, int at, int who)
+{
+	return wf_rdm_peer_find(&net->nodes[at].ep, &net->nodes[who].addr);
+}
+
+/* Only node @i works. */
+static void alone(struct net *net, int i, int times)
+{
+	while (times-- > 0)
+		wf_rdm_ep_progress(&net->nodes[i].ep);
+}
+
+/* It cannot read, and says so while most of the runt is still to be made. */
+static void test_nack_early(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 3200000, 5);
+	struct net *net;
+
+	(void)state;
+	attr.runt_size = 3000000; /* more packets than the device takes */
+	net = net_open(&attr);
+	net_greet(net);
+	net->nodes[1].ep.deny_reads = true;
+	fill(from, req.len, 6);
+	node_recv_buf(&net->nodes[1], 5, into, req.len);
+	net_submit(net, 0, 1, &req);
+	assert_int_equal(await(net, &net->nodes[1].rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	assert_true(filled(into, req.len, 6));
+	assert_int_equal(stat_of(&net->nodes[0], WF_RDM_STAT_read_nacks), 1);
+	net_idle(net);
+	net_close(net);
+}
+
+/* The bytes that are read are there before those that were sent: the sender's
+ * buffer is not free yet. */
+static void test_eor_before_runt(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 100000, 5);
+	struct wf_wire_packet eor = { .type = WF_WIRE_EOR };
+	struct wf_rdm_peer *peer;
+	struct net *net;
+
+	(void)state;
+	attr.runt_size = 20000;
+	net = net_open(&attr);
+	net_greet(net);
+	fill(from, req.len, 6);
+	node_recv_buf(&net->nodes[1], 5, into, req.len);
+	net_submit(net, 0, 1, &req);
+	peer = peer_of(net, 0, 1);
+	assert_false(wf_base_list_empty(&peer->flight));
+	eor.send_id = wf_container_of(peer->flight.next, struct wf_rdm_tx, link)
+			      ->named.id;
+	assert_int_equal(wf_rdm_control_receive(peer, &eor), 0);
+	assert_int_equal(wf_op_compq_count(&net->nodes[0].txq), 0);
+	/* (That the rest was read is not true here: how it ends at the receiver
+	 * does not matter.) */
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	await(net, &net->nodes[1].rxcq);
+	net_idle(net);
+	net_close(net);
+}
+
+/* -- removed from the AV ---------------------------------------------------- */
+
+static void forget(struct net *net)
+{
+	net->nodes[0].known[1] = false;
+	wf_rdm_ep_removed(&net->nodes[0].ep, 1);
+	net->nodes[0].known[1] = true;
+}
+
+/* In the middle of messages of many packets: all end, what is sent afterwards
+ * is not mixed with what was to be sent before. */
+static void test_removed_midway(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req;
+	struct net *net;
+	struct got got;
+
+	(void)state;
+	for (int turns = 0; turns < 6; turns++) {
+		net = net_open(&attr);
+		fill(from, 60000, 1);
+		req = req_send(from, 60000, 5);
+		for (int i = 0; i < 3; i++)
+			net_submit(net, 0, 1, &req);
+		net_turn(net, turns);
+		forget(net);
+		for (int i = 0; i < 3; i++) {
+			got = await(net, &net->nodes[0].txq);
+			assert_true(!got.err || got.err == FI_ECANCELED);
+		}
+		fill(from, 60000, 2);
+		req = req_send(from, 60000, 6);
+		for (int i = 0; i < 3; i++) {
+			node_recv_buf(&net->nodes[1], 6, into + i * 60000,
+				      60000);
+			net_submit(net, 0, 1, &req);
+		}
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+			assert_int_equal(await(net, &net->nodes[1].rxcq).err,
+					 0);
+		}
+		assert_true(filled(into, 60000, 2));
+		assert_true(filled(into + 60000, 60000, 2));
+		assert_true(filled(into + 120000, 60000, 2));
+		net_close(net);
+	}
+}
+
+/* -- restarts and deaths ---------------------------------------------------- */
+
+static void revive(struct net *net, const struct wf_rdm_ep_attr *attr, int who)
+{
+	node_close(&net->nodes[who]);
+	node_open(&net->nodes[who], attr);
+	assert_int_equal(wf_rdm_ep_wake(&net->nodes[who].ep), 0);
+}
+
+/* The peer restarts with more requests under way than are looked at in one go:
+ * what is sent to the new one is not taken for a request to the old one. */
+static void test_restart(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct net *net;
+	int failed = 0, seen = 0;
+
+	(void)state;
+	attr.tx_size = 2048;
+	net = net_open(&attr);
+	net_greet(net);
+	for (int i = 0; i < 900; i++)
+		net_submit(net, 0, 1, &req);
+	revive(net, &attr, 1);
+	req = req_send(from, 60000, 6);
+	fill(from, 60000, 3);
+	node_recv_buf(&net->nodes[1], 6, into, 60000);
+	while (!failed) {
+		failed = !!await(net, &net->nodes[0].txq).err;
+		seen++;
+	}
+	req.context = &failed;
+	net_submit(net, 0, 1, &req);
+	for (; seen < 901; seen++) {
+		struct got got = await(net, &net->nodes[0].txq);
+
+		/* The old one goes in two steps: once more, then. */
+		if (got.context == &failed && got.err) {
+			net_submit(net, 0, 1, &req);
+			seen--;
+		}
+	}
+	assert_in_range(stat_of(&net->nodes[0], WF_RDM_STAT_peers_lost), 1, 3);
+	assert_int_equal(await(net, &net->nodes[1].rxcq).err, 0);
+	assert_true(filled(into, 60000, 3));
+	net_idle(net);
+	net_close(net);
+}
+
+/* Nobody is there any more: everything ends with an error, the receive that was
+ * being filled as well, and close does not wait. */
+static void test_death(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	static const size_t lens[] = { 8, 60000, 100000, 300000 };
+	struct wf_rdm_req req;
+	struct net *net;
+
+	(void)state;
+	for (int reads = 0; reads < 2; reads++) {
+		attr.reads = reads;
+		net = net_open(&attr);
+		net_greet(net);
+		req = req_send(from, BYTES, 9);
+		net_submit(net, 1, 0, &req);
+		node_recv_buf(&net->nodes[0], 9, into, BYTES);
+		AWAIT(net, node_rxs(&net->nodes[0]));
+		for (int i = 0; i < 12; i++) {
+			req = req_send(from, lens[i % 4], 5);
+			req.delivery = i & 1;
+			net_submit(net, 0, 1, &req);
+		}
+		node_close(&net->nodes[1]);
+		close(net->nodes[1].fd);
+		net->nodes[1].fd = -1;
+		for (int i = 0, failed = 0; i < 12; i++) {
+			failed += !!await(net, &net->nodes[0].txq).err;
+			assert_true(i < 11 || failed > 6);
+		}
+		assert_true(await(net, &net->nodes[0].rxcq).err);
+		net_idle(net);
+		net_close(net);
+	}
+}
+
+/* Closing in the middle of reading a sender that does not answer. */
+static void test_close_while_reading(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, BYTES, 9);
+	struct net *net;
+
+	(void)state;
+	attr.dead_timeout_s = 60;
+	net = net_open(&attr);
+	net_greet(net);
+	node_recv_buf(&net->nodes[1], 9, into, BYTES);
+	net_submit(net, 0, 1, &req);
+	alone(net, 0, 10);
+	while (!net->nodes[1].ep.reading)
+		alone(net, 1, 1);
+	node_close(&net->nodes[1]);
+	net_close(net);
+}
+
+/* -- one among others ------------------------------------------------------- */
+
+/* A peer that does not work takes nothing from those who do. */
+static void test_slow_peer(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	uint64_t end = wf_base_clock_ns() + 10 * WF_NS_PER_S;
+	struct net *net;
+	struct got got;
+
+	(void)state;
+	attr.tx_size = 4096;
+	attr.dead_timeout_s = 60;
+	net = net_open(&attr);
+	net_greet(net);
+	node_open(&net->nodes[2], &attr);
+	assert_int_equal(wf_rdm_ep_wake(&net->nodes[2].ep), 0);
+	for (int i = 0; i < 2000; i++)
+		net_submit(net, 0, 1, &req);
+	node_recv_buf(&net->nodes[2], 6, into, 60000);
+	req = req_send(from, 60000, 6);
+	req.context = into;
+	net_submit(net, 0, 2, &req);
+	do {
+		got.context = NULL;
+		alone(net, 0, 1);
+		alone(net, 2, 1);
+		assert_true(wf_base_clock_ns() < end);
+	} while (!pop(&net->nodes[0].txq, &got) || got.context != into);
+	assert_int_equal(got.err, 0);
+	net_close(net);
+}
+
+/* As many as were asked for, and room again when one is done. */
+static void test_limit(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct net *net;
+
+	(void)state;
+	attr.tx_size = 7;
+	net = net_open(&attr);
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req),
+				 0);
+	assert_int_equal(wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req), -EAGAIN);
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	assert_int_equal(wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req), 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	net_close(net);
+}
+
+/* With FI_MORE nothing leaves before something else does or progress comes. */
+static void test_more(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct net *net;
+
+	(void)state;
+	attr.tx_size = 2048;
+	net = net_open(&attr);
+	req.more = true;
+	for (int i = 0; i < 1500; i++)
+		net_submit(net, 0, 1, &req);
+	for (int i = 0; i < 1500; i++)
+		assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	AWAIT(net, net->nodes[1].ep.unexpected == 1500);
+	net_close(net);
+}
+
+/* -- names ------------------------------------------------------------------ */
+
+/* A message of somebody who is not in the AV, and is before it is received. */
+static void test_named_later(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct net *net = net_open(&attr);
+	struct node *b = &net->nodes[1];
+
+	(void)state;
+	b->known[0] = false;
+	for (int i = 0; i < 3; i++)
+		net_submit(net, 0, 1, &req);
+	AWAIT(net, b->ep.unexpected == 3);
+	node_recv_buf(b, 5, into, 8);
+	assert_int_equal(await(net, &b->rxcq).src, WF_MATCH_ANY);
+	b->known[0] = true;
+	wf_rdm_ep_inserted(&b->ep, 0, &net->nodes[0].addr);
+	node_recv_buf(b, 5, into, 8);
+	assert_int_equal(await(net, &b->rxcq).src, 0);
+	b->known[0] = false;
+	wf_rdm_ep_removed(&b->ep, 0);
+	node_recv_buf(b, 5, into, 8);
+	assert_int_equal(await(net, &b->rxcq).src, WF_MATCH_ANY);
+	for (int i = 0; i < 3; i++)
+		await(net, &net->nodes[0].txq);
+	net_idle(net);
+	net_close(net);
+}
+
+/* Names that others change: progress finds out. */
+static void test_names_change(void **state)
+{
+	_Atomic uint64_t changes = 1;
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct net *net = net_open(&attr);
+
+	(void)state;
+	net_greet(net);
+	net->nodes[0].ep.attr.names.changes = &changes;
+	net_progress(net);
+	net_submit(net, 0, 1, &req);
+	AWAIT(net, net->nodes[1].ep.unexpected);
+	net->nodes[0].known[1] = false;
+	changes++;
+	assert_int_equal(await(net, &net->nodes[0].txq).err, FI_ECANCELED);
+	assert_int_equal(wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req), -EINVAL);
+	net->nodes[0].known[1] = true;
+	changes++;
+	net_progress(net);
+	node_recv_buf(&net->nodes[1], 6, into, 8);
+	req = req_send(from, 8, 6);
+	net_submit(net, 0, 1, &req);
+	assert_int_equal(await(net, &net->nodes[1].rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	net_close(net);
+}
+
+/* What was half here when its sender went is an error to whoever takes it. */
+static void test_half_a_message(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 100000, 5);
+	struct net *net = net_open(&attr);
+	struct node *b = &net->nodes[1];
+	struct wf_ux *ux;
+
+	(void)state;
+	net_greet(net);
+	net_submit(net, 0, 1, &req);
+	net_submit(net, 0, 1, &req);
+	AWAIT(net, b->ep.unexpected == 2);
+	revive(net, &attr, 0);
+	req = req_send(from, 8, 6);
+	net_submit(net, 0, 1, &req);
+	AWAIT(net, b->ep.unexpected == 3);
+	node_recv_buf(b, 5, into, 100000);
+	assert_int_equal(await(net, &b->rxcq).err, FI_ECONNRESET);
+	ux = wf_match_find_ux(&b->rxq.tagged, 5, 0, WF_MATCH_ANY);
+	wf_match_unpark(&b->rxq.tagged, ux);
+	ux->ops->discard(ux);
+	node_recv_buf(b, 6, into, 8);
+	assert_int_equal(await(net, &b->rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	net_idle(net);
+	net_close(net);
+}
+
+/* -- silence ---------------------------------------------------------------- */
+
+/* We wait for its word, nothing of ours is on its way, and it is gone without
+ * one. */
+static void test_gone_without_a_word(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct net *net = net_open(&attr);
+	struct wf_addr addr;
+	int fd;
+
+	(void)state;
+	net_greet(net);
+	net_submit(net, 0, 1, &req);
+	AWAIT(net, net->nodes[1].ep.unexpected && !net->nodes[0].ep.outstanding);
+	fd = net_bind(&addr);
+	assert_int_equal(dup2(fd, net->nodes[1].fd), net->nodes[1].fd);
+	close(fd);
+	while (!wf_op_compq_count(&net->nodes[0].txq))
+		alone(net, 0, 1);
+	assert_true(await(net, &net->nodes[0].txq).err);
+	net_close(net);
+}
+
+/* Who has nothing to do sleeps until something comes. */
+static void test_sleep(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct net *net = net_open(&attr);
+	struct node *b = &net->nodes[1];
+	struct pollfd wait;
+	uint64_t deadline;
+
+	(void)state;
+	net_greet(net);
+	node_recv_buf(b, 5, into, 8);
+	while (!wf_rdm_ep_sleep(&b->ep, &deadline))
+		net_progress(net);
+	net_submit(net, 0, 1, &req);
+	wait = (struct pollfd){ wf_nic_wait_fd(b->ep.nic), POLLIN, 0 };
+	while (poll(&wait, 1, 0) != 1)
+		alone(net, 0, 1);
+	assert_int_equal(await(net, &b->rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	net_close(net);
+}
+
+/* A child has nothing of it, and leaves the parent's alone. */
+static void test_fork(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct net *net = net_open(&attr);
+	uint64_t deadline;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	net_greet(net);
+	node_recv_buf(&net->nodes[1], 5, into, BYTES);
+	net_submit(net, 0, 1, &req);
+	AWAIT(net, node_rxs(&net->nodes[1]));
+	pid = fork();
+	if (!pid) {
+		bool good = true;
+
+		for (int i = 0; i < 2; i++) {
+			struct wf_rdm_ep *ep = &net->nodes[i].ep;
+
+			wf_rdm_ep_forked(ep);
+			good &= !wf_rdm_ep_progress(ep) &&
+				wf_rdm_ep_sleep(ep, &deadline) &&
+				wf_rdm_ep_submit(ep, !i, &req) == -EOPNOTSUPP;
+			wf_rdm_ep_close(ep);
+		}
+		_exit(!good);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(await(net, &net->nodes[1].rxcq).err, 0);
+	assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	net_idle(net);
+	net_close(net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nack_early),
+		cmocka_unit_test(test_eor_before_runt),
+		cmocka_unit_test(test_removed_midway),
+		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_close_while_reading),
+		cmocka_unit_test(test_slow_peer),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_more),
+		cmocka_unit_test(test_named_later),
+		cmocka_unit_test(test_names_change),
+		cmocka_unit_test(test_half_a_message),
+		cmocka_unit_test(test_gone_without_a_word),
+		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_fork),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
