@@ -218,6 +218,7 @@ struct wf_udp_dev {
 	uint32_t peer_room;
 	uint32_t peers_here;
 	uint32_t strangers; /* of them without a handle */
+	uint16_t rx_qpn;    /* whose receive the last message took */
 	uint32_t ins_open;  /* connections that peers have to us */
 	uint32_t serving;   /* reads of all peers */
 	struct wf_list armed;

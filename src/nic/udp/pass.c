@@ -18,6 +18,7 @@
 #define RETRY_AFTER (50 * WF_NS_PER_US)
 #define LOOK_EVERY (5 * WF_NS_PER_MS)
 #define RX_ROUNDS 4
+#define SEGS_PER_BUFFER 64
 /* Beyond this between two looks at the socket, what is found says nothing about
  * the path. */
 #define LATE_AFTER (5 * WF_NS_PER_MS)
@@ -101,16 +102,33 @@ static void not_sent(struct wf_udp_dev *dev)
 	dev->sock.too_large = false;
 }
 
+/* Buffers of segments to ask for: what finds no receive is refused and has to be
+ * sent again, what stays in the socket waits for the next pass. One at least,
+ * because acknowledgements come the same way. */
+static unsigned appetite(struct wf_udp_dev *dev)
+{
+	struct wf_nic_qp *qp = wf_nic_qp_find(&dev->nic, dev->rx_qpn);
+	int left;
+
+	if (!qp || !qp->rq.ring)
+		return WF_UDP_RX_MSGS;
+	left = wf_queue_work_poll(&qp->rq_work) / SEGS_PER_BUFFER;
+	if (left < 1)
+		return 1;
+	return left < (int)WF_UDP_RX_MSGS ? (unsigned)left : WF_UDP_RX_MSGS;
+}
+
 static int receive(struct wf_udp_dev *dev)
 {
 	int total = 0;
 
 	for (int i = 0; i < RX_ROUNDS; i++) {
-		int got =
-			wf_udp_sock_receive(&dev->sock, wf_udp_in_packet, dev);
+		unsigned most = appetite(dev);
+		int got = wf_udp_sock_receive(&dev->sock, most,
+					      wf_udp_in_packet, dev);
 
 		total += got;
-		if (got < (int)WF_UDP_RX_MSGS)
+		if (got < (int)most || most == 1)
 			break;
 	}
 	if (dev->sock.errors || (!total && dev->now >= dev->look_at)) {

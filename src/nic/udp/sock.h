@@ -104,7 +104,7 @@ int wf_udp_sock_flush(struct wf_udp_sock *sock, uint64_t now,
 
 /* Receives what is there, up to a batch, and calls @packet for each. Returns
  * how many datagrams; 0: none. */
-int wf_udp_sock_receive(struct wf_udp_sock *sock,
+int wf_udp_sock_receive(struct wf_udp_sock *sock, unsigned most,
 			void (*packet)(void *arg, const struct wf_addr *from,
 				       const uint8_t *bytes, size_t len),
 			void *arg);

@@ -132,6 +132,9 @@ static int send_some(const struct wf_udp_sock *sock, unsigned from)
 	return sendmsg(sock->fd, &heads->msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
 }
 
+/* Of a second-level cache, what one look may fill. */
+#define HOT_BYTES (256u << 10)
+
 static int receive_some(struct wf_udp_sock *sock, unsigned want)
 {
 	struct mmsghdr *heads = sock->rx.heads;
@@ -281,13 +284,14 @@ static void cut_up(struct wf_udp_sock *sock, unsigned i,
 	} while (left);
 }
 
-int wf_udp_sock_receive(struct wf_udp_sock *sock,
+int wf_udp_sock_receive(struct wf_udp_sock *sock, unsigned most,
 			void (*packet)(void *arg, const struct wf_addr *from,
 				       const uint8_t *bytes, size_t len),
 			void *arg)
 {
 	struct wf_udp_rx *rx = &sock->rx;
-	unsigned want = rx->want;
+	unsigned want = rx->want < most ? rx->want : most;
+	uint64_t bytes = 0;
 	int got;
 
 	for (unsigned i = 0; i < want; i++) {
@@ -304,8 +308,10 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock,
 		return 0;
 	}
 	wf_nic_count(&sock->counters->rx_calls, 1);
-	for (int i = 0; i < got; i++)
+	for (int i = 0; i < got; i++) {
+		bytes += rx->heads[i].msg_len;
 		cut_up(sock, (unsigned)i, packet, arg);
+	}
 	/* One at a time while one at a time comes: looking for a second costs
 	 * as much as finding one. More after two looks that found as many as
 	 * they asked for, nothing in between. */
@@ -316,6 +322,10 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock,
 		rx->want =
 			want * 2 > WF_UDP_RX_MSGS ? WF_UDP_RX_MSGS : want * 2;
 	}
+	/* What the kernel has just copied is to be in the cache still when it
+	 * is copied on. */
+	while (rx->want > 1 && bytes / (unsigned)got * rx->want > HOT_BYTES)
+		rx->want--;
 	return got;
 }
 

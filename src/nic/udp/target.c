@@ -24,10 +24,11 @@ static bool peek_receive(struct wf_nic_qp *qp, struct wf_nic_rx_desc *desc)
 	return true;
 }
 
-static void take_receive(struct wf_nic_qp *qp)
+static void take_receive(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 {
 	struct wf_nic_rx_desc desc;
 
+	dev->rx_qpn = qp->num;
 	wf_queue_work_take(&qp->rq_work, &desc);
 }
 
@@ -50,7 +51,7 @@ static void complete(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.imm = imm ? head->imm : 0,
 	};
 
-	take_receive(qp);
+	take_receive(dev, qp);
 	if (peer->ah == WF_NIC_AH_UNKNOWN)
 		wf_nic_qp_note_from(qp, desc->req_id, &peer->addr);
 	wf_udp_work_complete(dev, qp, &cqe);
