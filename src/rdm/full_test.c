@@ -157,8 +157,8 @@ static void test_many_reads(void **state)
 		struct wf_rdm_req req = req_of(WF_RDM_READ, to[i], BYTES);
 
 		req.seg_count = 1;
-		req.segs[0] = (struct wf_wire_iov){ (uintptr_t)into, BYTES,
-						    KEY };
+		req.segs[0] =
+			(struct wf_wire_iov){ (uintptr_t)into, BYTES, KEY };
 		net_submit(net, 0, 1, &req);
 	}
 	for (int i = 0; i < 20; i++)
@@ -181,14 +181,13 @@ static void test_grant_before_answer(void **state)
 				      .flags = WF_WIRE_FOR_READ,
 				      .recv_id = 77,
 				      .recv_length = 5000 };
-	struct wf_wire_packet rtr = {
-		.type = WF_WIRE_LONGCTS_RTR,
-		.recv_id = 77,
-		.msg_length = 20000,
-		.recv_length = 5000,
-		.rma_iov_count = 1,
-		.rma_iov = { { (uintptr_t)into, 20000, KEY } }
-	};
+	struct wf_wire_packet rtr = { .type = WF_WIRE_LONGCTS_RTR,
+				      .recv_id = 77,
+				      .msg_length = 20000,
+				      .recv_length = 5000,
+				      .rma_iov_count = 1,
+				      .rma_iov = { { (uintptr_t)into, 20000,
+						     KEY } } };
 	uint64_t have = 0;
 
 	(void)state;

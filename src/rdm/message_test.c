@@ -210,7 +210,7 @@ static void test_many_buffers(void **state)
 
 /* The receive is too short: the sender does not mind. */
 static void cut_short(const char *protocol, size_t len, size_t room, bool early,
-		     bool deny)
+		      bool deny)
 {
 	struct wf_rdm_ep_attr attr = attr_of(protocol);
 	struct net *net = net_open(&attr);
