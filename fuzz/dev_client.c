@@ -103,6 +103,7 @@ static struct world *make_world(void)
 	devd->workers = &world.worker;
 	devd->epoll_fd = -1;
 	wf_base_list_init(&devd->clients);
+	wf_base_list_init(&devd->users);
 	wf_base_list_init(&devd->inbox);
 	pthread_mutex_init(&devd->inbox_lock, NULL);
 	add_device(devd, "sva-0", WD_IOMMU_SVA);
@@ -300,16 +301,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.base = world->fenced,
 	};
 	struct wf_devd_client *client = calloc(1, sizeof(*client));
+	struct wf_devd_user *user;
 	int type = (int)(take(&p, 1) % 3);
 	struct wf_devd_chan *chan;
 
-	if (!client || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, world->sock))
+	if (!client || wf_devd_user_get(&world->devd, geteuid(), &user) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, world->sock))
 		abort();
 	*client = (struct wf_devd_client){
 		.devd = &world->devd,
 		.fd = world->sock[0],
 		.pidfd = dup(world->scapegoat_pidfd),
 		.pid = world->scapegoat,
+		.uid = geteuid(),
+		.gid = getegid(),
+		.user = user,
 		.greeted = true,
 		.reachable = true,
 		.next_iova = WF_DEVD_IOVA_BASE,

@@ -319,6 +319,38 @@ static size_t pack_real(struct program *p, const struct wf_zreal *z, int bits,
 	return at;
 }
 
+/* What may be asked between two steps, and must not disturb them. */
+static void ask(struct program *p, struct side sides[2], bool ended)
+{
+	unsigned int what = next(p, ended ? 3 : 5), bits = next(p, 16);
+	int value = (int)next(p, 65536);
+	long ret[2] = { 0, 0 };
+
+	for (int i = 0; i < 2; i++) {
+		struct side *d = &sides[i];
+
+		switch (what) {
+		case 0:
+			ret[i] = CALL(d, inflateMark, &d->s);
+			break;
+		case 1:
+			ret[i] = CALL(d, inflateSyncPoint, &d->s);
+			break;
+		case 2:
+			ret[i] = CALL(d, inflateValidate, &d->s, value & 1);
+			break;
+		case 3:
+			ret[i] = CALL(d, inflatePrime, &d->s, (int)bits, value);
+			break;
+		default:
+			ret[i] = CALL(d, inflateSync, &d->s);
+			break;
+		}
+	}
+	CHECK(ret[0] == ret[1]);
+	same(&sides[0], &sides[1], 0, 0);
+}
+
 static void inflate_steps(struct program *p, struct side sides[2], size_t len)
 {
 	static const int flushes[] = { Z_NO_FLUSH,   Z_SYNC_FLUSH, Z_FINISH,
@@ -326,7 +358,7 @@ static void inflate_steps(struct program *p, struct side sides[2], size_t len)
 	unsigned int kinds = next(p, 4) ? 3 : 6, copies = next(p, 10);
 	size_t at = 0, out = 0;
 	int idle = 0, ret[2] = { Z_OK, Z_OK };
-	bool all = !next(p, 3);
+	bool all = !next(p, 3), asks = !next(p, 4);
 
 	while (idle < 3) {
 		size_t n = all ? len - at : size(p, (unsigned int)(len - at));
@@ -356,6 +388,12 @@ static void inflate_steps(struct program *p, struct side sides[2], size_t len)
 				ret[i] = CALL(&sides[i], inflateReset,
 					      &sides[i].s);
 			same(&sides[0], &sides[1], ret[0], ret[1]);
+		}
+		if (asks && !next(p, 6)) {
+			size_t left = sides[0].s.avail_in;
+
+			ask(p, sides, ret[0] == Z_STREAM_END);
+			at += left - sides[0].s.avail_in;
 		}
 		if (!copies--) {
 			for (int i = 0; i < 2; i++) {

@@ -3,15 +3,19 @@
 between the two programs, and nothing lost or left when something goes wrong.
 """
 
+import gzip
 import os
 import pathlib
+import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from common import corpus  # noqa: E402
@@ -96,7 +100,7 @@ def options(tmp):
     weft("-f", plain)
     gunzip("-k", packed)
     assert plain.exists() and packed.exists()
-    assert weft(packed, code=2).stderr  # has the suffix
+    assert weft(packed).stderr  # has the suffix
     plain.unlink()
     weft("-d", packed)
     weft("-n", "-S", ".z", plain)
@@ -124,7 +128,34 @@ def options(tmp):
     weft("--driver", "zlib", "-c", plain)
     weft("--driver", "none", "-c", plain, code=1)
     weft("-p", "0", plain, code=1)
+    for name, used in (("zlib", "zlib"), ("no such", "isal")):
+        env = {**os.environ, "WD_COMP_DRIVER": name}
+        said = weft("-1", "-c", "--stats", plain, env=env).stderr.decode()
+        assert f"driver {used}" in said, said
     assert b"usage" in weft("--help").stdout
+
+
+def cut_at(raw, plain):
+    """Where in raw deflate data the marker after so many bytes ends."""
+    at = 0
+    while (at := raw.index(b"\0\0\xff\xff", at) + 4):
+        if len(zlib.decompressobj(-15).decompress(raw[:at])) == plain:
+            return at
+
+
+def carried(tmp):
+    """A block needs what was before it, but not at a restart point."""
+    data = corpus.source()[:1_300_000]
+    (tmp / "x").write_bytes(data)
+    for more in ({"input": data}, {}):
+        raw = weft("-1nc", *([] if more else [tmp / "x"]), **more).stdout[10:]
+        half = raw[cut_at(raw, 1 << 19):]
+        try:
+            sys.exit(zlib.decompressobj(-15).decompress(half)[:50])
+        except zlib.error:
+            pass
+        rest = zlib.decompressobj(-15).decompress(raw[cut_at(raw, 1 << 20):])
+        assert rest == data[1 << 20:]
 
 
 def bad_input(tmp):
@@ -140,13 +171,16 @@ def bad_input(tmp):
         gunzip(path, code=1)
         assert not (tmp / "x").exists() and path.exists()
         gunzip("-c", input=good[:cut], code=1)
-    for at in (60, len(good) // 3, len(good) - 3, len(good) - 7):
+    for at in (60, len(good) // 3, len(good) - 1, len(good) - 3,
+               len(good) - 7):
         bad = bytearray(good)
         bad[at] ^= 0x10
         path.write_bytes(bad)
         done = subprocess.run([WEFT, "gunzip", "-c", str(path)],
                               capture_output=True, timeout=100)
         assert done.returncode == 1 or done.stdout == data, at
+        # The trailer is compared with what was unpacked, all of it.
+        assert done.returncode == 1 or at < len(good) - 8, at
     # An index that lies costs time, not data.
     for at in list(range(18, 60)):
         bad = bytearray(good)
@@ -181,6 +215,144 @@ def disk_full(tmp):
     assert plain.read_bytes() == data
 
 
+def state_of(folder):
+    """Names, modes and plain content of all that is in a folder."""
+    out = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_file():
+            out[path.name] = os.readlink(path) if path.is_symlink() else None
+            continue
+        data = path.read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            try:
+                data = gzip.decompress(data)
+            except (EOFError, OSError):
+                pass
+        out[path.name] = (path.stat().st_mode, data)
+    return out
+
+
+def like_gzip(tmp):
+    """The same commands on the same files: what gzip answers, weft answers."""
+    text = b"weft\n" * 3000
+    one = gzip.compress(text)
+    evil = one[:3] + b"\x08" + one[4:10] + b"../../evil\0" + one[10:]
+    plain = {"f": text}
+    packed = {"f.gz": one}
+    cases = [
+        # files, arguments, standard input
+        (plain, ["-c", "f"], b""), (plain, ["-kc", "f", "f"], b""),
+        (plain, ["f"], b""), (plain, ["-d", "f"], b""),
+        (plain, ["-v", "--", "f"], b""), (plain, ["nothing"], b""),
+        (plain, ["-cdf", "f"], b""), (plain, ["-cdf"], text),
+        (plain, ["-cdf"], b""), (plain, ["-d"], text), (plain, ["-d"], b""),
+        (plain, ["-d"], b"\x1f"), (plain, ["-d"], b"\x1fx"),
+        (plain, ["-d"], one[:5]), (plain, ["-d"], one[:-3]),
+        (plain, ["-d"], one + one), (plain, ["-d"], one + b"more"),
+        (plain, ["-dq"], one + b"more"), (plain, ["-d"], one + bytes(600)),
+        (plain, ["-t"], one), (plain, ["-t"], one + b"more"),
+        (plain, ["-d"], one[:-5] + b"x" + one[-4:]),
+        (plain, ["-d"], one[:-1] + b"x"), (plain, ["-l"], one),
+        (plain, ["-d"], one[:3] + b"\x80" + one[4:]),
+        (plain, ["-d"], one[:3] + b"\x02" + one[4:10] + b"xx" + one[10:]),
+        (packed, ["-d", "f"], b""), (packed, ["-t", "f"], b""),
+        (packed, ["-dk", "f.gz"], b""), (packed, ["-l", "f.gz"], b""),
+        (packed, ["f.gz"], b""), (packed, ["-l", "f"], b""),
+        ({"a.gz": one, "b.gz": one}, ["-l", "a.gz", "b.gz"], b""),
+        ({"other.gz": evil}, ["-dN", "other.gz"], b""),
+        ({"other.gz": evil}, ["-d", "other.gz"], b""),
+        ({"f": text, "f.gz": b"x"}, ["f"], b""),
+        ({"f": text, "f.gz": b"x"}, ["-f", "f"], b""),
+        ({"f.gz": b"no gzip"}, ["-d", "f.gz"], b""),
+        ({"f.gz": b""}, ["-d", "f.gz"], b""),
+        ({"f.tgz": one}, ["-d", "f.tgz"], b""),
+        ({"f-gz": one}, ["-d", "f"], b""), ({"f.x": one}, ["-d", "f.x"], b""),
+        (plain, ["--nonsense"], b""), (plain, ["-S", "", "f"], b""),
+        (packed, ["-t", "link"], b""), (packed, ["-dc", "link"], b""),
+        (plain, ["link"], b""), (plain, ["-f", "link"], b""),
+        ({"f": text, "odd": 0o4755}, ["odd"], b""),
+        ({"f": text, "odd": 0o2755}, ["-f", "odd"], b""),
+        ({"f": text, "odd": 0o1644}, ["-c", "odd"], b""),
+        (plain, ["-r", "."], b""), (plain, ["."], b""),
+    ]
+    for i, (files, args, stdin) in enumerate(cases):
+        got = []
+        for command in (["gzip"], [WEFT, "gzip"]):
+            folder = tmp / f"{i}{len(command)}"
+            folder.mkdir()
+            for name, data in files.items():
+                path = folder / name
+                path.write_bytes(text if isinstance(data, int) else data)
+                path.chmod(data if isinstance(data, int) else 0o640)
+            if "link" in args:
+                (folder / "link").symlink_to(next(iter(files)))
+            done = subprocess.run([*command, *args], input=stdin, timeout=100,
+                                  cwd=folder, capture_output=True)
+            out = done.stdout
+            if out[:2] == b"\x1f\x8b":
+                out = gzip.decompress(out)
+            # gzip leaves the header out of its ratio.
+            out = re.sub(rb" +[-0-9.]+%", b"", out)
+            got.append((done.returncode, out, bool(done.stderr),
+                        state_of(folder)))
+            shutil.rmtree(folder)
+        assert got[0] == got[1], (files.keys(), args, stdin[:20],
+                                  [(g[0], g[1][:300], g[2], g[3].keys())
+                                   for g in got])
+
+
+def pipes(tmp):
+    """Input and output that are no files."""
+    fifo = tmp / "fifo"
+    os.mkfifo(fifo)
+    child = subprocess.Popen([WEFT, "gzip", "-c", fifo],
+                             stdout=subprocess.PIPE)
+    with open(fifo, "wb") as f:
+        f.write(b"slowly ")
+        f.flush()
+        time.sleep(0.1)
+        f.write(b"written")
+    assert gzip_d(child.communicate(timeout=60)[0]) == b"slowly written"
+    # What is there comes out, before there is more.
+    child = subprocess.Popen([WEFT, "gunzip"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE)
+    child.stdin.write(gzip.compress(b"first"))
+    child.stdin.flush()
+    assert os.read(child.stdout.fileno(), 100) == b"first"
+    child.stdin.close()
+    assert child.wait(60) == 0
+    child.stdout.close()
+
+
+def changed(tmp):
+    """A file that grows meanwhile is not removed."""
+    data = corpus.mixed(2_000_000) * 20
+    plain = tmp / "plain"
+    plain.write_bytes(data)
+    child = subprocess.Popen([WEFT, "gzip", "-9", str(plain)],
+                             stderr=subprocess.PIPE)
+    time.sleep(0.05)
+    with open(plain, "ab") as f:
+        f.write(b"more")
+    err = child.communicate(timeout=100)[1]
+    assert child.returncode == 1 and b"changed" in err, err
+    assert [p.name for p in tmp.iterdir()] == ["plain"]
+    assert plain.stat().st_size == len(data) + 4
+
+
+def no_threads(tmp):
+    """Where no thread can be started, it takes longer."""
+    data = corpus.text(3_000_000)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_STACK, (4 << 30, 4 << 30))
+        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    packed = weft("-1", input=data, preexec_fn=limit).stdout
+    assert gzip_d(packed) == data
+    (tmp / "x.gz").write_bytes(packed)
+    assert gunzip("-c", tmp / "x.gz", preexec_fn=limit).stdout == data
+
+
 def interrupted(tmp):
     data = corpus.mixed(2_000_000) * 20
     plain = tmp / "plain"
@@ -199,12 +371,40 @@ def interrupted(tmp):
         assert child.returncode == -sig
         assert [p.name for p in tmp.iterdir()] == ["plain"], i
     assert early, "the file is too small to be interrupted"
+    interrupted_named(tmp, plain, data)
     if plain.exists():
         assert plain.stat().st_size == len(data)
 
 
+def interrupted_named(tmp, plain, data):
+    """Without /proc a file has its name from the start."""
+    hidden = ["unshare", "-rm", "--propagation", "private", "sh", "-c",
+              'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if not shutil.which("unshare") or subprocess.run(
+            [*hidden, "true"], capture_output=True).returncode:
+        print("no second namespace: files with names are not tried")
+        return
+    packed = pathlib.Path(f"{plain}.gz")
+    if not plain.exists():
+        packed.unlink()
+        plain.write_bytes(data)
+    seen = False
+    for sig in (signal.SIGTERM, signal.SIGINT):
+        child = subprocess.Popen([*hidden, WEFT, "gzip", "-9", str(plain)],
+                                 stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 10
+        while not packed.exists() and time.monotonic() < end:
+            time.sleep(0.005)
+        seen = seen or packed.exists()
+        child.send_signal(sig)
+        child.wait(60)
+        assert [p.name for p in tmp.iterdir()] == ["plain"]
+    assert seen
+
+
 def main():
-    for test in (round_trips, options, bad_input, disk_full, interrupted):
+    for test in (round_trips, options, like_gzip, carried, bad_input, pipes,
+                 disk_full, changed, no_threads, interrupted):
         with tempfile.TemporaryDirectory() as tmp:
             start = time.monotonic()
             test(pathlib.Path(tmp))

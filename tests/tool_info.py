@@ -110,6 +110,31 @@ def check_settings():
         fail(f"{facts}")
 
 
+def check_net():
+    """How peers elsewhere are reached: as the system says of the interface
+    that is taken, or as was asked for."""
+    def net(settings):
+        found = info(settings)["paths"]
+        if [one["path"] for one in found] != ["shared memory", "packets"]:
+            fail(f"{found}")
+        return found[1]
+
+    usual, first = net({}), info()["provider"]["interfaces"][0]
+    if (usual["interface"], usual["address"]) != \
+            (first["domain"], first["address"]) or usual["all_peers"]:
+        fail(f"{usual} {first}")
+    mtu = pathlib.Path("/sys/class/net", usual["interface"], "mtu")
+    if mtu.exists() and usual["mtu"] != int(mtu.read_text()):
+        fail(f"{usual}")
+    asked = net({"FI_WEFT_IFACE": "lo", "FI_WEFT_MTU": "3000",
+                 "FI_WEFT_SHM": "0"})
+    if asked["interface"] != "lo" or asked["mtu"] != 3000 or \
+            not asked["all_peers"]:
+        fail(f"{asked}")
+    if "packets (UDP), to peers on other nodes" not in text():
+        fail(text())
+
+
 def check_ways():
     def ways(settings):
         found = info(settings)["paths"][0]["ways"]
@@ -211,6 +236,7 @@ def main():
     check_provider()
     check_settings()
     check_ways()
+    check_net()
     check_absence()
     check_machine()
     check_text()

@@ -101,6 +101,59 @@ def check_table():
         fail(f"{cells}")
 
 
+def check_packets():
+    """Two pages of one endpoint are one line; names that both have are not
+    mixed up."""
+    shm = {"sent_eager": 7, "sent_eager_bytes": 70, "peers_out": 2,
+           "peers_in": 1, "unexpected": 3, "peers_lost": 1}
+    net = {"sent_eager": 11, "sent_eager_bytes": 704, "sent_longread": 5,
+           "sent_longread_bytes": 5 << 20, "received": 4, "peers": 3,
+           "unexpected": 2, "peers_lost": 4, "retransmits": 21,
+           "losses": 17, "reorder_depth": 13, "rtt_ns": 52300,
+           "cwnd_bytes": 262144}
+    fds = [page.publish(page.make(net, kind=b"packets")),
+           page.publish(page.make(shm)),
+           page.publish(page.make({"peers_out": 9}, name=b"192.0.2.8:1"))]
+    try:
+        found = json.loads(stat("--json", pid=os.getpid())[0])["endpoints"]
+        both = [e for e in found if e["address"] == "192.0.2.7:4711"]
+        if len(found) != 2 or len(both) != 1 or \
+                both[0]["kind"] != "endpoint" or \
+                both[0]["counters"] != shm or both[0]["packets"] != net:
+            fail(f"{found}")
+        if any("packets" in e for e in found if e not in both):
+            fail(f"{found}")
+        said = stat("-P", "-i", "0.1", pid=os.getpid())[0]
+        block = said[said.index("endpoint 192.0.2.7:4711"):].split("\n\n")[0]
+        near, far = block.split("by packets")
+        for text, line in ((near, r"eager +0 +0 +7 +70 "),
+                           (far, r"eager +0 +0 +11 +704"),
+                           (far, r"longread +0 +0 +5 +5\.24M"),
+                           (far, r"sent again +0 +21"),
+                           (far, r"rtt_ns 52\.3k"),
+                           (far, r"cwnd_bytes 262k"),
+                           (far, r"losses 17"),
+                           (far, r"reorder_depth 13"),
+                           (near, r"unexpected 3"),
+                           (far, r"unexpected 2")):
+            if not re.search(line, text):
+                fail(f"{line}:\n{said}")
+        said = stat("-i", "0.1", "-s", "peers", pid=os.getpid())[0]
+        lines = [line.split() for line in said.splitlines() if "192.0" in line]
+        if [line[3] for line in lines] != ["9", "5"]:
+            fail(f"the second has two peers here and three elsewhere:\n{said}")
+        os.close(fds.pop(1))
+        found = json.loads(stat("--json", pid=os.getpid())[0])["endpoints"]
+        if len(found) != 2 or not any(
+                e["kind"] == "packets" and e["counters"] == net for e in found):
+            fail(f"without its owner: {found}")
+        if "longread" not in stat("-P", "-i", "0.1", pid=os.getpid())[0]:
+            fail("a packet page alone has no table")
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
 def check_lies():
     """None of them is shown, none of them disturbs, and it is said why."""
     good = {"sent_inline": 1}
@@ -249,6 +302,7 @@ def main():
     os.environ["LC_ALL"] = "C"
     check_numbers()
     check_table()
+    check_packets()
     check_lies()
     check_not_ours()
     check_texts()

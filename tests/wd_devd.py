@@ -46,6 +46,15 @@ def check_plain():
         assert word in shown.stdout, (word, shown.stdout)
     second = run("devd", "-s", NAME)
     assert second.returncode == 1 and "another one" in second.stderr, second
+    pid = str(devd.pid)
+    seen = json.loads(run("stat", "--json", "--pid", pid).stdout)
+    assert not seen["endpoints"] and len(seen["devices"]) == 2, seen
+    assert {device["address"] for device in seen["devices"]} == {
+        f"{NAME}:zip-0", f"{NAME}:crc-0"}, seen
+    assert seen["devices"][0]["counters"]["channels"] == 0, seen
+    table = run("stat", "--pid", pid, "-i", "0.1")
+    assert table.returncode == 0 and "JOBS/s" in table.stdout and \
+        f"{NAME}:zip-0" in table.stdout, table
     status, err = stop(devd)
     assert status == 0 and "clients" in err, (status, err)
     shown = run("devd", "--list", WEFT_DEVD=NAME, WEFT_SYSFS="/nonexistent")
@@ -70,8 +79,34 @@ def check_path():
         assert not list(pathlib.Path(tmp).iterdir())
 
 
+def check_not_a_socket():
+    """A bug: whatever lay at the path was removed."""
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp) / "letter"
+        path.write_text("dear")
+        done = run("devd", "-s", str(path))
+        assert done.returncode == 1 and "no socket" in done.stderr, done
+        assert path.read_text() == "dear"
+        assert [file.name for file in pathlib.Path(tmp).iterdir()] == ["letter"]
+
+
+def check_signals():
+    """While clients are there, and twice."""
+    devd = start("-s", NAME)
+    client = subprocess.Popen([WEFT, "devd", "--list"],
+                              stdout=subprocess.DEVNULL,
+                              env={**os.environ, "WEFT_DEVD": NAME})
+    for _ in range(2):
+        devd.send_signal(signal.SIGTERM)
+    devd.communicate(timeout=10)
+    assert devd.returncode in (0, -signal.SIGTERM), devd.returncode
+    client.wait(timeout=20)
+
+
 def check_mistakes():
-    for args in (["--nope"], ["-d", "a/b"], ["-d", "a,scenario=x"],
+    for args in (["--nope"], ["--allow-uid", "root"], ["--allow-uid", ""],
+                 ["--allow-uid", "1,"], ["--allow-uid", "-1"],
+                 ["--user-memory", "x"], ["--user-clients", "0"], ["-d", "a/b"], ["-d", "a,scenario=x"],
                  ["-d", "a,algs=rsa"], ["-d", "a,color=red"], ["-d", "a,b"],
                  ["--depth", "100"], ["--workers", "0"], ["--arena", "x"],
                  ["--mode", "9"], ["-d", "a", "-d", "a"], ["stray"],
@@ -106,6 +141,8 @@ def check_bench():
 START = time.monotonic()
 check_plain()
 check_path()
+check_not_a_socket()
+check_signals()
 check_mistakes()
 check_bench()
 print(f"{time.monotonic() - START:.1f} s")

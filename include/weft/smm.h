@@ -26,7 +26,9 @@ extern "C" {
 int smm_init(void *pt_addr, size_t size, int align_mask);
 
 /* NULL with errno: EINVAL (not a pool, or size 0), ENOMEM (no block so large),
- * ENOTRECOVERABLE (a process died here and left rubbish). O(1). */
+ * ENOTRECOVERABLE (a process died here and left rubbish). O(1), but when there
+ * seems to be none it looks through the pool for what threads keep: each keeps
+ * a few blocks that it freed, to have them again without a lock. */
 void *smm_alloc(void *pt_addr, size_t size);
 
 /* 0; -EINVAL: @ptr is not a block in use (freed twice, foreign, the middle of
@@ -35,7 +37,7 @@ void *smm_alloc(void *pt_addr, size_t size);
 int smm_free(void *pt_addr, void *ptr);
 
 /* Bytes free, in all and (if not NULL) in the largest block that smm_alloc()
- * is certain to give. 0 if it is not a pool. */
+ * is certain to give. 0 if it is not a pool. Looks through the pool. */
 size_t smm_available(void *pt_addr, size_t *largest);
 
 #pragma GCC visibility pop

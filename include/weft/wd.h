@@ -108,9 +108,11 @@ int wd_has_alg(const struct uacce_dev_info *dev, const char *alg);
 
 /*
  * Opens a channel. -EINVAL: no channel, or already requested; -ENODEV: no such
- * device, or none that knows the algorithm; -EBUSY: every instance is taken;
- * -EACCES: the device refuses this user; -EPERM: an SVA device may not reach
- * into this process; -EPROTO: it speaks another version; -EMFILE, -ENOMEM.
+ * device, or none that knows the algorithm; -EBUSY: every instance is taken, or
+ * as many as this process or user may have; -EACCES: the device refuses this
+ * user, or a stranger runs it; -EPERM: an SVA device may not reach into this
+ * process; -EPROTO: it speaks another version; -EMFILE, -ENOMEM. dev_path then
+ * names the device, also after the release: empty it to choose again.
  */
 int wd_request_channel(struct wd_chan *ch);
 
@@ -123,9 +125,10 @@ void wd_release_channel(struct wd_chan *ch);
  * Memory the device can address, page aligned and zeroed, once per channel.
  * With third-party memory registered it comes from there. SVA: ordinary
  * memory of the process, for programs that want one way for all scenarios.
- * EINVAL: bad channel or size 0; EEXIST: it has some; ENOMEM: none left, over
- * the limit, or (NOIOMMU) not in one piece, and nothing is lost; EOPNOTSUPP:
- * the device has no such region; ENODEV.
+ * EINVAL: bad or stopped channel, or size 0; EEXIST: it has some; ENOMEM: none
+ * left, over the limit, no room in this process, or (NOIOMMU) not in one piece,
+ * and nothing is lost; EOPNOTSUPP: the device has no such region, or cannot use
+ * third-party memory without a descriptor; EMFILE; ENODEV.
  */
 void *wd_reserve_mem(struct wd_chan *ch, size_t size);
 
@@ -159,7 +162,8 @@ uint64_t wd_get_pa_from_va(struct wd_chan *ch, void *va);
  * back. get_fd, which may be NULL, returns a descriptor (memfd, sealed against
  * shrinking) that holds @va at *@offset, for devices that must map the memory
  * themselves: then the device says what *@dma is. The library does not close
- * it. Called by wd_reserve_mem() and wd_release_channel() only.
+ * it. Called by wd_reserve_mem() and wd_release_channel() only; they must not
+ * call functions of this header on the same channel.
  */
 struct wd_3rd_memory {
 	void *(*alloc_mem)(size_t size, uint64_t *dma);
@@ -168,12 +172,13 @@ struct wd_3rd_memory {
 };
 
 /* After the request, before memory is reserved. @mem must live until it is
- * unregistered or the channel released. -EINVAL: bad channel, or a function is
- * missing; -EEXIST: one is registered; -EBUSY: memory is already reserved. */
+ * unregistered or the last channel that shares its memory is released. -EINVAL:
+ * bad channel, or a function is missing; -EEXIST: one is registered; -EBUSY:
+ * memory is already reserved; -ENODEV: the channel is the parent's. */
 int wd_register_3rd_memory(struct wd_chan *ch, const struct wd_3rd_memory *mem);
 
 /* -EINVAL: bad channel; -ENOENT: none registered; -EBUSY: its memory is in
- * use by this channel. */
+ * use by this channel; -ENODEV: the channel is the parent's. */
 int wd_unregister_3rd_memory(struct wd_chan *ch);
 
 #pragma GCC visibility pop

@@ -52,7 +52,9 @@ int wd_drv_wait(struct wd_chan *ch, int timeout_ms);
 int wd_drv_kick(struct wd_chan *ch);
 
 /* 1 while the device is there, 0 when it is gone or the channel belongs to the
- * parent of this process. Cheap enough for a poll that found nothing. */
+ * parent of this process. A software device that does not answer for some
+ * seconds (stopped, hanging) is gone, here and in wd_drv_wait(). Cheap enough
+ * for a poll that found nothing. */
 int wd_drv_alive(struct wd_chan *ch);
 
 #pragma GCC visibility pop

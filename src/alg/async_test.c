@@ -12,13 +12,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weft/wd_comp.h>
+#include <weft/wd_comp_drv.h>
 
 #if defined(__SANITIZE_THREAD__)
 #define TSAN 1
@@ -263,6 +264,71 @@ static int teardown(void **state)
 	return 0;
 }
 
+static sem_t under_way, go_on;
+
+static int slow_deflate(struct wd_comp_job *job)
+{
+	sem_post(&under_way);
+	sem_wait(&go_on);
+	job->consumed = job->src_len;
+	job->produced = 1;
+	job->dst[0] = 3;
+	return 0;
+}
+
+static const struct wd_alg_comp slow = {
+	.name = "slow",
+	.priority = 1,
+	.node = -1,
+	.can = WD_COMP_CAN_DEFLATE,
+	.levels = 0x3fe,
+	.deflate = slow_deflate,
+};
+
+/* A job under way goes on, and says so; after its callback there is none. */
+static void test_cancel_under_way(void **state)
+{
+	struct job *job = &jobs[0];
+	int answers[4];
+	size_t len;
+
+	(void)state;
+	sem_init(&under_way, 0, 0);
+	sem_init(&go_on, 0, 0);
+	assert_int_equal(wd_alg_comp_register(&slow), 0);
+	memset(&job->ctx, 0, sizeof(job->ctx));
+	job->ctx.comp_level = 1;
+	job->ctx.driver = "slow";
+	atomic_store(&job->calls, 0);
+	assert_int_equal(wd_alg_cancel(&job->ctx), -ENOENT);
+	assert_int_equal(wd_alg_async_deflate(&job->ctx, record, job, data, 10,
+					      job->out, sizeof(job->out)),
+			 0);
+	sem_wait(&under_way);
+	/* Looked at only after it may go on, lest a failure leave it there. */
+	answers[0] = wd_alg_cancel(&job->ctx);
+	answers[1] = wd_alg_comp_unregister(&slow);
+	answers[2] = wd_alg_poll(0);
+	answers[3] = wd_alg_wait(1);
+	sem_post(&go_on);
+	assert_int_equal(answers[0], -EINPROGRESS);
+	assert_int_equal(answers[1], -EBUSY);
+	assert_int_equal(answers[2], 0);
+	assert_int_equal(answers[3], -ETIMEDOUT);
+	while (!atomic_load(&job->calls)) {
+		assert_int_equal(wd_alg_wait(-1), 0);
+		wd_alg_poll(0);
+	}
+	len = job->ctx.in_len;
+	assert_int_equal(job->result, 0);
+	assert_int_equal(atomic_load(&job->calls), 1);
+	assert_int_equal(len, 10);
+	assert_int_equal(wd_alg_cancel(&job->ctx), -ENOENT);
+	assert_int_equal(wd_alg_comp_unregister(&slow), 0);
+	sem_destroy(&under_way);
+	sem_destroy(&go_on);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +336,7 @@ int main(void)
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_poll_thread),
 		cmocka_unit_test(test_cancel_and_fini),
+		cmocka_unit_test(test_cancel_under_way),
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_fork),
 	};

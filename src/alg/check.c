@@ -8,6 +8,8 @@
 
 #include <stdatomic.h>
 
+#include "alg/registry.h"
+
 #define CRC_POLY 0xedb88320u /* RFC 1952, reflected */
 #define ADLER_BASE 65521u    /* RFC 1950 */
 #define ADLER_RUN 5552	     /* bytes before 32 bits overflow */
@@ -48,7 +50,8 @@ static uint32_t plain_adler(uint32_t adler, const void *data, size_t len)
 	return b << 16 | a;
 }
 
-/* Two threads may both look: they find the same. */
+/* Two threads may both look: they find the same. It is kept, so it must not
+ * be of a driver whose code may go away. */
 static check_func find(int alg)
 {
 	check_func func = NULL;
@@ -58,7 +61,7 @@ static check_func find(int alg)
 
 		if (!d)
 			func = alg == WD_COMP_GZIP ? plain_crc : plain_adler;
-		else if (d->node < 0)
+		else if (d->node < 0 && wf_alg_registry_is_builtin(d))
 			func = alg == WD_COMP_GZIP ? d->crc32 : d->adler32;
 	}
 	atomic_store_explicit(alg == WD_COMP_GZIP ? &crc_func : &adler_func,

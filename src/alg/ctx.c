@@ -217,6 +217,7 @@ static int session_of(struct wd_comp_ctx *ctx, bool inflating,
 	ctx->new_stream = 0;
 	ctx->total_in = 0;
 	ctx->total_out = 0;
+	ctx->check = wd_comp_check_init(check_alg(ctx));
 	*session = s;
 	return 0;
 }
@@ -241,7 +242,12 @@ static int stream(struct wd_comp_ctx *ctx, bool inflating, const uint8_t *src,
 	*dst_len = (size_t)(io.out - dst);
 	ctx->total_in += *src_len;
 	ctx->total_out += *dst_len;
-	ctx->check = inflating ? s->infl.check : s->defl.check;
+	if (ctx->alg_type == WD_COMP_RAW)
+		ctx->check = wd_comp_check(ctx->raw_check, ctx->check,
+					   inflating ? dst : src,
+					   inflating ? *dst_len : *src_len);
+	else
+		ctx->check = inflating ? s->infl.check : s->defl.check;
 	ctx->used = inflating ? s->infl.used : s->defl.used;
 	if (ret < 0)
 		return ret;

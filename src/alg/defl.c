@@ -15,15 +15,22 @@
 #define HISTORY 32768u /* what deflate can look back */
 /*
  * Gathered before it is compressed. With the pending output and the history
- * this stays below what zlib takes for a stream with memLevel 9: programs that
- * set memory aside for zlib (nginx) have enough.
+ * the small one stays below what zlib takes for a stream with memLevel 9:
+ * programs that set memory aside for zlib (nginx) have enough. The large one
+ * halves what is lost where a piece begins without history.
  */
-#define CHUNK (128u << 10)
+#define CHUNK_SMALL (128u << 10)
+#define CHUNK_LARGE (256u << 10)
 #define DIRECT (1u << 20) /* a piece from the caller's memory at most */
 /* Below this much since the last flush, streaming beats pieces. */
 #define WORTH (64u << 10)
 #define FLUSH_ROOM 4096u
 #define LARGE (512u << 10) /* loses less than a percent by itself */
+
+static size_t chunk_of(const struct wf_alg_defl *d)
+{
+	return d->sparing ? CHUNK_SMALL : CHUNK_LARGE;
+}
 
 static void *std_alloc(void *opaque, size_t size)
 {
@@ -70,6 +77,7 @@ void wf_alg_defl_reset(struct wf_alg_defl *d)
 	d->edge_at = 0;
 	d->edge_len = 0;
 	d->begun = false;
+	d->flushed = false;
 	d->dirty = true; /* a flush before any data says so, as zlib's does */
 	d->finished = false;
 	d->ended = false;
@@ -99,7 +107,7 @@ int wf_alg_defl_copy(struct wf_alg_defl *to, const struct wf_alg_defl *d,
 	to->buf = NULL;
 	to->pend = NULL;
 	if (d->buf) {
-		to->buf = mem->alloc(mem->opaque, HISTORY + CHUNK);
+		to->buf = mem->alloc(mem->opaque, HISTORY + chunk_of(d));
 		if (!to->buf)
 			goto err;
 		memcpy(to->buf + HISTORY - d->history,
@@ -145,7 +153,7 @@ size_t wf_alg_defl_history(const struct wf_alg_defl *d, uint8_t *out)
 static bool need_buf(struct wf_alg_defl *d)
 {
 	if (!d->buf)
-		d->buf = d->mem.alloc(d->mem.opaque, HISTORY + CHUNK);
+		d->buf = d->mem.alloc(d->mem.opaque, HISTORY + chunk_of(d));
 	return d->buf;
 }
 
@@ -169,17 +177,6 @@ static void remember(struct wf_alg_defl *d, const uint8_t *piece, size_t len)
 	memmove(d->buf + HISTORY - keep - old, d->buf + HISTORY - old, old);
 	memmove(d->buf + HISTORY - keep, piece + len - keep, keep);
 	d->history = keep + old;
-}
-
-int wf_alg_defl_set_history(struct wf_alg_defl *d, const uint8_t *dict,
-			    size_t len)
-{
-	if (d->slot || d->fill)
-		return -EBUSY;
-	if (!need_buf(d))
-		return -ENOMEM;
-	remember(d, dict, len);
-	return 0;
 }
 
 static void drain(struct wf_alg_io *io, const uint8_t *from, size_t *at,
@@ -222,7 +219,8 @@ static void take(struct wf_alg_defl *d, struct wf_alg_io *io, size_t n)
 
 static void gather(struct wf_alg_defl *d, struct wf_alg_io *io)
 {
-	size_t n = CHUNK - d->fill < io->in_len ? CHUNK - d->fill : io->in_len;
+	size_t room = chunk_of(d) - d->fill;
+	size_t n = room < io->in_len ? room : io->in_len;
 
 	if (!n)
 		return;
@@ -267,6 +265,52 @@ static int go_streaming(struct wf_alg_defl *d)
 	return 0;
 }
 
+/* The driver that streams brings out its last bits, which wait for room as
+ * other output does; the next one begins on a byte. */
+static int leave_stream(struct wf_alg_defl *d)
+{
+	static const uint8_t nothing[1];
+	struct wd_comp_job job = {
+		.src = nothing,
+		.dst_len = FLUSH_ROOM,
+		.flush = WD_COMP_SYNC_FLUSH,
+	};
+	int ret;
+
+	if (!need_pend(d, FLUSH_ROOM))
+		return -ENOMEM;
+	job.dst = d->pend;
+	ret = wf_alg_registry_driver(d->slot)->step(d->stream, &job);
+	if (ret)
+		return ret;
+	d->pend_at = 0;
+	d->pend_len = job.produced;
+	close_stream(d);
+	return 0;
+}
+
+int wf_alg_defl_set_history(struct wf_alg_defl *d, const uint8_t *dict,
+			    size_t len)
+{
+	int ret = 0;
+
+	if (d->fill || (d->slot && !d->flushed))
+		return -EBUSY;
+	if (!need_buf(d))
+		return -ENOMEM;
+	if (d->slot)
+		ret = leave_stream(d);
+	if (ret)
+		return ret;
+	remember(d, dict, len);
+	/* Who streams can use it; not all who take pieces can. */
+	d->decided = true;
+	ret = go_streaming(d);
+	if (ret)
+		d->history = 0; /* refused: nobody may look back at it */
+	return ret;
+}
+
 /* At the first data: whole pieces, or a driver that streams by itself. */
 static int decide(struct wf_alg_defl *d)
 {
@@ -308,6 +352,7 @@ static int stream_step(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 		job.dst = d->pend;
 		job.dst_len = d->pend_room;
 	}
+	d->flushed = false;
 	ret = wf_alg_registry_driver(d->slot)->step(d->stream, &job);
 	d->full = job.produced == job.dst_len;
 	if (direct) {
@@ -394,8 +439,9 @@ static size_t direct_size(const struct wf_alg_defl *d,
 		return io->in_len;
 	if (io->in_len > DIRECT)
 		return DIRECT;
-	return io->in_len >= CHUNK || flush != WD_COMP_NO_FLUSH ? io->in_len :
-								  0;
+	return io->in_len >= chunk_of(d) || flush != WD_COMP_NO_FLUSH ?
+		       io->in_len :
+		       0;
 }
 
 static int next_piece(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
@@ -486,7 +532,7 @@ static int chunk_step(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 		flush == WD_COMP_SYNC_FLUSH || flush == WD_COMP_PARTIAL_FLUSH;
 	int ret;
 
-	if (flush == WD_COMP_NO_FLUSH && have < CHUNK) {
+	if (flush == WD_COMP_NO_FLUSH && have < chunk_of(d)) {
 		if (!need_buf(d))
 			return -ENOMEM;
 		gather(d, io);
@@ -495,8 +541,10 @@ static int chunk_step(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 	if (!have) {
 		if (flush == WD_COMP_BLOCK_FLUSH)
 			return 1;
-		/* A flush with nothing since the last one. */
-		if (flush != WD_COMP_FINISH && !d->dirty)
+		/* A flush with nothing since the last one; but what comes after
+		 * a full one must not look back, whatever came before it. */
+		if (flush != WD_COMP_FINISH && !d->dirty &&
+		    (flush != WD_COMP_FULL_FLUSH || !d->history))
 			return 1;
 		say_nothing(d, flush);
 		return flush != WD_COMP_FINISH;
@@ -523,8 +571,10 @@ int wf_alg_defl_run(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 	for (;;) {
 		if (!drained(d, io))
 			return WD_COMP_MORE_OUT;
-		if (ret)
+		if (ret) {
+			d->flushed = flush != WD_COMP_NO_FLUSH;
 			return WD_COMP_MORE_IN;
+		}
 		if (at_an_edge(d))
 			continue;
 		if (d->ended)

@@ -19,6 +19,7 @@ struct wf_alg_defl {
 	int level;
 	int window;
 	int tight;
+	bool sparing; /* as little memory as zlib */
 	int node;
 	const char *name;
 
@@ -41,6 +42,7 @@ struct wf_alg_defl {
 
 	bool begun;    /* the header is written */
 	bool dirty;    /* there is output since the last flush asked for */
+	bool flushed;  /* who streams has taken and flushed all there was */
 	bool finished; /* the final block is written */
 	bool ended;    /* and so is the trailer */
 	uint32_t check;
@@ -70,7 +72,8 @@ int wf_alg_defl_copy(struct wf_alg_defl *to, const struct wf_alg_defl *d,
 void wf_alg_defl_end(struct wf_alg_defl *d);
 /* The last bytes of input, 32 KiB at most; returns how many. */
 size_t wf_alg_defl_history(const struct wf_alg_defl *d, uint8_t *out);
-/* As if these had been the last bytes of input; only while chunking. */
+/* As if these had been the last bytes of input; after a flush, or while
+ * chunking. -EBUSY elsewhere. */
 int wf_alg_defl_set_history(struct wf_alg_defl *d, const uint8_t *dict,
 			    size_t len);
 /* Bytes of output that wait for room. */

@@ -27,6 +27,7 @@ struct part {
 	uint8_t *buf;
 	size_t len;
 	uint32_t check;
+	const char *used;
 	int ret;
 };
 
@@ -45,6 +46,11 @@ struct packing {
 static struct wf_alg_want want_of(const struct wd_comp_ctx *ctx)
 {
 	return (struct wf_alg_want){ .node = ctx->node, .name = ctx->driver };
+}
+
+static int check_alg(const struct wd_comp_ctx *ctx)
+{
+	return ctx->alg_type == WD_COMP_RAW ? ctx->raw_check : ctx->alg_type;
 }
 
 /* Whether whoever gets the pieces can use a dictionary. */
@@ -84,7 +90,7 @@ static void pack_one(struct packing *p, size_t i)
 		.flush =
 			i + 1 == p->count ? WD_COMP_FINISH : WD_COMP_SYNC_FLUSH,
 	};
-	int alg = p->ctx->alg_type;
+	int alg = check_alg(p->ctx);
 
 	if (!is_restart(p, i)) {
 		job.dict = job.src - DICT;
@@ -92,9 +98,9 @@ static void pack_one(struct packing *p, size_t i)
 	}
 	part->buf = malloc(job.dst_len);
 	job.dst = part->buf;
-	part->ret = part->buf ?
-			    wf_alg_piece_deflate(&job, want_of(p->ctx), NULL) :
-			    -ENOMEM;
+	part->ret = part->buf ? wf_alg_piece_deflate(&job, want_of(p->ctx),
+						     &part->used) :
+				-ENOMEM;
 	part->len = job.produced;
 	part->check = wd_comp_check(alg, wd_comp_check_init(alg), job.src, len);
 	if (part->ret)
@@ -117,7 +123,7 @@ static int join(struct packing *p, uint8_t *dst, size_t *dst_len,
 {
 	int alg = p->ctx->alg_type;
 	size_t tail = wf_alg_wrap_trailer_size(alg);
-	uint32_t check = wd_comp_check_init(alg);
+	uint32_t check = wd_comp_check_init(check_alg(p->ctx));
 	size_t at = wf_alg_wrap_header_size(alg);
 	size_t need = at + tail;
 
@@ -137,11 +143,12 @@ static int join(struct packing *p, uint8_t *dst, size_t *dst_len,
 				(struct wd_comp_point){ at, from };
 		memcpy(dst + at, p->parts[i].buf, p->parts[i].len);
 		at += p->parts[i].len;
-		check = wd_comp_check_combine(alg, check, p->parts[i].check,
-					      len);
+		check = wd_comp_check_combine(check_alg(p->ctx), check,
+					      p->parts[i].check, len);
 	}
 	wf_alg_wrap_trailer(dst + at, alg, check, p->len);
 	p->ctx->check = check;
+	p->ctx->used = p->parts[0].used;
 	*dst_len = at + tail;
 	return 0;
 }
@@ -220,6 +227,7 @@ struct unpacking {
 	size_t dst_len;
 	const struct wd_comp_index *index;
 	uint32_t *checks;
+	const char *used;
 	size_t end_in; /* after the final block */
 	size_t end_out;
 	atomic_size_t next;
@@ -241,14 +249,16 @@ static int unpack_one(struct unpacking *u, size_t i)
 		.dst = u->dst + from->out,
 		.flush = last ? WD_COMP_FINISH : WD_COMP_SYNC_FLUSH,
 	};
-	int alg = u->ctx->alg_type, ret;
+	int alg = check_alg(u->ctx), ret;
+	const char *used = NULL;
 
 	job.src_len = (size_t)(in_end - from->in);
 	job.dst_len = (size_t)(out_end - from->out);
-	ret = wf_alg_piece_inflate(&job, want_of(u->ctx), NULL);
+	ret = wf_alg_piece_inflate(&job, want_of(u->ctx), &used);
 	u->checks[i] = wd_comp_check(alg, wd_comp_check_init(alg), job.dst,
 				     job.produced);
 	if (last) {
+		u->used = used;
 		u->end_in = (size_t)(from->in + job.consumed);
 		u->end_out = (size_t)(from->out + job.produced);
 		return ret;
@@ -294,7 +304,7 @@ static int unpack_all(struct unpacking *u, unsigned int threads)
 {
 	int alg = u->ctx->alg_type, ret;
 	size_t tail = wf_alg_wrap_trailer_size(alg);
-	uint32_t check = wd_comp_check_init(alg);
+	uint32_t check = wd_comp_check_init(check_alg(u->ctx));
 
 	wf_alg_crew_together(threads, unpack_some, u);
 	ret = atomic_load(&u->failed);
@@ -305,10 +315,12 @@ static int unpack_all(struct unpacking *u, unsigned int threads)
 				       u->index->points[i + 1].out :
 				       u->end_out;
 
-		check = wd_comp_check_combine(alg, check, u->checks[i],
+		check = wd_comp_check_combine(check_alg(u->ctx), check,
+					      u->checks[i],
 					      end - u->index->points[i].out);
 	}
 	u->ctx->check = check;
+	u->ctx->used = u->used;
 	if (u->src_len - u->end_in < tail ||
 	    !wf_alg_wrap_trailer_is(u->src + u->end_in, alg, check, u->end_out))
 		return -EBADMSG;
@@ -324,8 +336,8 @@ int wd_alg_inflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 		.ctx = ctx, .src = src, .dst = dst, .index = index
 	};
 	struct wf_wrap wrap;
+	int mode, flush, ret = -EBADMSG;
 	size_t head;
-	int ret = -EBADMSG;
 
 	if (is_bad(ctx, src, src_len, dst, dst_len) || !threads)
 		return -EINVAL;
@@ -347,7 +359,12 @@ int wd_alg_inflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 		return 0;
 	}
 	/* No index, or one that is wrong: from the beginning, in one run. */
+	mode = ctx->stream_mode;
+	flush = ctx->flush_type;
 	ctx->stream_mode = WD_COMP_STATELESS;
 	ctx->flush_type = WD_COMP_FINISH;
-	return wd_alg_inflate(ctx, src, src_len, dst, dst_len);
+	ret = wd_alg_inflate(ctx, src, src_len, dst, dst_len);
+	ctx->stream_mode = mode;
+	ctx->flush_type = flush;
+	return ret;
 }

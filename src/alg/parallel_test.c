@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,6 +209,103 @@ static void test_busy_driver(void **state)
 	assert_int_equal(wd_alg_comp_register(zlib), 0);
 }
 
+/* From one point to the next there is a piece that needs nothing else. */
+static void test_index(void **state)
+{
+	(void)state;
+	for (int level = 1; level <= 6; level += 5) {
+		struct wd_comp_ctx ctx = { .alg_type = WD_COMP_GZIP,
+					   .comp_level = level };
+		struct wd_comp_index index;
+		size_t len = pack(&ctx, MOST, &index);
+
+		assert_true(index.count >= 2);
+		for (size_t i = 0; i < index.count; i++) {
+			const struct wd_comp_point *p = &index.points[i];
+			bool last = i + 1 == index.count;
+			struct wd_comp_ctx raw = {
+				.flush_type = last ? WD_COMP_FINISH :
+						     WD_COMP_SYNC_FLUSH,
+			};
+			size_t in = (last ? len - 8 : p[1].in) - p->in;
+			size_t want = (last ? MOST : p[1].out) - p->out;
+			size_t given = in, out = MOST;
+
+			assert_int_equal(wd_alg_inflate(&raw, packed + p->in,
+							&in, plain, &out),
+					 0);
+			assert_int_equal(in, given);
+			assert_int_equal(out, want);
+			assert_memory_equal(plain, data + p->out, want);
+		}
+		wd_comp_index_free(&index);
+	}
+}
+
+/* Raw data has the checksum that was asked for, and the context says who did
+ * it and is otherwise left as it was. */
+static void test_raw_check(void **state)
+{
+	struct wd_comp_ctx ctx = { .comp_level = 1,
+				   .raw_check = WD_COMP_GZIP,
+				   .stream_mode = WD_COMP_STATEFUL,
+				   .flush_type = WD_COMP_SYNC_FLUSH };
+	uint32_t want = wd_comp_check(WD_COMP_GZIP, 0, data, MOST);
+	struct wd_comp_index index;
+	size_t in = MOST, out = MOST + 10000, len;
+
+	(void)state;
+	assert_int_equal(wd_alg_deflate_parallel(&ctx, 3, data, &in, packed,
+						 &out, &index),
+			 0);
+	assert_int_equal(ctx.check, want);
+	assert_non_null(ctx.used);
+	len = out;
+	for (int i = 0; i < 2; i++) {
+		in = len;
+		out = MOST;
+		ctx.check = 0;
+		ctx.used = NULL;
+		assert_int_equal(wd_alg_inflate_parallel(&ctx, 3, packed, &in,
+							 plain, &out,
+							 i ? NULL : &index),
+				 0);
+		assert_int_equal(ctx.check, want);
+		assert_non_null(ctx.used);
+		assert_int_equal(ctx.stream_mode, WD_COMP_STATEFUL);
+		assert_int_equal(ctx.flush_type, WD_COMP_SYNC_FLUSH);
+	}
+	wd_comp_index_free(&index);
+}
+
+static uint32_t vendor_crc(uint32_t crc, const void *bytes, size_t len)
+{
+	(void)crc;
+	(void)bytes;
+	(void)len;
+	fail_msg("code of a driver that may be gone");
+	return 0;
+}
+
+/* Checksums are kept for good, so they are not those of a driver that comes and
+ * goes. The first test: nobody has asked for a checksum yet. */
+static void test_checks_stay(void **state)
+{
+	struct wd_alg_comp vendor = { .name = "vendor",
+				      .priority = 1000,
+				      .node = -1,
+				      .crc32 = vendor_crc,
+				      .adler32 = vendor_crc };
+
+	(void)state;
+	assert_int_equal(wd_alg_comp_register(&vendor), 0);
+	assert_int_equal(wd_comp_check(WD_COMP_GZIP, 0, "123456789", 9),
+			 0xcbf43926u);
+	assert_int_equal(wd_comp_check(WD_COMP_ZLIB, 1, "Wikipedia", 9),
+			 0x11e60398u);
+	assert_int_equal(wd_alg_comp_unregister(&vendor), 0);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -234,7 +332,10 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_checks_stay),
 		cmocka_unit_test(test_parallel),
+		cmocka_unit_test(test_index),
+		cmocka_unit_test(test_raw_check),
 		cmocka_unit_test(test_lying_index),
 		cmocka_unit_test(test_device_dies),
 		cmocka_unit_test(test_busy_driver),

@@ -79,10 +79,10 @@ static void add_builtin(void)
 	preferred = getenv("WD_COMP_DRIVER");
 	if (preferred && !*preferred)
 		preferred = NULL;
-	pthread_mutex_lock(&change);
+	/* Without the lock: nobody takes it before this is over, and a child
+	 * forked meanwhile does this again (pthread_once() sees to that). */
 	for (size_t i = 0; builtin[i]; i++)
 		add_locked(builtin[i]);
-	pthread_mutex_unlock(&change);
 }
 
 static bool can_do(const struct wd_alg_comp *d, const struct wf_alg_want *want)
@@ -205,6 +205,15 @@ int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 	if (!ret && driver->exit)
 		driver->exit();
 	return ret;
+}
+
+bool wf_alg_registry_is_builtin(const struct wd_alg_comp *driver)
+{
+	for (size_t i = 0; builtin[i]; i++) {
+		if (builtin[i] == driver)
+			return true;
+	}
+	return false;
 }
 
 const struct wd_alg_comp *wd_alg_comp_list(unsigned int n)

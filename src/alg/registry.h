@@ -30,6 +30,8 @@ void wf_alg_registry_put(struct wf_alg_slot *slot);
 const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
 /* Another reference to the same. */
 struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot);
+/* One of ours, whose code stays even when it is unregistered. */
+bool wf_alg_registry_is_builtin(const struct wd_alg_comp *driver);
 /* Its bit in want.except. */
 uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot);
 

@@ -98,20 +98,39 @@ bool wf_base_addr_is_any(const struct wf_addr *addr)
 	return IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
 }
 
+static bool is_loopback(const struct wf_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET &&
+	       ntohl(addr->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* What goes to an address of ours comes from it. */
+static bool is_own_source(int fd, const struct wf_addr *addr)
+{
+	struct wf_addr to = *addr, from = { 0 };
+	socklen_t len = sizeof(from);
+
+	wf_base_addr_set_port(&to, 9); /* nothing is sent */
+	if (connect(fd, &to.sa, wf_base_addr_len(&to)) ||
+	    getsockname(fd, &from.sa, &len))
+		return false;
+	wf_base_addr_set_port(&from, 9);
+	return wf_base_addr_equal(&from, &to);
+}
+
 bool wf_base_addr_is_local(const struct wf_addr *addr)
 {
-	struct wf_addr any_port = *addr;
 	bool local;
 	int fd;
 
-	if (wf_base_addr_is_any(addr))
+	if (wf_base_addr_is_any(addr) || is_loopback(addr))
 		return true;
-	/* The kernel lets a socket bind only to addresses of its own. */
+	/* Not by bind(): where net.ipv4.ip_nonlocal_bind is set, that takes any
+	 * address. */
 	fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
-	wf_base_addr_set_port(&any_port, 0);
-	local = !bind(fd, &any_port.sa, wf_base_addr_len(&any_port));
+	local = is_own_source(fd, addr);
 	close(fd);
 	return local;
 }

@@ -30,6 +30,8 @@ static void in_child(struct wf_fork_watch *watch)
 		close(core->kick_fd);
 	core->event_fd = core->kick_fd = -1;
 	core->foreign = true;
+	/* Another thread may have held it. */
+	pthread_mutex_init(&core->memory_lock, NULL);
 }
 
 /* -- request --------------------------------------------------------------- */
@@ -81,26 +83,27 @@ static int open_named(struct wd_chan *ch, const struct uacce_dev_info *list,
 		      int count)
 {
 	struct uacce_dev_info dev;
+	int err;
 
 	for (int i = 0; i < count; i++) {
 		if (names(&list[i], ch->dev_path))
 			return open_first(ch, &list[i], 1);
 	}
 	/* A socket that no list knows. */
-	if (wf_chan_soft_lookup(wf_chan_devices_sysfs(), ch->dev_path, &dev))
-		return -ENODEV;
-	return open_first(ch, &dev, 1);
+	err = wf_chan_soft_lookup(wf_chan_devices_sysfs(), ch->dev_path, &dev);
+	return err ? err : open_first(ch, &dev, 1);
 }
 
 static int choose(struct wd_chan *ch)
 {
 	struct uacce_dev_info *list;
-	int count, err;
+	int count, err, refused;
 
 	ch->core->own_info = malloc(sizeof(*ch->core->own_info));
 	if (!ch->core->own_info)
 		return -ENOMEM;
-	count = wd_list_devices(ch->dev_path[0] ? NULL : ch->alg, &list);
+	count = wf_chan_devices_list(ch->dev_path[0] ? NULL : ch->alg, &list,
+				     &refused);
 	if (count < 0)
 		return count;
 	if (ch->dev_path[0])
@@ -108,7 +111,13 @@ static int choose(struct wd_chan *ch)
 	else
 		err = open_first(ch, list, count);
 	wd_free_devices(list);
-	return err;
+	/* Why there is none is the better answer. */
+	return err == -ENODEV && refused ? refused : err;
+}
+
+static bool ends(const char *text, size_t size)
+{
+	return memchr(text, '\0', size);
 }
 
 int wd_request_channel(struct wd_chan *ch)
@@ -116,14 +125,16 @@ int wd_request_channel(struct wd_chan *ch)
 	struct wf_chan_core *core;
 	int err;
 
-	if (!ch || ch->core ||
-	    !memchr(ch->dev_path, '\0', sizeof(ch->dev_path)))
+	if (!ch || ch->core || !ends(ch->dev_path, sizeof(ch->dev_path)) ||
+	    (ch->dev_info &&
+	     !ends(ch->dev_info->dev_path, sizeof(ch->dev_info->dev_path))))
 		return -EINVAL;
 	core = calloc(1, sizeof(*core));
 	if (!core)
 		return -ENOMEM;
 	core->ch = ch;
 	core->event_fd = core->kick_fd = -1;
+	pthread_mutex_init(&core->memory_lock, NULL);
 	ch->core = core;
 	ch->fd = -1;
 	ch->ss_va = ch->ss_dma = NULL;
@@ -131,6 +142,7 @@ int wd_request_channel(struct wd_chan *ch)
 	err = ch->dev_info ? open_device(ch) : choose(ch);
 	if (!err)
 		return 0;
+	pthread_mutex_destroy(&core->memory_lock);
 	free(core->own_info);
 	free(core);
 	ch->core = NULL;
@@ -151,6 +163,7 @@ void wd_release_channel(struct wd_chan *ch)
 	wf_chan_memory_release(core);
 	if (core->own_info)
 		ch->dev_info = NULL;
+	pthread_mutex_destroy(&core->memory_lock);
 	free(core->own_info);
 	free(core);
 	ch->core = NULL;
@@ -166,12 +179,15 @@ int wd_drv_start(struct wd_chan *ch)
 	struct wf_chan_core *core = wf_chan_core_of(ch);
 	int err;
 
-	if (!core || core->started || core->stopped)
+	if (!core || core->stopped)
 		return -EINVAL;
 	if (core->foreign)
 		return -ENODEV;
+	if (atomic_exchange(&core->started, true))
+		return -EINVAL;
 	err = core->ops->start(ch);
-	core->started = !err;
+	if (err)
+		core->started = false;
 	return err;
 }
 
@@ -183,9 +199,8 @@ int wd_drv_stop(struct wd_chan *ch)
 		return -EINVAL;
 	if (core->foreign)
 		return -ENODEV;
-	if (core->stopped)
+	if (atomic_exchange(&core->stopped, true))
 		return 0;
-	core->stopped = true;
 	return core->ops->stop(ch);
 }
 

@@ -7,6 +7,8 @@
 #ifndef WF_CHAN_CORE_H
 #define WF_CHAN_CORE_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,10 +18,10 @@
 
 struct wf_chan_session;
 
-/* Reserved memory. Counted by the channels that use it, under the lock of
- * memory.c; the last one unmaps or frees it. */
+/* Reserved memory. Counted by the channels that use it; the last one unmaps or
+ * frees it. The rest is constant. */
 struct wf_chan_region {
-	unsigned int refs;
+	atomic_uint refs;
 	void *va;
 	size_t size;
 	uint64_t dma;
@@ -41,7 +43,9 @@ struct wf_chan_ops {
 	/* Maps memory that the device can address. -EOPNOTSUPP: cannot. */
 	int (*reserve)(struct wd_chan *ch, size_t size, void **va,
 		       uint64_t *dma);
-	/* Makes memory behind a descriptor addressable. -EOPNOTSUPP: cannot. */
+	/* Makes memory behind a descriptor addressable. -EOPNOTSUPP: the device
+	 * maps nothing, the allocator's word counts; -EBADF: it has to, and
+	 * there is no descriptor (@fd < 0). */
 	int (*attach)(struct wd_chan *ch, int fd, uint64_t offset, size_t size,
 		      uint64_t *dma);
 	/* Tells the device. -EINVAL: not of one domain. */
@@ -56,10 +60,13 @@ struct wf_chan_core {
 	struct wf_fork_watch watch;
 	struct wd_chan *ch;
 	struct uacce_dev_info *own_info; /* freed with the channel */
-	struct wf_chan_region *region;
-	const struct wd_3rd_memory *third;
-	bool started;
-	bool stopped;
+	/* Held across the request to the device, so that two threads cannot
+	 * reserve for one channel: only this channel waits for its device. */
+	pthread_mutex_t memory_lock;
+	struct wf_chan_region *_Atomic region; /* changes under memory_lock */
+	const struct wd_3rd_memory *third;     /* under memory_lock */
+	atomic_bool started;
+	atomic_bool stopped;
 	bool foreign; /* we are a forked child: nothing here is ours */
 	/* A soft device's. */
 	struct wf_chan_session *session;
@@ -77,7 +84,8 @@ static inline struct wf_chan_core *wf_chan_core_of(struct wd_chan *ch)
 /* Drops the channel's reference. The device has let go before. */
 void wf_chan_memory_release(struct wf_chan_core *core);
 
-/* mmap() of reserved memory, kept out of forked children. -errno. */
+/* mmap() of reserved memory, kept out of forked children; over what lies at *va
+ * unless that is NULL. -errno. */
 int wf_chan_memory_map(int fd, uint64_t offset, size_t size, void **va);
 
 #endif

@@ -25,7 +25,8 @@ enum wf_dev_op {
 	WF_DEV_DEVICE,	  /* index -> record, -ENOENT past the last */
 	WF_DEV_OPEN,	  /* name -> chan; fds: regions, kick, interrupt */
 	WF_DEV_START,	  /* chan */
-	WF_DEV_CLOSE,	  /* chan; answered when the device has let go */
+	WF_DEV_CLOSE,	  /* chan; answered when the device has let go, with
+			   * -EINPROGRESS every second until then */
 	WF_DEV_RESERVE,	  /* chan, size -> dma; fd: the memory */
 	WF_DEV_ATTACH,	  /* chan, size, offset, fd -> dma */
 	WF_DEV_SHARE,	  /* chan (owner), target -> dma, size */
@@ -33,6 +34,7 @@ enum wf_dev_op {
 };
 
 #define WF_DEV_FDS_MAX 3
+#define WF_DEV_DEVICES_MAX 256 /* of one process */
 
 /* Order of the descriptors that come with OPEN. */
 enum { WF_DEV_FD_REGIONS, WF_DEV_FD_KICK, WF_DEV_FD_EVENT };

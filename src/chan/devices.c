@@ -26,7 +26,7 @@ int wd_has_alg(const struct uacce_dev_info *dev, const char *alg)
 	const char *line = dev ? dev->algs : NULL;
 	size_t len = alg ? strlen(alg) : 0;
 
-	if (!len)
+	if (!len || strchr(alg, '\n'))
 		return 0;
 	while (line) {
 		if (!strncmp(line, alg, len) &&
@@ -78,25 +78,32 @@ int wf_chan_devices_sort(struct wf_chan_devices *devices, const char *alg)
 	return kept;
 }
 
-int wd_list_devices(const char *alg, struct uacce_dev_info **list)
+int wf_chan_devices_list(const char *alg, struct uacce_dev_info **list,
+			 int *refused)
 {
 	const char *sysfs = wf_chan_devices_sysfs();
 	struct wf_chan_devices devices = { 0 };
 	int err;
 
-	if (!list)
-		return -EINVAL;
 	*list = NULL;
 	err = wf_chan_uacce_scan(sysfs, or_default(WF_CHAN_DEV_ENV, "/dev"),
 				 &devices);
 	if (!err)
 		err = wf_chan_soft_scan(sysfs, &devices);
+	*refused = devices.refused;
 	if (err || !wf_chan_devices_sort(&devices, alg)) {
 		free(devices.all);
 		return err;
 	}
 	*list = devices.all;
 	return devices.count;
+}
+
+int wd_list_devices(const char *alg, struct uacce_dev_info **list)
+{
+	int refused;
+
+	return list ? wf_chan_devices_list(alg, list, &refused) : -EINVAL;
 }
 
 void wd_free_devices(struct uacce_dev_info *list)

@@ -14,4 +14,9 @@ const char *wf_chan_devices_sysfs(void);
  * says. How many are left. */
 int wf_chan_devices_sort(struct wf_chan_devices *devices, const char *alg);
 
+/* wd_list_devices(), and in *@refused why a device process shows none of its
+ * devices (-EACCES, -EBUSY, -EPROTO ...), 0 if all do. */
+int wf_chan_devices_list(const char *alg, struct uacce_dev_info **list,
+			 int *refused);
+
 #endif

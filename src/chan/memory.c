@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reserved memory of channels: getting it in each scenario, sharing it, and
- * where a device sees it. One lock covers who has what; it is held across the
- * request to the device, so that two threads cannot reserve for one channel.
+ * where a device sees it. A lock per channel covers what it has; sharing takes
+ * those of both, the lower address first.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,26 +12,6 @@
 
 #include "base/log.h"
 #include "chan/core.h"
-
-static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t memory_once = PTHREAD_ONCE_INIT;
-
-/* In a child nobody holds it. */
-static void unlock_in_child(void)
-{
-	pthread_mutex_init(&memory_lock, NULL);
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, unlock_in_child);
-}
-
-static void take_lock(void)
-{
-	pthread_once(&memory_once, watch_forks);
-	pthread_mutex_lock(&memory_lock);
-}
 
 static bool is_sva(const struct wd_chan *ch)
 {
@@ -43,7 +23,8 @@ int wf_chan_memory_map(int fd, uint64_t offset, size_t size, void **va)
 	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
 	void *start;
 
-	start = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd,
+	flags |= *va ? MAP_FIXED : 0;
+	start = mmap(*va, size, PROT_READ | PROT_WRITE, flags, fd,
 		     (off_t)offset);
 	if (start == MAP_FAILED)
 		return -errno;
@@ -61,7 +42,7 @@ static int reserve_third(struct wd_chan *ch, struct wf_chan_region *region)
 {
 	const struct wd_3rd_memory *third = ch->core->third;
 	uint64_t offset = 0;
-	int fd = -1, err = 0;
+	int fd = -1, err;
 
 	region->va = third->alloc_mem(region->size, &region->dma);
 	if (!region->va)
@@ -73,15 +54,13 @@ static int reserve_third(struct wd_chan *ch, struct wf_chan_region *region)
 	}
 	if (third->get_fd)
 		fd = third->get_fd(region->va, &offset);
-	if (fd >= 0)
-		err = ch->core->ops->attach(ch, fd, offset, region->size,
-					    &region->dma);
+	err = ch->core->ops->attach(ch, fd, offset, region->size, &region->dma);
 	/* A device that maps nothing believes the allocator. */
 	if (err == -EOPNOTSUPP && region->dma)
 		err = 0;
-	if (!err && !region->dma) {
-		wf_warn("third-party memory has neither a descriptor nor an "
-			"address that %s could use",
+	if (err == -EOPNOTSUPP || err == -EBADF) {
+		wf_warn("third-party memory has no %s that %s could use",
+			err == -EBADF ? "descriptor (get_fd)" : "address",
 			ch->dev_info->name);
 		err = -EOPNOTSUPP;
 	}
@@ -99,6 +78,7 @@ static int fill_region(struct wd_chan *ch, struct wf_chan_region *region)
 	if (!is_sva(ch))
 		return ch->core->ops->reserve(ch, region->size, &region->va,
 					      &region->dma);
+	region->va = NULL;
 	err = wf_chan_memory_map(-1, 0, region->size, &region->va);
 	region->dma = (uint64_t)(uintptr_t)region->va;
 	return err;
@@ -110,7 +90,7 @@ static int reserve_locked(struct wd_chan *ch, size_t size)
 	struct wf_chan_region *region;
 	int err;
 
-	if (core->region)
+	if (atomic_load(&core->region))
 		return -EEXIST;
 	region = calloc(1, sizeof(*region));
 	if (!region)
@@ -123,9 +103,9 @@ static int reserve_locked(struct wd_chan *ch, size_t size)
 		free(region);
 		return err;
 	}
-	core->region = region;
 	ch->ss_va = region->va;
 	ch->ss_dma = (void *)(uintptr_t)region->dma;
+	atomic_store(&core->region, region);
 	return 0;
 }
 
@@ -147,9 +127,9 @@ void *wd_reserve_mem(struct wd_chan *ch, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
-	take_lock();
+	pthread_mutex_lock(&core->memory_lock);
 	err = reserve_locked(ch, (size + page - 1) & ~(page - 1));
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&core->memory_lock);
 	if (!err)
 		return ch->ss_va;
 	errno = -err;
@@ -158,15 +138,9 @@ void *wd_reserve_mem(struct wd_chan *ch, size_t size)
 
 void wf_chan_memory_release(struct wf_chan_core *core)
 {
-	struct wf_chan_region *region;
-	bool last;
+	struct wf_chan_region *region = atomic_exchange(&core->region, NULL);
 
-	take_lock();
-	region = core->region;
-	core->region = NULL;
-	last = region && !--region->refs;
-	pthread_mutex_unlock(&memory_lock);
-	if (!last)
+	if (!region || atomic_fetch_sub(&region->refs, 1) > 1)
 		return;
 	/* A child never had the mapping: what lies there now is not ours. */
 	if (region->owner == getpid()) {
@@ -182,21 +156,29 @@ void wf_chan_memory_release(struct wf_chan_core *core)
 
 static int share_locked(struct wd_chan *owner, struct wd_chan *target)
 {
-	struct wf_chan_region *region = owner->core->region;
+	struct wf_chan_region *region = atomic_load(&owner->core->region);
 	int err;
 
-	if (!region || target->core->region ||
+	if (!region || atomic_load(&target->core->region) ||
 	    owner->dev_info->iommu_type != target->dev_info->iommu_type ||
 	    owner->core->ops != target->core->ops)
 		return -EINVAL;
 	err = owner->core->ops->share(owner, target);
 	if (err)
 		return err;
-	region->refs++;
-	target->core->region = region;
+	atomic_fetch_add(&region->refs, 1);
 	target->ss_va = owner->ss_va;
 	target->ss_dma = owner->ss_dma;
+	atomic_store(&target->core->region, region);
 	return 0;
+}
+
+static void lock_both(struct wf_chan_core *a, struct wf_chan_core *b)
+{
+	bool a_first = (uintptr_t)a < (uintptr_t)b;
+
+	pthread_mutex_lock(a_first ? &a->memory_lock : &b->memory_lock);
+	pthread_mutex_lock(a_first ? &b->memory_lock : &a->memory_lock);
 }
 
 int wd_share_reserved_memory(struct wd_chan *ch, struct wd_chan *target)
@@ -211,9 +193,10 @@ int wd_share_reserved_memory(struct wd_chan *ch, struct wd_chan *target)
 		return 0;
 	if (is_sva(ch) || is_sva(target))
 		return -EINVAL;
-	take_lock();
+	lock_both(ch->core, target->core);
 	err = share_locked(ch, target);
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&ch->core->memory_lock);
+	pthread_mutex_unlock(&target->core->memory_lock);
 	return err;
 }
 
@@ -250,7 +233,7 @@ uint64_t wd_get_dma_from_va(struct wd_chan *ch, void *va)
 		return 0;
 	if (is_sva(ch))
 		return (uint64_t)(uintptr_t)va;
-	return translate(core->region, va);
+	return translate(atomic_load(&core->region), va);
 }
 
 uint64_t wd_get_pa_from_va(struct wd_chan *ch, void *va)
@@ -259,7 +242,7 @@ uint64_t wd_get_pa_from_va(struct wd_chan *ch, void *va)
 
 	if (!core || core->foreign || ch->dev_info->iommu_type != WD_IOMMU_NONE)
 		return 0;
-	return translate(core->region, va);
+	return translate(atomic_load(&core->region), va);
 }
 
 /* -- third-party memory ---------------------------------------------------- */
@@ -271,35 +254,41 @@ int wd_register_3rd_memory(struct wd_chan *ch, const struct wd_3rd_memory *mem)
 
 	if (!core || !mem || !mem->alloc_mem || !mem->free_mem)
 		return -EINVAL;
-	take_lock();
+	if (core->foreign)
+		return -ENODEV;
+	pthread_mutex_lock(&core->memory_lock);
 	if (core->third) {
 		err = -EEXIST;
-	} else if (core->region) {
+	} else if (atomic_load(&core->region)) {
 		err = -EBUSY;
 	} else {
 		core->third = mem;
 		ch->flags |= WD_CHAN_3RD_MEMORY;
 	}
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&core->memory_lock);
 	return err;
 }
 
 int wd_unregister_3rd_memory(struct wd_chan *ch)
 {
 	struct wf_chan_core *core = wf_chan_core_of(ch);
+	struct wf_chan_region *region;
 	int err = 0;
 
 	if (!core)
 		return -EINVAL;
-	take_lock();
+	if (core->foreign)
+		return -ENODEV;
+	pthread_mutex_lock(&core->memory_lock);
+	region = atomic_load(&core->region);
 	if (!core->third) {
 		err = -ENOENT;
-	} else if (core->region && core->region->third == core->third) {
+	} else if (region && region->third == core->third) {
 		err = -EBUSY;
 	} else {
 		core->third = NULL;
 		ch->flags &= ~WD_CHAN_3RD_MEMORY;
 	}
-	pthread_mutex_unlock(&memory_lock);
+	pthread_mutex_unlock(&core->memory_lock);
 	return err;
 }

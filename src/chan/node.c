@@ -82,6 +82,7 @@ static int node_reserve(struct wd_chan *ch, size_t size, void **va,
 
 	if (!ch->dev_info->qfrs_size[UACCE_QFRT_SS])
 		return -EOPNOTSUPP;
+	*va = NULL;
 	err = wf_chan_memory_map(
 		ch->fd, ch->dev_info->qfrs_offset[UACCE_QFRT_SS], size, va);
 	if (err)

@@ -22,11 +22,16 @@
 #include "base/list.h"
 #include "base/log.h"
 
-/* A device that answers nothing for so long is as good as gone. Closing waits
- * for the job that runs. */
-#define REPLY_MS 5000
-#define CLOSE_MS 60000
+/* A device that answers nothing for so long is as good as gone. It says that it
+ * is there while a CLOSE waits for the job that runs. */
+int wf_chan_session_reply_ms = 5000;
+/* One that was silent before has no more than this to answer: it may be stopped
+ * (SIGSTOP), and would cost every request the time above. */
+#define SHORT_MS 500
 #define LOOK_EVERY WF_NS_PER_MS
+/* Not heard for so long, it is asked whether it is there. */
+#define QUIET (1 * WF_NS_PER_S)
+#define SILENT_MAX 4
 
 struct wf_chan_session {
 	struct wf_list link; /* under table_lock, as refs */
@@ -34,14 +39,22 @@ struct wf_chan_session {
 	struct wf_fork_watch watch;
 	pthread_mutex_t lock; /* one request at a time */
 	int fd;
+	int patience;	    /* ms for a reply */
+	uint64_t pinged_at; /* under lock: 0, or since when a reply is due that
+			     * nobody waits for */
 	atomic_bool dead;
-	_Atomic uint64_t looked_at;
+	_Atomic uint64_t looked_at, heard_at;
 	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list table = { &table, &table };
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+
+/* Sockets whose device did not answer the last time. */
+static pthread_mutex_t silent_lock = PTHREAD_MUTEX_INITIALIZER;
+static char silent[SILENT_MAX][sizeof(((struct sockaddr_un *)0)->sun_path)];
+static unsigned int next_silent;
 
 /* The device reads this through CMA to learn whether it may. */
 static _Atomic uint64_t probe;
@@ -63,6 +76,7 @@ static uint64_t choose_probe(void)
 static void table_in_child(void)
 {
 	pthread_mutex_init(&table_lock, NULL);
+	pthread_mutex_init(&silent_lock, NULL);
 	wf_base_list_init(&table);
 }
 
@@ -83,6 +97,41 @@ static void in_child(struct wf_fork_watch *watch)
 	wf_base_list_init(&session->link);
 }
 
+/* -- those that did not answer --------------------------------------------- */
+
+static int patience_with(const char *socket)
+{
+	int ms = wf_chan_session_reply_ms;
+
+	pthread_mutex_lock(&silent_lock);
+	for (int i = 0; i < SILENT_MAX; i++) {
+		if (!strcmp(silent[i], socket))
+			ms = SHORT_MS;
+	}
+	pthread_mutex_unlock(&silent_lock);
+	return ms;
+}
+
+static void note_silence(const char *socket, bool is_silent)
+{
+	bool known = false;
+
+	pthread_mutex_lock(&silent_lock);
+	for (int i = 0; i < SILENT_MAX; i++) {
+		if (strcmp(silent[i], socket))
+			continue;
+		known = true;
+		if (!is_silent)
+			silent[i][0] = '\0';
+	}
+	/* connect_to() knows the length. */
+	if (is_silent && !known)
+		strcpy(silent[next_silent++ % SILENT_MAX], socket);
+	pthread_mutex_unlock(&silent_lock);
+}
+
+/* -- connecting ------------------------------------------------------------ */
+
 static int check_server(int fd, bool trusted, const char *socket)
 {
 	struct ucred cred;
@@ -99,22 +148,24 @@ static int check_server(int fd, bool trusted, const char *socket)
 }
 
 /* Many may be waiting to be let in. */
-static int connect_soon(int fd, const struct sockaddr_un *un, size_t len)
+static int connect_soon(int fd, const struct sockaddr_un *un, size_t len,
+			int patience)
 {
-	uint64_t end = wf_base_clock_ns() + REPLY_MS * WF_NS_PER_MS;
+	uint64_t end = wf_base_clock_ns() + (uint64_t)patience * WF_NS_PER_MS;
 
 	while (connect(fd, (const struct sockaddr *)un, (socklen_t)len)) {
 		if (errno == EACCES || errno == ENOMEM)
 			return -errno;
-		if ((errno != EAGAIN && errno != EINTR) ||
-		    wf_base_clock_ns() > end)
+		if (errno != EAGAIN && errno != EINTR)
 			return -ENODEV;
+		if (wf_base_clock_ns() > end)
+			return -ETIMEDOUT;
 		usleep(1000);
 	}
 	return 0;
 }
 
-static int connect_to(const char *name, bool trusted)
+static int connect_to(const char *name, bool trusted, int patience)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	size_t len = strlen(name);
@@ -132,7 +183,8 @@ static int connect_to(const char *name, bool trusted)
 	if (fd < 0)
 		return -errno;
 	err = connect_soon(fd, &un,
-			   offsetof(struct sockaddr_un, sun_path) + len);
+			   offsetof(struct sockaddr_un, sun_path) + len,
+			   patience);
 	if (!err)
 		err = check_server(fd, trusted, name);
 	if (!err)
@@ -141,43 +193,7 @@ static int connect_to(const char *name, bool trusted)
 	return err;
 }
 
-/* -- is it there ----------------------------------------------------------- */
-
-int wf_chan_session_fd(const struct wf_chan_session *session)
-{
-	return session->fd;
-}
-
-void wf_chan_session_end(struct wf_chan_session *session)
-{
-	atomic_store(&session->dead, true);
-}
-
-static bool look(struct wf_chan_session *session)
-{
-	struct pollfd poll_fd = { .fd = session->fd, .events = POLLRDHUP };
-
-	if (poll(&poll_fd, 1, 0) > 0)
-		wf_chan_session_end(session);
-	return !atomic_load_explicit(&session->dead, memory_order_relaxed);
-}
-
-bool wf_chan_session_alive(struct wf_chan_session *session)
-{
-	uint64_t now;
-
-	if (atomic_load_explicit(&session->dead, memory_order_relaxed))
-		return false;
-	now = wf_base_clock_ns();
-	if (now - atomic_load_explicit(&session->looked_at,
-				       memory_order_relaxed) <
-	    LOOK_EVERY)
-		return true;
-	atomic_store_explicit(&session->looked_at, now, memory_order_relaxed);
-	return look(session);
-}
-
-/* -- requests -------------------------------------------------------------- */
+/* -- messages -------------------------------------------------------------- */
 
 static int send_request(int sock, const struct wf_dev_request *request, int fd)
 {
@@ -260,6 +276,7 @@ static int take_reply(int sock, int timeout_ms, struct wf_dev_reply *reply,
 		.msg_control = control.room,
 		.msg_controllen = sizeof(control.room),
 	};
+	bool reset = false;
 	ssize_t got;
 	int err;
 
@@ -268,11 +285,114 @@ static int take_reply(int sock, int timeout_ms, struct wf_dev_reply *reply,
 		return err;
 	do {
 		got = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+		/* A last word comes after the news that it hung up. */
+		if (got < 0 && errno == ECONNRESET && !reset) {
+			reset = true;
+			errno = EINTR;
+		}
 	} while (got < 0 && errno == EINTR);
 	if (got > 0)
 		keep_fds(&msg, fds);
-	return got == (ssize_t)sizeof(*reply) ? 0 : -EPIPE;
+	if (got != (ssize_t)sizeof(*reply) || reply->magic != WF_DEV_MAGIC ||
+	    reply->status > 0)
+		return -EPIPE;
+	/* Descriptors were lost: we have room for no more. */
+	if (msg.msg_flags & MSG_CTRUNC && !reply->status)
+		reply->status = -EMFILE;
+	return 0;
 }
+
+/* -- is it there ----------------------------------------------------------- */
+
+int wf_chan_session_fd(const struct wf_chan_session *session)
+{
+	return session->fd;
+}
+
+void wf_chan_session_end(struct wf_chan_session *session)
+{
+	if (atomic_exchange(&session->dead, true))
+		return;
+	/* It may only have been stopped. When it goes on it must find us gone,
+	 * for we tell our user that his jobs are over. */
+	shutdown(session->fd, SHUT_RDWR);
+}
+
+static bool look(struct wf_chan_session *session)
+{
+	struct pollfd poll_fd = { .fd = session->fd, .events = POLLRDHUP };
+
+	if (poll(&poll_fd, 1, 0) > 0)
+		wf_chan_session_end(session);
+	return !atomic_load_explicit(&session->dead, memory_order_relaxed);
+}
+
+/* Its silence has lasted too long. */
+static void give_up(struct wf_chan_session *session)
+{
+	wf_warn("device process at %s does not answer, given up",
+		session->socket);
+	note_silence(session->socket, true);
+	wf_chan_session_end(session);
+}
+
+/* A device that is stopped keeps its connection: asks it now and then, without
+ * waiting for the answer. */
+static void ping(struct wf_chan_session *session, uint64_t now)
+{
+	struct wf_dev_request request = {
+		.magic = WF_DEV_MAGIC,
+		.version = WF_DEV_VERSION,
+		.op = WF_DEV_DEVICE,
+		.index = UINT32_MAX,
+	};
+	struct wf_dev_reply reply;
+	int err;
+
+	/* Whoever holds it is waiting for a reply, and counts the time. */
+	if (pthread_mutex_trylock(&session->lock))
+		return;
+	if (session->pinged_at) {
+		err = take_reply(session->fd, 0, &reply, NULL);
+		if (!err) {
+			session->pinged_at = 0;
+			atomic_store(&session->heard_at, now);
+		} else if (err != -ETIMEDOUT) {
+			wf_chan_session_end(session);
+		} else if (now > session->pinged_at &&
+			   now - session->pinged_at >
+				   (uint64_t)wf_chan_session_reply_ms *
+					   WF_NS_PER_MS) {
+			give_up(session);
+		}
+	} else if (now > atomic_load(&session->heard_at) + QUIET) {
+		if (send_request(session->fd, &request, -1))
+			wf_chan_session_end(session);
+		else
+			session->pinged_at = now;
+	}
+	pthread_mutex_unlock(&session->lock);
+}
+
+bool wf_chan_session_alive(struct wf_chan_session *session)
+{
+	uint64_t now;
+
+	if (atomic_load_explicit(&session->dead, memory_order_relaxed))
+		return false;
+	now = wf_base_clock_ns();
+	if (now - atomic_load_explicit(&session->looked_at,
+				       memory_order_relaxed) <
+	    LOOK_EVERY)
+		return true;
+	atomic_store_explicit(&session->looked_at, now, memory_order_relaxed);
+	if (!look(session))
+		return false;
+	ping(session, now);
+	return !atomic_load_explicit(&session->dead, memory_order_relaxed);
+}
+
+/* -- one request ----------------------------------------------------------- */
 
 static void close_fds(int *fds)
 {
@@ -283,29 +403,49 @@ static void close_fds(int *fds)
 	}
 }
 
+/* The answer to @request; the one to a ping comes before it. */
+static int await_reply(struct wf_chan_session *session,
+		       const struct wf_dev_request *request,
+		       struct wf_dev_reply *reply, int *fds)
+{
+	int err = 0;
+
+	if (session->pinged_at)
+		err = take_reply(session->fd, session->patience, reply, NULL);
+	session->pinged_at = 0;
+	do {
+		if (!err)
+			err = take_reply(session->fd, session->patience, reply,
+					 fds);
+		if (!err && reply->op != request->op)
+			err = -EPROTO;
+		/* A job still runs: it is there, and we wait. */
+	} while (!err && request->op == WF_DEV_CLOSE &&
+		 reply->status == -EINPROGRESS);
+	return err;
+}
+
 static int call_locked(struct wf_chan_session *session,
 		       struct wf_dev_request *request, int send_fd,
 		       struct wf_dev_reply *reply, int *fds)
 {
-	int timeout = request->op == WF_DEV_CLOSE ? CLOSE_MS : REPLY_MS;
 	int err;
 
 	if (atomic_load(&session->dead))
 		return -ENODEV;
 	request->magic = WF_DEV_MAGIC;
 	request->version = WF_DEV_VERSION;
-	err = send_request(session->fd, request, send_fd);
-	if (!err)
-		err = take_reply(session->fd, timeout, reply, fds);
-	if (!err && (reply->magic != WF_DEV_MAGIC || reply->op != request->op ||
-		     reply->status > 0))
-		err = -EPROTO;
-	if (!err)
+	/* Turned away at the door, we find the reason all the same. */
+	(void)send_request(session->fd, request, send_fd);
+	err = await_reply(session, request, reply, fds);
+	if (!err) {
+		atomic_store(&session->heard_at, wf_base_clock_ns());
 		return reply->status;
+	}
 	if (err == -ETIMEDOUT)
-		wf_warn("device process at %s does not answer, given up",
-			session->socket);
-	atomic_store(&session->dead, true);
+		give_up(session);
+	else
+		wf_chan_session_end(session);
 	return -ENODEV;
 }
 
@@ -350,6 +490,15 @@ static int say_hello(struct wf_chan_session *session)
 	return wf_chan_session_call(session, &request, -1, &reply, NULL);
 }
 
+static void free_session(struct wf_chan_session *session)
+{
+	wf_base_fork_unwatch(&session->watch);
+	if (session->fd >= 0)
+		close(session->fd);
+	pthread_mutex_destroy(&session->lock);
+	free(session);
+}
+
 static int open_session(const char *socket, bool trusted,
 			struct wf_chan_session **opened)
 {
@@ -358,28 +507,33 @@ static int open_session(const char *socket, bool trusted,
 
 	if (!session)
 		return -ENOMEM;
-	session->fd = connect_to(socket, trusted);
+	wf_base_list_init(&session->link);
+	session->patience = patience_with(socket);
+	session->fd = connect_to(socket, trusted, session->patience);
 	if (session->fd < 0) {
 		err = session->fd;
-		goto err_free;
+		if (err == -ETIMEDOUT) {
+			note_silence(socket, true);
+			err = -ENODEV;
+		}
+		free(session);
+		return err;
 	}
 	strcpy(session->socket, socket); /* connect_to() knows the length */
 	pthread_mutex_init(&session->lock, NULL);
 	session->refs = 1;
-	err = say_hello(session);
-	if (err)
-		goto err_close;
+	/* Before it is used: a fork meanwhile must not keep it open. */
 	session->watch.in_child = in_child;
 	wf_base_fork_watch(&session->watch);
+	err = say_hello(session);
+	if (err) {
+		free_session(session);
+		return err;
+	}
+	note_silence(socket, false);
+	session->patience = wf_chan_session_reply_ms;
 	*opened = session;
 	return 0;
-
-err_close:
-	close(session->fd);
-	pthread_mutex_destroy(&session->lock);
-err_free:
-	free(session);
-	return err;
 }
 
 static struct wf_chan_session *find_locked(const char *socket)
@@ -400,23 +554,41 @@ static struct wf_chan_session *find_locked(const char *socket)
 	return NULL;
 }
 
+static bool find(const char *socket, struct wf_chan_session **session)
+{
+	pthread_mutex_lock(&table_lock);
+	*session = find_locked(socket);
+	if (*session)
+		(*session)->refs++;
+	pthread_mutex_unlock(&table_lock);
+	return *session;
+}
+
+/* The lock is not held while we wait for the device: others have theirs. */
 int wf_chan_session_get(const char *socket, bool trusted,
 			struct wf_chan_session **session)
 {
-	int err = 0;
+	struct wf_chan_session *opened;
+	int err;
 
 	pthread_once(&table_once, watch_table);
+	if (find(socket, session))
+		return 0;
+	err = open_session(socket, trusted, &opened);
+	if (err)
+		return err;
 	pthread_mutex_lock(&table_lock);
 	*session = find_locked(socket);
 	if (*session) {
 		(*session)->refs++;
 	} else {
-		err = open_session(socket, trusted, session);
-		if (!err)
-			wf_base_list_add_tail(&table, &(*session)->link);
+		*session = opened;
+		wf_base_list_add_tail(&table, &opened->link);
 	}
 	pthread_mutex_unlock(&table_lock);
-	return err;
+	if (*session != opened)
+		free_session(opened); /* somebody was faster */
+	return 0;
 }
 
 void wf_chan_session_put(struct wf_chan_session *session)
@@ -428,11 +600,6 @@ void wf_chan_session_put(struct wf_chan_session *session)
 	if (last)
 		wf_base_list_del(&session->link);
 	pthread_mutex_unlock(&table_lock);
-	if (!last)
-		return;
-	wf_base_fork_unwatch(&session->watch);
-	if (session->fd >= 0)
-		close(session->fd);
-	pthread_mutex_destroy(&session->lock);
-	free(session);
+	if (last)
+		free_session(session);
 }

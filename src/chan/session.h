@@ -15,6 +15,10 @@
 
 struct wf_chan_session;
 
+/* Milliseconds without an answer after which a device is given up: 5000. For
+ * tests. */
+extern int wf_chan_session_reply_ms;
+
 /* The session with the device at @socket ("@name" or a path), new or shared.
  * -ENODEV: nobody there; -EACCES: refused, or a stranger listens there (unless
  * @trusted); -EPROTO; -ENOMEM and such. */

@@ -4,6 +4,12 @@
  * the blocks. Each change of the pool is made by one store to the tag of a
  * first granule, everything else can be found again from those: so when a
  * process dies inside, the next one that comes repairs the pool.
+ *
+ * In front of it each thread remembers a few blocks that it freed and may have
+ * again without the lock. What it remembers are hints: the tag of a block says
+ * whether it is kept, and whoever changes that first has it. So nothing has to
+ * be given back when a thread ends or memory is unmapped, and whoever finds the
+ * lists empty takes what others keep.
  */
 #include "weft/smm.h"
 
@@ -11,6 +17,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "chan/smm_defs.h"
 
@@ -19,6 +26,30 @@
 #define SEARCH_MAX 64
 
 #define COUNT_MAX WF_SMM_TAG_SIZE
+
+/* What a thread remembers: blocks of so many sizes of so many pools. Static
+ * TLS is scarce in libraries that are loaded late: 208 bytes. */
+#define KEEPS 2
+#define SHELVES 4
+#define SHELF_DEPTH 4
+/* No block is kept that is a larger part of its pool. */
+#define KEEP_PART 32
+
+struct shelf {
+	uint32_t size; /* in granules */
+	uint32_t n;
+	uint32_t blocks[SHELF_DEPTH];
+};
+
+struct keep {
+	const struct wf_smm_pool *pool;
+	uint64_t id;
+	struct shelf shelves[SHELVES];
+};
+
+/* Not behind a call: half of the time of an allocation would go there. */
+static _Thread_local struct keep keeps[KEEPS]
+	__attribute__((tls_model("initial-exec")));
 
 static uintptr_t round_up(uintptr_t value, uintptr_t to)
 {
@@ -46,6 +77,21 @@ static uint32_t tag_of(struct wf_smm_pool *pool, uint32_t granule)
 static void set_tag(struct wf_smm_pool *pool, uint32_t granule, uint32_t tag)
 {
 	atomic_store_explicit(&pool->tags[granule], tag, memory_order_release);
+}
+
+static bool is_free(uint32_t tag)
+{
+	return (tag & WF_SMM_TAG_STATE) == WF_SMM_TAG_FREE;
+}
+
+/* Without the lock. The acquire of who takes a block pairs with the release of
+ * who gave it up: both are here. */
+static bool change(struct wf_smm_pool *pool, uint32_t block, uint32_t from,
+		   uint32_t to)
+{
+	return atomic_compare_exchange_strong_explicit(
+		&pool->tags[block], &from, to, memory_order_seq_cst,
+		memory_order_relaxed);
 }
 
 /* -- classes of sizes ------------------------------------------------------ */
@@ -162,9 +208,11 @@ static bool repair(struct wf_smm_pool *pool)
 	for (at = 0; at < pool->count; at += size) {
 		tag = tag_of(pool, at);
 		size = tag & WF_SMM_TAG_SIZE;
-		if (!size || size > pool->count - at ||
-		    !(tag & (WF_SMM_TAG_FREE | WF_SMM_TAG_USED)))
+		if (!size || size > pool->count - at)
 			return false;
+		/* Claimed by the dead one: stays taken. */
+		if (!(tag & WF_SMM_TAG_STATE))
+			set_tag(pool, at, WF_SMM_TAG_USED | size);
 	}
 	forget_free(pool);
 	for (at = 0; at < pool->count; at += size) {
@@ -172,7 +220,7 @@ static bool repair(struct wf_smm_pool *pool)
 		size = tag & WF_SMM_TAG_SIZE;
 		for (i = 1; i < size; i++)
 			set_tag(pool, at + i, 0);
-		if (tag & WF_SMM_TAG_FREE) {
+		if (is_free(tag)) {
 			set_tag(pool, at + size - 1, tag);
 			insert(pool, at, size);
 		}
@@ -242,6 +290,14 @@ static int lay_out(struct wf_smm_pool *pool, uintptr_t end, size_t granule)
 	return 0;
 }
 
+/* Tells a pool from what lay at its place before, in this process. */
+static uint64_t new_id(void)
+{
+	static _Atomic uint64_t last;
+
+	return wf_base_clock_ns() + atomic_fetch_add(&last, 1) + 1;
+}
+
 int smm_init(void *pt_addr, size_t size, int align_mask)
 {
 	struct wf_smm_pool *pool = pool_at(pt_addr);
@@ -269,8 +325,116 @@ int smm_init(void *pt_addr, size_t size, int align_mask)
 	set_tag(pool, pool->count - 1, whole);
 	set_tag(pool, 0, whole);
 	insert(pool, 0, pool->count);
+	pool->id = new_id();
 	pool->magic = WF_SMM_MAGIC;
 	return 0;
+}
+
+/* Of a block that was claimed. Returns where the free block ends that it is
+ * part of now. */
+static uint32_t give_back(struct wf_smm_pool *pool, uint32_t block)
+{
+	uint32_t size = block_size(pool, block), start = block;
+	uint32_t after = block + size, total = size, tag;
+
+	if (block && is_free(tag = tag_of(pool, block - 1))) {
+		start = block - (tag & WF_SMM_TAG_SIZE);
+		total += block - start;
+		take_out(pool, start, block - start);
+	}
+	if (after < pool->count && is_free(tag = tag_of(pool, after))) {
+		total += tag & WF_SMM_TAG_SIZE;
+		take_out(pool, after, tag & WF_SMM_TAG_SIZE);
+	}
+	set_tag(pool, start, WF_SMM_TAG_FREE | total); /* now it is so */
+	if (start != block) {
+		set_tag(pool, block - 1,
+			start == block - 1 ? WF_SMM_TAG_FREE | total : 0);
+		set_tag(pool, block, 0);
+	}
+	if (start + total != after)
+		set_tag(pool, after, 0);
+	set_tag(pool, start + total - 1, WF_SMM_TAG_FREE | total);
+	insert(pool, start, total);
+	return start + total;
+}
+
+/* -- what threads keep ----------------------------------------------------- */
+
+/* Those of another pool at the same place are forgotten: their memory may be
+ * gone, and who needs it finds it. */
+static struct shelf *shelf_of(const struct wf_smm_pool *pool, uint32_t size)
+{
+	struct keep *keep = &keeps[(uintptr_t)pool >> 12 & (KEEPS - 1)];
+
+	if (wf_unlikely(keep->pool != pool || keep->id != pool->id)) {
+		*keep = (struct keep){ .pool = pool, .id = pool->id };
+	}
+	/* Spread: sizes are often powers of two. */
+	return &keep->shelves[size * 0x9e3779b9u >> 30];
+}
+
+static uint32_t take_kept(struct wf_smm_pool *pool, uint32_t size)
+{
+	struct shelf *shelf = shelf_of(pool, size);
+
+	while (shelf->size == size && shelf->n) {
+		uint32_t block = shelf->blocks[--shelf->n];
+
+		if (wf_likely(change(pool, block, WF_SMM_TAG_KEPT | size,
+				     WF_SMM_TAG_USED | size)))
+			return block;
+	}
+	return WF_SMM_NONE;
+}
+
+/* False: it is not kept, for want of room or because it is not in use. */
+static bool keep_it(struct wf_smm_pool *pool, uint32_t block, uint32_t size)
+{
+	struct shelf *shelf = shelf_of(pool, size);
+
+	if (size > pool->count / KEEP_PART)
+		return false;
+	if (shelf->size != size && !shelf->n)
+		shelf->size = size;
+	if (shelf->size != size || shelf->n == SHELF_DEPTH)
+		return false;
+	if (!change(pool, block, WF_SMM_TAG_USED | size,
+		    WF_SMM_TAG_KEPT | size))
+		return false;
+	/* After it is so: give_back_kept() asks first and looks then, so one
+	 * of us sees the other. */
+	if (!atomic_load(&pool->any_kept))
+		atomic_store(&pool->any_kept, 1);
+	shelf->blocks[shelf->n++] = block;
+	return true;
+}
+
+/* Everything that any thread keeps becomes free. False: there was nothing. */
+static bool give_back_kept(struct wf_smm_pool *pool)
+{
+	uint32_t at, size;
+	bool any = false;
+
+	if (!atomic_exchange(&pool->any_kept, 0))
+		return false;
+	/* First granules of blocks do not move while we have the lock. */
+	for (at = 0; at < pool->count;) {
+		size = block_size(pool, at);
+		if (change(pool, at, WF_SMM_TAG_KEPT | size, size)) {
+			at = give_back(pool, at);
+			any = true;
+		} else {
+			at += size;
+		}
+	}
+	return any;
+}
+
+static void *address_of(struct wf_smm_pool *pool, uint32_t block)
+{
+	return (uint8_t *)pool + pool->data_at +
+	       ((size_t)block << pool->granule_log2);
 }
 
 static void *carve(struct wf_smm_pool *pool, uint32_t block, uint32_t size)
@@ -287,8 +451,7 @@ static void *carve(struct wf_smm_pool *pool, uint32_t block, uint32_t size)
 		set_tag(pool, block + size - 1, 0);
 	}
 	set_tag(pool, block, WF_SMM_TAG_USED | size); /* now it is so */
-	return (uint8_t *)pool + pool->data_at +
-	       ((size_t)block << pool->granule_log2);
+	return address_of(pool, block);
 }
 
 void *smm_alloc(void *pt_addr, size_t size)
@@ -308,12 +471,17 @@ void *smm_alloc(void *pt_addr, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
+	block = take_kept(pool, (uint32_t)granules);
+	if (wf_likely(block != WF_SMM_NONE))
+		return address_of(pool, block);
 	err = lock(pool);
 	if (err) {
 		errno = err;
 		return NULL;
 	}
 	block = find(pool, (uint32_t)granules);
+	if (wf_unlikely(block == WF_SMM_NONE) && give_back_kept(pool))
+		block = find(pool, (uint32_t)granules);
 	if (block != WF_SMM_NONE)
 		ptr = carve(pool, block, (uint32_t)granules);
 	pthread_mutex_unlock(&pool->lock);
@@ -322,37 +490,11 @@ void *smm_alloc(void *pt_addr, size_t size)
 	return ptr;
 }
 
-static void give_back(struct wf_smm_pool *pool, uint32_t block)
-{
-	uint32_t size = block_size(pool, block), start = block;
-	uint32_t after = block + size, total = size, tag;
-
-	if (block && (tag = tag_of(pool, block - 1)) & WF_SMM_TAG_FREE) {
-		start = block - (tag & WF_SMM_TAG_SIZE);
-		total += block - start;
-		take_out(pool, start, block - start);
-	}
-	if (after < pool->count &&
-	    (tag = tag_of(pool, after)) & WF_SMM_TAG_FREE) {
-		total += tag & WF_SMM_TAG_SIZE;
-		take_out(pool, after, tag & WF_SMM_TAG_SIZE);
-	}
-	set_tag(pool, start, WF_SMM_TAG_FREE | total); /* now it is so */
-	if (start != block) {
-		set_tag(pool, block - 1,
-			start == block - 1 ? WF_SMM_TAG_FREE | total : 0);
-		set_tag(pool, block, 0);
-	}
-	if (start + total != after)
-		set_tag(pool, after, 0);
-	set_tag(pool, start + total - 1, WF_SMM_TAG_FREE | total);
-	insert(pool, start, total);
-}
-
 int smm_free(void *pt_addr, void *ptr)
 {
 	struct wf_smm_pool *pool = pool_at(pt_addr);
 	uintptr_t offset;
+	uint32_t tag;
 	size_t block;
 	int err;
 
@@ -364,10 +506,16 @@ int smm_free(void *pt_addr, void *ptr)
 	block = offset >> pool->granule_log2;
 	if (block >= pool->count || block << pool->granule_log2 != offset)
 		return -EINVAL;
+	tag = tag_of(pool, (uint32_t)block);
+	if ((tag & WF_SMM_TAG_STATE) == WF_SMM_TAG_USED &&
+	    keep_it(pool, (uint32_t)block, tag & WF_SMM_TAG_SIZE))
+		return 0;
 	err = lock(pool);
 	if (err)
 		return -err;
-	if (tag_of(pool, (uint32_t)block) & WF_SMM_TAG_USED)
+	tag = tag_of(pool, (uint32_t)block);
+	if ((tag & WF_SMM_TAG_STATE) == WF_SMM_TAG_USED &&
+	    change(pool, (uint32_t)block, tag, tag & WF_SMM_TAG_SIZE))
 		give_back(pool, (uint32_t)block);
 	else
 		err = -EINVAL;
@@ -385,6 +533,7 @@ size_t smm_available(void *pt_addr, size_t *largest)
 		*largest = 0;
 	if (!pt_addr || pool->magic != WF_SMM_MAGIC || lock(pool))
 		return 0;
+	give_back_kept(pool);
 	bytes = (size_t)pool->free << pool->granule_log2;
 	if (pool->levels) {
 		level = 31 - (uint32_t)__builtin_clz(pool->levels);

@@ -6,10 +6,15 @@
  *   header | tags, 4 bytes a granule | links, 8 bytes for two | granules
  *
  * A block is a run of granules. The tag of its first granule says how many
- * and whether they are free; that of the last one of a free block says the
- * same, for the neighbour behind it; all others are 0. Free blocks are never
- * adjacent, so the granules 2k and 2k+1 cannot both begin one: they share one
- * entry of links.
+ * and whether they are free, in use, or kept: freed, but not yet given back to
+ * the lists, for the thread that did it to have again. The tag of the last
+ * granule of a free block says the same as that of the first, for the neighbour
+ * behind it; all others are 0. Free blocks are never adjacent, so the granules
+ * 2k and 2k+1 cannot both begin one: they share one entry of links.
+ *
+ * Free blocks come and go under the lock. Between "in use" and "kept" a block
+ * changes by one compare-and-exchange of its tag, without the lock; to become
+ * free it is claimed by another one, which leaves the size alone.
  */
 #ifndef WF_CHAN_SMM_DEFS_H
 #define WF_CHAN_SMM_DEFS_H
@@ -19,7 +24,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define WF_SMM_MAGIC 0x314d4d53u /* "SMM1" */
+#define WF_SMM_MAGIC 0x324d4d53u /* "SMM2" */
 
 /* No block shares a cache line with another. */
 #define WF_SMM_GRANULE_LOG2_MIN 6
@@ -31,6 +36,8 @@
 
 #define WF_SMM_TAG_FREE 0x80000000u
 #define WF_SMM_TAG_USED 0x40000000u
+#define WF_SMM_TAG_KEPT 0xc0000000u /* both */
+#define WF_SMM_TAG_STATE 0xc0000000u
 #define WF_SMM_TAG_SIZE 0x3fffffffu
 #define WF_SMM_NONE 0xffffffffu
 
@@ -45,8 +52,10 @@ struct wf_smm_pool {
 	uint32_t free;	   /* ... of them free */
 	uint64_t links_at; /* from the header's own address */
 	uint64_t data_at;
-	pthread_mutex_t lock; /* robust, between processes */
-	uint32_t levels;      /* bit: some class of this level has blocks */
+	uint64_t id;		   /* another each time memory becomes a pool */
+	_Atomic uint32_t any_kept; /* 0: no block is kept */
+	pthread_mutex_t lock;	   /* robust, between processes */
+	uint32_t levels; /* bit: some class of this level has blocks */
 	uint8_t subs[WF_SMM_LEVELS];
 	uint32_t heads[WF_SMM_LEVELS][WF_SMM_SUBS];
 	_Atomic uint32_t tags[];

@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -295,7 +296,7 @@ static size_t walk(struct wf_smm_pool *pool, size_t *used)
 	for (at = 0; at < pool->count; at += tag & WF_SMM_TAG_SIZE) {
 		tag = pool->tags[at];
 		assert_true(tag & WF_SMM_TAG_SIZE);
-		if (tag & WF_SMM_TAG_FREE) {
+		if ((tag & WF_SMM_TAG_STATE) == WF_SMM_TAG_FREE) {
 			assert_false(last_free);
 			free_granules += tag & WF_SMM_TAG_SIZE;
 			assert_int_equal(
@@ -304,7 +305,7 @@ static size_t walk(struct wf_smm_pool *pool, size_t *used)
 		} else {
 			*used += tag & WF_SMM_TAG_SIZE;
 		}
-		last_free = tag & WF_SMM_TAG_FREE;
+		last_free = (tag & WF_SMM_TAG_STATE) == WF_SMM_TAG_FREE;
 	}
 	assert_int_equal(at, pool->count);
 	return free_granules;
@@ -372,6 +373,141 @@ static void test_not_recoverable(void **state)
 	munmap(memory, POOL_SIZE);
 }
 
+/* -- what threads keep ----------------------------------------------------- */
+
+static void *free_and_leave(void *arg)
+{
+	void **blocks = arg; /* the pool, then blocks, then NULL */
+
+	for (int i = 1; blocks[i]; i++)
+		assert_int_equal(smm_free(blocks[0], blocks[i]), 0);
+	return NULL;
+}
+
+/* What a thread kept when it ended is found by who needs it: small ones, and
+ * all of them together as one. */
+static void test_kept_is_not_lost(void **state)
+{
+	enum { BLOCKS = 12 };
+	uint8_t *memory = malloc(POOL_SIZE);
+	void *blocks[BLOCKS + 2] = { memory }, *whole;
+	pthread_t thread;
+	size_t all;
+
+	(void)state;
+	assert_int_equal(smm_init(memory, POOL_SIZE, 63), 0);
+	all = smm_available(memory, NULL);
+	for (int round = 0; round < 20; round++) {
+		for (int i = 1; i <= BLOCKS; i++) {
+			blocks[i] = smm_alloc(memory, (size_t)(i % 4) * 64 + 1);
+			assert_non_null(blocks[i]);
+		}
+		pthread_create(&thread, NULL, free_and_leave, blocks);
+		pthread_join(thread, NULL);
+		for (int i = 1; i <= BLOCKS; i++)
+			assert_int_equal(smm_free(memory, blocks[i]), -EINVAL);
+		whole = smm_alloc(memory, all);
+		assert_non_null(whole);
+		assert_null(smm_alloc(memory, 1));
+		assert_int_equal(smm_free(memory, whole), 0);
+	}
+	check_whole(memory, all);
+	free(memory);
+}
+
+/* What a thread remembers of a block that others took meanwhile is nothing. */
+static void test_kept_is_taken(void **state)
+{
+	uint8_t *memory = malloc(POOL_SIZE);
+	void *small, *whole;
+	size_t all;
+
+	(void)state;
+	assert_int_equal(smm_init(memory, POOL_SIZE, 63), 0);
+	all = smm_available(memory, NULL);
+	for (int i = 0; i < 3; i++) {
+		small = smm_alloc(memory, 64);
+		assert_int_equal(smm_free(memory, small), 0);
+		whole = smm_alloc(memory, all);
+		assert_non_null(whole);
+		assert_null(smm_alloc(memory, 64));
+		assert_int_equal(smm_free(memory, whole), 0);
+	}
+	check_whole(memory, all);
+	free(memory);
+}
+
+/* Memory that becomes a pool again: what was kept of the old one is not given
+ * out. */
+static void test_kept_of_the_past(void **state)
+{
+	uint8_t *memory = malloc(POOL_SIZE);
+	uint8_t *seen[64];
+
+	(void)state;
+	for (int round = 0; round < 10; round++) {
+		assert_int_equal(smm_init(memory, POOL_SIZE, 63), 0);
+		for (int i = 0; i < 64; i++) {
+			seen[i] = smm_alloc(memory, 200);
+			assert_non_null(seen[i]);
+			for (int j = 0; j < i; j++)
+				assert_ptr_not_equal(seen[j], seen[i]);
+		}
+		for (int i = 0; i < 64; i++)
+			assert_int_equal(smm_free(memory, seen[i]), 0);
+	}
+	free(memory);
+}
+
+struct race {
+	void *pool;
+	void *_Atomic ptr;
+	atomic_int freed;
+	pthread_barrier_t barrier;
+};
+
+static void *free_at_once(void *arg)
+{
+	struct race *race = arg;
+
+	for (int i = 0; i < 20000; i++) {
+		pthread_barrier_wait(&race->barrier);
+		if (!smm_free(race->pool, race->ptr))
+			race->freed++;
+		pthread_barrier_wait(&race->barrier);
+	}
+	return NULL;
+}
+
+/* Two threads free the same block at the same moment, kept or not: one of them
+ * is told so, and the block is there once. */
+static void test_double_free_at_once(void **state)
+{
+	struct race race = { .pool = malloc(POOL_SIZE) };
+	pthread_t thread;
+	size_t all;
+
+	(void)state;
+	assert_int_equal(smm_init(race.pool, POOL_SIZE, 63), 0);
+	all = smm_available(race.pool, NULL);
+	pthread_barrier_init(&race.barrier, NULL, 2);
+	pthread_create(&thread, NULL, free_at_once, &race);
+	for (int i = 0; i < 20000; i++) {
+		race.ptr = smm_alloc(race.pool, i % 3 ? 100 : POOL_SIZE / 2);
+		assert_non_null(race.ptr);
+		race.freed = 0;
+		pthread_barrier_wait(&race.barrier);
+		if (!smm_free(race.pool, race.ptr))
+			race.freed++;
+		pthread_barrier_wait(&race.barrier);
+		assert_int_equal(race.freed, 1);
+	}
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&race.barrier);
+	check_whole(race.pool, all);
+	free(race.pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,6 +517,10 @@ int main(void)
 		cmocka_unit_test(test_whole_pool_and_back),
 		cmocka_unit_test(test_bad_frees),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_kept_is_not_lost),
+		cmocka_unit_test(test_kept_is_taken),
+		cmocka_unit_test(test_kept_of_the_past),
+		cmocka_unit_test(test_double_free_at_once),
 		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_killed_inside),
 		cmocka_unit_test(test_not_recoverable),

@@ -22,6 +22,8 @@
 #include "chan/core.h"
 #include "chan/session.h"
 
+#define SLICE_MS 500
+
 /* -- discovery ------------------------------------------------------------- */
 
 static bool ends(const char *text, size_t size)
@@ -75,7 +77,7 @@ static int scan_session(struct wf_chan_session *session, const char *socket,
 	struct uacce_dev_info dev;
 	int err;
 
-	for (;; request.index++) {
+	for (; request.index < WF_DEV_DEVICES_MAX; request.index++) {
 		err = wf_chan_session_call(session, &request, -1, &reply, NULL);
 		if (err) /* past the last, or gone */
 			return 0;
@@ -87,6 +89,7 @@ static int scan_session(struct wf_chan_session *session, const char *socket,
 		if (err)
 			return err;
 	}
+	return 0;
 }
 
 static int scan_socket(const char *socket, const char *sysfs, bool trusted,
@@ -96,6 +99,8 @@ static int scan_socket(const char *socket, const char *sysfs, bool trusted,
 	int err;
 
 	err = wf_chan_session_get(socket, trusted, &session);
+	if (err && err != -ENODEV)
+		devices->refused = err;
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	err = scan_session(session, socket, sysfs, name, devices);
@@ -155,7 +160,7 @@ int wf_chan_soft_lookup(const char *sysfs, const char *path,
 		return err;
 	err = scan_socket(socket, sysfs, true, name, &devices);
 	if (!err && !devices.count)
-		err = -ENODEV;
+		err = devices.refused ? devices.refused : -ENODEV;
 	if (!err)
 		*dev = devices.all[0];
 	free(devices.all);
@@ -165,15 +170,52 @@ int wf_chan_soft_lookup(const char *sysfs, const char *path,
 /* -- channels -------------------------------------------------------------- */
 
 /* Large enough, and not to be shrunk under our feet. */
-static int check_memfd(int fd, uint64_t size)
+static bool holds(int fd, uint64_t offset, uint64_t size)
 {
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
 
-	if (fstat(fd, &st) || seals < 0 || !(seals & F_SEAL_SHRINK) ||
-	    (uint64_t)st.st_size < size)
-		return -EPROTO;
+	return !fstat(fd, &st) && seals >= 0 && seals & F_SEAL_SHRINK &&
+	       offset <= (uint64_t)st.st_size &&
+	       size <= (uint64_t)st.st_size - offset;
+}
+
+static void close_all(const int fds[WF_DEV_FDS_MAX])
+{
+	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
+/* What came with an OPEN. */
+static int take_regions(struct wd_chan *ch, const int fds[WF_DEV_FDS_MAX])
+{
+	const struct uacce_dev_info *dev = ch->dev_info;
+	int regions = fds[WF_DEV_FD_REGIONS];
+
+	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+		if (fds[i] < 0)
+			return -EPROTO;
+	}
+	for (int i = UACCE_QFRT_MMIO; i <= UACCE_QFRT_DUS; i++) {
+		if (!holds(regions, dev->qfrs_offset[i], dev->qfrs_size[i]))
+			return -EPROTO;
+	}
+	ch->fd = regions;
+	ch->core->kick_fd = fds[WF_DEV_FD_KICK];
+	ch->core->event_fd = fds[WF_DEV_FD_EVENT];
 	return 0;
+}
+
+static int request_of(struct wd_chan *ch, enum wf_dev_op op)
+{
+	struct wf_dev_request request = { .op = (uint16_t)op,
+					  .chan = ch->core->id };
+	struct wf_dev_reply reply;
+
+	return wf_chan_session_call(ch->core->session, &request, -1, &reply,
+				    NULL);
 }
 
 static int soft_open(struct wd_chan *ch)
@@ -181,7 +223,7 @@ static int soft_open(struct wd_chan *ch)
 	struct wf_dev_request request = { .op = WF_DEV_OPEN };
 	struct uacce_dev_info *dev = ch->dev_info;
 	struct wf_chan_core *core = ch->core;
-	struct wf_dev_reply reply;
+	struct wf_dev_reply reply = { 0 };
 	char socket[WD_PATH_SIZE];
 	const char *name;
 	int fds[WF_DEV_FDS_MAX];
@@ -196,36 +238,21 @@ static int soft_open(struct wd_chan *ch)
 	if (err)
 		return err;
 	err = wf_chan_session_call(core->session, &request, -1, &reply, fds);
-	if (err)
-		goto err_put;
 	core->id = reply.chan;
-	ch->fd = fds[WF_DEV_FD_REGIONS];
-	core->kick_fd = fds[WF_DEV_FD_KICK];
-	core->event_fd = fds[WF_DEV_FD_EVENT];
-	err = check_memfd(ch->fd, dev->qfrs_offset[UACCE_QFRT_DUS] +
-					  dev->qfrs_size[UACCE_QFRT_DUS]);
-	if (!err)
-		return 0;
-	wf_warn("%s: the regions are not what the device stated", dev->name);
-	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
+	if (!err) {
+		err = take_regions(ch, fds);
+		if (!err)
+			return 0;
+		wf_warn("%s: the regions are not what the device stated",
+			dev->name);
+		close_all(fds);
 	}
-	ch->fd = core->kick_fd = core->event_fd = -1;
-err_put:
+	/* It is open, but we could not take it. */
+	if (core->id)
+		request_of(ch, WF_DEV_CLOSE);
 	wf_chan_session_put(core->session);
 	core->session = NULL;
 	return err;
-}
-
-static int request_of(struct wd_chan *ch, enum wf_dev_op op)
-{
-	struct wf_dev_request request = { .op = (uint16_t)op,
-					  .chan = ch->core->id };
-	struct wf_dev_reply reply;
-
-	return wf_chan_session_call(ch->core->session, &request, -1, &reply,
-				    NULL);
 }
 
 static int soft_stop(struct wd_chan *ch)
@@ -254,9 +281,9 @@ static bool soft_alive(struct wd_chan *ch)
 	return wf_chan_session_alive(ch->core->session);
 }
 
-static int soft_wait(struct wd_chan *ch, int timeout_ms)
+/* An interrupt, or the end of the device. 0, -ETIMEDOUT, -EINTR, -ENODEV. */
+static int wait_slice(struct wf_chan_core *core, int timeout_ms)
 {
-	struct wf_chan_core *core = ch->core;
 	struct pollfd fds[] = {
 		{ .fd = core->event_fd, .events = POLLIN },
 		{ .fd = wf_chan_session_fd(core->session),
@@ -268,8 +295,6 @@ static int soft_wait(struct wd_chan *ch, int timeout_ms)
 	n = poll(fds, 2, timeout_ms);
 	if (n < 0)
 		return -errno;
-	if (!n)
-		return -ETIMEDOUT;
 	/* What was completed before the end is still there to be taken. */
 	if (fds[0].revents & POLLIN) {
 		/* Not blocking: somebody else may have been faster. */
@@ -278,18 +303,57 @@ static int soft_wait(struct wd_chan *ch, int timeout_ms)
 			       -errno :
 			       0;
 	}
-	wf_chan_session_end(core->session);
-	return -ENODEV;
+	if (n)
+		wf_chan_session_end(core->session);
+	return wf_chan_session_alive(core->session) ? -ETIMEDOUT : -ENODEV;
+}
+
+/* In slices: a device that is stopped has no end that poll() could see. */
+static int soft_wait(struct wd_chan *ch, int timeout_ms)
+{
+	uint64_t now = wf_base_clock_ns(), end;
+	int err;
+
+	end = timeout_ms < 0 ? UINT64_MAX :
+			       now + (uint64_t)timeout_ms * WF_NS_PER_MS;
+	do {
+		uint64_t left = end > now ? end - now : 0;
+
+		err = wait_slice(ch->core,
+				 left > SLICE_MS * WF_NS_PER_MS ?
+					 SLICE_MS :
+					 (int)((left + WF_NS_PER_MS - 1) /
+					       WF_NS_PER_MS));
+		now = wf_base_clock_ns();
+	} while (err == -ETIMEDOUT && now < end);
+	return err;
 }
 
 static int soft_kick(struct wd_chan *ch)
 {
 	const uint64_t one = 1;
 
+	if (!soft_alive(ch))
+		return -ENODEV;
 	/* EAGAIN: as many kicks as can be are there already. */
 	if (write(ch->core->kick_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		return -errno;
 	return 0;
+}
+
+/* Whether we could take a descriptor and map so much: what the device has
+ * reserved cannot be given back before the channel is. *@va: the place. */
+static int make_room(const struct wf_chan_session *session, size_t size,
+		     void **va)
+{
+	int spare = fcntl(wf_chan_session_fd(session), F_DUPFD_CLOEXEC, 0);
+
+	if (spare < 0)
+		return errno == EMFILE ? -EMFILE : -ENODEV;
+	close(spare);
+	*va = mmap(NULL, size, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return *va == MAP_FAILED ? -ENOMEM : 0;
 }
 
 static int soft_reserve(struct wd_chan *ch, size_t size, void **va,
@@ -304,18 +368,27 @@ static int soft_reserve(struct wd_chan *ch, size_t size, void **va,
 	int fds[WF_DEV_FDS_MAX];
 	int err;
 
+	err = make_room(ch->core->session, size, va);
+	if (err)
+		return err;
 	err = wf_chan_session_call(ch->core->session, &request, -1, &reply,
 				   fds);
 	if (err)
-		return err;
-	err = check_memfd(fds[0], size);
+		goto err_room;
+	/* 0 would be no address, and none may lie beyond the last. */
+	if (!reply.dma || reply.dma + size < reply.dma ||
+	    !holds(fds[0], 0, size))
+		err = -EPROTO;
 	if (!err)
 		err = wf_chan_memory_map(fds[0], 0, size, va);
-	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
+	close_all(fds);
+	if (err)
+		goto err_room;
 	*dma = reply.dma;
+	return 0;
+
+err_room:
+	munmap(*va, size);
 	return err;
 }
 
@@ -331,6 +404,8 @@ static int soft_attach(struct wd_chan *ch, int fd, uint64_t offset, size_t size,
 	struct wf_dev_reply reply;
 	int err;
 
+	if (fd < 0)
+		return -EBADF;
 	/* The device refuses memory that could be shrunk under its feet. */
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
 	err = wf_chan_session_call(ch->core->session, &request, fd, &reply,

@@ -15,6 +15,7 @@ struct wf_chan_devices {
 	struct uacce_dev_info *all;
 	int count;
 	int room;
+	int refused; /* what a device process said that shows us none; 0 */
 };
 
 /* Appends a copy. -ENOMEM. */

@@ -14,6 +14,17 @@
 
 #include "drv/device_defs.h"
 
+/* A worker's memory for what it fetches from clients, and for what it makes.
+ * Grows, and lives as long as the worker: an algorithm that is left by a jump
+ * leaves nothing behind. */
+struct wf_devd_scratch {
+	uint8_t *in, *out;
+	size_t in_size, out_size;
+};
+
+/* False: no memory. The content is not kept. */
+bool wf_devd_scratch_grow(uint8_t **buffer, size_t *size, size_t want);
+
 struct wf_devd_work {
 	const struct wf_device_job *job; /* checked as far as it is general */
 	const uint8_t *in;
@@ -22,7 +33,9 @@ struct wf_devd_work {
 	size_t out_len;
 	const uint8_t *dict;
 	size_t dict_len;
-	bool shared; /* a client can write to all of these at any time */
+	bool shared; /* a client can write to all of these at any time; then
+		      * the scratch is the algorithm's to use */
+	struct wf_devd_scratch *scratch;
 	/* Results. consumed and produced are 0 and checksum job->seed at the
 	 * start; a later piece of one job finds what the one before left in
 	 * checksum. */
@@ -47,8 +60,7 @@ struct wf_devd_alg {
 	unsigned int flags;
 	/* 0 or a positive errno for the completion. Worker threads, several at
 	 * once. May be left by siglongjmp() when memory under it vanishes, so
-	 * it keeps no lock, and what it allocates it hangs where a later call
-	 * finds it. */
+	 * it keeps no lock, and allocates in the scratch. */
 	int (*run)(struct wf_devd_work *work);
 };
 

@@ -136,7 +136,9 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 	chan->id = ++client->next_chan;
 	wf_base_list_add_tail(&client->chans, &chan->in_client);
 	client->n_chans++;
+	client->user->chans++;
 	device->in_use++;
+	device->opened++;
 	devd->n_chans++;
 	devd->chans_seen++;
 	*made = chan;
@@ -153,16 +155,36 @@ err_free:
 	return err;
 }
 
+void wf_devd_chan_charge(struct wf_devd_chan *chan,
+			 struct wf_devd_region *region)
+{
+	chan->client->memory += region->size;
+	chan->client->user->memory += region->size;
+	/* A channel of another device may be the last to use it. */
+	region->counter = &chan->device->memory;
+	*region->counter += region->size;
+}
+
+void wf_devd_chan_discharge(struct wf_devd_chan *chan,
+			    struct wf_devd_region *region)
+{
+	chan->client->memory -= region->size;
+	chan->client->user->memory -= region->size;
+	*region->counter -= region->size;
+}
+
 void wf_devd_chan_free(struct wf_devd_chan *chan)
 {
 	struct wf_devd_region *region = atomic_load(&chan->region);
 
 	if (region) {
 		if (region->refs == 1)
-			chan->client->memory -= region->size;
+			wf_devd_chan_discharge(chan, region);
 		wf_devd_region_put(region);
 	}
+	wf_devd_stats_keep(chan);
 	chan->device->in_use--;
+	chan->client->user->chans--;
 	chan->client->n_chans--;
 	chan->client->devd->n_chans--;
 	wf_base_list_del(&chan->in_client);

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "devd/server.h"
 
@@ -69,6 +70,17 @@ static bool uid_listed(const char *list, uid_t uid)
 	return false;
 }
 
+/* Anybody can make us say it: not more than once a second. */
+static bool may_say(struct wf_devd *devd)
+{
+	uint64_t now = wf_base_clock_ns();
+
+	if (devd->said_at && now - devd->said_at < WF_NS_PER_S)
+		return false;
+	devd->said_at = now;
+	return true;
+}
+
 static bool is_allowed(const struct wf_devd *devd, uid_t uid)
 {
 	const char *allow = devd->config.allow_uid;
@@ -118,16 +130,24 @@ static void refuse(int fd, int status)
 static int admit(struct wf_devd *devd, int fd, const struct ucred *cred)
 {
 	struct wf_devd_client *client = calloc(1, sizeof(*client));
+	struct wf_devd_user *user;
 	int err;
 
 	if (!client)
 		return -ENOMEM;
+	err = wf_devd_user_get(devd, cred->uid, &user);
+	if (err) {
+		free(client);
+		return err;
+	}
 	*client = (struct wf_devd_client){
 		.source = WF_DEVD_CLIENT,
 		.devd = devd,
 		.fd = fd,
 		.pid = cred->pid,
 		.uid = cred->uid,
+		.gid = cred->gid,
+		.user = user,
 		.next_iova = WF_DEVD_IOVA_BASE,
 	};
 	wf_base_list_init(&client->chans);
@@ -139,6 +159,7 @@ static int admit(struct wf_devd *devd, int fd, const struct ucred *cred)
 	if (err) {
 		if (client->pidfd >= 0)
 			close(client->pidfd);
+		wf_devd_user_put(user);
 		free(client);
 		return err;
 	}
@@ -162,17 +183,20 @@ int wf_devd_client_accept(struct wf_devd *devd)
 		return 0;
 	}
 	if (!is_allowed(devd, cred.uid)) {
-		wf_warn("user %u (process %d) is not allowed here, see "
-			"--allow-uid",
-			(unsigned int)cred.uid, (int)cred.pid);
+		if (may_say(devd))
+			wf_warn("user %u (process %d) is not allowed here, see "
+				"--allow-uid",
+				(unsigned int)cred.uid, (int)cred.pid);
 		refuse(fd, -EACCES);
 		return 0;
 	}
 	err = devd->n_clients < devd->config.clients ? admit(devd, fd, &cred) :
 						       -EBUSY;
 	if (err) {
-		wf_warn("process %d is turned away: %s", (int)cred.pid,
-			strerror(-err));
+		if (may_say(devd))
+			wf_warn("process %d of user %u is turned away: %s",
+				(int)cred.pid, (unsigned int)cred.uid,
+				strerror(-err));
 		refuse(fd, err);
 	}
 	return 0;
@@ -187,6 +211,7 @@ static void free_if_done(struct wf_devd_client *client)
 	if (client->pidfd >= 0)
 		close(client->pidfd);
 	close(client->fd);
+	wf_devd_user_put(client->user);
 	free(client);
 }
 
@@ -227,6 +252,54 @@ void wf_devd_client_reap(struct wf_devd_chan *chan)
 		wf_devd_client_drop(client);
 	else
 		free_if_done(client);
+}
+
+static void put_out(struct wf_devd_client *client)
+{
+	wf_warn("process %d of user %u made its interrupt block: that user is "
+		"served no more",
+		(int)client->pid, (unsigned int)client->uid);
+	client->user->barred = true;
+	wf_devd_client_drop(client);
+}
+
+/* False: it does not read. */
+static bool tell_waiting(struct wf_devd_client *client)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &client->chans) {
+		struct wf_devd_chan *chan =
+			wf_container_of(pos, struct wf_devd_chan, in_client);
+		struct wf_dev_reply reply = {
+			.magic = WF_DEV_MAGIC,
+			.version = WF_DEV_VERSION,
+			.op = WF_DEV_CLOSE,
+			.chan = chan->id,
+			.status = -EINPROGRESS,
+		};
+
+		if (chan->answer && send_reply(client, &reply, NULL))
+			return false;
+	}
+	return true;
+}
+
+void wf_devd_client_tick(struct wf_devd *devd)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &devd->clients) {
+		struct wf_devd_client *client =
+			wf_container_of(pos, struct wf_devd_client, link);
+
+		if (client->gone)
+			continue;
+		if (atomic_load(&client->spoiler) && !client->user->own)
+			put_out(client);
+		else if (!tell_waiting(client))
+			wf_devd_client_drop(client);
+	}
 }
 
 bool wf_devd_client_here(const struct wf_devd_client *client)

@@ -8,7 +8,6 @@
 #include "devd/comp.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "alg/piece.h"
@@ -57,27 +56,28 @@ static int run(struct wf_devd_work *work, bool inflate)
 /* On copies; the result goes back in one piece. */
 static int run_apart(struct wf_devd_work *work, bool inflate)
 {
+	struct wf_devd_scratch *scratch = work->scratch;
 	struct wf_devd_work apart = *work;
-	uint8_t *buf =
-		malloc(work->dict_len + work->in_len + work->out_len + 1);
 	int status;
 
-	if (!buf)
+	if (!wf_devd_scratch_grow(&scratch->in, &scratch->in_size,
+				  work->dict_len + work->in_len + 1) ||
+	    !wf_devd_scratch_grow(&scratch->out, &scratch->out_size,
+				  work->out_len + 1))
 		return ENOMEM;
 	if (work->dict_len)
-		memcpy(buf, work->dict, work->dict_len);
+		memcpy(scratch->in, work->dict, work->dict_len);
 	if (work->in_len)
-		memcpy(buf + work->dict_len, work->in, work->in_len);
-	apart.dict = buf;
-	apart.in = buf + work->dict_len;
-	apart.out = buf + work->dict_len + work->in_len;
+		memcpy(scratch->in + work->dict_len, work->in, work->in_len);
+	apart.dict = scratch->in;
+	apart.in = scratch->in + work->dict_len;
+	apart.out = scratch->out;
 	status = run(&apart, inflate);
 	if (!status && apart.produced)
 		memcpy(work->out, apart.out, apart.produced);
 	work->consumed = apart.consumed;
 	work->produced = apart.produced;
 	work->flags = apart.flags;
-	free(buf);
 	return status;
 }
 

@@ -29,6 +29,7 @@ struct wf_devd_config {
 	const char *socket;    /* "@name" or a path */
 	mode_t mode;	       /* of a path */
 	const char *allow_uid; /* besides our own: "any", "12,34", or NULL */
+	bool allow_sva;	       /* to them, too: they can hold up a worker */
 	unsigned int workers;
 	unsigned int spin_us; /* looking for work before a worker sleeps */
 	int first_cpu;	      /* worker N is bound to CPU first_cpu + N; -1 */
@@ -38,6 +39,10 @@ struct wf_devd_config {
 	unsigned int client_channels;
 	uint64_t client_memory;
 	unsigned int clients;
+	/* What all clients of one user of allow_uid may have together. */
+	unsigned int user_clients;
+	unsigned int user_channels;
+	uint64_t user_memory;
 	unsigned int n_devices;
 	struct wf_devd_device_config devices[WF_DEVD_DEVICES_MAX];
 };

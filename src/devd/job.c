@@ -13,9 +13,12 @@
 
 #include "base/clock.h"
 #include "devd/alg.h"
+#include "devd/reach.h"
 
 /* A piece of a job that can be cut: stays in a second-level cache. */
 #define PIECE (256u << 10)
+/* Of a worker's memory, while it sleeps. */
+#define KEPT (2u << 20)
 /* Between two looks at whether a client is there: two system calls beside the
  * two of a small job. */
 #define LOOK_EVERY (100 * WF_NS_PER_US)
@@ -145,7 +148,7 @@ static int move(struct wf_devd_chan *chan, cma_call call, uint8_t *local,
 	return 0;
 }
 
-static bool grow(uint8_t **buffer, size_t *size, size_t want)
+bool wf_devd_scratch_grow(uint8_t **buffer, size_t *size, size_t want)
 {
 	uint8_t *larger;
 
@@ -165,11 +168,48 @@ void wf_devd_scratch_fini(struct wf_devd_scratch *scratch)
 	free(scratch->out);
 }
 
+void wf_devd_scratch_trim(struct wf_devd_scratch *scratch)
+{
+	if (scratch->in_size + scratch->out_size <= KEPT)
+		return;
+	wf_devd_scratch_fini(scratch);
+	*scratch = (struct wf_devd_scratch){ 0 };
+}
+
 static void count_copied(struct wf_device_done *done, size_t len)
 {
 	done->copied = len > UINT32_MAX - done->copied ?
 			       UINT32_MAX :
 			       done->copied + (uint32_t)len;
+}
+
+/* Whether the client is there: its number may be somebody else's by now (not
+ * within so short a time: numbers go round), or it gave us up while we were
+ * stopped, and uses the memory for something else. */
+static bool is_here(struct wf_devd_chan *chan)
+{
+	uint64_t now = wf_base_clock_ns();
+
+	if (now - chan->looked_at <= LOOK_EVERY)
+		return true;
+	if (!wf_devd_client_here(chan->client))
+		return false;
+	chan->looked_at = now;
+	return true;
+}
+
+static int fetch(struct wf_devd_chan *chan, uint8_t *local, uint64_t remote,
+		 size_t len)
+{
+	return move(chan, process_vm_readv, local, remote, len);
+}
+
+static int deliver(struct wf_devd_chan *chan, uint8_t *local, uint64_t remote,
+		   size_t len)
+{
+	if (!is_here(chan))
+		return ESRCH;
+	return move(chan, process_vm_writev, local, remote, len);
 }
 
 static int run_pieces(struct wf_devd_chan *chan,
@@ -183,13 +223,12 @@ static int run_pieces(struct wf_devd_chan *chan,
 
 	if ((alg->flags & WF_DEVD_ALG_OUT) && job->src_len > job->dst_len)
 		return ENOSPC;
-	if (!grow(&scratch->in, &scratch->in_size, PIECE))
+	if (!wf_devd_scratch_grow(&scratch->in, &scratch->in_size, PIECE))
 		return ENOMEM;
 	work->in = work->out = scratch->in;
 	do {
 		part = job->src_len - at < PIECE ? job->src_len - at : PIECE;
-		status = move(chan, process_vm_readv, scratch->in,
-			      job->src + at, part);
+		status = fetch(chan, scratch->in, job->src + at, part);
 		if (status)
 			return status;
 		count_copied(done, part);
@@ -199,8 +238,8 @@ static int run_pieces(struct wf_devd_chan *chan,
 		if (status)
 			return status;
 		if (alg->flags & WF_DEVD_ALG_OUT) {
-			status = move(chan, process_vm_writev, scratch->in,
-				      job->dst + at, part);
+			status =
+				deliver(chan, scratch->in, job->dst + at, part);
 			if (status)
 				return status;
 			count_copied(done, part);
@@ -220,15 +259,14 @@ static int run_whole(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 	size_t in = (size_t)job->dict_len + job->src_len;
 	int status;
 
-	if (!grow(&scratch->in, &scratch->in_size, in + 1) ||
-	    !grow(&scratch->out, &scratch->out_size, (size_t)job->dst_len + 1))
+	if (!wf_devd_scratch_grow(&scratch->in, &scratch->in_size, in + 1) ||
+	    !wf_devd_scratch_grow(&scratch->out, &scratch->out_size,
+				  (size_t)job->dst_len + 1))
 		return ENOMEM;
-	status = move(chan, process_vm_readv, scratch->in, job->dict,
-		      job->dict_len);
+	status = fetch(chan, scratch->in, job->dict, job->dict_len);
 	if (!status)
-		status = move(chan, process_vm_readv,
-			      scratch->in + job->dict_len, job->src,
-			      job->src_len);
+		status = fetch(chan, scratch->in + job->dict_len, job->src,
+			       job->src_len);
 	if (status)
 		return status;
 	count_copied(done, in);
@@ -242,23 +280,16 @@ static int run_whole(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 	if (status)
 		return status;
 	count_copied(done, work->produced);
-	return move(chan, process_vm_writev, scratch->out, job->dst,
-		    work->produced);
+	return deliver(chan, scratch->out, job->dst, work->produced);
 }
 
 static int run_sva(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 		   const struct wf_devd_alg *alg, struct wf_devd_work *work,
 		   struct wf_device_done *done)
 {
-	uint64_t now = wf_base_clock_ns();
-
-	/* Its number may be somebody else's by now. Not within so short a
-	 * time: numbers go round. */
-	if (now - chan->looked_at > LOOK_EVERY) {
-		if (!wf_devd_client_here(chan->client))
-			return ESRCH;
-		chan->looked_at = now;
-	}
+	if (!is_here(chan))
+		return ESRCH;
+	wf_devd_reach_as(chan->client->uid, chan->client->gid);
 	if (alg->flags & WF_DEVD_ALG_PIECES)
 		return run_pieces(chan, scratch, alg, work, done);
 	return run_whole(chan, scratch, alg, work, done);
@@ -297,7 +328,11 @@ uint64_t wf_devd_job_run(struct wf_devd_chan *chan,
 			 const struct wf_device_job *job,
 			 struct wf_device_done *done)
 {
-	struct wf_devd_work work = { .job = job, .checksum = job->seed };
+	struct wf_devd_work work = {
+		.job = job,
+		.checksum = job->seed,
+		.scratch = scratch,
+	};
 	const struct wf_devd_alg *alg = NULL;
 	int status;
 

@@ -6,15 +6,13 @@
 #ifndef WF_DEVD_JOB_H
 #define WF_DEVD_JOB_H
 
+#include "devd/alg.h"
 #include "devd/server.h"
 
-/* A worker's memory for what it fetches from clients (SVA). Grows. */
-struct wf_devd_scratch {
-	uint8_t *in, *out;
-	size_t in_size, out_size;
-};
-
 void wf_devd_scratch_fini(struct wf_devd_scratch *scratch);
+
+/* A worker without work does not hold on to much. */
+void wf_devd_scratch_trim(struct wf_devd_scratch *scratch);
 
 /* @job is our own copy. Fills in all of @done but the phase; returns the bytes
  * that went through our hands, for fairness. */

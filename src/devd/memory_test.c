@@ -7,8 +7,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "devd/job.h"
+#include "weft/wd_comp.h"
 
 #define POOL (2u << 20)
 
@@ -372,11 +375,80 @@ static void test_vanishing_memory(void **state)
 		assert_int_equal(done.status, EFAULT);
 		assert_int_equal(done.consumed, 0);
 	}
-	job.src_len = 4096;
+	/* A bug: one that had allocated something lost it. */
+	job.alg = WF_DEVICE_DEFLATE;
+	job.format = WF_DEVICE_FORMAT_RAW;
+	job.flush = WD_COMP_FINISH;
+	job.level = 1;
+	job.dst = 1 << 20;
+	job.dst_len = 4096;
+	wf_devd_job_run(&chan, &scratch, &job, &done);
+	assert_int_equal(done.status, EFAULT);
+	job = (struct wf_device_job){ .alg = WF_DEVICE_CRC32,
+				      .src = 1 << 20,
+				      .src_len = 4096 };
 	wf_devd_job_run(&chan, &scratch, &job, &done);
 	assert_int_equal(done.status, 0);
+	wf_devd_scratch_fini(&scratch);
 	munmap(region.base, 8192);
 	close(fd);
+}
+
+static void wait_for_death(uint64_t arg)
+{
+	(void)arg;
+	for (;;)
+		pause();
+}
+
+/* What is left of a client (its number may be somebody else's) is not reached
+ * into: neither after its end nor after that of its connection. */
+static void test_client_is_gone(void **state)
+{
+	struct wf_devd_client client = { .uid = geteuid(), .gid = getegid() };
+	struct wf_devd_chan chan = { .algs = ~0u,
+				     .sva = true,
+				     .client = &client };
+	struct wf_device_job job = { .alg = WF_DEVICE_CRC32,
+				     .src = (uintptr_t)rig_names,
+				     .src_len = 8 };
+	struct wf_devd_scratch scratch = { 0 };
+	struct wf_device_done done;
+
+	(void)state;
+	for (int hang_up = 0; hang_up < 2; hang_up++) {
+		int sock[2];
+
+		assert_int_equal(socketpair(AF_UNIX,
+					    SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+					    sock),
+				 0);
+		client.fd = sock[0];
+		client.pid = rig_spawn(wait_for_death, 0);
+		client.pidfd = (int)syscall(SYS_pidfd_open, client.pid, 0);
+		if (client.pidfd < 0) {
+			kill(client.pid, SIGKILL);
+			skip(); /* an old kernel, or valgrind */
+		}
+		chan.looked_at = 0;
+		wf_devd_job_run(&chan, &scratch, &job, &done);
+		assert_int_equal(done.status, 0);
+		if (hang_up) /* the child has a copy of it */
+			shutdown(sock[1], SHUT_RDWR);
+		else
+			kill(client.pid, SIGKILL);
+		while (wf_devd_client_here(&client))
+			usleep(100);
+		chan.looked_at = 0;
+		wf_devd_job_run(&chan, &scratch, &job, &done);
+		assert_int_equal(done.status, ESRCH);
+		kill(client.pid, SIGKILL);
+		assert_int_equal(waitpid(client.pid, NULL, 0), client.pid);
+		close(sock[1]);
+		close(sock[0]);
+		close(client.pidfd);
+	}
+	wf_devd_scratch_fini(&scratch);
 }
 
 static void test_arena(void **state)
@@ -416,6 +488,7 @@ int main(void)
 		cmocka_unit_test(test_third_huge),
 		cmocka_unit_test(test_third_cannot_shrink),
 		cmocka_unit_test(test_vanishing_memory),
+		cmocka_unit_test(test_client_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

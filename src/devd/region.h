@@ -41,6 +41,7 @@ struct wf_devd_region {
 	uint8_t *base;
 	size_t mapped;		     /* >= size: whole huge pages */
 	struct wf_devd_arena *arena; /* the pages of dma are its; or NULL */
+	uint64_t *counter;	     /* of the device it was reserved for */
 };
 
 /* Zeroed memory of its own; *@fd for the client, to be closed. -ENOMEM. */

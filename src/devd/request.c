@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "devd/reach.h"
 #include "devd/worker.h"
 
 struct answer {
@@ -43,14 +44,30 @@ static bool can_reach(const struct wf_devd_client *client,
 		      const struct wf_dev_request *request)
 {
 	uint64_t seen = ~request->probe_value;
+	bool known = client->pid > 0 && client->pidfd >= 0;
 	struct iovec local = { &seen, sizeof(seen) };
 	struct iovec remote = { (void *)(uintptr_t)request->probe_addr,
 				sizeof(seen) };
 
-	return client->pid > 0 && client->pidfd >= 0 &&
-	       process_vm_readv(client->pid, &local, 1, &remote, 1, 0) ==
+	if (!known)
+		return false;
+	wf_devd_reach_as(client->uid, client->gid);
+	return process_vm_readv(client->pid, &local, 1, &remote, 1, 0) ==
 		       (ssize_t)sizeof(seen) &&
 	       seen == request->probe_value;
+}
+
+/* Reaching into a process may take as long as it likes (memory that a file
+ * system of its own has to deliver), so strangers are not reached into unless
+ * they may. */
+static bool may_reach(const struct wf_devd_client *client)
+{
+	const struct wf_devd *devd = client->devd;
+	bool sva = false;
+
+	for (unsigned int i = 0; i < devd->config.n_devices; i++)
+		sva |= devd->devices[i].config.iommu_type == WD_IOMMU_SVA;
+	return sva && (client->user->own || devd->config.allow_sva);
 }
 
 static int do_hello(struct wf_devd_client *client,
@@ -58,7 +75,7 @@ static int do_hello(struct wf_devd_client *client,
 		    struct answer *answer)
 {
 	(void)fd;
-	client->reachable = can_reach(client, request);
+	client->reachable = may_reach(client) && can_reach(client, request);
 	client->greeted = true;
 	/* If not, the client may be able to change that, and says hello again
 	 */
@@ -93,23 +110,19 @@ static struct wf_devd_device *find_device(struct wf_devd *devd,
 	return NULL;
 }
 
-static int do_open(struct wf_devd_client *client,
-		   const struct wf_dev_request *request, int fd,
+static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 		   struct answer *answer)
 {
 	struct wf_devd *devd = client->devd;
-	struct wf_devd_device *device = find_device(devd, request->name);
 	struct wf_devd_chan *chan;
 	int err;
 
-	(void)fd;
-	if (!device)
-		return -ENODEV;
 	if (device->in_use >= device->config.instances)
 		return -EBUSY;
-	if (client->n_chans >= devd->config.client_channels) {
-		wf_info("process %d has %u channels and gets no more",
-			(int)client->pid, client->n_chans);
+	if (client->n_chans >= devd->config.client_channels ||
+	    !wf_devd_user_may_open(devd, client->user)) {
+		wf_info("process %d has %u channels, its user %u: no more",
+			(int)client->pid, client->n_chans, client->user->chans);
 		return -EBUSY;
 	}
 	if (device->config.iommu_type == WD_IOMMU_SVA && !client->reachable)
@@ -129,6 +142,22 @@ static int do_open(struct wf_devd_client *client,
 	answer->reply->chan = chan->id;
 	wf_devd_chan_record(devd, device, &answer->reply->record);
 	return 0;
+}
+
+static int do_open(struct wf_devd_client *client,
+		   const struct wf_dev_request *request, int fd,
+		   struct answer *answer)
+{
+	struct wf_devd_device *device =
+		find_device(client->devd, request->name);
+	int err;
+
+	(void)fd;
+	if (!device)
+		return -ENODEV;
+	err = open_on(client, device, answer);
+	device->turned_away += err != 0;
+	return err;
 }
 
 static int do_start(struct wf_devd_client *client,
@@ -175,7 +204,8 @@ static int check_memory(const struct wf_devd_client *client,
 		return -EOPNOTSUPP;
 	if (atomic_load(&chan->region))
 		return -EEXIST;
-	if (size > limit || client->memory > limit - size) {
+	if (size > limit || client->memory > limit - size ||
+	    !wf_devd_user_may_reserve(client->devd, client->user, size)) {
 		wf_info("process %d asks for %llu bytes and has %llu of %llu",
 			(int)client->pid, (unsigned long long)size,
 			(unsigned long long)client->memory,
@@ -204,7 +234,7 @@ static int place(struct wf_devd_chan *chan, struct wf_devd_region *region,
 		region->dma = client->next_iova;
 		client->next_iova += region->size + WF_DEVD_PAGE;
 	}
-	client->memory += region->size;
+	wf_devd_chan_charge(chan, region);
 	answer->reply->dma = region->dma;
 	answer->reply->size = region->size;
 	/* Pairs with the acquire in job.c. */

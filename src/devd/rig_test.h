@@ -192,6 +192,7 @@ static inline struct wf_drv_result rig_raw(struct wf_drv_device *device,
 	staged.id = wf_queue_ids_get(&device->ids);
 	slot = &device->slots[wf_queue_ids_index(&device->ids, staged.id)];
 	*slot = (struct wf_drv_slot){ .id = staged.id,
+				      .src_len = UINT32_MAX,
 				      .dst_len = UINT32_MAX,
 				      .used = true };
 	assert_int_equal(wf_queue_sub_post64(&device->sub, &staged, true), 0);
@@ -238,6 +239,28 @@ static inline void rig_check_crc(struct wf_drv_device *device, void *memory,
 	assert_int_equal(result.status, 0);
 	assert_int_equal(result.checksum, rig_crc32(memory, len));
 	assert_int_equal(device->bounced, bounced);
+}
+
+/* A child that fails an assertion must not run the rest of the tests. */
+static inline pid_t rig_spawn(void (*run)(uint64_t), uint64_t arg)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(100);
+	run(arg);
+	_exit(0);
+}
+
+static inline void rig_expect_exit(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 #endif

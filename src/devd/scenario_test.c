@@ -406,6 +406,48 @@ static void test_stop_cancels(void **state)
 	free(memory);
 }
 
+/* When it returns the device touches nothing: neither goes on with the job that
+ * ran nor begins another. */
+static void stop_means_stop(const char *name)
+{
+	enum { BYTES = 8 << 20 };
+	uint8_t *foreign = calloc(2, BYTES), *src = foreign;
+	struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+				  .src_len = BYTES / 2,
+				  .dst_len = BYTES / 2 };
+	struct wf_drv_device device;
+	volatile uint8_t *dst;
+
+	assert_int_equal(rig_open(&device, name, 0), 0);
+	if (!device.sva)
+		src = wd_reserve_mem(&device.ch, BYTES);
+	assert_non_null(src);
+	dst = src + BYTES / 2;
+	memset(src, 1, BYTES / 2);
+	job.src = src;
+	job.dst = src + BYTES / 2;
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(wf_drv_device_submit(&device, &job, false), 0);
+	while (!*dst)
+		sched_yield();
+	wf_drv_device_stop(&device);
+	memset(job.dst, 0xee, job.dst_len);
+	usleep(30000);
+	for (uint32_t i = 0; i < job.dst_len; i++)
+		assert_int_equal(dst[i], 0xee);
+	wf_drv_device_close(&device);
+	free(foreign);
+}
+
+static void test_stop_means_stop(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		stop_means_stop("sva-0");
+		stop_means_stop("share-0");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_stop_cancels),
+		cmocka_unit_test(test_stop_means_stop),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

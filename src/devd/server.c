@@ -21,12 +21,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "devd/alg.h"
+#include "devd/reach.h"
 #include "devd/worker.h"
 
 #define BACKLOG 128
 #define EVENTS 32
 /* While there are clients, how often workers are looked after. */
 #define WATCH_MS 250
+/* ... and while jobs are done, so that rates are those of the moment. */
+#define BUSY_MS 100
+#define TICK (1 * WF_NS_PER_S)
 
 /* -- configuration --------------------------------------------------------- */
 
@@ -46,6 +50,9 @@ void wf_devd_config_init(struct wf_devd_config *config)
 		.client_channels = 64,
 		.client_memory = 256u << 20,
 		.clients = 256,
+		.user_clients = 64,
+		.user_channels = 128,
+		.user_memory = 128u << 20,
 	};
 }
 
@@ -104,6 +111,13 @@ static int claim_path(struct wf_devd *devd)
 		close(devd->lock_fd);
 		devd->lock_fd = -1;
 		return -EADDRINUSE;
+	}
+	/* Nothing but a socket is ours to remove. */
+	if (!lstat(devd->config.socket, &there) && !S_ISSOCK(there.st_mode)) {
+		unlink(path);
+		close(devd->lock_fd);
+		devd->lock_fd = -1;
+		return -EEXIST;
 	}
 	unlink(devd->config.socket);
 	return 0;
@@ -242,6 +256,7 @@ int wf_devd_open(const struct wf_devd_config *config, struct wf_devd **opened)
 	devd->config = *config;
 	devd->lock_fd = -1;
 	wf_base_list_init(&devd->clients);
+	wf_base_list_init(&devd->users);
 	wf_base_list_init(&devd->inbox);
 	pthread_mutex_init(&devd->inbox_lock, NULL);
 	for (unsigned int i = 0; i < config->n_devices; i++) {
@@ -252,6 +267,9 @@ int wf_devd_open(const struct wf_devd_config *config, struct wf_devd **opened)
 	err = wf_devd_arena_init(&devd->arena, config->arena);
 	if (err)
 		goto err_free;
+	err = wf_devd_stats_open(devd);
+	if (err)
+		goto err_arena;
 	wf_devd_job_guard();
 	err = start_workers(devd);
 	if (err)
@@ -266,6 +284,8 @@ err_workers:
 	end_workers(devd, config->workers);
 err_guard:
 	wf_devd_job_unguard();
+	wf_devd_stats_close(devd);
+err_arena:
 	wf_devd_arena_fini(&devd->arena);
 err_free:
 	pthread_mutex_destroy(&devd->inbox_lock);
@@ -333,14 +353,31 @@ static void forget(struct epoll_event *events, int from, int n, void *source)
 	}
 }
 
+/* What nobody asks for. */
+static void look_after(struct wf_devd *devd)
+{
+	uint64_t now = wf_base_clock_ns();
+
+	for (unsigned int i = 0; i < devd->config.workers; i++)
+		wf_devd_worker_watch(&devd->workers[i], now);
+	devd->busy = wf_devd_stats_flush(devd);
+	if (now - devd->ticked_at < TICK)
+		return;
+	devd->ticked_at = now;
+	wf_devd_client_tick(devd);
+}
+
 int wf_devd_run(struct wf_devd *devd)
 {
 	struct epoll_event events[EVENTS];
 	int n;
 
+	wf_devd_reach_humbly();
 	while (!atomic_load(&devd->stop)) {
 		n = epoll_wait(devd->epoll_fd, events, EVENTS,
-			       devd->n_clients ? WATCH_MS : -1);
+			       !devd->n_clients ? -1 :
+			       devd->busy	? BUSY_MS :
+						  WATCH_MS);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < n; i++) {
@@ -352,9 +389,7 @@ int wf_devd_run(struct wf_devd *devd)
 			handle(devd, source);
 		}
 		empty_inbox(devd);
-		for (unsigned int i = 0; i < devd->config.workers; i++)
-			wf_devd_worker_watch(&devd->workers[i],
-					     wf_base_clock_ns());
+		look_after(devd);
 	}
 	return 0;
 }
@@ -404,7 +439,9 @@ void wf_devd_close(struct wf_devd *devd)
 	close(devd->inbox_fd);
 	close(devd->epoll_fd);
 	wf_devd_job_unguard();
+	wf_devd_stats_close(devd);
 	wf_devd_arena_fini(&devd->arena);
+	wf_devd_user_free_all(devd);
 	pthread_mutex_destroy(&devd->inbox_lock);
 	free(devd);
 }

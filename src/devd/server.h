@@ -17,6 +17,8 @@
 #include "chan/dev_defs.h"
 #include "devd/devd.h"
 #include "devd/region.h"
+#include "devd/stats.h"
+#include "devd/user.h"
 #include "drv/device_defs.h"
 #include "queue/cq.h"
 #include "queue/sub.h"
@@ -24,6 +26,11 @@
 struct wf_devd_device {
 	struct wf_devd_device_config config;
 	unsigned int in_use;
+	uint64_t opened, turned_away;
+	uint64_t memory; /* bytes reserved */
+	struct wf_stats stats;
+	/* Of channels that are gone. */
+	uint64_t counted[WF_DEVD_STAT_COUNT - WF_DEVD_STAT_FIRST];
 };
 
 /* What stands behind a descriptor in the manager's epoll set. */
@@ -43,6 +50,9 @@ struct wf_devd_client {
 	int pidfd; /* -1: not known */
 	pid_t pid;
 	uid_t uid;
+	gid_t gid;
+	struct wf_devd_user *user;
+	atomic_bool spoiler; /* worker: it held us up on purpose */
 	bool greeted;
 	bool gone;	/* the connection is over, channels are on their way */
 	bool reachable; /* CMA works: SVA */
@@ -70,6 +80,7 @@ struct wf_devd_chan {
 	bool faulted;	    /* worker, as the next */
 	uint64_t looked_at; /* for its client */
 	atomic_bool leave;  /* manager tells worker */
+	struct wf_devd_counts counts;
 	/* Set once, when memory is reserved or shared; the release pairs with
 	 * the acquire in job.c. */
 	struct wf_devd_region *_Atomic region;
@@ -91,8 +102,11 @@ struct wf_devd {
 	int listen_fd, epoll_fd, inbox_fd;
 	int lock_fd; /* beside a socket in the file system; -1 */
 	atomic_bool stop;
-	bool crowded; /* said so, once */
-	struct wf_list clients;
+	bool crowded;	    /* said so, once */
+	uint64_t said_at;   /* a warning that anybody can cause */
+	uint64_t ticked_at; /* clients were looked after */
+	bool busy;	    /* jobs were done meanwhile */
+	struct wf_list clients, users;
 	atomic_uint n_clients, n_chans;
 	_Atomic uint64_t clients_seen, chans_seen;
 	pthread_mutex_t inbox_lock;
@@ -105,6 +119,11 @@ struct wf_devd {
 int wf_devd_chan_make(struct wf_devd_client *client,
 		      struct wf_devd_device *device, struct wf_devd_chan **chan,
 		      int *memfd);
+/* Memory that counts against the limits of the client, and no more. */
+void wf_devd_chan_charge(struct wf_devd_chan *chan,
+			 struct wf_devd_region *region);
+void wf_devd_chan_discharge(struct wf_devd_chan *chan,
+			    struct wf_devd_region *region);
 /* Nobody uses it any more. */
 void wf_devd_chan_free(struct wf_devd_chan *chan);
 void wf_devd_chan_record(const struct wf_devd *devd,
@@ -120,6 +139,9 @@ int wf_devd_client_accept(struct wf_devd *devd);
 void wf_devd_client_drop(struct wf_devd_client *client);
 /* A channel came back from its worker. */
 void wf_devd_client_reap(struct wf_devd_chan *chan);
+/* Now and then: tells those who wait for a CLOSE that we are there, puts out
+ * those who hold us up. */
+void wf_devd_client_tick(struct wf_devd *devd);
 /* Whether the process is there, so that its memory is its own. Any thread. */
 bool wf_devd_client_here(const struct wf_devd_client *client);
 

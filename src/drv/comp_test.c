@@ -308,6 +308,16 @@ static void stream_unpack(struct wd_comp_ctx *ctx, size_t packed_len,
 	assert_memory_equal(plain, want, len);
 }
 
+/* Over all of the plain data, of the kind the format or the caller wants. */
+static void check_sum(const struct wd_comp_ctx *ctx, const uint8_t *data,
+		      size_t len)
+{
+	int alg = ctx->alg_type == WD_COMP_RAW ? ctx->raw_check : ctx->alg_type;
+
+	assert_int_equal(ctx->check, wd_comp_check(alg, wd_comp_check_init(alg),
+						   data, len));
+}
+
 static void test_streams(void **state)
 {
 	static const unsigned int cuts[] = { 1, 7, 300, 5000, 70000, 400000 };
@@ -320,14 +330,17 @@ static void test_streams(void **state)
 		size_t len = rnd(a < 300 || b < 300 ? 8000 : MOST), n;
 
 		ctx.alg_type = (int)rnd(3);
+		ctx.raw_check = (int)rnd(3);
 		ctx.comp_level = (int)rnd(10);
 		ctx.window_size = rnd(5) ? 0 : (int)(9 + rnd(7));
 		n = stream_pack(&ctx, data, len, a, b, rnd(3) ? 0 : 6);
 		check_unpacks(ctx.alg_type, packed, n, data, len);
+		check_sum(&ctx, data, len);
 		packed[n] = 0x1f;
 		packed[n + 1] = 0x8b;
 		ctx.driver = rnd(2) ? NULL : "zlib";
 		stream_unpack(&ctx, n, data, len, cuts[rnd(6)], cuts[rnd(6)]);
+		check_sum(&ctx, data, len);
 		ctx.driver = NULL;
 		/* And what zlib packs. */
 		n = zlib_pack(ctx.alg_type, (int)rnd(10), data, len, packed,
@@ -377,6 +390,52 @@ static void test_flush_shows(void **state)
 		assert_memory_equal(plain, text, at);
 		z->inflateEnd(&s);
 		wd_alg_end(&pack);
+	}
+}
+
+/* What is noise by itself is next to nothing with a dictionary; both ways, and
+ * whoever has not got it cannot read it. */
+static void test_dictionaries(void **state)
+{
+	static const char *const drivers[] = { NULL, "isal", "zlib" };
+	const size_t len = 20000;
+
+	(void)state;
+	for (size_t i = 0; i < 9; i++) {
+		struct wd_comp_ctx ctx = { .comp_level = i % 3 ? 1 : 9,
+					   .driver = drivers[i % 3],
+					   .dict = noise,
+					   .dict_len = len,
+					   .flush_type =
+						   i < 3 ? WD_COMP_SYNC_FLUSH :
+							   WD_COMP_FINISH };
+		size_t in = len, out = sizeof(packed), n;
+		int ret = wd_alg_deflate(&ctx, noise, &in, packed, &out);
+
+		if (ret == -ENOTSUP && ctx.driver)
+			continue; /* not in this build */
+		assert_int_equal(ret, 0);
+		assert_true(out < len / 20);
+		n = out;
+		for (size_t j = 0; j < 3; j++) {
+			ctx.driver = drivers[j];
+			ctx.dict_len = len;
+			in = n;
+			out = len;
+			memset(plain, 0, len);
+			ret = wd_alg_inflate(&ctx, packed, &in, plain, &out);
+			if (ret == -ENOTSUP && ctx.driver)
+				continue;
+			assert_int_equal(ret, 0);
+			assert_int_equal(out, len);
+			assert_memory_equal(plain, noise, len);
+			ctx.dict_len = 0;
+			in = n;
+			out = len;
+			assert_int_equal(
+				wd_alg_inflate(&ctx, packed, &in, plain, &out),
+				-EBADMSG);
+		}
 	}
 }
 
@@ -488,6 +547,17 @@ static void test_checks(void **state)
 				want);
 		}
 	}
+	/* Lengths that no test has time for: beyond 32 bits. */
+	for (int bits = 0; bits < 48; bits++) {
+		uint64_t len = (1ull << bits) + rnd(100000);
+		uint32_t a = rnd(65521) << 16 | rnd(65521);
+		uint32_t b = rnd(65521) << 16 | rnd(65521);
+
+		assert_int_equal(wd_comp_check_combine(WD_COMP_GZIP, a, b, len),
+				 z->crc32_combine64(a, b, (off64_t)len));
+		assert_int_equal(wd_comp_check_combine(WD_COMP_ZLIB, a, b, len),
+				 z->adler32_combine64(a, b, (off64_t)len));
+	}
 }
 
 static int setup(void **state)
@@ -504,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_streams),
 		cmocka_unit_test(test_flush_shows),
+		cmocka_unit_test(test_dictionaries),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_checks),

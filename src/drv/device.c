@@ -183,7 +183,8 @@ static int no_room(const struct wf_drv_device *device)
 static inline bool is_direct(const struct wf_drv_device *device, const void *va,
 			     uint32_t len, uint64_t *dma)
 {
-	const struct wf_chan_region *region = device->ch.core->region;
+	const struct wf_chan_region *region = atomic_load_explicit(
+		&device->ch.core->region, memory_order_acquire);
 	uint64_t offset;
 
 	*dma = len ? (uint64_t)(uintptr_t)va : 0;
@@ -274,6 +275,7 @@ int wf_drv_device_submit(struct wf_drv_device *device,
 	*slot = (struct wf_drv_slot){
 		.cookie = job->cookie,
 		.dst = job->dst,
+		.src_len = job->src_len,
 		.dst_len = job->dst_len,
 		.id = id,
 		.used = true,
@@ -329,9 +331,10 @@ static void take(struct wf_drv_device *device, struct wf_drv_slot *slot,
 		.flags = done->flags,
 		.copied = done->copied,
 	};
-	if (wf_unlikely(done->produced > slot->dst_len)) {
+	if (wf_unlikely(done->produced > slot->dst_len ||
+			done->consumed > slot->src_len)) {
 		result->status = -EPROTO;
-		result->produced = 0;
+		result->consumed = result->produced = 0;
 	}
 	if (slot->bounce[DST] && result->produced) {
 		memcpy(slot->dst, slot->bounce[DST], result->produced);
@@ -345,6 +348,7 @@ static int take_ready(struct wf_drv_device *device,
 		      struct wf_drv_result *results, int max)
 {
 	struct wf_device_done done;
+	uint16_t told = device->cq.told;
 	uint32_t id;
 	int n = 0;
 
@@ -358,6 +362,10 @@ static int take_ready(struct wf_drv_device *device,
 		     &device->slots[wf_queue_ids_index(&device->ids, id)],
 		     &done, &results[n++]);
 	}
+	/* A device that found no room for completions may have gone to sleep
+	 * over jobs it has been told of: credit is a doorbell, too. */
+	if (device->cq.told != told && device->ids.in_use)
+		wake_device(device);
 	return n;
 }
 

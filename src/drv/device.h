@@ -56,6 +56,7 @@ struct wf_drv_slot {
 	void *cookie;
 	void *dst;
 	uint8_t *bounce[3]; /* src, dst, dict; NULL: reached directly */
+	uint32_t src_len;
 	uint32_t dst_len;
 	uint32_t id;
 	bool used;

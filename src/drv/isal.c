@@ -16,13 +16,17 @@
 #define KEPT 8
 #define PIECE (1u << 30) /* ISA-L counts in 32 bits */
 
-/* zlib's level to ISA-L's, measured (docs/compression.md). */
-#define LEVEL_1 1
-#define LEVEL_2 3
+/*
+ * zlib's level 1 is ISA-L's level 1, measured (docs/compression.md). A block is
+ * as long as this buffer has room for; in longer ones, files of several kinds
+ * (text beside what is compressed already) get up to 5 % larger.
+ */
+#define LEVEL 1
+#define LEVEL_SIZE ISAL_DEF_LVL1_MEDIUM
 
 struct deflater {
 	struct isal_zstream stream;
-	uint8_t level_buf[ISAL_DEF_LVL3_DEFAULT];
+	uint8_t level_buf[LEVEL_SIZE];
 };
 
 struct shelf {
@@ -61,16 +65,6 @@ static void shelf_put(struct shelf *shelf, void *item)
 		pthread_mutex_unlock(&lock);
 	}
 	free(item);
-}
-
-static void set_level(struct deflater *d, int level)
-{
-	d->stream.level = level <= 1 ? LEVEL_1 : LEVEL_2;
-	d->stream.level_buf = d->level_buf;
-	d->stream.level_buf_size =
-		d->stream.level == 3 ? ISAL_DEF_LVL3_DEFAULT :
-		d->stream.level == 2 ? ISAL_DEF_LVL2_DEFAULT :
-				       ISAL_DEF_LVL1_DEFAULT;
 }
 
 static int deflate_pieces(struct isal_zstream *s, struct wd_comp_job *job)
@@ -114,7 +108,9 @@ static int is_deflate(struct wd_comp_job *job)
 	job->consumed = 0;
 	job->produced = 0;
 	isal_deflate_init(&d->stream);
-	set_level(d, job->level);
+	d->stream.level = LEVEL;
+	d->stream.level_buf = d->level_buf;
+	d->stream.level_buf_size = LEVEL_SIZE;
 	if (job->dict_len &&
 	    isal_deflate_set_dict(&d->stream, (uint8_t *)(uintptr_t)job->dict,
 				  (uint32_t)job->dict_len))
@@ -309,7 +305,7 @@ const struct wd_alg_comp wf_drv_isal = {
 	.can = WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE |
 	       WD_COMP_CAN_DEFLATE_DICT | WD_COMP_CAN_INFLATE_DICT |
 	       WD_COMP_CAN_INFLATE_STREAM,
-	.levels = 1u << 1 | 1u << 2,
+	.levels = 1u << 1,
 	.min_window = 15,
 	.exit = is_exit,
 	.deflate = is_deflate,

@@ -29,10 +29,31 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
  * zlib's level to libdeflate's, measured (docs/compression.md): the cheapest
- * within 5 % of zlib's size, and the cheapest within half a percent.
+ * that stays well within 5 % of zlib's size on every kind of file, which is
+ * another one for each kind; and the cheapest within half a percent of it on
+ * most.
  */
-static const int loose[10] = { 0, 1, 1, 1, 2, 3, 4, 5, 6, 8 };
-static const int tight[10] = { 0, 1, 1, 1, 3, 5, 6, 7, 7, 8 };
+enum kind {
+	BINARY,
+	TEXT,	    /* gains more from lazy matching */
+	REPETITIVE, /* gains more from long searches */
+	TIGHT,
+	KINDS
+};
+
+static const int levels[KINDS][10] = {
+	[BINARY] = { 0, 1, 1, 1, 2, 4, 4, 5, 6, 7 },
+	[TEXT] = { 0, 1, 1, 1, 3, 4, 5, 6, 6, 7 },
+	[REPETITIVE] = { 0, 1, 1, 2, 3, 5, 6, 7, 7, 8 },
+	[TIGHT] = { 0, 1, 1, 2, 3, 5, 6, 7, 7, 8 },
+};
+
+/* Samples that tell the kind: a piece in so many bytes, at level 1, which is
+ * some per cent of the work to come. */
+#define SAMPLE 4096u
+#define SAMPLE_EVERY (4 * SAMPLE)
+#define SAMPLES_MOST 8
+#define REPETITIVE_RATIO 5
 
 /*
  * trylock: a child may be forked while another thread holds the lock, and must
@@ -101,9 +122,39 @@ static size_t open_end(uint8_t *data, size_t len, size_t room)
 	return end + 4;
 }
 
+/* dst is used to work in. */
+static enum kind kind_of(const struct wd_comp_job *job)
+{
+	size_t count = job->src_len / SAMPLE_EVERY, step, size = 0;
+	struct libdeflate_compressor *c;
+	enum kind kind = TEXT;
+
+	if (job->tight)
+		return TIGHT;
+	if (job->level < 3 || !count)
+		return BINARY; /* no difference, or not worth it */
+	if (count > SAMPLES_MOST)
+		count = SAMPLES_MOST;
+	step = job->src_len / count;
+	c = compressor_get(1);
+	if (!c)
+		return REPETITIVE;
+	for (size_t i = 0; i < count; i++) {
+		const uint8_t *at = job->src + i * step + (step - SAMPLE) / 2;
+		size_t n = libdeflate_deflate_compress(c, at, SAMPLE, job->dst,
+						       job->dst_len);
+
+		size += n ? n : SAMPLE;
+		if (memchr(at, 0, SAMPLE))
+			kind = BINARY;
+	}
+	compressor_put(1, c);
+	return size * REPETITIVE_RATIO < count * SAMPLE ? REPETITIVE : kind;
+}
+
 static int ld_deflate(struct wd_comp_job *job)
 {
-	int level = job->tight ? tight[job->level] : loose[job->level];
+	int level = levels[kind_of(job)][job->level];
 	struct libdeflate_compressor *c = compressor_get(level);
 	size_t len;
 

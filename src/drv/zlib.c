@@ -69,6 +69,16 @@ static int errno_of(int z)
 	}
 }
 
+static void stop(struct zstream *s)
+{
+	const struct wf_zreal *real = wf_zreal_get();
+
+	if (s->inflating)
+		real->inflateEnd(&s->z);
+	else
+		real->deflateEnd(&s->z);
+}
+
 static int start(struct zstream *s, const struct wd_comp_job *job)
 {
 	const struct wf_zreal *real = wf_zreal_get();
@@ -93,18 +103,10 @@ static int start(struct zstream *s, const struct wd_comp_job *job)
 		else
 			ret = real->deflateSetDictionary(&s->z, job->dict,
 							 (uInt)job->dict_len);
+		if (ret != Z_OK)
+			stop(s);
 	}
 	return errno_of(ret);
-}
-
-static void stop(struct zstream *s)
-{
-	const struct wf_zreal *real = wf_zreal_get();
-
-	if (s->inflating)
-		real->inflateEnd(&s->z);
-	else
-		real->deflateEnd(&s->z);
 }
 
 static int flush_of(int flush)

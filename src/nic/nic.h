@@ -112,6 +112,10 @@ struct wf_nic_path {
 	 * is up what we know of it ourselves; afterwards what the peer's link
 	 * carries counts, too, and it may shrink. */
 	uint32_t max_msg;
+	uint32_t
+		resets; /* times the peer was given up or left: what it was told
+			  * before is told to nobody; counters.peer_deaths is the
+			  * sum of all */
 };
 
 int wf_nic_ah_query(struct wf_nic *nic, uint16_t ah, struct wf_nic_path *path);

@@ -57,6 +57,11 @@
 	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW |              \
 	 FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |     \
 	 FI_ORDER_ATOMIC_WAW)
+/* Given also to those who did not ask. The others cost packets a round trip for
+ * each operation, and are for those who do. */
+#define WF_PROV_FREE_ORDER                                                     \
+	(FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |            \
+	 FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 /* A large message may complete after a small one that was sent later. */
 #define WF_PROV_COMP_ORDER FI_ORDER_NONE
 

@@ -248,7 +248,7 @@ static void fill_tx(struct fi_tx_attr *attr, const struct fi_tx_attr *hint,
 	if (hint->caps)
 		attr->caps &= hint->caps | DIRECTIONS;
 	attr->op_flags = hint->op_flags;
-	attr->msg_order = WF_PROV_MSG_ORDER;
+	attr->msg_order = WF_PROV_FREE_ORDER | hint->msg_order;
 	attr->comp_order = WF_PROV_COMP_ORDER;
 	attr->inject_size =
 		or_default(hint->inject_size, wf_prov_param.inject_size);
@@ -269,7 +269,7 @@ static void fill_rx(struct fi_rx_attr *attr, const struct fi_rx_attr *hint,
 	if (hint->caps)
 		attr->caps &= hint->caps | DIRECTIONS | WF_PROV_FREE_CAPS;
 	attr->op_flags = hint->op_flags;
-	attr->msg_order = WF_PROV_MSG_ORDER;
+	attr->msg_order = WF_PROV_FREE_ORDER | hint->msg_order;
 	attr->comp_order = WF_PROV_COMP_ORDER;
 	/* True of any amount: unexpected messages are never dropped. */
 	attr->total_buffered_recv = hint->total_buffered_recv;

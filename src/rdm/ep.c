@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
@@ -156,6 +157,8 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	wf_base_pool_init(&ep->large_pkts,
 			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
 			  LARGE_PKTS);
+	ep->epoch = (uint32_t)(wf_base_clock_ns() >> 10) ^
+		    (uint32_t)getpid() * 2654435761u;
 	ep->awake = true;
 	ep->probe_at = wf_base_clock_ns() + PROBE_EVERY;
 	wf_rdm_ep_ring(ep);
@@ -358,6 +361,25 @@ void wf_rdm_ep_unregistered(struct wf_rdm_ep *ep, uint64_t key)
 	}
 }
 
+/* -- peers that left ------------------------------------------------------- */
+
+static bool has_resets(const struct wf_rdm_ep *ep)
+{
+	return wf_nic_counter(&wf_nic_counters(ep->nic)->peer_deaths) !=
+	       ep->resets;
+}
+
+/* The device lost somebody. What came from him before that has been seen. */
+static void follow_resets(struct wf_rdm_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+
+	ep->resets = wf_nic_counter(&wf_nic_counters(ep->nic)->peer_deaths);
+	wf_list_for_each (pos, tmp, &ep->peers)
+		wf_rdm_peer_check(
+			wf_container_of(pos, struct wf_rdm_peer, link));
+}
+
 /* -- operations ------------------------------------------------------------ */
 
 static void count(struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
@@ -510,6 +532,9 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 	peer = peer_of(ep, dst, &err);
 	if (!peer)
 		return err;
+	/* Who is there now is not who was there before. */
+	if (wf_unlikely(has_resets(ep)))
+		wf_rdm_ep_progress(ep);
 	/* An injected message has no completion to fail with: the next one
 	 * tells of those that were lost with the peer. */
 	if (wf_unlikely(peer->lost)) {
@@ -617,7 +642,8 @@ static void tick(struct wf_rdm_ep *ep)
 
 bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
 {
-	int did;
+	bool resets;
+	int did, got;
 
 	if (wf_unlikely(!ep->awake || ep->forked))
 		return false;
@@ -632,7 +658,12 @@ bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
 	did = wf_nic_progress(ep->nic);
 	if (wf_unlikely(!wf_base_list_empty(&ep->stalled)))
 		wf_rdm_in_retry(ep);
-	did += take_completions(ep);
+	resets = has_resets(ep);
+	got = take_completions(ep);
+	if (wf_unlikely(resets && got < ROUNDS * COMPLETIONS &&
+			wf_base_list_empty(&ep->stalled)))
+		follow_resets(ep);
+	did += got;
 	if (!wf_base_list_empty(&ep->active))
 		pump(ep);
 	wf_rdm_ep_ring(ep);

@@ -72,6 +72,7 @@ struct wf_rdm_ep {
 	uint32_t reading;
 	uint32_t unexpected;
 	uint32_t next_name;
+	uint32_t epoch;	  /* random; part of our ids */
 	uint64_t runting; /* bytes sent before they are read, not yet done */
 	struct wf_compq *txq;
 	struct wf_rxq *rxq;
@@ -95,6 +96,7 @@ struct wf_rdm_ep {
 	uint32_t peer_count;
 	uint64_t names_seen; /* of attr.names.changes */
 	uint64_t due;	     /* when to look at peers and statistics */
+	uint64_t resets;     /* of peers, as the device counts them */
 	uint64_t probe_at;   /* when to ask silent peers */
 	uint32_t polls;	     /* since the clock was looked at */
 	struct wf_table names;

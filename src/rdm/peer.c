@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_endpoint.h>
@@ -37,23 +36,53 @@
 
 /* -- their lives ----------------------------------------------------------- */
 
-static uint32_t new_id(uint32_t old)
-{
-	uint32_t id;
+/*
+ * An id says which life of which process it is, and why that began:
+ *
+ *	31..18	a hash of the other side's id because of which it did; 0: by
+ *		itself
+ *	17..10	random, of the endpoint
+ *	 9.. 0	lives of the peer here, from 1 on
+ *
+ * so that a packet that comes late is not taken for one more beginning, and the
+ * answer to a beginning neither.
+ */
+#define LIVES 0x3ffu
+#define EPOCH_SHIFT 10
+#define EPOCHS 0xffu
+#define WHY_SHIFT 18
+#define WHYS 0x3fffu
 
-	do {
-		if (getrandom(&id, sizeof(id), 0) != sizeof(id))
-			id = old * 2654435761u + 1;
-	} while (!id || id == old);
-	return id;
+static uint32_t why_of(uint32_t id)
+{
+	uint32_t hash = id * 2654435761u >> WHY_SHIFT & WHYS;
+
+	return hash ? hash : 1;
 }
 
-/* The id of a life that began because the other side's did: the other side must
- * not take it for one more beginning. */
-static uint32_t answer_to(uint32_t id)
+/* The next id of ours; @because: of theirs, or 0. */
+static uint32_t next_id(const struct wf_rdm_peer *peer, uint32_t because)
 {
-	id = id * 2654435761u + 0x9e3779b9u;
-	return id ? id : 1;
+	uint32_t life = (peer->our_id & LIVES) == LIVES ?
+				1 :
+				(peer->our_id & LIVES) + 1;
+
+	return (because ? why_of(because) << WHY_SHIFT : 0) |
+	       (peer->ep->epoch & EPOCHS) << EPOCH_SHIFT | life;
+}
+
+static bool answers(uint32_t id, uint32_t ours)
+{
+	return id >> WHY_SHIFT == why_of(ours);
+}
+
+/* Of the same process, and from before @now. */
+static bool is_older(uint32_t id, uint32_t now)
+{
+	uint32_t ahead = (id - now) & LIVES;
+
+	return (id >> EPOCH_SHIFT & EPOCHS) == (now >> EPOCH_SHIFT & EPOCHS) &&
+	       ahead > LIVES / 2;
 }
 
 static int index_peer(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer)
@@ -97,6 +126,14 @@ struct wf_rdm_peer *wf_rdm_peer_find(struct wf_rdm_ep *ep,
 	return NULL;
 }
 
+static uint32_t count_resets(const struct wf_rdm_peer *peer)
+{
+	struct wf_nic_path path;
+
+	return wf_nic_ah_query(peer->ep->nic, peer->ah, &path) ? 0 :
+								 path.resets;
+}
+
 struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
 				    const struct wf_addr *addr, int *err)
 {
@@ -118,7 +155,8 @@ struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
 	peer->addr = *addr;
 	peer->max_msg = ep->max_msg;
 	peer->name = ep->attr.names.find(ep->attr.names.arg, addr);
-	peer->our_id = new_id(0);
+	peer->our_id = next_id(peer, 0);
+	peer->resets = count_resets(peer);
 	wf_rdm_order_init(&peer->order);
 	wf_base_list_init(&peer->active_link);
 	wf_base_list_init(&peer->unacked);
@@ -269,6 +307,7 @@ static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 	wf_list_for_each (pos, tmp, &peer->asking)
 		wf_base_list_del(pos);
 	peer->lost = err;
+	peer->resets = count_resets(peer);
 	begin_life(peer, next_id);
 	fail_txs(ep, &peer->queue, err);
 	fail_txs(ep, &peer->flight, err);
@@ -277,7 +316,14 @@ static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 {
-	end_life(peer, err, new_id(peer->our_id));
+	end_life(peer, err, next_id(peer, 0));
+}
+
+void wf_rdm_peer_check(struct wf_rdm_peer *peer)
+{
+	if (count_resets(peer) != peer->resets)
+		wf_rdm_peer_fail(peer, peer->greeted_us ? FI_ECONNRESET :
+							  FI_EHOSTUNREACH);
 }
 
 /* -- what packets say of it ------------------------------------------------ */
@@ -293,21 +339,25 @@ bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 	}
 	if (wf_likely(peer->knows_id && packet->connid == peer->their_id))
 		goto current;
-	if (peer->has_stale && packet->connid == peer->stale_id) {
-		/* It does not know that we forgot what it means. */
+	if (peer->has_stale && (packet->connid == peer->stale_id ||
+				is_older(packet->connid, peer->stale_id))) {
+		/* It may not know that we forgot what it means. */
 		wf_rdm_stat_add(ep, WF_RDM_STAT_stale_packets, 1);
-		if (!peer->sent_handshake) {
-			peer->owes_handshake = true;
-			wf_rdm_peer_activate(peer);
-		}
+		peer->forgot_id = packet->connid;
+		peer->owes_handshake = true;
+		wf_rdm_peer_activate(peer);
 		return false;
 	}
-	if (peer->knows_id && packet->connid == answer_to(peer->our_id)) {
+	if (peer->knows_id && is_older(packet->connid, peer->their_id)) {
+		wf_rdm_stat_add(ep, WF_RDM_STAT_stale_packets, 1);
+		return false;
+	}
+	if (peer->knows_id && answers(packet->connid, peer->our_id)) {
 		/* It began anew because we did: what we sent since is good. */
 		begin_receiving(peer);
 		fail_rxs(peer, FI_ECONNRESET);
 	} else if (peer->knows_id) {
-		end_life(peer, FI_ECONNRESET, answer_to(packet->connid));
+		end_life(peer, FI_ECONNRESET, next_id(peer, packet->connid));
 	}
 	peer->their_id = packet->connid;
 	peer->knows_id = true;
@@ -328,6 +378,9 @@ void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,
 	if (!wf_nic_ah_query(peer->ep->nic, peer->ah, &path) &&
 	    path.max_msg >= WF_WIRE_HEADER_MAX && path.max_msg < peer->max_msg)
 		peer->max_msg = path.max_msg;
+	/* It has forgotten what we began with this id. */
+	if (packet->extra_count > 1 && packet->extra[1] == peer->our_id)
+		end_life(peer, FI_ECONNRESET, next_id(peer, peer->their_id));
 	peer->greeted_us = true;
 	peer->features = packet->extra_count ? packet->extra[0] : 0;
 	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_handshakes, 1);
@@ -363,14 +416,16 @@ static bool post_handshake(struct wf_rdm_peer *peer)
 		.type = WF_WIRE_HANDSHAKE,
 		.flags = WF_WIRE_CONNID,
 		.connid = peer->our_id,
-		.extra_count = 1,
-		.extra = { peer->ep->attr.reads ? FEATURES : FEATURES_NO_READ },
+		.extra_count = peer->forgot_id ? 2 : 1,
+		.extra = { peer->ep->attr.reads ? FEATURES : FEATURES_NO_READ,
+			   peer->forgot_id },
 	};
 
 	if (!post_note(peer, &wire))
 		return false;
 	peer->owes_handshake = false;
 	peer->sent_handshake = true;
+	peer->forgot_id = 0;
 	return true;
 }
 

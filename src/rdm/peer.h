@@ -7,8 +7,8 @@
  *
  * Connection ids tell one life of a peer from the next: each side has one for
  * the other and takes a new one whenever it has forgotten what was under way.
- * Whoever sees a new one forgets as well; whoever sees one that is over says so
- * by a handshake.
+ * Whoever sees a new one forgets as well, unless it began because of ours;
+ * whoever sees one that is over says so by a handshake that names it.
  */
 #ifndef WF_RDM_PEER_H
 #define WF_RDM_PEER_H
@@ -33,6 +33,7 @@ struct wf_rdm_peer {
 	struct wf_addr addr;
 	uint64_t name; /* fi_addr_t, WF_MATCH_ANY when not in the AV */
 	uint16_t ah;
+	uint32_t resets;  /* of the way there, when this life began */
 	uint32_t max_msg; /* bytes of a packet that the way there carries */
 	bool active;
 	bool greeted_us;     /* its handshake came */
@@ -44,6 +45,7 @@ struct wf_rdm_peer {
 	uint32_t our_id;
 	uint32_t their_id;
 	uint32_t stale_id;
+	uint32_t forgot_id; /* of its, that our handshake tells of; 0: none */
 	int lost; /* errno of the last life, until an inject has told of it */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
 
@@ -93,6 +95,9 @@ bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget);
 /* Forgets everything under way: operations fail with @err (positive), receives
  * that were being filled as well. The next life begins with a new id. */
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);
+
+/* The device may have lost some peer: those that it has are failed. */
+void wf_rdm_peer_check(struct wf_rdm_peer *peer);
 
 /* Checks whose life a packet belongs to. False: drop it. */
 bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,

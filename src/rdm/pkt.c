@@ -184,7 +184,6 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 			err = FI_EHOSTUNREACH;
 		else if (err == FI_EHOSTUNREACH)
 			err = FI_ECONNRESET;
-		wf_info("%s", wf_nic_status_str(status));
 		wf_rdm_peer_fail(peer, err);
 	}
 	pkt->completed(ep, pkt, err);

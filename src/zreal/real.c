@@ -40,7 +40,8 @@ static bool is_ours(const void *address)
 
 static void load(void)
 {
-	const char *name = getenv("WEFT_LIBZ");
+	/* secure_: whoever runs a set-user-ID program must not choose its code. */
+	const char *name = secure_getenv("WEFT_LIBZ");
 	void *handle;
 
 	if (!name || !*name)

@@ -121,6 +121,7 @@ WF_ZSHIM_API int deflateInit2_(z_streamp strm, int level, int method, int bits,
 	s->d.mem = mem;
 	s->d.alg = alg;
 	s->d.level = want;
+	s->d.sparing = wf_zshim_mem_is_counted(strm);
 	wf_alg_defl_begin(&s->d);
 	strm->state = (struct internal_state *)(void *)s;
 	reset(strm, s);
@@ -251,6 +252,12 @@ WF_ZSHIM_API int deflateResetKeep(z_streamp strm)
 	return Z_OK;
 }
 
+/* zlib's two compressors; after the end it refuses to change to the other. */
+static bool is_lazy(int level)
+{
+	return level >= 4;
+}
+
 WF_ZSHIM_API int deflateParams(z_streamp strm, int level, int strategy)
 {
 	const struct wf_zreal *real = wf_zreal_get();
@@ -274,9 +281,12 @@ WF_ZSHIM_API int deflateParams(z_streamp strm, int level, int strategy)
 		s->strategy = strategy;
 		return Z_OK;
 	}
-	/* What was given up to here is compressed as it was before. */
 	if (s->d.finished)
-		return Z_OK;
+		return is_lazy(level) == is_lazy(s->d.level) &&
+				       strategy == s->strategy ?
+			       Z_OK :
+			       fail(strm, Z_STREAM_ERROR);
+	/* What was given up to here is compressed as it was before. */
 	ret = run(strm, s, WD_COMP_SYNC_FLUSH);
 	if (ret < 0)
 		return z_of(strm, ret);

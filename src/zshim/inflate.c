@@ -30,7 +30,6 @@ static struct inflater *ours(z_streamp strm)
 static void reset(z_streamp strm, struct inflater *s)
 {
 	s->ended = false;
-	s->check = true;
 	strm->total_in = 0;
 	strm->total_out = 0;
 	strm->msg = NULL;
@@ -71,6 +70,16 @@ static bool can_do(int bits)
 	return !bits || bits == 47 || wf_zshim_format(bits, &alg);
 }
 
+/* What zlib takes; a stream of ours must not change for one it refuses. */
+static bool is_window(int bits)
+{
+	if (bits < 0)
+		return bits >= -15 && bits <= -8;
+	if (bits < 48)
+		bits &= 15;
+	return !bits || (bits >= 8 && bits <= 15);
+}
+
 WF_ZSHIM_API int inflateInit2_(z_streamp strm, int bits, const char *version,
 			       int stream_size)
 {
@@ -95,6 +104,7 @@ WF_ZSHIM_API int inflateInit2_(z_streamp strm, int bits, const char *version,
 	s->head.strm = strm;
 	s->head.magic = WF_ZSHIM_INFLATE;
 	s->bits = bits;
+	s->check = true;
 	strm->state = (struct internal_state *)(void *)s;
 	reset(strm, s);
 	return Z_OK;
@@ -230,9 +240,12 @@ WF_ZSHIM_API int inflateReset2(z_streamp strm, int bits)
 
 	if (s && can_do(bits)) {
 		s->bits = bits;
+		s->check = true;
 		reset(strm, s);
 		return Z_OK;
 	}
+	if (s && !is_window(bits))
+		return Z_STREAM_ERROR;
 	if (s) {
 		strm->total_in = 0;
 		strm->total_out = 0;
@@ -274,41 +287,73 @@ WF_ZSHIM_API int inflateValidate(z_streamp strm, int check)
 
 /*
  * The rest is for the real zlib alone: asked for before the first data, it
- * makes the stream zlib's. After the end of one of ours there is nothing left
- * that it could change.
+ * makes the stream zlib's. After the end of one of ours the answer is @after,
+ * which is zlib's there, and the stream stays at its end.
  */
-#define FORWARD(type, name, params, args, failed)                              \
+#define FORWARD(type, name, params, args, failed, after)                       \
 	WF_ZSHIM_API type name params                                          \
 	{                                                                      \
 		const struct wf_zreal *real = wf_zreal_get();                  \
 		struct inflater *s = ours(strm);                               \
                                                                                \
+		if (s && s->ended)                                             \
+			return after;                                          \
 		if (!real || (s && to_real(strm, s) != Z_OK))                  \
 			return failed;                                         \
 		return real->name args;                                        \
 	}
 
+#define NO_MARK (-(1L << 16))
+
+/* Output is the caller's memory: there is no window to show. */
+static int no_window(uInt *len)
+{
+	if (len)
+		*len = 0;
+	return Z_OK;
+}
+
+/* The header has gone by: nothing will be filled in. */
+static int after_header(const struct inflater *s, gz_headerp head)
+{
+	if (s->bits < 16)
+		return Z_STREAM_ERROR;
+	head->done = 0;
+	return Z_OK;
+}
+
+/* Only zlib can look for a flush, in what comes after. */
+static int sync_after(z_streamp strm, struct inflater *s)
+{
+	const struct wf_zreal *real = wf_zreal_get();
+
+	return to_real(strm, s) == Z_OK ? real->inflateSync(strm) :
+					  Z_STREAM_ERROR;
+}
+
 FORWARD(int, inflateSetDictionary,
 	(z_streamp strm, const Bytef *dict, uInt len), (strm, dict, len),
-	Z_STREAM_ERROR)
+	Z_STREAM_ERROR, Z_STREAM_ERROR)
 FORWARD(int, inflateGetDictionary, (z_streamp strm, Bytef *dict, uInt *len),
-	(strm, dict, len), Z_STREAM_ERROR)
+	(strm, dict, len), Z_STREAM_ERROR, no_window(len))
 FORWARD(int, inflatePrime, (z_streamp strm, int bits, int value),
-	(strm, bits, value), Z_STREAM_ERROR)
-FORWARD(long, inflateMark, (z_streamp strm), (strm), -(1L << 16))
-FORWARD(int, inflateSync, (z_streamp strm), (strm), Z_STREAM_ERROR)
-FORWARD(int, inflateSyncPoint, (z_streamp strm), (strm), Z_STREAM_ERROR)
+	(strm, bits, value), Z_STREAM_ERROR, bits > 16 ? Z_STREAM_ERROR : Z_OK)
+FORWARD(long, inflateMark, (z_streamp strm), (strm), NO_MARK, NO_MARK)
+FORWARD(int, inflateSync, (z_streamp strm), (strm), Z_STREAM_ERROR,
+	sync_after(strm, s))
+FORWARD(int, inflateSyncPoint, (z_streamp strm), (strm), Z_STREAM_ERROR, 0)
 FORWARD(int, inflateGetHeader, (z_streamp strm, gz_headerp head), (strm, head),
-	Z_STREAM_ERROR)
+	Z_STREAM_ERROR, after_header(s, head))
 FORWARD(int, inflateUndermine, (z_streamp strm, int subvert), (strm, subvert),
-	Z_STREAM_ERROR)
+	Z_STREAM_ERROR, Z_DATA_ERROR)
 FORWARD(unsigned long, inflateCodesUsed, (z_streamp strm), (strm),
-	(unsigned long)-1)
+	(unsigned long)-1, 0)
 FORWARD(int, inflateBack,
 	(z_streamp strm, in_func in, void *in_desc, out_func out,
 	 void *out_desc),
-	(strm, in, in_desc, out, out_desc), Z_STREAM_ERROR)
-FORWARD(int, inflateBackEnd, (z_streamp strm), (strm), Z_STREAM_ERROR)
+	(strm, in, in_desc, out, out_desc), Z_STREAM_ERROR, Z_STREAM_ERROR)
+FORWARD(int, inflateBackEnd, (z_streamp strm), (strm), Z_STREAM_ERROR,
+	Z_STREAM_ERROR)
 
 WF_ZSHIM_API int inflateBackInit_(z_streamp strm, int bits,
 				  unsigned char *window, const char *version,

@@ -47,6 +47,11 @@ struct wd_comp_mem wf_zshim_mem(z_streamp strm)
 	return (struct wd_comp_mem){ mem_alloc, mem_free, strm };
 }
 
+bool wf_zshim_mem_is_counted(z_streamp strm)
+{
+	return strm->zalloc != default_alloc && strm->opaque;
+}
+
 const char *wf_zshim_text(int err)
 {
 	switch (err) {

@@ -41,6 +41,10 @@ static inline bool wf_zshim_is(z_streamp strm, uint64_t magic)
  * none. The opaque pointer is the stream: it must not move, as with zlib. */
 struct wd_comp_mem wf_zshim_mem(z_streamp strm);
 
+/* Whether that may be memory set aside for zlib: whoever keeps an account for
+ * the stream (nginx) has it in opaque. */
+bool wf_zshim_mem_is_counted(z_streamp strm);
+
 /* zlib's texts for its errors. */
 const char *wf_zshim_text(int err);
 

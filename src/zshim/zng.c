@@ -323,6 +323,8 @@ static int copy(struct wf_zng_stream *dest, struct wf_zng_stream *source,
 		return Z_STREAM_ERROR;
 	pull(source);
 	*dest = *source;
+	/* Whatever happens, it must not end what is another's. */
+	dest->state = NULL;
 	to = create(dest);
 	if (!to)
 		return Z_MEM_ERROR;

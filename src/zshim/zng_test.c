@@ -163,11 +163,50 @@ static void test_whole(void **state)
 	remove(path);
 }
 
+static int allowed;
+
+static void *count_alloc(void *opaque, unsigned int items, unsigned int size)
+{
+	(void)opaque;
+	return allowed-- > 0 ? malloc((size_t)items * size) : NULL;
+}
+
+static void count_free(void *opaque, void *ptr)
+{
+	(void)opaque;
+	free(ptr);
+}
+
+/* A copy that failed is no stream, and does no harm to the first. */
+static void test_copy_fails(void **state)
+{
+	struct wf_zng_stream s = { .zalloc = count_alloc, .zfree = count_free };
+	struct wf_zng_stream copy;
+
+	(void)state;
+	allowed = 100;
+	assert_int_equal(zng_deflateInit2(&s, 6, Z_DEFLATED, 15, 8, 0), Z_OK);
+	for (int i = 0; i < 2; i++) {
+		allowed = i;
+		assert_int_equal(zng_deflateCopy(&copy, &s), Z_MEM_ERROR);
+		assert_int_equal(zng_deflateEnd(&copy), Z_STREAM_ERROR);
+	}
+	allowed = 100;
+	s.next_in = data;
+	s.avail_in = SIZE;
+	s.next_out = packed;
+	s.avail_out = sizeof(packed);
+	assert_int_equal(zng_deflate(&s, Z_FINISH), Z_STREAM_END);
+	check_real(15, s.total_out);
+	assert_int_equal(zng_deflateEnd(&s), Z_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_streams),
 		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_copy_fails),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

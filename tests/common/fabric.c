@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <time.h>
 
+#include "common/net.h"
+
 #define API FI_VERSION(1, 17)
 
 /* Endpoints that this thread drives while it waits. */
@@ -42,9 +44,19 @@ void weft_test_begin(unsigned int seconds)
 	setenv("FI_PROVIDER", provider(), 1);
 	CHECK_SYS(sigaction(SIGALRM, &action, NULL));
 	alarm(seconds);
+	if (getenv("WEFT_TEST_NET"))
+		net_begin((unsigned int)atoi(getenv("WEFT_TEST_NET")));
 }
 
 /* -- opening --------------------------------------------------------------- */
+
+/* The own address unless the test names one. */
+static const char *node_of(const struct weft_test_opts *o)
+{
+	if (o->node)
+		return o->node;
+	return net_is_on() ? net_addr(net_here()) : "127.0.0.1";
+}
 
 static struct fi_info *make_hints(const struct weft_test_opts *o)
 {
@@ -55,7 +67,8 @@ static struct fi_info *make_hints(const struct weft_test_opts *o)
 	hints->mode = FI_CONTEXT;
 	hints->ep_attr->type = FI_EP_RDM;
 	if (strcmp(provider(), "shm"))
-		hints->addr_format = FI_SOCKADDR_IN;
+		hints->addr_format = strchr(node_of(o), ':') ? FI_SOCKADDR_IN6 :
+							       FI_SOCKADDR_IN;
 	hints->fabric_attr->prov_name = strdup(provider());
 	hints->domain_attr->mr_mode = o->mr_mode;
 	hints->domain_attr->threading =
@@ -152,8 +165,8 @@ static int open_all(struct weft_test *t, const struct weft_test_opts *o)
 	struct fi_info *hints = make_hints(o);
 	int err;
 
-	err = fi_getinfo(API, o->node ? o->node : "127.0.0.1", o->service,
-			 FI_SOURCE, hints, &t->info);
+	err = fi_getinfo(API, o->any_node ? NULL : node_of(o), o->service,
+			 o->any_node ? 0 : FI_SOURCE, hints, &t->info);
 	fi_freeinfo(hints);
 	if (!err)
 		err = open_domain(t, o);

@@ -48,7 +48,7 @@ struct weft_test_opts {
 	size_t cq_size;
 	size_t tx_size;
 	size_t rx_size;
-	const char *node;    /* the own address ... */
+	const char *node;    /* the own address, of either family ... */
 	const char *service; /* ... and port */
 	const char *av_name; /* of a shared AV ... */
 	uint64_t av_flags;   /* ... FI_READ for one that is there */
@@ -59,7 +59,8 @@ struct weft_test_opts {
 	/* Called before fi_enable(), say to bind counters. */
 	void (*prepare)(struct weft_test *t, void *arg);
 	void *prepare_arg;
-	bool no_txcq; /* counters instead */
+	bool any_node; /* the provider chooses an address */
+	bool no_txcq;  /* counters instead */
 	bool no_rxcq;
 	bool shared_rx;	  /* the test binds a shared receive context */
 	bool one_cq;	  /* txcq == rxcq */
@@ -188,7 +189,7 @@ struct weft_test_line {
 };
 
 /* Runs @child in a new process, which dies with this one and does not drive
- * its endpoints. It ends with exit code 0 when @child returns. */
+ * its endpoints; on the other host if there are two (net.h). It ends with exit code 0 when @child returns. */
 void weft_test_fork(struct weft_test_line *line,
 		    void (*child)(struct weft_test_line *line, void *arg),
 		    void *arg);

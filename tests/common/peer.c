@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "common/net.h"
+
 /* -- children -------------------------------------------------------------- */
 
 void weft_test_fork(struct weft_test_line *line,
@@ -35,6 +37,8 @@ void weft_test_fork(struct weft_test_line *line,
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(left);
 	weft_test_forget_all();
+	if (net_is_on())
+		net_enter(!net_here());
 	close(ends[0]);
 	*line = (struct weft_test_line){ .fd = ends[1] };
 	child(line, arg);

@@ -21,6 +21,7 @@ ONE_SIDED = ["--mca", "pml", "cm", "--mca", "mtl", "ofi",
              "--mca", "osc_rdma_btls", "ofi",
              "--mca", "opal_common_ofi_provider_include", "weft"]
 APART = pathlib.Path(__file__).resolve().with_name("apart.sh")
+HOST = APART.with_name("host.sh")
 TAIL = 6000
 
 
@@ -48,7 +49,8 @@ def require_apart():
         skip("no names of hosts of our own: unshare --uts is refused here")
 
 
-def command(ranks, program, session, transport=MESSAGES, apart=False):
+def command(ranks, program, session, transport=MESSAGES, apart=False,
+            hosts=0):
     # There are more ranks and threads than CPUs, and all of them poll: whoever
     # has nothing to do lets the others run.
     line = ["mpirun", "--allow-run-as-root", "-np", str(ranks), "--bind-to",
@@ -58,10 +60,18 @@ def command(ranks, program, session, transport=MESSAGES, apart=False):
         line += ["-H", ",".join(f"node{i}:1" for i in range(ranks)), "--mca",
                  "plm_rsh_agent", str(APART), "--mca", "oob_tcp_if_include",
                  "lo"]
+    elif hosts:
+        each = ranks // hosts
+        line += ["-H", ",".join(f"host{i}:{each}" for i in range(hosts)),
+                 "--mca", "plm_rsh_agent", str(HOST), "--mca",
+                 "oob_tcp_if_include", "10.98.7.0/24"]
     else:
         line += ["--oversubscribe"]
     for name in ("FI_PROVIDER_PATH", "WEFT_MPI_EXPECT"):
         line += ["-x", name]
+    for name in os.environ:
+        if name.startswith("FI_WEFT_"):
+            line += ["-x", name]
     return line + program
 
 

@@ -3,9 +3,10 @@
 
     run.py HOW RANKS[,RANKS ...] PROGRAM [ARGUMENT ...]
 
-PROGRAM may be a script in Python. HOW is "messages"; "onesided", windows over btl/ofi; "apart", the same with
-every rank on a node of its own, as Open MPI believes; or "absent": there is no
-weft, and the job must fail.
+PROGRAM may be a script in Python. HOW is "messages"; "onesided", windows over
+btl/ofi; "apart", the same with every rank on a node of its own, as Open MPI
+believes; "net" and "net-onesided": RANKS/HOSTS, so many hosts (hosts.py) share
+the ranks; or "absent": there is no weft, and the job must fail.
 """
 
 import os
@@ -14,12 +15,15 @@ import sys
 import tempfile
 import time
 
+import hosts
 import job
 
 HOW = {
     "messages": {},
     "onesided": {"transport": job.ONE_SIDED},
     "apart": {"transport": job.ONE_SIDED, "apart": True},
+    "net": {},
+    "net-onesided": {"transport": job.ONE_SIDED},
     "absent": {},
 }
 
@@ -32,12 +36,22 @@ def check_absent(ranks, program):
     print("without weft the job fails")
 
 
-def check_good(ranks, program, how):
+def check_good(ranks, program, how, on=0):
     start = time.monotonic()
-    said = job.expect_good(ranks, program, **HOW[how])
+    said = job.expect_good(ranks, program, **HOW[how], hosts=on)
     if f"good: {ranks} ranks" not in said:
         job.fail(f"{ranks} ranks: no word of success\n{said}")
-    print(f"{ranks} ranks: good, {time.monotonic() - start:.1f} s")
+    where = f" on {on} hosts" if on else ""
+    print(f"{ranks} ranks{where}: good, {time.monotonic() - start:.1f} s",
+          flush=True)
+
+
+def check_net(jobs, program, how):
+    jobs = [tuple(map(int, one.split("/"))) for one in jobs]
+    hosts.enter()
+    hosts.make(max(on for _, on in jobs))
+    for ranks, on in jobs:
+        check_good(ranks, program, how, on)
 
 
 def find_python():
@@ -62,6 +76,9 @@ def main():
         program.insert(0, find_python())
     if how == "apart":
         job.require_apart()
+    if how.startswith("net"):
+        check_net(sys.argv[2].split(","), program, how)
+        return
     for ranks in map(int, sys.argv[2].split(",")):
         if how == "absent":
             check_absent(ranks, program)

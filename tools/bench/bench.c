@@ -212,6 +212,15 @@ static int close_files(const struct wf_tools_plan *plan, struct files *files)
 	return json ? json : csv ? csv : svg;
 }
 
+static int open_link(struct wf_tools_plan *plan)
+{
+	int ret = wf_tools_link_open(&plan->link);
+
+	if (ret)
+		fprintf(stderr, "weft bench: %s\n", plan->link.error);
+	return ret;
+}
+
 static bool is_complete(const struct wf_tools_report *r)
 {
 	const struct wf_tools_plan *plan = r->plan;
@@ -289,11 +298,14 @@ int wf_tools_bench_main(int argc, char **argv)
 	report.plan = &plan;
 	warn(&report);
 	wf_tools_process_catch();
-	ret = open_files(&plan, &files);
+	ret = open_link(&plan);
+	if (!ret)
+		ret = open_files(&plan, &files);
 	if (!ret)
 		ret = measure(&report, &files);
 	for (i = 0; i < report.n_series; i++)
 		wf_tools_series_free(report.series[i]);
+	wf_tools_link_close(&plan.link);
 	closed = close_files(&plan, &files);
 	/* Die of the signal, so that a shell or make stops as well. */
 	if (ret == -EINTR)

@@ -29,9 +29,10 @@ struct wf_tools_engine_config {
 	bool tagged;
 	bool rewrite;
 	bool verify;
-	bool yield;  /* give the CPU away when there is nothing yet */
-	bool remote; /* RMA and atomics are wanted */
-	bool alone;  /* there is no other side to meet */
+	bool yield;    /* give the CPU away when there is nothing yet */
+	bool remote;   /* RMA and atomics are wanted */
+	bool alone;    /* there is no other side to meet */
+	unsigned more; /* in a window, messages of a batch; 0: none */
 	enum fi_wait_obj wait_obj;
 	unsigned window; /* the largest of any phase */
 	size_t bytes;	 /* under way each way, at most, spare ones included */

@@ -76,6 +76,34 @@ static inline ssize_t wf_tools_message_try_send(struct wf_tools_fabric *f,
 	return fi_send(f->ep, op->buf, size, f->desc, f->peer, op);
 }
 
+/* As above, by the calls that take FI_MORE. */
+static inline ssize_t wf_tools_message_try_batch(struct wf_tools_fabric *f,
+						 struct wf_tools_fabric_op *op,
+						 size_t size, bool more)
+{
+	struct iovec iov = { op->buf, size };
+	uint64_t flags = (size <= f->inject_size ? FI_INJECT : FI_COMPLETION) |
+			 (more ? FI_MORE : 0);
+	const struct fi_msg_tagged tagged = {
+		.msg_iov = &iov,
+		.desc = &f->desc,
+		.iov_count = 1,
+		.addr = f->peer,
+		.tag = WF_TOOLS_MESSAGE_TAG,
+		.context = op,
+	};
+	const struct fi_msg msg = {
+		.msg_iov = &iov,
+		.desc = &f->desc,
+		.iov_count = 1,
+		.addr = f->peer,
+		.context = op,
+	};
+
+	return f->config.tagged ? fi_tsendmsg(f->ep, &tagged, flags) :
+				  fi_sendmsg(f->ep, &msg, flags);
+}
+
 /* -FI_EAGAIN is flow control, here and below: progress, then again. */
 static inline int wf_tools_message_send(struct wf_tools_fabric *f,
 					struct wf_tools_fabric_op *op,
@@ -85,6 +113,28 @@ static inline int wf_tools_message_send(struct wf_tools_fabric *f,
 	int failed;
 
 	while ((ret = wf_tools_message_try_send(f, op, size)) == -FI_EAGAIN) {
+		failed = wf_tools_message_read(f);
+		if (failed)
+			return failed;
+	}
+	if (ret)
+		return wf_tools_fabric_fail(f, "send", ret);
+	f->sent += size > f->inject_size;
+	return 0;
+}
+
+/* The @i-th of a window of messages. */
+static inline int wf_tools_message_send_of(struct wf_tools_fabric *f,
+					   unsigned i, unsigned window,
+					   size_t size)
+{
+	struct wf_tools_fabric_op *op = &f->sends[i];
+	bool more = i + 1 < window && (i + 1) % f->config.more;
+	ssize_t ret;
+	int failed;
+
+	while ((ret = wf_tools_message_try_batch(f, op, size, more)) ==
+	       -FI_EAGAIN) {
 		failed = wf_tools_message_read(f);
 		if (failed)
 			return failed;

@@ -6,6 +6,7 @@
 #include "tools/bench/options.h"
 
 #include "base/clock.h"
+#include "tools/bench/mpi.h"
 #include "tools/bench/size.h"
 
 #include <errno.h>
@@ -21,6 +22,9 @@ enum {
 	OPT_PEERS,
 	OPT_PROCS,
 	OPT_API,
+	OPT_OVER,
+	OPT_MTU,
+	OPT_MORE,
 	OPT_REWRITE,
 	OPT_VERIFY,
 	OPT_CPUS,
@@ -44,6 +48,9 @@ static const struct option long_options[] = {
 	{ "peers", required_argument, NULL, OPT_PEERS },
 	{ "procs", required_argument, NULL, OPT_PROCS },
 	{ "api", required_argument, NULL, OPT_API },
+	{ "over", required_argument, NULL, OPT_OVER },
+	{ "mtu", required_argument, NULL, OPT_MTU },
+	{ "more", required_argument, NULL, OPT_MORE },
 	{ "rewrite", no_argument, NULL, OPT_REWRITE },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
 	{ "cpus", required_argument, NULL, OPT_CPUS },
@@ -102,6 +109,15 @@ static const char help_what[] =
 	"      --api msg|tagged  which calls (tagged)\n";
 
 static const char help_more[] =
+	"      --over WHAT       what lies between the processes: node (the\n"
+	"                        default), loopback (the interface, and no\n"
+	"                        shared memory), veth (two network namespaces\n"
+	"                        joined by a link, made for the run; as root);\n"
+	"                        against tcp and 'udp;ofi_rxd' if no other is\n"
+	"                        named\n"
+	"      --mtu N           of the veth link (1500)\n"
+	"      --more N          bandwidth and rate: all but each Nth message\n"
+	"                        of a window are sent with FI_MORE\n"
 	"      --rewrite         latency: senders write all their buffer anew\n"
 	"                        before each message; that is clocked in\n"
 	"                        place on both sides and taken out\n"
@@ -119,7 +135,8 @@ static const char help_more[] =
 	"UCX_TLS=sm,self unless UCX_TLS is set.\n"
 	"\n"
 	"  weft bench --short --floor --against shm,tcp,ucx --svg bench.svg\n"
-	"  weft bench -p shm latency --sizes 8-4K\n";
+	"  weft bench -p shm latency --sizes 8-4K\n"
+	"  sudo weft bench latency bandwidth rate --short --over veth\n";
 
 /* What the command line said, before defaults fill the rest. */
 struct given {
@@ -131,6 +148,8 @@ struct given {
 	unsigned long reps;
 	unsigned long time_ms;
 	unsigned long timeout_s;
+	unsigned long mtu;
+	unsigned long more;
 	const char *cpus;
 	bool brief;
 	bool mpi;
@@ -250,6 +269,16 @@ static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
 				   &given->timeout_s);
 	case OPT_API:
 		return read_api(plan, optarg);
+	case OPT_OVER:
+		if (!wf_tools_link_parse(optarg, &plan->link.over))
+			return 0;
+		return complain("--over is node, loopback or veth, not '%s'",
+				optarg);
+	case OPT_MTU:
+		return read_number("--mtu", optarg, 65535, &given->mtu);
+	case OPT_MORE:
+		return read_number("--more", optarg, WF_TOOLS_MAX_WINDOW,
+				   &given->more);
 	case OPT_REWRITE:
 		plan->rewrite = true;
 		return 0;
@@ -411,6 +440,10 @@ static void fill_names(struct wf_tools_plan *plan, const struct given *given)
 		plan->against[plan->n_against++] = "mpi:vader";
 		plan->against[plan->n_against++] = "mpi:tcp";
 	}
+	if (plan->link.over != WF_TOOLS_OVER_NODE && !plan->n_against) {
+		plan->against[plan->n_against++] = "tcp";
+		plan->against[plan->n_against++] = "udp;ofi_rxd";
+	}
 }
 
 static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
@@ -425,6 +458,8 @@ static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
 	if (given->time_ms)
 		ms = given->time_ms;
 	plan->run_ns = ms * WF_NS_PER_MS;
+	plan->link.mtu = given->mtu ? (unsigned)given->mtu : 1500;
+	plan->more = (unsigned)given->more;
 	plan->timeout_s = given->timeout_s ? (unsigned)given->timeout_s : 10;
 	for (t = 0; t < WF_TOOLS_TESTS; t++) {
 		usual = wf_tools_test_get(t)->window;
@@ -433,6 +468,37 @@ static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
 				  usual ? usual :
 					  1;
 	}
+}
+
+static bool is_ours(const char *name)
+{
+	return strcmp(name, "ucx") &&
+	       strncmp(name, WF_TOOLS_MPI_PREFIX, strlen(WF_TOOLS_MPI_PREFIX));
+}
+
+/* Who starts processes of his own decides himself what they go over. */
+static int check_link(const struct wf_tools_plan *plan)
+{
+	bool all = is_ours(plan->provider) && !plan->floor;
+	unsigned i;
+
+	if (plan->link.mtu < WF_TOOLS_LINK_MTU_MIN)
+		return complain("--mtu wants %d or more",
+				WF_TOOLS_LINK_MTU_MIN);
+	if (plan->link.over == WF_TOOLS_OVER_NODE)
+		return 0;
+	for (i = 0; i < plan->n_against; i++)
+		all &= is_ours(plan->against[i]);
+	if (!all)
+		return complain("--over %s is for libfabric providers; leave "
+				"ucx, mpi and --floor out",
+				wf_tools_link_word(plan->link.over));
+	if (plan->link.over == WF_TOOLS_OVER_VETH &&
+	    (plan->tests[WF_TOOLS_CROWD_TIME] ||
+	     plan->tests[WF_TOOLS_CROWD_MEMORY]))
+		return complain("--over veth joins two processes; crowd has "
+				"more, measure it --over loopback");
+	return 0;
 }
 
 /* What can only be judged when every option has been seen. */
@@ -452,7 +518,7 @@ static int check_whole(struct wf_tools_plan *plan)
 	if (plan->rewrite && !plan->tests[WF_TOOLS_LATENCY])
 		return complain("--rewrite belongs to the latency test; add "
 				"latency");
-	return 0;
+	return check_link(plan);
 }
 
 int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)

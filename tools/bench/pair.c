@@ -83,7 +83,7 @@ static pid_t start_worker(const struct wf_tools_plan *plan, const char *engine,
 			  const char *name, unsigned role, int control,
 			  int side, int memory, const char *const *env)
 {
-	char flags[8], window[16], bytes[24];
+	char flags[24], window[16], bytes[24];
 	char *argv[WF_TOOLS_WORKER_ARGC + 2] = {
 		[0] = "weft",
 		[1] = WF_TOOLS_WORKER_COMMAND,
@@ -97,13 +97,16 @@ static pid_t start_worker(const struct wf_tools_plan *plan, const char *engine,
 	struct wf_tools_process process = {
 		.argv = argv,
 		.cpu = plan->cpus[role],
+		.netns = plan->link.over == WF_TOOLS_OVER_VETH ?
+				 plan->link.namespaces[role] :
+				 0,
 		.fds = { -1, -1, STDERR_FILENO, control, side, memory },
 		.env = env,
 	};
 
-	snprintf(flags, sizeof(flags), "-%s%s%s%s", plan->tagged ? "t" : "",
+	snprintf(flags, sizeof(flags), "-%s%s%s%sm%u", plan->tagged ? "t" : "",
 		 plan->rewrite ? "r" : "", plan->verify ? "v" : "",
-		 plan->one_cpu ? "y" : "");
+		 plan->one_cpu ? "y" : "", plan->more);
 	snprintf(window, sizeof(window), "%u", most_window(plan));
 	snprintf(bytes, sizeof(bytes), "%zu", most_bytes(plan));
 	return wf_tools_process_spawn(&process);

@@ -106,8 +106,12 @@ static int stream(struct wf_tools_fabric *f, const struct wf_tools_phase *phase,
 				wf_tools_payload_fill(f->sends[i].buf,
 						      phase->size,
 						      w * phase->window + i);
-			ret = wf_tools_message_send(f, &f->sends[i],
-						    phase->size);
+			if (f->config.more)
+				ret = wf_tools_message_send_of(
+					f, i, phase->window, phase->size);
+			else
+				ret = wf_tools_message_send(f, &f->sends[i],
+							    phase->size);
 		}
 		if (!ret && w && w + 1 < windows)
 			ret = wf_tools_message_post(

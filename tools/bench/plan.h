@@ -6,6 +6,7 @@
 #ifndef WF_TOOLS_BENCH_PLAN_H
 #define WF_TOOLS_BENCH_PLAN_H
 
+#include "tools/bench/link.h"
 #include "tools/bench/test.h"
 
 #include <stdbool.h>
@@ -47,6 +48,8 @@ struct wf_tools_plan {
 	bool tagged;
 	bool rewrite;
 	bool verify;
+	unsigned more; /* messages of a batch by FI_MORE; 0: none */
+	struct wf_tools_link link;
 	const char *json;
 	const char *csv;
 	const char *svg;

@@ -106,6 +106,8 @@ static void child_run(const struct wf_tools_process *process, pid_t parent)
 	signal(SIGHUP, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &waiting_mask, NULL);
+	if (process->netns && setns(process->netns, CLONE_NEWNET))
+		_exit(127);
 	CPU_ZERO(&set);
 	CPU_SET(process->cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set) || child_fds(process->fds))

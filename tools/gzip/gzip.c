@@ -24,6 +24,12 @@
 enum { OK, FAILED, WARNED };
 
 static int exit_code;
+/* What -l has said so far. */
+static struct {
+	unsigned int count;
+	uint64_t packed;
+	uint64_t plain;
+} listed;
 
 static void worse(int code)
 {
@@ -56,67 +62,21 @@ int wf_tools_gzip_write(struct wf_gzip_io *io, const void *data, size_t len)
 	return 0;
 }
 
-static bool ends_with(const char *name, const char *suffix)
+static void look_at_input(struct wf_gzip_io *io)
 {
-	size_t n = strlen(name), s = strlen(suffix);
-
-	return n > s && !strcmp(name + n - s, suffix);
-}
-
-/* The name of the output; false with a word why not. */
-static bool output_name(const struct wf_gzip_options *o, const char *name,
-			char *out, size_t room)
-{
-	static const char *const ends[][2] = {
-		{ ".gz", "" }, { "-gz", "" },	   { ".z", "" },
-		{ "-z", "" },  { ".tgz", ".tar" }, { ".taz", ".tar" },
-	};
-
-	if (!o->decompress) {
-		if (ends_with(name, o->suffix) && !o->force) {
-			if (!o->quiet)
-				fprintf(stderr,
-					"weft gzip: %s already has %s suffix -- "
-					"unchanged\n",
-					name, o->suffix);
-			return false;
-		}
-		return (size_t)snprintf(out, room, "%s%s", name, o->suffix) <
-		       room;
-	}
-	if (ends_with(name, o->suffix)) {
-		snprintf(out, room, "%.*s",
-			 (int)(strlen(name) - strlen(o->suffix)), name);
-		return true;
-	}
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		if (!ends_with(name, ends[i][0]))
-			continue;
-		snprintf(out, room, "%.*s%s",
-			 (int)(strlen(name) - strlen(ends[i][0])), name,
-			 ends[i][1]);
-		return true;
-	}
-	if (!o->quiet)
-		fprintf(stderr, "weft gunzip: %s: unknown suffix -- ignored\n",
-			name);
-	return false;
-}
-
-static void map_input(struct wf_gzip_io *io, const struct stat *st)
-{
-	off_t at = lseek(io->in, 0, SEEK_CUR);
+	struct stat st;
 	void *map;
 
-	if (!S_ISREG(st->st_mode) || at != 0 || st->st_size <= 0)
+	if (fstat(io->in, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
+	    lseek(io->in, 0, SEEK_CUR) != 0)
 		return;
-	map = mmap(NULL, (size_t)st->st_size, PROT_READ, MAP_PRIVATE, io->in,
-		   0);
+	io->size = (uint64_t)st.st_size;
+	/* 2 % of packing at level 1 less than reading it. */
+	map = mmap(NULL, io->size, PROT_READ, MAP_PRIVATE, io->in, 0);
 	if (map == MAP_FAILED)
 		return;
-	madvise(map, (size_t)st->st_size, MADV_SEQUENTIAL);
+	madvise(map, io->size, MADV_SEQUENTIAL);
 	io->map = map;
-	io->map_len = (uint64_t)st->st_size;
 }
 
 static void report(const struct wf_gzip_io *io, uint64_t ns)
@@ -144,15 +104,13 @@ static void report(const struct wf_gzip_io *io, uint64_t ns)
 static int work(struct wf_gzip_io *io)
 {
 	uint64_t begin = wf_base_clock_ns();
-	struct stat st;
 	int ret;
 
-	if (!fstat(io->in, &st))
-		map_input(io, &st);
+	look_at_input(io);
 	ret = io->options->decompress ? wf_tools_gzip_unpack(io) :
 					wf_tools_gzip_pack(io);
 	if (io->map)
-		munmap((void *)(uintptr_t)io->map, (size_t)io->map_len);
+		munmap((void *)(uintptr_t)io->map, io->size);
 	worse(ret ? FAILED : OK);
 	if (!ret && io->garbage) {
 		if (!io->options->quiet)
@@ -165,71 +123,159 @@ static int work(struct wf_gzip_io *io)
 	return ret;
 }
 
-static void list_file(const struct wf_gzip_options *o, const char *name)
+static void list_line(uint64_t packed, uint64_t plain, const char *name)
 {
-	static bool titled;
+	printf("%19llu %19llu %5.1f%% %s\n", (unsigned long long)packed,
+	       (unsigned long long)plain,
+	       plain ? 100.0 - 100.0 * (double)packed / (double)plain : 0,
+	       name);
+}
+
+/* @in is read to its end: the length in the trailer is cut to 32 bits, and
+ * belongs to the last member alone. */
+static void list_one(const struct wf_gzip_options *o, const char *name, int in)
+{
 	struct wf_gzip_options quiet = *o;
-	struct wf_gzip_io io = { .options = &quiet, .name = name, .out = -1 };
+	struct wf_gzip_io io = {
+		.options = &quiet, .name = name, .in = in, .out = -1
+	};
 	char plain[4096];
 
 	quiet.verbose = false;
 	quiet.stats = false;
 	quiet.decompress = true;
+	if (work(&io))
+		return;
+	if (!listed.count++ && !o->quiet)
+		printf("%19s %19s  ratio uncompressed_name\n", "compressed",
+		       "uncompressed");
+	listed.packed += io.total_in;
+	listed.plain += io.total_out;
+	quiet.quiet = true;
+	if (in == STDIN_FILENO)
+		strcpy(plain, "stdout");
+	else if (!wf_tools_gzip_name_output(&quiet, name, plain, sizeof(plain)))
+		snprintf(plain, sizeof(plain), "%s", name);
+	list_line(io.total_in, io.total_out, plain);
+}
+
+static void list_file(const struct wf_gzip_options *o, const char *name)
+{
+	struct wf_gzip_io io = { .options = o, .name = name };
+
 	io.in = open(name, O_RDONLY | O_CLOEXEC);
 	if (io.in < 0) {
 		wf_tools_gzip_say(&io, strerror(errno));
 		worse(FAILED);
 		return;
 	}
-	/* By reading it all: the length in the trailer is cut to 32 bits, and
-	 * belongs to the last member alone. */
-	if (!work(&io)) {
-		if (!titled && !o->quiet)
-			printf("%19s %19s  ratio uncompressed_name\n",
-			       "compressed", "uncompressed");
-		titled = true;
-		quiet.quiet = true;
-		if (!output_name(&quiet, name, plain, sizeof(plain)))
-			snprintf(plain, sizeof(plain), "%s", name);
-		printf("%19llu %19llu %5.1f%% %s\n",
-		       (unsigned long long)io.total_in,
-		       (unsigned long long)io.total_out,
-		       io.total_out ? 100.0 - 100.0 * (double)io.total_in /
-						      (double)io.total_out :
-				      0,
-		       plain);
-	}
+	list_one(o, name, io.in);
 	close(io.in);
+}
+
+static int ignore(const struct wf_gzip_io *io, const char *why)
+{
+	if (!io->options->quiet)
+		wf_tools_gzip_say(io, why);
+	worse(WARNED);
+	return -1;
 }
 
 /* Opens what may be packed: plain files with one name, unless forced. */
 static int open_input(const struct wf_gzip_options *o, struct wf_gzip_io *io,
 		      struct stat *st)
 {
-	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+	int flags = O_RDONLY | O_CLOEXEC;
 
-	if (!o->force && !o->to_stdout)
-		flags |= O_NOFOLLOW;
+	/* What stays where it is may be a link, a pipe, anything. */
+	if (!o->to_stdout && !o->test)
+		flags |= O_NONBLOCK | (o->force ? 0 : O_NOFOLLOW);
 	io->in = open(io->name, flags);
 	if (io->in < 0 || fstat(io->in, st)) {
 		wf_tools_gzip_say(io, strerror(errno));
 		worse(FAILED);
 		return -1;
 	}
-	if (S_ISREG(st->st_mode) || o->to_stdout || o->test) {
-		if (st->st_nlink > 1 && !o->force && !o->keep && !o->test) {
-			if (!o->quiet)
-				wf_tools_gzip_say(io, "has another name too -- "
-						      "unchanged; -f or -k");
-			worse(WARNED);
-			return -1;
-		}
+	if (o->to_stdout || o->test)
 		return 0;
+	if (!S_ISREG(st->st_mode))
+		return ignore(io, "not a plain file -- ignored");
+	/* As gzip, also with -f: the output would have to be given away or
+	 * have rights that its content was not meant to have. */
+	if (st->st_mode & (S_ISUID | S_ISGID | S_ISVTX))
+		return ignore(io, "is set-user-ID, set-group-ID or sticky -- "
+				  "ignored; -c");
+	if (st->st_nlink > 1 && !o->force && !o->keep)
+		return ignore(io,
+			      "has another name too -- unchanged; -f or -k");
+	return 0;
+}
+
+/* Compressed data is nothing for terminals. */
+static bool is_for_terminal(const struct wf_gzip_options *o, int fd)
+{
+	if (o->force || o->test || o->list || !isatty(fd))
+		return false;
+	fprintf(stderr,
+		"weft %s: compressed data is not %s a terminal; -f if you mean "
+		"it\n",
+		o->decompress ? "gunzip" : "gzip",
+		o->decompress ? "read from" : "written to");
+	worse(FAILED);
+	return true;
+}
+
+/* Whether the input is still what was read: it is about to be removed. */
+static bool is_same(const struct wf_gzip_io *io, const struct stat *before)
+{
+	struct stat now;
+
+	return !fstat(io->in, &now) && now.st_size == before->st_size &&
+	       now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
+	       now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+}
+
+/* From a file into a file, which takes its place. */
+static void in_place(struct wf_gzip_io *io, struct stat *st, const char *path)
+{
+	const struct wf_gzip_options *o = io->options;
+	const char *command = o->decompress ? "gunzip" : "gzip";
+	struct wf_gzip_out out = { .fd = -1 };
+	int ret = wf_tools_gzip_out_open(&out, path, o->force);
+
+	if (ret) {
+		fprintf(stderr, "weft %s: %s: %s%s\n", command, path,
+			strerror(-ret),
+			ret == -EEXIST ? "; -f replaces it" : "");
+		/* As gzip: a file that is there is a warning. */
+		worse(ret == -EEXIST ? WARNED : FAILED);
+		return;
 	}
-	if (!o->quiet)
-		wf_tools_gzip_say(io, "not a plain file -- ignored");
-	worse(WARNED);
-	return -1;
+	io->out = out.fd;
+	if (work(io)) {
+		wf_tools_gzip_out_drop(&out);
+		return;
+	}
+	if (!o->keep && !is_same(io, st)) {
+		wf_tools_gzip_out_drop(&out);
+		wf_tools_gzip_say(io, "changed while it was read -- unchanged; "
+				      "again, or -k");
+		worse(FAILED);
+		return;
+	}
+	if (o->decompress && o->restore_name && io->mtime) {
+		st->st_mtim.tv_sec = io->mtime;
+		st->st_mtim.tv_nsec = 0;
+	}
+	ret = wf_tools_gzip_out_finish(&out, st);
+	if (ret) {
+		fprintf(stderr, "weft %s: %s: %s\n", command, path,
+			strerror(-ret));
+		worse(FAILED);
+	} else if (!o->keep && unlink(io->name)) {
+		wf_tools_gzip_say(io, strerror(errno));
+		worse(FAILED);
+	}
 }
 
 static void one_file(const struct wf_gzip_options *o, const char *name)
@@ -238,63 +284,36 @@ static void one_file(const struct wf_gzip_options *o, const char *name)
 		.options = o, .name = name, .in = -1, .out = -1
 	};
 	const char *base = strrchr(name, '/');
-	struct wf_gzip_out out = { .fd = -1 };
 	char path[4096];
 	struct stat st;
-	int ret;
 
 	if (o->list) {
 		list_file(o, name);
 		return;
 	}
-	if (!o->to_stdout && !o->test &&
-	    !output_name(o, name, path, sizeof(path))) {
-		worse(WARNED);
+	if (o->to_stdout && !o->decompress && is_for_terminal(o, STDOUT_FILENO))
 		return;
-	}
 	if (open_input(o, &io, &st))
 		goto done;
+	if (!o->to_stdout && !o->test &&
+	    !wf_tools_gzip_name_output(o, name, path, sizeof(path))) {
+		/* As gzip: nothing to do is not even a warning. */
+		worse(o->decompress ? WARNED : OK);
+		goto done;
+	}
 	if (!o->decompress && !o->no_name) {
 		io.stored = base ? base + 1 : name;
 		io.mtime = (uint32_t)st.st_mtim.tv_sec;
 	}
-	if (o->to_stdout) {
-		io.out = STDOUT_FILENO;
+	if (o->to_stdout || o->test) {
+		io.out = o->test ? -1 : STDOUT_FILENO;
+		io.as_is = o->force && !o->test;
 		work(&io);
 		goto done;
 	}
-	if (o->test) {
-		work(&io);
-		goto done;
-	}
-	ret = wf_tools_gzip_out_open(&out, path, o->force);
-	if (ret) {
-		fprintf(stderr, "weft %s: %s: %s%s\n",
-			o->decompress ? "gunzip" : "gzip", path, strerror(-ret),
-			ret == -EEXIST ? "; -f replaces it" : "");
-		/* As gzip: a file that is there is a warning. */
-		worse(ret == -EEXIST ? WARNED : FAILED);
-		goto done;
-	}
-	io.out = out.fd;
-	if (work(&io)) {
-		wf_tools_gzip_out_drop(&out);
-		goto done;
-	}
-	if (o->decompress && o->restore_name && io.mtime) {
-		st.st_mtim.tv_sec = io.mtime;
-		st.st_mtim.tv_nsec = 0;
-	}
-	ret = wf_tools_gzip_out_finish(&out, &st);
-	if (ret) {
-		fprintf(stderr, "weft %s: %s: %s\n",
-			o->decompress ? "gunzip" : "gzip", path,
-			strerror(-ret));
-		worse(FAILED);
-	} else if (!o->keep && unlink(name)) {
-		wf_tools_gzip_say(&io, strerror(errno));
-		worse(FAILED);
-	}
+	if (o->decompress && o->restore_name)
+		wf_tools_gzip_name_stored(io.in, name, path, sizeof(path));
+	in_place(&io, &st, path);
 done:
 	if (io.in >= 0)
 		close(io.in);
@@ -332,11 +351,15 @@ static void walk(const struct wf_gzip_options *o, const char *name)
 		if (!strcmp(n, ".") || !strcmp(n, ".."))
 			continue;
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", name, n) >=
-		    sizeof(path))
+		    sizeof(path)) {
+			fprintf(stderr, "weft gzip: %s/%s: %s\n", name, n,
+				strerror(ENAMETOOLONG));
+			worse(FAILED);
 			continue;
+		}
 		/* What this run writes may turn up in the listing. */
 		if (lstat(path, &st) || S_ISDIR(st.st_mode) ||
-		    ends_with(n, o->suffix) == o->decompress)
+		    wf_tools_gzip_name_ends(n, o->suffix) == o->decompress)
 			walk(o, path);
 	}
 	closedir(dir);
@@ -347,19 +370,14 @@ static void standard(const struct wf_gzip_options *o)
 	struct wf_gzip_io io = { .options = o,
 				 .name = "standard input",
 				 .in = STDIN_FILENO,
-				 .out = o->test || o->list ? -1 :
-							     STDOUT_FILENO };
+				 .out = o->test ? -1 : STDOUT_FILENO,
+				 .as_is = o->force && !o->test };
 
-	if (!o->force && !o->test && !o->list &&
-	    isatty(o->decompress ? STDIN_FILENO : STDOUT_FILENO)) {
-		fprintf(stderr,
-			"weft gzip: compressed data is not %s a "
-			"terminal; -f if you mean it\n",
-			o->decompress ? "read from" : "written to");
-		worse(FAILED);
-		return;
-	}
-	work(&io);
+	if (o->list)
+		list_one(o, io.name, STDIN_FILENO);
+	else if (!is_for_terminal(o,
+				  o->decompress ? STDIN_FILENO : STDOUT_FILENO))
+		work(&io);
 }
 
 static int run(int argc, char **argv, bool decompress)
@@ -374,11 +392,16 @@ static int run(int argc, char **argv, bool decompress)
 	if (optind == argc)
 		standard(&o);
 	for (int i = optind; i < argc; i++) {
+		char path[4096];
+
 		if (!strcmp(argv[i], "-"))
 			standard(&o);
 		else
-			walk(&o, argv[i]);
+			walk(&o, wf_tools_gzip_name_find(&o, argv[i], path,
+							 sizeof(path)));
 	}
+	if (listed.count > 1)
+		list_line(listed.packed, listed.plain, "(totals)");
 	wd_alg_async_fini();
 	return exit_code;
 }

@@ -40,14 +40,14 @@ struct wf_gzip_io {
 	uint32_t mtime;	    /* into or from the header */
 	int in;
 	int out;	    /* -1: nowhere (-t) */
-	const uint8_t *map; /* all of the input, NULL if it is no file */
-	uint64_t map_len;
-	uint64_t total_in; /* results */
+	uint64_t size;	    /* of the input, 0 if nobody knows */
+	const uint8_t *map; /* all of it, NULL if it must be read */
+	uint64_t total_in;  /* results */
 	uint64_t total_out;
-	const char *driver;   /* the last one used */
-	unsigned int points;  /* restart points written or used */
-	bool garbage;	      /* something that is no gzip came after */
-	char found_name[256]; /* from the header */
+	const char *driver;  /* the last one used */
+	unsigned int points; /* restart points written or used */
+	bool garbage;	     /* something that is no gzip came after */
+	bool as_is;	     /* what is no gzip goes through as it is */
 };
 
 /* 0, or -errno; said why on standard error. */
@@ -63,11 +63,23 @@ void wf_tools_gzip_say(const struct wf_gzip_io *io, const char *text);
 void wf_tools_gzip_progress(const struct wf_gzip_io *io, uint64_t done);
 void wf_tools_gzip_progress_end(void);
 
+bool wf_tools_gzip_name_ends(const char *name, const char *suffix);
+/* The name of the output; false, with a word why, if there is none. */
+bool wf_tools_gzip_name_output(const struct wf_gzip_options *o,
+			       const char *name, char *out, size_t room);
+/* @path becomes the name in the header of the file, if it has one. */
+void wf_tools_gzip_name_stored(int fd, const char *input, char *path,
+			       size_t room);
+/* The file that @name means: as gunzip, also without its suffix. */
+const char *wf_tools_gzip_name_find(const struct wf_gzip_options *o,
+				    const char *name, char *out, size_t room);
+
 /* Output files that vanish unless they are finished. */
 struct wf_gzip_out {
 	int fd;
 	char path[4096];
 	bool named; /* it has its name already and must lose it on failure */
+	bool force; /* it may take the place of another */
 };
 
 int wf_tools_gzip_out_open(struct wf_gzip_out *out, const char *path,

@@ -14,6 +14,8 @@ enum {
 	OPT_STATS,
 };
 
+#define OPTIONS "123456789cdfhklnNp:qrS:tvV"
+
 static const struct option long_options[] = {
 	{ "stdout", no_argument, NULL, 'c' },
 	{ "to-stdout", no_argument, NULL, 'c' },
@@ -31,6 +33,7 @@ static const struct option long_options[] = {
 	{ "suffix", required_argument, NULL, 'S' },
 	{ "test", no_argument, NULL, 't' },
 	{ "verbose", no_argument, NULL, 'v' },
+	{ "version", no_argument, NULL, 'V' },
 	{ "fast", no_argument, NULL, '1' },
 	{ "best", no_argument, NULL, '9' },
 	{ "driver", required_argument, NULL, OPT_DRIVER },
@@ -54,7 +57,7 @@ static void print_help(FILE *out, bool decompress)
 		"  -h, --help       print this and exit\n"
 		"  -k, --keep       keep the input files\n"
 		"  -l, --list       say what is in the files\n"
-		"  -n, --no-name    neither store nor restore name and time\n"
+		"  -n, --no-name    store neither name nor time\n"
 		"  -N, --name       restore name and time when decompressing\n"
 		"  -p N             work with N threads (default: the "
 		"processors there are)\n"
@@ -63,6 +66,7 @@ static void print_help(FILE *out, bool decompress)
 		"  -S SUF           use SUF in place of .gz\n"
 		"  -t, --test       check the files and write nothing\n"
 		"  -v, --verbose    say what was done\n"
+		"  -V, --version    print the version and exit\n"
 		"      --driver NAME  use this driver and no other\n"
 		"      --stats      bytes, seconds, driver, restart points\n"
 		"\n"
@@ -150,6 +154,9 @@ static int one(struct wf_gzip_options *o, int opt)
 	case 'v':
 		o->verbose = true;
 		break;
+	case 'V':
+		printf("weft %s\n", WEFT_VERSION);
+		return 0;
 	case OPT_DRIVER:
 		o->driver = optarg;
 		break;
@@ -157,8 +164,11 @@ static int one(struct wf_gzip_options *o, int opt)
 		o->stats = true;
 		break;
 	default:
-		if (opt < '1' || opt > '9')
+		if (opt < '1' || opt > '9') {
+			fprintf(stderr, "try `weft %s --help'\n",
+				o->decompress ? "gunzip" : "gzip");
 			return 1;
+		}
 		o->level = opt - '0';
 		break;
 	}
@@ -173,8 +183,8 @@ int wf_tools_gzip_options(struct wf_gzip_options *o, int argc, char **argv)
 	o->threads = processors();
 	o->suffix = ".gz";
 	optind = 1;
-	while ((opt = getopt_long(argc, argv, "123456789cdfhklnNp:qrS:tv",
-				  long_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, OPTIONS, long_options, NULL)) !=
+	       -1) {
 		ret = one(o, opt);
 		if (ret >= 0)
 			return ret;

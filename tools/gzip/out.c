@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* What a handler removes; written before it counts. */
-static char doomed[4096];
+static char doomed[4096 + 16];
 static volatile sig_atomic_t is_doomed;
 
 static void die(int sig)
@@ -68,6 +68,7 @@ int wf_tools_gzip_out_open(struct wf_gzip_out *out, const char *path,
 		return -ENAMETOOLONG;
 	strcpy(out->path, path);
 	out->named = false;
+	out->force = force;
 	if (!force && !access(path, F_OK))
 		return -EEXIST;
 	strcpy(dir, path);
@@ -76,7 +77,9 @@ int wf_tools_gzip_out_open(struct wf_gzip_out *out, const char *path,
 		slash[slash == dir] = '\0';
 	else
 		strcpy(dir, ".");
-	out->fd = open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+	/* It gets its name by way of /proc. */
+	if (!access("/proc/self/fd", X_OK))
+		out->fd = open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
 	if (out->fd >= 0)
 		return 0;
 	return open_named(out, force);
@@ -90,10 +93,11 @@ static int give_name(struct wf_gzip_out *out)
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", out->fd);
 	if (!linkat(AT_FDCWD, self, AT_FDCWD, out->path, AT_SYMLINK_FOLLOW))
 		return 0;
-	if (errno != EEXIST)
+	if (errno != EEXIST || !out->force)
 		return -errno;
-	/* open() has asked whether it may be replaced. */
 	snprintf(spare, sizeof(spare), "%s.%ld", out->path, (long)getpid());
+	strcpy(doomed, spare);
+	is_doomed = 1;
 	if (linkat(AT_FDCWD, self, AT_FDCWD, spare, AT_SYMLINK_FOLLOW))
 		return -errno;
 	if (rename(spare, out->path)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packs one file: blocks go to the library as asynchronous jobs, and are
- * written in order as they come back. The result is one gzip member. Every so
+ * Packs one file: several threads pack a block each and write it when it is its
+ * turn. The result is one gzip member. Every so
  * often a block begins without a dictionary; where the output can be written
  * to again at its start, the header tells where those are.
  */
@@ -15,12 +15,13 @@
 
 #include <weft/wd_comp_drv.h>
 
+#include "tools/gzip/gang.h"
 #include "tools/gzip/index.h"
 
 #define DICT 32768u
 #define BLOCK (512u << 10)     /* with a dictionary */
 #define BLOCK_ALONE (1u << 20) /* without */
-#define RESTART 4	       /* blocks with a dictionary in a row */
+#define RESTART 2	       /* blocks with a dictionary in a row */
 #define ROOM_UNKNOWN 512       /* points, where nobody knows the size */
 #define HEADER_MAX (12 + 65536 + 256)
 
@@ -30,10 +31,7 @@ struct slot {
 	const uint8_t *in;
 	size_t len;
 	uint8_t *out;
-	bool busy;
-	bool done;
 	bool restart;
-	int result;
 };
 
 struct packer {
@@ -41,13 +39,17 @@ struct packer {
 	size_t block;
 	bool dict;
 	unsigned int count; /* slots */
+	uint8_t *room;	    /* of all slots */
 	struct slot *slots;
-	uint64_t first; /* blocks written */
-	uint64_t next;	/* block to submit */
+	/* Of whoever takes input: */
+	uint64_t next;	/* block to take */
 	uint64_t taken; /* bytes of input */
 	bool eof;
 	uint8_t tail[DICT]; /* the end of the last block that was read */
 	size_t tail_len;
+	/* Of whoever writes: */
+	uint64_t first;	 /* blocks written */
+	uint64_t packed; /* bytes of input in them */
 	uint32_t check;
 	uint64_t written; /* compressed data, without the header */
 	struct wf_gzip_index index;
@@ -69,15 +71,6 @@ static bool uses_dict(const struct wf_gzip_options *options)
 		    d->levels >> options->level & 1)
 			return d->can & WD_COMP_CAN_DEFLATE_DICT;
 	}
-}
-
-static void done(struct wd_comp_ctx *ctx, int result, void *arg)
-{
-	struct slot *slot = arg;
-
-	(void)ctx;
-	slot->result = result;
-	slot->done = true;
 }
 
 static size_t write_header(struct packer *p, uint8_t *out)
@@ -115,7 +108,7 @@ static size_t write_header(struct packer *p, uint8_t *out)
 static void plan_index(struct packer *p)
 {
 	uint32_t span = (uint32_t)(p->block * (p->dict ? RESTART : 1));
-	uint64_t points = p->io->map ? p->io->map_len / span : ROOM_UNKNOWN;
+	uint64_t points = p->io->size ? p->io->size / span : ROOM_UNKNOWN;
 	int flags = p->io->out < 0 ? -1 : fcntl(p->io->out, F_GETFL);
 	struct stat st;
 
@@ -195,7 +188,7 @@ static int fill(struct packer *p, struct slot *slot)
 	slot->restart = !p->dict || !(p->next % RESTART);
 	slot->ctx.dict_len = 0;
 	if (p->io->map) {
-		uint64_t left = p->io->map_len - p->taken;
+		uint64_t left = p->io->size - p->taken;
 
 		slot->in = p->io->map + p->taken;
 		slot->len = left < p->block ? (size_t)left : p->block;
@@ -212,6 +205,7 @@ static int fill(struct packer *p, struct slot *slot)
 		return (int)n;
 	slot->in = slot->buf + DICT;
 	slot->len = (size_t)n;
+	p->taken += slot->len;
 	p->eof = slot->len < p->block;
 	if (!slot->restart) {
 		memcpy(slot->buf + DICT - p->tail_len, p->tail, p->tail_len);
@@ -222,15 +216,20 @@ static int fill(struct packer *p, struct slot *slot)
 		memcpy(p->tail, slot->in + slot->len - DICT, DICT);
 		p->tail_len = DICT;
 	}
-	p->taken += slot->len;
 	return 0;
 }
 
-static int submit(struct packer *p)
+static int take_block(void *arg, unsigned int n, int *none)
 {
-	struct slot *slot = &p->slots[p->next % p->count];
-	int ret = fill(p, slot);
+	struct packer *p = arg;
+	struct slot *slot = &p->slots[n];
+	int ret;
 
+	if (p->eof) {
+		*none = 1;
+		return 0;
+	}
+	ret = fill(p, slot);
 	if (ret)
 		return ret;
 	slot->ctx.alg_type = WD_COMP_RAW;
@@ -239,92 +238,81 @@ static int submit(struct packer *p)
 	slot->ctx.driver = p->io->options->driver;
 	slot->ctx.tight = 1;
 	slot->ctx.flush_type = p->eof ? WD_COMP_FINISH : WD_COMP_SYNC_FLUSH;
-	slot->done = false;
-	slot->busy = true;
 	p->next++;
-	ret = wd_alg_async_deflate(&slot->ctx, done, slot, slot->in, slot->len,
-				   slot->out,
-				   wd_alg_deflate_bound(&slot->ctx, p->block));
-	if (ret)
-		slot->busy = false;
-	return ret;
+	return 0;
 }
 
-/* The oldest block is done: out with it. */
-static int retire(struct packer *p)
+static int pack_block(void *arg, unsigned int n)
 {
-	struct slot *slot = &p->slots[p->first % p->count];
-	int ret = slot->result;
+	struct packer *p = arg;
+	struct slot *slot = &p->slots[n];
+	size_t in = slot->len;
 
-	slot->busy = false;
-	if (!ret && p->first && slot->restart)
+	slot->ctx.out_len = wd_alg_deflate_bound(&slot->ctx, p->block);
+	return wd_alg_deflate(&slot->ctx, slot->in, &in, slot->out,
+			      &slot->ctx.out_len);
+}
+
+static int write_block(void *arg, unsigned int n)
+{
+	struct packer *p = arg;
+	struct slot *slot = &p->slots[n];
+
+	if (p->first && slot->restart)
 		wf_tools_gzip_index_add(&p->index, p->written);
-	if (!ret)
-		ret = wf_tools_gzip_write(p->io, slot->out, slot->ctx.out_len);
 	p->check = wd_comp_check_combine(WD_COMP_GZIP, p->check,
 					 slot->ctx.check, slot->len);
 	p->written += slot->ctx.out_len;
+	p->packed += slot->len;
 	p->io->driver = slot->ctx.used;
 	p->first++;
-	wf_tools_gzip_progress(p->io, p->taken);
-	return ret;
+	wf_tools_gzip_progress(p->io, p->packed);
+	return wf_tools_gzip_write(p->io, slot->out, slot->ctx.out_len);
 }
 
 static int run(struct packer *p)
 {
-	int ret = 0;
+	struct wf_gzip_gang gang = {
+		.threads = p->io->options->threads,
+		.slots = p->count,
+		.arg = p,
+		.take = take_block,
+		.work = pack_block,
+		.put = write_block,
+	};
 
-	while (!ret && (!p->eof || p->first < p->next)) {
-		struct slot *oldest = &p->slots[p->first % p->count];
-
-		if (!p->eof && p->next - p->first < p->count) {
-			ret = submit(p);
-		} else if (oldest->done) {
-			ret = retire(p);
-		} else {
-			wd_alg_wait(-1);
-			wd_alg_poll(0);
-		}
-	}
-	/* After an error jobs may still write into our memory. */
-	for (uint64_t i = p->first; i < p->next; i++) {
-		struct slot *slot = &p->slots[i % p->count];
-
-		while (slot->busy && !slot->done) {
-			wd_alg_wait(-1);
-			wd_alg_poll(0);
-		}
-	}
-	return ret;
+	return wf_tools_gzip_gang_run(&gang);
 }
 
 static int make_slots(struct packer *p)
 {
 	struct wd_comp_ctx ctx = { 0 };
+	size_t in = p->io->map ? 0 : DICT + p->block;
+	size_t out = wd_alg_deflate_bound(&ctx, p->block);
+	uint8_t *room;
 
 	p->count = p->io->options->threads * 2 + 1;
 	p->slots = calloc(p->count, sizeof(*p->slots));
-	if (!p->slots)
+	p->room = wf_tools_gzip_gang_room(p->count * (in + out));
+	if (!p->slots || !p->room)
 		return -ENOMEM;
+	room = p->room;
 	for (unsigned int i = 0; i < p->count; i++) {
-		struct slot *s = &p->slots[i];
-
-		s->out = malloc(wd_alg_deflate_bound(&ctx, p->block));
-		s->buf = p->io->map ? NULL : malloc(DICT + p->block);
-		if (!s->out || (!p->io->map && !s->buf))
-			return -ENOMEM;
+		p->slots[i].buf = room;
+		p->slots[i].out = room + in;
+		room += in + out;
 	}
 	return 0;
 }
 
-/* A file of one block: no threads, no jobs. */
+/* A file of one block: no threads. */
 static int pack_small(struct packer *p)
 {
 	struct wd_comp_ctx ctx = { .comp_level = p->io->options->level,
 				   .driver = p->io->options->driver,
 				   .raw_check = WD_COMP_GZIP,
 				   .tight = 1 };
-	size_t in = (size_t)p->io->map_len;
+	size_t in = (size_t)p->io->size;
 	size_t out = wd_alg_deflate_bound(&ctx, in);
 	uint8_t *buf = malloc(out);
 	int ret = buf ? begin(p) : -ENOMEM;
@@ -350,11 +338,10 @@ int wf_tools_gzip_pack(struct wf_gzip_io *io)
 	p->io = io;
 	p->dict = uses_dict(io->options);
 	p->block = p->dict ? BLOCK : BLOCK_ALONE;
-	if (io->map && io->map_len <= p->block) {
+	if (io->map && io->size <= p->block) {
 		ret = pack_small(p);
 	} else {
 		plan_index(p);
-		wd_alg_async_threads(io->options->threads);
 		ret = make_slots(p);
 		if (!ret)
 			ret = begin(p);
@@ -365,10 +352,7 @@ int wf_tools_gzip_pack(struct wf_gzip_io *io)
 	}
 	wf_tools_gzip_progress_end();
 	io->total_in = p->taken;
-	for (unsigned int i = 0; p->slots && i < p->count; i++) {
-		free(p->slots[i].out);
-		free(p->slots[i].buf);
-	}
+	free(p->room);
 	free(p->slots);
 	free(p);
 	if (ret)

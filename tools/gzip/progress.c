@@ -32,17 +32,17 @@ void wf_tools_gzip_progress(const struct wf_gzip_io *io, uint64_t done)
 		return;
 	drawn = now;
 	visible = true;
-	if (!io->map_len) {
+	if (!io->size) {
 		fprintf(stderr, "\r%s: %llu MB", io->name,
 			(unsigned long long)(done / 1000000));
 		return;
 	}
-	fill = (unsigned int)(done * WIDTH / io->map_len);
+	fill = (unsigned int)(done * WIDTH / io->size);
 	memset(bar, '.', WIDTH);
 	memset(bar, '#', fill < WIDTH ? fill : WIDTH);
 	bar[WIDTH] = '\0';
 	fprintf(stderr, "\r%s: [%s] %3u%%", io->name, bar,
-		(unsigned int)(done * 100 / io->map_len));
+		(unsigned int)(done * 100 / io->size));
 }
 
 void wf_tools_gzip_progress_end(void)

@@ -14,21 +14,39 @@
 
 #include <weft/wd_comp.h>
 
+#include "tools/gzip/gang.h"
+#include "tools/gzip/header.h"
 #include "tools/gzip/index.h"
 
 #define IN_SIZE (256u << 10)
 #define OUT_SIZE (512u << 10)
 #define SPAN_MOST (64u << 20) /* memory for a segment; larger: one run */
 
+struct unpacker;
+
 struct segment {
 	struct wd_comp_ctx ctx;
 	const uint8_t *in;
 	size_t in_len;
 	uint8_t *out;
-	bool busy;
-	bool done;
-	int result;
+	bool last;
 };
+
+/* A member whose segments are unpacked at the same time. */
+struct segments {
+	struct unpacker *u;
+	struct segment *slots;
+	/* Of whoever takes: */
+	size_t taken; /* segments */
+	size_t at;    /* in the input: the next one */
+	/* Of whoever writes: */
+	size_t end; /* in the input: behind the final block */
+	uint32_t check;
+	uint64_t total;
+};
+
+/* The index is wrong, which says nothing about the data. */
+#define WRONG 1
 
 struct unpacker {
 	struct wf_gzip_io *io;
@@ -109,191 +127,159 @@ static int run_member(struct unpacker *u)
 	return ret;
 }
 
-/* Length of the header at u->in, which is all mapped; 0 if it is none. Takes
- * the index and the name along. */
-static size_t parse_header(struct unpacker *u, bool *has_index)
+static int take_segment(void *arg, unsigned int n, int *none)
 {
-	const uint8_t *p = u->in;
-	size_t n = 10, len = u->in_len;
-	uint8_t flags;
+	struct segments *all = arg;
+	struct unpacker *u = all->u;
+	struct segment *s = &all->slots[n];
+	size_t left = u->in_len - all->at;
 
-	*has_index = false;
-	if (len < 10 || p[0] != 0x1f || p[1] != 0x8b || p[2] != 8)
+	if (all->taken > u->index.count) {
+		*none = 1;
 		return 0;
-	flags = p[3];
-	u->io->mtime = p[4] | (uint32_t)p[5] << 8 | (uint32_t)p[6] << 16 |
-		       (uint32_t)p[7] << 24;
-	if (flags & 4) {
-		size_t extra;
-
-		if (len < n + 2)
-			return 0;
-		extra = p[n] | (size_t)p[n + 1] << 8;
-		n += 2;
-		if (len < n + extra)
-			return 0;
-		*has_index = wf_tools_gzip_index_read(&u->index, p + n, extra);
-		n += extra;
 	}
-	for (int bit = 8; bit <= 16; bit *= 2) {
-		const uint8_t *end;
-
-		if (!(flags & bit))
-			continue;
-		end = len > n ? memchr(p + n, 0, len - n) : NULL;
-		if (!end)
-			return 0;
-		if (bit == 8 &&
-		    (size_t)(end - p - n) < sizeof(u->io->found_name))
-			strcpy(u->io->found_name, (const char *)p + n);
-		n = (size_t)(end - p) + 1;
-	}
-	if (flags & 2)
-		n += 2;
-	return n < len ? n : 0;
-}
-
-static void done(struct wd_comp_ctx *ctx, int result, void *arg)
-{
-	struct segment *s = arg;
-
-	(void)ctx;
-	s->result = result;
-	s->done = true;
-}
-
-static int start(struct unpacker *u, struct segment *s, size_t i, size_t *at)
-{
-	bool last = i == u->index.count;
-	size_t len = last ? u->in_len - *at : u->index.lengths[i];
-	int ret;
-
-	if (*at >= u->in_len || len > u->in_len - *at)
-		return -EBADMSG;
+	s->last = all->taken == u->index.count;
+	s->in_len = s->last ? left : u->index.lengths[all->taken];
+	if (!left || s->in_len > left)
+		return WRONG;
 	s->ctx = (struct wd_comp_ctx){
 		.raw_check = WD_COMP_GZIP,
-		.flush_type = last ? WD_COMP_FINISH : WD_COMP_SYNC_FLUSH,
+		.flush_type = s->last ? WD_COMP_FINISH : WD_COMP_SYNC_FLUSH,
 		.driver = u->io->options->driver,
 	};
-	s->in = u->in + *at;
-	s->in_len = len;
-	s->done = false;
-	s->busy = true;
-	ret = wd_alg_async_inflate(&s->ctx, done, s, s->in, len, s->out,
-				   u->index.span);
-	if (ret)
-		s->busy = false;
-	*at += len;
-	return ret;
+	s->in = u->in + all->at;
+	all->at += s->in_len;
+	all->taken++;
+	return 0;
 }
 
-/* All segments, in order. *at ends behind the final block. *wrong: it is the
- * index that failed, not the output. */
-static int run_segments(struct unpacker *u, struct segment *slots,
-			unsigned int count, size_t *at, uint32_t *check,
-			uint64_t *total, bool *wrong)
+/* It must end exactly where the next begins. */
+static int unpack_segment(void *arg, unsigned int n)
 {
-	size_t first = 0, next = 0, segments = (size_t)u->index.count + 1;
-	int ret = 0;
+	struct segments *all = arg;
+	struct segment *s = &all->slots[n];
+	uint32_t span = all->u->index.span;
 
-	while (!ret && first < segments) {
-		struct segment *s = &slots[first % count];
+	s->ctx.in_len = s->in_len;
+	s->ctx.out_len = span;
+	if (wd_alg_inflate(&s->ctx, s->in, &s->ctx.in_len, s->out,
+			   &s->ctx.out_len))
+		return WRONG;
+	return s->last || (s->ctx.out_len == span &&
+			   s->ctx.in_len == s->in_len) ?
+		       0 :
+		       WRONG;
+}
 
-		if (next < segments && next - first < count) {
-			ret = start(u, &slots[next % count], next, at);
-			*wrong = ret;
-			next += !ret;
-			continue;
-		}
-		if (!s->done) {
-			wd_alg_wait(-1);
-			wd_alg_poll(0);
-			continue;
-		}
-		s->busy = false;
-		ret = s->result;
-		if (!ret && first + 1 < segments &&
-		    (s->ctx.out_len != u->index.span ||
-		     s->ctx.in_len != s->in_len))
-			ret = -EBADMSG;
-		*wrong = ret;
-		if (ret)
-			break;
-		ret = emit(u, s->out, s->ctx.out_len);
-		u->skip = 0;
-		*check = wd_comp_check_combine(WD_COMP_GZIP, *check,
-					       s->ctx.check, s->ctx.out_len);
-		*total += s->ctx.out_len;
-		if (first + 1 == segments)
-			*at = (size_t)(s->in - u->in) + s->ctx.in_len;
-		u->io->driver = s->ctx.used;
-		first++;
+static int write_segment(void *arg, unsigned int n)
+{
+	struct segments *all = arg;
+	struct segment *s = &all->slots[n];
+	struct unpacker *u = all->u;
+
+	all->check = wd_comp_check_combine(WD_COMP_GZIP, all->check,
+					   s->ctx.check, s->ctx.out_len);
+	all->total += s->ctx.out_len;
+	u->io->driver = s->ctx.used;
+	if (s->last)
+		all->end = (size_t)(s->in - u->in) + s->ctx.in_len;
+	wf_tools_gzip_progress(u->io, u->taken + (uint64_t)(s->in - u->in));
+	return wf_tools_gzip_write(u->io, s->out, s->ctx.out_len);
+}
+
+/* All segments. WRONG: what is out is right, but the rest is for one run. */
+static int run_segments(struct segments *all, unsigned int threads)
+{
+	struct wf_gzip_gang gang = {
+		.threads = threads,
+		.slots = threads * 2 + 1,
+		.arg = all,
+		.take = take_segment,
+		.work = unpack_segment,
+		.put = write_segment,
+	};
+	size_t span = all->u->index.span, size = gang.slots * span;
+	uint8_t *room = wf_tools_gzip_gang_room(size);
+	int ret = WRONG; /* without memory for it, as if there were none */
+
+	all->slots = calloc(gang.slots, sizeof(*all->slots));
+	if (room && all->slots) {
+		for (unsigned int i = 0; i < gang.slots; i++)
+			all->slots[i].out = room + i * span;
+		ret = wf_tools_gzip_gang_run(&gang);
 	}
-	for (unsigned int i = 0; i < count; i++) {
-		while (slots[i].busy && !slots[i].done) {
-			wd_alg_wait(-1);
-			wd_alg_poll(0);
-		}
-	}
+	free(all->slots);
+	free(room);
 	return ret;
 }
 
 /* -EAGAIN: the index is of no use, u->skip says what is out already. */
 static int run_indexed(struct unpacker *u, size_t head)
 {
-	unsigned int count = u->io->options->threads * 2 + 1;
-	struct segment *slots = calloc(count, sizeof(*slots));
-	uint32_t check = 0, want;
-	uint64_t total = 0;
-	size_t at = head;
-	bool wrong = false;
-	int ret = slots ? 0 : -ENOMEM;
+	struct segments all = { .u = u, .at = head };
+	int ret = run_segments(&all, u->io->options->threads);
+	const uint8_t *tail = u->in + all.end;
+	uint64_t want;
 
-	for (unsigned int i = 0; !ret && i < count; i++) {
-		slots[i].out = malloc(u->index.span);
-		if (!slots[i].out)
-			ret = -ENOMEM;
-	}
-	wd_alg_async_threads(u->io->options->threads);
-	if (!ret)
-		ret = run_segments(u, slots, count, &at, &check, &total,
-				   &wrong);
-	for (unsigned int i = 0; slots && i < count; i++)
-		free(slots[i].out);
-	free(slots);
-	/* What is out is right: one run would have made the same so far. */
-	if (wrong) {
-		u->skip = total;
+	/* One run would have made the same so far. */
+	if (ret == WRONG) {
+		u->skip = all.total;
 		return -EAGAIN;
 	}
 	if (ret)
 		return ret;
-	if (u->in_len - at < 8)
+	if (u->in_len - all.end < 8)
 		return -ENODATA;
-	want = u->in[at] | (uint32_t)u->in[at + 1] << 8 |
-	       (uint32_t)u->in[at + 2] << 16 | (uint32_t)u->in[at + 3] << 24;
-	if (want != check || u->in[at + 4] != (uint8_t)total ||
-	    u->in[at + 5] != (uint8_t)(total >> 8) ||
-	    u->in[at + 6] != (uint8_t)(total >> 16) ||
-	    u->in[at + 7] != (uint8_t)(total >> 24))
-		return -EBADMSG;
+	want = all.check | (all.total & UINT32_MAX) << 32;
+	for (int i = 0; i < 8; i++) {
+		if (tail[i] != (uint8_t)(want >> (8 * i)))
+			return -EBADMSG;
+	}
 	u->io->points = u->index.count + 1;
-	advance(u, at + 8);
+	advance(u, all.end + 8);
 	return 0;
 }
 
-static int next_member(struct unpacker *u)
+static int next_member(struct unpacker *u, bool first)
 {
-	bool indexed = false;
-	size_t head = parse_header(u, &indexed);
+	struct wf_gzip_header header;
+	size_t head = wf_tools_gzip_header_parse(u->in, u->in_len, &header);
 	int ret;
 
-	if (u->io->map && head && indexed && u->index.span <= SPAN_MOST) {
+	if (head && first)
+		u->io->mtime = header.mtime;
+	/* What weft writes has no checksum of its header and no unknown flags:
+	 * leave others to the one run, which looks at both. */
+	if (u->io->map && head && header.extra &&
+	    !(header.flags & (WF_GZIP_FLAG_HCRC | WF_GZIP_FLAG_RESERVED)) &&
+	    wf_tools_gzip_index_read(&u->index, header.extra,
+				     header.extra_len) &&
+	    u->index.span <= SPAN_MOST) {
 		ret = run_indexed(u, head);
 		if (ret != -EAGAIN)
 			return ret;
 	}
 	return run_member(u);
+}
+
+/* Less than the two bytes that tell, and nothing that contradicts them. */
+static bool is_beginning(const struct unpacker *u)
+{
+	return !u->in_len || (u->in_len == 1 && u->in[0] == 0x1f);
+}
+
+/* As it is, like cat. */
+static int copy(struct unpacker *u)
+{
+	int ret;
+
+	do {
+		ret = emit(u, u->in, u->in_len);
+		advance(u, u->in_len);
+		if (!ret)
+			ret = need(u, 1);
+	} while (!ret && u->in_len);
+	return ret;
 }
 
 static int run(struct unpacker *u)
@@ -313,14 +299,14 @@ static int run(struct unpacker *u)
 			continue;
 		}
 		if (u->in_len < 2 || u->in[0] != 0x1f || u->in[1] != 0x8b) {
+			if (first && u->io->as_is)
+				return copy(u);
 			if (first)
-				return -EINVAL;
+				return is_beginning(u) ? -ENODATA : -EINVAL;
 			u->io->garbage = true;
 			return 0;
 		}
-		ret = need(u, IN_SIZE);
-		if (!ret)
-			ret = next_member(u);
+		ret = next_member(u, first);
 		if (ret)
 			return ret;
 		first = false;
@@ -339,7 +325,7 @@ int wf_tools_gzip_unpack(struct wf_gzip_io *io)
 	u->buf = io->map ? NULL : malloc(IN_SIZE);
 	if (u->out && (io->map || u->buf)) {
 		u->in = io->map ? io->map : u->buf;
-		u->in_len = (size_t)io->map_len;
+		u->in_len = io->map ? (size_t)io->size : 0;
 		u->eof = io->map;
 		ret = run(u);
 	}

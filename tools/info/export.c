@@ -69,6 +69,20 @@ static void write_cma(struct wf_tools_json *j, const struct wf_tools_facts *f)
 	wf_tools_json_close(j, '}');
 }
 
+static void write_net(struct wf_tools_json *j, const struct wf_tools_net *net)
+{
+	wf_tools_json_open(j, NULL, '{');
+	wf_tools_json_text(j, "path", "packets");
+	wf_tools_json_text(j, "interface", net->iface);
+	wf_tools_json_text(j, "address", net->address);
+	wf_tools_json_number(j, "mtu", net->mtu);
+	wf_tools_json_bool(j, "gso", net->gso);
+	wf_tools_json_bool(j, "gro", net->gro);
+	wf_tools_json_number(j, "receive_buffer", net->buffer);
+	wf_tools_json_bool(j, "all_peers", net->shm_off);
+	wf_tools_json_close(j, '}');
+}
+
 static void write_ways(struct wf_tools_json *j, const struct wf_tools_facts *f)
 {
 	wf_tools_json_open(j, "paths", '[');
@@ -87,6 +101,8 @@ static void write_ways(struct wf_tools_json *j, const struct wf_tools_facts *f)
 	}
 	wf_tools_json_close(j, ']');
 	wf_tools_json_close(j, '}');
+	if (f->net.found)
+		write_net(j, &f->net);
 	wf_tools_json_close(j, ']');
 }
 

@@ -70,6 +70,19 @@ struct wf_tools_way {
 };
 #define WF_TOOLS_MAX_WAYS 6
 
+/* Peers elsewhere, by packets. */
+struct wf_tools_net {
+	bool found;
+	bool shm_off; /* those of this node as well */
+	bool gso;     /* the kernel cuts one buffer into packets ... */
+	bool gro;     /* ... and joins them again */
+	bool forced;  /* the buffer may be larger than users may ask for */
+	char iface[32];
+	char address[64];
+	unsigned mtu;
+	uint64_t buffer; /* bytes that a socket holds */
+};
+
 struct wf_tools_facts {
 	/* The provider. */
 	char libfabric[32];
@@ -88,6 +101,7 @@ struct wf_tools_facts {
 	struct wf_tools_node node;
 	struct wf_tools_way ways[WF_TOOLS_MAX_WAYS];
 	unsigned n_ways;
+	struct wf_tools_net net;
 	/* What the user should know. */
 	char problems[WF_TOOLS_MAX_PROBLEMS][WF_TOOLS_PROBLEM_LEN];
 	unsigned n_problems;
@@ -116,6 +130,9 @@ void wf_tools_param_judge(struct wf_tools_param *param, int type,
 /* The parameter of that name (without FI_WEFT_), or NULL. */
 const struct wf_tools_param *
 wf_tools_param_find(const struct wf_tools_facts *facts, const char *name);
+
+/* From the interfaces and the parameters in force. */
+void wf_tools_net_read(struct wf_tools_facts *facts);
 
 /* From the parameters in force and CMA: which size goes which way. */
 void wf_tools_ways_find(struct wf_tools_facts *facts);

@@ -25,7 +25,7 @@ static const char help[] =
 	"found, interfaces and addresses, whether processes may copy from each\n"
 	"other (tried out, with the reason if not), which way a message of "
 	"which\n"
-	"size takes, every FI_WEFT_* setting in force with its source and the\n"
+	"size takes, how peers on other nodes are reached, every FI_WEFT_* setting in force with its source and the\n"
 	"reason of its default, and the machine. Problems come first, each "
 	"with\n"
 	"what to do.\n"
@@ -106,6 +106,7 @@ int wf_tools_info_main(int argc, char **argv)
 	wf_tools_provider_read(facts);
 	check_machine(facts);
 	wf_tools_ways_find(facts);
+	wf_tools_net_read(facts);
 	if (json)
 		wf_tools_report_json(facts, stdout);
 	else

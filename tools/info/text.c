@@ -138,6 +138,29 @@ static void say_ways(const struct wf_tools_facts *f, FILE *out)
 		fprintf(out, "    %15s bytes: %-8s %s\n", range, way->name,
 			way->about);
 	}
+	if (!f->net.found)
+		fputc('\n', out);
+}
+
+static void say_net(const struct wf_tools_facts *f, FILE *out)
+{
+	const struct wf_tools_net *net = &f->net;
+	char text[256];
+
+	if (!net->found)
+		return;
+	fprintf(out, "  packets (UDP), to %s\n",
+		net->shm_off ? "all peers: FI_WEFT_SHM is false" :
+			       "peers on other nodes");
+	snprintf(text, sizeof(text), "%s, %s, MTU %u", net->iface, net->address,
+		 net->mtu);
+	say(out, "  by", text);
+	snprintf(text, sizeof(text),
+		 "segmentation (GSO) %s, coalescing (GRO) %s, %" PRIu64
+		 " KiB of receive buffer",
+		 net->gso ? "yes" : "no", net->gro ? "yes" : "no",
+		 net->buffer >> 10);
+	say(out, "  the kernel", text);
 	fputc('\n', out);
 }
 
@@ -200,6 +223,7 @@ void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
 	say_provider(facts, out);
 	say_cma(facts, out);
 	say_ways(facts, out);
+	say_net(facts, out);
 	say_params(facts, out);
 	say_node(facts, out);
 }

@@ -15,11 +15,12 @@
 
 /* In the order in which they appear; the first ones always do. */
 static const enum wf_tools_quantity columns[] = {
-	WF_TOOLS_PEERS,	    WF_TOOLS_OUT,      WF_TOOLS_OUT_BYTES,
-	WF_TOOLS_IN,	    WF_TOOLS_IN_BYTES, WF_TOOLS_UNEXPECTED,
-	WF_TOOLS_SLEEPS,    WF_TOOLS_REFUSED,  WF_TOOLS_RMA,
-	WF_TOOLS_RMA_BYTES, WF_TOOLS_ATOMICS,  WF_TOOLS_RING_BYTES,
-	WF_TOOLS_CMA_BYTES, WF_TOOLS_PENDING,  WF_TOOLS_LOST,
+	WF_TOOLS_PEERS,	    WF_TOOLS_OUT,	  WF_TOOLS_OUT_BYTES,
+	WF_TOOLS_IN,	    WF_TOOLS_IN_BYTES,	  WF_TOOLS_UNEXPECTED,
+	WF_TOOLS_SLEEPS,    WF_TOOLS_REFUSED,	  WF_TOOLS_RMA,
+	WF_TOOLS_RMA_BYTES, WF_TOOLS_ATOMICS,	  WF_TOOLS_RING_BYTES,
+	WF_TOOLS_CMA_BYTES, WF_TOOLS_PENDING,	  WF_TOOLS_LOST,
+	WF_TOOLS_NET_BYTES, WF_TOOLS_RETRANSMITS, WF_TOOLS_RTT,
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 #define N_ALWAYS 5
@@ -45,7 +46,7 @@ static struct layout lay_out(const struct wf_tools_live *live)
 	int command = COMMAND_MIN, address = ADDRESS_MIN;
 	int left = (int)live->width - PID_WIDTH - 2 - COMMAND_MIN - ADDRESS_MIN;
 
-	for (size_t i = 0; i < live->now->count; i++) {
+	for (size_t i = 0; i < wf_tools_live_endpoints(live); i++) {
 		const struct wf_tools_endpoint *ep = &live->now->endpoints[i];
 		int len = (int)strlen(ep->command);
 
@@ -111,7 +112,7 @@ static void write_line(const struct wf_tools_live *live,
 void wf_tools_live_write(const struct wf_tools_live *live, FILE *out)
 {
 	struct layout layout = lay_out(live);
-	size_t shown = live->now->count;
+	size_t count = wf_tools_live_endpoints(live), shown = count;
 
 	/* The head, and a line that says how many more there are. */
 	if (live->height && shown + 1 > live->height)
@@ -119,9 +120,9 @@ void wf_tools_live_write(const struct wf_tools_live *live, FILE *out)
 	write_head(&layout, out);
 	for (size_t i = 0; i < shown; i++)
 		write_line(live, &live->now->endpoints[i], &layout, out);
-	if (shown < live->now->count)
+	if (shown < count)
 		fprintf(out, "%*s and %zu more\n", PID_WIDTH, "...",
-			live->now->count - shown);
+			count - shown);
 }
 
 /* -- order ----------------------------------------------------------------- */
@@ -135,7 +136,10 @@ struct ranked {
 static int compare(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
+	bool device = wf_tools_scan_is_device(&x->endpoint);
 
+	if (device != wf_tools_scan_is_device(&y->endpoint))
+		return device ? 1 : -1;
 	if (x->first != y->first)
 		return x->first > y->first ? -1 : 1;
 	if (x->second != y->second)
@@ -166,6 +170,8 @@ static void rank(const struct wf_tools_live *live, struct ranked *r)
 	const struct wf_tools_endpoint *before =
 		wf_tools_scan_find(live->before, &r->endpoint);
 
+	if (wf_tools_scan_is_device(&r->endpoint))
+		return;
 	switch (live->sort) {
 	case WF_TOOLS_OUT_BYTES:
 		r->first = busy(before, &r->endpoint, true);
@@ -182,6 +188,15 @@ static void rank(const struct wf_tools_live *live, struct ranked *r)
 						   &r->endpoint);
 		break;
 	}
+}
+
+size_t wf_tools_live_endpoints(const struct wf_tools_live *live)
+{
+	size_t n = live->now->count;
+
+	while (n && wf_tools_scan_is_device(&live->now->endpoints[n - 1]))
+		n--;
+	return n;
 }
 
 void wf_tools_live_sort(const struct wf_tools_live *live)

@@ -17,11 +17,17 @@ struct wf_tools_live {
 	unsigned height;	     /* lines to keep to; 0: any number */
 };
 
-/* Busiest first, or as asked. */
+/* Busiest first, or as asked; devices after endpoints, by process and name. */
 void wf_tools_live_sort(const struct wf_tools_live *live);
+
+/* How many are endpoints, once sorted: the rest are devices. */
+size_t wf_tools_live_endpoints(const struct wf_tools_live *live);
 
 /* A line for each endpoint. */
 void wf_tools_live_write(const struct wf_tools_live *live, FILE *out);
+
+/* A line for each device; nothing if there is none. */
+void wf_tools_devices_write(const struct wf_tools_live *live, FILE *out);
 
 /* A block for each endpoint: its messages and bytes by path. */
 void wf_tools_paths_write(const struct wf_tools_live *live, FILE *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sums and rates of counters. The names of counters are those of the provider
- * (src/shm/stats.h); one that a page does not have counts as 0.
+ * (src/shm/stats.h, src/rdm/stats.h); one that a page does not have counts as 0.
  */
 #include "tools/stat/quantity.h"
 
@@ -10,12 +10,13 @@
 #include <string.h>
 #include <time.h>
 
-#define NAMES_MAX 10
+#define NAMES_MAX 16
+#define NET(name) WF_TOOLS_PACKETS name
 
 enum kind {
 	RATE, /* how much the sum grew by the second */
 	SUM,  /* as it is */
-	MOST, /* the largest, as it is */
+	MOST, /* the largest, as it is, and what the packet side adds */
 };
 
 struct quantity {
@@ -26,29 +27,40 @@ struct quantity {
 
 static const struct quantity quantities[WF_TOOLS_QUANTITIES] = {
 	/* A peer that talks and listens is one. */
-	[WF_TOOLS_PEERS] = { "PEERS", MOST, { "peers_out", "peers_in" } },
+	[WF_TOOLS_PEERS] = { "PEERS",
+			     MOST,
+			     { "peers_out", "peers_in", NET("peers") } },
 	[WF_TOOLS_OUT] = { "OUT/s",
 			   RATE,
 			   { "sent_inline", "sent_eager", "sent_chunked",
-			     "sent_parked" } },
+			     "sent_parked", NET("sent_eager"),
+			     NET("sent_medium"), NET("sent_runtread"),
+			     NET("sent_longread"), NET("sent_longcts") } },
 	[WF_TOOLS_OUT_BYTES] = { "OUT-B/s",
 				 RATE,
 				 { "sent_inline_bytes", "sent_eager_bytes",
-				   "sent_chunked_bytes",
-				   "sent_parked_bytes" } },
+				   "sent_chunked_bytes", "sent_parked_bytes",
+				   NET("sent_eager_bytes"),
+				   NET("sent_medium_bytes"),
+				   NET("sent_runtread_bytes"),
+				   NET("sent_longread_bytes"),
+				   NET("sent_longcts_bytes") } },
 	[WF_TOOLS_IN] = { "IN/s",
 			  RATE,
 			  { "received_inline", "received_eager",
 			    "received_chunked", "pulled_cma", "pulled_shared",
-			    "pulled_stream", "pulled_self" } },
+			    "pulled_stream", "pulled_self", NET("received") } },
 	[WF_TOOLS_IN_BYTES] = { "IN-B/s",
 				RATE,
 				{ "received_inline_bytes",
 				  "received_eager_bytes",
 				  "received_chunked_bytes", "pulled_cma_bytes",
 				  "pulled_shared_bytes", "pulled_stream_bytes",
-				  "pulled_self_bytes" } },
-	[WF_TOOLS_UNEXPECTED] = { "UNEXP", SUM, { "unexpected" } },
+				  "pulled_self_bytes",
+				  NET("received_bytes") } },
+	[WF_TOOLS_UNEXPECTED] = { "UNEXP",
+				  SUM,
+				  { "unexpected", NET("unexpected") } },
 	[WF_TOOLS_SLEEPS] = { "SLEEP/s", RATE, { "sleeps" } },
 	[WF_TOOLS_REFUSED] = { "NO-CMA", SUM, { "cma_refused" } },
 	[WF_TOOLS_RING_BYTES] = { "RING-B/s",
@@ -67,14 +79,43 @@ static const struct quantity quantities[WF_TOOLS_QUANTITIES] = {
 	[WF_TOOLS_RMA] = { "RMA/s",
 			   RATE,
 			   { "rma_writes", "rma_reads", "ring_writes",
-			     "ring_reads" } },
+			     "ring_reads", NET("eager_writes"),
+			     NET("longread_writes"), NET("longcts_writes"),
+			     NET("short_reads"), NET("longcts_reads") } },
 	[WF_TOOLS_RMA_BYTES] = { "RMA-B/s",
 				 RATE,
 				 { "rma_write_bytes", "rma_read_bytes",
-				   "ring_write_bytes", "ring_read_bytes" } },
-	[WF_TOOLS_ATOMICS] = { "ATOM/s", RATE, { "atomics" } },
-	[WF_TOOLS_PENDING] = { "PEND", SUM, { "pending" } },
-	[WF_TOOLS_LOST] = { "LOST", SUM, { "peers_lost" } },
+				   "ring_write_bytes", "ring_read_bytes",
+				   NET("eager_write_bytes"),
+				   NET("longread_write_bytes"),
+				   NET("longcts_write_bytes"),
+				   NET("short_read_bytes"),
+				   NET("longcts_read_bytes") } },
+	[WF_TOOLS_ATOMICS] = { "ATOM/s",
+			       RATE,
+			       { "atomics", NET("write_atomics"),
+				 NET("fetch_atomics"),
+				 NET("compare_atomics") } },
+	[WF_TOOLS_PENDING] = { "PEND", SUM, { "pending", NET("pending") } },
+	[WF_TOOLS_NET_BYTES] = { "NET-B/s",
+				 RATE,
+				 { NET("sent_eager_bytes"),
+				   NET("sent_medium_bytes"),
+				   NET("sent_runtread_bytes"),
+				   NET("sent_longread_bytes"),
+				   NET("sent_longcts_bytes"),
+				   NET("eager_write_bytes"),
+				   NET("longread_write_bytes"),
+				   NET("longcts_write_bytes"),
+				   NET("short_read_bytes"),
+				   NET("longcts_read_bytes"),
+				   NET("write_atomic_bytes"),
+				   NET("fetch_atomic_bytes"),
+				   NET("compare_atomic_bytes"),
+				   NET("received_bytes") } },
+	[WF_TOOLS_RETRANSMITS] = { "RETX/s", RATE, { NET("retransmits") } },
+	[WF_TOOLS_RTT] = { "RTT-ns", MOST, { NET("rtt_ns") } },
+	[WF_TOOLS_LOST] = { "LOST", SUM, { "peers_lost", NET("peers_lost") } },
 };
 
 /* Seconds over which something was counted; more than 0. */
@@ -95,8 +136,8 @@ double wf_tools_quantity_rate(const char *counter,
 			      const struct wf_tools_endpoint *before,
 			      const struct wf_tools_endpoint *now)
 {
-	uint64_t was = before ? wf_tools_page_get(&before->page, counter) : 0;
-	uint64_t is = wf_tools_page_get(&now->page, counter);
+	uint64_t was = before ? wf_tools_scan_get(before, counter) : 0;
+	uint64_t is = wf_tools_scan_get(now, counter);
 
 	/* Counters only grow, unless their owner has gone mad. */
 	return is > was ? (double)(is - was) / seconds(before, now) : 0;
@@ -111,11 +152,12 @@ double wf_tools_quantity_value(enum wf_tools_quantity q,
 
 	for (int i = 0; i < NAMES_MAX && quantity->names[i]; i++) {
 		const char *name = quantity->names[i];
-		double one = (double)wf_tools_page_get(&now->page, name);
+		double one = (double)wf_tools_scan_get(now, name);
 
 		if (quantity->kind == RATE)
 			value += wf_tools_quantity_rate(name, before, now);
-		else if (quantity->kind == SUM)
+		else if (quantity->kind == SUM ||
+			 !strncmp(name, NET(""), strlen(NET(""))))
 			value += one;
 		else
 			value = one > value ? one : value;

@@ -265,6 +265,67 @@ static unsigned count_elsewhere(const struct wf_tools_scan *scan)
 	return count;
 }
 
+/* -- packets --------------------------------------------------------------- */
+
+static bool is_packets(const struct wf_tools_endpoint *endpoint)
+{
+	return !strcmp(endpoint->page.kind, "packets");
+}
+
+static struct wf_tools_endpoint *
+owner_of(struct wf_tools_scan *scan, const struct wf_tools_endpoint *packets)
+{
+	for (size_t i = 0; i < scan->count; i++) {
+		struct wf_tools_endpoint *other = &scan->endpoints[i];
+
+		if (!is_packets(other) && other->pid == packets->pid &&
+		    !strcmp(other->page.name, packets->page.name))
+			return other;
+	}
+	return NULL;
+}
+
+/* An endpoint has two pages and is one all the same. A page whose owner is not
+ * there (it is closing, or of another build) stands for itself. */
+static void join_packets(struct wf_tools_scan *scan)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < scan->count; i++) {
+		struct wf_tools_endpoint *ep = &scan->endpoints[i];
+
+		if (is_packets(ep)) {
+			struct wf_tools_endpoint *owner = owner_of(scan, ep);
+
+			ep->packets = ep->page;
+			if (owner)
+				owner->packets = ep->page;
+		}
+	}
+	for (size_t i = 0; i < scan->count; i++) {
+		struct wf_tools_endpoint *ep = &scan->endpoints[i];
+
+		if (is_packets(ep) && owner_of(scan, ep))
+			continue;
+		if (kept != i)
+			scan->endpoints[kept] = *ep;
+		kept++;
+	}
+	scan->count = kept;
+}
+
+uint64_t wf_tools_scan_get(const struct wf_tools_endpoint *endpoint,
+			   const char *name)
+{
+	size_t len = strlen(WF_TOOLS_PACKETS);
+
+	if (!strncmp(name, WF_TOOLS_PACKETS, len))
+		return wf_tools_page_get(&endpoint->packets, name + len);
+	/* Its names mean something else there. */
+	return is_packets(endpoint) ? 0 :
+				      wf_tools_page_get(&endpoint->page, name);
+}
+
 int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 		      size_t n_pids, pid_t *missing)
 {
@@ -285,7 +346,14 @@ int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 	}
 	if (ret)
 		wf_tools_scan_free(scan);
+	else
+		join_packets(scan);
 	return ret;
+}
+
+bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint)
+{
+	return !strcmp(endpoint->page.kind, "device");
 }
 
 void wf_tools_scan_free(struct wf_tools_scan *scan)

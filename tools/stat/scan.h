@@ -22,6 +22,8 @@ struct wf_tools_endpoint {
 	char command[WF_TOOLS_COMMAND_LEN];
 	uint64_t at_ns; /* when it was read */
 	struct wf_tools_page page;
+	/* Its packet side, once that woke up; count 0: none. */
+	struct wf_tools_page packets;
 };
 
 struct wf_tools_scan {
@@ -41,6 +43,14 @@ struct wf_tools_scan {
  * exist, 0 if all do. */
 int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 		      size_t n_pids, pid_t *missing);
+
+/* A device of `weft devd`, whose counters are others than an endpoint's. */
+bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint);
+/* Its value, or 0 if there is no such counter. Those of the packet side begin
+ * with WF_TOOLS_PACKETS. */
+#define WF_TOOLS_PACKETS "packets."
+uint64_t wf_tools_scan_get(const struct wf_tools_endpoint *endpoint,
+			   const char *name);
 
 void wf_tools_scan_free(struct wf_tools_scan *scan);
 

@@ -67,8 +67,16 @@ static const char help[] =
 	"path\n"
 	"  PEND      waiting for room or peer   LOST         peers that went "
 	"away\n"
+	"  NET-B/s   bytes by packets           RETX/s       packets sent "
+	"again\n"
+	"  RTT-ns    round trip of the last peer heard by packets\n"
 	"\n"
-	"Exit status: 0 if an endpoint was seen, 1 if there was none or "
+	"Devices of `weft devd` have a table of their own: CHANS open channels,\n"
+	"WAIT jobs not done yet, JOBS/s, IN-B and OUT-B bytes taken and made a\n"
+	"second, FAILED jobs with an error, COPY-B bytes copied (SVA), INTR/s,\n"
+	"MEMORY reserved bytes, REFUSED channels, FAULTS channels given up.\n"
+	"\n"
+	"Exit status: 0 if an endpoint or device was seen, 1 if there was none or "
 	"something\n"
 	"failed, 2 for a wrong command line.\n";
 
@@ -255,7 +263,7 @@ static void write_notes(const struct settings *s,
 			const struct wf_tools_scan *scan, FILE *out)
 {
 	if (!scan->count)
-		fprintf(out, "no endpoint of weft is open%s\n",
+		fprintf(out, "no endpoint or device of weft is open%s\n",
 			s->n_pids ? " in that process" : " here");
 	if (scan->elsewhere)
 		fprintf(out,
@@ -344,10 +352,14 @@ static int show(const struct settings *s, struct screen *screen,
 	if (screen->height > 6 && !screen->asked)
 		live.height = screen->height - 4;
 	wf_tools_live_sort(&live);
-	if (now->count && s->paths)
+	if (wf_tools_live_endpoints(&live) && s->paths)
 		wf_tools_paths_write(&live, out);
-	else if (now->count)
+	else if (wf_tools_live_endpoints(&live))
 		wf_tools_live_write(&live, out);
+	if (wf_tools_live_endpoints(&live) &&
+	    wf_tools_live_endpoints(&live) < now->count)
+		fputc('\n', out);
+	wf_tools_devices_write(&live, out);
 	write_notes(s, now, out);
 	if (fclose(out)) {
 		free(text);

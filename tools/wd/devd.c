@@ -93,7 +93,9 @@ static void allow_many_files(void)
 
 static void catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	/* A second one ends it at once: a job may be taking long. */
+	struct sigaction action = { .sa_handler = on_signal,
+				    .sa_flags = (int)SA_RESETHAND };
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -120,6 +122,13 @@ int wf_tools_devd_main(int argc, char **argv)
 	if (err == -EADDRINUSE) {
 		fprintf(stderr,
 			"weft devd: another one listens at %s; --socket "
+			"chooses a different place\n",
+			options.config.socket);
+		return 1;
+	}
+	if (err == -EEXIST) {
+		fprintf(stderr,
+			"weft devd: %s is there and is no socket; --socket "
 			"chooses a different place\n",
 			options.config.socket);
 		return 1;

@@ -25,6 +25,10 @@ enum {
 	OPT_CLIENTS,
 	OPT_CLIENT_CHANNELS,
 	OPT_CLIENT_MEMORY,
+	OPT_ALLOW_SVA,
+	OPT_USER_CLIENTS,
+	OPT_USER_CHANNELS,
+	OPT_USER_MEMORY,
 };
 
 static const struct option long_options[] = {
@@ -43,6 +47,10 @@ static const struct option long_options[] = {
 	{ "clients", required_argument, NULL, OPT_CLIENTS },
 	{ "client-channels", required_argument, NULL, OPT_CLIENT_CHANNELS },
 	{ "client-memory", required_argument, NULL, OPT_CLIENT_MEMORY },
+	{ "allow-sva", no_argument, NULL, OPT_ALLOW_SVA },
+	{ "user-clients", required_argument, NULL, OPT_USER_CLIENTS },
+	{ "user-channels", required_argument, NULL, OPT_USER_CHANNELS },
+	{ "user-memory", required_argument, NULL, OPT_USER_MEMORY },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -65,6 +73,8 @@ static const char help[] =
 	"                        abstract one (@weft-devd-UID)\n"
 	"      --mode OCTAL      permissions of a path (0600)\n"
 	"      --allow-uid LIST  other users who may connect: any or 12,34\n"
+	"      --allow-sva       they may use SVA devices, too (their memory\n"
+	"                        can keep a worker waiting)\n"
 	"  -w, --workers N       threads that do the jobs (CPUs, at most 8)\n"
 	"      --spin US         look for jobs so long before sleeping (50)\n"
 	"      --cpu N           bind the workers to CPU N, N+1, ...\n"
@@ -75,6 +85,9 @@ static const char help[] =
 	"                        channels of one process (64)\n"
 	"      --client-memory SIZE\n"
 	"                        reserved memory of one process (256M)\n"
+	"      --user-clients N, --user-channels N, --user-memory SIZE\n"
+	"                        what all processes of one other user may\n"
+	"                        have together (64, 128, 128M)\n"
 	"  -l, --list            list the devices that programs here would\n"
 	"                        find, and exit\n"
 	"  -v, --verbose         say what happens; a summary at the end\n"
@@ -248,6 +261,27 @@ static int read_mode(const char *text, mode_t *mode)
 	return 0;
 }
 
+static int read_users(const char *text, const char **list)
+{
+	*list = text;
+	if (!strcmp(text, "any"))
+		return 0;
+	for (;;) {
+		char *end;
+
+		errno = 0;
+		if (*text < '0' || *text > '9' ||
+		    strtoul(text, &end, 10) >= UINT32_MAX || errno ||
+		    (*end && *end != ','))
+			return complain("--allow-uid wants any or numbers of "
+					"users like 12,34, not '%s'",
+					*list);
+		if (!*end)
+			return 0;
+		text = end + 1;
+	}
+}
+
 static int read_option(struct wf_tools_devd_options *options, int option)
 {
 	struct wf_devd_config *config = &options->config;
@@ -270,7 +304,9 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 	case OPT_MODE:
 		return read_mode(optarg, &config->mode);
 	case OPT_ALLOW_UID:
-		config->allow_uid = optarg;
+		return read_users(optarg, &config->allow_uid);
+	case OPT_ALLOW_SVA:
+		config->allow_sva = true;
 		return 0;
 	case OPT_SPIN:
 		return read_uint("--spin", optarg, 0, 10000000,
@@ -291,6 +327,14 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 	case OPT_CLIENT_MEMORY:
 		return read_size("--client-memory", optarg,
 				 &config->client_memory);
+	case OPT_USER_CLIENTS:
+		return read_uint("--user-clients", optarg, 1, 65536,
+				 &config->user_clients);
+	case OPT_USER_CHANNELS:
+		return read_uint("--user-channels", optarg, 1, 65536,
+				 &config->user_channels);
+	case OPT_USER_MEMORY:
+		return read_size("--user-memory", optarg, &config->user_memory);
 	default:
 		fputs("weft devd: `weft devd --help` lists what there is\n",
 		      stderr);

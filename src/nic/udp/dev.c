@@ -222,6 +222,7 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->cwnd = out->cc.cwnd;
 	path->in_flight = out->in_flight;
 	path->queued = out->next - out->una;
+	path->resets = peer->fails;
 	path->max_msg =
 		path->up ? out->seg :
 			   wf_udp_hello_seg(wf_udp_dev_of(nic), &peer->addr);

@@ -168,6 +168,7 @@ struct wf_udp_peer {
 	uint16_t ah;
 	uint32_t handles; /* address handles that point here */
 	uint32_t serving;
+	uint32_t fails;	  /* times it was given up, or left */
 	uint32_t refused; /* times in a row the network said: nobody there */
 	uint64_t heard_at;
 	uint64_t against_from; /* since when the network speaks against it, and

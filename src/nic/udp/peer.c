@@ -320,6 +320,7 @@ void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		wf_base_addr_str(&peer->addr, name, sizeof(name)),
 		wf_nic_status_str(status));
 	wf_udp_count(dev, peer_deaths, 1);
+	peer->fails++;
 	/* Ops whose packets are all made stand in no list of the peer's, but
 	 * each of their slots points to them. */
 	for (uint32_t seq = out->una; seq != out->next; seq++) {

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library and a device process that lies, or hangs up: a thread that speaks
+ * the protocol, badly. Nothing of it is believed, nothing is left open.
+ */
+#include "chan/session.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "weft/wd_drv.h"
+
+#define BYTES 8192u
+
+/* How it lies; everything else is right. */
+struct lie {
+	int hello;	  /* status, and hangs up */
+	bool hang_up;	  /* without a word */
+	int devices;	  /* how many it claims */
+	bool bad_records; /* ... which make no sense */
+	uint64_t dus_offset, dus_size;
+	uint64_t mmio_size;
+	int fds; /* descriptors with an OPEN */
+	bool unsealed;
+	uint64_t file; /* size of it */
+	bool wrong_op;
+	bool short_reply;
+	int open_status;
+	uint64_t dma;
+	uint64_t reserved; /* size of the memory */
+	bool made;	   /* needs no descriptors of its own */
+};
+
+static const struct lie honest = {
+	.devices = 1,
+	.dus_offset = 4096,
+	.dus_size = 4096,
+	.mmio_size = 4096,
+	.fds = 3,
+	.file = BYTES,
+	.dma = 0x100000000,
+	.reserved = BYTES,
+};
+
+/* What a test sets, what it has told, what the thread acts on. */
+static struct lie lie, told, act;
+static pthread_mutex_t told_lock = PTHREAD_MUTEX_INITIALIZER;
+static int listener, quit[2], made[3];
+static pthread_t thread;
+static char name[64];
+static atomic_int opens, closes, current;
+
+/* The thread's own copy of it. */
+static void think(void)
+{
+	pthread_mutex_lock(&told_lock);
+	act = told;
+	pthread_mutex_unlock(&told_lock);
+}
+
+/* The test's word. */
+static void tell(void)
+{
+	pthread_mutex_lock(&told_lock);
+	told = lie;
+	pthread_mutex_unlock(&told_lock);
+}
+
+static int make_file(uint64_t size, bool sealed)
+{
+	int fd = memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (ftruncate(fd, (off_t)size) ||
+	    (sealed && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK)))
+		abort();
+	return fd;
+}
+
+static void send_fds(int sock, const struct wf_dev_reply *reply, const int *fds,
+		     int n)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(8 * sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)reply,
+			     sizeof(*reply) - (act.short_reply ? 8 : 0) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (n) {
+		struct cmsghdr *cmsg;
+
+		msg.msg_control = control.room;
+		msg.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fds, (size_t)n * sizeof(int));
+	}
+	sendmsg(sock, &msg, MSG_NOSIGNAL);
+	for (int i = 0; i < n && !act.made; i++)
+		close(fds[i]);
+}
+
+static void fill_record(struct wf_dev_record *record, uint32_t index)
+{
+	*record = (struct wf_dev_record){
+		.node_id = -1,
+		.iommu_type = WD_IOMMU_SHARE_DOMAIN,
+		.available_instances = 1,
+		.offset = { 0, act.dus_offset, 0 },
+		.size = { act.mmio_size, act.dus_size, 0 },
+		.api = "x",
+		.algs = "nop",
+	};
+	snprintf(record->name, sizeof(record->name), "liar-%u", index);
+	if (act.bad_records && index % 2)
+		record->iommu_type = 3;
+	else if (act.bad_records)
+		memset(record->name, 'x', sizeof(record->name));
+}
+
+static int make_fds(const struct wf_dev_request *request, int *fds)
+{
+	int n = 0;
+
+	if (act.made && request->op == WF_DEV_OPEN) {
+		memcpy(fds, made, sizeof(made));
+		return 3;
+	}
+	if (request->op == WF_DEV_OPEN && act.fds)
+		fds[n++] = make_file(act.file, !act.unsealed);
+	while (request->op == WF_DEV_OPEN && n < act.fds)
+		fds[n++] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (request->op == WF_DEV_RESERVE)
+		fds[n++] = make_file(act.reserved, true);
+	return n;
+}
+
+/* False: hangs up. */
+static bool answer(int sock)
+{
+	struct wf_dev_request request;
+	struct wf_dev_reply reply = { .magic = WF_DEV_MAGIC,
+				      .version = WF_DEV_VERSION };
+	int fds[8], n;
+
+	if (recv(sock, &request, sizeof(request), 0) != sizeof(request))
+		return false;
+	think();
+	reply.op = (uint16_t)(request.op + act.wrong_op);
+	if (request.op == WF_DEV_HELLO) {
+		reply.op = request.op;
+		reply.size = 1;
+	} else if (request.op == WF_DEV_DEVICE) {
+		reply.op = request.op;
+		if (request.index < (uint32_t)act.devices)
+			fill_record(&reply.record, request.index);
+		else
+			reply.status = -ENOENT;
+	} else if (request.op == WF_DEV_OPEN) {
+		reply.status = act.open_status;
+		reply.chan = 7;
+		opens++;
+	} else if (request.op == WF_DEV_CLOSE) {
+		closes++;
+	} else {
+		reply.dma = act.dma;
+	}
+	n = reply.status ? 0 : make_fds(&request, fds);
+	send_fds(sock, &reply, fds, n);
+	return true;
+}
+
+static void serve(int sock)
+{
+	struct wf_dev_reply reply = { .magic = WF_DEV_MAGIC,
+				      .version = WF_DEV_VERSION,
+				      .op = WF_DEV_HELLO };
+
+	think();
+	reply.status = act.hello;
+	if (act.hello)
+		send_fds(sock, &reply, NULL, 0);
+	if (!act.hello && !act.hang_up) {
+		while (answer(sock))
+			;
+	}
+	close(sock);
+}
+
+static void *liar(void *arg)
+{
+	struct pollfd fds[] = { { .fd = listener, .events = POLLIN },
+				{ .fd = quit[0], .events = POLLIN } };
+
+	(void)arg;
+	while (poll(fds, 2, -1) > 0 && !fds[1].revents) {
+		int sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+		current = sock;
+		if (sock >= 0)
+			serve(sock);
+		current = -1;
+	}
+	return NULL;
+}
+
+static int setup(void **state)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	static int number;
+	int len = snprintf(name, sizeof(name), "@weft-liar-%d-%d",
+			   (int)getpid(), number++);
+
+	(void)state;
+	lie = honest;
+	tell();
+	opens = closes = 0;
+	memcpy(un.sun_path + 1, name + 1, (size_t)len - 1);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (bind(listener, (struct sockaddr *)&un,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path)) +
+			 (socklen_t)len) ||
+	    listen(listener, 5) || pipe2(quit, O_CLOEXEC))
+		return -1;
+	setenv("WEFT_DEVD", name, 1);
+	setenv("WEFT_SYSFS", "/nonexistent", 1);
+	return pthread_create(&thread, NULL, liar, NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	close(quit[1]);
+	shutdown(current, SHUT_RDWR); /* a test that failed left it open */
+	pthread_join(thread, NULL);
+	close(quit[0]);
+	close(listener);
+	return 0;
+}
+
+static int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static int request(struct wd_chan *ch)
+{
+	*ch = (struct wd_chan){ .dev_path = "liar-0" };
+	tell();
+	return wd_request_channel(ch);
+}
+
+/* -- what it claims -------------------------------------------------------- */
+
+static void test_honest(void **state)
+{
+	struct wd_chan ch;
+
+	(void)state;
+	assert_int_equal(request(&ch), 0);
+	assert_non_null(wd_reserve_mem(&ch, BYTES));
+	assert_int_equal(wd_drv_start(&ch), 0);
+	assert_int_equal(wd_drv_alive(&ch), 1);
+	wd_release_channel(&ch);
+	assert_int_equal(opens, 1);
+	assert_int_equal(closes, 1);
+}
+
+static void test_endless_list(void **state)
+{
+	struct uacce_dev_info *list;
+
+	(void)state;
+	lie.devices = INT32_MAX;
+	tell();
+	assert_int_equal(wd_list_devices(NULL, &list), WF_DEV_DEVICES_MAX);
+	wd_free_devices(list);
+	lie.bad_records = true;
+	tell();
+	assert_int_equal(wd_list_devices(NULL, &list), 0);
+	assert_null(list);
+}
+
+static void refuse_open(int status)
+{
+	struct wd_chan ch, hold;
+	struct lie as_is = lie;
+	int before;
+
+	/* Holds the connection, so that nothing hides behind its end. */
+	lie = honest;
+	lie.devices = as_is.devices;
+	assert_int_equal(request(&hold), 0);
+	lie = as_is;
+	opens = closes = 0;
+	usleep(2000); /* the other side of hold's is closed */
+	before = count_fds();
+	assert_int_equal(request(&ch), status);
+	assert_null(ch.core);
+	assert_int_equal(ch.fd, -1);
+	/* What the device has opened is closed again. */
+	assert_int_equal(opens, closes);
+	/* Its own descriptors come and go in the same process. */
+	for (int i = 0; i < 1000 && count_fds() != before; i++)
+		usleep(1000);
+	assert_int_equal(count_fds(), before);
+	lie = honest;
+	wd_release_channel(&hold);
+}
+
+static void test_bad_regions(void **state)
+{
+	(void)state;
+	lie.fds = 0;
+	refuse_open(-EPROTO);
+	lie.fds = 1;
+	refuse_open(-EPROTO);
+	lie.fds = 2;
+	refuse_open(-EPROTO);
+	lie = honest;
+	lie.unsealed = true;
+	refuse_open(-EPROTO);
+	lie = honest;
+	lie.file = 4096;
+	refuse_open(-EPROTO);
+	lie = honest;
+	lie.mmio_size = BYTES + 1;
+	refuse_open(-EPROTO);
+	lie = honest;
+	lie.dus_offset = BYTES;
+	refuse_open(-EPROTO);
+	/* Their sum is 0. */
+	lie.dus_offset = 1ull << 63;
+	lie.dus_size = 1ull << 63;
+	refuse_open(-EPROTO);
+	lie.dus_offset = UINT64_MAX - 4095;
+	lie.dus_size = 4096;
+	refuse_open(-EPROTO);
+}
+
+static void test_bad_memory(void **state)
+{
+	struct wd_chan ch;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		lie = honest;
+		lie.dma = i == 0 ? 0 : i == 1 ? UINT64_MAX - 100 : lie.dma;
+		lie.reserved = i == 2 ? 4096 : BYTES;
+		assert_int_equal(request(&ch), 0);
+		assert_null(wd_reserve_mem(&ch, BYTES));
+		assert_int_equal(errno, EPROTO);
+		assert_null(ch.ss_va);
+		assert_int_equal(wd_get_dma_from_va(&ch, &ch), 0);
+		wd_release_channel(&ch);
+	}
+}
+
+/* -- how it ends ----------------------------------------------------------- */
+
+static void test_refusals(void **state)
+{
+	struct uacce_dev_info *list;
+	struct wd_chan ch;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		lie.hello = i % 2 ? -EACCES : -EBUSY;
+		assert_int_equal(request(&ch), lie.hello);
+	}
+	/* The list is of what can be had. */
+	assert_int_equal(wd_list_devices(NULL, &list), 0);
+	lie.hello = 0;
+	lie.hang_up = true;
+	assert_int_equal(request(&ch), -ENODEV);
+	lie = honest;
+	lie.open_status = -EBUSY;
+	assert_int_equal(request(&ch), -EBUSY);
+	lie.open_status = -ENOMEM;
+	assert_int_equal(request(&ch), -ENOMEM);
+	/* No errno of ours. */
+	lie.open_status = 5;
+	assert_int_equal(request(&ch), -ENODEV);
+	lie = honest;
+	lie.wrong_op = true;
+	assert_int_equal(request(&ch), -ENODEV);
+	lie = honest;
+	lie.short_reply = true;
+	assert_int_equal(request(&ch), -ENODEV);
+	lie = honest;
+	assert_int_equal(request(&ch), 0);
+	wd_release_channel(&ch);
+}
+
+/* A bug: a channel whose descriptors found no room stayed open in the device,
+ * and the reason was called a broken protocol. */
+static void test_no_descriptors_left(void **state)
+{
+	struct rlimit before, none;
+	struct wd_chan hold, ch;
+
+	(void)state;
+	assert_int_equal(request(&hold), 0);
+	getrlimit(RLIMIT_NOFILE, &before);
+	made[0] = make_file(BYTES, true);
+	made[1] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	made[2] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	lie.made = true;
+	opens = closes = 0;
+	for (int more = 3; more < 40; more++) {
+		int err;
+
+		none = before;
+		none.rlim_cur = (rlim_t)more;
+		setrlimit(RLIMIT_NOFILE, &none);
+		err = request(&ch);
+		setrlimit(RLIMIT_NOFILE, &before);
+		if (!err)
+			wd_release_channel(&ch);
+		else
+			assert_int_equal(err, -EMFILE);
+		assert_int_equal(opens, closes);
+	}
+	lie.made = false;
+	tell();
+	for (int i = 0; i < 3; i++)
+		close(made[i]);
+	wd_release_channel(&hold);
+}
+
+static void test_no_descriptor_for_memory(void **state)
+{
+	struct rlimit before, none;
+	struct wd_chan ch;
+
+	(void)state;
+	assert_int_equal(request(&ch), 0);
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = before;
+	none.rlim_cur = 3;
+	setrlimit(RLIMIT_NOFILE, &none);
+	assert_null(wd_reserve_mem(&ch, BYTES));
+	assert_int_equal(errno, EMFILE);
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_non_null(wd_reserve_mem(&ch, BYTES));
+	wd_release_channel(&ch);
+}
+
+static void keep_quiet(enum wf_log_level level, const char *func, int line,
+		       const char *text)
+{
+	(void)level;
+	(void)func;
+	(void)line;
+	(void)text;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+		TEST(test_honest),
+		TEST(test_endless_list),
+		TEST(test_bad_regions),
+		TEST(test_bad_memory),
+		TEST(test_refusals),
+		TEST(test_no_descriptors_left),
+		TEST(test_no_descriptor_for_memory),
+	};
+
+	wf_base_log_set_sink(keep_quiet);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Clients that mean harm: more connections, channels and descriptors than there
+ * may be, memory that is not what it is said to be. The device is a process of
+ * its own.
+ */
+#include "devd/rig_test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "devd/raw_test.h"
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+	(void)state;
+	rig_init(&rig);
+	rig.config.workers = 1;
+	rig.config.clients = 20;
+	rig.config.client_channels = 16;
+	rig_fork(&rig);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct wf_drv_device device;
+
+	(void)state;
+	if (rig_open(&device, "sva-0", 0))
+		return -1;
+	rig_nop(&device);
+	wf_drv_device_close(&device);
+	rig_kill(&rig);
+	return 0;
+}
+
+static int count_fds(void)
+{
+	struct dirent *entry;
+	char path[64];
+	int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)rig.pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* The device has that many descriptors again, soon. */
+static void expect_fds(int count)
+{
+	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
+
+	while (count_fds() != count) {
+		assert_true(wf_base_clock_ns() < end);
+		usleep(1000);
+	}
+}
+
+static int greet(void)
+{
+	int fd = raw_connect(rig.socket);
+
+	if (fd >= 0 &&
+	    raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_HELLO })) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int open_raw(int fd, const char *name, uint32_t *chan)
+{
+	struct wf_dev_request request = { .op = WF_DEV_OPEN };
+	int fds[WF_DEV_FDS_MAX] = { -1, -1, -1 };
+	struct wf_dev_reply reply;
+
+	strcpy(request.name, name);
+	assert_int_equal(raw_send(fd, request, NULL, 0), 0);
+	assert_true(raw_take(fd, &reply, fds, WF_DEV_FDS_MAX));
+	*chan = reply.chan;
+	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	return reply.status;
+}
+
+/* -- more than there may be ------------------------------------------------ */
+
+static void test_connections(void **state)
+{
+	enum { OPEN = 60 };
+	struct wf_drv_device own;
+	int fds[OPEN], before, served = 0;
+
+	(void)state;
+	before = count_fds();
+	assert_int_equal(rig_open(&own, "share-0", 1u << 16), 0);
+	for (int i = 0; i < OPEN; i++)
+		fds[i] = -1;
+	for (int i = 0; i < 3000; i++) {
+		int *fd = &fds[i % OPEN];
+
+		if (*fd >= 0)
+			close(*fd);
+		/* With and without a greeting, half a request, nothing. */
+		*fd = raw_connect(rig.socket);
+		assert_true(*fd >= 0);
+		if (i % 3 == 0)
+			send(*fd, "half", 4, MSG_NOSIGNAL);
+		if (i % 100 == 0)
+			rig_nop(&own);
+	}
+	assert_true(count_fds() < before + 20 * 2 + 10);
+	for (int i = 0; i < OPEN; i++)
+		close(fds[i]);
+	/* There is room again. */
+	for (int i = 0; i < 100 && served < 15; i++) {
+		fds[served] = greet();
+		if (fds[served] >= 0)
+			served++;
+		else
+			usleep(10000);
+	}
+	assert_int_equal(served, 15);
+	for (int i = 0; i < served; i++)
+		close(fds[i]);
+	rig_nop(&own);
+	wf_drv_device_close(&own);
+	expect_fds(before);
+}
+
+static void test_channels(void **state)
+{
+	int before = count_fds(), fd = greet(), opened = 0;
+	uint32_t chan, last = 0;
+
+	(void)state;
+	assert_true(fd >= 0);
+	for (int i = 0; i < 10000; i++) {
+		int status = open_raw(fd, "noiommu-0", &chan);
+
+		if (!status) {
+			opened++;
+			last = chan;
+		} else {
+			assert_int_equal(status, -EBUSY);
+			assert_int_equal(chan, 0);
+		}
+	}
+	assert_int_equal(opened, 16);
+	assert_true(count_fds() < before + 16 * 2 + 6);
+	/* One back, one more. */
+	assert_int_equal(
+		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_CLOSE,
+						     .chan = last }),
+		0);
+	assert_int_equal(
+		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_CLOSE,
+						     .chan = last }),
+		-EINVAL);
+	assert_int_equal(open_raw(fd, "noiommu-0", &chan), 0);
+	assert_int_equal(open_raw(fd, "noiommu-0", &chan), -EBUSY);
+	assert_int_equal(open_raw(fd, "nothing", &chan), -ENODEV);
+	close(fd);
+	expect_fds(before);
+}
+
+/* Descriptors that nobody asked for, as many as the kernel passes. */
+static void test_descriptors(void **state)
+{
+	int before = count_fds(), fd = greet(), extra[64];
+	uint32_t chan;
+
+	(void)state;
+	assert_int_equal(open_raw(fd, "share-0", &chan), 0);
+	for (int i = 0; i < 64; i++)
+		extra[i] = eventfd(0, EFD_CLOEXEC);
+	for (int i = 0; i < 500; i++) {
+		struct wf_dev_request request = {
+			.op = (uint16_t)(i % (WF_DEV_OPS + 2)),
+			.chan = chan,
+			.size = 4096,
+		};
+		struct wf_dev_reply reply;
+
+		if (request.op == WF_DEV_CLOSE)
+			request.chan = 0;
+		assert_int_equal(
+			raw_send(fd, request, extra, (size_t)(1 + i % 64)), 0);
+		assert_true(raw_take(fd, &reply, NULL, 0));
+		assert_true(reply.status <= 0);
+	}
+	/* The client's, its channel's; its memory is mapped. */
+	expect_fds(before + 2 + 2);
+	for (int i = 0; i < 64; i++)
+		close(extra[i]);
+	close(fd);
+	expect_fds(before);
+}
+
+/* -- memory that lies ------------------------------------------------------ */
+
+static int make_file(int seals, off_t size)
+{
+	int fd = memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, size), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static int attach(int sock, int fd, uint64_t offset, uint64_t size)
+{
+	struct wf_dev_request request = { .op = WF_DEV_ATTACH,
+					  .offset = offset,
+					  .size = size };
+	struct wf_dev_reply reply;
+	int status;
+
+	assert_int_equal(open_raw(sock, "share-0", &request.chan), 0);
+	assert_int_equal(raw_send(sock, request, &fd, fd >= 0), 0);
+	assert_true(raw_take(sock, &reply, NULL, 0));
+	status = reply.status;
+	assert_int_equal(
+		raw_ask(sock, (struct wf_dev_request){ .op = WF_DEV_CLOSE,
+						       .chan = request.chan }),
+		0);
+	return status;
+}
+
+static void test_attach_lies(void **state)
+{
+	const uint64_t page = 4096;
+	int before = count_fds(), sock = greet();
+	int good = make_file(F_SEAL_SHRINK, 4 * 4096);
+	int soft = make_file(0, 4 * 4096);
+	int fixed = make_file(F_SEAL_SHRINK | F_SEAL_WRITE, 4 * 4096);
+	int zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	int event = eventfd(0, EFD_CLOEXEC);
+	char path[64];
+	int reading;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", good);
+	reading = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(reading >= 0);
+	assert_int_equal(attach(sock, good, 0, 4 * page), 0);
+	assert_int_equal(attach(sock, good, page, 3 * page), 0);
+	const struct {
+		int fd;
+		uint64_t offset, size;
+		int status;
+	} lies[] = {
+		{ -1, 0, page, -EINVAL },
+		{ good, 0, 5 * page, -EINVAL },
+		{ good, page, 4 * page, -EINVAL },
+		{ good, 4 * page, page, -EINVAL },
+		{ good, 1, page, -EINVAL },
+		{ good, UINT64_MAX - page + 1, page, -EINVAL },
+		{ good, UINT64_MAX - page + 1, 2 * page, -EINVAL },
+		{ good, 1ull << 63, page, -EINVAL },
+		{ good, 0, 0, -EINVAL },
+		{ good, 0, page + 1, -EINVAL },
+		{ good, 0, UINT64_MAX, -EINVAL },
+		{ good, 0, UINT64_MAX - page + 1, -ENOMEM },
+		{ soft, 0, page, -EPERM },
+		{ fixed, 0, page, -EPERM },
+		{ reading, 0, page, -EACCES },
+		{ zero, 0, page, -EINVAL },
+		{ event, 0, page, -EINVAL },
+		{ sock, 0, page, -EINVAL },
+	};
+
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
+		assert_int_equal(
+			attach(sock, lies[i].fd, lies[i].offset, lies[i].size),
+			lies[i].status);
+	close(good);
+	close(soft);
+	close(fixed);
+	close(zero);
+	close(event);
+	close(reading);
+	close(sock);
+	expect_fds(before);
+}
+
+static int share(int sock, uint32_t chan, uint32_t target)
+{
+	return raw_ask(sock, (struct wf_dev_request){ .op = WF_DEV_SHARE,
+						      .chan = chan,
+						      .target = target });
+}
+
+/* What the library would not ask for. */
+static void test_share_lies(void **state)
+{
+	int sock = greet(), other = greet();
+	uint32_t a, b, c, phys, foreign;
+
+	(void)state;
+	assert_int_equal(open_raw(sock, "share-0", &a), 0);
+	assert_int_equal(open_raw(sock, "share-1", &b), 0);
+	assert_int_equal(open_raw(sock, "share-0", &c), 0);
+	assert_int_equal(open_raw(sock, "noiommu-0", &phys), 0);
+	/* Numbers are each client's own: this one is not known here. */
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(open_raw(other, "share-0", &foreign), 0);
+	assert_int_equal(share(sock, a, b), -EINVAL); /* has none */
+	assert_int_equal(
+		raw_ask(sock, (struct wf_dev_request){ .op = WF_DEV_RESERVE,
+						       .chan = a,
+						       .size = 4096 }),
+		0);
+	assert_int_equal(share(sock, a, a), -EINVAL);
+	assert_int_equal(share(sock, a, phys), -EINVAL);
+	assert_int_equal(share(sock, a, foreign), -EINVAL);
+	assert_int_equal(share(sock, foreign, a), -EINVAL);
+	assert_int_equal(share(other, a, foreign), -EINVAL);
+	assert_int_equal(share(sock, a, b), 0);
+	assert_int_equal(share(sock, a, b), -EINVAL); /* has some */
+	assert_int_equal(share(sock, b, c), 0);
+	/* Started once. */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			raw_ask(sock,
+				(struct wf_dev_request){ .op = WF_DEV_START,
+							 .chan = a }),
+			i ? -EINVAL : 0);
+	close(sock);
+	close(other);
+}
+
+/* What is mapped by the device loses its pages while jobs run on it. */
+static void test_holes(void **state)
+{
+	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32, .src_len = 1u << 20 };
+	struct wf_drv_device device;
+	struct wf_drv_result result;
+
+	(void)state;
+	assert_int_equal(rig_open(&device, "share-0", 0), 0);
+	job.src = wd_reserve_mem(&device.ch, job.src_len);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(wf_drv_device_submit(&device, &job, false), 0);
+		/* The queues themselves, too: they read as nothing. */
+		madvise((void *)(uintptr_t)job.src, job.src_len, MADV_REMOVE);
+		result = rig_result(&device, false);
+		assert_true(!result.status || result.status == -EFAULT);
+	}
+	wf_drv_device_close(&device);
+}
+
+/* A device that says what cannot be is not believed either: the test writes
+ * into its own copy of the completions. */
+static void forge(struct wf_drv_device *device, struct wf_device_done done)
+{
+	struct wf_device_job *jobs = device->dus;
+	struct wf_device_done *ring = (void *)(jobs + device->mmio->depth);
+	struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+				  .src_len = 10,
+				  .dst_len = 20 };
+	struct wf_drv_result result;
+
+	/* Not rung: the device knows nothing of it. */
+	assert_int_equal(wf_drv_device_submit(device, &job, true), 0);
+	done.word = device->slots[0].id | WF_DEVICE_PHASE;
+	ring[0] = done;
+	assert_int_equal(wf_drv_device_poll(device, &result, 1), 1);
+	assert_int_equal(result.status, -EPROTO);
+	assert_int_equal(result.produced, 0);
+	assert_int_equal(result.consumed, 0);
+}
+
+static void test_lying_completion(void **state)
+{
+	struct wf_drv_device device;
+
+	(void)state;
+	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
+	forge(&device, (struct wf_device_done){ .consumed = 11 });
+	wf_drv_device_close(&device);
+	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
+	forge(&device, (struct wf_device_done){ .produced = 21 });
+	wf_drv_device_close(&device);
+}
+
+static void keep_quiet(enum wf_log_level level, const char *func, int line,
+		       const char *text)
+{
+	(void)level;
+	(void)func;
+	(void)line;
+	(void)text;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_connections),	     TEST(test_channels),
+		TEST(test_descriptors),	     TEST(test_attach_lies),
+		TEST(test_share_lies),	     TEST(test_holes),
+		TEST(test_lying_completion),
+	};
+
+	wf_base_log_set_sink(keep_quiet);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * When one side goes quiet: a client that reads its completions late or never,
+ * a device that was stopped (SIGSTOP) and goes on later. Nobody hangs, and
+ * nobody else notices.
+ */
+#include "devd/rig_test.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "chan/session.h"
+#include "devd/raw_test.h"
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+	(void)state;
+	rig_init(&rig);
+	rig.config.workers = 1;
+	rig_fork(&rig);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	kill(rig.pid, SIGCONT);
+	rig_kill(&rig);
+	return 0;
+}
+
+/* -- the client ------------------------------------------------------------ */
+
+/* A bug: the device ran out of room for completions and went to sleep; the
+ * credit that made room did not wake it. */
+static void test_late_reader(void **state)
+{
+	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_device device;
+	uint32_t depth;
+
+	(void)state;
+	assert_int_equal(rig_open(&device, "share-0", 0), 0);
+	depth = device.mmio->depth;
+	for (int round = 0; round < 3; round++) {
+		/* Read, but not yet told. */
+		for (uint32_t i = 0; i < depth / 4 - 1; i++)
+			rig_nop(&device);
+		for (uint32_t i = 0; i < depth; i++)
+			assert_int_equal(
+				wf_drv_device_submit(&device, &job, false), 0);
+		usleep(20000);
+		assert_int_equal(atomic_load(&device.mmio->device_sleeps), 1);
+		for (uint32_t i = 0; i < depth; i++)
+			assert_int_equal(rig_result(&device, round == 1).status,
+					 0);
+	}
+	wf_drv_device_close(&device);
+}
+
+/* Asks without end and reads no answer: dropped, nobody waits for it. */
+static void test_never_reads(void **state)
+{
+	struct wf_drv_device other;
+	int fd = raw_connect(rig.socket);
+	int sent = 0;
+
+	(void)state;
+	assert_int_equal(rig_open(&other, "share-0", 1u << 17), 0);
+	assert_int_equal(
+		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_HELLO }), 0);
+	while (!raw_send(fd, (struct wf_dev_request){ .op = WF_DEV_DEVICE },
+			 NULL, 0)) {
+		assert_true(++sent < 100000);
+		if (sent % 100 == 0)
+			rig_nop(&other);
+	}
+	rig_nop(&other);
+	close(fd);
+	wf_drv_device_close(&other);
+}
+
+/* Two workers' worth of completions that nobody reads, in every scenario, and
+ * big jobs before them: others do not notice. */
+static void test_never_takes_results(void **state)
+{
+	struct wf_drv_device stalled[3], other;
+	uint64_t start;
+
+	(void)state;
+	assert_int_equal(rig_open(&other, "share-0", 1u << 17), 0);
+	for (int i = 0; i < 3; i++) {
+		struct wf_drv_job job = { .alg = WF_DEVICE_CRC32,
+					  .src_len = 4096 };
+
+		assert_int_equal(rig_open(&stalled[i], rig_names[i], 1u << 17),
+				 0);
+		job.src = smm_alloc(stalled[i].ch.ss_va, job.src_len);
+		while (!wf_drv_device_submit(&stalled[i], &job, false))
+			;
+		/* The device may have all of them done or not: none is read. */
+	}
+	for (int i = 0; i < 200; i++)
+		rig_nop(&other);
+	/* Each of theirs is still there. */
+	for (int i = 0; i < 3; i++) {
+		uint32_t n = wf_drv_device_in_flight(&stalled[i]);
+
+		assert_int_equal(n, stalled[i].mmio->depth);
+		while (n--)
+			assert_int_equal(rig_result(&stalled[i], false).status,
+					 0);
+	}
+	start = wf_base_clock_ns();
+	for (int i = 0; i < 3; i++)
+		wf_drv_device_close(&stalled[i]);
+	wf_drv_device_close(&other);
+	assert_true(wf_base_clock_ns() - start < RIG_PATIENCE);
+}
+
+/* How many of 100 large jobs of one client are done before a small one of
+ * another, which came last. */
+static int done_before(void)
+{
+	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32, .src_len = 4 << 20 };
+	void *memory = calloc(1, job.src_len);
+	struct wf_drv_device greedy, modest;
+	struct wf_drv_result result;
+	int n = 0;
+
+	job.src = memory;
+	assert_int_equal(rig_open(&greedy, "sva-0", 0), 0);
+	assert_int_equal(rig_open(&modest, "sva-0", 0), 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(wf_drv_device_submit(&greedy, &job, false), 0);
+	rig_nop(&modest);
+	while (wf_drv_device_poll(&greedy, &result, 1) == 1)
+		n++;
+	wf_drv_device_close(&greedy);
+	wf_drv_device_close(&modest);
+	free(memory);
+	return n;
+}
+
+/* A full queue is not served to its end before others have their turn. */
+static void test_turns(void **state)
+{
+	int n = 100;
+
+	(void)state;
+	/* We may be the one who is slow. */
+	for (int i = 0; i < 5 && n >= 50; i++)
+		n = done_before();
+	assert_true(n < 50);
+}
+
+/* -- the device ------------------------------------------------------------ */
+
+static void halt(void)
+{
+	int status;
+
+	kill(rig.pid, SIGSTOP);
+	assert_int_equal(waitpid(rig.pid, &status, WUNTRACED), rig.pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+/* Every job ends with an error, by polling and by sleeping; and when the device
+ * goes on it must not write into memory that we were told is ours again. */
+static void stopped_with_jobs(const char *name, bool sleeping)
+{
+	static uint8_t src[1 << 20], dst[1 << 20];
+	struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+				  .src = src,
+				  .dst = dst,
+				  .src_len = sizeof(src),
+				  .dst_len = sizeof(dst) };
+	struct wf_drv_device device;
+	struct wf_drv_result result;
+	int lost = 0;
+
+	rig_fill(src, sizeof(src), 1);
+	assert_int_equal(rig_open(&device, name, 4u << 20), 0);
+	rig_nop(&device);
+	halt();
+	for (int i = 0; i < 20; i++) {
+		int err = wf_drv_device_submit(&device, &job, false);
+
+		assert_true(!err || err == -EAGAIN);
+	}
+	while (wf_drv_device_in_flight(&device)) {
+		result = rig_result(&device, sleeping);
+		assert_int_equal(result.status, -ENODEV);
+		lost++;
+	}
+	assert_true(lost >= 1);
+	assert_int_equal(wf_drv_device_submit(&device, &job, false), -ENODEV);
+	memset(dst, 0xee, sizeof(dst));
+	kill(rig.pid, SIGCONT);
+	usleep(100000);
+	for (size_t i = 0; i < sizeof(dst); i++)
+		assert_int_equal(dst[i], 0xee);
+	wf_drv_device_close(&device);
+	/* It is found again. */
+	assert_int_equal(rig_open(&device, name, 4u << 20), 0);
+	assert_int_equal(rig_run(&device, &job).status, 0);
+	assert_memory_equal(src, dst, sizeof(dst));
+	wf_drv_device_close(&device);
+}
+
+static void test_stopped_jobs(void **state)
+{
+	(void)state;
+	stopped_with_jobs("sva-0", false);
+	stopped_with_jobs("sva-0", true);
+	stopped_with_jobs("share-0", true);
+}
+
+/* The device is stopped in the middle of a job that writes. */
+static void test_stopped_inside(void **state)
+{
+	enum { BYTES = 32 << 20 };
+	uint8_t *src = calloc(1, BYTES), *dst = calloc(1, BYTES);
+	struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+				  .src = src,
+				  .dst = dst,
+				  .src_len = BYTES,
+				  .dst_len = BYTES };
+	struct wf_drv_device device;
+	struct wf_drv_result result;
+	size_t written = 0;
+
+	(void)state;
+	memset(src, 1, BYTES);
+	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
+	assert_int_equal(wf_drv_device_submit(&device, &job, false), 0);
+	while (!*(volatile uint8_t *)dst)
+		sched_yield();
+	halt();
+	result = rig_result(&device, true);
+	/* If it was too fast for us there is nothing to see. */
+	if (result.status == -ENODEV) {
+		memset(dst, 0xee, BYTES);
+		kill(rig.pid, SIGCONT);
+		usleep(100000);
+		for (size_t i = 0; i < BYTES; i++)
+			written += dst[i] != 0xee;
+		/* The call that it was in, at most: a piece of 256 KiB. */
+		assert_true(written <= 256 << 10);
+	}
+	kill(rig.pid, SIGCONT);
+	wf_drv_device_close(&device);
+	free(src);
+	free(dst);
+}
+
+static uint64_t since_ms(uint64_t start)
+{
+	return (wf_base_clock_ns() - start) / WF_NS_PER_MS;
+}
+
+static void test_stopped_requests(void **state)
+{
+	struct wf_drv_device device, more;
+	struct uacce_dev_info *list;
+	uint64_t start;
+
+	(void)state;
+	assert_int_equal(rig_open(&device, "share-0", 0), 0);
+	halt();
+	start = wf_base_clock_ns();
+	assert_null(wd_reserve_mem(&device.ch, 4096));
+	assert_int_equal(errno, ENODEV);
+	assert_true(since_ms(start) < 4000);
+	assert_int_equal(rig_open(&more, "share-0", 0), -ENODEV);
+	/* Known to be silent: no request waits so long again. */
+	start = wf_base_clock_ns();
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(wd_list_devices(NULL, &list), 0);
+	assert_true(since_ms(start) < 5 * (uint64_t)wf_chan_session_reply_ms);
+	start = wf_base_clock_ns();
+	wf_drv_device_close(&device);
+	assert_true(since_ms(start) < 4000);
+	kill(rig.pid, SIGCONT);
+	assert_int_equal(rig_open(&device, "share-0", 1u << 17), 0);
+	rig_nop(&device);
+	halt();
+	start = wf_base_clock_ns();
+	wf_drv_device_close(&device);
+	assert_true(since_ms(start) < 4000);
+	kill(rig.pid, SIGCONT);
+	assert_int_equal(rig_open(&device, "share-0", 1u << 17), 0);
+	rig_nop(&device);
+	wf_drv_device_close(&device);
+}
+
+struct slow_page {
+	pthread_t thread;
+	int fd;
+	void *page;
+};
+
+static void *deliver_late(void *arg)
+{
+	struct slow_page *slow = arg;
+	struct uffdio_zeropage zero = {
+		.range = { (uintptr_t)slow->page, 4096 },
+	};
+
+	usleep(3000000);
+	ioctl(slow->fd, UFFDIO_ZEROPAGE, &zero);
+	return NULL;
+}
+
+/* A page that is there after three seconds, not before. */
+static bool make_slow(struct slow_page *slow)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	slow->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	reg.range.start = (uintptr_t)slow->page;
+	reg.range.len = 4096;
+	slow->fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (slow->fd < 0)
+		return false;
+	if (!ioctl(slow->fd, UFFDIO_API, &api) &&
+	    !ioctl(slow->fd, UFFDIO_REGISTER, &reg))
+		return !pthread_create(&slow->thread, NULL, deliver_late, slow);
+	close(slow->fd);
+	return false;
+}
+
+/* A job takes longer than a device may be silent: its release waits for it, for
+ * the device says that it is there. */
+static void test_slow_job(void **state)
+{
+	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32, .src_len = 4096 };
+	struct wf_drv_device device, other;
+	struct slow_page slow;
+	uint64_t start;
+
+	(void)state;
+	if (geteuid() || !make_slow(&slow))
+		skip(); /* may not handle faults of others */
+	start = wf_base_clock_ns();
+	job.src = slow.page;
+	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
+	assert_int_equal(rig_open(&other, "share-0", 0), 0);
+	assert_int_equal(wf_drv_device_submit(&device, &job, false), 0);
+	usleep(100000);
+	wf_drv_device_close(&device);
+	assert_true(since_ms(start) >= 2900);
+	assert_int_equal(wd_drv_alive(&other.ch), 1);
+	rig_nop(&other);
+	wf_drv_device_close(&other);
+	pthread_join(slow.thread, NULL);
+	close(slow.fd);
+	munmap(slow.page, 4096);
+}
+
+struct parallel {
+	pthread_t thread;
+	int err;
+};
+
+static void *opens_stopped(void *arg)
+{
+	struct parallel *p = arg;
+	struct wf_drv_device device;
+
+	p->err = rig_open(&device, rig.socket, 0);
+	return NULL;
+}
+
+/* Another device is not held up by one that is stopped: neither requests nor
+ * releases wait for it. */
+static void test_stopped_neighbour(void **state)
+{
+	struct wf_drv_device good, stopped;
+	struct parallel p;
+	struct rig second;
+	uint64_t start, most = 0;
+	char path[WD_PATH_SIZE];
+
+	(void)state;
+	rig_init(&second);
+	rig_fork(&second);
+	assert_int_equal(rig_open(&good, "share-0", 0), 0);
+	snprintf(path, sizeof(path), "%s:share-0", rig.socket);
+	assert_int_equal(rig_open(&stopped, path, 0), 0);
+	halt();
+	strcat(rig.socket, ":sva-0"); /* no name, no list: lookup alone */
+	pthread_create(&p.thread, NULL, opens_stopped, &p);
+	for (int i = 0; i < 20; i++) {
+		start = wf_base_clock_ns();
+		wf_drv_device_close(&good);
+		assert_int_equal(rig_open(&good, "share-0", 1u << 16), 0);
+		rig_nop(&good);
+		start = wf_base_clock_ns() - start;
+		most = start > most ? start : most;
+		usleep(20000);
+	}
+	assert_true(most <
+		    (uint64_t)wf_chan_session_reply_ms / 2 * WF_NS_PER_MS);
+	pthread_join(p.thread, NULL);
+	assert_int_equal(p.err, -ENODEV);
+	*strchr(rig.socket, ':') = '\0';
+	kill(rig.pid, SIGCONT);
+	wf_drv_device_close(&stopped);
+	wf_drv_device_close(&good);
+	rig_kill(&second);
+	setenv("WEFT_DEVD", rig.socket, 1);
+}
+
+/* Stopped and let go again and again, at any point: what is answered is right,
+ * what is not is -ENODEV. */
+static void test_stopped_anywhere(void **state)
+{
+	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	unsigned int seed = 5;
+	pid_t teaser = fork();
+
+	(void)state;
+	if (!teaser) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (int i = 0; i < 150; i++) {
+			usleep((useconds_t)rand_r(&seed) % 3000);
+			kill(rig.pid, SIGSTOP);
+			usleep((useconds_t)rand_r(&seed) % 4000);
+			kill(rig.pid, SIGCONT);
+		}
+		_exit(0);
+	}
+	for (int i = 0; waitpid(teaser, NULL, WNOHANG) == 0; i++) {
+		struct wf_drv_device device;
+
+		assert_int_equal(rig_open(&device, rig_names[i % 3], 1u << 16),
+				 0);
+		for (int j = 0; j < 5; j++) {
+			assert_int_equal(
+				wf_drv_device_submit(&device, &job, false), 0);
+			assert_int_equal(rig_result(&device, j % 2).status, 0);
+		}
+		wf_drv_device_close(&device);
+	}
+}
+
+static void keep_quiet(enum wf_log_level level, const char *func, int line,
+		       const char *text)
+{
+	(void)level;
+	(void)func;
+	(void)line;
+	(void)text;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_late_reader),		TEST(test_never_reads),
+		TEST(test_never_takes_results), TEST(test_turns),
+		TEST(test_stopped_anywhere),	TEST(test_stopped_jobs),
+		TEST(test_stopped_inside),	TEST(test_stopped_requests),
+		TEST(test_stopped_neighbour),	TEST(test_slow_job),
+	};
+
+	wf_base_log_set_sink(keep_quiet);
+	wf_chan_session_reply_ms = 1500;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a device counts for `weft stat`. A worker counts in the channel that it
+ * serves; the manager adds that up now and then into the device's page.
+ */
+#ifndef WF_DEVD_STATS_H
+#define WF_DEVD_STATS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/stats.h"
+
+#define WF_DEVD_STATS(X)                                                       \
+	X(channels)	/* open now */                                         \
+	X(opened)	/* ... so far */                                       \
+	X(turned_away)	/* asked for and not given */                          \
+	X(memory)	/* bytes reserved now */                               \
+	X(waiting)	/* jobs told of and not done */                        \
+	X(jobs)		/* done, ... */                                        \
+	X(failed)	/* ... of them with an error */                        \
+	X(bytes_in)	/* taken by jobs ... */                                \
+	X(bytes_out)	/* ... and made */                                     \
+	X(copied_bytes) /* besides the work: SVA */                            \
+	X(interrupts)                                                          \
+	X(faults) /* channels given up for nonsense */
+
+#define X(name) WF_DEVD_STAT_##name,
+enum wf_devd_stat { WF_DEVD_STATS(X) WF_DEVD_STAT_COUNT };
+#undef X
+
+/* The first that a channel counts. */
+#define WF_DEVD_STAT_FIRST WF_DEVD_STAT_jobs
+
+/* Of one channel; its worker writes, the manager reads. */
+struct wf_devd_counts {
+	_Atomic uint64_t n[WF_DEVD_STAT_COUNT - WF_DEVD_STAT_FIRST];
+};
+
+struct wf_devd;
+struct wf_devd_chan;
+struct wf_devd_device;
+
+static inline void wf_devd_stats_add(struct wf_devd_counts *counts,
+				     enum wf_devd_stat item, uint64_t more)
+{
+	_Atomic uint64_t *n = &counts->n[item - WF_DEVD_STAT_FIRST];
+
+	/* One writer: no locked instruction. */
+	atomic_store_explicit(
+		n, atomic_load_explicit(n, memory_order_relaxed) + more,
+		memory_order_relaxed);
+}
+
+/* A page per device, named as programs name it ("socket:name"). -ENOMEM. */
+int wf_devd_stats_open(struct wf_devd *devd);
+void wf_devd_stats_close(struct wf_devd *devd);
+
+/* Before a channel goes: what it has counted stays with its device. */
+void wf_devd_stats_keep(struct wf_devd_chan *chan);
+
+/* Adds up. True if jobs were done since the last time. */
+bool wf_devd_stats_flush(struct wf_devd *devd);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Users of the device, in a list: there are few.
+ */
+#include "devd/user.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "devd/server.h"
+
+static struct wf_devd_user *find(struct wf_devd *devd, uid_t uid)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &devd->users) {
+		struct wf_devd_user *user =
+			wf_container_of(pos, struct wf_devd_user, link);
+
+		if (user->uid == uid)
+			return user;
+	}
+	return NULL;
+}
+
+int wf_devd_user_get(struct wf_devd *devd, uid_t uid,
+		     struct wf_devd_user **found)
+{
+	struct wf_devd_user *user = find(devd, uid);
+
+	if (user && user->barred)
+		return -EACCES;
+	if (user && !user->own && user->clients >= devd->config.user_clients)
+		return -EBUSY;
+	if (!user) {
+		user = calloc(1, sizeof(*user));
+		if (!user)
+			return -ENOMEM;
+		user->uid = uid;
+		user->own = uid == geteuid() || !uid;
+		wf_base_list_add_tail(&devd->users, &user->link);
+	}
+	user->clients++;
+	*found = user;
+	return 0;
+}
+
+static void forget(struct wf_devd_user *user)
+{
+	wf_base_list_del(&user->link);
+	free(user);
+}
+
+void wf_devd_user_put(struct wf_devd_user *user)
+{
+	if (!--user->clients && !user->barred)
+		forget(user);
+}
+
+bool wf_devd_user_may_open(const struct wf_devd *devd,
+			   const struct wf_devd_user *user)
+{
+	return user->own || user->chans < devd->config.user_channels;
+}
+
+bool wf_devd_user_may_reserve(const struct wf_devd *devd,
+			      const struct wf_devd_user *user, uint64_t size)
+{
+	uint64_t limit = devd->config.user_memory;
+
+	return user->own || (size <= limit && user->memory <= limit - size);
+}
+
+void wf_devd_user_free_all(struct wf_devd *devd)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &devd->users)
+		forget(wf_container_of(pos, struct wf_devd_user, link));
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Users of the device: what all clients of one have together, and how much that
+ * may be. The owner of the device process and root are bound by the limits of a
+ * client and of the device only. The manager thread's.
+ */
+#ifndef WF_DEVD_USER_H
+#define WF_DEVD_USER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+
+struct wf_devd;
+
+struct wf_devd_user {
+	struct wf_list link;
+	uid_t uid;
+	bool own;    /* no limits */
+	bool barred; /* has held up a worker on purpose: kept for that */
+	unsigned int clients;
+	unsigned int chans;
+	uint64_t memory;
+};
+
+/* Another client of @uid. -EACCES: barred; -EBUSY: has as many as it may;
+ * -ENOMEM. */
+int wf_devd_user_get(struct wf_devd *devd, uid_t uid,
+		     struct wf_devd_user **user);
+/* That client is gone. */
+void wf_devd_user_put(struct wf_devd_user *user);
+
+/* Whether it may have one more channel, so many more bytes. */
+bool wf_devd_user_may_open(const struct wf_devd *devd,
+			   const struct wf_devd_user *user);
+bool wf_devd_user_may_reserve(const struct wf_devd *devd,
+			      const struct wf_devd_user *user, uint64_t size);
+
+/* All of them, those that were barred too. */
+void wf_devd_user_free_all(struct wf_devd *devd);
+
+#endif

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Other users of a device that root runs: what they may have, what happens to
+ * one who holds the device up, and one who would have the device look into
+ * somebody else. Needs root.
+ */
+#include "devd/rig_test.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "chan/session.h"
+#include "devd/raw_test.h"
+
+#define NOBODY 65534
+
+/* -- limits ---------------------------------------------------------------- */
+
+static int hold[2]; /* a pipe that ends the children */
+
+static void become_nobody(void)
+{
+	if (setgid(NOBODY) || setuid(NOBODY))
+		_exit(2);
+	/* A change of user takes it away. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* As a login would: a process that was root cannot be looked into. */
+	prctl(PR_SET_DUMPABLE, 1);
+}
+
+static void wait_for_end(int ready)
+{
+	char byte = 'r';
+
+	close(hold[1]);
+	if (write(ready, &byte, 1) != 1)
+		_exit(3);
+	while (read(hold[0], &byte, 1) < 0 && errno == EINTR)
+		;
+}
+
+static int nobody_ready;
+
+/* Takes channels and memory, and keeps them. */
+static void greedy(uint64_t channels)
+{
+	struct wf_drv_device devices[16];
+
+	become_nobody();
+	for (uint64_t i = 0; i < channels; i++) {
+		if (rig_open(&devices[i], "share-0", 1u << 20))
+			_exit(1);
+	}
+	wait_for_end(nobody_ready);
+}
+
+#define MUST(cond)                                                             \
+	do {                                                                   \
+		if (!(cond)) {                                                 \
+			fprintf(stderr, "nobody: %s, line %d\n", #cond,        \
+				__LINE__);                                     \
+			_exit(1);                                              \
+		}                                                              \
+	} while (0)
+
+static void refused_more(uint64_t arg)
+{
+	struct wf_drv_device device;
+
+	(void)arg;
+	become_nobody();
+	MUST(!rig_open(&device, "share-0", 0));
+	/* 5 MiB of 6 are taken. */
+	MUST(!wd_reserve_mem(&device.ch, 2u << 20) && errno == ENOMEM);
+	MUST(wd_reserve_mem(&device.ch, 1u << 20));
+	/* The sixth channel was the last. */
+	{
+		struct wf_drv_device more;
+
+		MUST(rig_open(&more, "share-0", 0) == -EBUSY);
+	}
+	wf_drv_device_close(&device);
+}
+
+static void one_too_many(uint64_t arg)
+{
+	struct wf_drv_device device;
+
+	(void)arg;
+	become_nobody();
+	MUST(rig_open(&device, "share-0", 0) == -EBUSY);
+}
+
+static pid_t spawn_ready(void (*run)(uint64_t), uint64_t arg)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	nobody_ready = ready[1];
+	pid = rig_spawn(run, arg);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void start_open_rig(struct rig *open_rig)
+{
+	rig_init(open_rig);
+	open_rig->config.workers = 1;
+	open_rig->config.allow_uid = "12,65534";
+	open_rig->config.user_clients = 3;
+	open_rig->config.user_channels = 6;
+	open_rig->config.user_memory = 6u << 20;
+}
+
+/* All processes of a user together have a limit; others have their own. */
+static void test_user_limits(void **state)
+{
+	struct wf_drv_device own;
+	struct rig open_rig;
+	pid_t pids[3];
+
+	(void)state;
+	if (geteuid())
+		skip();
+	start_open_rig(&open_rig);
+	rig_fork(&open_rig);
+	assert_int_equal(pipe(hold), 0);
+	pids[0] = spawn_ready(greedy, 3);
+	pids[1] = spawn_ready(greedy, 2);
+	rig_expect_exit(rig_spawn(refused_more, 0));
+	pids[2] = spawn_ready(greedy, 0);
+	/* Its connection says nothing: it has none. */
+	rig_expect_exit(rig_spawn(refused_more, 0));
+	assert_int_equal(rig_open(&own, "share-0", 8u << 20), 0);
+	rig_nop(&own);
+	close(hold[1]);
+	for (int i = 0; i < 3; i++)
+		rig_expect_exit(pids[i]);
+	close(hold[0]);
+	wf_drv_device_close(&own);
+	/* Three processes are as many as a user has. */
+	assert_int_equal(pipe(hold), 0);
+	for (int i = 0; i < 3; i++)
+		pids[i] = spawn_ready(greedy, 1);
+	rig_expect_exit(rig_spawn(one_too_many, 0));
+	close(hold[1]);
+	for (int i = 0; i < 3; i++)
+		rig_expect_exit(pids[i]);
+	close(hold[0]);
+	rig_kill(&open_rig);
+}
+
+static void spoiler(uint64_t arg)
+{
+	struct wf_drv_device device;
+	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	uint64_t full = UINT64_MAX - 1, end;
+	struct wf_drv_result result;
+	int fd;
+
+	(void)arg;
+	become_nobody();
+	MUST(!rig_open(&device, "share-0", 0));
+	fd = wd_drv_event_fd(&device.ch);
+	MUST(write(fd, &full, sizeof(full)) == sizeof(full));
+	MUST(!fcntl(fd, F_SETFL, 0));
+	atomic_store(&device.mmio->user_sleeps, 1);
+	MUST(!wf_drv_device_submit(&device, &job, false));
+	end = wf_base_clock_ns() + RIG_PATIENCE;
+	while (wd_drv_alive(&device.ch)) {
+		MUST(wf_base_clock_ns() < end);
+		usleep(1000);
+	}
+	while (wf_drv_device_poll(&device, &result, 1) >= 0)
+		;
+	wf_drv_device_close(&device);
+	MUST(rig_open(&device, "share-0", 0) == -EACCES);
+}
+
+/* Held up once, the device does not let that user try again. */
+static void test_spoiler_is_barred(void **state)
+{
+	struct wf_drv_device own;
+	struct rig open_rig;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	start_open_rig(&open_rig);
+	rig_fork(&open_rig);
+	assert_int_equal(rig_open(&own, "share-0", 1u << 16), 0);
+	rig_expect_exit(rig_spawn(spoiler, 0));
+	rig_nop(&own);
+	wf_drv_device_close(&own);
+	rig_kill(&open_rig);
+}
+
+static struct rig stranger;
+
+static void stranger_serves(uint64_t arg)
+{
+	(void)arg;
+	become_nobody();
+	MUST(!wf_devd_open(&stranger.config, &stranger.devd));
+	MUST(write(nobody_ready, "r", 1) == 1);
+	wf_devd_run(stranger.devd);
+}
+
+/* Somebody else sits where our device would be: not trusted unless named. */
+static void test_stranger_serves(void **state)
+{
+	struct wf_chan_session *session;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	rig_init(&stranger);
+	pid = spawn_ready(stranger_serves, 0);
+	assert_int_equal(wf_chan_session_get(stranger.socket, false, &session),
+			 -EACCES);
+	assert_int_equal(wf_chan_session_get(stranger.socket, true, &session),
+			 0);
+	wf_chan_session_put(session);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* -- reaching into others -------------------------------------------------- */
+
+static void uses_sva(uint64_t expected)
+{
+	struct wf_drv_device device;
+	uint8_t byte[100] = { 1 };
+
+	become_nobody();
+	MUST(rig_open(&device, "sva-0", 0) == -(int)expected);
+	if (expected) {
+		/* Another scenario serves. */
+		memset(&device, 0, sizeof(device));
+		device.ch.alg = "crc32";
+		MUST(!wf_drv_device_open(&device, 1u << 16));
+		MUST(!device.sva);
+	} else {
+		rig_check_crc(&device, byte, sizeof(byte));
+	}
+	rig_nop(&device);
+	wf_drv_device_close(&device);
+}
+
+static void test_sva_of_others(void **state)
+{
+	struct rig open_rig;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	start_open_rig(&open_rig);
+	rig_fork(&open_rig);
+	rig_expect_exit(rig_spawn(uses_sva, EPERM));
+	rig_kill(&open_rig);
+	start_open_rig(&open_rig);
+	open_rig.config.allow_sva = true;
+	rig_fork(&open_rig);
+	rig_expect_exit(rig_spawn(uses_sva, 0));
+	rig_kill(&open_rig);
+}
+
+/* The queue of a nobody, mapped by everybody of the family. */
+static struct wf_drv_device *stolen;
+static char setuid_path[128];
+
+static void becomes_root(uint64_t go)
+{
+	char byte;
+
+	become_nobody();
+	memset(stolen, 0, sizeof(*stolen));
+	strcpy(stolen->ch.dev_path, "sva-0");
+	MUST(!wf_drv_device_open(stolen, 0));
+	rig_nop(stolen);
+	/* The parent plays the accomplice: it has what it needs by
+	 * /proc/<pid>/fd, as if it had been sent. */
+	MUST(write(nobody_ready, "o", 1) == 1);
+	MUST(read((int)go, &byte, 1) == 1);
+	execl(setuid_path, "sleep", "60", NULL);
+	_exit(4);
+}
+
+static bool copy_setuid(void)
+{
+	char command[512];
+
+	snprintf(setuid_path, sizeof(setuid_path), "%s/wd-test-%d-sleep",
+		 P_tmpdir, (int)getpid());
+	snprintf(command, sizeof(command),
+		 "cp /bin/sleep %s && chown 0:0 %s && chmod 4755 %s",
+		 setuid_path, setuid_path, setuid_path);
+	return !system(command);
+}
+
+static uint64_t first_address(pid_t pid)
+{
+	unsigned long start = 0;
+	char path[64];
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "r");
+	assert_non_null(maps);
+	assert_int_equal(fscanf(maps, "%lx-", &start), 1);
+	fclose(maps);
+	return start;
+}
+
+static bool is_root_now(pid_t pid)
+{
+	char path[64], line[128];
+	unsigned int real, effective = 1;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	status = fopen(path, "r");
+	while (status && fgets(line, sizeof(line), status)) {
+		if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
+			break;
+	}
+	if (status)
+		fclose(status);
+	return !effective;
+}
+
+/* Fetches a descriptor of another process. */
+static int steal_fd(pid_t pid, int fd)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+
+	close(pidfd);
+	return got;
+}
+
+/* Its connection, which alone keeps the device from dropping it. */
+static int steal_connection(pid_t pid, const char *name)
+{
+	for (int i = 3; i < 64; i++) {
+		struct sockaddr_un un = { 0 };
+		socklen_t len = sizeof(un);
+		int sock = steal_fd(pid, i);
+
+		if (sock < 0)
+			continue;
+		if (!getpeername(sock, (struct sockaddr *)&un, &len) &&
+		    un.sun_family == AF_UNIX &&
+		    !strcmp(un.sun_path + 1, name + 1))
+			return sock;
+		close(sock);
+	}
+	return -1;
+}
+
+static void wait_until_root(pid_t pid)
+{
+	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
+
+	while (!is_root_now(pid)) {
+		assert_true(wf_base_clock_ns() < end);
+		assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+		usleep(1000);
+	}
+	usleep(20000);
+}
+
+/* Posts into the queue of @pid, which is another program by now. What is said
+ * in the completion. */
+static struct wf_device_done post_stolen(pid_t pid, struct wf_device_mmio *mmio)
+{
+	struct wf_device_job *ring =
+		(void *)((uint8_t *)mmio + WF_DEVICE_MMIO_SIZE);
+	volatile struct wf_device_done *done = (void *)(ring + mmio->depth);
+	uint32_t at = atomic_load(&mmio->doorbell);
+	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
+	struct wf_drv_device waker;
+
+	ring[at] = (struct wf_device_job){ .alg = WF_DEVICE_CRC32,
+					   .src = first_address(pid),
+					   .src_len = 64 };
+	atomic_store(&mmio->doorbell, at + 1);
+	/* Its worker sleeps: another client wakes it. */
+	assert_int_equal(rig_open(&waker, "share-0", 0), 0);
+	while (!(done[at].word & WF_DEVICE_PHASE)) {
+		assert_true(wf_base_clock_ns() < end);
+		rig_nop(&waker);
+	}
+	wf_drv_device_close(&waker);
+	return done[at];
+}
+
+/* A bug: the device, run by root, reached into its client with root's rights.
+ * The client becomes a setuid program, its queue stays in other hands. */
+static void test_setuid_client(void **state)
+{
+	struct wf_device_mmio *mmio;
+	struct wf_device_done done;
+	int go[2], ready[2], sock, memfd;
+	struct rig open_rig;
+	size_t size;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() || !copy_setuid())
+		skip();
+	start_open_rig(&open_rig);
+	open_rig.config.allow_sva = true;
+	rig_fork(&open_rig);
+	stolen = mmap(NULL, sizeof(*stolen), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	nobody_ready = ready[1];
+	pid = rig_spawn(becomes_root, (uint64_t)go[0]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	size = WF_DEVICE_MMIO_SIZE + stolen->dus_size;
+	memfd = steal_fd(pid, stolen->ch.fd);
+	mmio = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	assert_ptr_not_equal(mmio, MAP_FAILED);
+	sock = steal_connection(pid, open_rig.socket);
+	assert_true(sock >= 0);
+	assert_int_equal(write(go[1], "g", 1), 1);
+	wait_until_root(pid);
+	unlink(setuid_path);
+	/* Refused, and nothing about the memory told. */
+	done = post_stolen(pid, mmio);
+	assert_int_equal(done.status, EPERM);
+	assert_int_equal(done.checksum, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(sock);
+	close(memfd);
+	munmap(mmio, size);
+	munmap(stolen, sizeof(*stolen));
+	for (int i = 0; i < 2; i++) {
+		close(go[i]);
+		close(ready[i]);
+	}
+	rig_kill(&open_rig);
+}
+
+static void keep_quiet(enum wf_log_level level, const char *func, int line,
+		       const char *text)
+{
+	(void)level;
+	(void)func;
+	(void)line;
+	(void)text;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_user_limits),
+		cmocka_unit_test(test_spoiler_is_barred),
+		cmocka_unit_test(test_stranger_serves),
+		cmocka_unit_test(test_sva_of_others),
+		cmocka_unit_test(test_setuid_client),
+	};
+
+	wf_base_log_set_sink(keep_quiet);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What lies between the two processes: the node's memory, its loopback, or a
+ * network of their own.
+ */
+#ifndef WF_TOOLS_BENCH_LINK_H
+#define WF_TOOLS_BENCH_LINK_H
+
+#include <stddef.h>
+
+enum wf_tools_over {
+	WF_TOOLS_OVER_NODE, /* whatever each provider takes on one node */
+	WF_TOOLS_OVER_LOOPBACK,
+	WF_TOOLS_OVER_VETH,
+};
+
+enum {
+	WF_TOOLS_LINK_ENV = 10,
+	WF_TOOLS_LINK_MTU_MIN = 1280, /* of IPv6: what every link carries */
+};
+
+struct wf_tools_link {
+	enum wf_tools_over over;
+	unsigned mtu;	   /* of the veth */
+	int namespaces[2]; /* of WF_TOOLS_OVER_VETH, else -1 */
+	char error[192];   /* of wf_tools_link_open() */
+};
+
+/* Which one a word names: -EINVAL if none. */
+int wf_tools_link_parse(const char *word, enum wf_tools_over *over);
+
+/* The word that names it. */
+const char *wf_tools_link_word(enum wf_tools_over over);
+
+/* In words, for people. */
+const char *wf_tools_link_describe(const struct wf_tools_link *link, char *buf,
+				   size_t len);
+
+/*
+ * Makes what is needed. The namespaces have no name and are held by nothing but
+ * these descriptors and the processes inside: whatever way this program ends,
+ * they and the link go with it. 0 or -errno, with a text in link->error.
+ */
+int wf_tools_link_open(struct wf_tools_link *link);
+void wf_tools_link_close(struct wf_tools_link *link);
+
+/* Variables that keep every provider on the link: name, value, ..., NULL. */
+void wf_tools_link_env(const struct wf_tools_link *link,
+		       const char *env[WF_TOOLS_LINK_ENV]);
+
+#endif

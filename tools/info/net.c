@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How peers elsewhere are reached: the interface that is taken, and what the
+ * kernel does for packets. It sends none.
+ */
+#include "tools/info/facts.h"
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <linux/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* What the provider asks for (src/nic/udp/sock.c). */
+#define BUFFER ((uint64_t)4 << 20)
+
+/* Without a capability the buffer is cut at this. */
+static uint64_t buffer_limit(void)
+{
+	FILE *in = fopen("/proc/sys/net/core/rmem_max", "re");
+	unsigned long long value = 0;
+
+	if (!in)
+		return 0;
+	if (fscanf(in, "%llu", &value) != 1)
+		value = 0;
+	fclose(in);
+	return value;
+}
+
+static void probe(struct wf_tools_net *net, int fd)
+{
+	struct ifreq req = { .ifr_mtu = 0 };
+	socklen_t len = sizeof(int);
+	int value = 1;
+
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%.15s", net->iface);
+	if (!ioctl(fd, SIOCGIFMTU, &req) && req.ifr_mtu > 0)
+		net->mtu = (unsigned)req.ifr_mtu;
+	net->gro = !setsockopt(fd, IPPROTO_UDP, UDP_GRO, &value, sizeof(value));
+	net->gso = !getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &value, &len);
+	value = (int)BUFFER;
+	net->forced = !setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &value,
+				  sizeof(value));
+}
+
+void wf_tools_net_read(struct wf_tools_facts *facts)
+{
+	const struct wf_tools_param *mtu = wf_tools_param_find(facts, "MTU");
+	const struct wf_tools_param *shm = wf_tools_param_find(facts, "SHM");
+	struct wf_tools_net *net = &facts->net;
+	int fd;
+
+	if (!facts->n_ifaces)
+		return;
+	net->shm_off = shm && !strcmp(shm->value, "false");
+	snprintf(net->iface, sizeof(net->iface), "%s", facts->ifaces[0].domain);
+	snprintf(net->address, sizeof(net->address), "%s",
+		 facts->ifaces[0].address);
+	fd = socket(strchr(net->address, ':') ? AF_INET6 : AF_INET,
+		    SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	probe(net, fd);
+	close(fd);
+	if (mtu && atoi(mtu->value) > 0)
+		net->mtu = (unsigned)atoi(mtu->value);
+	net->buffer = net->forced ? BUFFER : buffer_limit();
+	if (net->buffer > BUFFER)
+		net->buffer = BUFFER;
+	net->found = true;
+}
