@@ -36,7 +36,17 @@ void *malloc(size_t size)
 }
 #endif
 
-/* Every few allocations fail, at both ends. */
+/* The receiver alone: else the network that is made rough here loses what it
+ * has no copy of. */
+static void turn_without(struct net *net, uint32_t every)
+{
+	wf_rdm_ep_progress(&net->nodes[0].ep);
+	fail_every = every;
+	wf_rdm_ep_progress(&net->nodes[1].ep);
+	fail_every = 0;
+}
+
+/* Every few allocations of the receiver fail. */
 static void test_no_memory(void **state)
 {
 	static const size_t lens[] = { 10, 3000, 30000, 100000, 0, 70000 };
@@ -65,16 +75,18 @@ static void test_no_memory(void **state)
 			req.data = (uint64_t)i;
 			net_submit(net, 0, 1, &req);
 		}
-		fail_every = every;
-		net_turn(net, 300);
-		fail_every = 0;
+		for (int i = 0; i < 300; i++)
+			turn_without(net, every);
 		for (int i = 0; i < 60; i++) {
+			uint64_t end =
+				wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
 			struct got got;
 
 			node_recv_buf(b, 5, into, BYTES);
-			fail_every = every;
-			got = await(net, &b->rxcq);
-			fail_every = 0;
+			while (!pop(&b->rxcq, &got)) {
+				turn_without(net, every);
+				assert_true(wf_base_clock_ns() < end);
+			}
 			assert_int_equal(got.err, 0);
 			assert_int_equal(got.data, i);
 			assert_int_equal(got.len, lens[i % 6]);
