@@ -36,7 +36,17 @@ void *malloc(size_t size)
 }
 #endif
 
-/* Every few allocations fail, at both ends. */
+/* The receiver alone: else the network that is made rough here loses what it
+ * has no copy of. */
+static void turn_without(struct net *net, uint32_t every)
+{
+	wf_rdm_ep_progress(&net->nodes[0].ep);
+	fail_every = every;
+	wf_rdm_ep_progress(&net->nodes[1].ep);
+	fail_every = 0;
+}
+
+/* Every few allocations of the receiver fail. */
 static void test_no_memory(void **state)
 {
 	static const size_t lens[] = { 10, 3000, 30000, 100000, 0, 70000 };
@@ -65,16 +75,18 @@ static void test_no_memory(void **state)
 			req.data = (uint64_t)i;
 			net_submit(net, 0, 1, &req);
 		}
-		fail_every = every;
-		net_turn(net, 300);
-		fail_every = 0;
+		for (int i = 0; i < 300; i++)
+			turn_without(net, every);
 		for (int i = 0; i < 60; i++) {
+			uint64_t end =
+				wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
 			struct got got;
 
 			node_recv_buf(b, 5, into, BYTES);
-			fail_every = every;
-			got = await(net, &b->rxcq);
-			fail_every = 0;
+			while (!pop(&b->rxcq, &got)) {
+				turn_without(net, every);
+				assert_true(wf_base_clock_ns() < end);
+			}
 			assert_int_equal(got.err, 0);
 			assert_int_equal(got.data, i);
 			assert_int_equal(got.len, lens[i % 6]);
@@ -157,8 +169,8 @@ static void test_many_reads(void **state)
 		struct wf_rdm_req req = req_of(WF_RDM_READ, to[i], BYTES);
 
 		req.seg_count = 1;
-		req.segs[0] = (struct wf_wire_iov){ (uintptr_t)into, BYTES,
-						    KEY };
+		req.segs[0] =
+			(struct wf_wire_iov){ (uintptr_t)into, BYTES, KEY };
 		net_submit(net, 0, 1, &req);
 	}
 	for (int i = 0; i < 20; i++)
@@ -181,14 +193,13 @@ static void test_grant_before_answer(void **state)
 				      .flags = WF_WIRE_FOR_READ,
 				      .recv_id = 77,
 				      .recv_length = 5000 };
-	struct wf_wire_packet rtr = {
-		.type = WF_WIRE_LONGCTS_RTR,
-		.recv_id = 77,
-		.msg_length = 20000,
-		.recv_length = 5000,
-		.rma_iov_count = 1,
-		.rma_iov = { { (uintptr_t)into, 20000, KEY } }
-	};
+	struct wf_wire_packet rtr = { .type = WF_WIRE_LONGCTS_RTR,
+				      .recv_id = 77,
+				      .msg_length = 20000,
+				      .recv_length = 5000,
+				      .rma_iov_count = 1,
+				      .rma_iov = { { (uintptr_t)into, 20000,
+						     KEY } } };
 	uint64_t have = 0;
 
 	(void)state;

@@ -247,7 +247,8 @@ static struct wf_wire_packet readable(struct script *s, uint8_t type,
 static void test_longread(void **state)
 {
 	struct script *s = begin();
-	struct wf_wire_packet wire = readable(s, WF_WIRE_LONGREAD_TAGRTM, BYTES);
+	struct wf_wire_packet wire =
+		readable(s, WF_WIRE_LONGREAD_TAGRTM, BYTES);
 
 	(void)state;
 	memcpy(s->memory, from, BYTES);
@@ -278,7 +279,8 @@ static void test_longread(void **state)
 static void test_runtread(void **state)
 {
 	struct script *s = begin();
-	struct wf_wire_packet wire = readable(s, WF_WIRE_RUNTREAD_TAGRTM, BYTES);
+	struct wf_wire_packet wire =
+		readable(s, WF_WIRE_RUNTREAD_TAGRTM, BYTES);
 
 	(void)state;
 	wire.runt_length = 5000;
@@ -306,7 +308,8 @@ static void test_runtread(void **state)
 static void test_nacked(void **state)
 {
 	struct script *s = begin();
-	struct wf_wire_packet wire = readable(s, WF_WIRE_LONGREAD_TAGRTM, 41000);
+	struct wf_wire_packet wire =
+		readable(s, WF_WIRE_LONGREAD_TAGRTM, 41000);
 	struct wf_wire_packet data = { .type = WF_WIRE_CTSDATA }, cts;
 	uint32_t expected;
 
@@ -342,6 +345,28 @@ static void test_nacked(void **state)
 	assert_int_equal(received(s).len, 41000);
 	assert_true(filled(into, 41000, 1));
 	script_idle(s);
+	script_close(s);
+}
+
+/* Closing in the middle of reading from a sender that does not answer. */
+static void test_close_while_reading(void **state)
+{
+	struct script *s = begin();
+	struct wf_wire_packet wire =
+		readable(s, WF_WIRE_LONGREAD_TAGRTM, BYTES);
+	struct node *n = script_node(s);
+
+	(void)state;
+	node_recv_buf(n, 5, into, BYTES);
+	script_send(s, wire, NULL, 0);
+	while (!n->ep.reading) {
+		if (!node_rxs(n))
+			wf_nic_progress(s->nic);
+		wf_rdm_ep_progress(&n->ep);
+	}
+	node_close(n);
+	for (size_t i = 0; i < BYTES; i++)
+		assert_int_equal(into[i], 0xee);
 	script_close(s);
 }
 
@@ -422,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_longread),
 		cmocka_unit_test(test_runtread),
 		cmocka_unit_test(test_nacked),
+		cmocka_unit_test(test_close_while_reading),
 		cmocka_unit_test(test_new_life),
 		cmocka_unit_test(test_garbage),
 	};

@@ -340,9 +340,9 @@ static inline void net_greet(struct net *net)
 		await(net, &net->nodes[i].txq);
 	}
 	for (int i = 0; i < 2; i++)
-		AWAIT(net, wf_rdm_peer_find(&net->nodes[i].ep,
-					    &net->nodes[!i].addr)
-				   ->greeted_us);
+		AWAIT(net,
+		      wf_rdm_peer_find(&net->nodes[i].ep, &net->nodes[!i].addr)
+			      ->greeted_us);
 }
 
 /* Nothing is left of what was done. */

@@ -258,8 +258,8 @@ static void test_packets(void **state)
 	} rows[] = {
 		{ 8, 0, 1, 8, true },
 		{ 16384, 0, 12, 16384, true },
-		{ BYTES, 0, 1, 0, false },	/* first bytes, then CTS */
-		{ BYTES, 0, 1, 0, true },	/* only where it lies */
+		{ BYTES, 0, 1, 0, false },	   /* first bytes, then CTS */
+		{ BYTES, 0, 1, 0, true },	   /* only where it lies */
 		{ BYTES, 20000, 15, 20000, true }, /* the runt */
 	};
 
@@ -293,6 +293,7 @@ static void test_packets(void **state)
 static void test_registry(void **state)
 {
 	(void)state;
+	wf_rdm_protocol_init();
 	for (unsigned int type = 1; type < 256; type++) {
 		const struct wf_rdm_protocol *p =
 			wf_rdm_protocol_of((uint8_t)type);

@@ -67,9 +67,9 @@ static void cut_up(struct wf_rdm_req *req, size_t len)
 }
 
 static const size_t sizes[] = {
-	0,    1,    32,	   512,	  513,	 1250,	1300,  1370,  1375,  1376,
-	1380, 1384, 1400,  1401,  5000,	 65536, 65537, 80000, 90000, 100001,
-	LARGEST,
+	0,    1,     32,    512,   513,	  1250,	  1300,
+	1370, 1375,  1376,  1380,  1384,  1400,	  1401,
+	5000, 65536, 65537, 80000, 90000, 100001, LARGEST,
 };
 
 static void test_sizes(void **state)
@@ -103,8 +103,7 @@ static void test_sizes(void **state)
 		assert_true(stat_of(&net->nodes[0],
 				    reads ? WF_RDM_STAT_longread_writes :
 					    WF_RDM_STAT_longcts_writes));
-		assert_true(
-			stat_of(&net->nodes[0], WF_RDM_STAT_longcts_reads));
+		assert_true(stat_of(&net->nodes[0], WF_RDM_STAT_longcts_reads));
 		assert_int_equal(
 			stat_of(&net->nodes[1], WF_RDM_STAT_bad_packets), 0);
 		net_idle(net);
@@ -130,8 +129,8 @@ static void test_data(void **state)
 		assert_int_equal(got.data, req.data);
 		assert_int_equal(got.len, lens[i]);
 		assert_int_equal(got.src, 0);
-		assert_int_equal(got.flags, FI_RMA | FI_REMOTE_WRITE |
-						    FI_REMOTE_CQ_DATA);
+		assert_int_equal(got.flags,
+				 FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
 	}
 	net_idle(net);
 	net_close(net);
@@ -217,8 +216,8 @@ static void test_unregistered_early(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
 	struct net *net = begin(&attr);
-	struct wf_rdm_peer *peer = wf_rdm_peer_find(&net->nodes[1].ep,
-						    &net->nodes[0].addr);
+	struct wf_rdm_peer *peer =
+		wf_rdm_peer_find(&net->nodes[1].ep, &net->nodes[0].addr);
 	struct wf_nic_mr mr;
 	struct wf_wire_packet wire = {
 		.type = WF_WIRE_LONGREAD_RTW,
@@ -273,8 +272,7 @@ static void test_atomics(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]) * 2; i++) {
 		size_t count = counts[i / 2];
-		struct wf_rdm_req req =
-			req_amo(WF_OP_AMO_WRITE, FI_SUM, count);
+		struct wf_rdm_req req = req_amo(WF_OP_AMO_WRITE, FI_SUM, count);
 
 		for (size_t j = 0; j < count; j++) {
 			target[j] = 1000 + j;

@@ -123,7 +123,8 @@ static void test_medium(void **state)
 		assert_int_equal(got.cq_data, UINT64_MAX - 1);
 		assert_memory_equal(got.data, from + got.seg_offset,
 				    got.data_len);
-		assert_true(got.data_len > 1000 || have + got.data_len == 16384);
+		assert_true(got.data_len > 1000 ||
+			    have + got.data_len == 16384);
 		have += got.data_len;
 	}
 	assert_int_equal(have, 16384);
@@ -373,8 +374,8 @@ static void test_peer_error(void **state)
 static void test_strange_ids(void **state)
 {
 	static const uint8_t types[] = {
-		WF_WIRE_CTS,	 WF_WIRE_CTSDATA, WF_WIRE_READRSP,
-		WF_WIRE_EOR,	 WF_WIRE_ATOMRSP, WF_WIRE_RECEIPT,
+		WF_WIRE_CTS,	   WF_WIRE_CTSDATA,    WF_WIRE_READRSP,
+		WF_WIRE_EOR,	   WF_WIRE_ATOMRSP,    WF_WIRE_RECEIPT,
 		WF_WIRE_READ_NACK, WF_WIRE_PEER_ERROR,
 	};
 	struct script *s = begin(true);

@@ -142,8 +142,8 @@ static inline void script_quiet(struct script *s)
 
 	for (int i = 0; i < 200; i++) {
 		if (script_turn(s, &packet) && packet.type != WF_WIRE_HANDSHAKE)
-			assert_string_equal("nothing", wf_wire_packet_name(
-							       packet.type));
+			assert_string_equal("nothing",
+					    wf_wire_packet_name(packet.type));
 	}
 }
 

@@ -73,8 +73,7 @@ static void post(struct soak *s, int from, struct slot *slot)
 	slot->posted = true;
 }
 
-static void fill_slot(struct soak *s, struct slot *slot,
-		      struct wf_rdm_req *req)
+static void fill_slot(struct soak *s, struct slot *slot, struct wf_rdm_req *req)
 {
 	fill(slot->kind == WF_RDM_READ ? slot->dst : slot->src, slot->len,
 	     slot->seed);
@@ -87,8 +86,8 @@ static void fill_slot(struct soak *s, struct slot *slot,
 		return;
 	}
 	req->seg_count = 1;
-	req->segs[0] = (struct wf_wire_iov){ (uintptr_t)slot->dst, slot->len,
-					     KEY };
+	req->segs[0] =
+		(struct wf_wire_iov){ (uintptr_t)slot->dst, slot->len, KEY };
 	if (slot->kind != WF_RDM_ATOMIC)
 		return;
 	req->len = slot->len = 8;
@@ -213,8 +212,8 @@ static void soak_open(struct soak *s, const struct wf_rdm_ep_attr *attr)
 			struct slot *slot = &s->sides[i].slots[j];
 
 			slot->src = s->sides[i].memory + j * SLOT_BYTES;
-			slot->dst = s->sides[!i].memory +
-				    (SLOTS + j) * SLOT_BYTES;
+			slot->dst =
+				s->sides[!i].memory + (SLOTS + j) * SLOT_BYTES;
 		}
 	}
 }
@@ -244,8 +243,7 @@ static void soak_run(const struct wf_rdm_ep_attr *attr, unsigned int ops)
 	soak_open(&s, attr);
 	while (begun < ops || busy(&s)) {
 		for (int i = 0; i < 2; i++) {
-			struct slot *slot =
-				&s.sides[i].slots[roll(&s, SLOTS)];
+			struct slot *slot = &s.sides[i].slots[roll(&s, SLOTS)];
 
 			if (!slot->busy && begun < ops && has_room(&s, i)) {
 				begin(&s, i, slot);
