@@ -538,7 +538,7 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 		wf_rdm_ep_progress(ep);
 	/* An injected message has no completion to fail with: the next one
 	 * tells of those that were lost with the peer. */
-	if (wf_unlikely(peer->lost)) {
+	if (wf_unlikely(peer->lost && req->inject)) {
 		err = peer->lost;
 		peer->lost = 0;
 		if (req->inject && !req->wants_comp)

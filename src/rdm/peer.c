@@ -306,7 +306,7 @@ static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 		wf_base_list_del(pos);
 	wf_list_for_each (pos, tmp, &peer->asking)
 		wf_base_list_del(pos);
-	peer->lost = err;
+	peer->lost = err == FI_ECANCELED ? 0 : err;
 	peer->resets = count_resets(peer);
 	begin_life(peer, next_id);
 	fail_txs(ep, &peer->queue, err);

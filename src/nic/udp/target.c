@@ -204,6 +204,9 @@ enum wf_nic_status wf_udp_target(struct wf_udp_dev *dev,
 	if (head->common.kind == WF_UDP_READ_DATA)
 		return receive_read_data(dev, peer, head, payload);
 	qp = wf_nic_qp_find(&dev->nic, head->dst_qpn);
+	/* Opened and not ready yet: they are not told to give up. */
+	if (!qp && !dev->nic.had_qp)
+		return WF_NIC_RNR;
 	if (!qp || qp->qkey != head->qkey || qp->flushed)
 		return WF_NIC_BAD_QPN;
 	switch (head->common.kind) {
