@@ -28,8 +28,8 @@ struct wf_prov_param wf_prov_param = {
 	.coop_min = 65536,
 	.cma = true,
 	.shm = true,
-	.medium_max = 65536,
-	.read_min = 65536,
+	.medium_max = 16384,
+	.read_min = 16385,
 	.runt_size = 0,
 	.dead_timeout_s = 900,
 };

@@ -27,9 +27,10 @@
 /* Requests that the device has at once. */
 #define SEND_QUEUE 1024
 
-/* Receive buffers: as many as arrive between two looks. */
-#define BUFS_SMALL 1024 /* packets of an Ethernet */
-#define BUFS_LARGE 512
+/* Receive buffers: as many as arrive between two looks; the device leaves the
+ * rest in its socket. */
+#define BUFS_SMALL 256 /* packets of an Ethernet */
+#define BUFS_LARGE 128 /* 1 MiB: they stay in a cache of that size */
 #define LARGE_MSG 4096
 
 /* Large packets under way at once: 4 MiB. */
@@ -289,7 +290,7 @@ void wf_rdm_ep_inserted(struct wf_rdm_ep *ep, uint64_t name,
 			const struct wf_addr *addr)
 {
 	struct wf_rdm_peer *peer =
-		ep->awake ? wf_rdm_peer_find(ep, addr) : NULL;
+		ep->awake && !ep->forked ? wf_rdm_peer_find(ep, addr) : NULL;
 
 	if (peer)
 		wf_rdm_peer_rename(peer, name);
@@ -299,7 +300,7 @@ void wf_rdm_ep_removed(struct wf_rdm_ep *ep, uint64_t name)
 {
 	struct wf_list *pos, *tmp;
 
-	if (!ep->awake)
+	if (!ep->awake || ep->forked)
 		return;
 	if (name < ep->name_count)
 		ep->by_name[name] = NULL;
@@ -345,7 +346,7 @@ void wf_rdm_ep_unregistered(struct wf_rdm_ep *ep, uint64_t key)
 {
 	struct wf_list *pos, *tmp, *inner, *next;
 
-	if (!ep->awake)
+	if (!ep->awake || ep->forked)
 		return;
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`weft bench --over`: messages really go by packets and arrive whole, namespaces
+are gone afterwards also when it was interrupted, and what cannot be measured is
+refused with a reason. No time decides anything here."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+WEFT = os.path.join(os.environ.get("WEFT_BUILD", "build"), "tools", "weft")
+NOBODY = 65534
+
+
+def fail(text):
+    print(text)
+    sys.exit(1)
+
+
+def bench(*options, code=0, program=WEFT, **more):
+    done = subprocess.run([program, "bench", *options], text=True, check=False,
+                          timeout=100, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          **more)
+    if done.returncode != code:
+        fail(f"weft bench {' '.join(options)}: {done.returncode}, not {code}:"
+             f"\n{done.stdout}{done.stderr}")
+    return done.stdout, done.stderr
+
+
+def links():
+    with open("/proc/net/dev", encoding="ascii") as lines:
+        return sorted(line.split(":")[0].strip() for line in lines
+                      if ":" in line)
+
+
+def workers(parent):
+    """Children of a bench that live."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as line:
+                if line.read().rsplit(")", 1)[1].split()[1] == str(parent):
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def check_whole(over, *options):
+    """Every byte of every message, in batches and alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "out.json")
+        said = bench("latency", "bandwidth", "rate", "--sizes", "1,2000,70000",
+                     "-r", "1", "-t", "1", "-w", "16", "--more", "5",
+                     "--verify", "--over", over, "-a", "tcp", "--timeout",
+                     "30", "--json", path, *options)[0]
+        with open(path, encoding="utf-8") as text:
+            found = json.load(text)
+    if found["plan"]["over"] != over or found["plan"]["more"] != 5 or \
+            "FI_MORE" not in said or "over  " not in said:
+        fail(f"{found['plan']}\n{said}")
+    ours = {(one["test"], one["size"]) for one in found["results"]
+            if one["series"] == "weft" and one["samples_ns"]}
+    if len(ours) != 7:
+        fail(f"{ours}\n{said}")
+
+
+def check_packets(over):
+    """While it runs the endpoints say that packets carry the messages."""
+    with subprocess.Popen([WEFT, "bench", "rate", "-r", "1", "-t", "3000",
+                           "--over", over, "-a", "tcp", "--timeout", "60"],
+                          stdout=subprocess.DEVNULL) as child:
+        sent, end = 0, time.monotonic() + 60
+        pids = []
+        while not sent and time.monotonic() < end:
+            pids = workers(child.pid)
+            command = [WEFT, "stat", "--json"]
+            if pids:
+                command += ["--pid", ",".join(map(str, pids))]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True,
+                                  stderr=subprocess.DEVNULL, check=False)
+            if not pids or done.returncode:
+                time.sleep(0.05)
+                continue
+            for one in json.loads(done.stdout)["endpoints"]:
+                sent += one.get("packets", {}).get("sent_eager", 0)
+                if one["pid"] in pids and one["counters"].get("sent_inline"):
+                    fail(f"through shared memory: {one}")
+        # As Ctrl-C would do it.
+        child.send_signal(signal.SIGINT)
+        code = child.wait(60)
+    if not sent:
+        fail(f"over {over}: no packet was counted")
+    if code != -signal.SIGINT:
+        fail(f"interrupted, it ended with {code}")
+    left = [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+    if left:
+        fail(f"left behind: {left}")
+
+
+def check_complaints():
+    for options, word in (
+            (["--over", "sea"], "node, loopback or veth"),
+            (["--over", "loopback", "--floor"], "leave"),
+            (["--over", "loopback", "-a", "ucx"], "leave"),
+            (["--over", "veth", "crowd"], "loopback"),
+            (["--over", "veth", "--mtu", "100"], "--mtu"),
+            (["--more", "0"], "--more")):
+        if word not in bench(*options, code=2)[1]:
+            fail(f"{options}")
+    if os.geteuid():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = shutil.copy(WEFT, folder)
+        said = bench("rate", "--over", "veth", code=1, program=program,
+                     user=NOBODY, group=NOBODY, extra_groups=[])[1]
+        if "root" not in said or "loopback" not in said:
+            fail(said)
+
+
+def has_namespaces():
+    return not os.geteuid() and shutil.which("ip") and not subprocess.run(
+        ["unshare", "--net", "ip", "link", "add", "probe0", "type", "veth",
+         "peer", "name", "probe1"], check=False,
+        stderr=subprocess.DEVNULL).returncode
+
+
+def main():
+    if not os.path.exists(WEFT):
+        print("WEFT_BUILD is not set")
+        sys.exit(77)
+    before = links()
+    check_complaints()
+    check_whole("loopback")
+    check_packets("loopback")
+    if has_namespaces():
+        check_whole("veth", "--mtu", "1400")
+        check_packets("veth")
+        if links() != before:
+            fail(f"links: {before}, now {links()}")
+    else:
+        print("no namespaces may be made here: veth is left out")
+
+
+main()
