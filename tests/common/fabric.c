@@ -33,6 +33,13 @@ static const char *provider(void)
 	return name ? name : "weft";
 }
 
+bool weft_test_by_packets(void)
+{
+	const char *shm = getenv("FI_WEFT_SHM");
+
+	return net_is_on() || (shm && !strcmp(shm, "0"));
+}
+
 void weft_test_begin(unsigned int seconds)
 {
 	struct sigaction action = { .sa_handler = too_long };

@@ -101,6 +101,10 @@ void weft_test_begin(unsigned int seconds);
  * FI_WEFT_* say is settled then. */
 void weft_test_load(void);
 
+/* Whether peers are reached by packets, on this host or another: where that
+ * promises another thing than shared memory does. */
+bool weft_test_by_packets(void);
+
 /* Opens everything. NULL: the usual. Ends the process on failure. */
 void weft_test_open(struct weft_test *t, const struct weft_test_opts *opts);
 void weft_test_close(struct weft_test *t);
