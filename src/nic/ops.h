@@ -76,7 +76,7 @@ struct wf_nic {
 	struct wf_nic_mr_table mrs;
 	struct wf_queue_ids qpns;
 	struct wf_nic_qp **qps;
-	bool had_qp; /* at some time */
+	bool had_qp;		/* at some time */
 	struct wf_nic_ah **ahs; /* by number; grows */
 	uint32_t ah_count;	/* numbers that were ever given out */
 	uint32_t ah_room;
