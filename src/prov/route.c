@@ -36,10 +36,10 @@ static void on_stirred(void *arg)
 
 	if (ep->rdm.awake || ep->rdm.forked)
 		return;
-	if (wf_rdm_ep_wake(&ep->rdm) ||
-	    wf_shm_ep_beside_on(&ep->shm, wf_nic_wait_fd(ep->rdm.nic)))
-		/* Level-triggered: it would fire for ever. */
-		wf_shm_ep_beside_off(&ep->shm);
+	/* Without memory: what came stays in the socket, which tells of it
+	 * again the next time it is looked at. */
+	if (!wf_rdm_ep_wake(&ep->rdm))
+		wf_shm_ep_beside_on(&ep->shm, wf_nic_wait_fd(ep->rdm.nic));
 }
 
 static bool on_poll(void *arg)

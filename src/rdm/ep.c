@@ -142,7 +142,9 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	wf_base_addr_str(&ep->attr.addr, text, sizeof(text));
 	err = open_device(ep);
 	if (err) {
-		wf_warn("no packets at %s: %s", text, strerror(-err));
+		if (!ep->warned)
+			wf_warn("no packets at %s: %s", text, strerror(-err));
+		ep->warned = true;
 		return err;
 	}
 	err = wf_base_stats_open(&ep->stats, "packets", text,
@@ -332,13 +334,16 @@ static void follow_names(struct wf_rdm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);
-		uint64_t name = names->find(names->arg, &peer->addr);
+		struct wf_addr addr;
 
-		if (name == peer->name)
-			continue;
-		if (peer->name != WF_MATCH_ANY)
+		/* Asked by name: one that is being changed is not there. */
+		if (peer->name != WF_MATCH_ANY &&
+		    (names->get(names->arg, peer->name, &addr) ||
+		     !wf_base_addr_equal(&addr, &peer->addr)))
 			wf_rdm_ep_removed(ep, peer->name);
-		wf_rdm_peer_rename(peer, name);
+		if (peer->name == WF_MATCH_ANY)
+			wf_rdm_peer_rename(
+				peer, names->find(names->arg, &peer->addr));
 	}
 }
 

@@ -510,14 +510,6 @@ int wf_shm_ep_beside_on(struct wf_shm_ep *ep, int fd)
 	return err;
 }
 
-void wf_shm_ep_beside_off(struct wf_shm_ep *ep)
-{
-	if (ep->beside.fd >= 0)
-		epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, ep->beside.fd, NULL);
-	ep->beside.fd = -1;
-	ep->beside_on = false;
-}
-
 /* -- progress -------------------------------------------------------------- */
 
 static void reap_ins(struct wf_shm_ep *ep)

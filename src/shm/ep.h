@@ -127,9 +127,6 @@ int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx);
 /* attr.beside is polled from now on; @fd is readable when it stirs. */
 int wf_shm_ep_beside_on(struct wf_shm_ep *ep, int fd);
 
-/* Nobody listens there any more. */
-void wf_shm_ep_beside_off(struct wf_shm_ep *ep);
-
 /* Everything that progress may have to do. */
 void wf_shm_ep_progress_slow(struct wf_shm_ep *ep);
 

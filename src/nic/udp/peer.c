@@ -321,6 +321,9 @@ void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		wf_nic_status_str(status));
 	wf_udp_count(dev, peer_deaths, 1);
 	peer->fails++;
+	/* Whoever asks again is given the time of someone new. */
+	peer->against_from = 0;
+	peer->refused = 0;
 	/* Ops whose packets are all made stand in no list of the peer's, but
 	 * each of their slots points to them. */
 	for (uint32_t seq = out->una; seq != out->next; seq++) {
