@@ -228,6 +228,9 @@ static void survive(struct weft_test_line *line, void *arg)
 	weft_test_look(&opened);
 	for (int round = 0; round < *rounds; round++) {
 		one_round(&t, &tr, round, &seed);
+		/* What the first packet brings stays until it is closed. */
+		if (!round && weft_test_by_packets())
+			weft_test_look(&opened);
 		if (round % 20 == 19)
 			wait_until_clean(&opened);
 	}
