@@ -313,8 +313,7 @@ void wf_rdm_ep_removed(struct wf_rdm_ep *ep, uint64_t name)
 		if (peer->name != name)
 			continue;
 		wf_rdm_peer_rename(peer, WF_MATCH_ANY);
-		if (!wf_base_list_empty(&peer->queue) ||
-		    !wf_base_list_empty(&peer->flight))
+		if (wf_rdm_peer_needs(peer))
 			wf_rdm_peer_fail(peer, FI_ECANCELED);
 	}
 }

@@ -306,7 +306,7 @@ static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 		wf_base_list_del(pos);
 	wf_list_for_each (pos, tmp, &peer->asking)
 		wf_base_list_del(pos);
-	peer->lost = err == FI_ECANCELED ? 0 : err;
+	peer->lost = err == FI_EHOSTUNREACH ? err : 0;
 	peer->resets = count_resets(peer);
 	begin_life(peer, next_id);
 	fail_txs(ep, &peer->queue, err);
@@ -317,6 +317,22 @@ static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 {
 	end_life(peer, err, next_id(peer, 0));
+}
+
+bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer)
+{
+	const struct wf_list *pos;
+
+	for (pos = peer->flight.next; pos != &peer->flight; pos = pos->next) {
+		const struct wf_rdm_tx *tx =
+			wf_container_of(pos, struct wf_rdm_tx, link);
+
+		if (!tx->reported &&
+		    (tx->protocol->ends_by_answer || tx->req.delivery ||
+		     tx->pieces || !wf_rdm_stream_over(&tx->stream)))
+			return true;
+	}
+	return !wf_base_list_empty(&peer->queue);
 }
 
 void wf_rdm_peer_check(struct wf_rdm_peer *peer)

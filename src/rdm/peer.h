@@ -96,6 +96,10 @@ bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget);
  * that were being filled as well. The next life begins with a new id. */
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);
 
+/* Whether anything of ours needs more of the peer than that the device delivers
+ * what it has. */
+bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer);
+
 /* The device may have lost some peer: those that it has are failed. */
 void wf_rdm_peer_check(struct wf_rdm_peer *peer);
 
