@@ -61,7 +61,7 @@ struct wf_rdm_ep {
 	bool awake;
 	bool forked;
 	bool closing;
-	bool warned; /* that the device cannot be opened */
+	bool warned;	 /* that the device cannot be opened */
 	bool dozing;	 /* wf_rdm_ep_sleep() said yes */
 	bool unrung;	 /* something was posted and not rung for */
 	bool deny_reads; /* tests: as if there were no memory for it */
