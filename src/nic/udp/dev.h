@@ -242,6 +242,7 @@ struct wf_udp_dev {
 	bool threaded;
 	bool attended;
 	uint32_t kicks_held;	/* since ... */
+	uint64_t received_at;	/* the socket was looked at */
 	uint64_t kicked_at;	/* ... packets left the last time */
 	_Atomic uint32_t calls; /* of the owner */
 	uint32_t calls_seen;	/* by the attendant */

@@ -120,15 +120,18 @@ static unsigned appetite(struct wf_udp_dev *dev)
 
 static int receive(struct wf_udp_dev *dev)
 {
+	/* Who comes back after long has more waiting than one look finds. */
+	bool greedy = dev->now - dev->received_at > WF_NS_PER_MS;
 	int total = 0;
 
+	dev->received_at = dev->now;
 	for (int i = 0; i < RX_ROUNDS; i++) {
 		unsigned most = appetite(dev);
 		int got = wf_udp_sock_receive(&dev->sock, most,
 					      wf_udp_in_packet, dev);
 
 		total += got;
-		if (got < (int)most || most == 1)
+		if (!got || (!greedy && (got < (int)most || most == 1)))
 			break;
 	}
 	if (dev->sock.errors || (!total && dev->now >= dev->look_at)) {
