@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <rdma/fi_errno.h>
@@ -160,8 +161,8 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	wf_base_pool_init(&ep->large_pkts,
 			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
 			  LARGE_PKTS);
-	ep->epoch = (uint32_t)(wf_base_clock_ns() >> 10) ^
-		    (uint32_t)getpid() * 2654435761u;
+	if (getrandom(&ep->epoch, sizeof(ep->epoch), 0) != sizeof(ep->epoch))
+		ep->epoch = (uint32_t)wf_base_clock_ns() ^ (uint32_t)getpid();
 	ep->awake = true;
 	ep->probe_at = wf_base_clock_ns() + PROBE_EVERY;
 	wf_rdm_ep_ring(ep);

@@ -39,19 +39,20 @@
 /*
  * An id says which life of which process it is, and why that began:
  *
- *	31..18	a hash of the other side's id because of which it did; 0: by
+ *	31..22	a hash of the other side's id because of which it did; 0: by
  *		itself
- *	17..10	random, of the endpoint
- *	 9.. 0	lives of the peer here, from 1 on
+ *	21.. 6	random, of the endpoint: a process that takes the place of
+ *		another is not to be taken for it
+ *	 5.. 0	lives of the peer here, from 1 on
  *
  * so that a packet that comes late is not taken for one more beginning, and the
  * answer to a beginning neither.
  */
-#define LIVES 0x3ffu
-#define EPOCH_SHIFT 10
-#define EPOCHS 0xffu
-#define WHY_SHIFT 18
-#define WHYS 0x3fffu
+#define LIVES 0x3fu
+#define EPOCH_SHIFT 6
+#define EPOCHS 0xffffu
+#define WHY_SHIFT 22
+#define WHYS 0x3ffu
 
 static uint32_t why_of(uint32_t id)
 {
