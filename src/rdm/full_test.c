@@ -18,8 +18,12 @@ static uint8_t from[BYTES], into[BYTES];
 
 static uint32_t mallocs, fail_every;
 
-/* A sanitizer's own must stay. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* A sanitizer's own must stay; clang does not say by a macro that there is one. */
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||           \
+	__has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define OWN_MALLOC 0
 #else
 #define OWN_MALLOC 1
