@@ -47,24 +47,6 @@ static void pulled(struct wf_rdm_rx *rx)
 	wf_rdm_rx_finish(rx);
 }
 
-static void matched(struct wf_rdm_rx *rx)
-{
-	uint64_t end = rx->env.len;
-
-	if (rx->dropping) {
-		pulled(rx);
-		return;
-	}
-	if (end > rx->rx->len)
-		end = rx->rx->len;
-	if (!wf_rdm_pull_begin(rx, rx->rx->iov, rx->rx->iov_count, end))
-		return;
-	/* Its sender has another way. */
-	rx->nacked = true;
-	rx->read_count = 0;
-	wf_rdm_rx_owe(rx, WF_RDM_OWES_NACK);
-}
-
 static int receive(struct wf_rdm_peer *peer,
 		   const struct wf_wire_packet *packet)
 {
@@ -83,7 +65,7 @@ static int receive(struct wf_rdm_peer *peer,
 	rx->read_count = packet->read_iov_count;
 	memcpy(rx->reads, packet->read_iov, sizeof(rx->reads));
 	if (!rx->waits)
-		matched(rx);
+		wf_rdm_pull_message(rx);
 	return 0;
 }
 
@@ -98,6 +80,6 @@ const struct wf_rdm_protocol wf_rdm_protocol_longread = {
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
 	.receive = receive,
-	.matched = matched,
+	.matched = wf_rdm_pull_message,
 	.pulled = pulled,
 };

@@ -84,23 +84,6 @@ static void pulled(struct wf_rdm_rx *rx)
 	end(rx);
 }
 
-static void matched(struct wf_rdm_rx *rx)
-{
-	uint64_t until = rx->env.len;
-
-	if (rx->dropping) {
-		pulled(rx);
-		return;
-	}
-	if (until > rx->rx->len)
-		until = rx->rx->len;
-	if (!wf_rdm_pull_begin(rx, rx->rx->iov, rx->rx->iov_count, until))
-		return;
-	rx->nacked = true;
-	rx->read_count = 0;
-	wf_rdm_rx_owe(rx, WF_RDM_OWES_NACK);
-}
-
 static struct wf_rdm_rx *begin(struct wf_rdm_peer *peer,
 			       const struct wf_wire_packet *packet, int *err)
 {
@@ -124,7 +107,7 @@ static struct wf_rdm_rx *begin(struct wf_rdm_peer *peer,
 	rx->read_from = packet->runt_length;
 	memcpy(rx->reads, packet->read_iov, sizeof(rx->reads));
 	if (!rx->waits)
-		matched(rx);
+		wf_rdm_pull_message(rx);
 	return rx;
 }
 
@@ -161,6 +144,6 @@ const struct wf_rdm_protocol wf_rdm_protocol_runtread = {
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
 	.receive = receive,
-	.matched = matched,
+	.matched = wf_rdm_pull_message,
 	.pulled = pulled,
 };

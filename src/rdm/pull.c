@@ -93,6 +93,23 @@ int wf_rdm_pull_begin(struct wf_rdm_rx *rx, const struct iovec *iov,
 	return 0;
 }
 
+void wf_rdm_pull_message(struct wf_rdm_rx *rx)
+{
+	uint64_t end = rx->env.len;
+
+	if (rx->dropping) {
+		rx->protocol->pulled(rx);
+		return;
+	}
+	if (end > rx->rx->len)
+		end = rx->rx->len;
+	if (!wf_rdm_pull_begin(rx, rx->rx->iov, rx->rx->iov_count, end))
+		return;
+	rx->nacked = true;
+	rx->read_count = 0;
+	wf_rdm_rx_owe(rx, WF_RDM_OWES_NACK);
+}
+
 /* Where byte @at of the whole lies on one side, and how many follow it. */
 static uint64_t locate(const struct wf_rdm_pull *pull, uint64_t at,
 		       uint32_t *part)

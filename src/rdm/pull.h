@@ -18,6 +18,10 @@ struct wf_rdm_rx;
 int wf_rdm_pull_begin(struct wf_rdm_rx *rx, const struct iovec *iov,
 		      uint32_t count, uint64_t end);
 
+/* A message that has its receive: reads as much of it as that holds. Its sender
+ * has another way where it cannot be read. */
+void wf_rdm_pull_message(struct wf_rdm_rx *rx);
+
 /* Posts reads; false when there is no room for all of them. */
 bool wf_rdm_pull_pump(struct wf_rdm_rx *rx);
 
