@@ -415,6 +415,9 @@ static void on_welcome(struct wf_shm_out *out)
 		goto close_fds;
 	}
 	if (status) {
+		if (status == EOPNOTSUPP)
+			wf_warn("the peer takes packets only: FI_WEFT_SHM must "
+				"be the same for all processes of a node");
 		if (status == EPROTO)
 			wf_warn("peer speaks another layout (%u, ours is %u)",
 				welcome.greeting.layout, WF_SHM_LAYOUT);
