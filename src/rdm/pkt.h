@@ -65,7 +65,7 @@ void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 /* What the device answers. */
 void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc);
 
-/* Gives everything back that the device still has: it is closed. */
+/* For packets whose end nobody waits for. */
 void wf_rdm_pkt_none(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err);
 
 #endif
