@@ -60,12 +60,13 @@ void wf_nic_close(struct wf_nic *nic);
  * thread of its own does nothing here. Never a completion: poll for those. */
 int wf_nic_progress(struct wf_nic *nic);
 
-/* Sleeping, one thread of a NIC at a time: wf_nic_wait_begin() answers -EAGAIN if there is something to do or
- * to poll right now; else sleep until wf_nic_wait_fd() is readable or the
- * deadline (of the monotonic clock, UINT64_MAX: none) has come, whatever is
- * first (a post by another thread makes it readable, if the NIC was opened for
- * several: there are new timers then), then wf_nic_wait_end() and progress. The descriptor is the NIC's: poll
- * it, do not read it. */
+/* Sleeping, one thread of a NIC at a time: wf_nic_wait_begin() answers -EAGAIN
+ * if there is something to do or to poll right now; else sleep until
+ * wf_nic_wait_fd() is readable or the deadline (of the monotonic clock,
+ * UINT64_MAX: none) has come, whatever is first (a post by another thread makes
+ * it readable, if the NIC was opened for several: there are new timers then),
+ * then wf_nic_wait_end() and progress. The descriptor is the NIC's: poll it, do
+ * not read it. */
 int wf_nic_wait_fd(struct wf_nic *nic);
 int wf_nic_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 		      uint64_t *deadline_ns);
