@@ -9,14 +9,15 @@ WEFT = $(BUILD)/tools/weft
 DEMO_ENV = FI_PROVIDER_PATH="$(CURDIR)/$(BUILD)/src"
 
 help:
-	@echo 'make demo     build, show the provider, race it against the others'
-	@echo 'make test     build and run every test'
-	@echo 'make bench    the full race, plotted in $(BUILD)/bench.svg (ARGS="..." for weft bench)'
-	@echo 'make lint     formatting, layers, house rules, cppcheck'
-	@echo 'make format   let clang-format rewrite the sources'
-	@echo 'make build    build only, in $(BUILD)/'
-	@echo 'make install  install below PREFIX=$(PREFIX) (DESTDIR is honoured)'
-	@echo 'make clean    remove every build folder'
+	@echo 'make demo       build, show the provider, race it against the others'
+	@echo 'make test       build and run every test'
+	@echo 'make bench      the full race, plotted in $(BUILD)/bench.svg (ARGS="..." for weft bench)'
+	@echo 'make lint       formatting, layers, house rules, cppcheck'
+	@echo 'make format     let clang-format rewrite the sources'
+	@echo 'make build      build only, in $(BUILD)/'
+	@echo 'make install    install below PREFIX=$(PREFIX) (DESTDIR is honoured)'
+	@echo 'make uninstall  remove what the last make install put there'
+	@echo 'make clean      remove every build folder'
 
 deps-%:
 	@scripts/deps $*
@@ -48,7 +49,7 @@ test: deps-test
 
 lint: deps-lint
 	@status=0; \
-	for rule in format style layers listed headers; do \
+	for rule in format style layers listed headers manual; do \
 		echo "== $$rule"; \
 		python3 -B tests/house/$$rule.py || status=1; \
 	done; \
@@ -59,16 +60,18 @@ lint: deps-lint
 	exit $$status
 
 format:
-	@find src include tools tests bench fuzz -name '*.[ch]' 2>/dev/null | \
+	@find src include tools tests bench fuzz examples -name '*.[ch]' 2>/dev/null | \
 		xargs -r clang-format -i
 
 install: deps-build
 	@$(MAKE) ninja
-	@meson setup --reconfigure $(BUILD) -Dprefix=$(PREFIX) >/dev/null
-	DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+	@DESTDIR="$(DESTDIR)" scripts/install "$(BUILD)" "$(PREFIX)"
+
+uninstall:
+	@scripts/uninstall "$(BUILD)"
 
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-asan build-tsan
 
-.PHONY: help ninja build demo bench test lint format install clean
+.PHONY: help ninja build demo bench test lint format install uninstall clean
 .DEFAULT_GOAL := help

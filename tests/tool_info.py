@@ -14,6 +14,7 @@ import tempfile
 
 BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", "build"))
 WEFT = BUILD / "tools" / "weft"
+SRC = pathlib.Path(os.environ.get("WEFT_SRC", "."))
 OURS = ("FI_PROVIDER", "FI_WEFT_")
 
 
@@ -72,17 +73,95 @@ def check_provider():
         fail(f"{facts['provider']}")
 
 
+def check_settings_as_used():
+    """The bugs: packet settings were shown as given, not as used (MTU=1000000,
+    CONNECT_TIMEOUT=-1 as 18446744073709551615), CMA_MIN=8K was 4097, garbage
+    and misspelt names passed without a word."""
+    good = {"CMA_MIN": ("8K", "8192"), "CONNECT_TIMEOUT": ("2s", "2000"),
+            "DEAD_TIMEOUT": ("2min", "120")}
+    given = {"FI_WEFT_" + name: one[0] for name, one in good.items()}
+    facts = info(given)
+    for name, one in good.items():
+        if setting(facts, name)["value"] != one[1]:
+            fail(f"{setting(facts, name)}")
+    if any("FI_WEFT" in line for line in facts["problems"]) or told(given):
+        fail(f"{facts['problems']} {told(given)}")
+    wrong = (("MTU", "1000000", "65536", "576 to 65536 bytes"),
+             ("CONNECT_TIMEOUT", "-1", "5000", "not a time"),
+             ("CMA_MIN", "8X", None, "not a number of bytes"),
+             ("EAGER_MAX", "-1", None, "not a number of bytes"),
+             ("RX_SIZE", "100", "128", "power of two"),
+             ("SHM", "perhaps", "true", "neither true nor false"),
+             ("IFACE", "nosuch0", "nosuch0", "no interface"),
+             ("ALLOW_UID", "alice", None, "user numbers"),
+             ("CONECT_TIMEOUT", "", None, "FI_WEFT_CONNECT_TIMEOUT meant?"))
+    given = {"FI_WEFT_" + one[0]: one[1] for one in wrong}
+    facts = info(given, 1)
+    said = text(given, 1)
+    # Said as a problem, at the setting, and by the provider itself.
+    places = [facts["problems"],
+              re.split(r"\n  (?=FI_WEFT_)", said[said.index("Settings"):]),
+              told(given), told(given, "warn")]
+    for name, value, used, why in wrong:
+        for lines in places[:1] + places[2:] if not value else places:
+            if not any("FI_WEFT_" + name in line and value in line and
+                       why in " ".join(line.split()) for line in lines):
+                fail(f"{name}={value}: no '{why}' in {lines}")
+        if not value:
+            continue
+        one = setting(facts, name)
+        if one["value"] != (used or one["default"]) or why not in one["note"]:
+            fail(f"{one}")
+    if not any("FI_WEFT_FAULT=loss" in line
+               for line in told({"FI_WEFT_FAULT": "loss"})):
+        fail("FI_WEFT_FAULT=loss passes without a word")
+
+
+def told(settings, level=None):
+    """What any program's user sees of the provider on standard error: also
+    where libfabric's log is off, as it is by default."""
+    if not shutil.which("fi_info"):
+        print("no fi_info")
+        sys.exit(77)
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(OURS + ("FI_LOG",))}
+    env.update({"LC_ALL": "C", "FI_PROVIDER_PATH": str(BUILD / "src")})
+    env.update(settings)
+    if level:
+        env["FI_LOG_LEVEL"] = level
+    said = subprocess.run(["fi_info", "-p", "weft"], text=True, env=env,
+                          check=False, timeout=60, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE).stderr
+    return [line for line in said.splitlines() if "FI_WEFT" in line]
+
+
+def check_manual():
+    """fi_weft(7) has each setting, with its default and its bounds."""
+    manual = (SRC / "man" / "fi_weft.7").read_text(encoding="utf-8")
+    manual = manual[manual.index(".SH ENVIRONMENT"):]
+    pages = dict(re.findall(r"\.TP\n\.B (FI_WEFT_\w+)\n(.*?)(?=\n\.TP|\n\.PP)",
+                            manual, re.S))
+    settings = info()["settings"]
+    names = {one["name"] for one in settings}
+    if names != set(pages):
+        fail(f"fi_weft(7) has {set(pages)}, the provider {names}")
+    for one in settings:
+        numbers = re.findall(r"\d+", one["help"].rsplit(";", 1)[-1])
+        if one["name"] in ("FI_WEFT_FAULT", "FI_WEFT_COOP_MIN"):
+            continue
+        for word in numbers + one["default"].split()[:1]:
+            if word not in pages[one["name"]]:
+                fail(f"fi_weft(7), {one['name']}: no {word}")
+
+
 def check_settings():
     plain = info()
     for one in plain["settings"]:
         if one["source"] != "default" or one["value"] != one["default"] or \
                 not one["help"] or not one["default"]:
             fail(f"{one}")
-    for name in ("IFACE", "CONNECT_TIMEOUT", "INJECT_SIZE", "TX_SIZE",
-                 "RX_SIZE", "EAGER_MAX", "CMA_MIN", "COOP_MIN", "CMA",
-                 "ALLOW_UID"):
-        if not setting(plain, name)["why"]:
-            fail(f"no reason for {name}")
+        if not one["why"]:
+            fail(f"no reason for {one}")
     for name, given, value in (("CMA_MIN", "20000", "20000"),
                                ("CMA_MIN", "5", "4097"),
                                ("EAGER_MAX", "0x2000", "8192"),
@@ -235,6 +314,8 @@ def main():
         sys.exit(77)
     check_provider()
     check_settings()
+    check_settings_as_used()
+    check_manual()
     check_ways()
     check_net()
     check_absence()

@@ -11,6 +11,7 @@
 #include "tools/stat/stat.h"
 #include "tools/wd/devd.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static void print_help(FILE *out)
 	      "  -h, --help     print this and exit\n"
 	      "  -V, --version  print the version and exit\n"
 	      "\n"
-	      "`weft COMMAND --help` says more about one command; so does "
+	      "`weft help COMMAND` says more about one command; so does "
 	      "`man weft`.\n",
 	      out);
 }
@@ -74,14 +75,54 @@ static bool is_option(const char *arg, const char *brief, const char *name)
 	return !strcmp(arg, brief) || !strcmp(arg, name);
 }
 
-int main(int argc, char **argv)
+/* What was printed may not have arrived: a full disk must not look like
+ * success to a script. */
+static int finish(int status)
+{
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "weft: cannot write standard output%s%s\n",
+		errno ? ": " : "", errno ? strerror(errno) : "");
+	return status ? status : 1;
+}
+
+static const struct command *find_command(const char *name)
 {
 	size_t i;
+
+	for (i = 0; i < N_COMMANDS; i++) {
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	}
+	if (name[0] == '-')
+		fprintf(stderr, "weft: unknown option '%s'", name);
+	else
+		fprintf(stderr, "weft: unknown command '%s'", name);
+	fputs("; `weft --help` lists what there is\n", stderr);
+	return NULL;
+}
+
+/* `weft help COMMAND` is `weft COMMAND --help`. */
+static int help_with(char *name)
+{
+	const struct command *command = find_command(name);
+	char option[] = "--help";
+	char *argv[] = { name, option, NULL };
+
+	return command ? command->main(2, argv) : 2;
+}
+
+static int run(int argc, char **argv)
+{
+	const struct command *command;
 
 	if (argc < 2) {
 		print_help(stderr);
 		return 2;
 	}
+	if (!strcmp(argv[1], "help") && argc > 2)
+		return help_with(argv[2]);
 	if (is_option(argv[1], "-h", "--help") || !strcmp(argv[1], "help")) {
 		print_help(stdout);
 		return 0;
@@ -90,14 +131,11 @@ int main(int argc, char **argv)
 		puts("weft " WEFT_VERSION);
 		return 0;
 	}
-	for (i = 0; i < N_COMMANDS; i++) {
-		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].main(argc - 1, argv + 1);
-	}
-	if (argv[1][0] == '-')
-		fprintf(stderr, "weft: unknown option '%s'", argv[1]);
-	else
-		fprintf(stderr, "weft: unknown command '%s'", argv[1]);
-	fputs("; `weft --help` lists what there is\n", stderr);
-	return 2;
+	command = find_command(argv[1]);
+	return command ? command->main(argc - 1, argv + 1) : 2;
+}
+
+int main(int argc, char **argv)
+{
+	return finish(run(argc, argv));
 }

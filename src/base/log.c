@@ -11,7 +11,7 @@
 static void print_warning(enum wf_log_level level, const char *func, int line,
 			  const char *text)
 {
-	if (level == WF_LOG_WARN)
+	if (level == WF_LOG_TELL || level == WF_LOG_WARN)
 		fprintf(stderr, "weft: %s:%d: %s\n", func, line, text);
 }
 

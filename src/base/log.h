@@ -11,6 +11,9 @@
 #include <stdbool.h>
 
 enum wf_log_level {
+	/* A warning that the user must see: also where libfabric's log is not
+	 * switched on. At most once per cause. */
+	WF_LOG_TELL,
 	WF_LOG_WARN,
 	WF_LOG_INFO,
 	WF_LOG_DEBUG,
@@ -32,6 +35,7 @@ static inline bool wf_base_log_debugs(void)
 	return wf_base_log_debugging;
 }
 
+#define wf_tell(...) wf_base_log(WF_LOG_TELL, __func__, __LINE__, __VA_ARGS__)
 #define wf_warn(...) wf_base_log(WF_LOG_WARN, __func__, __LINE__, __VA_ARGS__)
 #define wf_info(...) wf_base_log(WF_LOG_INFO, __func__, __LINE__, __VA_ARGS__)
 #define wf_debug(...) wf_base_log(WF_LOG_DEBUG, __func__, __LINE__, __VA_ARGS__)

@@ -6,16 +6,28 @@
 #include "prov/provider.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "prov/fabric.h"
 #include "prov/info.h"
 #include "prov/param.h"
 
+/* libfabric logs nothing unless FI_LOG_LEVEL is set, not even warnings: what
+ * the user must know then goes to standard error. FI_LOG_PROV says that the
+ * user, or `weft info`, which says it all itself, has decided what to see. */
+static void tell(const char *text)
+{
+	if (!getenv("FI_LOG_LEVEL") && !getenv("FI_LOG_PROV"))
+		fprintf(stderr, "weft: %s\n", text);
+}
+
 static void log_to_libfabric(enum wf_log_level level, const char *func,
 			     int line, const char *text)
 {
 	static const enum fi_log_level levels[] = {
+		[WF_LOG_TELL] = FI_LOG_WARN,
 		[WF_LOG_WARN] = FI_LOG_WARN,
 		[WF_LOG_INFO] = FI_LOG_INFO,
 		[WF_LOG_DEBUG] = FI_LOG_DEBUG,
@@ -24,6 +36,8 @@ static void log_to_libfabric(enum wf_log_level level, const char *func,
 	if (fi_log_enabled(&wf_prov_provider, levels[level], FI_LOG_EP_CTRL))
 		fi_log(&wf_prov_provider, levels[level], FI_LOG_EP_CTRL, func,
 		       line, "%s\n", text);
+	else if (level == WF_LOG_TELL)
+		tell(text);
 }
 
 static void cleanup(void)
@@ -49,8 +63,8 @@ FI_EXT_INI
 	/* libfabric hides a provider from applications that ask for a newer
 	 * API than it states; the newest we can meet is the library's own. */
 	wf_prov_provider.fi_version = fi_version();
-	wf_prov_param_init(&wf_prov_provider);
 	wf_base_log_set_sink(log_to_libfabric);
+	wf_prov_param_init(&wf_prov_provider);
 	wf_base_log_set_debug(fi_log_enabled(&wf_prov_provider, FI_LOG_DEBUG,
 					     FI_LOG_EP_DATA));
 	return &wf_prov_provider;

@@ -1,38 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads the FI_WEFT_* environment through libfabric, so that `fi_info -e`
- * lists it. Owns the values; decides nothing from them.
+ * Fetches the FI_WEFT_* settings through libfabric, so that `fi_info -e` lists
+ * them and libfabric's own files count, and has base/setting judge them. Owns
+ * the values in use; decides nothing from them.
  */
 #include "prov/param.h"
 
-#include <errno.h>
-#include <net/if.h>
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "base/setting.h"
 #include "nic/udp/udp.h"
 #include "prov/provider.h"
 #include "shm/mover.h"
 
-/* Beyond this, chunks of one unmatched message would fill a ring. */
-#define MAX_EAGER ((size_t)256 << 10)
-#define HOUR_MS 3600000u
-
-struct wf_prov_param wf_prov_param = {
-	.connect_timeout_ms = 5000,
-	.inject_size = WF_PROV_MAX_INJECT,
-	.tx_size = 1024,
-	.rx_size = 1024,
-	.eager_max = 16384,
-	.cma_min = 8193,
-	.coop_min = 65536,
-	.cma = true,
-	.shm = true,
-	.medium_max = 16384,
-	.read_min = 16385,
-	.runt_size = 0,
-	.dead_timeout_s = 900,
-};
+struct wf_prov_param wf_prov_param;
 
 /* Both sides copying costs a second system call: worth it for less where the
  * call itself takes long. Halves of 16 KiB gain on a machine with calls of
@@ -41,160 +27,142 @@ struct wf_prov_param wf_prov_param = {
 #define SLOW_CALL_NS 1000
 #define COOP_MIN_SLOW_CALLS 16384
 
-struct size_param {
+/* Where the value of a setting goes: one of the three. */
+static const struct {
 	const char *name;
-	size_t *value;
-	size_t min;
-	size_t max;
-	bool power_of_two;
-	const char *help;
+	size_t *number;
+	bool *yes;
+	char **text;
+} fields[] = {
+	{ .name = "iface", .text = &wf_prov_param.iface },
+	{ .name = "connect_timeout",
+	  .number = &wf_prov_param.connect_timeout_ms },
+	{ .name = "inject_size", .number = &wf_prov_param.inject_size },
+	{ .name = "tx_size", .number = &wf_prov_param.tx_size },
+	{ .name = "rx_size", .number = &wf_prov_param.rx_size },
+	{ .name = "eager_max", .number = &wf_prov_param.eager_max },
+	{ .name = "cma_min", .number = &wf_prov_param.cma_min },
+	{ .name = "medium_max", .number = &wf_prov_param.medium_max },
+	{ .name = "read_min", .number = &wf_prov_param.read_min },
+	{ .name = "runt_size", .number = &wf_prov_param.runt_size },
+	{ .name = "mtu", .number = &wf_prov_param.mtu },
+	{ .name = "dead_timeout", .number = &wf_prov_param.dead_timeout_s },
+	{ .name = "coop_min", .number = &wf_prov_param.coop_min },
+	{ .name = "cma", .yes = &wf_prov_param.cma },
+	{ .name = "shm", .yes = &wf_prov_param.shm },
+	{ .name = "net_thread", .yes = &wf_prov_param.net_thread },
+	{ .name = "fault", .text = &wf_prov_param.fault },
+	{ .name = "allow_uid", .text = &wf_prov_param.allow_uid },
 };
 
-static const struct size_param sizes[] = {
-	{ "connect_timeout", &wf_prov_param.connect_timeout_ms, 1, HOUR_MS,
-	  false,
-	  "Milliseconds to keep trying an address where nobody listens before "
-	  "the operation fails" },
-	{ "inject_size", &wf_prov_param.inject_size, 64, WF_PROV_MAX_INJECT,
-	  false,
-	  "Largest message of fi_inject and FI_INJECT in bytes, 64 to 4096" },
-	{ "tx_size", &wf_prov_param.tx_size, WF_PROV_MIN_QUEUE,
-	  WF_PROV_MAX_QUEUE, true,
-	  "Transmit operations in flight per endpoint unless the application "
-	  "asks for a number, a power of two from 16 to 65536" },
-	{ "rx_size", &wf_prov_param.rx_size, WF_PROV_MIN_QUEUE,
-	  WF_PROV_MAX_QUEUE, true,
-	  "Receive depth per endpoint unless the application asks for a "
-	  "number, a power of two from 16 to 65536" },
-	{ "eager_max", &wf_prov_param.eager_max, 0, MAX_EAGER, false,
-	  "Without CMA, messages up to this many bytes are sent before a "
-	  "receive is known; larger ones stay with the sender until matched, "
-	  "0 to 262144" },
-	{ "cma_min", &wf_prov_param.cma_min, 4097, SIZE_MAX, false,
-	  "From this many bytes on, but not below 4097, messages stay with the "
-	  "sender until matched where CMA is allowed" },
-	{ "medium_max", &wf_prov_param.medium_max, 0, (size_t)16 << 20, false,
-	  "Messages to other nodes up to this many bytes are sent before a "
-	  "receive is known, 0 to 16777216" },
-	{ "read_min", &wf_prov_param.read_min, 4096, SIZE_MAX, false,
-	  "From this many bytes on, but not below 4096 and not below "
-	  "medium_max, the receiver reads a message from another node" },
-	{ "runt_size", &wf_prov_param.runt_size, 0, (size_t)16 << 20, false,
-	  "Bytes of a message that are sent while the receiver reads the rest, "
-	  "0 to 16777216" },
-	{ "mtu", &wf_prov_param.mtu, 0, 65536, false,
-	  "Bytes of the largest packet of the link to other nodes; 0: ask the "
-	  "interface" },
-	{ "dead_timeout", &wf_prov_param.dead_timeout_s, 1, 86400, false,
-	  "Seconds of silence after which a process on another node is taken "
-	  "for dead while something waits for it" },
-	{ "coop_min", &wf_prov_param.coop_min, 0, SIZE_MAX, false,
-	  "From this many bytes on, sender and receiver copy a message "
-	  "together" },
-};
+#define N_FIELDS (sizeof(fields) / sizeof(fields[0]))
 
-static size_t round_up(size_t value)
+static uint64_t get_value(size_t i)
 {
-	size_t power = 1;
-
-	while (power < value)
-		power *= 2;
-	return power;
+	return fields[i].number ? *fields[i].number :
+	       fields[i].yes	? *fields[i].yes :
+				  0;
 }
 
-static void read_size(struct fi_provider *provider, const struct size_param *p)
+static void set_value(size_t i, uint64_t value)
 {
-	size_t asked, value;
-
-	fi_param_define(provider, p->name, FI_PARAM_SIZE_T, "%s (default: %zu)",
-			p->help, *p->value);
-	if (fi_param_get_size_t(provider, p->name, &asked))
-		return;
-	value = asked < p->min ? p->min : asked > p->max ? p->max : asked;
-	if (p->power_of_two)
-		value = round_up(value);
-	if (value != asked)
-		FI_WARN(provider, FI_LOG_CORE,
-			"variable %s: %zu is not possible, %zu is used\n",
-			p->name, asked, value);
-	*p->value = value;
+	if (fields[i].number)
+		*fields[i].number = value > SIZE_MAX ? SIZE_MAX : value;
+	else if (fields[i].yes)
+		*fields[i].yes = value;
 }
 
-static void read_string(struct fi_provider *provider, const char *name,
-			char **value, const char *help)
+/* FI_WEFT_CMA_MIN for "cma_min". */
+static const char *variable(const char *name, char buf[64])
 {
-	char *env = NULL;
+	size_t at = (size_t)snprintf(buf, 64, WF_SETTING_PREFIX);
 
-	fi_param_define(provider, name, FI_PARAM_STRING, "%s", help);
-	if (fi_param_get_str(provider, name, &env) || !env || !*env)
+	while (*name && at < 63)
+		buf[at++] = (char)toupper((unsigned char)*name++);
+	buf[at] = '\0';
+	return buf;
+}
+
+static void define(struct fi_provider *provider, const struct wf_setting *s,
+		   uint64_t fallback)
+{
+	char range[WF_SETTING_TEXT_LEN], text[WF_SETTING_TEXT_LEN];
+
+	wf_base_setting_range(s, range);
+	/* A text for libfabric: its own parser stops at the K of 8K, and takes
+	 * garbage for 0. */
+	fi_param_define(
+		provider, s->name, FI_PARAM_STRING, "%s%s%s (default: %s)",
+		s->help, *range ? "; " : "", range,
+		s->words ? s->words : wf_base_setting_text(s, fallback, text));
+}
+
+static void read_setting(struct fi_provider *provider, size_t i)
+{
+	const struct wf_setting *s = wf_base_setting_find(fields[i].name);
+	char note[WF_SETTING_NOTE], name[64], text[WF_SETTING_TEXT_LEN];
+	uint64_t value = get_value(i);
+	char *given = NULL;
+	bool counts;
+
+	assert(s);
+	define(provider, s, value);
+	if (fi_param_get_str(provider, s->name, &given) || !given || !*given)
 		return;
+	counts = wf_base_setting_read(s, given, &value, note);
+	set_value(i, value);
+	variable(s->name, name);
 	/* The environment may change under us. */
-	*value = strdup(env);
-	if (!*value)
-		FI_WARN(provider, FI_LOG_CORE,
-			"variable %s: no memory, ignored\n", name);
+	if (fields[i].text && counts && !(*fields[i].text = strdup(given)))
+		snprintf(note, sizeof(note), "no memory to keep it");
+	if (!*note)
+		return;
+	if (s->kind == WF_SETTING_IFACE)
+		wf_tell("%s=%s: %s", name, given, note);
+	else
+		wf_tell("%s=%s: %s; %s is used", name, given, note,
+			s->words ? s->words :
+				   wf_base_setting_text(s, value, text));
 }
 
-/* Left as it was when unset or not a boolean. */
-static void read_bool(struct fi_provider *provider, const char *name,
-		      bool *value, const char *help)
+static void tell_unknown(const char *name, const struct wf_setting *meant,
+			 void *arg)
 {
-	int asked = *value;
+	char buf[64];
 
-	fi_param_define(provider, name, FI_PARAM_BOOL, "%s (default: %s)", help,
-			*value ? "true" : "false");
-	fi_param_get_bool(provider, name, &asked);
-	*value = asked;
+	(void)arg;
+	if (meant)
+		wf_tell(WF_SETTING_PREFIX "%s: there is no such setting; is %s "
+					  "meant?",
+			name, variable(meant->name, buf));
+	else
+		wf_tell(WF_SETTING_PREFIX "%s: there is no such setting; "
+					  "`fi_info -e` lists them",
+			name);
 }
 
-/* What would otherwise show as "no provider" or "refused" far from here. */
-static void check_strings(struct fi_provider *provider)
+/* The parser has said in the log what is wrong. */
+static void check_fault(void)
 {
-	const char *iface = wf_prov_param.iface;
-	const char *users = wf_prov_param.allow_uid;
-
-	if (iface && !if_nametoindex(iface))
-		FI_WARN(provider, FI_LOG_CORE,
-			"variable iface: there is no interface %s\n", iface);
-	if (users && strcmp(users, "any") &&
-	    users[strspn(users, "0123456789,")])
-		FI_WARN(provider, FI_LOG_CORE,
-			"variable allow_uid: %s is neither \"any\" nor user "
-			"numbers separated by commas\n",
-			users);
+	if (!wf_prov_param.fault || wf_prov_param_fault())
+		return;
+	wf_tell("FI_WEFT_FAULT=%s cannot be read, nothing happens to packets",
+		wf_prov_param.fault);
+	free(wf_prov_param.fault);
+	wf_prov_param.fault = NULL;
 }
 
 void wf_prov_param_init(struct fi_provider *provider)
 {
+	for (size_t i = 0; i < N_FIELDS; i++)
+		set_value(i, wf_base_setting_find(fields[i].name)->fallback);
 	if (wf_shm_mover_call_ns() > SLOW_CALL_NS)
 		wf_prov_param.coop_min = COOP_MIN_SLOW_CALLS;
 
-	read_string(provider, "iface", &wf_prov_param.iface,
-		    "Network interface whose address endpoints take "
-		    "(default: the first that is up and not loopback)");
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		read_size(provider, &sizes[i]);
-	read_bool(provider, "cma", &wf_prov_param.cma,
-		  "Whether process_vm_readv may copy between processes; "
-		  "without it data goes through shared memory");
-	read_bool(provider, "shm", &wf_prov_param.shm,
-		  "Whether processes on this node are reached through shared "
-		  "memory; else by packets. The same for all of them");
-	read_bool(
-		provider, "net_thread", &wf_prov_param.net_thread,
-		"Whether a thread of the endpoint's moves packets to and from "
-		"other nodes, so that they move while the application does "
-		"not call");
-	read_string(
-		provider, "fault", &wf_prov_param.fault,
-		"What happens to packets on their way out, to test "
-		"applications: loss=1%,reorder=25%,dup=0.5%,delay=1ms,seed=7 "
-		"(default: nothing)");
-	read_string(provider, "allow_uid", &wf_prov_param.allow_uid,
-		    "Users whose processes may connect on this node: \"any\", "
-		    "or user numbers separated by commas (default: the own "
-		    "user only)");
-	check_strings(provider);
+	for (size_t i = 0; i < N_FIELDS; i++)
+		read_setting(provider, i);
+	check_fault();
+	wf_base_setting_unknown(tell_unknown, NULL);
 }
 
 void wf_prov_param_fini(void)

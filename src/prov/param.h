@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The FI_WEFT_* environment, read once when the provider is loaded. Each
- * variable is listed in fi_weft(7).
+ * The FI_WEFT_* settings, read once when the provider is loaded. Their names,
+ * ranges and defaults are in base/setting_table.c, their manual is fi_weft(7).
  */
 #ifndef WF_PROV_PARAM_H
 #define WF_PROV_PARAM_H
@@ -48,8 +48,8 @@ struct wf_prov_param {
 
 extern struct wf_prov_param wf_prov_param;
 
-/* Defines every variable with libfabric and reads it. Values out of range are
- * clamped and warned about. */
+/* Defines every setting with libfabric and reads it. The user is told about
+ * values that are not taken as they stand, and about unknown names. */
 void wf_prov_param_init(struct fi_provider *provider);
 void wf_prov_param_fini(void);
 

@@ -5,53 +5,24 @@
  */
 #include "tools/bench/size.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "base/amount.h"
 
 #define MAX_SIZE ((size_t)1 << 30)
-
-static int shift_of(char unit)
-{
-	switch (toupper((unsigned char)unit)) {
-	case 'K':
-		return 10;
-	case 'M':
-		return 20;
-	case 'G':
-		return 30;
-	default:
-		return 0;
-	}
-}
 
 /* One number with its unit; *text moves behind it. */
 static int read_size(const char **text, size_t *size)
 {
-	unsigned long long value;
-	char *end;
-	int shift;
+	uint64_t value;
+	int err = wf_base_amount_bytes(*text, text, &value);
 
-	if (!isdigit((unsigned char)**text))
-		return -EINVAL;
-	errno = 0;
-	value = strtoull(*text, &end, 10);
-	if (errno || value > MAX_SIZE)
-		return -ERANGE;
-	shift = shift_of(*end);
-	if (shift)
-		end++;
-	/* "KiB" and "KB" are what people paste; both mean 1024 here. */
-	if (shift && (*end == 'i' || *end == 'I'))
-		end++;
-	if (*end == 'B' || *end == 'b')
-		end++;
-	value <<= shift;
+	if (err)
+		return err;
 	if (value < 1 || value > MAX_SIZE)
 		return -ERANGE;
 	*size = (size_t)value;
-	*text = end;
 	return 0;
 }
 

@@ -12,11 +12,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/setting.h"
 #include "tools/bench/machine.h"
 
 #define WF_TOOLS_MAX_IFACES 64
 #define WF_TOOLS_MAX_PARAMS 64
-#define WF_TOOLS_MAX_PROBLEMS 8
+#define WF_TOOLS_MAX_PROBLEMS 32
 #define WF_TOOLS_PROBLEM_LEN 512
 
 struct wf_tools_iface {
@@ -28,11 +29,12 @@ struct wf_tools_param {
 	char name[48];
 	char help[256];	    /* without the default */
 	char fallback[64];  /* what it is when nobody says anything */
-	char given[64];	    /* what was said; empty: nothing */
-	char value[64];	    /* in force */
+	char given[128];    /* what was said; empty: nothing */
+	char value[128];    /* in use */
 	const char *source; /* "default", "environment", "libfabric" */
 	const char *why;    /* the reason of the default; NULL: see help */
-	char note[128];	    /* what is odd about it; empty: nothing */
+	/* why what was given is not used as it stands; empty: it is */
+	char note[WF_SETTING_NOTE];
 };
 
 /* One end may read and write the memory of the other: 0 or errno. */
@@ -121,11 +123,12 @@ void wf_tools_provider_read(struct wf_tools_facts *facts);
 
 void wf_tools_node_read(struct wf_tools_node *node);
 
-/* Takes apart what libfabric says of a variable: fills help, fallback, value,
- * note, source and why. ->name and ->given are set. @type is an fi_param_type.
- */
-void wf_tools_param_judge(struct wf_tools_param *param, int type,
-			  const char *help);
+/* Takes apart what libfabric says of a setting, @help, and fills help,
+ * fallback, value, note, source and why. ->name and ->given are set. */
+void wf_tools_param_judge(struct wf_tools_param *param, const char *help);
+
+/* Adds a problem for each FI_WEFT_* of the environment that is no setting. */
+void wf_tools_param_unknown(struct wf_tools_facts *facts);
 
 /* The parameter of that name (without FI_WEFT_), or NULL. */
 const struct wf_tools_param *

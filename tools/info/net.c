@@ -67,7 +67,9 @@ void wf_tools_net_read(struct wf_tools_facts *facts)
 		return;
 	probe(net, fd);
 	close(fd);
-	if (mtu && atoi(mtu->value) > 0)
+	/* The link has the last word: a larger packet would not pass it. */
+	if (mtu && atoi(mtu->value) > 0 &&
+	    (!net->mtu || (unsigned)atoi(mtu->value) < net->mtu))
 		net->mtu = (unsigned)atoi(mtu->value);
 	net->buffer = net->forced ? BUFFER : buffer_limit();
 	if (net->buffer > BUFFER)

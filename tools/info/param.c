@@ -1,62 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The FI_WEFT_* variables as libfabric lists them: its help text holds the
- * default and the range, the environment what was asked for. It must not know
- * values of its own, only why the defaults are what they are.
+ * The FI_WEFT_* settings: libfabric lists them with what was given and with the
+ * default of the provider that is loaded, and base/setting says what becomes
+ * of it, as it does in the provider. It must not know values of its own.
  */
 #include "tools/info/facts.h"
 
-#include <errno.h>
-#include <inttypes.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include <rdma/fabric.h>
+#include "base/setting.h"
 
-#define PREFIX "FI_WEFT_"
 #define DEFAULT " (default: "
-
-static const struct {
-	const char *name;
-	const char *why;
-} reasons[] = {
-	{ "IFACE", "peers elsewhere reach this node by it; between processes "
-		   "of one node it makes no difference" },
-	{ "CONNECT_TIMEOUT", "processes of a job start some seconds apart; "
-			     "later than that an address is really dead" },
-	{ "INJECT_SIZE", "as much as one record of a ring holds: copied at "
-			 "once, in one piece" },
-	{ "TX_SIZE", "more than any peer has in hand; memory is taken only as "
-		     "it is used" },
-	{ "RX_SIZE", "the same for receives; memory is taken only as it is "
-		     "used" },
-	{ "EAGER_MAX", "without CMA: four records under way at once; more "
-		       "would fill a ring before anybody wants it" },
-	{ "CMA_MIN", "measured: up to 8 KiB two copies that overlap beat one "
-		     "copy and a system call" },
-	{ "COOP_MIN",
-	  "measured when loaded: where a copy between processes "
-	  "takes more than 1 us to begin, a half for each side pays "
-	  "from 16 KiB on, elsewhere from 64 KiB" },
-	{ "CMA", "one copy instead of two; where the kernel refuses, the ring "
-		 "is used anyway" },
-	{ "ALLOW_UID", "who connects shares memory with us: others only when "
-		       "they are named" },
-};
-
-static const char *reason_of(const char *name)
-{
-	if (strncmp(name, PREFIX, strlen(PREFIX)))
-		return NULL;
-	name += strlen(PREFIX);
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-		if (!strcmp(reasons[i].name, name))
-			return reasons[i].why;
-	}
-	return NULL;
-}
 
 /* "weft: text (default: value)" */
 static void take_apart(struct wf_tools_param *param, const char *help)
@@ -77,107 +34,67 @@ static void take_apart(struct wf_tools_param *param, const char *help)
 		 end ? (int)(end - at) : (int)strlen(at), at);
 }
 
-/* The range that the help states: "64 to 4096", "not below 4097". */
-static void find_range(const char *help, uint64_t *min, uint64_t *max)
+static const struct wf_setting *find(const char *name)
 {
-	const char *to = help;
-
-	*min = 0;
-	*max = UINT64_MAX;
-	while ((to = strstr(to, " to "))) {
-		const char *from = to;
-		uint64_t high;
-
-		while (from > help && from[-1] >= '0' && from[-1] <= '9')
-			from--;
-		if (from < to && sscanf(to, " to %" SCNu64, &high) == 1) {
-			*min = strtoull(from, NULL, 10);
-			*max = high;
-			return;
-		}
-		to++;
-	}
-	to = strstr(help, "not below ");
-	if (to)
-		*min = strtoull(to + strlen("not below "), NULL, 10);
+	if (strncmp(name, WF_SETTING_PREFIX, strlen(WF_SETTING_PREFIX)) != 0)
+		return NULL;
+	return wf_base_setting_find(name + strlen(WF_SETTING_PREFIX));
 }
 
-static void judge_size(struct wf_tools_param *param)
+void wf_tools_param_judge(struct wf_tools_param *param, const char *help)
 {
-	uint64_t min, max, value, power = 1;
-	char *end;
+	const struct wf_setting *s = find(param->name);
+	char text[WF_SETTING_TEXT_LEN];
+	uint64_t value = 0;
 
-	/* As libfabric reads it, hexadecimal included. */
-	value = (uint64_t)strtol(param->given, &end, 0);
-	if (*end)
-		snprintf(param->note, sizeof(param->note), "'%s' is no number",
-			 param->given);
-	find_range(param->help, &min, &max);
-	if (value < min || value > max) {
-		snprintf(param->note, sizeof(param->note),
-			 "'%s' is out of range", param->given);
-		value = value < min ? min : max;
-	}
-	if (strstr(param->help, "power of two")) {
-		while (power < value)
-			power *= 2;
-		if (power != value && !*param->note)
-			snprintf(param->note, sizeof(param->note),
-				 "'%s' is rounded up to a power of two",
-				 param->given);
-		value = power;
-	}
-	snprintf(param->value, sizeof(param->value), "%" PRIu64, value);
-}
-
-static void judge_bool(struct wf_tools_param *param)
-{
-	static const char *const words[2][4] = {
-		{ "0", "false", "no", "off" },
-		{ "1", "true", "yes", "on" },
-	};
-
-	for (int value = 0; value < 2; value++) {
-		for (int i = 0; i < 4; i++) {
-			if (strcasecmp(param->given, words[value][i]))
-				continue;
-			snprintf(param->value, sizeof(param->value), "%s",
-				 value ? "true" : "false");
-			return;
-		}
-	}
-	snprintf(param->value, sizeof(param->value), "%s", param->fallback);
-	snprintf(param->note, sizeof(param->note),
-		 "'%s' is neither true nor false: ignored", param->given);
-}
-
-void wf_tools_param_judge(struct wf_tools_param *param, int type,
-			  const char *help)
-{
 	take_apart(param, help ? help : "");
-	param->why = reason_of(param->name);
+	param->why = s ? s->why : NULL;
 	param->source = "default";
-	if (!*param->given) {
-		snprintf(param->value, sizeof(param->value), "%s",
-			 param->fallback);
+	snprintf(param->value, sizeof(param->value), "%s", param->fallback);
+	if (!*param->given)
 		return;
-	}
 	/* libfabric 2 also has a file of settings. */
 	param->source = getenv(param->name) ? "environment" : "libfabric";
-	if (type == FI_PARAM_SIZE_T || type == FI_PARAM_INT)
-		judge_size(param);
-	else if (type == FI_PARAM_BOOL)
-		judge_bool(param);
-	else
-		snprintf(param->value, sizeof(param->value), "%s",
-			 param->given);
+	/* Not ours: a provider of another version. */
+	if (s && !wf_base_setting_read(s, param->given, &value, param->note))
+		return;
+	snprintf(param->value, sizeof(param->value), "%s",
+		 !s || wf_base_setting_is_text(s) ?
+			 param->given :
+			 wf_base_setting_text(s, value, text));
+}
+
+static void add_unknown(const char *name, const struct wf_setting *meant,
+			void *arg)
+{
+	struct wf_tools_facts *facts = arg;
+	char upper[48];
+	size_t len = 0;
+
+	for (; meant && meant->name[len] && len < sizeof(upper) - 1; len++)
+		upper[len] = (char)toupper((unsigned char)meant->name[len]);
+	upper[len] = '\0';
+	/* The provider that is loaded may be newer than this program. */
+	if (wf_tools_param_find(facts, name))
+		return;
+	wf_tools_facts_problem(facts,
+			       WF_SETTING_PREFIX
+			       "%s is no setting and changes nothing%s%s%s",
+			       name, meant ? ": is " WF_SETTING_PREFIX : "",
+			       upper, meant ? " meant?" : "");
+}
+
+void wf_tools_param_unknown(struct wf_tools_facts *facts)
+{
+	wf_base_setting_unknown(add_unknown, facts);
 }
 
 const struct wf_tools_param *
 wf_tools_param_find(const struct wf_tools_facts *facts, const char *name)
 {
 	for (unsigned i = 0; i < facts->n_params; i++) {
-		if (!strcmp(facts->params[i].name + strlen(PREFIX), name))
+		if (!strcmp(facts->params[i].name + strlen(WF_SETTING_PREFIX),
+			    name))
 			return &facts->params[i];
 	}
 	return NULL;

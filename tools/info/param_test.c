@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of reading what libfabric says of a variable, and of JSON that
+ * Unit tests of reading what libfabric says of a setting, and of JSON that
  * holds whatever texts hold.
  */
 #include "tools/info/facts.h"
@@ -14,24 +14,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rdma/fabric.h>
-
 #include "tools/json.h"
 
-static struct wf_tools_param judge(const char *given, int type,
+static char problem[256];
+
+void wf_tools_facts_problem(struct wf_tools_facts *facts, const char *format,
+			    ...)
+{
+	va_list args;
+
+	(void)facts;
+	va_start(args, format);
+	vsnprintf(problem, sizeof(problem), format, args);
+	va_end(args);
+}
+
+static struct wf_tools_param judge(const char *name, const char *given,
 				   const char *help)
 {
-	struct wf_tools_param param = { .name = "FI_WEFT_CMA_MIN" };
+	struct wf_tools_param param = { .note = "" };
 
+	snprintf(param.name, sizeof(param.name), "%s", name);
 	snprintf(param.given, sizeof(param.given), "%s", given);
-	wf_tools_param_judge(&param, type, help);
+	wf_tools_param_judge(&param, help);
 	return param;
 }
 
 static void test_text_is_taken_apart(void **state)
 {
 	struct wf_tools_param p = judge(
-		"", FI_PARAM_SIZE_T,
+		"FI_WEFT_CMA_MIN", "",
 		"weft: Bytes (of a message), 1 to 9 (default: the (best) one)");
 
 	(void)state;
@@ -40,55 +52,65 @@ static void test_text_is_taken_apart(void **state)
 	assert_string_equal(p.value, "the (best) one");
 	assert_string_equal(p.source, "default");
 	assert_non_null(p.why);
-	p = judge("", FI_PARAM_STRING, "no default");
+	p = judge("FI_WEFT_NEW", "", "no default");
 	assert_string_equal(p.help, "no default");
 	assert_string_equal(p.value, "");
-	p = judge("", FI_PARAM_STRING, NULL);
+	assert_null(p.why);
+	p = judge("FI_WEFT_NEW", "", NULL);
 	assert_string_equal(p.help, "");
-	p = judge("", FI_PARAM_STRING, " (default: ");
+	p = judge("FI_WEFT_NEW", "", " (default: ");
 	assert_string_equal(p.value, "");
 }
 
-static void test_ranges(void **state)
+/* The values themselves are in src/base/setting_test.c: the parser is one. */
+static void test_values(void **state)
 {
 	static const struct {
-		const char *given, *help, *value;
+		const char *name, *given, *value;
 		bool odd;
 	} cases[] = {
-		{ "5", "from 16 to 65536", "16", true },
-		{ "70000", "from 16 to 65536", "65536", true },
-		{ "100", "a power of two from 16 to 65536", "128", true },
-		{ "128", "a power of two from 16 to 65536", "128", false },
-		{ "7", "but not below 4097, or so", "4097", true },
-		{ "0x10", "of bytes to send", "16", false },
-		{ "abc", "whatever", "0", true },
-		{ "12", "up to the top, 1 to 20", "12", false },
+		{ "FI_WEFT_CMA_MIN", "8K", "8192", false },
+		{ "FI_WEFT_CMA_MIN", "5", "4097", true },
+		{ "FI_WEFT_CMA_MIN", "abc", "17", true },
+		{ "FI_WEFT_CONNECT_TIMEOUT", "-1", "17", true },
+		{ "FI_WEFT_CMA", "OFF", "false", false },
+		{ "FI_WEFT_CMA", "maybe", "17", true },
+		{ "FI_WEFT_ALLOW_UID", "any", "any", false },
+		{ "FI_WEFT_NEW", "x", "x", false },
 	};
 
 	(void)state;
-	setenv("FI_WEFT_CMA_MIN", "x", 1);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct wf_tools_param p =
-			judge(cases[i].given, FI_PARAM_SIZE_T, cases[i].help);
+		struct wf_tools_param p;
 
+		setenv(cases[i].name, cases[i].given, 1);
+		p = judge(cases[i].name, cases[i].given, "x (default: 17)");
+		unsetenv(cases[i].name);
 		assert_string_equal(p.value, cases[i].value);
 		assert_int_equal(*p.note != 0, cases[i].odd);
 		assert_string_equal(p.source, "environment");
 	}
-	unsetenv("FI_WEFT_CMA_MIN");
-	assert_string_equal(judge("1", FI_PARAM_SIZE_T, "x").source,
+	assert_string_equal(judge("FI_WEFT_CMA_MIN", "1", "x").source,
 			    "libfabric");
 }
 
-static void test_booleans(void **state)
+static void test_unknown(void **state)
 {
+	static struct wf_tools_facts facts;
+
 	(void)state;
-	assert_string_equal(judge("OFF", FI_PARAM_BOOL, "x").value, "false");
-	assert_string_equal(judge("1", FI_PARAM_BOOL, "x").value, "true");
-	assert_string_equal(
-		judge("maybe", FI_PARAM_BOOL, "x (default: true)").value,
-		"true");
-	assert_true(*judge("maybe", FI_PARAM_BOOL, "x").note);
+	setenv("FI_WEFT_CMAMIN", "8K", 1);
+	wf_tools_param_unknown(&facts);
+	assert_string_equal(problem, "FI_WEFT_CMAMIN is no setting and changes "
+				     "nothing: is FI_WEFT_CMA_MIN meant?");
+	/* A provider that is newer than this program may know it. */
+	*problem = '\0';
+	snprintf(facts.params[0].name, sizeof(facts.params[0].name),
+		 "FI_WEFT_CMAMIN");
+	facts.n_params = 1;
+	wf_tools_param_unknown(&facts);
+	assert_string_equal(problem, "");
+	unsetenv("FI_WEFT_CMAMIN");
 }
 
 static void test_quotes(void **state)
@@ -146,8 +168,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text_is_taken_apart),
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_booleans),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_quotes),
 		cmocka_unit_test(test_brackets),
 	};

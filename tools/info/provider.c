@@ -50,7 +50,58 @@ static void find_path(struct wf_tools_facts *facts)
 				   "need FI_PROVIDER_PATH";
 		setenv("FI_PROVIDER_PATH", facts->path, 1);
 	} else {
+		/* libfabric may still find one by itself. */
 		facts->path_from = "nothing found";
+	}
+}
+
+/* The folder where libfabric looks without being told: the default of its
+ * own setting, which its help text holds. */
+static bool find_own_folder(char *dir, size_t len)
+{
+	static const char mark[] = "(default: ";
+	struct fi_param *params;
+	bool found = false;
+	int count;
+
+	if (fi_getparams(&params, &count))
+		return false;
+	for (int i = 0; i < count && !found; i++) {
+		const char *at = params[i].help_string;
+
+		if (strcmp(params[i].name, "FI_PROVIDER_PATH") != 0 || !at ||
+		    !(at = strstr(at, mark)))
+			continue;
+		at += sizeof(mark) - 1;
+		found = (size_t)snprintf(dir, len, "%.*s",
+					 (int)strcspn(at, ":)"), at) < len;
+	}
+	fi_freeparams(params);
+	return found;
+}
+
+/* What programs that do not set FI_PROVIDER_PATH get. */
+static void check_own_folder(struct wf_tools_facts *facts)
+{
+	char own[PATH_MAX], file[PATH_MAX + 32], here[PATH_MAX],
+		there[PATH_MAX];
+
+	if (!find_own_folder(own, sizeof(own)))
+		return;
+	snprintf(file, sizeof(file), "%s/" LIBRARY, own);
+	if (access(file, R_OK))
+		return;
+	if (!*facts->path) {
+		snprintf(facts->path, sizeof(facts->path), "%s", own);
+		facts->path_from = "libfabric looks there by itself";
+	} else if (strcmp(facts->path_from, "FI_PROVIDER_PATH") != 0 &&
+		   realpath(facts->path, here) && realpath(own, there)) {
+		facts->path_from =
+			!strcmp(here, there) ?
+				"libfabric looks there by itself" :
+				"found beside this program; other programs use "
+				"another one, in libfabric's own folder, "
+				"unless FI_PROVIDER_PATH is set to this";
 	}
 }
 
@@ -186,15 +237,15 @@ static void read_params(struct wf_tools_facts *facts)
 			 params[i].name);
 		snprintf(param->given, sizeof(param->given), "%s",
 			 params[i].value ? params[i].value : "");
-		wf_tools_param_judge(param, (int)params[i].type,
-				     params[i].help_string);
+		wf_tools_param_judge(param, params[i].help_string);
 		if (*param->note)
-			wf_tools_facts_problem(facts, "%s: %s; %s is used",
-					       param->name, param->note,
-					       param->value);
+			wf_tools_facts_problem(facts, "%s=%s: %s; %s is used",
+					       param->name, param->given,
+					       param->note, param->value);
 		facts->n_params++;
 	}
 	fi_freeparams(params);
+	wf_tools_param_unknown(facts);
 }
 
 void wf_tools_provider_read(struct wf_tools_facts *facts)
@@ -207,6 +258,10 @@ void wf_tools_provider_read(struct wf_tools_facts *facts)
 		 FI_MAJOR(version), FI_MINOR(version));
 	find_path(facts);
 	check_filter(facts);
+	/* What is wrong with settings is said below; the provider would say
+	 * it as well (src/prov/init.c). Only it can read FI_WEFT_FAULT. */
+	if (!getenv("FI_WEFT_FAULT"))
+		setenv("FI_LOG_PROV", "weft", 0);
 	hints = fi_allocinfo();
 	if (!hints) {
 		wf_tools_facts_problem(facts, "no memory");
@@ -217,6 +272,7 @@ void wf_tools_provider_read(struct wf_tools_facts *facts)
 	fi_freeinfo(hints);
 	/* Variables are known once it was loaded, whatever it offers. */
 	read_params(facts);
+	check_own_folder(facts);
 	if (ret) {
 		if (ret != -FI_ENODATA)
 			wf_tools_facts_problem(facts, "fi_getinfo: %s",

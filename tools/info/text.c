@@ -176,6 +176,10 @@ static void say_params(const struct wf_tools_facts *f, FILE *out)
 		if (strcmp(p->source, "default"))
 			fprintf(out, "; default: %s", p->fallback);
 		fputs(")\n", out);
+		if (*p->note) {
+			fprintf(out, "      %s:", p->given);
+			wrap(out, 6, 7 + (unsigned)strlen(p->given), p->note);
+		}
 		fputs("      ", out);
 		wrap(out, 6, 6, p->help);
 		if (p->why) {

@@ -34,7 +34,7 @@ static void print_all(enum wf_log_level level, const char *func, int line,
 static void print_warnings(enum wf_log_level level, const char *func, int line,
 			   const char *text)
 {
-	if (level == WF_LOG_WARN)
+	if (level <= WF_LOG_WARN)
 		print_all(level, func, line, text);
 }
 

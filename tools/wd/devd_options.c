@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/amount.h"
 #include "devd/alg.h"
 
 enum {
@@ -141,18 +142,9 @@ static int read_uint(const char *name, const char *text, unsigned long min,
 
 static int read_size(const char *name, const char *text, uint64_t *size)
 {
-	static const char units[] = "KMG";
-	const char *unit;
-	char *end;
+	const char *end;
 
-	errno = 0;
-	*size = strtoull(text, &end, 10);
-	unit = *end ? strchr(units, *end) : NULL;
-	if (unit && *size <= UINT64_MAX >> 30) {
-		*size <<= 10 * (unit - units + 1);
-		end++;
-	}
-	if (errno || end == text || *end || *text == '-')
+	if (wf_base_amount_bytes(text, &end, size) || *end)
 		return complain("%s wants a size such as 64M, not '%s'", name,
 				text);
 	return 0;

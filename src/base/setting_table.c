@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every setting FI_WEFT_*. Its place in fi_weft(7) is held by tests/tool_info;
+ * the provider has one field for each (src/prov/param.c).
+ */
+#include "base/setting.h"
+
+#define HOUR_MS 3600000
+#define DAY_S 86400
+#define MIB ((uint64_t)1 << 20)
+
+const struct wf_setting wf_base_settings[] = {
+	{
+		.name = "iface",
+		.kind = WF_SETTING_IFACE,
+		.words = "the first that is up and not loopback",
+		.help = "Network interface whose address endpoints take",
+		.why = "peers on other nodes reach this node by it; between "
+		       "processes of one node it makes no difference",
+	},
+	{
+		.name = "connect_timeout",
+		.kind = WF_SETTING_MS,
+		.min = 1,
+		.max = HOUR_MS,
+		.fallback = 5000,
+		.help = "Time for which an address where nobody listens is "
+			"tried before the operation fails",
+		.why = "processes of a job start some seconds apart; an "
+		       "address that does not answer for longer is dead",
+	},
+	{
+		.name = "inject_size",
+		.kind = WF_SETTING_BYTES,
+		.min = 64,
+		.max = 4096,
+		.fallback = 4096,
+		.help = "Largest message of fi_inject and FI_INJECT",
+		.why = "one record of a ring holds as much: it is copied at "
+		       "once, in one piece",
+	},
+	{
+		.name = "tx_size",
+		.kind = WF_SETTING_COUNT,
+		.power_of_two = true,
+		.min = 16,
+		.max = 65536,
+		.fallback = 1024,
+		.help = "Transmit operations in flight per endpoint unless "
+			"the application asks for a number",
+		.why = "more than a peer usually has in hand; memory is taken "
+		       "only as it is used",
+	},
+	{
+		.name = "rx_size",
+		.kind = WF_SETTING_COUNT,
+		.power_of_two = true,
+		.min = 16,
+		.max = 65536,
+		.fallback = 1024,
+		.help = "Receive depth per endpoint unless the application "
+			"asks for a number",
+		.why = "the same for receives; memory is taken only as it is "
+		       "used",
+	},
+	{
+		.name = "eager_max",
+		.kind = WF_SETTING_BYTES,
+		/* Beyond this, one unmatched message would fill a ring. */
+		.max = 256 << 10,
+		.fallback = 16384,
+		.help = "Without CMA, messages up to this size are sent before "
+			"a receive is known; larger ones stay with the sender "
+			"until matched",
+		.why = "four records under way at once; more would fill a "
+		       "ring before the receiver wants it",
+	},
+	{
+		.name = "cma_min",
+		.kind = WF_SETTING_BYTES,
+		.min = 4097,
+		.max = UINT64_MAX,
+		.fallback = 8193,
+		.help = "With CMA, messages from this size on stay with the "
+			"sender until matched and are copied once",
+		.why = "measured: up to 8 KiB two copies that overlap beat one "
+		       "copy and a system call",
+	},
+	{
+		.name = "medium_max",
+		.kind = WF_SETTING_BYTES,
+		.max = 16 * MIB,
+		.fallback = 16384,
+		.help = "Messages to other nodes up to this size are sent "
+			"before a receive is known",
+		.why = "measured: from here on reading by the receiver is "
+		       "faster",
+	},
+	{
+		.name = "read_min",
+		.kind = WF_SETTING_BYTES,
+		.min = 4096,
+		.max = UINT64_MAX,
+		.fallback = 16385,
+		.help = "From this size on, and above FI_WEFT_MEDIUM_MAX, the "
+			"receiver reads a message from another node",
+		.why = "measured: below, sending at once is faster",
+	},
+	{
+		.name = "runt_size",
+		.kind = WF_SETTING_BYTES,
+		.max = 16 * MIB,
+		.fallback = 0,
+		.help = "Part of a message that is sent while the receiver "
+			"reads the rest",
+		.why = "measured: it gained nothing",
+	},
+	{
+		.name = "mtu",
+		.kind = WF_SETTING_BYTES,
+		.or_zero = true,
+		/* Every IPv4 link carries this much; a UDP datagram and its
+		 * headers have no more than that. */
+		.min = 576,
+		.max = 65536,
+		.fallback = 0,
+		.help = "Largest packet to other nodes; 0 asks the interface, "
+			"and a smaller MTU of the route to a peer always "
+			"counts",
+		.why = "the interface knows it",
+	},
+	{
+		.name = "dead_timeout",
+		.kind = WF_SETTING_S,
+		.min = 1,
+		.max = DAY_S,
+		.fallback = 900,
+		.help = "Silence after which a process on another node is "
+			"taken for dead while something waits for it",
+		.why = "a process that computes does not answer; TCP tries as "
+		       "long",
+	},
+	{
+		.name = "coop_min",
+		.kind = WF_SETTING_BYTES,
+		.max = UINT64_MAX,
+		.fallback = 65536,
+		.help = "From this size on, sender and receiver copy a message "
+			"together",
+		.why = "measured: where a copy between processes takes more "
+		       "than 1 us to begin, a half for each side pays from 16 "
+		       "KiB on, elsewhere from 64 KiB",
+	},
+	{
+		.name = "cma",
+		.kind = WF_SETTING_BOOL,
+		.fallback = 1,
+		.help = "Whether process_vm_readv may copy between processes; "
+			"without it data goes through shared memory",
+		.why = "one copy instead of two; where the kernel refuses, the "
+		       "ring is used anyway",
+	},
+	{
+		.name = "shm",
+		.kind = WF_SETTING_BOOL,
+		.fallback = 1,
+		.help = "Whether processes on this node are reached through "
+			"shared memory; else by packets. It must be the same "
+			"for all of them",
+		.why = "shared memory is many times faster",
+	},
+	{
+		.name = "net_thread",
+		.kind = WF_SETTING_BOOL,
+		.fallback = 0,
+		.help = "Whether a thread of each endpoint moves packets to "
+			"and from other nodes while the application does not "
+			"call",
+		.why = "the thread costs a hand-over for every message",
+	},
+	{
+		.name = "fault",
+		.kind = WF_SETTING_TEXT,
+		.words = "nothing",
+		.help = "What happens to packets on their way out, to test "
+			"applications: loss=1%,reorder=25%,dup=0.5%,delay=1ms,"
+			"seed=7",
+		.why = "it is for tests",
+	},
+	{
+		.name = "allow_uid",
+		.kind = WF_SETTING_USERS,
+		.words = "the own user only",
+		.help = "Users whose processes may connect on this node: "
+			"\"any\", or user numbers separated by commas",
+		.why = "a process that connects shares memory with us: other "
+		       "users only when they are named",
+	},
+};
+
+const size_t wf_base_setting_count =
+	sizeof(wf_base_settings) / sizeof(wf_base_settings[0]);

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""An installation as its user finds it: in a mount namespace with a /usr/local
+and an /etc of its own, the examples are built by pkg-config and run, the
+loader knows the libraries, manuals and completion are there, and
+`make uninstall` removes it all.
+
+The bugs: without ldconfig, programs linked through pkg-config and the
+LD_PRELOAD line of weft-z(7) failed; `weft info` said that FI_PROVIDER_PATH is
+needed where libfabric looks by itself; there was no weft-z.pc, no manual by a
+function's name, no uninstall; without the right to write, a Python traceback.
+"""
+
+import gzip
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", "build")).absolute()
+SRC = pathlib.Path(os.environ.get("WEFT_SRC", ".")).absolute()
+PREFIX = pathlib.Path("/usr/local")
+WORK = pathlib.Path("/tmp/work")
+
+
+def fail(text):
+    print(text)
+    sys.exit(1)
+
+
+def skip(text):
+    print(text)
+    sys.exit(77)
+
+
+def run(command, code=0, env=None, **more):
+    """Standard output and error; both are wanted: the loader complains on the
+    latter and goes on."""
+    env = {**{k: v for k, v in os.environ.items()
+              if not k.startswith(("FI_", "LD_", "PKG_"))}, **(env or {})}
+    done = subprocess.run(command, env=env, check=False, timeout=100,
+                          stdin=more.pop("stdin", subprocess.DEVNULL),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          **more)
+    if done.returncode != code:
+        fail(f"{command}: {done.returncode}, not {code}:\n"
+             f"{done.stdout.decode(errors='replace')}")
+    return done.stdout
+
+
+def enter():
+    """The namespace, made by unshare: this program again, inside."""
+    if os.geteuid() or not shutil.which("unshare"):
+        skip("no mount namespace: not root, or no unshare")
+    if subprocess.run(["unshare", "-m", "true"], check=False).returncode:
+        skip("mount namespaces are not allowed here")
+    os.execvp("unshare", ["unshare", "-m", sys.executable, "-B", __file__,
+                          "inside"])
+
+
+def mount(*words):
+    return subprocess.run(["mount", *words], check=False,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def prepare():
+    """Whatever is written here is gone with the namespace."""
+    if not mount("--make-rprivate", "/") or \
+            not mount("-t", "tmpfs", "tmpfs", "/mnt"):
+        skip("cannot mount here")
+    for name in ("etc", "tmp", "cache"):
+        pathlib.Path("/mnt", name).mkdir(mode=0o755)
+    os.chmod("/mnt/tmp", 0o1777)
+    run(["cp", "-a", "/etc/.", "/mnt/etc"])
+    keep = [path for path in (SRC, BUILD) if path.is_relative_to("/tmp")]
+    for where, what in (("/etc", "etc"), ("/var/cache/ldconfig", "cache"),
+                        ("/tmp", "tmp")):
+        if what == "tmp" and keep:
+            continue
+        if os.path.isdir(where) and not mount("--bind", f"/mnt/{what}", where):
+            skip(f"cannot mount on {where}")
+    if BUILD.is_relative_to(PREFIX) or SRC.is_relative_to(PREFIX) or \
+            not mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(PREFIX)):
+        skip(f"cannot mount on {PREFIX}")
+    WORK.mkdir()
+
+
+def check_refusal():
+    """A user who may not write is told so, in one line."""
+    script = shutil.copy(SRC / "scripts" / "install", WORK)
+    os.chmod(WORK, 0o755)
+
+    def drop():
+        os.setgid(65534)
+        os.setuid(65534)
+
+    said = run(["sh", script, str(BUILD), str(PREFIX)], 1,
+               preexec_fn=drop).decode()
+    if said.count("\n") != 1 or not said.startswith("weft: ") or \
+            "PREFIX=" not in said or str(PREFIX) not in said:
+        fail(f"not one line that helps:\n{said}")
+
+
+def check_examples(libdir, printed):
+    examples = WORK / "examples"
+    shutil.copytree(SRC / "examples", examples)
+    run(["make", "-C", str(examples)], env={"CFLAGS": "-Wall -Wextra -Werror"})
+    setting = re.search(r"^ *export (FI_PROVIDER_PATH)=(.*)$", printed, re.M)
+    if not setting:
+        fail(f"no line for FI_PROVIDER_PATH:\n{printed}")
+    said = run([examples / "ping", "weft", "500"],
+               env={setting[1]: setting[2]}).decode()
+    if not re.fullmatch(r"weft: 500 round trips of 8 bytes, \d+ ns one way\n",
+                        said):
+        fail(f"ping: {said}")
+    said = run([examples / "compress", SRC / "README.md"]).decode()
+    if not re.fullmatch(r"\d+ bytes became \d+, and the same again\n", said):
+        fail(f"compress: {said}")
+    # A zlib program, once preloaded as weft-z(7) says, once linked.
+    linked = examples / "linked"
+    flags = run(["pkg-config", "--cflags", "--libs", "weft-z"]).decode()
+    run(["cc", "-o", linked, examples / "zpipe.c", *flags.split()])
+    plain = (SRC / "README.md").read_bytes() * 20
+    (WORK / "plain").write_bytes(plain)
+    for program, env in ((examples / "zpipe",
+                          {"LD_PRELOAD": "libweft-z.so.1"}), (linked, {})):
+        with open(WORK / "plain", "rb") as file:
+            packed = run([program], env=env, stdin=file)
+        if gzip.decompress(packed) != plain:
+            fail(f"{program}: not the same again")
+        if f"{libdir}/libweft-z.so.1" not in \
+                run(["ldd", program], env=env).decode():
+            fail(f"{program} does not use {libdir}/libweft-z.so.1")
+
+
+def check_manuals():
+    links = run([SRC / "scripts" / "man-links", SRC / "man"]).decode()
+    man = PREFIX / "share" / "man"
+    for line in links.splitlines():
+        link, page = line.split()
+        if (man / "man3" / link).read_text() != f".so man3/{page}\n" or \
+                not (man / "man3" / page).exists():
+            fail(f"{link}: not a link to {page}")
+    if "wd_request_channel.3 wd.3" not in links.splitlines():
+        fail(f"no link for wd_request_channel:\n{links}")
+
+
+def complete(*words):
+    script = PREFIX / "share" / "bash-completion" / "completions" / "weft"
+    return run(["bash", "-c", f'. {script}; COMP_WORDS=("$@"); '
+                'COMP_CWORD=$(($# - 1)); _weft weft; '
+                'printf "%s\\n" "${COMPREPLY[@]}"', "complete",
+                *words]).decode().split()
+
+
+def check_completion():
+    said = run(["weft", "--help"]).decode()
+    commands = re.findall(r"^  ([a-z]+) ", said, re.M)
+    if complete("weft", "") != commands + ["help", "--help", "--version"]:
+        fail(f"{complete('weft', '')}, not {commands}")
+    for command in commands:
+        said = run(["weft", "help", command]).decode()
+        if not said.startswith(f"usage: weft {command}"):
+            fail(f"weft help {command}:\n{said}")
+        options = {word for line in re.findall(r"^ +-.*", said, re.M)
+                   for word in re.findall(r"^ *(?:-\w, )?(--[a-z-]+)", line)}
+        found = {word for word in complete("weft", command, "--")
+                 if word.startswith("--")}
+        if not options or options - found or found - set(
+                re.findall(r"--[a-z-]+", said)):
+            fail(f"{command}: {sorted(found)}, not {sorted(options)}")
+    if not {"latency", "memory", "wd"} <= set(complete("weft", "bench", "")):
+        fail(f"{complete('weft', 'bench', '')}")
+
+
+def check_other_folder():
+    """Below /usr/local libfabric does not look by itself."""
+    facts = json.loads(run(["weft", "info", "--json"]))["provider"]
+    if not facts["found"] or "need FI_PROVIDER_PATH" not in facts["path_from"]:
+        fail(f"{facts}")
+
+
+def check_own_folder():
+    """What `make install PREFIX=/usr` makes: the provider where libfabric
+    looks by itself. `weft info` says so. The last check: /usr stays."""
+    if not shutil.which("fi_info"):
+        return
+    said = run(["fi_info", "-e"]).replace(b"\0", b"").decode()
+    own = re.search(r"# FI_PROVIDER_PATH:.*\n.*\(default: ([^)]*)\)", said)
+    for name in ("upper", "work"):
+        pathlib.Path("/mnt", name).mkdir()
+    if not own or not mount("-t", "overlay", "overlay", "-o", "lowerdir=/usr,"
+                            "upperdir=/mnt/upper,workdir=/mnt/work", "/usr"):
+        print("libfabric's own folder is not tried: no overlay")
+        return
+    own = pathlib.Path(own[1])
+    own.mkdir(exist_ok=True)
+    shutil.copy(BUILD / "src" / "libweft-fi.so", own)
+    weft = shutil.copy(BUILD / "tools" / "weft", "/usr/bin/weft")
+    for program, words in ((weft, "libfabric looks there by itself"),
+                           (BUILD / "tools" / "weft", "use another one")):
+        facts = json.loads(run([program, "info", "--json"]))["provider"]
+        if not facts["found"] or words not in facts["path_from"]:
+            fail(f"{program}: {facts}")
+    if "provider: weft" not in run(["fi_info", "-p", "weft"]).decode():
+        fail("libfabric does not look there by itself")
+
+
+def check_removal():
+    run([SRC / "scripts" / "uninstall", BUILD])
+    left = [path for path in PREFIX.rglob("*") if not path.is_dir()]
+    if left or (PREFIX / "include" / "weft").exists():
+        fail(f"left behind: {left}")
+    cached = run(["sh", "-c", "PATH=$PATH:/sbin:/usr/sbin ldconfig -p"])
+    if str(PREFIX).encode() + b"/lib/libwd" in cached:
+        fail("the loader still knows the libraries")
+
+
+def check_destdir():
+    """A packager's installation touches nothing but its folder."""
+    before = os.stat("/etc/ld.so.cache").st_mtime_ns
+    run([SRC / "scripts" / "install", BUILD, PREFIX],
+        env={"DESTDIR": str(WORK / "root")})
+    root = WORK / "root" / PREFIX.relative_to("/")
+    if not (root / "bin" / "weft").exists() or \
+            [path for path in PREFIX.rglob("*") if not path.is_dir()] or \
+            os.stat("/etc/ld.so.cache").st_mtime_ns != before:
+        fail("DESTDIR is not honoured")
+    run([SRC / "scripts" / "uninstall", BUILD])
+    if [path for path in root.rglob("*") if not path.is_dir()]:
+        fail("left behind in DESTDIR")
+
+
+def main():
+    if "WEFT_BUILD" not in os.environ:
+        skip("WEFT_BUILD is not set")
+    options = json.loads(run(["meson", "introspect", BUILD,
+                              "--buildoptions"]))
+    options = {one["name"]: one["value"] for one in options}
+    if options["prefix"] != str(PREFIX):
+        skip(f"the build is for {options['prefix']}")
+    if sys.argv[1:] != ["inside"]:
+        enter()
+    prepare()
+    check_refusal()
+    libdir = PREFIX / options["libdir"]
+    printed = run([SRC / "scripts" / "install", BUILD, PREFIX]).decode()
+    check_examples(libdir, printed)
+    check_manuals()
+    check_completion()
+    check_other_folder()
+    check_removal()
+    check_destdir()
+    check_own_folder()
+
+
+main()
