@@ -217,6 +217,10 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	const struct wf_udp_out *out = &peer->out;
 
 	path->up = out->state == WF_UDP_OUT_UP;
+	path->asking_ns =
+		out->state == WF_UDP_OUT_INIT || out->state == WF_UDP_OUT_OPEN ?
+			wf_base_clock_ns() - out->opened_at :
+			0;
 	path->srtt_ns = out->cc.srtt;
 	path->min_rtt_ns = out->cc.min_rtt == UINT64_MAX ? 0 : out->cc.min_rtt;
 	path->cwnd = out->cc.cwnd;

@@ -174,6 +174,7 @@ struct wf_udp_peer {
 	uint64_t against_from; /* since when the network speaks against it, and
 				  when it last did; 0: not at all */
 	uint64_t against_at;
+	uint64_t doubted_at; /* when it was last asked because of a rumour */
 	uint64_t ping_at;
 	uint64_t reap_at; /* while nobody has a handle for it */
 	uint64_t due;	  /* the first of all timers */
@@ -320,9 +321,15 @@ void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* A packet that is certainly its own came. */
 void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
-/* The network, or our kernel, says that it cannot be reached. */
+/* The network proves, or our kernel says, that it cannot be reached. */
 void wf_udp_peer_against(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			 bool refused);
+/* Whether @bytes are of a packet that we sent to the peer: they have an id that
+ * only it was told. */
+bool wf_udp_peer_quoted(const struct wf_udp_peer *peer, const uint8_t *bytes,
+			size_t len);
+/* Somebody says so without proof: the peer is asked. */
+void wf_udp_peer_doubt(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* Whether it is to be given up, if @since is when we began to wait. Then it
  * has been. */
 bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,

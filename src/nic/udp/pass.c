@@ -71,13 +71,17 @@ void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 
 /* -- one pass --------------------------------------------------------------- */
 
-static void told(void *arg, const struct wf_addr *to, bool refused)
+static void told(void *arg, const struct wf_udp_word *word)
 {
 	struct wf_udp_dev *dev = arg;
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &word->to);
 
-	if (peer)
-		wf_udp_peer_against(dev, peer, refused);
+	if (!peer || word->too_large)
+		return;
+	if (wf_udp_peer_quoted(peer, word->quote, word->quoted))
+		wf_udp_peer_against(dev, peer, word->refused);
+	else
+		wf_udp_peer_doubt(dev, peer);
 }
 
 /* The kernel would not send something: a path that has become narrower, or one
@@ -90,7 +94,8 @@ static void not_sent(struct wf_udp_dev *dev)
 	uint32_t seg = dev->sock.too_large ? wf_udp_hello_seg(dev, to) : 0;
 
 	if (!dev->sock.too_large) {
-		told(dev, to, false);
+		if (peer)
+			wf_udp_peer_against(dev, peer, false);
 	} else if (peer && seg < peer->out.seg) {
 		wf_info("path to a peer: %u bytes now", seg);
 		peer->out.seg = seg;

@@ -3,12 +3,14 @@
  * Peers: finding them by address and by connection id, their timers, their end.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "nic/udp/dev.h"
 
 #define PING_EVERY WF_NS_PER_S
 #define REFUSED_MOST 3u
+#define DOUBT_EVERY (100 * WF_NS_PER_MS)
 /* What was last said against a peer is forgotten after this long: asking goes
  * on every second. */
 #define AGAINST_LASTS (5 * WF_NS_PER_S)
@@ -188,14 +190,56 @@ void wf_udp_peer_against(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		wf_udp_in_close(dev, peer);
 }
 
+bool wf_udp_peer_quoted(const struct wf_udp_peer *peer, const uint8_t *bytes,
+			size_t len)
+{
+	struct wf_udp_common common;
+	uint64_t cid;
+
+	if (len < sizeof(common) + sizeof(cid))
+		return false;
+	memcpy(&common, bytes, sizeof(common));
+	memcpy(&cid, bytes + sizeof(common), sizeof(cid));
+	if (common.magic != WF_UDP_MAGIC)
+		return false;
+	/* Of a handshake it is our own id that nobody else knows yet. */
+	if (common.type == WF_UDP_INIT || common.type == WF_UDP_OPEN)
+		return cid && cid == peer->out.cid;
+	return common.dst_cid && (common.dst_cid == peer->out.remote_cid ||
+				  common.dst_cid == peer->in.remote_cid);
+}
+
+/* RFC 9000, section 14.2.1, and RFC 5927: such a message may be a hint, and no
+ * more. A peer that lives answers a ping; one that does not is found out by what
+ * the network quotes of the ping, or by its silence. */
+void wf_udp_peer_doubt(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	if (peer->out.state != WF_UDP_OUT_UP ||
+	    dev->now - peer->doubted_at < DOUBT_EVERY)
+		return;
+	peer->doubted_at = dev->now;
+	wf_udp_peer_ping(dev, peer, peer->out.remote_cid);
+}
+
 bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			 uint64_t since)
 {
+	bool against = peer->against_from &&
+		       dev->now - peer->against_at <= AGAINST_LASTS;
+
+	/* Of a handshake every step together: who answers the first one for
+	 * ever, and never the last, has not answered. */
+	if (peer->out.state == WF_UDP_OUT_INIT ||
+	    peer->out.state == WF_UDP_OUT_OPEN) {
+		if (dev->now - peer->out.opened_at <= dev->connect_ns)
+			return false;
+		wf_udp_peer_fail(dev, peer,
+				 against ? WF_NIC_UNREACH : WF_NIC_UNRESP);
+		return true;
+	}
 	if (peer->heard_at > since)
 		since = peer->heard_at;
-	if (peer->against_from &&
-	    dev->now - peer->against_at <= AGAINST_LASTS &&
-	    dev->now - peer->against_from > dev->connect_ns)
+	if (against && dev->now - peer->against_from > dev->connect_ns)
 		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
 	else if (dev->now - since > dev->dead_ns)
 		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
