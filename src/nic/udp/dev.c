@@ -45,6 +45,8 @@ static void note_call(struct wf_udp_dev *dev)
 		&dev->calls,
 		atomic_load_explicit(&dev->calls, memory_order_relaxed) + 1,
 		memory_order_relaxed);
+	if (dev->attended)
+		wf_udp_attend_called();
 }
 
 /* In a burst, that is while others are under way and the last left just now, a

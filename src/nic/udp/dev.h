@@ -247,6 +247,7 @@ struct wf_udp_dev {
 	uint64_t kicked_at;	/* ... packets left the last time */
 	_Atomic uint32_t calls; /* of the owner */
 	uint32_t calls_seen;	/* by the attendant */
+	bool watched;		/* it sleeps at the socket */
 	struct wf_list attend;	/* its list */
 	bool stop;
 	pthread_t thread;
@@ -299,6 +300,9 @@ int wf_udp_pass_start(struct wf_udp_dev *dev);
  * told not to. 0 or -errno. */
 int wf_udp_attend_begin(struct wf_udp_dev *dev);
 void wf_udp_attend_end(struct wf_udp_dev *dev);
+/* An owner has called, which dev->calls says already: there may be timers that
+ * an attendant who sleeps does not know of. No lock. */
+void wf_udp_attend_called(void);
 void wf_udp_pass_stop(struct wf_udp_dev *dev);
 
 /* -- peer.c ----------------------------------------------------------------- */
