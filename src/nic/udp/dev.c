@@ -273,6 +273,7 @@ static void free_dev(struct wf_udp_dev *dev)
 			wf_udp_peer_free(dev, dev->peers[i]);
 	}
 	free(dev->peers);
+	wf_udp_timers_fini(&dev->timers);
 	free(dev->reads);
 	wf_queue_ids_fini(&dev->read_ids);
 	wf_base_pool_fini(&dev->slots);
@@ -355,11 +356,9 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	dev->poll_fd = -1;
 	dev->pid = getpid();
 	dev->sock.fd = -1;
-	dev->due = WF_UDP_NEVER;
 	dev->now = wf_base_clock_ns();
 	for (unsigned i = 0; i < 256; i++)
 		wf_base_list_init(&dev->buckets[i]);
-	wf_base_list_init(&dev->armed);
 	wf_base_list_init(&dev->active);
 	wf_base_list_init(&dev->ackers);
 	wf_base_list_init(&dev->stuck);

@@ -22,6 +22,7 @@
 #include "nic/udp/cc.h"
 #include "nic/udp/packet_defs.h"
 #include "nic/udp/sock.h"
+#include "nic/udp/timer.h"
 
 #define WF_UDP_NEVER UINT64_MAX
 #define WF_UDP_READS_MOST 4096u /* of ours at a time; others wait */
@@ -151,6 +152,7 @@ struct wf_udp_in {
 	uint64_t remote_cid; /* theirs: acks carry it */
 	uint64_t ack_at;
 	uint32_t highest;
+	uint32_t round; /* of dev->senders, that it was counted in */
 	uint64_t here[WF_UDP_ACK_WORDS]; /* by seq modulo the window */
 };
 
@@ -158,7 +160,7 @@ struct wf_udp_in {
 
 struct wf_udp_peer {
 	struct wf_list bucket;
-	struct wf_list armed;  /* some timer runs */
+	struct wf_list ripe;   /* its timer has run out */
 	struct wf_list active; /* may have something to send */
 	struct wf_list acker;  /* has an ack to send at the end of the pass */
 	struct wf_list reads;  /* ops that wait for data */
@@ -176,8 +178,8 @@ struct wf_udp_peer {
 	uint64_t against_at;
 	uint64_t doubted_at; /* when it was last asked because of a rumour */
 	uint64_t ping_at;
-	uint64_t reap_at; /* while nobody has a handle for it */
-	uint64_t due;	  /* the first of all timers */
+	uint64_t reap_at;	   /* while nobody has a handle for it */
+	struct wf_udp_timer timer; /* the first of all of them */
 	/* Connections of the peer's that were replaced: an OPEN of theirs that
 	 * comes late must not take the place of the present one. */
 	uint64_t retired[WF_UDP_RETIRED];
@@ -207,8 +209,8 @@ struct wf_udp_dev {
 	bool late; /* nobody looked at the socket for long: when what is in it
 		      came, nobody knows */
 	_Atomic uint64_t looked_at;
-	uint64_t due;	   /* no timer is due before */
-	uint64_t retry_at; /* the socket was full */
+	struct wf_udp_timers timers; /* of peers */
+	uint64_t retry_at;	     /* the socket was full */
 	uint64_t dead_ns;
 	uint64_t connect_ns;
 	uint32_t max_peers;
@@ -220,9 +222,13 @@ struct wf_udp_dev {
 	uint32_t peers_here;
 	uint32_t strangers; /* of them without a handle */
 	uint16_t rx_qpn;    /* whose receive the last message took */
-	uint32_t ins_open;  /* connections that peers have to us */
-	uint32_t serving;   /* reads of all peers */
-	struct wf_list armed;
+	/* Peers that sent data in this round of 100 ms or so, and in the one
+	 * before. */
+	uint32_t senders;
+	uint32_t senders_before;
+	uint32_t senders_round;
+	uint64_t senders_from;
+	uint32_t serving; /* reads of all peers */
 	struct wf_list buckets[256];
 	struct wf_list active;
 	struct wf_list ackers;

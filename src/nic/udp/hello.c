@@ -24,11 +24,13 @@
 #define SEG_MOST 8192u
 
 /* Half of what the socket holds, since the kernel counts its own structures
- * too, shared among those who send to us. */
+ * too, shared among those who send to us just now. */
 uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev)
 {
-	uint32_t share = dev->ins_open ? dev->ins_open : 1;
-	uint32_t rwnd = dev->sock.rcvbuf / 2 / share;
+	uint32_t share = dev->senders > dev->senders_before ?
+				 dev->senders :
+				 dev->senders_before;
+	uint32_t rwnd = dev->sock.rcvbuf / 2 / (share ? share : 1);
 
 	return rwnd < RWND_LEAST ? RWND_LEAST : rwnd;
 }

@@ -56,6 +56,8 @@ static int make_room(struct wf_udp_dev *dev, bool stranger)
 			return (int)i;
 	}
 	if (dev->peer_count == dev->peer_room) {
+		if (wf_udp_timers_room(&dev->timers, room))
+			return -1;
 		peers = realloc(dev->peers, room * sizeof(*peers));
 		if (!peers)
 			return -1;
@@ -82,10 +84,10 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 	peer->addr = *addr;
 	peer->index = (uint16_t)at;
 	peer->ah = WF_NIC_AH_UNKNOWN;
-	peer->due = WF_UDP_NEVER;
+	wf_udp_timer_init(&peer->timer);
 	peer->ping_at = WF_UDP_NEVER;
 	peer->in.ack_at = WF_UDP_NEVER;
-	wf_base_list_init(&peer->armed);
+	wf_base_list_init(&peer->ripe);
 	wf_base_list_init(&peer->active);
 	wf_base_list_init(&peer->acker);
 	wf_base_list_init(&peer->reads);
@@ -106,7 +108,8 @@ void wf_udp_peer_free(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_udp_in_close(dev, peer); /* first: what it serves is in lists */
 	wf_udp_out_close(dev, peer);
 	wf_base_list_del(&peer->bucket);
-	wf_base_list_del(&peer->armed);
+	wf_base_list_del(&peer->ripe);
+	wf_udp_timers_drop(&dev->timers, &peer->timer);
 	wf_base_list_del(&peer->active);
 	wf_base_list_del(&peer->acker);
 	dev->peers[peer->index] = NULL;
@@ -159,12 +162,8 @@ void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 
 	due = first(due, first(out->reo_at, out->rnr_at));
 	due = first(due, first(out->pace_at, peer->in.ack_at));
-	peer->due = first(due, first(peer->ping_at, peer->reap_at));
-	dev->due = first(dev->due, peer->due);
-	if (peer->due == WF_UDP_NEVER)
-		wf_base_list_del(&peer->armed);
-	else if (wf_base_list_empty(&peer->armed))
-		wf_base_list_add_tail(&dev->armed, &peer->armed);
+	due = first(due, first(peer->ping_at, peer->reap_at));
+	wf_udp_timers_set(&dev->timers, &peer->timer, due);
 }
 
 void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer)

@@ -386,8 +386,7 @@ static void age(struct side *s, struct wf_udp_peer *peer, uint64_t by)
 	peer->out.opened_at -= by;
 	peer->heard_at -= by;
 	peer->reap_at = 1;
-	peer->due = 1;
-	wf_udp_dev_of(s->nic)->due = 1;
+	wf_udp_peer_arm(wf_udp_dev_of(s->nic), peer);
 	wf_nic_progress(s->nic);
 }
 
