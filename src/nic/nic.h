@@ -113,6 +113,9 @@ struct wf_nic_path {
 	 * is up what we know of it ourselves; afterwards what the peer's link
 	 * carries counts, too, and it may shrink. */
 	uint32_t max_msg;
+	/* For how long we have been asking for a connection that is not there
+	 * yet; 0: it is there, or nobody asks. */
+	uint64_t asking_ns;
 	uint32_t
 		resets; /* times the peer was given up or left: what it was told
 			  * before is told to nobody; counters.peer_deaths is the

@@ -3,95 +3,164 @@
  * The attendant: one thread of the process that steps in for devices whose
  * owner has not called for a while, because he computes. Peers get their
  * acknowledgements, what was lost is sent again, reads of our memory are
- * served. As long as the owner calls, a look at his counter is all it does.
+ * served. As long as the owner calls, a look at his counter every 2 ms is all
+ * it does; once he does not, it sleeps at the socket and until the next timer.
  */
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/fork.h"
 #include "nic/udp/dev.h"
+#include "queue/wake.h"
 
-/* How soon an owner who stopped calling is stepped in for, how long to wait
- * after something was done for him, and how long at most. */
+/* How soon an owner who stopped calling is stepped in for, and how long to sleep
+ * at most: nobody wakes us for a socket that an owner sleeps at and does not
+ * read after all. */
 #define TICK (2 * WF_NS_PER_MS)
-#define TICK_BUSY (100 * WF_NS_PER_US)
 #define TICK_IDLE (64 * WF_NS_PER_MS)
 /* Passes in a row for one device. */
 #define PASSES 16
+/* Sockets to sleep at; devices beyond are looked at every tick. */
+#define SOCKETS 64
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list devices = { &devices, &devices };
 static bool running;
+static int wake_fd = -1;
+static _Atomic uint32_t asleep; /* and an owner's call must wake us */
+
+/* What a look at all devices has found. */
+struct look {
+	bool called;  /* some owner has */
+	bool crowded; /* some socket has no place in fds */
+	uint64_t due; /* the first timer of those that are stepped in for */
+	nfds_t count;
+	struct pollfd fds[1 + SOCKETS]; /* the first: wake_fd */
+};
+
+static uint32_t calls_of(const struct wf_udp_dev *dev)
+{
+	return atomic_load_explicit(&dev->calls, memory_order_relaxed);
+}
 
 /* Whether the owner has called since the last look. */
 static bool is_attended(struct wf_udp_dev *dev)
 {
-	uint32_t calls =
-		atomic_load_explicit(&dev->calls, memory_order_relaxed);
+	uint32_t calls = calls_of(dev);
 	bool attended = calls != dev->calls_seen;
 
 	dev->calls_seen = calls;
 	return attended;
 }
 
-static bool step_in(struct wf_udp_dev *dev)
+/* When there is something to do next. */
+static uint64_t step_in(struct wf_udp_dev *dev)
 {
-	bool did = false;
+	uint64_t due = 0;
+	int more = 1;
 
-	for (int i = 0; i < PASSES; i++) {
-		int more;
-
+	/* Who slept at the socket was woken by what came. */
+	if (dev->watched)
+		atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
+				      memory_order_relaxed);
+	for (int i = 0; i < PASSES && more; i++) {
 		wf_base_lock_take(&dev->nic.lock);
 		more = wf_udp_pass(dev);
-		wf_base_lock_drop(&dev->nic.lock);
 		if (!more)
-			break;
-		did = true;
+			due = wf_udp_pass_next(dev);
+		wf_base_lock_drop(&dev->nic.lock);
 	}
-	return did;
+	return due;
 }
 
-static void nap(uint64_t ns)
+static void look_at(struct wf_udp_dev *dev, struct look *look)
 {
-	const struct timespec ts = { .tv_nsec = (long)ns };
+	uint64_t due;
 
-	nanosleep(&ts, NULL);
+	if (is_attended(dev)) {
+		look->called = true;
+		dev->watched = false;
+		return;
+	}
+	due = step_in(dev);
+	look->due = due < look->due ? due : look->due;
+	/* An owner who sleeps at the socket is woken himself. */
+	dev->watched = !atomic_load_explicit(&dev->user_asleep,
+					     memory_order_relaxed) &&
+		       look->count <= SOCKETS;
+	if (dev->watched)
+		look->fds[look->count++] =
+			(struct pollfd){ .fd = dev->sock.fd, .events = POLLIN };
+	else
+		look->crowded = look->count > SOCKETS;
+}
+
+/* Before a sleep that is not short: from now on a call wakes us, one that came
+ * before is seen here. */
+static void arm(struct look *look)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_queue_wake_arm(&asleep);
+	wf_list_for_each (pos, tmp, &devices) {
+		struct wf_udp_dev *dev =
+			wf_container_of(pos, struct wf_udp_dev, attend);
+
+		look->called |= calls_of(dev) != dev->calls_seen;
+	}
+	if (look->called)
+		wf_queue_wake_disarm(&asleep);
+}
+
+static void rest(struct look *look)
+{
+	uint64_t now = wf_base_clock_ns();
+	uint64_t most = look->called || look->crowded ? TICK : TICK_IDLE;
+	uint64_t wait = look->due > now ? look->due - now : 0;
+	struct timespec ts = { .tv_sec = 0 };
+	eventfd_t value;
+
+	ts.tv_nsec = (long)(wait < most ? wait : most);
+	ppoll(look->fds, look->count, &ts, NULL);
+	wf_queue_wake_disarm(&asleep);
+	if (look->fds[0].revents)
+		eventfd_read(look->fds[0].fd, &value);
 }
 
 static void *attend(void *arg)
 {
-	uint64_t tick = TICK;
-
 	(void)arg;
 	for (;;) {
+		struct look look = { .due = WF_UDP_NEVER, .count = 1 };
 		struct wf_list *pos, *tmp;
-		bool called = false, did = false;
 
-		nap(tick);
 		pthread_mutex_lock(&lock);
 		if (wf_base_list_empty(&devices)) {
 			running = false;
 			pthread_mutex_unlock(&lock);
 			return NULL;
 		}
-		wf_list_for_each (pos, tmp, &devices) {
-			struct wf_udp_dev *dev =
-				wf_container_of(pos, struct wf_udp_dev, attend);
-
-			if (is_attended(dev))
-				called = true;
-			else
-				did |= step_in(dev);
-		}
+		look.fds[0] =
+			(struct pollfd){ .fd = wake_fd, .events = POLLIN };
+		wf_list_for_each (pos, tmp, &devices)
+			look_at(wf_container_of(pos, struct wf_udp_dev, attend),
+				&look);
+		if (!look.called)
+			arm(&look);
 		pthread_mutex_unlock(&lock);
-		if (did)
-			tick = TICK_BUSY;
-		else if (called || tick < TICK)
-			tick = TICK;
-		else
-			tick = tick * 2 < TICK_IDLE ? tick * 2 : TICK_IDLE;
+		rest(&look);
 	}
+}
+
+void wf_udp_attend_called(void)
+{
+	if (wf_queue_wake_needed(&asleep))
+		eventfd_write(wake_fd, 1);
 }
 
 /* The thread is not there in a child, and the devices are not its. */
@@ -101,6 +170,11 @@ static void in_child(struct wf_fork_watch *unused)
 	pthread_mutex_init(&lock, NULL);
 	wf_base_list_init(&devices);
 	running = false;
+	/* The parent reads it. */
+	if (wake_fd >= 0)
+		close(wake_fd);
+	wake_fd = -1;
+	asleep = 0;
 }
 
 static int start_locked(void)
@@ -116,6 +190,10 @@ static int start_locked(void)
 	if (!watched)
 		wf_base_fork_watch(&watch);
 	watched = true;
+	if (wake_fd < 0)
+		wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (wake_fd < 0)
+		return -errno;
 	/* Signals are for the application's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -145,4 +223,5 @@ void wf_udp_attend_end(struct wf_udp_dev *dev)
 	pthread_mutex_lock(&lock);
 	wf_base_list_del(&dev->attend);
 	pthread_mutex_unlock(&lock);
+	wf_udp_attend_called(); /* it need not sleep at this socket any more */
 }

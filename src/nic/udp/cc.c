@@ -2,15 +2,11 @@
 /*
  * Congestion control. The numbers, and where they come from:
  *   initial window 10 segments       RFC 6928
- *   cut to 0.7, to 0.5 if it was     RFC 9438 (CUBIC's beta; section 4.7, fast
- *   larger at the cut before         convergence: who becomes smaller yields)
- *   3/4 of a segment a round trip    RFC 9438, section 4.3: what is as fast as
- *   into a queue                     Reno with a cut to 0.6, the mean of both
+ *   halved once a round trip         RFC 9002, section 7.3.2
+ *   one segment a round trip         RFC 9002, section 7.3.3
  *   leave slow start on delay        RFC 9406 (HyStart++), its 4 ms and 1/8
  *   srtt, rttvar                     RFC 9002, section 5.3
  *   pacing at 1.25 windows a round   RFC 9002, section 7.7
- *   a queue is 1/4 + 1 ms            our choice: schedulers and interrupts make
- *                                    hundreds of microseconds without one
  */
 #include "nic/udp/cc.h"
 
@@ -19,7 +15,6 @@
 #define INITIAL_SEGS 10
 #define MIN_SEGS 2
 #define CWND_MOST (64ull << 20)
-#define QUEUE_AT_LEAST WF_NS_PER_MS
 #define HYSTART_AT_LEAST (4 * WF_NS_PER_MS)
 #define MIN_RTT_LASTS (10 * WF_NS_PER_S)
 #define PACE_FROM WF_NS_PER_MS /* below, timers are coarser than round trips */
@@ -47,7 +42,6 @@ void wf_udp_cc_init(struct wf_udp_cc *cc, uint64_t seg)
 		.min_rtt = UINT64_MAX,
 		.min_rtt_now = UINT64_MAX,
 		.round_min = UINT64_MAX,
-		.last_round_min = UINT64_MAX,
 	};
 }
 
@@ -75,81 +69,51 @@ void wf_udp_cc_rtt(struct wf_udp_cc *cc, uint64_t rtt, uint64_t now)
 	cc->srtt = (7 * cc->srtt + rtt) / 8;
 }
 
-/* Whether packets stand in a queue: all of a round have waited. */
-static bool queue_seen(const struct wf_udp_cc *cc)
-{
-	uint64_t seen = min(cc->round_min, cc->last_round_min);
-
-	return seen != UINT64_MAX && cc->min_rtt != UINT64_MAX &&
-	       seen > cc->min_rtt + cc->min_rtt / 4 + QUEUE_AT_LEAST;
-}
-
-static void cut(struct wf_udp_cc *cc, uint64_t newest)
-{
-	bool yields = cc->cwnd < cc->last_cut;
-
-	cc->last_cut = cc->cwnd;
-	cc->cwnd = max(cc->cwnd * (yields ? 5 : 7) / 10, MIN_SEGS * cc->seg);
-	cc->ssthresh = cc->cwnd;
-	cc->recover = newest;
-	cc->cuts++;
-}
-
+/* A queue that grows ends slow start before it overflows. */
 static void end_round(struct wf_udp_cc *cc, uint64_t newest)
 {
-	uint64_t all = cc->round_acked + cc->round_lost;
-
 	if (cc->cwnd < cc->ssthresh && cc->round_min != UINT64_MAX &&
 	    cc->min_rtt != UINT64_MAX &&
 	    cc->round_min >
 		    cc->min_rtt + max(cc->min_rtt / 8, HYSTART_AT_LEAST))
 		cc->ssthresh = cc->cwnd;
-	if (all >= 20 * cc->seg && cc->round_lost > all / 5)
-		cut(cc, newest);
-	cc->last_round_min = cc->round_min;
 	cc->round_min = UINT64_MAX;
 	cc->round_end = newest;
-	cc->round_acked = 0;
-	cc->round_lost = 0;
 }
 
 void wf_udp_cc_acked(struct wf_udp_cc *cc, uint64_t bytes, uint64_t sent_no,
 		     uint64_t newest, bool limited)
 {
-	cc->round_acked += bytes;
 	if (sent_no > cc->round_end)
 		end_round(cc, newest);
 	/* Not while what is acked was sent before the last cut. */
 	if (!limited || sent_no <= cc->recover)
 		return;
-	/* Where there is no queue, faster than Reno; into a queue as Reno, or
-	 * flows that share it would never become equal. */
-	if (cc->cwnd < cc->ssthresh)
+	if (cc->cwnd < cc->ssthresh) {
 		cc->cwnd += bytes;
-	else if (queue_seen(cc))
-		cc->cwnd += cc->seg * bytes * 3 / 4 / cc->cwnd;
-	else
-		cc->cwnd += (cc->seg + cc->cwnd / 50) * bytes / cc->cwnd;
+	} else {
+		/* Whole windows are counted: a share of a segment for each ack
+		 * would be rounded down to nothing where windows are large. */
+		cc->window_acked += bytes;
+		if (cc->window_acked >= cc->cwnd) {
+			cc->window_acked -= cc->cwnd;
+			cc->cwnd += cc->seg;
+		}
+	}
 	cc->cwnd = min(cc->cwnd, CWND_MOST);
 }
 
-void wf_udp_cc_lost(struct wf_udp_cc *cc, uint64_t bytes, uint64_t sent_no,
-		    uint64_t newest)
+/* Losses of one round trip are one event: only what was sent after the last cut
+ * says that it was not enough. */
+void wf_udp_cc_lost(struct wf_udp_cc *cc, uint64_t sent_no, uint64_t newest)
 {
-	uint64_t least = 8 * cc->seg, all;
-
-	cc->round_lost += bytes;
-	all = cc->round_acked + cc->round_lost;
-	/* As BBR leaves its startup: more than 2 % of a round, and not few. */
-	if (cc->cwnd < cc->ssthresh && cc->round_lost > 3 * cc->seg &&
-	    cc->round_lost > all / 50)
-		cc->ssthresh = cc->cwnd;
 	if (sent_no <= cc->recover)
 		return;
-	if (queue_seen(cc))
-		cut(cc, newest);
-	else if (cc->cwnd > least + bytes)
-		cc->cwnd -= bytes;
+	cc->cwnd = max(cc->cwnd / 2, MIN_SEGS * cc->seg);
+	cc->ssthresh = cc->cwnd;
+	cc->recover = newest;
+	cc->window_acked = 0;
+	cc->cuts++;
 }
 
 void wf_udp_cc_collapse(struct wf_udp_cc *cc)

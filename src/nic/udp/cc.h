@@ -3,16 +3,12 @@
  * How much may be in flight on one connection, and how fast it leaves: round
  * trip times, a congestion window, pacing. Knows bytes and times, no packets.
  *
- * The window grows and shrinks like Reno's (slow start, one segment a round
- * trip and 2 % more where there is no queue, 3/4 of one where there is, cut to
- * 0.7 or 0.5), but a loss cuts it only if it comes with a queue:
- * the least round trip of the last rounds lies well above the least ever seen
- * (as Veno and Westwood tell the two apart). A loss without a queue takes back
- * the bytes that were lost and no more. Losing a fifth of a round is congestion
- * however short the queue.
- * Why: links here lose packets for other reasons than being full, and a window
- * after Reno's at 1 % loss is twelve packets, wherever the limit lies. Beside
- * TCP on a full link it behaves as TCP does.
+ * The window is NewReno's as RFC 9002 has it: slow start, then one segment a
+ * round trip; the first loss of a round trip halves it, whatever the round trip
+ * time is. Any loss counts as congestion, because a sender cannot tell the two
+ * apart: on a switch with a short buffer a full queue adds less delay than a
+ * scheduler does. So a flow here takes as much of a full link as a TCP flow
+ * does, and as little of a link that loses packets at random.
  */
 #ifndef WF_NIC_UDP_CC_H
 #define WF_NIC_UDP_CC_H
@@ -28,15 +24,12 @@ struct wf_udp_cc {
 	uint64_t rttvar;
 	uint64_t min_rtt;     /* of the last 10 to 20 s; UINT64_MAX: none yet */
 	uint64_t min_rtt_now; /* of the present 10 s */
-	uint64_t min_rtt_from;	 /* which began then */
-	uint64_t round_min;	 /* of this round */
-	uint64_t last_round_min; /* of the one before */
-	uint64_t round_end;	 /* the round ends when this send is acked */
-	uint64_t round_acked;
-	uint64_t round_lost;
-	uint64_t last_cut; /* the window before the last cut */
-	uint64_t recover;  /* losses of sends up to here are answered already */
-	uint64_t pace_at;  /* when the next packet may leave */
+	uint64_t min_rtt_from; /* which began then */
+	uint64_t round_min;    /* of this round */
+	uint64_t round_end;    /* the round ends when this send is acked */
+	uint64_t window_acked; /* bytes, since the window last grew */
+	uint64_t recover; /* losses of sends up to here are answered already */
+	uint64_t pace_at; /* when the next packet may leave */
 	uint64_t cuts;
 };
 
@@ -50,9 +43,8 @@ void wf_udp_cc_rtt(struct wf_udp_cc *cc, uint64_t rtt, uint64_t now);
 void wf_udp_cc_acked(struct wf_udp_cc *cc, uint64_t bytes, uint64_t sent_no,
 		     uint64_t newest, bool limited);
 
-/* @bytes sent as number @sent_no are lost. */
-void wf_udp_cc_lost(struct wf_udp_cc *cc, uint64_t bytes, uint64_t sent_no,
-		    uint64_t newest);
+/* What was sent as number @sent_no is lost. */
+void wf_udp_cc_lost(struct wf_udp_cc *cc, uint64_t sent_no, uint64_t newest);
 
 /* Several timeouts in a row: begin anew. */
 void wf_udp_cc_collapse(struct wf_udp_cc *cc);

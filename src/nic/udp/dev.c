@@ -45,6 +45,8 @@ static void note_call(struct wf_udp_dev *dev)
 		&dev->calls,
 		atomic_load_explicit(&dev->calls, memory_order_relaxed) + 1,
 		memory_order_relaxed);
+	if (dev->attended)
+		wf_udp_attend_called();
 }
 
 /* In a burst, that is while others are under way and the last left just now, a
@@ -217,6 +219,10 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	const struct wf_udp_out *out = &peer->out;
 
 	path->up = out->state == WF_UDP_OUT_UP;
+	path->asking_ns =
+		out->state == WF_UDP_OUT_INIT || out->state == WF_UDP_OUT_OPEN ?
+			wf_base_clock_ns() - out->opened_at :
+			0;
 	path->srtt_ns = out->cc.srtt;
 	path->min_rtt_ns = out->cc.min_rtt == UINT64_MAX ? 0 : out->cc.min_rtt;
 	path->cwnd = out->cc.cwnd;
@@ -267,6 +273,7 @@ static void free_dev(struct wf_udp_dev *dev)
 			wf_udp_peer_free(dev, dev->peers[i]);
 	}
 	free(dev->peers);
+	wf_udp_timers_fini(&dev->timers);
 	free(dev->reads);
 	wf_queue_ids_fini(&dev->read_ids);
 	wf_base_pool_fini(&dev->slots);
@@ -349,11 +356,9 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	dev->poll_fd = -1;
 	dev->pid = getpid();
 	dev->sock.fd = -1;
-	dev->due = WF_UDP_NEVER;
 	dev->now = wf_base_clock_ns();
 	for (unsigned i = 0; i < 256; i++)
 		wf_base_list_init(&dev->buckets[i]);
-	wf_base_list_init(&dev->armed);
 	wf_base_list_init(&dev->active);
 	wf_base_list_init(&dev->ackers);
 	wf_base_list_init(&dev->stuck);

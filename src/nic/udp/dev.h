@@ -22,6 +22,7 @@
 #include "nic/udp/cc.h"
 #include "nic/udp/packet_defs.h"
 #include "nic/udp/sock.h"
+#include "nic/udp/timer.h"
 
 #define WF_UDP_NEVER UINT64_MAX
 #define WF_UDP_READS_MOST 4096u /* of ours at a time; others wait */
@@ -151,6 +152,7 @@ struct wf_udp_in {
 	uint64_t remote_cid; /* theirs: acks carry it */
 	uint64_t ack_at;
 	uint32_t highest;
+	uint32_t round; /* of dev->senders, that it was counted in */
 	uint64_t here[WF_UDP_ACK_WORDS]; /* by seq modulo the window */
 };
 
@@ -158,7 +160,7 @@ struct wf_udp_in {
 
 struct wf_udp_peer {
 	struct wf_list bucket;
-	struct wf_list armed;  /* some timer runs */
+	struct wf_list ripe;   /* its timer has run out */
 	struct wf_list active; /* may have something to send */
 	struct wf_list acker;  /* has an ack to send at the end of the pass */
 	struct wf_list reads;  /* ops that wait for data */
@@ -174,9 +176,10 @@ struct wf_udp_peer {
 	uint64_t against_from; /* since when the network speaks against it, and
 				  when it last did; 0: not at all */
 	uint64_t against_at;
+	uint64_t doubted_at; /* when it was last asked because of a rumour */
 	uint64_t ping_at;
-	uint64_t reap_at; /* while nobody has a handle for it */
-	uint64_t due;	  /* the first of all timers */
+	uint64_t reap_at;	   /* while nobody has a handle for it */
+	struct wf_udp_timer timer; /* the first of all of them */
 	/* Connections of the peer's that were replaced: an OPEN of theirs that
 	 * comes late must not take the place of the present one. */
 	uint64_t retired[WF_UDP_RETIRED];
@@ -206,8 +209,8 @@ struct wf_udp_dev {
 	bool late; /* nobody looked at the socket for long: when what is in it
 		      came, nobody knows */
 	_Atomic uint64_t looked_at;
-	uint64_t due;	   /* no timer is due before */
-	uint64_t retry_at; /* the socket was full */
+	struct wf_udp_timers timers; /* of peers */
+	uint64_t retry_at;	     /* the socket was full */
 	uint64_t dead_ns;
 	uint64_t connect_ns;
 	uint32_t max_peers;
@@ -219,9 +222,13 @@ struct wf_udp_dev {
 	uint32_t peers_here;
 	uint32_t strangers; /* of them without a handle */
 	uint16_t rx_qpn;    /* whose receive the last message took */
-	uint32_t ins_open;  /* connections that peers have to us */
-	uint32_t serving;   /* reads of all peers */
-	struct wf_list armed;
+	/* Peers that sent data in this round of 100 ms or so, and in the one
+	 * before. */
+	uint32_t senders;
+	uint32_t senders_before;
+	uint32_t senders_round;
+	uint64_t senders_from;
+	uint32_t serving; /* reads of all peers */
 	struct wf_list buckets[256];
 	struct wf_list active;
 	struct wf_list ackers;
@@ -246,6 +253,7 @@ struct wf_udp_dev {
 	uint64_t kicked_at;	/* ... packets left the last time */
 	_Atomic uint32_t calls; /* of the owner */
 	uint32_t calls_seen;	/* by the attendant */
+	bool watched;		/* it sleeps at the socket */
 	struct wf_list attend;	/* its list */
 	bool stop;
 	pthread_t thread;
@@ -298,6 +306,9 @@ int wf_udp_pass_start(struct wf_udp_dev *dev);
  * told not to. 0 or -errno. */
 int wf_udp_attend_begin(struct wf_udp_dev *dev);
 void wf_udp_attend_end(struct wf_udp_dev *dev);
+/* An owner has called, which dev->calls says already: there may be timers that
+ * an attendant who sleeps does not know of. No lock. */
+void wf_udp_attend_called(void);
 void wf_udp_pass_stop(struct wf_udp_dev *dev);
 
 /* -- peer.c ----------------------------------------------------------------- */
@@ -320,9 +331,15 @@ void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* A packet that is certainly its own came. */
 void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
-/* The network, or our kernel, says that it cannot be reached. */
+/* The network proves, or our kernel says, that it cannot be reached. */
 void wf_udp_peer_against(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			 bool refused);
+/* Whether @bytes are of a packet that we sent to the peer: they have an id that
+ * only it was told. */
+bool wf_udp_peer_quoted(const struct wf_udp_peer *peer, const uint8_t *bytes,
+			size_t len);
+/* Somebody says so without proof: the peer is asked. */
+void wf_udp_peer_doubt(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* Whether it is to be given up, if @since is when we began to wait. Then it
  * has been. */
 bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,

@@ -15,6 +15,7 @@
 #define EPOCH (300 * WF_NS_PER_S)
 #define FIRST_RETRY (5 * WF_NS_PER_MS)
 #define LAST_RETRY (250 * WF_NS_PER_MS)
+#define AWAY (100 * WF_NS_PER_MS)
 #define LONG_SILENCE (5 * WF_NS_PER_S)
 #define LONG_RETRY WF_NS_PER_S
 #define RWND_LEAST (128u << 10)
@@ -23,11 +24,13 @@
 #define SEG_MOST 8192u
 
 /* Half of what the socket holds, since the kernel counts its own structures
- * too, shared among those who send to us. */
+ * too, shared among those who send to us just now. */
 uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev)
 {
-	uint32_t share = dev->ins_open ? dev->ins_open : 1;
-	uint32_t rwnd = dev->sock.rcvbuf / 2 / share;
+	uint32_t share = dev->senders > dev->senders_before ?
+				 dev->senders :
+				 dev->senders_before;
+	uint32_t rwnd = dev->sock.rcvbuf / 2 / (share ? share : 1);
 
 	return rwnd < RWND_LEAST ? RWND_LEAST : rwnd;
 }
@@ -122,10 +125,14 @@ void wf_udp_hello_start(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
+	uint64_t late = dev->now - out->hello_at;
 
 	out->hello_at = WF_UDP_NEVER;
 	if (out->state != WF_UDP_OUT_INIT && out->state != WF_UDP_OUT_OPEN)
 		return;
+	/* The peer is not to blame for the time that we were away. */
+	if (late > AWAY)
+		out->opened_at += late;
 	if (wf_udp_peer_overdue(dev, peer, out->opened_at))
 		return;
 	/* A cookie grows old: after a while, ask for another. */

@@ -12,6 +12,7 @@
 
 #define ACK_AFTER (10 * WF_NS_PER_US) /* a reply may carry it until then */
 #define ACK_PACKETS 32u
+#define SENDERS_ROUND (100 * WF_NS_PER_MS)
 #define RESETS_MOST 64u /* in each */
 #define RESETS_EVERY (10 * WF_NS_PER_MS)
 
@@ -29,9 +30,9 @@ void wf_udp_in_open(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		    uint64_t remote_cid, bool crc)
 {
 	wf_udp_in_close(dev, peer);
-	dev->ins_open++;
 	peer->in = (struct wf_udp_in){
 		.open = true,
+		.round = dev->senders_round - 1,
 		.crc = crc,
 		.remote_cid = remote_cid,
 		.ack_at = WF_UDP_NEVER,
@@ -47,7 +48,6 @@ void wf_udp_in_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	peer->in.open = false;
 	peer->in.cid = 0;
 	peer->in.ack_at = WF_UDP_NEVER;
-	dev->ins_open--;
 	wf_base_list_del(&peer->acker);
 	/* Reads of the peer's came that way. Ours do not end here: who serves
 	 * them may close this connection while it is quiet and open another;
@@ -222,6 +222,24 @@ static void reset(struct wf_udp_dev *dev, const struct wf_addr *to,
 	wf_udp_count(dev, resets_sent, 1);
 }
 
+/* Who sends data just now: the socket's room is shared among them. */
+static void note_sender(struct wf_udp_dev *dev, struct wf_udp_in *in)
+{
+	uint64_t since = dev->now - dev->senders_from;
+
+	if (since > SENDERS_ROUND) {
+		dev->senders_before =
+			since > 2 * SENDERS_ROUND ? 0 : dev->senders;
+		dev->senders = 0;
+		dev->senders_round++;
+		dev->senders_from = dev->now;
+	}
+	if (in->round == dev->senders_round)
+		return;
+	in->round = dev->senders_round;
+	dev->senders++;
+}
+
 /* -- by type ---------------------------------------------------------------- */
 
 static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
@@ -231,6 +249,7 @@ static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	uint32_t ahead = head->seq - in->base;
 	enum wf_nic_status status;
 
+	note_sender(dev, in);
 	if (head->common.flags & WF_UDP_DATA_ACKS &&
 	    head->ack_tag == (uint16_t)(peer->out.cid >> 16))
 		wf_udp_out_ack(dev, peer, head->ack_base, NULL, 0, head->ack_ts,

@@ -177,7 +177,7 @@ static void take_for_lost(struct wf_udp_dev *dev, struct wf_udp_out *out,
 	slot->state = WF_UDP_SLOT_LOST;
 	wf_base_list_add_tail(&out->lost, &slot->link);
 	out->in_flight -= slot->cost;
-	wf_udp_cc_lost(&out->cc, slot->cost, slot->sent_no, out->sent_no);
+	wf_udp_cc_lost(&out->cc, slot->sent_no, out->sent_no);
 	wf_udp_count(dev, losses, 1);
 	wf_udp_count(dev, cwnd_cuts, out->cc.cuts - cuts);
 }

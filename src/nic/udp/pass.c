@@ -71,13 +71,17 @@ void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 
 /* -- one pass --------------------------------------------------------------- */
 
-static void told(void *arg, const struct wf_addr *to, bool refused)
+static void told(void *arg, const struct wf_udp_word *word)
 {
 	struct wf_udp_dev *dev = arg;
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &word->to);
 
-	if (peer)
-		wf_udp_peer_against(dev, peer, refused);
+	if (!peer || word->too_large)
+		return;
+	if (wf_udp_peer_quoted(peer, word->quote, word->quoted))
+		wf_udp_peer_against(dev, peer, word->refused);
+	else
+		wf_udp_peer_doubt(dev, peer);
 }
 
 /* The kernel would not send something: a path that has become narrower, or one
@@ -90,7 +94,8 @@ static void not_sent(struct wf_udp_dev *dev)
 	uint32_t seg = dev->sock.too_large ? wf_udp_hello_seg(dev, to) : 0;
 
 	if (!dev->sock.too_large) {
-		told(dev, to, false);
+		if (peer)
+			wf_udp_peer_against(dev, peer, false);
 	} else if (peer && seg < peer->out.seg) {
 		wf_info("path to a peer: %u bytes now", seg);
 		peer->out.seg = seg;
@@ -145,22 +150,25 @@ static int receive(struct wf_udp_dev *dev)
 
 static int run_timers(struct wf_udp_dev *dev)
 {
-	struct wf_list *pos, *tmp;
+	struct wf_udp_timer *timer;
+	struct wf_list ripe;
 	int fired = 0;
 
-	if (dev->now < dev->due)
-		return 0;
-	dev->due = WF_UDP_NEVER;
-	wf_list_for_each (pos, tmp, &dev->armed) {
+	/* Each once: one that is due again at once has to wait for the next
+	 * pass. */
+	wf_base_list_init(&ripe);
+	while ((timer = wf_udp_timers_take(&dev->timers, dev->now)))
+		wf_base_list_add_tail(
+			&ripe,
+			&wf_container_of(timer, struct wf_udp_peer, timer)
+				 ->ripe);
+	while (!wf_base_list_empty(&ripe)) {
 		struct wf_udp_peer *peer =
-			wf_container_of(pos, struct wf_udp_peer, armed);
+			wf_container_of(ripe.next, struct wf_udp_peer, ripe);
 
-		if (peer->due <= dev->now) {
-			wf_udp_peer_tick(dev, peer);
-			fired++;
-		} else if (peer->due < dev->due) {
-			dev->due = peer->due;
-		}
+		wf_base_list_del(&peer->ripe);
+		wf_udp_peer_tick(dev, peer);
+		fired++;
 	}
 	return fired;
 }
@@ -247,7 +255,7 @@ int wf_udp_pass(struct wf_udp_dev *dev)
 /* When there is something to do even if nobody calls. */
 uint64_t wf_udp_pass_next(struct wf_udp_dev *dev)
 {
-	uint64_t at = dev->due;
+	uint64_t at = wf_udp_timers_next(&dev->timers);
 
 	if (!wf_base_list_empty(&dev->active))
 		at = dev->retry_at > dev->now ? dev->retry_at : 0;

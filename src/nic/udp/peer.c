@@ -3,12 +3,14 @@
  * Peers: finding them by address and by connection id, their timers, their end.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "nic/udp/dev.h"
 
 #define PING_EVERY WF_NS_PER_S
 #define REFUSED_MOST 3u
+#define DOUBT_EVERY (100 * WF_NS_PER_MS)
 /* What was last said against a peer is forgotten after this long: asking goes
  * on every second. */
 #define AGAINST_LASTS (5 * WF_NS_PER_S)
@@ -54,6 +56,8 @@ static int make_room(struct wf_udp_dev *dev, bool stranger)
 			return (int)i;
 	}
 	if (dev->peer_count == dev->peer_room) {
+		if (wf_udp_timers_room(&dev->timers, room))
+			return -1;
 		peers = realloc(dev->peers, room * sizeof(*peers));
 		if (!peers)
 			return -1;
@@ -80,10 +84,10 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 	peer->addr = *addr;
 	peer->index = (uint16_t)at;
 	peer->ah = WF_NIC_AH_UNKNOWN;
-	peer->due = WF_UDP_NEVER;
+	wf_udp_timer_init(&peer->timer);
 	peer->ping_at = WF_UDP_NEVER;
 	peer->in.ack_at = WF_UDP_NEVER;
-	wf_base_list_init(&peer->armed);
+	wf_base_list_init(&peer->ripe);
 	wf_base_list_init(&peer->active);
 	wf_base_list_init(&peer->acker);
 	wf_base_list_init(&peer->reads);
@@ -104,7 +108,8 @@ void wf_udp_peer_free(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_udp_in_close(dev, peer); /* first: what it serves is in lists */
 	wf_udp_out_close(dev, peer);
 	wf_base_list_del(&peer->bucket);
-	wf_base_list_del(&peer->armed);
+	wf_base_list_del(&peer->ripe);
+	wf_udp_timers_drop(&dev->timers, &peer->timer);
 	wf_base_list_del(&peer->active);
 	wf_base_list_del(&peer->acker);
 	dev->peers[peer->index] = NULL;
@@ -157,12 +162,8 @@ void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 
 	due = first(due, first(out->reo_at, out->rnr_at));
 	due = first(due, first(out->pace_at, peer->in.ack_at));
-	peer->due = first(due, first(peer->ping_at, peer->reap_at));
-	dev->due = first(dev->due, peer->due);
-	if (peer->due == WF_UDP_NEVER)
-		wf_base_list_del(&peer->armed);
-	else if (wf_base_list_empty(&peer->armed))
-		wf_base_list_add_tail(&dev->armed, &peer->armed);
+	due = first(due, first(peer->ping_at, peer->reap_at));
+	wf_udp_timers_set(&dev->timers, &peer->timer, due);
 }
 
 void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
@@ -188,14 +189,56 @@ void wf_udp_peer_against(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		wf_udp_in_close(dev, peer);
 }
 
+bool wf_udp_peer_quoted(const struct wf_udp_peer *peer, const uint8_t *bytes,
+			size_t len)
+{
+	struct wf_udp_common common;
+	uint64_t cid;
+
+	if (len < sizeof(common) + sizeof(cid))
+		return false;
+	memcpy(&common, bytes, sizeof(common));
+	memcpy(&cid, bytes + sizeof(common), sizeof(cid));
+	if (common.magic != WF_UDP_MAGIC)
+		return false;
+	/* Of a handshake it is our own id that nobody else knows yet. */
+	if (common.type == WF_UDP_INIT || common.type == WF_UDP_OPEN)
+		return cid && cid == peer->out.cid;
+	return common.dst_cid && (common.dst_cid == peer->out.remote_cid ||
+				  common.dst_cid == peer->in.remote_cid);
+}
+
+/* RFC 9000, section 14.2.1, and RFC 5927: such a message may be a hint, and no
+ * more. A peer that lives answers a ping; one that does not is found out by what
+ * the network quotes of the ping, or by its silence. */
+void wf_udp_peer_doubt(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	if (peer->out.state != WF_UDP_OUT_UP ||
+	    dev->now - peer->doubted_at < DOUBT_EVERY)
+		return;
+	peer->doubted_at = dev->now;
+	wf_udp_peer_ping(dev, peer, peer->out.remote_cid);
+}
+
 bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			 uint64_t since)
 {
+	bool against = peer->against_from &&
+		       dev->now - peer->against_at <= AGAINST_LASTS;
+
+	/* Of a handshake every step together: who answers the first one for
+	 * ever, and never the last, has not answered. */
+	if (peer->out.state == WF_UDP_OUT_INIT ||
+	    peer->out.state == WF_UDP_OUT_OPEN) {
+		if (dev->now - peer->out.opened_at <= dev->connect_ns)
+			return false;
+		wf_udp_peer_fail(dev, peer,
+				 against ? WF_NIC_UNREACH : WF_NIC_UNRESP);
+		return true;
+	}
 	if (peer->heard_at > since)
 		since = peer->heard_at;
-	if (peer->against_from &&
-	    dev->now - peer->against_at <= AGAINST_LASTS &&
-	    dev->now - peer->against_from > dev->connect_ns)
+	if (against && dev->now - peer->against_from > dev->connect_ns)
 		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
 	else if (dev->now - since > dev->dead_ns)
 		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);

@@ -109,11 +109,21 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock, unsigned most,
 				       const uint8_t *bytes, size_t len),
 			void *arg);
 
-/* Errors that the network reported: @told is called with the address of each
- * peer that cannot be reached; @refused: because its port is closed. */
+/* What the network says of a packet that was not delivered. Anybody can say so
+ * who knows addresses and ports: the quote is what shows that the packet was
+ * seen. */
+struct wf_udp_word {
+	struct wf_addr to; /* of the packet */
+	bool refused;	   /* the port is closed */
+	bool too_large;	   /* for the link to carry */
+	uint32_t mtu;	   /* too_large: of that link, as is said */
+	size_t quoted;	   /* bytes of the packet; often none */
+	uint8_t quote[24];
+};
+
+/* Errors that the network reported, each once. */
 void wf_udp_sock_errors(struct wf_udp_sock *sock,
-			void (*told)(void *arg, const struct wf_addr *to,
-				     bool refused),
+			void (*told)(void *arg, const struct wf_udp_word *word),
 			void *arg);
 
 #endif

@@ -329,16 +329,38 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock, unsigned most,
 	return got;
 }
 
+/* False: nothing that matters to a peer. */
+static bool read_error(struct msghdr *head, struct wf_udp_word *word)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(head); c;
+	     c = CMSG_NXTHDR(head, c)) {
+		struct sock_extended_err err;
+
+		if (c->cmsg_len < CMSG_LEN(sizeof(err)) ||
+		    (c->cmsg_level != IPPROTO_IP &&
+		     c->cmsg_level != IPPROTO_IPV6))
+			continue;
+		memcpy(&err, CMSG_DATA(c), sizeof(err));
+		word->refused = err.ee_errno == ECONNREFUSED;
+		word->too_large = err.ee_errno == EMSGSIZE;
+		word->mtu = word->too_large ? err.ee_info : 0;
+		if (word->refused || word->too_large ||
+		    err.ee_errno == EHOSTUNREACH || err.ee_errno == ENETUNREACH)
+			return true;
+	}
+	return false;
+}
+
 void wf_udp_sock_errors(struct wf_udp_sock *sock,
-			void (*told)(void *arg, const struct wf_addr *to,
-				     bool refused),
+			void (*told)(void *arg, const struct wf_udp_word *word),
 			void *arg)
 {
 	sock->errors = false;
 	for (int i = 0; i < ERRORS_MOST; i++) {
-		char control[256] WF_ALIGNED(8), byte;
+		struct wf_udp_word word = { .quoted = 0 };
+		char control[256] WF_ALIGNED(8);
 		struct sockaddr_storage name;
-		struct iovec iov = { &byte, 1 };
+		struct iovec iov = { word.quote, sizeof(word.quote) };
 		struct msghdr head = {
 			.msg_name = &name,
 			.msg_namelen = sizeof(name),
@@ -347,25 +369,14 @@ void wf_udp_sock_errors(struct wf_udp_sock *sock,
 			.msg_control = control,
 			.msg_controllen = sizeof(control),
 		};
-		struct cmsghdr *c;
-		struct wf_addr to;
+		ssize_t len =
+			recvmsg(sock->fd, &head, MSG_ERRQUEUE | MSG_DONTWAIT);
 
-		if (recvmsg(sock->fd, &head, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+		if (len < 0)
 			return;
-		if (wf_base_addr_set(&to, &name, head.msg_namelen))
-			continue;
-		for (c = CMSG_FIRSTHDR(&head); c; c = CMSG_NXTHDR(&head, c)) {
-			struct sock_extended_err err;
-
-			if (c->cmsg_len < CMSG_LEN(sizeof(err)) ||
-			    (c->cmsg_level != IPPROTO_IP &&
-			     c->cmsg_level != IPPROTO_IPV6))
-				continue;
-			memcpy(&err, CMSG_DATA(c), sizeof(err));
-			if (err.ee_errno == ECONNREFUSED ||
-			    err.ee_errno == EHOSTUNREACH ||
-			    err.ee_errno == ENETUNREACH)
-				told(arg, &to, err.ee_errno == ECONNREFUSED);
-		}
+		word.quoted = (size_t)len;
+		if (!wf_base_addr_set(&word.to, &name, head.msg_namelen) &&
+		    read_error(&head, &word))
+			told(arg, &word);
 	}
 }

@@ -42,11 +42,14 @@ struct wf_nic_udp_attr {
 	uint32_t mtu;	     /* of the link; 0: ask the interface */
 	uint32_t max_peers;  /* with a handle, and as many without; 0: 4096 */
 	/* A peer that computes does not answer, and is not dead. Silence alone
-	 * makes it so after this time; 0: 15 minutes, as long as TCP tries. */
+	 * of one that was connected makes it so after this time; 0: 15 minutes,
+	 * as long as TCP tries. */
 	uint64_t dead_ns;
-	/* What the network says against it counts sooner: a closed port of one
-	 * who was connected at once; a port that is not open yet, a host or
-	 * network that cannot be reached, after this time; 0: 20 s. */
+	/* A connection that is not there after this time is given up, whatever
+	 * the reason: nobody answers (UNRESP), or the network says that nobody
+	 * is there (UNREACH); 0: 20 s. What the network proves against a peer
+	 * that was connected counts, too: a closed port at once, a host that
+	 * cannot be reached after this time. */
 	uint64_t connect_ns;
 	const struct wf_nic_udp_fault *fault; /* NULL: none */
 	struct wf_nic_counters *counters;     /* NULL: the NIC's own */
