@@ -19,7 +19,7 @@ ${CC:-cc} -Wall -Wextra -Werror -I"$WEFT_SRC/include" -o "$dir/copy" \
 	"$dir/copy.c" -L"$WEFT_BUILD/src" -lwd -Wl,-rpath,"$WEFT_BUILD/src" ||
 	exit 1
 
-export WEFT_DEVD="@weft-manual-$$" WEFT_SYSFS=/nonexistent
+export WEFT_DEVD="$dir/devd.sock" WEFT_SYSFS=/nonexistent
 if "$dir/copy"; then
 	echo "ran without a device"
 	exit 1

@@ -34,7 +34,7 @@ static void start_device(void)
 
 	CHECK(build);
 	snprintf(path, sizeof(path), "%s/tools/weft", build);
-	snprintf(socket_name, sizeof(socket_name), "@weft-user-%d",
+	snprintf(socket_name, sizeof(socket_name), P_tmpdir "/weft-user-%d",
 		 (int)getpid());
 	CHECK_SYS(pipe(fds));
 	device = fork();

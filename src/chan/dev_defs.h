@@ -16,8 +16,7 @@
 #define WF_DEV_MAGIC 0x64766477u /* "wdvd" */
 #define WF_DEV_VERSION 1
 
-/* "@weft-devd-<user>": an abstract name, gone with its process. */
-#define WF_DEV_SOCKET "@weft-devd-"
+/* Sockets to look at in place of those of chan/place.h. */
 #define WF_DEV_SOCKETS_ENV "WEFT_DEVD"
 
 enum wf_dev_op {

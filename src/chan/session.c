@@ -132,61 +132,67 @@ static void note_silence(const char *socket, bool is_silent)
 
 /* -- connecting ------------------------------------------------------------ */
 
-static int check_server(int fd, bool trusted, const char *socket)
+/* One line for a stranger, not one for every look. */
+static void report_stranger(const char *socket, uid_t uid)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static char reported[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	bool again;
+
+	pthread_mutex_lock(&lock);
+	again = !strcmp(reported, socket);
+	strcpy(reported, socket); /* connect_to() knows the length */
+	pthread_mutex_unlock(&lock);
+	if (!again)
+		wf_warn("%s: the process that listens there belongs to user "
+			"%u, not to root or user %u: not used",
+			socket, (unsigned int)uid, (unsigned int)geteuid());
+}
+
+/* The kernel tells whose process called listen(). */
+static int check_server(int fd, const char *socket)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
-	if (trusted || !cred.uid || cred.uid == geteuid())
+	if (!cred.uid || cred.uid == geteuid())
 		return 0;
-	wf_warn("%s belongs to user %u, not to root or us; name it in " //
-		WF_DEV_SOCKETS_ENV " if you trust it",
-		socket, (unsigned int)cred.uid);
+	report_stranger(socket, cred.uid);
 	return -EACCES;
 }
 
-/* Many may be waiting to be let in. */
-static int connect_soon(int fd, const struct sockaddr_un *un, size_t len,
-			int patience)
+static int connect_error(int error)
 {
-	uint64_t end = wf_base_clock_ns() + (uint64_t)patience * WF_NS_PER_MS;
-
-	while (connect(fd, (const struct sockaddr *)un, (socklen_t)len)) {
-		if (errno == EACCES || errno == ENOMEM)
-			return -errno;
-		if (errno != EAGAIN && errno != EINTR)
-			return -ENODEV;
-		if (wf_base_clock_ns() > end)
-			return -ETIMEDOUT;
-		usleep(1000);
+	switch (error) {
+	case EACCES:
+	case ENOMEM:
+		return -error;
+	case EAGAIN: /* the queue at its door is full */
+		return -EBUSY;
+	default:
+		return -ENODEV;
 	}
-	return 0;
 }
 
-static int connect_to(const char *name, bool trusted, int patience)
+/* Never blocks: a device that is stopped or flooded must not stop us too. */
+static int connect_to(const char *path)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	size_t len = strlen(name);
-	int fd, err;
+	size_t len = strlen(path);
+	int fd, err = 0;
 
-	if (len < 2 || len >= sizeof(un.sun_path))
+	if (path[0] != '/' || len >= sizeof(un.sun_path))
 		return -ENODEV;
-	memcpy(un.sun_path, name, len);
-	if (name[0] == '@')
-		un.sun_path[0] = '\0';
-	else
-		len++;
-	/* Never blocks: a device that is stopped must not stop us too. */
+	memcpy(un.sun_path, path, len);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	err = connect_soon(fd, &un,
-			   offsetof(struct sockaddr_un, sun_path) + len,
-			   patience);
+	if (connect(fd, (const struct sockaddr *)&un, sizeof(un)))
+		err = connect_error(errno);
 	if (!err)
-		err = check_server(fd, trusted, name);
+		err = check_server(fd, path);
 	if (!err)
 		return fd;
 	close(fd);
@@ -499,8 +505,7 @@ static void free_session(struct wf_chan_session *session)
 	free(session);
 }
 
-static int open_session(const char *socket, bool trusted,
-			struct wf_chan_session **opened)
+static int open_session(const char *socket, struct wf_chan_session **opened)
 {
 	struct wf_chan_session *session = calloc(1, sizeof(*session));
 	int err;
@@ -509,13 +514,9 @@ static int open_session(const char *socket, bool trusted,
 		return -ENOMEM;
 	wf_base_list_init(&session->link);
 	session->patience = patience_with(socket);
-	session->fd = connect_to(socket, trusted, session->patience);
+	session->fd = connect_to(socket);
 	if (session->fd < 0) {
 		err = session->fd;
-		if (err == -ETIMEDOUT) {
-			note_silence(socket, true);
-			err = -ENODEV;
-		}
 		free(session);
 		return err;
 	}
@@ -565,8 +566,7 @@ static bool find(const char *socket, struct wf_chan_session **session)
 }
 
 /* The lock is not held while we wait for the device: others have theirs. */
-int wf_chan_session_get(const char *socket, bool trusted,
-			struct wf_chan_session **session)
+int wf_chan_session_get(const char *socket, struct wf_chan_session **session)
 {
 	struct wf_chan_session *opened;
 	int err;
@@ -574,7 +574,7 @@ int wf_chan_session_get(const char *socket, bool trusted,
 	pthread_once(&table_once, watch_table);
 	if (find(socket, session))
 		return 0;
-	err = open_session(socket, trusted, &opened);
+	err = open_session(socket, &opened);
 	if (err)
 		return err;
 	pthread_mutex_lock(&table_lock);

@@ -19,11 +19,12 @@ struct wf_chan_session;
  * tests. */
 extern int wf_chan_session_reply_ms;
 
-/* The session with the device at @socket ("@name" or a path), new or shared.
- * -ENODEV: nobody there; -EACCES: refused, or a stranger listens there (unless
- * @trusted); -EPROTO; -ENOMEM and such. */
-int wf_chan_session_get(const char *socket, bool trusted,
-			struct wf_chan_session **session);
+/* The session with the device at @socket (a path), new or shared. Before a byte
+ * is sent, and again whenever the connection is made anew, the listener must
+ * be a process of root or of this user. -ENODEV: nobody there; -EACCES:
+ * refused, or a stranger listens there; -EBUSY: too many wait to be let in;
+ * -EPROTO; -ENOMEM and such. */
+int wf_chan_session_get(const char *socket, struct wf_chan_session **session);
 void wf_chan_session_put(struct wf_chan_session *session);
 
 /* One request. Sends @send_fd unless -1; puts up to WF_DEV_FDS_MAX received

@@ -230,18 +230,16 @@ static int setup(void **state)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	static int number;
-	int len = snprintf(name, sizeof(name), "@weft-liar-%d-%d",
-			   (int)getpid(), number++);
 
 	(void)state;
 	lie = honest;
 	tell();
 	opens = closes = 0;
-	memcpy(un.sun_path + 1, name + 1, (size_t)len - 1);
+	snprintf(name, sizeof(name), P_tmpdir "/weft-liar-%d-%d", (int)getpid(),
+		 number++);
+	strcpy(un.sun_path, name);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (bind(listener, (struct sockaddr *)&un,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path)) +
-			 (socklen_t)len) ||
+	if (bind(listener, (struct sockaddr *)&un, sizeof(un)) ||
 	    listen(listener, 5) || pipe2(quit, O_CLOEXEC))
 		return -1;
 	setenv("WEFT_DEVD", name, 1);
@@ -257,6 +255,7 @@ static int teardown(void **state)
 	pthread_join(thread, NULL);
 	close(quit[0]);
 	close(listener);
+	unlink(name);
 	return 0;
 }
 
@@ -474,6 +473,36 @@ static void test_no_descriptor_for_memory(void **state)
 	wd_release_channel(&ch);
 }
 
+/* A bug: a device that was flooded, or whose name somebody had taken, made
+ * every look at the devices take 5 s. */
+static void test_full_backlog(void **state)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int full = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int waiting[8], n = 0;
+	struct wd_chan ch = { .dev_path = "liar-0" };
+	char path[80];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s-full", name);
+	strcpy(un.sun_path, path);
+	assert_int_equal(bind(full, (struct sockaddr *)&un, sizeof(un)), 0);
+	assert_int_equal(listen(full, 1), 0);
+	do {
+		waiting[n] = socket(
+			AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
+	} while (!connect(waiting[n++], (struct sockaddr *)&un, sizeof(un)) &&
+		 n < 8);
+	assert_true(n < 8);
+	setenv("WEFT_DEVD", path, 1);
+	assert_int_equal(wd_request_channel(&ch), -EBUSY);
+	while (n)
+		close(waiting[--n]);
+	close(full);
+	unlink(path);
+}
+
 static void keep_quiet(enum wf_log_level level, const char *func, int line,
 		       const char *text)
 {
@@ -494,6 +523,7 @@ int main(void)
 		TEST(test_refusals),
 		TEST(test_no_descriptors_left),
 		TEST(test_no_descriptor_for_memory),
+		TEST(test_full_backlog),
 	};
 
 	wf_base_log_set_sink(keep_quiet);

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "chan/core.h"
+#include "chan/place.h"
 #include "chan/session.h"
 
 #define SLICE_MS 500
@@ -92,13 +93,13 @@ static int scan_session(struct wf_chan_session *session, const char *socket,
 	return 0;
 }
 
-static int scan_socket(const char *socket, const char *sysfs, bool trusted,
-		       const char *name, struct wf_chan_devices *devices)
+static int scan_socket(const char *socket, const char *sysfs, const char *name,
+		       struct wf_chan_devices *devices)
 {
 	struct wf_chan_session *session;
 	int err;
 
-	err = wf_chan_session_get(socket, trusted, &session);
+	err = wf_chan_session_get(socket, &session);
 	if (err && err != -ENODEV)
 		devices->refused = err;
 	if (err)
@@ -108,28 +109,30 @@ static int scan_socket(const char *socket, const char *sysfs, bool trusted,
 	return err;
 }
 
+static int scan_places(const char *sysfs, struct wf_chan_devices *devices)
+{
+	char sockets[WF_CHAN_PLACES][WF_CHAN_PLACE_SIZE];
+	int n = wf_chan_place_list(sockets), err = 0;
+
+	for (int i = 0; i < n && !err; i++)
+		err = scan_socket(sockets[i], sysfs, NULL, devices);
+	return err;
+}
+
 int wf_chan_soft_scan(const char *sysfs, struct wf_chan_devices *devices)
 {
 	const char *list = secure_getenv(WF_DEV_SOCKETS_ENV);
-	char socket[128], *copy, *word, *rest = NULL;
-	int err;
+	char *copy, *word, *rest = NULL;
+	int err = 0;
 
-	if (!list) {
-		snprintf(socket, sizeof(socket), WF_DEV_SOCKET "%u",
-			 (unsigned int)geteuid());
-		err = scan_socket(socket, sysfs, false, NULL, devices);
-		if (!err && geteuid())
-			err = scan_socket(WF_DEV_SOCKET "0", sysfs, false, NULL,
-					  devices);
-		return err;
-	}
+	if (!list)
+		return scan_places(sysfs, devices);
 	copy = strdup(list);
 	if (!copy)
 		return -ENOMEM;
-	err = 0;
 	for (word = strtok_r(copy, ":", &rest); word && !err;
 	     word = strtok_r(NULL, ":", &rest))
-		err = scan_socket(word, sysfs, true, NULL, devices);
+		err = scan_socket(word, sysfs, NULL, devices);
 	free(copy);
 	return err;
 }
@@ -158,7 +161,7 @@ int wf_chan_soft_lookup(const char *sysfs, const char *path,
 	err = split_path(path, socket, sizeof(socket), &name);
 	if (err)
 		return err;
-	err = scan_socket(socket, sysfs, true, name, &devices);
+	err = scan_socket(socket, sysfs, name, &devices);
 	if (!err && !devices.count)
 		err = devices.refused ? devices.refused : -ENODEV;
 	if (!err)
@@ -233,8 +236,7 @@ static int soft_open(struct wd_chan *ch)
 	if (err)
 		return err;
 	snprintf(request.name, sizeof(request.name), "%s", name);
-	/* Whoever listed it has decided whether to trust it. */
-	err = wf_chan_session_get(socket, true, &core->session);
+	err = wf_chan_session_get(socket, &core->session);
 	if (err)
 		return err;
 	err = wf_chan_session_call(core->session, &request, -1, &reply, fds);

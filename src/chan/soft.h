@@ -8,8 +8,8 @@
 #include "chan/uacce.h"
 
 /* Appends the devices behind every socket of WEFT_DEVD (separated by colons),
- * or behind the user's own and root's. Where nobody listens there are none.
- * -ENOMEM. */
+ * or behind the user's own and root's (chan/place.h). Where nobody listens
+ * there are none. -ENOMEM. */
 int wf_chan_soft_scan(const char *sysfs, struct wf_chan_devices *devices);
 
 /* The device that "socket:name" names. -ENODEV. */

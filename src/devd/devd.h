@@ -16,6 +16,7 @@
 
 #define WF_DEVD_DEVICES_MAX 32
 #define WF_DEVD_WORKERS_MAX 64
+#define WF_DEVD_SOCKET_SIZE 108
 
 struct wf_devd_device_config {
 	char name[WD_NAME_SIZE];
@@ -26,8 +27,9 @@ struct wf_devd_device_config {
 };
 
 struct wf_devd_config {
-	const char *socket;    /* "@name" or a path */
-	mode_t mode;	       /* of a path */
+	const char *socket; /* a path, from the root */
+	bool makes_folder;  /* the folder is the device's, and goes with it */
+	mode_t mode;	    /* of the socket; 0: 0600, 0666 with allow_uid */
 	const char *allow_uid; /* besides our own: "any", "12,34", or NULL */
 	bool allow_sva;	       /* to them, too: they can hold up a worker */
 	unsigned int workers;
@@ -49,8 +51,13 @@ struct wf_devd_config {
 
 struct wf_devd;
 
-/* Sensible values, and no device. */
+/* Sensible values, no place and no device. */
 void wf_devd_config_init(struct wf_devd_config *config);
+
+/* Listens where programs of this user look (root: all programs). @socket gets
+ * the path and must live as long as @config. */
+void wf_devd_config_place(struct wf_devd_config *config,
+			  char socket[WF_DEVD_SOCKET_SIZE]);
 
 /* Adds a device with default values; NULL: too many, or a name that is taken or
  * does not fit. */
@@ -59,7 +66,8 @@ struct wf_devd_device_config *wf_devd_config_add(struct wf_devd_config *config,
 						 int iommu_type);
 
 /* Listens; clients can connect from now on and are served by _run(). @config
- * is copied, its strings are not. -EADDRINUSE: another one is there. */
+ * is copied, its strings are not. -EADDRINUSE: another one is there; -EEXIST:
+ * something that is no socket; -EPERM: the folder is open to others. */
 int wf_devd_open(const struct wf_devd_config *config, struct wf_devd **devd);
 
 /* Serves until wf_devd_stop(). 0 or -errno. */

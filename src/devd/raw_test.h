@@ -14,17 +14,14 @@
 
 #include "chan/dev_defs.h"
 
-/* A connection to an abstract socket, or -1. */
-static inline int raw_connect(const char *name)
+/* A connection, or -1. */
+static inline int raw_connect(const char *path)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	size_t len = strlen(name);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	memcpy(un.sun_path, name, len);
-	un.sun_path[0] = '\0';
-	if (!connect(fd, (struct sockaddr *)&un,
-		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)))
+	strcpy(un.sun_path, path);
+	if (!connect(fd, (struct sockaddr *)&un, sizeof(un)))
 		return fd;
 	close(fd);
 	return -1;

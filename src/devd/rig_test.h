@@ -49,7 +49,8 @@ static inline void rig_init(struct rig *rig)
 
 	memset(rig, 0, sizeof(*rig));
 	wf_devd_config_init(&rig->config);
-	snprintf(rig->socket, sizeof(rig->socket), "@weft-test-%d-%d",
+	/* Short enough to be shown whole by devd/stats. */
+	snprintf(rig->socket, sizeof(rig->socket), P_tmpdir "/wt-%d-%d",
 		 (int)getpid(), number++);
 	rig->config.socket = rig->socket;
 	rig->config.workers = 2;
@@ -121,12 +122,23 @@ static inline void rig_fork(struct rig *rig)
 	close(fds[0]);
 }
 
+/* What a killed one leaves. */
+static inline void rig_clean(struct rig *rig)
+{
+	char path[80];
+
+	unlink(rig->socket);
+	snprintf(path, sizeof(path), "%s.lock", rig->socket);
+	unlink(path);
+}
+
 static inline void rig_kill(struct rig *rig)
 {
 	int status;
 
 	kill(rig->pid, SIGKILL);
 	assert_int_equal(waitpid(rig->pid, &status, 0), rig->pid);
+	rig_clean(rig);
 }
 
 static inline int rig_open(struct wf_drv_device *device, const char *name,

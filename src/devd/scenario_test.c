@@ -332,7 +332,7 @@ static void test_choice(void **state)
 	assert_string_equal(device.ch.dev_path, device.ch.dev_info->dev_path);
 	wf_drv_device_close(&device);
 	/* By its full path, though no list names the socket. */
-	setenv("WEFT_DEVD", "@weft-nobody", 1);
+	setenv("WEFT_DEVD", "/nonexistent/devd.sock", 1);
 	memset(&device, 0, sizeof(device));
 	snprintf(device.ch.dev_path, sizeof(device.ch.dev_path), "%s:sva-0",
 		 rig.socket);

@@ -1,30 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The software device as a whole: its socket, its threads, the manager's loop.
+ * The software device as a whole: its threads, the manager's loop.
  */
 #include "devd/server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "chan/place.h"
 #include "devd/alg.h"
+#include "devd/listen.h"
 #include "devd/reach.h"
 #include "devd/worker.h"
 
-#define BACKLOG 128
 #define EVENTS 32
 /* While there are clients, how often workers are looked after. */
 #define WATCH_MS 250
@@ -39,7 +34,6 @@ void wf_devd_config_init(struct wf_devd_config *config)
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	*config = (struct wf_devd_config){
-		.mode = 0600,
 		.workers = cpus < 1 ? 1 :
 			   cpus > 8 ? 8 :
 				      (unsigned int)cpus,
@@ -79,101 +73,24 @@ struct wf_devd_device_config *wf_devd_config_add(struct wf_devd_config *config,
 	return device;
 }
 
+void wf_devd_config_place(struct wf_devd_config *config,
+			  char socket[WF_DEVD_SOCKET_SIZE])
+{
+	static_assert(WF_DEVD_SOCKET_SIZE == WF_CHAN_PLACE_SIZE, "the same");
+	wf_chan_place_own(socket);
+	config->socket = socket;
+	config->makes_folder = true;
+}
+
 static bool is_sane(const struct wf_devd_config *config)
 {
-	return config->socket && config->n_devices &&
-	       config->n_devices <= WF_DEVD_DEVICES_MAX && config->workers &&
-	       config->workers <= WF_DEVD_WORKERS_MAX &&
+	return config->socket && config->socket[0] == '/' &&
+	       config->n_devices && config->n_devices <= WF_DEVD_DEVICES_MAX &&
+	       config->workers && config->workers <= WF_DEVD_WORKERS_MAX &&
 	       config->depth >= WF_DEVICE_DEPTH_MIN &&
 	       config->depth <= WF_DEVICE_DEPTH_MAX &&
 	       !(config->depth & (config->depth - 1)) &&
 	       config->arena / WF_DEVD_PAGE <= UINT32_MAX / 2;
-}
-
-/* -- the socket ------------------------------------------------------------ */
-
-/* A path outlives its process. Whoever holds the lock beside it may replace
- * what a dead one left. */
-static int claim_path(struct wf_devd *devd)
-{
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
-	struct stat ours, there;
-
-	snprintf(path, sizeof(path), "%s.lock", devd->config.socket);
-	devd->lock_fd =
-		open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (devd->lock_fd < 0)
-		return -errno;
-	/* Not the file of that name any more: its owner was just leaving. */
-	if (flock(devd->lock_fd, LOCK_EX | LOCK_NB) ||
-	    fstat(devd->lock_fd, &ours) || stat(path, &there) ||
-	    ours.st_ino != there.st_ino) {
-		close(devd->lock_fd);
-		devd->lock_fd = -1;
-		return -EADDRINUSE;
-	}
-	/* Nothing but a socket is ours to remove. */
-	if (!lstat(devd->config.socket, &there) && !S_ISSOCK(there.st_mode)) {
-		unlink(path);
-		close(devd->lock_fd);
-		devd->lock_fd = -1;
-		return -EEXIST;
-	}
-	unlink(devd->config.socket);
-	return 0;
-}
-
-static void drop_path(struct wf_devd *devd)
-{
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
-
-	if (devd->lock_fd < 0)
-		return;
-	snprintf(path, sizeof(path), "%s.lock", devd->config.socket);
-	unlink(devd->config.socket);
-	unlink(path);
-	close(devd->lock_fd);
-	devd->lock_fd = -1;
-}
-
-static int listen_at(struct wf_devd *devd)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	const char *name = devd->config.socket;
-	size_t len = strlen(name);
-	bool path = name[0] != '@';
-	mode_t mask;
-	int err = 0;
-
-	if (len < 2 || len >= sizeof(un.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(un.sun_path, name, len);
-	if (path)
-		err = claim_path(devd);
-	else
-		un.sun_path[0] = '\0';
-	if (err)
-		return err;
-	devd->listen_fd = socket(
-		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (devd->listen_fd < 0) {
-		err = -errno;
-		goto err_path;
-	}
-	/* Never open to more than it will be, not even for a moment. */
-	mask = umask(0777 & ~devd->config.mode);
-	if (bind(devd->listen_fd, (struct sockaddr *)&un,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
-			     path)) ||
-	    listen(devd->listen_fd, BACKLOG))
-		err = -errno;
-	umask(mask);
-	if (!err)
-		return 0;
-	close(devd->listen_fd);
-err_path:
-	drop_path(devd);
-	return err;
 }
 
 /* -- making it ------------------------------------------------------------- */
@@ -198,7 +115,7 @@ static int open_fds(struct wf_devd *devd)
 		err = -errno;
 		goto err_epoll;
 	}
-	err = listen_at(devd);
+	err = wf_devd_listen_open(devd);
 	if (err)
 		goto err_inbox;
 	devd->listener_source = WF_DEVD_LISTENER;
@@ -208,8 +125,7 @@ static int open_fds(struct wf_devd *devd)
 		err = watch(devd, devd->inbox_fd, &devd->inbox_source);
 	if (!err)
 		return 0;
-	close(devd->listen_fd);
-	drop_path(devd);
+	wf_devd_listen_close(devd);
 err_inbox:
 	close(devd->inbox_fd);
 err_epoll:
@@ -423,7 +339,7 @@ void wf_devd_close(struct wf_devd *devd)
 	struct wf_list *pos, *tmp;
 
 	/* No new ones; then everybody out, and wait for their jobs. */
-	close(devd->listen_fd);
+	wf_devd_listen_close(devd);
 	wf_list_for_each (pos, tmp, &devd->clients)
 		wf_devd_client_drop(
 			wf_container_of(pos, struct wf_devd_client, link));
@@ -435,7 +351,6 @@ void wf_devd_close(struct wf_devd *devd)
 		usleep(1000);
 	}
 	end_workers(devd, devd->config.workers);
-	drop_path(devd);
 	close(devd->inbox_fd);
 	close(devd->epoll_fd);
 	wf_devd_job_unguard();

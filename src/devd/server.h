@@ -100,7 +100,7 @@ struct wf_devd {
 	struct wf_devd_arena arena;
 	enum wf_devd_source listener_source, inbox_source;
 	int listen_fd, epoll_fd, inbox_fd;
-	int lock_fd; /* beside a socket in the file system; -1 */
+	int lock_fd; /* beside the socket; -1 */
 	atomic_bool stop;
 	bool crowded;	    /* said so, once */
 	uint64_t said_at;   /* a warning that anybody can cause */

@@ -104,7 +104,8 @@ static pid_t start_device(const struct wf_comp_plan *plan)
 	int fds[2];
 	pid_t pid;
 
-	snprintf(name, sizeof(name), "@weft-bench-%ld", (long)getpid());
+	snprintf(name, sizeof(name), "/tmp/weft-bench-%ld.sock",
+		 (long)getpid());
 	if (pipe(fds))
 		return 0;
 	pid = fork();

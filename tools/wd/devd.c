@@ -60,7 +60,9 @@ static int list_devices(void)
 		return 1;
 	}
 	if (!count)
-		puts("no devices: no UACCE node, and no `weft devd` runs");
+		fputs("weft devd: no devices: no UACCE node, and no `weft "
+		      "devd` that this user may use\n",
+		      stderr);
 	for (int i = 0; i < count; i++) {
 		struct uacce_dev_info *dev = &list[i];
 
@@ -77,7 +79,7 @@ static int list_devices(void)
 			       dev->node_id, dev->numa_dis);
 	}
 	wd_free_devices(list);
-	return 0;
+	return count ? 0 : 1;
 }
 
 /* A channel is two descriptors, a client two more. */

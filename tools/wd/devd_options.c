@@ -70,9 +70,11 @@ static const char help[] =
 	"                          node=N         NUMA node (none)\n"
 	"                        without any: weft_sva-0, weft_share-0 and\n"
 	"                        weft_noiommu-0\n"
-	"  -s, --socket NAME     where to listen: a path, or @NAME for an\n"
-	"                        abstract one (@weft-devd-UID)\n"
-	"      --mode OCTAL      permissions of a path (0600)\n"
+	"  -s, --socket PATH     where to listen (root: /run/weft/devd.sock,\n"
+	"                        others: weft/devd.sock in XDG_RUNTIME_DIR,\n"
+	"                        or /tmp/weft-UID/devd.sock)\n"
+	"      --mode OCTAL      permissions of the socket (0600, with\n"
+	"                        --allow-uid 0666)\n"
 	"      --allow-uid LIST  other users who may connect: any or 12,34\n"
 	"      --allow-sva       they may use SVA devices, too (their memory\n"
 	"                        can keep a worker waiting)\n"
@@ -281,6 +283,11 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 	switch (option) {
 	case 's':
 		config->socket = optarg;
+		config->makes_folder = false;
+		if (optarg[0] != '/')
+			return complain("--socket wants a path from the root, "
+					"not '%s'",
+					optarg);
 		return 0;
 	case 'd':
 		return read_device(config, optarg);
@@ -342,9 +349,7 @@ int wf_tools_devd_options_read(struct wf_tools_devd_options *options, int argc,
 
 	memset(options, 0, sizeof(*options));
 	wf_devd_config_init(config);
-	snprintf(options->socket, sizeof(options->socket), "@weft-devd-%u",
-		 (unsigned int)geteuid());
-	config->socket = options->socket;
+	wf_devd_config_place(config, options->socket);
 	optind = 1;
 	while ((option = getopt_long(argc, argv, "s:d:w:lvh", long_options,
 				     NULL)) != -1) {

@@ -11,7 +11,7 @@
 
 struct wf_tools_devd_options {
 	struct wf_devd_config config;
-	char socket[128]; /* the default one */
+	char socket[WF_DEVD_SOCKET_SIZE]; /* the default one */
 	bool list;
 	bool verbose;
 };

@@ -46,12 +46,20 @@ static void bind_to(int cpu)
 
 /* -- the other side -------------------------------------------------------- */
 
+static struct wf_devd *serving;
+
+static void on_end(int number)
+{
+	(void)number;
+	wf_devd_stop(serving);
+}
+
 static int run_device(const struct wf_tools_wd_rig *rig, int ready_fd)
 {
 	static const char *const names[] = { "bench_sva-0", "bench_share-0",
 					     "bench_noiommu-0" };
 	struct wf_devd_config config;
-	struct wf_devd *devd;
+	int err;
 
 	wf_devd_config_init(&config);
 	config.socket = rig->socket;
@@ -61,10 +69,17 @@ static int run_device(const struct wf_tools_wd_rig *rig, int ready_fd)
 	for (int i = 0; i < 3; i++)
 		wf_devd_config_add(&config, names[i], i);
 	bind_to(rig->cpus[1]);
-	if (wf_devd_open(&config, &devd) || write(ready_fd, "r", 1) != 1)
+	if (wf_devd_open(&config, &serving))
+		return 1;
+	/* Its socket is a file, which it removes. */
+	signal(SIGTERM, on_end);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (write(ready_fd, "r", 1) != 1)
 		return 1;
 	close(ready_fd);
-	return wf_devd_run(devd) ? 1 : 0;
+	err = wf_devd_run(serving);
+	wf_devd_close(serving);
+	return err ? 1 : 0;
 }
 
 static int run_partner(const struct wf_tools_wd_rig *rig, int order_fd)
@@ -133,7 +148,7 @@ int wf_tools_wd_rig_open(struct wf_tools_wd_rig *rig)
 	static const char *const names[] = { "sva", "share", "noiommu" };
 	int err;
 
-	snprintf(rig->socket, sizeof(rig->socket), "@weft-bench-%d",
+	snprintf(rig->socket, sizeof(rig->socket), "/tmp/weft-bench-%d.sock",
 		 (int)getpid());
 	err = start_partner(rig);
 	if (!err)
@@ -150,11 +165,11 @@ int wf_tools_wd_rig_open(struct wf_tools_wd_rig *rig)
 	return err;
 }
 
-static void end(pid_t pid)
+static void end(pid_t pid, int number)
 {
 	if (pid <= 0)
 		return;
-	kill(pid, SIGKILL);
+	kill(pid, number);
 	waitpid(pid, NULL, 0);
 }
 
@@ -162,8 +177,8 @@ void wf_tools_wd_rig_close(struct wf_tools_wd_rig *rig)
 {
 	for (int i = 0; i < 3; i++)
 		wf_drv_device_close(&rig->devices[i]);
-	end(rig->device_pid);
-	end(rig->partner_pid);
+	end(rig->device_pid, SIGTERM);
+	end(rig->partner_pid, SIGKILL);
 	if (rig->partner_pid > 0)
 		close(rig->partner_fd);
 }

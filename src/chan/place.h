@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where device processes listen unless they are told otherwise: a socket in a
+ * folder that only its user (or root) can write to. A name that anybody can
+ * take, as in the abstract namespace, would let any user keep a device from
+ * starting, or sit in its place.
+ *
+ *	root			/run/weft/devd.sock
+ *	a user			$XDG_RUNTIME_DIR/weft/devd.sock
+ *	... without it		/tmp/weft-UID/devd.sock
+ */
+#ifndef WF_CHAN_PLACE_H
+#define WF_CHAN_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define WF_CHAN_PLACES 3
+#define WF_CHAN_PLACE_SIZE 108 /* of sun_path */
+
+/* Where a device process of the effective user listens. XDG_RUNTIME_DIR counts
+ * if it is a folder of that user, and not in a set-uid program. */
+void wf_chan_place_own(char socket[WF_CHAN_PLACE_SIZE]);
+
+/* Where a program looks, in order: its user's places, then root's. Places whose
+ * folder is not there or not safe are left out. How many there are. */
+int wf_chan_place_list(char sockets[WF_CHAN_PLACES][WF_CHAN_PLACE_SIZE]);
+
+/* Whether the folder of @socket belongs to root or the effective user, and
+ * nobody else can write to it. */
+bool wf_chan_place_is_safe(const char *socket);
+
+/* The folder of @socket. */
+void wf_chan_place_folder(const char *socket, char folder[WF_CHAN_PLACE_SIZE]);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where the software device listens.
+ */
+#include "devd/listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "chan/place.h"
+#include "devd/server.h"
+
+/* As many as the kernel lets wait (net.core.somaxconn): a program that finds
+ * no room is told at once that there is no device for it. */
+#define BACKLOG 4096
+
+static void name_lock(const struct wf_devd *devd, char *path, size_t size)
+{
+	snprintf(path, size, "%s.lock", devd->config.socket);
+}
+
+/* -- the folder ------------------------------------------------------------ */
+
+static int make_folder(const struct wf_devd *devd)
+{
+	mode_t mode = geteuid() ? 0700 : 0755, mask;
+	char folder[WF_CHAN_PLACE_SIZE];
+	int err = 0;
+
+	if (!devd->config.makes_folder)
+		return 0;
+	wf_chan_place_folder(devd->config.socket, folder);
+	mask = umask(0777 & ~mode);
+	if (mkdir(folder, mode) && errno != EEXIST)
+		err = -errno;
+	umask(mask);
+	if (err || wf_chan_place_is_safe(devd->config.socket))
+		return err;
+	wf_warn("%s must be a folder that root or user %u owns and nobody else "
+		"can write to",
+		folder, (unsigned int)geteuid());
+	return -EPERM;
+}
+
+/* Stays if somebody has put something else there. */
+static void remove_folder(const struct wf_devd *devd)
+{
+	char folder[WF_CHAN_PLACE_SIZE];
+
+	if (!devd->config.makes_folder)
+		return;
+	wf_chan_place_folder(devd->config.socket, folder);
+	rmdir(folder);
+}
+
+/* -- the lock -------------------------------------------------------------- */
+
+static int lock(struct wf_devd *devd)
+{
+	char path[WF_CHAN_PLACE_SIZE + 8];
+	struct stat ours, there;
+	int err;
+
+	name_lock(devd, path, sizeof(path));
+	devd->lock_fd =
+		open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (devd->lock_fd < 0)
+		return -errno;
+	if (flock(devd->lock_fd, LOCK_EX | LOCK_NB)) {
+		err = -EADDRINUSE;
+		goto err_close;
+	}
+	/* Not the file of that name any more: its owner was just leaving. */
+	if (fstat(devd->lock_fd, &ours) || stat(path, &there) ||
+	    ours.st_ino != there.st_ino) {
+		err = -ENOENT;
+		goto err_close;
+	}
+	return 0;
+
+err_close:
+	close(devd->lock_fd);
+	devd->lock_fd = -1;
+	return err;
+}
+
+/* Whoever holds the lock may replace what a dead one left. */
+static int claim(struct wf_devd *devd)
+{
+	struct stat there;
+	int err;
+
+	for (int i = 0; i < 5; i++) {
+		err = make_folder(devd);
+		if (!err)
+			err = lock(devd);
+		/* Another device has just removed its folder or its lock. */
+		if (err != -ENOENT)
+			break;
+	}
+	if (err)
+		return err;
+	/* Nothing but a socket is ours to remove. */
+	if (!lstat(devd->config.socket, &there) && !S_ISSOCK(there.st_mode))
+		return -EEXIST;
+	unlink(devd->config.socket);
+	return 0;
+}
+
+static void unclaim(struct wf_devd *devd)
+{
+	char path[WF_CHAN_PLACE_SIZE + 8];
+
+	if (devd->lock_fd < 0)
+		return;
+	name_lock(devd, path, sizeof(path));
+	unlink(path);
+	close(devd->lock_fd);
+	devd->lock_fd = -1;
+	remove_folder(devd);
+}
+
+/* -- the socket ------------------------------------------------------------ */
+
+static mode_t mode_of(const struct wf_devd_config *config)
+{
+	if (config->mode)
+		return config->mode;
+	/* The list of users decides, not the file: it knows more of them than
+	 * an owner and a group. */
+	return config->allow_uid ? 0666 : 0600;
+}
+
+static int bind_to(const struct wf_devd *devd)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	mode_t mask;
+	int err = 0;
+
+	strcpy(un.sun_path, devd->config.socket);
+	/* Never open to more than it will be, not even for a moment. */
+	mask = umask(0777 & ~mode_of(&devd->config));
+	if (bind(devd->listen_fd, (struct sockaddr *)&un, sizeof(un)))
+		err = -errno;
+	umask(mask);
+	return err;
+}
+
+int wf_devd_listen_open(struct wf_devd *devd)
+{
+	int err;
+
+	if (strlen(devd->config.socket) >= WF_CHAN_PLACE_SIZE)
+		return -ENAMETOOLONG;
+	err = claim(devd);
+	if (err)
+		goto err_claim;
+	devd->listen_fd = socket(
+		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (devd->listen_fd < 0) {
+		err = -errno;
+		goto err_claim;
+	}
+	err = bind_to(devd);
+	if (err)
+		goto err_close;
+	if (!listen(devd->listen_fd, BACKLOG))
+		return 0;
+	err = -errno;
+	unlink(devd->config.socket);
+err_close:
+	close(devd->listen_fd);
+err_claim:
+	unclaim(devd);
+	return err;
+}
+
+void wf_devd_listen_close(struct wf_devd *devd)
+{
+	unlink(devd->config.socket);
+	close(devd->listen_fd);
+	unclaim(devd);
+}
