@@ -211,7 +211,7 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
 	if (!*out)
 		return -ENOMEM;
 	ep->outs[dst] = *out;
-	wf_shm_conn_try(*out);
+	wf_shm_conn_try(*out, (*out)->since);
 	return 0;
 }
 

@@ -72,5 +72,6 @@ void wf_shm_stats_flush(struct wf_shm_ep *ep)
 				  tagged->unexpected_max);
 	wf_base_stats_set(stats, WF_SHM_STAT_pending, ep->tx_pool.in_use);
 	wf_base_stats_set(stats, WF_SHM_STAT_peers_out, open);
+	wf_base_stats_set(stats, WF_SHM_STAT_unanswered, ep->connecting);
 	wf_base_stats_set(stats, WF_SHM_STAT_peers_in, ep->watch.count);
 }
