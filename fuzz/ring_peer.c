@@ -177,7 +177,7 @@ static void open_out(struct wf_fuzz_world *w)
 
 struct wf_shm_in *wf_fuzz_in_of(struct wf_fuzz_world *w)
 {
-	return w->to.in_count ? w->to.ins[0] : NULL;
+	return w->to.watch.count ? w->to.watch.ins[0] : NULL;
 }
 
 struct wf_shm_out *wf_fuzz_out_of(struct wf_fuzz_world *w)

@@ -46,7 +46,7 @@ static bool on_poll(void *arg)
 {
 	struct wf_prov_ep *ep = arg;
 
-	if (ep->shm.in_count && ep->idle_polls > IDLE_POLLS &&
+	if (ep->shm.watch.count && ep->idle_polls > IDLE_POLLS &&
 	    ++ep->idle_polls % IDLE_EVERY)
 		return false;
 	if (!wf_rdm_ep_progress(&ep->rdm)) {

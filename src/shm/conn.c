@@ -5,13 +5,10 @@
 #include "shm/conn.h"
 
 #include <errno.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,6 +16,8 @@
 #include "base/log.h"
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
+#include "shm/name.h"
+#include "shm/user.h"
 
 #define BACKLOG 4096
 #define EVENTS 32
@@ -28,8 +27,13 @@
 #define GUESTS_MAX 64
 #define GUEST_PATIENCE (2 * WF_NS_PER_S)
 
-/* Between two tries to connect where nobody listens yet. */
-#define RETRY_EVERY WF_NS_PER_MS
+/* Between two tries to connect where nobody listens yet, or where something is
+ * short: from the first to the second, doubling. */
+#define RETRY_FIRST WF_NS_PER_MS
+#define RETRY_LAST (32 * WF_NS_PER_MS)
+
+/* A peer that has not answered for so long is worth a line in the log. */
+#define WARN_AFTER (2 * WF_NS_PER_S)
 
 struct guest {
 	struct wf_shm_sock sock;
@@ -37,29 +41,7 @@ struct guest {
 	uint64_t deadline;
 };
 
-/* -- names ----------------------------------------------------------------- */
-
-/* The name of an address, or of every address of this node with that port. */
-static socklen_t socket_name(struct sockaddr_un *un, const struct wf_addr *addr,
-			     bool any)
-{
-	char text[WF_ADDR_STR_LEN];
-	int len;
-
-	memset(un, 0, sizeof(*un));
-	un->sun_family = AF_UNIX;
-	if (any)
-		snprintf(text, sizeof(text), "*%d:%u",
-			 addr->sa.sa_family == AF_INET ? 4 : 6,
-			 wf_base_addr_port(addr));
-	else
-		wf_base_addr_str(addr, text, sizeof(text));
-	/* sun_path[0] stays 0: an abstract name. */
-	len = snprintf(un->sun_path + 1, sizeof(un->sun_path) - 1, "weft/%s",
-		       text);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			   (size_t)len);
-}
+/* -- the endpoint's sockets ------------------------------------------------- */
 
 int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
 {
@@ -84,30 +66,26 @@ void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
 
 int wf_shm_conn_listen(struct wf_shm_ep *ep)
 {
-	struct sockaddr_un un;
-	socklen_t len = socket_name(&un, &ep->attr.addr, ep->attr.any_addr);
 	int err;
 
 	ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (ep->epoll_fd < 0)
 		return -errno;
-	ep->listener.fd = socket(
-		AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (ep->listener.fd < 0)
-		goto err_errno;
-	if (bind(ep->listener.fd, (struct sockaddr *)&un, len) ||
-	    listen(ep->listener.fd, BACKLOG))
-		goto err_errno;
+	err = wf_shm_name_bind(&ep->attr.addr, ep->attr.any_addr);
+	if (err < 0)
+		goto err_unlisten;
+	ep->listener.fd = err;
+	if (listen(ep->listener.fd, BACKLOG)) {
+		err = -errno;
+		goto err_unlisten;
+	}
 	err = wf_shm_conn_watch(ep, &ep->listener);
 	if (!err && ep->beside.fd >= 0)
 		err = wf_shm_conn_watch(ep, &ep->beside);
 	if (!err)
 		return 0;
-	wf_shm_conn_unlisten(ep);
-	return err;
 
-err_errno:
-	err = -errno;
+err_unlisten:
 	wf_shm_conn_unlisten(ep);
 	return err;
 }
@@ -155,70 +133,7 @@ void wf_shm_conn_forked(struct wf_shm_ep *ep)
 	ep->timer.fd = -1;
 }
 
-/* -- who may --------------------------------------------------------------- */
-
-static bool uid_listed(const char *list, uid_t uid)
-{
-	while (*list) {
-		char *end;
-		unsigned long id = strtoul(list, &end, 10);
-
-		if (end == list)
-			return false;
-		if (id == uid)
-			return true;
-		list = *end == ',' ? end + 1 : end;
-	}
-	return false;
-}
-
-/* Who is at the other end, and whether we deal with them. */
-static int check_peer(const struct wf_shm_ep *ep, int fd, struct ucred *cred)
-{
-	socklen_t len = sizeof(*cred);
-	const char *allow = ep->attr.allow_uid;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len))
-		return -errno;
-	if (cred->uid == geteuid() || (allow && !strcmp(allow, "any")) ||
-	    (allow && uid_listed(allow, cred->uid)))
-		return 0;
-	wf_warn("user %u (process %d) is not allowed here, see "
-		"FI_WEFT_ALLOW_UID",
-		(unsigned int)cred->uid, (int)cred->pid);
-	return -EACCES;
-}
-
 /* -- connecting ------------------------------------------------------------ */
-
-static int connect_to(const struct wf_addr *addr, bool any)
-{
-	struct sockaddr_un un;
-	socklen_t len = socket_name(&un, addr, any);
-	int fd, err;
-
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (!connect(fd, (struct sockaddr *)&un, len))
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
-}
-
-/* An endpoint listens under its own address, or under any address of the node.
- */
-static int connect_node(const struct wf_addr *addr)
-{
-	int fd = connect_to(addr, false);
-
-	if (fd != -ECONNREFUSED)
-		return fd;
-	if (!wf_base_addr_is_local(addr))
-		return -EHOSTUNREACH;
-	return connect_to(addr, true);
-}
 
 static uint32_t our_features(const struct wf_shm_ep *ep)
 {
@@ -255,7 +170,7 @@ static int greet(struct wf_shm_out *out)
 	struct ucred cred;
 	int memfd, err;
 
-	err = check_peer(out->ep, out->sock.fd, &cred);
+	err = wf_shm_user_check(attr->allow_uid, out->sock.fd, &cred);
 	if (err)
 		return err;
 	err = wf_shm_region_create(&out->region, attr->slots_log2,
@@ -276,12 +191,14 @@ static void hang_up(struct wf_shm_out *out)
 	wf_shm_conn_drop(out->ep, &out->sock);
 }
 
-static void give_up(struct wf_shm_out *out, int err)
+static void give_up(struct wf_shm_out *out, int err, uint64_t now)
 {
 	char text[WF_ADDR_STR_LEN];
 
-	wf_warn("no way to %s: %s",
+	wf_warn("no way to %s through shared memory, given up after %llu ms: "
+		"%s",
 		wf_base_addr_str(&out->addr, text, sizeof(text)),
+		(unsigned long long)((now - out->since) / WF_NS_PER_MS),
 		strerror(err));
 	wf_shm_out_doom(out, err, true);
 }
@@ -305,12 +222,32 @@ static bool passes(int err)
 	}
 }
 
-void wf_shm_conn_try(struct wf_shm_out *out)
+/* What an operation fails with at the connect time-out: the error of the last
+ * try, if there was one that says more than that nobody answered. */
+static int unanswered(int err)
 {
-	uint64_t now;
+	return !err || err == ECONNREFUSED || err == EAGAIN ? EHOSTUNREACH :
+							      err;
+}
+
+/* Tries again later, or gives up at the connect time-out. */
+static void retry(struct wf_shm_out *out, int err, uint64_t now)
+{
+	uint64_t wait = out->retry_wait ? out->retry_wait * 2 : RETRY_FIRST;
+
+	out->state = WF_SHM_OUT_CONNECTING;
+	out->err = err;
+	out->retry_wait = wait < RETRY_LAST ? wait : RETRY_LAST;
+	out->retry_at = now + out->retry_wait;
+	if (now >= out->deadline)
+		give_up(out, unanswered(err), now);
+}
+
+void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
+{
 	int err;
 
-	err = connect_node(&out->addr);
+	err = wf_shm_name_connect(&out->addr);
 	if (err >= 0) {
 		out->sock.fd = err;
 		err = greet(out);
@@ -320,24 +257,52 @@ void wf_shm_conn_try(struct wf_shm_out *out)
 		}
 		hang_up(out);
 	}
-	now = wf_base_clock_ns();
-	out->retry_at = now + RETRY_EVERY;
-	if (!passes(-err))
-		give_up(out, -err);
-	else if (now >= out->deadline)
-		give_up(out, err == -ECONNREFUSED ? EHOSTUNREACH : -err);
+	if (passes(-err))
+		retry(out, -err, now);
+	else
+		give_up(out, -err, now);
 }
 
 /* It went away before it answered, or has no room for us now. */
-static void start_over(struct wf_shm_out *out, int err)
+static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 {
-	uint64_t now = wf_base_clock_ns();
-
 	wf_shm_out_release(out);
-	out->state = WF_SHM_OUT_CONNECTING;
-	out->retry_at = now + RETRY_EVERY;
-	if (now >= out->deadline)
-		give_up(out, err);
+	retry(out, err, now);
+}
+
+/* One line for a peer that was never reached, or that took our hello and never
+ * answered: it may be stopped, or make no progress. One that has answered once
+ * may be slow for ever. */
+static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
+{
+	uint64_t left = out->deadline > now ? out->deadline - now : 0;
+	char text[WF_ADDR_STR_LEN];
+
+	out->warned = true;
+	wf_warn("no answer from %s through shared memory for %llu s: %s; "
+		"trying for another %llu s (FI_WEFT_CONNECT_TIMEOUT). Check "
+		"that the process is there and makes progress, that "
+		"FI_WEFT_SHM is the same for both, and that "
+		"FI_WEFT_ALLOW_UID allows its user",
+		wf_base_addr_str(&out->addr, text, sizeof(text)),
+		(unsigned long long)(WARN_AFTER / WF_NS_PER_S),
+		out->state == WF_SHM_OUT_GREETED ? "connected, not welcomed" :
+						   strerror(out->err),
+		(unsigned long long)((left + WF_NS_PER_S - 1) / WF_NS_PER_S));
+}
+
+/* A channel that is not open yet: every state of it ends. A hello is not said
+ * twice, because the socket does not lose it. */
+static void tend(struct wf_shm_out *out, uint64_t now)
+{
+	if (out->state == WF_SHM_OUT_CONNECTING && now >= out->retry_at)
+		wf_shm_conn_try(out, now);
+	if (out->state == WF_SHM_OUT_GREETED && now >= out->deadline)
+		give_up(out, unanswered(out->err), now);
+	if (!out->warned && now >= out->since + WARN_AFTER &&
+	    (out->state == WF_SHM_OUT_CONNECTING ||
+	     out->state == WF_SHM_OUT_GREETED))
+		warn_unanswered(out, now);
 }
 
 /* Somebody wakes us; what for is seen elsewhere. False: the peer is gone. */
@@ -389,7 +354,7 @@ static void count_refusal(struct wf_shm_ep *ep,
 		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_cma_refused, 1);
 }
 
-static void on_welcome(struct wf_shm_out *out)
+static void on_welcome(struct wf_shm_out *out, uint64_t now)
 {
 	struct wf_shm_welcome welcome = { 0 };
 	struct ucred cred = { 0 };
@@ -404,14 +369,14 @@ static void on_welcome(struct wf_shm_out *out)
 	if (got == -EAGAIN)
 		return;
 	if (got <= 0) {
-		start_over(out, ECONNRESET);
+		start_over(out, ECONNRESET, now);
 		goto close_fds;
 	}
 	status = check_welcome(&welcome, got);
 	if (!status)
 		status = map_welcome(out, fds, cut);
 	if (passes(status)) {
-		start_over(out, status);
+		start_over(out, status, now);
 		goto close_fds;
 	}
 	if (status) {
@@ -421,7 +386,7 @@ static void on_welcome(struct wf_shm_out *out)
 		if (status == EPROTO)
 			wf_warn("peer speaks another layout (%u, ours is %u)",
 				welcome.greeting.layout, WF_SHM_LAYOUT);
-		give_up(out, status);
+		give_up(out, status, now);
 		goto close_fds;
 	}
 	getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len);
@@ -439,12 +404,12 @@ close_fds:
 	wf_base_fds_close(fds, WF_SHM_WELCOME_FDS);
 }
 
-static void on_out(struct wf_shm_out *out, uint32_t events)
+static void on_out(struct wf_shm_out *out, uint32_t events, uint64_t now)
 {
 	bool over = events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR);
 
 	if (out->state == WF_SHM_OUT_GREETED) {
-		on_welcome(out);
+		on_welcome(out, now);
 		return;
 	}
 	if (!over && (events & EPOLLIN))
@@ -476,6 +441,8 @@ static struct wf_shm_welcome welcome_of(const struct wf_shm_ep *ep, int status)
 	return welcome;
 }
 
+/* Without descriptors, so that it can be sent when the welcome cannot. If even
+ * this fails, the end of the socket tells the sender to start over. */
 static void refuse(const struct wf_shm_ep *ep, int fd, int status)
 {
 	struct wf_shm_welcome welcome = welcome_of(ep, status);
@@ -483,17 +450,17 @@ static void refuse(const struct wf_shm_ep *ep, int fd, int status)
 	(void)!send(fd, &welcome, sizeof(welcome), MSG_NOSIGNAL);
 }
 
-/* A peer that is gone again is seen as such by epoll. */
-static void accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
+/* 0 or -errno, for example -ETOOMANYREFS: too many descriptors of this user
+ * are on their way. */
+static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 {
 	struct wf_shm_welcome welcome = welcome_of(ep, 0);
 	const int fds[WF_SHM_WELCOME_FDS] = { ep->board.memfd,
 					      ep->regs->memfd };
 
 	welcome.bell = in->bell;
-	if (wf_base_fds_send(in->sock.fd, &welcome, sizeof(welcome), fds,
-			     WF_SHM_WELCOME_FDS))
-		wf_warn("cannot welcome a peer: %s", strerror(errno));
+	return wf_base_fds_send(in->sock.fd, &welcome, sizeof(welcome), fds,
+				WF_SHM_WELCOME_FDS);
 }
 
 /* Makes a channel out of a hello. 0, or the positive errno to answer. */
@@ -515,6 +482,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 		return -err;
 	src = ep->attr.names.find(ep->attr.names.arg, &addr);
 	in = wf_shm_in_open(ep, &region, guest->sock.fd, &addr, src);
+	err = -ENOMEM;
 	if (!in)
 		goto err_unmap;
 	in->features = hello->greeting.features & WF_SHM_FEATURES;
@@ -526,19 +494,20 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 		goto err_free;
 	epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, guest->sock.fd, NULL);
 	err = wf_shm_conn_watch(ep, &in->sock);
-	if (err) {
-		wf_shm_ep_drop_in(ep, in);
-		goto err_free;
-	}
+	if (!err)
+		err = accept_in(ep, in);
+	if (err)
+		goto err_drop;
 	guest->sock.fd = -1; /* the channel's now */
-	accept_in(ep, in);
 	return 0;
 
+err_drop:
+	wf_shm_ep_drop_in(ep, in);
 err_free:
 	free(in);
 err_unmap:
 	wf_shm_region_unmap(&region);
-	return ENOMEM;
+	return -err;
 }
 
 static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
@@ -577,7 +546,7 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 		guest_leave(ep, guest);
 		return;
 	}
-	status = -check_peer(ep, guest->sock.fd, &cred);
+	status = -wf_shm_user_check(ep->attr.allow_uid, guest->sock.fd, &cred);
 	if (!status && ep->attr.refuses)
 		status = EOPNOTSUPP;
 	if (!status)
@@ -644,7 +613,8 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 		wf_shm_ep_busy(ep);
 		break;
 	case WF_SHM_SOCK_OUT:
-		on_out(wf_container_of(sock, struct wf_shm_out, sock), events);
+		on_out(wf_container_of(sock, struct wf_shm_out, sock), events,
+		       now);
 		break;
 	case WF_SHM_SOCK_BESIDE:
 		ep->attr.beside.stirred(ep->attr.beside.arg);
@@ -684,10 +654,6 @@ void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now)
 	if (!ep->connecting)
 		return;
 	wf_list_for_each (pos, tmp, &ep->all_outs) {
-		struct wf_shm_out *out =
-			wf_container_of(pos, struct wf_shm_out, link);
-
-		if (out->state == WF_SHM_OUT_CONNECTING && now >= out->retry_at)
-			wf_shm_conn_try(out);
+		tend(wf_container_of(pos, struct wf_shm_out, link), now);
 	}
 }

@@ -30,7 +30,7 @@ void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_shm_sock *sock);
 
 /* Tries to connect and to say hello; on failure the channel stays CONNECTING
  * and is tried again, or is doomed. */
-void wf_shm_conn_try(struct wf_shm_out *out);
+void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now);
 
 /* Serves the sockets: new peers, answers, ends; retries and time-outs. */
 void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now);

@@ -27,11 +27,6 @@
 #define SOCKETS_EVERY (500 * WF_NS_PER_US)
 #define SOCKETS_EVERY_CONNECTING (20 * WF_NS_PER_US)
 
-/* Rings that every poll looks at: as many as cost no more than the bells. One
- * that was quiet for so many turns gives way to one that is not. */
-#define WATCHED_MAX 8
-#define QUIET_TURNS 256
-
 /* Looks at the clock without a message, some 50 us, before the CPU is offered. */
 #define QUIET_TICKS 16
 
@@ -85,6 +80,7 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 	err = wf_shm_board_open(&ep->board);
 	if (err)
 		goto err_stats;
+	wf_shm_watch_open(&ep->watch, ep->board.board, rxq, &ep->stats);
 	err = wf_shm_conn_listen(ep);
 	if (!err)
 		return 0;
@@ -129,8 +125,8 @@ void wf_shm_ep_close(struct wf_shm_ep *ep)
 
 	if (!wf_base_list_empty(&ep->pending_outs))
 		linger(ep);
-	for (uint32_t i = 0; i < ep->in_count; i++)
-		wf_shm_in_close(ep->ins[i], 0);
+	for (uint32_t i = 0; i < ep->watch.count; i++)
+		wf_shm_in_close(ep->watch.ins[i], 0);
 	wf_list_for_each (pos, tmp, &ep->all_outs)
 		wf_shm_out_free(wf_container_of(pos, struct wf_shm_out, link));
 	wf_shm_conn_unlisten(ep);
@@ -138,8 +134,7 @@ void wf_shm_ep_close(struct wf_shm_ep *ep)
 	wf_base_stats_close(&ep->stats);
 	wf_base_pool_fini(&ep->tx_pool);
 	wf_base_pool_fini(&ep->remote_pool);
-	free(ep->ins);
-	free(ep->bell_ins);
+	wf_shm_watch_close(&ep->watch);
 	free(ep->outs);
 }
 
@@ -149,11 +144,11 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep)
 
 	ep->forked = true;
 	wf_shm_ep_busy(ep);
-	for (uint32_t i = 0; i < ep->in_count; i++) {
-		close(ep->ins[i]->sock.fd);
-		ep->ins[i]->sock.fd = -1;
-		ep->ins[i]->region.base = NULL;
-		ep->ins[i]->ended = true;
+	for (uint32_t i = 0; i < ep->watch.count; i++) {
+		close(ep->watch.ins[i]->sock.fd);
+		ep->watch.ins[i]->sock.fd = -1;
+		ep->watch.ins[i]->region.base = NULL;
+		ep->watch.ins[i]->ended = true;
 	}
 	wf_list_for_each (pos, tmp, &ep->all_outs) {
 		struct wf_shm_out *out =
@@ -216,7 +211,7 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
 	if (!*out)
 		return -ENOMEM;
 	ep->outs[dst] = *out;
-	wf_shm_conn_try(*out);
+	wf_shm_conn_try(*out, (*out)->since);
 	return 0;
 }
 
@@ -253,9 +248,9 @@ int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx)
 void wf_shm_ep_inserted(struct wf_shm_ep *ep, uint64_t name,
 			const struct wf_addr *addr)
 {
-	for (uint32_t i = 0; i < ep->in_count; i++) {
-		if (wf_base_addr_equal(&ep->ins[i]->addr, addr))
-			wf_shm_in_rename(ep->ins[i], name);
+	for (uint32_t i = 0; i < ep->watch.count; i++) {
+		if (wf_base_addr_equal(&ep->watch.ins[i]->addr, addr))
+			wf_shm_in_rename(ep->watch.ins[i], name);
 	}
 }
 
@@ -263,9 +258,9 @@ void wf_shm_ep_removed(struct wf_shm_ep *ep, uint64_t name)
 {
 	struct wf_shm_out *out = wf_shm_ep_out(ep, name);
 
-	for (uint32_t i = 0; i < ep->in_count; i++) {
-		if (ep->ins[i]->src == name)
-			wf_shm_in_rename(ep->ins[i], WF_MATCH_ANY);
+	for (uint32_t i = 0; i < ep->watch.count; i++) {
+		if (ep->watch.ins[i]->src == name)
+			wf_shm_in_rename(ep->watch.ins[i], WF_MATCH_ANY);
 	}
 	if (!out)
 		return;
@@ -295,123 +290,20 @@ static void follow_names(struct wf_shm_ep *ep)
 		    !wf_base_addr_equal(&addr, &out->addr))
 			wf_shm_ep_removed(ep, out->dst);
 	}
-	for (uint32_t i = 0; i < ep->in_count; i++) {
-		uint64_t src = names->find(names->arg, &ep->ins[i]->addr);
+	for (uint32_t i = 0; i < ep->watch.count; i++) {
+		uint64_t src = names->find(names->arg, &ep->watch.ins[i]->addr);
 
-		if (src != ep->ins[i]->src)
-			wf_shm_in_rename(ep->ins[i], src);
+		if (src != ep->watch.ins[i]->src)
+			wf_shm_in_rename(ep->watch.ins[i], src);
 	}
-}
-
-/* -- watched rings and bells ----------------------------------------------- */
-
-/* Exchanges two places among the channels. */
-static void swap_places(struct wf_shm_ep *ep, uint32_t a, uint32_t b)
-{
-	struct wf_shm_in *first = ep->ins[a];
-
-	ep->ins[a] = ep->ins[b];
-	ep->ins[a]->place = a;
-	ep->ins[b] = first;
-	first->place = b;
-}
-
-static void want_bell(struct wf_shm_in *in, bool wanted)
-{
-	atomic_store_explicit(&in->region.header->bell_wanted, wanted,
-			      memory_order_relaxed);
-}
-
-static void watch(struct wf_shm_ep *ep, struct wf_shm_in *in)
-{
-	swap_places(ep, in->place, ep->watched++);
-	in->watched = true;
-	in->seen = ep->turn;
-	ep->cooling -= in->cooling;
-	in->cooling = false;
-	want_bell(in, false);
-}
-
-static void unwatch(struct wf_shm_ep *ep, struct wf_shm_in *in)
-{
-	swap_places(ep, in->place, --ep->watched);
-	in->watched = false;
-	if (ep->hot >= ep->watched)
-		ep->hot = 0;
-}
-
-/* Its sender may have looked at the word just before it changed, and rings no
- * bell for that one message: the ring is looked at once more, long after. */
-static void cool(struct wf_shm_ep *ep, struct wf_shm_in *in)
-{
-	unwatch(ep, in);
-	want_bell(in, true);
-	wf_shm_in_credit(in);
-	in->cooling = true;
-	ep->cooling++;
-}
-
-/* A channel that rang: watched from now on if there is room, or if another has
- * been quiet for long. In a crowd all stay as they are. */
-static void promote(struct wf_shm_ep *ep, struct wf_shm_in *in)
-{
-	struct wf_shm_in *oldest;
-
-	if (ep->watched == WATCHED_MAX) {
-		oldest = ep->ins[0];
-		for (uint32_t i = 1; i < ep->watched; i++) {
-			if (ep->turn - ep->ins[i]->seen >
-			    ep->turn - oldest->seen)
-				oldest = ep->ins[i];
-		}
-		if (oldest->bell >= WF_SHM_BELLS ||
-		    ep->turn - oldest->seen < QUIET_TURNS)
-			return;
-		cool(ep, oldest);
-	}
-	watch(ep, in);
-}
-
-static int give_bell(struct wf_shm_ep *ep, struct wf_shm_in *in)
-{
-	uint32_t bell = 0;
-
-	in->bell = WF_SHM_BELLS;
-	if (!ep->bell_ins) {
-		ep->bell_ins = calloc(WF_SHM_BELLS, sizeof(*ep->bell_ins));
-		if (!ep->bell_ins)
-			return -ENOMEM;
-	}
-	while (bell < WF_SHM_BELLS && ep->bell_ins[bell])
-		bell++;
-	if (bell == WF_SHM_BELLS)
-		return 0;
-	in->bell = bell;
-	ep->bell_ins[bell] = in;
-	if (bell / WF_SHM_BELLS_PER_WORD >= ep->bell_words)
-		ep->bell_words = bell / WF_SHM_BELLS_PER_WORD + 1;
-	return 0;
 }
 
 int wf_shm_ep_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in)
 {
-	if (ep->in_count == ep->in_room) {
-		uint32_t room = ep->in_room ? ep->in_room * 2 : 8;
-		struct wf_shm_in **ins = realloc(ep->ins, room * sizeof(*ins));
+	int err = wf_shm_watch_add(&ep->watch, in);
 
-		if (!ins)
-			return -ENOMEM;
-		ep->ins = ins;
-		ep->in_room = room;
-	}
-	if (give_bell(ep, in))
-		return -ENOMEM;
-	in->place = ep->in_count;
-	ep->ins[ep->in_count++] = in;
-	want_bell(in, true);
-	/* Without a bell of its own it must be watched. */
-	if (ep->watched < WATCHED_MAX || in->bell == WF_SHM_BELLS)
-		watch(ep, in);
+	if (err)
+		return err;
 	if (!(in->features & WF_SHM_FEATURE_BARRIER))
 		ep->all_joined = false;
 	wf_shm_ep_busy(ep);
@@ -420,78 +312,8 @@ int wf_shm_ep_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in)
 
 void wf_shm_ep_drop_in(struct wf_shm_ep *ep, struct wf_shm_in *in)
 {
-	if (in->watched)
-		unwatch(ep, in);
-	ep->cooling -= in->cooling;
-	swap_places(ep, in->place, --ep->in_count);
-	if (in->bell < WF_SHM_BELLS)
-		ep->bell_ins[in->bell] = NULL;
+	wf_shm_watch_drop(&ep->watch, in);
 	wf_shm_ep_busy(ep);
-}
-
-/* A ring that is not watched. What is left in it rings again. */
-static void poll_rung(struct wf_shm_ep *ep, struct wf_shm_in *in)
-{
-	int count = wf_shm_in_poll(in, WF_SHM_EP_BUDGET);
-
-	wf_shm_in_credit(in);
-	if (!count)
-		return;
-	in->seen = ep->turn;
-	if (wf_shm_in_ready(in))
-		atomic_store_explicit(&ep->board.board->bells[in->bell], 1,
-				      memory_order_relaxed);
-	if (!in->broken)
-		promote(ep, in);
-}
-
-static void poll_bells(struct wf_shm_ep *ep)
-{
-	struct wf_shm_board *board = ep->board.board;
-
-	for (uint32_t i = 0; i < ep->bell_words; i++) {
-		if (wf_likely(!wf_shm_board_word(board, i)))
-			continue;
-		for (uint32_t j = 0; j < WF_SHM_BELLS_PER_WORD; j++) {
-			uint32_t bell = i * WF_SHM_BELLS_PER_WORD + j;
-			struct wf_shm_in *in;
-
-			if (!wf_shm_board_answer(board, bell))
-				continue;
-			in = ep->bell_ins[bell];
-			wf_shm_stats_add(&ep->stats, WF_SHM_STAT_bells, 1);
-			if (in && !in->watched)
-				poll_rung(ep, in);
-		}
-	}
-}
-
-/* Long enough after they stopped being watched. */
-static void poll_cooling(struct wf_shm_ep *ep)
-{
-	for (uint32_t i = ep->watched; ep->cooling && i < ep->in_count; i++) {
-		struct wf_shm_in *in = ep->ins[i];
-
-		if (!in->cooling)
-			continue;
-		in->cooling = false;
-		ep->cooling--;
-		if (wf_shm_in_ready(in))
-			poll_rung(ep, in);
-	}
-}
-
-static void poll_watched(struct wf_shm_ep *ep)
-{
-	for (uint32_t i = 0; i < ep->watched; i++) {
-		struct wf_shm_in *in = ep->ins[i];
-
-		if (i != ep->hot && wf_shm_in_ready(in) &&
-		    wf_shm_in_poll(in, WF_SHM_EP_BUDGET)) {
-			in->seen = ep->turn;
-			ep->hot = i;
-		}
-	}
 }
 
 int wf_shm_ep_beside_on(struct wf_shm_ep *ep, int fd)
@@ -514,13 +336,13 @@ int wf_shm_ep_beside_on(struct wf_shm_ep *ep, int fd)
 
 static void reap_ins(struct wf_shm_ep *ep)
 {
-	for (uint32_t i = 0; i < ep->in_count;) {
-		struct wf_shm_in *in = ep->ins[i];
+	for (uint32_t i = 0; i < ep->watch.count;) {
+		struct wf_shm_in *in = ep->watch.ins[i];
 
 		/* What a closed peer wrote is still delivered. */
 		if (!in->broken && in->ended && wf_shm_in_ready(in)) {
-			wf_shm_in_poll(in, WF_SHM_EP_BUDGET);
-			ep->reap = true;
+			wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
+			ep->draining = true;
 			i++;
 			continue;
 		}
@@ -554,6 +376,7 @@ static void reap_outs(struct wf_shm_ep *ep)
 static void reap(struct wf_shm_ep *ep)
 {
 	ep->reap = false;
+	ep->draining = false;
 	reap_outs(ep);
 	reap_ins(ep);
 }
@@ -622,7 +445,8 @@ static void poll_outs(struct wf_shm_ep *ep)
  */
 static void yield_when_quiet(struct wf_shm_ep *ep)
 {
-	uint32_t mark = ep->watched ? ep->ins[ep->hot]->next : 0;
+	const struct wf_shm_watch *watch = &ep->watch;
+	uint32_t mark = watch->watched ? watch->ins[watch->hot]->next : 0;
 
 	if (ep->attr.threads)
 		return;
@@ -641,21 +465,17 @@ static void tick(struct wf_shm_ep *ep)
 
 	yield_when_quiet(ep);
 	ep->polls = 0;
-	for (uint32_t i = 0; i < ep->watched; i++)
-		wf_shm_in_credit(ep->ins[i]);
-	if (now < ep->sockets_due)
-		return;
-	if (wf_unlikely(ep->cooling))
-		poll_cooling(ep);
-	look_at_sockets(ep, now);
+	wf_shm_watch_tick(&ep->watch, now);
+	if (now >= ep->sockets_due)
+		look_at_sockets(ep, now);
 }
 
 static bool is_quiet(const struct wf_shm_ep *ep)
 {
-	return ep->in_count == 1 && ep->watched == 1 &&
+	return ep->watch.count == 1 && ep->watch.watched == 1 &&
 	       !ep->attr.names.changes && !ep->beside_on &&
 	       wf_base_list_empty(&ep->busy_ins) && !ep->reap &&
-	       wf_base_list_empty(&ep->waiting_outs) &&
+	       !ep->draining && wf_base_list_empty(&ep->waiting_outs) &&
 	       wf_base_list_empty(&ep->pending_outs);
 }
 
@@ -667,24 +487,17 @@ void wf_shm_ep_progress_slow(struct wf_shm_ep *ep)
 		wf_shm_sleep_end(ep);
 	if (wf_unlikely(ep->attr.names.changes))
 		follow_names(ep);
-	ep->turn++;
-	if (wf_likely(ep->watched) &&
-	    wf_shm_in_poll(ep->ins[ep->hot], WF_SHM_EP_BUDGET))
-		ep->ins[ep->hot]->seen = ep->turn;
-	if (ep->watched > 1)
-		poll_watched(ep);
-	if (ep->in_count > ep->watched)
-		poll_bells(ep);
+	wf_shm_watch_poll(&ep->watch);
 	if (!wf_base_list_empty(&ep->busy_ins))
 		poll_busy(ep);
 	if (!wf_base_list_empty(&ep->waiting_outs) ||
 	    !wf_base_list_empty(&ep->pending_outs))
 		poll_outs(ep);
-	if (wf_unlikely(ep->reap))
+	if (wf_unlikely(ep->reap || ep->draining))
 		reap(ep);
 	if (ep->beside_on && ep->attr.beside.poll(ep->attr.beside.arg))
 		ep->quiet_ticks = 0;
 	if (++ep->polls >= WF_SHM_EP_POLLS_PER_CLOCK)
 		tick(ep);
-	ep->only_in = is_quiet(ep) ? ep->ins[0] : NULL;
+	ep->only_in = is_quiet(ep) ? ep->watch.ins[0] : NULL;
 }

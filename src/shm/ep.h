@@ -21,6 +21,7 @@
 #include "shm/in.h"
 #include "shm/out.h"
 #include "shm/stats.h"
+#include "shm/watch.h"
 
 /* What else makes an endpoint's progress and wakes it: a transport for peers
  * elsewhere. */
@@ -61,28 +62,19 @@ struct wf_shm_ep {
 	struct wf_compq *txq;
 
 	/* Receiving. The short way to poll: the only ring, as long as there is
-	 * nothing else to do; NULL asks for the long way. The first of ->ins
-	 * are watched: every poll looks at their rings, at the one that had the
-	 * last message first. The others ring their bells. */
+	 * nothing else to do; NULL asks for the long way. */
 	struct wf_shm_in *only_in;
 	uint32_t polls;	      /* since the clock was looked at */
 	uint32_t quiet_mark;  /* slots of the hot channel at the last of ... */
 	uint32_t quiet_ticks; /* ... so many looks at the clock */
 	struct wf_rxq *rxq;
-	struct wf_shm_in **ins;
-	uint32_t in_count;
-	uint32_t in_room;
-	uint32_t watched;
-	uint32_t hot;
-	uint32_t turn;	     /* polls the long way, to tell old from new */
-	uint32_t cooling;    /* channels that were watched until just now */
-	uint32_t bell_words; /* of the board that are in use */
+	struct wf_shm_watch watch; /* all rings that we read */
 	struct wf_shm_board_map board;
-	struct wf_shm_in **bell_ins; /* who rings which; WF_SHM_BELLS */
-	struct wf_list busy_ins;     /* have pulls that go on, kept replies */
+	struct wf_list busy_ins; /* have pulls that go on, kept replies */
 
 	uint32_t busy_pulls;
 	bool reap;	 /* a channel died */
+	bool draining;	 /* the peer of a ring is gone, messages are left */
 	bool beside_on;	 /* attr.beside has to be polled */
 	bool forked;	 /* we are a child: touch nothing */
 	bool asleep;	 /* peers were told so; the next progress wakes us */
@@ -145,9 +137,6 @@ void wf_shm_ep_drop_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
  * channels, frees none. */
 void wf_shm_ep_check_stale(struct wf_shm_ep *ep);
 
-/* Messages taken from one ring before others get their turn. */
-#define WF_SHM_EP_BUDGET 32
-
 /* Polls between two looks at the clock: a look costs as much as ten polls. */
 #define WF_SHM_EP_POLLS_PER_CLOCK 32
 
@@ -167,7 +156,7 @@ static inline void wf_shm_ep_progress(struct wf_shm_ep *ep)
 	if (wf_unlikely(!in || ++ep->polls >= WF_SHM_EP_POLLS_PER_CLOCK))
 		wf_shm_ep_progress_slow(ep);
 	else if (wf_shm_in_ready(in))
-		wf_shm_in_poll(in, WF_SHM_EP_BUDGET);
+		wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
 	else
 		wf_shm_in_prefetch(in);
 }

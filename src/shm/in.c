@@ -59,6 +59,7 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 	wf_base_list_init(&in->parcels);
 	wf_base_list_init(&in->busy);
 	wf_base_list_init(&in->busy_link);
+	wf_base_list_init(&in->again_link);
 	wf_shm_reply_init(&in->replies, &in->region);
 	return in;
 }

@@ -52,7 +52,6 @@ struct wf_shm_in {
 	bool broken;	      /* the peer broke the rules or is gone */
 	bool ended;	      /* the peer closed; what it wrote still counts */
 	bool watched;	      /* looked at by every poll */
-	bool cooling;	      /* not any more, but once more */
 	bool is_busy;	      /* in ep->busy_ins */
 	uint64_t src;	      /* fi_addr_t, WF_MATCH_ANY when unknown */
 	uint64_t bytes;	      /* of inline messages since they were counted */
@@ -67,9 +66,13 @@ struct wf_shm_in {
 	struct wf_shm_mover mover;
 	struct wf_addr addr;
 	struct wf_shm_replies replies;
-	uint32_t place;	   /* in ep->ins */
-	uint32_t bell;	   /* its number on our board */
-	uint32_t seen;	   /* turn of the endpoint at the last message */
+	/* Of watch.c, with ->watched. */
+	uint32_t place;		   /* among all rings of the endpoint */
+	uint32_t bell;		   /* its number on our board */
+	uint32_t seen;		   /* turn of the last message */
+	uint64_t again_at;	   /* when to look again, ns; 0: not set yet */
+	struct wf_list again_link; /* in the look-again list */
+
 	uint32_t counted;  /* slots in the statistics */
 	int remote_status; /* errno of the operation on memory that arrives */
 	struct wf_list busy_link; /* in ep->busy_ins */
@@ -112,6 +115,9 @@ void wf_shm_in_rename(struct wf_shm_in *in, uint64_t src);
 /* Returns what credit was held back: called now and then, so that a sender
  * never waits for credit of a receiver that has nothing to do. */
 void wf_shm_in_credit(struct wf_shm_in *in);
+
+/* Messages taken from one ring before others get their turn. */
+#define WF_SHM_IN_BUDGET 32
 
 /* Handles up to @budget messages. Returns how many. */
 int wf_shm_in_poll(struct wf_shm_in *in, int budget);

@@ -303,7 +303,7 @@ static void lose_sender(struct joined *j)
 	j->to.reap = true;
 	for (int i = 0; i < 20; i++)
 		wf_shm_ep_progress_slow(&j->to);
-	assert_int_equal(j->to.in_count, 0);
+	assert_int_equal(j->to.watch.count, 0);
 	j->in = NULL;
 }
 
@@ -417,7 +417,7 @@ static void test_closed_share_is_left_alone(void **state)
 	wf_shm_ep_progress_slow(&j->to);
 	assert_int_equal(j->to.busy_pulls, 1);
 	wf_shm_in_close(j->in, 0);
-	j->to.in_count = 0;
+	j->to.watch.count = 0;
 	assert_int_equal(j->to.busy_pulls, 0);
 	memset(to.memory, JOINED_GAP_BYTE, len);
 	for (int i = 0; i < 10; i++)
@@ -483,7 +483,7 @@ static void test_nonsense(void **state)
 		atomic_store(&j->out->region.slots[0].word, words[i]);
 		wf_shm_ep_progress_slow(&j->to);
 		wf_shm_ep_progress_slow(&j->to);
-		assert_int_equal(j->to.in_count, 0);
+		assert_int_equal(j->to.watch.count, 0);
 		assert_int_equal(j->rxq.msg.unexpected, 0);
 		joined_close(j);
 	}
@@ -517,7 +517,7 @@ static void test_wrong_streams(void **state)
 				   WF_SHM_KIND_STREAM, 0);
 		wf_shm_ep_progress_slow(&j->to);
 		wf_shm_ep_progress_slow(&j->to);
-		assert_int_equal(j->to.in_count, 0);
+		assert_int_equal(j->to.watch.count, 0);
 		assert_true(joined_pop(&j->rxcq, &comp));
 		assert_int_not_equal(joined_err(&comp), 0);
 		free(from.memory);

@@ -43,6 +43,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 {
 	struct wf_shm_out *out = aligned_alloc(
 		WF_LINE, (sizeof(*out) + WF_LINE - 1) & ~(WF_LINE - 1ul));
+	uint64_t now = wf_base_clock_ns();
 
 	if (!out)
 		return NULL;
@@ -54,8 +55,8 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 		.sock = { .fd = -1, .kind = WF_SHM_SOCK_OUT },
 		.board = { .memfd = -1 },
 		.chunk = ep->attr.chunk,
-		.deadline = wf_base_clock_ns() +
-			    ep->attr.connect_timeout_ms * WF_NS_PER_MS,
+		.since = now,
+		.deadline = now + ep->attr.connect_timeout_ms * WF_NS_PER_MS,
 	};
 	wf_base_list_init(&out->pending);
 	wf_base_list_init(&out->pending_link);

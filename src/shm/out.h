@@ -123,10 +123,13 @@ struct wf_shm_out {
 	struct wf_shm_mover mover;
 	uint64_t dst; /* fi_addr_t */
 	struct wf_addr addr;
-	uint64_t deadline; /* CONNECTING: when to give up, ns */
-	uint64_t retry_at; /* CONNECTING: when to try again, ns */
-	int err;	   /* DEAD: positive errno */
-	bool keep;	   /* DEAD: stays, to tell the next sender why */
+	uint64_t since;	     /* when we began to connect, ns */
+	uint64_t deadline;   /* until OPEN: when to give up, ns */
+	uint64_t retry_at;   /* CONNECTING: when to try again, ns ... */
+	uint64_t retry_wait; /* ... and how long that was to wait */
+	int err;	     /* DEAD: positive errno; before: of the last try */
+	bool keep;	     /* DEAD: stays, to tell the next sender why */
+	bool warned;	     /* that the peer does not answer */
 	uint32_t features;
 
 	struct wf_list pending;	     /* wf_shm_tx, in order */

@@ -13,7 +13,8 @@
 #include "shm/ep.h"
 
 /* What has to be tried again and again while asleep: connecting where nobody
- * listens yet, replies that found no room, guests that say nothing. */
+ * listens yet, replies that found no room, guests that say nothing, messages
+ * that wait for room in the completion queue. */
 #define RETRY_NS WF_NS_PER_MS
 
 static bool needs_timer(const struct wf_shm_ep *ep)
@@ -55,28 +56,11 @@ static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)
 	}
 }
 
-static void tell_senders(struct wf_shm_ep *ep, bool asleep)
-{
-	for (uint32_t i = 0; i < ep->watched; i++)
-		atomic_store_explicit(&ep->ins[i]->region.header->bell_wanted,
-				      asleep, memory_order_relaxed);
-	atomic_store(&ep->board.board->asleep, asleep);
-}
-
-/* Everything that progress would find. */
-static bool stirs(const struct wf_shm_ep *ep)
+/* Whether progress would find replies or credit. */
+static bool outs_stir(const struct wf_shm_ep *ep)
 {
 	const struct wf_list *pos;
 
-	for (uint32_t i = 0; i < ep->in_count; i++) {
-		if ((ep->ins[i]->watched || ep->ins[i]->cooling) &&
-		    wf_shm_in_ready(ep->ins[i]))
-			return true;
-	}
-	for (uint32_t i = 0; i < ep->bell_words; i++) {
-		if (wf_shm_board_word(ep->board.board, i))
-			return true;
-	}
 	for (pos = ep->waiting_outs.next; pos != &ep->waiting_outs;
 	     pos = pos->next) {
 		if (wf_shm_out_stirs(wf_container_of(pos, struct wf_shm_out,
@@ -92,10 +76,23 @@ static bool stirs(const struct wf_shm_ep *ep)
 	return false;
 }
 
-/* For how long at most; 0: for ever. */
-static uint64_t patience(const struct wf_shm_ep *ep, uint64_t deadline_ns)
+/* Whether messages wait. With a full completion queue they can only be taken
+ * after the application has read it, which it may do without a call that makes
+ * progress: *@stalled says that they are to be looked at again soon, but are no
+ * reason to stay awake. */
+static bool ins_stir(const struct wf_shm_ep *ep, bool *stalled)
 {
-	uint64_t now, ns = needs_timer(ep) ? RETRY_NS : 0;
+	bool pending = ep->draining || wf_shm_watch_pending(&ep->watch);
+
+	*stalled = pending && !wf_shm_watch_has_room(&ep->watch);
+	return pending && !*stalled;
+}
+
+/* For how long at most; 0: for ever. */
+static uint64_t patience(const struct wf_shm_ep *ep, bool stalled,
+			 uint64_t deadline_ns)
+{
+	uint64_t now, ns = stalled || needs_timer(ep) ? RETRY_NS : 0;
 
 	if (deadline_ns == UINT64_MAX)
 		return ns;
@@ -107,25 +104,28 @@ static uint64_t patience(const struct wf_shm_ep *ep, uint64_t deadline_ns)
 
 bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns)
 {
-	bool was_asleep = ep->asleep;
+	bool was_asleep = ep->asleep, stalled;
 
 	if (ep->forked)
 		return true; /* nothing will ever come */
 	if (ep->reap || ep->busy_pulls)
 		return false;
 	if (!was_asleep) {
-		for (uint32_t i = 0; i < ep->in_count; i++)
-			wf_shm_in_credit(ep->ins[i]);
+		for (uint32_t i = 0; i < ep->watch.count; i++)
+			wf_shm_in_credit(ep->watch.ins[i]);
 		wf_shm_stats_flush(ep);
 	}
 	ep->asleep = true;
 	wf_shm_ep_busy(ep);
 	tell_receivers(ep, 1);
-	tell_senders(ep, true);
+	wf_shm_watch_all_bells(&ep->watch);
+	atomic_store(&ep->board.board->asleep, 1);
 	/* Whoever wrote without seeing the words above has written before
 	 * this; what it wrote is seen below. */
 	wf_base_barrier_all(ep->all_joined);
-	if (!stirs(ep) && set_timer(ep, patience(ep, deadline_ns))) {
+	wf_shm_watch_settle(&ep->watch);
+	if (!ins_stir(ep, &stalled) && !outs_stir(ep) &&
+	    set_timer(ep, patience(ep, stalled, deadline_ns))) {
 		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_sleeps, !was_asleep);
 		return true;
 	}
@@ -133,23 +133,12 @@ bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns)
 	return false;
 }
 
-/* Rings that are watched rang only because we slept. */
-static void still_bells(struct wf_shm_ep *ep)
-{
-	struct wf_shm_board *board = ep->board.board;
-
-	for (uint32_t i = 0; i < ep->bell_words * WF_SHM_BELLS_PER_WORD; i++) {
-		if (!ep->bell_ins[i] || ep->bell_ins[i]->watched)
-			wf_shm_board_answer(board, i);
-	}
-}
-
 void wf_shm_sleep_end(struct wf_shm_ep *ep)
 {
 	ep->asleep = false;
-	tell_senders(ep, false);
+	atomic_store(&ep->board.board->asleep, 0);
+	wf_shm_watch_few_bells(&ep->watch);
 	tell_receivers(ep, 0);
-	still_bells(ep);
 	/* Others who sleep until something happens here are not waited upon
 	 * any more by our peers: they look for themselves. */
 	if (ep->attr.threads)

@@ -62,8 +62,8 @@ void wf_shm_stats_flush(struct wf_shm_ep *ep)
 		open += out->state == WF_SHM_OUT_OPEN;
 		wf_shm_stats_count_out(out);
 	}
-	for (uint32_t i = 0; i < ep->in_count; i++)
-		wf_shm_stats_count_in(ep->ins[i]);
+	for (uint32_t i = 0; i < ep->watch.count; i++)
+		wf_shm_stats_count_in(ep->watch.ins[i]);
 	wf_base_stats_set(stats, WF_SHM_STAT_unexpected,
 			  (uint64_t)msg->unexpected + tagged->unexpected);
 	wf_base_stats_set(stats, WF_SHM_STAT_unexpected_max,
@@ -72,5 +72,6 @@ void wf_shm_stats_flush(struct wf_shm_ep *ep)
 				  tagged->unexpected_max);
 	wf_base_stats_set(stats, WF_SHM_STAT_pending, ep->tx_pool.in_use);
 	wf_base_stats_set(stats, WF_SHM_STAT_peers_out, open);
-	wf_base_stats_set(stats, WF_SHM_STAT_peers_in, ep->in_count);
+	wf_base_stats_set(stats, WF_SHM_STAT_unanswered, ep->connecting);
+	wf_base_stats_set(stats, WF_SHM_STAT_peers_in, ep->watch.count);
 }

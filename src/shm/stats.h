@@ -12,6 +12,7 @@
 #define WF_SHM_STATS(X)                                                        \
 	X(peers_out)   /* open channels to ... */                              \
 	X(peers_in)    /* ... and from peers */                                \
+	X(unanswered)  /* peers that we wait for: no answer so far */          \
 	X(slots_out)   /* written: messages, parts of them, requests */        \
 	X(slots_in)    /* taken */                                             \
 	X(sent_inline) /* messages in a slot ... */                            \

@@ -89,6 +89,7 @@ static const char *const others[] = {
 	"unexpected",  "unexpected_max", "pending",    "sleeps",
 	"wakes",       "bells",		 "slots_out",  "slots_in",
 	"cma_refused", "keys_rejected",	 "peers_lost", "protocol_errors",
+	"unanswered",
 };
 
 static void write_cells(const struct wf_tools_endpoint *before,

@@ -116,6 +116,9 @@ static const struct quantity quantities[WF_TOOLS_QUANTITIES] = {
 	[WF_TOOLS_RETRANSMITS] = { "RETX/s", RATE, { NET("retransmits") } },
 	[WF_TOOLS_RTT] = { "RTT-ns", MOST, { NET("rtt_ns") } },
 	[WF_TOOLS_LOST] = { "LOST", SUM, { "peers_lost", NET("peers_lost") } },
+	[WF_TOOLS_UNANSWERED] = { "UNANS",
+				  SUM,
+				  { "unanswered", NET("unanswered") } },
 };
 
 /* Seconds over which something was counted; more than 0. */

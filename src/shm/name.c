@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The abstract Unix names of endpoints.
+ */
+#include "shm/name.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static socklen_t make_name(struct sockaddr_un *un, const struct wf_addr *addr,
+			   bool any)
+{
+	char text[WF_ADDR_STR_LEN];
+	int len;
+
+	memset(un, 0, sizeof(*un));
+	un->sun_family = AF_UNIX;
+	if (any)
+		snprintf(text, sizeof(text), "*%d:%u",
+			 addr->sa.sa_family == AF_INET ? 4 : 6,
+			 wf_base_addr_port(addr));
+	else
+		wf_base_addr_str(addr, text, sizeof(text));
+	/* sun_path[0] stays 0: an abstract name. */
+	len = snprintf(un->sun_path + 1, sizeof(un->sun_path) - 1, "weft/%s",
+		       text);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)len);
+}
+
+/* A socket on which @call, bind() or connect(), succeeded. */
+static int open_with(int (*call)(int, const struct sockaddr *, socklen_t),
+		     const struct wf_addr *addr, bool any)
+{
+	struct sockaddr_un un;
+	socklen_t len = make_name(&un, addr, any);
+	int fd, err;
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!call(fd, (struct sockaddr *)&un, len))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int wf_shm_name_bind(const struct wf_addr *addr, bool any)
+{
+	return open_with(bind, addr, any);
+}
+
+int wf_shm_name_connect(const struct wf_addr *addr)
+{
+	int fd = open_with(connect, addr, false);
+
+	if (fd != -ECONNREFUSED)
+		return fd;
+	if (!wf_base_addr_is_local(addr))
+		return -EHOSTUNREACH;
+	return open_with(connect, addr, true);
+}
+
+int wf_shm_name_owner(const struct wf_addr *addr, uid_t *uid)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int fd = wf_shm_name_connect(addr), err = 0;
+
+	if (fd < 0)
+		return fd;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		err = -errno;
+	else
+		*uid = cred.uid;
+	close(fd);
+	return err;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which users an endpoint deals with: its own, and those of FI_WEFT_ALLOW_UID.
+ */
+#ifndef WF_SHM_USER_H
+#define WF_SHM_USER_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+/* Who is at the other end of the socket @fd. 0, or -EACCES (which is logged)
+ * unless that is our user or one of @allow: NULL, "any" or numbers with commas
+ * between them. */
+int wf_shm_user_check(const char *allow, int fd, struct ucred *cred);
+
+/* Whether @uid stands for one user. In a user namespace, all users that have
+ * no number there are shown as the overflow user. */
+bool wf_shm_user_is_known(uid_t uid);
+
+/* Whether @uid is our own user. */
+bool wf_shm_user_is_ours(uid_t uid);
+
+#endif

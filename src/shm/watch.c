@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which rings of an endpoint are looked at. The invariant (watch.h):
+ *
+ *	a ring with a message is watched, or its bell is set, or it is on the
+ *	look-again list.
+ *
+ * How it is kept:
+ *
+ * - A sender publishes its message, then loads bell_wanted, then sets its bell.
+ *   We clear a bell before we look at its ring. Whatever is in the ring after
+ *   the look, because the budget is used up, the completion queue is full or
+ *   memory is short, we set the bell again ourselves.
+ * - A ring that stops being watched gets bell_wanted = 1. Our store and the
+ *   sender's store of its message may both still stand in store buffers while
+ *   each side loads the old value: the sender does not ring, we see an empty
+ *   ring. The look-again list is for this. A ring enters it without a time; the
+ *   next tick, whose clock was read after our store, gives it one that lies
+ *   AGAIN_AFTER ahead; a look after that time sees what the sender wrote.
+ *
+ * A bell that we keep set because the completion queue is full is not answered
+ * until the queue has room: each poll finds it again. It does not keep the
+ * endpoint awake, either, for nothing can be done until the application reads;
+ * sleep.c then looks again every millisecond. Without memory the endpoint stays
+ * awake and tries at every poll.
+ */
+#include "shm/watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "shm/stats.h"
+
+/* Rings that every poll looks at: as many as cost no more than the bells. One
+ * that was quiet for so many turns gives way to one that is not. */
+#define WATCHED_MAX 8
+#define QUIET_TURNS 256
+
+/* A store leaves its buffer within a microsecond, and at once when its thread
+ * is interrupted. */
+#define AGAIN_AFTER (500 * WF_NS_PER_US)
+
+void wf_shm_watch_open(struct wf_shm_watch *watch, struct wf_shm_board *board,
+		       struct wf_rxq *rxq, struct wf_stats *stats)
+{
+	*watch = (struct wf_shm_watch){
+		.board = board,
+		.rxq = rxq,
+		.stats = stats,
+	};
+	wf_base_list_init(&watch->again);
+}
+
+void wf_shm_watch_close(struct wf_shm_watch *watch)
+{
+	free(watch->ins);
+	free(watch->bell_ins);
+	watch->ins = NULL;
+	watch->bell_ins = NULL;
+}
+
+/* Exchanges two places among the rings. */
+static void swap_places(struct wf_shm_watch *watch, uint32_t a, uint32_t b)
+{
+	struct wf_shm_in *first = watch->ins[a];
+
+	watch->ins[a] = watch->ins[b];
+	watch->ins[a]->place = a;
+	watch->ins[b] = first;
+	first->place = b;
+}
+
+static void want_bell(struct wf_shm_in *in, bool wanted)
+{
+	atomic_store_explicit(&in->region.header->bell_wanted, wanted,
+			      memory_order_relaxed);
+}
+
+/* Rings the bell of a ring that is not watched, in the sender's place. */
+static void set_bell(struct wf_shm_watch *watch, const struct wf_shm_in *in)
+{
+	atomic_store_explicit(&watch->board->bells[in->bell], 1,
+			      memory_order_relaxed);
+}
+
+static void start_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
+{
+	swap_places(watch, in->place, watch->watched++);
+	in->watched = true;
+	in->seen = watch->turn;
+	wf_base_list_del(&in->again_link);
+	want_bell(in, false);
+}
+
+static void unwatch(struct wf_shm_watch *watch, struct wf_shm_in *in)
+{
+	swap_places(watch, in->place, --watch->watched);
+	in->watched = false;
+	if (watch->hot >= watch->watched)
+		watch->hot = 0;
+}
+
+/* From watched to bell. */
+static void stop_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
+{
+	unwatch(watch, in);
+	want_bell(in, true);
+	wf_shm_in_credit(in);
+	in->again_at = 0;
+	wf_base_list_add_tail(&watch->again, &in->again_link);
+}
+
+/* A ring that rang: watched from now on if there is room, or if another has
+ * been quiet for long. In a crowd all stay as they are. */
+static void promote(struct wf_shm_watch *watch, struct wf_shm_in *in)
+{
+	struct wf_shm_in *oldest;
+
+	if (watch->watched == WATCHED_MAX) {
+		oldest = watch->ins[0];
+		for (uint32_t i = 1; i < watch->watched; i++) {
+			if (watch->turn - watch->ins[i]->seen >
+			    watch->turn - oldest->seen)
+				oldest = watch->ins[i];
+		}
+		if (oldest->bell >= WF_SHM_BELLS ||
+		    watch->turn - oldest->seen < QUIET_TURNS)
+			return;
+		stop_watching(watch, oldest);
+	}
+	start_watching(watch, in);
+}
+
+static int give_bell(struct wf_shm_watch *watch, struct wf_shm_in *in)
+{
+	uint32_t bell = 0;
+
+	in->bell = WF_SHM_BELLS;
+	if (!watch->bell_ins) {
+		watch->bell_ins =
+			calloc(WF_SHM_BELLS, sizeof(*watch->bell_ins));
+		if (!watch->bell_ins)
+			return -ENOMEM;
+	}
+	while (bell < WF_SHM_BELLS && watch->bell_ins[bell])
+		bell++;
+	if (bell == WF_SHM_BELLS)
+		return 0;
+	in->bell = bell;
+	watch->bell_ins[bell] = in;
+	if (bell / WF_SHM_BELLS_PER_WORD >= watch->bell_words)
+		watch->bell_words = bell / WF_SHM_BELLS_PER_WORD + 1;
+	return 0;
+}
+
+int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in)
+{
+	if (watch->count == watch->room) {
+		uint32_t room = watch->room ? watch->room * 2 : 8;
+		struct wf_shm_in **ins =
+			realloc(watch->ins, room * sizeof(*ins));
+
+		if (!ins)
+			return -ENOMEM;
+		watch->ins = ins;
+		watch->room = room;
+	}
+	if (give_bell(watch, in))
+		return -ENOMEM;
+	in->place = watch->count;
+	watch->ins[watch->count++] = in;
+	want_bell(in, true);
+	/* Without a bell of its own it must be watched. */
+	if (watch->watched < WATCHED_MAX || in->bell == WF_SHM_BELLS)
+		start_watching(watch, in);
+	return 0;
+}
+
+void wf_shm_watch_drop(struct wf_shm_watch *watch, struct wf_shm_in *in)
+{
+	if (in->watched)
+		unwatch(watch, in);
+	wf_base_list_del(&in->again_link);
+	swap_places(watch, in->place, --watch->count);
+	if (in->bell < WF_SHM_BELLS)
+		watch->bell_ins[in->bell] = NULL;
+}
+
+/* -- looking --------------------------------------------------------------- */
+
+/* A ring that is not watched and whose bell is cleared. */
+static void look(struct wf_shm_watch *watch, struct wf_shm_in *in)
+{
+	int count = wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
+
+	wf_shm_in_credit(in);
+	if (in->broken)
+		return; /* its endpoint drops it */
+	if (count) {
+		in->seen = watch->turn;
+		promote(watch, in);
+	}
+	if (!in->watched && wf_shm_in_ready(in))
+		set_bell(watch, in);
+}
+
+/* Not inlined: most polls find no bell. */
+static __attribute__((noinline)) void answer_word(struct wf_shm_watch *watch,
+						  uint32_t word)
+{
+	for (uint32_t i = 0; i < WF_SHM_BELLS_PER_WORD; i++) {
+		uint32_t bell = word * WF_SHM_BELLS_PER_WORD + i;
+		struct wf_shm_in *in = watch->bell_ins[bell];
+
+		if (!wf_shm_board_answer(watch->board, bell))
+			continue;
+		wf_shm_stats_add(watch->stats, WF_SHM_STAT_bells, 1);
+		if (in && !in->watched)
+			look(watch, in);
+	}
+}
+
+static void poll_bells(struct wf_shm_watch *watch)
+{
+	const struct wf_shm_board *board = watch->board;
+	uint32_t words = watch->bell_words;
+
+	for (uint32_t i = 0; i < words; i++) {
+		if (wf_likely(!wf_shm_board_word(board, i)))
+			continue;
+		if (wf_unlikely(!wf_shm_watch_has_room(watch)))
+			return;
+		answer_word(watch, i);
+	}
+}
+
+static void poll_watched(struct wf_shm_watch *watch)
+{
+	for (uint32_t i = 0; i < watch->watched; i++) {
+		struct wf_shm_in *in = watch->ins[i];
+
+		if (i != watch->hot && wf_shm_in_ready(in) &&
+		    wf_shm_in_poll(in, WF_SHM_IN_BUDGET)) {
+			in->seen = watch->turn;
+			watch->hot = i;
+		}
+	}
+}
+
+void wf_shm_watch_poll(struct wf_shm_watch *watch)
+{
+	watch->turn++;
+	if (wf_likely(watch->watched) &&
+	    wf_shm_in_poll(watch->ins[watch->hot], WF_SHM_IN_BUDGET))
+		watch->ins[watch->hot]->seen = watch->turn;
+	if (watch->watched > 1)
+		poll_watched(watch);
+	if (watch->count > watch->watched)
+		poll_bells(watch);
+}
+
+static struct wf_shm_in *to_in(struct wf_list *again_link)
+{
+	return wf_container_of(again_link, struct wf_shm_in, again_link);
+}
+
+static void look_again(struct wf_shm_watch *watch, uint64_t now)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &watch->again) {
+		struct wf_shm_in *in = to_in(pos);
+
+		if (!in->again_at)
+			in->again_at = now + AGAIN_AFTER;
+		if (now < in->again_at)
+			continue;
+		wf_base_list_del(&in->again_link);
+		/* Not look(): it may put another ring on this list. */
+		if (wf_shm_in_ready(in))
+			set_bell(watch, in);
+	}
+}
+
+void wf_shm_watch_tick(struct wf_shm_watch *watch, uint64_t now)
+{
+	for (uint32_t i = 0; i < watch->watched; i++)
+		wf_shm_in_credit(watch->ins[i]);
+	if (wf_unlikely(!wf_base_list_empty(&watch->again)))
+		look_again(watch, now);
+}
+
+/* -- sleeping -------------------------------------------------------------- */
+
+void wf_shm_watch_all_bells(struct wf_shm_watch *watch)
+{
+	for (uint32_t i = 0; i < watch->watched; i++)
+		want_bell(watch->ins[i], true);
+}
+
+void wf_shm_watch_few_bells(struct wf_shm_watch *watch)
+{
+	uint32_t bells = watch->bell_words * WF_SHM_BELLS_PER_WORD;
+
+	for (uint32_t i = 0; i < watch->watched; i++)
+		want_bell(watch->ins[i], false);
+	for (uint32_t i = 0; i < bells; i++) {
+		if (!watch->bell_ins[i] || watch->bell_ins[i]->watched)
+			wf_shm_board_answer(watch->board, i);
+	}
+}
+
+void wf_shm_watch_settle(struct wf_shm_watch *watch)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &watch->again) {
+		wf_base_list_del(pos);
+		if (wf_shm_in_ready(to_in(pos)))
+			set_bell(watch, to_in(pos));
+	}
+}
+
+bool wf_shm_watch_pending(const struct wf_shm_watch *watch)
+{
+	const struct wf_list *pos;
+
+	for (uint32_t i = 0; i < watch->watched; i++) {
+		if (wf_shm_in_ready(watch->ins[i]))
+			return true;
+	}
+	for (uint32_t i = 0; i < watch->bell_words; i++) {
+		if (wf_shm_board_word(watch->board, i))
+			return true;
+	}
+	for (pos = watch->again.next; pos != &watch->again; pos = pos->next) {
+		if (wf_shm_in_ready(
+			    wf_container_of(pos, struct wf_shm_in, again_link)))
+			return true;
+	}
+	return false;
+}
+
+bool wf_shm_watch_has_room(const struct wf_shm_watch *watch)
+{
+	return wf_op_compq_room(watch->rxq->compq);
+}
+
+/* -- checking -------------------------------------------------------------- */
+
+static bool check_ring(const struct wf_shm_watch *watch, uint32_t place)
+{
+	const struct wf_shm_in *in = watch->ins[place];
+	bool has_bell = in->bell < WF_SHM_BELLS;
+	bool again = !wf_base_list_empty(&in->again_link);
+	bool rung = has_bell && atomic_load(&watch->board->bells[in->bell]);
+
+	if (in->place != place || in->watched != (place < watch->watched))
+		return false;
+	if (has_bell ? watch->bell_ins[in->bell] != in : !in->watched)
+		return false;
+	if (in->watched)
+		return !again;
+	if (!atomic_load(&in->region.header->bell_wanted))
+		return false;
+	return in->broken || !wf_shm_in_ready(in) || rung || again;
+}
+
+bool wf_shm_watch_check(const struct wf_shm_watch *watch)
+{
+	for (uint32_t i = 0; i < watch->count; i++) {
+		if (!check_ring(watch, i))
+			return false;
+	}
+	return watch->watched <= watch->count &&
+	       watch->hot < watch->watched + !watch->watched;
+}

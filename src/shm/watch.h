@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which rings of an endpoint are looked at, and when. Every poll looks at a few
+ * watched rings; the senders of all others ring a bell on the endpoint's board
+ * (board_defs.h). Only this module writes bells, `bell_wanted` of a channel,
+ * and the members of struct wf_shm_in that are named after it.
+ *
+ * The invariant, between calls and with store buffers drained:
+ *
+ *	a ring with a message is watched, or its bell is set, or it is on the
+ *	look-again list.
+ *
+ * The endpoint's lock covers all of it.
+ */
+#ifndef WF_SHM_WATCH_H
+#define WF_SHM_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "shm/board.h"
+#include "shm/in.h"
+
+struct wf_stats;
+
+struct wf_shm_watch {
+	struct wf_shm_in **ins; /* all rings; the watched ones come first */
+	uint32_t count;
+	uint32_t room;
+	uint32_t watched;
+	uint32_t hot;	      /* the watched ring that had the last message */
+	uint32_t turn;	      /* polls, to tell old from new */
+	uint32_t bell_words;  /* of the board that are in use */
+	struct wf_list again; /* the look-again list: wf_shm_in.again_link */
+	struct wf_shm_in **bell_ins; /* the ring of each bell; WF_SHM_BELLS */
+	struct wf_shm_board *board;  /* ours */
+	struct wf_rxq *rxq;
+	struct wf_stats *stats;
+};
+
+void wf_shm_watch_open(struct wf_shm_watch *watch, struct wf_shm_board *board,
+		       struct wf_rxq *rxq, struct wf_stats *stats);
+
+/* Frees the tables, not the rings. */
+void wf_shm_watch_close(struct wf_shm_watch *watch);
+
+/* Looks after @in from now on; the sender must not know the ring yet. 0 or
+ * -ENOMEM. */
+int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in);
+void wf_shm_watch_drop(struct wf_shm_watch *watch, struct wf_shm_in *in);
+
+/* Takes messages from the watched rings and from those that rang. */
+void wf_shm_watch_poll(struct wf_shm_watch *watch);
+
+/* Called now and then with a clock that was read after the last poll: returns
+ * credit, looks at the look-again list. */
+void wf_shm_watch_tick(struct wf_shm_watch *watch, uint64_t now);
+
+/* The endpoint is about to sleep: all senders shall ring. */
+void wf_shm_watch_all_bells(struct wf_shm_watch *watch);
+
+/* The endpoint is awake: senders of watched rings need not ring any more, and
+ * the bells that they rang mean nothing. */
+void wf_shm_watch_few_bells(struct wf_shm_watch *watch);
+
+/* Called after a barrier on all processors: no sender can have missed its
+ * bell_wanted since, so one look empties the look-again list. */
+void wf_shm_watch_settle(struct wf_shm_watch *watch);
+
+/* Whether a poll would find a message, or a bell to answer. */
+bool wf_shm_watch_pending(const struct wf_shm_watch *watch);
+
+/* Whether messages may be taken at all: the completion queue has room. */
+bool wf_shm_watch_has_room(const struct wf_shm_watch *watch);
+
+/* For tests: whether the invariant and the tables hold. */
+bool wf_shm_watch_check(const struct wf_shm_watch *watch);
+
+#endif
