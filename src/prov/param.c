@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <net/if.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,14 +167,15 @@ static void check_strings(struct fi_provider *provider)
 
 void wf_prov_param_init(struct fi_provider *provider)
 {
-	if (wf_shm_mover_call_ns() > SLOW_CALL_NS)
-		wf_prov_param.coop_min = COOP_MIN_SLOW_CALLS;
+	size_t asked;
 
 	read_string(provider, "iface", &wf_prov_param.iface,
 		    "Network interface whose address endpoints take "
 		    "(default: the first that is up and not loopback)");
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		read_size(provider, &sizes[i]);
+	wf_prov_param.coop_min_is_set =
+		!fi_param_get_size_t(provider, "coop_min", &asked);
 	read_bool(provider, "cma", &wf_prov_param.cma,
 		  "Whether process_vm_readv may copy between processes; "
 		  "without it data goes through shared memory");
@@ -195,6 +197,21 @@ void wf_prov_param_init(struct fi_provider *provider)
 		    "or user numbers separated by commas (default: the own "
 		    "user only)");
 	check_strings(provider);
+}
+
+static void measure_calls(void)
+{
+	if (wf_shm_mover_call_ns() > SLOW_CALL_NS)
+		wf_prov_param.coop_min = COOP_MIN_SLOW_CALLS;
+}
+
+size_t wf_prov_param_coop_min(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (wf_prov_param.cma && !wf_prov_param.coop_min_is_set)
+		pthread_once(&once, measure_calls);
+	return wf_prov_param.coop_min;
 }
 
 void wf_prov_param_fini(void)
