@@ -23,6 +23,7 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
 
+#include "shm/guard.h"
 #include "shm/remote.h"
 
 struct wf_fuzz_stats wf_fuzz_stats;
@@ -118,21 +119,33 @@ static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 
 static uint8_t spare[200000];
 
-/* Somebody whose memory may be read and written anywhere. */
-static pid_t scapegoat(void)
+/* Somebody whose memory may be read and written anywhere; how to get there. */
+static struct wf_shm_mover scapegoat(bool cma)
 {
+	static struct wf_shm_guard guard;
 	static pid_t pid;
+	struct wf_shm_mover mover;
+	int ends[2];
 
-	if (pid)
-		return pid;
-	pid = fork();
-	MUST(pid >= 0);
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
+		MUST(!pipe(ends));
+		pid = fork();
+		MUST(pid >= 0);
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			guard = wf_shm_guard_own();
+			MUST(write(ends[1], &guard, sizeof(guard)) ==
+			     sizeof(guard));
+			for (;;)
+				pause();
+		}
+		MUST(read(ends[0], &guard, sizeof(guard)) == sizeof(guard));
+		close(ends[0]);
+		close(ends[1]);
 	}
-	return pid;
+	wf_shm_mover_open(&mover, pid, guard.process, guard.addr, guard.process,
+			  cma);
+	return mover;
 }
 
 static void open_in(struct wf_fuzz_world *w)
@@ -426,8 +439,7 @@ static void world_open(struct wf_fuzz_world *w, const uint8_t *data,
 	open_memory(w);
 	open_ep(&w->to, &w->txq, &w->rxq, &w->regs);
 	open_ep(&w->from, &w->txq, &w->unused, &w->regs);
-	w->mover.way = wf_fuzz_take8(w) & 1 ? WF_SHM_WAY_CMA : WF_SHM_WAY_NONE;
-	w->mover.pid = scapegoat();
+	w->mover = scapegoat(wf_fuzz_take8(w) & 1);
 	w->spare = spare;
 }
 

@@ -40,6 +40,17 @@ static void register_handlers(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
+void wf_base_fork_hold(void)
+{
+	pthread_once(&watch_once, register_handlers);
+	pthread_mutex_lock(&watch_lock);
+}
+
+void wf_base_fork_release(void)
+{
+	pthread_mutex_unlock(&watch_lock);
+}
+
 void wf_base_fork_watch(struct wf_fork_watch *watch)
 {
 	pthread_once(&watch_once, register_handlers);

@@ -19,4 +19,8 @@ struct wf_fork_watch {
 void wf_base_fork_watch(struct wf_fork_watch *watch);
 void wf_base_fork_unwatch(struct wf_fork_watch *watch);
 
+/* Between these, fork() in another thread waits. Not around the calls above. */
+void wf_base_fork_hold(void);
+void wf_base_fork_release(void);
+
 #endif

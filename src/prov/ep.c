@@ -204,7 +204,7 @@ static int enable(struct wf_prov_ep *ep)
 		.tx_size = ep->tx_size,
 		.eager_max = param->eager_max,
 		.cma_min = param->cma_min,
-		.share_min = param->coop_min,
+		.share_min = wf_prov_param_coop_min(),
 		.chunk = CHUNK,
 		.connect_timeout_ms = param->connect_timeout_ms,
 		.slots_log2 = SLOTS_LOG2,

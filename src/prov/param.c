@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,8 @@ static void define(struct fi_provider *provider, const struct wf_setting *s,
 		s->words ? s->words : wf_base_setting_text(s, fallback, text));
 }
 
-static void read_setting(struct fi_provider *provider, size_t i)
+/* False: the setting was not given, or not in a way that counts. */
+static bool read_setting(struct fi_provider *provider, size_t i)
 {
 	const struct wf_setting *s = wf_base_setting_find(fields[i].name);
 	char note[WF_SETTING_NOTE], name[64], text[WF_SETTING_TEXT_LEN];
@@ -108,7 +110,7 @@ static void read_setting(struct fi_provider *provider, size_t i)
 	assert(s);
 	define(provider, s, value);
 	if (fi_param_get_str(provider, s->name, &given) || !given || !*given)
-		return;
+		return false;
 	counts = wf_base_setting_read(s, given, &value, note);
 	set_value(i, value);
 	variable(s->name, name);
@@ -116,13 +118,14 @@ static void read_setting(struct fi_provider *provider, size_t i)
 	if (fields[i].text && counts && !(*fields[i].text = strdup(given)))
 		snprintf(note, sizeof(note), "no memory to keep it");
 	if (!*note)
-		return;
+		return counts;
 	if (s->kind == WF_SETTING_IFACE)
 		wf_tell("%s=%s: %s", name, given, note);
 	else
 		wf_tell("%s=%s: %s; %s is used", name, given, note,
 			s->words ? s->words :
 				   wf_base_setting_text(s, value, text));
+	return counts;
 }
 
 static void tell_unknown(const char *name, const struct wf_setting *meant,
@@ -156,13 +159,29 @@ void wf_prov_param_init(struct fi_provider *provider)
 {
 	for (size_t i = 0; i < N_FIELDS; i++)
 		set_value(i, wf_base_setting_find(fields[i].name)->fallback);
-	if (wf_shm_mover_call_ns() > SLOW_CALL_NS)
-		wf_prov_param.coop_min = COOP_MIN_SLOW_CALLS;
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		bool given = read_setting(provider, i);
 
-	for (size_t i = 0; i < N_FIELDS; i++)
-		read_setting(provider, i);
+		if (fields[i].number == &wf_prov_param.coop_min)
+			wf_prov_param.coop_min_is_set = given;
+	}
 	check_fault();
 	wf_base_setting_unknown(tell_unknown, NULL);
+}
+
+static void measure_calls(void)
+{
+	if (wf_shm_mover_call_ns() > SLOW_CALL_NS)
+		wf_prov_param.coop_min = COOP_MIN_SLOW_CALLS;
+}
+
+size_t wf_prov_param_coop_min(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (wf_prov_param.cma && !wf_prov_param.coop_min_is_set)
+		pthread_once(&once, measure_calls);
+	return wf_prov_param.coop_min;
 }
 
 void wf_prov_param_fini(void)

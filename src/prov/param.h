@@ -25,7 +25,8 @@ struct wf_prov_param {
 	size_t cma_min;		   /* FI_WEFT_CMA_MIN: the same where CMA is
 				    * allowed */
 	size_t coop_min;	   /* FI_WEFT_COOP_MIN: from here both sides
-				     * copy */
+				     * copy; see wf_prov_param_coop_min() */
+	bool coop_min_is_set;	   /* by the user */
 	bool cma;		   /* FI_WEFT_CMA: may CMA be used at all */
 	bool shm;		   /* FI_WEFT_SHM: may peers on this node be
 				    * reached through memory */
@@ -52,6 +53,11 @@ extern struct wf_prov_param wf_prov_param;
  * values that are not taken as they stand, and about unknown names. */
 void wf_prov_param_init(struct fi_provider *provider);
 void wf_prov_param_fini(void);
+
+/* FI_WEFT_COOP_MIN. Unless it or FI_WEFT_CMA=0 is set, the first call measures
+ * what a copy between processes costs. For endpoints only: a sandbox may kill a
+ * process that tries. */
+size_t wf_prov_param_coop_min(void);
 
 struct wf_nic_udp_fault;
 

@@ -141,6 +141,12 @@ static uint32_t our_features(const struct wf_shm_ep *ep)
 			    WF_SHM_FEATURES & ~WF_SHM_FEATURE_BARRIER;
 }
 
+/* Nothing proves that a pid still is a peer of a build without guard pages. */
+static bool may_copy(const struct wf_shm_ep *ep, uint32_t features)
+{
+	return ep->attr.cma && (features & WF_SHM_FEATURE_GUARD);
+}
+
 static int say_hello(struct wf_shm_out *out, int memfd)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
@@ -390,11 +396,11 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		goto close_fds;
 	}
 	getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len);
+	out->features = welcome.greeting.features & WF_SHM_FEATURES;
 	wf_shm_mover_open(&out->mover, cred.pid, welcome.process,
 			  welcome.probe_addr, welcome.probe_value,
-			  out->ep->attr.cma);
+			  may_copy(out->ep, out->features));
 	count_refusal(out->ep, &out->mover);
-	out->features = welcome.greeting.features & WF_SHM_FEATURES;
 	out->bell = welcome.bell;
 	out->remote_flags = welcome.flags;
 	if (!(out->features & WF_SHM_FEATURE_BARRIER))
@@ -487,7 +493,8 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 		goto err_unmap;
 	in->features = hello->greeting.features & WF_SHM_FEATURES;
 	wf_shm_mover_open(&in->mover, cred->pid, hello->process,
-			  hello->probe_addr, hello->probe_value, ep->attr.cma);
+			  hello->probe_addr, hello->probe_value,
+			  may_copy(ep, in->features));
 	count_refusal(ep, &in->mover);
 	err = wf_shm_ep_add_in(ep, in);
 	if (err)

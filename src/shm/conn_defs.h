@@ -25,8 +25,8 @@ struct wf_shm_greeting {
 struct wf_shm_hello {
 	struct wf_shm_greeting greeting;
 	uint64_t process;     /* random per process: equal = same memory */
-	uint64_t probe_addr;  /* where CMA can be tried out ... */
-	uint64_t probe_value; /* ... and what is found there */
+	uint64_t probe_addr;  /* the sender's guard page, 0: has none ... */
+	uint64_t probe_value; /* ... and the number in its first 8 bytes */
 	uint8_t slots_log2;
 	uint8_t lines_log2;
 	uint8_t pad[2];
@@ -46,6 +46,12 @@ struct wf_shm_welcome {
  * that writes or reads by itself tells of it. */
 #define WF_SHM_WELCOME_WRITES 0x1u
 #define WF_SHM_WELCOME_READS 0x2u
+
+/* With WF_SHM_FEATURE_GUARD, probe_addr is a guard page (guard.h). Peers may
+ * write to it from the second line on: every call that writes elsewhere writes
+ * one word there first. */
+#define WF_SHM_GUARD_BYTES 4096
+#define WF_SHM_GUARD_LINE 64
 
 /* Descriptors that come with a welcome, in this order. */
 #define WF_SHM_WELCOME_FDS 2

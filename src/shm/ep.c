@@ -234,9 +234,6 @@ int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx)
 		if (tx->inject)
 			return -err;
 	}
-	/* Its pid may be another process by now. Atomics go by the ring. */
-	if (tx->remote && tx->remote->kind != WF_SHM_REMOTE_ATOMIC)
-		wf_shm_ep_check_stale(ep);
 	if (!out) {
 		err = open_out(ep, dst, &out);
 		if (err)
@@ -383,19 +380,10 @@ static void reap(struct wf_shm_ep *ep)
 
 static void look_at_sockets(struct wf_shm_ep *ep, uint64_t now)
 {
-	ep->sockets_seen = now;
 	ep->sockets_due = now + (ep->connecting ? SOCKETS_EVERY_CONNECTING :
 						  SOCKETS_EVERY);
 	wf_shm_conn_poll(ep, now);
 	wf_shm_stats_flush(ep);
-}
-
-void wf_shm_ep_check_stale(struct wf_shm_ep *ep)
-{
-	uint64_t now = wf_base_clock_ns();
-
-	if (!ep->forked && now - ep->sockets_seen > WF_NS_PER_MS)
-		look_at_sockets(ep, now);
 }
 
 /* Pulls that go on, replies that were kept. */
@@ -428,10 +416,6 @@ static void poll_outs(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->waiting_outs)
 		wf_shm_out_poll(
 			wf_container_of(pos, struct wf_shm_out, waiting_link));
-	if (wf_base_list_empty(&ep->pending_outs))
-		return;
-	/* What waits may be a copy into a process that is gone. */
-	wf_shm_ep_check_stale(ep);
 	wf_list_for_each (pos, tmp, &ep->pending_outs)
 		wf_shm_out_push(
 			wf_container_of(pos, struct wf_shm_out, pending_link));

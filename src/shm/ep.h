@@ -86,7 +86,6 @@ struct wf_shm_ep {
 	struct wf_list waiting_outs; /* have messages that wait for a reply */
 
 	uint64_t sockets_due; /* when to look at the sockets again, ns */
-	uint64_t sockets_seen;
 	int epoll_fd;
 	struct wf_shm_sock listener;
 	struct wf_list guests;
@@ -132,10 +131,6 @@ int wf_shm_ep_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
 
 /* Takes it out again. */
 void wf_shm_ep_drop_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
-
-/* Looks at the sockets unless that was done within the last millisecond. Marks
- * channels, frees none. */
-void wf_shm_ep_check_stale(struct wf_shm_ep *ep);
 
 /* Polls between two looks at the clock: a look costs as much as ten polls. */
 #define WF_SHM_EP_POLLS_PER_CLOCK 32

@@ -82,6 +82,16 @@ static inline void joined_open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 	assert_int_equal(err, 0);
 }
 
+/* Both ends are in this process: its own guard page stands for the peer's. */
+static inline void joined_mover(struct wf_shm_mover *mover, enum wf_shm_way way)
+{
+	uint64_t addr, value;
+
+	wf_shm_mover_own_probe(&addr, &value);
+	wf_shm_mover_open(mover, getpid(), ~value, addr, value, true);
+	mover->way = way;
+}
+
 /* @way: how the receiver gets at parked messages. */
 static inline struct joined *joined_open_sized(enum wf_shm_way way,
 					       unsigned int slots_log2,
@@ -111,7 +121,7 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 	j->in = wf_shm_in_open(&j->to, &region, -1, &nobody, JOINED_SRC);
 	assert_non_null(j->in);
 	assert_int_equal(wf_shm_ep_add_in(&j->to, j->in), 0);
-	j->in->mover = (struct wf_shm_mover){ .way = way, .pid = getpid() };
+	joined_mover(&j->in->mover, way);
 	j->out->mover = j->in->mover;
 	j->out->features = WF_SHM_FEATURES;
 	j->out->bell = j->in->bell;

@@ -5,14 +5,12 @@
 #include "shm/mover.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "op/iov.h"
+#include "shm/conn_defs.h"
+#include "shm/guard.h"
 
 /* The kernel moves at most 2 GiB a call; stay well below. */
 #define CALL_MAX ((size_t)1 << 30)
@@ -21,33 +19,14 @@
 #define TRIALS 16
 #define TRIAL_BYTES 4096
 
-static _Atomic uint64_t process_id; /* where peers look */
-static uint64_t process_seed;
-static pthread_once_t process_once = PTHREAD_ONCE_INIT;
-
 typedef ssize_t (*cma_call)(pid_t pid, const struct iovec *local,
 			    unsigned long local_count,
 			    const struct iovec *remote,
 			    unsigned long remote_count, unsigned long flags);
 
-static void choose_seed(void)
-{
-	/* Without the kernel's randomness, time and pid still tell the
-	 * processes of a node apart. */
-	if (getrandom(&process_seed, sizeof(process_seed), GRND_NONBLOCK) !=
-	    sizeof(process_seed))
-		process_seed = wf_base_clock_ns();
-}
-
 uint64_t wf_shm_mover_process(void)
 {
-	uint64_t id;
-
-	pthread_once(&process_once, choose_seed);
-	/* A forked child has the seed of its parent, but not its pid. */
-	id = process_seed ^ (uint64_t)getpid() * 0x9e3779b97f4a7c15u;
-	atomic_store_explicit(&process_id, id, memory_order_relaxed);
-	return id;
+	return wf_shm_guard_own().process;
 }
 
 uint64_t wf_shm_mover_call_ns(void)
@@ -71,41 +50,29 @@ uint64_t wf_shm_mover_call_ns(void)
 
 void wf_shm_mover_own_probe(uint64_t *addr, uint64_t *value)
 {
-	*value = wf_shm_mover_process();
-	*addr = (uint64_t)(uintptr_t)&process_id;
+	struct wf_shm_guard guard = wf_shm_guard_own();
+
+	*addr = guard.addr;
+	*value = guard.process;
 }
 
-void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
-		       uint64_t probe_addr, uint64_t probe_value,
-		       bool cma_allowed)
+/* Copies in one direction; @write: into the peer. The guard page is the first
+ * remote element of every call, see guard.h. */
+static int move_by_cma(const struct wf_shm_mover *mover, bool write,
+		       const struct iovec *local, size_t local_count,
+		       const struct iovec *remote, size_t remote_count,
+		       size_t len)
 {
-	uint64_t seen = ~probe_value;
-	struct iovec local = { &seen, sizeof(seen) };
-	struct iovec remote = { (void *)(uintptr_t)probe_addr, sizeof(seen) };
-
-	*mover = (struct wf_shm_mover){ .way = WF_SHM_WAY_NONE, .pid = pid };
-	/* The number alone proves nothing: we tell it to everybody. */
-	if (pid == getpid() && process == wf_shm_mover_process()) {
-		mover->way = WF_SHM_WAY_SELF;
-		return;
-	}
-	/* A pid from another pid namespace is 0, or names someone else: the
-	 * value tells. */
-	if (!cma_allowed || pid <= 0)
-		return;
-	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) ==
-		    (ssize_t)sizeof(seen) &&
-	    seen == probe_value)
-		mover->way = WF_SHM_WAY_CMA;
-}
-
-static int move_by_cma(cma_call call, pid_t pid, const struct iovec *local,
-		       size_t local_count, const struct iovec *remote,
-		       size_t remote_count, size_t len)
-{
-	struct iovec from[WF_OP_IOV_PARTS_MAX], to[WF_OP_IOV_PARTS_MAX];
+	cma_call call = write ? process_vm_writev : process_vm_readv;
+	struct iovec here[1 + WF_OP_IOV_PARTS_MAX];
+	struct iovec there[1 + WF_OP_IOV_PARTS_MAX];
+	uint64_t word = 0;
 	size_t done = 0;
 
+	here[0] = (struct iovec){ &word, sizeof(word) };
+	there[0] = (struct iovec){ (void *)(uintptr_t)(write ? mover->scratch :
+							       mover->guard),
+				   sizeof(word) };
 	while (done < len) {
 		size_t part = len - done;
 		size_t n, m;
@@ -113,18 +80,59 @@ static int move_by_cma(cma_call call, pid_t pid, const struct iovec *local,
 
 		if (part > CALL_MAX)
 			part = CALL_MAX;
-		n = wf_op_iov_slice(local, local_count, done, part, to);
-		m = wf_op_iov_slice(remote, remote_count, done, part, from);
-		moved = call(pid, to, n, from, m, 0);
+		n = wf_op_iov_slice(local, local_count, done, part, here + 1);
+		m = wf_op_iov_slice(remote, remote_count, done, part,
+				    there + 1);
+		moved = call(mover->pid, here, n + 1, there, m + 1, 0);
+		/* Not even the guard: the pid is another process by now. */
 		if (moved < 0)
-			return -errno;
+			return errno == EFAULT ? -ESRCH : -errno;
+		if (moved < (ssize_t)sizeof(word) ||
+		    (!write && word != mover->process))
+			return -ESRCH;
+		moved -= (ssize_t)sizeof(word);
 		/* Short: the page after what was moved is not there; the next
-		 * call then says EFAULT. */
+		 * call then moves nothing. */
 		if (!moved)
 			return -EFAULT;
 		done += (size_t)moved;
 	}
 	return 0;
+}
+
+void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
+		       uint64_t probe_addr, uint64_t probe_value,
+		       bool cma_allowed)
+{
+	struct wf_shm_guard own = wf_shm_guard_own();
+	uint64_t seen;
+	const struct iovec local = { &seen, sizeof(seen) };
+	const struct iovec remote = { (void *)(uintptr_t)probe_addr,
+				      sizeof(seen) };
+
+	*mover = (struct wf_shm_mover){
+		.way = WF_SHM_WAY_NONE,
+		.pid = pid,
+		.process = probe_value,
+		.guard = probe_addr,
+		/* A line of its own for most of the writers. */
+		.scratch =
+			probe_addr + WF_SHM_GUARD_LINE +
+			own.process %
+				(WF_SHM_GUARD_BYTES / WF_SHM_GUARD_LINE - 1) *
+				WF_SHM_GUARD_LINE,
+	};
+	/* The number alone proves nothing: we tell it to everybody. */
+	if (pid == getpid() && process == own.process) {
+		mover->way = WF_SHM_WAY_SELF;
+		return;
+	}
+	/* A pid from another pid namespace is 0, or names someone else: the
+	 * value tells. */
+	if (cma_allowed && pid > 0 && probe_addr &&
+	    !(probe_addr % WF_SHM_GUARD_BYTES) &&
+	    !move_by_cma(mover, false, &local, 1, &remote, 1, sizeof(seen)))
+		mover->way = WF_SHM_WAY_CMA;
 }
 
 /* Copies between two vectors of this process. */
@@ -155,8 +163,8 @@ int wf_shm_mover_read(const struct wf_shm_mover *mover,
 	}
 	if (mover->way != WF_SHM_WAY_CMA)
 		return -EPERM;
-	return move_by_cma(process_vm_readv, mover->pid, local, local_count,
-			   remote, remote_count, len);
+	return move_by_cma(mover, false, local, local_count, remote,
+			   remote_count, len);
 }
 
 int wf_shm_mover_write(const struct wf_shm_mover *mover,
@@ -170,6 +178,6 @@ int wf_shm_mover_write(const struct wf_shm_mover *mover,
 	}
 	if (mover->way != WF_SHM_WAY_CMA)
 		return -EPERM;
-	return move_by_cma(process_vm_writev, mover->pid, local, local_count,
-			   remote, remote_count, len);
+	return move_by_cma(mover, true, local, local_count, remote,
+			   remote_count, len);
 }

@@ -4,6 +4,10 @@
  * (process_vm_readv/writev) where the kernel allows it for this pair and
  * direction, by plain copying when the peer's endpoint lives in this very
  * process, not at all otherwise.
+ *
+ * No other file may call process_vm_readv or process_vm_writev on a peer: here
+ * every call itself proves that the pid still is the process that it was when
+ * the channel was opened (guard.h), and no byte of another process is touched.
  */
 #ifndef WF_SHM_MOVER_H
 #define WF_SHM_MOVER_H
@@ -23,6 +27,9 @@ enum wf_shm_way {
 struct wf_shm_mover {
 	enum wf_shm_way way;
 	pid_t pid;
+	uint64_t process; /* the number on its guard page ... */
+	uint64_t guard;	  /* ... which is here ... */
+	uint64_t scratch; /* ... and where we may write to it */
 };
 
 /* The random number that names this process (anew in a forked child). */
@@ -32,7 +39,7 @@ uint64_t wf_shm_mover_process(void);
  * memory. 0 where it is not allowed. */
 uint64_t wf_shm_mover_call_ns(void);
 
-/* The word that peers read to find out whether they may. */
+/* The guard page of this process, for hello and welcome. */
 void wf_shm_mover_own_probe(uint64_t *addr, uint64_t *value);
 
 /* Finds the way to a peer: @process and the probe are what it announced, @pid
@@ -42,7 +49,8 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		       bool cma_allowed);
 
 /* Copy @len bytes; both vectors hold at least that. 0 or -errno: -ESRCH when
- * the peer is gone, -EFAULT for memory that is not there, -EPERM and others
+ * the peer is gone, also if its pid is another process by now (what was read
+ * then is of no use), -EFAULT for memory that is not there, -EPERM and others
  * when the kernel (no longer) lets us. */
 int wf_shm_mover_read(const struct wf_shm_mover *mover,
 		      const struct iovec *local, size_t local_count,

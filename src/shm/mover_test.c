@@ -12,40 +12,53 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <linux/sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "shm/guard.h"
 
 #define SIZE ((size_t)64 << 10)
 
 static uint8_t here[SIZE];
 static uint8_t there[SIZE]; /* meant as the child's */
 
-static pid_t start_child(void)
+/* A child with a guard page of its own, and the way there: NONE where a kernel
+ * or a container forbids it; then there is nothing to test. */
+static struct wf_shm_mover start_child(void)
 {
-	pid_t pid = fork();
+	struct wf_shm_mover mover;
+	struct wf_shm_guard guard;
+	int ends[2];
+	pid_t pid;
 
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (;;)
-		pause();
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		guard = wf_shm_guard_own();
+		if (write(ends[1], &guard, sizeof(guard)) != sizeof(guard))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ends[0], &guard, sizeof(guard)), sizeof(guard));
+	close(ends[0]);
+	close(ends[1]);
+	wf_shm_mover_open(&mover, pid, guard.process, guard.addr, guard.process,
+			  true);
+	return mover;
 }
 
 static void end_child(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-}
-
-/* A kernel or a container may forbid it; then there is nothing to test. */
-static bool cma_works(pid_t pid)
-{
-	struct iovec local = { here, 1 }, remote = { there, 1 };
-
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == 1;
 }
 
 static void fill(uint8_t *buf, uint8_t seed)
@@ -56,9 +69,8 @@ static void fill(uint8_t *buf, uint8_t seed)
 
 static void test_probe(void **state)
 {
-	struct wf_shm_mover mover;
+	struct wf_shm_mover mover, child;
 	uint64_t addr, value;
-	pid_t child;
 
 	(void)state;
 	wf_shm_mover_own_probe(&addr, &value);
@@ -70,24 +82,26 @@ static void test_probe(void **state)
 	wf_shm_mover_open(&mover, getpid(), value, addr, value, false);
 	assert_int_equal(mover.way, WF_SHM_WAY_SELF);
 
+	/* Without a guard page child is no CMA, nor with half a page. */
 	child = start_child();
-	if (cma_works(child)) {
-		/* The child's copy holds our value: as if it were its own. */
-		wf_shm_mover_open(&mover, child, ~value, addr, value, true);
-		assert_int_equal(mover.way, WF_SHM_WAY_CMA);
-		assert_int_equal(mover.pid, child);
-		/* The pid is someone else's: the value tells. */
-		wf_shm_mover_open(&mover, child, ~value, addr, ~value, true);
-		assert_int_equal(mover.way, WF_SHM_WAY_NONE);
-		wf_shm_mover_open(&mover, child, ~value, 16, value, true);
-		assert_int_equal(mover.way, WF_SHM_WAY_NONE);
-	}
-	wf_shm_mover_open(&mover, child, ~value, addr, value, false);
+	wf_shm_mover_open(&mover, child.pid, ~value, 0, 0, true);
+	assert_int_equal(mover.way, WF_SHM_WAY_NONE);
+	wf_shm_mover_open(&mover, child.pid, ~value, child.guard + 8, 0, true);
+	assert_int_equal(mover.way, WF_SHM_WAY_NONE);
+	/* The pid is someone else's: the value tells. */
+	wf_shm_mover_open(&mover, child.pid, ~value, child.guard,
+			  ~child.process, true);
+	assert_int_equal(mover.way, WF_SHM_WAY_NONE);
+	/* The child has no copy of our page. */
+	wf_shm_mover_open(&mover, child.pid, ~value, addr, value, true);
+	assert_int_equal(mover.way, WF_SHM_WAY_NONE);
+	wf_shm_mover_open(&mover, child.pid, ~value, child.guard, child.process,
+			  false);
 	assert_int_equal(mover.way, WF_SHM_WAY_NONE);
 	/* As seen from another pid namespace. */
-	wf_shm_mover_open(&mover, 0, ~value, addr, value, true);
+	wf_shm_mover_open(&mover, 0, ~value, child.guard, child.process, true);
 	assert_int_equal(mover.way, WF_SHM_WAY_NONE);
-	end_child(child);
+	end_child(child.pid);
 }
 
 static void test_child_is_another_process(void **state)
@@ -157,8 +171,8 @@ static void test_read_parts(void **state)
 	(void)state;
 	check_parts(&mover, true);
 	fill(there, 3);
-	mover = (struct wf_shm_mover){ WF_SHM_WAY_CMA, start_child() };
-	if (cma_works(mover.pid))
+	mover = start_child();
+	if (mover.way == WF_SHM_WAY_CMA)
 		check_parts(&mover, false);
 	end_child(mover.pid);
 }
@@ -189,8 +203,8 @@ static void test_write_parts(void **state)
 	(void)state;
 	check_write(&mover);
 	memset(there, 0, SIZE);
-	mover = (struct wf_shm_mover){ WF_SHM_WAY_CMA, start_child() };
-	if (cma_works(mover.pid))
+	mover = start_child();
+	if (mover.way == WF_SHM_WAY_CMA)
 		check_write(&mover);
 	for (size_t i = 0; i < SIZE; i++)
 		assert_int_equal(there[i], 0);
@@ -202,14 +216,14 @@ static void test_fault(void **state)
 {
 	uint8_t *pages = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct wf_shm_mover mover = { .way = WF_SHM_WAY_CMA };
 	struct iovec local = { here, 6000 }, remote = { pages + 1000, 6000 };
+	struct wf_shm_mover mover;
 
 	(void)state;
 	assert_true(pages != MAP_FAILED);
 	assert_int_equal(munmap(pages + 4096, 4096), 0);
-	mover.pid = start_child();
-	if (cma_works(mover.pid)) {
+	mover = start_child();
+	if (mover.way == WF_SHM_WAY_CMA) {
 		assert_int_equal(
 			wf_shm_mover_read(&mover, &local, 1, &remote, 1, 6000),
 			-EFAULT);
@@ -219,6 +233,11 @@ static void test_fault(void **state)
 		assert_int_equal(
 			wf_shm_mover_read(&mover, &local, 1, &remote, 1, 3096),
 			0);
+		/* Nothing at all is there; the guard still is. */
+		remote.iov_base = pages + 4096;
+		assert_int_equal(
+			wf_shm_mover_read(&mover, &local, 1, &remote, 1, 10),
+			-EFAULT);
 	}
 	end_child(mover.pid);
 	munmap(pages, 4096);
@@ -226,12 +245,12 @@ static void test_fault(void **state)
 
 static void test_gone_and_forbidden(void **state)
 {
-	struct wf_shm_mover mover = { .way = WF_SHM_WAY_CMA };
 	struct iovec local = { here, 100 }, remote = { there, 100 };
+	struct wf_shm_mover mover = start_child();
 
 	(void)state;
-	mover.pid = start_child();
 	end_child(mover.pid);
+	mover.way = WF_SHM_WAY_CMA;
 	assert_int_equal(wf_shm_mover_read(&mover, &local, 1, &remote, 1, 100),
 			 -ESRCH);
 	assert_int_equal(wf_shm_mover_write(&mover, &local, 1, &remote, 1, 100),
@@ -243,6 +262,90 @@ static void test_gone_and_forbidden(void **state)
 			 -EPERM);
 }
 
+/* A child without endpoints, with all memory as it is here, as process @pid;
+ * false where we may not choose. */
+static bool start_stranger(pid_t pid)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uint64_t)(uintptr_t)&pid,
+		.set_tid_size = 1,
+	};
+	long ret = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (ret)
+		return ret == pid;
+	syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
+/* Bug: a process that got the pid of a dead peer was read and written. */
+static void test_pid_used_again(void **state)
+{
+	struct wf_shm_mover dead = start_child();
+	struct iovec local = { here, 5000 }, remote = { there, 5000 };
+	static uint8_t seen[5000];
+	struct iovec plain = { seen, sizeof(seen) };
+
+	(void)state;
+	if (dead.way != WF_SHM_WAY_CMA) {
+		end_child(dead.pid);
+		skip();
+	}
+	memset(here, 0x11, SIZE);
+	assert_int_equal(wf_shm_mover_write(&dead, &local, 1, &remote, 1, 5000),
+			 0);
+	end_child(dead.pid);
+	memset(there, 0x22, SIZE);
+	if (!start_stranger(dead.pid))
+		skip();
+	assert_int_equal(wf_shm_mover_write(&dead, &local, 1, &remote, 1, 5000),
+			 -ESRCH);
+	assert_int_equal(wf_shm_mover_read(&dead, &local, 1, &remote, 1, 5000),
+			 -ESRCH);
+	assert_int_equal(process_vm_readv(dead.pid, &plain, 1, &remote, 1, 0),
+			 5000);
+	assert_memory_equal(seen, there, 5000);
+	end_child(dead.pid);
+}
+
+/* What a grandchild with the pid of a process that it descends from inherits:
+ * @own says that the page was made under this very pid, but it is not there. */
+static void test_no_copy_of_the_guard(void **state)
+{
+	struct wf_shm_guard mine = wf_shm_guard_own(), theirs;
+	pid_t pid = 0;
+	int ends[2];
+
+	(void)state;
+	assert_true(mine.addr);
+	assert_int_equal(mine.addr, wf_shm_guard_own().addr);
+	assert_int_equal(mine.process, wf_shm_guard_own().process);
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		unsigned char resident;
+
+		if (!mincore((void *)(uintptr_t)mine.addr, 4096, &resident))
+			_exit(1);
+		theirs = wf_shm_guard_own();
+		_exit(write(ends[1], &theirs, sizeof(theirs)) !=
+		      sizeof(theirs));
+	}
+	assert_int_equal(read(ends[0], &theirs, sizeof(theirs)),
+			 sizeof(theirs));
+	assert_true(theirs.addr && theirs.addr != mine.addr);
+	assert_true(theirs.process != mine.process);
+	waitpid(pid, NULL, 0);
+	close(ends[0]);
+	close(ends[1]);
+	/* Ours is gone: a new one, whatever the pid. */
+	munmap((void *)(uintptr_t)mine.addr, 4096);
+	theirs = wf_shm_guard_own();
+	assert_true(theirs.addr && theirs.process != mine.process);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +355,8 @@ int main(void)
 		cmocka_unit_test(test_write_parts),
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_gone_and_forbidden),
+		cmocka_unit_test(test_pid_used_again),
+		cmocka_unit_test(test_no_copy_of_the_guard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

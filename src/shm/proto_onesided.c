@@ -40,7 +40,9 @@ static int judge(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
 {
 	switch (err) {
 	case ESRCH:
-		return -EAGAIN; /* it is gone: its socket tells soon */
+		/* It is gone, which its socket tells when it is looked at. */
+		out->ep->sockets_due = 0;
+		return -EAGAIN;
 	case EFAULT:
 		return -FI_EFAULT;
 	default:

@@ -5,6 +5,7 @@
 #include "shm/pull.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +247,16 @@ static void start_share(struct wf_shm_pull *pull)
 	wf_shm_pull_progress(pull);
 }
 
+/* Plain copying reads whatever is there: the sender's endpoint must still be
+ * open, else its buffers may be gone. In another process the kernel finds out
+ * (guard.h). */
+static bool is_open(const struct wf_shm_in *in)
+{
+	struct pollfd pfd = { .fd = in->sock.fd, .events = POLLRDHUP };
+
+	return poll(&pfd, 1, 0) <= 0;
+}
+
 static void start(struct wf_shm_pull *pull)
 {
 	struct wf_shm_in *in = pull->in;
@@ -256,9 +267,7 @@ static void start(struct wf_shm_pull *pull)
 		pull_finish(pull, 0);
 		return;
 	}
-	/* A dead peer's pid may be another process by now. */
-	wf_shm_ep_check_stale(in->ep);
-	if (in->ended)
+	if (in->ended || (in->mover.way == WF_SHM_WAY_SELF && !is_open(in)))
 		pull_finish(pull, FI_ECONNRESET);
 	else if (in->mover.way == WF_SHM_WAY_NONE)
 		ask_for_stream(pull);

@@ -43,9 +43,10 @@
 #define WF_SHM_FEATURE_SHARE 0x2u   /* copying by both sides */
 #define WF_SHM_FEATURE_STREAM 0x4u  /* large messages through the ring */
 #define WF_SHM_FEATURE_BARRIER 0x8u /* membarrier(2) reaches this process */
+#define WF_SHM_FEATURE_GUARD 0x10u  /* probe_addr is a guard page */
 #define WF_SHM_FEATURES                                                        \
 	(WF_SHM_FEATURE_ACK | WF_SHM_FEATURE_SHARE | WF_SHM_FEATURE_STREAM |   \
-	 WF_SHM_FEATURE_BARRIER)
+	 WF_SHM_FEATURE_BARRIER | WF_SHM_FEATURE_GUARD)
 
 #define WF_SHM_PAGE 4096
 #define WF_SHM_SLOTS_LOG2_MIN 4

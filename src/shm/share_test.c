@@ -188,7 +188,7 @@ static void test_join_checks(void **state)
 /* The sender's part, into this process by CMA. */
 static void test_help(void **state)
 {
-	struct wf_shm_mover mover = { WF_SHM_WAY_CMA, getpid() };
+	struct wf_shm_mover mover;
 	uint8_t *from = malloc(LEN), *to = calloc(1, LEN);
 	struct iovec iov[3] = { { to, 1 },
 				{ to + 1, 50000 },
@@ -199,10 +199,16 @@ static void test_help(void **state)
 		.iov = { { from, 777 }, { from + 777, LEN - 777 } },
 	};
 
+	uint64_t addr, value;
+
 	(void)state;
 	assert_true(from && to);
 	for (size_t i = 0; i < LEN; i++)
 		from[i] = (uint8_t)(i * 31 + i / 253);
+	/* As if the guard page were that of another process. */
+	wf_shm_mover_own_probe(&addr, &value);
+	wf_shm_mover_open(&mover, getpid(), ~value, addr, value, true);
+	mover.way = WF_SHM_WAY_CMA;
 	wf_shm_share_open(&share, iov, 3, LEN, CHUNK);
 	assert_true(wf_shm_share_join(&share, &tx));
 	while (wf_shm_share_help(&share, &mover, &tx))

@@ -8,13 +8,15 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "common/check.h"
 
-void weft_test_forbid_cma(void)
+/* @action: what becomes of a call. Exits 77 where no filter is possible. */
+static void filter_cma(uint32_t action)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -22,7 +24,7 @@ void weft_test_forbid_cma(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0,
 			 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, action),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog prog = {
@@ -35,6 +37,16 @@ void weft_test_forbid_cma(void)
 		printf("seccomp: %s\n", strerror(errno));
 		_exit(77);
 	}
+}
+
+void weft_test_forbid_cma(void)
+{
+	filter_cma(SECCOMP_RET_ERRNO | EPERM);
 	CHECK_EQ(process_vm_readv(getpid(), NULL, 0, NULL, 0, 0), -1);
 	CHECK_EQ(errno, EPERM);
+}
+
+void weft_test_deadly_cma(void)
+{
+	filter_cma(SECCOMP_RET_KILL_PROCESS);
 }

@@ -10,4 +10,7 @@
  * cannot be set. */
 void weft_test_forbid_cma(void);
 
+/* The same, but a call kills the process. */
+void weft_test_deadly_cma(void);
+
 #endif

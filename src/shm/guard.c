@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The guard page of this process.
+ */
+#include "shm/guard.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "shm/conn_defs.h"
+
+/* Linux 4.17; older C libraries do not name it. Older kernels take the address
+ * as a hint, which is noticed. */
+#define FIXED_NOREPLACE 0x100000
+
+/* No kernel and no C library places anything here by itself: 20 TiB, so that a
+ * page of another process lies at the same address with a probability of less
+ * than one in a thousand million for each page that it has mapped here. */
+#define WIDE_BEGIN 0x400000000000u
+#define WIDE_BYTES 0x140000000000u
+
+/* Where sanitizers or small address spaces forbid the above: near the place
+ * that mmap() chooses. */
+#define NEAR_BYTES ((uint64_t)1 << 33)
+
+#define TRIES 8
+
+static struct wf_shm_guard own;
+static pid_t owner; /* who made it */
+static long page_bytes;
+
+static uint64_t random_word(void)
+{
+	uint64_t word;
+
+	/* Without the kernel's randomness, time and pid still tell the
+	 * processes of a node apart. */
+	if (getrandom(&word, sizeof(word), GRND_NONBLOCK) != sizeof(word))
+		word = (wf_base_clock_ns() ^ (uint64_t)getpid() << 40) *
+		       0x9e3779b97f4a7c15u;
+	return word;
+}
+
+/* A page at @addr exactly, or NULL. 0: anywhere. */
+static void *map_at(uint64_t addr)
+{
+	void *page =
+		mmap((void *)(uintptr_t)addr, (size_t)page_bytes,
+		     PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | (addr ? FIXED_NOREPLACE : 0),
+		     -1, 0);
+
+	if (page == MAP_FAILED)
+		return NULL;
+	if (!addr || (uint64_t)(uintptr_t)page == addr)
+		return page;
+	munmap(page, (size_t)page_bytes);
+	return NULL;
+}
+
+static void *map_in(uint64_t begin, uint64_t bytes)
+{
+	uint64_t pages = bytes / (uint64_t)page_bytes;
+	void *page = NULL;
+
+	for (int i = 0; i < TRIES && !page; i++)
+		page = map_at(begin +
+			      random_word() % pages * (uint64_t)page_bytes);
+	return page;
+}
+
+static void *map_page(void)
+{
+	void *page = map_in(WIDE_BEGIN, WIDE_BYTES);
+	uint64_t usual;
+
+	if (page)
+		return page;
+	page = map_at(0);
+	if (!page)
+		return NULL;
+	/* Mappings grow down from here: what is below is mostly free. */
+	usual = (uint64_t)(uintptr_t)page;
+	if (usual > NEAR_BYTES) {
+		void *better = map_in(usual - NEAR_BYTES, NEAR_BYTES);
+
+		if (better) {
+			munmap(page, (size_t)page_bytes);
+			page = better;
+		}
+	}
+	return page;
+}
+
+/* A child that got a copy of the page would pass for its parent. */
+static void make(void)
+{
+	void *page;
+
+	page_bytes = sysconf(_SC_PAGESIZE);
+	owner = getpid();
+	own = (struct wf_shm_guard){ .process = random_word() };
+	page = map_page();
+	if (!page || madvise(page, (size_t)page_bytes, MADV_DONTFORK)) {
+		wf_warn("no guard page (%s): peers copy through the ring",
+			strerror(errno));
+		if (page)
+			munmap(page, (size_t)page_bytes);
+		return;
+	}
+	memcpy(page, &own.process, sizeof(own.process));
+	own.addr = (uint64_t)(uintptr_t)page;
+}
+
+/* Whether we have what @own says: in a child the page is not there. The pid
+ * alone does not tell, a grandchild may have that of its grandparent. */
+static bool is_ours(void)
+{
+	unsigned char resident;
+
+	if (owner != getpid())
+		return false;
+	return !own.addr ||
+	       !mincore((void *)(uintptr_t)own.addr, (size_t)page_bytes,
+			&resident) ||
+	       errno != ENOMEM;
+}
+
+struct wf_shm_guard wf_shm_guard_own(void)
+{
+	struct wf_shm_guard guard;
+
+	static_assert(WF_SHM_GUARD_BYTES <= 4096, "fits the smallest page");
+	/* No child may be made between mmap() and madvise(). */
+	wf_base_fork_hold();
+	if (!is_ours())
+		make();
+	guard = own;
+	wf_base_fork_release();
+	return guard;
+}

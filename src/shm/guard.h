@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The guard page of this process: one page at a random address that holds the
+ * random number of the process and that no forked child inherits. A peer names
+ * it first in every process_vm_readv() or process_vm_writev() call. The kernel
+ * looks the pid up once per call and stops at the first address that is not
+ * mapped, so a call that meets another process under our pid fails before it
+ * touches that process.
+ */
+#ifndef WF_SHM_GUARD_H
+#define WF_SHM_GUARD_H
+
+#include <stdint.h>
+
+struct wf_shm_guard {
+	uint64_t addr;	  /* 0: there is none, peers must not use CMA */
+	uint64_t process; /* random, another one in every process */
+};
+
+/* The guard of this process, made at the first call; a forked child makes its
+ * own. Not for hot paths: takes a lock and makes a system call. */
+struct wf_shm_guard wf_shm_guard_own(void);
+
+#endif
