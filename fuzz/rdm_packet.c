@@ -180,14 +180,13 @@ static unsigned int drain(struct wf_compq *q)
 	for (; wf_op_compq_count(q); count++) {
 		struct wf_comp *comp = &q->ring[q->tail & q->mask];
 
-		if (comp->err)
+		if (comp->failure)
 			wf_fuzz_stats.failed++;
 		else
 			wf_fuzz_stats.completed++;
 		/* Writes with data are no receives. */
 		if (comp->flags & FI_RMA && comp->flags & FI_REMOTE_WRITE)
 			count--;
-		free(comp->err);
 		wf_op_compq_take_locked(q);
 	}
 	return count;

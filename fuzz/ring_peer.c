@@ -209,17 +209,16 @@ static void drain(struct wf_compq *q)
 		struct wf_fuzz_hold *hold = comp->context;
 
 		/* Remote CQ data stands alone. */
-		if (!comp->err && (comp->flags & FI_REMOTE_WRITE)) {
+		if (!comp->failure && (comp->flags & FI_REMOTE_WRITE)) {
 			wf_op_compq_take_locked(q);
 			continue;
 		}
 		MUST(hold && hold->buf); /* once only */
-		if (comp->err)
-			MUST(comp->err->err > 0);
+		if (comp->failure)
+			MUST(wf_op_comp_err(comp) > 0);
 		else
 			wf_fuzz_stats.completed++;
-		wf_fuzz_stats.failed += comp->err != NULL;
-		free(comp->err);
+		wf_fuzz_stats.failed += comp->failure != 0;
 		if (!hold->multi) {
 			free(hold->buf);
 			hold->buf = NULL;

@@ -107,7 +107,7 @@ static inline void wf_match_rxq_done_plain(struct wf_rxq *rxq, struct wf_rx *rx,
 		q->direct_used = true;
 	} else {
 		comp->src = env->src;
-		comp->err = NULL;
+		comp->failure = 0;
 		wf_op_compq_end(q);
 	}
 	wf_base_pool_put(&rxq->pool, rx);

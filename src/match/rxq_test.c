@@ -59,15 +59,11 @@ static struct wf_comp pop(struct fixture *f)
 	return comp;
 }
 
-/* An error's code; gives back its memory. */
 static int err_of(const struct wf_comp *comp, size_t *olen)
 {
-	int err = comp->err ? comp->err->err : 0;
-
 	if (olen)
-		*olen = comp->err ? comp->err->olen : 0;
-	free(comp->err);
-	return err;
+		*olen = wf_op_comp_olen(comp);
+	return wf_op_comp_err(comp);
 }
 
 static void expect_nothing(struct fixture *f)
@@ -196,7 +192,7 @@ static void test_posted_first(void **state)
 	assert_ptr_equal(comp.buf, f->buf);
 	assert_int_equal(comp.data, 0xd0);
 	assert_int_equal(comp.src, 7);
-	assert_null(comp.err);
+	assert_int_equal(comp.failure, 0);
 	assert_int_equal(f->buf[9], 0xaa);
 	assert_int_equal(f->buf[10], 0);
 	assert_int_equal(f->rxq.pool.in_use, 0);

@@ -4,6 +4,7 @@
  */
 #include "op/compq.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +44,64 @@ int wf_op_compq_init(struct wf_compq *q, size_t size, bool locked)
 
 void wf_op_compq_fini(struct wf_compq *q)
 {
-	for (; q->tail != q->head; q->tail++)
-		free(q->ring[q->tail & q->mask].err);
 	free(q->ring);
+	free(q->spare);
 	q->ring = NULL;
+	q->spare = NULL;
+}
+
+/* Moves to a larger ring. */
+static void use_ring(struct wf_compq *q, struct wf_comp *ring, uint32_t slots)
+{
+	for (uint32_t i = q->tail; i != q->head; i++)
+		ring[i & (slots - 1)] = q->ring[i & q->mask];
+	free(q->ring);
+	q->ring = ring;
+	q->mask = slots - 1;
+	__atomic_store_n(&q->reserve, slots / 2, __ATOMIC_RELAXED);
+}
+
+/* The spare ring holds a full ring and whatever was promised. */
+static int make_spare_locked(struct wf_compq *q)
+{
+	uint32_t slots = (q->mask + 1) * 2;
+	struct wf_comp *spare;
+
+	while (slots < q->mask + 1 + q->promised)
+		slots *= 2;
+	if (q->spare_slots >= slots || slots > (1u << SIZE_MAX_LOG2))
+		return 0;
+	spare = aligned_alloc(WF_LINE, slots * sizeof(*spare));
+	if (!spare)
+		return -ENOMEM;
+	free(q->spare);
+	q->spare = spare;
+	q->spare_slots = slots;
+	return 0;
+}
+
+int wf_op_compq_promise(struct wf_compq *q, uint32_t operations)
+{
+	int err;
+
+	if (q->discards)
+		return 0;
+	wf_base_lock_take(&q->lock);
+	q->promised += operations;
+	err = make_spare_locked(q);
+	if (err)
+		q->promised -= operations;
+	wf_base_lock_drop(&q->lock);
+	return err;
+}
+
+void wf_op_compq_unpromise(struct wf_compq *q, uint32_t operations)
+{
+	if (q->discards)
+		return;
+	wf_base_lock_take(&q->lock);
+	q->promised -= operations;
+	wf_base_lock_drop(&q->lock);
 }
 
 int wf_op_compq_grow_locked(struct wf_compq *q)
@@ -61,12 +116,10 @@ int wf_op_compq_grow_locked(struct wf_compq *q)
 	ring = aligned_alloc(WF_LINE, slots * sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
-	for (uint32_t i = q->tail; i != q->head; i++)
-		ring[i & (slots - 1)] = q->ring[i & q->mask];
-	free(q->ring);
-	q->ring = ring;
-	q->mask = slots - 1;
-	__atomic_store_n(&q->reserve, slots / 2, __ATOMIC_RELAXED);
+	use_ring(q, ring, slots);
+	/* If this fails, the old one does for as much as it holds. */
+	if (q->promised)
+		make_spare_locked(q);
 	return 0;
 }
 
@@ -87,9 +140,14 @@ bool wf_op_compq_make_room(struct wf_compq *q)
 struct wf_comp *wf_op_compq_slow_slot_locked(struct wf_compq *q)
 {
 	if (wf_op_compq_grow_locked(q)) {
-		wf_warn("no memory for completions, %u are unread",
-			wf_op_compq_count(q));
-		abort();
+		if (q->spare_slots <= q->mask + 1) {
+			wf_warn("no memory for completions, %u are unread",
+				wf_op_compq_count(q));
+			abort();
+		}
+		use_ring(q, q->spare, q->spare_slots);
+		q->spare = NULL;
+		q->spare_slots = 0;
 	}
 	return &q->ring[q->head & q->mask];
 }
@@ -101,12 +159,8 @@ void wf_op_compq_fail(struct wf_compq *q, const struct wf_comp *comp, int err,
 
 	if (q->discards)
 		return;
-	failed.err = malloc(sizeof(*failed.err));
-	if (!failed.err) {
-		wf_warn("no memory to report error %d", err);
-		abort();
-	}
-	*failed.err = (struct wf_comp_err){ .olen = olen, .err = err };
+	assert(err > 0 && err <= UINT16_MAX);
+	failed.failure = wf_op_comp_failure(err, olen);
 	wf_op_compq_push(q, &failed);
 }
 

@@ -19,13 +19,6 @@
 #include "base/lock.h"
 #include "op/waker.h"
 
-/* What a failed operation adds; allocated with the completion. */
-struct wf_comp_err {
-	size_t olen; /* bytes that did not fit */
-	int err;     /* positive FI_E* */
-	int prov_errno;
-};
-
 /* Begins like the widest entry of libfabric, struct fi_cq_tagged_entry. */
 struct wf_comp {
 	void *context;
@@ -34,12 +27,32 @@ struct wf_comp {
 	void *buf;
 	uint64_t data;
 	uint64_t tag;
-	uint64_t src;		 /* fi_addr_t of the sender, receives only */
-	struct wf_comp_err *err; /* NULL = success */
+	uint64_t src;	  /* fi_addr_t of the sender, receives only */
+	uint64_t failure; /* 0: success, else wf_op_comp_failure() */
 };
 
 static_assert(sizeof(struct wf_comp) == WF_LINE, "one line per completion");
 static_assert(offsetof(struct wf_comp, src) == 48, "what readers may be given");
+
+/* A failure is part of the completion: to report one needs no memory. */
+#define WF_COMP_ERR_BITS 16
+
+static inline uint64_t wf_op_comp_failure(int err, size_t olen)
+{
+	return (uint64_t)olen << WF_COMP_ERR_BITS | (uint16_t)err;
+}
+
+/* Positive FI_E*. */
+static inline int wf_op_comp_err(const struct wf_comp *comp)
+{
+	return (uint16_t)comp->failure;
+}
+
+/* Bytes that did not fit. */
+static inline size_t wf_op_comp_olen(const struct wf_comp *comp)
+{
+	return comp->failure >> WF_COMP_ERR_BITS;
+}
 
 struct wf_compq {
 	struct wf_comp *ring;
@@ -56,6 +69,11 @@ struct wf_compq {
 	bool discards; /* stands for a queue that is not there */
 	struct wf_lock lock;
 	struct wf_waker waker; /* of who waits for completions */
+	/* Operations that may all fail at once, and a larger ring, never
+	 * touched before, for the time when that happens without memory. */
+	uint32_t promised;
+	uint32_t spare_slots;
+	struct wf_comp *spare;
 };
 
 int wf_op_compq_init(struct wf_compq *q, size_t size, bool locked);
@@ -65,6 +83,11 @@ int wf_op_compq_init(struct wf_compq *q, size_t size, bool locked);
 extern struct wf_compq wf_op_compq_none;
 
 void wf_op_compq_fini(struct wf_compq *q);
+
+/* @operations more may be under way and may fail at once: they find a slot even
+ * if there is no memory then. 0 or -ENOMEM. */
+int wf_op_compq_promise(struct wf_compq *q, uint32_t operations);
+void wf_op_compq_unpromise(struct wf_compq *q, uint32_t operations);
 
 /* Doubles the ring. 0 or -ENOMEM, then the queue is as it was. */
 int wf_op_compq_grow_locked(struct wf_compq *q);
@@ -95,8 +118,8 @@ static inline bool wf_op_compq_room(struct wf_compq *q)
 	return wf_op_compq_make_room(q);
 }
 
-/* Aborts only when memory ran out and the reserve is used up: a lost
- * completion would be a silent hang instead. */
+/* Aborts only when memory ran out, and the reserve and the spare ring are used
+ * up: a lost completion would be a silent hang instead. */
 struct wf_comp *wf_op_compq_slow_slot_locked(struct wf_compq *q);
 
 /* Begins the sleep of who waits; false: there is something to read. */
@@ -147,7 +170,7 @@ static inline void wf_op_compq_push_sent(struct wf_compq *q, void *context,
 	comp->data = 0;
 	comp->tag = 0;
 	comp->src = UINT64_MAX;
-	comp->err = NULL;
+	comp->failure = 0;
 	wf_op_compq_end(q);
 }
 

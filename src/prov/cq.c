@@ -87,7 +87,7 @@ static inline ssize_t drain(struct wf_prov_cq *cq, enum fi_cq_format format,
 	while (done < count && wf_op_compq_count(q)) {
 		const struct wf_comp *comp = &q->ring[q->tail & q->mask];
 
-		if (wf_unlikely(comp->err))
+		if (wf_unlikely(comp->failure))
 			break;
 		if (src)
 			src[done] = comp->src;
@@ -179,9 +179,9 @@ static void fill_err(const struct wf_prov_cq *cq, struct fi_cq_err_entry *to,
 	to->buf = comp->buf;
 	to->data = comp->data;
 	to->tag = comp->tag;
-	to->olen = comp->err->olen;
-	to->err = comp->err->err;
-	to->prov_errno = comp->err->prov_errno;
+	to->olen = wf_op_comp_olen(comp);
+	to->err = wf_op_comp_err(comp);
+	to->prov_errno = 0;
 	/* We have no error data: nothing goes to the caller's buffer. */
 	if (FI_VERSION_GE(api, FI_VERSION(1, 5)))
 		to->err_data_size = 0;
@@ -204,9 +204,8 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf,
 	(void)flags;
 	wf_base_lock_take(&q->lock);
 	comp = &q->ring[q->tail & q->mask];
-	if (wf_op_compq_count(q) && comp->err) {
+	if (wf_op_compq_count(q) && comp->failure) {
 		fill_err(cq, buf, comp);
-		free(comp->err);
 		wf_op_compq_take_locked(q);
 		ret = 1;
 	}

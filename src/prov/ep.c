@@ -191,8 +191,23 @@ static void disable(struct wf_prov_ep *ep)
 	if (ep->srx)
 		wf_match_rxq_forget(&ep->srx->rxq, &ep->shm);
 	wf_base_lock_drop(ep->lock);
+	wf_op_compq_unpromise(ep->shm.txq, ep->tx_size);
+	wf_op_compq_unpromise(ep->rx_compq, ep->tx_size);
 	ep->enabled = false;
 	ep->receives = false;
+}
+
+/* When a peer dies, all that is under way with it may fail at once, and there
+ * may be no memory then: slots for these completions are set aside now. */
+static int promise_completions(struct wf_compq *txq, struct wf_compq *rxq,
+			       size_t count)
+{
+	if (wf_op_compq_promise(txq, count))
+		return -FI_ENOMEM;
+	if (!wf_op_compq_promise(rxq, count))
+		return 0;
+	wf_op_compq_unpromise(txq, count);
+	return -FI_ENOMEM;
 }
 
 static int enable(struct wf_prov_ep *ep)
@@ -233,9 +248,14 @@ static int enable(struct wf_prov_ep *ep)
 		ep->fid.msg = &wf_prov_msg_ops_alias;
 		ep->fid.tagged = &wf_prov_tagged_ops_alias;
 	}
+	err = promise_completions(txq, ep->rx_compq, ep->tx_size);
+	if (err)
+		return err;
 	wf_prov_route_init(ep, &attr);
 	err = wf_shm_ep_open(&ep->shm, &attr, txq, choose_rxq(ep));
 	if (err) {
+		wf_op_compq_unpromise(txq, ep->tx_size);
+		wf_op_compq_unpromise(ep->rx_compq, ep->tx_size);
 		WF_FI_WARN(FI_LOG_EP_CTRL, "cannot listen on this node: %s\n",
 			   fi_strerror(-err));
 		return err;

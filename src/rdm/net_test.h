@@ -202,10 +202,9 @@ static inline bool pop(struct wf_compq *q, struct got *got)
 		.tag = comp->tag,
 		.src = comp->src,
 		.len = comp->len,
-		.olen = comp->err ? comp->err->olen : 0,
-		.err = comp->err ? comp->err->err : 0,
+		.olen = wf_op_comp_olen(comp),
+		.err = wf_op_comp_err(comp),
 	};
-	free(comp->err);
 	wf_op_compq_take_locked(q);
 	return true;
 }
