@@ -277,6 +277,47 @@ static void check_all(struct act *a, size_t step)
 	}
 }
 
+/* Bug: fi_atomicmsg() with FI_INJECT and several segments was answered with
+ * -FI_EAGAIN for ever near the end of the ring's window, although both sides
+ * made progress. */
+static void inject_segments(struct act *a)
+{
+	const size_t limit = a->t->info->tx_attr->rma_iov_limit;
+	uint64_t sums[4] = { 0 }, got[4];
+
+	rma_put(a->t, a->peer, &a->target, 0, sums, sizeof(sums));
+	for (size_t segs = 2; segs <= 4 && segs <= limit; segs++) {
+		for (uint64_t i = 0; i < 200; i++) {
+			uint64_t values[4] = { i, i + 1, i + 2, i + 3 };
+			struct fi_ioc ioc = { values, segs };
+			struct fi_rma_ioc rma[4];
+			struct fi_msg_atomic msg = {
+				.msg_iov = &ioc,
+				.iov_count = 1,
+				.addr = a->peer,
+				.rma_iov = rma,
+				.rma_iov_count = segs,
+				.datatype = FI_UINT64,
+				.op = FI_SUM,
+				.context = &a->context,
+			};
+
+			for (size_t k = 0; k < segs; k++) {
+				rma[k] = (struct fi_rma_ioc){
+					a->target.base + k * 8, 1, a->target.key
+				};
+				sums[k] += values[k];
+			}
+			POST(fi_atomicmsg(a->t->ep, &msg, FI_INJECT));
+			memset(values, 0xaa, sizeof(values));
+			rma_wait(a->t, &a->context, FI_ATOMIC | FI_WRITE);
+		}
+	}
+	amo_settle(a->t, a->peer, &a->target);
+	rma_get(a->t, a->peer, &a->target, 0, got, sizeof(got));
+	CHECK(!memcmp(got, sums, sizeof(got)));
+}
+
 /* -- sides ----------------------------------------------------------------- */
 
 static void initiator(struct weft_test *t, fi_addr_t peer,
@@ -288,6 +329,7 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	if (*(size_t *)arg > 1)
 		a.target.base += UNALIGNED;
 	check_all(&a, *(size_t *)arg);
+	inject_segments(&a);
 	weft_test_sync(line);
 }
 

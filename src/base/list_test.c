@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of intrusive lists, and of the lock that may be none.
+ * Unit tests of intrusive lists.
  */
 #include "base/list.h"
 
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
-
-#include "base/lock.h"
 
 struct item {
 	int value;
@@ -84,60 +81,12 @@ static void test_second_delete_is_harmless(void **state)
 	assert_ptr_equal(head.prev, &b.link);
 }
 
-struct shared {
-	struct wf_lock lock;
-	long sum;
-};
-
-static void *add_many(void *arg)
-{
-	struct shared *shared = arg;
-
-	for (int i = 0; i < 20000; i++) {
-		wf_base_lock_take(&shared->lock);
-		shared->sum++;
-		wf_base_lock_drop(&shared->lock);
-	}
-	return NULL;
-}
-
-static void test_real_lock_excludes(void **state)
-{
-	struct shared shared = { .sum = 0 };
-	pthread_t threads[4];
-
-	(void)state;
-	wf_base_lock_init(&shared.lock, true);
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(
-			pthread_create(&threads[i], NULL, add_many, &shared),
-			0);
-	for (int i = 0; i < 4; i++)
-		pthread_join(threads[i], NULL);
-	assert_int_equal(shared.sum, 80000);
-	assert_true(wf_base_lock_try(&shared.lock));
-	assert_false(wf_base_lock_try(&shared.lock));
-}
-
-static void test_absent_lock_never_blocks(void **state)
-{
-	struct wf_lock lock;
-
-	(void)state;
-	wf_base_lock_init(&lock, false);
-	wf_base_lock_take(&lock);
-	wf_base_lock_take(&lock);
-	wf_base_lock_drop(&lock);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_delete_while_walking),
 		cmocka_unit_test(test_second_delete_is_harmless),
-		cmocka_unit_test(test_real_lock_excludes),
-		cmocka_unit_test(test_absent_lock_never_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

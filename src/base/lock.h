@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock that is chosen at creation: real under FI_THREAD_SAFE, nothing where
- * the application promised to serialize. Spins briefly, then yields the
- * processor: the holder may sit on the same core.
+ * A lock that is chosen at creation: real where several threads may come,
+ * nothing where the application promised to serialize. A waiter spins briefly,
+ * then yields the processor, because the holder may need the same one, and
+ * finally sleeps, because a yield does not help a holder of a lower priority.
+ * Without waiters, taking it is one atomic exchange and dropping it a store.
  */
 #ifndef WF_BASE_LOCK_H
 #define WF_BASE_LOCK_H
@@ -15,11 +17,13 @@
 struct wf_lock {
 	atomic_uint held;
 	bool real;
+	atomic_uint waiters; /* that sleep, or are about to */
 };
 
 static inline void wf_base_lock_init(struct wf_lock *lock, bool real)
 {
 	atomic_init(&lock->held, 0);
+	atomic_init(&lock->waiters, 0);
 	lock->real = real;
 }
 
@@ -31,6 +35,7 @@ static inline bool wf_base_lock_try(struct wf_lock *lock)
 
 /* Out of line: callers stay small where there is no lock at all. */
 void wf_base_lock_wait(struct wf_lock *lock);
+void wf_base_lock_wake(struct wf_lock *lock);
 
 static inline void wf_base_lock_take(struct wf_lock *lock)
 {
@@ -40,8 +45,16 @@ static inline void wf_base_lock_take(struct wf_lock *lock)
 
 static inline void wf_base_lock_drop(struct wf_lock *lock)
 {
-	if (wf_unlikely(lock->real))
-		atomic_store_explicit(&lock->held, 0, memory_order_release);
+	unsigned int waiters;
+
+	if (wf_likely(!lock->real))
+		return;
+	/* Before: the next holder may free what the lock is part of. The wake
+	 * then is for an address only. */
+	waiters = atomic_load_explicit(&lock->waiters, memory_order_relaxed);
+	atomic_store_explicit(&lock->held, 0, memory_order_release);
+	if (wf_unlikely(waiters))
+		wf_base_lock_wake(lock);
 }
 
 #endif

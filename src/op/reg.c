@@ -274,14 +274,18 @@ void wf_op_regs_count_locked(struct wf_regs *regs, uint32_t slot, bool write)
 
 /* -- looking up ------------------------------------------------------------ */
 
+/* A part of an entry, whatever its members are: without the attribute the
+ * compiler may assume that a store to a word changes no member of 32 bits. */
+typedef uint64_t __attribute__((may_alias)) entry_word;
+
 /* Copies an entry that may change at any time. False: it is changing. The copy
  * is made by words, so that the race is one of atomics. */
 static bool read_entry(const struct wf_reg_entry *entry,
 		       struct wf_reg_entry *copy)
 {
 	const size_t head = offsetof(struct wf_reg_entry, segs) / 8;
-	const uint64_t *from = (const uint64_t *)(const void *)entry;
-	uint64_t *to = (uint64_t *)(void *)copy;
+	const entry_word *from = (const void *)entry;
+	entry_word *to = (void *)copy;
 
 	for (int tries = 0; tries < READ_TRIES; tries++) {
 		uint32_t seq =

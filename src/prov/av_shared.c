@@ -365,13 +365,16 @@ int wf_prov_av_shared_open(struct wf_prov_av_shared *shared, const char *name)
 
 /* -- the reader ------------------------------------------------------------ */
 
+/* A part of a slot, whatever its members are. */
+typedef uint64_t __attribute__((may_alias)) slot_word;
+
 /* Copies a slot that may change at any time, by words, so that the race is one
  * of atomics. False: it is free, changing, or holds no address. */
 static bool read_slot(const struct wf_prov_av_shared *shared, uint32_t index,
 		      struct wf_addr *addr)
 {
 	const struct wf_av_shared_slot *slot = slot_of(shared, index);
-	const uint64_t *from = (const uint64_t *)(const void *)slot;
+	const slot_word *from = (const void *)slot;
 	union {
 		struct wf_av_shared_slot slot;
 		uint64_t words[sizeof(*slot) / 8];

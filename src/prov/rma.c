@@ -58,7 +58,9 @@ ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
 	tx.comp_flags = op->comp_flags;
 	tx.data = op->data;
 	tx.wants_comp = !op->quiet && wf_prov_ep_reports_tx(ep, op->flags);
-	tx.inject = op->flags & FI_INJECT;
+	/* Says of a source that it may be used again: a read has none. */
+	tx.inject = (op->flags & FI_INJECT) &&
+		    op->remote->kind != WF_SHM_REMOTE_READ;
 	tx.fence = op->flags & FI_FENCE;
 	tx.remote = op->remote;
 	tx.iov_count = (uint32_t)op->iov_count;

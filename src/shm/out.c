@@ -97,11 +97,19 @@ static void fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
 		.src = WF_MATCH_ANY,
 	};
 
-	/* Failures are reported even where successes are not; but an injected
-	 * message is lost with its peer wherever it was. */
-	if (!tx->bounce || tx->wants_comp)
-		wf_op_compq_fail(ep->txq, &comp, err, 0);
+	/* Failures are reported even where successes are not. */
+	wf_op_compq_fail(ep->txq, &comp, err, 0);
 	wf_op_cntr_fail(tx->cntr, 1);
+}
+
+/* The peer went away. An injected operation is lost with it, wherever it was,
+ * and not reported unless its success would have been. */
+static void lose(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
+{
+	if (tx->bounce && !tx->wants_comp)
+		wf_op_cntr_fail(tx->cntr, 1);
+	else
+		fail(ep, tx, err);
 }
 
 /* A copy that lives until its completion; NULL at the transmit depth. */
@@ -170,13 +178,13 @@ static void drop_all(struct wf_shm_out *out, int err)
 		wf_base_list_del(&tx->link); /* may be pending as well */
 		stop_waiting(out, tx);
 		if (err)
-			fail(ep, tx, err);
+			lose(ep, tx, err);
 		let_go(ep, tx);
 	}
 	wf_list_for_each (pos, tmp, &out->pending) {
 		wf_base_list_del(pos);
 		if (err)
-			fail(ep, to_tx(pos), err);
+			lose(ep, to_tx(pos), err);
 		let_go(ep, to_tx(pos));
 	}
 	wf_base_list_del(&out->pending_link);
@@ -395,69 +403,6 @@ static int send_unkept(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return conclude(out->ep, tx, try_now(out, tx));
 }
 
-/* An injected message finds no room: it waits as a copy. The transmit depth
- * bounds how many do. */
-static int send_copy(struct wf_shm_out *out, const struct wf_shm_tx *tx)
-{
-	struct wf_shm_tx *kept = keep(out->ep, tx);
-
-	if (!kept)
-		return -EAGAIN;
-	kept->bounce = malloc(tx->len ? tx->len : 1);
-	if (!kept->bounce) {
-		let_go(out->ep, kept);
-		return -EAGAIN;
-	}
-	wf_op_iov_gather(tx->iov, tx->iov_count, 0, kept->bounce, tx->len);
-	kept->iov[0] = (struct iovec){ kept->bounce, tx->len };
-	kept->iov_count = 1;
-	kept->inject = false;
-	enqueue(out, kept);
-	return 0;
-}
-
-/* What may not wait in the caller's buffer and is not whole, or is answered. */
-static int inject_kept(struct wf_shm_out *out, const struct wf_shm_tx *tx)
-{
-	struct wf_shm_tx *kept = keep(out->ep, tx);
-	int ret;
-
-	if (!kept)
-		return -EAGAIN;
-	ret = try_now(out, kept);
-	if (!ret && wf_shm_proto_waits(kept))
-		return 0;
-	/* In several pieces, and no answer comes. */
-	ret = conclude(out->ep, kept, ret);
-	let_go(out->ep, kept);
-	return ret;
-}
-
-static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
-{
-	int ret;
-
-	if (out->state != WF_SHM_OUT_OPEN)
-		return -EAGAIN;
-	tx->proto = wf_shm_proto_choose(out, tx);
-	if (!tx->proto)
-		return -EOPNOTSUPP;
-	if (!wf_base_list_empty(&out->pending))
-		wf_shm_out_push(out);
-	for (int looks = 0; looks < LOOKS_BEFORE_COPY; looks++) {
-		ret = !tx->fence && wf_shm_proto_is_whole(tx) ?
-			      send_unkept(out, tx) :
-			      inject_kept(out, tx);
-		if (ret != -EAGAIN || tx->remote)
-			return ret;
-		if (tx->fence || out->state != WF_SHM_OUT_OPEN ||
-		    !wf_base_list_empty(&out->pending))
-			break;
-		wf_base_cpu_relax();
-	}
-	return send_copy(out, tx);
-}
-
 /* What is kept was pushed to its end, or failed. */
 static void end_push(struct wf_shm_out *out, struct wf_shm_tx *tx, int ret)
 {
@@ -468,6 +413,99 @@ static void end_push(struct wf_shm_out *out, struct wf_shm_tx *tx, int ret)
 	else
 		complete(out->ep, tx);
 	let_go(out->ep, tx);
+}
+
+/* Replaces the caller's buffers by a copy: operands, then what to compare with.
+ */
+static bool copy_operands(struct wf_shm_tx *kept)
+{
+	struct wf_shm_remote *remote = kept->remote;
+	bool compares = remote && remote->compare_count;
+	uint8_t *copy = malloc(kept->len * (compares ? 2 : 1) + 1);
+
+	if (!copy)
+		return false;
+	kept->bounce = copy;
+	if (kept->iov_count) {
+		wf_op_iov_gather(kept->iov, kept->iov_count, 0, copy,
+				 kept->len);
+		kept->iov[0] = (struct iovec){ copy, kept->len };
+		kept->iov_count = 1;
+	}
+	if (compares) {
+		wf_op_iov_gather(remote->compare, remote->compare_count, 0,
+				 copy + kept->len, kept->len);
+		remote->compare[0] =
+			(struct iovec){ copy + kept->len, kept->len };
+		remote->compare_count = 1;
+	}
+	return true;
+}
+
+/* An injected operation that finds no room, or that may stop in the middle: it
+ * goes on as a copy. The transmit depth bounds how many do. */
+static int send_copy(struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	struct wf_shm_tx *kept = keep(out->ep, tx);
+	int ret;
+
+	if (!kept)
+		return -EAGAIN;
+	if (!copy_operands(kept)) {
+		let_go(out->ep, kept);
+		return -EAGAIN;
+	}
+	kept->inject = false;
+	ret = try_now(out, kept);
+	if (ret == -EAGAIN)
+		enqueue(out, kept);
+	else
+		end_push(out, kept, ret);
+	return 0;
+}
+
+/* A message that is answered, or waits for a fence: one push does all of it. */
+static int inject_kept(struct wf_shm_out *out, const struct wf_shm_tx *tx)
+{
+	struct wf_shm_tx *kept = keep(out->ep, tx);
+	int ret;
+
+	if (!kept)
+		return -EAGAIN;
+	ret = try_now(out, kept);
+	if (!ret && wf_shm_proto_waits(kept))
+		return 0;
+	ret = conclude(out->ep, kept, ret);
+	let_go(out->ep, kept);
+	return ret;
+}
+
+static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
+{
+	bool whole;
+	int ret;
+
+	if (out->state != WF_SHM_OUT_OPEN)
+		return -EAGAIN;
+	tx->proto = wf_shm_proto_choose(out, tx);
+	if (!tx->proto)
+		return -EOPNOTSUPP;
+	whole = !tx->fence && wf_shm_proto_is_whole(tx);
+	if (!wf_base_list_empty(&out->pending))
+		wf_shm_out_push(out);
+	for (int looks = 0; looks < LOOKS_BEFORE_COPY; looks++) {
+		/* Several pieces, of which some may find room. */
+		if (!whole && tx->remote)
+			break;
+		ret = whole ? send_unkept(out, tx) : inject_kept(out, tx);
+		if (ret != -EAGAIN)
+			return ret;
+		if (tx->fence || out->state != WF_SHM_OUT_OPEN ||
+		    !wf_base_list_empty(&out->pending))
+			break;
+		wf_base_cpu_relax();
+	}
+	return send_copy(out, tx);
 }
 
 int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
@@ -520,7 +558,7 @@ void wf_shm_out_keep_copies(struct wf_shm_out *out)
 		struct wf_shm_tx *tx = to_tx(pos);
 
 		/* Nothing can follow a message that stops in the middle. */
-		broken |= tx->pushed && !tx->stream;
+		broken |= tx->pushed && !tx->stream && !tx->bounce;
 		if (tx->bounce && !broken)
 			continue;
 		wf_base_list_del(pos);

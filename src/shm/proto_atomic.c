@@ -42,8 +42,6 @@ static int begin(struct wf_shm_out *out, struct wf_shm_tx *tx)
 
 	if (err)
 		return err;
-	if (tx->inject && !wf_shm_remote_has_room(out, tx, 2 * tx->len))
-		return -EAGAIN;
 	if ((tx->slot_flags & WF_SHM_SLOT_ACK) && !wf_shm_out_wait(out, tx))
 		return -EAGAIN;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_atomics, 1);

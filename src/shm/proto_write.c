@@ -30,8 +30,6 @@ static int begin(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 
 	if (err)
 		return err;
-	if (tx->inject && !wf_shm_remote_has_room(out, tx, tx->len))
-		return -EAGAIN;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_ring_writes, 1);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_ring_write_bytes,
 			 tx->len);

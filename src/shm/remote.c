@@ -157,17 +157,6 @@ int wf_shm_remote_take_return(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return -1;
 }
 
-bool wf_shm_remote_has_room(struct wf_shm_out *out, const struct wf_shm_tx *tx,
-			    uint64_t bytes)
-{
-	uint32_t slots = tx->remote->seg_count;
-
-	/* Records begin on lines of their own. */
-	if (!wf_shm_out_has_room(out, bytes + (size_t)slots * WF_LINE))
-		return false;
-	return out->slots_free >= slots;
-}
-
 /* Takes what came back out of the ring. False when the reply is not about a
  * piece that waits. */
 static bool take_bytes(struct wf_shm_out *out, struct wf_shm_tx *tx,

@@ -106,10 +106,6 @@ void wf_shm_remote_put(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 /* A return buffer for @tx, or -1. */
 int wf_shm_remote_take_return(struct wf_shm_out *out, struct wf_shm_tx *tx);
 
-/* Room for all pieces at once, for what may not be left half done. */
-bool wf_shm_remote_has_room(struct wf_shm_out *out, const struct wf_shm_tx *tx,
-			    uint64_t bytes);
-
 /* A reply to a piece of @tx. False when it makes no sense. */
 bool wf_shm_remote_reply(struct wf_shm_out *out, struct wf_shm_tx *tx,
 			 const struct wf_shm_reply *reply);

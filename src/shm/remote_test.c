@@ -284,6 +284,156 @@ static void test_atomics(void **state)
 	joined_close(j);
 }
 
+/* Sends until it is taken, with both sides making progress. The caller's buffers
+ * are its own again at once. */
+static void inject_until_taken(struct joined *j, struct wf_shm_tx *tx)
+{
+	int tries = 0;
+
+	tx->inject = true;
+	while (wf_shm_out_send(j->out, tx)) {
+		joined_drive(j);
+		if (++tries == 1000)
+			fail_msg("refused for ever");
+	}
+}
+
+/* Bug: an injected operation with several segments was refused for ever where
+ * fewer slots than segments were left before the end of the window. */
+static void test_injected_segments(void **state)
+{
+	enum { ROUNDS = 300 };
+	static const enum wf_shm_way ways[] = { WF_SHM_WAY_SELF,
+						WF_SHM_WAY_NONE };
+	uint64_t *words = (uint64_t *)(void *)memory;
+
+	(void)state;
+	for (int way = 0; way < 2; way++) {
+		struct joined *j = open_way(ways[way]);
+		uint64_t rounds = 0;
+
+		for (uint32_t segs = 2; segs <= WF_OP_IOV_MAX; segs++) {
+			for (uint64_t i = 0; i < ROUNDS; i++) {
+				struct wf_shm_remote remote = {
+					.kind = WF_SHM_REMOTE_ATOMIC,
+					.seg_count = segs,
+					.amo_kind = WF_OP_AMO_WRITE,
+					.amo_op = FI_SUM,
+					.amo_type = FI_UINT64,
+				};
+				uint64_t add[WF_OP_IOV_MAX][20];
+				struct wf_shm_tx tx = {
+					.len = segs * sizeof(add[0]),
+					.remote = &remote,
+					.iov_count = 1,
+					.iov[0] = { add, tx.len },
+				};
+
+				for (uint32_t k = 0; k < segs; k++) {
+					for (uint64_t n = 0; n < 20; n++)
+						add[k][n] = n;
+					remote.segs[k] =
+						(struct wf_shm_remote_seg){
+							k * 1000, 160, KEY
+						};
+				}
+				inject_until_taken(j, &tx);
+				memset(add, 0xee, sizeof(add));
+			}
+			rounds += ROUNDS;
+			for (int i = 0; i < 1000; i++)
+				joined_drive(j);
+			for (uint64_t n = 0; n < 20; n++)
+				assert_int_equal(words[(segs - 1) * 125 + n],
+						 ROUNDS * n);
+			memset(memory, 0, sizeof(memory));
+		}
+		assert_int_equal(rounds, 3 * ROUNDS);
+		assert_int_equal(j->from.tx_pool.in_use, 0);
+		assert_int_equal(wf_op_compq_count(&j->txq), 0);
+		joined_close(j);
+	}
+}
+
+/* A compare-and-swap whose operands are the caller's again, in several pieces
+ * with more bytes coming back than there are returns for at once. Bug: given up
+ * and refused while the first piece waited for its answer. */
+static void test_injected_fetch(void **state)
+{
+	enum { SEGS = 4, LEN = 32 };
+	struct joined *j = open_way(WF_SHM_WAY_SELF);
+	uint8_t old[8][SEGS * LEN];
+	int done = 0;
+
+	(void)state;
+	memset(memory, 1, sizeof(memory));
+	for (int i = 0; i < 8; i++) {
+		uint8_t operands[SEGS * LEN], compare[SEGS * LEN];
+		struct wf_shm_remote remote = {
+			.kind = WF_SHM_REMOTE_ATOMIC,
+			.seg_count = SEGS,
+			.amo_kind = WF_OP_AMO_COMPARE,
+			.amo_op = FI_CSWAP,
+			.amo_type = FI_UINT8,
+			.compare_count = 1,
+			.compare[0] = { compare, sizeof(compare) },
+			.result_count = 1,
+			.result[0] = { old[i], sizeof(old[i]) },
+		};
+		struct wf_shm_tx tx = {
+			.comp_flags = FI_ATOMIC | FI_READ,
+			.len = sizeof(operands),
+			.slot_flags = WF_SHM_SLOT_ACK,
+			.wants_comp = true,
+			.remote = &remote,
+			.iov_count = 1,
+			.iov[0] = { operands, sizeof(operands) },
+		};
+
+		for (uint64_t k = 0; k < SEGS; k++)
+			remote.segs[k] =
+				(struct wf_shm_remote_seg){ k * 100, LEN, KEY };
+		memset(operands, i + 2, sizeof(operands));
+		memset(compare, i + 1, sizeof(compare));
+		inject_until_taken(j, &tx);
+		memset(operands, 0xee, sizeof(operands));
+		memset(compare, 0xee, sizeof(compare));
+	}
+	while (done < 8) {
+		struct wf_comp comp = joined_wait(j, &j->txq);
+
+		assert_int_equal(joined_err(&comp), 0);
+		for (int k = 0; k < SEGS * LEN; k++)
+			assert_int_equal(old[done][k], done + 1);
+		done++;
+	}
+	for (int k = 0; k < LEN; k++)
+		assert_int_equal(memory[300 + k], 9);
+	assert_int_equal(j->from.tx_pool.in_use, 0);
+	joined_close(j);
+}
+
+/* An injected operation that waits as a copy still tells that its key was not
+ * good. */
+static void test_injected_key(void **state)
+{
+	struct joined *j = open_way(WF_SHM_WAY_NONE);
+	struct wf_shm_remote remote = { .kind = WF_SHM_REMOTE_WRITE };
+	struct joined_buf b;
+	struct wf_shm_tx tx;
+	struct wf_comp comp;
+
+	(void)state;
+	joined_alloc(&b, 64, 1);
+	tx = tx_of(&remote, &b, 0, KEY + 1);
+	tx.wants_comp = false;
+	inject_until_taken(j, &tx);
+	comp = joined_wait(j, &j->txq);
+	assert_int_equal(joined_err(&comp), FI_EKEYREJECTED);
+	free(b.memory);
+	joined_close(j);
+}
+
 /* More than fit the returns, and all in flight at once. */
 static void test_many_reads(void **state)
 {
@@ -330,6 +480,9 @@ int main(void)
 		cmocka_unit_test(test_target_checks),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_injected_segments),
+		cmocka_unit_test(test_injected_fetch),
+		cmocka_unit_test(test_injected_key),
 		cmocka_unit_test(test_many_reads),
 	};
 
