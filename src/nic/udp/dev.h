@@ -106,12 +106,14 @@ struct wf_udp_out {
 	bool crc;	  /* of payload too */
 	bool limited;	  /* the window is what stops us */
 	bool reorders;	  /* the path was seen to reorder */
+	bool no_gso;	  /* the kernel makes no segments on this path */
 	uint8_t backoff;  /* timeouts in a row */
 	uint8_t reo_mult; /* patience with reordering, in quarters of rtt */
 	uint16_t dups;	  /* as the peer last said */
-	uint32_t una;	  /* first not acknowledged */
-	uint32_t next;	  /* next to be used */
-	uint32_t seg;	  /* payload of a full packet */
+	uint64_t reordered_cut; /* cc.cuts when it was last seen to */
+	uint32_t una;		/* first not acknowledged */
+	uint32_t next;		/* next to be used */
+	uint32_t seg;		/* payload of a full packet */
 	uint32_t rwnd;
 	uint64_t cid;	     /* ours: acks carry it */
 	uint64_t remote_cid; /* theirs: data carries it */
@@ -380,6 +382,8 @@ void wf_udp_out_forget(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 void wf_udp_out_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_out_unsent(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		       struct wf_udp_slot *slot);
+/* A packet was seen to arrive after one that was sent later. */
+void wf_udp_out_reorders(struct wf_udp_out *out);
 void wf_udp_out_set_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 
 /* Sends what may be sent, up to @quantum packets; leaves the active list when

@@ -298,6 +298,7 @@ static void receive_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		out->dups = h->ack.dups;
 		if (out->reo_mult < 16)
 			out->reo_mult++;
+		out->reordered_cut = out->cc.cuts;
 	}
 	wf_udp_out_ack(dev, peer, h->ack.base, bits, h->ack.common.kind,
 		       h->ack.ts, h->common.flags & WF_UDP_ACK_LATE);

@@ -13,7 +13,7 @@
 
 #define PACKET_THRESHOLD 3 /* RFC 9002, section 6.1.1 */
 #define REO_LEAST (20 * WF_NS_PER_US)
-#define REO_MULT_MOST 16
+#define REO_LASTS 16 /* losses */
 #define PROBE_MOST (250 * WF_NS_PER_MS)
 #define LONG_SILENCE (5 * WF_NS_PER_S) /* from here on once a second */
 /* Timeouts in a row after which a sign of life is asked for before anything is
@@ -54,6 +54,8 @@ int wf_udp_out_up(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	out->rwnd = rwnd;
 	out->backoff = 0;
 	out->reorders = false;
+	out->no_gso = false;
+	out->reordered_cut = 0;
 	out->reo_mult = 1;
 	out->dups = 0;
 	out->unasked = 0;
@@ -180,6 +182,19 @@ static void take_for_lost(struct wf_udp_dev *dev, struct wf_udp_out *out,
 	wf_udp_cc_lost(&out->cc, slot->sent_no, out->sent_no);
 	wf_udp_count(dev, losses, 1);
 	wf_udp_count(dev, cwnd_cuts, out->cc.cuts - cuts);
+	/* RFC 8985, section 6.2, step 4: patience wears off after so many
+	 * recoveries without a sign of reordering. */
+	if (out->cc.cuts - out->reordered_cut > REO_LASTS) {
+		out->reorders = false;
+		out->reo_mult = 1;
+		out->reordered_cut = out->cc.cuts;
+	}
+}
+
+void wf_udp_out_reorders(struct wf_udp_out *out)
+{
+	out->reorders = true;
+	out->reordered_cut = out->cc.cuts;
 }
 
 static uint64_t patience(const struct wf_udp_out *out)
@@ -276,7 +291,7 @@ static void slot_acked(struct wf_udp_dev *dev, struct wf_udp_out *out,
 	 * was taken for lost and came after all says the same. */
 	if (slot->tries == 1 && (slot->sent_no < out->acked_no ||
 				 slot->state != WF_UDP_SLOT_FLIGHT))
-		out->reorders = true;
+		wf_udp_out_reorders(out);
 	/* Of one that was sent again, an earlier copy may be what arrived: then
 	 * it says nothing about the order of arrival. */
 	if (slot->sent_no > news->newest &&

@@ -84,27 +84,30 @@ static void told(void *arg, const struct wf_udp_word *word)
 		wf_udp_peer_doubt(dev, peer);
 }
 
-/* The kernel would not send something: a path that has become narrower, or one
- * that is none. */
+/* The kernel would not send something: a path that has become narrower, one
+ * that makes no segments, or one that is none. What it says of one peer holds
+ * for that peer only, and of a stranger for nobody. */
 static void not_sent(struct wf_udp_dev *dev)
 {
-	const struct wf_addr *to = &dev->sock.failed_to;
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
+	const struct wf_udp_sock *sock = &dev->sock;
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &sock->failed_to);
 	/* Asked for only then: system calls. */
-	uint32_t seg = dev->sock.too_large ? wf_udp_hello_seg(dev, to) : 0;
+	uint32_t seg = peer && sock->too_large ?
+			       wf_udp_hello_seg(dev, &sock->failed_to) :
+			       0;
 
-	if (!dev->sock.too_large) {
-		if (peer)
-			wf_udp_peer_against(dev, peer, false);
-	} else if (peer && seg < peer->out.seg) {
+	if (peer && seg && seg < peer->out.seg) {
 		wf_info("path to a peer: %u bytes now", seg);
 		peer->out.seg = seg;
-	} else {
-		wf_info("no segmentation here");
-		dev->sock.gso = false;
+	} else if (peer && (seg || sock->no_segments)) {
+		wf_info("no segmentation on the way to a peer");
+		peer->out.no_gso = true;
+	} else if (peer) {
+		wf_udp_peer_against(dev, peer, false);
 	}
 	dev->sock.failed = false;
 	dev->sock.too_large = false;
+	dev->sock.no_segments = false;
 }
 
 /* Buffers of segments to ask for: what finds no receive is refused and has to be

@@ -105,7 +105,7 @@ static void *place(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		   struct wf_udp_slot *slot)
 {
 	size_t total = sizeof(struct wf_udp_data) + slot->len;
-	bool alone = slot->len > peer->out.seg;
+	bool alone = slot->len > peer->out.seg || peer->out.no_gso;
 	void *room =
 		wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
 

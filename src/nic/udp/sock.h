@@ -70,9 +70,10 @@ struct wf_udp_sock {
 	uint32_t overflow; /* as the kernel last said */
 	struct wf_nic_counters *counters;
 	struct wf_udp_fault *fault; /* NULL: none */
-	bool too_large;		    /* segments: the path has shrunk */
 	bool failed;		    /* the kernel would not send ... */
-	struct wf_addr failed_to;   /* ... the last such packet */
+	struct wf_addr failed_to;   /* ... the last such packet: */
+	bool too_large;		    /* as segments larger than the path */
+	bool no_segments;	    /* as segments at all */
 	struct wf_udp_tx tx;
 	struct wf_udp_rx rx;
 };

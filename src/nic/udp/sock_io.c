@@ -106,18 +106,14 @@ static bool out_of_room(int error)
 	       error == ENOMEM;
 }
 
-/* What the interface cannot segment, the NIC sends one by one from now on. A
- * segment that is larger than the path is something else: who knows the path
+/* What the interface cannot segment is sent one by one to that peer from now on.
+ * A segment that is larger than the path is something else: who knows the path
  * has to look again. The message that failed is taken for lost: it is sent
  * again soon enough. */
 static void judge_segments(struct wf_udp_sock *sock, int error)
 {
-	if (error == EINVAL || error == EMSGSIZE) {
-		sock->too_large = true;
-	} else if (error == EIO || error == EOPNOTSUPP) {
-		wf_info("no segmentation here (%s)", strerror(error));
-		sock->gso = false;
-	}
+	sock->too_large = error == EINVAL || error == EMSGSIZE;
+	sock->no_segments = error == EIO || error == EOPNOTSUPP;
 }
 
 /* One message is the usual case where latency counts, and the plain call is the
