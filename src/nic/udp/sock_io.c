@@ -110,10 +110,11 @@ static bool out_of_room(int error)
  * A segment that is larger than the path is something else: who knows the path
  * has to look again. The message that failed is taken for lost: it is sent
  * again soon enough. */
-static void judge_segments(struct wf_udp_sock *sock, int error)
+static void judge(struct wf_udp_sock *sock, int error, bool segments)
 {
-	sock->too_large = error == EINVAL || error == EMSGSIZE;
-	sock->no_segments = error == EIO || error == EOPNOTSUPP;
+	sock->segments = segments;
+	sock->too_large = error == EMSGSIZE || (segments && error == EINVAL);
+	sock->no_segments = segments && (error == EIO || error == EOPNOTSUPP);
 }
 
 /* One message is the usual case where latency counts, and the plain call is the
@@ -171,8 +172,7 @@ static unsigned send_all(struct wf_udp_sock *sock)
 			wf_nic_count(&sock->counters->tx_busy, 1);
 			break;
 		}
-		if (tx->msg[done].count > 1)
-			judge_segments(sock, errno);
+		judge(sock, errno, tx->msg[done].count > 1);
 		/* An error of an earlier packet that the network reported, a
 		 * link that is down, a route that is gone: lost. */
 		wf_nic_count(&sock->counters->tx_errors, 1);
