@@ -129,7 +129,8 @@ static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 	c->magic = how & 1 || how & 2 ? WF_UDP_MAGIC : c->magic;
 	c->type = 1 + c->type % (WF_UDP_TYPES - 1);
 	if (how & 4 || how & 8) {
-		bool to_in = c->type == WF_UDP_DATA || c->type == WF_UDP_PING;
+		bool to_in = c->type == WF_UDP_DATA || c->type == WF_UDP_PING ||
+			     c->type == WF_UDP_PROBE;
 
 		c->dst_cid = to_in ? peer->in.cid : peer->out.cid;
 	}
@@ -142,10 +143,17 @@ static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 	else if (c->type != WF_UDP_DATA && c->type > WF_UDP_ACCEPT)
 		len = head = sizeof(struct wf_udp_note);
 	if (c->type == WF_UDP_DATA && len >= sizeof(*d)) {
+		struct wf_udp_part *part = (struct wf_udp_part *)(d + 1);
+
 		head = sizeof(*d);
+		if (c->flags & WF_UDP_DATA_PART &&
+		    len >= sizeof(*d) + sizeof(*part)) {
+			head += sizeof(*part);
+			part->off = (uint16_t)(part->off % 16 * 128);
+		}
 		c->kind %= WF_UDP_DATA_OPS + 1;
 		if (how & 16) {
-			d->len = (uint16_t)(len - sizeof(*d));
+			d->len = (uint16_t)(len - head);
 			d->seq = peer->in.base + d->seq % 70;
 			d->qkey = 7;
 			d->dst_qpn = wf_nic_qp_num(w->qp);
@@ -159,6 +167,8 @@ static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 			d->arg %= 20;
 		}
 	}
+	if (c->type == WF_UDP_PROBE)
+		((struct wf_udp_note *)p)->seq = (uint32_t)len;
 	c->crc = wf_udp_sum_crc(0, p, 4);
 	if (how & 64 || how & 128)
 		c->crc = wf_udp_sum_crc(c->crc, p + 8, head - 8);

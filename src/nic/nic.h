@@ -109,7 +109,7 @@ struct wf_nic_path {
 	uint64_t in_flight;
 	uint64_t queued; /* requests taken and not completed */
 	/* Bytes of a send that go there as one packet. More (to max_msg of the
-	 * NIC) arrives, too, but the network has to cut it up. Until the path
+	 * NIC) arrives, too, but goes in parts. Until the path
 	 * is up what we know of it ourselves; afterwards what the peer's link
 	 * carries counts, too, and it may shrink. */
 	uint32_t max_msg;

@@ -106,12 +106,22 @@ struct wf_udp_out {
 	bool crc;	  /* of payload too */
 	bool limited;	  /* the window is what stops us */
 	bool reorders;	  /* the path was seen to reorder */
+	bool no_gso;	  /* the kernel makes no segments on this path */
 	uint8_t backoff;  /* timeouts in a row */
 	uint8_t reo_mult; /* patience with reordering, in quarters of rtt */
 	uint16_t dups;	  /* as the peer last said */
-	uint32_t una;	  /* first not acknowledged */
-	uint32_t next;	  /* next to be used */
-	uint32_t seg;	  /* payload of a full packet */
+	uint64_t reordered_cut; /* cc.cuts when it was last seen to */
+	uint32_t una;		/* first not acknowledged */
+	uint32_t next;		/* next to be used */
+	uint32_t seg;	   /* payload of a full packet: what the path carries */
+	uint32_t seg_most; /* ... and the links at its ends */
+	/* Large packets get lost (path.c). */
+	bool warned;
+	uint8_t holes; /* round trips in a row that had no other */
+	uint8_t size_tries;
+	uint32_t hole_len; /* the largest of them */
+	uint64_t hole_no;  /* sendings up to here belong to the last of them */
+	uint32_t size_try; /* what is probed for */
 	uint32_t rwnd;
 	uint64_t cid;	     /* ours: acks carry it */
 	uint64_t remote_cid; /* theirs: data carries it */
@@ -130,6 +140,7 @@ struct wf_udp_out {
 	uint64_t reo_at;
 	uint64_t rnr_at;
 	uint64_t pace_at;
+	uint64_t size_at;
 	struct wf_list ops;
 	struct wf_list flight; /* in order of sending */
 	struct wf_list lost;
@@ -165,6 +176,8 @@ struct wf_udp_peer {
 	struct wf_list acker;  /* has an ack to send at the end of the pass */
 	struct wf_list reads;  /* ops that wait for data */
 	struct wf_list served; /* ops that serve the peer's reads */
+	struct wf_list wholes; /* packets of which some parts are here */
+	uint32_t whole_count;
 	struct wf_addr addr;
 	uint16_t index;
 	uint16_t ah;
@@ -229,6 +242,7 @@ struct wf_udp_dev {
 	uint32_t senders_round;
 	uint64_t senders_from;
 	uint32_t serving; /* reads of all peers */
+	uint32_t wholes;  /* of all peers */
 	struct wf_list buckets[256];
 	struct wf_list active;
 	struct wf_list ackers;
@@ -292,6 +306,9 @@ void wf_udp_dev_later(struct wf_udp_dev *dev);
 /* One packet of @len bytes that nobody waits for. */
 void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 			struct wf_udp_common *packet, size_t len);
+/* The same with zeros behind it, @len bytes in all. */
+void wf_udp_dev_padded(struct wf_udp_dev *dev, const struct wf_addr *to,
+		       struct wf_udp_note *note, size_t len);
 /* Everything once. Returns how many things it did. */
 int wf_udp_pass(struct wf_udp_dev *dev);
 /* Sends what peers have to send. */
@@ -380,6 +397,8 @@ void wf_udp_out_forget(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 void wf_udp_out_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_out_unsent(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		       struct wf_udp_slot *slot);
+/* A packet was seen to arrive after one that was sent later. */
+void wf_udp_out_reorders(struct wf_udp_out *out);
 void wf_udp_out_set_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 
 /* Sends what may be sent, up to @quantum packets; leaves the active list when
@@ -389,6 +408,35 @@ void wf_udp_pump(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 /* One packet, whatever the window says. -EAGAIN: the socket is full. */
 int wf_udp_pump_slot(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		     struct wf_udp_slot *slot, bool ack_now);
+
+/* -- path.c: how large a packet may be -------------------------------------- */
+
+void wf_udp_path_up(struct wf_udp_out *out, uint32_t seg);
+/* It carries no more than @seg, somebody says. */
+void wf_udp_path_narrow(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			uint32_t seg);
+/* What became of a packet. Unheard of: the peer answers pings. */
+void wf_udp_path_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      const struct wf_udp_slot *slot);
+void wf_udp_path_acked(struct wf_udp_out *out, const struct wf_udp_slot *slot);
+void wf_udp_path_unheard(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 const struct wf_udp_slot *slot);
+void wf_udp_path_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+void wf_udp_path_probed(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			uint32_t size);
+
+/* -- part.c: packets in parts ----------------------------------------------- */
+
+bool wf_udp_part_valid(const struct wf_udp_part *part, uint16_t len);
+/* 1: all parts are here, *@bytes is the whole, which stays until it is dropped;
+ * 0: not yet; -1: no room for another. */
+int wf_udp_part_take(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		     const struct wf_udp_data *head,
+		     const struct wf_udp_part *part, const uint8_t *payload,
+		     const uint8_t **bytes);
+void wf_udp_part_drop(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      uint32_t seq);
+void wf_udp_part_drop_all(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 
 /* -- in.c, target.c: receiving ---------------------------------------------- */
 

@@ -107,6 +107,17 @@ static struct wf_udp_late *pop(struct wf_udp_fault *fault)
 	return first;
 }
 
+/* As a path that is narrower than its ends, and tells nobody. */
+static bool fits(const struct wf_udp_fault *fault, const struct wf_addr *to,
+		 const struct iovec *iov, int count)
+{
+	size_t len = to->sa.sa_family == AF_INET ? 28 : 48;
+
+	for (int i = 0; i < count; i++)
+		len += iov[i].iov_len;
+	return !fault->rates.mtu || len <= fault->rates.mtu;
+}
+
 static void keep(struct wf_udp_fault *fault, const struct wf_addr *to,
 		 const struct iovec *iov, int count, uint64_t at)
 {
@@ -143,7 +154,7 @@ void wf_udp_fault_send(struct wf_udp_fault *fault, const struct wf_addr *to,
 	uint64_t at = now + rates->delay_us * WF_NS_PER_US;
 	int copies = 1;
 
-	if (happens(fault, rates->loss)) {
+	if (happens(fault, rates->loss) || !fits(fault, to, iov, count)) {
 		wf_nic_count(&fault->counters->fault_lost, 1);
 		return;
 	}
@@ -209,6 +220,14 @@ static int parse_time(const char *text, uint32_t *us)
 	return 0;
 }
 
+static int parse_number(const char *text, uint64_t *number)
+{
+	char *end;
+
+	*number = strtoull(text, &end, 0);
+	return *end || end == text ? -EINVAL : 0;
+}
+
 static int parse_one(const char *name, const char *value,
 		     struct wf_nic_udp_fault *fault)
 {
@@ -224,11 +243,14 @@ static int parse_one(const char *name, const char *value,
 		return parse_time(value, &fault->delay_us);
 	if (!strcmp(name, "jitter"))
 		return parse_time(value, &fault->jitter_us);
-	if (!strcmp(name, "seed")) {
-		char *end;
+	if (!strcmp(name, "seed"))
+		return parse_number(value, &fault->seed);
+	if (!strcmp(name, "mtu")) {
+		uint64_t mtu;
+		int ret = parse_number(value, &mtu);
 
-		fault->seed = strtoull(value, &end, 0);
-		return *end || end == value ? -EINVAL : 0;
+		fault->mtu = (uint32_t)mtu;
+		return ret || mtu < 576 || mtu > 65535 ? -EINVAL : 0;
 	}
 	return -EINVAL;
 }
@@ -249,7 +271,7 @@ int wf_nic_udp_fault_parse(const char *text, struct wf_nic_udp_fault *fault)
 		ret = value ? parse_one(item, value, fault) : -EINVAL;
 		if (ret)
 			wf_warn("fault \"%s\": write loss=1%%, dup=, reorder=, "
-				"corrupt=, delay=5ms, jitter=100us or seed=7",
+				"corrupt=, delay=5ms, jitter=100us, mtu=1280 or seed=7",
 				item);
 	}
 	free(copy);

@@ -140,11 +140,43 @@ static void test_quoted_unreachable(void **state)
 	pair_close(&p);
 }
 
+/* A router that cannot carry a packet says what it can: believed if it quotes
+ * one, down to a size that passes everywhere. */
+static void test_too_large(void **state)
+{
+	struct wf_udp_data quote = { .common = { .magic = WF_UDP_MAGIC,
+						 .type = WF_UDP_DATA,
+						 .dst_cid = 0x1234 } };
+	struct wf_udp_out *out;
+	uint32_t wide;
+	struct pair p;
+	int raw = open_raw();
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	out = &wf_udp_dev_of(p.a.nic)->peers[0]->out;
+	wide = out->seg;
+	forge(raw, &p.a, &p.b, ICMP_FRAG_NEEDED, 1400, &quote, sizeof(quote));
+	look_for_errors(&p.a);
+	assert_int_equal(out->seg, wide);
+	quote.common.dst_cid = out->remote_cid;
+	forge(raw, &p.a, &p.b, ICMP_FRAG_NEEDED, 1400, &quote, sizeof(quote));
+	look_for_errors(&p.a);
+	assert_int_equal(out->seg, 1400 - 28 - 64);
+	forge(raw, &p.a, &p.b, ICMP_FRAG_NEEDED, 600, &quote, sizeof(quote));
+	look_for_errors(&p.a);
+	assert_int_equal(out->seg, 1200 - 64);
+	close(raw);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forged_unreachable),
 		cmocka_unit_test(test_quoted_unreachable),
+		cmocka_unit_test(test_too_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

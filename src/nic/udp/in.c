@@ -49,6 +49,7 @@ void wf_udp_in_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	peer->in.cid = 0;
 	peer->in.ack_at = WF_UDP_NEVER;
 	wf_base_list_del(&peer->acker);
+	wf_udp_part_drop_all(dev, peer);
 	/* Reads of the peer's came that way. Ours do not end here: who serves
 	 * them may close this connection while it is quiet and open another;
 	 * who does not any more answers the other connection with a reset. */
@@ -242,9 +243,36 @@ static void note_sender(struct wf_udp_dev *dev, struct wf_udp_in *in)
 
 /* -- by type ---------------------------------------------------------------- */
 
-static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-			 const struct wf_udp_data *head, const uint8_t *payload)
+/* Like wf_udp_target(), if this part makes the packet whole. False: it does not.
+ */
+static bool take_part(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      const union header *h, const uint8_t *payload,
+		      enum wf_nic_status *status)
 {
+	struct wf_udp_data head = h->data;
+	struct wf_udp_part part;
+	const uint8_t *bytes;
+	int ret;
+
+	memcpy(&part, h->bytes + sizeof(head), sizeof(part));
+	if (!wf_udp_part_valid(&part, head.len)) {
+		wf_udp_count(dev, bad_field, 1);
+		return false;
+	}
+	ret = wf_udp_part_take(dev, peer, &head, &part, payload, &bytes);
+	*status = WF_NIC_RNR;
+	if (ret <= 0)
+		return ret < 0;
+	head.len = part.total;
+	*status = wf_udp_target(dev, peer, &head, bytes);
+	return true;
+}
+
+static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 const union header *h, const uint8_t *payload)
+{
+	const struct wf_udp_data *head = &h->data;
+	bool in_parts = head->common.flags & WF_UDP_DATA_PART;
 	struct wf_udp_in *in = &peer->in;
 	uint32_t ahead = head->seq - in->base;
 	enum wf_nic_status status;
@@ -256,8 +284,11 @@ static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			       head->common.flags & WF_UDP_DATA_ACK_LATE);
 	if ((int32_t)ahead < 0 ||
 	    (ahead < WF_UDP_WINDOW && is_here(in, head->seq))) {
-		wf_udp_count(dev, duplicates, 1);
-		in->dups++;
+		/* Of parts all are sent again, be only one lost. */
+		if (!in_parts) {
+			wf_udp_count(dev, duplicates, 1);
+			in->dups++;
+		}
 		in->pending++;
 		plan_ack(dev, peer, true);
 		return;
@@ -266,11 +297,16 @@ static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		wf_udp_count(dev, beyond_window, 1);
 		return;
 	}
-	status = wf_udp_target(dev, peer, head, payload);
+	if (!in_parts)
+		status = wf_udp_target(dev, peer, head, payload);
+	else if (!take_part(dev, peer, h, payload, &status))
+		return;
 	if (status != WF_NIC_OK) {
 		refuse(dev, peer, head->seq, status);
 		return;
 	}
+	if (wf_unlikely(peer->whole_count))
+		wf_udp_part_drop(dev, peer, head->seq);
 	if ((int32_t)(head->seq - in->highest) > 0)
 		in->highest = head->seq;
 	else
@@ -298,6 +334,7 @@ static void receive_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		out->dups = h->ack.dups;
 		if (out->reo_mult < 16)
 			out->reo_mult++;
+		out->reordered_cut = out->cc.cuts;
 	}
 	wf_udp_out_ack(dev, peer, h->ack.base, bits, h->ack.common.kind,
 		       h->ack.ts, h->common.flags & WF_UDP_ACK_LATE);
@@ -350,6 +387,18 @@ static void receive_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	}
 }
 
+static void answer_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 uint32_t size)
+{
+	struct wf_udp_note note = {
+		.common = { .type = WF_UDP_PROBED,
+			    .dst_cid = peer->in.remote_cid },
+		.seq = size,
+	};
+
+	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+}
+
 /* A packet of a connection: @peer has its id and its address. */
 static void dispatch(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		     const union header *h, const uint8_t *payload)
@@ -360,7 +409,15 @@ static void dispatch(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	switch (h->common.type) {
 	case WF_UDP_DATA:
 		if (to_in)
-			receive_data(dev, peer, &h->data, payload);
+			receive_data(dev, peer, h, payload);
+		break;
+	case WF_UDP_PROBE:
+		if (to_in)
+			answer_probe(dev, peer, h->note.seq);
+		break;
+	case WF_UDP_PROBED:
+		if (!to_in)
+			wf_udp_path_probed(dev, peer, h->note.seq);
 		break;
 	case WF_UDP_PING:
 		if (to_in) {
@@ -390,6 +447,7 @@ static void dispatch(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 /* Bytes of the header, 0: lengths that cannot be. */
 static size_t header_len(const struct wf_udp_common *common, size_t len)
 {
+	size_t head;
 	switch (common->type) {
 	case WF_UDP_INIT:
 	case WF_UDP_COOKIE:
@@ -400,7 +458,12 @@ static size_t header_len(const struct wf_udp_common *common, size_t len)
 	case WF_UDP_CLOSE:
 	case WF_UDP_NACK:
 	case WF_UDP_PING:
+	case WF_UDP_PROBED:
 		return len == sizeof(struct wf_udp_note) ? len : 0;
+	case WF_UDP_PROBE:
+		return len >= sizeof(struct wf_udp_note) ?
+			       sizeof(struct wf_udp_note) :
+			       0;
 	case WF_UDP_ACK:
 		return common->kind <= WF_UDP_ACK_WORDS &&
 				       len == sizeof(struct wf_udp_ack) +
@@ -409,9 +472,10 @@ static size_t header_len(const struct wf_udp_common *common, size_t len)
 			       len :
 			       0;
 	case WF_UDP_DATA:
-		return len >= sizeof(struct wf_udp_data) ?
-			       sizeof(struct wf_udp_data) :
-			       0;
+		head = sizeof(struct wf_udp_data);
+		if (common->flags & WF_UDP_DATA_PART)
+			head += sizeof(struct wf_udp_part);
+		return len >= head ? head : 0;
 	}
 	return 0;
 }
@@ -454,7 +518,8 @@ void wf_udp_in_packet(void *arg, const struct wf_addr *from,
 	if (head)
 		memcpy(&h, bytes, head);
 	payload = len - head;
-	if (!head || (h.common.type == WF_UDP_DATA && h.data.len != payload)) {
+	if (!head || (h.common.type == WF_UDP_DATA && h.data.len != payload) ||
+	    (h.common.type == WF_UDP_PROBE && h.note.seq != len)) {
 		wf_udp_count(dev, bad_short, 1);
 		return;
 	}

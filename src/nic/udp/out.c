@@ -13,7 +13,7 @@
 
 #define PACKET_THRESHOLD 3 /* RFC 9002, section 6.1.1 */
 #define REO_LEAST (20 * WF_NS_PER_US)
-#define REO_MULT_MOST 16
+#define REO_LASTS 16 /* losses */
 #define PROBE_MOST (250 * WF_NS_PER_MS)
 #define LONG_SILENCE (5 * WF_NS_PER_S) /* from here on once a second */
 /* Timeouts in a row after which a sign of life is asked for before anything is
@@ -32,6 +32,7 @@ void wf_udp_out_init(struct wf_udp_out *out)
 	out->reo_at = WF_UDP_NEVER;
 	out->rnr_at = WF_UDP_NEVER;
 	out->pace_at = WF_UDP_NEVER;
+	out->size_at = WF_UDP_NEVER;
 	wf_base_list_init(&out->ops);
 	wf_base_list_init(&out->flight);
 	wf_base_list_init(&out->lost);
@@ -50,10 +51,13 @@ int wf_udp_out_up(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	out->state = WF_UDP_OUT_UP;
 	out->una = 0;
 	out->next = 0;
-	out->seg = seg;
+	out->warned = false;
+	wf_udp_path_up(out, seg);
 	out->rwnd = rwnd;
 	out->backoff = 0;
 	out->reorders = false;
+	out->no_gso = false;
+	out->reordered_cut = 0;
 	out->reo_mult = 1;
 	out->dups = 0;
 	out->unasked = 0;
@@ -136,10 +140,14 @@ static void probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 
 /* An ack that acknowledges nothing. If it answers a ping, the peer is back, and
  * what was in flight is not there: the oldest packet goes again. */
-static void answered(struct wf_udp_dev *dev, struct wf_udp_out *out)
+static void answered(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
+	struct wf_udp_out *out = &peer->out;
+
 	if (out->backoff <= PING_AFTER)
 		return;
+	if (!wf_base_list_empty(&out->flight))
+		wf_udp_path_unheard(dev, peer, oldest(out));
 	out->backoff = PING_AFTER - 1;
 	out->probe_at = dev->now;
 }
@@ -168,9 +176,10 @@ static void retry_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 
 /* -- loss ------------------------------------------------------------------- */
 
-static void take_for_lost(struct wf_udp_dev *dev, struct wf_udp_out *out,
+static void take_for_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			  struct wf_udp_slot *slot)
 {
+	struct wf_udp_out *out = &peer->out;
 	uint64_t cuts = out->cc.cuts;
 
 	wf_base_list_unlink(&slot->link);
@@ -179,7 +188,21 @@ static void take_for_lost(struct wf_udp_dev *dev, struct wf_udp_out *out,
 	out->in_flight -= slot->cost;
 	wf_udp_cc_lost(&out->cc, slot->sent_no, out->sent_no);
 	wf_udp_count(dev, losses, 1);
+	wf_udp_path_lost(dev, peer, slot);
 	wf_udp_count(dev, cwnd_cuts, out->cc.cuts - cuts);
+	/* RFC 8985, section 6.2, step 4: patience wears off after so many
+	 * recoveries without a sign of reordering. */
+	if (out->cc.cuts - out->reordered_cut > REO_LASTS) {
+		out->reorders = false;
+		out->reo_mult = 1;
+		out->reordered_cut = out->cc.cuts;
+	}
+}
+
+void wf_udp_out_reorders(struct wf_udp_out *out)
+{
+	out->reorders = true;
+	out->reordered_cut = out->cc.cuts;
 }
 
 static uint64_t patience(const struct wf_udp_out *out)
@@ -212,7 +235,7 @@ static void find_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 			out->reo_at = until;
 			break;
 		}
-		take_for_lost(dev, out, slot);
+		take_for_lost(dev, peer, slot);
 	}
 	if (!wf_base_list_empty(&out->lost))
 		wf_udp_peer_activate(dev, peer);
@@ -226,6 +249,8 @@ void wf_udp_out_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		return;
 	if (out->reo_at <= dev->now)
 		find_lost(dev, peer);
+	if (out->size_at <= dev->now)
+		wf_udp_path_tick(dev, peer);
 	if (out->rnr_at <= dev->now)
 		retry_refused(dev, peer);
 	if (out->pace_at <= dev->now) {
@@ -276,7 +301,7 @@ static void slot_acked(struct wf_udp_dev *dev, struct wf_udp_out *out,
 	 * was taken for lost and came after all says the same. */
 	if (slot->tries == 1 && (slot->sent_no < out->acked_no ||
 				 slot->state != WF_UDP_SLOT_FLIGHT))
-		out->reorders = true;
+		wf_udp_out_reorders(out);
 	/* Of one that was sent again, an earlier copy may be what arrived: then
 	 * it says nothing about the order of arrival. */
 	if (slot->sent_no > news->newest &&
@@ -284,6 +309,7 @@ static void slot_acked(struct wf_udp_dev *dev, struct wf_udp_out *out,
 	     (int32_t)(news->ts - (uint32_t)(slot->sent_at / WF_NS_PER_US)) >=
 		     0))
 		news->newest = slot->sent_no;
+	wf_udp_path_acked(out, slot);
 	news->bytes += slot->cost;
 	*at = NULL;
 	wf_base_pool_put(&dev->slots, slot);
@@ -360,7 +386,7 @@ void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		slot_acked(dev, out, out->una, &news);
 	take_bits(dev, out, base, bits, words, &news);
 	if (!news.bytes) {
-		answered(dev, out);
+		answered(dev, peer);
 		return;
 	}
 	silent = out->backoff >= COLLAPSE_AFTER;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define WF_UDP_MAGIC 0x77 /* 'w' */
-#define WF_UDP_VERSION 2
+#define WF_UDP_VERSION 3
 
 enum wf_udp_type {
 	WF_UDP_INIT = 1, /* may I open? src_cid */
@@ -26,8 +26,10 @@ enum wf_udp_type {
 	WF_UDP_CLOSE, /* goodbye; seq: all that came, if data came that way */
 	WF_UDP_DATA,
 	WF_UDP_ACK,
-	WF_UDP_NACK, /* this packet was refused: status */
-	WF_UDP_PING, /* answered by an ACK, or by a PING the other way */
+	WF_UDP_NACK,   /* this packet was refused: status */
+	WF_UDP_PING,   /* answered by an ACK, or by a PING the other way */
+	WF_UDP_PROBE,  /* padded to seq bytes: do they pass? */
+	WF_UDP_PROBED, /* they do: seq */
 	WF_UDP_TYPES,
 };
 
@@ -50,6 +52,7 @@ enum wf_udp_data_op {
 #define WF_UDP_DATA_ACK_NOW 0x02u /* the sender waits */
 #define WF_UDP_DATA_IMM 0x04u	  /* SEND: imm is valid */
 #define WF_UDP_DATA_ACK_LATE 0x08u
+#define WF_UDP_DATA_PART 0x10u /* wf_udp_part follows, then a part */
 
 /* Flags of ACK. The receiver was away when the packet came, and cannot tell for
  * how long it had been there: ts is not for measuring round trips. */
@@ -125,6 +128,21 @@ static_assert(offsetof(struct wf_udp_data, addr) == 48, "data header");
 static_assert(offsetof(struct wf_udp_data, key) == 56, "data header");
 static_assert(offsetof(struct wf_udp_data, arg) == 60, "data header");
 
+/* After the header, and under its checksum. All parts of a packet have its
+ * sequence number, and it is acknowledged when all are here. They begin and end
+ * at a multiple of the unit or at the end of the whole. */
+#define WF_UDP_PART_UNIT 128u
+#define WF_UDP_PART_TOTAL 8192u
+
+struct wf_udp_part {
+	uint16_t off;
+	uint16_t total; /* bytes of the whole */
+	uint32_t reserved4;
+};
+
+static_assert(sizeof(struct wf_udp_part) == 8, "part");
+static_assert(offsetof(struct wf_udp_part, total) == 2, "part");
+
 #define WF_UDP_WINDOW 2048u /* packets of one connection in flight */
 #define WF_UDP_ACK_WORDS (WF_UDP_WINDOW / 64)
 
@@ -144,7 +162,7 @@ static_assert(offsetof(struct wf_udp_ack, ts) == 20, "ack");
 static_assert(offsetof(struct wf_udp_ack, rwnd) == 24, "ack");
 static_assert(offsetof(struct wf_udp_ack, dups) == 28, "ack");
 
-/* RESET, CLOSE, NACK, PING. */
+/* RESET, CLOSE, NACK, PING, PROBE, PROBED. */
 struct wf_udp_note {
 	struct wf_udp_common common;
 	uint32_t seq;

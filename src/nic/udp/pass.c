@@ -69,6 +69,26 @@ void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 	wf_udp_sock_piece(&dev->sock, room, len);
 }
 
+void wf_udp_dev_padded(struct wf_udp_dev *dev, const struct wf_addr *to,
+		       struct wf_udp_note *note, size_t len)
+{
+	static const uint8_t
+		zeros[WF_UDP_PART_TOTAL + sizeof(struct wf_udp_data)];
+	uint8_t *bytes = (uint8_t *)note;
+	void *room;
+
+	note->common.magic = WF_UDP_MAGIC;
+	note->common.crc = wf_udp_sum_crc(0, bytes, 4);
+	note->common.crc =
+		wf_udp_sum_crc(note->common.crc, bytes + 8, sizeof(*note) - 8);
+	room = wf_udp_sock_packet(&dev->sock, to, len, true, NULL);
+	if (!room)
+		return; /* there will be another */
+	memcpy(room, note, sizeof(*note));
+	wf_udp_sock_piece(&dev->sock, room, sizeof(*note));
+	wf_udp_sock_piece(&dev->sock, zeros, len - sizeof(*note));
+}
+
 /* -- one pass --------------------------------------------------------------- */
 
 static void told(void *arg, const struct wf_udp_word *word)
@@ -76,35 +96,43 @@ static void told(void *arg, const struct wf_udp_word *word)
 	struct wf_udp_dev *dev = arg;
 	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &word->to);
 
-	if (!peer || word->too_large)
+	if (!peer)
 		return;
-	if (wf_udp_peer_quoted(peer, word->quote, word->quoted))
-		wf_udp_peer_against(dev, peer, word->refused);
-	else
+	if (!wf_udp_peer_quoted(peer, word->quote, word->quoted))
 		wf_udp_peer_doubt(dev, peer);
+	else if (word->too_large)
+		wf_udp_path_narrow(
+			dev, peer,
+			wf_udp_sock_payload(peer->addr.sa.sa_family,
+					    word->mtu) -
+				(uint32_t)sizeof(struct wf_udp_data));
+	else
+		wf_udp_peer_against(dev, peer, word->refused);
 }
 
-/* The kernel would not send something: a path that has become narrower, or one
- * that is none. */
+/* The kernel would not send something: a path that has become narrower, one
+ * that makes no segments, or one that is none. What it says of one peer holds
+ * for that peer only, and of a stranger for nobody. */
 static void not_sent(struct wf_udp_dev *dev)
 {
-	const struct wf_addr *to = &dev->sock.failed_to;
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, to);
+	const struct wf_udp_sock *sock = &dev->sock;
+	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &sock->failed_to);
 	/* Asked for only then: system calls. */
-	uint32_t seg = dev->sock.too_large ? wf_udp_hello_seg(dev, to) : 0;
+	uint32_t seg = peer && sock->too_large ?
+			       wf_udp_hello_seg(dev, &sock->failed_to) :
+			       0;
 
-	if (!dev->sock.too_large) {
-		if (peer)
-			wf_udp_peer_against(dev, peer, false);
-	} else if (peer && seg < peer->out.seg) {
-		wf_info("path to a peer: %u bytes now", seg);
-		peer->out.seg = seg;
-	} else {
-		wf_info("no segmentation here");
-		dev->sock.gso = false;
+	if (peer && seg && seg < peer->out.seg) {
+		wf_udp_path_narrow(dev, peer, seg);
+	} else if (peer && ((seg && sock->segments) || sock->no_segments)) {
+		wf_info("no segmentation on the way to a peer");
+		peer->out.no_gso = true;
+	} else if (peer && !seg) {
+		wf_udp_peer_against(dev, peer, false);
 	}
 	dev->sock.failed = false;
 	dev->sock.too_large = false;
+	dev->sock.no_segments = false;
 }
 
 /* Buffers of segments to ask for: what finds no receive is refused and has to be

@@ -92,6 +92,7 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 	wf_base_list_init(&peer->acker);
 	wf_base_list_init(&peer->reads);
 	wf_base_list_init(&peer->served);
+	wf_base_list_init(&peer->wholes);
 	wf_udp_out_init(&peer->out);
 	wf_base_list_add_tail(bucket_of(dev, addr), &peer->bucket);
 	dev->peers[at] = peer;
@@ -163,6 +164,7 @@ void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	due = first(due, first(out->reo_at, out->rnr_at));
 	due = first(due, first(out->pace_at, peer->in.ack_at));
 	due = first(due, first(peer->ping_at, peer->reap_at));
+	due = first(due, out->size_at);
 	wf_udp_timers_set(&dev->timers, &peer->timer, due);
 }
 

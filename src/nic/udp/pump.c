@@ -12,7 +12,9 @@
 
 #define OVERHEAD 192u  /* what a packet costs beside its payload */
 #define OP_QUANTUM 16u /* packets of one op before the next has its turn */
-#define COPY_MOST (WF_UDP_TX_ROOM - (unsigned)sizeof(struct wf_udp_data))
+#define COPY_MOST                                                              \
+	(WF_UDP_TX_ROOM - (unsigned)sizeof(struct wf_udp_data) -               \
+	 (unsigned)sizeof(struct wf_udp_part))
 
 /* Where the bytes of a packet lie. Checked each time it is sent: memory may
  * have been deregistered since. Pieces, or -1: it may not be read any more. */
@@ -62,7 +64,6 @@ static void fill_op(struct wf_udp_data *head, const struct wf_udp_op *op,
 	head->dst_qpn = op->dst_qpn;
 	head->src_qpn = op->src_qpn;
 	head->qkey = op->qkey;
-	head->len = slot->len;
 	switch (slot->data_op) {
 	case WF_UDP_SEND:
 		head->imm = op->imm;
@@ -90,22 +91,24 @@ static void fill_op(struct wf_udp_data *head, const struct wf_udp_op *op,
 	}
 }
 
-static uint32_t sum(const struct wf_udp_data *head, const struct iovec *iov,
+static uint32_t sum(const struct wf_udp_data *head,
+		    const struct wf_udp_part *part, const struct iovec *iov,
 		    int n)
 {
 	uint32_t crc = wf_udp_sum_crc(0, head, 4);
 
 	crc = wf_udp_sum_crc(crc, &head->common.dst_cid, sizeof(*head) - 8);
+	if (part)
+		crc = wf_udp_sum_crc(crc, part, sizeof(*part));
 	for (int i = 0; i < n; i++)
 		crc = wf_udp_sum_crc(crc, iov[i].iov_base, iov[i].iov_len);
 	return crc;
 }
 
 static void *place(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-		   struct wf_udp_slot *slot)
+		   struct wf_udp_slot *slot, size_t total)
 {
-	size_t total = sizeof(struct wf_udp_data) + slot->len;
-	bool alone = slot->len > peer->out.seg;
+	bool alone = peer->out.no_gso;
 	void *room =
 		wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
 
@@ -116,10 +119,11 @@ static void *place(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	return wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
 }
 
-/* Puts the packet into the batch. */
+/* Puts the packet into the batch, or @len bytes of it if there is a @part. */
 static void build(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		  struct wf_udp_slot *slot, bool ack_now, void *room,
-		  struct iovec *iov, int pieces)
+		  const struct wf_udp_part *part, uint16_t len,
+		  const struct iovec *iov, int pieces)
 {
 	struct wf_udp_out *out = &peer->out;
 	struct wf_udp_data head = {
@@ -137,10 +141,17 @@ static void build(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		fill_op(&head, slot->op, slot);
 	if (wf_udp_in_fill_ack(dev, peer, &head))
 		head.common.flags |= WF_UDP_DATA_ACKS;
-	head.common.crc = sum(&head, iov, out->crc ? pieces : 0);
+	head.len = len;
+	if (part)
+		head.common.flags |= WF_UDP_DATA_PART;
+	head.common.crc = sum(&head, part, iov, out->crc ? pieces : 0);
 	memcpy(at, &head, sizeof(head));
 	at += sizeof(head);
-	if (slot->len <= COPY_MOST) {
+	if (part) {
+		memcpy(at, part, sizeof(*part));
+		at += sizeof(*part);
+	}
+	if (len <= COPY_MOST) {
 		for (int i = 0; i < pieces; i++) {
 			memcpy(at, iov[i].iov_base, iov[i].iov_len);
 			at += iov[i].iov_len;
@@ -195,6 +206,31 @@ static int stop_serving(struct wf_udp_slot *slot)
 	return 0;
 }
 
+/* It was made for a wider path, or is a message that has to be one packet. */
+static int send_parts(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      struct wf_udp_slot *slot, bool ack_now)
+{
+	struct wf_udp_part part = { .off = 0, .total = slot->len };
+	uint32_t most = (peer->out.seg - (uint32_t)sizeof(part)) /
+			WF_UDP_PART_UNIT * WF_UDP_PART_UNIT;
+
+	for (uint32_t off = 0; off < slot->len; off += most) {
+		uint32_t left = slot->len - off;
+		uint16_t len = (uint16_t)(left < most ? left : most);
+		struct iovec iov[2];
+		int pieces = locate(dev, slot->op, slot->off + off, len, iov);
+		void *room =
+			place(dev, peer, slot,
+			      sizeof(struct wf_udp_data) + sizeof(part) + len);
+
+		if (!room || pieces < 0)
+			return -EAGAIN;
+		part.off = (uint16_t)off;
+		build(dev, peer, slot, ack_now, room, &part, len, iov, pieces);
+	}
+	return 0;
+}
+
 int wf_udp_pump_slot(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		     struct wf_udp_slot *slot, bool ack_now)
 {
@@ -214,10 +250,17 @@ int wf_udp_pump_slot(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		slot->len = 0;
 		pieces = 0;
 	}
-	room = place(dev, peer, slot);
-	if (!room)
-		return -EAGAIN;
-	build(dev, peer, slot, ack_now, room, iov, pieces);
+	if (slot->len > peer->out.seg) {
+		if (send_parts(dev, peer, slot, ack_now))
+			return -EAGAIN;
+	} else {
+		room = place(dev, peer, slot,
+			     sizeof(struct wf_udp_data) + slot->len);
+		if (!room)
+			return -EAGAIN;
+		build(dev, peer, slot, ack_now, room, NULL, slot->len, iov,
+		      pieces);
+	}
 	note_sent(dev, peer, slot);
 	return 0;
 }

@@ -115,14 +115,14 @@ static void set_options(struct wf_udp_sock *sock, int family, bool no_offload)
 		set(sock->fd, SOL_SOCKET, SO_SNDBUF, BUFFER);
 	if (!getsockopt(sock->fd, SOL_SOCKET, SO_RCVBUF, &value, &len))
 		sock->rcvbuf = (uint32_t)value;
-	/* Packets fit the path that the kernel knows; where it turns out to be
-	 * narrower, a fragment is better than nothing. */
+	/* Nothing is cut up on its way: who loses a fragment loses all, and many
+	 * networks drop fragments. path.c finds out what fits. */
 	if (family == AF_INET) {
-		set(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
+		set(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 		set(sock->fd, IPPROTO_IP, IP_RECVERR, 1);
 	} else {
 		set(sock->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
-		    IPV6_PMTUDISC_DONT);
+		    IPV6_PMTUDISC_PROBE);
 		set(sock->fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
 	}
 	if (no_offload)

@@ -70,9 +70,11 @@ struct wf_udp_sock {
 	uint32_t overflow; /* as the kernel last said */
 	struct wf_nic_counters *counters;
 	struct wf_udp_fault *fault; /* NULL: none */
-	bool too_large;		    /* segments: the path has shrunk */
 	bool failed;		    /* the kernel would not send ... */
-	struct wf_addr failed_to;   /* ... the last such packet */
+	struct wf_addr failed_to;   /* ... the last such packet: */
+	bool too_large;		    /* larger than the path */
+	bool segments;		    /* one of several in one buffer */
+	bool no_segments;	    /* which it does not do here */
 	struct wf_udp_tx tx;
 	struct wf_udp_rx rx;
 };
@@ -91,7 +93,7 @@ uint32_t wf_udp_sock_payload(int family, uint32_t mtu);
 /* A packet of @total bytes for @to. Its first bytes are written to what this
  * returns (WF_UDP_TX_ROOM), said with wf_udp_sock_piece(), and more pieces may
  * follow. NULL: flush first. @token comes back if the kernel does not take it.
- * @alone: larger than the path, which no segment may be.
+ * @alone: no segment of a larger buffer.
  */
 void *wf_udp_sock_packet(struct wf_udp_sock *sock, const struct wf_addr *to,
 			 size_t total, bool alone, void *token);

@@ -106,18 +106,15 @@ static bool out_of_room(int error)
 	       error == ENOMEM;
 }
 
-/* What the interface cannot segment, the NIC sends one by one from now on. A
- * segment that is larger than the path is something else: who knows the path
+/* What the interface cannot segment is sent one by one to that peer from now on.
+ * A segment that is larger than the path is something else: who knows the path
  * has to look again. The message that failed is taken for lost: it is sent
  * again soon enough. */
-static void judge_segments(struct wf_udp_sock *sock, int error)
+static void judge(struct wf_udp_sock *sock, int error, bool segments)
 {
-	if (error == EINVAL || error == EMSGSIZE) {
-		sock->too_large = true;
-	} else if (error == EIO || error == EOPNOTSUPP) {
-		wf_info("no segmentation here (%s)", strerror(error));
-		sock->gso = false;
-	}
+	sock->segments = segments;
+	sock->too_large = error == EMSGSIZE || (segments && error == EINVAL);
+	sock->no_segments = segments && (error == EIO || error == EOPNOTSUPP);
 }
 
 /* One message is the usual case where latency counts, and the plain call is the
@@ -175,8 +172,7 @@ static unsigned send_all(struct wf_udp_sock *sock)
 			wf_nic_count(&sock->counters->tx_busy, 1);
 			break;
 		}
-		if (tx->msg[done].count > 1)
-			judge_segments(sock, errno);
+		judge(sock, errno, tx->msg[done].count > 1);
 		/* An error of an earlier packet that the network reported, a
 		 * link that is down, a route that is gone: lost. */
 		wf_nic_count(&sock->counters->tx_errors, 1);

@@ -23,9 +23,11 @@ struct wf_nic_udp_fault {
 	uint32_t corrupt; /* one bit; the NIC then checks payload too */
 	uint32_t delay_us;
 	uint32_t jitter_us; /* up to so much more */
+	uint32_t mtu;	    /* larger packets vanish; 0: none do */
 };
 
-/* "loss=1%,reorder=25%,dup=0.5%,corrupt=10ppm,delay=50ms,jitter=1ms,seed=7".
+/* "loss=1%,reorder=25%,dup=0.5%,corrupt=10ppm,delay=50ms,jitter=1ms,seed=7",
+ * "mtu=1280".
  * -EINVAL: says what is wrong in the log. */
 int wf_nic_udp_fault_parse(const char *text, struct wf_nic_udp_fault *fault);
 

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets that come in parts, because the way is too narrow for the whole. Parts
+ * are kept until all are here, however often some of them are sent again; then
+ * the packet is as good as one that came whole.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "nic/udp/dev.h"
+
+/* Of one peer, and of all: each holds memory. */
+#define WHOLES_MOST 256u
+#define WHOLES_ALL 1024u
+
+struct whole {
+	struct wf_list link; /* peer->wholes */
+	uint64_t here;	     /* by WF_UDP_PART_UNIT */
+	uint32_t seq;
+	uint16_t total;
+	uint8_t bytes[WF_UDP_PART_TOTAL];
+};
+
+static_assert(WF_UDP_PART_TOTAL / WF_UDP_PART_UNIT <= 64, "bits of here");
+
+static struct whole *find(const struct wf_udp_peer *peer, uint32_t seq)
+{
+	for (struct wf_list *pos = peer->wholes.next; pos != &peer->wholes;
+	     pos = pos->next) {
+		struct whole *whole = wf_container_of(pos, struct whole, link);
+
+		if (whole->seq == seq)
+			return whole;
+	}
+	return NULL;
+}
+
+static struct whole *make(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			  uint32_t seq, uint16_t total)
+{
+	struct whole *whole;
+
+	if (peer->whole_count >= WHOLES_MOST || dev->wholes >= WHOLES_ALL)
+		return NULL;
+	whole = malloc(sizeof(*whole));
+	if (!whole)
+		return NULL;
+	whole->here = 0;
+	whole->seq = seq;
+	whole->total = total;
+	wf_base_list_add_tail(&peer->wholes, &whole->link);
+	peer->whole_count++;
+	dev->wholes++;
+	return whole;
+}
+
+static void drop(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		 struct whole *whole)
+{
+	wf_base_list_unlink(&whole->link);
+	peer->whole_count--;
+	dev->wholes--;
+	free(whole);
+}
+
+/* Bits of the units from @from to before @to. */
+static uint64_t units(uint32_t from, uint32_t to)
+{
+	uint64_t below = to / WF_UDP_PART_UNIT >= 64 ?
+				 UINT64_MAX :
+				 (1ull << to / WF_UDP_PART_UNIT) - 1;
+
+	return below & ~((1ull << from / WF_UDP_PART_UNIT) - 1);
+}
+
+static uint32_t round_up(uint32_t bytes)
+{
+	return (bytes + WF_UDP_PART_UNIT - 1) / WF_UDP_PART_UNIT *
+	       WF_UDP_PART_UNIT;
+}
+
+bool wf_udp_part_valid(const struct wf_udp_part *part, uint16_t len)
+{
+	uint32_t end = (uint32_t)part->off + len;
+
+	/* All but the last are of whole units. */
+	return len && part->total <= WF_UDP_PART_TOTAL && end <= part->total &&
+	       part->off % WF_UDP_PART_UNIT == 0 &&
+	       (end == part->total || end % WF_UDP_PART_UNIT == 0);
+}
+
+int wf_udp_part_take(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		     const struct wf_udp_data *head,
+		     const struct wf_udp_part *part, const uint8_t *payload,
+		     const uint8_t **bytes)
+{
+	struct whole *whole = find(peer, head->seq);
+
+	if (!whole)
+		whole = make(dev, peer, head->seq, part->total);
+	if (!whole)
+		return -1;
+	if (whole->total != part->total) {
+		wf_udp_count(dev, bad_field, 1);
+		return 0;
+	}
+	memcpy(whole->bytes + part->off, payload, head->len);
+	whole->here |= units(part->off, round_up(part->off + head->len));
+	*bytes = whole->bytes;
+	return whole->here == units(0, round_up(whole->total));
+}
+
+void wf_udp_part_drop(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      uint32_t seq)
+{
+	struct whole *whole = find(peer, seq);
+
+	if (whole)
+		drop(dev, peer, whole);
+}
+
+void wf_udp_part_drop_all(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	while (!wf_base_list_empty(&peer->wholes))
+		drop(dev, peer,
+		     wf_container_of(peer->wholes.next, struct whole, link));
+}
