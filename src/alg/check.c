@@ -4,9 +4,11 @@
  * those of two pieces make the one of both. The plain loops here are for
  * builds that have no library at all.
  */
-#include <weft/wd_comp_drv.h>
+#include "alg/check.h"
 
 #include <stdatomic.h>
+
+#include <weft/wd_comp_drv.h>
 
 #include "alg/registry.h"
 
@@ -101,8 +103,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* The CRC of A followed by B is crc(A) * x^(8 * len(B)) + crc(B). */
-static uint32_t combine_crc(uint32_t first, uint32_t second, uint64_t len)
+uint32_t wf_alg_crc_power(uint64_t len)
 {
 	uint32_t power = 1u << 31;  /* x^0 */
 	uint32_t square = 1u << 23; /* x^8 */
@@ -112,6 +113,11 @@ static uint32_t combine_crc(uint32_t first, uint32_t second, uint64_t len)
 			power = multiply(square, power);
 		square = multiply(square, square);
 	}
+	return power;
+}
+
+uint32_t wf_alg_crc_join(uint32_t first, uint32_t second, uint32_t power)
+{
 	return multiply(power, first) ^ second;
 }
 
@@ -133,7 +139,8 @@ uint32_t wd_comp_check_combine(int alg, uint32_t first, uint32_t second,
 {
 	switch (alg) {
 	case WD_COMP_GZIP:
-		return combine_crc(first, second, second_len);
+		return wf_alg_crc_join(first, second,
+				       wf_alg_crc_power(second_len));
 	case WD_COMP_ZLIB:
 		return combine_adler(first, second, second_len);
 	default:

@@ -22,8 +22,6 @@
 #define CHUNK_SMALL (128u << 10)
 #define CHUNK_LARGE (256u << 10)
 #define DIRECT (1u << 20) /* a piece from the caller's memory at most */
-/* Below this much since the last flush, streaming beats pieces. */
-#define WORTH (64u << 10)
 #define FLUSH_ROOM 4096u
 #define LARGE (512u << 10) /* loses less than a percent by itself */
 
@@ -146,7 +144,8 @@ size_t wf_alg_defl_history(const struct wf_alg_defl *d, uint8_t *out)
 
 	if (!d->buf)
 		return 0;
-	memcpy(out, d->buf + HISTORY - d->history + skip, len - skip);
+	if (out)
+		memcpy(out, d->buf + HISTORY - d->history + skip, len - skip);
 	return len - skip;
 }
 
@@ -528,8 +527,9 @@ static bool at_an_edge(struct wf_alg_defl *d)
 static int chunk_step(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 {
 	size_t have = d->fill + io->in_len;
-	bool small =
+	bool sync =
 		flush == WD_COMP_SYNC_FLUSH || flush == WD_COMP_PARTIAL_FLUSH;
+	bool cut = flush != WD_COMP_NO_FLUSH && flush != WD_COMP_FINISH;
 	int ret;
 
 	if (flush == WD_COMP_NO_FLUSH && have < chunk_of(d)) {
@@ -549,8 +549,11 @@ static int chunk_step(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 		say_nothing(d, flush);
 		return flush != WD_COMP_FINISH;
 	}
-	if (small && have < WORTH && !go_streaming(d))
+	if (cut &&
+	    have < (sync ? WF_ALG_DEFL_FLUSH_WORTH : WF_ALG_DEFL_FLUSH_SMALL) &&
+	    !go_streaming(d))
 		return 0;
+
 	ret = next_piece(d, io, flush);
 	if (ret)
 		return ret;

@@ -20,8 +20,9 @@ struct wf_alg_want {
 	int window;	  /* for deflate; 0 means 15 */
 	int node;	  /* NUMA node + 1, 0: wherever */
 	const char *name; /* this driver only; NULL: any */
-	bool local;	  /* none that works in another process or device */
-	uint32_t except;  /* bits of slots that failed already */
+	bool small; /* rather one that streams: it works without large tables */
+	bool local; /* none that works in another process or device */
+	uint32_t except; /* bits of slots that failed already */
 };
 
 /* A reference to the best driver, or NULL. */
@@ -32,6 +33,9 @@ const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
 struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot);
 /* One of ours, whose code stays even when it is unregistered. */
 bool wf_alg_registry_is_builtin(const struct wd_alg_comp *driver);
+/* Whether WD_COMP_REPRODUCIBLE asks for output that does not depend on how a
+ * stream is cut into calls. */
+bool wf_alg_registry_reproducible(void);
 /* Its bit in want.except. */
 uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot);
 

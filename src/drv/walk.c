@@ -9,6 +9,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_BITS 15
@@ -364,33 +365,45 @@ static int walk_stored(struct walker *w)
 	return 0;
 }
 
-int wf_drv_walk(const uint8_t *data, size_t len, struct wf_walk *walk)
+static int walk_blocks(struct walker *w, struct wf_walk *walk)
 {
-	struct walker w;
 	int last, type, ret;
 
-	w.next = w.start = data;
-	w.end = data + len;
-	w.bits = 0;
-	w.count = 0;
-	w.past = 0;
 	do {
-		refill(&w);
-		walk->final_bit = position(&w);
-		last = (int)take(&w, 1);
-		type = (int)take(&w, 2);
+		refill(w);
+		walk->final_bit = position(w);
+		last = (int)take(w, 1);
+		type = (int)take(w, 2);
 		if (type == 0) {
-			ret = walk_stored(&w);
+			ret = walk_stored(w);
 		} else if (type == 3) {
 			ret = -EBADMSG;
 		} else {
-			ret = type == 1 ? read_fixed(&w) : read_dynamic(&w);
+			ret = type == 1 ? read_fixed(w) : read_dynamic(w);
 			if (!ret)
-				ret = walk_coded(&w);
+				ret = walk_coded(w);
 		}
-		if (ret || overran(&w))
+		if (ret || overran(w))
 			return -EBADMSG;
 	} while (!last);
-	walk->end_bit = position(&w);
+	walk->end_bit = position(w);
 	return 0;
+}
+
+int wf_drv_walk(const uint8_t *data, size_t len, struct wf_walk *walk)
+{
+	/* Its tables are too large for the stacks of some threads. */
+	struct walker *w = malloc(sizeof(*w));
+	int ret;
+
+	if (!w)
+		return -ENOMEM;
+	w->next = w->start = data;
+	w->end = data + len;
+	w->bits = 0;
+	w->count = 0;
+	w->past = 0;
+	ret = walk_blocks(w, walk);
+	free(w);
+	return ret;
 }

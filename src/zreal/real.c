@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static const struct entry entries[] = { WF_ZREAL_CORE(ENTRY)
 						WF_ZREAL_GZ(ENTRY) };
 
 static struct wf_zreal real;
-static bool usable;
+static _Atomic(const struct wf_zreal *) usable;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Whether an address belongs to the library that this code is in. */
@@ -57,7 +58,7 @@ static void load(void)
 		void *found = dlsym(handle, entries[i].name);
 
 		if (!found) {
-			wf_warn("%s has no %s: a zlib of 1.2.12 or later is "
+			wf_warn("%s has no %s: a zlib of 1.2.9 or later is "
 				"needed; set WEFT_LIBZ to one",
 				name, entries[i].name);
 			return;
@@ -70,11 +71,16 @@ static void load(void)
 		}
 		*(void **)((char *)&real + entries[i].at) = found;
 	}
-	usable = true;
+	atomic_store_explicit(&usable, &real, memory_order_release);
 }
 
 const struct wf_zreal *wf_zreal_get(void)
 {
+	const struct wf_zreal *z =
+		atomic_load_explicit(&usable, memory_order_acquire);
+
+	if (__builtin_expect(z != NULL, 1))
+		return z;
 	pthread_once(&once, load);
-	return usable ? &real : NULL;
+	return atomic_load_explicit(&usable, memory_order_acquire);
 }

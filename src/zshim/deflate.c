@@ -86,7 +86,8 @@ static bool can_do(int level, int method, int bits, int mem_level, int strategy,
 {
 	return method == Z_DEFLATED && wf_zshim_format(bits, alg) &&
 	       level >= 1 && level <= 9 && mem_level >= 1 && mem_level <= 9 &&
-	       (strategy == Z_DEFAULT_STRATEGY || strategy == Z_FILTERED);
+	       (strategy == Z_DEFAULT_STRATEGY || strategy == Z_FILTERED) &&
+	       !wf_alg_registry_reproducible();
 }
 
 WF_ZSHIM_API int deflateInit2_(z_streamp strm, int level, int method, int bits,
@@ -181,6 +182,22 @@ static int z_of(z_streamp strm, int ret)
 	return fail(strm, ret == -ENOMEM ? Z_MEM_ERROR : Z_STREAM_ERROR);
 }
 
+/* A stream that begins with a small flush would be given to zlib by src/alg:
+ * it costs less to make all of it zlib's. */
+static bool is_flushed_small(const z_stream *strm, int flush)
+{
+	switch (flush) {
+	case Z_PARTIAL_FLUSH:
+	case Z_SYNC_FLUSH:
+		return strm->avail_in < WF_ALG_DEFL_FLUSH_WORTH;
+	case Z_FULL_FLUSH:
+	case Z_BLOCK:
+		return strm->avail_in < WF_ALG_DEFL_FLUSH_SMALL;
+	default:
+		return false;
+	}
+}
+
 WF_ZSHIM_API int deflate(z_streamp strm, int flush)
 {
 	const struct wf_zreal *real = wf_zreal_get();
@@ -196,6 +213,9 @@ WF_ZSHIM_API int deflate(z_streamp strm, int flush)
 		return fail(strm, Z_STREAM_ERROR);
 	if (!strm->avail_out)
 		return fail(strm, Z_BUF_ERROR);
+	if (untouched(s) && is_flushed_small(strm, flush) &&
+	    to_real(strm, s) == Z_OK)
+		return real->deflate(strm, flush);
 	old = s->last_flush;
 	if (!wf_alg_defl_pending(&s->d) && !strm->avail_in &&
 	    rank(flush) <= rank(old) && flush != Z_FINISH && old >= 0)
@@ -360,18 +380,16 @@ WF_ZSHIM_API int deflateSetDictionary(z_streamp strm, const Bytef *dict,
 
 WF_ZSHIM_API int deflateGetDictionary(z_streamp strm, Bytef *dict, uInt *len)
 {
-	static const uInt most = 32768;
 	const struct wf_zreal *real = wf_zreal_get();
 	struct deflater *s = ours(strm);
-	uint8_t scratch[32768];
 	size_t n;
 
 	if (!s)
 		return real ? real->deflateGetDictionary(strm, dict, len) :
 			      Z_STREAM_ERROR;
-	n = wf_alg_defl_history(&s->d, dict ? dict : scratch);
+	n = wf_alg_defl_history(&s->d, dict);
 	if (len)
-		*len = n < most ? (uInt)n : most;
+		*len = (uInt)n;
 	return Z_OK;
 }
 
@@ -379,17 +397,27 @@ WF_ZSHIM_API uLong deflateBound(z_streamp strm, uLong len)
 {
 	const struct wf_zreal *real = wf_zreal_get();
 	struct deflater *s = ours(strm);
-	uLong wrap;
+	uLong wrap, fixed, stored;
 
 	/* zlib 1.2.13 says too little for one byte at level 0. */
 	if (!s)
 		return real ? real->deflateBound(strm, len) + 8 :
 			      len + (len >> 3) + (len >> 6) + 32;
-	/* What zlib says for its default parameters; stored blocks of ours
-	 * (5 bytes in 65535, 10 more at the end) stay below it. */
 	wrap = wf_alg_wrap_header_size(s->d.alg) +
 	       wf_alg_wrap_trailer_size(s->d.alg);
-	return len + (len >> 12) + (len >> 14) + (len >> 25) + 13 - 6 + wrap;
+	/* A dictionary, which makes the stream zlib's, adds its checksum. */
+	if (s->d.alg == WD_COMP_ZLIB)
+		wrap += 4;
+	/* What zlib says for its default parameters; stored blocks of ours
+	 * (5 bytes in 65535, 10 more at the end) stay below it. */
+	if (s->mem_level == 8)
+		return len + (len >> 12) + (len >> 14) + (len >> 25) + 13 - 6 +
+		       wrap;
+	/* The stream may still become zlib's, which expands more with other
+	 * parameters: its bounds for fixed and for small stored blocks. */
+	fixed = len + (len >> 3) + (len >> 8) + (len >> 9) + 4;
+	stored = len + (len >> 5) + (len >> 7) + (len >> 11) + 7;
+	return (fixed > stored ? fixed : stored) + wrap;
 }
 
 WF_ZSHIM_API int deflatePending(z_streamp strm, unsigned *pending, int *bits)
@@ -431,4 +459,13 @@ WF_ZSHIM_API int deflateSetHeader(z_streamp strm, gz_headerp head)
 	if (s && to_real(strm, s) != Z_OK)
 		return Z_STREAM_ERROR;
 	return real ? real->deflateSetHeader(strm, head) : Z_STREAM_ERROR;
+}
+
+int wf_zshim_deflate_reproducible(z_streamp strm)
+{
+	struct deflater *s = ours(strm);
+
+	if (!s)
+		return Z_OK;
+	return untouched(s) ? to_real(strm, s) : Z_STREAM_ERROR;
 }

@@ -7,6 +7,8 @@
 
 #include <limits.h>
 
+#include "alg/check.h"
+
 static uInt cut(uLong len)
 {
 	return len > UINT_MAX ? UINT_MAX : (uInt)len;
@@ -83,7 +85,10 @@ WF_ZSHIM_API int uncompress2(Bytef *dest, uLongf *dest_len, const Bytef *source,
 			s.avail_in = cut(left);
 			left -= s.avail_in;
 		}
-		ret = inflate(&s, Z_NO_FLUSH);
+		/* As zlib: without Z_FINISH, whose errors are others. */
+		ret = !left && wf_zshim_inflate_whole(&s) ?
+			      Z_STREAM_END :
+			      inflate(&s, Z_NO_FLUSH);
 	} while (ret == Z_OK);
 	*source_len -= left + s.avail_in;
 	if (!empty)
@@ -143,6 +148,7 @@ uLong crc32_combine_gen(off_t len);
 uLong crc32_combine64(uLong a, uLong b, off64_t len);
 uLong adler32_combine64(uLong a, uLong b, off64_t len);
 uLong crc32_combine_gen64(off64_t len);
+uLong crc32_combine_op(uLong a, uLong b, uLong op);
 
 FORWARD(uLong, crc32_combine64, crc32_combine64,
 	(uLong a, uLong b, off64_t len), (a, b, len), 0)
@@ -152,12 +158,23 @@ FORWARD(uLong, adler32_combine64, adler32_combine64,
 	(uLong a, uLong b, off64_t len), (a, b, len), 0)
 FORWARD(uLong, adler32_combine, adler32_combine64,
 	(uLong a, uLong b, off_t len), (a, b, len), 0)
-FORWARD(uLong, crc32_combine_gen64, crc32_combine_gen64, (off64_t len), (len),
-	0)
-FORWARD(uLong, crc32_combine_gen, crc32_combine_gen64, (off_t len), (len), 0)
-FORWARD(uLong, crc32_combine_op, crc32_combine_op, (uLong a, uLong b, uLong op),
-	(a, b, op), 0)
 FORWARD(const z_crc_t *, get_crc_table, get_crc_table, (void), (), NULL)
 FORWARD(const char *, zlibVersion, zlibVersion, (void), (), ZLIB_VERSION)
 FORWARD(uLong, zlibCompileFlags, zlibCompileFlags, (void), (), 0)
 FORWARD(const char *, zError, zError, (int err), (err), "")
+
+/* zlib has these since 1.2.12 only. */
+WF_ZSHIM_API uLong crc32_combine_gen64(off64_t len)
+{
+	return wf_alg_crc_power(len > 0 ? (uint64_t)len : 0);
+}
+
+WF_ZSHIM_API uLong crc32_combine_gen(off_t len)
+{
+	return crc32_combine_gen64(len);
+}
+
+WF_ZSHIM_API uLong crc32_combine_op(uLong a, uLong b, uLong op)
+{
+	return wf_alg_crc_join((uint32_t)a, (uint32_t)b, (uint32_t)op);
+}
