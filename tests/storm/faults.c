@@ -24,6 +24,7 @@
 static _Thread_local bool wild;
 static uint64_t state;
 static unsigned int rate;
+static unsigned int kinds = ~0u;
 static uint64_t injected;
 
 void storm_wild(void)
@@ -47,10 +48,16 @@ uint64_t storm_injected(void)
 	return injected;
 }
 
-/* Whether this call fails. @weight: how much more often than others. */
-static bool strikes(unsigned int weight)
+void storm_fault_kinds(unsigned int which)
 {
-	if (!wild || !rate || storm_random(&state) % 1000 >= rate * weight)
+	kinds = which;
+}
+
+/* Whether this call fails. @weight: how much more often than others. */
+static bool strikes(enum storm_fault kind, unsigned int weight)
+{
+	if (!wild || !rate || !(kinds & 1u << kind) ||
+	    storm_random(&state) % 1000 >= rate * weight)
 		return false;
 	injected++;
 	return true;
@@ -72,7 +79,7 @@ void *__libc_memalign(size_t align, size_t size);
 
 void *malloc(size_t size)
 {
-	if (strikes(1)) {
+	if (strikes(STORM_NO_MEMORY, 1)) {
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -81,7 +88,7 @@ void *malloc(size_t size)
 
 void *calloc(size_t n, size_t size)
 {
-	if (strikes(1)) {
+	if (strikes(STORM_NO_MEMORY, 1)) {
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -90,7 +97,7 @@ void *calloc(size_t n, size_t size)
 
 void *realloc(void *old, size_t size)
 {
-	if (strikes(1)) {
+	if (strikes(STORM_NO_MEMORY, 1)) {
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -99,7 +106,7 @@ void *realloc(void *old, size_t size)
 
 void *aligned_alloc(size_t align, size_t size)
 {
-	if (strikes(1)) {
+	if (strikes(STORM_NO_MEMORY, 1)) {
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -108,7 +115,8 @@ void *aligned_alloc(size_t align, size_t size)
 
 int posix_memalign(void **memory, size_t align, size_t size)
 {
-	void *got = strikes(1) ? NULL : __libc_memalign(align, size);
+	void *got = strikes(STORM_NO_MEMORY, 1) ? NULL :
+						  __libc_memalign(align, size);
 
 	if (!got)
 		return ENOMEM;
@@ -119,7 +127,7 @@ int posix_memalign(void **memory, size_t align, size_t size)
 void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
 {
 	REAL(mmap);
-	if (strikes(5)) {
+	if (strikes(STORM_NO_MEMORY, 5)) {
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
@@ -129,7 +137,7 @@ void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
 int posix_fallocate(int fd, off_t offset, off_t len)
 {
 	REAL(posix_fallocate);
-	return strikes(5) ? ENOSPC : real(fd, offset, len);
+	return strikes(STORM_NO_MEMORY, 5) ? ENOSPC : real(fd, offset, len);
 }
 
 /* -- descriptors ------------------------------------------------------------ */
@@ -137,7 +145,7 @@ int posix_fallocate(int fd, off_t offset, off_t len)
 int memfd_create(const char *name, unsigned int flags)
 {
 	REAL(memfd_create);
-	if (strikes(10)) {
+	if (strikes(STORM_NO_DESCRIPTORS, 10)) {
 		errno = EMFILE;
 		return -1;
 	}
@@ -147,7 +155,7 @@ int memfd_create(const char *name, unsigned int flags)
 int socket(int family, int type, int protocol)
 {
 	REAL(socket);
-	if (strikes(10)) {
+	if (strikes(STORM_NO_DESCRIPTORS, 10)) {
 		errno = EMFILE;
 		return -1;
 	}
@@ -157,7 +165,7 @@ int socket(int family, int type, int protocol)
 int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	REAL(accept4);
-	if (strikes(10)) {
+	if (strikes(STORM_NO_DESCRIPTORS, 10)) {
 		errno = EMFILE;
 		return -1;
 	}
@@ -167,7 +175,7 @@ int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 int eventfd(unsigned int count, int flags)
 {
 	REAL(eventfd);
-	if (strikes(10)) {
+	if (strikes(STORM_NO_DESCRIPTORS, 10)) {
 		errno = EMFILE;
 		return -1;
 	}
@@ -177,7 +185,7 @@ int eventfd(unsigned int count, int flags)
 int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	REAL(epoll_ctl);
-	if (op == EPOLL_CTL_ADD && strikes(5)) {
+	if (op == EPOLL_CTL_ADD && strikes(STORM_NO_DESCRIPTORS, 5)) {
 		errno = ENOMEM;
 		return -1;
 	}
@@ -190,11 +198,12 @@ ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	REAL(sendmsg);
 	if (msg->msg_controllen && CMSG_FIRSTHDR(msg) &&
-	    CMSG_FIRSTHDR(msg)->cmsg_level == SOL_SOCKET && strikes(30)) {
+	    CMSG_FIRSTHDR(msg)->cmsg_level == SOL_SOCKET &&
+	    strikes(STORM_TOO_MANY_REFS, 30)) {
 		errno = ETOOMANYREFS;
 		return -1;
 	}
-	if (strikes(3)) {
+	if (strikes(STORM_NO_SENDING, 3)) {
 		errno = EAGAIN;
 		return -1;
 	}
@@ -204,12 +213,13 @@ ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 {
 	REAL(sendmmsg);
-	if (strikes(5)) {
+	if (strikes(STORM_NO_SENDING, 5)) {
 		errno = injected & 1 ? EAGAIN : ENOBUFS;
 		return -1;
 	}
 	/* Or some of them only. */
-	return real(fd, msgs, n > 1 && strikes(5) ? n / 2 : n, flags);
+	return real(fd, msgs, n > 1 && strikes(STORM_NO_SENDING, 5) ? n / 2 : n,
+		    flags);
 }
 
 /* -- memory of other processes ---------------------------------------------- */
@@ -217,7 +227,7 @@ int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 /* Half of the first buffer: what a page that is gone leaves of a copy. */
 static bool shorten(struct iovec *one, const struct iovec *all, unsigned long n)
 {
-	if (!n || all[0].iov_len < 2 || !strikes(3))
+	if (!n || all[0].iov_len < 2 || !strikes(STORM_SHORT_COPIES, 3))
 		return false;
 	*one = all[0];
 	one->iov_len /= 2;
@@ -231,7 +241,7 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long n,
 	struct iovec half;
 
 	REAL(process_vm_readv);
-	if (strikes(1)) {
+	if (strikes(STORM_SHORT_COPIES, 1)) {
 		errno = ENOMEM;
 		return -1;
 	}
@@ -247,7 +257,7 @@ ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long n,
 	struct iovec half;
 
 	REAL(process_vm_writev);
-	if (strikes(1)) {
+	if (strikes(STORM_SHORT_COPIES, 1)) {
 		errno = ENOMEM;
 		return -1;
 	}

@@ -6,7 +6,7 @@
  * over, and nothing may be left behind.
  *
  *	storm [--seed N] [--for SECONDS] [--shm|--packets|--hosts|--both]
- *	      [--processes N] [--calm]
+ *	      [--processes N] [--faults memory,descriptors,refs,sending,copies]
  *
  * It runs in rounds of some seconds, each a set of processes of its own. This
  * file is the parent of a round: it draws the faults and judges.
@@ -45,8 +45,11 @@ static struct {
 	int seconds;
 	int way; /* -1: all in turn */
 	int processes;
-	bool calm; /* no call fails */
-} options = { .seed = 1, .seconds = 10, .way = -1, .processes = 16 };
+	unsigned int faults; /* a bit for each kind of call that may fail */
+	const char *fault_text;
+} options = {
+	.seed = 1, .seconds = 10, .way = -1, .processes = 16, .faults = ~0u
+};
 
 /* What the parent knows of a worker. */
 static struct {
@@ -424,13 +427,14 @@ static void run_round(uint64_t seed, int way, int seconds)
 					storm_board->pair[i][k].oldest = 1;
 	set_environment(way);
 	storm_board->hosts = way == BY_HOSTS;
-	storm_board->calm = options.calm;
+	storm_fault_kinds(options.faults);
 	if (storm_board->hosts)
 		net_begin(1500);
 	snprintf(way_text, sizeof(way_text),
-		 "storm --seed %llu --for %d %s --processes %d%s",
+		 "storm --seed %llu --for %d %s --processes %d%s%s",
 		 (unsigned long long)seed, seconds, way_names[way],
-		 options.processes, options.calm ? " --calm" : "");
+		 options.processes, options.fault_text ? " --faults " : "",
+		 options.fault_text ? options.fault_text : "");
 	storm_board->phase = STORM_BLOWS;
 	for (int i = 0; i < options.processes; i++)
 		start(i);
@@ -444,6 +448,20 @@ static void run_round(uint64_t seed, int way, int seconds)
 	tell(way, begin);
 }
 
+/* "none" is none of these. */
+static unsigned int parse_faults(const char *text)
+{
+	static const char *const names[STORM_FAULTS] = { "memory",
+							 "descriptors", "refs",
+							 "sending", "copies" };
+	unsigned int faults = 0;
+
+	for (int i = 0; i < STORM_FAULTS; i++)
+		if (strstr(text, names[i]))
+			faults |= 1u << i;
+	return faults;
+}
+
 static void parse(int argc, char **argv)
 {
 	static const struct option names[] = {
@@ -454,7 +472,7 @@ static void parse(int argc, char **argv)
 		{ "packets", no_argument, NULL, 'k' },
 		{ "hosts", no_argument, NULL, 'h' },
 		{ "both", no_argument, NULL, 'b' },
-		{ "calm", no_argument, NULL, 'c' },
+		{ "faults", required_argument, NULL, 'c' },
 		{ 0 },
 	};
 	int option;
@@ -483,7 +501,8 @@ static void parse(int argc, char **argv)
 			options.way = -1;
 			break;
 		case 'c':
-			options.calm = true;
+			options.faults = parse_faults(optarg);
+			options.fault_text = optarg;
 			break;
 		default:
 			exit(2);

@@ -98,7 +98,6 @@ struct storm_board {
 	_Atomic int phase;
 	int workers;
 	uint16_t port;
-	bool calm;  /* no call fails */
 	bool hosts; /* two network namespaces */
 	uint64_t seed;
 	struct storm_worker worker[STORM_WORKERS];
@@ -118,11 +117,22 @@ void storm_work(int me, uint64_t seed);
 
 /* -- faults.c: calls that fail --------------------------------------------- */
 
+enum storm_fault {
+	STORM_NO_MEMORY,      /* ENOMEM */
+	STORM_NO_DESCRIPTORS, /* EMFILE */
+	STORM_TOO_MANY_REFS,  /* ETOOMANYREFS: descriptors cannot be passed */
+	STORM_NO_SENDING,     /* EAGAIN, ENOBUFS, a part of the packets */
+	STORM_SHORT_COPIES,   /* of other processes' memory, and ENOMEM */
+	STORM_FAULTS,
+};
+
 /* From now on the calls of this thread fail at random, until storm_calm(). */
 void storm_wild(void);
 void storm_calm(void);
 /* How often, in 1/1000 of calls that may fail; 0: never. */
 void storm_faults(uint64_t seed, unsigned int rate);
+/* A bit for each kind that may happen. */
+void storm_fault_kinds(unsigned int which);
 uint64_t storm_injected(void);
 
 #endif

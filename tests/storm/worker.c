@@ -610,9 +610,7 @@ static void begin_life(void)
 	open_endpoint();
 	mine()->life++;
 	mine()->up = true;
-	if (!storm_board->calm)
-		storm_faults(storm_random(&w.random),
-			     below(2) ? 1 + below(10) : 0);
+	storm_faults(storm_random(&w.random), below(2) ? 1 + below(10) : 0);
 }
 
 static void settle(void)
