@@ -18,6 +18,15 @@ help:
 	@echo 'make install    install below PREFIX=$(PREFIX) (DESTDIR is honoured)'
 	@echo 'make uninstall  remove what the last make install put there'
 	@echo 'make clean      remove every build folder'
+	@echo 'make demo     build, show the provider, race it against the others'
+	@echo 'make test     build and run every test'
+	@echo 'make storm    random faults among 16 processes (FOR=3600 seconds, SEED=1)'
+	@echo 'make bench    the full race, plotted in $(BUILD)/bench.svg (ARGS="..." for weft bench)'
+	@echo 'make lint     formatting, layers, house rules, cppcheck'
+	@echo 'make format   let clang-format rewrite the sources'
+	@echo 'make build    build only, in $(BUILD)/'
+	@echo 'make install  install below PREFIX=$(PREFIX) (DESTDIR is honoured)'
+	@echo 'make clean    remove every build folder'
 
 deps-%:
 	@scripts/deps $*
@@ -47,6 +56,16 @@ bench: deps-bench
 test: deps-test
 	@scripts/run-tests
 
+# Random faults for as long as you like; see tests/storm/storm.c.
+FOR ?= 60
+SEED ?= 1
+storm: deps-test
+	@test -d build-gcc || CC=gcc meson setup build-gcc -Dtests=enabled
+	@ninja --quiet -C build-gcc tests/storm/storm src/libweft-fi.so
+	FI_PROVIDER_PATH="$(CURDIR)/build-gcc/src" WEFT_SRC="$(CURDIR)" \
+		scripts/isolate build-gcc/tests/storm/storm --both \
+		--for $(FOR) --seed $(SEED) $(ARGS)
+
 lint: deps-lint
 	@status=0; \
 	for rule in format style layers listed headers manual; do \
@@ -74,4 +93,5 @@ clean:
 	rm -rf $(BUILD) build-gcc build-clang build-asan build-tsan
 
 .PHONY: help ninja build demo bench test lint format install uninstall clean
+.PHONY: help ninja build demo bench test storm lint format install clean
 .DEFAULT_GOAL := help
