@@ -31,7 +31,8 @@ struct wf_setting {
 	bool or_zero;	   /* 0 is possible though below min */
 	uint64_t min, max; /* UINT64_MAX: no upper bound */
 	uint64_t fallback; /* the default */
-	const char *words; /* the default of a text, in words */
+	const char
+		*words; /* the default in words: of a text, or if not fixed */
 	const char *help;
 	const char *why; /* the reason of the default */
 };

@@ -154,6 +154,7 @@ static void check_fault(void)
 
 void wf_prov_param_init(struct fi_provider *provider)
 {
+	assert(N_FIELDS == wf_base_setting_count);
 	for (size_t i = 0; i < N_FIELDS; i++)
 		set_value(i, wf_base_setting_find(fields[i].name)->fallback);
 	if (wf_shm_mover_call_ns() > SLOW_CALL_NS)

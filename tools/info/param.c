@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/setting.h"
+#include "nic/udp/udp.h"
 
 #define DEFAULT " (default: "
 
@@ -32,6 +33,16 @@ static void take_apart(struct wf_tools_param *param, const char *help)
 	end = strrchr(at, ')');
 	snprintf(param->fallback, sizeof(param->fallback), "%.*s",
 		 end ? (int)(end - at) : (int)strlen(at), at);
+}
+
+/* The one text with a language of its own; its parser says in the log what is
+ * wrong with it. */
+static bool is_bad_fault(const struct wf_setting *s, const char *given)
+{
+	struct wf_nic_udp_fault fault;
+
+	return s && !strcmp(s->name, "fault") &&
+	       wf_nic_udp_fault_parse(given, &fault);
 }
 
 static const struct wf_setting *find(const char *name)
@@ -58,6 +69,10 @@ void wf_tools_param_judge(struct wf_tools_param *param, const char *help)
 	/* Not ours: a provider of another version. */
 	if (s && !wf_base_setting_read(s, param->given, &value, param->note))
 		return;
+	if (is_bad_fault(s, param->given)) {
+		snprintf(param->note, sizeof(param->note), "cannot be read");
+		return;
+	}
 	snprintf(param->value, sizeof(param->value), "%s",
 		 !s || wf_base_setting_is_text(s) ?
 			 param->given :

@@ -259,9 +259,8 @@ void wf_tools_provider_read(struct wf_tools_facts *facts)
 	find_path(facts);
 	check_filter(facts);
 	/* What is wrong with settings is said below; the provider would say
-	 * it as well (src/prov/init.c). Only it can read FI_WEFT_FAULT. */
-	if (!getenv("FI_WEFT_FAULT"))
-		setenv("FI_LOG_PROV", "weft", 0);
+	 * it as well (src/prov/init.c). */
+	setenv("FI_LOG_PROV", "weft", 0);
 	hints = fi_allocinfo();
 	if (!hints) {
 		wf_tools_facts_problem(facts, "no memory");
