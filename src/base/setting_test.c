@@ -119,6 +119,8 @@ static void test_unknown_names(void **state)
 		{ "FI_WEFT_CMAMIN", "CMAMIN:cma_min " },
 		{ "FI_WEFT_CONECT_TIMEOUT", "CONECT_TIMEOUT:connect_timeout " },
 		{ "FI_WEFT_CONNECT", "CONNECT:connect_timeout " },
+		{ "FI_WEFT_CONECT", "CONECT:connect_timeout " },
+		{ "FI_WEFT_TIMEOUT", "TIMEOUT:dead_timeout " },
 		{ "FI_WEFT_INTERFACE", "INTERFACE: " },
 		{ "FI_WEFT_XYZZY", "XYZZY: " },
 		{ "FI_WEFT_", "" },
