@@ -40,6 +40,10 @@ struct wf_setting {
 extern const struct wf_setting wf_base_settings[];
 extern const size_t wf_base_setting_count;
 
+/* The default of coop_min where a copy between processes takes @call_ns to
+ * begin. */
+uint64_t wf_base_setting_coop_min(uint64_t call_ns);
+
 /* By name, without the prefix, in any case; or NULL. */
 const struct wf_setting *wf_base_setting_find(const char *name);
 

@@ -52,7 +52,8 @@ static const struct wf_setting *find(const char *name)
 	return wf_base_setting_find(name + strlen(WF_SETTING_PREFIX));
 }
 
-void wf_tools_param_judge(struct wf_tools_param *param, const char *help)
+void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
+			  uint64_t call_ns)
 {
 	const struct wf_setting *s = find(param->name);
 	char text[WF_SETTING_TEXT_LEN];
@@ -61,7 +62,12 @@ void wf_tools_param_judge(struct wf_tools_param *param, const char *help)
 	take_apart(param, help ? help : "");
 	param->why = s ? s->why : NULL;
 	param->source = "default";
-	snprintf(param->value, sizeof(param->value), "%s", param->fallback);
+	/* A number whose default depends on the machine: there is one. */
+	snprintf(param->value, sizeof(param->value), "%s",
+		 s && s->words && !wf_base_setting_is_text(s) ?
+			 wf_base_setting_text(
+				 s, wf_base_setting_coop_min(call_ns), text) :
+			 param->fallback);
 	if (!*param->given)
 		return;
 	/* libfabric 2 also has a file of settings. */

@@ -237,7 +237,8 @@ static void read_params(struct wf_tools_facts *facts)
 			 params[i].name);
 		snprintf(param->given, sizeof(param->given), "%s",
 			 params[i].value ? params[i].value : "");
-		wf_tools_param_judge(param, params[i].help_string);
+		wf_tools_param_judge(param, params[i].help_string,
+				     facts->cma.call_ns);
 		if (*param->note)
 			wf_tools_facts_problem(facts, "%s=%s: %s; %s is used",
 					       param->name, param->given,
