@@ -11,6 +11,7 @@ DEMO_ENV = FI_PROVIDER_PATH="$(CURDIR)/$(BUILD)/src"
 help:
 	@echo 'make demo       build, show the provider, race it against the others'
 	@echo 'make test       build and run every test'
+	@echo 'make storm      random faults among 16 processes (FOR=3600 seconds, SEED=1)'
 	@echo 'make bench      the full race, plotted in $(BUILD)/bench.svg (ARGS="..." for weft bench)'
 	@echo 'make lint       formatting, layers, house rules, cppcheck'
 	@echo 'make format     let clang-format rewrite the sources'
@@ -18,15 +19,6 @@ help:
 	@echo 'make install    install below PREFIX=$(PREFIX) (DESTDIR is honoured)'
 	@echo 'make uninstall  remove what the last make install put there'
 	@echo 'make clean      remove every build folder'
-	@echo 'make demo     build, show the provider, race it against the others'
-	@echo 'make test     build and run every test'
-	@echo 'make storm    random faults among 16 processes (FOR=3600 seconds, SEED=1)'
-	@echo 'make bench    the full race, plotted in $(BUILD)/bench.svg (ARGS="..." for weft bench)'
-	@echo 'make lint     formatting, layers, house rules, cppcheck'
-	@echo 'make format   let clang-format rewrite the sources'
-	@echo 'make build    build only, in $(BUILD)/'
-	@echo 'make install  install below PREFIX=$(PREFIX) (DESTDIR is honoured)'
-	@echo 'make clean    remove every build folder'
 
 deps-%:
 	@scripts/deps $*
@@ -92,6 +84,6 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-asan build-tsan
 
-.PHONY: help ninja build demo bench test lint format install uninstall clean
-.PHONY: help ninja build demo bench test storm lint format install clean
+.PHONY: help ninja build demo bench test storm lint format install uninstall \
+	clean
 .DEFAULT_GOAL := help

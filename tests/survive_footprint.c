@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What an endpoint costs: at rest at most 1 MiB, a connected pair at most
- * 256 KiB. Counted is what this process has allocated (mallinfo2: bytes in use
- * and mapped by malloc) and the memory of rings (the size of every weft memfd
- * in /proc/self/smaps, once however often it is mapped). A pair is what is added
+ * 256 KiB. Counted is what this process has allocated, touched or not
+ * (mallinfo2: bytes in use and mapped by malloc), and the touched pages of rings
+ * (Rss of every weft memfd in /proc/self/smaps, once however often it is
+ * mapped). `weft bench memory` counts touched pages only. A pair is what is added
  * when two endpoints of this process that already talk to others begin to talk
  * to each other: both rings and the books of both sides. What an endpoint
  * allocates once, at its first messages, counts as the endpoint's. Sockets are
@@ -99,8 +100,8 @@ int main(void)
 	talk(&t[0], &t[2]);
 	pair = all_bytes() - before;
 	rings = ring_bytes() - rings;
-	printf("an endpoint with its queues: %zu KiB at rest, %zu KiB in use; "
-	       "a pair: %zu KiB, of these rings %zu KiB\n",
+	printf("allocated: an endpoint with its queues %zu KiB at rest, %zu "
+	       "KiB in use; a pair %zu KiB, of these touched rings %zu KiB\n",
 	       at_rest >> 10, used >> 10, pair >> 10, rings >> 10);
 	CHECK(at_rest <= ENDPOINT_MAX);
 	CHECK(used <= ENDPOINT_MAX);

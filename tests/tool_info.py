@@ -94,6 +94,7 @@ def check_settings_as_used():
              ("SHM", "perhaps", "true", "neither true nor false"),
              ("IFACE", "nosuch0", "nosuch0", "no interface"),
              ("ALLOW_UID", "alice", None, "user numbers"),
+             ("FAULT", "lose=1%", None, "cannot be read"),
              ("CONECT_TIMEOUT", "", None, "FI_WEFT_CONNECT_TIMEOUT meant?"))
     given = {"FI_WEFT_" + one[0]: one[1] for one in wrong}
     facts = info(given, 1)
@@ -112,9 +113,6 @@ def check_settings_as_used():
         one = setting(facts, name)
         if one["value"] != (used or one["default"]) or why not in one["note"]:
             fail(f"{one}")
-    if not any("FI_WEFT_FAULT=loss" in line
-               for line in told({"FI_WEFT_FAULT": "loss"})):
-        fail("FI_WEFT_FAULT=loss passes without a word")
 
 
 def told(settings, level=None):
@@ -147,9 +145,9 @@ def check_manual():
         fail(f"fi_weft(7) has {set(pages)}, the provider {names}")
     for one in settings:
         numbers = re.findall(r"\d+", one["help"].rsplit(";", 1)[-1])
-        if one["name"] in ("FI_WEFT_FAULT", "FI_WEFT_COOP_MIN"):
+        if one["name"] == "FI_WEFT_FAULT":
             continue
-        for word in numbers + one["default"].split()[:1]:
+        for word in numbers + re.findall(r"^\w+", one["default"]):
             if word not in pages[one["name"]]:
                 fail(f"fi_weft(7), {one['name']}: no {word}")
 
@@ -157,7 +155,10 @@ def check_manual():
 def check_settings():
     plain = info()
     for one in plain["settings"]:
-        if one["source"] != "default" or one["value"] != one["default"] or \
+        # One depends on the machine.
+        possible = ["65536", "16384"] if one["name"] == "FI_WEFT_COOP_MIN" \
+            else [one["default"]]
+        if one["source"] != "default" or one["value"] not in possible or \
                 not one["help"] or not one["default"]:
             fail(f"{one}")
         if not one["why"]:

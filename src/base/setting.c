@@ -192,8 +192,9 @@ static unsigned int least(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* How many letters must be put in, taken out or replaced. */
-static unsigned int distance(const char *a, const char *b)
+/* How many letters of @a must be put in, taken out or replaced to make @b, and
+ * in @start, to make the beginning of @b. */
+static unsigned int distance(const char *a, const char *b, unsigned int *start)
 {
 	unsigned int row[LONGEST_NAME + 1];
 	size_t len = strlen(b);
@@ -213,6 +214,9 @@ static unsigned int distance(const char *a, const char *b)
 			corner = above;
 		}
 	}
+	*start = row[len];
+	for (size_t j = 0; j < len; j++)
+		*start = least(*start, row[j]);
 	return row[len];
 }
 
@@ -225,16 +229,17 @@ static const struct wf_setting *find_similar(const char *name)
 	for (size_t i = 0; i < wf_base_setting_count; i++) {
 		const struct wf_setting *s = &wf_base_settings[i];
 		size_t len = strlen(s->name);
-		unsigned int d;
+		unsigned int d, start;
 
 		for (size_t j = 0; j <= len; j++)
 			upper[j] = s->name[j] >= 'a' && s->name[j] <= 'z' ?
 					   (char)(s->name[j] - 'a' + 'A') :
 					   s->name[j];
-		/* A third of the letters may be wrong, or a word missing. */
-		d = distance(name, upper);
+		/* A third of the letters may be wrong, or a word missing, or
+		 * the end, with one letter in five wrong before it. */
+		d = distance(name, upper, &start);
 		if (d > len / 3 + 1 && !strstr(upper, name) &&
-		    !strstr(name, upper))
+		    !strstr(name, upper) && start > strlen(name) / 5)
 			continue;
 		if (d < most) {
 			most = d;

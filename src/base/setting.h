@@ -31,13 +31,18 @@ struct wf_setting {
 	bool or_zero;	   /* 0 is possible though below min */
 	uint64_t min, max; /* UINT64_MAX: no upper bound */
 	uint64_t fallback; /* the default */
-	const char *words; /* the default of a text, in words */
+	const char
+		*words; /* the default in words: of a text, or if not fixed */
 	const char *help;
 	const char *why; /* the reason of the default */
 };
 
 extern const struct wf_setting wf_base_settings[];
 extern const size_t wf_base_setting_count;
+
+/* The default of coop_min where a copy between processes takes @call_ns to
+ * begin. */
+uint64_t wf_base_setting_coop_min(uint64_t call_ns);
 
 /* By name, without the prefix, in any case; or NULL. */
 const struct wf_setting *wf_base_setting_find(const char *name);

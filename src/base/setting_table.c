@@ -9,6 +9,19 @@
 #define DAY_S 86400
 #define MIB ((uint64_t)1 << 20)
 
+/* Both sides copying costs a second system call: worth it for less where the
+ * call itself takes long. Halves of 16 KiB gain on a machine with calls of
+ * 1.3 us, and lose on one with calls of 0.5 us, where 64 KiB gain
+ * (docs/performance.md). */
+#define COOP_MIN 65536
+#define COOP_MIN_SLOW_CALLS 16384
+#define SLOW_CALL_NS 1000
+
+uint64_t wf_base_setting_coop_min(uint64_t call_ns)
+{
+	return call_ns > SLOW_CALL_NS ? COOP_MIN_SLOW_CALLS : COOP_MIN;
+}
+
 const struct wf_setting wf_base_settings[] = {
 	{
 		.name = "iface",
@@ -24,8 +37,8 @@ const struct wf_setting wf_base_settings[] = {
 		.min = 1,
 		.max = HOUR_MS,
 		.fallback = 5000,
-		.help = "Time for which an address where nobody listens is "
-			"tried before the operation fails",
+		.help = "Time to wait for a peer that has never answered before "
+			"the operation fails",
 		.why = "processes of a job start some seconds apart; an "
 		       "address that does not answer for longer is dead",
 	},
@@ -144,12 +157,13 @@ const struct wf_setting wf_base_settings[] = {
 		.name = "coop_min",
 		.kind = WF_SETTING_BYTES,
 		.max = UINT64_MAX,
-		.fallback = 65536,
+		.fallback = COOP_MIN,
+		.words = "65536, or 16384 where a copy between processes takes "
+			 "more than 1 us to begin",
 		.help = "From this size on, sender and receiver copy a message "
 			"together",
-		.why = "measured: where a copy between processes takes more "
-		       "than 1 us to begin, a half for each side pays from 16 "
-		       "KiB on, elsewhere from 64 KiB",
+		.why = "measured: a half for each side costs a second system "
+		       "call, and pays from there on",
 	},
 	{
 		.name = "cma",

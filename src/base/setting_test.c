@@ -26,7 +26,7 @@ static void test_table(void **state)
 		assert_ptr_equal(wf_base_setting_find(s->name), s);
 		assert_non_null(s->help);
 		assert_non_null(s->why);
-		assert_int_equal(wf_base_setting_is_text(s), s->words != NULL);
+		assert_true(!wf_base_setting_is_text(s) || s->words);
 		assert_true(strlen(wf_base_setting_range(s, buf)) <
 			    WF_SETTING_TEXT_LEN - 1);
 		if (wf_base_setting_is_text(s))
@@ -39,6 +39,9 @@ static void test_table(void **state)
 		assert_string_equal(note, "");
 	}
 	assert_null(wf_base_setting_find("nosuch"));
+	assert_int_equal(wf_base_setting_coop_min(500),
+			 wf_base_setting_find("coop_min")->fallback);
+	assert_int_equal(wf_base_setting_coop_min(1300), 16384);
 }
 
 static void test_values(void **state)
@@ -119,6 +122,8 @@ static void test_unknown_names(void **state)
 		{ "FI_WEFT_CMAMIN", "CMAMIN:cma_min " },
 		{ "FI_WEFT_CONECT_TIMEOUT", "CONECT_TIMEOUT:connect_timeout " },
 		{ "FI_WEFT_CONNECT", "CONNECT:connect_timeout " },
+		{ "FI_WEFT_CONECT", "CONECT:connect_timeout " },
+		{ "FI_WEFT_TIMEOUT", "TIMEOUT:dead_timeout " },
 		{ "FI_WEFT_INTERFACE", "INTERFACE: " },
 		{ "FI_WEFT_XYZZY", "XYZZY: " },
 		{ "FI_WEFT_", "" },

@@ -21,13 +21,6 @@
 
 struct wf_prov_param wf_prov_param;
 
-/* Both sides copying costs a second system call: worth it for less where the
- * call itself takes long. Halves of 16 KiB gain on a machine with calls of
- * 1.3 us, and lose on one with calls of 0.5 us, where 64 KiB gain
- * (docs/performance.md). */
-#define SLOW_CALL_NS 1000
-#define COOP_MIN_SLOW_CALLS 16384
-
 /* Where the value of a setting goes: one of the three. */
 static const struct {
 	const char *name;
@@ -123,8 +116,9 @@ static bool read_setting(struct fi_provider *provider, size_t i)
 		wf_tell("%s=%s: %s", name, given, note);
 	else
 		wf_tell("%s=%s: %s; %s is used", name, given, note,
-			s->words ? s->words :
-				   wf_base_setting_text(s, value, text));
+			s->words && !counts ?
+				s->words :
+				wf_base_setting_text(s, value, text));
 	return counts;
 }
 
@@ -157,6 +151,7 @@ static void check_fault(void)
 
 void wf_prov_param_init(struct fi_provider *provider)
 {
+	assert(N_FIELDS == wf_base_setting_count);
 	for (size_t i = 0; i < N_FIELDS; i++)
 		set_value(i, wf_base_setting_find(fields[i].name)->fallback);
 	for (size_t i = 0; i < N_FIELDS; i++) {
@@ -171,8 +166,8 @@ void wf_prov_param_init(struct fi_provider *provider)
 
 static void measure_calls(void)
 {
-	if (wf_shm_mover_call_ns() > SLOW_CALL_NS)
-		wf_prov_param.coop_min = COOP_MIN_SLOW_CALLS;
+	wf_prov_param.coop_min =
+		wf_base_setting_coop_min(wf_shm_mover_call_ns());
 }
 
 size_t wf_prov_param_coop_min(void)

@@ -28,7 +28,8 @@ LAYERS = {
     "drv": ("public", "base", "queue", "chan", "alg", "zreal"),
     "zshim": ("public", "base", "queue", "chan", "alg", "zreal"),
     "devd": ("public", "base", "queue", "chan", "alg", "drv"),
-    "tools": ("public", "base", "drv", "devd"),
+    # nic: the one parser of FI_WEFT_FAULT.
+    "tools": ("public", "base", "nic", "drv", "devd"),
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')

@@ -28,7 +28,7 @@ struct wf_tools_iface {
 struct wf_tools_param {
 	char name[48];
 	char help[256];	    /* without the default */
-	char fallback[64];  /* what it is when nobody says anything */
+	char fallback[96];  /* what it is when nobody says anything */
 	char given[128];    /* what was said; empty: nothing */
 	char value[128];    /* in use */
 	const char *source; /* "default", "environment", "libfabric" */
@@ -43,6 +43,7 @@ struct wf_tools_cma {
 	int child;	  /* we to a process that we started */
 	int parent;	  /* it to us */
 	int sibling;	  /* between two processes that one started */
+	uint64_t call_ns; /* what a small copy takes; 0: refused */
 	int ptrace_scope; /* of Yama; -1: there is none */
 	int seccomp;	  /* mode of this process; -1: unknown */
 	bool dumpable;
@@ -124,8 +125,10 @@ void wf_tools_provider_read(struct wf_tools_facts *facts);
 void wf_tools_node_read(struct wf_tools_node *node);
 
 /* Takes apart what libfabric says of a setting, @help, and fills help,
- * fallback, value, note, source and why. ->name and ->given are set. */
-void wf_tools_param_judge(struct wf_tools_param *param, const char *help);
+ * fallback, value, note, source and why. ->name and ->given are set. @call_ns is
+ * of struct wf_tools_cma. */
+void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
+			  uint64_t call_ns);
 
 /* Adds a problem for each FI_WEFT_* of the environment that is no setting. */
 void wf_tools_param_unknown(struct wf_tools_facts *facts);

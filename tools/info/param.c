@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/setting.h"
+#include "nic/udp/udp.h"
 
 #define DEFAULT " (default: "
 
@@ -34,6 +35,16 @@ static void take_apart(struct wf_tools_param *param, const char *help)
 		 end ? (int)(end - at) : (int)strlen(at), at);
 }
 
+/* The one text with a language of its own; its parser says in the log what is
+ * wrong with it. */
+static bool is_bad_fault(const struct wf_setting *s, const char *given)
+{
+	struct wf_nic_udp_fault fault;
+
+	return s && !strcmp(s->name, "fault") &&
+	       wf_nic_udp_fault_parse(given, &fault);
+}
+
 static const struct wf_setting *find(const char *name)
 {
 	if (strncmp(name, WF_SETTING_PREFIX, strlen(WF_SETTING_PREFIX)) != 0)
@@ -41,7 +52,8 @@ static const struct wf_setting *find(const char *name)
 	return wf_base_setting_find(name + strlen(WF_SETTING_PREFIX));
 }
 
-void wf_tools_param_judge(struct wf_tools_param *param, const char *help)
+void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
+			  uint64_t call_ns)
 {
 	const struct wf_setting *s = find(param->name);
 	char text[WF_SETTING_TEXT_LEN];
@@ -50,7 +62,12 @@ void wf_tools_param_judge(struct wf_tools_param *param, const char *help)
 	take_apart(param, help ? help : "");
 	param->why = s ? s->why : NULL;
 	param->source = "default";
-	snprintf(param->value, sizeof(param->value), "%s", param->fallback);
+	/* A number whose default depends on the machine: there is one. */
+	snprintf(param->value, sizeof(param->value), "%s",
+		 s && s->words && !wf_base_setting_is_text(s) ?
+			 wf_base_setting_text(
+				 s, wf_base_setting_coop_min(call_ns), text) :
+			 param->fallback);
 	if (!*param->given)
 		return;
 	/* libfabric 2 also has a file of settings. */
@@ -58,6 +75,10 @@ void wf_tools_param_judge(struct wf_tools_param *param, const char *help)
 	/* Not ours: a provider of another version. */
 	if (s && !wf_base_setting_read(s, param->given, &value, param->note))
 		return;
+	if (is_bad_fault(s, param->given)) {
+		snprintf(param->note, sizeof(param->note), "cannot be read");
+		return;
+	}
 	snprintf(param->value, sizeof(param->value), "%s",
 		 !s || wf_base_setting_is_text(s) ?
 			 param->given :

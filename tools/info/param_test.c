@@ -36,7 +36,7 @@ static struct wf_tools_param judge(const char *name, const char *given,
 
 	snprintf(param.name, sizeof(param.name), "%s", name);
 	snprintf(param.given, sizeof(param.given), "%s", given);
-	wf_tools_param_judge(&param, help);
+	wf_tools_param_judge(&param, help, 1300);
 	return param;
 }
 
@@ -52,6 +52,10 @@ static void test_text_is_taken_apart(void **state)
 	assert_string_equal(p.value, "the (best) one");
 	assert_string_equal(p.source, "default");
 	assert_non_null(p.why);
+	/* It depends on the machine. */
+	p = judge("FI_WEFT_COOP_MIN", "", "x (default: it depends)");
+	assert_string_equal(p.fallback, "it depends");
+	assert_string_equal(p.value, "16384");
 	p = judge("FI_WEFT_NEW", "", "no default");
 	assert_string_equal(p.help, "no default");
 	assert_string_equal(p.value, "");

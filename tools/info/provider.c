@@ -237,7 +237,8 @@ static void read_params(struct wf_tools_facts *facts)
 			 params[i].name);
 		snprintf(param->given, sizeof(param->given), "%s",
 			 params[i].value ? params[i].value : "");
-		wf_tools_param_judge(param, params[i].help_string);
+		wf_tools_param_judge(param, params[i].help_string,
+				     facts->cma.call_ns);
 		if (*param->note)
 			wf_tools_facts_problem(facts, "%s=%s: %s; %s is used",
 					       param->name, param->given,
@@ -259,9 +260,8 @@ void wf_tools_provider_read(struct wf_tools_facts *facts)
 	find_path(facts);
 	check_filter(facts);
 	/* What is wrong with settings is said below; the provider would say
-	 * it as well (src/prov/init.c). Only it can read FI_WEFT_FAULT. */
-	if (!getenv("FI_WEFT_FAULT"))
-		setenv("FI_LOG_PROV", "weft", 0);
+	 * it as well (src/prov/init.c). */
+	setenv("FI_LOG_PROV", "weft", 0);
 	hints = fi_allocinfo();
 	if (!hints) {
 		wf_tools_facts_problem(facts, "no memory");

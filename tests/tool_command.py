@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command `weft` itself: help by name, and output that cannot be written.
+
+The bugs: `weft help bench` printed the general help, and `weft bench >
+/dev/full` exited with 0.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", "build"))
+WEFT = BUILD / "tools" / "weft"
+
+
+def fail(text):
+    print(text)
+    sys.exit(1)
+
+
+def run(*words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL):
+    return subprocess.run([WEFT, *words], stdout=stdout, stdin=stdin,
+                          stderr=subprocess.PIPE, text=True, check=False,
+                          timeout=60)
+
+
+def check_help():
+    for command in ("info", "bench", "gzip", "gunzip", "stat", "devd"):
+        by_name, by_option = run("help", command), run(command, "--help")
+        if by_name.returncode or by_name.stdout != by_option.stdout or \
+                not by_name.stdout.startswith(f"usage: weft {command}"):
+            fail(f"weft help {command}: {by_name}")
+    if run("help").stdout != run("--help").stdout or run("help").returncode:
+        fail(f"{run('help')}")
+    wrong = run("help", "nosuch")
+    if wrong.returncode != 2 or "nosuch" not in wrong.stderr:
+        fail(f"{wrong}")
+
+
+def check_full():
+    """Whatever a command prints to a full disk, it fails and says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "file"
+        file.write_bytes(b"text " * 10000)
+        packed = pathlib.Path(folder) / "file.gz"
+        run("gzip", "-k", str(file))
+        for words in (["--help"], ["--version"], ["info"], ["info", "--json"],
+                      ["stat", "--json"], ["help", "bench"],
+                      ["bench", "latency", "--sizes", "8", "--reps", "1",
+                       "--time", "1", "--timeout", "60"],
+                      ["gzip", "-c", str(file)], ["gzip", "-l", str(packed)],
+                      ["gunzip", "-c", str(packed)], ["devd", "--help"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = run(*words, stdout=full)
+            if not done.returncode or not done.stderr:
+                fail(f"weft {' '.join(words)} > /dev/full: {done}")
+
+
+def main():
+    if not WEFT.exists() or "WEFT_BUILD" not in os.environ:
+        print("WEFT_BUILD is not set, or there is no weft")
+        sys.exit(77)
+    check_help()
+    check_full()
+
+
+main()
