@@ -96,6 +96,7 @@ static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 					 ((uint32_t)getpid() & 0xffff)),
 	};
 	struct wf_shm_ep_attr attr = {
+		.name_fd = -1,
 		.tx_size = HOLDS,
 		.eager_max = 16384,
 		.share_min = 16384,

@@ -183,6 +183,9 @@ static void send_unexpected(struct weft_test *t, fi_addr_t peer,
 
 	(void)arg;
 	weft_test_exchange(t, weft_test_know(t, t), t, 8, 1);
+	/* Connect while there is memory. */
+	CHECK_OK(weft_test_send(t, buf, 0, peer, &context[0]));
+	weft_test_wait_ok(t->txcq, &context[0]);
 	weft_test_sync(line);
 	for (uint64_t i = 0; i < UNEXPECTED; i++) {
 		weft_test_fill(buf[i], MEDIUM, i);
@@ -203,10 +206,8 @@ static void keep_unexpected(struct weft_test *t, fi_addr_t peer,
 	struct fi_context context;
 	struct rlimit old;
 
+	(void)peer;
 	(void)arg;
-	/* Connect while there is memory. */
-	CHECK_OK(weft_test_send(t, buf, 0, peer, &context));
-	weft_test_wait_ok(t->txcq, &context);
 	weft_test_sync(line);
 	tighten(&as, &old);
 	weft_test_progress_for(100);

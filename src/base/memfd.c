@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -79,8 +81,12 @@ int wf_base_memfd_seal_writing(int memfd)
 bool wf_base_memfd_is_sound(int memfd, size_t bytes)
 {
 	int seals = fcntl(memfd, F_GET_SEALS);
+	struct statfs fs;
 	struct stat st;
 
+	/* Huge pages can be sealed, too, but nothing makes sure that there are
+	 * any when they are touched: what is not there is a signal. */
 	return seals >= 0 && (seals & F_SEAL_SHRINK) && !fstat(memfd, &st) &&
-	       (size_t)st.st_size == bytes;
+	       (size_t)st.st_size == bytes && !fstatfs(memfd, &fs) &&
+	       fs.f_type == TMPFS_MAGIC;
 }

@@ -216,6 +216,7 @@ static int enable(struct wf_prov_ep *ep)
 	struct wf_shm_ep_attr attr = {
 		.addr = ep->addr,
 		.any_addr = ep->any_addr,
+		.name_fd = ep->name_fd,
 		.tx_size = ep->tx_size,
 		.eager_max = param->eager_max,
 		.cma_min = param->cma_min,
@@ -260,6 +261,7 @@ static int enable(struct wf_prov_ep *ep)
 			   fi_strerror(-err));
 		return err;
 	}
+	ep->name_fd = -1; /* the transport's now */
 	wf_prov_route_open(ep, &attr);
 	wf_base_fork_watch(&ep->fork_watch);
 	ep->enabled = true;
@@ -546,6 +548,7 @@ int wf_prov_ep_open(struct fid_domain *domain, struct fi_info *info,
 	ep->domain = dom;
 	ep->caps = info->caps;
 	ep->udp_fd = -1;
+	ep->name_fd = -1;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
 	ep->tx_size = wf_prov_param.tx_size;
 	ep->inject_size = wf_prov_param.inject_size;

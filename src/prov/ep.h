@@ -82,6 +82,7 @@ struct wf_prov_ep {
 	uint64_t caps;
 	size_t tx_size;
 	int udp_fd;	     /* owns our address */
+	int name_fd;	     /* and its name in shared memory, until enabled */
 	struct wf_addr addr; /* as peers know it */
 	bool any_addr;	     /* bound to every address of the node */
 };

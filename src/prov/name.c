@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An endpoint's address. The UDP port is taken when the endpoint is opened, so
- * that its name is known, unique on the node, and fit for any launcher.
+ * An endpoint's address. The UDP port and the name in shared memory are taken
+ * when the endpoint is opened, so that its address is known, unique on the
+ * node, and fit for any launcher.
  */
 #include "prov/name.h"
 
@@ -18,6 +19,11 @@
 #include "prov/nosys.h"
 #include "prov/param.h"
 #include "prov/provider.h"
+#include "shm/name.h"
+
+/* Ports that are tried where any will do: the kernel gives one whose UDP side is
+ * free, but anybody may hold the name in shared memory that goes with it. */
+#define PORT_TRIES 64
 
 /* The address that stands for "any" in our own name. */
 static int default_addr(struct wf_addr *addr, int family)
@@ -70,35 +76,60 @@ static int bind_socket(const struct wf_addr *addr, uint16_t *port)
 	return fd;
 }
 
+/* The UDP socket and the name in shared memory of @addr, whose port is filled
+ * in. 0 or -FI_E*. */
+static int bind_both(struct wf_addr *addr, bool any, int *udp_fd, int *name_fd)
+{
+	struct wf_addr known = *addr;
+	uint16_t port = 0;
+	int err;
+
+	*udp_fd = bind_socket(addr, &port);
+	if (*udp_fd < 0)
+		return *udp_fd;
+	if (any) {
+		err = default_addr(&known, addr->sa.sa_family);
+		if (err)
+			goto err_close;
+	}
+	wf_base_addr_set_port(&known, port);
+	*name_fd = wf_shm_name_bind(&known, any);
+	err = *name_fd;
+	if (err < 0)
+		goto err_close;
+	*addr = known;
+	return 0;
+
+err_close:
+	close(*udp_fd);
+	return err;
+}
+
 int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 		      uint32_t addr_format)
 {
+	int udp_fd, name_fd, err, tries = PORT_TRIES;
 	char text[WF_ADDR_STR_LEN];
 	struct wf_addr addr;
-	uint16_t port = 0;
-	int fd, err;
+	bool any;
 
 	err = choose(&addr, sa, len, addr_format);
 	if (err)
 		return err;
-	fd = bind_socket(&addr, &port);
-	if (fd < 0) {
+	any = wf_base_addr_is_any(&addr);
+	do {
+		err = bind_both(&addr, any, &udp_fd, &name_fd);
+	} while (err == -FI_EADDRINUSE && !wf_base_addr_port(&addr) && --tries);
+	if (err) {
 		WF_FI_WARN(FI_LOG_EP_CTRL, "cannot use address %s: %s\n",
 			   wf_base_addr_str(&addr, text, sizeof(text)),
-			   fi_strerror(-fd));
-		return fd;
+			   fi_strerror(-err));
+		return err;
 	}
-	ep->any_addr = wf_base_addr_is_any(&addr);
-	if (ep->any_addr) {
-		err = default_addr(&addr, addr.sa.sa_family);
-		if (err) {
-			close(fd);
-			return err;
-		}
-	}
-	wf_base_addr_set_port(&addr, port);
 	wf_prov_name_unbind(ep);
-	ep->udp_fd = fd;
+	ep->udp_fd = udp_fd;
+	ep->name_fd = name_fd;
+	ep->any_addr = any;
 	ep->addr = addr;
 	return 0;
 }
@@ -107,7 +138,10 @@ void wf_prov_name_unbind(struct wf_prov_ep *ep)
 {
 	if (ep->udp_fd >= 0)
 		close(ep->udp_fd);
+	if (ep->name_fd >= 0)
+		close(ep->name_fd);
 	ep->udp_fd = -1;
+	ep->name_fd = -1;
 }
 
 static int name_set(fid_t fid, void *addr, size_t addrlen)

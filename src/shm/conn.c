@@ -71,7 +71,9 @@ int wf_shm_conn_listen(struct wf_shm_ep *ep)
 	ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (ep->epoll_fd < 0)
 		return -errno;
-	err = wf_shm_name_bind(&ep->attr.addr, ep->attr.any_addr);
+	err = ep->attr.name_fd;
+	if (err < 0)
+		err = wf_shm_name_bind(&ep->attr.addr, ep->attr.any_addr);
 	if (err < 0)
 		goto err_unlisten;
 	ep->listener.fd = err;
@@ -86,6 +88,8 @@ int wf_shm_conn_listen(struct wf_shm_ep *ep)
 		return 0;
 
 err_unlisten:
+	if (ep->listener.fd == ep->attr.name_fd)
+		ep->listener.fd = -1; /* stays the caller's */
 	wf_shm_conn_unlisten(ep);
 	return err;
 }
@@ -469,6 +473,31 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 				WF_SHM_WELCOME_FDS);
 }
 
+/* The address that the peer may be known by. A process of our own user is
+ * believed: it could write our memory anyway. A process of another user must be
+ * of the user that listens as that address, which the kernel tells us when we
+ * connect back; else it is a stranger without an address. 0, or the positive
+ * errno to answer. */
+static int find_addr(const struct wf_shm_hello *hello, const struct ucred *cred,
+		     struct wf_addr *addr)
+{
+	uid_t owner;
+	int err;
+
+	if (wf_base_addr_set(addr, hello->addr, sizeof(hello->addr)))
+		return EPROTO;
+	if (wf_shm_user_is_ours(cred->uid))
+		return 0;
+	err = wf_shm_name_owner(addr, &owner);
+	if (!err && owner == cred->uid && wf_shm_user_is_known(owner))
+		return 0;
+	/* It may succeed later. Nobody listening there will not. */
+	if (err && err != -ECONNREFUSED && passes(-err))
+		return -err;
+	memset(addr, 0, sizeof(*addr));
+	return 0;
+}
+
 /* Makes a channel out of a hello. 0, or the positive errno to answer. */
 static int admit(struct wf_shm_ep *ep, struct guest *guest,
 		 const struct wf_shm_hello *hello, int memfd,
@@ -480,13 +509,16 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	uint64_t src;
 	int err;
 
-	if (wf_base_addr_set(&addr, hello->addr, sizeof(hello->addr)))
-		return EPROTO;
+	err = find_addr(hello, cred, &addr);
+	if (err)
+		return err;
 	err = wf_shm_region_map(&region, memfd, hello->slots_log2,
 				hello->lines_log2);
 	if (err)
 		return -err;
-	src = ep->attr.names.find(ep->attr.names.arg, &addr);
+	src = addr.sa.sa_family == AF_UNSPEC ?
+		      WF_MATCH_ANY :
+		      ep->attr.names.find(ep->attr.names.arg, &addr);
 	in = wf_shm_in_open(ep, &region, guest->sock.fd, &addr, src);
 	err = -ENOMEM;
 	if (!in)

@@ -100,6 +100,7 @@ static void open_ep(struct world *w, struct wf_shm_ep *ep, struct wf_rxq *rxq)
 {
 	static uint16_t port;
 	struct wf_shm_ep_attr attr = {
+		.name_fd = -1,
 		.tx_size = 64,
 		.eager_max = 16384,
 		.cma_min = SIZE_MAX,

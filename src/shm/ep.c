@@ -288,10 +288,14 @@ static void follow_names(struct wf_shm_ep *ep)
 			wf_shm_ep_removed(ep, out->dst);
 	}
 	for (uint32_t i = 0; i < ep->watch.count; i++) {
-		uint64_t src = names->find(names->arg, &ep->watch.ins[i]->addr);
+		struct wf_shm_in *in = ep->watch.ins[i];
+		uint64_t src;
 
-		if (src != ep->watch.ins[i]->src)
-			wf_shm_in_rename(ep->watch.ins[i], src);
+		if (in->addr.sa.sa_family == AF_UNSPEC)
+			continue; /* a stranger has no name */
+		src = names->find(names->arg, &in->addr);
+		if (src != in->src)
+			wf_shm_in_rename(in, src);
 	}
 }
 

@@ -64,7 +64,7 @@ struct wf_shm_in {
 	struct wf_shm_sock sock;
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
-	struct wf_addr addr;
+	struct wf_addr addr; /* AF_UNSPEC: a stranger */
 	struct wf_shm_replies replies;
 	/* Of watch.c, with ->watched. */
 	uint32_t place;		   /* among all rings of the endpoint */

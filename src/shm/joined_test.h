@@ -56,6 +56,7 @@ static inline void joined_open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 {
 	static uint16_t port;
 	struct wf_shm_ep_attr attr = {
+		.name_fd = -1,
 		.tx_size = 64,
 		.eager_max = 16384,
 		.cma_min = SIZE_MAX,
