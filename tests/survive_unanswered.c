@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connecting where the answer does not come. A peer that is stopped before it
- * answers: the send fails at the connect time-out, and once the peer goes on it
- * is reached. A peer that cannot answer because its user has too many
+ * answers: the send fails at the dead time-out, and once the peer goes on it is
+ * reached. A peer that cannot answer because its user has too many
  * descriptors in flight (ETOOMANYREFS, which root never sees): it is reached as
  * soon as it can.
  *
@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define TIMEOUT_MS 600
+#define DEAD_S 1
 #define USER 61002
 #define LIMIT 200
 #define PARKED 300
@@ -65,8 +65,8 @@ static void test_stopped_peer(void)
 	begin = weft_test_ms();
 	CHECK_OK(
 		fi_tsend(t.ep, &value, sizeof(value), NULL, peer, 1, &context));
-	weft_test_wait_err(t.txcq, &context, FI_EHOSTUNREACH);
-	CHECK(weft_test_ms() - begin >= TIMEOUT_MS - 5);
+	weft_test_wait_err(t.txcq, &context, FI_ETIMEDOUT);
+	CHECK(weft_test_ms() - begin >= DEAD_S * 1000 - 5);
 	CHECK_SYS(kill(line.pid, SIGCONT));
 	CHECK_OK(weft_test_tsend(&t, &value, sizeof(value), peer, 1, &context));
 	weft_test_wait_ok(t.txcq, &context);
@@ -145,7 +145,8 @@ int main(void)
 	} else {
 		printf("too many descriptors in flight: needs root\n");
 	}
-	setenv("FI_WEFT_CONNECT_TIMEOUT", "600", 1);
+	setenv("FI_WEFT_CONNECT_TIMEOUT", "200", 1);
+	setenv("FI_WEFT_DEAD_TIMEOUT", "1", 1);
 	test_stopped_peer();
 	return 0;
 }

@@ -148,8 +148,9 @@ const struct wf_setting wf_base_settings[] = {
 		.min = 1,
 		.max = DAY_S,
 		.fallback = 900,
-		.help = "Silence after which a process on another node is "
-			"taken for dead while something waits for it",
+		.help = "Silence after which a process on another node, or one "
+			"on this node that was never heard of, is taken for "
+			"dead while something waits for it",
 		.why = "a process that computes does not answer; TCP tries as "
 		       "long",
 	},

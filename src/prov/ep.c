@@ -223,6 +223,7 @@ static int enable(struct wf_prov_ep *ep)
 		.share_min = wf_prov_param_coop_min(),
 		.chunk = CHUNK,
 		.connect_timeout_ms = param->connect_timeout_ms,
+		.dead_timeout_s = param->dead_timeout_s,
 		.slots_log2 = SLOTS_LOG2,
 		.lines_log2 = LINES_LOG2,
 		.cma = param->cma,

@@ -263,6 +263,7 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 		err = greet(out);
 		if (!err) {
 			out->state = WF_SHM_OUT_GREETED;
+			out->greeted = now;
 			return;
 		}
 		hang_up(out);
@@ -273,11 +274,21 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 		give_up(out, -err, now);
 }
 
-/* It went away before it answered, or has no room for us now. */
+/* It went away before it answered, or has no room for us now. The connect
+ * time-out does not count the time that a peer took to say so. */
 static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 {
+	out->deadline += now - out->greeted;
 	wf_shm_out_release(out);
 	retry(out, err, now);
+}
+
+/* A process that has our hello and computes does not answer, and is not dead:
+ * its end would be the end of the socket. It gets as much time as one on another
+ * node. */
+static uint64_t dead_at(const struct wf_shm_out *out)
+{
+	return out->greeted + out->ep->attr.dead_timeout_s * WF_NS_PER_S;
 }
 
 /* One line for a peer that was never reached, or that took our hello and never
@@ -285,20 +296,23 @@ static void start_over(struct wf_shm_out *out, int err, uint64_t now)
  * may be slow for ever. */
 static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
 {
-	uint64_t left = out->deadline > now ? out->deadline - now : 0;
+	bool greeted = out->state == WF_SHM_OUT_GREETED;
+	uint64_t end = greeted ? dead_at(out) : out->deadline;
+	uint64_t left = end > now ? end - now : 0;
 	char text[WF_ADDR_STR_LEN];
 
 	out->warned = true;
 	wf_warn("no answer from %s through shared memory for %llu s: %s; "
-		"trying for another %llu s (FI_WEFT_CONNECT_TIMEOUT). Check "
+		"trying for another %llu s (%s). Check "
 		"that the process is there and makes progress, that "
 		"FI_WEFT_SHM is the same for both, and that "
 		"FI_WEFT_ALLOW_UID allows its user",
 		wf_base_addr_str(&out->addr, text, sizeof(text)),
 		(unsigned long long)(WARN_AFTER / WF_NS_PER_S),
-		out->state == WF_SHM_OUT_GREETED ? "connected, not welcomed" :
-						   strerror(out->err),
-		(unsigned long long)((left + WF_NS_PER_S - 1) / WF_NS_PER_S));
+		greeted ? "the process is there and makes no progress" :
+			  strerror(out->err),
+		(unsigned long long)((left + WF_NS_PER_S - 1) / WF_NS_PER_S),
+		greeted ? "FI_WEFT_DEAD_TIMEOUT" : "FI_WEFT_CONNECT_TIMEOUT");
 }
 
 /* A channel that is not open yet: every state of it ends. A hello is not said
@@ -307,8 +321,8 @@ static void tend(struct wf_shm_out *out, uint64_t now)
 {
 	if (out->state == WF_SHM_OUT_CONNECTING && now >= out->retry_at)
 		wf_shm_conn_try(out, now);
-	if (out->state == WF_SHM_OUT_GREETED && now >= out->deadline)
-		give_up(out, unanswered(out->err), now);
+	if (out->state == WF_SHM_OUT_GREETED && now >= dead_at(out))
+		give_up(out, ETIMEDOUT, now);
 	if (!out->warned && now >= out->since + WARN_AFTER &&
 	    (out->state == WF_SHM_OUT_CONNECTING ||
 	     out->state == WF_SHM_OUT_GREETED))

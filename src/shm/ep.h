@@ -44,6 +44,7 @@ struct wf_shm_ep_attr {
 	size_t share_min;
 	size_t chunk;
 	uint64_t connect_timeout_ms;
+	uint64_t dead_timeout_s;
 	uint8_t slots_log2;
 	uint8_t lines_log2;
 	bool cma;
