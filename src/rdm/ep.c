@@ -51,6 +51,8 @@
 #define FLUSH_EVERY (WF_NS_PER_MS / 2)
 #define PROBE_EVERY (250 * WF_NS_PER_MS)
 #define POLLS_PER_CLOCK 64
+/* An endpoint that sleeps although it has packets to post tries so often. */
+#define RETRY_EVERY (5 * WF_NS_PER_MS)
 
 #define NAMES_MAX ((uint64_t)1 << 32)
 
@@ -67,6 +69,8 @@ void wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 	wf_base_list_init(&ep->peers);
 	for (int i = 0; i < WF_RDM_BUCKETS; i++)
 		wf_base_list_init(&ep->by_addr[i]);
+	for (int i = 0; i < WF_RDM_MSG_BUCKETS; i++)
+		wf_base_list_init(&ep->by_msg[i]);
 }
 
 static int open_device(struct wf_rdm_ep *ep)
@@ -598,6 +602,7 @@ static int take_completions(struct wf_rdm_ep *ep)
 static void pump(struct wf_rdm_ep *ep)
 {
 	struct wf_list *last = ep->active.prev;
+	uint32_t before = ep->posts;
 
 	while (!wf_base_list_empty(&ep->active) && wf_rdm_ep_has_room(ep)) {
 		struct wf_list *pos = ep->active.next;
@@ -611,6 +616,7 @@ static void pump(struct wf_rdm_ep *ep)
 		if (pos == last)
 			break;
 	}
+	ep->blocked = ep->posts == before;
 }
 
 /* Who waits for a peer's word has nothing with the device that would tell that
@@ -693,12 +699,15 @@ static bool waits_for_peers(const struct wf_rdm_ep *ep)
 
 bool wf_rdm_ep_sleep(struct wf_rdm_ep *ep, uint64_t *deadline_ns)
 {
+	uint64_t again;
+	bool waits;
+
 	*deadline_ns = UINT64_MAX;
 	if (!ep->awake || ep->forked)
 		return true;
 	wf_rdm_stats_flush(ep);
-	if (!wf_base_list_empty(&ep->stalled) ||
-	    !wf_base_list_empty(&ep->active))
+	waits = !wf_base_list_empty(&ep->active);
+	if (!wf_base_list_empty(&ep->stalled) || (waits && !ep->blocked))
 		return false;
 	ep->dozing = !wf_nic_wait_begin(ep->nic, ep->cq, deadline_ns);
 	if (!ep->dozing)
@@ -706,5 +715,10 @@ bool wf_rdm_ep_sleep(struct wf_rdm_ep *ep, uint64_t *deadline_ns)
 	ep->polls = POLLS_PER_CLOCK; /* the clock has gone on by then */
 	if (waits_for_peers(ep) && *deadline_ns > ep->probe_at)
 		*deadline_ns = ep->probe_at;
+	/* The device wakes us when it has room again. For want of memory or of
+	 * numbers there is nobody to do so. */
+	again = waits ? wf_base_clock_ns() + RETRY_EVERY : UINT64_MAX;
+	if (*deadline_ns > again)
+		*deadline_ns = again;
 	return true;
 }

@@ -36,6 +36,9 @@ struct wf_rdm_peer;
 #define WF_RDM_REF_OP 0u /* a number that the receiver gave */
 
 #define WF_RDM_BUCKETS 256
+/* Of messages that come in several packets. A peer has at most WF_RDM_AHEAD / 2
+ * of them under way, with numbers that follow each other: four to a bucket. */
+#define WF_RDM_MSG_BUCKETS 256
 
 struct wf_rdm_ep_attr {
 	int fd; /* the UDP socket that owns our address; stays the caller's */
@@ -64,12 +67,14 @@ struct wf_rdm_ep {
 	bool warned;	 /* that the device cannot be opened */
 	bool dozing;	 /* wf_rdm_ep_sleep() said yes */
 	bool unrung;	 /* something was posted and not rung for */
+	bool blocked;	 /* the last look at active peers could post nothing */
 	bool deny_reads; /* tests: as if there were no memory for it */
 	uint16_t next_turn;
 	uint32_t inline_max;
 	uint32_t max_msg;  /* bytes of a packet */
 	uint32_t max_recv; /* bytes of a peer's */
 	uint32_t outstanding;
+	uint32_t posts; /* requests given to the device so far */
 	uint32_t reading;
 	uint32_t unexpected;
 	uint32_t next_name;
@@ -93,6 +98,8 @@ struct wf_rdm_ep {
 	struct wf_rdm_peer **by_ah;
 	size_t ah_count;
 	struct wf_list by_addr[WF_RDM_BUCKETS];
+	struct wf_list
+		by_msg[WF_RDM_MSG_BUCKETS]; /* wf_rdm_rx: wf_rdm_rx_find() */
 	struct wf_list peers;
 	uint32_t peer_count;
 	uint64_t names_seen; /* of attr.names.changes */

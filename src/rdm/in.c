@@ -65,8 +65,18 @@ static void drop(struct wf_rdm_peer *peer)
 
 /* -- in order -------------------------------------------------------------- */
 
-/* 0, -EAGAIN or -EPROTO. */
-static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved)
+/* A packet whose number had its turn: part of a message that is being put
+ * together, or one that must not happen twice. */
+static int receive_past(struct wf_rdm_peer *peer,
+			const struct wf_rdm_protocol *protocol,
+			const struct wf_wire_packet *packet)
+{
+	return protocol->has_more ? protocol->receive(peer, packet) : -EPROTO;
+}
+
+/* 0, -EAGAIN or -EPROTO. @next: it is the message that is expected. */
+static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved,
+			 bool next)
 {
 	const struct wf_rdm_protocol *protocol;
 	struct wf_wire_packet packet;
@@ -74,7 +84,8 @@ static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved)
 
 	if (!wf_wire_packet_decode(&packet, saved->bytes, saved->len)) {
 		protocol = wf_rdm_protocol_of(packet.type);
-		err = protocol->receive(peer, &packet);
+		err = next ? protocol->receive(peer, &packet) :
+			     receive_past(peer, protocol, &packet);
 	}
 	if (err == -EAGAIN)
 		return err;
@@ -99,7 +110,7 @@ static void catch_up(struct wf_rdm_peer *peer)
 			saved = wf_rdm_order_first(order);
 		if (!saved)
 			return;
-		if (receive_saved(peer, saved) == -EAGAIN) {
+		if (receive_saved(peer, saved, next) == -EAGAIN) {
 			peer->behind = true;
 			wf_rdm_peer_activate(peer);
 			return;
@@ -138,7 +149,7 @@ static int receive_in_turn(struct wf_rdm_peer *peer,
 			catch_up(peer);
 		return err;
 	case WF_RDM_TURN_PAST:
-		return protocol->receive(peer, packet);
+		return receive_past(peer, protocol, packet);
 	case WF_RDM_TURN_HELD:
 		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_reordered, 1);
 		wf_rdm_stat_most(peer->ep, WF_RDM_STAT_reorder_depth,

@@ -410,6 +410,7 @@ void wf_rdm_peer_activate(struct wf_rdm_peer *peer)
 	if (peer->active)
 		return;
 	peer->active = true;
+	peer->ep->blocked = false;
 	wf_base_list_add_tail(&peer->ep->active, &peer->active_link);
 }
 
