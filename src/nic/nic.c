@@ -272,6 +272,18 @@ int wf_nic_ah_destroy(struct wf_nic *nic, uint16_t num)
 	return ah ? 0 : -EINVAL;
 }
 
+int wf_nic_ah_renew(struct wf_nic *nic, uint16_t num)
+{
+	struct wf_nic_ah *ah;
+
+	wf_base_lock_take(&nic->lock);
+	ah = wf_nic_ah_find(nic, num);
+	if (ah)
+		nic->ops->ah_renew(nic, ah);
+	wf_base_lock_drop(&nic->lock);
+	return ah ? 0 : -EINVAL;
+}
+
 int wf_nic_ah_query(struct wf_nic *nic, uint16_t num, struct wf_nic_path *path)
 {
 	struct wf_nic_ah *ah;

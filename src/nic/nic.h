@@ -100,6 +100,11 @@ int wf_nic_ah_create(struct wf_nic *nic, const struct wf_addr *addr,
 		     uint16_t *ah);
 int wf_nic_ah_destroy(struct wf_nic *nic, uint16_t ah);
 
+/* The user knows that another process is at the address now: requests that the
+ * device has for the handle end with ABORT, later ones reach the new process.
+ * Not counted as a reset. -EINVAL: no such handle. */
+int wf_nic_ah_renew(struct wf_nic *nic, uint16_t ah);
+
 /* What the device knows of the way there. -EINVAL: no such handle. */
 struct wf_nic_path {
 	bool up;	     /* connected */

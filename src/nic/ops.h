@@ -43,6 +43,7 @@ struct wf_nic_ops {
 	/* ah->dev is the device's; it may outlive the handle. */
 	int (*ah_create)(struct wf_nic *nic, struct wf_nic_ah *ah);
 	void (*ah_destroy)(struct wf_nic *nic, struct wf_nic_ah *ah);
+	void (*ah_renew)(struct wf_nic *nic, struct wf_nic_ah *ah);
 	void (*ah_query)(struct wf_nic *nic, const struct wf_nic_ah *ah,
 			 struct wf_nic_path *path);
 

@@ -539,12 +539,14 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 		if (err)
 			return err;
 	}
+	/* The process that is there now is not the one that was before. */
+	if (wf_unlikely(has_resets(ep)))
+		wf_rdm_ep_progress(ep);
 	peer = peer_of(ep, dst, &err);
 	if (!peer)
 		return err;
-	/* Who is there now is not who was there before. */
-	if (wf_unlikely(has_resets(ep)))
-		wf_rdm_ep_progress(ep);
+	if (wf_unlikely(has_resets(ep)) && wf_rdm_peer_is_reset(peer))
+		return -EAGAIN;
 	/* An injected message has no completion to fail with: the next one
 	 * tells of those that were lost with the peer. */
 	if (wf_unlikely(peer->lost && req->inject)) {
@@ -602,6 +604,7 @@ static int take_completions(struct wf_rdm_ep *ep)
 static void pump(struct wf_rdm_ep *ep)
 {
 	struct wf_list *last = ep->active.prev;
+	bool resets = has_resets(ep);
 	uint32_t before = ep->posts;
 
 	while (!wf_base_list_empty(&ep->active) && wf_rdm_ep_has_room(ep)) {
@@ -611,7 +614,8 @@ static void pump(struct wf_rdm_ep *ep)
 
 		wf_base_list_del(&peer->active_link);
 		peer->active = false;
-		if (wf_rdm_peer_pump(peer, PEER_BUDGET))
+		if ((wf_unlikely(resets) && wf_rdm_peer_is_reset(peer)) ||
+		    wf_rdm_peer_pump(peer, PEER_BUDGET))
 			wf_rdm_peer_activate(peer);
 		if (pos == last)
 			break;

@@ -336,9 +336,14 @@ bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer)
 	return !wf_base_list_empty(&peer->queue);
 }
 
+bool wf_rdm_peer_is_reset(const struct wf_rdm_peer *peer)
+{
+	return count_resets(peer) != peer->resets;
+}
+
 void wf_rdm_peer_check(struct wf_rdm_peer *peer)
 {
-	if (count_resets(peer) != peer->resets)
+	if (wf_rdm_peer_is_reset(peer))
 		wf_rdm_peer_fail(peer, peer->greeted_us ? FI_ECONNRESET :
 							  FI_EHOSTUNREACH);
 }
@@ -374,7 +379,12 @@ bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 		begin_receiving(peer);
 		fail_rxs(peer, FI_ECONNRESET);
 	} else if (peer->knows_id) {
+		/* What we posted is for the old process, and the device may
+		 * not know that it is gone: what follows must not share its
+		 * connection, whose end would be taken for the end of this
+		 * life. */
 		end_life(peer, FI_ECONNRESET, next_id(peer, packet->connid));
+		wf_nic_ah_renew(ep->nic, peer->ah);
 	}
 	peer->their_id = packet->connid;
 	peer->knows_id = true;

@@ -100,6 +100,11 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);
  * what it has. */
 bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer);
 
+/* Whether the device has lost the peer, and wf_rdm_peer_check() has not looked
+ * since: nothing may be posted to it, because it would reach the next process
+ * as part of a life that began with the last one. */
+bool wf_rdm_peer_is_reset(const struct wf_rdm_peer *peer);
+
 /* The device may have lost some peer: those that it has are failed. */
 void wf_rdm_peer_check(struct wf_rdm_peer *peer);
 

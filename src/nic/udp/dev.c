@@ -210,6 +210,14 @@ static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah)
 	wf_udp_peer_let_go(dev, peer);
 }
 
+static void udp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+
+	dev->now = wf_base_clock_ns();
+	wf_udp_peer_renew(dev, ah->dev);
+}
+
 static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 			 struct wf_nic_path *path)
 {
@@ -408,6 +416,7 @@ static const struct wf_nic_ops udp_ops = {
 	.qp_destroy = udp_qp_destroy,
 	.ah_create = udp_ah_create,
 	.ah_destroy = udp_ah_destroy,
+	.ah_renew = udp_ah_renew,
 	.ah_query = udp_ah_query,
 	.kick = udp_kick,
 	.progress = udp_progress,

@@ -314,6 +314,12 @@ struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_dev *dev, uint64_t cid);
 /* A timer has moved: the NIC's next one may have, too. */
 void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_peer_activate(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* Our connection to it leads to a process that is gone, and another may be in
+ * its place: requests end with ABORT, the next one opens a new connection. The
+ * peer's connection to us stays: it may be the new process's. */
+void wf_udp_peer_renew(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* The peer says so: as above, and it counts as a death. */
+void wf_udp_peer_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* Everything that depends on it fails, both ways. */
 void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		      enum wf_nic_status status);

@@ -300,7 +300,9 @@ static void receive_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	wf_udp_out_nack(dev, peer, note->seq, status);
 }
 
-/* Someone does not know the connection that we use. Believed if he names it. */
+/* The peer does not know the connection that we use. Believed if it names it.
+ * Only that connection is over: a process that has just started refuses what
+ * was meant for the one before it, and has connected to us already. */
 static void receive_reset(struct wf_udp_dev *dev, const struct wf_addr *from,
 			  uint64_t cid)
 {
@@ -308,7 +310,7 @@ static void receive_reset(struct wf_udp_dev *dev, const struct wf_addr *from,
 
 	if (peer && cid && peer->out.state == WF_UDP_OUT_UP &&
 	    peer->out.remote_cid == cid) {
-		wf_udp_peer_fail(dev, peer, WF_NIC_ABORT);
+		wf_udp_peer_refused(dev, peer);
 	} else if (peer && peer->in.open && peer->in.remote_cid == cid) {
 		wf_udp_in_close(dev, peer);
 	} else {
@@ -324,8 +326,9 @@ static void receive_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	uint64_t cid = note->common.dst_cid;
 
 	if (peer->out.cid == cid && peer->out.state == WF_UDP_OUT_UP) {
+		/* The other direction has a goodbye of its own. */
 		wf_udp_out_ack(dev, peer, note->seq, NULL, 0, note->ts, true);
-		wf_udp_peer_fail(dev, peer, WF_NIC_ABORT);
+		wf_udp_peer_refused(dev, peer);
 	} else if (peer->in.cid == cid) {
 		wf_udp_in_close(dev, peer);
 	}

@@ -296,24 +296,75 @@ void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_udp_peer_arm(dev, peer);
 }
 
-static void end_list(struct wf_udp_dev *dev, struct wf_list *list, bool by_qp,
-		     enum wf_nic_status status)
+/* Requests of ours end. Reads that we serve do not: they came the other way,
+ * and stand in no list but peer->served afterwards. */
+static void end_requests(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 enum wf_nic_status status)
 {
-	while (!wf_base_list_empty(list)) {
-		struct wf_udp_op *op =
-			by_qp ? wf_container_of(list->next, struct wf_udp_op,
-						qp_link) :
-				wf_container_of(list->next, struct wf_udp_op,
-						link);
+	struct wf_udp_out *out = &peer->out;
+	struct wf_list *pos, *tmp;
 
-		wf_udp_work_end(dev, op, status);
+	/* Ops whose packets are all made stand in no list of the peer's, but
+	 * each of their slots points to them. */
+	for (uint32_t seq = out->una; seq != out->next; seq++) {
+		struct wf_udp_slot *slot = out->slots[seq % WF_UDP_WINDOW];
+
+		if (slot && slot->op && slot->op->kind != WF_UDP_OP_SERVE)
+			wf_udp_work_end(dev, slot->op, status);
+	}
+	wf_list_for_each (pos, tmp, &out->ops) {
+		struct wf_udp_op *op =
+			wf_container_of(pos, struct wf_udp_op, link);
+
+		if (op->kind != WF_UDP_OP_SERVE) {
+			wf_udp_work_end(dev, op, status);
+			continue;
+		}
+		wf_base_list_unlink(&op->link);
+		op->in_list = false;
+	}
+	while (!wf_base_list_empty(&peer->reads))
+		wf_udp_work_end(dev,
+				wf_container_of(peer->reads.next,
+						struct wf_udp_op, link),
+				status);
+}
+
+/* Reads that we serve are answered over the next connection, from their first
+ * byte on: whoever refuses the present one never had it, and received nothing
+ * over it, or has given up whatever it read by it. */
+static void serve_again(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &peer->served) {
+		struct wf_udp_op *op =
+			wf_container_of(pos, struct wf_udp_op, qp_link);
+
+		op->next = 0;
+		op->slots = 0;
+		op->made = false;
+		op->in_list = true;
+		wf_base_list_add_tail(&peer->out.ops, &op->link);
+		wf_udp_hello_start(dev, peer);
+		wf_udp_peer_activate(dev, peer);
 	}
 }
 
-void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-		      enum wf_nic_status status)
+void wf_udp_peer_renew(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
-	struct wf_udp_out *out = &peer->out;
+	if (peer->out.state == WF_UDP_OUT_CLOSED)
+		return;
+	end_requests(dev, peer, WF_NIC_ABORT);
+	wf_udp_out_close(dev, peer);
+	serve_again(dev, peer);
+	peer->ping_at = WF_UDP_NEVER;
+	wf_udp_peer_arm(dev, peer);
+}
+
+static void count_death(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			enum wf_nic_status status)
+{
 	char name[WF_ADDR_STR_LEN];
 
 	wf_info("peer %s: %s",
@@ -324,19 +375,25 @@ void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	/* Whoever asks again is given the time of someone new. */
 	peer->against_from = 0;
 	peer->refused = 0;
-	/* Ops whose packets are all made stand in no list of the peer's, but
-	 * each of their slots points to them. */
-	for (uint32_t seq = out->una; seq != out->next; seq++) {
-		struct wf_udp_slot *slot = out->slots[seq % WF_UDP_WINDOW];
+}
 
-		if (slot && slot->op)
-			wf_udp_work_end(dev, slot->op, status);
-	}
-	end_list(dev, &out->ops, false, status);
-	end_list(dev, &peer->reads, false, status);
-	end_list(dev, &peer->served, true, status);
-	wf_udp_out_close(dev, peer);
+void wf_udp_peer_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	count_death(dev, peer, WF_NIC_ABORT);
+	wf_udp_peer_renew(dev, peer);
+	/* If the other connection is of the same dead process, it is refused
+	 * as well. */
+	if (peer->in.open)
+		wf_udp_peer_ping(dev, peer, peer->in.remote_cid);
+}
+
+void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      enum wf_nic_status status)
+{
+	count_death(dev, peer, status);
+	end_requests(dev, peer, status);
 	wf_udp_in_close(dev, peer);
+	wf_udp_out_close(dev, peer);
 	peer->ping_at = WF_UDP_NEVER;
 	wf_udp_peer_arm(dev, peer);
 }
