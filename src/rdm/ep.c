@@ -23,6 +23,7 @@
 #include "rdm/pull.h"
 #include "rdm/rta.h"
 #include "rdm/rx.h"
+#include "rdm/silent.h"
 #include "rdm/tx.h"
 
 /* Requests that the device has at once. */
@@ -641,6 +642,14 @@ static void probe(struct wf_rdm_ep *ep)
 	}
 }
 
+/* Tests have less patience. */
+static uint64_t probe_every(const struct wf_rdm_ep *ep)
+{
+	uint64_t most = ep->attr.warn_ms * WF_NS_PER_MS / 2;
+
+	return most && most < PROBE_EVERY ? most : PROBE_EVERY;
+}
+
 static void tick(struct wf_rdm_ep *ep)
 {
 	uint64_t now = wf_base_clock_ns();
@@ -652,8 +661,9 @@ static void tick(struct wf_rdm_ep *ep)
 	wf_rdm_stats_flush(ep);
 	if (now < ep->probe_at)
 		return;
-	ep->probe_at = now + PROBE_EVERY;
+	ep->probe_at = now + probe_every(ep);
 	probe(ep);
+	wf_rdm_silent_check(ep, now);
 }
 
 bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)

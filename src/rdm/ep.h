@@ -49,6 +49,7 @@ struct wf_rdm_ep_attr {
 	size_t runt_size;  /* bytes that go before they are read; 0: none */
 	uint64_t order;	   /* FI_ORDER_* that were asked for */
 	uint64_t connect_timeout_ms;
+	uint64_t warn_ms; /* silence that is told of; 0: 2 s */
 	uint64_t dead_timeout_s;
 	uint32_t mtu;			      /* 0: ask the interface */
 	bool thread;			      /* the device works by itself */

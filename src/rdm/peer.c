@@ -19,6 +19,7 @@
 #include "rdm/pkt.h"
 #include "rdm/protocol.h"
 #include "rdm/rx.h"
+#include "rdm/silent.h"
 #include "rdm/tx.h"
 
 /* Packets made at once for one operation. */
@@ -308,6 +309,8 @@ static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 	wf_list_for_each (pos, tmp, &peer->asking)
 		wf_base_list_del(pos);
 	peer->lost = err == FI_EHOSTUNREACH ? err : 0;
+	if (err == FI_EHOSTUNREACH)
+		wf_rdm_silent_failed(peer);
 	peer->resets = count_resets(peer);
 	begin_life(peer, next_id);
 	fail_txs(ep, &peer->queue, err);

@@ -46,6 +46,8 @@ struct wf_rdm_peer {
 	uint32_t their_id;
 	uint32_t stale_id;
 	uint32_t forgot_id; /* of its, that our handshake tells of; 0: none */
+	bool warned;	    /* that it does not answer */
+	uint64_t asked_at;  /* since when the device asks in vain; 0: not */
 	int lost; /* errno of the last life, until an inject has told of it */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
 

@@ -17,6 +17,9 @@
 #define LAST_RETRY (250 * WF_NS_PER_MS)
 #define LONG_SILENCE (5 * WF_NS_PER_S)
 #define LONG_RETRY WF_NS_PER_S
+/* Questions that must have been asked before silence means anything: a process
+ * that was not run meanwhile has asked none. */
+#define ASKED_LEAST 5u
 #define RWND_LEAST (128u << 10)
 #define SEG_LEAST 256u
 /* Larger datagrams cost more than they save, and a lost one more: docs/nic.md. */
@@ -119,6 +122,20 @@ void wf_udp_hello_start(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	set_retry(dev, peer);
 }
 
+/* Nothing was heard for the connect time-out: nobody is there, or the network
+ * drops what we send. One that answers and never accepts has twice the time. A
+ * process that computes answers all the same (attend.c). */
+static bool is_hopeless(const struct wf_udp_dev *dev,
+			const struct wf_udp_peer *peer)
+{
+	uint64_t opened = peer->out.opened_at;
+	uint64_t heard = peer->heard_at > opened ? peer->heard_at : opened;
+
+	return peer->out.backoff >= ASKED_LEAST &&
+	       (dev->now - heard > dev->connect_ns ||
+		dev->now - opened > 2 * dev->connect_ns);
+}
+
 void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -128,6 +145,10 @@ void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		return;
 	if (wf_udp_peer_overdue(dev, peer, out->opened_at))
 		return;
+	if (is_hopeless(dev, peer)) {
+		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
+		return;
+	}
 	/* A cookie grows old: after a while, ask for another. */
 	if (out->backoff < 8)
 		out->backoff++;

@@ -44,9 +44,10 @@ struct wf_nic_udp_attr {
 	/* A peer that computes does not answer, and is not dead. Silence alone
 	 * makes it so after this time; 0: 15 minutes, as long as TCP tries. */
 	uint64_t dead_ns;
-	/* What the network says against it counts sooner: a closed port of one
-	 * who was connected at once; a port that is not open yet, a host or
-	 * network that cannot be reached, after this time; 0: 20 s. */
+	/* A peer that does not answer the handshake is given up after this
+	 * time; 0: 20 s. What the network says against one that was connected
+	 * counts sooner, too: a closed port at once, a host or network that
+	 * cannot be reached after this time. */
 	uint64_t connect_ns;
 	const struct wf_nic_udp_fault *fault; /* NULL: none */
 	struct wf_nic_counters *counters;     /* NULL: the NIC's own */
