@@ -256,8 +256,8 @@ static void say_goodbye(struct wf_udp_dev *dev)
 			note.common.dst_cid = peer->in.remote_cid;
 			note.seq = peer->in.base;
 			note.ts = wf_udp_in_echo(dev, peer);
-			wf_udp_dev_control(dev, &peer->addr, &note.common,
-					   sizeof(note));
+			wf_udp_dev_answer(dev, &peer->addr, &peer->in.local,
+					  &note.common, sizeof(note));
 		}
 		if (peer->out.state == WF_UDP_OUT_UP) {
 			note.common.dst_cid = peer->out.remote_cid;

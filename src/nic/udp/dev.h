@@ -151,6 +151,7 @@ struct wf_udp_in {
 	uint64_t remote_cid; /* theirs: acks carry it */
 	uint64_t ack_at;
 	uint32_t highest;
+	struct wf_addr local; /* our address that the peer connected to */
 	uint64_t here[WF_UDP_ACK_WORDS]; /* by seq modulo the window */
 };
 
@@ -164,6 +165,9 @@ struct wf_udp_peer {
 	struct wf_list reads;  /* ops that wait for data */
 	struct wf_list served; /* ops that serve the peer's reads */
 	struct wf_addr addr;
+	/* Our address as the peer knows it, for our connection: see sock.any.
+	 * Family 0: not known yet, the kernel chooses. */
+	struct wf_addr local;
 	uint16_t index;
 	uint16_t ah;
 	uint32_t handles; /* address handles that point here */
@@ -281,9 +285,14 @@ uint64_t wf_udp_dev_random(struct wf_udp_dev *dev);
 int wf_udp_dev_flush(struct wf_udp_dev *dev);
 /* Sending has to wait a moment: the kernel has no room, or we no memory. */
 void wf_udp_dev_later(struct wf_udp_dev *dev);
-/* One packet of @len bytes that nobody waits for. */
+/* One packet of @len bytes that nobody waits for, from the address that a peer
+ * at @to knows us by; */
 void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 			struct wf_udp_common *packet, size_t len);
+/* from @from of ours: for answers, from where the question came to. */
+void wf_udp_dev_answer(struct wf_udp_dev *dev, const struct wf_addr *to,
+		       const struct wf_addr *from, struct wf_udp_common *packet,
+		       size_t len);
 /* Everything once. Returns how many things it did. */
 int wf_udp_pass(struct wf_udp_dev *dev);
 /* Sends what peers have to send. */

@@ -36,6 +36,7 @@ void wf_udp_in_open(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.remote_cid = remote_cid,
 		.ack_at = WF_UDP_NEVER,
 		.highest = UINT32_MAX,
+		.local = dev->sock.here,
 	};
 	peer->in.cid = wf_udp_peer_new_cid(dev, peer);
 }
@@ -165,8 +166,8 @@ void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		memcpy(h.bytes + sizeof(h.ack) + (size_t)8 * w, &bits, 8);
 	}
 	h.ack.common.kind = (uint8_t)words;
-	wf_udp_dev_control(dev, &peer->addr, &h.common,
-			   sizeof(h.ack) + (size_t)8 * words);
+	wf_udp_dev_answer(dev, &peer->addr, &in->local, &h.common,
+			  sizeof(h.ack) + (size_t)8 * words);
 	wf_udp_count(dev, acks_sent, 1);
 	acked(peer);
 }
@@ -197,7 +198,8 @@ static void refuse(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.seq = seq,
 	};
 
-	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+	wf_udp_dev_answer(dev, &peer->addr, &peer->in.local, &note.common,
+			  sizeof(note));
 	if (status == WF_NIC_RNR)
 		wf_udp_count(dev, rnr_sent, 1);
 	else
@@ -218,7 +220,7 @@ static void reset(struct wf_udp_dev *dev, const struct wf_addr *to,
 	}
 	if (dev->resets++ >= RESETS_MOST)
 		return;
-	wf_udp_dev_control(dev, to, &note.common, sizeof(note));
+	wf_udp_dev_answer(dev, to, &dev->sock.here, &note.common, sizeof(note));
 	wf_udp_count(dev, resets_sent, 1);
 }
 

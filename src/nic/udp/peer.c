@@ -78,6 +78,10 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 	if (!peer)
 		return NULL;
 	peer->addr = *addr;
+	/* On this host any address of ours would do for the kernel; the peer
+	 * knows our name. */
+	if (dev->sock.any && wf_base_addr_is_local(addr))
+		peer->local = dev->sock.name;
 	peer->index = (uint16_t)at;
 	peer->ah = WF_NIC_AH_UNKNOWN;
 	peer->due = WF_UDP_NEVER;
@@ -212,8 +216,11 @@ void wf_udp_peer_ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.common = { .type = WF_UDP_PING, .dst_cid = cid },
 		.ts = wf_udp_dev_us(dev),
 	};
+	bool is_in = peer->in.open && cid == peer->in.remote_cid;
 
-	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+	wf_udp_dev_answer(dev, &peer->addr,
+			  is_in ? &peer->in.local : &peer->local, &note.common,
+			  sizeof(note));
 }
 
 /* Reads are answered over the other connection: nothing of ours may be in

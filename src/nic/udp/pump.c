@@ -106,9 +106,11 @@ static void *place(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 {
 	size_t total = sizeof(struct wf_udp_data) + slot->len;
 	bool alone = slot->len > peer->out.seg;
-	void *room =
-		wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
+	void *room;
 
+	if (wf_unlikely(dev->sock.any))
+		dev->sock.from = peer->local;
+	room = wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
 	if (room)
 		return room;
 	if (wf_udp_dev_flush(dev))
