@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "op/iov.h"
+#include "rdm/crowd.h"
 #include "rdm/in.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
@@ -68,6 +69,7 @@ void wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 	wf_base_list_init(&ep->active);
 	wf_base_list_init(&ep->stalled);
 	wf_base_list_init(&ep->peers);
+	wf_base_list_init(&ep->leaving);
 	for (int i = 0; i < WF_RDM_BUCKETS; i++)
 		wf_base_list_init(&ep->by_addr[i]);
 	for (int i = 0; i < WF_RDM_MSG_BUCKETS; i++)
@@ -82,6 +84,7 @@ static int open_device(struct wf_rdm_ep *ep)
 		.thread = ep->attr.thread,
 		.attend = !ep->attr.thread,
 		.mtu = ep->attr.mtu,
+		.max_peers = ep->attr.max_peers,
 		.connect_ns = ep->attr.connect_timeout_ms * WF_NS_PER_MS,
 		.dead_ns = ep->attr.dead_timeout_s * WF_NS_PER_S,
 		.fault = ep->attr.fault,
@@ -100,6 +103,7 @@ static int open_device(struct wf_rdm_ep *ep)
 	caps = wf_nic_caps(ep->nic);
 	ep->max_msg = caps->max_msg;
 	ep->max_recv = caps->max_recv;
+	ep->peer_limit = caps->max_ah;
 	ep->inline_max = caps->inline_max;
 	ep->buf_count = ep->max_msg > LARGE_MSG ? BUFS_LARGE : BUFS_SMALL;
 	qp.rq_entries = ep->buf_count;
@@ -169,7 +173,8 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	if (getrandom(&ep->epoch, sizeof(ep->epoch), 0) != sizeof(ep->epoch))
 		ep->epoch = (uint32_t)wf_base_clock_ns() ^ (uint32_t)getpid();
 	ep->awake = true;
-	ep->probe_at = wf_base_clock_ns() + PROBE_EVERY;
+	ep->now = wf_base_clock_ns();
+	ep->probe_at = ep->now + PROBE_EVERY;
 	wf_rdm_ep_ring(ep);
 	return 0;
 }
@@ -285,12 +290,13 @@ static struct wf_rdm_peer *peer_of(struct wf_rdm_ep *ep, uint64_t dst, int *err)
 		*err = make_room_for(ep, dst);
 	if (*err)
 		return NULL;
-	peer = wf_rdm_peer_get(ep, &addr, err);
+	peer = wf_rdm_peer_get(ep, &addr, false, err);
 	if (!peer)
 		return NULL;
 	if (peer->name == WF_MATCH_ANY)
 		wf_rdm_peer_rename(peer, dst);
 	ep->by_name[dst] = peer;
+	peer->named_by++;
 	return peer;
 }
 
@@ -310,8 +316,10 @@ void wf_rdm_ep_removed(struct wf_rdm_ep *ep, uint64_t name)
 
 	if (!ep->awake || ep->forked)
 		return;
-	if (name < ep->name_count)
+	if (name < ep->name_count && ep->by_name[name]) {
+		ep->by_name[name]->named_by--;
 		ep->by_name[name] = NULL;
+	}
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);
@@ -386,9 +394,13 @@ static void follow_resets(struct wf_rdm_ep *ep)
 	struct wf_list *pos, *tmp;
 
 	ep->resets = wf_nic_counter(&wf_nic_counters(ep->nic)->peer_deaths);
-	wf_list_for_each (pos, tmp, &ep->peers)
-		wf_rdm_peer_check(
-			wf_container_of(pos, struct wf_rdm_peer, link));
+	wf_list_for_each (pos, tmp, &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		if (!peer->leaving)
+			wf_rdm_peer_check(peer);
+	}
 }
 
 /* -- operations ------------------------------------------------------------ */
@@ -546,6 +558,7 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 	peer = peer_of(ep, dst, &err);
 	if (!peer)
 		return err;
+	peer->used = ep->now;
 	if (wf_unlikely(has_resets(ep)) && wf_rdm_peer_is_reset(peer))
 		return -EAGAIN;
 	/* An injected message has no completion to fail with: the next one
@@ -655,6 +668,7 @@ static void tick(struct wf_rdm_ep *ep)
 	uint64_t now = wf_base_clock_ns();
 
 	ep->polls = 0;
+	ep->now = now;
 	if (now < ep->due)
 		return;
 	ep->due = now + FLUSH_EVERY;
@@ -664,6 +678,7 @@ static void tick(struct wf_rdm_ep *ep)
 	ep->probe_at = now + probe_every(ep);
 	probe(ep);
 	wf_rdm_silent_check(ep, now);
+	ep->aging = true;
 }
 
 bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
@@ -690,6 +705,10 @@ bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
 			wf_base_list_empty(&ep->stalled)))
 		follow_resets(ep);
 	did += got;
+	if (wf_unlikely((ep->crowded || ep->aging ||
+			 !wf_base_list_empty(&ep->leaving)) &&
+			got < ROUNDS * COMPLETIONS && !has_resets(ep)))
+		wf_rdm_crowd_run(ep);
 	if (!wf_base_list_empty(&ep->active))
 		pump(ep);
 	wf_rdm_ep_ring(ep);

@@ -82,12 +82,15 @@ static void warn(struct wf_rdm_peer *peer, uint64_t waited)
 		wf_base_addr_str(&source, from, sizeof(from)), name);
 }
 
-/* Something is under way to it, and the device is not connected. */
+/* An operation waits for it, and the device is not connected. A handshake that
+ * we owe to somebody who has left is nothing that anybody waits for. */
 static bool is_asked(const struct wf_rdm_peer *peer)
 {
 	struct wf_nic_path path;
 
-	return (peer->outstanding || !wf_base_list_empty(&peer->queue)) &&
+	return (!wf_base_list_empty(&peer->queue) ||
+		!wf_base_list_empty(&peer->flight) ||
+		!wf_base_list_empty(&peer->rxs)) &&
 	       !wf_nic_ah_query(peer->ep->nic, peer->ah, &path) && !path.up;
 }
 

@@ -108,6 +108,7 @@ struct wf_udp_out {
 	uint8_t backoff;  /* timeouts in a row */
 	uint8_t reo_mult; /* patience with reordering, in quarters of rtt */
 	uint16_t dups;	  /* as the peer last said */
+	uint16_t asked;	  /* times the handshake was repeated */
 	uint32_t una;	  /* first not acknowledged */
 	uint32_t next;	  /* next to be used */
 	uint32_t seg;	  /* payload of a full packet */
@@ -181,6 +182,8 @@ struct wf_udp_peer {
 	uint64_t ping_at;
 	uint64_t reap_at; /* while nobody has a handle for it */
 	uint64_t due;	  /* the first of all timers */
+	bool has_memo;	  /* of the user's, while there is no handle */
+	struct wf_nic_memo memo;
 	/* Connections of the peer's that were replaced: an OPEN of theirs that
 	 * comes late must not take the place of the present one. */
 	uint64_t retired[WF_UDP_RETIRED];

@@ -17,8 +17,11 @@
 #define LAST_RETRY (250 * WF_NS_PER_MS)
 #define LONG_SILENCE (5 * WF_NS_PER_S)
 #define LONG_RETRY WF_NS_PER_S
-/* Questions that must have been asked before silence means anything: a process
- * that was not run meanwhile has asked none. */
+/* Silence is not what the network says against a peer: on a machine with many
+ * more processes than processors one may not be run for seconds. */
+#define PATIENCE 4u
+/* Questions that must have been asked before silence means anything, beside one
+ * each second: a process that was not run itself has asked fewer. */
 #define ASKED_LEAST 5u
 #define RWND_LEAST (128u << 10)
 #define SEG_LEAST 256u
@@ -119,22 +122,23 @@ void wf_udp_hello_start(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	out->cid = wf_udp_peer_new_cid(dev, peer);
 	out->opened_at = dev->now;
 	out->backoff = 0;
+	out->asked = 0;
 	ask(dev, peer);
 	set_retry(dev, peer);
 }
 
-/* Nothing was heard for the connect time-out: nobody is there, or the network
- * drops what we send. One that answers and never accepts has twice the time. A
- * process that computes answers all the same (attend.c). */
+/* Nothing was heard for four times the connect time-out: nobody is there, or the
+ * network drops what we send. One that answers and never accepts has twice that.
+ * A process that computes answers all the same (attend.c). */
 static bool is_hopeless(const struct wf_udp_dev *dev,
 			const struct wf_udp_peer *peer)
 {
+	uint64_t most = PATIENCE * dev->connect_ns;
 	uint64_t opened = peer->out.opened_at;
 	uint64_t heard = peer->heard_at > opened ? peer->heard_at : opened;
 
-	return peer->out.backoff >= ASKED_LEAST &&
-	       (dev->now - heard > dev->connect_ns ||
-		dev->now - opened > 2 * dev->connect_ns);
+	return peer->out.asked >= ASKED_LEAST + most / WF_NS_PER_S &&
+	       (dev->now - heard > most || dev->now - opened > 2 * most);
 }
 
 void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
@@ -150,6 +154,8 @@ void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
 		return;
 	}
+	if (out->asked < UINT16_MAX)
+		out->asked++;
 	/* A cookie grows old: after a while, ask for another. */
 	if (out->backoff < 8)
 		out->backoff++;

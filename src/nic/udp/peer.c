@@ -18,6 +18,7 @@
 #define REAP_EVERY WF_NS_PER_S
 #define REAP_QUIET (3 * WF_NS_PER_S)
 #define REAP_ASK (60 * WF_NS_PER_S)
+#define REAP_SOON (100 * WF_NS_PER_MS) /* where there are many of them */
 
 static struct wf_list *bucket_of(struct wf_udp_dev *dev,
 				 const struct wf_addr *addr)
@@ -47,7 +48,8 @@ static int make_room(struct wf_udp_dev *dev, bool stranger)
 	struct wf_udp_peer **peers;
 
 	if ((stranger ? dev->strangers : dev->peers_here - dev->strangers) >=
-	    dev->max_peers)
+		    dev->max_peers ||
+	    dev->peers_here >= UINT16_MAX)
 		return -1;
 	for (uint32_t i = 0; dev->peers_here < dev->peer_count; i++) {
 		if (!dev->peers[i])
@@ -267,19 +269,28 @@ static void close_out(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_udp_out_close(dev, peer);
 }
 
+/* Others would soon be refused: dead ones are to be found sooner. */
+static bool is_crowded(const struct wf_udp_dev *dev)
+{
+	return dev->strangers > dev->max_peers / 2;
+}
+
 /* Our connection to it is closed once it is quiet; it itself is kept for as
  * long as it may send to us. True: it is gone. */
 static bool reap(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
-	peer->reap_at = dev->now + REAP_EVERY;
+	bool crowded = is_crowded(dev);
+
+	peer->reap_at = dev->now + (crowded ? REAP_SOON : REAP_EVERY);
 	if (has_work(peer))
 		return false;
 	if (peer->out.state != WF_UDP_OUT_CLOSED &&
 	    dev->now - peer->out.busy_at > REAP_QUIET &&
 	    dev->now - peer->out.opened_at > REAP_QUIET)
 		close_out(dev, peer);
-	if (peer->in.open && dev->now - peer->heard_at > REAP_ASK) {
-		peer->reap_at = dev->now + REAP_ASK / 4;
+	if (peer->in.open &&
+	    dev->now - peer->heard_at > (crowded ? REAP_EVERY : REAP_ASK)) {
+		peer->reap_at = dev->now + (crowded ? REAP_SOON : REAP_ASK / 4);
 		if (!wf_udp_peer_overdue(dev, peer, 0))
 			wf_udp_peer_ping(dev, peer, peer->in.remote_cid);
 	}

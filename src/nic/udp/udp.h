@@ -46,10 +46,11 @@ struct wf_nic_udp_attr {
 	/* A peer that computes does not answer, and is not dead. Silence alone
 	 * makes it so after this time; 0: 15 minutes, as long as TCP tries. */
 	uint64_t dead_ns;
-	/* A peer that does not answer the handshake is given up after this
-	 * time; 0: 20 s. What the network says against one that was connected
-	 * counts sooner, too: a closed port at once, a host or network that
-	 * cannot be reached after this time. */
+	/* What the network says against it counts sooner: a closed port of one
+	 * that was connected at once; a port that is not open yet, a host or
+	 * network that cannot be reached, after this time; 0: 20 s. A peer that
+	 * does not answer the handshake, and of which the network says nothing,
+	 * is given up after four times this. */
 	uint64_t connect_ns;
 	const struct wf_nic_udp_fault *fault; /* NULL: none */
 	struct wf_nic_counters *counters;     /* NULL: the NIC's own */
