@@ -637,6 +637,13 @@ static void pump(struct wf_rdm_ep *ep)
 	ep->blocked = ep->posts == before;
 }
 
+/* Packets that came before their turn wait for others of the same sender. */
+static bool waits_for(const struct wf_rdm_peer *peer)
+{
+	return !wf_base_list_empty(&peer->flight) ||
+	       !wf_base_list_empty(&peer->rxs) || peer->order.held;
+}
+
 /* Who waits for a peer's word has nothing with the device that would tell that
  * the peer is gone: a packet that means nothing does. */
 static void probe(struct wf_rdm_ep *ep)
@@ -647,8 +654,7 @@ static void probe(struct wf_rdm_ep *ep)
 		struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);
 
-		if (peer->outstanding || (wf_base_list_empty(&peer->flight) &&
-					  wf_base_list_empty(&peer->rxs)))
+		if (peer->outstanding || !waits_for(peer))
 			continue;
 		peer->owes_probe = true;
 		wf_rdm_peer_activate(peer);
@@ -723,8 +729,7 @@ static bool waits_for_peers(const struct wf_rdm_ep *ep)
 		const struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);
 
-		if (!wf_base_list_empty(&peer->flight) ||
-		    !wf_base_list_empty(&peer->rxs))
+		if (waits_for(peer))
 			return true;
 	}
 	return false;

@@ -101,6 +101,20 @@ static void test_any_order(void **state)
 	script_close(s);
 }
 
+/* Bug: a sender that died before the message whose turn it is had come was never
+ * missed, and what came early was kept for ever. It is asked whether it lives. */
+static void test_early_is_asked_for(void **state)
+{
+	struct script *s = begin();
+
+	(void)state;
+	script_greet(s);
+	script_send(s, eager(1, 5), from, 10);
+	SCRIPT_AWAIT(s, script_peer(s)->order.held);
+	script_expect(s, WF_WIRE_EAGER_RTW);
+	script_close(s);
+}
+
 /* A number that was used by something wrong does not stop those behind it. */
 static void test_wrong_numbers(void **state)
 {
@@ -545,6 +559,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_handshake_once),
 		cmocka_unit_test(test_any_order),
+		cmocka_unit_test(test_early_is_asked_for),
 		cmocka_unit_test(test_wrong_numbers),
 		cmocka_unit_test(test_old_numbers),
 		cmocka_unit_test(test_medium_of_nothing),
