@@ -259,15 +259,46 @@ struct wf_nic_ah *wf_nic_ah_find(struct wf_nic *nic, uint16_t num)
 
 int wf_nic_ah_destroy(struct wf_nic *nic, uint16_t num)
 {
+	return wf_nic_ah_leave(nic, num, NULL);
+}
+
+int wf_nic_ah_leave(struct wf_nic *nic, uint16_t num,
+		    const struct wf_nic_memo *memo)
+{
 	struct wf_nic_ah *ah;
 
 	wf_base_lock_take(&nic->lock);
 	ah = wf_nic_ah_find(nic, num);
 	if (ah && !--ah->refs) {
 		wf_base_list_unlink(&ah->link);
-		nic->ops->ah_destroy(nic, ah);
+		nic->ops->ah_destroy(nic, ah, memo);
 		put_place(nic, ah);
 	}
+	wf_base_lock_drop(&nic->lock);
+	return ah ? 0 : -EINVAL;
+}
+
+bool wf_nic_ah_recall(struct wf_nic *nic, uint16_t num,
+		      struct wf_nic_memo *memo)
+{
+	struct wf_nic_ah *ah;
+	bool found;
+
+	wf_base_lock_take(&nic->lock);
+	ah = wf_nic_ah_find(nic, num);
+	found = ah && nic->ops->ah_recall(nic, ah, memo);
+	wf_base_lock_drop(&nic->lock);
+	return found;
+}
+
+int wf_nic_ah_renew(struct wf_nic *nic, uint16_t num)
+{
+	struct wf_nic_ah *ah;
+
+	wf_base_lock_take(&nic->lock);
+	ah = wf_nic_ah_find(nic, num);
+	if (ah)
+		nic->ops->ah_renew(nic, ah);
 	wf_base_lock_drop(&nic->lock);
 	return ah ? 0 : -EINVAL;
 }

@@ -100,6 +100,25 @@ int wf_nic_ah_create(struct wf_nic *nic, const struct wf_addr *addr,
 		     uint16_t *ah);
 int wf_nic_ah_destroy(struct wf_nic *nic, uint16_t ah);
 
+/* A few words that the user wants to find again when it has another handle for
+ * the same address. */
+struct wf_nic_memo {
+	uint32_t words[8];
+};
+
+/* As wf_nic_ah_destroy(). The device keeps @memo for as long as it knows the
+ * peer, which it does while either connection is open. */
+int wf_nic_ah_leave(struct wf_nic *nic, uint16_t ah,
+		    const struct wf_nic_memo *memo);
+/* Takes it back. False: there is none. */
+bool wf_nic_ah_recall(struct wf_nic *nic, uint16_t ah,
+		      struct wf_nic_memo *memo);
+
+/* The user knows that another process is at the address now: requests that the
+ * device has for the handle end with ABORT, later ones reach the new process.
+ * Not counted as a reset. -EINVAL: no such handle. */
+int wf_nic_ah_renew(struct wf_nic *nic, uint16_t ah);
+
 /* What the device knows of the way there. -EINVAL: no such handle. */
 struct wf_nic_path {
 	bool up;	     /* connected */
@@ -180,6 +199,11 @@ struct wf_nic_qp_attr {
 int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
 		     struct wf_nic_qp **qp);
 uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp);
+
+/* Whether messages of peers for which there is no handle are taken; if not, they
+ * are refused (RNR) before they are acknowledged. At first they are. What has
+ * been completed by then is still to be polled. */
+void wf_nic_qp_strangers(struct wf_nic_qp *qp, bool welcome);
 
 /* Every outstanding request completes with FLUSHED; posts answer -ESHUTDOWN. */
 void wf_nic_qp_flush(struct wf_nic_qp *qp);

@@ -42,7 +42,12 @@ struct wf_nic_ops {
 
 	/* ah->dev is the device's; it may outlive the handle. */
 	int (*ah_create)(struct wf_nic *nic, struct wf_nic_ah *ah);
-	void (*ah_destroy)(struct wf_nic *nic, struct wf_nic_ah *ah);
+	/* @memo: NULL, or to be kept with what the device knows of the peer. */
+	void (*ah_destroy)(struct wf_nic *nic, struct wf_nic_ah *ah,
+			   const struct wf_nic_memo *memo);
+	bool (*ah_recall)(struct wf_nic *nic, struct wf_nic_ah *ah,
+			  struct wf_nic_memo *memo);
+	void (*ah_renew)(struct wf_nic *nic, struct wf_nic_ah *ah);
 	void (*ah_query)(struct wf_nic *nic, const struct wf_nic_ah *ah,
 			 struct wf_nic_path *path);
 
@@ -103,6 +108,7 @@ struct wf_nic_qp {
 	uint16_t num;
 	uint8_t rnr_retry;
 	bool flushed;
+	bool no_strangers; /* under the NIC's lock */
 	/* The user's side. */
 	struct wf_queue_sub sq;
 	struct wf_queue_sub rq;

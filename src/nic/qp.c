@@ -160,6 +160,13 @@ uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp)
 	return qp->num;
 }
 
+void wf_nic_qp_strangers(struct wf_nic_qp *qp, bool welcome)
+{
+	wf_base_lock_take(&qp->nic->lock);
+	qp->no_strangers = !welcome;
+	wf_base_lock_drop(&qp->nic->lock);
+}
+
 void wf_nic_qp_flush(struct wf_nic_qp *qp)
 {
 	struct wf_nic *nic = qp->nic;

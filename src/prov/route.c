@@ -119,6 +119,11 @@ static int make_room_for(struct wf_prov_ep *ep, fi_addr_t dst)
 	return 0;
 }
 
+static bool goes_by_memory(const struct wf_addr *addr)
+{
+	return wf_prov_param.shm && wf_base_addr_is_local(addr);
+}
+
 static int find_way(struct wf_prov_ep *ep, fi_addr_t dst)
 {
 	struct wf_addr addr;
@@ -128,10 +133,15 @@ static int find_way(struct wf_prov_ep *ep, fi_addr_t dst)
 		err = make_room_for(ep, dst);
 	if (err)
 		return err;
-	ep->routes[dst] = wf_prov_param.shm && wf_base_addr_is_local(&addr) ?
-				  WAY_MEMORY :
-				  WAY_PACKETS;
+	ep->routes[dst] = goes_by_memory(&addr) ? WAY_MEMORY : WAY_PACKETS;
 	return 0;
+}
+
+void wf_prov_route_expect(struct wf_prov_ep *ep, const struct wf_addr *addr)
+{
+	if (!ep->enabled || ep->rdm.awake || goes_by_memory(addr))
+		return;
+	on_stirred(ep);
 }
 
 void wf_prov_route_forget(struct wf_prov_ep *ep, fi_addr_t dst)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "op/iov.h"
+#include "rdm/crowd.h"
 #include "rdm/in.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
@@ -23,6 +24,7 @@
 #include "rdm/pull.h"
 #include "rdm/rta.h"
 #include "rdm/rx.h"
+#include "rdm/silent.h"
 #include "rdm/tx.h"
 
 /* Requests that the device has at once. */
@@ -51,6 +53,8 @@
 #define FLUSH_EVERY (WF_NS_PER_MS / 2)
 #define PROBE_EVERY (250 * WF_NS_PER_MS)
 #define POLLS_PER_CLOCK 64
+/* An endpoint that sleeps although it has packets to post tries so often. */
+#define RETRY_EVERY (5 * WF_NS_PER_MS)
 
 #define NAMES_MAX ((uint64_t)1 << 32)
 
@@ -65,8 +69,11 @@ void wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 	wf_base_list_init(&ep->active);
 	wf_base_list_init(&ep->stalled);
 	wf_base_list_init(&ep->peers);
+	wf_base_list_init(&ep->leaving);
 	for (int i = 0; i < WF_RDM_BUCKETS; i++)
 		wf_base_list_init(&ep->by_addr[i]);
+	for (int i = 0; i < WF_RDM_MSG_BUCKETS; i++)
+		wf_base_list_init(&ep->by_msg[i]);
 }
 
 static int open_device(struct wf_rdm_ep *ep)
@@ -77,6 +84,7 @@ static int open_device(struct wf_rdm_ep *ep)
 		.thread = ep->attr.thread,
 		.attend = !ep->attr.thread,
 		.mtu = ep->attr.mtu,
+		.max_peers = ep->attr.max_peers,
 		.connect_ns = ep->attr.connect_timeout_ms * WF_NS_PER_MS,
 		.dead_ns = ep->attr.dead_timeout_s * WF_NS_PER_S,
 		.fault = ep->attr.fault,
@@ -95,6 +103,7 @@ static int open_device(struct wf_rdm_ep *ep)
 	caps = wf_nic_caps(ep->nic);
 	ep->max_msg = caps->max_msg;
 	ep->max_recv = caps->max_recv;
+	ep->peer_limit = caps->max_ah;
 	ep->inline_max = caps->inline_max;
 	ep->buf_count = ep->max_msg > LARGE_MSG ? BUFS_LARGE : BUFS_SMALL;
 	qp.rq_entries = ep->buf_count;
@@ -164,7 +173,8 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	if (getrandom(&ep->epoch, sizeof(ep->epoch), 0) != sizeof(ep->epoch))
 		ep->epoch = (uint32_t)wf_base_clock_ns() ^ (uint32_t)getpid();
 	ep->awake = true;
-	ep->probe_at = wf_base_clock_ns() + PROBE_EVERY;
+	ep->now = wf_base_clock_ns();
+	ep->probe_at = ep->now + PROBE_EVERY;
 	wf_rdm_ep_ring(ep);
 	return 0;
 }
@@ -280,12 +290,13 @@ static struct wf_rdm_peer *peer_of(struct wf_rdm_ep *ep, uint64_t dst, int *err)
 		*err = make_room_for(ep, dst);
 	if (*err)
 		return NULL;
-	peer = wf_rdm_peer_get(ep, &addr, err);
+	peer = wf_rdm_peer_get(ep, &addr, false, err);
 	if (!peer)
 		return NULL;
 	if (peer->name == WF_MATCH_ANY)
 		wf_rdm_peer_rename(peer, dst);
 	ep->by_name[dst] = peer;
+	peer->named_by++;
 	return peer;
 }
 
@@ -305,8 +316,10 @@ void wf_rdm_ep_removed(struct wf_rdm_ep *ep, uint64_t name)
 
 	if (!ep->awake || ep->forked)
 		return;
-	if (name < ep->name_count)
+	if (name < ep->name_count && ep->by_name[name]) {
+		ep->by_name[name]->named_by--;
 		ep->by_name[name] = NULL;
+	}
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);
@@ -381,9 +394,13 @@ static void follow_resets(struct wf_rdm_ep *ep)
 	struct wf_list *pos, *tmp;
 
 	ep->resets = wf_nic_counter(&wf_nic_counters(ep->nic)->peer_deaths);
-	wf_list_for_each (pos, tmp, &ep->peers)
-		wf_rdm_peer_check(
-			wf_container_of(pos, struct wf_rdm_peer, link));
+	wf_list_for_each (pos, tmp, &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		if (!peer->leaving)
+			wf_rdm_peer_check(peer);
+	}
 }
 
 /* -- operations ------------------------------------------------------------ */
@@ -535,12 +552,15 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 		if (err)
 			return err;
 	}
+	/* The process that is there now is not the one that was before. */
+	if (wf_unlikely(has_resets(ep)))
+		wf_rdm_ep_progress(ep);
 	peer = peer_of(ep, dst, &err);
 	if (!peer)
 		return err;
-	/* Who is there now is not who was there before. */
-	if (wf_unlikely(has_resets(ep)))
-		wf_rdm_ep_progress(ep);
+	peer->used = ep->now;
+	if (wf_unlikely(has_resets(ep)) && wf_rdm_peer_is_reset(peer))
+		return -EAGAIN;
 	/* An injected message has no completion to fail with: the next one
 	 * tells of those that were lost with the peer. */
 	if (wf_unlikely(peer->lost && req->inject)) {
@@ -598,6 +618,8 @@ static int take_completions(struct wf_rdm_ep *ep)
 static void pump(struct wf_rdm_ep *ep)
 {
 	struct wf_list *last = ep->active.prev;
+	bool resets = has_resets(ep);
+	uint32_t before = ep->posts;
 
 	while (!wf_base_list_empty(&ep->active) && wf_rdm_ep_has_room(ep)) {
 		struct wf_list *pos = ep->active.next;
@@ -606,11 +628,20 @@ static void pump(struct wf_rdm_ep *ep)
 
 		wf_base_list_del(&peer->active_link);
 		peer->active = false;
-		if (wf_rdm_peer_pump(peer, PEER_BUDGET))
+		if ((wf_unlikely(resets) && wf_rdm_peer_is_reset(peer)) ||
+		    wf_rdm_peer_pump(peer, PEER_BUDGET))
 			wf_rdm_peer_activate(peer);
 		if (pos == last)
 			break;
 	}
+	ep->blocked = ep->posts == before;
+}
+
+/* Packets that came before their turn wait for others of the same sender. */
+static bool waits_for(const struct wf_rdm_peer *peer)
+{
+	return !wf_base_list_empty(&peer->flight) ||
+	       !wf_base_list_empty(&peer->rxs) || peer->order.held;
 }
 
 /* Who waits for a peer's word has nothing with the device that would tell that
@@ -623,12 +654,19 @@ static void probe(struct wf_rdm_ep *ep)
 		struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);
 
-		if (peer->outstanding || (wf_base_list_empty(&peer->flight) &&
-					  wf_base_list_empty(&peer->rxs)))
+		if (peer->outstanding || !waits_for(peer))
 			continue;
 		peer->owes_probe = true;
 		wf_rdm_peer_activate(peer);
 	}
+}
+
+/* Tests have less patience. */
+static uint64_t probe_every(const struct wf_rdm_ep *ep)
+{
+	uint64_t most = ep->attr.warn_ms * WF_NS_PER_MS / 2;
+
+	return most && most < PROBE_EVERY ? most : PROBE_EVERY;
 }
 
 static void tick(struct wf_rdm_ep *ep)
@@ -636,14 +674,17 @@ static void tick(struct wf_rdm_ep *ep)
 	uint64_t now = wf_base_clock_ns();
 
 	ep->polls = 0;
+	ep->now = now;
 	if (now < ep->due)
 		return;
 	ep->due = now + FLUSH_EVERY;
 	wf_rdm_stats_flush(ep);
 	if (now < ep->probe_at)
 		return;
-	ep->probe_at = now + PROBE_EVERY;
+	ep->probe_at = now + probe_every(ep);
 	probe(ep);
+	wf_rdm_silent_check(ep, now);
+	ep->aging = true;
 }
 
 bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
@@ -670,6 +711,10 @@ bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
 			wf_base_list_empty(&ep->stalled)))
 		follow_resets(ep);
 	did += got;
+	if (wf_unlikely((ep->crowded || ep->aging ||
+			 !wf_base_list_empty(&ep->leaving)) &&
+			got < ROUNDS * COMPLETIONS && !has_resets(ep)))
+		wf_rdm_crowd_run(ep);
 	if (!wf_base_list_empty(&ep->active))
 		pump(ep);
 	wf_rdm_ep_ring(ep);
@@ -684,8 +729,7 @@ static bool waits_for_peers(const struct wf_rdm_ep *ep)
 		const struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);
 
-		if (!wf_base_list_empty(&peer->flight) ||
-		    !wf_base_list_empty(&peer->rxs))
+		if (waits_for(peer))
 			return true;
 	}
 	return false;
@@ -693,12 +737,15 @@ static bool waits_for_peers(const struct wf_rdm_ep *ep)
 
 bool wf_rdm_ep_sleep(struct wf_rdm_ep *ep, uint64_t *deadline_ns)
 {
+	uint64_t again;
+	bool waits;
+
 	*deadline_ns = UINT64_MAX;
 	if (!ep->awake || ep->forked)
 		return true;
 	wf_rdm_stats_flush(ep);
-	if (!wf_base_list_empty(&ep->stalled) ||
-	    !wf_base_list_empty(&ep->active))
+	waits = !wf_base_list_empty(&ep->active);
+	if (!wf_base_list_empty(&ep->stalled) || (waits && !ep->blocked))
 		return false;
 	ep->dozing = !wf_nic_wait_begin(ep->nic, ep->cq, deadline_ns);
 	if (!ep->dozing)
@@ -706,5 +753,10 @@ bool wf_rdm_ep_sleep(struct wf_rdm_ep *ep, uint64_t *deadline_ns)
 	ep->polls = POLLS_PER_CLOCK; /* the clock has gone on by then */
 	if (waits_for_peers(ep) && *deadline_ns > ep->probe_at)
 		*deadline_ns = ep->probe_at;
+	/* The device wakes us when it has room again. For want of memory or of
+	 * numbers there is nobody to do so. */
+	again = waits ? wf_base_clock_ns() + RETRY_EVERY : UINT64_MAX;
+	if (*deadline_ns > again)
+		*deadline_ns = again;
 	return true;
 }

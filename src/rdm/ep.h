@@ -36,6 +36,9 @@ struct wf_rdm_peer;
 #define WF_RDM_REF_OP 0u /* a number that the receiver gave */
 
 #define WF_RDM_BUCKETS 256
+/* Of messages that come in several packets. A peer has at most WF_RDM_AHEAD / 2
+ * of them under way, with numbers that follow each other: four to a bucket. */
+#define WF_RDM_MSG_BUCKETS 256
 
 struct wf_rdm_ep_attr {
 	int fd; /* the UDP socket that owns our address; stays the caller's */
@@ -46,6 +49,9 @@ struct wf_rdm_ep_attr {
 	size_t runt_size;  /* bytes that go before they are read; 0: none */
 	uint64_t order;	   /* FI_ORDER_* that were asked for */
 	uint64_t connect_timeout_ms;
+	uint64_t warn_ms;   /* silence that is told of; 0: 2 s */
+	uint64_t idle_ms;   /* after which strangers are forgotten; 0: 10 s */
+	uint32_t max_peers; /* 0: the device's choice */
 	uint64_t dead_timeout_s;
 	uint32_t mtu;			      /* 0: ask the interface */
 	bool thread;			      /* the device works by itself */
@@ -64,12 +70,18 @@ struct wf_rdm_ep {
 	bool warned;	 /* that the device cannot be opened */
 	bool dozing;	 /* wf_rdm_ep_sleep() said yes */
 	bool unrung;	 /* something was posted and not rung for */
+	bool aging;	 /* time to look for peers that are not in use */
+	bool crowded;	 /* too many peers: some are to be let go */
+	bool shut;	 /* strangers are refused */
+	bool told_full;	 /* that nobody can be let go */
+	bool blocked;	 /* the last look at active peers could post nothing */
 	bool deny_reads; /* tests: as if there were no memory for it */
 	uint16_t next_turn;
 	uint32_t inline_max;
 	uint32_t max_msg;  /* bytes of a packet */
 	uint32_t max_recv; /* bytes of a peer's */
 	uint32_t outstanding;
+	uint32_t posts; /* requests given to the device so far */
 	uint32_t reading;
 	uint32_t unexpected;
 	uint32_t next_name;
@@ -93,8 +105,15 @@ struct wf_rdm_ep {
 	struct wf_rdm_peer **by_ah;
 	size_t ah_count;
 	struct wf_list by_addr[WF_RDM_BUCKETS];
+	struct wf_list
+		by_msg[WF_RDM_MSG_BUCKETS]; /* wf_rdm_rx: wf_rdm_rx_find() */
 	struct wf_list peers;
+	struct wf_list leaving; /* of them, whose handle was given back */
 	uint32_t peer_count;
+	uint32_t peer_limit; /* handles that the device has */
+	uint64_t full_since; /* nobody can be let go; 0: not so */
+	uint32_t crowd_wait; /* looks until the next try to let some go */
+	uint64_t now;	     /* when the clock was last looked at */
 	uint64_t names_seen; /* of attr.names.changes */
 	uint64_t due;	     /* when to look at peers and statistics */
 	uint64_t resets;     /* of peers, as the device counts them */

@@ -6,11 +6,13 @@
  */
 #include "rdm/in.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "rdm/control.h"
+#include "rdm/crowd.h"
 #include "rdm/peer.h"
 #include "rdm/protocol.h"
 #include "wire/packet.h"
@@ -65,8 +67,18 @@ static void drop(struct wf_rdm_peer *peer)
 
 /* -- in order -------------------------------------------------------------- */
 
-/* 0, -EAGAIN or -EPROTO. */
-static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved)
+/* A packet whose number had its turn: part of a message that is being put
+ * together, or one that must not happen twice. */
+static int receive_past(struct wf_rdm_peer *peer,
+			const struct wf_rdm_protocol *protocol,
+			const struct wf_wire_packet *packet)
+{
+	return protocol->has_more ? protocol->receive(peer, packet) : -EPROTO;
+}
+
+/* 0, -EAGAIN or -EPROTO. @next: it is the message that is expected. */
+static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved,
+			 bool next)
 {
 	const struct wf_rdm_protocol *protocol;
 	struct wf_wire_packet packet;
@@ -74,7 +86,8 @@ static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved)
 
 	if (!wf_wire_packet_decode(&packet, saved->bytes, saved->len)) {
 		protocol = wf_rdm_protocol_of(packet.type);
-		err = protocol->receive(peer, &packet);
+		err = next ? protocol->receive(peer, &packet) :
+			     receive_past(peer, protocol, &packet);
 	}
 	if (err == -EAGAIN)
 		return err;
@@ -99,7 +112,7 @@ static void catch_up(struct wf_rdm_peer *peer)
 			saved = wf_rdm_order_first(order);
 		if (!saved)
 			return;
-		if (receive_saved(peer, saved) == -EAGAIN) {
+		if (receive_saved(peer, saved, next) == -EAGAIN) {
 			peer->behind = true;
 			wf_rdm_peer_activate(peer);
 			return;
@@ -138,7 +151,7 @@ static int receive_in_turn(struct wf_rdm_peer *peer,
 			catch_up(peer);
 		return err;
 	case WF_RDM_TURN_PAST:
-		return protocol->receive(peer, packet);
+		return receive_past(peer, protocol, packet);
 	case WF_RDM_TURN_HELD:
 		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_reordered, 1);
 		wf_rdm_stat_most(peer->ep, WF_RDM_STAT_reorder_depth,
@@ -164,7 +177,7 @@ static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 }
 
 /* 0, or -EAGAIN: give it again. */
-static int receive(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf)
+static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 {
 	const struct wf_rdm_protocol *protocol;
 	struct wf_rdm_peer *peer = buf->peer;
@@ -172,6 +185,13 @@ static int receive(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf)
 	unsigned int kind;
 	int err;
 
+	/* Without memory for it: nothing that was acknowledged is dropped. */
+	if (wf_unlikely(!peer)) {
+		peer = wf_rdm_peer_get(ep, &buf->from, true, &err);
+		buf->peer = peer;
+	}
+	if (wf_unlikely(!peer || (peer->leaving && wf_rdm_crowd_rejoin(peer))))
+		return -EAGAIN;
 	if (!wf_op_compq_room(ep->rxq->compq))
 		return -EAGAIN;
 	if (wf_wire_packet_decode(&packet, buf->bytes, buf->len)) {
@@ -200,18 +220,6 @@ static int receive(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf)
 	return 0;
 }
 
-static struct wf_rdm_peer *sender(struct wf_rdm_ep *ep,
-				  const struct wf_nic_wc *wc)
-{
-	int err;
-
-	if (wc->ah < ep->ah_count && ep->by_ah[wc->ah])
-		return ep->by_ah[wc->ah];
-	if (wc->ah != WF_NIC_AH_UNKNOWN)
-		return NULL;
-	return wf_rdm_peer_get(ep, &wc->from, &err);
-}
-
 void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 {
 	struct wf_rdm_buf *buf = &ep->bufs[wc->wr_id];
@@ -219,13 +227,14 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	if (wc->status)
 		return; /* flushed */
 	buf->len = wc->len;
-	buf->peer = sender(ep, wc);
+	buf->peer = wc->ah < ep->ah_count ? ep->by_ah[wc->ah] : NULL;
 	if (wf_unlikely(!buf->peer)) {
-		/* No memory for a stranger: it will try again, if it is one of
-		 * us, when it hears nothing. */
-		wf_rdm_stat_add(ep, WF_RDM_STAT_bad_packets, 1);
-	} else if (wf_unlikely(!wf_base_list_empty(&ep->stalled)) ||
-		   receive(ep, buf)) {
+		/* Each handle that the device tells of is one of ours. */
+		assert(wc->ah == WF_NIC_AH_UNKNOWN);
+		buf->from = wc->from;
+	}
+	if (wf_unlikely(!wf_base_list_empty(&ep->stalled)) ||
+	    receive(ep, buf)) {
 		wf_base_list_add_tail(&ep->stalled, &buf->link);
 		return;
 	}

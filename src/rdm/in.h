@@ -11,8 +11,9 @@
 #include "rdm/ep.h"
 
 struct wf_rdm_buf {
-	struct wf_list link; /* in ep->stalled */
-	struct wf_rdm_peer *peer;
+	struct wf_list link;	  /* in ep->stalled */
+	struct wf_rdm_peer *peer; /* NULL: there is none yet ... */
+	struct wf_addr from;	  /* ... for this one */
 	uint8_t *bytes;
 	uint32_t len;
 };

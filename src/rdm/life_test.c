@@ -266,6 +266,36 @@ static void test_slow_peer(void **state)
 	net_close(net);
 }
 
+/* Bug: while the device had no room for another packet, an endpoint that waits
+ * for completions did not sleep but spun. */
+static void test_sleep_when_full(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, 5);
+	uint64_t deadline, end;
+	struct net *net;
+
+	(void)state;
+	attr.tx_size = 4096;
+	attr.dead_timeout_s = 60;
+	net = net_open(&attr);
+	net_greet(net);
+	for (int i = 0; i < 3000; i++)
+		assert_int_equal(wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req),
+				 0);
+	assert_false(wf_base_list_empty(&net->nodes[0].ep.active));
+	end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
+	while (!wf_rdm_ep_sleep(&net->nodes[0].ep, &deadline)) {
+		alone(net, 0, 1);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	assert_false(wf_base_list_empty(&net->nodes[0].ep.active));
+	for (int i = 0; i < 3000; i++)
+		assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	AWAIT(net, net->nodes[1].ep.unexpected == 3000);
+	net_close(net);
+}
+
 /* As many as were asked for, and room again when one is done. */
 static void test_limit(void **state)
 {
@@ -493,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_slow_peer),
+		cmocka_unit_test(test_sleep_when_full),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_more),
 		cmocka_unit_test(test_named_later),

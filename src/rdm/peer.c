@@ -14,11 +14,13 @@
 
 #include "base/log.h"
 #include "rdm/control.h"
+#include "rdm/crowd.h"
 #include "rdm/ep.h"
 #include "rdm/in.h"
 #include "rdm/pkt.h"
 #include "rdm/protocol.h"
 #include "rdm/rx.h"
+#include "rdm/silent.h"
 #include "rdm/tx.h"
 
 /* Packets made at once for one operation. */
@@ -41,8 +43,9 @@
  *
  *	31..22	a hash of the other side's id because of which it did; 0: by
  *		itself
- *	21.. 6	random, of the endpoint: a process that takes the place of
- *		another is not to be taken for it
+ *	21.. 6	random at first, another for each peer that is made: a process
+ *		that takes the place of another is not to be taken for it, nor
+ *		one that was forgotten and comes back for what it was before
  *	 5.. 0	lives of the peer here, from 1 on
  *
  * so that a packet that comes late is not taken for one more beginning, and the
@@ -68,13 +71,19 @@ static uint32_t next_id(const struct wf_rdm_peer *peer, uint32_t because)
 				1 :
 				(peer->our_id & LIVES) + 1;
 
+	uint32_t epoch =
+		peer->our_id ? peer->our_id >> EPOCH_SHIFT : peer->ep->epoch++;
+
 	return (because ? why_of(because) << WHY_SHIFT : 0) |
-	       (peer->ep->epoch & EPOCHS) << EPOCH_SHIFT | life;
+	       (epoch & EPOCHS) << EPOCH_SHIFT | life;
 }
 
-static bool answers(uint32_t id, uint32_t ours)
+/* Whether @id is of a life that began because of ours. Both sides may begin
+ * anew at once, each because of what the other was before. */
+static bool answers(const struct wf_rdm_peer *peer, uint32_t id)
 {
-	return id >> WHY_SHIFT == why_of(ours);
+	return id >> WHY_SHIFT == why_of(peer->our_id) ||
+	       (peer->past_id && id >> WHY_SHIFT == why_of(peer->past_id));
 }
 
 /* Of the same process, and from before @now. */
@@ -135,30 +144,112 @@ static uint32_t count_resets(const struct wf_rdm_peer *peer)
 								 path.resets;
 }
 
+/* -- given back, and come again -------------------------------------------- */
+
+enum { OUR_ID, THEIR_ID, STALE_ID, EXPECTED, FEATURE_BITS, MAX_MSG, FLAGS };
+
+#define KNOWS_ID 0x1u
+#define HAS_STALE 0x2u
+#define GREETED_US 0x4u
+#define SENT_HANDSHAKE 0x8u
+
+void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
+			  struct wf_nic_memo *memo)
+{
+	*memo = (struct wf_nic_memo){ .words = {
+					      [OUR_ID] = peer->our_id,
+					      [THEIR_ID] = peer->their_id,
+					      [STALE_ID] = peer->stale_id,
+					      [EXPECTED] = peer->order.expected,
+					      [FEATURE_BITS] =
+						      (uint32_t)peer->features,
+					      [MAX_MSG] = peer->max_msg,
+					      [FLAGS] =
+						      (peer->knows_id ?
+							       KNOWS_ID :
+							       0) |
+						      (peer->has_stale ?
+							       HAS_STALE :
+							       0) |
+						      (peer->greeted_us ?
+							       GREETED_US :
+							       0) |
+						      (peer->sent_handshake ?
+							       SENT_HANDSHAKE :
+							       0),
+				      } };
+}
+
+/* It goes on where it was. What we send begins anew, because of the life of its
+ * that we know: that may have ended meanwhile, and what we sent with our old id
+ * would then be dropped. */
+static void recall(struct wf_rdm_peer *peer, const struct wf_nic_memo *memo)
+{
+	const uint32_t *words = memo->words;
+
+	peer->our_id = words[OUR_ID];
+	peer->their_id = words[THEIR_ID];
+	peer->stale_id = words[STALE_ID];
+	peer->order.expected = words[EXPECTED];
+	peer->features = words[FEATURE_BITS];
+	peer->max_msg = words[MAX_MSG];
+	peer->knows_id = words[FLAGS] & KNOWS_ID;
+	peer->has_stale = words[FLAGS] & HAS_STALE;
+	peer->greeted_us = words[FLAGS] & GREETED_US;
+	peer->sent_handshake = words[FLAGS] & SENT_HANDSHAKE;
+	peer->past_id = peer->our_id;
+	peer->our_id = next_id(peer, peer->knows_id ? peer->their_id : 0);
+}
+
+int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer)
+{
+	struct wf_rdm_ep *ep = peer->ep;
+	struct wf_nic_memo memo;
+	int err = wf_nic_ah_create(ep->nic, &peer->addr, &peer->ah);
+
+	if (err)
+		return err;
+	err = index_peer(ep, peer);
+	if (err) {
+		wf_nic_ah_destroy(ep->nic, peer->ah);
+		return err;
+	}
+	/* A peer that we still have in whole needs none. */
+	if (wf_nic_ah_recall(ep->nic, peer->ah, &memo) && !peer->our_id)
+		recall(peer, &memo);
+	peer->resets = count_resets(peer);
+	return 0;
+}
+
 struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
-				    const struct wf_addr *addr, int *err)
+				    const struct wf_addr *addr, bool came,
+				    int *err)
 {
 	struct wf_rdm_peer *peer = wf_rdm_peer_find(ep, addr);
 
+	*err = -EAGAIN;
 	if (peer)
-		return peer;
+		return peer->leaving && wf_rdm_crowd_rejoin(peer) ? NULL : peer;
+	if (!wf_rdm_crowd_room(ep, came))
+		return NULL;
 	*err = -ENOMEM;
 	peer = calloc(1, sizeof(*peer));
 	if (!peer)
 		return NULL;
-	*err = wf_nic_ah_create(ep->nic, addr, &peer->ah);
-	if (*err)
-		goto err_free;
-	*err = index_peer(ep, peer);
-	if (*err)
-		goto err_ah;
 	peer->ep = ep;
 	peer->addr = *addr;
-	peer->max_msg = ep->max_msg;
-	peer->name = ep->attr.names.find(ep->attr.names.arg, addr);
-	peer->our_id = next_id(peer, 0);
-	peer->resets = count_resets(peer);
+	peer->left_ah = WF_NIC_AH_UNKNOWN;
 	wf_rdm_order_init(&peer->order);
+	peer->max_msg = ep->max_msg;
+	*err = wf_rdm_peer_take_handle(peer);
+	if (*err) {
+		free(peer);
+		return NULL;
+	}
+	peer->name = ep->attr.names.find(ep->attr.names.arg, addr);
+	if (!peer->our_id)
+		peer->our_id = next_id(peer, 0);
+	peer->used = ep->now;
 	wf_base_list_init(&peer->active_link);
 	wf_base_list_init(&peer->unacked);
 	wf_base_list_init(&peer->queue);
@@ -171,13 +262,8 @@ struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
 	wf_base_list_add_tail(bucket_of(ep, addr), &peer->bucket);
 	wf_base_list_add_tail(&ep->peers, &peer->link);
 	ep->peer_count++;
+	wf_rdm_crowd_joined(ep);
 	return peer;
-
-err_ah:
-	wf_nic_ah_destroy(ep->nic, peer->ah);
-err_free:
-	free(peer);
-	return NULL;
 }
 
 static struct wf_rdm_tx *first_tx(const struct wf_list *head)
@@ -194,7 +280,14 @@ static struct wf_rdm_rx *first_rx(const struct wf_list *head)
 		       wf_container_of(head->next, struct wf_rdm_rx, link);
 }
 
-/* The endpoint closes: the device is gone, the matcher is empty. */
+static void unindex(struct wf_rdm_peer *peer, uint16_t ah)
+{
+	if (ah < peer->ep->ah_count && peer->ep->by_ah[ah] == peer)
+		peer->ep->by_ah[ah] = NULL;
+}
+
+/* It holds nothing, and its handle was given back; or the endpoint closes: the
+ * device is gone, the matcher is empty. */
 void wf_rdm_peer_free(struct wf_rdm_peer *peer)
 {
 	struct wf_rdm_ep *ep = peer->ep;
@@ -209,6 +302,9 @@ void wf_rdm_peer_free(struct wf_rdm_peer *peer)
 	wf_base_list_del(&peer->link);
 	wf_base_list_del(&peer->bucket);
 	wf_base_list_del(&peer->active_link);
+	unindex(peer, peer->ah);
+	unindex(peer, peer->left_ah);
+	ep->peer_count--;
 	free(peer);
 }
 
@@ -288,6 +384,7 @@ static void begin_life(struct wf_rdm_peer *peer, uint32_t our_id)
 	peer->owes_handshake = false;
 	peer->owes_probe = false;
 	peer->our_id = our_id;
+	peer->past_id = 0;
 	peer->next_msg_id = 0;
 }
 
@@ -308,6 +405,8 @@ static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 	wf_list_for_each (pos, tmp, &peer->asking)
 		wf_base_list_del(pos);
 	peer->lost = err == FI_EHOSTUNREACH ? err : 0;
+	if (err == FI_EHOSTUNREACH)
+		wf_rdm_silent_failed(peer);
 	peer->resets = count_resets(peer);
 	begin_life(peer, next_id);
 	fail_txs(ep, &peer->queue, err);
@@ -336,14 +435,28 @@ bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer)
 	return !wf_base_list_empty(&peer->queue);
 }
 
+bool wf_rdm_peer_is_reset(const struct wf_rdm_peer *peer)
+{
+	return count_resets(peer) != peer->resets;
+}
+
 void wf_rdm_peer_check(struct wf_rdm_peer *peer)
 {
-	if (count_resets(peer) != peer->resets)
+	if (wf_rdm_peer_is_reset(peer))
 		wf_rdm_peer_fail(peer, peer->greeted_us ? FI_ECONNRESET :
 							  FI_EHOSTUNREACH);
 }
 
 /* -- what packets say of it ------------------------------------------------ */
+
+/* Then our life may just as well begin because of the one that is heard: it may
+ * have known us before we forgot it, and need not forget anything in turn. */
+static bool has_said_nothing(const struct wf_rdm_peer *peer)
+{
+	return !peer->sent_handshake && !peer->next_msg_id &&
+	       !peer->outstanding && wf_base_list_empty(&peer->queue) &&
+	       wf_base_list_empty(&peer->flight);
+}
 
 bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 		       const struct wf_wire_packet *packet)
@@ -369,16 +482,25 @@ bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 		wf_rdm_stat_add(ep, WF_RDM_STAT_stale_packets, 1);
 		return false;
 	}
-	if (peer->knows_id && answers(packet->connid, peer->our_id)) {
+	if (peer->knows_id && answers(peer, packet->connid)) {
 		/* It began anew because we did: what we sent since is good. */
 		begin_receiving(peer);
 		fail_rxs(peer, FI_ECONNRESET);
 	} else if (peer->knows_id) {
+		/* What we posted is for the old process, and the device may
+		 * not know that it is gone: what follows must not share its
+		 * connection, whose end would be taken for the end of this
+		 * life. */
 		end_life(peer, FI_ECONNRESET, next_id(peer, packet->connid));
+		wf_nic_ah_renew(ep->nic, peer->ah);
 	}
+	if (!peer->knows_id && has_said_nothing(peer))
+		peer->our_id = (peer->our_id & ~(WHYS << WHY_SHIFT)) |
+			       why_of(packet->connid) << WHY_SHIFT;
 	peer->their_id = packet->connid;
 	peer->knows_id = true;
 current:
+	peer->used = ep->now;
 	if (wf_unlikely(!peer->sent_handshake)) {
 		peer->owes_handshake = true;
 		wf_rdm_peer_activate(peer);
@@ -410,6 +532,7 @@ void wf_rdm_peer_activate(struct wf_rdm_peer *peer)
 	if (peer->active)
 		return;
 	peer->active = true;
+	peer->ep->blocked = false;
 	wf_base_list_add_tail(&peer->ep->active, &peer->active_link);
 }
 

@@ -2,8 +2,8 @@
 /*
  * Who is at the other end: its address handle, what it can do, the order of its
  * messages, and everything under way to and from it. A peer is made at the
- * first operation or packet and lives as long as the endpoint; its name in the
- * AV comes and goes.
+ * first operation or packet, and given back when it holds nothing and nobody
+ * talks to it (crowd.h); its name in the AV comes and goes.
  *
  * Connection ids tell one life of a peer from the next: each side has one for
  * the other and takes a new one whenever it has forgotten what was under way.
@@ -23,16 +23,23 @@
 struct wf_rdm_ep;
 struct wf_rdm_rx;
 struct wf_rdm_tx;
+struct wf_nic_memo;
 struct wf_wire_packet;
 
 struct wf_rdm_peer {
 	struct wf_rdm_ep *ep;
 	struct wf_list link;	    /* in ep->peers */
 	struct wf_list bucket;	    /* in ep->by_addr */
-	struct wf_list active_link; /* in ep->active: has something to post */
+	struct wf_list active_link; /* in ep->active: has something to post; or
+				       in ep->leaving */
 	struct wf_addr addr;
-	uint64_t name; /* fi_addr_t, WF_MATCH_ANY when not in the AV */
+	uint64_t name;	   /* fi_addr_t, WF_MATCH_ANY when not in the AV */
+	uint32_t named_by; /* places in ep->by_name */
+	bool leaving;	   /* its handle was given back */
 	uint16_t ah;
+	uint16_t left_ah; /* the one it had before */
+	uint64_t used;	  /* when a packet or an operation last was */
+	uint64_t seen;	  /* of that, when it was last looked at */
 	uint32_t resets;  /* of the way there, when this life began */
 	uint32_t max_msg; /* bytes of a packet that the way there carries */
 	bool active;
@@ -45,7 +52,10 @@ struct wf_rdm_peer {
 	uint32_t our_id;
 	uint32_t their_id;
 	uint32_t stale_id;
+	uint32_t past_id;   /* ours before, if nothing was forgotten; 0: none */
 	uint32_t forgot_id; /* of its, that our handshake tells of; 0: none */
+	bool warned;	    /* that it does not answer */
+	uint64_t asked_at;  /* since when the device asks in vain; 0: not */
 	int lost; /* errno of the last life, until an inject has told of it */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
 
@@ -69,13 +79,20 @@ struct wf_rdm_peer {
 	struct wf_list owing;  /* wf_rdm_rx that owe the peer a packet */
 };
 
-/* By address or by name; made if need be. NULL: no memory, too many peers, or
- * nothing that the device can reach (then *@err says which). */
+/* By address; made if need be, for an operation of ours or because a packet of
+ * it @came. NULL: no memory, too many peers (-EAGAIN), or nothing that the
+ * device can reach (then *@err says which). */
 struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
-				    const struct wf_addr *addr, int *err);
+				    const struct wf_addr *addr, bool came,
+				    int *err);
 struct wf_rdm_peer *wf_rdm_peer_find(struct wf_rdm_ep *ep,
 				     const struct wf_addr *addr);
 void wf_rdm_peer_free(struct wf_rdm_peer *peer);
+
+/* For crowd.c: the words by which it goes on where it was; another handle. */
+void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
+			  struct wf_nic_memo *memo);
+int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer);
 
 /* Its name in the AV; WF_MATCH_ANY: none any more. */
 void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name);
@@ -99,6 +116,11 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);
 /* Whether anything of ours needs more of the peer than that the device delivers
  * what it has. */
 bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer);
+
+/* Whether the device has lost the peer, and wf_rdm_peer_check() has not looked
+ * since: nothing may be posted to it, because it would reach the next process
+ * as part of a life that began with the last one. */
+bool wf_rdm_peer_is_reset(const struct wf_rdm_peer *peer);
 
 /* The device may have lost some peer: those that it has are failed. */
 void wf_rdm_peer_check(struct wf_rdm_peer *peer);

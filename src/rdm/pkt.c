@@ -79,6 +79,7 @@ static struct wf_nic_wr request(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt)
 
 	peer->outstanding++;
 	ep->outstanding++;
+	ep->posts++;
 	ep->unrung = true;
 	return (struct wf_nic_wr){
 		.wr_id = wr_id_of(pkt),

@@ -68,7 +68,8 @@ static int receive(struct wf_rdm_peer *peer,
 	struct wf_rdm_rx *rx = wf_rdm_rx_find(peer, packet->msg_id);
 	uint64_t total = packet->msg_length;
 
-	if (!packet->data_len || total > RECEIVE_MAX)
+	if (!packet->data_len || packet->data_len > total ||
+	    total > RECEIVE_MAX)
 		return -EPROTO;
 	if (!rx) {
 		if (packet->msg_id != peer->order.expected)
@@ -96,6 +97,7 @@ const struct wf_rdm_protocol wf_rdm_protocol_medium = {
 		.dc_msg = WF_WIRE_DC_MEDIUM_MSGRTM,
 		.dc_tagged = WF_WIRE_DC_MEDIUM_TAGRTM,
 	},
+	.has_more = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
 	.receive = receive,

@@ -141,6 +141,7 @@ const struct wf_rdm_protocol wf_rdm_protocol_runtread = {
 		.tagged = WF_WIRE_RUNTREAD_TAGRTM,
 	},
 	.ends_by_answer = true,
+	.has_more = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
 	.receive = receive,

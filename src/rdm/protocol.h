@@ -34,6 +34,9 @@ struct wf_rdm_protocol {
 	struct wf_rdm_request_types types;
 	/* Over with the peer's word (EOR, data), not with the device's. */
 	bool ends_by_answer;
+	/* A message of it may be several request packets, all with its number:
+	 * those that follow the first come after their turn. */
+	bool has_more;
 
 	/* -- sending -- */
 	/* Whether it carries @tx: its flags, wire type, numbers and memory are

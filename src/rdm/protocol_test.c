@@ -29,7 +29,7 @@ static struct choice begin(size_t runt)
 	attr.runt_size = runt;
 	c.net = net_open(&attr);
 	c.ep = &c.net->nodes[0].ep;
-	c.peer = wf_rdm_peer_get(c.ep, &c.net->nodes[1].addr, &err);
+	c.peer = wf_rdm_peer_get(c.ep, &c.net->nodes[1].addr, false, &err);
 	assert_non_null(c.peer);
 	c.peer->greeted_us = true;
 	c.peer->features = WF_WIRE_FEATURE_RDMA_READ | WF_WIRE_FEATURE_RUNT;

@@ -37,6 +37,7 @@ struct wf_rdm_rx *wf_rdm_rx_new(struct wf_rdm_peer *peer,
 	rx->protocol = protocol;
 	rx->kind = kind;
 	wf_base_list_init(&rx->owe_link);
+	wf_base_list_init(&rx->msg_link);
 	wf_rdm_stream_init(&rx->stream);
 	wf_base_list_add_tail(&peer->rxs, &rx->link);
 	return rx;
@@ -50,6 +51,7 @@ void wf_rdm_rx_free(struct wf_rdm_rx *rx)
 	wf_rdm_named_del(ep, &rx->named);
 	wf_base_list_del(&rx->link);
 	wf_base_list_del(&rx->owe_link);
+	wf_base_list_del(&rx->msg_link);
 	wf_base_list_del(&rx->stream.link);
 	free(rx->buffer);
 	free(rx);
@@ -99,6 +101,15 @@ static void park(struct wf_rdm_rx *rx)
 	wf_match_park(wf_match_rxq_of(rxq, rx->tagged), &rx->ux);
 }
 
+/* Numbers of one peer follow each other and fill the buckets evenly. Each peer
+ * begins at another. */
+static struct wf_list *bucket_of(const struct wf_rdm_peer *peer,
+				 uint32_t msg_id)
+{
+	return &peer->ep->by_msg[(((uintptr_t)peer >> 6) + msg_id) %
+				 WF_RDM_MSG_BUCKETS];
+}
+
 struct wf_rdm_rx *wf_rdm_rx_message(struct wf_rdm_peer *peer,
 				    const struct wf_rdm_protocol *protocol,
 				    const struct wf_wire_packet *packet,
@@ -117,6 +128,7 @@ struct wf_rdm_rx *wf_rdm_rx_message(struct wf_rdm_peer *peer,
 	rx->send_id = packet->send_id;
 	rx->rx = wf_match_rxq_take(ep->rxq, rx->tagged, rx->env.tag,
 				   rx->env.src, total);
+	wf_base_list_add_tail(bucket_of(peer, rx->msg_id), &rx->msg_link);
 	if (rx->rx)
 		return rx;
 	if (early) {
@@ -134,14 +146,13 @@ struct wf_rdm_rx *wf_rdm_rx_message(struct wf_rdm_peer *peer,
 struct wf_rdm_rx *wf_rdm_rx_find(const struct wf_rdm_peer *peer,
 				 uint32_t msg_id)
 {
-	const struct wf_list *pos;
+	const struct wf_list *head = bucket_of(peer, msg_id), *pos;
 
-	for (pos = peer->rxs.prev; pos != &peer->rxs; pos = pos->prev) {
+	for (pos = head->next; pos != head; pos = pos->next) {
 		struct wf_rdm_rx *rx =
-			wf_container_of(pos, struct wf_rdm_rx, link);
+			wf_container_of(pos, struct wf_rdm_rx, msg_link);
 
-		if (rx->kind == WF_RDM_RX_MESSAGE && rx->msg_id == msg_id &&
-		    !rx->over)
+		if (rx->named.peer == peer && rx->msg_id == msg_id)
 			return rx;
 	}
 	return NULL;
@@ -167,6 +178,7 @@ void wf_rdm_rx_place(struct wf_rdm_rx *rx, uint64_t offset, const void *bytes,
 
 void wf_rdm_rx_finish(struct wf_rdm_rx *rx)
 {
+	wf_base_list_del(&rx->msg_link);
 	if (rx->waits) {
 		/* Nothing more comes: no packet looks for it any more. */
 		wf_base_list_del(&rx->link);
@@ -190,6 +202,7 @@ void wf_rdm_rx_fail(struct wf_rdm_rx *rx, int err, bool tell)
 	rx->err = err;
 	rx->owes = 0;
 	wf_base_list_del(&rx->owe_link);
+	wf_base_list_del(&rx->msg_link);
 	wf_base_list_del(&rx->stream.link);
 	/* From here on the device does not touch the memory. */
 	wf_rdm_pull_end(rx);

@@ -41,7 +41,8 @@ struct wf_rdm_rx {
 	struct wf_rdm_named named;
 	struct wf_list link; /* peer->rxs, or ->parked when all is here */
 	struct wf_list owe_link;
-	struct wf_ux ux; /* while it waits for a receive */
+	struct wf_list msg_link; /* ep->by_msg while packets may look for it */
+	struct wf_ux ux;	 /* while it waits for a receive */
 	struct wf_rdm_ep *ep;
 	const struct wf_rdm_protocol *protocol;
 	enum wf_rdm_rx_kind kind;

@@ -81,7 +81,8 @@ static const char *const packet_others[] = {
 	NET("reorder_depth"), NET("read_nacks"),	NET("peers"),
 	NET("peers_lost"),    NET("unexpected"),	NET("pending"),
 	NET("keys_rejected"), NET("handshakes"),	NET("bad_packets"),
-	NET("stale_packets"), NET("stale_completions"),
+	NET("stale_packets"), NET("stale_completions"), NET("unanswered"),
+	NET("peers_let_go"),
 };
 
 /* What remains to be said, "name value". */

@@ -199,7 +199,8 @@ static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 
 /* The peer stays for a while: it may still send to us, and what was posted goes
  * on. */
-static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah)
+static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
+			   const struct wf_nic_memo *memo)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	struct wf_udp_peer *peer = ah->dev;
@@ -207,9 +208,33 @@ static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah)
 	if (--peer->handles)
 		return;
 	peer->ah = WF_NIC_AH_UNKNOWN;
+	peer->has_memo = memo;
+	if (memo)
+		peer->memo = *memo;
 	dev->strangers++;
 	dev->now = wf_base_clock_ns();
 	wf_udp_peer_let_go(dev, peer);
+}
+
+static bool udp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
+			  struct wf_nic_memo *memo)
+{
+	struct wf_udp_peer *peer = ah->dev;
+	bool found = peer->has_memo;
+
+	(void)nic;
+	if (found)
+		*memo = peer->memo;
+	peer->has_memo = false;
+	return found;
+}
+
+static void udp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+
+	dev->now = wf_base_clock_ns();
+	wf_udp_peer_renew(dev, ah->dev);
 }
 
 static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
@@ -254,8 +279,8 @@ static void say_goodbye(struct wf_udp_dev *dev)
 			note.common.dst_cid = peer->in.remote_cid;
 			note.seq = peer->in.base;
 			note.ts = wf_udp_in_echo(dev, peer);
-			wf_udp_dev_control(dev, &peer->addr, &note.common,
-					   sizeof(note));
+			wf_udp_dev_answer(dev, &peer->addr, &peer->in.local,
+					  &note.common, sizeof(note));
 		}
 		if (peer->out.state == WF_UDP_OUT_UP) {
 			note.common.dst_cid = peer->out.remote_cid;
@@ -413,6 +438,8 @@ static const struct wf_nic_ops udp_ops = {
 	.qp_destroy = udp_qp_destroy,
 	.ah_create = udp_ah_create,
 	.ah_destroy = udp_ah_destroy,
+	.ah_recall = udp_ah_recall,
+	.ah_renew = udp_ah_renew,
 	.ah_query = udp_ah_query,
 	.kick = udp_kick,
 	.progress = udp_progress,

@@ -164,6 +164,7 @@ struct wf_udp_in {
 	uint64_t ack_at;
 	uint32_t highest;
 	uint32_t round; /* of dev->senders, that it was counted in */
+	struct wf_addr local; /* our address that the peer connected to */
 	uint64_t here[WF_UDP_ACK_WORDS]; /* by seq modulo the window */
 };
 
@@ -179,6 +180,9 @@ struct wf_udp_peer {
 	struct wf_list wholes; /* packets of which some parts are here */
 	uint32_t whole_count;
 	struct wf_addr addr;
+	/* Our address as the peer knows it, for our connection: see sock.any.
+	 * Family 0: not known yet, the kernel chooses. */
+	struct wf_addr local;
 	uint16_t index;
 	uint16_t ah;
 	uint32_t handles; /* address handles that point here */
@@ -193,6 +197,8 @@ struct wf_udp_peer {
 	uint64_t ping_at;
 	uint64_t reap_at;	   /* while nobody has a handle for it */
 	struct wf_udp_timer timer; /* the first of all of them */
+	bool has_memo; /* of the user's, while there is no handle */
+	struct wf_nic_memo memo;
 	/* Connections of the peer's that were replaced: an OPEN of theirs that
 	 * comes late must not take the place of the present one. */
 	uint64_t retired[WF_UDP_RETIRED];
@@ -303,12 +309,18 @@ uint64_t wf_udp_dev_random(struct wf_udp_dev *dev);
 int wf_udp_dev_flush(struct wf_udp_dev *dev);
 /* Sending has to wait a moment: the kernel has no room, or we no memory. */
 void wf_udp_dev_later(struct wf_udp_dev *dev);
-/* One packet of @len bytes that nobody waits for. */
+/* One packet of @len bytes that nobody waits for, from the address that a peer
+ * at @to knows us by. */
 void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 			struct wf_udp_common *packet, size_t len);
 /* The same with zeros behind it, @len bytes in all. */
 void wf_udp_dev_padded(struct wf_udp_dev *dev, const struct wf_addr *to,
 		       struct wf_udp_note *note, size_t len);
+/* The same from @from of ours: an answer leaves from where the question came
+ * to. */
+void wf_udp_dev_answer(struct wf_udp_dev *dev, const struct wf_addr *to,
+		       const struct wf_addr *from, struct wf_udp_common *packet,
+		       size_t len);
 /* Everything once. Returns how many things it did. */
 int wf_udp_pass(struct wf_udp_dev *dev);
 /* Sends what peers have to send. */
@@ -342,6 +354,12 @@ struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_dev *dev, uint64_t cid);
 /* A timer has moved: the NIC's next one may have, too. */
 void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_peer_activate(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* Our connection to it leads to a process that is gone, and another may be in
+ * its place: requests end with ABORT, the next one opens a new connection. The
+ * peer's connection to us stays: it may be the new process's. */
+void wf_udp_peer_renew(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+/* The peer says so: as above, and it counts as a death. */
+void wf_udp_peer_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* Everything that depends on it fails, both ways. */
 void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		      enum wf_nic_status status);

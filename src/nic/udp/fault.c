@@ -119,7 +119,8 @@ static bool fits(const struct wf_udp_fault *fault, const struct wf_addr *to,
 }
 
 static void keep(struct wf_udp_fault *fault, const struct wf_addr *to,
-		 const struct iovec *iov, int count, uint64_t at)
+		 const struct msghdr *control, const struct iovec *iov,
+		 int count, uint64_t at)
 {
 	struct wf_udp_late *late;
 	size_t len = 0;
@@ -132,6 +133,11 @@ static void keep(struct wf_udp_fault *fault, const struct wf_addr *to,
 	late->at = at;
 	late->number = fault->number++;
 	late->to = *to;
+	late->control_len = control ? control->msg_controllen : 0;
+	if (late->control_len > sizeof(late->control))
+		late->control_len = 0;
+	if (late->control_len)
+		memcpy(late->control, control->msg_control, late->control_len);
 	late->len = 0;
 	for (int i = 0; i < count; i++) {
 		memcpy(late->bytes + late->len, iov[i].iov_base,
@@ -148,7 +154,8 @@ static void keep(struct wf_udp_fault *fault, const struct wf_addr *to,
 }
 
 void wf_udp_fault_send(struct wf_udp_fault *fault, const struct wf_addr *to,
-		       const struct iovec *iov, int count, uint64_t now)
+		       const struct msghdr *control, const struct iovec *iov,
+		       int count, uint64_t now)
 {
 	const struct wf_nic_udp_fault *rates = &fault->rates;
 	uint64_t at = now + rates->delay_us * WF_NS_PER_US;
@@ -171,8 +178,23 @@ void wf_udp_fault_send(struct wf_udp_fault *fault, const struct wf_addr *to,
 			when += draw(fault) % REORDER_NS;
 		if (when > now)
 			wf_nic_count(&fault->counters->fault_delayed, 1);
-		keep(fault, to, iov, count, when);
+		keep(fault, to, control, iov, count, when);
 	}
+}
+
+static void send_late(int fd, struct wf_udp_late *late)
+{
+	struct iovec iov = { late->bytes, late->len };
+	const struct msghdr head = {
+		.msg_name = &late->to,
+		.msg_namelen = wf_base_addr_len(&late->to),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = late->control_len ? late->control : NULL,
+		.msg_controllen = late->control_len,
+	};
+
+	(void)!sendmsg(fd, &head, MSG_DONTWAIT);
 }
 
 uint64_t wf_udp_fault_run(struct wf_udp_fault *fault, uint64_t now)
@@ -181,8 +203,7 @@ uint64_t wf_udp_fault_run(struct wf_udp_fault *fault, uint64_t now)
 		struct wf_udp_late *late = pop(fault);
 
 		/* A full socket loses it: that may happen to packets. */
-		(void)!sendto(fault->fd, late->bytes, late->len, MSG_DONTWAIT,
-			      &late->to.sa, wf_base_addr_len(&late->to));
+		send_late(fault->fd, late);
 		free(late);
 	}
 	return fault->count ? fault->heap[0]->at : UINT64_MAX;

@@ -7,6 +7,7 @@
 #ifndef WF_NIC_UDP_FAULT_H
 #define WF_NIC_UDP_FAULT_H
 
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "nic/udp/udp.h"
@@ -15,6 +16,8 @@ struct wf_udp_late {
 	uint64_t at;
 	uint64_t number; /* equal times leave in order */
 	struct wf_addr to;
+	size_t control_len;
+	char control[64] __attribute__((aligned(8)));
 	size_t len;
 	uint8_t bytes[];
 };
@@ -35,9 +38,10 @@ struct wf_udp_fault *wf_udp_fault_create(const struct wf_nic_udp_fault *rates,
 					 struct wf_nic_counters *counters);
 void wf_udp_fault_destroy(struct wf_udp_fault *fault);
 
-/* One packet instead of sendmsg(). */
+/* One packet instead of sendmsg(). Of @control only that is used; or NULL. */
 void wf_udp_fault_send(struct wf_udp_fault *fault, const struct wf_addr *to,
-		       const struct iovec *iov, int count, uint64_t now);
+		       const struct msghdr *control, const struct iovec *iov,
+		       int count, uint64_t now);
 
 /* Sends what is due; returns when the next is, UINT64_MAX: none. */
 uint64_t wf_udp_fault_run(struct wf_udp_fault *fault, uint64_t now);

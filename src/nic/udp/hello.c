@@ -67,7 +67,8 @@ static uint32_t epoch_now(const struct wf_udp_dev *dev)
 }
 
 static void send_hello(struct wf_udp_dev *dev, const struct wf_addr *to,
-		       struct wf_udp_hello *hello, enum wf_udp_type type)
+		       const struct wf_addr *from, struct wf_udp_hello *hello,
+		       enum wf_udp_type type)
 {
 	hello->common.type = (uint8_t)type;
 	hello->common.kind = WF_UDP_VERSION;
@@ -78,7 +79,7 @@ static void send_hello(struct wf_udp_dev *dev, const struct wf_addr *to,
 	if (!hello->mtu)
 		hello->mtu = WF_UDP_DATAGRAM_MAX;
 	hello->rwnd = wf_udp_hello_rwnd(dev);
-	wf_udp_dev_control(dev, to, &hello->common, sizeof(*hello));
+	wf_udp_dev_answer(dev, to, from, &hello->common, sizeof(*hello));
 }
 
 /* Ours in its present state. */
@@ -92,7 +93,7 @@ static void ask(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		hello.cookie = out->cookie;
 		hello.epoch = out->epoch;
 	}
-	send_hello(dev, &peer->addr, &hello,
+	send_hello(dev, &peer->addr, &peer->local, &hello,
 		   out->state == WF_UDP_OUT_OPEN ? WF_UDP_OPEN : WF_UDP_INIT);
 }
 
@@ -154,7 +155,7 @@ static void receive_init(struct wf_udp_dev *dev, const struct wf_addr *from,
 	};
 
 	answer.cookie = cookie_for(dev, from, hello->src_cid, answer.epoch);
-	send_hello(dev, from, &answer, WF_UDP_COOKIE);
+	send_hello(dev, from, &dev->sock.here, &answer, WF_UDP_COOKIE);
 }
 
 /* The answer to what we asked: from whom, and to the id that only he was told.
@@ -197,6 +198,9 @@ static void receive_cookie(struct wf_udp_dev *dev, const struct wf_addr *from,
 		return;
 	sample_rtt(dev, peer, hello);
 	wf_udp_peer_heard(dev, peer);
+	/* What the kernel chose is what the peer knows us by from now on. */
+	if (dev->sock.any && !peer->local.sa.sa_family)
+		peer->local = dev->sock.here;
 	peer->out.state = WF_UDP_OUT_OPEN;
 	peer->out.cookie = hello->cookie;
 	peer->out.epoch = hello->epoch;
@@ -224,6 +228,24 @@ static bool retired(const struct wf_udp_peer *peer, uint64_t cid)
 			return true;
 	}
 	return false;
+}
+
+/* The peer has connected to one of our addresses: it knows us by that one, and
+ * ours to it must come from there. What we asked it from another is asked again
+ * under a new id, so that a late answer is not taken for one to this. */
+static void learn_local(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_udp_out *out = &peer->out;
+
+	peer->in.local = dev->sock.here;
+	if (!dev->sock.any || out->state == WF_UDP_OUT_UP ||
+	    wf_base_addr_equal(&peer->local, &dev->sock.here))
+		return;
+	peer->local = dev->sock.here;
+	if (out->state == WF_UDP_OUT_CLOSED)
+		return;
+	out->state = WF_UDP_OUT_CLOSED;
+	wf_udp_hello_start(dev, peer);
 }
 
 static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
@@ -261,12 +283,13 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 		wf_udp_count(dev, accepts, 1);
 	}
 	wf_udp_peer_heard(dev, peer);
+	learn_local(dev, peer);
 	answer.src_cid = peer->in.cid;
 	/* What leaves here in one piece comes here so, most likely. */
 	answer.mtu = wf_udp_sock_path(&dev->sock, from);
 	if (peer->in.crc)
 		answer.common.flags |= WF_UDP_HELLO_CRC;
-	send_hello(dev, from, &answer, WF_UDP_ACCEPT);
+	send_hello(dev, from, &peer->in.local, &answer, WF_UDP_ACCEPT);
 }
 
 static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,

@@ -37,6 +37,7 @@ void wf_udp_in_open(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.remote_cid = remote_cid,
 		.ack_at = WF_UDP_NEVER,
 		.highest = UINT32_MAX,
+		.local = dev->sock.here,
 	};
 	peer->in.cid = wf_udp_peer_new_cid(dev, peer);
 }
@@ -166,8 +167,8 @@ void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		memcpy(h.bytes + sizeof(h.ack) + (size_t)8 * w, &bits, 8);
 	}
 	h.ack.common.kind = (uint8_t)words;
-	wf_udp_dev_control(dev, &peer->addr, &h.common,
-			   sizeof(h.ack) + (size_t)8 * words);
+	wf_udp_dev_answer(dev, &peer->addr, &in->local, &h.common,
+			  sizeof(h.ack) + (size_t)8 * words);
 	wf_udp_count(dev, acks_sent, 1);
 	acked(peer);
 }
@@ -198,7 +199,8 @@ static void refuse(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.seq = seq,
 	};
 
-	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+	wf_udp_dev_answer(dev, &peer->addr, &peer->in.local, &note.common,
+			  sizeof(note));
 	if (status == WF_NIC_RNR)
 		wf_udp_count(dev, rnr_sent, 1);
 	else
@@ -219,7 +221,7 @@ static void reset(struct wf_udp_dev *dev, const struct wf_addr *to,
 	}
 	if (dev->resets++ >= RESETS_MOST)
 		return;
-	wf_udp_dev_control(dev, to, &note.common, sizeof(note));
+	wf_udp_dev_answer(dev, to, &dev->sock.here, &note.common, sizeof(note));
 	wf_udp_count(dev, resets_sent, 1);
 }
 
@@ -356,7 +358,9 @@ static void receive_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	wf_udp_out_nack(dev, peer, note->seq, status);
 }
 
-/* Someone does not know the connection that we use. Believed if he names it. */
+/* The peer does not know the connection that we use. Believed if it names it.
+ * Only that connection is over: a process that has just started refuses what
+ * was meant for the one before it, and has connected to us already. */
 static void receive_reset(struct wf_udp_dev *dev, const struct wf_addr *from,
 			  uint64_t cid)
 {
@@ -364,7 +368,7 @@ static void receive_reset(struct wf_udp_dev *dev, const struct wf_addr *from,
 
 	if (peer && cid && peer->out.state == WF_UDP_OUT_UP &&
 	    peer->out.remote_cid == cid) {
-		wf_udp_peer_fail(dev, peer, WF_NIC_ABORT);
+		wf_udp_peer_refused(dev, peer);
 	} else if (peer && peer->in.open && peer->in.remote_cid == cid) {
 		wf_udp_in_close(dev, peer);
 	} else {
@@ -380,8 +384,9 @@ static void receive_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	uint64_t cid = note->common.dst_cid;
 
 	if (peer->out.cid == cid && peer->out.state == WF_UDP_OUT_UP) {
+		/* The other direction has a goodbye of its own. */
 		wf_udp_out_ack(dev, peer, note->seq, NULL, 0, note->ts, true);
-		wf_udp_peer_fail(dev, peer, WF_NIC_ABORT);
+		wf_udp_peer_refused(dev, peer);
 	} else if (peer->in.cid == cid) {
 		wf_udp_in_close(dev, peer);
 	}

@@ -54,9 +54,22 @@ void wf_udp_dev_later(struct wf_udp_dev *dev)
 void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 			struct wf_udp_common *packet, size_t len)
 {
+	static const struct wf_addr unknown;
+	const struct wf_udp_peer *peer =
+		dev->sock.any ? wf_udp_peer_find(dev, to) : NULL;
+
+	wf_udp_dev_answer(dev, to, peer ? &peer->local : &unknown, packet, len);
+}
+
+void wf_udp_dev_answer(struct wf_udp_dev *dev, const struct wf_addr *to,
+		       const struct wf_addr *from, struct wf_udp_common *packet,
+		       size_t len)
+{
 	uint8_t *bytes = (uint8_t *)packet;
 	void *room;
 
+	if (dev->sock.any)
+		dev->sock.from = *from;
 	packet->magic = WF_UDP_MAGIC;
 	packet->crc = wf_udp_sum_crc(0, bytes, 4);
 	packet->crc = wf_udp_sum_crc(packet->crc, bytes + 8, len - 8);

@@ -20,6 +20,7 @@
 #define REAP_EVERY WF_NS_PER_S
 #define REAP_QUIET (3 * WF_NS_PER_S)
 #define REAP_ASK (60 * WF_NS_PER_S)
+#define REAP_SOON (100 * WF_NS_PER_MS) /* where there are many of them */
 
 static struct wf_list *bucket_of(struct wf_udp_dev *dev,
 				 const struct wf_addr *addr)
@@ -49,7 +50,8 @@ static int make_room(struct wf_udp_dev *dev, bool stranger)
 	struct wf_udp_peer **peers;
 
 	if ((stranger ? dev->strangers : dev->peers_here - dev->strangers) >=
-	    dev->max_peers)
+		    dev->max_peers ||
+	    dev->peers_here >= UINT16_MAX)
 		return -1;
 	for (uint32_t i = 0; dev->peers_here < dev->peer_count; i++) {
 		if (!dev->peers[i])
@@ -82,6 +84,10 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 	if (!peer)
 		return NULL;
 	peer->addr = *addr;
+	/* On this host any address of ours would do for the kernel; the peer
+	 * knows our name. */
+	if (dev->sock.any && wf_base_addr_is_local(addr))
+		peer->local = dev->sock.name;
 	peer->index = (uint16_t)at;
 	peer->ah = WF_NIC_AH_UNKNOWN;
 	wf_udp_timer_init(&peer->timer);
@@ -257,8 +263,11 @@ void wf_udp_peer_ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.common = { .type = WF_UDP_PING, .dst_cid = cid },
 		.ts = wf_udp_dev_us(dev),
 	};
+	bool is_in = peer->in.open && cid == peer->in.remote_cid;
 
-	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+	wf_udp_dev_answer(dev, &peer->addr,
+			  is_in ? &peer->in.local : &peer->local, &note.common,
+			  sizeof(note));
 }
 
 /* Reads are answered over the other connection: nothing of ours may be in
@@ -305,19 +314,28 @@ static void close_out(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_udp_out_close(dev, peer);
 }
 
+/* Others would soon be refused: dead ones are to be found sooner. */
+static bool is_crowded(const struct wf_udp_dev *dev)
+{
+	return dev->strangers > dev->max_peers / 2;
+}
+
 /* Our connection to it is closed once it is quiet; it itself is kept for as
  * long as it may send to us. True: it is gone. */
 static bool reap(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
-	peer->reap_at = dev->now + REAP_EVERY;
+	bool crowded = is_crowded(dev);
+
+	peer->reap_at = dev->now + (crowded ? REAP_SOON : REAP_EVERY);
 	if (has_work(peer))
 		return false;
 	if (peer->out.state != WF_UDP_OUT_CLOSED &&
 	    dev->now - peer->out.busy_at > REAP_QUIET &&
 	    dev->now - peer->out.opened_at > REAP_QUIET)
 		close_out(dev, peer);
-	if (peer->in.open && dev->now - peer->heard_at > REAP_ASK) {
-		peer->reap_at = dev->now + REAP_ASK / 4;
+	if (peer->in.open &&
+	    dev->now - peer->heard_at > (crowded ? REAP_EVERY : REAP_ASK)) {
+		peer->reap_at = dev->now + (crowded ? REAP_SOON : REAP_ASK / 4);
 		if (!wf_udp_peer_overdue(dev, peer, 0))
 			wf_udp_peer_ping(dev, peer, peer->in.remote_cid);
 	}
@@ -341,24 +359,75 @@ void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_udp_peer_arm(dev, peer);
 }
 
-static void end_list(struct wf_udp_dev *dev, struct wf_list *list, bool by_qp,
-		     enum wf_nic_status status)
+/* Requests of ours end. Reads that we serve do not: they came the other way,
+ * and stand in no list but peer->served afterwards. */
+static void end_requests(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			 enum wf_nic_status status)
 {
-	while (!wf_base_list_empty(list)) {
-		struct wf_udp_op *op =
-			by_qp ? wf_container_of(list->next, struct wf_udp_op,
-						qp_link) :
-				wf_container_of(list->next, struct wf_udp_op,
-						link);
+	struct wf_udp_out *out = &peer->out;
+	struct wf_list *pos, *tmp;
 
-		wf_udp_work_end(dev, op, status);
+	/* Ops whose packets are all made stand in no list of the peer's, but
+	 * each of their slots points to them. */
+	for (uint32_t seq = out->una; seq != out->next; seq++) {
+		struct wf_udp_slot *slot = out->slots[seq % WF_UDP_WINDOW];
+
+		if (slot && slot->op && slot->op->kind != WF_UDP_OP_SERVE)
+			wf_udp_work_end(dev, slot->op, status);
+	}
+	wf_list_for_each (pos, tmp, &out->ops) {
+		struct wf_udp_op *op =
+			wf_container_of(pos, struct wf_udp_op, link);
+
+		if (op->kind != WF_UDP_OP_SERVE) {
+			wf_udp_work_end(dev, op, status);
+			continue;
+		}
+		wf_base_list_unlink(&op->link);
+		op->in_list = false;
+	}
+	while (!wf_base_list_empty(&peer->reads))
+		wf_udp_work_end(dev,
+				wf_container_of(peer->reads.next,
+						struct wf_udp_op, link),
+				status);
+}
+
+/* Reads that we serve are answered over the next connection, from their first
+ * byte on: whoever refuses the present one never had it, and received nothing
+ * over it, or has given up whatever it read by it. */
+static void serve_again(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &peer->served) {
+		struct wf_udp_op *op =
+			wf_container_of(pos, struct wf_udp_op, qp_link);
+
+		op->next = 0;
+		op->slots = 0;
+		op->made = false;
+		op->in_list = true;
+		wf_base_list_add_tail(&peer->out.ops, &op->link);
+		wf_udp_hello_start(dev, peer);
+		wf_udp_peer_activate(dev, peer);
 	}
 }
 
-void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-		      enum wf_nic_status status)
+void wf_udp_peer_renew(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
-	struct wf_udp_out *out = &peer->out;
+	if (peer->out.state == WF_UDP_OUT_CLOSED)
+		return;
+	end_requests(dev, peer, WF_NIC_ABORT);
+	wf_udp_out_close(dev, peer);
+	serve_again(dev, peer);
+	peer->ping_at = WF_UDP_NEVER;
+	wf_udp_peer_arm(dev, peer);
+}
+
+static void count_death(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			enum wf_nic_status status)
+{
 	char name[WF_ADDR_STR_LEN];
 
 	wf_info("peer %s: %s",
@@ -369,19 +438,25 @@ void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	/* Whoever asks again is given the time of someone new. */
 	peer->against_from = 0;
 	peer->refused = 0;
-	/* Ops whose packets are all made stand in no list of the peer's, but
-	 * each of their slots points to them. */
-	for (uint32_t seq = out->una; seq != out->next; seq++) {
-		struct wf_udp_slot *slot = out->slots[seq % WF_UDP_WINDOW];
+}
 
-		if (slot && slot->op)
-			wf_udp_work_end(dev, slot->op, status);
-	}
-	end_list(dev, &out->ops, false, status);
-	end_list(dev, &peer->reads, false, status);
-	end_list(dev, &peer->served, true, status);
-	wf_udp_out_close(dev, peer);
+void wf_udp_peer_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	count_death(dev, peer, WF_NIC_ABORT);
+	wf_udp_peer_renew(dev, peer);
+	/* If the other connection is of the same dead process, it is refused
+	 * as well. */
+	if (peer->in.open)
+		wf_udp_peer_ping(dev, peer, peer->in.remote_cid);
+}
+
+void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		      enum wf_nic_status status)
+{
+	count_death(dev, peer, status);
+	end_requests(dev, peer, status);
 	wf_udp_in_close(dev, peer);
+	wf_udp_out_close(dev, peer);
 	peer->ping_at = WF_UDP_NEVER;
 	wf_udp_peer_arm(dev, peer);
 }

@@ -109,9 +109,11 @@ static void *place(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		   struct wf_udp_slot *slot, size_t total)
 {
 	bool alone = peer->out.no_gso;
-	void *room =
-		wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
+	void *room;
 
+	if (wf_unlikely(dev->sock.any))
+		dev->sock.from = peer->local;
+	room = wf_udp_sock_packet(&dev->sock, &peer->addr, total, alone, slot);
 	if (room)
 		return room;
 	if (wf_udp_dev_flush(dev))

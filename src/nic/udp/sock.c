@@ -125,6 +125,10 @@ static void set_options(struct wf_udp_sock *sock, int family, bool no_offload)
 		    IPV6_PMTUDISC_PROBE);
 		set(sock->fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
 	}
+	if (sock->any && family == AF_INET)
+		set(sock->fd, IPPROTO_IP, IP_PKTINFO, 1);
+	else if (sock->any)
+		set(sock->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 	if (no_offload)
 		return;
 	/* Asked for at run time: a kernel without them says so. */
@@ -186,6 +190,13 @@ int wf_udp_sock_open(struct wf_udp_sock *sock,
 	if (getsockname(sock->fd, (struct sockaddr *)&name, &len) ||
 	    wf_base_addr_set(addr, &name, len))
 		goto err;
+	sock->any = wf_base_addr_is_any(addr);
+	if (sock->any && !sock->own_fd &&
+	    attr->addr.sa.sa_family == addr->sa.sa_family &&
+	    !wf_base_addr_is_any(&attr->addr)) {
+		sock->name = attr->addr;
+		wf_base_addr_set_port(&sock->name, 0);
+	}
 	set_options(sock, addr->sa.sa_family, attr->no_offload);
 	sock->mtu_most = attr->mtu;
 	sock->link_mtu = attr->mtu ? attr->mtu : link_mtu(addr);

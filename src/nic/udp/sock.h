@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -25,14 +26,18 @@
 #define WF_UDP_RX_BYTES 65536u
 #define WF_UDP_DATAGRAM_MAX 65507u
 
+#define WF_UDP_TX_CONTROL                                                      \
+	(CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(struct in6_pktinfo)))
+
 struct wf_udp_tx_msg {
 	struct wf_addr to;
 	uint32_t seg;	/* bytes of each packet; the last may be shorter */
 	uint32_t bytes; /* of all */
 	uint16_t first; /* packet */
 	uint16_t count;
-	bool closed; /* takes no more packets */
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))];
+	bool closed;	     /* takes no more packets */
+	struct wf_addr from; /* as sock->from was */
+	_Alignas(struct cmsghdr) char control[WF_UDP_TX_CONTROL];
 };
 
 /* Packets that leave with the next flush. */
@@ -63,9 +68,16 @@ struct wf_udp_sock {
 	bool own_fd;
 	bool gso;
 	bool gro;
-	bool errors;	   /* the kernel has some to tell */
-	uint32_t mtu_most; /* as the caller said; 0: whatever the path has */
-	uint32_t link_mtu; /* of the interface we are bound to */
+	bool errors; /* the kernel has some to tell */
+	/* Bound to any address: a peer knows us by the one that it uses, so
+	 * that packets to it must come from that one. Family 0: the kernel
+	 * chooses. Ports do not matter. */
+	bool any;
+	struct wf_addr name; /* the one that peers are told; or none */
+	struct wf_addr here; /* where the packet that is looked at came to */
+	struct wf_addr from; /* where the packets made next leave from */
+	uint32_t mtu_most;   /* as the caller said; 0: whatever the path has */
+	uint32_t link_mtu;   /* of the interface we are bound to */
 	uint32_t rcvbuf;
 	uint32_t overflow; /* as the kernel last said */
 	struct wf_nic_counters *counters;

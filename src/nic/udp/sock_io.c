@@ -22,6 +22,16 @@
 #define GSO_BYTES 65000u
 #define ERRORS_MOST 16
 
+/* Of one family, which a socket has. */
+static bool same_host(const struct wf_addr *a, const struct wf_addr *b)
+{
+	if (a->sa.sa_family != b->sa.sa_family)
+		return false;
+	if (a->sa.sa_family == AF_INET6)
+		return IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr);
+	return a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+}
+
 /* Whether a packet may join the message before it. */
 static bool joins(const struct wf_udp_sock *sock,
 		  const struct wf_udp_tx_msg *msg, const struct wf_addr *to,
@@ -29,7 +39,8 @@ static bool joins(const struct wf_udp_sock *sock,
 {
 	return sock->gso && !sock->fault && !msg->closed && total <= msg->seg &&
 	       msg->count < GSO_SEGMENTS && msg->bytes + total <= GSO_BYTES &&
-	       wf_base_addr_equal(&msg->to, to);
+	       wf_base_addr_equal(&msg->to, to) &&
+	       (!sock->any || same_host(&msg->from, &sock->from));
 }
 
 void *wf_udp_sock_packet(struct wf_udp_sock *sock, const struct wf_addr *to,
@@ -45,6 +56,8 @@ void *wf_udp_sock_packet(struct wf_udp_sock *sock, const struct wf_addr *to,
 			return NULL;
 		msg = &tx->msg[tx->msgs];
 		msg->to = *to;
+		if (wf_unlikely(sock->any))
+			msg->from = sock->from;
 		msg->seg = (uint32_t)total;
 		msg->bytes = 0;
 		msg->first = (uint16_t)tx->packets;
@@ -74,18 +87,46 @@ void wf_udp_sock_piece(struct wf_udp_sock *sock, const void *bytes, size_t len)
 	tx->iov_end[tx->packets - 1] = (uint16_t)tx->iovs;
 }
 
+/* Behind what is there already. */
+static void add_control(struct msghdr *head, struct wf_udp_tx_msg *msg,
+			int level, int type, const void *value, size_t len)
+{
+	struct cmsghdr c = { .cmsg_level = level,
+			     .cmsg_type = type,
+			     .cmsg_len = CMSG_LEN(len) };
+	char *at = msg->control + head->msg_controllen;
+
+	memset(at, 0, CMSG_SPACE(len));
+	memcpy(at, &c, sizeof(c));
+	memcpy(at + CMSG_LEN(0), value, len);
+	head->msg_control = msg->control;
+	head->msg_controllen += CMSG_SPACE(len);
+}
+
 static void add_segment_size(struct msghdr *head, struct wf_udp_tx_msg *msg)
 {
-	struct cmsghdr *c;
 	uint16_t seg = (uint16_t)msg->seg;
 
-	head->msg_control = msg->control;
-	head->msg_controllen = sizeof(msg->control);
-	c = CMSG_FIRSTHDR(head);
-	c->cmsg_level = IPPROTO_UDP;
-	c->cmsg_type = UDP_SEGMENT;
-	c->cmsg_len = CMSG_LEN(sizeof(seg));
-	memcpy(CMSG_DATA(c), &seg, sizeof(seg));
+	add_control(head, msg, IPPROTO_UDP, UDP_SEGMENT, &seg, sizeof(seg));
+}
+
+static void add_source(struct msghdr *head, struct wf_udp_tx_msg *msg)
+{
+	if (msg->from.sa.sa_family == AF_INET) {
+		const struct in_pktinfo info = {
+			.ipi_spec_dst = msg->from.in.sin_addr,
+		};
+
+		add_control(head, msg, IPPROTO_IP, IP_PKTINFO, &info,
+			    sizeof(info));
+	} else if (msg->from.sa.sa_family == AF_INET6) {
+		const struct in6_pktinfo info = {
+			.ipi6_addr = msg->from.in6.sin6_addr,
+		};
+
+		add_control(head, msg, IPPROTO_IPV6, IPV6_PKTINFO, &info,
+			    sizeof(info));
+	}
 }
 
 static void count_sent(struct wf_udp_sock *sock, unsigned from, unsigned to)
@@ -153,6 +194,8 @@ static unsigned send_all(struct wf_udp_sock *sock)
 	for (unsigned i = 0; i < tx->msgs; i++) {
 		if (tx->msg[i].count > 1)
 			add_segment_size(&tx->heads[i].msg_hdr, &tx->msg[i]);
+		if (wf_unlikely(sock->any))
+			add_source(&tx->heads[i].msg_hdr, &tx->msg[i]);
 	}
 	while (done < tx->msgs) {
 		int ret = send_some(sock, done);
@@ -192,9 +235,12 @@ static void send_faulty(struct wf_udp_sock *sock, uint64_t now)
 		unsigned packet = tx->msg[m].first;
 		unsigned end = packet + tx->msg[m].count;
 
+		if (sock->any)
+			add_source(&tx->heads[m].msg_hdr, &tx->msg[m]);
+
 		for (; packet < end; packet++) {
 			wf_udp_fault_send(sock->fault, &tx->msg[m].to,
-					  &tx->iov[at],
+					  &tx->heads[m].msg_hdr, &tx->iov[at],
 					  (int)(tx->iov_end[packet] - at), now);
 			at = tx->iov_end[packet];
 		}
@@ -229,6 +275,24 @@ int wf_udp_sock_flush(struct wf_udp_sock *sock, uint64_t now,
 
 /* -- in --------------------------------------------------------------------- */
 
+/* Which of our addresses it came to; bound to one it makes no difference. */
+static void read_destination(struct wf_udp_sock *sock, const struct cmsghdr *c)
+{
+	struct in6_pktinfo info6;
+	struct in_pktinfo info;
+
+	if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+		memcpy(&info, CMSG_DATA(c), sizeof(info));
+		sock->here.in.sin_family = AF_INET;
+		sock->here.in.sin_addr = info.ipi_spec_dst;
+	} else if (c->cmsg_level == IPPROTO_IPV6 &&
+		   c->cmsg_type == IPV6_PKTINFO) {
+		memcpy(&info6, CMSG_DATA(c), sizeof(info6));
+		sock->here.in6.sin6_family = AF_INET6;
+		sock->here.in6.sin6_addr = info6.ipi6_addr;
+	}
+}
+
 /* The size of coalesced segments, 0: one packet. Notes lost packets. */
 static size_t read_control(struct wf_udp_sock *sock, struct msghdr *head)
 {
@@ -249,6 +313,8 @@ static size_t read_control(struct wf_udp_sock *sock, struct msghdr *head)
 			wf_nic_count(&sock->counters->rx_overflow,
 				     value - sock->overflow);
 			sock->overflow = value;
+		} else if (sock->any) {
+			read_destination(sock, c);
 		}
 	}
 	return seg;

@@ -67,6 +67,8 @@ static enum wf_nic_status receive_send(struct wf_udp_dev *dev,
 	struct wf_nic_rx_desc desc;
 	uint64_t addr;
 
+	if (peer->ah == WF_NIC_AH_UNKNOWN && qp->no_strangers)
+		return WF_NIC_RNR;
 	if (!peek_receive(qp, &desc))
 		return WF_NIC_RNR;
 	if (head->len > desc.length)

@@ -35,14 +35,16 @@ struct wf_nic_udp_attr {
 	/* A bound UDP socket, which stays the caller's and is the NIC's alone
 	 * to read until it is closed; -1: bind one to addr. */
 	int fd;
-	struct wf_addr addr; /* port 0: any */
-	bool locked;	     /* calls come from several threads */
-	bool thread;	     /* work in a thread of its own */
-	bool attend;	     /* a thread steps in when nobody calls */
-	bool payload_crc;    /* check payload beyond UDP's own sum */
-	bool no_offload;     /* neither GSO nor GRO */
-	uint32_t mtu;	     /* of the link; 0: ask the interface */
-	uint32_t max_peers;  /* with a handle, and as many without; 0: 4096 */
+	/* Port 0: any. With a socket of the caller's that is bound to any
+	 * address: the one that peers are told, and see packets come from. */
+	struct wf_addr addr;
+	bool locked;	    /* calls come from several threads */
+	bool thread;	    /* work in a thread of its own */
+	bool attend;	    /* a thread steps in when nobody calls */
+	bool payload_crc;   /* check payload beyond UDP's own sum */
+	bool no_offload;    /* neither GSO nor GRO */
+	uint32_t mtu;	    /* of the link; 0: ask the interface */
+	uint32_t max_peers; /* with a handle, and as many without; 0: 4096 */
 	/* A peer that computes does not answer, and is not dead. Silence alone
 	 * of one that was connected makes it so after this time; 0: 15 minutes,
 	 * as long as TCP tries. */

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which peers are kept. Letting one go takes two steps: first its handle is
+ * destroyed, from when on the device tells its packets by address. Completions
+ * that tell the number of the handle may still be on their way; when all of
+ * them have been seen, and none was of this peer, it is freed.
+ */
+#include "rdm/crowd.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "rdm/ep.h"
+#include "rdm/peer.h"
+
+#define IDLE_MS 10000
+/* Less than the numbers that the device leaves free before it uses one again:
+ * see wf_nic's take_place(). */
+#define BATCH 32u
+#define RELIEVE_EVERY 256
+#define FULL_WARN (2 * WF_NS_PER_S)
+
+/* -- whom nobody would miss ------------------------------------------------- */
+
+static bool is_idle(const struct wf_rdm_peer *peer)
+{
+	return !peer->active && !peer->leaving && !peer->outstanding &&
+	       !peer->behind && !peer->owes_handshake && !peer->owes_probe &&
+	       !peer->order.held && wf_base_list_empty(&peer->unacked) &&
+	       wf_base_list_empty(&peer->queue) &&
+	       wf_base_list_empty(&peer->flight) &&
+	       wf_base_list_empty(&peer->streams) &&
+	       wf_base_list_empty(&peer->asking) &&
+	       wf_base_list_empty(&peer->rxs) &&
+	       wf_base_list_empty(&peer->parked) &&
+	       wf_base_list_empty(&peer->owing);
+}
+
+/* The AV's index finds it under one name at most. */
+static bool can_be_unnamed(const struct wf_rdm_peer *peer)
+{
+	const struct wf_rdm_ep *ep = peer->ep;
+
+	return !peer->named_by ||
+	       (peer->named_by == 1 && peer->name < ep->name_count &&
+		ep->by_name[peer->name] == peer);
+}
+
+static void let_go(struct wf_rdm_peer *peer)
+{
+	struct wf_rdm_ep *ep = peer->ep;
+	struct wf_nic_memo memo;
+
+	if (peer->named_by)
+		ep->by_name[peer->name] = NULL;
+	peer->named_by = 0;
+	wf_rdm_peer_remember(peer, &memo);
+	wf_nic_ah_leave(ep->nic, peer->ah, &memo);
+	peer->leaving = true;
+	wf_base_list_add_tail(&ep->leaving, &peer->active_link);
+}
+
+int wf_rdm_crowd_rejoin(struct wf_rdm_peer *peer)
+{
+	uint16_t left = peer->ah;
+	int err = wf_rdm_peer_take_handle(peer);
+
+	if (err)
+		return err;
+	/* Completions may still tell the number that it had; none tells the
+	 * one before. */
+	if (peer->left_ah != peer->ah && peer->left_ah < peer->ep->ah_count &&
+	    peer->ep->by_ah[peer->left_ah] == peer)
+		peer->ep->by_ah[peer->left_ah] = NULL;
+	peer->left_ah = left;
+	peer->leaving = false;
+	wf_base_list_del(&peer->active_link);
+	return 0;
+}
+
+/* -- limits ----------------------------------------------------------------- */
+
+static uint32_t limit_of(const struct wf_rdm_ep *ep)
+{
+	/* As many as there may be packets of strangers that are acknowledged
+	 * and have not been looked at. */
+	return ep->peer_limit > ep->buf_count + 1 ?
+		       ep->peer_limit - ep->buf_count :
+		       (ep->peer_limit + 1) / 2;
+}
+
+bool wf_rdm_crowd_room(struct wf_rdm_ep *ep, bool came)
+{
+	if (came || ep->peer_count < limit_of(ep))
+		return true;
+	ep->crowded = true;
+	return false;
+}
+
+void wf_rdm_crowd_joined(struct wf_rdm_ep *ep)
+{
+	if (ep->peer_count < limit_of(ep))
+		return;
+	ep->crowded = true;
+	/* As many as have a packet here may still come. */
+	if (!ep->shut)
+		wf_nic_qp_strangers(ep->qp, false);
+	ep->shut = true;
+}
+
+/* Each peer that was used since it was last looked at is passed over once. */
+static uint32_t relieve(struct wf_rdm_ep *ep)
+{
+	uint32_t left = 2 * ep->peer_count, gone = 0;
+	struct wf_list *pos = ep->peers.next;
+
+	while (left-- && gone < BATCH && pos != &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+		bool used = peer->used != peer->seen;
+
+		pos = pos->next;
+		peer->seen = peer->used;
+		wf_base_list_unlink(&peer->link);
+		wf_base_list_add_tail(&ep->peers, &peer->link);
+		if (pos == &ep->peers)
+			pos = &peer->link;
+		if (used || !is_idle(peer) || !can_be_unnamed(peer))
+			continue;
+		let_go(peer);
+		gone++;
+	}
+	return gone;
+}
+
+static void free_leaving(struct wf_rdm_ep *ep)
+{
+	while (!wf_base_list_empty(&ep->leaving)) {
+		wf_rdm_peer_free(wf_container_of(
+			ep->leaving.next, struct wf_rdm_peer, active_link));
+		wf_rdm_stat_add(ep, WF_RDM_STAT_peers_let_go, 1);
+	}
+}
+
+/* Those that are outside the AV and have been silent for long. */
+static void let_old_go(struct wf_rdm_ep *ep)
+{
+	uint64_t idle = ep->attr.idle_ms ? ep->attr.idle_ms : IDLE_MS;
+	struct wf_list *pos, *tmp;
+	uint32_t gone = 0;
+
+	wf_list_for_each (pos, tmp, &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		if (peer->name != WF_MATCH_ANY || peer->named_by ||
+		    ep->now - peer->used < idle * WF_NS_PER_MS ||
+		    !is_idle(peer))
+			continue;
+		let_go(peer);
+		if (++gone == BATCH)
+			return; /* there may be more */
+	}
+	ep->aging = false;
+}
+
+static void make_room(struct wf_rdm_ep *ep)
+{
+	if (ep->crowd_wait && --ep->crowd_wait)
+		return;
+	if (relieve(ep))
+		return;
+	/* A look at all of them is not for every poll. */
+	ep->crowd_wait = RELIEVE_EVERY;
+	if (!ep->full_since)
+		ep->full_since = ep->now;
+	if (ep->told_full || ep->now - ep->full_since < FULL_WARN)
+		return;
+	wf_warn("%u peers have something under way, or messages that were not "
+		"received: others have to wait",
+		ep->peer_count);
+	ep->told_full = true;
+}
+
+void wf_rdm_crowd_run(struct wf_rdm_ep *ep)
+{
+	/* Packets that wait point to their peers. */
+	if (!wf_base_list_empty(&ep->stalled))
+		return;
+	free_leaving(ep);
+	if (ep->crowded && ep->peer_count >= limit_of(ep)) {
+		make_room(ep);
+		return;
+	}
+	if (ep->shut)
+		wf_nic_qp_strangers(ep->qp, true);
+	ep->shut = false;
+	ep->crowded = false;
+	ep->full_since = 0;
+	if (ep->aging)
+		let_old_go(ep);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which peers are kept. An address that sent one packet must not cost memory and
+ * a handle of the device for ever, so peers that hold nothing are given back:
+ * those outside the AV after some seconds of silence, any when there are too
+ * many.
+ *
+ * A peer holds something while an operation of ours or of its own is under way,
+ * a message of its waits for a receive or for its turn, or we owe it a packet.
+ *
+ * What must survive is what makes messages come once and in order: the ids of
+ * both lives, and the number of the message that is expected next. A peer that
+ * was given back may be alive, and goes on where it was. The device keeps these
+ * words (a memo) for as long as it knows the peer, that is as long as either
+ * connection is open. When both are closed they are not needed: a life of a
+ * sender never lasts longer than its connection, since whoever loses a
+ * connection, or closes it because it gave us back in turn, begins a new life
+ * at number 0 before it sends again. Whoever comes back, with a memo or
+ * without, begins a new sending life because of the other side's id (peer.c),
+ * upon which the other side forgets nothing. Without a memo the id has bits that
+ * no earlier one of this endpoint had, so that it is not taken for an old life.
+ *
+ * Nothing that the device acknowledged is dropped. A packet of somebody who has
+ * no handle takes one when it is looked at. Handles are kept free for as many
+ * packets as there are receive buffers; when no more than that are left, and
+ * nobody can be given back, the device refuses strangers (RNR), who try again.
+ */
+#ifndef WF_RDM_CROWD_H
+#define WF_RDM_CROWD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wf_rdm_ep;
+struct wf_rdm_peer;
+
+/* Whether there may be another peer: one that we send to, or one whose packet
+ * is here. Notes that there are too many. */
+bool wf_rdm_crowd_room(struct wf_rdm_ep *ep, bool came);
+
+/* A peer was made. */
+void wf_rdm_crowd_joined(struct wf_rdm_ep *ep);
+
+/* Once in every progress, when all completions of the device have been seen:
+ * frees those that were let go the last time, and lets others go. */
+void wf_rdm_crowd_run(struct wf_rdm_ep *ep);
+
+/* @peer was let go and is in demand again. 0 or -errno. */
+int wf_rdm_crowd_rejoin(struct wf_rdm_peer *peer);
+
+#endif

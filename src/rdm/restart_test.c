@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests of a process that is killed and comes back at its address: what
+ * the new process sends arrives, whatever the other side still sends to the
+ * old one.
+ */
+#include "rdm/net_test.h"
+
+#define MANY 60
+#define LONGEST 200000u
+#define TAG 5
+#define OTHER_TAG 6
+
+static uint8_t from[LONGEST], into[MANY][LONGEST];
+
+static const size_t lens[] = { 8, 1000, 20000, LONGEST, 0, 3000 };
+
+static size_t len_of(int i)
+{
+	return lens[i % (int)(sizeof(lens) / sizeof(lens[0]))];
+}
+
+static int bind_to(const struct wf_addr *addr)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, &addr->sa, wf_base_addr_len(addr)), 0);
+	return fd;
+}
+
+/* Its socket is gone before it can say goodbye. */
+static void kill_node(struct node *n)
+{
+	struct wf_addr elsewhere;
+	int fd = net_bind(&elsewhere);
+
+	assert_int_equal(dup2(fd, n->fd), n->fd);
+	close(fd);
+	node_close(n);
+	close(n->fd);
+	n->fd = -1;
+}
+
+static void revive(struct node *n, const struct wf_rdm_ep_attr *attr)
+{
+	n->fd = bind_to(&n->addr);
+	node_open(n, attr);
+	assert_int_equal(wf_rdm_ep_wake(&n->ep), 0);
+}
+
+/* What the new process sends first: all of it completes and arrives, in order.
+ * @flood: node 1 sends to it all the while, and may be told that it is gone. */
+static void send_first(struct net *net, bool flood)
+{
+	uint64_t end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
+	struct node *a = &net->nodes[0], *b = &net->nodes[1];
+	struct wf_rdm_req other = req_send(from, 8, OTHER_TAG);
+	int sent = 0, came = 0;
+	struct got got;
+
+	for (int i = 0; i < MANY; i++) {
+		struct wf_rdm_req req = req_send(from, len_of(i), TAG);
+
+		node_recv_buf(b, TAG, into[i], LONGEST);
+		req.has_data = true;
+		req.data = (uint64_t)i;
+		assert_int_equal(wf_rdm_ep_submit(&a->ep, 1, &req), 0);
+	}
+	while (sent < MANY || came < MANY) {
+		if (flood) {
+			struct wf_rdm_req copy = other;
+
+			wf_rdm_ep_submit(&b->ep, 0, &copy);
+		}
+		net_progress(net);
+		while (pop(&a->txq, &got)) {
+			assert_int_equal(got.err, 0);
+			sent++;
+		}
+		while (pop(&b->rxcq, &got)) {
+			assert_int_equal(got.err, 0);
+			assert_int_equal(got.len, len_of((int)got.data));
+			assert_true(filled(into[got.data], got.len, 3));
+			came++;
+		}
+		while (pop(&b->txq, &got))
+			;
+		assert_true(wf_base_clock_ns() < end);
+	}
+}
+
+static void restart(bool flood, bool killed)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_req req = req_send(from, 8, OTHER_TAG);
+	struct net *net;
+
+	attr.tx_size = 1024;
+	fill(from, LONGEST, 3);
+	for (int round = 0; round < 5; round++) {
+		net = net_open(&attr);
+		net_greet(net);
+		for (int i = 0; i < 100 && flood; i++)
+			net_submit(net, 1, 0, &req);
+		if (killed)
+			kill_node(&net->nodes[0]);
+		else
+			node_close(&net->nodes[0]);
+		if (!killed)
+			close(net->nodes[0].fd);
+		revive(&net->nodes[0], &attr);
+		send_first(net, flood);
+		net_close(net);
+	}
+}
+
+/* Bug: the answer of the other side went over its connection to the process
+ * that was killed. The new process refused it (RESET), which also closed the
+ * connection over which its own messages came: they were lost. */
+static void test_killed(void **state)
+{
+	(void)state;
+	restart(false, true);
+}
+
+static void test_killed_while_sent_to(void **state)
+{
+	(void)state;
+	restart(true, true);
+}
+
+static void test_closed(void **state)
+{
+	(void)state;
+	restart(false, false);
+}
+
+static void test_closed_while_sent_to(void **state)
+{
+	(void)state;
+	restart(true, false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_killed_while_sent_to),
+		cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_closed_while_sent_to),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers that do not answer.
+ */
+#include "rdm/silent.h"
+
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "rdm/ep.h"
+#include "rdm/peer.h"
+
+#define WARN_MS 2000
+
+/* The address that the kernel sends from when it sends to @to. */
+static bool source_of(const struct wf_rdm_ep *ep, const struct wf_addr *to,
+		      struct wf_addr *from)
+{
+	struct sockaddr_storage name;
+	socklen_t len = sizeof(name);
+	int fd = socket(to->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool found;
+
+	*from = *wf_nic_addr(ep->nic);
+	if (!wf_base_addr_is_any(from)) {
+		if (fd >= 0)
+			close(fd);
+		return true;
+	}
+	found = fd >= 0 && !connect(fd, &to->sa, wf_base_addr_len(to)) &&
+		!getsockname(fd, (struct sockaddr *)&name, &len) &&
+		!wf_base_addr_set(from, &name, len);
+	if (fd >= 0)
+		close(fd);
+	wf_base_addr_set_port(from, wf_base_addr_port(wf_nic_addr(ep->nic)));
+	return found;
+}
+
+static void interface_of(const struct wf_addr *addr, char *name, size_t room)
+{
+	struct ifaddrs *all, *at;
+
+	snprintf(name, room, "unknown");
+	if (getifaddrs(&all))
+		return;
+	for (at = all; at; at = at->ifa_next) {
+		struct wf_addr have;
+
+		if (!at->ifa_addr ||
+		    at->ifa_addr->sa_family != addr->sa.sa_family ||
+		    wf_base_addr_set(&have, at->ifa_addr, sizeof(have)))
+			continue;
+		wf_base_addr_set_port(&have, wf_base_addr_port(addr));
+		if (!wf_base_addr_equal(&have, addr))
+			continue;
+		snprintf(name, room, "%s", at->ifa_name);
+		break;
+	}
+	freeifaddrs(all);
+}
+
+static void warn(struct wf_rdm_peer *peer, uint64_t waited)
+{
+	char to[WF_ADDR_STR_LEN], from[WF_ADDR_STR_LEN], name[64] = "unknown";
+	struct wf_addr source;
+
+	if (peer->warned)
+		return;
+	peer->warned = true;
+	if (source_of(peer->ep, &peer->addr, &source))
+		interface_of(&source, name, sizeof(name));
+	wf_warn("no answer from %s by packets for %.1f s (UDP from %s, "
+		"interface %s): is the process there, does a firewall drop "
+		"UDP, is FI_WEFT_IFACE the right interface, is FI_WEFT_SHM the "
+		"same for all processes of a node?",
+		wf_base_addr_str(&peer->addr, to, sizeof(to)),
+		(double)waited / 1e9,
+		wf_base_addr_str(&source, from, sizeof(from)), name);
+}
+
+/* An operation waits for it, and the device is not connected. A handshake that
+ * we owe to somebody who has left is nothing that anybody waits for. */
+static bool is_asked(const struct wf_rdm_peer *peer)
+{
+	struct wf_nic_path path;
+
+	return (!wf_base_list_empty(&peer->queue) ||
+		!wf_base_list_empty(&peer->flight) ||
+		!wf_base_list_empty(&peer->rxs)) &&
+	       !wf_nic_ah_query(peer->ep->nic, peer->ah, &path) && !path.up;
+}
+
+void wf_rdm_silent_check(struct wf_rdm_ep *ep, uint64_t now)
+{
+	uint64_t limit = ep->attr.warn_ms ? ep->attr.warn_ms : WARN_MS;
+	struct wf_list *pos, *tmp;
+	uint64_t silent = 0;
+
+	wf_list_for_each (pos, tmp, &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		if (!is_asked(peer)) {
+			peer->asked_at = 0;
+			peer->warned = false;
+			continue;
+		}
+		if (!peer->asked_at)
+			peer->asked_at = now;
+		if (now - peer->asked_at < limit * WF_NS_PER_MS)
+			continue;
+		warn(peer, now - peer->asked_at);
+		silent++;
+	}
+	wf_base_stats_set(&ep->stats, WF_RDM_STAT_unanswered, silent);
+}
+
+void wf_rdm_silent_failed(struct wf_rdm_peer *peer)
+{
+	uint64_t now = wf_base_clock_ns();
+
+	if (peer->asked_at)
+		warn(peer, now - peer->asked_at);
+	/* What is tried next has the same time again. */
+	peer->asked_at = 0;
+	peer->warned = false;
+}
