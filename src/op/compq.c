@@ -159,7 +159,7 @@ void wf_op_compq_fail(struct wf_compq *q, const struct wf_comp *comp, int err,
 
 	if (q->discards)
 		return;
-	assert(err > 0 && err <= UINT16_MAX);
+	assert(err > 0 && err <= WF_COMP_ERR_MAX);
 	failed.failure = wf_op_comp_failure(err, olen);
 	wf_op_compq_push(q, &failed);
 }

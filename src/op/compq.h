@@ -36,6 +36,7 @@ static_assert(offsetof(struct wf_comp, src) == 48, "what readers may be given");
 
 /* A failure is part of the completion: to report one needs no memory. */
 #define WF_COMP_ERR_BITS 16
+#define WF_COMP_ERR_MAX ((1 << WF_COMP_ERR_BITS) - 1)
 
 static inline uint64_t wf_op_comp_failure(int err, size_t olen)
 {

@@ -664,8 +664,7 @@ static bool handle_reply(struct wf_shm_out *out,
 		start_stream(out, tx, reply->len);
 		return true;
 	case WF_SHM_REPLY_FINAL:
-		wf_shm_out_finish(out, tx,
-				  reply->status < 0 ? EPROTO : reply->status);
+		wf_shm_out_finish(out, tx, reply->status);
 		return true;
 	default:
 		return false;
@@ -681,6 +680,12 @@ static void help_sharing(struct wf_shm_out *out)
 				       out->shared[index]))
 			out->sharing &= ~(1u << index);
 	}
+}
+
+/* What a peer says may be any number. */
+static int checked_status(int status)
+{
+	return status < 0 || status > WF_COMP_ERR_MAX ? EPROTO : status;
 }
 
 int wf_shm_out_poll(struct wf_shm_out *out)
@@ -699,7 +704,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 			break;
 		reply.op = at->op;
 		reply.kind = at->kind;
-		reply.status = at->status;
+		reply.status = checked_status(at->status);
 		reply.len = at->len;
 		reply.share = at->share;
 		out->reply_tail++;

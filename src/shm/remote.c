@@ -215,7 +215,7 @@ bool wf_shm_remote_reply(struct wf_shm_out *out, struct wf_shm_tx *tx,
 		return false;
 	remote->outstanding--;
 	if (reply->status && !remote->status)
-		remote->status = reply->status < 0 ? EPROTO : reply->status;
+		remote->status = reply->status;
 	if (remote->issued && !remote->outstanding)
 		wf_shm_out_finish(out, tx, remote->status);
 	return true;
