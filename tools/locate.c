@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Finds the provider's library and the MPI program from the place of this
- * program, so that a build and an installation work without settings. It must not look into the
- * working directory: code would be loaded from wherever the user stands.
+ * program, so that a build and an installation work without settings. It must
+ * not look into the working directory: code would be loaded from wherever the
+ * user stands.
  */
 #include "tools/locate.h"
 
