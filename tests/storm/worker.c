@@ -140,8 +140,10 @@ static void take(uint64_t tag, const void *buf, size_t len, uint64_t post,
 	struct storm_entry *e;
 
 	if (from >= storm_board->workers || to != w.me) {
-		if (err)
-			return; /* a failure that does not know its message */
+		if (err) {
+			mine()->unknown++; /* which message failed */
+			return;
+		}
 		FAIL("a message with tag %llx that nobody sent here",
 		     (unsigned long long)tag);
 	}
@@ -264,7 +266,8 @@ static bool start_send(struct op *op, int peer, enum storm_kind kind)
 	struct storm_entry *e = &pair->ring[seq % STORM_RING];
 	uint64_t tag = tag_of(w.me, peer, mine()->life, seq);
 
-	if (seq - pair->oldest >= STORM_WINDOW)
+	if (seq - pair->oldest >=
+	    (peer == storm_board->victim ? STORM_FLOOD : STORM_WINDOW))
 		return false;
 	e->fate = 0;
 	e->seq = seq;
@@ -273,8 +276,11 @@ static bool start_send(struct op *op, int peer, enum storm_kind kind)
 	e->kind = kind;
 	e->deliver = below(2) == 0;
 	e->got = 0;
-	e->len = draw_len(kind == STORM_TAGGED ? STORM_LARGEST :
-						 STORM_SMALLEST_MAX);
+	if (kind == STORM_TAGGED)
+		e->len = draw_len(STORM_LARGEST);
+	else
+		e->len = draw_len(
+			peer == storm_board->victim ? 4 : STORM_SMALLEST_MAX);
 	e->since_ms = storm_ms();
 	/* The number is taken even if the call fails: a process that is killed
 	 * in it does not know. */
@@ -340,6 +346,16 @@ static bool start_add(struct op *op, int peer)
 	return !CALL(fi_fetch_atomic(w.t.ep, &op->operand, 1, NULL,
 				     &op->fetched, NULL, w.addr[peer], at, KEY,
 				     FI_UINT64, FI_SUM, op));
+}
+
+/* Everyone sends the victim more than it reads, until its completion queue
+ * takes no more: thousands of small messages. */
+static void flood(void)
+{
+	struct op *op = free_op();
+
+	while (op && start_send(op, storm_board->victim, STORM_UNTAGGED))
+		op = free_op();
 }
 
 static void start_something(void)
@@ -491,8 +507,10 @@ static void read_error(void)
 					 .buf = e.buf,
 					 .data = e.data,
 					 .tag = e.tag };
-	if (e.op_context && ((struct head *)e.op_context)->what != AN_OP)
+	if (e.op_context && ((struct head *)e.op_context)->what != AN_OP) {
 		mine()->receive_errors++;
+		mine()->receive_errnos[e.err & 255]++;
+	}
 	done(&c, e.err);
 }
 
@@ -563,7 +581,7 @@ static void open_endpoint(void)
 	};
 
 	w.sleeps = below(2);
-	w.one_by_one = below(2);
+	w.one_by_one = below(2) || w.me == storm_board->victim;
 	opts.wait_obj = w.sleeps ? FI_WAIT_UNSPEC : FI_WAIT_NONE;
 	snprintf(service, sizeof(service), "%u",
 		 storm_board->port + (unsigned int)w.me);
@@ -670,6 +688,8 @@ static bool step(void)
 	if (phase == STORM_BLOWS) {
 		for (uint32_t n = below(4); n; n--)
 			start_something();
+		if (storm_board->victim >= 0 && storm_board->victim != w.me)
+			flood();
 		if (!below(200))
 			usleep(1000 * (1 + below(60))); /* it computes */
 		if (!below(5000))
@@ -677,7 +697,7 @@ static bool step(void)
 	} else {
 		storm_faults(1, 0);
 	}
-	for (int i = 0; i < 4; i++)
+	for (int i = w.me == storm_board->victim ? 3 : 0; i < 4; i++)
 		if (take_some(false))
 			busy = true;
 	settle();
