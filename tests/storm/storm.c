@@ -91,7 +91,8 @@ bool storm_settled(int from, int to, const struct storm_entry *e)
 	if (e->got || e->fate == STORM_FAILED)
 		return true;
 	/* Who has died since then has lost it. */
-	return e->from_life != (uint16_t)storm_board->worker[from].life ||
+	return e->unsure ||
+	       e->from_life != (uint16_t)storm_board->worker[from].life ||
 	       e->to_life != (uint16_t)storm_board->worker[to].life;
 }
 

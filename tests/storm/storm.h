@@ -52,6 +52,7 @@ struct storm_entry {
 	uint16_t to_life; /* the receiver's, as the sender knew it */
 	uint8_t kind;
 	uint8_t deliver; /* FI_DELIVERY_COMPLETE */
+	uint8_t unsure;	 /* may have gone to the receiver's former life */
 	_Atomic uint8_t fate;
 	_Atomic uint8_t got; /* times; 100 and more: with an error */
 	uint16_t got_life;

@@ -65,6 +65,9 @@ struct worker {
 	struct receive receives[RECEIVES];
 	struct receive multis[MULTIS];
 	struct slot slots[STORM_WORKERS];
+	/* The peer's life to which a message was surely delivered. Until then
+	 * an ordinary one may end in a ring that the former life left. */
+	uint32_t sure_life[STORM_WORKERS];
 	uint64_t posts;
 	bool sleeps;		   /* waits in fi_cq_sread() */
 	bool one_by_one;	   /* reads one completion at a time */
@@ -275,6 +278,8 @@ static bool start_send(struct op *op, int peer, enum storm_kind kind)
 	e->to_life = (uint16_t)storm_board->worker[peer].life;
 	e->kind = kind;
 	e->deliver = below(2) == 0;
+	e->unsure = !e->deliver && e->to_life > 1 &&
+		    e->to_life != (uint16_t)w.sure_life[peer];
 	e->got = 0;
 	if (kind == STORM_TAGGED)
 		e->len = draw_len(STORM_LARGEST);
@@ -394,6 +399,8 @@ static void sent(struct op *op, int err)
 
 	op->entry->fate = err ? STORM_FAILED : STORM_OK;
 	mine()->sent += !err;
+	if (!err && op->entry->deliver)
+		w.sure_life[peer] = op->entry->to_life;
 	if (storm_board->phase != STORM_PROVES)
 		return;
 	if (!err)
