@@ -91,7 +91,8 @@ bool storm_settled(int from, int to, const struct storm_entry *e)
 	if (e->got || e->fate == STORM_FAILED)
 		return true;
 	/* Who has died since then has lost it. */
-	return e->from_life != (uint16_t)storm_board->worker[from].life ||
+	return e->unsure ||
+	       e->from_life != (uint16_t)storm_board->worker[from].life ||
 	       e->to_life != (uint16_t)storm_board->worker[to].life;
 }
 
@@ -105,6 +106,13 @@ static void report_worker(int i, uint64_t now)
 	       known[i].pid, s->life, s->up ? "up" : "down",
 	       (unsigned long long)(now - s->beat_ms), s->doing ? ", in " : "",
 	       s->doing ? s->doing : "");
+	for (int k = 0; k < 256; k++)
+		if (s->receive_errnos[k])
+			printf("      %u receives failed with %s\n",
+			       s->receive_errnos[k], strerrorname_np(k) ?: "?");
+	if (s->unknown)
+		printf("      %llu of them did not say which message failed\n",
+		       (unsigned long long)s->unknown);
 	for (int k = 0; k < STORM_OPS; k++) {
 		struct storm_op *op = &s->ops[k];
 
@@ -389,10 +397,11 @@ static void tell(int way, uint64_t begin)
 		for (int k = 0; k < 256; k++)
 			errors[k] += s->errors[k];
 	}
-	printf("storm: seed %llu %s, %.1f s: %llu messages sent, %llu received, "
+	printf("storm: seed %llu %s%s, %.1f s: %llu messages sent, %llu received, "
 	       "%llu one-sided, %llu failed (%llu receives), %llu lives "
 	       "(%llu reopened), %llu calls refused;",
 	       (unsigned long long)storm_board->seed, way_names[way],
+	       storm_board->victim < 0 ? "" : ", flood",
 	       (double)(storm_ms() - begin) / 1000, (unsigned long long)sent,
 	       (unsigned long long)received, (unsigned long long)onesided,
 	       (unsigned long long)failed, (unsigned long long)receive_errors,
@@ -427,6 +436,8 @@ static void run_round(uint64_t seed, int way, int seconds)
 					storm_board->pair[i][k].oldest = 1;
 	set_environment(way);
 	storm_board->hosts = way == BY_HOSTS;
+	storm_board->victim =
+		draw(3) ? -1 : (int)draw((uint32_t)options.processes);
 	storm_fault_kinds(options.faults);
 	if (storm_board->hosts)
 		net_begin(1500);

@@ -14,8 +14,9 @@
 
 #define STORM_WORKERS 64
 #define STORM_OPS 12		/* of one worker, under way */
-#define STORM_RING 256		/* messages of a pair that are remembered ... */
-#define STORM_WINDOW 32		/* ... and that may be unsettled */
+#define STORM_RING 4096		/* messages of a pair that are remembered ... */
+#define STORM_WINDOW 32		/* ... and that may be unsettled ... */
+#define STORM_FLOOD 2000	/* ... in a flood */
 #define STORM_LARGEST 262144	/* bytes of a tagged message */
 #define STORM_SMALLEST_MAX 4096 /* bytes of an untagged one, at most */
 #define STORM_SLOT 8192		/* bytes that one peer may write of another */
@@ -51,6 +52,7 @@ struct storm_entry {
 	uint16_t to_life; /* the receiver's, as the sender knew it */
 	uint8_t kind;
 	uint8_t deliver; /* FI_DELIVERY_COMPLETE */
+	uint8_t unsure;	 /* may have gone to the receiver's former life */
 	_Atomic uint8_t fate;
 	_Atomic uint8_t got; /* times; 100 and more: with an error */
 	uint16_t got_life;
@@ -91,7 +93,10 @@ struct storm_worker {
 	/* Figures for the last line. */
 	_Atomic uint64_t sent, received, failed, receive_errors, injected;
 	_Atomic uint64_t onesided, reopened;
+	_Atomic uint64_t
+		unknown; /* receives that failed, of whom is not known */
 	_Atomic uint32_t errors[256]; /* error completions by errno */
+	_Atomic uint32_t receive_errnos[256];
 };
 
 struct storm_board {
@@ -99,6 +104,7 @@ struct storm_board {
 	int workers;
 	uint16_t port;
 	bool hosts; /* two network namespaces */
+	int victim; /* of a flood that fills its completion queue; -1: none */
 	uint64_t seed;
 	struct storm_worker worker[STORM_WORKERS];
 	struct storm_pair pair[STORM_WORKERS][STORM_WORKERS]; /* from, to */

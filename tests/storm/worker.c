@@ -65,6 +65,9 @@ struct worker {
 	struct receive receives[RECEIVES];
 	struct receive multis[MULTIS];
 	struct slot slots[STORM_WORKERS];
+	/* The peer's life to which a message was surely delivered. Until then
+	 * an ordinary one may end in a ring that the former life left. */
+	uint32_t sure_life[STORM_WORKERS];
 	uint64_t posts;
 	bool sleeps;		   /* waits in fi_cq_sread() */
 	bool one_by_one;	   /* reads one completion at a time */
@@ -140,8 +143,10 @@ static void take(uint64_t tag, const void *buf, size_t len, uint64_t post,
 	struct storm_entry *e;
 
 	if (from >= storm_board->workers || to != w.me) {
-		if (err)
-			return; /* a failure that does not know its message */
+		if (err) {
+			mine()->unknown++; /* which message failed */
+			return;
+		}
 		FAIL("a message with tag %llx that nobody sent here",
 		     (unsigned long long)tag);
 	}
@@ -264,7 +269,8 @@ static bool start_send(struct op *op, int peer, enum storm_kind kind)
 	struct storm_entry *e = &pair->ring[seq % STORM_RING];
 	uint64_t tag = tag_of(w.me, peer, mine()->life, seq);
 
-	if (seq - pair->oldest >= STORM_WINDOW)
+	if (seq - pair->oldest >=
+	    (peer == storm_board->victim ? STORM_FLOOD : STORM_WINDOW))
 		return false;
 	e->fate = 0;
 	e->seq = seq;
@@ -272,9 +278,14 @@ static bool start_send(struct op *op, int peer, enum storm_kind kind)
 	e->to_life = (uint16_t)storm_board->worker[peer].life;
 	e->kind = kind;
 	e->deliver = below(2) == 0;
+	e->unsure = !e->deliver && e->to_life > 1 &&
+		    e->to_life != (uint16_t)w.sure_life[peer];
 	e->got = 0;
-	e->len = draw_len(kind == STORM_TAGGED ? STORM_LARGEST :
-						 STORM_SMALLEST_MAX);
+	if (kind == STORM_TAGGED)
+		e->len = draw_len(STORM_LARGEST);
+	else
+		e->len = draw_len(
+			peer == storm_board->victim ? 4 : STORM_SMALLEST_MAX);
 	e->since_ms = storm_ms();
 	/* The number is taken even if the call fails: a process that is killed
 	 * in it does not know. */
@@ -342,6 +353,16 @@ static bool start_add(struct op *op, int peer)
 				     FI_UINT64, FI_SUM, op));
 }
 
+/* Everyone sends the victim more than it reads, until its completion queue
+ * takes no more: thousands of small messages. */
+static void flood(void)
+{
+	struct op *op = free_op();
+
+	while (op && start_send(op, storm_board->victim, STORM_UNTAGGED))
+		op = free_op();
+}
+
 static void start_something(void)
 {
 	int peer = (int)below((uint32_t)storm_board->workers);
@@ -378,6 +399,8 @@ static void sent(struct op *op, int err)
 
 	op->entry->fate = err ? STORM_FAILED : STORM_OK;
 	mine()->sent += !err;
+	if (!err && op->entry->deliver)
+		w.sure_life[peer] = op->entry->to_life;
 	if (storm_board->phase != STORM_PROVES)
 		return;
 	if (!err)
@@ -491,8 +514,10 @@ static void read_error(void)
 					 .buf = e.buf,
 					 .data = e.data,
 					 .tag = e.tag };
-	if (e.op_context && ((struct head *)e.op_context)->what != AN_OP)
+	if (e.op_context && ((struct head *)e.op_context)->what != AN_OP) {
 		mine()->receive_errors++;
+		mine()->receive_errnos[e.err & 255]++;
+	}
 	done(&c, e.err);
 }
 
@@ -563,7 +588,7 @@ static void open_endpoint(void)
 	};
 
 	w.sleeps = below(2);
-	w.one_by_one = below(2);
+	w.one_by_one = below(2) || w.me == storm_board->victim;
 	opts.wait_obj = w.sleeps ? FI_WAIT_UNSPEC : FI_WAIT_NONE;
 	snprintf(service, sizeof(service), "%u",
 		 storm_board->port + (unsigned int)w.me);
@@ -670,6 +695,8 @@ static bool step(void)
 	if (phase == STORM_BLOWS) {
 		for (uint32_t n = below(4); n; n--)
 			start_something();
+		if (storm_board->victim >= 0 && storm_board->victim != w.me)
+			flood();
 		if (!below(200))
 			usleep(1000 * (1 + below(60))); /* it computes */
 		if (!below(5000))
@@ -677,7 +704,7 @@ static bool step(void)
 	} else {
 		storm_faults(1, 0);
 	}
-	for (int i = 0; i < 4; i++)
+	for (int i = w.me == storm_board->victim ? 3 : 0; i < 4; i++)
 		if (take_some(false))
 			busy = true;
 	settle();
