@@ -4,6 +4,12 @@
  * atomics at once, on one endpoint (FI_THREAD_SAFE), on an endpoint each with
  * one CQ for all (FI_THREAD_SAFE), posting and polling apart (FI_THREAD_FID),
  * and with endpoint and CQ each in a shared domain and AV (the others).
+ *
+ * In all of them one more thread uses what no model but FI_THREAD_DOMAIN has the
+ * application serialize with endpoints: it adds addresses and removes them,
+ * registers memory, and reads a counter bound to memory, which makes progress.
+ * Bug: under FI_THREAD_COMPLETION all of that entered the endpoints of other
+ * threads without a lock.
  */
 #include "amo_util.h"
 
@@ -178,12 +184,42 @@ static void *poll_for(void *arg)
 	return NULL;
 }
 
+/* Beside the others. */
+static void *meddle(void *arg)
+{
+	struct world *w = arg;
+	struct fid_domain *domain = w->t[0].domain;
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_NONE };
+	static uint8_t more[100];
+	uint8_t name[WEFT_TEST_NAME_MAX];
+	struct fid_cntr *cntr;
+	uint64_t key = 100;
+
+	CHECK_OK(fi_cntr_open(domain, &attr, &cntr, NULL));
+	weft_test_name_of_port(name, 9);
+	while (!atomic_load(&w->over)) {
+		fi_addr_t addr;
+		struct fid_mr *mr;
+
+		CHECK_EQ(fi_av_insert(w->t[0].av, name, 1, &addr, 0, NULL), 1);
+		CHECK_OK(fi_mr_reg(domain, more, sizeof(more), RMA_ACCESS, 0,
+				   key++, FI_RMA_EVENT, &mr, NULL));
+		CHECK_OK(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE));
+		CHECK_EQ(fi_cntr_read(cntr), 0);
+		CHECK_OK(fi_close(&mr->fid));
+		CHECK_OK(fi_av_remove(w->t[0].av, &addr, 1, 0));
+		usleep(200);
+	}
+	CHECK_OK(fi_close(&cntr->fid));
+	return NULL;
+}
+
 /* -- all of them ----------------------------------------------------------- */
 
 static void world_open(struct world *w, enum fi_threading model)
 {
 	struct weft_test_opts opts = {
-		.caps = AMO_CAPS,
+		.caps = AMO_CAPS | FI_RMA_EVENT,
 		.threading = model,
 		.tx_flags = FI_DELIVERY_COMPLETE,
 		.one_cq = w->shape != POLLED,
@@ -203,6 +239,7 @@ static void run(enum fi_threading model, enum shape shape)
 {
 	struct world w = { .shape = shape };
 	struct worker workers[THREADS];
+	pthread_t meddler;
 	struct fid_mr *mr[2];
 	int eps = shape == ONE_EP ? 1 : THREADS;
 
@@ -213,6 +250,7 @@ static void run(enum fi_threading model, enum shape shape)
 	w.word = rma_expose(&w.t[0], &word, 8, RMA_ACCESS, 1, &mr[0]);
 	w.memory = rma_expose(&w.t[0], memory, sizeof(memory), RMA_ACCESS, 2,
 			      &mr[1]);
+	CHECK_EQ(pthread_create(&meddler, NULL, meddle, &w), 0);
 	for (int i = 0; i < THREADS; i++) {
 		workers[i] = (struct worker){ .w = &w, .me = i };
 		CHECK_EQ(pthread_create(&workers[i].thread, NULL, work,
@@ -226,6 +264,7 @@ static void run(enum fi_threading model, enum shape shape)
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(workers[i].thread, NULL), 0);
 	atomic_store(&w.over, true);
+	CHECK_EQ(pthread_join(meddler, NULL), 0);
 	for (int i = 0; shape == POLLED && i < THREADS; i++)
 		CHECK_EQ(pthread_join(workers[i].poller, NULL), 0);
 	CHECK_EQ(word, THREADS * ROUNDS);
@@ -237,7 +276,7 @@ static void run(enum fi_threading model, enum shape shape)
 
 int main(void)
 {
-	weft_test_begin(60);
+	weft_test_begin(110);
 	run(FI_THREAD_SAFE, ONE_EP);
 	run(FI_THREAD_SAFE, ONE_CQ);
 	run(FI_THREAD_SAFE, POLLED);

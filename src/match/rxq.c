@@ -17,6 +17,7 @@ void wf_match_rxq_init(struct wf_rxq *rxq, struct wf_compq *compq)
 	rxq->compq = compq;
 	rxq->cntr = NULL;
 	rxq->plain = true;
+	rxq->shared = false;
 	rxq->tells_all = false;
 	rxq->min_multi = 64;
 	wf_base_pool_init(&rxq->pool, sizeof(struct wf_rx), RX_PER_SLAB, 0);

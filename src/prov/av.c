@@ -520,7 +520,7 @@ int wf_prov_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	pthread_mutex_init(&vec->changing, NULL);
 	wf_base_list_init(&vec->users);
 	/* Under FI_THREAD_COMPLETION endpoints of two threads may share it. */
-	wf_base_lock_init(&vec->lock, dom->threading != FI_THREAD_DOMAIN);
+	wf_base_lock_init(&vec->lock, dom->locked);
 	atomic_fetch_add(&dom->refs, 1);
 	/* The two types differ only in what is promised. */
 	if (attr->type == FI_AV_UNSPEC)

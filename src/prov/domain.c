@@ -109,10 +109,6 @@ void wf_prov_domain_unregistered(struct wf_prov_domain *domain, uint64_t key)
 {
 	struct wf_list *pos, *tmp;
 
-	/* Endpoints without locks may be in use by other threads; whoever asked
-	 * for that model does not close memory that peers write to. */
-	if (domain->threading == FI_THREAD_COMPLETION)
-		return;
 	pthread_mutex_lock(&domain->lock);
 	wf_list_for_each (pos, tmp, &domain->eps.list) {
 		struct wf_prov_ep *ep =
@@ -212,12 +208,13 @@ static struct fi_ops_domain domain_ops = {
 	.endpoint2 = domain_endpoint2,
 };
 
-/* DOMAIN and COMPLETION let the application serialize whatever shares a CQ.
- * Under FID and ENDPOINT two threads may still meet in one CQ. */
+/* Only FI_THREAD_DOMAIN lets the application serialize all that meets in an
+ * endpoint. FI_THREAD_COMPLETION speaks of endpoints and what they report to,
+ * but not of AVs and registrations: these enter the endpoints of other threads,
+ * and a counter bound to memory makes progress for all of the domain. */
 static bool needs_locks(enum fi_threading threading)
 {
-	return threading != FI_THREAD_DOMAIN &&
-	       threading != FI_THREAD_COMPLETION;
+	return threading != FI_THREAD_DOMAIN;
 }
 
 int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
@@ -240,10 +237,8 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	dom = calloc(1, sizeof(*dom));
 	if (!dom)
 		return -FI_ENOMEM;
-	/* Under FI_THREAD_COMPLETION endpoints of two threads may share
-	 * them. */
 	err = wf_op_regs_open(&dom->regs,
-			      info->domain_attr->threading != FI_THREAD_DOMAIN);
+			      needs_locks(info->domain_attr->threading));
 	if (err) {
 		WF_FI_WARN(FI_LOG_DOMAIN, "no memory for registrations: %s\n",
 			   fi_strerror(-err));
@@ -260,10 +255,7 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	wf_base_list_init(&dom->mr_cntrs);
 	dom->fabric = fab;
 	atomic_init(&dom->refs, 0);
-	dom->threading = info->domain_attr->threading;
-	if (dom->threading == FI_THREAD_UNSPEC)
-		dom->threading = FI_THREAD_SAFE;
-	dom->locked = needs_locks(dom->threading);
+	dom->locked = needs_locks(info->domain_attr->threading);
 	dom->av_type = info->domain_attr->av_type;
 	if (dom->av_type == FI_AV_UNSPEC)
 		dom->av_type = FI_AV_TABLE;

@@ -25,7 +25,6 @@ struct wf_prov_domain {
 	struct fid_domain fid;
 	struct wf_prov_fabric *fabric;
 	atomic_int refs;
-	enum fi_threading threading;
 	bool locked; /* objects below take real locks: all models except
 		      * FI_THREAD_DOMAIN and FI_THREAD_COMPLETION */
 	enum fi_av_type av_type; /* default for AVs opened with UNSPEC */

@@ -188,12 +188,18 @@ static void disable(struct wf_prov_ep *ep)
 	wf_prov_av_detach(ep->av, &ep->av_user);
 	/* Endpoints of a shared context may be in use. */
 	wf_base_lock_take(ep->lock);
-	wf_prov_peek_close(ep);
+	wf_prov_peek_close(ep, NULL);
+	if (ep->srx) {
+		/* What ends now is reported to our queue. */
+		wf_prov_ep_turn(ep);
+		wf_prov_peek_close(ep->srx, &ep->rdm);
+		wf_prov_peek_close(ep->srx, &ep->shm);
+	}
 	wf_rdm_ep_close(&ep->rdm);
 	wf_shm_ep_close(&ep->shm);
 	free(ep->routes);
 	if (ep->srx)
-		wf_match_rxq_forget(&ep->srx->rxq, &ep->shm);
+		wf_prov_srx_leave_locked(ep);
 	wf_base_lock_drop(ep->lock);
 	wf_op_compq_unpromise(ep->shm.txq, ep->tx_size);
 	wf_op_compq_unpromise(ep->rx_compq, ep->tx_size);
@@ -271,6 +277,11 @@ static int enable(struct wf_prov_ep *ep)
 	wf_base_fork_watch(&ep->fork_watch);
 	ep->enabled = true;
 	ep->receives = !ep->srx;
+	if (ep->srx) {
+		wf_base_lock_take(ep->lock);
+		wf_prov_srx_join_locked(ep);
+		wf_base_lock_drop(ep->lock);
+	}
 	attach(ep);
 	err = wf_prov_domain_add_ep(ep->domain, ep);
 	if (err)

@@ -74,7 +74,9 @@ struct wf_prov_ep {
 	struct wf_prov_cntr *cntrs[WF_PROV_EVENTS];
 	struct wf_prov_eps_link links[2 + WF_PROV_EVENTS];
 	struct wf_prov_eq *eq;
-	struct wf_prov_ep *srx; /* receives for us; NULL: nobody does */
+	struct wf_prov_ep *srx;	 /* receives for us; NULL: nobody does */
+	struct wf_list srx_link; /* in its ->users while enabled */
+	struct wf_list users;	 /* of a shared receive context */
 	struct wf_prov_stx *stx;
 	struct wf_lock own_lock;
 	atomic_int refs; /* aliases; endpoints of a shared context */

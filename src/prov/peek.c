@@ -111,13 +111,15 @@ ssize_t wf_prov_peek_locked(struct wf_prov_ep *ep,
 	return -FI_EINVAL; /* FI_DISCARD alone says of nothing */
 }
 
-void wf_prov_peek_close(struct wf_prov_ep *ep)
+void wf_prov_peek_close(struct wf_prov_ep *ep, const void *owner)
 {
 	struct wf_list *pos, *tmp;
 
 	wf_list_for_each (pos, tmp, &ep->claimed) {
 		struct wf_ux *ux = wf_container_of(pos, struct wf_ux, order);
 
+		if (owner && ux->owner != owner)
+			continue;
 		wf_base_list_del(pos);
 		ux->ops->discard(ux);
 	}

@@ -14,7 +14,8 @@ struct wf_prov_xfer;
 ssize_t wf_prov_peek_locked(struct wf_prov_ep *ep,
 			    const struct wf_prov_xfer *xfer);
 
-/* Gives up what was claimed and never received. */
-void wf_prov_peek_close(struct wf_prov_ep *ep);
+/* Gives up what was claimed and never received: all of it, or what came to
+ * @owner (as in struct wf_ux). */
+void wf_prov_peek_close(struct wf_prov_ep *ep, const void *owner);
 
 #endif

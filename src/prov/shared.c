@@ -35,11 +35,37 @@ static int srx_close(struct fid *fid)
 			   "endpoints use this receive context\n");
 		return -FI_EBUSY;
 	}
-	wf_prov_peek_close(srx);
+	wf_prov_peek_close(srx, NULL);
 	wf_match_rxq_fini(&srx->rxq);
 	atomic_fetch_sub(&srx->domain->refs, 1);
 	free(srx);
 	return 0;
+}
+
+void wf_prov_srx_join_locked(struct wf_prov_ep *ep)
+{
+	struct wf_prov_ep *srx = ep->srx;
+
+	if (wf_base_list_empty(&srx->users))
+		wf_prov_ep_turn(ep);
+	wf_base_list_add_tail(&srx->users, &ep->srx_link);
+}
+
+void wf_prov_srx_leave_locked(struct wf_prov_ep *ep)
+{
+	struct wf_prov_ep *srx = ep->srx;
+	struct wf_rxq *rxq = &srx->rxq;
+
+	wf_match_rxq_forget(rxq, &ep->shm);
+	wf_base_list_del(&ep->srx_link);
+	if (!wf_base_list_empty(&srx->users)) {
+		wf_prov_ep_turn(wf_container_of(srx->users.next,
+						struct wf_prov_ep, srx_link));
+		return;
+	}
+	rxq->compq = &wf_op_compq_none;
+	rxq->cntr = NULL;
+	rxq->tells_all = false;
 }
 
 static int srx_control(struct fid *fid, int command, void *arg)
@@ -84,6 +110,8 @@ int wf_prov_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 	wf_base_list_init(&srx->claimed);
 	wf_match_rxq_init(&srx->rxq, &wf_op_compq_none);
 	srx->rxq.plain = false; /* whom to tell is known when it is met */
+	srx->rxq.shared = true;
+	wf_base_list_init(&srx->users);
 	srx->fid = (struct fid_ep){
 		.fid = {
 			.fclass = FI_CLASS_SRX_CTX,

@@ -18,6 +18,14 @@ int wf_prov_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 int wf_prov_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr,
 		     struct fid_stx **stx, void *context);
 
+struct wf_prov_ep;
+
+/* An endpoint of a shared receive context is enabled, is closed. The context
+ * reports what is no message's (a cancelled receive) to the endpoint that polled
+ * last, but never to one that left. */
+void wf_prov_srx_join_locked(struct wf_prov_ep *ep);
+void wf_prov_srx_leave_locked(struct wf_prov_ep *ep);
+
 /* Binds an endpoint. 0 or -FI_EINVAL. */
 int wf_prov_stx_bind(struct fid *fid, const struct wf_prov_domain *domain,
 		     struct wf_prov_stx **stx);

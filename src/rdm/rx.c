@@ -48,6 +48,9 @@ void wf_rdm_rx_free(struct wf_rdm_rx *rx)
 	struct wf_rdm_ep *ep = rx->ep;
 
 	wf_rdm_pull_end(rx);
+	/* The endpoint closes, but not the receive that it was filling. */
+	if (rx->rx && ep->rxq->shared)
+		wf_match_rxq_fail(ep->rxq, rx->rx, &rx->env, FI_ECANCELED);
 	wf_rdm_named_del(ep, &rx->named);
 	wf_base_list_del(&rx->link);
 	wf_base_list_del(&rx->owe_link);

@@ -16,10 +16,6 @@
 #include "base/log.h"
 #include "shm/conn_defs.h"
 
-/* Linux 4.17; older C libraries do not name it. Older kernels take the address
- * as a hint, which is noticed. */
-#define FIXED_NOREPLACE 0x100000
-
 /* No kernel and no C library places anything here by itself: 20 TiB, so that a
  * page of another process lies at the same address with a probability of less
  * than one in a thousand million for each page that it has mapped here. */
@@ -48,14 +44,15 @@ static uint64_t random_word(void)
 	return word;
 }
 
-/* A page at @addr exactly, or NULL. 0: anywhere. */
+/* A page at @addr exactly, or NULL. 0: anywhere. The address is a hint, which
+ * the kernel follows where nothing is mapped. MAP_FIXED_NOREPLACE would be wrong:
+ * ThreadSanitizer changes addresses that it does not like to 0, and root may map
+ * something there. */
 static void *map_at(uint64_t addr)
 {
-	void *page =
-		mmap((void *)(uintptr_t)addr, (size_t)page_bytes,
-		     PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | (addr ? FIXED_NOREPLACE : 0),
-		     -1, 0);
+	void *page = mmap((void *)(uintptr_t)addr, (size_t)page_bytes,
+			  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
 
 	if (page == MAP_FAILED)
 		return NULL;

@@ -651,6 +651,9 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 	struct wf_shm_assembly *as = &in->assembly;
 	struct wf_list *pos, *tmp;
 
+	/* The endpoint closes, but not the receives that it was filling. */
+	if (!err && in->ep->rxq->shared)
+		err = FI_ECANCELED;
 	wf_shm_stats_count_in(in);
 	if (as->have && as->rx && err)
 		wf_match_rxq_fail(in->ep->rxq, as->rx, &as->env, err);
