@@ -6,12 +6,14 @@
  */
 #include "shm/conn.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "shm/conn_defs.h"
 #include "shm/joined_test.h"
+#include "shm/sleep.h"
 
 #define TIMEOUT_MS 5000
 
@@ -306,6 +308,25 @@ static void test_nobody_there(void **state)
 	expect_failure(w, EHOSTUNREACH);
 }
 
+/* Bug: where one thread slept and another sent to an address where nobody was,
+ * nobody tried again, and nobody gave up. */
+static void test_connecting_wakes(void **state)
+{
+	struct world *w = *state;
+	struct pollfd p = { .fd = w->a.epoll_fd, .events = POLLIN };
+
+	wf_base_addr_set_port(&w->addr_b, 1);
+	assert_true(wf_shm_sleep_begin(&w->a, UINT64_MAX));
+	assert_int_equal(poll(&p, 1, 0), 0);
+	send_one(w);
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	/* And again, while that goes on. */
+	for (int i = 0; i < 3; i++)
+		wf_shm_ep_progress(&w->a);
+	assert_true(wf_shm_sleep_begin(&w->a, UINT64_MAX));
+	assert_int_equal(poll(&p, 1, 10000), 1);
+}
+
 /* Every refusal passes, none for ever. */
 static void test_welcome_that_can_never_be_sent(void **state)
 {
@@ -335,6 +356,7 @@ int main(void)
 		TEST(test_hello_that_cannot_be_sent),
 		TEST(test_peer_that_never_answers),
 		TEST(test_nobody_there),
+		TEST(test_connecting_wakes),
 		TEST(test_welcome_that_can_never_be_sent),
 	};
 

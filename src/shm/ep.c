@@ -212,6 +212,7 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
 		return -ENOMEM;
 	ep->outs[dst] = *out;
 	wf_shm_conn_try(*out, (*out)->since);
+	wf_shm_sleep_disturb(ep); /* to try again, and to give up in time */
 	return 0;
 }
 
@@ -398,8 +399,11 @@ void wf_shm_ep_check_stale(struct wf_shm_ep *ep)
 {
 	uint64_t now = wf_base_clock_ns();
 
-	if (!ep->forked && now - ep->sockets_seen > WF_NS_PER_MS)
-		look_at_sockets(ep, now);
+	if (ep->forked || now - ep->sockets_seen <= WF_NS_PER_MS)
+		return;
+	look_at_sockets(ep, now);
+	/* What was read there does not wake anybody any more. */
+	wf_shm_sleep_disturb(ep);
 }
 
 /* Pulls that go on, replies that were kept. */
