@@ -645,7 +645,6 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 		     uint32_t events, uint64_t now)
 {
 	struct wf_shm_in *in;
-	uint64_t expired;
 
 	switch (sock->kind) {
 	case WF_SHM_SOCK_LISTENER:
@@ -673,7 +672,8 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 		ep->attr.beside.stirred(ep->attr.beside.arg);
 		break;
 	case WF_SHM_SOCK_TIMER:
-		(void)!read(sock->fd, &expired, sizeof(expired));
+		/* Not read: it wakes another thread, and stays readable until
+		 * the endpoint sleeps again (sleep.c). */
 		break;
 	}
 }

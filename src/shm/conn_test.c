@@ -6,12 +6,14 @@
  */
 #include "shm/conn.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "shm/conn_defs.h"
 #include "shm/joined_test.h"
+#include "shm/sleep.h"
 
 #define TIMEOUT_MS 5000
 #define DEAD_S 60
@@ -289,6 +291,25 @@ static void test_peer_that_never_answers(void **state)
 	assert_int_equal(counter(&w->a, WF_SHM_STAT_unanswered), 0);
 }
 
+/* A peer that computes, or is one of many on its processor, is not given up
+ * because it is late, nor when it has no room for us then. */
+static void test_peer_that_answers_late(void **state)
+{
+	struct world *w = *state;
+	const struct wf_shm_out *out = send_one(w);
+
+	fail_welcomes = 1;
+	look(w, &w->a, 4 * TIMEOUT_MS);
+	look(w, &w->b, 8 * TIMEOUT_MS);
+	look(w, &w->a, 8 * TIMEOUT_MS);
+	assert_int_equal(out->state, WF_SHM_OUT_CONNECTING);
+	look(w, &w->a, 8 * TIMEOUT_MS + 10);
+	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
+	look(w, &w->b, 16 * TIMEOUT_MS);
+	look(w, &w->a, 16 * TIMEOUT_MS);
+	assert_int_equal(out->state, WF_SHM_OUT_OPEN);
+}
+
 static void test_nobody_there(void **state)
 {
 	struct world *w = *state;
@@ -306,6 +327,25 @@ static void test_nobody_there(void **state)
 	assert_true(connects > 2 * (TIMEOUT_MS / 32 - 10));
 	look(w, &w->a, TIMEOUT_MS + 100);
 	expect_failure(w, EHOSTUNREACH);
+}
+
+/* Bug: where one thread slept and another sent to an address where nobody was,
+ * nobody tried again, and nobody gave up. */
+static void test_connecting_wakes(void **state)
+{
+	struct world *w = *state;
+	struct pollfd p = { .fd = w->a.epoll_fd, .events = POLLIN };
+
+	wf_base_addr_set_port(&w->addr_b, 1);
+	assert_true(wf_shm_sleep_begin(&w->a, UINT64_MAX));
+	assert_int_equal(poll(&p, 1, 0), 0);
+	send_one(w);
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	/* And again, while that goes on. */
+	for (int i = 0; i < 3; i++)
+		wf_shm_ep_progress(&w->a);
+	assert_true(wf_shm_sleep_begin(&w->a, UINT64_MAX));
+	assert_int_equal(poll(&p, 1, 10000), 1);
 }
 
 /* Every refusal passes, none for ever. */
@@ -336,7 +376,9 @@ int main(void)
 		TEST(test_refusal_that_cannot_be_sent),
 		TEST(test_hello_that_cannot_be_sent),
 		TEST(test_peer_that_never_answers),
+		TEST(test_peer_that_answers_late),
 		TEST(test_nobody_there),
+		TEST(test_connecting_wakes),
 		TEST(test_welcome_that_can_never_be_sent),
 	};
 

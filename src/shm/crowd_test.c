@@ -152,6 +152,14 @@ static bool readable(const struct wf_shm_ep *ep)
 	return poll(&p, 1, 0) == 1;
 }
 
+/* The same, now or very soon. */
+static bool wakes(const struct wf_shm_ep *ep)
+{
+	struct pollfd p = { .fd = ep->epoll_fd, .events = POLLIN };
+
+	return poll(&p, 1, 1000) == 1;
+}
+
 static void fall_asleep(struct wf_shm_ep *ep)
 {
 	int tries = 0;
@@ -270,6 +278,72 @@ static void test_death_wakes(void **state)
 		wf_shm_ep_progress(&c->j->to);
 	assert_int_equal(c->j->to.watch.count, CROWD);
 	fall_asleep(&c->j->to);
+}
+
+/* Bug: a write to remote memory looks at the sockets first. It read the byte
+ * that was to wake the endpoint, which then slept with a message. */
+static void test_others_take_no_wake(void **state)
+{
+	struct crowd *c = *state;
+	struct wf_shm_ep *ep = &c->j->to;
+
+	for (int i = 0; i < CROWD; i += CROWD - 1) {
+		fall_asleep(ep);
+		post_one(c);
+		send_one(c, i, 9);
+		ep->sockets_seen = 0;
+		wf_shm_ep_check_stale(ep);
+		assert_true(wakes(ep));
+		expect_one(c, i, 9);
+	}
+}
+
+/* Bug: one thread sleeps, another makes progress and stops: the timer that was
+ * to wake the first was read by the second, and no peer rang any more. */
+static void test_progress_of_others_wakes(void **state)
+{
+	struct crowd *c = *state;
+	struct wf_shm_ep *ep = &c->j->to;
+
+	ep->attr.threads = true;
+	fall_asleep(ep);
+	for (int turn = 0; turn < 100; turn++) {
+		ep->sockets_due = 0;
+		wf_shm_ep_progress(ep);
+	}
+	assert_true(wakes(ep));
+	/* Until it sleeps again. */
+	fall_asleep(ep);
+	assert_false(readable(ep));
+}
+
+/* Bug: a receive that another thread posts may begin to fetch a large message,
+ * which goes on in progress: who slept was not woken for it. */
+static void test_receive_wakes(void **state)
+{
+	const size_t len = (size_t)20 << 20; /* beyond one call */
+	struct joined *j = joined_open(WF_SHM_WAY_CMA);
+	struct joined_buf from, to;
+	struct wf_shm_tx tx;
+	struct wf_comp comp;
+
+	(void)state;
+	joined_alloc(&from, len, 1);
+	joined_alloc(&to, len, 1);
+	joined_fill(&from, 1);
+	tx = joined_tx(&from, 1);
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	wf_shm_ep_progress_slow(&j->to);
+	assert_int_equal(j->rxq.tagged.unexpected, 1);
+	fall_asleep(&j->to);
+	joined_post(j, &to, 1);
+	assert_int_equal(j->to.busy_pulls, 1);
+	assert_true(wakes(&j->to));
+	comp = joined_wait(j, &j->rxcq);
+	joined_check_comp(&comp, 1, len);
+	free(from.memory);
+	free(to.memory);
+	joined_close(j);
 }
 
 /* A sender in a thread of its own against a receiver that sleeps whenever it
@@ -520,6 +594,9 @@ int main(void)
 		TEST(test_reply_wakes),
 		TEST(test_credit_wakes),
 		TEST(test_death_wakes),
+		TEST(test_others_take_no_wake),
+		TEST(test_progress_of_others_wakes),
+		cmocka_unit_test(test_receive_wakes),
 		TEST(test_race),
 		TEST(test_full_queue_forgets_no_ring),
 		TEST(test_no_memory_forgets_no_ring),

@@ -20,6 +20,7 @@
 #include "shm/ep.h"
 #include "shm/pull.h"
 #include "shm/serve.h"
+#include "shm/sleep.h"
 
 /* Chunked messages are far smaller; a larger total is a broken peer. */
 #define ASSEMBLY_MAX ((uint64_t)16 << 20)
@@ -83,6 +84,7 @@ void wf_shm_in_busy(struct wf_shm_in *in)
 		wf_base_list_add_tail(&in->ep->busy_ins, &in->busy_link);
 	in->is_busy = true;
 	wf_shm_ep_busy(in->ep);
+	wf_shm_sleep_disturb(in->ep);
 }
 
 uint32_t wf_shm_in_reply(struct wf_shm_in *in,

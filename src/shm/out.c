@@ -19,6 +19,7 @@
 #include "shm/put.h"
 #include "shm/remote.h"
 #include "shm/share.h"
+#include "shm/sleep.h"
 
 /* A lap of slots is 4 KiB long and a lap of lines 8 KiB where the receiver keeps
  * up: both directions stay in a first-level cache of 32 KiB. Measured on a Zen 4
@@ -78,6 +79,7 @@ void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep)
 	out->keep = keep;
 	out->ep->reap = true;
 	wf_shm_ep_busy(out->ep);
+	wf_shm_sleep_disturb(out->ep);
 }
 
 static void complete(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)

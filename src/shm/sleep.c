@@ -23,6 +23,9 @@ static bool needs_timer(const struct wf_shm_ep *ep)
 	       !wf_base_list_empty(&ep->guests);
 }
 
+/* Expires after @ns, 0: never, and then makes the epoll descriptor readable
+ * until it is set again: whoever waits there finds either that peers were told
+ * to wake it, or this. */
 static bool set_timer(struct wf_shm_ep *ep, uint64_t ns)
 {
 	const struct itimerspec when = {
@@ -146,4 +149,12 @@ void wf_shm_sleep_end(struct wf_shm_ep *ep)
 	/* Sockets are looked at by the next tick: what woke us is there. */
 	ep->sockets_due = 0;
 	ep->polls = WF_SHM_EP_POLLS_PER_CLOCK;
+}
+
+void wf_shm_sleep_disturb(struct wf_shm_ep *ep)
+{
+	if (wf_likely(!ep->asleep))
+		return;
+	wf_shm_sleep_end(ep);
+	set_timer(ep, 1);
 }

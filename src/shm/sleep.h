@@ -24,4 +24,9 @@ bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns);
 /* Awake again; progress does that. */
 void wf_shm_sleep_end(struct wf_shm_ep *ep);
 
+/* A call that makes no progress, a send or a receive, found or began something
+ * that needs progress: whoever waits for ep->epoll_fd is woken. Nothing is done
+ * if nobody sleeps. */
+void wf_shm_sleep_disturb(struct wf_shm_ep *ep);
+
 #endif
