@@ -182,6 +182,8 @@ struct wf_udp_peer {
 	uint64_t ping_at;
 	uint64_t reap_at; /* while nobody has a handle for it */
 	uint64_t due;	  /* the first of all timers */
+	uint32_t guess;	  /* payload that may reach it, before we know; 0: not
+			   asked for */
 	bool has_memo;	  /* of the user's, while there is no handle */
 	struct wf_nic_memo memo;
 	/* Connections of the peer's that were replaced: an OPEN of theirs that
