@@ -13,7 +13,7 @@
 
 #define NOBODY 2
 #define WARN_MS 100
-#define CONNECT_MS 100
+#define CONNECT_MS 50
 
 static uint8_t from[100000], into[100];
 static char line[512];

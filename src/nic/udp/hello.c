@@ -20,6 +20,9 @@
 /* Silence is not what the network says against a peer: on a machine with many
  * more processes than processors one may not be run for seconds. */
 #define PATIENCE 4u
+/* On this host the kernel refuses what goes to a port that nobody has: one that
+ * is silent has an owner, who is not run. */
+#define PATIENCE_HERE 12u
 /* Questions that must have been asked before silence means anything, beside one
  * each second: a process that was not run itself has asked fewer. */
 #define ASKED_LEAST 5u
@@ -127,18 +130,25 @@ void wf_udp_hello_start(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	set_retry(dev, peer);
 }
 
-/* Nothing was heard for four times the connect time-out: nobody is there, or the
- * network drops what we send. One that answers and never accepts has twice that.
- * A process that computes answers all the same (attend.c). */
-static bool is_hopeless(const struct wf_udp_dev *dev,
-			const struct wf_udp_peer *peer)
+static bool waited(const struct wf_udp_dev *dev, const struct wf_udp_peer *peer,
+		   uint64_t most)
 {
-	uint64_t most = PATIENCE * dev->connect_ns;
 	uint64_t opened = peer->out.opened_at;
 	uint64_t heard = peer->heard_at > opened ? peer->heard_at : opened;
 
 	return peer->out.asked >= ASKED_LEAST + most / WF_NS_PER_S &&
 	       (dev->now - heard > most || dev->now - opened > 2 * most);
+}
+
+/* Nothing was heard for several times the connect time-out: nobody is there, or
+ * the network drops what we send. One that answers and never accepts has twice
+ * that. A process that computes answers all the same (attend.c). */
+static bool is_hopeless(const struct wf_udp_dev *dev,
+			const struct wf_udp_peer *peer)
+{
+	return waited(dev, peer, PATIENCE * dev->connect_ns) &&
+	       (!wf_base_addr_is_local(&peer->addr) ||
+		waited(dev, peer, PATIENCE_HERE * dev->connect_ns));
 }
 
 void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)

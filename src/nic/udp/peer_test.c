@@ -91,6 +91,7 @@ static void test_no_answer(void **state)
 
 	(void)state;
 	attr.dead_ns = 0;
+	attr.connect_ns = 30 * WF_NS_PER_MS;
 	pair_open_attr(&p, &attr, &attr);
 	wr = pair_wr(&p.a, &p.b, 1);
 	sge = pair_sge(&p.a, 0, 1000);

@@ -50,7 +50,8 @@ struct wf_nic_udp_attr {
 	 * that was connected at once; a port that is not open yet, a host or
 	 * network that cannot be reached, after this time; 0: 20 s. A peer that
 	 * does not answer the handshake, and of which the network says nothing,
-	 * is given up after four times this. */
+	 * is given up after four times this, on this host after twelve
+	 * times: there the kernel refuses a port that nobody has. */
 	uint64_t connect_ns;
 	const struct wf_nic_udp_fault *fault; /* NULL: none */
 	struct wf_nic_counters *counters;     /* NULL: the NIC's own */
