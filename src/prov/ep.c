@@ -73,10 +73,7 @@ static void on_inserted(struct wf_prov_av_user *user, fi_addr_t fi_addr,
 	wf_prov_route_forget(ep, fi_addr);
 	wf_shm_ep_inserted(&ep->shm, fi_addr, addr);
 	wf_rdm_ep_inserted(&ep->rdm, fi_addr, addr);
-	/* There the thread that polls need not be this one, and no lock keeps
-	 * them apart. */
-	if (ep->domain->threading != FI_THREAD_COMPLETION)
-		wf_prov_route_expect(ep, addr);
+	wf_prov_route_expect(ep, addr);
 	wf_base_lock_drop(ep->lock);
 }
 

@@ -15,6 +15,8 @@
 #include "rdm/peer.h"
 
 #define WARN_MS 2000
+/* Lines at a time: a host that is down may have been a thousand peers. */
+#define LINES 4
 
 /* The address that the kernel sends from when it sends to @to. */
 static bool source_of(const struct wf_rdm_ep *ep, const struct wf_addr *to,
@@ -63,14 +65,11 @@ static void interface_of(const struct wf_addr *addr, char *name, size_t room)
 	freeifaddrs(all);
 }
 
-static void warn(struct wf_rdm_peer *peer, uint64_t waited)
+static void warn(const struct wf_rdm_peer *peer, uint64_t waited)
 {
 	char to[WF_ADDR_STR_LEN], from[WF_ADDR_STR_LEN], name[64] = "unknown";
 	struct wf_addr source;
 
-	if (peer->warned)
-		return;
-	peer->warned = true;
 	if (source_of(peer->ep, &peer->addr, &source))
 		interface_of(&source, name, sizeof(name));
 	wf_warn("no answer from %s by packets for %.1f s (UDP from %s, "
@@ -99,6 +98,7 @@ void wf_rdm_silent_check(struct wf_rdm_ep *ep, uint64_t now)
 	uint64_t limit = ep->attr.warn_ms ? ep->attr.warn_ms : WARN_MS;
 	struct wf_list *pos, *tmp;
 	uint64_t silent = 0;
+	uint32_t lines = 0;
 
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =
@@ -113,9 +113,16 @@ void wf_rdm_silent_check(struct wf_rdm_ep *ep, uint64_t now)
 			peer->asked_at = now;
 		if (now - peer->asked_at < limit * WF_NS_PER_MS)
 			continue;
-		warn(peer, now - peer->asked_at);
 		silent++;
+		if (peer->warned)
+			continue;
+		peer->warned = true;
+		if (lines++ < LINES)
+			warn(peer, now - peer->asked_at);
 	}
+	if (lines > LINES)
+		wf_warn("no answer by packets from %u more peers",
+			lines - LINES);
 	wf_base_stats_set(&ep->stats, WF_RDM_STAT_unanswered, silent);
 }
 
@@ -123,7 +130,7 @@ void wf_rdm_silent_failed(struct wf_rdm_peer *peer)
 {
 	uint64_t now = wf_base_clock_ns();
 
-	if (peer->asked_at)
+	if (peer->asked_at && !peer->warned)
 		warn(peer, now - peer->asked_at);
 	/* What is tried next has the same time again. */
 	peer->asked_at = 0;

@@ -37,7 +37,7 @@ static struct net *begin(uint64_t connect_ms)
 	lines = 0;
 	wf_base_log_set_sink(note);
 	attr.connect_timeout_ms = connect_ms;
-	attr.dead_timeout_s = 900;
+	attr.dead_timeout_s = 1; /* the peer is on this host */
 	attr.warn_ms = WARN_MS;
 	return net_open(&attr);
 }

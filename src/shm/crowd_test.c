@@ -280,24 +280,6 @@ static void test_death_wakes(void **state)
 	fall_asleep(&c->j->to);
 }
 
-/* Bug: a write to remote memory looks at the sockets first. It read the byte
- * that was to wake the endpoint, which then slept with a message. */
-static void test_others_take_no_wake(void **state)
-{
-	struct crowd *c = *state;
-	struct wf_shm_ep *ep = &c->j->to;
-
-	for (int i = 0; i < CROWD; i += CROWD - 1) {
-		fall_asleep(ep);
-		post_one(c);
-		send_one(c, i, 9);
-		ep->sockets_seen = 0;
-		wf_shm_ep_check_stale(ep);
-		assert_true(wakes(ep));
-		expect_one(c, i, 9);
-	}
-}
-
 /* Bug: one thread sleeps, another makes progress and stops: the timer that was
  * to wake the first was read by the second, and no peer rang any more. */
 static void test_progress_of_others_wakes(void **state)
@@ -594,7 +576,6 @@ int main(void)
 		TEST(test_reply_wakes),
 		TEST(test_credit_wakes),
 		TEST(test_death_wakes),
-		TEST(test_others_take_no_wake),
 		TEST(test_progress_of_others_wakes),
 		cmocka_unit_test(test_receive_wakes),
 		TEST(test_race),

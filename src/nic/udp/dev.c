@@ -240,7 +240,7 @@ static void udp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
 static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 			 struct wf_nic_path *path)
 {
-	const struct wf_udp_peer *peer = ah->dev;
+	struct wf_udp_peer *peer = ah->dev;
 	const struct wf_udp_out *out = &peer->out;
 
 	path->up = out->state == WF_UDP_OUT_UP;
@@ -254,9 +254,10 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->in_flight = out->in_flight;
 	path->queued = out->next - out->una;
 	path->resets = peer->fails;
-	path->max_msg =
-		path->up ? out->seg :
-			   wf_udp_hello_seg(wf_udp_dev_of(nic), &peer->addr);
+	/* System calls: once for each peer. */
+	if (!path->up && !peer->guess)
+		peer->guess = wf_udp_hello_seg(wf_udp_dev_of(nic), &peer->addr);
+	path->max_msg = path->up ? out->seg : peer->guess;
 	if (path->max_msg > nic->caps.max_msg)
 		path->max_msg = nic->caps.max_msg;
 }

@@ -163,7 +163,7 @@ struct wf_udp_in {
 	uint64_t remote_cid; /* theirs: acks carry it */
 	uint64_t ack_at;
 	uint32_t highest;
-	uint32_t round; /* of dev->senders, that it was counted in */
+	uint32_t round;	      /* of dev->senders, that it was counted in */
 	struct wf_addr local; /* our address that the peer connected to */
 	uint64_t here[WF_UDP_ACK_WORDS]; /* by seq modulo the window */
 };
@@ -197,7 +197,9 @@ struct wf_udp_peer {
 	uint64_t ping_at;
 	uint64_t reap_at;	   /* while nobody has a handle for it */
 	struct wf_udp_timer timer; /* the first of all of them */
-	bool has_memo; /* of the user's, while there is no handle */
+	uint32_t guess;		   /* payload that may reach it, before we know;
+				      0: not asked for */
+	bool has_memo;		   /* of the user's, while there is no handle */
 	struct wf_nic_memo memo;
 	/* Connections of the peer's that were replaced: an OPEN of theirs that
 	 * comes late must not take the place of the present one. */

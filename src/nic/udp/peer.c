@@ -228,17 +228,32 @@ void wf_udp_peer_doubt(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_udp_peer_ping(dev, peer, peer->out.remote_cid);
 }
 
+/* How long a handshake may take. On this host the kernel refuses packets to a
+ * port that nobody has bound: a silent one belongs to a process that computes,
+ * or is not run, and such a process is not dead. */
+static uint64_t connect_patience(const struct wf_udp_dev *dev,
+				 const struct wf_udp_peer *peer, bool against)
+{
+	bool over = dev->now - peer->out.opened_at > dev->connect_ns;
+
+	if (over && !against && dev->dead_ns > dev->connect_ns &&
+	    wf_base_addr_is_local(&peer->addr))
+		return dev->dead_ns;
+	return dev->connect_ns;
+}
+
 bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			 uint64_t since)
 {
 	bool against = peer->against_from &&
 		       dev->now - peer->against_at <= AGAINST_LASTS;
 
-	/* Of a handshake every step together: who answers the first one for
-	 * ever, and never the last, has not answered. */
+	/* All steps of a handshake together: a peer that answers the first one
+	 * for ever, and never the last, has not answered. */
 	if (peer->out.state == WF_UDP_OUT_INIT ||
 	    peer->out.state == WF_UDP_OUT_OPEN) {
-		if (dev->now - peer->out.opened_at <= dev->connect_ns)
+		if (dev->now - peer->out.opened_at <=
+		    connect_patience(dev, peer, against))
 			return false;
 		wf_udp_peer_fail(dev, peer,
 				 against ? WF_NIC_UNREACH : WF_NIC_UNRESP);

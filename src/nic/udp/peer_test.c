@@ -129,7 +129,8 @@ static void test_never_answers(void **state)
 	struct pair p;
 
 	(void)state;
-	attr.dead_ns = 0;
+	attr.dead_ns = attr.connect_ns; /* it is on this host */
+	attr.connect_ns = 30 * WF_NS_PER_MS;
 	pair_open_attr(&p, &attr, &attr);
 	for (int half = 0; half < 2; half++) {
 		int fd = open_mute(&addr);
