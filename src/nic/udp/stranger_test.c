@@ -330,6 +330,7 @@ static void test_forged(void **state)
 					      .type = WF_UDP_ACK } };
 	struct wf_udp_dev *dev;
 	struct wf_udp_peer *peer;
+	uint64_t duplicates;
 	struct pair p;
 
 	(void)state;
@@ -350,8 +351,10 @@ static void test_forged(void **state)
 	data.common.crc = wf_udp_sum_crc(0, &data, 4);
 	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
 					 sizeof(data) - 8);
+	/* On a busy machine the hello may have been sent twice. */
+	duplicates = COUNTED(&p.b, duplicates);
 	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&data, sizeof(data));
-	assert_int_equal(COUNTED(&p.b, duplicates), 1);
+	assert_int_equal(COUNTED(&p.b, duplicates), duplicates + 1);
 	data.seq = peer->in.base;
 	data.common.kind = WF_UDP_DATA_OPS;
 	data.common.crc = wf_udp_sum_crc(0, &data, 4);
