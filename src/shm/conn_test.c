@@ -272,6 +272,8 @@ static void test_peer_that_never_answers(void **state)
 	struct wf_shm_out *out = send_one(w);
 
 	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
+	/* Who sleeps meanwhile is woken for the warning, not before. */
+	assert_true(wf_shm_conn_next(&w->a) >= w->start + 1900 * WF_NS_PER_MS);
 	look(w, &w->a, 1900);
 	assert_int_equal(warnings, 0);
 	assert_int_equal(counter(&w->a, WF_SHM_STAT_unanswered), 1);
@@ -285,6 +287,8 @@ static void test_peer_that_never_answers(void **state)
 	assert_non_null(strstr(warning, "FI_WEFT_SHM"));
 	assert_non_null(strstr(warning, "FI_WEFT_ALLOW_UID"));
 	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
+	assert_true(wf_shm_conn_next(&w->a) <=
+		    w->start + (ANSWER_MS + 100) * WF_NS_PER_MS);
 	look(w, &w->a, ANSWER_MS + 100);
 	expect_failure(w, EHOSTUNREACH);
 	look(w, &w->a, ANSWER_MS + 200);
