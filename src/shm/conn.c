@@ -329,6 +329,28 @@ static void tend(struct wf_shm_out *out, uint64_t now)
 		warn_unanswered(out, now);
 }
 
+uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
+{
+	const struct wf_list *pos;
+	uint64_t next = UINT64_MAX;
+
+	for (pos = ep->all_outs.next; pos != &ep->all_outs; pos = pos->next) {
+		const struct wf_shm_out *out =
+			wf_container_of(pos, struct wf_shm_out, link);
+		uint64_t at;
+
+		if (out->state == WF_SHM_OUT_CONNECTING)
+			at = out->retry_at;
+		else if (out->state == WF_SHM_OUT_GREETED)
+			at = out->warned ? end_of(out) :
+					   out->since + WARN_AFTER;
+		else
+			continue;
+		next = at < next ? at : next;
+	}
+	return next;
+}
+
 /* Somebody wakes us; what for is seen elsewhere. False: the peer is gone. */
 static bool take_wakes(int fd)
 {

@@ -32,6 +32,9 @@ void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_shm_sock *sock);
  * and is tried again, or is doomed. */
 void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now);
 
+/* When the next retry, warning or time-out is due, ns; UINT64_MAX: none is. */
+uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep);
+
 /* Serves the sockets: new peers, answers, ends; retries and time-outs. */
 void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now);
 

@@ -273,6 +273,8 @@ static void test_peer_that_never_answers(void **state)
 	struct wf_shm_out *out = send_one(w);
 
 	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
+	/* Who sleeps meanwhile is woken for the warning, not before. */
+	assert_true(wf_shm_conn_next(&w->a) >= w->start + 1900 * WF_NS_PER_MS);
 	look(w, &w->a, 1900);
 	assert_int_equal(warnings, 0);
 	assert_int_equal(counter(&w->a, WF_SHM_STAT_unanswered), 1);
@@ -286,6 +288,8 @@ static void test_peer_that_never_answers(void **state)
 	assert_non_null(strstr(warning, "FI_WEFT_SHM"));
 	assert_non_null(strstr(warning, "FI_WEFT_ALLOW_UID"));
 	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
+	assert_true(wf_shm_conn_next(&w->a) <=
+		    w->start + (DEAD_S * 1000 + 100) * WF_NS_PER_MS);
 	look(w, &w->a, DEAD_S * 1000 + 100);
 	expect_failure(w, ETIMEDOUT);
 	assert_int_equal(counter(&w->a, WF_SHM_STAT_unanswered), 0);

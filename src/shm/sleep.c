@@ -12,14 +12,14 @@
 #include "shm/conn.h"
 #include "shm/ep.h"
 
-/* What has to be tried again and again while asleep: connecting where nobody
- * listens yet, replies that found no room, guests that say nothing, messages
- * that wait for room in the completion queue. */
+/* What has to be tried again and again while asleep: replies that found no
+ * room, guests that say nothing, messages that wait for room in the completion
+ * queue. */
 #define RETRY_NS WF_NS_PER_MS
 
 static bool needs_timer(const struct wf_shm_ep *ep)
 {
-	return ep->connecting || !wf_base_list_empty(&ep->busy_ins) ||
+	return !wf_base_list_empty(&ep->busy_ins) ||
 	       !wf_base_list_empty(&ep->guests);
 }
 
@@ -95,14 +95,16 @@ static bool ins_stir(const struct wf_shm_ep *ep, bool *stalled)
 static uint64_t patience(const struct wf_shm_ep *ep, bool stalled,
 			 uint64_t deadline_ns)
 {
-	uint64_t now, ns = stalled || needs_timer(ep) ? RETRY_NS : 0;
+	uint64_t now, ns = stalled || needs_timer(ep) ? RETRY_NS : UINT64_MAX;
 
+	if (ep->connecting && wf_shm_conn_next(ep) < deadline_ns)
+		deadline_ns = wf_shm_conn_next(ep);
 	if (deadline_ns == UINT64_MAX)
-		return ns;
+		return ns == UINT64_MAX ? 0 : ns;
 	now = wf_base_clock_ns();
 	if (now >= deadline_ns)
 		return 1;
-	return ns && ns < deadline_ns - now ? ns : deadline_ns - now;
+	return ns < deadline_ns - now ? ns : deadline_ns - now;
 }
 
 bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns)
