@@ -55,7 +55,8 @@ struct wd_comp_mem {
  * A driver works on raw deflate data; formats, checksums and chunking are
  * done above it. All members may be called from several threads at once; none
  * may call back into this interface. -ENODEV from deflate or inflate means
- * that the device is gone: the job is done again by the next driver.
+ * that the device is gone, -ENOTSUP that it cannot do this one job: the next
+ * driver does it.
  */
 struct wd_alg_comp {
 	const char *name;

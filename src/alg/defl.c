@@ -146,7 +146,8 @@ size_t wf_alg_defl_history(const struct wf_alg_defl *d, uint8_t *out)
 
 	if (!d->buf)
 		return 0;
-	memcpy(out, d->buf + HISTORY - d->history + skip, len - skip);
+	if (out)
+		memcpy(out, d->buf + HISTORY - d->history + skip, len - skip);
 	return len - skip;
 }
 

@@ -70,7 +70,7 @@ void wf_alg_defl_reset(struct wf_alg_defl *d);
 int wf_alg_defl_copy(struct wf_alg_defl *to, const struct wf_alg_defl *d,
 		     const struct wd_comp_mem *mem);
 void wf_alg_defl_end(struct wf_alg_defl *d);
-/* The last bytes of input, 32 KiB at most; returns how many. */
+/* The last bytes of input, 32 KiB at most; returns how many. @out may be NULL. */
 size_t wf_alg_defl_history(const struct wf_alg_defl *d, uint8_t *out);
 /* As if these had been the last bytes of input; after a flush, or while
  * chunking. -EBUSY elsewhere. */

@@ -40,13 +40,14 @@ static int store(struct wd_comp_job *job)
 static int run(struct wd_comp_job *job, struct wf_alg_want *want, bool inflate,
 	       const char **used)
 {
+	int ret = -ENOTSUP;
+
 	for (;;) {
 		struct wf_alg_slot *slot = wf_alg_registry_get(want);
 		const struct wd_alg_comp *d;
-		int ret;
 
 		if (!slot)
-			return want->except ? -ENODEV : -ENOTSUP;
+			return ret;
 		d = wf_alg_registry_driver(slot);
 		if (used)
 			*used = d->name;
@@ -57,9 +58,10 @@ static int run(struct wd_comp_job *job, struct wf_alg_want *want, bool inflate,
 		ret = inflate ? d->inflate(job) : d->deflate(job);
 		want->except |= wf_alg_registry_bit(slot);
 		wf_alg_registry_put(slot);
-		if (ret != -ENODEV)
+		if (ret == -ENODEV)
+			wf_info("driver %s is gone, trying the next", d->name);
+		else if (ret != -ENOTSUP)
 			return ret;
-		wf_info("driver %s is gone, trying the next", d->name);
 	}
 }
 

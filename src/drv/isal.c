@@ -10,8 +10,10 @@
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define KEPT 8
 #define PIECE (1u << 30) /* ISA-L counts in 32 bits */
@@ -67,6 +69,43 @@ static void shelf_put(struct shelf *shelf, void *item)
 	free(item);
 }
 
+/*
+ * isal_deflate() needs 18 KiB of stack, and zlib, in whose place we may be, much
+ * less than that: some programs have threads with 16 KiB.
+ */
+#define STACK_NEEDED (32u << 10)
+
+/* Below this address there is too little; 0: not known yet. */
+static _Thread_local uintptr_t stack_low, stack_high;
+
+static void find_stack(void)
+{
+	pthread_attr_t attr;
+	void *at = NULL;
+	size_t size = 0;
+
+	stack_low = 1;
+	stack_high = UINTPTR_MAX;
+	/* The first thread's stack is large, and to look at it takes long. */
+	if (gettid() == getpid() || pthread_getattr_np(pthread_self(), &attr))
+		return;
+	if (!pthread_attr_getstack(&attr, &at, &size)) {
+		stack_low = (uintptr_t)at + STACK_NEEDED;
+		stack_high = (uintptr_t)at + size;
+	}
+	pthread_attr_destroy(&attr);
+}
+
+/* False on a stack that is not the thread's (a coroutine) too. */
+static bool has_stack(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	if (!stack_low)
+		find_stack();
+	return here >= stack_low && here < stack_high;
+}
+
 static int deflate_pieces(struct isal_zstream *s, struct wd_comp_job *job)
 {
 	do {
@@ -100,9 +139,12 @@ static int deflate_pieces(struct isal_zstream *s, struct wd_comp_job *job)
 
 static int is_deflate(struct wd_comp_job *job)
 {
-	struct deflater *d = shelf_take(&deflaters, sizeof(*d));
+	struct deflater *d;
 	int ret = 0;
 
+	if (!has_stack())
+		return -ENOTSUP;
+	d = shelf_take(&deflaters, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
 	job->consumed = 0;

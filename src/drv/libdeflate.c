@@ -98,20 +98,21 @@ static void compressor_put(int level, struct libdeflate_compressor *c)
 		libdeflate_free_compressor(c);
 }
 
-/* Makes a whole stream of @len bytes an open one that ends on a byte; returns
- * its new length, 0 if it does not fit. */
-static size_t open_end(uint8_t *data, size_t len, size_t room)
+/* Makes a whole stream of *@len bytes an open one that ends on a byte. */
+static int open_end(uint8_t *data, size_t *len, size_t room)
 {
 	static const uint8_t marker[4] = { 0x00, 0x00, 0xff, 0xff };
 	struct wf_walk walk;
 	size_t end;
+	int ret = wf_drv_walk(data, *len, &walk);
 
-	if (wf_drv_walk(data, len, &walk))
-		return 0;
+	/* Not known to happen; then it is stored. */
+	if (ret)
+		return ret == -ENOMEM ? ret : -ENOSPC;
 	/* Three zero bits (an empty stored block), then up to a byte. */
 	end = (walk.end_bit + 3 + 7) / 8;
 	if (end + 4 > room)
-		return 0;
+		return -ENOSPC;
 	data[walk.final_bit / 8] &= (uint8_t) ~(1u << walk.final_bit % 8);
 	if (walk.end_bit % 8)
 		data[walk.end_bit / 8] &=
@@ -119,7 +120,8 @@ static size_t open_end(uint8_t *data, size_t len, size_t room)
 	for (size_t i = (walk.end_bit + 7) / 8; i < end; i++)
 		data[i] = 0;
 	memcpy(data + end, marker, 4);
-	return end + 4;
+	*len = end + 4;
+	return 0;
 }
 
 /* dst is used to work in. */
@@ -157,16 +159,19 @@ static int ld_deflate(struct wd_comp_job *job)
 	int level = levels[kind_of(job)][job->level];
 	struct libdeflate_compressor *c = compressor_get(level);
 	size_t len;
+	int ret = 0;
 
 	if (!c)
 		return -ENOMEM;
 	len = libdeflate_deflate_compress(c, job->src, job->src_len, job->dst,
 					  job->dst_len);
 	compressor_put(level, c);
-	if (len && job->flush != WD_COMP_FINISH)
-		len = open_end(job->dst, len, job->dst_len);
 	if (!len)
 		return -ENOSPC;
+	if (job->flush != WD_COMP_FINISH)
+		ret = open_end(job->dst, &len, job->dst_len);
+	if (ret)
+		return ret;
 	job->consumed = job->src_len;
 	job->produced = len;
 	return 0;

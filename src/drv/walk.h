@@ -16,7 +16,7 @@ struct wf_walk {
 	size_t end_bit;	  /* the first bit after the last block */
 };
 
-/* 0, or -EBADMSG if it is no complete stream within @len bytes. */
+/* 0, -EBADMSG if it is no complete stream within @len bytes, or -ENOMEM. */
 int wf_drv_walk(const uint8_t *data, size_t len, struct wf_walk *walk);
 
 #endif

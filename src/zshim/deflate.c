@@ -360,18 +360,16 @@ WF_ZSHIM_API int deflateSetDictionary(z_streamp strm, const Bytef *dict,
 
 WF_ZSHIM_API int deflateGetDictionary(z_streamp strm, Bytef *dict, uInt *len)
 {
-	static const uInt most = 32768;
 	const struct wf_zreal *real = wf_zreal_get();
 	struct deflater *s = ours(strm);
-	uint8_t scratch[32768];
 	size_t n;
 
 	if (!s)
 		return real ? real->deflateGetDictionary(strm, dict, len) :
 			      Z_STREAM_ERROR;
-	n = wf_alg_defl_history(&s->d, dict ? dict : scratch);
+	n = wf_alg_defl_history(&s->d, dict);
 	if (len)
-		*len = n < most ? (uInt)n : most;
+		*len = (uInt)n;
 	return Z_OK;
 }
 
