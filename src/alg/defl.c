@@ -22,9 +22,10 @@
 #define CHUNK_SMALL (128u << 10)
 #define CHUNK_LARGE (256u << 10)
 #define DIRECT (1u << 20) /* a piece from the caller's memory at most */
-/* Below this much since the last flush, streaming beats pieces. */
-#define WORTH (64u << 10)
 #define FLUSH_ROOM 4096u
+/* A whole stream of this size at most goes to a driver that streams: the others
+ * clear tables of 130 to 190 KiB first (bench/zlib_small). */
+#define TINY 256u
 #define LARGE (512u << 10) /* loses less than a percent by itself */
 
 static size_t chunk_of(const struct wf_alg_defl *d)
@@ -400,7 +401,9 @@ static int make_piece(struct wf_alg_defl *d, struct wf_alg_io *io,
 		.tight = d->tight || is_small(d, len, flush),
 		.flush = flush,
 	};
-	struct wf_alg_want want = wanted(d, 0);
+	bool tiny = flush == WD_COMP_FINISH && len <= TINY && !d->history;
+	struct wf_alg_want want =
+		wanted(d, tiny && !d->name ? WD_COMP_CAN_DEFLATE_STREAM : 0);
 	struct wf_alg_want dict = wanted(d, WD_COMP_CAN_DEFLATE);
 	struct wf_alg_slot *slot = wf_alg_registry_get(&dict);
 	int ret;
@@ -416,6 +419,10 @@ static int make_piece(struct wf_alg_defl *d, struct wf_alg_io *io,
 	job.dst = direct ? io->out : d->pend;
 	job.dst_len = direct ? io->out_len : room;
 	ret = wf_alg_piece_deflate(&job, want, &d->used);
+	if (ret == -ENOTSUP && want.can) {
+		want.can = 0;
+		ret = wf_alg_piece_deflate(&job, want, &d->used);
+	}
 	if (ret)
 		return ret;
 	if (direct) {
@@ -529,8 +536,9 @@ static bool at_an_edge(struct wf_alg_defl *d)
 static int chunk_step(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 {
 	size_t have = d->fill + io->in_len;
-	bool small =
+	bool sync =
 		flush == WD_COMP_SYNC_FLUSH || flush == WD_COMP_PARTIAL_FLUSH;
+	bool cut = flush != WD_COMP_NO_FLUSH && flush != WD_COMP_FINISH;
 	int ret;
 
 	if (flush == WD_COMP_NO_FLUSH && have < chunk_of(d)) {
@@ -550,8 +558,11 @@ static int chunk_step(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 		say_nothing(d, flush);
 		return flush != WD_COMP_FINISH;
 	}
-	if (small && have < WORTH && !go_streaming(d))
+	if (cut &&
+	    have < (sync ? WF_ALG_DEFL_FLUSH_WORTH : WF_ALG_DEFL_FLUSH_SMALL) &&
+	    !go_streaming(d))
 		return 0;
+
 	ret = next_piece(d, io, flush);
 	if (ret)
 		return ret;

@@ -13,6 +13,11 @@
 #include "alg/registry.h"
 #include "alg/wrap.h"
 
+/* With less than this since the last flush (SYNC or PARTIAL; FULL or BLOCK,
+ * after which there is less to look back at) streaming beats pieces. */
+#define WF_ALG_DEFL_FLUSH_WORTH (64u << 10)
+#define WF_ALG_DEFL_FLUSH_SMALL 4096u
+
 struct wf_alg_defl {
 	struct wd_comp_mem mem;
 	int alg;

@@ -79,11 +79,23 @@ static void stop(struct zstream *s)
 		real->deflateEnd(&s->z);
 }
 
-static int start(struct zstream *s, const struct wd_comp_job *job)
+/*
+ * zlib clears a table of 2^(memLevel + 8) bytes for each stream. A small input
+ * that is given whole does not need more than this: the window holds all of it
+ * (zlib looks back 262 bytes less than its size), and one block all symbols.
+ */
+#define SMALL 512u
+#define SMALL_WINDOW 10
+#define SMALL_MEM_LEVEL 4
+
+static int start(struct zstream *s, const struct wd_comp_job *job, bool small)
 {
 	const struct wf_zreal *real = wf_zreal_get();
 	int window = job->window ? job->window : 15;
 	int ret;
+
+	if (small && window > SMALL_WINDOW)
+		window = SMALL_WINDOW;
 
 	s->z = (z_stream){ .zalloc = z_alloc,
 			   .zfree = z_free,
@@ -94,8 +106,9 @@ static int start(struct zstream *s, const struct wd_comp_job *job)
 					  (int)sizeof(z_stream));
 	else
 		ret = real->deflateInit2_(&s->z, job->level, Z_DEFLATED,
-					  -window, 8, Z_DEFAULT_STRATEGY,
-					  ZLIB_VERSION, (int)sizeof(z_stream));
+					  -window, small ? SMALL_MEM_LEVEL : 8,
+					  Z_DEFAULT_STRATEGY, ZLIB_VERSION,
+					  (int)sizeof(z_stream));
 	if (ret == Z_OK && job->dict_len) {
 		if (s->inflating)
 			ret = real->inflateSetDictionary(&s->z, job->dict,
@@ -165,8 +178,9 @@ static int zl_step(void *stream, struct wd_comp_job *job)
 static int one_shot(struct wd_comp_job *job, bool inflating)
 {
 	struct zstream s = { .mem = std_mem, .inflating = inflating };
+	bool small = !inflating && job->src_len <= SMALL && !job->dict_len;
 	bool flushed;
-	int ret = start(&s, job);
+	int ret = start(&s, job, small);
 
 	if (ret)
 		return ret;
@@ -202,7 +216,7 @@ static int zl_open(void **stream, int inflate, const struct wd_comp_job *job,
 		return -ENOMEM;
 	s->mem = *mem;
 	s->inflating = inflate;
-	ret = start(s, job);
+	ret = start(s, job, false);
 	if (ret) {
 		mem->free(mem->opaque, s);
 		return ret;

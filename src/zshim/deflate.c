@@ -181,6 +181,22 @@ static int z_of(z_streamp strm, int ret)
 	return fail(strm, ret == -ENOMEM ? Z_MEM_ERROR : Z_STREAM_ERROR);
 }
 
+/* A stream that begins with a small flush would be given to zlib by src/alg:
+ * it costs less to make all of it zlib's. */
+static bool is_flushed_small(const z_stream *strm, int flush)
+{
+	switch (flush) {
+	case Z_PARTIAL_FLUSH:
+	case Z_SYNC_FLUSH:
+		return strm->avail_in < WF_ALG_DEFL_FLUSH_WORTH;
+	case Z_FULL_FLUSH:
+	case Z_BLOCK:
+		return strm->avail_in < WF_ALG_DEFL_FLUSH_SMALL;
+	default:
+		return false;
+	}
+}
+
 WF_ZSHIM_API int deflate(z_streamp strm, int flush)
 {
 	const struct wf_zreal *real = wf_zreal_get();
@@ -196,6 +212,9 @@ WF_ZSHIM_API int deflate(z_streamp strm, int flush)
 		return fail(strm, Z_STREAM_ERROR);
 	if (!strm->avail_out)
 		return fail(strm, Z_BUF_ERROR);
+	if (untouched(s) && is_flushed_small(strm, flush) &&
+	    to_real(strm, s) == Z_OK)
+		return real->deflate(strm, flush);
 	old = s->last_flush;
 	if (!wf_alg_defl_pending(&s->d) && !strm->avail_in &&
 	    rank(flush) <= rank(old) && flush != Z_FINISH && old >= 0)

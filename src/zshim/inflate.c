@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * inflate* of zlib. At the first data of a stream we try to do all of it at
- * once, straight into the caller's memory: that works when the whole stream is
- * there, its output fits, and it has a checksum, as in uncompress(). If it does
- * not, nothing has happened, and the stream is the real zlib's from its first
- * byte on.
+ * inflate* of zlib. A stream of ours holds no memory: it is a pointer into a
+ * table of constants until its first data, and after its end if we have
+ * decompressed it. At its first data it goes to the real zlib, unless all of
+ * it is there and is large enough for libdeflate to be faster.
  */
 #include "zshim/state.h"
 
@@ -13,33 +12,75 @@
 #include "alg/piece.h"
 #include "alg/wrap.h"
 
+/*
+ * With less compressed input than this, zlib is faster than libdeflate and
+ * the check that zlib would accept the stream as well (bench/zlib_small).
+ */
+#define WHOLE_MIN (16u << 10)
+
 struct inflater {
-	struct wf_zshim_head head;
 	int bits;
-	bool ended; /* done by us, all of it */
 	bool check; /* the trailer is compared, see inflateValidate() */
+	bool ended; /* done by us, all of it */
 };
 
-static struct inflater *ours(z_streamp strm)
+#define STATES(bits)                                                           \
+	{ bits, false, false }, { bits, false, true }, { bits, true, false },  \
+	{                                                                      \
+		bits, true, true                                               \
+	}
+
+static const struct inflater states[] = { STATES(15), STATES(31), STATES(47),
+					  STATES(0) };
+
+/* Where in the table the states for windowBits begin; -1: none, as for raw
+ * streams, which have no checksum: libdeflate accepts damaged ones that zlib
+ * refuses. 0: as large as the header says; 47: zlib or gzip, by the header. */
+static int first_state(int bits)
 {
-	return wf_zshim_is(strm, WF_ZSHIM_INFLATE) ?
-		       (struct inflater *)(void *)strm->state :
+	return bits == 15 ? 0 :
+	       bits == 31 ? 4 :
+	       bits == 47 ? 8 :
+	       bits	  ? -1 :
+			    12;
+}
+
+static const struct inflater *ours(z_streamp strm)
+{
+	uintptr_t at = strm ? (uintptr_t)strm->state : 0;
+
+	return at - (uintptr_t)states < sizeof(states) ?
+		       (const struct inflater *)at :
 		       NULL;
 }
 
-static void reset(z_streamp strm, struct inflater *s)
+/* False, and nothing changed, if the stream cannot be ours. */
+static bool set_state(z_streamp strm, int bits, bool check, bool ended)
 {
-	s->ended = false;
+	int at = first_state(bits);
+
+	if (at < 0)
+		return false;
+	strm->state = (struct internal_state
+			       *)(uintptr_t)&states[at + (check ? 2 : 0) +
+						    (ended ? 1 : 0)];
+	return true;
+}
+
+/* Makes it a stream before its first data. */
+static bool begin(z_streamp strm, int bits, bool check)
+{
+	if (!set_state(strm, bits, check, false))
+		return false;
 	strm->total_in = 0;
 	strm->total_out = 0;
 	strm->msg = NULL;
-	/* As zlib: set only where a checksum is kept. */
-	if (s->bits >= 0)
-		strm->adler = s->bits != 31;
+	strm->adler = bits != 31; /* as zlib */
+	return true;
 }
 
 /* Gives the stream, from its beginning, to the real zlib. */
-static int to_real(z_streamp strm, struct inflater *s)
+static int to_real(z_streamp strm, const struct inflater *s)
 {
 	const struct wf_zreal *real = wf_zreal_get();
 	uLong in = strm->total_in, out = strm->total_out;
@@ -50,24 +91,14 @@ static int to_real(z_streamp strm, struct inflater *s)
 	ret = real->inflateInit2_(strm, s->bits, ZLIB_VERSION,
 				  (int)sizeof(z_stream));
 	if (ret != Z_OK) {
-		strm->state = (struct internal_state *)(void *)s;
+		set_state(strm, s->bits, s->check, s->ended);
 		return ret;
 	}
 	if (!s->check)
 		real->inflateValidate(strm, 0);
 	strm->total_in = in;
 	strm->total_out = out;
-	s->head.magic = 0;
-	strm->zfree(strm->opaque, s);
 	return Z_OK;
-}
-
-static bool can_do(int bits)
-{
-	int alg;
-
-	/* 0: as large as the header says; 47: zlib or gzip, by the header. */
-	return !bits || bits == 47 || wf_zshim_format(bits, &alg);
 }
 
 /* What zlib takes; a stream of ours must not change for one it refuses. */
@@ -84,8 +115,6 @@ WF_ZSHIM_API int inflateInit2_(z_streamp strm, int bits, const char *version,
 			       int stream_size)
 {
 	const struct wf_zreal *real = wf_zreal_get();
-	struct wd_comp_mem mem;
-	struct inflater *s;
 
 	if (wf_zshim_check_version(version, stream_size))
 		return Z_VERSION_ERROR;
@@ -93,20 +122,9 @@ WF_ZSHIM_API int inflateInit2_(z_streamp strm, int bits, const char *version,
 		return Z_STREAM_ERROR;
 	if (!real)
 		return Z_VERSION_ERROR;
-	if (!can_do(bits))
+	if (!begin(strm, bits, true))
 		return real->inflateInit2_(strm, bits, version, stream_size);
-	strm->msg = NULL;
-	mem = wf_zshim_mem(strm);
-	s = mem.alloc(mem.opaque, sizeof(*s));
-	if (!s)
-		return Z_MEM_ERROR;
-	memset(s, 0, sizeof(*s));
-	s->head.strm = strm;
-	s->head.magic = WF_ZSHIM_INFLATE;
-	s->bits = bits;
-	s->check = true;
-	strm->state = (struct internal_state *)(void *)s;
-	reset(strm, s);
+	wf_zshim_mem(strm);
 	return Z_OK;
 }
 
@@ -118,36 +136,51 @@ WF_ZSHIM_API int inflateInit_(z_streamp strm, const char *version,
 
 static int format_of(const struct inflater *s, const uint8_t *in)
 {
-	if (s->bits < 0)
-		return WD_COMP_RAW;
 	if (s->bits == 31)
 		return WD_COMP_GZIP;
 	return s->bits == 47 && in[0] == 0x1f && in[1] == 0x8b ? WD_COMP_GZIP :
 								 WD_COMP_ZLIB;
 }
 
+/* Output over input: zlib can do that as long as it has read what it writes
+ * over; libdeflate may have to be followed by zlib, which needs the input. */
+static bool overlaps(const z_stream *strm)
+{
+	uintptr_t in = (uintptr_t)strm->next_in;
+	uintptr_t out = (uintptr_t)strm->next_out;
+
+	return in < out + strm->avail_out && out < in + strm->avail_in;
+}
+
+/* Whether it looks as if the whole stream were there and would fit, so that
+ * the attempt is not in vain: a failed one makes zlib do it all again. */
+static bool is_promising(const z_stream *strm, int alg)
+{
+	const uint8_t *end = strm->next_in + strm->avail_in;
+	uint32_t len = 0;
+
+	if (alg != WD_COMP_GZIP)
+		return strm->avail_out >= strm->avail_in;
+	/* A gzip member ends with the length of its contents. */
+	for (int i = 1; i <= 4; i++)
+		len = len << 8 | end[-i];
+	return len <= strm->avail_out && len >= strm->avail_in / 2;
+}
+
 /* All of it at once, or nothing at all. */
-static bool try_whole(z_streamp strm, struct inflater *s)
+static bool try_whole(z_streamp strm, const struct inflater *s)
 {
 	struct wd_comp_job job = { .dst = strm->next_out,
 				   .dst_len = strm->avail_out,
 				   .tight = 1 };
 	struct wf_alg_want want = { .can = WD_COMP_CAN_REFUSE };
+	int alg = format_of(s, strm->next_in);
+	size_t head, tail = wf_alg_wrap_trailer_size(alg);
 	struct wf_wrap wrap;
 	uint32_t check;
-	size_t head, tail;
-	int alg;
 
-	if (strm->avail_in < 2 || !strm->next_in || !strm->next_out)
+	if (!is_promising(strm, alg))
 		return false;
-	alg = format_of(s, strm->next_in);
-	/*
-	 * Raw data has no checksum, and both libraries take streams that zlib
-	 * refuses (incomplete sets of codes, lengths repeated past the end).
-	 */
-	if (alg == WD_COMP_RAW)
-		return false;
-	tail = wf_alg_wrap_trailer_size(alg);
 	wf_alg_wrap_begin(&wrap, alg);
 	/* Small windows bound distances: only zlib looks at that. */
 	if (wf_alg_wrap_read(&wrap, strm->next_in, strm->avail_in, &head) !=
@@ -172,40 +205,46 @@ static bool try_whole(z_streamp strm, struct inflater *s)
 	strm->avail_out -= (uInt)job.produced;
 	strm->total_out += job.produced;
 	strm->data_type = 64;
-	s->ended = true;
+	set_state(strm, s->bits, true, true);
 	return true;
+}
+
+bool wf_zshim_inflate_whole(z_streamp strm)
+{
+	const struct inflater *s = ours(strm);
+
+	return s && !s->ended && s->check && strm->avail_in >= WHOLE_MIN &&
+	       strm->next_in && strm->next_out && !overlaps(strm) &&
+	       try_whole(strm, s);
 }
 
 WF_ZSHIM_API int inflate(z_streamp strm, int flush)
 {
 	const struct wf_zreal *real = wf_zreal_get();
-	struct inflater *s = ours(strm);
+	const struct inflater *s = ours(strm);
 	int ret;
 
-	if (s && s->ended)
+	if (!s)
+		return real ? real->inflate(strm, flush) : Z_STREAM_ERROR;
+	if (s->ended)
 		return !strm->next_out || (!strm->next_in && strm->avail_in) ?
 			       Z_STREAM_ERROR :
 			       Z_STREAM_END;
-	if (s && s->check && flush != Z_BLOCK && flush != Z_TREES &&
-	    try_whole(strm, s))
+	/* Only with Z_FINISH does the caller expect the end in this call, and
+	 * only then does zlib keep no window for inflateResetKeep(). */
+	if (flush == Z_FINISH && strm->avail_in >= WHOLE_MIN &&
+	    wf_zshim_inflate_whole(strm))
 		return Z_STREAM_END;
-	if (s) {
-		ret = to_real(strm, s);
-		if (ret != Z_OK)
-			return ret;
-	}
-	return real ? real->inflate(strm, flush) : Z_STREAM_ERROR;
+	ret = to_real(strm, s);
+	return ret == Z_OK ? real->inflate(strm, flush) : ret;
 }
 
 WF_ZSHIM_API int inflateEnd(z_streamp strm)
 {
 	const struct wf_zreal *real = wf_zreal_get();
-	struct inflater *s = ours(strm);
 
-	if (!s)
+	if (!ours(strm))
 		return real ? real->inflateEnd(strm) : Z_STREAM_ERROR;
-	s->head.magic = 0;
-	strm->zfree(strm->opaque, s);
 	strm->state = NULL;
 	return Z_OK;
 }
@@ -213,37 +252,34 @@ WF_ZSHIM_API int inflateEnd(z_streamp strm)
 WF_ZSHIM_API int inflateReset(z_streamp strm)
 {
 	const struct wf_zreal *real = wf_zreal_get();
-	struct inflater *s = ours(strm);
+	const struct inflater *s = ours(strm);
 
 	if (!s)
 		return real ? real->inflateReset(strm) : Z_STREAM_ERROR;
-	reset(strm, s);
+	begin(strm, s->bits, s->check);
 	return Z_OK;
 }
 
 WF_ZSHIM_API int inflateResetKeep(z_streamp strm)
 {
 	const struct wf_zreal *real = wf_zreal_get();
-	struct inflater *s = ours(strm);
+	const struct inflater *s = ours(strm);
 
 	if (!s)
 		return real ? real->inflateResetKeep(strm) : Z_STREAM_ERROR;
-	reset(strm, s);
+	/* A stream of ours has no window that could be kept: see inflate(). */
+	begin(strm, s->bits, s->check);
 	return Z_OK;
 }
 
 WF_ZSHIM_API int inflateReset2(z_streamp strm, int bits)
 {
 	const struct wf_zreal *real = wf_zreal_get();
-	struct inflater *s = ours(strm);
+	const struct inflater *s = ours(strm);
 	int ret;
 
-	if (s && can_do(bits)) {
-		s->bits = bits;
-		s->check = true;
-		reset(strm, s);
+	if (s && begin(strm, bits, true))
 		return Z_OK;
-	}
 	if (s && !is_window(bits))
 		return Z_STREAM_ERROR;
 	if (s) {
@@ -259,29 +295,22 @@ WF_ZSHIM_API int inflateReset2(z_streamp strm, int bits)
 WF_ZSHIM_API int inflateCopy(z_streamp dest, z_streamp source)
 {
 	const struct wf_zreal *real = wf_zreal_get();
-	struct inflater *s = ours(source), *copy;
 
-	if (!s || !dest)
+	if (!ours(source) || !dest)
 		return real ? real->inflateCopy(dest, source) : Z_STREAM_ERROR;
-	copy = source->zalloc(source->opaque, 1, sizeof(*copy));
-	if (!copy)
-		return Z_MEM_ERROR;
 	*dest = *source;
-	*copy = *s;
-	copy->head.strm = dest;
-	dest->state = (struct internal_state *)(void *)copy;
 	return Z_OK;
 }
 
 WF_ZSHIM_API int inflateValidate(z_streamp strm, int check)
 {
 	const struct wf_zreal *real = wf_zreal_get();
-	struct inflater *s = ours(strm);
+	const struct inflater *s = ours(strm);
 
 	if (!s)
 		return real ? real->inflateValidate(strm, check) :
 			      Z_STREAM_ERROR;
-	s->check = check;
+	set_state(strm, s->bits, check, s->ended);
 	return Z_OK;
 }
 
@@ -294,7 +323,7 @@ WF_ZSHIM_API int inflateValidate(z_streamp strm, int check)
 	WF_ZSHIM_API type name params                                          \
 	{                                                                      \
 		const struct wf_zreal *real = wf_zreal_get();                  \
-		struct inflater *s = ours(strm);                               \
+		const struct inflater *s = ours(strm);                         \
                                                                                \
 		if (s && s->ended)                                             \
 			return after;                                          \
@@ -323,7 +352,7 @@ static int after_header(const struct inflater *s, gz_headerp head)
 }
 
 /* Only zlib can look for a flush, in what comes after. */
-static int sync_after(z_streamp strm, struct inflater *s)
+static int sync_after(z_streamp strm, const struct inflater *s)
 {
 	const struct wf_zreal *real = wf_zreal_get();
 
