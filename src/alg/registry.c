@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,8 @@ static const struct wd_alg_comp *const builtin[] = {
 
 static struct wf_alg_slot slots[SLOTS];
 static const char *preferred; /* WD_COMP_DRIVER */
+static atomic_bool preferred_sought;
+static bool reproducible; /* WD_COMP_REPRODUCIBLE */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -74,15 +77,54 @@ static int add_locked(const struct wd_alg_comp *driver)
 	return ret;
 }
 
+/* NULL if it is empty. secure_: the user of a set-user-ID program must not
+ * choose which code it runs. */
+static const char *setting(const char *name)
+{
+	const char *value = secure_getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
 static void add_builtin(void)
 {
-	preferred = getenv("WD_COMP_DRIVER");
-	if (preferred && !*preferred)
-		preferred = NULL;
+	const char *value = setting("WD_COMP_REPRODUCIBLE");
+
+	preferred = setting("WD_COMP_DRIVER");
+	reproducible = value && strcmp(value, "0") != 0;
 	/* Without the lock: nobody takes it before this is over, and a child
 	 * forked meanwhile does this again (pthread_once() sees to that). */
 	for (size_t i = 0; builtin[i]; i++)
 		add_locked(builtin[i]);
+}
+
+/* At the first use, when programs have registered drivers of their own. */
+static void seek_preferred(void)
+{
+	char names[256] = "";
+
+	if (atomic_exchange(&preferred_sought, true))
+		return;
+	for (int i = 0; i < SLOTS; i++) {
+		const struct wd_alg_comp *d = atomic_load(&slots[i].driver);
+		size_t len = strlen(names);
+
+		if (!d)
+			continue;
+		if (!strcmp(d->name, preferred))
+			return;
+		snprintf(names + len, sizeof(names) - len, "%s%s",
+			 len ? ", " : "", d->name);
+	}
+	wf_warn("WD_COMP_DRIVER=%s: there is no driver of that name and it is "
+		"ignored; there are %s",
+		preferred, names);
+}
+
+bool wf_alg_registry_reproducible(void)
+{
+	pthread_once(&once, add_builtin);
+	return reproducible;
 }
 
 static bool can_do(const struct wd_alg_comp *d, const struct wf_alg_want *want)
@@ -94,6 +136,10 @@ static bool can_do(const struct wd_alg_comp *d, const struct wf_alg_want *want)
 	if ((d->can & want->can) != want->can || (want->local && d->node >= 0))
 		return false;
 	if (want->name && strcmp(want->name, d->name) != 0)
+		return false;
+	/* Only zlib streams, and its output does not depend on the calls. */
+	if (deflate && reproducible && !want->name &&
+	    !(d->can & WD_COMP_CAN_DEFLATE_STREAM))
 		return false;
 	return !deflate || ((want->level < 0 || d->levels >> want->level & 1) &&
 			    window >= d->min_window);
@@ -118,6 +164,9 @@ static bool is_better(const struct wd_alg_comp *a, const struct wd_alg_comp *b,
 struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 {
 	pthread_once(&once, add_builtin);
+	if (preferred &&
+	    !atomic_load_explicit(&preferred_sought, memory_order_relaxed))
+		seek_preferred();
 	for (;;) {
 		const struct wd_alg_comp *best = NULL;
 		struct wf_alg_slot *slot = NULL;

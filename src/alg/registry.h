@@ -32,6 +32,9 @@ const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
 struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot);
 /* One of ours, whose code stays even when it is unregistered. */
 bool wf_alg_registry_is_builtin(const struct wd_alg_comp *driver);
+/* Whether WD_COMP_REPRODUCIBLE asks for output that does not depend on how a
+ * stream is cut into calls. */
+bool wf_alg_registry_reproducible(void);
 /* Its bit in want.except. */
 uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot);
 

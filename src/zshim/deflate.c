@@ -86,7 +86,8 @@ static bool can_do(int level, int method, int bits, int mem_level, int strategy,
 {
 	return method == Z_DEFLATED && wf_zshim_format(bits, alg) &&
 	       level >= 1 && level <= 9 && mem_level >= 1 && mem_level <= 9 &&
-	       (strategy == Z_DEFAULT_STRATEGY || strategy == Z_FILTERED);
+	       (strategy == Z_DEFAULT_STRATEGY || strategy == Z_FILTERED) &&
+	       !wf_alg_registry_reproducible();
 }
 
 WF_ZSHIM_API int deflateInit2_(z_streamp strm, int level, int method, int bits,
@@ -396,17 +397,27 @@ WF_ZSHIM_API uLong deflateBound(z_streamp strm, uLong len)
 {
 	const struct wf_zreal *real = wf_zreal_get();
 	struct deflater *s = ours(strm);
-	uLong wrap;
+	uLong wrap, fixed, stored;
 
 	/* zlib 1.2.13 says too little for one byte at level 0. */
 	if (!s)
 		return real ? real->deflateBound(strm, len) + 8 :
 			      len + (len >> 3) + (len >> 6) + 32;
-	/* What zlib says for its default parameters; stored blocks of ours
-	 * (5 bytes in 65535, 10 more at the end) stay below it. */
 	wrap = wf_alg_wrap_header_size(s->d.alg) +
 	       wf_alg_wrap_trailer_size(s->d.alg);
-	return len + (len >> 12) + (len >> 14) + (len >> 25) + 13 - 6 + wrap;
+	/* A dictionary, which makes the stream zlib's, adds its checksum. */
+	if (s->d.alg == WD_COMP_ZLIB)
+		wrap += 4;
+	/* What zlib says for its default parameters; stored blocks of ours
+	 * (5 bytes in 65535, 10 more at the end) stay below it. */
+	if (s->mem_level == 8)
+		return len + (len >> 12) + (len >> 14) + (len >> 25) + 13 - 6 +
+		       wrap;
+	/* The stream may still become zlib's, which expands more with other
+	 * parameters: its bounds for fixed and for small stored blocks. */
+	fixed = len + (len >> 3) + (len >> 8) + (len >> 9) + 4;
+	stored = len + (len >> 5) + (len >> 7) + (len >> 11) + 7;
+	return (fixed > stored ? fixed : stored) + wrap;
 }
 
 WF_ZSHIM_API int deflatePending(z_streamp strm, unsigned *pending, int *bits)
@@ -448,4 +459,13 @@ WF_ZSHIM_API int deflateSetHeader(z_streamp strm, gz_headerp head)
 	if (s && to_real(strm, s) != Z_OK)
 		return Z_STREAM_ERROR;
 	return real ? real->deflateSetHeader(strm, head) : Z_STREAM_ERROR;
+}
+
+int wf_zshim_deflate_reproducible(z_streamp strm)
+{
+	struct deflater *s = ours(strm);
+
+	if (!s)
+		return Z_OK;
+	return untouched(s) ? to_real(strm, s) : Z_STREAM_ERROR;
 }

@@ -343,6 +343,39 @@ static void test_params_after_end(void **state)
 	}
 }
 
+/* All at once in what deflateBound() says before the dictionary is there: the
+ * bound was too small with a memLevel of 1, since a dictionary makes the stream
+ * zlib's, which then stores blocks of 127 bytes. */
+static void test_bound(void **state)
+{
+	uint8_t *noise = malloc(SIZE);
+	uint64_t seed = 1;
+
+	(void)state;
+	assert_non_null(noise);
+	for (size_t i = 0; i < SIZE; i++) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		noise[i] = (uint8_t)(seed >> 56);
+	}
+	for (int i = 0; i < 9 * 2 * 3 * 2; i++) {
+		int mem = i % 9 + 1, bits = i / 9 % 2 ? 15 : -15;
+		uLong len = i / 18 % 3 ? SIZE >> (i / 18 % 3 * 6 - 6) : 1;
+		z_stream s = { .next_in = noise,
+			       .avail_in = (uInt)len,
+			       .next_out = packed };
+
+		assert_int_equal(deflateInit2(&s, 6, Z_DEFLATED, bits, mem, 0),
+				 Z_OK);
+		s.avail_out = (uInt)deflateBound(&s, len);
+		if (i >= 54)
+			assert_int_equal(deflateSetDictionary(&s, data, 1000),
+					 Z_OK);
+		assert_int_equal(deflate(&s, Z_FINISH), Z_STREAM_END);
+		assert_int_equal(deflateEnd(&s), Z_OK);
+	}
+	free(noise);
+}
+
 /* Memory that ends after some allocations. */
 struct purse {
 	int left;
@@ -441,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_window_carried),
 		cmocka_unit_test(test_flush_first),
 		cmocka_unit_test(test_params_after_end),
+		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_no_memory),
 	};
 

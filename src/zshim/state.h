@@ -58,4 +58,8 @@ bool wf_zshim_format(int window_bits, int *alg);
  * and worth it. False: nothing is consumed; next_out may be written to. */
 bool wf_zshim_inflate_whole(z_streamp strm);
 
+/* Makes a stream before its first data the real zlib's, whose output does not
+ * depend on how calls are cut. Z_STREAM_ERROR after its first data. */
+int wf_zshim_deflate_reproducible(z_streamp strm);
+
 #endif

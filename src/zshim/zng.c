@@ -373,39 +373,52 @@ static int check_values(struct wf_zng_value *values, size_t count)
 	return ret;
 }
 
+/* One that was asked for: what it is set to. NULL if it was not. */
+static struct wf_zng_value *find(struct wf_zng_value *values, size_t count,
+				 int param, int *value)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (values[i].param != param || values[i].status != Z_OK)
+			continue;
+		memcpy(value, values[i].buf, sizeof(*value));
+		return &values[i];
+	}
+	return NULL;
+}
+
 API int32_t zng_deflateSetParams(struct wf_zng_stream *strm,
 				 struct wf_zng_value *values, size_t count)
 {
 	struct inner *in = inner_of(strm);
-	int level, strategy, ret, set;
+	struct wf_zng_value *level, *strategy, *reproducible;
+	int new_level, new_strategy, new_reproducible, ret, set;
 
 	if (!in)
 		return Z_STREAM_ERROR;
 	ret = check_values(values, count);
 	if (ret == Z_BUF_ERROR)
 		return ret;
-	level = in->level;
-	strategy = in->strategy;
-	for (size_t i = 0; i < count; i++) {
-		int value;
-
-		if (values[i].status != Z_OK)
-			continue;
-		memcpy(&value, values[i].buf, sizeof(value));
-		if (values[i].param == WF_ZNG_LEVEL)
-			level = value;
-		else if (values[i].param == WF_ZNG_STRATEGY)
-			strategy = value;
-		else
-			in->reproducible = value;
+	new_level = in->level;
+	new_strategy = in->strategy;
+	new_reproducible = in->reproducible;
+	level = find(values, count, WF_ZNG_LEVEL, &new_level);
+	strategy = find(values, count, WF_ZNG_STRATEGY, &new_strategy);
+	reproducible =
+		find(values, count, WF_ZNG_REPRODUCIBLE, &new_reproducible);
+	/* Before the parameters, which flush what was given before. */
+	if (new_reproducible && !in->reproducible &&
+	    wf_zshim_deflate_reproducible(pull(strm)) != Z_OK) {
+		reproducible->status = Z_STREAM_ERROR;
+		return Z_STREAM_ERROR;
 	}
-	set = zng_deflateParams(strm, level, strategy);
+	in->reproducible = new_reproducible;
+	set = zng_deflateParams(strm, new_level, new_strategy);
 	if (set == Z_OK)
 		return ret;
-	for (size_t i = 0; i < count; i++) {
-		if (values[i].param <= WF_ZNG_STRATEGY)
-			values[i].status = Z_STREAM_ERROR;
-	}
+	if (level)
+		level->status = Z_STREAM_ERROR;
+	if (strategy)
+		strategy->status = Z_STREAM_ERROR;
 	return set == Z_BUF_ERROR ? set : Z_STREAM_ERROR;
 }
 

@@ -163,6 +163,66 @@ static void test_whole(void **state)
 	remove(path);
 }
 
+static int set_reproducible(struct wf_zng_stream *s, int *status)
+{
+	int on = 1;
+	struct wf_zng_value value = { WF_ZNG_REPRODUCIBLE, &on, sizeof(on), 9 };
+	int ret = zng_deflateSetParams(s, &value, 1);
+
+	*status = value.status;
+	return ret;
+}
+
+static size_t pack_in(size_t cut, int level, uint8_t *to)
+{
+	struct wf_zng_stream s = { .next_in = data,
+				   .next_out = to,
+				   .avail_out = SIZE };
+	int ret, status;
+
+	assert_int_equal(zng_deflateInit2(&s, level, 8, 31, 8, 0), Z_OK);
+	assert_int_equal(set_reproducible(&s, &status), Z_OK);
+	assert_int_equal(status, Z_OK);
+	do {
+		size_t left = SIZE - s.total_in;
+
+		s.avail_in = (uint32_t)(left < cut ? left : cut);
+		ret = zng_deflate(&s, left <= cut ? Z_FINISH : Z_NO_FLUSH);
+	} while (ret == Z_OK);
+	assert_int_equal(ret, Z_STREAM_END);
+	assert_int_equal(zng_deflateEnd(&s), Z_OK);
+	return s.total_out;
+}
+
+/* The setting was accepted and ignored. */
+static void test_reproducible(void **state)
+{
+	static const size_t cuts[] = { 1, 1000, 60000, 200000, SIZE };
+	struct wf_zng_stream s = { 0 };
+	int status;
+
+	(void)state;
+	for (int level = 1; level <= 9; level++) {
+		size_t n = pack_in(77777, level, packed);
+
+		for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+			assert_int_equal(pack_in(cuts[i], level, packed + SIZE),
+					 n);
+			assert_memory_equal(packed, packed + SIZE, n);
+		}
+	}
+	/* Not after some of it was done otherwise. */
+	assert_int_equal(zng_deflateInit2(&s, 6, 8, 15, 8, 0), Z_OK);
+	s.next_in = data;
+	s.avail_in = SIZE;
+	s.next_out = packed;
+	s.avail_out = SIZE;
+	assert_int_equal(zng_deflate(&s, Z_NO_FLUSH), Z_OK);
+	assert_int_equal(set_reproducible(&s, &status), Z_STREAM_ERROR);
+	assert_int_equal(status, Z_STREAM_ERROR);
+	zng_deflateEnd(&s);
+}
+
 static int allowed;
 
 static void *count_alloc(void *opaque, unsigned int items, unsigned int size)
@@ -206,6 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_streams),
 		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_reproducible),
 		cmocka_unit_test(test_copy_fails),
 	};
 
