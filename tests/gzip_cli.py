@@ -182,7 +182,9 @@ def bad_input(tmp):
         # The trailer is compared with what was unpacked, all of it.
         assert done.returncode == 1 or at < len(good) - 8, at
     # An index that lies costs time, not data.
-    for at in list(range(18, 60)):
+    end = 12 + struct.unpack_from("<H", good, 10)[0]
+    assert end > 40
+    for at in range(18, end):
         bad = bytearray(good)
         bad[at] ^= 0xff if at % 2 else 1
         path.write_bytes(bad)
@@ -402,9 +404,73 @@ def interrupted_named(tmp, plain, data):
     assert seen
 
 
+def small(tmp):
+    """As small as gzip's, also from a pipe into a file: two bytes once became
+    2099, by an index for which there was nothing to point at."""
+    text = corpus.source()
+    for size in (0, 1, 2, 100, 256, 257, 1000, 4000):
+        for level in (1, 6, 9):
+            data = text[:size]
+            theirs = subprocess.run(["gzip", f"-{level}"], input=data,
+                                    check=True, capture_output=True).stdout
+            with open(tmp / "out", "wb") as f:
+                subprocess.run([WEFT, "gzip", f"-{level}"], input=data,
+                               stdout=f, check=True)
+            ours = (tmp / "out").read_bytes()
+            assert gzip_d(ours) == data
+            assert len(ours) <= len(theirs) + 10, (size, level, len(ours))
+    # The index has as many entries as there is use for; where the end of the
+    # input is far away, as there is room for.
+    for size, most in ((900_000, 0), (3_000_000, 64), (9_000_000, 4096)):
+        data = corpus.noise(size)
+        with open(tmp / "out", "wb") as f:
+            subprocess.run([WEFT, "gzip", "-1"], input=data, stdout=f,
+                           check=True)
+        packed = (tmp / "out").read_bytes()
+        assert gzip_d(packed) == data
+        extra = 0
+        if packed[3] & 4:
+            extra, = struct.unpack_from("<H", packed, 10)
+        assert bool(extra) == bool(most) and extra <= most, (size, extra)
+        stats = gunzip("-t", "--stats", tmp / "out").stderr.decode()
+        assert ("0 restart points" in stats) == (not most), stats
+
+
+def settings(tmp):
+    """Wrong options and settings are named by the command that was called."""
+    plain = tmp / "plain"
+    plain.write_bytes(corpus.text(10_000))
+    for command in ("gzip", "gunzip"):
+        for args in (["--nonsense"], ["-p"]):
+            said = weft(*args, command=command, code=1).stderr.decode()
+            assert said.startswith(f"weft {command}: "), said
+    env = {**os.environ, "WD_COMP_DRIVER": "nosuch"}
+    said = weft("-c", plain, plain, env=env).stderr.decode()
+    assert said.count("nosuch") == 1 and "libdeflate" in said, said
+    said = weft("-c", plain, env={**env, "WD_COMP_DRIVER": "zlib"})
+    assert said.stderr == b"", said.stderr
+    # The user of a set-user-ID program does not choose its code.
+    if os.geteuid():
+        return
+    copy = tmp / "weft"
+    shutil.copy(WEFT, copy)
+    os.chown(copy, 65534, 65534)
+    copy.chmod(0o6755)
+    tmp.chmod(0o755)
+    plain.chmod(0o644)
+    if os.statvfs(copy).f_flag & os.ST_NOSUID:
+        return
+    done = subprocess.run([copy, "gzip", "-1", "-c", "--stats", plain],
+                          env={**env, "WD_COMP_DRIVER": "zlib"}, timeout=100,
+                          capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert b"driver isal" in done.stderr, done.stderr
+
+
 def main():
     for test in (round_trips, options, like_gzip, carried, bad_input, pipes,
-                 disk_full, changed, no_threads, interrupted):
+                 small, settings, disk_full, changed, no_threads,
+                 interrupted):
         with tempfile.TemporaryDirectory() as tmp:
             start = time.monotonic()
             test(pathlib.Path(tmp))

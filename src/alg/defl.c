@@ -23,9 +23,6 @@
 #define CHUNK_LARGE (256u << 10)
 #define DIRECT (1u << 20) /* a piece from the caller's memory at most */
 #define FLUSH_ROOM 4096u
-/* A whole stream of this size at most goes to a driver that streams: the others
- * clear tables of 130 to 190 KiB first (bench/zlib_small). */
-#define TINY 256u
 #define LARGE (512u << 10) /* loses less than a percent by itself */
 
 static size_t chunk_of(const struct wf_alg_defl *d)
@@ -401,9 +398,7 @@ static int make_piece(struct wf_alg_defl *d, struct wf_alg_io *io,
 		.tight = d->tight || is_small(d, len, flush),
 		.flush = flush,
 	};
-	bool tiny = flush == WD_COMP_FINISH && len <= TINY && !d->history;
-	struct wf_alg_want want =
-		wanted(d, tiny && !d->name ? WD_COMP_CAN_DEFLATE_STREAM : 0);
+	struct wf_alg_want want = wanted(d, 0);
 	struct wf_alg_want dict = wanted(d, WD_COMP_CAN_DEFLATE);
 	struct wf_alg_slot *slot = wf_alg_registry_get(&dict);
 	int ret;
@@ -419,10 +414,6 @@ static int make_piece(struct wf_alg_defl *d, struct wf_alg_io *io,
 	job.dst = direct ? io->out : d->pend;
 	job.dst_len = direct ? io->out_len : room;
 	ret = wf_alg_piece_deflate(&job, want, &d->used);
-	if (ret == -ENOTSUP && want.can) {
-		want.can = 0;
-		ret = wf_alg_piece_deflate(&job, want, &d->used);
-	}
 	if (ret)
 		return ret;
 	if (direct) {

@@ -14,6 +14,10 @@
 /* An empty stored block that ends a piece on a byte boundary. */
 #define MARKER 5
 
+/* A whole stream of this size at most is small: ISA-L and libdeflate clear
+ * tables of 130 to 190 KiB first (bench/zlib_small). */
+#define SMALL 256u
+
 size_t wf_alg_piece_bound(size_t len)
 {
 	return wf_alg_stored_size(len) + MARKER;
@@ -79,6 +83,7 @@ int wf_alg_piece_deflate(struct wd_comp_job *job, struct wf_alg_want want,
 		    (job->dict_len ? WD_COMP_CAN_DEFLATE_DICT : 0);
 	want.level = job->level;
 	want.window = job->window;
+	want.small = job->flush == WD_COMP_FINISH && job->src_len <= SMALL;
 	ret = run(job, &want, false, used);
 	if (ret == -ENOSPC ||
 	    (!ret && job->produced > wf_alg_stored_size(job->src_len))) {

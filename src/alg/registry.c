@@ -149,12 +149,16 @@ static bool can_do(const struct wd_alg_comp *d, const struct wf_alg_want *want)
 static bool is_better(const struct wd_alg_comp *a, const struct wd_alg_comp *b,
 		      const struct wf_alg_want *want)
 {
+	static const unsigned int streams = WD_COMP_CAN_DEFLATE_STREAM;
+
 	if (!b)
 		return true;
 	if (preferred && !strcmp(a->name, preferred))
 		return true;
 	if (preferred && !strcmp(b->name, preferred))
 		return false;
+	if (want->small && (a->can ^ b->can) & streams)
+		return a->can & streams;
 	if (a->priority != b->priority)
 		return a->priority > b->priority;
 	return want->node && a->node == want->node - 1 &&

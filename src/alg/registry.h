@@ -20,8 +20,9 @@ struct wf_alg_want {
 	int window;	  /* for deflate; 0 means 15 */
 	int node;	  /* NUMA node + 1, 0: wherever */
 	const char *name; /* this driver only; NULL: any */
-	bool local;	  /* none that works in another process or device */
-	uint32_t except;  /* bits of slots that failed already */
+	bool small; /* rather one that streams: it works without large tables */
+	bool local; /* none that works in another process or device */
+	uint32_t except; /* bits of slots that failed already */
 };
 
 /* A reference to the best driver, or NULL. */

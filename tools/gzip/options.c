@@ -14,6 +14,8 @@ enum {
 	OPT_STATS,
 };
 
+static char gzip_name[] = "weft gzip", gunzip_name[] = "weft gunzip";
+
 #define OPTIONS "123456789cdfhklnNp:qrS:tvV"
 
 static const struct option long_options[] = {
@@ -182,6 +184,8 @@ int wf_tools_gzip_options(struct wf_gzip_options *o, int argc, char **argv)
 	o->level = 6;
 	o->threads = processors();
 	o->suffix = ".gz";
+	/* getopt() begins its messages with it. */
+	argv[0] = o->decompress ? gunzip_name : gzip_name;
 	optind = 1;
 	while ((opt = getopt_long(argc, argv, OPTIONS, long_options, NULL)) !=
 	       -1) {

@@ -23,6 +23,7 @@
 #define BLOCK_ALONE (1u << 20) /* without */
 #define RESTART 2	       /* blocks with a dictionary in a row */
 #define ROOM_UNKNOWN 512       /* points, where nobody knows the size */
+#define AHEAD (4u << 20)       /* read before their number is chosen */
 #define HEADER_MAX (12 + 65536 + 256)
 
 struct slot {
@@ -47,6 +48,9 @@ struct packer {
 	bool eof;
 	uint8_t tail[DICT]; /* the end of the last block that was read */
 	size_t tail_len;
+	uint8_t *ahead; /* input that was read already */
+	size_t ahead_at;
+	size_t ahead_len;
 	/* Of whoever writes: */
 	uint64_t first;	 /* blocks written */
 	uint64_t packed; /* bytes of input in them */
@@ -104,17 +108,24 @@ static size_t write_header(struct packer *p, uint8_t *out)
 	return n;
 }
 
-/* Place for an index, if it can be filled in at the end. */
-static void plan_index(struct packer *p)
+/* Whether an index can be filled in at the end. */
+static bool can_index(struct packer *p)
 {
-	uint32_t span = (uint32_t)(p->block * (p->dict ? RESTART : 1));
-	uint64_t points = p->io->size ? p->io->size / span : ROOM_UNKNOWN;
 	int flags = p->io->out < 0 ? -1 : fcntl(p->io->out, F_GETFL);
 	struct stat st;
 
 	p->header_at = lseek(p->io->out, 0, SEEK_CUR);
-	if (flags < 0 || flags & O_APPEND || p->header_at < 0 ||
-	    fstat(p->io->out, &st) || !S_ISREG(st.st_mode) || !points)
+	return flags >= 0 && !(flags & O_APPEND) && p->header_at >= 0 &&
+	       !fstat(p->io->out, &st) && S_ISREG(st.st_mode);
+}
+
+/* Place for it: as many points as there will be, if that is known. */
+static void plan_index(struct packer *p)
+{
+	uint32_t span = (uint32_t)(p->block * (p->dict ? RESTART : 1));
+	uint64_t points = p->io->size ? p->io->size / span : ROOM_UNKNOWN;
+
+	if (!points || !can_index(p))
 		return;
 	p->index.span = span;
 	p->index.room = (uint32_t)(points + 2) & ~1u;
@@ -180,6 +191,45 @@ static ssize_t read_full(int fd, uint8_t *buf, size_t len)
 	return (ssize_t)at;
 }
 
+/* What was read ahead, then what is still to be read. */
+static ssize_t read_input(struct packer *p, uint8_t *buf, size_t len)
+{
+	size_t n = p->ahead_len - p->ahead_at;
+	ssize_t more;
+
+	n = n < len ? n : len;
+	if (n)
+		memcpy(buf, p->ahead + p->ahead_at, n);
+	p->ahead_at += n;
+	if (n == len)
+		return (ssize_t)n;
+	more = read_full(p->io->in, buf + n, len - n);
+	return more < 0 ? more : more + (ssize_t)n;
+}
+
+/*
+ * An index has its place in the header, which comes first: where the size of
+ * the input is not known, read some of it. Small input is then as good as a
+ * file; what is larger gets a place for 2 KiB.
+ */
+static int look_ahead(struct packer *p)
+{
+	ssize_t n;
+
+	p->ahead = malloc(AHEAD);
+	if (!p->ahead)
+		return -ENOMEM;
+	n = read_full(p->io->in, p->ahead, AHEAD);
+	if (n < 0)
+		return (int)n;
+	p->ahead_len = (size_t)n;
+	if (p->ahead_len < AHEAD) {
+		p->io->map = p->ahead;
+		p->io->size = p->ahead_len;
+	}
+	return 0;
+}
+
 /* Input for a slot; sets eof when this was the last. */
 static int fill(struct packer *p, struct slot *slot)
 {
@@ -200,7 +250,7 @@ static int fill(struct packer *p, struct slot *slot)
 		p->taken += slot->len;
 		return 0;
 	}
-	n = read_full(p->io->in, slot->buf + DICT, p->block);
+	n = read_input(p, slot->buf + DICT, p->block);
 	if (n < 0)
 		return (int)n;
 	slot->in = slot->buf + DICT;
@@ -328,30 +378,39 @@ static int pack_small(struct packer *p)
 	return ret ? ret : finish(p);
 }
 
+static int pack_large(struct packer *p)
+{
+	int ret;
+
+	plan_index(p);
+	ret = make_slots(p);
+	if (!ret)
+		ret = begin(p);
+	if (!ret)
+		ret = run(p);
+	return ret ? ret : finish(p);
+}
+
 int wf_tools_gzip_pack(struct wf_gzip_io *io)
 {
 	struct packer *p = calloc(1, sizeof(*p));
-	int ret;
+	int ret = 0;
 
 	if (!p)
 		return -ENOMEM;
 	p->io = io;
 	p->dict = uses_dict(io->options);
 	p->block = p->dict ? BLOCK : BLOCK_ALONE;
-	if (io->map && io->size <= p->block) {
-		ret = pack_small(p);
-	} else {
-		plan_index(p);
-		ret = make_slots(p);
-		if (!ret)
-			ret = begin(p);
-		if (!ret)
-			ret = run(p);
-		if (!ret)
-			ret = finish(p);
-	}
+	if (!io->map && can_index(p))
+		ret = look_ahead(p);
+	if (!ret)
+		ret = io->map && io->size <= p->block ? pack_small(p) :
+							pack_large(p);
 	wf_tools_gzip_progress_end();
 	io->total_in = p->taken;
+	if (io->map == p->ahead)
+		io->map = NULL; /* whoever mapped a file unmaps it */
+	free(p->ahead);
 	free(p->room);
 	free(p->slots);
 	free(p);
