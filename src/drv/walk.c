@@ -38,13 +38,17 @@ struct codes {
 	uint16_t symbols[LITLENS];
 };
 
-struct walker {
+struct bits {
 	const uint8_t *next;
 	const uint8_t *end;
 	const uint8_t *start;
 	uint64_t bits;
 	unsigned int count; /* valid bits; bits beyond the end read as zero */
 	unsigned int past;  /* bytes made up beyond the end */
+};
+
+struct walker {
+	struct bits in;
 	struct codes lit_codes;
 	struct codes dist_codes;
 	struct entry base[1 << LIT_BITS];
@@ -58,7 +62,7 @@ static const uint8_t length_extra[LITLENS - 257] = {
 };
 
 /* At least 56 bits after it. */
-static inline void refill(struct walker *w)
+static inline void refill(struct bits *w)
 {
 	if (__builtin_expect(w->end - w->next >= 8, 1)) {
 		uint64_t more;
@@ -78,13 +82,13 @@ static inline void refill(struct walker *w)
 	}
 }
 
-static inline void skip(struct walker *w, unsigned int bits)
+static inline void skip(struct bits *w, unsigned int bits)
 {
 	w->bits >>= bits;
 	w->count -= bits;
 }
 
-static inline unsigned int take(struct walker *w, unsigned int bits)
+static inline unsigned int take(struct bits *w, unsigned int bits)
 {
 	unsigned int value = (unsigned int)(w->bits & ((1u << bits) - 1));
 
@@ -92,12 +96,12 @@ static inline unsigned int take(struct walker *w, unsigned int bits)
 	return value;
 }
 
-static size_t position(const struct walker *w)
+static size_t position(const struct bits *w)
 {
 	return (size_t)(w->next - w->start + w->past) * 8 - w->count;
 }
 
-static bool overran(const struct walker *w)
+static bool overran(const struct bits *w)
 {
 	return position(w) > (size_t)(w->end - w->start) * 8;
 }
@@ -217,7 +221,7 @@ static void join_literals(struct walker *w)
 }
 
 /* A code longer than the index, bit by bit. */
-static struct entry decode_long(struct walker *w, const struct codes *codes,
+static struct entry decode_long(struct bits *w, const struct codes *codes,
 				struct entry (*make)(unsigned int,
 						     unsigned int))
 {
@@ -254,15 +258,16 @@ static int read_dynamic(struct walker *w)
 					   11, 4,  12, 3, 13, 2, 14, 1, 15 };
 	uint8_t lengths[LITLENS + DISTS] = { 0 };
 	unsigned int lits, dists, n, i = 0;
+	struct bits *in = &w->in;
 	struct codes codes;
 
-	refill(w);
-	lits = 257 + take(w, 5);
-	dists = 1 + take(w, 5);
-	n = 4 + take(w, 4);
+	refill(in);
+	lits = 257 + take(in, 5);
+	dists = 1 + take(in, 5);
+	n = 4 + take(in, 4);
 	for (unsigned int k = 0; k < n; k++) {
-		refill(w);
-		lengths[order[k]] = (uint8_t)take(w, 3);
+		refill(in);
+		lengths[order[k]] = (uint8_t)take(in, 3);
 	}
 	if (lits > 286 || dists > 30 || sort_codes(&codes, lengths, 19, 0))
 		return -EBADMSG;
@@ -271,9 +276,9 @@ static int read_dynamic(struct walker *w)
 		unsigned int code = 0, first = 0, index = 0, bits, symbol = 19;
 		unsigned int repeat;
 
-		refill(w);
+		refill(in);
 		for (bits = 1; bits <= 7; bits++) {
-			code |= take(w, 1);
+			code |= take(in, 1);
 			if (code < first + codes.count[bits]) {
 				symbol = codes.symbols[index + code - first];
 				break;
@@ -289,10 +294,10 @@ static int read_dynamic(struct walker *w)
 		if (symbol == 19 || (symbol == 16 && !i))
 			return -EBADMSG;
 		if (symbol == 16)
-			repeat = 3 + take(w, 2);
+			repeat = 3 + take(in, 2);
 		else
-			repeat =
-				symbol == 17 ? 3 + take(w, 3) : 11 + take(w, 7);
+			repeat = symbol == 17 ? 3 + take(in, 3) :
+						11 + take(in, 7);
 		if (i + repeat > lits + dists)
 			return -EBADMSG;
 		memset(lengths + i, symbol == 16 ? lengths[i - 1] : 0, repeat);
@@ -315,36 +320,41 @@ static int read_fixed(struct walker *w)
 
 static int walk_coded(struct walker *w)
 {
+	/* Its own: in memory that others may see, it would be stored each time. */
+	struct bits in = w->in;
+
 	for (;;) {
 		struct entry e;
 
 		/* 56 bits hold the longest: 15 + 5 and 15 + 13. */
-		refill(w);
-		e = w->lit[w->bits & ((1u << LIT_BITS) - 1)];
+		refill(&in);
+		e = w->lit[in.bits & ((1u << LIT_BITS) - 1)];
 		if (__builtin_expect(e.kind >= KIND_LONG, 0)) {
 			if (e.kind == KIND_LONG)
-				e = decode_long(w, &w->lit_codes, lit_entry);
+				e = decode_long(&in, &w->lit_codes, lit_entry);
 			if (e.kind == KIND_INVALID)
 				return -EBADMSG;
 		}
-		skip(w, e.bits);
+		skip(&in, e.bits);
 		if (e.kind == KIND_LITERAL) {
-			if (w->past > 8)
+			if (in.past > 8)
 				return -EBADMSG;
 			continue;
 		}
-		if (e.kind == KIND_END)
+		if (e.kind == KIND_END) {
+			w->in = in;
 			return 0;
-		e = w->dist[w->bits & ((1u << DIST_BITS) - 1)];
+		}
+		e = w->dist[in.bits & ((1u << DIST_BITS) - 1)];
 		if (e.kind == KIND_LONG)
-			e = decode_long(w, &w->dist_codes, dist_entry);
-		if (e.kind == KIND_INVALID || w->past > 8)
+			e = decode_long(&in, &w->dist_codes, dist_entry);
+		if (e.kind == KIND_INVALID || in.past > 8)
 			return -EBADMSG;
-		skip(w, e.bits);
+		skip(&in, e.bits);
 	}
 }
 
-static int walk_stored(struct walker *w)
+static int walk_stored(struct bits *w)
 {
 	size_t at = (position(w) + 7) / 8;
 	size_t total = (size_t)(w->end - w->start), len;
@@ -370,12 +380,12 @@ static int walk_blocks(struct walker *w, struct wf_walk *walk)
 	int last, type, ret;
 
 	do {
-		refill(w);
-		walk->final_bit = position(w);
-		last = (int)take(w, 1);
-		type = (int)take(w, 2);
+		refill(&w->in);
+		walk->final_bit = position(&w->in);
+		last = (int)take(&w->in, 1);
+		type = (int)take(&w->in, 2);
 		if (type == 0) {
-			ret = walk_stored(w);
+			ret = walk_stored(&w->in);
 		} else if (type == 3) {
 			ret = -EBADMSG;
 		} else {
@@ -383,10 +393,10 @@ static int walk_blocks(struct walker *w, struct wf_walk *walk)
 			if (!ret)
 				ret = walk_coded(w);
 		}
-		if (ret || overran(w))
+		if (ret || overran(&w->in))
 			return -EBADMSG;
 	} while (!last);
-	walk->end_bit = position(w);
+	walk->end_bit = position(&w->in);
 	return 0;
 }
 
@@ -398,11 +408,7 @@ int wf_drv_walk(const uint8_t *data, size_t len, struct wf_walk *walk)
 
 	if (!w)
 		return -ENOMEM;
-	w->next = w->start = data;
-	w->end = data + len;
-	w->bits = 0;
-	w->count = 0;
-	w->past = 0;
+	w->in = (struct bits){ .next = data, .start = data, .end = data + len };
 	ret = walk_blocks(w, walk);
 	free(w);
 	return ret;

@@ -232,7 +232,8 @@ WF_ZSHIM_API int inflate(z_streamp strm, int flush)
 			       Z_STREAM_END;
 	/* Only with Z_FINISH does the caller expect the end in this call, and
 	 * only then does zlib keep no window for inflateResetKeep(). */
-	if (flush == Z_FINISH && wf_zshim_inflate_whole(strm))
+	if (flush == Z_FINISH && strm->avail_in >= WHOLE_MIN &&
+	    wf_zshim_inflate_whole(strm))
 		return Z_STREAM_END;
 	ret = to_real(strm, s);
 	return ret == Z_OK ? real->inflate(strm, flush) : ret;
