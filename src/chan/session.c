@@ -11,8 +11,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -55,20 +53,6 @@ static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t silent_lock = PTHREAD_MUTEX_INITIALIZER;
 static char silent[SILENT_MAX][sizeof(((struct sockaddr_un *)0)->sun_path)];
 static unsigned int next_silent;
-
-/* The device reads this through CMA to learn whether it may. */
-static _Atomic uint64_t probe;
-
-static uint64_t choose_probe(void)
-{
-	uint64_t value, none = 0;
-
-	if (getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value))
-		value = wf_base_clock_ns();
-	value |= 1;
-	atomic_compare_exchange_strong(&probe, &none, value);
-	return atomic_load(&probe);
-}
 
 /* Another thread may have held any of our locks when the process forked: in
  * the child nobody does. The table starts empty; whoever has a session in it
@@ -475,24 +459,9 @@ int wf_chan_session_call(struct wf_chan_session *session,
 
 static int say_hello(struct wf_chan_session *session)
 {
-	struct wf_dev_request request = {
-		.op = WF_DEV_HELLO,
-		.probe_addr = (uint64_t)(uintptr_t)&probe,
-		.probe_value = choose_probe(),
-	};
-	struct wf_dev_reply reply = { 0 };
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-	int err;
+	struct wf_dev_request request = { .op = WF_DEV_HELLO };
+	struct wf_dev_reply reply;
 
-	err = wf_chan_session_call(session, &request, -1, &reply, NULL);
-	if (err || reply.size)
-		return err;
-	/* It cannot look into our memory. Where the kernel wants our leave
-	 * (Yama), give it; an SVA device needs no less. */
-	if (getsockopt(session->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
-	    prctl(PR_SET_PTRACER, (unsigned long)cred.pid, 0, 0, 0))
-		return 0;
 	return wf_chan_session_call(session, &request, -1, &reply, NULL);
 }
 
