@@ -159,7 +159,8 @@ uint64_t wd_get_pa_from_va(struct wd_chan *ch, void *va);
  *
  * alloc_mem returns @size bytes, page aligned, and in *@dma where the device
  * sees them (0: it does not know); NULL if it cannot. free_mem gives them
- * back. get_fd, which may be NULL, returns a descriptor (memfd, sealed against
+ * back; if the device was given up because it did not answer, that is later,
+ * when it is done with them. get_fd, which may be NULL, returns a descriptor (memfd, sealed against
  * shrinking) that holds @va at *@offset, for devices that must map the memory
  * themselves: then the device says what *@dma is. The library does not close
  * it. Called by wd_reserve_mem() and wd_release_channel() only; they must not

@@ -304,8 +304,18 @@ void wf_chan_session_end(struct wf_chan_session *session)
 	if (atomic_exchange(&session->dead, true))
 		return;
 	/* It may only have been stopped. When it goes on it must find us gone,
-	 * for we tell our user that his jobs are over. */
-	shutdown(session->fd, SHUT_RDWR);
+	 * for we tell our user that his jobs are over. Its own end stays open:
+	 * that is how we learn that it is done. */
+	shutdown(session->fd, SHUT_WR);
+}
+
+bool wf_chan_session_has_ended(struct wf_chan_session *session)
+{
+	struct pollfd poll_fd = { .fd = session->fd };
+
+	/* A forked child has closed its copy. */
+	return session->fd < 0 || (poll(&poll_fd, 1, 0) > 0 &&
+				   poll_fd.revents & (POLLHUP | POLLERR));
 }
 
 static bool look(struct wf_chan_session *session)
@@ -558,6 +568,13 @@ int wf_chan_session_get(const char *socket, struct wf_chan_session **session)
 	if (*session != opened)
 		free_session(opened); /* somebody was faster */
 	return 0;
+}
+
+void wf_chan_session_hold(struct wf_chan_session *session)
+{
+	pthread_mutex_lock(&table_lock);
+	session->refs++;
+	pthread_mutex_unlock(&table_lock);
 }
 
 void wf_chan_session_put(struct wf_chan_session *session)

@@ -266,7 +266,10 @@ static int soft_open(struct wd_chan *ch)
 
 static int soft_stop(struct wd_chan *ch)
 {
-	return request_of(ch, WF_DEV_CLOSE);
+	int err = request_of(ch, WF_DEV_CLOSE);
+
+	ch->core->let_go = !err;
+	return err;
 }
 
 static void soft_close(struct wd_chan *ch)

@@ -293,7 +293,9 @@ void wf_devd_client_drop(struct wf_devd_client *client)
 	if (client->pidfd >= 0)
 		epoll_ctl(client->devd->epoll_fd, EPOLL_CTL_DEL, client->pidfd,
 			  NULL);
-	shutdown(client->fd, SHUT_RDWR);
+	/* It sees the end when the connection is closed: no worker uses its
+	 * memory then. */
+	shutdown(client->fd, SHUT_RD);
 	client->pins++; /* reaping the last channel must not free it here */
 	wf_list_for_each (pos, tmp, &client->chans)
 		wf_devd_request_close(

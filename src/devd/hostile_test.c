@@ -220,8 +220,13 @@ static int lingering_socket(void)
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	socklen_t len = sizeof(in);
-	static char data[1 << 16];
+	const int little = 4096, more = 1 << 16;
+	static char data[1 << 12];
 
+	/* Little goes through, so that something stays even when the system is
+	 * short of memory for TCP. */
+	setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &more, sizeof(more));
 	if (bind(listener, (struct sockaddr *)&in, sizeof(in)) ||
 	    listen(listener, 1) ||
 	    getsockname(listener, (struct sockaddr *)&in, &len) ||

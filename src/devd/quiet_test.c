@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <semaphore.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 
 #include "base/log.h"
@@ -298,6 +299,72 @@ static void test_stopped_requests(void **state)
 	wf_drv_device_close(&device);
 }
 
+static int lent_fd, returned;
+
+static void *lend(size_t size, uint64_t *dma)
+{
+	(void)dma;
+	lent_fd = memfd_create("lent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(lent_fd, (off_t)size), 0);
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, lent_fd, 0);
+}
+
+static void take_back(void *va)
+{
+	munmap(va, 4096);
+	close(lent_fd);
+	returned++;
+}
+
+static int lent(void *va, uint64_t *offset)
+{
+	(void)va;
+	*offset = 0;
+	return lent_fd;
+}
+
+/* A bug: memory of an allocator went back to it while the device that was given
+ * up had only been stopped, and wrote to it when it went on. */
+static void test_stopped_with_memory(void **state)
+{
+	static const struct wd_3rd_memory allocator = { .alloc_mem = lend,
+							.free_mem = take_back,
+							.get_fd = lent };
+	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
+	struct wf_drv_device device, other;
+
+	(void)state;
+	returned = 0;
+	assert_int_equal(rig_open(&device, "share-0", 0), 0);
+	assert_int_equal(wd_register_3rd_memory(&device.ch, &allocator), 0);
+	assert_non_null(wd_reserve_mem(&device.ch, 4096));
+	rig_nop(&device);
+	halt();
+	assert_int_equal(wf_drv_device_submit(&device, &job, false), 0);
+	wf_drv_device_close(&device);
+	assert_int_equal(returned, 0);
+	kill(rig.pid, SIGCONT);
+	while (!returned) {
+		assert_true(wf_base_clock_ns() < end);
+		usleep(1000);
+		if (!rig_open(&other, "share-0", 0))
+			wf_drv_device_close(&other);
+	}
+	/* A device that lives or has died gives back at once. */
+	for (int die = 0; die < 2; die++) {
+		assert_int_equal(rig_open(&device, "share-0", 0), 0);
+		assert_int_equal(wd_register_3rd_memory(&device.ch, &allocator),
+				 0);
+		assert_non_null(wd_reserve_mem(&device.ch, 4096));
+		if (die)
+			rig_kill(&rig);
+		wf_drv_device_close(&device);
+		assert_int_equal(returned, 2 + die);
+	}
+	rig_fork(&rig); /* for the teardown */
+}
+
 struct hold {
 	pthread_t thread;
 	pid_t tid;
@@ -470,11 +537,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_late_reader),		TEST(test_never_reads),
-		TEST(test_never_takes_results), TEST(test_turns),
-		TEST(test_stopped_anywhere),	TEST(test_stopped_jobs),
-		TEST(test_stopped_inside),	TEST(test_stopped_requests),
-		TEST(test_stopped_neighbour),	TEST(test_slow_job),
+		TEST(test_late_reader),
+		TEST(test_never_reads),
+		TEST(test_never_takes_results),
+		TEST(test_turns),
+		TEST(test_stopped_anywhere),
+		TEST(test_stopped_jobs),
+		TEST(test_stopped_inside),
+		TEST(test_stopped_requests),
+		TEST(test_stopped_with_memory),
+		TEST(test_stopped_neighbour),
+		TEST(test_slow_job),
 	};
 
 	wf_base_log_set_sink(keep_quiet);
