@@ -49,7 +49,8 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list table = { &table, &table };
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
-/* Sockets whose device did not answer the last time. */
+/* Sockets whose device did not answer the last time. The lock is for what is
+ * said about sockets, too. */
 static pthread_mutex_t silent_lock = PTHREAD_MUTEX_INITIALIZER;
 static char silent[SILENT_MAX][sizeof(((struct sockaddr_un *)0)->sun_path)];
 static unsigned int next_silent;
@@ -119,14 +120,13 @@ static void note_silence(const char *socket, bool is_silent)
 /* One line for a stranger, not one for every look. */
 static void report_stranger(const char *socket, uid_t uid)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static char reported[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	bool again;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&silent_lock);
 	again = !strcmp(reported, socket);
 	strcpy(reported, socket); /* connect_to() knows the length */
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&silent_lock);
 	if (!again)
 		wf_warn("%s: the process that listens there belongs to user "
 			"%u, not to root or user %u: not used",
