@@ -472,7 +472,8 @@ static void go_on(struct wf_devd_client *client, struct wf_devd_errand *errand)
 	int err = errand->err;
 
 	client->errand = NULL;
-	client->fd = errand->fd;
+	if (errand->kind == WF_DEVD_ERRAND_CLOSE)
+		client->fd = -1; /* no worker looks at it any more */
 	client->pins++;
 	if (!client->gone) {
 		if (!err)

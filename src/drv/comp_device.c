@@ -46,7 +46,7 @@ static void in_child(void)
 {
 	idle = NULL;
 	kept = 0;
-	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_unlock(&lock);
 }
 
 static void setup(void)
