@@ -16,7 +16,9 @@
 #include "target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -233,6 +235,7 @@ static void ask(struct program *p, struct world *world,
 		.index = (uint32_t)take(p, 1) % 5,
 	};
 	uint8_t how = (uint8_t)take(p, 1);
+	struct wf_devd_gift gift;
 	struct wf_dev_reply reply;
 
 	request.size = how < 200 ? (uint64_t)(how % 5) * 4096 : take(p, 8);
@@ -242,10 +245,13 @@ static void ask(struct program *p, struct world *world,
 		memset(request.name, 'x', sizeof(request.name));
 	if (request.op == WF_DEV_START) /* no threads here */
 		return;
-	if (wf_devd_request_handle(client, &request,
-				   how % 3 ? -1 : world->sock[1], &reply,
-				   fds) &&
+	gift = wf_devd_gift_take(&request, how % 3 ? -1 : dup(world->sock[1]),
+				 client->pid,
+				 client->devd->config.client_memory);
+	if (wf_devd_request_handle(client, &request, &gift, &reply, fds) &&
 	    reply.status > 0)
+		abort();
+	if (gift.region || gift.memory >= 0)
 		abort();
 	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
 		if (fds[i] >= 0)
@@ -266,6 +272,14 @@ static struct wf_devd_chan *open_chan(struct wf_devd_client *client, int type)
 			      &memfd))
 		abort();
 	close(memfd);
+	if (chan->sva) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "/proc/%d/mem", (int)client->pid);
+		chan->memory = open(path, O_RDWR | O_CLOEXEC);
+		if (chan->memory < 0)
+			abort();
+	}
 	return chan;
 }
 
@@ -314,10 +328,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.pidfd = dup(world->scapegoat_pidfd),
 		.pid = world->scapegoat,
 		.uid = geteuid(),
-		.gid = getegid(),
 		.user = user,
 		.greeted = true,
-		.reachable = true,
 		.next_iova = WF_DEVD_IOVA_BASE,
 	};
 	wf_base_list_init(&client->chans);

@@ -159,11 +159,13 @@ uint64_t wd_get_pa_from_va(struct wd_chan *ch, void *va);
  *
  * alloc_mem returns @size bytes, page aligned, and in *@dma where the device
  * sees them (0: it does not know); NULL if it cannot. free_mem gives them
- * back. get_fd, which may be NULL, returns a descriptor (memfd, sealed against
- * shrinking) that holds @va at *@offset, for devices that must map the memory
- * themselves: then the device says what *@dma is. The library does not close
- * it. Called by wd_reserve_mem() and wd_release_channel() only; they must not
- * call functions of this header on the same channel.
+ * back; if the device was given up because it did not answer, that is later, by
+ * a call for another channel, when the device is done with them. get_fd, which
+ * may be NULL, returns a descriptor (memfd, sealed against shrinking) that
+ * holds @va at *@offset, for devices that must map the memory themselves: then
+ * the device says what *@dma is. The library does not close it. Called by
+ * wd_reserve_mem() and wd_release_channel() only; they must not call functions
+ * of this header on the same channel.
  */
 struct wd_3rd_memory {
 	void *(*alloc_mem)(size_t size, uint64_t *dma);

@@ -157,10 +157,10 @@ void wd_release_channel(struct wd_chan *ch)
 		return;
 	wd_drv_stop(ch);
 	wf_base_fork_unwatch(&core->watch);
+	wf_chan_memory_release(core);
 	core->ops->close(ch);
 	if (ch->fd >= 0)
 		close(ch->fd);
-	wf_chan_memory_release(core);
 	if (core->own_info)
 		ch->dev_info = NULL;
 	pthread_mutex_destroy(&core->memory_lock);

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/fork.h"
+#include "base/list.h"
 #include "weft/wd.h"
 
 struct wf_chan_session;
@@ -27,6 +28,9 @@ struct wf_chan_region {
 	uint64_t dma;
 	const struct wd_3rd_memory *third; /* whose it is; NULL: mapped by us */
 	pid_t owner; /* a forked child has the struct, not the memory */
+	/* Owed to the allocator until the device is done, see memory.c. */
+	struct wf_list link;
+	struct wf_chan_session *session;
 };
 
 struct wf_chan_ops {
@@ -70,6 +74,7 @@ struct wf_chan_core {
 	bool foreign; /* we are a forked child: nothing here is ours */
 	/* A soft device's. */
 	struct wf_chan_session *session;
+	bool let_go; /* the device has said so */
 	uint32_t id;
 	int event_fd; /* -1: none */
 	int kick_fd;
@@ -81,7 +86,7 @@ static inline struct wf_chan_core *wf_chan_core_of(struct wd_chan *ch)
 	return ch ? ch->core : NULL;
 }
 
-/* Drops the channel's reference. The device has let go before. */
+/* Drops the channel's reference, before the session's. */
 void wf_chan_memory_release(struct wf_chan_core *core);
 
 /* mmap() of reserved memory, kept out of forked children; over what lies at *va

@@ -14,15 +14,17 @@
 #include <stdint.h>
 
 #define WF_DEV_MAGIC 0x64766477u /* "wdvd" */
-#define WF_DEV_VERSION 1
+#define WF_DEV_VERSION 2
 
 /* Sockets to look at in place of those of chan/place.h. */
 #define WF_DEV_SOCKETS_ENV "WEFT_DEVD"
 
 enum wf_dev_op {
-	WF_DEV_HELLO = 1, /* first; probe_addr, probe_value */
+	WF_DEV_HELLO = 1, /* first */
 	WF_DEV_DEVICE,	  /* index -> record, -ENOENT past the last */
-	WF_DEV_OPEN,	  /* name -> chan; fds: regions, kick, interrupt */
+	WF_DEV_OPEN,	  /* name -> chan; fds: regions, kick, interrupt. An
+			   * SVA device wants the caller's /proc/self/mem,
+			   * opened for reading and writing */
 	WF_DEV_START,	  /* chan */
 	WF_DEV_CLOSE,	  /* chan; answered when the device has let go, with
 			   * -EINPROGRESS every second until then */
@@ -46,10 +48,8 @@ struct wf_dev_request {
 	uint32_t target;
 	uint64_t size;
 	uint64_t offset;
-	uint64_t probe_addr; /* of a word in the caller's memory */
-	uint64_t probe_value;
 	uint32_t index;
-	uint32_t spare[3];
+	uint32_t spare[7];
 	char name[64];
 };
 
@@ -79,8 +79,7 @@ struct wf_dev_reply {
 };
 
 static_assert(offsetof(struct wf_dev_request, size) == 16, "wire layout");
-static_assert(offsetof(struct wf_dev_request, probe_addr) == 32, "wire layout");
-static_assert(offsetof(struct wf_dev_request, index) == 48, "wire layout");
+static_assert(offsetof(struct wf_dev_request, index) == 32, "wire layout");
 static_assert(offsetof(struct wf_dev_request, name) == 64, "wire layout");
 static_assert(sizeof(struct wf_dev_request) == 128, "wire layout");
 static_assert(offsetof(struct wf_dev_record, offset) == 16, "wire layout");

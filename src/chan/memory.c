@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "chan/core.h"
+#include "chan/session.h"
 
 static bool is_sva(const struct wd_chan *ch)
 {
@@ -32,6 +33,98 @@ int wf_chan_memory_map(int fd, uint64_t offset, size_t size, void **va)
 	madvise(start, size, MADV_DONTFORK);
 	*va = start;
 	return 0;
+}
+
+/* -- release --------------------------------------------------------------- */
+
+static void free_region(struct wf_chan_region *region)
+{
+	/* A child never had the mapping: what lies there now is not ours. */
+	if (region->owner == getpid()) {
+		if (region->third)
+			region->third->free_mem(region->va);
+		else
+			munmap(region->va, region->size);
+	}
+	free(region);
+}
+
+/* Memory of an allocator, which would use it for something else, that a device
+ * may still write to: it was given up because it was silent (stopped), and
+ * goes on with its job when it wakes. Looked at by whoever reserves or
+ * releases next. */
+static pthread_mutex_t owed_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct wf_list owed = { &owed, &owed };
+static pthread_once_t owed_once = PTHREAD_ONCE_INIT;
+
+/* The parent's stays the parent's. */
+static void forget_owed(void)
+{
+	pthread_mutex_init(&owed_lock, NULL);
+	wf_base_list_init(&owed);
+}
+
+static void watch_owed(void)
+{
+	pthread_atfork(NULL, NULL, forget_owed);
+}
+
+static void owe(struct wf_chan_region *region, struct wf_chan_session *session)
+{
+	wf_warn("%zu bytes are kept from their allocator until the device that "
+		"was given up is done with them",
+		region->size);
+	pthread_once(&owed_once, watch_owed);
+	wf_chan_session_hold(session);
+	region->session = session;
+	pthread_mutex_lock(&owed_lock);
+	wf_base_list_add_tail(&owed, &region->link);
+	pthread_mutex_unlock(&owed_lock);
+}
+
+static struct wf_chan_region *next_settled(void)
+{
+	struct wf_chan_region *settled = NULL;
+	struct wf_list *pos, *tmp;
+
+	pthread_mutex_lock(&owed_lock);
+	wf_list_for_each (pos, tmp, &owed) {
+		struct wf_chan_region *region =
+			wf_container_of(pos, struct wf_chan_region, link);
+
+		if (!settled && wf_chan_session_has_ended(region->session)) {
+			wf_base_list_unlink(pos);
+			settled = region;
+		}
+	}
+	pthread_mutex_unlock(&owed_lock);
+	return settled;
+}
+
+static void settle(void)
+{
+	struct wf_chan_region *region;
+
+	while ((region = next_settled())) {
+		wf_chan_session_put(region->session);
+		free_region(region);
+	}
+}
+
+void wf_chan_memory_release(struct wf_chan_core *core)
+{
+	struct wf_chan_region *region = atomic_exchange(&core->region, NULL);
+	bool done;
+
+	settle();
+	if (!region || atomic_fetch_sub(&region->refs, 1) > 1)
+		return;
+	done = !core->session || core->let_go || core->foreign ||
+	       wf_chan_session_has_ended(core->session);
+	if (region->third && !done)
+		owe(region, core->session);
+	else
+		free_region(region);
 }
 
 /* -- reserve --------------------------------------------------------------- */
@@ -92,6 +185,7 @@ static int reserve_locked(struct wd_chan *ch, size_t size)
 
 	if (atomic_load(&core->region))
 		return -EEXIST;
+	settle();
 	region = calloc(1, sizeof(*region));
 	if (!region)
 		return -ENOMEM;
@@ -134,22 +228,6 @@ void *wd_reserve_mem(struct wd_chan *ch, size_t size)
 		return ch->ss_va;
 	errno = -err;
 	return NULL;
-}
-
-void wf_chan_memory_release(struct wf_chan_core *core)
-{
-	struct wf_chan_region *region = atomic_exchange(&core->region, NULL);
-
-	if (!region || atomic_fetch_sub(&region->refs, 1) > 1)
-		return;
-	/* A child never had the mapping: what lies there now is not ours. */
-	if (region->owner == getpid()) {
-		if (region->third)
-			region->third->free_mem(region->va);
-		else
-			munmap(region->va, region->size);
-	}
-	free(region);
 }
 
 /* -- share ----------------------------------------------------------------- */

@@ -11,8 +11,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -51,24 +49,11 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list table = { &table, &table };
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
-/* Sockets whose device did not answer the last time. */
+/* Sockets whose device did not answer the last time. The lock is for what is
+ * said about sockets, too. */
 static pthread_mutex_t silent_lock = PTHREAD_MUTEX_INITIALIZER;
 static char silent[SILENT_MAX][sizeof(((struct sockaddr_un *)0)->sun_path)];
 static unsigned int next_silent;
-
-/* The device reads this through CMA to learn whether it may. */
-static _Atomic uint64_t probe;
-
-static uint64_t choose_probe(void)
-{
-	uint64_t value, none = 0;
-
-	if (getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value))
-		value = wf_base_clock_ns();
-	value |= 1;
-	atomic_compare_exchange_strong(&probe, &none, value);
-	return atomic_load(&probe);
-}
 
 /* Another thread may have held any of our locks when the process forked: in
  * the child nobody does. The table starts empty; whoever has a session in it
@@ -135,14 +120,13 @@ static void note_silence(const char *socket, bool is_silent)
 /* One line for a stranger, not one for every look. */
 static void report_stranger(const char *socket, uid_t uid)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static char reported[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	bool again;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&silent_lock);
 	again = !strcmp(reported, socket);
 	strcpy(reported, socket); /* connect_to() knows the length */
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&silent_lock);
 	if (!again)
 		wf_warn("%s: the process that listens there belongs to user "
 			"%u, not to root or user %u: not used",
@@ -320,8 +304,18 @@ void wf_chan_session_end(struct wf_chan_session *session)
 	if (atomic_exchange(&session->dead, true))
 		return;
 	/* It may only have been stopped. When it goes on it must find us gone,
-	 * for we tell our user that his jobs are over. */
-	shutdown(session->fd, SHUT_RDWR);
+	 * for we tell our user that his jobs are over. Its own end stays open:
+	 * that is how we learn that it is done. */
+	shutdown(session->fd, SHUT_WR);
+}
+
+bool wf_chan_session_has_ended(struct wf_chan_session *session)
+{
+	struct pollfd poll_fd = { .fd = session->fd };
+
+	/* A forked child has closed its copy. */
+	return session->fd < 0 || (poll(&poll_fd, 1, 0) > 0 &&
+				   poll_fd.revents & (POLLHUP | POLLERR));
 }
 
 static bool look(struct wf_chan_session *session)
@@ -475,24 +469,9 @@ int wf_chan_session_call(struct wf_chan_session *session,
 
 static int say_hello(struct wf_chan_session *session)
 {
-	struct wf_dev_request request = {
-		.op = WF_DEV_HELLO,
-		.probe_addr = (uint64_t)(uintptr_t)&probe,
-		.probe_value = choose_probe(),
-	};
-	struct wf_dev_reply reply = { 0 };
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-	int err;
+	struct wf_dev_request request = { .op = WF_DEV_HELLO };
+	struct wf_dev_reply reply;
 
-	err = wf_chan_session_call(session, &request, -1, &reply, NULL);
-	if (err || reply.size)
-		return err;
-	/* It cannot look into our memory. Where the kernel wants our leave
-	 * (Yama), give it; an SVA device needs no less. */
-	if (getsockopt(session->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
-	    prctl(PR_SET_PTRACER, (unsigned long)cred.pid, 0, 0, 0))
-		return 0;
 	return wf_chan_session_call(session, &request, -1, &reply, NULL);
 }
 
@@ -589,6 +568,13 @@ int wf_chan_session_get(const char *socket, struct wf_chan_session **session)
 	if (*session != opened)
 		free_session(opened); /* somebody was faster */
 	return 0;
+}
+
+void wf_chan_session_hold(struct wf_chan_session *session)
+{
+	pthread_mutex_lock(&table_lock);
+	session->refs++;
+	pthread_mutex_unlock(&table_lock);
 }
 
 void wf_chan_session_put(struct wf_chan_session *session)

@@ -40,6 +40,14 @@ bool wf_chan_session_alive(struct wf_chan_session *session);
 /* Readable at its end; for poll() beside something else, then _alive(). */
 int wf_chan_session_fd(const struct wf_chan_session *session);
 
+/* Whether the device has closed its end: it does so when the last of its workers
+ * has let go of our channels, or it died. A device that we gave up because it
+ * was silent may still be at work on our memory. */
+bool wf_chan_session_has_ended(struct wf_chan_session *session);
+
+/* One more reference, for _put(). */
+void wf_chan_session_hold(struct wf_chan_session *session);
+
 /* Marks it dead after poll() said so. */
 void wf_chan_session_end(struct wf_chan_session *session);
 

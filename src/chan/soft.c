@@ -229,7 +229,7 @@ static int soft_open(struct wd_chan *ch)
 	struct wf_dev_reply reply = { 0 };
 	char socket[WD_PATH_SIZE];
 	const char *name;
-	int fds[WF_DEV_FDS_MAX];
+	int fds[WF_DEV_FDS_MAX], memory = -1;
 	int err;
 
 	err = split_path(dev->dev_path, socket, sizeof(socket), &name);
@@ -239,7 +239,14 @@ static int soft_open(struct wd_chan *ch)
 	err = wf_chan_session_get(socket, &core->session);
 	if (err)
 		return err;
-	err = wf_chan_session_call(core->session, &request, -1, &reply, fds);
+	/* Only now, and only to a device that needs it: whoever lists devices
+	 * lets nobody look into its memory. */
+	if (dev->iommu_type == WD_IOMMU_SVA)
+		memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	err = wf_chan_session_call(core->session, &request, memory, &reply,
+				   fds);
+	if (memory >= 0)
+		close(memory);
 	core->id = reply.chan;
 	if (!err) {
 		err = take_regions(ch, fds);
@@ -259,7 +266,10 @@ static int soft_open(struct wd_chan *ch)
 
 static int soft_stop(struct wd_chan *ch)
 {
-	return request_of(ch, WF_DEV_CLOSE);
+	int err = request_of(ch, WF_DEV_CLOSE);
+
+	ch->core->let_go = !err;
+	return err;
 }
 
 static void soft_close(struct wd_chan *ch)

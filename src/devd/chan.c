@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "devd/alg.h"
+#include "devd/errand.h"
 #include "devd/server.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -109,6 +110,7 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 
 	if (!chan)
 		return -ENOMEM;
+	chan->memory = -1;
 	chan->client = client;
 	chan->device = device;
 	chan->algs = device->config.algs;
@@ -173,6 +175,24 @@ void wf_devd_chan_discharge(struct wf_devd_chan *chan,
 	*region->counter -= region->size;
 }
 
+void wf_devd_chan_put_region(struct wf_devd *devd,
+			     struct wf_devd_region *region)
+{
+	struct wf_devd_errand unmap = {
+		.kind = WF_DEVD_ERRAND_UNMAP,
+		.fd = -1,
+		.gift = { .memory = -1, .region = region },
+	};
+	struct wf_devd_errand *sent;
+
+	if (!wf_devd_region_put(region))
+		return;
+	/* Without memory for an errand we wait, but do not lose it. */
+	if (!region->foreign ||
+	    wf_devd_errand_send(devd->errands, &unmap, &sent))
+		wf_devd_region_unmap(region);
+}
+
 void wf_devd_chan_free(struct wf_devd_chan *chan)
 {
 	struct wf_devd_region *region = atomic_load(&chan->region);
@@ -180,8 +200,10 @@ void wf_devd_chan_free(struct wf_devd_chan *chan)
 	if (region) {
 		if (region->refs == 1)
 			wf_devd_chan_discharge(chan, region);
-		wf_devd_region_put(region);
+		wf_devd_chan_put_region(chan->client->devd, region);
 	}
+	if (chan->memory >= 0)
+		close(chan->memory);
 	wf_devd_stats_keep(chan);
 	chan->device->in_use--;
 	chan->client->user->chans--;

@@ -14,12 +14,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "devd/errand.h"
 #include "devd/server.h"
 
 /* Of Linux 6.5; Debian 12's headers are older. */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
+
+/* Refused connections that an errand closes at a time. */
+#define REFUSING_MAX 64
 
 /* -- replies --------------------------------------------------------------- */
 
@@ -113,8 +117,14 @@ static int watch(struct wf_devd_client *client, int fd)
 		       0;
 }
 
-static void refuse(int fd, int status)
+static void refuse(struct wf_devd *devd, int fd, int status)
 {
+	struct wf_devd_errand errand = {
+		.kind = WF_DEVD_ERRAND_CLOSE,
+		.fd = fd,
+		.gift = WF_DEVD_NO_GIFT,
+	};
+	struct wf_devd_errand *sent;
 	struct wf_devd_client nobody = { .fd = fd };
 	struct wf_dev_reply reply = {
 		.magic = WF_DEV_MAGIC,
@@ -124,7 +134,31 @@ static void refuse(int fd, int status)
 	};
 
 	send_reply(&nobody, &reply, NULL);
-	close(fd);
+	if (!wf_devd_errand_needed(fd) ||
+	    wf_devd_errand_send(devd->errands, &errand, &sent)) {
+		close(fd);
+		return;
+	}
+	/* Whoever is refused can hold a thread with each try. */
+	if (++devd->refusing < REFUSING_MAX)
+		return;
+	wf_warn("%u refused connections do not end; nobody is let in until one "
+		"does",
+		devd->refusing);
+	devd->deaf = true;
+	epoll_ctl(devd->epoll_fd, EPOLL_CTL_DEL, devd->listen_fd, NULL);
+}
+
+/* A refused connection is closed. */
+static void listen_again(struct wf_devd *devd)
+{
+	struct epoll_event event = { .events = EPOLLIN,
+				     .data.ptr = &devd->listener_source };
+
+	devd->refusing--;
+	if (devd->deaf &&
+	    !epoll_ctl(devd->epoll_fd, EPOLL_CTL_ADD, devd->listen_fd, &event))
+		devd->deaf = false;
 }
 
 static int admit(struct wf_devd *devd, int fd, const struct ucred *cred)
@@ -146,7 +180,6 @@ static int admit(struct wf_devd *devd, int fd, const struct ucred *cred)
 		.fd = fd,
 		.pid = cred->pid,
 		.uid = cred->uid,
-		.gid = cred->gid,
 		.user = user,
 		.next_iova = WF_DEVD_IOVA_BASE,
 	};
@@ -187,7 +220,7 @@ int wf_devd_client_accept(struct wf_devd *devd)
 			wf_warn("user %u (process %d) is not allowed here, see "
 				"--allow-uid",
 				(unsigned int)cred.uid, (int)cred.pid);
-		refuse(fd, -EACCES);
+		refuse(devd, fd, -EACCES);
 		return 0;
 	}
 	err = devd->n_clients < devd->config.clients ? admit(devd, fd, &cred) :
@@ -197,22 +230,55 @@ int wf_devd_client_accept(struct wf_devd *devd)
 			wf_warn("process %d of user %u is turned away: %s",
 				(int)cred.pid, (unsigned int)cred.uid,
 				strerror(-err));
-		refuse(fd, err);
+		refuse(devd, fd, err);
 	}
 	return 0;
 }
 
-static void free_if_done(struct wf_devd_client *client)
+static void free_client(struct wf_devd_client *client)
 {
-	if (!client->gone || client->n_chans || client->pins)
-		return;
 	wf_base_list_del(&client->link);
 	client->devd->n_clients--;
 	if (client->pidfd >= 0)
 		close(client->pidfd);
-	close(client->fd);
 	wf_devd_user_put(client->user);
 	free(client);
+}
+
+static int send_errand(struct wf_devd_client *client,
+		       enum wf_devd_errand_kind kind)
+{
+	struct wf_devd_errand errand = {
+		.kind = kind,
+		.client = client,
+		.fd = client->fd,
+		.pid = client->pid,
+		.limit = client->devd->config.client_memory,
+		.gift = WF_DEVD_NO_GIFT,
+	};
+
+	return wf_devd_errand_send(client->devd->errands, &errand,
+				   &client->errand);
+}
+
+static void free_if_done(struct wf_devd_client *client)
+{
+	if (!client->gone || client->n_chans || client->pins || client->errand)
+		return;
+	if (client->fd >= 0 && wf_devd_errand_needed(client->fd) &&
+	    !send_errand(client, WF_DEVD_ERRAND_CLOSE))
+		return; /* until it is back */
+	if (client->fd >= 0)
+		close(client->fd);
+	free_client(client);
+}
+
+void wf_devd_client_forget_all(struct wf_devd *devd)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &devd->clients)
+		free_client(wf_container_of(pos, struct wf_devd_client, link));
 }
 
 void wf_devd_client_drop(struct wf_devd_client *client)
@@ -227,7 +293,9 @@ void wf_devd_client_drop(struct wf_devd_client *client)
 	if (client->pidfd >= 0)
 		epoll_ctl(client->devd->epoll_fd, EPOLL_CTL_DEL, client->pidfd,
 			  NULL);
-	shutdown(client->fd, SHUT_RDWR);
+	/* It sees the end when the connection is closed: no worker uses its
+	 * memory then. */
+	shutdown(client->fd, SHUT_RD);
 	client->pins++; /* reaping the last channel must not free it here */
 	wf_list_for_each (pos, tmp, &client->chans)
 		wf_devd_request_close(
@@ -314,69 +382,70 @@ bool wf_devd_client_here(const struct wf_devd_client *client)
 
 /* -- requests -------------------------------------------------------------- */
 
-/* One request and the descriptor that may come with it; others are closed.
- * -EAGAIN: none; -EPIPE: no more of them. */
+/* One request, unless it carries descriptors: then it stays where it is, for
+ * an errand. -EAGAIN: none; -EPIPE: no more of them. */
 static int take_request(struct wf_devd_client *client,
-			struct wf_dev_request *request, int *fd)
+			struct wf_dev_request *request, bool *carries)
 {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(8 * sizeof(int))];
-	} control;
 	struct iovec iov = { request, sizeof(*request) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.room,
-		.msg_controllen = sizeof(control.room),
-	};
-	struct cmsghdr *cmsg;
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t got;
 
-	*fd = -1;
-	got = recvmsg(client->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	*carries = false;
+	/* Descriptors that find no room are dropped here, but the message has
+	 * them, too: none of them ends. */
+	got = recvmsg(client->fd, &msg, MSG_PEEK | MSG_DONTWAIT);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
-	for (cmsg = CMSG_FIRSTHDR(&msg); cmsg; cmsg = CMSG_NXTHDR(&msg, cmsg)) {
-		size_t n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (cmsg->cmsg_level != SOL_SOCKET ||
-		    cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int each;
-
-			memcpy(&each, CMSG_DATA(cmsg) + i * sizeof(int),
-			       sizeof(int));
-			if (*fd < 0)
-				*fd = each;
-			else
-				close(each);
-		}
-	}
-	return got == (ssize_t)sizeof(*request) &&
-			       !(msg.msg_flags & MSG_TRUNC) ?
-		       0 :
-		       -EPIPE;
+	*carries = msg.msg_flags & MSG_CTRUNC;
+	if (*carries)
+		return 0;
+	got = recv(client->fd, request, sizeof(*request),
+		   MSG_DONTWAIT | MSG_TRUNC);
+	return got == (ssize_t)sizeof(*request) ? 0 : -EPIPE;
 }
 
-static int serve_one(struct wf_devd_client *client)
+static void discard(struct wf_devd *devd, struct wf_devd_gift *gift)
+{
+	if (gift->memory >= 0)
+		close(gift->memory);
+	if (gift->region)
+		wf_devd_chan_put_region(devd, gift->region);
+}
+
+static int answer(struct wf_devd_client *client,
+		  const struct wf_dev_request *request,
+		  struct wf_devd_gift *gift)
 {
 	int fds[WF_DEV_FDS_MAX] = { -1, -1, -1 };
-	struct wf_dev_request request;
 	struct wf_dev_reply reply;
-	int fd, err;
+	int err = 0;
 
-	err = take_request(client, &request, &fd);
-	if (!err && wf_devd_request_handle(client, &request, fd, &reply, fds))
+	if (wf_devd_request_handle(client, request, gift, &reply, fds))
 		err = send_reply(client, &reply, fds);
-	if (fd >= 0)
-		close(fd);
 	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
 	return err;
+}
+
+static int serve_one(struct wf_devd_client *client)
+{
+	struct wf_devd_gift none = WF_DEVD_NO_GIFT;
+	struct wf_dev_request request;
+	bool carries;
+	int err;
+
+	if (client->errand)
+		return -EAGAIN;
+	err = take_request(client, &request, &carries);
+	if (err)
+		return err;
+	if (!carries)
+		return answer(client, &request, &none);
+	epoll_ctl(client->devd->epoll_fd, EPOLL_CTL_DEL, client->fd, NULL);
+	return send_errand(client, WF_DEVD_ERRAND_RECEIVE);
 }
 
 void wf_devd_client_serve(struct wf_devd_client *client)
@@ -395,4 +464,36 @@ void wf_devd_client_serve(struct wf_devd_client *client)
 		wf_devd_client_drop(client);
 	client->pins--;
 	free_if_done(client);
+}
+
+/* A message was received, or the connection closed. */
+static void go_on(struct wf_devd_client *client, struct wf_devd_errand *errand)
+{
+	int err = errand->err;
+
+	client->errand = NULL;
+	if (errand->kind == WF_DEVD_ERRAND_CLOSE)
+		client->fd = -1; /* no worker looks at it any more */
+	client->pins++;
+	if (!client->gone) {
+		if (!err)
+			err = watch(client, client->fd);
+		if (!err)
+			err = answer(client, &errand->request, &errand->gift);
+		if (err)
+			wf_devd_client_drop(client);
+	}
+	client->pins--;
+	free_if_done(client);
+}
+
+void wf_devd_client_returned(struct wf_devd *devd,
+			     struct wf_devd_errand *errand)
+{
+	if (errand->client)
+		go_on(errand->client, errand);
+	else if (errand->kind == WF_DEVD_ERRAND_CLOSE)
+		listen_again(devd);
+	discard(devd, &errand->gift);
+	free(errand);
 }

@@ -153,6 +153,64 @@ static void test_killed(void **state)
 	assert_true(by_others > 0);
 }
 
+static void by_nobody(uint64_t arg)
+{
+	struct wd_comp_ctx ctx = { .comp_level = 6, .driver = "device" };
+	size_t in = 1000, out = sizeof(packed);
+
+	(void)arg;
+	if (setgid(65534) || setuid(65534))
+		_exit(2);
+	_exit(wd_alg_deflate(&ctx, data, &in, packed, &out) ? 1 : 0);
+}
+
+/* A bug: the best device of the list was tried and no other; here it is one
+ * that other users may not use. */
+static void test_next_device(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	rig_init(&rig);
+	rig.config.allow_uid = "any";
+	rig_fork(&rig);
+	rig_expect_exit(rig_spawn(by_nobody, 0));
+	rig_kill(&rig);
+}
+
+/* A bug: a channel that was kept was used for what its device cannot do. */
+static void test_each_its_own(void **state)
+{
+	struct wf_devd_device_config *device;
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	rig.config.n_devices = 0;
+	device = wf_devd_config_add(&rig.config, "pack-0", WD_IOMMU_SVA);
+	device->algs = 1u << WF_DEVICE_DEFLATE;
+	device = wf_devd_config_add(&rig.config, "unpack-0", WD_IOMMU_SVA);
+	device->algs = 1u << WF_DEVICE_INFLATE;
+	rig_fork(&rig);
+	for (int i = 0; i < 4; i++) {
+		struct wd_comp_ctx ctx = { .comp_level = 1,
+					   .driver = "device" };
+		size_t in = 5000, out = sizeof(packed);
+
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, packed, &out),
+				 0);
+		in = out;
+		out = sizeof(plain);
+		assert_int_equal(wd_alg_inflate(&ctx, packed, &in, plain, &out),
+				 0);
+		assert_int_equal(out, 5000);
+		assert_memory_equal(plain, data, out);
+	}
+	rig_kill(&rig);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -166,6 +224,8 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_its_own),
+		cmocka_unit_test(test_next_device),
 		cmocka_unit_test(test_scenarios),
 		cmocka_unit_test(test_killed),
 	};

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
@@ -207,6 +208,203 @@ static void test_descriptors(void **state)
 	for (int i = 0; i < 64; i++)
 		close(extra[i]);
 	close(fd);
+	expect_fds(before);
+}
+
+/* A file that takes a minute to be closed: sent to us, never read. */
+static int lingering_socket(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct linger minute = { .l_onoff = 1, .l_linger = 60 };
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(in);
+	const int little = 4096, more = 1 << 16;
+	static char data[1 << 12];
+
+	/* Little goes through, so that something stays even when the system is
+	 * short of memory for TCP. */
+	setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &more, sizeof(more));
+	if (bind(listener, (struct sockaddr *)&in, sizeof(in)) ||
+	    listen(listener, 1) ||
+	    getsockname(listener, (struct sockaddr *)&in, &len) ||
+	    connect(fd, (struct sockaddr *)&in, sizeof(in)))
+		skip(); /* no loopback here */
+	/* The other side stays open in this process. */
+	assert_true(accept4(listener, NULL, NULL, SOCK_CLOEXEC) >= 0);
+	close(listener);
+	while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &minute, sizeof(minute)),
+		0);
+	return fd;
+}
+
+static void halt(void)
+{
+	int status;
+
+	kill(rig.pid, SIGSTOP);
+	while (waitpid(rig.pid, &status, WUNTRACED) != rig.pid ||
+	       !WIFSTOPPED(status))
+		;
+}
+
+/* The device has it alone, with @n others before it, when it goes on: whoever
+ * closes it last waits. */
+static void send_lingering(int sock, uint16_t op, size_t n)
+{
+	int fds[2] = { eventfd(0, EFD_CLOEXEC), lingering_socket() };
+	struct wf_dev_request request = { .op = op };
+
+	assert_int_equal(raw_send(sock, request, &fds[1 - n], 1 + n), 0);
+	close(fds[1]);
+	close(fds[0]);
+}
+
+static int count_threads(void)
+{
+	char path[64];
+	int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)rig.pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void expect_threads(int count)
+{
+	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
+
+	while (count_threads() != count) {
+		assert_true(wf_base_clock_ns() < end);
+		usleep(1000);
+	}
+}
+
+static void expect_served(void)
+{
+	struct wf_drv_device other;
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(rig_open(&other, rig_names[i], 1u << 16), 0);
+		rig_nop(&other);
+		wf_drv_device_close(&other);
+	}
+}
+
+/* One thread of the device is held, and nobody else. A signal ends the
+ * lingering, so those of before are not. */
+static void expect_held(int threads)
+{
+	kill(rig.pid, SIGCONT);
+	expect_threads(threads + 1);
+	expect_served();
+}
+
+/* A bug: descriptors of clients were closed by the thread that serves all of
+ * them, and a socket that lingers held it for as long as its owner liked. */
+static void test_lingering_descriptors(void **state)
+{
+	int threads = count_threads();
+
+	(void)state;
+	/* With a request that wants none, with one that does, behind the one
+	 * that is taken. */
+	for (int i = 0; i < 3; i++) {
+		static const uint16_t ops[] = { WF_DEV_DEVICE, WF_DEV_ATTACH,
+						WF_DEV_OPEN };
+		int sock = greet();
+
+		halt();
+		send_lingering(sock, ops[i], i == 2);
+		expect_held(threads);
+	}
+}
+
+/* Nobody reads them, and the kernel closes them with the connection: behind a
+ * message that makes no sense, behind an empty one, of somebody who is not let
+ * in. */
+static void test_unread_descriptors(void **state)
+{
+	int threads = count_threads(), fds[20], sock;
+
+	(void)state;
+	for (size_t len = 4; len <= 4; len -= 4) {
+		halt();
+		sock = raw_connect(rig.socket);
+		assert_int_equal(send(sock, "half", len, 0), len);
+		send_lingering(sock, WF_DEV_HELLO, 0);
+		close(sock);
+		expect_held(threads);
+	}
+	halt();
+	kill(rig.pid, SIGCONT);
+	expect_threads(threads);
+	for (int i = 0; i < 20; i++) {
+		fds[i] = greet();
+		assert_true(fds[i] >= 0);
+	}
+	halt();
+	sock = raw_connect(rig.socket);
+	send_lingering(sock, WF_DEV_HELLO, 0);
+	kill(rig.pid, SIGCONT);
+	expect_threads(threads + 1);
+	for (int i = 0; i < 20; i++)
+		close(fds[i]);
+	for (int i = 0; i < 10000 && (fds[0] = greet()) < 0; i++)
+		usleep(1000);
+	assert_true(fds[0] >= 0);
+	close(fds[0]);
+	expect_served();
+	close(sock);
+}
+
+/* What is not the client's own memory, opened by itself, is not used as such:
+ * neither another process's, nor a file that only looks like it. */
+static void test_forged_memory(void **state)
+{
+	struct wf_dev_request request = { .op = WF_DEV_OPEN, .name = "sva-0" };
+	int before = count_fds(), sock = greet();
+	struct wf_dev_reply reply;
+	char other[64];
+	int fd;
+
+	(void)state;
+	snprintf(other, sizeof(other), "/proc/%d/mem", (int)rig.pid);
+	const struct {
+		const char *path;
+		int flags;
+		int status;
+	} forged[] = {
+		{ "/proc/self/mem", O_RDWR, 0 },
+		{ "/proc/self/mem", O_RDONLY, -EPERM },
+		{ "/proc/self/oom_score_adj", O_RDWR, -EPERM },
+		{ "/dev/zero", O_RDWR, -EPERM },
+		{ other, O_RDWR, -EPERM },
+		{ NULL, 0, -EPERM },
+	};
+
+	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		fd = forged[i].path ?
+			     open(forged[i].path, forged[i].flags | O_CLOEXEC) :
+			     dup(sock);
+		if (fd < 0)
+			continue; /* a rule of the kernel's */
+		assert_int_equal(raw_send(sock, request, &fd, 1), 0);
+		assert_true(raw_take(sock, &reply, NULL, 0));
+		assert_int_equal(reply.status, forged[i].status);
+		close(fd);
+	}
+	close(sock);
 	expect_fds(before);
 }
 
@@ -410,10 +608,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_connections),	     TEST(test_channels),
-		TEST(test_descriptors),	     TEST(test_attach_lies),
-		TEST(test_share_lies),	     TEST(test_holes),
+		TEST(test_connections),
+		TEST(test_channels),
+		TEST(test_descriptors),
+		TEST(test_attach_lies),
+		TEST(test_share_lies),
+		TEST(test_holes),
 		TEST(test_lying_completion),
+		TEST(test_forged_memory),
+		TEST(test_lingering_descriptors),
+		TEST(test_unread_descriptors),
 	};
 
 	wf_base_log_set_sink(keep_quiet);

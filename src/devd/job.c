@@ -9,11 +9,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "devd/alg.h"
-#include "devd/reach.h"
 
 /* A piece of a job that can be cut: stays in a second-level cache. */
 #define PIECE (256u << 10)
@@ -121,24 +120,26 @@ static int run_reserved(struct wf_devd_chan *chan,
 
 /* -- any memory of the client: SVA ----------------------------------------- */
 
-typedef ssize_t (*cma_call)(pid_t pid, const struct iovec *local,
-			    unsigned long local_count,
-			    const struct iovec *remote,
-			    unsigned long remote_count, unsigned long flags);
+enum way { FETCH, DELIVER };
 
-static int move(struct wf_devd_chan *chan, cma_call call, uint8_t *local,
+/* By the descriptor that the client has opened: see gift.h. */
+static int move(struct wf_devd_chan *chan, enum way way, uint8_t *local,
 		uint64_t remote, size_t len)
 {
 	while (len) {
-		struct iovec here = { local, len };
-		struct iovec there = { (void *)(uintptr_t)remote, len };
 		ssize_t moved;
 
-		moved = call(chan->client->pid, &here, 1, &there, 1, 0);
-		if (moved < 0)
-			return errno;
+		if (remote > INT64_MAX)
+			return EFAULT; /* pread() would call it negative */
+		moved = way == FETCH ?
+				pread(chan->memory, local, len, (off_t)remote) :
+				pwrite(chan->memory, local, len, (off_t)remote);
+		/* The address space has ended: the process died, or became
+		 * another program. */
 		if (!moved)
-			return EFAULT;
+			return ESRCH;
+		if (moved < 0)
+			return errno == EIO ? EFAULT : errno;
 		/* Short: the page after it is not there; the next call says
 		 * so. */
 		local += moved;
@@ -183,9 +184,8 @@ static void count_copied(struct wf_device_done *done, size_t len)
 			       done->copied + (uint32_t)len;
 }
 
-/* Whether the client is there: its number may be somebody else's by now (not
- * within so short a time: numbers go round), or it gave us up while we were
- * stopped, and uses the memory for something else. */
+/* Whether the client is there: it may have given us up while we were stopped,
+ * and use the memory for something else. */
 static bool is_here(struct wf_devd_chan *chan)
 {
 	uint64_t now = wf_base_clock_ns();
@@ -201,7 +201,7 @@ static bool is_here(struct wf_devd_chan *chan)
 static int fetch(struct wf_devd_chan *chan, uint8_t *local, uint64_t remote,
 		 size_t len)
 {
-	return move(chan, process_vm_readv, local, remote, len);
+	return move(chan, FETCH, local, remote, len);
 }
 
 static int deliver(struct wf_devd_chan *chan, uint8_t *local, uint64_t remote,
@@ -209,7 +209,7 @@ static int deliver(struct wf_devd_chan *chan, uint8_t *local, uint64_t remote,
 {
 	if (!is_here(chan))
 		return ESRCH;
-	return move(chan, process_vm_writev, local, remote, len);
+	return move(chan, DELIVER, local, remote, len);
 }
 
 static int run_pieces(struct wf_devd_chan *chan,
@@ -289,7 +289,6 @@ static int run_sva(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 {
 	if (!is_here(chan))
 		return ESRCH;
-	wf_devd_reach_as(chan->client->uid, chan->client->gid);
 	if (alg->flags & WF_DEVD_ALG_PIECES)
 		return run_pieces(chan, scratch, alg, work, done);
 	return run_whole(chan, scratch, alg, work, done);

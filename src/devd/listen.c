@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "chan/place.h"
+#include "devd/errand.h"
 #include "devd/server.h"
 
 /* As many as the kernel lets wait (net.core.somaxconn): a program that finds
@@ -185,7 +186,19 @@ err_claim:
 
 void wf_devd_listen_close(struct wf_devd *devd)
 {
+	struct wf_devd_errand errand = {
+		.kind = WF_DEVD_ERRAND_CLOSE,
+		.fd = devd->listen_fd,
+		.gift = WF_DEVD_NO_GIFT,
+	};
+	struct wf_devd_errand *sent;
+
 	unlink(devd->config.socket);
-	close(devd->listen_fd);
 	unclaim(devd);
+	/* Those who were not let in may have sent descriptors already. */
+	shutdown(devd->listen_fd, SHUT_RDWR);
+	if (wf_devd_errand_send(devd->errands, &errand, &sent))
+		close(devd->listen_fd);
+	else
+		devd->refusing++;
 }

@@ -104,7 +104,7 @@ int wf_devd_region_attach(struct wf_devd_region **region, int fd,
 {
 	size_t unit = WF_DEVD_PAGE;
 	struct stat st;
-	int seals;
+	int seals, err;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return -EINVAL;
@@ -118,15 +118,23 @@ int wf_devd_region_attach(struct wf_devd_region **region, int fd,
 	if (st.st_blksize > (blksize_t)unit &&
 	    !(st.st_blksize & (st.st_blksize - 1)))
 		unit = (size_t)st.st_blksize;
-	return map(region, fd, offset, size, unit);
+	err = map(region, fd, offset, size, unit);
+	if (!err)
+		(*region)->foreign = true;
+	return err;
 }
 
-void wf_devd_region_put(struct wf_devd_region *region)
+bool wf_devd_region_put(struct wf_devd_region *region)
 {
-	if (!region || --region->refs)
-		return;
+	if (--region->refs)
+		return false;
 	if (region->arena)
 		wf_devd_arena_give(region->arena, region->dma, region->size);
+	return true;
+}
+
+void wf_devd_region_unmap(struct wf_devd_region *region)
+{
 	munmap(region->base, region->mapped);
 	free(region);
 }

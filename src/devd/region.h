@@ -5,12 +5,14 @@
  * both are mapped for the workers. Share Domain counts IOVAs up in the client's
  * domain; NOIOMMU takes pages from the one arena of "physical" addresses that
  * all clients share, in one piece or not at all.
- * Only the manager thread calls this; workers read a region that their channel
- * points to, which holds a reference.
+ * Only the manager thread calls this, but for _attach() and _unmap(), which any
+ * may; workers read a region that their channel points to, which holds a
+ * reference.
  */
 #ifndef WF_DEVD_REGION_H
 #define WF_DEVD_REGION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +38,7 @@ void wf_devd_arena_give(struct wf_devd_arena *arena, uint64_t at,
 
 struct wf_devd_region {
 	unsigned int refs; /* channels */
+	bool foreign;	   /* not made here */
 	uint64_t dma;
 	uint64_t size;
 	uint8_t *base;
@@ -52,6 +55,12 @@ int wf_devd_region_make(struct wf_devd_region **region, uint64_t size, int *fd);
 int wf_devd_region_attach(struct wf_devd_region **region, int fd,
 			  uint64_t offset, uint64_t size);
 
-void wf_devd_region_put(struct wf_devd_region *region);
+/* True: that was the last reference, the addresses are free again, and
+ * wf_devd_region_unmap() is next. */
+bool wf_devd_region_put(struct wf_devd_region *region);
+
+/* From any thread: frees memory of the client, which may take its time if
+ * @region->foreign. */
+void wf_devd_region_unmap(struct wf_devd_region *region);
 
 #endif

@@ -5,11 +5,9 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "devd/reach.h"
 #include "devd/worker.h"
 
 struct answer {
@@ -18,8 +16,8 @@ struct answer {
 };
 
 typedef int (*handler)(struct wf_devd_client *client,
-		       const struct wf_dev_request *request, int fd,
-		       struct answer *answer);
+		       const struct wf_dev_request *request,
+		       struct wf_devd_gift *gift, struct answer *answer);
 
 static struct wf_devd_chan *find_chan(struct wf_devd_client *client,
 				      uint32_t id)
@@ -38,59 +36,24 @@ static struct wf_devd_chan *find_chan(struct wf_devd_client *client,
 
 /* -- hello, device --------------------------------------------------------- */
 
-/* Reads a word whose value the client told: a pid of another namespace, or one
- * that we may not look into, shows. */
-static bool can_reach(const struct wf_devd_client *client,
-		      const struct wf_dev_request *request)
-{
-	uint64_t seen = ~request->probe_value;
-	bool known = client->pid > 0 && client->pidfd >= 0;
-	struct iovec local = { &seen, sizeof(seen) };
-	struct iovec remote = { (void *)(uintptr_t)request->probe_addr,
-				sizeof(seen) };
-
-	if (!known)
-		return false;
-	wf_devd_reach_as(client->uid, client->gid);
-	return process_vm_readv(client->pid, &local, 1, &remote, 1, 0) ==
-		       (ssize_t)sizeof(seen) &&
-	       seen == request->probe_value;
-}
-
-/* Reaching into a process may take as long as it likes (memory that a file
- * system of its own has to deliver), so strangers are not reached into unless
- * they may. */
-static bool may_reach(const struct wf_devd_client *client)
-{
-	const struct wf_devd *devd = client->devd;
-	bool sva = false;
-
-	for (unsigned int i = 0; i < devd->config.n_devices; i++)
-		sva |= devd->devices[i].config.iommu_type == WD_IOMMU_SVA;
-	return sva && (client->user->own || devd->config.allow_sva);
-}
-
 static int do_hello(struct wf_devd_client *client,
-		    const struct wf_dev_request *request, int fd,
-		    struct answer *answer)
+		    const struct wf_dev_request *request,
+		    struct wf_devd_gift *gift, struct answer *answer)
 {
-	(void)fd;
-	client->reachable = may_reach(client) && can_reach(client, request);
+	(void)request;
+	(void)gift;
+	(void)answer;
 	client->greeted = true;
-	/* If not, the client may be able to change that, and says hello again
-	 */
-	answer->reply->size = client->reachable;
-	answer->reply->dma = (uint64_t)getpid();
 	return 0;
 }
 
 static int do_device(struct wf_devd_client *client,
-		     const struct wf_dev_request *request, int fd,
-		     struct answer *answer)
+		     const struct wf_dev_request *request,
+		     struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd *devd = client->devd;
 
-	(void)fd;
+	(void)gift;
 	if (request->index >= devd->config.n_devices)
 		return -ENOENT;
 	wf_devd_chan_record(devd, &devd->devices[request->index],
@@ -110,8 +73,17 @@ static struct wf_devd_device *find_device(struct wf_devd *devd,
 	return NULL;
 }
 
+/* Memory that never comes (a file system of the client's own has to deliver it)
+ * holds a worker, so strangers are not reached into unless they may. */
+static bool may_reach(const struct wf_devd_client *client,
+		      const struct wf_devd_gift *gift)
+{
+	return gift->memory >= 0 &&
+	       (client->user->own || client->devd->config.allow_sva);
+}
+
 static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
-		   struct answer *answer)
+		   struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd *devd = client->devd;
 	struct wf_devd_chan *chan;
@@ -125,7 +97,8 @@ static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 			(int)client->pid, client->n_chans, client->user->chans);
 		return -EBUSY;
 	}
-	if (device->config.iommu_type == WD_IOMMU_SVA && !client->reachable)
+	if (device->config.iommu_type == WD_IOMMU_SVA &&
+	    !may_reach(client, gift))
 		return -EPERM;
 	err = wf_devd_chan_make(client, device, &chan,
 				&answer->fds[WF_DEV_FD_REGIONS]);
@@ -139,36 +112,40 @@ static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 		wf_devd_chan_free(chan);
 		return err;
 	}
+	if (chan->sva) {
+		chan->memory = gift->memory;
+		gift->memory = -1;
+	}
 	answer->reply->chan = chan->id;
 	wf_devd_chan_record(devd, device, &answer->reply->record);
 	return 0;
 }
 
 static int do_open(struct wf_devd_client *client,
-		   const struct wf_dev_request *request, int fd,
-		   struct answer *answer)
+		   const struct wf_dev_request *request,
+		   struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd_device *device =
 		find_device(client->devd, request->name);
 	int err;
 
-	(void)fd;
+	(void)gift;
 	if (!device)
 		return -ENODEV;
-	err = open_on(client, device, answer);
+	err = open_on(client, device, gift, answer);
 	device->turned_away += err != 0;
 	return err;
 }
 
 static int do_start(struct wf_devd_client *client,
-		    const struct wf_dev_request *request, int fd,
-		    struct answer *answer)
+		    const struct wf_dev_request *request,
+		    struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd_chan *chan = find_chan(client, request->chan);
 	struct wf_devd_worker *workers = client->devd->workers;
 	struct wf_devd_worker *least = workers;
 
-	(void)fd;
+	(void)gift;
 	(void)answer;
 	if (!chan || chan->worker)
 		return -EINVAL;
@@ -225,7 +202,7 @@ static int place(struct wf_devd_chan *chan, struct wf_devd_region *region,
 		region->dma =
 			wf_devd_arena_take(&client->devd->arena, region->size);
 		if (!region->dma) {
-			wf_devd_region_put(region);
+			wf_devd_chan_put_region(client->devd, region);
 			return -ENOMEM;
 		}
 		region->arena = &client->devd->arena;
@@ -243,14 +220,14 @@ static int place(struct wf_devd_chan *chan, struct wf_devd_region *region,
 }
 
 static int do_reserve(struct wf_devd_client *client,
-		      const struct wf_dev_request *request, int fd,
-		      struct answer *answer)
+		      const struct wf_dev_request *request,
+		      struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd_chan *chan = find_chan(client, request->chan);
 	struct wf_devd_region *region;
 	int err;
 
-	(void)fd;
+	(void)gift;
 	err = check_memory(client, chan, request->size);
 	if (!err)
 		err = wf_devd_region_make(&region, request->size,
@@ -259,29 +236,31 @@ static int do_reserve(struct wf_devd_client *client,
 }
 
 static int do_attach(struct wf_devd_client *client,
-		     const struct wf_dev_request *request, int fd,
-		     struct answer *answer)
+		     const struct wf_dev_request *request,
+		     struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd_chan *chan = find_chan(client, request->chan);
-	struct wf_devd_region *region;
+	struct wf_devd_region *region = gift->region;
 	int err;
 
-	err = fd < 0 ? -EINVAL : check_memory(client, chan, request->size);
+	err = check_memory(client, chan, request->size);
 	if (!err)
-		err = wf_devd_region_attach(&region, fd, request->offset,
-					    request->size);
-	return err ? err : place(chan, region, answer);
+		err = gift->status;
+	if (err || !region)
+		return err ? err : -EINVAL;
+	gift->region = NULL;
+	return place(chan, region, answer);
 }
 
 static int do_share(struct wf_devd_client *client,
-		    const struct wf_dev_request *request, int fd,
-		    struct answer *answer)
+		    const struct wf_dev_request *request,
+		    struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd_chan *chan = find_chan(client, request->chan);
 	struct wf_devd_chan *target = find_chan(client, request->target);
 	struct wf_devd_region *region;
 
-	(void)fd;
+	(void)gift;
 	if (!chan || !target || chan == target ||
 	    chan->device->config.iommu_type !=
 		    target->device->config.iommu_type)
@@ -306,7 +285,8 @@ static const handler handlers[WF_DEV_OPS] = {
 };
 
 bool wf_devd_request_handle(struct wf_devd_client *client,
-			    const struct wf_dev_request *request, int fd,
+			    const struct wf_dev_request *request,
+			    struct wf_devd_gift *gift,
 			    struct wf_dev_reply *reply, int *fds)
 {
 	struct answer answer = { reply, fds };
@@ -337,6 +317,6 @@ bool wf_devd_request_handle(struct wf_devd_client *client,
 		reply->status = -EOPNOTSUPP;
 		return true;
 	}
-	reply->status = handlers[request->op](client, request, fd, &answer);
+	reply->status = handlers[request->op](client, request, gift, &answer);
 	return true;
 }

@@ -6,6 +6,7 @@
  */
 #include "devd/rig_test.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #define POOL (2u << 20)
@@ -231,9 +232,13 @@ static void faults(struct wf_drv_device *device)
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t at = (uintptr_t)map;
 	struct wf_device_job job = { .alg = WF_DEVICE_CRC32 };
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	munmap(map + page, (size_t)page);
-	mprotect(map + 2 * page, (size_t)page, PROT_READ);
+	assert_ptr_not_equal(mmap(map + 2 * page, (size_t)page, PROT_READ,
+				  MAP_SHARED | MAP_FIXED, fd, 0),
+			     MAP_FAILED);
+	close(fd);
 	job.src = at + (uint64_t)page - 10;
 	job.src_len = 64;
 	refuse(device, job, EFAULT);
@@ -248,7 +253,7 @@ static void faults(struct wf_drv_device *device)
 				      .src_len = 64,
 				      .dst = at + 2 * (uint64_t)page,
 				      .dst_len = 64 };
-	refuse(device, job, EFAULT); /* but not written */
+	refuse(device, job, EFAULT); /* but not written: a file */
 	job.dst = at + (uint64_t)page;
 	refuse(device, job, EFAULT);
 	munmap(map, (size_t)page);

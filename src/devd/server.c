@@ -16,8 +16,8 @@
 #include "base/log.h"
 #include "chan/place.h"
 #include "devd/alg.h"
+#include "devd/errand.h"
 #include "devd/listen.h"
-#include "devd/reach.h"
 #include "devd/worker.h"
 
 #define EVENTS 32
@@ -115,9 +115,12 @@ static int open_fds(struct wf_devd *devd)
 		err = -errno;
 		goto err_epoll;
 	}
-	err = wf_devd_listen_open(devd);
+	err = wf_devd_errands_open(&devd->errands, devd->inbox_fd);
 	if (err)
 		goto err_inbox;
+	err = wf_devd_listen_open(devd);
+	if (err)
+		goto err_errands;
 	devd->listener_source = WF_DEVD_LISTENER;
 	devd->inbox_source = WF_DEVD_INBOX;
 	err = watch(devd, devd->listen_fd, &devd->listener_source);
@@ -126,6 +129,8 @@ static int open_fds(struct wf_devd *devd)
 	if (!err)
 		return 0;
 	wf_devd_listen_close(devd);
+err_errands:
+	wf_devd_errands_close(devd->errands);
 err_inbox:
 	close(devd->inbox_fd);
 err_epoll:
@@ -231,6 +236,14 @@ static void empty_inbox(struct wf_devd *devd)
 	}
 }
 
+static void take_errands(struct wf_devd *devd)
+{
+	struct wf_devd_errand *errand;
+
+	while ((errand = wf_devd_errand_next(devd->errands)))
+		wf_devd_client_returned(devd, errand);
+}
+
 /* Without a descriptor for it the client stays at the door, and we must not
  * turn round it at full speed. */
 static void accept_one(struct wf_devd *devd)
@@ -288,7 +301,6 @@ int wf_devd_run(struct wf_devd *devd)
 	struct epoll_event events[EVENTS];
 	int n;
 
-	wf_devd_reach_humbly();
 	while (!atomic_load(&devd->stop)) {
 		n = epoll_wait(devd->epoll_fd, events, EVENTS,
 			       !devd->n_clients ? -1 :
@@ -305,6 +317,7 @@ int wf_devd_run(struct wf_devd *devd)
 			handle(devd, source);
 		}
 		empty_inbox(devd);
+		take_errands(devd);
 		look_after(devd);
 	}
 	return 0;
@@ -345,12 +358,15 @@ void wf_devd_close(struct wf_devd *devd)
 			wf_container_of(pos, struct wf_devd_client, link));
 	while (devd->n_chans) {
 		empty_inbox(devd);
+		take_errands(devd);
 		for (unsigned int i = 0; i < devd->config.workers; i++)
 			wf_devd_worker_watch(&devd->workers[i],
 					     wf_base_clock_ns());
 		usleep(1000);
 	}
 	end_workers(devd, devd->config.workers);
+	wf_devd_errands_close(devd->errands);
+	wf_devd_client_forget_all(devd);
 	close(devd->inbox_fd);
 	close(devd->epoll_fd);
 	wf_devd_job_unguard();

@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "chan/dev_defs.h"
 #include "devd/devd.h"
+#include "devd/gift.h"
 #include "devd/region.h"
 #include "devd/stats.h"
 #include "devd/user.h"
@@ -50,12 +51,12 @@ struct wf_devd_client {
 	int pidfd; /* -1: not known */
 	pid_t pid;
 	uid_t uid;
-	gid_t gid;
 	struct wf_devd_user *user;
 	atomic_bool spoiler; /* worker: it held us up on purpose */
 	bool greeted;
-	bool gone;	/* the connection is over, channels are on their way */
-	bool reachable; /* CMA works: SVA */
+	bool gone; /* the connection is over, channels are on their way */
+	/* Out for it: it is not served until that is back. */
+	struct wf_devd_errand *errand;
 	uint32_t next_chan;
 	unsigned int n_chans;
 	unsigned int pins; /* keep it from being freed while in use */
@@ -75,6 +76,7 @@ struct wf_devd_chan {
 	uint32_t id;
 	uint32_t algs;
 	bool sva;
+	int memory;	    /* SVA: the client's, see gift.h; -1 */
 	bool closing;	    /* manager: asked back from the worker */
 	bool answer;	    /* manager: a CLOSE waits for it */
 	bool faulted;	    /* worker, as the next */
@@ -101,6 +103,9 @@ struct wf_devd {
 	enum wf_devd_source listener_source, inbox_source;
 	int listen_fd, epoll_fd, inbox_fd;
 	int lock_fd; /* beside the socket; -1 */
+	struct wf_devd_errands *errands;
+	unsigned int refusing; /* connections that errands close */
+	bool deaf;	       /* too many of them: nobody is let in */
 	atomic_bool stop;
 	bool crowded;	    /* said so, once */
 	uint64_t said_at;   /* a warning that anybody can cause */
@@ -124,6 +129,9 @@ void wf_devd_chan_charge(struct wf_devd_chan *chan,
 			 struct wf_devd_region *region);
 void wf_devd_chan_discharge(struct wf_devd_chan *chan,
 			    struct wf_devd_region *region);
+/* One reference less. Memory of a client is unmapped by an errand. */
+void wf_devd_chan_put_region(struct wf_devd *devd,
+			     struct wf_devd_region *region);
 /* Nobody uses it any more. */
 void wf_devd_chan_free(struct wf_devd_chan *chan);
 void wf_devd_chan_record(const struct wf_devd *devd,
@@ -137,6 +145,11 @@ void wf_devd_client_serve(struct wf_devd_client *client);
 int wf_devd_client_accept(struct wf_devd *devd);
 /* Ends the connection and asks for its channels. */
 void wf_devd_client_drop(struct wf_devd_client *client);
+/* An errand came back. Frees it. */
+void wf_devd_client_returned(struct wf_devd *devd,
+			     struct wf_devd_errand *errand);
+/* The device ends: those whose errand is out are freed without it. */
+void wf_devd_client_forget_all(struct wf_devd *devd);
 /* A channel came back from its worker. */
 void wf_devd_client_reap(struct wf_devd_chan *chan);
 /* Now and then: tells those who wait for a CLOSE that we are there, puts out
@@ -148,9 +161,10 @@ bool wf_devd_client_here(const struct wf_devd_client *client);
 /* -- request.c ------------------------------------------------------------- */
 
 /* Fills in the reply and up to WF_DEV_FDS_MAX descriptors to send and close.
- * False: the reply comes later (CLOSE). */
+ * Takes out of @gift what is kept. False: the reply comes later (CLOSE). */
 bool wf_devd_request_handle(struct wf_devd_client *client,
-			    const struct wf_dev_request *request, int fd,
+			    const struct wf_dev_request *request,
+			    struct wf_devd_gift *gift,
 			    struct wf_dev_reply *reply, int *fds);
 /* Takes a channel from its worker, or at once if it has none. */
 void wf_devd_request_close(struct wf_devd_chan *chan);

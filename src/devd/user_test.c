@@ -479,7 +479,7 @@ static void test_setuid_client(void **state)
 	unlink(setuid_path);
 	/* Refused, and nothing about the memory told. */
 	done = post_stolen(pid, mmio);
-	assert_int_equal(done.status, EPERM);
+	assert_int_equal(done.status, ESRCH);
 	assert_int_equal(done.checksum, 0);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

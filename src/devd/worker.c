@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "devd/reach.h"
 #include "queue/wake.h"
 
 /* A channel's turn: so many jobs, or so many bytes, whichever is first. */
@@ -287,7 +286,6 @@ static void *worker_main(void *arg)
 	unsigned int rounds = 0;
 
 	bind_to(worker->cpu);
-	wf_devd_reach_humbly();
 	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
 		if (wf_unlikely(atomic_load_explicit(&worker->changed,
 						     memory_order_relaxed))) {

@@ -46,7 +46,7 @@ static void in_child(void)
 {
 	idle = NULL;
 	kept = 0;
-	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_unlock(&lock);
 }
 
 static void setup(void)
@@ -54,24 +54,56 @@ static void setup(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
+static struct line *line_open_on(const struct uacce_dev_info *dev)
+{
+	size_t reserve = dev->iommu_type == WD_IOMMU_SVA ? 0 : POOL;
+	struct line *line = calloc(1, sizeof(*line));
+
+	if (!line)
+		return NULL;
+	strcpy(line->dev.ch.dev_path, dev->dev_path);
+	if (!wf_drv_device_open(&line->dev, reserve))
+		return line;
+	free(line);
+	return NULL;
+}
+
+/* The best device may be of another kind, full, or closed to this user: then
+ * the next one. */
 static struct line *line_open(const char *alg)
 {
 	struct uacce_dev_info *list;
-	struct line *line;
-	size_t reserve;
+	struct line *line = NULL;
+	int count = wd_list_devices(alg, &list);
 
-	if (wd_list_devices(alg, &list) <= 0)
+	if (count <= 0)
 		return NULL;
-	reserve = list[0].iommu_type == WD_IOMMU_SVA ? 0 : POOL;
-	line = calloc(1, sizeof(*line));
-	if (line) {
-		strcpy(line->dev.ch.dev_path, list[0].dev_path);
-		if (wf_drv_device_open(&line->dev, reserve)) {
-			free(line);
-			line = NULL;
-		}
-	}
+	for (int i = 0; i < count && !line; i++)
+		line = line_open_on(&list[i]);
 	wd_free_devices(list);
+	return line;
+}
+
+static void line_close(struct line *line)
+{
+	wf_drv_device_close(&line->dev);
+	free(line);
+}
+
+/* One whose device does this: another may have been kept last. */
+static struct line *line_kept(const char *alg)
+{
+	struct line **at = &idle, *line;
+
+	pthread_mutex_lock(&lock);
+	while (*at && !wd_has_alg((*at)->dev.ch.dev_info, alg))
+		at = &(*at)->next;
+	line = *at;
+	if (line) {
+		*at = line->next;
+		kept--;
+	}
+	pthread_mutex_unlock(&lock);
 	return line;
 }
 
@@ -80,20 +112,12 @@ static struct line *line_get(const char *alg)
 	struct line *line;
 
 	pthread_once(&once, setup);
-	pthread_mutex_lock(&lock);
-	line = idle;
-	if (line) {
-		idle = line->next;
-		kept--;
+	while ((line = line_kept(alg))) {
+		if (wd_drv_alive(&line->dev.ch))
+			return line;
+		line_close(line); /* its device has died meanwhile */
 	}
-	pthread_mutex_unlock(&lock);
-	return line ? line : line_open(alg);
-}
-
-static void line_close(struct line *line)
-{
-	wf_drv_device_close(&line->dev);
-	free(line);
+	return line_open(alg);
 }
 
 static void line_put(struct line *line, bool good)

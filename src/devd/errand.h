@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What may take as long as a client likes, done by threads that nobody waits
+ * for: receiving a message that carries descriptors, closing a connection
+ * that holds such messages, unmapping a client's memory. The kernel ends a
+ * file in the thread that drops the last reference to it, and that can block:
+ * a TCP socket lingers, a file system in user space answers when it wants to,
+ * a large file takes time to be freed. The manager hands such things over and
+ * goes on; it only ever peeks at a message that carries descriptors, which
+ * drops none.
+ *
+ * A client has one errand at a time and counts as a client until it is over,
+ * so that the limits of clients are those of threads.
+ */
+#ifndef WF_DEVD_ERRAND_H
+#define WF_DEVD_ERRAND_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "devd/gift.h"
+
+struct wf_devd_client;
+struct wf_devd_errands;
+
+enum wf_devd_errand_kind {
+	WF_DEVD_ERRAND_RECEIVE,
+	WF_DEVD_ERRAND_CLOSE,
+	WF_DEVD_ERRAND_UNMAP,
+};
+
+struct wf_devd_errand {
+	struct wf_list link;
+	struct wf_devd_errands *hub;
+	enum wf_devd_errand_kind kind;
+	struct wf_devd_client *client; /* the manager's; NULL: nobody's */
+	int fd;			       /* the connection */
+	pid_t pid;
+	uint64_t limit;
+	/* What RECEIVE brings: -EPIPE if the message makes no sense. */
+	int err;
+	struct wf_dev_request request;
+	struct wf_devd_gift gift; /* UNMAP: its region goes */
+};
+
+/* Results wake @wake_fd, an eventfd. */
+int wf_devd_errands_open(struct wf_devd_errands **hub, int wake_fd);
+/* Those that are out end by themselves, whenever that is, and close the
+ * connections they were given. */
+void wf_devd_errands_close(struct wf_devd_errands *hub);
+
+/* Sends somebody; the errand comes back by _next(). When there are too many
+ * out already it is sent later. -ENOMEM. */
+int wf_devd_errand_send(struct wf_devd_errands *hub,
+			const struct wf_devd_errand *what,
+			struct wf_devd_errand **sent);
+/* One that is over, to be freed by free(), or NULL. */
+struct wf_devd_errand *wf_devd_errand_next(struct wf_devd_errands *hub);
+
+/* Whether the connection holds messages, which may carry descriptors. Takes no
+ * more from now on: if not, closing it does not block. */
+bool wf_devd_errand_needed(int fd);
+
+#endif

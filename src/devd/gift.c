@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Looking at what clients send.
+ */
+#include "devd/gift.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "devd/region.h"
+
+/* Whether the path behind @fd ends as @path does, which begins with "/proc". */
+static bool is_named(int fd, const char *path)
+{
+	const char *tail = path + strlen("/proc");
+	char link[64], name[256];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, name, sizeof(name) - 1);
+	if (len < (ssize_t)strlen(tail))
+		return false;
+	name[len] = '\0';
+	return !strcmp(name + len - strlen(tail), tail);
+}
+
+/* The same file of our own /proc: a process of another pid namespace has
+ * another. Its number alone would do if numbers of files did not wrap. */
+static bool is_memory_of(int fd, pid_t pid)
+{
+	struct stat ours, there;
+	struct statfs fs;
+	char path[32];
+
+	if (pid <= 0 || (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	return !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC &&
+	       !fstat(fd, &there) && !lstat(path, &ours) &&
+	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino &&
+	       is_named(fd, path);
+}
+
+struct wf_devd_gift wf_devd_gift_take(const struct wf_dev_request *request,
+				      int fd, pid_t pid, uint64_t limit)
+{
+	struct wf_devd_gift gift = WF_DEVD_NO_GIFT;
+
+	if (fd < 0)
+		return gift;
+	if (request->op == WF_DEV_OPEN && is_memory_of(fd, pid)) {
+		gift.memory = fd;
+		return gift;
+	}
+	/* Sizes that cannot be are refused by the request itself. */
+	if (request->op == WF_DEV_ATTACH && request->size &&
+	    request->size <= limit && !(request->size % WF_DEVD_PAGE))
+		gift.status = wf_devd_region_attach(
+			&gift.region, fd, request->offset, request->size);
+	close(fd);
+	return gift;
+}
