@@ -185,15 +185,16 @@ static int start_locked(void)
 	sigset_t all, old;
 	int ret;
 
+	if (wake_fd < 0)
+		wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (wake_fd < 0)
+		return -errno;
+	/* One that was about to end goes on. */
 	if (running)
 		return 0;
 	if (!watched)
 		wf_base_fork_watch(&watch);
 	watched = true;
-	if (wake_fd < 0)
-		wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (wake_fd < 0)
-		return -errno;
 	/* Signals are for the application's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
