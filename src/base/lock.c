@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting for a lock that someone else holds: spin, then yield, then sleep.
+ * Waiting for a lock that someone else holds: spin, then sleep.
+ *
+ * The holder may wait for this very processor, so it is given up after a
+ * microsecond. sched_yield() would not do. Under SCHED_FIFO and SCHED_RR it
+ * does not let a holder of lower priority run. And since Linux 6.18 it gives
+ * away the rest of a time slice for good, so that a process that calls it in a
+ * loop beside busy ones does not run again for seconds.
  */
 #include "base/lock.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -14,13 +19,9 @@
 /* About a microsecond: longer than any holder needs that is running. */
 #define SPINS 100
 
-/* A holder that shares the CPU gets there by these, unless its priority is
- * lower under SCHED_FIFO or SCHED_RR: it runs only once we sleep. */
-#define YIELDS 50
-
 /* wf_base_lock_drop() runs no fence, so that it may miss a waiter that goes to
  * sleep at that very moment: it looks again by itself. */
-#define SLEEP_NS 1000000
+#define SLEEP_NS 100000
 
 static long futex(struct wf_lock *lock, int op, unsigned int value,
 		  const struct timespec *timeout)
@@ -41,13 +42,10 @@ static void sleep_until_taken(struct wf_lock *lock)
 
 void wf_base_lock_wait(struct wf_lock *lock)
 {
-	for (int i = 0; i < SPINS + YIELDS; i++) {
+	for (int i = 0; i < SPINS; i++) {
 		if (wf_base_lock_try(lock))
 			return;
-		if (i < SPINS)
-			wf_base_cpu_relax();
-		else
-			sched_yield();
+		wf_base_cpu_relax();
 	}
 	sleep_until_taken(lock);
 }

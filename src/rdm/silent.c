@@ -72,7 +72,7 @@ static void warn(const struct wf_rdm_peer *peer, uint64_t waited)
 
 	if (source_of(peer->ep, &peer->addr, &source))
 		interface_of(&source, name, sizeof(name));
-	wf_warn("no answer from %s by packets for %.1f s (UDP from %s, "
+	wf_tell("no answer from %s by packets for %.1f s (UDP from %s, "
 		"interface %s): is the process there, does a firewall drop "
 		"UDP, is FI_WEFT_IFACE the right interface, is FI_WEFT_SHM the "
 		"same for all processes of a node?",

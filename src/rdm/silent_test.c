@@ -24,7 +24,7 @@ static void note(enum wf_log_level level, const char *func, int at,
 {
 	(void)func;
 	(void)at;
-	if (level != WF_LOG_WARN || !strstr(text, "no answer"))
+	if (level != WF_LOG_TELL || !strstr(text, "no answer"))
 		return;
 	lines++;
 	snprintf(line, sizeof(line), "%s", text);

@@ -302,7 +302,7 @@ static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
 	char text[WF_ADDR_STR_LEN];
 
 	out->warned = true;
-	wf_warn("no answer from %s through shared memory for %llu s: %s; "
+	wf_tell("no answer from %s through shared memory for %llu s: %s; "
 		"trying for another %llu s (%s). Check "
 		"that the process is there and makes progress, that "
 		"FI_WEFT_SHM is the same for both, and that "
@@ -342,7 +342,7 @@ uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
 		if (out->state == WF_SHM_OUT_CONNECTING)
 			at = out->retry_at;
 		else if (out->state == WF_SHM_OUT_GREETED)
-			at = out->warned ? end_of(out) :
+			at = out->warned ? dead_at(out) :
 					   out->since + WARN_AFTER;
 		else
 			continue;

@@ -82,7 +82,7 @@ static void take_line(enum wf_log_level level, const char *func, int line,
 {
 	(void)func;
 	(void)line;
-	if (level != WF_LOG_WARN || !strstr(text, "no answer from"))
+	if (level != WF_LOG_TELL || !strstr(text, "no answer from"))
 		return;
 	warnings++;
 	strncpy(warning, text, sizeof(warning) - 1);

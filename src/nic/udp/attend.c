@@ -123,13 +123,10 @@ static void rest(struct look *look)
 	uint64_t most = look->called || look->crowded ? TICK : TICK_IDLE;
 	uint64_t wait = look->due > now ? look->due - now : 0;
 	struct timespec ts = { .tv_sec = 0 };
-	eventfd_t value;
 
 	ts.tv_nsec = (long)(wait < most ? wait : most);
 	ppoll(look->fds, look->count, &ts, NULL);
 	wf_queue_wake_disarm(&asleep);
-	if (look->fds[0].revents)
-		eventfd_read(look->fds[0].fd, &value);
 }
 
 static void *attend(void *arg)
@@ -138,8 +135,11 @@ static void *attend(void *arg)
 	for (;;) {
 		struct look look = { .due = WF_UDP_NEVER, .count = 1 };
 		struct wf_list *pos, *tmp;
+		eventfd_t value;
 
 		pthread_mutex_lock(&lock);
+		if (wake_fd >= 0)
+			eventfd_read(wake_fd, &value);
 		if (wf_base_list_empty(&devices)) {
 			running = false;
 			pthread_mutex_unlock(&lock);
@@ -185,15 +185,16 @@ static int start_locked(void)
 	sigset_t all, old;
 	int ret;
 
+	if (wake_fd < 0)
+		wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (wake_fd < 0)
+		return -errno;
+	/* One that was about to end goes on. */
 	if (running)
 		return 0;
 	if (!watched)
 		wf_base_fork_watch(&watch);
 	watched = true;
-	if (wake_fd < 0)
-		wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (wake_fd < 0)
-		return -errno;
 	/* Signals are for the application's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -222,6 +223,12 @@ void wf_udp_attend_end(struct wf_udp_dev *dev)
 {
 	pthread_mutex_lock(&lock);
 	wf_base_list_del(&dev->attend);
+	/* It need not sleep at this socket any more. */
+	wf_udp_attend_called();
+	/* Nobody else has a use for it; who polls it is woken already. */
+	if (wf_base_list_empty(&devices)) {
+		close(wake_fd);
+		wake_fd = -1;
+	}
 	pthread_mutex_unlock(&lock);
-	wf_udp_attend_called(); /* it need not sleep at this socket any more */
 }

@@ -30,8 +30,10 @@ int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 	for (nfds_t i = 0; i < n; i++)
 		has |= look[i].fd == watched;
 	polls += has;
-	ret = (int)syscall(SYS_ppoll, fds, n, has && for_ever ? NULL : timeout,
-			   mask, _NSIG / 8);
+	/* Short ones have a reason: the owner called just now. */
+	if (has && for_ever && timeout->tv_nsec > 10 * (long)WF_NS_PER_MS)
+		timeout = NULL;
+	ret = (int)syscall(SYS_ppoll, fds, n, timeout, mask, _NSIG / 8);
 	polled += has;
 	return ret;
 }
