@@ -5,7 +5,6 @@
 #include "prov/wait.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -107,6 +106,7 @@ void wf_prov_wait_start(struct wf_prov_waiting *waiting,
 {
 	waiting->wait = wait;
 	waiting->ready = NULL;
+	waiting->rest = (struct wf_rest){ 0 };
 	waiting->begin = wf_base_clock_ns();
 	waiting->deadline = UINT64_MAX;
 	if (timeout_ms >= 0)
@@ -133,7 +133,7 @@ bool wf_prov_wait_more(struct wf_prov_waiting *waiting)
 	if (now >= waiting->deadline)
 		return false;
 	if (wait->obj != FI_WAIT_FD) {
-		sched_yield();
+		wf_base_rest(&waiting->rest);
 		return true;
 	}
 	if (now - waiting->begin < SPIN_NS || wf_prov_wait_try(wait) ||

@@ -11,6 +11,7 @@
 
 #include <rdma/fi_eq.h>
 
+#include "base/rest.h"
 #include "op/waker.h"
 #include "prov/eps.h"
 
@@ -44,6 +45,7 @@ struct wf_prov_waiting {
 	bool (*ready)(const struct wf_prov_waiting *waiting);
 	uint64_t begin;
 	uint64_t deadline; /* UINT64_MAX: none */
+	struct wf_rest rest;
 };
 
 void wf_prov_wait_start(struct wf_prov_waiting *waiting,

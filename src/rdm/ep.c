@@ -5,7 +5,6 @@
 #include "rdm/ep.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -15,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rest.h"
 #include "op/iov.h"
 #include "rdm/crowd.h"
 #include "rdm/in.h"
@@ -204,6 +204,7 @@ static bool is_idle(const struct wf_rdm_ep *ep)
 static void linger(struct wf_rdm_ep *ep)
 {
 	uint64_t begin = wf_base_clock_ns();
+	struct wf_rest rest = { 0 };
 	struct wf_list *pos, *tmp;
 
 	wf_list_for_each (pos, tmp, &ep->peers) {
@@ -215,7 +216,7 @@ static void linger(struct wf_rdm_ep *ep)
 	}
 	while (!is_idle(ep) && wf_base_clock_ns() - begin < LINGER) {
 		wf_rdm_ep_progress(ep);
-		sched_yield();
+		wf_base_rest(&rest);
 	}
 	if (!is_idle(ep))
 		wf_info("closed with messages that nobody took");

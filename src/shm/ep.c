@@ -5,7 +5,6 @@
 #include "shm/ep.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -113,7 +112,7 @@ static void linger(struct wf_shm_ep *ep)
 		if (!holds)
 			return;
 		look_at_sockets(ep, wf_base_clock_ns()); /* who has died? */
-		sched_yield();
+		wf_base_rest(&ep->rest);
 	}
 	if (holds)
 		wf_warn("closed with injected messages that nobody read");
@@ -444,7 +443,7 @@ static void yield_when_quiet(struct wf_shm_ep *ep)
 		ep->quiet_ticks = 0;
 	} else if (++ep->quiet_ticks >= QUIET_TICKS) {
 		ep->quiet_ticks = QUIET_TICKS;
-		sched_yield();
+		wf_base_rest(&ep->rest);
 	}
 }
 

@@ -13,6 +13,7 @@
 #include "base/addr.h"
 #include "base/list.h"
 #include "base/pool.h"
+#include "base/rest.h"
 #include "match/rxq.h"
 #include "op/compq.h"
 #include "op/names.h"
@@ -70,6 +71,7 @@ struct wf_shm_ep {
 	uint32_t polls;	      /* since the clock was looked at */
 	uint32_t quiet_mark;  /* slots of the hot channel at the last of ... */
 	uint32_t quiet_ticks; /* ... so many looks at the clock */
+	struct wf_rest rest;
 	struct wf_rxq *rxq;
 	struct wf_shm_watch watch; /* all rings that we read */
 	struct wf_shm_board_map board;

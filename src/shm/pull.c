@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rest.h"
 #include "op/iov.h"
 #include "shm/ep.h"
 #include "shm/share.h"
@@ -451,6 +451,7 @@ static void leave_share(struct wf_shm_pull *pull)
 	const struct wf_shm_in *in = pull->in;
 	struct wf_shm_share *share = &in->region.shares[pull->share];
 	uint64_t begin = wf_base_clock_ns();
+	struct wf_rest rest = { 0 };
 	uint32_t theirs =
 		pull->failed ? pull->theirs : take_claims(pull, share);
 
@@ -461,7 +462,7 @@ static void leave_share(struct wf_shm_pull *pull)
 	       atomic_load_explicit(&share->sender_done, memory_order_acquire) <
 		       theirs &&
 	       wf_base_clock_ns() - begin < LEAVE_PATIENCE)
-		sched_yield();
+		wf_base_rest(&rest);
 }
 
 void wf_shm_pull_orphan(struct wf_shm_pull *pull, int err)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Giving up the processor for a moment in a loop that waits for another process,
+ * which may wait for this very processor.
+ */
+#ifndef WF_BASE_REST_H
+#define WF_BASE_REST_H
+
+#include <stdint.h>
+
+/* One for each loop, zeroed. */
+struct wf_rest {
+	uint32_t naps; /* to be taken before the next yield */
+};
+
+void wf_base_rest(struct wf_rest *rest);
+
+#endif
