@@ -119,11 +119,6 @@ static int make_room_for(struct wf_prov_ep *ep, fi_addr_t dst)
 	return 0;
 }
 
-static bool goes_by_memory(const struct wf_addr *addr)
-{
-	return wf_prov_param.shm && wf_base_addr_is_local(addr);
-}
-
 static int find_way(struct wf_prov_ep *ep, fi_addr_t dst)
 {
 	struct wf_addr addr;
@@ -133,13 +128,17 @@ static int find_way(struct wf_prov_ep *ep, fi_addr_t dst)
 		err = make_room_for(ep, dst);
 	if (err)
 		return err;
-	ep->routes[dst] = goes_by_memory(&addr) ? WAY_MEMORY : WAY_PACKETS;
+	ep->routes[dst] = wf_prov_param.shm && wf_base_addr_is_local(&addr) ?
+				  WAY_MEMORY :
+				  WAY_PACKETS;
 	return 0;
 }
 
 void wf_prov_route_expect(struct wf_prov_ep *ep, const struct wf_addr *addr)
 {
-	if (!ep->enabled || ep->rdm.awake || goes_by_memory(addr))
+	/* On this host, where packets are an exception, a silent peer is given
+	 * more time: hello.c. */
+	if (!ep->enabled || ep->rdm.awake || wf_base_addr_is_local(addr))
 		return;
 	on_stirred(ep);
 }

@@ -19,7 +19,7 @@ void wf_prov_route_open(struct wf_prov_ep *ep,
 int wf_prov_route_send(struct wf_prov_ep *ep, fi_addr_t dst,
 		       struct wf_shm_tx *tx, bool more);
 
-/* @addr is in the AV: if packets lead there, the device is opened now. From
+/* @addr is in the AV: if it is on another host, the device is opened now. From
  * then on it answers peers that connect, even while this process computes and
  * does not call us; they would give up at the connect time-out. */
 void wf_prov_route_expect(struct wf_prov_ep *ep, const struct wf_addr *addr);
