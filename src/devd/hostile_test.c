@@ -368,6 +368,45 @@ static void test_unread_descriptors(void **state)
 	close(sock);
 }
 
+/* Those who are refused can hold a limited number of threads; clients that are
+ * in do not notice, and the door opens again. */
+static void test_many_refused(void **state)
+{
+	int threads = count_threads(), fds[20], refused[70], late;
+	struct wf_drv_device own;
+
+	(void)state;
+	assert_int_equal(rig_open(&own, "share-0", 0), 0);
+	for (int i = 0; i < 19; i++) {
+		fds[i] = greet();
+		assert_true(fds[i] >= 0);
+	}
+	halt();
+	for (int i = 0; i < 70; i++) {
+		refused[i] = raw_connect(rig.socket);
+		assert_true(refused[i] >= 0);
+		send_lingering(refused[i], WF_DEV_HELLO, 0);
+	}
+	kill(rig.pid, SIGCONT);
+	expect_threads(threads + 64);
+	rig_nop(&own);
+	for (int i = 0; i < 19; i++)
+		close(fds[i]);
+	/* Signals end what lingers; the last six are let in, for there is
+	 * room now. */
+	for (int i = 0; i < 2; i++) {
+		halt();
+		kill(rig.pid, SIGCONT);
+		expect_threads(threads + 6 * !i);
+	}
+	late = greet();
+	assert_true(late >= 0);
+	close(late);
+	for (int i = 0; i < 70; i++)
+		close(refused[i]);
+	wf_drv_device_close(&own);
+}
+
 /* What is not the client's own memory, opened by itself, is not used as such:
  * neither another process's, nor a file that only looks like it. */
 static void test_forged_memory(void **state)
@@ -618,6 +657,7 @@ int main(void)
 		TEST(test_forged_memory),
 		TEST(test_lingering_descriptors),
 		TEST(test_unread_descriptors),
+		TEST(test_many_refused),
 	};
 
 	wf_base_log_set_sink(keep_quiet);
