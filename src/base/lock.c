@@ -50,7 +50,10 @@ void wf_base_lock_wait(struct wf_lock *lock)
 	sleep_until_taken(lock);
 }
 
+/* The next holder may free what the lock is part of: the wake then is for an
+ * address only. */
 void wf_base_lock_wake(struct wf_lock *lock)
 {
+	atomic_store_explicit(&lock->held, 0, memory_order_release);
 	futex(lock, FUTEX_WAKE, 1, NULL);
 }

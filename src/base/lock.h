@@ -33,9 +33,10 @@ static inline bool wf_base_lock_try(struct wf_lock *lock)
 	       !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
 }
 
-/* Out of line: callers stay small where there is no lock at all. */
-void wf_base_lock_wait(struct wf_lock *lock);
-void wf_base_lock_wake(struct wf_lock *lock);
+/* Out of line: callers stay small where there is no lock at all. The second
+ * drops the lock. */
+__attribute__((cold)) void wf_base_lock_wait(struct wf_lock *lock);
+__attribute__((cold)) void wf_base_lock_wake(struct wf_lock *lock);
 
 static inline void wf_base_lock_take(struct wf_lock *lock)
 {
@@ -45,16 +46,13 @@ static inline void wf_base_lock_take(struct wf_lock *lock)
 
 static inline void wf_base_lock_drop(struct wf_lock *lock)
 {
-	unsigned int waiters;
-
 	if (wf_likely(!lock->real))
 		return;
-	/* Before: the next holder may free what the lock is part of. The wake
-	 * then is for an address only. */
-	waiters = atomic_load_explicit(&lock->waiters, memory_order_relaxed);
-	atomic_store_explicit(&lock->held, 0, memory_order_release);
-	if (wf_unlikely(waiters))
+	if (wf_unlikely(
+		    atomic_load_explicit(&lock->waiters, memory_order_relaxed)))
 		wf_base_lock_wake(lock);
+	else
+		atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 
 #endif
