@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/rest.h"
 #include "common/net.h"
 
 #define API FI_VERSION(1, 17)
@@ -326,16 +327,14 @@ uint64_t weft_test_ms(void)
 }
 
 /* Called when nothing was there: on a busy machine the peer may be waiting for
- * this very core. A sleep, for sched_yield() gives away the rest of a time slice
- * for good since Linux 6.18: of 64 processes that call it beside busy ones, one
- * did not run again for 20 to 60 s. */
+ * this very core. */
 static void breathe(void)
 {
-	const struct timespec nap = { .tv_nsec = 20000 };
+	static _Thread_local struct wf_rest rest;
 	static _Thread_local unsigned int idle;
 
 	if (++idle % 64 == 0)
-		nanosleep(&nap, NULL);
+		wf_base_rest(&rest);
 }
 
 void weft_test_progress(void)

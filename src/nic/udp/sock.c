@@ -21,6 +21,7 @@
 #define BUFFER (4 << 20)
 #define LOOPBACK_MTU 65536u
 #define DEFAULT_MTU 1500u
+#define PATH_LEAST 1228 /* 1200 bytes and the headers of IPv4 and UDP */
 
 static uint32_t interface_mtu(const char *name)
 {
@@ -81,6 +82,9 @@ uint32_t wf_udp_sock_path(const struct wf_udp_sock *sock,
 {
 	int fd = socket(to->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int mtu = (int)sock->link_mtu, found;
+	/* What the kernel was told by ICMP may be forged: it is not believed
+	 * below what every network carries (RFC 8899, section 5.1.2). */
+	int least = mtu && mtu < PATH_LEAST ? mtu : PATH_LEAST;
 	socklen_t len = sizeof(found);
 
 	if (fd >= 0 && !connect(fd, &to->sa, wf_base_addr_len(to)) &&
@@ -89,7 +93,7 @@ uint32_t wf_udp_sock_path(const struct wf_udp_sock *sock,
 			to->sa.sa_family == AF_INET ? IP_MTU : IPV6_MTU, &found,
 			&len) &&
 	    found > 0)
-		mtu = found;
+		mtu = found < least ? least : found;
 	if (fd >= 0)
 		close(fd);
 	if (sock->mtu_most && mtu > (int)sock->mtu_most)
