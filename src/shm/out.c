@@ -172,6 +172,10 @@ static void drop_all(struct wf_shm_out *out, int err)
 	struct wf_shm_ep *ep = out->ep;
 	struct wf_list *pos, *tmp;
 
+	/* Before the application learns that its buffers are its own again.
+	 * Pairs with the load in read_part() (pull.c). */
+	if (out->region.base)
+		atomic_store(&out->region.header->sender_left, 1);
 	for (uint32_t i = 0; out->waiting.count && i < out->waiting.room; i++) {
 		struct wf_shm_tx *tx = wf_base_table_get(&out->waiting, i);
 

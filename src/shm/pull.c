@@ -5,7 +5,6 @@
 #include "shm/pull.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,11 +136,19 @@ static int read_part(void *arg, uint64_t offset, uint64_t part)
 	const struct wf_shm_pull *pull = arg;
 	struct iovec to[WF_OP_IOV_MAX], from[WF_SHM_SHARE_IOV];
 	size_t n, m;
+	int ret;
 
 	n = wf_op_iov_slice(pull->rx->iov, pull->rx->iov_count, offset, part,
 			    to);
 	m = wf_op_iov_slice(pull->iov, pull->iov_count, offset, part, from);
-	return wf_shm_mover_read(&pull->in->mover, to, n, from, m, part);
+	ret = wf_shm_mover_read(&pull->in->mover, to, n, from, m, part);
+	/* The process may live on without the endpoint that the message came
+	 * from. If it has not left by now, what was read is the message. The
+	 * fence keeps the load behind the copy. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&pull->in->region.header->sender_left))
+		return -ESRCH;
+	return ret;
 }
 
 static void ask_for_stream(struct wf_shm_pull *pull)
@@ -247,14 +254,12 @@ static void start_share(struct wf_shm_pull *pull)
 	wf_shm_pull_progress(pull);
 }
 
-/* Plain copying reads whatever is there: the sender's endpoint must still be
- * open, else its buffers may be gone. In another process the kernel finds out
- * (guard.h). */
-static bool is_open(const struct wf_shm_in *in)
+/* A process that is not there any more is found out by the kernel (guard.h). An
+ * endpoint of this very process that has left must not even be read from: its
+ * buffers may be unmapped. */
+static bool has_left(const struct wf_shm_in *in)
 {
-	struct pollfd pfd = { .fd = in->sock.fd, .events = POLLRDHUP };
-
-	return poll(&pfd, 1, 0) <= 0;
+	return in->ended || atomic_load(&in->region.header->sender_left);
 }
 
 static void start(struct wf_shm_pull *pull)
@@ -267,7 +272,7 @@ static void start(struct wf_shm_pull *pull)
 		pull_finish(pull, 0);
 		return;
 	}
-	if (in->ended || (in->mover.way == WF_SHM_WAY_SELF && !is_open(in)))
+	if (has_left(in))
 		pull_finish(pull, FI_ECONNRESET);
 	else if (in->mover.way == WF_SHM_WAY_NONE)
 		ask_for_stream(pull);

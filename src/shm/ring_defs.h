@@ -221,9 +221,12 @@ struct wf_shm_header {
 	 * the high half, one store for both. */
 	_Atomic uint64_t credit WF_ALIGNED(WF_LINE);
 	uint8_t pad1[56];
-	/* The sender's line: replies it has dealt with. */
+	/* The sender's line: replies it has dealt with, and whether it has given
+	 * up all that is under way. Its buffers may hold anything from then on:
+	 * a receiver that has read from them looks at this word afterwards. */
 	_Atomic uint32_t replies_seen WF_ALIGNED(WF_LINE);
-	uint8_t pad2[60];
+	_Atomic uint32_t sender_left;
+	uint8_t pad2[56];
 	/* Whether the receiver looks at this ring by itself (0), or wants its
 	 * bell rung (board_defs.h). Rarely written: the sender reads it for
 	 * every message, from its own cache. */
