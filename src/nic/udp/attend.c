@@ -31,6 +31,8 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list devices = { &devices, &devices };
 static bool running;
+static bool resting; /* it sleeps at the sockets of its last look */
+static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
 static int wake_fd = -1;
 static _Atomic uint32_t asleep; /* and an owner's call must wake us */
 
@@ -138,6 +140,8 @@ static void *attend(void *arg)
 		eventfd_t value;
 
 		pthread_mutex_lock(&lock);
+		resting = false;
+		pthread_cond_broadcast(&rested);
 		if (wake_fd >= 0)
 			eventfd_read(wake_fd, &value);
 		if (wf_base_list_empty(&devices)) {
@@ -152,6 +156,7 @@ static void *attend(void *arg)
 				&look);
 		if (!look.called)
 			arm(&look);
+		resting = true;
 		pthread_mutex_unlock(&lock);
 		rest(&look);
 	}
@@ -168,8 +173,10 @@ static void in_child(struct wf_fork_watch *unused)
 {
 	(void)unused;
 	pthread_mutex_init(&lock, NULL);
+	pthread_cond_init(&rested, NULL);
 	wf_base_list_init(&devices);
 	running = false;
+	resting = false;
 	/* The parent reads it. */
 	if (wake_fd >= 0)
 		close(wake_fd);
@@ -223,8 +230,12 @@ void wf_udp_attend_end(struct wf_udp_dev *dev)
 {
 	pthread_mutex_lock(&lock);
 	wf_base_list_del(&dev->attend);
-	/* It need not sleep at this socket any more. */
-	wf_udp_attend_called();
+	/* As long as it sleeps at the socket, the kernel keeps the port, and
+	 * whoever closes an endpoint and binds its address again is refused. */
+	if (resting && dev->watched)
+		eventfd_write(wake_fd, 1);
+	while (resting && dev->watched)
+		pthread_cond_wait(&rested, &lock);
 	/* Nobody else has a use for it; who polls it is woken already. */
 	if (wf_base_list_empty(&devices)) {
 		close(wake_fd);

@@ -137,12 +137,42 @@ static void test_owner_polls(void **state)
 	close_attended(&p);
 }
 
+/* Bug: the attendant slept at the socket while its owner closed it, and the
+ * kernel kept the port until it woke up. */
+static void test_port_is_free(void **state)
+{
+	const struct timespec moment = { .tv_nsec = 5000000 };
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct pair p;
+		struct wf_addr addr;
+		int fd;
+
+		open_attended(&p);
+		for_ever = true;
+		assert_true(comes(&polls, polls + 1));
+		nanosleep(&moment, NULL);
+		addr = *wf_nic_addr(p.b.nic);
+		watched = -1;
+		for_ever = false;
+		side_close(&p.b);
+		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		assert_true(fd >= 0);
+		assert_int_equal(bind(fd, &addr.sa, wf_base_addr_len(&addr)),
+				 0);
+		close(fd);
+		side_close(&p.a);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_woken_by_socket),
 		cmocka_unit_test(test_woken_by_owner),
 		cmocka_unit_test(test_owner_polls),
+		cmocka_unit_test(test_port_is_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
