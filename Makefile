@@ -60,7 +60,7 @@ storm: deps-test
 
 lint: deps-lint
 	@status=0; \
-	for rule in format style layers listed headers manual; do \
+	for rule in format style layers listed headers manual calls; do \
 		echo "== $$rule"; \
 		python3 -B tests/house/$$rule.py || status=1; \
 	done; \

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Calls that only one file may make, because a rule of ARCHITECTURE.md hangs
+on how it makes them. Tests may call what they like.
+"""
+
+import re
+import tempfile
+
+import tree
+
+# A pattern, who may match it, and why.
+RULES = (
+    (re.compile(r"\bprocess_vm_(?:readv|writev)\b *[(,;:]|"
+                r"[=?:] *process_vm_(?:readv|writev)\b"),
+     ("src/shm/mover.c", "tools/info/cma.c"),
+     "no stale process is touched: copy through shm/mover.h"),
+    (re.compile(r"\bsched_yield *\("),
+     # The bench plays a user who yields, where it is asked to.
+     ("src/base/rest.c", "tools/bench/floor.c", "tools/bench/message.h"),
+     "a yield beside a busy process starves: use base/rest.h"),
+    (re.compile(r"\bset(?:fs|res|re|e)?[ug]id *\("),
+     (),
+     "no thread takes on the identity of somebody else"),
+)
+COMMENT = re.compile(r'/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
+
+
+def blank(match):
+    return "\n" * match.group().count("\n")
+
+
+def check(top):
+    found = []
+    paths = [p for p in tree.files(top, (".c", ".h"), ("src", "tools"))
+             if not p.name.endswith(("_test.c", "_test.h"))]
+    for path in paths:
+        rel = path.relative_to(top)
+        lines = COMMENT.sub(blank, path.read_text()).splitlines()
+        for number, line in enumerate(lines, 1):
+            found += [f"{rel}:{number}: {why}" for pattern, allowed, why
+                      in RULES
+                      if pattern.search(line) and str(rel) not in allowed]
+    return found, len(paths)
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as tmp:
+        tree.write(tmp, {
+            "src/shm/mover.c": "\tcall = w ? process_vm_writev : r;\n",
+            "src/shm/other.c": "/*\n * process_vm_readv() */\n"
+                               "\tprocess_vm_readv(pid, a, 1, b, 1, 0);\n",
+            "src/shm/table.c": "\tf = process_vm_writev;\n",
+            "src/base/rest.c": "\tsched_yield();\n",
+            "src/base/wait.c": "\tsched_yield();\n",
+            "src/devd/user.c": "\tsetfsuid(uid);\n",
+            "src/devd/user_test.c": "\tsetfsuid(uid);\n",
+            "tools/text.c": 'const char *s = "sched_yield()";\n',
+        })
+        tree.expect("calls", check(tree.pathlib.Path(tmp))[0], [
+            "src/shm/other.c:3: no stale",
+            "src/shm/table.c:1: no stale",
+            "src/base/wait.c:1: a yield",
+            "src/devd/user.c:1: no thread",
+        ])
+
+
+self_test()
+tree.verdict(*check(tree.root()))
