@@ -326,6 +326,17 @@ def pipes(tmp):
     child.stdout.close()
 
 
+def opened(child, folder):
+    """What a process has open below a folder; an output has no name yet."""
+    found = set()
+    for fd in pathlib.Path(f"/proc/{child.pid}/fd").glob("*"):
+        try:
+            found.add(os.readlink(fd))
+        except OSError:
+            pass
+    return {name for name in found if name.startswith(str(folder))}
+
+
 def changed(tmp):
     """A file that grows meanwhile is not removed."""
     data = corpus.mixed(2_000_000) * 20
@@ -333,7 +344,9 @@ def changed(tmp):
     plain.write_bytes(data)
     child = subprocess.Popen([WEFT, "gzip", "-9", str(plain)],
                              stderr=subprocess.PIPE)
-    time.sleep(0.05)
+    # Once it has its output open, it knows how large the input was.
+    while len(opened(child, tmp)) < 2 and child.poll() is None:
+        time.sleep(0.005)
     with open(plain, "ab") as f:
         f.write(b"more")
     err = child.communicate(timeout=100)[1]
