@@ -342,10 +342,11 @@ uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
 		if (out->state == WF_SHM_OUT_CONNECTING)
 			at = out->retry_at;
 		else if (out->state == WF_SHM_OUT_GREETED)
-			at = out->warned ? dead_at(out) :
-					   out->since + WARN_AFTER;
+			at = dead_at(out);
 		else
 			continue;
+		if (!out->warned && out->since + WARN_AFTER < at)
+			at = out->since + WARN_AFTER;
 		next = at < next ? at : next;
 	}
 	return next;

@@ -413,6 +413,19 @@ static void test_timer_that_is_not_watched(void **state)
 	assert_int_equal(poll(&p, 1, 10000), 1);
 }
 
+/* Bug: a sleeping thread was woken for the warning only, also where the dead
+ * time-out was shorter. */
+static void test_short_dead_timeout_wakes(void **state)
+{
+	struct world *w = *state;
+	const struct wf_shm_out *out;
+
+	w->a.attr.dead_timeout_s = 1;
+	out = send_one(w);
+	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
+	assert_int_equal(wf_shm_conn_next(&w->a), out->greeted + WF_NS_PER_S);
+}
+
 /* Every refusal passes, none for ever. */
 static void test_welcome_that_can_never_be_sent(void **state)
 {
@@ -446,6 +459,7 @@ int main(void)
 		TEST(test_connecting_wakes),
 		TEST(test_connecting_wakes_without_descriptors),
 		TEST(test_timer_that_is_not_watched),
+		TEST(test_short_dead_timeout_wakes),
 		TEST(test_welcome_that_can_never_be_sent),
 	};
 
