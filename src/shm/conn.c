@@ -373,6 +373,7 @@ static int check_welcome(const struct wf_shm_welcome *welcome, ssize_t got)
 	const struct wf_shm_greeting *greeting = &welcome->greeting;
 
 	if (got < (ssize_t)sizeof(*greeting) || greeting->status < 0 ||
+	    greeting->status > WF_COMP_ERR_MAX ||
 	    greeting->magic != WF_SHM_MAGIC)
 		return EPROTO;
 	if (!greeting->status && (greeting->layout != WF_SHM_LAYOUT ||

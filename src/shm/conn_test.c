@@ -426,6 +426,33 @@ static void test_short_dead_timeout_wakes(void **state)
 	assert_int_equal(wf_shm_conn_next(&w->a), out->greeted + WF_NS_PER_S);
 }
 
+/* Bug: the number in a refusal was taken for an error code unchecked, and one
+ * that fits no completion ended the process. */
+static void test_refusal_that_makes_no_sense(void **state)
+{
+	static const int32_t wrong[] = { 1 << 16, INT32_MAX, -1, INT32_MIN };
+	struct world *w = *state;
+
+	for (int i = 0; i < 4; i++) {
+		const struct wf_shm_welcome welcome = {
+			.greeting = { .magic = WF_SHM_MAGIC,
+				      .layout = WF_SHM_LAYOUT,
+				      .size = sizeof(welcome),
+				      .status = wrong[i] },
+		};
+		int fd;
+
+		send_one(w);
+		fd = accept(w->b.listener.fd, NULL, NULL);
+		assert_true(fd >= 0);
+		assert_int_equal(send(fd, &welcome, sizeof(welcome), 0),
+				 sizeof(welcome));
+		look(w, &w->a, 1);
+		expect_failure(w, EPROTO);
+		close(fd);
+	}
+}
+
 /* Every refusal passes, none for ever. */
 static void test_welcome_that_can_never_be_sent(void **state)
 {
@@ -460,6 +487,7 @@ int main(void)
 		TEST(test_connecting_wakes_without_descriptors),
 		TEST(test_timer_that_is_not_watched),
 		TEST(test_short_dead_timeout_wakes),
+		TEST(test_refusal_that_makes_no_sense),
 		TEST(test_welcome_that_can_never_be_sent),
 	};
 
