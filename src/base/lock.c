@@ -19,8 +19,8 @@
 /* About a microsecond: longer than any holder needs that is running. */
 #define SPINS 100
 
-/* wf_base_lock_drop() runs no fence, so that it may miss a waiter that goes to
- * sleep at that very moment: it looks again by itself. */
+/* wf_base_lock_drop() runs no fence, so it may miss a waiter that goes to sleep
+ * at that very moment. So each waiter looks again after this time. */
 #define SLEEP_NS 100000
 
 static long futex(struct wf_lock *lock, int op, unsigned int value,
@@ -50,8 +50,8 @@ void wf_base_lock_wait(struct wf_lock *lock)
 	sleep_until_taken(lock);
 }
 
-/* The next holder may free what the lock is part of: the wake then is for an
- * address only. */
+/* The next holder may free the memory that the lock is part of before the second
+ * call. That call then wakes nobody: it does not read the lock. */
 void wf_base_lock_wake(struct wf_lock *lock)
 {
 	atomic_store_explicit(&lock->held, 0, memory_order_release);

@@ -2,8 +2,7 @@
 /*
  * A lock that is chosen at creation: real where several threads may come,
  * nothing where the application promised to serialize. A waiter spins briefly,
- * then yields the processor, because the holder may need the same one, and
- * finally sleeps, because a yield does not help a holder of a lower priority.
+ * then sleeps, because the holder may need the same processor (lock.c).
  * Without waiters, taking it is one atomic exchange and dropping it a store.
  */
 #ifndef WF_BASE_LOCK_H

@@ -69,6 +69,19 @@ void wf_match_rxq_deliver(struct wf_rxq *rxq, struct wf_ux *ux,
 	ux->ops->deliver(ux, rx);
 }
 
+void wf_match_rxq_queue_plain(struct wf_rxq *rxq, struct wf_rx *rx,
+			      const struct wf_envelope *env)
+{
+	struct wf_compq *q = rxq->compq;
+	struct wf_comp *comp = wf_op_compq_begin(q);
+
+	wf_match_rxq_write_plain(comp, rx, env);
+	comp->src = env->src;
+	comp->failure = 0;
+	wf_op_compq_end(q);
+	wf_base_pool_put(&rxq->pool, rx);
+}
+
 void wf_match_rxq_fini(struct wf_rxq *rxq)
 {
 	drain(&rxq->msg);

@@ -89,28 +89,37 @@ static inline void wf_match_rxq_post(struct wf_rxq *rxq, struct wf_rx *rx)
 		wf_match_rxq_post_slow(rxq, rx);
 }
 
-/* Reports what wf_match_take_plain() gave and gives it back. */
-static inline void wf_match_rxq_done_plain(struct wf_rxq *rxq, struct wf_rx *rx,
-					   const struct wf_envelope *env)
+/* What a completion of a plain receive says, up to its source. */
+static inline void wf_match_rxq_write_plain(struct wf_comp *comp,
+					    const struct wf_rx *rx,
+					    const struct wf_envelope *env)
 {
-	struct wf_compq *q = rxq->compq;
-	struct wf_comp *direct = q->direct;
-	struct wf_comp *comp = direct ? direct : wf_op_compq_begin(q);
-
 	comp->context = rx->context;
 	comp->flags = rx->flags | env->flags;
 	comp->len = env->len;
 	comp->buf = rx->iov[0].iov_base;
 	comp->data = env->data;
 	comp->tag = env->tag;
-	if (direct) {
-		q->direct = NULL;
-		q->direct_used = true;
-	} else {
-		comp->src = env->src;
-		comp->failure = 0;
-		wf_op_compq_end(q);
+}
+
+/* Through the queue. Out of line: it saves registers that the direct way does
+ * without. */
+void wf_match_rxq_queue_plain(struct wf_rxq *rxq, struct wf_rx *rx,
+			      const struct wf_envelope *env);
+
+/* Reports what wf_match_take_plain() gave and gives it back. */
+static inline void wf_match_rxq_done_plain(struct wf_rxq *rxq, struct wf_rx *rx,
+					   const struct wf_envelope *env)
+{
+	struct wf_compq *q = rxq->compq;
+
+	if (!q->direct) {
+		wf_match_rxq_queue_plain(rxq, rx, env);
+		return;
 	}
+	wf_match_rxq_write_plain(q->direct, rx, env);
+	q->direct = NULL;
+	q->direct_used = true;
 	wf_base_pool_put(&rxq->pool, rx);
 }
 

@@ -26,7 +26,7 @@ struct wf_prov_domain {
 	struct wf_prov_fabric *fabric;
 	atomic_int refs;
 	bool locked; /* objects below take real locks: all models except
-		      * FI_THREAD_DOMAIN and FI_THREAD_COMPLETION */
+		      * FI_THREAD_DOMAIN */
 	enum fi_av_type av_type; /* default for AVs opened with UNSPEC */
 	uint32_t addr_format;	 /* FI_SOCKADDR_IN or _IN6 */
 	struct wf_prov_eq *eq;	 /* bound, or NULL; holds a reference */

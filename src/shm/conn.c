@@ -342,10 +342,11 @@ uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
 		if (out->state == WF_SHM_OUT_CONNECTING)
 			at = out->retry_at;
 		else if (out->state == WF_SHM_OUT_GREETED)
-			at = out->warned ? dead_at(out) :
-					   out->since + WARN_AFTER;
+			at = dead_at(out);
 		else
 			continue;
+		if (!out->warned && out->since + WARN_AFTER < at)
+			at = out->since + WARN_AFTER;
 		next = at < next ? at : next;
 	}
 	return next;
@@ -372,6 +373,7 @@ static int check_welcome(const struct wf_shm_welcome *welcome, ssize_t got)
 	const struct wf_shm_greeting *greeting = &welcome->greeting;
 
 	if (got < (ssize_t)sizeof(*greeting) || greeting->status < 0 ||
+	    greeting->status > WF_COMP_ERR_MAX ||
 	    greeting->magic != WF_SHM_MAGIC)
 		return EPROTO;
 	if (!greeting->status && (greeting->layout != WF_SHM_LAYOUT ||

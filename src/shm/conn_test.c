@@ -7,6 +7,7 @@
 #include "shm/conn.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -32,6 +33,8 @@ struct world {
 static int fail_welcomes; /* so many; by sendmsg() with two descriptors */
 static int fail_hellos;	  /* with one */
 static int fail_refusals; /* by send() of a whole message */
+static int fail_watches;  /* by epoll_ctl() */
+static int fail_timers;	  /* by timerfd_create() */
 static int connects;
 
 int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
@@ -41,7 +44,32 @@ ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
 ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 
+int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
+int __real_timerfd_create(int clock, int flags);
+int __wrap_timerfd_create(int clock, int flags);
+
 /* The linker has weft's calls come here (src/meson.build). */
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+	if (op == EPOLL_CTL_ADD && fail_watches > 0) {
+		fail_watches--;
+		errno = ENOSPC;
+		return -1;
+	}
+	return __real_epoll_ctl(epoll, op, fd, event);
+}
+
+int __wrap_timerfd_create(int clock, int flags)
+{
+	if (fail_timers > 0) {
+		fail_timers--;
+		errno = EMFILE;
+		return -1;
+	}
+	return __real_timerfd_create(clock, flags);
+}
+
 int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	connects++;
@@ -145,6 +173,8 @@ static int open_world(void **state)
 	fail_welcomes = 0;
 	fail_hellos = 0;
 	fail_refusals = 0;
+	fail_watches = 0;
+	fail_timers = 0;
 	connects = 0;
 	warnings = 0;
 	wf_base_log_set_sink(take_line);
@@ -273,7 +303,7 @@ static void test_peer_that_never_answers(void **state)
 	struct wf_shm_out *out = send_one(w);
 
 	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
-	/* Who sleeps meanwhile is woken for the warning, not before. */
+	/* A sleeping thread is woken for the warning, not before. */
 	assert_true(wf_shm_conn_next(&w->a) >= w->start + 1900 * WF_NS_PER_MS);
 	look(w, &w->a, 1900);
 	assert_int_equal(warnings, 0);
@@ -333,8 +363,8 @@ static void test_nobody_there(void **state)
 	expect_failure(w, EHOSTUNREACH);
 }
 
-/* Bug: where one thread slept and another sent to an address where nobody was,
- * nobody tried again, and nobody gave up. */
+/* Bug: one thread slept and another sent to an address where no process was:
+ * no thread tried again or gave up. */
 static void test_connecting_wakes(void **state)
 {
 	struct world *w = *state;
@@ -350,6 +380,77 @@ static void test_connecting_wakes(void **state)
 		wf_shm_ep_progress(&w->a);
 	assert_true(wf_shm_sleep_begin(&w->a, UINT64_MAX));
 	assert_int_equal(poll(&p, 1, 10000), 1);
+}
+
+/* Bug: without a descriptor for the timer, a thread that slept was not woken
+ * when another one began to connect. */
+static void test_connecting_wakes_without_descriptors(void **state)
+{
+	struct world *w = *state;
+	struct pollfd p = { .fd = w->a.epoll_fd, .events = POLLIN };
+
+	wf_base_addr_set_port(&w->addr_b, 1);
+	fail_timers = 1;
+	assert_false(wf_shm_sleep_begin(&w->a, UINT64_MAX));
+	assert_true(wf_shm_sleep_begin(&w->a, UINT64_MAX));
+	fail_timers = INT32_MAX;
+	send_one(w);
+	assert_int_equal(poll(&p, 1, 10000), 1);
+}
+
+/* Bug: a timer that could not be watched was used all the same, and nobody was
+ * woken by it. */
+static void test_timer_that_is_not_watched(void **state)
+{
+	struct world *w = *state;
+	struct pollfd p = { .fd = w->a.epoll_fd, .events = POLLIN };
+
+	wf_base_addr_set_port(&w->addr_b, 1);
+	send_one(w);
+	fail_watches = 1;
+	assert_false(wf_shm_sleep_begin(&w->a, UINT64_MAX));
+	assert_true(wf_shm_sleep_begin(&w->a, UINT64_MAX));
+	assert_int_equal(poll(&p, 1, 10000), 1);
+}
+
+/* Bug: a sleeping thread was woken for the warning only, also where the dead
+ * time-out was shorter. */
+static void test_short_dead_timeout_wakes(void **state)
+{
+	struct world *w = *state;
+	const struct wf_shm_out *out;
+
+	w->a.attr.dead_timeout_s = 1;
+	out = send_one(w);
+	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
+	assert_int_equal(wf_shm_conn_next(&w->a), out->greeted + WF_NS_PER_S);
+}
+
+/* Bug: the number in a refusal was taken for an error code unchecked, and one
+ * that fits no completion ended the process. */
+static void test_refusal_that_makes_no_sense(void **state)
+{
+	static const int32_t wrong[] = { 1 << 16, INT32_MAX, -1, INT32_MIN };
+	struct world *w = *state;
+
+	for (int i = 0; i < 4; i++) {
+		const struct wf_shm_welcome welcome = {
+			.greeting = { .magic = WF_SHM_MAGIC,
+				      .layout = WF_SHM_LAYOUT,
+				      .size = sizeof(welcome),
+				      .status = wrong[i] },
+		};
+		int fd;
+
+		send_one(w);
+		fd = accept(w->b.listener.fd, NULL, NULL);
+		assert_true(fd >= 0);
+		assert_int_equal(send(fd, &welcome, sizeof(welcome), 0),
+				 sizeof(welcome));
+		look(w, &w->a, 1);
+		expect_failure(w, EPROTO);
+		close(fd);
+	}
 }
 
 /* Every refusal passes, none for ever. */
@@ -383,6 +484,10 @@ int main(void)
 		TEST(test_peer_that_answers_late),
 		TEST(test_nobody_there),
 		TEST(test_connecting_wakes),
+		TEST(test_connecting_wakes_without_descriptors),
+		TEST(test_timer_that_is_not_watched),
+		TEST(test_short_dead_timeout_wakes),
+		TEST(test_refusal_that_makes_no_sense),
 		TEST(test_welcome_that_can_never_be_sent),
 	};
 

@@ -300,7 +300,7 @@ static void test_progress_of_others_wakes(void **state)
 }
 
 /* Bug: a receive that another thread posts may begin to fetch a large message,
- * which goes on in progress: who slept was not woken for it. */
+ * which goes on in progress: the thread that slept was not woken for it. */
 static void test_receive_wakes(void **state)
 {
 	const size_t len = (size_t)20 << 20; /* beyond one call */

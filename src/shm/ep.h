@@ -37,8 +37,7 @@ struct wf_shm_beside {
 struct wf_shm_ep_attr {
 	struct wf_addr addr; /* what peers call us */
 	bool any_addr;	     /* reachable by every address of the node */
-	int name_fd; /* of wf_shm_name_bind(), taken over by success; -1: none
-		      */
+	int name_fd; /* of wf_shm_name_bind(), -1: none; ours on success */
 	size_t tx_size;
 	size_t eager_max; /* without CMA */
 	size_t cma_min;	  /* with it: above WF_SHM_PUT_MAX, parked from here */

@@ -29,7 +29,7 @@
 #define TRIES 8
 
 static struct wf_shm_guard own;
-static pid_t owner; /* who made it */
+static pid_t owner; /* the process that made it */
 static long page_bytes;
 
 static uint64_t random_word(void)

@@ -363,6 +363,34 @@ static void test_sender_that_left_is_not_read(void **state)
 	}
 }
 
+/* The same while it is being read: what was read last may be anything. */
+static void test_sender_that_leaves_is_not_believed(void **state)
+{
+	const size_t len = (size_t)20 << 20; /* beyond one budget of a share */
+	struct joined *j = joined_open(WF_SHM_WAY_CMA);
+	struct joined_buf from, to;
+	struct wf_comp comp;
+
+	(void)state;
+	joined_alloc(&from, len, 1);
+	joined_alloc(&to, len, 1);
+	joined_post(j, &to, 1);
+	send_plain(j, &from, 1, 0);
+	wf_shm_ep_progress_slow(&j->to);
+	assert_int_equal(j->to.busy_pulls, 1);
+	wf_shm_out_fail_all(j->out, FI_ECANCELED);
+	for (int i = 0; i < 10; i++)
+		wf_shm_ep_progress_slow(&j->to);
+	assert_int_equal(j->to.busy_pulls, 0);
+	assert_int_equal(wf_op_compq_count(&j->rxcq), 0);
+	lose_sender(j); /* as the end of its socket tells */
+	assert_true(joined_pop(&j->rxcq, &comp));
+	assert_int_equal(joined_err(&comp), FI_ECONNRESET);
+	free(from.memory);
+	free(to.memory);
+	joined_close(j);
+}
+
 /* Half a message is an error of the receive that gets it, now or later. */
 static void test_what_is_lost_is_told(void **state)
 {
@@ -602,6 +630,7 @@ int main(void)
 		cmocka_unit_test(test_truncation),
 		cmocka_unit_test(test_what_came_is_kept),
 		cmocka_unit_test(test_sender_that_left_is_not_read),
+		cmocka_unit_test(test_sender_that_leaves_is_not_believed),
 		cmocka_unit_test(test_what_is_lost_is_told),
 		cmocka_unit_test(test_parked_is_lost),
 		cmocka_unit_test(test_closed_share_is_left_alone),

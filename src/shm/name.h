@@ -16,9 +16,9 @@
  * its port, and does not listen yet. The descriptor, -EADDRINUSE or -errno. */
 int wf_shm_name_bind(const struct wf_addr *addr, bool any);
 
-/* Connects to whoever listens as @addr. The descriptor or -errno:
- * -ECONNREFUSED when nobody does, -EAGAIN when its backlog is full,
- * -EHOSTUNREACH when the address is not of this node. */
+/* Connects to the process that listens as @addr. The descriptor or -errno:
+ * -ECONNREFUSED when none does, -EAGAIN when its backlog is full, -EHOSTUNREACH
+ * when the address is not of this node. */
 int wf_shm_name_connect(const struct wf_addr *addr);
 
 /* The user that listens as @addr. 0 or what wf_shm_name_connect() says. */

@@ -506,7 +506,8 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		ret = whole ? send_unkept(out, tx) : inject_kept(out, tx);
 		if (ret != -EAGAIN)
 			return ret;
-		if (tx->fence || out->state != WF_SHM_OUT_OPEN ||
+		/* Without a protocol: the next one may need several pieces. */
+		if (tx->fence || !tx->proto || out->state != WF_SHM_OUT_OPEN ||
 		    !wf_base_list_empty(&out->pending))
 			break;
 		wf_base_cpu_relax();

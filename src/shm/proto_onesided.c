@@ -6,6 +6,7 @@
  * accesses.
  */
 #include <errno.h>
+#include <poll.h>
 
 #include <rdma/fi_errno.h>
 
@@ -35,23 +36,29 @@ static void count(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 			 tx->len);
 }
 
-/* The copying failed. */
+static bool has_ended(const struct wf_shm_out *out)
+{
+	struct pollfd end = { .fd = out->sock.fd, .events = POLLRDHUP };
+
+	return poll(&end, 1, 0) > 0;
+}
+
+/* The copying failed. A process that is gone has closed its socket: the channel
+ * ends when the sockets are looked at. A process whose first thread has ended
+ * cannot be reached by its pid either, but its other threads read the ring. */
 static int judge(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
 {
-	switch (err) {
-	case ESRCH:
-		/* It is gone, which its socket tells when it is looked at. */
+	if (err == EFAULT)
+		return -FI_EFAULT;
+	if (err == ESRCH && has_ended(out)) {
 		out->ep->sockets_due = 0;
 		return -EAGAIN;
-	case EFAULT:
-		return -FI_EFAULT;
-	default:
-		wf_info("CMA is refused (error %d): using the ring", err);
-		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_cma_refused, 1);
-		out->mover.way = WF_SHM_WAY_NONE;
-		tx->proto = NULL; /* chosen again */
-		return -EAGAIN;
 	}
+	wf_info("CMA is refused (error %d): using the ring", err);
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_cma_refused, 1);
+	out->mover.way = WF_SHM_WAY_NONE;
+	tx->proto = NULL; /* chosen again */
+	return -EAGAIN;
 }
 
 static int move(struct wf_shm_out *out, struct wf_shm_tx *tx,

@@ -3,6 +3,9 @@
  * Operations on remote memory, by oneself and through the ring: bytes, keys,
  * completions, what the target hears of it.
  */
+#include <sys/socket.h>
+#include <sys/wait.h>
+
 #include <rdma/fi_atomic.h>
 
 #include "op/cntr.h"
@@ -434,6 +437,78 @@ static void test_injected_key(void **state)
 	joined_close(j);
 }
 
+/* The first thread of the target has ended, others go on: the kernel then finds
+ * no memory under its pid, as if the process were gone, but its socket is open.
+ * Bug: the operation was tried again for ever. */
+static void test_target_without_first_thread(void **state)
+{
+	struct joined *j = open_way(WF_SHM_WAY_CMA);
+	struct wf_shm_remote remote = { .kind = WF_SHM_REMOTE_WRITE };
+	pid_t gone = fork();
+	struct joined_buf b;
+	struct wf_shm_tx tx;
+	struct wf_comp comp;
+	int ends[2];
+
+	(void)state;
+	assert_true(gone >= 0);
+	if (!gone)
+		_exit(0);
+	assert_int_equal(waitpid(gone, NULL, 0), gone);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	j->out->sock.fd = ends[0];
+	j->out->mover.pid = gone;
+	there_and_back(j, 3000, 1, true);
+	assert_int_equal(j->out->mover.way, WF_SHM_WAY_NONE);
+	/* Injected and acknowledged: it goes on as a copy. */
+	j->out->mover.way = WF_SHM_WAY_CMA;
+	joined_alloc(&b, 64, 1);
+	joined_fill(&b, 1);
+	tx = tx_of(&remote, &b, 0, KEY);
+	tx.slot_flags |= WF_SHM_SLOT_ACK;
+	inject_until_taken(j, &tx);
+	comp = joined_wait(j, &j->txq);
+	assert_int_equal(joined_err(&comp), 0);
+	assert_memory_equal(memory, b.memory, 64);
+	assert_int_equal(j->from.tx_pool.in_use, 0);
+	free(b.memory);
+	close(ends[1]);
+	joined_close(j);
+}
+
+/* Where its socket has ended, too, nothing goes into the ring: the operation
+ * waits for the end of the channel and fails with it. */
+static void test_target_is_gone(void **state)
+{
+	struct joined *j = open_way(WF_SHM_WAY_CMA);
+	struct wf_shm_remote remote = { .kind = WF_SHM_REMOTE_WRITE };
+	pid_t gone = fork();
+	struct joined_buf b;
+	struct wf_shm_tx tx;
+	struct wf_comp comp;
+	int ends[2];
+
+	(void)state;
+	assert_true(gone >= 0);
+	if (!gone)
+		_exit(0);
+	assert_int_equal(waitpid(gone, NULL, 0), gone);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	close(ends[1]);
+	j->out->sock.fd = ends[0];
+	j->out->mover.pid = gone;
+	joined_alloc(&b, 64, 1);
+	tx = tx_of(&remote, &b, 0, KEY);
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	assert_int_equal(j->out->mover.way, WF_SHM_WAY_CMA);
+	assert_int_equal(wf_op_compq_count(&j->txq), 0);
+	wf_shm_out_fail_all(j->out, FI_ECONNRESET);
+	assert_true(joined_pop(&j->txq, &comp));
+	assert_int_equal(joined_err(&comp), FI_ECONNRESET);
+	free(b.memory);
+	joined_close(j);
+}
+
 /* More than fit the returns, and all in flight at once. */
 static void test_many_reads(void **state)
 {
@@ -483,6 +558,8 @@ int main(void)
 		cmocka_unit_test(test_injected_segments),
 		cmocka_unit_test(test_injected_fetch),
 		cmocka_unit_test(test_injected_key),
+		cmocka_unit_test(test_target_without_first_thread),
+		cmocka_unit_test(test_target_is_gone),
 		cmocka_unit_test(test_many_reads),
 	};
 

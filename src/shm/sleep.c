@@ -23,9 +23,25 @@ static bool needs_timer(const struct wf_shm_ep *ep)
 	       !wf_base_list_empty(&ep->guests);
 }
 
+/* The timer is made before the first sleep, whether that has an end or not:
+ * wf_shm_sleep_disturb() needs it, and may find no descriptor left. */
+static bool make_timer(struct wf_shm_ep *ep)
+{
+	if (ep->timer.fd >= 0)
+		return true;
+	ep->timer.fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (ep->timer.fd < 0)
+		return false;
+	if (!wf_shm_conn_watch(ep, &ep->timer))
+		return true;
+	wf_shm_conn_drop(ep, &ep->timer);
+	return false;
+}
+
 /* Expires after @ns, 0: never, and then makes the epoll descriptor readable
- * until it is set again: whoever waits there finds either that peers were told
- * to wake it, or this. */
+ * until it is set again. So a thread that waits there is woken either by a peer,
+ * because all were told to, or by this. */
 static bool set_timer(struct wf_shm_ep *ep, uint64_t ns)
 {
 	const struct itimerspec when = {
@@ -33,15 +49,7 @@ static bool set_timer(struct wf_shm_ep *ep, uint64_t ns)
 			      .tv_nsec = (long)(ns % WF_NS_PER_S) },
 	};
 
-	if (ep->timer.fd < 0) {
-		if (!ns)
-			return true;
-		ep->timer.fd = timerfd_create(CLOCK_MONOTONIC,
-					      TFD_NONBLOCK | TFD_CLOEXEC);
-		if (ep->timer.fd < 0 || wf_shm_conn_watch(ep, &ep->timer))
-			return false;
-	}
-	return !timerfd_settime(ep->timer.fd, 0, &when, NULL);
+	return make_timer(ep) && !timerfd_settime(ep->timer.fd, 0, &when, NULL);
 }
 
 static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)

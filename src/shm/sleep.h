@@ -25,8 +25,8 @@ bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns);
 void wf_shm_sleep_end(struct wf_shm_ep *ep);
 
 /* A call that makes no progress, a send or a receive, found or began something
- * that needs progress: whoever waits for ep->epoll_fd is woken. Nothing is done
- * if nobody sleeps. */
+ * that needs progress: wakes the threads that wait for ep->epoll_fd. Does nothing
+ * unless the endpoint is asleep. */
 void wf_shm_sleep_disturb(struct wf_shm_ep *ep);
 
 #endif

@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* Who is at the other end of the socket @fd. 0, or -EACCES (which is logged)
- * unless that is our user or one of @allow: NULL, "any" or numbers with commas
- * between them. */
+/* Which process of which user is at the other end of the socket @fd. 0, or
+ * -EACCES (which is logged) unless that is our user or one of @allow: NULL,
+ * "any" or numbers with commas between them. */
 int wf_shm_user_check(const char *allow, int fd, struct ucred *cred);
 
 /* Whether @uid stands for one user. In a user namespace, all users that have

@@ -235,12 +235,16 @@ static void poll_bells(struct wf_shm_watch *watch)
 	}
 }
 
+/* All but the hot one. No message changes which rings are watched. */
 static void poll_watched(struct wf_shm_watch *watch)
 {
-	for (uint32_t i = 0; i < watch->watched; i++) {
-		struct wf_shm_in *in = watch->ins[i];
+	struct wf_shm_in **ins = watch->ins;
+	uint32_t count = watch->watched, hot = watch->hot;
 
-		if (i != watch->hot && wf_shm_in_ready(in) &&
+	for (uint32_t i = 0; i < count; i++) {
+		struct wf_shm_in *in = ins[i];
+
+		if (i != hot && wf_shm_in_ready(in) &&
 		    wf_shm_in_poll(in, WF_SHM_IN_BUDGET)) {
 			in->seen = watch->turn;
 			watch->hot = i;

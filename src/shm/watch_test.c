@@ -62,7 +62,7 @@ static void send_some(struct world *w, int ring, int count)
 				&value, sizeof(value)))
 			return; /* the ring is full */
 		w->sent++;
-		/* Whoever sleeps was woken. */
+		/* The endpoint, if it slept, was woken. */
 		if (w->c->j->to.asleep)
 			assert_int_equal(atomic_load(&w->watch->board->asleep),
 					 0);
