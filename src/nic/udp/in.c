@@ -401,7 +401,8 @@ static void answer_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.seq = size,
 	};
 
-	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+	wf_udp_dev_answer(dev, &peer->addr, &peer->in.local, &note.common,
+			  sizeof(note));
 }
 
 /* A packet of a connection: @peer has its id and its address. */
