@@ -103,13 +103,13 @@ enum wf_udp_out_state {
 
 struct wf_udp_out {
 	uint8_t state;
-	bool crc;	  /* of payload too */
-	bool limited;	  /* the window is what stops us */
-	bool reorders;	  /* the path was seen to reorder */
-	bool no_gso;	  /* the kernel makes no segments on this path */
-	uint8_t backoff;  /* timeouts in a row */
-	uint8_t reo_mult; /* patience with reordering, in quarters of rtt */
-	uint16_t dups;	  /* as the peer last said */
+	bool crc;	   /* of payload too */
+	bool limited;	   /* the window is what stops us */
+	bool reorders;	   /* the path was seen to reorder */
+	bool no_gso;	   /* the kernel makes no segments on this path */
+	uint8_t backoff;   /* timeouts in a row */
+	uint16_t reo_mult; /* patience with reordering, in quarters of rtt */
+	uint16_t dups;	   /* as the peer last said */
 	uint64_t reordered_cut; /* cc.cuts when it was last seen to */
 	uint32_t una;		/* first not acknowledged */
 	uint32_t next;		/* next to be used */
