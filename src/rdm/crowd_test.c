@@ -32,11 +32,13 @@ static struct wf_rdm_ep_attr crowd_attr(void)
 	return attr;
 }
 
-/* Node 1 of @n is the server; it knows nobody of us. */
-static void join(struct node *n)
+/* Node 1 of @n is the server; it knows nobody of us. @idle_ms: 0, or after what
+ * silence @n forgets it once it is outside of the AV. */
+static void join_idle(struct node *n, uint64_t idle_ms)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
 
+	attr.idle_ms = idle_ms;
 	attr.connect_timeout_ms = 5000;
 	attr.dead_timeout_s = 60;
 	memset(n, 0, sizeof(*n));
@@ -45,6 +47,11 @@ static void join(struct node *n)
 	n->known[1] = true;
 	node_open(n, &attr);
 	assert_int_equal(wf_rdm_ep_wake(&n->ep), 0);
+}
+
+static void join(struct node *n)
+{
+	join_idle(n, 0);
 }
 
 static void leave(struct node *n, bool killed)
@@ -327,6 +334,67 @@ static void test_silence(void **state)
 	net_close(net);
 }
 
+/* What the device does when both connections have been closed. */
+static void forget_memo(struct node *n, const struct wf_addr *of)
+{
+	struct wf_nic_memo memo;
+	uint16_t ah;
+
+	assert_int_equal(wf_nic_ah_create(n->ep.nic, of, &ah), 0);
+	assert_true(wf_nic_ah_recall(n->ep.nic, ah, &memo));
+	assert_int_equal(wf_nic_ah_destroy(n->ep.nic, ah), 0);
+}
+
+/* Bug: a peer that was let go, and is in demand again before it was freed, went
+ * on with the number of its next message, although the device had closed the
+ * connections meanwhile and the other side had forgotten everything: that side
+ * acknowledged the message and waited for those before it for ever. */
+static void test_rejoin_after_close(void **state)
+{
+	struct wf_rdm_ep_attr attr = crowd_attr();
+	struct wf_rdm_req req = req_send(bytes, 8, TAG);
+	uint64_t word, end;
+	struct got got;
+
+	(void)state;
+	attr.idle_ms = 100;
+	net = net_open(&attr);
+	server = &net->nodes[1];
+	join_idle(&client, 100);
+	server->names[2] = client.addr;
+	for (int i = 0; i < 3; i++) {
+		node_recv_buf(&client, TAG, &word, 8);
+		assert_int_equal(wf_rdm_ep_submit(&server->ep, 2, &req), 0);
+		AWAIT(net, (wf_rdm_ep_progress(&client.ep),
+			    pop(&client.rxcq, &got)));
+		assert_int_equal(got.err, 0);
+	}
+	/* Both are outside of the AV of the other, and silent. */
+	server->known[2] = false;
+	wf_rdm_ep_removed(&server->ep, 2);
+	client.known[1] = false;
+	wf_rdm_ep_removed(&client.ep, 1);
+	end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
+	while (wf_base_list_empty(&server->ep.leaving)) {
+		wf_rdm_ep_progress(&server->ep);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	while (client.ep.peer_count) {
+		wf_rdm_ep_progress(&client.ep);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	forget_memo(server, &client.addr);
+	forget_memo(&client, &server->addr);
+	/* And again. */
+	server->known[2] = true;
+	node_recv_buf(&client, TAG, &word, 8);
+	assert_int_equal(wf_rdm_ep_submit(&server->ep, 2, &req), 0);
+	AWAIT(net, (wf_rdm_ep_progress(&client.ep), pop(&client.rxcq, &got)));
+	assert_int_equal(got.err, 0);
+	leave(&client, false);
+	net_close(net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_more_than_room),
 		cmocka_unit_test(test_full_of_messages),
 		cmocka_unit_test(test_silence),
+		cmocka_unit_test(test_rejoin_after_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

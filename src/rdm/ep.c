@@ -684,7 +684,7 @@ static void tick(struct wf_rdm_ep *ep)
 		return;
 	ep->probe_at = now + probe_every(ep);
 	probe(ep);
-	wf_rdm_silent_check(ep, now);
+	wf_rdm_silent_check(ep);
 	ep->aging = true;
 }
 

@@ -156,28 +156,19 @@ enum { OUR_ID, THEIR_ID, STALE_ID, EXPECTED, FEATURE_BITS, MAX_MSG, FLAGS };
 void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
 			  struct wf_nic_memo *memo)
 {
-	*memo = (struct wf_nic_memo){ .words = {
-					      [OUR_ID] = peer->our_id,
-					      [THEIR_ID] = peer->their_id,
-					      [STALE_ID] = peer->stale_id,
-					      [EXPECTED] = peer->order.expected,
-					      [FEATURE_BITS] =
-						      (uint32_t)peer->features,
-					      [MAX_MSG] = peer->max_msg,
-					      [FLAGS] =
-						      (peer->knows_id ?
-							       KNOWS_ID :
-							       0) |
-						      (peer->has_stale ?
-							       HAS_STALE :
-							       0) |
-						      (peer->greeted_us ?
-							       GREETED_US :
-							       0) |
-						      (peer->sent_handshake ?
-							       SENT_HANDSHAKE :
-							       0),
-				      } };
+	uint32_t *words = memo->words;
+
+	*memo = (struct wf_nic_memo){ .words = { 0 } };
+	words[OUR_ID] = peer->our_id;
+	words[THEIR_ID] = peer->their_id;
+	words[STALE_ID] = peer->stale_id;
+	words[EXPECTED] = peer->order.expected;
+	words[FEATURE_BITS] = (uint32_t)peer->features;
+	words[MAX_MSG] = peer->max_msg;
+	words[FLAGS] = (peer->knows_id ? KNOWS_ID : 0) |
+		       (peer->has_stale ? HAS_STALE : 0) |
+		       (peer->greeted_us ? GREETED_US : 0) |
+		       (peer->sent_handshake ? SENT_HANDSHAKE : 0);
 }
 
 /* It goes on where it was. What we send begins anew, because of the life of its
@@ -201,10 +192,13 @@ static void recall(struct wf_rdm_peer *peer, const struct wf_nic_memo *memo)
 	peer->our_id = next_id(peer, peer->knows_id ? peer->their_id : 0);
 }
 
+static void begin_life(struct wf_rdm_peer *peer, uint32_t our_id);
+
 int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer)
 {
 	struct wf_rdm_ep *ep = peer->ep;
 	struct wf_nic_memo memo;
+	bool found;
 	int err = wf_nic_ah_create(ep->nic, &peer->addr, &peer->ah);
 
 	if (err)
@@ -214,9 +208,13 @@ int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer)
 		wf_nic_ah_destroy(ep->nic, peer->ah);
 		return err;
 	}
-	/* A peer that we still have in whole needs none. */
-	if (wf_nic_ah_recall(ep->nic, peer->ah, &memo) && !peer->our_id)
+	found = wf_nic_ah_recall(ep->nic, peer->ah, &memo);
+	if (found && !peer->our_id)
 		recall(peer, &memo);
+	/* We still have it in whole, but the connections are gone, by which the
+	 * other side may know our life. */
+	if (!found && peer->our_id)
+		begin_life(peer, next_id(peer, 0));
 	peer->resets = count_resets(peer);
 	return 0;
 }

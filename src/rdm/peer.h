@@ -55,7 +55,7 @@ struct wf_rdm_peer {
 	uint32_t past_id;   /* ours before, if nothing was forgotten; 0: none */
 	uint32_t forgot_id; /* of its, that our handshake tells of; 0: none */
 	bool warned;	    /* that it does not answer */
-	uint64_t asked_at;  /* since when the device asks in vain; 0: not */
+	uint64_t asked_ns; /* for how long the device asked, at the last look */
 	int lost; /* errno of the last life, until an inject has told of it */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
 

@@ -83,17 +83,15 @@ static void warn(const struct wf_rdm_peer *peer, uint64_t waited)
 
 /* An operation waits for it, and the device is not connected. A handshake that
  * we owe to somebody who has left is nothing that anybody waits for. */
-static bool is_asked(const struct wf_rdm_peer *peer)
+static bool is_awaited(const struct wf_rdm_peer *peer, struct wf_nic_path *path)
 {
-	struct wf_nic_path path;
-
 	return (!wf_base_list_empty(&peer->queue) ||
 		!wf_base_list_empty(&peer->flight) ||
 		!wf_base_list_empty(&peer->rxs)) &&
-	       !wf_nic_ah_query(peer->ep->nic, peer->ah, &path) && !path.up;
+	       !wf_nic_ah_query(peer->ep->nic, peer->ah, path) && !path->up;
 }
 
-void wf_rdm_silent_check(struct wf_rdm_ep *ep, uint64_t now)
+void wf_rdm_silent_check(struct wf_rdm_ep *ep)
 {
 	uint64_t limit = ep->attr.warn_ms ? ep->attr.warn_ms : WARN_MS;
 	struct wf_list *pos, *tmp;
@@ -103,22 +101,24 @@ void wf_rdm_silent_check(struct wf_rdm_ep *ep, uint64_t now)
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);
+		struct wf_nic_path path;
 
-		if (!is_asked(peer)) {
-			peer->asked_at = 0;
+		if (!is_awaited(peer, &path)) {
+			peer->asked_ns = 0;
 			peer->warned = false;
 			continue;
 		}
-		if (!peer->asked_at)
-			peer->asked_at = now;
-		if (now - peer->asked_at < limit * WF_NS_PER_MS)
+		/* The device may have given it up, of which we hear soon. */
+		if (path.asking_ns)
+			peer->asked_ns = path.asking_ns;
+		if (peer->asked_ns < limit * WF_NS_PER_MS)
 			continue;
 		silent++;
 		if (peer->warned)
 			continue;
 		peer->warned = true;
 		if (lines++ < LINES)
-			warn(peer, now - peer->asked_at);
+			warn(peer, peer->asked_ns);
 	}
 	if (lines > LINES)
 		wf_warn("no answer by packets from %u more peers",
@@ -128,11 +128,9 @@ void wf_rdm_silent_check(struct wf_rdm_ep *ep, uint64_t now)
 
 void wf_rdm_silent_failed(struct wf_rdm_peer *peer)
 {
-	uint64_t now = wf_base_clock_ns();
-
-	if (peer->asked_at && !peer->warned)
-		warn(peer, now - peer->asked_at);
+	if (peer->asked_ns && !peer->warned)
+		warn(peer, peer->asked_ns);
 	/* What is tried next has the same time again. */
-	peer->asked_at = 0;
+	peer->asked_ns = 0;
 	peer->warned = false;
 }

@@ -8,13 +8,11 @@
 #ifndef WF_RDM_SILENT_H
 #define WF_RDM_SILENT_H
 
-#include <stdint.h>
-
 struct wf_rdm_ep;
 struct wf_rdm_peer;
 
 /* Looks at all peers; often enough is a few times before the warning is due. */
-void wf_rdm_silent_check(struct wf_rdm_ep *ep, uint64_t now);
+void wf_rdm_silent_check(struct wf_rdm_ep *ep);
 
 /* The device gave @peer up before it was ever connected: if that was before the
  * warning was due, now is the time. */

@@ -103,13 +103,13 @@ enum wf_udp_out_state {
 
 struct wf_udp_out {
 	uint8_t state;
-	bool crc;	  /* of payload too */
-	bool limited;	  /* the window is what stops us */
-	bool reorders;	  /* the path was seen to reorder */
-	bool no_gso;	  /* the kernel makes no segments on this path */
-	uint8_t backoff;  /* timeouts in a row */
-	uint8_t reo_mult; /* patience with reordering, in quarters of rtt */
-	uint16_t dups;	  /* as the peer last said */
+	bool crc;	   /* of payload too */
+	bool limited;	   /* the window is what stops us */
+	bool reorders;	   /* the path was seen to reorder */
+	bool no_gso;	   /* the kernel makes no segments on this path */
+	uint8_t backoff;   /* timeouts in a row */
+	uint16_t reo_mult; /* patience with reordering, in quarters of rtt */
+	uint16_t dups;	   /* as the peer last said */
 	uint64_t reordered_cut; /* cc.cuts when it was last seen to */
 	uint32_t una;		/* first not acknowledged */
 	uint32_t next;		/* next to be used */
@@ -315,14 +315,15 @@ void wf_udp_dev_later(struct wf_udp_dev *dev);
  * at @to knows us by. */
 void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 			struct wf_udp_common *packet, size_t len);
-/* The same with zeros behind it, @len bytes in all. */
-void wf_udp_dev_padded(struct wf_udp_dev *dev, const struct wf_addr *to,
-		       struct wf_udp_note *note, size_t len);
-/* The same from @from of ours: an answer leaves from where the question came
- * to. */
+/* The same from @from, which is an address of ours: an answer leaves from the
+ * address that the question came to. */
 void wf_udp_dev_answer(struct wf_udp_dev *dev, const struct wf_addr *to,
 		       const struct wf_addr *from, struct wf_udp_common *packet,
 		       size_t len);
+/* A note over our connection to @peer with zeros behind it, @len bytes in all.
+ */
+void wf_udp_dev_padded(struct wf_udp_dev *dev, const struct wf_udp_peer *peer,
+		       struct wf_udp_note *note, size_t len);
 /* Everything once. Returns how many things it did. */
 int wf_udp_pass(struct wf_udp_dev *dev);
 /* Sends what peers have to send. */

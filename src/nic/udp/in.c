@@ -12,6 +12,7 @@
 
 #define ACK_AFTER (10 * WF_NS_PER_US) /* a reply may carry it until then */
 #define ACK_PACKETS 32u
+#define REO_MULT_MOST 1024u
 #define SENDERS_ROUND (100 * WF_NS_PER_MS)
 #define RESETS_MOST 64u /* in each */
 #define RESETS_EVERY (10 * WF_NS_PER_MS)
@@ -334,8 +335,8 @@ static void receive_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	/* What we sent again had arrived after all: more patience. */
 	if (dups && dups < INT16_MAX) {
 		out->dups = h->ack.dups;
-		if (out->reo_mult < 16)
-			out->reo_mult++;
+		if (out->reo_mult < REO_MULT_MOST)
+			out->reo_mult *= 2;
 		out->reordered_cut = out->cc.cuts;
 	}
 	wf_udp_out_ack(dev, peer, h->ack.base, bits, h->ack.common.kind,
@@ -401,7 +402,8 @@ static void answer_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.seq = size,
 	};
 
-	wf_udp_dev_control(dev, &peer->addr, &note.common, sizeof(note));
+	wf_udp_dev_answer(dev, &peer->addr, &peer->in.local, &note.common,
+			  sizeof(note));
 }
 
 /* A packet of a connection: @peer has its id and its address. */

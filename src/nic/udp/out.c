@@ -13,6 +13,10 @@
 
 #define PACKET_THRESHOLD 3 /* RFC 9002, section 6.1.1 */
 #define REO_LEAST (20 * WF_NS_PER_US)
+/* RFC 8985 waits for a round trip at most. Where that is shorter than what hosts
+ * and switches can hold a packet back, more is needed, or each packet that was
+ * only late halves the window. */
+#define REO_MOST WF_NS_PER_MS
 #define REO_LASTS 16 /* losses */
 #define PROBE_MOST (250 * WF_NS_PER_MS)
 #define LONG_SILENCE (5 * WF_NS_PER_S) /* from here on once a second */
@@ -209,10 +213,11 @@ static uint64_t patience(const struct wf_udp_out *out)
 {
 	uint64_t rtt =
 		out->cc.min_rtt == UINT64_MAX ? out->cc.srtt : out->cc.min_rtt;
+	uint64_t most = out->cc.srtt > REO_MOST ? out->cc.srtt : REO_MOST;
 	uint64_t wait = rtt / 4 * out->reo_mult;
 
-	if (wait > out->cc.srtt)
-		wait = out->cc.srtt;
+	if (wait > most)
+		wait = most;
 	return wait < REO_LEAST ? REO_LEAST : wait;
 }
 

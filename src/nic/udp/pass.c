@@ -61,18 +61,24 @@ void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
 	wf_udp_dev_answer(dev, to, peer ? &peer->local : &unknown, packet, len);
 }
 
+static void seal(struct wf_udp_common *packet, size_t len)
+{
+	const uint8_t *bytes = (const uint8_t *)packet;
+
+	packet->magic = WF_UDP_MAGIC;
+	packet->crc = wf_udp_sum_crc(0, bytes, 4);
+	packet->crc = wf_udp_sum_crc(packet->crc, bytes + 8, len - 8);
+}
+
 void wf_udp_dev_answer(struct wf_udp_dev *dev, const struct wf_addr *to,
 		       const struct wf_addr *from, struct wf_udp_common *packet,
 		       size_t len)
 {
-	uint8_t *bytes = (uint8_t *)packet;
 	void *room;
 
 	if (dev->sock.any)
 		dev->sock.from = *from;
-	packet->magic = WF_UDP_MAGIC;
-	packet->crc = wf_udp_sum_crc(0, bytes, 4);
-	packet->crc = wf_udp_sum_crc(packet->crc, bytes + 8, len - 8);
+	seal(packet, len);
 	room = wf_udp_sock_packet(&dev->sock, to, len, false, NULL);
 	if (!room) {
 		wf_udp_dev_flush(dev);
@@ -82,19 +88,17 @@ void wf_udp_dev_answer(struct wf_udp_dev *dev, const struct wf_addr *to,
 	wf_udp_sock_piece(&dev->sock, room, len);
 }
 
-void wf_udp_dev_padded(struct wf_udp_dev *dev, const struct wf_addr *to,
+void wf_udp_dev_padded(struct wf_udp_dev *dev, const struct wf_udp_peer *peer,
 		       struct wf_udp_note *note, size_t len)
 {
 	static const uint8_t
 		zeros[WF_UDP_PART_TOTAL + sizeof(struct wf_udp_data)];
-	uint8_t *bytes = (uint8_t *)note;
 	void *room;
 
-	note->common.magic = WF_UDP_MAGIC;
-	note->common.crc = wf_udp_sum_crc(0, bytes, 4);
-	note->common.crc =
-		wf_udp_sum_crc(note->common.crc, bytes + 8, sizeof(*note) - 8);
-	room = wf_udp_sock_packet(&dev->sock, to, len, true, NULL);
+	if (dev->sock.any)
+		dev->sock.from = peer->local;
+	seal(&note->common, sizeof(*note));
+	room = wf_udp_sock_packet(&dev->sock, &peer->addr, len, true, NULL);
 	if (!room)
 		return; /* there will be another */
 	memcpy(room, note, sizeof(*note));

@@ -167,7 +167,7 @@ void wf_udp_path_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	out->size_tries++;
 	out->size_at = dev->now + TRY_EVERY;
 	note.seq = out->size_try + HEAD;
-	wf_udp_dev_padded(dev, &peer->addr, &note, note.seq);
+	wf_udp_dev_padded(dev, peer, &note, note.seq);
 }
 
 void wf_udp_path_probed(struct wf_udp_dev *dev, struct wf_udp_peer *peer,

@@ -162,6 +162,84 @@ static void test_wide_again(void **state)
 	pair_close(&p);
 }
 
+/* @from is open; it reaches @to through @host of this host. */
+static void reach(struct side *from, const struct side *to, uint32_t host)
+{
+	struct wf_addr addr = *wf_nic_addr(to->nic);
+
+	addr.in.sin_addr.s_addr = htonl(host);
+	assert_int_equal(wf_nic_ah_create(from->nic, &addr, &from->ah), 0);
+}
+
+/* Probes go out until one is answered; @between runs before each. */
+static void widen(struct pair *p, uint32_t wide, struct pair *between)
+{
+	uint64_t end = wf_base_clock_ns() + 5 * WF_NS_PER_S;
+	struct wf_udp_dev *dev = wf_udp_dev_of(p->a.nic);
+
+	dev->sock.fault->rates.mtu = 0;
+	while (path_of(&p->a) < wide) {
+		if (between)
+			hello(between);
+		for (uint32_t i = 0; i < dev->peer_count; i++) {
+			struct wf_udp_peer *peer = dev->peers[i];
+
+			if (peer->out.size_at == WF_UDP_NEVER)
+				continue;
+			peer->out.size_at = dev->now;
+			wf_udp_peer_arm(dev, peer);
+		}
+		pair_progress(p);
+		assert_true(wf_base_clock_ns() < end);
+	}
+}
+
+/* Bugs: an endpoint that is bound to any address sent its probes from whichever
+ * address its last packet had left from, and answered probes from the one that
+ * it had connected from itself. The other side drops both, because it does not
+ * know these addresses, and the path stays narrow. */
+static void test_any_address(void **state)
+{
+	struct wf_nic_udp_attr here = pair_attr(AF_INET), any = here;
+	static struct wf_nic_udp_fault fault = { .seed = 1, .mtu = 1280 };
+	struct pair p, back, third;
+	uint32_t wide;
+
+	(void)state;
+	here.fault = &fault;
+	any.fault = &fault;
+	any.addr.in.sin_addr.s_addr = htonl(INADDR_ANY);
+	for (int probed = 0; probed < 2; probed++) {
+		memset(&p, 0, sizeof(p));
+		memset(&third, 0, sizeof(third));
+		side_open(&p.a, &any);
+		side_open(&p.b, &here);
+		side_open(&third.a, &here);
+		reach(&p.a, &p.b, INADDR_LOOPBACK);
+		reach(&p.b, &p.a, INADDR_LOOPBACK + 1);
+		reach(&third.a, &p.a, INADDR_LOOPBACK + 2);
+		third.b = p.a;
+		back = (struct pair){ .a = p.b, .b = p.a };
+		if (probed) {
+			hello(&p);
+			hello(&back);
+			wide = path_of(&back.a);
+			send_one(&back, 8192, 2);
+			assert_true(path_of(&back.a) < wide);
+			widen(&back, wide, NULL);
+		} else {
+			hello(&back);
+			hello(&p);
+			wide = path_of(&p.a);
+			send_one(&p, 8192, 2);
+			assert_true(path_of(&p.a) < wide);
+			widen(&p, wide, &third);
+		}
+		side_close(&third.a);
+		pair_close(&p);
+	}
+}
+
 /* In between there is a size that most networks have. */
 static void test_ethernet_between(void **state)
 {
@@ -225,6 +303,7 @@ int main(void)
 		cmocka_unit_test(test_black_hole),
 		cmocka_unit_test(test_bad_parts),
 		cmocka_unit_test(test_wide_again),
+		cmocka_unit_test(test_any_address),
 		cmocka_unit_test(test_ethernet_between),
 		cmocka_unit_test(test_parts_wait),
 	};
