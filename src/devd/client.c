@@ -75,13 +75,13 @@ static bool uid_listed(const char *list, uid_t uid)
 }
 
 /* Anybody can make us say it: not more than once a second. */
-static bool may_say(struct wf_devd *devd)
+static bool may_say(uint64_t *said_at)
 {
 	uint64_t now = wf_base_clock_ns();
 
-	if (devd->said_at && now - devd->said_at < WF_NS_PER_S)
+	if (*said_at && now - *said_at < WF_NS_PER_S)
 		return false;
-	devd->said_at = now;
+	*said_at = now;
 	return true;
 }
 
@@ -142,9 +142,10 @@ static void refuse(struct wf_devd *devd, int fd, int status)
 	/* Whoever is refused can hold a thread with each try. */
 	if (++devd->refusing < REFUSING_MAX)
 		return;
-	wf_warn("%u refused connections do not end; nobody is let in until one "
-		"does",
-		devd->refusing);
+	if (may_say(&devd->deaf_at))
+		wf_warn("%u refused connections hold descriptors that take "
+			"long to close: nobody is let in until one is closed",
+			devd->refusing);
 	devd->deaf = true;
 	epoll_ctl(devd->epoll_fd, EPOLL_CTL_DEL, devd->listen_fd, NULL);
 }
@@ -216,7 +217,7 @@ int wf_devd_client_accept(struct wf_devd *devd)
 		return 0;
 	}
 	if (!is_allowed(devd, cred.uid)) {
-		if (may_say(devd))
+		if (may_say(&devd->said_at))
 			wf_warn("user %u (process %d) is not allowed here, see "
 				"--allow-uid",
 				(unsigned int)cred.uid, (int)cred.pid);
@@ -226,7 +227,7 @@ int wf_devd_client_accept(struct wf_devd *devd)
 	err = devd->n_clients < devd->config.clients ? admit(devd, fd, &cred) :
 						       -EBUSY;
 	if (err) {
-		if (may_say(devd))
+		if (may_say(&devd->said_at))
 			wf_warn("process %d of user %u is turned away: %s",
 				(int)cred.pid, (unsigned int)cred.uid,
 				strerror(-err));

@@ -13,18 +13,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "devd/region.h"
 
 /* Beyond the default number of clients; more wait until one is over. */
 #define OUT_MAX 512
 #define STACK (256u << 10)
 
+int wf_devd_errand_ms = 2000;
+
 struct wf_devd_errands {
 	pthread_mutex_t lock; /* for all below */
 	unsigned int out;
 	bool closed; /* the device is gone, and wake_fd with it */
 	int wake_fd;
-	struct wf_list waiting, over;
+	struct wf_list waiting, running, over;
 };
 
 /* -- what they do ---------------------------------------------------------- */
@@ -120,6 +123,7 @@ static void *thread_main(void *arg)
 
 	run(errand);
 	pthread_mutex_lock(&hub->lock);
+	wf_base_list_unlink(&errand->link);
 	closed = hub->closed;
 	if (!closed) {
 		wf_base_list_add_tail(&hub->over, &errand->link);
@@ -140,7 +144,6 @@ static bool start_locked(struct wf_devd_errands *hub,
 			 struct wf_devd_errand *errand)
 {
 	pthread_attr_t attr;
-	pthread_t thread;
 	sigset_t all, mask;
 	bool started;
 
@@ -151,12 +154,17 @@ static bool start_locked(struct wf_devd_errands *hub,
 	pthread_attr_setstacksize(&attr, STACK);
 	/* Signals of the process are for others. */
 	sigfillset(&all);
+	sigdelset(&all, SIGUSR2);
+	errand->sent_at = wf_base_clock_ns();
 	pthread_sigmask(SIG_SETMASK, &all, &mask);
-	started = !pthread_create(&thread, &attr, thread_main, errand);
+	started = !pthread_create(&errand->thread, &attr, thread_main, errand);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	pthread_attr_destroy(&attr);
-	hub->out += started;
-	return started;
+	if (!started)
+		return false;
+	hub->out++;
+	wf_base_list_add_tail(&hub->running, &errand->link);
+	return true;
 }
 
 int wf_devd_errand_send(struct wf_devd_errands *hub,
@@ -200,6 +208,23 @@ struct wf_devd_errand *wf_devd_errand_next(struct wf_devd_errands *hub)
 	return errand;
 }
 
+void wf_devd_errands_hurry(struct wf_devd_errands *hub, uint64_t now)
+{
+	uint64_t limit = (uint64_t)wf_devd_errand_ms * WF_NS_PER_MS;
+	struct wf_list *pos, *tmp;
+
+	pthread_mutex_lock(&hub->lock);
+	wf_list_for_each (pos, tmp, &hub->running) {
+		struct wf_devd_errand *errand =
+			wf_container_of(pos, struct wf_devd_errand, link);
+
+		/* It is there as long as it is in the list. */
+		if (now > errand->sent_at && now - errand->sent_at > limit)
+			pthread_kill(errand->thread, SIGUSR2);
+	}
+	pthread_mutex_unlock(&hub->lock);
+}
+
 bool wf_devd_errand_needed(int fd)
 {
 	const int on = 1;
@@ -233,6 +258,7 @@ int wf_devd_errands_open(struct wf_devd_errands **opened, int wake_fd)
 	pthread_mutex_init(&hub->lock, NULL);
 	hub->wake_fd = wake_fd;
 	wf_base_list_init(&hub->waiting);
+	wf_base_list_init(&hub->running);
 	wf_base_list_init(&hub->over);
 	*opened = hub;
 	return 0;

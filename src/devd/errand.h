@@ -10,12 +10,15 @@
  * drops none.
  *
  * A client has one errand at a time and counts as a client until it is over,
- * so that the limits of clients are those of threads.
+ * so that the limits of clients are those of threads. One that takes long is
+ * sent signals, which end the lingering of sockets.
  */
 #ifndef WF_DEVD_ERRAND_H
 #define WF_DEVD_ERRAND_H
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/list.h"
@@ -30,8 +33,13 @@ enum wf_devd_errand_kind {
 	WF_DEVD_ERRAND_UNMAP,
 };
 
+/* Milliseconds that an errand may take before it is hurried: 2000. For tests. */
+extern int wf_devd_errand_ms;
+
 struct wf_devd_errand {
 	struct wf_list link;
+	pthread_t thread;
+	uint64_t sent_at;
 	struct wf_devd_errands *hub;
 	enum wf_devd_errand_kind kind;
 	struct wf_devd_client *client; /* the manager's; NULL: nobody's */
@@ -57,6 +65,10 @@ int wf_devd_errand_send(struct wf_devd_errands *hub,
 			struct wf_devd_errand **sent);
 /* One that is over, to be freed by free(), or NULL. */
 struct wf_devd_errand *wf_devd_errand_next(struct wf_devd_errands *hub);
+
+/* Now and then: sends a signal (SIGUSR2, whose handler worker.c installs) to
+ * those that are out for too long. */
+void wf_devd_errands_hurry(struct wf_devd_errands *hub, uint64_t now);
 
 /* Whether the connection holds messages, which may carry descriptors. Takes no
  * more from now on: if not, closing it does not block. */

@@ -551,6 +551,7 @@ int main(void)
 	};
 
 	wf_base_log_set_sink(keep_quiet);
+	rig_impatient = true;
 	wf_chan_session_reply_ms = 1500;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,8 @@
 #include "devd/worker.h"
 
 #define EVENTS 32
-/* While there are clients, how often workers are looked after. */
+/* While there are clients, or connections to be closed: how often workers and
+ * errands are looked after. */
 #define WATCH_MS 250
 /* ... and while jobs are done, so that rates are those of the moment. */
 #define BUSY_MS 100
@@ -294,6 +295,7 @@ static void look_after(struct wf_devd *devd)
 		return;
 	devd->ticked_at = now;
 	wf_devd_client_tick(devd);
+	wf_devd_errands_hurry(devd->errands, now);
 }
 
 int wf_devd_run(struct wf_devd *devd)
@@ -303,9 +305,9 @@ int wf_devd_run(struct wf_devd *devd)
 
 	while (!atomic_load(&devd->stop)) {
 		n = epoll_wait(devd->epoll_fd, events, EVENTS,
-			       !devd->n_clients ? -1 :
-			       devd->busy	? BUSY_MS :
-						  WATCH_MS);
+			       !devd->n_clients && !devd->refusing ? -1 :
+			       devd->busy			   ? BUSY_MS :
+								     WATCH_MS);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < n; i++) {

@@ -109,6 +109,7 @@ struct wf_devd {
 	atomic_bool stop;
 	bool crowded;	    /* said so, once */
 	uint64_t said_at;   /* a warning that anybody can cause */
+	uint64_t deaf_at;   /* ... another one */
 	uint64_t ticked_at; /* clients were looked after */
 	bool busy;	    /* jobs were done meanwhile */
 	struct wf_list clients, users;
