@@ -129,32 +129,13 @@ static int get_name(void *arg, uint64_t name, struct wf_addr *addr)
 
 static void open_ep(struct world *w, struct wf_shm_ep *ep, struct wf_rxq *rxq)
 {
-	static uint16_t port;
-	struct wf_shm_ep_attr attr = {
-		.name_fd = -1,
-		.tx_size = 64,
-		.eager_max = 16384,
-		.cma_min = SIZE_MAX,
-		.share_min = 65536,
-		.chunk = 2048,
-		.connect_timeout_ms = TIMEOUT_MS,
-		.dead_timeout_s = DEAD_S,
-		.slots_log2 = JOINED_SLOTS_LOG2,
-		.lines_log2 = JOINED_LINES_LOG2,
-		.regs = &w->regs,
-		.names = { .get = get_name, .find = joined_find, .arg = w },
-	};
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	int err;
+	struct wf_shm_ep_attr attr = joined_attr(&w->regs);
 
-	do {
-		sin.sin_addr.s_addr =
-			htonl(INADDR_LOOPBACK + ((uint32_t)getpid() & 0xffff));
-		sin.sin_port = htons(++port);
-		wf_base_addr_set(&attr.addr, &sin, sizeof(sin));
-		err = wf_shm_ep_open(ep, &attr, &w->cq, rxq);
-	} while (err == -EADDRINUSE);
-	assert_int_equal(err, 0);
+	attr.connect_timeout_ms = TIMEOUT_MS;
+	attr.dead_timeout_s = DEAD_S;
+	attr.names.get = get_name;
+	attr.names.arg = w;
+	joined_open_ep(ep, attr, &w->cq, rxq);
 }
 
 static int open_world(void **state)

@@ -6,6 +6,8 @@
  */
 #include "shm/in.h"
 
+#include <pthread.h>
+
 #include "shm/joined_test.h"
 #include "shm/put.h"
 
@@ -363,7 +365,46 @@ static void test_sender_that_left_is_not_read(void **state)
 	}
 }
 
-/* The same while it is being read: what was read last may be anything. */
+struct leaver {
+	struct wf_shm_out *out;
+	atomic_bool has_left;
+};
+
+static void *leave(void *arg)
+{
+	struct leaver *leaver = arg;
+
+	wf_shm_out_fail_all(leaver->out, FI_ECANCELED);
+	atomic_store(&leaver->has_left, true);
+	return NULL;
+}
+
+/* Both ends in one process, in two threads. Bug: the sender's buffer could be
+ * unmapped while the receiver copied from it, and the process crashed. */
+static void test_sender_waits_for_reader(void **state)
+{
+	struct joined *j = joined_open(WF_SHM_WAY_SELF);
+	struct leaver leaver = { .out = j->out };
+	struct joined_buf from;
+	pthread_t thread;
+
+	(void)state;
+	joined_alloc(&from, 100000, 1);
+	send_plain(j, &from, 1, 0);
+	/* As in the middle of the copy. */
+	atomic_store(&j->in->region.header->reading, 1);
+	assert_int_equal(pthread_create(&thread, NULL, leave, &leaver), 0);
+	usleep(50000);
+	assert_false(atomic_load(&leaver.has_left));
+	atomic_store(&j->in->region.header->reading, 0);
+	pthread_join(thread, NULL);
+	assert_true(atomic_load(&leaver.has_left));
+	free(from.memory);
+	joined_close(j);
+}
+
+/* A sender leaves while its message is read: what was read last may be
+ * anything. */
 static void test_sender_that_leaves_is_not_believed(void **state)
 {
 	const size_t len = (size_t)20 << 20; /* beyond one budget of a share */
@@ -630,6 +671,7 @@ int main(void)
 		cmocka_unit_test(test_truncation),
 		cmocka_unit_test(test_what_came_is_kept),
 		cmocka_unit_test(test_sender_that_left_is_not_read),
+		cmocka_unit_test(test_sender_waits_for_reader),
 		cmocka_unit_test(test_sender_that_leaves_is_not_believed),
 		cmocka_unit_test(test_what_is_lost_is_told),
 		cmocka_unit_test(test_parked_is_lost),

@@ -51,11 +51,9 @@ static inline uint64_t joined_find(void *arg, const struct wf_addr *addr)
 	return WF_MATCH_ANY;
 }
 
-static inline void joined_open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
-				  struct wf_rxq *rxq, struct wf_regs *regs)
+static inline struct wf_shm_ep_attr joined_attr(struct wf_regs *regs)
 {
-	static uint16_t port;
-	struct wf_shm_ep_attr attr = {
+	return (struct wf_shm_ep_attr){
 		.name_fd = -1,
 		.tx_size = 64,
 		.eager_max = 16384,
@@ -70,10 +68,17 @@ static inline void joined_open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 		.regs = regs,
 		.names = { .get = joined_get, .find = joined_find },
 	};
+}
+
+/* With any address whose name is free. */
+static inline void joined_open_ep(struct wf_shm_ep *ep,
+				  struct wf_shm_ep_attr attr,
+				  struct wf_compq *txq, struct wf_rxq *rxq)
+{
+	static uint16_t port;
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 	int err;
 
-	/* Nobody connects there; the name only has to be free. */
 	do {
 		sin.sin_addr.s_addr =
 			htonl(INADDR_LOOPBACK + ((uint32_t)getpid() & 0xffff));
@@ -110,8 +115,8 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 	wf_match_rxq_init(&j->rxq, &j->rxcq);
 	wf_match_rxq_init(&j->unused, &j->txq);
 	assert_int_equal(wf_op_regs_open(&j->regs, false), 0);
-	joined_open_ep(&j->from, &j->txq, &j->unused, &j->regs);
-	joined_open_ep(&j->to, &j->txq, &j->rxq, &j->regs);
+	joined_open_ep(&j->from, joined_attr(&j->regs), &j->txq, &j->unused);
+	joined_open_ep(&j->to, joined_attr(&j->regs), &j->txq, &j->rxq);
 	j->out = wf_shm_out_open(&j->from, 0, &nobody);
 	assert_non_null(j->out);
 	assert_int_equal(wf_shm_region_create(&j->out->region, slots_log2,

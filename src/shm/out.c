@@ -166,16 +166,29 @@ static bool is_waiting(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 	       tx;
 }
 
+/* The application is about to learn that its buffers are its own again, and may
+ * unmap them. A receiver in this very process is waited for, if it is copying.
+ * Pairs with read_part() (pull.c). */
+static void leave(struct wf_shm_out *out)
+{
+	struct wf_shm_header *header = out->region.header;
+	struct wf_rest rest = { 0 };
+
+	if (!out->region.base)
+		return;
+	atomic_store(&header->sender_left, 1);
+	while (out->mover.way == WF_SHM_WAY_SELF &&
+	       atomic_load(&header->reading))
+		wf_base_rest(&rest);
+}
+
 /* Takes every operation off the channel; fails them when @err is set. */
 static void drop_all(struct wf_shm_out *out, int err)
 {
 	struct wf_shm_ep *ep = out->ep;
 	struct wf_list *pos, *tmp;
 
-	/* Before the application learns that its buffers are its own again.
-	 * Pairs with the load in read_part() (pull.c). */
-	if (out->region.base)
-		atomic_store(&out->region.header->sender_left, 1);
+	leave(out);
 	for (uint32_t i = 0; out->waiting.count && i < out->waiting.room; i++) {
 		struct wf_shm_tx *tx = wf_base_table_get(&out->waiting, i);
 

@@ -488,7 +488,7 @@ static void test_close_with_copies(void **state)
 	wf_shm_ep_close(&j->from);
 	pthread_join(thread, NULL);
 	assert_int_equal(j->rxq.tagged.unexpected, 50);
-	joined_open_ep(&j->from, &j->txq, &j->unused, &j->regs);
+	joined_open_ep(&j->from, joined_attr(&j->regs), &j->txq, &j->unused);
 	free(from.memory);
 	joined_close(j);
 }

@@ -131,23 +131,29 @@ static void pull_finish(struct wf_shm_pull *pull, int err)
 	pull_free(pull);
 }
 
+/* The process may live on without the endpoint that the message came from. If
+ * the sender has not left after the copy, what was read is the message. Inside a
+ * process, a sender that leaves while we read waits for us, because its buffers
+ * may be unmapped next (out.c). */
 static int read_part(void *arg, uint64_t offset, uint64_t part)
 {
 	const struct wf_shm_pull *pull = arg;
+	struct wf_shm_header *header = pull->in->region.header;
 	struct iovec to[WF_OP_IOV_MAX], from[WF_SHM_SHARE_IOV];
+	int ret = -ESRCH;
 	size_t n, m;
-	int ret;
 
 	n = wf_op_iov_slice(pull->rx->iov, pull->rx->iov_count, offset, part,
 			    to);
 	m = wf_op_iov_slice(pull->iov, pull->iov_count, offset, part, from);
-	ret = wf_shm_mover_read(&pull->in->mover, to, n, from, m, part);
-	/* The process may live on without the endpoint that the message came
-	 * from. If it has not left by now, what was read is the message. The
-	 * fence keeps the load behind the copy. */
+	atomic_store(&header->reading, 1);
+	if (!atomic_load(&header->sender_left))
+		ret = wf_shm_mover_read(&pull->in->mover, to, n, from, m, part);
+	/* The fence keeps the load behind the copy. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&pull->in->region.header->sender_left))
-		return -ESRCH;
+	if (atomic_load(&header->sender_left))
+		ret = -ESRCH;
+	atomic_store(&header->reading, 0);
 	return ret;
 }
 
@@ -254,9 +260,7 @@ static void start_share(struct wf_shm_pull *pull)
 	wf_shm_pull_progress(pull);
 }
 
-/* A process that is not there any more is found out by the kernel (guard.h). An
- * endpoint of this very process that has left must not even be read from: its
- * buffers may be unmapped. */
+/* The message is lost, and no stream of it will come. */
 static bool has_left(const struct wf_shm_in *in)
 {
 	return in->ended || atomic_load(&in->region.header->sender_left);

@@ -437,20 +437,13 @@ static void test_injected_key(void **state)
 	joined_close(j);
 }
 
-/* The first thread of the target has ended, others go on: the kernel then finds
- * no memory under its pid, as if the process were gone, but its socket is open.
- * Bug: the operation was tried again for ever. */
-static void test_target_without_first_thread(void **state)
+/* Has the kernel find no process under the target's pid. Returns the other end
+ * of a socket to the target. */
+static int lose_target(struct joined *j)
 {
-	struct joined *j = open_way(WF_SHM_WAY_CMA);
-	struct wf_shm_remote remote = { .kind = WF_SHM_REMOTE_WRITE };
 	pid_t gone = fork();
-	struct joined_buf b;
-	struct wf_shm_tx tx;
-	struct wf_comp comp;
 	int ends[2];
 
-	(void)state;
 	assert_true(gone >= 0);
 	if (!gone)
 		_exit(0);
@@ -458,6 +451,22 @@ static void test_target_without_first_thread(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	j->out->sock.fd = ends[0];
 	j->out->mover.pid = gone;
+	return ends[1];
+}
+
+/* The first thread of the target has ended, others go on: the kernel then finds
+ * no memory under its pid, as if the process were gone, but its socket is open.
+ * Bug: the operation was tried again for ever. */
+static void test_target_without_first_thread(void **state)
+{
+	struct joined *j = open_way(WF_SHM_WAY_CMA);
+	struct wf_shm_remote remote = { .kind = WF_SHM_REMOTE_WRITE };
+	int end = lose_target(j);
+	struct joined_buf b;
+	struct wf_shm_tx tx;
+	struct wf_comp comp;
+
+	(void)state;
 	there_and_back(j, 3000, 1, true);
 	assert_int_equal(j->out->mover.way, WF_SHM_WAY_NONE);
 	/* Injected and acknowledged: it goes on as a copy. */
@@ -472,7 +481,7 @@ static void test_target_without_first_thread(void **state)
 	assert_memory_equal(memory, b.memory, 64);
 	assert_int_equal(j->from.tx_pool.in_use, 0);
 	free(b.memory);
-	close(ends[1]);
+	close(end);
 	joined_close(j);
 }
 
@@ -482,21 +491,12 @@ static void test_target_is_gone(void **state)
 {
 	struct joined *j = open_way(WF_SHM_WAY_CMA);
 	struct wf_shm_remote remote = { .kind = WF_SHM_REMOTE_WRITE };
-	pid_t gone = fork();
 	struct joined_buf b;
 	struct wf_shm_tx tx;
 	struct wf_comp comp;
-	int ends[2];
 
 	(void)state;
-	assert_true(gone >= 0);
-	if (!gone)
-		_exit(0);
-	assert_int_equal(waitpid(gone, NULL, 0), gone);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-	close(ends[1]);
-	j->out->sock.fd = ends[0];
-	j->out->mover.pid = gone;
+	close(lose_target(j));
 	joined_alloc(&b, 64, 1);
 	tx = tx_of(&remote, &b, 0, KEY);
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
