@@ -208,9 +208,11 @@ static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	if (--peer->handles)
 		return;
 	peer->ah = WF_NIC_AH_UNKNOWN;
-	peer->has_memo = memo;
-	if (memo)
+	/* One that nobody has taken back yet is kept. */
+	if (memo) {
+		peer->has_memo = true;
 		peer->memo = *memo;
+	}
 	dev->strangers++;
 	dev->now = wf_base_clock_ns();
 	wf_udp_peer_let_go(dev, peer);
