@@ -64,7 +64,8 @@ static uint64_t step_in(struct wf_udp_dev *dev)
 	uint64_t due = 0;
 	int more = 1;
 
-	/* Who slept at the socket was woken by what came. */
+	/* We slept at the socket and were woken by the first packet: the time
+	 * at which it came is known. */
 	if (dev->watched)
 		atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
 				      memory_order_relaxed);
@@ -225,7 +226,8 @@ void wf_udp_attend_end(struct wf_udp_dev *dev)
 	wf_base_list_del(&dev->attend);
 	/* It need not sleep at this socket any more. */
 	wf_udp_attend_called();
-	/* Nobody else has a use for it; who polls it is woken already. */
+	/* No other device uses it, and the attendant was woken above if it
+	 * polls it. */
 	if (wf_base_list_empty(&devices)) {
 		close(wake_fd);
 		wake_fd = -1;
