@@ -174,7 +174,7 @@ static void reach(struct side *from, const struct side *to, uint32_t host)
 /* Probes go out until one is answered; @between runs before each. */
 static void widen(struct pair *p, uint32_t wide, struct pair *between)
 {
-	uint64_t end = wf_base_clock_ns() + 5 * WF_NS_PER_S;
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
 	struct wf_udp_dev *dev = wf_udp_dev_of(p->a.nic);
 
 	dev->sock.fault->rates.mtu = 0;
