@@ -201,8 +201,8 @@ int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
 uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp);
 
 /* Whether messages of peers for which there is no handle are taken; if not, they
- * are refused (RNR) before they are acknowledged. At first they are. What has
- * been completed by then is still to be polled. */
+ * are refused (RNR) before they are acknowledged. At first they are. Messages
+ * that were completed before the call are still to be polled. */
 void wf_nic_qp_strangers(struct wf_nic_qp *qp, bool welcome);
 
 /* Every outstanding request completes with FLUSHED; posts answer -ESHUTDOWN. */

@@ -136,8 +136,8 @@ static int find_way(struct wf_prov_ep *ep, fi_addr_t dst)
 
 void wf_prov_route_expect(struct wf_prov_ep *ep, const struct wf_addr *addr)
 {
-	/* On this host, where packets are an exception, a silent peer is given
-	 * more time: hello.c. */
+	/* On this host, where packets are an exception, a silent process has
+	 * FI_WEFT_DEAD_TIMEOUT to answer. */
 	if (!ep->enabled || ep->rdm.awake || wf_base_addr_is_local(addr))
 		return;
 	on_stirred(ep);

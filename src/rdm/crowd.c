@@ -21,7 +21,7 @@
 #define RELIEVE_EVERY 256
 #define FULL_WARN (2 * WF_NS_PER_S)
 
-/* -- whom nobody would miss ------------------------------------------------- */
+/* -- peers that hold nothing ------------------------------------------------ */
 
 static bool is_idle(const struct wf_rdm_peer *peer)
 {

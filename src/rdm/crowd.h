@@ -13,12 +13,12 @@
  * was given back may be alive, and goes on where it was. The device keeps these
  * words (a memo) for as long as it knows the peer, that is as long as either
  * connection is open. When both are closed they are not needed: a life of a
- * sender never lasts longer than its connection, since whoever loses a
- * connection, or closes it because it gave us back in turn, begins a new life
- * at number 0 before it sends again. Whoever comes back, with a memo or
- * without, begins a new sending life because of the other side's id (peer.c),
- * upon which the other side forgets nothing. Without a memo the id has bits that
- * no earlier one of this endpoint had, so that it is not taken for an old life.
+ * sender never lasts longer than its connection. A side that loses a connection,
+ * or has closed it because it gave the other back, begins a new life at number 0
+ * before it sends again. A peer that comes back with a memo begins its new life
+ * of sending because of the other side's id (peer.c), upon which the other side
+ * forgets nothing. Without a memo the id has bits that no earlier one of this
+ * endpoint had, so that it is not taken for an old life.
  *
  * Nothing that the device acknowledged is dropped. A packet of somebody who has
  * no handle takes one when it is looked at. Handles are kept free for as many

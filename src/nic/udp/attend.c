@@ -32,6 +32,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list devices = { &devices, &devices };
 static bool running;
 static bool resting; /* it sleeps at the sockets of its last look */
+static uint64_t rests; /* that are over */
 static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
 static int wake_fd = -1;
 static _Atomic uint32_t asleep; /* and an owner's call must wake us */
@@ -66,7 +67,8 @@ static uint64_t step_in(struct wf_udp_dev *dev)
 	uint64_t due = 0;
 	int more = 1;
 
-	/* Who slept at the socket was woken by what came. */
+	/* We slept at the socket and were woken by the first packet: the time
+	 * at which it came is known. */
 	if (dev->watched)
 		atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
 				      memory_order_relaxed);
@@ -141,6 +143,7 @@ static void *attend(void *arg)
 
 		pthread_mutex_lock(&lock);
 		resting = false;
+		rests++;
 		pthread_cond_broadcast(&rested);
 		if (wake_fd >= 0)
 			eventfd_read(wake_fd, &value);
@@ -228,16 +231,19 @@ int wf_udp_attend_begin(struct wf_udp_dev *dev)
 
 void wf_udp_attend_end(struct wf_udp_dev *dev)
 {
+	uint64_t before;
+
 	pthread_mutex_lock(&lock);
 	wf_base_list_del(&dev->attend);
 	/* As long as it sleeps at the socket, the kernel keeps the port, and
 	 * whoever closes an endpoint and binds its address again is refused. */
+	before = rests;
 	if (resting && dev->watched)
 		eventfd_write(wake_fd, 1);
-	while (resting && dev->watched)
+	while (resting && dev->watched && rests == before)
 		pthread_cond_wait(&rested, &lock);
-	/* Nobody else has a use for it; who polls it is woken already. */
-	if (wf_base_list_empty(&devices)) {
+	/* No other device uses it, and the attendant does not poll it. */
+	if (wf_base_list_empty(&devices) && wake_fd >= 0) {
 		close(wake_fd);
 		wake_fd = -1;
 	}

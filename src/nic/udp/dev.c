@@ -208,9 +208,11 @@ static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	if (--peer->handles)
 		return;
 	peer->ah = WF_NIC_AH_UNKNOWN;
-	peer->has_memo = memo;
-	if (memo)
+	/* One that nobody has taken back yet is kept. */
+	if (memo) {
+		peer->has_memo = true;
 		peer->memo = *memo;
+	}
 	dev->strangers++;
 	dev->now = wf_base_clock_ns();
 	wf_udp_peer_let_go(dev, peer);
@@ -388,6 +390,7 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	wf_base_list_init(&dev->active);
 	wf_base_list_init(&dev->ackers);
 	wf_base_list_init(&dev->stuck);
+	wf_base_list_init(&dev->all_wholes);
 	wf_base_pool_init(&dev->ops, sizeof(struct wf_udp_op), 64, 0);
 	wf_base_pool_init(&dev->slots, sizeof(struct wf_udp_slot), 256, 0);
 	locked = attr->locked || attr->thread || attr->attend;

@@ -251,6 +251,7 @@ struct wf_udp_dev {
 	uint64_t senders_from;
 	uint32_t serving; /* reads of all peers */
 	uint32_t wholes;  /* of all peers */
+	struct wf_list all_wholes;
 	struct wf_list buckets[256];
 	struct wf_list active;
 	struct wf_list ackers;

@@ -24,7 +24,7 @@
 #define SEG_MOST 8192u
 
 /* Half of what the socket holds, since the kernel counts its own structures
- * too, shared among those who send to us just now. */
+ * too, shared among the peers that send just now. */
 uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev)
 {
 	uint32_t share = dev->senders > dev->senders_before ?

@@ -226,7 +226,7 @@ static void reset(struct wf_udp_dev *dev, const struct wf_addr *to,
 	wf_udp_count(dev, resets_sent, 1);
 }
 
-/* Who sends data just now: the socket's room is shared among them. */
+/* Counts the peers that send data just now: they share the socket's room. */
 static void note_sender(struct wf_udp_dev *dev, struct wf_udp_in *in)
 {
 	uint64_t since = dev->now - dev->senders_from;

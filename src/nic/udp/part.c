@@ -12,10 +12,17 @@
 /* Of one peer, and of all: each holds memory. */
 #define WHOLES_MOST 256u
 #define WHOLES_ALL 1024u
+/* Where there is no room, a packet of which no part came for so long makes some.
+ * Nobody was told that its parts are here: they are sent again. */
+#define WHOLE_LASTS (2 * WF_NS_PER_S)
 
 struct whole {
 	struct wf_list link; /* peer->wholes */
-	uint64_t here;	     /* by WF_UDP_PART_UNIT */
+	struct wf_list all;  /* dev->all_wholes, the one that was heard of last
+				at the end */
+	struct wf_udp_peer *peer;
+	uint64_t at;   /* when the last part came */
+	uint64_t here; /* by WF_UDP_PART_UNIT */
 	uint32_t seq;
 	uint16_t total;
 	uint8_t bytes[WF_UDP_PART_TOTAL];
@@ -35,32 +42,44 @@ static struct whole *find(const struct wf_udp_peer *peer, uint32_t seq)
 	return NULL;
 }
 
+static void drop(struct wf_udp_dev *dev, struct whole *whole)
+{
+	wf_base_list_unlink(&whole->link);
+	wf_base_list_unlink(&whole->all);
+	whole->peer->whole_count--;
+	dev->wholes--;
+	free(whole);
+}
+
+static void make_room(struct wf_udp_dev *dev)
+{
+	struct whole *oldest =
+		wf_container_of(dev->all_wholes.next, struct whole, all);
+
+	if (dev->wholes >= WHOLES_ALL && dev->now - oldest->at > WHOLE_LASTS)
+		drop(dev, oldest);
+}
+
 static struct whole *make(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			  uint32_t seq, uint16_t total)
 {
 	struct whole *whole;
 
+	make_room(dev);
 	if (peer->whole_count >= WHOLES_MOST || dev->wholes >= WHOLES_ALL)
 		return NULL;
 	whole = malloc(sizeof(*whole));
 	if (!whole)
 		return NULL;
+	whole->peer = peer;
 	whole->here = 0;
 	whole->seq = seq;
 	whole->total = total;
 	wf_base_list_add_tail(&peer->wholes, &whole->link);
+	wf_base_list_add_tail(&dev->all_wholes, &whole->all);
 	peer->whole_count++;
 	dev->wholes++;
 	return whole;
-}
-
-static void drop(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-		 struct whole *whole)
-{
-	wf_base_list_unlink(&whole->link);
-	peer->whole_count--;
-	dev->wholes--;
-	free(whole);
 }
 
 /* Bits of the units from @from to before @to. */
@@ -104,6 +123,9 @@ int wf_udp_part_take(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		wf_udp_count(dev, bad_field, 1);
 		return 0;
 	}
+	whole->at = dev->now;
+	wf_base_list_unlink(&whole->all);
+	wf_base_list_add_tail(&dev->all_wholes, &whole->all);
 	memcpy(whole->bytes + part->off, payload, head->len);
 	whole->here |= units(part->off, round_up(part->off + head->len));
 	*bytes = whole->bytes;
@@ -116,12 +138,12 @@ void wf_udp_part_drop(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	struct whole *whole = find(peer, seq);
 
 	if (whole)
-		drop(dev, peer, whole);
+		drop(dev, whole);
 }
 
 void wf_udp_part_drop_all(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	while (!wf_base_list_empty(&peer->wholes))
-		drop(dev, peer,
+		drop(dev,
 		     wf_container_of(peer->wholes.next, struct whole, link));
 }

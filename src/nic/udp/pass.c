@@ -127,9 +127,9 @@ static void told(void *arg, const struct wf_udp_word *word)
 		wf_udp_peer_against(dev, peer, word->refused);
 }
 
-/* The kernel would not send something: a path that has become narrower, one
- * that makes no segments, or one that is none. What it says of one peer holds
- * for that peer only, and of a stranger for nobody. */
+/* The kernel would not send a packet: the path has become narrower, it makes no
+ * segments there, or there is no route. This holds for that peer only, and is
+ * ignored if the address is of no peer. */
 static void not_sent(struct wf_udp_dev *dev)
 {
 	const struct wf_udp_sock *sock = &dev->sock;

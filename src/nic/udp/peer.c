@@ -409,8 +409,8 @@ static void end_requests(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 }
 
 /* Reads that we serve are answered over the next connection, from their first
- * byte on: whoever refuses the present one never had it, and received nothing
- * over it, or has given up whatever it read by it. */
+ * byte on. A peer that refuses the present one has never had it, and received
+ * nothing over it, or has given up its reads. */
 static void serve_again(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	struct wf_list *pos, *tmp;

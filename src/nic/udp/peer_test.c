@@ -558,6 +558,30 @@ static void test_no_memory(void **state)
 	pair_close(&p);
 }
 
+/* A memo is found by the next handle. Bug: a handle that was given back without
+ * looking for it, because memory was short, destroyed it. */
+static void test_memo(void **state)
+{
+	const struct wf_nic_memo memo = { .words = { 1, 2, 3 } };
+	const struct wf_addr *addr;
+	struct wf_nic_memo found;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	addr = wf_nic_addr(p.b.nic);
+	assert_false(wf_nic_ah_recall(p.a.nic, p.a.ah, &found));
+	assert_int_equal(wf_nic_ah_leave(p.a.nic, p.a.ah, &memo), 0);
+	assert_int_equal(wf_nic_ah_create(p.a.nic, addr, &p.a.ah), 0);
+	assert_int_equal(wf_nic_ah_destroy(p.a.nic, p.a.ah), 0);
+	assert_int_equal(wf_nic_ah_create(p.a.nic, addr, &p.a.ah), 0);
+	assert_true(wf_nic_ah_recall(p.a.nic, p.a.ah, &found));
+	assert_memory_equal(&found, &memo, sizeof(memo));
+	assert_false(wf_nic_ah_recall(p.a.nic, p.a.ah, &found));
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -577,6 +601,7 @@ int main(void)
 		cmocka_unit_test(test_quiet_sender),
 		cmocka_unit_test(test_goodbye_acks),
 		cmocka_unit_test(test_dereg_while_read),
+		cmocka_unit_test(test_memo),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

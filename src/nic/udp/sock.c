@@ -119,8 +119,9 @@ static void set_options(struct wf_udp_sock *sock, int family, bool no_offload)
 		set(sock->fd, SOL_SOCKET, SO_SNDBUF, BUFFER);
 	if (!getsockopt(sock->fd, SOL_SOCKET, SO_RCVBUF, &value, &len))
 		sock->rcvbuf = (uint32_t)value;
-	/* Nothing is cut up on its way: who loses a fragment loses all, and many
-	 * networks drop fragments. path.c finds out what fits. */
+	/* Nothing is cut up on its way: a packet is lost with any of its
+	 * fragments, and many networks drop fragments. path.c finds out what
+	 * fits. */
 	if (family == AF_INET) {
 		set(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 		set(sock->fd, IPPROTO_IP, IP_RECVERR, 1);

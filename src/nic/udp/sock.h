@@ -123,9 +123,9 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock, unsigned most,
 				       const uint8_t *bytes, size_t len),
 			void *arg);
 
-/* What the network says of a packet that was not delivered. Anybody can say so
- * who knows addresses and ports: the quote is what shows that the packet was
- * seen. */
+/* A message of the network about a packet that was not delivered. Anybody who
+ * knows addresses and ports can forge one; the quote shows that its sender has
+ * seen the packet. */
 struct wf_udp_word {
 	struct wf_addr to; /* of the packet */
 	bool refused;	   /* the port is closed */

@@ -148,8 +148,8 @@ static bool out_of_room(int error)
 }
 
 /* What the interface cannot segment is sent one by one to that peer from now on.
- * A segment that is larger than the path is something else: who knows the path
- * has to look again. The message that failed is taken for lost: it is sent
+ * A segment that is larger than the path is another matter: the device asks for
+ * the size of the path again. The message that failed is taken for lost: it is sent
  * again soon enough. */
 static void judge(struct wf_udp_sock *sock, int error, bool segments)
 {

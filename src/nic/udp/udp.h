@@ -52,9 +52,9 @@ struct wf_nic_udp_attr {
 	/* A connection that is not there after this time is given up, whatever
 	 * the reason: nobody answers (UNRESP), or the network says that nobody
 	 * is there (UNREACH); 0: 20 s. A silent process on this host has
-	 * dead_ns instead, because the kernel tells when there is none. What the network proves against a peer
-	 * that was connected counts, too: a closed port at once, a host that
-	 * cannot be reached after this time. */
+	 * dead_ns instead, because the kernel tells when there is none. Of a
+	 * peer that was connected, a closed port is its end at once, a host
+	 * that cannot be reached after this time. */
 	uint64_t connect_ns;
 	const struct wf_nic_udp_fault *fault; /* NULL: none */
 	struct wf_nic_counters *counters;     /* NULL: the NIC's own */
