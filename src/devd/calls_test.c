@@ -405,15 +405,6 @@ static void test_smm(void **state)
 	CALL(smm_free(memory, block), -EINVAL);
 }
 
-static void keep_quiet(enum wf_log_level level, const char *func, int line,
-		       const char *text)
-{
-	(void)level;
-	(void)func;
-	(void)line;
-	(void)text;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -429,6 +420,6 @@ int main(void)
 		cmocka_unit_test(test_smm),
 	};
 
-	wf_base_log_set_sink(keep_quiet);
+	wf_base_log_set_sink(rig_keep_quiet);
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

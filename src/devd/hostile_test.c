@@ -723,15 +723,6 @@ static void test_lying_completion(void **state)
 	wf_drv_device_close(&device);
 }
 
-static void keep_quiet(enum wf_log_level level, const char *func, int line,
-		       const char *text)
-{
-	(void)level;
-	(void)func;
-	(void)line;
-	(void)text;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -751,6 +742,6 @@ int main(void)
 						setup_hasty, teardown),
 	};
 
-	wf_base_log_set_sink(keep_quiet);
+	wf_base_log_set_sink(rig_keep_quiet);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

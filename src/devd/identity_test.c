@@ -166,15 +166,6 @@ static void test_nobody_is_allowed(void **state)
 	rig_kill(&rig);
 }
 
-static void keep_quiet(enum wf_log_level level, const char *func, int line,
-		       const char *text)
-{
-	(void)level;
-	(void)func;
-	(void)line;
-	(void)text;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +174,6 @@ int main(void)
 		cmocka_unit_test(test_nobody_is_allowed),
 	};
 
-	wf_base_log_set_sink(keep_quiet);
+	wf_base_log_set_sink(rig_keep_quiet);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

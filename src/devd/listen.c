@@ -22,6 +22,9 @@
 /* As many as the kernel lets wait (net.core.somaxconn): a program that finds
  * no room is told at once that there is no device for it. */
 #define BACKLOG 4096
+/* How often another device may remove its folder or its lock before we have
+ * ours. */
+#define TRIES 100
 
 static void name_lock(const struct wf_devd *devd, char *path, size_t size)
 {
@@ -34,6 +37,7 @@ static int make_folder(const struct wf_devd *devd)
 {
 	mode_t mode = geteuid() ? 0700 : 0755, mask;
 	char folder[WF_CHAN_PLACE_SIZE];
+	struct stat there;
 	int err = 0;
 
 	if (!devd->config.makes_folder)
@@ -45,6 +49,9 @@ static int make_folder(const struct wf_devd *devd)
 	umask(mask);
 	if (err || wf_chan_place_is_safe(devd->config.socket))
 		return err;
+	/* Another device has removed it meanwhile. */
+	if (lstat(folder, &there) && errno == ENOENT)
+		return -ENOENT;
 	wf_warn("%s must be a folder that root or user %u owns and nobody else "
 		"can write to",
 		folder, (unsigned int)geteuid());
@@ -99,11 +106,10 @@ static int claim(struct wf_devd *devd)
 	struct stat there;
 	int err;
 
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < TRIES; i++) {
 		err = make_folder(devd);
 		if (!err)
 			err = lock(devd);
-		/* Another device has just removed its folder or its lock. */
 		if (err != -ENOENT)
 			break;
 	}

@@ -129,6 +129,35 @@ static void test_open_folder(void **state)
 	rig_expect_exit(rig_spawn(open_folder, 0));
 }
 
+static void come_and_go(uint64_t rounds)
+{
+	struct rig rig;
+
+	become_user();
+	for (uint64_t i = 0; i < rounds; i++) {
+		int err;
+
+		configure(&rig);
+		err = wf_devd_open(&rig.config, &rig.devd);
+		MUST(!err || err == -EADDRINUSE);
+		if (!err)
+			wf_devd_close(rig.devd);
+	}
+}
+
+/* A bug: a device that started while another removed its folder said that the
+ * folder was open to others. */
+static void test_come_and_go(void **state)
+{
+	pid_t pids[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		pids[i] = rig_spawn(come_and_go, 100);
+	for (int i = 0; i < 3; i++)
+		rig_expect_exit(pids[i]);
+}
+
 /* A bug: any user could take the name of another's device, in the namespace of
  * abstract names, and that device could not start. */
 static void test_squatted(void **state)
@@ -152,24 +181,16 @@ static void test_squatted(void **state)
 	close(sock);
 }
 
-static void keep_quiet(enum wf_log_level level, const char *func, int line,
-		       const char *text)
-{
-	(void)level;
-	(void)func;
-	(void)line;
-	(void)text;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 		TEST(test_default_place),
 		TEST(test_open_folder),
+		TEST(test_come_and_go),
 		TEST(test_squatted),
 	};
 
-	wf_base_log_set_sink(keep_quiet);
+	wf_base_log_set_sink(rig_keep_quiet);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -524,15 +524,6 @@ static void test_stopped_anywhere(void **state)
 	}
 }
 
-static void keep_quiet(enum wf_log_level level, const char *func, int line,
-		       const char *text)
-{
-	(void)level;
-	(void)func;
-	(void)line;
-	(void)text;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -550,7 +541,7 @@ int main(void)
 		TEST(test_slow_job),
 	};
 
-	wf_base_log_set_sink(keep_quiet);
+	wf_base_log_set_sink(rig_keep_quiet);
 	rig_impatient = true;
 	wf_chan_session_reply_ms = 1500;
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "chan/session.h"
 #include "devd/devd.h"
 #include "drv/device.h"
@@ -43,6 +44,16 @@ static const char *const rig_names[] = {
 	[WD_IOMMU_SHARE_DOMAIN] = "share-0",
 	[WD_IOMMU_NONE] = "noiommu-0",
 };
+
+/* For wf_base_log_set_sink(): warnings are what these tests cause. */
+static inline void rig_keep_quiet(enum wf_log_level level, const char *func,
+				  int line, const char *text)
+{
+	(void)level;
+	(void)func;
+	(void)line;
+	(void)text;
+}
 
 /* For tests of devices that do not answer. */
 static bool rig_impatient;

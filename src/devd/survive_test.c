@@ -638,15 +638,6 @@ static void test_threads(void **state)
 	wait_all_free();
 }
 
-static void keep_quiet(enum wf_log_level level, const char *func, int line,
-		       const char *text)
-{
-	(void)level;
-	(void)func;
-	(void)line;
-	(void)text;
-}
-
 int main(void)
 {
 	/* Threads last: whatever forks comes before. */
@@ -668,6 +659,6 @@ int main(void)
 		TEST(test_threads),
 	};
 
-	wf_base_log_set_sink(keep_quiet);
+	wf_base_log_set_sink(rig_keep_quiet);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,9 +230,6 @@ static void count_warnings(enum wf_log_level level, const char *func, int line,
 	warnings += level == WF_LOG_WARN && strstr(text, "user 65534");
 }
 
-static void keep_quiet(enum wf_log_level level, const char *func, int line,
-		       const char *text);
-
 /* A bug: a client whose device died connected to whoever took its place, was
  * warned, and went on. A stranger is not told a byte, however often the
  * connection is made anew, and whether or not a variable names it. */
@@ -262,7 +259,7 @@ static void test_stranger_serves(void **state)
 		assert_int_equal(rig_open(&again, path, 0), -EACCES);
 		assert_int_equal(wd_list_devices(NULL, &list), 0);
 	}
-	wf_base_log_set_sink(keep_quiet);
+	wf_base_log_set_sink(rig_keep_quiet);
 	assert_int_equal(warnings, 1);
 	wf_drv_device_close(&device);
 	usleep(20000);
@@ -494,15 +491,6 @@ static void test_setuid_client(void **state)
 	rig_kill(&open_rig);
 }
 
-static void keep_quiet(enum wf_log_level level, const char *func, int line,
-		       const char *text)
-{
-	(void)level;
-	(void)func;
-	(void)line;
-	(void)text;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -513,6 +501,6 @@ int main(void)
 		cmocka_unit_test(test_setuid_client),
 	};
 
-	wf_base_log_set_sink(keep_quiet);
+	wf_base_log_set_sink(rig_keep_quiet);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

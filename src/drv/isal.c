@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define KEPT 8
@@ -75,8 +77,27 @@ static void shelf_put(struct shelf *shelf, void *item)
  */
 #define STACK_NEEDED (32u << 10)
 
+#define FIRST_STACK (8u << 20) /* of the first thread, no more is counted on */
+
 /* Below this address there is too little; 0: not known yet. */
 static _Thread_local uintptr_t stack_low, stack_high;
+
+/* The first thread's stack lies below what the kernel put there when the
+ * program began; pthread_getattr_np() would read a file to find it. A child
+ * that another thread has forked has that thread's stack, which is not here. */
+static void find_first_stack(void)
+{
+	uintptr_t top = (uintptr_t)getauxval(AT_RANDOM);
+	struct rlimit limit;
+	uintptr_t size = FIRST_STACK;
+
+	if (!top)
+		return;
+	if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < FIRST_STACK)
+		size = limit.rlim_cur;
+	stack_low = top - size + STACK_NEEDED;
+	stack_high = top;
+}
 
 static void find_stack(void)
 {
@@ -86,8 +107,11 @@ static void find_stack(void)
 
 	stack_low = 1;
 	stack_high = UINTPTR_MAX;
-	/* The first thread's stack is large, and to look at it takes long. */
-	if (gettid() == getpid() || pthread_getattr_np(pthread_self(), &attr))
+	if (gettid() == getpid()) {
+		find_first_stack();
+		return;
+	}
+	if (pthread_getattr_np(pthread_self(), &attr))
 		return;
 	if (!pthread_attr_getstack(&attr, &at, &size)) {
 		stack_low = (uintptr_t)at + STACK_NEEDED;

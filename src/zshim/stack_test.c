@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <ucontext.h>
 #include <zlib.h>
 
 #define SIZE 200000u
@@ -95,7 +96,7 @@ static void *do_flushes(void *arg)
 
 /* Bytes of its stack that a thread used for this, with what the C library keeps
  * there for every thread. */
-static size_t depth(void *(*func)(void *), int *arg)
+static size_t thread_depth(void *(*func)(void *), int *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -112,7 +113,38 @@ static size_t depth(void *(*func)(void *), int *arg)
 	return sizeof(room) - i;
 }
 
-static void check(const char *name, void *(*func)(void *), int *arg)
+static void *(*in_coroutine)(void *);
+static int *coroutine_arg;
+
+static void coroutine(void)
+{
+	in_coroutine(coroutine_arg);
+}
+
+/* The same for a coroutine of this thread. */
+static size_t coroutine_depth(void *(*func)(void *), int *arg)
+{
+	ucontext_t here, there;
+	size_t i = 0;
+
+	memset(room, MARK, sizeof(room));
+	in_coroutine = func;
+	coroutine_arg = arg;
+	assert_int_equal(getcontext(&there), 0);
+	there.uc_stack.ss_sp = room + ROOM;
+	there.uc_stack.ss_size = ALLOWED;
+	there.uc_link = &here;
+	makecontext(&there, coroutine, 0);
+	assert_int_equal(swapcontext(&here, &there), 0);
+	while (i < sizeof(room) && room[i] == MARK)
+		i++;
+	return sizeof(room) - i;
+}
+
+typedef size_t (*measure)(void *(*func)(void *), int *arg);
+
+static void check(measure depth, const char *name, void *(*func)(void *),
+		  int *arg)
 {
 	size_t used;
 
@@ -125,26 +157,39 @@ static void check(const char *name, void *(*func)(void *), int *arg)
 	assert_in_range(used, 0, ALLOWED);
 }
 
-/* The first of these calls also finds zlib and the drivers. */
-static void test_small_stacks(void **state)
+static void check_all(measure depth)
 {
 	int levels[] = { 6, 1, 9 };
 
-	(void)state;
 	for (size_t i = 0; i < SIZE; i++)
 		data[i] = (uint8_t)((i * 2654435761u >> 13 & 15) + i / 999);
-	check("small uncompress()", do_uncompress_small, NULL);
+	check(depth, "small uncompress()", do_uncompress_small, NULL);
 	for (size_t i = 0; i < 3; i++) {
-		check("compress()", do_compress, &levels[i]);
-		check("uncompress()", do_uncompress, NULL);
-		check("flushes", do_flushes, &levels[i]);
+		check(depth, "compress()", do_compress, &levels[i]);
+		check(depth, "uncompress()", do_uncompress, NULL);
+		check(depth, "flushes", do_flushes, &levels[i]);
 	}
+}
+
+/* The first of these calls also finds zlib and the drivers. */
+static void test_small_stacks(void **state)
+{
+	(void)state;
+	check_all(thread_depth);
+}
+
+/* A bug: the first thread was taken to have a large stack wherever it was. */
+static void test_coroutine(void **state)
+{
+	(void)state;
+	check_all(coroutine_depth);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_stacks),
+		cmocka_unit_test(test_coroutine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static int list_devices(void)
 	return count ? 0 : 1;
 }
 
-/* A channel is two descriptors, a client two more. */
+/* A channel is two descriptors, three with SVA, a client two more. */
 static void allow_many_files(void)
 {
 	struct rlimit limit;
