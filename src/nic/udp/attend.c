@@ -31,7 +31,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list devices = { &devices, &devices };
 static bool running;
-static bool resting; /* it sleeps at the sockets of its last look */
+static bool resting;   /* it sleeps at the sockets of its last look */
 static uint64_t rests; /* that are over */
 static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
 static int wake_fd = -1;
