@@ -181,7 +181,8 @@ static void fill_err(const struct wf_prov_cq *cq, struct fi_cq_err_entry *to,
 	to->tag = comp->tag;
 	to->olen = wf_op_comp_olen(comp);
 	to->err = wf_op_comp_err(comp);
-	to->prov_errno = 0;
+	/* Programs print fi_cq_strerror() of it. */
+	to->prov_errno = wf_op_comp_err(comp);
 	/* We have no error data: nothing goes to the caller's buffer. */
 	if (FI_VERSION_GE(api, FI_VERSION(1, 5)))
 		to->err_data_size = 0;

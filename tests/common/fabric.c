@@ -379,6 +379,9 @@ bool weft_test_poll(struct fid_cq *cq, struct weft_test_comp *comp)
 	}
 	CHECK_EQ(ret, -FI_EAVAIL);
 	CHECK_EQ(fi_cq_readerr(cq, &comp->err, 0), 1);
+	/* Bug: programs printed "Success" as the reason of a failure. */
+	CHECK(!strcmp(fi_cq_strerror(cq, comp->err.prov_errno, NULL, NULL, 0),
+		      fi_strerror(comp->err.err)));
 	comp->ret = -comp->err.err;
 	comp->entry.op_context = comp->err.op_context;
 	comp->entry.flags = comp->err.flags;
