@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "op/cntr.h"
 #include "op/rx.h"
+#include "os/types.h"
 #include "wire/packet_defs.h"
 
 enum wf_rdm_kind {
