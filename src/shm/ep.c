@@ -7,14 +7,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/barrier.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "os/file.h"
+#include "os/poll.h"
 #include "shm/conn.h"
 #include "shm/pull.h"
 #include "shm/put.h"
@@ -144,7 +144,7 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep)
 	ep->forked = true;
 	wf_shm_ep_busy(ep);
 	for (uint32_t i = 0; i < ep->watch.count; i++) {
-		close(ep->watch.ins[i]->sock.fd);
+		wf_os_close(ep->watch.ins[i]->sock.fd);
 		ep->watch.ins[i]->sock.fd = -1;
 		ep->watch.ins[i]->region.base = NULL;
 		ep->watch.ins[i]->ended = true;
@@ -154,7 +154,7 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep)
 			wf_container_of(pos, struct wf_shm_out, link);
 
 		if (out->sock.fd >= 0)
-			close(out->sock.fd);
+			wf_os_close(out->sock.fd);
 		out->sock.fd = -1;
 		out->region.base = NULL;
 		out->slots_free = 0;
@@ -323,8 +323,8 @@ int wf_shm_ep_beside_on(struct wf_shm_ep *ep, int fd)
 
 	if (fd != ep->beside.fd) {
 		if (ep->beside.fd >= 0)
-			epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, ep->beside.fd,
-				  NULL);
+			wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL,
+					ep->beside.fd, NULL);
 		ep->beside.fd = fd;
 		err = wf_shm_conn_watch(ep, &ep->beside);
 	}

@@ -13,13 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "base/addr.h"
 #include "base/list.h"
 #include "op/cntr.h"
 #include "op/reg.h"
 #include "op/rx.h"
+#include "os/types.h"
 #include "shm/board.h"
 #include "shm/lap.h"
 #include "shm/mover.h"

@@ -10,9 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "os/file.h"
+#include "os/inline.h"
+#include "os/process.h"
+#include "os/socket.h"
 
 #define OVERFLOW_UID 65534 /* where the kernel does not say */
 
@@ -33,21 +36,20 @@ static bool uid_listed(const char *list, uid_t uid)
 
 static uid_t read_overflow_uid(void)
 {
-	FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
-	unsigned int uid = OVERFLOW_UID;
+	unsigned int uid;
+	char text[64];
 
-	if (!file)
-		return uid;
-	if (fscanf(file, "%u", &uid) != 1)
-		uid = OVERFLOW_UID;
-	fclose(file);
+	if (wf_os_read_text("/proc/sys/kernel/overflowuid", text,
+			    sizeof(text)) < 0 ||
+	    sscanf(text, "%u", &uid) != 1)
+		return OVERFLOW_UID;
 	return uid;
 }
 
 /* Read once: it is asked for at every connect. */
 static uid_t overflow_uid(void)
 {
-	static _Atomic int64_t known = -1;
+	WF_PER_PROCESS static _Atomic int64_t known = -1;
 	int64_t uid = atomic_load_explicit(&known, memory_order_relaxed);
 
 	if (uid < 0) {
@@ -61,16 +63,12 @@ static uid_t overflow_uid(void)
  * as the overflow user but that user. */
 static bool all_are_mapped(void)
 {
-	FILE *file = fopen("/proc/self/uid_map", "re");
 	unsigned int inside, outside, count;
-	bool all = false;
+	char text[64]; /* the first line is shorter */
 
-	if (!file)
-		return false;
-	if (fscanf(file, "%u %u %u", &inside, &outside, &count) == 3)
-		all = !inside && !outside && count == UINT32_MAX;
-	fclose(file);
-	return all;
+	return wf_os_read_text("/proc/self/uid_map", text, sizeof(text)) > 0 &&
+	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
+	       !inside && !outside && count == UINT32_MAX;
 }
 
 bool wf_shm_user_is_known(uid_t uid)
@@ -80,20 +78,22 @@ bool wf_shm_user_is_known(uid_t uid)
 
 bool wf_shm_user_is_ours(uid_t uid)
 {
-	return uid == geteuid() && wf_shm_user_is_known(uid);
+	return uid == wf_os_geteuid() && wf_shm_user_is_known(uid);
 }
 
 int wf_shm_user_check(const char *allow, int fd, struct ucred *cred)
 {
 	socklen_t len = sizeof(*cred);
+	int err;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len))
-		return -errno;
+	err = wf_os_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len);
+	if (err)
+		return err;
 	if ((allow && !strcmp(allow, "any")) ||
 	    (allow && uid_listed(allow, cred->uid)) ||
 	    wf_shm_user_is_ours(cred->uid))
 		return 0;
-	if (cred->uid == geteuid())
+	if (cred->uid == wf_os_geteuid())
 		wf_warn("process %d is refused: in this user namespace user %u "
 			"is everybody without a number. FI_WEFT_ALLOW_UID=%u "
 			"lets all of them connect",
