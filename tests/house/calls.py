@@ -12,7 +12,7 @@ import tree
 RULES = (
     (re.compile(r"\bprocess_vm_(?:readv|writev)\b *[(,;:]|"
                 r"[=?:] *process_vm_(?:readv|writev)\b"),
-     ("src/shm/mover.c", "tools/info/cma.c"),
+     ("src/shm/mover.c", "src/base/cma.c", "tools/info/cma.c"),
      "no stale process is touched: copy through shm/mover.h"),
     (re.compile(r"\bsched_yield *\("),
      # The bench plays a user who yields, where it is asked to.
