@@ -11,8 +11,10 @@
 static void print_warning(enum wf_log_level level, const char *func, int line,
 			  const char *text)
 {
+	(void)func;
+	(void)line;
 	if (level == WF_LOG_TELL || level == WF_LOG_WARN)
-		fprintf(stderr, "weft: %s:%d: %s\n", func, line, text);
+		fprintf(stderr, "weft: %s\n", text);
 }
 
 static wf_log_sink current_sink = print_warning;

@@ -72,7 +72,9 @@ static int read_options(int argc, char **argv, bool *json)
 static void check_machine(struct wf_tools_facts *facts)
 {
 	const struct wf_tools_param *cma = wf_tools_param_find(facts, "CMA");
+	const struct wf_tools_param *shm = wf_tools_param_find(facts, "SHM");
 
+	facts->shm_off = shm && !strcmp(shm->value, "false");
 	facts->cma_on =
 		!*facts->cma.why && (!cma || strcmp(cma->value, "false"));
 	if (!facts->node.memfd)
