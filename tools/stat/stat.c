@@ -409,7 +409,7 @@ static int dump(const struct settings *s)
 		write_notes(s, &scan, stderr);
 	ret = scan.count > 0;
 	wf_tools_scan_free(&scan);
-	return fflush(stdout) ? -EIO : ret;
+	return ret;
 }
 
 int wf_tools_stat_main(int argc, char **argv)
