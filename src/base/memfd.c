@@ -78,6 +78,11 @@ int wf_base_memfd_seal_writing(int memfd)
 	return fcntl(memfd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) ? -errno : 0;
 }
 
+int wf_base_memfd_seal_seals(int memfd)
+{
+	return fcntl(memfd, F_ADD_SEALS, F_SEAL_SEAL) ? -errno : 0;
+}
+
 bool wf_base_memfd_is_sound(int memfd, size_t bytes)
 {
 	int seals = fcntl(memfd, F_GET_SEALS);

@@ -598,6 +598,8 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	if (err)
 		goto err_drop;
 	guest->sock.fd = -1; /* the channel's now */
+	if (!wf_shm_user_is_ours(cred->uid))
+		ep->watch.distrusted = true;
 	return 0;
 
 err_drop:
