@@ -153,8 +153,7 @@ static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 	uint64_t id;
 	ssize_t err;
 
-	if (kind == ORACLE_PLAIN && sim.s.multi_recv &&
-	    len > sim.s.largest / 2)
+	if (kind == ORACLE_PLAIN && sim.s.multi_recv && len > sim.s.largest / 2)
 		len = sim.s.largest / 2;
 	id = oracle_sent(app->proc, &sim.proc[peer], kind, len);
 	oracle_fill(id, op->buf.addr, len);
@@ -276,7 +275,7 @@ static void received(struct sim_app *app, struct app_recv *r,
 	if (sim.s.work == SIM_WORK_REQUEST && !err) {
 		if (app->proc->number) {
 			app->awaiting = false;
-		} else {
+		} else if (oracle_sender(id)) {
 			app->credit++;
 			app->owed[oracle_sender(id)]++;
 		}
@@ -334,8 +333,9 @@ static bool read_error(struct sim_app *app)
 	return true;
 }
 
-static ssize_t read_some(struct sim_app *app, struct fi_cq_tagged_entry *entries,
-			 size_t most, bool sleep)
+static ssize_t read_some(struct sim_app *app,
+			 struct fi_cq_tagged_entry *entries, size_t most,
+			 bool sleep)
 {
 	uint64_t begin = sim.now;
 	ssize_t got;
@@ -452,8 +452,8 @@ void *app_main(void *arg)
 	sim_rng_seed(&app->rng, sim.s.seed * 31 + proc->life * 1000003,
 		     sim_work_names[proc->number % SIM_WORKS]);
 	app->rng.state += proc->number * 0x51ed2701u;
-	app->left = sim.s.work == SIM_WORK_CONNECT ? sim.s.procs :
-						     sim.s.messages;
+	app->left =
+		sim.s.work == SIM_WORK_CONNECT ? sim.s.procs : sim.s.messages;
 	app_prepare(app);
 	proc->app = app;
 	open_endpoint(app);
@@ -527,8 +527,7 @@ void app_print(const struct sim_app *app, FILE *to)
 
 		if (op->buf.posted && op->buf.what == APP_SEND)
 			fprintf(to, ", %llx (%u bytes)",
-				(unsigned long long)op->id,
-				oracle_len(op->id));
+				(unsigned long long)op->id, oracle_len(op->id));
 		else if (op->buf.posted)
 			fprintf(to, ", remote op to p%u", op->peer);
 	}

@@ -38,9 +38,9 @@ void app_prepare(struct sim_app *app)
 	size_t window = sim.s.procs * (APP_SLOT + 8);
 	uint8_t *at;
 
-	at = sim_memory_app_alloc(
-		app->proc, (APP_OPS + APP_RECEIVES) * each +
-				   APP_MULTIS * multi + window + 4 * APP_GUARD);
+	at = sim_memory_app_alloc(app->proc, (APP_OPS + APP_RECEIVES) * each +
+						     APP_MULTIS * multi +
+						     window + 4 * APP_GUARD);
 	for (int i = 0; i < APP_OPS; i++)
 		carve(&at, &app->ops[i].buf, sim.s.largest, APP_SEND);
 	for (int i = 0; i < APP_RECEIVES; i++)
@@ -48,8 +48,8 @@ void app_prepare(struct sim_app *app)
 	for (int i = 0; i < APP_MULTIS; i++)
 		carve(&at, &app->multis[i].buf, 3 * (size_t)sim.s.largest,
 		      APP_MULTI);
-	app->window = (uint8_t *)(((uintptr_t)at + APP_GUARD + 63) &
-				~(uintptr_t)63);
+	app->window =
+		(uint8_t *)(((uintptr_t)at + APP_GUARD + 63) & ~(uintptr_t)63);
 	app->window_bytes = window;
 	memset(app->window, 0, window);
 }
@@ -84,8 +84,8 @@ static struct fi_info *make_hints(void)
 	hints->mode = FI_CONTEXT;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->addr_format = FI_SOCKADDR_IN;
-	hints->domain_attr->threading = sim.s.threads ? FI_THREAD_SAFE :
-							FI_THREAD_DOMAIN;
+	hints->domain_attr->threading =
+		sim.s.threads ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	hints->domain_attr->av_type = FI_AV_TABLE;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;

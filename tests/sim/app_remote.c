@@ -112,17 +112,20 @@ bool app_remote_start(struct sim_app *app, struct app_op *op, unsigned int peer)
 	op->buf.posted = true;
 	op->buf.send = op->remote == APP_WRITE;
 	app->doing = "remote operation";
+	/* Before the call: others may see the sum before it returns. */
+	if (op->remote == APP_ADD)
+		counter_of(op)->maybe++;
 	err = start(app, op);
 	app->doing = NULL;
 	if (err) {
 		op->buf.posted = false;
+		if (op->remote == APP_ADD)
+			counter_of(op)->maybe--;
 		if (err != -FI_EAGAIN && !oracle_errors_allowed())
 			sim_fail("a remote operation is refused with %zd", err);
 		return false;
 	}
-	if (op->remote == APP_ADD)
-		counter_of(op)->maybe++;
-	else
+	if (op->remote != APP_ADD)
 		slot->busy = true;
 	if (op->remote == APP_WRITE)
 		slot->known = false;

@@ -40,7 +40,8 @@ static void maybe_kill(void)
 	    sim_rng_below(&sim.draw, 4))
 		return;
 	kills_left--;
-	proc->die_in = 1 + sim_rng_below(&sim.draw, 20000);
+	proc->die_in = 1 + sim_rng_below(&sim.draw,
+					 1ull << sim_rng_below(&sim.draw, 16));
 }
 
 static void maybe_stop(void)
@@ -83,10 +84,10 @@ static void restart_dead(bool all)
 static void make_trouble(void)
 {
 	while (sim.now < sim.s.heal_at) {
-		sim_sleep_until(sim.now + 1 +
-					sim_rng_below(&sim.draw,
-						      sim.s.heal_at / 16),
-				NULL);
+		sim_sleep_until(
+			sim.now + 1 +
+				sim_rng_below(&sim.draw, sim.s.heal_at / 16),
+			NULL);
 		maybe_kill();
 		maybe_stop();
 		maybe_cut();

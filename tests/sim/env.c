@@ -42,12 +42,21 @@ ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags)
 }
 
 /* No file of /proc is there: the provider has defaults. */
-FILE *__wrap_fopen64(const char *path, const char *mode)
+int __wrap_open64(const char *path, int flags, ...)
 {
 	(void)path;
-	(void)mode;
-	errno = ENOENT;
-	return NULL;
+	(void)flags;
+	sim_enter("open");
+	return SIM_RET(-ENOENT);
+}
+
+int __wrap_openat64(int dir, const char *path, int flags, ...)
+{
+	(void)dir;
+	(void)path;
+	(void)flags;
+	sim_enter("openat");
+	return SIM_RET(-ENOENT);
 }
 
 DIR *__wrap_opendir(const char *path)
@@ -84,11 +93,11 @@ int __wrap_getifaddrs(struct ifaddrs **list)
 		all->list[i].ifa_flags = IFF_UP | IFF_RUNNING;
 	}
 	all->addr[0].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	all->list[0].ifa_name = (char *)(uintptr_t)"lo";
+	all->list[0].ifa_name = (char *)(uintptr_t) "lo";
 	all->list[0].ifa_flags |= IFF_LOOPBACK;
 	all->list[0].ifa_next = &all->list[1];
 	all->addr[1].sin_addr = sim_net_addr(sim_proc_current()->node);
-	all->list[1].ifa_name = (char *)(uintptr_t)"eth0";
+	all->list[1].ifa_name = (char *)(uintptr_t) "eth0";
 	*list = all->list;
 	return 0;
 }

@@ -273,7 +273,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *when,
 /* -- epoll ------------------------------------------------------------------ */
 
 struct sim_watch {
-	struct sim_watch *next; /* of the same set */
+	struct sim_watch *next;	 /* of the same set */
 	struct sim_watch *other; /* of the same file */
 	struct epoll_file *set;
 	struct sim_file *file;
@@ -372,8 +372,9 @@ static int epoll_change(int epfd, int op, int fd, struct epoll_event *event)
 		if (sim_fault(SIM_FAULT_MEMORY))
 			return -ENOMEM;
 		w = real_calloc(1, sizeof(*w));
-		*w = (struct sim_watch){ set->watches, file->watchers, set,
-					 file, fd, *event };
+		*w = (struct sim_watch){ set->watches, file->watchers,
+					 set,	       file,
+					 fd,	       *event };
 		set->watches = w;
 		file->watchers = w;
 		sim_changed();
@@ -457,10 +458,12 @@ static int poll_until(struct pollfd *fds, nfds_t count, uint64_t deadline)
 			fds[i].revents =
 				fds[i].fd < 0 ?
 					0 :
-					(short)(seen & ((uint32_t)(unsigned short)
-								fds[i].events |
-							EPOLLERR | EPOLLHUP |
-							POLLNVAL));
+					(short)(seen &
+						((uint32_t)(unsigned short)
+							 fds[i]
+								 .events |
+						 EPOLLERR | EPOLLHUP |
+						 POLLNVAL));
 			ready += fds[i].revents != 0;
 		}
 		if (ready || sim.now >= deadline)
@@ -481,7 +484,8 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t count,
 	(void)mask;
 	sim_enter("ppoll");
 	return poll_until(fds, count,
-			  timeout ? sim.now + (uint64_t)timeout->tv_sec * SIM_S +
-					    (uint64_t)timeout->tv_nsec :
-				    SIM_NEVER);
+			  timeout ?
+				  sim.now + (uint64_t)timeout->tv_sec * SIM_S +
+					  (uint64_t)timeout->tv_nsec :
+				  SIM_NEVER);
 }

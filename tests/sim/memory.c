@@ -21,7 +21,7 @@
 
 #define POOL_BYTES ((size_t)8 << 30)
 #define PAGE 4096u
-#define SHARED_MAX 4096
+#define SHARED_MAX 65000
 #define CANARY 0x5afe5afe5afe5afeull
 #define FILL_MOST 4096u
 #define HEAP_MAX ((size_t)1 << 30)
@@ -190,10 +190,10 @@ static void open_pool(void)
 {
 	pool = real_mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	page_owner = real_mmap(NULL, POOL_BYTES / PAGE * sizeof(*page_owner),
-			       PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			       0);
+	page_owner =
+		real_mmap(NULL, POOL_BYTES / PAGE * sizeof(*page_owner),
+			  PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
 static int shared_resize(struct sim_shared *shared, size_t bytes)
@@ -207,8 +207,7 @@ static int shared_resize(struct sim_shared *shared, size_t bytes)
 	if (shared->bytes)
 		sim_fail("the simulator does not resize memory: %s",
 			 shared->name);
-	if (pool_used + room + PAGE > POOL_BYTES ||
-	    shared_count == SHARED_MAX)
+	if (pool_used + room + PAGE > POOL_BYTES || shared_count == SHARED_MAX)
 		sim_fail("the simulator is out of shared memory");
 	shared->base = pool + pool_used;
 	shared->bytes = bytes;

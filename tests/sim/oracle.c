@@ -105,8 +105,7 @@ void oracle_fate(uint64_t id, enum oracle_fate fate, int err)
 	if (fate == ORACLE_FAILED && !oracle_errors_allowed())
 		sim_fail("message %llx fails with %d, and no fault explains it",
 			 (unsigned long long)id, err);
-	if (fate == ORACLE_DELIVERED && !msg->got && !msg->got_error &&
-	    false)
+	if (fate == ORACLE_DELIVERED && !msg->got && !msg->got_error && false)
 		sim_fail("message %llx is told delivered, and is not",
 			 (unsigned long long)id);
 	sim_busy();
@@ -179,8 +178,7 @@ static void check_order(uint64_t id, int step)
 			       other->post < msg->post)
 			sim_fail("messages %u and %u from process %u overtook "
 				 "each other: taken by receives %llu and %llu",
-				 (uint32_t)id, (uint32_t)at,
-				 oracle_sender(id),
+				 (uint32_t)id, (uint32_t)at, oracle_sender(id),
 				 (unsigned long long)msg->post,
 				 (unsigned long long)other->post);
 		return;

@@ -7,7 +7,6 @@
 #define SIM_REAL_H
 
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/types.h>
 
 void *real_malloc(size_t bytes) __asm__("__real_malloc");
@@ -18,10 +17,8 @@ void *real_mmap(void *addr, size_t len, int prot, int flags, int fd,
 int real_munmap(void *addr, size_t len) __asm__("__real_munmap");
 int real_mprotect(void *addr, size_t len, int prot) __asm__("__real_mprotect");
 void *real_memset(void *to, int byte, size_t len) __asm__("__real_memset");
-FILE *real_fopen(const char *path, const char *mode) __asm__("__real_fopen64");
 int real_close(int fd) __asm__("__real_close");
 ssize_t real_read(int fd, void *buf, size_t len) __asm__("__real_read");
-ssize_t real_write(int fd, const void *buf,
-		   size_t len) __asm__("__real_write");
+ssize_t real_write(int fd, const void *buf, size_t len) __asm__("__real_write");
 
 #endif

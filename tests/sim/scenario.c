@@ -8,12 +8,18 @@
 #include "sim.h"
 
 const char *const sim_fault_names[SIM_FAULTS] = {
-	[SIM_FAULT_MEMORY] = "memory",	 [SIM_FAULT_DESCRIPTORS] = "fds",
-	[SIM_FAULT_REFS] = "refs",	 [SIM_FAULT_BUSY] = "busy",
-	[SIM_FAULT_COPY] = "copy",	 [SIM_FAULT_KILL] = "kill",
-	[SIM_FAULT_STOP] = "stop",	 [SIM_FAULT_COMPUTE] = "compute",
-	[SIM_FAULT_PID] = "pid",	 [SIM_FAULT_LOSS] = "loss",
-	[SIM_FAULT_PARTITION] = "partition", [SIM_FAULT_FULL] = "full",
+	[SIM_FAULT_MEMORY] = "memory",
+	[SIM_FAULT_DESCRIPTORS] = "fds",
+	[SIM_FAULT_REFS] = "refs",
+	[SIM_FAULT_BUSY] = "busy",
+	[SIM_FAULT_COPY] = "copy",
+	[SIM_FAULT_KILL] = "kill",
+	[SIM_FAULT_STOP] = "stop",
+	[SIM_FAULT_COMPUTE] = "compute",
+	[SIM_FAULT_PID] = "pid",
+	[SIM_FAULT_LOSS] = "loss",
+	[SIM_FAULT_PARTITION] = "partition",
+	[SIM_FAULT_FULL] = "full",
 };
 
 const char *const sim_work_names[SIM_WORKS] = {

@@ -78,7 +78,7 @@ struct sim_scenario {
 	uint64_t seed;
 	enum sim_workload work;
 	unsigned int nodes;
-	unsigned int procs; /* in all */
+	unsigned int procs;    /* in all */
 	unsigned int messages; /* of each process */
 	unsigned int largest;  /* bytes of a message */
 	unsigned int cq_size;
@@ -125,7 +125,7 @@ struct sim_task {
 	struct sim_proc *proc; /* NULL: the director */
 	enum sim_state state;
 	uint64_t wake_at;
-	uint64_t seen; /* value of world.changes when it blocked */
+	uint64_t seen;	   /* value of world.changes when it blocked */
 	const char *waits; /* what it is blocked in */
 	unsigned int number;
 	unsigned int priority;
@@ -218,8 +218,8 @@ void sim_busy(void);
 /* Something happened that may end a blocking call. */
 void sim_changed(void);
 
-struct sim_task *sim_task_start(struct sim_proc *proc,
-				void *(*entry)(void *), void *arg);
+struct sim_task *sim_task_start(struct sim_proc *proc, void *(*entry)(void *),
+				void *arg);
 __attribute__((noreturn)) void sim_task_exit(void);
 /* Runs until the director's function returns. */
 void sim_task_run(void (*director)(void));

@@ -97,13 +97,29 @@ int __wrap_getsockname(int fd, struct sockaddr *sa, socklen_t *len)
 	return file ? SIM_RET(file->ops->getname(file, sa, len)) : -1;
 }
 
+int __wrap_getpeername(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	(void)fd;
+	(void)sa;
+	(void)len;
+	sim_fail("the simulator has no getpeername()");
+}
+
+int __wrap_shutdown(int fd, int how)
+{
+	(void)fd;
+	(void)how;
+	sim_fail("the simulator has no shutdown()");
+}
+
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
 	struct sim_file *file;
 
 	sim_enter("getsockopt");
 	file = FILE_WITH(fd, getopt);
-	return file ? SIM_RET(file->ops->getopt(file, level, name, value, len)) :
+	return file ? SIM_RET(file->ops->getopt(file, level, name, value,
+						len)) :
 		      -1;
 }
 
@@ -114,7 +130,8 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value,
 
 	sim_enter("setsockopt");
 	file = FILE_WITH(fd, setopt);
-	return file ? SIM_RET(file->ops->setopt(file, level, name, value, len)) :
+	return file ? SIM_RET(file->ops->setopt(file, level, name, value,
+						len)) :
 		      -1;
 }
 

@@ -336,9 +336,9 @@ struct sim_task *sim_task_start(struct sim_proc *proc, void *(*entry)(void *),
 	if (i > sim.task_count)
 		sim.task_count = i;
 	if (!task->stack)
-		task->stack = real_mmap(NULL, STACK_BYTES,
-					PROT_READ | PROT_WRITE,
-					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		task->stack =
+			real_mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	conceive(task);
 	task->proc = proc;
 	task->number = (unsigned int)(task - sim.task);

@@ -42,8 +42,7 @@ static void write_line(char text[LINE_BYTES], const char *fmt, va_list args)
 			       "p%u.%u t%u ", task->proc->number,
 			       task->proc->life, task->number);
 	else
-		at += snprintf(text + at, LINE_BYTES - (size_t)at,
-			       "director ");
+		at += snprintf(text + at, LINE_BYTES - (size_t)at, "director ");
 	vsnprintf(text + at, LINE_BYTES - (size_t)at, fmt, args);
 }
 

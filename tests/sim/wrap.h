@@ -32,7 +32,8 @@
 pid_t __wrap_getpid(void);
 uid_t __wrap_geteuid(void);
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags);
-FILE *__wrap_fopen64(const char *path, const char *mode);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap_openat64(int dir, const char *path, int flags, ...);
 DIR *__wrap_opendir(const char *path);
 char *__wrap_getenv(const char *name);
 int __wrap_getifaddrs(struct ifaddrs **list);
@@ -104,6 +105,8 @@ int __wrap_connect(int fd, const struct sockaddr *sa, socklen_t len);
 int __wrap_listen(int fd, int backlog);
 int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags);
 int __wrap_getsockname(int fd, struct sockaddr *sa, socklen_t *len);
+int __wrap_getpeername(int fd, struct sockaddr *sa, socklen_t *len);
+int __wrap_shutdown(int fd, int how);
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 int __wrap_setsockopt(int fd, int level, int name, const void *value,
 		      socklen_t len);
@@ -111,7 +114,8 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
 ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags);
-int __wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
+		    int flags);
 int __wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count, int flags,
 		    struct timespec *timeout);
 /* thread.c */
