@@ -3,7 +3,8 @@
 which of its variables belong to a process: a simulator can then stand in for
 the kernel and run many processes in one.
 
-Sources: which system headers a file outside src/os may include. Objects of
+Sources: which system headers a file outside src/os may include, and that
+files which use memory of several processes do so by os/shared.h. Objects of
 the libraries that are named as arguments: which functions of others they call,
 and that each variable that changes lies in a section of os/inline.h. Warpdrive
 is outside of the rule, and so are tests.
@@ -46,6 +47,12 @@ CALLS = re.compile(
 TABLES = re.compile(r"(?:^|_)ops(?:_|$)|^wf_prov_nosys_")
 MUTABLE = re.compile(r"\.(?:t?data|t?bss)(?!\.rel\.ro)\b|\*COM\*")
 
+# Where memory of several processes is used, and who may use atomics of its own
+# there: user.c has a number of the process, which threads find out at once.
+SHARED = re.compile(r"src/(?:shm/.*|op/reg\w*\.[ch]|prov/av_shared\w*\.[ch])")
+OWN_WORDS = ("src/shm/user.c",)
+ATOMIC = re.compile(r"\batomic_\w+\(|\b__atomic_\w+\(")
+
 INCLUDE = re.compile(r"^\s*#\s*include\s+<([^>]+)>")
 MEMBER = re.compile(r"^(?:.*/)?([\w.-]+\.o):\s+file format")
 SYMBOL = re.compile(r"^[0-9a-f]{8,} (.{7}) (\S+)\s+[0-9a-f]{8,}\s+"
@@ -64,6 +71,9 @@ def check_sources(top):
             match = INCLUDE.match(line)
             if match and not HEADERS.fullmatch(match[1]):
                 found.append(f"{rel}:{number}: <{match[1]}> is for src/os")
+            if ATOMIC.search(line) and SHARED.fullmatch(str(rel)) and \
+                    str(rel) not in OWN_WORDS:
+                found.append(f"{rel}:{number}: use os/shared.h")
     return found, count
 
 
@@ -100,6 +110,8 @@ def self_test():
             "src/base/a.c": "#include <errno.h>\n#include <sys/epoll.h>\n",
             "src/core/new.h": "#include <unistd.h>\n",
             "src/base/a_test.c": "#include <unistd.h>\n",
+            "src/shm/in.c": "\tatomic_store(&word, 1);\n",
+            "src/op/cntr.c": "\tatomic_store(&word, 1);\n",
             "src/os/linux/a.c": "#include <unistd.h>\n",
             "src/chan/a.c": "#include <unistd.h>\n",
             "object.c": """
@@ -125,6 +137,7 @@ def self_test():
         tree.expect("sources", check_sources(top)[0], [
             "src/base/a.c:2: <sys/epoll.h>",
             "src/core/new.h:1: <unistd.h>",
+            "src/shm/in.c:1: use os/shared.h",
         ])
         subprocess.run([os.environ.get("CC", "cc"), "-O1", "-fPIC", "-c",
                         top / "object.c", "-o", top / "object.o"], check=True)
