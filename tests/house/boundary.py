@@ -34,7 +34,7 @@ HEADERS = re.compile(
 CALLS = re.compile(
     r"(?:wf|fi)_\w+|"
     r"malloc|calloc|realloc|aligned_alloc|free|"
-    r"mem(?:cpy|set|move|cmp|chr)|str\w+|qsort|bsearch|"
+    r"mem(?:cpy|set|move|cmp|chr)|bcmp|str\w+|qsort|bsearch|"
     r"v?snprintf|(?:__isoc99_)?sscanf|__(?:isoc23_)?str\w+|"
     r"inet_(?:ntop|pton)|htons|ntohs|"
     r"abort|__assert_fail|__errno_location|__stack_chk_fail|__\w+_chk|"
