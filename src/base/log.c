@@ -19,9 +19,11 @@ static void print_warning(enum wf_log_level level, const char *func, int line,
 {
 	char whole[LINE_LEN];
 
+	(void)func;
+	(void)line;
 	if (level != WF_LOG_TELL && level != WF_LOG_WARN)
 		return;
-	snprintf(whole, sizeof(whole), "weft: %s:%d: %s", func, line, text);
+	snprintf(whole, sizeof(whole), "weft: %s", text);
 	wf_os_print_line(whole);
 }
 

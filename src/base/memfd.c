@@ -49,6 +49,11 @@ int wf_base_memfd_seal_writing(int memfd)
 	return wf_os_seal(memfd, WF_OS_SEAL_FUTURE_WRITE);
 }
 
+int wf_base_memfd_seal_seals(int memfd)
+{
+	return wf_os_seal(memfd, WF_OS_SEAL_SEALS);
+}
+
 bool wf_base_memfd_is_sound(int memfd, size_t bytes)
 {
 	int seals = wf_os_seals(memfd);

@@ -25,6 +25,10 @@ int wf_base_memfd_reserve(int memfd, off_t at, size_t bytes);
  * exist stay as they are. 0 or -errno, -EINVAL before Linux 5.1. */
 int wf_base_memfd_seal_writing(int memfd);
 
+/* Nobody who has the descriptor can add seals any more, such as one that keeps
+ * others from mapping it for writing. 0 or -errno. */
+int wf_base_memfd_seal_seals(int memfd);
+
 /* Whether a peer's memfd holds @bytes, and can never be made to hold less:
  * touching it would be a signal then. */
 bool wf_base_memfd_is_sound(int memfd, size_t bytes);

@@ -124,6 +124,19 @@ static const char *examples(const struct wf_setting *s)
 	}
 }
 
+/* Whether a time with a unit was not a whole number of seconds. */
+static bool is_rounded(const struct wf_setting *s, const char *given,
+		       uint64_t seconds)
+{
+	const char *end = given;
+	uint64_t ms;
+
+	if (s->kind != WF_SETTING_S || !strpbrk(given, "mshMSH") ||
+	    wf_base_amount_time(given, &end, 1, &ms))
+		return false;
+	return ms != seconds * 1000;
+}
+
 static bool read_number(const struct wf_setting *s, const char *given,
 			uint64_t *value, char note[WF_SETTING_NOTE])
 {
@@ -143,6 +156,8 @@ static bool read_number(const struct wf_setting *s, const char *given,
 	if (err || taken != asked) {
 		snprintf(note, WF_SETTING_NOTE, "out of range (%s)",
 			 wf_base_setting_range(s, range));
+	} else if (is_rounded(s, given, taken)) {
+		snprintf(note, WF_SETTING_NOTE, "not a number of seconds");
 	} else if (s->power_of_two) {
 		while (power < taken)
 			power *= 2;

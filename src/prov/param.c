@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cma.h"
 #include "base/log.h"
 #include "base/setting.h"
 #include "nic/udp/udp.h"
 #include "os/inline.h"
 #include "os/thread.h"
 #include "prov/provider.h"
-#include "shm/mover.h"
 
 WF_PER_PROCESS struct wf_prov_param wf_prov_param;
 
@@ -168,7 +168,7 @@ void wf_prov_param_init(struct fi_provider *provider)
 static void measure_calls(void)
 {
 	wf_prov_param.coop_min =
-		wf_base_setting_coop_min(wf_shm_mover_call_ns());
+		wf_base_setting_coop_min(wf_base_cma_call_ns());
 }
 
 size_t wf_prov_param_coop_min(void)

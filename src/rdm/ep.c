@@ -442,27 +442,26 @@ static int enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 
 /* Whoever wants to hear that a write is done wants to hear that it was refused,
  * too: only a receipt, or its absence, says so. */
-static void want_receipt(struct wf_rdm_req *req)
+static bool wants_receipt(const struct wf_tx *req)
 {
-	bool writes =
-		req->kind == WF_RDM_WRITE || (req->kind == WF_RDM_ATOMIC &&
-					      req->amo_kind == WF_OP_AMO_WRITE);
+	bool told = !req->inject || req->wants_comp || req->cntr;
 
-	if (writes && (!req->inject || req->wants_comp || req->cntr))
-		req->delivery = true;
 	/* Nothing waits for an injected message that reports nothing. */
-	if (req->inject && !req->wants_comp && !req->cntr)
-		req->delivery = false;
+	if (!told)
+		return false;
+	return req->delivery || req->kind == WF_TX_WRITE ||
+	       (req->kind == WF_TX_ATOMIC &&
+		req->remote->amo_kind == WF_OP_AMO_WRITE);
 }
 
 /* -- atomics that are longer than a packet --------------------------------- */
 
-static void cut_segs(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
-		     struct wf_rdm_req *piece)
+static void cut_segs(const struct wf_remote *remote, uint64_t at, uint64_t len,
+		     struct wf_remote *piece)
 {
 	piece->seg_count = 0;
-	for (uint32_t i = 0; i < req->seg_count && len; i++) {
-		const struct wf_wire_iov *seg = &req->segs[i];
+	for (uint32_t i = 0; i < remote->seg_count && len; i++) {
+		const struct wf_remote_seg *seg = &remote->segs[i];
 		uint64_t part;
 
 		if (at >= seg->len) {
@@ -470,7 +469,7 @@ static void cut_segs(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
 			continue;
 		}
 		part = seg->len - at < len ? seg->len - at : len;
-		piece->segs[piece->seg_count++] = (struct wf_wire_iov){
+		piece->segs[piece->seg_count++] = (struct wf_remote_seg){
 			.addr = seg->addr + at,
 			.len = part,
 			.key = seg->key,
@@ -480,33 +479,39 @@ static void cut_segs(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
 	}
 }
 
-static void cut(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
-		struct wf_rdm_req *piece)
+/* The bytes [@at, @at + @len) of @req as an operation of their own. */
+static void cut(const struct wf_tx *req, uint64_t at, uint64_t len,
+		struct wf_tx *piece, struct wf_remote *to)
 {
-	*piece = *req;
+	const struct wf_remote *from = req->remote;
+
+	wf_op_tx_copy(piece, req);
+	wf_op_remote_copy(to, from);
+	piece->remote = to;
 	piece->len = len;
 	piece->wants_comp = false;
 	piece->cntr = NULL;
 	piece->fence = req->fence && !at;
-	cut_segs(req, at, len, piece);
+	cut_segs(from, at, len, to);
 	piece->iov_count =
 		req->iov_count ?
 			(uint32_t)wf_op_iov_slice(req->iov, req->iov_count, at,
 						  len, piece->iov) :
 			0;
-	piece->result_count = (uint32_t)wf_op_iov_slice(
-		req->result, req->result_count, at, len, piece->result);
-	piece->compare_count = (uint32_t)wf_op_iov_slice(
-		req->compare, req->compare_count, at, len, piece->compare);
+	to->result_count = (uint32_t)wf_op_iov_slice(
+		from->result, from->result_count, at, len, to->result);
+	to->compare_count = (uint32_t)wf_op_iov_slice(
+		from->compare, from->compare_count, at, len, to->compare);
 }
 
 /* All or none: the entries are there before the first is sent. */
 static int submit_pieces(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
-			 const struct wf_rdm_req *req, size_t room)
+			 const struct wf_tx *req, bool receipt, size_t room)
 {
 	uint32_t count = (uint32_t)((req->len + room - 1) / room);
 	struct wf_rdm_tx *whole;
-	struct wf_rdm_req piece;
+	struct wf_remote remote;
+	struct wf_tx piece;
 	int err;
 
 	if (ep->tx_pool.limit - ep->tx_pool.in_use < count + 1)
@@ -514,6 +519,7 @@ static int submit_pieces(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	err = wf_rdm_tx_new(ep, peer, req, &whole);
 	if (err)
 		return err;
+	whole->req.delivery = receipt;
 	whole->pieces = count;
 	whole->constructed = true;
 	whole->protocol = &wf_rdm_protocol_write_atomic;
@@ -522,7 +528,8 @@ static int submit_pieces(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 		struct wf_rdm_tx *tx;
 
 		cut(&whole->req, at,
-		    req->len - at < room ? req->len - at : room, &piece);
+		    req->len - at < room ? req->len - at : room, &piece,
+		    &remote);
 		err = wf_rdm_tx_new(ep, peer, &piece, &tx);
 		if (!err) {
 			tx->whole = whole;
@@ -540,7 +547,8 @@ static int submit_pieces(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	return 0;
 }
 
-int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
+int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
+		     const struct wf_tx *req)
 {
 	struct wf_rdm_peer *peer;
 	struct wf_rdm_tx *tx;
@@ -570,13 +578,15 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 		if (req->inject && !req->wants_comp)
 			return -err;
 	}
-	want_receipt(req);
-	if (req->kind == WF_RDM_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
-		err = submit_pieces(ep, peer, req, wf_rdm_rta_room(peer));
+	if (req->kind == WF_TX_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
+		err = submit_pieces(ep, peer, req, wants_receipt(req),
+				    wf_rdm_rta_room(peer));
 	} else {
 		err = wf_rdm_tx_new(ep, peer, req, &tx);
-		if (!err)
+		if (!err) {
+			tx->req.delivery = wants_receipt(req);
 			err = enqueue(ep, peer, tx);
+		}
 	}
 	if (!req->more || err)
 		wf_rdm_ep_ring(ep);

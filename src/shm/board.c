@@ -29,7 +29,10 @@ int wf_shm_board_open(struct wf_shm_board_map *map)
 	map->memfd = wf_base_memfd_create("weft-board", WF_SHM_BOARD_BYTES);
 	if (map->memfd < 0)
 		return map->memfd;
-	err = map_board(map, map->memfd);
+	/* One peer could keep all later ones from mapping it. */
+	err = wf_base_memfd_seal_seals(map->memfd);
+	if (!err)
+		err = map_board(map, map->memfd);
 	if (err)
 		wf_shm_board_close(map);
 	return err;

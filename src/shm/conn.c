@@ -289,6 +289,22 @@ static uint64_t dead_at(const struct wf_shm_out *out)
 	return out->greeted + out->ep->attr.dead_timeout_s * WF_NS_PER_S;
 }
 
+/* Who listens at the other end; all 0 if the kernel does not say. */
+static struct ucred peer_of(const struct wf_shm_out *out)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return (struct ucred){ 0 };
+	return cred;
+}
+
+static unsigned long long in_seconds(uint64_t ns)
+{
+	return (ns + WF_NS_PER_S - 1) / WF_NS_PER_S;
+}
+
 /* One line for a peer that was never reached, or that took our hello and never
  * answered: it may be stopped, or make no progress. One that has answered once
  * may be slow for ever. */
@@ -300,17 +316,22 @@ static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
 	char text[WF_ADDR_STR_LEN];
 
 	out->warned = true;
-	wf_tell("no answer from %s through shared memory for %llu s: %s; "
-		"trying for another %llu s (%s). Check "
-		"that the process is there and makes progress, that "
-		"FI_WEFT_SHM is the same for both, and that "
-		"FI_WEFT_ALLOW_UID allows its user",
-		wf_base_addr_str(&out->addr, text, sizeof(text)),
-		(unsigned long long)(WARN_AFTER / WF_NS_PER_S),
-		greeted ? "the process is there and makes no progress" :
-			  strerror(out->err),
-		(unsigned long long)((left + WF_NS_PER_S - 1) / WF_NS_PER_S),
-		greeted ? "FI_WEFT_DEAD_TIMEOUT" : "FI_WEFT_CONNECT_TIMEOUT");
+	wf_base_addr_str(&out->addr, text, sizeof(text));
+	if (greeted)
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"process %d is there and makes no progress. It may be "
+			"stopped (`kill -CONT %d` continues it), or compute "
+			"without a call of fi_cq_read(). Operations fail in "
+			"another %llu s (FI_WEFT_DEAD_TIMEOUT)",
+			text, in_seconds(WARN_AFTER), (int)peer_of(out).pid,
+			(int)peer_of(out).pid, in_seconds(left));
+	else
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"%s; trying for another %llu s "
+			"(FI_WEFT_CONNECT_TIMEOUT). Check that the process is "
+			"there and that FI_WEFT_SHM is the same for both",
+			text, in_seconds(WARN_AFTER), strerror(out->err),
+			in_seconds(left));
 }
 
 /* A channel that is not open yet: every state of it ends. A hello is not said
@@ -403,8 +424,7 @@ static void count_refusal(struct wf_shm_ep *ep,
 static void on_welcome(struct wf_shm_out *out, uint64_t now)
 {
 	struct wf_shm_welcome welcome = { 0 };
-	struct ucred cred = { 0 };
-	socklen_t cred_len = sizeof(cred);
+	struct ucred cred;
 	int fds[WF_SHM_WELCOME_FDS];
 	ssize_t got;
 	int status;
@@ -418,6 +438,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		start_over(out, ECONNRESET, now);
 		goto close_fds;
 	}
+	cred = peer_of(out);
 	status = check_welcome(&welcome, got);
 	if (!status)
 		status = map_welcome(out, fds, cut);
@@ -426,6 +447,8 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		goto close_fds;
 	}
 	if (status) {
+		if (status == EACCES)
+			wf_shm_user_refused(&cred);
 		if (status == EOPNOTSUPP)
 			wf_warn("the peer takes packets only: FI_WEFT_SHM must "
 				"be the same for all processes of a node");
@@ -435,8 +458,6 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		give_up(out, status, now);
 		goto close_fds;
 	}
-	wf_os_getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred,
-			 &cred_len);
 	out->features = welcome.greeting.features & WF_SHM_FEATURES;
 	wf_shm_mover_open(&out->mover, cred.pid, welcome.process,
 			  welcome.probe_addr, welcome.probe_value,
@@ -575,6 +596,8 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	if (err)
 		goto err_drop;
 	guest->sock.fd = -1; /* the channel's now */
+	if (!wf_shm_user_is_ours(cred->uid))
+		ep->watch.distrusted = true;
 	return 0;
 
 err_drop:

@@ -21,6 +21,7 @@
 #include "shm/put.h"
 #include "shm/remote.h"
 #include "shm/sleep.h"
+#include "shm/tx.h"
 
 /* Sockets are looked at every half millisecond, sooner while a connection is
  * being made. */
@@ -69,7 +70,7 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 	wf_base_list_init(&ep->all_outs);
 	wf_base_pool_init(&ep->tx_pool, sizeof(struct wf_shm_tx), TX_PER_SLAB,
 			  attr->tx_size);
-	wf_base_pool_init(&ep->remote_pool, sizeof(struct wf_shm_remote),
+	wf_base_pool_init(&ep->remote_pool, sizeof(struct wf_remote),
 			  TX_PER_SLAB, attr->tx_size);
 	err = wf_base_stats_open(
 		&ep->stats, "endpoint",
@@ -216,7 +217,7 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
 	return 0;
 }
 
-int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx)
+int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, const struct wf_tx *tx)
 {
 	struct wf_shm_out *out = wf_shm_ep_out(ep, dst);
 	int err;

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 
-#include "base/clock.h"
 #include "op/iov.h"
 #include "os/process.h"
 #include "shm/conn_defs.h"
@@ -15,32 +14,9 @@
 /* The kernel moves at most 2 GiB a call; stay well below. */
 #define CALL_MAX ((size_t)1 << 30)
 
-/* To find out what a call costs: some microseconds in all. */
-#define TRIALS 16
-#define TRIAL_BYTES 4096
-
 uint64_t wf_shm_mover_process(void)
 {
 	return wf_shm_guard_own().process;
-}
-
-uint64_t wf_shm_mover_call_ns(void)
-{
-	uint8_t from[TRIAL_BYTES] = { 0 }, to[TRIAL_BYTES];
-	const struct iovec local = { to, sizeof(to) };
-	const struct iovec remote = { from, sizeof(from) };
-	uint64_t best = UINT64_MAX;
-
-	for (int i = 0; i < TRIALS; i++) {
-		uint64_t begin = wf_base_clock_ns(), took;
-
-		if (wf_os_vm_read(wf_os_getpid(), &local, 1, &remote, 1) < 0)
-			return 0;
-		took = wf_base_clock_ns() - begin;
-		if (took < best)
-			best = took;
-	}
-	return best;
 }
 
 void wf_shm_mover_own_probe(uint64_t *addr, uint64_t *value)

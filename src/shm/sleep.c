@@ -16,6 +16,10 @@
  * queue. */
 #define RETRY_NS WF_NS_PER_MS
 
+/* A process of another user may have cleared the word by which others wake us,
+ * see watch.c. */
+#define DISTRUST_NS (100 * WF_NS_PER_MS)
+
 static bool needs_timer(const struct wf_shm_ep *ep)
 {
 	return !wf_base_list_empty(&ep->busy_ins) ||
@@ -100,6 +104,8 @@ static uint64_t patience(const struct wf_shm_ep *ep, bool stalled,
 {
 	uint64_t now, ns = stalled || needs_timer(ep) ? RETRY_NS : UINT64_MAX;
 
+	if (ns > DISTRUST_NS && ep->watch.distrusted)
+		ns = DISTRUST_NS;
 	if (ep->connecting && wf_shm_conn_next(ep) < deadline_ns)
 		deadline_ns = wf_shm_conn_next(ep);
 	if (deadline_ns == UINT64_MAX)
