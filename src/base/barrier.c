@@ -4,7 +4,6 @@
  */
 #include "base/barrier.h"
 
-
 #include "os/shared.h"
 #include "os/thread.h"
 
