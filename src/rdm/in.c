@@ -14,6 +14,7 @@
 #include "rdm/control.h"
 #include "rdm/crowd.h"
 #include "rdm/peer.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "wire/packet.h"
 
@@ -114,7 +115,7 @@ static void catch_up(struct wf_rdm_peer *peer)
 			return;
 		if (receive_saved(peer, saved, next) == -EAGAIN) {
 			peer->behind = true;
-			wf_rdm_peer_activate(peer);
+			wf_rdm_post_activate(peer);
 			return;
 		}
 		if (next)

@@ -97,18 +97,6 @@ int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer);
 /* Its name in the AV; WF_MATCH_ANY: none any more. */
 void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name);
 
-/* There is something to post. */
-void wf_rdm_peer_activate(struct wf_rdm_peer *peer);
-
-/* Requests that the device may still get for it, besides what is owed. */
-uint32_t wf_rdm_peer_room(const struct wf_rdm_peer *peer);
-
-/* Of the device's queue, for one of several peers. */
-#define WF_RDM_PEER_SHARE 512
-
-/* Posts what can be posted, up to @budget packets. False: nothing is left. */
-bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget);
-
 /* Forgets everything under way: operations fail with @err (positive), receives
  * that were being filled as well. The next life begins with a new id. */
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);

@@ -14,6 +14,7 @@
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/pull.h"
 #include "rdm/serve.h"
@@ -284,7 +285,7 @@ void wf_rdm_rx_owe(struct wf_rdm_rx *rx, uint8_t what)
 	rx->owes |= what;
 	if (wf_base_list_empty(&rx->owe_link))
 		wf_base_list_add_tail(&peer->owing, &rx->owe_link);
-	wf_rdm_peer_activate(peer);
+	wf_rdm_post_activate(peer);
 }
 
 void wf_rdm_rx_grant(struct wf_rdm_rx *rx)

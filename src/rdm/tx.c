@@ -16,6 +16,7 @@
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 
 /* Up to here bytes are copied into the packet: cheaper than to register. */
@@ -91,7 +92,7 @@ static void copy_req(struct wf_rdm_req *to, const struct wf_rdm_req *from)
 static void wake_queue(struct wf_rdm_peer *peer)
 {
 	if (!wf_base_list_empty(&peer->queue))
-		wf_rdm_peer_activate(peer);
+		wf_rdm_post_activate(peer);
 }
 
 static void uncount(struct wf_rdm_tx *tx)
