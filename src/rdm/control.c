@@ -91,7 +91,7 @@ bool wf_rdm_control_ask(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
 	struct wf_wire_packet wire = {
 		.type = WF_WIRE_CTS,
 		.flags = WF_WIRE_CONNID | WF_WIRE_FOR_READ,
-		.connid = peer->our_id,
+		.connid = peer->life.ours,
 		.send_id = tx->peer_op,
 		.recv_id = tx->named.id,
 		.recv_length = left < window ? left : window,

@@ -171,8 +171,10 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	wf_base_pool_init(&ep->large_pkts,
 			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
 			  LARGE_PKTS);
-	if (getrandom(&ep->epoch, sizeof(ep->epoch), 0) != sizeof(ep->epoch))
-		ep->epoch = (uint32_t)wf_base_clock_ns() ^ (uint32_t)getpid();
+	if (getrandom(&ep->next_life, sizeof(ep->next_life), 0) !=
+	    sizeof(ep->next_life))
+		ep->next_life =
+			(uint32_t)wf_base_clock_ns() ^ (uint32_t)getpid();
 	ep->awake = true;
 	ep->now = wf_base_clock_ns();
 	ep->probe_at = ep->now + PROBE_EVERY;

@@ -22,64 +22,7 @@
 #include "rdm/silent.h"
 #include "rdm/tx.h"
 
-/* -- their lives ----------------------------------------------------------- */
-
-/*
- * An id says which life of which process it is, and why that began:
- *
- *	31..22	a hash of the other side's id because of which it did; 0: by
- *		itself
- *	21.. 6	random at first, another for each peer that is made: a process
- *		that takes the place of another is not to be taken for it, nor
- *		one that was forgotten and comes back for what it was before
- *	 5.. 0	lives of the peer here, from 1 on
- *
- * so that a packet that comes late is not taken for one more beginning, and the
- * answer to a beginning neither.
- */
-#define LIVES 0x3fu
-#define EPOCH_SHIFT 6
-#define EPOCHS 0xffffu
-#define WHY_SHIFT 22
-#define WHYS 0x3ffu
-
-static uint32_t why_of(uint32_t id)
-{
-	uint32_t hash = id * 2654435761u >> WHY_SHIFT & WHYS;
-
-	return hash ? hash : 1;
-}
-
-/* The next id of ours; @because: of theirs, or 0. */
-static uint32_t next_id(const struct wf_rdm_peer *peer, uint32_t because)
-{
-	uint32_t life = (peer->our_id & LIVES) == LIVES ?
-				1 :
-				(peer->our_id & LIVES) + 1;
-
-	uint32_t epoch =
-		peer->our_id ? peer->our_id >> EPOCH_SHIFT : peer->ep->epoch++;
-
-	return (because ? why_of(because) << WHY_SHIFT : 0) |
-	       (epoch & EPOCHS) << EPOCH_SHIFT | life;
-}
-
-/* Whether @id is of a life that began because of ours. Both sides may begin
- * anew at once, each because of what the other was before. */
-static bool answers(const struct wf_rdm_peer *peer, uint32_t id)
-{
-	return id >> WHY_SHIFT == why_of(peer->our_id) ||
-	       (peer->past_id && id >> WHY_SHIFT == why_of(peer->past_id));
-}
-
-/* Of the same process, and from before @now. */
-static bool is_older(uint32_t id, uint32_t now)
-{
-	uint32_t ahead = (id - now) & LIVES;
-
-	return (id >> EPOCH_SHIFT & EPOCHS) == (now >> EPOCH_SHIFT & EPOCHS) &&
-	       ahead > LIVES / 2;
-}
+/* -- finding them ----------------------------------------------------------- */
 
 static int index_peer(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer)
 {
@@ -122,22 +65,13 @@ struct wf_rdm_peer *wf_rdm_peer_find(struct wf_rdm_ep *ep,
 	return NULL;
 }
 
-static uint32_t count_resets(const struct wf_rdm_peer *peer)
-{
-	struct wf_nic_path path;
-
-	return wf_nic_ah_query(peer->ep->nic, peer->ah, &path) ? 0 :
-								 path.resets;
-}
-
 /* -- given back, and come again -------------------------------------------- */
 
-enum { OUR_ID, THEIR_ID, STALE_ID, EXPECTED, FEATURE_BITS, MAX_MSG, FLAGS };
+enum { THEIRS, PAST, EXPECTED, FEATURE_BITS, MAX_MSG, FLAGS };
 
-#define KNOWS_ID 0x1u
-#define HAS_STALE 0x2u
-#define GREETED_US 0x4u
-#define SENT_HANDSHAKE 0x8u
+#define IS_OVER 0x1u
+#define GREETED_US 0x2u
+#define SENT_HANDSHAKE 0x4u
 
 void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
 			  struct wf_nic_memo *memo)
@@ -145,41 +79,41 @@ void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
 	uint32_t *words = memo->words;
 
 	*memo = (struct wf_nic_memo){ .words = { 0 } };
-	words[OUR_ID] = peer->our_id;
-	words[THEIR_ID] = peer->their_id;
-	words[STALE_ID] = peer->stale_id;
+	words[THEIRS] = peer->life.theirs;
+	words[PAST] = peer->life.past;
 	words[EXPECTED] = peer->order.expected;
 	words[FEATURE_BITS] = (uint32_t)peer->features;
 	words[MAX_MSG] = peer->max_msg;
-	words[FLAGS] = (peer->knows_id ? KNOWS_ID : 0) |
-		       (peer->has_stale ? HAS_STALE : 0) |
+	words[FLAGS] = (peer->life.over ? IS_OVER : 0) |
 		       (peer->greeted_us ? GREETED_US : 0) |
 		       (peer->sent_handshake ? SENT_HANDSHAKE : 0);
 }
 
-/* It goes on where it was. What we send begins anew, because of the life of its
- * that we know: that may have ended meanwhile, and what we sent with our old id
- * would then be dropped. */
 static void recall(struct wf_rdm_peer *peer, const struct wf_nic_memo *memo)
 {
 	const uint32_t *words = memo->words;
 
-	peer->our_id = words[OUR_ID];
-	peer->their_id = words[THEIR_ID];
-	peer->stale_id = words[STALE_ID];
+	peer->life.theirs = words[THEIRS];
+	peer->life.past = words[PAST];
+	peer->life.over = words[FLAGS] & IS_OVER;
+	peer->mute = peer->life.over;
 	peer->order.expected = words[EXPECTED];
 	peer->features = words[FEATURE_BITS];
 	peer->max_msg = words[MAX_MSG];
-	peer->knows_id = words[FLAGS] & KNOWS_ID;
-	peer->has_stale = words[FLAGS] & HAS_STALE;
 	peer->greeted_us = words[FLAGS] & GREETED_US;
 	peer->sent_handshake = words[FLAGS] & SENT_HANDSHAKE;
-	peer->past_id = peer->our_id;
-	peer->our_id = next_id(peer, peer->knows_id ? peer->their_id : 0);
 }
 
-static void begin_life(struct wf_rdm_peer *peer, uint32_t our_id);
+static void begin_receiving(struct wf_rdm_peer *peer)
+{
+	wf_rdm_order_fini(&peer->order);
+	wf_rdm_order_init(&peer->order);
+	peer->behind = false;
+	peer->mute = false;
+}
 
+/* What it sends goes on where it was. What we send begins anew: the connection
+ * that it knew our life by may be gone. */
 int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer)
 {
 	struct wf_rdm_ep *ep = peer->ep;
@@ -195,13 +129,17 @@ int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer)
 		return err;
 	}
 	found = wf_nic_ah_recall(ep->nic, peer->ah, &memo);
-	if (found && !peer->our_id)
+	peer->next_msg_id = 0;
+	if (found) {
 		recall(peer, &memo);
-	/* We still have it in whole, but the connections are gone, by which the
-	 * other side may know our life. */
-	if (!found && peer->our_id)
-		begin_life(peer, next_id(peer, 0));
-	peer->resets = count_resets(peer);
+		wf_rdm_life_resume(&peer->life, ep->next_life++);
+		return 0;
+	}
+	/* The connections are gone, and its life with them. */
+	begin_receiving(peer);
+	peer->greeted_us = false;
+	peer->sent_handshake = false;
+	wf_rdm_life_begin(&peer->life, ep->next_life++);
 	return 0;
 }
 
@@ -231,8 +169,6 @@ struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
 		return NULL;
 	}
 	peer->name = ep->attr.names.find(ep->attr.names.arg, addr);
-	if (!peer->our_id)
-		peer->our_id = next_id(peer, 0);
 	peer->used = ep->now;
 	wf_base_list_init(&peer->active_link);
 	wf_base_list_init(&peer->unacked);
@@ -326,11 +262,13 @@ static void fail_txs(struct wf_rdm_ep *ep, struct wf_list *head, int err)
 	}
 }
 
-static void fail_rxs(struct wf_rdm_peer *peer, int err)
+/* Nothing that it sent is answered any more. What needs no answer goes on: all
+ * that it was told is delivered arrives. */
+static void stop_answering(struct wf_rdm_peer *peer, int err)
 {
 	struct wf_list *pos, *tmp;
 
-	/* Those that are complete stay; who sent them is not told any more. */
+	peer->mute = true;
 	wf_list_for_each (pos, tmp, &peer->parked)
 		wf_container_of(pos, struct wf_rdm_rx, link)->receipt = false;
 	wf_list_for_each (pos, tmp, &peer->rxs) {
@@ -342,37 +280,49 @@ static void fail_rxs(struct wf_rdm_peer *peer, int err)
 			rx->owes = 0;
 			wf_base_list_del(&rx->owe_link);
 			wf_rdm_rx_settle(rx);
-			continue;
+		} else if (rx->kind == WF_RDM_RX_MESSAGE &&
+			   rx->protocol->is_unasked) {
+			rx->receipt = false;
+		} else {
+			wf_rdm_rx_fail(rx, err, false);
 		}
-		wf_rdm_rx_fail(rx, err, false);
 	}
 }
 
-/* What comes from it begins at 0 again. */
-static void begin_receiving(struct wf_rdm_peer *peer)
+/* No more packets of its life come: what is not whole never will be. */
+static void stop_receiving(struct wf_rdm_peer *peer, int err)
 {
-	if (peer->knows_id) {
-		peer->stale_id = peer->their_id;
-		peer->has_stale = true;
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &peer->rxs) {
+		struct wf_rdm_rx *rx =
+			wf_container_of(pos, struct wf_rdm_rx, link);
+
+		if (!rx->over)
+			wf_rdm_rx_fail(rx, err, false);
 	}
-	peer->knows_id = false;
-	wf_rdm_order_fini(&peer->order);
-	wf_rdm_order_init(&peer->order);
 }
 
-static void begin_life(struct wf_rdm_peer *peer, uint32_t our_id)
+/* Requests of the old life are with the device: until it has given all of them
+ * back, none of the next one may be posted, or a connection could carry both. */
+static void bar(struct wf_rdm_peer *peer)
 {
-	begin_receiving(peer);
-	peer->greeted_us = false;
-	peer->sent_handshake = false;
-	peer->owes_handshake = false;
-	peer->owes_probe = false;
-	peer->our_id = our_id;
-	peer->past_id = 0;
-	peer->next_msg_id = 0;
+	wf_nic_ah_abandon(peer->ep->nic, peer->ah);
+	peer->barred = true;
+	wf_rdm_peer_unbar(peer);
 }
 
-static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
+void wf_rdm_peer_unbar(struct wf_rdm_peer *peer)
+{
+	if (peer->outstanding)
+		return;
+	peer->barred = false;
+	wf_nic_ah_renew(peer->ep->nic, peer->ah);
+	wf_rdm_post_activate(peer);
+}
+
+/* The life before the present one. */
+static void end_sending(struct wf_rdm_peer *peer, int err)
 {
 	struct wf_rdm_ep *ep = peer->ep;
 	struct wf_list *pos, *tmp;
@@ -391,16 +341,28 @@ static void end_life(struct wf_rdm_peer *peer, int err, uint32_t next_id)
 	peer->lost = err == FI_EHOSTUNREACH ? err : 0;
 	if (err == FI_EHOSTUNREACH)
 		wf_rdm_silent_failed(peer);
-	peer->resets = count_resets(peer);
-	begin_life(peer, next_id);
+	peer->greeted_us = false;
+	peer->sent_handshake = false;
+	peer->owes_handshake = false;
+	peer->owes_probe = false;
+	peer->next_msg_id = 0;
+	bar(peer);
 	fail_txs(ep, &peer->queue, err);
 	fail_txs(ep, &peer->flight, err);
-	fail_rxs(peer, err);
 }
 
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 {
-	end_life(peer, err, next_id(peer, 0));
+	bool again = peer->life.over;
+
+	wf_rdm_life_lose(&peer->life, peer->ep->next_life++);
+	end_sending(peer, err);
+	stop_answering(peer, err);
+	/* It has not heard of the last time, and cannot be reached. */
+	if (again) {
+		wf_rdm_in_finish(peer);
+		stop_receiving(peer, err);
+	}
 }
 
 bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer)
@@ -421,7 +383,10 @@ bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer)
 
 bool wf_rdm_peer_is_reset(const struct wf_rdm_peer *peer)
 {
-	return count_resets(peer) != peer->resets;
+	struct wf_nic_path path;
+
+	return !peer->barred &&
+	       !wf_nic_ah_query(peer->ep->nic, peer->ah, &path) && path.lost;
 }
 
 void wf_rdm_peer_check(struct wf_rdm_peer *peer)
@@ -433,63 +398,81 @@ void wf_rdm_peer_check(struct wf_rdm_peer *peer)
 
 /* -- what packets say of it ------------------------------------------------ */
 
-/* Then our life may just as well begin because of the one that is heard: it may
- * have known us before we forgot it, and need not forget anything in turn. */
-static bool has_said_nothing(const struct wf_rdm_peer *peer)
+static bool is_silent(const struct wf_rdm_peer *peer)
 {
 	return !peer->sent_handshake && !peer->next_msg_id &&
 	       !peer->outstanding && wf_base_list_empty(&peer->queue) &&
 	       wf_base_list_empty(&peer->flight);
 }
 
-bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
+static void greet(struct wf_rdm_peer *peer)
+{
+	peer->owes_handshake = true;
+	wf_rdm_post_activate(peer);
+}
+
+/* The first packet of its next life: all that was acknowledged of the last one
+ * has been seen. */
+static int begin_anew(struct wf_rdm_peer *peer, uint32_t id)
+{
+	bool ends = wf_rdm_life_judge(&peer->life, id) == WF_RDM_LIFE_ENDS;
+
+	if (peer->life.theirs) {
+		stop_answering(peer, FI_ECONNRESET);
+		if (!wf_rdm_in_finish(peer))
+			return -EAGAIN;
+		stop_receiving(peer, FI_ECONNRESET);
+	}
+	begin_receiving(peer);
+	wf_rdm_life_hear(&peer->life, id, is_silent(peer),
+			 peer->ep->next_life++);
+	if (ends)
+		end_sending(peer, FI_ECONNRESET);
+	return 0;
+}
+
+static int admit_other(struct wf_rdm_peer *peer,
 		       const struct wf_wire_packet *packet)
 {
-	struct wf_rdm_ep *ep = peer->ep;
+	switch (wf_rdm_life_judge(&peer->life, packet->connid)) {
+	case WF_RDM_LIFE_SAME:
+		return 0;
+	case WF_RDM_LIFE_OVER:
+		/* It does not know yet; our id says so. */
+		greet(peer);
+		/* Answers are to operations that have ended. */
+		if (wf_wire_packet_kind(packet->type) & WF_WIRE_KIND_REQUEST)
+			return 0;
+		break;
+	case WF_RDM_LIFE_STALE:
+		break;
+	case WF_RDM_LIFE_RESTARTS:
+	case WF_RDM_LIFE_ENDS:
+		return begin_anew(peer, packet->connid);
+	}
+	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_stale_packets, 1);
+	return -EPROTO;
+}
 
-	if (!(packet->flags & WF_WIRE_CONNID)) {
-		wf_rdm_stat_add(ep, WF_RDM_STAT_bad_packets, 1);
-		return false;
+int wf_rdm_peer_admit(struct wf_rdm_peer *peer,
+		      const struct wf_wire_packet *packet)
+{
+	int err;
+
+	if (wf_unlikely(!(packet->flags & WF_WIRE_CONNID) || !packet->connid)) {
+		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_bad_packets, 1);
+		return -EPROTO;
 	}
-	if (wf_likely(peer->knows_id && packet->connid == peer->their_id))
-		goto current;
-	if (peer->has_stale && (packet->connid == peer->stale_id ||
-				is_older(packet->connid, peer->stale_id))) {
-		/* It may not know that we forgot what it means. */
-		wf_rdm_stat_add(ep, WF_RDM_STAT_stale_packets, 1);
-		peer->forgot_id = packet->connid;
-		peer->owes_handshake = true;
-		wf_rdm_post_activate(peer);
-		return false;
+	if (wf_unlikely(packet->connid != peer->life.theirs ||
+			peer->life.over)) {
+		err = admit_other(peer, packet);
+		if (err)
+			return err;
 	}
-	if (peer->knows_id && is_older(packet->connid, peer->their_id)) {
-		wf_rdm_stat_add(ep, WF_RDM_STAT_stale_packets, 1);
-		return false;
-	}
-	if (peer->knows_id && answers(peer, packet->connid)) {
-		/* It began anew because we did: what we sent since is good. */
-		begin_receiving(peer);
-		fail_rxs(peer, FI_ECONNRESET);
-	} else if (peer->knows_id) {
-		/* What we posted is for the old process, and the device may
-		 * not know that it is gone: what follows must not share its
-		 * connection, whose end would be taken for the end of this
-		 * life. */
-		end_life(peer, FI_ECONNRESET, next_id(peer, packet->connid));
-		wf_nic_ah_renew(ep->nic, peer->ah);
-	}
-	if (!peer->knows_id && has_said_nothing(peer))
-		peer->our_id = (peer->our_id & ~(WHYS << WHY_SHIFT)) |
-			       why_of(packet->connid) << WHY_SHIFT;
-	peer->their_id = packet->connid;
-	peer->knows_id = true;
-current:
-	peer->used = ep->now;
-	if (wf_unlikely(!peer->sent_handshake)) {
-		peer->owes_handshake = true;
-		wf_rdm_post_activate(peer);
-	}
-	return true;
+	peer->used = peer->ep->now;
+	if (wf_unlikely(!peer->sent_handshake))
+		greet(peer);
+	return 0;
 }
 
 void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,
@@ -501,9 +484,6 @@ void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,
 	if (!wf_nic_ah_query(peer->ep->nic, peer->ah, &path) &&
 	    path.max_msg >= WF_WIRE_HEADER_MAX && path.max_msg < peer->max_msg)
 		peer->max_msg = path.max_msg;
-	/* It has forgotten what we began with this id. */
-	if (packet->extra_count > 1 && packet->extra[1] == peer->our_id)
-		end_life(peer, FI_ECONNRESET, next_id(peer, peer->their_id));
 	peer->greeted_us = true;
 	peer->features = packet->extra_count ? packet->extra[0] : 0;
 	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_handshakes, 1);

@@ -62,17 +62,15 @@ static bool post_handshake(struct wf_rdm_peer *peer)
 	const struct wf_wire_packet wire = {
 		.type = WF_WIRE_HANDSHAKE,
 		.flags = WF_WIRE_CONNID,
-		.connid = peer->our_id,
-		.extra_count = peer->forgot_id ? 2 : 1,
-		.extra = { peer->ep->attr.reads ? FEATURES : FEATURES_NO_READ,
-			   peer->forgot_id },
+		.connid = peer->life.ours,
+		.extra_count = 1,
+		.extra = { peer->ep->attr.reads ? FEATURES : FEATURES_NO_READ },
 	};
 
 	if (!post_note(peer, &wire))
 		return false;
 	peer->owes_handshake = false;
 	peer->sent_handshake = true;
-	peer->forgot_id = 0;
 	return true;
 }
 
@@ -83,7 +81,7 @@ static bool post_probe(struct wf_rdm_peer *peer)
 	const struct wf_wire_packet wire = {
 		.type = WF_WIRE_EAGER_RTW,
 		.flags = WF_WIRE_CONNID,
-		.connid = peer->our_id,
+		.connid = peer->life.ours,
 	};
 
 	if (!post_note(peer, &wire))
@@ -285,6 +283,9 @@ bool wf_rdm_post_pump(struct wf_rdm_peer *peer, int budget)
 
 	if (wf_unlikely(peer->behind))
 		wf_rdm_in_catch_up(peer);
+	/* The last request of the old life activates it again. */
+	if (wf_unlikely(peer->barred))
+		return peer->behind;
 	if (peer->owes_handshake)
 		all &= post_handshake(peer);
 	if (wf_unlikely(peer->owes_probe))

@@ -38,7 +38,7 @@ int wf_rdm_stream_pump(struct wf_rdm_peer *peer, struct wf_rdm_stream *stream,
 	struct wf_wire_packet wire = {
 		.type = WF_WIRE_CTSDATA,
 		.flags = WF_WIRE_CONNID,
-		.connid = peer->our_id,
+		.connid = peer->life.ours,
 		.recv_id = stream->peer_op,
 	};
 	size_t room = peer->max_msg - wf_wire_packet_header(&wire);

@@ -186,7 +186,7 @@ void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
 	wire->msg_id = tx->msg_id;
 	wire->send_id = tx->named.id;
 	wire->recv_id = tx->named.id;
-	wire->connid = peer->our_id;
+	wire->connid = peer->life.ours;
 	wire->tag = tx->req.tag;
 	wire->cq_data = tx->req.data;
 	wire->msg_length = tx->req.len;
