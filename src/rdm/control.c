@@ -113,7 +113,7 @@ static int take_read(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
 {
 	uint64_t left = tx->req.len - tx->have;
 
-	if (tx->req.kind != WF_RDM_READ || tx->err || tx->reported ||
+	if (tx->req.kind != WF_TX_READ || tx->err || tx->reported ||
 	    packet->data_len > left || packet->seg_offset > tx->req.len ||
 	    packet->data_len > tx->req.len - packet->seg_offset)
 		return -EPROTO;
@@ -189,11 +189,11 @@ static int on_atomrsp(struct wf_rdm_peer *peer,
 {
 	struct wf_rdm_tx *tx = find_tx(peer, packet->recv_id);
 
-	if (!tx || tx->req.kind != WF_RDM_ATOMIC || tx->err || tx->reported ||
+	if (!tx || tx->req.kind != WF_TX_ATOMIC || tx->err || tx->reported ||
 	    !tx->protocol->ends_by_answer || packet->data_len != tx->req.len)
 		return -EPROTO;
-	wf_op_iov_scatter(tx->req.result, tx->req.result_count, 0, packet->data,
-			  packet->data_len);
+	wf_op_iov_scatter(tx->remote.result, tx->remote.result_count, 0,
+			  packet->data, packet->data_len);
 	wf_rdm_tx_answer(peer->ep, tx, 0);
 	return 0;
 }
@@ -205,7 +205,7 @@ static int on_eor(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 	struct wf_rdm_tx *tx = find_tx(peer, packet->send_id);
 
 	if (!tx || !tx->protocol->ends_by_answer ||
-	    (tx->req.kind != WF_RDM_SEND && tx->req.kind != WF_RDM_WRITE))
+	    (tx->req.kind != WF_TX_SEND && tx->req.kind != WF_TX_WRITE))
 		return -EPROTO;
 	wf_rdm_tx_answer(peer->ep, tx, 0);
 	return 0;

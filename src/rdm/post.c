@@ -158,19 +158,19 @@ static bool is_blocked(const struct wf_rdm_peer *peer,
 		    WF_RDM_AHEAD)
 		return true;
 	switch (tx->req.kind) {
-	case WF_RDM_SEND:
+	case WF_TX_SEND:
 		after_write = FI_ORDER_SAW;
 		after_read = FI_ORDER_SAR;
 		break;
-	case WF_RDM_WRITE:
+	case WF_TX_WRITE:
 		after_write = FI_ORDER_RMA_WAW;
 		after_read = FI_ORDER_RMA_WAR;
 		break;
-	case WF_RDM_READ:
+	case WF_TX_READ:
 		after_write = FI_ORDER_RMA_RAW;
 		after_read = FI_ORDER_RMA_RAR;
 		break;
-	case WF_RDM_ATOMIC:
+	case WF_TX_ATOMIC:
 		break; /* among themselves by number */
 	}
 	return ((order & after_write) && peer->writes) ||
@@ -185,10 +185,10 @@ static void begin(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
 	tx->began = peer->posted;
 	if (tx->ordered)
 		wf_base_list_add_tail(&peer->unacked, &tx->unacked_link);
-	tx->counted = tx->req.kind == WF_RDM_WRITE ||
-		      tx->req.kind == WF_RDM_READ ||
-		      tx->req.kind == WF_RDM_ATOMIC;
-	if (tx->req.kind == WF_RDM_READ)
+	tx->counted = tx->req.kind == WF_TX_WRITE ||
+		      tx->req.kind == WF_TX_READ ||
+		      tx->req.kind == WF_TX_ATOMIC;
+	if (tx->req.kind == WF_TX_READ)
 		peer->reads++;
 	else if (tx->counted)
 		peer->writes++;

@@ -83,7 +83,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_eager_write = {
 	.name = "eager_write",
-	.kind = WF_RDM_WRITE,
+	.kind = WF_TX_WRITE,
 	.types = {
 		.msg = WF_WIRE_EAGER_RTW,
 		.dc_msg = WF_WIRE_DC_EAGER_RTW,

@@ -90,7 +90,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_medium = {
 	.name = "medium",
-	.kind = WF_RDM_SEND,
+	.kind = WF_TX_SEND,
 	.types = {
 		.msg = WF_WIRE_MEDIUM_MSGRTM,
 		.tagged = WF_WIRE_MEDIUM_TAGRTM,

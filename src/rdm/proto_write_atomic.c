@@ -29,7 +29,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_write_atomic = {
 	.name = "write_atomic",
-	.kind = WF_RDM_ATOMIC,
+	.kind = WF_TX_ATOMIC,
 	.types = {
 		.msg = WF_WIRE_WRITE_RTA,
 		.dc_msg = WF_WIRE_DC_WRITE_RTA,

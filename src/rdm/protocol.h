@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rdm/req.h"
+#include "op/tx.h"
 
 struct wf_rdm_ep;
 struct wf_rdm_peer;
@@ -30,7 +30,7 @@ struct wf_rdm_request_types {
 
 struct wf_rdm_protocol {
 	const char *name;
-	enum wf_rdm_kind kind;
+	enum wf_tx_kind kind;
 	struct wf_rdm_request_types types;
 	/* Over with the peer's word (EOR, data), not with the device's. */
 	bool ends_by_answer;

@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "os/file.h"
+#include "os/poll.h"
+#include "os/socket.h"
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
 #include "shm/name.h"
@@ -50,17 +50,15 @@ int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
 		.data.ptr = sock,
 	};
 
-	return epoll_ctl(ep->epoll_fd, EPOLL_CTL_ADD, sock->fd, &event) ?
-		       -errno :
-		       0;
+	return wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_ADD, sock->fd, &event);
 }
 
 void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
 {
 	if (sock->fd < 0)
 		return;
-	epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
-	close(sock->fd);
+	wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
+	wf_os_close(sock->fd);
 	sock->fd = -1;
 }
 
@@ -68,19 +66,19 @@ int wf_shm_conn_listen(struct wf_shm_ep *ep)
 {
 	int err;
 
-	ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ep->epoll_fd < 0)
-		return -errno;
+	err = wf_os_epoll_create();
+	if (err < 0)
+		return err;
+	ep->epoll_fd = err;
 	err = ep->attr.name_fd;
 	if (err < 0)
 		err = wf_shm_name_bind(&ep->attr.addr, ep->attr.any_addr);
 	if (err < 0)
 		goto err_unlisten;
 	ep->listener.fd = err;
-	if (listen(ep->listener.fd, BACKLOG)) {
-		err = -errno;
+	err = wf_os_listen(ep->listener.fd, BACKLOG);
+	if (err)
 		goto err_unlisten;
-	}
 	err = wf_shm_conn_watch(ep, &ep->listener);
 	if (!err && ep->beside.fd >= 0)
 		err = wf_shm_conn_watch(ep, &ep->beside);
@@ -108,11 +106,11 @@ void wf_shm_conn_unlisten(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->guests)
 		guest_leave(ep, wf_container_of(pos, struct guest, link));
 	if (ep->listener.fd >= 0)
-		close(ep->listener.fd);
+		wf_os_close(ep->listener.fd);
 	if (ep->epoll_fd >= 0)
-		close(ep->epoll_fd);
+		wf_os_close(ep->epoll_fd);
 	if (ep->timer.fd >= 0)
-		close(ep->timer.fd);
+		wf_os_close(ep->timer.fd);
 	ep->listener.fd = -1;
 	ep->epoll_fd = -1;
 	ep->timer.fd = -1;
@@ -125,13 +123,13 @@ void wf_shm_conn_forked(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->guests) {
 		struct guest *guest = wf_container_of(pos, struct guest, link);
 
-		close(guest->sock.fd);
+		wf_os_close(guest->sock.fd);
 		guest->sock.fd = -1;
 	}
-	close(ep->listener.fd);
-	close(ep->epoll_fd);
+	wf_os_close(ep->listener.fd);
+	wf_os_close(ep->epoll_fd);
 	if (ep->timer.fd >= 0)
-		close(ep->timer.fd);
+		wf_os_close(ep->timer.fd);
 	ep->listener.fd = -1;
 	ep->epoll_fd = -1;
 	ep->timer.fd = -1;
@@ -188,7 +186,7 @@ static int greet(struct wf_shm_out *out)
 	if (err)
 		return err;
 	err = say_hello(out, memfd);
-	close(memfd);
+	wf_os_close(memfd);
 	if (!err)
 		err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err)
@@ -291,6 +289,22 @@ static uint64_t dead_at(const struct wf_shm_out *out)
 	return out->greeted + out->ep->attr.dead_timeout_s * WF_NS_PER_S;
 }
 
+/* Who listens at the other end; all 0 if the kernel does not say. */
+static struct ucred peer_of(const struct wf_shm_out *out)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return (struct ucred){ 0 };
+	return cred;
+}
+
+static unsigned long long in_seconds(uint64_t ns)
+{
+	return (ns + WF_NS_PER_S - 1) / WF_NS_PER_S;
+}
+
 /* One line for a peer that was never reached, or that took our hello and never
  * answered: it may be stopped, or make no progress. One that has answered once
  * may be slow for ever. */
@@ -302,17 +316,22 @@ static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
 	char text[WF_ADDR_STR_LEN];
 
 	out->warned = true;
-	wf_tell("no answer from %s through shared memory for %llu s: %s; "
-		"trying for another %llu s (%s). Check "
-		"that the process is there and makes progress, that "
-		"FI_WEFT_SHM is the same for both, and that "
-		"FI_WEFT_ALLOW_UID allows its user",
-		wf_base_addr_str(&out->addr, text, sizeof(text)),
-		(unsigned long long)(WARN_AFTER / WF_NS_PER_S),
-		greeted ? "the process is there and makes no progress" :
-			  strerror(out->err),
-		(unsigned long long)((left + WF_NS_PER_S - 1) / WF_NS_PER_S),
-		greeted ? "FI_WEFT_DEAD_TIMEOUT" : "FI_WEFT_CONNECT_TIMEOUT");
+	wf_base_addr_str(&out->addr, text, sizeof(text));
+	if (greeted)
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"process %d is there and makes no progress. It may be "
+			"stopped (`kill -CONT %d` continues it), or compute "
+			"without a call of fi_cq_read(). Operations fail in "
+			"another %llu s (FI_WEFT_DEAD_TIMEOUT)",
+			text, in_seconds(WARN_AFTER), (int)peer_of(out).pid,
+			(int)peer_of(out).pid, in_seconds(left));
+	else
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"%s; trying for another %llu s "
+			"(FI_WEFT_CONNECT_TIMEOUT). Check that the process is "
+			"there and that FI_WEFT_SHM is the same for both",
+			text, in_seconds(WARN_AFTER), strerror(out->err),
+			in_seconds(left));
 }
 
 /* A channel that is not open yet: every state of it ends. A hello is not said
@@ -360,9 +379,9 @@ static bool take_wakes(int fd)
 
 	/* A bound, because a peer may write faster than we read. */
 	for (int i = 0; i < EVENTS; i++) {
-		got = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		got = wf_os_recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 		if (got <= 0)
-			return got < 0 && (errno == EAGAIN || errno == EINTR);
+			return got == -EAGAIN || got == -EINTR;
 	}
 	return true;
 }
@@ -405,8 +424,7 @@ static void count_refusal(struct wf_shm_ep *ep,
 static void on_welcome(struct wf_shm_out *out, uint64_t now)
 {
 	struct wf_shm_welcome welcome = { 0 };
-	struct ucred cred = { 0 };
-	socklen_t cred_len = sizeof(cred);
+	struct ucred cred;
 	int fds[WF_SHM_WELCOME_FDS];
 	ssize_t got;
 	int status;
@@ -420,6 +438,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		start_over(out, ECONNRESET, now);
 		goto close_fds;
 	}
+	cred = peer_of(out);
 	status = check_welcome(&welcome, got);
 	if (!status)
 		status = map_welcome(out, fds, cut);
@@ -428,6 +447,8 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		goto close_fds;
 	}
 	if (status) {
+		if (status == EACCES)
+			wf_shm_user_refused(&cred);
 		if (status == EOPNOTSUPP)
 			wf_warn("the peer takes packets only: FI_WEFT_SHM must "
 				"be the same for all processes of a node");
@@ -437,7 +458,6 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		give_up(out, status, now);
 		goto close_fds;
 	}
-	getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len);
 	out->features = welcome.greeting.features & WF_SHM_FEATURES;
 	wf_shm_mover_open(&out->mover, cred.pid, welcome.process,
 			  welcome.probe_addr, welcome.probe_value,
@@ -495,7 +515,7 @@ static void refuse(const struct wf_shm_ep *ep, int fd, int status)
 {
 	struct wf_shm_welcome welcome = welcome_of(ep, status);
 
-	(void)!send(fd, &welcome, sizeof(welcome), MSG_NOSIGNAL);
+	wf_os_send(fd, &welcome, sizeof(welcome), 0);
 }
 
 /* 0 or -errno, for example -ETOOMANYREFS: too many descriptors of this user
@@ -569,13 +589,15 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	err = wf_shm_ep_add_in(ep, in);
 	if (err)
 		goto err_free;
-	epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, guest->sock.fd, NULL);
+	wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, guest->sock.fd, NULL);
 	err = wf_shm_conn_watch(ep, &in->sock);
 	if (!err)
 		err = accept_in(ep, in);
 	if (err)
 		goto err_drop;
 	guest->sock.fd = -1; /* the channel's now */
+	if (!wf_shm_user_is_ours(cred->uid))
+		ep->watch.distrusted = true;
 	return 0;
 
 err_drop:
@@ -619,7 +641,7 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 		return;
 	if (got <= 0) {
 		if (memfd >= 0)
-			close(memfd); /* came with an empty message */
+			wf_os_close(memfd); /* came with an empty message */
 		guest_leave(ep, guest);
 		return;
 	}
@@ -633,7 +655,7 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 	if (status)
 		refuse(ep, guest->sock.fd, status);
 	if (memfd >= 0)
-		close(memfd);
+		wf_os_close(memfd);
 	guest_leave(ep, guest);
 }
 
@@ -641,14 +663,13 @@ static void on_listener(struct wf_shm_ep *ep, uint64_t now)
 {
 	for (int i = 0; i < GUESTS_MAX; i++) {
 		struct guest *guest;
-		int fd = accept4(ep->listener.fd, NULL, NULL,
-				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = wf_os_accept(ep->listener.fd, NULL, NULL);
 
 		if (fd < 0)
 			return; /* none, or none that we can take now */
 		guest = malloc(sizeof(*guest));
 		if (!guest) {
-			close(fd);
+			wf_os_close(fd);
 			return;
 		}
 		*guest = (struct guest){
@@ -683,7 +704,7 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 		    take_wakes(sock->fd))
 			break;
 		/* Level-triggered: take it out, or it fires until reaped. */
-		epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
+		wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
 		in->ended = true;
 		ep->reap = true;
 		wf_shm_ep_busy(ep);
@@ -724,7 +745,7 @@ void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now)
 	struct wf_list *pos, *tmp;
 	int count;
 
-	count = epoll_wait(ep->epoll_fd, events, EVENTS, 0);
+	count = wf_os_epoll_wait(ep->epoll_fd, events, EVENTS, 0);
 	for (int i = 0; i < count; i++)
 		on_event(ep, events[i].data.ptr, events[i].events, now);
 	show_out_guests(ep, now);

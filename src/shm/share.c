@@ -59,7 +59,7 @@ bool wf_shm_share_join(const struct wf_shm_share *share, struct wf_shm_tx *tx)
 	help->chunk = share->chunk;
 	help->len = share->len;
 	help->iov_count = share->iov_count;
-	if (help->chunk < CHUNK_MIN || help->len > tx->len ||
+	if (help->chunk < CHUNK_MIN || help->len > tx->req->len ||
 	    help->len / help->chunk > UINT32_MAX / 2 ||
 	    help->iov_count > WF_SHM_SHARE_IOV)
 		return false;
@@ -85,7 +85,8 @@ static int write_chunk(void *arg, uint64_t offset, uint64_t part)
 	struct iovec from[WF_OP_IOV_MAX], to[WF_SHM_SHARE_IOV];
 	size_t n, m;
 
-	n = wf_op_iov_slice(w->tx->iov, w->tx->iov_count, offset, part, from);
+	n = wf_op_iov_slice(w->tx->req->iov, w->tx->req->iov_count, offset,
+			    part, from);
 	m = wf_op_iov_slice(help->iov, help->iov_count, offset, part, to);
 	return wf_shm_mover_write(w->mover, from, n, to, m, part);
 }

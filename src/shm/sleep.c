@@ -4,11 +4,9 @@
  */
 #include "shm/sleep.h"
 
-#include <errno.h>
-#include <sys/timerfd.h>
-
 #include "base/barrier.h"
 #include "base/clock.h"
+#include "os/poll.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 
@@ -16,6 +14,10 @@
  * room, guests that say nothing, messages that wait for room in the completion
  * queue. */
 #define RETRY_NS WF_NS_PER_MS
+
+/* A process of another user may have cleared the word by which others wake us,
+ * see watch.c. */
+#define DISTRUST_NS (100 * WF_NS_PER_MS)
 
 static bool needs_timer(const struct wf_shm_ep *ep)
 {
@@ -27,12 +29,14 @@ static bool needs_timer(const struct wf_shm_ep *ep)
  * wf_shm_sleep_disturb() needs it, and may find no descriptor left. */
 static bool make_timer(struct wf_shm_ep *ep)
 {
+	int fd;
+
 	if (ep->timer.fd >= 0)
 		return true;
-	ep->timer.fd =
-		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (ep->timer.fd < 0)
+	fd = wf_os_timerfd_create();
+	if (fd < 0)
 		return false;
+	ep->timer.fd = fd;
 	if (!wf_shm_conn_watch(ep, &ep->timer))
 		return true;
 	wf_shm_conn_drop(ep, &ep->timer);
@@ -44,12 +48,7 @@ static bool make_timer(struct wf_shm_ep *ep)
  * because all were told to, or by this. */
 static bool set_timer(struct wf_shm_ep *ep, uint64_t ns)
 {
-	const struct itimerspec when = {
-		.it_value = { .tv_sec = (time_t)(ns / WF_NS_PER_S),
-			      .tv_nsec = (long)(ns % WF_NS_PER_S) },
-	};
-
-	return make_timer(ep) && !timerfd_settime(ep->timer.fd, 0, &when, NULL);
+	return make_timer(ep) && !wf_os_timerfd_set(ep->timer.fd, ns);
 }
 
 static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)
@@ -105,6 +104,8 @@ static uint64_t patience(const struct wf_shm_ep *ep, bool stalled,
 {
 	uint64_t now, ns = stalled || needs_timer(ep) ? RETRY_NS : UINT64_MAX;
 
+	if (ns > DISTRUST_NS && ep->watch.distrusted)
+		ns = DISTRUST_NS;
 	if (ep->connecting && wf_shm_conn_next(ep) < deadline_ns)
 		deadline_ns = wf_shm_conn_next(ep);
 	if (deadline_ns == UINT64_MAX)
