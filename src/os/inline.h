@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the provider asks of the kernel and of time on its hot paths, inlined.
- * The simulator is another build of the same sources with WEFT_SIM defined; a
- * library that we ship cannot be redirected to it.
+ * The simulator (tests/sim) is another build of the same sources with WEFT_SIM
+ * defined; it answers what os/linux asks of the C library. A library that we
+ * ship cannot be redirected to it.
  *
  * Both sides define:
  *
@@ -14,6 +15,9 @@
  *	gives each its own value of what is defined with it.
  * WF_SAME_FOR_ALL: the same for a variable that is set once, to what every
  *	process would set it to.
+ * WF_KNOB(name, value): @value in the provider. The simulator draws another one
+ *	from its seed, where the value hides an order of events that a larger
+ *	machine would show: a queue that never fills, rings that never wrap.
  */
 #ifndef WF_OS_INLINE_H
 #define WF_OS_INLINE_H

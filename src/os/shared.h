@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Words in memory that several processes map. Every access to one goes through
- * these macros, so that the simulator can let another process run there, and
- * can keep stores back as a processor's store buffer does. In the provider they
- * are the operations of C11, with no instruction added.
+ * these macros, which are the operations of C11 with no instruction added. The
+ * simulator lets another process run at each of them, and keeps stores back as
+ * a processor's store buffer does (tests/sim/race.c).
  *
- * Both sides define, for @p, a pointer to an _Atomic integer of up to 8 bytes,
+ * Defined are, for @p, a pointer to an _Atomic integer of up to 8 bytes,
  * and @order, one of relaxed, acquire, release, acq_rel and seq_cst; each
  * argument is evaluated once:
  *
@@ -23,10 +23,6 @@
 #ifndef WF_OS_SHARED_H
 #define WF_OS_SHARED_H
 
-#ifdef WEFT_SIM
-#include "os/sim/shared.h"
-#else
 #include "os/linux/shared.h"
-#endif
 
 #endif

@@ -175,7 +175,7 @@ static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 	sim_busy();
 	if (op->fate == ORACLE_UNSENT) {
 		op->buf.posted = false;
-		oracle_fate(id, ORACLE_SENT, 0);
+		oracle_fate(id, ORACLE_INJECTED, 0);
 	} else {
 		app->under_way++;
 	}

@@ -31,6 +31,7 @@ const char *const sim_work_names[SIM_WORKS] = {
 	[SIM_WORK_MIX] = "mix",
 };
 
+struct wf_sim_knobs wf_sim_knobs;
 static struct sim_rng rng;
 
 static unsigned int pick(const unsigned int *values, unsigned int count)
@@ -74,6 +75,11 @@ static void draw_knobs(struct sim_scenario *s)
 	s->inject_size = PICK(4096, 64);
 	s->shm = PICK(1, 1, 1, 1, 0);
 	s->no_membarrier = !PICK(0, 1, 1, 1);
+	s->knobs.compq_high_min = PICK(16384, 16, 64);
+	s->knobs.watched_max = PICK(8, 1, 2);
+	s->knobs.quiet_turns = PICK(256, 4, 32);
+	s->knobs.slots_log2 = PICK(8, 4, 5);
+	s->knobs.lines_log2 = PICK(10, 8);
 }
 
 void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)

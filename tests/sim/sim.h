@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <ucontext.h>
 
+#include "os/sim/inline.h"
+
 #define SIM_US 1000ull
 #define SIM_MS 1000000ull
 #define SIM_S 1000000000ull
@@ -100,6 +102,7 @@ struct sim_scenario {
 	unsigned int cma, eager_max, cma_min, coop_min, tx_size, rx_size;
 	unsigned int medium_max, read_min, runt_size, mtu, net_thread;
 	unsigned int inject_size;
+	struct wf_sim_knobs knobs;
 };
 
 void sim_scenario_draw(struct sim_scenario *s, uint64_t seed);

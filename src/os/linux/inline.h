@@ -12,6 +12,8 @@
 #define WF_PER_PROCESS __attribute__((section("wf_process")))
 #define WF_SAME_FOR_ALL __attribute__((section("wf_same")))
 
+#define WF_KNOB(name, value) (value)
+
 static inline uint64_t wf_os_clock_ns(void)
 {
 	struct timespec ts;
