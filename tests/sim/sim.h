@@ -131,6 +131,7 @@ struct sim_task {
 	uint64_t seen;	   /* value of world.changes when it blocked */
 	const char *waits; /* what it is blocked in */
 	unsigned int number;
+	unsigned int births; /* of tasks in this place */
 	unsigned int priority;
 	void *(*entry)(void *arg);
 	void *arg;
