@@ -10,11 +10,15 @@
 
 #include "prov/ep.h"
 #include "prov/provider.h"
-#include "shm/sleep.h"
 
 static struct wf_prov_ep *ep_at(const struct wf_list *link)
 {
 	return wf_container_of(link, struct wf_prov_eps_link, link)->ep;
+}
+
+static int epoll_of(const struct wf_prov_ep *ep)
+{
+	return ep->core.common.host.loop.epoll_fd;
 }
 
 void wf_prov_eps_init(struct wf_prov_eps *eps, bool locked)
@@ -50,7 +54,7 @@ void wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
 	wf_base_list_add_tail(&eps->list, &link->link);
 	find_only_locked(eps);
 	if (eps->epoll_fd >= 0 &&
-	    epoll_ctl(eps->epoll_fd, EPOLL_CTL_ADD, ep->shm.epoll_fd, &event))
+	    epoll_ctl(eps->epoll_fd, EPOLL_CTL_ADD, epoll_of(ep), &event))
 		WF_FI_WARN(FI_LOG_EP_CTRL,
 			   "cannot wait for this endpoint: no memory\n");
 	wf_base_lock_drop(&eps->lock);
@@ -63,8 +67,8 @@ void wf_prov_eps_detach(struct wf_prov_eps_link *link)
 	if (!eps)
 		return;
 	wf_base_lock_take(&eps->lock);
-	if (eps->epoll_fd >= 0 && link->ep->shm.epoll_fd >= 0)
-		epoll_ctl(eps->epoll_fd, EPOLL_CTL_DEL, link->ep->shm.epoll_fd,
+	if (eps->epoll_fd >= 0 && epoll_of(link->ep) >= 0)
+		epoll_ctl(eps->epoll_fd, EPOLL_CTL_DEL, epoll_of(link->ep),
 			  NULL);
 	wf_base_list_del(&link->link);
 	find_only_locked(eps);
@@ -134,11 +138,9 @@ bool wf_prov_eps_sleep(struct wf_prov_eps *eps)
 	wf_base_lock_take(&eps->lock);
 	wf_list_for_each (pos, tmp, &eps->list) {
 		struct wf_prov_ep *ep = ep_at(pos);
-		uint64_t deadline;
 
 		wf_base_lock_take(ep->lock);
-		all = wf_rdm_ep_sleep(&ep->rdm, &deadline) &&
-		      wf_shm_sleep_begin(&ep->shm, deadline);
+		all = wf_core_sleep(&ep->core.common);
 		wf_base_lock_drop(ep->lock);
 		if (!all)
 			break;

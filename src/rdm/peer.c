@@ -244,7 +244,7 @@ struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
 		free(peer);
 		return NULL;
 	}
-	peer->name = ep->attr.names.find(ep->attr.names.arg, addr);
+	peer->name = ep->host->names.find(ep->host->names.arg, addr);
 	if (!peer->our_id)
 		peer->our_id = next_id(peer, 0);
 	peer->used = ep->now;

@@ -49,7 +49,7 @@ static inline void wf_shm_put_publish(struct wf_shm_out *out,
 	wf_shm_put_count(out, len, kind);
 	atomic_store_explicit(&slot->word, word, memory_order_release);
 	/* May miss a receiver that stops looking just now; it looks once more
-	 * after a barrier on all processors (sleep.c), or half a millisecond
+	 * after a barrier on all processors (core/sleep.c), or half a millisecond
 	 * later (watch.c). */
 	if (wf_unlikely(atomic_load_explicit(out->bell_wanted,
 					     memory_order_relaxed)))

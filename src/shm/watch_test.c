@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "shm/crowd_test.h"
 #include "shm/put.h"
-#include "shm/sleep.h"
 
 #define RINGS 12
 #define SLOTS_LOG2 6 /* a burst is longer than the budget of a poll */
@@ -63,7 +62,7 @@ static void send_some(struct world *w, int ring, int count)
 			return; /* the ring is full */
 		w->sent++;
 		/* The endpoint, if it slept, was woken. */
-		if (w->c->j->to.asleep)
+		if (w->c->j->to.host->asleep)
 			assert_int_equal(atomic_load(&w->watch->board->asleep),
 					 0);
 	}
@@ -86,7 +85,7 @@ static void arrive_late(struct world *w)
 
 static void fall_asleep(struct world *w)
 {
-	if (!wf_shm_sleep_begin(&w->c->j->to, UINT64_MAX))
+	if (!wf_core_sleep(&w->c->j->to_core))
 		return;
 	/* Nothing that could be done is left, and nothing needs a second
 	 * look. */
@@ -100,7 +99,7 @@ static void fall_asleep(struct world *w)
  * is also run when the endpoint stays awake. */
 static void follow_quiet(struct world *w, char event)
 {
-	if (w->c->j->to.asleep ||
+	if (w->c->j->to.host->asleep ||
 	    (event == 's' && !w->c->ins[w->quiet]->watched))
 		w->late_until = 0;
 	else if (w->c->ins[w->quiet]->watched)
@@ -140,8 +139,8 @@ static void happen(struct world *w, char event)
 		arrive_late(w);
 		break;
 	case 'p':
-		if (ep->asleep)
-			wf_shm_sleep_end(ep); /* as progress does */
+		if (ep->host->asleep)
+			wf_core_wake(joined_core(ep)); /* as progress does */
 		wf_shm_watch_poll(w->watch);
 		break;
 	case 't':
@@ -152,8 +151,8 @@ static void happen(struct world *w, char event)
 		fall_asleep(w);
 		break;
 	case 'w':
-		if (ep->asleep)
-			wf_shm_sleep_end(ep);
+		if (ep->host->asleep)
+			wf_core_wake(joined_core(ep));
 		break;
 	case 'f':
 		if (!w->full)
