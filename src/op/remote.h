@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "op/rx.h"
+#include "os/types.h"
 
 struct wf_remote_seg {
 	uint64_t addr;

@@ -12,11 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "op/cntr.h"
 #include "op/remote.h"
 #include "op/rx.h"
+#include "os/types.h"
 
 enum wf_tx_kind {
 	WF_TX_SEND,

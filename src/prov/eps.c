@@ -6,8 +6,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
+#include "os/poll.h"
 #include "prov/ep.h"
 #include "prov/provider.h"
 
@@ -54,7 +54,7 @@ void wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
 	wf_base_list_add_tail(&eps->list, &link->link);
 	find_only_locked(eps);
 	if (eps->epoll_fd >= 0 &&
-	    epoll_ctl(eps->epoll_fd, EPOLL_CTL_ADD, epoll_of(ep), &event))
+	    wf_os_epoll_ctl(eps->epoll_fd, EPOLL_CTL_ADD, epoll_of(ep), &event))
 		WF_FI_WARN(FI_LOG_EP_CTRL,
 			   "cannot wait for this endpoint: no memory\n");
 	wf_base_lock_drop(&eps->lock);
@@ -68,8 +68,8 @@ void wf_prov_eps_detach(struct wf_prov_eps_link *link)
 		return;
 	wf_base_lock_take(&eps->lock);
 	if (eps->epoll_fd >= 0 && epoll_of(link->ep) >= 0)
-		epoll_ctl(eps->epoll_fd, EPOLL_CTL_DEL, epoll_of(link->ep),
-			  NULL);
+		wf_os_epoll_ctl(eps->epoll_fd, EPOLL_CTL_DEL,
+				epoll_of(link->ep), NULL);
 	wf_base_list_del(&link->link);
 	find_only_locked(eps);
 	wf_base_lock_drop(&eps->lock);

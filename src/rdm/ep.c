@@ -7,13 +7,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "os/process.h"
 #include "rdm/in.h"
 #include "rdm/peer.h"
 #include "rdm/pieces.h"
@@ -188,8 +187,9 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	wf_base_pool_init(&ep->large_pkts,
 			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
 			  LARGE_PKTS);
-	if (getrandom(&ep->epoch, sizeof(ep->epoch), 0) != sizeof(ep->epoch))
-		ep->epoch = (uint32_t)wf_base_clock_ns() ^ (uint32_t)getpid();
+	if (wf_os_random(&ep->epoch, sizeof(ep->epoch), true))
+		ep->epoch =
+			(uint32_t)wf_base_clock_ns() ^ (uint32_t)wf_os_getpid();
 	ep->awake = true;
 	ep->now = wf_base_clock_ns();
 	ep->probe_at = ep->now + WF_RDM_PROBE_EVERY;

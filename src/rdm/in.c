@@ -9,8 +9,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
+#include "os/memory.h"
 #include "rdm/control.h"
 #include "rdm/crowd.h"
 #include "rdm/peer.h"
@@ -31,14 +31,13 @@ static void give(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 int wf_rdm_in_open(struct wf_rdm_ep *ep)
 {
 	size_t stride = ((size_t)ep->max_recv + 63) / 64 * 64;
+	void *memory = NULL;
 
 	ep->buf_bytes = stride * ep->buf_count;
-	ep->buf_memory = mmap(NULL, ep->buf_bytes, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (ep->buf_memory == MAP_FAILED) {
-		ep->buf_memory = NULL;
+	if (wf_os_mmap(&memory, ep->buf_bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1))
 		return -ENOMEM;
-	}
+	ep->buf_memory = memory;
 	ep->bufs = calloc(ep->buf_count, sizeof(*ep->bufs));
 	if (!ep->bufs) {
 		wf_rdm_in_close(ep);
@@ -55,7 +54,7 @@ void wf_rdm_in_close(struct wf_rdm_ep *ep)
 {
 	free(ep->bufs);
 	if (ep->buf_memory)
-		munmap(ep->buf_memory, ep->buf_bytes);
+		wf_os_munmap(ep->buf_memory, ep->buf_bytes);
 	ep->bufs = NULL;
 	ep->buf_memory = NULL;
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "os/inline.h"
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/tx.h"
@@ -97,7 +98,7 @@ void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 }
 
 /* Whose each type is; written once, the same by everyone. */
-static const struct wf_rdm_protocol *by_type[256];
+WF_SAME_FOR_ALL static const struct wf_rdm_protocol *by_type[256];
 
 void wf_rdm_protocol_init(void)
 {

@@ -7,12 +7,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "os/file.h"
+#include "os/socket.h"
 #include "shm/channels.h"
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
@@ -69,14 +69,13 @@ int wf_shm_conn_listen(struct wf_shm_ep *ep)
 	if (err < 0)
 		return err;
 	ep->listener = (struct wf_source){ .fd = err, .ready = on_listener };
-	if (listen(ep->listener.fd, BACKLOG))
-		err = -errno;
-	else
+	err = wf_os_listen(ep->listener.fd, BACKLOG);
+	if (!err)
 		err = wf_shm_conn_watch(ep, &ep->listener);
 	if (!err)
 		return 0;
 	if (ep->listener.fd != ep->attr.name_fd)
-		close(ep->listener.fd); /* else it stays the caller's */
+		wf_os_close(ep->listener.fd); /* else it stays the caller's */
 	ep->listener.fd = -1;
 	return err;
 }
@@ -104,10 +103,10 @@ void wf_shm_conn_forked(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->guests) {
 		struct guest *guest = wf_container_of(pos, struct guest, link);
 
-		close(guest->sock.fd);
+		wf_os_close(guest->sock.fd);
 		guest->sock.fd = -1;
 	}
-	close(ep->listener.fd);
+	wf_os_close(ep->listener.fd);
 	ep->listener.fd = -1;
 }
 
@@ -163,7 +162,7 @@ static int greet(struct wf_shm_out *out)
 	if (err)
 		return err;
 	err = say_hello(out, memfd);
-	close(memfd);
+	wf_os_close(memfd);
 	if (!err)
 		err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err)
@@ -266,6 +265,22 @@ static uint64_t dead_at(const struct wf_shm_out *out)
 	return out->greeted + out->ep->attr.dead_timeout_s * WF_NS_PER_S;
 }
 
+/* Who listens at the other end; all 0 if the kernel does not say. */
+static struct ucred peer_of(const struct wf_shm_out *out)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return (struct ucred){ 0 };
+	return cred;
+}
+
+static unsigned long long in_seconds(uint64_t ns)
+{
+	return (ns + WF_NS_PER_S - 1) / WF_NS_PER_S;
+}
+
 /* One line for a peer that was never reached, or that took our hello and never
  * answered: it may be stopped, or make no progress. One that has answered once
  * may be slow for ever. */
@@ -277,17 +292,22 @@ static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
 	char text[WF_ADDR_STR_LEN];
 
 	out->warned = true;
-	wf_tell("no answer from %s through shared memory for %llu s: %s; "
-		"trying for another %llu s (%s). Check "
-		"that the process is there and makes progress, that "
-		"FI_WEFT_SHM is the same for both, and that "
-		"FI_WEFT_ALLOW_UID allows its user",
-		wf_base_addr_str(&out->addr, text, sizeof(text)),
-		(unsigned long long)(WARN_AFTER / WF_NS_PER_S),
-		greeted ? "the process is there and makes no progress" :
-			  strerror(out->err),
-		(unsigned long long)((left + WF_NS_PER_S - 1) / WF_NS_PER_S),
-		greeted ? "FI_WEFT_DEAD_TIMEOUT" : "FI_WEFT_CONNECT_TIMEOUT");
+	wf_base_addr_str(&out->addr, text, sizeof(text));
+	if (greeted)
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"process %d is there and makes no progress. It may be "
+			"stopped (`kill -CONT %d` continues it), or compute "
+			"without a call of fi_cq_read(). Operations fail in "
+			"another %llu s (FI_WEFT_DEAD_TIMEOUT)",
+			text, in_seconds(WARN_AFTER), (int)peer_of(out).pid,
+			(int)peer_of(out).pid, in_seconds(left));
+	else
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"%s; trying for another %llu s "
+			"(FI_WEFT_CONNECT_TIMEOUT). Check that the process is "
+			"there and that FI_WEFT_SHM is the same for both",
+			text, in_seconds(WARN_AFTER), strerror(out->err),
+			in_seconds(left));
 }
 
 /* A channel that is not open yet: every state of it ends. A hello is not said
@@ -335,9 +355,9 @@ static bool take_wakes(int fd)
 
 	/* A bound, because a peer may write faster than we read. */
 	for (int i = 0; i < WAKES; i++) {
-		got = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		got = wf_os_recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 		if (got <= 0)
-			return got < 0 && (errno == EAGAIN || errno == EINTR);
+			return got == -EAGAIN || got == -EINTR;
 	}
 	return true;
 }
@@ -380,8 +400,7 @@ static void count_refusal(struct wf_shm_ep *ep,
 static void on_welcome(struct wf_shm_out *out, uint64_t now)
 {
 	struct wf_shm_welcome welcome = { 0 };
-	struct ucred cred = { 0 };
-	socklen_t cred_len = sizeof(cred);
+	struct ucred cred;
 	int fds[WF_SHM_WELCOME_FDS];
 	ssize_t got;
 	int status;
@@ -395,6 +414,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		start_over(out, ECONNRESET, now);
 		goto close_fds;
 	}
+	cred = peer_of(out);
 	status = check_welcome(&welcome, got);
 	if (!status)
 		status = map_welcome(out, fds, cut);
@@ -403,6 +423,8 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		goto close_fds;
 	}
 	if (status) {
+		if (status == EACCES)
+			wf_shm_user_refused(&cred);
 		if (status == EOPNOTSUPP)
 			wf_warn("the peer takes packets only: FI_WEFT_SHM must "
 				"be the same for all processes of a node");
@@ -412,7 +434,6 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		give_up(out, status, now);
 		goto close_fds;
 	}
-	getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len);
 	out->features = welcome.greeting.features & WF_SHM_FEATURES;
 	wf_shm_mover_open(&out->mover, cred.pid, welcome.process,
 			  welcome.probe_addr, welcome.probe_value,
@@ -473,7 +494,7 @@ static void refuse(const struct wf_shm_ep *ep, int fd, int status)
 {
 	struct wf_shm_welcome welcome = welcome_of(ep, status);
 
-	(void)!send(fd, &welcome, sizeof(welcome), MSG_NOSIGNAL);
+	wf_os_send(fd, &welcome, sizeof(welcome), 0);
 }
 
 /* 0 or -errno, for example -ETOOMANYREFS: too many descriptors of this user
@@ -554,6 +575,8 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	if (err)
 		goto err_drop;
 	guest->sock.fd = -1; /* the channel's now */
+	if (!wf_shm_user_is_ours(cred->uid))
+		ep->watch.distrusted = true;
 	return 0;
 
 err_drop:
@@ -601,7 +624,7 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 		return;
 	if (got <= 0) {
 		if (memfd >= 0)
-			close(memfd); /* came with an empty message */
+			wf_os_close(memfd); /* came with an empty message */
 		guest_leave(ep, guest);
 		return;
 	}
@@ -615,7 +638,7 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	if (status)
 		refuse(ep, guest->sock.fd, status);
 	if (memfd >= 0)
-		close(memfd);
+		wf_os_close(memfd);
 	guest_leave(ep, guest);
 }
 
@@ -627,14 +650,13 @@ static void on_listener(struct wf_source *source, uint32_t events, uint64_t now)
 	(void)events;
 	for (int i = 0; i < GUESTS_MAX; i++) {
 		struct guest *guest;
-		int fd = accept4(ep->listener.fd, NULL, NULL,
-				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = wf_os_accept(ep->listener.fd, NULL, NULL);
 
 		if (fd < 0)
 			return; /* none, or none that we can take now */
 		guest = malloc(sizeof(*guest));
 		if (!guest) {
-			close(fd);
+			wf_os_close(fd);
 			return;
 		}
 		*guest = (struct guest){

@@ -13,6 +13,10 @@
  * queue. */
 #define RETRY_NS WF_NS_PER_MS
 
+/* A process of another user may have cleared the word by which others wake us,
+ * see watch.c. */
+#define DISTRUST_NS (100 * WF_NS_PER_MS)
+
 static bool needs_timer(const struct wf_shm_ep *ep)
 {
 	return !wf_base_list_empty(&ep->busy_ins) ||
@@ -97,6 +101,8 @@ bool wf_shm_doze_stirs(struct wf_shm_ep *ep, uint64_t *deadline)
 		return true;
 	if (stalled || needs_timer(ep))
 		lower(deadline, wf_base_clock_ns() + RETRY_NS);
+	else if (ep->watch.distrusted)
+		lower(deadline, wf_base_clock_ns() + DISTRUST_NS);
 	if (ep->connecting)
 		lower(deadline, wf_shm_conn_next(ep));
 	wf_shm_stats_add(&ep->stats, WF_SHM_STAT_sleeps, !ep->slept);

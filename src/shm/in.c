@@ -9,13 +9,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "op/copy.h"
 #include "op/iov.h"
+#include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/pull.h"
@@ -74,7 +74,7 @@ void wf_shm_in_nudge(struct wf_shm_in *in)
 	    !atomic_exchange(asleep, 0))
 		return;
 	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_wakes, 1);
-	(void)!send(in->sock.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	wf_os_send(in->sock.fd, "", 1, MSG_DONTWAIT);
 }
 
 void wf_shm_in_busy(struct wf_shm_in *in)

@@ -8,12 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rest.h"
 #include "op/iov.h"
+#include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/proto.h"
@@ -683,7 +683,7 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 		return;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
 	/* A full socket is readable at the other end: that wakes, too. */
-	(void)!send(out->sock.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	wf_os_send(out->sock.fd, "", 1, MSG_DONTWAIT);
 }
 
 bool wf_shm_out_stirs(const struct wf_shm_out *out)

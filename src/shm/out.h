@@ -16,6 +16,7 @@
 #include "base/addr.h"
 #include "base/list.h"
 #include "op/reg.h"
+#include "os/types.h"
 #include "shm/board.h"
 #include "shm/lap.h"
 #include "shm/mover.h"

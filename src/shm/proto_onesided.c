@@ -6,12 +6,12 @@
  * accesses.
  */
 #include <errno.h>
-#include <poll.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "op/iov.h"
+#include "os/poll.h"
 #include "shm/ep.h"
 #include "shm/proto.h"
 #include "shm/put.h"
@@ -40,7 +40,7 @@ static bool has_ended(const struct wf_shm_out *out)
 {
 	struct pollfd end = { .fd = out->sock.fd, .events = POLLRDHUP };
 
-	return poll(&end, 1, 0) > 0;
+	return wf_os_poll(&end, 1, 0) > 0;
 }
 
 /* The copying failed. A process that is gone has closed its socket: the channel

@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "base/list.h"
 #include "op/tx.h"
+#include "os/types.h"
 #include "shm/ring_defs.h"
 
 struct wf_shm_ep;

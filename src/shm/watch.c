@@ -23,6 +23,11 @@
  * endpoint awake, either, for nothing can be done until the application reads;
  * doze.c then looks again every millisecond. Without memory the endpoint stays
  * awake and tries at every poll.
+ *
+ * Every sender has mapped the board. One of another user (FI_WEFT_ALLOW_UID) may
+ * clear bells of others, or the word that says that we sleep. Once such a sender
+ * was let in, all rings are looked at twice a millisecond, and no sleep is longer
+ * than 100 ms (sleep.c): it can delay the messages of others, not hide them.
  */
 #include "shm/watch.h"
 
@@ -117,7 +122,7 @@ static void promote(struct wf_shm_watch *watch, struct wf_shm_in *in)
 {
 	struct wf_shm_in *oldest;
 
-	if (watch->watched == WATCHED_MAX) {
+	if (watch->watched >= WATCHED_MAX) {
 		oldest = watch->ins[0];
 		for (uint32_t i = 1; i < watch->watched; i++) {
 			if (watch->turn - watch->ins[i]->seen >
@@ -287,12 +292,24 @@ static void look_again(struct wf_shm_watch *watch, uint64_t now)
 	}
 }
 
+/* Somebody may have cleared the bells of others. */
+static void sweep(struct wf_shm_watch *watch, uint64_t now)
+{
+	watch->sweep_at = now + AGAIN_AFTER;
+	for (uint32_t i = watch->watched; i < watch->count; i++) {
+		if (wf_shm_in_ready(watch->ins[i]))
+			set_bell(watch, watch->ins[i]);
+	}
+}
+
 void wf_shm_watch_tick(struct wf_shm_watch *watch, uint64_t now)
 {
 	for (uint32_t i = 0; i < watch->watched; i++)
 		wf_shm_in_credit(watch->ins[i]);
 	if (wf_unlikely(!wf_base_list_empty(&watch->again)))
 		look_again(watch, now);
+	if (wf_unlikely(watch->distrusted) && now >= watch->sweep_at)
+		sweep(watch, now);
 }
 
 /* -- sleeping -------------------------------------------------------------- */

@@ -14,6 +14,8 @@
  */
 #include "shm/watch.h"
 
+#include <sys/timerfd.h>
+
 #include "base/clock.h"
 #include "shm/crowd_test.h"
 #include "shm/put.h"
@@ -309,6 +311,33 @@ static void test_look_again_list(void **state)
 	crowd_close(w.c);
 }
 
+/* Bug: a sender of another user, which has mapped the board like all others,
+ * could clear the bells of others, and their messages were never seen. */
+static void test_bells_cleared_by_a_peer(void **state)
+{
+	struct world w = { .c = crowd_open(RINGS, SLOTS_LOG2), .now = 1 };
+	struct wf_shm_ep *ep = &w.c->j->to;
+	struct itimerspec timer;
+
+	(void)state;
+	w.watch = &ep->watch;
+	w.watch->distrusted = true;
+	give_parts(&w);
+	happen(&w, 't');
+	happen(&w, 'a');
+	assert_int_equal(w.sent, 1);
+	wf_shm_board_answer(w.watch->board, w.c->ins[w.alone]->bell);
+	for (int i = 0; i < 20; i++)
+		happen(&w, 't');
+	finish(&w, "a bell is cleared");
+	/* Nor is a sleep without an end, because the word that makes others
+	 * wake us can be cleared as well. */
+	assert_true(wf_core_sleep(joined_core(ep)));
+	assert_int_equal(timerfd_gettime(ep->host->loop.timer.fd, &timer), 0);
+	assert_true(timer.it_value.tv_sec == 0 && timer.it_value.tv_nsec > 0);
+	crowd_close(w.c);
+}
+
 /* The check finds what it is for. */
 static void test_check_finds_a_forgotten_ring(void **state)
 {
@@ -330,6 +359,7 @@ int main(void)
 		cmocka_unit_test(test_every_order),
 		cmocka_unit_test(test_long_sequences),
 		cmocka_unit_test(test_look_again_list),
+		cmocka_unit_test(test_bells_cleared_by_a_peer),
 		cmocka_unit_test(test_check_finds_a_forgotten_ring),
 	};
 

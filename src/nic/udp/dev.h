@@ -13,8 +13,6 @@
 #ifndef WF_NIC_UDP_DEV_H
 #define WF_NIC_UDP_DEV_H
 
-#include <pthread.h>
-
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/pool.h"
@@ -23,6 +21,7 @@
 #include "nic/udp/packet_defs.h"
 #include "nic/udp/sock.h"
 #include "nic/udp/timer.h"
+#include "os/thread.h"
 
 #define WF_UDP_NEVER UINT64_MAX
 #define WF_UDP_READS_MOST 4096u /* of ours at a time; others wait */
@@ -279,7 +278,7 @@ struct wf_udp_dev {
 	bool watched;		/* it sleeps at the socket */
 	struct wf_list attend;	/* its list */
 	bool stop;
-	pthread_t thread;
+	struct wf_os_thread thread;
 	int wake_fd; /* to the thread */
 	int user_fd; /* to whoever waits for completions */
 	int poll_fd; /* of the socket and user_fd: threads, but none of ours */

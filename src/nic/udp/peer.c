@@ -84,9 +84,9 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 	if (!peer)
 		return NULL;
 	peer->addr = *addr;
-	/* On this host any address of ours would do for the kernel; the peer
-	 * knows our name. */
-	if (dev->sock.any && wf_base_addr_is_local(addr))
+	/* The kernel would choose the address of the link that packets leave
+	 * by; the peer knows our name. */
+	if (dev->sock.any)
 		peer->local = dev->sock.name;
 	peer->index = (uint16_t)at;
 	peer->ah = WF_NIC_AH_UNKNOWN;
