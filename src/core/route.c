@@ -4,11 +4,11 @@
  * name. A name that changes is asked for again.
  */
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/core.h"
+#include "os/shared.h"
 
 #define ROUTES_FIRST 64
 #define ROUTES_MAX ((uint64_t)1 << 31)
@@ -104,8 +104,7 @@ void wf_core_unregistered(struct wf_core *core, uint64_t key)
 void wf_core_follow(struct wf_core *core)
 {
 	/* Acquire: what was counted is seen. Pairs with the creator's count. */
-	uint64_t changes = atomic_load_explicit(core->host.names.changes,
-						memory_order_acquire);
+	uint64_t changes = wf_shared_load(core->host.names.changes, acquire);
 
 	if (wf_likely(changes == core->names_seen))
 		return;

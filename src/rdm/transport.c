@@ -13,6 +13,7 @@
 #include "rdm/in.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/pull.h"
 #include "rdm/rx.h"
 #include "rdm/silent.h"
@@ -189,8 +190,8 @@ static void pump(struct wf_rdm_ep *ep)
 		wf_base_list_del(&peer->active_link);
 		peer->active = false;
 		if ((wf_unlikely(resets) && wf_rdm_peer_is_reset(peer)) ||
-		    wf_rdm_peer_pump(peer, WF_RDM_PEER_BUDGET))
-			wf_rdm_peer_activate(peer);
+		    wf_rdm_post_pump(peer, WF_RDM_PEER_BUDGET))
+			wf_rdm_post_activate(peer);
 		if (pos == last)
 			break;
 	}
@@ -217,7 +218,7 @@ static void probe(struct wf_rdm_ep *ep)
 		if (peer->outstanding || !waits_for(peer))
 			continue;
 		peer->owes_probe = true;
-		wf_rdm_peer_activate(peer);
+		wf_rdm_post_activate(peer);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include "shm/doze.h"
 
 #include "base/clock.h"
+#include "os/shared.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 
@@ -32,9 +33,8 @@ static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)
 			wf_container_of(pos, struct wf_shm_out, link);
 
 		if (out->state == WF_SHM_OUT_OPEN)
-			atomic_store_explicit(
-				&out->region.header->sender_asleep, asleep,
-				memory_order_relaxed);
+			wf_shared_store(&out->region.header->sender_asleep,
+					asleep, relaxed);
 	}
 }
 
@@ -82,7 +82,7 @@ bool wf_shm_doze_begin(struct wf_shm_ep *ep)
 	}
 	tell_receivers(ep, 1);
 	wf_shm_watch_all_bells(&ep->watch);
-	atomic_store(&ep->board.board->asleep, 1);
+	wf_shared_store(&ep->board.board->asleep, 1, seq_cst);
 	return true;
 }
 
@@ -111,7 +111,7 @@ bool wf_shm_doze_stirs(struct wf_shm_ep *ep, uint64_t *deadline)
 
 void wf_shm_doze_end(struct wf_shm_ep *ep)
 {
-	atomic_store(&ep->board.board->asleep, 0);
+	wf_shared_store(&ep->board.board->asleep, 0, seq_cst);
 	wf_shm_watch_few_bells(&ep->watch);
 	tell_receivers(ep, 0);
 }

@@ -5,7 +5,6 @@
 #include "transport/loop.h"
 
 #include "os/file.h"
-#include "os/poll.h"
 
 /* Sources called back in one look; the rest is ready in the next. */
 #define EVENTS 32

@@ -10,7 +10,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/epoll.h>
+
+#include "os/poll.h"
 
 /* A descriptor that is looked at; a member of the object that owns it. */
 struct wf_source {
