@@ -4,8 +4,7 @@
  */
 #include "base/barrier.h"
 
-#include <stdatomic.h>
-
+#include "os/shared.h"
 #include "os/thread.h"
 
 /* A store leaves the buffer in well under a microsecond, and at once when its
@@ -19,9 +18,9 @@ bool wf_base_barrier_join(void)
 
 void wf_base_barrier_all(bool all_joined)
 {
-	atomic_thread_fence(memory_order_seq_cst);
+	wf_shared_fence(seq_cst);
 	if (all_joined && !wf_os_membarrier_all())
 		return;
 	wf_os_sleep(LONG_ENOUGH_NS);
-	atomic_thread_fence(memory_order_seq_cst);
+	wf_shared_fence(seq_cst);
 }

@@ -13,6 +13,7 @@
 #include "os/file.h"
 #include "os/memory.h"
 #include "os/process.h"
+#include "os/shared.h"
 
 #define PAGE 4096
 #define SLOTS_PER_PAGE (PAGE / sizeof(struct wf_reg_entry))
@@ -123,17 +124,17 @@ static int64_t find_locked(const struct wf_regs *regs, uint64_t key,
  * with the fence in read_entry(). */
 static void begin_change(struct wf_reg_entry *entry)
 {
-	uint32_t seq = atomic_load_explicit(&entry->seq, memory_order_relaxed);
+	uint32_t seq = wf_shared_load(&entry->seq, relaxed);
 
-	atomic_store_explicit(&entry->seq, seq + 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
+	wf_shared_store(&entry->seq, seq + 1, relaxed);
+	wf_shared_fence(release);
 }
 
 static void end_change(struct wf_reg_entry *entry)
 {
-	uint32_t seq = atomic_load_explicit(&entry->seq, memory_order_relaxed);
+	uint32_t seq = wf_shared_load(&entry->seq, relaxed);
 
-	atomic_store_explicit(&entry->seq, seq + 1, memory_order_release);
+	wf_shared_store(&entry->seq, seq + 1, release);
 }
 
 uint64_t wf_op_regs_new_key(struct wf_regs *regs)
@@ -286,22 +287,19 @@ static bool read_entry(const struct wf_reg_entry *entry,
 	entry_word *to = (void *)copy;
 
 	for (int tries = 0; tries < READ_TRIES; tries++) {
-		uint32_t seq =
-			atomic_load_explicit(&entry->seq, memory_order_acquire);
+		uint32_t seq = wf_shared_load(&entry->seq, acquire);
 		size_t words;
 
 		for (size_t i = 0; i < head; i++)
-			to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+			to[i] = wf_shared_load_plain(&from[i], relaxed);
 		/* Most have one. A peer may say anything: check() judges. */
 		words = copy->seg_count <= WF_REG_SEGS ?
 				copy->seg_count * sizeof(copy->segs[0]) / 8 :
 				0;
 		for (size_t i = head; i < head + words; i++)
-			to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-		atomic_thread_fence(memory_order_acquire);
-		if (!(seq & 1) &&
-		    atomic_load_explicit(&entry->seq, memory_order_relaxed) ==
-			    seq)
+			to[i] = wf_shared_load_plain(&from[i], relaxed);
+		wf_shared_fence(acquire);
+		if (!(seq & 1) && wf_shared_load(&entry->seq, relaxed) == seq)
 			return true;
 		wf_base_cpu_relax();
 	}

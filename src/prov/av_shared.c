@@ -16,6 +16,7 @@
 #include "os/file.h"
 #include "os/memory.h"
 #include "os/process.h"
+#include "os/shared.h"
 #include "os/socket.h"
 #include "prov/provider.h"
 
@@ -136,8 +137,8 @@ static int make_room_for(struct wf_prov_av_shared *shared, uint32_t index)
 		if (err)
 			return -ENOMEM;
 		for (size_t i = 0; i < SLOTS_PER_STEP; i++)
-			__atomic_store_n(&map[i], FI_ADDR_NOTAVAIL,
-					 __ATOMIC_RELAXED);
+			wf_shared_store_plain(&map[i], FI_ADDR_NOTAVAIL,
+					      relaxed);
 		shared->room += SLOTS_PER_STEP;
 	}
 	return 0;
@@ -194,8 +195,7 @@ int wf_prov_av_shared_create(struct wf_prov_av_shared *shared, const char *name,
 	header = header_of(shared);
 	header->layout = WF_AV_SHARED_LAYOUT;
 	/* Pairs with is_sound(): who sees it sees the header. */
-	atomic_store_explicit(&header->magic, WF_AV_SHARED_MAGIC,
-			      memory_order_release);
+	wf_shared_store(&header->magic, WF_AV_SHARED_MAGIC, release);
 	shared->fork_watch.in_child = in_child;
 	wf_base_fork_watch(&shared->fork_watch);
 	return 0;
@@ -229,21 +229,20 @@ static void change(struct wf_prov_av_shared *shared, uint32_t index,
 {
 	struct wf_av_shared_slot *slot = slot_of(shared, index);
 	struct wf_av_shared_header *header = header_of(shared);
-	uint32_t seq = atomic_load_explicit(&slot->seq, memory_order_relaxed);
+	uint32_t seq = wf_shared_load(&slot->seq, relaxed);
 
-	atomic_store_explicit(&slot->seq, seq + 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
+	wf_shared_store(&slot->seq, seq + 1, relaxed);
+	wf_shared_fence(release);
 	slot->used = addr != NULL;
 	memset(slot->addr, 0, sizeof(slot->addr));
 	if (addr)
 		memcpy(slot->addr, addr, wf_base_addr_len(addr));
-	atomic_store_explicit(&slot->seq, seq + 2, memory_order_release);
-	__atomic_store_n(&map_of(shared)[index],
-			 addr ? index : FI_ADDR_NOTAVAIL, __ATOMIC_RELEASE);
-	if (index >= atomic_load_explicit(&header->top, memory_order_relaxed))
-		atomic_store_explicit(&header->top, index + 1,
-				      memory_order_relaxed);
-	atomic_fetch_add_explicit(&header->changes, 1, memory_order_release);
+	wf_shared_store(&slot->seq, seq + 2, release);
+	wf_shared_store_plain(&map_of(shared)[index],
+			      addr ? index : FI_ADDR_NOTAVAIL, release);
+	if (index >= wf_shared_load(&header->top, relaxed))
+		wf_shared_store(&header->top, index + 1, relaxed);
+	wf_shared_add(&header->changes, 1, release);
 }
 
 int wf_prov_av_shared_set(struct wf_prov_av_shared *shared, uint32_t index,
@@ -284,8 +283,7 @@ static bool is_sound(int fd, void *arg)
 		return false;
 	shared->base = base;
 	header = header_of(shared);
-	if (atomic_load_explicit(&header->magic, memory_order_acquire) ==
-		    WF_AV_SHARED_MAGIC &&
+	if (wf_shared_load(&header->magic, acquire) == WF_AV_SHARED_MAGIC &&
 	    header->layout == WF_AV_SHARED_LAYOUT)
 		return true;
 	wf_os_munmap(shared->base, WF_AV_SHARED_BYTES);
@@ -322,16 +320,12 @@ static bool read_slot(const struct wf_prov_av_shared *shared, uint32_t index,
 	} copy;
 
 	for (int tries = 0; tries < READ_TRIES; tries++) {
-		uint32_t seq =
-			atomic_load_explicit(&slot->seq, memory_order_acquire);
+		uint32_t seq = wf_shared_load(&slot->seq, acquire);
 
 		for (size_t i = 0; i < sizeof(copy.words) / 8; i++)
-			copy.words[i] =
-				__atomic_load_n(&from[i], __ATOMIC_RELAXED);
-		atomic_thread_fence(memory_order_acquire);
-		if (!(seq & 1) &&
-		    atomic_load_explicit(&slot->seq, memory_order_relaxed) ==
-			    seq)
+			copy.words[i] = wf_shared_load_plain(&from[i], relaxed);
+		wf_shared_fence(acquire);
+		if (!(seq & 1) && wf_shared_load(&slot->seq, relaxed) == seq)
 			return copy.slot.used == 1 &&
 			       !wf_base_addr_set(addr, copy.slot.addr,
 						 sizeof(copy.slot.addr)) &&
@@ -361,14 +355,13 @@ void wf_prov_av_shared_sync(struct wf_prov_av_shared *shared,
 			    struct wf_prov_addr_table *table)
 {
 	struct wf_av_shared_header *header = header_of(shared);
-	uint64_t changes =
-		atomic_load_explicit(&header->changes, memory_order_acquire);
+	uint64_t changes = wf_shared_load(&header->changes, acquire);
 	struct wf_addr now;
 	uint32_t top;
 
 	if (changes == shared->seen)
 		return;
-	top = atomic_load_explicit(&header->top, memory_order_relaxed);
+	top = wf_shared_load(&header->top, relaxed);
 	if (top > WF_AV_SHARED_SLOTS)
 		top = WF_AV_SHARED_SLOTS;
 	drop_gone(shared, top, table);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/shared.h"
 #include "prov/param.h"
 #include "prov/provider.h"
 
@@ -156,7 +157,7 @@ static void follow(struct wf_prov_ep *ep)
 
 	if (!changes)
 		return;
-	seen = atomic_load_explicit(changes, memory_order_acquire);
+	seen = wf_shared_load(changes, acquire);
 	if (seen != ep->routes_seen && ep->route_count)
 		memset(ep->routes, WAY_UNKNOWN, ep->route_count);
 	ep->routes_seen = seen;

@@ -302,7 +302,8 @@ static struct ucred peer_of(const struct wf_shm_out *out)
 	struct ucred cred = { 0 };
 	socklen_t len = sizeof(cred);
 
-	if (getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+	if (wf_os_getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred,
+			     &len))
 		return (struct ucred){ 0 };
 	return cred;
 }

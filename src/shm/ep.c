@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "os/file.h"
 #include "os/poll.h"
+#include "os/shared.h"
 #include "shm/conn.h"
 #include "shm/pull.h"
 #include "shm/put.h"
@@ -272,8 +273,7 @@ static void follow_names(struct wf_shm_ep *ep)
 {
 	const struct wf_names *names = &ep->attr.names;
 	/* Acquire: what was counted is seen. Pairs with the creator's count. */
-	uint64_t changes =
-		atomic_load_explicit(names->changes, memory_order_acquire);
+	uint64_t changes = wf_shared_load(names->changes, acquire);
 	struct wf_list *pos, *tmp;
 
 	if (wf_likely(changes == ep->names_seen))

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "op/iov.h"
+#include "os/shared.h"
 #include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
@@ -117,9 +118,9 @@ static void leave(struct wf_shm_out *out)
 
 	if (!out->region.base)
 		return;
-	atomic_store(&header->sender_left, 1);
+	wf_shared_store(&header->sender_left, 1, seq_cst);
 	while (out->mover.way == WF_SHM_WAY_SELF &&
-	       atomic_load(&header->reading))
+	       wf_shared_load(&header->reading, seq_cst))
 		wf_base_rest(&rest);
 }
 
@@ -203,8 +204,7 @@ void wf_shm_out_opened(struct wf_shm_out *out)
  * than was written, nor less than it said before. */
 static bool look_at_credit(struct wf_shm_out *out)
 {
-	uint64_t credit = atomic_load_explicit(&out->region.header->credit,
-					       memory_order_acquire);
+	uint64_t credit = wf_shared_load(&out->region.header->credit, acquire);
 	uint32_t slots = (uint32_t)credit, lines = (uint32_t)(credit >> 32);
 
 	if (slots - out->slots_done > out->slot_lap.head - out->slots_done ||
@@ -635,8 +635,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 		struct wf_shm_reply reply;
 
 		/* Pairs with the release in wf_shm_reply_send(). */
-		if (atomic_load_explicit(&at->seq, memory_order_acquire) !=
-		    out->reply_tail + 1)
+		if (wf_shared_load(&at->seq, acquire) != out->reply_tail + 1)
 			break;
 		reply.op = at->op;
 		reply.kind = at->kind;
@@ -655,8 +654,8 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 	}
 	/* After they were dealt with: a share whose end was read is free. */
 	if (count) {
-		atomic_store_explicit(&out->region.header->replies_seen,
-				      out->reply_tail, memory_order_release);
+		wf_shared_store(&out->region.header->replies_seen,
+				out->reply_tail, release);
 		out->ep->quiet_ticks = 0; /* as good as a message */
 	}
 	if (out->sharing)
@@ -673,8 +672,7 @@ bool wf_shm_out_settle(struct wf_shm_out *out)
 	wf_shm_out_poll(out);
 	at = &out->region.replies[out->reply_tail % WF_SHM_REPLIES];
 	return out->state != WF_SHM_OUT_OPEN || !out->waiting.count ||
-	       atomic_load_explicit(&at->seq, memory_order_relaxed) !=
-		       out->reply_tail + 1;
+	       wf_shared_load(&at->seq, relaxed) != out->reply_tail + 1;
 }
 
 void wf_shm_out_ring(struct wf_shm_out *out)
@@ -696,12 +694,10 @@ bool wf_shm_out_stirs(const struct wf_shm_out *out)
 	at = &out->region.replies[out->reply_tail % WF_SHM_REPLIES];
 	if (out->sharing ||
 	    (out->waiting.count &&
-	     atomic_load_explicit(&at->seq, memory_order_acquire) ==
-		     out->reply_tail + 1))
+	     wf_shared_load(&at->seq, acquire) == out->reply_tail + 1))
 		return true;
 	if (wf_base_list_empty(&out->pending))
 		return false;
-	credit = atomic_load_explicit(&out->region.header->credit,
-				      memory_order_acquire);
+	credit = wf_shared_load(&out->region.header->credit, acquire);
 	return credit != ((uint64_t)out->lines_done << 32 | out->slots_done);
 }

@@ -7,6 +7,7 @@
 #include "base/barrier.h"
 #include "base/clock.h"
 #include "os/poll.h"
+#include "os/shared.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 
@@ -60,9 +61,8 @@ static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)
 			wf_container_of(pos, struct wf_shm_out, link);
 
 		if (out->state == WF_SHM_OUT_OPEN)
-			atomic_store_explicit(
-				&out->region.header->sender_asleep, asleep,
-				memory_order_relaxed);
+			wf_shared_store(&out->region.header->sender_asleep,
+					asleep, relaxed);
 	}
 }
 
@@ -133,7 +133,7 @@ bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns)
 	wf_shm_ep_busy(ep);
 	tell_receivers(ep, 1);
 	wf_shm_watch_all_bells(&ep->watch);
-	atomic_store(&ep->board.board->asleep, 1);
+	wf_shared_store(&ep->board.board->asleep, 1, seq_cst);
 	/* Whoever wrote without seeing the words above has written before
 	 * this; what it wrote is seen below. */
 	wf_base_barrier_all(ep->all_joined);
@@ -150,7 +150,7 @@ bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns)
 void wf_shm_sleep_end(struct wf_shm_ep *ep)
 {
 	ep->asleep = false;
-	atomic_store(&ep->board.board->asleep, 0);
+	wf_shared_store(&ep->board.board->asleep, 0, seq_cst);
 	wf_shm_watch_few_bells(&ep->watch);
 	tell_receivers(ep, 0);
 	/* Others who sleep until something happens here are not waited upon
