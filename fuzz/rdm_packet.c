@@ -245,8 +245,12 @@ static void begin(struct world *w, struct source *in)
 {
 	uint64_t how = take(in, 3);
 	size_t len = (how >> 8) % 40000;
-	struct wf_rdm_req req = {
-		.kind = (enum wf_rdm_kind)(how & 3),
+	struct wf_remote remote = {
+		.seg_count = 1,
+		.segs = { { 4096, len, 99 } },
+	};
+	struct wf_tx req = {
+		.kind = (enum wf_tx_kind)(how & 3),
 		.tagged = how & 4,
 		.delivery = how & 8,
 		.fence = how & 16,
@@ -254,19 +258,19 @@ static void begin(struct world *w, struct source *in)
 		.len = len,
 		.iov_count = 1,
 		.iov = { { w->memory + GUARD, len } },
-		.seg_count = 1,
-		.segs = { { 4096, len, 99 } },
 	};
 
-	if (req.kind == WF_RDM_ATOMIC) {
-		req.amo_kind = (uint8_t)(how >> 5) % 2;
-		req.amo_op = FI_SUM;
-		req.amo_type = FI_UINT8;
+	if (req.kind != WF_TX_SEND)
+		req.remote = &remote;
+	if (req.kind == WF_TX_ATOMIC) {
+		remote.amo_kind = (uint8_t)(how >> 5) % 2;
+		remote.amo_op = FI_SUM;
+		remote.amo_type = FI_UINT8;
 		req.len = len % 2000;
 		req.iov[0].iov_len = req.len;
-		req.segs[0].len = req.len;
-		req.result_count = req.amo_kind;
-		req.result[0] = req.iov[0];
+		remote.segs[0].len = req.len;
+		remote.result_count = remote.amo_kind;
+		remote.result[0] = req.iov[0];
 	}
 	if (!wf_rdm_ep_submit(&w->ep, NAME, &req))
 		w->begun++;

@@ -311,10 +311,10 @@ static void op_send(struct wf_fuzz_world *w)
 	uint8_t how = wf_fuzz_take8(w);
 	size_t len = (how & 0xc0 ? 20000 : 0) + wf_fuzz_take_size(w) % 100000;
 	struct wf_shm_out *out = wf_fuzz_out_of(w);
-	struct wf_shm_tx tx = {
+	struct wf_tx tx = {
 		.comp_flags = FI_SEND,
 		.len = len,
-		.slot_flags = how & 1 ? WF_SHM_SLOT_ACK : 0,
+		.delivery = how & 1,
 		.wants_comp = true,
 		.inject = (how & 2) && len <= 4096,
 		.iov_count = 1,
@@ -345,8 +345,7 @@ static void op_remote(struct wf_fuzz_world *w)
 	uint8_t how = wf_fuzz_take8(w);
 	size_t len = 8 + wf_fuzz_take_size(w) % 5000 / 8 * 8;
 	struct wf_shm_out *out = wf_fuzz_out_of(w);
-	struct wf_shm_remote remote = {
-		.kind = how % 3,
+	struct wf_remote remote = {
 		.seg_count = 1,
 		.segs[0] = { .addr = wf_fuzz_take8(w),
 			     .len = len,
@@ -354,12 +353,13 @@ static void op_remote(struct wf_fuzz_world *w)
 		.amo_op = FI_SUM,
 		.amo_type = FI_UINT64,
 	};
-	struct wf_shm_tx tx = {
+	struct wf_tx tx = {
+		.kind = WF_TX_WRITE + how % 3,
 		.comp_flags = FI_RMA,
 		.len = len,
 		.wants_comp = true,
 		.remote = &remote,
-		.slot_flags = how & 4 ? WF_SHM_SLOT_ACK : 0,
+		.delivery = how & 4,
 		.iov_count = 1,
 	};
 	struct wf_fuzz_hold *hold;
@@ -371,14 +371,12 @@ static void op_remote(struct wf_fuzz_world *w)
 		return;
 	tx.context = hold;
 	tx.iov[0] = (struct iovec){ hold->buf, len };
-	if (remote.kind == WF_SHM_REMOTE_ATOMIC) {
+	if (tx.kind == WF_TX_ATOMIC) {
 		if (len > WF_SHM_RETURN_MAX)
 			remote.segs[0].len = tx.len = tx.iov[0].iov_len = 8;
 		remote.amo_kind = how & 8 ? WF_OP_AMO_FETCH : WF_OP_AMO_WRITE;
 		remote.result_count = 1;
 		remote.result[0] = tx.iov[0];
-		if (how & 8)
-			tx.slot_flags |= WF_SHM_SLOT_ACK;
 	}
 	if (wf_shm_out_send(out, &tx)) {
 		free(hold->buf);

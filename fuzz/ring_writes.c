@@ -6,6 +6,7 @@
 #include "ring_world.h"
 
 #include "shm/pull.h"
+#include "shm/tx.h"
 
 /* A message that the receiver has asked to be streamed, or none. */
 static const struct wf_shm_pull *wanted(struct wf_fuzz_world *w)
@@ -261,12 +262,12 @@ void wf_fuzz_op_reply(struct wf_fuzz_world *w)
 	reply->share = wf_fuzz_take8(w) % (WF_SHM_SHARES + 4);
 	if (sense) {
 		reply->kind = 1 + reply->kind % WF_SHM_REPLY_FINAL;
-		reply->len = tx->len;
+		reply->len = tx->req->len;
 		if (wf_fuzz_take8(w) < 20)
 			reply->len += 1 + wf_fuzz_take8(w);
 		write_share(w,
 			    &w->ring_out.shares[reply->share % WF_SHM_SHARES],
-			    tx->len);
+			    tx->req->len);
 	}
 	atomic_store(&reply->seq, ++w->replied);
 	wf_fuzz_stats.replies++;

@@ -8,8 +8,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "os/file.h"
+#include "os/socket.h"
 
 int wf_base_addr_set(struct wf_addr *addr, const void *sa, size_t len)
 {
@@ -111,8 +112,8 @@ static bool is_own_source(int fd, const struct wf_addr *addr)
 	socklen_t len = sizeof(from);
 
 	wf_base_addr_set_port(&to, 9); /* nothing is sent */
-	if (connect(fd, &to.sa, wf_base_addr_len(&to)) ||
-	    getsockname(fd, &from.sa, &len))
+	if (wf_os_connect(fd, &to.sa, wf_base_addr_len(&to)) ||
+	    wf_os_getsockname(fd, &from.sa, &len))
 		return false;
 	wf_base_addr_set_port(&from, 9);
 	return wf_base_addr_equal(&from, &to);
@@ -127,11 +128,11 @@ bool wf_base_addr_is_local(const struct wf_addr *addr)
 		return true;
 	/* Not by bind(): where net.ipv4.ip_nonlocal_bind is set, that takes any
 	 * address. */
-	fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = wf_os_socket(addr->sa.sa_family, SOCK_DGRAM, 0);
 	if (fd < 0)
 		return false;
 	local = is_own_source(fd, addr);
-	close(fd);
+	wf_os_close(fd);
 	return local;
 }
 

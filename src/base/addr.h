@@ -7,10 +7,11 @@
 #ifndef WF_BASE_ADDR_H
 #define WF_BASE_ADDR_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "os/types.h"
 
 /* "[" IPv6 "%" scope "]:" port, and the end of the string. */
 #define WF_ADDR_STR_LEN 80

@@ -4,10 +4,9 @@
  */
 #include "base/cma.h"
 
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include "base/clock.h"
+#include "os/process.h"
+#include "os/types.h"
 
 /* Some microseconds in all. */
 #define TRIALS 16
@@ -15,7 +14,7 @@
 
 uint64_t wf_base_cma_call_ns(void)
 {
-	static uint8_t from[TRIAL_BYTES], to[TRIAL_BYTES];
+	uint8_t from[TRIAL_BYTES] = { 0 }, to[TRIAL_BYTES];
 	const struct iovec local = { to, sizeof(to) };
 	const struct iovec remote = { from, sizeof(from) };
 	uint64_t best = UINT64_MAX;
@@ -23,7 +22,7 @@ uint64_t wf_base_cma_call_ns(void)
 	for (int i = 0; i < TRIALS; i++) {
 		uint64_t begin = wf_base_clock_ns(), took;
 
-		if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) < 0)
+		if (wf_os_vm_read(wf_os_getpid(), &local, 1, &remote, 1) < 0)
 			return 0;
 		took = wf_base_clock_ns() - begin;
 		if (took < best)

@@ -7,7 +7,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
+
+#include "os/types.h"
 
 /* Makes a memfd of a fixed size; its pages are taken now, so that running out
  * of memory is an error here and not a signal later. The descriptor or

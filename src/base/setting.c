@@ -9,13 +9,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/amount.h"
+#include "os/net.h"
+#include "os/process.h"
 
 #define LONGEST_NAME 64
 
@@ -172,7 +172,7 @@ static bool read_number(const struct wf_setting *s, const char *given,
 static bool read_text(const struct wf_setting *s, const char *given,
 		      char note[WF_SETTING_NOTE])
 {
-	if (s->kind == WF_SETTING_IFACE && !if_nametoindex(given)) {
+	if (s->kind == WF_SETTING_IFACE && !wf_os_iface_exists(given)) {
 		/* Another one might lead to another network. */
 		snprintf(note, WF_SETTING_NOTE,
 			 "there is no interface of this name, and no other is "
@@ -271,7 +271,7 @@ void wf_base_setting_unknown(void (*found)(const char *name,
 {
 	const size_t prefix = strlen(WF_SETTING_PREFIX);
 
-	for (char **env = environ; env && *env; env++) {
+	for (char *const *env = wf_os_environ(); env && *env; env++) {
 		size_t len = strcspn(*env, "=");
 		char name[LONGEST_NAME + 1];
 

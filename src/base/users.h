@@ -7,7 +7,8 @@
 #define WF_BASE_USERS_H
 
 #include <stdbool.h>
-#include <sys/types.h>
+
+#include "os/types.h"
 
 /* Whether @list allows @uid: "any", or numbers with commas between them. NULL
  * allows nobody. */

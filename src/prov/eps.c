@@ -6,8 +6,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
+#include "os/poll.h"
 #include "prov/ep.h"
 #include "prov/provider.h"
 #include "shm/sleep.h"
@@ -49,8 +49,8 @@ void wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
 	wf_base_lock_take(&eps->lock);
 	wf_base_list_add_tail(&eps->list, &link->link);
 	find_only_locked(eps);
-	if (eps->epoll_fd >= 0 &&
-	    epoll_ctl(eps->epoll_fd, EPOLL_CTL_ADD, ep->shm.epoll_fd, &event))
+	if (eps->epoll_fd >= 0 && wf_os_epoll_ctl(eps->epoll_fd, EPOLL_CTL_ADD,
+						  ep->shm.epoll_fd, &event))
 		WF_FI_WARN(FI_LOG_EP_CTRL,
 			   "cannot wait for this endpoint: no memory\n");
 	wf_base_lock_drop(&eps->lock);
@@ -64,8 +64,8 @@ void wf_prov_eps_detach(struct wf_prov_eps_link *link)
 		return;
 	wf_base_lock_take(&eps->lock);
 	if (eps->epoll_fd >= 0 && link->ep->shm.epoll_fd >= 0)
-		epoll_ctl(eps->epoll_fd, EPOLL_CTL_DEL, link->ep->shm.epoll_fd,
-			  NULL);
+		wf_os_epoll_ctl(eps->epoll_fd, EPOLL_CTL_DEL,
+				link->ep->shm.epoll_fd, NULL);
 	wf_base_list_del(&link->link);
 	find_only_locked(eps);
 	wf_base_lock_drop(&eps->lock);

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/shared.h"
 #include "prov/param.h"
 #include "prov/provider.h"
-#include "shm/remote.h"
 
 enum wf_prov_way {
 	WAY_UNKNOWN,
@@ -157,7 +157,7 @@ static void follow(struct wf_prov_ep *ep)
 
 	if (!changes)
 		return;
-	seen = atomic_load_explicit(changes, memory_order_acquire);
+	seen = wf_shared_load(changes, acquire);
 	if (seen != ep->routes_seen && ep->route_count)
 		memset(ep->routes, WAY_UNKNOWN, ep->route_count);
 	ep->routes_seen = seen;
@@ -165,59 +165,11 @@ static void follow(struct wf_prov_ep *ep)
 
 /* -- by packets ------------------------------------------------------------ */
 
-static void describe_remote(const struct wf_shm_remote *remote,
-			    struct wf_rdm_req *req)
-{
-	static const enum wf_rdm_kind kinds[] = {
-		[WF_SHM_REMOTE_WRITE] = WF_RDM_WRITE,
-		[WF_SHM_REMOTE_READ] = WF_RDM_READ,
-		[WF_SHM_REMOTE_ATOMIC] = WF_RDM_ATOMIC,
-	};
-
-	req->kind = kinds[remote->kind];
-	req->amo_kind = remote->amo_kind;
-	req->amo_op = remote->amo_op;
-	req->amo_type = remote->amo_type;
-	req->seg_count = remote->seg_count;
-	for (uint32_t i = 0; i < remote->seg_count; i++)
-		req->segs[i] = (struct wf_wire_iov){
-			.addr = remote->segs[i].addr,
-			.len = remote->segs[i].len,
-			.key = remote->segs[i].key,
-		};
-	req->result_count = remote->result_count;
-	for (uint32_t i = 0; i < remote->result_count; i++)
-		req->result[i] = remote->result[i];
-	req->compare_count = remote->compare_count;
-	for (uint32_t i = 0; i < remote->compare_count; i++)
-		req->compare[i] = remote->compare[i];
-}
-
 static int send_packets(struct wf_prov_ep *ep, fi_addr_t dst,
-			const struct wf_shm_tx *tx, bool more)
+			const struct wf_tx *tx)
 {
-	struct wf_rdm_req req;
 	int err;
 
-	memset(&req, 0, offsetof(struct wf_rdm_req, iov));
-	req.tagged = tx->slot_flags & WF_SHM_SLOT_TAGGED;
-	req.has_data = tx->slot_flags & WF_SHM_SLOT_DATA;
-	req.delivery = tx->slot_flags & WF_SHM_SLOT_ACK;
-	req.wants_comp = tx->wants_comp;
-	req.inject = tx->inject;
-	req.fence = tx->fence;
-	req.more = more;
-	req.tag = tx->tag;
-	req.data = tx->data;
-	req.comp_flags = tx->comp_flags;
-	req.context = tx->context;
-	req.cntr = tx->cntr;
-	req.len = tx->len;
-	req.iov_count = tx->iov_count;
-	for (uint32_t i = 0; i < tx->iov_count; i++)
-		req.iov[i] = tx->iov[i];
-	if (tx->remote)
-		describe_remote(tx->remote, &req);
 	if (wf_unlikely(!ep->rdm.awake)) {
 		err = wf_rdm_ep_wake(&ep->rdm);
 		if (!err)
@@ -227,12 +179,12 @@ static int send_packets(struct wf_prov_ep *ep, fi_addr_t dst,
 			return err == -ENOMEM ? -EAGAIN : err;
 	}
 	ep->idle_polls = 0;
-	err = wf_rdm_ep_submit(&ep->rdm, dst, &req);
+	err = wf_rdm_ep_submit(&ep->rdm, dst, tx);
 	return err == -ENOMEM ? -EAGAIN : err;
 }
 
 int wf_prov_route_send(struct wf_prov_ep *ep, fi_addr_t dst,
-		       struct wf_shm_tx *tx, bool more)
+		       const struct wf_tx *tx)
 {
 	int err;
 
@@ -244,5 +196,5 @@ int wf_prov_route_send(struct wf_prov_ep *ep, fi_addr_t dst,
 	}
 	return ep->routes[dst] == WAY_MEMORY ?
 		       wf_shm_ep_send(&ep->shm, dst, tx) :
-		       send_packets(ep, dst, tx, more);
+		       send_packets(ep, dst, tx);
 }

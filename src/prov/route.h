@@ -15,9 +15,9 @@ void wf_prov_route_init(struct wf_prov_ep *ep, struct wf_shm_ep_attr *attr);
 void wf_prov_route_open(struct wf_prov_ep *ep,
 			const struct wf_shm_ep_attr *attr);
 
-/* Sends @tx by the transport for @dst. @more: another follows at once. */
+/* Sends @tx by the transport for @dst. */
 int wf_prov_route_send(struct wf_prov_ep *ep, fi_addr_t dst,
-		       struct wf_shm_tx *tx, bool more);
+		       const struct wf_tx *tx);
 
 /* @addr is in the AV: if it is on another host, the device is opened now. From
  * then on it answers peers that connect, even while this process computes and

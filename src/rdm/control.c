@@ -14,6 +14,7 @@
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/rx.h"
 #include "rdm/serve.h"
@@ -79,7 +80,7 @@ static void ask_for_more(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
 	    !wf_base_list_empty(&tx->unacked_link))
 		return;
 	wf_base_list_add_tail(&peer->asking, &tx->unacked_link);
-	wf_rdm_peer_activate(peer);
+	wf_rdm_post_activate(peer);
 }
 
 bool wf_rdm_control_ask(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
@@ -90,7 +91,7 @@ bool wf_rdm_control_ask(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
 	struct wf_wire_packet wire = {
 		.type = WF_WIRE_CTS,
 		.flags = WF_WIRE_CONNID | WF_WIRE_FOR_READ,
-		.connid = peer->our_id,
+		.connid = peer->life.ours,
 		.send_id = tx->peer_op,
 		.recv_id = tx->named.id,
 		.recv_length = left < window ? left : window,
@@ -112,7 +113,7 @@ static int take_read(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
 {
 	uint64_t left = tx->req.len - tx->have;
 
-	if (tx->req.kind != WF_RDM_READ || tx->err || tx->reported ||
+	if (tx->req.kind != WF_TX_READ || tx->err || tx->reported ||
 	    packet->data_len > left || packet->seg_offset > tx->req.len ||
 	    packet->data_len > tx->req.len - packet->seg_offset)
 		return -EPROTO;
@@ -188,11 +189,11 @@ static int on_atomrsp(struct wf_rdm_peer *peer,
 {
 	struct wf_rdm_tx *tx = find_tx(peer, packet->recv_id);
 
-	if (!tx || tx->req.kind != WF_RDM_ATOMIC || tx->err || tx->reported ||
+	if (!tx || tx->req.kind != WF_TX_ATOMIC || tx->err || tx->reported ||
 	    !tx->protocol->ends_by_answer || packet->data_len != tx->req.len)
 		return -EPROTO;
-	wf_op_iov_scatter(tx->req.result, tx->req.result_count, 0, packet->data,
-			  packet->data_len);
+	wf_op_iov_scatter(tx->remote.result, tx->remote.result_count, 0,
+			  packet->data, packet->data_len);
 	wf_rdm_tx_answer(peer->ep, tx, 0);
 	return 0;
 }
@@ -204,7 +205,7 @@ static int on_eor(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 	struct wf_rdm_tx *tx = find_tx(peer, packet->send_id);
 
 	if (!tx || !tx->protocol->ends_by_answer ||
-	    (tx->req.kind != WF_RDM_SEND && tx->req.kind != WF_RDM_WRITE))
+	    (tx->req.kind != WF_TX_SEND && tx->req.kind != WF_TX_WRITE))
 		return -EPROTO;
 	wf_rdm_tx_answer(peer->ep, tx, 0);
 	return 0;

@@ -108,7 +108,7 @@ static void post_receive(void)
 
 static void send_one(struct node *n, uint64_t who, uint64_t number, size_t len)
 {
-	struct wf_rdm_req req = req_send(bytes, len, TAG);
+	struct wf_tx req = req_send(bytes, len, TAG);
 	uint64_t end = wf_base_clock_ns() + 3 * NET_LOST * WF_NS_PER_S;
 	struct got got;
 
@@ -185,7 +185,7 @@ static void test_more_than_room(void **state)
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		for (uint64_t i = 0; i < TALKERS; i++) {
 			size_t len = (i + round) % 7 ? 8 : sizeof(bytes);
-			struct wf_rdm_req req = req_send(bytes, len, TAG);
+			struct wf_tx req = req_send(bytes, len, TAG);
 
 			post_receive();
 			req.has_data = true;
@@ -229,7 +229,7 @@ static void test_more_than_room(void **state)
 	/* It sends to those it forgot, under one name after the other, while
 	 * they send, too. */
 	for (int i = 0; i < TALKERS; i++) {
-		struct wf_rdm_req req = req_send(bytes, 8, TAG);
+		struct wf_tx req = req_send(bytes, 8, TAG);
 		uint64_t word = 0;
 		int left = 3;
 
@@ -273,7 +273,7 @@ static void test_more_than_room(void **state)
 static void test_full_of_messages(void **state)
 {
 	uint64_t end = wf_base_clock_ns() + 6 * NET_LOST * WF_NS_PER_S;
-	struct wf_rdm_req req = req_send(bytes, 8, TAG);
+	struct wf_tx req = req_send(bytes, 8, TAG);
 	uint32_t parked = 0;
 	int done = 0;
 	struct got got;
@@ -352,7 +352,7 @@ static void forget_memo(struct node *n, const struct wf_addr *of)
 static void test_rejoin_after_close(void **state)
 {
 	struct wf_rdm_ep_attr attr = crowd_attr();
-	struct wf_rdm_req req = req_send(bytes, 8, TAG);
+	struct wf_tx req = req_send(bytes, 8, TAG);
 	uint64_t word, end;
 	struct got got;
 

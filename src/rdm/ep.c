@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
@@ -16,10 +14,13 @@
 #include "base/log.h"
 #include "base/rest.h"
 #include "op/iov.h"
+#include "os/process.h"
+#include "os/shared.h"
 #include "rdm/crowd.h"
 #include "rdm/in.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/pull.h"
 #include "rdm/rta.h"
@@ -170,8 +171,9 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	wf_base_pool_init(&ep->large_pkts,
 			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
 			  LARGE_PKTS);
-	if (getrandom(&ep->epoch, sizeof(ep->epoch), 0) != sizeof(ep->epoch))
-		ep->epoch = (uint32_t)wf_base_clock_ns() ^ (uint32_t)getpid();
+	if (wf_os_random(&ep->next_life, sizeof(ep->next_life), true))
+		ep->next_life =
+			(uint32_t)wf_base_clock_ns() ^ (uint32_t)wf_os_getpid();
 	ep->awake = true;
 	ep->now = wf_base_clock_ns();
 	ep->probe_at = ep->now + PROBE_EVERY;
@@ -338,8 +340,7 @@ static void follow_names(struct wf_rdm_ep *ep)
 {
 	const struct wf_names *names = &ep->attr.names;
 	/* Acquire: what was counted is seen. Pairs with the creator's count. */
-	uint64_t changes =
-		atomic_load_explicit(names->changes, memory_order_acquire);
+	uint64_t changes = wf_shared_load(names->changes, acquire);
 	struct wf_list *pos, *tmp;
 
 	if (wf_likely(changes == ep->names_seen))
@@ -428,8 +429,8 @@ static int enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	if (tx->ordered)
 		tx->msg_id = peer->next_msg_id++;
 	wf_base_list_add_tail(&peer->queue, &tx->link);
-	if (wf_rdm_peer_pump(peer, PEER_BUDGET))
-		wf_rdm_peer_activate(peer);
+	if (wf_rdm_post_pump(peer, PEER_BUDGET))
+		wf_rdm_post_activate(peer);
 	if (wf_unlikely(tx->req.inject && !tx->constructed) &&
 	    wf_rdm_tx_keep_copy(tx)) {
 		peer->next_msg_id -= tx->ordered;
@@ -442,27 +443,26 @@ static int enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 
 /* Whoever wants to hear that a write is done wants to hear that it was refused,
  * too: only a receipt, or its absence, says so. */
-static void want_receipt(struct wf_rdm_req *req)
+static bool wants_receipt(const struct wf_tx *req)
 {
-	bool writes =
-		req->kind == WF_RDM_WRITE || (req->kind == WF_RDM_ATOMIC &&
-					      req->amo_kind == WF_OP_AMO_WRITE);
+	bool told = !req->inject || req->wants_comp || req->cntr;
 
-	if (writes && (!req->inject || req->wants_comp || req->cntr))
-		req->delivery = true;
 	/* Nothing waits for an injected message that reports nothing. */
-	if (req->inject && !req->wants_comp && !req->cntr)
-		req->delivery = false;
+	if (!told)
+		return false;
+	return req->delivery || req->kind == WF_TX_WRITE ||
+	       (req->kind == WF_TX_ATOMIC &&
+		req->remote->amo_kind == WF_OP_AMO_WRITE);
 }
 
 /* -- atomics that are longer than a packet --------------------------------- */
 
-static void cut_segs(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
-		     struct wf_rdm_req *piece)
+static void cut_segs(const struct wf_remote *remote, uint64_t at, uint64_t len,
+		     struct wf_remote *piece)
 {
 	piece->seg_count = 0;
-	for (uint32_t i = 0; i < req->seg_count && len; i++) {
-		const struct wf_wire_iov *seg = &req->segs[i];
+	for (uint32_t i = 0; i < remote->seg_count && len; i++) {
+		const struct wf_remote_seg *seg = &remote->segs[i];
 		uint64_t part;
 
 		if (at >= seg->len) {
@@ -470,7 +470,7 @@ static void cut_segs(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
 			continue;
 		}
 		part = seg->len - at < len ? seg->len - at : len;
-		piece->segs[piece->seg_count++] = (struct wf_wire_iov){
+		piece->segs[piece->seg_count++] = (struct wf_remote_seg){
 			.addr = seg->addr + at,
 			.len = part,
 			.key = seg->key,
@@ -480,33 +480,39 @@ static void cut_segs(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
 	}
 }
 
-static void cut(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
-		struct wf_rdm_req *piece)
+/* The bytes [@at, @at + @len) of @req as an operation of their own. */
+static void cut(const struct wf_tx *req, uint64_t at, uint64_t len,
+		struct wf_tx *piece, struct wf_remote *to)
 {
-	*piece = *req;
+	const struct wf_remote *from = req->remote;
+
+	wf_op_tx_copy(piece, req);
+	wf_op_remote_copy(to, from);
+	piece->remote = to;
 	piece->len = len;
 	piece->wants_comp = false;
 	piece->cntr = NULL;
 	piece->fence = req->fence && !at;
-	cut_segs(req, at, len, piece);
+	cut_segs(from, at, len, to);
 	piece->iov_count =
 		req->iov_count ?
 			(uint32_t)wf_op_iov_slice(req->iov, req->iov_count, at,
 						  len, piece->iov) :
 			0;
-	piece->result_count = (uint32_t)wf_op_iov_slice(
-		req->result, req->result_count, at, len, piece->result);
-	piece->compare_count = (uint32_t)wf_op_iov_slice(
-		req->compare, req->compare_count, at, len, piece->compare);
+	to->result_count = (uint32_t)wf_op_iov_slice(
+		from->result, from->result_count, at, len, to->result);
+	to->compare_count = (uint32_t)wf_op_iov_slice(
+		from->compare, from->compare_count, at, len, to->compare);
 }
 
 /* All or none: the entries are there before the first is sent. */
 static int submit_pieces(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
-			 const struct wf_rdm_req *req, size_t room)
+			 const struct wf_tx *req, bool receipt, size_t room)
 {
 	uint32_t count = (uint32_t)((req->len + room - 1) / room);
 	struct wf_rdm_tx *whole;
-	struct wf_rdm_req piece;
+	struct wf_remote remote;
+	struct wf_tx piece;
 	int err;
 
 	if (ep->tx_pool.limit - ep->tx_pool.in_use < count + 1)
@@ -514,6 +520,7 @@ static int submit_pieces(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	err = wf_rdm_tx_new(ep, peer, req, &whole);
 	if (err)
 		return err;
+	whole->req.delivery = receipt;
 	whole->pieces = count;
 	whole->constructed = true;
 	whole->protocol = &wf_rdm_protocol_write_atomic;
@@ -522,7 +529,8 @@ static int submit_pieces(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 		struct wf_rdm_tx *tx;
 
 		cut(&whole->req, at,
-		    req->len - at < room ? req->len - at : room, &piece);
+		    req->len - at < room ? req->len - at : room, &piece,
+		    &remote);
 		err = wf_rdm_tx_new(ep, peer, &piece, &tx);
 		if (!err) {
 			tx->whole = whole;
@@ -540,7 +548,8 @@ static int submit_pieces(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	return 0;
 }
 
-int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
+int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
+		     const struct wf_tx *req)
 {
 	struct wf_rdm_peer *peer;
 	struct wf_rdm_tx *tx;
@@ -570,13 +579,15 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 		if (req->inject && !req->wants_comp)
 			return -err;
 	}
-	want_receipt(req);
-	if (req->kind == WF_RDM_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
-		err = submit_pieces(ep, peer, req, wf_rdm_rta_room(peer));
+	if (req->kind == WF_TX_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
+		err = submit_pieces(ep, peer, req, wants_receipt(req),
+				    wf_rdm_rta_room(peer));
 	} else {
 		err = wf_rdm_tx_new(ep, peer, req, &tx);
-		if (!err)
+		if (!err) {
+			tx->req.delivery = wants_receipt(req);
 			err = enqueue(ep, peer, tx);
+		}
 	}
 	if (!req->more || err)
 		wf_rdm_ep_ring(ep);
@@ -630,8 +641,8 @@ static void pump(struct wf_rdm_ep *ep)
 		wf_base_list_del(&peer->active_link);
 		peer->active = false;
 		if ((wf_unlikely(resets) && wf_rdm_peer_is_reset(peer)) ||
-		    wf_rdm_peer_pump(peer, PEER_BUDGET))
-			wf_rdm_peer_activate(peer);
+		    wf_rdm_post_pump(peer, PEER_BUDGET))
+			wf_rdm_post_activate(peer);
 		if (pos == last)
 			break;
 	}
@@ -658,7 +669,7 @@ static void probe(struct wf_rdm_ep *ep)
 		if (peer->outstanding || !waits_for(peer))
 			continue;
 		peer->owes_probe = true;
-		wf_rdm_peer_activate(peer);
+		wf_rdm_post_activate(peer);
 	}
 }
 

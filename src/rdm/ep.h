@@ -23,7 +23,7 @@
 #include "op/compq.h"
 #include "op/names.h"
 #include "op/reg.h"
-#include "rdm/req.h"
+#include "op/tx.h"
 #include "rdm/stats.h"
 
 struct wf_rdm_buf;
@@ -85,8 +85,8 @@ struct wf_rdm_ep {
 	uint32_t reading;
 	uint32_t unexpected;
 	uint32_t next_name;
-	uint32_t epoch;	  /* random; part of our ids */
-	uint64_t runting; /* bytes sent before they are read, not yet done */
+	uint32_t next_life; /* random at first; part of our ids */
+	uint64_t runting;   /* bytes sent before they are read, not yet done */
 	struct wf_compq *txq;
 	struct wf_rxq *rxq;
 	struct wf_nic *nic;
@@ -141,9 +141,9 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep);
 /* In a forked child: nothing of it is ours. Async-signal-safe. */
 void wf_rdm_ep_forked(struct wf_rdm_ep *ep);
 
-/* Sends @req off to @dst; @req is settled on the way. 0, -EAGAIN, or -errno when there is no way. */
+/* Sends @req off to @dst. 0, -EAGAIN, or -errno when there is no way. */
 int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
-		     struct wf_rdm_req *req);
+		     const struct wf_tx *req);
 
 /* False: there was nothing to do. */
 bool wf_rdm_ep_progress(struct wf_rdm_ep *ep);

@@ -35,7 +35,7 @@ static void alone(struct net *net, int i, int times)
 static void test_nack_early(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 1200000, 5);
+	struct wf_tx req = req_send(from, 1200000, 5);
 	struct net *net;
 
 	(void)state;
@@ -60,7 +60,7 @@ static void test_nack_early(void **state)
 static void test_eor_before_runt(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 100000, 5);
+	struct wf_tx req = req_send(from, 100000, 5);
 	struct wf_wire_packet eor = { .type = WF_WIRE_EOR };
 	struct wf_rdm_peer *peer;
 	struct net *net;
@@ -101,7 +101,7 @@ static void forget(struct net *net)
 static void test_removed_midway(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req;
+	struct wf_tx req;
 	struct net *net;
 	struct got got;
 
@@ -151,7 +151,7 @@ static void revive(struct net *net, const struct wf_rdm_ep_attr *attr, int who)
 static void test_restart(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net;
 	int failed = 0, seen = 0;
 
@@ -193,7 +193,7 @@ static void test_death(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
 	static const size_t lens[] = { 8, 60000, 100000, 300000 };
-	struct wf_rdm_req req;
+	struct wf_tx req;
 	struct net *net;
 
 	(void)state;
@@ -229,7 +229,7 @@ static void test_death(void **state)
 static void test_slow_peer(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	uint64_t end;
 	struct net *net;
 	struct got got;
@@ -271,7 +271,7 @@ static void test_slow_peer(void **state)
 static void test_sleep_when_full(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	uint64_t deadline, end;
 	struct net *net;
 
@@ -300,7 +300,7 @@ static void test_sleep_when_full(void **state)
 static void test_limit(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net;
 
 	(void)state;
@@ -321,7 +321,7 @@ static void test_limit(void **state)
 static void test_more(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net;
 
 	(void)state;
@@ -342,7 +342,7 @@ static void test_more(void **state)
 static void test_named_later(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net = net_open(&attr);
 	struct node *b = &net->nodes[1];
 
@@ -372,7 +372,7 @@ static void test_names_change(void **state)
 {
 	_Atomic uint64_t changes = 1;
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	struct net *net = net_open(&attr);
 
 	(void)state;
@@ -400,7 +400,7 @@ static void test_names_change(void **state)
 static void test_half_a_message(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 100000, 5);
+	struct wf_tx req = req_send(from, 100000, 5);
 	struct net *net = net_open(&attr);
 	struct node *b = &net->nodes[1];
 	struct wf_ux *ux;
@@ -433,7 +433,7 @@ static void test_half_a_message(void **state)
 static void test_gone_without_a_word(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	struct net *net = net_open(&attr);
 	struct wf_addr addr;
 	int fd;
@@ -456,7 +456,7 @@ static void test_gone_without_a_word(void **state)
 static void test_sleep(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net = net_open(&attr);
 	struct node *b = &net->nodes[1];
 	struct pollfd wait;
@@ -480,7 +480,7 @@ static void test_sleep(void **state)
 static void test_fork(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	struct net *net = net_open(&attr);
 	uint64_t deadline;
 	int status;

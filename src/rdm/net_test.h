@@ -262,25 +262,32 @@ static inline void node_recv_buf(struct node *n, uint64_t tag, void *buf,
 	node_recv(n, true, tag, &iov, 1, buf);
 }
 
-static inline struct wf_rdm_req req_of(enum wf_rdm_kind kind, const void *buf,
-				       size_t len)
+/* Those on memory have an empty wf_remote to fill in, good until eight more were
+ * made. */
+static inline struct wf_tx req_of(enum wf_tx_kind kind, const void *buf,
+				  size_t len)
 {
-	return (struct wf_rdm_req){
+	static struct wf_remote remotes[8];
+	static unsigned int turn;
+	struct wf_remote *remote = &remotes[turn++ % 8];
+
+	*remote = (struct wf_remote){ 0 };
+	return (struct wf_tx){
 		.kind = kind,
-		.tagged = kind == WF_RDM_SEND,
+		.tagged = kind == WF_TX_SEND,
 		.wants_comp = true,
 		.comp_flags = FI_SEND,
 		.context = (void *)(uintptr_t)buf,
 		.len = len,
+		.remote = kind == WF_TX_SEND ? NULL : remote,
 		.iov_count = 1,
 		.iov = { { (void *)(uintptr_t)buf, len } },
 	};
 }
 
-static inline struct wf_rdm_req req_send(const void *buf, size_t len,
-					 uint64_t tag)
+static inline struct wf_tx req_send(const void *buf, size_t len, uint64_t tag)
 {
-	struct wf_rdm_req req = req_of(WF_RDM_SEND, buf, len);
+	struct wf_tx req = req_of(WF_TX_SEND, buf, len);
 
 	req.tag = tag;
 	return req;
@@ -288,16 +295,13 @@ static inline struct wf_rdm_req req_send(const void *buf, size_t len,
 
 /* Submits; -EAGAIN is waited out. */
 static inline void net_submit(struct net *net, int from, int to,
-			      const struct wf_rdm_req *req)
+			      const struct wf_tx *req)
 {
 	uint64_t end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
 	int err;
 
 	do {
-		struct wf_rdm_req copy = *req;
-
-		err = wf_rdm_ep_submit(&net->nodes[from].ep, (uint64_t)to,
-				       &copy);
+		err = wf_rdm_ep_submit(&net->nodes[from].ep, (uint64_t)to, req);
 		if (err)
 			net_progress(net);
 		assert_true(wf_base_clock_ns() < end);
@@ -330,7 +334,7 @@ static inline uint64_t stat_of(const struct node *n, enum wf_rdm_stat item)
 static inline void net_greet(struct net *net)
 {
 	uint8_t byte = 1, got[2];
-	struct wf_rdm_req req = req_send(&byte, 1, 0xfeed);
+	struct wf_tx req = req_send(&byte, 1, 0xfeed);
 
 	for (int i = 0; i < 2; i++) {
 		node_recv_buf(&net->nodes[!i], 0xfeed, &got[i], 1);

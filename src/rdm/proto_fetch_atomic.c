@@ -29,7 +29,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_fetch_atomic = {
 	.name = "fetch_atomic",
-	.kind = WF_RDM_ATOMIC,
+	.kind = WF_TX_ATOMIC,
 	.types = {
 		.msg = WF_WIRE_FETCH_RTA,
 	},

@@ -75,7 +75,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_longcts = {
 	.name = "longcts",
-	.kind = WF_RDM_SEND,
+	.kind = WF_TX_SEND,
 	.types = {
 		.msg = WF_WIRE_LONGCTS_MSGRTM,
 		.tagged = WF_WIRE_LONGCTS_TAGRTM,

@@ -37,7 +37,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_longcts_read = {
 	.name = "longcts_read",
-	.kind = WF_RDM_READ,
+	.kind = WF_TX_READ,
 	.types = { .msg = WF_WIRE_LONGCTS_RTR },
 	.ends_by_answer = true,
 	.can_use_for_send = can_use_for_send,

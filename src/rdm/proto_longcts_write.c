@@ -87,7 +87,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_longcts_write = {
 	.name = "longcts_write",
-	.kind = WF_RDM_WRITE,
+	.kind = WF_TX_WRITE,
 	.types = {
 		.msg = WF_WIRE_LONGCTS_RTW,
 		.dc_msg = WF_WIRE_DC_LONGCTS_RTW,

@@ -71,7 +71,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_longread = {
 	.name = "longread",
-	.kind = WF_RDM_SEND,
+	.kind = WF_TX_SEND,
 	.types = {
 		.msg = WF_WIRE_LONGREAD_MSGRTM,
 		.tagged = WF_WIRE_LONGREAD_TAGRTM,

@@ -107,7 +107,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_longread_write = {
 	.name = "longread_write",
-	.kind = WF_RDM_WRITE,
+	.kind = WF_TX_WRITE,
 	.types = { .msg = WF_WIRE_LONGREAD_RTW },
 	.ends_by_answer = true,
 	.can_use_for_send = can_use_for_send,

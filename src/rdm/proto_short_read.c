@@ -29,7 +29,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_short_read = {
 	.name = "short_read",
-	.kind = WF_RDM_READ,
+	.kind = WF_TX_READ,
 	.types = { .msg = WF_WIRE_SHORT_RTR },
 	.ends_by_answer = true,
 	.can_use_for_send = can_use_for_send,

@@ -29,11 +29,12 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_write_atomic = {
 	.name = "write_atomic",
-	.kind = WF_RDM_ATOMIC,
+	.kind = WF_TX_ATOMIC,
 	.types = {
 		.msg = WF_WIRE_WRITE_RTA,
 		.dc_msg = WF_WIRE_DC_WRITE_RTA,
 	},
+	.is_unasked = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
 	.receive = receive,

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rdm/req.h"
+#include "op/tx.h"
 
 struct wf_rdm_ep;
 struct wf_rdm_peer;
@@ -30,13 +30,16 @@ struct wf_rdm_request_types {
 
 struct wf_rdm_protocol {
 	const char *name;
-	enum wf_rdm_kind kind;
+	enum wf_tx_kind kind;
 	struct wf_rdm_request_types types;
 	/* Over with the peer's word (EOR, data), not with the device's. */
 	bool ends_by_answer;
 	/* A message of it may be several request packets, all with its number:
 	 * those that follow the first come after their turn. */
 	bool has_more;
+	/* All of it comes in request packets, and nothing of it waits for a
+	 * word of the receiver's but a receipt that was asked for. */
+	bool is_unasked;
 
 	/* -- sending -- */
 	/* Whether it carries @tx: its flags, wire type, numbers and memory are

@@ -36,7 +36,7 @@ static struct choice begin(size_t runt)
 	return c;
 }
 
-static struct wf_rdm_tx *tx_of(struct choice *c, const struct wf_rdm_req *req)
+static struct wf_rdm_tx *tx_of(struct choice *c, const struct wf_tx *req)
 {
 	struct wf_rdm_tx *tx;
 
@@ -45,7 +45,7 @@ static struct wf_rdm_tx *tx_of(struct choice *c, const struct wf_rdm_req *req)
 	return tx;
 }
 
-static const char *chosen(struct choice *c, const struct wf_rdm_req *req)
+static const char *chosen(struct choice *c, const struct wf_tx *req)
 {
 	struct wf_rdm_tx *tx = tx_of(c, req);
 	const char *name = tx->protocol->name;
@@ -56,7 +56,7 @@ static const char *chosen(struct choice *c, const struct wf_rdm_req *req)
 
 static const char *for_send(struct choice *c, size_t len)
 {
-	struct wf_rdm_req req = req_send(from, len, 5);
+	struct wf_tx req = req_send(from, len, 5);
 
 	return chosen(c, &req);
 }
@@ -114,7 +114,7 @@ static void test_by_peer(void **state)
 static void test_by_memory(void **state)
 {
 	struct choice c = begin(0);
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	static struct wf_nic_mr mrs[1 << 20];
 	uint32_t count = 0;
 
@@ -159,7 +159,7 @@ static void test_variants(void **state)
 
 	(void)state;
 	for (int i = 0; i < 16; i++) {
-		struct wf_rdm_req req = req_send(from, rows[i / 4].len, 5);
+		struct wf_tx req = req_send(from, rows[i / 4].len, 5);
 		struct wf_rdm_tx *tx;
 
 		c.ep->attr.reads = i / 4 < 3;
@@ -188,27 +188,27 @@ static void test_variants(void **state)
 static void test_remote(void **state)
 {
 	static const struct {
-		enum wf_rdm_kind kind;
+		enum wf_tx_kind kind;
 		size_t len;
 		const char *name;
 	} rows[] = {
-		{ WF_RDM_WRITE, 0, "eager_write" },
-		{ WF_RDM_WRITE, 1000, "eager_write" },
-		{ WF_RDM_WRITE, 1400, "longcts_write" },
-		{ WF_RDM_WRITE, 65537, "longread_write" },
-		{ WF_RDM_READ, 0, "short_read" },
-		{ WF_RDM_READ, 1300, "short_read" },
-		{ WF_RDM_READ, 1400, "longcts_read" },
-		{ WF_RDM_READ, BYTES, "longcts_read" },
+		{ WF_TX_WRITE, 0, "eager_write" },
+		{ WF_TX_WRITE, 1000, "eager_write" },
+		{ WF_TX_WRITE, 1400, "longcts_write" },
+		{ WF_TX_WRITE, 65537, "longread_write" },
+		{ WF_TX_READ, 0, "short_read" },
+		{ WF_TX_READ, 1300, "short_read" },
+		{ WF_TX_READ, 1400, "longcts_read" },
+		{ WF_TX_READ, BYTES, "longcts_read" },
 	};
 	struct choice c = begin(0);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct wf_rdm_req req = req_of(rows[i].kind, from, rows[i].len);
+		struct wf_tx req = req_of(rows[i].kind, from, rows[i].len);
 		struct wf_rdm_tx *tx;
 
-		req.seg_count = 1;
+		req.remote->seg_count = 1;
 		tx = tx_of(&c, &req);
 		assert_string_equal(tx->protocol->name, rows[i].name);
 		assert_false(tx->ordered);
@@ -266,7 +266,7 @@ static void test_packets(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
 		struct choice c = begin(rows[i / 2].runt);
-		struct wf_rdm_req req = req_send(from, rows[i / 2].len, 5);
+		struct wf_tx req = req_send(from, rows[i / 2].len, 5);
 		struct wf_rdm_tx *tx;
 		uint64_t payload;
 		int count;

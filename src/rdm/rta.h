@@ -16,7 +16,6 @@ struct wf_rdm_ep;
 struct wf_rdm_peer;
 struct wf_rdm_pkt;
 struct wf_rdm_protocol;
-struct wf_rdm_req;
 struct wf_rdm_tx;
 struct wf_wire_packet;
 

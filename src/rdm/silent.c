@@ -4,13 +4,14 @@
  */
 #include "rdm/silent.h"
 
-#include <ifaddrs.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "os/file.h"
+#include "os/net.h"
+#include "os/socket.h"
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 
@@ -24,45 +25,45 @@ static bool source_of(const struct wf_rdm_ep *ep, const struct wf_addr *to,
 {
 	struct sockaddr_storage name;
 	socklen_t len = sizeof(name);
-	int fd = socket(to->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = wf_os_socket(to->sa.sa_family, SOCK_DGRAM, 0);
 	bool found;
 
 	*from = *wf_nic_addr(ep->nic);
 	if (!wf_base_addr_is_any(from)) {
 		if (fd >= 0)
-			close(fd);
+			wf_os_close(fd);
 		return true;
 	}
-	found = fd >= 0 && !connect(fd, &to->sa, wf_base_addr_len(to)) &&
-		!getsockname(fd, (struct sockaddr *)&name, &len) &&
+	found = fd >= 0 && !wf_os_connect(fd, &to->sa, wf_base_addr_len(to)) &&
+		!wf_os_getsockname(fd, (struct sockaddr *)&name, &len) &&
 		!wf_base_addr_set(from, &name, len);
 	if (fd >= 0)
-		close(fd);
+		wf_os_close(fd);
 	wf_base_addr_set_port(from, wf_base_addr_port(wf_nic_addr(ep->nic)));
 	return found;
 }
 
 static void interface_of(const struct wf_addr *addr, char *name, size_t room)
 {
-	struct ifaddrs *all, *at;
+	struct wf_os_iface *all;
+	int count = wf_os_ifaces(&all);
 
 	snprintf(name, room, "unknown");
-	if (getifaddrs(&all))
+	if (count < 0)
 		return;
-	for (at = all; at; at = at->ifa_next) {
+	for (int i = 0; i < count; i++) {
 		struct wf_addr have;
 
-		if (!at->ifa_addr ||
-		    at->ifa_addr->sa_family != addr->sa.sa_family ||
-		    wf_base_addr_set(&have, at->ifa_addr, sizeof(have)))
+		if (all[i].addr.sa.sa_family != addr->sa.sa_family ||
+		    wf_base_addr_set(&have, &all[i].addr, sizeof(have)))
 			continue;
 		wf_base_addr_set_port(&have, wf_base_addr_port(addr));
 		if (!wf_base_addr_equal(&have, addr))
 			continue;
-		snprintf(name, room, "%s", at->ifa_name);
+		snprintf(name, room, "%s", all[i].name);
 		break;
 	}
-	freeifaddrs(all);
+	free(all);
 }
 
 static void warn(const struct wf_rdm_peer *peer, uint64_t waited)

@@ -64,7 +64,7 @@ static void test_told(void **state)
 {
 	static const size_t lens[] = { 8, 20000, 100000 };
 	struct net *net = begin(CONNECT_MS);
-	struct wf_rdm_req req;
+	struct wf_tx req;
 	struct got got;
 
 	(void)state;
@@ -95,7 +95,7 @@ static void test_told(void **state)
 static void test_injected(void **state)
 {
 	struct net *net = begin(CONNECT_MS);
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 
 	(void)state;
 	req.inject = true;
@@ -114,7 +114,7 @@ static void test_injected(void **state)
 static void test_asleep(void **state)
 {
 	struct net *net = begin(CONNECT_MS);
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	uint64_t end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
 	struct node *n = &net->nodes[0];
 	uint64_t deadline;
@@ -145,7 +145,7 @@ static void test_late(void **state)
 {
 	struct net *net = begin(60000);
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 
 	(void)state;
 	net_submit(net, 0, NOBODY, &req);

@@ -11,8 +11,8 @@
 #define WF_RDM_TX_H
 
 #include "nic/nic.h"
+#include "op/tx.h"
 #include "rdm/named.h"
-#include "rdm/req.h"
 #include "rdm/stream.h"
 #include "wire/packet.h"
 
@@ -54,7 +54,8 @@ struct wf_rdm_tx {
 	uint64_t piece_at;
 	uint8_t *bounce; /* copy of the caller's bytes */
 	struct wf_nic_mr mrs[WF_OP_IOV_MAX];
-	struct wf_rdm_req req;
+	struct wf_tx req;
+	struct wf_remote remote; /* of req; no segment: a message */
 };
 
 /* Common fields of a request packet. */
@@ -98,7 +99,7 @@ void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
 /* A new one for @peer, not queued. -EAGAIN at the limit, -ENOMEM. */
 int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
-		  const struct wf_rdm_req *req, struct wf_rdm_tx **tx);
+		  const struct wf_tx *req, struct wf_rdm_tx **tx);
 
 /* The caller's buffers are his again: bytes that are not in packets yet are
  * copied. 0 or -ENOMEM. Those of long ones are from the beginning. */

@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "os/file.h"
+#include "os/poll.h"
+#include "os/socket.h"
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
 #include "shm/name.h"
@@ -50,17 +50,15 @@ int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
 		.data.ptr = sock,
 	};
 
-	return epoll_ctl(ep->epoll_fd, EPOLL_CTL_ADD, sock->fd, &event) ?
-		       -errno :
-		       0;
+	return wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_ADD, sock->fd, &event);
 }
 
 void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
 {
 	if (sock->fd < 0)
 		return;
-	epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
-	close(sock->fd);
+	wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
+	wf_os_close(sock->fd);
 	sock->fd = -1;
 }
 
@@ -68,19 +66,19 @@ int wf_shm_conn_listen(struct wf_shm_ep *ep)
 {
 	int err;
 
-	ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ep->epoll_fd < 0)
-		return -errno;
+	err = wf_os_epoll_create();
+	if (err < 0)
+		return err;
+	ep->epoll_fd = err;
 	err = ep->attr.name_fd;
 	if (err < 0)
 		err = wf_shm_name_bind(&ep->attr.addr, ep->attr.any_addr);
 	if (err < 0)
 		goto err_unlisten;
 	ep->listener.fd = err;
-	if (listen(ep->listener.fd, BACKLOG)) {
-		err = -errno;
+	err = wf_os_listen(ep->listener.fd, BACKLOG);
+	if (err)
 		goto err_unlisten;
-	}
 	err = wf_shm_conn_watch(ep, &ep->listener);
 	if (!err && ep->beside.fd >= 0)
 		err = wf_shm_conn_watch(ep, &ep->beside);
@@ -108,11 +106,11 @@ void wf_shm_conn_unlisten(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->guests)
 		guest_leave(ep, wf_container_of(pos, struct guest, link));
 	if (ep->listener.fd >= 0)
-		close(ep->listener.fd);
+		wf_os_close(ep->listener.fd);
 	if (ep->epoll_fd >= 0)
-		close(ep->epoll_fd);
+		wf_os_close(ep->epoll_fd);
 	if (ep->timer.fd >= 0)
-		close(ep->timer.fd);
+		wf_os_close(ep->timer.fd);
 	ep->listener.fd = -1;
 	ep->epoll_fd = -1;
 	ep->timer.fd = -1;
@@ -125,13 +123,13 @@ void wf_shm_conn_forked(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->guests) {
 		struct guest *guest = wf_container_of(pos, struct guest, link);
 
-		close(guest->sock.fd);
+		wf_os_close(guest->sock.fd);
 		guest->sock.fd = -1;
 	}
-	close(ep->listener.fd);
-	close(ep->epoll_fd);
+	wf_os_close(ep->listener.fd);
+	wf_os_close(ep->epoll_fd);
 	if (ep->timer.fd >= 0)
-		close(ep->timer.fd);
+		wf_os_close(ep->timer.fd);
 	ep->listener.fd = -1;
 	ep->epoll_fd = -1;
 	ep->timer.fd = -1;
@@ -188,7 +186,7 @@ static int greet(struct wf_shm_out *out)
 	if (err)
 		return err;
 	err = say_hello(out, memfd);
-	close(memfd);
+	wf_os_close(memfd);
 	if (!err)
 		err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err)
@@ -297,7 +295,8 @@ static struct ucred peer_of(const struct wf_shm_out *out)
 	struct ucred cred = { 0 };
 	socklen_t len = sizeof(cred);
 
-	if (getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+	if (wf_os_getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred,
+			     &len))
 		return (struct ucred){ 0 };
 	return cred;
 }
@@ -381,9 +380,9 @@ static bool take_wakes(int fd)
 
 	/* A bound, because a peer may write faster than we read. */
 	for (int i = 0; i < EVENTS; i++) {
-		got = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		got = wf_os_recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 		if (got <= 0)
-			return got < 0 && (errno == EAGAIN || errno == EINTR);
+			return got == -EAGAIN || got == -EINTR;
 	}
 	return true;
 }
@@ -517,7 +516,7 @@ static void refuse(const struct wf_shm_ep *ep, int fd, int status)
 {
 	struct wf_shm_welcome welcome = welcome_of(ep, status);
 
-	(void)!send(fd, &welcome, sizeof(welcome), MSG_NOSIGNAL);
+	wf_os_send(fd, &welcome, sizeof(welcome), 0);
 }
 
 /* 0 or -errno, for example -ETOOMANYREFS: too many descriptors of this user
@@ -591,7 +590,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	err = wf_shm_ep_add_in(ep, in);
 	if (err)
 		goto err_free;
-	epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, guest->sock.fd, NULL);
+	wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, guest->sock.fd, NULL);
 	err = wf_shm_conn_watch(ep, &in->sock);
 	if (!err)
 		err = accept_in(ep, in);
@@ -643,7 +642,7 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 		return;
 	if (got <= 0) {
 		if (memfd >= 0)
-			close(memfd); /* came with an empty message */
+			wf_os_close(memfd); /* came with an empty message */
 		guest_leave(ep, guest);
 		return;
 	}
@@ -657,7 +656,7 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 	if (status)
 		refuse(ep, guest->sock.fd, status);
 	if (memfd >= 0)
-		close(memfd);
+		wf_os_close(memfd);
 	guest_leave(ep, guest);
 }
 
@@ -665,14 +664,13 @@ static void on_listener(struct wf_shm_ep *ep, uint64_t now)
 {
 	for (int i = 0; i < GUESTS_MAX; i++) {
 		struct guest *guest;
-		int fd = accept4(ep->listener.fd, NULL, NULL,
-				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = wf_os_accept(ep->listener.fd, NULL, NULL);
 
 		if (fd < 0)
 			return; /* none, or none that we can take now */
 		guest = malloc(sizeof(*guest));
 		if (!guest) {
-			close(fd);
+			wf_os_close(fd);
 			return;
 		}
 		*guest = (struct guest){
@@ -707,7 +705,7 @@ static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
 		    take_wakes(sock->fd))
 			break;
 		/* Level-triggered: take it out, or it fires until reaped. */
-		epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
+		wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
 		in->ended = true;
 		ep->reap = true;
 		wf_shm_ep_busy(ep);
@@ -748,7 +746,7 @@ void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now)
 	struct wf_list *pos, *tmp;
 	int count;
 
-	count = epoll_wait(ep->epoll_fd, events, EVENTS, 0);
+	count = wf_os_epoll_wait(ep->epoll_fd, events, EVENTS, 0);
 	for (int i = 0; i < count; i++)
 		on_event(ep, events[i].data.ptr, events[i].events, now);
 	show_out_guests(ep, now);

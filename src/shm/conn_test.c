@@ -186,7 +186,7 @@ static struct wf_shm_out *send_one(struct world *w)
 		.count = 1,
 		.iov[0] = { &value, sizeof(value) },
 	};
-	struct wf_shm_tx tx = joined_tx(&b, 1);
+	struct wf_tx tx = joined_tx(&b, 1);
 
 	assert_int_equal(wf_shm_ep_send(&w->a, 0, &tx), 0);
 	return wf_container_of(w->a.all_outs.next, struct wf_shm_out, link);

@@ -227,11 +227,11 @@ static void test_reply_wakes(void **state)
 {
 	struct crowd *c = *state;
 	struct joined_buf b;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 
 	joined_alloc(&b, 8, 1);
 	tx = joined_tx(&b, 1);
-	tx.slot_flags |= WF_SHM_SLOT_ACK;
+	tx.delivery = true;
 	assert_int_equal(wf_shm_out_send(c->outs[3], &tx), 0);
 	fall_asleep(&c->j->from);
 	assert_false(readable(&c->j->from));
@@ -249,7 +249,7 @@ static void test_credit_wakes(void **state)
 	struct crowd *c = *state;
 	uint64_t value = 5;
 	struct joined_buf b;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 
 	while (wf_shm_put(c->outs[3], WF_SHM_SLOT_TAGGED, 1, 0, &value, 8))
 		;
@@ -306,7 +306,7 @@ static void test_receive_wakes(void **state)
 	const size_t len = (size_t)20 << 20; /* beyond one call */
 	struct joined *j = joined_open(WF_SHM_WAY_CMA);
 	struct joined_buf from, to;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	struct wf_comp comp;
 
 	(void)state;

@@ -7,19 +7,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/barrier.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "os/file.h"
+#include "os/poll.h"
+#include "os/shared.h"
 #include "shm/conn.h"
 #include "shm/pull.h"
 #include "shm/put.h"
 #include "shm/remote.h"
 #include "shm/sleep.h"
+#include "shm/tx.h"
 
 /* Sockets are looked at every half millisecond, sooner while a connection is
  * being made. */
@@ -68,7 +70,7 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 	wf_base_list_init(&ep->all_outs);
 	wf_base_pool_init(&ep->tx_pool, sizeof(struct wf_shm_tx), TX_PER_SLAB,
 			  attr->tx_size);
-	wf_base_pool_init(&ep->remote_pool, sizeof(struct wf_shm_remote),
+	wf_base_pool_init(&ep->remote_pool, sizeof(struct wf_remote),
 			  TX_PER_SLAB, attr->tx_size);
 	err = wf_base_stats_open(
 		&ep->stats, "endpoint",
@@ -144,7 +146,7 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep)
 	ep->forked = true;
 	wf_shm_ep_busy(ep);
 	for (uint32_t i = 0; i < ep->watch.count; i++) {
-		close(ep->watch.ins[i]->sock.fd);
+		wf_os_close(ep->watch.ins[i]->sock.fd);
 		ep->watch.ins[i]->sock.fd = -1;
 		ep->watch.ins[i]->region.base = NULL;
 		ep->watch.ins[i]->ended = true;
@@ -154,7 +156,7 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep)
 			wf_container_of(pos, struct wf_shm_out, link);
 
 		if (out->sock.fd >= 0)
-			close(out->sock.fd);
+			wf_os_close(out->sock.fd);
 		out->sock.fd = -1;
 		out->region.base = NULL;
 		out->slots_free = 0;
@@ -215,7 +217,7 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
 	return 0;
 }
 
-int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx)
+int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, const struct wf_tx *tx)
 {
 	struct wf_shm_out *out = wf_shm_ep_out(ep, dst);
 	int err;
@@ -271,8 +273,7 @@ static void follow_names(struct wf_shm_ep *ep)
 {
 	const struct wf_names *names = &ep->attr.names;
 	/* Acquire: what was counted is seen. Pairs with the creator's count. */
-	uint64_t changes =
-		atomic_load_explicit(names->changes, memory_order_acquire);
+	uint64_t changes = wf_shared_load(names->changes, acquire);
 	struct wf_list *pos, *tmp;
 
 	if (wf_likely(changes == ep->names_seen))
@@ -323,8 +324,8 @@ int wf_shm_ep_beside_on(struct wf_shm_ep *ep, int fd)
 
 	if (fd != ep->beside.fd) {
 		if (ep->beside.fd >= 0)
-			epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, ep->beside.fd,
-				  NULL);
+			wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL,
+					ep->beside.fd, NULL);
 		ep->beside.fd = fd;
 		err = wf_shm_conn_watch(ep, &ep->beside);
 	}

@@ -97,7 +97,7 @@ struct wf_shm_ep {
 	struct wf_shm_sock timer; /* while asleep with something to retry */
 	struct wf_list all_outs;
 	struct wf_pool tx_pool;
-	struct wf_pool remote_pool; /* wf_shm_remote */
+	struct wf_pool remote_pool; /* wf_remote */
 	struct wf_regs *regs;
 	struct wf_cntr *remote_writes;
 	struct wf_cntr *remote_reads;
@@ -117,7 +117,7 @@ void wf_shm_ep_forked(struct wf_shm_ep *ep);
 
 /* Everything that did not take the fast path (put.h). 0, -EAGAIN, or -errno
  * when there is no way to @dst. */
-int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_tx *tx);
+int wf_shm_ep_send(struct wf_shm_ep *ep, uint64_t dst, const struct wf_tx *tx);
 
 /* attr.beside is polled from now on; @fd is readable when it stirs. */
 int wf_shm_ep_beside_on(struct wf_shm_ep *ep, int fd);

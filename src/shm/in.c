@@ -9,13 +9,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "op/copy.h"
 #include "op/iov.h"
+#include "os/shared.h"
+#include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/pull.h"
@@ -71,11 +72,11 @@ void wf_shm_in_nudge(struct wf_shm_in *in)
 
 	/* What we wrote before may not have been seen by a sender that falls
 	 * asleep just now; it looks again after a barrier (sleep.c). */
-	if (wf_likely(!atomic_load_explicit(asleep, memory_order_relaxed)) ||
-	    !atomic_exchange(asleep, 0))
+	if (wf_likely(!wf_shared_load(asleep, relaxed)) ||
+	    !wf_shared_exchange(asleep, 0, seq_cst))
 		return;
 	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_wakes, 1);
-	(void)!send(in->sock.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	wf_os_send(in->sock.fd, "", 1, MSG_DONTWAIT);
 }
 
 void wf_shm_in_busy(struct wf_shm_in *in)
@@ -420,8 +421,7 @@ static void return_credit(struct wf_shm_in *in)
 	in->credited = in->next;
 	in->credited_lines = in->lines;
 	/* Release: we are done reading what the sender may now overwrite. */
-	atomic_store_explicit(&in->region.header->credit, credit,
-			      memory_order_release);
+	wf_shared_store(&in->region.header->credit, credit, release);
 	wf_shm_in_nudge(in);
 }
 
@@ -596,8 +596,7 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 
 	while (count < budget && !in->broken) {
 		const struct wf_shm_slot *slot = &in->slots[in->slot_pos];
-		uint64_t word =
-			atomic_load_explicit(&slot->word, memory_order_acquire);
+		uint64_t word = wf_shared_load(&slot->word, acquire);
 		int ret;
 
 		if (WF_SHM_WORD_SEQ(word) != in->next + 1) {

@@ -13,6 +13,7 @@
 #include "base/addr.h"
 #include "base/list.h"
 #include "match/rxq.h"
+#include "os/shared.h"
 #include "shm/mover.h"
 #include "shm/region.h"
 #include "shm/reply.h"
@@ -148,8 +149,7 @@ static inline uint32_t wf_shm_in_reply_final(struct wf_shm_in *in, uint32_t op,
 /* Pairs with the release in wf_shm_put_publish(). */
 static inline bool wf_shm_in_ready(const struct wf_shm_in *in)
 {
-	uint64_t word = atomic_load_explicit(&in->slots[in->slot_pos].word,
-					     memory_order_acquire);
+	uint64_t word = wf_shared_load(&in->slots[in->slot_pos].word, acquire);
 
 	return WF_SHM_WORD_SEQ(word) == in->next + 1;
 }

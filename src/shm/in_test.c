@@ -12,11 +12,11 @@
 #include "shm/put.h"
 
 static void send_plain(struct joined *j, const struct joined_buf *b,
-		       uint64_t tag, uint8_t more_flags)
+		       uint64_t tag, bool ack)
 {
-	struct wf_shm_tx tx = joined_tx(b, tag);
+	struct wf_tx tx = joined_tx(b, tag);
 
-	tx.slot_flags |= more_flags;
+	tx.delivery = ack;
 	joined_fill(b, tag);
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
 }
@@ -122,7 +122,7 @@ static void test_flood_of_unexpected(void **state)
 		struct joined_buf from;
 
 		joined_alloc(&from, tag * 37 % 3000, 1);
-		send_plain(j, &from, tag, 0);
+		send_plain(j, &from, tag, false);
 		expect_sent(j, tag);
 		free(from.memory);
 	}
@@ -152,7 +152,7 @@ static void test_matched_half_way(void **state)
 	(void)state;
 	joined_alloc(&from, 16000, 1);
 	joined_alloc(&to, 16000, 3);
-	send_plain(j, &from, 1, WF_SHM_SLOT_ACK);
+	send_plain(j, &from, 1, true);
 	assert_int_equal(wf_shm_in_poll(j->in, 2), 2);
 	joined_post(j, &to, 1);
 	assert_int_equal(wf_op_compq_count(&j->rxcq), 0);
@@ -180,8 +180,8 @@ static void test_discarded_half_way(void **state)
 		joined_alloc(&small, WF_SHM_INLINE_MAX + 1, 1);
 		joined_alloc(&large, 16384, 1);
 		/* The small one takes the room of the last record. */
-		send_plain(j, &small, 1, 0);
-		send_plain(j, &large, 2, ack ? WF_SHM_SLOT_ACK : 0);
+		send_plain(j, &small, 1, false);
+		send_plain(j, &large, 2, ack);
 		assert_int_equal(wf_shm_in_poll(j->in, 2), 2);
 		assert_false(wf_base_list_empty(&j->out->pending));
 		discard(j, 2);
@@ -210,7 +210,7 @@ static void test_discarded_completes(void **state)
 			struct joined_buf from;
 
 			joined_alloc(&from, lens[i], 2);
-			send_plain(j, &from, i + 1, WF_SHM_SLOT_ACK);
+			send_plain(j, &from, i + 1, true);
 			for (int k = 0; k < 20; k++)
 				joined_drive(j);
 			assert_int_equal(wf_op_compq_count(&j->txq), 0);
@@ -235,7 +235,7 @@ static void test_full_queue_stops_the_ring(void **state)
 	while (wf_op_compq_room(&j->rxcq))
 		wf_op_compq_push(&j->rxcq, &filler);
 	joined_post(j, &to, 1);
-	send_plain(j, &from, 1, 0);
+	send_plain(j, &from, 1, false);
 	for (int i = 0; i < 20; i++)
 		joined_drive(j);
 	assert_int_equal(j->in->next, 0);
@@ -276,7 +276,7 @@ static void test_truncation(void **state)
 			joined_alloc(&to, room[i / 8 % 3], 2);
 			if (i < 24)
 				joined_post(j, &to, ++tag);
-			send_plain(j, &from, i < 24 ? tag : ++tag, 0);
+			send_plain(j, &from, i < 24 ? tag : ++tag, false);
 			for (int k = 0; k < 20; k++)
 				joined_drive(j);
 			if (i >= 24)
@@ -317,10 +317,10 @@ static void test_what_came_is_kept(void **state)
 	(void)state;
 	joined_alloc(&from, 3000, 1);
 	joined_alloc(&to, 3000, 1);
-	send_plain(j, &from, 1, 0);
+	send_plain(j, &from, 1, false);
 	wf_shm_ep_progress_slow(&j->to);
 	/* Still in the ring when the end is seen. */
-	send_plain(j, &from, 2, WF_SHM_SLOT_ACK);
+	send_plain(j, &from, 2, true);
 	lose_sender(j);
 	for (uint64_t tag = 1; tag <= 2; tag++) {
 		joined_post(j, &to, tag);
@@ -349,7 +349,7 @@ static void test_sender_that_left_is_not_read(void **state)
 
 		joined_alloc(&from, 100000, 1);
 		joined_alloc(&to, 100000, 1);
-		send_plain(j, &from, 1, 0);
+		send_plain(j, &from, 1, false);
 		wf_shm_ep_progress_slow(&j->to);
 		assert_int_equal(j->rxq.tagged.unexpected, 1);
 		wf_shm_out_fail_all(j->out, FI_ECANCELED);
@@ -390,7 +390,7 @@ static void test_sender_waits_for_reader(void **state)
 
 	(void)state;
 	joined_alloc(&from, 100000, 1);
-	send_plain(j, &from, 1, 0);
+	send_plain(j, &from, 1, false);
 	/* As in the middle of the copy. */
 	atomic_store(&j->in->region.header->reading, 1);
 	assert_int_equal(pthread_create(&thread, NULL, leave, &leaver), 0);
@@ -416,7 +416,7 @@ static void test_sender_that_leaves_is_not_believed(void **state)
 	joined_alloc(&from, len, 1);
 	joined_alloc(&to, len, 1);
 	joined_post(j, &to, 1);
-	send_plain(j, &from, 1, 0);
+	send_plain(j, &from, 1, false);
 	wf_shm_ep_progress_slow(&j->to);
 	assert_int_equal(j->to.busy_pulls, 1);
 	wf_shm_out_fail_all(j->out, FI_ECANCELED);
@@ -447,8 +447,8 @@ static void test_what_is_lost_is_told(void **state)
 		if (!late)
 			joined_post(j, &to, 2);
 		/* The small one takes the room of the last record. */
-		send_plain(j, &small, 1, 0);
-		send_plain(j, &large, 2, 0);
+		send_plain(j, &small, 1, false);
+		send_plain(j, &large, 2, false);
 		assert_false(wf_base_list_empty(&j->out->pending));
 		lose_sender(j);
 		if (late) {
@@ -481,7 +481,7 @@ static void test_parked_is_lost(void **state)
 
 		joined_alloc(&from, 50000, 1);
 		joined_alloc(&to, 50000, 1);
-		send_plain(j, &from, 1, 0);
+		send_plain(j, &from, 1, false);
 		if (!late)
 			joined_post(j, &to, 1);
 		/* With a way to read it would be done at once. */
@@ -513,7 +513,7 @@ static void test_closed_share_is_left_alone(void **state)
 	joined_alloc(&from, len, 1);
 	joined_alloc(&to, len, 1);
 	joined_post(j, &to, 1);
-	send_plain(j, &from, 1, 0);
+	send_plain(j, &from, 1, false);
 	wf_shm_ep_progress_slow(&j->to);
 	assert_int_equal(j->to.busy_pulls, 1);
 	wf_shm_in_close(j->in, 0);
@@ -542,8 +542,8 @@ static void test_rename(void **state)
 	joined_alloc(&from[0], 100, 1);
 	joined_alloc(&from[1], 20000, 1);
 	joined_alloc(&to, 20000, 1);
-	send_plain(j, &from[0], 1, 0);
-	send_plain(j, &from[1], 2, 0);
+	send_plain(j, &from[0], 1, false);
+	send_plain(j, &from[1], 2, false);
 	wf_shm_ep_progress_slow(&j->to);
 	assert_null(wf_match_find_ux(&j->rxq.tagged, 1, 0, JOINED_SRC));
 	wf_shm_in_rename(j->in, JOINED_SRC);
@@ -608,7 +608,7 @@ static void test_wrong_streams(void **state)
 		joined_alloc(&from, 20000, 1);
 		joined_alloc(&to, 200, 1);
 		joined_post(j, &to, 1);
-		send_plain(j, &from, 1, 0);
+		send_plain(j, &from, 1, false);
 		wf_shm_ep_progress_slow(&j->to);
 		slot = wf_shm_put_slot(j->out);
 		slot->stream = (struct wf_shm_stream){ wrong[i].offset,

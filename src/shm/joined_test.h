@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "shm/ep.h"
+#include "shm/tx.h"
 
 #define JOINED_SLOTS_LOG2 4 /* 16 slots and ... */
 #define JOINED_LINES_LOG2 8 /* ... 16 KiB: both wrap soon */
@@ -288,16 +289,16 @@ static inline void joined_post(struct joined *j, const struct joined_buf *b,
 	wf_match_rxq_post(&j->rxq, rx);
 }
 
-static inline struct wf_shm_tx joined_tx(const struct joined_buf *b,
-					 uint64_t tag)
+static inline struct wf_tx joined_tx(const struct joined_buf *b, uint64_t tag)
 {
-	struct wf_shm_tx tx = {
+	struct wf_tx tx = {
 		.context = (void *)(uintptr_t)tag,
 		.comp_flags = FI_SEND | FI_TAGGED,
 		.tag = tag,
 		.data = ~tag,
 		.len = b->len,
-		.slot_flags = WF_SHM_SLOT_TAGGED | WF_SHM_SLOT_DATA,
+		.tagged = true,
+		.has_data = true,
 		.wants_comp = true,
 		.iov_count = b->count,
 	};
@@ -331,7 +332,7 @@ static inline void joined_exchange(struct joined *j,
 				   const struct joined_case *c, uint64_t tag)
 {
 	struct joined_buf from, to;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	struct wf_comp comp;
 
 	joined_alloc(&from, c->len, c->tx_parts);
@@ -339,7 +340,7 @@ static inline void joined_exchange(struct joined *j,
 	joined_fill(&from, tag);
 	tx = joined_tx(&from, tag);
 	if (c->ack)
-		tx.slot_flags |= WF_SHM_SLOT_ACK;
+		tx.delivery = true;
 	if (!c->late)
 		joined_post(j, &to, tag);
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);

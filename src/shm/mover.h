@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
-#include <sys/uio.h>
+
+#include "os/types.h"
 
 enum wf_shm_way {
 	WF_SHM_WAY_NONE, /* through the ring only */

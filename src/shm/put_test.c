@@ -192,7 +192,7 @@ static void in_turns(unsigned int slots_log2, unsigned int lines_log2)
 	for (uint64_t tag = 1; tag <= COUNT; tag++) {
 		size_t len = draw(&random, 4) ? draw_len(&random) :
 						draw(&random, 40000);
-		struct wf_shm_tx tx;
+		struct wf_tx tx;
 
 		joined_alloc(&from[tag], len, 1 + draw(&random, 4));
 		joined_alloc(&to[tag], len, 1);

@@ -4,11 +4,10 @@
  */
 #include "shm/sleep.h"
 
-#include <errno.h>
-#include <sys/timerfd.h>
-
 #include "base/barrier.h"
 #include "base/clock.h"
+#include "os/poll.h"
+#include "os/shared.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 
@@ -31,12 +30,14 @@ static bool needs_timer(const struct wf_shm_ep *ep)
  * wf_shm_sleep_disturb() needs it, and may find no descriptor left. */
 static bool make_timer(struct wf_shm_ep *ep)
 {
+	int fd;
+
 	if (ep->timer.fd >= 0)
 		return true;
-	ep->timer.fd =
-		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (ep->timer.fd < 0)
+	fd = wf_os_timerfd_create();
+	if (fd < 0)
 		return false;
+	ep->timer.fd = fd;
 	if (!wf_shm_conn_watch(ep, &ep->timer))
 		return true;
 	wf_shm_conn_drop(ep, &ep->timer);
@@ -48,12 +49,7 @@ static bool make_timer(struct wf_shm_ep *ep)
  * because all were told to, or by this. */
 static bool set_timer(struct wf_shm_ep *ep, uint64_t ns)
 {
-	const struct itimerspec when = {
-		.it_value = { .tv_sec = (time_t)(ns / WF_NS_PER_S),
-			      .tv_nsec = (long)(ns % WF_NS_PER_S) },
-	};
-
-	return make_timer(ep) && !timerfd_settime(ep->timer.fd, 0, &when, NULL);
+	return make_timer(ep) && !wf_os_timerfd_set(ep->timer.fd, ns);
 }
 
 static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)
@@ -65,9 +61,8 @@ static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)
 			wf_container_of(pos, struct wf_shm_out, link);
 
 		if (out->state == WF_SHM_OUT_OPEN)
-			atomic_store_explicit(
-				&out->region.header->sender_asleep, asleep,
-				memory_order_relaxed);
+			wf_shared_store(&out->region.header->sender_asleep,
+					asleep, relaxed);
 	}
 }
 
@@ -138,7 +133,7 @@ bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns)
 	wf_shm_ep_busy(ep);
 	tell_receivers(ep, 1);
 	wf_shm_watch_all_bells(&ep->watch);
-	atomic_store(&ep->board.board->asleep, 1);
+	wf_shared_store(&ep->board.board->asleep, 1, seq_cst);
 	/* Whoever wrote without seeing the words above has written before
 	 * this; what it wrote is seen below. */
 	wf_base_barrier_all(ep->all_joined);
@@ -155,7 +150,7 @@ bool wf_shm_sleep_begin(struct wf_shm_ep *ep, uint64_t deadline_ns)
 void wf_shm_sleep_end(struct wf_shm_ep *ep)
 {
 	ep->asleep = false;
-	atomic_store(&ep->board.board->asleep, 0);
+	wf_shared_store(&ep->board.board->asleep, 0, seq_cst);
 	wf_shm_watch_few_bells(&ep->watch);
 	tell_receivers(ep, 0);
 	/* Others who sleep until something happens here are not waited upon

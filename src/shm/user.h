@@ -6,8 +6,8 @@
 #define WF_SHM_USER_H
 
 #include <stdbool.h>
-#include <sys/socket.h>
-#include <sys/types.h>
+
+#include "os/types.h"
 
 /* Which process of which user is at the other end of the socket @fd. 0, or
  * -EACCES unless that is our user or one of @allow: NULL, "any" or numbers with

@@ -35,6 +35,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "os/shared.h"
 #include "shm/stats.h"
 
 /* Rings that every poll looks at: as many as cost no more than the bells. One
@@ -78,15 +79,13 @@ static void swap_places(struct wf_shm_watch *watch, uint32_t a, uint32_t b)
 
 static void want_bell(struct wf_shm_in *in, bool wanted)
 {
-	atomic_store_explicit(&in->region.header->bell_wanted, wanted,
-			      memory_order_relaxed);
+	wf_shared_store(&in->region.header->bell_wanted, wanted, relaxed);
 }
 
 /* Rings the bell of a ring that is not watched, in the sender's place. */
 static void set_bell(struct wf_shm_watch *watch, const struct wf_shm_in *in)
 {
-	atomic_store_explicit(&watch->board->bells[in->bell], 1,
-			      memory_order_relaxed);
+	wf_shared_store(&watch->board->bells[in->bell], 1, relaxed);
 }
 
 static void start_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
@@ -375,7 +374,8 @@ static bool check_ring(const struct wf_shm_watch *watch, uint32_t place)
 	const struct wf_shm_in *in = watch->ins[place];
 	bool has_bell = in->bell < WF_SHM_BELLS;
 	bool again = !wf_base_list_empty(&in->again_link);
-	bool rung = has_bell && atomic_load(&watch->board->bells[in->bell]);
+	bool rung = has_bell &&
+		    wf_shared_load(&watch->board->bells[in->bell], seq_cst);
 
 	if (in->place != place || in->watched != (place < watch->watched))
 		return false;
@@ -383,7 +383,7 @@ static bool check_ring(const struct wf_shm_watch *watch, uint32_t place)
 		return false;
 	if (in->watched)
 		return !again;
-	if (!atomic_load(&in->region.header->bell_wanted))
+	if (!wf_shared_load(&in->region.header->bell_wanted, seq_cst))
 		return false;
 	return in->broken || !wf_shm_in_ready(in) || rung || again;
 }
