@@ -102,6 +102,12 @@ void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 	s->multi_recv = PICK(0, 1);
 	draw_knobs(s);
 	draw_faults(s);
+	if (s->nodes > 1) {
+		s->narrow = PICK(0, 0, 0, 1300);
+		s->blocked = !PICK(0, 1, 1, 1, 1, 1, 1, 1);
+	}
+	if (s->blocked)
+		s->faults |= 1u << SIM_FAULT_PARTITION;
 	/* Too few descriptors are a fault, too. */
 	if (s->fds_max)
 		s->faults |= 1u << SIM_FAULT_DESCRIPTORS;
@@ -125,6 +131,8 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *to)
 		s->sleeps ? ", sleeps" : "", s->shm ? "" : ", no shm",
 		s->cma ? "" : ", no cma",
 		s->no_membarrier ? ", no membarrier" : "");
+	fprintf(to, "%s%s", s->narrow ? ", narrow" : "",
+		s->blocked ? ", blocked" : "");
 	fprintf(to, ", faults");
 	for (int i = 0; i < SIM_FAULTS; i++) {
 		if (s->faults & 1u << i)

@@ -98,6 +98,8 @@ struct sim_scenario {
 	bool sleeps;  /* processes wait in fi_cq_sread() */
 	bool shm;
 	bool multi_recv;
+	unsigned int narrow; /* larger packets vanish between nodes */
+	bool blocked;	     /* no packet arrives at another node */
 	/* Knobs of the provider. */
 	unsigned int cma, eager_max, cma_min, coop_min, tx_size, rx_size;
 	unsigned int medium_max, read_min, runt_size, mtu, net_thread;
