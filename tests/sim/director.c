@@ -41,7 +41,7 @@ static void maybe_kill(void)
 		return;
 	kills_left--;
 	proc->die_in = 1 + sim_rng_below(&sim.draw,
-					 1ull << sim_rng_below(&sim.draw, 16));
+					 1ull << sim_rng_below(&sim.draw, 10));
 }
 
 static void maybe_stop(void)
@@ -83,11 +83,11 @@ static void restart_dead(bool all)
 
 static void make_trouble(void)
 {
+	uint64_t step = (sim.s.heal_at - sim.now) / 16;
+
 	while (sim.now < sim.s.heal_at) {
-		sim_sleep_until(
-			sim.now + 1 +
-				sim_rng_below(&sim.draw, sim.s.heal_at / 16),
-			NULL);
+		sim_sleep_until(sim.now + 1 + sim_rng_below(&sim.draw, step),
+				NULL);
 		maybe_kill();
 		maybe_stop();
 		maybe_cut();

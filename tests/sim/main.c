@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 
 #define TWICE 50 /* every so many scenarios run a second time */
 #define JOBS_MAX 64
-#define REAL_SECONDS 60 /* for one scenario */
+#define REAL_SECONDS 60 /* of a processor, for one scenario */
 
 static struct options {
 	uint64_t seed;
@@ -63,7 +64,9 @@ static void run_child(const struct sim_scenario *s, int to, bool trace)
 {
 	struct answer answer = { .seed = s->seed };
 
-	alarm(REAL_SECONDS);
+	const struct rlimit most = { REAL_SECONDS, REAL_SECONDS };
+
+	setrlimit(RLIMIT_CPU, &most);
 	director_run(s, trace);
 	answer.hash = sim.trace_hash;
 	answer.messages = oracle_messages;
@@ -128,7 +131,8 @@ static void report(const struct sim_scenario *s, int status)
 	if (WIFSIGNALED(status))
 		printf("seed %llu: ended by signal %d (%s)\n",
 		       (unsigned long long)s->seed, WTERMSIG(status),
-		       WTERMSIG(status) == SIGALRM ?
+		       WTERMSIG(status) == SIGXCPU ||
+				       WTERMSIG(status) == SIGKILL ?
 			       "it takes too long" :
 			       strsignal(WTERMSIG(status)));
 	printf("seed %llu FAILED; repeat it: weft-sim --seed %llu --trace\n",
