@@ -283,7 +283,9 @@ static int usage(FILE *to)
 		"  --jobs N       processes at a time\n"
 		"  --no-shrink    do not look for a smaller scenario that "
 		"fails\n"
-		"  --file SEEDS   run the seeds of a file\n");
+		"  --file SEEDS   run the seeds of a file\n"
+		"  --fidelity     compare the simulated kernel with what is "
+		"expected of one\n");
 	return to == stderr ? 2 : 0;
 }
 
@@ -335,6 +337,7 @@ int main(int argc, char **argv)
 		{ "only", required_argument, NULL, 'o' },
 		{ "file", required_argument, NULL, 'F' },
 		{ "no-shrink", no_argument, NULL, 'n' },
+		{ "fidelity", no_argument, NULL, 'y' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -368,6 +371,9 @@ int main(int argc, char **argv)
 		case 'n':
 			options.shrink = false;
 			break;
+		case 'y':
+			director_fidelity();
+			return 0;
 		case 'h':
 			return usage(stdout);
 		default:
