@@ -99,10 +99,16 @@ static bool connects_may_fail(void)
 		1u << SIM_FAULT_PARTITION);
 }
 
-/* Without faults that end connections, the receiver must have died. */
+/* Without faults that end connections, the receiver must have died. By packets
+ * the death of a sender's former life ends what its next life began to send, if
+ * the receiver hears of both at once. */
 static bool is_explained(uint64_t id)
 {
-	return connects_may_fail() || sim.proc[id >> 48 & 0xff].died_at;
+	const struct sim_proc *from = &sim.proc[oracle_sender(id)];
+	const struct sim_proc *to = &sim.proc[id >> 48 & 0xff];
+	bool packets = from->node != to->node || !sim.s.shm;
+
+	return connects_may_fail() || to->died_at || (packets && from->died_at);
 }
 
 void oracle_fate(uint64_t id, enum oracle_fate fate, int err)
