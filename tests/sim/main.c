@@ -125,13 +125,13 @@ static int finish(pid_t pid, int from, struct answer *answer)
 	return status ? status : told ? 0 : 1;
 }
 
-bool sim_fails(const struct sim_scenario *s)
+int sim_outcome(const struct sim_scenario *s)
 {
 	struct answer answer;
 	int from = -1;
 	pid_t pid = start(s, &from, false, true);
 
-	return finish(pid, from, &answer) != 0;
+	return finish(pid, from, &answer);
 }
 
 static void report(const struct sim_scenario *s, int status)
@@ -147,7 +147,7 @@ static void report(const struct sim_scenario *s, int status)
 			       strsignal(WTERMSIG(status)));
 	printf("seed %llu FAILED; repeat it: weft-sim --seed %llu --trace\n",
 	       (unsigned long long)s->seed, (unsigned long long)s->seed);
-	if (options.shrink && shrink(&small)) {
+	if (options.shrink && shrink(&small, status)) {
 		char text[256];
 
 		printf("smaller: weft-sim --seed %llu --trace --only %s\n",
