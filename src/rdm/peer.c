@@ -168,7 +168,7 @@ struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
 		free(peer);
 		return NULL;
 	}
-	peer->name = ep->attr.names.find(ep->attr.names.arg, addr);
+	peer->name = ep->host->names.find(ep->host->names.arg, addr);
 	peer->used = ep->now;
 	wf_base_list_init(&peer->active_link);
 	wf_base_list_init(&peer->unacked);

@@ -36,7 +36,7 @@ static void pulled(struct wf_rdm_rx *rx)
 	struct wf_rdm_peer *peer = rx->named.peer;
 
 	wf_rdm_pull_end(rx);
-	wf_op_serve_note(rx->ep->attr.regs, rx->segs[rx->seg_count - 1].key,
+	wf_op_serve_note(rx->ep->host->regs, rx->segs[rx->seg_count - 1].key,
 			 true);
 	wf_rdm_serve_written(peer, rx->env.flags & FI_REMOTE_CQ_DATA,
 			     rx->env.data, rx->env.len);
@@ -56,7 +56,7 @@ static int find_parts(struct wf_rdm_rx *rx, struct iovec *parts,
 			.key = rx->segs[i].key,
 		};
 		struct wf_reg_target target;
-		int err = wf_op_serve_find(rx->ep->attr.regs, &at,
+		int err = wf_op_serve_find(rx->ep->host->regs, &at,
 					   FI_REMOTE_WRITE, &target);
 
 		if (err) {

@@ -58,7 +58,7 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 
 	tx->wire_flags = flags_of(tx);
 	wire.flags = tx->wire_flags;
-	wire.raw_addr_len = wf_base_addr_len(&ep->attr.addr);
+	wire.raw_addr_len = wf_base_addr_len(&ep->host->addr);
 	wire.rma_iov_count = tx->remote.seg_count;
 	wire.read_iov_count = 0;
 	wire.extra_count = 0;

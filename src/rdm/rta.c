@@ -127,7 +127,7 @@ static int run(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet,
 			.result = result ? result + done : NULL,
 		};
 
-		err = wf_op_serve_amo(peer->ep->attr.regs, &at, &amo);
+		err = wf_op_serve_amo(peer->ep->host->regs, &at, &amo);
 		done += seg->len;
 	}
 	return err;
@@ -161,8 +161,8 @@ static void conclude(struct wf_rdm_peer *peer, enum wf_op_amo_kind kind)
 
 	wf_rdm_stat_add(ep, WF_RDM_STAT_served, 1);
 	/* fi_ep_bind(3): for an endpoint what fetches is a read. */
-	wf_op_cntr_add(kind == WF_OP_AMO_WRITE ? ep->attr.remote_writes :
-						 ep->attr.remote_reads,
+	wf_op_cntr_add(kind == WF_OP_AMO_WRITE ? ep->host->remote_writes :
+						 ep->host->remote_reads,
 		       1);
 }
 

@@ -178,7 +178,7 @@ uint32_t wf_rdm_tx_read_iov(const struct wf_rdm_tx *tx, struct wf_wire_iov *iov)
 void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
 {
 	const struct wf_rdm_peer *peer = tx->named.peer;
-	const struct wf_addr *own = &peer->ep->attr.addr;
+	const struct wf_addr *own = &peer->ep->host->addr;
 
 	wf_wire_packet_clear(wire);
 	wire->type = tx->wire_type;
