@@ -14,6 +14,7 @@
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/rx.h"
 #include "rdm/serve.h"
@@ -79,7 +80,7 @@ static void ask_for_more(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
 	    !wf_base_list_empty(&tx->unacked_link))
 		return;
 	wf_base_list_add_tail(&peer->asking, &tx->unacked_link);
-	wf_rdm_peer_activate(peer);
+	wf_rdm_post_activate(peer);
 }
 
 bool wf_rdm_control_ask(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
@@ -90,7 +91,7 @@ bool wf_rdm_control_ask(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
 	struct wf_wire_packet wire = {
 		.type = WF_WIRE_CTS,
 		.flags = WF_WIRE_CONNID | WF_WIRE_FOR_READ,
-		.connid = peer->our_id,
+		.connid = peer->life.ours,
 		.send_id = tx->peer_op,
 		.recv_id = tx->named.id,
 		.recv_length = left < window ? left : window,

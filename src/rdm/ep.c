@@ -20,6 +20,7 @@
 #include "rdm/in.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/pull.h"
 #include "rdm/rta.h"
@@ -170,8 +171,8 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	wf_base_pool_init(&ep->large_pkts,
 			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
 			  LARGE_PKTS);
-	if (wf_os_random(&ep->epoch, sizeof(ep->epoch), true))
-		ep->epoch =
+	if (wf_os_random(&ep->next_life, sizeof(ep->next_life), true))
+		ep->next_life =
 			(uint32_t)wf_base_clock_ns() ^ (uint32_t)wf_os_getpid();
 	ep->awake = true;
 	ep->now = wf_base_clock_ns();
@@ -428,8 +429,8 @@ static int enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	if (tx->ordered)
 		tx->msg_id = peer->next_msg_id++;
 	wf_base_list_add_tail(&peer->queue, &tx->link);
-	if (wf_rdm_peer_pump(peer, PEER_BUDGET))
-		wf_rdm_peer_activate(peer);
+	if (wf_rdm_post_pump(peer, PEER_BUDGET))
+		wf_rdm_post_activate(peer);
 	if (wf_unlikely(tx->req.inject && !tx->constructed) &&
 	    wf_rdm_tx_keep_copy(tx)) {
 		peer->next_msg_id -= tx->ordered;
@@ -640,8 +641,8 @@ static void pump(struct wf_rdm_ep *ep)
 		wf_base_list_del(&peer->active_link);
 		peer->active = false;
 		if ((wf_unlikely(resets) && wf_rdm_peer_is_reset(peer)) ||
-		    wf_rdm_peer_pump(peer, PEER_BUDGET))
-			wf_rdm_peer_activate(peer);
+		    wf_rdm_post_pump(peer, PEER_BUDGET))
+			wf_rdm_post_activate(peer);
 		if (pos == last)
 			break;
 	}
@@ -668,7 +669,7 @@ static void probe(struct wf_rdm_ep *ep)
 		if (peer->outstanding || !waits_for(peer))
 			continue;
 		peer->owes_probe = true;
-		wf_rdm_peer_activate(peer);
+		wf_rdm_post_activate(peer);
 	}
 }
 

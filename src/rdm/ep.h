@@ -85,8 +85,8 @@ struct wf_rdm_ep {
 	uint32_t reading;
 	uint32_t unexpected;
 	uint32_t next_name;
-	uint32_t epoch;	  /* random; part of our ids */
-	uint64_t runting; /* bytes sent before they are read, not yet done */
+	uint32_t next_life; /* random at first; part of our ids */
+	uint64_t runting;   /* bytes sent before they are read, not yet done */
 	struct wf_compq *txq;
 	struct wf_rxq *rxq;
 	struct wf_nic *nic;

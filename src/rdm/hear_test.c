@@ -520,6 +520,9 @@ static void test_new_life(void **state)
 	assert_int_equal(received(s).len, 4);
 	node_recv_buf(script_node(s), 5, into, 100);
 	assert_int_equal(received(s).len, 10);
+	/* It was acknowledged, so its sender takes it for delivered. */
+	node_recv_buf(script_node(s), 5, into, 100);
+	assert_int_equal(received(s).len, 3);
 	script_quiet(s);
 	/* Late packets of the old life. */
 	whole.connid = s->connid - 1;

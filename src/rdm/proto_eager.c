@@ -87,6 +87,7 @@ const struct wf_rdm_protocol wf_rdm_protocol_eager = {
 		.dc_msg = WF_WIRE_DC_EAGER_MSGRTM,
 		.dc_tagged = WF_WIRE_DC_EAGER_TAGRTM,
 	},
+	.is_unasked = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
 	.receive = receive,

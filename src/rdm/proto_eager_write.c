@@ -88,6 +88,7 @@ const struct wf_rdm_protocol wf_rdm_protocol_eager_write = {
 		.msg = WF_WIRE_EAGER_RTW,
 		.dc_msg = WF_WIRE_DC_EAGER_RTW,
 	},
+	.is_unasked = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
 	.receive = receive,

@@ -98,6 +98,7 @@ const struct wf_rdm_protocol wf_rdm_protocol_medium = {
 		.dc_tagged = WF_WIRE_DC_MEDIUM_TAGRTM,
 	},
 	.has_more = true,
+	.is_unasked = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
 	.receive = receive,

@@ -34,6 +34,7 @@ const struct wf_rdm_protocol wf_rdm_protocol_write_atomic = {
 		.msg = WF_WIRE_WRITE_RTA,
 		.dc_msg = WF_WIRE_DC_WRITE_RTA,
 	},
+	.is_unasked = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
 	.receive = receive,

@@ -9,6 +9,7 @@
 #include "os/inline.h"
 #include "rdm/ep.h"
 #include "rdm/peer.h"
+#include "rdm/post.h"
 #include "rdm/tx.h"
 
 /* In the order in which they are tried. */
@@ -94,7 +95,7 @@ void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	tx->wire_type = type_of(tx->protocol, tx->req.tagged, tx->req.delivery);
 	wf_base_list_del(&tx->link);
 	wf_base_list_add_head(&peer->queue, &tx->link);
-	wf_rdm_peer_activate(peer);
+	wf_rdm_post_activate(peer);
 }
 
 /* Whose each type is; written once, the same by everyone. */

@@ -37,6 +37,9 @@ struct wf_rdm_protocol {
 	/* A message of it may be several request packets, all with its number:
 	 * those that follow the first come after their turn. */
 	bool has_more;
+	/* All of it comes in request packets, and nothing of it waits for a
+	 * word of the receiver's but a receipt that was asked for. */
+	bool is_unasked;
 
 	/* -- sending -- */
 	/* Whether it carries @tx: its flags, wire type, numbers and memory are

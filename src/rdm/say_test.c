@@ -6,6 +6,7 @@
 #include "rdm/script_test.h"
 
 #include "rdm/control.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/tx.h"
 
@@ -327,7 +328,7 @@ static void test_fence(void **state)
 	cts = note(WF_WIRE_CTS, rtm.send_id);
 	cts.recv_length = 2000;
 	assert_int_equal(wf_rdm_control_receive(script_peer(s), &cts), 0);
-	wf_rdm_peer_pump(script_peer(s), 64);
+	wf_rdm_post_pump(script_peer(s), 64);
 	assert_true(first_tx(s)->outstanding);
 	receipt = note(WF_WIRE_RECEIPT, rtm.send_id);
 	assert_int_equal(wf_rdm_control_receive(script_peer(s), &receipt), 0);

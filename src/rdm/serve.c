@@ -249,7 +249,7 @@ bool wf_rdm_serve_answer(struct wf_rdm_rx *rx)
 	struct wf_wire_packet wire = {
 		.type = rx->answer,
 		.flags = WF_WIRE_CONNID,
-		.connid = rx->named.peer->our_id,
+		.connid = rx->named.peer->life.ours,
 		.recv_id = rx->send_id,
 	};
 

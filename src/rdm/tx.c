@@ -16,6 +16,7 @@
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 
 /* Up to here bytes are copied into the packet: cheaper than to register. */
@@ -89,7 +90,7 @@ static void keep(struct wf_rdm_tx *tx, const struct wf_tx *req)
 static void wake_queue(struct wf_rdm_peer *peer)
 {
 	if (!wf_base_list_empty(&peer->queue))
-		wf_rdm_peer_activate(peer);
+		wf_rdm_post_activate(peer);
 }
 
 static void uncount(struct wf_rdm_tx *tx)
@@ -183,7 +184,7 @@ void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
 	wire->msg_id = tx->msg_id;
 	wire->send_id = tx->named.id;
 	wire->recv_id = tx->named.id;
-	wire->connid = peer->our_id;
+	wire->connid = peer->life.ours;
 	wire->tag = tx->req.tag;
 	wire->cq_data = tx->req.data;
 	wire->msg_length = tx->req.len;

@@ -190,8 +190,10 @@ static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 	if (!peer)
 		return -ENOSPC;
 	peer->ah = ah->num;
-	if (!peer->handles++)
+	if (!peer->handles++) {
 		dev->strangers--;
+		peer->lost = false;
+	}
 	peer->reap_at = WF_UDP_NEVER;
 	ah->dev = peer;
 	return 0;
@@ -231,12 +233,20 @@ static bool udp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
 	return found;
 }
 
-static void udp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
+static void udp_ah_abandon(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 
 	dev->now = wf_base_clock_ns();
-	wf_udp_peer_renew(dev, ah->dev);
+	wf_udp_peer_abandon(dev, ah->dev);
+}
+
+static void udp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
+{
+	struct wf_udp_peer *peer = ah->dev;
+
+	(void)nic;
+	peer->lost = false;
 }
 
 static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
@@ -256,6 +266,7 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->in_flight = out->in_flight;
 	path->queued = out->next - out->una;
 	path->resets = peer->fails;
+	path->lost = peer->lost;
 	/* System calls: once for each peer. */
 	if (!path->up && !peer->guess)
 		peer->guess = wf_udp_hello_seg(wf_udp_dev_of(nic), &peer->addr);
@@ -442,6 +453,7 @@ static const struct wf_nic_ops udp_ops = {
 	.ah_create = udp_ah_create,
 	.ah_destroy = udp_ah_destroy,
 	.ah_recall = udp_ah_recall,
+	.ah_abandon = udp_ah_abandon,
 	.ah_renew = udp_ah_renew,
 	.ah_query = udp_ah_query,
 	.kick = udp_kick,

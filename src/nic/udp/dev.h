@@ -198,6 +198,7 @@ struct wf_udp_peer {
 	struct wf_udp_timer timer; /* the first of all of them */
 	uint32_t guess;		   /* payload that may reach it, before we know;
 				      0: not asked for */
+	bool lost;		   /* see wf_nic_ah_abandon() */
 	bool has_memo;		   /* of the user's, while there is no handle */
 	struct wf_nic_memo memo;
 	/* Connections of the peer's that were replaced: an OPEN of theirs that
@@ -358,9 +359,9 @@ struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_dev *dev, uint64_t cid);
 void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_peer_activate(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* Our connection to it leads to a process that is gone, and another may be in
- * its place: requests end with ABORT, the next one opens a new connection. The
- * peer's connection to us stays: it may be the new process's. */
-void wf_udp_peer_renew(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+ * its place: requests end with ABORT. The peer's connection to us stays: it may
+ * be the new process's. */
+void wf_udp_peer_abandon(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* The peer says so: as above, and it counts as a death. */
 void wf_udp_peer_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* Everything that depends on it fails, both ways. */

@@ -279,6 +279,8 @@ static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 							  decode(dev, &wqe, op);
 	if (status == WF_NIC_OK && !ah)
 		status = WF_NIC_BAD_AH;
+	if (status == WF_NIC_OK && ((struct wf_udp_peer *)ah->dev)->lost)
+		status = WF_NIC_ABORT;
 	if (status == WF_NIC_OK && op->kind == WF_UDP_OP_READ) {
 		op->read_id = wf_queue_ids_get(&dev->read_ids);
 		dev->reads[wf_queue_ids_index(&dev->read_ids, op->read_id)] =
