@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the layers above rely on at the boundary to the kernel. The file uses
- * nothing but src/os, so that the simulated side can be held to the same tests.
+ * nothing but src/os, so that a simulated kernel can be held to the same tests.
  */
 #include <errno.h>
 #include <setjmp.h>
