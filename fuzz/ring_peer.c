@@ -23,6 +23,7 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
 
+#include "shm/channels.h"
 #include "shm/guard.h"
 #include "shm/remote.h"
 
@@ -86,8 +87,9 @@ static uint64_t name_find(void *arg, const struct wf_addr *addr)
 	return WF_MATCH_ANY;
 }
 
-static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
-		    struct wf_rxq *rxq, struct wf_regs *regs)
+static void open_ep(struct wf_core *core, struct wf_shm_ep *ep,
+		    struct wf_compq *txq, struct wf_rxq *rxq,
+		    struct wf_regs *regs)
 {
 	static uint16_t port;
 	struct sockaddr_in sin = {
@@ -97,7 +99,6 @@ static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 	};
 	struct wf_shm_ep_attr attr = {
 		.name_fd = -1,
-		.tx_size = HOLDS,
 		.eager_max = 16384,
 		.share_min = 16384,
 		.chunk = 2048,
@@ -106,6 +107,11 @@ static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 		.slots_log2 = SLOTS_LOG2,
 		.lines_log2 = LINES_LOG2,
 		.cma = true,
+	};
+	struct wf_host host = {
+		.tx_size = HOLDS,
+		.txq = txq,
+		.rxq = rxq,
 		.regs = regs,
 		.names = { .get = name_get, .find = name_find },
 	};
@@ -113,8 +119,14 @@ static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 
 	do {
 		sin.sin_port = htons(++port);
-		wf_base_addr_set(&attr.addr, &sin, sizeof(sin));
-		err = wf_shm_ep_open(ep, &attr, txq, rxq);
+		wf_base_addr_set(&host.addr, &sin, sizeof(sin));
+		MUST(!wf_core_open(core, &host));
+		err = wf_shm_ep_open(ep, &attr, &core->host,
+				     wf_core_add(core, &wf_shm_transport, ep));
+		if (err) {
+			core->way_count = 0;
+			wf_core_close(core);
+		}
 	} while (err == -EADDRINUSE);
 	MUST(!err);
 }
@@ -165,7 +177,7 @@ static void open_in(struct wf_fuzz_world *w)
 	MUST(!wf_shm_region_map(&region, memfd, SLOTS_LOG2, LINES_LOG2));
 	close(memfd);
 	in = wf_shm_in_open(&w->to, &region, -1, &nobody, PEER);
-	MUST(in && !wf_shm_ep_add_in(&w->to, in));
+	MUST(in && !wf_shm_channels_add_in(&w->to, in));
 	in->mover = w->mover;
 }
 
@@ -386,8 +398,8 @@ static void op_remote(struct wf_fuzz_world *w)
 
 static void op_progress(struct wf_fuzz_world *w)
 {
-	wf_shm_ep_progress_slow(&w->to);
-	wf_shm_ep_progress_slow(&w->from);
+	wf_core_progress(&w->to_core);
+	wf_core_progress(&w->from_core);
 }
 
 static void op_rename(struct wf_fuzz_world *w)
@@ -436,8 +448,8 @@ static void world_open(struct wf_fuzz_world *w, const uint8_t *data,
 	wf_match_rxq_init(&w->rxq, &w->rxcq);
 	wf_match_rxq_init(&w->unused, &w->txq);
 	open_memory(w);
-	open_ep(&w->to, &w->txq, &w->rxq, &w->regs);
-	open_ep(&w->from, &w->txq, &w->unused, &w->regs);
+	open_ep(&w->to_core, &w->to, &w->txq, &w->rxq, &w->regs);
+	open_ep(&w->from_core, &w->from, &w->txq, &w->unused, &w->regs);
 	w->mover = scapegoat(wf_fuzz_take8(w) & 1);
 	w->spare = spare;
 }
@@ -460,8 +472,8 @@ static void world_close(struct wf_fuzz_world *w)
 	/* Closing would wait for injected messages that nobody reads. */
 	if (wf_fuzz_out_of(w))
 		wf_shm_out_doom(wf_fuzz_out_of(w), EIO, false);
-	wf_shm_ep_close(&w->to);
-	wf_shm_ep_close(&w->from);
+	wf_core_close(&w->to_core);
+	wf_core_close(&w->from_core);
 	drain_all(w);
 	for (size_t i = 0; i < OPEN_LEN; i++)
 		MUST(!w->readable[i]);

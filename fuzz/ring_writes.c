@@ -165,7 +165,7 @@ void wf_fuzz_op_slot(struct wf_fuzz_world *w)
 	wf_fuzz_stats.slots++;
 	/* Several at once only sometimes: sense depends on what was taken. */
 	if (wf_fuzz_take8(w) < 220)
-		wf_shm_ep_progress_slow(&w->to);
+		wf_core_progress(&w->to_core);
 }
 
 void wf_fuzz_op_data(struct wf_fuzz_world *w)
@@ -272,7 +272,7 @@ void wf_fuzz_op_reply(struct wf_fuzz_world *w)
 	atomic_store(&reply->seq, ++w->replied);
 	wf_fuzz_stats.replies++;
 	if (wf_fuzz_take8(w) < 128)
-		wf_shm_ep_progress_slow(&w->from);
+		wf_core_progress(&w->from_core);
 }
 
 void wf_fuzz_op_credit(struct wf_fuzz_world *w)

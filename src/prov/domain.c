@@ -115,7 +115,7 @@ void wf_prov_domain_unregistered(struct wf_prov_domain *domain, uint64_t key)
 			wf_container_of(pos, struct wf_prov_eps_link, link)->ep;
 
 		wf_base_lock_take(ep->lock);
-		wf_rdm_ep_unregistered(&ep->rdm, key);
+		wf_core_unregistered(&ep->core.common, key);
 		wf_base_lock_drop(ep->lock);
 	}
 	wf_os_mutex_unlock(&domain->lock);

@@ -11,7 +11,6 @@
 #include "op/iov.h"
 #include "prov/alias.h"
 #include "prov/provider.h"
-#include "prov/route.h"
 #include "prov/xfer.h"
 
 /* The local and the remote side must be as long. An atomic read has no local
@@ -28,7 +27,7 @@ static int check(const struct wf_prov_ep *ep, const struct wf_prov_remote *op,
 		return -FI_EINVAL;
 	if (tx->inject && tx->len > ep->inject_size)
 		return -FI_EMSGSIZE;
-	if (tx->wants_comp && !wf_op_compq_room(ep->shm.txq))
+	if (tx->wants_comp && !wf_op_compq_room(wf_core_ep_txq(&ep->core)))
 		return -FI_EAGAIN;
 	return 0;
 }
@@ -62,7 +61,7 @@ ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
 	wf_base_lock_take(ep->lock);
 	ret = check(ep, op, &tx);
 	if (!ret)
-		ret = wf_prov_route_send(ep, op->addr, &tx);
+		ret = wf_core_submit(&ep->core.common, op->addr, &tx);
 	wf_base_lock_drop(ep->lock);
 	return ret;
 }

@@ -9,7 +9,6 @@
 #include "op/iov.h"
 #include "prov/peek.h"
 #include "prov/provider.h"
-#include "prov/route.h"
 
 ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
 				 const struct wf_prov_xfer *xfer)
@@ -40,7 +39,7 @@ ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
 	tx.iov_count = (uint32_t)xfer->iov_count;
 	if (tx.inject && len > ep->inject_size)
 		return -FI_EMSGSIZE;
-	if (tx.wants_comp && !wf_op_compq_room(ep->shm.txq))
+	if (tx.wants_comp && !wf_op_compq_room(wf_core_ep_txq(&ep->core)))
 		return -FI_EAGAIN;
 	for (size_t i = 0; i < xfer->iov_count; i++)
 		tx.iov[i] = xfer->iov[i];
@@ -48,7 +47,7 @@ ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
 		tx.iov_count = 1;
 		tx.iov[0] = (struct iovec){ NULL, 0 };
 	}
-	return wf_prov_route_send(ep, xfer->addr, &tx);
+	return wf_core_submit(&ep->core.common, xfer->addr, &tx);
 }
 
 ssize_t wf_prov_xfer_recv_locked(struct wf_prov_ep *ep,

@@ -117,8 +117,8 @@ static void send_one(struct node *n, uint64_t who, uint64_t number, size_t len)
 	req.data = who << 32 | number;
 	assert_int_equal(wf_rdm_ep_submit(&n->ep, 1, &req), 0);
 	while (!pop(&n->txq, &got)) {
-		wf_rdm_ep_progress(&n->ep);
-		wf_rdm_ep_progress(&server->ep);
+		wf_core_progress(&n->core);
+		wf_core_progress(&server->core);
 		take();
 		assert_true(wf_base_clock_ns() < end);
 	}
@@ -165,8 +165,8 @@ static uint64_t said[TALKERS];
 static void progress_all(int count)
 {
 	for (int i = 0; i < count; i++)
-		wf_rdm_ep_progress(&talkers[i].ep);
-	wf_rdm_ep_progress(&server->ep);
+		wf_core_progress(&talkers[i].core);
+	wf_core_progress(&server->core);
 }
 
 /* More than there is room for, all alive, and all talk at once, again and again:
@@ -365,7 +365,7 @@ static void test_rejoin_after_close(void **state)
 	for (int i = 0; i < 3; i++) {
 		node_recv_buf(&client, TAG, &word, 8);
 		assert_int_equal(wf_rdm_ep_submit(&server->ep, 2, &req), 0);
-		AWAIT(net, (wf_rdm_ep_progress(&client.ep),
+		AWAIT(net, (wf_core_progress(&client.core),
 			    pop(&client.rxcq, &got)));
 		assert_int_equal(got.err, 0);
 	}
@@ -376,11 +376,11 @@ static void test_rejoin_after_close(void **state)
 	wf_rdm_ep_removed(&client.ep, 1);
 	end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
 	while (wf_base_list_empty(&server->ep.leaving)) {
-		wf_rdm_ep_progress(&server->ep);
+		wf_core_progress(&server->core);
 		assert_true(wf_base_clock_ns() < end);
 	}
 	while (client.ep.peer_count) {
-		wf_rdm_ep_progress(&client.ep);
+		wf_core_progress(&client.core);
 		assert_true(wf_base_clock_ns() < end);
 	}
 	forget_memo(server, &client.addr);
@@ -389,7 +389,7 @@ static void test_rejoin_after_close(void **state)
 	server->known[2] = true;
 	node_recv_buf(&client, TAG, &word, 8);
 	assert_int_equal(wf_rdm_ep_submit(&server->ep, 2, &req), 0);
-	AWAIT(net, (wf_rdm_ep_progress(&client.ep), pop(&client.rxcq, &got)));
+	AWAIT(net, (wf_core_progress(&client.core), pop(&client.rxcq, &got)));
 	assert_int_equal(got.err, 0);
 	leave(&client, false);
 	net_close(net);

@@ -44,9 +44,9 @@ void *malloc(size_t size)
  * has no copy of. */
 static void turn_without(struct net *net, uint32_t every)
 {
-	wf_rdm_ep_progress(&net->nodes[0].ep);
+	wf_core_progress(&net->nodes[0].core);
 	fail_every = every;
-	wf_rdm_ep_progress(&net->nodes[1].ep);
+	wf_core_progress(&net->nodes[1].core);
 	fail_every = 0;
 }
 
@@ -115,7 +115,7 @@ static void test_unread(void **state)
 	unsigned int count, most;
 
 	(void)state;
-	attr.tx_size = 8192;
+	net_tx_size = 8192;
 	net = net_open(&attr);
 	b = &net->nodes[1];
 	net_greet(net);

@@ -481,7 +481,7 @@ static void test_close_while_reading(void **state)
 	while (!n->ep.reading) {
 		if (!node_rxs(n))
 			wf_nic_progress(s->nic);
-		wf_rdm_ep_progress(&n->ep);
+		wf_core_progress(&n->core);
 	}
 	node_close(n);
 	for (size_t i = 0; i < BYTES; i++)

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "core/core.h"
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 
@@ -27,6 +28,7 @@
 #define NET_LOST 10 /* seconds after which a test has failed */
 
 struct node {
+	struct wf_core core; /* drives: */
 	struct wf_rdm_ep ep;
 	struct wf_compq txq, rxcq;
 	struct wf_rxq rxq;
@@ -85,10 +87,13 @@ static inline uint64_t net_find(void *arg, const struct wf_addr *addr)
 	return WF_MATCH_ANY;
 }
 
+/* Operations under way at most, of nodes that are opened from now on. */
+static size_t net_tx_size;
+
 static inline struct wf_rdm_ep_attr net_attr(void)
 {
+	net_tx_size = 256;
 	return (struct wf_rdm_ep_attr){
-		.tx_size = 256,
 		.medium_max = 65536,
 		.read_min = 65536 + 1,
 		.connect_timeout_ms = 300,
@@ -120,16 +125,24 @@ static inline unsigned int node_rxs(const struct node *n)
 static inline void node_open(struct node *n, const struct wf_rdm_ep_attr *from)
 {
 	struct wf_rdm_ep_attr attr = *from;
+	const struct wf_host host = {
+		.addr = n->addr,
+		.tx_size = net_tx_size,
+		.txq = &n->txq,
+		.rxq = &n->rxq,
+		.regs = &n->regs,
+		.names = { net_get, net_find, NULL, n },
+	};
+	struct wf_way *way;
 
 	attr.fd = n->fd;
-	attr.addr = n->addr;
-	attr.regs = &n->regs;
-	attr.names = (struct wf_names){ net_get, net_find, NULL, n };
 	assert_int_equal(wf_op_compq_init(&n->txq, 64, false), 0);
 	assert_int_equal(wf_op_compq_init(&n->rxcq, 64, false), 0);
 	assert_int_equal(wf_op_regs_open(&n->regs, false), 0);
 	wf_match_rxq_init(&n->rxq, &n->rxcq);
-	wf_rdm_ep_open(&n->ep, &attr, &n->txq, &n->rxq);
+	assert_int_equal(wf_core_open(&n->core, &host), 0);
+	way = wf_core_add(&n->core, &wf_rdm_transport, &n->ep);
+	assert_int_equal(wf_rdm_ep_open(&n->ep, &attr, &n->core.host, way), 0);
 	n->open = true;
 }
 
@@ -138,7 +151,7 @@ static inline void node_close(struct node *n)
 	if (!n->open)
 		return;
 	n->open = false;
-	wf_rdm_ep_close(&n->ep);
+	wf_core_close(&n->core);
 	wf_match_rxq_fini(&n->rxq);
 	wf_op_regs_close(&n->regs);
 	wf_op_compq_fini(&n->txq);
@@ -179,7 +192,7 @@ static inline void net_progress(struct net *net)
 {
 	for (int i = 0; i < NET_NODES; i++) {
 		if (net->nodes[i].open)
-			wf_rdm_ep_progress(&net->nodes[i].ep);
+			wf_core_progress(&net->nodes[i].core);
 	}
 }
 

@@ -168,7 +168,7 @@ struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
 		free(peer);
 		return NULL;
 	}
-	peer->name = ep->attr.names.find(ep->attr.names.arg, addr);
+	peer->name = ep->host->names.find(ep->host->names.arg, addr);
 	peer->used = ep->now;
 	wf_base_list_init(&peer->active_link);
 	wf_base_list_init(&peer->unacked);
@@ -485,6 +485,7 @@ void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,
 	    path.max_msg >= WF_WIRE_HEADER_MAX && path.max_msg < peer->max_msg)
 		peer->max_msg = path.max_msg;
 	peer->greeted_us = true;
+	peer->warned = false;
 	peer->features = packet->extra_count ? packet->extra[0] : 0;
 	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_handshakes, 1);
 }

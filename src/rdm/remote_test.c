@@ -205,7 +205,7 @@ static void test_unregistered(void **state)
 		AWAIT(net, node_rxs(&net->nodes[1]));
 		net_turn(net, how / 3);
 		wf_op_regs_del(&net->nodes[1].regs, KEY);
-		wf_rdm_ep_unregistered(&net->nodes[1].ep, KEY);
+		wf_core_unregistered(&net->nodes[1].core, KEY);
 		memset(into, 0x33, LARGEST);
 		err = await(net, &net->nodes[0].txq).err;
 		assert_true(err == FI_EKEYREJECTED || !err);
@@ -243,7 +243,7 @@ static void test_unregistered_early(void **state)
 	assert_int_equal(wf_rdm_protocol_longread_write.receive(peer, &wire),
 			 0);
 	wf_op_regs_del(&net->nodes[1].regs, KEY);
-	wf_rdm_ep_unregistered(&net->nodes[1].ep, KEY);
+	wf_core_unregistered(&net->nodes[1].core, KEY);
 	memset(into, 0x33, LARGEST);
 	net_idle(net);
 	for (size_t i = 0; i < LARGEST; i++)

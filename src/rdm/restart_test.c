@@ -96,7 +96,7 @@ static void restart(bool flood, bool killed)
 	struct wf_tx req = req_send(from, 8, OTHER_TAG);
 	struct net *net;
 
-	attr.tx_size = 1024;
+	net_tx_size = 1024;
 	fill(from, LONGEST, 3);
 	for (int round = 0; round < 5; round++) {
 		net = net_open(&attr);

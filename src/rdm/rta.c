@@ -85,6 +85,18 @@ int wf_rdm_rta_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	return 1;
 }
 
+int wf_rdm_rta_answered(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+			const struct wf_wire_packet *packet)
+{
+	if (packet->type != WF_WIRE_ATOMRSP || tx->err || tx->reported ||
+	    packet->data_len != tx->req.len)
+		return -EPROTO;
+	wf_op_iov_scatter(tx->remote.result, tx->remote.result_count, 0,
+			  packet->data, packet->data_len);
+	wf_rdm_tx_answer(peer->ep, tx, 0);
+	return 0;
+}
+
 /* One segment after the other: operands, values to compare with and results go
  * on with each. */
 static int run(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet,
@@ -115,7 +127,7 @@ static int run(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet,
 			.result = result ? result + done : NULL,
 		};
 
-		err = wf_op_serve_amo(peer->ep->attr.regs, &at, &amo);
+		err = wf_op_serve_amo(peer->ep->host->regs, &at, &amo);
 		done += seg->len;
 	}
 	return err;
@@ -149,8 +161,8 @@ static void conclude(struct wf_rdm_peer *peer, enum wf_op_amo_kind kind)
 
 	wf_rdm_stat_add(ep, WF_RDM_STAT_served, 1);
 	/* fi_ep_bind(3): for an endpoint what fetches is a read. */
-	wf_op_cntr_add(kind == WF_OP_AMO_WRITE ? ep->attr.remote_writes :
-						 ep->attr.remote_reads,
+	wf_op_cntr_add(kind == WF_OP_AMO_WRITE ? ep->host->remote_writes :
+						 ep->host->remote_reads,
 		       1);
 }
 

@@ -278,7 +278,7 @@ static struct wf_rdm_ep_attr rough(void)
 
 	attr.fault = &fault;
 	attr.dead_timeout_s = 60;
-	attr.tx_size = 16; /* now and then full */
+	net_tx_size = 16; /* now and then full */
 	return attr;
 }
 

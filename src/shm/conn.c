@@ -12,15 +12,17 @@
 #include "base/fds.h"
 #include "base/log.h"
 #include "os/file.h"
-#include "os/poll.h"
 #include "os/socket.h"
+#include "shm/channels.h"
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
 #include "shm/name.h"
 #include "shm/user.h"
 
 #define BACKLOG 4096
-#define EVENTS 32
+
+/* Datagrams that are read at once from a socket that wakes us. */
+#define WAKES 32
 
 /* Someone who connects and says nothing is shown out after this time, or when
  * too many do: they hold descriptors of ours. */
@@ -36,59 +38,45 @@
 #define WARN_AFTER (2 * WF_NS_PER_S)
 
 struct guest {
-	struct wf_shm_sock sock;
+	struct wf_source sock;
+	struct wf_shm_ep *ep;
 	struct wf_list link;
 	uint64_t deadline;
 };
 
+static void on_listener(struct wf_source *source, uint32_t events,
+			uint64_t now);
+
 /* -- the endpoint's sockets ------------------------------------------------- */
 
-int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
+int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_source *sock)
 {
-	struct epoll_event event = {
-		.events = EPOLLIN | EPOLLRDHUP,
-		.data.ptr = sock,
-	};
-
-	return wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_ADD, sock->fd, &event);
+	return wf_transport_loop_add(&ep->host->loop, sock);
 }
 
-void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
+void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_source *sock)
 {
-	if (sock->fd < 0)
-		return;
-	wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
-	wf_os_close(sock->fd);
-	sock->fd = -1;
+	wf_transport_loop_drop(&ep->host->loop, sock);
 }
 
 int wf_shm_conn_listen(struct wf_shm_ep *ep)
 {
 	int err;
 
-	err = wf_os_epoll_create();
-	if (err < 0)
-		return err;
-	ep->epoll_fd = err;
 	err = ep->attr.name_fd;
 	if (err < 0)
-		err = wf_shm_name_bind(&ep->attr.addr, ep->attr.any_addr);
+		err = wf_shm_name_bind(&ep->host->addr, ep->attr.any_addr);
 	if (err < 0)
-		goto err_unlisten;
-	ep->listener.fd = err;
+		return err;
+	ep->listener = (struct wf_source){ .fd = err, .ready = on_listener };
 	err = wf_os_listen(ep->listener.fd, BACKLOG);
-	if (err)
-		goto err_unlisten;
-	err = wf_shm_conn_watch(ep, &ep->listener);
-	if (!err && ep->beside.fd >= 0)
-		err = wf_shm_conn_watch(ep, &ep->beside);
+	if (!err)
+		err = wf_shm_conn_watch(ep, &ep->listener);
 	if (!err)
 		return 0;
-
-err_unlisten:
-	if (ep->listener.fd == ep->attr.name_fd)
-		ep->listener.fd = -1; /* stays the caller's */
-	wf_shm_conn_unlisten(ep);
+	if (ep->listener.fd != ep->attr.name_fd)
+		wf_os_close(ep->listener.fd); /* else it stays the caller's */
+	ep->listener.fd = -1;
 	return err;
 }
 
@@ -105,15 +93,7 @@ void wf_shm_conn_unlisten(struct wf_shm_ep *ep)
 
 	wf_list_for_each (pos, tmp, &ep->guests)
 		guest_leave(ep, wf_container_of(pos, struct guest, link));
-	if (ep->listener.fd >= 0)
-		wf_os_close(ep->listener.fd);
-	if (ep->epoll_fd >= 0)
-		wf_os_close(ep->epoll_fd);
-	if (ep->timer.fd >= 0)
-		wf_os_close(ep->timer.fd);
-	ep->listener.fd = -1;
-	ep->epoll_fd = -1;
-	ep->timer.fd = -1;
+	wf_shm_conn_drop(ep, &ep->listener);
 }
 
 void wf_shm_conn_forked(struct wf_shm_ep *ep)
@@ -127,20 +107,15 @@ void wf_shm_conn_forked(struct wf_shm_ep *ep)
 		guest->sock.fd = -1;
 	}
 	wf_os_close(ep->listener.fd);
-	wf_os_close(ep->epoll_fd);
-	if (ep->timer.fd >= 0)
-		wf_os_close(ep->timer.fd);
 	ep->listener.fd = -1;
-	ep->epoll_fd = -1;
-	ep->timer.fd = -1;
 }
 
 /* -- connecting ------------------------------------------------------------ */
 
 static uint32_t our_features(const struct wf_shm_ep *ep)
 {
-	return ep->joined ? WF_SHM_FEATURES :
-			    WF_SHM_FEATURES & ~WF_SHM_FEATURE_BARRIER;
+	return ep->host->joined ? WF_SHM_FEATURES :
+				  WF_SHM_FEATURES & ~WF_SHM_FEATURE_BARRIER;
 }
 
 /* Nothing proves that a pid still is a peer of a build without guard pages. */
@@ -152,6 +127,7 @@ static bool may_copy(const struct wf_shm_ep *ep, uint32_t features)
 static int say_hello(struct wf_shm_out *out, int memfd)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+	const struct wf_addr *own = &out->ep->host->addr;
 	struct wf_shm_hello hello = {
 		.greeting = {
 			.magic = WF_SHM_MAGIC,
@@ -167,7 +143,7 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 	static_assert(sizeof(struct sockaddr_in6) <= sizeof(hello.addr),
 		      "both families fit");
 	wf_shm_mover_own_probe(&hello.probe_addr, &hello.probe_value);
-	memcpy(hello.addr, &attr->addr, wf_base_addr_len(&attr->addr));
+	memcpy(hello.addr, own, wf_base_addr_len(own));
 	return wf_base_fds_send(out->sock.fd, &hello, sizeof(hello), &memfd, 1);
 }
 
@@ -273,10 +249,17 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 }
 
 /* It went away before it answered, or has no room for us now. The connect
- * time-out does not count the time that a peer took to say so. */
+ * time-out does not count the time that a peer took to say so, up to the dead
+ * time-out in all: one that does the same every time would never fail. */
 static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 {
+	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+	uint64_t last = out->since + attr->connect_timeout_ms * WF_NS_PER_MS +
+			attr->dead_timeout_s * WF_NS_PER_S;
+
 	out->deadline += now - out->greeted;
+	if (out->deadline > last)
+		out->deadline = last;
 	wf_shm_out_release(out);
 	retry(out, err, now);
 }
@@ -379,7 +362,7 @@ static bool take_wakes(int fd)
 	ssize_t got;
 
 	/* A bound, because a peer may write faster than we read. */
-	for (int i = 0; i < EVENTS; i++) {
+	for (int i = 0; i < WAKES; i++) {
 		got = wf_os_recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 		if (got <= 0)
 			return got == -EAGAIN || got == -EINTR;
@@ -467,15 +450,18 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 	out->bell = welcome.bell;
 	out->remote_flags = welcome.flags;
 	if (!(out->features & WF_SHM_FEATURE_BARRIER))
-		out->ep->all_joined = false;
+		out->ep->host->all_joined = false;
 	wf_shm_out_opened(out);
 close_fds:
 	wf_base_fds_close(fds, WF_SHM_WELCOME_FDS);
 }
 
-static void on_out(struct wf_shm_out *out, uint32_t events, uint64_t now)
+void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
+			   uint64_t now)
 {
-	bool over = events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR);
+	struct wf_shm_out *out =
+		wf_container_of(source, struct wf_shm_out, sock);
+	bool over = events & WF_LOOP_OVER;
 
 	if (out->state == WF_SHM_OUT_GREETED) {
 		on_welcome(out, now);
@@ -577,7 +563,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 		return -err;
 	src = addr.sa.sa_family == AF_UNSPEC ?
 		      WF_MATCH_ANY :
-		      ep->attr.names.find(ep->attr.names.arg, &addr);
+		      ep->host->names.find(ep->host->names.arg, &addr);
 	in = wf_shm_in_open(ep, &region, guest->sock.fd, &addr, src);
 	err = -ENOMEM;
 	if (!in)
@@ -587,10 +573,10 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 			  hello->probe_addr, hello->probe_value,
 			  may_copy(ep, in->features));
 	count_refusal(ep, &in->mover);
-	err = wf_shm_ep_add_in(ep, in);
+	err = wf_shm_channels_add_in(ep, in);
 	if (err)
 		goto err_free;
-	wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, guest->sock.fd, NULL);
+	wf_transport_loop_remove(&ep->host->loop, &guest->sock);
 	err = wf_shm_conn_watch(ep, &in->sock);
 	if (!err)
 		err = accept_in(ep, in);
@@ -602,7 +588,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	return 0;
 
 err_drop:
-	wf_shm_ep_drop_in(ep, in);
+	wf_shm_channels_drop_in(ep, in);
 err_free:
 	free(in);
 err_unmap:
@@ -628,14 +614,18 @@ static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
 	return 0;
 }
 
-static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
+static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 {
+	struct guest *guest = wf_container_of(source, struct guest, sock);
+	struct wf_shm_ep *ep = guest->ep;
 	struct wf_shm_hello hello = { 0 };
 	struct ucred cred;
 	int memfd, status;
 	ssize_t got;
 	bool cut;
 
+	(void)events;
+	(void)now;
 	got = wf_base_fds_recv(guest->sock.fd, &hello, sizeof(hello), &memfd, 1,
 			       &cut);
 	if (got == -EAGAIN)
@@ -660,8 +650,12 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 	guest_leave(ep, guest);
 }
 
-static void on_listener(struct wf_shm_ep *ep, uint64_t now)
+static void on_listener(struct wf_source *source, uint32_t events, uint64_t now)
 {
+	struct wf_shm_ep *ep =
+		wf_container_of(source, struct wf_shm_ep, listener);
+
+	(void)events;
 	for (int i = 0; i < GUESTS_MAX; i++) {
 		struct guest *guest;
 		int fd = wf_os_accept(ep->listener.fd, NULL, NULL);
@@ -674,54 +668,33 @@ static void on_listener(struct wf_shm_ep *ep, uint64_t now)
 			return;
 		}
 		*guest = (struct guest){
-			.sock = { .fd = fd, .kind = WF_SHM_SOCK_GUEST },
+			.sock = { .fd = fd, .ready = on_guest },
+			.ep = ep,
 			.deadline = now + GUEST_PATIENCE,
 		};
 		wf_base_list_add_tail(&ep->guests, &guest->link);
 		if (wf_shm_conn_watch(ep, &guest->sock))
 			guest_leave(ep, guest);
 		else
-			on_guest(ep, guest);
+			on_guest(&guest->sock, 0, now);
 	}
 }
 
-/* -- looking at all of them ------------------------------------------------ */
+/* -- at every look ---------------------------------------------------------- */
 
-static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
-		     uint32_t events, uint64_t now)
+void wf_shm_conn_in_ready(struct wf_source *source, uint32_t events,
+			  uint64_t now)
 {
-	struct wf_shm_in *in;
+	struct wf_shm_in *in = wf_container_of(source, struct wf_shm_in, sock);
 
-	switch (sock->kind) {
-	case WF_SHM_SOCK_LISTENER:
-		on_listener(ep, now);
-		break;
-	case WF_SHM_SOCK_GUEST:
-		on_guest(ep, wf_container_of(sock, struct guest, sock));
-		break;
-	case WF_SHM_SOCK_IN:
-		in = wf_container_of(sock, struct wf_shm_in, sock);
-		if (!(events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) &&
-		    take_wakes(sock->fd))
-			break;
-		/* Level-triggered: take it out, or it fires until reaped. */
-		wf_os_epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
-		in->ended = true;
-		ep->reap = true;
-		wf_shm_ep_busy(ep);
-		break;
-	case WF_SHM_SOCK_OUT:
-		on_out(wf_container_of(sock, struct wf_shm_out, sock), events,
-		       now);
-		break;
-	case WF_SHM_SOCK_BESIDE:
-		ep->attr.beside.stirred(ep->attr.beside.arg);
-		break;
-	case WF_SHM_SOCK_TIMER:
-		/* Not read: it wakes another thread, and stays readable until
-		 * the endpoint sleeps again (sleep.c). */
-		break;
-	}
+	(void)now;
+	if (!(events & WF_LOOP_OVER) && take_wakes(source->fd))
+		return;
+	/* Level-triggered: take it out, or it fires until reaped. */
+	wf_transport_loop_remove(&in->ep->host->loop, source);
+	in->ended = true;
+	in->ep->reap = true;
+	wf_shm_ep_busy(in->ep);
 }
 
 /* Only here, where no event refers to them: the oldest stand first. */
@@ -740,15 +713,10 @@ static void show_out_guests(struct wf_shm_ep *ep, uint64_t now)
 	}
 }
 
-void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now)
+void wf_shm_conn_tend(struct wf_shm_ep *ep, uint64_t now)
 {
-	struct epoll_event events[EVENTS];
 	struct wf_list *pos, *tmp;
-	int count;
 
-	count = wf_os_epoll_wait(ep->epoll_fd, events, EVENTS, 0);
-	for (int i = 0; i < count; i++)
-		on_event(ep, events[i].data.ptr, events[i].events, now);
 	show_out_guests(ep, now);
 	if (!ep->connecting)
 		return;

@@ -21,7 +21,6 @@
 #include "shm/ep.h"
 #include "shm/pull.h"
 #include "shm/serve.h"
-#include "shm/sleep.h"
 
 /* Chunked messages are far smaller; a larger total is a broken peer. */
 #define ASSEMBLY_MAX ((uint64_t)16 << 20)
@@ -53,7 +52,7 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 		.src = src,
 		.rxq = ep->rxq,
 		.ep = ep,
-		.sock = { .fd = fd, .kind = WF_SHM_SOCK_IN },
+		.sock = { .fd = fd, .ready = wf_shm_conn_in_ready },
 		.region = *region,
 		.features = WF_SHM_FEATURES,
 		.addr = *addr,
@@ -71,7 +70,7 @@ void wf_shm_in_nudge(struct wf_shm_in *in)
 	_Atomic uint32_t *asleep = &in->region.header->sender_asleep;
 
 	/* What we wrote before may not have been seen by a sender that falls
-	 * asleep just now; it looks again after a barrier (sleep.c). */
+	 * asleep just now; it looks again after a barrier (core/sleep.c). */
 	if (wf_likely(!wf_shared_load(asleep, relaxed)) ||
 	    !wf_shared_exchange(asleep, 0, seq_cst))
 		return;
@@ -85,7 +84,7 @@ void wf_shm_in_busy(struct wf_shm_in *in)
 		wf_base_list_add_tail(&in->ep->busy_ins, &in->busy_link);
 	in->is_busy = true;
 	wf_shm_ep_busy(in->ep);
-	wf_shm_sleep_disturb(in->ep);
+	wf_transport_host_disturb(in->ep->host);
 }
 
 uint32_t wf_shm_in_reply(struct wf_shm_in *in,

@@ -17,7 +17,7 @@
 #include "shm/mover.h"
 #include "shm/region.h"
 #include "shm/reply.h"
-#include "shm/sock.h"
+#include "transport/loop.h"
 #include "base/table.h"
 
 struct wf_shm_ep;
@@ -62,7 +62,7 @@ struct wf_shm_in {
 
 	struct wf_rxq *rxq;
 	struct wf_shm_ep *ep;
-	struct wf_shm_sock sock;
+	struct wf_source sock;
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	struct wf_addr addr; /* AF_UNSPEC: a stranger */

@@ -303,7 +303,7 @@ static void lose_sender(struct joined *j)
 	j->in->ended = true;
 	j->to.reap = true;
 	for (int i = 0; i < 20; i++)
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 	assert_int_equal(j->to.watch.count, 0);
 	j->in = NULL;
 }
@@ -318,7 +318,7 @@ static void test_what_came_is_kept(void **state)
 	joined_alloc(&from, 3000, 1);
 	joined_alloc(&to, 3000, 1);
 	send_plain(j, &from, 1, false);
-	wf_shm_ep_progress_slow(&j->to);
+	wf_core_progress(&j->to_core);
 	/* Still in the ring when the end is seen. */
 	send_plain(j, &from, 2, true);
 	lose_sender(j);
@@ -350,7 +350,7 @@ static void test_sender_that_left_is_not_read(void **state)
 		joined_alloc(&from, 100000, 1);
 		joined_alloc(&to, 100000, 1);
 		send_plain(j, &from, 1, false);
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 		assert_int_equal(j->rxq.tagged.unexpected, 1);
 		wf_shm_out_fail_all(j->out, FI_ECANCELED);
 		assert_true(joined_pop(&j->txq, &comp));
@@ -417,11 +417,11 @@ static void test_sender_that_leaves_is_not_believed(void **state)
 	joined_alloc(&to, len, 1);
 	joined_post(j, &to, 1);
 	send_plain(j, &from, 1, false);
-	wf_shm_ep_progress_slow(&j->to);
+	wf_core_progress(&j->to_core);
 	assert_int_equal(j->to.busy_pulls, 1);
 	wf_shm_out_fail_all(j->out, FI_ECANCELED);
 	for (int i = 0; i < 10; i++)
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 	assert_int_equal(j->to.busy_pulls, 0);
 	assert_int_equal(wf_op_compq_count(&j->rxcq), 0);
 	lose_sender(j); /* as the end of its socket tells */
@@ -486,7 +486,7 @@ static void test_parked_is_lost(void **state)
 			joined_post(j, &to, 1);
 		/* With a way to read it would be done at once. */
 		j->in->mover.way = WF_SHM_WAY_NONE;
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 		assert_int_equal(wf_op_compq_count(&j->rxcq), 0);
 		lose_sender(j);
 		if (late)
@@ -514,14 +514,14 @@ static void test_closed_share_is_left_alone(void **state)
 	joined_alloc(&to, len, 1);
 	joined_post(j, &to, 1);
 	send_plain(j, &from, 1, false);
-	wf_shm_ep_progress_slow(&j->to);
+	wf_core_progress(&j->to_core);
 	assert_int_equal(j->to.busy_pulls, 1);
 	wf_shm_in_close(j->in, 0);
 	j->to.watch.count = 0;
 	assert_int_equal(j->to.busy_pulls, 0);
 	memset(to.memory, JOINED_GAP_BYTE, len);
 	for (int i = 0; i < 10; i++)
-		wf_shm_ep_progress_slow(&j->from);
+		wf_core_progress(&j->from_core);
 	joined_check(&to, 0, 1);
 	free(from.memory);
 	free(to.memory);
@@ -544,7 +544,7 @@ static void test_rename(void **state)
 	joined_alloc(&to, 20000, 1);
 	send_plain(j, &from[0], 1, false);
 	send_plain(j, &from[1], 2, false);
-	wf_shm_ep_progress_slow(&j->to);
+	wf_core_progress(&j->to_core);
 	assert_null(wf_match_find_ux(&j->rxq.tagged, 1, 0, JOINED_SRC));
 	wf_shm_in_rename(j->in, JOINED_SRC);
 	for (uint64_t tag = 1; tag <= 2; tag++) {
@@ -581,8 +581,8 @@ static void test_nonsense(void **state)
 		struct joined *j = joined_open(WF_SHM_WAY_SELF);
 
 		atomic_store(&j->out->region.slots[0].word, words[i]);
-		wf_shm_ep_progress_slow(&j->to);
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
+		wf_core_progress(&j->to_core);
 		assert_int_equal(j->to.watch.count, 0);
 		assert_int_equal(j->rxq.msg.unexpected, 0);
 		joined_close(j);
@@ -609,14 +609,14 @@ static void test_wrong_streams(void **state)
 		joined_alloc(&to, 200, 1);
 		joined_post(j, &to, 1);
 		send_plain(j, &from, 1, false);
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 		slot = wf_shm_put_slot(j->out);
 		slot->stream = (struct wf_shm_stream){ wrong[i].offset,
 						       wrong[i].op, 0 };
 		wf_shm_put_publish(j->out, slot, wrong[i].len,
 				   WF_SHM_KIND_STREAM, 0);
-		wf_shm_ep_progress_slow(&j->to);
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
+		wf_core_progress(&j->to_core);
 		assert_int_equal(j->to.watch.count, 0);
 		assert_true(joined_pop(&j->rxcq, &comp));
 		assert_int_not_equal(joined_err(&comp), 0);

@@ -21,6 +21,8 @@
 
 #include <cmocka.h>
 
+#include "core/core.h"
+#include "shm/channels.h"
 #include "shm/ep.h"
 #include "shm/tx.h"
 
@@ -31,6 +33,7 @@
 struct joined {
 	struct wf_compq txq, rxcq;
 	struct wf_rxq rxq, unused;
+	struct wf_core from_core, to_core; /* drive these: */
 	struct wf_shm_ep from, to;
 	struct wf_regs regs; /* of the receiver */
 	struct wf_shm_out *out;
@@ -52,11 +55,10 @@ static inline uint64_t joined_find(void *arg, const struct wf_addr *addr)
 	return WF_MATCH_ANY;
 }
 
-static inline struct wf_shm_ep_attr joined_attr(struct wf_regs *regs)
+static inline struct wf_shm_ep_attr joined_attr(void)
 {
 	return (struct wf_shm_ep_attr){
 		.name_fd = -1,
-		.tx_size = 64,
 		.eager_max = 16384,
 		.cma_min = SIZE_MAX,
 		.share_min = 65536,
@@ -66,15 +68,49 @@ static inline struct wf_shm_ep_attr joined_attr(struct wf_regs *regs)
 		.slots_log2 = JOINED_SLOTS_LOG2,
 		.lines_log2 = JOINED_LINES_LOG2,
 		.cma = true,
+	};
+}
+
+static inline struct wf_host
+joined_host(struct wf_compq *txq, struct wf_rxq *rxq, struct wf_regs *regs)
+{
+	return (struct wf_host){
+		.tx_size = 64,
+		.txq = txq,
+		.rxq = rxq,
 		.regs = regs,
 		.names = { .get = joined_get, .find = joined_find },
 	};
 }
 
+/* A core with shared memory alone. */
+static inline int joined_open_at(struct wf_core *core, struct wf_shm_ep *ep,
+				 const struct wf_host *host,
+				 const struct wf_shm_ep_attr *attr)
+{
+	struct wf_way *way;
+	int err;
+
+	assert_int_equal(wf_core_open(core, host), 0);
+	way = wf_core_add(core, &wf_shm_transport, ep);
+	err = wf_shm_ep_open(ep, attr, &core->host, way);
+	if (err) {
+		core->way_count = 0;
+		wf_core_close(core);
+	}
+	return err;
+}
+
+/* The core that drives @ep. */
+static inline struct wf_core *joined_core(const struct wf_shm_ep *ep)
+{
+	return wf_container_of(ep->host, struct wf_core, host);
+}
+
 /* With any address whose name is free. */
-static inline void joined_open_ep(struct wf_shm_ep *ep,
-				  struct wf_shm_ep_attr attr,
-				  struct wf_compq *txq, struct wf_rxq *rxq)
+static inline void joined_open_ep(struct wf_core *core, struct wf_shm_ep *ep,
+				  struct wf_host host,
+				  const struct wf_shm_ep_attr *attr)
 {
 	static uint16_t port;
 	struct sockaddr_in sin = { .sin_family = AF_INET };
@@ -84,8 +120,8 @@ static inline void joined_open_ep(struct wf_shm_ep *ep,
 		sin.sin_addr.s_addr =
 			htonl(INADDR_LOOPBACK + ((uint32_t)getpid() & 0xffff));
 		sin.sin_port = htons(++port);
-		wf_base_addr_set(&attr.addr, &sin, sizeof(sin));
-		err = wf_shm_ep_open(ep, &attr, txq, rxq);
+		wf_base_addr_set(&host.addr, &sin, sizeof(sin));
+		err = joined_open_at(core, ep, &host, attr);
 	} while (err == -EADDRINUSE);
 	assert_int_equal(err, 0);
 }
@@ -106,6 +142,7 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 					       unsigned int lines_log2)
 {
 	struct joined *j = calloc(1, sizeof(*j));
+	const struct wf_shm_ep_attr attr = joined_attr();
 	struct wf_addr nobody = { 0 };
 	struct wf_shm_region region;
 	int memfd;
@@ -116,8 +153,10 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 	wf_match_rxq_init(&j->rxq, &j->rxcq);
 	wf_match_rxq_init(&j->unused, &j->txq);
 	assert_int_equal(wf_op_regs_open(&j->regs, false), 0);
-	joined_open_ep(&j->from, joined_attr(&j->regs), &j->txq, &j->unused);
-	joined_open_ep(&j->to, joined_attr(&j->regs), &j->txq, &j->rxq);
+	joined_open_ep(&j->from_core, &j->from,
+		       joined_host(&j->txq, &j->unused, &j->regs), &attr);
+	joined_open_ep(&j->to_core, &j->to,
+		       joined_host(&j->txq, &j->rxq, &j->regs), &attr);
 	j->out = wf_shm_out_open(&j->from, 0, &nobody);
 	assert_non_null(j->out);
 	assert_int_equal(wf_shm_region_create(&j->out->region, slots_log2,
@@ -128,7 +167,7 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 	close(memfd);
 	j->in = wf_shm_in_open(&j->to, &region, -1, &nobody, JOINED_SRC);
 	assert_non_null(j->in);
-	assert_int_equal(wf_shm_ep_add_in(&j->to, j->in), 0);
+	assert_int_equal(wf_shm_channels_add_in(&j->to, j->in), 0);
 	joined_mover(&j->in->mover, way);
 	j->out->mover = j->in->mover;
 	j->out->features = WF_SHM_FEATURES;
@@ -147,8 +186,8 @@ static inline struct joined *joined_open(enum wf_shm_way way)
 
 static inline void joined_close(struct joined *j)
 {
-	wf_shm_ep_close(&j->from);
-	wf_shm_ep_close(&j->to);
+	wf_core_close(&j->from_core);
+	wf_core_close(&j->to_core);
 	wf_op_regs_close(&j->regs);
 	wf_match_rxq_fini(&j->rxq);
 	wf_match_rxq_fini(&j->unused);
@@ -159,8 +198,8 @@ static inline void joined_close(struct joined *j)
 
 static inline void joined_drive(struct joined *j)
 {
-	wf_shm_ep_progress_slow(&j->to);
-	wf_shm_ep_progress_slow(&j->from);
+	wf_core_progress(&j->to_core);
+	wf_core_progress(&j->from_core);
 }
 
 static inline bool joined_pop(struct wf_compq *q, struct wf_comp *comp)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rest.h"
 #include "op/iov.h"
 #include "os/shared.h"
 #include "os/socket.h"
@@ -20,7 +21,6 @@
 #include "shm/put.h"
 #include "shm/remote.h"
 #include "shm/share.h"
-#include "shm/sleep.h"
 #include "shm/tx.h"
 
 /* A lap of slots is 4 KiB long and a lap of lines 8 KiB where the receiver keeps
@@ -55,7 +55,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 		.dst = dst,
 		.addr = *addr,
 		.state = WF_SHM_OUT_CONNECTING,
-		.sock = { .fd = -1, .kind = WF_SHM_SOCK_OUT },
+		.sock = { .fd = -1, .ready = wf_shm_conn_out_ready },
 		.board = { .memfd = -1 },
 		.chunk = ep->attr.chunk,
 		.since = now,
@@ -81,7 +81,7 @@ void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep)
 	out->keep = keep;
 	out->ep->reap = true;
 	wf_shm_ep_busy(out->ep);
-	wf_shm_sleep_disturb(out->ep);
+	wf_transport_host_disturb(out->ep->host);
 }
 
 static void stop_sharing(struct wf_shm_out *out, const struct wf_shm_tx *tx)
@@ -656,7 +656,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 	if (count) {
 		wf_shared_store(&out->region.header->replies_seen,
 				out->reply_tail, release);
-		out->ep->quiet_ticks = 0; /* as good as a message */
+		wf_transport_host_stirred(out->ep->host);
 	}
 	if (out->sharing)
 		help_sharing(out);

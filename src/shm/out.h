@@ -21,7 +21,7 @@
 #include "shm/lap.h"
 #include "shm/mover.h"
 #include "shm/region.h"
-#include "shm/sock.h"
+#include "transport/loop.h"
 #include "base/table.h"
 
 struct wf_shm_ep;
@@ -66,7 +66,7 @@ struct wf_shm_out {
 	struct wf_shm_board_map board;
 	struct wf_reg_view regs;		   /* its registrations */
 	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* who waits for each */
-	struct wf_shm_sock sock;
+	struct wf_source sock;
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	uint64_t dst; /* fi_addr_t */

@@ -204,7 +204,7 @@ static void test_put_until_full(void **state)
 			assert_true(sent >= 2);
 			assert_false(
 				wf_shm_put(j->out, 0, 0, 0, buf, sizes[i]));
-			wf_shm_ep_progress_slow(&j->to);
+			wf_core_progress(&j->to_core);
 			assert_int_equal(j->rxq.msg.unexpected, sent);
 			wf_match_rxq_fini(&j->rxq);
 			wf_match_rxq_init(&j->rxq, &j->rxcq);
@@ -465,7 +465,7 @@ static void *read_slowly(void *arg)
 	struct joined *j = arg;
 
 	for (int i = 0; i < 200; i++) {
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 		usleep(500);
 	}
 	return NULL;
@@ -473,6 +473,7 @@ static void *read_slowly(void *arg)
 
 static void test_close_with_copies(void **state)
 {
+	const struct wf_shm_ep_attr attr = joined_attr();
 	struct joined *j = joined_open(WF_SHM_WAY_SELF);
 	struct joined_buf from;
 	pthread_t thread;
@@ -488,10 +489,11 @@ static void test_close_with_copies(void **state)
 	}
 	assert_true(wf_shm_out_holds_copies(j->out));
 	assert_int_equal(pthread_create(&thread, NULL, read_slowly, j), 0);
-	wf_shm_ep_close(&j->from);
+	wf_core_close(&j->from_core);
 	pthread_join(thread, NULL);
 	assert_int_equal(j->rxq.tagged.unexpected, 50);
-	joined_open_ep(&j->from, joined_attr(&j->regs), &j->txq, &j->unused);
+	joined_open_ep(&j->from_core, &j->from,
+		       joined_host(&j->txq, &j->unused, &j->regs), &attr);
 	free(from.memory);
 	joined_close(j);
 }
@@ -561,7 +563,7 @@ static void test_many_acked(void **state)
 		tx.delivery = true;
 		joined_post(j, &to, tag);
 		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 		wf_shm_out_push(j->out);
 	}
 	for (uint64_t tag = 1; tag <= 2 * COUNT; tag++) {

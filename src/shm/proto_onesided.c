@@ -51,7 +51,7 @@ static int judge(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
 	if (err == EFAULT)
 		return -FI_EFAULT;
 	if (err == ESRCH && has_ended(out)) {
-		out->ep->sockets_due = 0;
+		wf_transport_host_look(out->ep->host);
 		return -EAGAIN;
 	}
 	wf_info("CMA is refused (error %d): using the ring", err);

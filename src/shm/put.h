@@ -50,7 +50,7 @@ static inline void wf_shm_put_publish(struct wf_shm_out *out,
 	wf_shm_put_count(out, len, kind);
 	wf_shared_store(&slot->word, word, release);
 	/* May miss a receiver that stops looking just now; it looks once more
-	 * after a barrier on all processors (sleep.c), or half a millisecond
+	 * after a barrier on all processors (core/sleep.c), or half a millisecond
 	 * later (watch.c). */
 	if (wf_unlikely(wf_shared_load(out->bell_wanted, relaxed)))
 		wf_shm_out_ring(out);

@@ -21,7 +21,7 @@
  * A bell that we keep set because the completion queue is full is not answered
  * until the queue has room: each poll finds it again. It does not keep the
  * endpoint awake, either, for nothing can be done until the application reads;
- * sleep.c then looks again every millisecond. Without memory the endpoint stays
+ * doze.c then looks again every millisecond. Without memory the endpoint stays
  * awake and tries at every poll.
  *
  * Every sender has mapped the board. One of another user (FI_WEFT_ALLOW_UID) may

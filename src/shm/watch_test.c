@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "shm/crowd_test.h"
 #include "shm/put.h"
-#include "shm/sleep.h"
 
 #define RINGS 12
 #define SLOTS_LOG2 6 /* a burst is longer than the budget of a poll */
@@ -65,7 +64,7 @@ static void send_some(struct world *w, int ring, int count)
 			return; /* the ring is full */
 		w->sent++;
 		/* The endpoint, if it slept, was woken. */
-		if (w->c->j->to.asleep)
+		if (w->c->j->to.host->asleep)
 			assert_int_equal(atomic_load(&w->watch->board->asleep),
 					 0);
 	}
@@ -88,7 +87,7 @@ static void arrive_late(struct world *w)
 
 static void fall_asleep(struct world *w)
 {
-	if (!wf_shm_sleep_begin(&w->c->j->to, UINT64_MAX))
+	if (!wf_core_sleep(&w->c->j->to_core))
 		return;
 	/* Nothing that could be done is left, and nothing needs a second
 	 * look. */
@@ -102,7 +101,7 @@ static void fall_asleep(struct world *w)
  * is also run when the endpoint stays awake. */
 static void follow_quiet(struct world *w, char event)
 {
-	if (w->c->j->to.asleep ||
+	if (w->c->j->to.host->asleep ||
 	    (event == 's' && !w->c->ins[w->quiet]->watched))
 		w->late_until = 0;
 	else if (w->c->ins[w->quiet]->watched)
@@ -142,8 +141,8 @@ static void happen(struct world *w, char event)
 		arrive_late(w);
 		break;
 	case 'p':
-		if (ep->asleep)
-			wf_shm_sleep_end(ep); /* as progress does */
+		if (ep->host->asleep)
+			wf_core_wake(joined_core(ep)); /* as progress does */
 		wf_shm_watch_poll(w->watch);
 		break;
 	case 't':
@@ -154,8 +153,8 @@ static void happen(struct world *w, char event)
 		fall_asleep(w);
 		break;
 	case 'w':
-		if (ep->asleep)
-			wf_shm_sleep_end(ep);
+		if (ep->host->asleep)
+			wf_core_wake(joined_core(ep));
 		break;
 	case 'f':
 		if (!w->full)
@@ -333,8 +332,8 @@ static void test_bells_cleared_by_a_peer(void **state)
 	finish(&w, "a bell is cleared");
 	/* Nor is a sleep without an end, because the word that makes others
 	 * wake us can be cleared as well. */
-	assert_true(wf_shm_sleep_begin(ep, UINT64_MAX));
-	assert_int_equal(timerfd_gettime(ep->timer.fd, &timer), 0);
+	assert_true(wf_core_sleep(joined_core(ep)));
+	assert_int_equal(timerfd_gettime(ep->host->loop.timer.fd, &timer), 0);
 	assert_true(timer.it_value.tv_sec == 0 && timer.it_value.tv_nsec > 0);
 	crowd_close(w.c);
 }
