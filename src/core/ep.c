@@ -21,6 +21,11 @@ int wf_core_ep_open(struct wf_core_ep *ep, const struct wf_core_ep_attr *attr)
 	err = wf_rdm_ep_open(&ep->rdm, &attr->rdm, &common->host, way);
 	if (!err)
 		return 0;
+	/* After a failure the name is the caller's again. */
+	if (attr->shm.name_fd >= 0) {
+		wf_transport_loop_remove(&common->host.loop, &ep->shm.listener);
+		ep->shm.listener.fd = -1;
+	}
 	wf_shm_transport.close(&ep->shm);
 err_loop:
 	common->way_count = 0;

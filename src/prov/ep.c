@@ -11,6 +11,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "os/knob.h"
 #include "prov/alias.h"
 #include "prov/atomic.h"
 #include "prov/domain.h"
@@ -26,8 +27,8 @@
 
 /* Ring geometry: 256 slots and 64 KiB of data; with replies, shares and returns
  * a channel is 116 KiB, a pair 232 KiB. */
-#define SLOTS_LOG2 8
-#define LINES_LOG2 10
+#define SLOTS_LOG2 WF_KNOB(slots_log2, 8)
+#define LINES_LOG2 WF_KNOB(lines_log2, 10)
 
 /* Bytes per record: larger messages come in several, so that the receiver
  * copies one while the sender writes the next (docs/shm.md has the

@@ -29,7 +29,7 @@ HEADERS = re.compile(
     r"arpa/inet\.h|linux/(?:errqueue|udp)\.h|rdma/.*")
 
 # Functions of other libraries that the provider may call by itself. The C
-# library's: memory and text. clock_gettime: inlined by os/linux/inline.h.
+# library's: memory and text. clock_gettime: inlined by os/inline.h.
 # getenv and environ are not here, because a simulated process has its own.
 CALLS = re.compile(
     r"(?:wf|fi)_\w+|"
