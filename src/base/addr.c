@@ -105,7 +105,7 @@ static bool is_loopback(const struct wf_addr *addr)
 	       ntohl(addr->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* What goes to an address of ours comes from it. */
+/* What goes to an address of ours comes from it. No route: not ours. */
 static bool is_own_source(int fd, const struct wf_addr *addr)
 {
 	struct wf_addr to = *addr, from = { 0 };
@@ -119,21 +119,28 @@ static bool is_own_source(int fd, const struct wf_addr *addr)
 	return wf_base_addr_equal(&from, &to);
 }
 
-bool wf_base_addr_is_local(const struct wf_addr *addr)
+int wf_base_addr_find_local(const struct wf_addr *addr)
 {
 	bool local;
 	int fd;
 
 	if (wf_base_addr_is_any(addr) || is_loopback(addr))
-		return true;
+		return 1;
 	/* Not by bind(): where net.ipv4.ip_nonlocal_bind is set, that takes any
 	 * address. */
 	fd = wf_os_socket(addr->sa.sa_family, SOCK_DGRAM, 0);
+	if (fd == -EAFNOSUPPORT)
+		return 0;
 	if (fd < 0)
-		return false;
+		return fd;
 	local = is_own_source(fd, addr);
 	wf_os_close(fd);
 	return local;
+}
+
+bool wf_base_addr_is_local(const struct wf_addr *addr)
+{
+	return wf_base_addr_find_local(addr) > 0;
 }
 
 const char *wf_base_addr_str(const struct wf_addr *addr, char *buf, size_t len)

@@ -86,8 +86,9 @@ struct wf_rdm_ep {
 	uint32_t reading;
 	uint32_t unexpected;
 	uint32_t next_name;
-	uint32_t next_life; /* random at first; part of our ids */
-	uint64_t runting;   /* bytes sent before they are read, not yet done */
+	uint32_t silent_lines; /* told since silent peers were looked for */
+	uint32_t next_life;    /* random at first; part of our ids */
+	uint64_t runting; /* bytes sent before they are read, not yet done */
 	struct wf_host *host;
 	struct wf_way *way;
 	struct wf_source stir; /* our socket, then the device's descriptor */

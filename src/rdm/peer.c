@@ -485,6 +485,7 @@ void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,
 	    path.max_msg >= WF_WIRE_HEADER_MAX && path.max_msg < peer->max_msg)
 		peer->max_msg = path.max_msg;
 	peer->greeted_us = true;
+	peer->warned = false;
 	peer->features = packet->extra_count ? packet->extra[0] : 0;
 	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_handshakes, 1);
 }

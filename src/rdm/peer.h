@@ -49,7 +49,7 @@ struct wf_rdm_peer {
 	bool sent_handshake;
 	bool owes_probe; /* whether it lives is to be found out */
 	struct wf_rdm_life life;
-	bool warned;	   /* that it does not answer */
+	bool warned;	   /* that it does not answer; until it does */
 	uint64_t asked_ns; /* for how long the device asked, at the last look */
 	int lost; /* errno of the last life, until an inject has told of it */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */

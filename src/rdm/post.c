@@ -12,12 +12,12 @@
 #include <rdma/fi_endpoint.h>
 
 #include "base/log.h"
-#include "rdm/control.h"
 #include "rdm/ep.h"
 #include "rdm/in.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
 #include "rdm/protocol.h"
+#include "rdm/rtr.h"
 #include "rdm/rx.h"
 #include "rdm/tx.h"
 
@@ -121,9 +121,9 @@ static bool post_owed(struct wf_rdm_peer *peer)
 static bool post_asking(struct wf_rdm_peer *peer)
 {
 	while (!wf_base_list_empty(&peer->asking)) {
-		if (!wf_rdm_control_ask(peer, wf_container_of(peer->asking.next,
-							      struct wf_rdm_tx,
-							      unacked_link)))
+		if (!wf_rdm_rtr_ask(peer, wf_container_of(peer->asking.next,
+							  struct wf_rdm_tx,
+							  unacked_link)))
 			return false;
 	}
 	return true;
@@ -228,8 +228,6 @@ static int post_tx(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx, int max)
 	log_posted(tx);
 	if (tx->protocol->handle_tx_packets_posted)
 		tx->protocol->handle_tx_packets_posted(ep, tx);
-	if (wf_unlikely(tx->nacked && tx->protocol->pulled))
-		wf_rdm_protocol_nacked(ep, tx);
 	return count;
 }
 

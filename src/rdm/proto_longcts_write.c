@@ -94,6 +94,9 @@ const struct wf_rdm_protocol wf_rdm_protocol_longcts_write = {
 	},
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.handle_tx_packets_posted = wf_rdm_cts_posted,
+	.request_completed = wf_rdm_tx_is_delivered,
+	.answered = wf_rdm_tx_receipt,
 	.receive = receive,
 	.pulled = pulled,
 };

@@ -101,5 +101,7 @@ const struct wf_rdm_protocol wf_rdm_protocol_medium = {
 	.is_unasked = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.request_completed = wf_rdm_tx_is_delivered,
+	.answered = wf_rdm_tx_receipt,
 	.receive = receive,
 };

@@ -34,5 +34,7 @@ const struct wf_rdm_protocol wf_rdm_protocol_short_read = {
 	.ends_by_answer = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.request_completed = wf_rdm_tx_is_answered,
+	.answered = wf_rdm_rtr_answered,
 	.receive = receive,
 };

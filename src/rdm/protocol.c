@@ -83,12 +83,23 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	return -EMSGSIZE;
 }
 
+int wf_rdm_protocol_nack(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	if (tx->err || tx->nacked || tx->reported)
+		return -EPROTO;
+	wf_rdm_stat_add(ep, WF_RDM_STAT_read_nacks, 1);
+	tx->nacked = true;
+	if (tx->constructed)
+		wf_rdm_protocol_nacked(ep, tx);
+	return 0;
+}
+
 void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	struct wf_rdm_peer *peer = tx->named.peer;
 
-	if (tx->protocol == &wf_rdm_protocol_runtread)
-		ep->runting -= tx->sent;
+	if (tx->protocol->released)
+		tx->protocol->released(ep, tx);
 	tx->constructed = false;
 	tx->protocol = &wf_rdm_protocol_longcts;
 	tx->wire_flags |= WF_WIRE_NACKED;

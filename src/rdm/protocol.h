@@ -51,9 +51,19 @@ struct wf_rdm_protocol {
 	 * when there is no packet to be had, then it is called again. */
 	int (*construct_tx_packets)(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				    struct wf_rdm_pkt **pkts, int max);
-	/* They are with the device. May be NULL. */
+	/* All of them are with the device. NULL: nothing follows from that. */
 	void (*handle_tx_packets_posted)(struct wf_rdm_ep *ep,
 					 struct wf_rdm_tx *tx);
+	/* All packets were made, and the device has delivered another, or the
+	 * peer's last word came: whether the operation is over. */
+	bool (*request_completed)(const struct wf_rdm_tx *tx);
+	/* A packet that names the operation: EOR, RECEIPT, READRSP, CTSDATA,
+	 * ATOMRSP or READ_NACK. 0; -EPROTO: it means nothing to it. */
+	int (*answered)(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+			const struct wf_wire_packet *packet);
+	/* The operation is over, or goes on by another protocol. NULL: it
+	 * holds nothing that others share. */
+	void (*released)(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
 	/* -- receiving -- */
 	/* A request packet, in its turn if it has one. 0; -EAGAIN: no memory,
@@ -88,8 +98,9 @@ extern const struct wf_rdm_protocol *const wf_rdm_protocols[WF_RDM_PROTOCOLS];
  * that can: tx->protocol. 0, -EAGAIN, -EMSGSIZE when none can. */
 int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
-/* The receiver cannot read @tx, all of whose packets are made: the same message
- * goes on by CTS. */
+/* READ_NACK, for protocols whose messages are read: the receiver cannot, and the
+ * same message goes on by CTS once all packets of it are made. 0 or -EPROTO. */
+int wf_rdm_protocol_nack(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
 /* Before the first packet. */

@@ -85,6 +85,18 @@ int wf_rdm_rta_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	return 1;
 }
 
+int wf_rdm_rta_answered(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+			const struct wf_wire_packet *packet)
+{
+	if (packet->type != WF_WIRE_ATOMRSP || tx->err || tx->reported ||
+	    packet->data_len != tx->req.len)
+		return -EPROTO;
+	wf_op_iov_scatter(tx->remote.result, tx->remote.result_count, 0,
+			  packet->data, packet->data_len);
+	wf_rdm_tx_answer(peer->ep, tx, 0);
+	return 0;
+}
+
 /* One segment after the other: operands, values to compare with and results go
  * on with each. */
 static int run(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet,

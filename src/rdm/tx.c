@@ -139,8 +139,8 @@ void wf_rdm_tx_free(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 
 	unregister(ep, tx);
 	uncount(tx);
-	if (tx->protocol == &wf_rdm_protocol_runtread)
-		ep->runting -= tx->sent;
+	if (tx->protocol && tx->protocol->released)
+		tx->protocol->released(ep, tx);
 	wf_rdm_named_del(ep, &tx->named);
 	wf_base_list_del(&tx->link);
 	wf_base_list_del(&tx->unacked_link);
@@ -336,16 +336,22 @@ static void report(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	}
 }
 
+bool wf_rdm_tx_is_delivered(const struct wf_rdm_tx *tx)
+{
+	if (tx->req.delivery)
+		return tx->answered;
+	return !tx->outstanding && tx->acked == tx->req.len;
+}
+
+bool wf_rdm_tx_is_answered(const struct wf_rdm_tx *tx)
+{
+	return tx->answered;
+}
+
 static bool is_done(const struct wf_rdm_tx *tx)
 {
-	if (tx->pieces || !tx->constructed)
-		return false;
-	/* What is read and what was sent before it end each by itself. */
-	if (tx->protocol->ends_by_answer || tx->req.delivery)
-		return tx->answered &&
-		       (tx->protocol != &wf_rdm_protocol_runtread ||
-			!tx->requests);
-	return !tx->outstanding && tx->acked == tx->req.len;
+	return !tx->pieces && tx->constructed &&
+	       tx->protocol->request_completed(tx);
 }
 
 void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
@@ -373,6 +379,16 @@ void wf_rdm_tx_answer(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err)
 	if (err && !tx->err)
 		tx->err = err;
 	wf_rdm_tx_settle(ep, tx);
+}
+
+int wf_rdm_tx_receipt(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+		      const struct wf_wire_packet *packet)
+{
+	if (packet->type != WF_WIRE_RECEIPT || !tx->req.delivery ||
+	    !tx->constructed)
+		return -EPROTO;
+	wf_rdm_tx_answer(peer->ep, tx, 0);
+	return 0;
 }
 
 void wf_rdm_tx_abort(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err)

@@ -87,6 +87,15 @@ uint32_t wf_rdm_tx_read_iov(const struct wf_rdm_tx *tx,
 /* The peer's last word: 0 or a positive errno. */
 void wf_rdm_tx_answer(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err);
 
+/* For protocols (request_completed): what is over when the device has delivered
+ * it, or with the receipt that was asked for; and what is over when answered. */
+bool wf_rdm_tx_is_delivered(const struct wf_rdm_tx *tx);
+bool wf_rdm_tx_is_answered(const struct wf_rdm_tx *tx);
+
+/* For protocols (answered) of which a receipt is all that comes back. */
+int wf_rdm_tx_receipt(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+		      const struct wf_wire_packet *packet);
+
 /* Fails it now, whatever is under way. */
 void wf_rdm_tx_abort(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err);
 

@@ -249,10 +249,17 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 }
 
 /* It went away before it answered, or has no room for us now. The connect
- * time-out does not count the time that a peer took to say so. */
+ * time-out does not count the time that a peer took to say so, up to the dead
+ * time-out in all: one that does the same every time would never fail. */
 static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 {
+	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+	uint64_t last = out->since + attr->connect_timeout_ms * WF_NS_PER_MS +
+			attr->dead_timeout_s * WF_NS_PER_S;
+
 	out->deadline += now - out->greeted;
+	if (out->deadline > last)
+		out->deadline = last;
 	wf_shm_out_release(out);
 	retry(out, err, now);
 }

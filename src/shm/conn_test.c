@@ -457,6 +457,26 @@ static void test_welcome_that_can_never_be_sent(void **state)
 	expect_failure(w, ETOOMANYREFS);
 }
 
+/* Bug: the time until a refusal was added to the connect time-out each time, so
+ * that a peer which computes between refusals was asked for ever. */
+static void test_refusals_that_take_long(void **state)
+{
+	struct world *w = *state;
+	const struct wf_shm_out *out = send_one(w);
+	uint64_t ms = 0;
+
+	fail_welcomes = INT32_MAX;
+	while (out->state != WF_SHM_OUT_DEAD) {
+		assert_true(ms < 2 * (TIMEOUT_MS + DEAD_S * 1000));
+		if (out->state == WF_SHM_OUT_GREETED) {
+			ms += DEAD_S * 1000 - 1000;
+			look(w, &w->b, ms);
+		}
+		look(w, &w->a, ++ms);
+	}
+	expect_failure(w, ETOOMANYREFS);
+}
+
 #define TEST(name)                                                             \
 	cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
@@ -476,6 +496,7 @@ int main(void)
 		TEST(test_short_dead_timeout_wakes),
 		TEST(test_refusal_that_makes_no_sense),
 		TEST(test_welcome_that_can_never_be_sent),
+		TEST(test_refusals_that_take_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

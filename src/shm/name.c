@@ -58,11 +58,15 @@ int wf_shm_name_bind(const struct wf_addr *addr, bool any)
 
 int wf_shm_name_connect(const struct wf_addr *addr)
 {
-	int fd = open_with(wf_os_connect, addr, false);
+	int fd = open_with(wf_os_connect, addr, false), local;
 
 	if (fd != -ECONNREFUSED)
 		return fd;
-	if (!wf_base_addr_is_local(addr))
+	/* Not known: the caller tries again. "Unreachable" would be final. */
+	local = wf_base_addr_find_local(addr);
+	if (local < 0)
+		return local;
+	if (!local)
 		return -EHOSTUNREACH;
 	return open_with(wf_os_connect, addr, true);
 }

@@ -211,6 +211,15 @@ static int start_locked(void)
 	return 0;
 }
 
+/* Without a device nobody uses it, and the attendant does not poll it. */
+static void close_unused_locked(void)
+{
+	if (!wf_base_list_empty(&devices) || wake_fd < 0)
+		return;
+	wf_os_close(wake_fd);
+	wake_fd = -1;
+}
+
 int wf_udp_attend_begin(struct wf_udp_dev *dev)
 {
 	int ret;
@@ -219,6 +228,8 @@ int wf_udp_attend_begin(struct wf_udp_dev *dev)
 	ret = start_locked();
 	if (!ret)
 		wf_base_list_add_tail(&devices, &dev->attend);
+	else
+		close_unused_locked();
 	wf_os_mutex_unlock(&lock);
 	return ret;
 }
@@ -236,10 +247,6 @@ void wf_udp_attend_end(struct wf_udp_dev *dev)
 		wf_os_eventfd_write(wake_fd, 1);
 	while (resting && dev->watched && rests == before)
 		wf_os_cond_wait(&rested, &lock);
-	/* No other device uses it, and the attendant does not poll it. */
-	if (wf_base_list_empty(&devices) && wake_fd >= 0) {
-		wf_os_close(wake_fd);
-		wake_fd = -1;
-	}
+	close_unused_locked();
 	wf_os_mutex_unlock(&lock);
 }
