@@ -172,8 +172,24 @@ static void attach(struct wf_prov_ep *ep)
 	}
 }
 
+static void turn(struct wf_attended *attended)
+{
+	wf_prov_ep_turn(wf_container_of(attended, struct wf_prov_ep, attended));
+}
+
+static int attend(struct wf_prov_ep *ep)
+{
+	ep->attended = (struct wf_attended){
+		.core = &ep->core.common,
+		.lock = ep->lock,
+		.turn = ep->srx ? turn : NULL,
+	};
+	return wf_core_attend_add(&ep->attended);
+}
+
 static void disable(struct wf_prov_ep *ep)
 {
+	wf_core_attend_remove(&ep->attended);
 	for (size_t i = 0; i < sizeof(ep->links) / sizeof(ep->links[0]); i++)
 		wf_prov_eps_detach(&ep->links[i]);
 	wf_prov_domain_del_ep(ep->domain, ep);
@@ -307,6 +323,8 @@ static int enable(struct wf_prov_ep *ep)
 	}
 	attach(ep);
 	err = wf_prov_domain_add_ep(ep->domain, ep);
+	if (!err && ep->domain->attended)
+		err = attend(ep);
 	if (err)
 		disable(ep);
 	return err;
