@@ -31,7 +31,7 @@ LAYERS = {
     "zshim": ("public", "base", "queue", "chan", "deflate", "alg", "zreal"),
     "devd": ("public", "base", "queue", "chan", "alg", "drv"),
     # nic: the one parser of FI_WEFT_FAULT.
-    "tools": ("public", "base", "nic", "drv", "devd"),
+    "tools": ("public", "base", "nic", "deflate", "alg", "drv", "devd"),
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
