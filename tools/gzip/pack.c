@@ -15,7 +15,7 @@
 
 #include <weft/wd_comp_drv.h>
 
-#include "tools/gzip/gang.h"
+#include "alg/gang.h"
 #include "tools/gzip/index.h"
 
 #define DICT 32768u
@@ -322,7 +322,7 @@ static int write_block(void *arg, unsigned int n)
 
 static int run(struct packer *p)
 {
-	struct wf_gzip_gang gang = {
+	struct wf_gang gang = {
 		.threads = p->io->options->threads,
 		.slots = p->count,
 		.arg = p,
@@ -331,7 +331,7 @@ static int run(struct packer *p)
 		.put = write_block,
 	};
 
-	return wf_tools_gzip_gang_run(&gang);
+	return wf_alg_gang_run(&gang);
 }
 
 static int make_slots(struct packer *p)
@@ -343,7 +343,7 @@ static int make_slots(struct packer *p)
 
 	p->count = p->io->options->threads * 2 + 1;
 	p->slots = calloc(p->count, sizeof(*p->slots));
-	p->room = wf_tools_gzip_gang_room(p->count * (in + out));
+	p->room = wf_alg_gang_room(p->count * (in + out));
 	if (!p->slots || !p->room)
 		return -ENOMEM;
 	room = p->room;
