@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/wd_comp_drv.h>
+
 enum {
 	OPT_DRIVER = 256,
 	OPT_STATS,
@@ -280,6 +282,17 @@ static void mark_eleven(char *arg)
 	}
 }
 
+/* Of those whose bytes do not depend on the processor, the fastest. */
+static const char *reproducible_driver(void)
+{
+	for (unsigned int i = 0;; i++) {
+		const struct wd_alg_comp *d = wd_alg_comp_list(i);
+
+		if (!d || !strcmp(d->name, "libdeflate"))
+			return d ? d->name : "zlib";
+	}
+}
+
 int wf_tools_gzip_options(struct wf_gzip_options *o, int argc, char **argv)
 {
 	int opt, ret;
@@ -298,5 +311,7 @@ int wf_tools_gzip_options(struct wf_gzip_options *o, int argc, char **argv)
 		if (ret >= 0)
 			return ret;
 	}
+	if (o->reproducible && !o->driver && !o->decompress)
+		o->driver = reproducible_driver();
 	return -1;
 }
