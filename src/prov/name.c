@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
+#include "os/file.h"
+#include "os/socket.h"
 #include "prov/ep.h"
 #include "prov/iface.h"
 #include "prov/nosys.h"
@@ -60,16 +60,17 @@ static int bind_socket(const struct wf_addr *addr, uint16_t *port)
 	socklen_t len = sizeof(bound);
 	int fd, err;
 
-	fd = socket(addr->sa.sa_family,
-		    SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = wf_os_socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (addr->sa.sa_family == AF_INET6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	if (bind(fd, &addr->sa, wf_base_addr_len(addr)) ||
-	    getsockname(fd, &bound.sa, &len)) {
-		err = -errno;
-		close(fd);
+		wf_os_setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on,
+				 sizeof(on));
+	err = wf_os_bind(fd, &addr->sa, wf_base_addr_len(addr));
+	if (!err)
+		err = wf_os_getsockname(fd, &bound.sa, &len);
+	if (err) {
+		wf_os_close(fd);
 		return err;
 	}
 	*port = wf_base_addr_port(&bound);
@@ -101,7 +102,7 @@ static int bind_both(struct wf_addr *addr, bool any, int *udp_fd, int *name_fd)
 	return 0;
 
 err_close:
-	close(*udp_fd);
+	wf_os_close(*udp_fd);
 	return err;
 }
 
@@ -137,9 +138,9 @@ int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 void wf_prov_name_unbind(struct wf_prov_ep *ep)
 {
 	if (ep->udp_fd >= 0)
-		close(ep->udp_fd);
+		wf_os_close(ep->udp_fd);
 	if (ep->name_fd >= 0)
-		close(ep->name_fd);
+		wf_os_close(ep->name_fd);
 	ep->udp_fd = -1;
 	ep->name_fd = -1;
 }

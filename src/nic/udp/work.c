@@ -6,11 +6,11 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include "base/log.h"
 #include "nic/udp/dev.h"
 #include "nic/wqe.h"
+#include "os/poll.h"
 #include "queue/wake.h"
 
 static struct wf_list *ops_of(struct wf_nic_qp *qp)
@@ -49,7 +49,7 @@ void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_qp *qp,
 	if (wf_base_list_empty(&dev->stuck) && !wf_nic_cq_push(cq, cqe)) {
 		if (dev->user_fd >= 0 &&
 		    wf_queue_wake_needed(&dev->user_asleep))
-			eventfd_write(dev->user_fd, 1);
+			wf_os_eventfd_write(dev->user_fd, 1);
 		return;
 	}
 	stuck = place_of(qp, cqe);
@@ -76,7 +76,7 @@ void wf_udp_work_unstick(struct wf_udp_dev *dev)
 		unstick(stuck);
 		if (dev->user_fd >= 0 &&
 		    wf_queue_wake_needed(&dev->user_asleep))
-			eventfd_write(dev->user_fd, 1);
+			wf_os_eventfd_write(dev->user_fd, 1);
 	}
 }
 
@@ -279,6 +279,8 @@ static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 							  decode(dev, &wqe, op);
 	if (status == WF_NIC_OK && !ah)
 		status = WF_NIC_BAD_AH;
+	if (status == WF_NIC_OK && ((struct wf_udp_peer *)ah->dev)->lost)
+		status = WF_NIC_ABORT;
 	if (status == WF_NIC_OK && op->kind == WF_UDP_OP_READ) {
 		op->read_id = wf_queue_ids_get(&dev->read_ids);
 		dev->reads[wf_queue_ids_index(&dev->read_ids, op->read_id)] =
