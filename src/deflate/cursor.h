@@ -97,6 +97,8 @@ void wf_deflate_fast_run(struct wf_inflate *s, struct wf_cursor *c);
 
 /* Takes all output of the call that it has not yet into the checksum. */
 void wf_deflate_inflate_check(struct wf_inflate *s, struct wf_cursor *c);
+/* And tells the caller, as zlib does at the end of a call or stream. */
+void wf_deflate_inflate_show_check(struct wf_inflate *s, struct wf_cursor *c);
 
 /* The window: 0 or -ENOMEM. */
 int wf_deflate_window_add(struct wf_inflate *s, const uint8_t *end, size_t len);

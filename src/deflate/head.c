@@ -294,7 +294,7 @@ enum wf_step wf_deflate_trailer_step(struct wf_inflate *s, struct wf_cursor *c)
 
 		if (!wf_cursor_need(c, 32))
 			return WF_STEP_LEAVE;
-		wf_deflate_inflate_check(s, c);
+		wf_deflate_inflate_show_check(s, c);
 		s->total += (uint64_t)(c->out - c->begin);
 		/* For zlib this output is over: it is not in the window, and
 		 * not counted as progress. */

@@ -84,15 +84,21 @@ void wf_deflate_inflate_check(struct wf_inflate *s, struct wf_cursor *c)
 {
 	size_t len = (size_t)(c->out - c->checked);
 
-	if (len && s->wrap & WF_INFLATE_CHECK) {
+	if (len && s->wrap & WF_INFLATE_CHECK)
 		s->check =
 			s->flags ?
 				wf_deflate_crc32(s->check, c->checked, len) :
 				wf_deflate_adler32(s->check, c->checked, len);
+	c->checked = c->out;
+}
+
+void wf_deflate_inflate_show_check(struct wf_inflate *s, struct wf_cursor *c)
+{
+	wf_deflate_inflate_check(s, c);
+	if (s->wrap & WF_INFLATE_CHECK && c->out != c->begin) {
 		s->adler = s->check;
 		s->adler_new = true;
 	}
-	c->checked = c->out;
 }
 
 static enum wf_step begin_block(struct wf_inflate *s, struct wf_cursor *c)
@@ -249,7 +255,7 @@ static enum wf_inflate_ret finish(struct wf_inflate *s, struct wf_cursor *c,
 		s->mode = WF_INFLATE_LOST;
 		return WF_INFLATE_NO_MEMORY;
 	}
-	wf_deflate_inflate_check(s, c);
+	wf_deflate_inflate_show_check(s, c);
 	s->total += (uint64_t)(c->out - c->begin);
 	s->counted = true;
 	if (s->mode == WF_INFLATE_DONE)
