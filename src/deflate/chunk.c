@@ -144,9 +144,17 @@ static inline __attribute__((always_inline)) void copy_back(uint8_t *out,
 	} while (out < end);
 }
 
-/* What run_block() is made of; they use its variables. */
-#define REFILL() (buf |= load(in) << left, in += (63 - left) >> 3, left |= 56)
-#define DROP(entry) (buf >>= wf_table_drop(entry), left -= wf_table_drop(entry))
+/*
+ * What run_block() is made of; they use its variables. Of `left` only the low
+ * byte counts there, so that whole entries can be subtracted from it. `was` is
+ * the input before the last entry was taken: its extra bits are in it.
+ */
+#define REFILL()                                                               \
+	(buf |= load(in) << (left & 63), in += 7 - (left >> 3 & 7), left |= 56)
+#define TAKE(entry) (was = buf, buf >>= (entry)&63, left -= (entry))
+#define VALUE(entry)                                                           \
+	(((entry) >> 16) +                                                     \
+	 (uint32_t)((was & ~(~0ull << ((entry)&63))) >> wf_table_code(entry)))
 #define PUT(entry)                                                             \
 	do {                                                                   \
 		uint16_t byte_ = (uint8_t)((entry) >> 16);                     \
@@ -155,11 +163,14 @@ static inline __attribute__((always_inline)) void copy_back(uint8_t *out,
 	} while (0)
 #define NEXT() (lit[buf & mask])
 
+/* Bits of a distance without a subtable, and of the symbol's index after it. */
+#define DIST_BITS (WF_TABLE_DIST_BITS + 13 + WF_TABLE_LIT_BITS)
+
 /*
  * The symbols of one block, or as many as there is input and room for. Each
- * time round there are 56 bits: enough for two literals from the root and a
- * length (11 + 11 + 20), after a refill for a distance (28). The next symbol is
- * looked up before a match is copied.
+ * time round there are 56 bits, and the entry of the next symbol has been
+ * looked up: enough for two literals from the root and a length
+ * (11 + 11 + 20), then for the index of a distance.
  */
 static inline __attribute__((always_inline)) enum outcome
 run_block(struct bits *b, const struct wf_table_pair *t, uint8_t **output,
@@ -168,71 +179,69 @@ run_block(struct bits *b, const struct wf_table_pair *t, uint8_t **output,
 	const uint32_t *lit = t->lit, *dist = t->dist;
 	const uint64_t mask = (1ull << t->lit_bits) - 1;
 	const uint8_t *in = b->in, *fast = b->fast;
-	uint64_t buf = b->buf;
-	unsigned int left = b->left;
+	uint64_t buf = b->buf, was;
+	uint32_t left = b->left, e, d;
 	uint8_t *out = *output;
 	enum outcome outcome = IS_BAD;
-	uint32_t e, d;
 
 	REFILL();
 	e = NEXT();
 	while (in < fast && out < room) {
 		size_t length, distance;
 
+		TAKE(e);
 		if (e & WF_TABLE_LITERAL) {
-			DROP(e);
 			PUT(e);
 			e = NEXT();
+			TAKE(e);
 			if (e & WF_TABLE_LITERAL) {
-				DROP(e);
 				PUT(e);
 				e = NEXT();
+				TAKE(e);
 				if (e & WF_TABLE_LITERAL) {
-					DROP(e);
 					PUT(e);
-					REFILL();
 					e = NEXT();
+					REFILL();
 					continue;
 				}
 			}
 		}
 		if (wf_unlikely(e & WF_TABLE_OTHER)) {
 			if (e & WF_TABLE_SUB) {
-				DROP(e);
 				e = lit[wf_table_sub(e, buf)];
+				TAKE(e);
 			}
 			if (e & WF_TABLE_LITERAL) {
-				DROP(e);
 				PUT(e);
 				REFILL();
 				e = NEXT();
 				continue;
 			}
 			if (e & WF_TABLE_OTHER) {
-				DROP(e);
 				if (!(e & WF_TABLE_BAD))
 					outcome = BLOCK_OVER;
 				goto out;
 			}
 		}
-		length = (size_t)wf_table_value(e, buf) << wide;
-		DROP(e);
-		REFILL();
+		length = (size_t)VALUE(e) << wide;
 		d = dist[buf & ((1u << WF_TABLE_DIST_BITS) - 1)];
+		if (wf_unlikely(d & WF_TABLE_OTHER) ||
+		    (uint8_t)left < DIST_BITS)
+			REFILL();
+		TAKE(d);
 		if (wf_unlikely(d & WF_TABLE_OTHER)) {
 			if (d & WF_TABLE_SUB) {
-				DROP(d);
 				d = dist[wf_table_sub(d, buf)];
+				TAKE(d);
 			}
 			if (d & WF_TABLE_OTHER)
 				goto out;
 		}
-		distance = (size_t)wf_table_value(d, buf) << wide;
-		DROP(d);
+		distance = (size_t)VALUE(d) << wide;
+		e = NEXT();
+		REFILL();
 		if (wf_unlikely((size_t)(out - low) < distance))
 			goto out;
-		REFILL();
-		e = NEXT();
 		copy_back(out, distance, length);
 		out += length;
 	}
@@ -240,7 +249,7 @@ run_block(struct bits *b, const struct wf_table_pair *t, uint8_t **output,
 out:
 	b->in = in;
 	b->buf = buf;
-	b->left = left;
+	b->left = (uint8_t)left;
 	*output = out;
 	return outcome;
 }
