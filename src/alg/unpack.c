@@ -186,7 +186,9 @@ static bool settle(struct wf_engine *e, struct wf_piece *p)
 /* Takes over what is next and done. If that is under way, it is told. */
 static void advance(struct wf_engine *e)
 {
-	bool more = true;
+	/* What was made in order has its turn first: it is not queued before
+	 * ->serial_busy ends, though ->at may be behind it already. */
+	bool more = !e->serial_busy;
 
 	while (more && !e->over && !e->failed && !e->serial_begun &&
 	       !e->stuck) {
