@@ -631,6 +631,25 @@ static void test_random(void **state)
 	assert_int_not_equal(a, b);
 }
 
+static void test_limit_of_descriptors(void **state)
+{
+	struct wf_os_fd_limit first, less, again;
+	int fd = wf_os_eventfd();
+
+	(void)state;
+	assert_int_equal(wf_os_fd_limit(&first), 0);
+	assert_true(first.now > (uint64_t)fd && first.most >= first.now);
+	assert_int_equal(wf_os_fd_limit_set((uint64_t)fd + 1), 0);
+	assert_int_equal(wf_os_fd_limit(&less), 0);
+	assert_int_equal(less.now, fd + 1);
+	assert_int_equal(less.most, first.most);
+	assert_int_equal(wf_os_eventfd(), -EMFILE);
+	assert_int_equal(wf_os_fd_limit_set(first.now), 0);
+	assert_int_equal(wf_os_fd_limit(&again), 0);
+	assert_int_equal(again.now, first.now);
+	wf_os_close(fd);
+}
+
 static void test_interfaces(void **state)
 {
 	struct wf_os_iface *list;
@@ -690,6 +709,7 @@ int main(void)
 		cmocka_unit_test(test_once),
 		cmocka_unit_test(test_memory_of_processes),
 		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_limit_of_descriptors),
 		cmocka_unit_test(test_interfaces),
 		cmocka_unit_test(test_names),
 	};
