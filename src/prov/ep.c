@@ -560,7 +560,8 @@ int wf_prov_ep_open(struct fid_domain *domain, struct fi_info *info,
 	memset(ep, 0, sizeof(*ep));
 	ep->domain = dom;
 	ep->caps = info->caps;
-	ep->udp_fd = -1;
+	ep->nic_fd = -1;
+	ep->held_fd = -1;
 	ep->name_fd = -1;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
 	ep->tx_size = wf_prov_param.tx_size;

@@ -60,7 +60,7 @@ static bool on_poll(void *arg)
 void wf_prov_route_init(struct wf_prov_ep *ep, struct wf_shm_ep_attr *attr)
 {
 	attr->beside = (struct wf_shm_beside){
-		.fd = ep->udp_fd,
+		.fd = ep->nic_fd,
 		.stirred = on_stirred,
 		.poll = on_poll,
 		.arg = ep,
@@ -72,7 +72,8 @@ void wf_prov_route_open(struct wf_prov_ep *ep,
 {
 	const struct wf_prov_param *param = &wf_prov_param;
 	const struct wf_rdm_ep_attr rdm = {
-		.fd = ep->udp_fd,
+		.device = param->nic,
+		.fd = ep->nic_fd,
 		.addr = ep->addr,
 		.tx_size = ep->tx_size,
 		.medium_max = param->medium_max,

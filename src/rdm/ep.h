@@ -19,7 +19,7 @@
 #include "base/table.h"
 #include "match/rxq.h"
 #include "nic/nic.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 #include "op/compq.h"
 #include "op/names.h"
 #include "op/reg.h"
@@ -41,7 +41,8 @@ struct wf_rdm_peer;
 #define WF_RDM_MSG_BUCKETS 256
 
 struct wf_rdm_ep_attr {
-	int fd; /* the UDP socket that owns our address; stays the caller's */
+	const char *device; /* of the NIC; NULL: the default */
+	int fd; /* the socket that owns our address; stays the caller's */
 	struct wf_addr addr;
 	size_t tx_size;
 	size_t medium_max; /* longer messages do not go unasked */
@@ -53,10 +54,10 @@ struct wf_rdm_ep_attr {
 	uint64_t idle_ms;   /* after which strangers are forgotten; 0: 10 s */
 	uint32_t max_peers; /* 0: the device's choice */
 	uint64_t dead_timeout_s;
-	uint32_t mtu;			      /* 0: ask the interface */
-	bool thread;			      /* the device works by itself */
-	bool reads;			      /* may messages be read at all */
-	const struct wf_nic_udp_fault *fault; /* NULL: none */
+	uint32_t mtu;			  /* 0: ask the interface */
+	bool thread;			  /* the device works by itself */
+	bool reads;			  /* may messages be read at all */
+	const struct wf_nic_fault *fault; /* NULL: none */
 	struct wf_names names;
 	struct wf_regs *regs;
 	struct wf_cntr *remote_writes; /* count accesses of peers; or NULL */

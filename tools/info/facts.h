@@ -76,10 +76,14 @@ struct wf_tools_way {
 /* Peers elsewhere, by packets. */
 struct wf_tools_net {
 	bool found;
-	bool shm_off; /* those of this node as well */
-	bool gso;     /* the kernel cuts one buffer into packets ... */
-	bool gro;     /* ... and joins them again */
-	bool forced;  /* the buffer may be larger than users may ask for */
+	const char *device;	  /* by which they are reached ... */
+	const char *device_about; /* ... what it is ... */
+	const char *device_from;  /* ... and who chose it */
+	int socket;		  /* SOCK_STREAM, SOCK_DGRAM */
+	bool shm_off;		  /* those of this node as well */
+	bool gso;    /* the kernel cuts one buffer into packets ... */
+	bool gro;    /* ... and joins them again */
+	bool forced; /* the buffer may be larger than users may ask for */
 	char iface[32];
 	char address[64];
 	unsigned mtu;

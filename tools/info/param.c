@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/setting.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 
 #define DEFAULT " (default: "
 
@@ -39,10 +39,10 @@ static void take_apart(struct wf_tools_param *param, const char *help)
  * wrong with it. */
 static bool is_bad_fault(const struct wf_setting *s, const char *given)
 {
-	struct wf_nic_udp_fault fault;
+	struct wf_nic_fault fault;
 
 	return s && !strcmp(s->name, "fault") &&
-	       wf_nic_udp_fault_parse(given, &fault);
+	       wf_nic_fault_parse(given, &fault);
 }
 
 static const struct wf_setting *find(const char *name)

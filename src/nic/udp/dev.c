@@ -12,7 +12,9 @@
 
 #include "base/log.h"
 #include "nic/udp/dev.h"
+#include "nic/open.h"
 #include "nic/udp/sum.h"
+#include "nic/udp/udp.h"
 #include "queue/wake.h"
 
 /* Requests that wait for each other, and for how long after the last left. */
@@ -26,8 +28,6 @@
 #define DEFAULT_PEERS 4096u
 #define DEFAULT_DEAD (900 * WF_NS_PER_S)
 #define DEFAULT_CONNECT (20 * WF_NS_PER_S)
-
-static const struct wf_nic_ops udp_ops;
 
 uint64_t wf_udp_dev_random(struct wf_udp_dev *dev)
 {
@@ -185,6 +185,8 @@ static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	struct wf_udp_peer *peer;
 
+	if (!wf_nic_addr_reachable(nic, &ah->addr))
+		return -EINVAL;
 	dev->now = wf_base_clock_ns();
 	peer = wf_udp_peer_get(dev, &ah->addr, false);
 	if (!peer)
@@ -337,7 +339,7 @@ static void udp_close(struct wf_nic *nic)
 	free_dev(dev);
 }
 
-static void set_attr(struct wf_udp_dev *dev, const struct wf_nic_udp_attr *attr)
+static void set_attr(struct wf_udp_dev *dev, const struct wf_nic_attr *attr)
 {
 	dev->payload_crc =
 		attr->payload_crc || (attr->fault && attr->fault->corrupt);
@@ -371,7 +373,7 @@ static void set_caps(struct wf_udp_dev *dev)
 	};
 }
 
-int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
+static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 {
 	struct wf_udp_dev *dev = calloc(1, sizeof(*dev));
 	bool locked;
@@ -394,7 +396,7 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	wf_base_pool_init(&dev->ops, sizeof(struct wf_udp_op), 64, 0);
 	wf_base_pool_init(&dev->slots, sizeof(struct wf_udp_slot), 256, 0);
 	locked = attr->locked || attr->thread || attr->attend;
-	ret = wf_nic_init(&dev->nic, &udp_ops, locked, attr->counters);
+	ret = wf_nic_init(&dev->nic, &wf_nic_udp_ops, locked, attr->counters);
 	if (ret) {
 		free(dev);
 		return ret;
@@ -433,10 +435,15 @@ err:
 	return ret;
 }
 
-static const struct wf_nic_ops udp_ops = {
+const struct wf_nic_ops wf_nic_udp_ops = {
 	.name = "udp",
+	.about = "our own transport in UDP packets",
+	.socket = SOCK_DGRAM,
 	.copy = WF_QUEUE_COPY_MEMORY,
+	.open = udp_open,
 	.close = udp_close,
+	.mr_reg = wf_nic_mr_soft_reg,
+	.mr_dereg = wf_nic_mr_soft_dereg,
 	.qp_create = udp_qp_create,
 	.qp_flush = udp_qp_flush,
 	.qp_destroy = udp_qp_destroy,

@@ -56,7 +56,7 @@ static void send_sizes(struct pair *p)
 
 static void test_send_sizes(void **state)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	struct pair p;
 
 	(void)state;
@@ -77,7 +77,7 @@ static void test_send_sizes(void **state)
  * a larger message arrives all the same, be it alone or among others. */
 static void test_unequal_links(void **state)
 {
-	struct wf_nic_udp_attr wide = pair_attr(AF_INET), narrow = wide;
+	struct wf_nic_attr wide = pair_attr(AF_INET), narrow = wide;
 	struct wf_nic_path path;
 	struct pair p;
 
@@ -109,12 +109,12 @@ static void test_unequal_links(void **state)
 
 static void test_ipv6(void **state)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET6);
+	struct wf_nic_attr attr = pair_attr(AF_INET6);
 	struct wf_nic *nic;
 	struct pair p;
 
 	(void)state;
-	if (wf_nic_udp_open(&attr, &nic)) {
+	if (wf_nic_open("udp", &attr, &nic)) {
 		print_message("no IPv6 here\n");
 		skip();
 	}

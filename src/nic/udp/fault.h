@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 
 struct wf_udp_late {
 	uint64_t at;
@@ -23,7 +23,7 @@ struct wf_udp_late {
 };
 
 struct wf_udp_fault {
-	struct wf_nic_udp_fault rates;
+	struct wf_nic_fault rates;
 	struct wf_nic_counters *counters;
 	uint64_t random;
 	uint64_t number;
@@ -33,7 +33,7 @@ struct wf_udp_fault {
 	int fd;
 };
 
-struct wf_udp_fault *wf_udp_fault_create(const struct wf_nic_udp_fault *rates,
+struct wf_udp_fault *wf_udp_fault_create(const struct wf_nic_fault *rates,
 					 int fd,
 					 struct wf_nic_counters *counters);
 void wf_udp_fault_destroy(struct wf_udp_fault *fault);

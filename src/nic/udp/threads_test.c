@@ -129,7 +129,7 @@ static void *churn(void *arg)
 static void play_all(bool thread)
 {
 	static struct player a[PLAYERS], b[PLAYERS];
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	pthread_t other;
 	struct pair p;
 
