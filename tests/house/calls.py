@@ -10,13 +10,17 @@ import tree
 
 # A pattern, who may match it, and why.
 RULES = (
-    (re.compile(r"\bprocess_vm_(?:readv|writev)\b *[(,;:]|"
-                r"[=?:] *process_vm_(?:readv|writev)\b"),
-     ("src/shm/mover.c", "tools/info/cma.c"),
+    (re.compile(r"\b(?:process_vm_(?:readv|writev)|wf_os_vm_(?:read|write))\b"
+                r" *[(,;:]|"
+                r"[=?:] *(?:process_vm_(?:readv|writev)|"
+                r"wf_os_vm_(?:read|write))\b"),
+     ("src/os/process.h", "src/os/linux/process.c", "src/shm/mover.c",
+      "tools/info/cma.c"),
      "no stale process is touched: copy through shm/mover.h"),
-    (re.compile(r"\bsched_yield *\("),
+    (re.compile(r"\b(?:sched_yield|wf_os_yield) *\("),
      # The bench plays a user who yields, where it is asked to.
-     ("src/base/rest.c", "tools/bench/floor.c", "tools/bench/message.h"),
+     ("src/os/thread.h", "src/os/linux/thread.c", "src/base/rest.c",
+      "tools/bench/floor.c", "tools/bench/message.h"),
      "a yield beside a busy process starves: use base/rest.h"),
     (re.compile(r"\bset(?:fs|res|re|e)?[ug]id *\("),
      (),
@@ -52,6 +56,8 @@ def self_test():
             "src/shm/table.c": "\tf = process_vm_writev;\n",
             "src/base/rest.c": "\tsched_yield();\n",
             "src/base/wait.c": "\tsched_yield();\n",
+            "src/base/again.c": "\twf_os_yield();\n",
+            "src/shm/reader.c": "\twf_os_vm_read(pid, a, 1, b, 1);\n",
             "src/devd/user.c": "\tsetfsuid(uid);\n",
             "src/devd/user_test.c": "\tsetfsuid(uid);\n",
             "tools/text.c": 'const char *s = "sched_yield()";\n',
@@ -60,6 +66,8 @@ def self_test():
             "src/shm/other.c:3: no stale",
             "src/shm/table.c:1: no stale",
             "src/base/wait.c:1: a yield",
+            "src/base/again.c:1: a yield",
+            "src/shm/reader.c:1: no stale",
             "src/devd/user.c:1: no thread",
         ])
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Descriptors and files.
+ *
+ * Rules of all of src/os: a function is named after the call of the kernel that
+ * the real side (os/linux) makes, and promises what the manual page of that
+ * call says, with one difference: a failure is returned as -errno, and errno
+ * means nothing afterwards. Functions of other names state what they do.
+ * Nothing is logged here. Every function may be called by several threads at
+ * once.
+ */
+#ifndef WF_OS_FILE_H
+#define WF_OS_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+int wf_os_close(int fd);
+
+/* A new memfd that is closed by exec and can be sealed. Its size is 0. */
+int wf_os_memfd_create(const char *name);
+
+/* Set the size; reserve memory or blocks for a range, and grow the file to its
+ * end. The process gets no SIGXFSZ where its limit for files is smaller: that
+ * is -EFBIG. */
+int wf_os_ftruncate(int fd, size_t bytes);
+int wf_os_fallocate(int fd, off_t at, size_t bytes);
+
+enum wf_os_seal {
+	WF_OS_SEAL_SHRINK = 1, /* as F_SEAL_SHRINK and so on, fcntl(2) */
+	WF_OS_SEAL_GROW = 2,
+	WF_OS_SEAL_FUTURE_WRITE = 4,
+};
+
+/* Adds seals, a set of enum wf_os_seal, to a memfd. -EINVAL: the kernel does
+ * not know one of them. */
+int wf_os_seal(int fd, unsigned int seals);
+/* The seals of @fd, a set, or -EINVAL where it can have none, as anything that
+ * does not lie in memory. Never blocks, whoever made @fd. */
+int wf_os_seals(int fd);
+
+struct wf_os_stat {
+	uint64_t bytes;
+	uid_t uid;	/* of the owner */
+	bool in_memory; /* on a tmpfs, so of ordinary pages */
+};
+
+/* Asks the file system of @fd, which may block for a descriptor of a stranger:
+ * ask for its seals before. */
+int wf_os_fstat(int fd, struct wf_os_stat *st);
+
+/* Looks for memfds named @name that processes of our effective user have open,
+ * and calls @take with a descriptor of each, opened for reading, which is
+ * closed after the call. Ends when @take returns true. 0, -ENOENT when it never
+ * did, or why processes could not be listed. */
+int wf_os_memfd_find(const char *name, bool (*take)(int fd, void *arg),
+		     void *arg);
+
+/* Reads a small file as text, at most @room - 1 bytes, and ends it with 0. The
+ * number of bytes, or -errno. */
+ssize_t wf_os_read_text(const char *path, char *text, size_t room);
+
+/* Writes a line to standard error; adds the end of the line. */
+void wf_os_print_line(const char *text);
+
+#endif

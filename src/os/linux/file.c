@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Descriptors and files of Linux.
+ */
+#include "os/file.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A memfd's name has 249 bytes at most; "/memfd:" and " (deleted)". */
+#define LINK_LEN (249 + 32)
+
+int wf_os_close(int fd)
+{
+	return close(fd) ? -errno : 0;
+}
+
+int wf_os_memfd_create(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* A memfd is a file to RLIMIT_FSIZE: the signal that comes with EFBIG would end
+ * a process that has never written a file. It is sent to the calling thread, so
+ * blocking it here is enough. */
+static int without_signal(int (*call)(int, off_t, off_t), int fd, off_t at,
+			  off_t bytes)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t limit, before;
+	int err;
+
+	sigemptyset(&limit);
+	sigaddset(&limit, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &limit, &before);
+	err = call(fd, at, bytes);
+	if (err == EFBIG && !sigismember(&before, SIGXFSZ))
+		sigtimedwait(&limit, NULL, &at_once);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -err;
+}
+
+static int set_size(int fd, off_t at, off_t bytes)
+{
+	return ftruncate(fd, at + bytes) ? errno : 0;
+}
+
+int wf_os_ftruncate(int fd, size_t bytes)
+{
+	return without_signal(set_size, fd, 0, (off_t)bytes);
+}
+
+int wf_os_fallocate(int fd, off_t at, size_t bytes)
+{
+	return without_signal(posix_fallocate, fd, at, (off_t)bytes);
+}
+
+static const struct {
+	unsigned int ours;
+	int theirs;
+} seal_names[] = {
+	{ WF_OS_SEAL_SHRINK, F_SEAL_SHRINK },
+	{ WF_OS_SEAL_GROW, F_SEAL_GROW },
+	{ WF_OS_SEAL_FUTURE_WRITE, F_SEAL_FUTURE_WRITE },
+};
+
+#define SEAL_NAMES (sizeof(seal_names) / sizeof(seal_names[0]))
+
+int wf_os_seal(int fd, unsigned int seals)
+{
+	int theirs = 0;
+
+	for (size_t i = 0; i < SEAL_NAMES; i++) {
+		if (seals & seal_names[i].ours)
+			theirs |= seal_names[i].theirs;
+	}
+	return fcntl(fd, F_ADD_SEALS, theirs) ? -errno : 0;
+}
+
+int wf_os_seals(int fd)
+{
+	int theirs = fcntl(fd, F_GET_SEALS);
+	unsigned int seals = 0;
+
+	if (theirs < 0)
+		return -errno;
+	for (size_t i = 0; i < SEAL_NAMES; i++) {
+		if (theirs & seal_names[i].theirs)
+			seals |= seal_names[i].ours;
+	}
+	return (int)seals;
+}
+
+int wf_os_fstat(int fd, struct wf_os_stat *st)
+{
+	struct statfs fs;
+	struct stat file;
+
+	if (fstat(fd, &file) || fstatfs(fd, &fs))
+		return -errno;
+	*st = (struct wf_os_stat){
+		.bytes = (uint64_t)file.st_size,
+		.uid = file.st_uid,
+		.in_memory = fs.f_type == TMPFS_MAGIC,
+	};
+	return 0;
+}
+
+/* Looks through the descriptors of one process. */
+static bool find_in(int proc, const char *pid, const char *link,
+		    bool (*take)(int fd, void *arg), void *arg)
+{
+	char path[32], target[LINK_LEN];
+	struct dirent *entry;
+	bool found = false;
+	struct stat st;
+	DIR *fds;
+	int dir;
+
+	if (fstatat(proc, pid, &st, 0) || st.st_uid != geteuid())
+		return false;
+	snprintf(path, sizeof(path), "%.16s/fd", pid);
+	dir = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return false;
+	fds = fdopendir(dir);
+	if (!fds) {
+		close(dir);
+		return false;
+	}
+	while (!found && (entry = readdir(fds))) {
+		ssize_t len = readlinkat(dir, entry->d_name, target,
+					 sizeof(target) - 1);
+		int fd;
+
+		if (len < 0)
+			continue;
+		target[len] = 0;
+		if (strcmp(target, link))
+			continue;
+		fd = openat(dir, entry->d_name, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		found = take(fd, arg);
+		close(fd);
+	}
+	closedir(fds);
+	return found;
+}
+
+int wf_os_memfd_find(const char *name, bool (*take)(int fd, void *arg),
+		     void *arg)
+{
+	char link[LINK_LEN];
+	struct dirent *entry;
+	bool found = false;
+	DIR *proc;
+
+	snprintf(link, sizeof(link), "/memfd:%s (deleted)", name);
+	proc = opendir("/proc");
+	if (!proc)
+		return -errno;
+	while (!found && (entry = readdir(proc))) {
+		if (isdigit((unsigned char)entry->d_name[0]))
+			found = find_in(dirfd(proc), entry->d_name, link, take,
+					arg);
+	}
+	closedir(proc);
+	return found ? 0 : -ENOENT;
+}
+
+ssize_t wf_os_read_text(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return -errno;
+	while (len < room - 1 && got > 0) {
+		got = read(fd, text + len, room - 1 - len);
+		if (got < 0 && errno == EINTR)
+			got = 1;
+		else if (got > 0)
+			len += (size_t)got;
+	}
+	if (got < 0)
+		got = -errno;
+	close(fd);
+	text[len] = 0;
+	return got < 0 ? got : (ssize_t)len;
+}
+
+void wf_os_print_line(const char *text)
+{
+	fprintf(stderr, "%s\n", text);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Mappings of Linux.
+ */
+#include "os/memory.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <unistd.h>
+
+int wf_os_mmap(void **base, size_t bytes, int prot, int flags, int fd)
+{
+	void *at = mmap(*base, bytes, prot, flags, fd, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*base = at;
+	return 0;
+}
+
+int wf_os_munmap(void *base, size_t bytes)
+{
+	return munmap(base, bytes) ? -errno : 0;
+}
+
+int wf_os_mprotect(void *base, size_t bytes, int prot)
+{
+	return mprotect(base, bytes, prot) ? -errno : 0;
+}
+
+int wf_os_madvise(void *base, size_t bytes, int advice)
+{
+	return madvise(base, bytes, advice) ? -errno : 0;
+}
+
+/* mincore() wants a byte for each page, and fails with ENOMEM when one is not
+ * mapped. */
+bool wf_os_is_mapped(const void *base, size_t bytes)
+{
+	size_t page = wf_os_page_bytes();
+	unsigned char resident;
+
+	for (size_t at = 0; at < bytes; at += page) {
+		void *addr = (char *)(uintptr_t)base + at;
+
+		if (mincore(addr, page, &resident) && errno == ENOMEM)
+			return false;
+	}
+	return true;
+}
+
+size_t wf_os_page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}

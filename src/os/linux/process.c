@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Processes of Linux.
+ */
+#include "os/process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+pid_t wf_os_getpid(void)
+{
+	return getpid();
+}
+
+uid_t wf_os_geteuid(void)
+{
+	return geteuid();
+}
+
+const char *wf_os_getenv(const char *name)
+{
+	return getenv(name);
+}
+
+char *const *wf_os_environ(void)
+{
+	return environ;
+}
+
+uint64_t wf_os_time(void)
+{
+	return (uint64_t)time(NULL);
+}
+
+int wf_os_random(void *bytes, size_t len, bool wait)
+{
+	ssize_t got = getrandom(bytes, len, wait ? 0 : GRND_NONBLOCK);
+
+	if (got < 0)
+		return -errno;
+	return (size_t)got == len ? 0 : -EIO;
+}
+
+ssize_t wf_os_vm_read(pid_t pid, const struct iovec *local, size_t local_count,
+		      const struct iovec *remote, size_t remote_count)
+{
+	ssize_t moved = process_vm_readv(pid, local, local_count, remote,
+					 remote_count, 0);
+
+	return moved < 0 ? -errno : moved;
+}
+
+ssize_t wf_os_vm_write(pid_t pid, const struct iovec *local, size_t local_count,
+		       const struct iovec *remote, size_t remote_count)
+{
+	ssize_t moved = process_vm_writev(pid, local, local_count, remote,
+					  remote_count, 0);
+
+	return moved < 0 ? -errno : moved;
+}

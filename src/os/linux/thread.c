@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Threads of Linux, by the C library.
+ */
+#include "os/thread.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000u
+
+static struct timespec span(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
+				  .tv_nsec = (long)(ns % NS_PER_S) };
+}
+
+void wf_os_mutex_init(struct wf_os_mutex *mutex)
+{
+	pthread_mutex_init(&mutex->native, NULL);
+}
+
+void wf_os_mutex_destroy(struct wf_os_mutex *mutex)
+{
+	pthread_mutex_destroy(&mutex->native);
+}
+
+void wf_os_mutex_lock(struct wf_os_mutex *mutex)
+{
+	pthread_mutex_lock(&mutex->native);
+}
+
+void wf_os_mutex_unlock(struct wf_os_mutex *mutex)
+{
+	pthread_mutex_unlock(&mutex->native);
+}
+
+void wf_os_cond_init(struct wf_os_cond *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&cond->native, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+void wf_os_cond_destroy(struct wf_os_cond *cond)
+{
+	pthread_cond_destroy(&cond->native);
+}
+
+void wf_os_cond_wait(struct wf_os_cond *cond, struct wf_os_mutex *mutex)
+{
+	pthread_cond_wait(&cond->native, &mutex->native);
+}
+
+bool wf_os_cond_wait_until(struct wf_os_cond *cond, struct wf_os_mutex *mutex,
+			   uint64_t deadline_ns)
+{
+	struct timespec deadline = span(deadline_ns);
+
+	return pthread_cond_timedwait(&cond->native, &mutex->native,
+				      &deadline) != ETIMEDOUT;
+}
+
+void wf_os_cond_broadcast(struct wf_os_cond *cond)
+{
+	pthread_cond_broadcast(&cond->native);
+}
+
+void wf_os_once(struct wf_os_once *once, void (*run)(void))
+{
+	pthread_once(&once->native, run);
+}
+
+int wf_os_thread_start(struct wf_os_thread *thread, void *(*run)(void *arg),
+		       void *arg)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread->native, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -err;
+}
+
+void wf_os_thread_join(struct wf_os_thread thread)
+{
+	pthread_join(thread.native, NULL);
+}
+
+void wf_os_thread_detach(struct wf_os_thread thread)
+{
+	pthread_detach(thread.native);
+}
+
+void wf_os_futex_wait(const void *word, uint32_t value, uint64_t ns)
+{
+	struct timespec timeout = span(ns);
+
+	syscall(SYS_futex, word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value,
+		&timeout, NULL, 0);
+}
+
+void wf_os_futex_wake(const void *word, unsigned int count)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL,
+		NULL, 0);
+}
+
+int wf_os_atfork(void (*before)(void), void (*in_parent)(void),
+		 void (*in_child)(void))
+{
+	return -pthread_atfork(before, in_parent, in_child);
+}
+
+static int membarrier(int command)
+{
+	return syscall(__NR_membarrier, command, 0, 0) ? -errno : 0;
+}
+
+int wf_os_membarrier_join(void)
+{
+	return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+}
+
+int wf_os_membarrier_all(void)
+{
+	return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+}
+
+void wf_os_yield(void)
+{
+	sched_yield();
+}
+
+void wf_os_sleep(uint64_t ns)
+{
+	struct timespec nap = span(ns);
+
+	nanosleep(&nap, NULL);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Mappings of this process. The rules of os/file.h hold. Memory of malloc() and
+ * its kind is not asked for here: the C library has it.
+ */
+#ifndef WF_OS_MEMORY_H
+#define WF_OS_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+/* Maps @fd from its beginning, or memory without a file where @fd is -1 and
+ * @flags have MAP_ANONYMOUS. *@base is where the caller wants it, NULL:
+ * anywhere, and becomes where it is. On failure *@base stays. */
+int wf_os_mmap(void **base, size_t bytes, int prot, int flags, int fd);
+int wf_os_munmap(void *base, size_t bytes);
+int wf_os_mprotect(void *base, size_t bytes, int prot);
+int wf_os_madvise(void *base, size_t bytes, int advice);
+
+/* Whether each page of a range is mapped in this process. True, too, where the
+ * kernel does not say. */
+bool wf_os_is_mapped(const void *base, size_t bytes);
+
+size_t wf_os_page_bytes(void);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * This process and its environment, and memory of others. The rules of
+ * os/file.h hold.
+ */
+#ifndef WF_OS_PROCESS_H
+#define WF_OS_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+pid_t wf_os_getpid(void);
+uid_t wf_os_geteuid(void);
+
+/* NULL: not set. Valid until the application changes its environment. */
+const char *wf_os_getenv(const char *name);
+/* All "NAME=value" of the environment, ended by NULL. */
+char *const *wf_os_environ(void);
+
+/* Seconds of the calendar's clock, which can be set back. */
+uint64_t wf_os_time(void);
+
+/* Fills @bytes with the kernel's random bytes. @wait: until the kernel has
+ * some, early in the life of a machine; otherwise that is -EAGAIN. */
+int wf_os_random(void *bytes, size_t len, bool wait);
+
+/* process_vm_readv(2) and process_vm_writev(2): bytes, which may be fewer than
+ * asked for, or -errno. Only shm/mover.c calls them, see there. */
+ssize_t wf_os_vm_read(pid_t pid, const struct iovec *local, size_t local_count,
+		      const struct iovec *remote, size_t remote_count);
+ssize_t wf_os_vm_write(pid_t pid, const struct iovec *local, size_t local_count,
+		       const struct iovec *remote, size_t remote_count);
+
+#endif
