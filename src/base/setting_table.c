@@ -187,11 +187,11 @@ const struct wf_setting wf_base_settings[] = {
 	{
 		.name = "nic",
 		.kind = WF_SETTING_CHOICE,
-		.choices = "udp",
+		.choices = "tcp or udp",
 		.words = "udp",
 		.help = "Device by which other nodes are reached. It must be "
 			"the same for all processes of a job",
-		.why = "there is no other",
+		.why = "it does not need the kernel's help",
 	},
 	{
 		.name = "net_thread",

@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "nic/ops.h"
+#include "nic/tcp/tcp.h"
 #include "nic/udp/udp.h"
 
 /* The default first. */
 static const struct wf_nic_ops *const devices[] = {
 	&wf_nic_udp_ops,
+	&wf_nic_tcp_ops,
 };
 
 #define DEVICES (sizeof(devices) / sizeof(devices[0]))

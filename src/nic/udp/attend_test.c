@@ -3,7 +3,7 @@
  * Unit tests of the attendant: an owner that computes is stepped in for as soon
  * as a packet comes, and one that calls is left alone.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  * Unit tests under faults: whatever the socket does to packets, every message
  * arrives once and intact, every request completes once, and memory is bounded.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #define MESSAGES 600u
 #define WRITE_LEN 100000u

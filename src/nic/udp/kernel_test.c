@@ -4,7 +4,7 @@
  * fail for every reason it has, segments it will not make, sequence numbers at
  * their end. Every message arrives once all the same.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>

@@ -3,7 +3,7 @@
  * Unit tests of paths that are narrower than the links at their ends. The kernel
  * cuts nothing up: packets fit, or are sent in parts that do.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -3,7 +3,7 @@
  * Unit tests of peers that die, come back, are busy, or are forgotten: nothing
  * hangs, nothing is given to the wrong one.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <sys/socket.h>
 

@@ -3,7 +3,7 @@
  * Unit tests of those who sleep, and of strangers and liars: no wake-up is lost,
  * and what should not have been sent is counted and dropped.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <poll.h>
 #include <sys/socket.h>

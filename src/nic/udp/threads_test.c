@@ -4,7 +4,7 @@
  * own: each has a queue pair and a completion queue and plays with one of the
  * other NIC, while others come and go. Runs under TSan.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <pthread.h>
 #include <sched.h>

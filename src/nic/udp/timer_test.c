@@ -3,7 +3,7 @@
  * Unit tests of the heap of timers against a plain list of times, and of what
  * the NIC does with it: peers whose timers are not due are left alone.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include "nic/udp/dev.h"
 

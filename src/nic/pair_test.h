@@ -3,8 +3,8 @@
  * Two NICs in one process, for unit tests: each with a queue pair, a completion
  * queue, memory and a handle for the other. Statics: each test has its own.
  */
-#ifndef WF_NIC_UDP_PAIR_TEST_H
-#define WF_NIC_UDP_PAIR_TEST_H
+#ifndef WF_NIC_PAIR_TEST_H
+#define WF_NIC_PAIR_TEST_H
 
 #include <errno.h>
 #include <setjmp.h>
@@ -23,6 +23,9 @@
 #define PAIR_QUEUE 256u
 #define PAIR_QKEY 0x1234u
 #define PAIR_LOST 60 /* seconds after which a test has failed */
+
+/* What the pair is of. */
+static const char *pair_device = "udp";
 
 struct side {
 	struct wf_nic *nic;
@@ -59,7 +62,7 @@ static inline void side_open(struct side *s, const struct wf_nic_attr *attr)
 				     .qkey = PAIR_QKEY,
 				     .rnr_retry = WF_NIC_RNR_FOREVER };
 
-	assert_int_equal(wf_nic_open("udp", attr, &s->nic), 0);
+	assert_int_equal(wf_nic_open(pair_device, attr, &s->nic), 0);
 	assert_int_equal(wf_nic_cq_create(s->nic, 2 * PAIR_QUEUE, &s->cq), 0);
 	qp.send_cq = s->cq;
 	qp.recv_cq = s->cq;
