@@ -81,6 +81,12 @@ void wf_nic_close(struct wf_nic *nic)
 	nic->ops->close(nic);
 }
 
+void wf_nic_forked(struct wf_nic *nic)
+{
+	if (nic->ops->forked)
+		nic->ops->forked(nic);
+}
+
 int wf_nic_progress(struct wf_nic *nic)
 {
 	return nic->ops->progress(nic);

@@ -53,6 +53,10 @@ const struct wf_addr *wf_nic_addr(const struct wf_nic *nic);
 /* Everything made with it must be gone. Peers are told. */
 void wf_nic_close(struct wf_nic *nic);
 
+/* In a forked child: the NIC is the parent's, and nothing but this may be called
+ * there. Async-signal-safe. */
+void wf_nic_forked(struct wf_nic *nic);
+
 /* -- progress --------------------------------------------------------------- */
 
 /* Lets the device work: sends, receives, timers. Returns how many things it

@@ -45,6 +45,11 @@ struct wf_nic_ops {
 	 * thread. */
 	void (*close)(struct wf_nic *nic);
 
+	/* No lock, and none may be taken: in a child that was forked, all
+	 * descriptors are closed. Async-signal-safe. NULL: peers do not hear
+	 * from a descriptor that the child has. */
+	void (*forked)(struct wf_nic *nic);
+
 	/* Registers memory; the keys are the device's own. 0, -ENOSPC,
 	 * -ENOMEM. Devices in software share wf_nic_mr_soft_reg(). */
 	int (*mr_reg)(struct wf_nic *nic, void *addr, size_t len,

@@ -251,6 +251,8 @@ void wf_rdm_ep_forked(struct wf_rdm_ep *ep)
 {
 	ep->forked = true;
 	/* Its lock may be held by a thread that is not here. */
+	if (ep->nic)
+		wf_nic_forked(ep->nic);
 	ep->nic = NULL;
 	if (ep->awake)
 		wf_base_stats_forked(&ep->stats);

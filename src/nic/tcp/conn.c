@@ -81,7 +81,12 @@ void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	else if (conn->chan->conn == conn)
 		conn->chan->conn = NULL;
 	conn->dead = true;
-	/* Which also takes it out of the epoll set. */
+	/* Another process may have a copy of the descriptor: the connection ends
+	 * all the same, and we are not told of it any more. */
+	if (!dev->is_copy) {
+		wf_tcp_sock_unwatch(dev, conn->fd);
+		wf_os_shutdown(conn->fd, SHUT_RDWR);
+	}
 	wf_os_close(conn->fd);
 	conn->fd = -1;
 	/* An event of this pass may still name it. */
@@ -106,6 +111,7 @@ void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	if (chan->conn)
 		wf_tcp_conn_close(dev, chan->conn);
 	chan->state = WF_TCP_DOWN;
+	chan->asked_from = 0;
 	chan->tries = 0;
 	chan->insists = false;
 }
@@ -200,7 +206,7 @@ static void failed(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan, int err)
 {
 	struct wf_tcp_peer *peer = chan->peer;
 	uint64_t ns = RETRY_FIRST << (chan->tries < 8 ? chan->tries : 8);
-	bool late = dev->now - peer->asked_from >= patience(dev, chan);
+	bool late = dev->now - chan->asked_from >= patience(dev, chan);
 
 	if (chan->conn)
 		wf_tcp_conn_close(dev, chan->conn);
@@ -257,7 +263,7 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	chan->state = WF_TCP_UP;
 	chan->tries = 0;
 	chan->insists = false;
-	peer->asked_from = 0;
+	chan->asked_from = 0;
 	peer->last_err = 0;
 	peer->used_at = dev->now;
 	wf_tcp_sock_tune(chan->conn->fd);
@@ -310,8 +316,8 @@ static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	bool done = false;
 	int fd;
 
-	if (!peer->asked_from)
-		peer->asked_from = dev->now;
+	if (!chan->asked_from)
+		chan->asked_from = dev->now;
 	if (!peer->knows_near) {
 		peer->is_near = wf_base_addr_is_local(&peer->addr);
 		peer->knows_near = true;
@@ -335,7 +341,7 @@ static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	chan->conn->chan = chan;
 	chan->conn->number = chan->number;
 	wf_base_list_add_tail(&dev->conns, &chan->conn->link);
-	wf_tcp_peer_arm(dev, peer, peer->asked_from + dev->connect_ns);
+	wf_tcp_peer_arm(dev, peer, chan->asked_from + dev->connect_ns);
 	if (done)
 		connected(dev, chan->conn);
 }
@@ -581,11 +587,11 @@ static void tick(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 		break;
 	case WF_TCP_CONNECT:
 	case WF_TCP_GREET:
-		if (dev->now - peer->asked_from >= patience(dev, chan))
+		if (dev->now - chan->asked_from >= patience(dev, chan))
 			wf_tcp_conn_broken(dev, chan->conn, ETIMEDOUT);
 		else
 			wf_tcp_peer_arm(dev, peer,
-					peer->asked_from + patience(dev, chan));
+					chan->asked_from + patience(dev, chan));
 		break;
 	case WF_TCP_UP:
 		if (!wf_tcp_peer_is_busy(peer) &&

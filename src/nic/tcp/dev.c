@@ -271,8 +271,8 @@ static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	const struct wf_tcp_chan *chan = &peer->chans[WF_TCP_SMALL];
 
 	path->up = chan->state == WF_TCP_UP;
-	path->asking_ns = peer->asked_from && !path->up ?
-				  wf_base_clock_ns() - peer->asked_from :
+	path->asking_ns = chan->asked_from && !path->up ?
+				  wf_base_clock_ns() - chan->asked_from :
 				  0;
 	path->in_flight = chan->flying;
 	path->queued = chan->sent - chan->acked;
@@ -343,13 +343,37 @@ static void tcp_close(struct wf_nic *nic)
 
 	/* A child that was forked has a copy of all of this, but no thread, and
 	 * its parent goes on: nothing is said in its name. */
-	if (dev->pid == wf_os_getpid()) {
+	dev->is_copy = dev->pid != wf_os_getpid();
+	if (!dev->is_copy) {
 		if (dev->attend.on)
 			wf_nic_attend_end(&dev->attend);
 		wf_tcp_pass_stop(dev);
 		say_goodbye(dev);
 	}
 	free_dev(dev);
+}
+
+static void close_conns(struct wf_list *head)
+{
+	struct wf_list *pos;
+
+	for (pos = head->next; pos != head; pos = pos->next)
+		close_fd(wf_container_of(pos, struct wf_tcp_conn, link)->fd);
+}
+
+/* As long as a child has a connection, the peer does not see that the parent is
+ * gone. */
+static void tcp_forked(struct wf_nic *nic)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+
+	close_conns(&dev->conns);
+	close_conns(&dev->guests);
+	if (dev->own_listen)
+		close_fd(dev->listen_fd);
+	close_fd(dev->poll_fd);
+	close_fd(dev->wake_fd);
+	close_fd(dev->soft.user_fd);
 }
 
 static void set_caps(struct wf_tcp_dev *dev)
@@ -494,6 +518,7 @@ const struct wf_nic_ops wf_nic_tcp_ops = {
 	.copy = WF_QUEUE_COPY_MEMORY,
 	.open = tcp_open,
 	.close = tcp_close,
+	.forked = tcp_forked,
 	.mr_reg = wf_nic_mr_soft_reg,
 	.mr_dereg = wf_nic_mr_soft_dereg,
 	.qp_create = tcp_qp_create,

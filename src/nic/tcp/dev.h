@@ -156,6 +156,7 @@ struct wf_tcp_chan {
 	uint32_t flying;  /* bytes in flight */
 	uint32_t held_bytes;
 	uint64_t retry_at;
+	uint64_t asked_from; /* since when we try to connect; 0: we do not */
 };
 
 struct wf_tcp_peer {
@@ -177,10 +178,9 @@ struct wf_tcp_peer {
 	uint32_t handles;
 	uint32_t serving;
 	uint32_t fails;
-	uint32_t owed;	     /* bytes that were not acknowledged by us */
-	uint64_t life;	     /* its; 0: not known */
-	uint64_t our_life;   /* as it knows us */
-	uint64_t asked_from; /* since when we try to connect; 0: we do not */
+	uint32_t owed;	   /* bytes that were not acknowledged by us */
+	uint64_t life;	   /* its; 0: not known */
+	uint64_t our_life; /* as it knows us */
 	uint64_t ack_at;
 	uint64_t used_at; /* when a request or frame last was */
 	struct wf_nic_memo memo;
@@ -253,6 +253,7 @@ struct wf_tcp_dev {
 	struct wf_os_thread thread;
 	int wake_fd;
 	pid_t pid;
+	bool is_copy; /* of another process, which forked */
 	_Atomic uint32_t asleep;
 	_Atomic uint32_t dirty; /* some doorbell was written */
 };
