@@ -80,6 +80,7 @@ struct wf_tools_net {
 	const char *device_about; /* ... what it is ... */
 	const char *device_from;  /* ... and who chose it */
 	int socket;		  /* SOCK_STREAM, SOCK_DGRAM */
+	char control[32];	  /* SOCK_STREAM: congestion control */
 	bool shm_off;		  /* those of this node as well */
 	bool gso;    /* the kernel cuts one buffer into packets ... */
 	bool gro;    /* ... and joins them again */

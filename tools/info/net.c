@@ -68,6 +68,17 @@ static void choose_device(struct wf_tools_net *net,
 	net->socket = wf_nic_device_socket(net->device);
 }
 
+static void read_control(struct wf_tools_net *net)
+{
+	FILE *in = fopen("/proc/sys/net/ipv4/tcp_congestion_control", "re");
+
+	if (!in)
+		return;
+	if (fscanf(in, "%31s", net->control) != 1)
+		net->control[0] = '\0';
+	fclose(in);
+}
+
 void wf_tools_net_read(struct wf_tools_facts *facts)
 {
 	const struct wf_tools_param *mtu = wf_tools_param_find(facts, "MTU");
@@ -78,6 +89,7 @@ void wf_tools_net_read(struct wf_tools_facts *facts)
 	if (!facts->n_ifaces)
 		return;
 	choose_device(net, facts);
+	read_control(net);
 	net->shm_off = shm && !strcmp(shm->value, "false");
 	snprintf(net->iface, sizeof(net->iface), "%s", facts->ifaces[0].domain);
 	snprintf(net->address, sizeof(net->address), "%s",

@@ -160,6 +160,11 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 		 net->device_from);
 	say(out, "  device", text);
 	if (net->socket == SOCK_STREAM) {
+		snprintf(text, sizeof(text),
+			 "congestion control %s; cubic where a round trip "
+			 "takes less than 0.5 ms",
+			 net->control[0] ? net->control : "unknown");
+		say(out, "  the kernel", text);
 		fputc('\n', out);
 		return;
 	}
