@@ -11,6 +11,7 @@ DEMO_ENV = FI_PROVIDER_PATH="$(CURDIR)/$(BUILD)/src"
 help:
 	@echo 'make demo       build, show the provider, race it against the others'
 	@echo 'make test       build and run every test'
+	@echo 'make sim        the provider in simulated processes (FOR=3600, SEED=1)'
 	@echo 'make storm      random faults among 16 processes (FOR=3600 seconds, SEED=1)'
 	@echo 'make bench      the full race, plotted in $(BUILD)/bench.svg (ARGS="..." for weft bench)'
 	@echo 'make lint       formatting, layers, house rules, cppcheck'
@@ -58,6 +59,13 @@ storm: deps-test
 		scripts/isolate build-gcc/tests/storm/storm --both \
 		--for $(FOR) --seed $(SEED) $(ARGS)
 
+# Simulated processes, from a seed, on all processors; see tests/sim/main.c.
+sim: deps-test
+	@test -d build-gcc || CC=gcc meson setup build-gcc -Dtests=enabled
+	@ninja --quiet -C build-gcc tests/sim/weft-sim
+	build-gcc/tests/sim/weft-sim --for $(FOR) --seed $(SEED) \
+		--jobs $$(nproc) $(ARGS)
+
 lint: deps-lint
 	@status=0; \
 	for rule in format style layers listed headers manual calls; do \
@@ -84,6 +92,6 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-gcc build-clang build-asan build-tsan
 
-.PHONY: help ninja build demo bench test storm lint format install uninstall \
+.PHONY: help ninja build demo bench test storm sim lint format install uninstall \
 	clean
 .DEFAULT_GOAL := help

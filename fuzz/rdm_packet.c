@@ -18,6 +18,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
 
+#include "core/core.h"
 #include "op/amo.h"
 #include "rdm/ep.h"
 #include "rdm/named.h"
@@ -34,6 +35,7 @@
 struct wf_fuzz_stats wf_fuzz_stats;
 
 struct world {
+	struct wf_core core;
 	struct wf_rdm_ep ep;
 	struct wf_compq txq, rxcq;
 	struct wf_rxq rxq;
@@ -136,7 +138,6 @@ static void open_world(struct world *w, uint8_t how)
 	socklen_t len = sizeof(name);
 	struct iovec iov = { w->memory + GUARD, MEMORY };
 	struct wf_rdm_ep_attr attr = {
-		.tx_size = 64,
 		.medium_max = 16384,
 		.read_min = 16384,
 		.runt_size = how & 1 ? 4000 : 0,
@@ -144,31 +145,39 @@ static void open_world(struct world *w, uint8_t how)
 		.dead_timeout_s = 60,
 		.mtu = 1500,
 		.reads = !(how & 2),
-		.names = { get_name, find_name, NULL, w },
-		.regs = &w->regs,
 	};
+	struct wf_host host = {
+		.tx_size = 64,
+		.txq = &w->txq,
+		.rxq = &w->rxq,
+		.regs = &w->regs,
+		.names = { get_name, find_name, NULL, w },
+	};
+	struct wf_way *way;
 
 	memset(w, 0, sizeof(*w));
 	memset(w->memory, 0xa5, sizeof(w->memory));
 	name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	need(!wf_base_addr_set(&attr.addr, &name, len));
-	open_peer(w, &attr.addr);
+	need(!wf_base_addr_set(&host.addr, &name, len));
+	open_peer(w, &host.addr);
 	w->fd = socket(AF_INET, SOCK_DGRAM, 0);
 	need(w->fd >= 0 &&
 	     !bind(w->fd, (struct sockaddr *)&name, sizeof(name)) &&
 	     !getsockname(w->fd, (struct sockaddr *)&name, &len) &&
-	     !wf_base_addr_set(&attr.addr, &name, len));
+	     !wf_base_addr_set(&host.addr, &name, len));
 	attr.fd = w->fd;
 	w->known = true;
 	w->connid = 1000;
-	need(!wf_nic_ah_create(w->nic, &attr.addr, &w->ah));
+	need(!wf_nic_ah_create(w->nic, &host.addr, &w->ah));
 	need(!wf_op_compq_init(&w->txq, 64, false) &&
 	     !wf_op_compq_init(&w->rxcq, 64, false) &&
 	     !wf_op_regs_open(&w->regs, false));
 	need(!wf_op_regs_add(&w->regs, KEY, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
 			     &iov, 1));
 	wf_match_rxq_init(&w->rxq, &w->rxcq);
-	wf_rdm_ep_open(&w->ep, &attr, &w->txq, &w->rxq);
+	need(!wf_core_open(&w->core, &host));
+	way = wf_core_add(&w->core, &wf_rdm_transport, &w->ep);
+	need(!wf_rdm_ep_open(&w->ep, &attr, &w->core.host, way));
 	need(!wf_rdm_ep_wake(&w->ep));
 	w->ep.deny_reads = how & 4;
 }
@@ -200,7 +209,7 @@ static void turn(struct world *w, unsigned int times)
 		int n;
 
 		wf_nic_progress(w->nic);
-		wf_rdm_ep_progress(&w->ep);
+		wf_core_progress(&w->core);
 		while ((n = wf_nic_cq_poll(w->cq, wc, 16)) > 0) {
 			for (int i = 0; i < n; i++) {
 				if (wc[i].flags & WF_NIC_WC_RECV &&
@@ -245,8 +254,12 @@ static void begin(struct world *w, struct source *in)
 {
 	uint64_t how = take(in, 3);
 	size_t len = (how >> 8) % 40000;
-	struct wf_rdm_req req = {
-		.kind = (enum wf_rdm_kind)(how & 3),
+	struct wf_remote remote = {
+		.seg_count = 1,
+		.segs = { { 4096, len, 99 } },
+	};
+	struct wf_tx req = {
+		.kind = (enum wf_tx_kind)(how & 3),
 		.tagged = how & 4,
 		.delivery = how & 8,
 		.fence = how & 16,
@@ -254,19 +267,19 @@ static void begin(struct world *w, struct source *in)
 		.len = len,
 		.iov_count = 1,
 		.iov = { { w->memory + GUARD, len } },
-		.seg_count = 1,
-		.segs = { { 4096, len, 99 } },
 	};
 
-	if (req.kind == WF_RDM_ATOMIC) {
-		req.amo_kind = (uint8_t)(how >> 5) % 2;
-		req.amo_op = FI_SUM;
-		req.amo_type = FI_UINT8;
+	if (req.kind != WF_TX_SEND)
+		req.remote = &remote;
+	if (req.kind == WF_TX_ATOMIC) {
+		remote.amo_kind = (uint8_t)(how >> 5) % 2;
+		remote.amo_op = FI_SUM;
+		remote.amo_type = FI_UINT8;
 		req.len = len % 2000;
 		req.iov[0].iov_len = req.len;
-		req.segs[0].len = req.len;
-		req.result_count = req.amo_kind;
-		req.result[0] = req.iov[0];
+		remote.segs[0].len = req.len;
+		remote.result_count = remote.amo_kind;
+		remote.result[0] = req.iov[0];
 	}
 	if (!wf_rdm_ep_submit(&w->ep, NAME, &req))
 		w->begun++;
@@ -473,7 +486,7 @@ static void act(struct world *w, struct source *in)
 	else if (what == 222)
 		forget(w);
 	else if (what == 223)
-		wf_rdm_ep_unregistered(&w->ep, KEY);
+		wf_core_unregistered(&w->core, KEY);
 	else
 		turn(w, 1 + what % 4);
 }
@@ -504,7 +517,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		turn(&w, 1);
 	need(!w.ep.tx_pool.in_use);
 	check_guard(&w);
-	wf_rdm_ep_close(&w.ep);
+	wf_core_close(&w.core);
 	wf_match_rxq_fini(&w.rxq);
 	wf_op_regs_close(&w.regs);
 	wf_op_compq_fini(&w.txq);

@@ -23,6 +23,7 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
 
+#include "shm/channels.h"
 #include "shm/guard.h"
 #include "shm/remote.h"
 
@@ -86,8 +87,9 @@ static uint64_t name_find(void *arg, const struct wf_addr *addr)
 	return WF_MATCH_ANY;
 }
 
-static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
-		    struct wf_rxq *rxq, struct wf_regs *regs)
+static void open_ep(struct wf_core *core, struct wf_shm_ep *ep,
+		    struct wf_compq *txq, struct wf_rxq *rxq,
+		    struct wf_regs *regs)
 {
 	static uint16_t port;
 	struct sockaddr_in sin = {
@@ -97,7 +99,6 @@ static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 	};
 	struct wf_shm_ep_attr attr = {
 		.name_fd = -1,
-		.tx_size = HOLDS,
 		.eager_max = 16384,
 		.share_min = 16384,
 		.chunk = 2048,
@@ -106,6 +107,11 @@ static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 		.slots_log2 = SLOTS_LOG2,
 		.lines_log2 = LINES_LOG2,
 		.cma = true,
+	};
+	struct wf_host host = {
+		.tx_size = HOLDS,
+		.txq = txq,
+		.rxq = rxq,
 		.regs = regs,
 		.names = { .get = name_get, .find = name_find },
 	};
@@ -113,8 +119,14 @@ static void open_ep(struct wf_shm_ep *ep, struct wf_compq *txq,
 
 	do {
 		sin.sin_port = htons(++port);
-		wf_base_addr_set(&attr.addr, &sin, sizeof(sin));
-		err = wf_shm_ep_open(ep, &attr, txq, rxq);
+		wf_base_addr_set(&host.addr, &sin, sizeof(sin));
+		MUST(!wf_core_open(core, &host));
+		err = wf_shm_ep_open(ep, &attr, &core->host,
+				     wf_core_add(core, &wf_shm_transport, ep));
+		if (err) {
+			core->way_count = 0;
+			wf_core_close(core);
+		}
 	} while (err == -EADDRINUSE);
 	MUST(!err);
 }
@@ -165,7 +177,7 @@ static void open_in(struct wf_fuzz_world *w)
 	MUST(!wf_shm_region_map(&region, memfd, SLOTS_LOG2, LINES_LOG2));
 	close(memfd);
 	in = wf_shm_in_open(&w->to, &region, -1, &nobody, PEER);
-	MUST(in && !wf_shm_ep_add_in(&w->to, in));
+	MUST(in && !wf_shm_channels_add_in(&w->to, in));
 	in->mover = w->mover;
 }
 
@@ -311,10 +323,10 @@ static void op_send(struct wf_fuzz_world *w)
 	uint8_t how = wf_fuzz_take8(w);
 	size_t len = (how & 0xc0 ? 20000 : 0) + wf_fuzz_take_size(w) % 100000;
 	struct wf_shm_out *out = wf_fuzz_out_of(w);
-	struct wf_shm_tx tx = {
+	struct wf_tx tx = {
 		.comp_flags = FI_SEND,
 		.len = len,
-		.slot_flags = how & 1 ? WF_SHM_SLOT_ACK : 0,
+		.delivery = how & 1,
 		.wants_comp = true,
 		.inject = (how & 2) && len <= 4096,
 		.iov_count = 1,
@@ -345,8 +357,7 @@ static void op_remote(struct wf_fuzz_world *w)
 	uint8_t how = wf_fuzz_take8(w);
 	size_t len = 8 + wf_fuzz_take_size(w) % 5000 / 8 * 8;
 	struct wf_shm_out *out = wf_fuzz_out_of(w);
-	struct wf_shm_remote remote = {
-		.kind = how % 3,
+	struct wf_remote remote = {
 		.seg_count = 1,
 		.segs[0] = { .addr = wf_fuzz_take8(w),
 			     .len = len,
@@ -354,12 +365,13 @@ static void op_remote(struct wf_fuzz_world *w)
 		.amo_op = FI_SUM,
 		.amo_type = FI_UINT64,
 	};
-	struct wf_shm_tx tx = {
+	struct wf_tx tx = {
+		.kind = WF_TX_WRITE + how % 3,
 		.comp_flags = FI_RMA,
 		.len = len,
 		.wants_comp = true,
 		.remote = &remote,
-		.slot_flags = how & 4 ? WF_SHM_SLOT_ACK : 0,
+		.delivery = how & 4,
 		.iov_count = 1,
 	};
 	struct wf_fuzz_hold *hold;
@@ -371,14 +383,12 @@ static void op_remote(struct wf_fuzz_world *w)
 		return;
 	tx.context = hold;
 	tx.iov[0] = (struct iovec){ hold->buf, len };
-	if (remote.kind == WF_SHM_REMOTE_ATOMIC) {
+	if (tx.kind == WF_TX_ATOMIC) {
 		if (len > WF_SHM_RETURN_MAX)
 			remote.segs[0].len = tx.len = tx.iov[0].iov_len = 8;
 		remote.amo_kind = how & 8 ? WF_OP_AMO_FETCH : WF_OP_AMO_WRITE;
 		remote.result_count = 1;
 		remote.result[0] = tx.iov[0];
-		if (how & 8)
-			tx.slot_flags |= WF_SHM_SLOT_ACK;
 	}
 	if (wf_shm_out_send(out, &tx)) {
 		free(hold->buf);
@@ -388,8 +398,8 @@ static void op_remote(struct wf_fuzz_world *w)
 
 static void op_progress(struct wf_fuzz_world *w)
 {
-	wf_shm_ep_progress_slow(&w->to);
-	wf_shm_ep_progress_slow(&w->from);
+	wf_core_progress(&w->to_core);
+	wf_core_progress(&w->from_core);
 }
 
 static void op_rename(struct wf_fuzz_world *w)
@@ -438,8 +448,8 @@ static void world_open(struct wf_fuzz_world *w, const uint8_t *data,
 	wf_match_rxq_init(&w->rxq, &w->rxcq);
 	wf_match_rxq_init(&w->unused, &w->txq);
 	open_memory(w);
-	open_ep(&w->to, &w->txq, &w->rxq, &w->regs);
-	open_ep(&w->from, &w->txq, &w->unused, &w->regs);
+	open_ep(&w->to_core, &w->to, &w->txq, &w->rxq, &w->regs);
+	open_ep(&w->from_core, &w->from, &w->txq, &w->unused, &w->regs);
 	w->mover = scapegoat(wf_fuzz_take8(w) & 1);
 	w->spare = spare;
 }
@@ -462,8 +472,8 @@ static void world_close(struct wf_fuzz_world *w)
 	/* Closing would wait for injected messages that nobody reads. */
 	if (wf_fuzz_out_of(w))
 		wf_shm_out_doom(wf_fuzz_out_of(w), EIO, false);
-	wf_shm_ep_close(&w->to);
-	wf_shm_ep_close(&w->from);
+	wf_core_close(&w->to_core);
+	wf_core_close(&w->from_core);
 	drain_all(w);
 	for (size_t i = 0; i < OPEN_LEN; i++)
 		MUST(!w->readable[i]);

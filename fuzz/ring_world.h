@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core.h"
 #include "shm/ep.h"
 #include "target.h"
 
@@ -36,6 +37,7 @@ struct wf_fuzz_world {
 	size_t left;
 	struct wf_compq txq, rxcq;
 	struct wf_rxq rxq, unused;
+	struct wf_core to_core, from_core;
 	struct wf_shm_ep to, from;
 	struct wf_shm_mover mover;
 	struct wf_regs regs;

@@ -6,6 +6,7 @@
 #include "ring_world.h"
 
 #include "shm/pull.h"
+#include "shm/tx.h"
 
 /* A message that the receiver has asked to be streamed, or none. */
 static const struct wf_shm_pull *wanted(struct wf_fuzz_world *w)
@@ -164,7 +165,7 @@ void wf_fuzz_op_slot(struct wf_fuzz_world *w)
 	wf_fuzz_stats.slots++;
 	/* Several at once only sometimes: sense depends on what was taken. */
 	if (wf_fuzz_take8(w) < 220)
-		wf_shm_ep_progress_slow(&w->to);
+		wf_core_progress(&w->to_core);
 }
 
 void wf_fuzz_op_data(struct wf_fuzz_world *w)
@@ -261,17 +262,17 @@ void wf_fuzz_op_reply(struct wf_fuzz_world *w)
 	reply->share = wf_fuzz_take8(w) % (WF_SHM_SHARES + 4);
 	if (sense) {
 		reply->kind = 1 + reply->kind % WF_SHM_REPLY_FINAL;
-		reply->len = tx->len;
+		reply->len = tx->req->len;
 		if (wf_fuzz_take8(w) < 20)
 			reply->len += 1 + wf_fuzz_take8(w);
 		write_share(w,
 			    &w->ring_out.shares[reply->share % WF_SHM_SHARES],
-			    tx->len);
+			    tx->req->len);
 	}
 	atomic_store(&reply->seq, ++w->replied);
 	wf_fuzz_stats.replies++;
 	if (wf_fuzz_take8(w) < 128)
-		wf_shm_ep_progress_slow(&w->from);
+		wf_core_progress(&w->from_core);
 }
 
 void wf_fuzz_op_credit(struct wf_fuzz_world *w)

@@ -37,9 +37,9 @@ def lines_of(name):
     text = re.sub(r"\$ \\fB|\\fP", "", text).replace("\\-", "-")
     found = re.search(r"^ *fi_pingpong -p weft.*&(?:.|\n)*?127\.0\.0\.1$",
                       text, re.M)
-    if not found or found[0].count("-I 20000") != 2:
-        fail(f"{name}: no fi_pingpong with -I 20000 on both sides")
-    return found[0].replace("-I 20000", "-I 20")
+    if not found or found[0].count("-I 1000") != 2:
+        fail(f"{name}: no fi_pingpong with -I 1000 on both sides")
+    return found[0].replace("-I 1000", "-I 20")
 
 
 def main():

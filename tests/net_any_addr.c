@@ -151,6 +151,57 @@ static void from_afar(void)
 	weft_test_close(&server);
 }
 
+/* The other host takes a message and answers to the name that it was told. */
+static void far_server(struct weft_test_line *line, void *arg)
+{
+	struct weft_test_opts at = opts_of(arg);
+	struct weft_test_comp comp;
+	struct weft_test t;
+	struct fi_context tx, rx;
+	uint64_t word = 2, got = 0;
+	fi_addr_t to;
+
+	net_enter(1);
+	weft_test_open(&t, &at);
+	CHECK_OK(weft_test_trecv(&t, &got, 8, 5, 0, &rx));
+	to = weft_test_meet(&t, line);
+	weft_test_wait(t.rxcq, &comp);
+	CHECK_EQ(comp.ret, 1);
+	CHECK_EQ(got, 1);
+	CHECK_EQ(comp.src, to);
+	CHECK_OK(weft_test_tsend(&t, &word, 8, to, 5, &tx));
+	weft_test_wait_ok(t.txcq, &tx);
+	weft_test_sync(line);
+	weft_test_close(&t);
+}
+
+/* One that is bound to every address begins, also by a link that its name does
+ * not belong to. Bug: its packets then had the address of that link, its peer did
+ * not know it by that, and the answer to its name failed with EHOSTUNREACH. */
+static void to_afar(const char *source)
+{
+	struct weft_test_opts any = opts_of("0.0.0.0");
+	struct weft_test_line line;
+	struct fi_context tx, rx;
+	uint64_t got = 0, word = 1;
+	struct weft_test t;
+	fi_addr_t to;
+
+	printf("to the other host, which is bound to %s\n", source);
+	fflush(stdout);
+	weft_test_open(&t, &any);
+	weft_test_fork(&line, far_server, (void *)(uintptr_t)source);
+	CHECK_OK(weft_test_trecv(&t, &got, 8, 5, 0, &rx));
+	to = weft_test_meet(&t, &line);
+	CHECK_OK(weft_test_tsend(&t, &word, 8, to, 5, &tx));
+	weft_test_wait_ok(t.txcq, &tx);
+	weft_test_wait_ok(t.rxcq, &rx);
+	CHECK_EQ(got, 2);
+	weft_test_sync(&line);
+	weft_test_join(&line);
+	weft_test_close(&t);
+}
+
 int main(void)
 {
 	setenv("FI_WEFT_SHM", "0", 1);
@@ -166,5 +217,8 @@ int main(void)
 		}
 	}
 	from_afar();
+	to_afar(net_addr(1));
+	to_afar("0.0.0.0");
+	to_afar(net_other_addr(1));
 	return 0;
 }

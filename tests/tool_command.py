@@ -51,11 +51,26 @@ def check_full():
                       ["bench", "latency", "--sizes", "8", "--reps", "1",
                        "--time", "1", "--timeout", "60"],
                       ["gzip", "-c", str(file)], ["gzip", "-l", str(packed)],
-                      ["gunzip", "-c", str(packed)], ["devd", "--help"]):
+                      ["gunzip", "-c", str(packed)], ["devd", "--help"],
+                      # Bug: it served on, and scripts waited for its line.
+                      ["devd", "--socket", f"{folder}/devd.sock"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 done = run(*words, stdout=full)
-            if not done.returncode or not done.stderr:
+            if not done.returncode or "No space left" not in done.stderr:
                 fail(f"weft {' '.join(words)} > /dev/full: {done}")
+
+
+def check_complaints():
+    """They begin with the command as it was typed. Bug: "stat: ..."."""
+    for words in (["stat"], ["info"], ["devd"], ["gzip"], ["gunzip"],
+                  ["bench"], ["bench", "wd"], ["bench", "comp"]):
+        done = run(*words, "--nosuch")
+        if not done.returncode or \
+                not done.stderr.startswith(f"weft {' '.join(words)}: "):
+            fail(f"{words}: {done}")
+    done = run("devd", "-d", "a,b=c")
+    if done.returncode != 2 or "scenario, algs" not in done.stderr:
+        fail(f"{done}")
 
 
 def main():
@@ -64,6 +79,7 @@ def main():
         sys.exit(77)
     check_help()
     check_full()
+    check_complaints()
 
 
 main()

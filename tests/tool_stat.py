@@ -275,8 +275,15 @@ def read_some(fd, seconds, until):
     return said.decode()
 
 
-def check_terminal():
-    """On a terminal it goes on until Ctrl-C, wide as the terminal is."""
+def lead(terminal):
+    """Makes the child the owner of its terminal, as a shell does."""
+    os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
+def check_terminal(end):
+    """On a terminal it goes on until @end, wide as the terminal is. The
+    terminal is left as it was."""
     fd = page.publish(page.make({"peers_lost": 1}))
     mine, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ,
@@ -284,11 +291,16 @@ def check_terminal():
     # The page is ours: looked at from outside.
     child = subprocess.Popen([WEFT, "stat", "-i", "0.1", "--pid",
                               str(os.getpid())], stdin=theirs, stdout=theirs,
-                             stderr=theirs, start_new_session=True)
-    os.close(theirs)
+                             stderr=theirs, preexec_fn=lambda: lead(theirs))
+    before = termios.tcgetattr(theirs)
     said = read_some(mine, 30, lambda text: text.count(b"LOST") >= 3)
-    child.send_signal(signal.SIGINT)
+    during = termios.tcgetattr(theirs)
+    end(child, mine)
     code = child.wait(30)
+    after = termios.tcgetattr(theirs)
+    if during[3] & (termios.ICANON | termios.ECHO) or after != before:
+        fail(f"terminal: {before} {during} {after}")
+    os.close(theirs)
     os.close(mine)
     os.close(fd)
     if code or said.count("LOST") < 3 or "\x1b[2A" not in said:
@@ -309,7 +321,8 @@ def main():
     check_complaints()
     check_other_user()
     check_coming_and_going()
-    check_terminal()
+    check_terminal(lambda child, _: child.send_signal(signal.SIGINT))
+    check_terminal(lambda _, terminal: os.write(terminal, b"xq"))
 
 
 main()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Completion of `weft` in bash. Commands, options and the tests of `weft bench`
-# are read from the help texts, so that there is no list to keep.
+# are read from what the command itself prints, so that there is no list to keep.
 
 _weft_commands()
 {
@@ -11,7 +11,35 @@ _weft_options()
 {
 	"$1" "$2" --help 2>/dev/null | grep -o -- '  -[^ ].*' |
 		grep -oE -- '(^ *|, )(--[a-z][a-z-]*|-[A-Za-z])' |
-		grep -oE -- '--?[A-Za-z].*'
+		grep -oE -- '--?[A-Za-z].*' | awk '!seen[$0]++'
+}
+
+# What an option is followed by, as its help text names it (NAME, msg|tagged);
+# nothing if it stands alone.
+_weft_argument()
+{
+	"$1" "$2" --help 2>/dev/null |
+		sed -nE "s/^ +(-[A-Za-z], )?($3|$3, --[a-z-]+) ([^ ]+)( .*)?\$/\3/p" |
+		head -n 1
+}
+
+_weft_providers()
+{
+	fi_info -l 2>/dev/null | sed -n 's/^\([^ :]*\):$/\1/p'
+}
+
+# Words for the argument of an option; the complaint about a wrong one lists them.
+_weft_arguments()
+{
+	case $2,$3 in
+	bench,-p | bench,--provider) _weft_providers ;;
+	bench,-a | bench,--against) _weft_providers; echo ucx mpi:vader mpi:weft ;;
+	stat,-s | stat,--sort)
+		"$1" stat --sort '?' 2>&1 | sed -n 's/.*--sort is \(.*\), not .*/\1/p' |
+			tr -d , | sed 's/ or / /'
+		;;
+	*) echo "$4" | grep -F '|' | tr '|' ' ' ;;
+	esac
 }
 
 _weft_tests()
@@ -22,12 +50,18 @@ _weft_tests()
 
 _weft()
 {
-	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} words
+	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} words=
+	local before=${COMP_WORDS[COMP_CWORD - 1]} argument=
 	COMPREPLY=()
+	if [ "$COMP_CWORD" -gt 2 ] && [[ $before == -* ]]; then
+		argument=$(_weft_argument "$1" "$command" "$before")
+	fi
 	if [ "$COMP_CWORD" -eq 1 ]; then
 		words="$(_weft_commands "$1") help --help --version"
 	elif [ "$command" = help ]; then
 		words=$(_weft_commands "$1")
+	elif [ -n "$argument" ]; then
+		words=$(_weft_arguments "$1" "$command" "$before" "$argument")
 	elif [[ $word == -* ]]; then
 		words=$(_weft_options "$1" "$command")
 	elif [ "$command" = bench ]; then

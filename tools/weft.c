@@ -15,11 +15,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The build passes the project's version; a build by hand says so. */
 #ifndef WEFT_VERSION
 #define WEFT_VERSION "(unversioned)"
 #endif
+
+/* More than most commands print: the reason why it cannot be written is known
+ * only to the call that tries. */
+#define OUTPUT_BUFFER 65536
 
 struct command {
 	const char *name;
@@ -116,6 +121,7 @@ static int help_with(char *name)
 static int run(int argc, char **argv)
 {
 	const struct command *command;
+	static char name[32];
 
 	if (argc < 2) {
 		print_help(stderr);
@@ -132,10 +138,19 @@ static int run(int argc, char **argv)
 		return 0;
 	}
 	command = find_command(argv[1]);
-	return command ? command->main(argc - 1, argv + 1) : 2;
+	if (!command)
+		return 2;
+	/* How getopt begins its complaints. */
+	snprintf(name, sizeof(name), "weft %s", command->name);
+	argv[1] = name;
+	return command->main(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)
 {
+	static char buffer[OUTPUT_BUFFER];
+
+	if (!isatty(STDOUT_FILENO))
+		setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	return finish(run(argc, argv));
 }

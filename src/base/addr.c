@@ -8,8 +8,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "os/file.h"
+#include "os/socket.h"
 
 int wf_base_addr_set(struct wf_addr *addr, const void *sa, size_t len)
 {
@@ -104,35 +105,42 @@ static bool is_loopback(const struct wf_addr *addr)
 	       ntohl(addr->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* What goes to an address of ours comes from it. */
+/* What goes to an address of ours comes from it. No route: not ours. */
 static bool is_own_source(int fd, const struct wf_addr *addr)
 {
 	struct wf_addr to = *addr, from = { 0 };
 	socklen_t len = sizeof(from);
 
 	wf_base_addr_set_port(&to, 9); /* nothing is sent */
-	if (connect(fd, &to.sa, wf_base_addr_len(&to)) ||
-	    getsockname(fd, &from.sa, &len))
+	if (wf_os_connect(fd, &to.sa, wf_base_addr_len(&to)) ||
+	    wf_os_getsockname(fd, &from.sa, &len))
 		return false;
 	wf_base_addr_set_port(&from, 9);
 	return wf_base_addr_equal(&from, &to);
 }
 
-bool wf_base_addr_is_local(const struct wf_addr *addr)
+int wf_base_addr_find_local(const struct wf_addr *addr)
 {
 	bool local;
 	int fd;
 
 	if (wf_base_addr_is_any(addr) || is_loopback(addr))
-		return true;
+		return 1;
 	/* Not by bind(): where net.ipv4.ip_nonlocal_bind is set, that takes any
 	 * address. */
-	fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = wf_os_socket(addr->sa.sa_family, SOCK_DGRAM, 0);
+	if (fd == -EAFNOSUPPORT)
+		return 0;
 	if (fd < 0)
-		return false;
+		return fd;
 	local = is_own_source(fd, addr);
-	close(fd);
+	wf_os_close(fd);
 	return local;
+}
+
+bool wf_base_addr_is_local(const struct wf_addr *addr)
+{
+	return wf_base_addr_find_local(addr) > 0;
 }
 
 const char *wf_base_addr_str(const struct wf_addr *addr, char *buf, size_t len)

@@ -7,10 +7,11 @@
 #ifndef WF_BASE_ADDR_H
 #define WF_BASE_ADDR_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "os/types.h"
 
 /* "[" IPv6 "%" scope "]:" port, and the end of the string. */
 #define WF_ADDR_STR_LEN 80
@@ -36,6 +37,9 @@ bool wf_base_addr_is_any(const struct wf_addr *addr); /* 0.0.0.0 or :: */
 /* Whether the address belongs to an interface of this network namespace.
  * Makes system calls. */
 bool wf_base_addr_is_local(const struct wf_addr *addr);
+/* The same, 1 or 0, for those who can ask again: -errno if it cannot be found
+ * out now, for want of a descriptor or of memory. */
+int wf_base_addr_find_local(const struct wf_addr *addr);
 
 /* "1.2.3.4:5" or "[fe80::1%2]:5". Returns @buf. */
 const char *wf_base_addr_str(const struct wf_addr *addr, char *buf, size_t len);

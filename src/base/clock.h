@@ -7,7 +7,8 @@
 #define WF_BASE_CLOCK_H
 
 #include <stdint.h>
-#include <time.h>
+
+#include "os/inline.h"
 
 #define WF_NS_PER_US 1000ull
 #define WF_NS_PER_MS 1000000ull
@@ -15,10 +16,7 @@
 
 static inline uint64_t wf_base_clock_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * WF_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return wf_os_clock_ns();
 }
 
 #endif

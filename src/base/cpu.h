@@ -5,25 +5,16 @@
 #ifndef WF_BASE_CPU_H
 #define WF_BASE_CPU_H
 
+#include "os/inline.h"
+
 #define WF_LINE 64
 #define wf_likely(x) __builtin_expect(!!(x), 1)
 #define wf_unlikely(x) __builtin_expect(!!(x), 0)
 #define WF_ALIGNED(n) __attribute__((aligned(n)))
 
-#if defined(__x86_64__)
 static inline void wf_base_cpu_relax(void)
 {
-	__builtin_ia32_pause();
+	wf_os_relax();
 }
-#elif defined(__aarch64__)
-static inline void wf_base_cpu_relax(void)
-{
-	__asm__ volatile("yield");
-}
-#else
-static inline void wf_base_cpu_relax(void)
-{
-}
-#endif
 
 #endif

@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
+
+#include "os/file.h"
+#include "os/socket.h"
 
 /* Descriptors in one message. */
 #define FDS_MAX 4
@@ -30,13 +30,17 @@ int wf_base_fds_send(int sock, const void *buf, size_t len, const int *fds,
 		.msg_controllen = CMSG_SPACE(sizeof(int) * count),
 	};
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	ssize_t sent;
 
 	assert(count <= FDS_MAX);
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(int) * count);
 	memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * count);
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -errno;
+	sent = wf_os_sendmsg(sock, &msg, 0);
+	if (sent < 0)
+		return (int)sent;
+	return (size_t)sent == len ? 0 : -EMSGSIZE;
 }
 
 ssize_t wf_base_fds_recv(int sock, void *buf, size_t len, int *fds,
@@ -53,7 +57,7 @@ ssize_t wf_base_fds_recv(int sock, void *buf, size_t len, int *fds,
 		.msg_control = control.room,
 		.msg_controllen = sizeof(control.room),
 	};
-	ssize_t got = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	ssize_t got = wf_os_recvmsg(sock, &msg, 0);
 	struct cmsghdr *cmsg;
 	size_t taken = 0;
 
@@ -61,7 +65,7 @@ ssize_t wf_base_fds_recv(int sock, void *buf, size_t len, int *fds,
 	for (size_t i = 0; i < count; i++)
 		fds[i] = -1;
 	if (got < 0)
-		return -errno;
+		return got;
 	*cut = msg.msg_flags & MSG_CTRUNC;
 	for (cmsg = CMSG_FIRSTHDR(&msg); cmsg; cmsg = CMSG_NXTHDR(&msg, cmsg)) {
 		size_t passed;
@@ -78,7 +82,7 @@ ssize_t wf_base_fds_recv(int sock, void *buf, size_t len, int *fds,
 			if (taken < count)
 				fds[taken++] = fd;
 			else
-				close(fd);
+				wf_os_close(fd);
 		}
 	}
 	return got;
@@ -88,6 +92,6 @@ void wf_base_fds_close(const int *fds, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (fds[i] >= 0)
-			close(fds[i]);
+			wf_os_close(fds[i]);
 	}
 }

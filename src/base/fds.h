@@ -7,7 +7,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
+
+#include "os/types.h"
 
 /* Sends @len bytes with 1 to 4 descriptors. 0 or -errno. */
 int wf_base_fds_send(int sock, const void *buf, size_t len, const int *fds,

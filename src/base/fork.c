@@ -5,20 +5,21 @@
  */
 #include "base/fork.h"
 
-#include <pthread.h>
+#include "os/inline.h"
+#include "os/thread.h"
 
-static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
-static struct wf_list watches = { &watches, &watches };
+WF_PER_PROCESS static struct wf_os_mutex watch_lock = WF_OS_MUTEX_INIT;
+WF_PER_PROCESS static struct wf_os_once watch_once = WF_OS_ONCE_INIT;
+WF_PER_PROCESS static struct wf_list watches = { &watches, &watches };
 
 static void before_fork(void)
 {
-	pthread_mutex_lock(&watch_lock);
+	wf_os_mutex_lock(&watch_lock);
 }
 
 static void in_parent(void)
 {
-	pthread_mutex_unlock(&watch_lock);
+	wf_os_mutex_unlock(&watch_lock);
 }
 
 static void in_child(void)
@@ -32,36 +33,36 @@ static void in_child(void)
 		wf_base_list_del(pos);
 		watch->in_child(watch);
 	}
-	pthread_mutex_unlock(&watch_lock);
+	wf_os_mutex_unlock(&watch_lock);
 }
 
 static void register_handlers(void)
 {
-	pthread_atfork(before_fork, in_parent, in_child);
+	wf_os_atfork(before_fork, in_parent, in_child);
 }
 
 void wf_base_fork_hold(void)
 {
-	pthread_once(&watch_once, register_handlers);
-	pthread_mutex_lock(&watch_lock);
+	wf_os_once(&watch_once, register_handlers);
+	wf_os_mutex_lock(&watch_lock);
 }
 
 void wf_base_fork_release(void)
 {
-	pthread_mutex_unlock(&watch_lock);
+	wf_os_mutex_unlock(&watch_lock);
 }
 
 void wf_base_fork_watch(struct wf_fork_watch *watch)
 {
-	pthread_once(&watch_once, register_handlers);
-	pthread_mutex_lock(&watch_lock);
+	wf_os_once(&watch_once, register_handlers);
+	wf_os_mutex_lock(&watch_lock);
 	wf_base_list_add_tail(&watches, &watch->link);
-	pthread_mutex_unlock(&watch_lock);
+	wf_os_mutex_unlock(&watch_lock);
 }
 
 void wf_base_fork_unwatch(struct wf_fork_watch *watch)
 {
-	pthread_mutex_lock(&watch_lock);
+	wf_os_mutex_lock(&watch_lock);
 	wf_base_list_del(&watch->link);
-	pthread_mutex_unlock(&watch_lock);
+	wf_os_mutex_unlock(&watch_lock);
 }

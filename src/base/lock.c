@@ -10,11 +10,9 @@
  */
 #include "base/lock.h"
 
-#include <linux/futex.h>
 #include <stddef.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "os/thread.h"
 
 /* About a microsecond: longer than any holder needs that is running. */
 #define SPINS 100
@@ -23,20 +21,11 @@
  * at that very moment. So each waiter looks again after this time. */
 #define SLEEP_NS 100000
 
-static long futex(struct wf_lock *lock, int op, unsigned int value,
-		  const struct timespec *timeout)
-{
-	return syscall(SYS_futex, &lock->held, op | FUTEX_PRIVATE_FLAG, value,
-		       timeout, NULL, 0);
-}
-
 static void sleep_until_taken(struct wf_lock *lock)
 {
-	const struct timespec timeout = { .tv_nsec = SLEEP_NS };
-
 	atomic_fetch_add(&lock->waiters, 1);
 	while (!wf_base_lock_try(lock))
-		futex(lock, FUTEX_WAIT, 1, &timeout);
+		wf_os_futex_wait(&lock->held, 1, SLEEP_NS);
 	atomic_fetch_sub(&lock->waiters, 1);
 }
 
@@ -55,5 +44,5 @@ void wf_base_lock_wait(struct wf_lock *lock)
 void wf_base_lock_wake(struct wf_lock *lock)
 {
 	atomic_store_explicit(&lock->held, 0, memory_order_release);
-	futex(lock, FUTEX_WAKE, 1, NULL);
+	wf_os_futex_wake(&lock->held, 1);
 }

@@ -8,15 +8,27 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "os/file.h"
+#include "os/inline.h"
+
+#define TEXT_LEN 512
+#define LINE_LEN (TEXT_LEN + 128) /* with the name of the function */
+
 static void print_warning(enum wf_log_level level, const char *func, int line,
 			  const char *text)
 {
-	if (level == WF_LOG_TELL || level == WF_LOG_WARN)
-		fprintf(stderr, "weft: %s:%d: %s\n", func, line, text);
+	char whole[LINE_LEN];
+
+	(void)func;
+	(void)line;
+	if (level != WF_LOG_TELL && level != WF_LOG_WARN)
+		return;
+	snprintf(whole, sizeof(whole), "weft: %s", text);
+	wf_os_print_line(whole);
 }
 
-static wf_log_sink current_sink = print_warning;
-bool wf_base_log_debugging;
+WF_PER_PROCESS static wf_log_sink current_sink = print_warning;
+WF_PER_PROCESS bool wf_base_log_debugging;
 
 void wf_base_log_set_debug(bool on)
 {
@@ -32,7 +44,7 @@ void wf_base_log(enum wf_log_level level, const char *func, int line,
 		 const char *fmt, ...)
 {
 	int saved = errno; /* callers log before they return -errno */
-	char text[512];
+	char text[TEXT_LEN];
 	va_list args;
 
 	va_start(args, fmt);

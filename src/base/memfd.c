@@ -4,89 +4,63 @@
  */
 #include "base/memfd.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-#include <time.h>
-#include <unistd.h>
+#include "os/file.h"
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+#define SEALS (WF_OS_SEAL_SHRINK | WF_OS_SEAL_GROW)
 
-/* A memfd is a file to RLIMIT_FSIZE: the signal that comes with EFBIG would end
- * a process that has never written a file. It is sent to the calling thread, so
- * blocking it here is enough. */
-static int without_signal(int (*call)(int, off_t, off_t), int memfd, off_t at,
-			  off_t bytes)
+static int reserve_all(int memfd, size_t bytes)
 {
-	const struct timespec at_once = { 0 };
-	sigset_t limit, before;
-	int err;
-
-	sigemptyset(&limit);
-	sigaddset(&limit, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &limit, &before);
-	err = call(memfd, at, bytes);
-	if (err == EFBIG && !sigismember(&before, SIGXFSZ))
-		sigtimedwait(&limit, NULL, &at_once);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -err;
-}
-
-static int set_size(int memfd, off_t at, off_t bytes)
-{
-	return ftruncate(memfd, at + bytes) ? errno : 0;
+	return wf_os_fallocate(memfd, 0, bytes);
 }
 
 int wf_base_memfd_reserve(int memfd, off_t at, size_t bytes)
 {
-	return without_signal(posix_fallocate, memfd, at, (off_t)bytes);
+	return wf_os_fallocate(memfd, at, bytes);
 }
 
-static int create(const char *name, size_t bytes,
-		  int (*make)(int, off_t, off_t))
+static int create(const char *name, size_t bytes, int (*make)(int, size_t))
 {
 	int fd, err;
 
-	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = wf_os_memfd_create(name);
 	if (fd < 0)
-		return -errno;
-	err = without_signal(make, fd, 0, (off_t)bytes);
-	if (!err && fcntl(fd, F_ADD_SEALS, SEALS))
-		err = -errno;
+		return fd;
+	err = make(fd, bytes);
+	if (!err)
+		err = wf_os_seal(fd, SEALS);
 	if (!err)
 		return fd;
-	close(fd);
+	wf_os_close(fd);
 	return err;
 }
 
 int wf_base_memfd_create(const char *name, size_t bytes)
 {
-	return create(name, bytes, posix_fallocate);
+	return create(name, bytes, reserve_all);
 }
 
 int wf_base_memfd_create_sparse(const char *name, size_t bytes)
 {
-	return create(name, bytes, set_size);
+	return create(name, bytes, wf_os_ftruncate);
 }
 
 int wf_base_memfd_seal_writing(int memfd)
 {
-	return fcntl(memfd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) ? -errno : 0;
+	return wf_os_seal(memfd, WF_OS_SEAL_FUTURE_WRITE);
+}
+
+int wf_base_memfd_seal_seals(int memfd)
+{
+	return wf_os_seal(memfd, WF_OS_SEAL_SEALS);
 }
 
 bool wf_base_memfd_is_sound(int memfd, size_t bytes)
 {
-	int seals = fcntl(memfd, F_GET_SEALS);
-	struct statfs fs;
-	struct stat st;
+	int seals = wf_os_seals(memfd);
+	struct wf_os_stat st;
 
 	/* Huge pages can be sealed, too, but nothing makes sure that there are
 	 * any when they are touched: what is not there is a signal. */
-	return seals >= 0 && (seals & F_SEAL_SHRINK) && !fstat(memfd, &st) &&
-	       (size_t)st.st_size == bytes && !fstatfs(memfd, &fs) &&
-	       fs.f_type == TMPFS_MAGIC;
+	return seals >= 0 && (seals & WF_OS_SEAL_SHRINK) &&
+	       !wf_os_fstat(memfd, &st) && st.bytes == bytes && st.in_memory;
 }

@@ -50,6 +50,19 @@ static void test_ours(void **state)
 		is_sound(wf_base_memfd_create_sparse("test", BYTES), BYTES));
 }
 
+/* Bug: a peer that was given a board could seal it against writing, and nobody
+ * could connect after that. */
+static void test_no_more_seals(void **state)
+{
+	int fd = wf_base_memfd_create("test", BYTES);
+
+	(void)state;
+	assert_int_equal(wf_base_memfd_seal_seals(fd), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
+	assert_int_equal(errno, EPERM);
+	assert_true(is_sound(fd, BYTES));
+}
+
 static void test_size_and_seals(void **state)
 {
 	(void)state;
@@ -76,6 +89,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ours),
+		cmocka_unit_test(test_no_more_seals),
 		cmocka_unit_test(test_size_and_seals),
 		cmocka_unit_test(test_huge_pages),
 	};

@@ -9,10 +9,8 @@
  */
 #include "base/rest.h"
 
-#include <sched.h>
-#include <time.h>
-
 #include "base/clock.h"
+#include "os/thread.h"
 
 /* A round through a hundred processes that poll takes less, a time slice more. */
 #define SLICE WF_NS_PER_MS
@@ -21,16 +19,15 @@
 
 void wf_base_rest(struct wf_rest *rest)
 {
-	const struct timespec nap = { .tv_nsec = NAP_NS };
 	uint64_t begin;
 
 	if (rest->naps) {
 		rest->naps--;
-		nanosleep(&nap, NULL);
+		wf_os_sleep(NAP_NS);
 		return;
 	}
 	begin = wf_base_clock_ns();
-	sched_yield();
+	wf_os_yield();
 	if (wf_base_clock_ns() - begin > SLICE)
 		rest->naps = NAPS;
 }

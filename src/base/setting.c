@@ -9,13 +9,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/amount.h"
+#include "os/net.h"
+#include "os/process.h"
 
 #define LONGEST_NAME 64
 
@@ -126,6 +126,19 @@ static const char *examples(const struct wf_setting *s)
 	}
 }
 
+/* Whether a time with a unit was not a whole number of seconds. */
+static bool is_rounded(const struct wf_setting *s, const char *given,
+		       uint64_t seconds)
+{
+	const char *end = given;
+	uint64_t ms;
+
+	if (s->kind != WF_SETTING_S || !strpbrk(given, "mshMSH") ||
+	    wf_base_amount_time(given, &end, 1, &ms))
+		return false;
+	return ms != seconds * 1000;
+}
+
 static bool read_number(const struct wf_setting *s, const char *given,
 			uint64_t *value, char note[WF_SETTING_NOTE])
 {
@@ -145,6 +158,8 @@ static bool read_number(const struct wf_setting *s, const char *given,
 	if (err || taken != asked) {
 		snprintf(note, WF_SETTING_NOTE, "out of range (%s)",
 			 wf_base_setting_range(s, range));
+	} else if (is_rounded(s, given, taken)) {
+		snprintf(note, WF_SETTING_NOTE, "not a number of seconds");
 	} else if (s->power_of_two) {
 		while (power < taken)
 			power *= 2;
@@ -177,7 +192,7 @@ static bool is_choice(const char *choices, const char *given)
 static bool read_text(const struct wf_setting *s, const char *given,
 		      char note[WF_SETTING_NOTE])
 {
-	if (s->kind == WF_SETTING_IFACE && !if_nametoindex(given)) {
+	if (s->kind == WF_SETTING_IFACE && !wf_os_iface_exists(given)) {
 		/* Another one might lead to another network. */
 		snprintf(note, WF_SETTING_NOTE,
 			 "there is no interface of this name, and no other is "
@@ -280,7 +295,7 @@ void wf_base_setting_unknown(void (*found)(const char *name,
 {
 	const size_t prefix = strlen(WF_SETTING_PREFIX);
 
-	for (char **env = environ; env && *env; env++) {
+	for (char *const *env = wf_os_environ(); env && *env; env++) {
 		size_t len = strcspn(*env, "=");
 		char name[LONGEST_NAME + 1];
 

@@ -65,6 +65,8 @@ static void test_values(void **state)
 		{ "connect_timeout", "2s", true, 2000, "" },
 		{ "connect_timeout", "2h", true, 3600000, "out of range" },
 		{ "dead_timeout", "2min", true, 120, "" },
+		{ "dead_timeout", "7", true, 7, "" },
+		{ "dead_timeout", "500ms", true, 1, "number of seconds" },
 		{ "tx_size", "100", true, 128, "power of two" },
 		{ "tx_size", "1K", true, 1024, "" },
 		{ "tx_size", "-5", false, 1024, "not a number" },

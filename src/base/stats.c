@@ -8,28 +8,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/memfd.h"
+#include "os/file.h"
+#include "os/memory.h"
+#include "os/process.h"
 
 static struct wf_stats_page *map_page(int *fd)
 {
-	void *page;
+	void *page = NULL;
 
 	*fd = wf_base_memfd_create(WF_STATS_FILE, WF_STATS_BYTES);
 	if (*fd < 0)
 		return NULL;
-	page = mmap(NULL, WF_STATS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
-		    *fd, 0);
-	if (page != MAP_FAILED) {
+	if (!wf_os_mmap(&page, WF_STATS_BYTES, PROT_READ | PROT_WRITE,
+			MAP_SHARED, *fd)) {
 		/* Only we count. Kernels without this seal leave it to the
 		 * readers' manners. */
 		(void)wf_base_memfd_seal_writing(*fd);
 		return page;
 	}
-	close(*fd);
+	wf_os_close(*fd);
 	*fd = -1;
 	return NULL;
 }
@@ -53,8 +52,8 @@ int wf_base_stats_open(struct wf_stats *stats, const char *kind,
 			 names[i]);
 	snprintf(page->kind, sizeof(page->kind), "%s", kind);
 	snprintf(page->name, sizeof(page->name), "%s", name);
-	page->pid = (uint32_t)getpid();
-	page->started = (uint64_t)time(NULL);
+	page->pid = (uint32_t)wf_os_getpid();
+	page->started = wf_os_time();
 	page->count = (uint16_t)count;
 	page->layout = WF_STATS_LAYOUT;
 	page->magic = WF_STATS_MAGIC;
@@ -67,9 +66,9 @@ void wf_base_stats_close(struct wf_stats *stats)
 	if (!stats->page)
 		return;
 	if (stats->fd >= 0)
-		close(stats->fd);
+		wf_os_close(stats->fd);
 	if (stats->mapped)
-		munmap(stats->page, WF_STATS_BYTES);
+		wf_os_munmap(stats->page, WF_STATS_BYTES);
 	else
 		free(stats->page);
 	stats->page = NULL;
@@ -78,12 +77,14 @@ void wf_base_stats_close(struct wf_stats *stats)
 
 void wf_base_stats_forked(struct wf_stats *stats)
 {
+	void *page = stats->page;
+
 	if (stats->fd < 0)
 		return;
-	close(stats->fd);
+	wf_os_close(stats->fd);
 	stats->fd = -1;
 	/* At the same place, for pointers to it are everywhere. Cannot fail
 	 * for want of room: it replaces what is there. */
-	(void)mmap(stats->page, WF_STATS_BYTES, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	(void)wf_os_mmap(&page, WF_STATS_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1);
 }

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/users.h"
 #include "devd/errand.h"
 #include "devd/server.h"
 
@@ -59,21 +60,6 @@ static int send_reply(struct wf_devd_client *client,
 
 /* -- coming and going ------------------------------------------------------ */
 
-static bool uid_listed(const char *list, uid_t uid)
-{
-	while (*list) {
-		char *end;
-		unsigned long id = strtoul(list, &end, 10);
-
-		if (end == list)
-			return false;
-		if (id == uid)
-			return true;
-		list = *end == ',' ? end + 1 : end;
-	}
-	return false;
-}
-
 /* Anybody can make us say it: not more than once a second. */
 static bool may_say(uint64_t *said_at)
 {
@@ -87,10 +73,8 @@ static bool may_say(uint64_t *said_at)
 
 static bool is_allowed(const struct wf_devd *devd, uid_t uid)
 {
-	const char *allow = devd->config.allow_uid;
-
 	return uid == geteuid() || !uid ||
-	       (allow && (!strcmp(allow, "any") || uid_listed(allow, uid)));
+	       wf_base_users_have(devd->config.allow_uid, uid);
 }
 
 static int peer_pidfd(int fd, pid_t pid)

@@ -9,15 +9,13 @@
 #include "nic/attend.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fork.h"
+#include "os/file.h"
+#include "os/inline.h"
+#include "os/poll.h"
+#include "os/thread.h"
 #include "queue/wake.h"
 
 /* How soon an owner who stopped calling is stepped in for, and how long to sleep
@@ -28,21 +26,23 @@
 /* Sockets to sleep at; devices beyond are looked at every tick. */
 #define SOCKETS 64
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct wf_list devices = { &devices, &devices };
-static bool running;
-static bool resting;   /* it sleeps at the sockets of its last look */
-static uint64_t rests; /* that are over */
-static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
-static int wake_fd = -1;
-static _Atomic uint32_t asleep; /* and an owner's call must wake us */
+WF_PER_PROCESS static struct wf_os_mutex lock = WF_OS_MUTEX_INIT;
+WF_PER_PROCESS static struct wf_list devices = { &devices, &devices };
+WF_PER_PROCESS static bool running;
+/* It sleeps at the sockets of its last look. */
+WF_PER_PROCESS static bool resting;
+WF_PER_PROCESS static uint64_t rests; /* that are over */
+WF_PER_PROCESS static struct wf_os_cond rested = WF_OS_COND_INIT;
+WF_PER_PROCESS static int wake_fd = -1;
+/* And an owner's call must wake it. */
+WF_PER_PROCESS static _Atomic uint32_t asleep;
 
 /* What a look at all devices has found. */
 struct look {
 	bool called;  /* some owner has */
 	bool crowded; /* some socket has no place in fds */
 	uint64_t due; /* the first timer of those that are stepped in for */
-	nfds_t count;
+	unsigned int count;
 	struct pollfd fds[1 + SOCKETS]; /* the first: wake_fd */
 };
 
@@ -105,10 +105,8 @@ static void rest(struct look *look)
 	uint64_t now = wf_base_clock_ns();
 	uint64_t most = look->called || look->crowded ? TICK : TICK_IDLE;
 	uint64_t wait = look->due > now ? look->due - now : 0;
-	struct timespec ts = { .tv_sec = 0 };
 
-	ts.tv_nsec = (long)(wait < most ? wait : most);
-	ppoll(look->fds, look->count, &ts, NULL);
+	wf_os_poll(look->fds, look->count, wait < most ? wait : most);
 	wf_queue_wake_disarm(&asleep);
 }
 
@@ -118,17 +116,17 @@ static void *attend(void *arg)
 	for (;;) {
 		struct look look = { .due = UINT64_MAX, .count = 1 };
 		struct wf_list *pos, *tmp;
-		eventfd_t value;
+		uint64_t value;
 
-		pthread_mutex_lock(&lock);
+		wf_os_mutex_lock(&lock);
 		resting = false;
 		rests++;
-		pthread_cond_broadcast(&rested);
+		wf_os_cond_broadcast(&rested);
 		if (wake_fd >= 0)
-			eventfd_read(wake_fd, &value);
+			wf_os_eventfd_read(wake_fd, &value);
 		if (wf_base_list_empty(&devices)) {
 			running = false;
-			pthread_mutex_unlock(&lock);
+			wf_os_mutex_unlock(&lock);
 			return NULL;
 		}
 		look.fds[0] =
@@ -140,7 +138,7 @@ static void *attend(void *arg)
 		if (!look.called)
 			arm(&look);
 		resting = true;
-		pthread_mutex_unlock(&lock);
+		wf_os_mutex_unlock(&lock);
 		rest(&look);
 	}
 }
@@ -148,65 +146,72 @@ static void *attend(void *arg)
 void wf_nic_attend_wake(void)
 {
 	if (wf_queue_wake_needed(&asleep))
-		eventfd_write(wake_fd, 1);
+		wf_os_eventfd_write(wake_fd, 1);
 }
 
 /* The thread is not there in a child, and the devices are not its. */
 static void in_child(struct wf_fork_watch *unused)
 {
 	(void)unused;
-	pthread_mutex_init(&lock, NULL);
-	pthread_cond_init(&rested, NULL);
+	wf_os_mutex_init(&lock);
+	wf_os_cond_init(&rested);
 	wf_base_list_init(&devices);
 	running = false;
 	resting = false;
 	/* The parent reads it. */
 	if (wake_fd >= 0)
-		close(wake_fd);
+		wf_os_close(wake_fd);
 	wake_fd = -1;
 	asleep = 0;
 }
 
 static int start_locked(void)
 {
-	static struct wf_fork_watch watch = { .in_child = in_child };
-	static bool watched;
-	pthread_t thread;
-	sigset_t all, old;
+	WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child =
+								     in_child };
+	WF_PER_PROCESS static bool watched;
+	struct wf_os_thread thread;
 	int ret;
 
 	if (wake_fd < 0)
-		wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		wake_fd = wf_os_eventfd();
 	if (wake_fd < 0)
-		return -errno;
+		return wake_fd;
 	/* One that was about to end goes on. */
 	if (running)
 		return 0;
 	if (!watched)
 		wf_base_fork_watch(&watch);
 	watched = true;
-	/* Signals are for the application's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = -pthread_create(&thread, NULL, attend, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = wf_os_thread_start(&thread, attend, NULL);
 	if (ret)
 		return ret;
-	pthread_detach(thread);
+	wf_os_thread_detach(thread);
 	running = true;
 	return 0;
+}
+
+/* Without a device nobody uses it, and the attendant does not poll it. */
+static void close_unused_locked(void)
+{
+	if (!wf_base_list_empty(&devices) || wake_fd < 0)
+		return;
+	wf_os_close(wake_fd);
+	wake_fd = -1;
 }
 
 int wf_nic_attend_begin(struct wf_nic_attend *dev)
 {
 	int ret;
 
-	pthread_mutex_lock(&lock);
+	wf_os_mutex_lock(&lock);
 	ret = start_locked();
 	if (!ret)
 		wf_base_list_add_tail(&devices, &dev->link);
+	else
+		close_unused_locked();
 	dev->on = !ret;
-	pthread_mutex_unlock(&lock);
+	wf_os_mutex_unlock(&lock);
 	return ret;
 }
 
@@ -214,20 +219,16 @@ void wf_nic_attend_end(struct wf_nic_attend *dev)
 {
 	uint64_t before;
 
-	pthread_mutex_lock(&lock);
+	wf_os_mutex_lock(&lock);
 	wf_base_list_del(&dev->link);
 	dev->on = false;
 	/* As long as it sleeps at the socket, the kernel keeps the port, and
 	 * whoever closes an endpoint and binds its address again is refused. */
 	before = rests;
 	if (resting && dev->watched)
-		eventfd_write(wake_fd, 1);
+		wf_os_eventfd_write(wake_fd, 1);
 	while (resting && dev->watched && rests == before)
-		pthread_cond_wait(&rested, &lock);
-	/* No other device uses it, and the attendant does not poll it. */
-	if (wf_base_list_empty(&devices) && wake_fd >= 0) {
-		close(wake_fd);
-		wake_fd = -1;
-	}
-	pthread_mutex_unlock(&lock);
+		wf_os_cond_wait(&rested, &lock);
+	close_unused_locked();
+	wf_os_mutex_unlock(&lock);
 }

@@ -7,7 +7,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
+
+#include "os/process.h"
 
 #define FIRST_COUNT 64u
 
@@ -58,8 +59,7 @@ static int grow(struct wf_nic_mr_table *table)
 int wf_nic_mr_table_init(struct wf_nic_mr_table *table)
 {
 	*table = (struct wf_nic_mr_table){ .count = 0 };
-	if (getrandom(&table->random, sizeof(table->random), 0) !=
-	    sizeof(table->random))
+	if (wf_os_random(&table->random, sizeof(table->random), true))
 		return -EIO;
 	return grow(table);
 }

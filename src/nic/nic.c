@@ -311,6 +311,18 @@ bool wf_nic_ah_recall(struct wf_nic *nic, uint16_t num,
 	return found;
 }
 
+int wf_nic_ah_abandon(struct wf_nic *nic, uint16_t num)
+{
+	struct wf_nic_ah *ah;
+
+	wf_base_lock_take(&nic->lock);
+	ah = wf_nic_ah_find(nic, num);
+	if (ah)
+		nic->ops->ah_abandon(nic, ah);
+	wf_base_lock_drop(&nic->lock);
+	return ah ? 0 : -EINVAL;
+}
+
 int wf_nic_ah_renew(struct wf_nic *nic, uint16_t num)
 {
 	struct wf_nic_ah *ah;

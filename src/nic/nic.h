@@ -118,14 +118,24 @@ int wf_nic_ah_leave(struct wf_nic *nic, uint16_t ah,
 bool wf_nic_ah_recall(struct wf_nic *nic, uint16_t ah,
 		      struct wf_nic_memo *memo);
 
-/* The user knows that another process is at the address now: requests that the
- * device has for the handle end with ABORT, later ones reach the new process.
- * Not counted as a reset. -EINVAL: no such handle. */
+/* A peer that the device has given up, because it does not answer or refuses our
+ * connection, is lost: all requests to it end, and so does every other that is
+ * posted before wf_nic_ah_renew(). So nothing that was meant for a process can
+ * reach the one that takes its place, and nothing that was posted before the
+ * loss comes after what is posted later. wf_nic_ah_abandon() loses a peer by
+ * the user's will: its requests end with ABORT, which is not counted as a reset.
+ * -EINVAL: no such handle. */
+int wf_nic_ah_abandon(struct wf_nic *nic, uint16_t ah);
+
+/* Requests reach whoever is at the address now, over another connection. The
+ * device may still have descriptors from before in a ring: who wants none of
+ * them to be taken for new ones waits until all have completed. */
 int wf_nic_ah_renew(struct wf_nic *nic, uint16_t ah);
 
 /* What the device knows of the way there. -EINVAL: no such handle. */
 struct wf_nic_path {
 	bool up;	     /* connected */
+	bool lost;	     /* requests end with ABORT until it is renewed */
 	uint64_t srtt_ns;    /* 0: not measured yet */
 	uint64_t min_rtt_ns; /* 0: not measured yet */
 	uint64_t cwnd;	     /* bytes */
@@ -186,8 +196,8 @@ const char *wf_nic_status_str(enum wf_nic_status status);
  * agree on, an address is all that a peer must know to send the first message.
  * A NIC that was closed and opened again at its address gives the number
  * again; what was meant for the old one is refused all the same (ABORT), but
- * who sends anew reaches the new one: protocols that care put an id of the
- * process into their first message. Later numbers are to be told to peers. */
+ * who renews its handle reaches the new one: protocols that care put an id of
+ * the process into their first message. Later numbers are to be told to peers. */
 #define WF_NIC_QPN_FIRST 0
 
 struct wf_nic_qp_attr {

@@ -87,6 +87,9 @@ struct wf_nic_ops {
 			   const struct wf_nic_memo *memo);
 	bool (*ah_recall)(struct wf_nic *nic, struct wf_nic_ah *ah,
 			  struct wf_nic_memo *memo);
+	/* Requests end with ABORT, present ones and those that are taken from
+	 * a ring before ah_renew; a first handle is renewed. */
+	void (*ah_abandon)(struct wf_nic *nic, struct wf_nic_ah *ah);
 	void (*ah_renew)(struct wf_nic *nic, struct wf_nic_ah *ah);
 	void (*ah_query)(struct wf_nic *nic, const struct wf_nic_ah *ah,
 			 struct wf_nic_path *path);

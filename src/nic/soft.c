@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include "os/poll.h"
 
 #include "base/log.h"
 #include "nic/wqe.h"
@@ -40,7 +40,7 @@ static void unstick(struct wf_nic_stuck *stuck)
 void wf_nic_soft_wake(struct wf_nic_soft *soft)
 {
 	if (soft->user_fd >= 0 && wf_queue_wake_needed(&soft->user_asleep))
-		eventfd_write(soft->user_fd, 1);
+		wf_os_eventfd_write(soft->user_fd, 1);
 }
 
 void wf_nic_soft_complete(struct wf_nic_soft *soft, struct wf_nic_qp *qp,

@@ -6,7 +6,6 @@
 #include "op/amo.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -17,6 +16,8 @@
 #include "base/fork.h"
 #include "base/lock.h"
 #include "op/amo_table.h"
+#include "os/inline.h"
+#include "os/thread.h"
 
 static_assert(FI_MSWAP + 1 == WF_OP_AMO_DIFF, "ops of 2.x follow");
 static_assert(FI_UINT128 + 1 == WF_OP_AMO_FLOAT16, "datatypes of 2.x follow");
@@ -156,7 +157,7 @@ static bool word16_swap(unsigned __int128 *at, unsigned __int128 *old,
 static bool word16_there(void)
 {
 	enum { UNKNOWN, NO, YES };
-	static atomic_int answer = UNKNOWN;
+	WF_SAME_FOR_ALL static atomic_int answer = UNKNOWN;
 	int is = atomic_load_explicit(&answer, memory_order_relaxed);
 
 	if (wf_unlikely(is == UNKNOWN)) {
@@ -179,12 +180,13 @@ struct line_lock {
 	struct wf_lock lock;
 } WF_ALIGNED(WF_LINE);
 
-static struct line_lock locks[LOCKS] = { [0 ... LOCKS -
-					  1] = { .lock = { .real = true } } };
+WF_PER_PROCESS static struct line_lock locks[LOCKS] = {
+	[0 ... LOCKS - 1] = { .lock = { .real = true } }
+};
 
 static void free_locks(struct wf_fork_watch *watch);
-static struct wf_fork_watch watch = { .in_child = free_locks };
-static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
+WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child = free_locks };
+WF_PER_PROCESS static struct wf_os_once watch_once = WF_OS_ONCE_INIT;
 
 static void free_locks(struct wf_fork_watch *unused)
 {
@@ -193,7 +195,7 @@ static void free_locks(struct wf_fork_watch *unused)
 		wf_base_lock_init(&locks[i].lock, true);
 	/* The child's list of watches is empty: its own children need ours in
 	 * it again. Nobody else is here yet. */
-	watch_once = (pthread_once_t)PTHREAD_ONCE_INIT;
+	watch_once = (struct wf_os_once)WF_OS_ONCE_INIT;
 }
 
 static void watch_forks(void)
@@ -211,7 +213,7 @@ static struct locked lock_lines(const void *at, size_t size)
 	size_t b = ((uintptr_t)at + size - 1) / WF_LINE % LOCKS;
 	struct locked locked;
 
-	pthread_once(&watch_once, watch_forks);
+	wf_os_once(&watch_once, watch_forks);
 	/* The lower one first, or two of these wait for each other. */
 	locked.first = &locks[a < b ? a : b].lock;
 	locked.second = a == b ? NULL : &locks[a < b ? b : a].lock;

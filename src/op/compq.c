@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "os/inline.h"
 
 /* From four times the size that was asked for, and not under 16384, a queue
  * pushes back instead of growing with every message a slow reader leaves. */
@@ -18,7 +19,7 @@
 #define SIZE_MIN 16
 #define SIZE_MAX_LOG2 24
 
-struct wf_compq wf_op_compq_none = {
+WF_PER_PROCESS struct wf_compq wf_op_compq_none = {
 	.discards = true,
 	.waker = WF_WAKER_NONE,
 };

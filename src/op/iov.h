@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/uio.h>
+
+#include "os/types.h"
 
 /* Elements a vector has at most where bytes are copied. */
 #define WF_OP_IOV_PARTS_MAX 16

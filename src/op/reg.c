@@ -7,12 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memfd.h"
+#include "os/file.h"
+#include "os/memory.h"
+#include "os/process.h"
+#include "os/shared.h"
 
 #define PAGE 4096
 #define SLOTS_PER_PAGE (PAGE / sizeof(struct wf_reg_entry))
@@ -23,6 +24,7 @@
 
 int wf_op_regs_open(struct wf_regs *regs, bool locked)
 {
+	void *entries = NULL;
 	int err;
 
 	*regs = (struct wf_regs){ .memfd = -1 };
@@ -30,28 +32,25 @@ int wf_op_regs_open(struct wf_regs *regs, bool locked)
 	regs->memfd = wf_base_memfd_create_sparse("weft-regs", WF_REG_BYTES);
 	if (regs->memfd < 0)
 		return regs->memfd;
-	regs->entries = mmap(NULL, WF_REG_BYTES, PROT_READ | PROT_WRITE,
-			     MAP_SHARED | MAP_NORESERVE, regs->memfd, 0);
-	if (regs->entries == MAP_FAILED) {
-		err = -errno;
-		regs->entries = NULL;
+	err = wf_os_mmap(&entries, WF_REG_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_NORESERVE, regs->memfd);
+	if (err)
 		goto err_close;
-	}
+	regs->entries = entries;
 	err = wf_base_memfd_seal_writing(regs->memfd);
 	if (err)
 		goto err_unmap;
 	/* Keys of a process that is gone should not fit its successor. */
-	if (getrandom(&regs->next_key, sizeof(regs->next_key), GRND_NONBLOCK) !=
-	    sizeof(regs->next_key))
+	if (wf_os_random(&regs->next_key, sizeof(regs->next_key), false))
 		regs->next_key = wf_base_clock_ns();
 	regs->next_key >>= 8;
 	return 0;
 
 err_unmap:
-	munmap(regs->entries, WF_REG_BYTES);
+	wf_os_munmap(regs->entries, WF_REG_BYTES);
 	regs->entries = NULL;
 err_close:
-	close(regs->memfd);
+	wf_os_close(regs->memfd);
 	regs->memfd = -1;
 	return err;
 }
@@ -59,9 +58,9 @@ err_close:
 void wf_op_regs_close(struct wf_regs *regs)
 {
 	if (regs->entries)
-		munmap(regs->entries, WF_REG_BYTES);
+		wf_os_munmap(regs->entries, WF_REG_BYTES);
 	if (regs->memfd >= 0)
-		close(regs->memfd);
+		wf_os_close(regs->memfd);
 	free(regs->watches);
 	*regs = (struct wf_regs){ .memfd = -1 };
 }
@@ -125,17 +124,17 @@ static int64_t find_locked(const struct wf_regs *regs, uint64_t key,
  * with the fence in read_entry(). */
 static void begin_change(struct wf_reg_entry *entry)
 {
-	uint32_t seq = atomic_load_explicit(&entry->seq, memory_order_relaxed);
+	uint32_t seq = wf_shared_load(&entry->seq, relaxed);
 
-	atomic_store_explicit(&entry->seq, seq + 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
+	wf_shared_store(&entry->seq, seq + 1, relaxed);
+	wf_shared_fence(release);
 }
 
 static void end_change(struct wf_reg_entry *entry)
 {
-	uint32_t seq = atomic_load_explicit(&entry->seq, memory_order_relaxed);
+	uint32_t seq = wf_shared_load(&entry->seq, relaxed);
 
-	atomic_store_explicit(&entry->seq, seq + 1, memory_order_release);
+	wf_shared_store(&entry->seq, seq + 1, release);
 }
 
 uint64_t wf_op_regs_new_key(struct wf_regs *regs)
@@ -288,22 +287,19 @@ static bool read_entry(const struct wf_reg_entry *entry,
 	entry_word *to = (void *)copy;
 
 	for (int tries = 0; tries < READ_TRIES; tries++) {
-		uint32_t seq =
-			atomic_load_explicit(&entry->seq, memory_order_acquire);
+		uint32_t seq = wf_shared_load(&entry->seq, acquire);
 		size_t words;
 
 		for (size_t i = 0; i < head; i++)
-			to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+			to[i] = wf_shared_load_plain(&from[i], relaxed);
 		/* Most have one. A peer may say anything: check() judges. */
 		words = copy->seg_count <= WF_REG_SEGS ?
 				copy->seg_count * sizeof(copy->segs[0]) / 8 :
 				0;
 		for (size_t i = head; i < head + words; i++)
-			to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-		atomic_thread_fence(memory_order_acquire);
-		if (!(seq & 1) &&
-		    atomic_load_explicit(&entry->seq, memory_order_relaxed) ==
-			    seq)
+			to[i] = wf_shared_load_plain(&from[i], relaxed);
+		wf_shared_fence(acquire);
+		if (!(seq & 1) && wf_shared_load(&entry->seq, relaxed) == seq)
 			return true;
 		wf_base_cpu_relax();
 	}
@@ -412,15 +408,16 @@ int wf_op_reg_find(const struct wf_reg_view *view,
 
 int wf_op_reg_map(struct wf_reg_view *view, int memfd)
 {
-	void *entries;
+	void *entries = NULL;
+	int err;
 
 	view->entries = NULL;
 	if (!wf_base_memfd_is_sound(memfd, WF_REG_BYTES))
 		return -EPROTO;
-	entries = mmap(NULL, WF_REG_BYTES, PROT_READ,
-		       MAP_SHARED | MAP_NORESERVE, memfd, 0);
-	if (entries == MAP_FAILED)
-		return -errno;
+	err = wf_os_mmap(&entries, WF_REG_BYTES, PROT_READ,
+			 MAP_SHARED | MAP_NORESERVE, memfd);
+	if (err)
+		return err;
 	view->entries = entries;
 	return 0;
 }
@@ -428,6 +425,6 @@ int wf_op_reg_map(struct wf_reg_view *view, int memfd)
 void wf_op_reg_unmap(struct wf_reg_view *view)
 {
 	if (view->entries)
-		munmap((void *)(uintptr_t)view->entries, WF_REG_BYTES);
+		wf_os_munmap((void *)(uintptr_t)view->entries, WF_REG_BYTES);
 	view->entries = NULL;
 }

@@ -14,11 +14,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "base/lock.h"
 #include "op/cntr.h"
 #include "op/reg_defs.h"
+#include "os/types.h"
 
 /* Somebody's table as it can be read. */
 struct wf_reg_view {

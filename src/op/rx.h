@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "base/list.h"
+#include "os/types.h"
 
 #define WF_OP_IOV_MAX 4
 

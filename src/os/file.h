@@ -32,6 +32,7 @@ enum wf_os_seal {
 	WF_OS_SEAL_SHRINK = 1, /* as F_SEAL_SHRINK and so on, fcntl(2) */
 	WF_OS_SEAL_GROW = 2,
 	WF_OS_SEAL_FUTURE_WRITE = 4,
+	WF_OS_SEAL_SEALS = 8,
 };
 
 /* Adds seals, a set of enum wf_os_seal, to a memfd. -EINVAL: the kernel does

@@ -12,6 +12,8 @@
  * WF_PER_PROCESS: before the definition of each static or global variable of
  *	the provider that changes. The simulator runs many processes in one, and
  *	gives each its own value of what is defined with it.
+ * WF_SAME_FOR_ALL: the same for a variable that is set once, to what every
+ *	process would set it to.
  */
 #ifndef WF_OS_INLINE_H
 #define WF_OS_INLINE_H

@@ -6,7 +6,8 @@
  * are the operations of C11, with no instruction added.
  *
  * Both sides define, for @p, a pointer to an _Atomic integer of up to 8 bytes,
- * and @order, one of relaxed, acquire, release, acq_rel and seq_cst:
+ * and @order, one of relaxed, acquire, release, acq_rel and seq_cst; each
+ * argument is evaluated once:
  *
  * wf_shared_load(p, order)
  * wf_shared_store(p, value, order)

@@ -32,6 +32,10 @@ struct wf_os_thread {
 	{                                                                      \
 		PTHREAD_MUTEX_INITIALIZER                                      \
 	}
+#define WF_OS_COND_INIT                                                        \
+	{                                                                      \
+		PTHREAD_COND_INITIALIZER                                       \
+	}
 #define WF_OS_ONCE_INIT                                                        \
 	{                                                                      \
 		PTHREAD_ONCE_INIT                                              \

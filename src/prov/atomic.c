@@ -53,8 +53,8 @@ static int to_iov(const struct fi_ioc *ioc, size_t count, size_t size,
 	return 0;
 }
 
-static int fill_segs(struct wf_shm_remote *remote,
-		     const struct fi_msg_atomic *msg, size_t size, size_t *len)
+static int fill_segs(struct wf_remote *remote, const struct fi_msg_atomic *msg,
+		     size_t size, size_t *len)
 {
 	*len = 0;
 	if (!msg->rma_iov_count || msg->rma_iov_count > WF_PROV_IOV_LIMIT)
@@ -64,7 +64,7 @@ static int fill_segs(struct wf_shm_remote *remote,
 			return -FI_EINVAL;
 		if (msg->rma_iov[i].count > BYTES_MAX / size)
 			return -FI_EMSGSIZE;
-		remote->segs[i] = (struct wf_shm_remote_seg){
+		remote->segs[i] = (struct wf_remote_seg){
 			.addr = msg->rma_iov[i].addr,
 			.len = msg->rma_iov[i].count * size,
 			.key = msg->rma_iov[i].key,
@@ -83,7 +83,7 @@ static ssize_t submit(struct fid_ep *fid, enum wf_op_amo_kind kind,
 	bool reads = msg->op == FI_ATOMIC_READ;
 	size_t size, len, operands, results, compares;
 	struct iovec iov[WF_PROV_IOV_LIMIT];
-	struct wf_shm_remote remote;
+	struct wf_remote remote;
 	const struct wf_prov_remote op = {
 		.iov = iov,
 		.iov_count = reads ? 0 : msg->iov_count,
@@ -96,13 +96,14 @@ static ssize_t submit(struct fid_ep *fid, enum wf_op_amo_kind kind,
 			      (kind == WF_OP_AMO_WRITE ? FI_WRITE : FI_READ),
 		.event = kind == WF_OP_AMO_WRITE ? WF_PROV_EVENT_WRITE :
 						   WF_PROV_EVENT_READ,
+		.kind = WF_TX_ATOMIC,
 		.remote = &remote,
 	};
 	int err;
 
 	if (check_op(ep, msg->datatype, msg->op, kind))
 		return -FI_EOPNOTSUPP;
-	wf_shm_remote_init(&remote, WF_SHM_REMOTE_ATOMIC);
+	wf_op_remote_init(&remote);
 	remote.amo_kind = (uint8_t)kind;
 	remote.amo_op = (uint8_t)msg->op;
 	remote.amo_type = (uint8_t)msg->datatype;

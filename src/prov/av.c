@@ -9,13 +9,13 @@
 #include "prov/av.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/lock.h"
+#include "os/thread.h"
 #include "prov/addr_table.h"
 #include "prov/av_names.h"
 #include "prov/av_shared.h"
@@ -29,7 +29,8 @@ struct wf_prov_av {
 	struct wf_prov_domain *domain;
 	bool async; /* opened with FI_EVENT */
 	struct wf_prov_eq *eq;
-	pthread_mutex_t changing; /* covers users, and one change at a time */
+	struct wf_os_mutex
+		changing; /* covers users, and one change at a time */
 	struct wf_list users;
 	struct wf_lock lock; /* covers table */
 	struct wf_prov_addr_table table;
@@ -96,16 +97,16 @@ fi_addr_t wf_prov_av_find(struct wf_prov_av *av, const struct wf_addr *addr)
 
 void wf_prov_av_attach(struct wf_prov_av *av, struct wf_prov_av_user *user)
 {
-	pthread_mutex_lock(&av->changing);
+	wf_os_mutex_lock(&av->changing);
 	wf_base_list_add_tail(&av->users, &user->link);
-	pthread_mutex_unlock(&av->changing);
+	wf_os_mutex_unlock(&av->changing);
 }
 
 void wf_prov_av_detach(struct wf_prov_av *av, struct wf_prov_av_user *user)
 {
-	pthread_mutex_lock(&av->changing);
+	wf_os_mutex_lock(&av->changing);
 	wf_base_list_del(&user->link);
-	pthread_mutex_unlock(&av->changing);
+	wf_os_mutex_unlock(&av->changing);
 }
 
 static struct wf_prov_av_user *user_of(struct wf_list *link)
@@ -209,7 +210,7 @@ static int batch_begin(struct batch *batch, struct fid_av *fid,
 	batch->fi_addr = fi_addr;
 	batch->sync_err = flags & FI_SYNC_ERR ? context : NULL;
 	batch->context = context;
-	pthread_mutex_lock(&av->changing);
+	wf_os_mutex_lock(&av->changing);
 	return 0;
 }
 
@@ -222,7 +223,7 @@ static int batch_end(struct batch *batch)
 		.data = (uint64_t)batch->good,
 	};
 
-	pthread_mutex_unlock(&av->changing);
+	wf_os_mutex_unlock(&av->changing);
 	if (!av->async)
 		return batch->good;
 	return wf_prov_eq_post(av->eq, FI_AV_COMPLETE, &entry, sizeof(entry),
@@ -339,7 +340,7 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count,
 		WF_FI_WARN(FI_LOG_AV, "remove: flags must be 0\n");
 		return -FI_EINVAL;
 	}
-	pthread_mutex_lock(&av->changing);
+	wf_os_mutex_lock(&av->changing);
 	for (size_t i = 0; i < count; i++) {
 		if (!remove_one(av, fi_addr[i]))
 			continue;
@@ -347,7 +348,7 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count,
 			   (unsigned long long)fi_addr[i]);
 		ret = -FI_EINVAL;
 	}
-	pthread_mutex_unlock(&av->changing);
+	wf_os_mutex_unlock(&av->changing);
 	return ret;
 }
 
@@ -394,9 +395,9 @@ static int av_close(struct fid *fid)
 	struct wf_prov_av *av = av_of(fid);
 	bool used;
 
-	pthread_mutex_lock(&av->changing);
+	wf_os_mutex_lock(&av->changing);
 	used = !wf_base_list_empty(&av->users);
-	pthread_mutex_unlock(&av->changing);
+	wf_os_mutex_unlock(&av->changing);
 	if (used) {
 		WF_FI_WARN(FI_LOG_AV, "AV is in use\n");
 		return -FI_EBUSY;
@@ -407,7 +408,7 @@ static int av_close(struct fid *fid)
 		wf_prov_av_shared_close(av->shared);
 	free(av->shared);
 	wf_prov_addr_table_fini(&av->table);
-	pthread_mutex_destroy(&av->changing);
+	wf_os_mutex_destroy(&av->changing);
 	atomic_fetch_sub(&av->domain->refs, 1);
 	free(av);
 	return 0;
@@ -517,7 +518,7 @@ int wf_prov_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	vec->fid.ops = &av_ops;
 	vec->domain = dom;
 	vec->async = attr->flags & FI_EVENT;
-	pthread_mutex_init(&vec->changing, NULL);
+	wf_os_mutex_init(&vec->changing);
 	wf_base_list_init(&vec->users);
 	/* Under FI_THREAD_COMPLETION endpoints of two threads may share it. */
 	wf_base_lock_init(&vec->lock, dom->locked);

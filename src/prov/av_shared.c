@@ -5,26 +5,23 @@
  */
 #include "prov/av_shared.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <rdma/fabric.h>
 
 #include "base/cpu.h"
 #include "base/memfd.h"
+#include "os/file.h"
+#include "os/memory.h"
+#include "os/process.h"
+#include "os/shared.h"
+#include "os/socket.h"
 #include "prov/provider.h"
 
 #define NAME_MAX_LEN 200 /* a memfd's is 249 */
-#define LINK_LEN (NAME_MAX_LEN + 64)
+#define FILE_LEN (sizeof(WF_AV_SHARED_FILE) + NAME_MAX_LEN)
 
 /* Slots whose pages are taken together: a page of the map. */
 #define SLOTS_PER_STEP (WF_AV_SHARED_PAGE / sizeof(uint64_t))
@@ -87,17 +84,17 @@ static int claim_name(const char *name)
 	for (const char *at = name; *at; at++)
 		hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
 	len = snprintf(sun.sun_path + 1, sizeof(sun.sun_path) - 1,
-		       WF_AV_SHARED_FILE "%u/%016llx", geteuid(),
+		       WF_AV_SHARED_FILE "%u/%016llx", wf_os_geteuid(),
 		       (unsigned long long)hash);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = wf_os_socket(AF_UNIX, SOCK_DGRAM, 0);
 	if (fd < 0)
-		return -errno;
-	if (!bind(fd, (struct sockaddr *)&sun,
-		  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			      (size_t)len)))
 		return fd;
-	err = -errno;
-	close(fd);
+	err = wf_os_bind(fd, (struct sockaddr *)&sun,
+			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+				     1 + (size_t)len));
+	if (!err)
+		return fd;
+	wf_os_close(fd);
 	return err;
 }
 
@@ -108,11 +105,11 @@ static void in_child(struct wf_fork_watch *watch)
 	struct wf_prov_av_shared *shared =
 		wf_container_of(watch, struct wf_prov_av_shared, fork_watch);
 
-	close(shared->memfd);
-	close(shared->claim);
+	wf_os_close(shared->memfd);
+	wf_os_close(shared->claim);
 	shared->memfd = -1;
 	shared->claim = -1;
-	mprotect(shared->base, WF_AV_SHARED_BYTES, PROT_READ);
+	wf_os_mprotect(shared->base, WF_AV_SHARED_BYTES, PROT_READ);
 }
 
 /* Takes pages until @index has some. Slots that nobody used say so in the
@@ -140,8 +137,8 @@ static int make_room_for(struct wf_prov_av_shared *shared, uint32_t index)
 		if (err)
 			return -ENOMEM;
 		for (size_t i = 0; i < SLOTS_PER_STEP; i++)
-			__atomic_store_n(&map[i], FI_ADDR_NOTAVAIL,
-					 __ATOMIC_RELAXED);
+			wf_shared_store_plain(&map[i], FI_ADDR_NOTAVAIL,
+					      relaxed);
 		shared->room += SLOTS_PER_STEP;
 	}
 	return 0;
@@ -149,7 +146,8 @@ static int make_room_for(struct wf_prov_av_shared *shared, uint32_t index)
 
 static int make_memory(struct wf_prov_av_shared *shared, const char *name)
 {
-	char file[sizeof(WF_AV_SHARED_FILE) + NAME_MAX_LEN];
+	char file[FILE_LEN];
+	void *base = NULL;
 	int err;
 
 	snprintf(file, sizeof(file), WF_AV_SHARED_FILE "%s", name);
@@ -159,19 +157,18 @@ static int make_memory(struct wf_prov_av_shared *shared, const char *name)
 	err = wf_base_memfd_reserve(shared->memfd, 0, WF_AV_SHARED_PAGE);
 	if (err)
 		goto err_close;
-	shared->base = mmap(NULL, WF_AV_SHARED_BYTES, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_NORESERVE, shared->memfd, 0);
-	if (shared->base == MAP_FAILED) {
-		err = -errno;
+	err = wf_os_mmap(&base, WF_AV_SHARED_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_NORESERVE, shared->memfd);
+	if (err)
 		goto err_close;
-	}
+	shared->base = base;
 	err = wf_base_memfd_seal_writing(shared->memfd);
 	if (!err)
 		return 0;
-	munmap(shared->base, WF_AV_SHARED_BYTES);
+	wf_os_munmap(shared->base, WF_AV_SHARED_BYTES);
 err_close:
 	shared->base = NULL;
-	close(shared->memfd);
+	wf_os_close(shared->memfd);
 	return err;
 }
 
@@ -198,18 +195,17 @@ int wf_prov_av_shared_create(struct wf_prov_av_shared *shared, const char *name,
 	header = header_of(shared);
 	header->layout = WF_AV_SHARED_LAYOUT;
 	/* Pairs with is_sound(): who sees it sees the header. */
-	atomic_store_explicit(&header->magic, WF_AV_SHARED_MAGIC,
-			      memory_order_release);
+	wf_shared_store(&header->magic, WF_AV_SHARED_MAGIC, release);
 	shared->fork_watch.in_child = in_child;
 	wf_base_fork_watch(&shared->fork_watch);
 	return 0;
 
 err_memory:
-	munmap(shared->base, WF_AV_SHARED_BYTES);
+	wf_os_munmap(shared->base, WF_AV_SHARED_BYTES);
 	shared->base = NULL;
-	close(shared->memfd);
+	wf_os_close(shared->memfd);
 err_claim:
-	close(shared->claim);
+	wf_os_close(shared->claim);
 	return err;
 }
 
@@ -219,10 +215,10 @@ void wf_prov_av_shared_close(struct wf_prov_av_shared *shared)
 		wf_base_fork_unwatch(&shared->fork_watch);
 	/* First what it is found by, then the name. */
 	if (shared->memfd >= 0)
-		close(shared->memfd);
+		wf_os_close(shared->memfd);
 	if (shared->claim >= 0)
-		close(shared->claim);
-	munmap(shared->base, WF_AV_SHARED_BYTES);
+		wf_os_close(shared->claim);
+	wf_os_munmap(shared->base, WF_AV_SHARED_BYTES);
 	shared->base = NULL;
 }
 
@@ -233,21 +229,20 @@ static void change(struct wf_prov_av_shared *shared, uint32_t index,
 {
 	struct wf_av_shared_slot *slot = slot_of(shared, index);
 	struct wf_av_shared_header *header = header_of(shared);
-	uint32_t seq = atomic_load_explicit(&slot->seq, memory_order_relaxed);
+	uint32_t seq = wf_shared_load(&slot->seq, relaxed);
 
-	atomic_store_explicit(&slot->seq, seq + 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
+	wf_shared_store(&slot->seq, seq + 1, relaxed);
+	wf_shared_fence(release);
 	slot->used = addr != NULL;
 	memset(slot->addr, 0, sizeof(slot->addr));
 	if (addr)
 		memcpy(slot->addr, addr, wf_base_addr_len(addr));
-	atomic_store_explicit(&slot->seq, seq + 2, memory_order_release);
-	__atomic_store_n(&map_of(shared)[index],
-			 addr ? index : FI_ADDR_NOTAVAIL, __ATOMIC_RELEASE);
-	if (index >= atomic_load_explicit(&header->top, memory_order_relaxed))
-		atomic_store_explicit(&header->top, index + 1,
-				      memory_order_relaxed);
-	atomic_fetch_add_explicit(&header->changes, 1, memory_order_release);
+	wf_shared_store(&slot->seq, seq + 2, release);
+	wf_shared_store_plain(&map_of(shared)[index],
+			      addr ? index : FI_ADDR_NOTAVAIL, release);
+	if (index >= wf_shared_load(&header->top, relaxed))
+		wf_shared_store(&header->top, index + 1, relaxed);
+	wf_shared_add(&header->changes, 1, release);
 }
 
 int wf_prov_av_shared_set(struct wf_prov_av_shared *shared, uint32_t index,
@@ -272,95 +267,39 @@ void wf_prov_av_shared_clear(struct wf_prov_av_shared *shared, uint32_t index)
 /* -- finding --------------------------------------------------------------- */
 
 /* Maps what may be the AV. False: it is none, or not of our build. */
-static bool is_sound(struct wf_prov_av_shared *shared, int fd)
+static bool is_sound(int fd, void *arg)
 {
+	struct wf_prov_av_shared *shared = arg;
 	struct wf_av_shared_header *header;
-	struct stat st;
+	struct wf_os_stat st;
+	void *base = NULL;
 
 	/* The link was found in a process of ours; the memory is ours, too. */
-	if (fstat(fd, &st) || st.st_uid != geteuid() ||
+	if (wf_os_fstat(fd, &st) || st.uid != wf_os_geteuid() ||
 	    !wf_base_memfd_is_sound(fd, WF_AV_SHARED_BYTES))
 		return false;
-	shared->base = mmap(NULL, WF_AV_SHARED_BYTES, PROT_READ,
-			    MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (shared->base == MAP_FAILED) {
-		shared->base = NULL;
+	if (wf_os_mmap(&base, WF_AV_SHARED_BYTES, PROT_READ,
+		       MAP_SHARED | MAP_NORESERVE, fd))
 		return false;
-	}
+	shared->base = base;
 	header = header_of(shared);
-	if (atomic_load_explicit(&header->magic, memory_order_acquire) ==
-		    WF_AV_SHARED_MAGIC &&
+	if (wf_shared_load(&header->magic, acquire) == WF_AV_SHARED_MAGIC &&
 	    header->layout == WF_AV_SHARED_LAYOUT)
 		return true;
-	munmap(shared->base, WF_AV_SHARED_BYTES);
+	wf_os_munmap(shared->base, WF_AV_SHARED_BYTES);
 	shared->base = NULL;
 	return false;
 }
 
-/* Looks through the descriptors of one process. */
-static bool find_in(struct wf_prov_av_shared *shared, int proc, const char *pid,
-		    const char *link)
-{
-	char path[32], target[LINK_LEN];
-	struct dirent *entry;
-	bool found = false;
-	struct stat st;
-	DIR *fds;
-	int dir;
-
-	if (fstatat(proc, pid, &st, 0) || st.st_uid != geteuid())
-		return false;
-	snprintf(path, sizeof(path), "%.16s/fd", pid);
-	dir = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return false;
-	fds = fdopendir(dir);
-	if (!fds) {
-		close(dir);
-		return false;
-	}
-	while (!found && (entry = readdir(fds))) {
-		ssize_t len = readlinkat(dir, entry->d_name, target,
-					 sizeof(target) - 1);
-		int fd;
-
-		if (len < 0)
-			continue;
-		target[len] = 0;
-		if (strcmp(target, link))
-			continue;
-		fd = openat(dir, entry->d_name, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		found = is_sound(shared, fd);
-		close(fd);
-	}
-	closedir(fds);
-	return found;
-}
-
 int wf_prov_av_shared_open(struct wf_prov_av_shared *shared, const char *name)
 {
-	char link[LINK_LEN];
-	struct dirent *entry;
-	bool found = false;
-	DIR *proc;
+	char file[FILE_LEN];
 
 	*shared = (struct wf_prov_av_shared){ .memfd = -1, .claim = -1 };
 	if (!is_name(name))
 		return -EINVAL;
-	snprintf(link, sizeof(link), "/memfd:" WF_AV_SHARED_FILE "%s (deleted)",
-		 name);
-	proc = opendir("/proc");
-	if (!proc)
-		return -errno;
-	while (!found && (entry = readdir(proc))) {
-		if (isdigit((unsigned char)entry->d_name[0]))
-			found = find_in(shared, dirfd(proc), entry->d_name,
-					link);
-	}
-	closedir(proc);
-	return found ? 0 : -ENOENT;
+	snprintf(file, sizeof(file), WF_AV_SHARED_FILE "%s", name);
+	return wf_os_memfd_find(file, is_sound, shared);
 }
 
 /* -- the reader ------------------------------------------------------------ */
@@ -381,16 +320,12 @@ static bool read_slot(const struct wf_prov_av_shared *shared, uint32_t index,
 	} copy;
 
 	for (int tries = 0; tries < READ_TRIES; tries++) {
-		uint32_t seq =
-			atomic_load_explicit(&slot->seq, memory_order_acquire);
+		uint32_t seq = wf_shared_load(&slot->seq, acquire);
 
 		for (size_t i = 0; i < sizeof(copy.words) / 8; i++)
-			copy.words[i] =
-				__atomic_load_n(&from[i], __ATOMIC_RELAXED);
-		atomic_thread_fence(memory_order_acquire);
-		if (!(seq & 1) &&
-		    atomic_load_explicit(&slot->seq, memory_order_relaxed) ==
-			    seq)
+			copy.words[i] = wf_shared_load_plain(&from[i], relaxed);
+		wf_shared_fence(acquire);
+		if (!(seq & 1) && wf_shared_load(&slot->seq, relaxed) == seq)
 			return copy.slot.used == 1 &&
 			       !wf_base_addr_set(addr, copy.slot.addr,
 						 sizeof(copy.slot.addr)) &&
@@ -420,14 +355,13 @@ void wf_prov_av_shared_sync(struct wf_prov_av_shared *shared,
 			    struct wf_prov_addr_table *table)
 {
 	struct wf_av_shared_header *header = header_of(shared);
-	uint64_t changes =
-		atomic_load_explicit(&header->changes, memory_order_acquire);
+	uint64_t changes = wf_shared_load(&header->changes, acquire);
 	struct wf_addr now;
 	uint32_t top;
 
 	if (changes == shared->seen)
 		return;
-	top = atomic_load_explicit(&header->top, memory_order_relaxed);
+	top = wf_shared_load(&header->top, relaxed);
 	if (top > WF_AV_SHARED_SLOTS)
 		top = WF_AV_SHARED_SLOTS;
 	drop_gone(shared, top, table);

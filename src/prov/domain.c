@@ -49,13 +49,13 @@ int wf_prov_domain_add_ep(struct wf_prov_domain *domain, struct wf_prov_ep *ep)
 	struct wf_list *pos, *tmp;
 	int err;
 
-	pthread_mutex_lock(&domain->lock);
+	wf_os_mutex_lock(&domain->lock);
 	err = wf_prov_eps_add(&domain->eps, ep);
 	wf_list_for_each (pos, tmp, &domain->mr_cntrs) {
 		if (!err)
 			err = wf_prov_eps_add(&cntr_at(pos)->eps, ep);
 	}
-	pthread_mutex_unlock(&domain->lock);
+	wf_os_mutex_unlock(&domain->lock);
 	return err;
 }
 
@@ -63,11 +63,11 @@ void wf_prov_domain_del_ep(struct wf_prov_domain *domain, struct wf_prov_ep *ep)
 {
 	struct wf_list *pos, *tmp;
 
-	pthread_mutex_lock(&domain->lock);
+	wf_os_mutex_lock(&domain->lock);
 	wf_prov_eps_remove(&domain->eps, ep);
 	wf_list_for_each (pos, tmp, &domain->mr_cntrs)
 		wf_prov_eps_remove(&cntr_at(pos)->eps, ep);
-	pthread_mutex_unlock(&domain->lock);
+	wf_os_mutex_unlock(&domain->lock);
 }
 
 int wf_prov_domain_add_cntr(struct wf_prov_domain *domain,
@@ -76,7 +76,7 @@ int wf_prov_domain_add_cntr(struct wf_prov_domain *domain,
 	struct wf_list *pos, *tmp;
 	int err = 0;
 
-	pthread_mutex_lock(&domain->lock);
+	wf_os_mutex_lock(&domain->lock);
 	wf_list_for_each (pos, tmp, &domain->eps.list) {
 		struct wf_prov_eps_link *link =
 			wf_container_of(pos, struct wf_prov_eps_link, link);
@@ -86,7 +86,7 @@ int wf_prov_domain_add_cntr(struct wf_prov_domain *domain,
 	}
 	wf_base_list_del(&cntr->mr_link);
 	wf_base_list_add_tail(&domain->mr_cntrs, &cntr->mr_link);
-	pthread_mutex_unlock(&domain->lock);
+	wf_os_mutex_unlock(&domain->lock);
 	return err;
 }
 
@@ -95,30 +95,30 @@ void wf_prov_domain_del_cntr(struct wf_prov_domain *domain,
 {
 	struct wf_list *pos, *tmp;
 
-	pthread_mutex_lock(&domain->lock);
+	wf_os_mutex_lock(&domain->lock);
 	wf_base_list_del(&cntr->mr_link);
 	wf_list_for_each (pos, tmp, &domain->eps.list)
 		wf_prov_eps_remove(
 			&cntr->eps,
 			wf_container_of(pos, struct wf_prov_eps_link, link)
 				->ep);
-	pthread_mutex_unlock(&domain->lock);
+	wf_os_mutex_unlock(&domain->lock);
 }
 
 void wf_prov_domain_unregistered(struct wf_prov_domain *domain, uint64_t key)
 {
 	struct wf_list *pos, *tmp;
 
-	pthread_mutex_lock(&domain->lock);
+	wf_os_mutex_lock(&domain->lock);
 	wf_list_for_each (pos, tmp, &domain->eps.list) {
 		struct wf_prov_ep *ep =
 			wf_container_of(pos, struct wf_prov_eps_link, link)->ep;
 
 		wf_base_lock_take(ep->lock);
-		wf_rdm_ep_unregistered(&ep->rdm, key);
+		wf_core_unregistered(&ep->core.common, key);
 		wf_base_lock_drop(ep->lock);
 	}
-	pthread_mutex_unlock(&domain->lock);
+	wf_os_mutex_unlock(&domain->lock);
 }
 
 /* -- life ------------------------------------------------------------------ */
@@ -130,7 +130,7 @@ static void in_child(struct wf_fork_watch *watch)
 		wf_container_of(watch, struct wf_prov_domain, fork_watch);
 
 	wf_base_lock_init(&domain->regs.lock, domain->regs.lock.real);
-	pthread_mutex_init(&domain->lock, NULL);
+	wf_os_mutex_init(&domain->lock);
 }
 
 static int domain_close(struct fid *fid)
@@ -144,7 +144,7 @@ static int domain_close(struct fid *fid)
 	}
 	wf_base_fork_unwatch(&domain->fork_watch);
 	wf_op_regs_close(&domain->regs);
-	pthread_mutex_destroy(&domain->lock);
+	wf_os_mutex_destroy(&domain->lock);
 	if (domain->eq)
 		wf_prov_eq_unref(domain->eq);
 	atomic_fetch_sub(&domain->fabric->refs, 1);
@@ -250,7 +250,7 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	dom->fid.fid.ops = &fid_ops;
 	dom->fid.ops = &domain_ops;
 	dom->fid.mr = &wf_prov_mr_ops;
-	pthread_mutex_init(&dom->lock, NULL);
+	wf_os_mutex_init(&dom->lock);
 	wf_prov_eps_init(&dom->eps, true);
 	wf_base_list_init(&dom->mr_cntrs);
 	dom->fabric = fab;

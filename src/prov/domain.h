@@ -6,7 +6,6 @@
 #ifndef WF_PROV_DOMAIN_H
 #define WF_PROV_DOMAIN_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -14,6 +13,7 @@
 
 #include "base/fork.h"
 #include "op/reg.h"
+#include "os/thread.h"
 #include "prov/eps.h"
 
 struct wf_prov_cntr;
@@ -36,7 +36,7 @@ struct wf_prov_domain {
 	struct wf_fork_watch fork_watch;
 	/* Counters of remote accesses to registrations hear of every
 	 * endpoint. */
-	pthread_mutex_t lock;
+	struct wf_os_mutex lock;
 	struct wf_prov_eps eps;	 /* enabled */
 	struct wf_list mr_cntrs; /* wf_prov_cntr */
 };

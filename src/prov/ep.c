@@ -22,7 +22,6 @@
 #include "prov/peek.h"
 #include "prov/provider.h"
 #include "prov/rma.h"
-#include "prov/route.h"
 #include "prov/shared.h"
 
 /* Ring geometry: 256 slots and 64 KiB of data; with replies, shares and returns
@@ -70,10 +69,8 @@ static void on_inserted(struct wf_prov_av_user *user, fi_addr_t fi_addr,
 		wf_container_of(user, struct wf_prov_ep, av_user);
 
 	wf_base_lock_take(ep->lock);
-	wf_prov_route_forget(ep, fi_addr);
-	wf_shm_ep_inserted(&ep->shm, fi_addr, addr);
-	wf_rdm_ep_inserted(&ep->rdm, fi_addr, addr);
-	wf_prov_route_expect(ep, addr);
+	if (ep->enabled)
+		wf_core_inserted(&ep->core.common, fi_addr, addr);
 	wf_base_lock_drop(ep->lock);
 }
 
@@ -83,9 +80,8 @@ static void on_removed(struct wf_prov_av_user *user, fi_addr_t fi_addr)
 		wf_container_of(user, struct wf_prov_ep, av_user);
 
 	wf_base_lock_take(ep->lock);
-	wf_prov_route_forget(ep, fi_addr);
-	wf_shm_ep_removed(&ep->shm, fi_addr);
-	wf_rdm_ep_removed(&ep->rdm, fi_addr);
+	if (ep->enabled)
+		wf_core_removed(&ep->core.common, fi_addr);
 	wf_base_lock_drop(ep->lock);
 }
 
@@ -96,8 +92,7 @@ static void in_child(struct wf_fork_watch *watch)
 
 	wf_base_lock_init(ep->lock, ep->lock->real);
 	wf_prov_name_unbind(ep);
-	wf_shm_ep_forked(&ep->shm);
-	wf_rdm_ep_forked(&ep->rdm);
+	wf_core_forked(&ep->core.common);
 }
 
 /* -- enabling -------------------------------------------------------------- */
@@ -189,16 +184,14 @@ static void disable(struct wf_prov_ep *ep)
 	if (ep->srx) {
 		/* What ends now is reported to our queue. */
 		wf_prov_ep_turn(ep);
-		wf_prov_peek_close(ep->srx, &ep->rdm);
-		wf_prov_peek_close(ep->srx, &ep->shm);
+		wf_prov_peek_close(ep->srx, &ep->core.rdm);
+		wf_prov_peek_close(ep->srx, &ep->core.shm);
 	}
-	wf_rdm_ep_close(&ep->rdm);
-	wf_shm_ep_close(&ep->shm);
-	free(ep->routes);
+	wf_core_ep_close(&ep->core);
 	if (ep->srx)
 		wf_prov_srx_leave_locked(ep);
 	wf_base_lock_drop(ep->lock);
-	wf_op_compq_unpromise(ep->shm.txq, ep->tx_size);
+	wf_op_compq_unpromise(wf_core_ep_txq(&ep->core), ep->tx_size);
 	wf_op_compq_unpromise(ep->rx_compq, ep->tx_size);
 	ep->enabled = false;
 	ep->receives = false;
@@ -217,30 +210,66 @@ static int promise_completions(struct wf_compq *txq, struct wf_compq *rxq,
 	return -FI_ENOMEM;
 }
 
-static int enable(struct wf_prov_ep *ep)
+/* What the core and its transports are told. */
+static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 {
 	const struct wf_prov_param *param = &wf_prov_param;
-	struct wf_shm_ep_attr attr = {
-		.addr = ep->addr,
-		.any_addr = ep->any_addr,
-		.name_fd = ep->name_fd,
-		.tx_size = ep->tx_size,
-		.eager_max = param->eager_max,
-		.cma_min = param->cma_min,
-		.share_min = wf_prov_param_coop_min(),
-		.chunk = CHUNK,
-		.connect_timeout_ms = param->connect_timeout_ms,
-		.dead_timeout_s = param->dead_timeout_s,
-		.slots_log2 = SLOTS_LOG2,
-		.lines_log2 = LINES_LOG2,
-		.cma = param->cma,
-		.threads = ep->domain->locked,
-		.regs = &ep->domain->regs,
-		.allow_uid = param->allow_uid,
-		.names = { .get = name_get, .find = name_find, .arg = ep },
-		.refuses = !param->shm,
+
+	return (struct wf_core_ep_attr){
+		.host = {
+			.addr = ep->addr,
+			.tx_size = ep->tx_size,
+			.threads = ep->domain->locked,
+			.txq = ep->tx_cq ? &ep->tx_cq->q : &wf_op_compq_none,
+			.rxq = choose_rxq(ep),
+			.names = {
+				.get = name_get,
+				.find = name_find,
+				.changes = wf_prov_av_changes(ep->av),
+				.arg = ep,
+			},
+			.regs = &ep->domain->regs,
+			.remote_writes = wf_prov_ep_cntr(
+				ep, WF_PROV_EVENT_REMOTE_WRITE),
+			.remote_reads = wf_prov_ep_cntr(
+				ep, WF_PROV_EVENT_REMOTE_READ),
+		},
+		.shm = {
+			.any_addr = ep->any_addr,
+			.name_fd = ep->name_fd,
+			.eager_max = param->eager_max,
+			.cma_min = param->cma_min,
+			.share_min = wf_prov_param_coop_min(),
+			.chunk = CHUNK,
+			.connect_timeout_ms = param->connect_timeout_ms,
+			.dead_timeout_s = param->dead_timeout_s,
+			.slots_log2 = SLOTS_LOG2,
+			.lines_log2 = LINES_LOG2,
+			.cma = param->cma,
+			.allow_uid = param->allow_uid,
+			.refuses = !param->shm,
+		},
+		.rdm = {
+			.device = param->nic,
+			.fd = ep->nic_fd,
+			.medium_max = param->medium_max,
+			.read_min = param->read_min,
+			.runt_size = param->runt_size,
+			.order = ep->order,
+			.connect_timeout_ms = param->connect_timeout_ms,
+			.dead_timeout_s = param->dead_timeout_s,
+			.mtu = (uint32_t)param->mtu,
+			.thread = param->net_thread,
+			.reads = true,
+			.fault = wf_prov_param_fault(),
+		},
 	};
-	struct wf_compq *txq = ep->tx_cq ? &ep->tx_cq->q : &wf_op_compq_none;
+}
+
+static int enable(struct wf_prov_ep *ep)
+{
+	struct wf_core_ep_attr attr;
+	struct wf_compq *txq;
 	int err;
 
 	if (ep->enabled)
@@ -248,10 +277,9 @@ static int enable(struct wf_prov_ep *ep)
 	err = check_bindings(ep);
 	if (err)
 		return err;
-	attr.names.changes = wf_prov_av_changes(ep->av);
 	ep->rx_compq = ep->rx_cq ? &ep->rx_cq->q : &wf_op_compq_none;
-	attr.remote_writes = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_WRITE);
-	attr.remote_reads = wf_prov_ep_cntr(ep, WF_PROV_EVENT_REMOTE_READ);
+	attr = describe(ep);
+	txq = attr.host.txq;
 	ep->sends = wf_prov_ep_cntr(ep, WF_PROV_EVENT_SEND);
 	if (ep->sends) { /* the short paths do not look for it */
 		ep->fid.msg = &wf_prov_msg_ops_alias;
@@ -260,8 +288,7 @@ static int enable(struct wf_prov_ep *ep)
 	err = promise_completions(txq, ep->rx_compq, ep->tx_size);
 	if (err)
 		return err;
-	wf_prov_route_init(ep, &attr);
-	err = wf_shm_ep_open(&ep->shm, &attr, txq, choose_rxq(ep));
+	err = wf_core_ep_open(&ep->core, &attr);
 	if (err) {
 		wf_op_compq_unpromise(txq, ep->tx_size);
 		wf_op_compq_unpromise(ep->rx_compq, ep->tx_size);
@@ -270,7 +297,6 @@ static int enable(struct wf_prov_ep *ep)
 		return err;
 	}
 	ep->name_fd = -1; /* the transport's now */
-	wf_prov_route_open(ep, &attr);
 	wf_base_fork_watch(&ep->fork_watch);
 	ep->enabled = true;
 	ep->receives = !ep->srx;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Endpoints: binding, enabling, options, names; and the way from an endpoint
- * to its transports. One lock per endpoint covers its receive queue and all
- * its transports; endpoints that share a receive context share its lock.
+ * Endpoints: binding, enabling, options, names. What moves data is the core
+ * (core/ep.h). One lock per endpoint covers its receive queue and its core;
+ * endpoints that share a receive context share its lock.
  */
 #ifndef WF_PROV_EP_H
 #define WF_PROV_EP_H
@@ -15,13 +15,12 @@
 #include "base/addr.h"
 #include "base/fork.h"
 #include "base/lock.h"
+#include "core/ep.h"
 #include "match/rxq.h"
 #include "prov/av.h"
 #include "prov/cntr.h"
 #include "prov/cq.h"
 #include "prov/eps.h"
-#include "rdm/ep.h"
-#include "shm/ep.h"
 
 struct wf_prov_domain;
 struct wf_prov_eq;
@@ -55,13 +54,8 @@ struct wf_prov_ep {
 	uint64_t rx_flags;
 	struct wf_cntr *sends; /* counts them; NULL: none */
 	size_t inject_size;
-	struct wf_shm_ep shm;
-	struct wf_rdm_ep rdm;
-	uint8_t *routes; /* enum wf_prov_way by fi_addr_t */
-	size_t route_count;
-	uint64_t routes_seen; /* changes of a shared AV */
-	uint32_t idle_polls;  /* of packets, in a row */
-	uint64_t order;	      /* FI_ORDER_* of its messages */
+	struct wf_core_ep core; /* while enabled */
+	uint64_t order;		/* FI_ORDER_* of its messages */
 	struct wf_rxq rxq;
 	struct wf_compq *rx_compq; /* of rx_cq, or none */
 	struct wf_list claimed;	   /* wf_ux, by FI_CLAIM, not yet received */
@@ -133,7 +127,7 @@ static inline void wf_prov_ep_progress(struct wf_prov_ep *ep)
 	wf_base_lock_take(ep->lock);
 	if (wf_unlikely(ep->srx))
 		wf_prov_ep_turn(ep);
-	wf_shm_ep_progress(&ep->shm);
+	wf_core_ep_progress(&ep->core);
 	wf_base_lock_drop(ep->lock);
 }
 

@@ -6,15 +6,19 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
+#include "os/poll.h"
 #include "prov/ep.h"
 #include "prov/provider.h"
-#include "shm/sleep.h"
 
 static struct wf_prov_ep *ep_at(const struct wf_list *link)
 {
 	return wf_container_of(link, struct wf_prov_eps_link, link)->ep;
+}
+
+static int epoll_of(const struct wf_prov_ep *ep)
+{
+	return ep->core.common.host.loop.epoll_fd;
 }
 
 void wf_prov_eps_init(struct wf_prov_eps *eps, bool locked)
@@ -39,20 +43,28 @@ static void find_only_locked(struct wf_prov_eps *eps)
 	eps->only = one && !ep_at(first)->srx ? ep_at(first) : NULL;
 }
 
-void wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
-			struct wf_prov_ep *ep)
+/* False: epoll_fd does not tell of this endpoint, for want of memory. Whoever
+ * wants to sleep tries again, and stays awake until it succeeds. */
+static bool watch_locked(struct wf_prov_eps *eps, struct wf_prov_eps_link *link)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
+	if (eps->epoll_fd >= 0 && !link->watched)
+		link->watched = !wf_os_epoll_ctl(eps->epoll_fd, EPOLL_CTL_ADD,
+						 epoll_of(link->ep), &event);
+	return eps->epoll_fd < 0 || link->watched;
+}
+
+void wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
+			struct wf_prov_ep *ep)
+{
 	link->ep = ep;
 	link->eps = eps;
 	wf_base_lock_take(&eps->lock);
 	wf_base_list_add_tail(&eps->list, &link->link);
 	find_only_locked(eps);
-	if (eps->epoll_fd >= 0 &&
-	    epoll_ctl(eps->epoll_fd, EPOLL_CTL_ADD, ep->shm.epoll_fd, &event))
-		WF_FI_WARN(FI_LOG_EP_CTRL,
-			   "cannot wait for this endpoint: no memory\n");
+	link->watched = false;
+	watch_locked(eps, link);
 	wf_base_lock_drop(&eps->lock);
 }
 
@@ -63,9 +75,9 @@ void wf_prov_eps_detach(struct wf_prov_eps_link *link)
 	if (!eps)
 		return;
 	wf_base_lock_take(&eps->lock);
-	if (eps->epoll_fd >= 0 && link->ep->shm.epoll_fd >= 0)
-		epoll_ctl(eps->epoll_fd, EPOLL_CTL_DEL, link->ep->shm.epoll_fd,
-			  NULL);
+	if (eps->epoll_fd >= 0 && epoll_of(link->ep) >= 0)
+		wf_os_epoll_ctl(eps->epoll_fd, EPOLL_CTL_DEL,
+				epoll_of(link->ep), NULL);
 	wf_base_list_del(&link->link);
 	find_only_locked(eps);
 	wf_base_lock_drop(&eps->lock);
@@ -134,11 +146,14 @@ bool wf_prov_eps_sleep(struct wf_prov_eps *eps)
 	wf_base_lock_take(&eps->lock);
 	wf_list_for_each (pos, tmp, &eps->list) {
 		struct wf_prov_ep *ep = ep_at(pos);
-		uint64_t deadline;
 
+		all = watch_locked(
+			eps,
+			wf_container_of(pos, struct wf_prov_eps_link, link));
+		if (!all)
+			break;
 		wf_base_lock_take(ep->lock);
-		all = wf_rdm_ep_sleep(&ep->rdm, &deadline) &&
-		      wf_shm_sleep_begin(&ep->shm, deadline);
+		all = wf_core_sleep(&ep->core.common);
 		wf_base_lock_drop(ep->lock);
 		if (!all)
 			break;

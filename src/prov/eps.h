@@ -28,6 +28,7 @@ struct wf_prov_eps_link {
 	struct wf_prov_ep *ep;
 	struct wf_prov_eps *eps; /* NULL: in none */
 	bool added;		 /* by wf_prov_eps_add() */
+	bool watched;		 /* by epoll_fd of the list */
 };
 
 void wf_prov_eps_init(struct wf_prov_eps *eps, bool locked);

@@ -6,18 +6,18 @@
 #include "prov/eq.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "os/file.h"
+#include "os/poll.h"
+#include "os/thread.h"
 #include "prov/fabric.h"
 #include "prov/nosys.h"
 #include "prov/provider.h"
@@ -40,8 +40,8 @@ struct wf_prov_eq {
 	int fd; /* readable while there are events; -1 = none */
 	bool writable;
 	size_t size; /* what fi_eq_write() may fill */
-	pthread_mutex_t lock;
-	pthread_cond_t more; /* waits on CLOCK_MONOTONIC */
+	struct wf_os_mutex lock;
+	struct wf_os_cond more;
 	struct wf_list events;
 	size_t count;
 	/* The error that was read last: its err_data belongs to the user
@@ -73,9 +73,9 @@ bool wf_prov_eq_empty(struct wf_prov_eq *eq)
 {
 	bool empty;
 
-	pthread_mutex_lock(&eq->lock);
+	wf_os_mutex_lock(&eq->lock);
 	empty = wf_base_list_empty(&eq->events);
-	pthread_mutex_unlock(&eq->lock);
+	wf_os_mutex_unlock(&eq->lock);
 	return empty;
 }
 
@@ -93,29 +93,28 @@ static struct event *new_event(uint32_t type, size_t len)
 
 static void add_locked(struct wf_prov_eq *eq, struct event *event)
 {
-	uint64_t one = 1;
-	ssize_t ret = 0;
+	int err = 0;
 
 	wf_base_list_add_tail(&eq->events, &event->link);
 	if (!eq->count++ && eq->fd >= 0)
-		ret = write(eq->fd, &one, sizeof(one));
-	if (ret < 0)
+		err = wf_os_eventfd_write(eq->fd, 1);
+	if (err)
 		WF_FI_WARN(FI_LOG_EQ, "wait descriptor not signaled: %s\n",
-			   fi_strerror(errno));
-	pthread_cond_broadcast(&eq->more);
+			   fi_strerror(-err));
+	wf_os_cond_broadcast(&eq->more);
 }
 
 static void remove_locked(struct wf_prov_eq *eq, struct event *event)
 {
 	uint64_t sum;
-	ssize_t ret = 0;
+	int err = 0;
 
 	wf_base_list_del(&event->link);
 	if (!--eq->count && eq->fd >= 0)
-		ret = read(eq->fd, &sum, sizeof(sum));
-	if (ret < 0)
+		err = wf_os_eventfd_read(eq->fd, &sum);
+	if (err)
 		WF_FI_WARN(FI_LOG_EQ, "wait descriptor not reset: %s\n",
-			   fi_strerror(errno));
+			   fi_strerror(-err));
 }
 
 static struct event *first_locked(struct wf_prov_eq *eq)
@@ -141,9 +140,9 @@ int wf_prov_eq_post(struct wf_prov_eq *eq, uint32_t event, const void *buf,
 		return -FI_ENOMEM;
 	if (len)
 		memcpy(item->data, buf, len);
-	pthread_mutex_lock(&eq->lock);
+	wf_os_mutex_lock(&eq->lock);
 	add_locked(eq, item);
-	pthread_mutex_unlock(&eq->lock);
+	wf_os_mutex_unlock(&eq->lock);
 	return 0;
 }
 
@@ -159,9 +158,9 @@ int wf_prov_eq_post_err(struct wf_prov_eq *eq,
 	memcpy(item->data, err, sizeof(*err));
 	if (extra)
 		memcpy(item->data + sizeof(*err), err->err_data, extra);
-	pthread_mutex_lock(&eq->lock);
+	wf_os_mutex_lock(&eq->lock);
 	add_locked(eq, item);
-	pthread_mutex_unlock(&eq->lock);
+	wf_os_mutex_unlock(&eq->lock);
 	return 0;
 }
 
@@ -196,9 +195,9 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *type, void *buf,
 	struct wf_prov_eq *eq = wf_prov_eq_of(fid);
 	ssize_t ret;
 
-	pthread_mutex_lock(&eq->lock);
+	wf_os_mutex_lock(&eq->lock);
 	ret = read_locked(eq, type, buf, len, flags);
-	pthread_mutex_unlock(&eq->lock);
+	wf_os_mutex_unlock(&eq->lock);
 	return ret;
 }
 
@@ -233,7 +232,7 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf,
 	ssize_t ret = -FI_EAGAIN;
 	struct event *event;
 
-	pthread_mutex_lock(&eq->lock);
+	wf_os_mutex_lock(&eq->lock);
 	event = first_locked(eq);
 	if (!event || !event->is_error)
 		goto out;
@@ -245,7 +244,7 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf,
 		eq->last_error = event;
 	}
 out:
-	pthread_mutex_unlock(&eq->lock);
+	wf_os_mutex_unlock(&eq->lock);
 	return ret;
 }
 
@@ -267,11 +266,11 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t type, const void *buf,
 		return -FI_ENOMEM;
 	if (len)
 		memcpy(event->data, buf, len);
-	pthread_mutex_lock(&eq->lock);
+	wf_os_mutex_lock(&eq->lock);
 	full = eq->count >= eq->size;
 	if (!full)
 		add_locked(eq, event);
-	pthread_mutex_unlock(&eq->lock);
+	wf_os_mutex_unlock(&eq->lock);
 	if (!full)
 		return (ssize_t)len;
 	free(event);
@@ -279,14 +278,17 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t type, const void *buf,
 }
 
 /* Waits until there is an event. 0, or -FI_EAGAIN when the time is up. */
-static int wait_locked(struct wf_prov_eq *eq, const struct timespec *deadline)
+static int wait_locked(struct wf_prov_eq *eq, const uint64_t *deadline)
 {
 	while (wf_base_list_empty(&eq->events)) {
-		int ret = deadline ? pthread_cond_timedwait(
-					     &eq->more, &eq->lock, deadline) :
-				     pthread_cond_wait(&eq->more, &eq->lock);
+		bool in_time = true;
 
-		if (ret == ETIMEDOUT && wf_base_list_empty(&eq->events))
+		if (deadline)
+			in_time = wf_os_cond_wait_until(&eq->more, &eq->lock,
+							*deadline);
+		else
+			wf_os_cond_wait(&eq->more, &eq->lock);
+		if (!in_time && wf_base_list_empty(&eq->events))
 			return -FI_EAGAIN;
 	}
 	return 0;
@@ -296,8 +298,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *type, void *buf,
 			size_t len, int timeout, uint64_t flags)
 {
 	struct wf_prov_eq *eq = wf_prov_eq_of(fid);
-	struct timespec deadline = { 0 };
-	uint64_t end;
+	uint64_t deadline = 0;
 	ssize_t ret;
 
 	if (eq->wait_obj == FI_WAIT_NONE) {
@@ -305,16 +306,14 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *type, void *buf,
 			   "sread: queue was opened with FI_WAIT_NONE\n");
 		return -FI_ENOSYS;
 	}
-	if (timeout >= 0) {
-		end = wf_base_clock_ns() + (uint64_t)timeout * WF_NS_PER_MS;
-		deadline.tv_sec = (time_t)(end / WF_NS_PER_S);
-		deadline.tv_nsec = (long)(end % WF_NS_PER_S);
-	}
-	pthread_mutex_lock(&eq->lock);
+	if (timeout >= 0)
+		deadline =
+			wf_base_clock_ns() + (uint64_t)timeout * WF_NS_PER_MS;
+	wf_os_mutex_lock(&eq->lock);
 	ret = wait_locked(eq, timeout >= 0 ? &deadline : NULL);
 	if (!ret)
 		ret = read_locked(eq, type, buf, len, flags);
-	pthread_mutex_unlock(&eq->lock);
+	wf_os_mutex_unlock(&eq->lock);
 	return ret;
 }
 
@@ -341,8 +340,8 @@ static int get_wait(struct wf_prov_eq *eq, void *arg)
 		*(int *)arg = eq->fd;
 		return 0;
 	case FI_WAIT_MUTEX_COND:
-		pair->mutex = &eq->lock;
-		pair->cond = &eq->more;
+		pair->mutex = &eq->lock.native;
+		pair->cond = &eq->more.native;
 		return 0;
 	default:
 		return -FI_ENODATA;
@@ -377,9 +376,9 @@ static int eq_close(struct fid *fid)
 		free(wf_container_of(pos, struct event, link));
 	free(eq->last_error);
 	if (eq->fd >= 0)
-		close(eq->fd);
-	pthread_cond_destroy(&eq->more);
-	pthread_mutex_destroy(&eq->lock);
+		wf_os_close(eq->fd);
+	wf_os_cond_destroy(&eq->more);
+	wf_os_mutex_destroy(&eq->lock);
 	atomic_fetch_sub(&eq->fabric->refs, 1);
 	free(eq);
 	return 0;
@@ -427,17 +426,6 @@ static int check_attr(const struct fi_eq_attr *attr)
 	return 0;
 }
 
-static void init_locks(struct wf_prov_eq *eq)
-{
-	pthread_condattr_t attr;
-
-	pthread_mutex_init(&eq->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&eq->more, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 int wf_prov_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 		    struct fid_eq **eq, void *context)
 {
@@ -455,9 +443,9 @@ int wf_prov_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 		return -FI_ENOMEM;
 	queue->fd = -1;
 	if (attr->wait_obj == FI_WAIT_FD) {
-		queue->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		queue->fd = wf_os_eventfd();
 		if (queue->fd < 0) {
-			ret = -errno;
+			ret = queue->fd;
 			WF_FI_WARN(FI_LOG_EQ, "no wait descriptor: %s\n",
 				   fi_strerror(-ret));
 			free(queue);
@@ -474,7 +462,8 @@ int wf_prov_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	queue->writable = attr->flags & FI_WRITE;
 	queue->size = attr->size ? attr->size : DEFAULT_SIZE;
 	wf_base_list_init(&queue->events);
-	init_locks(queue);
+	wf_os_mutex_init(&queue->lock);
+	wf_os_cond_init(&queue->more);
 	atomic_fetch_add(&queue->fabric->refs, 1);
 	*eq = &queue->fid;
 	return 0;

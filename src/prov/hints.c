@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <rdma/fi_errno.h>
 
+#include "os/types.h"
 #include "prov/caps.h"
 #include "prov/domain.h"
 #include "prov/fabric.h"

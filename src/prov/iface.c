@@ -6,20 +6,14 @@
 #include "prov/iface.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool usable(const struct ifaddrs *ifa, struct wf_addr *addr)
+static bool usable(const struct wf_os_iface *iface, struct wf_addr *addr)
 {
-	size_t len;
-
-	if (!ifa->ifa_addr || !(ifa->ifa_flags & IFF_UP))
-		return false;
-	len = ifa->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
-						    sizeof(struct sockaddr_in6);
-	if (wf_base_addr_set(addr, ifa->ifa_addr, len))
+	if (!(iface->flags & IFF_UP) ||
+	    wf_base_addr_set(addr, &iface->addr, sizeof(iface->addr)))
 		return false;
 	/* Peers would need to know our name for the link. */
 	return addr->sa.sa_family != AF_INET6 ||
@@ -50,31 +44,30 @@ static void sort(struct wf_prov_iface *list, size_t count)
 int wf_prov_iface_list(struct wf_prov_iface **list, size_t *count)
 {
 	struct wf_prov_iface *found = NULL;
-	struct ifaddrs *all, *ifa;
+	struct wf_os_iface *all;
 	struct wf_addr addr;
+	int all_count;
 	size_t n = 0;
 
-	if (getifaddrs(&all))
-		return -errno;
-	for (ifa = all; ifa; ifa = ifa->ifa_next)
-		n += usable(ifa, &addr);
-	found = calloc(n ? n : 1, sizeof(*found));
+	all_count = wf_os_ifaces(&all);
+	if (all_count < 0)
+		return all_count;
+	found = calloc(all_count ? (size_t)all_count : 1, sizeof(*found));
 	if (!found) {
-		freeifaddrs(all);
+		free(all);
 		return -ENOMEM;
 	}
-	n = 0;
-	for (ifa = all; ifa; ifa = ifa->ifa_next) {
-		if (!usable(ifa, &addr))
+	for (int i = 0; i < all_count; i++) {
+		if (!usable(&all[i], &addr))
 			continue;
 		snprintf(found[n].name, sizeof(found[n].name), "%s",
-			 ifa->ifa_name);
+			 all[i].name);
 		found[n].addr = addr;
-		found[n].loopback = ifa->ifa_flags & IFF_LOOPBACK;
-		found[n].running = ifa->ifa_flags & IFF_RUNNING;
+		found[n].loopback = all[i].flags & IFF_LOOPBACK;
+		found[n].running = all[i].flags & IFF_RUNNING;
 		n++;
 	}
-	freeifaddrs(all);
+	free(all);
 	sort(found, n);
 	*list = found;
 	*count = n;

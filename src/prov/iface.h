@@ -5,11 +5,11 @@
 #ifndef WF_PROV_IFACE_H
 #define WF_PROV_IFACE_H
 
-#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/addr.h"
+#include "os/net.h"
 
 /* One address of an interface; an interface with two addresses stands in the
  * list twice. */

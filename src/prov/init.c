@@ -3,6 +3,9 @@
  * Where libfabric enters: the provider object, its start and its end. The only
  * file that the outside knows by name.
  */
+#include "os/file.h"
+#include "os/inline.h"
+#include "os/process.h"
 #include "prov/provider.h"
 
 #include <errno.h>
@@ -14,13 +17,19 @@
 #include "prov/info.h"
 #include "prov/param.h"
 
+#define TELL_LEN 640 /* more than a line of base/log.c */
+
 /* libfabric logs nothing unless FI_LOG_LEVEL is set, not even warnings: what
  * the user must know then goes to standard error. FI_LOG_PROV says that the
  * user, or `weft info`, which says it all itself, has decided what to see. */
 static void tell(const char *text)
 {
-	if (!getenv("FI_LOG_LEVEL") && !getenv("FI_LOG_PROV"))
-		fprintf(stderr, "weft: %s\n", text);
+	char line[TELL_LEN];
+
+	if (wf_os_getenv("FI_LOG_LEVEL") || wf_os_getenv("FI_LOG_PROV"))
+		return;
+	snprintf(line, sizeof(line), "weft: %s", text);
+	wf_os_print_line(line);
 }
 
 static void log_to_libfabric(enum wf_log_level level, const char *func,
@@ -47,7 +56,7 @@ static void cleanup(void)
 }
 
 /* Not const: libfabric keeps state of its own in .context. */
-struct fi_provider wf_prov_provider = {
+WF_PER_PROCESS struct fi_provider wf_prov_provider = {
 	.version = WF_PROV_VERSION,
 	.name = WF_PROV_NAME,
 	.getinfo = wf_prov_info_get,

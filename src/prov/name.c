@@ -9,12 +9,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
 #include "nic/open.h"
+#include "os/file.h"
+#include "os/socket.h"
 #include "prov/ep.h"
 #include "prov/iface.h"
 #include "prov/nosys.h"
@@ -70,20 +70,23 @@ static int bind_socket(const struct wf_addr *addr, int type, bool held,
 	socklen_t len = sizeof(bound);
 	int fd, err;
 
-	fd = socket(addr->sa.sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = wf_os_socket(addr->sa.sa_family, type | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (addr->sa.sa_family == AF_INET6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+		wf_os_setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on,
+				 sizeof(on));
 	/* Connections that ended just now do not keep the port. A socket that
 	 * listens there still does. */
 	if (listens)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, &addr->sa, wf_base_addr_len(addr)) ||
-	    (listens && listen(fd, BACKLOG)) ||
-	    getsockname(fd, &bound.sa, &len)) {
-		err = -errno;
-		close(fd);
+		wf_os_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	err = wf_os_bind(fd, &addr->sa, wf_base_addr_len(addr));
+	if (!err && listens)
+		err = wf_os_listen(fd, BACKLOG);
+	if (!err)
+		err = wf_os_getsockname(fd, &bound.sa, &len);
+	if (err) {
+		wf_os_close(fd);
 		return err;
 	}
 	*port = wf_base_addr_port(&bound);
@@ -129,9 +132,9 @@ static int bind_all(struct wf_addr *addr, bool any, struct sockets *out)
 	return 0;
 
 err_held:
-	close(out->held_fd);
+	wf_os_close(out->held_fd);
 err_nic:
-	close(out->nic_fd);
+	wf_os_close(out->nic_fd);
 	return err;
 }
 
@@ -169,11 +172,11 @@ int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 void wf_prov_name_unbind(struct wf_prov_ep *ep)
 {
 	if (ep->nic_fd >= 0)
-		close(ep->nic_fd);
+		wf_os_close(ep->nic_fd);
 	if (ep->held_fd >= 0)
-		close(ep->held_fd);
+		wf_os_close(ep->held_fd);
 	if (ep->name_fd >= 0)
-		close(ep->name_fd);
+		wf_os_close(ep->name_fd);
 	ep->nic_fd = -1;
 	ep->held_fd = -1;
 	ep->name_fd = -1;

@@ -8,18 +8,19 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cma.h"
 #include "base/log.h"
 #include "base/setting.h"
 #include "nic/open.h"
+#include "os/inline.h"
+#include "os/thread.h"
 #include "prov/provider.h"
-#include "shm/mover.h"
 
-struct wf_prov_param wf_prov_param;
+WF_PER_PROCESS struct wf_prov_param wf_prov_param;
 
 /* Where the value of a setting goes: one of the three. */
 static const struct {
@@ -168,15 +169,15 @@ void wf_prov_param_init(struct fi_provider *provider)
 static void measure_calls(void)
 {
 	wf_prov_param.coop_min =
-		wf_base_setting_coop_min(wf_shm_mover_call_ns());
+		wf_base_setting_coop_min(wf_base_cma_call_ns());
 }
 
 size_t wf_prov_param_coop_min(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	WF_PER_PROCESS static struct wf_os_once once = WF_OS_ONCE_INIT;
 
 	if (wf_prov_param.cma && !wf_prov_param.coop_min_is_set)
-		pthread_once(&once, measure_calls);
+		wf_os_once(&once, measure_calls);
 	return wf_prov_param.coop_min;
 }
 
@@ -194,7 +195,7 @@ void wf_prov_param_fini(void)
 
 const struct wf_nic_fault *wf_prov_param_fault(void)
 {
-	static struct wf_nic_fault fault;
+	WF_PER_PROCESS static struct wf_nic_fault fault;
 
 	if (!wf_prov_param.fault ||
 	    wf_nic_fault_parse(wf_prov_param.fault, &fault))

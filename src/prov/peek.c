@@ -43,7 +43,7 @@ static ssize_t peek(struct wf_prov_ep *ep, const struct wf_prov_xfer *xfer)
 	/* A peek that never looked at the rings would never see anything; a
 	 * shared context has none of its own. */
 	if (!ep->is_srx)
-		wf_shm_ep_progress(&ep->shm);
+		wf_core_ep_progress(&ep->core);
 	ux = wf_match_find_ux(m, xfer->tag, xfer->ignore, src);
 	if (!ux) {
 		comp = describe(xfer, NULL);

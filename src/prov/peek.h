@@ -5,7 +5,7 @@
 #ifndef WF_PROV_PEEK_H
 #define WF_PROV_PEEK_H
 
-#include <sys/types.h>
+#include "os/types.h"
 
 struct wf_prov_ep;
 struct wf_prov_xfer;

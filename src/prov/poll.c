@@ -4,12 +4,12 @@
  */
 #include "prov/poll.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/list.h"
+#include "os/thread.h"
 #include "prov/cntr.h"
 #include "prov/cq.h"
 #include "prov/domain.h"
@@ -18,7 +18,7 @@
 struct poll {
 	struct fid_poll fid;
 	struct wf_prov_domain *domain;
-	pthread_mutex_t lock;
+	struct wf_os_mutex lock;
 	struct wf_list members;
 };
 
@@ -73,7 +73,7 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 	struct wf_list *pos, *tmp;
 	int found = 0;
 
-	pthread_mutex_lock(&poll->lock);
+	wf_os_mutex_lock(&poll->lock);
 	wf_list_for_each (pos, tmp, &poll->members) {
 		struct member *member = member_of(pos);
 
@@ -82,7 +82,7 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 		if (stirs(member))
 			context[found++] = member->fid->context;
 	}
-	pthread_mutex_unlock(&poll->lock);
+	wf_os_mutex_unlock(&poll->lock);
 	return found;
 }
 
@@ -104,9 +104,9 @@ static int poll_add(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 				 ->refs :
 			&wf_prov_cntr_of(event_fid)->refs;
 	atomic_fetch_add(member->refs, 1);
-	pthread_mutex_lock(&poll->lock);
+	wf_os_mutex_lock(&poll->lock);
 	wf_base_list_add_tail(&poll->members, &member->link);
-	pthread_mutex_unlock(&poll->lock);
+	wf_os_mutex_unlock(&poll->lock);
 	return 0;
 }
 
@@ -124,7 +124,7 @@ static int poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 	int ret = -FI_EINVAL;
 
 	(void)flags;
-	pthread_mutex_lock(&poll->lock);
+	wf_os_mutex_lock(&poll->lock);
 	wf_list_for_each (pos, tmp, &poll->members) {
 		if (member_of(pos)->fid != event_fid)
 			continue;
@@ -132,7 +132,7 @@ static int poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 		ret = 0;
 		break;
 	}
-	pthread_mutex_unlock(&poll->lock);
+	wf_os_mutex_unlock(&poll->lock);
 	return ret;
 }
 
@@ -143,7 +143,7 @@ static int poll_close(struct fid *fid)
 
 	wf_list_for_each (pos, tmp, &poll->members)
 		drop(member_of(pos));
-	pthread_mutex_destroy(&poll->lock);
+	wf_os_mutex_destroy(&poll->lock);
 	atomic_fetch_sub(&poll->domain->refs, 1);
 	free(poll);
 	return 0;
@@ -176,7 +176,7 @@ int wf_prov_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
 	poll = calloc(1, sizeof(*poll));
 	if (!poll)
 		return -FI_ENOMEM;
-	pthread_mutex_init(&poll->lock, NULL);
+	wf_os_mutex_init(&poll->lock);
 	wf_base_list_init(&poll->members);
 	poll->domain = wf_prov_domain_of(domain);
 	poll->fid.fid.fclass = FI_CLASS_POLL;

@@ -6,51 +6,46 @@
 #include "prov/resolve.h"
 
 #include <errno.h>
-#include <netdb.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
+#include "os/file.h"
+#include "os/net.h"
+#include "os/socket.h"
+
 /* "localhost" is often ::1 first; a server without a node listens on 0.0.0.0,
  * so IPv4 must be what both sides mean where there is a choice. */
-static const struct addrinfo *choose(const struct addrinfo *list)
+static const struct wf_os_name *choose(const struct wf_os_name *list, int count)
 {
-	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next) {
-		if (ai->ai_family == AF_INET)
-			return ai;
+	for (int i = 0; i < count; i++) {
+		if (list[i].addr.sa.sa_family == AF_INET)
+			return &list[i];
 	}
-	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next) {
-		if (ai->ai_family == AF_INET6)
-			return ai;
-	}
-	return NULL;
+	return list; /* all others are of IPv6 */
 }
 
 int wf_prov_resolve_name(const struct wf_prov_resolve *query,
 			 struct wf_addr *addr)
 {
-	struct addrinfo hints = {
-		.ai_family = query->family,
-		.ai_socktype = SOCK_DGRAM,
+	const struct wf_os_query ask = {
+		.node = query->node,
+		.service = query->service ? query->service : "0",
+		.family = query->family,
+		.numeric = query->numeric,
+		.passive = query->passive,
 	};
-	const struct addrinfo *ai;
-	struct addrinfo *list;
+	const struct wf_os_name *name;
+	struct wf_os_name *list;
 	int ret;
 
-	if (query->numeric)
-		hints.ai_flags |= AI_NUMERICHOST;
-	if (query->passive)
-		hints.ai_flags |= AI_PASSIVE;
-	ret = getaddrinfo(query->node, query->service ? query->service : "0",
-			  &hints, &list);
-	if (ret)
-		return ret == EAI_MEMORY ? -FI_ENOMEM : -FI_ENODATA;
-	ai = choose(list);
-	ret = ai ? wf_base_addr_set(addr, ai->ai_addr, ai->ai_addrlen) :
-		   -FI_ENODATA;
-	freeaddrinfo(list);
+	ret = wf_os_resolve(&ask, &list);
+	if (ret < 0)
+		return ret == -ENOMEM ? -FI_ENOMEM : -FI_ENODATA;
+	name = choose(list, ret);
+	ret = wf_base_addr_set(addr, &name->addr, name->len);
+	free(list);
 	return ret;
 }
 
@@ -61,22 +56,20 @@ int wf_prov_resolve_source(const struct wf_addr *dest, struct wf_addr *src)
 	struct wf_addr to = *dest;
 	int fd, ret;
 
-	fd = socket(dest->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = wf_os_socket(dest->sa.sa_family, SOCK_DGRAM, 0);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	/* Connecting a datagram socket sends nothing; some port must be
 	 * named. */
 	if (!wf_base_addr_port(&to))
 		wf_base_addr_set_port(&to, 9);
-	if (connect(fd, &to.sa, wf_base_addr_len(&to)) ||
-	    getsockname(fd, (struct sockaddr *)&name, &len)) {
-		ret = -errno;
-		goto out;
-	}
-	ret = wf_base_addr_set(src, &name, len);
+	ret = wf_os_connect(fd, &to.sa, wf_base_addr_len(&to));
+	if (!ret)
+		ret = wf_os_getsockname(fd, (struct sockaddr *)&name, &len);
+	if (!ret)
+		ret = wf_base_addr_set(src, &name, len);
 	if (!ret)
 		wf_base_addr_set_port(src, 0);
-out:
-	close(fd);
+	wf_os_close(fd);
 	return ret;
 }

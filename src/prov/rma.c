@@ -11,34 +11,23 @@
 #include "op/iov.h"
 #include "prov/alias.h"
 #include "prov/provider.h"
-#include "prov/route.h"
 #include "prov/xfer.h"
-
-static uint64_t remote_len(const struct wf_shm_remote *remote)
-{
-	uint64_t len = 0;
-
-	for (uint32_t i = 0; i < remote->seg_count; i++)
-		len += remote->segs[i].len;
-	return len;
-}
 
 /* The local and the remote side must be as long. An atomic read has no local
  * operand. */
 static int check(const struct wf_prov_ep *ep, const struct wf_prov_remote *op,
-		 const struct wf_shm_tx *tx)
+		 const struct wf_tx *tx)
 {
 	size_t local = wf_op_iov_len(op->iov, op->iov_count);
 
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
 	if (tx->len > WF_PROV_MAX_MSG_SIZE ||
-	    (local != tx->len &&
-	     (op->remote->kind != WF_SHM_REMOTE_ATOMIC || op->iov_count)))
+	    (local != tx->len && (tx->kind != WF_TX_ATOMIC || op->iov_count)))
 		return -FI_EINVAL;
 	if (tx->inject && tx->len > ep->inject_size)
 		return -FI_EMSGSIZE;
-	if (tx->wants_comp && !wf_op_compq_room(ep->shm.txq))
+	if (tx->wants_comp && !wf_op_compq_room(wf_core_ep_txq(&ep->core)))
 		return -FI_EAGAIN;
 	return 0;
 }
@@ -46,51 +35,45 @@ static int check(const struct wf_prov_ep *ep, const struct wf_prov_remote *op,
 ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
 			   const struct wf_prov_remote *op)
 {
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	ssize_t ret;
 
 	if (op->iov_count > WF_PROV_IOV_LIMIT ||
 	    op->remote->seg_count > WF_PROV_IOV_LIMIT)
 		return -FI_EINVAL;
-	wf_shm_tx_init(&tx);
+	wf_op_tx_init(&tx, op->kind);
 	tx.context = op->context;
 	tx.cntr = wf_prov_ep_cntr(ep, op->event);
 	tx.comp_flags = op->comp_flags;
 	tx.data = op->data;
 	tx.wants_comp = !op->quiet && wf_prov_ep_reports_tx(ep, op->flags);
 	/* Says of a source that it may be used again: a read has none. */
-	tx.inject = (op->flags & FI_INJECT) &&
-		    op->remote->kind != WF_SHM_REMOTE_READ;
+	tx.inject = (op->flags & FI_INJECT) && op->kind != WF_TX_READ;
 	tx.fence = op->flags & FI_FENCE;
+	tx.more = op->flags & FI_MORE;
+	tx.has_data = op->flags & FI_REMOTE_CQ_DATA;
+	tx.delivery = op->flags & FI_DELIVERY_COMPLETE;
 	tx.remote = op->remote;
 	tx.iov_count = (uint32_t)op->iov_count;
 	for (size_t i = 0; i < op->iov_count; i++)
 		tx.iov[i] = op->iov[i];
-	tx.len = remote_len(op->remote);
-	if (op->flags & FI_REMOTE_CQ_DATA)
-		tx.slot_flags |= WF_SHM_SLOT_DATA;
-	if (op->flags & FI_DELIVERY_COMPLETE ||
-	    (op->remote->kind == WF_SHM_REMOTE_ATOMIC &&
-	     op->remote->amo_kind != WF_OP_AMO_WRITE))
-		tx.slot_flags |= WF_SHM_SLOT_ACK;
+	tx.len = wf_op_remote_len(op->remote);
 	wf_base_lock_take(ep->lock);
 	ret = check(ep, op, &tx);
 	if (!ret)
-		ret = wf_prov_route_send(ep, op->addr, &tx,
-					 op->flags & FI_MORE);
+		ret = wf_core_submit(&ep->core.common, op->addr, &tx);
 	wf_base_lock_drop(ep->lock);
 	return ret;
 }
 
 /* -- one buffer ------------------------------------------------------------ */
 
-static void init_one(struct wf_shm_remote *remote, bool write, size_t len,
-		     uint64_t addr, uint64_t key)
+static void init_one(struct wf_remote *remote, size_t len, uint64_t addr,
+		     uint64_t key)
 {
-	wf_shm_remote_init(remote,
-			   write ? WF_SHM_REMOTE_WRITE : WF_SHM_REMOTE_READ);
+	wf_op_remote_init(remote);
 	remote->seg_count = 1;
-	remote->segs[0] = (struct wf_shm_remote_seg){
+	remote->segs[0] = (struct wf_remote_seg){
 		.addr = addr,
 		.len = len,
 		.key = key,
@@ -103,7 +86,7 @@ static ssize_t submit_one(struct fid_ep *fid, bool write, const void *buf,
 			  void *context)
 {
 	const struct iovec iov = { (void *)(uintptr_t)buf, len };
-	struct wf_shm_remote remote;
+	struct wf_remote remote;
 	const struct wf_prov_remote op = {
 		.iov = &iov,
 		.iov_count = 1,
@@ -113,10 +96,11 @@ static ssize_t submit_one(struct fid_ep *fid, bool write, const void *buf,
 		.context = context,
 		.comp_flags = FI_RMA | (write ? FI_WRITE : FI_READ),
 		.event = write ? WF_PROV_EVENT_WRITE : WF_PROV_EVENT_READ,
+		.kind = write ? WF_TX_WRITE : WF_TX_READ,
 		.remote = &remote,
 	};
 
-	init_one(&remote, write, len, addr, key);
+	init_one(&remote, len, addr, key);
 	return wf_prov_rma_submit(wf_prov_alias_ep(fid), &op);
 }
 
@@ -155,7 +139,7 @@ static ssize_t inject(struct fid_ep *fid, const void *buf, size_t len,
 		      uint64_t flags)
 {
 	const struct iovec iov = { (void *)(uintptr_t)buf, len };
-	struct wf_shm_remote remote;
+	struct wf_remote remote;
 	const struct wf_prov_remote op = {
 		.iov = &iov,
 		.iov_count = 1,
@@ -165,10 +149,11 @@ static ssize_t inject(struct fid_ep *fid, const void *buf, size_t len,
 		.quiet = true,
 		.comp_flags = FI_RMA | FI_WRITE,
 		.event = WF_PROV_EVENT_WRITE,
+		.kind = WF_TX_WRITE,
 		.remote = &remote,
 	};
 
-	init_one(&remote, true, len, addr, key);
+	init_one(&remote, len, addr, key);
 	return wf_prov_rma_submit(wf_prov_alias_ep(fid), &op);
 }
 
@@ -189,13 +174,13 @@ static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t len,
 
 /* Empty ones are left out: a piece of no bytes has no place among those that
  * come back. One remains when all are empty. */
-static void fill_segs(struct wf_shm_remote *remote,
-		      const struct fi_rma_iov *iov, size_t count)
+static void fill_segs(struct wf_remote *remote, const struct fi_rma_iov *iov,
+		      size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (!iov[i].len && (remote->seg_count || i + 1 < count))
 			continue;
-		remote->segs[remote->seg_count++] = (struct wf_shm_remote_seg){
+		remote->segs[remote->seg_count++] = (struct wf_remote_seg){
 			.addr = iov[i].addr,
 			.len = iov[i].len,
 			.key = iov[i].key,
@@ -206,7 +191,7 @@ static void fill_segs(struct wf_shm_remote *remote,
 static ssize_t submit_msg(struct fid_ep *fid, bool write,
 			  const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct wf_shm_remote remote;
+	struct wf_remote remote;
 	const struct wf_prov_remote op = {
 		.iov = msg->msg_iov,
 		.iov_count = msg->iov_count,
@@ -216,13 +201,13 @@ static ssize_t submit_msg(struct fid_ep *fid, bool write,
 		.context = msg->context,
 		.comp_flags = FI_RMA | (write ? FI_WRITE : FI_READ),
 		.event = write ? WF_PROV_EVENT_WRITE : WF_PROV_EVENT_READ,
+		.kind = write ? WF_TX_WRITE : WF_TX_READ,
 		.remote = &remote,
 	};
 
 	if (msg->rma_iov_count > WF_PROV_IOV_LIMIT)
 		return -FI_EINVAL;
-	wf_shm_remote_init(&remote,
-			   write ? WF_SHM_REMOTE_WRITE : WF_SHM_REMOTE_READ);
+	wf_op_remote_init(&remote);
 	fill_segs(&remote, msg->rma_iov, msg->rma_iov_count);
 	return wf_prov_rma_submit(wf_prov_alias_ep(fid), &op);
 }

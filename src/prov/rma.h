@@ -7,8 +7,8 @@
 
 #include <rdma/fi_rma.h>
 
+#include "op/tx.h"
 #include "prov/ep.h"
-#include "shm/remote.h"
 
 extern struct fi_ops_rma wf_prov_rma_ops;
 
@@ -23,7 +23,8 @@ struct wf_prov_remote {
 	bool quiet; /* no completion, whatever the flags */
 	uint64_t comp_flags;
 	enum wf_prov_event event; /* that counts it */
-	struct wf_shm_remote *remote;
+	enum wf_tx_kind kind;
+	struct wf_remote *remote;
 };
 
 /* Sends it off; takes the lock. */

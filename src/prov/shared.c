@@ -56,7 +56,7 @@ void wf_prov_srx_leave_locked(struct wf_prov_ep *ep)
 	struct wf_prov_ep *srx = ep->srx;
 	struct wf_rxq *rxq = &srx->rxq;
 
-	wf_match_rxq_forget(rxq, &ep->shm);
+	wf_match_rxq_forget(rxq, &ep->core.shm);
 	wf_base_list_del(&ep->srx_link);
 	if (!wf_base_list_empty(&srx->users)) {
 		wf_prov_ep_turn(wf_container_of(srx->users.next,

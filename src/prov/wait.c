@@ -6,12 +6,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
+#include "os/file.h"
+#include "os/poll.h"
 #include "prov/provider.h"
 
 /* A message that comes this soon is worth more than the sleep: going to sleep
@@ -29,13 +29,13 @@ static int open_fd(struct wf_prov_wait *wait)
 	err = wf_op_waker_open(wait->waker);
 	if (err)
 		return err;
-	wait->eps->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (wait->eps->epoll_fd >= 0 &&
-	    !epoll_ctl(wait->eps->epoll_fd, EPOLL_CTL_ADD, wait->waker->fd,
-		       &event))
-		return 0;
-	err = -errno;
-	wf_prov_wait_close(wait);
+	err = wf_os_epoll_create();
+	wait->eps->epoll_fd = err < 0 ? -1 : err;
+	if (err >= 0)
+		err = wf_os_epoll_ctl(wait->eps->epoll_fd, EPOLL_CTL_ADD,
+				      wait->waker->fd, &event);
+	if (err)
+		wf_prov_wait_close(wait);
 	return err;
 }
 
@@ -65,7 +65,7 @@ int wf_prov_wait_open(struct wf_prov_wait *wait, enum fi_wait_obj obj)
 void wf_prov_wait_close(struct wf_prov_wait *wait)
 {
 	if (wait->eps->epoll_fd >= 0)
-		close(wait->eps->epoll_fd);
+		wf_os_close(wait->eps->epoll_fd);
 	wait->eps->epoll_fd = -1;
 	wf_op_waker_close(wait->waker);
 }
@@ -141,7 +141,7 @@ bool wf_prov_wait_more(struct wf_prov_waiting *waiting)
 		return true;
 	/* Woken for nothing, or by a signal: the caller looks and comes
 	 * back. */
-	epoll_wait(wait->eps->epoll_fd, &event, 1,
-		   ms_until(now, waiting->deadline));
+	wf_os_epoll_wait(wait->eps->epoll_fd, &event, 1,
+			 ms_until(now, waiting->deadline));
 	return true;
 }

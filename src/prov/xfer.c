@@ -9,57 +9,45 @@
 #include "op/iov.h"
 #include "prov/peek.h"
 #include "prov/provider.h"
-#include "prov/route.h"
-
-static uint8_t slot_flags(const struct wf_prov_xfer *xfer)
-{
-	uint8_t flags = 0;
-
-	if (xfer->tagged)
-		flags |= WF_SHM_SLOT_TAGGED;
-	if (xfer->flags & FI_REMOTE_CQ_DATA)
-		flags |= WF_SHM_SLOT_DATA;
-	if (xfer->flags & FI_DELIVERY_COMPLETE)
-		flags |= WF_SHM_SLOT_ACK;
-	return flags;
-}
 
 ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
 				 const struct wf_prov_xfer *xfer)
 {
 	size_t len = wf_op_iov_len(xfer->iov, xfer->iov_count);
-	struct wf_shm_tx tx = {
-		.context = xfer->context,
-		.comp_flags = FI_SEND | wf_prov_xfer_kind(xfer->tagged),
-		.tag = xfer->tag,
-		.data = xfer->data,
-		.len = len,
-		.slot_flags = slot_flags(xfer),
-		.wants_comp = xfer->flags & FI_COMPLETION,
-		.inject = xfer->flags & FI_INJECT,
-		.fence = xfer->flags & FI_FENCE,
-		.cntr = ep->sends,
-		.iov_count = (uint32_t)xfer->iov_count,
-	};
+	struct wf_tx tx;
 
 	if (!ep->enabled || ep->is_srx)
 		return -FI_EOPBADSTATE;
 	if (xfer->iov_count > WF_PROV_IOV_LIMIT || len > WF_PROV_MAX_MSG_SIZE)
 		return -FI_EINVAL;
+	wf_op_tx_init(&tx, WF_TX_SEND);
+	tx.tagged = xfer->tagged;
+	tx.has_data = xfer->flags & FI_REMOTE_CQ_DATA;
+	tx.wants_comp = xfer->flags & FI_COMPLETION;
+	tx.inject = xfer->flags & FI_INJECT;
+	tx.fence = xfer->flags & FI_FENCE;
+	tx.more = xfer->flags & FI_MORE;
+	/* Nothing waits for an injected message that reports nothing. */
+	tx.delivery = (xfer->flags & FI_DELIVERY_COMPLETE) &&
+		      (!tx.inject || tx.wants_comp);
+	tx.tag = xfer->tag;
+	tx.data = xfer->data;
+	tx.comp_flags = FI_SEND | wf_prov_xfer_kind(xfer->tagged);
+	tx.context = xfer->context;
+	tx.cntr = ep->sends;
+	tx.len = len;
+	tx.iov_count = (uint32_t)xfer->iov_count;
 	if (tx.inject && len > ep->inject_size)
 		return -FI_EMSGSIZE;
-	if (tx.wants_comp && !wf_op_compq_room(ep->shm.txq))
+	if (tx.wants_comp && !wf_op_compq_room(wf_core_ep_txq(&ep->core)))
 		return -FI_EAGAIN;
-	/* Nothing waits for an injected message that reports nothing. */
-	if (tx.inject && !tx.wants_comp)
-		tx.slot_flags &= (uint8_t)~WF_SHM_SLOT_ACK;
 	for (size_t i = 0; i < xfer->iov_count; i++)
 		tx.iov[i] = xfer->iov[i];
 	if (!xfer->iov_count) {
 		tx.iov_count = 1;
 		tx.iov[0] = (struct iovec){ NULL, 0 };
 	}
-	return wf_prov_route_send(ep, xfer->addr, &tx, xfer->flags & FI_MORE);
+	return wf_core_submit(&ep->core.common, xfer->addr, &tx);
 }
 
 ssize_t wf_prov_xfer_recv_locked(struct wf_prov_ep *ep,

@@ -84,14 +84,14 @@ wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf, size_t len,
 	ssize_t ret = 0;
 
 	wf_prov_xfer_lock(ep, locked);
-	out = wf_shm_ep_out(&ep->shm, dst);
+	out = wf_core_ep_out(&ep->core, dst);
 	if (wf_likely(out && len <= WF_SHM_PUT_MAX &&
 		      !(flags & (FI_DELIVERY_COMPLETE | FI_FENCE))) &&
-	    (!comp || wf_likely(wf_op_compq_room(ep->shm.txq))) &&
+	    (!comp || wf_likely(wf_op_compq_room(wf_core_ep_txq(&ep->core)))) &&
 	    wf_likely(wf_shm_put(out, slot_flags, tag, data, buf, len))) {
 		if (comp)
 			wf_op_compq_push_sent(
-				ep->shm.txq, context,
+				wf_core_ep_txq(&ep->core), context,
 				FI_SEND | wf_prov_xfer_kind(tagged));
 		if (counted && ep->sends)
 			wf_op_cntr_add(ep->sends, 1);

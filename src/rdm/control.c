@@ -10,17 +10,12 @@
 
 #include <rdma/fi_errno.h>
 
-#include "op/iov.h"
 #include "rdm/ep.h"
 #include "rdm/peer.h"
-#include "rdm/pkt.h"
 #include "rdm/protocol.h"
 #include "rdm/rx.h"
 #include "rdm/serve.h"
 #include "rdm/tx.h"
-
-/* Bytes of a read under way at once, as for long messages. */
-#define GRANT_PACKETS 64
 
 static struct wf_rdm_tx *find_tx(struct wf_rdm_peer *peer, uint32_t id)
 {
@@ -67,76 +62,7 @@ static int on_cts(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 				   packet->recv_length);
 }
 
-/* -- data that was asked for ----------------------------------------------- */
-
-/* Half of what was granted has come. */
-static void ask_for_more(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
-{
-	uint64_t window = (uint64_t)GRANT_PACKETS * peer->max_msg;
-
-	if (tx->granted == tx->req.len || !tx->knows_peer_op ||
-	    tx->granted - tx->have > window / 2 ||
-	    !wf_base_list_empty(&tx->unacked_link))
-		return;
-	wf_base_list_add_tail(&peer->asking, &tx->unacked_link);
-	wf_rdm_peer_activate(peer);
-}
-
-bool wf_rdm_control_ask(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
-{
-	struct wf_rdm_ep *ep = peer->ep;
-	uint64_t window = (uint64_t)GRANT_PACKETS * peer->max_msg;
-	uint64_t left = tx->req.len - tx->granted;
-	struct wf_wire_packet wire = {
-		.type = WF_WIRE_CTS,
-		.flags = WF_WIRE_CONNID | WF_WIRE_FOR_READ,
-		.connid = peer->our_id,
-		.send_id = tx->peer_op,
-		.recv_id = tx->named.id,
-		.recv_length = left < window ? left : window,
-	};
-	struct wf_rdm_pkt *pkt = NULL;
-
-	if (wf_rdm_ep_has_room(ep))
-		pkt = wf_rdm_pkt_make(ep, peer, &wire, 0);
-	if (!pkt)
-		return false;
-	wf_base_list_del(&tx->unacked_link);
-	tx->granted += wire.recv_length;
-	wf_rdm_pkt_post(ep, pkt);
-	return true;
-}
-
-static int take_read(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
-		     const struct wf_wire_packet *packet)
-{
-	uint64_t left = tx->req.len - tx->have;
-
-	if (tx->req.kind != WF_RDM_READ || tx->err || tx->reported ||
-	    packet->data_len > left || packet->seg_offset > tx->req.len ||
-	    packet->data_len > tx->req.len - packet->seg_offset)
-		return -EPROTO;
-	wf_op_iov_scatter(tx->req.iov, tx->req.iov_count, packet->seg_offset,
-			  packet->data, packet->data_len);
-	tx->have += packet->data_len;
-	if (tx->have == tx->req.len && tx->knows_peer_op)
-		wf_rdm_tx_answer(peer->ep, tx, 0);
-	else
-		ask_for_more(peer, tx);
-	return 0;
-}
-
-static int on_readrsp(struct wf_rdm_peer *peer,
-		      const struct wf_wire_packet *packet)
-{
-	struct wf_rdm_tx *tx = find_tx(peer, packet->recv_id);
-
-	if (!tx || tx->knows_peer_op)
-		return -EPROTO;
-	tx->peer_op = packet->send_id;
-	tx->knows_peer_op = true;
-	return take_read(peer, tx, packet);
-}
+/* -- data ------------------------------------------------------------------ */
 
 static int take_write(struct wf_rdm_rx *rx, const struct wf_wire_packet *packet)
 {
@@ -166,7 +92,7 @@ static int on_ctsdata(struct wf_rdm_peer *peer,
 	struct wf_rdm_rx *rx;
 
 	if (tx)
-		return take_read(peer, tx, packet);
+		return tx->protocol->answered(peer, tx, packet);
 	rx = find_rx(peer, packet->recv_id);
 	if (!rx || rx->over || rx->err || rx->kind == WF_RDM_RX_ANSWER ||
 	    !packet->data_len || packet->seg_offset > rx->granted ||
@@ -183,61 +109,26 @@ static int on_ctsdata(struct wf_rdm_peer *peer,
 	return 0;
 }
 
-static int on_atomrsp(struct wf_rdm_peer *peer,
-		      const struct wf_wire_packet *packet)
-{
-	struct wf_rdm_tx *tx = find_tx(peer, packet->recv_id);
+/* -- answers --------------------------------------------------------------- */
 
-	if (!tx || tx->req.kind != WF_RDM_ATOMIC || tx->err || tx->reported ||
-	    !tx->protocol->ends_by_answer || packet->data_len != tx->req.len)
-		return -EPROTO;
-	wf_op_iov_scatter(tx->req.result, tx->req.result_count, 0, packet->data,
-			  packet->data_len);
-	wf_rdm_tx_answer(peer->ep, tx, 0);
-	return 0;
+static int answer(struct wf_rdm_peer *peer, uint32_t id,
+		  const struct wf_wire_packet *packet)
+{
+	struct wf_rdm_tx *tx = find_tx(peer, id);
+
+	return tx ? tx->protocol->answered(peer, tx, packet) : -EPROTO;
 }
 
-/* -- last words ------------------------------------------------------------ */
-
-static int on_eor(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
+static int on_data(struct wf_rdm_peer *peer,
+		   const struct wf_wire_packet *packet)
 {
-	struct wf_rdm_tx *tx = find_tx(peer, packet->send_id);
-
-	if (!tx || !tx->protocol->ends_by_answer ||
-	    (tx->req.kind != WF_RDM_SEND && tx->req.kind != WF_RDM_WRITE))
-		return -EPROTO;
-	wf_rdm_tx_answer(peer->ep, tx, 0);
-	return 0;
+	return answer(peer, packet->recv_id, packet);
 }
 
-static int on_receipt(struct wf_rdm_peer *peer,
-		      const struct wf_wire_packet *packet)
+static int on_word(struct wf_rdm_peer *peer,
+		   const struct wf_wire_packet *packet)
 {
-	struct wf_rdm_tx *tx = find_tx(peer, packet->send_id);
-
-	if (!tx || !tx->req.delivery || tx->protocol->ends_by_answer ||
-	    !tx->constructed)
-		return -EPROTO;
-	wf_rdm_tx_answer(peer->ep, tx, 0);
-	return 0;
-}
-
-/* The receiver cannot read: the same message goes by CTS. */
-static int on_read_nack(struct wf_rdm_peer *peer,
-			const struct wf_wire_packet *packet)
-{
-	struct wf_rdm_tx *tx = find_tx(peer, packet->send_id);
-
-	if (!tx || tx->err || tx->nacked || tx->reported ||
-	    (tx->protocol != &wf_rdm_protocol_longread &&
-	     tx->protocol != &wf_rdm_protocol_runtread))
-		return -EPROTO;
-	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_read_nacks, 1);
-	tx->nacked = true;
-	/* A runt that is under way comes first. */
-	if (tx->constructed)
-		wf_rdm_protocol_nacked(peer->ep, tx);
-	return 0;
+	return answer(peer, packet->send_id, packet);
 }
 
 static int on_peer_error(struct wf_rdm_peer *peer,
@@ -267,12 +158,12 @@ static int (*const handlers[])(struct wf_rdm_peer *,
 			       const struct wf_wire_packet *) = {
 	[WF_WIRE_CTS] = on_cts,
 	[WF_WIRE_CTSDATA] = on_ctsdata,
-	[WF_WIRE_READRSP] = on_readrsp,
-	[WF_WIRE_EOR] = on_eor,
-	[WF_WIRE_ATOMRSP] = on_atomrsp,
+	[WF_WIRE_READRSP] = on_data,
+	[WF_WIRE_EOR] = on_word,
+	[WF_WIRE_ATOMRSP] = on_data,
 	[WF_WIRE_HANDSHAKE] = on_handshake,
-	[WF_WIRE_RECEIPT] = on_receipt,
-	[WF_WIRE_READ_NACK] = on_read_nack,
+	[WF_WIRE_RECEIPT] = on_word,
+	[WF_WIRE_READ_NACK] = on_word,
 	[WF_WIRE_PEER_ERROR] = on_peer_error,
 };
 

@@ -16,7 +16,4 @@ struct wf_wire_packet;
 int wf_rdm_control_receive(struct wf_rdm_peer *peer,
 			   const struct wf_wire_packet *packet);
 
-/* Grants more of a long read (tx is in peer->asking). False: no room. */
-bool wf_rdm_control_ask(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx);
-
 #endif

@@ -8,17 +8,14 @@
  * A peer holds something while an operation of ours or of its own is under way,
  * a message of its waits for a receive or for its turn, or we owe it a packet.
  *
- * What must survive is what makes messages come once and in order: the ids of
- * both lives, and the number of the message that is expected next. A peer that
- * was given back may be alive, and goes on where it was. The device keeps these
- * words (a memo) for as long as it knows the peer, that is as long as either
- * connection is open. When both are closed they are not needed: a life of a
- * sender never lasts longer than its connection. A side that loses a connection,
- * or has closed it because it gave the other back, begins a new life at number 0
- * before it sends again. A peer that comes back with a memo begins its new life
- * of sending because of the other side's id (peer.c), upon which the other side
- * forgets nothing. Without a memo the id has bits that no earlier one of this
- * endpoint had, so that it is not taken for an old life.
+ * What must survive is what makes messages come once and in order: the life of
+ * the peer, and the number of the message that is expected next. A peer that was
+ * given back may be alive, and goes on where it was. The device keeps these words
+ * (a memo) for as long as it knows the peer, that is as long as either connection
+ * is open. When both are closed they are not needed: a life of a sender never
+ * lasts longer than its connection. What we send to a peer that comes back is a
+ * new life in any case (life.h): one that says KEEP where there is a memo, upon
+ * which the other side forgets nothing, else NEW.
  *
  * Nothing that the device acknowledged is dropped. A packet of somebody who has
  * no handle takes one when it is looked at. Handles are kept free for as many

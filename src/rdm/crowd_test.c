@@ -108,7 +108,7 @@ static void post_receive(void)
 
 static void send_one(struct node *n, uint64_t who, uint64_t number, size_t len)
 {
-	struct wf_rdm_req req = req_send(bytes, len, TAG);
+	struct wf_tx req = req_send(bytes, len, TAG);
 	uint64_t end = wf_base_clock_ns() + 3 * NET_LOST * WF_NS_PER_S;
 	struct got got;
 
@@ -117,8 +117,8 @@ static void send_one(struct node *n, uint64_t who, uint64_t number, size_t len)
 	req.data = who << 32 | number;
 	assert_int_equal(wf_rdm_ep_submit(&n->ep, 1, &req), 0);
 	while (!pop(&n->txq, &got)) {
-		wf_rdm_ep_progress(&n->ep);
-		wf_rdm_ep_progress(&server->ep);
+		wf_core_progress(&n->core);
+		wf_core_progress(&server->core);
 		take();
 		assert_true(wf_base_clock_ns() < end);
 	}
@@ -165,8 +165,8 @@ static uint64_t said[TALKERS];
 static void progress_all(int count)
 {
 	for (int i = 0; i < count; i++)
-		wf_rdm_ep_progress(&talkers[i].ep);
-	wf_rdm_ep_progress(&server->ep);
+		wf_core_progress(&talkers[i].core);
+	wf_core_progress(&server->core);
 }
 
 /* More than there is room for, all alive, and all talk at once, again and again:
@@ -185,7 +185,7 @@ static void test_more_than_room(void **state)
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		for (uint64_t i = 0; i < TALKERS; i++) {
 			size_t len = (i + round) % 7 ? 8 : sizeof(bytes);
-			struct wf_rdm_req req = req_send(bytes, len, TAG);
+			struct wf_tx req = req_send(bytes, len, TAG);
 
 			post_receive();
 			req.has_data = true;
@@ -229,7 +229,7 @@ static void test_more_than_room(void **state)
 	/* It sends to those it forgot, under one name after the other, while
 	 * they send, too. */
 	for (int i = 0; i < TALKERS; i++) {
-		struct wf_rdm_req req = req_send(bytes, 8, TAG);
+		struct wf_tx req = req_send(bytes, 8, TAG);
 		uint64_t word = 0;
 		int left = 3;
 
@@ -273,7 +273,7 @@ static void test_more_than_room(void **state)
 static void test_full_of_messages(void **state)
 {
 	uint64_t end = wf_base_clock_ns() + 6 * NET_LOST * WF_NS_PER_S;
-	struct wf_rdm_req req = req_send(bytes, 8, TAG);
+	struct wf_tx req = req_send(bytes, 8, TAG);
 	uint32_t parked = 0;
 	int done = 0;
 	struct got got;
@@ -352,7 +352,7 @@ static void forget_memo(struct node *n, const struct wf_addr *of)
 static void test_rejoin_after_close(void **state)
 {
 	struct wf_rdm_ep_attr attr = crowd_attr();
-	struct wf_rdm_req req = req_send(bytes, 8, TAG);
+	struct wf_tx req = req_send(bytes, 8, TAG);
 	uint64_t word, end;
 	struct got got;
 
@@ -365,7 +365,7 @@ static void test_rejoin_after_close(void **state)
 	for (int i = 0; i < 3; i++) {
 		node_recv_buf(&client, TAG, &word, 8);
 		assert_int_equal(wf_rdm_ep_submit(&server->ep, 2, &req), 0);
-		AWAIT(net, (wf_rdm_ep_progress(&client.ep),
+		AWAIT(net, (wf_core_progress(&client.core),
 			    pop(&client.rxcq, &got)));
 		assert_int_equal(got.err, 0);
 	}
@@ -376,11 +376,11 @@ static void test_rejoin_after_close(void **state)
 	wf_rdm_ep_removed(&client.ep, 1);
 	end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
 	while (wf_base_list_empty(&server->ep.leaving)) {
-		wf_rdm_ep_progress(&server->ep);
+		wf_core_progress(&server->core);
 		assert_true(wf_base_clock_ns() < end);
 	}
 	while (client.ep.peer_count) {
-		wf_rdm_ep_progress(&client.ep);
+		wf_core_progress(&client.core);
 		assert_true(wf_base_clock_ns() < end);
 	}
 	forget_memo(server, &client.addr);
@@ -389,7 +389,7 @@ static void test_rejoin_after_close(void **state)
 	server->known[2] = true;
 	node_recv_buf(&client, TAG, &word, 8);
 	assert_int_equal(wf_rdm_ep_submit(&server->ep, 2, &req), 0);
-	AWAIT(net, (wf_rdm_ep_progress(&client.ep), pop(&client.rxcq, &got)));
+	AWAIT(net, (wf_core_progress(&client.core), pop(&client.rxcq, &got)));
 	assert_int_equal(got.err, 0);
 	leave(&client, false);
 	net_close(net);

@@ -65,10 +65,15 @@ int wf_rdm_cts_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 		return 0;
 	/* After a NACK what went before stays sent. */
 	tx->sent += len;
+	tx->constructed = true;
+	return 1;
+}
+
+void wf_rdm_cts_posted(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	(void)ep;
 	tx->stream.packet = data_packet;
 	tx->stream.failed = data_failed;
 	tx->stream.at = tx->sent;
 	tx->stream.end = tx->req.len;
-	tx->constructed = true;
-	return 1;
 }

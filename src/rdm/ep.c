@@ -7,24 +7,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/rest.h"
-#include "op/iov.h"
-#include "rdm/crowd.h"
+#include "os/process.h"
 #include "rdm/in.h"
 #include "rdm/peer.h"
+#include "rdm/pieces.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
-#include "rdm/pull.h"
 #include "rdm/rta.h"
-#include "rdm/rx.h"
-#include "rdm/silent.h"
 #include "rdm/tx.h"
 
 /* Requests that the device has at once. */
@@ -39,31 +34,29 @@
 /* Large packets under way at once: 4 MiB. */
 #define LARGE_PKTS 512
 
-/* Packets posted for one peer before others have their turn. */
-#define PEER_BUDGET 64
-
-/* Completions handled per progress. */
-#define COMPLETIONS 64
-#define ROUNDS 4
-
-/* What nobody can wait for leaves, and is sent again if it was lost, for so long
- * after the endpoint was closed: a peer that computes acknowledges nothing, and
- * has it in its socket. */
-#define LINGER (250 * WF_NS_PER_MS)
-#define FLUSH_EVERY (WF_NS_PER_MS / 2)
-#define PROBE_EVERY (250 * WF_NS_PER_MS)
-#define POLLS_PER_CLOCK 64
-/* An endpoint that sleeps although it has packets to post tries so often. */
-#define RETRY_EVERY (5 * WF_NS_PER_MS)
-
 #define NAMES_MAX ((uint64_t)1 << 32)
 
-void wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
-		    struct wf_compq *txq, struct wf_rxq *rxq)
+/* The first packet of all: somebody elsewhere knows us. Without memory it stays
+ * in the socket, which tells of it again the next time it is looked at. */
+static void on_stirred(struct wf_source *source, uint32_t events, uint64_t now)
+{
+	struct wf_rdm_ep *ep = wf_container_of(source, struct wf_rdm_ep, stir);
+
+	(void)events;
+	(void)now;
+	if (!ep->awake)
+		wf_rdm_ep_wake(ep);
+}
+
+int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
+		   struct wf_host *host, struct wf_way *way)
 {
 	*ep = (struct wf_rdm_ep){
-		.txq = txq,
-		.rxq = rxq,
+		.host = host,
+		.way = way,
+		.stir = { .fd = attr->fd, .ready = on_stirred },
+		.txq = host->txq,
+		.rxq = host->rxq,
 		.attr = *attr,
 	};
 	wf_base_list_init(&ep->active);
@@ -74,13 +67,14 @@ void wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 		wf_base_list_init(&ep->by_addr[i]);
 	for (int i = 0; i < WF_RDM_MSG_BUCKETS; i++)
 		wf_base_list_init(&ep->by_msg[i]);
+	return wf_transport_loop_add(&host->loop, &ep->stir);
 }
 
 static int open_device(struct wf_rdm_ep *ep)
 {
 	const struct wf_nic_attr attr = {
 		.fd = ep->attr.fd,
-		.addr = ep->attr.addr,
+		.addr = ep->host->addr,
 		.thread = ep->attr.thread,
 		.attend = !ep->attr.thread,
 		.mtu = ep->attr.mtu,
@@ -139,6 +133,29 @@ static void close_device(struct wf_rdm_ep *ep)
 	ep->nic = NULL;
 }
 
+/* The device looks at the socket from now on, and has a descriptor that tells of
+ * everything. */
+static int watch_device(struct wf_rdm_ep *ep)
+{
+	struct wf_loop *loop = &ep->host->loop;
+	struct wf_source device = {
+		.fd = wf_nic_wait_fd(ep->nic),
+		.ready = on_stirred,
+	};
+	struct wf_source socket = ep->stir;
+	int err;
+
+	if (device.fd == socket.fd)
+		return 0;
+	ep->stir = device;
+	err = wf_transport_loop_add(loop, &ep->stir);
+	if (err)
+		ep->stir = socket;
+	else
+		wf_transport_loop_remove(loop, &socket);
+	return err;
+}
+
 int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 {
 	char text[WF_ADDR_STR_LEN];
@@ -146,10 +163,10 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 
 	if (ep->awake)
 		return 0;
-	if (ep->forked || ep->closing)
+	if (ep->host->forked || ep->closing)
 		return -EOPNOTSUPP;
 	wf_rdm_protocol_init();
-	wf_base_addr_str(&ep->attr.addr, text, sizeof(text));
+	wf_base_addr_str(&ep->host->addr, text, sizeof(text));
 	err = open_device(ep);
 	if (err) {
 		if (!ep->warned)
@@ -159,24 +176,34 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	}
 	err = wf_base_stats_open(&ep->stats, "packets", text,
 				 wf_rdm_stats_names, WF_RDM_STAT_COUNT);
-	if (err) {
-		close_device(ep);
-		return err;
-	}
+	if (err)
+		goto err_device;
+	err = watch_device(ep);
+	if (err)
+		goto err_stats;
 	wf_base_pool_init(&ep->tx_pool, sizeof(struct wf_rdm_tx), 32,
-			  ep->attr.tx_size);
+			  ep->host->tx_size);
 	wf_base_pool_init(&ep->small_pkts,
 			  sizeof(struct wf_rdm_pkt) + WF_RDM_PKT_SMALL, 32, 0);
 	wf_base_pool_init(&ep->large_pkts,
 			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
 			  LARGE_PKTS);
-	if (getrandom(&ep->epoch, sizeof(ep->epoch), 0) != sizeof(ep->epoch))
-		ep->epoch = (uint32_t)wf_base_clock_ns() ^ (uint32_t)getpid();
+	if (wf_os_random(&ep->next_life, sizeof(ep->next_life), true))
+		ep->next_life =
+			(uint32_t)wf_base_clock_ns() ^ (uint32_t)wf_os_getpid();
 	ep->awake = true;
 	ep->now = wf_base_clock_ns();
-	ep->probe_at = ep->now + PROBE_EVERY;
+	ep->probe_at = ep->now + WF_RDM_PROBE_EVERY;
+	ep->way->on = true;
+	wf_transport_host_busy(ep->host);
 	wf_rdm_ep_ring(ep);
 	return 0;
+
+err_stats:
+	wf_base_stats_close(&ep->stats);
+err_device:
+	close_device(ep);
+	return err;
 }
 
 /* -- closing --------------------------------------------------------------- */
@@ -201,25 +228,22 @@ static bool is_idle(const struct wf_rdm_ep *ep)
 	return !ep->outstanding && wf_base_list_empty(&ep->active);
 }
 
-static void linger(struct wf_rdm_ep *ep)
+bool wf_rdm_ep_drain(struct wf_rdm_ep *ep)
 {
-	uint64_t begin = wf_base_clock_ns();
-	struct wf_rest rest = { 0 };
 	struct wf_list *pos, *tmp;
 
-	wf_list_for_each (pos, tmp, &ep->peers) {
-		struct wf_rdm_peer *peer =
-			wf_container_of(pos, struct wf_rdm_peer, link);
+	if (!ep->closing) {
+		ep->closing = true;
+		wf_list_for_each (pos, tmp, &ep->peers) {
+			struct wf_rdm_peer *peer =
+				wf_container_of(pos, struct wf_rdm_peer, link);
 
-		keep_copies(ep, &peer->queue);
-		keep_copies(ep, &peer->flight);
+			keep_copies(ep, &peer->queue);
+			keep_copies(ep, &peer->flight);
+		}
 	}
-	while (!is_idle(ep) && wf_base_clock_ns() - begin < LINGER) {
-		wf_rdm_ep_progress(ep);
-		wf_base_rest(&rest);
-	}
-	if (!is_idle(ep))
-		wf_info("closed with messages that nobody took");
+	wf_rdm_ep_progress(ep);
+	return !is_idle(ep);
 }
 
 void wf_rdm_ep_close(struct wf_rdm_ep *ep)
@@ -227,13 +251,17 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 	struct wf_list *pos, *tmp;
 
 	ep->closing = true;
+	if (!ep->host->forked)
+		wf_transport_loop_remove(&ep->host->loop, &ep->stir);
 	if (!ep->awake)
 		return;
-	if (!ep->forked) {
-		linger(ep);
+	if (!ep->host->forked) {
+		if (!is_idle(ep))
+			wf_info("closed with messages that nobody took");
 		close_device(ep);
 	}
 	ep->awake = false;
+	ep->way->on = false;
 	wf_match_rxq_forget(ep->rxq, ep);
 	wf_list_for_each (pos, tmp, &ep->peers)
 		wf_rdm_peer_free(
@@ -245,17 +273,6 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 	wf_base_pool_fini(&ep->large_pkts);
 	free(ep->by_name);
 	free(ep->by_ah);
-}
-
-void wf_rdm_ep_forked(struct wf_rdm_ep *ep)
-{
-	ep->forked = true;
-	/* Its lock may be held by a thread that is not here. */
-	if (ep->nic)
-		wf_nic_forked(ep->nic);
-	ep->nic = NULL;
-	if (ep->awake)
-		wf_base_stats_forked(&ep->stats);
 }
 
 /* -- names ----------------------------------------------------------------- */
@@ -288,7 +305,7 @@ static struct wf_rdm_peer *peer_of(struct wf_rdm_ep *ep, uint64_t dst, int *err)
 
 	if (wf_likely(dst < ep->name_count && ep->by_name[dst]))
 		return ep->by_name[dst];
-	*err = ep->attr.names.get(ep->attr.names.arg, dst, &addr);
+	*err = ep->host->names.get(ep->host->names.arg, dst, &addr);
 	if (!*err)
 		*err = make_room_for(ep, dst);
 	if (*err)
@@ -303,109 +320,6 @@ static struct wf_rdm_peer *peer_of(struct wf_rdm_ep *ep, uint64_t dst, int *err)
 	return peer;
 }
 
-void wf_rdm_ep_inserted(struct wf_rdm_ep *ep, uint64_t name,
-			const struct wf_addr *addr)
-{
-	struct wf_rdm_peer *peer =
-		ep->awake && !ep->forked ? wf_rdm_peer_find(ep, addr) : NULL;
-
-	if (peer)
-		wf_rdm_peer_rename(peer, name);
-}
-
-void wf_rdm_ep_removed(struct wf_rdm_ep *ep, uint64_t name)
-{
-	struct wf_list *pos, *tmp;
-
-	if (!ep->awake || ep->forked)
-		return;
-	if (name < ep->name_count && ep->by_name[name]) {
-		ep->by_name[name]->named_by--;
-		ep->by_name[name] = NULL;
-	}
-	wf_list_for_each (pos, tmp, &ep->peers) {
-		struct wf_rdm_peer *peer =
-			wf_container_of(pos, struct wf_rdm_peer, link);
-
-		if (peer->name != name)
-			continue;
-		wf_rdm_peer_rename(peer, WF_MATCH_ANY);
-		if (wf_rdm_peer_needs(peer))
-			wf_rdm_peer_fail(peer, FI_ECANCELED);
-	}
-}
-
-/* Someone else changed the names: whatever has one is looked at again. */
-static void follow_names(struct wf_rdm_ep *ep)
-{
-	const struct wf_names *names = &ep->attr.names;
-	/* Acquire: what was counted is seen. Pairs with the creator's count. */
-	uint64_t changes =
-		atomic_load_explicit(names->changes, memory_order_acquire);
-	struct wf_list *pos, *tmp;
-
-	if (wf_likely(changes == ep->names_seen))
-		return;
-	ep->names_seen = changes;
-	wf_list_for_each (pos, tmp, &ep->peers) {
-		struct wf_rdm_peer *peer =
-			wf_container_of(pos, struct wf_rdm_peer, link);
-		struct wf_addr addr;
-
-		/* Asked by name: one that is being changed is not there. */
-		if (peer->name != WF_MATCH_ANY &&
-		    (names->get(names->arg, peer->name, &addr) ||
-		     !wf_base_addr_equal(&addr, &peer->addr)))
-			wf_rdm_ep_removed(ep, peer->name);
-		if (peer->name == WF_MATCH_ANY)
-			wf_rdm_peer_rename(
-				peer, names->find(names->arg, &peer->addr));
-	}
-}
-
-void wf_rdm_ep_unregistered(struct wf_rdm_ep *ep, uint64_t key)
-{
-	struct wf_list *pos, *tmp, *inner, *next;
-
-	if (!ep->awake || ep->forked)
-		return;
-	wf_list_for_each (pos, tmp, &ep->peers) {
-		struct wf_rdm_peer *peer =
-			wf_container_of(pos, struct wf_rdm_peer, link);
-
-		wf_list_for_each (inner, next, &peer->rxs) {
-			struct wf_rdm_rx *rx =
-				wf_container_of(inner, struct wf_rdm_rx, link);
-
-			if (wf_rdm_pull_uses(rx, key))
-				wf_rdm_rx_fail(rx, FI_EKEYREJECTED, true);
-		}
-	}
-}
-
-/* -- peers that left ------------------------------------------------------- */
-
-static bool has_resets(const struct wf_rdm_ep *ep)
-{
-	return wf_nic_counter(&wf_nic_counters(ep->nic)->peer_deaths) !=
-	       ep->resets;
-}
-
-/* The device lost somebody. What came from him before that has been seen. */
-static void follow_resets(struct wf_rdm_ep *ep)
-{
-	struct wf_list *pos, *tmp;
-
-	ep->resets = wf_nic_counter(&wf_nic_counters(ep->nic)->peer_deaths);
-	wf_list_for_each (pos, tmp, &ep->peers) {
-		struct wf_rdm_peer *peer =
-			wf_container_of(pos, struct wf_rdm_peer, link);
-
-		if (!peer->leaving)
-			wf_rdm_peer_check(peer);
-	}
-}
-
 /* -- operations ------------------------------------------------------------ */
 
 static void count(struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
@@ -417,9 +331,8 @@ static void count(struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
 			  tx->req.len);
 }
 
-/* Behind all others of the peer, and off if nothing is in the way. */
-static int enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
-		   struct wf_rdm_tx *tx)
+int wf_rdm_ep_enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
+		      struct wf_rdm_tx *tx)
 {
 	int err = wf_rdm_protocol_select(ep, tx);
 
@@ -430,8 +343,8 @@ static int enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	if (tx->ordered)
 		tx->msg_id = peer->next_msg_id++;
 	wf_base_list_add_tail(&peer->queue, &tx->link);
-	if (wf_rdm_peer_pump(peer, PEER_BUDGET))
-		wf_rdm_peer_activate(peer);
+	if (wf_rdm_post_pump(peer, WF_RDM_PEER_BUDGET))
+		wf_rdm_post_activate(peer);
 	if (wf_unlikely(tx->req.inject && !tx->constructed) &&
 	    wf_rdm_tx_keep_copy(tx)) {
 		peer->next_msg_id -= tx->ordered;
@@ -444,111 +357,26 @@ static int enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 
 /* Whoever wants to hear that a write is done wants to hear that it was refused,
  * too: only a receipt, or its absence, says so. */
-static void want_receipt(struct wf_rdm_req *req)
+static bool wants_receipt(const struct wf_tx *req)
 {
-	bool writes =
-		req->kind == WF_RDM_WRITE || (req->kind == WF_RDM_ATOMIC &&
-					      req->amo_kind == WF_OP_AMO_WRITE);
+	bool told = !req->inject || req->wants_comp || req->cntr;
 
-	if (writes && (!req->inject || req->wants_comp || req->cntr))
-		req->delivery = true;
 	/* Nothing waits for an injected message that reports nothing. */
-	if (req->inject && !req->wants_comp && !req->cntr)
-		req->delivery = false;
+	if (!told)
+		return false;
+	return req->delivery || req->kind == WF_TX_WRITE ||
+	       (req->kind == WF_TX_ATOMIC &&
+		req->remote->amo_kind == WF_OP_AMO_WRITE);
 }
 
-/* -- atomics that are longer than a packet --------------------------------- */
-
-static void cut_segs(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
-		     struct wf_rdm_req *piece)
-{
-	piece->seg_count = 0;
-	for (uint32_t i = 0; i < req->seg_count && len; i++) {
-		const struct wf_wire_iov *seg = &req->segs[i];
-		uint64_t part;
-
-		if (at >= seg->len) {
-			at -= seg->len;
-			continue;
-		}
-		part = seg->len - at < len ? seg->len - at : len;
-		piece->segs[piece->seg_count++] = (struct wf_wire_iov){
-			.addr = seg->addr + at,
-			.len = part,
-			.key = seg->key,
-		};
-		len -= part;
-		at = 0;
-	}
-}
-
-static void cut(const struct wf_rdm_req *req, uint64_t at, uint64_t len,
-		struct wf_rdm_req *piece)
-{
-	*piece = *req;
-	piece->len = len;
-	piece->wants_comp = false;
-	piece->cntr = NULL;
-	piece->fence = req->fence && !at;
-	cut_segs(req, at, len, piece);
-	piece->iov_count =
-		req->iov_count ?
-			(uint32_t)wf_op_iov_slice(req->iov, req->iov_count, at,
-						  len, piece->iov) :
-			0;
-	piece->result_count = (uint32_t)wf_op_iov_slice(
-		req->result, req->result_count, at, len, piece->result);
-	piece->compare_count = (uint32_t)wf_op_iov_slice(
-		req->compare, req->compare_count, at, len, piece->compare);
-}
-
-/* All or none: the entries are there before the first is sent. */
-static int submit_pieces(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
-			 const struct wf_rdm_req *req, size_t room)
-{
-	uint32_t count = (uint32_t)((req->len + room - 1) / room);
-	struct wf_rdm_tx *whole;
-	struct wf_rdm_req piece;
-	int err;
-
-	if (ep->tx_pool.limit - ep->tx_pool.in_use < count + 1)
-		return -EAGAIN;
-	err = wf_rdm_tx_new(ep, peer, req, &whole);
-	if (err)
-		return err;
-	whole->pieces = count;
-	whole->constructed = true;
-	whole->protocol = &wf_rdm_protocol_write_atomic;
-	wf_base_list_add_tail(&peer->flight, &whole->link);
-	for (uint64_t at = 0; at < req->len; at += room) {
-		struct wf_rdm_tx *tx;
-
-		cut(&whole->req, at,
-		    req->len - at < room ? req->len - at : room, &piece);
-		err = wf_rdm_tx_new(ep, peer, &piece, &tx);
-		if (!err) {
-			tx->whole = whole;
-			err = enqueue(ep, peer, tx);
-		}
-		if (err) {
-			/* Without memory half of it is under way. */
-			if (!whole->err)
-				whole->err = FI_ENOMEM;
-			whole->pieces--;
-		}
-	}
-	if (!whole->pieces)
-		wf_rdm_tx_settle(ep, whole);
-	return 0;
-}
-
-int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
+int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
+		     const struct wf_tx *req)
 {
 	struct wf_rdm_peer *peer;
 	struct wf_rdm_tx *tx;
 	int err;
 
-	if (ep->forked)
+	if (ep->host->forked)
 		return -EOPNOTSUPP;
 	if (wf_unlikely(!ep->awake)) {
 		err = wf_rdm_ep_wake(ep);
@@ -556,13 +384,13 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 			return err;
 	}
 	/* The process that is there now is not the one that was before. */
-	if (wf_unlikely(has_resets(ep)))
+	if (wf_unlikely(wf_rdm_ep_has_resets(ep)))
 		wf_rdm_ep_progress(ep);
 	peer = peer_of(ep, dst, &err);
 	if (!peer)
 		return err;
 	peer->used = ep->now;
-	if (wf_unlikely(has_resets(ep)) && wf_rdm_peer_is_reset(peer))
+	if (wf_unlikely(wf_rdm_ep_has_resets(ep)) && wf_rdm_peer_is_reset(peer))
 		return -EAGAIN;
 	/* An injected message has no completion to fail with: the next one
 	 * tells of those that were lost with the peer. */
@@ -572,20 +400,20 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst, struct wf_rdm_req *req)
 		if (req->inject && !req->wants_comp)
 			return -err;
 	}
-	want_receipt(req);
-	if (req->kind == WF_RDM_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
-		err = submit_pieces(ep, peer, req, wf_rdm_rta_room(peer));
+	if (req->kind == WF_TX_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
+		err = wf_rdm_pieces_submit(ep, peer, req, wants_receipt(req),
+					   wf_rdm_rta_room(peer));
 	} else {
 		err = wf_rdm_tx_new(ep, peer, req, &tx);
-		if (!err)
-			err = enqueue(ep, peer, tx);
+		if (!err) {
+			tx->req.delivery = wants_receipt(req);
+			err = wf_rdm_ep_enqueue(ep, peer, tx);
+		}
 	}
 	if (!req->more || err)
 		wf_rdm_ep_ring(ep);
 	return err;
 }
-
-/* -- progress -------------------------------------------------------------- */
 
 void wf_rdm_ep_ring(struct wf_rdm_ep *ep)
 {
@@ -593,173 +421,4 @@ void wf_rdm_ep_ring(struct wf_rdm_ep *ep)
 		return;
 	ep->unrung = false;
 	wf_nic_qp_ring(ep->qp);
-}
-
-static int take_completions(struct wf_rdm_ep *ep)
-{
-	int total = 0;
-
-	struct wf_nic_wc wc[COMPLETIONS];
-
-	for (int i = 0; i < ROUNDS; i++) {
-		int count = wf_nic_cq_poll(ep->cq, wc, COMPLETIONS);
-
-		for (int j = 0; j < count; j++) {
-			if (wc[j].flags & WF_NIC_WC_RECV)
-				wf_rdm_in_received(ep, &wc[j]);
-			else
-				wf_rdm_pkt_done(ep, &wc[j]);
-		}
-		total += count;
-		if (count < COMPLETIONS)
-			break;
-	}
-	return total;
-}
-
-/* Each once, so that none takes the room of all others. */
-static void pump(struct wf_rdm_ep *ep)
-{
-	struct wf_list *last = ep->active.prev;
-	bool resets = has_resets(ep);
-	uint32_t before = ep->posts;
-
-	while (!wf_base_list_empty(&ep->active) && wf_rdm_ep_has_room(ep)) {
-		struct wf_list *pos = ep->active.next;
-		struct wf_rdm_peer *peer =
-			wf_container_of(pos, struct wf_rdm_peer, active_link);
-
-		wf_base_list_del(&peer->active_link);
-		peer->active = false;
-		if ((wf_unlikely(resets) && wf_rdm_peer_is_reset(peer)) ||
-		    wf_rdm_peer_pump(peer, PEER_BUDGET))
-			wf_rdm_peer_activate(peer);
-		if (pos == last)
-			break;
-	}
-	ep->blocked = ep->posts == before;
-}
-
-/* Packets that came before their turn wait for others of the same sender. */
-static bool waits_for(const struct wf_rdm_peer *peer)
-{
-	return !wf_base_list_empty(&peer->flight) ||
-	       !wf_base_list_empty(&peer->rxs) || peer->order.held;
-}
-
-/* Who waits for a peer's word has nothing with the device that would tell that
- * the peer is gone: a packet that means nothing does. */
-static void probe(struct wf_rdm_ep *ep)
-{
-	struct wf_list *pos, *tmp;
-
-	wf_list_for_each (pos, tmp, &ep->peers) {
-		struct wf_rdm_peer *peer =
-			wf_container_of(pos, struct wf_rdm_peer, link);
-
-		if (peer->outstanding || !waits_for(peer))
-			continue;
-		peer->owes_probe = true;
-		wf_rdm_peer_activate(peer);
-	}
-}
-
-/* Tests have less patience. */
-static uint64_t probe_every(const struct wf_rdm_ep *ep)
-{
-	uint64_t most = ep->attr.warn_ms * WF_NS_PER_MS / 2;
-
-	return most && most < PROBE_EVERY ? most : PROBE_EVERY;
-}
-
-static void tick(struct wf_rdm_ep *ep)
-{
-	uint64_t now = wf_base_clock_ns();
-
-	ep->polls = 0;
-	ep->now = now;
-	if (now < ep->due)
-		return;
-	ep->due = now + FLUSH_EVERY;
-	wf_rdm_stats_flush(ep);
-	if (now < ep->probe_at)
-		return;
-	ep->probe_at = now + probe_every(ep);
-	probe(ep);
-	wf_rdm_silent_check(ep);
-	ep->aging = true;
-}
-
-bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
-{
-	bool resets;
-	int did, got;
-
-	if (wf_unlikely(!ep->awake || ep->forked))
-		return false;
-	if (wf_unlikely(ep->dozing)) {
-		ep->dozing = false;
-		wf_nic_wait_end(ep->nic);
-	}
-	if (wf_unlikely(ep->attr.names.changes))
-		follow_names(ep);
-	if (wf_unlikely(++ep->polls >= POLLS_PER_CLOCK))
-		tick(ep);
-	did = wf_nic_progress(ep->nic);
-	if (wf_unlikely(!wf_base_list_empty(&ep->stalled)))
-		wf_rdm_in_retry(ep);
-	resets = has_resets(ep);
-	got = take_completions(ep);
-	if (wf_unlikely(resets && got < ROUNDS * COMPLETIONS &&
-			wf_base_list_empty(&ep->stalled)))
-		follow_resets(ep);
-	did += got;
-	if (wf_unlikely((ep->crowded || ep->aging ||
-			 !wf_base_list_empty(&ep->leaving)) &&
-			got < ROUNDS * COMPLETIONS && !has_resets(ep)))
-		wf_rdm_crowd_run(ep);
-	if (!wf_base_list_empty(&ep->active))
-		pump(ep);
-	wf_rdm_ep_ring(ep);
-	return did;
-}
-
-static bool waits_for_peers(const struct wf_rdm_ep *ep)
-{
-	const struct wf_list *pos;
-
-	for (pos = ep->peers.next; pos != &ep->peers; pos = pos->next) {
-		const struct wf_rdm_peer *peer =
-			wf_container_of(pos, struct wf_rdm_peer, link);
-
-		if (waits_for(peer))
-			return true;
-	}
-	return false;
-}
-
-bool wf_rdm_ep_sleep(struct wf_rdm_ep *ep, uint64_t *deadline_ns)
-{
-	uint64_t again;
-	bool waits;
-
-	*deadline_ns = UINT64_MAX;
-	if (!ep->awake || ep->forked)
-		return true;
-	wf_rdm_stats_flush(ep);
-	waits = !wf_base_list_empty(&ep->active);
-	if (!wf_base_list_empty(&ep->stalled) || (waits && !ep->blocked))
-		return false;
-	ep->dozing = !wf_nic_wait_begin(ep->nic, ep->cq, deadline_ns);
-	if (!ep->dozing)
-		return false;
-	ep->polls = POLLS_PER_CLOCK; /* the clock has gone on by then */
-	if (waits_for_peers(ep) && *deadline_ns > ep->probe_at)
-		*deadline_ns = ep->probe_at;
-	/* The device wakes us when it has room again. For want of memory or of
-	 * numbers there is nobody to do so. */
-	again = waits ? wf_base_clock_ns() + RETRY_EVERY : UINT64_MAX;
-	if (*deadline_ns > again)
-		*deadline_ns = again;
-	return true;
 }

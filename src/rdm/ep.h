@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The packet side of an endpoint: the device behind it, its peers, and their
- * progress. Asleep until the first peer elsewhere is in play: then it is no
- * more than a few words, and the socket is looked at by others. One lock, the
- * endpoint's, covers all of it and is held by every caller.
+ * The packet side of an endpoint: a transport (transport/transport.h). The
+ * device behind it, its peers, and their operations; transport.c drives it. Off
+ * until the first peer elsewhere is in play: then it is no more than a few
+ * words and a socket that is looked at. The endpoint's lock covers all of it
+ * and is held by every caller.
  */
 #ifndef WF_RDM_EP_H
 #define WF_RDM_EP_H
@@ -11,7 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/addr.h"
 #include "base/cpu.h"
 #include "base/list.h"
 #include "base/pool.h"
@@ -21,13 +21,14 @@
 #include "nic/nic.h"
 #include "nic/open.h"
 #include "op/compq.h"
-#include "op/names.h"
 #include "op/reg.h"
-#include "rdm/req.h"
 #include "rdm/stats.h"
+#include "transport/host.h"
+#include "transport/transport.h"
 
 struct wf_rdm_buf;
 struct wf_rdm_peer;
+struct wf_rdm_tx;
 
 /* What every endpoint of ours knows; it keeps out strays, not attackers. */
 #define WF_RDM_QKEY 0x77656674u
@@ -36,6 +37,13 @@ struct wf_rdm_peer;
 #define WF_RDM_REF_OP 0u /* a number that the receiver gave */
 
 #define WF_RDM_BUCKETS 256
+
+/* Packets posted for one peer before others have their turn. */
+#define WF_RDM_PEER_BUDGET 64
+
+/* Peers that we wait for are asked whether they live so often. */
+#define WF_RDM_PROBE_EVERY (250 * WF_NS_PER_MS)
+
 /* Of messages that come in several packets. A peer has at most WF_RDM_AHEAD / 2
  * of them under way, with numbers that follow each other: four to a bucket. */
 #define WF_RDM_MSG_BUCKETS 256
@@ -43,8 +51,6 @@ struct wf_rdm_peer;
 struct wf_rdm_ep_attr {
 	const char *device; /* of the NIC; NULL: the default */
 	int fd; /* the socket that owns our address; stays the caller's */
-	struct wf_addr addr;
-	size_t tx_size;
 	size_t medium_max; /* longer messages do not go unasked */
 	size_t read_min;   /* the receiver reads those from here on */
 	size_t runt_size;  /* bytes that go before they are read; 0: none */
@@ -58,18 +64,13 @@ struct wf_rdm_ep_attr {
 	bool thread;			  /* the device works by itself */
 	bool reads;			  /* may messages be read at all */
 	const struct wf_nic_fault *fault; /* NULL: none */
-	struct wf_names names;
-	struct wf_regs *regs;
-	struct wf_cntr *remote_writes; /* count accesses of peers; or NULL */
-	struct wf_cntr *remote_reads;
 };
 
 struct wf_rdm_ep {
 	bool awake;
-	bool forked;
 	bool closing;
 	bool warned;	 /* that the device cannot be opened */
-	bool dozing;	 /* wf_rdm_ep_sleep() said yes */
+	bool dozing;	 /* wf_rdm_ep_doze() said yes */
 	bool unrung;	 /* something was posted and not rung for */
 	bool aging;	 /* time to look for peers that are not in use */
 	bool crowded;	 /* too many peers: some are to be let go */
@@ -86,8 +87,12 @@ struct wf_rdm_ep {
 	uint32_t reading;
 	uint32_t unexpected;
 	uint32_t next_name;
-	uint32_t epoch;	  /* random; part of our ids */
+	uint32_t silent_lines; /* told since silent peers were looked for */
+	uint32_t next_life;    /* random at first; part of our ids */
 	uint64_t runting; /* bytes sent before they are read, not yet done */
+	struct wf_host *host;
+	struct wf_way *way;
+	struct wf_source stir; /* our socket, then the device's descriptor */
 	struct wf_compq *txq;
 	struct wf_rxq *rxq;
 	struct wf_nic *nic;
@@ -115,11 +120,8 @@ struct wf_rdm_ep {
 	uint64_t full_since; /* nobody can be let go; 0: not so */
 	uint32_t crowd_wait; /* looks until the next try to let some go */
 	uint64_t now;	     /* when the clock was last looked at */
-	uint64_t names_seen; /* of attr.names.changes */
-	uint64_t due;	     /* when to look at peers and statistics */
 	uint64_t resets;     /* of peers, as the device counts them */
 	uint64_t probe_at;   /* when to ask silent peers */
-	uint32_t polls;	     /* since the clock was looked at */
 	struct wf_table names;
 	struct wf_pool tx_pool;
 	struct wf_pool small_pkts;
@@ -128,38 +130,36 @@ struct wf_rdm_ep {
 	struct wf_rdm_ep_attr attr;
 };
 
-/* Costs nothing yet. */
-void wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
-		    struct wf_compq *txq, struct wf_rxq *rxq);
+extern const struct wf_transport wf_rdm_transport;
+
+/* Looks at the socket and costs nothing else yet. 0 or -errno. */
+int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
+		   struct wf_host *host, struct wf_way *way);
 
 /* Opens the device. 0 or -errno, then everything is as before. */
 int wf_rdm_ep_wake(struct wf_rdm_ep *ep);
 
-/* What was injected, and what peers are owed, gets a moment to leave; other
- * operations are forgotten. */
+/* As the functions of transport/transport.h by these names. */
 void wf_rdm_ep_close(struct wf_rdm_ep *ep);
-
-/* In a forked child: nothing of it is ours. Async-signal-safe. */
-void wf_rdm_ep_forked(struct wf_rdm_ep *ep);
-
-/* Sends @req off to @dst; @req is settled on the way. 0, -EAGAIN, or -errno when there is no way. */
 int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
-		     struct wf_rdm_req *req);
+		     const struct wf_tx *req);
+bool wf_rdm_ep_drain(struct wf_rdm_ep *ep);
+void wf_rdm_ep_removed(struct wf_rdm_ep *ep, uint64_t name);
+
+/* Whether nothing is to be done before the device's descriptor is readable or
+ * *@deadline has come, which is lowered. */
+bool wf_rdm_ep_doze(struct wf_rdm_ep *ep, uint64_t *deadline);
 
 /* False: there was nothing to do. */
 bool wf_rdm_ep_progress(struct wf_rdm_ep *ep);
 
-/* Whether nothing is to be done before the device's descriptor is readable or
- * @deadline_ns (of the monotonic clock; UINT64_MAX: none) has come. */
-bool wf_rdm_ep_sleep(struct wf_rdm_ep *ep, uint64_t *deadline_ns);
+/* The device lost somebody, and that was not seen to yet. */
+bool wf_rdm_ep_has_resets(const struct wf_rdm_ep *ep);
 
-/* The AV changed. */
-void wf_rdm_ep_inserted(struct wf_rdm_ep *ep, uint64_t name,
-			const struct wf_addr *addr);
-void wf_rdm_ep_removed(struct wf_rdm_ep *ep, uint64_t name);
-
-/* The registration with @key goes away: nobody reads into it any more. */
-void wf_rdm_ep_unregistered(struct wf_rdm_ep *ep, uint64_t key);
+/* Queues @tx behind all others of @peer, and sends it if nothing is in the way.
+ * 0, or -errno: it is freed. */
+int wf_rdm_ep_enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
+		      struct wf_rdm_tx *tx);
 
 /* The device's doorbell, for everything posted since the last. */
 void wf_rdm_ep_ring(struct wf_rdm_ep *ep);

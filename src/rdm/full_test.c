@@ -44,9 +44,9 @@ void *malloc(size_t size)
  * has no copy of. */
 static void turn_without(struct net *net, uint32_t every)
 {
-	wf_rdm_ep_progress(&net->nodes[0].ep);
+	wf_core_progress(&net->nodes[0].core);
 	fail_every = every;
-	wf_rdm_ep_progress(&net->nodes[1].ep);
+	wf_core_progress(&net->nodes[1].core);
 	fail_every = 0;
 }
 
@@ -72,7 +72,7 @@ static void test_no_memory(void **state)
 		b = &net->nodes[1];
 		net_greet(net);
 		for (int i = 0; i < 60; i++) {
-			struct wf_rdm_req req = req_send(from, lens[i % 6], 5);
+			struct wf_tx req = req_send(from, lens[i % 6], 5);
 
 			req.delivery = i & 1;
 			req.has_data = true;
@@ -109,13 +109,13 @@ static void test_no_memory(void **state)
 static void test_unread(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net;
 	struct node *b;
 	unsigned int count, most;
 
 	(void)state;
-	attr.tx_size = 8192;
+	net_tx_size = 8192;
 	net = net_open(&attr);
 	b = &net->nodes[1];
 	net_greet(net);
@@ -170,11 +170,11 @@ static void test_many_reads(void **state)
 	share(&net->nodes[1]);
 	fill(into, BYTES, 5);
 	for (int i = 0; i < 20; i++) {
-		struct wf_rdm_req req = req_of(WF_RDM_READ, to[i], BYTES);
+		struct wf_tx req = req_of(WF_TX_READ, to[i], BYTES);
 
-		req.seg_count = 1;
-		req.segs[0] =
-			(struct wf_wire_iov){ (uintptr_t)into, BYTES, KEY };
+		req.remote->seg_count = 1;
+		req.remote->segs[0] =
+			(struct wf_remote_seg){ (uintptr_t)into, BYTES, KEY };
 		net_submit(net, 0, 1, &req);
 	}
 	for (int i = 0; i < 20; i++)
@@ -242,7 +242,7 @@ static void test_many_copies(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
 	struct net *net = net_open(&attr);
-	struct wf_rdm_req req = req_send(from, 60000, 5);
+	struct wf_tx req = req_send(from, 60000, 5);
 
 	(void)state;
 	fill(from, 60000, 8);

@@ -9,11 +9,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
+#include "os/memory.h"
 #include "rdm/control.h"
 #include "rdm/crowd.h"
 #include "rdm/peer.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "wire/packet.h"
 
@@ -31,14 +32,13 @@ static void give(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 int wf_rdm_in_open(struct wf_rdm_ep *ep)
 {
 	size_t stride = ((size_t)ep->max_recv + 63) / 64 * 64;
+	void *memory = NULL;
 
 	ep->buf_bytes = stride * ep->buf_count;
-	ep->buf_memory = mmap(NULL, ep->buf_bytes, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (ep->buf_memory == MAP_FAILED) {
-		ep->buf_memory = NULL;
+	if (wf_os_mmap(&memory, ep->buf_bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1))
 		return -ENOMEM;
-	}
+	ep->buf_memory = memory;
 	ep->bufs = calloc(ep->buf_count, sizeof(*ep->bufs));
 	if (!ep->bufs) {
 		wf_rdm_in_close(ep);
@@ -55,7 +55,7 @@ void wf_rdm_in_close(struct wf_rdm_ep *ep)
 {
 	free(ep->bufs);
 	if (ep->buf_memory)
-		munmap(ep->buf_memory, ep->buf_bytes);
+		wf_os_munmap(ep->buf_memory, ep->buf_bytes);
 	ep->bufs = NULL;
 	ep->buf_memory = NULL;
 }
@@ -67,13 +67,36 @@ static void drop(struct wf_rdm_peer *peer)
 
 /* -- in order -------------------------------------------------------------- */
 
+/* Whether its sender may have been told that it is delivered, with no word of
+ * ours. */
+static bool is_unasked(const struct wf_rdm_protocol *protocol,
+		       const struct wf_wire_packet *packet)
+{
+	return protocol->is_unasked &&
+	       (protocol->kind == WF_TX_SEND ||
+		!(wf_wire_packet_kind(packet->type) & WF_WIRE_KIND_DC));
+}
+
+/* A request. Of a life that gets no answers, what needs one is not begun: its
+ * sender fails it. */
+static int take(struct wf_rdm_peer *peer,
+		const struct wf_rdm_protocol *protocol,
+		const struct wf_wire_packet *packet)
+{
+	if (wf_unlikely(peer->mute && !is_unasked(protocol, packet))) {
+		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_stale_packets, 1);
+		return 0;
+	}
+	return protocol->receive(peer, packet);
+}
+
 /* A packet whose number had its turn: part of a message that is being put
  * together, or one that must not happen twice. */
 static int receive_past(struct wf_rdm_peer *peer,
 			const struct wf_rdm_protocol *protocol,
 			const struct wf_wire_packet *packet)
 {
-	return protocol->has_more ? protocol->receive(peer, packet) : -EPROTO;
+	return protocol->has_more ? take(peer, protocol, packet) : -EPROTO;
 }
 
 /* 0, -EAGAIN or -EPROTO. @next: it is the message that is expected. */
@@ -86,7 +109,7 @@ static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved,
 
 	if (!wf_wire_packet_decode(&packet, saved->bytes, saved->len)) {
 		protocol = wf_rdm_protocol_of(packet.type);
-		err = next ? protocol->receive(peer, &packet) :
+		err = next ? take(peer, protocol, &packet) :
 			     receive_past(peer, protocol, &packet);
 	}
 	if (err == -EAGAIN)
@@ -99,27 +122,37 @@ static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved,
 
 /* What came early has its turn now, if any. Without memory it stays where it
  * is; the peer is looked at again. */
-static void catch_up(struct wf_rdm_peer *peer)
+static bool catch_up(struct wf_rdm_peer *peer)
 {
 	struct wf_rdm_order *order = &peer->order;
-	uint32_t life = peer->our_id;
 
-	while (order->held && life == peer->our_id) {
+	while (order->held) {
 		struct wf_rdm_saved *saved = wf_rdm_order_past(order);
 		bool next = !saved;
 
 		if (next)
 			saved = wf_rdm_order_first(order);
 		if (!saved)
-			return;
+			break;
 		if (receive_saved(peer, saved, next) == -EAGAIN) {
 			peer->behind = true;
-			wf_rdm_peer_activate(peer);
-			return;
+			wf_rdm_post_activate(peer);
+			return false;
 		}
 		if (next)
 			wf_rdm_order_advance(order);
 	}
+	return true;
+}
+
+bool wf_rdm_in_finish(struct wf_rdm_peer *peer)
+{
+	while (catch_up(peer)) {
+		if (!peer->order.held)
+			return true;
+		wf_rdm_order_skip(&peer->order);
+	}
+	return false;
 }
 
 void wf_rdm_in_catch_up(struct wf_rdm_peer *peer)
@@ -138,11 +171,11 @@ static int receive_in_turn(struct wf_rdm_peer *peer,
 
 	/* It names a message that had its turn. */
 	if (packet->flags & WF_WIRE_NACKED)
-		return protocol->receive(peer, packet);
+		return take(peer, protocol, packet);
 	turn = wf_rdm_order_arrive(order, packet->msg_id, buf->bytes, buf->len);
 	switch (turn) {
 	case WF_RDM_TURN_NOW:
-		err = protocol->receive(peer, packet);
+		err = take(peer, protocol, packet);
 		if (err == -EAGAIN)
 			return err;
 		/* Wrong or not, its number is used up. */
@@ -198,8 +231,9 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 		drop(peer);
 		return 0;
 	}
-	if (!wf_rdm_peer_admit(peer, &packet))
-		return 0;
+	err = wf_rdm_peer_admit(peer, &packet);
+	if (wf_unlikely(err))
+		return err == -EAGAIN ? err : 0;
 	kind = wf_wire_packet_kind(packet.type);
 	if (wf_unlikely(ep->closing) && (kind & WF_WIRE_KIND_REQUEST))
 		return 0;
@@ -209,7 +243,7 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 		protocol = wf_rdm_protocol_of(packet.type);
 		err = kind & (WF_WIRE_KIND_RTM | WF_WIRE_KIND_RTA) ?
 			      receive_in_turn(peer, protocol, &packet, buf) :
-			      protocol->receive(peer, &packet);
+			      take(peer, protocol, &packet);
 	}
 	if (err == -EAGAIN)
 		return err;

@@ -28,6 +28,11 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc);
 /* Packets of @peer that are kept and whose turn it is. */
 void wf_rdm_in_catch_up(struct wf_rdm_peer *peer);
 
+/* No more packets of its life come. What is kept has its turn now, although
+ * messages before it are missing: those failed at their sender. False: there is
+ * no memory for it, try again. */
+bool wf_rdm_in_finish(struct wf_rdm_peer *peer);
+
 /* Tries those again that could not be taken in. */
 void wf_rdm_in_retry(struct wf_rdm_ep *ep);
 

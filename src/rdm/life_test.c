@@ -28,14 +28,14 @@ static struct wf_rdm_peer *peer_of(struct net *net, int at, int who)
 static void alone(struct net *net, int i, int times)
 {
 	while (times-- > 0)
-		wf_rdm_ep_progress(&net->nodes[i].ep);
+		wf_core_progress(&net->nodes[i].core);
 }
 
 /* It cannot read, and says so while most of the runt is still to be made. */
 static void test_nack_early(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 1200000, 5);
+	struct wf_tx req = req_send(from, 1200000, 5);
 	struct net *net;
 
 	(void)state;
@@ -60,7 +60,7 @@ static void test_nack_early(void **state)
 static void test_eor_before_runt(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 100000, 5);
+	struct wf_tx req = req_send(from, 100000, 5);
 	struct wf_wire_packet eor = { .type = WF_WIRE_EOR };
 	struct wf_rdm_peer *peer;
 	struct net *net;
@@ -101,7 +101,7 @@ static void forget(struct net *net)
 static void test_removed_midway(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req;
+	struct wf_tx req;
 	struct net *net;
 	struct got got;
 
@@ -151,12 +151,12 @@ static void revive(struct net *net, const struct wf_rdm_ep_attr *attr, int who)
 static void test_restart(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net;
 	int failed = 0, seen = 0;
 
 	(void)state;
-	attr.tx_size = 2048;
+	net_tx_size = 2048;
 	net = net_open(&attr);
 	net_greet(net);
 	for (int i = 0; i < 900; i++)
@@ -193,7 +193,7 @@ static void test_death(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
 	static const size_t lens[] = { 8, 60000, 100000, 300000 };
-	struct wf_rdm_req req;
+	struct wf_tx req;
 	struct net *net;
 
 	(void)state;
@@ -229,13 +229,13 @@ static void test_death(void **state)
 static void test_slow_peer(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	uint64_t end;
 	struct net *net;
 	struct got got;
 
 	(void)state;
-	attr.tx_size = 4096;
+	net_tx_size = 4096;
 	attr.dead_timeout_s = 60;
 	net = net_open(&attr);
 	net_greet(net);
@@ -271,12 +271,12 @@ static void test_slow_peer(void **state)
 static void test_sleep_when_full(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
-	uint64_t deadline, end;
+	struct wf_tx req = req_send(from, 8, 5);
+	uint64_t deadline = UINT64_MAX, end;
 	struct net *net;
 
 	(void)state;
-	attr.tx_size = 4096;
+	net_tx_size = 4096;
 	attr.dead_timeout_s = 60;
 	net = net_open(&attr);
 	net_greet(net);
@@ -285,7 +285,7 @@ static void test_sleep_when_full(void **state)
 				 0);
 	assert_false(wf_base_list_empty(&net->nodes[0].ep.active));
 	end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
-	while (!wf_rdm_ep_sleep(&net->nodes[0].ep, &deadline)) {
+	while (!wf_rdm_ep_doze(&net->nodes[0].ep, &deadline)) {
 		alone(net, 0, 1);
 		assert_true(wf_base_clock_ns() < end);
 	}
@@ -300,11 +300,11 @@ static void test_sleep_when_full(void **state)
 static void test_limit(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net;
 
 	(void)state;
-	attr.tx_size = 7;
+	net_tx_size = 7;
 	net = net_open(&attr);
 	for (int i = 0; i < 7; i++)
 		assert_int_equal(wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req),
@@ -321,11 +321,11 @@ static void test_limit(void **state)
 static void test_more(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net;
 
 	(void)state;
-	attr.tx_size = 2048;
+	net_tx_size = 2048;
 	net = net_open(&attr);
 	req.more = true;
 	for (int i = 0; i < 1500; i++)
@@ -342,7 +342,7 @@ static void test_more(void **state)
 static void test_named_later(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net = net_open(&attr);
 	struct node *b = &net->nodes[1];
 
@@ -354,7 +354,7 @@ static void test_named_later(void **state)
 	node_recv_buf(b, 5, into, 8);
 	assert_int_equal(await(net, &b->rxcq).src, WF_MATCH_ANY);
 	b->known[0] = true;
-	wf_rdm_ep_inserted(&b->ep, 0, &net->nodes[0].addr);
+	wf_core_inserted(&b->core, 0, &net->nodes[0].addr);
 	node_recv_buf(b, 5, into, 8);
 	assert_int_equal(await(net, &b->rxcq).src, 0);
 	b->known[0] = false;
@@ -372,12 +372,12 @@ static void test_names_change(void **state)
 {
 	_Atomic uint64_t changes = 1;
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	struct net *net = net_open(&attr);
 
 	(void)state;
 	net_greet(net);
-	net->nodes[0].ep.attr.names.changes = &changes;
+	net->nodes[0].core.host.names.changes = &changes;
 	net_progress(net);
 	net_submit(net, 0, 1, &req);
 	AWAIT(net, net->nodes[1].ep.unexpected);
@@ -400,7 +400,7 @@ static void test_names_change(void **state)
 static void test_half_a_message(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 100000, 5);
+	struct wf_tx req = req_send(from, 100000, 5);
 	struct net *net = net_open(&attr);
 	struct node *b = &net->nodes[1];
 	struct wf_ux *ux;
@@ -433,7 +433,7 @@ static void test_half_a_message(void **state)
 static void test_gone_without_a_word(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	struct net *net = net_open(&attr);
 	struct wf_addr addr;
 	int fd;
@@ -456,16 +456,16 @@ static void test_gone_without_a_word(void **state)
 static void test_sleep(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, 5);
+	struct wf_tx req = req_send(from, 8, 5);
 	struct net *net = net_open(&attr);
 	struct node *b = &net->nodes[1];
 	struct pollfd wait;
-	uint64_t deadline;
+	uint64_t deadline = UINT64_MAX;
 
 	(void)state;
 	net_greet(net);
 	node_recv_buf(b, 5, into, 8);
-	while (!wf_rdm_ep_sleep(&b->ep, &deadline))
+	while (!wf_rdm_ep_doze(&b->ep, &deadline))
 		net_progress(net);
 	net_submit(net, 0, 1, &req);
 	wait = (struct pollfd){ wf_nic_wait_fd(b->ep.nic), POLLIN, 0 };
@@ -480,9 +480,8 @@ static void test_sleep(void **state)
 static void test_fork(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	struct net *net = net_open(&attr);
-	uint64_t deadline;
 	int status;
 	pid_t pid;
 
@@ -496,13 +495,13 @@ static void test_fork(void **state)
 		bool good = true;
 
 		for (int i = 0; i < 2; i++) {
-			struct wf_rdm_ep *ep = &net->nodes[i].ep;
+			struct wf_core *core = &net->nodes[i].core;
 
-			wf_rdm_ep_forked(ep);
-			good &= !wf_rdm_ep_progress(ep) &&
-				wf_rdm_ep_sleep(ep, &deadline) &&
-				wf_rdm_ep_submit(ep, !i, &req) == -EOPNOTSUPP;
-			wf_rdm_ep_close(ep);
+			wf_core_forked(core);
+			wf_core_progress(core);
+			good &= wf_core_sleep(core) &&
+				wf_core_submit(core, !i, &req) == -EOPNOTSUPP;
+			wf_core_close(core);
 		}
 		_exit(!good);
 	}

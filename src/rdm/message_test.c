@@ -30,7 +30,7 @@ static void carry(struct net *net, int sender, size_t len, bool tagged,
 		  bool delivery, bool posted)
 {
 	struct node *a = &net->nodes[sender], *b = &net->nodes[!sender];
-	struct wf_rdm_req req = req_send(from, len, tagged ? 77 : 0);
+	struct wf_tx req = req_send(from, len, tagged ? 77 : 0);
 	struct iovec iov = { into, len };
 	struct got got;
 
@@ -180,7 +180,7 @@ static void test_many_buffers(void **state)
 		net_greet(net);
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			size_t len = sizes[i];
-			struct wf_rdm_req req = req_send(from, len, 5);
+			struct wf_tx req = req_send(from, len, 5);
 			struct iovec iov[4];
 
 			fill(from, len, 9);
@@ -214,7 +214,7 @@ static void cut_short(const char *protocol, size_t len, size_t room, bool early,
 {
 	struct wf_rdm_ep_attr attr = attr_of(protocol);
 	struct net *net = net_open(&attr);
-	struct wf_rdm_req req = req_send(from, len, 5);
+	struct wf_tx req = req_send(from, len, 5);
 	struct got got;
 
 	net_greet(net);
@@ -270,7 +270,7 @@ static void test_discard(void **state)
 	for (int p = 0; p < 9; p++) {
 		struct wf_rdm_ep_attr attr = attr_of(protocols[p % 3]);
 		struct net *net = net_open(&attr);
-		struct wf_rdm_req req = req_send(from, lens[p / 3], 5);
+		struct wf_tx req = req_send(from, lens[p / 3], 5);
 		struct node *b = &net->nodes[1];
 		struct wf_ux *ux;
 
@@ -296,7 +296,7 @@ static void test_cancel(void **state)
 	struct wf_rdm_ep_attr attr = net_attr();
 	struct net *net = net_open(&attr);
 	struct node *b = &net->nodes[1];
-	struct wf_rdm_req req = req_send(from, 100, 5);
+	struct wf_tx req = req_send(from, 100, 5);
 
 	(void)state;
 	node_recv_buf(b, 5, into, 100);
@@ -343,7 +343,7 @@ static void test_multi_recv(void **state)
 	b->rxq.min_multi = 2000;
 	fill(from, sizeof(from), 1);
 	for (int i = 0; i < 7; i++) {
-		struct wf_rdm_req req = req_send(from, lens[i], 0);
+		struct wf_tx req = req_send(from, lens[i], 0);
 
 		req.tagged = false;
 		net_submit(net, 0, 1, &req);
@@ -378,7 +378,7 @@ static void test_order_of_messages(void **state)
 	(void)state;
 	net_greet(net);
 	for (int i = 0; i < 60; i++) {
-		struct wf_rdm_req req = req_send(from, lens[i % 6], 5);
+		struct wf_tx req = req_send(from, lens[i % 6], 5);
 
 		req.data = (uint64_t)i;
 		req.has_data = true;
@@ -407,7 +407,7 @@ static void test_inject(void **state)
 
 	(void)state;
 	for (size_t len = 0; len < 6000; len += 499) {
-		struct wf_rdm_req req = req_send(from, len, 5);
+		struct wf_tx req = req_send(from, len, 5);
 
 		req.inject = true;
 		req.wants_comp = false;

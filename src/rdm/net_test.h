@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "core/core.h"
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 
@@ -27,6 +28,7 @@
 #define NET_LOST 10 /* seconds after which a test has failed */
 
 struct node {
+	struct wf_core core; /* drives: */
 	struct wf_rdm_ep ep;
 	struct wf_compq txq, rxcq;
 	struct wf_rxq rxq;
@@ -85,10 +87,13 @@ static inline uint64_t net_find(void *arg, const struct wf_addr *addr)
 	return WF_MATCH_ANY;
 }
 
+/* Operations under way at most, of nodes that are opened from now on. */
+static size_t net_tx_size;
+
 static inline struct wf_rdm_ep_attr net_attr(void)
 {
+	net_tx_size = 256;
 	return (struct wf_rdm_ep_attr){
-		.tx_size = 256,
 		.medium_max = 65536,
 		.read_min = 65536 + 1,
 		.connect_timeout_ms = 300,
@@ -120,16 +125,24 @@ static inline unsigned int node_rxs(const struct node *n)
 static inline void node_open(struct node *n, const struct wf_rdm_ep_attr *from)
 {
 	struct wf_rdm_ep_attr attr = *from;
+	const struct wf_host host = {
+		.addr = n->addr,
+		.tx_size = net_tx_size,
+		.txq = &n->txq,
+		.rxq = &n->rxq,
+		.regs = &n->regs,
+		.names = { net_get, net_find, NULL, n },
+	};
+	struct wf_way *way;
 
 	attr.fd = n->fd;
-	attr.addr = n->addr;
-	attr.regs = &n->regs;
-	attr.names = (struct wf_names){ net_get, net_find, NULL, n };
 	assert_int_equal(wf_op_compq_init(&n->txq, 64, false), 0);
 	assert_int_equal(wf_op_compq_init(&n->rxcq, 64, false), 0);
 	assert_int_equal(wf_op_regs_open(&n->regs, false), 0);
 	wf_match_rxq_init(&n->rxq, &n->rxcq);
-	wf_rdm_ep_open(&n->ep, &attr, &n->txq, &n->rxq);
+	assert_int_equal(wf_core_open(&n->core, &host), 0);
+	way = wf_core_add(&n->core, &wf_rdm_transport, &n->ep);
+	assert_int_equal(wf_rdm_ep_open(&n->ep, &attr, &n->core.host, way), 0);
 	n->open = true;
 }
 
@@ -138,7 +151,7 @@ static inline void node_close(struct node *n)
 	if (!n->open)
 		return;
 	n->open = false;
-	wf_rdm_ep_close(&n->ep);
+	wf_core_close(&n->core);
 	wf_match_rxq_fini(&n->rxq);
 	wf_op_regs_close(&n->regs);
 	wf_op_compq_fini(&n->txq);
@@ -179,7 +192,7 @@ static inline void net_progress(struct net *net)
 {
 	for (int i = 0; i < NET_NODES; i++) {
 		if (net->nodes[i].open)
-			wf_rdm_ep_progress(&net->nodes[i].ep);
+			wf_core_progress(&net->nodes[i].core);
 	}
 }
 
@@ -262,25 +275,32 @@ static inline void node_recv_buf(struct node *n, uint64_t tag, void *buf,
 	node_recv(n, true, tag, &iov, 1, buf);
 }
 
-static inline struct wf_rdm_req req_of(enum wf_rdm_kind kind, const void *buf,
-				       size_t len)
+/* Those on memory have an empty wf_remote to fill in, good until eight more were
+ * made. */
+static inline struct wf_tx req_of(enum wf_tx_kind kind, const void *buf,
+				  size_t len)
 {
-	return (struct wf_rdm_req){
+	static struct wf_remote remotes[8];
+	static unsigned int turn;
+	struct wf_remote *remote = &remotes[turn++ % 8];
+
+	*remote = (struct wf_remote){ 0 };
+	return (struct wf_tx){
 		.kind = kind,
-		.tagged = kind == WF_RDM_SEND,
+		.tagged = kind == WF_TX_SEND,
 		.wants_comp = true,
 		.comp_flags = FI_SEND,
 		.context = (void *)(uintptr_t)buf,
 		.len = len,
+		.remote = kind == WF_TX_SEND ? NULL : remote,
 		.iov_count = 1,
 		.iov = { { (void *)(uintptr_t)buf, len } },
 	};
 }
 
-static inline struct wf_rdm_req req_send(const void *buf, size_t len,
-					 uint64_t tag)
+static inline struct wf_tx req_send(const void *buf, size_t len, uint64_t tag)
 {
-	struct wf_rdm_req req = req_of(WF_RDM_SEND, buf, len);
+	struct wf_tx req = req_of(WF_TX_SEND, buf, len);
 
 	req.tag = tag;
 	return req;
@@ -288,16 +308,13 @@ static inline struct wf_rdm_req req_send(const void *buf, size_t len,
 
 /* Submits; -EAGAIN is waited out. */
 static inline void net_submit(struct net *net, int from, int to,
-			      const struct wf_rdm_req *req)
+			      const struct wf_tx *req)
 {
 	uint64_t end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
 	int err;
 
 	do {
-		struct wf_rdm_req copy = *req;
-
-		err = wf_rdm_ep_submit(&net->nodes[from].ep, (uint64_t)to,
-				       &copy);
+		err = wf_rdm_ep_submit(&net->nodes[from].ep, (uint64_t)to, req);
 		if (err)
 			net_progress(net);
 		assert_true(wf_base_clock_ns() < end);
@@ -330,7 +347,7 @@ static inline uint64_t stat_of(const struct node *n, enum wf_rdm_stat item)
 static inline void net_greet(struct net *net)
 {
 	uint8_t byte = 1, got[2];
-	struct wf_rdm_req req = req_send(&byte, 1, 0xfeed);
+	struct wf_tx req = req_send(&byte, 1, 0xfeed);
 
 	for (int i = 0; i < 2; i++) {
 		node_recv_buf(&net->nodes[!i], 0xfeed, &got[i], 1);

@@ -117,6 +117,32 @@ void wf_rdm_order_advance(struct wf_rdm_order *order)
 		rescan(order);
 }
 
+/* The lowest number in @list, counted from the one that is expected. */
+static uint32_t lowest(const struct wf_rdm_order *order,
+		       const struct wf_list *list, uint32_t ahead)
+{
+	const struct wf_list *pos;
+
+	for (pos = list->next; pos != list; pos = pos->next) {
+		const struct wf_rdm_saved *saved =
+			wf_container_of(pos, struct wf_rdm_saved, link);
+
+		if (saved->msg_id - order->expected < ahead)
+			ahead = saved->msg_id - order->expected;
+	}
+	return ahead;
+}
+
+void wf_rdm_order_skip(struct wf_rdm_order *order)
+{
+	uint32_t ahead = lowest(order, &order->overflow, UINT32_MAX);
+
+	for (uint32_t i = 0; i < WF_RDM_WINDOW; i++)
+		ahead = lowest(order, &order->slots[i], ahead);
+	order->expected += ahead;
+	rescan(order);
+}
+
 static struct wf_rdm_saved *first_of(const struct wf_rdm_order *order,
 				     uint32_t msg_id)
 {

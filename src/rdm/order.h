@@ -51,6 +51,10 @@ int wf_rdm_order_arrive(struct wf_rdm_order *order, uint32_t msg_id,
 /* The message that was expected had its turn. */
 void wf_rdm_order_advance(struct wf_rdm_order *order);
 
+/* Goes on with the next message that is kept; there is one, and none of the
+ * message before it. */
+void wf_rdm_order_skip(struct wf_rdm_order *order);
+
 /* A kept packet whose turn has come, or NULL. It stays until dropped. */
 struct wf_rdm_saved *wf_rdm_order_first(const struct wf_rdm_order *order);
 /* One of the message before: its other packets, which came early as well. */

@@ -5,10 +5,10 @@
  * first operation or packet, and given back when it holds nothing and nobody
  * talks to it (crowd.h); its name in the AV comes and goes.
  *
- * Connection ids tell one life of a peer from the next: each side has one for
- * the other and takes a new one whenever it has forgotten what was under way.
- * Whoever sees a new one forgets as well, unless it began because of ours;
- * whoever sees one that is over says so by a handshake that names it.
+ * Connection ids tell one life of a peer from the next: see life.h. All packets
+ * of one life of ours go over one connection of the device. When a life ends, the
+ * connection does, and the peer is barred: nothing is posted to it until the
+ * device has given back every request of the old life.
  */
 #ifndef WF_RDM_PEER_H
 #define WF_RDM_PEER_H
@@ -18,6 +18,7 @@
 
 #include "base/addr.h"
 #include "base/list.h"
+#include "rdm/life.h"
 #include "rdm/order.h"
 
 struct wf_rdm_ep;
@@ -40,21 +41,15 @@ struct wf_rdm_peer {
 	uint16_t left_ah; /* the one it had before */
 	uint64_t used;	  /* when a packet or an operation last was */
 	uint64_t seen;	  /* of that, when it was last looked at */
-	uint32_t resets;  /* of the way there, when this life began */
 	uint32_t max_msg; /* bytes of a packet that the way there carries */
 	bool active;
+	bool barred;	     /* the device still has requests of an old life */
 	bool greeted_us;     /* its handshake came */
 	bool owes_handshake; /* we owe ours */
 	bool sent_handshake;
 	bool owes_probe; /* whether it lives is to be found out */
-	bool knows_id;	 /* their_id is what it uses now */
-	bool has_stale;	 /* stale_id is what it used before */
-	uint32_t our_id;
-	uint32_t their_id;
-	uint32_t stale_id;
-	uint32_t past_id;   /* ours before, if nothing was forgotten; 0: none */
-	uint32_t forgot_id; /* of its, that our handshake tells of; 0: none */
-	bool warned;	    /* that it does not answer */
+	struct wf_rdm_life life;
+	bool warned;	   /* that it does not answer; until it does */
 	uint64_t asked_ns; /* for how long the device asked, at the last look */
 	int lost; /* errno of the last life, until an inject has told of it */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
@@ -74,6 +69,7 @@ struct wf_rdm_peer {
 	/* Receiving. */
 	struct wf_rdm_order order;
 	bool behind;	       /* packets whose turn it is wait for memory */
+	bool mute;	       /* its operations get no answers any more */
 	struct wf_list rxs;    /* wf_rdm_rx that are not complete */
 	struct wf_list parked; /* complete ones that wait for a receive */
 	struct wf_list owing;  /* wf_rdm_rx that owe the peer a packet */
@@ -97,37 +93,28 @@ int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer);
 /* Its name in the AV; WF_MATCH_ANY: none any more. */
 void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name);
 
-/* There is something to post. */
-void wf_rdm_peer_activate(struct wf_rdm_peer *peer);
-
-/* Requests that the device may still get for it, besides what is owed. */
-uint32_t wf_rdm_peer_room(const struct wf_rdm_peer *peer);
-
-/* Of the device's queue, for one of several peers. */
-#define WF_RDM_PEER_SHARE 512
-
-/* Posts what can be posted, up to @budget packets. False: nothing is left. */
-bool wf_rdm_peer_pump(struct wf_rdm_peer *peer, int budget);
-
-/* Forgets everything under way: operations fail with @err (positive), receives
- * that were being filled as well. The next life begins with a new id. */
+/* Our life with it ends: operations fail with @err (positive), and so do those
+ * of its own that we would have to answer. */
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);
+
+/* The device has given back a request. */
+void wf_rdm_peer_unbar(struct wf_rdm_peer *peer);
 
 /* Whether anything of ours needs more of the peer than that the device delivers
  * what it has. */
 bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer);
 
 /* Whether the device has lost the peer, and wf_rdm_peer_check() has not looked
- * since: nothing may be posted to it, because it would reach the next process
- * as part of a life that began with the last one. */
+ * since: what is posted to it now fails. */
 bool wf_rdm_peer_is_reset(const struct wf_rdm_peer *peer);
 
 /* The device may have lost some peer: those that it has are failed. */
 void wf_rdm_peer_check(struct wf_rdm_peer *peer);
 
-/* Checks whose life a packet belongs to. False: drop it. */
-bool wf_rdm_peer_admit(struct wf_rdm_peer *peer,
-		       const struct wf_wire_packet *packet);
+/* Checks whose life a packet belongs to. 0; -EPROTO: drop it; -EAGAIN: not now,
+ * there is no memory for what came before it. */
+int wf_rdm_peer_admit(struct wf_rdm_peer *peer,
+		      const struct wf_wire_packet *packet);
 
 /* Its handshake. */
 void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,

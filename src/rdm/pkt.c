@@ -33,7 +33,6 @@ struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
 		return NULL;
 	pkt->turn = ep->next_turn++;
 	pkt->peer = peer;
-	pkt->life = peer->our_id;
 	pkt->completed = wf_rdm_pkt_none;
 	pkt->owner = NULL;
 	pkt->payload = 0;
@@ -179,7 +178,8 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	}
 	peer->outstanding--;
 	ep->outstanding--;
-	if (wf_unlikely(is_death(status) && pkt->life == peer->our_id)) {
+	/* While it is barred requests of lives that have ended come back. */
+	if (wf_unlikely(is_death(status) && !peer->barred)) {
 		/* Nobody there, or somebody who is no longer. */
 		if (!peer->greeted_us)
 			err = FI_EHOSTUNREACH;
@@ -189,4 +189,6 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	}
 	pkt->completed(ep, pkt, err);
 	wf_rdm_pkt_put(ep, pkt);
+	if (wf_unlikely(peer->barred))
+		wf_rdm_peer_unbar(peer);
 }

@@ -30,7 +30,6 @@ struct wf_rdm_pkt {
 	void *owner;	  /* a wf_rdm_tx or wf_rdm_rx, or NULL */
 	uint32_t payload; /* bytes of the user's in it */
 	uint16_t len;	  /* bytes in buf */
-	uint32_t life;	  /* peer->our_id when it was made */
 	uint16_t turn;	  /* differs whenever the place is used again */
 	bool large;
 	bool is_request;	/* of an operation: see wf_rdm_tx.unacked */

@@ -80,14 +80,17 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_eager = {
 	.name = "eager",
-	.kind = WF_RDM_SEND,
+	.kind = WF_TX_SEND,
 	.types = {
 		.msg = WF_WIRE_EAGER_MSGRTM,
 		.tagged = WF_WIRE_EAGER_TAGRTM,
 		.dc_msg = WF_WIRE_DC_EAGER_MSGRTM,
 		.dc_tagged = WF_WIRE_DC_EAGER_TAGRTM,
 	},
+	.is_unasked = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.request_completed = wf_rdm_tx_is_delivered,
+	.answered = wf_rdm_tx_receipt,
 	.receive = receive,
 };

@@ -83,12 +83,15 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_eager_write = {
 	.name = "eager_write",
-	.kind = WF_RDM_WRITE,
+	.kind = WF_TX_WRITE,
 	.types = {
 		.msg = WF_WIRE_EAGER_RTW,
 		.dc_msg = WF_WIRE_DC_EAGER_RTW,
 	},
+	.is_unasked = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.request_completed = wf_rdm_tx_is_delivered,
+	.answered = wf_rdm_tx_receipt,
 	.receive = receive,
 };

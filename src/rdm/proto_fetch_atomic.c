@@ -4,6 +4,7 @@
  */
 #include "rdm/protocol.h"
 #include "rdm/rta.h"
+#include "rdm/tx.h"
 #include "wire/packet.h"
 
 static bool can_use_for_send(const struct wf_rdm_ep *ep,
@@ -29,11 +30,14 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_fetch_atomic = {
 	.name = "fetch_atomic",
-	.kind = WF_RDM_ATOMIC,
+	.kind = WF_TX_ATOMIC,
 	.types = {
 		.msg = WF_WIRE_FETCH_RTA,
 	},
-	.ends_by_answer = true,	.can_use_for_send = can_use_for_send,
+	.ends_by_answer = true,
+	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.request_completed = wf_rdm_tx_is_answered,
+	.answered = wf_rdm_rta_answered,
 	.receive = receive,
 };

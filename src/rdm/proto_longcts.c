@@ -75,7 +75,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_longcts = {
 	.name = "longcts",
-	.kind = WF_RDM_SEND,
+	.kind = WF_TX_SEND,
 	.types = {
 		.msg = WF_WIRE_LONGCTS_MSGRTM,
 		.tagged = WF_WIRE_LONGCTS_TAGRTM,
@@ -84,6 +84,9 @@ const struct wf_rdm_protocol wf_rdm_protocol_longcts = {
 	},
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.handle_tx_packets_posted = wf_rdm_cts_posted,
+	.request_completed = wf_rdm_tx_is_delivered,
+	.answered = wf_rdm_tx_receipt,
 	.receive = receive,
 	.matched = matched,
 };

@@ -87,13 +87,16 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_longcts_write = {
 	.name = "longcts_write",
-	.kind = WF_RDM_WRITE,
+	.kind = WF_TX_WRITE,
 	.types = {
 		.msg = WF_WIRE_LONGCTS_RTW,
 		.dc_msg = WF_WIRE_DC_LONGCTS_RTW,
 	},
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.handle_tx_packets_posted = wf_rdm_cts_posted,
+	.request_completed = wf_rdm_tx_is_delivered,
+	.answered = wf_rdm_tx_receipt,
 	.receive = receive,
 	.pulled = pulled,
 };

@@ -69,9 +69,21 @@ static int receive(struct wf_rdm_peer *peer,
 	return 0;
 }
 
+/* The receiver has read it, or cannot. */
+static int answered(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+		    const struct wf_wire_packet *packet)
+{
+	if (packet->type == WF_WIRE_READ_NACK)
+		return wf_rdm_protocol_nack(peer->ep, tx);
+	if (packet->type != WF_WIRE_EOR)
+		return -EPROTO;
+	wf_rdm_tx_answer(peer->ep, tx, 0);
+	return 0;
+}
+
 const struct wf_rdm_protocol wf_rdm_protocol_longread = {
 	.name = "longread",
-	.kind = WF_RDM_SEND,
+	.kind = WF_TX_SEND,
 	.types = {
 		.msg = WF_WIRE_LONGREAD_MSGRTM,
 		.tagged = WF_WIRE_LONGREAD_TAGRTM,
@@ -79,6 +91,8 @@ const struct wf_rdm_protocol wf_rdm_protocol_longread = {
 	.ends_by_answer = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.request_completed = wf_rdm_tx_is_answered,
+	.answered = answered,
 	.receive = receive,
 	.matched = wf_rdm_pull_message,
 	.pulled = pulled,

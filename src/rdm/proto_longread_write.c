@@ -36,7 +36,7 @@ static void pulled(struct wf_rdm_rx *rx)
 	struct wf_rdm_peer *peer = rx->named.peer;
 
 	wf_rdm_pull_end(rx);
-	wf_op_serve_note(rx->ep->attr.regs, rx->segs[rx->seg_count - 1].key,
+	wf_op_serve_note(rx->ep->host->regs, rx->segs[rx->seg_count - 1].key,
 			 true);
 	wf_rdm_serve_written(peer, rx->env.flags & FI_REMOTE_CQ_DATA,
 			     rx->env.data, rx->env.len);
@@ -56,7 +56,7 @@ static int find_parts(struct wf_rdm_rx *rx, struct iovec *parts,
 			.key = rx->segs[i].key,
 		};
 		struct wf_reg_target target;
-		int err = wf_op_serve_find(rx->ep->attr.regs, &at,
+		int err = wf_op_serve_find(rx->ep->host->regs, &at,
 					   FI_REMOTE_WRITE, &target);
 
 		if (err) {
@@ -105,13 +105,24 @@ static int receive(struct wf_rdm_peer *peer,
 	return 0;
 }
 
+static int answered(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+		    const struct wf_wire_packet *packet)
+{
+	if (packet->type != WF_WIRE_EOR)
+		return -EPROTO;
+	wf_rdm_tx_answer(peer->ep, tx, 0);
+	return 0;
+}
+
 const struct wf_rdm_protocol wf_rdm_protocol_longread_write = {
 	.name = "longread_write",
-	.kind = WF_RDM_WRITE,
+	.kind = WF_TX_WRITE,
 	.types = { .msg = WF_WIRE_LONGREAD_RTW },
 	.ends_by_answer = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.request_completed = wf_rdm_tx_is_answered,
+	.answered = answered,
 	.receive = receive,
 	.pulled = pulled,
 };

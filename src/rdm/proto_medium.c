@@ -90,7 +90,7 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_medium = {
 	.name = "medium",
-	.kind = WF_RDM_SEND,
+	.kind = WF_TX_SEND,
 	.types = {
 		.msg = WF_WIRE_MEDIUM_MSGRTM,
 		.tagged = WF_WIRE_MEDIUM_TAGRTM,
@@ -98,7 +98,10 @@ const struct wf_rdm_protocol wf_rdm_protocol_medium = {
 		.dc_tagged = WF_WIRE_DC_MEDIUM_TAGRTM,
 	},
 	.has_more = true,
+	.is_unasked = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.request_completed = wf_rdm_tx_is_delivered,
+	.answered = wf_rdm_tx_receipt,
 	.receive = receive,
 };

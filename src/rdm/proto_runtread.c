@@ -133,9 +133,34 @@ static int receive(struct wf_rdm_peer *peer,
 	return 0;
 }
 
+/* The receiver may have said before the whole runt was made that it cannot read
+ * the rest. */
+static void handle_tx_packets_posted(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	if (tx->nacked)
+		wf_rdm_protocol_nacked(ep, tx);
+}
+
+/* What is read and what was sent before it end each by itself. */
+static bool request_completed(const struct wf_rdm_tx *tx)
+{
+	return tx->answered && !tx->requests;
+}
+
+static int answered(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+		    const struct wf_wire_packet *packet)
+{
+	return wf_rdm_protocol_longread.answered(peer, tx, packet);
+}
+
+static void released(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	ep->runting -= tx->sent;
+}
+
 const struct wf_rdm_protocol wf_rdm_protocol_runtread = {
 	.name = "runtread",
-	.kind = WF_RDM_SEND,
+	.kind = WF_TX_SEND,
 	.types = {
 		.msg = WF_WIRE_RUNTREAD_MSGRTM,
 		.tagged = WF_WIRE_RUNTREAD_TAGRTM,
@@ -144,6 +169,10 @@ const struct wf_rdm_protocol wf_rdm_protocol_runtread = {
 	.has_more = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.handle_tx_packets_posted = handle_tx_packets_posted,
+	.request_completed = request_completed,
+	.answered = answered,
+	.released = released,
 	.receive = receive,
 	.matched = wf_rdm_pull_message,
 	.pulled = pulled,

@@ -29,10 +29,12 @@ static int receive(struct wf_rdm_peer *peer,
 
 const struct wf_rdm_protocol wf_rdm_protocol_short_read = {
 	.name = "short_read",
-	.kind = WF_RDM_READ,
+	.kind = WF_TX_READ,
 	.types = { .msg = WF_WIRE_SHORT_RTR },
 	.ends_by_answer = true,
 	.can_use_for_send = can_use_for_send,
 	.construct_tx_packets = construct_tx_packets,
+	.request_completed = wf_rdm_tx_is_answered,
+	.answered = wf_rdm_rtr_answered,
 	.receive = receive,
 };

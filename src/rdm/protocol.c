@@ -6,8 +6,10 @@
 
 #include <errno.h>
 
+#include "os/inline.h"
 #include "rdm/ep.h"
 #include "rdm/peer.h"
+#include "rdm/post.h"
 #include "rdm/tx.h"
 
 /* In the order in which they are tried. */
@@ -37,10 +39,10 @@ static uint16_t flags_of(const struct wf_rdm_tx *tx)
 {
 	uint16_t flags = WF_WIRE_CONNID;
 
-	if (tx->req.kind == WF_RDM_SEND)
+	if (tx->req.kind == WF_TX_SEND)
 		flags |= tx->req.tagged ? WF_WIRE_MSG | WF_WIRE_TAGGED :
 					  WF_WIRE_MSG;
-	if (tx->req.kind == WF_RDM_ATOMIC)
+	if (tx->req.kind == WF_TX_ATOMIC)
 		flags |= WF_WIRE_ATOMIC;
 	if (tx->req.has_data)
 		flags |= WF_WIRE_CQ_DATA;
@@ -56,12 +58,12 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 
 	tx->wire_flags = flags_of(tx);
 	wire.flags = tx->wire_flags;
-	wire.raw_addr_len = wf_base_addr_len(&ep->attr.addr);
-	wire.rma_iov_count = tx->req.seg_count;
+	wire.raw_addr_len = wf_base_addr_len(&ep->host->addr);
+	wire.rma_iov_count = tx->remote.seg_count;
 	wire.read_iov_count = 0;
 	wire.extra_count = 0;
 	tx->ordered =
-		tx->req.kind == WF_RDM_SEND || tx->req.kind == WF_RDM_ATOMIC;
+		tx->req.kind == WF_TX_SEND || tx->req.kind == WF_TX_ATOMIC;
 	for (int i = 0; i < WF_RDM_PROTOCOLS; i++) {
 		const struct wf_rdm_protocol *protocol = wf_rdm_protocols[i];
 
@@ -81,23 +83,34 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	return -EMSGSIZE;
 }
 
+int wf_rdm_protocol_nack(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
+{
+	if (tx->err || tx->nacked || tx->reported)
+		return -EPROTO;
+	wf_rdm_stat_add(ep, WF_RDM_STAT_read_nacks, 1);
+	tx->nacked = true;
+	if (tx->constructed)
+		wf_rdm_protocol_nacked(ep, tx);
+	return 0;
+}
+
 void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	struct wf_rdm_peer *peer = tx->named.peer;
 
-	if (tx->protocol == &wf_rdm_protocol_runtread)
-		ep->runting -= tx->sent;
+	if (tx->protocol->released)
+		tx->protocol->released(ep, tx);
 	tx->constructed = false;
 	tx->protocol = &wf_rdm_protocol_longcts;
 	tx->wire_flags |= WF_WIRE_NACKED;
 	tx->wire_type = type_of(tx->protocol, tx->req.tagged, tx->req.delivery);
 	wf_base_list_del(&tx->link);
 	wf_base_list_add_head(&peer->queue, &tx->link);
-	wf_rdm_peer_activate(peer);
+	wf_rdm_post_activate(peer);
 }
 
 /* Whose each type is; written once, the same by everyone. */
-static const struct wf_rdm_protocol *by_type[256];
+WF_SAME_FOR_ALL static const struct wf_rdm_protocol *by_type[256];
 
 void wf_rdm_protocol_init(void)
 {

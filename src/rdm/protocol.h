@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rdm/req.h"
+#include "op/tx.h"
 
 struct wf_rdm_ep;
 struct wf_rdm_peer;
@@ -30,13 +30,16 @@ struct wf_rdm_request_types {
 
 struct wf_rdm_protocol {
 	const char *name;
-	enum wf_rdm_kind kind;
+	enum wf_tx_kind kind;
 	struct wf_rdm_request_types types;
 	/* Over with the peer's word (EOR, data), not with the device's. */
 	bool ends_by_answer;
 	/* A message of it may be several request packets, all with its number:
 	 * those that follow the first come after their turn. */
 	bool has_more;
+	/* All of it comes in request packets, and nothing of it waits for a
+	 * word of the receiver's but a receipt that was asked for. */
+	bool is_unasked;
 
 	/* -- sending -- */
 	/* Whether it carries @tx: its flags, wire type, numbers and memory are
@@ -48,9 +51,19 @@ struct wf_rdm_protocol {
 	 * when there is no packet to be had, then it is called again. */
 	int (*construct_tx_packets)(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				    struct wf_rdm_pkt **pkts, int max);
-	/* They are with the device. May be NULL. */
+	/* All of them are with the device. NULL: nothing follows from that. */
 	void (*handle_tx_packets_posted)(struct wf_rdm_ep *ep,
 					 struct wf_rdm_tx *tx);
+	/* All packets were made, and the device has delivered another, or the
+	 * peer's last word came: whether the operation is over. */
+	bool (*request_completed)(const struct wf_rdm_tx *tx);
+	/* A packet that names the operation: EOR, RECEIPT, READRSP, CTSDATA,
+	 * ATOMRSP or READ_NACK. 0; -EPROTO: it means nothing to it. */
+	int (*answered)(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+			const struct wf_wire_packet *packet);
+	/* The operation is over, or goes on by another protocol. NULL: it
+	 * holds nothing that others share. */
+	void (*released)(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
 	/* -- receiving -- */
 	/* A request packet, in its turn if it has one. 0; -EAGAIN: no memory,
@@ -85,8 +98,9 @@ extern const struct wf_rdm_protocol *const wf_rdm_protocols[WF_RDM_PROTOCOLS];
  * that can: tx->protocol. 0, -EAGAIN, -EMSGSIZE when none can. */
 int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
-/* The receiver cannot read @tx, all of whose packets are made: the same message
- * goes on by CTS. */
+/* READ_NACK, for protocols whose messages are read: the receiver cannot, and the
+ * same message goes on by CTS once all packets of it are made. 0 or -EPROTO. */
+int wf_rdm_protocol_nack(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
 /* Before the first packet. */

@@ -5,6 +5,8 @@
  */
 #include "rdm/net_test.h"
 
+#include <stdio.h>
+
 #include "rdm/pkt.h"
 #include "rdm/protocol.h"
 #include "rdm/tx.h"
@@ -36,7 +38,7 @@ static struct choice begin(size_t runt)
 	return c;
 }
 
-static struct wf_rdm_tx *tx_of(struct choice *c, const struct wf_rdm_req *req)
+static struct wf_rdm_tx *tx_of(struct choice *c, const struct wf_tx *req)
 {
 	struct wf_rdm_tx *tx;
 
@@ -45,7 +47,7 @@ static struct wf_rdm_tx *tx_of(struct choice *c, const struct wf_rdm_req *req)
 	return tx;
 }
 
-static const char *chosen(struct choice *c, const struct wf_rdm_req *req)
+static const char *chosen(struct choice *c, const struct wf_tx *req)
 {
 	struct wf_rdm_tx *tx = tx_of(c, req);
 	const char *name = tx->protocol->name;
@@ -56,7 +58,7 @@ static const char *chosen(struct choice *c, const struct wf_rdm_req *req)
 
 static const char *for_send(struct choice *c, size_t len)
 {
-	struct wf_rdm_req req = req_send(from, len, 5);
+	struct wf_tx req = req_send(from, len, 5);
 
 	return chosen(c, &req);
 }
@@ -114,7 +116,7 @@ static void test_by_peer(void **state)
 static void test_by_memory(void **state)
 {
 	struct choice c = begin(0);
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	static struct wf_nic_mr mrs[1 << 20];
 	uint32_t count = 0;
 
@@ -159,7 +161,7 @@ static void test_variants(void **state)
 
 	(void)state;
 	for (int i = 0; i < 16; i++) {
-		struct wf_rdm_req req = req_send(from, rows[i / 4].len, 5);
+		struct wf_tx req = req_send(from, rows[i / 4].len, 5);
 		struct wf_rdm_tx *tx;
 
 		c.ep->attr.reads = i / 4 < 3;
@@ -188,27 +190,27 @@ static void test_variants(void **state)
 static void test_remote(void **state)
 {
 	static const struct {
-		enum wf_rdm_kind kind;
+		enum wf_tx_kind kind;
 		size_t len;
 		const char *name;
 	} rows[] = {
-		{ WF_RDM_WRITE, 0, "eager_write" },
-		{ WF_RDM_WRITE, 1000, "eager_write" },
-		{ WF_RDM_WRITE, 1400, "longcts_write" },
-		{ WF_RDM_WRITE, 65537, "longread_write" },
-		{ WF_RDM_READ, 0, "short_read" },
-		{ WF_RDM_READ, 1300, "short_read" },
-		{ WF_RDM_READ, 1400, "longcts_read" },
-		{ WF_RDM_READ, BYTES, "longcts_read" },
+		{ WF_TX_WRITE, 0, "eager_write" },
+		{ WF_TX_WRITE, 1000, "eager_write" },
+		{ WF_TX_WRITE, 1400, "longcts_write" },
+		{ WF_TX_WRITE, 65537, "longread_write" },
+		{ WF_TX_READ, 0, "short_read" },
+		{ WF_TX_READ, 1300, "short_read" },
+		{ WF_TX_READ, 1400, "longcts_read" },
+		{ WF_TX_READ, BYTES, "longcts_read" },
 	};
 	struct choice c = begin(0);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct wf_rdm_req req = req_of(rows[i].kind, from, rows[i].len);
+		struct wf_tx req = req_of(rows[i].kind, from, rows[i].len);
 		struct wf_rdm_tx *tx;
 
-		req.seg_count = 1;
+		req.remote->seg_count = 1;
 		tx = tx_of(&c, &req);
 		assert_string_equal(tx->protocol->name, rows[i].name);
 		assert_false(tx->ordered);
@@ -266,7 +268,7 @@ static void test_packets(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
 		struct choice c = begin(rows[i / 2].runt);
-		struct wf_rdm_req req = req_send(from, rows[i / 2].len, 5);
+		struct wf_tx req = req_send(from, rows[i / 2].len, 5);
 		struct wf_rdm_tx *tx;
 		uint64_t payload;
 		int count;
@@ -306,6 +308,61 @@ static void test_registry(void **state)
 	}
 }
 
+/* Each answer belongs to some protocols; to others it means nothing, and must not
+ * end an operation. */
+static void test_answers(void **state)
+{
+	static const struct {
+		uint8_t type;
+		const char *names; /* of those that take it */
+	} answers[] = {
+		{ WF_WIRE_EOR, " runtread longread longread_write " },
+		{ WF_WIRE_RECEIPT, " eager medium longcts eager_write "
+				   "longcts_write write_atomic " },
+		{ WF_WIRE_READRSP, " short_read longcts_read " },
+		{ WF_WIRE_CTSDATA, " short_read longcts_read " },
+		{ WF_WIRE_ATOMRSP, " fetch_atomic compare_atomic " },
+		{ WF_WIRE_READ_NACK, " runtread longread " },
+	};
+	struct choice c = begin(0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		for (int k = 0; k < WF_RDM_PROTOCOLS; k++) {
+			const struct wf_rdm_protocol *protocol =
+				wf_rdm_protocols[k];
+			const struct wf_wire_packet packet = {
+				.type = answers[i].type,
+			};
+			/* One whose end is yet to come: it has bytes left. */
+			struct wf_tx req = req_send(from, 8, 5);
+			struct wf_rdm_tx *tx;
+			char name[64];
+			int err;
+
+			req.delivery = true;
+			assert_int_equal(wf_rdm_tx_new(c.ep, c.peer, &req, &tx),
+					 0);
+			tx->protocol = protocol;
+			tx->constructed = answers[i].type == WF_WIRE_RECEIPT;
+			tx->outstanding = 1; /* stays when it is over */
+			snprintf(name, sizeof(name), " %s ", protocol->name);
+			err = protocol->answered(c.peer, tx, &packet);
+			/* An empty ATOMRSP is too short for it. */
+			if (strstr(answers[i].names, name) &&
+			    answers[i].type != WF_WIRE_ATOMRSP)
+				assert_int_equal(err, 0);
+			else
+				assert_int_equal(err, -EPROTO);
+			tx->outstanding = 0;
+			wf_rdm_tx_free(c.ep, tx);
+			while (pop(&c.net->nodes[0].txq, &(struct got){ 0 }))
+				;
+		}
+	}
+	net_close(c.net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +373,7 @@ int main(void)
 		cmocka_unit_test(test_remote),
 		cmocka_unit_test(test_packets),
 		cmocka_unit_test(test_registry),
+		cmocka_unit_test(test_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/uio.h>
+
+#include "os/types.h"
 
 struct wf_rdm_rx;
 

@@ -30,28 +30,34 @@ static struct net *begin(const struct wf_rdm_ep_attr *attr)
 	return net;
 }
 
-static struct wf_wire_iov seg(size_t at, size_t len)
+static struct wf_remote_seg seg(size_t at, size_t len)
+{
+	return (struct wf_remote_seg){ (uintptr_t)into + at, len, KEY };
+}
+
+/* The same as a peer's packet names it. */
+static struct wf_wire_iov wire_seg(size_t at, size_t len)
 {
 	return (struct wf_wire_iov){ (uintptr_t)into + at, len, KEY };
 }
 
-static struct wf_rdm_req req_rma(enum wf_rdm_kind kind, size_t len)
+static struct wf_tx req_rma(enum wf_tx_kind kind, size_t len)
 {
-	struct wf_rdm_req req = req_of(kind, from, len);
+	struct wf_tx req = req_of(kind, from, len);
 
-	req.seg_count = 1;
-	req.segs[0] = seg(0, len);
+	req.remote->seg_count = 1;
+	req.remote->segs[0] = seg(0, len);
 	return req;
 }
 
-static int finish(struct net *net, const struct wf_rdm_req *req)
+static int finish(struct net *net, const struct wf_tx *req)
 {
 	net_submit(net, 0, 1, req);
 	return await(net, &net->nodes[0].txq).err;
 }
 
 /* In four pieces of both sides that do not meet. */
-static void cut_up(struct wf_rdm_req *req, size_t len)
+static void cut_up(struct wf_tx *req, size_t len)
 {
 	size_t third = len / 3, part = len / 5;
 
@@ -59,11 +65,11 @@ static void cut_up(struct wf_rdm_req *req, size_t len)
 	req->iov[0] = (struct iovec){ from, part };
 	req->iov[1] = (struct iovec){ from + part, 0 };
 	req->iov[2] = (struct iovec){ from + part, len - part };
-	req->seg_count = 4;
-	req->segs[0] = seg(0, third);
-	req->segs[1] = seg(third, 0);
-	req->segs[2] = seg(third, third);
-	req->segs[3] = seg(2 * third, len - 2 * third);
+	req->remote->seg_count = 4;
+	req->remote->segs[0] = seg(0, third);
+	req->remote->segs[1] = seg(third, 0);
+	req->remote->segs[2] = seg(third, third);
+	req->remote->segs[3] = seg(2 * third, len - 2 * third);
 }
 
 static const size_t sizes[] = {
@@ -84,7 +90,7 @@ static void test_sizes(void **state)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) * 2;
 		     i++) {
 			size_t len = sizes[i / 2];
-			struct wf_rdm_req req = req_rma(WF_RDM_WRITE, len);
+			struct wf_tx req = req_rma(WF_TX_WRITE, len);
 
 			if (i & 1)
 				cut_up(&req, len);
@@ -95,7 +101,7 @@ static void test_sizes(void **state)
 			assert_int_equal(into[len], 0xee);
 			fill(into, len, 5);
 			memset(from, 0xdd, len + 1);
-			req.kind = WF_RDM_READ;
+			req.kind = WF_TX_READ;
 			assert_int_equal(finish(net, &req), 0);
 			assert_true(filled(from, len, 5));
 			assert_int_equal(from[len], 0xdd);
@@ -119,7 +125,7 @@ static void test_data(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		struct wf_rdm_req req = req_rma(WF_RDM_WRITE, lens[i]);
+		struct wf_tx req = req_rma(WF_TX_WRITE, lens[i]);
 		struct got got;
 
 		req.has_data = true;
@@ -140,7 +146,7 @@ static void test_data(void **state)
 
 static void test_refused(void **state)
 {
-	static const enum wf_rdm_kind kinds[] = { WF_RDM_WRITE, WF_RDM_READ };
+	static const enum wf_tx_kind kinds[] = { WF_TX_WRITE, WF_TX_READ };
 
 	(void)state;
 	for (int reads = 0; reads < 2; reads++) {
@@ -152,21 +158,21 @@ static void test_refused(void **state)
 		memset(into, 0x11, LARGEST);
 		for (size_t i = 1; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			for (int k = 0; k < 2; k++) {
-				struct wf_rdm_req req =
-					req_rma(kinds[k], sizes[i]);
+				struct wf_tx req = req_rma(kinds[k], sizes[i]);
 
-				req.segs[0].key++;
+				req.remote->segs[0].key++;
 				assert_int_equal(finish(net, &req),
 						 FI_EKEYREJECTED);
 				req = req_rma(kinds[k], sizes[i]);
-				req.segs[0].addr += LARGEST - sizes[i] + 1;
+				req.remote->segs[0].addr +=
+					LARGEST - sizes[i] + 1;
 				assert_int_equal(finish(net, &req),
 						 FI_EKEYREJECTED);
 				/* Only the last piece is wrong. */
 				req = req_rma(kinds[k], sizes[i] + 1);
-				req.seg_count = 2;
-				req.segs[0].len = sizes[i];
-				req.segs[1] = seg(LARGEST, 1);
+				req.remote->seg_count = 2;
+				req.remote->segs[0].len = sizes[i];
+				req.remote->segs[1] = seg(LARGEST, 1);
 				assert_int_equal(finish(net, &req),
 						 FI_EKEYREJECTED);
 			}
@@ -186,21 +192,20 @@ static void test_unregistered(void **state)
 	(void)state;
 	for (int how = 0; how < 9; how++) {
 		struct wf_rdm_ep_attr attr = net_attr();
-		struct wf_rdm_req req;
+		struct wf_tx req;
 		struct net *net;
 		int err;
 
 		attr.reads = how % 3 == 0;
 		net = begin(&attr);
-		req = req_rma(how % 3 == 2 ? WF_RDM_READ : WF_RDM_WRITE,
-			      LARGEST);
+		req = req_rma(how % 3 == 2 ? WF_TX_READ : WF_TX_WRITE, LARGEST);
 		memset(into, 0x11, LARGEST);
 		memset(from, 0x22, LARGEST);
 		net_submit(net, 0, 1, &req);
 		AWAIT(net, node_rxs(&net->nodes[1]));
 		net_turn(net, how / 3);
 		wf_op_regs_del(&net->nodes[1].regs, KEY);
-		wf_rdm_ep_unregistered(&net->nodes[1].ep, KEY);
+		wf_core_unregistered(&net->nodes[1].core, KEY);
 		memset(into, 0x33, LARGEST);
 		err = await(net, &net->nodes[0].txq).err;
 		assert_true(err == FI_EKEYREJECTED || !err);
@@ -224,7 +229,7 @@ static void test_unregistered_early(void **state)
 		.flags = WF_WIRE_CONNID,
 		.msg_length = 70000,
 		.rma_iov_count = 1,
-		.rma_iov = { seg(0, 70000) },
+		.rma_iov = { wire_seg(0, 70000) },
 		.read_iov_count = 1,
 	};
 
@@ -238,7 +243,7 @@ static void test_unregistered_early(void **state)
 	assert_int_equal(wf_rdm_protocol_longread_write.receive(peer, &wire),
 			 0);
 	wf_op_regs_del(&net->nodes[1].regs, KEY);
-	wf_rdm_ep_unregistered(&net->nodes[1].ep, KEY);
+	wf_core_unregistered(&net->nodes[1].core, KEY);
 	memset(into, 0x33, LARGEST);
 	net_idle(net);
 	for (size_t i = 0; i < LARGEST; i++)
@@ -248,13 +253,13 @@ static void test_unregistered_early(void **state)
 
 /* -- atomics ---------------------------------------------------------------- */
 
-static struct wf_rdm_req req_amo(enum wf_op_amo_kind kind, int op, size_t count)
+static struct wf_tx req_amo(enum wf_op_amo_kind kind, int op, size_t count)
 {
-	struct wf_rdm_req req = req_rma(WF_RDM_ATOMIC, count * 8);
+	struct wf_tx req = req_rma(WF_TX_ATOMIC, count * 8);
 
-	req.amo_kind = (uint8_t)kind;
-	req.amo_op = (uint8_t)op;
-	req.amo_type = FI_UINT64;
+	req.remote->amo_kind = (uint8_t)kind;
+	req.remote->amo_op = (uint8_t)op;
+	req.remote->amo_type = FI_UINT64;
 	if (op == FI_ATOMIC_READ)
 		req.iov_count = 0;
 	return req;
@@ -272,7 +277,7 @@ static void test_atomics(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]) * 2; i++) {
 		size_t count = counts[i / 2];
-		struct wf_rdm_req req = req_amo(WF_OP_AMO_WRITE, FI_SUM, count);
+		struct wf_tx req = req_amo(WF_OP_AMO_WRITE, FI_SUM, count);
 
 		for (size_t j = 0; j < count; j++) {
 			target[j] = 1000 + j;
@@ -280,28 +285,29 @@ static void test_atomics(void **state)
 			compare[j] = 1000 + j + j * j + (j & 1);
 		}
 		if (i & 1 && count > 2) { /* pieces of memory */
-			req.seg_count = 3;
-			req.segs[0] = seg(0, 8);
-			req.segs[1] = seg(8, (count - 2) * 8);
-			req.segs[2] = seg((count - 1) * 8, 8);
+			req.remote->seg_count = 3;
+			req.remote->segs[0] = seg(0, 8);
+			req.remote->segs[1] = seg(8, (count - 2) * 8);
+			req.remote->segs[2] = seg((count - 1) * 8, 8);
 			req.fence = true;
 		}
 		assert_int_equal(finish(net, &req), 0);
-		req.amo_kind = WF_OP_AMO_FETCH;
-		req.result_count = 2;
-		req.result[0] = (struct iovec){ before, 8 };
-		req.result[1] = (struct iovec){ before + 1, (count - 1) * 8 };
-		req.amo_op = FI_ATOMIC_READ;
+		req.remote->amo_kind = WF_OP_AMO_FETCH;
+		req.remote->result_count = 2;
+		req.remote->result[0] = (struct iovec){ before, 8 };
+		req.remote->result[1] =
+			(struct iovec){ before + 1, (count - 1) * 8 };
+		req.remote->amo_op = FI_ATOMIC_READ;
 		req.iov_count = 0;
 		assert_int_equal(finish(net, &req), 0);
 		for (size_t j = 0; j < count; j++)
 			assert_int_equal(before[j], 1000 + j + j * j);
 		/* Every second one is what it is compared with. */
-		req.amo_kind = WF_OP_AMO_COMPARE;
-		req.amo_op = FI_CSWAP;
+		req.remote->amo_kind = WF_OP_AMO_COMPARE;
+		req.remote->amo_op = FI_CSWAP;
 		req.iov_count = 1;
-		req.compare_count = 1;
-		req.compare[0] = (struct iovec){ compare, count * 8 };
+		req.remote->compare_count = 1;
+		req.remote->compare[0] = (struct iovec){ compare, count * 8 };
 		memset(before, 0, sizeof(before));
 		assert_int_equal(finish(net, &req), 0);
 		for (size_t j = 0; j < count; j++) {
@@ -309,7 +315,7 @@ static void test_atomics(void **state)
 			assert_int_equal(target[j],
 					 j & 1 ? before[j] : operand[j]);
 		}
-		req.segs[0].key++;
+		req.remote->segs[0].key++;
 		assert_int_equal(finish(net, &req), FI_EKEYREJECTED);
 	}
 	net_idle(net);
@@ -328,7 +334,8 @@ static void test_hostile_atomics(void **state)
 				       .datatype = FI_UINT64,
 				       .op = FI_SUM,
 				       .rma_iov_count = 2,
-				       .rma_iov = { seg(0, 8), seg(16, 8) } };
+				       .rma_iov = { wire_seg(0, 8),
+						    wire_seg(16, 8) } };
 	struct wf_wire_packet bad, got;
 	uint64_t *target = (uint64_t *)(void *)into;
 
@@ -367,7 +374,8 @@ static void test_hostile_atomics(void **state)
 					.datatype = FI_UINT64,
 					.op = FI_CSWAP,
 					.rma_iov_count = 2,
-					.rma_iov = { seg(0, 8), seg(16, 8) } };
+					.rma_iov = { wire_seg(0, 8),
+						     wire_seg(16, 8) } };
 	((uint64_t *)(void *)from)[0] = 21;
 	((uint64_t *)(void *)from)[1] = 22;
 	script_send(s, wire, from, 32);
@@ -390,7 +398,7 @@ static void test_order(void **state)
 		const struct wf_nic_fault fault = { .seed = 3,
 						    .loss = 50000,
 						    .reorder = 200000 };
-		struct wf_rdm_req write, send;
+		struct wf_tx write, send;
 		struct net *net;
 		uint8_t byte;
 
@@ -403,7 +411,7 @@ static void test_order(void **state)
 				     i % 3 == 1 ? 20000 :
 						  90000;
 
-			write = req_rma(WF_RDM_WRITE, len);
+			write = req_rma(WF_TX_WRITE, len);
 			fill(from, len, i);
 			node_recv_buf(&net->nodes[1], 5, &byte, 1);
 			send = req_send(from, 1, 5);

@@ -55,12 +55,12 @@ static void send_first(struct net *net, bool flood)
 {
 	uint64_t end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
 	struct node *a = &net->nodes[0], *b = &net->nodes[1];
-	struct wf_rdm_req other = req_send(from, 8, OTHER_TAG);
+	struct wf_tx other = req_send(from, 8, OTHER_TAG);
 	int sent = 0, came = 0;
 	struct got got;
 
 	for (int i = 0; i < MANY; i++) {
-		struct wf_rdm_req req = req_send(from, len_of(i), TAG);
+		struct wf_tx req = req_send(from, len_of(i), TAG);
 
 		node_recv_buf(b, TAG, into[i], LONGEST);
 		req.has_data = true;
@@ -69,7 +69,7 @@ static void send_first(struct net *net, bool flood)
 	}
 	while (sent < MANY || came < MANY) {
 		if (flood) {
-			struct wf_rdm_req copy = other;
+			struct wf_tx copy = other;
 
 			wf_rdm_ep_submit(&b->ep, 0, &copy);
 		}
@@ -93,10 +93,10 @@ static void send_first(struct net *net, bool flood)
 static void restart(bool flood, bool killed)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 8, OTHER_TAG);
+	struct wf_tx req = req_send(from, 8, OTHER_TAG);
 	struct net *net;
 
-	attr.tx_size = 1024;
+	net_tx_size = 1024;
 	fill(from, LONGEST, 3);
 	for (int round = 0; round < 5; round++) {
 		net = net_open(&attr);

@@ -33,24 +33,25 @@ size_t wf_rdm_rta_room(const struct wf_rdm_peer *peer)
 bool wf_rdm_rta_can_send(const struct wf_rdm_tx *tx, enum wf_op_amo_kind kind,
 			 size_t room)
 {
-	return tx->req.amo_kind == kind && 2 * tx->req.len <= room;
+	return tx->remote.amo_kind == kind && 2 * tx->req.len <= room;
 }
 
 /* Operands, then values to compare with. */
 int wf_rdm_rta_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 			 struct wf_rdm_pkt **pkts, bool answered)
 {
-	const struct wf_rdm_req *req = &tx->req;
+	const struct wf_tx *req = &tx->req;
+	const struct wf_remote *remote = &tx->remote;
 	size_t operands = wf_op_iov_len(req->iov, req->iov_count);
-	size_t compares = req->amo_kind == WF_OP_AMO_COMPARE ? req->len : 0;
+	size_t compares = remote->amo_kind == WF_OP_AMO_COMPARE ? req->len : 0;
 	struct wf_wire_packet wire;
 	struct wf_rdm_pkt *pkt;
 
 	if ((answered || req->delivery) && wf_rdm_tx_name(ep, tx))
 		return 0;
 	wf_rdm_tx_header(tx, &wire);
-	wire.datatype = req->amo_type;
-	wire.op = req->amo_op;
+	wire.datatype = remote->amo_type;
+	wire.op = remote->amo_op;
 	pkt = wf_rdm_tx_request(ep, tx, &wire, 0, 0);
 	if (!pkt)
 		return 0;
@@ -75,13 +76,25 @@ int wf_rdm_rta_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	wf_op_iov_gather(req->iov, req->iov_count, 0, pkt->buf + pkt->len,
 			 operands);
 	pkt->len = (uint16_t)(pkt->len + operands);
-	wf_op_iov_gather(req->compare, req->compare_count, 0,
+	wf_op_iov_gather(remote->compare, remote->compare_count, 0,
 			 pkt->buf + pkt->len, compares);
 	pkt->len = (uint16_t)(pkt->len + compares);
 	pkt->payload = (uint32_t)req->len;
 	pkts[0] = pkt;
 	tx->constructed = true;
 	return 1;
+}
+
+int wf_rdm_rta_answered(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+			const struct wf_wire_packet *packet)
+{
+	if (packet->type != WF_WIRE_ATOMRSP || tx->err || tx->reported ||
+	    packet->data_len != tx->req.len)
+		return -EPROTO;
+	wf_op_iov_scatter(tx->remote.result, tx->remote.result_count, 0,
+			  packet->data, packet->data_len);
+	wf_rdm_tx_answer(peer->ep, tx, 0);
+	return 0;
 }
 
 /* One segment after the other: operands, values to compare with and results go
@@ -114,7 +127,7 @@ static int run(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet,
 			.result = result ? result + done : NULL,
 		};
 
-		err = wf_op_serve_amo(peer->ep->attr.regs, &at, &amo);
+		err = wf_op_serve_amo(peer->ep->host->regs, &at, &amo);
 		done += seg->len;
 	}
 	return err;
@@ -148,8 +161,8 @@ static void conclude(struct wf_rdm_peer *peer, enum wf_op_amo_kind kind)
 
 	wf_rdm_stat_add(ep, WF_RDM_STAT_served, 1);
 	/* fi_ep_bind(3): for an endpoint what fetches is a read. */
-	wf_op_cntr_add(kind == WF_OP_AMO_WRITE ? ep->attr.remote_writes :
-						 ep->attr.remote_reads,
+	wf_op_cntr_add(kind == WF_OP_AMO_WRITE ? ep->host->remote_writes :
+						 ep->host->remote_reads,
 		       1);
 }
 

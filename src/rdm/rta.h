@@ -16,7 +16,6 @@ struct wf_rdm_ep;
 struct wf_rdm_peer;
 struct wf_rdm_pkt;
 struct wf_rdm_protocol;
-struct wf_rdm_req;
 struct wf_rdm_tx;
 struct wf_wire_packet;
 
@@ -27,6 +26,10 @@ bool wf_rdm_rta_can_send(const struct wf_rdm_tx *tx, enum wf_op_amo_kind kind,
 			 size_t room);
 int wf_rdm_rta_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 			 struct wf_rdm_pkt **pkts, bool answered);
+
+/* The values that were there: for protocols (answered) that fetch. */
+int wf_rdm_rta_answered(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+			const struct wf_wire_packet *packet);
 
 /* At the target. */
 int wf_rdm_rta_receive(struct wf_rdm_peer *peer,

@@ -6,6 +6,7 @@
 #ifndef WF_RDM_RTR_H
 #define WF_RDM_RTR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct wf_rdm_ep;
@@ -21,6 +22,13 @@ uint64_t wf_rdm_rtr_room(const struct wf_rdm_peer *peer);
 /* Asks; @first bytes may come at once. Returns how many packets were made. */
 int wf_rdm_rtr_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 			 struct wf_rdm_pkt **pkts, uint64_t first);
+
+/* What came back: for protocols (answered). */
+int wf_rdm_rtr_answered(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+			const struct wf_wire_packet *packet);
+
+/* Grants more of a long one (tx is in peer->asking). False: no room. */
+bool wf_rdm_rtr_ask(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx);
 
 /* At the target. */
 int wf_rdm_rtr_receive(struct wf_rdm_peer *peer,

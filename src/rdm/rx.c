@@ -14,6 +14,7 @@
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/pull.h"
 #include "rdm/serve.h"
@@ -126,7 +127,7 @@ struct wf_rdm_rx *wf_rdm_rx_message(struct wf_rdm_peer *peer,
 		return NULL;
 	rx->env = envelope(peer, packet, total);
 	rx->tagged = kind & WF_WIRE_KIND_TAGGED;
-	rx->receipt = kind & WF_WIRE_KIND_DC;
+	rx->receipt = (kind & WF_WIRE_KIND_DC) && !peer->mute;
 	rx->msg_id = packet->msg_id;
 	rx->send_id = packet->send_id;
 	rx->rx = wf_match_rxq_take(ep->rxq, rx->tagged, rx->env.tag,
@@ -284,7 +285,7 @@ void wf_rdm_rx_owe(struct wf_rdm_rx *rx, uint8_t what)
 	rx->owes |= what;
 	if (wf_base_list_empty(&rx->owe_link))
 		wf_base_list_add_tail(&peer->owing, &rx->owe_link);
-	wf_rdm_peer_activate(peer);
+	wf_rdm_post_activate(peer);
 }
 
 void wf_rdm_rx_grant(struct wf_rdm_rx *rx)
@@ -311,7 +312,7 @@ static bool pay_note(struct wf_rdm_rx *rx, uint8_t what, uint8_t type)
 	struct wf_wire_packet wire = {
 		.type = type,
 		.flags = WF_WIRE_CONNID,
-		.connid = peer->our_id,
+		.connid = peer->life.ours,
 		.send_id = rx->send_id,
 		.recv_id = rx->named.id,
 		.msg_id = rx->msg_id,

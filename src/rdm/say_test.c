@@ -6,6 +6,7 @@
 #include "rdm/script_test.h"
 
 #include "rdm/control.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/tx.h"
 
@@ -24,7 +25,7 @@ static struct script *begin(bool greet)
 	return s;
 }
 
-static void submit(struct script *s, struct wf_rdm_req req)
+static void submit(struct script *s, struct wf_tx req)
 {
 	net_submit(s->net, 0, SCRIPT_NAME, &req);
 }
@@ -105,7 +106,7 @@ static void test_headers(void **state)
 static void test_medium(void **state)
 {
 	struct script *s = begin(true);
-	struct wf_rdm_req req = req_send(from, 16384, 5);
+	struct wf_tx req = req_send(from, 16384, 5);
 	uint64_t have = 0;
 	uint32_t id = 0;
 
@@ -136,7 +137,7 @@ static void test_medium(void **state)
 static void test_longread(void **state)
 {
 	struct script *s = begin(true);
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	struct wf_wire_packet got, eor;
 
 	(void)state;
@@ -216,7 +217,7 @@ static void test_longcts(void **state)
 static void test_nack(void **state)
 {
 	struct script *s = begin(true);
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	struct wf_wire_packet rtm, got, cts;
 	uint64_t have = 0;
 
@@ -258,7 +259,7 @@ static void test_nack(void **state)
 static void receipt_first(size_t len)
 {
 	struct script *s = begin(true);
-	struct wf_rdm_req req = req_send(from, len, 5);
+	struct wf_tx req = req_send(from, len, 5);
 	struct wf_wire_packet receipt;
 	struct got got;
 
@@ -281,7 +282,7 @@ static void receipt_first(size_t len)
 static void receipt_last(size_t len)
 {
 	struct script *s = begin(true);
-	struct wf_rdm_req req = req_send(from, len, 5);
+	struct wf_tx req = req_send(from, len, 5);
 	struct wf_wire_packet receipt;
 	struct got got;
 
@@ -309,7 +310,7 @@ static void test_receipts(void **state)
 static void test_fence(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
-	struct wf_rdm_req req = req_send(from, 100000, 5);
+	struct wf_tx req = req_send(from, 100000, 5);
 	struct wf_wire_packet rtm, cts, receipt;
 	struct script *s;
 
@@ -327,7 +328,7 @@ static void test_fence(void **state)
 	cts = note(WF_WIRE_CTS, rtm.send_id);
 	cts.recv_length = 2000;
 	assert_int_equal(wf_rdm_control_receive(script_peer(s), &cts), 0);
-	wf_rdm_peer_pump(script_peer(s), 64);
+	wf_rdm_post_pump(script_peer(s), 64);
 	assert_true(first_tx(s)->outstanding);
 	receipt = note(WF_WIRE_RECEIPT, rtm.send_id);
 	assert_int_equal(wf_rdm_control_receive(script_peer(s), &receipt), 0);
@@ -379,7 +380,7 @@ static void test_strange_ids(void **state)
 		WF_WIRE_READ_NACK, WF_WIRE_PEER_ERROR,
 	};
 	struct script *s = begin(true);
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	struct wf_rdm_peer *other;
 	struct wf_rdm_tx *tx;
 	uint32_t id;
@@ -419,7 +420,7 @@ static void test_strange_ids(void **state)
 static void test_new_life(void **state)
 {
 	struct script *s = begin(true);
-	struct wf_rdm_req req = req_send(from, BYTES, 5);
+	struct wf_tx req = req_send(from, BYTES, 5);
 	struct wf_wire_packet rtm, got;
 	uint32_t connid;
 

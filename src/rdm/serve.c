@@ -65,7 +65,7 @@ int wf_rdm_serve_put(struct wf_rdm_peer *peer, const struct wf_wire_iov *segs,
 		if (!part_of(&segs[i], &offset, len, &at))
 			continue;
 		at.last = last && at.len == len;
-		err = wf_op_serve_put(peer->ep->attr.regs, &at, from);
+		err = wf_op_serve_put(peer->ep->host->regs, &at, from);
 		if (err)
 			return judge(peer, err);
 		from += at.len;
@@ -85,7 +85,7 @@ static int get(struct wf_rdm_peer *peer, const struct wf_wire_iov *segs,
 		if (!part_of(&segs[i], &offset, len, &at))
 			continue;
 		at.last = last && at.len == len;
-		err = wf_op_serve_get(peer->ep->attr.regs, &at, to);
+		err = wf_op_serve_get(peer->ep->host->regs, &at, to);
 		if (err)
 			return judge(peer, err);
 		to += at.len;
@@ -104,7 +104,7 @@ int wf_rdm_serve_check(struct wf_rdm_peer *peer, const struct wf_wire_iov *segs,
 			.key = segs[i].key,
 		};
 		struct wf_reg_target target;
-		int err = wf_op_serve_find(peer->ep->attr.regs, &at, access,
+		int err = wf_op_serve_find(peer->ep->host->regs, &at, access,
 					   &target);
 
 		if (err)
@@ -125,7 +125,7 @@ void wf_rdm_serve_written(struct wf_rdm_peer *peer, bool has_data,
 	};
 
 	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_served, 1);
-	wf_op_cntr_add(peer->ep->attr.remote_writes, 1);
+	wf_op_cntr_add(peer->ep->host->remote_writes, 1);
 	if (has_data && !compq->discards)
 		wf_op_compq_push(compq, &comp);
 }
@@ -168,7 +168,7 @@ static struct wf_rdm_pkt *memory_packet(struct wf_rdm_rx *rx,
 	rx->outstanding++;
 	if (last) {
 		wf_rdm_stat_add(rx->ep, WF_RDM_STAT_served, 1);
-		wf_op_cntr_add(rx->ep->attr.remote_reads, 1);
+		wf_op_cntr_add(rx->ep->host->remote_reads, 1);
 	}
 	return pkt;
 }
@@ -249,7 +249,7 @@ bool wf_rdm_serve_answer(struct wf_rdm_rx *rx)
 	struct wf_wire_packet wire = {
 		.type = rx->answer,
 		.flags = WF_WIRE_CONNID,
-		.connid = rx->named.peer->our_id,
+		.connid = rx->named.peer->life.ours,
 		.recv_id = rx->send_id,
 	};
 

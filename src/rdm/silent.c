@@ -4,18 +4,19 @@
  */
 #include "rdm/silent.h"
 
-#include <ifaddrs.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "os/file.h"
+#include "os/net.h"
+#include "os/socket.h"
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 
 #define WARN_MS 2000
-/* Lines at a time: a host that is down may have been a thousand peers. */
+/* Lines between two checks: a host that is down may have been a thousand peers. */
 #define LINES 4
 
 /* The address that the kernel sends from when it sends to @to. */
@@ -24,52 +25,56 @@ static bool source_of(const struct wf_rdm_ep *ep, const struct wf_addr *to,
 {
 	struct sockaddr_storage name;
 	socklen_t len = sizeof(name);
-	int fd = socket(to->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = wf_os_socket(to->sa.sa_family, SOCK_DGRAM, 0);
 	bool found;
 
 	*from = *wf_nic_addr(ep->nic);
 	if (!wf_base_addr_is_any(from)) {
 		if (fd >= 0)
-			close(fd);
+			wf_os_close(fd);
 		return true;
 	}
-	found = fd >= 0 && !connect(fd, &to->sa, wf_base_addr_len(to)) &&
-		!getsockname(fd, (struct sockaddr *)&name, &len) &&
+	found = fd >= 0 && !wf_os_connect(fd, &to->sa, wf_base_addr_len(to)) &&
+		!wf_os_getsockname(fd, (struct sockaddr *)&name, &len) &&
 		!wf_base_addr_set(from, &name, len);
 	if (fd >= 0)
-		close(fd);
+		wf_os_close(fd);
 	wf_base_addr_set_port(from, wf_base_addr_port(wf_nic_addr(ep->nic)));
 	return found;
 }
 
 static void interface_of(const struct wf_addr *addr, char *name, size_t room)
 {
-	struct ifaddrs *all, *at;
+	struct wf_os_iface *all;
+	int count = wf_os_ifaces(&all);
 
 	snprintf(name, room, "unknown");
-	if (getifaddrs(&all))
+	if (count < 0)
 		return;
-	for (at = all; at; at = at->ifa_next) {
+	for (int i = 0; i < count; i++) {
 		struct wf_addr have;
 
-		if (!at->ifa_addr ||
-		    at->ifa_addr->sa_family != addr->sa.sa_family ||
-		    wf_base_addr_set(&have, at->ifa_addr, sizeof(have)))
+		if (all[i].addr.sa.sa_family != addr->sa.sa_family ||
+		    wf_base_addr_set(&have, &all[i].addr, sizeof(have)))
 			continue;
 		wf_base_addr_set_port(&have, wf_base_addr_port(addr));
 		if (!wf_base_addr_equal(&have, addr))
 			continue;
-		snprintf(name, room, "%s", at->ifa_name);
+		snprintf(name, room, "%s", all[i].name);
 		break;
 	}
-	freeifaddrs(all);
+	free(all);
 }
 
-static void warn(const struct wf_rdm_peer *peer, uint64_t waited)
+/* Once for each peer, until it answers. */
+static void warn(struct wf_rdm_peer *peer)
 {
 	char to[WF_ADDR_STR_LEN], from[WF_ADDR_STR_LEN], name[64] = "unknown";
 	struct wf_addr source;
 
+	peer->warned = true;
+	if (peer->ep->silent_lines++ >= LINES)
+		return;
 	if (source_of(peer->ep, &peer->addr, &source))
 		interface_of(&source, name, sizeof(name));
 	wf_tell("no answer from %s by packets for %.1f s (UDP from %s, "
@@ -77,7 +82,7 @@ static void warn(const struct wf_rdm_peer *peer, uint64_t waited)
 		"UDP, is FI_WEFT_IFACE the right interface, is FI_WEFT_SHM the "
 		"same for all processes of a node?",
 		wf_base_addr_str(&peer->addr, to, sizeof(to)),
-		(double)waited / 1e9,
+		(double)peer->asked_ns / 1e9,
 		wf_base_addr_str(&source, from, sizeof(from)), name);
 }
 
@@ -96,7 +101,6 @@ void wf_rdm_silent_check(struct wf_rdm_ep *ep)
 	uint64_t limit = ep->attr.warn_ms ? ep->attr.warn_ms : WARN_MS;
 	struct wf_list *pos, *tmp;
 	uint64_t silent = 0;
-	uint32_t lines = 0;
 
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =
@@ -105,7 +109,6 @@ void wf_rdm_silent_check(struct wf_rdm_ep *ep)
 
 		if (!is_awaited(peer, &path)) {
 			peer->asked_ns = 0;
-			peer->warned = false;
 			continue;
 		}
 		/* The device may have given it up, of which we hear soon. */
@@ -114,23 +117,20 @@ void wf_rdm_silent_check(struct wf_rdm_ep *ep)
 		if (peer->asked_ns < limit * WF_NS_PER_MS)
 			continue;
 		silent++;
-		if (peer->warned)
-			continue;
-		peer->warned = true;
-		if (lines++ < LINES)
-			warn(peer, peer->asked_ns);
+		if (!peer->warned)
+			warn(peer);
 	}
-	if (lines > LINES)
+	if (ep->silent_lines > LINES)
 		wf_warn("no answer by packets from %u more peers",
-			lines - LINES);
+			ep->silent_lines - LINES);
+	ep->silent_lines = 0;
 	wf_base_stats_set(&ep->stats, WF_RDM_STAT_unanswered, silent);
 }
 
 void wf_rdm_silent_failed(struct wf_rdm_peer *peer)
 {
 	if (peer->asked_ns && !peer->warned)
-		warn(peer, peer->asked_ns);
+		warn(peer);
 	/* What is tried next has the same time again. */
 	peer->asked_ns = 0;
-	peer->warned = false;
 }

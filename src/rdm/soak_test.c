@@ -20,7 +20,7 @@ static struct wf_nic_fault fault = {
 
 struct slot {
 	struct got tx, rx;
-	enum wf_rdm_kind kind;
+	enum wf_tx_kind kind;
 	size_t len;
 	uint32_t seed;
 	bool busy, sent, wants_rx, posted, got_rx;
@@ -73,11 +73,11 @@ static void post(struct soak *s, int from, struct slot *slot)
 	slot->posted = true;
 }
 
-static void fill_slot(struct soak *s, struct slot *slot, struct wf_rdm_req *req)
+static void fill_slot(struct soak *s, struct slot *slot, struct wf_tx *req)
 {
-	fill(slot->kind == WF_RDM_READ ? slot->dst : slot->src, slot->len,
+	fill(slot->kind == WF_TX_READ ? slot->dst : slot->src, slot->len,
 	     slot->seed);
-	if (slot->kind == WF_RDM_SEND) {
+	if (slot->kind == WF_TX_SEND) {
 		req->tagged = true;
 		req->tag = slot->tag;
 		req->has_data = roll(s, 2);
@@ -85,28 +85,28 @@ static void fill_slot(struct soak *s, struct slot *slot, struct wf_rdm_req *req)
 		req->inject = !roll(s, 4);
 		return;
 	}
-	req->seg_count = 1;
-	req->segs[0] =
-		(struct wf_wire_iov){ (uintptr_t)slot->dst, slot->len, KEY };
-	if (slot->kind != WF_RDM_ATOMIC)
+	req->remote->seg_count = 1;
+	req->remote->segs[0] =
+		(struct wf_remote_seg){ (uintptr_t)slot->dst, slot->len, KEY };
+	if (slot->kind != WF_TX_ATOMIC)
 		return;
 	req->len = slot->len = 8;
-	req->amo_kind = (uint8_t)roll(s, 2);
-	req->amo_op = FI_SUM;
-	req->amo_type = FI_UINT64;
+	req->remote->amo_kind = (uint8_t)roll(s, 2);
+	req->remote->amo_op = FI_SUM;
+	req->remote->amo_type = FI_UINT64;
 	memcpy(slot->src, &slot->tag, 8);
 	req->iov[0].iov_len = 8;
-	req->segs[0].len = 8;
-	req->result_count = req->amo_kind;
-	req->result[0] = (struct iovec){ &slot->result, 8 };
+	req->remote->segs[0].len = 8;
+	req->remote->result_count = req->remote->amo_kind;
+	req->remote->result[0] = (struct iovec){ &slot->result, 8 };
 }
 
 static void begin(struct soak *s, int from, struct slot *slot)
 {
 	struct side *there = &s->sides[!from];
-	struct wf_rdm_req req;
+	struct wf_tx req;
 
-	slot->kind = (enum wf_rdm_kind)(roll(s, 2) ? 0 : roll(s, 4));
+	slot->kind = (enum wf_tx_kind)(roll(s, 2) ? 0 : roll(s, 4));
 	slot->len = some_length(s);
 	slot->seed = (uint32_t)roll(s, 1u << 30);
 	slot->tag = s->next_tag++;
@@ -115,9 +115,9 @@ static void begin(struct soak *s, int from, struct slot *slot)
 	req.delivery = roll(s, 2);
 	req.fence = !roll(s, 10);
 	fill_slot(s, slot, &req);
-	if (slot->kind == WF_RDM_ATOMIC) {
-		req.segs[0].addr = (uintptr_t)&there->sum;
-		req.segs[0].key = KEY + 1;
+	if (slot->kind == WF_TX_ATOMIC) {
+		req.remote->segs[0].addr = (uintptr_t)&there->sum;
+		req.remote->segs[0].key = KEY + 1;
 		there->expected_sum += slot->tag;
 	} else if (slot->len && roll(s, 2)) {
 		req.iov_count = 2;
@@ -125,7 +125,7 @@ static void begin(struct soak *s, int from, struct slot *slot)
 		req.iov[0].iov_len = slot->len - slot->len / 2;
 		req.iov[1].iov_base = slot->src + req.iov[0].iov_len;
 	}
-	if (slot->kind == WF_RDM_SEND && roll(s, 2))
+	if (slot->kind == WF_TX_SEND && roll(s, 2))
 		post(s, from, slot);
 	assert_int_equal(wf_rdm_ep_submit(&s->net->nodes[from].ep,
 					  (uint64_t)!from, &req),
@@ -134,17 +134,17 @@ static void begin(struct soak *s, int from, struct slot *slot)
 		memset(slot->src, 0, slot->len);
 	slot->busy = true;
 	slot->sent = false;
-	slot->wants_rx = slot->kind == WF_RDM_SEND;
+	slot->wants_rx = slot->kind == WF_TX_SEND;
 	slot->got_rx = false;
 	slot->posted &= slot->wants_rx;
 }
 
 static void check(struct soak *s, int from, struct slot *slot)
 {
-	uint8_t *where = slot->kind == WF_RDM_READ ? slot->src : slot->dst;
+	uint8_t *where = slot->kind == WF_TX_READ ? slot->src : slot->dst;
 
 	assert_int_equal(slot->tx.err, 0);
-	if (slot->kind == WF_RDM_SEND) {
+	if (slot->kind == WF_TX_SEND) {
 		assert_int_equal(slot->rx.err, 0);
 		assert_int_equal(slot->rx.len, slot->len);
 		assert_int_equal(slot->rx.tag, slot->tag);
@@ -152,7 +152,7 @@ static void check(struct soak *s, int from, struct slot *slot)
 			assert_int_equal(slot->rx.data, slot->tag * 3);
 		assert_int_equal(slot->rx.src, from);
 	}
-	if (slot->kind != WF_RDM_ATOMIC)
+	if (slot->kind != WF_TX_ATOMIC)
 		assert_true(filled(where, slot->len, slot->seed));
 	memset(slot->dst, 0, slot->len);
 	slot->busy = false;
@@ -278,7 +278,7 @@ static struct wf_rdm_ep_attr rough(void)
 
 	attr.fault = &fault;
 	attr.dead_timeout_s = 60;
-	attr.tx_size = 16; /* now and then full */
+	net_tx_size = 16; /* now and then full */
 	return attr;
 }
 

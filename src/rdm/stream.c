@@ -9,6 +9,7 @@
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "wire/packet.h"
 
 void wf_rdm_stream_init(struct wf_rdm_stream *stream)
@@ -26,7 +27,7 @@ int wf_rdm_stream_grant(struct wf_rdm_peer *peer, struct wf_rdm_stream *stream,
 	stream->window += more;
 	if (wf_base_list_empty(&stream->link))
 		wf_base_list_add_tail(&peer->streams, &stream->link);
-	wf_rdm_peer_activate(peer);
+	wf_rdm_post_activate(peer);
 	return 0;
 }
 
@@ -37,13 +38,13 @@ int wf_rdm_stream_pump(struct wf_rdm_peer *peer, struct wf_rdm_stream *stream,
 	struct wf_wire_packet wire = {
 		.type = WF_WIRE_CTSDATA,
 		.flags = WF_WIRE_CONNID,
-		.connid = peer->our_id,
+		.connid = peer->life.ours,
 		.recv_id = stream->peer_op,
 	};
 	size_t room = peer->max_msg - wf_wire_packet_header(&wire);
 	int count = 0;
 
-	while (stream->window && count < budget && wf_rdm_peer_room(peer)) {
+	while (stream->window && count < budget && wf_rdm_post_room(peer)) {
 		size_t len = stream->window < room ? stream->window : room;
 		struct wf_rdm_pkt *pkt;
 		int err = 0;

@@ -16,6 +16,7 @@
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 
 /* Up to here bytes are copied into the packet: cheaper than to register. */
@@ -40,7 +41,7 @@ static void unregister(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
  * Without it the bytes are copied. */
 static void try_register(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
-	const struct wf_rdm_req *req = &tx->req;
+	const struct wf_tx *req = &tx->req;
 
 	for (uint32_t i = 0; i < req->iov_count; i++) {
 		if (!req->iov[i].iov_len)
@@ -60,7 +61,7 @@ static void try_register(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 
 int wf_rdm_tx_keep_copy(struct wf_rdm_tx *tx)
 {
-	struct wf_rdm_req *req = &tx->req;
+	struct wf_tx *req = &tx->req;
 	size_t bytes = wf_op_iov_len(req->iov, req->iov_count);
 
 	if (!bytes || tx->bounce)
@@ -74,31 +75,29 @@ int wf_rdm_tx_keep_copy(struct wf_rdm_tx *tx)
 	return 0;
 }
 
-static void copy_req(struct wf_rdm_req *to, const struct wf_rdm_req *from)
+static void keep(struct wf_rdm_tx *tx, const struct wf_tx *req)
 {
-	memcpy(to, from, offsetof(struct wf_rdm_req, iov));
-	for (uint32_t i = 0; i < from->iov_count; i++)
-		to->iov[i] = from->iov[i];
-	for (uint32_t i = 0; i < from->seg_count; i++)
-		to->segs[i] = from->segs[i];
-	for (uint32_t i = 0; i < from->result_count; i++)
-		to->result[i] = from->result[i];
-	for (uint32_t i = 0; i < from->compare_count; i++)
-		to->compare[i] = from->compare[i];
+	wf_op_tx_copy(&tx->req, req);
+	if (!req->remote) {
+		wf_op_remote_init(&tx->remote);
+		return;
+	}
+	wf_op_remote_copy(&tx->remote, req->remote);
+	tx->req.remote = &tx->remote;
 }
 
 /* Others may have waited for what happened. */
 static void wake_queue(struct wf_rdm_peer *peer)
 {
 	if (!wf_base_list_empty(&peer->queue))
-		wf_rdm_peer_activate(peer);
+		wf_rdm_post_activate(peer);
 }
 
 static void uncount(struct wf_rdm_tx *tx)
 {
 	struct wf_rdm_peer *peer = tx->named.peer;
 
-	if (tx->counted && tx->req.kind == WF_RDM_READ)
+	if (tx->counted && tx->req.kind == WF_TX_READ)
 		peer->reads--;
 	else if (tx->counted)
 		peer->writes--;
@@ -107,9 +106,9 @@ static void uncount(struct wf_rdm_tx *tx)
 }
 
 int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
-		  const struct wf_rdm_req *req, struct wf_rdm_tx **out)
+		  const struct wf_tx *req, struct wf_rdm_tx **out)
 {
-	bool has_source = req->kind == WF_RDM_SEND || req->kind == WF_RDM_WRITE;
+	bool has_source = req->kind == WF_TX_SEND || req->kind == WF_TX_WRITE;
 	struct wf_rdm_tx *tx = wf_base_pool_get(&ep->tx_pool);
 
 	if (!tx)
@@ -120,7 +119,7 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	wf_base_list_init(&tx->link);
 	wf_base_list_init(&tx->unacked_link);
 	wf_rdm_stream_init(&tx->stream);
-	copy_req(&tx->req, req);
+	keep(tx, req);
 	/* Small ones are in their packet at once, unless that has to wait. */
 	if (req->inject &&
 	    (req->len > COPY_MAX || peer->max_msg < WF_RDM_PKT_SMALL) &&
@@ -140,8 +139,8 @@ void wf_rdm_tx_free(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 
 	unregister(ep, tx);
 	uncount(tx);
-	if (tx->protocol == &wf_rdm_protocol_runtread)
-		ep->runting -= tx->sent;
+	if (tx->protocol && tx->protocol->released)
+		tx->protocol->released(ep, tx);
 	wf_rdm_named_del(ep, &tx->named);
 	wf_base_list_del(&tx->link);
 	wf_base_list_del(&tx->unacked_link);
@@ -177,7 +176,7 @@ uint32_t wf_rdm_tx_read_iov(const struct wf_rdm_tx *tx, struct wf_wire_iov *iov)
 void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
 {
 	const struct wf_rdm_peer *peer = tx->named.peer;
-	const struct wf_addr *own = &peer->ep->attr.addr;
+	const struct wf_addr *own = &peer->ep->host->addr;
 
 	wf_wire_packet_clear(wire);
 	wire->type = tx->wire_type;
@@ -185,7 +184,7 @@ void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
 	wire->msg_id = tx->msg_id;
 	wire->send_id = tx->named.id;
 	wire->recv_id = tx->named.id;
-	wire->connid = peer->our_id;
+	wire->connid = peer->life.ours;
 	wire->tag = tx->req.tag;
 	wire->cq_data = tx->req.data;
 	wire->msg_length = tx->req.len;
@@ -193,11 +192,15 @@ void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
 		wire->raw_addr_len = wf_base_addr_len(own);
 		memcpy(wire->raw_addr, own, wire->raw_addr_len);
 	}
-	if (tx->req.kind == WF_RDM_SEND)
+	if (tx->req.kind == WF_TX_SEND)
 		return;
-	wire->rma_iov_count = tx->req.seg_count;
-	memcpy(wire->rma_iov, tx->req.segs,
-	       tx->req.seg_count * sizeof(wire->rma_iov[0]));
+	wire->rma_iov_count = tx->remote.seg_count;
+	for (uint32_t i = 0; i < tx->remote.seg_count; i++)
+		wire->rma_iov[i] = (struct wf_wire_iov){
+			.addr = tx->remote.segs[i].addr,
+			.len = tx->remote.segs[i].len,
+			.key = tx->remote.segs[i].key,
+		};
 }
 
 size_t wf_rdm_tx_room(const struct wf_rdm_tx *tx,
@@ -295,7 +298,7 @@ struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 
 static void report_failure(struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
 {
-	const struct wf_rdm_req *req = &tx->req;
+	const struct wf_tx *req = &tx->req;
 	struct wf_comp comp = {
 		.context = req->context,
 		.flags = req->comp_flags,
@@ -333,16 +336,22 @@ static void report(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	}
 }
 
+bool wf_rdm_tx_is_delivered(const struct wf_rdm_tx *tx)
+{
+	if (tx->req.delivery)
+		return tx->answered;
+	return !tx->outstanding && tx->acked == tx->req.len;
+}
+
+bool wf_rdm_tx_is_answered(const struct wf_rdm_tx *tx)
+{
+	return tx->answered;
+}
+
 static bool is_done(const struct wf_rdm_tx *tx)
 {
-	if (tx->pieces || !tx->constructed)
-		return false;
-	/* What is read and what was sent before it end each by itself. */
-	if (tx->protocol->ends_by_answer || tx->req.delivery)
-		return tx->answered &&
-		       (tx->protocol != &wf_rdm_protocol_runtread ||
-			!tx->requests);
-	return !tx->outstanding && tx->acked == tx->req.len;
+	return !tx->pieces && tx->constructed &&
+	       tx->protocol->request_completed(tx);
 }
 
 void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
@@ -370,6 +379,16 @@ void wf_rdm_tx_answer(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err)
 	if (err && !tx->err)
 		tx->err = err;
 	wf_rdm_tx_settle(ep, tx);
+}
+
+int wf_rdm_tx_receipt(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+		      const struct wf_wire_packet *packet)
+{
+	if (packet->type != WF_WIRE_RECEIPT || !tx->req.delivery ||
+	    !tx->constructed)
+		return -EPROTO;
+	wf_rdm_tx_answer(peer->ep, tx, 0);
+	return 0;
 }
 
 void wf_rdm_tx_abort(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err)

@@ -11,8 +11,8 @@
 #define WF_RDM_TX_H
 
 #include "nic/nic.h"
+#include "op/tx.h"
 #include "rdm/named.h"
-#include "rdm/req.h"
 #include "rdm/stream.h"
 #include "wire/packet.h"
 
@@ -54,7 +54,8 @@ struct wf_rdm_tx {
 	uint64_t piece_at;
 	uint8_t *bounce; /* copy of the caller's bytes */
 	struct wf_nic_mr mrs[WF_OP_IOV_MAX];
-	struct wf_rdm_req req;
+	struct wf_tx req;
+	struct wf_remote remote; /* of req; no segment: a message */
 };
 
 /* Common fields of a request packet. */
@@ -86,6 +87,15 @@ uint32_t wf_rdm_tx_read_iov(const struct wf_rdm_tx *tx,
 /* The peer's last word: 0 or a positive errno. */
 void wf_rdm_tx_answer(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err);
 
+/* For protocols (request_completed): what is over when the device has delivered
+ * it, or with the receipt that was asked for; and what is over when answered. */
+bool wf_rdm_tx_is_delivered(const struct wf_rdm_tx *tx);
+bool wf_rdm_tx_is_answered(const struct wf_rdm_tx *tx);
+
+/* For protocols (answered) of which a receipt is all that comes back. */
+int wf_rdm_tx_receipt(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+		      const struct wf_wire_packet *packet);
+
 /* Fails it now, whatever is under way. */
 void wf_rdm_tx_abort(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err);
 
@@ -98,7 +108,7 @@ void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
 /* A new one for @peer, not queued. -EAGAIN at the limit, -ENOMEM. */
 int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
-		  const struct wf_rdm_req *req, struct wf_rdm_tx **tx);
+		  const struct wf_tx *req, struct wf_rdm_tx **tx);
 
 /* The caller's buffers are his again: bytes that are not in packets yet are
  * copied. 0 or -ENOMEM. Those of long ones are from the beginning. */

@@ -5,20 +5,20 @@
 #include "shm/board.h"
 
 #include <errno.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/memfd.h"
+#include "os/file.h"
+#include "os/memory.h"
 
 static int map_board(struct wf_shm_board_map *map, int memfd)
 {
-	void *board = mmap(NULL, WF_SHM_BOARD_BYTES, PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_POPULATE, memfd, 0);
+	void *board = NULL;
+	int err = wf_os_mmap(&board, WF_SHM_BOARD_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_POPULATE, memfd);
 
-	if (board == MAP_FAILED)
-		return -errno;
-	map->board = board;
-	return 0;
+	if (!err)
+		map->board = board;
+	return err;
 }
 
 int wf_shm_board_open(struct wf_shm_board_map *map)
@@ -29,7 +29,10 @@ int wf_shm_board_open(struct wf_shm_board_map *map)
 	map->memfd = wf_base_memfd_create("weft-board", WF_SHM_BOARD_BYTES);
 	if (map->memfd < 0)
 		return map->memfd;
-	err = map_board(map, map->memfd);
+	/* One peer could keep all later ones from mapping it. */
+	err = wf_base_memfd_seal_seals(map->memfd);
+	if (!err)
+		err = map_board(map, map->memfd);
 	if (err)
 		wf_shm_board_close(map);
 	return err;
@@ -46,8 +49,8 @@ int wf_shm_board_map(struct wf_shm_board_map *map, int memfd)
 void wf_shm_board_close(struct wf_shm_board_map *map)
 {
 	if (map->board)
-		munmap(map->board, WF_SHM_BOARD_BYTES);
+		wf_os_munmap(map->board, WF_SHM_BOARD_BYTES);
 	if (map->memfd >= 0)
-		close(map->memfd);
+		wf_os_close(map->memfd);
 	*map = (struct wf_shm_board_map){ .memfd = -1 };
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "os/shared.h"
 #include "shm/board_defs.h"
 
 struct wf_shm_board_map {
@@ -28,11 +29,11 @@ void wf_shm_board_close(struct wf_shm_board_map *map);
 static inline bool wf_shm_board_ring(struct wf_shm_board *board, uint32_t bell)
 {
 	if (bell < WF_SHM_BELLS)
-		atomic_store(&board->bells[bell], 1);
+		wf_shared_store(&board->bells[bell], 1, seq_cst);
 	else
-		atomic_thread_fence(memory_order_seq_cst);
-	return atomic_load(&board->asleep) &&
-	       atomic_exchange(&board->asleep, 0);
+		wf_shared_fence(seq_cst);
+	return wf_shared_load(&board->asleep, seq_cst) &&
+	       wf_shared_exchange(&board->asleep, 0, seq_cst);
 }
 
 /* Bells [8 * word, 8 * word + 8): zero when none has been rung. */
@@ -41,15 +42,14 @@ static inline uint64_t wf_shm_board_word(const struct wf_shm_board *board,
 {
 	const uint64_t *words = (const uint64_t *)(const void *)board->bells;
 
-	return __atomic_load_n(&words[word], __ATOMIC_RELAXED);
+	return wf_shared_load_plain(&words[word], relaxed);
 }
 
 /* Acquire: what was written before the bell was rung is there. */
 static inline bool wf_shm_board_answer(struct wf_shm_board *board,
 				       uint32_t bell)
 {
-	return atomic_exchange_explicit(&board->bells[bell], 0,
-					memory_order_acq_rel);
+	return wf_shared_exchange(&board->bells[bell], 0, acq_rel);
 }
 
 #endif

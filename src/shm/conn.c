@@ -7,20 +7,22 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "os/file.h"
+#include "os/socket.h"
+#include "shm/channels.h"
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
 #include "shm/name.h"
 #include "shm/user.h"
 
 #define BACKLOG 4096
-#define EVENTS 32
+
+/* Datagrams that are read at once from a socket that wakes us. */
+#define WAKES 32
 
 /* Someone who connects and says nothing is shown out after this time, or when
  * too many do: they hold descriptors of ours. */
@@ -36,61 +38,45 @@
 #define WARN_AFTER (2 * WF_NS_PER_S)
 
 struct guest {
-	struct wf_shm_sock sock;
+	struct wf_source sock;
+	struct wf_shm_ep *ep;
 	struct wf_list link;
 	uint64_t deadline;
 };
 
+static void on_listener(struct wf_source *source, uint32_t events,
+			uint64_t now);
+
 /* -- the endpoint's sockets ------------------------------------------------- */
 
-int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
+int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_source *sock)
 {
-	struct epoll_event event = {
-		.events = EPOLLIN | EPOLLRDHUP,
-		.data.ptr = sock,
-	};
-
-	return epoll_ctl(ep->epoll_fd, EPOLL_CTL_ADD, sock->fd, &event) ?
-		       -errno :
-		       0;
+	return wf_transport_loop_add(&ep->host->loop, sock);
 }
 
-void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_shm_sock *sock)
+void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_source *sock)
 {
-	if (sock->fd < 0)
-		return;
-	epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
-	close(sock->fd);
-	sock->fd = -1;
+	wf_transport_loop_drop(&ep->host->loop, sock);
 }
 
 int wf_shm_conn_listen(struct wf_shm_ep *ep)
 {
 	int err;
 
-	ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ep->epoll_fd < 0)
-		return -errno;
 	err = ep->attr.name_fd;
 	if (err < 0)
-		err = wf_shm_name_bind(&ep->attr.addr, ep->attr.any_addr);
+		err = wf_shm_name_bind(&ep->host->addr, ep->attr.any_addr);
 	if (err < 0)
-		goto err_unlisten;
-	ep->listener.fd = err;
-	if (listen(ep->listener.fd, BACKLOG)) {
-		err = -errno;
-		goto err_unlisten;
-	}
-	err = wf_shm_conn_watch(ep, &ep->listener);
-	if (!err && ep->beside.fd >= 0)
-		err = wf_shm_conn_watch(ep, &ep->beside);
+		return err;
+	ep->listener = (struct wf_source){ .fd = err, .ready = on_listener };
+	err = wf_os_listen(ep->listener.fd, BACKLOG);
+	if (!err)
+		err = wf_shm_conn_watch(ep, &ep->listener);
 	if (!err)
 		return 0;
-
-err_unlisten:
-	if (ep->listener.fd == ep->attr.name_fd)
-		ep->listener.fd = -1; /* stays the caller's */
-	wf_shm_conn_unlisten(ep);
+	if (ep->listener.fd != ep->attr.name_fd)
+		wf_os_close(ep->listener.fd); /* else it stays the caller's */
+	ep->listener.fd = -1;
 	return err;
 }
 
@@ -107,15 +93,7 @@ void wf_shm_conn_unlisten(struct wf_shm_ep *ep)
 
 	wf_list_for_each (pos, tmp, &ep->guests)
 		guest_leave(ep, wf_container_of(pos, struct guest, link));
-	if (ep->listener.fd >= 0)
-		close(ep->listener.fd);
-	if (ep->epoll_fd >= 0)
-		close(ep->epoll_fd);
-	if (ep->timer.fd >= 0)
-		close(ep->timer.fd);
-	ep->listener.fd = -1;
-	ep->epoll_fd = -1;
-	ep->timer.fd = -1;
+	wf_shm_conn_drop(ep, &ep->listener);
 }
 
 void wf_shm_conn_forked(struct wf_shm_ep *ep)
@@ -125,24 +103,19 @@ void wf_shm_conn_forked(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->guests) {
 		struct guest *guest = wf_container_of(pos, struct guest, link);
 
-		close(guest->sock.fd);
+		wf_os_close(guest->sock.fd);
 		guest->sock.fd = -1;
 	}
-	close(ep->listener.fd);
-	close(ep->epoll_fd);
-	if (ep->timer.fd >= 0)
-		close(ep->timer.fd);
+	wf_os_close(ep->listener.fd);
 	ep->listener.fd = -1;
-	ep->epoll_fd = -1;
-	ep->timer.fd = -1;
 }
 
 /* -- connecting ------------------------------------------------------------ */
 
 static uint32_t our_features(const struct wf_shm_ep *ep)
 {
-	return ep->joined ? WF_SHM_FEATURES :
-			    WF_SHM_FEATURES & ~WF_SHM_FEATURE_BARRIER;
+	return ep->host->joined ? WF_SHM_FEATURES :
+				  WF_SHM_FEATURES & ~WF_SHM_FEATURE_BARRIER;
 }
 
 /* Nothing proves that a pid still is a peer of a build without guard pages. */
@@ -154,6 +127,7 @@ static bool may_copy(const struct wf_shm_ep *ep, uint32_t features)
 static int say_hello(struct wf_shm_out *out, int memfd)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+	const struct wf_addr *own = &out->ep->host->addr;
 	struct wf_shm_hello hello = {
 		.greeting = {
 			.magic = WF_SHM_MAGIC,
@@ -169,7 +143,7 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 	static_assert(sizeof(struct sockaddr_in6) <= sizeof(hello.addr),
 		      "both families fit");
 	wf_shm_mover_own_probe(&hello.probe_addr, &hello.probe_value);
-	memcpy(hello.addr, &attr->addr, wf_base_addr_len(&attr->addr));
+	memcpy(hello.addr, own, wf_base_addr_len(own));
 	return wf_base_fds_send(out->sock.fd, &hello, sizeof(hello), &memfd, 1);
 }
 
@@ -188,7 +162,7 @@ static int greet(struct wf_shm_out *out)
 	if (err)
 		return err;
 	err = say_hello(out, memfd);
-	close(memfd);
+	wf_os_close(memfd);
 	if (!err)
 		err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err)
@@ -275,10 +249,17 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 }
 
 /* It went away before it answered, or has no room for us now. The connect
- * time-out does not count the time that a peer took to say so. */
+ * time-out does not count the time that a peer took to say so, up to the dead
+ * time-out in all: one that does the same every time would never fail. */
 static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 {
+	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+	uint64_t last = out->since + attr->connect_timeout_ms * WF_NS_PER_MS +
+			attr->dead_timeout_s * WF_NS_PER_S;
+
 	out->deadline += now - out->greeted;
+	if (out->deadline > last)
+		out->deadline = last;
 	wf_shm_out_release(out);
 	retry(out, err, now);
 }
@@ -289,6 +270,23 @@ static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 static uint64_t dead_at(const struct wf_shm_out *out)
 {
 	return out->greeted + out->ep->attr.dead_timeout_s * WF_NS_PER_S;
+}
+
+/* Who listens at the other end; all 0 if the kernel does not say. */
+static struct ucred peer_of(const struct wf_shm_out *out)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+
+	if (wf_os_getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred,
+			     &len))
+		return (struct ucred){ 0 };
+	return cred;
+}
+
+static unsigned long long in_seconds(uint64_t ns)
+{
+	return (ns + WF_NS_PER_S - 1) / WF_NS_PER_S;
 }
 
 /* One line for a peer that was never reached, or that took our hello and never
@@ -302,17 +300,22 @@ static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
 	char text[WF_ADDR_STR_LEN];
 
 	out->warned = true;
-	wf_tell("no answer from %s through shared memory for %llu s: %s; "
-		"trying for another %llu s (%s). Check "
-		"that the process is there and makes progress, that "
-		"FI_WEFT_SHM is the same for both, and that "
-		"FI_WEFT_ALLOW_UID allows its user",
-		wf_base_addr_str(&out->addr, text, sizeof(text)),
-		(unsigned long long)(WARN_AFTER / WF_NS_PER_S),
-		greeted ? "the process is there and makes no progress" :
-			  strerror(out->err),
-		(unsigned long long)((left + WF_NS_PER_S - 1) / WF_NS_PER_S),
-		greeted ? "FI_WEFT_DEAD_TIMEOUT" : "FI_WEFT_CONNECT_TIMEOUT");
+	wf_base_addr_str(&out->addr, text, sizeof(text));
+	if (greeted)
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"process %d is there and makes no progress. It may be "
+			"stopped (`kill -CONT %d` continues it), or compute "
+			"without a call of fi_cq_read(). Operations fail in "
+			"another %llu s (FI_WEFT_DEAD_TIMEOUT)",
+			text, in_seconds(WARN_AFTER), (int)peer_of(out).pid,
+			(int)peer_of(out).pid, in_seconds(left));
+	else
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"%s; trying for another %llu s "
+			"(FI_WEFT_CONNECT_TIMEOUT). Check that the process is "
+			"there and that FI_WEFT_SHM is the same for both",
+			text, in_seconds(WARN_AFTER), strerror(out->err),
+			in_seconds(left));
 }
 
 /* A channel that is not open yet: every state of it ends. A hello is not said
@@ -359,10 +362,10 @@ static bool take_wakes(int fd)
 	ssize_t got;
 
 	/* A bound, because a peer may write faster than we read. */
-	for (int i = 0; i < EVENTS; i++) {
-		got = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	for (int i = 0; i < WAKES; i++) {
+		got = wf_os_recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 		if (got <= 0)
-			return got < 0 && (errno == EAGAIN || errno == EINTR);
+			return got == -EAGAIN || got == -EINTR;
 	}
 	return true;
 }
@@ -405,8 +408,7 @@ static void count_refusal(struct wf_shm_ep *ep,
 static void on_welcome(struct wf_shm_out *out, uint64_t now)
 {
 	struct wf_shm_welcome welcome = { 0 };
-	struct ucred cred = { 0 };
-	socklen_t cred_len = sizeof(cred);
+	struct ucred cred;
 	int fds[WF_SHM_WELCOME_FDS];
 	ssize_t got;
 	int status;
@@ -420,6 +422,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		start_over(out, ECONNRESET, now);
 		goto close_fds;
 	}
+	cred = peer_of(out);
 	status = check_welcome(&welcome, got);
 	if (!status)
 		status = map_welcome(out, fds, cut);
@@ -428,6 +431,8 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		goto close_fds;
 	}
 	if (status) {
+		if (status == EACCES)
+			wf_shm_user_refused(&cred);
 		if (status == EOPNOTSUPP)
 			wf_warn("the peer takes packets only: FI_WEFT_SHM must "
 				"be the same for all processes of a node");
@@ -437,7 +442,6 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		give_up(out, status, now);
 		goto close_fds;
 	}
-	getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len);
 	out->features = welcome.greeting.features & WF_SHM_FEATURES;
 	wf_shm_mover_open(&out->mover, cred.pid, welcome.process,
 			  welcome.probe_addr, welcome.probe_value,
@@ -446,15 +450,18 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 	out->bell = welcome.bell;
 	out->remote_flags = welcome.flags;
 	if (!(out->features & WF_SHM_FEATURE_BARRIER))
-		out->ep->all_joined = false;
+		out->ep->host->all_joined = false;
 	wf_shm_out_opened(out);
 close_fds:
 	wf_base_fds_close(fds, WF_SHM_WELCOME_FDS);
 }
 
-static void on_out(struct wf_shm_out *out, uint32_t events, uint64_t now)
+void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
+			   uint64_t now)
 {
-	bool over = events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR);
+	struct wf_shm_out *out =
+		wf_container_of(source, struct wf_shm_out, sock);
+	bool over = events & WF_LOOP_OVER;
 
 	if (out->state == WF_SHM_OUT_GREETED) {
 		on_welcome(out, now);
@@ -495,7 +502,7 @@ static void refuse(const struct wf_shm_ep *ep, int fd, int status)
 {
 	struct wf_shm_welcome welcome = welcome_of(ep, status);
 
-	(void)!send(fd, &welcome, sizeof(welcome), MSG_NOSIGNAL);
+	wf_os_send(fd, &welcome, sizeof(welcome), 0);
 }
 
 /* 0 or -errno, for example -ETOOMANYREFS: too many descriptors of this user
@@ -556,7 +563,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 		return -err;
 	src = addr.sa.sa_family == AF_UNSPEC ?
 		      WF_MATCH_ANY :
-		      ep->attr.names.find(ep->attr.names.arg, &addr);
+		      ep->host->names.find(ep->host->names.arg, &addr);
 	in = wf_shm_in_open(ep, &region, guest->sock.fd, &addr, src);
 	err = -ENOMEM;
 	if (!in)
@@ -566,20 +573,22 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 			  hello->probe_addr, hello->probe_value,
 			  may_copy(ep, in->features));
 	count_refusal(ep, &in->mover);
-	err = wf_shm_ep_add_in(ep, in);
+	err = wf_shm_channels_add_in(ep, in);
 	if (err)
 		goto err_free;
-	epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, guest->sock.fd, NULL);
+	wf_transport_loop_remove(&ep->host->loop, &guest->sock);
 	err = wf_shm_conn_watch(ep, &in->sock);
 	if (!err)
 		err = accept_in(ep, in);
 	if (err)
 		goto err_drop;
 	guest->sock.fd = -1; /* the channel's now */
+	if (!wf_shm_user_is_ours(cred->uid))
+		ep->watch.distrusted = true;
 	return 0;
 
 err_drop:
-	wf_shm_ep_drop_in(ep, in);
+	wf_shm_channels_drop_in(ep, in);
 err_free:
 	free(in);
 err_unmap:
@@ -605,21 +614,25 @@ static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
 	return 0;
 }
 
-static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
+static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 {
+	struct guest *guest = wf_container_of(source, struct guest, sock);
+	struct wf_shm_ep *ep = guest->ep;
 	struct wf_shm_hello hello = { 0 };
 	struct ucred cred;
 	int memfd, status;
 	ssize_t got;
 	bool cut;
 
+	(void)events;
+	(void)now;
 	got = wf_base_fds_recv(guest->sock.fd, &hello, sizeof(hello), &memfd, 1,
 			       &cut);
 	if (got == -EAGAIN)
 		return;
 	if (got <= 0) {
 		if (memfd >= 0)
-			close(memfd); /* came with an empty message */
+			wf_os_close(memfd); /* came with an empty message */
 		guest_leave(ep, guest);
 		return;
 	}
@@ -633,73 +646,55 @@ static void on_guest(struct wf_shm_ep *ep, struct guest *guest)
 	if (status)
 		refuse(ep, guest->sock.fd, status);
 	if (memfd >= 0)
-		close(memfd);
+		wf_os_close(memfd);
 	guest_leave(ep, guest);
 }
 
-static void on_listener(struct wf_shm_ep *ep, uint64_t now)
+static void on_listener(struct wf_source *source, uint32_t events, uint64_t now)
 {
+	struct wf_shm_ep *ep =
+		wf_container_of(source, struct wf_shm_ep, listener);
+
+	(void)events;
 	for (int i = 0; i < GUESTS_MAX; i++) {
 		struct guest *guest;
-		int fd = accept4(ep->listener.fd, NULL, NULL,
-				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = wf_os_accept(ep->listener.fd, NULL, NULL);
 
 		if (fd < 0)
 			return; /* none, or none that we can take now */
 		guest = malloc(sizeof(*guest));
 		if (!guest) {
-			close(fd);
+			wf_os_close(fd);
 			return;
 		}
 		*guest = (struct guest){
-			.sock = { .fd = fd, .kind = WF_SHM_SOCK_GUEST },
+			.sock = { .fd = fd, .ready = on_guest },
+			.ep = ep,
 			.deadline = now + GUEST_PATIENCE,
 		};
 		wf_base_list_add_tail(&ep->guests, &guest->link);
 		if (wf_shm_conn_watch(ep, &guest->sock))
 			guest_leave(ep, guest);
 		else
-			on_guest(ep, guest);
+			on_guest(&guest->sock, 0, now);
 	}
 }
 
-/* -- looking at all of them ------------------------------------------------ */
+/* -- at every look ---------------------------------------------------------- */
 
-static void on_event(struct wf_shm_ep *ep, struct wf_shm_sock *sock,
-		     uint32_t events, uint64_t now)
+void wf_shm_conn_in_ready(struct wf_source *source, uint32_t events,
+			  uint64_t now)
 {
-	struct wf_shm_in *in;
+	struct wf_shm_in *in = wf_container_of(source, struct wf_shm_in, sock);
 
-	switch (sock->kind) {
-	case WF_SHM_SOCK_LISTENER:
-		on_listener(ep, now);
-		break;
-	case WF_SHM_SOCK_GUEST:
-		on_guest(ep, wf_container_of(sock, struct guest, sock));
-		break;
-	case WF_SHM_SOCK_IN:
-		in = wf_container_of(sock, struct wf_shm_in, sock);
-		if (!(events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) &&
-		    take_wakes(sock->fd))
-			break;
-		/* Level-triggered: take it out, or it fires until reaped. */
-		epoll_ctl(ep->epoll_fd, EPOLL_CTL_DEL, sock->fd, NULL);
-		in->ended = true;
-		ep->reap = true;
-		wf_shm_ep_busy(ep);
-		break;
-	case WF_SHM_SOCK_OUT:
-		on_out(wf_container_of(sock, struct wf_shm_out, sock), events,
-		       now);
-		break;
-	case WF_SHM_SOCK_BESIDE:
-		ep->attr.beside.stirred(ep->attr.beside.arg);
-		break;
-	case WF_SHM_SOCK_TIMER:
-		/* Not read: it wakes another thread, and stays readable until
-		 * the endpoint sleeps again (sleep.c). */
-		break;
-	}
+	(void)now;
+	if (!(events & WF_LOOP_OVER) && take_wakes(source->fd))
+		return;
+	/* Level-triggered: take it out, or it fires until reaped. */
+	wf_transport_loop_remove(&in->ep->host->loop, source);
+	in->ended = true;
+	in->ep->reap = true;
+	wf_shm_ep_busy(in->ep);
 }
 
 /* Only here, where no event refers to them: the oldest stand first. */
@@ -718,15 +713,10 @@ static void show_out_guests(struct wf_shm_ep *ep, uint64_t now)
 	}
 }
 
-void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now)
+void wf_shm_conn_tend(struct wf_shm_ep *ep, uint64_t now)
 {
-	struct epoll_event events[EVENTS];
 	struct wf_list *pos, *tmp;
-	int count;
 
-	count = epoll_wait(ep->epoll_fd, events, EVENTS, 0);
-	for (int i = 0; i < count; i++)
-		on_event(ep, events[i].data.ptr, events[i].events, now);
 	show_out_guests(ep, now);
 	if (!ep->connecting)
 		return;

@@ -13,20 +13,24 @@
 
 struct wf_shm_ep;
 struct wf_shm_out;
-struct wf_shm_sock;
+struct wf_source;
 
 /* Opens the endpoint's socket. 0, -EADDRINUSE or -errno. */
 int wf_shm_conn_listen(struct wf_shm_ep *ep);
 void wf_shm_conn_unlisten(struct wf_shm_ep *ep);
 void wf_shm_conn_forked(struct wf_shm_ep *ep);
 
-/* Has the endpoint's epoll set look at @sock. 0 or -errno. */
-int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_shm_sock *sock);
+/* Has the endpoint's loop look at @sock. 0 or -errno. */
+int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_source *sock);
 
-/* Closes @sock if it is open. It is taken out of the epoll set first: a child
- * that was forked meanwhile holds the socket open until it lets go of it, and
- * what is only closed goes on making events, for memory that is freed. */
-void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_shm_sock *sock);
+/* No longer, and closes it if it is open. */
+void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_source *sock);
+
+/* What the sockets of a channel call back when they are ready. */
+void wf_shm_conn_in_ready(struct wf_source *source, uint32_t events,
+			  uint64_t now);
+void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
+			   uint64_t now);
 
 /* Tries to connect and to say hello; on failure the channel stays CONNECTING
  * and is tried again, or is doomed. */
@@ -35,7 +39,7 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now);
 /* When the next retry, warning or time-out is due, ns; UINT64_MAX: none is. */
 uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep);
 
-/* Serves the sockets: new peers, answers, ends; retries and time-outs. */
-void wf_shm_conn_poll(struct wf_shm_ep *ep, uint64_t now);
+/* After the sockets were looked at: retries and time-outs. */
+void wf_shm_conn_tend(struct wf_shm_ep *ep, uint64_t now);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "shm/crowd_test.h"
 #include "shm/put.h"
-#include "shm/sleep.h"
 
 static int open_crowd(void **state)
 {
@@ -47,7 +46,7 @@ static void expect_one(struct crowd *c, int i, uint64_t value)
 
 	/* The bell alone must do: no look at all rings, no time-out. */
 	for (int turn = 0; turn < 3; turn++)
-		wf_shm_ep_progress(&c->j->to);
+		wf_core_progress(&c->j->to_core);
 	assert_true(joined_pop(&c->j->rxcq, &comp));
 	assert_int_equal(comp.src, i);
 	assert_int_equal(c->received, value);
@@ -98,7 +97,7 @@ static void test_talker_is_watched(void **state)
 	int i = CROWD - 1;
 
 	for (int turn = 0; turn < 400; turn++)
-		wf_shm_ep_progress(&c->j->to);
+		wf_core_progress(&c->j->to_core);
 	post_one(c);
 	send_one(c, i, 1);
 	expect_one(c, i, 1);
@@ -122,7 +121,7 @@ static void test_missed_bell(void **state)
 
 	/* Push one of the watched out. */
 	for (int turn = 0; turn < 400; turn++)
-		wf_shm_ep_progress(&c->j->to);
+		wf_core_progress(&c->j->to_core);
 	for (int i = 0; i < CROWD; i++)
 		watched[i] = c->ins[i]->watched;
 	c->j->in->seen = c->j->to.watch.turn; /* not this one */
@@ -138,7 +137,7 @@ static void test_missed_bell(void **state)
 	post_one(c);
 	send_one(c, victim, 2);
 	for (int turn = 0; turn < 3; turn++)
-		wf_shm_ep_progress(&c->j->to);
+		wf_core_progress(&c->j->to_core);
 	assert_int_equal(wf_op_compq_count(&c->j->rxcq), 0);
 	comp = joined_wait(c->j, &c->j->rxcq);
 	assert_int_equal(comp.src, victim);
@@ -147,7 +146,7 @@ static void test_missed_bell(void **state)
 
 static bool readable(const struct wf_shm_ep *ep)
 {
-	struct pollfd p = { .fd = ep->epoll_fd, .events = POLLIN };
+	struct pollfd p = { .fd = ep->host->loop.epoll_fd, .events = POLLIN };
 
 	return poll(&p, 1, 0) == 1;
 }
@@ -155,7 +154,7 @@ static bool readable(const struct wf_shm_ep *ep)
 /* The same, now or very soon. */
 static bool wakes(const struct wf_shm_ep *ep)
 {
-	struct pollfd p = { .fd = ep->epoll_fd, .events = POLLIN };
+	struct pollfd p = { .fd = ep->host->loop.epoll_fd, .events = POLLIN };
 
 	return poll(&p, 1, 1000) == 1;
 }
@@ -164,8 +163,8 @@ static void fall_asleep(struct wf_shm_ep *ep)
 {
 	int tries = 0;
 
-	while (!wf_shm_sleep_begin(ep, UINT64_MAX)) {
-		wf_shm_ep_progress(ep);
+	while (!wf_core_sleep(joined_core(ep))) {
+		wf_core_progress(joined_core(ep));
 		assert_true(++tries < 100);
 	}
 }
@@ -184,7 +183,7 @@ static void test_message_wakes(void **state)
 		/* Woken once, however many come. */
 		assert_int_equal(atomic_load(&c->j->to.board.board->asleep), 0);
 		expect_one(c, i, (uint64_t)i);
-		assert_false(c->j->to.asleep);
+		assert_false(c->j->to.host->asleep);
 	}
 	/* And it can sleep again: nothing rings on. */
 	fall_asleep(&c->j->to);
@@ -202,7 +201,7 @@ static void test_few_sleep_again(void **state)
 		fall_asleep(&j->to);
 		assert_true(wf_shm_put(j->out, WF_SHM_SLOT_TAGGED, 1, 0, &value,
 				       sizeof(value)));
-		wf_shm_ep_progress(&j->to);
+		wf_core_progress(&j->to_core);
 	}
 	fall_asleep(&j->to);
 	joined_close(j);
@@ -216,8 +215,8 @@ static void test_message_prevents_sleep(void **state)
 		/* Before it falls asleep ... */
 		post_one(c);
 		send_one(c, i, 7);
-		assert_false(wf_shm_sleep_begin(&c->j->to, UINT64_MAX));
-		assert_false(c->j->to.asleep);
+		assert_false(wf_core_sleep(&c->j->to_core));
+		assert_false(c->j->to.host->asleep);
 		expect_one(c, i, 7);
 	}
 }
@@ -227,19 +226,19 @@ static void test_reply_wakes(void **state)
 {
 	struct crowd *c = *state;
 	struct joined_buf b;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 
 	joined_alloc(&b, 8, 1);
 	tx = joined_tx(&b, 1);
-	tx.slot_flags |= WF_SHM_SLOT_ACK;
+	tx.delivery = true;
 	assert_int_equal(wf_shm_out_send(c->outs[3], &tx), 0);
 	fall_asleep(&c->j->from);
 	assert_false(readable(&c->j->from));
 	post_one(c);
 	for (int turn = 0; turn < 3; turn++)
-		wf_shm_ep_progress(&c->j->to);
+		wf_core_progress(&c->j->to_core);
 	assert_true(readable(&c->j->from));
-	wf_shm_ep_progress(&c->j->from);
+	wf_core_progress(&c->j->from_core);
 	assert_int_equal(wf_op_compq_count(&c->j->txq), 1);
 	free(b.memory);
 }
@@ -249,7 +248,7 @@ static void test_credit_wakes(void **state)
 	struct crowd *c = *state;
 	uint64_t value = 5;
 	struct joined_buf b;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 
 	while (wf_shm_put(c->outs[3], WF_SHM_SLOT_TAGGED, 1, 0, &value, 8))
 		;
@@ -259,9 +258,9 @@ static void test_credit_wakes(void **state)
 	assert_int_equal(wf_op_compq_count(&c->j->txq), 0);
 	fall_asleep(&c->j->from);
 	for (int turn = 0; turn < 40; turn++)
-		wf_shm_ep_progress(&c->j->to);
+		wf_core_progress(&c->j->to_core);
 	assert_true(readable(&c->j->from));
-	wf_shm_ep_progress(&c->j->from);
+	wf_core_progress(&c->j->from_core);
 	assert_int_equal(wf_op_compq_count(&c->j->txq), 1);
 	free(b.memory);
 }
@@ -275,7 +274,7 @@ static void test_death_wakes(void **state)
 	c->outs[9]->sock.fd = -1;
 	assert_true(readable(&c->j->to));
 	for (int turn = 0; turn < 4; turn++)
-		wf_shm_ep_progress(&c->j->to);
+		wf_core_progress(&c->j->to_core);
 	assert_int_equal(c->j->to.watch.count, CROWD);
 	fall_asleep(&c->j->to);
 }
@@ -287,11 +286,11 @@ static void test_progress_of_others_wakes(void **state)
 	struct crowd *c = *state;
 	struct wf_shm_ep *ep = &c->j->to;
 
-	ep->attr.threads = true;
+	ep->host->threads = true;
 	fall_asleep(ep);
 	for (int turn = 0; turn < 100; turn++) {
-		ep->sockets_due = 0;
-		wf_shm_ep_progress(ep);
+		ep->host->look_at = 0;
+		wf_core_progress(joined_core(ep));
 	}
 	assert_true(wakes(ep));
 	/* Until it sleeps again. */
@@ -306,7 +305,7 @@ static void test_receive_wakes(void **state)
 	const size_t len = (size_t)20 << 20; /* beyond one call */
 	struct joined *j = joined_open(WF_SHM_WAY_CMA);
 	struct joined_buf from, to;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	struct wf_comp comp;
 
 	(void)state;
@@ -315,7 +314,7 @@ static void test_receive_wakes(void **state)
 	joined_fill(&from, 1);
 	tx = joined_tx(&from, 1);
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
-	wf_shm_ep_progress_slow(&j->to);
+	wf_core_progress(&j->to_core);
 	assert_int_equal(j->rxq.tagged.unexpected, 1);
 	fall_asleep(&j->to);
 	joined_post(j, &to, 1);
@@ -359,15 +358,16 @@ static void test_race(void **state)
 		post_one(c);
 	assert_int_equal(pthread_create(&thread, NULL, talk, c), 0);
 	while (got < ROUNDS) {
-		struct pollfd p = { .fd = ep->epoll_fd, .events = POLLIN };
+		struct pollfd p = { .fd = ep->host->loop.epoll_fd,
+				    .events = POLLIN };
 		struct wf_comp comp;
 
-		wf_shm_ep_progress(ep);
+		wf_core_progress(joined_core(ep));
 		while (joined_pop(&c->j->rxcq, &comp)) {
 			post_one(c);
 			got++;
 		}
-		if (got < ROUNDS && wf_shm_sleep_begin(ep, UINT64_MAX))
+		if (got < ROUNDS && wf_core_sleep(joined_core(ep)))
 			assert_int_equal(poll(&p, 1, 10000), 1);
 	}
 	pthread_join(thread, NULL);
@@ -386,7 +386,7 @@ static void test_full_queue_forgets_no_ring(void **state)
 		crowd_block(c);
 		send_one(c, i, (uint64_t)i);
 		for (int turn = 0; turn < 3; turn++)
-			wf_shm_ep_progress(&c->j->to);
+			wf_core_progress(&c->j->to_core);
 		assert_int_equal(crowd_unblock(c), 0);
 		expect_one(c, i, (uint64_t)i);
 	}
@@ -411,11 +411,11 @@ static void test_no_memory_forgets_no_ring(void **state)
 		no_memory = true;
 		send_one(c, i, (uint64_t)i);
 		for (int turn = 0; turn < 3; turn++)
-			wf_shm_ep_progress(&c->j->to);
+			wf_core_progress(&c->j->to_core);
 		no_memory = false;
 		assert_int_equal(c->j->rxq.tagged.unexpected, 0);
 		for (int turn = 0; turn < 3; turn++)
-			wf_shm_ep_progress(&c->j->to);
+			wf_core_progress(&c->j->to_core);
 		post_one(c);
 		expect_one(c, i, (uint64_t)i);
 	}
@@ -459,7 +459,7 @@ static void test_many_into_one_receive(void **state)
 			}
 		}
 		for (int turn = 0; turn < 2; turn++)
-			wf_shm_ep_progress(ep);
+			wf_core_progress(joined_core(ep));
 		if (total > SOME && joined_pop(&c->j->rxcq, &comp)) {
 			got++;
 			busy = true;
@@ -484,16 +484,16 @@ static void test_look_again_comes_later(void **state)
 	int victim = -1;
 
 	for (int turn = 0; turn < 400; turn++)
-		wf_shm_ep_progress(ep);
+		wf_core_progress(joined_core(ep));
 	c->j->in->seen += 400; /* not this one */
 	for (int i = 0; i < CROWD; i++)
 		watched[i] = c->ins[i]->watched;
 	post_one(c);
 	send_one(c, CROWD - 1, 1);
 	/* One call answers the bell and looks at the clock. */
-	ep->polls = WF_SHM_EP_POLLS_PER_CLOCK - 1;
-	ep->sockets_due = 0;
-	wf_shm_ep_progress(ep);
+	ep->host->polls = WF_HOST_POLLS_PER_CLOCK - 1;
+	ep->host->look_at = 0;
+	wf_core_progress(joined_core(ep));
 	expect_one(c, CROWD - 1, 1);
 	for (int i = 0; i < CROWD; i++) {
 		if (watched[i] && !c->ins[i]->watched)
@@ -515,21 +515,22 @@ static void test_full_queue_lets_sleep(void **state)
 	struct wf_shm_ep *ep = &c->j->to;
 
 	for (int i = 3; i < CROWD; i += CROWD - 10) { /* watched, then not */
-		struct pollfd p = { .fd = ep->epoll_fd, .events = POLLIN };
+		struct pollfd p = { .fd = ep->host->loop.epoll_fd,
+				    .events = POLLIN };
 		int wakes = 0;
 
 		post_one(c);
 		crowd_block(c);
 		send_one(c, i, 5);
 		for (int turn = 0; turn < 3; turn++)
-			wf_shm_ep_progress(ep);
+			wf_core_progress(joined_core(ep));
 		fall_asleep(ep);
 		assert_int_equal(crowd_unblock(c), 0);
 		while (!wf_op_compq_count(&c->j->rxcq)) {
 			assert_true(++wakes < 10);
 			assert_int_equal(poll(&p, 1, 10000), 1);
 			for (int turn = 0; turn < 3; turn++)
-				wf_shm_ep_progress(ep);
+				wf_core_progress(joined_core(ep));
 			if (!wf_op_compq_count(&c->j->rxcq))
 				fall_asleep(ep);
 		}
@@ -549,13 +550,13 @@ static void test_full_queue_after_the_end(void **state)
 	send_one(c, CROWD - 1, 6);
 	close(c->outs[CROWD - 1]->sock.fd);
 	c->outs[CROWD - 1]->sock.fd = -1;
-	ep->sockets_due = 0;
+	ep->host->look_at = 0;
 	for (int turn = 0; turn < 80; turn++)
-		wf_shm_ep_progress(ep);
+		wf_core_progress(joined_core(ep));
 	fall_asleep(ep);
 	assert_int_equal(crowd_unblock(c), 0);
 	for (int turn = 0; turn < 3; turn++)
-		wf_shm_ep_progress(ep);
+		wf_core_progress(joined_core(ep));
 	assert_int_equal(crowd_unblock(c), 1);
 	assert_int_equal(c->received, 6);
 }

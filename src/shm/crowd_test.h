@@ -42,7 +42,7 @@ static inline void crowd_join(struct crowd *c, int i, unsigned int slots_log2)
 	c->ins[i] =
 		wf_shm_in_open(&j->to, &region, sock[0], &nobody, (uint64_t)i);
 	assert_non_null(c->ins[i]);
-	assert_int_equal(wf_shm_ep_add_in(&j->to, c->ins[i]), 0);
+	assert_int_equal(wf_shm_channels_add_in(&j->to, c->ins[i]), 0);
 	assert_int_equal(wf_shm_conn_watch(&j->to, &c->ins[i]->sock), 0);
 	c->outs[i]->sock.fd = sock[1];
 	assert_int_equal(wf_shm_conn_watch(&j->from, &c->outs[i]->sock), 0);

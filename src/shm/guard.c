@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "os/inline.h"
+#include "os/memory.h"
+#include "os/process.h"
 #include "shm/conn_defs.h"
 
 /* No kernel and no C library places anything here by itself: 20 TiB, so that a
@@ -28,9 +28,9 @@
 
 #define TRIES 8
 
-static struct wf_shm_guard own;
-static pid_t owner; /* the process that made it */
-static long page_bytes;
+WF_PER_PROCESS static struct wf_shm_guard own;
+WF_PER_PROCESS static pid_t owner; /* the process that made it */
+WF_PER_PROCESS static size_t page_bytes;
 
 static uint64_t random_word(void)
 {
@@ -38,8 +38,8 @@ static uint64_t random_word(void)
 
 	/* Without the kernel's randomness, time and pid still tell the
 	 * processes of a node apart. */
-	if (getrandom(&word, sizeof(word), GRND_NONBLOCK) != sizeof(word))
-		word = (wf_base_clock_ns() ^ (uint64_t)getpid() << 40) *
+	if (wf_os_random(&word, sizeof(word), false))
+		word = (wf_base_clock_ns() ^ (uint64_t)wf_os_getpid() << 40) *
 		       0x9e3779b97f4a7c15u;
 	return word;
 }
@@ -50,26 +50,24 @@ static uint64_t random_word(void)
  * something there. */
 static void *map_at(uint64_t addr)
 {
-	void *page = mmap((void *)(uintptr_t)addr, (size_t)page_bytes,
-			  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
+	void *page = (void *)(uintptr_t)addr;
 
-	if (page == MAP_FAILED)
+	if (wf_os_mmap(&page, page_bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1))
 		return NULL;
 	if (!addr || (uint64_t)(uintptr_t)page == addr)
 		return page;
-	munmap(page, (size_t)page_bytes);
+	wf_os_munmap(page, page_bytes);
 	return NULL;
 }
 
 static void *map_in(uint64_t begin, uint64_t bytes)
 {
-	uint64_t pages = bytes / (uint64_t)page_bytes;
+	uint64_t pages = bytes / page_bytes;
 	void *page = NULL;
 
 	for (int i = 0; i < TRIES && !page; i++)
-		page = map_at(begin +
-			      random_word() % pages * (uint64_t)page_bytes);
+		page = map_at(begin + random_word() % pages * page_bytes);
 	return page;
 }
 
@@ -89,7 +87,7 @@ static void *map_page(void)
 		void *better = map_in(usual - NEAR_BYTES, NEAR_BYTES);
 
 		if (better) {
-			munmap(page, (size_t)page_bytes);
+			wf_os_munmap(page, page_bytes);
 			page = better;
 		}
 	}
@@ -100,16 +98,18 @@ static void *map_page(void)
 static void make(void)
 {
 	void *page;
+	int err;
 
-	page_bytes = sysconf(_SC_PAGESIZE);
-	owner = getpid();
+	page_bytes = wf_os_page_bytes();
+	owner = wf_os_getpid();
 	own = (struct wf_shm_guard){ .process = random_word() };
 	page = map_page();
-	if (!page || madvise(page, (size_t)page_bytes, MADV_DONTFORK)) {
+	err = page ? wf_os_madvise(page, page_bytes, MADV_DONTFORK) : -ENOMEM;
+	if (err) {
 		wf_warn("no guard page (%s): peers copy through the ring",
-			strerror(errno));
+			strerror(-err));
 		if (page)
-			munmap(page, (size_t)page_bytes);
+			wf_os_munmap(page, page_bytes);
 		return;
 	}
 	memcpy(page, &own.process, sizeof(own.process));
@@ -120,14 +120,10 @@ static void make(void)
  * alone does not tell, a grandchild may have that of its grandparent. */
 static bool is_ours(void)
 {
-	unsigned char resident;
-
-	if (owner != getpid())
+	if (owner != wf_os_getpid())
 		return false;
 	return !own.addr ||
-	       !mincore((void *)(uintptr_t)own.addr, (size_t)page_bytes,
-			&resident) ||
-	       errno != ENOMEM;
+	       wf_os_is_mapped((void *)(uintptr_t)own.addr, page_bytes);
 }
 
 struct wf_shm_guard wf_shm_guard_own(void)

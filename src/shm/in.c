@@ -9,18 +9,18 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "op/copy.h"
 #include "op/iov.h"
+#include "os/shared.h"
+#include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/pull.h"
 #include "shm/serve.h"
-#include "shm/sleep.h"
 
 /* Chunked messages are far smaller; a larger total is a broken peer. */
 #define ASSEMBLY_MAX ((uint64_t)16 << 20)
@@ -52,7 +52,7 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 		.src = src,
 		.rxq = ep->rxq,
 		.ep = ep,
-		.sock = { .fd = fd, .kind = WF_SHM_SOCK_IN },
+		.sock = { .fd = fd, .ready = wf_shm_conn_in_ready },
 		.region = *region,
 		.features = WF_SHM_FEATURES,
 		.addr = *addr,
@@ -70,12 +70,12 @@ void wf_shm_in_nudge(struct wf_shm_in *in)
 	_Atomic uint32_t *asleep = &in->region.header->sender_asleep;
 
 	/* What we wrote before may not have been seen by a sender that falls
-	 * asleep just now; it looks again after a barrier (sleep.c). */
-	if (wf_likely(!atomic_load_explicit(asleep, memory_order_relaxed)) ||
-	    !atomic_exchange(asleep, 0))
+	 * asleep just now; it looks again after a barrier (core/sleep.c). */
+	if (wf_likely(!wf_shared_load(asleep, relaxed)) ||
+	    !wf_shared_exchange(asleep, 0, seq_cst))
 		return;
 	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_wakes, 1);
-	(void)!send(in->sock.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	wf_os_send(in->sock.fd, "", 1, MSG_DONTWAIT);
 }
 
 void wf_shm_in_busy(struct wf_shm_in *in)
@@ -84,7 +84,7 @@ void wf_shm_in_busy(struct wf_shm_in *in)
 		wf_base_list_add_tail(&in->ep->busy_ins, &in->busy_link);
 	in->is_busy = true;
 	wf_shm_ep_busy(in->ep);
-	wf_shm_sleep_disturb(in->ep);
+	wf_transport_host_disturb(in->ep->host);
 }
 
 uint32_t wf_shm_in_reply(struct wf_shm_in *in,
@@ -420,8 +420,7 @@ static void return_credit(struct wf_shm_in *in)
 	in->credited = in->next;
 	in->credited_lines = in->lines;
 	/* Release: we are done reading what the sender may now overwrite. */
-	atomic_store_explicit(&in->region.header->credit, credit,
-			      memory_order_release);
+	wf_shared_store(&in->region.header->credit, credit, release);
 	wf_shm_in_nudge(in);
 }
 
@@ -596,8 +595,7 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 
 	while (count < budget && !in->broken) {
 		const struct wf_shm_slot *slot = &in->slots[in->slot_pos];
-		uint64_t word =
-			atomic_load_explicit(&slot->word, memory_order_acquire);
+		uint64_t word = wf_shared_load(&slot->word, acquire);
 		int ret;
 
 		if (WF_SHM_WORD_SEQ(word) != in->next + 1) {

@@ -13,10 +13,11 @@
 #include "base/addr.h"
 #include "base/list.h"
 #include "match/rxq.h"
+#include "os/shared.h"
 #include "shm/mover.h"
 #include "shm/region.h"
 #include "shm/reply.h"
-#include "shm/sock.h"
+#include "transport/loop.h"
 #include "base/table.h"
 
 struct wf_shm_ep;
@@ -61,7 +62,7 @@ struct wf_shm_in {
 
 	struct wf_rxq *rxq;
 	struct wf_shm_ep *ep;
-	struct wf_shm_sock sock;
+	struct wf_source sock;
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	struct wf_addr addr; /* AF_UNSPEC: a stranger */
@@ -148,8 +149,7 @@ static inline uint32_t wf_shm_in_reply_final(struct wf_shm_in *in, uint32_t op,
 /* Pairs with the release in wf_shm_put_publish(). */
 static inline bool wf_shm_in_ready(const struct wf_shm_in *in)
 {
-	uint64_t word = atomic_load_explicit(&in->slots[in->slot_pos].word,
-					     memory_order_acquire);
+	uint64_t word = wf_shared_load(&in->slots[in->slot_pos].word, acquire);
 
 	return WF_SHM_WORD_SEQ(word) == in->next + 1;
 }

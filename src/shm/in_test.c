@@ -12,11 +12,11 @@
 #include "shm/put.h"
 
 static void send_plain(struct joined *j, const struct joined_buf *b,
-		       uint64_t tag, uint8_t more_flags)
+		       uint64_t tag, bool ack)
 {
-	struct wf_shm_tx tx = joined_tx(b, tag);
+	struct wf_tx tx = joined_tx(b, tag);
 
-	tx.slot_flags |= more_flags;
+	tx.delivery = ack;
 	joined_fill(b, tag);
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
 }
@@ -122,7 +122,7 @@ static void test_flood_of_unexpected(void **state)
 		struct joined_buf from;
 
 		joined_alloc(&from, tag * 37 % 3000, 1);
-		send_plain(j, &from, tag, 0);
+		send_plain(j, &from, tag, false);
 		expect_sent(j, tag);
 		free(from.memory);
 	}
@@ -152,7 +152,7 @@ static void test_matched_half_way(void **state)
 	(void)state;
 	joined_alloc(&from, 16000, 1);
 	joined_alloc(&to, 16000, 3);
-	send_plain(j, &from, 1, WF_SHM_SLOT_ACK);
+	send_plain(j, &from, 1, true);
 	assert_int_equal(wf_shm_in_poll(j->in, 2), 2);
 	joined_post(j, &to, 1);
 	assert_int_equal(wf_op_compq_count(&j->rxcq), 0);
@@ -180,8 +180,8 @@ static void test_discarded_half_way(void **state)
 		joined_alloc(&small, WF_SHM_INLINE_MAX + 1, 1);
 		joined_alloc(&large, 16384, 1);
 		/* The small one takes the room of the last record. */
-		send_plain(j, &small, 1, 0);
-		send_plain(j, &large, 2, ack ? WF_SHM_SLOT_ACK : 0);
+		send_plain(j, &small, 1, false);
+		send_plain(j, &large, 2, ack);
 		assert_int_equal(wf_shm_in_poll(j->in, 2), 2);
 		assert_false(wf_base_list_empty(&j->out->pending));
 		discard(j, 2);
@@ -210,7 +210,7 @@ static void test_discarded_completes(void **state)
 			struct joined_buf from;
 
 			joined_alloc(&from, lens[i], 2);
-			send_plain(j, &from, i + 1, WF_SHM_SLOT_ACK);
+			send_plain(j, &from, i + 1, true);
 			for (int k = 0; k < 20; k++)
 				joined_drive(j);
 			assert_int_equal(wf_op_compq_count(&j->txq), 0);
@@ -235,7 +235,7 @@ static void test_full_queue_stops_the_ring(void **state)
 	while (wf_op_compq_room(&j->rxcq))
 		wf_op_compq_push(&j->rxcq, &filler);
 	joined_post(j, &to, 1);
-	send_plain(j, &from, 1, 0);
+	send_plain(j, &from, 1, false);
 	for (int i = 0; i < 20; i++)
 		joined_drive(j);
 	assert_int_equal(j->in->next, 0);
@@ -276,7 +276,7 @@ static void test_truncation(void **state)
 			joined_alloc(&to, room[i / 8 % 3], 2);
 			if (i < 24)
 				joined_post(j, &to, ++tag);
-			send_plain(j, &from, i < 24 ? tag : ++tag, 0);
+			send_plain(j, &from, i < 24 ? tag : ++tag, false);
 			for (int k = 0; k < 20; k++)
 				joined_drive(j);
 			if (i >= 24)
@@ -303,7 +303,7 @@ static void lose_sender(struct joined *j)
 	j->in->ended = true;
 	j->to.reap = true;
 	for (int i = 0; i < 20; i++)
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 	assert_int_equal(j->to.watch.count, 0);
 	j->in = NULL;
 }
@@ -317,10 +317,10 @@ static void test_what_came_is_kept(void **state)
 	(void)state;
 	joined_alloc(&from, 3000, 1);
 	joined_alloc(&to, 3000, 1);
-	send_plain(j, &from, 1, 0);
-	wf_shm_ep_progress_slow(&j->to);
+	send_plain(j, &from, 1, false);
+	wf_core_progress(&j->to_core);
 	/* Still in the ring when the end is seen. */
-	send_plain(j, &from, 2, WF_SHM_SLOT_ACK);
+	send_plain(j, &from, 2, true);
 	lose_sender(j);
 	for (uint64_t tag = 1; tag <= 2; tag++) {
 		joined_post(j, &to, tag);
@@ -349,8 +349,8 @@ static void test_sender_that_left_is_not_read(void **state)
 
 		joined_alloc(&from, 100000, 1);
 		joined_alloc(&to, 100000, 1);
-		send_plain(j, &from, 1, 0);
-		wf_shm_ep_progress_slow(&j->to);
+		send_plain(j, &from, 1, false);
+		wf_core_progress(&j->to_core);
 		assert_int_equal(j->rxq.tagged.unexpected, 1);
 		wf_shm_out_fail_all(j->out, FI_ECANCELED);
 		assert_true(joined_pop(&j->txq, &comp));
@@ -390,7 +390,7 @@ static void test_sender_waits_for_reader(void **state)
 
 	(void)state;
 	joined_alloc(&from, 100000, 1);
-	send_plain(j, &from, 1, 0);
+	send_plain(j, &from, 1, false);
 	/* As in the middle of the copy. */
 	atomic_store(&j->in->region.header->reading, 1);
 	assert_int_equal(pthread_create(&thread, NULL, leave, &leaver), 0);
@@ -416,12 +416,12 @@ static void test_sender_that_leaves_is_not_believed(void **state)
 	joined_alloc(&from, len, 1);
 	joined_alloc(&to, len, 1);
 	joined_post(j, &to, 1);
-	send_plain(j, &from, 1, 0);
-	wf_shm_ep_progress_slow(&j->to);
+	send_plain(j, &from, 1, false);
+	wf_core_progress(&j->to_core);
 	assert_int_equal(j->to.busy_pulls, 1);
 	wf_shm_out_fail_all(j->out, FI_ECANCELED);
 	for (int i = 0; i < 10; i++)
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 	assert_int_equal(j->to.busy_pulls, 0);
 	assert_int_equal(wf_op_compq_count(&j->rxcq), 0);
 	lose_sender(j); /* as the end of its socket tells */
@@ -447,8 +447,8 @@ static void test_what_is_lost_is_told(void **state)
 		if (!late)
 			joined_post(j, &to, 2);
 		/* The small one takes the room of the last record. */
-		send_plain(j, &small, 1, 0);
-		send_plain(j, &large, 2, 0);
+		send_plain(j, &small, 1, false);
+		send_plain(j, &large, 2, false);
 		assert_false(wf_base_list_empty(&j->out->pending));
 		lose_sender(j);
 		if (late) {
@@ -481,12 +481,12 @@ static void test_parked_is_lost(void **state)
 
 		joined_alloc(&from, 50000, 1);
 		joined_alloc(&to, 50000, 1);
-		send_plain(j, &from, 1, 0);
+		send_plain(j, &from, 1, false);
 		if (!late)
 			joined_post(j, &to, 1);
 		/* With a way to read it would be done at once. */
 		j->in->mover.way = WF_SHM_WAY_NONE;
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 		assert_int_equal(wf_op_compq_count(&j->rxcq), 0);
 		lose_sender(j);
 		if (late)
@@ -513,15 +513,15 @@ static void test_closed_share_is_left_alone(void **state)
 	joined_alloc(&from, len, 1);
 	joined_alloc(&to, len, 1);
 	joined_post(j, &to, 1);
-	send_plain(j, &from, 1, 0);
-	wf_shm_ep_progress_slow(&j->to);
+	send_plain(j, &from, 1, false);
+	wf_core_progress(&j->to_core);
 	assert_int_equal(j->to.busy_pulls, 1);
 	wf_shm_in_close(j->in, 0);
 	j->to.watch.count = 0;
 	assert_int_equal(j->to.busy_pulls, 0);
 	memset(to.memory, JOINED_GAP_BYTE, len);
 	for (int i = 0; i < 10; i++)
-		wf_shm_ep_progress_slow(&j->from);
+		wf_core_progress(&j->from_core);
 	joined_check(&to, 0, 1);
 	free(from.memory);
 	free(to.memory);
@@ -542,9 +542,9 @@ static void test_rename(void **state)
 	joined_alloc(&from[0], 100, 1);
 	joined_alloc(&from[1], 20000, 1);
 	joined_alloc(&to, 20000, 1);
-	send_plain(j, &from[0], 1, 0);
-	send_plain(j, &from[1], 2, 0);
-	wf_shm_ep_progress_slow(&j->to);
+	send_plain(j, &from[0], 1, false);
+	send_plain(j, &from[1], 2, false);
+	wf_core_progress(&j->to_core);
 	assert_null(wf_match_find_ux(&j->rxq.tagged, 1, 0, JOINED_SRC));
 	wf_shm_in_rename(j->in, JOINED_SRC);
 	for (uint64_t tag = 1; tag <= 2; tag++) {
@@ -581,8 +581,8 @@ static void test_nonsense(void **state)
 		struct joined *j = joined_open(WF_SHM_WAY_SELF);
 
 		atomic_store(&j->out->region.slots[0].word, words[i]);
-		wf_shm_ep_progress_slow(&j->to);
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
+		wf_core_progress(&j->to_core);
 		assert_int_equal(j->to.watch.count, 0);
 		assert_int_equal(j->rxq.msg.unexpected, 0);
 		joined_close(j);
@@ -608,15 +608,15 @@ static void test_wrong_streams(void **state)
 		joined_alloc(&from, 20000, 1);
 		joined_alloc(&to, 200, 1);
 		joined_post(j, &to, 1);
-		send_plain(j, &from, 1, 0);
-		wf_shm_ep_progress_slow(&j->to);
+		send_plain(j, &from, 1, false);
+		wf_core_progress(&j->to_core);
 		slot = wf_shm_put_slot(j->out);
 		slot->stream = (struct wf_shm_stream){ wrong[i].offset,
 						       wrong[i].op, 0 };
 		wf_shm_put_publish(j->out, slot, wrong[i].len,
 				   WF_SHM_KIND_STREAM, 0);
-		wf_shm_ep_progress_slow(&j->to);
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
+		wf_core_progress(&j->to_core);
 		assert_int_equal(j->to.watch.count, 0);
 		assert_true(joined_pop(&j->rxcq, &comp));
 		assert_int_not_equal(joined_err(&comp), 0);

@@ -21,7 +21,10 @@
 
 #include <cmocka.h>
 
+#include "core/core.h"
+#include "shm/channels.h"
 #include "shm/ep.h"
+#include "shm/tx.h"
 
 #define JOINED_SLOTS_LOG2 4 /* 16 slots and ... */
 #define JOINED_LINES_LOG2 8 /* ... 16 KiB: both wrap soon */
@@ -30,6 +33,7 @@
 struct joined {
 	struct wf_compq txq, rxcq;
 	struct wf_rxq rxq, unused;
+	struct wf_core from_core, to_core; /* drive these: */
 	struct wf_shm_ep from, to;
 	struct wf_regs regs; /* of the receiver */
 	struct wf_shm_out *out;
@@ -51,11 +55,10 @@ static inline uint64_t joined_find(void *arg, const struct wf_addr *addr)
 	return WF_MATCH_ANY;
 }
 
-static inline struct wf_shm_ep_attr joined_attr(struct wf_regs *regs)
+static inline struct wf_shm_ep_attr joined_attr(void)
 {
 	return (struct wf_shm_ep_attr){
 		.name_fd = -1,
-		.tx_size = 64,
 		.eager_max = 16384,
 		.cma_min = SIZE_MAX,
 		.share_min = 65536,
@@ -65,15 +68,49 @@ static inline struct wf_shm_ep_attr joined_attr(struct wf_regs *regs)
 		.slots_log2 = JOINED_SLOTS_LOG2,
 		.lines_log2 = JOINED_LINES_LOG2,
 		.cma = true,
+	};
+}
+
+static inline struct wf_host
+joined_host(struct wf_compq *txq, struct wf_rxq *rxq, struct wf_regs *regs)
+{
+	return (struct wf_host){
+		.tx_size = 64,
+		.txq = txq,
+		.rxq = rxq,
 		.regs = regs,
 		.names = { .get = joined_get, .find = joined_find },
 	};
 }
 
+/* A core with shared memory alone. */
+static inline int joined_open_at(struct wf_core *core, struct wf_shm_ep *ep,
+				 const struct wf_host *host,
+				 const struct wf_shm_ep_attr *attr)
+{
+	struct wf_way *way;
+	int err;
+
+	assert_int_equal(wf_core_open(core, host), 0);
+	way = wf_core_add(core, &wf_shm_transport, ep);
+	err = wf_shm_ep_open(ep, attr, &core->host, way);
+	if (err) {
+		core->way_count = 0;
+		wf_core_close(core);
+	}
+	return err;
+}
+
+/* The core that drives @ep. */
+static inline struct wf_core *joined_core(const struct wf_shm_ep *ep)
+{
+	return wf_container_of(ep->host, struct wf_core, host);
+}
+
 /* With any address whose name is free. */
-static inline void joined_open_ep(struct wf_shm_ep *ep,
-				  struct wf_shm_ep_attr attr,
-				  struct wf_compq *txq, struct wf_rxq *rxq)
+static inline void joined_open_ep(struct wf_core *core, struct wf_shm_ep *ep,
+				  struct wf_host host,
+				  const struct wf_shm_ep_attr *attr)
 {
 	static uint16_t port;
 	struct sockaddr_in sin = { .sin_family = AF_INET };
@@ -83,8 +120,8 @@ static inline void joined_open_ep(struct wf_shm_ep *ep,
 		sin.sin_addr.s_addr =
 			htonl(INADDR_LOOPBACK + ((uint32_t)getpid() & 0xffff));
 		sin.sin_port = htons(++port);
-		wf_base_addr_set(&attr.addr, &sin, sizeof(sin));
-		err = wf_shm_ep_open(ep, &attr, txq, rxq);
+		wf_base_addr_set(&host.addr, &sin, sizeof(sin));
+		err = joined_open_at(core, ep, &host, attr);
 	} while (err == -EADDRINUSE);
 	assert_int_equal(err, 0);
 }
@@ -105,6 +142,7 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 					       unsigned int lines_log2)
 {
 	struct joined *j = calloc(1, sizeof(*j));
+	const struct wf_shm_ep_attr attr = joined_attr();
 	struct wf_addr nobody = { 0 };
 	struct wf_shm_region region;
 	int memfd;
@@ -115,8 +153,10 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 	wf_match_rxq_init(&j->rxq, &j->rxcq);
 	wf_match_rxq_init(&j->unused, &j->txq);
 	assert_int_equal(wf_op_regs_open(&j->regs, false), 0);
-	joined_open_ep(&j->from, joined_attr(&j->regs), &j->txq, &j->unused);
-	joined_open_ep(&j->to, joined_attr(&j->regs), &j->txq, &j->rxq);
+	joined_open_ep(&j->from_core, &j->from,
+		       joined_host(&j->txq, &j->unused, &j->regs), &attr);
+	joined_open_ep(&j->to_core, &j->to,
+		       joined_host(&j->txq, &j->rxq, &j->regs), &attr);
 	j->out = wf_shm_out_open(&j->from, 0, &nobody);
 	assert_non_null(j->out);
 	assert_int_equal(wf_shm_region_create(&j->out->region, slots_log2,
@@ -127,7 +167,7 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 	close(memfd);
 	j->in = wf_shm_in_open(&j->to, &region, -1, &nobody, JOINED_SRC);
 	assert_non_null(j->in);
-	assert_int_equal(wf_shm_ep_add_in(&j->to, j->in), 0);
+	assert_int_equal(wf_shm_channels_add_in(&j->to, j->in), 0);
 	joined_mover(&j->in->mover, way);
 	j->out->mover = j->in->mover;
 	j->out->features = WF_SHM_FEATURES;
@@ -146,8 +186,8 @@ static inline struct joined *joined_open(enum wf_shm_way way)
 
 static inline void joined_close(struct joined *j)
 {
-	wf_shm_ep_close(&j->from);
-	wf_shm_ep_close(&j->to);
+	wf_core_close(&j->from_core);
+	wf_core_close(&j->to_core);
 	wf_op_regs_close(&j->regs);
 	wf_match_rxq_fini(&j->rxq);
 	wf_match_rxq_fini(&j->unused);
@@ -158,8 +198,8 @@ static inline void joined_close(struct joined *j)
 
 static inline void joined_drive(struct joined *j)
 {
-	wf_shm_ep_progress_slow(&j->to);
-	wf_shm_ep_progress_slow(&j->from);
+	wf_core_progress(&j->to_core);
+	wf_core_progress(&j->from_core);
 }
 
 static inline bool joined_pop(struct wf_compq *q, struct wf_comp *comp)
@@ -288,16 +328,16 @@ static inline void joined_post(struct joined *j, const struct joined_buf *b,
 	wf_match_rxq_post(&j->rxq, rx);
 }
 
-static inline struct wf_shm_tx joined_tx(const struct joined_buf *b,
-					 uint64_t tag)
+static inline struct wf_tx joined_tx(const struct joined_buf *b, uint64_t tag)
 {
-	struct wf_shm_tx tx = {
+	struct wf_tx tx = {
 		.context = (void *)(uintptr_t)tag,
 		.comp_flags = FI_SEND | FI_TAGGED,
 		.tag = tag,
 		.data = ~tag,
 		.len = b->len,
-		.slot_flags = WF_SHM_SLOT_TAGGED | WF_SHM_SLOT_DATA,
+		.tagged = true,
+		.has_data = true,
 		.wants_comp = true,
 		.iov_count = b->count,
 	};
@@ -331,7 +371,7 @@ static inline void joined_exchange(struct joined *j,
 				   const struct joined_case *c, uint64_t tag)
 {
 	struct joined_buf from, to;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	struct wf_comp comp;
 
 	joined_alloc(&from, c->len, c->tx_parts);
@@ -339,7 +379,7 @@ static inline void joined_exchange(struct joined *j,
 	joined_fill(&from, tag);
 	tx = joined_tx(&from, tag);
 	if (c->ack)
-		tx.slot_flags |= WF_SHM_SLOT_ACK;
+		tx.delivery = true;
 	if (!c->late)
 		joined_post(j, &to, tag);
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);

@@ -5,47 +5,18 @@
 #include "shm/mover.h"
 
 #include <errno.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "op/iov.h"
+#include "os/process.h"
 #include "shm/conn_defs.h"
 #include "shm/guard.h"
 
 /* The kernel moves at most 2 GiB a call; stay well below. */
 #define CALL_MAX ((size_t)1 << 30)
 
-/* To find out what a call costs: some microseconds in all. */
-#define TRIALS 16
-#define TRIAL_BYTES 4096
-
-typedef ssize_t (*cma_call)(pid_t pid, const struct iovec *local,
-			    unsigned long local_count,
-			    const struct iovec *remote,
-			    unsigned long remote_count, unsigned long flags);
-
 uint64_t wf_shm_mover_process(void)
 {
 	return wf_shm_guard_own().process;
-}
-
-uint64_t wf_shm_mover_call_ns(void)
-{
-	static uint8_t from[TRIAL_BYTES], to[TRIAL_BYTES];
-	const struct iovec local = { to, sizeof(to) };
-	const struct iovec remote = { from, sizeof(from) };
-	uint64_t best = UINT64_MAX;
-
-	for (int i = 0; i < TRIALS; i++) {
-		uint64_t begin = wf_base_clock_ns(), took;
-
-		if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) < 0)
-			return 0;
-		took = wf_base_clock_ns() - begin;
-		if (took < best)
-			best = took;
-	}
-	return best;
 }
 
 void wf_shm_mover_own_probe(uint64_t *addr, uint64_t *value)
@@ -63,7 +34,6 @@ static int move_by_cma(const struct wf_shm_mover *mover, bool write,
 		       const struct iovec *remote, size_t remote_count,
 		       size_t len)
 {
-	cma_call call = write ? process_vm_writev : process_vm_readv;
 	struct iovec here[1 + WF_OP_IOV_PARTS_MAX];
 	struct iovec there[1 + WF_OP_IOV_PARTS_MAX];
 	uint64_t word = 0;
@@ -83,10 +53,13 @@ static int move_by_cma(const struct wf_shm_mover *mover, bool write,
 		n = wf_op_iov_slice(local, local_count, done, part, here + 1);
 		m = wf_op_iov_slice(remote, remote_count, done, part,
 				    there + 1);
-		moved = call(mover->pid, here, n + 1, there, m + 1, 0);
+		moved = write ? wf_os_vm_write(mover->pid, here, n + 1, there,
+					       m + 1) :
+				wf_os_vm_read(mover->pid, here, n + 1, there,
+					      m + 1);
 		/* Not even the guard: the pid is another process by now. */
 		if (moved < 0)
-			return errno == EFAULT ? -ESRCH : -errno;
+			return moved == -EFAULT ? -ESRCH : (int)moved;
 		if (moved < (ssize_t)sizeof(word) ||
 		    (!write && word != mover->process))
 			return -ESRCH;
@@ -123,7 +96,7 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 				WF_SHM_GUARD_LINE,
 	};
 	/* The number alone proves nothing: we tell it to everybody. */
-	if (pid == getpid() && process == own.process) {
+	if (pid == wf_os_getpid() && process == own.process) {
 		mover->way = WF_SHM_WAY_SELF;
 		return;
 	}

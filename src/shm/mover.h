@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
-#include <sys/uio.h>
+
+#include "os/types.h"
 
 enum wf_shm_way {
 	WF_SHM_WAY_NONE, /* through the ring only */
@@ -34,10 +34,6 @@ struct wf_shm_mover {
 
 /* The random number that names this process (anew in a forked child). */
 uint64_t wf_shm_mover_process(void);
-
-/* How long a copy of a page by CMA takes here, ns: the best of some, on our own
- * memory. 0 where it is not allowed. */
-uint64_t wf_shm_mover_call_ns(void);
 
 /* The guard page of this process, for hello and welcome. */
 void wf_shm_mover_own_probe(uint64_t *addr, uint64_t *value);

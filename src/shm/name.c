@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
+
+#include "os/file.h"
+#include "os/socket.h"
 
 static socklen_t make_name(struct sockaddr_un *un, const struct wf_addr *addr,
 			   bool any)
@@ -33,7 +33,7 @@ static socklen_t make_name(struct sockaddr_un *un, const struct wf_addr *addr,
 			   (size_t)len);
 }
 
-/* A socket on which @call, bind() or connect(), succeeded. */
+/* A socket on which @call, wf_os_bind() or wf_os_connect(), succeeded. */
 static int open_with(int (*call)(int, const struct sockaddr *, socklen_t),
 		     const struct wf_addr *addr, bool any)
 {
@@ -41,44 +41,47 @@ static int open_with(int (*call)(int, const struct sockaddr *, socklen_t),
 	socklen_t len = make_name(&un, addr, any);
 	int fd, err;
 
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = wf_os_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return -errno;
-	if (!call(fd, (struct sockaddr *)&un, len))
 		return fd;
-	err = -errno;
-	close(fd);
+	err = call(fd, (struct sockaddr *)&un, len);
+	if (!err)
+		return fd;
+	wf_os_close(fd);
 	return err;
 }
 
 int wf_shm_name_bind(const struct wf_addr *addr, bool any)
 {
-	return open_with(bind, addr, any);
+	return open_with(wf_os_bind, addr, any);
 }
 
 int wf_shm_name_connect(const struct wf_addr *addr)
 {
-	int fd = open_with(connect, addr, false);
+	int fd = open_with(wf_os_connect, addr, false), local;
 
 	if (fd != -ECONNREFUSED)
 		return fd;
-	if (!wf_base_addr_is_local(addr))
+	/* Not known: the caller tries again. "Unreachable" would be final. */
+	local = wf_base_addr_find_local(addr);
+	if (local < 0)
+		return local;
+	if (!local)
 		return -EHOSTUNREACH;
-	return open_with(connect, addr, true);
+	return open_with(wf_os_connect, addr, true);
 }
 
 int wf_shm_name_owner(const struct wf_addr *addr, uid_t *uid)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int fd = wf_shm_name_connect(addr), err = 0;
+	int fd = wf_shm_name_connect(addr), err;
 
 	if (fd < 0)
 		return fd;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		err = -errno;
-	else
+	err = wf_os_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	if (!err)
 		*uid = cred.uid;
-	close(fd);
+	wf_os_close(fd);
 	return err;
 }

@@ -8,9 +8,9 @@
 #define WF_SHM_NAME_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "base/addr.h"
+#include "os/types.h"
 
 /* A socket that holds the name of @addr, or of every address of this node with
  * its port, and does not listen yet. The descriptor, -EADDRINUSE or -errno. */

@@ -8,18 +8,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rest.h"
 #include "op/iov.h"
+#include "os/shared.h"
+#include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/proto.h"
 #include "shm/put.h"
 #include "shm/remote.h"
 #include "shm/share.h"
-#include "shm/sleep.h"
+#include "shm/tx.h"
 
 /* A lap of slots is 4 KiB long and a lap of lines 8 KiB where the receiver keeps
  * up: both directions stay in a first-level cache of 32 KiB. Measured on a Zen 4
@@ -53,7 +55,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 		.dst = dst,
 		.addr = *addr,
 		.state = WF_SHM_OUT_CONNECTING,
-		.sock = { .fd = -1, .kind = WF_SHM_SOCK_OUT },
+		.sock = { .fd = -1, .ready = wf_shm_conn_out_ready },
 		.board = { .memfd = -1 },
 		.chunk = ep->attr.chunk,
 		.since = now,
@@ -79,67 +81,7 @@ void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep)
 	out->keep = keep;
 	out->ep->reap = true;
 	wf_shm_ep_busy(out->ep);
-	wf_shm_sleep_disturb(out->ep);
-}
-
-static void complete(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
-{
-	if (tx->wants_comp)
-		wf_op_compq_push_sent(ep->txq, tx->context, tx->comp_flags);
-	wf_op_cntr_add(tx->cntr, 1);
-}
-
-static void fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
-{
-	struct wf_comp comp = {
-		.context = tx->context,
-		.flags = tx->comp_flags,
-		.data = tx->data,
-		.tag = tx->tag,
-		.src = WF_MATCH_ANY,
-	};
-
-	/* Failures are reported even where successes are not. */
-	wf_op_compq_fail(ep->txq, &comp, err, 0);
-	wf_op_cntr_fail(tx->cntr, 1);
-}
-
-/* The peer went away. An injected operation is lost with it, wherever it was,
- * and not reported unless its success would have been. */
-static void lose(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
-{
-	if (tx->bounce && !tx->wants_comp)
-		wf_op_cntr_fail(tx->cntr, 1);
-	else
-		fail(ep, tx, err);
-}
-
-/* A copy that lives until its completion; NULL at the transmit depth. */
-static struct wf_shm_tx *keep(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
-{
-	struct wf_shm_tx *kept = wf_base_pool_get(&ep->tx_pool);
-
-	if (!kept)
-		return NULL;
-	wf_shm_tx_copy(kept, tx);
-	wf_base_list_init(&kept->link);
-	if (!tx->remote)
-		return kept;
-	kept->remote = wf_base_pool_get(&ep->remote_pool);
-	if (!kept->remote) {
-		wf_base_pool_put(&ep->tx_pool, kept);
-		return NULL;
-	}
-	wf_shm_remote_copy(kept->remote, tx->remote);
-	return kept;
-}
-
-static void let_go(struct wf_shm_ep *ep, struct wf_shm_tx *kept)
-{
-	if (kept->remote)
-		wf_base_pool_put(&ep->remote_pool, kept->remote);
-	free(kept->bounce);
-	wf_base_pool_put(&ep->tx_pool, kept);
+	wf_transport_host_disturb(out->ep->host);
 }
 
 static void stop_sharing(struct wf_shm_out *out, const struct wf_shm_tx *tx)
@@ -176,9 +118,9 @@ static void leave(struct wf_shm_out *out)
 
 	if (!out->region.base)
 		return;
-	atomic_store(&header->sender_left, 1);
+	wf_shared_store(&header->sender_left, 1, seq_cst);
 	while (out->mover.way == WF_SHM_WAY_SELF &&
-	       atomic_load(&header->reading))
+	       wf_shared_load(&header->reading, seq_cst))
 		wf_base_rest(&rest);
 }
 
@@ -197,14 +139,14 @@ static void drop_all(struct wf_shm_out *out, int err)
 		wf_base_list_del(&tx->link); /* may be pending as well */
 		stop_waiting(out, tx);
 		if (err)
-			lose(ep, tx, err);
-		let_go(ep, tx);
+			wf_shm_tx_lose(ep, tx, err);
+		wf_shm_tx_release(ep, tx);
 	}
 	wf_list_for_each (pos, tmp, &out->pending) {
 		wf_base_list_del(pos);
 		if (err)
-			lose(ep, to_tx(pos), err);
-		let_go(ep, to_tx(pos));
+			wf_shm_tx_lose(ep, to_tx(pos), err);
+		wf_shm_tx_release(ep, to_tx(pos));
 	}
 	wf_base_list_del(&out->pending_link);
 }
@@ -262,8 +204,7 @@ void wf_shm_out_opened(struct wf_shm_out *out)
  * than was written, nor less than it said before. */
 static bool look_at_credit(struct wf_shm_out *out)
 {
-	uint64_t credit = atomic_load_explicit(&out->region.header->credit,
-					       memory_order_acquire);
+	uint64_t credit = wf_shared_load(&out->region.header->credit, acquire);
 	uint32_t slots = (uint32_t)credit, lines = (uint32_t)(credit >> 32);
 
 	if (slots - out->slots_done > out->slot_lap.head - out->slots_done ||
@@ -387,7 +328,7 @@ static void enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx)
  * answered, and read out of the ring. */
 static bool is_fenced(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
-	if (!tx->fence)
+	if (!tx->req->fence)
 		return false;
 	return out->waiting.count || !look_at_credit(out) ||
 	       out->slots_done != out->slot_lap.head;
@@ -409,10 +350,10 @@ static int try_now(struct wf_shm_out *out, struct wf_shm_tx *tx)
 static int conclude(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int ret)
 {
 	if (!ret)
-		complete(ep, tx);
-	if (!ret || ret == -EAGAIN || !tx->remote)
+		wf_shm_tx_complete(ep, tx);
+	if (!ret || ret == -EAGAIN || !tx->req->remote)
 		return ret;
-	fail(ep, tx, -ret);
+	wf_shm_tx_fail(ep, tx, -ret);
 	return 0;
 }
 
@@ -428,53 +369,25 @@ static void end_push(struct wf_shm_out *out, struct wf_shm_tx *tx, int ret)
 	if (!ret && wf_shm_proto_waits(tx))
 		return;
 	if (ret)
-		fail(out->ep, tx, -ret);
+		wf_shm_tx_fail(out->ep, tx, -ret);
 	else
-		complete(out->ep, tx);
-	let_go(out->ep, tx);
-}
-
-/* Replaces the caller's buffers by a copy: operands, then what to compare with.
- */
-static bool copy_operands(struct wf_shm_tx *kept)
-{
-	struct wf_shm_remote *remote = kept->remote;
-	bool compares = remote && remote->compare_count;
-	uint8_t *copy = malloc(kept->len * (compares ? 2 : 1) + 1);
-
-	if (!copy)
-		return false;
-	kept->bounce = copy;
-	if (kept->iov_count) {
-		wf_op_iov_gather(kept->iov, kept->iov_count, 0, copy,
-				 kept->len);
-		kept->iov[0] = (struct iovec){ copy, kept->len };
-		kept->iov_count = 1;
-	}
-	if (compares) {
-		wf_op_iov_gather(remote->compare, remote->compare_count, 0,
-				 copy + kept->len, kept->len);
-		remote->compare[0] =
-			(struct iovec){ copy + kept->len, kept->len };
-		remote->compare_count = 1;
-	}
-	return true;
+		wf_shm_tx_complete(out->ep, tx);
+	wf_shm_tx_release(out->ep, tx);
 }
 
 /* An injected operation that finds no room, or that may stop in the middle: it
  * goes on as a copy. The transmit depth bounds how many do. */
 static int send_copy(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
-	struct wf_shm_tx *kept = keep(out->ep, tx);
+	struct wf_shm_tx *kept = wf_shm_tx_keep(out->ep, tx);
 	int ret;
 
 	if (!kept)
 		return -EAGAIN;
-	if (!copy_operands(kept)) {
-		let_go(out->ep, kept);
+	if (!wf_shm_tx_copy_buffers(kept)) {
+		wf_shm_tx_release(out->ep, kept);
 		return -EAGAIN;
 	}
-	kept->inject = false;
 	ret = try_now(out, kept);
 	if (ret == -EAGAIN)
 		enqueue(out, kept);
@@ -486,7 +399,7 @@ static int send_copy(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 /* A message that is answered, or waits for a fence: one push does all of it. */
 static int inject_kept(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
-	struct wf_shm_tx *kept = keep(out->ep, tx);
+	struct wf_shm_tx *kept = wf_shm_tx_keep(out->ep, tx);
 	int ret;
 
 	if (!kept)
@@ -495,7 +408,7 @@ static int inject_kept(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 	if (!ret && wf_shm_proto_waits(kept))
 		return 0;
 	ret = conclude(out->ep, kept, ret);
-	let_go(out->ep, kept);
+	wf_shm_tx_release(out->ep, kept);
 	return ret;
 }
 
@@ -509,18 +422,19 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	tx->proto = wf_shm_proto_choose(out, tx);
 	if (!tx->proto)
 		return -EOPNOTSUPP;
-	whole = !tx->fence && wf_shm_proto_is_whole(tx);
+	whole = !tx->req->fence && wf_shm_proto_is_whole(tx);
 	if (!wf_base_list_empty(&out->pending))
 		wf_shm_out_push(out);
 	for (int looks = 0; looks < LOOKS_BEFORE_COPY; looks++) {
 		/* Several pieces, of which some may find room. */
-		if (!whole && tx->remote)
+		if (!whole && tx->req->remote)
 			break;
 		ret = whole ? send_unkept(out, tx) : inject_kept(out, tx);
 		if (ret != -EAGAIN)
 			return ret;
 		/* Without a protocol: the next one may need several pieces. */
-		if (tx->fence || !tx->proto || out->state != WF_SHM_OUT_OPEN ||
+		if (tx->req->fence || !tx->proto ||
+		    out->state != WF_SHM_OUT_OPEN ||
 		    !wf_base_list_empty(&out->pending))
 			break;
 		wf_base_cpu_relax();
@@ -528,24 +442,25 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return send_copy(out, tx);
 }
 
-int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx)
+int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req)
 {
-	struct wf_shm_tx *kept;
+	struct wf_shm_tx tx, *kept;
 	int ret;
 
-	if (tx->inject)
-		return inject(out, tx);
-	if (out->state == WF_SHM_OUT_OPEN && !tx->fence) {
-		tx->proto = wf_shm_proto_choose(out, tx);
-		if (!tx->proto)
+	wf_shm_tx_init(&tx, req);
+	if (req->inject)
+		return inject(out, &tx);
+	if (out->state == WF_SHM_OUT_OPEN && !req->fence) {
+		tx.proto = wf_shm_proto_choose(out, &tx);
+		if (!tx.proto)
 			return -EOPNOTSUPP;
-		if (wf_shm_proto_is_whole(tx)) {
-			ret = send_unkept(out, tx);
+		if (wf_shm_proto_is_whole(&tx)) {
+			ret = send_unkept(out, &tx);
 			if (ret != -EAGAIN)
 				return ret;
 		}
 	}
-	kept = keep(out->ep, tx);
+	kept = wf_shm_tx_keep(out->ep, &tx);
 	if (!kept)
 		return -EAGAIN;
 	ret = try_now(out, kept);
@@ -583,7 +498,7 @@ void wf_shm_out_keep_copies(struct wf_shm_out *out)
 			continue;
 		wf_base_list_del(pos);
 		if (!is_waiting(out, tx))
-			let_go(out->ep, tx);
+			wf_shm_tx_release(out->ep, tx);
 	}
 }
 
@@ -646,10 +561,10 @@ void wf_shm_out_finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)
 	wf_base_list_del(&tx->link);
 	stop_waiting(out, tx);
 	if (status)
-		fail(ep, tx, status);
+		wf_shm_tx_fail(ep, tx, status);
 	else
-		complete(ep, tx);
-	let_go(ep, tx);
+		wf_shm_tx_complete(ep, tx);
+	wf_shm_tx_release(ep, tx);
 }
 
 static bool start_share(struct wf_shm_out *out, struct wf_shm_tx *tx,
@@ -672,14 +587,15 @@ static bool handle_reply(struct wf_shm_out *out,
 
 	if (!tx || tx->op != reply->op)
 		return false;
-	if (tx->remote)
+	if (tx->req->remote)
 		return wf_shm_remote_reply(out, tx, reply);
 	switch (reply->kind) {
 	case WF_SHM_REPLY_SHARE:
 		return tx->proto->parks && !tx->stream &&
 		       start_share(out, tx, reply->share);
 	case WF_SHM_REPLY_STREAM:
-		if (!tx->proto->parks || tx->stream || reply->len > tx->len)
+		if (!tx->proto->parks || tx->stream ||
+		    reply->len > tx->req->len)
 			return false;
 		start_stream(out, tx, reply->len);
 		return true;
@@ -719,8 +635,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 		struct wf_shm_reply reply;
 
 		/* Pairs with the release in wf_shm_reply_send(). */
-		if (atomic_load_explicit(&at->seq, memory_order_acquire) !=
-		    out->reply_tail + 1)
+		if (wf_shared_load(&at->seq, acquire) != out->reply_tail + 1)
 			break;
 		reply.op = at->op;
 		reply.kind = at->kind;
@@ -739,9 +654,9 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 	}
 	/* After they were dealt with: a share whose end was read is free. */
 	if (count) {
-		atomic_store_explicit(&out->region.header->replies_seen,
-				      out->reply_tail, memory_order_release);
-		out->ep->quiet_ticks = 0; /* as good as a message */
+		wf_shared_store(&out->region.header->replies_seen,
+				out->reply_tail, release);
+		wf_transport_host_stirred(out->ep->host);
 	}
 	if (out->sharing)
 		help_sharing(out);
@@ -757,8 +672,7 @@ bool wf_shm_out_settle(struct wf_shm_out *out)
 	wf_shm_out_poll(out);
 	at = &out->region.replies[out->reply_tail % WF_SHM_REPLIES];
 	return out->state != WF_SHM_OUT_OPEN || !out->waiting.count ||
-	       atomic_load_explicit(&at->seq, memory_order_relaxed) !=
-		       out->reply_tail + 1;
+	       wf_shared_load(&at->seq, relaxed) != out->reply_tail + 1;
 }
 
 void wf_shm_out_ring(struct wf_shm_out *out)
@@ -767,7 +681,7 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 		return;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
 	/* A full socket is readable at the other end: that wakes, too. */
-	(void)!send(out->sock.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	wf_os_send(out->sock.fd, "", 1, MSG_DONTWAIT);
 }
 
 bool wf_shm_out_stirs(const struct wf_shm_out *out)
@@ -780,12 +694,10 @@ bool wf_shm_out_stirs(const struct wf_shm_out *out)
 	at = &out->region.replies[out->reply_tail % WF_SHM_REPLIES];
 	if (out->sharing ||
 	    (out->waiting.count &&
-	     atomic_load_explicit(&at->seq, memory_order_acquire) ==
-		     out->reply_tail + 1))
+	     wf_shared_load(&at->seq, acquire) == out->reply_tail + 1))
 		return true;
 	if (wf_base_list_empty(&out->pending))
 		return false;
-	credit = atomic_load_explicit(&out->region.header->credit,
-				      memory_order_acquire);
+	credit = wf_shared_load(&out->region.header->credit, acquire);
 	return credit != ((uint64_t)out->lines_done << 32 | out->slots_done);
 }

@@ -12,74 +12,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
-#include <sys/uio.h>
 
 #include "base/addr.h"
 #include "base/list.h"
-#include "op/cntr.h"
 #include "op/reg.h"
-#include "op/rx.h"
+#include "os/types.h"
 #include "shm/board.h"
 #include "shm/lap.h"
 #include "shm/mover.h"
 #include "shm/region.h"
-#include "shm/sock.h"
+#include "transport/loop.h"
 #include "base/table.h"
 
 struct wf_shm_ep;
 struct wf_shm_out;
-struct wf_shm_proto;
-struct wf_shm_remote;
-
-/* A share as the receiver described it, copied once and checked. */
-struct wf_shm_help {
-	uint64_t chunk;
-	uint64_t len;
-	uint32_t iov_count;
-	struct iovec iov[WF_SHM_SHARE_IOV];
-};
-
-/* A message on its way out. On the stack while it is tried, from the pool (hard
- * limit: the transmit depth) when it has to wait. */
-struct wf_shm_tx {
-	struct wf_list link;
-	const struct wf_shm_proto *proto;
-	void *context;
-	struct wf_cntr *cntr; /* counts it, or NULL */
-	uint64_t comp_flags;  /* of its completion */
-	uint64_t tag;
-	uint64_t data;
-	size_t len;
-	size_t pushed; /* bytes already in the ring */
-	uint32_t op;   /* name in replies, see wf_shm_out_wait() */
-	uint8_t slot_flags;
-	bool wants_comp;
-	bool inject; /* the buffer is the caller's again on return */
-	bool stream; /* pushes what the receiver asked for */
-	bool fence;  /* not before everything that waits for a reply */
-	struct wf_shm_remote *remote; /* remote memory; NULL: a message */
-	void *bounce; /* our copy of an injected message that had to wait */
-	uint32_t iov_count;
-	/* Not set until they are used, see wf_shm_tx_init(). */
-	struct iovec iov[WF_OP_IOV_MAX];
-	struct wf_shm_help help;
-};
-
-/* All that has a meaning at once; the rest is larger than that, and most of it
- * never used. */
-static inline void wf_shm_tx_init(struct wf_shm_tx *tx)
-{
-	memset(tx, 0, offsetof(struct wf_shm_tx, iov));
-}
-
-static inline void wf_shm_tx_copy(struct wf_shm_tx *to,
-				  const struct wf_shm_tx *from)
-{
-	memcpy(to, from, offsetof(struct wf_shm_tx, iov));
-	for (uint32_t i = 0; i < from->iov_count; i++)
-		to->iov[i] = from->iov[i];
-}
+struct wf_shm_tx;
+struct wf_tx;
 
 enum wf_shm_out_state {
 	WF_SHM_OUT_CONNECTING, /* nobody listens there, or not yet */
@@ -118,7 +66,7 @@ struct wf_shm_out {
 	struct wf_shm_board_map board;
 	struct wf_reg_view regs;		   /* its registrations */
 	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* who waits for each */
-	struct wf_shm_sock sock;
+	struct wf_source sock;
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	uint64_t dst; /* fi_addr_t */
@@ -175,10 +123,10 @@ bool wf_shm_out_refresh(struct wf_shm_out *out);
 /* Few slots are left, or a lap ended. */
 void wf_shm_out_low(struct wf_shm_out *out);
 
-/* Sends @tx or queues it; an injected message that finds no room is copied. 0,
+/* Sends @req or queues a copy; an injected message that finds no room is copied. 0,
  * -EAGAIN (not connected and it may not wait, or the transmit depth is reached),
  * or the -errno of a dead peer. */
-int wf_shm_out_send(struct wf_shm_out *out, struct wf_shm_tx *tx);
+int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req);
 
 /* Pushes what is pending as far as there is room. */
 void wf_shm_out_push(struct wf_shm_out *out);

@@ -35,11 +35,14 @@ static void test_choice(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct wf_shm_tx tx = { .len = cases[i].len };
+		struct wf_tx req = { .len = cases[i].len };
+		struct wf_shm_tx tx;
 
+		wf_shm_tx_init(&tx, &req);
 		assert_ptr_equal(wf_shm_proto_choose(j->out, &tx),
 				 cases[i].plain);
-		tx.slot_flags = WF_SHM_SLOT_ACK;
+		req.delivery = true;
+		wf_shm_tx_init(&tx, &req);
 		assert_ptr_equal(wf_shm_proto_choose(j->out, &tx),
 				 cases[i].ack);
 		/* A peer that cannot acknowledge is not asked to. */
@@ -201,7 +204,7 @@ static void test_put_until_full(void **state)
 			assert_true(sent >= 2);
 			assert_false(
 				wf_shm_put(j->out, 0, 0, 0, buf, sizes[i]));
-			wf_shm_ep_progress_slow(&j->to);
+			wf_core_progress(&j->to_core);
 			assert_int_equal(j->rxq.msg.unexpected, sent);
 			wf_match_rxq_fini(&j->rxq);
 			wf_match_rxq_init(&j->rxq, &j->rxcq);
@@ -360,7 +363,7 @@ static void test_full_queues_in_order(void **state)
 	(void)state;
 	for (uint64_t tag = 1; tag <= COUNT; tag++) {
 		size_t len = tag % 7 == 0 ? 9000 : tag * 3;
-		struct wf_shm_tx tx;
+		struct wf_tx tx;
 
 		joined_alloc(&from[tag], len, 1 + tag % 4);
 		joined_alloc(&to[tag], len, 1);
@@ -393,7 +396,7 @@ static void test_full_depth(void **state)
 	(void)state;
 	joined_alloc(&from, 100, 1);
 	do {
-		struct wf_shm_tx tx = joined_tx(&from, 1);
+		struct wf_tx tx = joined_tx(&from, 1);
 
 		ret = wf_shm_out_send(j->out, &tx);
 		sent += !ret;
@@ -427,10 +430,10 @@ static void test_full_inject(void **state)
 		(void)state;
 		joined_alloc(&from, 4096, 3);
 		while (!ret && tag < 100) {
-			struct wf_shm_tx tx = joined_tx(&from, tag + 1);
+			struct wf_tx tx = joined_tx(&from, tag + 1);
 
 			tx.inject = true;
-			tx.slot_flags |= ack ? WF_SHM_SLOT_ACK : 0;
+			tx.delivery = ack;
 			joined_fill(&from, tag + 1);
 			ret = wf_shm_out_send(j->out, &tx);
 			memset(from.memory, 0, 4096 + 4 * JOINED_GAP);
@@ -462,7 +465,7 @@ static void *read_slowly(void *arg)
 	struct joined *j = arg;
 
 	for (int i = 0; i < 200; i++) {
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 		usleep(500);
 	}
 	return NULL;
@@ -470,6 +473,7 @@ static void *read_slowly(void *arg)
 
 static void test_close_with_copies(void **state)
 {
+	const struct wf_shm_ep_attr attr = joined_attr();
 	struct joined *j = joined_open(WF_SHM_WAY_SELF);
 	struct joined_buf from;
 	pthread_t thread;
@@ -477,7 +481,7 @@ static void test_close_with_copies(void **state)
 	(void)state;
 	joined_alloc(&from, 64, 1);
 	for (uint64_t tag = 1; tag <= 50; tag++) {
-		struct wf_shm_tx tx = joined_tx(&from, tag);
+		struct wf_tx tx = joined_tx(&from, tag);
 
 		tx.inject = true;
 		tx.wants_comp = false;
@@ -485,10 +489,11 @@ static void test_close_with_copies(void **state)
 	}
 	assert_true(wf_shm_out_holds_copies(j->out));
 	assert_int_equal(pthread_create(&thread, NULL, read_slowly, j), 0);
-	wf_shm_ep_close(&j->from);
+	wf_core_close(&j->from_core);
 	pthread_join(thread, NULL);
 	assert_int_equal(j->rxq.tagged.unexpected, 50);
-	joined_open_ep(&j->from, joined_attr(&j->regs), &j->txq, &j->unused);
+	joined_open_ep(&j->from_core, &j->from,
+		       joined_host(&j->txq, &j->unused, &j->regs), &attr);
 	free(from.memory);
 	joined_close(j);
 }
@@ -508,7 +513,7 @@ static void test_many_parked(void **state)
 		j->to.attr.share_min = 1;
 		j->from.tx_pool.limit = COUNT;
 		for (uint64_t tag = 1; tag <= COUNT; tag++) {
-			struct wf_shm_tx tx;
+			struct wf_tx tx;
 
 			joined_alloc(&from[tag], 20000 + tag, 2);
 			joined_alloc(&to[tag], 20000 + tag, 1);
@@ -553,12 +558,12 @@ static void test_many_acked(void **state)
 	joined_fill(&from, 1);
 	j->from.tx_pool.limit = COUNT;
 	for (uint64_t tag = 1; tag <= COUNT; tag++) {
-		struct wf_shm_tx tx = joined_tx(&from, tag);
+		struct wf_tx tx = joined_tx(&from, tag);
 
-		tx.slot_flags |= WF_SHM_SLOT_ACK;
+		tx.delivery = true;
 		joined_post(j, &to, tag);
 		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
-		wf_shm_ep_progress_slow(&j->to);
+		wf_core_progress(&j->to_core);
 		wf_shm_out_push(j->out);
 	}
 	for (uint64_t tag = 1; tag <= 2 * COUNT; tag++) {
@@ -581,7 +586,7 @@ static void test_fail_all(void **state)
 	struct joined *j = joined_open(WF_SHM_WAY_SELF);
 	struct joined_buf small, large;
 	struct wf_comp comp;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 
 	(void)state;
 	joined_alloc(&small, 2000, 1);

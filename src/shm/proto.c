@@ -37,7 +37,7 @@ const struct wf_shm_proto *wf_shm_proto_choose(const struct wf_shm_out *out,
 	if ((tx->slot_flags & WF_SHM_SLOT_ACK) &&
 	    !(out->features & WF_SHM_FEATURE_ACK))
 		return NULL;
-	if (tx->remote)
+	if (tx->req->remote)
 		return first_of(remote_registry, ARRAY_SIZE(remote_registry),
 				out, tx);
 	return first_of(registry, ARRAY_SIZE(registry), out, tx);

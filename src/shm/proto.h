@@ -8,6 +8,7 @@
 
 #include "shm/out.h"
 #include "shm/remote.h"
+#include "shm/tx.h"
 
 /* All are called under the endpoint's lock, on an open channel; none blocks.
  */
@@ -51,7 +52,7 @@ static inline bool wf_shm_proto_waits(const struct wf_shm_tx *tx)
 static inline bool wf_shm_proto_is_whole(const struct wf_shm_tx *tx)
 {
 	return tx->proto->whole && !wf_shm_proto_waits(tx) &&
-	       (!tx->remote || tx->remote->seg_count <= 1);
+	       (!tx->req->remote || tx->req->remote->seg_count <= 1);
 }
 
 #endif

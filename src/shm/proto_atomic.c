@@ -14,20 +14,20 @@
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	(void)out;
-	return tx->remote->kind == WF_SHM_REMOTE_ATOMIC;
+	return tx->req->kind == WF_TX_ATOMIC;
 }
 
 static bool fetches(const struct wf_shm_tx *tx)
 {
-	return tx->remote->amo_kind != WF_OP_AMO_WRITE;
+	return tx->req->remote->amo_kind != WF_OP_AMO_WRITE;
 }
 
 /* Operands, then what to compare with. */
 static void fill(const struct wf_shm_tx *tx, uint8_t *to, uint32_t len)
 {
-	const struct wf_shm_remote *remote = tx->remote;
+	const struct wf_remote *remote = tx->req->remote;
 
-	wf_op_iov_gather(tx->iov, tx->iov_count, tx->pushed, to, len);
+	wf_op_iov_gather(tx->req->iov, tx->req->iov_count, tx->pushed, to, len);
 	if (remote->amo_kind == WF_OP_AMO_COMPARE)
 		wf_op_iov_gather(remote->compare, remote->compare_count,
 				 tx->pushed, to + len, len);
@@ -52,21 +52,20 @@ static int begin(struct wf_shm_out *out, struct wf_shm_tx *tx)
 static size_t bytes_of(const struct wf_shm_tx *tx,
 		       const struct wf_shm_remote_piece *piece)
 {
-	if (!tx->iov_count)
+	if (!tx->req->iov_count)
 		return 0;
-	return tx->remote->amo_kind == WF_OP_AMO_COMPARE ?
+	return tx->req->remote->amo_kind == WF_OP_AMO_COMPARE ?
 		       2 * (size_t)piece->len :
 		       piece->len;
 }
 
 static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	struct wf_shm_remote *remote = tx->remote;
-	bool begun = remote->seg;
+	bool begun = tx->done.seg;
 
-	while (!remote->issued) {
+	while (!tx->done.issued) {
 		struct wf_shm_remote_piece piece =
-			wf_shm_remote_next(remote, WF_SHM_RETURN_MAX);
+			wf_shm_remote_next(tx, WF_SHM_RETURN_MAX);
 		size_t bytes = bytes_of(tx, &piece);
 		int buffer = 0, err;
 
@@ -84,11 +83,11 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 			return err;
 		}
 		if (tx->slot_flags & WF_SHM_SLOT_ACK)
-			remote->outstanding++;
+			tx->done.outstanding++;
 		wf_shm_remote_put(out, tx, &piece, WF_SHM_KIND_ATOMIC,
 				  (uint8_t)buffer, bytes, fill);
 		tx->pushed += piece.len;
-		wf_shm_remote_advance(remote, &piece);
+		wf_shm_remote_advance(tx, &piece);
 		begun = true;
 	}
 	return 0;

@@ -12,14 +12,14 @@
 
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
-	return tx->len <= out->eager_max;
+	return tx->req->len <= out->eager_max;
 }
 
 static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	while (tx->pushed < tx->len) {
+	while (tx->pushed < tx->req->len) {
 		bool first = !tx->pushed;
-		size_t part = tx->len - tx->pushed;
+		size_t part = tx->req->len - tx->pushed;
 		struct wf_shm_slot *slot;
 
 		if (part > out->chunk)
@@ -35,12 +35,12 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		wf_shm_stats_add(&out->ep->stats,
 				 WF_SHM_STAT_sent_chunked_bytes, part);
 		slot = wf_shm_put_slot(out);
-		wf_op_iov_gather(tx->iov, tx->iov_count, tx->pushed,
+		wf_op_iov_gather(tx->req->iov, tx->req->iov_count, tx->pushed,
 				 wf_shm_put_record(out, part), part);
-		slot->tag = tx->tag;
-		slot->data = tx->data;
+		slot->tag = tx->req->tag;
+		slot->data = tx->req->data;
 		slot->eager = (struct wf_shm_eager){
-			.total = tx->len,
+			.total = tx->req->len,
 			.op = tx->op,
 		};
 		wf_shm_put_publish(out, slot, part,

@@ -10,24 +10,25 @@
 
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
-	return tx->len <= out->chunk;
+	return tx->req->len <= out->chunk;
 }
 
 static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
 	struct wf_shm_slot *slot;
 
-	if (!wf_shm_out_has_room(out, tx->len))
+	if (!wf_shm_out_has_room(out, tx->req->len))
 		return -EAGAIN;
 	if ((tx->slot_flags & WF_SHM_SLOT_ACK) && !wf_shm_out_wait(out, tx))
 		return -EAGAIN;
 	slot = wf_shm_put_slot(out);
-	wf_op_iov_gather(tx->iov, tx->iov_count, 0,
-			 wf_shm_put_record(out, tx->len), tx->len);
-	slot->tag = tx->tag;
-	slot->data = tx->data;
-	slot->eager = (struct wf_shm_eager){ .total = tx->len, .op = tx->op };
-	wf_shm_put_publish(out, slot, tx->len, WF_SHM_KIND_EAGER,
+	wf_op_iov_gather(tx->req->iov, tx->req->iov_count, 0,
+			 wf_shm_put_record(out, tx->req->len), tx->req->len);
+	slot->tag = tx->req->tag;
+	slot->data = tx->req->data;
+	slot->eager =
+		(struct wf_shm_eager){ .total = tx->req->len, .op = tx->op };
+	wf_shm_put_publish(out, slot, tx->req->len, WF_SHM_KIND_EAGER,
 			   tx->slot_flags | wf_shm_put_turn(out));
 	return 0;
 }

@@ -12,7 +12,7 @@ static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	(void)out;
 	/* An acknowledged message needs the slot's room for its name. */
-	return tx->len <= WF_SHM_INLINE_MAX &&
+	return tx->req->len <= WF_SHM_INLINE_MAX &&
 	       !(tx->slot_flags & WF_SHM_SLOT_ACK);
 }
 
@@ -23,10 +23,11 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	if (!wf_shm_out_has_room(out, 0))
 		return -EAGAIN;
 	slot = wf_shm_put_slot(out);
-	slot->tag = tx->tag;
-	slot->data = tx->data;
-	wf_op_iov_gather(tx->iov, tx->iov_count, 0, slot->payload, tx->len);
-	wf_shm_put_publish(out, slot, tx->len, WF_SHM_KIND_INLINE,
+	slot->tag = tx->req->tag;
+	slot->data = tx->req->data;
+	wf_op_iov_gather(tx->req->iov, tx->req->iov_count, 0, slot->payload,
+			 tx->req->len);
+	wf_shm_put_publish(out, slot, tx->req->len, WF_SHM_KIND_INLINE,
 			   tx->slot_flags);
 	return 0;
 }

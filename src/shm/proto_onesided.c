@@ -6,12 +6,12 @@
  * accesses.
  */
 #include <errno.h>
-#include <poll.h>
 
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "op/iov.h"
+#include "os/poll.h"
 #include "shm/ep.h"
 #include "shm/proto.h"
 #include "shm/put.h"
@@ -20,12 +20,12 @@
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	return out->mover.way != WF_SHM_WAY_NONE &&
-	       tx->remote->kind != WF_SHM_REMOTE_ATOMIC;
+	       tx->req->kind != WF_TX_ATOMIC;
 }
 
 static void count(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 {
-	bool write = tx->remote->kind == WF_SHM_REMOTE_WRITE;
+	bool write = tx->req->kind == WF_TX_WRITE;
 
 	wf_shm_stats_add(&ep->stats,
 			 write ? WF_SHM_STAT_rma_writes : WF_SHM_STAT_rma_reads,
@@ -33,14 +33,14 @@ static void count(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 	wf_shm_stats_add(&ep->stats,
 			 write ? WF_SHM_STAT_rma_write_bytes :
 				 WF_SHM_STAT_rma_read_bytes,
-			 tx->len);
+			 tx->req->len);
 }
 
 static bool has_ended(const struct wf_shm_out *out)
 {
 	struct pollfd end = { .fd = out->sock.fd, .events = POLLRDHUP };
 
-	return poll(&end, 1, 0) > 0;
+	return wf_os_poll(&end, 1, 0) > 0;
 }
 
 /* The copying failed. A process that is gone has closed its socket: the channel
@@ -51,7 +51,7 @@ static int judge(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
 	if (err == EFAULT)
 		return -FI_EFAULT;
 	if (err == ESRCH && has_ended(out)) {
-		out->ep->sockets_due = 0;
+		wf_transport_host_look(out->ep->host);
 		return -EAGAIN;
 	}
 	wf_info("CMA is refused (error %d): using the ring", err);
@@ -64,19 +64,20 @@ static int judge(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
 static int move(struct wf_shm_out *out, struct wf_shm_tx *tx,
 		const struct iovec *remote, size_t remote_count)
 {
+	const struct wf_tx *req = tx->req;
 	int err = 0;
 
-	if (!tx->len)
+	if (!req->len)
 		err = 0;
-	else if (tx->remote->kind == WF_SHM_REMOTE_WRITE)
-		err = wf_shm_mover_write(&out->mover, tx->iov, tx->iov_count,
-					 remote, remote_count, tx->len);
+	else if (req->kind == WF_TX_WRITE)
+		err = wf_shm_mover_write(&out->mover, req->iov, req->iov_count,
+					 remote, remote_count, req->len);
 	else
-		err = wf_shm_mover_read(&out->mover, tx->iov, tx->iov_count,
-					remote, remote_count, tx->len);
+		err = wf_shm_mover_read(&out->mover, req->iov, req->iov_count,
+					remote, remote_count, req->len);
 	if (err)
 		return judge(out, tx, -err);
-	tx->remote->moved = true;
+	tx->done.moved = true;
 	count(out->ep, tx);
 	return 0;
 }
@@ -84,8 +85,9 @@ static int move(struct wf_shm_out *out, struct wf_shm_tx *tx,
 /* Only its key matters of the memory that was touched. */
 static void put_note(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
+	const struct wf_remote *remote = tx->req->remote;
 	const struct wf_shm_remote_piece note = {
-		.key = tx->remote->seg_count ? tx->remote->segs[0].key : 0,
+		.key = remote->seg_count ? remote->segs[0].key : 0,
 		.last = true,
 	};
 
@@ -99,7 +101,7 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	size_t remote_count;
 	int err;
 
-	if (!tx->remote->moved) {
+	if (!tx->done.moved) {
 		err = wf_shm_remote_check(out, tx, remote, &remote_count,
 					  &events);
 		if (err)
@@ -109,9 +111,9 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	if (events)
 		has_room = wf_shm_out_has_room(out, 0);
 	/* What is injected may not be left half done. */
-	if (events && !has_room && tx->inject)
+	if (events && !has_room && tx->req->inject)
 		return -EAGAIN;
-	if (!tx->remote->moved) {
+	if (!tx->done.moved) {
 		err = move(out, tx, remote, remote_count);
 		if (err)
 			return err;

@@ -39,7 +39,7 @@ static int push_stream(struct wf_shm_out *out, struct wf_shm_tx *tx)
 			wf_shm_stats_add(stats, WF_SHM_STAT_sent_stream, 1);
 		wf_shm_stats_add(stats, WF_SHM_STAT_sent_stream_bytes, part);
 		slot = wf_shm_put_slot(out);
-		wf_op_iov_gather(tx->iov, tx->iov_count, tx->pushed,
+		wf_op_iov_gather(tx->req->iov, tx->req->iov_count, tx->pushed,
 				 wf_shm_put_record(out, part), part);
 		slot->tag = 0;
 		slot->data = 0;
@@ -60,31 +60,31 @@ static int push_description(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	size_t bytes = 0;
 	struct wf_shm_slot *slot;
 
-	if (tx->iov_count > 1)
-		bytes = tx->iov_count * sizeof(struct wf_shm_part);
+	if (tx->req->iov_count > 1)
+		bytes = tx->req->iov_count * sizeof(struct wf_shm_part);
 	if (!wf_shm_out_has_room(out, bytes) || !wf_shm_out_wait(out, tx))
 		return -EAGAIN;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_sent_parked, 1);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_sent_parked_bytes,
-			 tx->len);
+			 tx->req->len);
 	slot = wf_shm_put_slot(out);
 	if (bytes) {
 		struct wf_shm_part *parts =
 			(void *)wf_shm_put_record(out, bytes);
 
-		for (uint32_t i = 0; i < tx->iov_count; i++) {
+		for (uint32_t i = 0; i < tx->req->iov_count; i++) {
 			parts[i].addr =
-				(uint64_t)(uintptr_t)tx->iov[i].iov_base;
-			parts[i].len = tx->iov[i].iov_len;
+				(uint64_t)(uintptr_t)tx->req->iov[i].iov_base;
+			parts[i].len = tx->req->iov[i].iov_len;
 		}
 	}
-	slot->tag = tx->tag;
-	slot->data = tx->data;
+	slot->tag = tx->req->tag;
+	slot->data = tx->req->data;
 	slot->parked = (struct wf_shm_parked){
-		.total = tx->len,
+		.total = tx->req->len,
 		.op = tx->op,
-		.iov_count = tx->iov_count,
-		.addr = (uint64_t)(uintptr_t)tx->iov[0].iov_base,
+		.iov_count = tx->req->iov_count,
+		.addr = (uint64_t)(uintptr_t)tx->req->iov[0].iov_base,
 	};
 	wf_shm_put_publish(out, slot, bytes, WF_SHM_KIND_PARKED,
 			   tx->slot_flags | wf_shm_put_turn(out));

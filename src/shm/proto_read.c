@@ -13,7 +13,7 @@
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	(void)out;
-	return tx->remote->kind == WF_SHM_REMOTE_READ;
+	return tx->req->kind == WF_TX_READ;
 }
 
 static int begin(struct wf_shm_out *out, struct wf_shm_tx *tx)
@@ -28,18 +28,17 @@ static int begin(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	if (!wf_shm_out_wait(out, tx))
 		return -EAGAIN;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_ring_reads, 1);
-	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_ring_read_bytes, tx->len);
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_ring_read_bytes,
+			 tx->req->len);
 	return 0;
 }
 
 static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	struct wf_shm_remote *remote = tx->remote;
-
 	tx->slot_flags |= WF_SHM_SLOT_ACK;
-	while (!remote->issued) {
+	while (!tx->done.issued) {
 		struct wf_shm_remote_piece piece =
-			wf_shm_remote_next(remote, WF_SHM_RETURN_MAX);
+			wf_shm_remote_next(tx, WF_SHM_RETURN_MAX);
 		int buffer, err;
 
 		if (!wf_shm_out_has_room(out, 0))
@@ -51,10 +50,10 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		buffer = wf_shm_remote_take_return(out, tx);
 		if (buffer < 0)
 			return -EAGAIN;
-		remote->outstanding++;
+		tx->done.outstanding++;
 		wf_shm_remote_put(out, tx, &piece, WF_SHM_KIND_READ,
 				  (uint8_t)buffer, 0, NULL);
-		wf_shm_remote_advance(remote, &piece);
+		wf_shm_remote_advance(tx, &piece);
 	}
 	return 0;
 }

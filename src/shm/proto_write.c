@@ -13,12 +13,12 @@
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	(void)out;
-	return tx->remote->kind == WF_SHM_REMOTE_WRITE;
+	return tx->req->kind == WF_TX_WRITE;
 }
 
 static void fill(const struct wf_shm_tx *tx, uint8_t *to, uint32_t len)
 {
-	wf_op_iov_gather(tx->iov, tx->iov_count, tx->pushed, to, len);
+	wf_op_iov_gather(tx->req->iov, tx->req->iov_count, tx->pushed, to, len);
 }
 
 static int begin(struct wf_shm_out *out, const struct wf_shm_tx *tx)
@@ -32,18 +32,17 @@ static int begin(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 		return err;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_ring_writes, 1);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_ring_write_bytes,
-			 tx->len);
+			 tx->req->len);
 	return 0;
 }
 
 static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	struct wf_shm_remote *remote = tx->remote;
-	bool begun = tx->pushed || remote->seg;
+	bool begun = tx->pushed || tx->done.seg;
 
-	while (!remote->issued) {
+	while (!tx->done.issued) {
 		struct wf_shm_remote_piece piece =
-			wf_shm_remote_next(remote, out->chunk);
+			wf_shm_remote_next(tx, out->chunk);
 		int err;
 
 		if (!wf_shm_out_has_room(out, wf_shm_remote_record(piece.len)))
@@ -54,12 +53,12 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		if (piece.last && (tx->slot_flags & WF_SHM_SLOT_ACK)) {
 			if (!wf_shm_out_wait(out, tx))
 				return -EAGAIN;
-			remote->outstanding = 1;
+			tx->done.outstanding = 1;
 		}
 		wf_shm_remote_put(out, tx, &piece, WF_SHM_KIND_WRITE, 0,
 				  piece.len, fill);
 		tx->pushed += piece.len;
-		wf_shm_remote_advance(remote, &piece);
+		wf_shm_remote_advance(tx, &piece);
 		begun = true;
 	}
 	return 0;

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/rest.h"
 #include "op/iov.h"
+#include "os/shared.h"
 #include "shm/ep.h"
 #include "shm/share.h"
 
@@ -146,14 +147,14 @@ static int read_part(void *arg, uint64_t offset, uint64_t part)
 	n = wf_op_iov_slice(pull->rx->iov, pull->rx->iov_count, offset, part,
 			    to);
 	m = wf_op_iov_slice(pull->iov, pull->iov_count, offset, part, from);
-	atomic_store(&header->reading, 1);
-	if (!atomic_load(&header->sender_left))
+	wf_shared_store(&header->reading, 1, seq_cst);
+	if (!wf_shared_load(&header->sender_left, seq_cst))
 		ret = wf_shm_mover_read(&pull->in->mover, to, n, from, m, part);
 	/* The fence keeps the load behind the copy. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&header->sender_left))
+	wf_shared_fence(seq_cst);
+	if (wf_shared_load(&header->sender_left, seq_cst))
 		ret = -ESRCH;
-	atomic_store(&header->reading, 0);
+	wf_shared_store(&header->reading, 0, seq_cst);
 	return ret;
 }
 
@@ -263,7 +264,8 @@ static void start_share(struct wf_shm_pull *pull)
 /* The message is lost, and no stream of it will come. */
 static bool has_left(const struct wf_shm_in *in)
 {
-	return in->ended || atomic_load(&in->region.header->sender_left);
+	return in->ended ||
+	       wf_shared_load(&in->region.header->sender_left, seq_cst);
 }
 
 static void start(struct wf_shm_pull *pull)
@@ -294,8 +296,8 @@ static uint32_t take_claims(const struct wf_shm_pull *pull,
 			    struct wf_shm_share *share)
 {
 	uint64_t chunks = (pull->want + pull->chunk - 1) / pull->chunk;
-	uint64_t claimed = atomic_exchange_explicit(
-		&share->claimed, UINT32_MAX / 2, memory_order_relaxed);
+	uint64_t claimed =
+		wf_shared_exchange(&share->claimed, UINT32_MAX / 2, relaxed);
 	/* Ours are those we copied and the one that failed. */
 	uint64_t ours = (uint64_t)pull->done + (pull->failed ? 1 : 0);
 
@@ -328,11 +330,9 @@ void wf_shm_pull_progress(struct wf_shm_pull *pull)
 		else
 			pull->claims_over = ret;
 	}
-	gave_up = atomic_load_explicit(&share->sender_failed,
-				       memory_order_acquire);
+	gave_up = wf_shared_load(&share->sender_failed, acquire);
 	/* Acquire: its bytes are in our buffer once it has counted them. */
-	theirs =
-		atomic_load_explicit(&share->sender_done, memory_order_acquire);
+	theirs = wf_shared_load(&share->sender_done, acquire);
 	if (pull->failed) {
 		if (gave_up || theirs >= pull->theirs)
 			read_failed(pull, pull->failed);
@@ -466,10 +466,8 @@ static void leave_share(struct wf_shm_pull *pull)
 
 	/* Who is gone writes no more; who breaks rules is not waited for. */
 	while (!in->ended && !in->broken &&
-	       !atomic_load_explicit(&share->sender_failed,
-				     memory_order_acquire) &&
-	       atomic_load_explicit(&share->sender_done, memory_order_acquire) <
-		       theirs &&
+	       !wf_shared_load(&share->sender_failed, acquire) &&
+	       wf_shared_load(&share->sender_done, acquire) < theirs &&
 	       wf_base_clock_ns() - begin < LEAVE_PATIENCE)
 		wf_base_rest(&rest);
 }

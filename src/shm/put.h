@@ -9,6 +9,7 @@
 #define WF_SHM_PUT_H
 
 #include "op/copy.h"
+#include "os/shared.h"
 #include "shm/out.h"
 
 /* Up to here a message may take the fast path; a record holds as much. */
@@ -47,12 +48,11 @@ static inline void wf_shm_put_publish(struct wf_shm_out *out,
 	wf_shm_lap_take(&out->slot_lap, 1);
 	out->slots_free--;
 	wf_shm_put_count(out, len, kind);
-	atomic_store_explicit(&slot->word, word, memory_order_release);
+	wf_shared_store(&slot->word, word, release);
 	/* May miss a receiver that stops looking just now; it looks once more
-	 * after a barrier on all processors (sleep.c), or half a millisecond
+	 * after a barrier on all processors (core/sleep.c), or half a millisecond
 	 * later (watch.c). */
-	if (wf_unlikely(atomic_load_explicit(out->bell_wanted,
-					     memory_order_relaxed)))
+	if (wf_unlikely(wf_shared_load(out->bell_wanted, relaxed)))
 		wf_shm_out_ring(out);
 	if (wf_unlikely(out->slots_free <= WF_SHM_OUT_LOW))
 		wf_shm_out_low(out);

@@ -14,7 +14,7 @@
 #define LINE_WINDOW 128 /* ... and lines */
 
 /* Idle polls until a receiver has returned all credit. */
-#define IDLE (2 * WF_SHM_EP_POLLS_PER_CLOCK)
+#define IDLE (2 * WF_HOST_POLLS_PER_CLOCK)
 
 /* A receiver waits longer for a message than it takes to handle it. */
 #define POLLS_PER_MESSAGE 4
@@ -55,7 +55,7 @@ static uint32_t forget_all(struct joined *j)
 static void idle(struct joined *j, int polls)
 {
 	for (int i = 0; i < polls; i++)
-		wf_shm_ep_progress(&j->to);
+		wf_core_progress(&j->to_core);
 }
 
 static void ping(struct joined *j, const void *buf, size_t len, int count)
@@ -192,7 +192,7 @@ static void in_turns(unsigned int slots_log2, unsigned int lines_log2)
 	for (uint64_t tag = 1; tag <= COUNT; tag++) {
 		size_t len = draw(&random, 4) ? draw_len(&random) :
 						draw(&random, 40000);
-		struct wf_shm_tx tx;
+		struct wf_tx tx;
 
 		joined_alloc(&from[tag], len, 1 + draw(&random, 4));
 		joined_alloc(&to[tag], len, 1);
@@ -204,7 +204,7 @@ static void in_turns(unsigned int slots_log2, unsigned int lines_log2)
 	for (int turn = 0; wf_op_compq_count(&j->txq) < COUNT; turn++) {
 		assert_true(turn < 1000);
 		idle(j, IDLE);
-		wf_shm_ep_progress_slow(&j->from);
+		wf_core_progress(&j->from_core);
 	}
 	idle(j, IDLE);
 	assert_int_equal(wf_op_compq_count(&j->rxcq), COUNT);

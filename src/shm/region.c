@@ -6,28 +6,31 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/memfd.h"
+#include "os/file.h"
+#include "os/memory.h"
 
 static int map(struct wf_shm_region *region, int memfd, unsigned int slots_log2,
 	       unsigned int lines_log2)
 {
 	size_t bytes = wf_shm_region_bytes(slots_log2, lines_log2);
+	void *memory = NULL;
 	uint8_t *base;
 	int err;
 
 	/* The memory is there, and touched as it is needed: a sender that
 	 * is kept up with never leaves the first few pages (lap.h). */
-	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-	if (base == MAP_FAILED)
-		return -errno;
-	if (madvise(base, bytes, MADV_DONTFORK)) {
-		err = -errno;
-		munmap(base, bytes);
+	err = wf_os_mmap(&memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 memfd);
+	if (err)
+		return err;
+	err = wf_os_madvise(memory, bytes, MADV_DONTFORK);
+	if (err) {
+		wf_os_munmap(memory, bytes);
 		return err;
 	}
+	base = memory;
 	*region = (struct wf_shm_region){
 		.base = base,
 		.bytes = bytes,
@@ -63,7 +66,7 @@ int wf_shm_region_create(struct wf_shm_region *region, unsigned int slots_log2,
 	return 0;
 
 err_close:
-	close(fd);
+	wf_os_close(fd);
 	return err;
 }
 
@@ -97,6 +100,6 @@ int wf_shm_region_map(struct wf_shm_region *region, int memfd,
 void wf_shm_region_unmap(struct wf_shm_region *region)
 {
 	if (region->base)
-		munmap(region->base, region->bytes);
+		wf_os_munmap(region->base, region->bytes);
 	region->base = NULL;
 }

@@ -20,43 +20,47 @@
 /* Above this a value that was fetched does not fit the reply itself. */
 #define REPLY_BYTES 8
 
-struct wf_shm_remote_piece
-wf_shm_remote_next(const struct wf_shm_remote *remote, uint32_t max)
+struct wf_shm_remote_piece wf_shm_remote_next(const struct wf_shm_tx *tx,
+					      uint32_t max)
 {
-	const struct wf_shm_remote_seg *seg = &remote->segs[remote->seg];
+	const struct wf_remote *remote = tx->req->remote;
+	const struct wf_shm_done *done = &tx->done;
+	const struct wf_remote_seg *seg = &remote->segs[done->seg];
 	struct wf_shm_remote_piece piece = { .last = true };
 
 	if (!remote->seg_count)
 		return piece;
-	piece.addr = seg->addr + remote->seg_done;
+	piece.addr = seg->addr + done->seg_done;
 	piece.key = seg->key;
 	piece.len = max;
-	if (seg->len - remote->seg_done <= max)
-		piece.len = (uint32_t)(seg->len - remote->seg_done);
-	piece.last = remote->seg + 1 == remote->seg_count &&
-		     remote->seg_done + piece.len == seg->len;
+	if (seg->len - done->seg_done <= max)
+		piece.len = (uint32_t)(seg->len - done->seg_done);
+	piece.last = done->seg + 1 == remote->seg_count &&
+		     done->seg_done + piece.len == seg->len;
 	return piece;
 }
 
-void wf_shm_remote_advance(struct wf_shm_remote *remote,
+void wf_shm_remote_advance(struct wf_shm_tx *tx,
 			   const struct wf_shm_remote_piece *piece)
 {
-	remote->issued = piece->last;
-	remote->seg_done += piece->len;
-	if (!piece->last && remote->seg_done == remote->segs[remote->seg].len) {
-		remote->seg++;
-		remote->seg_done = 0;
+	struct wf_shm_done *done = &tx->done;
+
+	done->issued = piece->last;
+	done->seg_done += piece->len;
+	if (!piece->last &&
+	    done->seg_done == tx->req->remote->segs[done->seg].len) {
+		done->seg++;
+		done->seg_done = 0;
 	}
 }
 
-static uint64_t access_of(const struct wf_shm_remote *remote)
+static uint64_t access_of(const struct wf_tx *req)
 {
-	if (remote->kind == WF_SHM_REMOTE_WRITE)
+	if (req->kind == WF_TX_WRITE)
 		return FI_REMOTE_WRITE;
-	if (remote->kind == WF_SHM_REMOTE_READ ||
-	    remote->amo_op == FI_ATOMIC_READ)
+	if (req->kind == WF_TX_READ || req->remote->amo_op == FI_ATOMIC_READ)
 		return FI_REMOTE_READ;
-	return remote->amo_kind == WF_OP_AMO_WRITE ?
+	return req->remote->amo_kind == WF_OP_AMO_WRITE ?
 		       FI_REMOTE_WRITE :
 		       FI_REMOTE_WRITE | FI_REMOTE_READ;
 }
@@ -64,8 +68,8 @@ static uint64_t access_of(const struct wf_shm_remote *remote)
 int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 			struct iovec *to, size_t *count, bool *events)
 {
-	const struct wf_shm_remote *remote = tx->remote;
-	uint64_t access = access_of(remote);
+	const struct wf_remote *remote = tx->req->remote;
+	uint64_t access = access_of(tx->req);
 
 	*count = 0;
 	*events = out->remote_flags &
@@ -110,7 +114,8 @@ void wf_shm_remote_put(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 		       void (*fill)(const struct wf_shm_tx *tx, uint8_t *to,
 				    uint32_t len))
 {
-	const struct wf_shm_remote *remote = tx->remote;
+	const struct wf_tx *req = tx->req;
+	const struct wf_remote *remote = req->remote;
 	size_t record = wf_shm_remote_record(bytes);
 	struct wf_shm_slot *slot = wf_shm_put_slot(out);
 	uint8_t *to = slot->rma_bytes;
@@ -124,17 +129,15 @@ void wf_shm_remote_put(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 		flags |= WF_SHM_SLOT_ACK;
 	if (record)
 		to = wf_shm_put_record(out, record);
-	slot->tag = tx->len;
-	slot->data = tx->data;
+	slot->tag = req->len;
+	slot->data = req->data;
 	slot->rma = (struct wf_shm_rma){
 		.addr = piece->addr,
 		.key = piece->key,
 		.op = tx->op,
 		.len = piece->len,
-		.flags =
-			(piece->last ? WF_SHM_RMA_LAST : 0) |
-			(remote->kind == WF_SHM_REMOTE_READ ? 0 :
-							      WF_SHM_RMA_WRITE),
+		.flags = (piece->last ? WF_SHM_RMA_LAST : 0) |
+			 (req->kind == WF_TX_READ ? 0 : WF_SHM_RMA_WRITE),
 		.buffer = buffer,
 		.amo_kind = remote->amo_kind,
 		.amo_op = remote->amo_op,
@@ -162,28 +165,30 @@ int wf_shm_remote_take_return(struct wf_shm_out *out, struct wf_shm_tx *tx)
 static bool take_bytes(struct wf_shm_out *out, struct wf_shm_tx *tx,
 		       const struct wf_shm_reply *reply)
 {
-	struct wf_shm_remote *remote = tx->remote;
-	bool atomic = remote->kind == WF_SHM_REMOTE_ATOMIC;
-	const struct iovec *to = atomic ? remote->result : tx->iov;
-	size_t count = atomic ? remote->result_count : tx->iov_count;
-	uint64_t left = wf_op_iov_len(to, count) - remote->answered;
+	const struct wf_tx *req = tx->req;
+	const struct wf_remote *remote = req->remote;
+	struct wf_shm_done *done = &tx->done;
+	bool atomic = req->kind == WF_TX_ATOMIC;
+	const struct iovec *to = atomic ? remote->result : req->iov;
+	size_t count = atomic ? remote->result_count : req->iov_count;
+	uint64_t left = wf_op_iov_len(to, count) - done->answered;
 	uint64_t len = left;
 
 	/* Pieces were cut in order, at the ends of segments and at the size of
 	 * a return. */
 	for (uint64_t i = 0, at = 0; i < remote->seg_count; i++) {
 		at += remote->segs[i].len;
-		if (at <= remote->answered)
+		if (at <= done->answered)
 			continue;
-		if (at - remote->answered < len)
-			len = at - remote->answered;
+		if (at - done->answered < len)
+			len = at - done->answered;
 		break;
 	}
 	if (len > WF_SHM_RETURN_MAX)
 		len = WF_SHM_RETURN_MAX;
 	if (atomic && len <= REPLY_BYTES) {
 		if (!reply->status)
-			wf_op_iov_scatter(to, count, remote->answered,
+			wf_op_iov_scatter(to, count, done->answered,
 					  &reply->len, len);
 	} else {
 		if (reply->share >= WF_SHM_RETURNS ||
@@ -191,32 +196,32 @@ static bool take_bytes(struct wf_shm_out *out, struct wf_shm_tx *tx,
 			return false;
 		out->returns[reply->share] = NULL;
 		if (!reply->status)
-			wf_op_iov_scatter(to, count, remote->answered,
+			wf_op_iov_scatter(to, count, done->answered,
 					  out->region.returns +
 						  (size_t)reply->share *
 							  WF_SHM_RETURN_MAX,
 					  len);
 	}
-	remote->answered += len;
+	done->answered += len;
 	return true;
 }
 
 bool wf_shm_remote_reply(struct wf_shm_out *out, struct wf_shm_tx *tx,
 			 const struct wf_shm_reply *reply)
 {
-	struct wf_shm_remote *remote = tx->remote;
-	bool returns = remote->kind == WF_SHM_REMOTE_READ ||
-		       (remote->kind == WF_SHM_REMOTE_ATOMIC &&
-			remote->amo_kind != WF_OP_AMO_WRITE);
+	struct wf_shm_done *done = &tx->done;
+	bool returns = tx->req->kind == WF_TX_READ ||
+		       (tx->req->kind == WF_TX_ATOMIC &&
+			tx->req->remote->amo_kind != WF_OP_AMO_WRITE);
 
-	if (reply->kind != WF_SHM_REPLY_FINAL || !remote->outstanding)
+	if (reply->kind != WF_SHM_REPLY_FINAL || !done->outstanding)
 		return false;
 	if (returns && !take_bytes(out, tx, reply))
 		return false;
-	remote->outstanding--;
-	if (reply->status && !remote->status)
-		remote->status = reply->status;
-	if (remote->issued && !remote->outstanding)
-		wf_shm_out_finish(out, tx, remote->status);
+	done->outstanding--;
+	if (reply->status && !done->status)
+		done->status = reply->status;
+	if (done->issued && !done->outstanding)
+		wf_shm_out_finish(out, tx, done->status);
 	return true;
 }

@@ -29,11 +29,11 @@ static struct joined *open_way(enum wf_shm_way way)
 	return j;
 }
 
-static struct wf_shm_tx tx_of(struct wf_shm_remote *remote,
-			      const struct joined_buf *b, uint64_t at,
-			      uint64_t key)
+static struct wf_tx tx_of(enum wf_tx_kind kind, struct wf_remote *remote,
+			  const struct joined_buf *b, uint64_t at, uint64_t key)
 {
-	struct wf_shm_tx tx = {
+	struct wf_tx tx = {
+		.kind = kind,
 		.context = remote,
 		.comp_flags = FI_RMA | FI_WRITE,
 		.len = b->len,
@@ -43,7 +43,7 @@ static struct wf_shm_tx tx_of(struct wf_shm_remote *remote,
 	};
 
 	remote->seg_count = 1;
-	remote->segs[0] = (struct wf_shm_remote_seg){ at, b->len, key };
+	remote->segs[0] = (struct wf_remote_seg){ at, b->len, key };
 	memcpy(tx.iov, b->iov, sizeof(tx.iov));
 	return tx;
 }
@@ -52,23 +52,23 @@ static struct wf_shm_tx tx_of(struct wf_shm_remote *remote,
 static void there_and_back(struct joined *j, size_t len, uint32_t parts,
 			   bool ack)
 {
-	struct wf_shm_remote write = { .kind = WF_SHM_REMOTE_WRITE };
-	struct wf_shm_remote read = { .kind = WF_SHM_REMOTE_READ };
+	struct wf_remote write = { 0 };
+	struct wf_remote read = { 0 };
 	struct joined_buf from, to;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	struct wf_comp comp;
 
 	joined_alloc(&from, len, parts);
 	joined_alloc(&to, len, parts);
 	joined_fill(&from, len);
-	tx = tx_of(&write, &from, 5, KEY);
+	tx = tx_of(WF_TX_WRITE, &write, &from, 5, KEY);
 	if (ack)
-		tx.slot_flags |= WF_SHM_SLOT_ACK;
+		tx.delivery = true;
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
 	comp = joined_wait(j, &j->txq);
 	assert_int_equal(joined_err(&comp), 0);
 	assert_ptr_equal(comp.context, &write);
-	tx = tx_of(&read, &to, 5, KEY);
+	tx = tx_of(WF_TX_READ, &read, &to, 5, KEY);
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
 	comp = joined_wait(j, &j->txq);
 	assert_int_equal(joined_err(&comp), 0);
@@ -114,16 +114,16 @@ static void test_through_the_ring(void **state)
 	all_sizes(WF_SHM_WAY_NONE);
 }
 
-static int status_of(struct joined *j, enum wf_shm_remote_kind kind, size_t len,
+static int status_of(struct joined *j, enum wf_tx_kind kind, size_t len,
 		     uint64_t at, uint64_t key)
 {
-	struct wf_shm_remote remote = { .kind = kind };
+	struct wf_remote remote = { 0 };
 	struct joined_buf b;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	struct wf_comp comp;
 
 	joined_alloc(&b, len, 1);
-	tx = tx_of(&remote, &b, at, key);
+	tx = tx_of(kind, &remote, &b, at, key);
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
 	comp = joined_wait(j, &j->txq);
 	free(b.memory);
@@ -136,8 +136,7 @@ static void check_keys(enum wf_shm_way way)
 	const struct iovec iov = { memory, 100 };
 
 	wf_op_regs_add(&j->regs, 1, FI_REMOTE_READ, WF_REG_OFFSETS, &iov, 1);
-	for (int kind = WF_SHM_REMOTE_WRITE; kind <= WF_SHM_REMOTE_READ;
-	     kind++) {
+	for (int kind = WF_TX_WRITE; kind <= WF_TX_READ; kind++) {
 		assert_int_equal(status_of(j, kind, 8, 0, KEY + 1),
 				 FI_EKEYREJECTED);
 		assert_int_equal(status_of(j, kind, 8, ROOM - 7, KEY),
@@ -146,9 +145,8 @@ static void check_keys(enum wf_shm_way way)
 				 FI_EKEYREJECTED);
 		assert_int_equal(status_of(j, kind, 8, ROOM - 8, KEY), 0);
 	}
-	assert_int_equal(status_of(j, WF_SHM_REMOTE_WRITE, 8, 0, 1),
-			 FI_EKEYREJECTED);
-	assert_int_equal(status_of(j, WF_SHM_REMOTE_READ, 8, 0, 1), 0);
+	assert_int_equal(status_of(j, WF_TX_WRITE, 8, 0, 1), FI_EKEYREJECTED);
+	assert_int_equal(status_of(j, WF_TX_READ, 8, 0, 1), 0);
 	assert_false(j->in->broken);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(memory[i], 0);
@@ -175,18 +173,19 @@ static void test_target_checks(void **state)
 	wf_op_regs_add(&others, 99, RW, WF_REG_OFFSETS, &iov, 1);
 	wf_op_reg_unmap(&j->out->regs);
 	assert_int_equal(wf_op_reg_map(&j->out->regs, others.memfd), 0);
-	assert_int_equal(status_of(j, WF_SHM_REMOTE_READ, 9000, 0, 99),
+	assert_int_equal(status_of(j, WF_TX_READ, 9000, 0, 99),
 			 FI_EKEYREJECTED);
 	{
-		struct wf_shm_remote write = { .kind = WF_SHM_REMOTE_WRITE };
+		struct wf_remote write = { 0 };
 		struct joined_buf b;
-		struct wf_shm_tx tx;
+		struct wf_tx tx;
 		struct wf_comp comp;
 
 		joined_alloc(&b, 9000, 1);
 		joined_fill(&b, 1);
-		tx = tx_of(&write, &b, 0, 99);
-		tx.slot_flags = WF_SHM_SLOT_ACK | WF_SHM_SLOT_DATA;
+		tx = tx_of(WF_TX_WRITE, &write, &b, 0, 99);
+		tx.delivery = true;
+		tx.has_data = true;
 		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
 		comp = joined_wait(j, &j->txq);
 		assert_int_equal(joined_err(&comp), FI_EKEYREJECTED);
@@ -206,19 +205,18 @@ static void check_events(enum wf_shm_way way)
 	struct wf_cntr reads = { .waker = WF_WAKER_NONE };
 	const struct wf_reg_watch watch = { &reads, &writes };
 	struct joined *j = open_way(way);
-	struct wf_shm_remote write = { .kind = WF_SHM_REMOTE_WRITE };
+	struct wf_remote write = { 0 };
 	struct joined_buf b;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	struct wf_comp comp;
 
 	wf_op_regs_watch(&j->regs, KEY, &watch);
-	assert_int_equal(status_of(j, WF_SHM_REMOTE_WRITE, 9000, 0, KEY), 0);
-	assert_int_equal(status_of(j, WF_SHM_REMOTE_READ, 9000, 0, KEY), 0);
-	assert_int_equal(status_of(j, WF_SHM_REMOTE_READ, 9000, 0, 0),
-			 FI_EKEYREJECTED);
+	assert_int_equal(status_of(j, WF_TX_WRITE, 9000, 0, KEY), 0);
+	assert_int_equal(status_of(j, WF_TX_READ, 9000, 0, KEY), 0);
+	assert_int_equal(status_of(j, WF_TX_READ, 9000, 0, 0), FI_EKEYREJECTED);
 	joined_alloc(&b, 9000, 1);
-	tx = tx_of(&write, &b, 0, KEY);
-	tx.slot_flags = WF_SHM_SLOT_DATA;
+	tx = tx_of(WF_TX_WRITE, &write, &b, 0, KEY);
+	tx.has_data = true;
 	tx.data = 0xdada;
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
 	comp = joined_wait(j, &j->rxcq);
@@ -250,8 +248,7 @@ static void test_atomics(void **state)
 
 	(void)state;
 	for (size_t count = 1; count <= 300; count += 13) {
-		struct wf_shm_remote remote = {
-			.kind = WF_SHM_REMOTE_ATOMIC,
+		struct wf_remote remote = {
 			.seg_count = 1,
 			.segs[0] = { 0, count * 8, KEY },
 			.amo_kind = WF_OP_AMO_FETCH,
@@ -260,10 +257,10 @@ static void test_atomics(void **state)
 			.result_count = 1,
 			.result[0] = { old, count * 8 },
 		};
-		struct wf_shm_tx tx = {
+		struct wf_tx tx = {
+			.kind = WF_TX_ATOMIC,
 			.comp_flags = FI_ATOMIC | FI_READ,
 			.len = count * 8,
-			.slot_flags = WF_SHM_SLOT_ACK,
 			.wants_comp = true,
 			.remote = &remote,
 			.iov_count = 1,
@@ -289,7 +286,7 @@ static void test_atomics(void **state)
 
 /* Sends until it is taken, with both sides making progress. The caller's buffers
  * are its own again at once. */
-static void inject_until_taken(struct joined *j, struct wf_shm_tx *tx)
+static void inject_until_taken(struct joined *j, struct wf_tx *tx)
 {
 	int tries = 0;
 
@@ -317,15 +314,15 @@ static void test_injected_segments(void **state)
 
 		for (uint32_t segs = 2; segs <= WF_OP_IOV_MAX; segs++) {
 			for (uint64_t i = 0; i < ROUNDS; i++) {
-				struct wf_shm_remote remote = {
-					.kind = WF_SHM_REMOTE_ATOMIC,
+				struct wf_remote remote = {
 					.seg_count = segs,
 					.amo_kind = WF_OP_AMO_WRITE,
 					.amo_op = FI_SUM,
 					.amo_type = FI_UINT64,
 				};
 				uint64_t add[WF_OP_IOV_MAX][20];
-				struct wf_shm_tx tx = {
+				struct wf_tx tx = {
+					.kind = WF_TX_ATOMIC,
 					.len = segs * sizeof(add[0]),
 					.remote = &remote,
 					.iov_count = 1,
@@ -335,10 +332,9 @@ static void test_injected_segments(void **state)
 				for (uint32_t k = 0; k < segs; k++) {
 					for (uint64_t n = 0; n < 20; n++)
 						add[k][n] = n;
-					remote.segs[k] =
-						(struct wf_shm_remote_seg){
-							k * 1000, 160, KEY
-						};
+					remote.segs[k] = (struct wf_remote_seg){
+						k * 1000, 160, KEY
+					};
 				}
 				inject_until_taken(j, &tx);
 				memset(add, 0xee, sizeof(add));
@@ -372,8 +368,7 @@ static void test_injected_fetch(void **state)
 	memset(memory, 1, sizeof(memory));
 	for (int i = 0; i < 8; i++) {
 		uint8_t operands[SEGS * LEN], compare[SEGS * LEN];
-		struct wf_shm_remote remote = {
-			.kind = WF_SHM_REMOTE_ATOMIC,
+		struct wf_remote remote = {
 			.seg_count = SEGS,
 			.amo_kind = WF_OP_AMO_COMPARE,
 			.amo_op = FI_CSWAP,
@@ -383,10 +378,10 @@ static void test_injected_fetch(void **state)
 			.result_count = 1,
 			.result[0] = { old[i], sizeof(old[i]) },
 		};
-		struct wf_shm_tx tx = {
+		struct wf_tx tx = {
+			.kind = WF_TX_ATOMIC,
 			.comp_flags = FI_ATOMIC | FI_READ,
 			.len = sizeof(operands),
-			.slot_flags = WF_SHM_SLOT_ACK,
 			.wants_comp = true,
 			.remote = &remote,
 			.iov_count = 1,
@@ -395,7 +390,7 @@ static void test_injected_fetch(void **state)
 
 		for (uint64_t k = 0; k < SEGS; k++)
 			remote.segs[k] =
-				(struct wf_shm_remote_seg){ k * 100, LEN, KEY };
+				(struct wf_remote_seg){ k * 100, LEN, KEY };
 		memset(operands, i + 2, sizeof(operands));
 		memset(compare, i + 1, sizeof(compare));
 		inject_until_taken(j, &tx);
@@ -421,14 +416,14 @@ static void test_injected_fetch(void **state)
 static void test_injected_key(void **state)
 {
 	struct joined *j = open_way(WF_SHM_WAY_NONE);
-	struct wf_shm_remote remote = { .kind = WF_SHM_REMOTE_WRITE };
+	struct wf_remote remote = { 0 };
 	struct joined_buf b;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	struct wf_comp comp;
 
 	(void)state;
 	joined_alloc(&b, 64, 1);
-	tx = tx_of(&remote, &b, 0, KEY + 1);
+	tx = tx_of(WF_TX_WRITE, &remote, &b, 0, KEY + 1);
 	tx.wants_comp = false;
 	inject_until_taken(j, &tx);
 	comp = joined_wait(j, &j->txq);
@@ -460,10 +455,10 @@ static int lose_target(struct joined *j)
 static void test_target_without_first_thread(void **state)
 {
 	struct joined *j = open_way(WF_SHM_WAY_CMA);
-	struct wf_shm_remote remote = { .kind = WF_SHM_REMOTE_WRITE };
+	struct wf_remote remote = { 0 };
 	int end = lose_target(j);
 	struct joined_buf b;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	struct wf_comp comp;
 
 	(void)state;
@@ -473,8 +468,8 @@ static void test_target_without_first_thread(void **state)
 	j->out->mover.way = WF_SHM_WAY_CMA;
 	joined_alloc(&b, 64, 1);
 	joined_fill(&b, 1);
-	tx = tx_of(&remote, &b, 0, KEY);
-	tx.slot_flags |= WF_SHM_SLOT_ACK;
+	tx = tx_of(WF_TX_WRITE, &remote, &b, 0, KEY);
+	tx.delivery = true;
 	inject_until_taken(j, &tx);
 	comp = joined_wait(j, &j->txq);
 	assert_int_equal(joined_err(&comp), 0);
@@ -490,15 +485,15 @@ static void test_target_without_first_thread(void **state)
 static void test_target_is_gone(void **state)
 {
 	struct joined *j = open_way(WF_SHM_WAY_CMA);
-	struct wf_shm_remote remote = { .kind = WF_SHM_REMOTE_WRITE };
+	struct wf_remote remote = { 0 };
 	struct joined_buf b;
-	struct wf_shm_tx tx;
+	struct wf_tx tx;
 	struct wf_comp comp;
 
 	(void)state;
 	close(lose_target(j));
 	joined_alloc(&b, 64, 1);
-	tx = tx_of(&remote, &b, 0, KEY);
+	tx = tx_of(WF_TX_WRITE, &remote, &b, 0, KEY);
 	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
 	assert_int_equal(j->out->mover.way, WF_SHM_WAY_CMA);
 	assert_int_equal(wf_op_compq_count(&j->txq), 0);
@@ -515,7 +510,7 @@ static void test_many_reads(void **state)
 	enum { MANY = 40 };
 	struct joined *j = open_way(WF_SHM_WAY_NONE);
 	static uint8_t got[MANY][700];
-	struct wf_shm_remote remotes[MANY];
+	struct wf_remote remotes[MANY];
 	int done = 0;
 
 	(void)state;
@@ -527,11 +522,10 @@ static void test_many_reads(void **state)
 			.count = 1,
 			.iov[0] = { got[i], sizeof(got[i]) },
 		};
-		struct wf_shm_tx tx;
+		struct wf_tx tx;
 
-		remotes[i] =
-			(struct wf_shm_remote){ .kind = WF_SHM_REMOTE_READ };
-		tx = tx_of(&remotes[i], &b, (uint64_t)i * 700, KEY);
+		remotes[i] = (struct wf_remote){ 0 };
+		tx = tx_of(WF_TX_READ, &remotes[i], &b, (uint64_t)i * 700, KEY);
 		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
 	}
 	while (done < MANY) {

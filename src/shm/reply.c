@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "os/shared.h"
+
 #define ROOM_MIN 16
 
 void wf_shm_reply_init(struct wf_shm_replies *replies,
@@ -54,8 +56,8 @@ static bool ring_has_room(struct wf_shm_replies *replies)
 {
 	if (replies->head - replies->seen < WF_SHM_REPLIES)
 		return true;
-	replies->seen = atomic_load_explicit(
-		&replies->region->header->replies_seen, memory_order_acquire);
+	replies->seen =
+		wf_shared_load(&replies->region->header->replies_seen, acquire);
 	return replies->head - replies->seen < WF_SHM_REPLIES;
 }
 
@@ -71,7 +73,7 @@ static void write_reply(struct wf_shm_replies *replies,
 	to->share = reply->share;
 	to->len = reply->len;
 	/* Pairs with the acquire in wf_shm_out_poll(). */
-	atomic_store_explicit(&to->seq, ++replies->head, memory_order_release);
+	wf_shared_store(&to->seq, ++replies->head, release);
 }
 
 uint32_t wf_shm_reply_send(struct wf_shm_replies *replies,
@@ -101,7 +103,7 @@ bool wf_shm_reply_was_read(struct wf_shm_replies *replies, uint32_t place)
 {
 	if ((int32_t)(replies->seen - place) >= 0)
 		return true;
-	replies->seen = atomic_load_explicit(
-		&replies->region->header->replies_seen, memory_order_acquire);
+	replies->seen =
+		wf_shared_load(&replies->region->header->replies_seen, acquire);
 	return (int32_t)(replies->seen - place) >= 0;
 }

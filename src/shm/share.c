@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "op/iov.h"
+#include "os/shared.h"
 
 /* Bytes one call copies before other work gets a turn. */
 #define BUDGET ((uint64_t)8 << 20)
@@ -16,9 +17,9 @@
 void wf_shm_share_open(struct wf_shm_share *share, const struct iovec *to,
 		       size_t count, size_t len, size_t chunk)
 {
-	atomic_store_explicit(&share->claimed, 0, memory_order_relaxed);
-	atomic_store_explicit(&share->sender_done, 0, memory_order_relaxed);
-	atomic_store_explicit(&share->sender_failed, 0, memory_order_relaxed);
+	wf_shared_store(&share->claimed, 0, relaxed);
+	wf_shared_store(&share->sender_done, 0, relaxed);
+	wf_shared_store(&share->sender_failed, 0, relaxed);
 	share->iov_count = (uint32_t)count;
 	share->chunk = chunk;
 	share->len = len;
@@ -33,8 +34,7 @@ int wf_shm_share_copy(struct wf_shm_share *share, uint64_t chunk, uint64_t len,
 		      void *arg, uint32_t *done)
 {
 	for (uint64_t used = 0; used < BUDGET; used += chunk) {
-		uint32_t turn = atomic_fetch_add_explicit(&share->claimed, 1,
-							  memory_order_relaxed);
+		uint32_t turn = wf_shared_add(&share->claimed, 1, relaxed);
 		uint64_t offset = turn * chunk;
 		uint64_t part = chunk;
 		int ret;
@@ -59,7 +59,7 @@ bool wf_shm_share_join(const struct wf_shm_share *share, struct wf_shm_tx *tx)
 	help->chunk = share->chunk;
 	help->len = share->len;
 	help->iov_count = share->iov_count;
-	if (help->chunk < CHUNK_MIN || help->len > tx->len ||
+	if (help->chunk < CHUNK_MIN || help->len > tx->req->len ||
 	    help->len / help->chunk > UINT32_MAX / 2 ||
 	    help->iov_count > WF_SHM_SHARE_IOV)
 		return false;
@@ -85,7 +85,8 @@ static int write_chunk(void *arg, uint64_t offset, uint64_t part)
 	struct iovec from[WF_OP_IOV_MAX], to[WF_SHM_SHARE_IOV];
 	size_t n, m;
 
-	n = wf_op_iov_slice(w->tx->iov, w->tx->iov_count, offset, part, from);
+	n = wf_op_iov_slice(w->tx->req->iov, w->tx->req->iov_count, offset,
+			    part, from);
 	m = wf_op_iov_slice(help->iov, help->iov_count, offset, part, to);
 	return wf_shm_mover_write(w->mover, from, n, to, m, part);
 }
@@ -104,12 +105,10 @@ bool wf_shm_share_help(struct wf_shm_share *share,
 	ret = wf_shm_share_copy(share, tx->help.chunk, tx->help.len,
 				write_chunk, &w, &done);
 	/* Release: the receiver reads the bytes after it saw the count. */
-	atomic_fetch_add_explicit(&share->sender_done, done,
-				  memory_order_release);
+	wf_shared_add(&share->sender_done, done, release);
 	if (ret >= 0)
 		return !ret;
 	wf_info("cannot help copying: error %d", -ret);
-	atomic_store_explicit(&share->sender_failed, (uint32_t)-ret,
-			      memory_order_release);
+	wf_shared_store(&share->sender_failed, (uint32_t)-ret, release);
 	return false;
 }

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 
 #include "shm/mover.h"
-#include "shm/out.h"
 #include "shm/ring_defs.h"
+#include "shm/tx.h"
 
 /* Receiver: describes where the bytes go. */
 void wf_shm_share_open(struct wf_shm_share *share, const struct iovec *to,

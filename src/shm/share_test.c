@@ -152,7 +152,8 @@ static void test_hostile_counter(void **state)
 
 static void test_join_checks(void **state)
 {
-	struct wf_shm_tx tx = { .len = LEN };
+	struct wf_tx req = { .len = LEN };
+	struct wf_shm_tx tx = { .req = &req };
 	struct iovec to[2] = { { &share, 1000 }, { &tx, LEN - 1000 } };
 
 	(void)state;
@@ -180,7 +181,7 @@ static void test_join_checks(void **state)
 	REFUSED(share.iov[1].len--);
 	REFUSED(share.iov[1].len = UINT64_MAX);
 	/* More claims than the counter can count. */
-	tx.len = SIZE_MAX;
+	req.len = SIZE_MAX;
 	REFUSED(share.len = UINT64_MAX; share.iov[1].len = UINT64_MAX - 1000;
 		share.chunk = 4096);
 }
@@ -193,11 +194,12 @@ static void test_help(void **state)
 	struct iovec iov[3] = { { to, 1 },
 				{ to + 1, 50000 },
 				{ to + 50001, LEN - 50001 } };
-	struct wf_shm_tx tx = {
+	struct wf_tx req = {
 		.len = LEN,
 		.iov_count = 2,
 		.iov = { { from, 777 }, { from + 777, LEN - 777 } },
 	};
+	struct wf_shm_tx tx = { .req = &req };
 
 	uint64_t addr, value;
 

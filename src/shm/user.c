@@ -8,46 +8,35 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "base/users.h"
+#include "os/file.h"
+#include "os/inline.h"
+#include "os/process.h"
+#include "os/socket.h"
+
+/* Refused users that are told about. */
+#define TOLD_MAX 16
 
 #define OVERFLOW_UID 65534 /* where the kernel does not say */
 
-static bool uid_listed(const char *list, uid_t uid)
-{
-	while (*list) {
-		char *end;
-		unsigned long id = strtoul(list, &end, 10);
-
-		if (end == list)
-			return false;
-		if (id == uid)
-			return true;
-		list = *end == ',' ? end + 1 : end;
-	}
-	return false;
-}
-
 static uid_t read_overflow_uid(void)
 {
-	FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
-	unsigned int uid = OVERFLOW_UID;
+	unsigned int uid;
+	char text[64];
 
-	if (!file)
-		return uid;
-	if (fscanf(file, "%u", &uid) != 1)
-		uid = OVERFLOW_UID;
-	fclose(file);
+	if (wf_os_read_text("/proc/sys/kernel/overflowuid", text,
+			    sizeof(text)) < 0 ||
+	    sscanf(text, "%u", &uid) != 1)
+		return OVERFLOW_UID;
 	return uid;
 }
 
 /* Read once: it is asked for at every connect. */
 static uid_t overflow_uid(void)
 {
-	static _Atomic int64_t known = -1;
+	WF_PER_PROCESS static _Atomic int64_t known = -1;
 	int64_t uid = atomic_load_explicit(&known, memory_order_relaxed);
 
 	if (uid < 0) {
@@ -61,16 +50,12 @@ static uid_t overflow_uid(void)
  * as the overflow user but that user. */
 static bool all_are_mapped(void)
 {
-	FILE *file = fopen("/proc/self/uid_map", "re");
 	unsigned int inside, outside, count;
-	bool all = false;
+	char text[64]; /* the first line is shorter */
 
-	if (!file)
-		return false;
-	if (fscanf(file, "%u %u %u", &inside, &outside, &count) == 3)
-		all = !inside && !outside && count == UINT32_MAX;
-	fclose(file);
-	return all;
+	return wf_os_read_text("/proc/self/uid_map", text, sizeof(text)) > 0 &&
+	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
+	       !inside && !outside && count == UINT32_MAX;
 }
 
 bool wf_shm_user_is_known(uid_t uid)
@@ -80,28 +65,64 @@ bool wf_shm_user_is_known(uid_t uid)
 
 bool wf_shm_user_is_ours(uid_t uid)
 {
-	return uid == geteuid() && wf_shm_user_is_known(uid);
+	return uid == wf_os_geteuid() && wf_shm_user_is_known(uid);
+}
+
+/* Whether nothing was said about @uid yet. Anybody can connect again and again,
+ * so each user is worth one line, and only some of them. */
+static bool is_news(uid_t uid)
+{
+	WF_PER_PROCESS static _Atomic int64_t
+		told[TOLD_MAX]; /* the number plus 1; 0: free */
+	int64_t number = (int64_t)uid + 1;
+
+	for (int i = 0; i < TOLD_MAX; i++) {
+		int64_t free = 0;
+
+		if (atomic_compare_exchange_strong(&told[i], &free, number))
+			return true;
+		if (free == number)
+			return false;
+	}
+	return false;
 }
 
 int wf_shm_user_check(const char *allow, int fd, struct ucred *cred)
 {
 	socklen_t len = sizeof(*cred);
+	int err;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len))
-		return -errno;
-	if ((allow && !strcmp(allow, "any")) ||
-	    (allow && uid_listed(allow, cred->uid)) ||
+	err = wf_os_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len);
+	if (err)
+		return err;
+	if (wf_base_users_have(allow, cred->uid) ||
 	    wf_shm_user_is_ours(cred->uid))
 		return 0;
-	if (cred->uid == geteuid())
-		wf_warn("process %d is refused: in this user namespace user %u "
+	if (!is_news(cred->uid))
+		return -EACCES;
+	if (cred->uid == wf_os_geteuid())
+		wf_tell("process %d is refused: in this user namespace user %u "
 			"is everybody without a number. FI_WEFT_ALLOW_UID=%u "
 			"lets all of them connect",
 			(int)cred->pid, (unsigned int)cred->uid,
 			(unsigned int)cred->uid);
 	else
-		wf_warn("user %u (process %d) is not allowed here, see "
-			"FI_WEFT_ALLOW_UID",
-			(unsigned int)cred->uid, (int)cred->pid);
+		wf_tell("process %d is refused, because it is of user %u and "
+			"we are user %u. If the two may exchange messages, set "
+			"FI_WEFT_ALLOW_UID=%u here and FI_WEFT_ALLOW_UID=%u "
+			"for that process",
+			(int)cred->pid, (unsigned int)cred->uid,
+			(unsigned int)wf_os_geteuid(), (unsigned int)cred->uid,
+			(unsigned int)wf_os_geteuid());
 	return -EACCES;
+}
+
+void wf_shm_user_refused(const struct ucred *cred)
+{
+	if (is_news(cred->uid))
+		wf_tell("process %d of user %u refuses us, because it does not "
+			"allow our user: set FI_WEFT_ALLOW_UID=%u for that "
+			"process",
+			(int)cred->pid, (unsigned int)cred->uid,
+			(unsigned int)wf_os_geteuid());
 }

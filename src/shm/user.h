@@ -6,13 +6,16 @@
 #define WF_SHM_USER_H
 
 #include <stdbool.h>
-#include <sys/socket.h>
-#include <sys/types.h>
+
+#include "os/types.h"
 
 /* Which process of which user is at the other end of the socket @fd. 0, or
- * -EACCES (which is logged) unless that is our user or one of @allow: NULL,
- * "any" or numbers with commas between them. */
+ * -EACCES unless that is our user or one of @allow: NULL, "any" or numbers with
+ * commas between them. A refusal is told once for each user. */
 int wf_shm_user_check(const char *allow, int fd, struct ucred *cred);
+
+/* Tells, once for each user, that a process that we allow does not allow us. */
+void wf_shm_user_refused(const struct ucred *cred);
 
 /* Whether @uid stands for one user. In a user namespace, all users that have
  * no number there are shown as the overflow user. */

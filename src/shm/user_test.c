@@ -6,6 +6,8 @@
  */
 #include "shm/user.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -22,6 +24,7 @@
 
 #define OVERFLOW 65534
 #define SOMEBODY 61003
+#define OTHER 61004
 #define SKIPPED 77
 
 /* The end of a pair that process of user @uid made. */
@@ -73,6 +76,52 @@ static void test_lists(void **state)
 	assert_int_equal(wf_shm_user_check("1,61003", own, &cred), 0);
 	assert_int_equal(wf_shm_user_check("any", own, &cred), 0);
 	close(own);
+}
+
+static int told;
+static char said[512];
+
+static void take_line(enum wf_log_level level, const char *func, int line,
+		      const char *text)
+{
+	(void)func;
+	(void)line;
+	if (level != WF_LOG_TELL)
+		return;
+	told++;
+	strncpy(said, text, sizeof(said) - 1);
+}
+
+/* Bug: refusals were seen only with FI_LOG_LEVEL. Now each user is told about,
+ * once, although anybody may connect as often as he likes. */
+static void test_told_once(void **state)
+{
+	struct ucred cred = { .uid = OTHER };
+	int fd;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	wf_base_log_set_sink(take_line);
+	fd = socket_of(OTHER);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wf_shm_user_check("1", fd, &cred), -EACCES);
+	assert_int_equal(told, 1);
+	assert_non_null(strstr(said, "FI_WEFT_ALLOW_UID=61004 here"));
+	assert_non_null(strstr(said, "FI_WEFT_ALLOW_UID=0 for that process"));
+	wf_shm_user_refused(&cred);
+	assert_int_equal(told, 1);
+	cred.uid++;
+	wf_shm_user_refused(&cred);
+	wf_shm_user_refused(&cred);
+	assert_int_equal(told, 2);
+	assert_non_null(strstr(said, "FI_WEFT_ALLOW_UID=0 for that process"));
+	/* An attacker with many users does not fill the terminal. */
+	for (cred.uid = 70000; cred.uid < 71000; cred.uid++)
+		wf_shm_user_refused(&cred);
+	assert_in_range(told, 3, 20);
+	close(fd);
+	wf_base_log_set_sink(NULL);
 }
 
 /* We become user 65534 of a namespace that knows no other user. */
@@ -153,6 +202,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_told_once),
 		cmocka_unit_test(test_overflow_user),
 		cmocka_unit_test(test_nobody_is_a_user),
 	};

@@ -21,8 +21,13 @@
  * A bell that we keep set because the completion queue is full is not answered
  * until the queue has room: each poll finds it again. It does not keep the
  * endpoint awake, either, for nothing can be done until the application reads;
- * sleep.c then looks again every millisecond. Without memory the endpoint stays
+ * doze.c then looks again every millisecond. Without memory the endpoint stays
  * awake and tries at every poll.
+ *
+ * Every sender has mapped the board. One of another user (FI_WEFT_ALLOW_UID) may
+ * clear bells of others, or the word that says that we sleep. Once such a sender
+ * was let in, all rings are looked at twice a millisecond, and no sleep is longer
+ * than 100 ms (sleep.c): it can delay the messages of others, not hide them.
  */
 #include "shm/watch.h"
 
@@ -30,6 +35,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "os/shared.h"
 #include "shm/stats.h"
 
 /* Rings that every poll looks at: as many as cost no more than the bells. One
@@ -73,15 +79,13 @@ static void swap_places(struct wf_shm_watch *watch, uint32_t a, uint32_t b)
 
 static void want_bell(struct wf_shm_in *in, bool wanted)
 {
-	atomic_store_explicit(&in->region.header->bell_wanted, wanted,
-			      memory_order_relaxed);
+	wf_shared_store(&in->region.header->bell_wanted, wanted, relaxed);
 }
 
 /* Rings the bell of a ring that is not watched, in the sender's place. */
 static void set_bell(struct wf_shm_watch *watch, const struct wf_shm_in *in)
 {
-	atomic_store_explicit(&watch->board->bells[in->bell], 1,
-			      memory_order_relaxed);
+	wf_shared_store(&watch->board->bells[in->bell], 1, relaxed);
 }
 
 static void start_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
@@ -117,7 +121,7 @@ static void promote(struct wf_shm_watch *watch, struct wf_shm_in *in)
 {
 	struct wf_shm_in *oldest;
 
-	if (watch->watched == WATCHED_MAX) {
+	if (watch->watched >= WATCHED_MAX) {
 		oldest = watch->ins[0];
 		for (uint32_t i = 1; i < watch->watched; i++) {
 			if (watch->turn - watch->ins[i]->seen >
@@ -287,12 +291,24 @@ static void look_again(struct wf_shm_watch *watch, uint64_t now)
 	}
 }
 
+/* Somebody may have cleared the bells of others. */
+static void sweep(struct wf_shm_watch *watch, uint64_t now)
+{
+	watch->sweep_at = now + AGAIN_AFTER;
+	for (uint32_t i = watch->watched; i < watch->count; i++) {
+		if (wf_shm_in_ready(watch->ins[i]))
+			set_bell(watch, watch->ins[i]);
+	}
+}
+
 void wf_shm_watch_tick(struct wf_shm_watch *watch, uint64_t now)
 {
 	for (uint32_t i = 0; i < watch->watched; i++)
 		wf_shm_in_credit(watch->ins[i]);
 	if (wf_unlikely(!wf_base_list_empty(&watch->again)))
 		look_again(watch, now);
+	if (wf_unlikely(watch->distrusted) && now >= watch->sweep_at)
+		sweep(watch, now);
 }
 
 /* -- sleeping -------------------------------------------------------------- */
@@ -358,7 +374,8 @@ static bool check_ring(const struct wf_shm_watch *watch, uint32_t place)
 	const struct wf_shm_in *in = watch->ins[place];
 	bool has_bell = in->bell < WF_SHM_BELLS;
 	bool again = !wf_base_list_empty(&in->again_link);
-	bool rung = has_bell && atomic_load(&watch->board->bells[in->bell]);
+	bool rung = has_bell &&
+		    wf_shared_load(&watch->board->bells[in->bell], seq_cst);
 
 	if (in->place != place || in->watched != (place < watch->watched))
 		return false;
@@ -366,7 +383,7 @@ static bool check_ring(const struct wf_shm_watch *watch, uint32_t place)
 		return false;
 	if (in->watched)
 		return !again;
-	if (!atomic_load(&in->region.header->bell_wanted))
+	if (!wf_shared_load(&in->region.header->bell_wanted, seq_cst))
 		return false;
 	return in->broken || !wf_shm_in_ready(in) || rung || again;
 }

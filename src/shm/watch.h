@@ -35,6 +35,8 @@ struct wf_shm_watch {
 	struct wf_list again; /* the look-again list: wf_shm_in.again_link */
 	struct wf_shm_in **bell_ins; /* the ring of each bell; WF_SHM_BELLS */
 	struct wf_shm_board *board;  /* ours */
+	bool distrusted;   /* a process of another user has mapped the board */
+	uint64_t sweep_at; /* distrusted: when all rings are looked at */
 	struct wf_rxq *rxq;
 	struct wf_stats *stats;
 };

@@ -14,10 +14,11 @@
  */
 #include "shm/watch.h"
 
+#include <sys/timerfd.h>
+
 #include "base/clock.h"
 #include "shm/crowd_test.h"
 #include "shm/put.h"
-#include "shm/sleep.h"
 
 #define RINGS 12
 #define SLOTS_LOG2 6 /* a burst is longer than the budget of a poll */
@@ -63,7 +64,7 @@ static void send_some(struct world *w, int ring, int count)
 			return; /* the ring is full */
 		w->sent++;
 		/* The endpoint, if it slept, was woken. */
-		if (w->c->j->to.asleep)
+		if (w->c->j->to.host->asleep)
 			assert_int_equal(atomic_load(&w->watch->board->asleep),
 					 0);
 	}
@@ -86,7 +87,7 @@ static void arrive_late(struct world *w)
 
 static void fall_asleep(struct world *w)
 {
-	if (!wf_shm_sleep_begin(&w->c->j->to, UINT64_MAX))
+	if (!wf_core_sleep(&w->c->j->to_core))
 		return;
 	/* Nothing that could be done is left, and nothing needs a second
 	 * look. */
@@ -100,7 +101,7 @@ static void fall_asleep(struct world *w)
  * is also run when the endpoint stays awake. */
 static void follow_quiet(struct world *w, char event)
 {
-	if (w->c->j->to.asleep ||
+	if (w->c->j->to.host->asleep ||
 	    (event == 's' && !w->c->ins[w->quiet]->watched))
 		w->late_until = 0;
 	else if (w->c->ins[w->quiet]->watched)
@@ -140,8 +141,8 @@ static void happen(struct world *w, char event)
 		arrive_late(w);
 		break;
 	case 'p':
-		if (ep->asleep)
-			wf_shm_sleep_end(ep); /* as progress does */
+		if (ep->host->asleep)
+			wf_core_wake(joined_core(ep)); /* as progress does */
 		wf_shm_watch_poll(w->watch);
 		break;
 	case 't':
@@ -152,8 +153,8 @@ static void happen(struct world *w, char event)
 		fall_asleep(w);
 		break;
 	case 'w':
-		if (ep->asleep)
-			wf_shm_sleep_end(ep);
+		if (ep->host->asleep)
+			wf_core_wake(joined_core(ep));
 		break;
 	case 'f':
 		if (!w->full)
@@ -310,6 +311,33 @@ static void test_look_again_list(void **state)
 	crowd_close(w.c);
 }
 
+/* Bug: a sender of another user, which has mapped the board like all others,
+ * could clear the bells of others, and their messages were never seen. */
+static void test_bells_cleared_by_a_peer(void **state)
+{
+	struct world w = { .c = crowd_open(RINGS, SLOTS_LOG2), .now = 1 };
+	struct wf_shm_ep *ep = &w.c->j->to;
+	struct itimerspec timer;
+
+	(void)state;
+	w.watch = &ep->watch;
+	w.watch->distrusted = true;
+	give_parts(&w);
+	happen(&w, 't');
+	happen(&w, 'a');
+	assert_int_equal(w.sent, 1);
+	wf_shm_board_answer(w.watch->board, w.c->ins[w.alone]->bell);
+	for (int i = 0; i < 20; i++)
+		happen(&w, 't');
+	finish(&w, "a bell is cleared");
+	/* Nor is a sleep without an end, because the word that makes others
+	 * wake us can be cleared as well. */
+	assert_true(wf_core_sleep(joined_core(ep)));
+	assert_int_equal(timerfd_gettime(ep->host->loop.timer.fd, &timer), 0);
+	assert_true(timer.it_value.tv_sec == 0 && timer.it_value.tv_nsec > 0);
+	crowd_close(w.c);
+}
+
 /* The check finds what it is for. */
 static void test_check_finds_a_forgotten_ring(void **state)
 {
@@ -331,6 +359,7 @@ int main(void)
 		cmocka_unit_test(test_every_order),
 		cmocka_unit_test(test_long_sequences),
 		cmocka_unit_test(test_look_again_list),
+		cmocka_unit_test(test_bells_cleared_by_a_peer),
 		cmocka_unit_test(test_check_finds_a_forgotten_ring),
 	};
 

@@ -14,8 +14,8 @@ RULES = (
                 r" *[(,;:]|"
                 r"[=?:] *(?:process_vm_(?:readv|writev)|"
                 r"wf_os_vm_(?:read|write))\b"),
-     ("src/os/process.h", "src/os/linux/process.c", "src/shm/mover.c",
-      "tools/info/cma.c"),
+     ("src/os/process.h", "src/os/linux/process.c", "src/base/cma.c",
+      "src/shm/mover.c", "tools/info/cma.c"),
      "no stale process is touched: copy through shm/mover.h"),
     (re.compile(r"\b(?:sched_yield|wf_os_yield) *\("),
      # The bench plays a user who yields, where it is asked to.

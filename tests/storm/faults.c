@@ -234,6 +234,12 @@ static bool shorten(struct iovec *one, const struct iovec *all, unsigned long n)
 	return true;
 }
 
+/* No memory for the copy, or a security module that has changed its mind. */
+static int refusal(void)
+{
+	return injected & 1 ? EPERM : ENOMEM;
+}
+
 ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long n,
 			 const struct iovec *remote, unsigned long m,
 			 unsigned long flags)
@@ -242,7 +248,7 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long n,
 
 	REAL(process_vm_readv);
 	if (strikes(STORM_SHORT_COPIES, 1)) {
-		errno = ENOMEM;
+		errno = refusal();
 		return -1;
 	}
 	if (shorten(&half, local, n))
@@ -258,7 +264,7 @@ ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long n,
 
 	REAL(process_vm_writev);
 	if (strikes(STORM_SHORT_COPIES, 1)) {
-		errno = ENOMEM;
+		errno = refusal();
 		return -1;
 	}
 	if (shorten(&half, local, n))

@@ -128,7 +128,7 @@ enum storm_fault {
 	STORM_NO_DESCRIPTORS, /* EMFILE */
 	STORM_TOO_MANY_REFS,  /* ETOOMANYREFS: descriptors cannot be passed */
 	STORM_NO_SENDING,     /* EAGAIN, ENOBUFS, a part of the packets */
-	STORM_SHORT_COPIES,   /* of other processes' memory, and ENOMEM */
+	STORM_SHORT_COPIES,   /* of other processes' memory; ENOMEM, EPERM */
 	STORM_FAULTS,
 };
 

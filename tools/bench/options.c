@@ -527,7 +527,6 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 	int c, ret;
 
 	memset(plan, 0, sizeof(*plan));
-	argv[0] = "weft bench"; /* how getopt begins its complaints */
 	plan->tagged = true;
 	while ((c = getopt_long(argc, argv, "p:a:fs:w:r:t:h", long_options,
 				NULL)) != -1) {

@@ -16,10 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/cma.h"
 
-#define TRIALS 16
-#define TRIAL_BYTES 4096
 #define SCOPE "/proc/sys/kernel/yama/ptrace_scope"
 #define CAP_SYS_PTRACE_BIT 19 /* linux/capability.h */
 
@@ -48,27 +46,6 @@ static int try_both(pid_t pid, uint64_t expected)
 	if (process_vm_writev(pid, &local, 1, &remote, 1, 0) < 0)
 		return errno;
 	return 0;
-}
-
-/* The best of some copies from ourselves to ourselves, as the provider measures
- * it (src/shm/mover.c). */
-static uint64_t measure_call(void)
-{
-	static uint8_t from[TRIAL_BYTES], to[TRIAL_BYTES];
-	const struct iovec local = { to, sizeof(to) };
-	const struct iovec remote = { from, sizeof(from) };
-	uint64_t best = UINT64_MAX;
-
-	for (int i = 0; i < TRIALS; i++) {
-		uint64_t begin = wf_base_clock_ns(), took;
-
-		if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) < 0)
-			return 0;
-		took = wf_base_clock_ns() - begin;
-		if (took < best)
-			best = took;
-	}
-	return best;
 }
 
 static bool get(int fd, void *buf, size_t len)
@@ -262,7 +239,7 @@ void wf_tools_cma_probe(struct wf_tools_cma *cma)
 	cma->dumpable = prctl(PR_GET_DUMPABLE) == 1;
 	word = WE;
 	cma->self = try_both(getpid(), WE);
-	cma->call_ns = measure_call();
+	cma->call_ns = wf_base_cma_call_ns();
 	/* Until somebody has tried it. */
 	cma->child = cma->parent = cma->sibling = ECHILD;
 	probe_others(cma);

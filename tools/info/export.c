@@ -69,8 +69,10 @@ static void write_cma(struct wf_tools_json *j, const struct wf_tools_facts *f)
 	wf_tools_json_close(j, '}');
 }
 
-static void write_net(struct wf_tools_json *j, const struct wf_tools_net *net)
+static void write_net(struct wf_tools_json *j, const struct wf_tools_facts *f)
 {
+	const struct wf_tools_net *net = &f->net;
+
 	wf_tools_json_open(j, NULL, '{');
 	wf_tools_json_text(j, "path", "packets");
 	wf_tools_json_text(j, "device", net->device);
@@ -80,13 +82,12 @@ static void write_net(struct wf_tools_json *j, const struct wf_tools_net *net)
 	wf_tools_json_bool(j, "gso", net->gso);
 	wf_tools_json_bool(j, "gro", net->gro);
 	wf_tools_json_number(j, "receive_buffer", net->buffer);
-	wf_tools_json_bool(j, "all_peers", net->shm_off);
+	wf_tools_json_bool(j, "all_peers", f->shm_off);
 	wf_tools_json_close(j, '}');
 }
 
-static void write_ways(struct wf_tools_json *j, const struct wf_tools_facts *f)
+static void write_shm(struct wf_tools_json *j, const struct wf_tools_facts *f)
 {
-	wf_tools_json_open(j, "paths", '[');
 	wf_tools_json_open(j, NULL, '{');
 	wf_tools_json_text(j, "path", "shared memory");
 	wf_tools_json_open(j, "ways", '[');
@@ -102,8 +103,15 @@ static void write_ways(struct wf_tools_json *j, const struct wf_tools_facts *f)
 	}
 	wf_tools_json_close(j, ']');
 	wf_tools_json_close(j, '}');
+}
+
+static void write_ways(struct wf_tools_json *j, const struct wf_tools_facts *f)
+{
+	wf_tools_json_open(j, "paths", '[');
+	if (!f->shm_off)
+		write_shm(j, f);
 	if (f->net.found)
-		write_net(j, &f->net);
+		write_net(j, f);
 	wf_tools_json_close(j, ']');
 }
 

@@ -81,7 +81,6 @@ struct wf_tools_net {
 	const char *device_from;  /* ... and who chose it */
 	int socket;		  /* SOCK_STREAM, SOCK_DGRAM */
 	char control[32];	  /* SOCK_STREAM: congestion control */
-	bool shm_off;		  /* those of this node as well */
 	bool gso;    /* the kernel cuts one buffer into packets ... */
 	bool gro;    /* ... and joins them again */
 	bool forced; /* the buffer may be larger than users may ask for */
@@ -105,7 +104,8 @@ struct wf_tools_facts {
 	unsigned n_params;
 	/* The machine. */
 	struct wf_tools_cma cma;
-	bool cma_on; /* allowed here and not switched off */
+	bool cma_on;  /* allowed here and not switched off */
+	bool shm_off; /* FI_WEFT_SHM: all peers are reached by packets */
 	struct wf_tools_node node;
 	struct wf_tools_way ways[WF_TOOLS_MAX_WAYS];
 	unsigned n_ways;
@@ -145,7 +145,8 @@ wf_tools_param_find(const struct wf_tools_facts *facts, const char *name);
 /* From the interfaces and the parameters in force. */
 void wf_tools_net_read(struct wf_tools_facts *facts);
 
-/* From the parameters in force and CMA: which size goes which way. */
+/* From the parameters in force and CMA: which size goes which way through shared
+ * memory. None if that is switched off. */
 void wf_tools_ways_find(struct wf_tools_facts *facts);
 
 #endif

@@ -72,7 +72,9 @@ static int read_options(int argc, char **argv, bool *json)
 static void check_machine(struct wf_tools_facts *facts)
 {
 	const struct wf_tools_param *cma = wf_tools_param_find(facts, "CMA");
+	const struct wf_tools_param *shm = wf_tools_param_find(facts, "SHM");
 
+	facts->shm_off = shm && !strcmp(shm->value, "false");
 	facts->cma_on =
 		!*facts->cma.why && (!cma || strcmp(cma->value, "false"));
 	if (!facts->node.memfd)
@@ -114,7 +116,5 @@ int wf_tools_info_main(int argc, char **argv)
 		wf_tools_report_text(facts, stdout);
 	usable = facts->found && facts->node.memfd;
 	free(facts);
-	if (fflush(stdout))
-		return 1;
 	return usable ? 0 : 1;
 }

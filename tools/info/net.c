@@ -82,7 +82,6 @@ static void read_control(struct wf_tools_net *net)
 void wf_tools_net_read(struct wf_tools_facts *facts)
 {
 	const struct wf_tools_param *mtu = wf_tools_param_find(facts, "MTU");
-	const struct wf_tools_param *shm = wf_tools_param_find(facts, "SHM");
 	struct wf_tools_net *net = &facts->net;
 	int fd;
 
@@ -90,7 +89,6 @@ void wf_tools_net_read(struct wf_tools_facts *facts)
 		return;
 	choose_device(net, facts);
 	read_control(net);
-	net->shm_off = shm && !strcmp(shm->value, "false");
 	snprintf(net->iface, sizeof(net->iface), "%s", facts->ifaces[0].domain);
 	snprintf(net->address, sizeof(net->address), "%s",
 		 facts->ifaces[0].address);

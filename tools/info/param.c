@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/setting.h"
 #include "nic/open.h"
 
@@ -35,14 +36,31 @@ static void take_apart(struct wf_tools_param *param, const char *help)
 		 end ? (int)(end - at) : (int)strlen(at), at);
 }
 
+static char logged[WF_SETTING_NOTE];
+
+static void keep_line(enum wf_log_level level, const char *func, int line,
+		      const char *text)
+{
+	(void)level;
+	(void)func;
+	(void)line;
+	snprintf(logged, sizeof(logged), "%s", text);
+}
+
 /* The one text with a language of its own; its parser says in the log what is
  * wrong with it. */
 static bool is_bad_fault(const struct wf_setting *s, const char *given)
 {
 	struct wf_nic_fault fault;
+	int err;
 
-	return s && !strcmp(s->name, "fault") &&
-	       wf_nic_fault_parse(given, &fault);
+	if (!s || strcmp(s->name, "fault") != 0)
+		return false;
+	*logged = '\0';
+	wf_base_log_set_sink(keep_line);
+	err = wf_nic_fault_parse(given, &fault);
+	wf_base_log_set_sink(NULL);
+	return err;
 }
 
 static const struct wf_setting *find(const char *name)
@@ -76,7 +94,8 @@ void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
 	if (s && !wf_base_setting_read(s, param->given, &value, param->note))
 		return;
 	if (is_bad_fault(s, param->given)) {
-		snprintf(param->note, sizeof(param->note), "cannot be read");
+		snprintf(param->note, sizeof(param->note), "cannot be read: %s",
+			 logged);
 		return;
 	}
 	snprintf(param->value, sizeof(param->value), "%s",

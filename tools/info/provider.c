@@ -220,6 +220,18 @@ static void read_info(struct wf_tools_facts *facts, const struct fi_info *info)
 		add_iface(facts, info);
 }
 
+static void tell_note(struct wf_tools_facts *facts,
+		      const struct wf_tools_param *param)
+{
+	/* An interface that does not exist is not replaced by another. */
+	bool replaced = strcmp(param->given, param->value) != 0;
+
+	wf_tools_facts_problem(facts, "%s=%s: %s%s%s%s", param->name,
+			       param->given, param->note, replaced ? "; " : "",
+			       replaced ? param->value : "",
+			       replaced ? " is used" : "");
+}
+
 static void read_params(struct wf_tools_facts *facts)
 {
 	struct fi_param *params;
@@ -240,9 +252,7 @@ static void read_params(struct wf_tools_facts *facts)
 		wf_tools_param_judge(param, params[i].help_string,
 				     facts->cma.call_ns);
 		if (*param->note)
-			wf_tools_facts_problem(facts, "%s=%s: %s; %s is used",
-					       param->name, param->given,
-					       param->note, param->value);
+			tell_note(facts, param);
 		facts->n_params++;
 	}
 	fi_freeparams(params);

@@ -123,9 +123,10 @@ static void say_cma(const struct wf_tools_facts *f, FILE *out)
 
 static void say_ways(const struct wf_tools_facts *f, FILE *out)
 {
-	fputs("Paths\n"
-	      "  shared memory, to peers on this node; a message of\n",
-	      out);
+	fputs("Paths\n", out);
+	if (!f->shm_off)
+		fputs("  shared memory, to peers on this node; a message of\n",
+		      out);
 	for (unsigned i = 0; i < f->n_ways; i++) {
 		const struct wf_tools_way *way = &f->ways[i];
 		char range[48];
@@ -151,8 +152,8 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 	if (!net->found)
 		return;
 	fprintf(out, "  packets (%s), to %s\n", net->device,
-		net->shm_off ? "all peers: FI_WEFT_SHM is false" :
-			       "peers on other nodes");
+		f->shm_off ? "all peers: FI_WEFT_SHM is false" :
+			     "peers on other nodes");
 	snprintf(text, sizeof(text), "%s, %s, MTU %u", net->iface, net->address,
 		 net->mtu);
 	say(out, "  by", text);

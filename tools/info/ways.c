@@ -46,6 +46,8 @@ void wf_tools_ways_find(struct wf_tools_facts *facts)
 	if (coop_min <= chunked)
 		coop_min = chunked + 1;
 	facts->n_ways = 0;
+	if (facts->shm_off)
+		return;
 	add(facts, "inline", "in its slot of the ring", 0, INLINE_MAX);
 	add(facts, "eager", "one record in the ring", INLINE_MAX + 1,
 	    EAGER_MAX);

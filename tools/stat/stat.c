@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/stat/dump.h"
+#include "tools/stat/keys.h"
 #include "tools/stat/live.h"
 
 #define MAX_PIDS 256
@@ -41,7 +41,7 @@ static const char help[] =
 	"\n"
 	"Shows what the weft endpoints of this machine are doing: a line for "
 	"each,\n"
-	"busiest first, until Ctrl-C; one table if output is no terminal.\n"
+	"busiest first, until q or Ctrl-C; one table if output is no terminal.\n"
 	"Nothing is asked of the processes: counters are read from their "
 	"memory.\n"
 	"\n"
@@ -229,18 +229,6 @@ static void interrupt(int sig)
 	interrupted = 1;
 }
 
-static void nap(double seconds)
-{
-	struct timespec left = {
-		.tv_sec = (time_t)seconds,
-		.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9),
-	};
-
-	/* A resized window must not shorten it. */
-	while (!interrupted && nanosleep(&left, &left) && errno == EINTR)
-		;
-}
-
 static int look(const struct settings *s, struct wf_tools_scan *scan)
 {
 	pid_t missing;
@@ -379,16 +367,17 @@ static int watch(const struct settings *s)
 	};
 	unsigned long left = s->count;
 	struct wf_tools_scan before, now;
+	struct wf_tools_keys keys;
 	bool seen = false;
 	int ret;
 
 	if (!left && !screen.terminal)
 		left = 1;
 	ret = look(s, &before);
-	while (!ret && !interrupted) {
-		nap(s->interval);
-		if (interrupted)
-			break;
+	if (ret)
+		return ret;
+	wf_tools_keys_open(&keys, screen.terminal && !screen.asked);
+	while (!ret && wf_tools_keys_wait(&keys, s->interval, &interrupted)) {
 		ret = look(s, &now);
 		if (ret)
 			break;
@@ -403,6 +392,7 @@ static int watch(const struct settings *s)
 		if (!ret && screen.asked)
 			putchar('\n');
 	}
+	wf_tools_keys_close(&keys);
 	wf_tools_scan_free(&before);
 	return ret ? ret : seen;
 }
@@ -419,7 +409,7 @@ static int dump(const struct settings *s)
 		write_notes(s, &scan, stderr);
 	ret = scan.count > 0;
 	wf_tools_scan_free(&scan);
-	return fflush(stdout) ? -EIO : ret;
+	return ret;
 }
 
 int wf_tools_stat_main(int argc, char **argv)

@@ -143,7 +143,13 @@ int wf_tools_devd_main(int argc, char **argv)
 	catch_signals();
 	printf("serving %u devices at %s\n", options.config.n_devices,
 	       options.config.socket);
-	fflush(stdout);
+	/* A script may wait for this line. */
+	if (fflush(stdout)) {
+		fprintf(stderr, "weft devd: cannot write standard output: %s\n",
+			strerror(errno));
+		wf_devd_close(serving);
+		return 1;
+	}
 	err = wf_devd_run(serving);
 	wf_devd_stats(serving, &stats);
 	wf_devd_close(serving);

@@ -209,7 +209,9 @@ static int read_key(struct wf_devd_device_config *device, char *text)
 		device->node_id = (int)node;
 		return err;
 	}
-	return complain("a device has no '%s'", text);
+	return complain("a device has no '%s': its keys are scenario, algs, "
+			"instances and node",
+			text);
 }
 
 static int read_device(struct wf_devd_config *config, const char *text)

@@ -186,8 +186,10 @@ static int tcp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 	if (!peer)
 		return -ENOSPC;
 	peer->ah = ah->num;
-	if (!peer->handles++)
+	if (!peer->handles++) {
 		dev->strangers--;
+		peer->lost = false;
+	}
 	if (is_self(dev, &ah->addr))
 		dev->mirror->ah = ah->num;
 	ah->dev = peer;
@@ -246,12 +248,13 @@ static struct wf_tcp_op *first_request(struct wf_list *head)
 
 /* A connection leads to one life of a peer, and ends with it: whatever is under
  * way is the user's to give up, and the connection stays. */
-static void tcp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
+static void tcp_ah_abandon(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
 	struct wf_tcp_peer *peer = ah->dev;
 	struct wf_tcp_op *op;
 
+	peer->lost = true;
 	dev->now = wf_base_clock_ns();
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
 		struct wf_tcp_chan *chan = &peer->chans[i];
@@ -264,6 +267,14 @@ static void tcp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
 		wf_tcp_work_end(dev, op, WF_NIC_ABORT);
 }
 
+static void tcp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
+{
+	struct wf_tcp_peer *peer = ah->dev;
+
+	(void)nic;
+	peer->lost = false;
+}
+
 static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 			 struct wf_nic_path *path)
 {
@@ -271,6 +282,7 @@ static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	const struct wf_tcp_chan *chan = &peer->chans[WF_TCP_SMALL];
 
 	path->up = chan->state == WF_TCP_UP;
+	path->lost = peer->lost;
 	path->asking_ns = chan->asked_from && !path->up ?
 				  wf_base_clock_ns() - chan->asked_from :
 				  0;
@@ -527,6 +539,7 @@ const struct wf_nic_ops wf_nic_tcp_ops = {
 	.ah_create = tcp_ah_create,
 	.ah_destroy = tcp_ah_destroy,
 	.ah_recall = tcp_ah_recall,
+	.ah_abandon = tcp_ah_abandon,
 	.ah_renew = tcp_ah_renew,
 	.ah_query = tcp_ah_query,
 	.kick = tcp_kick,

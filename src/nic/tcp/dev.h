@@ -174,6 +174,7 @@ struct wf_tcp_peer {
 	bool knows_near;
 	bool owes; /* in dev->ackers */
 	bool has_memo;
+	bool lost;    /* see wf_nic_ah_abandon() */
 	int last_err; /* of connecting, positive */
 	uint32_t handles;
 	uint32_t serving;

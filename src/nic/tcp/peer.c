@@ -210,6 +210,7 @@ void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	if (ours)
 		peer->our_life = new_life();
 	peer->fails++;
+	peer->lost = peer->handles;
 	wf_tcp_count(dev, peer_deaths, 1);
 	end(dev, peer, status);
 	wf_tcp_peer_arm(dev, peer, dev->now + LET_GO_EVERY);

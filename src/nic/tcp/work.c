@@ -124,7 +124,7 @@ static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 		[WF_NIC_OP_READ] = WF_TCP_OP_READ,
 		[WF_NIC_OP_WRITE] = WF_TCP_OP_WRITE,
 	};
-	struct wf_tcp_peer *peer;
+	struct wf_tcp_peer *peer = NULL;
 	enum wf_nic_status status;
 	struct wf_tcp_op *op;
 
@@ -139,6 +139,11 @@ static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 	memset(op, 0, offsetof(struct wf_tcp_op, req));
 	wf_base_list_init(&op->nack_link);
 	status = wf_nic_soft_take(&dev->soft, qp, &op->req);
+	if (status == WF_NIC_OK) {
+		peer = wf_nic_ah_find(&dev->nic, op->req.ah)->dev;
+		if (wf_unlikely(peer->lost))
+			status = WF_NIC_ABORT;
+	}
 	if (status != WF_NIC_OK) {
 		wf_nic_soft_done(&dev->soft, qp, qp_of(qp)->stuck,
 				 op->req.req_id, (enum wf_nic_opcode)op->req.op,
@@ -154,7 +159,6 @@ static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 		dev->reads[wf_queue_ids_index(&dev->read_ids, op->read_id)] =
 			op;
 	}
-	peer = wf_nic_ah_find(&dev->nic, op->req.ah)->dev;
 	peer->used_at = dev->now;
 	wf_base_list_add_tail(&qp_of(qp)->ops, &op->qp_link);
 	wf_tcp_work_queue(dev, op, choose(op, peer));

@@ -6,15 +6,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "nic/udp/dev.h"
 #include "nic/open.h"
 #include "nic/udp/sum.h"
 #include "nic/udp/udp.h"
+#include "os/file.h"
+#include "os/poll.h"
+#include "os/process.h"
 #include "queue/wake.h"
 
 /* Requests that wait for each other, and for how long after the last left. */
@@ -56,7 +56,7 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	if (dev->threaded) {
 		atomic_store_explicit(&dev->dirty, 1, memory_order_release);
 		if (wf_queue_wake_needed(&dev->asleep))
-			eventfd_write(dev->wake_fd, 1);
+			wf_os_eventfd_write(dev->wake_fd, 1);
 		return;
 	}
 	wf_nic_attend_called(&dev->attend);
@@ -72,7 +72,7 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	wf_base_lock_drop(&nic->lock);
 	/* Who sleeps does not know of the timers that this has set. */
 	if (dev->poll_fd >= 0 && wf_queue_wake_needed(&dev->soft.user_asleep))
-		eventfd_write(dev->soft.user_fd, 1);
+		wf_os_eventfd_write(dev->soft.user_fd, 1);
 }
 
 static int udp_progress(struct wf_nic *nic)
@@ -130,7 +130,7 @@ static int udp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 static void udp_wait_end(struct wf_nic *nic)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
-	eventfd_t value;
+	uint64_t value;
 
 	/* Whoever slept at the socket was woken by what came. */
 	atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
@@ -138,7 +138,7 @@ static void udp_wait_end(struct wf_nic *nic)
 	if (dev->soft.user_fd < 0)
 		return;
 	wf_queue_wake_disarm(&dev->soft.user_asleep);
-	eventfd_read(dev->soft.user_fd, &value);
+	wf_os_eventfd_read(dev->soft.user_fd, &value);
 }
 
 static int udp_qp_create(struct wf_nic *nic, struct wf_nic_qp *qp)
@@ -185,8 +185,10 @@ static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 	if (!peer)
 		return -ENOSPC;
 	peer->ah = ah->num;
-	if (!peer->handles++)
+	if (!peer->handles++) {
 		dev->strangers--;
+		peer->lost = false;
+	}
 	peer->reap_at = WF_UDP_NEVER;
 	ah->dev = peer;
 	return 0;
@@ -226,12 +228,20 @@ static bool udp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
 	return found;
 }
 
-static void udp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
+static void udp_ah_abandon(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 
 	dev->now = wf_base_clock_ns();
-	wf_udp_peer_renew(dev, ah->dev);
+	wf_udp_peer_abandon(dev, ah->dev);
+}
+
+static void udp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
+{
+	struct wf_udp_peer *peer = ah->dev;
+
+	(void)nic;
+	peer->lost = false;
 }
 
 static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
@@ -251,6 +261,7 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->in_flight = out->in_flight;
 	path->queued = out->next - out->una;
 	path->resets = peer->fails;
+	path->lost = peer->lost;
 	/* System calls: once for each peer. */
 	if (!path->up && !peer->guess)
 		peer->guess = wf_udp_hello_seg(wf_udp_dev_of(nic), &peer->addr);
@@ -303,11 +314,11 @@ static void free_dev(struct wf_udp_dev *dev)
 	wf_base_pool_fini(&dev->ops);
 	wf_udp_sock_close(&dev->sock);
 	if (dev->wake_fd >= 0)
-		close(dev->wake_fd);
+		wf_os_close(dev->wake_fd);
 	if (dev->poll_fd >= 0)
-		close(dev->poll_fd);
+		wf_os_close(dev->poll_fd);
 	if (dev->soft.user_fd >= 0)
-		close(dev->soft.user_fd);
+		wf_os_close(dev->soft.user_fd);
 	wf_nic_fini(&dev->nic);
 	free(dev);
 }
@@ -318,7 +329,7 @@ static void udp_close(struct wf_nic *nic)
 
 	/* A child that was forked has a copy of all of this, but no thread, and
 	 * its parent goes on: nothing is said in its name. */
-	if (dev->pid == getpid()) {
+	if (dev->pid == wf_os_getpid()) {
 		if (dev->attend.on)
 			wf_nic_attend_end(&dev->attend);
 		wf_udp_pass_stop(dev);
@@ -385,7 +396,7 @@ static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	dev->wake_fd = -1;
 	dev->soft.user_fd = -1;
 	dev->poll_fd = -1;
-	dev->pid = getpid();
+	dev->pid = wf_os_getpid();
 	dev->sock.fd = -1;
 	dev->now = wf_base_clock_ns();
 	for (unsigned i = 0; i < 256; i++)
@@ -404,8 +415,7 @@ static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	}
 	set_attr(dev, attr);
 	ret = -EIO;
-	if (getrandom(dev->secret, sizeof(dev->secret), 0) !=
-	    sizeof(dev->secret))
+	if (wf_os_random(dev->secret, sizeof(dev->secret), true))
 		goto err;
 	ret = wf_queue_ids_init(&dev->read_ids, WF_UDP_READS_MOST, 31);
 	if (ret)
@@ -450,6 +460,7 @@ const struct wf_nic_ops wf_nic_udp_ops = {
 	.ah_create = udp_ah_create,
 	.ah_destroy = udp_ah_destroy,
 	.ah_recall = udp_ah_recall,
+	.ah_abandon = udp_ah_abandon,
 	.ah_renew = udp_ah_renew,
 	.ah_query = udp_ah_query,
 	.kick = udp_kick,

@@ -13,8 +13,6 @@
 #ifndef WF_NIC_UDP_DEV_H
 #define WF_NIC_UDP_DEV_H
 
-#include <pthread.h>
-
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/pool.h"
@@ -24,6 +22,7 @@
 #include "nic/udp/packet_defs.h"
 #include "nic/udp/sock.h"
 #include "nic/timer.h"
+#include "os/thread.h"
 
 #define WF_UDP_NEVER UINT64_MAX
 #define WF_UDP_READS_MOST 4096u /* of ours at a time; others wait */
@@ -184,6 +183,7 @@ struct wf_udp_peer {
 	struct wf_nic_timer timer; /* the first of all of them */
 	uint32_t guess;		   /* payload that may reach it, before we know;
 				      0: not asked for */
+	bool lost;		   /* see wf_nic_ah_abandon() */
 	bool has_memo;		   /* of the user's, while there is no handle */
 	struct wf_nic_memo memo;
 	/* Connections of the peer's that were replaced: an OPEN of theirs that
@@ -254,7 +254,7 @@ struct wf_udp_dev {
 	uint64_t kicked_at;   /* ... packets left the last time */
 	struct wf_nic_attend attend;
 	bool stop;
-	pthread_t thread;
+	struct wf_os_thread thread;
 	int wake_fd; /* to the thread */
 	int poll_fd; /* of the socket and user_fd: threads, but none of ours */
 	pid_t pid;   /* whose all of this is */
@@ -327,9 +327,9 @@ struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_dev *dev, uint64_t cid);
 void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_peer_activate(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* Our connection to it leads to a process that is gone, and another may be in
- * its place: requests end with ABORT, the next one opens a new connection. The
- * peer's connection to us stays: it may be the new process's. */
-void wf_udp_peer_renew(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
+ * its place: requests end with ABORT. The peer's connection to us stays: it may
+ * be the new process's. */
+void wf_udp_peer_abandon(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* The peer says so: as above, and it counts as a death. */
 void wf_udp_peer_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 /* Everything that depends on it fails, both ways. */

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "os/socket.h"
 
 #define MILLION 1000000u
 #define LATE_MOST 65536u /* more than a router would hold: lost */
@@ -194,7 +194,7 @@ static void send_late(int fd, struct wf_udp_late *late)
 		.msg_controllen = late->control_len,
 	};
 
-	(void)!sendmsg(fd, &head, MSG_DONTWAIT);
+	wf_os_sendmsg(fd, &head, MSG_DONTWAIT);
 }
 
 uint64_t wf_udp_fault_run(struct wf_udp_fault *fault, uint64_t now)

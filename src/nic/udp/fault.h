@@ -7,10 +7,8 @@
 #ifndef WF_NIC_UDP_FAULT_H
 #define WF_NIC_UDP_FAULT_H
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include "nic/open.h"
+#include "os/types.h"
 
 struct wf_udp_late {
 	uint64_t at;

@@ -232,10 +232,12 @@ static bool retired(const struct wf_udp_peer *peer, uint64_t cid)
 
 /* The peer has connected to one of our addresses: it knows us by that one, and
  * ours to it must come from there. What we asked it from another is asked again
- * under a new id, so that a late answer is not taken for one to this. */
+ * under a new id, so that a late answer is not taken for one to this. It has no
+ * more time for it: a peer could move the deadline for ever otherwise. */
 static void learn_local(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
+	uint64_t began = out->opened_at;
 
 	peer->in.local = dev->sock.here;
 	if (!dev->sock.any || out->state == WF_UDP_OUT_UP ||
@@ -246,6 +248,7 @@ static void learn_local(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		return;
 	out->state = WF_UDP_OUT_CLOSED;
 	wf_udp_hello_start(dev, peer);
+	out->opened_at = began;
 }
 
 static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,

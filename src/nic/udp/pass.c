@@ -4,15 +4,13 @@
  * and the thread that does nothing else, if there is one.
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include "base/log.h"
 #include "nic/udp/dev.h"
 #include "nic/udp/sum.h"
+#include "os/poll.h"
+#include "os/thread.h"
 #include "queue/wake.h"
 
 #define RETRY_AFTER (50 * WF_NS_PER_US)
@@ -351,15 +349,13 @@ static void sleep_until(struct wf_udp_dev *dev, uint64_t at)
 		{ .fd = dev->wake_fd, .events = POLLIN },
 	};
 	uint64_t now = wf_base_clock_ns(), wait = at > now ? at - now : 0;
-	struct timespec ts = { .tv_sec = (time_t)(wait / WF_NS_PER_S),
-			       .tv_nsec = (long)(wait % WF_NS_PER_S) };
-	eventfd_t value;
+	uint64_t value;
 
 	if (!wait)
 		return;
-	ppoll(fds, 2, at == WF_UDP_NEVER ? NULL : &ts, NULL);
+	wf_os_poll(fds, 2, at == WF_UDP_NEVER ? WF_OS_FOREVER : wait);
 	if (fds[1].revents)
-		eventfd_read(dev->wake_fd, &value);
+		wf_os_eventfd_read(dev->wake_fd, &value);
 }
 
 static void *thread_main(void *arg)
@@ -393,34 +389,33 @@ static void *thread_main(void *arg)
 int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread)
 {
 	struct epoll_event event = { .events = EPOLLIN };
+	int ret;
 
-	dev->soft.user_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	dev->soft.user_fd = wf_os_eventfd();
 	if (dev->soft.user_fd < 0)
-		return -errno;
+		return dev->soft.user_fd;
 	if (thread)
 		return 0;
-	dev->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (dev->poll_fd < 0 ||
-	    epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->soft.user_fd, &event) ||
-	    epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->sock.fd, &event))
-		return -errno;
-	return 0;
+	dev->poll_fd = wf_os_epoll_create();
+	if (dev->poll_fd < 0)
+		return dev->poll_fd;
+	ret = wf_os_epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->soft.user_fd,
+			      &event);
+	if (!ret)
+		ret = wf_os_epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->sock.fd,
+				      &event);
+	return ret;
 }
 
 int wf_udp_pass_start(struct wf_udp_dev *dev)
 {
-	sigset_t all, old;
 	int ret;
 
-	dev->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	dev->wake_fd = wf_os_eventfd();
 	if (dev->wake_fd < 0)
-		return -errno;
-	/* Signals are for the application's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
+		return dev->wake_fd;
 	dev->threaded = true; /* before it looks */
-	ret = -pthread_create(&dev->thread, NULL, thread_main, dev);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = wf_os_thread_start(&dev->thread, thread_main, dev);
 	if (ret)
 		dev->threaded = false;
 	return ret;
@@ -432,7 +427,7 @@ void wf_udp_pass_stop(struct wf_udp_dev *dev)
 		wf_base_lock_take(&dev->nic.lock);
 		dev->stop = true;
 		wf_base_lock_drop(&dev->nic.lock);
-		eventfd_write(dev->wake_fd, 1);
-		pthread_join(dev->thread, NULL);
+		wf_os_eventfd_write(dev->wake_fd, 1);
+		wf_os_thread_join(dev->thread);
 	}
 }

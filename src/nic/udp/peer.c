@@ -84,9 +84,9 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 	if (!peer)
 		return NULL;
 	peer->addr = *addr;
-	/* On this host any address of ours would do for the kernel; the peer
-	 * knows our name. */
-	if (dev->sock.any && wf_base_addr_is_local(addr))
+	/* The kernel would choose the address of the link that packets leave
+	 * by; the peer knows our name. */
+	if (dev->sock.any)
 		peer->local = dev->sock.name;
 	peer->index = (uint16_t)at;
 	peer->ah = WF_NIC_AH_UNKNOWN;
@@ -429,8 +429,9 @@ static void serve_again(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	}
 }
 
-void wf_udp_peer_renew(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_abandon(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
+	peer->lost = true;
 	if (peer->out.state == WF_UDP_OUT_CLOSED)
 		return;
 	end_requests(dev, peer, WF_NIC_ABORT);
@@ -450,6 +451,7 @@ static void count_death(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		wf_nic_status_str(status));
 	wf_udp_count(dev, peer_deaths, 1);
 	peer->fails++;
+	peer->lost = true;
 	/* Whoever asks again is given the time of someone new. */
 	peer->against_from = 0;
 	peer->refused = 0;
@@ -458,7 +460,7 @@ static void count_death(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 void wf_udp_peer_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	count_death(dev, peer, WF_NIC_ABORT);
-	wf_udp_peer_renew(dev, peer);
+	wf_udp_peer_abandon(dev, peer);
 	/* If the other connection is of the same dead process, it is refused
 	 * as well. */
 	if (peer->in.open)

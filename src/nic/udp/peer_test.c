@@ -72,6 +72,7 @@ static void test_silent_peer(void **state)
 	pair_recv(&p.b, 2, 0, 64);
 	for (int i = 0; i < 1000; i++)
 		pair_progress(&p);
+	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
 	hello(&p);
 	/* The same while only the answer to a read is awaited. */
 	sge = pair_sge(&p.a, 0, 100);
@@ -347,10 +348,12 @@ static void test_peer_closes(void **state)
 }
 
 /* Killed without a word: another process takes the port. Nothing that was meant
- * for the old one reaches the new one. */
+ * for the old one reaches the new one, also what is posted by somebody who has
+ * not heard of it yet. */
 static void test_restart(void **state)
 {
 	struct wf_nic_attr attr = pair_attr(AF_INET);
+	struct wf_nic_path path;
 	struct wf_nic_wr wr;
 	struct wf_nic_wc wc;
 	struct pair p;
@@ -373,10 +376,56 @@ static void test_restart(void **state)
 		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_ABORT);
 	for (int i = 0; i < 1000; i++)
 		pair_progress(&p);
+	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
+	assert_true(path.lost);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "old", 3), 0);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_ABORT);
+	for (int i = 0; i < 1000; i++)
+		pair_progress(&p);
 	assert_int_equal(wf_nic_cq_poll(p.b.cq, &wc, 1), 0);
+	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "new", 3), 0);
 	assert_int_equal(pair_wait(&p, &p.b).len, 3);
 	assert_memory_equal(p.b.memory, "new", 3);
+	pair_close(&p);
+}
+
+/* The user gives a peer up: what it had posted ends, and nothing of it comes
+ * after what it posts later. */
+static void test_abandoned(void **state)
+{
+	struct wf_nic_wr wr;
+	struct wf_nic_wc wc;
+	struct pair p;
+	bool is_new;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	for (uint64_t i = 0; i < 8; i++)
+		pair_recv(&p.b, i, i * 64, 64);
+	wr = pair_wr(&p.a, &p.b, 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "old", 3), 0);
+	assert_int_equal(wf_nic_ah_abandon(p.a.nic, p.a.ah), 0);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "late", 4), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_ABORT);
+	assert_int_equal(COUNTED(&p.a, peer_deaths), 0);
+	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
+	wr.wr_id = 2;
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "new", 3), 0);
+	/* Those that had left may have arrived, but not behind it. */
+	do {
+		char *came =
+			(char *)p.b.memory + 64 * pair_wait(&p, &p.b).wr_id;
+
+		is_new = !memcmp(came, "new", 3);
+		assert_true(is_new || !memcmp(came, "old", 3));
+	} while (!is_new);
+	for (int i = 0; i < 1000; i++)
+		pair_progress(&p);
+	assert_int_equal(wf_nic_cq_poll(p.b.cq, &wc, 1), 0);
 	pair_close(&p);
 }
 
@@ -596,6 +645,7 @@ int main(void)
 		cmocka_unit_test(test_no_way_there),
 		cmocka_unit_test(test_peer_closes),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_abandoned),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_quiet_sender),

@@ -6,17 +6,14 @@
 #include "nic/udp/sock.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <linux/udp.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "nic/udp/packet_defs.h"
+#include "os/file.h"
+#include "os/net.h"
 
 #define BUFFER (4 << 20)
 #define LOOPBACK_MTU 65536u
@@ -25,45 +22,37 @@
 
 static uint32_t interface_mtu(const char *name)
 {
-	struct ifreq req = { .ifr_mtu = 0 };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	uint32_t mtu = DEFAULT_MTU;
+	int mtu = wf_os_iface_mtu(name);
 
-	if (fd < 0)
-		return mtu;
-	strncpy(req.ifr_name, name, sizeof(req.ifr_name) - 1);
-	if (!ioctl(fd, SIOCGIFMTU, &req) && req.ifr_mtu > 0)
-		mtu = (uint32_t)req.ifr_mtu;
-	close(fd);
-	return mtu;
+	return mtu > 0 ? (uint32_t)mtu : DEFAULT_MTU;
 }
 
 /* Of the interface that has @addr; bound to any address, the least of those
  * that lead anywhere. */
 static uint32_t link_mtu(const struct wf_addr *addr)
 {
-	struct ifaddrs *all, *at;
 	uint32_t least = LOOPBACK_MTU;
+	struct wf_os_iface *all;
+	int count = wf_os_ifaces(&all);
 
-	if (getifaddrs(&all))
+	if (count < 0)
 		return DEFAULT_MTU;
-	for (at = all; at; at = at->ifa_next) {
+	for (int i = 0; i < count; i++) {
 		struct wf_addr have;
 		uint32_t mtu;
 
-		if (!at->ifa_addr ||
-		    at->ifa_addr->sa_family != addr->sa.sa_family ||
-		    !(at->ifa_flags & IFF_UP) ||
-		    wf_base_addr_set(&have, at->ifa_addr, sizeof(have)))
+		if (all[i].addr.sa.sa_family != addr->sa.sa_family ||
+		    !(all[i].flags & IFF_UP) ||
+		    wf_base_addr_set(&have, &all[i].addr, sizeof(have)))
 			continue;
 		wf_base_addr_set_port(&have, wf_base_addr_port(addr));
 		if (!wf_base_addr_is_any(addr) &&
 		    !wf_base_addr_equal(&have, addr))
 			continue;
-		mtu = interface_mtu(at->ifa_name);
+		mtu = interface_mtu(all[i].name);
 		least = mtu < least ? mtu : least;
 	}
-	freeifaddrs(all);
+	free(all);
 	return least;
 }
 
@@ -80,22 +69,22 @@ uint32_t wf_udp_sock_payload(int family, uint32_t mtu)
 uint32_t wf_udp_sock_path(const struct wf_udp_sock *sock,
 			  const struct wf_addr *to)
 {
-	int fd = socket(to->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = wf_os_socket(to->sa.sa_family, SOCK_DGRAM, 0);
 	int mtu = (int)sock->link_mtu, found;
 	/* What the kernel was told by ICMP may be forged: it is not believed
 	 * below what every network carries (RFC 8899, section 5.1.2). */
 	int least = mtu && mtu < PATH_LEAST ? mtu : PATH_LEAST;
 	socklen_t len = sizeof(found);
 
-	if (fd >= 0 && !connect(fd, &to->sa, wf_base_addr_len(to)) &&
-	    !getsockopt(fd,
-			to->sa.sa_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
-			to->sa.sa_family == AF_INET ? IP_MTU : IPV6_MTU, &found,
-			&len) &&
+	if (fd >= 0 && !wf_os_connect(fd, &to->sa, wf_base_addr_len(to)) &&
+	    !wf_os_getsockopt(
+		    fd, to->sa.sa_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
+		    to->sa.sa_family == AF_INET ? IP_MTU : IPV6_MTU, &found,
+		    &len) &&
 	    found > 0)
 		mtu = found < least ? least : found;
 	if (fd >= 0)
-		close(fd);
+		wf_os_close(fd);
 	if (sock->mtu_most && mtu > (int)sock->mtu_most)
 		mtu = (int)sock->mtu_most;
 	return wf_udp_sock_payload(to->sa.sa_family, (uint32_t)mtu);
@@ -103,7 +92,7 @@ uint32_t wf_udp_sock_path(const struct wf_udp_sock *sock,
 
 static bool set(int fd, int level, int name, int value)
 {
-	return !setsockopt(fd, level, name, &value, sizeof(value));
+	return !wf_os_setsockopt(fd, level, name, &value, sizeof(value));
 }
 
 static void set_options(struct wf_udp_sock *sock, int family, bool no_offload)
@@ -117,7 +106,7 @@ static void set_options(struct wf_udp_sock *sock, int family, bool no_offload)
 		set(sock->fd, SOL_SOCKET, SO_RCVBUF, BUFFER);
 	if (!set(sock->fd, SOL_SOCKET, SO_SNDBUFFORCE, BUFFER))
 		set(sock->fd, SOL_SOCKET, SO_SNDBUF, BUFFER);
-	if (!getsockopt(sock->fd, SOL_SOCKET, SO_RCVBUF, &value, &len))
+	if (!wf_os_getsockopt(sock->fd, SOL_SOCKET, SO_RCVBUF, &value, &len))
 		sock->rcvbuf = (uint32_t)value;
 	/* Nothing is cut up on its way: a packet is lost with any of its
 	 * fragments, and many networks drop fragments. path.c finds out what
@@ -138,8 +127,8 @@ static void set_options(struct wf_udp_sock *sock, int family, bool no_offload)
 		return;
 	/* Asked for at run time: a kernel without them says so. */
 	len = sizeof(value);
-	sock->gso =
-		!getsockopt(sock->fd, IPPROTO_UDP, UDP_SEGMENT, &value, &len);
+	sock->gso = !wf_os_getsockopt(sock->fd, IPPROTO_UDP, UDP_SEGMENT,
+				      &value, &len);
 	sock->gro = set(sock->fd, IPPROTO_UDP, UDP_GRO, 1);
 }
 
@@ -149,15 +138,15 @@ static int open_fd(const struct wf_nic_attr *attr)
 
 	if (family != AF_INET && family != AF_INET6)
 		return -EINVAL;
-	fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = wf_os_socket(family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (family == AF_INET6)
 		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	if (bind(fd, &attr->addr.sa, wf_base_addr_len(&attr->addr))) {
-		ret = -errno;
-		wf_warn("cannot bind a UDP socket: %s", strerror(errno));
-		close(fd);
+	ret = wf_os_bind(fd, &attr->addr.sa, wf_base_addr_len(&attr->addr));
+	if (ret) {
+		wf_warn("cannot bind a UDP socket: %s", strerror(-ret));
+		wf_os_close(fd);
 		return ret;
 	}
 	return fd;
@@ -191,7 +180,7 @@ int wf_udp_sock_open(struct wf_udp_sock *sock, const struct wf_nic_attr *attr,
 	if (sock->fd < 0)
 		return sock->fd;
 	ret = -EINVAL;
-	if (getsockname(sock->fd, (struct sockaddr *)&name, &len) ||
+	if (wf_os_getsockname(sock->fd, (struct sockaddr *)&name, &len) ||
 	    wf_base_addr_set(addr, &name, len))
 		goto err;
 	sock->any = wf_base_addr_is_any(addr);
@@ -227,7 +216,7 @@ void wf_udp_sock_close(struct wf_udp_sock *sock)
 	wf_udp_fault_destroy(sock->fault);
 	free(sock->rx.buffers);
 	if (sock->own_fd && sock->fd >= 0)
-		close(sock->fd);
+		wf_os_close(sock->fd);
 	sock->fault = NULL;
 	sock->rx.buffers = NULL;
 	sock->fd = -1;

@@ -10,12 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "base/cpu.h"
 #include "nic/udp/fault.h"
+#include "os/socket.h"
 
 #define WF_UDP_TX_MSGS 32u
 #define WF_UDP_TX_PACKETS 256u

@@ -7,16 +7,16 @@
  * sendmmsg. In: a coalesced datagram (UDP_GRO) is cut up again by the size that
  * the kernel tells.
  */
+#include "nic/udp/sock.h"
+
 #include <errno.h>
-#include <time.h>
 #include <linux/errqueue.h>
 #include <linux/udp.h>
-#include <netinet/in.h>
 #include <string.h>
 
 #include "base/cpu.h"
 #include "base/log.h"
-#include "nic/udp/sock.h"
+#include "os/socket.h"
 
 #define GSO_SEGMENTS 64u /* UDP_MAX_SEGMENTS of older kernels */
 #define GSO_BYTES 65000u
@@ -159,15 +159,17 @@ static void judge(struct wf_udp_sock *sock, int error, bool segments)
 }
 
 /* One message is the usual case where latency counts, and the plain call is the
- * cheaper one. */
+ * cheaper one. The number that was sent, or -errno. */
 static int send_some(const struct wf_udp_sock *sock, unsigned from)
 {
 	struct mmsghdr *heads = (struct mmsghdr *)sock->tx.heads + from;
 	unsigned n = sock->tx.msgs - from;
+	ssize_t len;
 
 	if (n > 1)
-		return sendmmsg(sock->fd, heads, n, MSG_DONTWAIT);
-	return sendmsg(sock->fd, &heads->msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+		return wf_os_sendmmsg(sock->fd, heads, n, MSG_DONTWAIT);
+	len = wf_os_sendmsg(sock->fd, &heads->msg_hdr, MSG_DONTWAIT);
+	return len < 0 ? (int)len : 1;
 }
 
 /* Of a second-level cache, what one look may fill. */
@@ -179,10 +181,10 @@ static int receive_some(struct wf_udp_sock *sock, unsigned want)
 	ssize_t len;
 
 	if (want > 1)
-		return recvmmsg(sock->fd, heads, want, MSG_DONTWAIT, NULL);
-	len = recvmsg(sock->fd, &heads->msg_hdr, MSG_DONTWAIT);
+		return wf_os_recvmmsg(sock->fd, heads, want, MSG_DONTWAIT);
+	len = wf_os_recvmsg(sock->fd, &heads->msg_hdr, MSG_DONTWAIT);
 	heads->msg_len = len < 0 ? 0 : (unsigned)len;
-	return len < 0 ? -1 : 1;
+	return len < 0 ? (int)len : 1;
 }
 
 /* How many messages were sent or had to be skipped; less: no room. */
@@ -206,16 +208,16 @@ static unsigned send_all(struct wf_udp_sock *sock)
 			done += (unsigned)ret;
 			continue;
 		}
-		if (errno == ECONNREFUSED && !sock->errors) {
+		if (ret == -ECONNREFUSED && !sock->errors) {
 			/* News of an earlier packet; this one was not tried. */
 			sock->errors = true;
 			continue;
 		}
-		if (out_of_room(errno)) {
+		if (out_of_room(-ret)) {
 			wf_nic_count(&sock->counters->tx_busy, 1);
 			break;
 		}
-		judge(sock, errno, tx->msg[done].count > 1);
+		judge(sock, -ret, tx->msg[done].count > 1);
 		/* An error of an earlier packet that the network reported, a
 		 * link that is down, a route that is gone: lost. */
 		wf_nic_count(&sock->counters->tx_errors, 1);
@@ -362,7 +364,7 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock, unsigned most,
 	}
 	got = receive_some(sock, want);
 	if (got <= 0) {
-		if (got < 0 && errno != EAGAIN && errno != EINTR)
+		if (got < 0 && got != -EAGAIN && got != -EINTR)
 			sock->errors = true;
 		wf_nic_count(&sock->counters->rx_empty, 1);
 		rx->want = 1;
@@ -431,8 +433,8 @@ void wf_udp_sock_errors(struct wf_udp_sock *sock,
 			.msg_control = control,
 			.msg_controllen = sizeof(control),
 		};
-		ssize_t len =
-			recvmsg(sock->fd, &head, MSG_ERRQUEUE | MSG_DONTWAIT);
+		ssize_t len = wf_os_recvmsg(sock->fd, &head,
+					    MSG_ERRQUEUE | MSG_DONTWAIT);
 
 		if (len < 0)
 			return;

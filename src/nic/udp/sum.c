@@ -5,15 +5,17 @@
  */
 #include "nic/udp/sum.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "os/inline.h"
+#include "os/thread.h"
+
 #define POLYNOMIAL 0x82f63b78u /* reflected */
 
-static uint32_t table[256];
-static bool has_instruction;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+WF_SAME_FOR_ALL static uint32_t table[256];
+WF_SAME_FOR_ALL static bool has_instruction;
+WF_SAME_FOR_ALL static struct wf_os_once once = WF_OS_ONCE_INIT;
 
 static uint32_t by_table(uint32_t crc, const uint8_t *p, size_t len)
 {
@@ -75,7 +77,7 @@ static void prepare(void)
 
 uint32_t wf_udp_sum_crc(uint32_t crc, const void *data, size_t len)
 {
-	pthread_once(&once, prepare);
+	wf_os_once(&once, prepare);
 	crc = ~crc;
 	if (has_instruction)
 		return ~by_instruction(crc, data, len);

@@ -101,6 +101,11 @@ static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 	}
 	memset(op, 0, offsetof(struct wf_udp_op, req));
 	status = wf_nic_soft_take(&dev->soft, qp, &op->req);
+	if (status == WF_NIC_OK) {
+		op->peer = wf_nic_ah_find(&dev->nic, op->req.ah)->dev;
+		if (wf_unlikely(op->peer->lost))
+			status = WF_NIC_ABORT;
+	}
 	if (status != WF_NIC_OK) {
 		complete_send(dev, qp, &op->req, status);
 		wf_base_pool_put(&dev->ops, op);
@@ -114,7 +119,6 @@ static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 		dev->reads[wf_queue_ids_index(&dev->read_ids, op->read_id)] =
 			op;
 	}
-	op->peer = wf_nic_ah_find(&dev->nic, op->req.ah)->dev;
 	op->in_list = true;
 	wf_base_list_add_tail(&qp_of(qp)->ops, &op->qp_link);
 	wf_base_list_add_tail(&op->peer->out.ops, &op->link);

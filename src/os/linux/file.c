@@ -75,6 +75,7 @@ static const struct {
 	{ WF_OS_SEAL_SHRINK, F_SEAL_SHRINK },
 	{ WF_OS_SEAL_GROW, F_SEAL_GROW },
 	{ WF_OS_SEAL_FUTURE_WRITE, F_SEAL_FUTURE_WRITE },
+	{ WF_OS_SEAL_SEALS, F_SEAL_SEAL },
 };
 
 #define SEAL_NAMES (sizeof(seal_names) / sizeof(seal_names[0]))

@@ -10,6 +10,7 @@
 
 /* In the provider they are ordinary variables that lie together. */
 #define WF_PER_PROCESS __attribute__((section("wf_process")))
+#define WF_SAME_FOR_ALL __attribute__((section("wf_same")))
 
 static inline uint64_t wf_os_clock_ns(void)
 {

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lists of users as people write them: FI_WEFT_ALLOW_UID, `weft devd
+ * --allow-uid`.
+ */
+#ifndef WF_BASE_USERS_H
+#define WF_BASE_USERS_H
+
+#include <stdbool.h>
+
+#include "os/types.h"
+
+/* Whether @list allows @uid: "any", or numbers with commas between them. NULL
+ * allows nobody. */
+bool wf_base_users_have(const char *list, uid_t uid);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The core of an endpoint: what its transports share. Owns the clock, the
+ * descriptors, routing, progress, sleep and the end. It knows transports by
+ * their table (transport/transport.h) only. The lock is the endpoint's and held
+ * by every caller, except of the functions that open and close.
+ */
+#ifndef WF_CORE_CORE_H
+#define WF_CORE_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rest.h"
+#include "op/tx.h"
+#include "transport/host.h"
+#include "transport/transport.h"
+
+#define WF_CORE_WAYS 2
+
+struct wf_core {
+	struct wf_host host;
+	/* In the order in which they are asked for an address. */
+	struct wf_way ways[WF_CORE_WAYS];
+	uint32_t way_count;
+	uint32_t route_count;
+	uint8_t *routes;     /* number of the way + 1 by name; 0: not known */
+	uint64_t names_seen; /* of host.names.changes */
+	struct wf_rest rest;
+};
+
+/* Fills in @core for a host whose queues, names, registrations, address, depth
+ * and threads are set; opens the loop. 0 or -errno. */
+int wf_core_open(struct wf_core *core, const struct wf_host *host);
+
+/* The next way; the caller opens its transport with it. */
+struct wf_way *wf_core_add(struct wf_core *core, const struct wf_transport *ops,
+			   void *self);
+
+/* Lingers, then closes the transports and the loop. */
+void wf_core_close(struct wf_core *core);
+
+/* In a forked child. Async-signal-safe. */
+void wf_core_forked(struct wf_core *core);
+
+/* -- route.c -- */
+
+/* Sends @tx by the transport for @dst. 0, -EAGAIN or -errno. */
+int wf_core_submit(struct wf_core *core, uint64_t dst, const struct wf_tx *tx);
+
+/* The AV or the registrations changed. */
+void wf_core_inserted(struct wf_core *core, uint64_t name,
+		      const struct wf_addr *addr);
+void wf_core_removed(struct wf_core *core, uint64_t name);
+void wf_core_unregistered(struct wf_core *core, uint64_t key);
+
+/* The names of a shared AV are changed by other processes: looks whether they
+ * were. Only where host.names.changes is set. */
+void wf_core_follow(struct wf_core *core);
+
+/* -- progress.c -- */
+
+/* Everything that progress may have to do. */
+void wf_core_progress(struct wf_core *core);
+
+/* Looks at the descriptors. */
+void wf_core_look(struct wf_core *core, uint64_t now);
+
+/* -- sleep.c -- */
+
+/* True: nothing is to be done, and waiting for the loop will not miss anything.
+ * False: make progress. */
+bool wf_core_sleep(struct wf_core *core);
+
+/* Awake again; progress does that. */
+void wf_core_wake(struct wf_core *core);
+
+/* -- linger.c -- */
+
+/* Nobody can wait for an injected operation: what still waits when the endpoint
+ * is closed gets some time. */
+void wf_core_linger(struct wf_core *core);
+
+#endif

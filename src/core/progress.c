@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Progress of an endpoint by the long way: every transport that is on, and now
+ * and then the clock, the descriptors, and a rest.
+ */
+#include "base/clock.h"
+#include "core/core.h"
+
+/* Polls in a row that found nothing, after which a transport whose polls are
+ * system calls is looked at less often, if another one has peers: such a poll
+ * takes as long as ten messages through memory. */
+#define IDLE_POLLS 1000
+#define IDLE_EVERY 32
+
+/* Looks at the clock without a message, some 50 us, before the CPU is offered. */
+#define QUIET_TICKS 16
+
+/* The descriptors are looked at so often, or sooner if a transport asks. */
+#define LOOK_EVERY (500 * WF_NS_PER_US)
+
+static bool others_have_peers(const struct wf_core *core,
+			      const struct wf_way *way)
+{
+	for (uint32_t i = 0; i < core->way_count; i++) {
+		const struct wf_way *other = &core->ways[i];
+
+		if (other != way && other->ops->has_peers(other->self))
+			return true;
+	}
+	return false;
+}
+
+static __attribute__((noinline)) bool is_skipped(const struct wf_core *core,
+						 struct wf_way *way)
+{
+	return others_have_peers(core, way) && ++way->idle % IDLE_EVERY;
+}
+
+static void note(struct wf_core *core, struct wf_way *way,
+		 enum wf_polled polled)
+{
+	if (polled == WF_POLLED_NOTHING) {
+		way->idle++;
+		return;
+	}
+	way->idle = 0;
+	wf_transport_host_stirred(&core->host);
+}
+
+static inline void poll_way(struct wf_core *core, struct wf_way *way)
+{
+	enum wf_polled polled;
+
+	if (wf_unlikely(way->idle > IDLE_POLLS) && is_skipped(core, way))
+		return;
+	polled = way->ops->poll(way->self);
+	if (wf_unlikely(polled != WF_POLLED_WAITING))
+		note(core, way, polled);
+}
+
+/* Nothing has come for a while: whoever we wait for may want this very CPU. With
+ * more processes than CPUs, callers that poll without ever yielding (MPI_Send
+ * over Open MPI's mtl/ofi) else keep their peers from answering until the
+ * scheduler steps in, milliseconds later. Alone on a CPU, a yield costs a third
+ * of a microsecond in 32 polls. Never with a lock held: others may wait for it.
+ */
+static void rest_when_quiet(struct wf_core *core)
+{
+	if (core->host.threads || core->host.quiet_ticks++ < QUIET_TICKS)
+		return;
+	core->host.quiet_ticks = QUIET_TICKS;
+	wf_base_rest(&core->rest);
+}
+
+void wf_core_look(struct wf_core *core, uint64_t now)
+{
+	uint64_t every = LOOK_EVERY;
+
+	wf_transport_loop_run(&core->host.loop, now);
+	for (uint32_t i = 0; i < core->way_count; i++) {
+		const struct wf_way *way = &core->ways[i];
+		uint64_t wish =
+			way->on ? way->ops->look(way->self, now) : every;
+
+		every = wish < every ? wish : every;
+	}
+	core->host.look_at = now + every;
+}
+
+/* Not inlined: one poll in 32 gets here, and all others would save its
+ * registers. */
+static __attribute__((noinline)) void tick(struct wf_core *core)
+{
+	struct wf_host *host = &core->host;
+	uint64_t now = wf_base_clock_ns();
+
+	host->now = now;
+	host->polls = 0;
+	for (uint32_t i = 0; i < core->way_count; i++) {
+		if (core->ways[i].on)
+			core->ways[i].ops->tick(core->ways[i].self, now);
+	}
+	if (now >= host->look_at)
+		wf_core_look(core, now);
+	rest_when_quiet(core);
+}
+
+void wf_core_progress(struct wf_core *core)
+{
+	struct wf_host *host = &core->host;
+
+	if (wf_unlikely(host->forked))
+		return;
+	if (wf_unlikely(host->asleep))
+		wf_core_wake(core);
+	if (wf_unlikely(host->names.changes))
+		wf_core_follow(core);
+	/* The first is the one that matters; it says whether there is a short
+	 * way, unless others have to be polled as well. */
+	if (wf_likely(core->ways[0].on))
+		poll_way(core, &core->ways[0]);
+	if (wf_unlikely(core->ways[1].on)) {
+		poll_way(core, &core->ways[1]);
+		wf_transport_host_busy(host);
+	}
+	if (++host->polls >= WF_HOST_POLLS_PER_CLOCK)
+		tick(core);
+}

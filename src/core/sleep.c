@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Going to sleep without missing anything. An endpoint that sleeps has told its
+ * peers: whoever sends to it or answers it makes the epoll descriptor of its
+ * loop readable, as do new peers, dying ones, and the time at which something
+ * has to be tried again.
+ *
+ * No fence is needed on the paths that send and answer: between telling and the
+ * last look, the sleeper runs one barrier for all processors.
+ */
+#include "base/barrier.h"
+#include "base/clock.h"
+#include "core/core.h"
+
+/* In reverse: the first has the most peers to tell, and another one may say no.
+ * *@told: one of them said yes. */
+static bool all_doze(struct wf_core *core, uint64_t *deadline, bool *told)
+{
+	for (uint32_t i = core->way_count; i-- > 0;) {
+		const struct wf_way *way = &core->ways[i];
+
+		if (!way->on)
+			continue;
+		if (!way->ops->doze(way->self, deadline))
+			return false;
+		*told = true;
+	}
+	return true;
+}
+
+static bool any_stirs(struct wf_core *core, uint64_t *deadline)
+{
+	for (uint32_t i = 0; i < core->way_count; i++) {
+		const struct wf_way *way = &core->ways[i];
+
+		if (way->on && way->ops->stirs(way->self, deadline))
+			return true;
+	}
+	return false;
+}
+
+/* For how long at most; 0: for ever. */
+static uint64_t patience(uint64_t deadline)
+{
+	uint64_t now;
+
+	if (deadline == UINT64_MAX)
+		return 0;
+	now = wf_base_clock_ns();
+	return now >= deadline ? 1 : deadline - now;
+}
+
+bool wf_core_sleep(struct wf_core *core)
+{
+	struct wf_host *host = &core->host;
+	uint64_t deadline = UINT64_MAX;
+	bool told = false;
+
+	if (host->forked)
+		return true; /* nothing will ever come */
+	wf_transport_host_busy(host);
+	if (all_doze(core, &deadline, &told)) {
+		host->asleep = true;
+		/* Whoever wrote without seeing what was told has written
+		 * before this; what it wrote is seen below. */
+		wf_base_barrier_all(host->all_joined);
+		if (!any_stirs(core, &deadline) &&
+		    wf_transport_loop_set(&host->loop, patience(deadline)))
+			return true;
+	}
+	if (told)
+		wf_core_wake(core);
+	return false;
+}
+
+void wf_core_wake(struct wf_core *core)
+{
+	struct wf_host *host = &core->host;
+
+	host->asleep = false;
+	for (uint32_t i = 0; i < core->way_count; i++) {
+		if (core->ways[i].on)
+			core->ways[i].ops->wake(core->ways[i].self);
+	}
+	/* Others who sleep until something happens here are not waited upon
+	 * any more by our peers: they look for themselves. */
+	if (host->threads)
+		wf_transport_loop_set(&host->loop, 1);
+	/* The descriptors are looked at by this progress: what woke us is
+	 * there. The clock has gone on meanwhile. */
+	host->now = wf_base_clock_ns();
+	host->look_at = 0;
+	host->polls = WF_HOST_POLLS_PER_CLOCK;
+}

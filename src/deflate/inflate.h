@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stream being decompressed: raw deflate (RFC 1951), zlib (RFC 1950) or gzip
+ * (RFC 1952). It can stop and go on at every byte of input and of output, and
+ * it answers as zlib does: the same results, texts, counts, bits left over and
+ * window after each call. It changes no byte behind the output that it
+ * reports, and it reads no byte behind the end of its stream for good.
+ *
+ * A stream is plain memory without pointers into itself. Nothing but the
+ * window is allocated, and that when the first call with output returns and
+ * the stream goes on.
+ */
+#ifndef WF_DEFLATE_INFLATE_H
+#define WF_DEFLATE_INFLATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weft/wd_comp_drv.h>
+
+#include "deflate/table.h"
+
+enum wf_inflate_ret {
+	WF_INFLATE_OK,
+	WF_INFLATE_END,
+	WF_INFLATE_NEED_DICT,
+	WF_INFLATE_NO_PROGRESS, /* or not at its end, with WF_INFLATE_FINISH */
+	WF_INFLATE_BAD_DATA,	/* msg says what is wrong */
+	WF_INFLATE_NO_MEMORY,
+	WF_INFLATE_BAD_CALL,
+};
+
+enum wf_inflate_flush {
+	WF_INFLATE_GO,
+	WF_INFLATE_FINISH, /* says: the end should come in this call */
+	WF_INFLATE_BLOCK,  /* stop at the next border between blocks */
+	WF_INFLATE_TREES,  /* and behind each block's header */
+};
+
+/* What may be around the deflate data. */
+enum wf_inflate_wrap {
+	WF_INFLATE_RAW = 0,
+	WF_INFLATE_ZLIB = 1,
+	WF_INFLATE_GZIP = 2,
+	WF_INFLATE_EITHER = WF_INFLATE_ZLIB | WF_INFLATE_GZIP,
+	WF_INFLATE_CHECK = 4, /* the checksum is compared */
+};
+
+/* Where a stream is. The order is zlib's: some questions compare it. */
+enum wf_inflate_mode {
+	WF_INFLATE_HEAD,
+	WF_INFLATE_GZ_FLAGS,
+	WF_INFLATE_GZ_TIME,
+	WF_INFLATE_GZ_OS,
+	WF_INFLATE_GZ_EXTRA_LEN,
+	WF_INFLATE_GZ_EXTRA,
+	WF_INFLATE_GZ_NAME,
+	WF_INFLATE_GZ_COMMENT,
+	WF_INFLATE_GZ_CRC,
+	WF_INFLATE_DICT_ID,
+	WF_INFLATE_DICT,
+	WF_INFLATE_TYPE,     /* between blocks: may stop here */
+	WF_INFLATE_TYPE_DO,  /* ... and has done so */
+	WF_INFLATE_STORED,   /* before the lengths of a stored block */
+	WF_INFLATE_COPY_NEW, /* behind them: may stop here */
+	WF_INFLATE_COPY,
+	WF_INFLATE_TABLE, /* before the counts of a dynamic block */
+	WF_INFLATE_PRE_LENS,
+	WF_INFLATE_LENS,
+	WF_INFLATE_CODE_NEW, /* behind the header: may stop here */
+	WF_INFLATE_CODE,     /* before a literal or length */
+	WF_INFLATE_LENGTH_EXTRA,
+	WF_INFLATE_DISTANCE,
+	WF_INFLATE_DISTANCE_EXTRA,
+	WF_INFLATE_MATCH,   /* has length and distance */
+	WF_INFLATE_LITERAL, /* has a literal */
+	WF_INFLATE_SUM,	    /* before the checksum */
+	WF_INFLATE_SIZE,    /* before gzip's length */
+	WF_INFLATE_DONE,
+	WF_INFLATE_BAD,
+	WF_INFLATE_LOST, /* no memory */
+	WF_INFLATE_SYNC, /* looking for a flush */
+};
+
+/* Where the parts of a gzip header go. The layout is that of zlib's
+ * gz_header, so that the caller's can be filled in as it comes. */
+struct wf_inflate_head {
+	int text;
+	unsigned long time;
+	int xflags;
+	int os;
+	uint8_t *extra;
+	unsigned int extra_len;
+	unsigned int extra_max;
+	uint8_t *name;
+	unsigned int name_max;
+	uint8_t *comment;
+	unsigned int comment_max;
+	int hcrc;
+	int done; /* 1: read, -1: there is none, 0: not yet */
+};
+
+/* Behind the lengths of codes: the longest repeat may be written blindly. */
+#define WF_INFLATE_LENS_ROOM (WF_TABLE_LITS + WF_TABLE_DISTS + 138)
+
+struct wf_inflate {
+	struct wd_comp_mem mem;
+	enum wf_inflate_mode mode;
+	uint8_t wrap; /* enum wf_inflate_wrap */
+	bool last;    /* the block is the last one */
+	bool has_dict;
+	bool fixed; /* the block's tables are the constant ones */
+	int flags;  /* of the gzip header; 0: zlib's; -1: none read */
+	uint32_t check;
+	uint64_t total; /* output */
+	const char *msg;
+
+	uint64_t hold; /* input that is taken and not yet used */
+	unsigned int bits;
+
+	uint8_t *window; /* circular */
+	unsigned int wbits;
+	unsigned int wsize; /* 0: not in use */
+	unsigned int whave;
+	unsigned int wnext;
+
+	unsigned int length;   /* of a match or stored block; a literal */
+	unsigned int distance; /* of a match */
+	unsigned int extra;    /* bits that follow */
+	unsigned int was;      /* length of the match when it began */
+	int back;	       /* bits of the symbol so far, -1: in none */
+
+	unsigned int nlen;
+	unsigned int ndist;
+	unsigned int npre;
+	unsigned int have;	  /* lengths read; bytes of a flush found */
+	unsigned int zlib_tables; /* enum codes_stage: whose sizes are known */
+	unsigned int lit_bits;
+	struct wf_inflate_head *head;
+	uint8_t pre_lens[WF_TABLE_PRES];
+	uint8_t lens[WF_INFLATE_LENS_ROOM];
+	/* Until the lengths are read, lit is the table for reading them. */
+	uint32_t lit[WF_TABLE_LIT_SIZE];
+	uint32_t dist[WF_TABLE_DIST_SIZE];
+};
+
+/* Input and output of a call; advanced by it. */
+struct wf_inflate_io {
+	const uint8_t *in;
+	size_t in_len;
+	uint8_t *out;
+	size_t out_len;
+};
+
+/* @mem is kept, for the window. @wbits: log2 of the window, 8 to 15, or 0: the
+ * header says it. */
+void wf_deflate_inflate_init(struct wf_inflate *s, struct wd_comp_mem mem,
+			     int wrap, unsigned int wbits);
+/* Another wrap and window, then a reset. */
+void wf_deflate_inflate_reset2(struct wf_inflate *s, int wrap,
+			       unsigned int wbits);
+void wf_deflate_inflate_reset(struct wf_inflate *s);
+/* Without forgetting the window. */
+void wf_deflate_inflate_reset_keep(struct wf_inflate *s);
+/* Gives the window back; @s itself is the caller's. */
+void wf_deflate_inflate_end(struct wf_inflate *s);
+/* Makes @to a second stream like @from. WF_INFLATE_NO_MEMORY: @to is not
+ * changed. */
+enum wf_inflate_ret wf_deflate_inflate_copy(struct wf_inflate *to,
+					    const struct wf_inflate *from,
+					    struct wd_comp_mem mem);
+
+enum wf_inflate_ret wf_deflate_inflate_run(struct wf_inflate *s,
+					   struct wf_inflate_io *io,
+					   enum wf_inflate_flush flush);
+/* What zlib puts into data_type after a call. */
+int wf_deflate_inflate_data_type(const struct wf_inflate *s);
+
+/* As zlib's functions of such names. The window's bytes go to @dict, if that
+ * is not NULL; returns how many there are. */
+unsigned int wf_deflate_inflate_get_dict(const struct wf_inflate *s,
+					 uint8_t *dict);
+enum wf_inflate_ret wf_deflate_inflate_set_dict(struct wf_inflate *s,
+						const uint8_t *dict,
+						size_t len);
+enum wf_inflate_ret wf_deflate_inflate_prime(struct wf_inflate *s, int bits,
+					     unsigned int value);
+enum wf_inflate_ret wf_deflate_inflate_sync(struct wf_inflate *s,
+					    struct wf_inflate_io *io);
+bool wf_deflate_inflate_sync_point(const struct wf_inflate *s);
+long wf_deflate_inflate_mark(const struct wf_inflate *s);
+void wf_deflate_inflate_validate(struct wf_inflate *s, bool check);
+unsigned long wf_deflate_inflate_codes_used(const struct wf_inflate *s);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What leaves for a peer next. Operations stand in peer->queue, what peers are
+ * owed in peer->owing; whoever adds to either activates the peer, and progress
+ * pumps active ones in turns.
+ */
+#ifndef WF_RDM_POST_H
+#define WF_RDM_POST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wf_rdm_peer;
+
+/* There is something to post. */
+void wf_rdm_post_activate(struct wf_rdm_peer *peer);
+
+/* Requests that the device may still get for it, besides what is owed. */
+uint32_t wf_rdm_post_room(const struct wf_rdm_peer *peer);
+
+/* Of the device's queue, for one of several peers. */
+#define WF_RDM_PEER_SHARE 512
+
+/* Posts what can be posted, up to @budget packets. False: nothing is left. */
+bool wf_rdm_post_pump(struct wf_rdm_peer *peer, int budget);
+
+#endif

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets as a transport: progress, sleep, and what the core tells it.
+ */
+#include <errno.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "rdm/crowd.h"
+#include "rdm/ep.h"
+#include "rdm/in.h"
+#include "rdm/peer.h"
+#include "rdm/pkt.h"
+#include "rdm/post.h"
+#include "rdm/pull.h"
+#include "rdm/rx.h"
+#include "rdm/silent.h"
+
+/* Completions handled per progress. */
+#define COMPLETIONS 64
+#define ROUNDS 4
+
+/* What nobody can wait for leaves, and is sent again if it was lost, for so long
+ * after the endpoint was closed: a peer that computes acknowledges nothing, and
+ * has it in its socket. */
+#define LINGER (250 * WF_NS_PER_MS)
+
+/* An endpoint that sleeps although it has packets to post tries so often. */
+#define RETRY_EVERY (5 * WF_NS_PER_MS)
+
+/* -- names ----------------------------------------------------------------- */
+
+/* A peer on another host opens the device: from then on it answers when that
+ * peer connects, even while this process computes and does not call us; the peer
+ * would give up at the connect time-out. On this host, where packets are an
+ * exception, a silent process has FI_WEFT_DEAD_TIMEOUT to answer. */
+static void inserted(void *self, uint64_t name, const struct wf_addr *addr)
+{
+	struct wf_rdm_ep *ep = self;
+	struct wf_rdm_peer *peer;
+
+	if (!ep->awake && !wf_base_addr_is_local(addr))
+		wf_rdm_ep_wake(ep);
+	if (!ep->awake || ep->host->forked)
+		return;
+	peer = wf_rdm_peer_find(ep, addr);
+	if (peer)
+		wf_rdm_peer_rename(peer, name);
+}
+
+void wf_rdm_ep_removed(struct wf_rdm_ep *ep, uint64_t name)
+{
+	struct wf_list *pos, *tmp;
+
+	if (!ep->awake || ep->host->forked)
+		return;
+	if (name < ep->name_count && ep->by_name[name]) {
+		ep->by_name[name]->named_by--;
+		ep->by_name[name] = NULL;
+	}
+	wf_list_for_each (pos, tmp, &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		if (peer->name != name)
+			continue;
+		wf_rdm_peer_rename(peer, WF_MATCH_ANY);
+		if (wf_rdm_peer_needs(peer))
+			wf_rdm_peer_fail(peer, FI_ECANCELED);
+	}
+}
+
+/* Whatever has a name is looked at again. */
+static void renamed(void *self)
+{
+	struct wf_rdm_ep *ep = self;
+	const struct wf_names *names = &ep->host->names;
+	struct wf_list *pos, *tmp;
+
+	if (!ep->awake || ep->host->forked)
+		return;
+	wf_list_for_each (pos, tmp, &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+		struct wf_addr addr;
+
+		/* Asked by name: one that is being changed is not there. */
+		if (peer->name != WF_MATCH_ANY &&
+		    (names->get(names->arg, peer->name, &addr) ||
+		     !wf_base_addr_equal(&addr, &peer->addr)))
+			wf_rdm_ep_removed(ep, peer->name);
+		if (peer->name == WF_MATCH_ANY)
+			wf_rdm_peer_rename(
+				peer, names->find(names->arg, &peer->addr));
+	}
+}
+
+static void unregistered(void *self, uint64_t key)
+{
+	struct wf_rdm_ep *ep = self;
+	struct wf_list *pos, *tmp, *inner, *next;
+
+	if (!ep->awake || ep->host->forked)
+		return;
+	wf_list_for_each (pos, tmp, &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		wf_list_for_each (inner, next, &peer->rxs) {
+			struct wf_rdm_rx *rx =
+				wf_container_of(inner, struct wf_rdm_rx, link);
+
+			if (wf_rdm_pull_uses(rx, key))
+				wf_rdm_rx_fail(rx, FI_EKEYREJECTED, true);
+		}
+	}
+}
+
+/* -- peers that left ------------------------------------------------------- */
+
+bool wf_rdm_ep_has_resets(const struct wf_rdm_ep *ep)
+{
+	return wf_nic_counter(&wf_nic_counters(ep->nic)->peer_deaths) !=
+	       ep->resets;
+}
+
+/* The device lost somebody. What came from him before that has been seen. */
+static void follow_resets(struct wf_rdm_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+
+	ep->resets = wf_nic_counter(&wf_nic_counters(ep->nic)->peer_deaths);
+	wf_list_for_each (pos, tmp, &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		if (!peer->leaving)
+			wf_rdm_peer_check(peer);
+	}
+}
+
+/* -- progress -------------------------------------------------------------- */
+
+static void wake(void *self)
+{
+	struct wf_rdm_ep *ep = self;
+
+	if (!ep->dozing)
+		return;
+	ep->dozing = false;
+	wf_nic_wait_end(ep->nic);
+}
+
+static int take_completions(struct wf_rdm_ep *ep)
+{
+	int total = 0;
+
+	struct wf_nic_wc wc[COMPLETIONS];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		int count = wf_nic_cq_poll(ep->cq, wc, COMPLETIONS);
+
+		for (int j = 0; j < count; j++) {
+			if (wc[j].flags & WF_NIC_WC_RECV)
+				wf_rdm_in_received(ep, &wc[j]);
+			else
+				wf_rdm_pkt_done(ep, &wc[j]);
+		}
+		total += count;
+		if (count < COMPLETIONS)
+			break;
+	}
+	return total;
+}
+
+/* Each once, so that none takes the room of all others. */
+static void pump(struct wf_rdm_ep *ep)
+{
+	struct wf_list *last = ep->active.prev;
+	bool resets = wf_rdm_ep_has_resets(ep);
+	uint32_t before = ep->posts;
+
+	while (!wf_base_list_empty(&ep->active) && wf_rdm_ep_has_room(ep)) {
+		struct wf_list *pos = ep->active.next;
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, active_link);
+
+		wf_base_list_del(&peer->active_link);
+		peer->active = false;
+		if ((wf_unlikely(resets) && wf_rdm_peer_is_reset(peer)) ||
+		    wf_rdm_post_pump(peer, WF_RDM_PEER_BUDGET))
+			wf_rdm_post_activate(peer);
+		if (pos == last)
+			break;
+	}
+	ep->blocked = ep->posts == before;
+}
+
+/* Packets that came before their turn wait for others of the same sender. */
+static bool waits_for(const struct wf_rdm_peer *peer)
+{
+	return !wf_base_list_empty(&peer->flight) ||
+	       !wf_base_list_empty(&peer->rxs) || peer->order.held;
+}
+
+/* Who waits for a peer's word has nothing with the device that would tell that
+ * the peer is gone: a packet that means nothing does. */
+static void probe(struct wf_rdm_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &ep->peers) {
+		struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		if (peer->outstanding || !waits_for(peer))
+			continue;
+		peer->owes_probe = true;
+		wf_rdm_post_activate(peer);
+	}
+}
+
+/* Tests have less patience. */
+static uint64_t probe_every(const struct wf_rdm_ep *ep)
+{
+	uint64_t most = ep->attr.warn_ms * WF_NS_PER_MS / 2;
+
+	return most && most < WF_RDM_PROBE_EVERY ? most : WF_RDM_PROBE_EVERY;
+}
+
+static void tick(void *self, uint64_t now)
+{
+	struct wf_rdm_ep *ep = self;
+
+	ep->now = now;
+}
+
+static uint64_t look(void *self, uint64_t now)
+{
+	struct wf_rdm_ep *ep = self;
+
+	wf_rdm_stats_flush(ep);
+	if (now < ep->probe_at)
+		return UINT64_MAX;
+	ep->probe_at = now + probe_every(ep);
+	probe(ep);
+	wf_rdm_silent_check(ep);
+	ep->aging = true;
+	return UINT64_MAX;
+}
+
+bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
+{
+	bool resets;
+	int did, got;
+
+	if (wf_unlikely(!ep->awake || ep->host->forked))
+		return false;
+	if (wf_unlikely(ep->dozing))
+		wake(ep);
+	did = wf_nic_progress(ep->nic);
+	if (wf_unlikely(!wf_base_list_empty(&ep->stalled)))
+		wf_rdm_in_retry(ep);
+	resets = wf_rdm_ep_has_resets(ep);
+	got = take_completions(ep);
+	if (wf_unlikely(resets && got < ROUNDS * COMPLETIONS &&
+			wf_base_list_empty(&ep->stalled)))
+		follow_resets(ep);
+	did += got;
+	if (wf_unlikely((ep->crowded || ep->aging ||
+			 !wf_base_list_empty(&ep->leaving)) &&
+			got < ROUNDS * COMPLETIONS &&
+			!wf_rdm_ep_has_resets(ep)))
+		wf_rdm_crowd_run(ep);
+	if (!wf_base_list_empty(&ep->active))
+		pump(ep);
+	wf_rdm_ep_ring(ep);
+	return did;
+}
+
+static enum wf_polled rdm_poll(void *self)
+{
+	struct wf_rdm_ep *ep = self;
+
+	if (wf_rdm_ep_progress(ep))
+		return WF_POLLED_SOMETHING;
+	return ep->outstanding ? WF_POLLED_WAITING : WF_POLLED_NOTHING;
+}
+
+/* -- sleep ----------------------------------------------------------------- */
+
+static bool waits_for_peers(const struct wf_rdm_ep *ep)
+{
+	const struct wf_list *pos;
+
+	for (pos = ep->peers.next; pos != &ep->peers; pos = pos->next) {
+		const struct wf_rdm_peer *peer =
+			wf_container_of(pos, struct wf_rdm_peer, link);
+
+		if (waits_for(peer))
+			return true;
+	}
+	return false;
+}
+
+static void lower(uint64_t *deadline, uint64_t ns)
+{
+	if (ns < *deadline)
+		*deadline = ns;
+}
+
+bool wf_rdm_ep_doze(struct wf_rdm_ep *ep, uint64_t *deadline)
+{
+	uint64_t device;
+	bool waits;
+
+	if (!ep->awake || ep->host->forked)
+		return true;
+	wf_rdm_stats_flush(ep);
+	waits = !wf_base_list_empty(&ep->active);
+	if (!wf_base_list_empty(&ep->stalled) || (waits && !ep->blocked))
+		return false;
+	ep->dozing = !wf_nic_wait_begin(ep->nic, ep->cq, &device);
+	if (!ep->dozing)
+		return false;
+	lower(deadline, device);
+	if (waits_for_peers(ep))
+		lower(deadline, ep->probe_at);
+	/* The device wakes us when it has room again. For want of memory or of
+	 * numbers there is nobody to do so. */
+	if (waits)
+		lower(deadline, wf_base_clock_ns() + RETRY_EVERY);
+	return true;
+}
+
+static bool doze(void *self, uint64_t *deadline)
+{
+	return wf_rdm_ep_doze(self, deadline);
+}
+
+/* The device looked when it began to wait. */
+static bool stirs(void *self, uint64_t *deadline)
+{
+	(void)self;
+	(void)deadline;
+	return false;
+}
+
+/* -- the rest of the table --------------------------------------------------- */
+
+static void rdm_close(void *self)
+{
+	wf_rdm_ep_close(self);
+}
+
+static void forked(void *self)
+{
+	struct wf_rdm_ep *ep = self;
+
+	/* Its lock may be held by a thread that is not here. */
+	if (ep->nic)
+		wf_nic_forked(ep->nic);
+	ep->nic = NULL;
+	if (ep->awake)
+		wf_base_stats_forked(&ep->stats);
+}
+
+/* Every address, once others have said no. */
+static bool reaches(const void *self, const struct wf_addr *addr)
+{
+	(void)self;
+	(void)addr;
+	return true;
+}
+
+static int submit(void *self, uint64_t dst, const struct wf_tx *tx)
+{
+	int err = wf_rdm_ep_submit(self, dst, tx);
+
+	return wf_unlikely(err == -ENOMEM) ? -EAGAIN : err;
+}
+
+static bool has_peers(const void *self)
+{
+	const struct wf_rdm_ep *ep = self;
+
+	return ep->peer_count;
+}
+
+static bool drain(void *self)
+{
+	return wf_rdm_ep_drain(self);
+}
+
+static void removed(void *self, uint64_t name)
+{
+	wf_rdm_ep_removed(self, name);
+}
+
+const struct wf_transport wf_rdm_transport = {
+	.name = "packets",
+	.linger_ns = LINGER,
+	.close = rdm_close,
+	.forked = forked,
+	.reaches = reaches,
+	.submit = submit,
+	.has_peers = has_peers,
+	.poll = rdm_poll,
+	.tick = tick,
+	.look = look,
+	.drain = drain,
+	.doze = doze,
+	.stirs = stirs,
+	.wake = wake,
+	.inserted = inserted,
+	.removed = removed,
+	.renamed = renamed,
+	.unregistered = unregistered,
+};

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The channels of an endpoint.
+ */
+#include "shm/channels.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "shm/conn.h"
+#include "shm/ep.h"
+#include "shm/tx.h"
+
+#define OUTS_MAX ((uint64_t)1 << 32)
+
+/* -- by name --------------------------------------------------------------- */
+
+static int make_room_for(struct wf_shm_ep *ep, uint64_t dst)
+{
+	size_t count = ep->out_count ? ep->out_count : 16;
+	struct wf_shm_out **outs;
+
+	if (dst < ep->out_count)
+		return 0;
+	if (dst >= OUTS_MAX)
+		return -EINVAL;
+	while (count <= dst)
+		count *= 2;
+	outs = realloc(ep->outs, count * sizeof(*outs));
+	if (!outs)
+		return -ENOMEM;
+	memset(outs + ep->out_count, 0,
+	       (count - ep->out_count) * sizeof(*outs));
+	ep->outs = outs;
+	ep->out_count = count;
+	return 0;
+}
+
+static void forget(struct wf_shm_ep *ep, struct wf_shm_out *out)
+{
+	if (out->dst < ep->out_count && ep->outs[out->dst] == out)
+		ep->outs[out->dst] = NULL;
+	wf_shm_out_free(out);
+}
+
+/* A channel to @dst in any state but dead. */
+static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
+{
+	struct wf_addr addr;
+	int err = ep->host->names.get(ep->host->names.arg, dst, &addr);
+
+	if (err)
+		return err;
+	err = make_room_for(ep, dst);
+	if (err)
+		return err;
+	*out = wf_shm_out_open(ep, dst, &addr);
+	if (!*out)
+		return -ENOMEM;
+	ep->outs[dst] = *out;
+	wf_shm_conn_try(*out, (*out)->since);
+	wf_transport_host_disturb(
+		ep->host); /* to try again, and to give up in time */
+	return 0;
+}
+
+int wf_shm_channels_submit(struct wf_shm_ep *ep, uint64_t dst,
+			   const struct wf_tx *tx)
+{
+	struct wf_shm_out *out = wf_shm_ep_out(ep, dst);
+	int err;
+
+	if (ep->host->forked)
+		return -EOPNOTSUPP;
+	if (out && out->state == WF_SHM_OUT_DEAD) {
+		err = out->err;
+		if (!out->keep)
+			return -EAGAIN; /* reaped by the next progress */
+		/* It may have died since the last one: what waits fails. */
+		wf_shm_out_fail_all(out, err);
+		forget(ep, out);
+		out = NULL;
+		/* An injected message has no other way to learn it. */
+		if (tx->inject)
+			return -err;
+	}
+	if (!out) {
+		err = open_out(ep, dst, &out);
+		if (err)
+			return err;
+	}
+	return wf_shm_out_send(out, tx);
+}
+
+void wf_shm_channels_inserted(struct wf_shm_ep *ep, uint64_t name,
+			      const struct wf_addr *addr)
+{
+	for (uint32_t i = 0; i < ep->watch.count; i++) {
+		if (wf_base_addr_equal(&ep->watch.ins[i]->addr, addr))
+			wf_shm_in_rename(ep->watch.ins[i], name);
+	}
+}
+
+void wf_shm_channels_removed(struct wf_shm_ep *ep, uint64_t name)
+{
+	struct wf_shm_out *out = wf_shm_ep_out(ep, name);
+
+	for (uint32_t i = 0; i < ep->watch.count; i++) {
+		if (ep->watch.ins[i]->src == name)
+			wf_shm_in_rename(ep->watch.ins[i], WF_MATCH_ANY);
+	}
+	if (!out)
+		return;
+	wf_shm_out_fail_all(out, FI_ECANCELED);
+	forget(ep, out);
+}
+
+/* Whatever has a name is looked at again. */
+void wf_shm_channels_renamed(struct wf_shm_ep *ep)
+{
+	const struct wf_names *names = &ep->host->names;
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &ep->all_outs) {
+		struct wf_shm_out *out =
+			wf_container_of(pos, struct wf_shm_out, link);
+		struct wf_addr addr;
+
+		if (names->get(names->arg, out->dst, &addr) ||
+		    !wf_base_addr_equal(&addr, &out->addr))
+			wf_shm_channels_removed(ep, out->dst);
+	}
+	for (uint32_t i = 0; i < ep->watch.count; i++) {
+		struct wf_shm_in *in = ep->watch.ins[i];
+		uint64_t src;
+
+		if (in->addr.sa.sa_family == AF_UNSPEC)
+			continue; /* a stranger has no name */
+		src = names->find(names->arg, &in->addr);
+		if (src != in->src)
+			wf_shm_in_rename(in, src);
+	}
+}
+
+int wf_shm_channels_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in)
+{
+	int err = wf_shm_watch_add(&ep->watch, in);
+
+	if (err)
+		return err;
+	if (!(in->features & WF_SHM_FEATURE_BARRIER))
+		ep->host->all_joined = false;
+	wf_shm_ep_busy(ep);
+	return 0;
+}
+
+void wf_shm_channels_drop_in(struct wf_shm_ep *ep, struct wf_shm_in *in)
+{
+	wf_shm_watch_drop(&ep->watch, in);
+	wf_shm_ep_busy(ep);
+}
+
+/* -- those that died -------------------------------------------------------- */
+
+static void reap_ins(struct wf_shm_ep *ep)
+{
+	for (uint32_t i = 0; i < ep->watch.count;) {
+		struct wf_shm_in *in = ep->watch.ins[i];
+
+		/* What a closed peer wrote is still delivered. */
+		if (!in->broken && in->ended && wf_shm_in_ready(in)) {
+			wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
+			ep->draining = true;
+			i++;
+			continue;
+		}
+		if (!in->broken && !in->ended) {
+			i++;
+			continue;
+		}
+		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_peers_lost, 1);
+		wf_shm_channels_drop_in(ep, in);
+		wf_shm_in_close(in, in->broken ? FI_EIO : FI_ECONNRESET);
+	}
+}
+
+static void reap_outs(struct wf_shm_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &ep->all_outs) {
+		struct wf_shm_out *out =
+			wf_container_of(pos, struct wf_shm_out, link);
+
+		if (out->state != WF_SHM_OUT_DEAD)
+			continue;
+		wf_shm_out_fail_all(out, out->err);
+		wf_shm_out_release(out);
+		if (!out->keep)
+			forget(ep, out);
+	}
+}
+
+void wf_shm_channels_reap(struct wf_shm_ep *ep)
+{
+	ep->reap = false;
+	ep->draining = false;
+	reap_outs(ep);
+	reap_ins(ep);
+}

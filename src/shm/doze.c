@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Telling peers that we sleep.
+ */
+#include "shm/doze.h"
+
+#include "base/clock.h"
+#include "os/shared.h"
+#include "shm/conn.h"
+#include "shm/ep.h"
+
+/* What has to be tried again and again while asleep: replies that found no
+ * room, guests that say nothing, messages that wait for room in the completion
+ * queue. */
+#define RETRY_NS WF_NS_PER_MS
+
+/* A process of another user may have cleared the word by which others wake us,
+ * see watch.c. */
+#define DISTRUST_NS (100 * WF_NS_PER_MS)
+
+static bool needs_timer(const struct wf_shm_ep *ep)
+{
+	return !wf_base_list_empty(&ep->busy_ins) ||
+	       !wf_base_list_empty(&ep->guests);
+}
+
+static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &ep->all_outs) {
+		struct wf_shm_out *out =
+			wf_container_of(pos, struct wf_shm_out, link);
+
+		if (out->state == WF_SHM_OUT_OPEN)
+			wf_shared_store(&out->region.header->sender_asleep,
+					asleep, relaxed);
+	}
+}
+
+/* Whether progress would find replies or credit. */
+static bool outs_stir(const struct wf_shm_ep *ep)
+{
+	const struct wf_list *pos;
+
+	for (pos = ep->waiting_outs.next; pos != &ep->waiting_outs;
+	     pos = pos->next) {
+		if (wf_shm_out_stirs(wf_container_of(pos, struct wf_shm_out,
+						     waiting_link)))
+			return true;
+	}
+	for (pos = ep->pending_outs.next; pos != &ep->pending_outs;
+	     pos = pos->next) {
+		if (wf_shm_out_stirs(wf_container_of(pos, struct wf_shm_out,
+						     pending_link)))
+			return true;
+	}
+	return false;
+}
+
+/* Whether messages wait. With a full completion queue they can only be taken
+ * after the application has read it, which it may do without a call that makes
+ * progress: *@stalled says that they are to be looked at again soon, but are no
+ * reason to stay awake. */
+static bool ins_stir(const struct wf_shm_ep *ep, bool *stalled)
+{
+	bool pending = ep->draining || wf_shm_watch_pending(&ep->watch);
+
+	*stalled = pending && !wf_shm_watch_has_room(&ep->watch);
+	return pending && !*stalled;
+}
+
+bool wf_shm_doze_begin(struct wf_shm_ep *ep)
+{
+	if (ep->reap || ep->busy_pulls)
+		return false;
+	ep->slept = ep->host->asleep;
+	if (!ep->slept) {
+		for (uint32_t i = 0; i < ep->watch.count; i++)
+			wf_shm_in_credit(ep->watch.ins[i]);
+		wf_shm_stats_flush(ep);
+	}
+	tell_receivers(ep, 1);
+	wf_shm_watch_all_bells(&ep->watch);
+	wf_shared_store(&ep->board.board->asleep, 1, seq_cst);
+	return true;
+}
+
+static void lower(uint64_t *deadline, uint64_t ns)
+{
+	if (ns < *deadline)
+		*deadline = ns;
+}
+
+bool wf_shm_doze_stirs(struct wf_shm_ep *ep, uint64_t *deadline)
+{
+	bool stalled;
+
+	wf_shm_watch_settle(&ep->watch);
+	if (ins_stir(ep, &stalled) || outs_stir(ep))
+		return true;
+	if (stalled || needs_timer(ep))
+		lower(deadline, wf_base_clock_ns() + RETRY_NS);
+	else if (ep->watch.distrusted)
+		lower(deadline, wf_base_clock_ns() + DISTRUST_NS);
+	if (ep->connecting)
+		lower(deadline, wf_shm_conn_next(ep));
+	wf_shm_stats_add(&ep->stats, WF_SHM_STAT_sleeps, !ep->slept);
+	return false;
+}
+
+void wf_shm_doze_end(struct wf_shm_ep *ep)
+{
+	wf_shared_store(&ep->board.board->asleep, 0, seq_cst);
+	wf_shm_watch_few_bells(&ep->watch);
+	tell_receivers(ep, 0);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared memory as a transport: its life and its progress.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "os/file.h"
+#include "shm/channels.h"
+#include "shm/conn.h"
+#include "shm/doze.h"
+#include "shm/ep.h"
+#include "shm/pull.h"
+#include "shm/put.h"
+#include "shm/tx.h"
+
+/* Sockets are looked at so often while a connection is being made. */
+#define LOOK_EVERY_CONNECTING (20 * WF_NS_PER_US)
+
+/* For injected messages that wait when an endpoint is closed. */
+#define LINGER WF_NS_PER_S
+
+#define TX_PER_SLAB 32
+
+/* -- life ------------------------------------------------------------------ */
+
+int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
+		   struct wf_host *host, struct wf_way *way)
+{
+	char text[WF_ADDR_STR_LEN];
+	int err;
+
+	*ep = (struct wf_shm_ep){
+		.txq = host->txq,
+		.rxq = host->rxq,
+		.host = host,
+		.attr = *attr,
+		.regs = host->regs,
+		.remote_writes = host->remote_writes,
+		.remote_reads = host->remote_reads,
+		.listener = { .fd = -1 },
+	};
+	/* What is injected goes in one record. */
+	if (ep->attr.chunk < WF_SHM_PUT_MAX)
+		ep->attr.chunk = WF_SHM_PUT_MAX;
+	wf_base_list_init(&ep->pending_outs);
+	wf_base_list_init(&ep->waiting_outs);
+	wf_base_list_init(&ep->busy_ins);
+	wf_base_list_init(&ep->guests);
+	wf_base_list_init(&ep->all_outs);
+	wf_base_pool_init(&ep->tx_pool, sizeof(struct wf_shm_tx), TX_PER_SLAB,
+			  host->tx_size);
+	wf_base_pool_init(&ep->remote_pool, sizeof(struct wf_remote),
+			  TX_PER_SLAB, host->tx_size);
+	err = wf_base_stats_open(
+		&ep->stats, "endpoint",
+		wf_base_addr_str(&host->addr, text, sizeof(text)),
+		wf_shm_stats_names, WF_SHM_STAT_COUNT);
+	if (err)
+		return err;
+	err = wf_shm_board_open(&ep->board);
+	if (err)
+		goto err_stats;
+	wf_shm_watch_open(&ep->watch, ep->board.board, ep->rxq, &ep->stats);
+	err = wf_shm_conn_listen(ep);
+	if (err)
+		goto err_board;
+	way->on = true;
+	return 0;
+
+err_board:
+	wf_shm_board_close(&ep->board);
+err_stats:
+	wf_base_stats_close(&ep->stats);
+	return err;
+}
+
+static bool drain(void *self)
+{
+	struct wf_shm_ep *ep = self;
+	struct wf_list *pos, *tmp;
+	bool holds = false;
+
+	wf_list_for_each (pos, tmp, &ep->pending_outs) {
+		struct wf_shm_out *out =
+			wf_container_of(pos, struct wf_shm_out, pending_link);
+
+		if (!ep->closing)
+			wf_shm_out_keep_copies(out);
+		wf_shm_out_push(out);
+		holds |= wf_shm_out_holds_copies(out);
+	}
+	ep->closing = true;
+	return holds;
+}
+
+static void shm_close(void *self)
+{
+	struct wf_shm_ep *ep = self;
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &ep->pending_outs) {
+		if (!wf_shm_out_holds_copies(wf_container_of(
+			    pos, struct wf_shm_out, pending_link)))
+			continue;
+		wf_warn("closed with injected messages that nobody read");
+		break;
+	}
+	for (uint32_t i = 0; i < ep->watch.count; i++)
+		wf_shm_in_close(ep->watch.ins[i], 0);
+	wf_list_for_each (pos, tmp, &ep->all_outs)
+		wf_shm_out_free(wf_container_of(pos, struct wf_shm_out, link));
+	wf_shm_conn_unlisten(ep);
+	wf_shm_board_close(&ep->board);
+	wf_base_stats_close(&ep->stats);
+	wf_base_pool_fini(&ep->tx_pool);
+	wf_base_pool_fini(&ep->remote_pool);
+	wf_shm_watch_close(&ep->watch);
+	free(ep->outs);
+}
+
+static void forked(void *self)
+{
+	struct wf_shm_ep *ep = self;
+	struct wf_list *pos, *tmp;
+
+	for (uint32_t i = 0; i < ep->watch.count; i++) {
+		wf_os_close(ep->watch.ins[i]->sock.fd);
+		ep->watch.ins[i]->sock.fd = -1;
+		ep->watch.ins[i]->region.base = NULL;
+		ep->watch.ins[i]->ended = true;
+	}
+	wf_list_for_each (pos, tmp, &ep->all_outs) {
+		struct wf_shm_out *out =
+			wf_container_of(pos, struct wf_shm_out, link);
+
+		if (out->sock.fd >= 0)
+			wf_os_close(out->sock.fd);
+		out->sock.fd = -1;
+		out->region.base = NULL;
+		out->slots_free = 0;
+	}
+	ep->out_count = 0;
+	wf_base_stats_forked(&ep->stats);
+	wf_shm_conn_forked(ep);
+}
+
+/* -- progress -------------------------------------------------------------- */
+
+/* Pulls that go on, replies that were kept. */
+static __attribute__((noinline)) void poll_busy(struct wf_shm_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &ep->busy_ins) {
+		struct wf_shm_in *in =
+			wf_container_of(pos, struct wf_shm_in, busy_link);
+		struct wf_list *pull, *next;
+
+		wf_list_for_each (pull, next, &in->busy) {
+			wf_shm_pull_progress(wf_container_of(
+				pull, struct wf_shm_pull, busy));
+		}
+		wf_shm_reply_flush(&in->replies);
+		wf_shm_in_nudge(in);
+		if (wf_base_list_empty(&in->busy) && !in->replies.count) {
+			wf_base_list_del(&in->busy_link);
+			in->is_busy = false;
+		}
+	}
+}
+
+static __attribute__((noinline)) void poll_outs(struct wf_shm_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &ep->waiting_outs)
+		wf_shm_out_poll(
+			wf_container_of(pos, struct wf_shm_out, waiting_link));
+	wf_list_for_each (pos, tmp, &ep->pending_outs)
+		wf_shm_out_push(
+			wf_container_of(pos, struct wf_shm_out, pending_link));
+}
+
+/* Whether there is nothing to look at but one ring. */
+static bool is_quiet(const struct wf_shm_ep *ep)
+{
+	return ep->watch.count == 1 && ep->watch.watched == 1 &&
+	       !ep->host->names.changes && wf_base_list_empty(&ep->busy_ins) &&
+	       !ep->reap && !ep->draining &&
+	       wf_base_list_empty(&ep->waiting_outs) &&
+	       wf_base_list_empty(&ep->pending_outs);
+}
+
+static enum wf_polled shm_poll(void *self)
+{
+	struct wf_shm_ep *ep = self;
+
+	wf_shm_watch_poll(&ep->watch);
+	if (!wf_base_list_empty(&ep->busy_ins))
+		poll_busy(ep);
+	if (!wf_base_list_empty(&ep->waiting_outs) ||
+	    !wf_base_list_empty(&ep->pending_outs))
+		poll_outs(ep);
+	if (wf_unlikely(ep->reap || ep->draining))
+		wf_shm_channels_reap(ep);
+	ep->host->only = is_quiet(ep) ? ep->watch.ins[0] : NULL;
+	return WF_POLLED_WAITING;
+}
+
+static void tick(void *self, uint64_t now)
+{
+	struct wf_shm_ep *ep = self;
+	const struct wf_shm_watch *watch = &ep->watch;
+	uint32_t mark = watch->watched ? watch->ins[watch->hot]->next : 0;
+
+	if (mark != ep->quiet_mark)
+		wf_transport_host_stirred(ep->host);
+	ep->quiet_mark = mark;
+	wf_shm_watch_tick(&ep->watch, now);
+}
+
+static uint64_t look(void *self, uint64_t now)
+{
+	struct wf_shm_ep *ep = self;
+
+	wf_shm_conn_tend(ep, now);
+	wf_shm_stats_flush(ep);
+	return ep->connecting ? LOOK_EVERY_CONNECTING : UINT64_MAX;
+}
+
+static bool has_peers(const void *self)
+{
+	const struct wf_shm_ep *ep = self;
+
+	return ep->watch.count;
+}
+
+/* -- peers ----------------------------------------------------------------- */
+
+static bool reaches(const void *self, const struct wf_addr *addr)
+{
+	const struct wf_shm_ep *ep = self;
+
+	return !ep->attr.refuses && wf_base_addr_is_local(addr);
+}
+
+static int submit(void *self, uint64_t dst, const struct wf_tx *tx)
+{
+	return wf_shm_channels_submit(self, dst, tx);
+}
+
+static void inserted(void *self, uint64_t name, const struct wf_addr *addr)
+{
+	wf_shm_channels_inserted(self, name, addr);
+}
+
+static void removed(void *self, uint64_t name)
+{
+	wf_shm_channels_removed(self, name);
+}
+
+static void renamed(void *self)
+{
+	wf_shm_channels_renamed(self);
+}
+
+static bool doze(void *self, uint64_t *deadline)
+{
+	(void)deadline;
+	return wf_shm_doze_begin(self);
+}
+
+static bool stirs(void *self, uint64_t *deadline)
+{
+	return wf_shm_doze_stirs(self, deadline);
+}
+
+static void wake(void *self)
+{
+	wf_shm_doze_end(self);
+}
+
+const struct wf_transport wf_shm_transport = {
+	.name = "memory",
+	.linger_ns = LINGER,
+	.close = shm_close,
+	.forked = forked,
+	.reaches = reaches,
+	.submit = submit,
+	.has_peers = has_peers,
+	.poll = shm_poll,
+	.tick = tick,
+	.look = look,
+	.drain = drain,
+	.doze = doze,
+	.stirs = stirs,
+	.wake = wake,
+	.inserted = inserted,
+	.removed = removed,
+	.renamed = renamed,
+};

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An operation of ours (op/tx.h) on its way through a channel: how far it is,
+ * what is kept of it while it waits, and what its end reports.
+ */
+#ifndef WF_SHM_TX_H
+#define WF_SHM_TX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "op/tx.h"
+#include "os/types.h"
+#include "shm/ring_defs.h"
+
+struct wf_shm_ep;
+struct wf_shm_proto;
+
+/* A share as the receiver described it, copied once and checked. */
+struct wf_shm_help {
+	uint64_t chunk;
+	uint64_t len;
+	uint32_t iov_count;
+	struct iovec iov[WF_SHM_SHARE_IOV];
+};
+
+/* How far an operation on remote memory is. Replies come in the order of the
+ * pieces. */
+struct wf_shm_done {
+	uint32_t seg;	      /* the next piece is in this segment ... */
+	uint32_t outstanding; /* pieces that wait for a reply */
+	uint64_t seg_done;    /* ... from here on */
+	uint64_t answered;    /* bytes that came back */
+	int status;	      /* of a piece that failed */
+	bool issued;	      /* no further piece */
+	bool moved;	      /* onesided: only the note is left */
+};
+
+/* An operation on its way out. On the stack while it is tried, from the pool
+ * (hard limit: the transmit depth) when it has to wait. */
+struct wf_shm_tx {
+	struct wf_list link;
+	const struct wf_tx *req; /* the caller's, or own once it is kept */
+	const struct wf_shm_proto *proto;
+	size_t pushed; /* bytes already in the ring */
+	uint32_t op;   /* name in replies, see wf_shm_out_wait() */
+	uint8_t slot_flags;
+	bool stream;  /* pushes what the receiver asked for */
+	void *bounce; /* our copy of an injected message that had to wait */
+	struct wf_shm_done done;
+	/* Not set until they are used. */
+	struct wf_tx own;
+	struct wf_shm_help help;
+};
+
+/* Before the first try. */
+void wf_shm_tx_init(struct wf_shm_tx *tx, const struct wf_tx *req);
+
+/* A copy that lives until its completion; NULL at the transmit depth. */
+struct wf_shm_tx *wf_shm_tx_keep(struct wf_shm_ep *ep,
+				 const struct wf_shm_tx *tx);
+
+/* The caller's buffers are its own again: a kept operation goes on with a copy
+ * of what they hold. False without memory. */
+bool wf_shm_tx_copy_buffers(struct wf_shm_tx *kept);
+
+void wf_shm_tx_release(struct wf_shm_ep *ep, struct wf_shm_tx *kept);
+
+/* Reports. @err is a positive errno. */
+void wf_shm_tx_complete(struct wf_shm_ep *ep, const struct wf_shm_tx *tx);
+void wf_shm_tx_fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err);
+
+/* The same for a peer that went away. An injected operation is lost with it,
+ * wherever it was, and not reported unless its success would have been. */
+void wf_shm_tx_lose(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err);
+
+#endif

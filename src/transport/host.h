@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a transport is given: the endpoint it works for. The core (src/core)
+ * fills it in before it opens a transport, and owns all of it; a transport
+ * reads it, and writes only through the functions below. The endpoint's lock
+ * covers all of it.
+ */
+#ifndef WF_TRANSPORT_HOST_H
+#define WF_TRANSPORT_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/cpu.h"
+#include "op/names.h"
+#include "transport/loop.h"
+
+struct wf_cntr;
+struct wf_compq;
+struct wf_regs;
+struct wf_rxq;
+struct wf_shm_in;
+
+/* Polls between two looks at the clock: a look costs as much as ten polls. */
+#define WF_HOST_POLLS_PER_CLOCK 32
+
+struct wf_host {
+	/* The short way to poll (core/ep.h): the only ring of shared memory,
+	 * as long as there is nothing else to do. Its transport sets it; NULL
+	 * asks for the long way. */
+	struct wf_shm_in *only;
+	uint32_t polls;	      /* since the clock was looked at */
+	uint32_t quiet_ticks; /* looks at the clock since something came */
+	struct wf_compq *txq; /* completions of our operations */
+	struct wf_rxq *rxq;   /* receives */
+	bool asleep;	  /* peers were told so; the next progress wakes us */
+	bool forked;	  /* we are a child: touch nothing */
+	bool joined;	  /* barriers on all processors reach us ... */
+	bool all_joined;  /* ... and every peer */
+	bool threads;	  /* several may wait for us at once */
+	uint64_t now;	  /* when the clock was last looked at, ns */
+	uint64_t look_at; /* when the descriptors are looked at again, ns */
+	struct wf_loop loop;
+
+	struct wf_addr addr; /* what peers call us */
+	size_t tx_size;	     /* operations under way at most */
+	struct wf_names names;
+	struct wf_regs *regs;	       /* of the domain */
+	struct wf_cntr *remote_writes; /* count accesses of peers; or NULL */
+	struct wf_cntr *remote_reads;
+};
+
+/* There is more to do than to look at one ring: a channel came or died, a
+ * message waits for room or for a reply, a transport was started. Progress
+ * finds out itself when it is over. */
+static inline void wf_transport_host_busy(struct wf_host *host)
+{
+	host->only = NULL;
+}
+
+/* Something came: the processor is not offered to others for a while. */
+static inline void wf_transport_host_stirred(struct wf_host *host)
+{
+	host->quiet_ticks = 0;
+}
+
+/* The next look at the clock looks at the descriptors as well. */
+static inline void wf_transport_host_look(struct wf_host *host)
+{
+	host->look_at = 0;
+}
+
+/* A call that makes no progress, a send or a receive, found or began something
+ * that needs progress: wakes the threads that wait for the loop. Does nothing
+ * unless the endpoint is asleep; it is until one of them makes progress. */
+static inline void wf_transport_host_disturb(struct wf_host *host)
+{
+	if (wf_unlikely(host->asleep))
+		wf_transport_loop_set(&host->loop, 1);
+}
+
+#endif

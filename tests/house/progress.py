@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""scripts/run-tests with a ninja and a meson of our own: it says how far it is
+while they work, prints what failed, and ends with the counts.
+
+The bug: `make test` printed one line and then nothing for minutes.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tree
+
+NINJA = """#!/bin/sh
+case "$*" in
+*build.ninja*) exit 0 ;;
+*broken*) echo "[1/3] Compiling a.c"; echo "a.c:1: error: no"; exit 1 ;;
+esac
+for i in 1 2 3; do echo "[$i/3] Compiling $i.c"; sleep 0.4; done
+"""
+
+MESON = """#!/bin/sh
+if [ "$1" = setup ]; then
+	for folder; do :; done
+	mkdir -p "$folder/meson-logs" "$folder/meson-info"
+	echo '[{"suite": ["weft:unit"], "depends": ["a"]}]' \\
+		> "$folder/meson-info/intro-tests.json"
+	echo '[{"id": "a", "filename": ["a"]}]' \\
+		> "$folder/meson-info/intro-targets.json"
+	exit 0
+fi
+folder=$3
+echo " 1/3 weft:unit / one  OK     0.01s"
+sleep 1
+echo " 2/3 weft:unit / two  FAIL   0.01s   exit status 1"
+echo ">>> PATH=/some/where A=1 /build/two"
+echo "two is wrong"
+echo " 3/3 weft:unit / three SKIP   0.01s"
+cat > "$folder/meson-logs/testlog.json" <<END
+{"name": "weft:unit / one", "result": "OK"}
+{"name": "weft:unit / two", "result": "FAIL"}
+{"name": "weft:unit / three", "result": "SKIP"}
+END
+exit 1
+"""
+
+
+def run(top, *builds, broken=False):
+    """What the script prints, and its exit status."""
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp = pathlib.Path(tmp)
+        scripts, tools = tmp / ("broken" if broken else "tree"), tmp / "bin"
+        (scripts / "scripts").mkdir(parents=True)
+        tools.mkdir()
+        text = (top / "scripts" / "run-tests").read_text()
+        fast = text.replace("PROGRESS_S = 10\n", "PROGRESS_S = 0.2\n")
+        if fast == text:
+            return "no PROGRESS_S = 10", 0
+        (scripts / "scripts" / "run-tests").write_text(fast)
+        shutil.copy("/bin/true", scripts / "scripts" / "isolate")
+        for name, stub in (("ninja", NINJA), ("meson", MESON)):
+            (tools / name).write_text(stub)
+            (tools / name).chmod(0o755)
+        done = subprocess.run(
+            [sys.executable, "-B", scripts / "scripts" / "run-tests", *builds],
+            env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+        return done.stdout, done.returncode
+
+
+def check(top):
+    found = []
+
+    def want(right, what, text):
+        if not right:
+            found.append(f"scripts/run-tests:1: {what} in {json.dumps(text)}")
+
+    said, code = run(top, "gcc")
+    lines = said.splitlines()
+    want(code == 1, "not exit status 1", said)
+    want(re.search(r"^ *\d+ s  gcc: \d of 3 built$", said, re.M),
+         "no progress of the build", said)
+    want(re.search(r"^ *\d+ s  gcc: 1 of 3 tests run$", said, re.M),
+         "no progress of the tests", said)
+    want("two is wrong" in lines, "no output of the failed test", said)
+    want("/some/where" not in said, "the environment", said)
+    want("one  OK" not in said, "a test that passed", said)
+    want("failed: gcc: two (FAIL)" in lines, "no name of what failed", said)
+    want(lines and lines[-1] == "2 passed, 1 failed, 1 skipped",
+         "no counts at the end", said)
+    # Its tests run beside those of other builds, so that they print later.
+    said, code = run(top, "clang", "asan")
+    want("== asan: tests" in said and said.count("two is wrong") == 2,
+         "no output of the second build", said)
+    want(said.splitlines()[-1:] == ["4 passed, 2 failed, 2 skipped"],
+         "no counts of both builds", said)
+    said, code = run(top, "gcc", broken=True)
+    want(code == 1 and "a.c:1: error: no" in said and "Compiling" not in said,
+         "not just the error of the compiler", said)
+    want(said.splitlines()[-1:] == ["0 passed, 1 failed"],
+         "no counts after a failed build", said)
+    return found, 1
+
+
+tree.verdict(*check(tree.root()))

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The application that every simulated process runs: one endpoint, messages to
+ * and from all others, what it may have posted at a time.
+ */
+#ifndef SIM_APP_H
+#define SIM_APP_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include "oracle.h"
+#include "sim.h"
+
+#define APP_OPS 8
+#define APP_RECEIVES 8
+#define APP_MULTIS 2
+#define APP_GUARD 64
+#define APP_KEY 0x77
+#define APP_SLOT 2048 /* of a window, for each peer */
+#define APP_PORT 7000
+
+enum app_what { APP_SEND, APP_RECV, APP_MULTI, APP_REMOTE };
+enum app_remote { APP_WRITE, APP_READ, APP_ADD };
+
+/* Memory that may be posted, with guards on both sides. First member of all
+ * that is a context. */
+struct app_buf {
+	struct fi_context2 context;
+	enum app_what what;
+	bool posted;
+	bool send; /* the peer may read it, not write */
+	uint8_t *addr;
+	size_t len;
+};
+
+struct app_op {
+	struct app_buf buf;
+	uint64_t id;
+	enum oracle_fate fate; /* if it succeeds */
+	enum app_remote remote;
+	unsigned int peer, peer_life;
+	uint64_t version;
+	uint32_t bytes;
+	uint64_t operand;
+	uint64_t begun;
+};
+
+struct app_recv {
+	struct app_buf buf;
+	uint64_t post;
+	size_t used; /* of a multi-receive */
+};
+
+/* What a process knows of its slot in the window of a peer. */
+struct app_slot {
+	bool busy, known;
+	unsigned int life;
+	uint64_t version;
+	uint32_t bytes;
+};
+
+enum app_phase { APP_WORKS, APP_DONE, APP_CLOSES, APP_GONE };
+
+struct sim_app {
+	struct sim_proc *proc;
+	struct sim_rng rng;
+	enum app_phase phase;
+	const char *doing;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	struct fid_mr *mr;
+	fi_addr_t addr[SIM_PROCS];
+	struct app_op ops[APP_OPS];
+	struct app_recv receives[APP_RECEIVES];
+	struct app_recv multis[APP_MULTIS];
+	uint8_t *window;
+	size_t window_bytes;
+	bool window_open;
+	struct app_slot slots[SIM_PROCS];
+	uint64_t versions;
+	uint64_t posts;
+	unsigned int left; /* messages to send */
+	unsigned int under_way;
+	unsigned int owed[SIM_PROCS]; /* answers to requests */
+	unsigned int credit;	      /* their sum */
+	bool awaiting;		      /* an answer */
+	uint64_t asked_at;
+	uint64_t busy_until; /* computes */
+};
+
+void *app_main(void *arg);
+void app_print(const struct sim_app *app, FILE *to);
+bool app_may_touch(const struct sim_app *app, const char *addr, size_t len,
+		   bool write);
+
+/* app_open.c */
+int app_open(struct sim_app *app);
+void app_close(struct sim_app *app);
+/* Memory, once in a life. */
+void app_prepare(struct sim_app *app);
+void app_check_guards(const struct sim_app *app);
+
+/* app_remote.c */
+bool app_remote_start(struct sim_app *app, struct app_op *op,
+		      unsigned int peer);
+void app_remote_ended(struct sim_app *app, struct app_op *op, int err);
+void app_remote_check_end(void);
+
+/* The director lets everybody close. */
+extern bool app_all_done;
+
+#endif

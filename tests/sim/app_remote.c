@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Remote memory: each process has a slot for each other in its window, which
+ * only that one writes, and a counter for each, which all add to. A read of the
+ * own slot must give what was last written there; fetched values must be those
+ * of a counter that only counts up; at the end the counters hold the sum.
+ */
+#include <string.h>
+
+#include "app.h"
+
+/* What was added to counter @b of process @a's life. */
+static struct counter {
+	unsigned int life;
+	uint64_t sure, maybe; /* added, perhaps added */
+	uint64_t highest;     /* value fetched */
+} counters[SIM_PROCS][SIM_PROCS];
+
+static uint8_t byte_at(uint64_t version, size_t i)
+{
+	return (uint8_t)(version * 37 + i * 11 + (version >> 8));
+}
+
+static uint64_t slot_at(unsigned int who)
+{
+	return (uint64_t)who * APP_SLOT;
+}
+
+static uint64_t counter_at(unsigned int who)
+{
+	return (uint64_t)sim.s.procs * APP_SLOT + (uint64_t)who * 8;
+}
+
+static ssize_t start_write(struct sim_app *app, struct app_op *op)
+{
+	struct iovec iov = { op->buf.addr, op->bytes };
+	const struct fi_rma_iov rma = { slot_at(app->proc->number), op->bytes,
+					APP_KEY };
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = app->addr[op->peer],
+		.rma_iov = &rma,
+		.rma_iov_count = 1,
+		.context = op,
+	};
+
+	for (size_t i = 0; i < op->bytes; i++)
+		op->buf.addr[i] = byte_at(op->version, i);
+	return fi_writemsg(app->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+}
+
+static ssize_t start_add(struct sim_app *app, struct app_op *op)
+{
+	op->operand = 1;
+	return fi_fetch_atomic(app->ep, &op->operand, 1, NULL, op->buf.addr,
+			       NULL, app->addr[op->peer],
+			       counter_at(op->version % sim.s.procs), APP_KEY,
+			       FI_UINT64, FI_SUM, op);
+}
+
+static ssize_t start(struct sim_app *app, struct app_op *op)
+{
+	struct app_slot *slot = &app->slots[op->peer];
+
+	switch (op->remote) {
+	case APP_WRITE:
+		return start_write(app, op);
+	case APP_READ:
+		op->bytes = slot->bytes;
+		op->version = slot->version;
+		return fi_read(app->ep, op->buf.addr, op->bytes, NULL,
+			       app->addr[op->peer], slot_at(app->proc->number),
+			       APP_KEY, op);
+	default:
+		return start_add(app, op);
+	}
+}
+
+static struct counter *counter_of(const struct app_op *op)
+{
+	struct counter *c = &counters[op->peer][op->version % sim.s.procs];
+
+	/* What was meant for the former life may be added in this one. */
+	if (c->life != op->peer_life)
+		*c = (struct counter){ .life = op->peer_life,
+				       .maybe = sim.s.kills ?
+							SIM_PROCS * APP_OPS :
+							0 };
+	return c;
+}
+
+bool app_remote_start(struct sim_app *app, struct app_op *op, unsigned int peer)
+{
+	struct app_slot *slot = &app->slots[peer];
+	uint32_t most = sim.s.largest < APP_SLOT ? sim.s.largest : APP_SLOT;
+	ssize_t err;
+
+	if (!sim.proc[peer].alive)
+		return false;
+	op->peer = peer;
+	op->peer_life = sim.proc[peer].life;
+	op->version = ++app->versions;
+	op->bytes = 1 + (uint32_t)sim_rng_below(&app->rng, most);
+	op->remote = (enum app_remote)sim_rng_below(&app->rng, 3);
+	if (op->remote == APP_READ &&
+	    (!slot->known || slot->life != op->peer_life))
+		op->remote = APP_WRITE;
+	if (op->remote != APP_ADD && slot->busy)
+		return false;
+	op->buf.what = APP_REMOTE;
+	op->buf.posted = true;
+	op->buf.send = op->remote == APP_WRITE;
+	app->doing = "remote operation";
+	/* Before the call: others may see the sum before it returns. */
+	if (op->remote == APP_ADD)
+		counter_of(op)->maybe++;
+	err = start(app, op);
+	app->doing = NULL;
+	if (err) {
+		op->buf.posted = false;
+		if (op->remote == APP_ADD)
+			counter_of(op)->maybe--;
+		if (err != -FI_EAGAIN && !oracle_errors_allowed())
+			sim_fail("a remote operation is refused with %zd", err);
+		return false;
+	}
+	if (op->remote != APP_ADD)
+		slot->busy = true;
+	if (op->remote == APP_WRITE)
+		slot->known = false;
+	op->begun = sim.now;
+	app->under_way++;
+	sim_trace("remote operation %d on p%u, %u bytes", op->remote, peer,
+		  op->bytes);
+	sim_busy();
+	return true;
+}
+
+static void check_read(const struct app_op *op)
+{
+	for (size_t i = 0; i < op->bytes; i++) {
+		if (op->buf.addr[i] != byte_at(op->version, i))
+			sim_fail("a read of %u bytes from process %u gives "
+				 "something else than was written, at %zu",
+				 op->bytes, op->peer, i);
+	}
+}
+
+static void check_add(const struct app_op *op)
+{
+	struct counter *c = counter_of(op);
+	uint64_t value;
+
+	memcpy(&value, op->buf.addr, sizeof(value));
+	if (sim.proc[op->peer].life != op->peer_life)
+		return;
+	c->sure++;
+	if (value >= c->maybe)
+		sim_fail("fetch-add returns %llu after %llu additions at most",
+			 (unsigned long long)value,
+			 (unsigned long long)c->maybe);
+	if (value + 1 > c->highest)
+		c->highest = value + 1;
+}
+
+void app_remote_ended(struct sim_app *app, struct app_op *op, int err)
+{
+	struct app_slot *slot = &app->slots[op->peer];
+	bool same = sim.proc[op->peer].life == op->peer_life;
+
+	sim_trace("remote operation %d on p%u ends: %d", op->remote, op->peer,
+		  err);
+	sim_busy();
+	op->buf.send = true;
+	if (op->remote != APP_ADD)
+		slot->busy = false;
+	if (err) {
+		if (!oracle_errors_allowed())
+			sim_fail("a remote operation fails with %d, and no "
+				 "fault explains it",
+				 err);
+		return;
+	}
+	if (!same)
+		return;
+	if (op->remote == APP_READ) {
+		check_read(op);
+	} else if (op->remote == APP_ADD) {
+		check_add(op);
+	} else {
+		slot->known = true;
+		slot->life = op->peer_life;
+		slot->version = op->version;
+		slot->bytes = op->bytes;
+	}
+}
+
+/* All processes still have their windows. */
+void app_remote_check_end(void)
+{
+	for (unsigned int a = 0; a < sim.s.procs; a++) {
+		const struct sim_proc *proc = &sim.proc[a];
+
+		if (!proc->alive || !proc->app)
+			continue;
+		for (unsigned int b = 0; b < sim.s.procs; b++) {
+			const struct counter *c = &counters[a][b];
+			uint64_t value;
+
+			if (c->life != proc->life)
+				continue;
+			memcpy(&value, proc->app->window + counter_at(b),
+			       sizeof(value));
+			if (value < c->sure || value > c->maybe)
+				sim_fail("counter %u of process %u holds %llu, "
+					 "and %llu to %llu were added",
+					 b, a, (unsigned long long)value,
+					 (unsigned long long)c->sure,
+					 (unsigned long long)c->maybe);
+		}
+	}
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One run of one scenario.
+ */
+#ifndef SIM_DIRECTOR_H
+#define SIM_DIRECTOR_H
+
+#include "sim.h"
+
+/* Returns if all is well; sim_fail() ends the process otherwise. Once in a
+ * process. */
+void director_run(const struct sim_scenario *s, bool trace);
+
+#endif

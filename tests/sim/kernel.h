@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the parts of the simulated kernel know of each other: open files,
+ * memory of processes.
+ */
+#ifndef SIM_KERNEL_H
+#define SIM_KERNEL_H
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "sim.h"
+
+/* -- open files ------------------------------------------------------------- */
+
+struct sim_file_ops {
+	const char *name;
+	/* EPOLL* that hold now. */
+	uint32_t (*events)(struct sim_file *file);
+	/* The last reference is gone. */
+	void (*release)(struct sim_file *file);
+	ssize_t (*read)(struct sim_file *file, void *buf, size_t len);
+	ssize_t (*write)(struct sim_file *file, const void *buf, size_t len);
+	ssize_t (*sendmsg)(struct sim_file *file, const struct msghdr *msg,
+			   int flags);
+	ssize_t (*recvmsg)(struct sim_file *file, struct msghdr *msg,
+			   int flags);
+	int (*bind)(struct sim_file *file, const struct sockaddr *sa,
+		    socklen_t len);
+	int (*connect)(struct sim_file *file, const struct sockaddr *sa,
+		       socklen_t len);
+	int (*listen)(struct sim_file *file, int backlog);
+	/* A new file with one reference, or NULL and *@err. */
+	struct sim_file *(*accept)(struct sim_file *file, int *err);
+	int (*getname)(struct sim_file *file, struct sockaddr *sa,
+		       socklen_t *len);
+	int (*getopt)(struct sim_file *file, int level, int name, void *value,
+		      socklen_t *len);
+	int (*setopt)(struct sim_file *file, int level, int name,
+		      const void *value, socklen_t len);
+};
+
+/* First in every kind of file. Members return a value or -errno. */
+struct sim_file {
+	const struct sim_file_ops *ops;
+	unsigned int refs;
+	bool nonblocking;
+	struct sim_watch *watchers; /* epoll sets that watch it */
+};
+
+struct sim_file *sim_file_get(int fd);
+void sim_file_put(struct sim_file *file);
+/* A descriptor of the current process for @file, whose reference it takes. */
+int sim_file_install(struct sim_file *file);
+/* A free descriptor or -EMFILE, and its use. */
+int sim_file_room(void);
+void sim_file_use(int fd, struct sim_file *file);
+void sim_file_close_all(struct sim_proc *proc);
+/* Calls of an epoll set about a file that is gone. */
+void sim_epoll_forget(struct sim_file *file);
+
+struct sim_file *sim_unix_socket(bool nonblocking);
+struct sim_file *sim_inet_socket(int family, bool nonblocking);
+struct sim_file *sim_memfd(const char *name);
+
+/* -- memory ----------------------------------------------------------------- */
+
+/* Memory that several processes can map. All mappings of it lie at one address:
+ * only race.c would notice, and is simpler for it. */
+struct sim_shared {
+	char *base;
+	size_t bytes;
+	unsigned int refs;
+	unsigned int maps[SIM_PROCS];
+	char name[32];
+};
+
+/* NULL: not shared memory. */
+struct sim_shared *sim_memory_shared(uintptr_t addr);
+void sim_memory_end(struct sim_proc *proc);
+void sim_memory_check_end(const struct sim_proc *proc);
+/* How many bytes from @addr on are memory of @proc. */
+size_t sim_memory_valid(const struct sim_proc *proc, uintptr_t addr,
+			size_t len);
+bool sim_memory_in_pool(uintptr_t addr);
+
+/* Memory of applications: not the provider's heap. */
+void *sim_memory_app_alloc(struct sim_proc *proc, size_t bytes);
+
+/* Sets errno of a wrapped call. */
+#define SIM_RET(value)                                                         \
+	({                                                                     \
+		__typeof__(value) ret_ = (value);                              \
+                                                                               \
+		if (ret_ < 0) {                                                \
+			errno = (int)-ret_;                                    \
+			ret_ = -1;                                             \
+		}                                                              \
+		ret_;                                                          \
+	})
+
+#endif

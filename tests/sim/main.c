@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * weft-sim: runs scenarios, each in a process of its own, so that all begin with
+ * the same memory and a crash is a failure like others.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "director.h"
+#include "oracle.h"
+#include "real.h"
+#include "shrink.h"
+#include "sim.h"
+
+#define TWICE 50 /* every so many scenarios run a second time */
+#define JOBS_MAX 64
+#define REAL_SECONDS 60 /* for one scenario */
+
+static struct options {
+	uint64_t seed;
+	uint64_t count; /* scenarios; 0: until the time is over */
+	double seconds;
+	unsigned int jobs;
+	bool one, trace, quiet, shrink;
+	const char *file;
+} options = { .seed = 1, .jobs = 1, .shrink = true };
+
+static struct totals {
+	uint64_t runs, messages, steps;
+	uint64_t faults[SIM_FAULTS];
+} totals;
+
+struct answer {
+	uint64_t seed, hash, messages, steps;
+	uint64_t faults[SIM_FAULTS];
+};
+
+static double seconds_now(void)
+{
+	struct timeval tv;
+
+	gettimeofday(&tv, NULL);
+	return (double)tv.tv_sec + (double)tv.tv_usec * 1e-6;
+}
+
+/* -- one scenario ----------------------------------------------------------- */
+
+static void silence(void)
+{
+	if (!freopen("/dev/null", "w", stderr))
+		_exit(3);
+}
+
+/* In a child. */
+static void run_child(const struct sim_scenario *s, int to, bool trace)
+{
+	struct answer answer = { .seed = s->seed };
+
+	alarm(REAL_SECONDS);
+	director_run(s, trace);
+	answer.hash = sim.trace_hash;
+	answer.messages = oracle_messages;
+	answer.steps = sim.steps;
+	memcpy(answer.faults, sim.fault_count, sizeof(answer.faults));
+	if (trace)
+		sim_scenario_print(s, stdout);
+	fflush(NULL);
+	if (to >= 0 && real_write(to, &answer, sizeof(answer)) < 0)
+		_exit(2);
+	_exit(0);
+}
+
+static pid_t start(const struct sim_scenario *s, int *from, bool trace,
+		   bool quiet)
+{
+	int pipes[2];
+	pid_t pid;
+
+	if (pipe(pipes))
+		return -1;
+	fflush(NULL);
+	pid = fork();
+	if (pid) {
+		real_close(pipes[1]);
+		*from = pipes[0];
+		return pid;
+	}
+	real_close(pipes[0]);
+	if (quiet)
+		silence();
+	run_child(s, pipes[1], trace);
+	return -1;
+}
+
+/* 0 and *@answer, or what wait() says. */
+static int finish(pid_t pid, int from, struct answer *answer)
+{
+	bool told = real_read(from, answer, sizeof(*answer)) ==
+		    (ssize_t)sizeof(*answer);
+	int status = 0;
+
+	real_close(from);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status ? status : told ? 0 : 1;
+}
+
+bool sim_fails(const struct sim_scenario *s)
+{
+	struct answer answer;
+	int from = -1;
+	pid_t pid = start(s, &from, false, true);
+
+	return finish(pid, from, &answer) != 0;
+}
+
+static void report(const struct sim_scenario *s, int status)
+{
+	struct sim_scenario small = *s;
+
+	if (WIFSIGNALED(status))
+		printf("seed %llu: ended by signal %d (%s)\n",
+		       (unsigned long long)s->seed, WTERMSIG(status),
+		       WTERMSIG(status) == SIGALRM ?
+			       "it takes too long" :
+			       strsignal(WTERMSIG(status)));
+	printf("seed %llu FAILED; repeat it: weft-sim --seed %llu --trace\n",
+	       (unsigned long long)s->seed, (unsigned long long)s->seed);
+	if (options.shrink && shrink(&small)) {
+		char text[256];
+
+		printf("smaller: weft-sim --seed %llu --trace --only %s\n",
+		       (unsigned long long)s->seed,
+		       shrink_text(&small, text, sizeof(text)));
+	}
+	fflush(stdout);
+}
+
+/* False: it failed. */
+static bool check(const struct sim_scenario *s, int status,
+		  const struct answer *first)
+{
+	struct answer again;
+	int from = -1;
+	pid_t pid;
+
+	if (status) {
+		report(s, status);
+		return false;
+	}
+	totals.runs++;
+	totals.messages += first->messages;
+	totals.steps += first->steps;
+	for (int i = 0; i < SIM_FAULTS; i++)
+		totals.faults[i] += first->faults[i];
+	if (totals.runs % TWICE)
+		return true;
+	pid = start(s, &from, false, false);
+	status = finish(pid, from, &again);
+	if (!status && again.hash == first->hash)
+		return true;
+	printf("seed %llu: the second run differs from the first\n",
+	       (unsigned long long)s->seed);
+	return false;
+}
+
+/* -- many ------------------------------------------------------------------- */
+
+struct job {
+	struct sim_scenario s;
+	pid_t pid;
+	int from;
+};
+
+static bool more(uint64_t started, double begin)
+{
+	if (options.count)
+		return started < options.count;
+	return seconds_now() - begin < options.seconds;
+}
+
+static int run_many(void)
+{
+	static struct job jobs[JOBS_MAX];
+	uint64_t started = 0, failed = 0;
+	unsigned int under_way = 0, at = 0;
+	double begin = seconds_now();
+
+	for (;;) {
+		struct job *job = &jobs[at];
+		struct answer answer;
+		int status;
+
+		while (under_way < options.jobs && more(started, begin) &&
+		       !failed) {
+			struct job *next =
+				&jobs[(at + under_way) % options.jobs];
+
+			sim_scenario_draw(&next->s, options.seed + started++);
+			next->pid = start(&next->s, &next->from, false, false);
+			under_way++;
+		}
+		if (!under_way)
+			break;
+		status = finish(job->pid, job->from, &answer);
+		under_way--;
+		at = (at + 1) % options.jobs;
+		failed += !check(&job->s, status, &answer);
+	}
+	begin = seconds_now() - begin;
+	printf("%llu scenarios, %llu failed, %.1f a second; %llu messages, "
+	       "%llu points; faults",
+	       (unsigned long long)(totals.runs + failed),
+	       (unsigned long long)failed, (double)totals.runs / begin,
+	       (unsigned long long)totals.messages,
+	       (unsigned long long)totals.steps);
+	for (int i = 0; i < SIM_FAULTS; i++)
+		printf(" %s %llu", sim_fault_names[i],
+		       (unsigned long long)totals.faults[i]);
+	printf("\n");
+	return failed != 0;
+}
+
+/* Seeds that once found something, one a line; the rest is a comment. */
+static int run_file(void)
+{
+	FILE *file = fopen(options.file, "re");
+	char line[256];
+	unsigned int failed = 0;
+
+	if (!file) {
+		perror(options.file);
+		return 1;
+	}
+	while (fgets(line, sizeof(line), file)) {
+		struct sim_scenario s;
+		struct answer answer;
+		uint64_t seed = strtoull(line, NULL, 10);
+		int from = -1, status;
+		pid_t pid;
+
+		if (!seed)
+			continue;
+		sim_scenario_draw(&s, seed);
+		pid = start(&s, &from, false, false);
+		status = finish(pid, from, &answer);
+		failed += !check(&s, status, &answer);
+	}
+	fclose(file);
+	printf("%s: %llu seeds, %u failed\n", options.file,
+	       (unsigned long long)totals.runs + failed, failed);
+	return failed != 0;
+}
+
+/* -- options ---------------------------------------------------------------- */
+
+static int usage(FILE *to)
+{
+	fprintf(to,
+		"usage: weft-sim [--for SECONDS] [--count N] [--jobs N]"
+		" [--seed FIRST]\n"
+		"       weft-sim --seed S [--trace] [--only WHAT]\n"
+		"       weft-sim --file SEEDS\n"
+		"Runs the provider in simulated processes, from a seed: the\n"
+		"order of events, faults and sizes are drawn from it.\n"
+		"  --seed S       the first seed; alone: run this one only\n"
+		"  --trace        print every event\n"
+		"  --only WHAT    change the scenario, e.g. procs=3,messages=4,"
+		"faults=kill+memory\n"
+		"  --for SECONDS  run seeds one after the other for this long\n"
+		"  --count N      run N seeds\n"
+		"  --jobs N       processes at a time\n"
+		"  --no-shrink    do not look for a smaller scenario that "
+		"fails\n"
+		"  --file SEEDS   run the seeds of a file\n");
+	return to == stderr ? 2 : 0;
+}
+
+static int run_one(const char *only)
+{
+	struct sim_scenario s;
+	struct answer answer;
+	int from = -1, status;
+	pid_t pid;
+
+	sim_scenario_draw(&s, options.seed);
+	if (only && shrink_apply(&s, only)) {
+		fprintf(stderr, "cannot read --only %s\n", only);
+		return 2;
+	}
+	pid = start(&s, &from, options.trace, false);
+	status = finish(pid, from, &answer);
+	if (status) {
+		if (!only)
+			report(&s, status);
+		return 1;
+	}
+	printf("seed %llu: well; %llu messages, %llu points, trace %016llx\n",
+	       (unsigned long long)s.seed, (unsigned long long)answer.messages,
+	       (unsigned long long)answer.steps,
+	       (unsigned long long)answer.hash);
+	return 0;
+}
+
+/* Addresses are the same in every run: what depends on them is repeated. */
+static void fix_addresses(char **argv)
+{
+	int now = personality(0xffffffff);
+
+	if (now < 0 || now & ADDR_NO_RANDOMIZE)
+		return;
+	if (personality((unsigned long)now | ADDR_NO_RANDOMIZE) >= 0)
+		execv("/proc/self/exe", argv);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "seed", required_argument, NULL, 's' },
+		{ "for", required_argument, NULL, 'f' },
+		{ "count", required_argument, NULL, 'c' },
+		{ "jobs", required_argument, NULL, 'j' },
+		{ "trace", no_argument, NULL, 't' },
+		{ "only", required_argument, NULL, 'o' },
+		{ "file", required_argument, NULL, 'F' },
+		{ "no-shrink", no_argument, NULL, 'n' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	const char *only = NULL;
+	int c;
+
+	fix_addresses(argv);
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			options.seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'f':
+			options.seconds = strtod(optarg, NULL);
+			break;
+		case 'c':
+			options.count = strtoull(optarg, NULL, 10);
+			break;
+		case 'j':
+			options.jobs = (unsigned int)atoi(optarg);
+			break;
+		case 't':
+			options.trace = true;
+			break;
+		case 'o':
+			only = optarg;
+			break;
+		case 'F':
+			options.file = optarg;
+			break;
+		case 'n':
+			options.shrink = false;
+			break;
+		case 'h':
+			return usage(stdout);
+		default:
+			return usage(stderr);
+		}
+	}
+	if (!options.jobs || options.jobs > JOBS_MAX)
+		return usage(stderr);
+	if (options.file)
+		return run_file();
+	if (options.count || options.seconds > 0)
+		return run_many();
+	return run_one(only);
+}

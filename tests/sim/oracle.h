@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What must be true of a run. Every message is noted when it is sent, when its
+ * sender is told how it ended, and when it is received. Memory of applications
+ * may be touched only while it is posted or registered.
+ */
+#ifndef SIM_ORACLE_H
+#define SIM_ORACLE_H
+
+#include "sim.h"
+
+enum oracle_kind { ORACLE_TAGGED, ORACLE_PLAIN };
+
+enum oracle_fate {
+	ORACLE_UNSENT,
+	ORACLE_UNDER_WAY,
+	ORACLE_SENT,	  /* the sender was told so */
+	ORACLE_DELIVERED, /* the same, with FI_DELIVERY_COMPLETE */
+	ORACLE_FAILED,
+};
+
+struct oracle_msg {
+	enum oracle_fate fate;
+	enum oracle_kind kind;
+	uint32_t len;
+	unsigned int from_life, to_life, got_life;
+	unsigned int got; /* times */
+	bool got_error;
+	uint64_t post; /* the number of the receive that took it */
+	uint64_t sent_at;
+};
+
+/* An id names sender, receiver and number of a message. */
+uint64_t oracle_sent(struct sim_proc *from, struct sim_proc *to,
+		     enum oracle_kind kind, uint32_t len);
+/* The call was refused: the message never was. */
+void oracle_unsent(uint64_t id);
+void oracle_fate(uint64_t id, enum oracle_fate fate, int err);
+/* @post: in the order of posting. @buf NULL: an error. */
+void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
+		     const void *buf, size_t len, uint64_t post);
+void oracle_fill(uint64_t id, void *buf, size_t len);
+uint32_t oracle_len(uint64_t id);
+unsigned int oracle_sender(uint64_t id);
+
+/* Whether all that was sent between processes of today has come. */
+bool oracle_all_received(void);
+/* A message to @proc that was sent at least @age ago and waits; 0: none. */
+uint64_t oracle_waiting(const struct sim_proc *proc, uint64_t age);
+void oracle_check_end(void);
+void oracle_print(FILE *to);
+/* Whether a completion may be an error at all in this scenario. */
+bool oracle_errors_allowed(void);
+
+/* A copy by the kernel into, or from, memory of another process. */
+void oracle_written(struct sim_proc *proc, const char *addr, size_t len);
+void oracle_read(struct sim_proc *proc, const char *addr, size_t len);
+
+extern uint64_t oracle_messages;
+
+#endif

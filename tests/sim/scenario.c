@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Draws a scenario from a seed. Each run has a few kinds of faults, not all at
+ * once: with everything failing nothing gets far enough to be wrong.
+ */
+#include <string.h>
+
+#include "sim.h"
+
+const char *const sim_fault_names[SIM_FAULTS] = {
+	[SIM_FAULT_MEMORY] = "memory",
+	[SIM_FAULT_DESCRIPTORS] = "fds",
+	[SIM_FAULT_REFS] = "refs",
+	[SIM_FAULT_BUSY] = "busy",
+	[SIM_FAULT_COPY] = "copy",
+	[SIM_FAULT_KILL] = "kill",
+	[SIM_FAULT_STOP] = "stop",
+	[SIM_FAULT_COMPUTE] = "compute",
+	[SIM_FAULT_PID] = "pid",
+	[SIM_FAULT_LOSS] = "loss",
+	[SIM_FAULT_PARTITION] = "partition",
+	[SIM_FAULT_FULL] = "full",
+};
+
+const char *const sim_work_names[SIM_WORKS] = {
+	[SIM_WORK_ALL_TO_ALL] = "all-to-all",
+	[SIM_WORK_MANY_TO_ONE] = "many-to-one",
+	[SIM_WORK_REQUEST] = "request",
+	[SIM_WORK_REMOTE] = "remote",
+	[SIM_WORK_CONNECT] = "connect",
+	[SIM_WORK_MIX] = "mix",
+};
+
+static struct sim_rng rng;
+
+static unsigned int pick(const unsigned int *values, unsigned int count)
+{
+	return values[sim_rng_below(&rng, count)];
+}
+
+#define PICK(...)                                                              \
+	pick((const unsigned int[]){ __VA_ARGS__ },                            \
+	     sizeof((const unsigned int[]){ __VA_ARGS__ }) /                   \
+		     sizeof(unsigned int))
+
+static void draw_faults(struct sim_scenario *s)
+{
+	unsigned int kinds = PICK(0, 0, 1, 1, 2, 3, 5);
+
+	while (kinds--)
+		s->faults |= 1u << sim_rng_below(&rng, SIM_FAULTS);
+	if (s->faults & 1u << SIM_FAULT_PID)
+		s->faults |= 1u << SIM_FAULT_KILL;
+	if (PICK(0, 1))
+		s->faults |= 1u << SIM_FAULT_COMPUTE;
+	s->fault_one_in = PICK(20, 100, 1000);
+	s->kills = s->faults & 1u << SIM_FAULT_KILL ? PICK(1, 2, 5) : 0;
+	s->heal_at = PICK(1, 5, 20, 100) * SIM_MS;
+}
+
+static void draw_knobs(struct sim_scenario *s)
+{
+	s->cma = PICK(1, 1, 1, 0);
+	s->eager_max = PICK(16384, 4096, 0);
+	s->cma_min = PICK(8193, 4097, 65536);
+	s->coop_min = PICK(65536, 16384, 4096);
+	s->tx_size = PICK(1024, 16, 64);
+	s->rx_size = PICK(1024, 16);
+	s->medium_max = PICK(16384, 2000);
+	s->read_min = PICK(16385, 4096, 1000000000);
+	s->runt_size = PICK(0, 0, 30000);
+	s->mtu = PICK(0, 0, 1500);
+	s->net_thread = PICK(0, 0, 0, 1);
+	s->inject_size = PICK(4096, 64);
+	s->shm = PICK(1, 1, 1, 1, 0);
+	s->no_membarrier = !PICK(0, 1, 1, 1);
+}
+
+void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
+{
+	*s = (struct sim_scenario){ .seed = seed };
+	sim_rng_seed(&rng, seed, "scenario");
+	s->work = (enum sim_workload)sim_rng_below(&rng, SIM_WORKS);
+	s->nodes = PICK(1, 1, 1, 2);
+	s->procs = PICK(2, 3, 4, 6, 10, 14);
+	s->messages = PICK(4, 20, 60, 150);
+	s->largest = PICK(64, 3000, 9000, 40000, 200000);
+	s->cq_size = PICK(1, 16, 1024);
+	s->tiny = PICK(0, 0, 1);
+	s->pct = PICK(0, 1);
+	s->switch_one_in = PICK(2, 5, 20, 100, 1000);
+	s->drain_one_in = PICK(1, 2, 4, 32);
+	s->fds_max = PICK(0, 0, 0, 40);
+	s->threads = !PICK(0, 1, 1);
+	s->sleeps = PICK(0, 1);
+	s->multi_recv = PICK(0, 1);
+	draw_knobs(s);
+	draw_faults(s);
+	/* Too few descriptors are a fault, too. */
+	if (s->fds_max)
+		s->faults |= 1u << SIM_FAULT_DESCRIPTORS;
+	if (s->nodes > s->procs)
+		s->nodes = s->procs;
+	/* Large messages cost real time. */
+	if (s->largest > 9000 && s->messages > 60)
+		s->messages = 60;
+}
+
+void sim_scenario_print(const struct sim_scenario *s, FILE *to)
+{
+	fprintf(to,
+		"seed %llu: %s, %u nodes, %u processes, %u messages of up to "
+		"%u bytes, cq %u%s, %s scheduler 1/%u, drain 1/%u%s%s%s%s%s",
+		(unsigned long long)s->seed, sim_work_names[s->work], s->nodes,
+		s->procs, s->messages, s->largest, s->cq_size,
+		s->tiny ? " read one by one" : "",
+		s->pct ? "priority" : "random", s->switch_one_in,
+		s->drain_one_in, s->threads ? ", FI_THREAD_SAFE" : "",
+		s->sleeps ? ", sleeps" : "", s->shm ? "" : ", no shm",
+		s->cma ? "" : ", no cma",
+		s->no_membarrier ? ", no membarrier" : "");
+	fprintf(to, ", faults");
+	for (int i = 0; i < SIM_FAULTS; i++) {
+		if (s->faults & 1u << i)
+			fprintf(to, " %s:%llu", sim_fault_names[i],
+				(unsigned long long)sim.fault_count[i]);
+	}
+	fprintf(to, " (1/%u, until %llu us)\n", s->fault_one_in,
+		(unsigned long long)(s->heal_at / SIM_US));
+}

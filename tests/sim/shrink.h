@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Smaller scenarios that fail as well.
+ */
+#ifndef SIM_SHRINK_H
+#define SIM_SHRINK_H
+
+#include "sim.h"
+
+/* Tries to leave out faults, processes and messages. True: @s is smaller now,
+ * and fails. */
+bool shrink(struct sim_scenario *s);
+/* As --only takes it. */
+const char *shrink_text(const struct sim_scenario *s, char *text, size_t len);
+/* 0 or -EINVAL. */
+int shrink_apply(struct sim_scenario *s, const char *only);
+
+/* Runs it in a process of its own, without a word. */
+bool sim_fails(const struct sim_scenario *s);
+
+#endif
