@@ -247,6 +247,11 @@ static void test_restart(void **state)
 	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
 	assert_int_equal(path.resets, 1);
 	assert_false(path.up);
+	/* Until its user has taken note, nothing reaches the new one. */
+	assert_true(path.lost);
+	post(&p.a, &p.b, 9);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_ABORT);
+	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
 	hello(&p);
 	pair_close(&p);
 }
