@@ -269,7 +269,8 @@ int wf_nic_post_write(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		      const struct wf_nic_remote *to,
 		      const struct wf_nic_sge *sge);
 
-/* One message into one piece of memory. @more as WF_NIC_WR_MORE. */
+/* One message into one piece of memory, all of which the device may write to.
+ * @more as WF_NIC_WR_MORE. */
 int wf_nic_post_recv(struct wf_nic_qp *qp, uint64_t wr_id,
 		     const struct wf_nic_sge *sge, bool more);
 

@@ -465,7 +465,8 @@ static int open_memory(struct wf_tcp_dev *dev)
 		return ret;
 	dev->reads = calloc(WF_TCP_READS_MOST, sizeof(*dev->reads));
 	dev->stage = malloc(WF_TCP_STAGE);
-	dev->out = malloc(WF_TCP_STAGE);
+	/* Also holds what one call reads, put together. */
+	dev->out = malloc(3 * WF_TCP_STAGE);
 	return dev->reads && dev->stage && dev->out ? 0 : -ENOMEM;
 }
 

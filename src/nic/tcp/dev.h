@@ -114,7 +114,9 @@ struct wf_tcp_conn {
 	uint8_t head_len; /* bytes of frame that are here */
 	struct wf_tcp_frame frame;
 	struct wf_tcp_sink sink;
-	uint8_t *carry; /* bytes that were read and wait for a receive */
+	uint32_t guess_len; /* of the last message, if it was not small */
+	uint16_t guess_qpn; /* where it went */
+	uint8_t *carry;	    /* bytes that were read and wait for a receive */
 	uint32_t carry_at;
 	uint32_t carry_len;
 	uint64_t carry_from;
@@ -389,6 +391,11 @@ void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
  * now, and there may be soon. */
 int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			bool may_wait);
+/* Where the next messages of @len bytes would go, if they come like the last: up
+ * to @most places. */
+unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
+				const struct wf_tcp_conn *conn, uint32_t len,
+				uint8_t **places, unsigned int most);
 /* All of it is there. */
 void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Tries frames that are held. */

@@ -22,6 +22,9 @@
 /* A peer has no more in flight (out.c); one that says otherwise is not read. */
 #define HELD_MOST (4u << 20)
 #define HELD_ALL (256ull << 20)
+/* Messages from this length on are expected to have followers. */
+#define GUESS_MIN 2048u
+#define GUESSES 8u
 
 /* -- memory that may be taken away ------------------------------------------- */
 
@@ -169,6 +172,8 @@ static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		spoil(dev, conn);
 		return 0;
 	}
+	if (head->kind == WF_TCP_SEND)
+		conn->guess_len = head->len >= GUESS_MIN ? head->len : 0;
 	conn->sink.left = head->len;
 	if (!head->len)
 		end_frame(dev, conn);
@@ -305,20 +310,10 @@ void wf_tcp_in_bytes(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 
 /* -- reading ----------------------------------------------------------------- */
 
-/* Returns bytes, 0 for none, -1 when the connection is over. */
-static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
-			 bool *drained)
+/* 0: nothing was there; -1: the connection is over. */
+static ssize_t judge(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		     ssize_t got)
 {
-	struct wf_tcp_sink *sink = &conn->sink;
-	struct iovec iov[2] = { { sink->at, sink->left },
-				{ dev->stage, WF_TCP_STAGE } };
-	struct msghdr head = { .msg_iov = iov, .msg_iovlen = 2 };
-	bool direct = sink->kind && sink->kind != WF_TCP_SINK_DROP;
-	uint32_t part = 0;
-	ssize_t got;
-
-	got = direct ? wf_os_recvmsg(conn->fd, &head, 0) :
-		       wf_os_recv(conn->fd, dev->stage, WF_TCP_STAGE, 0);
 	if (got == -EAGAIN || got == -EINTR) {
 		wf_tcp_count(dev, rx_empty, 1);
 		return 0;
@@ -329,6 +324,139 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	}
 	wf_tcp_count(dev, rx_calls, 1);
 	wf_tcp_count(dev, rx_bytes, (uint64_t)got);
+	return got;
+}
+
+/* -- guessing ---------------------------------------------------------------- */
+
+/* Messages that are not small often follow others of the same length: they are
+ * read into the next receives at once. What turns out to be something else is
+ * put together again and taken as any other bytes. */
+struct guess {
+	struct wf_tcp_head heads[GUESSES];
+	uint8_t *places[GUESSES];
+	struct iovec iov[2 * GUESSES + 1];
+	unsigned int count;
+	size_t bytes;
+};
+
+static bool guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		  struct guess *g)
+{
+	uint32_t len = conn->guess_len;
+
+	if (!len || conn->head_len)
+		return false;
+	g->count = wf_tcp_target_peek(dev, conn, len, g->places, GUESSES);
+	for (unsigned int i = 0; i < g->count; i++) {
+		g->iov[2 * i] =
+			(struct iovec){ &g->heads[i], sizeof(g->heads[i]) };
+		g->iov[2 * i + 1] = (struct iovec){ g->places[i], len };
+	}
+	g->iov[2 * g->count] = (struct iovec){ dev->stage, WF_TCP_STAGE };
+	g->bytes = g->count * (sizeof(struct wf_tcp_head) + len);
+	return g->count;
+}
+
+/* Bytes of the guess from @from to @to, one behind the other. */
+static uint32_t gather(const struct guess *g, size_t from, size_t to,
+		       uint8_t *out)
+{
+	size_t at = 0, done = 0;
+
+	for (unsigned int i = 0; i <= 2 * g->count && at < to; i++) {
+		const struct iovec *v = &g->iov[i];
+		size_t skip = from > at ? from - at : 0;
+		size_t end = to - at < v->iov_len ? to - at : v->iov_len;
+
+		if (skip < end) {
+			memcpy(out + done, (uint8_t *)v->iov_base + skip,
+			       end - skip);
+			done += end - skip;
+		}
+		at += v->iov_len;
+	}
+	return (uint32_t)done;
+}
+
+/* Takes frame @i if it is what was expected, of which @got bytes are here. */
+static bool take_guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		       const struct guess *g, unsigned int i, size_t got)
+{
+	const struct wf_tcp_head *head = &g->heads[i];
+	struct wf_tcp_sink *sink = &conn->sink;
+	uint32_t part;
+
+	if (got < sizeof(*head) || head->magic != WF_TCP_MAGIC ||
+	    head->kind != WF_TCP_SEND || head->len != conn->guess_len)
+		return false;
+	conn->frame.head = *head;
+	conn->head_len = sizeof(*head);
+	conn->waits = begin_frame(dev, conn, true) == -EAGAIN;
+	if (conn->dead || conn->waits || sink->kind != WF_TCP_SINK_RECV ||
+	    sink->at != g->places[i])
+		return false;
+	got -= sizeof(*head);
+	part = got < sink->left ? (uint32_t)got : sink->left;
+	sink->at += part;
+	sink->left -= part;
+	if (!sink->left)
+		end_frame(dev, conn);
+	return true;
+}
+
+static ssize_t read_guessed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			    struct guess *g, bool *drained)
+{
+	struct msghdr head = { .msg_iov = g->iov,
+			       .msg_iovlen = 2 * g->count + 1 };
+	ssize_t got = judge(dev, conn, wf_os_recvmsg(conn->fd, &head, 0));
+	size_t one = sizeof(struct wf_tcp_head) + conn->guess_len, at = 0, all;
+
+	if (got <= 0)
+		return got;
+	all = (size_t)got;
+	*drained = all < g->bytes + WF_TCP_STAGE;
+	for (unsigned int i = 0; i < g->count && at < all; i++) {
+		if (!take_guess(dev, conn, g, i, all - at)) {
+			/* The head may have been taken already. */
+			if (conn->head_len || conn->sink.kind || conn->waits)
+				at += sizeof(struct wf_tcp_head);
+			break;
+		}
+		at += one < all - at ? one : all - at;
+	}
+	if (!conn->dead && at < all) {
+		uint32_t len = gather(g, at, all, dev->out);
+
+		if (conn->waits)
+			keep(dev, conn, dev->out, len);
+		else
+			wf_tcp_in_bytes(dev, conn, dev->out, len);
+	}
+	return got;
+}
+
+/* Returns bytes, 0 for none, -1 when the connection is over. */
+static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			 bool *drained)
+{
+	struct wf_tcp_sink *sink = &conn->sink;
+	struct iovec iov[2] = { { sink->at, sink->left },
+				{ dev->stage, WF_TCP_STAGE } };
+	struct msghdr head = { .msg_iov = iov, .msg_iovlen = 2 };
+	bool direct = sink->kind && sink->kind != WF_TCP_SINK_DROP;
+	uint32_t part = 0;
+	struct guess g;
+	ssize_t got;
+
+	if (!sink->kind && guess(dev, conn, &g))
+		return read_guessed(dev, conn, &g, drained);
+	got = direct ? wf_os_recvmsg(conn->fd, &head, 0) :
+		       wf_os_recv(conn->fd, dev->stage, WF_TCP_STAGE, 0);
+	got = judge(dev, conn, got);
+	if (got <= 0)
+		return got;
 	*drained = (size_t)got < WF_TCP_STAGE + (direct ? sink->left : 0);
 	if (direct) {
 		part = (size_t)got < sink->left ? (uint32_t)got : sink->left;

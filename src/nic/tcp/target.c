@@ -75,6 +75,37 @@ static void complete(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	wf_tcp_count(dev, rx_msgs, 1);
 }
 
+unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
+				const struct wf_tcp_conn *conn, uint32_t len,
+				uint8_t **places, unsigned int most)
+{
+	struct wf_nic_qp *qp = wf_nic_qp_find(&dev->nic, conn->guess_qpn);
+	unsigned int count = 0;
+	struct wf_queue_work look;
+	int ready;
+
+	if (!qp || !qp->rq.ring || qp->flushed ||
+	    ((struct wf_tcp_qp *)qp->dev)->spares ||
+	    !wf_base_list_empty(&conn->chan->held))
+		return 0;
+	ready = wf_queue_work_poll(&qp->rq_work);
+	look = qp->rq_work;
+	while (count < most && ready-- > 0) {
+		struct wf_nic_rx_desc desc;
+		uint64_t addr;
+
+		wf_queue_work_take(&look, &desc);
+		addr = wf_nic_wqe_addr(desc.addr_lo, desc.addr_hi);
+		if (desc.length < len ||
+		    !wf_nic_mr_local(&dev->nic.mrs,
+				     desc.lkey_ctrl & WF_NIC_LKEY_MASK, addr,
+				     len, WF_NIC_LOCAL_WRITE))
+			break;
+		places[count++] = (uint8_t *)(uintptr_t)addr;
+	}
+	return count;
+}
+
 /* -- refusals ---------------------------------------------------------------- */
 
 /* In order of their numbers: one that was held is refused after later ones. */
@@ -292,6 +323,7 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		drop_into(conn, status);
 		return 0;
 	}
+	conn->guess_qpn = head->dst_qpn;
 	sink->kind = WF_TCP_SINK_RECV;
 	sink->at = (void *)(uintptr_t)wf_nic_wqe_addr(sink->desc.addr_lo,
 						      sink->desc.addr_hi);
