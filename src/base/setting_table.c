@@ -185,6 +185,15 @@ const struct wf_setting wf_base_settings[] = {
 		.why = "shared memory is many times faster",
 	},
 	{
+		.name = "nic",
+		.kind = WF_SETTING_CHOICE,
+		.choices = "tcp or udp",
+		.words = "udp",
+		.help = "Device by which other nodes are reached. It must be "
+			"the same for all processes of a job",
+		.why = "it does not need the kernel's help",
+	},
+	{
 		.name = "net_thread",
 		.kind = WF_SETTING_BOOL,
 		.fallback = 0,

@@ -53,6 +53,10 @@ const struct wf_addr *wf_nic_addr(const struct wf_nic *nic);
 /* Everything made with it must be gone. Peers are told. */
 void wf_nic_close(struct wf_nic *nic);
 
+/* In a forked child: the NIC is the parent's, and nothing but this may be called
+ * there. Async-signal-safe. */
+void wf_nic_forked(struct wf_nic *nic);
+
 /* -- progress --------------------------------------------------------------- */
 
 /* Lets the device work: sends, receives, timers. Returns how many things it
@@ -265,7 +269,8 @@ int wf_nic_post_write(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		      const struct wf_nic_remote *to,
 		      const struct wf_nic_sge *sge);
 
-/* One message into one piece of memory. @more as WF_NIC_WR_MORE. */
+/* One message into one piece of memory, all of which the device may write to.
+ * @more as WF_NIC_WR_MORE. */
 int wf_nic_post_recv(struct wf_nic_qp *qp, uint64_t wr_id,
 		     const struct wf_nic_sge *sge, bool more);
 

@@ -267,7 +267,8 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 			.refuses = !param->shm,
 		},
 		.rdm = {
-			.fd = ep->udp_fd,
+			.device = param->nic,
+			.fd = ep->nic_fd,
 			.medium_max = param->medium_max,
 			.read_min = param->read_min,
 			.runt_size = param->runt_size,
@@ -604,7 +605,8 @@ int wf_prov_ep_open(struct fid_domain *domain, struct fi_info *info,
 	memset(ep, 0, sizeof(*ep));
 	ep->domain = dom;
 	ep->caps = info->caps;
-	ep->udp_fd = -1;
+	ep->nic_fd = -1;
+	ep->held_fd = -1;
 	ep->name_fd = -1;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
 	ep->tx_size = wf_prov_param.tx_size;

@@ -41,6 +41,8 @@ struct wf_prov_param {
 				    * a peer elsewhere is given up */
 	bool net_thread;	   /* FI_WEFT_NET_THREAD: packets move without
 				    * progress of the application */
+	char *nic;		   /* FI_WEFT_NIC: device between nodes; NULL:
+				      the default */
 	char *fault;		   /* FI_WEFT_FAULT: what happens to packets,
 				    * for tests */
 	char *allow_uid;	   /* FI_WEFT_ALLOW_UID: NULL = own user only,
@@ -59,9 +61,9 @@ void wf_prov_param_fini(void);
  * process that tries. */
 size_t wf_prov_param_coop_min(void);
 
-struct wf_nic_udp_fault;
+struct wf_nic_fault;
 
 /* FI_WEFT_FAULT as the device wants it; NULL: none. */
-const struct wf_nic_udp_fault *wf_prov_param_fault(void);
+const struct wf_nic_fault *wf_prov_param_fault(void);
 
 #endif

@@ -72,7 +72,7 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 
 static int open_device(struct wf_rdm_ep *ep)
 {
-	const struct wf_nic_udp_attr attr = {
+	const struct wf_nic_attr attr = {
 		.fd = ep->attr.fd,
 		.addr = ep->host->addr,
 		.thread = ep->attr.thread,
@@ -91,7 +91,7 @@ static int open_device(struct wf_rdm_ep *ep)
 	const struct wf_nic_caps *caps;
 	int err;
 
-	err = wf_nic_udp_open(&attr, &ep->nic);
+	err = wf_nic_open(ep->attr.device, &attr, &ep->nic);
 	if (err)
 		return err;
 	caps = wf_nic_caps(ep->nic);

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "base/setting.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 
 #define DEFAULT " (default: "
 
@@ -51,14 +51,14 @@ static void keep_line(enum wf_log_level level, const char *func, int line,
  * wrong with it. */
 static bool is_bad_fault(const struct wf_setting *s, const char *given)
 {
-	struct wf_nic_udp_fault fault;
+	struct wf_nic_fault fault;
 	int err;
 
 	if (!s || strcmp(s->name, "fault") != 0)
 		return false;
 	*logged = '\0';
 	wf_base_log_set_sink(keep_line);
-	err = wf_nic_udp_fault_parse(given, &fault);
+	err = wf_nic_fault_parse(given, &fault);
 	wf_base_log_set_sink(NULL);
 	return err;
 }
