@@ -138,6 +138,7 @@ static void open_world(struct world *w, uint8_t how)
 	socklen_t len = sizeof(name);
 	struct iovec iov = { w->memory + GUARD, MEMORY };
 	struct wf_rdm_ep_attr attr = {
+		.device = "udp",
 		.medium_max = 16384,
 		.read_min = 16384,
 		.runt_size = how & 1 ? 4000 : 0,

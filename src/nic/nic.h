@@ -39,6 +39,9 @@ struct wf_nic_caps {
 	uint32_t max_batch; /* WQEs between two doorbells */
 	uint32_t max_ah;
 	uint32_t max_mr;
+	uint32_t push_max; /* messages up to this are there sooner, and no less
+			      of them at a time, if they are sent in packets
+			      and not read by the receiver */
 	uint32_t max_recv; /* what any peer may send in one message: receives
 			      of this size take them all */
 };

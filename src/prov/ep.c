@@ -271,6 +271,8 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 			.fd = ep->nic_fd,
 			.medium_max = param->medium_max,
 			.read_min = param->read_min,
+			.medium_advised = !param->medium_max_is_set,
+			.read_advised = !param->read_min_is_set,
 			.runt_size = param->runt_size,
 			.order = ep->order,
 			.connect_timeout_ms = param->connect_timeout_ms,

@@ -161,6 +161,10 @@ void wf_prov_param_init(struct fi_provider *provider)
 
 		if (fields[i].number == &wf_prov_param.coop_min)
 			wf_prov_param.coop_min_is_set = given;
+		if (fields[i].number == &wf_prov_param.medium_max)
+			wf_prov_param.medium_max_is_set = given;
+		if (fields[i].number == &wf_prov_param.read_min)
+			wf_prov_param.read_min_is_set = given;
 	}
 	check_fault();
 	wf_base_setting_unknown(tell_unknown, NULL);

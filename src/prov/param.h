@@ -27,6 +27,8 @@ struct wf_prov_param {
 	size_t coop_min;	   /* FI_WEFT_COOP_MIN: from here both sides
 				     * copy; see wf_prov_param_coop_min() */
 	bool coop_min_is_set;	   /* by the user */
+	bool medium_max_is_set;	   /* the same */
+	bool read_min_is_set;	   /* the same */
 	bool cma;		   /* FI_WEFT_CMA: may CMA be used at all */
 	bool shm;		   /* FI_WEFT_SHM: may peers on this node be
 				    * reached through memory */

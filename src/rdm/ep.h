@@ -51,10 +51,12 @@ struct wf_rdm_tx;
 struct wf_rdm_ep_attr {
 	const char *device; /* of the NIC; NULL: the default */
 	int fd; /* the socket that owns our address; stays the caller's */
-	size_t medium_max; /* longer messages do not go unasked */
-	size_t read_min;   /* the receiver reads those from here on */
-	size_t runt_size;  /* bytes that go before they are read; 0: none */
-	uint64_t order;	   /* FI_ORDER_* that were asked for */
+	size_t medium_max;   /* longer messages do not go unasked */
+	size_t read_min;     /* the receiver reads those from here on */
+	bool medium_advised; /* the device says what medium_max ... */
+	bool read_advised;   /* ... and read_min are */
+	size_t runt_size;    /* bytes that go before they are read; 0: none */
+	uint64_t order;	     /* FI_ORDER_* that were asked for */
 	uint64_t connect_timeout_ms;
 	uint64_t warn_ms;   /* silence that is told of; 0: 2 s */
 	uint64_t idle_ms;   /* after which strangers are forgotten; 0: 10 s */

@@ -82,7 +82,7 @@ void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
 	param->source = "default";
 	/* A number whose default depends on the machine: there is one. */
 	snprintf(param->value, sizeof(param->value), "%s",
-		 s && s->words && !wf_base_setting_is_text(s) ?
+		 s && !strcmp(s->name, "coop_min") ?
 			 wf_base_setting_text(
 				 s, wf_base_setting_coop_min(call_ns), text) :
 			 param->fallback);

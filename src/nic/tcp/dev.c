@@ -400,6 +400,7 @@ static void set_caps(struct wf_tcp_dev *dev)
 		.max_ah = dev->max_peers < WF_NIC_AH_MAX ? dev->max_peers :
 							   WF_NIC_AH_MAX,
 		.max_mr = WF_NIC_MR_MAX,
+		.push_max = 65536,
 		.max_recv = MAX_MSG,
 	};
 }
@@ -492,6 +493,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 {
 	struct wf_tcp_dev *dev = calloc(1, sizeof(*dev));
 	bool locked = attr->locked || attr->thread || attr->attend;
+	static atomic_bool told;
 	int ret;
 
 	if (!dev)
@@ -517,7 +519,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 		free_dev(dev);
 		return ret;
 	}
-	if (attr->fault)
+	if (attr->fault && !atomic_exchange(&told, true))
 		wf_tell("FI_WEFT_FAULT does nothing here: the kernel sends "
 			"the packets of this device");
 	*nic = &dev->nic;

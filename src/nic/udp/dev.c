@@ -373,6 +373,7 @@ static void set_caps(struct wf_udp_dev *dev)
 		.max_ah = dev->max_peers < WF_NIC_AH_MAX ? dev->max_peers :
 							   WF_NIC_AH_MAX,
 		.max_mr = WF_NIC_MR_MAX,
+		.push_max = 16384,
 		.max_recv = MAX_MSG,
 	};
 }
