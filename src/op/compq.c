@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "os/inline.h"
+#include "os/knob.h"
 
 /* From four times the size that was asked for, and not under 16384, a queue
  * pushes back instead of growing with every message a slow reader leaves. */

@@ -27,7 +27,7 @@
  * Every sender has mapped the board. One of another user (FI_WEFT_ALLOW_UID) may
  * clear bells of others, or the word that says that we sleep. Once such a sender
  * was let in, all rings are looked at twice a millisecond, and no sleep is longer
- * than 100 ms (sleep.c): it can delay the messages of others, not hide them.
+ * than 100 ms (doze.c): it can delay the messages of others, not hide them.
  */
 #include "shm/watch.h"
 
@@ -35,7 +35,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "os/inline.h"
+#include "os/knob.h"
 #include "os/shared.h"
 #include "shm/stats.h"
 

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <ucontext.h>
 
-#include "os/sim/inline.h"
+#include "os/knob.h"
 
 #define SIM_US 1000ull
 #define SIM_MS 1000000ull

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The attendant: one thread of the process that steps in for devices whose
+ * owner has not called for a while, because he computes. Peers get their
+ * acknowledgements, what was lost is sent again, reads of our memory are
+ * served. As long as the owner calls, a look at his counter every 2 ms is all
+ * it does; once he does not, it sleeps at the socket and until the next timer.
+ */
+#include "nic/attend.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "os/file.h"
+#include "os/inline.h"
+#include "os/poll.h"
+#include "os/thread.h"
+#include "queue/wake.h"
+
+/* How soon an owner who stopped calling is stepped in for, and how long to sleep
+ * at most: nobody wakes us for a socket that an owner sleeps at and does not
+ * read after all. */
+#define TICK (2 * WF_NS_PER_MS)
+#define TICK_IDLE (64 * WF_NS_PER_MS)
+/* Sockets to sleep at; devices beyond are looked at every tick. */
+#define SOCKETS 64
+
+WF_PER_PROCESS static struct wf_os_mutex lock = WF_OS_MUTEX_INIT;
+WF_PER_PROCESS static struct wf_list devices = { &devices, &devices };
+WF_PER_PROCESS static bool running;
+/* It sleeps at the sockets of its last look. */
+WF_PER_PROCESS static bool resting;
+WF_PER_PROCESS static uint64_t rests; /* that are over */
+WF_PER_PROCESS static struct wf_os_cond rested = WF_OS_COND_INIT;
+WF_PER_PROCESS static int wake_fd = -1;
+/* And an owner's call must wake it. */
+WF_PER_PROCESS static _Atomic uint32_t asleep;
+
+/* What a look at all devices has found. */
+struct look {
+	bool called;  /* some owner has */
+	bool crowded; /* some socket has no place in fds */
+	uint64_t due; /* the first timer of those that are stepped in for */
+	unsigned int count;
+	struct pollfd fds[1 + SOCKETS]; /* the first: wake_fd */
+};
+
+static uint32_t calls_of(const struct wf_nic_attend *dev)
+{
+	return atomic_load_explicit(&dev->calls, memory_order_relaxed);
+}
+
+/* Whether the owner has called since the last look. */
+static bool is_attended(struct wf_nic_attend *dev)
+{
+	uint32_t calls = calls_of(dev);
+	bool attended = calls != dev->calls_seen;
+
+	dev->calls_seen = calls;
+	return attended;
+}
+
+static void look_at(struct wf_nic_attend *dev, struct look *look)
+{
+	uint64_t due;
+
+	if (is_attended(dev)) {
+		look->called = true;
+		dev->watched = false;
+		return;
+	}
+	due = dev->step_in(dev, dev->watched);
+	look->due = due < look->due ? due : look->due;
+	/* An owner who sleeps at the socket is woken himself. */
+	dev->watched = !atomic_load_explicit(dev->owner_asleep,
+					     memory_order_relaxed) &&
+		       look->count <= SOCKETS;
+	if (dev->watched)
+		look->fds[look->count++] =
+			(struct pollfd){ .fd = dev->fd, .events = POLLIN };
+	else
+		look->crowded = look->count > SOCKETS;
+}
+
+/* Before a sleep that is not short: from now on a call wakes us, one that came
+ * before is seen here. */
+static void arm(struct look *look)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_queue_wake_arm(&asleep);
+	wf_list_for_each (pos, tmp, &devices) {
+		struct wf_nic_attend *dev =
+			wf_container_of(pos, struct wf_nic_attend, link);
+
+		look->called |= calls_of(dev) != dev->calls_seen;
+	}
+	if (look->called)
+		wf_queue_wake_disarm(&asleep);
+}
+
+static void rest(struct look *look)
+{
+	uint64_t now = wf_base_clock_ns();
+	uint64_t most = look->called || look->crowded ? TICK : TICK_IDLE;
+	uint64_t wait = look->due > now ? look->due - now : 0;
+
+	wf_os_poll(look->fds, look->count, wait < most ? wait : most);
+	wf_queue_wake_disarm(&asleep);
+}
+
+static void *attend(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		struct look look = { .due = UINT64_MAX, .count = 1 };
+		struct wf_list *pos, *tmp;
+		uint64_t value;
+
+		wf_os_mutex_lock(&lock);
+		resting = false;
+		rests++;
+		wf_os_cond_broadcast(&rested);
+		if (wake_fd >= 0)
+			wf_os_eventfd_read(wake_fd, &value);
+		if (wf_base_list_empty(&devices)) {
+			running = false;
+			wf_os_mutex_unlock(&lock);
+			return NULL;
+		}
+		look.fds[0] =
+			(struct pollfd){ .fd = wake_fd, .events = POLLIN };
+		wf_list_for_each (pos, tmp, &devices)
+			look_at(wf_container_of(pos, struct wf_nic_attend,
+						link),
+				&look);
+		if (!look.called)
+			arm(&look);
+		resting = true;
+		wf_os_mutex_unlock(&lock);
+		rest(&look);
+	}
+}
+
+void wf_nic_attend_wake(void)
+{
+	if (wf_queue_wake_needed(&asleep))
+		wf_os_eventfd_write(wake_fd, 1);
+}
+
+/* The thread is not there in a child, and the devices are not its. */
+static void in_child(struct wf_fork_watch *unused)
+{
+	(void)unused;
+	wf_os_mutex_init(&lock);
+	wf_os_cond_init(&rested);
+	wf_base_list_init(&devices);
+	running = false;
+	resting = false;
+	/* The parent reads it. */
+	if (wake_fd >= 0)
+		wf_os_close(wake_fd);
+	wake_fd = -1;
+	asleep = 0;
+}
+
+static int start_locked(void)
+{
+	WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child =
+								     in_child };
+	WF_PER_PROCESS static bool watched;
+	struct wf_os_thread thread;
+	int ret;
+
+	if (wake_fd < 0)
+		wake_fd = wf_os_eventfd();
+	if (wake_fd < 0)
+		return wake_fd;
+	/* One that was about to end goes on. */
+	if (running)
+		return 0;
+	if (!watched)
+		wf_base_fork_watch(&watch);
+	watched = true;
+	ret = wf_os_thread_start(&thread, attend, NULL);
+	if (ret)
+		return ret;
+	wf_os_thread_detach(thread);
+	running = true;
+	return 0;
+}
+
+/* Without a device nobody uses it, and the attendant does not poll it. */
+static void close_unused_locked(void)
+{
+	if (!wf_base_list_empty(&devices) || wake_fd < 0)
+		return;
+	wf_os_close(wake_fd);
+	wake_fd = -1;
+}
+
+int wf_nic_attend_begin(struct wf_nic_attend *dev)
+{
+	int ret;
+
+	wf_os_mutex_lock(&lock);
+	ret = start_locked();
+	if (!ret)
+		wf_base_list_add_tail(&devices, &dev->link);
+	else
+		close_unused_locked();
+	dev->on = !ret;
+	wf_os_mutex_unlock(&lock);
+	return ret;
+}
+
+void wf_nic_attend_end(struct wf_nic_attend *dev)
+{
+	uint64_t before;
+
+	wf_os_mutex_lock(&lock);
+	wf_base_list_del(&dev->link);
+	dev->on = false;
+	/* As long as it sleeps at the socket, the kernel keeps the port, and
+	 * whoever closes an endpoint and binds its address again is refused. */
+	before = rests;
+	if (resting && dev->watched)
+		wf_os_eventfd_write(wake_fd, 1);
+	while (resting && dev->watched && rests == before)
+		wf_os_cond_wait(&rested, &lock);
+	close_unused_locked();
+	wf_os_mutex_unlock(&lock);
+}
