@@ -8,6 +8,7 @@
 
 #include "base/fork.h"
 #include "base/log.h"
+#include "base/rest.h"
 #include "os/file.h"
 #include "os/inline.h"
 #include "os/poll.h"
@@ -146,6 +147,7 @@ static enum found look_at_all(void)
 static void *attend(void *arg)
 {
 	struct epoll_event events[EVENTS];
+	struct wf_rest rest = { 0 };
 	int count = 0;
 
 	(void)arg;
@@ -168,7 +170,7 @@ static void *attend(void *arg)
 					 found == FOUND_OWNER ? TICK_MS :
 								-1);
 		if (found == FOUND_BUSY)
-			wf_os_yield();
+			wf_base_rest(&rest);
 	}
 }
 
