@@ -79,7 +79,8 @@ struct wf_prov_ep {
 	struct wf_fork_watch fork_watch;
 	uint64_t caps;
 	size_t tx_size;
-	int udp_fd;	     /* owns our address */
+	int nic_fd;	     /* owns our address: the device's socket, ... */
+	int held_fd;	     /* the same port of the other protocol */
 	int name_fd;	     /* and its name in shared memory, until enabled */
 	struct wf_addr addr; /* as peers know it */
 	bool any_addr;	     /* bound to every address of the node */
