@@ -12,6 +12,7 @@
 #include "nic/tcp/dev.h"
 #include "nic/tcp/tcp.h"
 #include "os/file.h"
+#include "os/inline.h"
 #include "os/poll.h"
 #include "os/process.h"
 #include "os/socket.h"
@@ -493,7 +494,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 {
 	struct wf_tcp_dev *dev = calloc(1, sizeof(*dev));
 	bool locked = attr->locked || attr->thread || attr->attend;
-	static atomic_bool told;
+	WF_PER_PROCESS static atomic_bool told;
 	int ret;
 
 	if (!dev)
