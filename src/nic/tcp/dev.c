@@ -13,6 +13,7 @@
 #include "nic/tcp/tcp.h"
 #include "os/inline.h"
 #include "os/file.h"
+#include "os/inline.h"
 #include "os/poll.h"
 #include "os/process.h"
 #include "os/socket.h"
