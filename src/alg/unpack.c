@@ -31,6 +31,7 @@
 #define ROOM_ALONE (8u << 20)
 #define ROOM_KEPT (16u << 20) /* of that, what a free piece keeps */
 #define SERIAL_ROOM (1u << 20)
+#define LARGE_PAGE (2u << 20)
 #define READ_MOST (1u << 20)
 #define MISSES 4 /* in a row, until nothing is done ahead ... */
 #define PAUSE 16 /* ... for so many ranges */
@@ -272,6 +273,9 @@ static enum job choose(struct wf_engine *e, struct wf_piece **piece)
 {
 	struct wf_piece *first = NULL;
 
+	/* Whoever waits for input must not keep the others from going home. */
+	if ((e->failed || e->over) && e->reading && e->u->stop)
+		e->u->stop(e->u->arg);
 	if (e->failed || (e->over && e->put == e->turns))
 		return GO_HOME;
 	for (unsigned int i = 0; i < e->count; i++) {
@@ -307,7 +311,7 @@ static bool is_handover(struct wf_engine *e, const struct wf_range *range)
 	uint64_t end = s->at.bit + 3;
 	unsigned int bits;
 
-	if (s->at.bit < range->to)
+	if (s->at.bit < range->to || e->in_order)
 		return false;
 	if (s->at.member || range->exact)
 		return true;
@@ -340,7 +344,7 @@ static void begin_ranges(struct wf_engine *e)
 	}
 	e->cut = e->at.bit;
 	e->serial_begun = false;
-	e->stuck = false;
+	e->stuck = e->in_order;
 }
 
 /* Steps until pieces can go on, or @p is full. Without the lock, but where it
@@ -546,6 +550,7 @@ static void work(void *arg)
 static int make_pieces(struct wf_engine *e)
 {
 	bool alone = e->threads == 1;
+	uint8_t *first;
 	void *memory;
 	int ret = 0;
 
@@ -554,16 +559,18 @@ static int make_pieces(struct wf_engine *e)
 	e->ranges_count = 4 * e->count;
 	e->pieces = calloc(e->count, sizeof(*e->pieces));
 	e->ranges = calloc(e->ranges_count, sizeof(*e->ranges));
-	memory = mmap(NULL, e->count * e->room, PROT_READ | PROT_WRITE,
+	e->memory_size = e->count * e->room + LARGE_PAGE;
+	memory = mmap(NULL, e->memory_size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	e->memory = memory == MAP_FAILED ? NULL : memory;
 	if (!e->pieces || !e->ranges || !e->memory)
 		return -ENOMEM;
-	madvise(memory, e->count * e->room, MADV_HUGEPAGE);
+	madvise(memory, e->memory_size, MADV_HUGEPAGE);
+	first = e->memory + (-(uintptr_t)memory & (LARGE_PAGE - 1));
 	for (unsigned int i = 0; i < e->count && !ret; i++) {
 		struct wf_chunk *c = &e->pieces[i].chunk;
 
-		c->room = e->memory + i * e->room;
+		c->room = first + i * e->room;
 		c->size = e->room;
 		c->members = e->u->members;
 		c->trailer = wf_alg_wrap_trailer_size(e->u->alg);
@@ -579,7 +586,7 @@ static void choose_sizes(struct wf_engine *e)
 	struct wf_unpack *u = e->u;
 	size_t chunk = u->chunk;
 
-	e->threads = u->threads;
+	e->threads = e->threads ? e->threads : u->threads;
 	if (!chunk && u->in && u->in_len < 2 * CHUNK_ALONE)
 		e->threads = 1;
 	if (!chunk && e->threads == 1)
@@ -590,6 +597,9 @@ static void choose_sizes(struct wf_engine *e)
 			chunk = CHUNK_LEAST;
 	}
 	e->chunk = chunk && chunk < CHUNK_MOST ? chunk : CHUNK_MOST;
+	/* While one thread waits for input, it decompresses nothing: it must
+	 * not leave anything for later. */
+	e->in_order = e->threads == 1 && !u->in;
 }
 
 static void end(struct wf_engine *e)
@@ -601,7 +611,7 @@ static void end(struct wf_engine *e)
 	free(e->pieces);
 	free(e->ranges);
 	if (e->memory)
-		munmap(e->memory, e->count * e->room);
+		munmap(e->memory, e->memory_size);
 	wf_alg_source_end(&e->source);
 	wf_alg_serial_exit(&e->serial);
 	pthread_cond_destroy(&e->moved);
@@ -631,36 +641,55 @@ static void begin(struct wf_engine *e)
 	e->serial.first = false;
 }
 
-int wf_alg_unpack_run(struct wf_unpack *u)
+/* @threads: 0 for those that were asked for. NULL without memory. */
+static struct wf_engine *make(struct wf_unpack *u, unsigned int threads,
+			      int *ret)
 {
 	struct wf_engine *e = calloc(1, sizeof(*e));
-	int ret;
 
+	*ret = -ENOMEM;
 	if (!e)
-		return -ENOMEM;
+		return NULL;
 	e->u = u;
-	u->total_in = 0;
-	u->total_out = 0;
+	e->threads = threads;
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->moved, NULL);
 	choose_sizes(e);
-	ret = wf_alg_serial_init(&e->serial, u->alg, u->members);
-	if (!ret)
-		ret = make_pieces(e);
-	if (!ret && u->in)
+	*ret = wf_alg_serial_init(&e->serial, u->alg, u->members);
+	if (!*ret)
+		*ret = make_pieces(e);
+	if (!*ret && u->in)
 		wf_alg_source_memory(&e->source, u->in, u->in_len);
-	else if (!ret)
-		ret = wf_alg_source_ring(&e->source, e->chunk * (e->count + 2));
-	if (!ret) {
-		begin(e);
-		e->check = wd_comp_check_init(
-			u->alg == WD_COMP_ZLIB ? WD_COMP_ZLIB : WD_COMP_GZIP);
-		u->check = e->check;
-		wf_alg_crew_together(e->threads, work, e);
-		ret = e->failed;
-		u->garbage = e->serial.garbage;
-		u->total_in = e->serial_begun ? e->serial.pos : e->at.bit / 8;
-	}
+	else if (!*ret)
+		*ret = wf_alg_source_ring(&e->source,
+					  e->chunk * (e->count + 2));
+	if (!*ret)
+		return e;
+	end(e);
+	return NULL;
+}
+
+int wf_alg_unpack_run(struct wf_unpack *u)
+{
+	struct wf_engine *e;
+	int ret;
+
+	u->total_in = 0;
+	u->total_out = 0;
+	e = make(u, 0, &ret);
+	/* One thread needs much less. */
+	if (!e && u->threads > 1)
+		e = make(u, 1, &ret);
+	if (!e)
+		return ret;
+	begin(e);
+	e->check = wd_comp_check_init(u->alg == WD_COMP_ZLIB ? WD_COMP_ZLIB :
+							       WD_COMP_GZIP);
+	u->check = e->check;
+	wf_alg_crew_together(e->threads, work, e);
+	ret = e->failed;
+	u->garbage = e->serial.garbage;
+	u->total_in = e->serial_begun ? e->serial.pos : e->at.bit / 8;
 	end(e);
 	return ret;
 }
