@@ -108,31 +108,41 @@ wide_copy(uint8_t *to, const uint8_t *from, unsigned int distance, uint8_t *end)
 	}
 }
 
-/* A match that begins in the window: false if nothing is there. */
-static bool window_copy(const struct wf_inflate *s, struct wf_cursor *c,
-			unsigned int distance, unsigned int len)
+/* Where a match is that lies in the window in one piece, else NULL. The window
+ * must have it. */
+static inline const uint8_t *in_window(const struct wf_inflate *s,
+				       const struct wf_cursor *c,
+				       unsigned int distance, unsigned int len)
 {
 	unsigned int back = distance - (unsigned int)(c->out - c->begin);
-	unsigned int at;
+	unsigned int at = s->wnext - back;
 
-	if (back > s->whave || distance > c->reach)
-		return false;
-	at = s->wnext - back;
 	if (back > s->wnext)
 		at += s->wsize;
-	if (len <= back && at + len <= s->wsize) {
-		const uint8_t *from = s->window + at;
-		uint8_t *to = c->out, *end = to + len;
+	return len <= back && at + len <= s->wsize ? s->window + at : NULL;
+}
 
-		do {
-			copy16(to, from);
-			to += 16;
-			from += 16;
-		} while (to < end);
-		c->out = end;
+/* A match that begins in the window: false if nothing is there. */
+static inline bool window_copy(const struct wf_inflate *s, struct wf_cursor *c,
+			       unsigned int distance, unsigned int len)
+{
+	const uint8_t *from;
+	uint8_t *to = c->out, *end = to + len;
+
+	if (!wf_deflate_window_has(s, c, distance))
+		return false;
+	from = in_window(s, c, distance, len);
+	if (__builtin_expect(!from, 0)) {
+		wf_deflate_window_match(s, c, distance, len);
 		return true;
 	}
-	wf_deflate_window_match(s, c, distance, len);
+	do {
+		copy16(to, from);
+		copy16(to + 16, from + 16);
+		to += 32;
+		from += 32;
+	} while (__builtin_expect(to < end, 0));
+	c->out = end;
 	return true;
 }
 
@@ -295,23 +305,25 @@ INLINE void wide_body(struct wf_inflate *s, struct wf_cursor *c,
 	leave(c, &r, out);
 }
 
-/* Exactly @len bytes, at least 3. */
-INLINE void exact_copy(uint8_t *to, unsigned int distance, unsigned int len)
+/* Exactly @len bytes, at least 3; @gap: from where they are to where they go,
+ * if that is the same memory. */
+INLINE void exact_copy(uint8_t *to, const uint8_t *from, unsigned int gap,
+		       unsigned int len)
 {
-	const uint8_t *from = to - distance;
+	const uint8_t *last = from + len;
 	uint8_t *end = to + len;
 
-	if (len >= 8 && distance >= 8) {
+	if (len >= 8 && gap >= 8) {
 		do {
 			copy8(to, from);
 			to += 8;
 			from += 8;
 		} while (end - to >= 8);
 		/* The rest with what is right already. */
-		copy8(end - 8, end - 8 - distance);
-	} else if (len >= 4 && distance >= len) {
+		copy8(end - 8, last - 8);
+	} else if (len >= 4 && gap >= len) {
 		copy4(to, from);
-		copy4(end - 4, end - 4 - distance);
+		copy4(end - 4, last - 4);
 	} else {
 		do {
 			*to++ = *from++;
@@ -340,14 +352,22 @@ INLINE bool exact_match(const struct wf_inflate *s, struct wf_cursor *c,
 		return false;
 	distance = wf_table_value(e, rest);
 	if (distance <= (size_t)(*out - c->begin)) {
-		exact_copy(*out, distance, len);
+		exact_copy(*out, *out - distance, distance, len);
 		*out += len;
 	} else {
+		const uint8_t *from;
+
 		c->out = *out;
 		if (!wf_deflate_window_has(s, c, distance))
 			return false;
-		wf_deflate_window_match(s, c, distance, len);
-		*out = c->out;
+		from = c->in_place ? NULL : in_window(s, c, distance, len);
+		if (from) {
+			exact_copy(*out, from, len, len);
+			*out += len;
+		} else {
+			wf_deflate_window_match(s, c, distance, len);
+			*out = c->out;
+		}
 	}
 	r->hold >>= used;
 	r->bits -= used;
@@ -384,6 +404,15 @@ INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
 				refill_bytes(&r, in_end);
 		}
 		e = t.lit[r.hold & t.lit_mask];
+		if (e & WF_TABLE_LITERAL) {
+			if (__builtin_expect(
+				    (e & 0xff) > r.bits || out == out_end, 0))
+				break;
+			*out++ = (uint8_t)(e >> 16);
+			r.hold >>= e & 63;
+			r.bits -= e & 0xff;
+			continue;
+		}
 		rest = r.hold;
 		if (__builtin_expect((e & WF_TABLE_SUB) != 0, 0)) {
 			used = t.lit_bits;
@@ -394,7 +423,7 @@ INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
 		if (__builtin_expect(used > r.bits, 0))
 			break;
 		if (e & WF_TABLE_LITERAL) {
-			if (__builtin_expect(out == out_end, 0))
+			if (out == out_end)
 				break;
 			*out++ = (uint8_t)(e >> 16);
 			r.hold >>= used;

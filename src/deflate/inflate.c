@@ -273,7 +273,7 @@ enum wf_inflate_ret wf_deflate_inflate_run(struct wf_inflate *s,
 {
 	struct wf_cursor c = {
 		.in = io->in,
-		.in_end = io->in + io->in_len,
+		.in_end = wf_cursor_end(io->in, io->in_len),
 		.out = io->out,
 		.out_end = io->out + io->out_len,
 		.begin = io->out,
