@@ -34,6 +34,7 @@ struct wf_range {
 
 struct wf_piece {
 	struct wf_chunk chunk;
+	size_t room; /* memory of the chunk */
 	enum wf_piece_state state;
 	uint64_t number; /* of the range */
 	struct wf_range range;

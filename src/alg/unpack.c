@@ -30,7 +30,7 @@
 #define ROOM (40u << 20)	 /* memory of a piece, at most */
 #define ROOM_ALONE (8u << 20)
 #define ROOM_KEPT (16u << 20) /* of that, what a free piece keeps */
-#define SERIAL_ROOM (1u << 20)
+#define SERIAL_ROOM (512u << 10)
 #define LARGE_PAGE (2u << 20)
 #define READ_MOST (1u << 20)
 #define MISSES 4 /* in a row, until nothing is done ahead ... */
@@ -57,7 +57,7 @@ static void give_back(struct wf_engine *e, struct wf_piece *p)
 	size_t used = (size_t)(p->chunk.out - p->chunk.room);
 
 	if (used > ROOM_KEPT)
-		madvise(p->chunk.room + ROOM_KEPT, p->chunk.size - ROOM_KEPT,
+		madvise(p->chunk.room + ROOM_KEPT, p->room - ROOM_KEPT,
 			MADV_DONTNEED);
 	p->state = WF_PIECE_FREE;
 	e->unused++;
@@ -232,6 +232,23 @@ static struct wf_piece *piece_for(struct wf_engine *e, uint64_t number)
 	return p;
 }
 
+/* What goes on in order has got to ->serial.pos: nothing before that is wanted
+ * ahead of its turn any more. */
+static void pass_by(struct wf_engine *e)
+{
+	uint64_t bit = e->serial.pos > 8 ? (e->serial.pos - 8) * 8 : 0;
+
+	for (unsigned int i = 0; i < e->count; i++) {
+		struct wf_piece *p = &e->pieces[i];
+
+		if (p->state == WF_PIECE_BUSY && p->number >= e->head &&
+		    p->number != UINT64_MAX && p->range.to <= bit)
+			atomic_store(&p->unwanted, true);
+	}
+	if (!e->bgzf && !e->u->points && e->cut < bit)
+		e->cut = bit;
+}
+
 /* The range at ->at, if nobody works on it, or the next one. */
 static struct wf_piece *next_ahead(struct wf_engine *e)
 {
@@ -381,6 +398,7 @@ static void go_in_order(struct wf_engine *e, struct wf_piece *p,
 		pthread_mutex_lock(&e->lock);
 		if (ret == WF_SERIAL_FAILED)
 			p->error = s->error;
+		pass_by(e);
 		e->over = ret == WF_SERIAL_FAILED || ret == WF_SERIAL_OVER ||
 			  (ret == WF_SERIAL_MEMBER && !e->u->members);
 		e->starving = ret == WF_SERIAL_INPUT && end == e->source.end &&
@@ -572,6 +590,7 @@ static int make_pieces(struct wf_engine *e)
 
 		c->room = first + i * e->room;
 		c->size = e->room;
+		e->pieces[i].room = e->room;
 		c->members = e->u->members;
 		c->trailer = wf_alg_wrap_trailer_size(e->u->alg);
 		ret = wf_deflate_chunk_init(c);
