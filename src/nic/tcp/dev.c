@@ -18,7 +18,7 @@
 #include "queue/wake.h"
 
 /* Requests that wait for each other, and for how long after the last left. */
-#define BURST_MOST 32u
+#define BURST_MOST 128u
 #define BURST_NS (20 * WF_NS_PER_US)
 /* Inside a post: that one should not take long. */
 #define KICK_QUANTUM (256u << 10)
