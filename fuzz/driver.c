@@ -2,7 +2,8 @@
 /*
  * Runs a fuzz target without libFuzzer: files named on the command line, or
  * random inputs for some seconds, the same in every run. `driver -s N` runs
- * the inputs from number N on: that is how a crash is found again.
+ * the inputs from number N on: that is how a crash is found again. `driver -s N
+ * COUNT` runs so many of them, however long that takes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,12 +66,17 @@ static void keep_quiet(enum wf_log_level level, const char *func, int line,
 
 int main(int argc, char **argv)
 {
-	uint64_t first = 0, number;
-	time_t end;
+	uint64_t first = 0, count = AT_LEAST, batch = BATCH, number;
+	time_t end = time(NULL) + SECONDS;
 
 	wf_base_log_set_sink(keep_quiet);
-	if (argc == 3 && !strcmp(argv[1], "-s")) {
+	if (argc >= 3 && !strcmp(argv[1], "-s")) {
 		first = strtoull(argv[2], NULL, 0);
+		if (argc > 3) {
+			count = strtoull(argv[3], NULL, 0);
+			batch = count / 100 + 1;
+			end = 0;
+		}
 	} else if (argc > 1) {
 		for (int i = 1; i < argc; i++) {
 			if (run_file(argv[i]))
@@ -78,10 +84,9 @@ int main(int argc, char **argv)
 		}
 		return 0;
 	}
-	end = time(NULL) + SECONDS;
-	for (number = first; number < first + AT_LEAST || time(NULL) < end;
-	     number++) {
-		if (number % BATCH == 0) {
+	for (number = first;
+	     number < first + count || (end && time(NULL) < end); number++) {
+		if (number % batch == 0) {
 			printf("from input %llu\n", (unsigned long long)number);
 			fflush(stdout);
 		}

@@ -47,6 +47,17 @@ static const struct command commands[] = {
 	{ WF_TOOLS_CROWD_COMMAND, NULL, wf_tools_crowd_member_main },
 };
 
+/* What it is when it is called by one of these names, as a link to it. */
+static const struct command called[] = {
+	{ "gzip", NULL, wf_tools_gzip_main },
+	{ "pigz", NULL, wf_tools_gzip_main },
+	{ "igzip", NULL, wf_tools_igzip_main },
+	{ "gunzip", NULL, wf_tools_gunzip_main },
+	{ "unpigz", NULL, wf_tools_gunzip_main },
+	{ "zcat", NULL, wf_tools_zcat_main },
+};
+
+#define N_CALLED (sizeof(called) / sizeof(called[0]))
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static void print_help(FILE *out)
@@ -121,8 +132,14 @@ static int help_with(char *name)
 static int run(int argc, char **argv)
 {
 	const struct command *command;
+	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
+	const char *own = slash ? slash + 1 : argc ? argv[0] : "";
 	static char name[32];
 
+	for (size_t i = 0; i < N_CALLED; i++) {
+		if (!strcmp(own, called[i].name))
+			return called[i].main(argc, argv);
+	}
 	if (argc < 2) {
 		print_help(stderr);
 		return 2;

@@ -50,6 +50,8 @@ enum wd_comp_flush {
 	WD_COMP_BLOCK_FLUSH,   /* the current block ends, some bits may wait */
 };
 
+#define WD_COMP_LEVEL_MOST 12
+
 /* What a stateful call wants next. */
 enum wd_comp_status {
 	WD_COMP_MORE_IN,  /* all input taken, all output given */
@@ -67,7 +69,7 @@ struct wd_comp_ctx {
 	void *out;	    /* the output of the job in flight */
 	int window_size;    /* log2 of the window, 9-15; 0 means 15 */
 	int alg_type;	    /* enum wd_comp_alg */
-	int comp_level;	    /* 0-9 as zlib's */
+	int comp_level;	    /* 0-9 as zlib's; 10-12: libdeflate's, slow */
 	int tight;	 /* 1: as small as zlib's; 0: within 5 %, and faster */
 	int stream_mode; /* enum wd_comp_mode */
 	int new_stream;	 /* stateful: set to begin; the call clears it */
@@ -146,7 +148,7 @@ int wd_alg_wait(int timeout_ms);
 int wd_alg_poll_start(void);
 int wd_alg_poll_stop(void);
 
-/* Threads that do asynchronous work where no device does; from 1 to 64. Takes
+/* Threads that do asynchronous work where no device does; from 1 to 1024. Takes
  * effect for threads not yet started. Default: the processors we may use. */
 int wd_alg_async_threads(unsigned int count);
 

@@ -19,7 +19,7 @@
 #include "base/list.h"
 #include "base/log.h"
 
-#define MAX_THREADS 64
+#define MAX_THREADS 1024
 
 struct job {
 	struct wf_crew_task task;

@@ -9,15 +9,17 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 
-#define MAX_THREADS 64
+#define THREADS_MOST 4096 /* whatever anybody asks for */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t gang_done = PTHREAD_COND_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct wf_list queue = { &queue, &queue };
-static pthread_t threads[MAX_THREADS];
+static pthread_t *threads;
+static unsigned int threads_room;
 static unsigned int started, idle, queued, limit, needed;
 static bool stopping;
 
@@ -85,6 +87,16 @@ static int start_locked(void)
 	sigset_t all, old;
 	int ret;
 
+	if (started == threads_room) {
+		unsigned int room = threads_room ? 2 * threads_room : 16;
+		pthread_t *more_room =
+			realloc(threads, room * sizeof(*threads));
+
+		if (!more_room)
+			return ENOMEM;
+		threads = more_room;
+		threads_room = room;
+	}
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	sigdelset(&all, SIGSEGV);
@@ -161,11 +173,14 @@ static void run_member(struct wf_crew_task *task)
 void wf_alg_crew_together(unsigned int count, void (*func)(void *arg),
 			  void *arg)
 {
-	struct member members[MAX_THREADS];
 	struct gang gang = { .func = func, .arg = arg };
+	struct member *members;
 	unsigned int added = 0;
 
-	count = count < MAX_THREADS ? count : MAX_THREADS;
+	count = count < THREADS_MOST ? count : THREADS_MOST;
+	members = count > 1 ? calloc(count - 1, sizeof(*members)) : NULL;
+	if (!members)
+		count = 1; /* it can do all of it alone */
 	wf_alg_crew_need(count ? count - 1 : 0);
 	while (added + 1 < count) {
 		members[added].task.run = run_member;
@@ -193,13 +208,14 @@ void wf_alg_crew_together(unsigned int count, void (*func)(void *arg),
 	while (gang.running)
 		pthread_cond_wait(&gang_done, &lock);
 	pthread_mutex_unlock(&lock);
+	free(members);
 }
 
 void wf_alg_crew_limit(unsigned int count)
 {
 	pthread_once(&once, setup);
 	pthread_mutex_lock(&lock);
-	limit = count < MAX_THREADS ? count : MAX_THREADS;
+	limit = count < THREADS_MOST ? count : THREADS_MOST;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -208,7 +224,7 @@ void wf_alg_crew_need(unsigned int at_least)
 	pthread_once(&once, setup);
 	pthread_mutex_lock(&lock);
 	if (at_least > needed)
-		needed = at_least < MAX_THREADS ? at_least : MAX_THREADS;
+		needed = at_least < THREADS_MOST ? at_least : THREADS_MOST;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -225,6 +241,9 @@ void wf_alg_crew_stop(void)
 	for (unsigned int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
 	pthread_mutex_lock(&lock);
+	free(threads);
+	threads = NULL;
+	threads_room = 0;
 	started = 0;
 	needed = 0;
 	stopping = false;

@@ -37,7 +37,7 @@ static int check_ctx(const struct wd_comp_ctx *ctx, const void *src,
 	    (!dst && *dst_len))
 		return -EINVAL;
 	if (!in_range(ctx->alg_type, WD_COMP_RAW, WD_COMP_GZIP) ||
-	    !in_range(ctx->comp_level, 0, 9) ||
+	    !in_range(ctx->comp_level, 0, WD_COMP_LEVEL_MOST) ||
 	    !in_range(ctx->stream_mode, WD_COMP_STATELESS, WD_COMP_STATEFUL) ||
 	    !in_range(ctx->flush_type, WD_COMP_FINISH, WD_COMP_BLOCK_FLUSH) ||
 	    (ctx->window_size && !in_range(ctx->window_size, 9, 15)) ||

@@ -3,18 +3,19 @@
  * One buffer over several threads. Compressing cuts it into pieces that carry
  * the 32 KiB before them as a dictionary, where the driver can use one, and
  * begins without at every restart point, from which inflating may start. The
- * result is one plain stream that anybody can read.
+ * result is one plain stream that anybody can read; what is read may be
+ * anybody's, too. The work is done by gang.c and unpack.c.
  */
 #include <weft/wd_comp_drv.h>
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "alg/crew.h"
+#include "alg/gang.h"
 #include "alg/piece.h"
+#include "alg/unpack.h"
 #include "alg/wrap.h"
 
 #define DICT 32768u
@@ -24,23 +25,29 @@
 #define RESTART 4 /* pieces with a dictionary between two restart points */
 
 struct part {
+	size_t number;
 	uint8_t *buf;
 	size_t len;
+	size_t at; /* in the output */
 	uint32_t check;
 	const char *used;
-	int ret;
 };
 
 struct packing {
 	struct wd_comp_ctx *ctx;
 	const uint8_t *src;
 	size_t len;
+	uint8_t *dst;
+	size_t room; /* without the trailer */
 	size_t piece;
 	bool dict;
 	size_t count;
-	struct part *parts;
-	atomic_size_t next;
-	atomic_int failed;
+	size_t taken;
+	struct part *parts; /* one for each slot */
+	struct wd_comp_index *index;
+	/* In order: */
+	size_t at;
+	uint32_t check;
 };
 
 static struct wf_alg_want want_of(const struct wd_comp_ctx *ctx)
@@ -75,81 +82,82 @@ static bool is_restart(const struct packing *p, size_t i)
 	return !p->dict || !(i % RESTART);
 }
 
-static void pack_one(struct packing *p, size_t i)
+static size_t length_of(const struct packing *p, size_t i)
 {
-	struct part *part = &p->parts[i];
-	size_t at = i * p->piece;
-	size_t len = p->len - at < p->piece ? p->len - at : p->piece;
+	size_t left = p->len - i * p->piece;
+
+	return left < p->piece ? left : p->piece;
+}
+
+static int take_part(void *arg, unsigned int slot, int *none)
+{
+	struct packing *p = arg;
+
+	*none = p->taken == p->count;
+	p->parts[slot].number = p->taken;
+	p->taken += !*none;
+	return 0;
+}
+
+static int pack_part(void *arg, unsigned int slot)
+{
+	struct packing *p = arg;
+	struct part *part = &p->parts[slot];
+	size_t i = part->number;
 	struct wd_comp_job job = {
-		.src = p->src + at,
-		.src_len = len,
-		.dst_len = wf_alg_piece_bound(len),
+		.src = p->src + i * p->piece,
+		.src_len = length_of(p, i),
+		.dst_len = wf_alg_piece_bound(p->piece),
 		.level = p->ctx->comp_level,
 		.window = p->ctx->window_size,
 		.tight = p->ctx->tight,
 		.flush =
 			i + 1 == p->count ? WD_COMP_FINISH : WD_COMP_SYNC_FLUSH,
 	};
-	int alg = check_alg(p->ctx);
+	int alg = check_alg(p->ctx), ret;
 
 	if (!is_restart(p, i)) {
 		job.dict = job.src - DICT;
 		job.dict_len = DICT;
 	}
-	part->buf = malloc(job.dst_len);
+	if (!part->buf)
+		part->buf = malloc(job.dst_len);
 	job.dst = part->buf;
-	part->ret = part->buf ? wf_alg_piece_deflate(&job, want_of(p->ctx),
-						     &part->used) :
-				-ENOMEM;
+	ret = part->buf ?
+		      wf_alg_piece_deflate(&job, want_of(p->ctx), &part->used) :
+		      -ENOMEM;
 	part->len = job.produced;
-	part->check = wd_comp_check(alg, wd_comp_check_init(alg), job.src, len);
-	if (part->ret)
-		atomic_store(&p->failed, part->ret);
+	part->check = wd_comp_check(alg, wd_comp_check_init(alg), job.src,
+				    job.src_len);
+	return ret;
 }
 
-static void pack_some(void *arg)
+static int place_part(void *arg, unsigned int slot)
 {
 	struct packing *p = arg;
-	size_t i;
+	struct part *part = &p->parts[slot];
 
-	while (!atomic_load(&p->failed) &&
-	       (i = atomic_fetch_add(&p->next, 1)) < p->count)
-		pack_one(p, i);
+	if (part->len > p->room - p->at)
+		return -ENOSPC;
+	if (p->index && is_restart(p, part->number))
+		p->index->points[p->index->count++] =
+			(struct wd_comp_point){ p->at,
+						part->number * p->piece };
+	part->at = p->at;
+	p->at += part->len;
+	p->check =
+		wd_comp_check_combine(check_alg(p->ctx), p->check, part->check,
+				      length_of(p, part->number));
+	p->ctx->used = part->used;
+	return 0;
 }
 
-/* Header, pieces, trailer; -ENOSPC. */
-static int join(struct packing *p, uint8_t *dst, size_t *dst_len,
-		struct wd_comp_index *index)
+static int put_part(void *arg, unsigned int slot)
 {
-	int alg = p->ctx->alg_type;
-	size_t tail = wf_alg_wrap_trailer_size(alg);
-	uint32_t check = wd_comp_check_init(check_alg(p->ctx));
-	size_t at = wf_alg_wrap_header_size(alg);
-	size_t need = at + tail;
+	struct packing *p = arg;
+	const struct part *part = &p->parts[slot];
 
-	for (size_t i = 0; i < p->count; i++)
-		need += p->parts[i].len;
-	if (need > *dst_len)
-		return -ENOSPC;
-	wf_alg_wrap_header(dst, alg, p->ctx->comp_level,
-			   p->ctx->window_size ? p->ctx->window_size : 15);
-	for (size_t i = 0; i < p->count; i++) {
-		size_t from = i * p->piece;
-		size_t len =
-			p->len - from < p->piece ? p->len - from : p->piece;
-
-		if (index && is_restart(p, i))
-			index->points[index->count++] =
-				(struct wd_comp_point){ at, from };
-		memcpy(dst + at, p->parts[i].buf, p->parts[i].len);
-		at += p->parts[i].len;
-		check = wd_comp_check_combine(check_alg(p->ctx), check,
-					      p->parts[i].check, len);
-	}
-	wf_alg_wrap_trailer(dst + at, alg, check, p->len);
-	p->ctx->check = check;
-	p->ctx->used = p->parts[0].used;
-	*dst_len = at + tail;
+	memcpy(p->dst + part->at, part->buf, part->len);
 	return 0;
 }
 
@@ -159,16 +167,57 @@ static bool is_bad(const struct wd_comp_ctx *ctx, const void *src,
 {
 	return !ctx || !src_len || !dst_len || (!src && *src_len) || !dst ||
 	       ctx->alg_type < WD_COMP_RAW || ctx->alg_type > WD_COMP_GZIP ||
-	       ctx->comp_level < 0 || ctx->comp_level > 9 || ctx->dict_len ||
+	       ctx->comp_level < 0 || ctx->comp_level > WD_COMP_LEVEL_MOST ||
+	       ctx->dict_len ||
 	       (ctx->window_size &&
 		(ctx->window_size < 9 || ctx->window_size > 15));
+}
+
+/* Header, pieces, trailer. */
+static int pack(struct packing *p, unsigned int threads, size_t *dst_len)
+{
+	int alg = p->ctx->alg_type;
+	size_t tail = wf_alg_wrap_trailer_size(alg);
+	struct wf_gang gang = {
+		.threads =
+			threads < p->count ? threads : (unsigned int)p->count,
+		.arg = p,
+		.take = take_part,
+		.work = pack_part,
+		.place = place_part,
+		.put = put_part,
+	};
+	int ret = -ENOMEM;
+
+	p->at = wf_alg_wrap_header_size(alg);
+	if (p->at + tail > *dst_len)
+		return -ENOSPC;
+	p->room = *dst_len - tail;
+	p->check = wd_comp_check_init(check_alg(p->ctx));
+	wf_alg_wrap_header(p->dst, alg, p->ctx->comp_level,
+			   p->ctx->window_size ? p->ctx->window_size : 15);
+	gang.slots = gang.threads * 2 + 1;
+	p->parts = calloc(gang.slots, sizeof(*p->parts));
+	if (p->parts)
+		ret = wf_alg_gang_run(&gang);
+	for (unsigned int i = 0; p->parts && i < gang.slots; i++)
+		free(p->parts[i].buf);
+	free(p->parts);
+	if (ret)
+		return ret;
+	wf_alg_wrap_trailer(p->dst + p->at, alg, p->check, p->len);
+	p->ctx->check = p->check;
+	*dst_len = p->at + tail;
+	return 0;
 }
 
 int wd_alg_deflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 			    const void *src, size_t *src_len, void *dst,
 			    size_t *dst_len, struct wd_comp_index *index)
 {
-	struct packing p = { .ctx = ctx, .src = src };
+	struct packing p = {
+		.ctx = ctx, .src = src, .dst = dst, .index = index
+	};
 	size_t room;
 	int ret = -ENOMEM;
 
@@ -181,33 +230,22 @@ int wd_alg_deflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 	p.dict = uses_dict(ctx);
 	p.piece = p.dict ? PIECE : PIECE_ALONE;
 	p.count = p.len ? (p.len + p.piece - 1) / p.piece : 1;
-	p.parts = calloc(p.count, sizeof(*p.parts));
 	if (index)
 		*index = (struct wd_comp_index){
 			.points = calloc(p.count, sizeof(*index->points)),
 		};
-	if (!p.parts || (index && !index->points))
-		goto out;
-	wf_alg_crew_together(threads < p.count ? threads :
-						 (unsigned int)p.count,
-			     pack_some, &p);
-	ret = atomic_load(&p.failed);
-	if (!ret)
-		ret = join(&p, dst, &room, index);
-	if (!ret) {
-		*src_len = p.len;
-		*dst_len = room;
-		ctx->total_in = p.len;
-		ctx->total_out = room;
-		ctx->status = WD_COMP_END;
-	}
-out:
-	for (size_t i = 0; p.parts && i < p.count; i++)
-		free(p.parts[i].buf);
-	free(p.parts);
+	if (!index || index->points)
+		ret = pack(&p, threads, &room);
 	if (ret && index)
 		wd_comp_index_free(index);
-	return ret;
+	if (ret)
+		return ret;
+	*src_len = p.len;
+	*dst_len = room;
+	ctx->total_in = p.len;
+	ctx->total_out = room;
+	ctx->status = WD_COMP_END;
+	return 0;
 }
 
 void wd_comp_index_free(struct wd_comp_index *index)
@@ -220,151 +258,103 @@ void wd_comp_index_free(struct wd_comp_index *index)
 }
 
 struct unpacking {
-	struct wd_comp_ctx *ctx;
-	const uint8_t *src;
-	size_t src_len;
 	uint8_t *dst;
-	size_t dst_len;
-	const struct wd_comp_index *index;
-	uint32_t *checks;
-	const char *used;
-	size_t end_in; /* after the final block */
-	size_t end_out;
-	atomic_size_t next;
-	atomic_int failed;
+	size_t len;
 };
 
-/*
- * From one point to the next. That it stops there exactly, between two blocks
- * and on a byte, is what makes it the same as one long run.
- */
-static int unpack_one(struct unpacking *u, size_t i)
-{
-	const struct wd_comp_point *from = &u->index->points[i];
-	bool last = i + 1 == u->index->count;
-	uint64_t in_end = last ? u->src_len : from[1].in;
-	uint64_t out_end = last ? u->dst_len : from[1].out;
-	struct wd_comp_job job = {
-		.src = u->src + from->in,
-		.dst = u->dst + from->out,
-		.flush = last ? WD_COMP_FINISH : WD_COMP_SYNC_FLUSH,
-	};
-	int alg = check_alg(u->ctx), ret;
-	const char *used = NULL;
-
-	job.src_len = (size_t)(in_end - from->in);
-	job.dst_len = (size_t)(out_end - from->out);
-	ret = wf_alg_piece_inflate(&job, want_of(u->ctx), &used);
-	u->checks[i] = wd_comp_check(alg, wd_comp_check_init(alg), job.dst,
-				     job.produced);
-	if (last) {
-		u->used = used;
-		u->end_in = (size_t)(from->in + job.consumed);
-		u->end_out = (size_t)(from->out + job.produced);
-		return ret;
-	}
-	return ret == -ENODATA && job.border && job.consumed == job.src_len &&
-			       job.produced == job.dst_len ?
-		       0 :
-		       -EBADMSG;
-}
-
-static void unpack_some(void *arg)
+static int put_at(void *arg, uint64_t at, const uint8_t *data, size_t len)
 {
 	struct unpacking *u = arg;
-	size_t i;
 
-	while (!atomic_load(&u->failed) &&
-	       (i = atomic_fetch_add(&u->next, 1)) < u->index->count) {
-		int ret = unpack_one(u, i);
-
-		if (ret)
-			atomic_store(&u->failed, ret);
-	}
+	if (at > u->len || len > u->len - at)
+		return -ENOSPC;
+	memcpy(u->dst + at, data, len);
+	return 0;
 }
 
-/* Points in order and inside, the first right behind the header. */
-static bool is_usable(const struct wd_comp_index *index, size_t head,
-		      size_t src_len, size_t dst_len)
+/* Points in order and inside. */
+static bool is_usable(const struct wd_comp_index *index, size_t src_len)
 {
-	if (!index || index->count < 2 || index->points[0].in != head ||
-	    index->points[0].out)
+	if (!index || index->count < 2)
 		return false;
-	for (size_t i = 1; i < index->count; i++) {
+	for (size_t i = 0; i < index->count; i++) {
 		const struct wd_comp_point *p = &index->points[i];
 
-		if (p->in <= p[-1].in || p->out < p[-1].out ||
-		    p->in > src_len || p->out > dst_len)
+		if (p->in > src_len ||
+		    (i && (p->in <= p[-1].in || p->out < p[-1].out)))
 			return false;
 	}
 	return true;
 }
 
-static int unpack_all(struct unpacking *u, unsigned int threads)
+/* Nobody looks back from a restart point. */
+static struct wf_unpack_point *points_of(const struct wd_comp_index *index)
 {
-	int alg = u->ctx->alg_type, ret;
-	size_t tail = wf_alg_wrap_trailer_size(alg);
-	uint32_t check = wd_comp_check_init(check_alg(u->ctx));
+	static const uint8_t nothing[1];
+	struct wf_unpack_point *points = calloc(index->count, sizeof(*points));
 
-	wf_alg_crew_together(threads, unpack_some, u);
-	ret = atomic_load(&u->failed);
-	if (ret)
-		return ret;
-	for (size_t i = 0; i < u->index->count; i++) {
-		uint64_t end = i + 1 < u->index->count ?
-				       u->index->points[i + 1].out :
-				       u->end_out;
-
-		check = wd_comp_check_combine(check_alg(u->ctx), check,
-					      u->checks[i],
-					      end - u->index->points[i].out);
-	}
-	u->ctx->check = check;
-	u->ctx->used = u->used;
-	if (u->src_len - u->end_in < tail ||
-	    !wf_alg_wrap_trailer_is(u->src + u->end_in, alg, check, u->end_out))
-		return -EBADMSG;
-	u->end_in += tail;
-	return 0;
+	for (size_t i = 0; points && i < index->count; i++)
+		points[i] = (struct wf_unpack_point){
+			.at.bit = index->points[i].in * 8,
+			.out = index->points[i].out,
+			.window = nothing,
+		};
+	return points;
 }
 
-int wd_alg_inflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
-			    const void *src, size_t *src_len, void *dst,
-			    size_t *dst_len, const struct wd_comp_index *index)
+static int by_driver(struct wd_comp_ctx *ctx, const void *src, size_t *src_len,
+		     void *dst, size_t *dst_len)
 {
-	struct unpacking u = {
-		.ctx = ctx, .src = src, .dst = dst, .index = index
-	};
-	struct wf_wrap wrap;
-	int mode, flush, ret = -EBADMSG;
-	size_t head;
+	int mode = ctx->stream_mode, flush = ctx->flush_type, ret;
 
-	if (is_bad(ctx, src, src_len, dst, dst_len) || !threads)
-		return -EINVAL;
-	u.src_len = *src_len;
-	u.dst_len = *dst_len;
-	wf_alg_wrap_begin(&wrap, ctx->alg_type);
-	if (wf_alg_wrap_read(&wrap, src, u.src_len, &head) == 1 &&
-	    is_usable(index, head, u.src_len, u.dst_len)) {
-		u.checks = calloc(index->count, sizeof(*u.checks));
-		ret = u.checks ? unpack_all(&u, threads) : -ENOMEM;
-		free(u.checks);
-	}
-	if (!ret) {
-		*src_len = u.end_in;
-		*dst_len = u.end_out;
-		ctx->total_in = *src_len;
-		ctx->total_out = *dst_len;
-		ctx->status = WD_COMP_END;
-		return 0;
-	}
-	/* No index, or one that is wrong: from the beginning, in one run. */
-	mode = ctx->stream_mode;
-	flush = ctx->flush_type;
 	ctx->stream_mode = WD_COMP_STATELESS;
 	ctx->flush_type = WD_COMP_FINISH;
 	ret = wd_alg_inflate(ctx, src, src_len, dst, dst_len);
 	ctx->stream_mode = mode;
 	ctx->flush_type = flush;
 	return ret;
+}
+
+int wd_alg_inflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
+			    const void *src, size_t *src_len, void *dst,
+			    size_t *dst_len, const struct wd_comp_index *index)
+{
+	static const uint8_t nothing[1];
+	struct unpacking u = { .dst = dst };
+	struct wf_unpack_point *points = NULL;
+	struct wf_unpack engine = { .threads = threads,
+				    .put_at = put_at,
+				    .arg = &u };
+	int ret;
+
+	if (is_bad(ctx, src, src_len, dst, dst_len) || !threads)
+		return -EINVAL;
+	/* A driver that was asked for by name does it, alone. */
+	if (ctx->driver)
+		return by_driver(ctx, src, src_len, dst, dst_len);
+	u.len = *dst_len;
+	engine.alg = ctx->alg_type;
+	engine.in = src ? src : nothing;
+	engine.in_len = *src_len;
+	if (is_usable(index, *src_len)) {
+		points = points_of(index);
+		engine.points = points;
+		engine.points_count = points ? index->count : 0;
+	}
+	ret = wf_alg_unpack_run(&engine);
+	free(points);
+	*src_len = (size_t)engine.total_in;
+	*dst_len = (size_t)engine.total_out;
+	ctx->total_in = *src_len;
+	ctx->total_out = *dst_len;
+	ctx->check =
+		ctx->alg_type == WD_COMP_RAW && ctx->raw_check != WD_COMP_GZIP ?
+			wd_comp_check(ctx->raw_check,
+				      wd_comp_check_init(ctx->raw_check), dst,
+				      *dst_len) :
+			engine.check;
+	ctx->used = "weft";
+	if (!ret)
+		ctx->status = WD_COMP_END;
+	return ret == -EINVAL ? -EBADMSG : ret;
 }

@@ -44,16 +44,40 @@ size_t wf_alg_wrap_trailer_size(int alg)
 	return alg == WD_COMP_GZIP ? 8 : alg == WD_COMP_ZLIB ? 4 : 0;
 }
 
+size_t wf_alg_wrap_member(uint8_t *out, const struct wf_wrap_member *member)
+{
+	size_t n = GZIP_FIXED;
+
+	memset(out, 0, GZIP_FIXED);
+	out[0] = 0x1f;
+	out[1] = 0x8b;
+	out[2] = 8;
+	out[3] = (uint8_t)((member->extra ? GZIP_EXTRA : 0) |
+			   (member->name ? GZIP_NAME : 0));
+	put_le32(out + 4, member->mtime);
+	/* XFL: 2 slowest, 4 fastest. */
+	out[8] = member->level >= 9 ? 2 : member->level < 2 ? 4 : 0;
+	out[9] = GZIP_OS_UNIX;
+	if (member->extra) {
+		out[n++] = (uint8_t)member->extra_len;
+		out[n++] = (uint8_t)(member->extra_len >> 8);
+		memcpy(out + n, member->extra, member->extra_len);
+		n += member->extra_len;
+	}
+	if (member->name) {
+		size_t len = strlen(member->name) + 1;
+
+		memcpy(out + n, member->name, len);
+		n += len;
+	}
+	return n;
+}
+
 size_t wf_alg_wrap_header(uint8_t *out, int alg, int level, int window)
 {
 	if (alg == WD_COMP_GZIP) {
-		memset(out, 0, GZIP_FIXED);
-		out[0] = 0x1f;
-		out[1] = 0x8b;
-		out[2] = 8;
-		/* XFL: 2 slowest, 4 fastest. */
-		out[8] = level == 9 ? 2 : level < 2 ? 4 : 0;
-		out[9] = GZIP_OS_UNIX;
+		wf_alg_wrap_member(out,
+				   &(struct wf_wrap_member){ .level = level });
 	} else if (alg == WD_COMP_ZLIB) {
 		unsigned int hint = level < 2  ? 0 :
 				    level < 6  ? 1 :

@@ -20,6 +20,19 @@ size_t wf_alg_wrap_trailer(uint8_t *out, int alg, uint32_t check,
 size_t wf_alg_wrap_header_size(int alg);
 size_t wf_alg_wrap_trailer_size(int alg);
 
+/* More than a stream says of itself: what a file's header may hold. */
+struct wf_wrap_member {
+	int level;
+	uint32_t mtime;
+	const uint8_t *extra; /* extra fields, NULL: none */
+	size_t extra_len;
+	const char *name; /* NULL: none */
+};
+
+/* The header of a gzip member: 10 bytes, 2 and the extra fields, the name and
+ * a zero. */
+size_t wf_alg_wrap_member(uint8_t *out, const struct wf_wrap_member *member);
+
 enum wf_wrap_state {
 	WF_WRAP_FIXED, /* first 2 (zlib) or 10 (gzip) bytes */
 	WF_WRAP_EXTRA_LEN,

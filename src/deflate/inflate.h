@@ -83,6 +83,14 @@ enum wf_inflate_mode {
 	WF_INFLATE_SYNC, /* looking for a flush */
 };
 
+/* Which tables zlib would have built last. */
+enum wf_inflate_tables {
+	WF_INFLATE_TABLES_NONE,
+	WF_INFLATE_TABLES_PRE,
+	WF_INFLATE_TABLES_LIT,
+	WF_INFLATE_TABLES_BOTH,
+};
+
 /* Where the parts of a gzip header go. The layout is that of zlib's
  * gz_header, so that the caller's can be filled in as it comes. */
 struct wf_inflate_head {
@@ -101,9 +109,6 @@ struct wf_inflate_head {
 	int done; /* 1: read, -1: there is none, 0: not yet */
 };
 
-/* Behind the lengths of codes: the longest repeat may be written blindly. */
-#define WF_INFLATE_LENS_ROOM (WF_TABLE_LITS + WF_TABLE_DISTS + 138)
-
 struct wf_inflate {
 	struct wd_comp_mem mem;
 	enum wf_inflate_mode mode;
@@ -114,7 +119,11 @@ struct wf_inflate {
 	int flags;  /* of the gzip header; 0: zlib's; -1: none read */
 	uint32_t check;
 	uint64_t total; /* output */
-	const char *msg;
+	/* What the last call found out, for the caller to pass on. */
+	const char *msg; /* NULL: nothing new */
+	uint32_t adler;
+	bool adler_new;
+	bool counted; /* not so when a dictionary is asked for, as in zlib */
 
 	uint64_t hold; /* input that is taken and not yet used */
 	unsigned int bits;
@@ -134,13 +143,16 @@ struct wf_inflate {
 	unsigned int nlen;
 	unsigned int ndist;
 	unsigned int npre;
-	unsigned int have;	  /* lengths read; bytes of a flush found */
-	unsigned int zlib_tables; /* enum codes_stage: whose sizes are known */
+	unsigned int have; /* lengths read; bytes of a flush found */
 	unsigned int lit_bits;
+	/* For wf_deflate_inflate_codes_used(). */
+	enum wf_inflate_tables tables;
+	unsigned int tables_nlen;
+	unsigned int tables_ndist;
 	struct wf_inflate_head *head;
 	uint8_t pre_lens[WF_TABLE_PRES];
-	uint8_t lens[WF_INFLATE_LENS_ROOM];
-	/* Until the lengths are read, lit is the table for reading them. */
+	uint8_t lens[WF_TABLE_LITS + WF_TABLE_DISTS];
+	/* Until the lengths are read, dist is the table for reading them. */
 	uint32_t lit[WF_TABLE_LIT_SIZE];
 	uint32_t dist[WF_TABLE_DIST_SIZE];
 };

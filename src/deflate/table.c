@@ -81,7 +81,7 @@ static const uint32_t pre_entries[WF_TABLE_PRES] = {
 	VALUE(0, 0),  VALUE(1, 0),  VALUE(2, 0),  VALUE(3, 0),	VALUE(4, 0),
 	VALUE(5, 0),  VALUE(6, 0),  VALUE(7, 0),  VALUE(8, 0),	VALUE(9, 0),
 	VALUE(10, 0), VALUE(11, 0), VALUE(12, 0), VALUE(13, 0), VALUE(14, 0),
-	VALUE(15, 0), VALUE(16, 0), VALUE(17, 0), VALUE(18, 0),
+	VALUE(15, 0), VALUE(16, 2), VALUE(17, 3), VALUE(18, 7),
 };
 
 /* Adds a code's length to an entry. */

@@ -99,8 +99,9 @@ int wf_deflate_table_lit(uint32_t table[WF_TABLE_LIT_SIZE],
 			 unsigned int count);
 int wf_deflate_table_dist(uint32_t table[WF_TABLE_DIST_SIZE],
 			  const uint8_t *lens, unsigned int count);
-/* For WF_TABLE_PRES lengths of at most 7 bits; bits 16-30 are the symbol. All
- * lengths may be 0: then each bit reads as the symbol 0, as with zlib. */
+/* For WF_TABLE_PRES lengths of at most 7 bits; bits 16-30 are the symbol, extra
+ * bits say how often it is repeated. All lengths may be 0: then each bit reads
+ * as the symbol 0, as with zlib. */
 int wf_deflate_table_pre(uint32_t table[1 << WF_TABLE_PRE_BITS],
 			 const uint8_t lens[WF_TABLE_PRES]);
 

@@ -482,7 +482,7 @@ static void test_damage(void **state)
 
 static void test_arguments(void **state)
 {
-	struct wd_comp_ctx ctx = { .comp_level = 10 };
+	struct wd_comp_ctx ctx = { .comp_level = 13 };
 	size_t in = 1, out = 100;
 
 	(void)state;

@@ -15,8 +15,8 @@
 
 #include "drv/walk.h"
 
-#define LEVELS 9 /* that are used */
-#define KEPT 8	 /* idle ones per level at most; more are freed */
+#define LEVELS 13
+#define KEPT 8 /* idle ones per level at most; more are freed */
 
 struct shelf {
 	unsigned int count;
@@ -156,7 +156,9 @@ static enum kind kind_of(const struct wd_comp_job *job)
 
 static int ld_deflate(struct wd_comp_job *job)
 {
-	int level = levels[kind_of(job)][job->level];
+	/* What zlib has no level for is meant as it is. */
+	int level =
+		job->level > 9 ? job->level : levels[kind_of(job)][job->level];
 	struct libdeflate_compressor *c = compressor_get(level);
 	size_t len;
 	int ret = 0;
@@ -235,7 +237,7 @@ const struct wd_alg_comp wf_drv_libdeflate = {
 	.priority = 200,
 	.node = -1,
 	.can = WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE | WD_COMP_CAN_REFUSE,
-	.levels = 0x3fe,
+	.levels = 0x1ffe,
 	.min_window = 15,
 	.exit = ld_exit,
 	.deflate = ld_deflate,

@@ -11,6 +11,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "os/knob.h"
 #include "prov/alias.h"
 #include "prov/atomic.h"
 #include "prov/domain.h"
@@ -26,8 +27,8 @@
 
 /* Ring geometry: 256 slots and 64 KiB of data; with replies, shares and returns
  * a channel is 116 KiB, a pair 232 KiB. */
-#define SLOTS_LOG2 8
-#define LINES_LOG2 10
+#define SLOTS_LOG2 WF_KNOB(slots_log2, 8)
+#define LINES_LOG2 WF_KNOB(lines_log2, 10)
 
 /* Bytes per record: larger messages come in several, so that the receiver
  * copies one while the sender writes the next (docs/shm.md has the
@@ -171,8 +172,24 @@ static void attach(struct wf_prov_ep *ep)
 	}
 }
 
+static void turn(struct wf_attended *attended)
+{
+	wf_prov_ep_turn(wf_container_of(attended, struct wf_prov_ep, attended));
+}
+
+static int attend(struct wf_prov_ep *ep)
+{
+	ep->attended = (struct wf_attended){
+		.core = &ep->core.common,
+		.lock = ep->lock,
+		.turn = ep->srx ? turn : NULL,
+	};
+	return wf_core_attend_add(&ep->attended);
+}
+
 static void disable(struct wf_prov_ep *ep)
 {
+	wf_core_attend_remove(&ep->attended);
 	for (size_t i = 0; i < sizeof(ep->links) / sizeof(ep->links[0]); i++)
 		wf_prov_eps_detach(&ep->links[i]);
 	wf_prov_domain_del_ep(ep->domain, ep);
@@ -309,6 +326,8 @@ static int enable(struct wf_prov_ep *ep)
 	}
 	attach(ep);
 	err = wf_prov_domain_add_ep(ep->domain, ep);
+	if (!err && ep->domain->attended)
+		err = attend(ep);
 	if (err)
 		disable(ep);
 	return err;

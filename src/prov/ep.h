@@ -15,6 +15,7 @@
 #include "base/addr.h"
 #include "base/fork.h"
 #include "base/lock.h"
+#include "core/attend.h"
 #include "core/ep.h"
 #include "match/rxq.h"
 #include "prov/av.h"
@@ -54,8 +55,9 @@ struct wf_prov_ep {
 	uint64_t rx_flags;
 	struct wf_cntr *sends; /* counts them; NULL: none */
 	size_t inject_size;
-	struct wf_core_ep core; /* while enabled */
-	uint64_t order;		/* FI_ORDER_* of its messages */
+	struct wf_core_ep core;	     /* while enabled */
+	struct wf_attended attended; /* under automatic progress */
+	uint64_t order;		     /* FI_ORDER_* of its messages */
 	struct wf_rxq rxq;
 	struct wf_compq *rx_compq; /* of rx_cq, or none */
 	struct wf_list claimed;	   /* wf_ux, by FI_CLAIM, not yet received */

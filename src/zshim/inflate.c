@@ -1,130 +1,136 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * inflate* of zlib. A stream of ours holds no memory: it is a pointer into a
- * table of constants until its first data, and after its end if we have
- * decompressed it. At its first data it goes to the real zlib, unless all of
- * it is there and is large enough for libdeflate to be faster.
+ * inflate* of zlib, by deflate/inflate.h: this file turns a z_stream into its
+ * terms and back, and checks what zlib checks before. The real zlib is not
+ * asked for anything here.
  */
 #include "zshim/state.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
-#include "alg/piece.h"
-#include "alg/wrap.h"
+#include "deflate/back.h"
+#include "deflate/inflate.h"
 
-/*
- * With less compressed input than this, zlib is faster than libdeflate and
- * the check that zlib would accept the stream as well (bench/zlib_small).
- */
-#define WHOLE_MIN (16u << 10)
+/* The caller's gz_header is filled in as it is. */
+#define SAME(ours, zlibs)                                                      \
+	static_assert(offsetof(struct wf_inflate_head, ours) ==                \
+			      offsetof(gz_header, zlibs),                      \
+		      #zlibs)
+static_assert(sizeof(struct wf_inflate_head) == sizeof(gz_header), "size");
+SAME(text, text);
+SAME(time, time);
+SAME(xflags, xflags);
+SAME(os, os);
+SAME(extra, extra);
+SAME(extra_len, extra_len);
+SAME(extra_max, extra_max);
+SAME(name, name);
+SAME(name_max, name_max);
+SAME(comment, comment);
+SAME(comment_max, comm_max);
+SAME(hcrc, hcrc);
+SAME(done, done);
 
 struct inflater {
-	int bits;
-	bool check; /* the trailer is compared, see inflateValidate() */
-	bool ended; /* done by us, all of it */
+	struct wf_zshim_head head;
+	struct wf_inflate s;
 };
 
-#define STATES(bits)                                                           \
-	{ bits, false, false }, { bits, false, true }, { bits, true, false },  \
-	{                                                                      \
-		bits, true, true                                               \
+static struct wf_inflate *ours(z_streamp strm)
+{
+	if (!wf_zshim_is(strm, WF_ZSHIM_INFLATE) || !strm->zalloc ||
+	    !strm->zfree)
+		return NULL;
+	return &((struct inflater *)strm->state)->s;
+}
+
+/* The one place where results become zlib's. */
+static int to_zlib(enum wf_inflate_ret ret)
+{
+	switch (ret) {
+	case WF_INFLATE_OK:
+		return Z_OK;
+	case WF_INFLATE_END:
+		return Z_STREAM_END;
+	case WF_INFLATE_NEED_DICT:
+		return Z_NEED_DICT;
+	case WF_INFLATE_NO_PROGRESS:
+		return Z_BUF_ERROR;
+	case WF_INFLATE_BAD_DATA:
+		return Z_DATA_ERROR;
+	case WF_INFLATE_NO_MEMORY:
+		return Z_MEM_ERROR;
+	default:
+		return Z_STREAM_ERROR;
 	}
-
-static const struct inflater states[] = { STATES(15), STATES(31), STATES(47),
-					  STATES(0) };
-
-/* Where in the table the states for windowBits begin; -1: none, as for raw
- * streams, which have no checksum: libdeflate accepts damaged ones that zlib
- * refuses. 0: as large as the header says; 47: zlib or gzip, by the header. */
-static int first_state(int bits)
-{
-	return bits == 15 ? 0 :
-	       bits == 31 ? 4 :
-	       bits == 47 ? 8 :
-	       bits	  ? -1 :
-			    12;
 }
 
-static const struct inflater *ours(z_streamp strm)
+/* What windowBits says: false if it is none. */
+static bool parse_bits(int bits, int *wrap, unsigned int *wbits)
 {
-	uintptr_t at = strm ? (uintptr_t)strm->state : 0;
-
-	return at - (uintptr_t)states < sizeof(states) ?
-		       (const struct inflater *)at :
-		       NULL;
+	if (bits < 0) {
+		if (bits < -15)
+			return false;
+		*wrap = WF_INFLATE_RAW;
+		bits = -bits;
+	} else {
+		/* 16 more: gzip only; 32 more: either. */
+		*wrap = (bits >> 4) + WF_INFLATE_ZLIB + WF_INFLATE_CHECK;
+		if (bits < 48)
+			bits &= 15;
+	}
+	*wbits = (unsigned int)bits;
+	return !bits || (bits >= 8 && bits <= 15);
 }
 
-/* False, and nothing changed, if the stream cannot be ours. */
-static bool set_state(z_streamp strm, int bits, bool check, bool ended)
+/* What zlib changes in the stream when it is reset. */
+static void begin(z_streamp strm, const struct wf_inflate *s)
 {
-	int at = first_state(bits);
-
-	if (at < 0)
-		return false;
-	strm->state = (struct internal_state
-			       *)(uintptr_t)&states[at + (check ? 2 : 0) +
-						    (ended ? 1 : 0)];
-	return true;
-}
-
-/* Makes it a stream before its first data. */
-static bool begin(z_streamp strm, int bits, bool check)
-{
-	if (!set_state(strm, bits, check, false))
-		return false;
 	strm->total_in = 0;
 	strm->total_out = 0;
 	strm->msg = NULL;
-	strm->adler = bits != 31; /* as zlib */
-	return true;
+	/* Raw streams have no checksum: it stays as it is. */
+	if (s->wrap)
+		strm->adler = s->wrap & WF_INFLATE_ZLIB;
 }
 
-/* Gives the stream, from its beginning, to the real zlib. */
-static int to_real(z_streamp strm, const struct inflater *s)
+static struct inflater *create(z_streamp strm, uint64_t magic)
 {
-	const struct wf_zreal *real = wf_zreal_get();
-	uLong in = strm->total_in, out = strm->total_out;
-	int ret;
+	struct wd_comp_mem mem = wf_zshim_mem(strm);
+	struct inflater *in = mem.alloc(mem.opaque, sizeof(*in));
 
-	if (!real)
-		return Z_STREAM_ERROR;
-	ret = real->inflateInit2_(strm, s->bits, ZLIB_VERSION,
-				  (int)sizeof(z_stream));
-	if (ret != Z_OK) {
-		set_state(strm, s->bits, s->check, s->ended);
-		return ret;
-	}
-	if (!s->check)
-		real->inflateValidate(strm, 0);
-	strm->total_in = in;
-	strm->total_out = out;
-	return Z_OK;
-}
-
-/* What zlib takes; a stream of ours must not change for one it refuses. */
-static bool is_window(int bits)
-{
-	if (bits < 0)
-		return bits >= -15 && bits <= -8;
-	if (bits < 48)
-		bits &= 15;
-	return !bits || (bits >= 8 && bits <= 15);
+	if (!in)
+		return NULL;
+	in->head.strm = strm;
+	in->head.magic = magic;
+	strm->state = (struct internal_state *)in;
+	return in;
 }
 
 WF_ZSHIM_API int inflateInit2_(z_streamp strm, int bits, const char *version,
 			       int stream_size)
 {
-	const struct wf_zreal *real = wf_zreal_get();
+	struct inflater *in;
+	unsigned int wbits;
+	int wrap;
 
 	if (wf_zshim_check_version(version, stream_size))
 		return Z_VERSION_ERROR;
 	if (!strm)
 		return Z_STREAM_ERROR;
-	if (!real)
-		return Z_VERSION_ERROR;
-	if (!begin(strm, bits, true))
-		return real->inflateInit2_(strm, bits, version, stream_size);
-	wf_zshim_mem(strm);
+	strm->msg = NULL;
+	in = create(strm, WF_ZSHIM_INFLATE);
+	if (!in)
+		return Z_MEM_ERROR;
+	if (!parse_bits(bits, &wrap, &wbits)) {
+		strm->zfree(strm->opaque, in);
+		strm->state = NULL;
+		return Z_STREAM_ERROR;
+	}
+	wf_deflate_inflate_init(&in->s, wf_zshim_mem(strm), wrap, wbits);
+	begin(strm, &in->s);
 	return Z_OK;
 }
 
@@ -134,263 +140,282 @@ WF_ZSHIM_API int inflateInit_(z_streamp strm, const char *version,
 	return inflateInit2_(strm, MAX_WBITS, version, stream_size);
 }
 
-static int format_of(const struct inflater *s, const uint8_t *in)
+static enum wf_inflate_flush flush_of(int flush)
 {
-	if (s->bits == 31)
-		return WD_COMP_GZIP;
-	return s->bits == 47 && in[0] == 0x1f && in[1] == 0x8b ? WD_COMP_GZIP :
-								 WD_COMP_ZLIB;
-}
-
-/* Output over input: zlib can do that as long as it has read what it writes
- * over; libdeflate may have to be followed by zlib, which needs the input. */
-static bool overlaps(const z_stream *strm)
-{
-	uintptr_t in = (uintptr_t)strm->next_in;
-	uintptr_t out = (uintptr_t)strm->next_out;
-
-	return in < out + strm->avail_out && out < in + strm->avail_in;
-}
-
-/* Whether it looks as if the whole stream were there and would fit, so that
- * the attempt is not in vain: a failed one makes zlib do it all again. */
-static bool is_promising(const z_stream *strm, int alg)
-{
-	const uint8_t *end = strm->next_in + strm->avail_in;
-	uint32_t len = 0;
-
-	if (alg != WD_COMP_GZIP)
-		return strm->avail_out >= strm->avail_in;
-	/* A gzip member ends with the length of its contents. */
-	for (int i = 1; i <= 4; i++)
-		len = len << 8 | end[-i];
-	return len <= strm->avail_out && len >= strm->avail_in / 2;
-}
-
-/* All of it at once, or nothing at all. */
-static bool try_whole(z_streamp strm, const struct inflater *s)
-{
-	struct wd_comp_job job = { .dst = strm->next_out,
-				   .dst_len = strm->avail_out,
-				   .tight = 1 };
-	struct wf_alg_want want = { .can = WD_COMP_CAN_REFUSE };
-	int alg = format_of(s, strm->next_in);
-	size_t head, tail = wf_alg_wrap_trailer_size(alg);
-	struct wf_wrap wrap;
-	uint32_t check;
-
-	if (!is_promising(strm, alg))
-		return false;
-	wf_alg_wrap_begin(&wrap, alg);
-	/* Small windows bound distances: only zlib looks at that. */
-	if (wf_alg_wrap_read(&wrap, strm->next_in, strm->avail_in, &head) !=
-		    1 ||
-	    wrap.window != 15 || strm->avail_in < head + tail)
-		return false;
-	job.src = strm->next_in + head;
-	job.src_len = strm->avail_in - head;
-	if (wf_alg_piece_inflate(&job, want, NULL) || !job.ended ||
-	    job.src_len - job.consumed < tail)
-		return false;
-	check = wd_comp_check(alg, wd_comp_check_init(alg), strm->next_out,
-			      job.produced);
-	if (!wf_alg_wrap_trailer_is(job.src + job.consumed, alg, check,
-				    job.produced))
-		return false;
-	strm->adler = check;
-	strm->next_in += head + job.consumed + tail;
-	strm->avail_in -= (uInt)(head + job.consumed + tail);
-	strm->total_in += head + job.consumed + tail;
-	strm->next_out += job.produced;
-	strm->avail_out -= (uInt)job.produced;
-	strm->total_out += job.produced;
-	strm->data_type = 64;
-	set_state(strm, s->bits, true, true);
-	return true;
-}
-
-bool wf_zshim_inflate_whole(z_streamp strm)
-{
-	const struct inflater *s = ours(strm);
-
-	return s && !s->ended && s->check && strm->avail_in >= WHOLE_MIN &&
-	       strm->next_in && strm->next_out && !overlaps(strm) &&
-	       try_whole(strm, s);
+	return flush == Z_FINISH ? WF_INFLATE_FINISH :
+	       flush == Z_BLOCK	 ? WF_INFLATE_BLOCK :
+	       flush == Z_TREES	 ? WF_INFLATE_TREES :
+				   WF_INFLATE_GO;
 }
 
 WF_ZSHIM_API int inflate(z_streamp strm, int flush)
 {
-	const struct wf_zreal *real = wf_zreal_get();
-	const struct inflater *s = ours(strm);
-	int ret;
+	struct wf_inflate *s = ours(strm);
+	struct wf_inflate_io io;
+	enum wf_inflate_ret ret;
 
-	if (!s)
-		return real ? real->inflate(strm, flush) : Z_STREAM_ERROR;
-	if (s->ended)
-		return !strm->next_out || (!strm->next_in && strm->avail_in) ?
-			       Z_STREAM_ERROR :
-			       Z_STREAM_END;
-	/* Only with Z_FINISH does the caller expect the end in this call, and
-	 * only then does zlib keep no window for inflateResetKeep(). */
-	if (flush == Z_FINISH && strm->avail_in >= WHOLE_MIN &&
-	    wf_zshim_inflate_whole(strm))
-		return Z_STREAM_END;
-	ret = to_real(strm, s);
-	return ret == Z_OK ? real->inflate(strm, flush) : ret;
+	if (!s || !strm->next_out || (!strm->next_in && strm->avail_in))
+		return Z_STREAM_ERROR;
+	io = (struct wf_inflate_io){ strm->next_in, strm->avail_in,
+				     strm->next_out, strm->avail_out };
+	ret = wf_deflate_inflate_run(s, &io, flush_of(flush));
+	if (s->counted) {
+		strm->total_in += strm->avail_in - io.in_len;
+		strm->total_out += strm->avail_out - io.out_len;
+		strm->data_type = wf_deflate_inflate_data_type(s);
+	}
+	strm->next_in = (z_const Bytef *)(uintptr_t)io.in;
+	strm->avail_in = (uInt)io.in_len;
+	strm->next_out = io.out;
+	strm->avail_out = (uInt)io.out_len;
+	if (s->msg)
+		strm->msg = (char *)(uintptr_t)s->msg;
+	if (s->adler_new)
+		strm->adler = s->adler;
+	return to_zlib(ret);
 }
 
 WF_ZSHIM_API int inflateEnd(z_streamp strm)
 {
-	const struct wf_zreal *real = wf_zreal_get();
+	struct wf_inflate *s = ours(strm);
 
-	if (!ours(strm))
-		return real ? real->inflateEnd(strm) : Z_STREAM_ERROR;
+	if (!s)
+		return Z_STREAM_ERROR;
+	wf_deflate_inflate_end(s);
+	strm->zfree(strm->opaque, strm->state);
 	strm->state = NULL;
 	return Z_OK;
 }
 
 WF_ZSHIM_API int inflateReset(z_streamp strm)
 {
-	const struct wf_zreal *real = wf_zreal_get();
-	const struct inflater *s = ours(strm);
+	struct wf_inflate *s = ours(strm);
 
 	if (!s)
-		return real ? real->inflateReset(strm) : Z_STREAM_ERROR;
-	begin(strm, s->bits, s->check);
+		return Z_STREAM_ERROR;
+	wf_deflate_inflate_reset(s);
+	begin(strm, s);
 	return Z_OK;
 }
 
 WF_ZSHIM_API int inflateResetKeep(z_streamp strm)
 {
-	const struct wf_zreal *real = wf_zreal_get();
-	const struct inflater *s = ours(strm);
+	struct wf_inflate *s = ours(strm);
 
 	if (!s)
-		return real ? real->inflateResetKeep(strm) : Z_STREAM_ERROR;
-	/* A stream of ours has no window that could be kept: see inflate(). */
-	begin(strm, s->bits, s->check);
+		return Z_STREAM_ERROR;
+	wf_deflate_inflate_reset_keep(s);
+	begin(strm, s);
 	return Z_OK;
 }
 
 WF_ZSHIM_API int inflateReset2(z_streamp strm, int bits)
 {
-	const struct wf_zreal *real = wf_zreal_get();
-	const struct inflater *s = ours(strm);
-	int ret;
+	struct wf_inflate *s = ours(strm);
+	unsigned int wbits;
+	int wrap;
 
-	if (s && begin(strm, bits, true))
-		return Z_OK;
-	if (s && !is_window(bits))
+	if (!s || !parse_bits(bits, &wrap, &wbits))
 		return Z_STREAM_ERROR;
-	if (s) {
-		strm->total_in = 0;
-		strm->total_out = 0;
-		ret = to_real(strm, s);
-		if (ret != Z_OK)
-			return ret;
-	}
-	return real ? real->inflateReset2(strm, bits) : Z_STREAM_ERROR;
+	wf_deflate_inflate_reset2(s, wrap, wbits);
+	begin(strm, s);
+	return Z_OK;
 }
 
 WF_ZSHIM_API int inflateCopy(z_streamp dest, z_streamp source)
 {
-	const struct wf_zreal *real = wf_zreal_get();
+	struct wf_inflate *s = ours(source);
+	struct wd_comp_mem mem;
+	struct inflater *in;
+	z_stream copy;
 
-	if (!ours(source) || !dest)
-		return real ? real->inflateCopy(dest, source) : Z_STREAM_ERROR;
-	*dest = *source;
+	if (!s || !dest)
+		return Z_STREAM_ERROR;
+	copy = *source;
+	in = create(&copy, WF_ZSHIM_INFLATE);
+	if (!in)
+		return Z_MEM_ERROR;
+	mem = wf_zshim_mem(&copy);
+	if (wf_deflate_inflate_copy(&in->s, s, mem) != WF_INFLATE_OK) {
+		copy.zfree(copy.opaque, in);
+		return Z_MEM_ERROR;
+	}
+	*dest = copy;
+	in->head.strm = dest;
+	in->s.mem = wf_zshim_mem(dest);
 	return Z_OK;
 }
 
 WF_ZSHIM_API int inflateValidate(z_streamp strm, int check)
 {
-	const struct wf_zreal *real = wf_zreal_get();
-	const struct inflater *s = ours(strm);
+	struct wf_inflate *s = ours(strm);
 
 	if (!s)
-		return real ? real->inflateValidate(strm, check) :
-			      Z_STREAM_ERROR;
-	set_state(strm, s->bits, check, s->ended);
-	return Z_OK;
-}
-
-/*
- * The rest is for the real zlib alone: asked for before the first data, it
- * makes the stream zlib's. After the end of one of ours the answer is @after,
- * which is zlib's there, and the stream stays at its end.
- */
-#define FORWARD(type, name, params, args, failed, after)                       \
-	WF_ZSHIM_API type name params                                          \
-	{                                                                      \
-		const struct wf_zreal *real = wf_zreal_get();                  \
-		const struct inflater *s = ours(strm);                         \
-                                                                               \
-		if (s && s->ended)                                             \
-			return after;                                          \
-		if (!real || (s && to_real(strm, s) != Z_OK))                  \
-			return failed;                                         \
-		return real->name args;                                        \
-	}
-
-#define NO_MARK (-(1L << 16))
-
-/* Output is the caller's memory: there is no window to show. */
-static int no_window(uInt *len)
-{
-	if (len)
-		*len = 0;
-	return Z_OK;
-}
-
-/* The header has gone by: nothing will be filled in. */
-static int after_header(const struct inflater *s, gz_headerp head)
-{
-	if (s->bits < 16)
 		return Z_STREAM_ERROR;
+	wf_deflate_inflate_validate(s, check);
+	return Z_OK;
+}
+
+WF_ZSHIM_API int inflateSetDictionary(z_streamp strm, const Bytef *dict,
+				      uInt len)
+{
+	struct wf_inflate *s = ours(strm);
+
+	return s ? to_zlib(wf_deflate_inflate_set_dict(s, dict, len)) :
+		   Z_STREAM_ERROR;
+}
+
+WF_ZSHIM_API int inflateGetDictionary(z_streamp strm, Bytef *dict, uInt *len)
+{
+	struct wf_inflate *s = ours(strm);
+	unsigned int have;
+
+	if (!s)
+		return Z_STREAM_ERROR;
+	have = wf_deflate_inflate_get_dict(s, dict);
+	if (len)
+		*len = have;
+	return Z_OK;
+}
+
+WF_ZSHIM_API int inflatePrime(z_streamp strm, int bits, int value)
+{
+	struct wf_inflate *s = ours(strm);
+
+	return s ? to_zlib(wf_deflate_inflate_prime(s, bits,
+						    (unsigned int)value)) :
+		   Z_STREAM_ERROR;
+}
+
+WF_ZSHIM_API long inflateMark(z_streamp strm)
+{
+	struct wf_inflate *s = ours(strm);
+
+	return s ? wf_deflate_inflate_mark(s) : -(1L << 16);
+}
+
+WF_ZSHIM_API int inflateSync(z_streamp strm)
+{
+	struct wf_inflate *s = ours(strm);
+	struct wf_inflate_io io;
+	enum wf_inflate_ret ret;
+
+	if (!s)
+		return Z_STREAM_ERROR;
+	io = (struct wf_inflate_io){ .in = strm->next_in,
+				     .in_len = strm->avail_in };
+	ret = wf_deflate_inflate_sync(s, &io);
+	strm->total_in += strm->avail_in - io.in_len;
+	strm->next_in = (z_const Bytef *)(uintptr_t)io.in;
+	strm->avail_in = (uInt)io.in_len;
+	if (ret == WF_INFLATE_OK) {
+		uLong in = strm->total_in, out = strm->total_out;
+
+		begin(strm, s);
+		strm->total_in = in;
+		strm->total_out = out;
+	}
+	return to_zlib(ret);
+}
+
+WF_ZSHIM_API int inflateSyncPoint(z_streamp strm)
+{
+	struct wf_inflate *s = ours(strm);
+
+	return s ? wf_deflate_inflate_sync_point(s) : Z_STREAM_ERROR;
+}
+
+WF_ZSHIM_API int inflateGetHeader(z_streamp strm, gz_headerp head)
+{
+	struct wf_inflate *s = ours(strm);
+
+	if (!s || !(s->wrap & WF_INFLATE_GZIP))
+		return Z_STREAM_ERROR;
+	s->head = (struct wf_inflate_head *)head;
 	head->done = 0;
 	return Z_OK;
 }
 
-/* Only zlib can look for a flush, in what comes after. */
-static int sync_after(z_streamp strm, const struct inflater *s)
+/* To take distances beyond the window for zeros is what zlib has to be built
+ * for; nobody does. */
+WF_ZSHIM_API int inflateUndermine(z_streamp strm, int subvert)
 {
-	const struct wf_zreal *real = wf_zreal_get();
-
-	return to_real(strm, s) == Z_OK ? real->inflateSync(strm) :
-					  Z_STREAM_ERROR;
+	(void)subvert;
+	return ours(strm) ? Z_DATA_ERROR : Z_STREAM_ERROR;
 }
 
-FORWARD(int, inflateSetDictionary,
-	(z_streamp strm, const Bytef *dict, uInt len), (strm, dict, len),
-	Z_STREAM_ERROR, Z_STREAM_ERROR)
-FORWARD(int, inflateGetDictionary, (z_streamp strm, Bytef *dict, uInt *len),
-	(strm, dict, len), Z_STREAM_ERROR, no_window(len))
-FORWARD(int, inflatePrime, (z_streamp strm, int bits, int value),
-	(strm, bits, value), Z_STREAM_ERROR, bits > 16 ? Z_STREAM_ERROR : Z_OK)
-FORWARD(long, inflateMark, (z_streamp strm), (strm), NO_MARK, NO_MARK)
-FORWARD(int, inflateSync, (z_streamp strm), (strm), Z_STREAM_ERROR,
-	sync_after(strm, s))
-FORWARD(int, inflateSyncPoint, (z_streamp strm), (strm), Z_STREAM_ERROR, 0)
-FORWARD(int, inflateGetHeader, (z_streamp strm, gz_headerp head), (strm, head),
-	Z_STREAM_ERROR, after_header(s, head))
-FORWARD(int, inflateUndermine, (z_streamp strm, int subvert), (strm, subvert),
-	Z_STREAM_ERROR, Z_DATA_ERROR)
-FORWARD(unsigned long, inflateCodesUsed, (z_streamp strm), (strm),
-	(unsigned long)-1, 0)
-FORWARD(int, inflateBack,
-	(z_streamp strm, in_func in, void *in_desc, out_func out,
-	 void *out_desc),
-	(strm, in, in_desc, out, out_desc), Z_STREAM_ERROR, Z_STREAM_ERROR)
-FORWARD(int, inflateBackEnd, (z_streamp strm), (strm), Z_STREAM_ERROR,
-	Z_STREAM_ERROR)
+WF_ZSHIM_API unsigned long inflateCodesUsed(z_streamp strm)
+{
+	struct wf_inflate *s = ours(strm);
+
+	return s ? wf_deflate_inflate_codes_used(s) : (unsigned long)-1;
+}
 
 WF_ZSHIM_API int inflateBackInit_(z_streamp strm, int bits,
 				  unsigned char *window, const char *version,
 				  int stream_size)
 {
-	const struct wf_zreal *real = wf_zreal_get();
+	struct inflater *in;
 
-	return real ? real->inflateBackInit_(strm, bits, window, version,
-					     stream_size) :
-		      Z_VERSION_ERROR;
+	if (wf_zshim_check_version(version, stream_size))
+		return Z_VERSION_ERROR;
+	if (!strm || !window || bits < 8 || bits > 15)
+		return Z_STREAM_ERROR;
+	strm->msg = NULL;
+	in = create(strm, WF_ZSHIM_BACK);
+	if (!in)
+		return Z_MEM_ERROR;
+	wf_deflate_inflate_init(&in->s, wf_zshim_mem(strm), WF_INFLATE_RAW,
+				(unsigned int)bits);
+	in->s.window = window; /* the caller's: never freed */
+	return Z_OK;
+}
+
+struct back_args {
+	in_func in;
+	void *in_arg;
+};
+
+/* zlib's pointer to input is not const in all builds. */
+static unsigned int back_in(void *arg, const uint8_t **from)
+{
+	const struct back_args *args = arg;
+	z_const unsigned char *next = NULL;
+	unsigned int len = args->in(args->in_arg, &next);
+
+	*from = next;
+	return len;
+}
+
+WF_ZSHIM_API int inflateBack(z_streamp strm, in_func in, void *in_desc,
+			     out_func out, void *out_desc)
+{
+	struct back_args args = { in, in_desc };
+	struct wf_back back = { back_in, &args, out, out_desc };
+	struct wf_inflate_io io;
+	enum wf_inflate_ret ret;
+	struct wf_inflate *s;
+
+	if (!wf_zshim_is(strm, WF_ZSHIM_BACK))
+		return Z_STREAM_ERROR;
+	s = &((struct inflater *)strm->state)->s;
+	strm->msg = NULL;
+	io = (struct wf_inflate_io){ .in = strm->next_in };
+	if (io.in)
+		io.in_len = strm->avail_in;
+	ret = wf_deflate_back_run(s, &io, &back);
+	strm->next_in = (z_const Bytef *)(uintptr_t)io.in;
+	strm->avail_in = (uInt)io.in_len;
+	if (s->msg)
+		strm->msg = (char *)(uintptr_t)s->msg;
+	return to_zlib(ret);
+}
+
+WF_ZSHIM_API int inflateBackEnd(z_streamp strm)
+{
+	if (!wf_zshim_is(strm, WF_ZSHIM_BACK) || !strm->zfree)
+		return Z_STREAM_ERROR;
+	strm->zfree(strm->opaque, strm->state);
+	strm->state = NULL;
+	return Z_OK;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a deflate stream of ours is told from one of the real zlib. Both have a
- * pointer to the z_stream first; then ours has a magic that no state of zlib
- * can show, where zlib's has a small number. (An inflate stream of ours points
- * into a table.) A stream given to the real zlib holds zlib's own state and
- * nothing of ours: from then on calls pass through.
+ * How a stream of ours is told from one of the real zlib. Both have a pointer
+ * to the z_stream first; then ours has a magic that no state of zlib can show,
+ * where zlib's has a small number. A deflate stream given to the real zlib
+ * holds zlib's own state and nothing of ours: from then on calls pass through.
+ * Inflate streams are always ours.
  */
 #ifndef WF_ZSHIM_STATE_H
 #define WF_ZSHIM_STATE_H
@@ -19,6 +19,8 @@
 
 /* In the low half: above any status of zlib (at most 16211). */
 #define WF_ZSHIM_DEFLATE 0x7477656674646566ull
+#define WF_ZSHIM_INFLATE 0x7477656674696e66ull
+#define WF_ZSHIM_BACK 0x7477656674626163ull
 
 #define WF_ZSHIM_API __attribute__((visibility("default")))
 
@@ -53,10 +55,6 @@ int wf_zshim_check_version(const char *version, int stream_size);
 
 /* Formats of a windowBits; false if it is none of those we do ourselves. */
 bool wf_zshim_format(int window_bits, int *alg);
-
-/* Decompresses a stream at its first data all at once, where that is possible
- * and worth it. False: nothing is consumed; next_out may be written to. */
-bool wf_zshim_inflate_whole(z_streamp strm);
 
 /* Makes a stream before its first data the real zlib's, whose output does not
  * depend on how calls are cut. Z_STREAM_ERROR after its first data. */

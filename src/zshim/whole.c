@@ -86,9 +86,7 @@ WF_ZSHIM_API int uncompress2(Bytef *dest, uLongf *dest_len, const Bytef *source,
 			left -= s.avail_in;
 		}
 		/* As zlib: without Z_FINISH, whose errors are others. */
-		ret = !left && wf_zshim_inflate_whole(&s) ?
-			      Z_STREAM_END :
-			      inflate(&s, Z_NO_FLUSH);
+		ret = inflate(&s, Z_NO_FLUSH);
 	} while (ret == Z_OK);
 	*source_len -= left + s.avail_in;
 	if (!empty)

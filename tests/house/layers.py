@@ -35,7 +35,7 @@ LAYERS = {
     "zshim": ("public", "base", "queue", "chan", "deflate", "alg", "zreal"),
     "devd": ("public", "base", "queue", "chan", "alg", "drv"),
     # nic: the one parser of FI_WEFT_FAULT.
-    "tools": ("public", "base", "nic", "drv", "devd"),
+    "tools": ("public", "base", "nic", "deflate", "alg", "drv", "devd"),
 }
 
 # Unit tests of a transport have the core drive it.

@@ -93,12 +93,13 @@ static void report(const struct wf_gzip_io *io, uint64_t ns)
 	if (o->stats)
 		fprintf(stderr,
 			"%s: %llu bytes in, %llu out, %.3f s, %.1f MB/s of plain "
-			"data, driver %s, %u threads, %u restart points\n",
+			"data, driver %s, %u threads, %u restart points, %u "
+			"pieces ahead\n",
 			io->name, (unsigned long long)io->total_in,
 			(unsigned long long)io->total_out, (double)ns / 1e9,
 			ns ? (double)plain * 1e3 / (double)ns : 0,
 			io->driver ? io->driver : "none", o->threads,
-			io->points);
+			io->points, io->ahead);
 }
 
 static int work(struct wf_gzip_io *io)
@@ -121,6 +122,21 @@ static int work(struct wf_gzip_io *io)
 	if (!ret)
 		report(io, wf_base_clock_ns() - begin);
 	return ret;
+}
+
+/* What gzip -lv says before the rest: the checksum is the last member's. */
+static void list_more(const struct wf_gzip_io *io)
+{
+	time_t when = io->mtime;
+	struct stat st;
+	char date[32] = "";
+	struct tm tm;
+
+	if (!when && !fstat(io->in, &st))
+		when = st.st_mtim.tv_sec;
+	if (localtime_r(&when, &tm))
+		strftime(date, sizeof(date), "%b %e %H:%M", &tm);
+	printf("defla %08x %s ", io->check, date);
 }
 
 static void list_line(uint64_t packed, uint64_t plain, const char *name)
@@ -147,8 +163,9 @@ static void list_one(const struct wf_gzip_options *o, const char *name, int in)
 	if (work(&io))
 		return;
 	if (!listed.count++ && !o->quiet)
-		printf("%19s %19s  ratio uncompressed_name\n", "compressed",
-		       "uncompressed");
+		printf("%s%19s %19s  ratio uncompressed_name\n",
+		       o->verbose ? "method  crc     date  time  " : "",
+		       "compressed", "uncompressed");
 	listed.packed += io.total_in;
 	listed.plain += io.total_out;
 	quiet.quiet = true;
@@ -156,6 +173,8 @@ static void list_one(const struct wf_gzip_options *o, const char *name, int in)
 		strcpy(plain, "stdout");
 	else if (!wf_tools_gzip_name_output(&quiet, name, plain, sizeof(plain)))
 		snprintf(plain, sizeof(plain), "%s", name);
+	if (o->verbose)
+		list_more(&io);
 	list_line(io.total_in, io.total_out, plain);
 }
 
@@ -380,9 +399,8 @@ static void standard(const struct wf_gzip_options *o)
 		work(&io);
 }
 
-static int run(int argc, char **argv, bool decompress)
+static int run(int argc, char **argv, struct wf_gzip_options o)
 {
-	struct wf_gzip_options o = { .decompress = decompress };
 	int ret = wf_tools_gzip_options(&o, argc, argv);
 
 	if (ret >= 0)
@@ -400,18 +418,36 @@ static int run(int argc, char **argv, bool decompress)
 			walk(&o, wf_tools_gzip_name_find(&o, argv[i], path,
 							 sizeof(path)));
 	}
-	if (listed.count > 1)
+	if (listed.count > 1) {
+		if (o.verbose)
+			printf("%28s", "");
 		list_line(listed.packed, listed.plain, "(totals)");
+	}
 	wd_alg_async_fini();
 	return exit_code;
 }
 
 int wf_tools_gzip_main(int argc, char **argv)
 {
-	return run(argc, argv, false);
+	return run(argc, argv, (struct wf_gzip_options){ 0 });
 }
 
 int wf_tools_gunzip_main(int argc, char **argv)
 {
-	return run(argc, argv, true);
+	return run(argc, argv, (struct wf_gzip_options){ .decompress = true });
+}
+
+int wf_tools_zcat_main(int argc, char **argv)
+{
+	return run(argc, argv,
+		   (struct wf_gzip_options){ .decompress = true,
+					     .to_stdout = true,
+					     .keep = true });
+}
+
+/* It keeps its input, and has the levels 0 to 3. */
+int wf_tools_igzip_main(int argc, char **argv)
+{
+	return run(argc, argv,
+		   (struct wf_gzip_options){ .keep = true, .igzip = true });
 }

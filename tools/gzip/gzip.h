@@ -12,6 +12,9 @@
 
 int wf_tools_gzip_main(int argc, char **argv);
 int wf_tools_gunzip_main(int argc, char **argv);
+/* By other programs' names: what those who call them rely on. */
+int wf_tools_zcat_main(int argc, char **argv);
+int wf_tools_igzip_main(int argc, char **argv);
 
 struct wf_gzip_options {
 	bool decompress;
@@ -26,7 +29,14 @@ struct wf_gzip_options {
 	bool no_name;	   /* -n: neither name nor time */
 	bool restore_name; /* -N when unpacking */
 	bool stats;
-	int level;
+	bool rsyncable;	   /* where blocks begin depends on the data alone */
+	bool reproducible; /* the same bytes from every machine */
+	bool make_index;   /* beside the file */
+	bool range;	   /* only these bytes, the last one not */
+	uint64_t range_from;
+	uint64_t range_to;
+	bool igzip; /* levels as igzip has them */
+	int level;  /* 0 to 9, or 12 */
 	unsigned int threads;
 	const char *driver;
 	const char *suffix;
@@ -46,6 +56,8 @@ struct wf_gzip_io {
 	uint64_t total_out;
 	const char *driver;  /* the last one used */
 	unsigned int points; /* restart points written or used */
+	unsigned int ahead;  /* pieces unpacked before their turn */
+	uint32_t check;	     /* of the last member */
 	bool garbage;	     /* something that is no gzip came after */
 	bool as_is;	     /* what is no gzip goes through as it is */
 };

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/gzip/header.h"
+#include "alg/defl.h"
+#include "deflate/inflate.h"
 
 /* What may stand before a stored name: an extra field, and the rest. */
 #define HEADER_MOST (10 + 2 + 65535 + 256)
@@ -64,20 +65,39 @@ bool wf_tools_gzip_name_output(const struct wf_gzip_options *o,
 	return false;
 }
 
+/* The name in a header; false if there is none. */
+static bool read_name(const uint8_t *bytes, size_t len, char *name, size_t room)
+{
+	struct wf_inflate *s = malloc(sizeof(*s));
+	struct wf_inflate_head head = { .name = (uint8_t *)name,
+					.name_max = (unsigned int)room - 1 };
+	struct wf_inflate_io io = { bytes, len, (uint8_t *)name, 0 };
+
+	if (!s)
+		return false;
+	memset(name, 0, room);
+	wf_deflate_inflate_init(s, wf_alg_std_mem,
+				WF_INFLATE_GZIP | WF_INFLATE_CHECK, 15);
+	s->head = &head;
+	wf_deflate_inflate_run(s, &io, WF_INFLATE_BLOCK);
+	wf_deflate_inflate_end(s);
+	free(s);
+	return head.done == 1 && head.name;
+}
+
 void wf_tools_gzip_name_stored(int fd, const char *input, char *path,
 			       size_t room)
 {
 	uint8_t *bytes = malloc(HEADER_MOST);
-	struct wf_gzip_header header = { 0 };
 	const char *slash = strrchr(input, '/'), *base;
 	size_t folder = slash ? (size_t)(slash - input) + 1 : 0;
 	ssize_t n = bytes ? pread(fd, bytes, HEADER_MOST, 0) : -1;
+	char name[256];
 
-	if (n > 0 && wf_tools_gzip_header_parse(bytes, (size_t)n, &header) &&
-	    header.name) {
+	if (n > 0 && read_name(bytes, (size_t)n, name, sizeof(name))) {
 		/* Into the folder of the input, wherever it says. */
-		base = strrchr(header.name, '/');
-		base = base ? base + 1 : header.name;
+		base = strrchr(name, '/');
+		base = base ? base + 1 : name;
 		if (*base && strcmp(base, ".") != 0 &&
 		    strcmp(base, "..") != 0 && folder + strlen(base) < room)
 			snprintf(path, room, "%.*s%s", (int)folder, input,

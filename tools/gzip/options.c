@@ -9,14 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/wd_comp_drv.h>
+
 enum {
 	OPT_DRIVER = 256,
 	OPT_STATS,
+	OPT_RSYNCABLE,
+	OPT_REPRODUCIBLE,
+	OPT_INDEX,
+	OPT_RANGE,
+	OPT_REMOVE,
 };
+
+#define LEVEL_BEST 12 /* libdeflate's; -11 */
+#define ELEVEN '@'    /* -11, which getopt() would take for -1 -1 */
 
 static char gzip_name[] = "weft gzip", gunzip_name[] = "weft gunzip";
 
-#define OPTIONS "123456789cdfhklnNp:qrS:tvV"
+#define OPTIONS "0123456789@cdfhklnNp:qrRS:tT:vV"
 
 static const struct option long_options[] = {
 	{ "stdout", no_argument, NULL, 'c' },
@@ -40,6 +50,12 @@ static const struct option long_options[] = {
 	{ "best", no_argument, NULL, '9' },
 	{ "driver", required_argument, NULL, OPT_DRIVER },
 	{ "stats", no_argument, NULL, OPT_STATS },
+	{ "rsyncable", no_argument, NULL, OPT_RSYNCABLE },
+	{ "reproducible", no_argument, NULL, OPT_REPRODUCIBLE },
+	{ "index", no_argument, NULL, OPT_INDEX },
+	{ "range", required_argument, NULL, OPT_RANGE },
+	{ "rm", no_argument, NULL, OPT_REMOVE },
+	{ "threads", required_argument, NULL, 'p' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -52,7 +68,8 @@ static void print_help(FILE *out, bool decompress)
 		"input to\nstandard output. gzip can read what this writes, and "
 		"this what gzip writes.\n"
 		"\n"
-		"  -1 ... -9        faster ... smaller (default -6)\n"
+		"  -0 ... -9        stored, faster ... smaller (default -6)\n"
+		"  -11              as small as it gets, slowly\n"
 		"  -c, --stdout     write to standard output, keep the files\n"
 		"  -d, --decompress decompress\n"
 		"  -f, --force      replace files, follow links, use terminals\n"
@@ -71,6 +88,11 @@ static void print_help(FILE *out, bool decompress)
 		"  -V, --version    print the version and exit\n"
 		"      --driver NAME  use this driver and no other\n"
 		"      --stats      bytes, seconds, driver, restart points\n"
+		"      --rsyncable  blocks begin where the data says so\n"
+		"      --reproducible  the same bytes on every machine\n"
+		"      --index      write FILE.wfi, an index of the gzip FILE\n"
+		"      --range A-B  bytes A to B of what is in FILE; fast with "
+		"an index\n"
 		"\n"
 		"Exits 0, 1 after an error, 2 after a warning. "
 		"`man weft-gzip` has more.\n",
@@ -78,13 +100,15 @@ static void print_help(FILE *out, bool decompress)
 		decompress ? "Decompresses" : "Compresses");
 }
 
+#define THREADS_MOST 1024
+
 static unsigned int processors(void)
 {
 	cpu_set_t cpus;
 
 	if (sched_getaffinity(0, sizeof(cpus), &cpus))
 		return 1;
-	return CPU_COUNT(&cpus) < 64 ? (unsigned int)CPU_COUNT(&cpus) : 64;
+	return (unsigned int)CPU_COUNT(&cpus);
 }
 
 static bool parse_threads(const char *text, unsigned int *threads)
@@ -93,7 +117,75 @@ static bool parse_threads(const char *text, unsigned int *threads)
 	unsigned long n = strtoul(text, &end, 10);
 
 	*threads = (unsigned int)n;
-	return *text >= '0' && *text <= '9' && !*end && n >= 1 && n <= 64;
+	return *text >= '0' && *text <= '9' && !*end && n >= 1 &&
+	       n <= THREADS_MOST;
+}
+
+/* A-B, both included, or A-. */
+static bool parse_range(struct wf_gzip_options *o, const char *text)
+{
+	char *end;
+
+	o->range = true;
+	o->decompress = true;
+	o->to_stdout = true;
+	o->keep = true;
+	if (*text < '0' || *text > '9')
+		return false;
+	o->range_from = strtoull(text, &end, 10);
+	if (*end++ != '-')
+		return false;
+	o->range_to = UINT64_MAX;
+	if (!*end)
+		return true;
+	if (*end < '0' || *end > '9')
+		return false;
+	o->range_to = strtoull(end, &end, 10) + 1;
+	return !*end && o->range_to > o->range_from;
+}
+
+/* What only weft has. */
+static int one_more(struct wf_gzip_options *o, int opt)
+{
+	switch (opt) {
+	case OPT_RSYNCABLE:
+		o->rsyncable = true;
+		break;
+	case OPT_REPRODUCIBLE:
+		o->reproducible = true;
+		o->no_name = true;
+		break;
+	case OPT_INDEX:
+		o->make_index = true;
+		o->decompress = true;
+		o->test = true;
+		break;
+	case OPT_RANGE:
+		if (!parse_range(o, optarg)) {
+			fprintf(stderr,
+				"weft gunzip: --range wants A-B or A-, not "
+				"'%s'\n",
+				optarg);
+			return 1;
+		}
+		break;
+	case OPT_REMOVE:
+		o->keep = false;
+		break;
+	case ELEVEN:
+		o->level = LEVEL_BEST;
+		break;
+	default:
+		if (opt < '0' || opt > '9') {
+			fprintf(stderr, "try `weft %s --help'\n",
+				o->decompress ? "gunzip" : "gzip");
+			return 1;
+		}
+		/* igzip's levels are all about as fast as our first. */
+		o->level = o->igzip ? 1 : opt - '0';
+		break;
+	}
+	return -1;
 }
 
 /* -1 to go on, or an exit code. */
@@ -127,11 +219,12 @@ static int one(struct wf_gzip_options *o, int opt)
 		o->restore_name = true;
 		break;
 	case 'p':
+	case 'T':
 		if (!parse_threads(optarg, &o->threads)) {
 			fprintf(stderr,
-				"weft gzip: -p wants a number from 1 to "
-				"64, not '%s'\n",
-				optarg);
+				"weft gzip: -p wants a number from 1 to %d, "
+				"not '%s'\n",
+				THREADS_MOST, optarg);
 			return 1;
 		}
 		break;
@@ -140,6 +233,9 @@ static int one(struct wf_gzip_options *o, int opt)
 		break;
 	case 'r':
 		o->recursive = true;
+		break;
+	case 'R':
+		o->rsyncable = true;
 		break;
 	case 'S':
 		if (!*optarg || strchr(optarg, '/') || strlen(optarg) > 30) {
@@ -166,32 +262,56 @@ static int one(struct wf_gzip_options *o, int opt)
 		o->stats = true;
 		break;
 	default:
-		if (opt < '1' || opt > '9') {
-			fprintf(stderr, "try `weft %s --help'\n",
-				o->decompress ? "gunzip" : "gzip");
-			return 1;
-		}
-		o->level = opt - '0';
-		break;
+		return one_more(o, opt);
 	}
 	return -1;
+}
+
+/* -11 in a group of short options becomes one option of its own. */
+static void mark_eleven(char *arg)
+{
+	if (arg[0] != '-' || arg[1] == '-')
+		return;
+	/* Those that have a value end the group. */
+	for (char *p = arg + 1; *p && *p != 'p' && *p != 'S' && *p != 'T';
+	     p++) {
+		if (p[0] == '1' && p[1] == '1') {
+			p[0] = ELEVEN;
+			memmove(p + 1, p + 2, strlen(p + 1));
+		}
+	}
+}
+
+/* Of those whose bytes do not depend on the processor, the fastest. */
+static const char *reproducible_driver(void)
+{
+	for (unsigned int i = 0;; i++) {
+		const struct wd_alg_comp *d = wd_alg_comp_list(i);
+
+		if (!d || !strcmp(d->name, "libdeflate"))
+			return d ? d->name : "zlib";
+	}
 }
 
 int wf_tools_gzip_options(struct wf_gzip_options *o, int argc, char **argv)
 {
 	int opt, ret;
 
-	o->level = 6;
+	o->level = o->igzip ? 1 : 6;
 	o->threads = processors();
 	o->suffix = ".gz";
 	/* getopt() begins its messages with it. */
 	argv[0] = o->decompress ? gunzip_name : gzip_name;
 	optind = 1;
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		mark_eleven(argv[i]);
 	while ((opt = getopt_long(argc, argv, OPTIONS, long_options, NULL)) !=
 	       -1) {
 		ret = one(o, opt);
 		if (ret >= 0)
 			return ret;
 	}
+	if (o->reproducible && !o->driver && !o->decompress)
+		o->driver = reproducible_driver();
 	return -1;
 }

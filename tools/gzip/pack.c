@@ -15,7 +15,8 @@
 
 #include <weft/wd_comp_drv.h>
 
-#include "tools/gzip/gang.h"
+#include "alg/gang.h"
+#include "alg/wrap.h"
 #include "tools/gzip/index.h"
 
 #define DICT 32768u
@@ -25,6 +26,9 @@
 #define ROOM_UNKNOWN 512       /* points, where nobody knows the size */
 #define AHEAD (4u << 20)       /* read before their number is chosen */
 #define HEADER_MAX (12 + 65536 + 256)
+/* Blocks of --rsyncable: 144 KiB on average. */
+#define RSYNC_LEAST (16u << 10)
+#define RSYNC_BITS 17
 
 struct slot {
 	struct wd_comp_ctx ctx;
@@ -33,6 +37,7 @@ struct slot {
 	size_t len;
 	uint8_t *out;
 	bool restart;
+	uint64_t at; /* in the compressed data */
 };
 
 struct packer {
@@ -48,6 +53,7 @@ struct packer {
 	bool eof;
 	uint8_t tail[DICT]; /* the end of the last block that was read */
 	size_t tail_len;
+	uint64_t numbers[256];
 	uint8_t *ahead; /* input that was read already */
 	size_t ahead_at;
 	size_t ahead_len;
@@ -58,6 +64,8 @@ struct packer {
 	uint64_t written; /* compressed data, without the header */
 	struct wf_gzip_index index;
 	off_t header_at;
+	off_t data_at;	 /* behind the header */
+	bool places;	 /* each block is written at its place */
 	size_t index_at; /* in the header */
 };
 
@@ -79,32 +87,26 @@ static bool uses_dict(const struct wf_gzip_options *options)
 
 static size_t write_header(struct packer *p, uint8_t *out)
 {
-	const struct wf_gzip_options *o = p->io->options;
-	size_t n = 10;
+	const char *name = p->io->stored;
+	struct wf_wrap_member member = {
+		.level = p->io->options->level,
+		.mtime = p->io->mtime,
+		.name = name && strlen(name) < 256 ? name : NULL,
+	};
+	uint8_t *extra = NULL;
+	size_t n;
 
-	memset(out, 0, n);
-	out[0] = 0x1f;
-	out[1] = 0x8b;
-	out[2] = 8;
-	for (int i = 0; i < 4; i++)
-		out[4 + i] = (uint8_t)(p->io->mtime >> (8 * i));
-	out[8] = o->level == 9 ? 2 : o->level < 2 ? 4 : 0;
-	out[9] = 3; /* Unix */
 	if (p->index.room) {
-		size_t len = wf_tools_gzip_index_size(&p->index);
-
-		out[3] |= 4;
-		out[n++] = (uint8_t)len;
-		out[n++] = (uint8_t)(len >> 8);
-		p->index_at = n;
-		wf_tools_gzip_index_write(&p->index, out + n);
-		n += len;
+		member.extra_len = wf_tools_gzip_index_size(&p->index);
+		extra = malloc(member.extra_len);
+		if (!extra)
+			return 0;
+		wf_tools_gzip_index_write(&p->index, extra);
+		p->index_at = 12; /* behind the header's first part */
 	}
-	if (p->io->stored && strlen(p->io->stored) < 256) {
-		out[3] |= 8;
-		strcpy((char *)out + n, p->io->stored);
-		n += strlen(p->io->stored) + 1;
-	}
+	member.extra = extra;
+	n = wf_alg_wrap_member(out, &member);
+	free(extra);
 	return n;
 }
 
@@ -125,7 +127,9 @@ static void plan_index(struct packer *p)
 	uint32_t span = (uint32_t)(p->block * (p->dict ? RESTART : 1));
 	uint64_t points = p->io->size ? p->io->size / span : ROOM_UNKNOWN;
 
-	if (!points || !can_index(p))
+	p->places = can_index(p) && p->io->options->threads > 1;
+	if (!points || !can_index(p) || p->io->options->rsyncable ||
+	    p->io->options->reproducible)
 		return;
 	p->index.span = span;
 	p->index.room = (uint32_t)(points + 2) & ~1u;
@@ -142,8 +146,9 @@ static int begin(struct packer *p)
 	if (!header)
 		return -ENOMEM;
 	len = write_header(p, header);
-	ret = wf_tools_gzip_write(p->io, header, len);
+	ret = len ? wf_tools_gzip_write(p->io, header, len) : -ENOMEM;
 	free(header);
+	p->data_at = p->header_at + (off_t)len;
 	return ret;
 }
 
@@ -155,10 +160,11 @@ static int finish(struct packer *p)
 	ssize_t n;
 	int ret;
 
-	for (int i = 0; i < 4; i++) {
-		trailer[i] = (uint8_t)(p->check >> (8 * i));
-		trailer[4 + i] = (uint8_t)(p->taken >> (8 * i));
-	}
+	wf_alg_wrap_trailer(trailer, WD_COMP_GZIP, p->check, p->taken);
+	/* Blocks were written without moving it. */
+	if (p->places &&
+	    lseek(p->io->out, p->data_at + (off_t)p->written, SEEK_SET) < 0)
+		return -errno;
 	ret = wf_tools_gzip_write(p->io, trailer, sizeof(trailer));
 	if (ret || !p->index.count)
 		return ret;
@@ -216,9 +222,6 @@ static int look_ahead(struct packer *p)
 {
 	ssize_t n;
 
-	p->ahead = malloc(AHEAD);
-	if (!p->ahead)
-		return -ENOMEM;
 	n = read_full(p->io->in, p->ahead, AHEAD);
 	if (n < 0)
 		return (int)n;
@@ -230,9 +233,58 @@ static int look_ahead(struct packer *p)
 	return 0;
 }
 
+/* A number for each byte; they only need to differ (splitmix64). */
+static uint64_t number_of(unsigned int byte)
+{
+	uint64_t z = (byte + 1) * 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+/* Where a block ends whose end depends on nothing but the bytes before it: the
+ * sum over the last 64 bytes has its top bits zero. */
+static size_t cut_at(const struct packer *p, const uint8_t *in, size_t len)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = RSYNC_LEAST; i < len; i++) {
+		sum = (sum << 1) + p->numbers[in[i]];
+		if (i >= RSYNC_LEAST + 64 && !(sum >> (64 - RSYNC_BITS)))
+			return i + 1;
+	}
+	return len;
+}
+
+/* What is behind the end of a block comes again. */
+static size_t cut_read(struct packer *p, const uint8_t *in, size_t len)
+{
+	size_t n = cut_at(p, in, len);
+
+	memcpy(p->ahead, in + n, len - n);
+	p->ahead_at = 0;
+	p->ahead_len = len - n;
+	return n;
+}
+
+/* Whether there is more, which is then kept. */
+static int is_more(struct packer *p)
+{
+	ssize_t n;
+
+	if (p->ahead_at < p->ahead_len)
+		return 1;
+	n = read_full(p->io->in, p->ahead, 1);
+	p->ahead_at = 0;
+	p->ahead_len = n > 0 ? (size_t)n : 0;
+	return (int)n;
+}
+
 /* Input for a slot; sets eof when this was the last. */
 static int fill(struct packer *p, struct slot *slot)
 {
+	bool rsync = p->io->options->rsyncable;
 	ssize_t n;
 
 	slot->restart = !p->dict || !(p->next % RESTART);
@@ -242,6 +294,8 @@ static int fill(struct packer *p, struct slot *slot)
 
 		slot->in = p->io->map + p->taken;
 		slot->len = left < p->block ? (size_t)left : p->block;
+		if (rsync)
+			slot->len = cut_at(p, slot->in, slot->len);
 		p->eof = slot->len == left;
 		if (!slot->restart) {
 			slot->ctx.dict = slot->in - DICT;
@@ -254,9 +308,12 @@ static int fill(struct packer *p, struct slot *slot)
 	if (n < 0)
 		return (int)n;
 	slot->in = slot->buf + DICT;
-	slot->len = (size_t)n;
+	slot->len = rsync ? cut_read(p, slot->in, (size_t)n) : (size_t)n;
 	p->taken += slot->len;
-	p->eof = slot->len < p->block;
+	n = is_more(p);
+	if (n < 0)
+		return (int)n;
+	p->eof = !n;
 	if (!slot->restart) {
 		memcpy(slot->buf + DICT - p->tail_len, p->tail, p->tail_len);
 		slot->ctx.dict = slot->in - p->tail_len;
@@ -303,7 +360,7 @@ static int pack_block(void *arg, unsigned int n)
 			      &slot->ctx.out_len);
 }
 
-static int write_block(void *arg, unsigned int n)
+static int place_block(void *arg, unsigned int n)
 {
 	struct packer *p = arg;
 	struct slot *slot = &p->slots[n];
@@ -312,26 +369,56 @@ static int write_block(void *arg, unsigned int n)
 		wf_tools_gzip_index_add(&p->index, p->written);
 	p->check = wd_comp_check_combine(WD_COMP_GZIP, p->check,
 					 slot->ctx.check, slot->len);
+	slot->at = p->written;
 	p->written += slot->ctx.out_len;
 	p->packed += slot->len;
 	p->io->driver = slot->ctx.used;
 	p->first++;
 	wf_tools_gzip_progress(p->io, p->packed);
-	return wf_tools_gzip_write(p->io, slot->out, slot->ctx.out_len);
+	if (p->places)
+		p->io->total_out += slot->ctx.out_len;
+	return 0;
+}
+
+static int write_block(void *arg, unsigned int n)
+{
+	struct packer *p = arg;
+	struct slot *slot = &p->slots[n];
+	const uint8_t *data = slot->out;
+	size_t len = slot->ctx.out_len;
+	off_t to = p->data_at + (off_t)slot->at;
+
+	if (!p->places) {
+		place_block(arg, n);
+		return wf_tools_gzip_write(p->io, data, len);
+	}
+	while (len) {
+		ssize_t done = pwrite(p->io->out, data, len, to);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		data += done;
+		to += done;
+		len -= (size_t)done;
+	}
+	return 0;
 }
 
 static int run(struct packer *p)
 {
-	struct wf_gzip_gang gang = {
+	struct wf_gang gang = {
 		.threads = p->io->options->threads,
 		.slots = p->count,
 		.arg = p,
 		.take = take_block,
 		.work = pack_block,
+		.place = p->places ? place_block : NULL,
 		.put = write_block,
 	};
 
-	return wf_tools_gzip_gang_run(&gang);
+	return wf_alg_gang_run(&gang);
 }
 
 static int make_slots(struct packer *p)
@@ -343,7 +430,7 @@ static int make_slots(struct packer *p)
 
 	p->count = p->io->options->threads * 2 + 1;
 	p->slots = calloc(p->count, sizeof(*p->slots));
-	p->room = wf_tools_gzip_gang_room(p->count * (in + out));
+	p->room = wf_alg_gang_room(p->count * (in + out));
 	if (!p->slots || !p->room)
 		return -ENOMEM;
 	room = p->room;
@@ -399,13 +486,20 @@ int wf_tools_gzip_pack(struct wf_gzip_io *io)
 	if (!p)
 		return -ENOMEM;
 	p->io = io;
-	p->dict = uses_dict(io->options);
+	p->dict = uses_dict(io->options) && !io->options->rsyncable;
+	for (unsigned int i = 0; i < 256; i++)
+		p->numbers[i] = number_of(i);
+	p->ahead = io->map ? NULL : malloc(AHEAD);
+	if (!io->map && !p->ahead)
+		ret = -ENOMEM;
 	p->block = p->dict ? BLOCK : BLOCK_ALONE;
-	if (!io->map && can_index(p))
+	if (!ret && !io->map && can_index(p))
 		ret = look_ahead(p);
 	if (!ret)
-		ret = io->map && io->size <= p->block ? pack_small(p) :
-							pack_large(p);
+		ret = io->map && io->size <= p->block &&
+				      !io->options->rsyncable ?
+			      pack_small(p) :
+			      pack_large(p);
 	wf_tools_gzip_progress_end();
 	io->total_in = p->taken;
 	if (io->map == p->ahead)

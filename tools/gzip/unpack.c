@@ -1,345 +1,378 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unpacks one file, member after member. A member that weft packed has an
- * index: its segments are unpacked at the same time, each checked to end
- * exactly where the next begins. Everything else, and whatever an index got
- * wrong, is unpacked in one run.
+ * Unpacks one file: hands it to the engine (alg/unpack.h) with what it needs to
+ * know of input and output. A file that is written to gets each piece at its
+ * place from the thread that made it; everything else is written in order.
  */
 #include "tools/gzip/gzip.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <weft/wd_comp.h>
 
-#include "tools/gzip/gang.h"
-#include "tools/gzip/header.h"
+#include "alg/unpack.h"
+#include "tools/gzip/beside.h"
 #include "tools/gzip/index.h"
 
-#define IN_SIZE (256u << 10)
-#define OUT_SIZE (512u << 10)
-#define SPAN_MOST (64u << 20) /* memory for a segment; larger: one run */
-
-struct unpacker;
-
-struct segment {
-	struct wd_comp_ctx ctx;
-	const uint8_t *in;
-	size_t in_len;
-	uint8_t *out;
-	bool last;
-};
-
-/* A member whose segments are unpacked at the same time. */
-struct segments {
-	struct unpacker *u;
-	struct segment *slots;
-	/* Of whoever takes: */
-	size_t taken; /* segments */
-	size_t at;    /* in the input: the next one */
-	/* Of whoever writes: */
-	size_t end; /* in the input: behind the final block */
-	uint32_t check;
-	uint64_t total;
-};
-
-/* The index is wrong, which says nothing about the data. */
-#define WRONG 1
+#define BUFFER (256u << 10)
 
 struct unpacker {
 	struct wf_gzip_io *io;
-	/* Input: the mapped file, or a buffer that is filled again. */
-	const uint8_t *in;
-	size_t in_len;
-	uint8_t *buf;
-	bool eof;
-	uint64_t taken; /* input before `in` */
-	uint8_t *out;
-	uint64_t skip; /* output that is out already */
+	uint8_t first[2]; /* of what is read: they tell whether it is gzip */
+	size_t first_at;
+	size_t first_len;
+	/* Where each piece is written to its place: */
+	off_t base;
+	pthread_mutex_t lock;
+	uint64_t most; /* the end of what was written */
+	/* What is wanted of the output: */
+	uint64_t at;
 	struct wf_gzip_index index;
+	struct wf_unpack_point *points;
+	struct wf_gzip_beside *beside;
 };
 
-/* At least @want bytes at u->in, or all there are. */
-static int need(struct unpacker *u, size_t want)
+static ssize_t read_input(void *arg, uint8_t *buf, size_t len)
 {
-	while (u->in_len < want && !u->eof) {
-		ssize_t n;
+	struct unpacker *u = arg;
+	size_t n = u->first_len - u->first_at;
+	ssize_t got;
 
-		memmove(u->buf, u->in, u->in_len);
-		u->in = u->buf;
-		n = read(u->io->in, u->buf + u->in_len, IN_SIZE - u->in_len);
+	if (n) {
+		n = n < len ? n : len;
+		memcpy(buf, u->first + u->first_at, n);
+		u->first_at += n;
+		return (ssize_t)n;
+	}
+	do {
+		got = read(u->io->in, buf, len);
+	} while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
+static int put(void *arg, const uint8_t *data, size_t len)
+{
+	struct unpacker *u = arg;
+	const struct wf_gzip_options *o = u->io->options;
+	uint64_t from = u->at, to = u->at + len;
+
+	u->at = to;
+	wf_tools_gzip_progress(u->io, u->at);
+	if (!o->range)
+		return wf_tools_gzip_write(u->io, data, len);
+	if (from < o->range_from)
+		from = o->range_from < to ? o->range_from : to;
+	if (to > o->range_to)
+		to = o->range_to > from ? o->range_to : from;
+	return wf_tools_gzip_write(u->io, data + (from - (u->at - len)),
+				   (size_t)(to - from));
+}
+
+static int put_at(void *arg, uint64_t at, const uint8_t *data, size_t len)
+{
+	struct unpacker *u = arg;
+	off_t to = u->base + (off_t)at;
+
+	pthread_mutex_lock(&u->lock);
+	if (at + len > u->most)
+		u->most = at + len;
+	pthread_mutex_unlock(&u->lock);
+	while (len) {
+		ssize_t n = pwrite(u->io->out, data, len, to);
+
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		u->eof = !n;
-		u->in_len += (size_t)n;
+		data += n;
+		to += n;
+		len -= (size_t)n;
 	}
 	return 0;
 }
 
-static void advance(struct unpacker *u, size_t n)
+/* Whether pieces can be written to their places. */
+static bool can_place(struct unpacker *u)
 {
-	u->in += n;
-	u->in_len -= n;
-	u->taken += n;
+	int flags = u->io->out < 0 ? -1 : fcntl(u->io->out, F_GETFL);
+	struct stat st;
+
+	u->base = u->io->out < 0 ? -1 : lseek(u->io->out, 0, SEEK_CUR);
+	return flags >= 0 && !(flags & O_APPEND) && u->base >= 0 &&
+	       !fstat(u->io->out, &st) && S_ISREG(st.st_mode) &&
+	       !u->io->options->range && u->io->options->threads > 1;
 }
 
-static int emit(struct unpacker *u, const uint8_t *data, size_t len)
+/* The file ends behind what is right, as if it had been written in order. */
+static int end_places(struct unpacker *u, uint64_t good)
 {
-	size_t skip = u->skip < len ? (size_t)u->skip : len;
+	struct stat st;
 
-	u->skip -= skip;
-	wf_tools_gzip_progress(u->io, u->taken);
-	return wf_tools_gzip_write(u->io, data + skip, len - skip);
+	if (u->most > good && !fstat(u->io->out, &st) &&
+	    st.st_size == u->base + (off_t)u->most &&
+	    ftruncate(u->io->out, u->base + (off_t)good))
+		return -errno;
+	u->io->total_out = good;
+	return lseek(u->io->out, u->base + (off_t)good, SEEK_SET) < 0 ? -errno :
+									0;
 }
 
-/* One member from beginning to end. */
-static int run_member(struct unpacker *u)
+/* What weft packed has an index in its header. */
+static void read_header(void *arg, struct wf_unpack *engine,
+			const uint8_t *extra, size_t len, uint64_t end)
+{
+	struct unpacker *u = arg;
+	struct wf_gzip_index *index = &u->index;
+	uint64_t at = end;
+
+	if (engine->points || !len ||
+	    !wf_tools_gzip_index_read(index, extra, len))
+		return;
+	u->points = calloc(index->count + 1, sizeof(*u->points));
+	if (!u->points)
+		return;
+	for (uint32_t i = 0; i <= index->count; i++) {
+		static const uint8_t nothing[1];
+
+		u->points[i] = (struct wf_unpack_point){
+			.at.bit = at,
+			.out = (uint64_t)i * index->span,
+			.window = nothing,
+		};
+		if (i < index->count)
+			at += (uint64_t)index->lengths[i] * 8;
+	}
+	engine->points = u->points;
+	engine->points_count = index->count + 1;
+	u->io->points = index->count + 1;
+}
+
+static int note_piece(void *arg, const struct wf_unpack_point *begin,
+		      uint32_t check, size_t len)
+{
+	struct unpacker *u = arg;
+	const struct wf_gzip_options *o = u->io->options;
+	int ret;
+
+	if (o->make_index)
+		return wf_tools_gzip_beside_add(u->beside, begin, check, len);
+	ret = wf_tools_gzip_beside_check(u->beside, begin->out, check, len);
+	/* Nothing more is wanted. */
+	return ret ? ret : u->at >= o->range_to ? -ECANCELED : 0;
+}
+
+/* By a driver that was asked for: in order, member after member. */
+static int run_driver(struct unpacker *u, uint8_t *in, uint8_t *out)
 {
 	struct wd_comp_ctx ctx = { .alg_type = WD_COMP_GZIP,
 				   .stream_mode = WD_COMP_STATEFUL,
-				   .new_stream = 1,
 				   .driver = u->io->options->driver };
-	int ret;
+	size_t have = 0, at = 0;
+	bool between = true, first = true;
+	ssize_t n = 1;
+	int ret = 0;
 
-	do {
-		size_t in, out = OUT_SIZE;
+	while (!ret) {
+		size_t used, room = BUFFER;
 
-		ret = need(u, 1);
-		if (ret)
+		if (n && have - at < 2) {
+			memmove(in, in + at, have - at);
+			have -= at;
+			at = 0;
+			n = read_input(u, in + have, BUFFER - have);
+			have += n > 0 ? (size_t)n : 0;
+			ret = n < 0 ? (int)n : 0;
+			continue;
+		}
+		if (between && !first && have > at && !in[at]) {
+			at++;
+			u->io->total_in++;
+			continue;
+		}
+		if (between &&
+		    (have - at < 2 || in[at] != 0x1f || in[at + 1] != 0x8b)) {
+			u->io->garbage = !first && have > at;
+			ret = first ? -ENODATA : 0;
 			break;
-		in = u->in_len;
-		ret = wd_alg_inflate(&ctx, u->in, &in, u->out, &out);
-		advance(u, in);
-		if (out && !ret)
-			ret = emit(u, u->out, out);
-		else if (out)
-			emit(u, u->out, out);
-		if (!ret && ctx.status == WD_COMP_MORE_IN && !in && !out &&
-		    u->eof && !u->in_len)
+		}
+		ctx.new_stream = between;
+		used = have - at;
+		ret = wd_alg_inflate(&ctx, in + at, &used, out, &room);
+		at += used;
+		u->io->total_in += used;
+		if (room && (!ret || ret == -EBADMSG)) {
+			int bad = put(u, out, room);
+
+			ret = ret ? ret : bad;
+		}
+		between = ctx.status == WD_COMP_END;
+		first = false;
+		if (!ret && !n && !used && !room && !between)
 			ret = -ENODATA;
-	} while (!ret && ctx.status != WD_COMP_END);
+	}
 	u->io->driver = ctx.used;
 	wd_alg_end(&ctx);
 	return ret;
 }
 
-static int take_segment(void *arg, unsigned int n, int *none)
-{
-	struct segments *all = arg;
-	struct unpacker *u = all->u;
-	struct segment *s = &all->slots[n];
-	size_t left = u->in_len - all->at;
-
-	if (all->taken > u->index.count) {
-		*none = 1;
-		return 0;
-	}
-	s->last = all->taken == u->index.count;
-	s->in_len = s->last ? left : u->index.lengths[all->taken];
-	if (!left || s->in_len > left)
-		return WRONG;
-	s->ctx = (struct wd_comp_ctx){
-		.raw_check = WD_COMP_GZIP,
-		.flush_type = s->last ? WD_COMP_FINISH : WD_COMP_SYNC_FLUSH,
-		.driver = u->io->options->driver,
-	};
-	s->in = u->in + all->at;
-	all->at += s->in_len;
-	all->taken++;
-	return 0;
-}
-
-/* It must end exactly where the next begins. */
-static int unpack_segment(void *arg, unsigned int n)
-{
-	struct segments *all = arg;
-	struct segment *s = &all->slots[n];
-	uint32_t span = all->u->index.span;
-
-	s->ctx.in_len = s->in_len;
-	s->ctx.out_len = span;
-	if (wd_alg_inflate(&s->ctx, s->in, &s->ctx.in_len, s->out,
-			   &s->ctx.out_len))
-		return WRONG;
-	return s->last || (s->ctx.out_len == span &&
-			   s->ctx.in_len == s->in_len) ?
-		       0 :
-		       WRONG;
-}
-
-static int write_segment(void *arg, unsigned int n)
-{
-	struct segments *all = arg;
-	struct segment *s = &all->slots[n];
-	struct unpacker *u = all->u;
-
-	all->check = wd_comp_check_combine(WD_COMP_GZIP, all->check,
-					   s->ctx.check, s->ctx.out_len);
-	all->total += s->ctx.out_len;
-	u->io->driver = s->ctx.used;
-	if (s->last)
-		all->end = (size_t)(s->in - u->in) + s->ctx.in_len;
-	wf_tools_gzip_progress(u->io, u->taken + (uint64_t)(s->in - u->in));
-	return wf_tools_gzip_write(u->io, s->out, s->ctx.out_len);
-}
-
-/* All segments. WRONG: what is out is right, but the rest is for one run. */
-static int run_segments(struct segments *all, unsigned int threads)
-{
-	struct wf_gzip_gang gang = {
-		.threads = threads,
-		.slots = threads * 2 + 1,
-		.arg = all,
-		.take = take_segment,
-		.work = unpack_segment,
-		.put = write_segment,
-	};
-	size_t span = all->u->index.span, size = gang.slots * span;
-	uint8_t *room = wf_tools_gzip_gang_room(size);
-	int ret = WRONG; /* without memory for it, as if there were none */
-
-	all->slots = calloc(gang.slots, sizeof(*all->slots));
-	if (room && all->slots) {
-		for (unsigned int i = 0; i < gang.slots; i++)
-			all->slots[i].out = room + i * span;
-		ret = wf_tools_gzip_gang_run(&gang);
-	}
-	free(all->slots);
-	free(room);
-	return ret;
-}
-
-/* -EAGAIN: the index is of no use, u->skip says what is out already. */
-static int run_indexed(struct unpacker *u, size_t head)
-{
-	struct segments all = { .u = u, .at = head };
-	int ret = run_segments(&all, u->io->options->threads);
-	const uint8_t *tail = u->in + all.end;
-	uint64_t want;
-
-	/* One run would have made the same so far. */
-	if (ret == WRONG) {
-		u->skip = all.total;
-		return -EAGAIN;
-	}
-	if (ret)
-		return ret;
-	if (u->in_len - all.end < 8)
-		return -ENODATA;
-	want = all.check | (all.total & UINT32_MAX) << 32;
-	for (int i = 0; i < 8; i++) {
-		if (tail[i] != (uint8_t)(want >> (8 * i)))
-			return -EBADMSG;
-	}
-	u->io->points = u->index.count + 1;
-	advance(u, all.end + 8);
-	return 0;
-}
-
-static int next_member(struct unpacker *u, bool first)
-{
-	struct wf_gzip_header header;
-	size_t head = wf_tools_gzip_header_parse(u->in, u->in_len, &header);
-	int ret;
-
-	if (head && first)
-		u->io->mtime = header.mtime;
-	/* What weft writes has no checksum of its header and no unknown flags:
-	 * leave others to the one run, which looks at both. */
-	if (u->io->map && head && header.extra &&
-	    !(header.flags & (WF_GZIP_FLAG_HCRC | WF_GZIP_FLAG_RESERVED)) &&
-	    wf_tools_gzip_index_read(&u->index, header.extra,
-				     header.extra_len) &&
-	    u->index.span <= SPAN_MOST) {
-		ret = run_indexed(u, head);
-		if (ret != -EAGAIN)
-			return ret;
-	}
-	return run_member(u);
-}
-
-/* Less than the two bytes that tell, and nothing that contradicts them. */
-static bool is_beginning(const struct unpacker *u)
-{
-	return !u->in_len || (u->in_len == 1 && u->in[0] == 0x1f);
-}
-
 /* As it is, like cat. */
 static int copy(struct unpacker *u)
 {
+	uint8_t *buf = malloc(BUFFER);
+	ssize_t n = buf ? 1 : -ENOMEM;
+	int ret = 0;
+
+	while (n > 0 && !ret) {
+		n = read_input(u, buf, BUFFER);
+		if (n > 0)
+			ret = put(u, buf, (size_t)n);
+		u->io->total_in += n > 0 ? (size_t)n : 0;
+	}
+	free(buf);
+	return n < 0 ? (int)n : ret;
+}
+
+static int run_engine(struct unpacker *u)
+{
+	struct wf_gzip_io *io = u->io;
+	const struct wf_gzip_options *o = io->options;
+	struct wf_unpack engine = {
+		.alg = WD_COMP_GZIP,
+		.members = true,
+		.threads = o->threads,
+		.in = io->map,
+		.in_len = io->map ? (size_t)io->size : 0,
+		.read = read_input,
+		.put = put,
+		.header = read_header,
+		.arg = u,
+	};
+	struct wf_unpack_point start;
 	int ret;
 
-	do {
-		ret = emit(u, u->in, u->in_len);
-		advance(u, u->in_len);
-		if (!ret)
-			ret = need(u, 1);
-	} while (!ret && u->in_len);
+	if (can_place(u))
+		engine.put_at = put_at;
+	if (o->make_index || o->range)
+		engine.piece = note_piece;
+	if (u->beside && !o->make_index) {
+		engine.points = wf_tools_gzip_beside_points(
+			u->beside, &engine.points_count);
+		io->points = (unsigned int)engine.points_count;
+		if (o->range && wf_tools_gzip_beside_find(
+					u->beside, o->range_from, &start,
+					&engine.points, &engine.points_count)) {
+			engine.start = &start;
+			u->at = start.out;
+		}
+	}
+	ret = wf_alg_unpack_run(&engine);
+	if (ret == -ECANCELED)
+		ret = 0;
+	if (engine.put_at) {
+		int bad = end_places(u, engine.total_out);
+
+		ret = ret ? ret : bad;
+	}
+	io->total_in = engine.total_in;
+	io->mtime = engine.mtime;
+	io->check = engine.check;
+	io->garbage = engine.garbage;
+	io->ahead = engine.ahead;
+	io->driver = "weft";
 	return ret;
 }
 
 static int run(struct unpacker *u)
 {
-	bool first = true;
+	struct wf_gzip_io *io = u->io;
+	uint8_t *in, *out;
 	int ret;
 
-	for (;;) {
-		ret = need(u, 2);
-		if (ret)
-			return ret;
-		if (!first && !u->in_len)
-			return 0;
-		/* As gzip does: zeros after the end are padding. */
-		if (!first && !u->in[0]) {
-			advance(u, 1);
-			continue;
+	/* The first two bytes tell whether it is gzip. */
+	if (io->as_is || io->options->driver) {
+		while (u->first_len < 2) {
+			ssize_t n = read(io->in, u->first + u->first_len,
+					 2 - u->first_len);
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n < 0)
+				return -errno;
+			if (!n)
+				break;
+			u->first_len += (size_t)n;
 		}
-		if (u->in_len < 2 || u->in[0] != 0x1f || u->in[1] != 0x8b) {
-			if (first && u->io->as_is)
-				return copy(u);
-			if (first)
-				return is_beginning(u) ? -ENODATA : -EINVAL;
-			u->io->garbage = true;
-			return 0;
-		}
-		ret = next_member(u, first);
-		if (ret)
-			return ret;
-		first = false;
+	}
+	if (io->as_is &&
+	    (u->first_len < 2 || u->first[0] != 0x1f || u->first[1] != 0x8b))
+		return copy(u);
+	if (!io->options->driver)
+		return run_engine(u);
+	in = malloc(BUFFER);
+	out = malloc(BUFFER);
+	ret = in && out ? run_driver(u, in, out) : -ENOMEM;
+	free(in);
+	free(out);
+	return ret;
+}
+
+/* The index beside the file: read, or made. */
+static int with_index(struct unpacker *u)
+{
+	struct wf_gzip_io *io = u->io;
+	int ret;
+
+	if (io->options->make_index)
+		u->beside = wf_tools_gzip_beside_new();
+	else if (io->map)
+		u->beside = wf_tools_gzip_beside_read(io->name, io->map,
+						      (size_t)io->size);
+	if (io->options->make_index && !u->beside)
+		return -ENOMEM;
+	ret = run(u);
+	if (!ret && io->options->make_index)
+		ret = wf_tools_gzip_beside_write(u->beside, io->name, io->map,
+						 (size_t)io->size, &io->points);
+	wf_tools_gzip_beside_free(u->beside);
+	return ret;
+}
+
+static const char *reason(int ret)
+{
+	switch (ret) {
+	case -EINVAL:
+		return "not in gzip format";
+	case -EBADMSG:
+		return "the data is damaged";
+	case -ENODATA:
+		return "unexpected end of file";
+	case -ENOTSUP:
+		return "no such driver here";
+	default:
+		return strerror(-ret);
 	}
 }
 
 int wf_tools_gzip_unpack(struct wf_gzip_io *io)
 {
 	struct unpacker *u = calloc(1, sizeof(*u));
-	int ret = -ENOMEM;
+	int ret;
 
 	if (!u)
 		return -ENOMEM;
 	u->io = io;
-	u->out = malloc(OUT_SIZE);
-	u->buf = io->map ? NULL : malloc(IN_SIZE);
-	if (u->out && (io->map || u->buf)) {
-		u->in = io->map ? io->map : u->buf;
-		u->in_len = io->map ? (size_t)io->size : 0;
-		u->eof = io->map;
-		ret = run(u);
-	}
+	pthread_mutex_init(&u->lock, NULL);
+	ret = with_index(u);
 	wf_tools_gzip_progress_end();
-	io->total_in = u->taken;
-	free(u->out);
-	free(u->buf);
+	pthread_mutex_destroy(&u->lock);
+	free(u->points);
 	free(u);
 	if (ret)
-		wf_tools_gzip_say(io,
-				  ret == -EINVAL  ? "not in gzip format" :
-				  ret == -EBADMSG ? "the data is damaged" :
-				  ret == -ENODATA ? "unexpected end of file" :
-				  ret == -ENOTSUP ? "no such driver here" :
-						    strerror(-ret));
+		wf_tools_gzip_say(io, reason(ret));
 	return ret;
 }

@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/log.h"
 #include "nic/tcp/dev.h"
 #include "os/file.h"
+#include "os/poll.h"
 #include "os/socket.h"
 
 /* Connections of which we do not know yet whose they are: so many, and for so

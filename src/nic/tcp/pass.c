@@ -4,7 +4,6 @@
  * thread that does nothing else, if there is one.
  */
 #include <errno.h>
-#include <sys/epoll.h>
 
 #include "base/log.h"
 #include "nic/tcp/dev.h"

@@ -3,16 +3,14 @@
  * Sockets of nic/tcp: how they are made and which options they get.
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
 
 #include "base/log.h"
 #include "nic/tcp/dev.h"
 #include "os/file.h"
 #include "os/poll.h"
+#include "os/process.h"
 #include "os/socket.h"
 
 #define BACKLOG 4096
@@ -186,15 +184,13 @@ int wf_tcp_sock_unwatch(struct wf_tcp_dev *dev, int fd)
 
 void wf_tcp_sock_raise_limit(void)
 {
-	struct rlimit limit;
+	struct wf_os_fd_limit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) ||
-	    limit.rlim_cur >= limit.rlim_max)
+	if (wf_os_fd_limit(&limit) || limit.now >= limit.most)
 		return;
 	wf_info("descriptors: the limit of %llu is raised to %llu, as each "
 		"peer elsewhere takes two",
-		(unsigned long long)limit.rlim_cur,
-		(unsigned long long)limit.rlim_max);
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
+		(unsigned long long)limit.now, (unsigned long long)limit.most);
+	/* A failure shows when descriptors run out. */
+	(void)!wf_os_fd_limit_set(limit.most);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Threads that take pieces in order, work on them at the same time, and put
- * them in order again. Whoever finishes the piece whose turn it is puts it, and
- * those after it that are done: so most are written by the thread that made
- * them, from its own cache.
+ * them in order again: under compression in library and command. Where a piece
+ * can be put anywhere once its place is known, only the places are given out in
+ * order. Else whoever finishes the piece whose turn it is puts it, and those
+ * after it that are done.
  */
-#ifndef WF_TOOLS_GZIP_GANG_H
-#define WF_TOOLS_GZIP_GANG_H
+#ifndef WF_ALG_GANG_H
+#define WF_ALG_GANG_H
 
 #include <stddef.h>
 
-struct wf_gzip_gang {
+struct wf_gang {
 	unsigned int threads; /* this one among them */
 	unsigned int slots;   /* pieces at the same time; more than threads */
 	void *arg;
@@ -19,15 +20,17 @@ struct wf_gzip_gang {
 	int (*take)(void *arg, unsigned int slot, int *none);
 	/* Any number at the same time. */
 	int (*work)(void *arg, unsigned int slot);
-	/* In order, by one thread at a time. */
+	/* May be NULL. In order, by one thread at a time, and quick. */
+	int (*place)(void *arg, unsigned int slot);
+	/* Any number at the same time after place(); in order without. */
 	int (*put)(void *arg, unsigned int slot);
 };
 
 /* 0, or what any of them returned first, after which nothing new is begun. */
-int wf_tools_gzip_gang_run(const struct wf_gzip_gang *gang);
+int wf_alg_gang_run(const struct wf_gang *gang);
 
 /* Memory for all slots, in large pages where there are some: else a tenth of
  * the time goes into faults. NULL without memory; free() it. */
-void *wf_tools_gzip_gang_room(size_t size);
+void *wf_alg_gang_room(size_t size);
 
 #endif

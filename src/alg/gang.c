@@ -4,28 +4,36 @@
  * input; `out` guards the rest and is never held during work or input. Who
  * holds `in` may take `out`, not the other way round.
  */
-#include "tools/gzip/gang.h"
+#include "alg/gang.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "alg/crew.h"
+
 #define LARGE_PAGE (2u << 20)
 
+enum state {
+	EMPTY,
+	TAKEN,
+	DONE,	/* waits for its turn */
+	PLACED, /* waits for a thread that puts it */
+};
+
 struct run {
-	const struct wf_gzip_gang *gang;
+	const struct wf_gang *gang;
 	pthread_mutex_t in;
 	uint64_t next; /* piece to take */
 	bool none;
 	pthread_mutex_t out;
-	pthread_cond_t moved; /* `first` did, or something failed */
-	uint64_t first;	      /* piece to put */
-	bool *done;	      /* of each slot: waits to be put */
-	bool putting;	      /* somebody is */
+	pthread_cond_t moved; /* a slot is empty, or something failed */
+	uint64_t first;	      /* piece whose turn it is */
+	enum state *states;   /* of slots */
+	bool turning;	      /* somebody is at the first */
 	int failed;
 };
 
@@ -41,15 +49,42 @@ static bool fail(struct run *r, int ret)
 	return true;
 }
 
+static void set_empty_locked(struct run *r, unsigned int slot)
+{
+	r->states[slot] = EMPTY;
+	pthread_cond_broadcast(&r->moved);
+}
+
+/* Puts what has its place already. */
+static void put_placed(struct run *r)
+{
+	pthread_mutex_lock(&r->out);
+	for (unsigned int i = 0; i < r->gang->slots && !r->failed; i++) {
+		int ret;
+
+		if (r->states[i] != PLACED)
+			continue;
+		r->states[i] = TAKEN;
+		pthread_mutex_unlock(&r->out);
+		ret = r->gang->put(r->gang->arg, i);
+		fail(r, ret);
+		pthread_mutex_lock(&r->out);
+		set_empty_locked(r, i);
+	}
+	pthread_mutex_unlock(&r->out);
+}
+
 /* Waits until the next piece has a slot; false if there is no use. */
-static bool has_room_locked(struct run *r)
+static bool has_room(struct run *r)
 {
 	bool good;
 
 	pthread_mutex_lock(&r->out);
-	while (!r->failed && r->next - r->first >= r->gang->slots)
+	while (!r->failed && r->states[r->next % r->gang->slots] != EMPTY)
 		pthread_cond_wait(&r->moved, &r->out);
 	good = !r->failed;
+	if (good)
+		r->states[r->next % r->gang->slots] = TAKEN;
 	pthread_mutex_unlock(&r->out);
 	return good;
 }
@@ -60,7 +95,7 @@ static bool take(struct run *r, unsigned int *slot)
 	int none = 0;
 
 	pthread_mutex_lock(&r->in);
-	if (!r->none && has_room_locked(r)) {
+	if (!r->none && has_room(r)) {
 		*slot = (unsigned int)(r->next % r->gang->slots);
 		got = !fail(r, r->gang->take(r->gang->arg, *slot, &none)) &&
 		      !none;
@@ -71,61 +106,50 @@ static bool take(struct run *r, unsigned int *slot)
 	return got;
 }
 
-/* Puts what can be put, unless another thread is at it: that one will look
+/* What can have its turn, unless another thread is at it: that one will look
  * again before it stops. */
-static void put(struct run *r, unsigned int slot)
+static void turn(struct run *r, unsigned int slot)
 {
+	const struct wf_gang *gang = r->gang;
+
 	pthread_mutex_lock(&r->out);
-	r->done[slot] = true;
-	while (!r->putting && !r->failed &&
-	       r->done[r->first % r->gang->slots]) {
-		unsigned int turn = (unsigned int)(r->first % r->gang->slots);
+	r->states[slot] = DONE;
+	while (!r->turning && !r->failed &&
+	       r->states[r->first % gang->slots] == DONE) {
+		unsigned int now = (unsigned int)(r->first % gang->slots);
 		int ret;
 
-		r->putting = true;
+		r->turning = true;
 		pthread_mutex_unlock(&r->out);
-		ret = r->gang->put(r->gang->arg, turn);
+		ret = gang->place ? gang->place(gang->arg, now) :
+				    gang->put(gang->arg, now);
 		fail(r, ret);
 		pthread_mutex_lock(&r->out);
-		r->putting = false;
-		r->done[turn] = false;
+		r->turning = false;
 		r->first++;
-		pthread_cond_broadcast(&r->moved);
+		if (gang->place)
+			r->states[now] = PLACED;
+		else
+			set_empty_locked(r, now);
 	}
 	pthread_mutex_unlock(&r->out);
+	/* Whoever gave out places sees to it that they are used. */
+	if (gang->place)
+		put_placed(r);
 }
 
-static void *member(void *arg)
+static void member(void *arg)
 {
 	struct run *r = arg;
 	unsigned int slot;
 
 	while (take(r, &slot)) {
 		if (!fail(r, r->gang->work(r->gang->arg, slot)))
-			put(r, slot);
+			turn(r, slot);
 	}
-	return NULL;
 }
 
-/* As many as can be had. Signals are for the first thread, but for those that
- * a thread causes itself (a mapped file that got shorter). */
-static unsigned int start(struct run *r, pthread_t *threads)
-{
-	unsigned int n = 0;
-	sigset_t all, old;
-
-	sigfillset(&all);
-	sigdelset(&all, SIGBUS);
-	sigdelset(&all, SIGSEGV);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	while (n + 1 < r->gang->threads &&
-	       !pthread_create(&threads[n], NULL, member, r))
-		n++;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return n;
-}
-
-void *wf_tools_gzip_gang_room(size_t size)
+void *wf_alg_gang_room(size_t size)
 {
 	size_t rounded = (size + LARGE_PAGE - 1) & ~(size_t)(LARGE_PAGE - 1);
 	void *room = aligned_alloc(LARGE_PAGE, rounded);
@@ -135,29 +159,20 @@ void *wf_tools_gzip_gang_room(size_t size)
 	return room;
 }
 
-int wf_tools_gzip_gang_run(const struct wf_gzip_gang *gang)
+int wf_alg_gang_run(const struct wf_gang *gang)
 {
 	struct run r = { .gang = gang };
-	pthread_t *threads = calloc(gang->threads, sizeof(*threads));
-	unsigned int n;
 
-	r.done = calloc(gang->slots, sizeof(*r.done));
-	if (!threads || !r.done) {
-		free(threads);
-		free(r.done);
+	r.states = calloc(gang->slots, sizeof(*r.states));
+	if (!r.states)
 		return -ENOMEM;
-	}
 	pthread_mutex_init(&r.in, NULL);
 	pthread_mutex_init(&r.out, NULL);
 	pthread_cond_init(&r.moved, NULL);
-	n = start(&r, threads);
-	member(&r);
-	while (n)
-		pthread_join(threads[--n], NULL);
+	wf_alg_crew_together(gang->threads, member, &r);
 	pthread_cond_destroy(&r.moved);
 	pthread_mutex_destroy(&r.out);
 	pthread_mutex_destroy(&r.in);
-	free(threads);
-	free(r.done);
+	free(r.states);
 	return r.failed;
 }

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the parallel decompression share: the pieces under way, and
+ * the place up to which everything is settled. One lock guards all of it but
+ * what belongs to the thread that works on a piece.
+ */
+#ifndef WF_ALG_ENGINE_H
+#define WF_ALG_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "alg/serial.h"
+#include "alg/source.h"
+#include "alg/unpack.h"
+
+enum wf_piece_state {
+	WF_PIECE_FREE,
+	WF_PIECE_BUSY,	    /* a thread decompresses it */
+	WF_PIECE_DONE,	    /* waits for its turn to be taken over */
+	WF_PIECE_TAKEN,	    /* its window and place are known */
+	WF_PIECE_FINISHING, /* a thread resolves, checks, writes it */
+	WF_PIECE_FINISHED,  /* waits for its turn to be put, or counted */
+};
+
+/* A part of the input. */
+struct wf_range {
+	uint64_t from, to; /* bits; to: where the next one begins */
+	bool exact;	   /* it begins at ->begin, if anything is as it says */
+	struct wf_border begin;
+	const uint8_t *hint; /* the window that came with it; may be NULL */
+	size_t hint_have;
+};
+
+struct wf_piece {
+	struct wf_chunk chunk;
+	enum wf_piece_state state;
+	uint64_t number; /* of the range */
+	struct wf_range range;
+	enum wf_chunk_why why;
+	bool found; /* it has a begin */
+	/* What came before it: told when it is known, perhaps while the piece
+	 * is under way. ->known is set after the other three (release). */
+	atomic_bool known;
+	struct wf_border known_at;
+	size_t have;
+	uint8_t window[WF_CHUNK_WINDOW];
+	atomic_bool unwanted;
+	/* From when it is taken over: */
+	uint64_t turn;
+	uint64_t out;	  /* where its output goes */
+	uint32_t *checks; /* of each member in it, and of what is behind */
+	size_t checks_room;
+	int error; /* after its output */
+};
+
+struct wf_engine {
+	struct wf_unpack *u;
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	struct wf_source source;
+	bool reading;
+	size_t chunk; /* bytes of input in a range */
+	unsigned int threads;
+	struct wf_piece *pieces;
+	unsigned int count;
+	unsigned int unused;
+	uint8_t *memory; /* of all pieces */
+	size_t room;	 /* of that, each has this much */
+
+	/* Ranges of input: those from ->head on that are given out. */
+	struct wf_range *ranges; /* range n is at n % ranges_count */
+	unsigned int ranges_count;
+	uint64_t cut;	     /* the next one begins here */
+	uint64_t numbers;    /* given out */
+	uint64_t head;	     /* the one that ->at is in */
+	size_t point;	     /* of u->points: the next */
+	bool bgzf;	     /* members that tell their length */
+	unsigned int misses; /* in a row */
+	uint64_t pause;	     /* nothing ahead before this range */
+
+	/* What is settled: */
+	struct wf_border at;
+	uint8_t window[WF_CHUNK_WINDOW];
+	size_t have;
+	uint64_t out;
+	uint64_t turns;	   /* given out */
+	bool over;	   /* nothing follows */
+	bool stuck;	   /* pieces are of no use here: in order */
+	bool serial_begun; /* ->serial says where we are, ->at does not */
+	bool serial_busy;
+	bool starving; /* it waits for input */
+	struct wf_serial serial;
+
+	/* What is out: */
+	uint64_t put; /* turns */
+	bool putting;
+	uint32_t check; /* of the member so far */
+	uint64_t length;
+	bool unchecked; /* its begin was not seen */
+	int failed;
+};
+
+/* The next range of input; false if it is not there yet. */
+bool wf_alg_engine_range_locked(struct wf_engine *e);
+/* Ahead of its turn, or from where it is known to begin. */
+void wf_alg_engine_ahead(struct wf_piece *p);
+/* Resolves and checks what is taken over; puts it where u->put_at is set. */
+int wf_alg_engine_finish(struct wf_engine *e, struct wf_piece *p,
+			 uint8_t *table);
+/* Ends of members in it, in order; how much of it is right. -EBADMSG. */
+int wf_alg_engine_verify(struct wf_engine *e, struct wf_piece *p, size_t *good);
+/* In order: tells u->piece. */
+int wf_alg_engine_tell(struct wf_engine *e, const struct wf_piece *p);
+/* In order, all of it or @len bytes. */
+int wf_alg_engine_put(struct wf_engine *e, struct wf_piece *p, size_t len);
+
+#endif

@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who does what next. The input is cut into ranges; a thread takes the next
+ * range and decompresses from the first border in it that it finds up to the
+ * first one behind it. Pieces are taken over in the order of their ranges, each
+ * in microseconds: its begin must be the border at which all before it ended,
+ * and its last 32 KiB become the window of the next. What is long (resolving
+ * markers, checksums, writing) is done by all threads after that.
+ *
+ * Where a piece is not what is wanted, its range is decompressed again from the
+ * border that is known by then; where pieces cannot help, serial.c does it.
+ */
+#include "alg/unpack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <weft/wd_comp.h>
+
+#include "alg/crew.h"
+#include "alg/engine.h"
+#include "alg/wrap.h"
+
+#define CHUNK_MOST (1u << 20)
+#define CHUNK_LEAST (64u << 10)
+#define CHUNK_ALONE (128u << 10) /* with one thread: stays in its cache */
+#define PIECE_GOAL (4u << 20)	 /* output of a piece */
+#define ROOM (40u << 20)	 /* memory of a piece, at most */
+#define ROOM_ALONE (8u << 20)
+#define ROOM_KEPT (16u << 20) /* of that, what a free piece keeps */
+#define SERIAL_ROOM (1u << 20)
+#define READ_MOST (1u << 20)
+#define MISSES 4 /* in a row, until nothing is done ahead ... */
+#define PAUSE 16 /* ... for so many ranges */
+#define SPARE 2	 /* pieces for what is next in order */
+
+/* Kept from those that are done ahead. */
+enum job { WAIT, GO_HOME, FINISH, PUT, SERIAL, AHEAD, READ };
+
+static struct wf_piece *piece_of(struct wf_engine *e, uint64_t number)
+{
+	for (unsigned int i = 0; i < e->count; i++) {
+		struct wf_piece *p = &e->pieces[i];
+
+		if ((p->state == WF_PIECE_BUSY || p->state == WF_PIECE_DONE) &&
+		    p->number == number && !atomic_load(&p->unwanted))
+			return p;
+	}
+	return NULL;
+}
+
+static void give_back(struct wf_engine *e, struct wf_piece *p)
+{
+	size_t used = (size_t)(p->chunk.out - p->chunk.room);
+
+	if (used > ROOM_KEPT)
+		madvise(p->chunk.room + ROOM_KEPT, p->chunk.size - ROOM_KEPT,
+			MADV_DONTNEED);
+	p->state = WF_PIECE_FREE;
+	e->unused++;
+}
+
+static struct wf_piece *take_piece(struct wf_engine *e)
+{
+	struct wf_piece *p = e->pieces;
+
+	while (p->state != WF_PIECE_FREE)
+		p++;
+	p->state = WF_PIECE_BUSY;
+	p->number = UINT64_MAX;
+	p->error = 0;
+	p->found = false;
+	p->chunk.out = p->chunk.room;
+	atomic_store(&p->known, false);
+	atomic_store(&p->unwanted, false);
+	e->unused--;
+	return p;
+}
+
+static bool same(struct wf_border a, struct wf_border b)
+{
+	return a.bit == b.bit && a.member == b.member;
+}
+
+/* Tells a piece what is before it. */
+static void tell(struct wf_engine *e, struct wf_piece *p)
+{
+	p->known_at = e->at;
+	p->have = e->have;
+	memcpy(p->window, e->window, sizeof(p->window));
+	atomic_store_explicit(&p->known, true, memory_order_release);
+}
+
+static void fail(struct wf_engine *e, int ret)
+{
+	if (ret && !e->failed)
+		e->failed = ret;
+}
+
+/* Its output has a place now. */
+static void queue(struct wf_engine *e, struct wf_piece *p)
+{
+	p->out = e->out;
+	e->out += wf_chunk_total(&p->chunk);
+	p->turn = e->turns++;
+	p->state = WF_PIECE_TAKEN;
+}
+
+/* Ranges that fit the ratio: pieces of about the same output. */
+static void adapt(struct wf_engine *e, const struct wf_chunk *c)
+{
+	uint64_t in = (c->border.bit - c->begin.bit) / 8 + 1;
+	uint64_t goal = PIECE_GOAL * in / (wf_chunk_total(c) + 1);
+
+	if (e->threads == 1 || e->u->chunk)
+		return;
+	if (goal < CHUNK_LEAST)
+		goal = CHUNK_LEAST;
+	if (goal < e->chunk)
+		e->chunk = (size_t)(e->chunk * 3 + goal) / 4;
+}
+
+/* If it is what comes next. */
+static bool take_over(struct wf_engine *e, struct wf_piece *p)
+{
+	struct wf_chunk *c = &p->chunk;
+
+	if (!p->found || !same(c->begin, e->at) || same(c->border, e->at))
+		return false;
+	/* A window from elsewhere must be the true one. */
+	if (p->range.exact && p->range.hint && !atomic_load(&p->known) &&
+	    (p->range.hint_have > e->have ||
+	     memcmp(p->range.hint,
+		    e->window + WF_CHUNK_WINDOW - p->range.hint_have,
+		    p->range.hint_have) != 0))
+		return false;
+	memcpy(p->window, e->window, sizeof(p->window));
+	p->have = e->have;
+	if (!wf_deflate_chunk_window(c, e->window, &e->have))
+		return false;
+	e->at = c->border;
+	if (!e->source.memory)
+		e->source.begin = e->at.bit / 8;
+	adapt(e, c);
+	queue(e, p);
+	return true;
+}
+
+static void miss(struct wf_engine *e)
+{
+	e->u->missed++;
+	if (++e->misses >= MISSES) {
+		e->misses = 0;
+		e->pause = e->numbers + PAUSE;
+	}
+}
+
+/* The piece of the range that ->at is in is done. True: look at the next. */
+static bool settle(struct wf_engine *e, struct wf_piece *p)
+{
+	bool ahead = !atomic_load(&p->known) || p->chunk.wide;
+	bool here = p->found && same(p->chunk.begin, e->at);
+
+	if (take_over(e, p)) {
+		e->misses = 0;
+		e->u->ahead += ahead;
+		if (p->why == WF_CHUNK_STOP) {
+			e->head++;
+			return true;
+		}
+		e->over = e->at.member && !e->u->members;
+		e->stuck = p->why != WF_CHUNK_FULL && !e->over;
+		return false;
+	}
+	/* From here once more; in order, if that was it. */
+	if (here && atomic_load(&p->known))
+		e->stuck = true;
+	else
+		miss(e);
+	give_back(e, p);
+	return false;
+}
+
+/* Takes over what is next and done. If that is under way, it is told. */
+static void advance(struct wf_engine *e)
+{
+	/* What was made in order has its turn first: it is not queued before
+	 * ->serial_busy ends, though ->at may be behind it already. */
+	bool more = !e->serial_busy;
+
+	while (more && !e->over && !e->failed && !e->serial_begun &&
+	       !e->stuck) {
+		struct wf_piece *p = piece_of(e, e->head);
+
+		if (e->at.member && !e->u->members) {
+			e->over = true;
+		} else if (e->head < e->numbers &&
+			   e->at.bit >=
+				   e->ranges[e->head % e->ranges_count].to) {
+			/* All of the range is out already. */
+			if (p && p->state == WF_PIECE_DONE)
+				give_back(e, p);
+			else if (p)
+				atomic_store(&p->unwanted, true);
+			e->head++;
+		} else if (p && p->state == WF_PIECE_DONE) {
+			more = settle(e, p);
+		} else {
+			if (p && !atomic_load(&p->known))
+				tell(e, p);
+			more = false;
+		}
+	}
+}
+
+/* A piece for a range that is given out. */
+static struct wf_piece *piece_for(struct wf_engine *e, uint64_t number)
+{
+	struct wf_piece *p = take_piece(e);
+	bool next = number == e->head && !e->serial_begun && !e->stuck;
+
+	p->number = number;
+	p->range = e->ranges[number % e->ranges_count];
+	if (next)
+		tell(e, p);
+	p->chunk.in = wf_alg_source_at(&e->source, next ? e->at.bit / 8 :
+							  p->range.from / 8);
+	p->chunk.len = (size_t)e->source.end;
+	return p;
+}
+
+/* The range at ->at, if nobody works on it, or the next one. */
+static struct wf_piece *next_ahead(struct wf_engine *e)
+{
+	bool wait = e->serial_begun || e->stuck;
+
+	if (e->over || !e->unused)
+		return NULL;
+	if (!wait && e->head < e->numbers && !piece_of(e, e->head))
+		return piece_for(e, e->head);
+	if (e->numbers != e->head || wait) {
+		if (e->threads == 1 || e->unused <= SPARE ||
+		    e->numbers < e->pause)
+			return NULL;
+	}
+	return wf_alg_engine_range_locked(e) ? piece_for(e, e->numbers - 1) :
+					       NULL;
+}
+
+/* Whether to go on in order: where pieces do not help, or while input comes
+ * slowly and nothing is under way. */
+static bool wants_serial(struct wf_engine *e)
+{
+	if (e->over || e->serial_busy || e->starving || !e->unused)
+		return false;
+	if (e->serial_begun || e->stuck)
+		return true;
+	return e->reading && e->head == e->numbers &&
+	       e->source.end > e->at.bit / 8 + 1;
+}
+
+static bool can_read(const struct wf_engine *e)
+{
+	return !e->source.eof && !e->reading && !e->over &&
+	       e->source.size - (e->source.end - e->source.begin) >=
+		       e->source.size / 16;
+}
+
+static enum job choose(struct wf_engine *e, struct wf_piece **piece)
+{
+	struct wf_piece *first = NULL;
+
+	if (e->failed || (e->over && e->put == e->turns))
+		return GO_HOME;
+	for (unsigned int i = 0; i < e->count; i++) {
+		struct wf_piece *p = &e->pieces[i];
+
+		if (p->state == WF_PIECE_TAKEN &&
+		    (!first || p->turn < first->turn))
+			first = p;
+		if (p->state == WF_PIECE_FINISHED && p->turn == e->put &&
+		    !e->putting) {
+			*piece = p;
+			return PUT;
+		}
+	}
+	*piece = first;
+	if (first)
+		return FINISH;
+	if (wants_serial(e)) {
+		*piece = take_piece(e);
+		return SERIAL;
+	}
+	*piece = next_ahead(e);
+	if (*piece)
+		return AHEAD;
+	return can_read(e) ? READ : WAIT;
+}
+
+/* Whether pieces take over from what went on in order. */
+static bool is_handover(struct wf_engine *e, const struct wf_range *range)
+{
+	const struct wf_serial *s = &e->serial;
+	const uint8_t *in;
+	uint64_t end = s->at.bit + 3;
+	unsigned int bits;
+
+	if (s->at.bit < range->to)
+		return false;
+	if (s->at.member || range->exact)
+		return true;
+	if ((end + 7) / 8 > e->source.end)
+		return false;
+	in = wf_alg_source_at(&e->source, s->at.bit / 8);
+	bits = in[s->at.bit / 8];
+	if ((end + 7) / 8 > s->at.bit / 8 + 1)
+		bits |= (unsigned int)in[s->at.bit / 8 + 1] << 8;
+	return (bits >> (s->at.bit & 7) & 7) == 4;
+}
+
+/* The first header tells how the rest is cut. */
+static void begin_ranges(struct wf_engine *e)
+{
+	struct wf_unpack *u = e->u;
+	const struct wf_serial *s = &e->serial;
+
+	u->mtime = (uint32_t)s->head.time;
+	e->at = s->at;
+	e->have = 0;
+	if (u->header && u->alg == WD_COMP_GZIP)
+		u->header(u->arg, u, s->extra,
+			  s->head.extra ? s->head.extra_len : 0, s->at.bit);
+	/* A file of such members begins with one. */
+	if (u->members && s->head.extra && s->head.extra_len >= 6 &&
+	    !memcmp(s->extra, "BC\2", 4)) {
+		e->bgzf = true;
+		e->at = (struct wf_border){ 0, true };
+	}
+	e->cut = e->at.bit;
+	e->serial_begun = false;
+	e->stuck = false;
+}
+
+/* Steps until pieces can go on, or @p is full. Without the lock, but where it
+ * says so. */
+static void go_in_order(struct wf_engine *e, struct wf_piece *p,
+			struct wf_range range)
+{
+	struct wf_chunk *c = &p->chunk;
+	struct wf_serial *s = &e->serial;
+
+	while (c->narrow < SERIAL_ROOM) {
+		enum wf_serial_ret ret;
+		uint64_t end;
+		size_t made;
+		bool eof;
+
+		pthread_mutex_lock(&e->lock);
+		end = e->source.end;
+		eof = e->source.eof;
+		if (!e->source.memory && s->pos > 8)
+			e->source.begin = s->pos - 8;
+		pthread_mutex_unlock(&e->lock);
+		ret = wf_alg_serial_step(s,
+					 wf_alg_source_at(&e->source, s->pos),
+					 end, eof, c->narrow_at + c->narrow,
+					 SERIAL_ROOM - c->narrow, &made);
+		c->narrow += made;
+		c->out = c->narrow_at + c->narrow;
+		if (ret == WF_SERIAL_MEMBER &&
+		    !wf_deflate_chunk_end(c, s->trailer)) {
+			s->error = -ENOMEM;
+			ret = WF_SERIAL_FAILED;
+		}
+		pthread_mutex_lock(&e->lock);
+		if (ret == WF_SERIAL_FAILED)
+			p->error = s->error;
+		e->over = ret == WF_SERIAL_FAILED || ret == WF_SERIAL_OVER ||
+			  (ret == WF_SERIAL_MEMBER && !e->u->members);
+		e->starving = ret == WF_SERIAL_INPUT && end == e->source.end &&
+			      eof == e->source.eof;
+		if (ret == WF_SERIAL_HEADER && !e->numbers && !e->turns) {
+			begin_ranges(e);
+		} else if ((ret == WF_SERIAL_BORDER ||
+			    ret == WF_SERIAL_MEMBER) &&
+			   is_handover(e, &range)) {
+			e->at = s->at;
+			e->have = wf_alg_serial_window(s, e->window);
+			e->serial_begun = false;
+			e->stuck = false;
+		}
+		made = !e->serial_begun || e->over || ret == WF_SERIAL_INPUT;
+		pthread_mutex_unlock(&e->lock);
+		if (made)
+			return;
+	}
+}
+
+static void run_serial_locked(struct wf_engine *e, struct wf_piece *p)
+{
+	struct wf_chunk *c = &p->chunk;
+	struct wf_range range = { .to = UINT64_MAX };
+
+	if (!e->serial_begun) {
+		const uint8_t *in = wf_alg_source_at(&e->source, e->at.bit / 8);
+
+		wf_alg_serial_begin(&e->serial, e->at, in, e->window, e->have);
+		e->serial_begun = true;
+		/* Slow input: this range is for us alone. */
+		if (e->head == e->numbers && e->cut != UINT64_MAX) {
+			range.from = e->at.bit;
+			range.to = e->at.bit + (uint64_t)e->chunk * 8;
+			if (range.to < e->cut)
+				range.to = e->cut;
+			e->cut = range.to;
+			e->ranges[e->numbers++ % e->ranges_count] = range;
+		}
+	}
+	if (e->head < e->numbers)
+		range = e->ranges[e->head % e->ranges_count];
+	e->serial_busy = true;
+	wf_deflate_chunk_begin(c, (struct wf_border){ 0, true }, NULL, 0);
+	pthread_mutex_unlock(&e->lock);
+	go_in_order(e, p, range);
+	pthread_mutex_lock(&e->lock);
+	e->serial_busy = false;
+	if (wf_chunk_total(c) || c->ends_count || p->error)
+		queue(e, p);
+	else
+		give_back(e, p);
+}
+
+static void run_ahead_locked(struct wf_engine *e, struct wf_piece *p)
+{
+	pthread_mutex_unlock(&e->lock);
+	wf_alg_engine_ahead(p);
+	pthread_mutex_lock(&e->lock);
+	p->state = WF_PIECE_DONE;
+	if (atomic_load(&p->unwanted)) {
+		give_back(e, p);
+	} else if (!p->found && !atomic_load(&p->known)) {
+		miss(e);
+		give_back(e, p);
+	}
+}
+
+static void run_finish_locked(struct wf_engine *e, struct wf_piece *p,
+			      uint8_t *table)
+{
+	int ret;
+
+	p->state = WF_PIECE_FINISHING;
+	pthread_mutex_unlock(&e->lock);
+	ret = wf_alg_engine_finish(e, p, table);
+	pthread_mutex_lock(&e->lock);
+	p->state = WF_PIECE_FINISHED;
+	fail(e, ret);
+}
+
+static void run_put_locked(struct wf_engine *e, struct wf_piece *p)
+{
+	size_t good = 0;
+	int bad, ret = 0;
+
+	e->putting = true;
+	pthread_mutex_unlock(&e->lock);
+	bad = wf_alg_engine_verify(e, p, &good);
+	if (e->u->put && !e->u->put_at)
+		ret = wf_alg_engine_put(e, p, good);
+	if (!ret && !bad && e->u->piece)
+		ret = wf_alg_engine_tell(e, p);
+	pthread_mutex_lock(&e->lock);
+	e->putting = false;
+	e->put++;
+	if (!ret)
+		e->u->total_out += good;
+	fail(e, ret ? ret : bad ? bad : p->error);
+	give_back(e, p);
+}
+
+static void run_read_locked(struct wf_engine *e)
+{
+	size_t room;
+	uint8_t *to = wf_alg_source_room(&e->source, &room);
+	ssize_t n;
+
+	e->reading = true;
+	pthread_cond_broadcast(&e->moved);
+	pthread_mutex_unlock(&e->lock);
+	n = e->u->read(e->u->arg, to, room < READ_MOST ? room : READ_MOST);
+	pthread_mutex_lock(&e->lock);
+	e->reading = false;
+	e->starving = false;
+	if (n < 0)
+		fail(e, (int)n);
+	else if (!n)
+		e->source.eof = true;
+	else
+		e->source.end += (uint64_t)n;
+}
+
+static void work(void *arg)
+{
+	struct wf_engine *e = arg;
+	uint8_t *table = malloc(65536);
+	struct wf_piece *p = NULL;
+	enum job job = WAIT;
+
+	pthread_mutex_lock(&e->lock);
+	if (!table)
+		fail(e, -ENOMEM);
+	while (job != GO_HOME) {
+		advance(e);
+		job = choose(e, &p);
+		switch (job) {
+		case FINISH:
+			run_finish_locked(e, p, table);
+			break;
+		case PUT:
+			run_put_locked(e, p);
+			break;
+		case SERIAL:
+			run_serial_locked(e, p);
+			break;
+		case AHEAD:
+			run_ahead_locked(e, p);
+			break;
+		case READ:
+			run_read_locked(e);
+			break;
+		case WAIT:
+			pthread_cond_wait(&e->moved, &e->lock);
+			continue;
+		default:
+			break;
+		}
+		pthread_cond_broadcast(&e->moved);
+	}
+	pthread_mutex_unlock(&e->lock);
+	free(table);
+}
+
+/* Memory and sizes. Pages of pieces are taken when they are used. */
+static int make_pieces(struct wf_engine *e)
+{
+	bool alone = e->threads == 1;
+	void *memory;
+	int ret = 0;
+
+	e->count = alone ? 1 + SPARE : 2 * e->threads + SPARE;
+	e->room = alone ? ROOM_ALONE : ROOM;
+	e->ranges_count = 4 * e->count;
+	e->pieces = calloc(e->count, sizeof(*e->pieces));
+	e->ranges = calloc(e->ranges_count, sizeof(*e->ranges));
+	memory = mmap(NULL, e->count * e->room, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	e->memory = memory == MAP_FAILED ? NULL : memory;
+	if (!e->pieces || !e->ranges || !e->memory)
+		return -ENOMEM;
+	madvise(memory, e->count * e->room, MADV_HUGEPAGE);
+	for (unsigned int i = 0; i < e->count && !ret; i++) {
+		struct wf_chunk *c = &e->pieces[i].chunk;
+
+		c->room = e->memory + i * e->room;
+		c->size = e->room;
+		c->members = e->u->members;
+		c->trailer = wf_alg_wrap_trailer_size(e->u->alg);
+		ret = wf_deflate_chunk_init(c);
+		e->unused++;
+	}
+	return ret;
+}
+
+/* One thread where there is not enough for two. */
+static void choose_sizes(struct wf_engine *e)
+{
+	struct wf_unpack *u = e->u;
+	size_t chunk = u->chunk;
+
+	e->threads = u->threads;
+	if (!chunk && u->in && u->in_len < 2 * CHUNK_ALONE)
+		e->threads = 1;
+	if (!chunk && e->threads == 1)
+		chunk = CHUNK_ALONE;
+	if (!chunk && u->in) {
+		chunk = u->in_len / (4 * e->threads);
+		if (chunk < CHUNK_LEAST)
+			chunk = CHUNK_LEAST;
+	}
+	e->chunk = chunk && chunk < CHUNK_MOST ? chunk : CHUNK_MOST;
+}
+
+static void end(struct wf_engine *e)
+{
+	for (unsigned int i = 0; e->pieces && i < e->count; i++) {
+		wf_deflate_chunk_exit(&e->pieces[i].chunk);
+		free(e->pieces[i].checks);
+	}
+	free(e->pieces);
+	free(e->ranges);
+	if (e->memory)
+		munmap(e->memory, e->count * e->room);
+	wf_alg_source_end(&e->source);
+	wf_alg_serial_exit(&e->serial);
+	pthread_cond_destroy(&e->moved);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+/* With a header, or in the middle. */
+static void begin(struct wf_engine *e)
+{
+	const struct wf_unpack_point *start = e->u->start;
+
+	/* Before the first header there are no ranges. */
+	e->cut = UINT64_MAX;
+	e->serial_begun = true;
+	if (!start)
+		return;
+	e->serial_begun = false;
+	e->at = start->at;
+	e->out = start->out;
+	e->have = start->have;
+	if (e->have)
+		memcpy(e->window + WF_CHUNK_WINDOW - e->have, start->window,
+		       e->have);
+	e->unchecked = !start->at.member;
+	e->cut = e->at.bit;
+	e->serial.first = false;
+}
+
+int wf_alg_unpack_run(struct wf_unpack *u)
+{
+	struct wf_engine *e = calloc(1, sizeof(*e));
+	int ret;
+
+	if (!e)
+		return -ENOMEM;
+	e->u = u;
+	u->total_in = 0;
+	u->total_out = 0;
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->moved, NULL);
+	choose_sizes(e);
+	ret = wf_alg_serial_init(&e->serial, u->alg, u->members);
+	if (!ret)
+		ret = make_pieces(e);
+	if (!ret && u->in)
+		wf_alg_source_memory(&e->source, u->in, u->in_len);
+	else if (!ret)
+		ret = wf_alg_source_ring(&e->source, e->chunk * (e->count + 2));
+	if (!ret) {
+		begin(e);
+		e->check = wd_comp_check_init(
+			u->alg == WD_COMP_ZLIB ? WD_COMP_ZLIB : WD_COMP_GZIP);
+		u->check = e->check;
+		wf_alg_crew_together(e->threads, work, e);
+		ret = e->failed;
+		u->garbage = e->serial.garbage;
+		u->total_in = e->serial_begun ? e->serial.pos : e->at.bit / 8;
+	}
+	end(e);
+	return ret;
+}

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whole symbols, fast. There are two loops. The wide one runs while there is
+ * plenty of input and room: it looks at no end within a symbol and writes more
+ * than it should behind matches. What it overwrites behind the output is put
+ * back afterwards: it goes in stretches, and keeps a copy of what was there.
+ * The exact loop writes what it must and stops before a symbol that is not all
+ * there; it is for the ends of input and room.
+ */
+#include "deflate/cursor.h"
+
+#include <endian.h>
+#include <string.h>
+
+#define WIDE_IN 24   /* bytes that a turn of the wide loop may read */
+#define WIDE_OVER 32 /* bytes that it may write behind its output */
+/* Two literals and the longest match. */
+#define WIDE_OUT (2 + 258 + WIDE_OVER)
+#define SYMBOL_BITS_MOST 48
+#define DIST_BITS_MOST (WF_TABLE_DIST_BITS + 13) /* without subtable */
+#define RATIO 8		       /* of output to input: more is not expected */
+#define STRETCH 4096u	       /* output between two looks at the ends */
+#define CHECK_EVERY (16 << 10) /* output is in the cache until then */
+
+#define MASK(n) (((uint64_t)1 << (n)) - 1)
+
+struct tables {
+	const uint32_t *lit;
+	const uint32_t *dist;
+	uint64_t lit_mask;
+	unsigned int lit_bits;
+};
+
+static inline uint64_t load64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, 8);
+	return le64toh(v);
+}
+
+static inline void copy8(uint8_t *to, const uint8_t *from)
+{
+	uint64_t v;
+
+	memcpy(&v, from, 8);
+	memcpy(to, &v, 8);
+}
+
+static inline void copy4(uint8_t *to, const uint8_t *from)
+{
+	uint32_t v;
+
+	memcpy(&v, from, 4);
+	memcpy(to, &v, 4);
+}
+
+typedef uint8_t vec16 __attribute__((vector_size(16)));
+
+static inline void copy16(uint8_t *to, const uint8_t *from)
+{
+	vec16 v;
+
+	memcpy(&v, from, 16);
+	memcpy(to, &v, 16);
+}
+
+/* A match within this call's output; up to WIDE_OVER bytes too many. */
+static inline __attribute__((always_inline)) void
+wide_copy(uint8_t *to, const uint8_t *from, unsigned int distance, uint8_t *end)
+{
+	if (__builtin_expect(distance >= 8, 1)) {
+		copy8(to, from);
+		copy8(to + 8, from + 8);
+		copy8(to + 16, from + 16);
+		copy8(to + 24, from + 24);
+		to += 32;
+		from += 32;
+		while (__builtin_expect(to < end, 0)) {
+			copy8(to, from);
+			copy8(to + 8, from + 8);
+			copy8(to + 16, from + 16);
+			copy8(to + 24, from + 24);
+			to += 32;
+			from += 32;
+		}
+	} else if (distance == 1) {
+		vec16 v = (vec16){ 0 } + *from;
+
+		do {
+			memcpy(to, &v, 16);
+			to += 16;
+		} while (to < end);
+	} else if (distance >= 8) {
+		do {
+			copy8(to, from);
+			copy8(to + 8, from + 8);
+			to += 16;
+			from += 16;
+		} while (to < end);
+	} else {
+		/* Each copy makes @distance good bytes. */
+		do {
+			copy8(to, from);
+			to += distance;
+			from += distance;
+		} while (to < end);
+	}
+}
+
+/* Where a match is that lies in the window in one piece, else NULL. The window
+ * must have it. */
+static inline const uint8_t *in_window(const struct wf_inflate *s,
+				       const struct wf_cursor *c,
+				       unsigned int distance, unsigned int len)
+{
+	unsigned int back = distance - (unsigned int)(c->out - c->begin);
+	unsigned int at = s->wnext - back;
+
+	if (back > s->wnext)
+		at += s->wsize;
+	return len <= back && at + len <= s->wsize ? s->window + at : NULL;
+}
+
+/* A match that begins in the window: false if nothing is there. */
+static inline bool window_copy(const struct wf_inflate *s, struct wf_cursor *c,
+			       unsigned int distance, unsigned int len)
+{
+	const uint8_t *from;
+	uint8_t *to = c->out, *end = to + len;
+
+	if (!wf_deflate_window_has(s, c, distance))
+		return false;
+	from = in_window(s, c, distance, len);
+	if (__builtin_expect(!from, 0)) {
+		wf_deflate_window_match(s, c, distance, len);
+		return true;
+	}
+	do {
+		copy16(to, from);
+		copy16(to + 16, from + 16);
+		to += 32;
+		from += 32;
+	} while (__builtin_expect(to < end, 0));
+	c->out = end;
+	return true;
+}
+
+/* An entry that is no literal and no length, nor leads to one. */
+static void end_or_bad(struct wf_inflate *s, uint32_t entry)
+{
+	if (entry & WF_TABLE_BAD) {
+		wf_inflate_fail(s, "invalid literal/length code");
+		return;
+	}
+	s->mode = WF_INFLATE_TYPE;
+	s->back = -1;
+}
+
+/* Input as both loops hold it. Bits above the count are input as well, or 0. */
+struct reader {
+	const uint8_t *in;
+	uint64_t hold;
+	/* In the wide loop only the low byte counts: whole entries are
+	 * subtracted from it. */
+	uint32_t bits;
+	uint64_t before; /* hold before the last entry was taken */
+};
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* To 56 bits at least; 8 bytes of input must be there. */
+INLINE void refill(struct reader *r)
+{
+	r->hold |= load64(r->in) << (r->bits & 63);
+	r->in += 7 - (r->bits >> 3 & 7);
+	r->bits |= 56;
+}
+
+INLINE void take(struct reader *r, uint32_t entry)
+{
+	r->before = r->hold;
+	r->hold >>= entry & 63;
+	r->bits -= entry;
+}
+
+/* The length or distance of the entry taken last. */
+INLINE uint32_t value(const struct reader *r, uint32_t entry)
+{
+	return (entry >> 16) +
+	       (uint32_t)((r->before & ~(~(uint64_t)0 << (entry & 63))) >>
+			  wf_table_code(entry));
+}
+
+/* Puts whole bytes back: there are more of them than came in with c. */
+INLINE void leave(struct wf_cursor *c, const struct reader *r, uint8_t *out)
+{
+	unsigned int bits = r->bits & 0xff;
+
+	c->in = r->in - (bits >> 3);
+	c->bits = bits & 7;
+	c->hold = r->hold & MASK(c->bits);
+	c->out = out;
+}
+
+/* A distance and its copy; false if it is bad. */
+INLINE bool wide_match(struct wf_inflate *s, struct wf_cursor *c,
+		       const struct tables *t, struct reader *r, uint8_t **out,
+		       uint32_t len, uint32_t *next)
+{
+	/* 14 bits at least are left after two literals and the longest length:
+	 * enough for an index. */
+	uint32_t e = t->dist[r->hold & MASK(WF_TABLE_DIST_BITS)], distance;
+	uint8_t *to = *out;
+
+	if (__builtin_expect(e & WF_TABLE_OTHER, 0)) {
+		refill(r);
+		take(r, e);
+		if (e & WF_TABLE_SUB) {
+			e = t->dist[wf_table_sub(e, r->hold)];
+			take(r, e);
+		}
+		if (e & WF_TABLE_OTHER) {
+			wf_inflate_fail(s, "invalid distance code");
+			return false;
+		}
+	} else {
+		/* What follows needs the distance and an index; a refill
+		 * brings a bit more than it counts. */
+		if (__builtin_expect((uint8_t)r->bits <
+					     DIST_BITS_MOST +
+						     WF_TABLE_LIT_BITS - 1,
+				     0))
+			refill(r);
+		take(r, e);
+	}
+	distance = value(r, e);
+	*next = t->lit[r->hold & t->lit_mask];
+	refill(r);
+	if (__builtin_expect(distance > (size_t)(to - c->begin), 0)) {
+		c->out = to;
+		if (!window_copy(s, c, distance, len)) {
+			wf_inflate_fail(s, "invalid distance too far back");
+			return false;
+		}
+		*out = c->out;
+		return true;
+	}
+	*out = to + len;
+	/* For the next stretch, see run_wide(). */
+	__builtin_prefetch(to + STRETCH + WIDE_OUT, 1);
+	wide_copy(to, to - distance, distance, to + len);
+	return true;
+}
+
+/* Turns while input and output are before their limits. */
+INLINE void wide_body(struct wf_inflate *s, struct wf_cursor *c,
+		      const struct tables *tables, const uint8_t *in_limit,
+		      const uint8_t *out_limit)
+{
+	const struct tables t = *tables;
+	struct reader r = { c->in, c->hold, c->bits, 0 };
+	uint8_t *out = c->out;
+	uint32_t e;
+
+	refill(&r);
+	e = t.lit[r.hold & t.lit_mask];
+	do {
+		take(&r, e);
+		if (e & WF_TABLE_LITERAL) {
+			*out++ = (uint8_t)(e >> 16);
+			e = t.lit[r.hold & t.lit_mask];
+			take(&r, e);
+			if (e & WF_TABLE_LITERAL) {
+				*out++ = (uint8_t)(e >> 16);
+				e = t.lit[r.hold & t.lit_mask];
+				take(&r, e);
+				if (e & WF_TABLE_LITERAL) {
+					*out++ = (uint8_t)(e >> 16);
+					e = t.lit[r.hold & t.lit_mask];
+					refill(&r);
+					continue;
+				}
+			}
+		}
+		if (__builtin_expect(e & WF_TABLE_OTHER, 0)) {
+			if (e & WF_TABLE_SUB) {
+				e = t.lit[wf_table_sub(e, r.hold)];
+				take(&r, e);
+				if (e & WF_TABLE_LITERAL) {
+					*out++ = (uint8_t)(e >> 16);
+					e = t.lit[r.hold & t.lit_mask];
+					refill(&r);
+					continue;
+				}
+			}
+			if (e & WF_TABLE_OTHER) {
+				end_or_bad(s, e);
+				break;
+			}
+		}
+		if (!wide_match(s, c, &t, &r, &out, value(&r, e), &e))
+			break;
+	} while (r.in < in_limit && out < out_limit);
+	leave(c, &r, out);
+}
+
+/* Exactly @len bytes, at least 3; @gap: from where they are to where they go,
+ * if that is the same memory. */
+INLINE void exact_copy(uint8_t *to, const uint8_t *from, unsigned int gap,
+		       unsigned int len)
+{
+	const uint8_t *last = from + len;
+	uint8_t *end = to + len;
+
+	if (len >= 8 && gap >= 8) {
+		do {
+			copy8(to, from);
+			to += 8;
+			from += 8;
+		} while (end - to >= 8);
+		/* The rest with what is right already. */
+		copy8(end - 8, last - 8);
+	} else if (len >= 4 && gap >= len) {
+		copy4(to, from);
+		copy4(end - 4, last - 4);
+	} else {
+		do {
+			*to++ = *from++;
+		} while (to < end);
+	}
+}
+
+/* A distance and its copy; false if it is bad, or not all there, or without
+ * room: then nothing is taken. @used: bits of the length. */
+INLINE bool exact_match(const struct wf_inflate *s, struct wf_cursor *c,
+			const struct tables *t, struct reader *r, uint8_t **out,
+			unsigned int len, unsigned int used)
+{
+	uint64_t rest = r->hold >> used;
+	uint32_t e = t->dist[rest & MASK(WF_TABLE_DIST_BITS)];
+	unsigned int distance;
+
+	if (__builtin_expect(e & WF_TABLE_SUB, 0)) {
+		rest >>= WF_TABLE_DIST_BITS;
+		used += WF_TABLE_DIST_BITS;
+		e = t->dist[wf_table_sub(e, rest)];
+	}
+	used += wf_table_drop(e);
+	if (used > r->bits || e & WF_TABLE_OTHER ||
+	    len > (size_t)(c->out_end - *out))
+		return false;
+	distance = wf_table_value(e, rest);
+	if (distance <= (size_t)(*out - c->begin)) {
+		exact_copy(*out, *out - distance, distance, len);
+		*out += len;
+	} else {
+		const uint8_t *from;
+
+		c->out = *out;
+		if (!wf_deflate_window_has(s, c, distance))
+			return false;
+		from = c->in_place ? NULL : in_window(s, c, distance, len);
+		if (from) {
+			exact_copy(*out, from, len, len);
+			*out += len;
+		} else {
+			wf_deflate_window_match(s, c, distance, len);
+			*out = c->out;
+		}
+	}
+	r->hold >>= used;
+	r->bits -= used;
+	return true;
+}
+
+/* Near the end of the input. */
+static void refill_bytes(struct reader *r, const uint8_t *in_end)
+{
+	r->hold &= MASK(r->bits);
+	while (r->bits < 56 && r->in < in_end) {
+		r->hold |= (uint64_t)*r->in++ << r->bits;
+		r->bits += 8;
+	}
+}
+
+INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
+		       const struct tables *tables)
+{
+	const struct tables t = *tables;
+	struct reader r = { c->in, c->hold, c->bits, 0 };
+	const uint8_t *in_end = c->in_end;
+	uint8_t *out = c->out, *out_end = c->out_end;
+
+	for (;;) {
+		unsigned int used = 0;
+		uint64_t rest;
+		uint32_t e;
+
+		if (r.bits < SYMBOL_BITS_MOST) {
+			if (__builtin_expect(in_end - r.in >= 8, 1))
+				refill(&r);
+			else
+				refill_bytes(&r, in_end);
+		}
+		e = t.lit[r.hold & t.lit_mask];
+		if (e & WF_TABLE_LITERAL) {
+			if (__builtin_expect(
+				    (e & 0xff) > r.bits || out == out_end, 0))
+				break;
+			*out++ = (uint8_t)(e >> 16);
+			r.hold >>= e & 63;
+			r.bits -= e & 0xff;
+			continue;
+		}
+		rest = r.hold;
+		if (__builtin_expect((e & WF_TABLE_SUB) != 0, 0)) {
+			used = t.lit_bits;
+			rest >>= used;
+			e = t.lit[wf_table_sub(e, rest)];
+		}
+		used += wf_table_drop(e);
+		if (__builtin_expect(used > r.bits, 0))
+			break;
+		if (e & WF_TABLE_LITERAL) {
+			if (out == out_end)
+				break;
+			*out++ = (uint8_t)(e >> 16);
+			r.hold >>= used;
+			r.bits -= used;
+			continue;
+		}
+		if (e & WF_TABLE_OTHER) {
+			/* A bad one is for those who count its parts. */
+			if (e & WF_TABLE_BAD)
+				break;
+			r.hold >>= used;
+			r.bits -= used;
+			end_or_bad(s, e);
+			break;
+		}
+		if (!exact_match(s, c, &t, &r, &out, wf_table_value(e, rest),
+				 used))
+			break;
+	}
+	leave(c, &r, out);
+}
+
+/* Each loop twice: with BMI2 a shift by a variable count is one instruction
+ * instead of three. */
+struct loops {
+	void (*wide)(struct wf_inflate *s, struct wf_cursor *c,
+		     const struct tables *t, const uint8_t *in_limit,
+		     const uint8_t *out_limit);
+	void (*exact)(struct wf_inflate *s, struct wf_cursor *c,
+		      const struct tables *t);
+};
+
+static void wide_plain(struct wf_inflate *s, struct wf_cursor *c,
+		       const struct tables *t, const uint8_t *in_limit,
+		       const uint8_t *out_limit)
+{
+	wide_body(s, c, t, in_limit, out_limit);
+}
+
+static void exact_plain(struct wf_inflate *s, struct wf_cursor *c,
+			const struct tables *t)
+{
+	exact_body(s, c, t);
+}
+
+static const struct loops plain = { wide_plain, exact_plain };
+
+#if defined(__x86_64__)
+__attribute__((target("bmi,bmi2"))) static void
+wide_bmi2(struct wf_inflate *s, struct wf_cursor *c, const struct tables *t,
+	  const uint8_t *in_limit, const uint8_t *out_limit)
+{
+	wide_body(s, c, t, in_limit, out_limit);
+}
+
+__attribute__((target("bmi,bmi2"))) static void
+exact_bmi2(struct wf_inflate *s, struct wf_cursor *c, const struct tables *t)
+{
+	exact_body(s, c, t);
+}
+
+static const struct loops bmi2 = { wide_bmi2, exact_bmi2 };
+
+static inline const struct loops *pick(void)
+{
+	return __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi") ?
+		       &bmi2 :
+		       &plain;
+}
+#else
+static inline const struct loops *pick(void)
+{
+	return &plain;
+}
+#endif
+
+/*
+ * Stretch by stretch, until the input or the room is too small. A stretch is
+ * copied before it is written to: by then its lines are in the cache, because
+ * the loop has asked for them one stretch ahead.
+ */
+static void run_wide(struct wf_inflate *s, struct wf_cursor *c,
+		     const struct tables *t, const struct loops *loops)
+{
+	uint8_t kept[STRETCH + WIDE_OUT];
+	const uint8_t *in_limit = c->in_end - WIDE_IN;
+	uint8_t *out_limit = c->out_end - WIDE_OUT;
+
+	while (s->mode == WF_INFLATE_CODE && c->in < in_limit &&
+	       c->out < out_limit) {
+		size_t most = (size_t)(c->in_end - c->in) * RATIO;
+		uint8_t *begin = c->out, *limit = out_limit;
+
+		most = most < STRETCH ? most : STRETCH;
+		if ((size_t)(limit - begin) > most)
+			limit = begin + most;
+		memcpy(kept, begin, (size_t)(limit - begin) + WIDE_OUT);
+		loops->wide(s, c, t, in_limit, limit);
+		memcpy(c->out, kept + (c->out - begin), WIDE_OVER);
+		if (c->out - c->checked >= CHECK_EVERY)
+			wf_deflate_inflate_check(s, c);
+	}
+}
+
+void wf_deflate_fast_run(struct wf_inflate *s, struct wf_cursor *c)
+{
+	const struct loops *loops = pick();
+	struct tables t = { s->lit, s->dist, MASK(s->lit_bits), s->lit_bits };
+
+	if (s->fixed)
+		t = (struct tables){ wf_deflate_fixed.lit,
+				     wf_deflate_fixed.dist,
+				     MASK(wf_deflate_fixed.lit_bits),
+				     wf_deflate_fixed.lit_bits };
+	if (c->in_end - c->in > WIDE_IN && c->out_end - c->out > WIDE_OUT &&
+	    !c->in_place)
+		run_wide(s, c, &t, loops);
+	if (s->mode == WF_INFLATE_CODE)
+		loops->exact(s, c, &t);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An index beside a gzip file, FILE.wfi: places from which it can be
+ * decompressed, each with the 32 KiB before it, packed, and the checksum of the
+ * plain data up to the next. It is a hint: windows and checksums are compared.
+ * Little endian:
+ *
+ *	 0	"WFINDEX1"
+ *	 8	size of the gzip file
+ *	16	the last 8 bytes of it
+ *	24	size of the plain data
+ *	32	how many places (32 bits)
+ *	36	CRC-32 of all that follows
+ *	40	places: bit in the gzip file, | 1 << 63 at a member's header;
+ *		plain data before it (64 bits each); CRC-32 of the plain data
+ *		up to the next; size of the window; size of that when packed
+ *		(32 bits each); the packed window
+ */
+#ifndef WF_TOOLS_GZIP_BESIDE_H
+#define WF_TOOLS_GZIP_BESIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "alg/unpack.h"
+
+#define WF_GZIP_BESIDE_SUFFIX ".wfi"
+
+struct wf_gzip_beside;
+
+/* To make one: NULL without memory. */
+struct wf_gzip_beside *wf_tools_gzip_beside_new(void);
+/* The next piece of output, as alg/unpack.h tells it. 0 or -ENOMEM. */
+int wf_tools_gzip_beside_add(struct wf_gzip_beside *b,
+			     const struct wf_unpack_point *begin,
+			     uint32_t check, size_t len);
+/* Beside @name, whose content is @map. -errno; *count places. */
+int wf_tools_gzip_beside_write(const struct wf_gzip_beside *b, const char *name,
+			       const uint8_t *map, size_t size,
+			       unsigned int *count);
+
+/* What is beside @name; NULL if nothing is that belongs to it. */
+struct wf_gzip_beside *
+wf_tools_gzip_beside_read(const char *name, const uint8_t *map, size_t size);
+/* All places. */
+const struct wf_unpack_point *
+wf_tools_gzip_beside_points(const struct wf_gzip_beside *b, size_t *count);
+/* The last place before @from and those after it; false if there is none. */
+bool wf_tools_gzip_beside_find(const struct wf_gzip_beside *b, uint64_t from,
+			       struct wf_unpack_point *start,
+			       const struct wf_unpack_point **points,
+			       size_t *count);
+/* A piece of output: -EBADMSG if what is between two places is not what it
+ * was when the index was made. @b may be NULL. */
+int wf_tools_gzip_beside_check(struct wf_gzip_beside *b, uint64_t out,
+			       uint32_t check, size_t len);
+void wf_tools_gzip_beside_free(struct wf_gzip_beside *b);
+
+#endif
