@@ -25,7 +25,7 @@ static bool get_input(struct wf_cursor *c, const struct wf_back *back)
 	len = back->in(back->in_arg, &c->in);
 	if (!len)
 		c->in = NULL;
-	c->in_end = c->in + len;
+	c->in_end = wf_cursor_end(c->in, len);
 	return len;
 }
 
@@ -47,7 +47,7 @@ enum wf_inflate_ret wf_deflate_back_run(struct wf_inflate *s,
 	enum wf_inflate_ret ret = WF_INFLATE_OK;
 	struct wf_cursor c = {
 		.in = io->in,
-		.in_end = io->in + io->in_len,
+		.in_end = wf_cursor_end(io->in, io->in_len),
 		.out = s->window,
 		.out_end = s->window + (1u << s->wbits),
 		.begin = s->window,

@@ -28,6 +28,12 @@ struct wf_cursor {
 	enum wf_inflate_flush flush;
 };
 
+/* The end of @len bytes; there may be none, at NULL. */
+static inline const uint8_t *wf_cursor_end(const uint8_t *begin, size_t len)
+{
+	return len ? begin + len : begin;
+}
+
 /* What a step says to the loop that calls it. */
 enum wf_step {
 	WF_STEP_ON,    /* mode says what comes next */

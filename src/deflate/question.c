@@ -34,7 +34,7 @@ enum wf_inflate_ret wf_deflate_inflate_set_dict(struct wf_inflate *s,
 	if (s->mode == WF_INFLATE_DICT &&
 	    (len ? wf_deflate_adler32(1, dict, len) : 1) != s->check)
 		return WF_INFLATE_BAD_DATA;
-	if (wf_deflate_window_add(s, dict + len, len)) {
+	if (wf_deflate_window_add(s, wf_cursor_end(dict, len), len)) {
 		s->mode = WF_INFLATE_LOST;
 		return WF_INFLATE_NO_MEMORY;
 	}
@@ -101,7 +101,7 @@ enum wf_inflate_ret wf_deflate_inflate_sync(struct wf_inflate *s,
 		find_flush(s, bytes, len);
 	}
 	used = find_flush(s, io->in, io->in_len);
-	io->in += used;
+	io->in = wf_cursor_end(io->in, used);
 	io->in_len -= used;
 	if (s->have != 4)
 		return WF_INFLATE_BAD_DATA;
