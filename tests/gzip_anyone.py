@@ -126,22 +126,32 @@ def output_goes_on(tmp):
 
 
 def slow_pipe(tmp):
-    """What has come in goes out, though more may follow."""
+    """What has come in goes out, though more may follow; and an error ends it,
+    though nothing more comes."""
     data = corpus.source()[:100_000]
-    maker = zlib.compressobj(6, 8, 31)
-    first = maker.compress(data) + maker.flush(zlib.Z_SYNC_FLUSH)
-    p = subprocess.Popen([WEFT, "gunzip", "-p3"], stdin=subprocess.PIPE,
-                         stdout=subprocess.PIPE)
-    p.stdin.write(first)
-    p.stdin.flush()
-    got = b""
-    while len(got) < len(data):
-        got += os.read(p.stdout.fileno(), 1 << 16)
-    assert got == data
-    p.stdin.write(maker.compress(b"end") + maker.flush())
-    p.stdin.close()
-    assert p.stdout.read() == b"end"
-    assert p.wait() == 0
+    for threads in ("-p1", "-p3"):
+        maker = zlib.compressobj(6, 8, 31)
+        first = maker.compress(data) + maker.flush(zlib.Z_SYNC_FLUSH)
+        p = subprocess.Popen([WEFT, "gunzip", threads], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE)
+        p.stdin.write(first)
+        p.stdin.flush()
+        got = b""
+        while len(got) < len(data):
+            got += os.read(p.stdout.fileno(), 1 << 16)
+        assert got == data
+        p.stdin.write(maker.compress(b"end") + maker.flush())
+        p.stdin.close()
+        assert p.stdout.read() == b"end"
+        assert p.wait() == 0
+        p = subprocess.Popen([WEFT, "gunzip", threads], stdin=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE)
+        p.stdin.write(first + b"\7" * 5000)
+        p.stdin.flush()
+        assert p.wait(60) == 1
+        p.stdin.close()
+        assert b"damaged" in p.stderr.read()
 
 
 def index(tmp):

@@ -14,6 +14,9 @@
 #include "alg/wrap.h"
 #include "deflate/find.h"
 
+/* Memory that is used where the begin is known: if not even one block fits, all
+ * of it was in vain. */
+#define KNOWN_ROOM (6u << 20)
 #define SEARCH (32u << 10)  /* bytes between two looks at the rest */
 #define STRIDE (256u << 10) /* resolved, checked and written at a time */
 
@@ -48,6 +51,7 @@ static enum wf_chunk_answer ask(void *arg, const uint8_t **window)
 static void run_known(struct wf_piece *p)
 {
 	p->found = true;
+	p->chunk.size = p->room < KNOWN_ROOM ? p->room : KNOWN_ROOM;
 	wf_deflate_chunk_begin(&p->chunk, p->known_at,
 			       p->window + WF_CHUNK_WINDOW - p->have, p->have);
 	p->why = wf_deflate_chunk_run(&p->chunk);
@@ -111,6 +115,7 @@ void wf_alg_engine_ahead(struct wf_piece *p)
 {
 	struct wf_chunk *c = &p->chunk;
 
+	c->size = p->room;
 	c->stop = p->range.to;
 	c->exact = p->range.exact;
 	c->ask = ask;

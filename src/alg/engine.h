@@ -34,6 +34,7 @@ struct wf_range {
 
 struct wf_piece {
 	struct wf_chunk chunk;
+	size_t room; /* memory of the chunk */
 	enum wf_piece_state state;
 	uint64_t number; /* of the range */
 	struct wf_range range;
@@ -66,7 +67,8 @@ struct wf_engine {
 	unsigned int count;
 	unsigned int unused;
 	uint8_t *memory; /* of all pieces */
-	size_t room;	 /* of that, each has this much */
+	size_t memory_size;
+	size_t room; /* of that, each has this much */
 
 	/* Ranges of input: those from ->head on that are given out. */
 	struct wf_range *ranges; /* range n is at n % ranges_count */
@@ -86,6 +88,7 @@ struct wf_engine {
 	uint64_t out;
 	uint64_t turns;	   /* given out */
 	bool over;	   /* nothing follows */
+	bool in_order;	   /* no pieces at all */
 	bool stuck;	   /* pieces are of no use here: in order */
 	bool serial_begun; /* ->serial says where we are, ->at does not */
 	bool serial_busy;

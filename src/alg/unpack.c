@@ -30,7 +30,8 @@
 #define ROOM (40u << 20)	 /* memory of a piece, at most */
 #define ROOM_ALONE (8u << 20)
 #define ROOM_KEPT (16u << 20) /* of that, what a free piece keeps */
-#define SERIAL_ROOM (1u << 20)
+#define SERIAL_ROOM (512u << 10)
+#define LARGE_PAGE (2u << 20)
 #define READ_MOST (1u << 20)
 #define MISSES 4 /* in a row, until nothing is done ahead ... */
 #define PAUSE 16 /* ... for so many ranges */
@@ -56,7 +57,7 @@ static void give_back(struct wf_engine *e, struct wf_piece *p)
 	size_t used = (size_t)(p->chunk.out - p->chunk.room);
 
 	if (used > ROOM_KEPT)
-		madvise(p->chunk.room + ROOM_KEPT, p->chunk.size - ROOM_KEPT,
+		madvise(p->chunk.room + ROOM_KEPT, p->room - ROOM_KEPT,
 			MADV_DONTNEED);
 	p->state = WF_PIECE_FREE;
 	e->unused++;
@@ -231,6 +232,23 @@ static struct wf_piece *piece_for(struct wf_engine *e, uint64_t number)
 	return p;
 }
 
+/* What goes on in order has got to ->serial.pos: nothing before that is wanted
+ * ahead of its turn any more. */
+static void pass_by(struct wf_engine *e)
+{
+	uint64_t bit = e->serial.pos > 8 ? (e->serial.pos - 8) * 8 : 0;
+
+	for (unsigned int i = 0; i < e->count; i++) {
+		struct wf_piece *p = &e->pieces[i];
+
+		if (p->state == WF_PIECE_BUSY && p->number >= e->head &&
+		    p->number != UINT64_MAX && p->range.to <= bit)
+			atomic_store(&p->unwanted, true);
+	}
+	if (!e->bgzf && !e->u->points && e->cut < bit)
+		e->cut = bit;
+}
+
 /* The range at ->at, if nobody works on it, or the next one. */
 static struct wf_piece *next_ahead(struct wf_engine *e)
 {
@@ -272,6 +290,9 @@ static enum job choose(struct wf_engine *e, struct wf_piece **piece)
 {
 	struct wf_piece *first = NULL;
 
+	/* Whoever waits for input must not keep the others from going home. */
+	if ((e->failed || e->over) && e->reading && e->u->stop)
+		e->u->stop(e->u->arg);
 	if (e->failed || (e->over && e->put == e->turns))
 		return GO_HOME;
 	for (unsigned int i = 0; i < e->count; i++) {
@@ -307,7 +328,7 @@ static bool is_handover(struct wf_engine *e, const struct wf_range *range)
 	uint64_t end = s->at.bit + 3;
 	unsigned int bits;
 
-	if (s->at.bit < range->to)
+	if (s->at.bit < range->to || e->in_order)
 		return false;
 	if (s->at.member || range->exact)
 		return true;
@@ -340,7 +361,7 @@ static void begin_ranges(struct wf_engine *e)
 	}
 	e->cut = e->at.bit;
 	e->serial_begun = false;
-	e->stuck = false;
+	e->stuck = e->in_order;
 }
 
 /* Steps until pieces can go on, or @p is full. Without the lock, but where it
@@ -377,6 +398,7 @@ static void go_in_order(struct wf_engine *e, struct wf_piece *p,
 		pthread_mutex_lock(&e->lock);
 		if (ret == WF_SERIAL_FAILED)
 			p->error = s->error;
+		pass_by(e);
 		e->over = ret == WF_SERIAL_FAILED || ret == WF_SERIAL_OVER ||
 			  (ret == WF_SERIAL_MEMBER && !e->u->members);
 		e->starving = ret == WF_SERIAL_INPUT && end == e->source.end &&
@@ -546,6 +568,7 @@ static void work(void *arg)
 static int make_pieces(struct wf_engine *e)
 {
 	bool alone = e->threads == 1;
+	uint8_t *first;
 	void *memory;
 	int ret = 0;
 
@@ -554,17 +577,20 @@ static int make_pieces(struct wf_engine *e)
 	e->ranges_count = 4 * e->count;
 	e->pieces = calloc(e->count, sizeof(*e->pieces));
 	e->ranges = calloc(e->ranges_count, sizeof(*e->ranges));
-	memory = mmap(NULL, e->count * e->room, PROT_READ | PROT_WRITE,
+	e->memory_size = e->count * e->room + LARGE_PAGE;
+	memory = mmap(NULL, e->memory_size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	e->memory = memory == MAP_FAILED ? NULL : memory;
 	if (!e->pieces || !e->ranges || !e->memory)
 		return -ENOMEM;
-	madvise(memory, e->count * e->room, MADV_HUGEPAGE);
+	madvise(memory, e->memory_size, MADV_HUGEPAGE);
+	first = e->memory + (-(uintptr_t)memory & (LARGE_PAGE - 1));
 	for (unsigned int i = 0; i < e->count && !ret; i++) {
 		struct wf_chunk *c = &e->pieces[i].chunk;
 
-		c->room = e->memory + i * e->room;
+		c->room = first + i * e->room;
 		c->size = e->room;
+		e->pieces[i].room = e->room;
 		c->members = e->u->members;
 		c->trailer = wf_alg_wrap_trailer_size(e->u->alg);
 		ret = wf_deflate_chunk_init(c);
@@ -579,7 +605,7 @@ static void choose_sizes(struct wf_engine *e)
 	struct wf_unpack *u = e->u;
 	size_t chunk = u->chunk;
 
-	e->threads = u->threads;
+	e->threads = e->threads ? e->threads : u->threads;
 	if (!chunk && u->in && u->in_len < 2 * CHUNK_ALONE)
 		e->threads = 1;
 	if (!chunk && e->threads == 1)
@@ -590,6 +616,9 @@ static void choose_sizes(struct wf_engine *e)
 			chunk = CHUNK_LEAST;
 	}
 	e->chunk = chunk && chunk < CHUNK_MOST ? chunk : CHUNK_MOST;
+	/* While one thread waits for input, it decompresses nothing: it must
+	 * not leave anything for later. */
+	e->in_order = e->threads == 1 && !u->in;
 }
 
 static void end(struct wf_engine *e)
@@ -601,7 +630,7 @@ static void end(struct wf_engine *e)
 	free(e->pieces);
 	free(e->ranges);
 	if (e->memory)
-		munmap(e->memory, e->count * e->room);
+		munmap(e->memory, e->memory_size);
 	wf_alg_source_end(&e->source);
 	wf_alg_serial_exit(&e->serial);
 	pthread_cond_destroy(&e->moved);
@@ -631,36 +660,55 @@ static void begin(struct wf_engine *e)
 	e->serial.first = false;
 }
 
-int wf_alg_unpack_run(struct wf_unpack *u)
+/* @threads: 0 for those that were asked for. NULL without memory. */
+static struct wf_engine *make(struct wf_unpack *u, unsigned int threads,
+			      int *ret)
 {
 	struct wf_engine *e = calloc(1, sizeof(*e));
-	int ret;
 
+	*ret = -ENOMEM;
 	if (!e)
-		return -ENOMEM;
+		return NULL;
 	e->u = u;
-	u->total_in = 0;
-	u->total_out = 0;
+	e->threads = threads;
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->moved, NULL);
 	choose_sizes(e);
-	ret = wf_alg_serial_init(&e->serial, u->alg, u->members);
-	if (!ret)
-		ret = make_pieces(e);
-	if (!ret && u->in)
+	*ret = wf_alg_serial_init(&e->serial, u->alg, u->members);
+	if (!*ret)
+		*ret = make_pieces(e);
+	if (!*ret && u->in)
 		wf_alg_source_memory(&e->source, u->in, u->in_len);
-	else if (!ret)
-		ret = wf_alg_source_ring(&e->source, e->chunk * (e->count + 2));
-	if (!ret) {
-		begin(e);
-		e->check = wd_comp_check_init(
-			u->alg == WD_COMP_ZLIB ? WD_COMP_ZLIB : WD_COMP_GZIP);
-		u->check = e->check;
-		wf_alg_crew_together(e->threads, work, e);
-		ret = e->failed;
-		u->garbage = e->serial.garbage;
-		u->total_in = e->serial_begun ? e->serial.pos : e->at.bit / 8;
-	}
+	else if (!*ret)
+		*ret = wf_alg_source_ring(&e->source,
+					  e->chunk * (e->count + 2));
+	if (!*ret)
+		return e;
+	end(e);
+	return NULL;
+}
+
+int wf_alg_unpack_run(struct wf_unpack *u)
+{
+	struct wf_engine *e;
+	int ret;
+
+	u->total_in = 0;
+	u->total_out = 0;
+	e = make(u, 0, &ret);
+	/* One thread needs much less. */
+	if (!e && u->threads > 1)
+		e = make(u, 1, &ret);
+	if (!e)
+		return ret;
+	begin(e);
+	e->check = wd_comp_check_init(u->alg == WD_COMP_ZLIB ? WD_COMP_ZLIB :
+							       WD_COMP_GZIP);
+	u->check = e->check;
+	wf_alg_crew_together(e->threads, work, e);
+	ret = e->failed;
+	u->garbage = e->serial.garbage;
+	u->total_in = e->serial_begun ? e->serial.pos : e->at.bit / 8;
 	end(e);
 	return ret;
 }

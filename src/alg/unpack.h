@@ -35,6 +35,9 @@ struct wf_unpack {
 	const uint8_t *in;
 	size_t in_len;
 	ssize_t (*read)(void *arg, uint8_t *buf, size_t len);
+	/* May be NULL. No more input is wanted: a read() that waits for some
+	 * should return. Any thread. */
+	void (*stop)(void *arg);
 	/* The output. If put_at is set, any thread at any time, every byte
 	 * once; else put, in order and one thread at a time. 0 or -errno. */
 	int (*put_at)(void *arg, uint64_t at, const uint8_t *data, size_t len);

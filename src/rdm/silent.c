@@ -77,12 +77,12 @@ static void warn(struct wf_rdm_peer *peer)
 		return;
 	if (source_of(peer->ep, &peer->addr, &source))
 		interface_of(&source, name, sizeof(name));
-	wf_tell("no answer from %s by packets for %.1f s (UDP from %s, "
+	wf_tell("no answer from %s by packets for %.1f s (%s from %s, "
 		"interface %s): is the process there, does a firewall drop "
-		"UDP, is FI_WEFT_IFACE the right interface, is FI_WEFT_SHM the "
-		"same for all processes of a node?",
+		"packets, is FI_WEFT_IFACE the right interface, are "
+		"FI_WEFT_NIC and FI_WEFT_SHM the same for all processes?",
 		wf_base_addr_str(&peer->addr, to, sizeof(to)),
-		(double)peer->asked_ns / 1e9,
+		(double)peer->asked_ns / 1e9, wf_nic_name(peer->ep->nic),
 		wf_base_addr_str(&source, from, sizeof(from)), name);
 }
 

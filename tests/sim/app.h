@@ -74,6 +74,7 @@ struct sim_app {
 	struct sim_rng draws; /* what is sent next */
 	enum app_phase phase;
 	const char *doing;
+	struct fi_provider *provider;
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;

@@ -99,6 +99,7 @@ static int get_info(struct sim_app *app)
 	char node[32], port[16];
 	int err;
 
+	app->provider = provider;
 	if (!hints)
 		return -FI_ENOMEM;
 	snprintf(node, sizeof(node), "10.0.0.%u", app->proc->node->number + 1);
@@ -207,7 +208,7 @@ void app_close(struct sim_app *app)
 	close_one(&app->fabric);
 	__wrap_fi_freeinfo(app->info);
 	app->info = NULL;
-	fi_prov_ini()->cleanup();
+	app->provider->cleanup();
 	for (int i = 0; i < APP_OPS; i++)
 		app->ops[i].buf.posted = false;
 	for (int i = 0; i < APP_RECEIVES; i++)

@@ -6,9 +6,11 @@
  */
 #include "director.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "app.h"
+#include "fidelity.h"
 #include "net.h"
 #include "oracle.h"
 #include "sim.h"
@@ -41,7 +43,7 @@ static void maybe_kill(void)
 		return;
 	kills_left--;
 	proc->die_in = 1 + sim_rng_below(&sim.draw,
-					 1ull << sim_rng_below(&sim.draw, 16));
+					 1ull << sim_rng_below(&sim.draw, 10));
 }
 
 static void maybe_stop(void)
@@ -83,11 +85,11 @@ static void restart_dead(bool all)
 
 static void make_trouble(void)
 {
+	uint64_t step = (sim.s.heal_at - sim.now) / 16;
+
 	while (sim.now < sim.s.heal_at) {
-		sim_sleep_until(
-			sim.now + 1 +
-				sim_rng_below(&sim.draw, sim.s.heal_at / 16),
-			NULL);
+		sim_sleep_until(sim.now + 1 + sim_rng_below(&sim.draw, step),
+				NULL);
 		maybe_kill();
 		maybe_stop();
 		maybe_cut();
@@ -142,7 +144,31 @@ static void direct(void)
 		sim_sleep_until(sim.now + SIM_MS, NULL);
 }
 
-void director_run(const struct sim_scenario *s, bool trace)
+void fidelity_differs(const char *what, int line)
+{
+	sim_fail("fidelity.c:%d: not so in the simulator: %s (%d)", line, what,
+		 errno);
+}
+
+static bool fidelity_over;
+
+static void *assert_all(void *arg)
+{
+	fidelity_run("10.0.0.1");
+	fidelity_over = true;
+	sim_proc_exit(arg);
+	return NULL;
+}
+
+static void direct_fidelity(void)
+{
+	sim.proc[0].node = &sim.node[0];
+	sim_proc_start(&sim.proc[0], assert_all, &sim.proc[0]);
+	while (!fidelity_over)
+		sim_sleep_until(sim.now + SIM_MS, NULL);
+}
+
+static void begin(const struct sim_scenario *s, bool trace)
 {
 	memset(&sim, 0, sizeof(sim));
 	sim.s = *s;
@@ -150,6 +176,24 @@ void director_run(const struct sim_scenario *s, bool trace)
 	sim.now = SIM_S;
 	sim.progress = sim.now;
 	sim.s.heal_at += sim.now;
+	for (unsigned int i = 0; i < SIM_NODES; i++) {
+		sim.node[i].number = i;
+		sim.node[i].next_pid = 100;
+	}
+}
+
+void director_fidelity(void)
+{
+	const struct sim_scenario s = { .nodes = 1, .procs = 1 };
+
+	begin(&s, false);
+	sim.healed = true;
+	sim_task_run(direct_fidelity);
+}
+
+void director_run(const struct sim_scenario *s, bool trace)
+{
+	begin(s, trace);
 	sim_rng_seed(&sim.sched, s->seed, "scheduler");
 	sim_rng_seed(&sim.draw, s->seed, "director");
 	sim_rng_seed(&sim.cost, s->seed, "cost");
@@ -157,10 +201,6 @@ void director_run(const struct sim_scenario *s, bool trace)
 	sim_rng_seed(&sim.net, s->seed, "network");
 	for (int i = 0; i < SIM_FAULTS; i++)
 		sim_rng_seed(&sim.fault[i], s->seed, sim_fault_names[i]);
-	for (unsigned int i = 0; i < SIM_NODES; i++) {
-		sim.node[i].number = i;
-		sim.node[i].next_pid = 100;
-	}
 	kills_left = s->kills;
 	wf_sim_knobs = s->knobs;
 	sim_task_run(direct);

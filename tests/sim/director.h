@@ -9,6 +9,8 @@
 
 /* Returns if all is well; sim_fail() ends the process otherwise. Once in a
  * process. */
+/* Runs fidelity.c in a simulated process. */
+void director_fidelity(void);
 void director_run(const struct sim_scenario *s, bool trace);
 
 #endif

@@ -159,6 +159,8 @@ static const char *setting(const char *name)
 		{ "shm", s->shm },
 	};
 
+	if (!strcmp(name, "nic"))
+		return "udp";
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
 		if (strcmp(given[i].name, name))
 			continue;

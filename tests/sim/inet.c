@@ -39,6 +39,7 @@ struct inet_file {
 	struct inet_file *next;
 	struct sockaddr_in here; /* port 0: not bound */
 	struct sockaddr_in there;
+	bool stream; /* TCP: only holds a port, nobody can connect */
 	bool pktinfo, recverr, connected;
 	int pending; /* so_error */
 	struct datagram *first, **last;
@@ -74,11 +75,11 @@ void sim_net_cut(unsigned int from, unsigned int to, uint64_t until)
 	cut_until[from][to] = until;
 }
 
-struct sim_file *sim_inet_socket(int family, bool nonblocking)
+struct sim_file *sim_inet_socket(int type, bool nonblocking)
 {
 	struct inet_file *sock = real_calloc(1, sizeof(*sock));
 
-	(void)family;
+	sock->stream = type == SOCK_STREAM;
 	sock->file.ops = &inet_ops;
 	sock->file.refs = 1;
 	sock->file.nonblocking = nonblocking;
@@ -90,11 +91,12 @@ struct sim_file *sim_inet_socket(int family, bool nonblocking)
 	return &sock->file;
 }
 
-static struct inet_file *find_socket(const struct sim_node *node,
+static struct inet_file *find_socket(const struct sim_node *node, bool stream,
 				     struct sockaddr_in to, bool exact)
 {
 	for (struct inet_file *s = sockets; s; s = s->next) {
-		if (s->node != node || s->here.sin_port != to.sin_port)
+		if (s->node != node || s->stream != stream ||
+		    s->here.sin_port != to.sin_port)
 			continue;
 		if (s->here.sin_addr.s_addr == to.sin_addr.s_addr ||
 		    !s->here.sin_addr.s_addr || (exact && !to.sin_addr.s_addr))
@@ -115,12 +117,12 @@ static int inet_bind(struct sim_file *file, const struct sockaddr *sa,
 	if (want.sin_addr.s_addr && !is_loopback(want.sin_addr) &&
 	    sim_net_node(want.sin_addr) != sock->node)
 		return -EADDRNOTAVAIL;
-	if (want.sin_port && find_socket(sock->node, want, true))
+	if (want.sin_port && find_socket(sock->node, sock->stream, want, true))
 		return -EADDRINUSE;
 	while (!want.sin_port) {
 		want.sin_port =
 			htons((uint16_t)(PORT_FIRST + sock->node->next_port++));
-		if (find_socket(sock->node, want, true))
+		if (find_socket(sock->node, sock->stream, want, true))
 			want.sin_port = 0;
 	}
 	sock->here = want;
@@ -145,9 +147,24 @@ static int inet_connect(struct sim_file *file, const struct sockaddr *sa,
 
 	if (len < sizeof(sock->there) || sa->sa_family != AF_INET)
 		return -EAFNOSUPPORT;
+	if (sock->stream)
+		return -ECONNREFUSED;
 	memcpy(&sock->there, sa, sizeof(sock->there));
 	sock->connected = true;
 	return 0;
+}
+
+static int inet_listen(struct sim_file *file, int backlog)
+{
+	(void)backlog;
+	return ((struct inet_file *)file)->stream ? 0 : -EOPNOTSUPP;
+}
+
+static struct sim_file *inet_accept(struct sim_file *file, int *err)
+{
+	(void)file;
+	*err = -EAGAIN;
+	return NULL;
 }
 
 static int inet_getname(struct sim_file *file, struct sockaddr *sa,
@@ -186,7 +203,7 @@ static void refuse(void *arg)
 					NULL :
 					sim_net_node(d->from.sin_addr);
 	struct inet_file *sock =
-		node ? find_socket(node, d->from, false) : NULL;
+		node ? find_socket(node, false, d->from, false) : NULL;
 
 	if (!sock || !sock->recverr) {
 		real_free(d);
@@ -203,7 +220,8 @@ static void arrive(void *arg)
 {
 	struct datagram *d = arg;
 	struct sim_node *node = sim_net_node(d->to.sin_addr);
-	struct inet_file *sock = node ? find_socket(node, d->to, false) : NULL;
+	struct inet_file *sock =
+		node ? find_socket(node, false, d->to, false) : NULL;
 
 	d->next = NULL;
 	if (sock)
@@ -435,6 +453,8 @@ static uint32_t inet_events(struct sim_file *file)
 {
 	const struct inet_file *sock = (struct inet_file *)file;
 
+	if (sock->stream)
+		return 0;
 	return EPOLLOUT | (sock->first ? EPOLLIN : 0) |
 	       (sock->errors || sock->pending ? EPOLLERR : 0);
 }
@@ -506,6 +526,8 @@ static const struct sim_file_ops inet_ops = {
 	.recvmsg = inet_recvmsg,
 	.bind = inet_bind,
 	.connect = inet_connect,
+	.listen = inet_listen,
+	.accept = inet_accept,
 	.getname = inet_getname,
 	.getopt = inet_getopt,
 	.setopt = inet_setopt,

@@ -61,7 +61,7 @@ void sim_file_close_all(struct sim_proc *proc);
 void sim_epoll_forget(struct sim_file *file);
 
 struct sim_file *sim_unix_socket(bool nonblocking);
-struct sim_file *sim_inet_socket(int family, bool nonblocking);
+struct sim_file *sim_inet_socket(int type, bool nonblocking);
 struct sim_file *sim_memfd(const char *name);
 
 /* -- memory ----------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,14 +22,14 @@
 
 #define TWICE 50 /* every so many scenarios run a second time */
 #define JOBS_MAX 64
-#define REAL_SECONDS 60 /* for one scenario */
+#define REAL_SECONDS 60 /* of a processor, for one scenario */
 
 static struct options {
 	uint64_t seed;
 	uint64_t count; /* scenarios; 0: until the time is over */
 	double seconds;
 	unsigned int jobs;
-	bool one, trace, quiet, shrink;
+	bool trace, shrink, live; /* the last: nobody dies between nodes */
 	const char *file;
 } options = { .seed = 1, .jobs = 1, .shrink = true };
 
@@ -50,6 +51,16 @@ static double seconds_now(void)
 	return (double)tv.tv_sec + (double)tv.tv_usec * 1e-6;
 }
 
+/* By packets nobody is killed with --live. */
+static void draw(struct sim_scenario *s, uint64_t seed)
+{
+	sim_scenario_draw(s, seed);
+	if (!options.live || (s->shm && s->nodes == 1))
+		return;
+	s->faults &= ~(1u << SIM_FAULT_KILL | 1u << SIM_FAULT_PID);
+	s->kills = 0;
+}
+
 /* -- one scenario ----------------------------------------------------------- */
 
 static void silence(void)
@@ -63,7 +74,9 @@ static void run_child(const struct sim_scenario *s, int to, bool trace)
 {
 	struct answer answer = { .seed = s->seed };
 
-	alarm(REAL_SECONDS);
+	const struct rlimit most = { REAL_SECONDS, REAL_SECONDS };
+
+	setrlimit(RLIMIT_CPU, &most);
 	director_run(s, trace);
 	answer.hash = sim.trace_hash;
 	answer.messages = oracle_messages;
@@ -112,13 +125,13 @@ static int finish(pid_t pid, int from, struct answer *answer)
 	return status ? status : told ? 0 : 1;
 }
 
-bool sim_fails(const struct sim_scenario *s)
+int sim_outcome(const struct sim_scenario *s)
 {
 	struct answer answer;
 	int from = -1;
 	pid_t pid = start(s, &from, false, true);
 
-	return finish(pid, from, &answer) != 0;
+	return finish(pid, from, &answer);
 }
 
 static void report(const struct sim_scenario *s, int status)
@@ -128,12 +141,13 @@ static void report(const struct sim_scenario *s, int status)
 	if (WIFSIGNALED(status))
 		printf("seed %llu: ended by signal %d (%s)\n",
 		       (unsigned long long)s->seed, WTERMSIG(status),
-		       WTERMSIG(status) == SIGALRM ?
+		       WTERMSIG(status) == SIGXCPU ||
+				       WTERMSIG(status) == SIGKILL ?
 			       "it takes too long" :
 			       strsignal(WTERMSIG(status)));
 	printf("seed %llu FAILED; repeat it: weft-sim --seed %llu --trace\n",
 	       (unsigned long long)s->seed, (unsigned long long)s->seed);
-	if (options.shrink && shrink(&small)) {
+	if (options.shrink && shrink(&small, status)) {
 		char text[256];
 
 		printf("smaller: weft-sim --seed %llu --trace --only %s\n",
@@ -203,7 +217,7 @@ static int run_many(void)
 			struct job *next =
 				&jobs[(at + under_way) % options.jobs];
 
-			sim_scenario_draw(&next->s, options.seed + started++);
+			draw(&next->s, options.seed + started++);
 			next->pid = start(&next->s, &next->from, false, false);
 			under_way++;
 		}
@@ -248,7 +262,7 @@ static int run_file(void)
 
 		if (!seed)
 			continue;
-		sim_scenario_draw(&s, seed);
+		draw(&s, seed);
 		pid = start(&s, &from, false, false);
 		status = finish(pid, from, &answer);
 		failed += !check(&s, status, &answer);
@@ -277,9 +291,12 @@ static int usage(FILE *to)
 		"  --for SECONDS  run seeds one after the other for this long\n"
 		"  --count N      run N seeds\n"
 		"  --jobs N       processes at a time\n"
+		"  --live         nobody is killed who is reached by packets\n"
 		"  --no-shrink    do not look for a smaller scenario that "
 		"fails\n"
-		"  --file SEEDS   run the seeds of a file\n");
+		"  --file SEEDS   run the seeds of a file\n"
+		"  --fidelity     compare the simulated kernel with what is "
+		"expected of one\n");
 	return to == stderr ? 2 : 0;
 }
 
@@ -290,7 +307,7 @@ static int run_one(const char *only)
 	int from = -1, status;
 	pid_t pid;
 
-	sim_scenario_draw(&s, options.seed);
+	draw(&s, options.seed);
 	if (only && shrink_apply(&s, only)) {
 		fprintf(stderr, "cannot read --only %s\n", only);
 		return 2;
@@ -331,6 +348,8 @@ int main(int argc, char **argv)
 		{ "only", required_argument, NULL, 'o' },
 		{ "file", required_argument, NULL, 'F' },
 		{ "no-shrink", no_argument, NULL, 'n' },
+		{ "live", no_argument, NULL, 'l' },
+		{ "fidelity", no_argument, NULL, 'y' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -364,6 +383,12 @@ int main(int argc, char **argv)
 		case 'n':
 			options.shrink = false;
 			break;
+		case 'l':
+			options.live = true;
+			break;
+		case 'y':
+			director_fidelity();
+			return 0;
 		case 'h':
 			return usage(stdout);
 		default:

@@ -458,11 +458,19 @@ struct app_memory {
 
 static struct app_memory *app_list;
 
-/* It stays after the process: a late write to it is found. */
+/* A new life has its memory where the former had it, as programs do that start
+ * without random addresses: a copy that was meant for the former finds it. */
 void *sim_memory_app_alloc(struct sim_proc *proc, size_t bytes)
 {
-	struct app_memory *m = real_calloc(1, sizeof(*m));
+	struct app_memory *m;
 
+	for (m = app_list; m; m = m->next) {
+		if (m->proc == proc && m->bytes >= bytes) {
+			m->life = proc->life;
+			return m->addr;
+		}
+	}
+	m = real_calloc(1, sizeof(*m));
 	m->proc = proc;
 	m->life = proc->life;
 	m->bytes = (bytes + PAGE - 1) / PAGE * PAGE;

@@ -29,6 +29,7 @@ const char *const sim_work_names[SIM_WORKS] = {
 	[SIM_WORK_REMOTE] = "remote",
 	[SIM_WORK_CONNECT] = "connect",
 	[SIM_WORK_MIX] = "mix",
+	[SIM_WORK_RESTART] = "restart",
 };
 
 struct wf_sim_knobs wf_sim_knobs;
@@ -57,6 +58,14 @@ static void draw_faults(struct sim_scenario *s)
 	s->fault_one_in = PICK(20, 100, 1000);
 	s->kills = s->faults & 1u << SIM_FAULT_KILL ? PICK(1, 2, 5) : 0;
 	s->heal_at = PICK(1, 5, 20, 100) * SIM_MS;
+	if (s->work != SIM_WORK_RESTART)
+		return;
+	/* Nothing else: what fails must then be explained by a death. */
+	if (PICK(0, 1))
+		s->faults &= 1u << SIM_FAULT_COMPUTE;
+	s->faults |= 1u << SIM_FAULT_KILL | 1u << SIM_FAULT_PID;
+	s->kills = PICK(3, 8, 20);
+	s->heal_at = PICK(5, 20, 100) * SIM_MS;
 }
 
 static void draw_knobs(struct sim_scenario *s)

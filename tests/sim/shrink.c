@@ -33,7 +33,7 @@ static bool fits(const struct sim_scenario *s)
 	       s->nodes <= s->procs;
 }
 
-bool shrink(struct sim_scenario *s)
+bool shrink(struct sim_scenario *s, int status)
 {
 	bool smaller = false, again = true;
 	int tries = 0;
@@ -44,10 +44,12 @@ bool shrink(struct sim_scenario *s)
 			struct sim_scenario less = *s;
 
 			less.faults &= ~(1u << i);
+			if (i == SIM_FAULT_KILL)
+				less.kills = 0;
 			if (less.faults == s->faults)
 				continue;
 			tries++;
-			if (!sim_fails(&less))
+			if (sim_outcome(&less) != status)
 				continue;
 			*s = less;
 			smaller = again = true;
@@ -62,7 +64,7 @@ bool shrink(struct sim_scenario *s)
 			if (!fits(&less))
 				continue;
 			tries++;
-			if (!sim_fails(&less))
+			if (sim_outcome(&less) != status)
 				continue;
 			*s = less;
 			smaller = again = true;

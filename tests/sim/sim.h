@@ -71,6 +71,7 @@ enum sim_workload {
 	SIM_WORK_REMOTE, /* RMA and atomics */
 	SIM_WORK_CONNECT,
 	SIM_WORK_MIX,
+	SIM_WORK_RESTART, /* all to all, with many deaths */
 	SIM_WORKS
 };
 

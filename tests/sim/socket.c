@@ -31,8 +31,8 @@ int __wrap_socket(int family, int type, int protocol)
 	if (family == AF_UNIX && type == SOCK_SEQPACKET)
 		file = sim_unix_socket(nonblocking);
 	else if ((family == AF_INET || family == AF_INET6) &&
-		 type == SOCK_DGRAM)
-		file = sim_inet_socket(family, nonblocking);
+		 (type == SOCK_DGRAM || type == SOCK_STREAM))
+		file = sim_inet_socket(type, nonblocking);
 	if (!file)
 		sim_fail("the simulator has no socket(%d, %d)", family, type);
 	return SIM_RET(sim_file_install(file));

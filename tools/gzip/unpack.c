@@ -8,9 +8,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <weft/wd_comp.h>
@@ -26,6 +28,7 @@ struct unpacker {
 	uint8_t first[2]; /* of what is read: they tell whether it is gzip */
 	size_t first_at;
 	size_t first_len;
+	int stop; /* an eventfd: no more is wanted */
 	/* Where each piece is written to its place: */
 	off_t base;
 	pthread_mutex_t lock;
@@ -50,9 +53,23 @@ static ssize_t read_input(void *arg, uint8_t *buf, size_t len)
 		return (ssize_t)n;
 	}
 	do {
+		struct pollfd fds[2] = { { .fd = u->io->in, .events = POLLIN },
+					 { .fd = u->stop, .events = POLLIN } };
+
+		/* It waits for either; a file is always ready. */
+		if (u->stop >= 0 && poll(fds, 2, -1) > 0 && fds[1].revents)
+			return 0;
 		got = read(u->io->in, buf, len);
 	} while (got < 0 && errno == EINTR);
 	return got < 0 ? -errno : got;
+}
+
+static void stop(void *arg)
+{
+	struct unpacker *u = arg;
+
+	if (u->stop >= 0)
+		eventfd_write(u->stop, 1);
 }
 
 static int put(void *arg, const uint8_t *data, size_t len)
@@ -248,6 +265,7 @@ static int run_engine(struct unpacker *u)
 		.in = io->map,
 		.in_len = io->map ? (size_t)io->size : 0,
 		.read = read_input,
+		.stop = stop,
 		.put = put,
 		.header = read_header,
 		.arg = u,
@@ -366,8 +384,11 @@ int wf_tools_gzip_unpack(struct wf_gzip_io *io)
 	if (!u)
 		return -ENOMEM;
 	u->io = io;
+	u->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&u->lock, NULL);
 	ret = with_index(u);
+	if (u->stop >= 0)
+		close(u->stop);
 	wf_tools_gzip_progress_end();
 	pthread_mutex_destroy(&u->lock);
 	free(u->points);

@@ -372,6 +372,58 @@ static void test_idle(void **state)
 	pair_close(&p);
 }
 
+static int knock(struct side *s, const void *bytes, size_t len)
+{
+	const struct wf_addr *to = wf_nic_addr(s->nic);
+	int fd = socket(to->sa.sa_family, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, &to->sa, wf_base_addr_len(to)), 0);
+	if (len)
+		assert_int_equal(send(fd, bytes, len, MSG_NOSIGNAL), len);
+	return fd;
+}
+
+#define KNOCKS 400
+
+/* Connections that say nothing, half of a hello, or something else: their number
+ * is limited, and peers are served all the same. */
+static void test_strangers(void **state)
+{
+	static const char noise[] =
+		"GET / HTTP/1.0\r\n\r\n and forty bytes more";
+	int fds[KNOCKS];
+	struct wf_tcp_dev *dev;
+	uint64_t refused;
+	struct pair p;
+	char byte;
+
+	(void)state;
+	pair_open(&p);
+	dev = wf_tcp_dev_of(p.b.nic);
+	for (int i = 0; i < KNOCKS; i++) {
+		fds[i] = knock(&p.b, noise, (size_t)(i % 3));
+		for (int j = 0; j < 3; j++)
+			wf_nic_progress(p.b.nic);
+		assert_true(dev->guest_count <= 257);
+	}
+	hello(&p);
+	refused = COUNTED(&p.b, bad_magic);
+	for (int i = 0; i < KNOCKS; i++)
+		close(fds[i]);
+	/* Something else is noticed as soon as a hello would be whole. */
+	fds[0] = knock(&p.b, noise, sizeof(struct wf_tcp_hello));
+	while (COUNTED(&p.b, bad_magic) == refused)
+		wf_nic_progress(p.b.nic);
+	assert_int_equal(recv(fds[0], &byte, 1, 0), 0);
+	close(fds[0]);
+	while (dev->guest_count)
+		wf_nic_progress(p.b.nic);
+	hello(&p);
+	assert_int_equal(COUNTED(&p.a, peer_deaths), 0);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -384,6 +436,7 @@ int main(void)
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_slow_reader),
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_strangers),
 	};
 
 	pair_device = "tcp";

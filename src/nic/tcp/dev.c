@@ -11,14 +11,16 @@
 #include "nic/open.h"
 #include "nic/tcp/dev.h"
 #include "nic/tcp/tcp.h"
+#include "os/inline.h"
 #include "os/file.h"
+#include "os/inline.h"
 #include "os/poll.h"
 #include "os/process.h"
 #include "os/socket.h"
 #include "queue/wake.h"
 
 /* Requests that wait for each other, and for how long after the last left. */
-#define BURST_MOST 32u
+#define BURST_MOST 128u
 #define BURST_NS (20 * WF_NS_PER_US)
 /* Inside a post: that one should not take long. */
 #define KICK_QUANTUM (256u << 10)
@@ -27,8 +29,10 @@
 #define MAX_QUEUE 16384u
 #define MAX_BATCH 64u
 /* A message of 16 KiB and its header are one packet. Larger ones would not stay
- * in the cache between the kernel's copy and ours. */
-#define MAX_MSG (16384u + 512u)
+ * in the cache between the kernel's copy and ours. An odd number of lines: the
+ * first lines of receives that follow each other have different places in a
+ * cache. */
+#define MAX_MSG (16384u + 576u)
 #define DEFAULT_PEERS 4096u
 #define DEFAULT_DEAD (900 * WF_NS_PER_S)
 #define DEFAULT_CONNECT (20 * WF_NS_PER_S)
@@ -493,7 +497,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 {
 	struct wf_tcp_dev *dev = calloc(1, sizeof(*dev));
 	bool locked = attr->locked || attr->thread || attr->attend;
-	static atomic_bool told;
+	WF_PER_PROCESS static atomic_bool told;
 	int ret;
 
 	if (!dev)

@@ -22,7 +22,7 @@
 /* An acknowledgement leaves with the next frame, or after this time, or at once
  * when so much waits for it. A message counts for more than its bytes. */
 #define ACK_DELAY (8 * WF_NS_PER_US)
-#define ACK_OWED (64u << 10)
+#define ACK_OWED (256u << 10)
 #define ACK_PER_FRAME 2048u
 
 struct batch {
