@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "duel.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 
 #define RECEIVES 512u
 #define RATE_WINDOW 256u
@@ -53,12 +53,12 @@ static void idle(void *arg)
 		sched_yield();
 }
 
-static int open_nic(struct side *s, const struct wf_nic_udp_attr *attr)
+static int open_nic(struct side *s, const struct wf_nic_attr *attr)
 {
 	struct wf_nic_qp_attr qp = { .sq_entries = RECEIVES,
 				     .rq_entries = RECEIVES,
 				     .rnr_retry = WF_NIC_RNR_FOREVER };
-	int ret = wf_nic_udp_open(attr, &s->nic);
+	int ret = wf_nic_open("udp", attr, &s->nic);
 
 	if (!ret)
 		ret = wf_nic_cq_create(s->nic, 2 * RECEIVES, &s->cq);
@@ -218,7 +218,7 @@ static void drain(struct side *s)
 
 int duel_weft(struct duel *duel, int me)
 {
-	struct wf_nic_udp_attr attr = { .fd = -1 };
+	struct wf_nic_attr attr = { .fd = -1 };
 	struct side s = { .duel = duel, .me = me };
 	int ret;
 

@@ -24,7 +24,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 
 #define SMALL 64u
 #define LARGE (1u << 20)
@@ -74,7 +74,7 @@ static void weft_recv(int at)
 
 static int weft_open_mtu(uint32_t mtu)
 {
-	struct wf_nic_udp_attr attr = { .fd = -1, .mtu = mtu };
+	struct wf_nic_attr attr = { .fd = -1, .mtu = mtu };
 	struct wf_nic_qp_attr qp = { .sq_entries = 256,
 				     .rq_entries = 256,
 				     .rnr_retry = WF_NIC_RNR_FOREVER };
@@ -83,7 +83,7 @@ static int weft_open_mtu(uint32_t mtu)
 	attr.addr.in.sin_family = AF_INET;
 	attr.addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	for (int i = 0; i < 2 && !ret; i++) {
-		ret = wf_nic_udp_open(&attr, &ends[i].nic);
+		ret = wf_nic_open("udp", &attr, &ends[i].nic);
 		if (!ret)
 			ret = wf_nic_cq_create(ends[i].nic, 512, &ends[i].cq);
 		qp.send_cq = qp.recv_cq = ends[i].cq;

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "common/check.h"
 #include "common/wire.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 
 #define RATE 12500000u /* bytes per second: 100 Mbit/s */
 #define DELAY_US 5000u /* one way */
@@ -58,13 +58,13 @@ static struct board *board_of(struct wire *wire)
 
 static void open_flow(struct flow *f, struct board *board, int me, int number)
 {
-	struct wf_nic_udp_attr attr = { .fd = -1 };
+	struct wf_nic_attr attr = { .fd = -1 };
 	struct wf_nic_qp_attr qp = { .sq_entries = 64, .rq_entries = 4 };
 
 	memset(f, 0, sizeof(*f));
 	attr.addr.in.sin_family = AF_INET;
 	attr.addr.in.sin_addr.s_addr = htonl(0x0a630001u + (uint32_t)me);
-	CHECK(!wf_nic_udp_open(&attr, &f->nic));
+	CHECK(!wf_nic_open("udp", &attr, &f->nic));
 	CHECK(!wf_nic_cq_create(f->nic, 128, &f->cq));
 	qp.send_cq = f->cq;
 	qp.recv_cq = f->cq;

@@ -113,13 +113,13 @@ static void give(struct world *w, uint64_t i)
 
 static void open_peer(struct world *w, const struct wf_addr *any)
 {
-	struct wf_nic_udp_attr udp = { .fd = -1, .addr = *any, .mtu = 1500 };
+	struct wf_nic_attr udp = { .fd = -1, .addr = *any, .mtu = 1500 };
 	struct wf_nic_qp_attr qp = { .sq_entries = BUFS,
 				     .rq_entries = BUFS,
 				     .qkey = WF_RDM_QKEY,
 				     .rnr_retry = WF_NIC_RNR_FOREVER };
 
-	need(!wf_nic_udp_open(&udp, &w->nic));
+	need(!wf_nic_open("udp", &udp, &w->nic));
 	need(!wf_nic_cq_create(w->nic, 4 * BUFS, &w->cq));
 	qp.send_cq = w->cq;
 	qp.recv_cq = w->cq;
@@ -138,6 +138,7 @@ static void open_world(struct world *w, uint8_t how)
 	socklen_t len = sizeof(name);
 	struct iovec iov = { w->memory + GUARD, MEMORY };
 	struct wf_rdm_ep_attr attr = {
+		.device = "udp",
 		.medium_max = 16384,
 		.read_min = 16384,
 		.runt_size = how & 1 ? 4000 : 0,

@@ -51,7 +51,7 @@ static void check_guard(const struct world *w)
 
 static void open_world(struct world *w)
 {
-	struct wf_nic_udp_attr attr = { .fd = -1 };
+	struct wf_nic_attr attr = { .fd = -1 };
 	struct wf_nic_qp_attr qp = {
 		.sq_entries = 64, .rq_entries = 64, .qkey = 7, .rnr_retry = 2
 	};
@@ -62,7 +62,7 @@ static void open_world(struct world *w)
 	memset(w->memory, 0xa5, sizeof(w->memory));
 	attr.addr.in.sin_family = AF_INET;
 	attr.addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	need(!wf_nic_udp_open(&attr, &w->nic));
+	need(!wf_nic_open("udp", &attr, &w->nic));
 	need(!wf_nic_cq_create(w->nic, 256, &w->cq));
 	qp.send_cq = w->cq;
 	qp.recv_cq = w->cq;

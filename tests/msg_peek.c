@@ -19,6 +19,7 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 	struct weft_test_comp comp;
 
 	(void)arg;
+	weft_test_sync(line); /* the receiver has seen that nothing is there */
 	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		uint8_t *bufs[MESSAGES];
 
@@ -140,6 +141,7 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 	expect_nothing(t, 0, 0);
 	expect_nothing(t, 0, FI_CLAIM);
 	expect_nothing(t, 0, FI_DISCARD);
+	weft_test_sync(line);
 	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		size_t len = sizes[i];
 

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "common/check.h"
 #include "common/wire.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 
 #define MESSAGES_MOST 4000u
 #define BIG (1u << 20)
@@ -160,14 +160,14 @@ static void meet(struct host *h, unsigned step)
 
 static int open_host(struct host *h)
 {
-	struct wf_nic_udp_attr attr = { .fd = -1, .connect_ns = LOST };
+	struct wf_nic_attr attr = { .fd = -1, .connect_ns = LOST };
 	struct wf_nic_qp_attr qp = { .sq_entries = 256,
 				     .rq_entries = RECEIVES,
 				     .rnr_retry = WF_NIC_RNR_FOREVER };
 
 	attr.addr.in.sin_family = AF_INET;
 	attr.addr.in.sin_addr.s_addr = htonl(0x0a630001u + (uint32_t)h->me);
-	CHECK(!wf_nic_udp_open(&attr, &h->nic));
+	CHECK(!wf_nic_open("udp", &attr, &h->nic));
 	CHECK(!wf_nic_cq_create(h->nic, 1024, &h->cq));
 	qp.send_cq = h->cq;
 	qp.recv_cq = h->cq;

@@ -176,7 +176,7 @@ static void test_opened_objects(void)
 	hints->domain_attr->domain = NULL;
 	CHECK_INT(fi_close(&domain->fid), 0);
 	/* A domain is opened only with attributes that could be answered. */
-	info->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	info->domain_attr->data_progress = (enum fi_progress)99;
 	CHECK_INT(fi_domain(fabric, info, &domain, NULL), -FI_EINVAL);
 	CHECK_INT(fi_close(&fabric->fid), 0);
 	fi_freeinfo(info);

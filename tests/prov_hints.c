@@ -57,9 +57,9 @@ static void domain_name(struct fi_info *h)
 {
 	h->domain_attr->name = strdup("invalid_domain");
 }
-static void progress_auto(struct fi_info *h)
+static void progress_bad(struct fi_info *h)
 {
-	h->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	h->domain_attr->data_progress = (enum fi_progress)99;
 }
 static void threading_bad(struct fi_info *h)
 {
@@ -230,6 +230,14 @@ static bool models_ok(const struct fi_info *i)
 	       i->domain_attr->av_type == FI_AV_TABLE &&
 	       i->ep_attr->mem_tag_format == 0x00ff00ff;
 }
+static void automatic(struct fi_info *h)
+{
+	h->domain_attr->data_progress = FI_PROGRESS_AUTO;
+}
+static bool automatic_ok(const struct fi_info *i)
+{
+	return i->domain_attr->data_progress == FI_PROGRESS_AUTO;
+}
 static void sizes(struct fi_info *h)
 {
 	h->tx_attr->size = 2000;
@@ -321,7 +329,7 @@ static const struct hint_case cases[] = {
 	NO(fabric_name),
 	NO(prov_version),
 	NO(domain_name),
-	NO(progress_auto),
+	NO(progress_bad),
 	NO(threading_bad),
 	NO(av_type_bad),
 	NO(cq_data_large),
@@ -350,6 +358,7 @@ static const struct hint_case cases[] = {
 	{ "shared_av", shared_av, shared_av_ok },
 	{ "open_mpi", open_mpi, open_mpi_ok },
 	{ "models", models, models_ok },
+	{ "automatic", automatic, automatic_ok },
 	{ "sizes", sizes, sizes_ok },
 	{ "mr_any", mr_any, mr_any_ok },
 	{ "mr_basic", mr_basic, mr_basic_ok },

@@ -212,11 +212,14 @@ def check_net():
     if asked["interface"] != "lo" or asked["mtu"] != 3000 or \
             not asked["all_peers"]:
         fail(f"{asked}")
+    for nic in "udp", "tcp":
+        if net({"FI_WEFT_NIC": nic})["device"] != nic:
+            fail(nic)
     for settings, words, others in (
             ({}, "to peers on other nodes", "to all peers"),
             ({"FI_WEFT_SHM": "0"}, "to all peers", "shared memory, to peers")):
         said = text(settings)
-        if f"packets (UDP), {words}" not in said or others in said:
+        if f"packets (udp), {words}" not in said or others in said:
             fail(said)
 
 

@@ -288,11 +288,11 @@ def check_terminal(end):
     mine, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ,
                 struct.pack("HHHH", 24, 200, 0, 0))
+    before = termios.tcgetattr(theirs)
     # The page is ours: looked at from outside.
     child = subprocess.Popen([WEFT, "stat", "-i", "0.1", "--pid",
                               str(os.getpid())], stdin=theirs, stdout=theirs,
                              stderr=theirs, preexec_fn=lambda: lead(theirs))
-    before = termios.tcgetattr(theirs)
     said = read_some(mine, 30, lambda text: text.count(b"LOST") >= 3)
     during = termios.tcgetattr(theirs)
     end(child, mine)

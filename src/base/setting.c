@@ -51,6 +51,8 @@ const char *wf_base_setting_range(const struct wf_setting *s,
 	const char *power = s->power_of_two ? "a power of two from " : "";
 
 	*buf = '\0';
+	if (s->kind == WF_SETTING_CHOICE)
+		snprintf(buf, WF_SETTING_TEXT_LEN, "%s", s->choices);
 	if (wf_base_setting_is_text(s))
 		return buf;
 	if (s->kind == WF_SETTING_BOOL)
@@ -169,6 +171,24 @@ static bool read_number(const struct wf_setting *s, const char *given,
 	return true;
 }
 
+/* @choices are separated by blanks and the word "or". */
+static bool is_choice(const char *choices, const char *given)
+{
+	size_t len = strlen(given);
+
+	if (!strcmp(given, "or"))
+		return false;
+	while (*choices) {
+		size_t word = strcspn(choices, " ");
+
+		if (word == len && !strncmp(choices, given, len))
+			return true;
+		choices += word;
+		choices += strspn(choices, " ");
+	}
+	return false;
+}
+
 static bool read_text(const struct wf_setting *s, const char *given,
 		      char note[WF_SETTING_NOTE])
 {
@@ -177,6 +197,10 @@ static bool read_text(const struct wf_setting *s, const char *given,
 		snprintf(note, WF_SETTING_NOTE,
 			 "there is no interface of this name, and no other is "
 			 "taken in its place");
+	} else if (s->kind == WF_SETTING_CHOICE &&
+		   !is_choice(s->choices, given)) {
+		snprintf(note, WF_SETTING_NOTE, "not %s", s->choices);
+		return false;
 	} else if (s->kind == WF_SETTING_USERS && strcmp(given, "any") != 0 &&
 		   given[strspn(given, "0123456789,")]) {
 		snprintf(note, WF_SETTING_NOTE,

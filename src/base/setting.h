@@ -16,10 +16,11 @@
 enum wf_setting_kind {
 	WF_SETTING_BYTES,
 	WF_SETTING_COUNT,
-	WF_SETTING_MS,	  /* a time, in milliseconds */
-	WF_SETTING_S,	  /* a time, in seconds */
-	WF_SETTING_BOOL,  /* 0 or 1 */
-	WF_SETTING_IFACE, /* the rest are texts */
+	WF_SETTING_MS,	   /* a time, in milliseconds */
+	WF_SETTING_S,	   /* a time, in seconds */
+	WF_SETTING_BOOL,   /* 0 or 1 */
+	WF_SETTING_IFACE,  /* the rest are texts */
+	WF_SETTING_CHOICE, /* one of some words */
 	WF_SETTING_USERS,
 	WF_SETTING_TEXT,
 };
@@ -33,6 +34,7 @@ struct wf_setting {
 	uint64_t fallback; /* the default */
 	const char
 		*words; /* the default in words: of a text, or if not fixed */
+	const char *choices; /* of a choice: "tcp or udp" */
 	const char *help;
 	const char *why; /* the reason of the default */
 };

@@ -104,6 +104,7 @@ const struct wf_setting wf_base_settings[] = {
 		.kind = WF_SETTING_BYTES,
 		.max = 16 * MIB,
 		.fallback = 16384,
+		.words = "16384 over udp, 65536 over tcp",
 		.help = "Messages to other nodes up to this size are sent "
 			"before a receive is known",
 		.why = "measured: from here on reading by the receiver is "
@@ -115,6 +116,7 @@ const struct wf_setting wf_base_settings[] = {
 		.min = 4096,
 		.max = UINT64_MAX,
 		.fallback = 16385,
+		.words = "16385 over udp, 65537 over tcp",
 		.help = "From this size on, and above FI_WEFT_MEDIUM_MAX, the "
 			"receiver reads a message from another node",
 		.why = "measured: below, sending at once is faster",
@@ -183,6 +185,15 @@ const struct wf_setting wf_base_settings[] = {
 			"shared memory; else by packets. It must be the same "
 			"for all of them",
 		.why = "shared memory is many times faster",
+	},
+	{
+		.name = "nic",
+		.kind = WF_SETTING_CHOICE,
+		.choices = "tcp or udp",
+		.words = "udp",
+		.help = "Device by which other nodes are reached. It must be "
+			"the same for all processes of a job",
+		.why = "it does not need the kernel's help",
 	},
 	{
 		.name = "net_thread",

@@ -7,21 +7,23 @@
 int wf_core_ep_open(struct wf_core_ep *ep, const struct wf_core_ep_attr *attr)
 {
 	struct wf_core *common = &ep->common;
-	struct wf_way *way;
+	struct wf_way *shm, *rdm;
 	int err;
 
 	err = wf_core_open(common, &attr->host);
 	if (err)
 		return err;
-	way = wf_core_add(common, &wf_shm_transport, &ep->shm);
-	err = wf_shm_ep_open(&ep->shm, &attr->shm, &common->host, way);
+	shm = wf_core_add(common, &wf_shm_transport, &ep->shm);
+	rdm = wf_core_add(common, &wf_rdm_transport, &ep->rdm);
+	/* The last to be opened takes a descriptor over (name_fd), which stays
+	 * the caller's on failure. */
+	err = wf_rdm_ep_open(&ep->rdm, &attr->rdm, &common->host, rdm);
 	if (err)
 		goto err_loop;
-	way = wf_core_add(common, &wf_rdm_transport, &ep->rdm);
-	err = wf_rdm_ep_open(&ep->rdm, &attr->rdm, &common->host, way);
+	err = wf_shm_ep_open(&ep->shm, &attr->shm, &common->host, shm);
 	if (!err)
 		return 0;
-	wf_shm_transport.close(&ep->shm);
+	wf_rdm_ep_close(&ep->rdm);
 err_loop:
 	common->way_count = 0;
 	wf_core_close(common);

@@ -96,10 +96,10 @@ static __attribute__((noinline)) void tick(struct wf_core *core)
 
 	host->now = now;
 	host->polls = 0;
-	for (uint32_t i = 0; i < core->way_count; i++) {
-		if (core->ways[i].on)
-			core->ways[i].ops->tick(core->ways[i].self, now);
-	}
+	if (wf_likely(core->ways[0].on))
+		core->ways[0].ops->tick(core->ways[0].self, now);
+	if (wf_unlikely(core->ways[1].on))
+		core->ways[1].ops->tick(core->ways[1].self, now);
 	if (now >= host->look_at)
 		wf_core_look(core, now);
 	rest_when_quiet(core);

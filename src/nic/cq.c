@@ -20,6 +20,28 @@ static uint32_t power_of_two(uint32_t n)
 	return p;
 }
 
+static int get_ring(struct wf_nic *nic, uint32_t entries, void **ring)
+{
+	size_t bytes = entries * sizeof(struct wf_nic_cqe);
+
+	if (nic->ops->cq_ring)
+		return nic->ops->cq_ring(nic, entries, ring);
+	/* A multiple of a line: there are two entries at least. */
+	*ring = aligned_alloc(WF_LINE, bytes);
+	if (!*ring)
+		return -ENOMEM;
+	memset(*ring, 0, bytes);
+	return 0;
+}
+
+static void put_ring(struct wf_nic *nic, void *ring)
+{
+	if (nic->ops->cq_free)
+		nic->ops->cq_free(nic, ring);
+	else
+		free(ring);
+}
+
 int wf_nic_cq_create(struct wf_nic *nic, uint32_t entries,
 		     struct wf_nic_cq **out)
 {
@@ -29,7 +51,7 @@ int wf_nic_cq_create(struct wf_nic *nic, uint32_t entries,
 		.phase_bit = WF_NIC_CQE_PHASE_BIT,
 	};
 	struct wf_nic_cq *cq;
-	int ret = -ENOMEM;
+	int ret;
 
 	if (!entries || entries > WF_QUEUE_ENTRIES_MAX)
 		return -EINVAL;
@@ -37,12 +59,10 @@ int wf_nic_cq_create(struct wf_nic *nic, uint32_t entries,
 	if (!cq)
 		return -ENOMEM;
 	attr.entries = power_of_two(entries);
-	/* The ring is a multiple of a line: two entries at least. */
-	cq->memory = aligned_alloc(WF_LINE, attr.entries * (size_t)attr.stride);
-	if (!cq->memory)
-		goto err_cq;
-	memset(cq->memory, 0, attr.entries * (size_t)attr.stride);
 	cq->nic = nic;
+	ret = get_ring(nic, attr.entries, &cq->memory);
+	if (ret)
+		goto err_cq;
 	attr.ring = cq->memory;
 	attr.credit = &cq->credit;
 	ret = wf_queue_cq_init(&cq->ring, &attr);
@@ -54,7 +74,7 @@ int wf_nic_cq_create(struct wf_nic *nic, uint32_t entries,
 	return 0;
 
 err_memory:
-	free(cq->memory);
+	put_ring(nic, cq->memory);
 err_cq:
 	free(cq);
 	return ret;
@@ -64,7 +84,7 @@ int wf_nic_cq_destroy(struct wf_nic_cq *cq)
 {
 	if (cq->users)
 		return -EBUSY;
-	free(cq->memory);
+	put_ring(cq->nic, cq->memory);
 	free(cq);
 	return 0;
 }
@@ -121,6 +141,8 @@ int wf_nic_cq_poll(struct wf_nic_cq *cq, struct wf_nic_wc *wc, int n)
 	struct wf_nic_cqe cqe;
 	int done = 0;
 
+	if (wf_unlikely(cq->nic->ops->cq_poll))
+		return cq->nic->ops->cq_poll(cq, wc, n);
 	while (done < n && wf_queue_cq_take(&cq->ring, &cqe)) {
 		if (decode(cq, &cqe, &wc[done]))
 			done++;

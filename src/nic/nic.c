@@ -81,6 +81,12 @@ void wf_nic_close(struct wf_nic *nic)
 	nic->ops->close(nic);
 }
 
+void wf_nic_forked(struct wf_nic *nic)
+{
+	if (nic->ops->forked)
+		nic->ops->forked(nic);
+}
+
 int wf_nic_progress(struct wf_nic *nic)
 {
 	return nic->ops->progress(nic);
@@ -125,8 +131,7 @@ int wf_nic_mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 	if (access & ~known)
 		return -EINVAL;
 	wf_base_lock_take(&nic->lock);
-	ret = wf_nic_mr_table_add(&nic->mrs, (uintptr_t)addr, len, access,
-				  &mr->lkey, &mr->rkey);
+	ret = nic->ops->mr_reg(nic, addr, len, access, mr);
 	wf_base_lock_drop(&nic->lock);
 	return ret;
 }
@@ -136,9 +141,21 @@ int wf_nic_mr_dereg(struct wf_nic *nic, uint32_t lkey)
 	int ret;
 
 	wf_base_lock_take(&nic->lock);
-	ret = wf_nic_mr_table_del(&nic->mrs, lkey);
+	ret = nic->ops->mr_dereg(nic, lkey);
 	wf_base_lock_drop(&nic->lock);
 	return ret;
+}
+
+int wf_nic_mr_soft_reg(struct wf_nic *nic, void *addr, size_t len,
+		       unsigned access, struct wf_nic_mr *mr)
+{
+	return wf_nic_mr_table_add(&nic->mrs, (uintptr_t)addr, len, access,
+				   &mr->lkey, &mr->rkey);
+}
+
+int wf_nic_mr_soft_dereg(struct wf_nic *nic, uint32_t lkey)
+{
+	return wf_nic_mr_table_del(&nic->mrs, lkey);
 }
 
 /* -- address handles -------------------------------------------------------- */
@@ -236,14 +253,17 @@ static int create_locked(struct wf_nic *nic, const struct wf_addr *addr,
 	return 0;
 }
 
+bool wf_nic_addr_reachable(const struct wf_nic *nic, const struct wf_addr *addr)
+{
+	return addr->sa.sa_family == nic->addr.sa.sa_family &&
+	       !wf_base_addr_is_any(addr) && wf_base_addr_port(addr);
+}
+
 int wf_nic_ah_create(struct wf_nic *nic, const struct wf_addr *addr,
 		     uint16_t *ah)
 {
 	int ret;
 
-	if (addr->sa.sa_family != nic->addr.sa.sa_family ||
-	    wf_base_addr_is_any(addr) || !wf_base_addr_port(addr))
-		return -EINVAL;
 	wf_base_lock_take(&nic->lock);
 	ret = create_locked(nic, addr, ah);
 	wf_base_lock_drop(&nic->lock);

@@ -39,6 +39,9 @@ struct wf_nic_caps {
 	uint32_t max_batch; /* WQEs between two doorbells */
 	uint32_t max_ah;
 	uint32_t max_mr;
+	uint32_t push_max; /* messages up to this are there sooner, and no less
+			      of them at a time, if they are sent in packets
+			      and not read by the receiver */
 	uint32_t max_recv; /* what any peer may send in one message: receives
 			      of this size take them all */
 };
@@ -52,6 +55,10 @@ const struct wf_addr *wf_nic_addr(const struct wf_nic *nic);
 
 /* Everything made with it must be gone. Peers are told. */
 void wf_nic_close(struct wf_nic *nic);
+
+/* In a forked child: the NIC is the parent's, and nothing but this may be called
+ * there. Async-signal-safe. */
+void wf_nic_forked(struct wf_nic *nic);
 
 /* -- progress --------------------------------------------------------------- */
 
@@ -265,7 +272,8 @@ int wf_nic_post_write(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		      const struct wf_nic_remote *to,
 		      const struct wf_nic_sge *sge);
 
-/* One message into one piece of memory. @more as WF_NIC_WR_MORE. */
+/* One message into one piece of memory, all of which the device may write to.
+ * @more as WF_NIC_WR_MORE. */
 int wf_nic_post_recv(struct wf_nic_qp *qp, uint64_t wr_id,
 		     const struct wf_nic_sge *sge, bool more);
 

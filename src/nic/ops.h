@@ -20,17 +20,56 @@
 #define WF_NIC_AH_REST 64u /* numbers that are free before one is met again */
 
 struct wf_nic_ah;
+struct wf_nic_attr;
+
+/* Where the rings of a queue pair lie. */
+struct wf_nic_rings {
+	void *sq; /* of 64-byte descriptors, 64-aligned, zeroed */
+	void *rq; /* of 16-byte descriptors; NULL: none were asked for */
+	_Atomic uint32_t *sq_doorbell;
+	_Atomic uint32_t *rq_doorbell;
+};
 
 /* Called with the NIC's lock held unless said otherwise; none blocks. */
 struct wf_nic_ops {
 	const char *name;
+	const char *about; /* what it is, in some words */
+	int socket; /* what carries an address: SOCK_STREAM, SOCK_DGRAM */
 	/* What lies behind the send rings: 0 for device memory; a device in
 	 * ordinary memory says WF_QUEUE_COPY_MEMORY (docs/wqe.md). */
 	enum wf_queue_copy_kind copy;
 
+	/* No lock. Opens a device and fills in its caps: see open.h. */
+	int (*open)(const struct wf_nic_attr *attr, struct wf_nic **nic);
 	/* No lock: nobody else is left. Frees the NIC. May wait for its own
 	 * thread. */
 	void (*close)(struct wf_nic *nic);
+
+	/* No lock, and none may be taken: in a child that was forked, all
+	 * descriptors are closed. Async-signal-safe. NULL: peers do not hear
+	 * from a descriptor that the child has. */
+	void (*forked)(struct wf_nic *nic);
+
+	/* Registers memory; the keys are the device's own. 0, -ENOSPC,
+	 * -ENOMEM. Devices in software share wf_nic_mr_soft_reg(). */
+	int (*mr_reg)(struct wf_nic *nic, void *addr, size_t len,
+		      unsigned access, struct wf_nic_mr *mr);
+	/* The device does not touch the memory any more. -EINVAL: no such
+	 * key. */
+	int (*mr_dereg)(struct wf_nic *nic, uint32_t lkey);
+
+	/* No lock. Memory and doorbells of @sq and @rq descriptors, if they lie
+	 * in the device: it gives them back in qp_destroy. NULL: ordinary
+	 * memory will do. */
+	int (*qp_rings)(struct wf_nic *nic, struct wf_nic_qp *qp, uint32_t sq,
+			uint32_t rq, struct wf_nic_rings *rings);
+	/* No lock. Memory of a completion queue of @entries entries, zeroed,
+	 * and how to give it back. NULL, both: ordinary memory. */
+	int (*cq_ring)(struct wf_nic *nic, uint32_t entries, void **ring);
+	void (*cq_free)(struct wf_nic *nic, void *ring);
+	/* No lock. The completions that wf_nic_cq_poll() hands out; NULL: they
+	 * are in the ring, as entries of wqe_defs.h. */
+	int (*cq_poll)(struct wf_nic_cq *cq, struct wf_nic_wc *wc, int n);
 
 	/* qp->dev is the device's. The rings are there already. */
 	int (*qp_create)(struct wf_nic *nic, struct wf_nic_qp *qp);
@@ -40,7 +79,8 @@ struct wf_nic_ops {
 	/* After qp_flush. */
 	void (*qp_destroy)(struct wf_nic *nic, struct wf_nic_qp *qp);
 
-	/* ah->dev is the device's; it may outlive the handle. */
+	/* ah->dev is the device's; it may outlive the handle. -EINVAL: not an
+	 * address that this device can reach. */
 	int (*ah_create)(struct wf_nic *nic, struct wf_nic_ah *ah);
 	/* @memo: NULL, or to be kept with what the device knows of the peer. */
 	void (*ah_destroy)(struct wf_nic *nic, struct wf_nic_ah *ah,
@@ -122,7 +162,7 @@ struct wf_nic_qp {
 	/* The device's, under the NIC's lock. */
 	struct wf_queue_work sq_work;
 	struct wf_queue_work rq_work;
-	void *memory; /* of both rings */
+	void *memory; /* of both rings, where they are not the device's */
 	/* By receive: who sent it, where there is no handle. Written by the
 	 * device before the completion, read by the user after it. */
 	struct wf_addr *rq_from;
@@ -131,6 +171,15 @@ struct wf_nic_qp {
 };
 
 /* -- for devices ------------------------------------------------------------ */
+
+/* Whether @addr can be a peer of a device whose own address is a socket's. */
+bool wf_nic_addr_reachable(const struct wf_nic *nic,
+			   const struct wf_addr *addr);
+
+/* Keys of the NIC's own table (mr.h), for devices in software. */
+int wf_nic_mr_soft_reg(struct wf_nic *nic, void *addr, size_t len,
+		       unsigned access, struct wf_nic_mr *mr);
+int wf_nic_mr_soft_dereg(struct wf_nic *nic, uint32_t lkey);
 
 /* Fills in the part of @nic that is not the device's own. */
 int wf_nic_init(struct wf_nic *nic, const struct wf_nic_ops *ops, bool locked,

@@ -49,21 +49,42 @@ static int ring_init(struct wf_queue_sub *sub, struct wf_queue_work *work,
 	return ret ? ret : wf_queue_work_init(work, &attr);
 }
 
-static int queues_init(struct wf_nic_qp *qp, uint32_t sq, uint32_t rq)
+/* The device's memory, or ours if it has none. */
+static int get_rings(struct wf_nic_qp *qp, uint32_t sq, uint32_t rq,
+		     struct wf_nic_rings *rings)
 {
 	size_t sq_bytes = sq * sizeof(struct wf_nic_tx_wqe);
 	size_t rq_bytes = rq * sizeof(struct wf_nic_rx_desc);
-	int ret;
 
+	if (qp->nic->ops->qp_rings)
+		return qp->nic->ops->qp_rings(qp->nic, qp, sq, rq, rings);
 	qp->memory = aligned_alloc(WF_LINE, sq_bytes + rq_bytes);
-	qp->sq_wr_ids = calloc(sq, sizeof(*qp->sq_wr_ids));
-	if (!qp->memory || !qp->sq_wr_ids)
+	if (!qp->memory)
 		return -ENOMEM;
 	memset(qp->memory, 0, sq_bytes + rq_bytes);
+	*rings = (struct wf_nic_rings){
+		.sq = qp->memory,
+		.rq = (char *)qp->memory + sq_bytes,
+		.sq_doorbell = &qp->sq_doorbell,
+		.rq_doorbell = &qp->rq_doorbell,
+	};
+	return 0;
+}
+
+static int queues_init(struct wf_nic_qp *qp, uint32_t sq, uint32_t rq)
+{
+	struct wf_nic_rings rings;
+	int ret = get_rings(qp, sq, rq, &rings);
+
+	if (ret)
+		return ret;
+	qp->sq_wr_ids = calloc(sq, sizeof(*qp->sq_wr_ids));
+	if (!qp->sq_wr_ids)
+		return -ENOMEM;
 	ret = wf_queue_ids_init(&qp->sq_ids, sq, ID_BITS);
 	if (!ret)
-		ret = ring_init(&qp->sq, &qp->sq_work, qp->memory,
-				&qp->sq_doorbell, sq,
+		ret = ring_init(&qp->sq, &qp->sq_work, rings.sq,
+				rings.sq_doorbell, sq,
 				sizeof(struct wf_nic_tx_wqe), qp->nic);
 	if (ret || !rq)
 		return ret;
@@ -74,9 +95,8 @@ static int queues_init(struct wf_nic_qp *qp, uint32_t sq, uint32_t rq)
 	ret = wf_queue_ids_init(&qp->rq_ids, rq, ID_BITS);
 	if (ret)
 		return ret;
-	return ring_init(&qp->rq, &qp->rq_work, (char *)qp->memory + sq_bytes,
-			 &qp->rq_doorbell, rq, sizeof(struct wf_nic_rx_desc),
-			 qp->nic);
+	return ring_init(&qp->rq, &qp->rq_work, rings.rq, rings.rq_doorbell, rq,
+			 sizeof(struct wf_nic_rx_desc), qp->nic);
 }
 
 static void queues_fini(struct wf_nic_qp *qp)

@@ -11,11 +11,12 @@
 
 #include "base/log.h"
 #include "os/inline.h"
+#include "os/knob.h"
 
 /* From four times the size that was asked for, and not under 16384, a queue
  * pushes back instead of growing with every message a slow reader leaves. */
 #define HIGH_FACTOR 4
-#define HIGH_MIN 16384
+#define HIGH_MIN WF_KNOB(compq_high_min, 16384)
 #define SIZE_MIN 16
 #define SIZE_MAX_LOG2 24
 

@@ -2,10 +2,10 @@
 /*
  * Descriptors and files.
  *
- * Rules of all of src/os: a function is named after the call of the kernel that
- * the real side (os/linux) makes, and promises what the manual page of that
- * call says, with one difference: a failure is returned as -errno, and errno
- * means nothing afterwards. Functions of other names state what they do.
+ * Rules of all of src/os: a function is named after the call that os/linux makes,
+ * and promises what the manual page of that call says, with one difference: a
+ * failure is returned as -errno, and errno means nothing afterwards. Functions
+ * of other names state what they do.
  * Nothing is logged here. Every function may be called by several threads at
  * once.
  */

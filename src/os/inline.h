@@ -1,27 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the provider asks of the kernel and of time on its hot paths, inlined.
- * The simulator is another build of the same sources with WEFT_SIM defined; a
- * library that we ship cannot be redirected to it.
- *
- * Both sides define:
- *
- * uint64_t wf_os_clock_ns(void): nanoseconds of the monotonic clock.
- * void wf_os_relax(void): one turn of a loop that waits for another thread or
- *	process without giving up the processor.
- * WF_PER_PROCESS: before the definition of each static or global variable of
- *	the provider that changes. The simulator runs many processes in one, and
- *	gives each its own value of what is defined with it.
- * WF_SAME_FOR_ALL: the same for a variable that is set once, to what every
- *	process would set it to.
+ * What the provider asks of the kernel and of the processor on its hot paths,
+ * inlined, and where it keeps variables that change.
  */
 #ifndef WF_OS_INLINE_H
 #define WF_OS_INLINE_H
 
-#ifdef WEFT_SIM
-#include "os/sim/inline.h"
+#include <stdint.h>
+#include <time.h>
+
+/* Before the definition of each variable of the provider that lives as long as
+ * the process and changes. They lie together, so that the simulator, which runs
+ * many processes in one, can give each process its own. */
+#define WF_PER_PROCESS __attribute__((section("wf_process")))
+
+/* The same for a variable that is set once, to what every process would set it
+ * to: the simulator has one for all. */
+#define WF_SAME_FOR_ALL __attribute__((section("wf_same")))
+
+/* Nanoseconds of the monotonic clock. */
+static inline uint64_t wf_os_clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* One turn of a loop that waits for another thread or process without giving
+ * up the processor. */
+#if defined(__x86_64__)
+static inline void wf_os_relax(void)
+{
+	__builtin_ia32_pause();
+}
+#elif defined(__aarch64__)
+static inline void wf_os_relax(void)
+{
+	__asm__ volatile("yield");
+}
 #else
-#include "os/linux/inline.h"
+static inline void wf_os_relax(void)
+{
+}
 #endif
 
 #endif

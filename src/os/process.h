@@ -20,6 +20,17 @@ const char *wf_os_getenv(const char *name);
 /* All "NAME=value" of the environment, ended by NULL. */
 char *const *wf_os_environ(void);
 
+/* How many descriptors this process may have (RLIMIT_NOFILE): now, and at most
+ * without a right that users do not have. */
+struct wf_os_fd_limit {
+	uint64_t now;
+	uint64_t most;
+};
+
+int wf_os_fd_limit(struct wf_os_fd_limit *limit);
+/* Makes the limit @now, which is not above the one at most. */
+int wf_os_fd_limit_set(uint64_t now);
+
 /* Seconds of the calendar's clock, which can be set back. */
 uint64_t wf_os_time(void);
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Threads of this process and what they wait for. The rules of os/file.h hold.
- *
- * The types hold those of the C library on both sides: the simulator keeps its
- * own state in the same bytes, for which all bytes 0 is the initial state.
  */
 #ifndef WF_OS_THREAD_H
 #define WF_OS_THREAD_H

@@ -208,13 +208,19 @@ static struct fi_ops_domain domain_ops = {
 	.endpoint2 = domain_endpoint2,
 };
 
-/* Only FI_THREAD_DOMAIN lets the application serialize all that meets in an
+static bool is_attended(const struct fi_domain_attr *attr)
+{
+	return attr->data_progress == FI_PROGRESS_AUTO;
+}
+
+/* A thread of ours that drives endpoints needs locks under any model. Else only
+ * FI_THREAD_DOMAIN lets the application serialize all that meets in an
  * endpoint. FI_THREAD_COMPLETION speaks of endpoints and what they report to,
  * but not of AVs and registrations: these enter the endpoints of other threads,
  * and a counter bound to memory makes progress for all of the domain. */
-static bool needs_locks(enum fi_threading threading)
+static bool needs_locks(const struct fi_domain_attr *attr)
 {
-	return threading != FI_THREAD_DOMAIN;
+	return attr->threading != FI_THREAD_DOMAIN || is_attended(attr);
 }
 
 int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
@@ -237,8 +243,7 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	dom = calloc(1, sizeof(*dom));
 	if (!dom)
 		return -FI_ENOMEM;
-	err = wf_op_regs_open(&dom->regs,
-			      needs_locks(info->domain_attr->threading));
+	err = wf_op_regs_open(&dom->regs, needs_locks(info->domain_attr));
 	if (err) {
 		WF_FI_WARN(FI_LOG_DOMAIN, "no memory for registrations: %s\n",
 			   fi_strerror(-err));
@@ -255,7 +260,8 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	wf_base_list_init(&dom->mr_cntrs);
 	dom->fabric = fab;
 	atomic_init(&dom->refs, 0);
-	dom->locked = needs_locks(info->domain_attr->threading);
+	dom->locked = needs_locks(info->domain_attr);
+	dom->attended = is_attended(info->domain_attr);
 	dom->av_type = info->domain_attr->av_type;
 	if (dom->av_type == FI_AV_UNSPEC)
 		dom->av_type = FI_AV_TABLE;

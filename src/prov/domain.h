@@ -25,8 +25,10 @@ struct wf_prov_domain {
 	struct fid_domain fid;
 	struct wf_prov_fabric *fabric;
 	atomic_int refs;
-	bool locked; /* objects below take real locks: all models except
-		      * FI_THREAD_DOMAIN */
+	bool locked;   /* objects below take real locks: all models except
+			* FI_THREAD_DOMAIN */
+	bool attended; /* FI_PROGRESS_AUTO for data: a thread drives endpoints
+			* (core/attend.h) */
 	enum fi_av_type av_type; /* default for AVs opened with UNSPEC */
 	uint32_t addr_format;	 /* FI_SOCKADDR_IN or _IN6 */
 	struct wf_prov_eq *eq;	 /* bound, or NULL; holds a reference */

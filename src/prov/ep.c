@@ -11,6 +11,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "os/knob.h"
 #include "prov/alias.h"
 #include "prov/atomic.h"
 #include "prov/domain.h"
@@ -26,8 +27,8 @@
 
 /* Ring geometry: 256 slots and 64 KiB of data; with replies, shares and returns
  * a channel is 116 KiB, a pair 232 KiB. */
-#define SLOTS_LOG2 8
-#define LINES_LOG2 10
+#define SLOTS_LOG2 WF_KNOB(slots_log2, 8)
+#define LINES_LOG2 WF_KNOB(lines_log2, 10)
 
 /* Bytes per record: larger messages come in several, so that the receiver
  * copies one while the sender writes the next (docs/shm.md has the
@@ -171,8 +172,24 @@ static void attach(struct wf_prov_ep *ep)
 	}
 }
 
+static void turn(struct wf_attended *attended)
+{
+	wf_prov_ep_turn(wf_container_of(attended, struct wf_prov_ep, attended));
+}
+
+static int attend(struct wf_prov_ep *ep)
+{
+	ep->attended = (struct wf_attended){
+		.core = &ep->core.common,
+		.lock = ep->lock,
+		.turn = ep->srx ? turn : NULL,
+	};
+	return wf_core_attend_add(&ep->attended);
+}
+
 static void disable(struct wf_prov_ep *ep)
 {
+	wf_core_attend_remove(&ep->attended);
 	for (size_t i = 0; i < sizeof(ep->links) / sizeof(ep->links[0]); i++)
 		wf_prov_eps_detach(&ep->links[i]);
 	wf_prov_domain_del_ep(ep->domain, ep);
@@ -250,9 +267,12 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 			.refuses = !param->shm,
 		},
 		.rdm = {
-			.fd = ep->udp_fd,
+			.device = param->nic,
+			.fd = ep->nic_fd,
 			.medium_max = param->medium_max,
 			.read_min = param->read_min,
+			.medium_advised = !param->medium_max_is_set,
+			.read_advised = !param->read_min_is_set,
 			.runt_size = param->runt_size,
 			.order = ep->order,
 			.connect_timeout_ms = param->connect_timeout_ms,
@@ -306,6 +326,8 @@ static int enable(struct wf_prov_ep *ep)
 	}
 	attach(ep);
 	err = wf_prov_domain_add_ep(ep->domain, ep);
+	if (!err && ep->domain->attended)
+		err = attend(ep);
 	if (err)
 		disable(ep);
 	return err;
@@ -585,7 +607,8 @@ int wf_prov_ep_open(struct fid_domain *domain, struct fi_info *info,
 	memset(ep, 0, sizeof(*ep));
 	ep->domain = dom;
 	ep->caps = info->caps;
-	ep->udp_fd = -1;
+	ep->nic_fd = -1;
+	ep->held_fd = -1;
 	ep->name_fd = -1;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
 	ep->tx_size = wf_prov_param.tx_size;

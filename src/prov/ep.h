@@ -15,6 +15,7 @@
 #include "base/addr.h"
 #include "base/fork.h"
 #include "base/lock.h"
+#include "core/attend.h"
 #include "core/ep.h"
 #include "match/rxq.h"
 #include "prov/av.h"
@@ -54,8 +55,9 @@ struct wf_prov_ep {
 	uint64_t rx_flags;
 	struct wf_cntr *sends; /* counts them; NULL: none */
 	size_t inject_size;
-	struct wf_core_ep core; /* while enabled */
-	uint64_t order;		/* FI_ORDER_* of its messages */
+	struct wf_core_ep core;	     /* while enabled */
+	struct wf_attended attended; /* under automatic progress */
+	uint64_t order;		     /* FI_ORDER_* of its messages */
 	struct wf_rxq rxq;
 	struct wf_compq *rx_compq; /* of rx_cq, or none */
 	struct wf_list claimed;	   /* wf_ux, by FI_CLAIM, not yet received */
@@ -77,7 +79,8 @@ struct wf_prov_ep {
 	struct wf_fork_watch fork_watch;
 	uint64_t caps;
 	size_t tx_size;
-	int udp_fd;	     /* owns our address */
+	int nic_fd;	     /* owns our address: the device's socket, ... */
+	int held_fd;	     /* the same port of the other protocol */
 	int name_fd;	     /* and its name in shared memory, until enabled */
 	struct wf_addr addr; /* as peers know it */
 	bool any_addr;	     /* bound to every address of the node */

@@ -107,8 +107,9 @@ static int check_mr_mode(uint32_t version, int mode)
 	return 0;
 }
 
-/* Data moves only inside calls of the application. Control operations are
- * finished when their call returns, which is as automatic as can be. */
+/* Data moves inside calls of the application, or by a thread if it asks for
+ * that (core/attend.h). Control operations are finished when their call
+ * returns, which is as automatic as can be. */
 static int check_progress(const struct fi_domain_attr *attr)
 {
 	if ((int)attr->control_progress < FI_PROGRESS_UNSPEC ||
@@ -117,11 +118,10 @@ static int check_progress(const struct fi_domain_attr *attr)
 		       (int)attr->control_progress);
 	switch ((int)attr->data_progress) {
 	case FI_PROGRESS_UNSPEC:
+	case FI_PROGRESS_AUTO:
 	case FI_PROGRESS_MANUAL:
 	case WF_PROV_PROGRESS_UNIFIED:
 		return 0;
-	case FI_PROGRESS_AUTO:
-		REFUSE("domain_attr->data_progress: automatic progress is not supported\n");
 	default:
 		REFUSE("domain_attr->data_progress: %d is unknown\n",
 		       (int)attr->data_progress);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An endpoint's address. The UDP port and the name in shared memory are taken
- * when the endpoint is opened, so that its address is known, unique on the
- * node, and fit for any launcher.
+ * An endpoint's address. The port, of UDP and of TCP, and the name in shared
+ * memory are taken when the endpoint is opened, so that its address is known,
+ * unique on the node, and fit for any launcher and any device.
  */
 #include "prov/name.h"
 
@@ -12,6 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "nic/open.h"
 #include "os/file.h"
 #include "os/socket.h"
 #include "prov/ep.h"
@@ -21,9 +22,13 @@
 #include "prov/provider.h"
 #include "shm/name.h"
 
-/* Ports that are tried where any will do: the kernel gives one whose UDP side is
- * free, but anybody may hold the name in shared memory that goes with it. */
+/* Ports that are tried where any will do: the kernel gives one that is free for
+ * one protocol, but anybody may hold the other one's, or the name in shared
+ * memory that goes with it. */
 #define PORT_TRIES 64
+/* Connections that wait until the device is open; the kernel has a limit of its
+ * own (net.core.somaxconn). */
+#define BACKLOG 4096
 
 /* The address that stands for "any" in our own name. */
 static int default_addr(struct wf_addr *addr, int family)
@@ -53,20 +58,31 @@ static int choose(struct wf_addr *addr, const void *sa, size_t len,
 	return wf_base_addr_set(addr, sa, len) ? -FI_EINVAL : 0;
 }
 
-static int bind_socket(const struct wf_addr *addr, uint16_t *port)
+/* The device's socket, if it streams, listens at once: peers may connect before
+ * the device is open. One that is only held does not, so that whoever tries to
+ * connect is refused. */
+static int bind_socket(const struct wf_addr *addr, int type, bool held,
+		       uint16_t *port)
 {
+	bool listens = type == SOCK_STREAM && !held;
 	const int on = 1;
 	struct wf_addr bound;
 	socklen_t len = sizeof(bound);
 	int fd, err;
 
-	fd = wf_os_socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	fd = wf_os_socket(addr->sa.sa_family, type | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fd;
 	if (addr->sa.sa_family == AF_INET6)
 		wf_os_setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on,
 				 sizeof(on));
+	/* Connections that ended just now do not keep the port. A socket that
+	 * listens there still does. */
+	if (listens)
+		wf_os_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	err = wf_os_bind(fd, &addr->sa, wf_base_addr_len(addr));
+	if (!err && listens)
+		err = wf_os_listen(fd, BACKLOG);
 	if (!err)
 		err = wf_os_getsockname(fd, &bound.sa, &len);
 	if (err) {
@@ -77,39 +93,56 @@ static int bind_socket(const struct wf_addr *addr, uint16_t *port)
 	return fd;
 }
 
-/* The UDP socket and the name in shared memory of @addr, whose port is filled
- * in. 0 or -FI_E*. */
-static int bind_both(struct wf_addr *addr, bool any, int *udp_fd, int *name_fd)
+/* What an address is made of. */
+struct sockets {
+	int nic_fd;  /* of the device */
+	int held_fd; /* the same port of the other protocol, unused: nobody else
+			gets the name that is ours */
+	int name_fd; /* in shared memory */
+};
+
+/* The sockets of @addr, whose port is filled in. 0 or -FI_E*. */
+static int bind_all(struct wf_addr *addr, bool any, struct sockets *out)
 {
-	struct wf_addr known = *addr;
+	int type = wf_nic_device_socket(wf_prov_param.nic);
+	struct wf_addr known = *addr, same = *addr;
 	uint16_t port = 0;
 	int err;
 
-	*udp_fd = bind_socket(addr, &port);
-	if (*udp_fd < 0)
-		return *udp_fd;
+	out->nic_fd = bind_socket(addr, type, false, &port);
+	if (out->nic_fd < 0)
+		return out->nic_fd;
+	wf_base_addr_set_port(&same, port);
+	err = bind_socket(&same, type == SOCK_STREAM ? SOCK_DGRAM : SOCK_STREAM,
+			  true, &port);
+	out->held_fd = err;
+	if (err < 0)
+		goto err_nic;
 	if (any) {
 		err = default_addr(&known, addr->sa.sa_family);
 		if (err)
-			goto err_close;
+			goto err_held;
 	}
 	wf_base_addr_set_port(&known, port);
-	*name_fd = wf_shm_name_bind(&known, any);
-	err = *name_fd;
+	out->name_fd = wf_shm_name_bind(&known, any);
+	err = out->name_fd;
 	if (err < 0)
-		goto err_close;
+		goto err_held;
 	*addr = known;
 	return 0;
 
-err_close:
-	wf_os_close(*udp_fd);
+err_held:
+	wf_os_close(out->held_fd);
+err_nic:
+	wf_os_close(out->nic_fd);
 	return err;
 }
 
 int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 		      uint32_t addr_format)
 {
-	int udp_fd, name_fd, err, tries = PORT_TRIES;
+	int err, tries = PORT_TRIES;
+	struct sockets sockets;
 	char text[WF_ADDR_STR_LEN];
 	struct wf_addr addr;
 	bool any;
@@ -119,7 +152,7 @@ int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 		return err;
 	any = wf_base_addr_is_any(&addr);
 	do {
-		err = bind_both(&addr, any, &udp_fd, &name_fd);
+		err = bind_all(&addr, any, &sockets);
 	} while (err == -FI_EADDRINUSE && !wf_base_addr_port(&addr) && --tries);
 	if (err) {
 		WF_FI_WARN(FI_LOG_EP_CTRL, "cannot use address %s: %s\n",
@@ -128,8 +161,9 @@ int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 		return err;
 	}
 	wf_prov_name_unbind(ep);
-	ep->udp_fd = udp_fd;
-	ep->name_fd = name_fd;
+	ep->nic_fd = sockets.nic_fd;
+	ep->held_fd = sockets.held_fd;
+	ep->name_fd = sockets.name_fd;
 	ep->any_addr = any;
 	ep->addr = addr;
 	return 0;
@@ -137,11 +171,14 @@ int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 
 void wf_prov_name_unbind(struct wf_prov_ep *ep)
 {
-	if (ep->udp_fd >= 0)
-		wf_os_close(ep->udp_fd);
+	if (ep->nic_fd >= 0)
+		wf_os_close(ep->nic_fd);
+	if (ep->held_fd >= 0)
+		wf_os_close(ep->held_fd);
 	if (ep->name_fd >= 0)
 		wf_os_close(ep->name_fd);
-	ep->udp_fd = -1;
+	ep->nic_fd = -1;
+	ep->held_fd = -1;
 	ep->name_fd = -1;
 }
 

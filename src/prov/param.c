@@ -15,7 +15,7 @@
 #include "base/cma.h"
 #include "base/log.h"
 #include "base/setting.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 #include "os/inline.h"
 #include "os/thread.h"
 #include "prov/provider.h"
@@ -45,6 +45,7 @@ static const struct {
 	{ .name = "coop_min", .number = &wf_prov_param.coop_min },
 	{ .name = "cma", .yes = &wf_prov_param.cma },
 	{ .name = "shm", .yes = &wf_prov_param.shm },
+	{ .name = "nic", .text = &wf_prov_param.nic },
 	{ .name = "net_thread", .yes = &wf_prov_param.net_thread },
 	{ .name = "fault", .text = &wf_prov_param.fault },
 	{ .name = "allow_uid", .text = &wf_prov_param.allow_uid },
@@ -160,6 +161,10 @@ void wf_prov_param_init(struct fi_provider *provider)
 
 		if (fields[i].number == &wf_prov_param.coop_min)
 			wf_prov_param.coop_min_is_set = given;
+		if (fields[i].number == &wf_prov_param.medium_max)
+			wf_prov_param.medium_max_is_set = given;
+		if (fields[i].number == &wf_prov_param.read_min)
+			wf_prov_param.read_min_is_set = given;
 	}
 	check_fault();
 	wf_base_setting_unknown(tell_unknown, NULL);
@@ -185,17 +190,19 @@ void wf_prov_param_fini(void)
 	free(wf_prov_param.iface);
 	free(wf_prov_param.allow_uid);
 	free(wf_prov_param.fault);
+	free(wf_prov_param.nic);
 	wf_prov_param.fault = NULL;
+	wf_prov_param.nic = NULL;
 	wf_prov_param.iface = NULL;
 	wf_prov_param.allow_uid = NULL;
 }
 
-const struct wf_nic_udp_fault *wf_prov_param_fault(void)
+const struct wf_nic_fault *wf_prov_param_fault(void)
 {
-	WF_PER_PROCESS static struct wf_nic_udp_fault fault;
+	WF_PER_PROCESS static struct wf_nic_fault fault;
 
 	if (!wf_prov_param.fault ||
-	    wf_nic_udp_fault_parse(wf_prov_param.fault, &fault))
+	    wf_nic_fault_parse(wf_prov_param.fault, &fault))
 		return NULL;
 	return &fault;
 }

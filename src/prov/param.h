@@ -27,6 +27,8 @@ struct wf_prov_param {
 	size_t coop_min;	   /* FI_WEFT_COOP_MIN: from here both sides
 				     * copy; see wf_prov_param_coop_min() */
 	bool coop_min_is_set;	   /* by the user */
+	bool medium_max_is_set;	   /* the same */
+	bool read_min_is_set;	   /* the same */
 	bool cma;		   /* FI_WEFT_CMA: may CMA be used at all */
 	bool shm;		   /* FI_WEFT_SHM: may peers on this node be
 				    * reached through memory */
@@ -41,6 +43,8 @@ struct wf_prov_param {
 				    * a peer elsewhere is given up */
 	bool net_thread;	   /* FI_WEFT_NET_THREAD: packets move without
 				    * progress of the application */
+	char *nic;		   /* FI_WEFT_NIC: device between nodes; NULL:
+				      the default */
 	char *fault;		   /* FI_WEFT_FAULT: what happens to packets,
 				    * for tests */
 	char *allow_uid;	   /* FI_WEFT_ALLOW_UID: NULL = own user only,
@@ -59,9 +63,9 @@ void wf_prov_param_fini(void);
  * process that tries. */
 size_t wf_prov_param_coop_min(void);
 
-struct wf_nic_udp_fault;
+struct wf_nic_fault;
 
 /* FI_WEFT_FAULT as the device wants it; NULL: none. */
-const struct wf_nic_udp_fault *wf_prov_param_fault(void);
+const struct wf_nic_fault *wf_prov_param_fault(void);
 
 #endif

@@ -98,7 +98,8 @@ int wf_prov_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 	srx->domain = dom;
 	srx->is_srx = true;
 	srx->receives = true;
-	srx->udp_fd = -1;
+	srx->nic_fd = -1;
+	srx->held_fd = -1;
 	srx->name_fd = -1;
 	srx->rx_mask = FI_COMPLETION; /* more is for the endpoint to say */
 	if (attr) {

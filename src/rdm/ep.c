@@ -72,7 +72,7 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 
 static int open_device(struct wf_rdm_ep *ep)
 {
-	const struct wf_nic_udp_attr attr = {
+	const struct wf_nic_attr attr = {
 		.fd = ep->attr.fd,
 		.addr = ep->host->addr,
 		.thread = ep->attr.thread,
@@ -91,7 +91,7 @@ static int open_device(struct wf_rdm_ep *ep)
 	const struct wf_nic_caps *caps;
 	int err;
 
-	err = wf_nic_udp_open(&attr, &ep->nic);
+	err = wf_nic_open(ep->attr.device, &attr, &ep->nic);
 	if (err)
 		return err;
 	caps = wf_nic_caps(ep->nic);
@@ -99,6 +99,10 @@ static int open_device(struct wf_rdm_ep *ep)
 	ep->max_recv = caps->max_recv;
 	ep->peer_limit = caps->max_ah;
 	ep->inline_max = caps->inline_max;
+	if (ep->attr.medium_advised)
+		ep->attr.medium_max = caps->push_max;
+	if (ep->attr.read_advised)
+		ep->attr.read_min = caps->push_max + 1;
 	ep->buf_count = ep->max_msg > LARGE_MSG ? BUFS_LARGE : BUFS_SMALL;
 	qp.rq_entries = ep->buf_count;
 	err = wf_nic_mr_reg(ep->nic, NULL, SIZE_MAX, WF_NIC_LOCAL_WRITE,

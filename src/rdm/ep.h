@@ -19,7 +19,7 @@
 #include "base/table.h"
 #include "match/rxq.h"
 #include "nic/nic.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 #include "op/compq.h"
 #include "op/reg.h"
 #include "rdm/stats.h"
@@ -49,20 +49,23 @@ struct wf_rdm_tx;
 #define WF_RDM_MSG_BUCKETS 256
 
 struct wf_rdm_ep_attr {
-	int fd; /* the UDP socket that owns our address; stays the caller's */
-	size_t medium_max; /* longer messages do not go unasked */
-	size_t read_min;   /* the receiver reads those from here on */
-	size_t runt_size;  /* bytes that go before they are read; 0: none */
-	uint64_t order;	   /* FI_ORDER_* that were asked for */
+	const char *device; /* of the NIC; NULL: the default */
+	int fd; /* the socket that owns our address; stays the caller's */
+	size_t medium_max;   /* longer messages do not go unasked */
+	size_t read_min;     /* the receiver reads those from here on */
+	bool medium_advised; /* the device says what medium_max ... */
+	bool read_advised;   /* ... and read_min are */
+	size_t runt_size;    /* bytes that go before they are read; 0: none */
+	uint64_t order;	     /* FI_ORDER_* that were asked for */
 	uint64_t connect_timeout_ms;
 	uint64_t warn_ms;   /* silence that is told of; 0: 2 s */
 	uint64_t idle_ms;   /* after which strangers are forgotten; 0: 10 s */
 	uint32_t max_peers; /* 0: the device's choice */
 	uint64_t dead_timeout_s;
-	uint32_t mtu;			      /* 0: ask the interface */
-	bool thread;			      /* the device works by itself */
-	bool reads;			      /* may messages be read at all */
-	const struct wf_nic_udp_fault *fault; /* NULL: none */
+	uint32_t mtu;			  /* 0: ask the interface */
+	bool thread;			  /* the device works by itself */
+	bool reads;			  /* may messages be read at all */
+	const struct wf_nic_fault *fault; /* NULL: none */
 };
 
 struct wf_rdm_ep {

@@ -54,7 +54,7 @@ static void turn_without(struct net *net, uint32_t every)
 static void test_no_memory(void **state)
 {
 	static const size_t lens[] = { 10, 3000, 30000, 100000, 0, 70000 };
-	const struct wf_nic_udp_fault fault = { .seed = 3, .reorder = 20000 };
+	const struct wf_nic_fault fault = { .seed = 3, .reorder = 20000 };
 
 	(void)state;
 	mallocs = 0;

@@ -79,11 +79,11 @@ static bool is_unasked(const struct wf_rdm_protocol *protocol,
 
 /* A request. Of a life that gets no answers, what needs one is not begun: its
  * sender fails it. */
-static int take(struct wf_rdm_peer *peer,
-		const struct wf_rdm_protocol *protocol,
-		const struct wf_wire_packet *packet)
+static inline int take(struct wf_rdm_peer *peer,
+		       const struct wf_rdm_protocol *protocol,
+		       const struct wf_wire_packet *packet)
 {
-	if (wf_unlikely(peer->mute && !is_unasked(protocol, packet))) {
+	if (wf_unlikely(peer->mute) && !is_unasked(protocol, packet)) {
 		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_stale_packets, 1);
 		return 0;
 	}

@@ -33,18 +33,18 @@ static uint32_t why_of(uint32_t id)
 
 void wf_rdm_life_begin(struct wf_rdm_life *life, uint32_t number)
 {
-	*life = (struct wf_rdm_life){ .ours = make(NEW, number) };
+	*life = (struct wf_rdm_life){ .ours = make(NEW, number), .over = true };
 }
 
 void wf_rdm_life_lose(struct wf_rdm_life *life, uint32_t number)
 {
-	life->over = life->theirs;
-	life->ours = make(life->over ? forgot(life->theirs) : NEW, number);
+	life->over = true;
+	life->ours = make(life->theirs ? forgot(life->theirs) : NEW, number);
 }
 
 void wf_rdm_life_resume(struct wf_rdm_life *life, uint32_t number)
 {
-	if (!life->theirs || life->over)
+	if (life->over)
 		wf_rdm_life_lose(life, number);
 	else
 		life->ours = make(KEEP, number);
@@ -58,7 +58,7 @@ enum wf_rdm_life_news wf_rdm_life_judge(const struct wf_rdm_life *life,
 	if (id == life->past)
 		return WF_RDM_LIFE_STALE;
 	if (why_of(id) == forgot(life->ours) ||
-	    (why_of(id) == NEW && life->theirs && !life->over))
+	    (why_of(id) == NEW && !life->over))
 		return WF_RDM_LIFE_ENDS;
 	return WF_RDM_LIFE_RESTARTS;
 }

@@ -47,7 +47,7 @@ struct wf_rdm_life {
 	uint32_t ours;
 	uint32_t theirs; /* 0: nothing was heard of it yet */
 	uint32_t past;	 /* theirs before; 0: none */
-	bool over;	 /* theirs gets no answers any more: see FORGOT */
+	bool over; /* theirs gets no answers any more: see FORGOT; or none yet */
 };
 
 enum wf_rdm_life_news {

@@ -94,6 +94,7 @@ static inline struct wf_rdm_ep_attr net_attr(void)
 {
 	net_tx_size = 256;
 	return (struct wf_rdm_ep_attr){
+		.device = "udp",
 		.medium_max = 65536,
 		.read_min = 65536 + 1,
 		.connect_timeout_ms = 300,

@@ -190,6 +190,36 @@ static void test_random(void **state)
 }
 
 /* What is left over is given back (the sanitizer would tell). */
+/* Messages that never come are passed over, whether those that are kept stand in
+ * the window, far behind it, or across the end of numbers. */
+static void test_skip(void **state)
+{
+	static const uint32_t kept[] = { 3, 4, 40, 41, 41, 63, 64, 200, 3000 };
+	const uint32_t count = sizeof(kept) / sizeof(kept[0]);
+	struct wf_rdm_order order;
+
+	(void)state;
+	for (uint32_t from = 0; from < 2; from++) {
+		uint32_t taken = 0;
+
+		wf_rdm_order_init(&order);
+		order.expected = from ? UINT32_MAX - 50 : 0;
+		for (uint32_t i = count; i-- > 0;)
+			assert_int_equal(
+				arrive(&order, order.expected + kept[i]),
+				WF_RDM_TURN_HELD);
+		assert_int_equal(drain(&order), 0);
+		while (order.held) {
+			wf_rdm_order_skip(&order);
+			taken += drain(&order);
+		}
+		assert_int_equal(taken, count);
+		assert_int_equal(order.expected,
+				 (from ? UINT32_MAX - 50 : 0) + 3001);
+		wf_rdm_order_fini(&order);
+	}
+}
+
 static void test_fini(void **state)
 {
 	struct wf_rdm_order order;
@@ -212,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_several_packets),
 		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_skip),
 		cmocka_unit_test(test_fini),
 	};
 

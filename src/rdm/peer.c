@@ -309,16 +309,16 @@ static void bar(struct wf_rdm_peer *peer)
 {
 	wf_nic_ah_abandon(peer->ep->nic, peer->ah);
 	peer->barred = true;
-	wf_rdm_peer_unbar(peer);
+	wf_rdm_post_activate(peer);
 }
 
-void wf_rdm_peer_unbar(struct wf_rdm_peer *peer)
+bool wf_rdm_peer_unbar(struct wf_rdm_peer *peer)
 {
 	if (peer->outstanding)
-		return;
+		return false;
 	peer->barred = false;
 	wf_nic_ah_renew(peer->ep->nic, peer->ah);
-	wf_rdm_post_activate(peer);
+	return true;
 }
 
 /* The life before the present one. */
@@ -434,6 +434,10 @@ static int begin_anew(struct wf_rdm_peer *peer, uint32_t id)
 static int admit_other(struct wf_rdm_peer *peer,
 		       const struct wf_wire_packet *packet)
 {
+	if (!(packet->flags & WF_WIRE_CONNID) || !packet->connid) {
+		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_bad_packets, 1);
+		return -EPROTO;
+	}
 	switch (wf_rdm_life_judge(&peer->life, packet->connid)) {
 	case WF_RDM_LIFE_SAME:
 		return 0;
@@ -459,12 +463,8 @@ int wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 {
 	int err;
 
-	if (wf_unlikely(!(packet->flags & WF_WIRE_CONNID) || !packet->connid)) {
-		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_bad_packets, 1);
-		return -EPROTO;
-	}
 	if (wf_unlikely(packet->connid != peer->life.theirs ||
-			peer->life.over)) {
+			peer->life.over || !(packet->flags & WF_WIRE_CONNID))) {
 		err = admit_other(peer, packet);
 		if (err)
 			return err;

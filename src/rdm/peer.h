@@ -97,8 +97,9 @@ void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name);
  * of its own that we would have to answer. */
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);
 
-/* The device has given back a request. */
-void wf_rdm_peer_unbar(struct wf_rdm_peer *peer);
+/* Something is to be posted. False: the device still has requests of an old
+ * life. */
+bool wf_rdm_peer_unbar(struct wf_rdm_peer *peer);
 
 /* Whether anything of ours needs more of the peer than that the device delivers
  * what it has. */

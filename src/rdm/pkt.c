@@ -189,6 +189,4 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	}
 	pkt->completed(ep, pkt, err);
 	wf_rdm_pkt_put(ep, pkt);
-	if (wf_unlikely(peer->barred))
-		wf_rdm_peer_unbar(peer);
 }

@@ -281,9 +281,8 @@ bool wf_rdm_post_pump(struct wf_rdm_peer *peer, int budget)
 
 	if (wf_unlikely(peer->behind))
 		wf_rdm_in_catch_up(peer);
-	/* The last request of the old life activates it again. */
-	if (wf_unlikely(peer->barred))
-		return peer->behind;
+	if (wf_unlikely(peer->barred) && !wf_rdm_peer_unbar(peer))
+		return true;
 	if (peer->owes_handshake)
 		all &= post_handshake(peer);
 	if (wf_unlikely(peer->owes_probe))

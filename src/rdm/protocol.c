@@ -80,6 +80,7 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 		tx->protocol = protocol;
 		return 0;
 	}
+	tx->protocol = wf_rdm_protocols[0]; /* to be released by someone */
 	return -EMSGSIZE;
 }
 

@@ -395,9 +395,9 @@ static void test_order(void **state)
 	(void)state;
 	for (int how = 0; how < 4; how++) {
 		struct wf_rdm_ep_attr attr = net_attr();
-		const struct wf_nic_udp_fault fault = { .seed = 3,
-							.loss = 50000,
-							.reorder = 200000 };
+		const struct wf_nic_fault fault = { .seed = 3,
+						    .loss = 50000,
+						    .reorder = 200000 };
 		struct wf_tx write, send;
 		struct net *net;
 		uint8_t byte;

@@ -9,7 +9,7 @@
 #include "rdm/net_test.h"
 
 #include "nic/nic.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 #include "wire/packet.h"
 
 #define SCRIPT_BUFS 256u
@@ -51,7 +51,7 @@ static inline void script_give(struct script *s, uint64_t i)
 
 static inline struct script *script_open(const struct wf_rdm_ep_attr *attr)
 {
-	struct wf_nic_udp_attr udp = { .fd = -1, .mtu = 1500 };
+	struct wf_nic_attr udp = { .fd = -1, .mtu = 1500 };
 	struct wf_nic_qp_attr qp = { .sq_entries = SCRIPT_BUFS,
 				     .rq_entries = SCRIPT_BUFS,
 				     .qkey = WF_RDM_QKEY,
@@ -64,7 +64,7 @@ static inline struct script *script_open(const struct wf_rdm_ep_attr *attr)
 	n = script_node(s);
 	udp.addr.in.sin_family = AF_INET;
 	udp.addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(wf_nic_udp_open(&udp, &s->nic), 0);
+	assert_int_equal(wf_nic_open("udp", &udp, &s->nic), 0);
 	assert_int_equal(wf_nic_cq_create(s->nic, 2 * SCRIPT_BUFS, &s->cq), 0);
 	qp.send_cq = s->cq;
 	qp.recv_cq = s->cq;

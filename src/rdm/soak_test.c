@@ -14,7 +14,7 @@
 #define SLOT_BYTES (128u << 10)
 #define KEY 7
 
-static struct wf_nic_udp_fault fault = {
+static struct wf_nic_fault fault = {
 	.seed = 7, .loss = 20000, .duplicate = 10000, .reorder = 100000
 };
 

@@ -360,6 +360,8 @@ static void forked(void *self)
 	struct wf_rdm_ep *ep = self;
 
 	/* Its lock may be held by a thread that is not here. */
+	if (ep->nic)
+		wf_nic_forked(ep->nic);
 	ep->nic = NULL;
 	if (ep->awake)
 		wf_base_stats_forked(&ep->stats);

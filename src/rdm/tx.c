@@ -97,9 +97,11 @@ static void uncount(struct wf_rdm_tx *tx)
 {
 	struct wf_rdm_peer *peer = tx->named.peer;
 
-	if (tx->counted && tx->req.kind == WF_TX_READ)
+	if (!tx->counted)
+		return;
+	if (tx->req.kind == WF_TX_READ)
 		peer->reads--;
-	else if (tx->counted)
+	else
 		peer->writes--;
 	tx->counted = false;
 	wake_queue(peer);
@@ -139,7 +141,7 @@ void wf_rdm_tx_free(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 
 	unregister(ep, tx);
 	uncount(tx);
-	if (tx->protocol && tx->protocol->released)
+	if (tx->protocol->released)
 		tx->protocol->released(ep, tx);
 	wf_rdm_named_del(ep, &tx->named);
 	wf_base_list_del(&tx->link);

@@ -114,7 +114,8 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
  * copied. 0 or -ENOMEM. Those of long ones are from the beginning. */
 int wf_rdm_tx_keep_copy(struct wf_rdm_tx *tx);
 
-/* Without a completion: the endpoint closes, or it was never submitted. */
+/* Without a completion: the endpoint closes, or it was never submitted. Its
+ * protocol has been selected, or could not be. */
 void wf_rdm_tx_free(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
 #endif

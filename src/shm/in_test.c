@@ -7,7 +7,10 @@
 #include "shm/in.h"
 
 #include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "shm/joined_test.h"
 #include "shm/put.h"
 
@@ -528,6 +531,67 @@ static void test_closed_share_is_left_alone(void **state)
 	joined_close(j);
 }
 
+static void *count_late(void *arg)
+{
+	struct wf_shm_share *share = arg;
+
+	usleep(300000);
+	atomic_fetch_add(&share->sender_done, 1);
+	return NULL;
+}
+
+/* Bug: a receiver that closed waited 50 ms for a chunk that its sender was just
+ * copying. On a busy machine the sender was not run for longer than that, and
+ * wrote into a buffer that was the application's again. A sender that has died
+ * is not waited for. */
+static void test_close_waits_for_chunks(void **state)
+{
+	const size_t len = (size_t)20 << 20;
+
+	(void)state;
+	for (int dies = 0; dies < 2; dies++) {
+		struct joined *j = joined_open(WF_SHM_WAY_CMA);
+		struct joined_buf from, to;
+		struct wf_shm_share *share;
+		pthread_t thread;
+		uint64_t begin;
+		int sock[2];
+
+		joined_alloc(&from, len, 1);
+		joined_alloc(&to, len, 1);
+		joined_post(j, &to, 1);
+		send_plain(j, &from, 1, false);
+		wf_core_progress(&j->to_core);
+		assert_int_equal(j->to.busy_pulls, 1);
+		/* The sender claims a chunk. */
+		share = &j->out->region.shares[0];
+		atomic_fetch_add(&share->claimed, 1);
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sock),
+				 0);
+		j->in->sock.fd = sock[0];
+		if (dies)
+			close(sock[1]);
+		else
+			assert_int_equal(pthread_create(&thread, NULL,
+							count_late, share),
+					 0);
+		begin = wf_base_clock_ns();
+		wf_shm_in_close(j->in, 0);
+		j->to.watch.count = 0;
+		if (dies) {
+			assert_true(wf_base_clock_ns() - begin <
+				    5 * WF_NS_PER_S);
+		} else {
+			assert_int_equal(atomic_load(&share->sender_done), 1);
+			pthread_join(thread, NULL);
+			close(sock[1]);
+		}
+		free(from.memory);
+		free(to.memory);
+		joined_close(j);
+	}
+}
+
 /* -- names ----------------------------------------------------------------- */
 
 /* The sender is inserted into the AV after its messages came. */
@@ -676,6 +740,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_lost_is_told),
 		cmocka_unit_test(test_parked_is_lost),
 		cmocka_unit_test(test_closed_share_is_left_alone),
+		cmocka_unit_test(test_close_waits_for_chunks),
 		cmocka_unit_test(test_rename),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_wrong_streams),

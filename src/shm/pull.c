@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/rest.h"
 #include "op/iov.h"
+#include "os/poll.h"
 #include "os/shared.h"
 #include "shm/ep.h"
 #include "shm/share.h"
@@ -29,8 +30,10 @@
  * that did not, so many messages are read alone before it is tried again. */
 #define ALONE_TURNS 16
 
-/* A chunk takes some tens of microseconds, more where cores are shared. */
-#define LEAVE_PATIENCE (50 * WF_NS_PER_MS)
+/* A chunk takes some tens of microseconds. A sender that is one of many on its
+ * processor may not be run for much longer in the middle of it, and longest if it
+ * is stopped there. */
+#define LEAVE_PATIENCE (10 * WF_NS_PER_S)
 
 static const struct wf_ux_ops pull_ops;
 
@@ -453,8 +456,18 @@ int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
 	return 0;
 }
 
+/* Whether the process that sends has ended: it cannot copy any more. */
+static bool is_gone(const struct wf_shm_in *in)
+{
+	struct pollfd sock = { .fd = in->sock.fd, .events = POLLRDHUP };
+
+	return in->ended || (wf_os_poll(&sock, 1, 0) > 0 &&
+			     sock.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
 /* The buffer will be the user's again while the sender may still help: it gets
- * no more chunks, and a moment for those it has. */
+ * no more chunks, and time for those it has. Nothing keeps it from writing into
+ * the buffer once the time is over. */
 static void leave_share(struct wf_shm_pull *pull)
 {
 	const struct wf_shm_in *in = pull->in;
@@ -464,11 +477,10 @@ static void leave_share(struct wf_shm_pull *pull)
 	uint32_t theirs =
 		pull->failed ? pull->theirs : take_claims(pull, share);
 
-	/* Who is gone writes no more; who breaks rules is not waited for. */
-	while (!in->ended && !in->broken &&
-	       !wf_shared_load(&share->sender_failed, acquire) &&
+	/* A sender that breaks rules is not waited for. */
+	while (!in->broken && !wf_shared_load(&share->sender_failed, acquire) &&
 	       wf_shared_load(&share->sender_done, acquire) < theirs &&
-	       wf_base_clock_ns() - begin < LEAVE_PATIENCE)
+	       !is_gone(in) && wf_base_clock_ns() - begin < LEAVE_PATIENCE)
 		wf_base_rest(&rest);
 }
 

@@ -150,7 +150,7 @@ static void forked(void *self)
 /* -- progress -------------------------------------------------------------- */
 
 /* Pulls that go on, replies that were kept. */
-static __attribute__((noinline)) void poll_busy(struct wf_shm_ep *ep)
+static void poll_busy(struct wf_shm_ep *ep)
 {
 	struct wf_list *pos, *tmp;
 
@@ -172,7 +172,7 @@ static __attribute__((noinline)) void poll_busy(struct wf_shm_ep *ep)
 	}
 }
 
-static __attribute__((noinline)) void poll_outs(struct wf_shm_ep *ep)
+static void poll_outs(struct wf_shm_ep *ep)
 {
 	struct wf_list *pos, *tmp;
 
@@ -184,21 +184,17 @@ static __attribute__((noinline)) void poll_outs(struct wf_shm_ep *ep)
 			wf_container_of(pos, struct wf_shm_out, pending_link));
 }
 
-/* Whether there is nothing to look at but one ring. */
-static bool is_quiet(const struct wf_shm_ep *ep)
+/* Whether there is more to do than to look at rings. */
+static bool has_work(const struct wf_shm_ep *ep)
 {
-	return ep->watch.count == 1 && ep->watch.watched == 1 &&
-	       !ep->host->names.changes && wf_base_list_empty(&ep->busy_ins) &&
-	       !ep->reap && !ep->draining &&
-	       wf_base_list_empty(&ep->waiting_outs) &&
-	       wf_base_list_empty(&ep->pending_outs);
+	return !wf_base_list_empty(&ep->busy_ins) ||
+	       !wf_base_list_empty(&ep->waiting_outs) ||
+	       !wf_base_list_empty(&ep->pending_outs) || ep->reap ||
+	       ep->draining;
 }
 
-static enum wf_polled shm_poll(void *self)
+static __attribute__((noinline)) void work(struct wf_shm_ep *ep)
 {
-	struct wf_shm_ep *ep = self;
-
-	wf_shm_watch_poll(&ep->watch);
 	if (!wf_base_list_empty(&ep->busy_ins))
 		poll_busy(ep);
 	if (!wf_base_list_empty(&ep->waiting_outs) ||
@@ -206,7 +202,22 @@ static enum wf_polled shm_poll(void *self)
 		poll_outs(ep);
 	if (wf_unlikely(ep->reap || ep->draining))
 		wf_shm_channels_reap(ep);
-	ep->host->only = is_quiet(ep) ? ep->watch.ins[0] : NULL;
+	wf_shm_ep_busy(ep);
+}
+
+static enum wf_polled shm_poll(void *self)
+{
+	struct wf_shm_ep *ep = self;
+	const struct wf_shm_watch *watch = &ep->watch;
+
+	wf_shm_watch_poll(&ep->watch);
+	if (has_work(ep))
+		work(ep);
+	else
+		ep->host->only = watch->count == 1 && watch->watched == 1 &&
+						 !ep->host->names.changes ?
+					 watch->ins[0] :
+					 NULL;
 	return WF_POLLED_WAITING;
 }
 

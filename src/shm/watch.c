@@ -27,7 +27,7 @@
  * Every sender has mapped the board. One of another user (FI_WEFT_ALLOW_UID) may
  * clear bells of others, or the word that says that we sleep. Once such a sender
  * was let in, all rings are looked at twice a millisecond, and no sleep is longer
- * than 100 ms (sleep.c): it can delay the messages of others, not hide them.
+ * than 100 ms (doze.c): it can delay the messages of others, not hide them.
  */
 #include "shm/watch.h"
 
@@ -35,13 +35,14 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "os/knob.h"
 #include "os/shared.h"
 #include "shm/stats.h"
 
 /* Rings that every poll looks at: as many as cost no more than the bells. One
  * that was quiet for so many turns gives way to one that is not. */
-#define WATCHED_MAX 8
-#define QUIET_TURNS 256
+#define WATCHED_MAX WF_KNOB(watched_max, 8)
+#define QUIET_TURNS WF_KNOB(quiet_turns, 256)
 
 /* A store leaves its buffer within a microsecond, and at once when its thread
  * is interrupted. */

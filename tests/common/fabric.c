@@ -80,6 +80,9 @@ static struct fi_info *make_hints(const struct weft_test_opts *o)
 	hints->domain_attr->mr_mode = o->mr_mode;
 	hints->domain_attr->threading =
 		o->threading ? o->threading : FI_THREAD_DOMAIN;
+	hints->domain_attr->data_progress = o->data_progress;
+	if (getenv("WEFT_TEST_AUTO"))
+		hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
 	hints->domain_attr->av_type = o->av_type ? o->av_type : FI_AV_TABLE;
 	hints->tx_attr->op_flags = o->tx_flags;
 	hints->rx_attr->op_flags = o->rx_flags;

@@ -34,6 +34,7 @@
 #define WEFT_TEST_PATIENCE_MS 60000
 
 /* Zero means the usual: FI_MSG | FI_TAGGED, FI_THREAD_DOMAIN, FI_AV_TABLE,
+ * FI_PROGRESS_MANUAL (automatic with WEFT_TEST_AUTO in the environment),
  * FI_CQ_FORMAT_TAGGED, the provider's sizes, 127.0.0.1 and any port. */
 struct weft_test_opts {
 	uint64_t caps;
@@ -42,6 +43,7 @@ struct weft_test_opts {
 	uint64_t tx_bind; /* beside FI_TRANSMIT, say FI_SELECTIVE_COMPLETION */
 	uint64_t rx_bind;
 	enum fi_threading threading;
+	enum fi_progress data_progress;
 	enum fi_av_type av_type;
 	enum fi_cq_format cq_format;
 	enum fi_wait_obj wait_obj; /* FI_WAIT_UNSPEC for fi_cq_sread() */

@@ -26,6 +26,11 @@ static uint32_t below(struct sim_app *app, uint32_t n)
 	return (uint32_t)sim_rng_below(&app->rng, n);
 }
 
+static uint32_t draw(struct sim_app *app, uint32_t n)
+{
+	return (uint32_t)sim_rng_below(&app->draws, n);
+}
+
 /* -- receives --------------------------------------------------------------- */
 
 static bool post_receive(struct sim_app *app, struct app_recv *r)
@@ -97,7 +102,7 @@ static uint32_t draw_len(struct sim_app *app)
 
 	while (1u << bits < sim.s.largest)
 		bits++;
-	len = below(app, 1u << below(app, bits + 1));
+	len = draw(app, 1u << draw(app, bits + 1));
 	return len > sim.s.largest ? sim.s.largest : len;
 }
 
@@ -120,7 +125,7 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 				    .context = op };
 
 	op->fate = ORACLE_SENT;
-	switch (below(app, 4)) {
+	switch (draw(app, 4)) {
 	case 0:
 		if (len > sim.s.inject_size)
 			break;
@@ -149,7 +154,7 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 {
 	uint32_t len = draw_len(app);
-	enum oracle_kind kind = below(app, 3) ? ORACLE_TAGGED : ORACLE_PLAIN;
+	enum oracle_kind kind = draw(app, 3) ? ORACLE_TAGGED : ORACLE_PLAIN;
 	uint64_t id;
 	ssize_t err;
 
@@ -175,7 +180,7 @@ static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 	sim_busy();
 	if (op->fate == ORACLE_UNSENT) {
 		op->buf.posted = false;
-		oracle_fate(id, ORACLE_SENT, 0);
+		oracle_fate(id, ORACLE_INJECTED, 0);
 	} else {
 		app->under_way++;
 	}
@@ -195,13 +200,13 @@ static unsigned int draw_peer(struct sim_app *app)
 	case SIM_WORK_CONNECT:
 		return (me + app->left) % procs;
 	default:
-		return below(app, procs);
+		return draw(app, procs);
 	}
 }
 
 static bool answer_one(struct sim_app *app, struct app_op *op)
 {
-	unsigned int peer = below(app, sim.s.procs);
+	unsigned int peer = draw(app, sim.s.procs);
 
 	while (!app->owed[peer])
 		peer = (peer + 1) % sim.s.procs;
@@ -212,7 +217,7 @@ static bool answer_one(struct sim_app *app, struct app_op *op)
 	return true;
 }
 
-static bool send_next(struct sim_app *app)
+static bool send_drawn(struct sim_app *app)
 {
 	struct app_op *op = free_op(app);
 	unsigned int peer;
@@ -227,15 +232,14 @@ static bool send_next(struct sim_app *app)
 	if (!app->left || app->awaiting)
 		return false;
 	peer = draw_peer(app);
-	if (sim.s.work != SIM_WORK_CONNECT && peer == app->proc->number &&
-	    below(app, 8)) {
-		if (sim.s.work == SIM_WORK_MANY_TO_ONE ||
-		    sim.s.work == SIM_WORK_REQUEST)
-			app->left = 0;
+	if (peer == app->proc->number && draw(app, 8) &&
+	    (sim.s.work == SIM_WORK_MANY_TO_ONE ||
+	     sim.s.work == SIM_WORK_REQUEST)) {
+		app->left = 0;
 		return false;
 	}
 	if (sim.s.work == SIM_WORK_REMOTE ||
-	    (sim.s.work == SIM_WORK_MIX && below(app, 3) == 0)) {
+	    (sim.s.work == SIM_WORK_MIX && draw(app, 3) == 0)) {
 		if (!app_remote_start(app, op, peer))
 			return false;
 		app->left--;
@@ -247,6 +251,18 @@ static bool send_next(struct sim_app *app)
 	app->awaiting = sim.s.work == SIM_WORK_REQUEST;
 	app->asked_at = sim.now;
 	return true;
+}
+
+/* What is refused is tried again, and nothing else in its place: a call that is
+ * refused for ever then shows. */
+static bool send_next(struct sim_app *app)
+{
+	struct sim_rng before = app->draws;
+
+	if (send_drawn(app))
+		return true;
+	app->draws = before;
+	return false;
 }
 
 /* -- completions ------------------------------------------------------------ */

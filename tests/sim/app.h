@@ -27,7 +27,7 @@
 #define APP_PORT 7000
 
 enum app_what { APP_SEND, APP_RECV, APP_MULTI, APP_REMOTE };
-enum app_remote { APP_WRITE, APP_READ, APP_ADD };
+enum app_remote { APP_WRITE, APP_READ, APP_ADD, APP_ADD_TWO, APP_REMOTES };
 
 /* Memory that may be posted, with guards on both sides. First member of all
  * that is a context. */
@@ -71,6 +71,7 @@ enum app_phase { APP_WORKS, APP_DONE, APP_CLOSES, APP_GONE };
 struct sim_app {
 	struct sim_proc *proc;
 	struct sim_rng rng;
+	struct sim_rng draws; /* what is sent next */
 	enum app_phase phase;
 	const char *doing;
 	struct fi_info *info;

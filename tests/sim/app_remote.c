@@ -59,6 +59,30 @@ static ssize_t start_add(struct sim_app *app, struct app_op *op)
 			       FI_UINT64, FI_SUM, op);
 }
 
+/* Two counters of the peer at once, injected. */
+static ssize_t start_add_two(struct sim_app *app, struct app_op *op)
+{
+	uint64_t ones[2] = { 1, 1 };
+	const struct fi_ioc ioc[2] = { { &ones[0], 1 }, { &ones[1], 1 } };
+	const struct fi_rma_ioc rma[2] = {
+		{ counter_at(op->version % sim.s.procs), 1, APP_KEY },
+		{ counter_at((op->version + 1) % sim.s.procs), 1, APP_KEY },
+	};
+	const struct fi_msg_atomic msg = {
+		.msg_iov = ioc,
+		.iov_count = 2,
+		.addr = app->addr[op->peer],
+		.rma_iov = rma,
+		.rma_iov_count = 2,
+		.datatype = FI_UINT64,
+		.op = FI_SUM,
+		.context = op,
+	};
+
+	return fi_atomicmsg(app->ep, &msg,
+			    FI_INJECT | FI_COMPLETION | FI_DELIVERY_COMPLETE);
+}
+
 static ssize_t start(struct sim_app *app, struct app_op *op)
 {
 	struct app_slot *slot = &app->slots[op->peer];
@@ -72,14 +96,17 @@ static ssize_t start(struct sim_app *app, struct app_op *op)
 		return fi_read(app->ep, op->buf.addr, op->bytes, NULL,
 			       app->addr[op->peer], slot_at(app->proc->number),
 			       APP_KEY, op);
-	default:
+	case APP_ADD:
 		return start_add(app, op);
+	default:
+		return start_add_two(app, op);
 	}
 }
 
-static struct counter *counter_of(const struct app_op *op)
+static struct counter *counter_of(const struct app_op *op, unsigned int next)
 {
-	struct counter *c = &counters[op->peer][op->version % sim.s.procs];
+	struct counter *c =
+		&counters[op->peer][(op->version + next) % sim.s.procs];
 
 	/* What was meant for the former life may be added in this one. */
 	if (c->life != op->peer_life)
@@ -88,6 +115,15 @@ static struct counter *counter_of(const struct app_op *op)
 							SIM_PROCS * APP_OPS :
 							0 };
 	return c;
+}
+
+static void count_maybe(const struct app_op *op, int n)
+{
+	if (op->remote < APP_ADD)
+		return;
+	counter_of(op, 0)->maybe += (uint64_t)n;
+	if (op->remote == APP_ADD_TWO)
+		counter_of(op, 1)->maybe += (uint64_t)n;
 }
 
 bool app_remote_start(struct sim_app *app, struct app_op *op, unsigned int peer)
@@ -101,31 +137,29 @@ bool app_remote_start(struct sim_app *app, struct app_op *op, unsigned int peer)
 	op->peer = peer;
 	op->peer_life = sim.proc[peer].life;
 	op->version = ++app->versions;
-	op->bytes = 1 + (uint32_t)sim_rng_below(&app->rng, most);
-	op->remote = (enum app_remote)sim_rng_below(&app->rng, 3);
+	op->bytes = 1 + (uint32_t)sim_rng_below(&app->draws, most);
+	op->remote = (enum app_remote)sim_rng_below(&app->draws, APP_REMOTES);
 	if (op->remote == APP_READ &&
 	    (!slot->known || slot->life != op->peer_life))
 		op->remote = APP_WRITE;
-	if (op->remote != APP_ADD && slot->busy)
+	if (op->remote < APP_ADD && slot->busy)
 		return false;
 	op->buf.what = APP_REMOTE;
 	op->buf.posted = true;
 	op->buf.send = op->remote == APP_WRITE;
 	app->doing = "remote operation";
 	/* Before the call: others may see the sum before it returns. */
-	if (op->remote == APP_ADD)
-		counter_of(op)->maybe++;
+	count_maybe(op, 1);
 	err = start(app, op);
 	app->doing = NULL;
 	if (err) {
 		op->buf.posted = false;
-		if (op->remote == APP_ADD)
-			counter_of(op)->maybe--;
+		count_maybe(op, -1);
 		if (err != -FI_EAGAIN && !oracle_errors_allowed())
 			sim_fail("a remote operation is refused with %zd", err);
 		return false;
 	}
-	if (op->remote != APP_ADD)
+	if (op->remote < APP_ADD)
 		slot->busy = true;
 	if (op->remote == APP_WRITE)
 		slot->known = false;
@@ -149,7 +183,7 @@ static void check_read(const struct app_op *op)
 
 static void check_add(const struct app_op *op)
 {
-	struct counter *c = counter_of(op);
+	struct counter *c = counter_of(op, 0);
 	uint64_t value;
 
 	memcpy(&value, op->buf.addr, sizeof(value));
@@ -173,7 +207,7 @@ void app_remote_ended(struct sim_app *app, struct app_op *op, int err)
 		  err);
 	sim_busy();
 	op->buf.send = true;
-	if (op->remote != APP_ADD)
+	if (op->remote < APP_ADD)
 		slot->busy = false;
 	if (err) {
 		if (!oracle_errors_allowed())
@@ -188,6 +222,9 @@ void app_remote_ended(struct sim_app *app, struct app_op *op, int err)
 		check_read(op);
 	} else if (op->remote == APP_ADD) {
 		check_add(op);
+	} else if (op->remote == APP_ADD_TWO) {
+		counter_of(op, 0)->sure++;
+		counter_of(op, 1)->sure++;
 	} else {
 		slot->known = true;
 		slot->life = op->peer_life;

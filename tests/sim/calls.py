@@ -34,6 +34,8 @@ REAL = {
     "environ": "read once: settings come from the scenario",
     "freeaddrinfo": "numeric addresses only",
     "getaddrinfo": "the same",
+    "getrlimit64": "simulated descriptors have a limit of their own",
+    "setrlimit64": "the same",
     "if_nametoindex": "for link-local addresses",
     "sigtimedwait": "no signal is pending in the simulator",
     "sysconf": "the size of a page",

@@ -37,7 +37,7 @@ static void maybe_kill(void)
 	struct sim_proc *proc = draw_proc();
 
 	if (!kills_left || !proc->alive || proc->die_in ||
-	    sim_rng_below(&sim.draw, 4))
+	    sim_rng_below(&sim.draw, 2))
 		return;
 	kills_left--;
 	proc->die_in = 1 + sim_rng_below(&sim.draw,
@@ -162,5 +162,6 @@ void director_run(const struct sim_scenario *s, bool trace)
 		sim.node[i].next_pid = 100;
 	}
 	kills_left = s->kills;
+	wf_sim_knobs = s->knobs;
 	sim_task_run(direct);
 }

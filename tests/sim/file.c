@@ -44,7 +44,8 @@ int sim_file_room(void)
 	for (int fd = FIRST_FD; fd < SIM_FDS; fd++) {
 		if (proc->fds[fd])
 			continue;
-		if (most && (unsigned int)fd >= most && !proc->calm)
+		if (most && (unsigned int)fd >= most && !proc->calm &&
+		    !sim.healed)
 			break;
 		return fd;
 	}

@@ -235,7 +235,9 @@ static void transmit(struct datagram *d, const struct sim_node *from)
 	}
 	delay = (to == from ? LOCAL_NS : LINK_NS) +
 		sim_rng_below(&sim.net, 2 * SIM_US);
-	if (cut_until[from->number][to->number] > sim.now) {
+	if (cut_until[from->number][to->number] > sim.now ||
+	    (to != from && (sim.s.blocked ||
+			    (sim.s.narrow && d->len + HEADS > sim.s.narrow)))) {
 		real_free(d);
 		return;
 	}

@@ -224,6 +224,15 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 
 /* -- the end ---------------------------------------------------------------- */
 
+/* For good, between two processes that live. */
+static bool connects_may_fail(void)
+{
+	return sim.s.faults &
+	       (1u << SIM_FAULT_MEMORY | 1u << SIM_FAULT_DESCRIPTORS |
+		1u << SIM_FAULT_REFS | 1u << SIM_FAULT_COPY |
+		1u << SIM_FAULT_PARTITION);
+}
+
 /* A message that its sender believes sent may be lost with the receiver's former
  * life: until the first one arrives in the new life, it may have gone to the
  * memory that the former left. */
@@ -232,7 +241,9 @@ static bool may_be_lost(const struct pair *pair, uint32_t seq,
 {
 	const struct oracle_msg *msg = &pair->msgs[seq];
 
-	if (msg->fate != ORACLE_SENT && msg->fate != ORACLE_DELIVERED)
+	if (msg->fate < ORACLE_INJECTED || msg->fate == ORACLE_FAILED)
+		return true;
+	if (msg->fate == ORACLE_INJECTED && connects_may_fail())
 		return true;
 	if (msg->got || msg->got_error)
 		return true;

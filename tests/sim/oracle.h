@@ -14,6 +14,7 @@ enum oracle_kind { ORACLE_TAGGED, ORACLE_PLAIN };
 enum oracle_fate {
 	ORACLE_UNSENT,
 	ORACLE_UNDER_WAY,
+	ORACLE_INJECTED,  /* accepted; nobody is told of a failure */
 	ORACLE_SENT,	  /* the sender was told so */
 	ORACLE_DELIVERED, /* the same, with FI_DELIVERY_COMPLETE */
 	ORACLE_FAILED,

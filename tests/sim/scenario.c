@@ -31,6 +31,7 @@ const char *const sim_work_names[SIM_WORKS] = {
 	[SIM_WORK_MIX] = "mix",
 };
 
+struct wf_sim_knobs wf_sim_knobs;
 static struct sim_rng rng;
 
 static unsigned int pick(const unsigned int *values, unsigned int count)
@@ -74,6 +75,11 @@ static void draw_knobs(struct sim_scenario *s)
 	s->inject_size = PICK(4096, 64);
 	s->shm = PICK(1, 1, 1, 1, 0);
 	s->no_membarrier = !PICK(0, 1, 1, 1);
+	s->knobs.compq_high_min = PICK(16384, 16, 64);
+	s->knobs.watched_max = PICK(8, 1, 2);
+	s->knobs.quiet_turns = PICK(256, 4, 32);
+	s->knobs.slots_log2 = PICK(8, 4, 5);
+	s->knobs.lines_log2 = PICK(10, 8);
 }
 
 void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
@@ -96,6 +102,12 @@ void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 	s->multi_recv = PICK(0, 1);
 	draw_knobs(s);
 	draw_faults(s);
+	if (s->nodes > 1) {
+		s->narrow = PICK(0, 0, 0, 1300);
+		s->blocked = !PICK(0, 1, 1, 1, 1, 1, 1, 1);
+	}
+	if (s->blocked)
+		s->faults |= 1u << SIM_FAULT_PARTITION;
 	/* Too few descriptors are a fault, too. */
 	if (s->fds_max)
 		s->faults |= 1u << SIM_FAULT_DESCRIPTORS;
@@ -119,6 +131,8 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *to)
 		s->sleeps ? ", sleeps" : "", s->shm ? "" : ", no shm",
 		s->cma ? "" : ", no cma",
 		s->no_membarrier ? ", no membarrier" : "");
+	fprintf(to, "%s%s", s->narrow ? ", narrow" : "",
+		s->blocked ? ", blocked" : "");
 	fprintf(to, ", faults");
 	for (int i = 0; i < SIM_FAULTS; i++) {
 		if (s->faults & 1u << i)

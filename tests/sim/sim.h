@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <ucontext.h>
 
+#include "os/knob.h"
+
 #define SIM_US 1000ull
 #define SIM_MS 1000000ull
 #define SIM_S 1000000000ull
@@ -96,10 +98,13 @@ struct sim_scenario {
 	bool sleeps;  /* processes wait in fi_cq_sread() */
 	bool shm;
 	bool multi_recv;
+	unsigned int narrow; /* larger packets vanish between nodes */
+	bool blocked;	     /* no packet arrives at another node */
 	/* Knobs of the provider. */
 	unsigned int cma, eager_max, cma_min, coop_min, tx_size, rx_size;
 	unsigned int medium_max, read_min, runt_size, mtu, net_thread;
 	unsigned int inject_size;
+	struct wf_sim_knobs knobs;
 };
 
 void sim_scenario_draw(struct sim_scenario *s, uint64_t seed);
@@ -128,6 +133,7 @@ struct sim_task {
 	uint64_t seen;	   /* value of world.changes when it blocked */
 	const char *waits; /* what it is blocked in */
 	unsigned int number;
+	unsigned int births; /* of tasks in this place */
 	unsigned int priority;
 	void *(*entry)(void *arg);
 	void *arg;

@@ -342,6 +342,7 @@ struct sim_task *sim_task_start(struct sim_proc *proc, void *(*entry)(void *),
 	conceive(task);
 	task->proc = proc;
 	task->number = (unsigned int)(task - sim.task);
+	task->births++;
 	task->entry = entry;
 	task->arg = arg;
 	task->joined = false;

@@ -142,16 +142,17 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 		return EAGAIN;
 	task = sim_task_start(sim_proc_current(), entry, arg);
 	task->arg = arg;
-	*thread = (pthread_t)task->number + 1;
+	*thread = (pthread_t)task->births << 16 | (task->number + 1);
 	return 0;
 }
 
 int __wrap_pthread_join(pthread_t thread, void **ret)
 {
-	struct sim_task *task = &sim.task[thread - 1];
+	struct sim_task *task = &sim.task[(thread & 0xffff) - 1];
 
 	(void)ret;
-	while (task->state != SIM_OVER && task->state != SIM_FREE)
+	/* Another thread may have taken its place. */
+	while (task->births == thread >> 16 && task->state != SIM_OVER)
 		sim_sleep_until(SIM_NEVER, "pthread_join");
 	return 0;
 }

@@ -15,7 +15,8 @@
  *	src/shm/watch.c: start_watching stop_watching promote look answer_word
  *	src/shm/watch.c: look_again wf_shm_watch_all_bells wf_shm_watch_few_bells
  *	src/shm/watch.c: wf_shm_watch_settle wf_shm_watch_pending
- *	src/shm/sleep.c: wf_shm_sleep_begin wf_shm_sleep_end
+ *	src/shm/doze.c: wf_shm_doze_begin wf_shm_doze_stirs wf_shm_doze_end
+ *	src/core/sleep.c: wf_core_sleep wf_core_wake
  *	src/base/barrier.c: wf_base_barrier_all
  *
  * The look-again list waits for a time that is longer than any store stays in a

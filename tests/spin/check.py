@@ -32,6 +32,8 @@ def check_names(heading):
     if not models:
         fail("no functions are named")
     for path, names in models:
+        if not (SRC / path).is_file():
+            fail(f"there is no {path}: what has become of {names}?")
         text = (SRC / path).read_text()
         for name in names.split():
             if not re.search(rf"\b{name}\(", text):

@@ -76,6 +76,11 @@ struct wf_tools_way {
 /* Peers elsewhere, by packets. */
 struct wf_tools_net {
 	bool found;
+	const char *device;	  /* by which they are reached ... */
+	const char *device_about; /* ... what it is ... */
+	const char *device_from;  /* ... and who chose it */
+	int socket;		  /* SOCK_STREAM, SOCK_DGRAM */
+	char control[32];	  /* SOCK_STREAM: congestion control */
 	bool gso;    /* the kernel cuts one buffer into packets ... */
 	bool gro;    /* ... and joins them again */
 	bool forced; /* the buffer may be larger than users may ask for */

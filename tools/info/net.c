@@ -15,7 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the provider asks for (src/nic/udp/sock.c). */
+#include "nic/open.h"
+
+/* What the provider asks for where it sends datagrams. */
 #define BUFFER ((uint64_t)4 << 20)
 
 /* Without a capability the buffer is cut at this. */
@@ -48,6 +50,35 @@ static void probe(struct wf_tools_net *net, int fd)
 				  sizeof(value));
 }
 
+static void choose_device(struct wf_tools_net *net,
+			  const struct wf_tools_facts *facts)
+{
+	const struct wf_tools_param *nic = wf_tools_param_find(facts, "NIC");
+	const char *given = nic && !nic->note[0] ? nic->value : NULL;
+
+	/* A provider of another version may have devices that we do not know. */
+	net->device = given && wf_nic_device_about(given) ?
+			      given :
+			      wf_nic_device_name(0);
+	net->device_about = wf_nic_device_about(net->device);
+	net->device_from =
+		nic && strcmp(nic->source, "default") != 0 && !nic->note[0] ?
+			"FI_WEFT_NIC says so" :
+			"the default";
+	net->socket = wf_nic_device_socket(net->device);
+}
+
+static void read_control(struct wf_tools_net *net)
+{
+	FILE *in = fopen("/proc/sys/net/ipv4/tcp_congestion_control", "re");
+
+	if (!in)
+		return;
+	if (fscanf(in, "%31s", net->control) != 1)
+		net->control[0] = '\0';
+	fclose(in);
+}
+
 void wf_tools_net_read(struct wf_tools_facts *facts)
 {
 	const struct wf_tools_param *mtu = wf_tools_param_find(facts, "MTU");
@@ -56,6 +87,8 @@ void wf_tools_net_read(struct wf_tools_facts *facts)
 
 	if (!facts->n_ifaces)
 		return;
+	choose_device(net, facts);
+	read_control(net);
 	snprintf(net->iface, sizeof(net->iface), "%s", facts->ifaces[0].domain);
 	snprintf(net->address, sizeof(net->address), "%s",
 		 facts->ifaces[0].address);

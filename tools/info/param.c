@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "base/setting.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 
 #define DEFAULT " (default: "
 
@@ -51,14 +51,14 @@ static void keep_line(enum wf_log_level level, const char *func, int line,
  * wrong with it. */
 static bool is_bad_fault(const struct wf_setting *s, const char *given)
 {
-	struct wf_nic_udp_fault fault;
+	struct wf_nic_fault fault;
 	int err;
 
 	if (!s || strcmp(s->name, "fault") != 0)
 		return false;
 	*logged = '\0';
 	wf_base_log_set_sink(keep_line);
-	err = wf_nic_udp_fault_parse(given, &fault);
+	err = wf_nic_fault_parse(given, &fault);
 	wf_base_log_set_sink(NULL);
 	return err;
 }
@@ -82,7 +82,7 @@ void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
 	param->source = "default";
 	/* A number whose default depends on the machine: there is one. */
 	snprintf(param->value, sizeof(param->value), "%s",
-		 s && s->words && !wf_base_setting_is_text(s) ?
+		 s && !strcmp(s->name, "coop_min") ?
 			 wf_base_setting_text(
 				 s, wf_base_setting_coop_min(call_ns), text) :
 			 param->fallback);

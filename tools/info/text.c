@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define WIDTH 79
 #define LABEL 15
@@ -150,12 +151,24 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 
 	if (!net->found)
 		return;
-	fprintf(out, "  packets (UDP), to %s\n",
+	fprintf(out, "  packets (%s), to %s\n", net->device,
 		f->shm_off ? "all peers: FI_WEFT_SHM is false" :
 			     "peers on other nodes");
 	snprintf(text, sizeof(text), "%s, %s, MTU %u", net->iface, net->address,
 		 net->mtu);
 	say(out, "  by", text);
+	snprintf(text, sizeof(text), "%s: %s", net->device_about,
+		 net->device_from);
+	say(out, "  device", text);
+	if (net->socket == SOCK_STREAM) {
+		snprintf(text, sizeof(text),
+			 "congestion control %s; cubic where a round trip "
+			 "takes less than 0.5 ms",
+			 net->control[0] ? net->control : "unknown");
+		say(out, "  the kernel", text);
+		fputc('\n', out);
+		return;
+	}
 	snprintf(text, sizeof(text),
 		 "segmentation (GSO) %s, coalescing (GRO) %s, %" PRIu64
 		 " KiB of receive buffer",

@@ -3,7 +3,7 @@
  * Unit tests of the attendant: an owner that computes is stepped in for as soon
  * as a packet comes, and one that calls is left alone.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ static bool comes(const _Atomic unsigned *count, unsigned least)
 
 static void open_attended(struct pair *p)
 {
-	struct wf_nic_udp_attr a = pair_attr(AF_INET), b = a;
+	struct wf_nic_attr a = pair_attr(AF_INET), b = a;
 
 	b.attend = true;
 	pair_open_attr(p, &a, &b);

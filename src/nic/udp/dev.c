@@ -9,7 +9,9 @@
 
 #include "base/log.h"
 #include "nic/udp/dev.h"
+#include "nic/open.h"
 #include "nic/udp/sum.h"
+#include "nic/udp/udp.h"
 #include "os/file.h"
 #include "os/poll.h"
 #include "os/process.h"
@@ -27,8 +29,6 @@
 #define DEFAULT_DEAD (900 * WF_NS_PER_S)
 #define DEFAULT_CONNECT (20 * WF_NS_PER_S)
 
-static const struct wf_nic_ops udp_ops;
-
 uint64_t wf_udp_dev_random(struct wf_udp_dev *dev)
 {
 	uint64_t mixed[2] = { dev->random++, dev->now };
@@ -38,24 +38,13 @@ uint64_t wf_udp_dev_random(struct wf_udp_dev *dev)
 
 /* -- the table -------------------------------------------------------------- */
 
-/* One owner at a time; what is lost when there are more does not matter. */
-static void note_call(struct wf_udp_dev *dev)
-{
-	atomic_store_explicit(
-		&dev->calls,
-		atomic_load_explicit(&dev->calls, memory_order_relaxed) + 1,
-		memory_order_relaxed);
-	if (dev->attended)
-		wf_udp_attend_called();
-}
-
 /* In a burst, that is while others are under way and the last left just now, a
  * request waits for more of its kind, which leave in one system call: a send
  * costs the kernel ten times what it costs us. The next pass takes it along:
  * the owner's, or the attendant's if he does not call. */
 static bool may_wait(struct wf_udp_dev *dev)
 {
-	return dev->attended && dev->slots.in_use &&
+	return dev->attend.on && dev->slots.in_use &&
 	       dev->now - dev->kicked_at < BURST_NS &&
 	       ++dev->kicks_held < BURST_MOST;
 }
@@ -70,7 +59,7 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 			wf_os_eventfd_write(dev->wake_fd, 1);
 		return;
 	}
-	note_call(dev);
+	wf_nic_attend_called(&dev->attend);
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
 	wf_udp_work_take(dev, qp);
@@ -82,8 +71,8 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	}
 	wf_base_lock_drop(&nic->lock);
 	/* Who sleeps does not know of the timers that this has set. */
-	if (dev->poll_fd >= 0 && wf_queue_wake_needed(&dev->user_asleep))
-		wf_os_eventfd_write(dev->user_fd, 1);
+	if (dev->poll_fd >= 0 && wf_queue_wake_needed(&dev->soft.user_asleep))
+		wf_os_eventfd_write(dev->soft.user_fd, 1);
 }
 
 static int udp_progress(struct wf_nic *nic)
@@ -93,7 +82,7 @@ static int udp_progress(struct wf_nic *nic)
 
 	if (dev->threaded)
 		return 0;
-	note_call(dev);
+	wf_nic_attend_called(&dev->attend);
 	wf_base_lock_take(&nic->lock);
 	did = wf_udp_pass(dev);
 	wf_base_lock_drop(&nic->lock);
@@ -106,7 +95,7 @@ static int udp_wait_fd(struct wf_nic *nic)
 
 	if (dev->poll_fd >= 0)
 		return dev->poll_fd;
-	return dev->threaded ? dev->user_fd : dev->sock.fd;
+	return dev->threaded ? dev->soft.user_fd : dev->sock.fd;
 }
 
 static int udp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
@@ -117,16 +106,16 @@ static int udp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 
 	if (dev->threaded) {
 		*deadline_ns = WF_UDP_NEVER;
-		wf_queue_wake_arm(&dev->user_asleep);
+		wf_queue_wake_arm(&dev->soft.user_asleep);
 		if (!cq || !wf_queue_cq_ready(&cq->ring))
 			return 0;
-		wf_queue_wake_disarm(&dev->user_asleep);
+		wf_queue_wake_disarm(&dev->soft.user_asleep);
 		return -EAGAIN;
 	}
 	/* Before the timers are looked at: a kick that comes after that wakes
 	 * us, one that comes before has set them. */
 	if (dev->poll_fd >= 0)
-		wf_queue_wake_arm(&dev->user_asleep);
+		wf_queue_wake_arm(&dev->soft.user_asleep);
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
 	*deadline_ns = wf_udp_pass_next(dev);
@@ -134,7 +123,7 @@ static int udp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 	wf_base_lock_drop(&nic->lock);
 	if (!ready)
 		return 0;
-	wf_queue_wake_disarm(&dev->user_asleep);
+	wf_queue_wake_disarm(&dev->soft.user_asleep);
 	return -EAGAIN;
 }
 
@@ -146,21 +135,24 @@ static void udp_wait_end(struct wf_nic *nic)
 	/* Whoever slept at the socket was woken by what came. */
 	atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
 			      memory_order_relaxed);
-	if (dev->user_fd < 0)
+	if (dev->soft.user_fd < 0)
 		return;
-	wf_queue_wake_disarm(&dev->user_asleep);
-	wf_os_eventfd_read(dev->user_fd, &value);
+	wf_queue_wake_disarm(&dev->soft.user_asleep);
+	wf_os_eventfd_read(dev->soft.user_fd, &value);
 }
 
 static int udp_qp_create(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
-	uint32_t requests = qp->sq_ids.count + qp->rq_ids.count;
-	struct wf_udp_qp *mine =
-		calloc(1, sizeof(*mine) + requests * sizeof(mine->stuck[0]));
+	struct wf_udp_qp *mine = malloc(sizeof(*mine));
 
 	(void)nic;
 	if (!mine)
 		return -ENOMEM;
+	mine->stuck = wf_nic_soft_places(qp);
+	if (!mine->stuck) {
+		free(mine);
+		return -ENOMEM;
+	}
 	wf_base_list_init(&mine->ops);
 	qp->dev = mine;
 	return 0;
@@ -176,7 +168,8 @@ static void udp_qp_flush(struct wf_nic *nic, struct wf_nic_qp *qp)
 
 static void udp_qp_destroy(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
-	wf_udp_work_drop(wf_udp_dev_of(nic), qp);
+	wf_nic_soft_drop(&wf_udp_dev_of(nic)->soft, qp);
+	free(((struct wf_udp_qp *)qp->dev)->stuck);
 	free(qp->dev);
 }
 
@@ -185,6 +178,8 @@ static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	struct wf_udp_peer *peer;
 
+	if (!wf_nic_addr_reachable(nic, &ah->addr))
+		return -EINVAL;
 	dev->now = wf_base_clock_ns();
 	peer = wf_udp_peer_get(dev, &ah->addr, false);
 	if (!peer)
@@ -312,7 +307,7 @@ static void free_dev(struct wf_udp_dev *dev)
 			wf_udp_peer_free(dev, dev->peers[i]);
 	}
 	free(dev->peers);
-	wf_udp_timers_fini(&dev->timers);
+	wf_nic_timers_fini(&dev->timers);
 	free(dev->reads);
 	wf_queue_ids_fini(&dev->read_ids);
 	wf_base_pool_fini(&dev->slots);
@@ -322,8 +317,8 @@ static void free_dev(struct wf_udp_dev *dev)
 		wf_os_close(dev->wake_fd);
 	if (dev->poll_fd >= 0)
 		wf_os_close(dev->poll_fd);
-	if (dev->user_fd >= 0)
-		wf_os_close(dev->user_fd);
+	if (dev->soft.user_fd >= 0)
+		wf_os_close(dev->soft.user_fd);
 	wf_nic_fini(&dev->nic);
 	free(dev);
 }
@@ -335,8 +330,8 @@ static void udp_close(struct wf_nic *nic)
 	/* A child that was forked has a copy of all of this, but no thread, and
 	 * its parent goes on: nothing is said in its name. */
 	if (dev->pid == wf_os_getpid()) {
-		if (dev->attended)
-			wf_udp_attend_end(dev);
+		if (dev->attend.on)
+			wf_nic_attend_end(&dev->attend);
 		wf_udp_pass_stop(dev);
 		/* Twice: nobody is left to repeat what gets lost. */
 		say_goodbye(dev);
@@ -348,7 +343,7 @@ static void udp_close(struct wf_nic *nic)
 	free_dev(dev);
 }
 
-static void set_attr(struct wf_udp_dev *dev, const struct wf_nic_udp_attr *attr)
+static void set_attr(struct wf_udp_dev *dev, const struct wf_nic_attr *attr)
 {
 	dev->payload_crc =
 		attr->payload_crc || (attr->fault && attr->fault->corrupt);
@@ -378,11 +373,20 @@ static void set_caps(struct wf_udp_dev *dev)
 		.max_ah = dev->max_peers < WF_NIC_AH_MAX ? dev->max_peers :
 							   WF_NIC_AH_MAX,
 		.max_mr = WF_NIC_MR_MAX,
+		.push_max = 16384,
 		.max_recv = MAX_MSG,
 	};
 }
 
-int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
+static int begin_attend(struct wf_udp_dev *dev)
+{
+	dev->attend.fd = dev->sock.fd;
+	dev->attend.owner_asleep = &dev->soft.user_asleep;
+	dev->attend.step_in = wf_udp_pass_attend;
+	return wf_nic_attend_begin(&dev->attend);
+}
+
+static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 {
 	struct wf_udp_dev *dev = calloc(1, sizeof(*dev));
 	bool locked;
@@ -391,7 +395,7 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	if (!dev)
 		return -ENOMEM;
 	dev->wake_fd = -1;
-	dev->user_fd = -1;
+	dev->soft.user_fd = -1;
 	dev->poll_fd = -1;
 	dev->pid = wf_os_getpid();
 	dev->sock.fd = -1;
@@ -400,12 +404,12 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 		wf_base_list_init(&dev->buckets[i]);
 	wf_base_list_init(&dev->active);
 	wf_base_list_init(&dev->ackers);
-	wf_base_list_init(&dev->stuck);
+	wf_base_list_init(&dev->soft.stuck);
 	wf_base_list_init(&dev->all_wholes);
 	wf_base_pool_init(&dev->ops, sizeof(struct wf_udp_op), 64, 0);
 	wf_base_pool_init(&dev->slots, sizeof(struct wf_udp_slot), 256, 0);
 	locked = attr->locked || attr->thread || attr->attend;
-	ret = wf_nic_init(&dev->nic, &udp_ops, locked, attr->counters);
+	ret = wf_nic_init(&dev->nic, &wf_nic_udp_ops, locked, attr->counters);
 	if (ret) {
 		free(dev);
 		return ret;
@@ -431,8 +435,7 @@ int wf_nic_udp_open(const struct wf_nic_udp_attr *attr, struct wf_nic **nic)
 	if (!ret && attr->thread)
 		ret = wf_udp_pass_start(dev);
 	else if (!ret && attr->attend)
-		ret = wf_udp_attend_begin(dev);
-	dev->attended = !ret && attr->attend && !attr->thread;
+		ret = begin_attend(dev);
 	if (ret)
 		goto err;
 	*nic = &dev->nic;
@@ -443,10 +446,15 @@ err:
 	return ret;
 }
 
-static const struct wf_nic_ops udp_ops = {
+const struct wf_nic_ops wf_nic_udp_ops = {
 	.name = "udp",
+	.about = "our own transport in UDP packets",
+	.socket = SOCK_DGRAM,
 	.copy = WF_QUEUE_COPY_MEMORY,
+	.open = udp_open,
 	.close = udp_close,
+	.mr_reg = wf_nic_mr_soft_reg,
+	.mr_dereg = wf_nic_mr_soft_dereg,
 	.qp_create = udp_qp_create,
 	.qp_flush = udp_qp_flush,
 	.qp_destroy = udp_qp_destroy,

@@ -16,11 +16,12 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/pool.h"
-#include "nic/ops.h"
+#include "nic/attend.h"
+#include "nic/soft.h"
 #include "nic/udp/cc.h"
 #include "nic/udp/packet_defs.h"
 #include "nic/udp/sock.h"
-#include "nic/udp/timer.h"
+#include "nic/timer.h"
 #include "os/thread.h"
 
 #define WF_UDP_NEVER UINT64_MAX
@@ -35,12 +36,6 @@ enum wf_udp_op_kind {
 	WF_UDP_OP_SERVE, /* a peer's read */
 };
 
-struct wf_udp_sge {
-	uint64_t addr;
-	uint32_t len;
-	uint32_t lkey;
-};
-
 struct wf_udp_op {
 	struct wf_list link;	/* out.ops while packets are to be made of it,
 				   peer->reads while data is awaited */
@@ -48,26 +43,16 @@ struct wf_udp_op {
 	struct wf_udp_peer *peer;
 	struct wf_nic_qp *qp; /* NULL: SERVE */
 	uint8_t kind;
-	bool inlined;
-	bool has_imm;
 	bool made;	/* every packet of it has been made */
 	bool in_list;	/* link is in a list */
 	uint8_t status; /* SERVE: why it was stopped */
-	uint8_t sges;
-	uint16_t req_id;
-	uint16_t dst_qpn;
 	uint16_t src_qpn;
-	uint32_t qkey;
-	uint32_t imm;
-	uint32_t len;
 	uint32_t next;	  /* first byte that is in no packet */
 	uint32_t slots;	  /* packets not acknowledged */
 	uint32_t got;	  /* READ: bytes that are here */
 	uint32_t read_id; /* READ: ours; SERVE: the peer's */
-	uint32_t rkey;
-	uint64_t raddr; /* READ, WRITE: there; SERVE: here */
-	struct wf_udp_sge sge[WF_NIC_SGE_MAX];
-	uint8_t data[WF_NIC_INLINE_MAX];
+	/* SERVE: raddr is here. */
+	struct wf_nic_request req;
 };
 
 enum wf_udp_slot_state {
@@ -195,7 +180,7 @@ struct wf_udp_peer {
 	uint64_t doubted_at; /* when it was last asked because of a rumour */
 	uint64_t ping_at;
 	uint64_t reap_at;	   /* while nobody has a handle for it */
-	struct wf_udp_timer timer; /* the first of all of them */
+	struct wf_nic_timer timer; /* the first of all of them */
 	uint32_t guess;		   /* payload that may reach it, before we know;
 				      0: not asked for */
 	bool lost;		   /* see wf_nic_ah_abandon() */
@@ -209,28 +194,23 @@ struct wf_udp_peer {
 	struct wf_udp_in in;
 };
 
-/* A completion that waits for room. Each request has a place for its own from
- * the beginning, so that none is lost for want of memory. */
-struct wf_udp_stuck {
-	struct wf_list link;
-	struct wf_nic_cq *cq; /* NULL: not in use */
-	struct wf_nic_cqe cqe;
-};
-
 /* What a queue pair has here. */
 struct wf_udp_qp {
 	struct wf_list ops;
-	struct wf_udp_stuck stuck[]; /* of sends, then of receives */
+	struct wf_nic_stuck *stuck;
 };
 
 struct wf_udp_dev {
-	struct wf_nic nic; /* first */
+	union { /* first */
+		struct wf_nic nic;
+		struct wf_nic_soft soft;
+	};
 	struct wf_udp_sock sock;
 	uint64_t now;
 	bool late; /* nobody looked at the socket for long: when what is in it
 		      came, nobody knows */
 	_Atomic uint64_t looked_at;
-	struct wf_udp_timers timers; /* of peers */
+	struct wf_nic_timers timers; /* of peers */
 	uint64_t retry_at;	     /* the socket was full */
 	uint64_t dead_ns;
 	uint64_t connect_ns;
@@ -255,7 +235,6 @@ struct wf_udp_dev {
 	struct wf_list buckets[256];
 	struct wf_list active;
 	struct wf_list ackers;
-	struct wf_list stuck; /* completions that wait for room */
 	struct wf_pool ops;
 	struct wf_pool slots;
 	struct wf_queue_ids read_ids;
@@ -270,22 +249,16 @@ struct wf_udp_dev {
 		look_at; /* errors of the network are looked for now and then */
 	/* Of the thread. */
 	bool threaded;
-	bool attended;
-	uint32_t kicks_held;	/* since ... */
-	uint64_t received_at;	/* the socket was looked at */
-	uint64_t kicked_at;	/* ... packets left the last time */
-	_Atomic uint32_t calls; /* of the owner */
-	uint32_t calls_seen;	/* by the attendant */
-	bool watched;		/* it sleeps at the socket */
-	struct wf_list attend;	/* its list */
+	uint32_t kicks_held;  /* since ... */
+	uint64_t received_at; /* the socket was looked at */
+	uint64_t kicked_at;   /* ... packets left the last time */
+	struct wf_nic_attend attend;
 	bool stop;
 	struct wf_os_thread thread;
 	int wake_fd; /* to the thread */
-	int user_fd; /* to whoever waits for completions */
 	int poll_fd; /* of the socket and user_fd: threads, but none of ours */
 	pid_t pid;   /* whose all of this is */
 	_Atomic uint32_t asleep;
-	_Atomic uint32_t user_asleep;
 	_Atomic uint32_t dirty; /* some doorbell was written */
 };
 
@@ -335,13 +308,8 @@ uint64_t wf_udp_pass_next(struct wf_udp_dev *dev);
 int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread);
 int wf_udp_pass_start(struct wf_udp_dev *dev);
 
-/* From here on somebody steps in when the owner does not call; until he is
- * told not to. 0 or -errno. */
-int wf_udp_attend_begin(struct wf_udp_dev *dev);
-void wf_udp_attend_end(struct wf_udp_dev *dev);
-/* An owner has called, which dev->calls says already: there may be timers that
- * an attendant who sleeps does not know of. No lock. */
-void wf_udp_attend_called(void);
+/* In the owner's place. */
+uint64_t wf_udp_pass_attend(struct wf_nic_attend *attend, bool woken);
 void wf_udp_pass_stop(struct wf_udp_dev *dev);
 
 /* -- peer.c ----------------------------------------------------------------- */
@@ -493,9 +461,6 @@ void wf_udp_work_end(struct wf_udp_dev *dev, struct wf_udp_op *op,
 /* An op that lost or finished a packet: is it done? */
 void wf_udp_work_check(struct wf_udp_dev *dev, struct wf_udp_op *op);
 void wf_udp_work_flush(struct wf_udp_dev *dev, struct wf_nic_qp *qp);
-/* Drops completions of @qp that wait for room. */
-void wf_udp_work_drop(struct wf_udp_dev *dev, struct wf_nic_qp *qp);
-void wf_udp_work_unstick(struct wf_udp_dev *dev);
 void wf_udp_work_complete(struct wf_udp_dev *dev, struct wf_nic_qp *qp,
 			  const struct wf_nic_cqe *cqe);
 

@@ -30,7 +30,7 @@ static bool happens(struct wf_udp_fault *fault, uint32_t rate)
 	return rate && draw(fault) % MILLION < rate;
 }
 
-struct wf_udp_fault *wf_udp_fault_create(const struct wf_nic_udp_fault *rates,
+struct wf_udp_fault *wf_udp_fault_create(const struct wf_nic_fault *rates,
 					 int fd,
 					 struct wf_nic_counters *counters)
 {
@@ -157,7 +157,7 @@ void wf_udp_fault_send(struct wf_udp_fault *fault, const struct wf_addr *to,
 		       const struct msghdr *control, const struct iovec *iov,
 		       int count, uint64_t now)
 {
-	const struct wf_nic_udp_fault *rates = &fault->rates;
+	const struct wf_nic_fault *rates = &fault->rates;
 	uint64_t at = now + rates->delay_us * WF_NS_PER_US;
 	int copies = 1;
 
@@ -250,7 +250,7 @@ static int parse_number(const char *text, uint64_t *number)
 }
 
 static int parse_one(const char *name, const char *value,
-		     struct wf_nic_udp_fault *fault)
+		     struct wf_nic_fault *fault)
 {
 	if (!strcmp(name, "loss"))
 		return parse_rate(value, &fault->loss);
@@ -276,12 +276,12 @@ static int parse_one(const char *name, const char *value,
 	return -EINVAL;
 }
 
-int wf_nic_udp_fault_parse(const char *text, struct wf_nic_udp_fault *fault)
+int wf_nic_fault_parse(const char *text, struct wf_nic_fault *fault)
 {
 	char *copy = strdup(text), *rest = copy, *item;
 	int ret = 0;
 
-	*fault = (struct wf_nic_udp_fault){ .seed = 1 };
+	*fault = (struct wf_nic_fault){ .seed = 1 };
 	if (!copy)
 		return -ENOMEM;
 	while (!ret && (item = strsep(&rest, ","))) {

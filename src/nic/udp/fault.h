@@ -7,7 +7,7 @@
 #ifndef WF_NIC_UDP_FAULT_H
 #define WF_NIC_UDP_FAULT_H
 
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 #include "os/types.h"
 
 struct wf_udp_late {
@@ -21,7 +21,7 @@ struct wf_udp_late {
 };
 
 struct wf_udp_fault {
-	struct wf_nic_udp_fault rates;
+	struct wf_nic_fault rates;
 	struct wf_nic_counters *counters;
 	uint64_t random;
 	uint64_t number;
@@ -31,7 +31,7 @@ struct wf_udp_fault {
 	int fd;
 };
 
-struct wf_udp_fault *wf_udp_fault_create(const struct wf_nic_udp_fault *rates,
+struct wf_udp_fault *wf_udp_fault_create(const struct wf_nic_fault *rates,
 					 int fd,
 					 struct wf_nic_counters *counters);
 void wf_udp_fault_destroy(struct wf_udp_fault *fault);

@@ -3,7 +3,7 @@
  * Unit tests under faults: whatever the socket does to packets, every message
  * arrives once and intact, every request completes once, and memory is bounded.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #define MESSAGES 600u
 #define WRITE_LEN 100000u
@@ -89,14 +89,14 @@ static void rdma(struct run *r, uint32_t number, bool read)
 
 static void survive(const char *faults, bool small_mtu)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
-	struct wf_nic_udp_fault fault;
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+	struct wf_nic_fault fault;
 	struct run *r = calloc(1, sizeof(*r));
 	const struct wf_nic_counters *c;
 	unsigned expected = MESSAGES;
 
 	assert_non_null(r);
-	assert_int_equal(wf_nic_udp_fault_parse(faults, &fault), 0);
+	assert_int_equal(wf_nic_fault_parse(faults, &fault), 0);
 	attr.fault = &fault;
 	attr.mtu = small_mtu ? 1500 : 0;
 	pair_open_attr(&r->p, &attr, &attr);
@@ -177,14 +177,13 @@ static void test_delay(void **state)
  * user. */
 static void test_thread_under_loss(void **state)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
-	struct wf_nic_udp_fault fault;
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+	struct wf_nic_fault fault;
 	unsigned received = 0, done = 0, posted = 0;
 	struct pair p;
 
 	(void)state;
-	assert_int_equal(wf_nic_udp_fault_parse("loss=3%,reorder=10%", &fault),
-			 0);
+	assert_int_equal(wf_nic_fault_parse("loss=3%,reorder=10%", &fault), 0);
 	attr.fault = &fault;
 	attr.thread = true;
 	pair_open_attr(&p, &attr, &attr);
@@ -212,14 +211,14 @@ static void test_thread_under_loss(void **state)
 
 static void test_parse(void **state)
 {
-	struct wf_nic_udp_fault f;
+	struct wf_nic_fault f;
 
 	(void)state;
 	assert_int_equal(
-		wf_nic_udp_fault_parse("loss=1.5%,dup=20ppm,reorder=25%,"
-				       "corrupt=100%,delay=50ms,jitter=10us,"
-				       "seed=0x10",
-				       &f),
+		wf_nic_fault_parse("loss=1.5%,dup=20ppm,reorder=25%,"
+				   "corrupt=100%,delay=50ms,jitter=10us,"
+				   "seed=0x10",
+				   &f),
 		0);
 	assert_int_equal(f.loss, 15000);
 	assert_int_equal(f.duplicate, 20);
@@ -228,11 +227,11 @@ static void test_parse(void **state)
 	assert_int_equal(f.delay_us, 50000);
 	assert_int_equal(f.jitter_us, 10);
 	assert_int_equal(f.seed, 16);
-	assert_int_equal(wf_nic_udp_fault_parse("loss=101%", &f), -EINVAL);
-	assert_int_equal(wf_nic_udp_fault_parse("loss=1", &f), -EINVAL);
-	assert_int_equal(wf_nic_udp_fault_parse("delay=1%", &f), -EINVAL);
-	assert_int_equal(wf_nic_udp_fault_parse("lose=1%", &f), -EINVAL);
-	assert_int_equal(wf_nic_udp_fault_parse("seed=x", &f), -EINVAL);
+	assert_int_equal(wf_nic_fault_parse("loss=101%", &f), -EINVAL);
+	assert_int_equal(wf_nic_fault_parse("loss=1", &f), -EINVAL);
+	assert_int_equal(wf_nic_fault_parse("delay=1%", &f), -EINVAL);
+	assert_int_equal(wf_nic_fault_parse("lose=1%", &f), -EINVAL);
+	assert_int_equal(wf_nic_fault_parse("seed=x", &f), -EINVAL);
 }
 
 int main(void)

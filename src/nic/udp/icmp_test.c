@@ -5,7 +5,7 @@
  * believed only if it quotes a packet of ours with the connection's id. Needs
  * a raw socket, so root.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <net/if.h>
 #include <netinet/ip.h>

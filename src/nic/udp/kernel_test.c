@@ -4,7 +4,7 @@
  * fail for every reason it has, segments it will not make, sequence numbers at
  * their end. Every message arrives once all the same.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -323,8 +323,8 @@ static void test_reordering_forgotten(void **state)
  * none was, and the window stayed at three packets. */
 static void test_late_is_not_lost(void **state)
 {
-	const struct wf_nic_udp_fault fault = { .seed = 5, .reorder = 250000 };
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	const struct wf_nic_fault fault = { .seed = 5, .reorder = 250000 };
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	struct wf_nic_remote there;
 	struct wf_nic_sge sge;
 	struct wf_nic_wr wr;

@@ -16,6 +16,8 @@
 #define RETRY_AFTER (50 * WF_NS_PER_US)
 #define LOOK_EVERY (5 * WF_NS_PER_MS)
 #define RX_ROUNDS 4
+/* Passes in a row in the owner's place. */
+#define ATTEND_PASSES 16
 #define SEGS_PER_BUFFER 64
 /* Beyond this between two looks at the socket, what is found says nothing about
  * the path. */
@@ -193,14 +195,14 @@ static int receive(struct wf_udp_dev *dev)
 
 static int run_timers(struct wf_udp_dev *dev)
 {
-	struct wf_udp_timer *timer;
+	struct wf_nic_timer *timer;
 	struct wf_list ripe;
 	int fired = 0;
 
 	/* Each once: one that is due again at once has to wait for the next
 	 * pass. */
 	wf_base_list_init(&ripe);
-	while ((timer = wf_udp_timers_take(&dev->timers, dev->now)))
+	while ((timer = wf_nic_timers_take(&dev->timers, dev->now)))
 		wf_base_list_add_tail(
 			&ripe,
 			&wf_container_of(timer, struct wf_udp_peer, timer)
@@ -290,15 +292,15 @@ int wf_udp_pass(struct wf_udp_dev *dev)
 	did += pump_all(dev, QUANTUM_ALONE);
 	send_acks(dev);
 	wf_udp_dev_flush(dev);
-	if (!wf_base_list_empty(&dev->stuck))
-		wf_udp_work_unstick(dev);
+	if (!wf_base_list_empty(&dev->soft.stuck))
+		wf_nic_soft_unstick(&dev->soft);
 	return did;
 }
 
 /* When there is something to do even if nobody calls. */
 uint64_t wf_udp_pass_next(struct wf_udp_dev *dev)
 {
-	uint64_t at = wf_udp_timers_next(&dev->timers);
+	uint64_t at = wf_nic_timers_next(&dev->timers);
 
 	if (!wf_base_list_empty(&dev->active))
 		at = dev->retry_at > dev->now ? dev->retry_at : 0;
@@ -306,7 +308,7 @@ uint64_t wf_udp_pass_next(struct wf_udp_dev *dev)
 	if (dev->ring_waits && dev->read_ids.in_use < WF_UDP_READS_MOST &&
 	    at > dev->now + RETRY_AFTER)
 		at = dev->now + RETRY_AFTER;
-	if (!wf_base_list_empty(&dev->stuck) && at > dev->now + LOOK_EVERY)
+	if (!wf_base_list_empty(&dev->soft.stuck) && at > dev->now + LOOK_EVERY)
 		at = dev->now + LOOK_EVERY;
 	if (dev->sock.fault) {
 		uint64_t late = wf_udp_fault_run(dev->sock.fault, dev->now);
@@ -314,6 +316,28 @@ uint64_t wf_udp_pass_next(struct wf_udp_dev *dev)
 		at = late < at ? late : at;
 	}
 	return at;
+}
+
+uint64_t wf_udp_pass_attend(struct wf_nic_attend *attend, bool woken)
+{
+	struct wf_udp_dev *dev =
+		wf_container_of(attend, struct wf_udp_dev, attend);
+	uint64_t due = 0;
+	int more = 1;
+
+	/* The attendant slept at the socket and was woken by the first packet:
+	 * the time at which it came is known. */
+	if (woken)
+		atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
+				      memory_order_relaxed);
+	for (int i = 0; i < ATTEND_PASSES && more; i++) {
+		wf_base_lock_take(&dev->nic.lock);
+		more = wf_udp_pass(dev);
+		if (!more)
+			due = wf_udp_pass_next(dev);
+		wf_base_lock_drop(&dev->nic.lock);
+	}
+	return due;
 }
 
 /* -- the thread ------------------------------------------------------------- */
@@ -367,15 +391,15 @@ int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread)
 	struct epoll_event event = { .events = EPOLLIN };
 	int ret;
 
-	dev->user_fd = wf_os_eventfd();
-	if (dev->user_fd < 0)
-		return dev->user_fd;
+	dev->soft.user_fd = wf_os_eventfd();
+	if (dev->soft.user_fd < 0)
+		return dev->soft.user_fd;
 	if (thread)
 		return 0;
 	dev->poll_fd = wf_os_epoll_create();
 	if (dev->poll_fd < 0)
 		return dev->poll_fd;
-	ret = wf_os_epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->user_fd,
+	ret = wf_os_epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->soft.user_fd,
 			      &event);
 	if (!ret)
 		ret = wf_os_epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->sock.fd,

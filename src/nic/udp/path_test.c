@@ -3,7 +3,7 @@
  * Unit tests of paths that are narrower than the links at their ends. The kernel
  * cuts nothing up: packets fit, or are sent in parts that do.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -15,10 +15,10 @@
 /* Both ways. */
 static void open_faulty(struct pair *p, const char *faults)
 {
-	static struct wf_nic_udp_fault fault;
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	static struct wf_nic_fault fault;
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 
-	assert_int_equal(wf_nic_udp_fault_parse(faults, &fault), 0);
+	assert_int_equal(wf_nic_fault_parse(faults, &fault), 0);
 	attr.fault = &fault;
 	pair_open_attr(p, &attr, &attr);
 }
@@ -200,8 +200,8 @@ static void widen(struct pair *p, uint32_t wide, struct pair *between)
  * know these addresses, and the path stays narrow. */
 static void test_any_address(void **state)
 {
-	struct wf_nic_udp_attr here = pair_attr(AF_INET), any = here;
-	static struct wf_nic_udp_fault fault = { .seed = 1, .mtu = 1280 };
+	struct wf_nic_attr here = pair_attr(AF_INET), any = here;
+	static struct wf_nic_fault fault = { .seed = 1, .mtu = 1280 };
 	struct pair p, back, third;
 	uint32_t wide;
 

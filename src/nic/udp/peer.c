@@ -58,7 +58,7 @@ static int make_room(struct wf_udp_dev *dev, bool stranger)
 			return (int)i;
 	}
 	if (dev->peer_count == dev->peer_room) {
-		if (wf_udp_timers_room(&dev->timers, room))
+		if (wf_nic_timers_room(&dev->timers, room))
 			return -1;
 		peers = realloc(dev->peers, room * sizeof(*peers));
 		if (!peers)
@@ -90,7 +90,7 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 		peer->local = dev->sock.name;
 	peer->index = (uint16_t)at;
 	peer->ah = WF_NIC_AH_UNKNOWN;
-	wf_udp_timer_init(&peer->timer);
+	wf_nic_timer_init(&peer->timer);
 	peer->ping_at = WF_UDP_NEVER;
 	peer->in.ack_at = WF_UDP_NEVER;
 	wf_base_list_init(&peer->ripe);
@@ -116,7 +116,7 @@ void wf_udp_peer_free(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_udp_out_close(dev, peer);
 	wf_base_list_del(&peer->bucket);
 	wf_base_list_del(&peer->ripe);
-	wf_udp_timers_drop(&dev->timers, &peer->timer);
+	wf_nic_timers_drop(&dev->timers, &peer->timer);
 	wf_base_list_del(&peer->active);
 	wf_base_list_del(&peer->acker);
 	dev->peers[peer->index] = NULL;
@@ -171,7 +171,7 @@ void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	due = first(due, first(out->pace_at, peer->in.ack_at));
 	due = first(due, first(peer->ping_at, peer->reap_at));
 	due = first(due, out->size_at);
-	wf_udp_timers_set(&dev->timers, &peer->timer, due);
+	wf_nic_timers_set(&dev->timers, &peer->timer, due);
 }
 
 void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer)

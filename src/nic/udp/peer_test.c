@@ -3,16 +3,16 @@
  * Unit tests of peers that die, come back, are busy, or are forgotten: nothing
  * hangs, nothing is given to the wrong one.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <sys/socket.h>
 
 #include "nic/udp/dev.h"
 #include "nic/udp/sum.h"
 
-static struct wf_nic_udp_attr short_lived(void)
+static struct wf_nic_attr short_lived(void)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 
 	attr.dead_ns = 300 * WF_NS_PER_MS;
 	attr.connect_ns = 300 * WF_NS_PER_MS;
@@ -35,7 +35,7 @@ static enum wf_nic_status wait_alone(struct side *s)
 
 static void test_nobody_there(void **state)
 {
-	struct wf_nic_udp_attr attr = short_lived();
+	struct wf_nic_attr attr = short_lived();
 	struct wf_nic_wr wr;
 	struct wf_addr addr;
 	struct pair p;
@@ -55,7 +55,7 @@ static void test_nobody_there(void **state)
 /* Alive, but it never works: as good as dead, after the time that was given. */
 static void test_silent_peer(void **state)
 {
-	struct wf_nic_udp_attr attr = short_lived();
+	struct wf_nic_attr attr = short_lived();
 	struct wf_nic_sge sge;
 	struct wf_nic_remote from;
 	struct wf_nic_wr wr;
@@ -85,7 +85,7 @@ static void test_silent_peer(void **state)
 /* Somebody's socket, which sends nothing by itself. */
 static int open_mute(struct wf_addr *addr)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	socklen_t len = sizeof(*addr);
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -121,7 +121,7 @@ static void answer_half(int fd)
  * wf_nic_ah_query() tells for how long nobody has answered. */
 static void test_never_answers(void **state)
 {
-	struct wf_nic_udp_attr attr = short_lived();
+	struct wf_nic_attr attr = short_lived();
 	uint64_t end, asked;
 	struct wf_nic_path path;
 	struct wf_addr addr;
@@ -165,7 +165,7 @@ static void test_never_answers(void **state)
  * socket is not filled up with what it has already. */
 static void test_busy_peer(void **state)
 {
-	struct wf_nic_udp_attr attr = short_lived();
+	struct wf_nic_attr attr = short_lived();
 	uint64_t end, packets, again;
 	struct wf_nic_wc wc;
 	struct wf_nic_sge sge;
@@ -261,7 +261,7 @@ static void test_slow_handshake(void **state)
 /* The same, and what was sent is lost, so that only pings are answered. */
 static void test_busy_and_lost(void **state)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	struct wf_udp_dev *dev;
 	char bytes[2048];
 	struct wf_nic_wr wr;
@@ -315,7 +315,7 @@ static void test_killed(void **state)
 /* What our own kernel refuses to send there says as much. */
 static void test_no_way_there(void **state)
 {
-	struct wf_nic_udp_attr attr = short_lived();
+	struct wf_nic_attr attr = short_lived();
 	struct wf_addr addr;
 	struct wf_nic_wr wr;
 	struct pair p;
@@ -352,7 +352,7 @@ static void test_peer_closes(void **state)
  * not heard of it yet. */
 static void test_restart(void **state)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	struct wf_nic_path path;
 	struct wf_nic_wr wr;
 	struct wf_nic_wc wc;
@@ -518,7 +518,7 @@ static void test_quiet_sender(void **state)
 /* The last ack is lost, and its sender is gone: its goodbye says the same. */
 static void test_goodbye_acks(void **state)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	struct wf_udp_dev *dev;
 	struct wf_addr b;
 	uint8_t bytes[2048];
@@ -550,7 +550,7 @@ static void test_goodbye_acks(void **state)
 /* Memory goes away while a peer reads it: the peer hears of it. */
 static void test_dereg_while_read(void **state)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	struct wf_nic_remote from;
 	struct wf_nic_sge sge;
 	struct wf_nic_wr wr;

@@ -25,21 +25,24 @@ static int locate(struct wf_udp_dev *dev, const struct wf_udp_op *op,
 
 	if (!len)
 		return 0;
-	if (op->inlined) {
-		iov[0] = (struct iovec){ (void *)(uintptr_t)(op->data + off),
-					 len };
+	if (op->req.inlined) {
+		iov[0] =
+			(struct iovec){ (void *)(uintptr_t)(op->req.data + off),
+					len };
 		return 1;
 	}
 	if (op->kind == WF_UDP_OP_SERVE) {
-		if (!wf_nic_mr_remote(&dev->nic.mrs, op->rkey, op->raddr + off,
-				      len, WF_NIC_REMOTE_READ))
+		if (!wf_nic_mr_remote(&dev->nic.mrs, op->req.rkey,
+				      op->req.raddr + off, len,
+				      WF_NIC_REMOTE_READ))
 			return -1;
-		iov[0] = (struct iovec){ (void *)(uintptr_t)(op->raddr + off),
-					 len };
+		iov[0] = (struct iovec){
+			(void *)(uintptr_t)(op->req.raddr + off), len
+		};
 		return 1;
 	}
-	for (unsigned i = 0; i < op->sges && len; i++) {
-		const struct wf_udp_sge *sge = &op->sge[i];
+	for (unsigned i = 0; i < op->req.sges && len; i++) {
+		const struct wf_nic_local *sge = &op->req.sge[i];
 		uint32_t take;
 
 		if (off >= sge->len) {
@@ -61,26 +64,26 @@ static int locate(struct wf_udp_dev *dev, const struct wf_udp_op *op,
 static void fill_op(struct wf_udp_data *head, const struct wf_udp_op *op,
 		    const struct wf_udp_slot *slot)
 {
-	head->dst_qpn = op->dst_qpn;
+	head->dst_qpn = op->req.dst_qpn;
 	head->src_qpn = op->src_qpn;
-	head->qkey = op->qkey;
+	head->qkey = op->req.qkey;
 	switch (slot->data_op) {
 	case WF_UDP_SEND:
-		head->imm = op->imm;
-		if (op->has_imm)
+		head->imm = op->req.imm;
+		if (op->req.has_imm)
 			head->common.flags |= WF_UDP_DATA_IMM;
 		break;
 	case WF_UDP_WRITE:
 	case WF_UDP_WRITE_IMM:
-		head->addr = op->raddr + slot->off;
-		head->key = op->rkey;
-		head->imm = op->imm;
-		head->arg = op->len;
+		head->addr = op->req.raddr + slot->off;
+		head->key = op->req.rkey;
+		head->imm = op->req.imm;
+		head->arg = op->req.len;
 		break;
 	case WF_UDP_READ:
-		head->addr = op->raddr;
-		head->key = op->rkey;
-		head->arg = op->len;
+		head->addr = op->req.raddr;
+		head->key = op->req.rkey;
+		head->arg = op->req.len;
 		head->imm = op->read_id;
 		break;
 	case WF_UDP_READ_DATA:
@@ -278,13 +281,13 @@ static struct wf_udp_op *current(struct wf_udp_out *out)
 static bool shape(const struct wf_udp_out *out, struct wf_udp_op *op,
 		  struct wf_udp_slot *slot)
 {
-	uint32_t left = op->len - op->next;
+	uint32_t left = op->req.len - op->next;
 
 	slot->off = op->next;
 	switch (op->kind) {
 	case WF_UDP_OP_SEND:
 		slot->data_op = WF_UDP_SEND;
-		slot->len = (uint16_t)op->len;
+		slot->len = (uint16_t)op->req.len;
 		break;
 	case WF_UDP_OP_READ:
 		slot->data_op = WF_UDP_READ;
@@ -300,7 +303,7 @@ static bool shape(const struct wf_udp_out *out, struct wf_udp_op *op,
 		slot->len = (uint16_t)(left < out->seg ? left : out->seg);
 		/* Packets overtake each other: the immediate data of several
 		 * goes when all but the last have arrived. */
-		if (op->has_imm && left <= out->seg) {
+		if (op->req.has_imm && left <= out->seg) {
 			if (op->slots)
 				return false;
 			slot->data_op = WF_UDP_WRITE_IMM;
@@ -308,7 +311,7 @@ static bool shape(const struct wf_udp_out *out, struct wf_udp_op *op,
 		break;
 	}
 	op->next += slot->len;
-	op->made = op->next == op->len;
+	op->made = op->next == op->req.len;
 	return true;
 }
 
@@ -369,7 +372,7 @@ static uint64_t window(const struct wf_udp_out *out)
 static bool ask(struct wf_udp_out *out, const struct wf_udp_slot *slot,
 		uint64_t limit)
 {
-	bool last = slot->op && slot->op->made && slot->op->len > out->seg;
+	bool last = slot->op && slot->op->made && slot->op->req.len > out->seg;
 
 	out->unasked += slot->cost;
 	if (out->unasked < limit / 4 && !last &&

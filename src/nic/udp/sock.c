@@ -132,7 +132,7 @@ static void set_options(struct wf_udp_sock *sock, int family, bool no_offload)
 	sock->gro = set(sock->fd, IPPROTO_UDP, UDP_GRO, 1);
 }
 
-static int open_fd(const struct wf_nic_udp_attr *attr)
+static int open_fd(const struct wf_nic_attr *attr)
 {
 	int family = attr->addr.sa.sa_family, fd, ret;
 
@@ -167,9 +167,8 @@ static void rx_init(struct wf_udp_rx *rx)
 	rx->want = 1;
 }
 
-int wf_udp_sock_open(struct wf_udp_sock *sock,
-		     const struct wf_nic_udp_attr *attr, struct wf_addr *addr,
-		     struct wf_nic_counters *counters)
+int wf_udp_sock_open(struct wf_udp_sock *sock, const struct wf_nic_attr *attr,
+		     struct wf_addr *addr, struct wf_nic_counters *counters)
 {
 	struct sockaddr_storage name;
 	socklen_t len = sizeof(name);

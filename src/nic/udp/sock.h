@@ -89,9 +89,8 @@ struct wf_udp_sock {
 	struct wf_udp_rx rx;
 };
 
-int wf_udp_sock_open(struct wf_udp_sock *sock,
-		     const struct wf_nic_udp_attr *attr, struct wf_addr *addr,
-		     struct wf_nic_counters *counters);
+int wf_udp_sock_open(struct wf_udp_sock *sock, const struct wf_nic_attr *attr,
+		     struct wf_addr *addr, struct wf_nic_counters *counters);
 void wf_udp_sock_close(struct wf_udp_sock *sock);
 
 /* Bytes of a datagram's payload that reach @to in one piece. */

@@ -3,7 +3,7 @@
  * Unit tests of those who sleep, and of strangers and liars: no wake-up is lost,
  * and what should not have been sent is counted and dropped.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -31,7 +31,7 @@ static void sleep_for(struct side *s)
 
 static void ping_pong_asleep(bool thread)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	uint64_t start = wf_base_clock_ns();
 	struct wf_nic_wr wr;
 	struct wf_nic_wc wc;
@@ -85,7 +85,7 @@ static void *post_later(void *arg)
 
 static void test_post_wakes(void **state)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	struct pollfd fd = { .events = POLLIN };
 	pthread_t thread;
 	uint64_t until;
@@ -116,7 +116,7 @@ static void test_post_wakes(void **state)
 /* A child that was forked closes its copy: the parent's connections stay. */
 static void test_fork(void **state)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	struct pair p;
 	int status;
 	pid_t pid;
@@ -144,7 +144,7 @@ static void test_fork(void **state)
 
 static int stranger_socket(struct wf_addr *me)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 	struct sockaddr_in name;
 	socklen_t len = sizeof(name);
@@ -278,7 +278,7 @@ static void test_replayed_open(void **state)
 static void test_crowd(void **state)
 {
 	enum { PLACES = 4 };
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	struct wf_addr me, to;
 	struct pair p;
 	uint16_t ah;

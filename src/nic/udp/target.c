@@ -132,12 +132,12 @@ static enum wf_nic_status receive_read(struct wf_udp_dev *dev,
 		.peer = peer,
 		.kind = WF_UDP_OP_SERVE,
 		.in_list = true,
-		.dst_qpn = head->src_qpn,
 		.src_qpn = head->dst_qpn,
-		.len = head->arg,
 		.read_id = head->imm,
-		.rkey = head->key,
-		.raddr = head->addr,
+		.req = { .dst_qpn = head->src_qpn,
+			 .len = head->arg,
+			 .rkey = head->key,
+			 .raddr = head->addr },
 	};
 	peer->serving++;
 	dev->serving++;
@@ -173,23 +173,23 @@ static enum wf_nic_status receive_read_data(struct wf_udp_dev *dev,
 		return WF_NIC_OK;
 	}
 	/* Every packet comes once, so that counting bytes is enough. */
-	if (head->addr > op->len || head->len > op->len - head->addr ||
-	    head->len > op->len - op->got) {
+	if (head->addr > op->req.len || head->len > op->req.len - head->addr ||
+	    head->len > op->req.len - op->got) {
 		wf_udp_count(dev, bad_field, 1);
 		wf_udp_work_end(dev, op, WF_NIC_BAD_STATUS);
 		return WF_NIC_OK;
 	}
-	if (head->len && !wf_nic_mr_local(&dev->nic.mrs, op->sge[0].lkey,
-					  op->sge[0].addr + head->addr,
+	if (head->len && !wf_nic_mr_local(&dev->nic.mrs, op->req.sge[0].lkey,
+					  op->req.sge[0].addr + head->addr,
 					  head->len, WF_NIC_LOCAL_WRITE)) {
 		wf_udp_work_end(dev, op, WF_NIC_BAD_LKEY);
 		return WF_NIC_OK;
 	}
 	if (head->len)
-		memcpy((void *)(uintptr_t)(op->sge[0].addr + head->addr),
+		memcpy((void *)(uintptr_t)(op->req.sge[0].addr + head->addr),
 		       payload, head->len);
 	op->got += head->len;
-	if (op->got == op->len)
+	if (op->got == op->req.len)
 		wf_udp_work_end(dev, op, WF_NIC_OK);
 	return WF_NIC_OK;
 }

@@ -4,7 +4,7 @@
  * own: each has a queue pair and a completion queue and plays with one of the
  * other NIC, while others come and go. Runs under TSan.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -129,7 +129,7 @@ static void *churn(void *arg)
 static void play_all(bool thread)
 {
 	static struct player a[PLAYERS], b[PLAYERS];
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 	pthread_t other;
 	struct pair p;
 

@@ -3,13 +3,13 @@
  * Unit tests of the heap of timers against a plain list of times, and of what
  * the NIC does with it: peers whose timers are not due are left alone.
  */
-#include "nic/udp/pair_test.h"
+#include "nic/pair_test.h"
 
 #include "nic/udp/dev.h"
 
 #define COUNT 1000u
 
-static uint64_t least(const struct wf_udp_timer *timer)
+static uint64_t least(const struct wf_nic_timer *timer)
 {
 	uint64_t due = UINT64_MAX;
 
@@ -22,46 +22,46 @@ static uint64_t least(const struct wf_udp_timer *timer)
 
 static void test_model(void **state)
 {
-	static struct wf_udp_timer timer[COUNT];
-	struct wf_udp_timers timers = { .count = 0 };
+	static struct wf_nic_timer timer[COUNT];
+	struct wf_nic_timers timers = { .count = 0 };
 	uint64_t now = 1000;
 
 	(void)state;
 	srand(3);
-	assert_int_equal(wf_udp_timers_room(&timers, COUNT), 0);
-	assert_true(wf_udp_timers_next(&timers) == UINT64_MAX);
+	assert_int_equal(wf_nic_timers_room(&timers, COUNT), 0);
+	assert_true(wf_nic_timers_next(&timers) == UINT64_MAX);
 	for (unsigned i = 0; i < COUNT; i++)
-		wf_udp_timer_init(&timer[i]);
+		wf_nic_timer_init(&timer[i]);
 	for (int i = 0; i < 20000; i++) {
-		struct wf_udp_timer *t = &timer[(unsigned)rand() % COUNT];
+		struct wf_nic_timer *t = &timer[(unsigned)rand() % COUNT];
 
 		switch (rand() % 8) {
 		case 0:
-			wf_udp_timers_set(&timers, t, UINT64_MAX);
+			wf_nic_timers_set(&timers, t, UINT64_MAX);
 			break;
 		case 1:
-			wf_udp_timers_drop(&timers, t);
+			wf_nic_timers_drop(&timers, t);
 			t->due = UINT64_MAX;
 			break;
 		case 2:
 			now += (unsigned)rand() % 50;
-			while ((t = wf_udp_timers_take(&timers, now))) {
+			while ((t = wf_nic_timers_take(&timers, now))) {
 				assert_true(t->due <= now);
 				assert_true(t->due == least(timer));
-				wf_udp_timer_init(t);
+				wf_nic_timer_init(t);
 			}
 			assert_true(least(timer) > now);
 			break;
 		default:
-			wf_udp_timers_set(&timers, t,
+			wf_nic_timers_set(&timers, t,
 					  now + (unsigned)rand() % 5000);
 			break;
 		}
 		if (i % 64 == 0)
-			assert_true(wf_udp_timers_next(&timers) ==
+			assert_true(wf_nic_timers_next(&timers) ==
 				    least(timer));
 	}
-	wf_udp_timers_fini(&timers);
+	wf_nic_timers_fini(&timers);
 }
 
 /* Review: any due timer walked all armed peers. Of 500, one is due. */
@@ -92,10 +92,10 @@ static void test_others_are_left_alone(void **state)
 	mark->reap_at = 1;
 	wf_udp_peer_arm(dev, mark);
 	assert_ptr_equal(dev->timers.heap[0], &mark->timer);
-	assert_int_equal(wf_udp_timers_next(&dev->timers), 1);
+	assert_int_equal(wf_nic_timers_next(&dev->timers), 1);
 	wf_nic_progress(p.a.nic);
 	assert_int_equal(COUNTED(&p.a, peers), PEERS);
-	assert_true(wf_udp_timers_next(&dev->timers) > dev->now);
+	assert_true(wf_nic_timers_next(&dev->timers) > dev->now);
 	pair_close(&p);
 }
 

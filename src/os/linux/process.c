@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +29,26 @@ const char *wf_os_getenv(const char *name)
 char *const *wf_os_environ(void)
 {
 	return environ;
+}
+
+int wf_os_fd_limit(struct wf_os_fd_limit *limit)
+{
+	struct rlimit got;
+
+	if (getrlimit(RLIMIT_NOFILE, &got))
+		return -errno;
+	*limit = (struct wf_os_fd_limit){ got.rlim_cur, got.rlim_max };
+	return 0;
+}
+
+int wf_os_fd_limit_set(uint64_t now)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return -errno;
+	limit.rlim_cur = now;
+	return setrlimit(RLIMIT_NOFILE, &limit) ? -errno : 0;
 }
 
 uint64_t wf_os_time(void)

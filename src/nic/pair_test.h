@@ -3,8 +3,8 @@
  * Two NICs in one process, for unit tests: each with a queue pair, a completion
  * queue, memory and a handle for the other. Statics: each test has its own.
  */
-#ifndef WF_NIC_UDP_PAIR_TEST_H
-#define WF_NIC_UDP_PAIR_TEST_H
+#ifndef WF_NIC_PAIR_TEST_H
+#define WF_NIC_PAIR_TEST_H
 
 #include <errno.h>
 #include <setjmp.h>
@@ -17,12 +17,15 @@
 
 #include "base/clock.h"
 #include "nic/nic.h"
-#include "nic/udp/udp.h"
+#include "nic/open.h"
 
 #define PAIR_MEMORY (4u << 20)
 #define PAIR_QUEUE 256u
 #define PAIR_QKEY 0x1234u
 #define PAIR_LOST 60 /* seconds after which a test has failed */
+
+/* What the pair is of. */
+static const char *pair_device = "udp";
 
 struct side {
 	struct wf_nic *nic;
@@ -38,9 +41,9 @@ struct pair {
 	struct side b;
 };
 
-static inline struct wf_nic_udp_attr pair_attr(int family)
+static inline struct wf_nic_attr pair_attr(int family)
 {
-	struct wf_nic_udp_attr attr = { .fd = -1 };
+	struct wf_nic_attr attr = { .fd = -1 };
 
 	if (family == AF_INET) {
 		attr.addr.in.sin_family = AF_INET;
@@ -52,14 +55,14 @@ static inline struct wf_nic_udp_attr pair_attr(int family)
 	return attr;
 }
 
-static inline void side_open(struct side *s, const struct wf_nic_udp_attr *attr)
+static inline void side_open(struct side *s, const struct wf_nic_attr *attr)
 {
 	struct wf_nic_qp_attr qp = { .sq_entries = PAIR_QUEUE,
 				     .rq_entries = PAIR_QUEUE,
 				     .qkey = PAIR_QKEY,
 				     .rnr_retry = WF_NIC_RNR_FOREVER };
 
-	assert_int_equal(wf_nic_udp_open(attr, &s->nic), 0);
+	assert_int_equal(wf_nic_open(pair_device, attr, &s->nic), 0);
 	assert_int_equal(wf_nic_cq_create(s->nic, 2 * PAIR_QUEUE, &s->cq), 0);
 	qp.send_cq = s->cq;
 	qp.recv_cq = s->cq;
@@ -90,9 +93,8 @@ static inline void pair_join(struct pair *p)
 		wf_nic_ah_create(p->b.nic, wf_nic_addr(p->a.nic), &p->b.ah), 0);
 }
 
-static inline void pair_open_attr(struct pair *p,
-				  const struct wf_nic_udp_attr *a,
-				  const struct wf_nic_udp_attr *b)
+static inline void pair_open_attr(struct pair *p, const struct wf_nic_attr *a,
+				  const struct wf_nic_attr *b)
 {
 	memset(p, 0, sizeof(*p));
 	side_open(&p->a, a);
@@ -102,7 +104,7 @@ static inline void pair_open_attr(struct pair *p,
 
 static inline void pair_open(struct pair *p)
 {
-	struct wf_nic_udp_attr attr = pair_attr(AF_INET);
+	struct wf_nic_attr attr = pair_attr(AF_INET);
 
 	pair_open_attr(p, &attr, &attr);
 }

@@ -6,10 +6,12 @@
  * served. As long as the owner calls, a look at his counter every 2 ms is all
  * it does; once he does not, it sleeps at the socket and until the next timer.
  */
+#include "nic/attend.h"
+
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/fork.h"
-#include "nic/udp/dev.h"
 #include "os/file.h"
 #include "os/inline.h"
 #include "os/poll.h"
@@ -21,8 +23,6 @@
  * read after all. */
 #define TICK (2 * WF_NS_PER_MS)
 #define TICK_IDLE (64 * WF_NS_PER_MS)
-/* Passes in a row for one device. */
-#define PASSES 16
 /* Sockets to sleep at; devices beyond are looked at every tick. */
 #define SOCKETS 64
 
@@ -46,13 +46,13 @@ struct look {
 	struct pollfd fds[1 + SOCKETS]; /* the first: wake_fd */
 };
 
-static uint32_t calls_of(const struct wf_udp_dev *dev)
+static uint32_t calls_of(const struct wf_nic_attend *dev)
 {
 	return atomic_load_explicit(&dev->calls, memory_order_relaxed);
 }
 
 /* Whether the owner has called since the last look. */
-static bool is_attended(struct wf_udp_dev *dev)
+static bool is_attended(struct wf_nic_attend *dev)
 {
 	uint32_t calls = calls_of(dev);
 	bool attended = calls != dev->calls_seen;
@@ -61,28 +61,7 @@ static bool is_attended(struct wf_udp_dev *dev)
 	return attended;
 }
 
-/* When there is something to do next. */
-static uint64_t step_in(struct wf_udp_dev *dev)
-{
-	uint64_t due = 0;
-	int more = 1;
-
-	/* We slept at the socket and were woken by the first packet: the time
-	 * at which it came is known. */
-	if (dev->watched)
-		atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
-				      memory_order_relaxed);
-	for (int i = 0; i < PASSES && more; i++) {
-		wf_base_lock_take(&dev->nic.lock);
-		more = wf_udp_pass(dev);
-		if (!more)
-			due = wf_udp_pass_next(dev);
-		wf_base_lock_drop(&dev->nic.lock);
-	}
-	return due;
-}
-
-static void look_at(struct wf_udp_dev *dev, struct look *look)
+static void look_at(struct wf_nic_attend *dev, struct look *look)
 {
 	uint64_t due;
 
@@ -91,15 +70,15 @@ static void look_at(struct wf_udp_dev *dev, struct look *look)
 		dev->watched = false;
 		return;
 	}
-	due = step_in(dev);
+	due = dev->step_in(dev, dev->watched);
 	look->due = due < look->due ? due : look->due;
 	/* An owner who sleeps at the socket is woken himself. */
-	dev->watched = !atomic_load_explicit(&dev->user_asleep,
+	dev->watched = !atomic_load_explicit(dev->owner_asleep,
 					     memory_order_relaxed) &&
 		       look->count <= SOCKETS;
 	if (dev->watched)
 		look->fds[look->count++] =
-			(struct pollfd){ .fd = dev->sock.fd, .events = POLLIN };
+			(struct pollfd){ .fd = dev->fd, .events = POLLIN };
 	else
 		look->crowded = look->count > SOCKETS;
 }
@@ -112,8 +91,8 @@ static void arm(struct look *look)
 
 	wf_queue_wake_arm(&asleep);
 	wf_list_for_each (pos, tmp, &devices) {
-		struct wf_udp_dev *dev =
-			wf_container_of(pos, struct wf_udp_dev, attend);
+		struct wf_nic_attend *dev =
+			wf_container_of(pos, struct wf_nic_attend, link);
 
 		look->called |= calls_of(dev) != dev->calls_seen;
 	}
@@ -135,7 +114,7 @@ static void *attend(void *arg)
 {
 	(void)arg;
 	for (;;) {
-		struct look look = { .due = WF_UDP_NEVER, .count = 1 };
+		struct look look = { .due = UINT64_MAX, .count = 1 };
 		struct wf_list *pos, *tmp;
 		uint64_t value;
 
@@ -153,7 +132,8 @@ static void *attend(void *arg)
 		look.fds[0] =
 			(struct pollfd){ .fd = wake_fd, .events = POLLIN };
 		wf_list_for_each (pos, tmp, &devices)
-			look_at(wf_container_of(pos, struct wf_udp_dev, attend),
+			look_at(wf_container_of(pos, struct wf_nic_attend,
+						link),
 				&look);
 		if (!look.called)
 			arm(&look);
@@ -163,7 +143,7 @@ static void *attend(void *arg)
 	}
 }
 
-void wf_udp_attend_called(void)
+void wf_nic_attend_wake(void)
 {
 	if (wf_queue_wake_needed(&asleep))
 		wf_os_eventfd_write(wake_fd, 1);
@@ -220,26 +200,28 @@ static void close_unused_locked(void)
 	wake_fd = -1;
 }
 
-int wf_udp_attend_begin(struct wf_udp_dev *dev)
+int wf_nic_attend_begin(struct wf_nic_attend *dev)
 {
 	int ret;
 
 	wf_os_mutex_lock(&lock);
 	ret = start_locked();
 	if (!ret)
-		wf_base_list_add_tail(&devices, &dev->attend);
+		wf_base_list_add_tail(&devices, &dev->link);
 	else
 		close_unused_locked();
+	dev->on = !ret;
 	wf_os_mutex_unlock(&lock);
 	return ret;
 }
 
-void wf_udp_attend_end(struct wf_udp_dev *dev)
+void wf_nic_attend_end(struct wf_nic_attend *dev)
 {
 	uint64_t before;
 
 	wf_os_mutex_lock(&lock);
-	wf_base_list_del(&dev->attend);
+	wf_base_list_del(&dev->link);
+	dev->on = false;
 	/* As long as it sleeps at the socket, the kernel keeps the port, and
 	 * whoever closes an endpoint and binds its address again is refused. */
 	before = rests;

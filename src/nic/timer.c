@@ -3,18 +3,18 @@
  * A binary heap of timers that are put right lazily: one whose time has moved on
  * keeps its place until it comes to the top.
  */
-#include "nic/udp/timer.h"
+#include "nic/timer.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-int wf_udp_timers_room(struct wf_udp_timers *timers, uint32_t count)
+int wf_nic_timers_room(struct wf_nic_timers *timers, uint32_t count)
 {
-	struct wf_udp_timer **heap;
+	struct wf_nic_timer **heap;
 
 	if (count <= timers->room)
 		return 0;
-	heap = realloc(timers->heap, count * sizeof(struct wf_udp_timer *));
+	heap = realloc(timers->heap, count * sizeof(struct wf_nic_timer *));
 	if (!heap)
 		return -ENOMEM;
 	timers->heap = heap;
@@ -22,22 +22,22 @@ int wf_udp_timers_room(struct wf_udp_timers *timers, uint32_t count)
 	return 0;
 }
 
-void wf_udp_timers_fini(struct wf_udp_timers *timers)
+void wf_nic_timers_fini(struct wf_nic_timers *timers)
 {
 	free(timers->heap);
-	*timers = (struct wf_udp_timers){ .count = 0 };
+	*timers = (struct wf_nic_timers){ .count = 0 };
 }
 
-static void put(struct wf_udp_timers *timers, uint32_t at,
-		struct wf_udp_timer *timer)
+static void put(struct wf_nic_timers *timers, uint32_t at,
+		struct wf_nic_timer *timer)
 {
 	timers->heap[at] = timer;
 	timer->at = at;
 }
 
-static void rise(struct wf_udp_timers *timers, uint32_t at)
+static void rise(struct wf_nic_timers *timers, uint32_t at)
 {
-	struct wf_udp_timer *timer = timers->heap[at];
+	struct wf_nic_timer *timer = timers->heap[at];
 
 	while (at && timers->heap[(at - 1) / 2]->key > timer->key) {
 		put(timers, at, timers->heap[(at - 1) / 2]);
@@ -46,9 +46,9 @@ static void rise(struct wf_udp_timers *timers, uint32_t at)
 	put(timers, at, timer);
 }
 
-static void sink(struct wf_udp_timers *timers, uint32_t at)
+static void sink(struct wf_nic_timers *timers, uint32_t at)
 {
-	struct wf_udp_timer *timer = timers->heap[at];
+	struct wf_nic_timer *timer = timers->heap[at];
 
 	for (;;) {
 		uint32_t low = 2 * at + 1;
@@ -66,11 +66,11 @@ static void sink(struct wf_udp_timers *timers, uint32_t at)
 	put(timers, at, timer);
 }
 
-void wf_udp_timers_set(struct wf_udp_timers *timers, struct wf_udp_timer *timer,
+void wf_nic_timers_set(struct wf_nic_timers *timers, struct wf_nic_timer *timer,
 		       uint64_t due)
 {
 	timer->due = due;
-	if (timer->at == WF_UDP_TIMER_NONE) {
+	if (timer->at == WF_NIC_TIMER_NONE) {
 		if (due == UINT64_MAX)
 			return;
 		timer->key = due;
@@ -82,14 +82,14 @@ void wf_udp_timers_set(struct wf_udp_timers *timers, struct wf_udp_timer *timer,
 	}
 }
 
-void wf_udp_timers_drop(struct wf_udp_timers *timers,
-			struct wf_udp_timer *timer)
+void wf_nic_timers_drop(struct wf_nic_timers *timers,
+			struct wf_nic_timer *timer)
 {
 	uint32_t at = timer->at;
 
-	if (at == WF_UDP_TIMER_NONE)
+	if (at == WF_NIC_TIMER_NONE)
 		return;
-	timer->at = WF_UDP_TIMER_NONE;
+	timer->at = WF_NIC_TIMER_NONE;
 	if (at == --timers->count)
 		return;
 	put(timers, at, timers->heap[timers->count]);
@@ -98,15 +98,15 @@ void wf_udp_timers_drop(struct wf_udp_timers *timers,
 }
 
 /* Puts the first right until it is the first by its time, too. */
-static struct wf_udp_timer *first(struct wf_udp_timers *timers)
+static struct wf_nic_timer *first(struct wf_nic_timers *timers)
 {
 	while (timers->count) {
-		struct wf_udp_timer *timer = timers->heap[0];
+		struct wf_nic_timer *timer = timers->heap[0];
 
 		if (timer->key == timer->due)
 			return timer;
 		if (timer->due == UINT64_MAX) {
-			wf_udp_timers_drop(timers, timer);
+			wf_nic_timers_drop(timers, timer);
 			continue;
 		}
 		timer->key = timer->due;
@@ -115,10 +115,10 @@ static struct wf_udp_timer *first(struct wf_udp_timers *timers)
 	return NULL;
 }
 
-struct wf_udp_timer *wf_udp_timers_take(struct wf_udp_timers *timers,
+struct wf_nic_timer *wf_nic_timers_take(struct wf_nic_timers *timers,
 					uint64_t now)
 {
-	struct wf_udp_timer *timer;
+	struct wf_nic_timer *timer;
 
 	/* The usual case, and cheap. */
 	if (!timers->count || timers->heap[0]->key > now)
@@ -126,13 +126,13 @@ struct wf_udp_timer *wf_udp_timers_take(struct wf_udp_timers *timers,
 	timer = first(timers);
 	if (!timer || timer->due > now)
 		return NULL;
-	wf_udp_timers_drop(timers, timer);
+	wf_nic_timers_drop(timers, timer);
 	return timer;
 }
 
-uint64_t wf_udp_timers_next(struct wf_udp_timers *timers)
+uint64_t wf_nic_timers_next(struct wf_nic_timers *timers)
 {
-	const struct wf_udp_timer *timer = first(timers);
+	const struct wf_nic_timer *timer = first(timers);
 
 	return timer ? timer->due : UINT64_MAX;
 }

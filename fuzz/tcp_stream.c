@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Fuzz target: the byte stream of a peer that means harm, over a real
+ * connection to the NIC on TCP. The input is a row of frames; most get the
+ * magic, the keys and the counts that a real peer would know, so that they come
+ * past the first checks; the rest is as it is. The stream is cut at any byte.
+ * Whatever comes, the NIC must not touch memory that is not registered, lose
+ * count of its own requests, or stop.
+ */
+#include "target.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "nic/open.h"
+#include "nic/tcp/dev.h"
+
+#define MEMORY 65536u
+#define GUARD 4096u /* on both sides: never written */
+#define RECEIVES 16
+#define REQUESTS 8
+
+struct wf_fuzz_stats wf_fuzz_stats;
+
+struct world {
+	struct wf_nic *nic;
+	struct wf_nic_cq *cq;
+	struct wf_nic_qp *qp;
+	struct wf_nic_mr mr;
+	struct wf_addr addr; /* of the peer: a socket that nobody accepts at */
+	int listen_fd;
+	int fd; /* the stream */
+	uint16_t ah;
+	uint8_t memory[GUARD + MEMORY + GUARD];
+	unsigned requests;
+	unsigned completions;
+};
+
+static void need(bool good)
+{
+	if (!good)
+		abort();
+}
+
+static void check_guard(const struct world *w)
+{
+	for (unsigned i = 0; i < GUARD; i++)
+		need(w->memory[i] == 0xa5 &&
+		     w->memory[GUARD + MEMORY + i] == 0xa5);
+}
+
+static void open_world(struct world *w)
+{
+	struct wf_nic_attr attr = { .fd = -1 };
+	struct wf_nic_qp_attr qp = {
+		.sq_entries = 64, .rq_entries = 64, .qkey = 7, .rnr_retry = 2
+	};
+
+	memset(w, 0, sizeof(*w));
+	memset(w->memory, 0xa5, sizeof(w->memory));
+	attr.addr.in.sin_family = AF_INET;
+	attr.addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	need(!wf_nic_open("tcp", &attr, &w->nic));
+	need(!wf_nic_cq_create(w->nic, 256, &w->cq));
+	qp.send_cq = w->cq;
+	qp.recv_cq = w->cq;
+	need(!wf_nic_qp_create(w->nic, &qp, &w->qp));
+	need(!wf_nic_mr_reg(w->nic, w->memory + GUARD, MEMORY,
+			    WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_READ |
+				    WF_NIC_REMOTE_WRITE,
+			    &w->mr));
+	w->addr = attr.addr;
+	w->listen_fd = wf_tcp_sock_listen(&w->addr);
+	need(w->listen_fd >= 0);
+	need(!wf_nic_ah_create(w->nic, &w->addr, &w->ah));
+}
+
+static void close_world(struct world *w)
+{
+	wf_nic_qp_destroy(w->qp);
+	need(!wf_nic_cq_destroy(w->cq));
+	wf_nic_close(w->nic);
+	close(w->listen_fd);
+	close(w->fd);
+}
+
+/* Requests under way, and the peer's connection. @channel: which. */
+static void join(struct world *w, uint8_t channel)
+{
+	struct wf_nic_wr wr = { .ah = w->ah, .qpn = 1, .qkey = 7 };
+	struct wf_nic_sge sge = { w->memory + GUARD, 3000, w->mr.lkey };
+	struct wf_nic_remote there = { 4096, 99 };
+	const struct wf_tcp_hello hello = {
+		.magic = WF_TCP_HELLO_MAGIC,
+		.version = WF_TCP_VERSION,
+		.word = WF_TCP_HELLO,
+		.channel = channel,
+		.insists = 1,
+		.life = 1,
+		.number = 1,
+		.port = wf_base_addr_port(&w->addr),
+	};
+	const struct wf_addr *to = wf_nic_addr(w->nic);
+
+	for (int i = 0; i < RECEIVES; i++)
+		need(!wf_nic_post_recv(w->qp, 1, &sge, false));
+	for (int i = 0; i < REQUESTS; i++) {
+		if (i % 3 == 0)
+			need(!wf_nic_post_send(w->qp, &wr, &sge, 1));
+		else if (i % 3 == 1)
+			need(!wf_nic_post_read(w->qp, &wr, &there, &sge));
+		else
+			need(!wf_nic_post_write(w->qp, &wr, &there, &sge));
+		w->requests++;
+	}
+	w->fd = socket(AF_INET, SOCK_STREAM, 0);
+	need(w->fd >= 0 && !connect(w->fd, &to->sa, wf_base_addr_len(to)));
+	need(send(w->fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello));
+	for (int i = 0; i < 4; i++)
+		wf_nic_progress(w->nic);
+}
+
+/* What a peer would know is put where it belongs, by the bits of @how. */
+static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
+{
+	struct wf_tcp_head *h = (struct wf_tcp_head *)p;
+	struct wf_tcp_rdma *r = (struct wf_tcp_rdma *)(h + 1);
+	size_t head;
+
+	if (len < sizeof(*h))
+		return len;
+	if (how & 3)
+		h->magic = WF_TCP_MAGIC;
+	h->kind = (uint8_t)(h->kind % (WF_TCP_KINDS + 1));
+	head = wf_tcp_frame_len(h->kind);
+	if (how & 12) {
+		h->ack[0] %= REQUESTS + 1;
+		h->ack[1] = 0;
+	}
+	if (how & 16) {
+		h->qkey = 7;
+		h->dst_qpn = wf_nic_qp_num(w->qp);
+		h->len = len < head ? 0 : (uint32_t)(len - head);
+		if (h->kind == WF_TCP_READ || h->kind < WF_TCP_SEND ||
+		    h->kind == WF_TCP_FAIL)
+			h->len = 0;
+	}
+	if (len < head)
+		return len;
+	if (how & 32 && head > sizeof(*h)) {
+		r->key = w->mr.rkey;
+		r->addr = (uintptr_t)w->memory + r->addr % (MEMORY * 2);
+		r->id %= 16;
+		h->arg %= MEMORY;
+	}
+	if (how & 64 && h->kind == WF_TCP_DATA)
+		h->len = 3000;
+	return h->len ? len : head;
+}
+
+static void poll_all(struct world *w)
+{
+	struct wf_nic_wc wc[16];
+	int n;
+
+	while ((n = wf_nic_cq_poll(w->cq, wc, 16)) > 0) {
+		for (int i = 0; i < n; i++) {
+			if (!(wc[i].flags & WF_NIC_WC_RECV))
+				w->completions++;
+			if (wc[i].status == WF_NIC_OK)
+				wf_fuzz_stats.completed++;
+			else
+				wf_fuzz_stats.failed++;
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct world w;
+	static _Alignas(8) uint8_t frame[2048];
+
+	if (!size)
+		return 0;
+	open_world(&w);
+	join(&w, data[0] & 1);
+	while (size >= 3) {
+		uint8_t how = data[0];
+		size_t len = (data[1] | data[2] << 8) % 400, cut;
+
+		data += 3;
+		size -= 3;
+		if (len > size)
+			len = size;
+		memset(frame, 0, sizeof(frame));
+		memcpy(frame, data, len);
+		data += len;
+		size -= len;
+		len = dress(&w, how, frame, len);
+		/* In two pieces, with a look between them. */
+		cut = how & 128 ? len * (how & 7) / 8 : 0;
+		(void)!send(w.fd, frame, cut, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (cut)
+			wf_nic_progress(w.nic);
+		(void)!send(w.fd, frame + cut, len - cut,
+			    MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (how & 1)
+			wf_nic_progress(w.nic);
+		wf_fuzz_stats.slots++;
+	}
+	for (int i = 0; i < 4; i++)
+		wf_nic_progress(w.nic);
+	check_guard(&w);
+	poll_all(&w);
+	/* Each request of ours ends once, whatever was said about it. */
+	wf_nic_qp_flush(w.qp);
+	poll_all(&w);
+	need(w.completions == w.requests);
+	check_guard(&w);
+	close_world(&w);
+	return 0;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The thread that drives endpoints whose owner does not call.
+ *
+ * Order of locks: the list's, an endpoint's.
+ */
+#include "core/attend.h"
+
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/rest.h"
+#include "os/file.h"
+#include "os/inline.h"
+#include "os/poll.h"
+#include "os/thread.h"
+
+/* How soon an owner that stopped polling is stepped in for; in ms, as epoll
+ * counts. */
+#define TICK_MS 1
+/* Rounds of progress for one endpoint before others have their turn and before
+ * an owner that wants the lock gets it. */
+#define ROUNDS 16
+/* Endpoints that are told apart in one look; the rest is ready in the next. */
+#define EVENTS 64
+
+static void in_child(struct wf_fork_watch *watch);
+
+WF_PER_PROCESS static struct wf_os_mutex lock = WF_OS_MUTEX_INIT;
+WF_PER_PROCESS static struct wf_list all = { &all, &all };
+WF_PER_PROCESS static bool running;
+WF_PER_PROCESS static int epoll_fd = -1; /* the loops of all endpoints */
+WF_PER_PROCESS static int wake_fd = -1;	 /* and this, for a new one */
+WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child = in_child };
+WF_PER_PROCESS static bool watched;
+
+/* -- one endpoint ----------------------------------------------------------- */
+
+static bool has_polled(struct wf_attended *a)
+{
+	const struct wf_host *host = &a->core->host;
+	bool polled = host->polls != a->polls || host->now != a->now;
+
+	a->polls = host->polls;
+	a->now = host->now;
+	return polled;
+}
+
+/* Asks to be told when the endpoint stirs, once: while its owner polls, its loop
+ * may be ready all the time. */
+static bool arm(struct wf_attended *a)
+{
+	struct epoll_event event = {
+		.events = EPOLLIN | EPOLLONESHOT,
+		.data.ptr = a,
+	};
+
+	if (!a->armed)
+		a->armed =
+			!wf_os_epoll_ctl(epoll_fd, EPOLL_CTL_MOD,
+					 a->core->host.loop.epoll_fd, &event);
+	return a->armed;
+}
+
+/* True: the endpoint sleeps, and its loop tells when it stirs. */
+static bool drive(struct wf_attended *a)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		if (a->turn)
+			a->turn(a);
+		wf_core_progress(a->core);
+		if (i && wf_core_sleep(a->core))
+			return true;
+	}
+	return false;
+}
+
+enum found {
+	FOUND_QUIET, /* something wakes us when it stirs */
+	FOUND_OWNER, /* its owner polls: look again in a while */
+	FOUND_BUSY,  /* look again at once */
+};
+
+static enum found look_at(struct wf_attended *a)
+{
+	enum found found = FOUND_QUIET;
+	bool fired = a->fired;
+
+	a->fired = false;
+	wf_base_lock_take(a->lock);
+	if (a->core->host.forked)
+		goto drop;
+	if (has_polled(a)) {
+		found = FOUND_OWNER;
+		goto drop;
+	}
+	/* An owner that sleeps there is woken itself, and not by us: only what
+	 * has come is a reason to make progress. */
+	if (fired || !a->core->host.asleep) {
+		if (!drive(a))
+			found = FOUND_BUSY;
+		has_polled(a); /* these were our own */
+	}
+	if (found == FOUND_QUIET && !arm(a))
+		found = FOUND_OWNER;
+drop:
+	wf_base_lock_drop(a->lock);
+	return found;
+}
+
+/* -- the thread ------------------------------------------------------------- */
+
+/* An event may name an endpoint that is not there any more: only those in the
+ * list are touched. */
+static void note_fired(const struct epoll_event *events, int count)
+{
+	struct wf_list *pos, *tmp;
+
+	if (count <= 0)
+		return;
+	wf_list_for_each (pos, tmp, &all) {
+		struct wf_attended *a =
+			wf_container_of(pos, struct wf_attended, link);
+
+		for (int i = 0; i < count; i++) {
+			if (events[i].data.ptr != a)
+				continue;
+			a->armed = false;
+			a->fired = true;
+		}
+	}
+}
+
+static enum found look_at_all(void)
+{
+	enum found most = FOUND_QUIET;
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &all) {
+		enum found found =
+			look_at(wf_container_of(pos, struct wf_attended, link));
+
+		most = found > most ? found : most;
+	}
+	return most;
+}
+
+static void *attend(void *arg)
+{
+	struct epoll_event events[EVENTS];
+	struct wf_rest rest = { 0 };
+	int count = 0;
+
+	(void)arg;
+	for (;;) {
+		enum found found;
+		uint64_t value;
+
+		wf_os_mutex_lock(&lock);
+		wf_os_eventfd_read(wake_fd, &value);
+		if (wf_base_list_empty(&all)) {
+			running = false;
+			wf_os_mutex_unlock(&lock);
+			return NULL;
+		}
+		note_fired(events, count);
+		found = look_at_all();
+		wf_os_mutex_unlock(&lock);
+		count = wf_os_epoll_wait(epoll_fd, events, EVENTS,
+					 found == FOUND_BUSY  ? 0 :
+					 found == FOUND_OWNER ? TICK_MS :
+								-1);
+		if (found == FOUND_BUSY)
+			wf_base_rest(&rest);
+	}
+}
+
+/* -- the list --------------------------------------------------------------- */
+
+static int open_fds(void)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int err;
+
+	if (epoll_fd >= 0)
+		return 0;
+	wake_fd = wf_os_eventfd();
+	if (wake_fd < 0)
+		return wake_fd;
+	epoll_fd = wf_os_epoll_create();
+	err = epoll_fd;
+	if (err >= 0)
+		err = wf_os_epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake_fd, &event);
+	if (err >= 0)
+		return 0;
+	if (epoll_fd >= 0)
+		wf_os_close(epoll_fd);
+	wf_os_close(wake_fd);
+	epoll_fd = -1;
+	wake_fd = -1;
+	return err;
+}
+
+/* The thread does not exist here, and may have held the lock. */
+static void in_child(struct wf_fork_watch *unused)
+{
+	(void)unused;
+	wf_os_mutex_init(&lock);
+	running = false;
+	watched = false; /* whoever is called here has left the list */
+	if (epoll_fd < 0)
+		return;
+	wf_os_close(epoll_fd);
+	wf_os_close(wake_fd);
+	epoll_fd = -1;
+	wake_fd = -1;
+}
+
+static int start(void)
+{
+	struct wf_os_thread thread;
+	int err;
+
+	if (running)
+		return 0;
+	err = wf_os_thread_start(&thread, attend, NULL);
+	if (err)
+		return err;
+	wf_os_thread_detach(thread);
+	running = true;
+	return 0;
+}
+
+static int add(struct wf_attended *a)
+{
+	struct epoll_event event = { .data.ptr = a };
+	int loop_fd = a->core->host.loop.epoll_fd;
+	int err = open_fds();
+
+	if (!err)
+		err = wf_os_epoll_ctl(epoll_fd, EPOLL_CTL_ADD, loop_fd, &event);
+	if (err)
+		return err;
+	a->armed = false;
+	a->fired = false;
+	wf_base_list_add_tail(&all, &a->link);
+	err = start();
+	if (err) {
+		wf_base_list_del(&a->link);
+		wf_os_epoll_ctl(epoll_fd, EPOLL_CTL_DEL, loop_fd, NULL);
+		return err;
+	}
+	wf_os_eventfd_write(wake_fd, 1);
+	return 0;
+}
+
+int wf_core_attend_add(struct wf_attended *a)
+{
+	bool first;
+	int err;
+
+	wf_base_list_init(&a->link);
+	wf_os_mutex_lock(&lock);
+	first = !watched;
+	watched = true;
+	wf_os_mutex_unlock(&lock);
+	if (first)
+		wf_base_fork_watch(&watch);
+	wf_base_fork_hold();
+	wf_os_mutex_lock(&lock);
+	err = add(a);
+	wf_os_mutex_unlock(&lock);
+	wf_base_fork_release();
+	if (err)
+		wf_warn("no thread for automatic progress: error %d", -err);
+	return err;
+}
+
+void wf_core_attend_remove(struct wf_attended *a)
+{
+	if (!a->link.next)
+		return; /* was never added */
+	wf_base_fork_hold();
+	wf_os_mutex_lock(&lock);
+	wf_base_list_del(&a->link);
+	if (epoll_fd >= 0) {
+		wf_os_epoll_ctl(epoll_fd, EPOLL_CTL_DEL,
+				a->core->host.loop.epoll_fd, NULL);
+		wf_os_eventfd_write(wake_fd, 1);
+	}
+	wf_os_mutex_unlock(&lock);
+	wf_base_fork_release();
+}

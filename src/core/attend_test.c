@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Automatic progress with a transport that counts what it is asked: the thread
+ * drives an endpoint that nobody else drives, is woken by a descriptor and by a
+ * deadline, sleeps between, and lets go.
+ */
+#include "core/attend.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+#define PATIENCE (20 * WF_NS_PER_S)
+
+struct end {
+	struct wf_core core;
+	struct wf_lock lock;
+	struct wf_attended attended;
+	struct wf_source source; /* readable: something came */
+	int writer;
+	atomic_int got; /* bytes that poll() has taken */
+	atomic_int polls;
+	atomic_int sleeps;
+	atomic_int turns;
+	uint64_t deadline;
+	bool ready; /* the source was */
+};
+
+static void on_ready(struct wf_source *source, uint32_t events, uint64_t now)
+{
+	(void)events;
+	(void)now;
+	wf_container_of(source, struct end, source)->ready = true;
+}
+
+static enum wf_polled poll_end(void *self)
+{
+	struct end *e = self;
+	char byte;
+
+	atomic_fetch_add(&e->polls, 1);
+	if (e->ready && read(e->source.fd, &byte, 1) == 1)
+		atomic_fetch_add(&e->got, 1);
+	e->ready = false;
+	return WF_POLLED_WAITING;
+}
+
+static void tick(void *self, uint64_t now)
+{
+	(void)self;
+	(void)now;
+}
+
+static uint64_t look(void *self, uint64_t now)
+{
+	(void)self;
+	(void)now;
+	return UINT64_MAX;
+}
+
+static bool doze(void *self, uint64_t *deadline)
+{
+	struct end *e = self;
+
+	if (e->deadline < *deadline)
+		*deadline = e->deadline;
+	e->deadline = UINT64_MAX;
+	return !e->ready;
+}
+
+static bool stirs(void *self, uint64_t *deadline)
+{
+	struct end *e = self;
+
+	(void)deadline;
+	atomic_fetch_add(&e->sleeps, 1);
+	return false;
+}
+
+static void nothing(void *self)
+{
+	(void)self;
+}
+
+static bool drain(void *self)
+{
+	(void)self;
+	return false;
+}
+
+static const struct wf_transport counting = {
+	.name = "counting",
+	.close = nothing,
+	.forked = nothing,
+	.poll = poll_end,
+	.tick = tick,
+	.look = look,
+	.drain = drain,
+	.doze = doze,
+	.stirs = stirs,
+	.wake = nothing,
+};
+
+static void turn(struct wf_attended *attended)
+{
+	atomic_fetch_add(
+		&wf_container_of(attended, struct end, attended)->turns, 1);
+}
+
+static void open_end(struct end *e)
+{
+	const struct wf_host host = { .threads = true };
+	int ends[2];
+
+	memset(e, 0, sizeof(*e));
+	assert_int_equal(pipe(ends), 0);
+	e->source = (struct wf_source){ .fd = ends[0], .ready = on_ready };
+	e->writer = ends[1];
+	e->deadline = UINT64_MAX;
+	wf_base_lock_init(&e->lock, true);
+	assert_int_equal(wf_core_open(&e->core, &host), 0);
+	wf_core_add(&e->core, &counting, e)->on = true;
+	assert_int_equal(wf_transport_loop_add(&e->core.host.loop, &e->source),
+			 0);
+	e->attended = (struct wf_attended){
+		.core = &e->core,
+		.lock = &e->lock,
+		.turn = turn,
+	};
+	assert_int_equal(wf_core_attend_add(&e->attended), 0);
+}
+
+static void close_end(struct end *e)
+{
+	wf_core_attend_remove(&e->attended);
+	wf_transport_loop_drop(&e->core.host.loop, &e->source);
+	wf_core_close(&e->core);
+	close(e->writer);
+}
+
+#define AWAIT(condition)                                                       \
+	do {                                                                   \
+		uint64_t end_ = wf_base_clock_ns() + PATIENCE;                 \
+		while (!(condition)) {                                         \
+			assert_true(wf_base_clock_ns() < end_);                \
+			usleep(100);                                           \
+		}                                                              \
+	} while (0)
+
+static void test_drives(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	open_end(&a);
+	open_end(&b);
+	/* Both fall asleep, though nobody polls them. */
+	AWAIT(atomic_load(&a.sleeps) && atomic_load(&b.sleeps));
+	for (int i = 1; i <= 20; i++) {
+		assert_int_equal(write(a.writer, "", 1), 1);
+		AWAIT(atomic_load(&a.got) == i);
+	}
+	assert_int_equal(atomic_load(&b.got), 0);
+	assert_true(atomic_load(&a.turns) >= 20);
+	close_end(&a);
+	/* The thread goes on with the other one. */
+	assert_int_equal(write(b.writer, "", 1), 1);
+	AWAIT(atomic_load(&b.got) == 1);
+	close_end(&b);
+}
+
+static void test_deadline(void **state)
+{
+	struct end a;
+	int polls;
+
+	(void)state;
+	open_end(&a);
+	AWAIT(atomic_load(&a.sleeps));
+	wf_base_lock_take(&a.lock);
+	a.deadline = wf_base_clock_ns() + 5 * WF_NS_PER_MS;
+	wf_base_lock_drop(&a.lock);
+	/* Has it sleep again, this time until then. */
+	assert_int_equal(write(a.writer, "", 1), 1);
+	AWAIT(atomic_load(&a.got));
+	AWAIT(atomic_load(&a.sleeps) >= 2);
+	polls = atomic_load(&a.polls);
+	AWAIT(atomic_load(&a.polls) > polls);
+	close_end(&a);
+}
+
+static bool is_asleep(struct end *e)
+{
+	bool asleep;
+
+	wf_base_lock_take(&e->lock);
+	asleep = e->core.host.asleep;
+	wf_base_lock_drop(&e->lock);
+	return asleep;
+}
+
+/* An endpoint to which nothing comes costs nothing: it was polled until it
+ * slept, and not since. */
+static void test_sleeps(void **state)
+{
+	struct end a;
+	int polls;
+
+	(void)state;
+	open_end(&a);
+	AWAIT(is_asleep(&a));
+	polls = atomic_load(&a.polls);
+	usleep(50000);
+	assert_int_equal(atomic_load(&a.polls), polls);
+	close_end(&a);
+}
+
+/* The owner polls and stops: what comes then is not left lying. */
+static void test_owner_stops(void **state)
+{
+	struct end a;
+
+	(void)state;
+	open_end(&a);
+	for (int i = 1; i <= 10; i++) {
+		for (int k = 0; k < 100; k++) {
+			wf_base_lock_take(&a.lock);
+			wf_core_progress(&a.core);
+			wf_base_lock_drop(&a.lock);
+		}
+		assert_int_equal(write(a.writer, "", 1), 1);
+		AWAIT(atomic_load(&a.got) == i);
+	}
+	close_end(&a);
+}
+
+/* Bug that must not be: the thread touches an endpoint after it was let go. */
+static void test_removed(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		struct end *a = malloc(sizeof(*a));
+
+		assert_non_null(a);
+		open_end(a);
+		assert_int_equal(write(a->writer, "", 1), 1);
+		if (i & 1)
+			AWAIT(atomic_load(&a->polls));
+		close_end(a);
+		memset(a, 0xff, sizeof(*a));
+		free(a);
+	}
+}
+
+/* A child has no such thread, and starts one of its own. */
+static void test_fork(void **state)
+{
+	struct end a, b;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	open_end(&a);
+	AWAIT(atomic_load(&a.sleeps));
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		alarm(60);
+		wf_base_lock_init(&a.lock, true);
+		wf_core_forked(&a.core);
+		open_end(&b);
+		assert_int_equal(write(b.writer, "", 1), 1);
+		AWAIT(atomic_load(&b.got) == 1);
+		close_end(&b);
+		wf_core_attend_remove(&a.attended);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(write(a.writer, "", 1), 1);
+	AWAIT(atomic_load(&a.got) == 1);
+	close_end(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_drives),
+		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_sleeps),
+		cmocka_unit_test(test_owner_stops),
+		cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_fork),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The attendant: see attend.c. A device embeds struct wf_nic_attend.
+ */
+#ifndef WF_NIC_ATTEND_H
+#define WF_NIC_ATTEND_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct wf_nic_attend {
+	struct wf_list link;
+	/* The device's, set before wf_nic_attend_begin(): */
+	int fd; /* readable when there is something to do */
+	/* The owner sleeps at the descriptor and is woken himself. */
+	const _Atomic uint32_t *owner_asleep;
+	/* Does some of the device's work in the owner's place. @woken: by the
+	 * descriptor. Returns when there is something to do next, by the
+	 * monotonic clock; UINT64_MAX: never. Takes the device's lock. */
+	uint64_t (*step_in)(struct wf_nic_attend *attend, bool woken);
+	bool on;
+	/* The attendant's. */
+	_Atomic uint32_t calls; /* of the owner */
+	uint32_t calls_seen;
+	bool watched; /* it sleeps at the descriptor */
+};
+
+/* From here on somebody steps in when the owner does not call; until he is told
+ * not to. 0 or -errno. No lock of the device is held. */
+int wf_nic_attend_begin(struct wf_nic_attend *attend);
+void wf_nic_attend_end(struct wf_nic_attend *attend);
+
+void wf_nic_attend_wake(void);
+
+/* The owner calls. There may be timers that an attendant who sleeps does not
+ * know of. One owner at a time; what is lost when there are more does not
+ * matter. */
+static inline void wf_nic_attend_called(struct wf_nic_attend *attend)
+{
+	atomic_store_explicit(
+		&attend->calls,
+		atomic_load_explicit(&attend->calls, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+	if (attend->on)
+		wf_nic_attend_wake();
+}
+
+#endif

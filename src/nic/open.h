@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Opening a NIC: which devices there are, what each needs, and the attributes
+ * that all of them understand. Only open.c knows the devices by name; whoever
+ * opens one passes on what the user chose. Everything else goes through nic.h.
+ */
+#ifndef WF_NIC_OPEN_H
+#define WF_NIC_OPEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "nic/counters.h"
+#include "nic/nic.h"
+
+/* What happens to packets on their way to the socket, for tests. In parts per
+ * million; the same seed does the same. */
+struct wf_nic_fault {
+	uint64_t seed;
+	uint32_t loss;
+	uint32_t duplicate;
+	uint32_t reorder; /* held back for up to a millisecond */
+	uint32_t corrupt; /* one bit; the NIC then checks payload too */
+	uint32_t delay_us;
+	uint32_t jitter_us; /* up to so much more */
+	uint32_t mtu;	    /* larger packets vanish; 0: none do */
+};
+
+/* "loss=1%,reorder=25%,dup=0.5%,corrupt=10ppm,delay=50ms,jitter=1ms,seed=7",
+ * "mtu=1280".
+ * -EINVAL: says what is wrong in the log. */
+int wf_nic_fault_parse(const char *text, struct wf_nic_fault *fault);
+
+struct wf_nic_attr {
+	/* A bound socket of the kind that the device wants
+	 * (wf_nic_device_socket()), which stays the caller's and is the NIC's
+	 * alone to use until it is closed; -1: bind one to addr. */
+	int fd;
+	/* Port 0: any. With a socket of the caller's that is bound to any
+	 * address: the one that peers are told, and see packets come from. */
+	struct wf_addr addr;
+	bool locked;	    /* calls come from several threads */
+	bool thread;	    /* work in a thread of its own */
+	bool attend;	    /* a thread steps in when nobody calls */
+	bool payload_crc;   /* udp: check payload beyond UDP's own sum */
+	bool no_offload;    /* udp: neither GSO nor GRO */
+	uint32_t mtu;	    /* udp: of the link; 0: ask the interface */
+	uint32_t max_peers; /* with a handle, and as many without; 0: 4096 */
+	/* A peer that computes does not answer, and is not dead. Silence alone
+	 * of one that was connected makes it so after this time; 0: 15 minutes,
+	 * as long as TCP tries. */
+	uint64_t dead_ns;
+	/* A connection that is not there after this time is given up, whatever
+	 * the reason: nobody answers (UNRESP), or the network says that nobody
+	 * is there (UNREACH); 0: 20 s. A silent process on this host has
+	 * dead_ns instead, because the kernel tells when there is none. Of a
+	 * peer that was connected, a closed port is its end at once, a host
+	 * that cannot be reached after this time. */
+	uint64_t connect_ns;
+	const struct wf_nic_fault *fault; /* udp; NULL: none */
+	struct wf_nic_counters *counters; /* NULL: the NIC's own */
+};
+
+/* -EADDRINUSE and what else bind() says, -EINVAL, -ENOMEM; -ENODEV: there is no
+ * such @device (NULL: the default). */
+int wf_nic_open(const char *device, const struct wf_nic_attr *attr,
+		struct wf_nic **nic);
+
+/* The devices, the default first; NULL behind the last. */
+const char *wf_nic_device_name(unsigned int index);
+/* What @device is, in some words. NULL: there is none of that name. */
+const char *wf_nic_device_about(const char *device);
+/* The type of socket that carries an address of @device (NULL: the default) and
+ * becomes readable when a peer wants something: SOCK_STREAM, which listens, or
+ * SOCK_DGRAM. */
+int wf_nic_device_socket(const char *device);
+
+#endif

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Connections: made when a channel is wanted, greeted, given up, closed when
+ * they are idle. What is said over them is not known here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "nic/tcp/dev.h"
+#include "os/file.h"
+#include "os/poll.h"
+#include "os/socket.h"
+
+/* Connections of which we do not know yet whose they are: so many, and for so
+ * long. More of them push the oldest out. */
+#define GUESTS_MOST 256u
+#define GUEST_PATIENCE (5 * WF_NS_PER_S)
+#define ACCEPT_MOST 64
+#define ACCEPT_AGAIN (100 * WF_NS_PER_MS)
+
+/* Between two tries to connect: from the first to the second of these. */
+#define RETRY_FIRST (5 * WF_NS_PER_MS)
+#define RETRY_LAST (500 * WF_NS_PER_MS)
+/* For how long to wait for the connection of a peer that keeps its own. */
+#define YIELD_PATIENCE (1 * WF_NS_PER_S)
+
+static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
+
+static struct wf_tcp_conn *new_conn(struct wf_tcp_dev *dev, int fd, bool mine,
+				    bool room)
+{
+	struct wf_tcp_conn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn)
+		return NULL;
+	conn->fd = fd;
+	conn->mine = mine;
+	conn->came_at = dev->now;
+	conn->watches = room;
+	wf_base_list_init(&conn->sink_link);
+	wf_base_list_init(&conn->hot_link);
+	wf_base_list_init(&conn->wait_link);
+	if (wf_tcp_sock_watch(dev, fd, conn, room)) {
+		free(conn);
+		return NULL;
+	}
+	return conn;
+}
+
+void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	conn->came_at = dev->now;
+	if (conn->hot)
+		return;
+	conn->hot = true;
+	dev->hot_count++;
+	wf_base_list_add_tail(&dev->hots, &conn->hot_link);
+}
+
+void wf_tcp_conn_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	if (!conn->hot)
+		return;
+	conn->hot = false;
+	dev->hot_count--;
+	wf_base_list_del(&conn->hot_link);
+}
+
+void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	if (conn->dead)
+		return;
+	wf_tcp_in_forget(dev, conn);
+	wf_tcp_conn_cool(dev, conn);
+	wf_base_list_del(&conn->wait_link);
+	dev->full_count -= conn->full;
+	if (!conn->chan)
+		dev->guest_count--;
+	else if (conn->chan->conn == conn)
+		conn->chan->conn = NULL;
+	conn->dead = true;
+	/* Another process may have a copy of the descriptor: the connection ends
+	 * all the same, and we are not told of it any more. */
+	if (!dev->is_copy) {
+		wf_tcp_sock_unwatch(dev, conn->fd);
+		wf_os_shutdown(conn->fd, SHUT_RDWR);
+	}
+	wf_os_close(conn->fd);
+	conn->fd = -1;
+	/* An event of this pass may still name it. */
+	wf_base_list_unlink(&conn->link);
+	wf_base_list_add_tail(&dev->dead, &conn->link);
+}
+
+void wf_tcp_conn_free_dead(struct wf_tcp_dev *dev)
+{
+	while (!wf_base_list_empty(&dev->dead)) {
+		struct wf_tcp_conn *conn = wf_container_of(
+			dev->dead.next, struct wf_tcp_conn, link);
+
+		wf_base_list_del(&conn->link);
+		free(conn->carry);
+		free(conn);
+	}
+}
+
+void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	if (chan->conn)
+		wf_tcp_conn_close(dev, chan->conn);
+	chan->state = WF_TCP_DOWN;
+	chan->asked_from = 0;
+	chan->tries = 0;
+	chan->insists = false;
+}
+
+/* -- descriptors ------------------------------------------------------------- */
+
+static void rest(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	wf_tcp_out_say(dev, chan->conn, WF_TCP_REST);
+	wf_tcp_conn_drop(dev, chan);
+}
+
+/* Closes the connection that has not been used for longest, if it is idle. */
+static bool make_room(struct wf_tcp_dev *dev)
+{
+	struct wf_tcp_chan *found = NULL;
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->conns) {
+		struct wf_tcp_chan *chan =
+			wf_container_of(pos, struct wf_tcp_conn, link)->chan;
+
+		if (chan->state == WF_TCP_UP && !wf_tcp_chan_is_busy(chan) &&
+		    (!found || chan->peer->used_at < found->peer->used_at))
+			found = chan;
+	}
+	if (found)
+		rest(dev, found);
+	return found;
+}
+
+static void out_of_files(struct wf_tcp_dev *dev, int err)
+{
+	bool room = make_room(dev);
+
+	if (dev->told_files)
+		return;
+	dev->told_files = true;
+	wf_tell("a connection to a peer cannot be opened: %s (%s)",
+		strerror(-err),
+		room ? "an idle one is closed for it" :
+		       "raise the limit of descriptors, `ulimit -n`");
+}
+
+static bool is_shortage(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOBUFS ||
+	       err == -ENOMEM;
+}
+
+/* -- giving up --------------------------------------------------------------- */
+
+static uint64_t patience(const struct wf_tcp_dev *dev,
+			 const struct wf_tcp_chan *chan)
+{
+	/* A process of this host is there if somebody listens. */
+	return chan->state == WF_TCP_GREET && chan->peer->is_near ?
+		       dev->dead_ns :
+		       dev->connect_ns;
+}
+
+static void wait_for(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		     uint64_t ns)
+{
+	chan->state = WF_TCP_WAIT;
+	chan->retry_at = dev->now + ns;
+	wf_tcp_peer_arm(dev, chan->peer, chan->retry_at);
+}
+
+static bool is_refusal(int err)
+{
+	return err == ECONNREFUSED || err == EHOSTUNREACH ||
+	       err == ENETUNREACH || err == ENETDOWN || err == EHOSTDOWN;
+}
+
+static void give_up(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer, int err)
+{
+	char text[WF_ADDR_STR_LEN];
+
+	wf_info("peer %s is given up: %s",
+		wf_base_addr_str(&peer->addr, text, sizeof(text)),
+		strerror(err));
+	wf_tcp_peer_end_life(dev, peer,
+			     is_refusal(err) || is_shortage(-err) ?
+				     WF_NIC_UNREACH :
+				     WF_NIC_UNRESP,
+			     true);
+}
+
+/* A try to connect has failed. */
+static void failed(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan, int err)
+{
+	struct wf_tcp_peer *peer = chan->peer;
+	uint64_t ns = RETRY_FIRST << (chan->tries < 8 ? chan->tries : 8);
+	bool late = dev->now - chan->asked_from >= patience(dev, chan);
+
+	if (chan->conn)
+		wf_tcp_conn_close(dev, chan->conn);
+	/* The last error that says something. */
+	if (err != ETIMEDOUT || !peer->last_err)
+		peer->last_err = err;
+	/* Somebody was there, and nobody is now: not a process that is late. */
+	if (late || (peer->life && err == ECONNREFUSED)) {
+		give_up(dev, peer, peer->last_err);
+		return;
+	}
+	chan->tries += chan->tries < UINT8_MAX;
+	wait_for(dev, chan, ns < RETRY_LAST ? ns : RETRY_LAST);
+}
+
+void wf_tcp_conn_broken(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			int err)
+{
+	struct wf_tcp_chan *chan = conn->chan;
+	bool was_up = chan && chan->state == WF_TCP_UP;
+	char text[WF_ADDR_STR_LEN];
+
+	if (!chan || chan->conn != conn) {
+		wf_tcp_conn_close(dev, conn);
+		return;
+	}
+	if (!was_up) {
+		failed(dev, chan, err ? err : ECONNRESET);
+		return;
+	}
+	wf_info("the connection to %s broke: %s",
+		wf_base_addr_str(&chan->peer->addr, text, sizeof(text)),
+		err ? strerror(err) : "it was closed");
+	wf_tcp_conn_drop(dev, chan);
+	if (err == ETIMEDOUT) {
+		give_up(dev, chan->peer, err);
+		return;
+	}
+	/* Whether the process is still there is found out at once. The other end
+	 * of our own connections cannot be connected to. */
+	if (!chan->peer->mirror &&
+	    (chan->index == WF_TCP_SMALL || wf_tcp_peer_is_busy(chan->peer)))
+		wf_tcp_conn_want(dev, &chan->peer->chans[WF_TCP_SMALL]);
+	if (!chan->peer->mirror && wf_tcp_chan_is_busy(chan))
+		wf_tcp_conn_want(dev, chan);
+}
+
+/* -- connecting -------------------------------------------------------------- */
+
+static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	struct wf_tcp_peer *peer = chan->peer;
+
+	chan->state = WF_TCP_UP;
+	chan->tries = 0;
+	chan->insists = false;
+	chan->asked_from = 0;
+	peer->last_err = 0;
+	peer->used_at = dev->now;
+	wf_tcp_sock_tune(chan->conn->fd);
+	wf_tcp_conn_warm(dev, chan->conn);
+	wf_tcp_count(dev, connects, chan->conn->mine);
+	wf_tcp_count(dev, accepts, !chan->conn->mine);
+	/* What is not sent again has to be acknowledged over this one. */
+	chan->told = wf_tcp_out_ack_of(chan) - 1;
+	wf_tcp_out_owe(dev, peer, UINT32_MAX);
+	wf_tcp_out_activate(dev, chan);
+	wf_tcp_peer_arm(dev, peer, dev->now + dev->idle_ns);
+}
+
+static bool say_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		      const struct wf_tcp_chan *chan, enum wf_tcp_word word)
+{
+	struct wf_tcp_hello hello;
+
+	wf_tcp_hello_fill(dev, chan, word, &hello);
+	return wf_os_send(conn->fd, &hello, sizeof(hello), 0) ==
+	       (ssize_t)sizeof(hello);
+}
+
+static void connected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_chan *chan = conn->chan;
+
+	chan->state = WF_TCP_GREET;
+	if (conn->watches && !wf_tcp_sock_rewatch(dev, conn->fd, conn, false))
+		conn->watches = false;
+	if (!say_hello(dev, conn, chan, WF_TCP_HELLO))
+		wf_tcp_conn_broken(dev, conn, ECONNRESET);
+	else
+		wf_tcp_conn_warm(dev, conn);
+}
+
+static const struct wf_addr *source_for(const struct wf_tcp_dev *dev,
+					const struct wf_tcp_peer *peer)
+{
+	static const struct wf_addr unknown;
+
+	if (peer->local.sa.sa_family)
+		return &peer->local;
+	return wf_base_addr_is_any(&dev->nic.addr) ? &unknown : &dev->nic.addr;
+}
+
+static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	struct wf_tcp_peer *peer = chan->peer;
+	bool done = false;
+	int fd;
+
+	if (!chan->asked_from)
+		chan->asked_from = dev->now;
+	if (!peer->knows_near) {
+		peer->is_near = wf_base_addr_is_local(&peer->addr);
+		peer->knows_near = true;
+	}
+	chan->state = WF_TCP_CONNECT;
+	chan->number++;
+	fd = wf_tcp_sock_connect(dev, source_for(dev, peer), &peer->addr,
+				 &done);
+	if (is_shortage(fd))
+		out_of_files(dev, fd);
+	if (fd < 0) {
+		failed(dev, chan, -fd);
+		return;
+	}
+	chan->conn = new_conn(dev, fd, true, !done);
+	if (!chan->conn) {
+		wf_os_close(fd);
+		failed(dev, chan, ENOMEM);
+		return;
+	}
+	chan->conn->chan = chan;
+	chan->conn->number = chan->number;
+	wf_base_list_add_tail(&dev->conns, &chan->conn->link);
+	wf_tcp_peer_arm(dev, peer, chan->asked_from + dev->connect_ns);
+	if (done)
+		connected(dev, chan->conn);
+}
+
+void wf_tcp_conn_want(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	if (chan->state == WF_TCP_DOWN && !chan->peer->mirror)
+		start(dev, chan);
+}
+
+/* -- greeting ---------------------------------------------------------------- */
+
+/* 1: the whole hello is in conn->frame; 0: not yet; -errno: it is over. */
+static int read_hello(struct wf_tcp_conn *conn)
+{
+	uint8_t *bytes = (uint8_t *)&conn->frame;
+	ssize_t got =
+		wf_os_recv(conn->fd, bytes + conn->head_len,
+			   sizeof(struct wf_tcp_hello) - conn->head_len, 0);
+
+	if (got == -EAGAIN || got == -EINTR)
+		return 0;
+	if (got <= 0)
+		return got ? (int)got : -ECONNRESET;
+	conn->head_len = (uint8_t)(conn->head_len + got);
+	if (conn->head_len < sizeof(struct wf_tcp_hello))
+		return 0;
+	conn->head_len = 0;
+	return 1;
+}
+
+/* The life that a peer says it has. Whatever was under way with another is
+ * over. */
+static void know_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+		      uint64_t life)
+{
+	if (peer->life && peer->life != life) {
+		wf_tcp_count(dev, peer_restarts, 1);
+		wf_tcp_peer_end_life(dev, peer, WF_NIC_ABORT, false);
+	}
+	peer->life = life;
+}
+
+/* The answer to our hello. */
+static void answered(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_chan *chan = conn->chan;
+	struct wf_tcp_hello hello;
+
+	memcpy(&hello, &conn->frame, sizeof(hello));
+	if (!wf_tcp_hello_valid(&hello) || hello.channel != chan->index ||
+	    hello.word == WF_TCP_HELLO) {
+		wf_tcp_count(dev, bad_magic, 1);
+		wf_tcp_conn_broken(dev, conn, EPROTO);
+		return;
+	}
+	if (hello.word == WF_TCP_YIELD) {
+		wf_tcp_conn_close(dev, conn);
+		chan->insists = true;
+		wait_for(dev, chan, YIELD_PATIENCE);
+		return;
+	}
+	if (chan->peer->life && chan->peer->life != hello.life) {
+		/* What was meant for the one before ends; this connection is
+		 * the new one's, but closed with the rest. */
+		know_life(dev, chan->peer, hello.life);
+		return;
+	}
+	chan->peer->life = hello.life;
+	if (!wf_tcp_peer_resume(dev, chan, hello.taken)) {
+		wf_tcp_conn_broken(dev, conn, EPROTO);
+		return;
+	}
+	came_up(dev, chan);
+}
+
+static struct wf_tcp_peer *peer_of_guest(struct wf_tcp_dev *dev,
+					 const struct wf_addr *from,
+					 const struct wf_addr *to)
+{
+	struct wf_addr self = *to;
+	struct wf_tcp_peer *peer;
+
+	wf_base_addr_set_port(&self, dev->port);
+	if (wf_base_addr_equal(from, &self))
+		return wf_tcp_peer_mirror(dev, from);
+	peer = wf_tcp_peer_find(dev, from);
+	return peer ? peer : wf_tcp_peer_get(dev, from, true);
+}
+
+/* A guest has said who he is. */
+static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_addr from, to;
+	struct wf_tcp_hello hello;
+	struct wf_tcp_peer *peer;
+	struct wf_tcp_chan *chan;
+	enum wf_tcp_verdict verdict;
+
+	memcpy(&hello, &conn->frame, sizeof(hello));
+	if (!wf_tcp_hello_valid(&hello)) {
+		wf_tcp_count(dev, bad_magic, 1);
+		wf_tcp_conn_close(dev, conn);
+		return;
+	}
+	/* He is who he is by where he comes from; only the port is his word. */
+	if (wf_tcp_sock_names(conn->fd, &from, &to)) {
+		wf_tcp_conn_close(dev, conn);
+		return;
+	}
+	wf_base_addr_set_port(&from, hello.port);
+	peer = peer_of_guest(dev, &from, &to);
+	if (!peer) {
+		wf_tcp_count(dev, resets_sent, 1);
+		wf_tcp_conn_close(dev, conn);
+		return;
+	}
+	wf_base_addr_set_port(&to, dev->port);
+	chan = &peer->chans[hello.channel];
+	verdict = wf_tcp_hello_judge(chan, &hello,
+				     wf_tcp_hello_below(&to, &from));
+	if (verdict != WF_TCP_TAKE) {
+		if (verdict == WF_TCP_LEAVE)
+			(void)say_hello(dev, conn, chan, WF_TCP_YIELD);
+		wf_tcp_conn_close(dev, conn);
+		return;
+	}
+	know_life(dev, peer, hello.life);
+	wf_tcp_conn_drop(dev, chan);
+	peer->local = to;
+	dev->guest_count--;
+	wf_base_list_unlink(&conn->link);
+	wf_base_list_add_tail(&dev->conns, &conn->link);
+	conn->chan = chan;
+	conn->number = hello.number;
+	chan->conn = conn;
+	chan->welcome = hello.number;
+	if (!wf_tcp_peer_resume(dev, chan,
+				hello.known == peer->our_life ? hello.taken :
+								0) ||
+	    !say_hello(dev, conn, chan, WF_TCP_WELCOME)) {
+		chan->state = WF_TCP_UP;
+		wf_tcp_conn_broken(dev, conn, ECONNRESET);
+		return;
+	}
+	came_up(dev, chan);
+}
+
+void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		       uint32_t events)
+{
+	struct wf_tcp_chan *chan = conn->chan;
+	int ret;
+
+	if (chan && chan->state == WF_TCP_CONNECT) {
+		ret = wf_tcp_sock_result(conn->fd);
+		if (ret)
+			wf_tcp_conn_broken(dev, conn, -ret);
+		else if (events & EPOLLOUT)
+			connected(dev, conn);
+		return;
+	}
+	ret = read_hello(conn);
+	if (ret < 0)
+		wf_tcp_conn_broken(dev, conn, -ret);
+	else if (ret && chan)
+		answered(dev, conn);
+	else if (ret)
+		greeted(dev, conn);
+}
+
+/* -- guests ------------------------------------------------------------------ */
+
+static struct wf_tcp_conn *oldest_guest(struct wf_tcp_dev *dev)
+{
+	return wf_base_list_empty(&dev->guests) ?
+		       NULL :
+		       wf_container_of(dev->guests.next, struct wf_tcp_conn,
+				       link);
+}
+
+void wf_tcp_conn_expire_guests(struct wf_tcp_dev *dev)
+{
+	struct wf_tcp_conn *guest;
+
+	while ((guest = oldest_guest(dev)) &&
+	       (dev->now - guest->came_at > GUEST_PATIENCE ||
+		dev->guest_count > GUESTS_MOST)) {
+		wf_tcp_count(dev, bad_cookie, 1);
+		wf_tcp_conn_close(dev, guest);
+	}
+}
+
+/* The socket that listens stays readable, and there is nothing to be done about
+ * it for a while. */
+static void stop_accepting(struct wf_tcp_dev *dev, int err)
+{
+	out_of_files(dev, err);
+	if (wf_tcp_sock_unwatch(dev, dev->listen_fd))
+		return;
+	dev->no_accept = true;
+	dev->accept_at = dev->now + ACCEPT_AGAIN;
+}
+
+void wf_tcp_conn_accept(struct wf_tcp_dev *dev)
+{
+	for (int i = 0; i < ACCEPT_MOST; i++) {
+		struct wf_tcp_conn *conn;
+		int fd = wf_tcp_sock_accept(dev);
+
+		if (fd == -ECONNABORTED || fd == -EINTR)
+			continue;
+		if (is_shortage(fd))
+			stop_accepting(dev, fd);
+		if (fd < 0)
+			return;
+		conn = new_conn(dev, fd, false, false);
+		if (!conn) {
+			wf_os_close(fd);
+			return;
+		}
+		wf_base_list_add_tail(&dev->guests, &conn->link);
+		dev->guest_count++;
+		wf_tcp_conn_expire_guests(dev);
+		/* Most come with their hello. */
+		if (!conn->dead)
+			wf_tcp_conn_event(dev, conn, EPOLLIN);
+	}
+}
+
+/* -- time -------------------------------------------------------------------- */
+
+static void tick(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	struct wf_tcp_peer *peer = chan->peer;
+
+	switch (chan->state) {
+	case WF_TCP_WAIT:
+		if (dev->now >= chan->retry_at)
+			start(dev, chan);
+		else
+			wf_tcp_peer_arm(dev, peer, chan->retry_at);
+		break;
+	case WF_TCP_CONNECT:
+	case WF_TCP_GREET:
+		if (dev->now - chan->asked_from >= patience(dev, chan))
+			wf_tcp_conn_broken(dev, chan->conn, ETIMEDOUT);
+		else
+			wf_tcp_peer_arm(dev, peer,
+					chan->asked_from + patience(dev, chan));
+		break;
+	case WF_TCP_UP:
+		if (!wf_tcp_peer_is_busy(peer) &&
+		    dev->now - peer->used_at >= dev->idle_ns)
+			rest(dev, chan);
+		else
+			wf_tcp_peer_arm(dev, peer, dev->now + dev->idle_ns);
+		break;
+	default:
+		break;
+	}
+}
+
+void wf_tcp_conn_tick(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
+{
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++)
+		tick(dev, &peer->chans[i]);
+	wf_tcp_peer_let_go(dev, peer);
+}

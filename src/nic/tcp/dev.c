@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The NIC over kernel TCP: opening and closing it, and the table through which
+ * queue pairs reach it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "nic/open.h"
+#include "nic/tcp/dev.h"
+#include "nic/tcp/tcp.h"
+#include "os/inline.h"
+#include "os/file.h"
+#include "os/poll.h"
+#include "os/process.h"
+#include "os/socket.h"
+#include "queue/wake.h"
+
+/* Requests that wait for each other, and for how long after the last left. */
+#define BURST_MOST 32u
+#define BURST_NS (20 * WF_NS_PER_US)
+/* Inside a post: that one should not take long. */
+#define KICK_QUANTUM (256u << 10)
+
+#define MAX_RDMA (1u << 30)
+#define MAX_QUEUE 16384u
+#define MAX_BATCH 64u
+/* A message of 16 KiB and its header are one packet. Larger ones would not stay
+ * in the cache between the kernel's copy and ours. */
+#define MAX_MSG (16384u + 512u)
+#define DEFAULT_PEERS 4096u
+#define DEFAULT_DEAD (900 * WF_NS_PER_S)
+#define DEFAULT_CONNECT (20 * WF_NS_PER_S)
+#define IDLE (300 * WF_NS_PER_S)
+
+/* -- the table -------------------------------------------------------------- */
+
+/* In a burst, that is while others are under way and the last left just now, a
+ * request waits for more of its kind, which leave in one call. The next pass
+ * takes it along: the owner's, or the attendant's if he does not call. */
+static bool may_wait(struct wf_tcp_dev *dev)
+{
+	return dev->attend.on && dev->flying &&
+	       dev->now - dev->kicked_at < BURST_NS &&
+	       ++dev->kicks_held < BURST_MOST;
+}
+
+static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+
+	if (dev->threaded) {
+		atomic_store_explicit(&dev->dirty, 1, memory_order_release);
+		if (wf_queue_wake_needed(&dev->asleep))
+			wf_os_eventfd_write(dev->wake_fd, 1);
+		return;
+	}
+	wf_nic_attend_called(&dev->attend);
+	wf_base_lock_take(&nic->lock);
+	dev->now = wf_base_clock_ns();
+	wf_tcp_work_take(dev, qp);
+	if (!may_wait(dev)) {
+		wf_tcp_pass_pump(dev, KICK_QUANTUM);
+		dev->kicked_at = dev->now;
+		dev->kicks_held = 0;
+	}
+	wf_base_lock_drop(&nic->lock);
+	/* Who sleeps does not know of the timers that this has set. */
+	wf_nic_soft_wake(&dev->soft);
+}
+
+static int tcp_progress(struct wf_nic *nic)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	int did;
+
+	if (dev->threaded)
+		return 0;
+	wf_nic_attend_called(&dev->attend);
+	wf_base_lock_take(&nic->lock);
+	did = wf_tcp_pass(dev);
+	wf_base_lock_drop(&nic->lock);
+	return did;
+}
+
+static int tcp_wait_fd(struct wf_nic *nic)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+
+	return dev->threaded ? dev->soft.user_fd : dev->poll_fd;
+}
+
+static int tcp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
+			  uint64_t *deadline_ns)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	bool ready;
+
+	if (dev->threaded) {
+		*deadline_ns = WF_TCP_NEVER;
+		wf_queue_wake_arm(&dev->soft.user_asleep);
+		if (!cq || !wf_queue_cq_ready(&cq->ring))
+			return 0;
+		wf_queue_wake_disarm(&dev->soft.user_asleep);
+		return -EAGAIN;
+	}
+	/* Before the timers are looked at: a kick that comes after that wakes
+	 * us, one that comes before has set them. */
+	if (dev->soft.user_fd >= 0)
+		wf_queue_wake_arm(&dev->soft.user_asleep);
+	wf_base_lock_take(&nic->lock);
+	dev->now = wf_base_clock_ns();
+	*deadline_ns = wf_tcp_pass_rest(dev);
+	ready = *deadline_ns <= dev->now;
+	wf_base_lock_drop(&nic->lock);
+	if (!ready)
+		return 0;
+	wf_queue_wake_disarm(&dev->soft.user_asleep);
+	return -EAGAIN;
+}
+
+static void tcp_wait_end(struct wf_nic *nic)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	uint64_t count;
+
+	if (dev->soft.user_fd < 0)
+		return;
+	wf_queue_wake_disarm(&dev->soft.user_asleep);
+	wf_os_eventfd_read(dev->soft.user_fd, &count);
+}
+
+static int tcp_qp_create(struct wf_nic *nic, struct wf_nic_qp *qp)
+{
+	struct wf_tcp_qp *mine = calloc(1, sizeof(*mine));
+
+	(void)nic;
+	if (!mine)
+		return -ENOMEM;
+	wf_base_list_init(&mine->ops);
+	mine->stuck = wf_nic_soft_places(qp);
+	mine->spare = calloc(qp->rq_ids.count + 1, sizeof(*mine->spare));
+	if (!mine->stuck || !mine->spare) {
+		free(mine->stuck);
+		free(mine->spare);
+		free(mine);
+		return -ENOMEM;
+	}
+	qp->dev = mine;
+	return 0;
+}
+
+static void tcp_qp_flush(struct wf_nic *nic, struct wf_nic_qp *qp)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+
+	dev->now = wf_base_clock_ns();
+	wf_tcp_work_flush(dev, qp);
+}
+
+static void tcp_qp_destroy(struct wf_nic *nic, struct wf_nic_qp *qp)
+{
+	struct wf_tcp_qp *mine = qp->dev;
+
+	wf_nic_soft_drop(&wf_tcp_dev_of(nic)->soft, qp);
+	free(mine->stuck);
+	free(mine->spare);
+	free(mine);
+}
+
+static bool is_self(const struct wf_tcp_dev *dev, const struct wf_addr *addr)
+{
+	return dev->mirror && wf_base_addr_equal(addr, &dev->mirror->addr);
+}
+
+static int tcp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	struct wf_tcp_peer *peer;
+
+	if (!wf_nic_addr_reachable(nic, &ah->addr))
+		return -EINVAL;
+	dev->now = wf_base_clock_ns();
+	peer = wf_tcp_peer_get(dev, &ah->addr, false);
+	if (!peer)
+		return -ENOSPC;
+	peer->ah = ah->num;
+	if (!peer->handles++) {
+		dev->strangers--;
+		peer->lost = false;
+	}
+	if (is_self(dev, &ah->addr))
+		dev->mirror->ah = ah->num;
+	ah->dev = peer;
+	return 0;
+}
+
+/* The peer stays for a while: it may still send to us, and what was posted goes
+ * on. */
+static void tcp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
+			   const struct wf_nic_memo *memo)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	struct wf_tcp_peer *peer = ah->dev;
+
+	if (--peer->handles)
+		return;
+	peer->ah = WF_NIC_AH_UNKNOWN;
+	if (is_self(dev, &ah->addr))
+		dev->mirror->ah = WF_NIC_AH_UNKNOWN;
+	/* One that nobody has taken back yet is kept. */
+	if (memo) {
+		peer->has_memo = true;
+		peer->memo = *memo;
+	}
+	dev->strangers++;
+	dev->now = wf_base_clock_ns();
+	wf_tcp_peer_let_go(dev, peer);
+}
+
+static bool tcp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
+			  struct wf_nic_memo *memo)
+{
+	struct wf_tcp_peer *peer = ah->dev;
+	bool found = peer->has_memo;
+
+	(void)nic;
+	if (found)
+		*memo = peer->memo;
+	peer->has_memo = false;
+	return found;
+}
+
+static struct wf_tcp_op *first_request(struct wf_list *head)
+{
+	struct wf_list *pos;
+
+	for (pos = head->next; pos != head; pos = pos->next) {
+		struct wf_tcp_op *op =
+			wf_container_of(pos, struct wf_tcp_op, link);
+
+		if (op->qp)
+			return op;
+	}
+	return NULL;
+}
+
+/* A connection leads to one life of a peer, and ends with it: whatever is under
+ * way is the user's to give up, and the connection stays. */
+static void tcp_ah_abandon(struct wf_nic *nic, struct wf_nic_ah *ah)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	struct wf_tcp_peer *peer = ah->dev;
+	struct wf_tcp_op *op;
+
+	peer->lost = true;
+	dev->now = wf_base_clock_ns();
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
+		struct wf_tcp_chan *chan = &peer->chans[i];
+
+		while ((op = first_request(&chan->todo)) ||
+		       (op = first_request(&chan->flight)))
+			wf_tcp_work_end(dev, op, WF_NIC_ABORT);
+	}
+	while ((op = first_request(&peer->reads)))
+		wf_tcp_work_end(dev, op, WF_NIC_ABORT);
+}
+
+static void tcp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
+{
+	struct wf_tcp_peer *peer = ah->dev;
+
+	(void)nic;
+	peer->lost = false;
+}
+
+static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
+			 struct wf_nic_path *path)
+{
+	const struct wf_tcp_peer *peer = ah->dev;
+	const struct wf_tcp_chan *chan = &peer->chans[WF_TCP_SMALL];
+
+	path->up = chan->state == WF_TCP_UP;
+	path->lost = peer->lost;
+	path->asking_ns = chan->asked_from && !path->up ?
+				  wf_base_clock_ns() - chan->asked_from :
+				  0;
+	path->in_flight = chan->flying;
+	path->queued = chan->sent - chan->acked;
+	path->resets = peer->fails;
+	path->max_msg = nic->caps.max_msg;
+}
+
+/* -- opening and closing ---------------------------------------------------- */
+
+/* What is here is acknowledged, so that nobody waits for it; then goodbye. */
+static void say_goodbye(struct wf_tcp_dev *dev)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->conns) {
+		struct wf_tcp_conn *conn =
+			wf_container_of(pos, struct wf_tcp_conn, link);
+
+		if (conn->chan->state != WF_TCP_UP)
+			continue;
+		/* What is left unread would make the kernel forget what we
+		 * have said last. */
+		for (int i = 0; i < 64; i++) {
+			if (wf_os_recv(conn->fd, dev->stage, WF_TCP_STAGE, 0) <=
+			    0)
+				break;
+		}
+		wf_tcp_out_say(dev, conn, WF_TCP_BYE);
+		wf_os_shutdown(conn->fd, SHUT_WR);
+	}
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		wf_os_close(fd);
+}
+
+static void free_dev(struct wf_tcp_dev *dev)
+{
+	while (!wf_base_list_empty(&dev->guests))
+		wf_tcp_conn_close(dev,
+				  wf_container_of(dev->guests.next,
+						  struct wf_tcp_conn, link));
+	while (!wf_base_list_empty(&dev->peers))
+		wf_tcp_peer_free(dev,
+				 wf_container_of(dev->peers.next,
+						 struct wf_tcp_peer, link));
+	wf_tcp_conn_free_dead(dev);
+	wf_nic_timers_fini(&dev->timers);
+	free(dev->reads);
+	free(dev->stage);
+	free(dev->out);
+	wf_queue_ids_fini(&dev->read_ids);
+	wf_base_pool_fini(&dev->ops);
+	if (dev->own_listen)
+		close_fd(dev->listen_fd);
+	close_fd(dev->poll_fd);
+	close_fd(dev->wake_fd);
+	close_fd(dev->soft.user_fd);
+	wf_nic_fini(&dev->nic);
+	free(dev);
+}
+
+static void tcp_close(struct wf_nic *nic)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+
+	/* A child that was forked has a copy of all of this, but no thread, and
+	 * its parent goes on: nothing is said in its name. */
+	dev->is_copy = dev->pid != wf_os_getpid();
+	if (!dev->is_copy) {
+		if (dev->attend.on)
+			wf_nic_attend_end(&dev->attend);
+		wf_tcp_pass_stop(dev);
+		say_goodbye(dev);
+	}
+	free_dev(dev);
+}
+
+static void close_conns(struct wf_list *head)
+{
+	struct wf_list *pos;
+
+	for (pos = head->next; pos != head; pos = pos->next)
+		close_fd(wf_container_of(pos, struct wf_tcp_conn, link)->fd);
+}
+
+/* As long as a child has a connection, the peer does not see that the parent is
+ * gone. */
+static void tcp_forked(struct wf_nic *nic)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+
+	close_conns(&dev->conns);
+	close_conns(&dev->guests);
+	if (dev->own_listen)
+		close_fd(dev->listen_fd);
+	close_fd(dev->poll_fd);
+	close_fd(dev->wake_fd);
+	close_fd(dev->soft.user_fd);
+}
+
+static void set_caps(struct wf_tcp_dev *dev)
+{
+	dev->nic.caps = (struct wf_nic_caps){
+		.max_msg = MAX_MSG,
+		.max_rdma = MAX_RDMA,
+		.inline_max = WF_NIC_INLINE_MAX,
+		.max_qp = WF_NIC_QP_MAX,
+		.max_queue = MAX_QUEUE,
+		.max_batch = MAX_BATCH,
+		.max_ah = dev->max_peers < WF_NIC_AH_MAX ? dev->max_peers :
+							   WF_NIC_AH_MAX,
+		.max_mr = WF_NIC_MR_MAX,
+		.push_max = 65536,
+		.max_recv = MAX_MSG,
+	};
+}
+
+static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
+{
+	dev->listen_fd = -1;
+	dev->poll_fd = -1;
+	dev->wake_fd = -1;
+	dev->soft.user_fd = -1;
+	dev->pid = wf_os_getpid();
+	dev->now = wf_base_clock_ns();
+	dev->idle_ns = IDLE;
+	dev->dead_ns = attr->dead_ns ? attr->dead_ns : DEFAULT_DEAD;
+	dev->connect_ns = attr->connect_ns ? attr->connect_ns : DEFAULT_CONNECT;
+	dev->max_peers = attr->max_peers ? attr->max_peers : DEFAULT_PEERS;
+	for (unsigned i = 0; i < 256; i++)
+		wf_base_list_init(&dev->buckets[i]);
+	wf_base_list_init(&dev->soft.stuck);
+	wf_base_list_init(&dev->peers);
+	wf_base_list_init(&dev->active);
+	wf_base_list_init(&dev->ackers);
+	wf_base_list_init(&dev->conns);
+	wf_base_list_init(&dev->guests);
+	wf_base_list_init(&dev->dead);
+	wf_base_list_init(&dev->sinks);
+	wf_base_list_init(&dev->carriers);
+	wf_base_list_init(&dev->hots);
+	wf_base_list_init(&dev->all_held);
+	wf_base_pool_init(&dev->ops, sizeof(struct wf_tcp_op), 64, 0);
+}
+
+static int open_listener(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
+{
+	struct wf_addr bound = attr->addr;
+	socklen_t len = sizeof(bound.in6);
+	int err;
+
+	dev->nic.addr = attr->addr;
+	if (attr->fd < 0) {
+		dev->own_listen = true;
+		dev->listen_fd = wf_tcp_sock_listen(&bound);
+		err = dev->listen_fd < 0 ? dev->listen_fd : 0;
+	} else {
+		dev->listen_fd = attr->fd;
+		err = wf_os_getsockname(attr->fd, &bound.sa, &len);
+	}
+	if (err)
+		return err;
+	dev->port = wf_base_addr_port(&bound);
+	wf_base_addr_set_port(&dev->nic.addr, dev->port);
+	dev->poll_fd = wf_os_epoll_create();
+	if (dev->poll_fd < 0)
+		return dev->poll_fd;
+	return wf_tcp_sock_watch(dev, dev->listen_fd, &dev->listen_fd, false);
+}
+
+static int open_memory(struct wf_tcp_dev *dev)
+{
+	int ret = wf_queue_ids_init(&dev->read_ids, WF_TCP_READS_MOST, 31);
+
+	if (ret)
+		return ret;
+	dev->reads = calloc(WF_TCP_READS_MOST, sizeof(*dev->reads));
+	dev->stage = malloc(WF_TCP_STAGE);
+	/* Also holds what one call reads, put together. */
+	dev->out = malloc(3 * WF_TCP_STAGE);
+	return dev->reads && dev->stage && dev->out ? 0 : -ENOMEM;
+}
+
+/* Others may do something that a sleeper has to know of. */
+static int open_waker(struct wf_tcp_dev *dev)
+{
+	dev->soft.user_fd = wf_os_eventfd();
+	if (dev->soft.user_fd < 0)
+		return dev->soft.user_fd;
+	return wf_tcp_sock_watch(dev, dev->soft.user_fd, &dev->soft.user_fd,
+				 false);
+}
+
+static int begin_attend(struct wf_tcp_dev *dev)
+{
+	dev->attend.fd = dev->poll_fd;
+	dev->attend.owner_asleep = &dev->soft.user_asleep;
+	dev->attend.step_in = wf_tcp_pass_attend;
+	return wf_nic_attend_begin(&dev->attend);
+}
+
+static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
+{
+	struct wf_tcp_dev *dev = calloc(1, sizeof(*dev));
+	bool locked = attr->locked || attr->thread || attr->attend;
+	WF_PER_PROCESS static atomic_bool told;
+	int ret;
+
+	if (!dev)
+		return -ENOMEM;
+	init(dev, attr);
+	ret = wf_nic_init(&dev->nic, &wf_nic_tcp_ops, locked, attr->counters);
+	if (ret) {
+		free(dev);
+		return ret;
+	}
+	set_caps(dev);
+	wf_tcp_sock_raise_limit();
+	ret = open_memory(dev);
+	if (!ret)
+		ret = open_listener(dev, attr);
+	if (!ret && locked)
+		ret = open_waker(dev);
+	if (!ret && attr->thread)
+		ret = wf_tcp_pass_start(dev);
+	else if (!ret && attr->attend)
+		ret = begin_attend(dev);
+	if (ret) {
+		free_dev(dev);
+		return ret;
+	}
+	if (attr->fault && !atomic_exchange(&told, true))
+		wf_tell("FI_WEFT_FAULT does nothing here: the kernel sends "
+			"the packets of this device");
+	*nic = &dev->nic;
+	return 0;
+}
+
+const struct wf_nic_ops wf_nic_tcp_ops = {
+	.name = "tcp",
+	.about = "the kernel's TCP, two connections to each peer",
+	.socket = SOCK_STREAM,
+	.copy = WF_QUEUE_COPY_MEMORY,
+	.open = tcp_open,
+	.close = tcp_close,
+	.forked = tcp_forked,
+	.mr_reg = wf_nic_mr_soft_reg,
+	.mr_dereg = wf_nic_mr_soft_dereg,
+	.qp_create = tcp_qp_create,
+	.qp_flush = tcp_qp_flush,
+	.qp_destroy = tcp_qp_destroy,
+	.ah_create = tcp_ah_create,
+	.ah_destroy = tcp_ah_destroy,
+	.ah_recall = tcp_ah_recall,
+	.ah_abandon = tcp_ah_abandon,
+	.ah_renew = tcp_ah_renew,
+	.ah_query = tcp_ah_query,
+	.kick = tcp_kick,
+	.progress = tcp_progress,
+	.wait_fd = tcp_wait_fd,
+	.wait_begin = tcp_wait_begin,
+	.wait_end = tcp_wait_end,
+};

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of nic/tcp: what its files share. The NIC's lock covers all of it;
+ * every function here is called with it held.
+ *
+ *   dev    the NIC: the socket that listens, peers, timers, thread
+ *   peer   another NIC, known by its address, and its present life
+ *   chan   one of its two channels: what is to be sent and what was counted.
+ *          It outlives connections: what a broken one did not deliver is sent
+ *          again over the next.
+ *   conn   one TCP connection: of a channel, or of a guest who has not said
+ *          hello yet
+ *   op     one request of ours, one read that we serve, or one refusal
+ */
+#ifndef WF_NIC_TCP_DEV_H
+#define WF_NIC_TCP_DEV_H
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "nic/attend.h"
+#include "nic/soft.h"
+#include "nic/tcp/frame_defs.h"
+#include "nic/timer.h"
+#include "os/thread.h"
+
+#define WF_TCP_NEVER UINT64_MAX
+#define WF_TCP_READS_MOST 4096u /* of ours at a time; others wait */
+#define WF_TCP_SERVE_MOST 1024u /* reads of one peer that we serve at a time */
+#define WF_TCP_SERVE_ALL 16384u /* and of all together: their memory is ours */
+#define WF_TCP_STAGE (128u << 10)
+#define WF_TCP_HOT_MOST 2u
+
+enum wf_tcp_op_kind {
+	WF_TCP_OP_SEND,
+	WF_TCP_OP_WRITE,
+	WF_TCP_OP_READ,
+	WF_TCP_OP_SERVE, /* a peer's read */
+	WF_TCP_OP_NACK,	 /* a refusal */
+};
+
+enum wf_tcp_op_where {
+	WF_TCP_NOWHERE, /* READ: all that is left is to wait for the data */
+	WF_TCP_TODO,	/* not written, or not all of it */
+	WF_TCP_FLIGHT,	/* written, not acknowledged */
+};
+
+struct wf_tcp_op {
+	struct wf_list link;	  /* chan->todo, chan->flight, peer->reads */
+	struct wf_list qp_link;	  /* of its queue pair; SERVE: peer->served */
+	struct wf_list nack_link; /* NACK: in chan->nacks of the refused */
+	struct wf_tcp_chan *chan;
+	struct wf_nic_qp *qp; /* NULL: SERVE, NACK, or its request is over */
+	uint8_t kind;
+	uint8_t where;
+	uint8_t status; /* how it ends once it is acknowledged; SERVE: why it
+			   cannot be served; NACK: why */
+	bool over;	/* nobody is told any more: it is only counted */
+	uint16_t src_qpn;
+	uint32_t read_id; /* READ: ours; SERVE: the peer's */
+	uint32_t seq;	  /* NACK: of the refused frame */
+	/* SERVE: raddr is here. */
+	struct wf_nic_request req;
+};
+
+/* A frame that has to wait for a receive, or for other reads to be served. */
+struct wf_tcp_held {
+	struct wf_list link;	 /* chan->held */
+	struct wf_list dev_link; /* dev->all_held */
+	struct wf_tcp_chan *chan;
+	struct wf_tcp_frame frame;
+	uint32_t seq;
+	uint64_t until; /* then it is refused */
+	uint8_t payload[];
+};
+
+enum wf_tcp_sink_kind {
+	WF_TCP_SINK_NONE,
+	WF_TCP_SINK_DROP,  /* refused: the payload goes nowhere */
+	WF_TCP_SINK_RECV,  /* into a receive */
+	WF_TCP_SINK_HELD,  /* into a wf_tcp_held */
+	WF_TCP_SINK_WRITE, /* into memory of ours that the peer writes to */
+	WF_TCP_SINK_READ,  /* into memory that we read to */
+};
+
+/* Where the payload of the frame that is being received goes. */
+struct wf_tcp_sink {
+	uint8_t kind;
+	uint8_t status; /* DROP: why */
+	uint8_t *at;
+	uint32_t left;
+	struct wf_nic_qp *qp;	    /* RECV */
+	struct wf_nic_rx_desc desc; /* RECV */
+	struct wf_tcp_held *held;
+};
+
+struct wf_tcp_conn {
+	struct wf_list link;	  /* dev->guests or dev->conns or dev->dead */
+	struct wf_list sink_link; /* dev->sinks */
+	struct wf_list hot_link;
+	struct wf_list wait_link; /* dev->carriers */
+	struct wf_tcp_chan *chan; /* NULL: a guest */
+	int fd;
+	bool mine;    /* we connected */
+	bool dead;    /* to be freed at the end of the pass */
+	bool hot;     /* something came lately */
+	bool watches; /* for room to write */
+	bool full;    /* the kernel had no room the last time: so it watches */
+	bool waits;   /* frame is whole, and waits for a receive */
+	uint32_t number;
+	uint64_t came_at; /* guests: when it connected; else when bytes last
+			     did */
+	/* What comes. */
+	uint8_t head_len; /* bytes of frame that are here */
+	struct wf_tcp_frame frame;
+	struct wf_tcp_sink sink;
+	uint32_t guess_len; /* of the last message, if it was not small */
+	uint16_t guess_qpn; /* where it went */
+	uint8_t *carry;	    /* bytes that were read and wait for a receive */
+	uint32_t carry_at;
+	uint32_t carry_len;
+	uint64_t carry_from;
+	/* What goes. */
+	uint32_t part; /* bytes of the first frame of chan->todo that left */
+	struct wf_tcp_frame part_frame;
+	uint8_t note[2 * sizeof(struct wf_tcp_head)]; /* between frames */
+	uint8_t note_at;
+	uint8_t note_len;
+};
+
+enum wf_tcp_chan_state {
+	WF_TCP_DOWN,	/* nobody wants it */
+	WF_TCP_WAIT,	/* until retry_at */
+	WF_TCP_CONNECT, /* the kernel connects */
+	WF_TCP_GREET,	/* our hello waits for its answer */
+	WF_TCP_UP,
+};
+
+struct wf_tcp_chan {
+	struct wf_tcp_peer *peer;
+	struct wf_tcp_conn *conn;   /* from CONNECT on */
+	struct wf_list active_link; /* dev->active */
+	struct wf_list todo;
+	struct wf_list flight;
+	struct wf_list nacks; /* refusals of the peer's frames, not written */
+	struct wf_list held;
+	uint8_t index;
+	uint8_t state;
+	bool active;
+	bool insists;
+	uint8_t tries;
+	uint32_t number;  /* of our last connection */
+	uint32_t welcome; /* of the peer's, the last that we welcomed */
+	uint32_t sent;	  /* counted frames written ... */
+	uint32_t acked;	  /* ... and known to be there */
+	uint32_t taken;	  /* of the peer's, read off the stream */
+	uint32_t told;	  /* of them, acknowledged by us */
+	uint32_t flying;  /* bytes in flight */
+	uint32_t held_bytes;
+	uint64_t retry_at;
+	uint64_t asked_from; /* since when we try to connect; 0: we do not */
+};
+
+struct wf_tcp_peer {
+	struct wf_list bucket;
+	struct wf_list link; /* dev->peers */
+	struct wf_list acker;
+	struct wf_list reads;  /* ops whose request is there */
+	struct wf_list served; /* SERVE ops */
+	struct wf_addr addr;
+	struct wf_addr
+		local; /* our address as it knows it; family 0: unknown */
+	uint16_t ah;
+	bool mirror;  /* the other end of our connections to ourselves */
+	bool is_near; /* on this host; known once it was connected to */
+	bool knows_near;
+	bool owes; /* in dev->ackers */
+	bool has_memo;
+	bool lost;    /* see wf_nic_ah_abandon() */
+	int last_err; /* of connecting, positive */
+	uint32_t handles;
+	uint32_t serving;
+	uint32_t fails;
+	uint32_t owed;	   /* bytes that were not acknowledged by us */
+	uint64_t life;	   /* its; 0: not known */
+	uint64_t our_life; /* as it knows us */
+	uint64_t ack_at;
+	uint64_t used_at; /* when a request or frame last was */
+	struct wf_nic_memo memo;
+	struct wf_nic_timer timer;
+	struct wf_tcp_chan chans[WF_TCP_CHANNELS];
+};
+
+/* What a queue pair has here. */
+struct wf_tcp_qp {
+	struct wf_list ops;
+	struct wf_nic_stuck *stuck;
+	/* Receives that were taken for frames that did not come to an end. */
+	struct wf_nic_rx_desc *spare;
+	uint32_t spares;
+};
+
+struct wf_tcp_dev {
+	union { /* first */
+		struct wf_nic nic;
+		struct wf_nic_soft soft;
+	};
+	uint64_t now;
+	uint64_t dead_ns;
+	uint64_t connect_ns;
+	uint64_t idle_ns;
+	uint32_t max_peers;
+	int listen_fd;
+	bool own_listen;
+	bool no_accept; /* out of descriptors: see accept_at */
+	bool is_any;	/* bound to every address */
+	uint64_t accept_at;
+	int poll_fd;
+	uint16_t port;
+	struct wf_list peers;
+	uint32_t peer_count;
+	uint32_t strangers; /* of them without a handle */
+	struct wf_list buckets[256];
+	struct wf_tcp_peer *mirror;
+	struct wf_nic_timers timers;
+	struct wf_list active; /* channels with something to write */
+	struct wf_list ackers; /* in order of ack_at */
+	struct wf_list conns;
+	struct wf_list guests; /* the oldest first */
+	struct wf_list dead;
+	struct wf_list sinks; /* connections in the middle of a payload */
+	struct wf_list carriers;
+	struct wf_list hots;
+	uint32_t hot_count;
+	uint32_t guest_count;
+	uint32_t passes;
+	uint32_t full_count;	 /* connections without room */
+	struct wf_list all_held; /* in the order in which they came */
+	uint64_t held_bytes;
+	uint32_t serving;
+	struct wf_pool ops;
+	struct wf_queue_ids read_ids;
+	struct wf_tcp_op **reads;
+	bool ring_waits; /* descriptors in some ring do: for a read id, or
+			    memory */
+	bool told_files; /* that descriptors are short */
+	uint32_t flying; /* ops in flight */
+	uint32_t kicks_held;
+	uint64_t kicked_at;
+	uint8_t *stage; /* of what comes */
+	uint8_t *out;	/* of what goes */
+	struct wf_nic_attend attend;
+	/* Of the thread. */
+	bool threaded;
+	bool stop;
+	struct wf_os_thread thread;
+	int wake_fd;
+	pid_t pid;
+	bool is_copy; /* of another process, which forked */
+	_Atomic uint32_t asleep;
+	_Atomic uint32_t dirty; /* some doorbell was written */
+};
+
+static inline struct wf_tcp_dev *wf_tcp_dev_of(struct wf_nic *nic)
+{
+	return (struct wf_tcp_dev *)nic;
+}
+
+static inline bool wf_tcp_is_counted(unsigned int kind)
+{
+	return kind >= WF_TCP_NACK;
+}
+
+/* Bytes of head and extension. */
+static inline uint32_t wf_tcp_frame_len(unsigned int kind)
+{
+	return kind >= WF_TCP_WRITE ? sizeof(struct wf_tcp_frame) :
+				      sizeof(struct wf_tcp_head);
+}
+
+#define wf_tcp_count(dev, name, n) wf_nic_count(&(dev)->nic.counters->name, n)
+
+/* -- sock.c: everything that the kernel is asked for ------------------------- */
+
+/* Listens at @addr, whose port is filled in. A descriptor or -errno. */
+int wf_tcp_sock_listen(struct wf_addr *addr);
+/* Starts to connect from @from (family 0: the kernel's choice; its port does not
+ * count). A descriptor, or -errno. *@done: it is connected already. */
+int wf_tcp_sock_connect(const struct wf_tcp_dev *dev,
+			const struct wf_addr *from, const struct wf_addr *to,
+			bool *done);
+/* What became of that. 0 or -errno. */
+int wf_tcp_sock_result(int fd);
+int wf_tcp_sock_accept(const struct wf_tcp_dev *dev);
+/* Both ends of a connection. 0 or -errno. */
+int wf_tcp_sock_names(int fd, struct wf_addr *from, struct wf_addr *to);
+/* Once the round trip is known. */
+void wf_tcp_sock_tune(int fd);
+int wf_tcp_sock_watch(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
+int wf_tcp_sock_rewatch(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
+int wf_tcp_sock_unwatch(struct wf_tcp_dev *dev, int fd);
+/* As many descriptors as the administrator allows. */
+void wf_tcp_sock_raise_limit(void);
+
+/* -- conn.c: connections ----------------------------------------------------- */
+
+/* Somebody wants the channel. */
+void wf_tcp_conn_want(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
+/* The kernel says that @conn is connected or is not, or that there is something
+ * to be read before it has a channel. */
+void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		       uint32_t events);
+void wf_tcp_conn_accept(struct wf_tcp_dev *dev);
+/* Closes it; the channel, if it has one, is left as it is. */
+void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* It came to an end that nobody wanted: what was under way goes over another. */
+void wf_tcp_conn_broken(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			int err);
+/* The timer of the peer has run out. */
+void wf_tcp_conn_tick(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
+void wf_tcp_conn_expire_guests(struct wf_tcp_dev *dev);
+void wf_tcp_conn_free_dead(struct wf_tcp_dev *dev);
+/* Closes connections of @chan without a word; the channel is down. */
+void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
+/* @conn had something to say just now. */
+void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+void wf_tcp_conn_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+
+/* -- hello.c: whose connection it is ----------------------------------------- */
+
+enum wf_tcp_verdict {
+	WF_TCP_TAKE,   /* the connection becomes the channel's */
+	WF_TCP_LEAVE,  /* ours is used: YIELD */
+	WF_TCP_REFUSE, /* it makes no sense */
+};
+
+void wf_tcp_hello_fill(const struct wf_tcp_dev *dev,
+		       const struct wf_tcp_chan *chan, enum wf_tcp_word word,
+		       struct wf_tcp_hello *hello);
+bool wf_tcp_hello_valid(const struct wf_tcp_hello *hello);
+/* @below: our address is the smaller one. */
+enum wf_tcp_verdict wf_tcp_hello_judge(const struct wf_tcp_chan *chan,
+				       const struct wf_tcp_hello *hello,
+				       bool below);
+/* Which of two ends keeps its connection when both connect at once: the same
+ * answer on both sides. */
+bool wf_tcp_hello_below(const struct wf_addr *ours, const struct wf_addr *its);
+
+/* -- peer.c ------------------------------------------------------------------ */
+
+struct wf_tcp_peer *wf_tcp_peer_find(struct wf_tcp_dev *dev,
+				     const struct wf_addr *addr);
+/* NULL: too many, or no memory. */
+struct wf_tcp_peer *wf_tcp_peer_get(struct wf_tcp_dev *dev,
+				    const struct wf_addr *addr, bool stranger);
+struct wf_tcp_peer *wf_tcp_peer_mirror(struct wf_tcp_dev *dev,
+				       const struct wf_addr *addr);
+void wf_tcp_peer_free(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
+/* What was begun with it ends with @status, because its life is over or because
+ * it does not answer. @ours: and it does not know that; it will see that our own
+ * life is another. */
+void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+			  enum wf_nic_status status, bool ours);
+/* The channel goes on over a new connection: the other side has @taken of our
+ * frames. False: that cannot be. */
+bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+			uint32_t taken);
+/* Frees it if nothing depends on it any more. */
+void wf_tcp_peer_let_go(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
+void wf_tcp_peer_arm(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+		     uint64_t due);
+bool wf_tcp_peer_is_busy(const struct wf_tcp_peer *peer);
+bool wf_tcp_chan_is_busy(const struct wf_tcp_chan *chan);
+
+/* -- in.c, target.c: what comes ---------------------------------------------- */
+
+/* Reads what is there, within reason. Returns whether there was something. */
+int wf_tcp_in_read(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* Goes on with bytes that were read before. */
+int wf_tcp_in_resume(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* @len bytes of the stream. */
+void wf_tcp_in_bytes(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		     const uint8_t *bytes, uint32_t len);
+/* The frame in the middle of which the connection is does not come to an end. */
+void wf_tcp_in_forget(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* Whether the memory that the payload goes to may still be written; if not, the
+ * rest of it goes nowhere. */
+void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+
+/* Finds the place of a frame's payload: conn->sink. -EAGAIN: there is no receive
+ * now, and there may be soon. */
+int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			bool may_wait);
+/* Where the next messages of @len bytes would go, if they come like the last: up
+ * to @most places. */
+unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
+				const struct wf_tcp_conn *conn, uint32_t len,
+				uint8_t **places, unsigned int most);
+/* All of it is there. */
+void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* Tries frames that are held. */
+int wf_tcp_target_retry(struct wf_tcp_dev *dev);
+void wf_tcp_target_drop_held(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
+
+/* -- out.c: what goes -------------------------------------------------------- */
+
+void wf_tcp_out_activate(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
+/* Writes what the kernel takes, up to @quantum bytes. Returns how many. */
+size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		       size_t quantum);
+/* Something of the peer was taken: it is to be told, soon or now. */
+void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+		    uint32_t bytes);
+int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all);
+uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan);
+/* The peer has @count of the channel's frames. False: it cannot have. */
+bool wf_tcp_out_acked(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		      uint32_t count);
+/* One word at once, if there is room: BYE, REST. */
+void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		    enum wf_tcp_kind kind);
+
+/* -- work.c: requests -------------------------------------------------------- */
+
+void wf_tcp_work_take(struct wf_tcp_dev *dev, struct wf_nic_qp *qp);
+/* The end of an op: its completion, and its memory once it is not counted. */
+void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
+		     enum wf_nic_status status);
+/* It is in no list any more. */
+void wf_tcp_work_free(struct wf_tcp_dev *dev, struct wf_tcp_op *op);
+void wf_tcp_work_queue(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
+		       struct wf_tcp_chan *chan);
+/* A read of @peer's, by the channel for its length. */
+void wf_tcp_work_serve(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
+		       struct wf_tcp_peer *peer);
+void wf_tcp_work_flush(struct wf_tcp_dev *dev, struct wf_nic_qp *qp);
+void wf_tcp_work_complete(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+			  const struct wf_nic_cqe *cqe);
+
+/* -- pass.c ------------------------------------------------------------------ */
+
+int wf_tcp_pass(struct wf_tcp_dev *dev);
+void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum);
+/* Before a sleep: what is owed leaves, room is watched for. When there is
+ * something to do next. */
+uint64_t wf_tcp_pass_rest(struct wf_tcp_dev *dev);
+uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken);
+int wf_tcp_pass_start(struct wf_tcp_dev *dev);
+void wf_tcp_pass_stop(struct wf_tcp_dev *dev);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whose connection it is. Both sides may connect at once, and either may think
+ * that a connection is over which the other still uses. No frame is sent before
+ * the side that was connected to has said WELCOME, so that nothing is lost
+ * whatever is decided here; and two sides never decide differently:
+ *
+ *   A connection that we welcomed gives way to a later one of the same side,
+ *   which knows best that the earlier one is over.
+ *   A connection of ours that was welcomed gives way only to one that names it
+ *   as over.
+ *   While ours waits for its answer, the side with the smaller address keeps
+ *   its own, and the other waits for that, for a while: then it insists.
+ */
+#include <string.h>
+
+#include "nic/tcp/dev.h"
+
+void wf_tcp_hello_fill(const struct wf_tcp_dev *dev,
+		       const struct wf_tcp_chan *chan, enum wf_tcp_word word,
+		       struct wf_tcp_hello *hello)
+{
+	*hello = (struct wf_tcp_hello){
+		.magic = WF_TCP_HELLO_MAGIC,
+		.version = WF_TCP_VERSION,
+		.word = (uint8_t)word,
+		.channel = chan->index,
+		.insists = chan->insists,
+		.life = chan->peer->our_life,
+		.known = chan->peer->life,
+		.number = word == WF_TCP_HELLO ? chan->number : chan->welcome,
+		.replaces = chan->welcome,
+		.taken = chan->taken,
+		.port = dev->port,
+	};
+}
+
+bool wf_tcp_hello_valid(const struct wf_tcp_hello *hello)
+{
+	return hello->magic == WF_TCP_HELLO_MAGIC &&
+	       hello->version == WF_TCP_VERSION &&
+	       hello->word >= WF_TCP_HELLO && hello->word <= WF_TCP_YIELD &&
+	       hello->channel < WF_TCP_CHANNELS && hello->insists <= 1 &&
+	       hello->life && hello->number && hello->port;
+}
+
+enum wf_tcp_verdict wf_tcp_hello_judge(const struct wf_tcp_chan *chan,
+				       const struct wf_tcp_hello *hello,
+				       bool below)
+{
+	const struct wf_tcp_conn *conn = chan->conn;
+
+	if (hello->word != WF_TCP_HELLO)
+		return WF_TCP_REFUSE;
+	/* One that came late: a later one of the same life was here. */
+	if (hello->life == chan->peer->life && chan->welcome &&
+	    (int32_t)(hello->number - chan->welcome) <= 0)
+		return WF_TCP_REFUSE;
+	/* Another process, or one that has forgotten us. */
+	if (hello->life != chan->peer->life && chan->peer->life)
+		return WF_TCP_TAKE;
+	if (!conn || !conn->mine || hello->insists ||
+	    hello->replaces == conn->number)
+		return WF_TCP_TAKE;
+	if (chan->state == WF_TCP_UP)
+		return WF_TCP_LEAVE;
+	return below ? WF_TCP_LEAVE : WF_TCP_TAKE;
+}
+
+bool wf_tcp_hello_below(const struct wf_addr *ours, const struct wf_addr *its)
+{
+	size_t len = ours->sa.sa_family == AF_INET ?
+			     sizeof(ours->in.sin_addr) :
+			     sizeof(ours->in6.sin6_addr);
+	const void *a = ours->sa.sa_family == AF_INET ?
+				(const void *)&ours->in.sin_addr :
+				(const void *)&ours->in6.sin6_addr;
+	const void *b = ours->sa.sa_family == AF_INET ?
+				(const void *)&its->in.sin_addr :
+				(const void *)&its->in6.sin6_addr;
+	int order = memcmp(a, b, len);
+
+	/* Not the scope of IPv6, which each host numbers for itself. */
+	if (order)
+		return order < 0;
+	return wf_base_addr_port(ours) < wf_base_addr_port(its);
+}

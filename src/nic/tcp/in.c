@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The stream of a connection: read in large pieces, cut into frames in place.
+ * Nothing in it is believed: what makes no sense ends the connection. A payload
+ * of which some is still in the socket is read straight to where it belongs;
+ * what follows it comes with the same call.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "nic/tcp/dev.h"
+#include "nic/wqe.h"
+#include "os/socket.h"
+
+/* Reads of one connection in a pass. */
+#define ROUNDS 4
+/* Bytes wait for so long for receives before the frames that need some are put
+ * aside, so that others behind them are not held up. */
+#define CARRY_PATIENCE (1 * WF_NS_PER_MS)
+/* A peer has no more in flight (out.c); one that says otherwise is not read. */
+#define HELD_MOST (4u << 20)
+#define HELD_ALL (256ull << 20)
+/* Messages from this length on are expected to have followers. */
+#define GUESS_MIN 2048u
+#define GUESSES 8u
+
+/* -- memory that may be taken away ------------------------------------------- */
+
+static void into_nowhere(struct wf_tcp_conn *conn, enum wf_nic_status status)
+{
+	conn->sink.kind = WF_TCP_SINK_DROP;
+	conn->sink.status = (uint8_t)status;
+}
+
+static bool read_lives(const struct wf_tcp_dev *dev, uint32_t id)
+{
+	return wf_queue_ids_live(&dev->read_ids, id);
+}
+
+void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_sink *sink = &conn->sink;
+	const struct wf_nic_mr_table *mrs = &dev->nic.mrs;
+	const struct wf_tcp_rdma *rdma = &conn->frame.rdma;
+	struct wf_tcp_op *op;
+
+	switch (sink->kind) {
+	case WF_TCP_SINK_RECV:
+		if (wf_nic_mr_local(mrs,
+				    sink->desc.lkey_ctrl & WF_NIC_LKEY_MASK,
+				    (uintptr_t)sink->at, sink->left,
+				    WF_NIC_LOCAL_WRITE))
+			break;
+		/* It is the queue pair's again. */
+		wf_tcp_in_forget(dev, conn);
+		into_nowhere(conn, WF_NIC_BAD_STATUS);
+		break;
+	case WF_TCP_SINK_WRITE:
+		if (!wf_nic_mr_remote(mrs, rdma->key, (uintptr_t)sink->at,
+				      sink->left, WF_NIC_REMOTE_WRITE))
+			into_nowhere(conn, WF_NIC_REM_ADDR);
+		break;
+	case WF_TCP_SINK_READ:
+		op = read_lives(dev, rdma->id) ?
+			     dev->reads[wf_queue_ids_index(&dev->read_ids,
+							   rdma->id)] :
+			     NULL;
+		if (!op || !wf_nic_mr_local(mrs, op->req.sge[0].lkey,
+					    (uintptr_t)sink->at, sink->left,
+					    WF_NIC_LOCAL_WRITE)) {
+			into_nowhere(conn, WF_NIC_OK);
+			if (op)
+				wf_tcp_work_end(dev, op, WF_NIC_BAD_LKEY);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+void wf_tcp_in_forget(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_sink *sink = &conn->sink;
+
+	(void)dev;
+	if (sink->kind == WF_TCP_SINK_RECV) {
+		struct wf_tcp_qp *mine = sink->qp->dev;
+
+		mine->spare[mine->spares++] = sink->desc;
+	}
+	if (sink->kind == WF_TCP_SINK_HELD)
+		free(sink->held);
+	sink->kind = WF_TCP_SINK_NONE;
+	wf_base_list_del(&conn->sink_link);
+}
+
+/* -- frames ------------------------------------------------------------------ */
+
+static bool is_sane(const struct wf_tcp_dev *dev,
+		    const struct wf_tcp_head *head)
+{
+	switch (head->kind) {
+	case WF_TCP_SEND:
+		return head->len <= dev->nic.caps.max_recv;
+	case WF_TCP_WRITE:
+	case WF_TCP_DATA:
+		return head->len <= dev->nic.caps.max_rdma;
+	default:
+		return !head->len;
+	}
+}
+
+static void spoil(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	wf_tcp_count(dev, bad_field, 1);
+	wf_tcp_conn_broken(dev, conn, EPROTO);
+}
+
+static void end_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	wf_tcp_count(dev, rx_packets, 1);
+	wf_tcp_target_end(dev, conn);
+	if (conn->dead)
+		return;
+	wf_base_list_del(&conn->sink_link);
+	conn->sink.kind = WF_TCP_SINK_NONE;
+	conn->head_len = 0;
+}
+
+/* Frames that are no more than a head and are not counted. */
+static void take_note(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_chan *chan = conn->chan;
+
+	conn->head_len = 0;
+	if (conn->frame.head.kind == WF_TCP_BYE) {
+		wf_tcp_peer_end_life(dev, chan->peer, WF_NIC_ABORT, false);
+	} else if (conn->frame.head.kind == WF_TCP_REST) {
+		wf_tcp_conn_drop(dev, chan);
+		if (wf_tcp_chan_is_busy(chan))
+			wf_tcp_conn_want(dev, chan);
+	} else {
+		wf_tcp_count(dev, acks_received, 1);
+	}
+}
+
+/* The head is here. -EAGAIN: it has to wait for a receive. */
+static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		       bool may_wait)
+{
+	const struct wf_tcp_head *head = &conn->frame.head;
+	struct wf_tcp_peer *peer = conn->chan->peer;
+	int ret;
+
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
+		if (head->ack[i] != peer->chans[i].acked &&
+		    !wf_tcp_out_acked(dev, &peer->chans[i], head->ack[i])) {
+			spoil(dev, conn);
+			return 0;
+		}
+	}
+	if (!wf_tcp_is_counted(head->kind)) {
+		take_note(dev, conn);
+		return 0;
+	}
+	ret = wf_tcp_target_begin(dev, conn, may_wait);
+	if (ret == -EAGAIN || conn->dead)
+		return ret;
+	if (ret) {
+		spoil(dev, conn);
+		return 0;
+	}
+	if (head->kind == WF_TCP_SEND)
+		conn->guess_len = head->len >= GUESS_MIN ? head->len : 0;
+	conn->sink.left = head->len;
+	if (!head->len)
+		end_frame(dev, conn);
+	else if (wf_base_list_empty(&conn->sink_link))
+		wf_base_list_add_tail(&dev->sinks, &conn->sink_link);
+	return 0;
+}
+
+/* Bytes of the head of the next frame. Returns how many were used; then it may
+ * be whole. */
+static uint32_t take_head(struct wf_tcp_conn *conn, const uint8_t *bytes,
+			  uint32_t len, bool *whole)
+{
+	uint8_t *to = (uint8_t *)&conn->frame;
+	uint32_t used = 0;
+
+	for (;;) {
+		uint32_t need = sizeof(struct wf_tcp_head), part;
+
+		if (conn->head_len >= need)
+			need = wf_tcp_frame_len(conn->frame.head.kind);
+		part = need - conn->head_len;
+		*whole = conn->head_len >= sizeof(struct wf_tcp_head) && !part;
+		if (*whole || used == len)
+			return used;
+		part = part < len - used ? part : len - used;
+		memcpy(to + conn->head_len, bytes + used, part);
+		conn->head_len = (uint8_t)(conn->head_len + part);
+		used += part;
+		if (conn->head_len == sizeof(struct wf_tcp_head) &&
+		    (conn->frame.head.magic != WF_TCP_MAGIC ||
+		     !conn->frame.head.kind ||
+		     conn->frame.head.kind >= WF_TCP_KINDS)) {
+			*whole = true;
+			return used;
+		}
+	}
+}
+
+static uint32_t take_payload(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			     const uint8_t *bytes, uint32_t len)
+{
+	struct wf_tcp_sink *sink = &conn->sink;
+	uint32_t part = len < sink->left ? len : sink->left;
+
+	if (sink->kind != WF_TCP_SINK_DROP) {
+		memcpy(sink->at, bytes, part);
+		sink->at += part;
+	}
+	sink->left -= part;
+	if (!sink->left)
+		end_frame(dev, conn);
+	return part;
+}
+
+/* Returns the bytes that were used; fewer when a frame has to wait for a
+ * receive. */
+static uint32_t parse(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		      const uint8_t *bytes, uint32_t len, bool may_wait)
+{
+	uint32_t at = 0;
+	bool whole;
+
+	while (!conn->dead && (at < len || conn->waits)) {
+		if (conn->sink.kind) {
+			at += take_payload(dev, conn, bytes + at, len - at);
+			continue;
+		}
+		if (!conn->waits) {
+			at += take_head(conn, bytes + at, len - at, &whole);
+			if (!whole)
+				break;
+			if (conn->frame.head.magic != WF_TCP_MAGIC ||
+			    !conn->frame.head.kind ||
+			    conn->frame.head.kind >= WF_TCP_KINDS ||
+			    !is_sane(dev, &conn->frame.head)) {
+				spoil(dev, conn);
+				break;
+			}
+		}
+		conn->waits = begin_frame(dev, conn, may_wait) == -EAGAIN;
+		if (conn->waits)
+			return at;
+	}
+	return conn->dead ? len : at;
+}
+
+/* -- bytes that wait --------------------------------------------------------- */
+
+static void keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		 const uint8_t *bytes, uint32_t len)
+{
+	/* At least one, so that it is seen to be there. */
+	conn->carry = malloc(len + 1);
+	if (!conn->carry) {
+		/* What is not counted comes again. */
+		wf_tcp_conn_broken(dev, conn, ENOMEM);
+		return;
+	}
+	memcpy(conn->carry, bytes, len);
+	conn->carry_at = 0;
+	conn->carry_len = len;
+	conn->carry_from = dev->now;
+	wf_base_list_add_tail(&dev->carriers, &conn->wait_link);
+}
+
+int wf_tcp_in_resume(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	bool may_wait = dev->now - conn->carry_from < CARRY_PATIENCE;
+	uint32_t used = parse(dev, conn, conn->carry + conn->carry_at,
+			      conn->carry_len - conn->carry_at, may_wait);
+
+	if (conn->dead)
+		return 1;
+	conn->carry_at += used;
+	if (used)
+		conn->carry_from = dev->now;
+	if (conn->waits)
+		return used > 0;
+	free(conn->carry);
+	conn->carry = NULL;
+	wf_base_list_del(&conn->wait_link);
+	return 1;
+}
+
+void wf_tcp_in_bytes(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		     const uint8_t *bytes, uint32_t len)
+{
+	uint32_t used = parse(dev, conn, bytes, len, true);
+
+	if (!conn->dead && conn->waits)
+		keep(dev, conn, bytes + used, len - used);
+}
+
+/* -- reading ----------------------------------------------------------------- */
+
+/* 0: nothing was there; -1: the connection is over. */
+static ssize_t judge(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		     ssize_t got)
+{
+	if (got == -EAGAIN || got == -EINTR) {
+		wf_tcp_count(dev, rx_empty, 1);
+		return 0;
+	}
+	if (got <= 0) {
+		wf_tcp_conn_broken(dev, conn, (int)-got);
+		return -1;
+	}
+	wf_tcp_count(dev, rx_calls, 1);
+	wf_tcp_count(dev, rx_bytes, (uint64_t)got);
+	return got;
+}
+
+/* -- guessing ---------------------------------------------------------------- */
+
+/* Messages that are not small often follow others of the same length: they are
+ * read into the next receives at once. What turns out to be something else is
+ * put together again and taken as any other bytes. */
+struct guess {
+	struct wf_tcp_head heads[GUESSES];
+	uint8_t *places[GUESSES];
+	struct iovec iov[2 * GUESSES + 1];
+	unsigned int count;
+	size_t bytes;
+};
+
+static bool guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		  struct guess *g)
+{
+	uint32_t len = conn->guess_len;
+
+	if (!len || conn->head_len)
+		return false;
+	g->count = wf_tcp_target_peek(dev, conn, len, g->places, GUESSES);
+	for (unsigned int i = 0; i < g->count; i++) {
+		g->iov[2 * i] =
+			(struct iovec){ &g->heads[i], sizeof(g->heads[i]) };
+		g->iov[2 * i + 1] = (struct iovec){ g->places[i], len };
+	}
+	g->iov[2 * g->count] = (struct iovec){ dev->stage, WF_TCP_STAGE };
+	g->bytes = g->count * (sizeof(struct wf_tcp_head) + len);
+	return g->count;
+}
+
+/* Bytes of the guess from @from to @to, one behind the other. */
+static uint32_t gather(const struct guess *g, size_t from, size_t to,
+		       uint8_t *out)
+{
+	size_t at = 0, done = 0;
+
+	for (unsigned int i = 0; i <= 2 * g->count && at < to; i++) {
+		const struct iovec *v = &g->iov[i];
+		size_t skip = from > at ? from - at : 0;
+		size_t end = to - at < v->iov_len ? to - at : v->iov_len;
+
+		if (skip < end) {
+			memcpy(out + done, (uint8_t *)v->iov_base + skip,
+			       end - skip);
+			done += end - skip;
+		}
+		at += v->iov_len;
+	}
+	return (uint32_t)done;
+}
+
+/* Takes frame @i if it is what was expected, of which @got bytes are here. */
+static bool take_guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		       const struct guess *g, unsigned int i, size_t got)
+{
+	const struct wf_tcp_head *head = &g->heads[i];
+	struct wf_tcp_sink *sink = &conn->sink;
+	uint32_t part;
+
+	if (got < sizeof(*head) || head->magic != WF_TCP_MAGIC ||
+	    head->kind != WF_TCP_SEND || head->len != conn->guess_len)
+		return false;
+	conn->frame.head = *head;
+	conn->head_len = sizeof(*head);
+	conn->waits = begin_frame(dev, conn, true) == -EAGAIN;
+	if (conn->dead || conn->waits || sink->kind != WF_TCP_SINK_RECV ||
+	    sink->at != g->places[i])
+		return false;
+	got -= sizeof(*head);
+	part = got < sink->left ? (uint32_t)got : sink->left;
+	sink->at += part;
+	sink->left -= part;
+	if (!sink->left)
+		end_frame(dev, conn);
+	return true;
+}
+
+static ssize_t read_guessed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			    struct guess *g, bool *drained)
+{
+	struct msghdr head = { .msg_iov = g->iov,
+			       .msg_iovlen = 2 * g->count + 1 };
+	ssize_t got = judge(dev, conn, wf_os_recvmsg(conn->fd, &head, 0));
+	size_t one = sizeof(struct wf_tcp_head) + conn->guess_len, at = 0, all;
+
+	if (got <= 0)
+		return got;
+	all = (size_t)got;
+	*drained = all < g->bytes + WF_TCP_STAGE;
+	for (unsigned int i = 0; i < g->count && at < all; i++) {
+		if (!take_guess(dev, conn, g, i, all - at)) {
+			/* The head may have been taken already. */
+			if (conn->head_len || conn->sink.kind || conn->waits)
+				at += sizeof(struct wf_tcp_head);
+			break;
+		}
+		at += one < all - at ? one : all - at;
+	}
+	if (!conn->dead && at < all) {
+		uint32_t len = gather(g, at, all, dev->out);
+
+		if (conn->waits)
+			keep(dev, conn, dev->out, len);
+		else
+			wf_tcp_in_bytes(dev, conn, dev->out, len);
+	}
+	return got;
+}
+
+/* Returns bytes, 0 for none, -1 when the connection is over. */
+static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			 bool *drained)
+{
+	struct wf_tcp_sink *sink = &conn->sink;
+	struct iovec iov[2] = { { sink->at, sink->left },
+				{ dev->stage, WF_TCP_STAGE } };
+	struct msghdr head = { .msg_iov = iov, .msg_iovlen = 2 };
+	bool direct = sink->kind && sink->kind != WF_TCP_SINK_DROP;
+	uint32_t part = 0;
+	struct guess g;
+	ssize_t got;
+
+	if (!sink->kind && guess(dev, conn, &g))
+		return read_guessed(dev, conn, &g, drained);
+	got = direct ? wf_os_recvmsg(conn->fd, &head, 0) :
+		       wf_os_recv(conn->fd, dev->stage, WF_TCP_STAGE, 0);
+	got = judge(dev, conn, got);
+	if (got <= 0)
+		return got;
+	*drained = (size_t)got < WF_TCP_STAGE + (direct ? sink->left : 0);
+	if (direct) {
+		part = (size_t)got < sink->left ? (uint32_t)got : sink->left;
+		sink->at += part;
+		sink->left -= part;
+		if (!sink->left)
+			end_frame(dev, conn);
+	}
+	if (!conn->dead && got > part)
+		wf_tcp_in_bytes(dev, conn, dev->stage, (uint32_t)got - part);
+	return got;
+}
+
+int wf_tcp_in_read(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	bool drained = false;
+	int did = 0;
+
+	if (conn->chan->held_bytes > HELD_MOST || dev->held_bytes > HELD_ALL)
+		return 0;
+	for (int i = 0; i < ROUNDS && !drained && !conn->dead && !conn->carry;
+	     i++) {
+		if (conn->sink.kind)
+			wf_tcp_in_check(dev, conn);
+		if (read_some(dev, conn, &drained) <= 0)
+			break;
+		did++;
+	}
+	if (did && !conn->dead) {
+		conn->chan->peer->used_at = dev->now;
+		wf_tcp_conn_warm(dev, conn);
+	}
+	return did;
+}

@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Writing: frames of many requests leave with one call. Small payloads are
+ * copied behind their heads, large ones are named to the kernel where they lie.
+ * What the kernel did not take stays, and leaves when it has room.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "nic/tcp/dev.h"
+#include "os/socket.h"
+
+/* Up to here a payload is copied behind its head: cheaper than another entry of
+ * the vector. */
+#define COPY_MAX 1024u
+#define IOVS 96u
+/* Of messages, per peer: so many bytes may be on their way, or wait over there
+ * for a receive. */
+#define WINDOW (1u << 20)
+
+/* An acknowledgement leaves with the next frame, or after this time, or at once
+ * when so much waits for it. A message counts for more than its bytes. */
+#define ACK_DELAY (8 * WF_NS_PER_US)
+#define ACK_OWED (64u << 10)
+#define ACK_PER_FRAME 2048u
+
+struct batch {
+	struct iovec iov[IOVS];
+	uint32_t heads[IOVS]; /* of the frames that begin here, in dev->out */
+	unsigned int count;
+	unsigned int frames;
+	size_t bytes;
+	size_t rest; /* bytes of the frame that was begun before */
+	uint32_t staged;
+};
+
+void wf_tcp_out_activate(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	if (chan->active || chan->state != WF_TCP_UP || chan->conn->full)
+		return;
+	chan->active = true;
+	wf_base_list_add_tail(&dev->active, &chan->active_link);
+}
+
+static void deactivate(struct wf_tcp_chan *chan)
+{
+	if (!chan->active)
+		return;
+	chan->active = false;
+	wf_base_list_del(&chan->active_link);
+}
+
+/* -- acknowledgements -------------------------------------------------------- */
+
+static bool is_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan)
+{
+	uint32_t ack = chan->taken, other;
+
+	/* A frame that was refused counts once the refusal has left. */
+	if (wf_unlikely(!wf_base_list_empty(&chan->nacks))) {
+		other = wf_container_of(chan->nacks.next, struct wf_tcp_op,
+					nack_link)
+				->seq -
+			1;
+		ack = is_before(other, ack) ? other : ack;
+	}
+	if (wf_unlikely(!wf_base_list_empty(&chan->held))) {
+		other = wf_container_of(chan->held.next, struct wf_tcp_held,
+					link)
+				->seq -
+			1;
+		ack = is_before(other, ack) ? other : ack;
+	}
+	return ack;
+}
+
+static void fill_acks(struct wf_tcp_peer *peer, struct wf_tcp_head *head)
+{
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
+		struct wf_tcp_chan *chan = &peer->chans[i];
+
+		chan->told = wf_tcp_out_ack_of(chan);
+		head->ack[i] = chan->told;
+	}
+	if (peer->owes)
+		wf_base_list_del(&peer->acker);
+	peer->owes = false;
+	peer->owed = 0;
+}
+
+void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+		    uint32_t bytes)
+{
+	uint64_t at = dev->now + ACK_DELAY;
+
+	peer->owed += bytes < ACK_OWED ? bytes + ACK_PER_FRAME : ACK_OWED;
+	if (peer->owed >= ACK_OWED && (!peer->owes || peer->ack_at)) {
+		if (peer->owes)
+			wf_base_list_del(&peer->acker);
+		peer->owes = true;
+		peer->ack_at = 0;
+		wf_base_list_add_head(&dev->ackers, &peer->acker);
+	}
+	if (peer->owes)
+		return;
+	peer->owes = true;
+	peer->ack_at = at;
+	wf_base_list_add_tail(&dev->ackers, &peer->acker);
+}
+
+static void fill_head(struct wf_tcp_peer *peer, struct wf_tcp_head *head,
+		      enum wf_tcp_kind kind)
+{
+	*head = (struct wf_tcp_head){
+		.magic = WF_TCP_MAGIC,
+		.kind = (uint8_t)kind,
+	};
+	fill_acks(peer, head);
+}
+
+/* A head between frames. False: there is no room for another. */
+static bool put_note(struct wf_tcp_conn *conn, enum wf_tcp_kind kind)
+{
+	struct wf_tcp_head head;
+
+	if (conn->note_len + sizeof(head) > sizeof(conn->note))
+		return false;
+	fill_head(conn->chan->peer, &head, kind);
+	memcpy(conn->note + conn->note_len, &head, sizeof(head));
+	conn->note_len = (uint8_t)(conn->note_len + sizeof(head));
+	return true;
+}
+
+static struct wf_tcp_chan *chan_up(struct wf_tcp_peer *peer)
+{
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
+		if (peer->chans[i].state == WF_TCP_UP)
+			return &peer->chans[i];
+	}
+	return NULL;
+}
+
+static bool has_news(const struct wf_tcp_peer *peer)
+{
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
+		if (wf_tcp_out_ack_of(&peer->chans[i]) != peer->chans[i].told)
+			return true;
+	}
+	return false;
+}
+
+int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all)
+{
+	int did = 0;
+
+	while (!wf_base_list_empty(&dev->ackers)) {
+		struct wf_tcp_peer *peer = wf_container_of(
+			dev->ackers.next, struct wf_tcp_peer, acker);
+		struct wf_tcp_chan *chan = chan_up(peer);
+
+		if (!all && peer->ack_at > dev->now)
+			break;
+		wf_base_list_del(&peer->acker);
+		peer->owes = false;
+		peer->owed = 0;
+		/* Without a connection the next one begins with it. */
+		if (!chan || !has_news(peer))
+			continue;
+		wf_tcp_count(dev, acks_sent, 1);
+		if (put_note(chan->conn, WF_TCP_ACK))
+			wf_tcp_out_pump(dev, chan, 0);
+		did++;
+	}
+	return did;
+}
+
+void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		    enum wf_tcp_kind kind)
+{
+	(void)dev;
+	if (conn->part || !put_note(conn, kind))
+		return;
+	(void)!wf_os_send(conn->fd, conn->note + conn->note_at,
+			  (size_t)(conn->note_len - conn->note_at), 0);
+}
+
+static uint32_t payload_of(const struct wf_tcp_op *op)
+{
+	if (op->kind == WF_TCP_OP_READ || op->kind == WF_TCP_OP_NACK ||
+	    (op->kind == WF_TCP_OP_SERVE && op->status))
+		return 0;
+	return op->req.len;
+}
+
+/* Of the window. */
+static uint32_t cost_of(const struct wf_tcp_op *op)
+{
+	return (uint32_t)sizeof(struct wf_tcp_head) + payload_of(op);
+}
+
+bool wf_tcp_out_acked(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		      uint32_t count)
+{
+	/* One that came late over another channel. */
+	if (is_before(count, chan->acked))
+		return true;
+	if (count - chan->acked > chan->sent - chan->acked)
+		return false;
+	while (chan->acked != count) {
+		struct wf_tcp_op *op = wf_container_of(chan->flight.next,
+						       struct wf_tcp_op, link);
+		uint32_t bytes = cost_of(op);
+
+		chan->acked++;
+		chan->flying -= chan->flying < bytes ? chan->flying : bytes;
+		dev->flying--;
+		wf_base_list_del(&op->link);
+		op->where = WF_TCP_NOWHERE;
+		if (op->kind == WF_TCP_OP_READ && !op->over && !op->status)
+			wf_base_list_add_tail(&chan->peer->reads, &op->link);
+		else if (op->over)
+			wf_tcp_work_free(dev, op);
+		else
+			wf_tcp_work_end(dev, op,
+					(enum wf_nic_status)op->status);
+	}
+	/* The window may have been what stopped us. */
+	if (!wf_base_list_empty(&chan->todo))
+		wf_tcp_out_activate(dev, chan);
+	return true;
+}
+
+/* -- frames ------------------------------------------------------------------ */
+
+static uint32_t head_len(const struct wf_tcp_op *op)
+{
+	return op->kind == WF_TCP_OP_SEND || op->kind == WF_TCP_OP_NACK ?
+		       sizeof(struct wf_tcp_head) :
+		       sizeof(struct wf_tcp_frame);
+}
+
+static void build(struct wf_tcp_dev *dev, const struct wf_tcp_op *op,
+		  struct wf_tcp_frame *frame)
+{
+	static const uint8_t kinds[] = {
+		[WF_TCP_OP_SEND] = WF_TCP_SEND,
+		[WF_TCP_OP_WRITE] = WF_TCP_WRITE,
+		[WF_TCP_OP_READ] = WF_TCP_READ,
+		[WF_TCP_OP_SERVE] = WF_TCP_DATA,
+		[WF_TCP_OP_NACK] = WF_TCP_NACK,
+	};
+	const struct wf_nic_request *req = &op->req;
+
+	(void)dev;
+	*frame = (struct wf_tcp_frame){
+		.head = { .magic = WF_TCP_MAGIC,
+			  .kind = kinds[op->kind],
+			  .flags = req->has_imm ? WF_TCP_HAS_IMM : 0,
+			  .status = op->qp ? op->qp->rnr_retry : 0,
+			  .len = payload_of(op),
+			  .dst_qpn = req->dst_qpn,
+			  .src_qpn = op->src_qpn,
+			  .qkey = req->qkey,
+			  .imm = req->imm },
+	};
+	fill_acks(op->chan->peer, &frame->head);
+	if (op->kind == WF_TCP_OP_SEND)
+		return;
+	frame->rdma = (struct wf_tcp_rdma){
+		.addr = req->raddr,
+		.key = req->rkey,
+		.id = op->read_id,
+	};
+	if (op->kind == WF_TCP_OP_READ) {
+		frame->head.arg = req->len;
+	} else if (op->kind == WF_TCP_OP_SERVE) {
+		frame->head.status = op->status;
+		if (op->status)
+			frame->head.kind = WF_TCP_FAIL;
+	} else if (op->kind == WF_TCP_OP_NACK) {
+		frame->head.status = op->status;
+		frame->head.arg = op->seq;
+		frame->head.imm = req->op;
+	}
+}
+
+/* Whether the memory may still be read. The op may be gone afterwards. */
+static bool is_there(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
+{
+	const struct wf_nic_mr_table *mrs = &dev->nic.mrs;
+	const struct wf_nic_request *req = &op->req;
+
+	if (op->kind == WF_TCP_OP_SERVE)
+		return op->status ||
+		       wf_nic_mr_remote(mrs, req->rkey, req->raddr, req->len,
+					WF_NIC_REMOTE_READ);
+	if (req->inlined || op->kind > WF_TCP_OP_WRITE)
+		return true;
+	for (unsigned i = 0; i < req->sges; i++) {
+		const struct wf_nic_local *sge = &req->sge[i];
+
+		if (sge->len &&
+		    !wf_nic_mr_local(mrs, sge->lkey, sge->addr, sge->len, 0))
+			return false;
+	}
+	return true;
+}
+
+/* -- a batch ----------------------------------------------------------------- */
+
+static void add_piece(struct batch *b, const void *at, size_t len)
+{
+	struct iovec *last = b->count ? &b->iov[b->count - 1] : NULL;
+
+	if (!len)
+		return;
+	b->bytes += len;
+	if (last && (char *)last->iov_base + last->iov_len == at) {
+		last->iov_len += len;
+		return;
+	}
+	b->iov[b->count++] = (struct iovec){ (void *)at, len };
+}
+
+/* The bytes of the payload from @from on, where they lie. */
+static void add_payload(struct batch *b, const struct wf_tcp_op *op,
+			uint32_t from)
+{
+	const struct wf_nic_request *req = &op->req;
+
+	if (!payload_of(op))
+		return;
+	if (op->kind == WF_TCP_OP_SERVE) {
+		add_piece(b, (void *)(uintptr_t)(req->raddr + from),
+			  req->len - from);
+		return;
+	}
+	if (req->inlined) {
+		add_piece(b, req->data + from, req->len - from);
+		return;
+	}
+	for (unsigned i = 0; i < req->sges; i++) {
+		const struct wf_nic_local *sge = &req->sge[i];
+
+		if (from >= sge->len) {
+			from -= sge->len;
+			continue;
+		}
+		add_piece(b, (void *)(uintptr_t)(sge->addr + from),
+			  sge->len - from);
+		from = 0;
+	}
+}
+
+static void copy_payload(const struct wf_tcp_op *op, uint8_t *to)
+{
+	const struct wf_nic_request *req = &op->req;
+
+	if (op->kind == WF_TCP_OP_SERVE) {
+		memcpy(to, (void *)(uintptr_t)req->raddr, req->len);
+		return;
+	}
+	if (req->inlined) {
+		memcpy(to, req->data, req->len);
+		return;
+	}
+	for (unsigned i = 0; i < req->sges; i++) {
+		if (!req->sge[i].len)
+			continue;
+		memcpy(to, (void *)(uintptr_t)req->sge[i].addr,
+		       req->sge[i].len);
+		to += req->sge[i].len;
+	}
+}
+
+/* False: the batch is full. */
+static bool add_op(struct wf_tcp_dev *dev, struct batch *b,
+		   struct wf_tcp_op *op)
+{
+	uint32_t len = payload_of(op), head = head_len(op);
+	uint8_t *at = dev->out + b->staged;
+	struct wf_tcp_frame frame;
+
+	if (b->frames == IOVS || b->count + 1 + WF_NIC_SGE_MAX > IOVS ||
+	    b->staged + sizeof(frame) + COPY_MAX > WF_TCP_STAGE)
+		return false;
+	build(dev, op, &frame);
+	memcpy(at, &frame, head);
+	b->heads[b->frames++] = b->staged;
+	if (len <= COPY_MAX) {
+		if (len)
+			copy_payload(op, at + head);
+		b->staged += head + len;
+		add_piece(b, at, head + len);
+		return true;
+	}
+	b->staged += head;
+	add_piece(b, at, head);
+	add_payload(b, op, 0);
+	return true;
+}
+
+static struct wf_tcp_op *first_todo(const struct wf_tcp_chan *chan)
+{
+	return wf_base_list_empty(&chan->todo) ?
+		       NULL :
+		       wf_container_of(chan->todo.next, struct wf_tcp_op, link);
+}
+
+static void add_rest(struct wf_tcp_conn *conn, struct batch *b)
+{
+	struct wf_tcp_op *op = first_todo(conn->chan);
+	uint32_t head = head_len(op);
+
+	if (conn->part < head)
+		add_piece(b, (uint8_t *)&conn->part_frame + conn->part,
+			  head - conn->part);
+	add_payload(b, op, conn->part < head ? 0 : conn->part - head);
+	b->rest = b->bytes;
+}
+
+static bool has_window(const struct wf_tcp_chan *chan, size_t bytes)
+{
+	return chan->index != WF_TCP_SMALL || chan->flying + bytes < WINDOW ||
+	       wf_base_list_empty(&chan->flight);
+}
+
+/* The memory of the op is gone. False: it is in the middle of its frame, and the
+ * connection with it. */
+static bool withdraw(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		     struct wf_tcp_op *op)
+{
+	bool begun = chan->conn->part && first_todo(chan) == op;
+
+	if (op->kind != WF_TCP_OP_SERVE) {
+		wf_tcp_work_end(dev, op, WF_NIC_BAD_LKEY);
+		return !begun;
+	}
+	op->status = WF_NIC_REM_ADDR;
+	if (begun)
+		wf_tcp_conn_broken(dev, chan->conn, ECANCELED);
+	return !begun;
+}
+
+/* False: the connection is gone. */
+static bool fill(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		 struct batch *b, size_t quantum)
+{
+	struct wf_tcp_conn *conn = chan->conn;
+	struct wf_list *pos, *tmp;
+	bool begun = conn->part;
+
+	b->count = 0;
+	b->frames = 0;
+	b->bytes = 0;
+	b->rest = 0;
+	b->staged = 0;
+	if (begun) {
+		if (!is_there(dev, first_todo(chan)))
+			return withdraw(dev, chan, first_todo(chan));
+		add_rest(conn, b);
+	}
+	if (conn->note_len)
+		add_piece(b, conn->note + conn->note_at,
+			  (size_t)(conn->note_len - conn->note_at));
+	wf_list_for_each (pos, tmp, &chan->todo) {
+		struct wf_tcp_op *op =
+			wf_container_of(pos, struct wf_tcp_op, link);
+
+		if (begun) {
+			begun = false;
+			continue;
+		}
+		if (!has_window(chan, b->bytes) || b->bytes >= quantum)
+			break;
+		if (wf_unlikely(!is_there(dev, op))) {
+			bool stays = op->kind == WF_TCP_OP_SERVE;
+
+			if (!withdraw(dev, chan, op))
+				return false;
+			if (!stays)
+				continue;
+		}
+		if (!add_op(dev, b, op))
+			break;
+	}
+	return true;
+}
+
+static void written(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		    struct wf_tcp_op *op)
+{
+	wf_base_list_unlink(&op->link);
+	op->where = WF_TCP_FLIGHT;
+	wf_base_list_add_tail(&chan->flight, &op->link);
+	if (op->kind == WF_TCP_OP_NACK) {
+		wf_base_list_del(&op->nack_link);
+		/* Now the frame that it is about may be acknowledged. */
+		wf_tcp_out_owe(dev, chan->peer, 0);
+	}
+	chan->sent++;
+	chan->flying += cost_of(op);
+	dev->flying++;
+	wf_tcp_count(dev, tx_packets, 1);
+}
+
+/* The kernel took @n bytes of the batch. */
+static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		   const struct batch *b, size_t n)
+{
+	struct wf_tcp_conn *conn = chan->conn;
+	size_t note = (size_t)(conn->note_len - conn->note_at);
+
+	if (b->rest) {
+		if (n < b->rest) {
+			conn->part += (uint32_t)n;
+			return;
+		}
+		n -= b->rest;
+		conn->part = 0;
+		written(dev, chan, first_todo(chan));
+	}
+	if (n < note) {
+		conn->note_at = (uint8_t)(conn->note_at + n);
+		return;
+	}
+	n -= note;
+	conn->note_at = 0;
+	conn->note_len = 0;
+	for (unsigned i = 0; i < b->frames && n; i++) {
+		struct wf_tcp_op *op = first_todo(chan);
+		size_t len = (size_t)head_len(op) + payload_of(op);
+
+		if (n < len) {
+			conn->part = (uint32_t)n;
+			memcpy(&conn->part_frame, dev->out + b->heads[i],
+			       head_len(op));
+			return;
+		}
+		n -= len;
+		written(dev, chan, op);
+	}
+}
+
+/* Until the kernel says that there is room. */
+static void wait_for_room(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	wf_tcp_count(dev, tx_busy, 1);
+	if (!conn->watches && wf_tcp_sock_rewatch(dev, conn->fd, conn, true))
+		return; /* then it is tried again and again */
+	conn->watches = true;
+	conn->full = true;
+	dev->full_count++;
+}
+
+size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		       size_t quantum)
+{
+	struct wf_tcp_conn *conn = chan->conn;
+	size_t total = 0;
+	struct batch b;
+
+	if (chan->state != WF_TCP_UP || conn->full) {
+		deactivate(chan);
+		return 0;
+	}
+	do {
+		struct msghdr head = { .msg_iov = b.iov };
+		ssize_t n;
+
+		if (!fill(dev, chan, &b, quantum))
+			return total;
+		if (!b.bytes)
+			break;
+		head.msg_iovlen = b.count;
+		n = b.count == 1 ? wf_os_send(conn->fd, b.iov[0].iov_base,
+					      b.iov[0].iov_len, 0) :
+				   wf_os_sendmsg(conn->fd, &head, 0);
+		if (n == -EAGAIN || n == -EINTR || n == -ENOBUFS ||
+		    n == -ENOMEM)
+			n = 0;
+		if (n < 0) {
+			wf_tcp_count(dev, tx_errors, 1);
+			wf_tcp_conn_broken(dev, conn, (int)-n);
+			return total;
+		}
+		wf_tcp_count(dev, tx_calls, 1);
+		wf_tcp_count(dev, tx_bytes, (uint64_t)n);
+		settle(dev, chan, &b, (size_t)n);
+		total += (size_t)n;
+		if ((size_t)n < b.bytes) {
+			wait_for_room(dev, conn);
+			break;
+		}
+	} while (total < quantum);
+	if (conn->full ||
+	    (wf_base_list_empty(&chan->todo) && !conn->note_len) ||
+	    (!conn->note_len && !conn->part && !has_window(chan, 0)))
+		deactivate(chan);
+	else
+		wf_tcp_out_activate(dev, chan);
+	return total;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One pass of the NIC's work: what came, what is due, what may leave; and the
+ * thread that does nothing else, if there is one.
+ */
+#include <errno.h>
+
+#include "base/log.h"
+#include "nic/tcp/dev.h"
+#include "os/poll.h"
+#include "queue/wake.h"
+
+#define EVENTS 64
+/* While only a few connections talk they are read without being asked for by
+ * epoll, which is a call less; others are looked at every so many passes. */
+#define LOOK_EVERY 16u
+#define COOL_AFTER (1 * WF_NS_PER_MS)
+#define RETRY_AFTER (1 * WF_NS_PER_MS)
+/* Bytes of one channel in one pass. */
+#define QUANTUM (1u << 20)
+/* Passes in a row in the owner's place. */
+#define ATTEND_PASSES 16
+
+/* All of @from, which is empty then. */
+static void take_over(struct wf_list *from, struct wf_list *to)
+{
+	wf_base_list_init(to);
+	if (wf_base_list_empty(from))
+		return;
+	*to = *from;
+	to->next->prev = to;
+	to->prev->next = to;
+	wf_base_list_init(from);
+}
+
+/* -- what came --------------------------------------------------------------- */
+
+static void has_room(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	conn->full = false;
+	dev->full_count--;
+	if (!wf_tcp_sock_rewatch(dev, conn->fd, conn, false))
+		conn->watches = false;
+	wf_tcp_out_activate(dev, conn->chan);
+}
+
+static int conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		      uint32_t events)
+{
+	if (conn->dead)
+		return 0;
+	if (!conn->chan || conn->chan->state != WF_TCP_UP) {
+		wf_tcp_conn_event(dev, conn, events);
+		return 1;
+	}
+	if (events & EPOLLOUT && conn->full)
+		has_room(dev, conn);
+	if (!(events & ~(uint32_t)EPOLLOUT) || conn->carry)
+		return 0;
+	return wf_tcp_in_read(dev, conn);
+}
+
+static int look_at_all(struct wf_tcp_dev *dev)
+{
+	struct epoll_event events[EVENTS];
+	int n = wf_os_epoll_wait(dev->poll_fd, events, EVENTS, 0), did = 0;
+
+	for (int i = 0; i < n; i++) {
+		void *tag = events[i].data.ptr;
+
+		if (tag == &dev->listen_fd) {
+			wf_tcp_conn_accept(dev);
+			did++;
+		} else if (tag != &dev->soft.user_fd && tag != &dev->wake_fd) {
+			did += conn_event(dev, tag, events[i].events);
+		}
+	}
+	return did;
+}
+
+/* Those that talk. A copy of the list: what one says may close another. */
+static int look_at_hot(struct wf_tcp_dev *dev)
+{
+	struct wf_tcp_conn *conns[WF_TCP_HOT_MOST];
+	unsigned int count = 0;
+	struct wf_list *pos;
+	int did = 0;
+
+	for (pos = dev->hots.next; pos != &dev->hots; pos = pos->next)
+		conns[count++] =
+			wf_container_of(pos, struct wf_tcp_conn, hot_link);
+	for (unsigned int i = 0; i < count; i++) {
+		struct wf_tcp_conn *conn = conns[i];
+
+		if (conn->dead)
+			continue;
+		did += conn_event(dev, conn, EPOLLIN);
+		if (!conn->dead && dev->now - conn->came_at > COOL_AFTER)
+			wf_tcp_conn_cool(dev, conn);
+	}
+	return did;
+}
+
+static void cool_down(struct wf_tcp_dev *dev)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->hots) {
+		struct wf_tcp_conn *conn =
+			wf_container_of(pos, struct wf_tcp_conn, hot_link);
+
+		if (dev->now - conn->came_at > COOL_AFTER)
+			wf_tcp_conn_cool(dev, conn);
+	}
+}
+
+static int look(struct wf_tcp_dev *dev)
+{
+	if (dev->hot_count && dev->hot_count <= WF_TCP_HOT_MOST &&
+	    !dev->full_count && ++dev->passes % LOOK_EVERY)
+		return look_at_hot(dev);
+	cool_down(dev);
+	return look_at_all(dev);
+}
+
+static int carry_on(struct wf_tcp_dev *dev)
+{
+	struct wf_list now;
+	int did = 0;
+
+	/* Each once; those that still wait are put back. */
+	take_over(&dev->carriers, &now);
+	while (!wf_base_list_empty(&now)) {
+		struct wf_tcp_conn *conn = wf_container_of(
+			now.next, struct wf_tcp_conn, wait_link);
+
+		wf_base_list_del(&conn->wait_link);
+		did += wf_tcp_in_resume(dev, conn);
+		if (!conn->dead && conn->carry)
+			wf_base_list_add_tail(&dev->carriers, &conn->wait_link);
+	}
+	return did;
+}
+
+/* -- what is due ------------------------------------------------------------- */
+
+static int run_timers(struct wf_tcp_dev *dev)
+{
+	struct wf_nic_timer *timer;
+	int fired = 0;
+
+	/* A timer is set to a later time than now by whoever sets it. */
+	while ((timer = wf_nic_timers_take(&dev->timers, dev->now))) {
+		timer->due = WF_TCP_NEVER;
+		wf_tcp_conn_tick(
+			dev, wf_container_of(timer, struct wf_tcp_peer, timer));
+		fired++;
+	}
+	if (wf_unlikely(dev->no_accept && dev->now >= dev->accept_at)) {
+		dev->no_accept = wf_tcp_sock_watch(dev, dev->listen_fd,
+						   &dev->listen_fd, false) != 0;
+		dev->accept_at = dev->now + RETRY_AFTER;
+	}
+	if (wf_unlikely(dev->guest_count))
+		wf_tcp_conn_expire_guests(dev);
+	return fired;
+}
+
+static void take_doorbells(struct wf_tcp_dev *dev)
+{
+	const struct wf_queue_ids *qpns = &dev->nic.qpns;
+	bool waited = dev->ring_waits;
+
+	dev->ring_waits = false;
+	if (!atomic_exchange_explicit(&dev->dirty, 0, memory_order_acquire) &&
+	    !waited)
+		return;
+	for (uint32_t i = 0; i < qpns->count; i++) {
+		if (qpns->slots[i].next == WF_QUEUE_ID_IN_USE)
+			wf_tcp_work_take(dev, dev->nic.qps[i]);
+	}
+}
+
+/* -- what may leave ---------------------------------------------------------- */
+
+void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum)
+{
+	struct wf_list now;
+
+	/* Each once: who has more to send comes again in the next pass. */
+	take_over(&dev->active, &now);
+	while (!wf_base_list_empty(&now)) {
+		struct wf_tcp_chan *chan = wf_container_of(
+			now.next, struct wf_tcp_chan, active_link);
+
+		wf_base_list_del(&chan->active_link);
+		chan->active = false;
+		wf_tcp_out_pump(dev, chan, quantum);
+	}
+}
+
+int wf_tcp_pass(struct wf_tcp_dev *dev)
+{
+	int did = 0;
+
+	dev->now = wf_base_clock_ns();
+	if (wf_unlikely(!wf_base_list_empty(&dev->all_held)))
+		did += wf_tcp_target_retry(dev);
+	if (wf_unlikely(!wf_base_list_empty(&dev->carriers)))
+		did += carry_on(dev);
+	did += look(dev);
+	take_doorbells(dev);
+	did += run_timers(dev);
+	if (!wf_base_list_empty(&dev->active))
+		wf_tcp_pass_pump(dev, QUANTUM);
+	if (!wf_base_list_empty(&dev->ackers))
+		did += wf_tcp_out_acks(dev, false);
+	if (!wf_base_list_empty(&dev->dead))
+		wf_tcp_conn_free_dead(dev);
+	if (!wf_base_list_empty(&dev->soft.stuck))
+		wf_nic_soft_unstick(&dev->soft);
+	return did;
+}
+
+uint64_t wf_tcp_pass_rest(struct wf_tcp_dev *dev)
+{
+	uint64_t at, soon = dev->now + RETRY_AFTER;
+
+	wf_tcp_out_acks(dev, true);
+	at = wf_nic_timers_next(&dev->timers);
+	if (!wf_base_list_empty(&dev->active))
+		return 0;
+	if (at > soon &&
+	    (!wf_base_list_empty(&dev->carriers) ||
+	     !wf_base_list_empty(&dev->all_held) ||
+	     !wf_base_list_empty(&dev->soft.stuck) || dev->ring_waits))
+		at = soon;
+	if (dev->no_accept && at > dev->accept_at)
+		at = dev->accept_at;
+	if (dev->guest_count && at > dev->now + WF_NS_PER_S)
+		at = dev->now + WF_NS_PER_S;
+	return at;
+}
+
+uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken)
+{
+	struct wf_tcp_dev *dev =
+		wf_container_of(attend, struct wf_tcp_dev, attend);
+	uint64_t due = 0;
+	int more = 1;
+
+	(void)woken;
+	for (int i = 0; i < ATTEND_PASSES && more; i++) {
+		wf_base_lock_take(&dev->nic.lock);
+		more = wf_tcp_pass(dev);
+		if (!more)
+			due = wf_tcp_pass_rest(dev);
+		wf_base_lock_drop(&dev->nic.lock);
+	}
+	return due;
+}
+
+/* -- the thread -------------------------------------------------------------- */
+
+static void sleep_until(struct wf_tcp_dev *dev, uint64_t at)
+{
+	struct pollfd fds[2] = {
+		{ .fd = dev->poll_fd, .events = POLLIN },
+		{ .fd = dev->wake_fd, .events = POLLIN },
+	};
+	uint64_t now = wf_base_clock_ns(), count;
+
+	if (at <= now)
+		return;
+	wf_os_poll(fds, 2, at == WF_TCP_NEVER ? WF_OS_FOREVER : at - now);
+	if (fds[1].revents)
+		wf_os_eventfd_read(dev->wake_fd, &count);
+}
+
+static void *thread_main(void *arg)
+{
+	struct wf_tcp_dev *dev = arg;
+
+	for (;;) {
+		uint64_t at;
+		bool stop;
+		int did;
+
+		wf_base_lock_take(&dev->nic.lock);
+		did = wf_tcp_pass(dev);
+		at = did ? 0 : wf_tcp_pass_rest(dev);
+		stop = dev->stop;
+		wf_base_lock_drop(&dev->nic.lock);
+		if (stop)
+			return NULL;
+		if (did)
+			continue;
+		/* Pairs with wf_queue_wake_needed() in kick(). */
+		wf_queue_wake_arm(&dev->asleep);
+		if (!atomic_load_explicit(&dev->dirty, memory_order_relaxed))
+			sleep_until(dev, at);
+		wf_queue_wake_disarm(&dev->asleep);
+	}
+}
+
+int wf_tcp_pass_start(struct wf_tcp_dev *dev)
+{
+	int ret;
+
+	dev->wake_fd = wf_os_eventfd();
+	if (dev->wake_fd < 0)
+		return dev->wake_fd;
+	dev->threaded = true; /* before it looks */
+	ret = wf_os_thread_start(&dev->thread, thread_main, dev);
+	if (ret)
+		dev->threaded = false;
+	return ret;
+}
+
+void wf_tcp_pass_stop(struct wf_tcp_dev *dev)
+{
+	if (!dev->threaded)
+		return;
+	wf_base_lock_take(&dev->nic.lock);
+	dev->stop = true;
+	wf_base_lock_drop(&dev->nic.lock);
+	wf_os_eventfd_write(dev->wake_fd, 1);
+	wf_os_thread_join(dev->thread);
+}

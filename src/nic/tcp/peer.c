@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers: finding them by address, their lives, what goes on when a connection
+ * takes the place of another.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "nic/tcp/dev.h"
+#include "os/process.h"
+
+/* How often one without a handle is looked at. */
+#define LET_GO_EVERY (1 * WF_NS_PER_S)
+
+static struct wf_list *bucket_of(struct wf_tcp_dev *dev,
+				 const struct wf_addr *addr)
+{
+	return &dev->buckets[wf_base_addr_hash(addr) % 256];
+}
+
+struct wf_tcp_peer *wf_tcp_peer_find(struct wf_tcp_dev *dev,
+				     const struct wf_addr *addr)
+{
+	struct wf_list *head = bucket_of(dev, addr), *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, head) {
+		struct wf_tcp_peer *peer =
+			wf_container_of(pos, struct wf_tcp_peer, bucket);
+
+		if (wf_base_addr_equal(&peer->addr, addr))
+			return peer;
+	}
+	return NULL;
+}
+
+static uint64_t new_life(void)
+{
+	uint64_t life = 0;
+
+	while (!life) {
+		if (wf_os_random(&life, sizeof(life), false))
+			life = wf_base_clock_ns() ^ (uint64_t)wf_os_getpid()
+							    << 48;
+	}
+	return life;
+}
+
+static void init_chan(struct wf_tcp_peer *peer, unsigned index)
+{
+	struct wf_tcp_chan *chan = &peer->chans[index];
+
+	chan->peer = peer;
+	chan->index = (uint8_t)index;
+	wf_base_list_init(&chan->active_link);
+	wf_base_list_init(&chan->todo);
+	wf_base_list_init(&chan->flight);
+	wf_base_list_init(&chan->nacks);
+	wf_base_list_init(&chan->held);
+}
+
+static struct wf_tcp_peer *make(struct wf_tcp_dev *dev,
+				const struct wf_addr *addr)
+{
+	struct wf_tcp_peer *peer;
+
+	if (wf_nic_timers_room(&dev->timers, dev->peer_count + 2))
+		return NULL;
+	peer = calloc(1, sizeof(*peer));
+	if (!peer)
+		return NULL;
+	peer->addr = *addr;
+	peer->ah = WF_NIC_AH_UNKNOWN;
+	peer->our_life = new_life();
+	peer->used_at = dev->now;
+	wf_nic_timer_init(&peer->timer);
+	wf_base_list_init(&peer->acker);
+	wf_base_list_init(&peer->reads);
+	wf_base_list_init(&peer->served);
+	wf_base_list_init(&peer->bucket);
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++)
+		init_chan(peer, i);
+	wf_base_list_add_tail(&dev->peers, &peer->link);
+	dev->peer_count++;
+	dev->strangers++;
+	wf_nic_gauge(&dev->nic.counters->peers, dev->peer_count);
+	return peer;
+}
+
+struct wf_tcp_peer *wf_tcp_peer_get(struct wf_tcp_dev *dev,
+				    const struct wf_addr *addr, bool stranger)
+{
+	struct wf_tcp_peer *peer = wf_tcp_peer_find(dev, addr);
+
+	if (peer)
+		return peer;
+	/* Those who come by themselves cannot take the places of those whom
+	 * the user wants to reach. */
+	if ((stranger ? dev->strangers : dev->peer_count - dev->strangers) >=
+	    dev->max_peers)
+		return NULL;
+	peer = make(dev, addr);
+	if (!peer)
+		return NULL;
+	wf_base_list_add_tail(bucket_of(dev, addr), &peer->bucket);
+	wf_tcp_peer_arm(dev, peer, dev->now + LET_GO_EVERY);
+	return peer;
+}
+
+struct wf_tcp_peer *wf_tcp_peer_mirror(struct wf_tcp_dev *dev,
+				       const struct wf_addr *addr)
+{
+	struct wf_tcp_peer *self = wf_tcp_peer_find(dev, addr);
+
+	if (!dev->mirror)
+		dev->mirror = make(dev, addr);
+	if (!dev->mirror)
+		return NULL;
+	dev->mirror->mirror = true;
+	/* What it brings is told as coming from ourselves. */
+	dev->mirror->ah = self ? self->ah : WF_NIC_AH_UNKNOWN;
+	return dev->mirror;
+}
+
+void wf_tcp_peer_arm(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+		     uint64_t due)
+{
+	if (due < peer->timer.due)
+		wf_nic_timers_set(&dev->timers, &peer->timer, due);
+}
+
+bool wf_tcp_chan_is_busy(const struct wf_tcp_chan *chan)
+{
+	return !wf_base_list_empty(&chan->todo) ||
+	       !wf_base_list_empty(&chan->flight) ||
+	       !wf_base_list_empty(&chan->held) ||
+	       (chan->conn && (chan->conn->sink.kind || chan->conn->carry));
+}
+
+bool wf_tcp_peer_is_busy(const struct wf_tcp_peer *peer)
+{
+	return wf_tcp_chan_is_busy(&peer->chans[WF_TCP_SMALL]) ||
+	       wf_tcp_chan_is_busy(&peer->chans[WF_TCP_BULK]) ||
+	       !wf_base_list_empty(&peer->reads) ||
+	       !wf_base_list_empty(&peer->served) || peer->owes;
+}
+
+static struct wf_tcp_op *first(const struct wf_list *head)
+{
+	return wf_base_list_empty(head) ?
+		       NULL :
+		       wf_container_of(head->next, struct wf_tcp_op, link);
+}
+
+static void end_list(struct wf_tcp_dev *dev, struct wf_list *head,
+		     enum wf_nic_status status)
+{
+	struct wf_tcp_op *op;
+
+	while ((op = first(head))) {
+		/* Nothing is counted any more: it goes for good. */
+		if (op->where == WF_TCP_FLIGHT)
+			dev->flying--;
+		op->where = WF_TCP_NOWHERE;
+		wf_base_list_del(&op->link);
+		wf_tcp_work_end(dev, op, status);
+	}
+}
+
+/* The counts begin anew. */
+static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		       enum wf_nic_status status)
+{
+	wf_tcp_conn_drop(dev, chan);
+	end_list(dev, &chan->todo, status);
+	end_list(dev, &chan->flight, status);
+	wf_tcp_target_drop_held(dev, chan);
+	chan->asked_from = 0;
+	chan->welcome = 0;
+	chan->sent = 0;
+	chan->acked = 0;
+	chan->taken = 0;
+	chan->told = 0;
+	chan->flying = 0;
+}
+
+/* Everything that is under way with it. */
+static void end(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+		enum wf_nic_status status)
+{
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++)
+		reset_chan(dev, &peer->chans[i], status);
+	end_list(dev, &peer->reads, status);
+	while (!wf_base_list_empty(&peer->served))
+		wf_tcp_work_end(dev,
+				wf_container_of(peer->served.next,
+						struct wf_tcp_op, qp_link),
+				status);
+	if (peer->owes)
+		wf_base_list_del(&peer->acker);
+	peer->owes = false;
+	peer->owed = 0;
+}
+
+void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+			  enum wf_nic_status status, bool ours)
+{
+	peer->life = 0;
+	peer->last_err = 0;
+	if (ours)
+		peer->our_life = new_life();
+	peer->fails++;
+	peer->lost = peer->handles;
+	wf_tcp_count(dev, peer_deaths, 1);
+	end(dev, peer, status);
+	wf_tcp_peer_arm(dev, peer, dev->now + LET_GO_EVERY);
+}
+
+bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+			uint32_t taken)
+{
+	uint32_t there = taken - chan->acked, at = 0;
+	struct wf_list again, *pos, *tmp;
+
+	if (there > chan->sent - chan->acked)
+		return false;
+	/* Those that are there wait for their acknowledgement, which may be a
+	 * refusal; the others leave again. */
+	wf_base_list_init(&again);
+	wf_list_for_each (pos, tmp, &chan->flight) {
+		struct wf_tcp_op *op =
+			wf_container_of(pos, struct wf_tcp_op, link);
+
+		if (at++ < there)
+			continue;
+		wf_base_list_unlink(&op->link);
+		dev->flying--;
+		op->where = WF_TCP_TODO;
+		wf_base_list_add_tail(&again, &op->link);
+	}
+	while (!wf_base_list_empty(&again)) {
+		struct wf_tcp_op *op =
+			wf_container_of(again.prev, struct wf_tcp_op, link);
+		struct wf_tcp_chan *refused;
+
+		wf_base_list_unlink(&op->link);
+		wf_base_list_add_head(&chan->todo, &op->link);
+		if (op->kind == WF_TCP_OP_NACK) {
+			refused = &chan->peer->chans[op->req.op];
+			wf_base_list_add_head(&refused->nacks, &op->nack_link);
+		}
+		if (op->over) {
+			/* Nobody asks for it any more. */
+			op->where = WF_TCP_NOWHERE;
+			wf_base_list_del(&op->link);
+			wf_tcp_work_free(dev, op);
+		}
+		wf_tcp_count(dev, retransmits, 1);
+	}
+	chan->sent = taken;
+	chan->flying = 0;
+	return true;
+}
+
+void wf_tcp_peer_free(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
+{
+	end(dev, peer, WF_NIC_FLUSHED);
+	wf_nic_timers_drop(&dev->timers, &peer->timer);
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++)
+		wf_base_list_del(&peer->chans[i].active_link);
+	wf_base_list_del(&peer->bucket);
+	wf_base_list_del(&peer->link);
+	if (!peer->handles)
+		dev->strangers--;
+	dev->peer_count--;
+	wf_nic_gauge(&dev->nic.counters->peers, dev->peer_count);
+	free(peer);
+}
+
+void wf_tcp_peer_let_go(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
+{
+	if (peer->handles || peer->mirror)
+		return;
+	if (wf_tcp_peer_is_busy(peer) || peer->chans[WF_TCP_SMALL].conn ||
+	    peer->chans[WF_TCP_BULK].conn)
+		wf_tcp_peer_arm(dev, peer, dev->now + LET_GO_EVERY);
+	else
+		wf_tcp_peer_free(dev, peer);
+}

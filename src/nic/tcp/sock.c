@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sockets of nic/tcp: how they are made and which options they get.
+ */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "nic/tcp/dev.h"
+#include "os/file.h"
+#include "os/poll.h"
+#include "os/process.h"
+#include "os/socket.h"
+
+#define BACKLOG 4096
+
+/* A round trip below this is one within a host or a rack: the administrator's
+ * congestion control may be one that paces, which is right between sites, and
+ * makes 1 MiB take 1.8 times as long here (measured: bbr beside cubic). */
+#define NEAR_RTT_US 500u
+#define NEAR_CONTROL "cubic"
+
+/* In headers since Linux 6.15. */
+#define RTO_MAX_MS 44
+#define RTO_MAX 2000 /* a link that comes back is noticed so soon */
+
+static void set(int fd, int level, int name, int value)
+{
+	/* Whatever this kernel does not know is done without. */
+	(void)!wf_os_setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+static int clamp_ms(uint64_t ns)
+{
+	uint64_t ms = ns / WF_NS_PER_MS;
+
+	return ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+/* A host that vanished is given up when the dead time-out has passed: while
+ * bytes are not acknowledged by TCP_USER_TIMEOUT, else by keep-alive. */
+static void set_options(const struct wf_tcp_dev *dev, int fd)
+{
+	int dead_ms = clamp_ms(dev->dead_ns), every = dead_ms / 4000;
+
+	set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, dead_ms);
+	set(fd, IPPROTO_TCP, RTO_MAX_MS, RTO_MAX);
+	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	every = every < 1 ? 1 : every > 60 ? 60 : every;
+	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, every);
+	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, every);
+}
+
+void wf_tcp_sock_tune(int fd)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	memset(&info, 0, sizeof(info));
+	if (!wf_os_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+	    info.tcpi_rtt && info.tcpi_rtt < NEAR_RTT_US)
+		(void)!wf_os_setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION,
+					NEAR_CONTROL, strlen(NEAR_CONTROL));
+}
+
+int wf_tcp_sock_listen(struct wf_addr *addr)
+{
+	struct wf_addr bound;
+	socklen_t len = sizeof(bound);
+	int fd, err;
+
+	fd = wf_os_socket(addr->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return fd;
+	if (addr->sa.sa_family == AF_INET6)
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	err = wf_os_bind(fd, &addr->sa, wf_base_addr_len(addr));
+	if (!err)
+		err = wf_os_listen(fd, BACKLOG);
+	if (!err)
+		err = wf_os_getsockname(fd, &bound.sa, &len);
+	if (err) {
+		wf_os_close(fd);
+		return err;
+	}
+	wf_base_addr_set_port(addr, wf_base_addr_port(&bound));
+	return fd;
+}
+
+int wf_tcp_sock_connect(const struct wf_tcp_dev *dev,
+			const struct wf_addr *from, const struct wf_addr *to,
+			bool *done)
+{
+	struct wf_addr source = *from;
+	int fd, err = 0;
+
+	fd = wf_os_socket(to->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return fd;
+	set_options(dev, fd);
+	/* The peer knows us by the address that the connection comes from. The
+	 * port is found when the destination is known: one of ours may serve
+	 * many connections. */
+	if (source.sa.sa_family) {
+		wf_base_addr_set_port(&source, 0);
+		set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+		err = wf_os_bind(fd, &source.sa, wf_base_addr_len(&source));
+	}
+	if (!err)
+		err = wf_os_connect(fd, &to->sa, wf_base_addr_len(to));
+	*done = !err;
+	if (err && err != -EINPROGRESS) {
+		wf_os_close(fd);
+		return err;
+	}
+	return fd;
+}
+
+int wf_tcp_sock_result(int fd)
+{
+	int err = 0;
+	socklen_t len = sizeof(err);
+	int ret = wf_os_getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
+
+	return ret ? ret : -err;
+}
+
+int wf_tcp_sock_accept(const struct wf_tcp_dev *dev)
+{
+	int fd = wf_os_accept(dev->listen_fd, NULL, NULL);
+
+	if (fd >= 0)
+		set_options(dev, fd);
+	return fd;
+}
+
+int wf_tcp_sock_names(int fd, struct wf_addr *from, struct wf_addr *to)
+{
+	union {
+		struct sockaddr sa;
+		struct sockaddr_storage room;
+	} name;
+	socklen_t len = sizeof(name);
+	int err = wf_os_getpeername(fd, &name.sa, &len);
+
+	if (!err)
+		err = wf_base_addr_set(from, &name, len);
+	len = sizeof(name);
+	if (!err)
+		err = wf_os_getsockname(fd, &name.sa, &len);
+	if (!err)
+		err = wf_base_addr_set(to, &name, len);
+	return err;
+}
+
+static int control(struct wf_tcp_dev *dev, int how, int fd, void *tag,
+		   bool room)
+{
+	struct epoll_event event = {
+		.events = room ? EPOLLIN | EPOLLOUT : EPOLLIN,
+		.data.ptr = tag,
+	};
+
+	return wf_os_epoll_ctl(dev->poll_fd, how, fd, &event);
+}
+
+int wf_tcp_sock_watch(struct wf_tcp_dev *dev, int fd, void *tag, bool room)
+{
+	return control(dev, EPOLL_CTL_ADD, fd, tag, room);
+}
+
+int wf_tcp_sock_rewatch(struct wf_tcp_dev *dev, int fd, void *tag, bool room)
+{
+	return control(dev, EPOLL_CTL_MOD, fd, tag, room);
+}
+
+int wf_tcp_sock_unwatch(struct wf_tcp_dev *dev, int fd)
+{
+	return wf_os_epoll_ctl(dev->poll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void wf_tcp_sock_raise_limit(void)
+{
+	struct wf_os_fd_limit limit;
+
+	if (wf_os_fd_limit(&limit) || limit.now >= limit.most)
+		return;
+	wf_info("descriptors: the limit of %llu is raised to %llu, as each "
+		"peer elsewhere takes two",
+		(unsigned long long)limit.now, (unsigned long long)limit.most);
+	/* A failure shows when descriptors run out. */
+	(void)!wf_os_fd_limit_set(limit.most);
+}

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a frame does here: a message into a posted receive, bytes into or out of
+ * registered memory, data for a read of ours. Runs once per frame (the count of
+ * the channel sees to that) and without the application. The place of a payload
+ * is found before the payload is there.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "nic/tcp/dev.h"
+#include "nic/wqe.h"
+
+/* How long a frame may wait for a receive, per try that its sender allows. */
+#define RNR_WAIT (1 * WF_NS_PER_MS)
+#define RETRY_MOST 256
+
+/* -- receives ---------------------------------------------------------------- */
+
+/* The next posted receive, not taken yet. False: none, or the completion would
+ * have no place. */
+static bool peek_receive(struct wf_nic_qp *qp, struct wf_nic_rx_desc *desc)
+{
+	struct wf_tcp_qp *mine = qp->dev;
+	struct wf_queue_work look;
+
+	if (!qp->rq.ring || qp->flushed || !wf_nic_cq_has_room(qp->recv_cq))
+		return false;
+	if (wf_unlikely(mine->spares)) {
+		*desc = mine->spare[mine->spares - 1];
+		return true;
+	}
+	if (wf_queue_work_poll(&qp->rq_work) <= 0)
+		return false;
+	look = qp->rq_work;
+	wf_queue_work_take(&look, desc);
+	return true;
+}
+
+static void take_receive(struct wf_nic_qp *qp)
+{
+	struct wf_tcp_qp *mine = qp->dev;
+	struct wf_nic_rx_desc desc;
+
+	if (wf_unlikely(mine->spares))
+		mine->spares--;
+	else
+		wf_queue_work_take(&qp->rq_work, &desc);
+}
+
+static void complete(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+		     struct wf_nic_qp *qp, const struct wf_nic_rx_desc *desc,
+		     const struct wf_tcp_head *head, enum wf_nic_opcode op,
+		     enum wf_nic_status status)
+{
+	bool imm = head->flags & WF_TCP_HAS_IMM;
+	uint32_t len = status == WF_NIC_OK ? head->len : 0;
+	const struct wf_nic_cqe cqe = {
+		.req_id = desc->req_id,
+		.status = (uint8_t)status,
+		.flags = wf_nic_cqe_flags(WF_NIC_CQE_RQ, op, imm),
+		.qpn = qp->num,
+		.length = (uint16_t)len,
+		.length_hi = (uint16_t)(len >> 16),
+		.ah = peer->ah,
+		.src_qpn = head->src_qpn,
+		.imm = imm ? head->imm : 0,
+	};
+
+	if (peer->ah == WF_NIC_AH_UNKNOWN)
+		wf_nic_qp_note_from(qp, desc->req_id, &peer->addr);
+	wf_tcp_work_complete(dev, qp, &cqe);
+	wf_tcp_count(dev, rx_msgs, 1);
+}
+
+unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
+				const struct wf_tcp_conn *conn, uint32_t len,
+				uint8_t **places, unsigned int most)
+{
+	struct wf_nic_qp *qp = wf_nic_qp_find(&dev->nic, conn->guess_qpn);
+	unsigned int count = 0;
+	struct wf_queue_work look;
+	int ready;
+
+	if (!qp || !qp->rq.ring || qp->flushed ||
+	    ((struct wf_tcp_qp *)qp->dev)->spares ||
+	    !wf_base_list_empty(&conn->chan->held))
+		return 0;
+	ready = wf_queue_work_poll(&qp->rq_work);
+	look = qp->rq_work;
+	while (count < most && ready-- > 0) {
+		struct wf_nic_rx_desc desc;
+		uint64_t addr;
+
+		wf_queue_work_take(&look, &desc);
+		addr = wf_nic_wqe_addr(desc.addr_lo, desc.addr_hi);
+		if (desc.length < len ||
+		    !wf_nic_mr_local(&dev->nic.mrs,
+				     desc.lkey_ctrl & WF_NIC_LKEY_MASK, addr,
+				     len, WF_NIC_LOCAL_WRITE))
+			break;
+		places[count++] = (uint8_t *)(uintptr_t)addr;
+	}
+	return count;
+}
+
+/* -- refusals ---------------------------------------------------------------- */
+
+/* In order of their numbers: one that was held is refused after later ones. */
+static void add_nack(struct wf_tcp_chan *chan, struct wf_tcp_op *op)
+{
+	struct wf_list *pos = chan->nacks.prev;
+
+	while (pos != &chan->nacks &&
+	       (int32_t)(wf_container_of(pos, struct wf_tcp_op, nack_link)
+				 ->seq -
+			 op->seq) > 0)
+		pos = pos->prev;
+	wf_base_list_add_head(pos, &op->nack_link);
+}
+
+/* The sender of the frame that is number @seq of @chan is told. -ENOMEM. */
+static int refuse(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		  uint32_t seq, enum wf_nic_status status)
+{
+	struct wf_tcp_op *op = wf_base_pool_get(&dev->ops);
+
+	if (!op)
+		return -ENOMEM;
+	memset(op, 0, sizeof(*op));
+	wf_base_list_init(&op->qp_link);
+	op->kind = WF_TCP_OP_NACK;
+	op->status = (uint8_t)status;
+	op->seq = seq;
+	op->req.op = chan->index;
+	add_nack(chan, op);
+	wf_tcp_work_queue(dev, op, &chan->peer->chans[WF_TCP_SMALL]);
+	if (status == WF_NIC_RNR)
+		wf_tcp_count(dev, rnr_sent, 1);
+	else
+		wf_tcp_count(dev, nacks_sent, 1);
+	return 0;
+}
+
+static void refused(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		    uint32_t seq, uint8_t status)
+{
+	uint32_t at = seq - chan->acked;
+	struct wf_list *pos, *tmp;
+
+	wf_tcp_count(dev, nacks_received, 1);
+	wf_list_for_each (pos, tmp, &chan->flight) {
+		if (--at)
+			continue;
+		wf_container_of(pos, struct wf_tcp_op, link)->status =
+			status && status < WF_NIC_STATUSES ? status :
+							     WF_NIC_BAD_STATUS;
+		return;
+	}
+	wf_tcp_count(dev, bad_field, 1);
+}
+
+/* -- frames that wait -------------------------------------------------------- */
+
+static struct wf_tcp_held *hold(struct wf_tcp_conn *conn, uint32_t bytes)
+{
+	struct wf_tcp_held *held = malloc(sizeof(*held) + bytes);
+
+	if (!held)
+		return NULL;
+	held->chan = conn->chan;
+	held->frame = conn->frame;
+	return held;
+}
+
+static void add_held(struct wf_tcp_dev *dev, struct wf_tcp_held *held)
+{
+	struct wf_tcp_chan *chan = held->chan;
+	uint8_t tries = held->frame.head.status;
+
+	held->seq = chan->taken + 1;
+	held->until = tries == WF_NIC_RNR_FOREVER ||
+				      held->frame.head.kind == WF_TCP_READ ?
+			      WF_TCP_NEVER :
+			      dev->now + (tries + 1u) * RNR_WAIT;
+	chan->held_bytes += held->frame.head.len;
+	dev->held_bytes += held->frame.head.len;
+	wf_base_list_add_tail(&chan->held, &held->link);
+	wf_base_list_add_tail(&dev->all_held, &held->dev_link);
+}
+
+static void drop_held(struct wf_tcp_dev *dev, struct wf_tcp_held *held)
+{
+	held->chan->held_bytes -= held->frame.head.len;
+	dev->held_bytes -= held->frame.head.len;
+	wf_base_list_del(&held->link);
+	wf_base_list_del(&held->dev_link);
+	free(held);
+}
+
+void wf_tcp_target_drop_held(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	while (!wf_base_list_empty(&chan->held))
+		drop_held(dev, wf_container_of(chan->held.next,
+					       struct wf_tcp_held, link));
+}
+
+/* -- what each kind needs ---------------------------------------------------- */
+
+/* WF_NIC_RNR: not now. */
+static enum wf_nic_status find_qp(struct wf_tcp_dev *dev,
+				  const struct wf_tcp_head *head,
+				  struct wf_nic_qp **qp)
+{
+	*qp = wf_nic_qp_find(&dev->nic, head->dst_qpn);
+	/* Opened and not ready yet: they are not told to give up. */
+	if (!*qp && !dev->nic.had_qp)
+		return WF_NIC_RNR;
+	if (!*qp || (*qp)->qkey != head->qkey || (*qp)->flushed)
+		return WF_NIC_BAD_QPN;
+	return WF_NIC_OK;
+}
+
+/* Finds a receive for a message and takes it. */
+static enum wf_nic_status find_receive(struct wf_tcp_dev *dev,
+				       struct wf_tcp_peer *peer,
+				       const struct wf_tcp_head *head,
+				       struct wf_nic_qp *qp,
+				       struct wf_nic_rx_desc *desc)
+{
+	if (peer->ah == WF_NIC_AH_UNKNOWN && qp->no_strangers)
+		return WF_NIC_RNR;
+	if (!peek_receive(qp, desc))
+		return WF_NIC_RNR;
+	if (head->len > desc->length)
+		return WF_NIC_REM_LEN;
+	if (head->len &&
+	    !wf_nic_mr_local(&dev->nic.mrs, desc->lkey_ctrl & WF_NIC_LKEY_MASK,
+			     wf_nic_wqe_addr(desc->addr_lo, desc->addr_hi),
+			     head->len, WF_NIC_LOCAL_WRITE)) {
+		/* The receive is spoilt, and its owner must hear of it. */
+		take_receive(qp);
+		complete(dev, peer, qp, desc, head, WF_NIC_OP_SEND,
+			 WF_NIC_BAD_LKEY);
+		return WF_NIC_BAD_STATUS;
+	}
+	take_receive(qp);
+	return WF_NIC_OK;
+}
+
+static enum wf_nic_status serve(struct wf_tcp_dev *dev,
+				struct wf_tcp_peer *peer,
+				const struct wf_tcp_frame *frame)
+{
+	const struct wf_tcp_head *head = &frame->head;
+	struct wf_nic_qp *qp;
+	enum wf_nic_status status = find_qp(dev, head, &qp);
+	struct wf_tcp_op *op;
+
+	if (status != WF_NIC_OK)
+		return status;
+	if (head->arg > dev->nic.caps.max_rdma ||
+	    !wf_nic_mr_remote(&dev->nic.mrs, frame->rdma.key, frame->rdma.addr,
+			      head->arg, WF_NIC_REMOTE_READ))
+		return WF_NIC_REM_ADDR;
+	if (peer->serving >= WF_TCP_SERVE_MOST ||
+	    dev->serving >= WF_TCP_SERVE_ALL)
+		return WF_NIC_RNR;
+	op = wf_base_pool_get(&dev->ops);
+	if (!op)
+		return WF_NIC_RNR;
+	memset(op, 0, sizeof(*op));
+	wf_base_list_init(&op->nack_link);
+	op->kind = WF_TCP_OP_SERVE;
+	op->src_qpn = head->dst_qpn;
+	op->read_id = frame->rdma.id;
+	op->req.dst_qpn = head->src_qpn;
+	op->req.len = head->arg;
+	op->req.rkey = frame->rdma.key;
+	op->req.raddr = frame->rdma.addr;
+	peer->serving++;
+	dev->serving++;
+	wf_base_list_add_tail(&peer->served, &op->qp_link);
+	wf_tcp_work_serve(dev, op, peer);
+	wf_tcp_count(dev, reads_served, 1);
+	return WF_NIC_OK;
+}
+
+static void drop_into(struct wf_tcp_conn *conn, enum wf_nic_status status)
+{
+	conn->sink.kind = WF_TCP_SINK_DROP;
+	conn->sink.status = (uint8_t)status;
+}
+
+static int into_held(struct wf_tcp_conn *conn)
+{
+	conn->sink.held = hold(conn, conn->frame.head.len);
+	if (!conn->sink.held)
+		return -ENOMEM;
+	conn->sink.kind = WF_TCP_SINK_HELD;
+	conn->sink.at = conn->sink.held->payload;
+	return 0;
+}
+
+static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		      bool may_wait)
+{
+	const struct wf_tcp_head *head = &conn->frame.head;
+	struct wf_tcp_sink *sink = &conn->sink;
+	enum wf_nic_status status = find_qp(dev, head, &sink->qp);
+
+	/* Behind those that wait already. */
+	if (status == WF_NIC_OK && !wf_base_list_empty(&conn->chan->held))
+		status = WF_NIC_RNR;
+	if (status == WF_NIC_OK)
+		status = find_receive(dev, conn->chan->peer, head, sink->qp,
+				      &sink->desc);
+	if (status == WF_NIC_RNR)
+		return may_wait ? -EAGAIN : into_held(conn);
+	if (status != WF_NIC_OK) {
+		drop_into(conn, status);
+		return 0;
+	}
+	conn->guess_qpn = head->dst_qpn;
+	sink->kind = WF_TCP_SINK_RECV;
+	sink->at = (void *)(uintptr_t)wf_nic_wqe_addr(sink->desc.addr_lo,
+						      sink->desc.addr_hi);
+	return 0;
+}
+
+static void begin_write(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	const struct wf_tcp_head *head = &conn->frame.head;
+	const struct wf_tcp_rdma *rdma = &conn->frame.rdma;
+	enum wf_nic_status status = find_qp(dev, head, &conn->sink.qp);
+
+	if (status == WF_NIC_RNR)
+		status = WF_NIC_BAD_QPN;
+	if (status == WF_NIC_OK &&
+	    !wf_nic_mr_remote(&dev->nic.mrs, rdma->key, rdma->addr, head->len,
+			      WF_NIC_REMOTE_WRITE))
+		status = WF_NIC_REM_ADDR;
+	if (status != WF_NIC_OK) {
+		drop_into(conn, status);
+		return;
+	}
+	conn->sink.kind = WF_TCP_SINK_WRITE;
+	conn->sink.at = (void *)(uintptr_t)rdma->addr;
+}
+
+static struct wf_tcp_op *read_of(struct wf_tcp_dev *dev,
+				 const struct wf_tcp_conn *conn)
+{
+	uint32_t id = conn->frame.rdma.id;
+	struct wf_tcp_op *op;
+
+	if (!wf_queue_ids_live(&dev->read_ids, id))
+		return NULL;
+	op = dev->reads[wf_queue_ids_index(&dev->read_ids, id)];
+	return op->chan->peer == conn->chan->peer ? op : NULL;
+}
+
+/* Data for a read of ours. One that is over (flushed, failed) is none of ours:
+ * the frame is accepted and forgotten. */
+static void begin_data(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_op *op = read_of(dev, conn);
+	const struct wf_tcp_head *head = &conn->frame.head;
+
+	drop_into(conn, WF_NIC_OK);
+	if (!op)
+		return;
+	if (head->kind == WF_TCP_FAIL) {
+		wf_tcp_work_end(dev, op,
+				head->status && head->status < WF_NIC_STATUSES ?
+					(enum wf_nic_status)head->status :
+					WF_NIC_BAD_STATUS);
+		return;
+	}
+	if (head->len != op->req.len) {
+		wf_tcp_count(dev, bad_field, 1);
+		wf_tcp_work_end(dev, op, WF_NIC_BAD_STATUS);
+		return;
+	}
+	conn->sink.kind = WF_TCP_SINK_READ;
+	conn->sink.at = (void *)(uintptr_t)op->req.sge[0].addr;
+	conn->sink.left = head->len;
+	if (head->len)
+		wf_tcp_in_check(dev, conn);
+}
+
+int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			bool may_wait)
+{
+	enum wf_nic_status status;
+
+	switch (conn->frame.head.kind) {
+	case WF_TCP_SEND:
+		return begin_send(dev, conn, may_wait);
+	case WF_TCP_WRITE:
+		begin_write(dev, conn);
+		return 0;
+	case WF_TCP_DATA:
+	case WF_TCP_FAIL:
+		begin_data(dev, conn);
+		return 0;
+	case WF_TCP_READ:
+		status = serve(dev, conn->chan->peer, &conn->frame);
+		if (status == WF_NIC_RNR)
+			return into_held(conn);
+		drop_into(conn, status);
+		return 0;
+	default: /* NACK */
+		if (conn->frame.head.imm >= WF_TCP_CHANNELS)
+			return -EPROTO;
+		refused(dev, &conn->chan->peer->chans[conn->frame.head.imm],
+			conn->frame.head.arg, conn->frame.head.status);
+		drop_into(conn, WF_NIC_OK);
+		return 0;
+	}
+}
+
+/* -- the end of a frame ------------------------------------------------------ */
+
+/* A write that the target's application is to hear of. False: there is no
+ * receive for it. */
+static bool tell_written(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+			 const struct wf_tcp_head *head, struct wf_nic_qp *qp)
+{
+	struct wf_nic_rx_desc desc;
+
+	if (!peek_receive(qp, &desc))
+		return false;
+	take_receive(qp);
+	complete(dev, peer, qp, &desc, head, WF_NIC_OP_WRITE, WF_NIC_OK);
+	return true;
+}
+
+static int end_write(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	const struct wf_tcp_head *head = &conn->frame.head;
+	struct wf_tcp_held *held;
+
+	wf_tcp_count(dev, writes_served, 1);
+	if (!(head->flags & WF_TCP_HAS_IMM) ||
+	    (wf_base_list_empty(&conn->chan->held) &&
+	     tell_written(dev, conn->chan->peer, head, conn->sink.qp)))
+		return 0;
+	held = hold(conn, 0);
+	if (!held)
+		return -ENOMEM;
+	add_held(dev, held);
+	return 0;
+}
+
+void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_chan *chan = conn->chan;
+	struct wf_tcp_sink *sink = &conn->sink;
+	struct wf_tcp_op *op;
+	int err = 0;
+
+	switch (sink->kind) {
+	case WF_TCP_SINK_RECV:
+		sink->kind = WF_TCP_SINK_NONE;
+		complete(dev, chan->peer, sink->qp, &sink->desc,
+			 &conn->frame.head, WF_NIC_OP_SEND, WF_NIC_OK);
+		break;
+	case WF_TCP_SINK_HELD:
+		sink->kind = WF_TCP_SINK_NONE;
+		add_held(dev, sink->held);
+		break;
+	case WF_TCP_SINK_WRITE:
+		err = end_write(dev, conn);
+		break;
+	case WF_TCP_SINK_READ:
+		op = read_of(dev, conn);
+		if (op)
+			wf_tcp_work_end(dev, op, WF_NIC_OK);
+		break;
+	default:
+		if (sink->status != WF_NIC_OK)
+			err = refuse(dev, chan, chan->taken + 1,
+				     (enum wf_nic_status)sink->status);
+		break;
+	}
+	if (conn->dead)
+		return;
+	if (err) {
+		/* What is not counted comes again. */
+		wf_tcp_conn_broken(dev, conn, -err);
+		return;
+	}
+	chan->taken++;
+	wf_tcp_out_owe(dev, chan->peer, conn->frame.head.len);
+}
+
+/* -- again ------------------------------------------------------------------- */
+
+static enum wf_nic_status deliver(struct wf_tcp_dev *dev,
+				  struct wf_tcp_held *held)
+{
+	struct wf_tcp_peer *peer = held->chan->peer;
+	const struct wf_tcp_head *head = &held->frame.head;
+	struct wf_nic_rx_desc desc;
+	enum wf_nic_status status;
+	struct wf_nic_qp *qp;
+
+	if (head->kind == WF_TCP_READ)
+		return serve(dev, peer, &held->frame);
+	status = find_qp(dev, head, &qp);
+	if (status != WF_NIC_OK)
+		return status;
+	if (head->kind == WF_TCP_WRITE)
+		return tell_written(dev, peer, head, qp) ? WF_NIC_OK :
+							   WF_NIC_RNR;
+	status = find_receive(dev, peer, head, qp, &desc);
+	if (status != WF_NIC_OK)
+		return status;
+	if (head->len)
+		memcpy((void *)(uintptr_t)wf_nic_wqe_addr(desc.addr_lo,
+							  desc.addr_hi),
+		       held->payload, head->len);
+	complete(dev, peer, qp, &desc, head, WF_NIC_OP_SEND, WF_NIC_OK);
+	return WF_NIC_OK;
+}
+
+int wf_tcp_target_retry(struct wf_tcp_dev *dev)
+{
+	struct wf_list *pos, *tmp;
+	int did = 0, left = RETRY_MOST;
+
+	wf_list_for_each (pos, tmp, &dev->all_held) {
+		struct wf_tcp_held *held =
+			wf_container_of(pos, struct wf_tcp_held, dev_link);
+		enum wf_nic_status status = deliver(dev, held);
+
+		if (status == WF_NIC_RNR && dev->now < held->until) {
+			if (!--left)
+				break;
+			continue;
+		}
+		if (status != WF_NIC_OK &&
+		    refuse(dev, held->chan, held->seq, status))
+			continue;
+		wf_tcp_out_owe(dev, held->chan->peer, held->frame.head.len);
+		drop_held(dev, held);
+		did++;
+	}
+	return did;
+}

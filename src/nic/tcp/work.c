@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests: taken off the ring of a queue pair, given to a channel, ended with
+ * one completion each.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "nic/tcp/dev.h"
+
+/* Payloads of RDMA from here on have the other channel. */
+#define BULK_MIN (32u << 10)
+
+static struct wf_tcp_qp *qp_of(struct wf_nic_qp *qp)
+{
+	return qp->dev;
+}
+
+void wf_tcp_work_complete(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+			  const struct wf_nic_cqe *cqe)
+{
+	wf_nic_soft_complete(&dev->soft, qp, qp_of(qp)->stuck, cqe);
+}
+
+void wf_tcp_work_free(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
+{
+	wf_base_pool_put(&dev->ops, op);
+}
+
+/* Takes it out of a queue before it was sent. */
+static void unqueue(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
+{
+	struct wf_tcp_chan *chan = op->chan;
+	struct wf_tcp_conn *conn = chan->conn;
+	bool begun = conn && conn->part && chan->todo.next == &op->link;
+
+	wf_base_list_del(&op->link);
+	op->where = WF_TCP_NOWHERE;
+	/* Half of its frame has left, and the other half cannot follow: what
+	 * else there is goes over another connection. */
+	if (begun) {
+		conn->part = 0;
+		wf_tcp_conn_broken(dev, conn, ECANCELED);
+	}
+}
+
+void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
+		     enum wf_nic_status status)
+{
+	if (!op->over) {
+		op->over = true;
+		wf_base_list_del(&op->qp_link);
+		if (op->kind == WF_TCP_OP_READ)
+			wf_queue_ids_put(&dev->read_ids, op->read_id);
+		if (op->kind == WF_TCP_OP_SERVE) {
+			op->chan->peer->serving--;
+			dev->serving--;
+		}
+		if (op->kind == WF_TCP_OP_NACK)
+			wf_base_list_del(&op->nack_link);
+		if (op->qp)
+			wf_nic_soft_done(&dev->soft, op->qp,
+					 qp_of(op->qp)->stuck, op->req.req_id,
+					 (enum wf_nic_opcode)op->req.op,
+					 status);
+		op->qp = NULL;
+	}
+	if (op->where == WF_TCP_TODO)
+		unqueue(dev, op);
+	/* In flight it is still counted. */
+	if (op->where == WF_TCP_FLIGHT)
+		return;
+	wf_base_list_del(&op->link);
+	wf_tcp_work_free(dev, op);
+}
+
+static struct wf_tcp_chan *choose(const struct wf_tcp_op *op,
+				  struct wf_tcp_peer *peer)
+{
+	bool bulk =
+		(op->kind == WF_TCP_OP_WRITE || op->kind == WF_TCP_OP_SERVE) &&
+		op->req.len >= BULK_MIN;
+
+	/* The other end of our own connections cannot open one. */
+	if (peer->mirror && peer->chans[WF_TCP_BULK].state != WF_TCP_UP)
+		bulk = false;
+	return &peer->chans[bulk ? WF_TCP_BULK : WF_TCP_SMALL];
+}
+
+void wf_tcp_work_queue(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
+		       struct wf_tcp_chan *chan)
+{
+	op->chan = chan;
+	op->where = WF_TCP_TODO;
+	wf_base_list_add_tail(&chan->todo, &op->link);
+	if (wf_likely(chan->state == WF_TCP_UP))
+		wf_tcp_out_activate(dev, chan);
+	else
+		wf_tcp_conn_want(dev, chan);
+}
+
+void wf_tcp_work_serve(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
+		       struct wf_tcp_peer *peer)
+{
+	wf_tcp_work_queue(dev, op, choose(op, peer));
+}
+
+/* Whether the next descriptor has to wait for the end of some read. */
+static bool must_wait(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
+{
+	if (wf_likely(dev->read_ids.in_use < WF_TCP_READS_MOST) ||
+	    wf_nic_soft_next_op(qp) != WF_NIC_OP_READ)
+		return false;
+	dev->ring_waits = true;
+	return true;
+}
+
+/* False: no room for another; the descriptor stays in the ring. */
+static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
+{
+	static const uint8_t kinds[] = {
+		[WF_NIC_OP_SEND] = WF_TCP_OP_SEND,
+		[WF_NIC_OP_READ] = WF_TCP_OP_READ,
+		[WF_NIC_OP_WRITE] = WF_TCP_OP_WRITE,
+	};
+	struct wf_tcp_peer *peer = NULL;
+	enum wf_nic_status status;
+	struct wf_tcp_op *op;
+
+	if (must_wait(dev, qp))
+		return false;
+	op = wf_base_pool_get(&dev->ops);
+	if (!op) {
+		/* Nobody rings again for what was rung already. */
+		dev->ring_waits = true;
+		return false;
+	}
+	memset(op, 0, offsetof(struct wf_tcp_op, req));
+	wf_base_list_init(&op->nack_link);
+	status = wf_nic_soft_take(&dev->soft, qp, &op->req);
+	if (status == WF_NIC_OK) {
+		peer = wf_nic_ah_find(&dev->nic, op->req.ah)->dev;
+		if (wf_unlikely(peer->lost))
+			status = WF_NIC_ABORT;
+	}
+	if (status != WF_NIC_OK) {
+		wf_nic_soft_done(&dev->soft, qp, qp_of(qp)->stuck,
+				 op->req.req_id, (enum wf_nic_opcode)op->req.op,
+				 status);
+		wf_tcp_work_free(dev, op);
+		return true;
+	}
+	op->qp = qp;
+	op->src_qpn = qp->num;
+	op->kind = kinds[op->req.op];
+	if (op->kind == WF_TCP_OP_READ) {
+		op->read_id = wf_queue_ids_get(&dev->read_ids);
+		dev->reads[wf_queue_ids_index(&dev->read_ids, op->read_id)] =
+			op;
+	}
+	peer->used_at = dev->now;
+	wf_base_list_add_tail(&qp_of(qp)->ops, &op->qp_link);
+	wf_tcp_work_queue(dev, op, choose(op, peer));
+	return true;
+}
+
+void wf_tcp_work_take(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
+{
+	int ready;
+
+	if (qp->flushed)
+		return;
+	ready = wf_queue_work_poll(&qp->sq_work);
+	if (ready < 0) {
+		wf_warn("queue pair %u: its doorbell makes no sense", qp->num);
+		return;
+	}
+	while (ready-- && take_one(dev, qp))
+		;
+}
+
+static void flush_sinks(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->sinks) {
+		struct wf_tcp_sink *sink =
+			&wf_container_of(pos, struct wf_tcp_conn, sink_link)
+				 ->sink;
+
+		if ((sink->kind != WF_TCP_SINK_RECV &&
+		     sink->kind != WF_TCP_SINK_WRITE) ||
+		    sink->qp != qp)
+			continue;
+		if (sink->kind == WF_TCP_SINK_RECV)
+			wf_nic_soft_flush_recv(&dev->soft, qp, qp_of(qp)->stuck,
+					       &sink->desc);
+		sink->kind = WF_TCP_SINK_DROP;
+		sink->status = WF_NIC_BAD_QPN;
+	}
+}
+
+void wf_tcp_work_flush(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
+{
+	struct wf_tcp_qp *mine = qp_of(qp);
+
+	while (!wf_base_list_empty(&mine->ops))
+		wf_tcp_work_end(dev,
+				wf_container_of(mine->ops.next,
+						struct wf_tcp_op, qp_link),
+				WF_NIC_FLUSHED);
+	flush_sinks(dev, qp);
+	while (mine->spares)
+		wf_nic_soft_flush_recv(&dev->soft, qp, mine->stuck,
+				       &mine->spare[--mine->spares]);
+	wf_nic_soft_flush(&dev->soft, qp, mine->stuck);
+}
