@@ -407,6 +407,7 @@ static int one_call(struct wf_fuzz_program *p, struct side sides[2], size_t at,
 	CHECK(ret[0] == ret[1]);
 	CHECK(!memcmp(room[0] + skew, room[1] + skew, len + BEHIND));
 	compare_all(sides);
+	wf_fuzz_stats.slots++; /* calls */
 	return ret[0];
 }
 

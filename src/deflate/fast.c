@@ -530,14 +530,11 @@ static void run_wide(struct wf_inflate *s, struct wf_cursor *c,
 
 void wf_deflate_fast_run(struct wf_inflate *s, struct wf_cursor *c)
 {
+	const struct wf_table_pair own = { s->lit, s->dist, s->lit_bits };
+	const struct wf_table_pair *p = s->fixed ? &wf_deflate_fixed : &own;
+	struct tables t = { p->lit, p->dist, MASK(p->lit_bits), p->lit_bits };
 	const struct loops *loops = pick();
-	struct tables t = { s->lit, s->dist, MASK(s->lit_bits), s->lit_bits };
 
-	if (s->fixed)
-		t = (struct tables){ wf_deflate_fixed.lit,
-				     wf_deflate_fixed.dist,
-				     MASK(wf_deflate_fixed.lit_bits),
-				     wf_deflate_fixed.lit_bits };
 	if (c->in_end - c->in > WIDE_IN && c->out_end - c->out > WIDE_OUT &&
 	    !c->in_place)
 		run_wide(s, c, &t, loops);

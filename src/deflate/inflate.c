@@ -55,10 +55,17 @@ void wf_deflate_inflate_reset2(struct wf_inflate *s, int wrap,
 void wf_deflate_inflate_init(struct wf_inflate *s, struct wd_comp_mem mem,
 			     int wrap, unsigned int wbits)
 {
-	/* The tables are as they are: each block makes its own. */
-	memset(s, 0, offsetof(struct wf_inflate, lens));
+	/* Nothing is cleared that is set before it is used: in a small stream
+	 * that would be seen. */
 	s->mem = mem;
-	wf_deflate_inflate_reset2(s, wrap, wbits);
+	s->window = NULL;
+	s->fixed = false;
+	s->check = 0;
+	s->length = 0;
+	s->was = 0;
+	s->wrap = (uint8_t)wrap;
+	s->wbits = wbits;
+	wf_deflate_inflate_reset(s);
 }
 
 enum wf_inflate_ret wf_deflate_inflate_copy(struct wf_inflate *to,

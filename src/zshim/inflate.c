@@ -103,6 +103,7 @@ static struct inflater *create(z_streamp strm, uint64_t magic)
 
 	if (!in)
 		return NULL;
+	in->s.mem = mem;
 	in->head.strm = strm;
 	in->head.magic = magic;
 	strm->state = (struct internal_state *)in;
@@ -129,7 +130,7 @@ WF_ZSHIM_API int inflateInit2_(z_streamp strm, int bits, const char *version,
 		strm->state = NULL;
 		return Z_STREAM_ERROR;
 	}
-	wf_deflate_inflate_init(&in->s, wf_zshim_mem(strm), wrap, wbits);
+	wf_deflate_inflate_init(&in->s, in->s.mem, wrap, wbits);
 	begin(strm, &in->s);
 	return Z_OK;
 }
@@ -225,7 +226,6 @@ WF_ZSHIM_API int inflateReset2(z_streamp strm, int bits)
 WF_ZSHIM_API int inflateCopy(z_streamp dest, z_streamp source)
 {
 	struct wf_inflate *s = ours(source);
-	struct wd_comp_mem mem;
 	struct inflater *in;
 	z_stream copy;
 
@@ -235,8 +235,7 @@ WF_ZSHIM_API int inflateCopy(z_streamp dest, z_streamp source)
 	in = create(&copy, WF_ZSHIM_INFLATE);
 	if (!in)
 		return Z_MEM_ERROR;
-	mem = wf_zshim_mem(&copy);
-	if (wf_deflate_inflate_copy(&in->s, s, mem) != WF_INFLATE_OK) {
+	if (wf_deflate_inflate_copy(&in->s, s, in->s.mem) != WF_INFLATE_OK) {
 		copy.zfree(copy.opaque, in);
 		return Z_MEM_ERROR;
 	}
@@ -365,7 +364,7 @@ WF_ZSHIM_API int inflateBackInit_(z_streamp strm, int bits,
 	in = create(strm, WF_ZSHIM_BACK);
 	if (!in)
 		return Z_MEM_ERROR;
-	wf_deflate_inflate_init(&in->s, wf_zshim_mem(strm), WF_INFLATE_RAW,
+	wf_deflate_inflate_init(&in->s, in->s.mem, WF_INFLATE_RAW,
 				(unsigned int)bits);
 	in->s.window = window; /* the caller's: never freed */
 	return Z_OK;
