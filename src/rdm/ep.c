@@ -200,6 +200,8 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	ep->probe_at = ep->now + WF_RDM_PROBE_EVERY;
 	ep->way->on = true;
 	wf_transport_host_busy(ep->host);
+	/* A sleeper has not been told what to wait for here. */
+	wf_transport_host_disturb(ep->host);
 	wf_rdm_ep_ring(ep);
 	return 0;
 
