@@ -264,6 +264,9 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 		wf_udp_count(dev, bad_cookie, 1);
 		return;
 	}
+	/* Opened and not ready yet, and may never be: it will ask again. */
+	if (!dev->nic.had_qp)
+		return;
 	peer = wf_udp_peer_get(dev, from, true);
 	if (!peer)
 		return; /* too many: it will ask again, then give up */
