@@ -108,19 +108,6 @@ unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
 
 /* -- refusals ---------------------------------------------------------------- */
 
-/* In order of their numbers: one that was held is refused after later ones. */
-static void add_nack(struct wf_tcp_chan *chan, struct wf_tcp_op *op)
-{
-	struct wf_list *pos = chan->nacks.prev;
-
-	while (pos != &chan->nacks &&
-	       (int32_t)(wf_container_of(pos, struct wf_tcp_op, nack_link)
-				 ->seq -
-			 op->seq) > 0)
-		pos = pos->prev;
-	wf_base_list_add_head(pos, &op->nack_link);
-}
-
 /* The sender of the frame that is number @seq of @chan is told. -ENOMEM. */
 static int refuse(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		  uint32_t seq, enum wf_nic_status status)
@@ -135,7 +122,7 @@ static int refuse(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	op->status = (uint8_t)status;
 	op->seq = seq;
 	op->req.op = chan->index;
-	add_nack(chan, op);
+	wf_tcp_out_add_nack(&chan->nacks, op);
 	wf_tcp_work_queue(dev, op, &chan->peer->chans[WF_TCP_SMALL]);
 	if (status == WF_NIC_RNR)
 		wf_tcp_count(dev, rnr_sent, 1);
