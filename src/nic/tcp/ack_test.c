@@ -165,6 +165,81 @@ static void test_refused_again(void **state)
 	pair_close(&p);
 }
 
+#define LARGE 16000u
+#define LARGE_MOST 60
+#define WORDS 5u
+
+/* A's socket is full in the middle of a frame. False: it is full between two,
+ * and another size of its buffer may do. */
+static bool fill_socket(struct pair *p, struct wf_tcp_chan *chan, int size)
+{
+	struct wf_nic_sge sge = pair_sge(&p->a, 0, LARGE);
+
+	assert_int_equal(setsockopt(chan->conn->fd, SOL_SOCKET, SO_SNDBUF,
+				    &size, sizeof(size)),
+			 0);
+	for (unsigned int i = 0; i < LARGE_MOST && !chan->conn->full; i++) {
+		struct wf_nic_wr wr = pair_wr(&p->a, &p->b, 500 + i);
+
+		assert_int_equal(wf_nic_post_send(p->a.qp, &wr, &sge, 1), 0);
+		/* The kernel may find room for a while. */
+		for (int j = 0; j < 20; j++) {
+			usleep(chan->conn->full ? 1000 : 100);
+			wf_nic_progress(p->a.nic);
+		}
+	}
+	return chan->conn->full && chan->conn->part;
+}
+
+static bool acks_while_full(int size)
+{
+	struct wf_tcp_chan *chan;
+	unsigned int done = 0;
+	struct wf_nic_wc wc;
+	struct pair p;
+
+	pair_open(&p);
+	hello(&p);
+	for (int i = 0; i < 200; i++)
+		pair_progress(&p);
+	for (unsigned int i = 0; i < LARGE_MOST; i++)
+		pair_recv(&p.b, 100 + i, (2u << 20) + i * 17000u, 16960);
+	for (unsigned int i = 0; i < WORDS; i++)
+		pair_recv(&p.a, 100 + i, (2u << 20) + i * 64u, 64);
+	chan = &peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL];
+	if (!fill_socket(&p, chan, size)) {
+		pair_close(&p);
+		return false;
+	}
+	/* B talks and does not read: each of its messages is to be
+	 * acknowledged. */
+	for (unsigned int i = 0; i < WORDS; i++) {
+		post(&p.b, &p.a, 900 + i);
+		usleep(1000);
+		turn(&p.a, 400);
+	}
+	assert_int_equal(chan->conn->note_len, sizeof(chan->conn->note));
+	assert_int_not_equal(chan->taken, chan->told);
+	while (done < WORDS) {
+		wc = pair_wait(&p, &p.b);
+		assert_int_equal(wc.status, WF_NIC_OK);
+		done += !(wc.flags & WF_NIC_WC_RECV);
+	}
+	pair_close(&p);
+	return true;
+}
+
+/* Acknowledgements that find no room are not forgotten. */
+static void test_acks_while_full(void **state)
+{
+	bool found = false;
+
+	(void)state;
+	for (int size = 16000; size < 90000 && !found; size += 7000)
+		found = acks_while_full(size);
+	assert_true(found);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +247,7 @@ int main(void)
 		cmocka_unit_test(test_overtake_read),
 		cmocka_unit_test(test_both_refuse),
 		cmocka_unit_test(test_refused_again),
+		cmocka_unit_test(test_acks_while_full),
 	};
 
 	pair_device = "tcp";

@@ -578,6 +578,9 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	n -= note;
 	conn->note_at = 0;
 	conn->note_len = 0;
+	/* Another acknowledgement may have found no room behind these. */
+	if (note && has_news(chan))
+		wf_tcp_out_owe(dev, chan->peer, 0);
 	for (unsigned i = 0; i < b->frames && n; i++) {
 		struct wf_tcp_op *op = first_todo(chan);
 		size_t len = (size_t)head_len(op) + payload_of(op);
