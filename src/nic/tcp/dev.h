@@ -107,6 +107,8 @@ struct wf_tcp_conn {
 	bool watches; /* for room to write */
 	bool full;    /* the kernel had no room the last time: so it watches */
 	bool waits;   /* frame is whole, and waits for a receive */
+	int ended;    /* why nothing can be written any more; what came before
+			 that is still read. 0: something can */
 	uint32_t number;
 	uint64_t came_at; /* guests: when it connected; else when bytes last
 			     did */

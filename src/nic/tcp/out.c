@@ -37,7 +37,8 @@ struct batch {
 
 void wf_tcp_out_activate(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
-	if (chan->active || chan->state != WF_TCP_UP || chan->conn->full)
+	if (chan->active || chan->state != WF_TCP_UP || chan->conn->full ||
+	    chan->conn->ended)
 		return;
 	chan->active = true;
 	wf_base_list_add_tail(&dev->active, &chan->active_link);
@@ -607,6 +608,20 @@ static void wait_for_room(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	dev->full_count++;
 }
 
+/* Where the peer has closed, its last words may still be unread:
+ * acknowledgements, and why it closed. They are read before the connection is
+ * given up; behind them the kernel says that it is over. */
+static void write_failed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			 int err)
+{
+	if (err != EPIPE && err != ECONNRESET && err != ETIMEDOUT) {
+		wf_tcp_conn_broken(dev, conn, err);
+		return;
+	}
+	conn->ended = err;
+	deactivate(conn->chan);
+}
+
 size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		       size_t quantum)
 {
@@ -614,7 +629,7 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	size_t total = 0;
 	struct batch b;
 
-	if (chan->state != WF_TCP_UP || conn->full) {
+	if (chan->state != WF_TCP_UP || conn->full || conn->ended) {
 		deactivate(chan);
 		return 0;
 	}
@@ -635,7 +650,7 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			n = 0;
 		if (n < 0) {
 			wf_tcp_count(dev, tx_errors, 1);
-			wf_tcp_conn_broken(dev, conn, (int)-n);
+			write_failed(dev, conn, (int)-n);
 			return total;
 		}
 		wf_tcp_count(dev, tx_calls, 1);
