@@ -186,6 +186,7 @@ struct wf_tcp_peer {
 	uint32_t handles;
 	uint32_t serving;
 	uint32_t fails;
+	uint32_t refusals; /* NACK ops */
 	uint32_t owed;	   /* bytes that were not acknowledged by us */
 	uint64_t life;	   /* its; 0: not known */
 	uint64_t our_life; /* as it knows us */
@@ -243,6 +244,7 @@ struct wf_tcp_dev {
 	struct wf_list all_held; /* in the order in which they came */
 	uint64_t held_bytes;
 	uint32_t serving;
+	uint32_t refusals; /* NACK ops of all peers */
 	struct wf_pool ops;
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
