@@ -48,7 +48,7 @@ enum wf_tcp_op_where {
 struct wf_tcp_op {
 	struct wf_list link;	  /* chan->todo, chan->flight, peer->reads */
 	struct wf_list qp_link;	  /* of its queue pair; SERVE: peer->served */
-	struct wf_list nack_link; /* NACK: in chan->nacks of the refused */
+	struct wf_list nack_link; /* NACK: in a list of the refused's channel */
 	struct wf_tcp_chan *chan;
 	struct wf_nic_qp *qp; /* NULL: SERVE, NACK, or its request is over */
 	uint8_t kind;
@@ -107,6 +107,8 @@ struct wf_tcp_conn {
 	bool watches; /* for room to write */
 	bool full;    /* the kernel had no room the last time: so it watches */
 	bool waits;   /* frame is whole, and waits for a receive */
+	int ended;    /* why nothing can be written any more; what came before
+			 that is still read. 0: something can */
 	uint32_t number;
 	uint64_t came_at; /* guests: when it connected; else when bytes last
 			     did */
@@ -142,7 +144,10 @@ struct wf_tcp_chan {
 	struct wf_list active_link; /* dev->active */
 	struct wf_list todo;
 	struct wf_list flight;
-	struct wf_list nacks; /* refusals of the peer's frames, not written */
+	/* Refusals of the peer's frames, in order of the frames: those that are
+	 * not written, and those that are and may not be there yet. */
+	struct wf_list nacks;
+	struct wf_list nacks_sent;
 	struct wf_list held;
 	uint8_t index;
 	uint8_t state;
@@ -181,6 +186,7 @@ struct wf_tcp_peer {
 	uint32_t handles;
 	uint32_t serving;
 	uint32_t fails;
+	uint32_t refusals; /* NACK ops */
 	uint32_t owed;	   /* bytes that were not acknowledged by us */
 	uint64_t life;	   /* its; 0: not known */
 	uint64_t our_life; /* as it knows us */
@@ -238,6 +244,7 @@ struct wf_tcp_dev {
 	struct wf_list all_held; /* in the order in which they came */
 	uint64_t held_bytes;
 	uint32_t serving;
+	uint32_t refusals; /* NACK ops of all peers */
 	struct wf_pool ops;
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
@@ -413,6 +420,8 @@ void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		    uint32_t bytes);
 int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all);
 uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan);
+/* Puts a refusal into chan->nacks or chan->nacks_sent. */
+void wf_tcp_out_add_nack(struct wf_list *nacks, struct wf_tcp_op *op);
 /* The peer has @count of the channel's frames. False: it cannot have. */
 bool wf_tcp_out_acked(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		      uint32_t count);

@@ -319,7 +319,8 @@ static ssize_t judge(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		return 0;
 	}
 	if (got <= 0) {
-		wf_tcp_conn_broken(dev, conn, (int)-got);
+		wf_tcp_conn_broken(dev, conn,
+				   conn->ended ? conn->ended : (int)-got);
 		return -1;
 	}
 	wf_tcp_count(dev, rx_calls, 1);

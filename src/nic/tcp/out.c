@@ -37,7 +37,8 @@ struct batch {
 
 void wf_tcp_out_activate(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
-	if (chan->active || chan->state != WF_TCP_UP || chan->conn->full)
+	if (chan->active || chan->state != WF_TCP_UP || chan->conn->full ||
+	    chan->conn->ended)
 		return;
 	chan->active = true;
 	wf_base_list_add_tail(&dev->active, &chan->active_link);
@@ -58,18 +59,37 @@ static bool is_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
+static uint32_t nack_seq(const struct wf_list *link)
+{
+	return wf_container_of(link, struct wf_tcp_op, nack_link)->seq;
+}
+
+/* One that was held is refused after later ones. */
+void wf_tcp_out_add_nack(struct wf_list *nacks, struct wf_tcp_op *op)
+{
+	struct wf_list *pos = nacks->prev;
+
+	while (pos != nacks && is_before(op->seq, nack_seq(pos)))
+		pos = pos->prev;
+	wf_base_list_add_head(pos, &op->nack_link);
+}
+
+/* Not the frame that the first of @nacks refuses, nor later ones. */
+static uint32_t ack_before(const struct wf_list *nacks, uint32_t ack)
+{
+	uint32_t other;
+
+	if (wf_likely(wf_base_list_empty(nacks)))
+		return ack;
+	other = nack_seq(nacks->next) - 1;
+	return is_before(other, ack) ? other : ack;
+}
+
+/* A frame that was refused counts once the refusal has left. */
 uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan)
 {
-	uint32_t ack = chan->taken, other;
+	uint32_t ack = ack_before(&chan->nacks, chan->taken), other;
 
-	/* A frame that was refused counts once the refusal has left. */
-	if (wf_unlikely(!wf_base_list_empty(&chan->nacks))) {
-		other = wf_container_of(chan->nacks.next, struct wf_tcp_op,
-					nack_link)
-				->seq -
-			1;
-		ack = is_before(other, ack) ? other : ack;
-	}
 	if (wf_unlikely(!wf_base_list_empty(&chan->held))) {
 		other = wf_container_of(chan->held.next, struct wf_tcp_held,
 					link)
@@ -80,14 +100,32 @@ uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan)
 	return ack;
 }
 
-static void fill_acks(struct wf_tcp_peer *peer, struct wf_tcp_head *head)
+/* What a head on channel @via may say. Refusals leave by SMALL: there, the head
+ * comes after them. On the other channel it could overtake them, and the sender
+ * would take the refused frame for delivered: so they have to be there first. */
+static uint32_t ack_via(const struct wf_tcp_chan *chan, unsigned int via)
 {
+	uint32_t ack = wf_tcp_out_ack_of(chan);
+
+	return via == WF_TCP_SMALL ? ack : ack_before(&chan->nacks_sent, ack);
+}
+
+static void fill_acks(const struct wf_tcp_chan *via, struct wf_tcp_head *head)
+{
+	struct wf_tcp_peer *peer = via->peer;
+	bool all = true;
+
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
 		struct wf_tcp_chan *chan = &peer->chans[i];
 
-		chan->told = wf_tcp_out_ack_of(chan);
+		chan->told = ack_via(chan, via->index);
 		head->ack[i] = chan->told;
+		all = all && chan->told == wf_tcp_out_ack_of(chan);
 	}
+	/* The rest is still to be told by SMALL; if that is down, it begins
+	 * with it. */
+	if (wf_unlikely(!all) && peer->chans[WF_TCP_SMALL].state == WF_TCP_UP)
+		return;
 	if (peer->owes)
 		wf_base_list_del(&peer->acker);
 	peer->owes = false;
@@ -114,14 +152,14 @@ void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	wf_base_list_add_tail(&dev->ackers, &peer->acker);
 }
 
-static void fill_head(struct wf_tcp_peer *peer, struct wf_tcp_head *head,
+static void fill_head(const struct wf_tcp_chan *via, struct wf_tcp_head *head,
 		      enum wf_tcp_kind kind)
 {
 	*head = (struct wf_tcp_head){
 		.magic = WF_TCP_MAGIC,
 		.kind = (uint8_t)kind,
 	};
-	fill_acks(peer, head);
+	fill_acks(via, head);
 }
 
 /* A head between frames. False: there is no room for another. */
@@ -131,7 +169,7 @@ static bool put_note(struct wf_tcp_conn *conn, enum wf_tcp_kind kind)
 
 	if (conn->note_len + sizeof(head) > sizeof(conn->note))
 		return false;
-	fill_head(conn->chan->peer, &head, kind);
+	fill_head(conn->chan, &head, kind);
 	memcpy(conn->note + conn->note_len, &head, sizeof(head));
 	conn->note_len = (uint8_t)(conn->note_len + sizeof(head));
 	return true;
@@ -146,10 +184,13 @@ static struct wf_tcp_chan *chan_up(struct wf_tcp_peer *peer)
 	return NULL;
 }
 
-static bool has_news(const struct wf_tcp_peer *peer)
+/* Whether @via could tell the peer something new. */
+static bool has_news(const struct wf_tcp_chan *via)
 {
+	const struct wf_tcp_peer *peer = via->peer;
+
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
-		if (wf_tcp_out_ack_of(&peer->chans[i]) != peer->chans[i].told)
+		if (ack_via(&peer->chans[i], via->index) != peer->chans[i].told)
 			return true;
 	}
 	return false;
@@ -170,7 +211,7 @@ int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all)
 		peer->owes = false;
 		peer->owed = 0;
 		/* Without a connection the next one begins with it. */
-		if (!chan || !has_news(peer))
+		if (!chan || !has_news(chan))
 			continue;
 		wf_tcp_count(dev, acks_sent, 1);
 		if (put_note(chan->conn, WF_TCP_ACK))
@@ -222,6 +263,9 @@ bool wf_tcp_out_acked(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		dev->flying--;
 		wf_base_list_del(&op->link);
 		op->where = WF_TCP_NOWHERE;
+		/* Now BULK may acknowledge the refused frame, too. */
+		if (wf_unlikely(op->kind == WF_TCP_OP_NACK))
+			wf_tcp_out_owe(dev, chan->peer, 0);
 		if (op->kind == WF_TCP_OP_READ && !op->over && !op->status)
 			wf_base_list_add_tail(&chan->peer->reads, &op->link);
 		else if (op->over)
@@ -269,7 +313,7 @@ static void build(struct wf_tcp_dev *dev, const struct wf_tcp_op *op,
 			  .qkey = req->qkey,
 			  .imm = req->imm },
 	};
-	fill_acks(op->chan->peer, &frame->head);
+	fill_acks(op->chan, &frame->head);
 	if (op->kind == WF_TCP_OP_SEND)
 		return;
 	frame->rdma = (struct wf_tcp_rdma){
@@ -500,7 +544,9 @@ static void written(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	op->where = WF_TCP_FLIGHT;
 	wf_base_list_add_tail(&chan->flight, &op->link);
 	if (op->kind == WF_TCP_OP_NACK) {
-		wf_base_list_del(&op->nack_link);
+		wf_base_list_unlink(&op->nack_link);
+		wf_tcp_out_add_nack(&chan->peer->chans[op->req.op].nacks_sent,
+				    op);
 		/* Now the frame that it is about may be acknowledged. */
 		wf_tcp_out_owe(dev, chan->peer, 0);
 	}
@@ -533,6 +579,9 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	n -= note;
 	conn->note_at = 0;
 	conn->note_len = 0;
+	/* Another acknowledgement may have found no room behind these. */
+	if (note && has_news(chan))
+		wf_tcp_out_owe(dev, chan->peer, 0);
 	for (unsigned i = 0; i < b->frames && n; i++) {
 		struct wf_tcp_op *op = first_todo(chan);
 		size_t len = (size_t)head_len(op) + payload_of(op);
@@ -559,6 +608,20 @@ static void wait_for_room(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	dev->full_count++;
 }
 
+/* Where the peer has closed, its last words may still be unread:
+ * acknowledgements, and why it closed. They are read before the connection is
+ * given up; behind them the kernel says that it is over. */
+static void write_failed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			 int err)
+{
+	if (err != EPIPE && err != ECONNRESET && err != ETIMEDOUT) {
+		wf_tcp_conn_broken(dev, conn, err);
+		return;
+	}
+	conn->ended = err;
+	deactivate(conn->chan);
+}
+
 size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		       size_t quantum)
 {
@@ -566,7 +629,7 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	size_t total = 0;
 	struct batch b;
 
-	if (chan->state != WF_TCP_UP || conn->full) {
+	if (chan->state != WF_TCP_UP || conn->full || conn->ended) {
 		deactivate(chan);
 		return 0;
 	}
@@ -587,7 +650,7 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			n = 0;
 		if (n < 0) {
 			wf_tcp_count(dev, tx_errors, 1);
-			wf_tcp_conn_broken(dev, conn, (int)-n);
+			write_failed(dev, conn, (int)-n);
 			return total;
 		}
 		wf_tcp_count(dev, tx_calls, 1);

@@ -56,6 +56,7 @@ static void init_chan(struct wf_tcp_peer *peer, unsigned index)
 	wf_base_list_init(&chan->todo);
 	wf_base_list_init(&chan->flight);
 	wf_base_list_init(&chan->nacks);
+	wf_base_list_init(&chan->nacks_sent);
 	wf_base_list_init(&chan->held);
 }
 
@@ -247,7 +248,8 @@ bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		wf_base_list_add_head(&chan->todo, &op->link);
 		if (op->kind == WF_TCP_OP_NACK) {
 			refused = &chan->peer->chans[op->req.op];
-			wf_base_list_add_head(&refused->nacks, &op->nack_link);
+			wf_base_list_unlink(&op->nack_link);
+			wf_tcp_out_add_nack(&refused->nacks, op);
 		}
 		if (op->over) {
 			/* Nobody asks for it any more. */

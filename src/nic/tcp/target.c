@@ -16,6 +16,11 @@
 /* How long a frame may wait for a receive, per try that its sender allows. */
 #define RNR_WAIT (1 * WF_NS_PER_MS)
 #define RETRY_MOST 256
+/* Refusals that a peer may leave unread. It has no more frames in flight than
+ * half of this (out.c), each with a head at least: one that goes beyond does
+ * not keep to that. */
+#define REFUSALS_MOST 65536u
+#define REFUSALS_ALL 262144u /* then peers without a handle have to go */
 
 /* -- receives ---------------------------------------------------------------- */
 
@@ -108,34 +113,34 @@ unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
 
 /* -- refusals ---------------------------------------------------------------- */
 
-/* In order of their numbers: one that was held is refused after later ones. */
-static void add_nack(struct wf_tcp_chan *chan, struct wf_tcp_op *op)
+static bool refuses_too_much(const struct wf_tcp_dev *dev,
+			     const struct wf_tcp_peer *peer)
 {
-	struct wf_list *pos = chan->nacks.prev;
-
-	while (pos != &chan->nacks &&
-	       (int32_t)(wf_container_of(pos, struct wf_tcp_op, nack_link)
-				 ->seq -
-			 op->seq) > 0)
-		pos = pos->prev;
-	wf_base_list_add_head(pos, &op->nack_link);
+	return peer->refusals >= REFUSALS_MOST ||
+	       (dev->refusals >= REFUSALS_ALL && !peer->handles);
 }
 
-/* The sender of the frame that is number @seq of @chan is told. -ENOMEM. */
+/* The sender of the frame that is number @seq of @chan is told. -ENOMEM, or
+ * -EDQUOT: it does not listen. */
 static int refuse(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		  uint32_t seq, enum wf_nic_status status)
 {
-	struct wf_tcp_op *op = wf_base_pool_get(&dev->ops);
+	struct wf_tcp_op *op;
 
+	if (wf_unlikely(refuses_too_much(dev, chan->peer)))
+		return -EDQUOT;
+	op = wf_base_pool_get(&dev->ops);
 	if (!op)
 		return -ENOMEM;
 	memset(op, 0, sizeof(*op));
+	chan->peer->refusals++;
+	dev->refusals++;
 	wf_base_list_init(&op->qp_link);
 	op->kind = WF_TCP_OP_NACK;
 	op->status = (uint8_t)status;
 	op->seq = seq;
 	op->req.op = chan->index;
-	add_nack(chan, op);
+	wf_tcp_out_add_nack(&chan->nacks, op);
 	wf_tcp_work_queue(dev, op, &chan->peer->chans[WF_TCP_SMALL]);
 	if (status == WF_NIC_RNR)
 		wf_tcp_count(dev, rnr_sent, 1);
@@ -175,6 +180,16 @@ static struct wf_tcp_held *hold(struct wf_tcp_conn *conn, uint32_t bytes)
 	return held;
 }
 
+/* What it costs: a frame without a payload takes memory, too, and that of a
+ * write is not kept here. */
+static uint32_t held_cost(const struct wf_tcp_held *held)
+{
+	const struct wf_tcp_head *head = &held->frame.head;
+
+	return (uint32_t)sizeof(*held) +
+	       (head->kind == WF_TCP_SEND ? head->len : 0);
+}
+
 static void add_held(struct wf_tcp_dev *dev, struct wf_tcp_held *held)
 {
 	struct wf_tcp_chan *chan = held->chan;
@@ -185,16 +200,16 @@ static void add_held(struct wf_tcp_dev *dev, struct wf_tcp_held *held)
 				      held->frame.head.kind == WF_TCP_READ ?
 			      WF_TCP_NEVER :
 			      dev->now + (tries + 1u) * RNR_WAIT;
-	chan->held_bytes += held->frame.head.len;
-	dev->held_bytes += held->frame.head.len;
+	chan->held_bytes += held_cost(held);
+	dev->held_bytes += held_cost(held);
 	wf_base_list_add_tail(&chan->held, &held->link);
 	wf_base_list_add_tail(&dev->all_held, &held->dev_link);
 }
 
 static void drop_held(struct wf_tcp_dev *dev, struct wf_tcp_held *held)
 {
-	held->chan->held_bytes -= held->frame.head.len;
-	dev->held_bytes -= held->frame.head.len;
+	held->chan->held_bytes -= held_cost(held);
+	dev->held_bytes -= held_cost(held);
 	wf_base_list_del(&held->link);
 	wf_base_list_del(&held->dev_link);
 	free(held);
@@ -488,6 +503,11 @@ void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	}
 	if (conn->dead)
 		return;
+	if (wf_unlikely(err == -EDQUOT)) {
+		wf_tcp_count(dev, bad_field, 1);
+		wf_tcp_peer_end_life(dev, chan->peer, WF_NIC_ABORT, true);
+		return;
+	}
 	if (err) {
 		/* What is not counted comes again. */
 		wf_tcp_conn_broken(dev, conn, -err);

@@ -57,8 +57,11 @@ void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 			op->chan->peer->serving--;
 			dev->serving--;
 		}
-		if (op->kind == WF_TCP_OP_NACK)
+		if (op->kind == WF_TCP_OP_NACK) {
 			wf_base_list_del(&op->nack_link);
+			op->chan->peer->refusals--;
+			dev->refusals--;
+		}
 		if (op->qp)
 			wf_nic_soft_done(&dev->soft, op->qp,
 					 qp_of(op->qp)->stuck, op->req.req_id,

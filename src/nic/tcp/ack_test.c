@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests of acknowledgements and refusals: none is lost, and no frame that
+ * was refused is reported as delivered, whichever connection is late or breaks.
+ */
+#include "nic/pair_test.h"
+
+#include <sys/socket.h>
+
+#include "nic/tcp/dev.h"
+
+static struct wf_tcp_peer *peer_of(struct side *s, struct side *other)
+{
+	return wf_tcp_peer_find(wf_tcp_dev_of(s->nic), wf_nic_addr(other->nic));
+}
+
+static void post(struct side *from, struct side *to, uint64_t id)
+{
+	struct wf_nic_wr wr = pair_wr(from, to, id);
+
+	assert_int_equal(wf_nic_post_inline(from->qp, &wr, &id, sizeof(id)), 0);
+}
+
+static void turn(struct side *s, int passes)
+{
+	while (passes--)
+		wf_nic_progress(s->nic);
+}
+
+static void post_rdma(struct side *from, struct side *to, uint64_t id,
+		      bool reads, bool bad_key, uint32_t len)
+{
+	struct wf_nic_remote there = { (uintptr_t)to->memory + (3u << 20),
+				       to->mr.rkey ^ (bad_key ? 0x10000 : 0) };
+	struct wf_nic_sge sge = pair_sge(from, 0, len);
+	struct wf_nic_wr wr = pair_wr(from, to, id);
+
+	assert_int_equal(reads ? wf_nic_post_read(from->qp, &wr, &there, &sge) :
+				 wf_nic_post_write(from->qp, &wr, &there, &sge),
+			 0);
+}
+
+/* B refuses a request of A's. The refusal is late: A's connection for messages
+ * waits for a receive. What B says meanwhile over the other connection must not
+ * make A believe that the request was served. */
+static void overtake(bool reads)
+{
+	struct wf_tcp_conn *conn;
+	struct wf_nic_wc wc;
+	struct pair p;
+
+	pair_open(&p);
+	hello(&p);
+	/* Both channels are up. */
+	post_rdma(&p.b, &p.a, 8, false, false, 65536);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	for (int i = 0; i < 200; i++)
+		pair_progress(&p);
+	post(&p.b, &p.a, 1);
+	conn = peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL].conn;
+	for (int i = 0; i < 4000 && !conn->carry; i++)
+		wf_nic_progress(p.a.nic);
+	assert_non_null(conn->carry);
+	post_rdma(&p.a, &p.b, 7, reads, true, 1000);
+	turn(&p.b, 60);
+	post_rdma(&p.b, &p.a, 8, false, false, 65536);
+	turn(&p.b, 60);
+	/* As if all this had taken less than a millisecond. */
+	for (int i = 0; i < 200; i++) {
+		conn->carry_from = wf_base_clock_ns();
+		wf_nic_progress(p.a.nic);
+	}
+	assert_non_null(conn->carry);
+	assert_int_equal(wf_nic_cq_poll(p.a.cq, &wc, 1), 0);
+	pair_recv(&p.a, 77, 0, 64);
+	wc = pair_wait(&p, &p.a);
+	assert_int_equal(wc.wr_id, 77);
+	wc = pair_wait(&p, &p.a);
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(wc.status, WF_NIC_REM_ADDR);
+	assert_int_equal(COUNTED(&p.a, bad_field), 0);
+	/* The refused frame is acknowledged in the end, and those after it. */
+	pair_recv(&p.b, 5, 0, 64);
+	post(&p.a, &p.b, 6);
+	assert_int_equal(pair_wait(&p, &p.a).wr_id, 6);
+	pair_close(&p);
+}
+
+static void test_overtake_write(void **state)
+{
+	(void)state;
+	overtake(false);
+}
+
+static void test_overtake_read(void **state)
+{
+	(void)state;
+	overtake(true);
+}
+
+/* Both sides refuse what the other asks for, again and again: the refusals do
+ * not wait for each other. */
+static void test_both_refuse(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	for (int i = 0; i < 100; i++) {
+		post_rdma(&p.a, &p.b, 1, i % 2, true, i % 3 ? 100 : 65536);
+		post_rdma(&p.b, &p.a, 1, i % 2, true, i % 5 ? 100 : 65536);
+		if (i % 10)
+			continue;
+		for (int j = 0; j <= (i ? 9 : 0); j++) {
+			assert_int_equal(pair_wait(&p, &p.a).status,
+					 WF_NIC_REM_ADDR);
+			assert_int_equal(pair_wait(&p, &p.b).status,
+					 WF_NIC_REM_ADDR);
+		}
+	}
+	pair_close(&p);
+}
+
+/* A refusal is lost with its connection. Before it leaves again, an earlier
+ * frame is refused: that one must not be acknowledged before it is refused. */
+static void test_refused_again(void **state)
+{
+	struct wf_tcp_chan *a, *b;
+	uint8_t bytes[4096];
+	struct wf_nic_wc wc;
+	struct pair p;
+	uint64_t end;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	for (int i = 0; i < 200; i++)
+		pair_progress(&p);
+	a = &peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL];
+	b = &peer_of(&p.b, &p.a)->chans[WF_TCP_SMALL];
+	p.a.qp->rnr_retry = 100; /* milliseconds over there */
+	post(&p.a, &p.b, 5);
+	post_rdma(&p.a, &p.b, 9, false, true, 100);
+	end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	while (wf_base_list_empty(&b->flight)) {
+		wf_nic_progress(p.b.nic);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	/* The refusal of 9 is on its way, and is lost. */
+	usleep(1000);
+	while (recv(a->conn->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	shutdown(b->conn->fd, SHUT_RDWR);
+	while (!wf_base_list_empty(&b->held)) {
+		wf_nic_progress(p.b.nic);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	for (int i = 0; i < 2; i++) {
+		wc = pair_wait(&p, &p.a);
+		assert_int_equal(wc.wr_id, i ? 9 : 5);
+		assert_int_equal(wc.status, i ? WF_NIC_REM_ADDR : WF_NIC_RNR);
+	}
+	assert_int_equal(COUNTED(&p.a, bad_field), 0);
+	pair_close(&p);
+}
+
+#define WORDS 5u
+
+/* Acknowledgements that find no room, as the socket is full, are not
+ * forgotten. */
+static void test_acks_while_full(void **state)
+{
+	struct wf_tcp_dev *dev;
+	struct wf_tcp_chan *chan;
+	struct pair p;
+	uint64_t end;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	for (int i = 0; i < 200; i++)
+		pair_progress(&p);
+	dev = wf_tcp_dev_of(p.a.nic);
+	chan = &peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL];
+	/* As if the kernel had no room. */
+	chan->conn->full = true;
+	chan->conn->watches = true;
+	dev->full_count++;
+	end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	for (unsigned int i = 0; i < WORDS; i++) {
+		uint32_t taken = chan->taken;
+
+		pair_recv(&p.a, 100 + i, i * 64u, 64);
+		post(&p.b, &p.a, 900 + i);
+		while (chan->taken == taken || peer_of(&p.a, &p.b)->owes) {
+			wf_nic_progress(p.a.nic);
+			assert_true(wf_base_clock_ns() < end);
+		}
+	}
+	assert_int_equal(chan->conn->note_len, sizeof(chan->conn->note));
+	assert_int_not_equal(chan->taken, chan->told);
+	assert_int_equal(
+		wf_tcp_sock_rewatch(dev, chan->conn->fd, chan->conn, true), 0);
+	for (unsigned int i = 0; i < WORDS; i++)
+		assert_int_equal(pair_wait(&p, &p.b).wr_id, 900 + i);
+	pair_close(&p);
+}
+
+/* What the peer has received is known to be there although it has closed since,
+ * and although that is noticed by writing. */
+static void test_last_words(void **state)
+{
+	struct wf_nic_wc wc;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	for (int i = 0; i < 200; i++)
+		pair_progress(&p);
+	pair_recv(&p.b, 2, 0, 64);
+	post(&p.a, &p.b, 10);
+	while (!wf_nic_cq_poll(p.b.cq, &wc, 1))
+		wf_nic_progress(p.b.nic);
+	side_close(&p.b);
+	p.b.qp = p.a.qp;
+	for (int i = 11; i < 14; i++) {
+		post(&p.a, &p.b, (uint64_t)i);
+		usleep(2000);
+	}
+	assert_true(COUNTED(&p.a, tx_errors) > 0);
+	p.b.nic = p.a.nic;
+	for (int i = 10; i < 14; i++) {
+		wc = pair_wait(&p, &p.a);
+		assert_int_equal(wc.status,
+				 wc.wr_id == 10 ? WF_NIC_OK : WF_NIC_ABORT);
+	}
+	side_close(&p.a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_overtake_write),
+		cmocka_unit_test(test_overtake_read),
+		cmocka_unit_test(test_both_refuse),
+		cmocka_unit_test(test_refused_again),
+		cmocka_unit_test(test_acks_while_full),
+		cmocka_unit_test(test_last_words),
+	};
+
+	pair_device = "tcp";
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

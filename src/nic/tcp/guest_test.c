@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests of peers that nobody here asked for: what they can take up has
+ * limits, and proper peers are served meanwhile.
+ */
+#include "nic/pair_test.h"
+
+#include <sys/socket.h>
+
+#include "nic/tcp/dev.h"
+
+#define PORT 4444u
+
+static void post(struct side *from, struct side *to, uint64_t id)
+{
+	struct wf_nic_wr wr = pair_wr(from, to, id);
+
+	assert_int_equal(wf_nic_post_inline(from->qp, &wr, &id, sizeof(id)), 0);
+}
+
+/* Connects to @s as the peer of port @port, and waits for the welcome. */
+static int enter(struct side *s, unsigned int port, uint8_t channel)
+{
+	const struct wf_addr *to = wf_nic_addr(s->nic);
+	int fd = socket(to->sa.sa_family, SOCK_STREAM, 0);
+	struct wf_tcp_hello hello = { .magic = WF_TCP_HELLO_MAGIC,
+				      .version = WF_TCP_VERSION,
+				      .word = WF_TCP_HELLO,
+				      .channel = channel,
+				      .life = 5,
+				      .number = 1,
+				      .port = (uint16_t)port };
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, &to->sa, wf_base_addr_len(to)), 0);
+	assert_int_equal(send(fd, &hello, sizeof(hello), 0), sizeof(hello));
+	while (recv(fd, &hello, sizeof(hello), MSG_DONTWAIT) !=
+	       (ssize_t)sizeof(hello))
+		wf_nic_progress(s->nic);
+	assert_int_equal(hello.word, WF_TCP_WELCOME);
+	return fd;
+}
+
+static struct wf_tcp_head send_head(const struct side *to, uint32_t len)
+{
+	return (struct wf_tcp_head){ .magic = WF_TCP_MAGIC,
+				     .kind = WF_TCP_SEND,
+				     .status = WF_NIC_RNR_FOREVER,
+				     .len = len,
+				     .dst_qpn = wf_nic_qp_num(to->qp),
+				     .qkey = PAIR_QKEY };
+}
+
+static unsigned int count(struct wf_list *head)
+{
+	struct wf_list *pos, *tmp;
+	unsigned int n = 0;
+
+	wf_list_for_each (pos, tmp, head)
+		n++;
+	return n;
+}
+
+#define FLOOD (16u << 20)
+
+/* Sends @head again and again; B takes what it wants to. */
+static void flood(struct side *s, int fd, const struct wf_tcp_head *head)
+{
+	static struct wf_tcp_head heads[2048];
+	size_t total = 0, at = 0;
+	int idle = 0;
+
+	for (unsigned int i = 0; i < 2048; i++)
+		heads[i] = *head;
+	while (total < FLOOD && idle < 2000) {
+		ssize_t n = send(fd, (uint8_t *)heads + at, sizeof(heads) - at,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && errno != EAGAIN)
+			return;
+		idle = n > 0 ? 0 : idle + 1;
+		total += n > 0 ? (size_t)n : 0;
+		at = (at + (n > 0 ? (size_t)n : 0)) % sizeof(heads);
+		wf_nic_progress(s->nic);
+	}
+}
+
+/* One that does not read what it is refused. */
+static void test_refusals(void **state)
+{
+	struct wf_tcp_head head;
+	struct wf_tcp_dev *dev;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	dev = wf_tcp_dev_of(p.b.nic);
+	fd = enter(&p.b, PORT, WF_TCP_SMALL);
+	head = send_head(&p.b, 0);
+	head.dst_qpn = 999;
+	flood(&p.b, fd, &head);
+	assert_true(dev->refusals <= 65536);
+	assert_true(COUNTED(&p.b, bad_field) > 0);
+	hello(&p);
+	close(fd);
+	pair_close(&p);
+}
+
+/* One whose messages are empty and find no receive. */
+static void test_empty(void **state)
+{
+	struct wf_tcp_head head;
+	struct wf_tcp_dev *dev;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	dev = wf_tcp_dev_of(p.b.nic);
+	fd = enter(&p.b, PORT, WF_TCP_SMALL);
+	head = send_head(&p.b, 0);
+	flood(&p.b, fd, &head);
+	assert_true(count(&dev->all_held) > 1000);
+	assert_true(count(&dev->all_held) < 65536);
+	close(fd);
+	(void)post;
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_empty),
+	};
+
+	pair_device = "tcp";
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
