@@ -21,7 +21,7 @@
 
 struct fake {
 	const char *letter; /* of this one, in the trace */
-	bool reaches;
+	int reaches;
 	bool has_peers;
 	bool dozes;
 	bool stirs;
@@ -72,7 +72,7 @@ static void fake_forked(void *self)
 	say(self, 'f');
 }
 
-static bool fake_reaches(const void *self, const struct wf_addr *addr)
+static int fake_reaches(const void *self, const struct wf_addr *addr)
 {
 	(void)addr;
 	return ((const struct fake *)self)->reaches;
@@ -260,6 +260,10 @@ static void test_route(void **state)
 	expect(w, "-1-2");
 	w->known[150] = false;
 	assert_int_equal(wf_core_submit(&w->core, 150, &tx), -ENOENT);
+	/* Bug: a descriptor that was short for a moment made a peer of this node
+	 * one that is reached by packets, for good. */
+	w->first.reaches = -EMFILE;
+	assert_int_equal(wf_core_submit(&w->core, 3, &tx), -EAGAIN);
 	/* Nobody reaches it; a name that none can have. */
 	w->first.reaches = false;
 	w->second.reaches = false;

@@ -46,7 +46,11 @@ static int find(struct wf_core *core, uint64_t dst)
 	for (uint32_t i = 0; i < core->way_count; i++) {
 		const struct wf_way *way = &core->ways[i];
 
-		if (!way->ops->reaches(way->self, &addr))
+		err = way->ops->reaches(way->self, &addr);
+		/* The next transport would be a choice for good. */
+		if (err < 0)
+			return -EAGAIN;
+		if (!err)
 			continue;
 		core->routes[dst] = (uint8_t)(i + 1);
 		return 0;

@@ -9,6 +9,7 @@
  */
 #include "deflate/cursor.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@
 #define SYMBOL_BITS_MOST 48
 #define DIST_BITS_MOST (WF_TABLE_DIST_BITS + 13) /* without subtable */
 #define RATIO 8		       /* of output to input: more is not expected */
-#define STRETCH 4096u	       /* output between two looks at the ends */
+#define STRETCH 3584u	       /* output between two looks at the ends */
 #define CHECK_EVERY (16 << 10) /* output is in the cache until then */
 
 #define MASK(n) (((uint64_t)1 << (n)) - 1)
@@ -472,6 +473,13 @@ static void exact_plain(struct wf_inflate *s, struct wf_cursor *c,
 static const struct loops plain = { wide_plain, exact_plain };
 
 #if defined(__x86_64__)
+/* Writes what is there. In memory that was never written to, a read before
+ * would make the kernel map a page of zeros, and the write another page. */
+static inline void touch(uint8_t *p)
+{
+	__asm__ volatile("orb $0, %0" : "+m"(*p));
+}
+
 __attribute__((target("bmi,bmi2"))) static void
 wide_bmi2(struct wf_inflate *s, struct wf_cursor *c, const struct tables *t,
 	  const uint8_t *in_limit, const uint8_t *out_limit)
@@ -494,11 +502,18 @@ static inline const struct loops *pick(void)
 		       &plain;
 }
 #else
+static inline void touch(uint8_t *p)
+{
+	(void)p;
+}
+
 static inline const struct loops *pick(void)
 {
 	return &plain;
 }
 #endif
+
+static_assert(STRETCH + WIDE_OUT <= 4096, "a stretch touches two pages");
 
 /*
  * Stretch by stretch, until the input or the room is too small. A stretch is
@@ -520,6 +535,9 @@ static void run_wide(struct wf_inflate *s, struct wf_cursor *c,
 		most = most < STRETCH ? most : STRETCH;
 		if ((size_t)(limit - begin) > most)
 			limit = begin + most;
+		/* Two pages at most: a stretch is smaller than one. */
+		touch(begin);
+		touch(limit + WIDE_OUT - 1);
 		memcpy(kept, begin, (size_t)(limit - begin) + WIDE_OUT);
 		loops->wide(s, c, t, in_limit, limit);
 		memcpy(c->out, kept + (c->out - begin), WIDE_OVER);

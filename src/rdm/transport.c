@@ -368,7 +368,7 @@ static void forked(void *self)
 }
 
 /* Every address, once others have said no. */
-static bool reaches(const void *self, const struct wf_addr *addr)
+static int reaches(const void *self, const struct wf_addr *addr)
 {
 	(void)self;
 	(void)addr;

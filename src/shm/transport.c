@@ -251,11 +251,11 @@ static bool has_peers(const void *self)
 
 /* -- peers ----------------------------------------------------------------- */
 
-static bool reaches(const void *self, const struct wf_addr *addr)
+static int reaches(const void *self, const struct wf_addr *addr)
 {
 	const struct wf_shm_ep *ep = self;
 
-	return !ep->attr.refuses && wf_base_addr_is_local(addr);
+	return ep->attr.refuses ? 0 : wf_base_addr_find_local(addr);
 }
 
 static int submit(void *self, uint64_t dst, const struct wf_tx *tx)

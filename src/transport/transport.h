@@ -37,8 +37,9 @@ struct wf_transport {
 	 * memory that is shared. Async-signal-safe. */
 	void (*forked)(void *self);
 
-	/* Whether @addr can be reached by it. */
-	bool (*reaches)(const void *self, const struct wf_addr *addr);
+	/* Whether @addr can be reached by it, 1 or 0. -errno: that cannot be
+	 * found out now, for want of a descriptor or of memory. */
+	int (*reaches)(const void *self, const struct wf_addr *addr);
 	/* Takes an operation of any kind. 0: a completion or a count tells how
 	 * it ends; -EAGAIN: not now; else -errno: there is no way to @dst, and
 	 * nothing else tells of it. @tx is the caller's. */

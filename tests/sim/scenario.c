@@ -117,6 +117,9 @@ void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 	}
 	if (s->blocked)
 		s->faults |= 1u << SIM_FAULT_PARTITION;
+	/* Each waits for its time-out. */
+	if (s->blocked && s->messages > 10)
+		s->messages = 10;
 	/* Too few descriptors are a fault, too. */
 	if (s->fds_max)
 		s->faults |= 1u << SIM_FAULT_DESCRIPTORS;
