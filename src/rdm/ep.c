@@ -222,6 +222,7 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	if (wf_os_random(&ep->next_life, sizeof(ep->next_life), true))
 		ep->next_life =
 			(uint32_t)wf_base_clock_ns() ^ (uint32_t)wf_os_getpid();
+	ep->next_name = ep->next_life >> 16;
 	ep->awake = true;
 	ep->now = wf_base_clock_ns();
 	ep->probe_at = ep->now + WF_RDM_PROBE_EVERY;
