@@ -181,6 +181,12 @@ def index(tmp):
         assert weft("--range", "3000000-3000009", path).stdout == \
             data[3000000:3000010]
     weft("--range", "9-3", path, code=1)
+    # Standard input has no place beside it.
+    before = set(os.listdir(tmp))
+    done = weft("--index", command="gzip", code=1, input=gzip.compress(data),
+                cwd=tmp)
+    assert b"needs a file" in done.stderr and not done.stdout
+    assert set(os.listdir(tmp)) == before
     # The file is not what it was: told.
     packed = bytearray(gzip.compress(data, 6))
     path.write_bytes(packed)

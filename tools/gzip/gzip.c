@@ -392,7 +392,12 @@ static void standard(const struct wf_gzip_options *o)
 				 .out = o->test ? -1 : STDOUT_FILENO,
 				 .as_is = o->force && !o->test };
 
-	if (o->list)
+	if (o->make_index) {
+		fputs("weft gzip: --index needs a file, beside which the index "
+		      "is written\n",
+		      stderr);
+		worse(FAILED);
+	} else if (o->list)
 		list_one(o, io.name, STDIN_FILENO);
 	else if (!is_for_terminal(o,
 				  o->decompress ? STDIN_FILENO : STDOUT_FILENO))
