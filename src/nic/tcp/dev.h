@@ -372,7 +372,8 @@ void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
  * frames. False: that cannot be. */
 bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			uint32_t taken);
-/* Frees it if nothing depends on it any more. */
+/* Frees it if nothing depends on it any more. One that lives is kept, as long as
+ * others do not need its place. */
 void wf_tcp_peer_let_go(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 void wf_tcp_peer_arm(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		     uint64_t due);
