@@ -124,7 +124,48 @@ static void test_empty(void **state)
 	assert_true(count(&dev->all_held) > 1000);
 	assert_true(count(&dev->all_held) < 65536);
 	close(fd);
-	(void)post;
+	pair_close(&p);
+}
+
+#define RECEIVES 8u
+
+/* Those who announce messages and do not send them keep no receive. */
+static void test_announced(void **state)
+{
+	struct wf_tcp_head head;
+	int fds[RECEIVES];
+	uint8_t bytes[100];
+	struct wf_nic_wc wc;
+	struct pair p;
+
+	(void)state;
+	memset(bytes, 7, sizeof(bytes));
+	pair_open(&p);
+	hello(&p);
+	for (unsigned int i = 0; i < RECEIVES; i++)
+		pair_recv(&p.b, 100 + i, 4096 * i, 4096);
+	head = send_head(&p.b, sizeof(bytes));
+	for (unsigned int i = 0; i < RECEIVES; i++) {
+		fds[i] = enter(&p.b, PORT + i / 2, i % 2);
+		assert_int_equal(send(fds[i], &head, sizeof(head), 0),
+				 sizeof(head));
+		usleep(1000);
+		for (int j = 0; j < 100; j++)
+			pair_progress(&p);
+	}
+	post(&p.a, &p.b, 10);
+	wc = pair_wait(&p, &p.b);
+	assert_int_equal(wc.len, 8);
+	assert_int_equal(wc.ah, p.b.ah);
+	/* One that does send it is received. */
+	assert_int_equal(send(fds[0], bytes, sizeof(bytes), 0), sizeof(bytes));
+	wc = pair_wait(&p, &p.b);
+	assert_int_equal(wc.status, WF_NIC_OK);
+	assert_int_equal(wc.len, sizeof(bytes));
+	assert_memory_equal(p.b.memory + (wc.wr_id - 100) * 4096, bytes,
+			    sizeof(bytes));
+	for (unsigned int i = 0; i < RECEIVES; i++)
+		close(fds[i]);
 	pair_close(&p);
 }
 
@@ -133,6 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_announced),
 	};
 
 	pair_device = "tcp";
