@@ -42,6 +42,7 @@ static struct wf_tcp_conn *new_conn(struct wf_tcp_dev *dev, int fd, bool mine,
 	wf_base_list_init(&conn->sink_link);
 	wf_base_list_init(&conn->hot_link);
 	wf_base_list_init(&conn->wait_link);
+	wf_base_list_init(&conn->deaf_link);
 	if (wf_tcp_sock_watch(dev, fd, conn, room)) {
 		free(conn);
 		return NULL;
@@ -75,6 +76,7 @@ void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	wf_tcp_in_forget(dev, conn);
 	wf_tcp_conn_cool(dev, conn);
 	wf_base_list_del(&conn->wait_link);
+	wf_base_list_del(&conn->deaf_link);
 	dev->full_count -= conn->full;
 	if (!conn->chan)
 		dev->guest_count--;

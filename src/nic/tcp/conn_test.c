@@ -372,6 +372,68 @@ static void test_idle(void **state)
 	pair_close(&p);
 }
 
+/* One side has no handle for the other and no connection to it, for long: it is
+ * still the same process when the other comes again. */
+static void test_no_handle(void **state)
+{
+	uint64_t end;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	wf_tcp_dev_of(p.a.nic)->idle_ns = 50 * WF_NS_PER_MS;
+	hello(&p);
+	wf_nic_ah_destroy(p.b.nic, p.b.ah);
+	while (count_conns(&p.a) || count_conns(&p.b))
+		pair_progress(&p);
+	/* It is looked at every second. */
+	end = wf_base_clock_ns() + 1200 * WF_NS_PER_MS;
+	while (wf_base_clock_ns() < end)
+		pair_progress(&p);
+	hello(&p);
+	assert_int_equal(COUNTED(&p.a, peer_deaths), 0);
+	assert_int_equal(COUNTED(&p.b, peer_deaths), 0);
+	pair_close(&p);
+}
+
+#define PLACES 4u
+
+/* Those who come by themselves push out the oldest of those who have left. */
+static void test_places(void **state)
+{
+	struct wf_nic_attr attr = pair_attr(AF_INET), few = attr;
+	struct side guests[3 * PLACES];
+	struct pair p;
+
+	(void)state;
+	few.max_peers = PLACES;
+	pair_open_attr(&p, &few, &attr);
+	for (unsigned int i = 0; i < 3 * PLACES; i++) {
+		struct pair q = { .a = p.a };
+
+		memset(&guests[i], 0, sizeof(guests[i]));
+		side_open(&guests[i], &attr);
+		wf_tcp_dev_of(guests[i].nic)->idle_ns = 1 * WF_NS_PER_MS;
+		assert_int_equal(wf_nic_ah_create(guests[i].nic,
+						  wf_nic_addr(p.a.nic),
+						  &guests[i].ah),
+				 0);
+		q.b = guests[i];
+		pair_recv(&p.a, 1, 0, 64);
+		post(&guests[i], &p.a, 2);
+		assert_int_equal(pair_wait(&q, &q.b).status, WF_NIC_OK);
+		assert_int_equal(pair_wait(&q, &q.a).status, WF_NIC_OK);
+		while (count_conns(&q.a))
+			pair_progress(&q);
+		assert_true(wf_tcp_dev_of(p.a.nic)->strangers <= PLACES);
+	}
+	assert_null(peer_of(&p.a, &guests[0]));
+	assert_non_null(peer_of(&p.a, &guests[3 * PLACES - 1]));
+	for (unsigned int i = 0; i < 3 * PLACES; i++)
+		side_close(&guests[i]);
+	pair_close(&p);
+}
+
 static int knock(struct side *s, const void *bytes, size_t len)
 {
 	const struct wf_addr *to = wf_nic_addr(s->nic);
@@ -436,6 +498,8 @@ int main(void)
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_slow_reader),
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_no_handle),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_strangers),
 	};
 

@@ -433,6 +433,7 @@ static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	wf_base_list_init(&dev->dead);
 	wf_base_list_init(&dev->sinks);
 	wf_base_list_init(&dev->carriers);
+	wf_base_list_init(&dev->deaf);
 	wf_base_list_init(&dev->hots);
 	wf_base_list_init(&dev->all_held);
 	wf_base_pool_init(&dev->ops, sizeof(struct wf_tcp_op), 64, 0);

@@ -99,6 +99,7 @@ struct wf_tcp_conn {
 	struct wf_list sink_link; /* dev->sinks */
 	struct wf_list hot_link;
 	struct wf_list wait_link; /* dev->carriers */
+	struct wf_list deaf_link; /* dev->deaf */
 	struct wf_tcp_chan *chan; /* NULL: a guest */
 	int fd;
 	bool mine;    /* we connected */
@@ -107,6 +108,7 @@ struct wf_tcp_conn {
 	bool watches; /* for room to write */
 	bool full;    /* the kernel had no room the last time: so it watches */
 	bool waits;   /* frame is whole, and waits for a receive */
+	bool deaf;    /* too much of it is held: it is not read for now */
 	int ended;    /* why nothing can be written any more; what came before
 			 that is still read. 0: something can */
 	uint32_t number;
@@ -236,6 +238,7 @@ struct wf_tcp_dev {
 	struct wf_list dead;
 	struct wf_list sinks; /* connections in the middle of a payload */
 	struct wf_list carriers;
+	struct wf_list deaf; /* connections that are not read for now */
 	struct wf_list hots;
 	uint32_t hot_count;
 	uint32_t guest_count;
@@ -305,6 +308,8 @@ int wf_tcp_sock_names(int fd, struct wf_addr *from, struct wf_addr *to);
 void wf_tcp_sock_tune(int fd);
 int wf_tcp_sock_watch(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
 int wf_tcp_sock_rewatch(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
+/* For the end alone, and for room. */
+int wf_tcp_sock_watch_end(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
 int wf_tcp_sock_unwatch(struct wf_tcp_dev *dev, int fd);
 /* As many descriptors as the administrator allows. */
 void wf_tcp_sock_raise_limit(void);
@@ -372,7 +377,8 @@ void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
  * frames. False: that cannot be. */
 bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			uint32_t taken);
-/* Frees it if nothing depends on it any more. */
+/* Frees it if nothing depends on it any more. One that lives is kept, as long as
+ * others do not need its place. */
 void wf_tcp_peer_let_go(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 void wf_tcp_peer_arm(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		     uint64_t due);
@@ -383,6 +389,8 @@ bool wf_tcp_chan_is_busy(const struct wf_tcp_chan *chan);
 
 /* Reads what is there, within reason. Returns whether there was something. */
 int wf_tcp_in_read(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* Reads those again of which less is held now. */
+void wf_tcp_in_listen(struct wf_tcp_dev *dev);
 /* Goes on with bytes that were read before. */
 int wf_tcp_in_resume(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* @len bytes of the stream. */

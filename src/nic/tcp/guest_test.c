@@ -5,6 +5,7 @@
  */
 #include "nic/pair_test.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "nic/tcp/dev.h"
@@ -107,9 +108,27 @@ static void test_refusals(void **state)
 	pair_close(&p);
 }
 
+/* Whoever holds nothing is read, although others hold all that there may be. */
+static void test_all_held(void **state)
+{
+	const uint64_t all = 1ull << 30;
+	struct wf_tcp_dev *dev;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	dev = wf_tcp_dev_of(p.b.nic);
+	dev->held_bytes += all;
+	hello(&p);
+	dev->held_bytes -= all;
+	pair_close(&p);
+}
+
 /* One whose messages are empty and find no receive. */
 static void test_empty(void **state)
 {
+	uint64_t late = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	struct pollfd end;
 	struct wf_tcp_head head;
 	struct wf_tcp_dev *dev;
 	struct pair p;
@@ -119,12 +138,72 @@ static void test_empty(void **state)
 	pair_open(&p);
 	dev = wf_tcp_dev_of(p.b.nic);
 	fd = enter(&p.b, PORT, WF_TCP_SMALL);
+	end = (struct pollfd){ .fd = dev->poll_fd, .events = POLLIN };
 	head = send_head(&p.b, 0);
 	flood(&p.b, fd, &head);
 	assert_true(count(&dev->all_held) > 1000);
 	assert_true(count(&dev->all_held) < 65536);
+	/* What it still says wakes nobody. */
+	assert_false(wf_base_list_empty(&dev->deaf));
+	assert_int_equal(poll(&end, 1, 0), 0);
+	/* It is read again once some of it is received. */
+	for (int i = 0; !wf_base_list_empty(&dev->deaf); i++) {
+		assert_true(i < 10000);
+		pair_recv(&p.b, 1, 0, 64);
+		assert_int_equal(pair_wait(&p, &p.b).len, 0);
+	}
+	flood(&p.b, fd, &head);
+	assert_false(wf_base_list_empty(&dev->deaf));
+	/* Its end is noticed, and what was held for it goes. */
 	close(fd);
-	(void)post;
+	while (!wf_base_list_empty(&dev->all_held)) {
+		wf_nic_progress(p.b.nic);
+		assert_true(wf_base_clock_ns() < late);
+	}
+	assert_int_equal(dev->held_bytes, 0);
+	hello(&p);
+	pair_close(&p);
+}
+
+#define RECEIVES 8u
+
+/* Those who announce messages and do not send them keep no receive. */
+static void test_announced(void **state)
+{
+	struct wf_tcp_head head;
+	int fds[RECEIVES];
+	uint8_t bytes[100];
+	struct wf_nic_wc wc;
+	struct pair p;
+
+	(void)state;
+	memset(bytes, 7, sizeof(bytes));
+	pair_open(&p);
+	hello(&p);
+	for (unsigned int i = 0; i < RECEIVES; i++)
+		pair_recv(&p.b, 100 + i, 4096 * i, 4096);
+	head = send_head(&p.b, sizeof(bytes));
+	for (unsigned int i = 0; i < RECEIVES; i++) {
+		fds[i] = enter(&p.b, PORT + i / 2, i % 2);
+		assert_int_equal(send(fds[i], &head, sizeof(head), 0),
+				 sizeof(head));
+		usleep(1000);
+		for (int j = 0; j < 100; j++)
+			pair_progress(&p);
+	}
+	post(&p.a, &p.b, 10);
+	wc = pair_wait(&p, &p.b);
+	assert_int_equal(wc.len, 8);
+	assert_int_equal(wc.ah, p.b.ah);
+	/* One that does send it is received. */
+	assert_int_equal(send(fds[0], bytes, sizeof(bytes), 0), sizeof(bytes));
+	wc = pair_wait(&p, &p.b);
+	assert_int_equal(wc.status, WF_NIC_OK);
+	assert_int_equal(wc.len, sizeof(bytes));
+	assert_memory_equal(p.b.memory + (wc.wr_id - 100) * 4096, bytes,
+			    sizeof(bytes));
+	for (unsigned int i = 0; i < RECEIVES; i++)
+		close(fds[i]);
 	pair_close(&p);
 }
 
@@ -132,7 +211,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_all_held),
 		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_announced),
 	};
 
 	pair_device = "tcp";

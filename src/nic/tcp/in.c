@@ -471,13 +471,49 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	return got;
 }
 
+/* Who holds nothing is read whatever others do. */
+static bool holds_too_much(const struct wf_tcp_dev *dev,
+			   const struct wf_tcp_chan *chan)
+{
+	return chan->held_bytes > HELD_MOST ||
+	       (dev->held_bytes > HELD_ALL && chan->held_bytes);
+}
+
+/* What lies in the socket must not wake anybody; its end must. */
+static void stop_reading(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	if (conn->deaf ||
+	    wf_tcp_sock_watch_end(dev, conn->fd, conn, conn->watches))
+		return;
+	conn->deaf = true;
+	wf_base_list_add_tail(&dev->deaf, &conn->deaf_link);
+}
+
+void wf_tcp_in_listen(struct wf_tcp_dev *dev)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->deaf) {
+		struct wf_tcp_conn *conn =
+			wf_container_of(pos, struct wf_tcp_conn, deaf_link);
+
+		if (holds_too_much(dev, conn->chan) ||
+		    wf_tcp_sock_rewatch(dev, conn->fd, conn, conn->watches))
+			continue;
+		conn->deaf = false;
+		wf_base_list_del(&conn->deaf_link);
+	}
+}
+
 int wf_tcp_in_read(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	bool drained = false;
 	int did = 0;
 
-	if (conn->chan->held_bytes > HELD_MOST || dev->held_bytes > HELD_ALL)
+	if (wf_unlikely(holds_too_much(dev, conn->chan))) {
+		stop_reading(dev, conn);
 		return 0;
+	}
 	for (int i = 0; i < ROUNDS && !drained && !conn->dead && !conn->carry;
 	     i++) {
 		if (conn->sink.kind)

@@ -601,7 +601,9 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 static void wait_for_room(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	wf_tcp_count(dev, tx_busy, 1);
-	if (!conn->watches && wf_tcp_sock_rewatch(dev, conn->fd, conn, true))
+	if (!conn->watches &&
+	    (conn->deaf ? wf_tcp_sock_watch_end :
+			  wf_tcp_sock_rewatch)(dev, conn->fd, conn, true))
 		return; /* then it is tried again and again */
 	conn->watches = true;
 	conn->full = true;

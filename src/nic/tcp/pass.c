@@ -39,7 +39,8 @@ static void has_room(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	conn->full = false;
 	dev->full_count--;
-	if (!wf_tcp_sock_rewatch(dev, conn->fd, conn, false))
+	if (!(conn->deaf ? wf_tcp_sock_watch_end :
+			   wf_tcp_sock_rewatch)(dev, conn->fd, conn, false))
 		conn->watches = false;
 	wf_tcp_out_activate(dev, conn->chan);
 }
@@ -55,6 +56,12 @@ static int conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	}
 	if (events & EPOLLOUT && conn->full)
 		has_room(dev, conn);
+	/* What it has not read is sent again, or its sender is gone. */
+	if (wf_unlikely(conn->deaf) &&
+	    events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
+		wf_tcp_conn_broken(dev, conn, ECONNRESET);
+		return 1;
+	}
 	if (!(events & ~(uint32_t)EPOLLOUT) || conn->carry)
 		return 0;
 	return wf_tcp_in_read(dev, conn);
@@ -206,6 +213,8 @@ int wf_tcp_pass(struct wf_tcp_dev *dev)
 	dev->now = wf_base_clock_ns();
 	if (wf_unlikely(!wf_base_list_empty(&dev->all_held)))
 		did += wf_tcp_target_retry(dev);
+	if (wf_unlikely(!wf_base_list_empty(&dev->deaf)))
+		wf_tcp_in_listen(dev);
 	if (wf_unlikely(!wf_base_list_empty(&dev->carriers)))
 		did += carry_on(dev);
 	did += look(dev);

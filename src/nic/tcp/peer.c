@@ -88,6 +88,43 @@ static struct wf_tcp_peer *make(struct wf_tcp_dev *dev,
 	return peer;
 }
 
+/* Whether nothing is lost with the peer but what is known of its life. */
+static bool is_spare(const struct wf_tcp_peer *peer)
+{
+	return !peer->handles && !peer->mirror && !wf_tcp_peer_is_busy(peer) &&
+	       !peer->chans[WF_TCP_SMALL].conn &&
+	       !peer->chans[WF_TCP_BULK].conn;
+}
+
+/* Whether it ever sent us something: others claim to be somebody. */
+static bool has_talked(const struct wf_tcp_peer *peer)
+{
+	return peer->chans[WF_TCP_SMALL].taken ||
+	       peer->chans[WF_TCP_BULK].taken;
+}
+
+/* Forgets the one that was not used for longest. */
+static bool forget_one(struct wf_tcp_dev *dev)
+{
+	struct wf_tcp_peer *found = NULL;
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->peers) {
+		struct wf_tcp_peer *peer =
+			wf_container_of(pos, struct wf_tcp_peer, link);
+
+		if (!is_spare(peer))
+			continue;
+		if (!found || has_talked(peer) < has_talked(found) ||
+		    (has_talked(peer) == has_talked(found) &&
+		     peer->used_at < found->used_at))
+			found = peer;
+	}
+	if (found)
+		wf_tcp_peer_free(dev, found);
+	return found;
+}
+
 struct wf_tcp_peer *wf_tcp_peer_get(struct wf_tcp_dev *dev,
 				    const struct wf_addr *addr, bool stranger)
 {
@@ -97,8 +134,8 @@ struct wf_tcp_peer *wf_tcp_peer_get(struct wf_tcp_dev *dev,
 		return peer;
 	/* Those who come by themselves cannot take the places of those whom
 	 * the user wants to reach. */
-	if ((stranger ? dev->strangers : dev->peer_count - dev->strangers) >=
-	    dev->max_peers)
+	if (stranger ? dev->strangers >= dev->max_peers && !forget_one(dev) :
+		       dev->peer_count - dev->strangers >= dev->max_peers)
 		return NULL;
 	peer = make(dev, addr);
 	if (!peer)
@@ -283,9 +320,12 @@ void wf_tcp_peer_let_go(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 {
 	if (peer->handles || peer->mirror)
 		return;
-	if (wf_tcp_peer_is_busy(peer) || peer->chans[WF_TCP_SMALL].conn ||
-	    peer->chans[WF_TCP_BULK].conn)
+	if (!is_spare(peer))
 		wf_tcp_peer_arm(dev, peer, dev->now + LET_GO_EVERY);
-	else
+	else if (!peer->life)
 		wf_tcp_peer_free(dev, peer);
+	else if (dev->strangers > dev->max_peers)
+		forget_one(dev);
+	/* Else it is kept: to a peer that lives on, one who does not know it
+	 * any more is another process. */
 }

@@ -157,10 +157,10 @@ int wf_tcp_sock_names(int fd, struct wf_addr *from, struct wf_addr *to)
 }
 
 static int control(struct wf_tcp_dev *dev, int how, int fd, void *tag,
-		   bool room)
+		   uint32_t what, bool room)
 {
 	struct epoll_event event = {
-		.events = room ? EPOLLIN | EPOLLOUT : EPOLLIN,
+		.events = room ? what | EPOLLOUT : what,
 		.data.ptr = tag,
 	};
 
@@ -169,12 +169,17 @@ static int control(struct wf_tcp_dev *dev, int how, int fd, void *tag,
 
 int wf_tcp_sock_watch(struct wf_tcp_dev *dev, int fd, void *tag, bool room)
 {
-	return control(dev, EPOLL_CTL_ADD, fd, tag, room);
+	return control(dev, EPOLL_CTL_ADD, fd, tag, EPOLLIN, room);
 }
 
 int wf_tcp_sock_rewatch(struct wf_tcp_dev *dev, int fd, void *tag, bool room)
 {
-	return control(dev, EPOLL_CTL_MOD, fd, tag, room);
+	return control(dev, EPOLL_CTL_MOD, fd, tag, EPOLLIN, room);
+}
+
+int wf_tcp_sock_watch_end(struct wf_tcp_dev *dev, int fd, void *tag, bool room)
+{
+	return control(dev, EPOLL_CTL_MOD, fd, tag, EPOLLRDHUP, room);
 }
 
 int wf_tcp_sock_unwatch(struct wf_tcp_dev *dev, int fd)

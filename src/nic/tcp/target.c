@@ -91,6 +91,7 @@ unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
 
 	if (!qp || !qp->rq.ring || qp->flushed ||
 	    ((struct wf_tcp_qp *)qp->dev)->spares ||
+	    conn->chan->peer->ah == WF_NIC_AH_UNKNOWN ||
 	    !wf_base_list_empty(&conn->chan->held))
 		return 0;
 	ready = wf_queue_work_poll(&qp->rq_work);
@@ -326,6 +327,12 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	struct wf_tcp_sink *sink = &conn->sink;
 	enum wf_nic_status status = find_qp(dev, head, &sink->qp);
 
+	/* Somebody whom we do not know gets a receive for a message that is
+	 * here, not for one that is announced: he could keep all of them by
+	 * sending no more than heads. */
+	if (status == WF_NIC_OK && head->len &&
+	    conn->chan->peer->ah == WF_NIC_AH_UNKNOWN)
+		return into_held(conn);
 	/* Behind those that wait already. */
 	if (status == WF_NIC_OK && !wf_base_list_empty(&conn->chan->held))
 		status = WF_NIC_RNR;
@@ -453,6 +460,53 @@ static bool tell_written(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	return true;
 }
 
+static enum wf_nic_status deliver(struct wf_tcp_dev *dev,
+				  struct wf_tcp_held *held)
+{
+	struct wf_tcp_peer *peer = held->chan->peer;
+	const struct wf_tcp_head *head = &held->frame.head;
+	struct wf_nic_rx_desc desc;
+	enum wf_nic_status status;
+	struct wf_nic_qp *qp;
+
+	if (head->kind == WF_TCP_READ)
+		return serve(dev, peer, &held->frame);
+	status = find_qp(dev, head, &qp);
+	if (status != WF_NIC_OK)
+		return status;
+	if (head->kind == WF_TCP_WRITE)
+		return tell_written(dev, peer, head, qp) ? WF_NIC_OK :
+							   WF_NIC_RNR;
+	status = find_receive(dev, peer, head, qp, &desc);
+	if (status != WF_NIC_OK)
+		return status;
+	if (head->len)
+		memcpy((void *)(uintptr_t)wf_nic_wqe_addr(desc.addr_lo,
+							  desc.addr_hi),
+		       held->payload, head->len);
+	complete(dev, peer, qp, &desc, head, WF_NIC_OP_SEND, WF_NIC_OK);
+	return WF_NIC_OK;
+}
+
+/* The payload is in sink->held. */
+static int end_held(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_chan *chan = conn->chan;
+	struct wf_tcp_held *held = conn->sink.held;
+	enum wf_nic_status status = WF_NIC_RNR;
+
+	conn->sink.kind = WF_TCP_SINK_NONE;
+	if (wf_base_list_empty(&chan->held))
+		status = deliver(dev, held);
+	if (status == WF_NIC_RNR) {
+		add_held(dev, held);
+		return 0;
+	}
+	free(held);
+	return status == WF_NIC_OK ? 0 :
+				     refuse(dev, chan, chan->taken + 1, status);
+}
+
 static int end_write(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	const struct wf_tcp_head *head = &conn->frame.head;
@@ -484,8 +538,7 @@ void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 			 &conn->frame.head, WF_NIC_OP_SEND, WF_NIC_OK);
 		break;
 	case WF_TCP_SINK_HELD:
-		sink->kind = WF_TCP_SINK_NONE;
-		add_held(dev, sink->held);
+		err = end_held(dev, conn);
 		break;
 	case WF_TCP_SINK_WRITE:
 		err = end_write(dev, conn);
@@ -518,34 +571,6 @@ void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 }
 
 /* -- again ------------------------------------------------------------------- */
-
-static enum wf_nic_status deliver(struct wf_tcp_dev *dev,
-				  struct wf_tcp_held *held)
-{
-	struct wf_tcp_peer *peer = held->chan->peer;
-	const struct wf_tcp_head *head = &held->frame.head;
-	struct wf_nic_rx_desc desc;
-	enum wf_nic_status status;
-	struct wf_nic_qp *qp;
-
-	if (head->kind == WF_TCP_READ)
-		return serve(dev, peer, &held->frame);
-	status = find_qp(dev, head, &qp);
-	if (status != WF_NIC_OK)
-		return status;
-	if (head->kind == WF_TCP_WRITE)
-		return tell_written(dev, peer, head, qp) ? WF_NIC_OK :
-							   WF_NIC_RNR;
-	status = find_receive(dev, peer, head, qp, &desc);
-	if (status != WF_NIC_OK)
-		return status;
-	if (head->len)
-		memcpy((void *)(uintptr_t)wf_nic_wqe_addr(desc.addr_lo,
-							  desc.addr_hi),
-		       held->payload, head->len);
-	complete(dev, peer, qp, &desc, head, WF_NIC_OP_SEND, WF_NIC_OK);
-	return WF_NIC_OK;
-}
 
 int wf_tcp_target_retry(struct wf_tcp_dev *dev)
 {
