@@ -82,6 +82,42 @@ static void test_silent_peer(void **state)
 	pair_close(&p);
 }
 
+/* Bug: two processes that were stopped together, for longer than the dead
+ * time-out: the first one that went on gave the other up. */
+static void test_stopped_together(void **state)
+{
+	struct wf_nic_attr attr = short_lived();
+	struct wf_nic_remote from;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	wr = pair_wr(&p.a, &p.b, 1);
+	pair_recv(&p.b, 2, 0, 64);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+	for (int i = 0; i < 3; i++) {
+		wf_nic_progress(p.a.nic);
+		usleep((useconds_t)(attr.dead_ns / 1000 * 3 / 2));
+	}
+	wf_nic_progress(p.a.nic);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(&p, &p.b).wr_id, 2);
+	/* The same while only the answer to a read is awaited. */
+	sge = pair_sge(&p.a, 0, 100);
+	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
+	for (int i = 0; i < 3; i++) {
+		wf_nic_progress(p.a.nic);
+		usleep((useconds_t)(attr.dead_ns / 1000 * 3 / 2));
+	}
+	wf_nic_progress(p.a.nic);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	pair_close(&p);
+}
+
 /* Somebody's socket, which sends nothing by itself. */
 static int open_mute(struct wf_addr *addr)
 {
@@ -645,6 +681,7 @@ int main(void)
 		cmocka_unit_test(test_no_way_there),
 		cmocka_unit_test(test_peer_closes),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_stopped_together),
 		cmocka_unit_test(test_abandoned),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_forgotten),
