@@ -23,15 +23,12 @@
 /* Endpoints that are told apart in one look; the rest is ready in the next. */
 #define EVENTS 64
 
-static void in_child(struct wf_fork_watch *watch);
-
 WF_PER_PROCESS static struct wf_os_mutex lock = WF_OS_MUTEX_INIT;
 WF_PER_PROCESS static struct wf_list all = { &all, &all };
 WF_PER_PROCESS static bool running;
 WF_PER_PROCESS static int epoll_fd = -1; /* the loops of all endpoints */
 WF_PER_PROCESS static int wake_fd = -1;	 /* and this, for a new one */
-WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child = in_child };
-WF_PER_PROCESS static bool watched;
+WF_PER_PROCESS static struct wf_os_once once = WF_OS_ONCE_INIT;
 
 /* -- one endpoint ----------------------------------------------------------- */
 
@@ -83,10 +80,13 @@ enum found {
 static enum found look_at(struct wf_attended *a)
 {
 	enum found found = FOUND_QUIET;
-	bool fired = a->fired;
+	bool fired;
 
+	/* Whoever holds it may linger in fi_close(): nobody else waits for that. */
+	if (!wf_base_lock_try(a->lock))
+		return FOUND_OWNER;
+	fired = a->fired;
 	a->fired = false;
-	wf_base_lock_take(a->lock);
 	if (a->core->host.forked)
 		goto drop;
 	if (has_polled(a)) {
@@ -200,19 +200,36 @@ static int open_fds(void)
 	return err;
 }
 
-/* The thread does not exist here, and may have held the lock. */
-static void in_child(struct wf_fork_watch *unused)
+/* No child is made while the thread is in an endpoint. */
+static void before_fork(void)
 {
-	(void)unused;
-	wf_os_mutex_init(&lock);
+	wf_os_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+	wf_os_mutex_unlock(&lock);
+}
+
+/* The thread does not exist here. */
+static void in_child(void)
+{
 	running = false;
-	watched = false; /* whoever is called here has left the list */
-	if (epoll_fd < 0)
-		return;
-	wf_os_close(epoll_fd);
-	wf_os_close(wake_fd);
-	epoll_fd = -1;
-	wake_fd = -1;
+	if (epoll_fd >= 0) {
+		wf_os_close(epoll_fd);
+		wf_os_close(wake_fd);
+		epoll_fd = -1;
+		wake_fd = -1;
+	}
+	wf_os_mutex_unlock(&lock);
+}
+
+/* After those of base/fork.c: the last to be registered takes its lock first. */
+static void register_handlers(void)
+{
+	wf_base_fork_hold();
+	wf_base_fork_release();
+	wf_os_atfork(before_fork, in_parent, in_child);
 }
 
 static int start(void)
@@ -255,21 +272,13 @@ static int add(struct wf_attended *a)
 
 int wf_core_attend_add(struct wf_attended *a)
 {
-	bool first;
 	int err;
 
 	wf_base_list_init(&a->link);
-	wf_os_mutex_lock(&lock);
-	first = !watched;
-	watched = true;
-	wf_os_mutex_unlock(&lock);
-	if (first)
-		wf_base_fork_watch(&watch);
-	wf_base_fork_hold();
+	wf_os_once(&once, register_handlers);
 	wf_os_mutex_lock(&lock);
 	err = add(a);
 	wf_os_mutex_unlock(&lock);
-	wf_base_fork_release();
 	if (err)
 		wf_warn("no thread for automatic progress: error %d", -err);
 	return err;
@@ -279,7 +288,6 @@ void wf_core_attend_remove(struct wf_attended *a)
 {
 	if (!a->link.next)
 		return; /* was never added */
-	wf_base_fork_hold();
 	wf_os_mutex_lock(&lock);
 	wf_base_list_del(&a->link);
 	if (epoll_fd >= 0) {
@@ -288,5 +296,4 @@ void wf_core_attend_remove(struct wf_attended *a)
 		wf_os_eventfd_write(wake_fd, 1);
 	}
 	wf_os_mutex_unlock(&lock);
-	wf_base_fork_release();
 }

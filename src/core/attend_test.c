@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/fork.h"
 
 #define PATIENCE (20 * WF_NS_PER_S)
 
@@ -32,7 +33,8 @@ struct end {
 	atomic_int sleeps;
 	atomic_int turns;
 	uint64_t deadline;
-	bool ready; /* the source was */
+	bool ready;   /* the source was */
+	bool watches; /* poll() looks after a fork, as transports do */
 };
 
 static void on_ready(struct wf_source *source, uint32_t events, uint64_t now)
@@ -42,10 +44,21 @@ static void on_ready(struct wf_source *source, uint32_t events, uint64_t now)
 	wf_container_of(source, struct end, source)->ready = true;
 }
 
+static void in_child(struct wf_fork_watch *watch)
+{
+	(void)watch;
+}
+
 static enum wf_polled poll_end(void *self)
 {
+	struct wf_fork_watch watch = { .in_child = in_child };
 	struct end *e = self;
 	char byte;
+
+	if (e->watches) {
+		wf_base_fork_watch(&watch);
+		wf_base_fork_unwatch(&watch);
+	}
 
 	atomic_fetch_add(&e->polls, 1);
 	if (e->ready && read(e->source.fd, &byte, 1) == 1)
@@ -291,6 +304,49 @@ static void test_fork(void **state)
 	close_end(&a);
 }
 
+/* Bug: opening an endpoint took the lock of forks and then that of the list, the
+ * thread took them in the other order, when a transport looked after forks. */
+static void test_opened_meanwhile(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	open_end(&a);
+	wf_base_lock_take(&a.lock);
+	a.watches = true;
+	wf_base_lock_drop(&a.lock);
+	alarm(60); /* it hung for ever */
+	for (int i = 0; i < 2000; i++) {
+		assert_int_equal(write(a.writer, "", 1), 1);
+		open_end(&b);
+		close_end(&b);
+	}
+	AWAIT(atomic_load(&a.got) == 2000);
+	alarm(0);
+	close_end(&a);
+}
+
+/* Bug: the thread waited for the lock of one endpoint, whose holder may linger
+ * in fi_close(), and all others waited with it. */
+static void test_held(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	open_end(&a);
+	open_end(&b);
+	AWAIT(is_asleep(&a) && is_asleep(&b));
+	wf_base_lock_take(&a.lock);
+	assert_int_equal(write(a.writer, "", 1), 1);
+	usleep(1000);
+	assert_int_equal(write(b.writer, "", 1), 1);
+	AWAIT(atomic_load(&b.got) == 1);
+	wf_base_lock_drop(&a.lock);
+	AWAIT(atomic_load(&a.got) == 1);
+	close_end(&a);
+	close_end(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +356,8 @@ int main(void)
 		cmocka_unit_test(test_owner_stops),
 		cmocka_unit_test(test_removed),
 		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_opened_meanwhile),
+		cmocka_unit_test(test_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,6 +140,7 @@ int wf_nic_ah_renew(struct wf_nic *nic, uint16_t ah);
 struct wf_nic_path {
 	bool up;	     /* connected */
 	bool lost;	     /* requests end with ABORT until it is renewed */
+	bool hears;	     /* the peer is connected to us: more may come */
 	uint64_t srtt_ns;    /* 0: not measured yet */
 	uint64_t min_rtt_ns; /* 0: not measured yet */
 	uint64_t cwnd;	     /* bytes */

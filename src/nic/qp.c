@@ -119,10 +119,11 @@ static int join_locked(struct wf_nic *nic, struct wf_nic_qp *qp)
 		return -ENOSPC;
 	qp->num = (uint16_t)num;
 	nic->qps[wf_queue_ids_index(&nic->qpns, num)] = qp;
-	nic->had_qp = true;
 	ret = nic->ops->qp_create(nic, qp);
 	if (ret)
 		wf_queue_ids_put(&nic->qpns, num);
+	else
+		nic->had_qp = true;
 	return ret;
 }
 

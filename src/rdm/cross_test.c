@@ -87,7 +87,7 @@ static void take(struct net *net, int i)
 
 static void turn(struct net *net, int i)
 {
-	wf_rdm_ep_progress(&net->nodes[i].ep);
+	wf_core_progress(&net->nodes[i].core);
 	take(net, i);
 }
 

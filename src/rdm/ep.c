@@ -70,6 +70,89 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 	return wf_transport_loop_add(&host->loop, &ep->stir);
 }
 
+/* The device looks at the socket from now on, and has a descriptor that tells of
+ * everything. */
+static int watch_device(struct wf_rdm_ep *ep)
+{
+	struct wf_source socket = ep->stir;
+	int err;
+
+	ep->stir = (struct wf_source){
+		.fd = wf_nic_wait_fd(ep->nic),
+		.ready = on_stirred,
+	};
+	if (ep->stir.fd == socket.fd)
+		return 0;
+	err = wf_transport_loop_add(&ep->host->loop, &ep->stir);
+	if (err)
+		ep->stir = socket;
+	return err;
+}
+
+/* Of the two that were watched meanwhile, one is left. */
+static void stop_watching(struct wf_rdm_ep *ep, bool device)
+{
+	struct wf_source socket = { .fd = ep->attr.fd, .ready = on_stirred };
+	struct wf_source other = device ? ep->stir : socket;
+
+	if (ep->stir.fd != socket.fd)
+		wf_transport_loop_remove(&ep->host->loop, &other);
+	if (device)
+		ep->stir = socket;
+}
+
+static void set_limits(struct wf_rdm_ep *ep)
+{
+	const struct wf_nic_caps *caps = wf_nic_caps(ep->nic);
+
+	ep->max_msg = caps->max_msg;
+	ep->max_recv = caps->max_recv;
+	ep->peer_limit = caps->max_ah;
+	ep->inline_max = caps->inline_max;
+	if (ep->attr.medium_advised)
+		ep->attr.medium_max = caps->push_max;
+	if (ep->attr.read_advised)
+		ep->attr.read_min = caps->push_max + 1;
+	ep->buf_count = ep->max_msg > LARGE_MSG ? BUFS_LARGE : BUFS_SMALL;
+}
+
+/* The queue pair comes last: from then on the device accepts connections, and
+ * whoever sends over one that is closed again loses what he sent. */
+static int make_queues(struct wf_rdm_ep *ep)
+{
+	struct wf_nic_qp_attr qp = {
+		.sq_entries = SEND_QUEUE,
+		.rq_entries = ep->buf_count,
+		.qkey = WF_RDM_QKEY,
+		.rnr_retry = WF_NIC_RNR_FOREVER,
+	};
+	int err = wf_nic_mr_reg(ep->nic, NULL, SIZE_MAX, WF_NIC_LOCAL_WRITE,
+				&ep->own);
+
+	if (err)
+		return err;
+	err = wf_nic_cq_create(ep->nic, SEND_QUEUE + ep->buf_count, &ep->cq);
+	if (err)
+		return err;
+	err = wf_rdm_in_open(ep);
+	if (err)
+		goto err_cq;
+	err = watch_device(ep);
+	if (err)
+		goto err_in;
+	qp.send_cq = ep->cq;
+	qp.recv_cq = ep->cq;
+	err = wf_nic_qp_create(ep->nic, &qp, &ep->qp);
+	stop_watching(ep, err);
+	if (!err)
+		return 0;
+err_in:
+	wf_rdm_in_close(ep);
+err_cq:
+	wf_nic_cq_destroy(ep->cq);
+	return err;
+}
+
 static int open_device(struct wf_rdm_ep *ep)
 {
 	const struct wf_nic_attr attr = {
@@ -83,48 +166,16 @@ static int open_device(struct wf_rdm_ep *ep)
 		.dead_ns = ep->attr.dead_timeout_s * WF_NS_PER_S,
 		.fault = ep->attr.fault,
 	};
-	struct wf_nic_qp_attr qp = {
-		.sq_entries = SEND_QUEUE,
-		.qkey = WF_RDM_QKEY,
-		.rnr_retry = WF_NIC_RNR_FOREVER,
-	};
-	const struct wf_nic_caps *caps;
-	int err;
+	int err = wf_nic_open(ep->attr.device, &attr, &ep->nic);
 
-	err = wf_nic_open(ep->attr.device, &attr, &ep->nic);
 	if (err)
 		return err;
-	caps = wf_nic_caps(ep->nic);
-	ep->max_msg = caps->max_msg;
-	ep->max_recv = caps->max_recv;
-	ep->peer_limit = caps->max_ah;
-	ep->inline_max = caps->inline_max;
-	if (ep->attr.medium_advised)
-		ep->attr.medium_max = caps->push_max;
-	if (ep->attr.read_advised)
-		ep->attr.read_min = caps->push_max + 1;
-	ep->buf_count = ep->max_msg > LARGE_MSG ? BUFS_LARGE : BUFS_SMALL;
-	qp.rq_entries = ep->buf_count;
-	err = wf_nic_mr_reg(ep->nic, NULL, SIZE_MAX, WF_NIC_LOCAL_WRITE,
-			    &ep->own);
-	if (err)
-		goto err_nic;
-	err = wf_nic_cq_create(ep->nic, SEND_QUEUE + ep->buf_count, &ep->cq);
-	if (err)
-		goto err_nic;
-	qp.send_cq = ep->cq;
-	qp.recv_cq = ep->cq;
-	err = wf_nic_qp_create(ep->nic, &qp, &ep->qp);
-	if (err)
-		goto err_cq;
-	err = wf_rdm_in_open(ep);
+	set_limits(ep);
+	err = make_queues(ep);
 	if (!err)
 		return 0;
-	wf_nic_qp_destroy(ep->qp);
-err_cq:
-	wf_nic_cq_destroy(ep->cq);
-err_nic:
 	wf_nic_close(ep->nic);
+	ep->nic = NULL;
 	return err;
 }
 
@@ -135,29 +186,6 @@ static void close_device(struct wf_rdm_ep *ep)
 	wf_rdm_in_close(ep);
 	wf_nic_close(ep->nic);
 	ep->nic = NULL;
-}
-
-/* The device looks at the socket from now on, and has a descriptor that tells of
- * everything. */
-static int watch_device(struct wf_rdm_ep *ep)
-{
-	struct wf_loop *loop = &ep->host->loop;
-	struct wf_source device = {
-		.fd = wf_nic_wait_fd(ep->nic),
-		.ready = on_stirred,
-	};
-	struct wf_source socket = ep->stir;
-	int err;
-
-	if (device.fd == socket.fd)
-		return 0;
-	ep->stir = device;
-	err = wf_transport_loop_add(loop, &ep->stir);
-	if (err)
-		ep->stir = socket;
-	else
-		wf_transport_loop_remove(loop, &socket);
-	return err;
 }
 
 int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
@@ -171,20 +199,19 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 		return -EOPNOTSUPP;
 	wf_rdm_protocol_init();
 	wf_base_addr_str(&ep->host->addr, text, sizeof(text));
+	err = wf_base_stats_open(&ep->stats, "packets", text,
+				 wf_rdm_stats_names, WF_RDM_STAT_COUNT);
+	if (err)
+		return err;
 	err = open_device(ep);
 	if (err) {
+		wf_base_stats_close(&ep->stats);
 		if (!ep->warned)
 			wf_warn("no packets at %s: %s", text, strerror(-err));
 		ep->warned = true;
 		return err;
 	}
-	err = wf_base_stats_open(&ep->stats, "packets", text,
-				 wf_rdm_stats_names, WF_RDM_STAT_COUNT);
-	if (err)
-		goto err_device;
-	err = watch_device(ep);
-	if (err)
-		goto err_stats;
+	wf_rdm_in_begin(ep);
 	wf_base_pool_init(&ep->tx_pool, sizeof(struct wf_rdm_tx), 32,
 			  ep->host->tx_size);
 	wf_base_pool_init(&ep->small_pkts,
@@ -195,19 +222,16 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	if (wf_os_random(&ep->next_life, sizeof(ep->next_life), true))
 		ep->next_life =
 			(uint32_t)wf_base_clock_ns() ^ (uint32_t)wf_os_getpid();
+	ep->next_name = ep->next_life >> 16;
 	ep->awake = true;
 	ep->now = wf_base_clock_ns();
 	ep->probe_at = ep->now + WF_RDM_PROBE_EVERY;
 	ep->way->on = true;
 	wf_transport_host_busy(ep->host);
+	/* A sleeper has not been told what to wait for here. */
+	wf_transport_host_disturb(ep->host);
 	wf_rdm_ep_ring(ep);
 	return 0;
-
-err_stats:
-	wf_base_stats_close(&ep->stats);
-err_device:
-	close_device(ep);
-	return err;
 }
 
 /* -- closing --------------------------------------------------------------- */

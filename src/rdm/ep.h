@@ -88,7 +88,7 @@ struct wf_rdm_ep {
 	uint32_t posts; /* requests given to the device so far */
 	uint32_t reading;
 	uint32_t unexpected;
-	uint32_t next_name;
+	uint32_t next_name;    /* random at first: see named.h */
 	uint32_t silent_lines; /* told since silent peers were looked for */
 	uint32_t next_life;    /* random at first; part of our ids */
 	uint64_t runting; /* bytes sent before they are read, not yet done */

@@ -534,6 +534,42 @@ static void test_new_life(void **state)
 	script_close(s);
 }
 
+/* Bug: an endpoint that lost its connection to a peer twice before the peer heard
+ * of it passed over what was still to come in that life. The peer's connection
+ * to us was as good as before: what we acknowledged was dropped. */
+static void test_lost_twice(void **state)
+{
+	struct wf_wire_packet half = { .type = WF_WIRE_MEDIUM_TAGRTM,
+				       .msg_id = 1,
+				       .tag = 5,
+				       .msg_length = 2000 };
+	struct script *s = begin();
+
+	(void)state;
+	script_greet(s);
+	script_send(s, half, from, 1000);
+	script_send(s, eager(2, 5), from, 3);
+	SCRIPT_AWAIT(s, script_peer(s)->order.held == 2);
+	script_send(s, eager(0, 5), from, 10);
+	node_recv_buf(script_node(s), 5, into, 100);
+	assert_int_equal(received(s).len, 10);
+	script_send(s, eager(4, 5), from, 4);
+	SCRIPT_AWAIT(s, script_peer(s)->order.held);
+	for (int i = 0; i < 2; i++)
+		wf_rdm_peer_fail(script_peer(s), FI_ECONNRESET);
+	half.seg_offset = 1000;
+	script_send(s, half, from + 1000, 1000);
+	script_send(s, eager(3, 5), from, 5);
+	for (size_t i = 0; i < 4; i++) {
+		static const size_t lens[] = { 2000, 3, 5, 4 };
+
+		node_recv_buf(script_node(s), 5, into, 2000);
+		assert_int_equal(received(s).len, lens[i]);
+	}
+	assert_int_equal(script_bad(s), 0);
+	script_close(s);
+}
+
 /* Bytes that are no packets, and packets without an id. */
 static void test_garbage(void **state)
 {
@@ -575,6 +611,7 @@ int main(void)
 		cmocka_unit_test(test_nacked),
 		cmocka_unit_test(test_close_while_reading),
 		cmocka_unit_test(test_new_life),
+		cmocka_unit_test(test_lost_twice),
 		cmocka_unit_test(test_garbage),
 	};
 

@@ -44,11 +44,15 @@ int wf_rdm_in_open(struct wf_rdm_ep *ep)
 		wf_rdm_in_close(ep);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < ep->buf_count; i++) {
+	for (uint32_t i = 0; i < ep->buf_count; i++)
 		ep->bufs[i].bytes = ep->buf_memory + i * stride;
-		give(ep, &ep->bufs[i]);
-	}
 	return 0;
+}
+
+void wf_rdm_in_begin(struct wf_rdm_ep *ep)
+{
+	for (uint32_t i = 0; i < ep->buf_count; i++)
+		give(ep, &ep->bufs[i]);
 }
 
 void wf_rdm_in_close(struct wf_rdm_ep *ep)

@@ -18,8 +18,10 @@ struct wf_rdm_buf {
 	uint32_t len;
 };
 
-/* Makes the buffers and gives them to the device. 0 or -ENOMEM. */
+/* Makes the buffers. 0 or -ENOMEM. */
 int wf_rdm_in_open(struct wf_rdm_ep *ep);
+/* Gives them to the device. */
+void wf_rdm_in_begin(struct wf_rdm_ep *ep);
 void wf_rdm_in_close(struct wf_rdm_ep *ep);
 
 /* A packet came. */

@@ -2,33 +2,50 @@
 /*
  * Lives: ids, and what they mean.
  *
- *	31..20	why: 0 NEW, 1 KEEP, others FORGOT and a hash of what
- *	19.. 0	number
+ *	31..30	why: 0 NEW, 1 KEEP, 2 FORGOT
+ *	29.. 0	NEW, KEEP: number
+ *	29..10	FORGOT: a hash of what
+ *	 9.. 0	FORGOT: number, another one than in the life before
  *
- * Two ids with one hash are harmless: a life ends that need not have.
+ * Two ids with one hash: a life ends that need not have, and what was sent in
+ * it fails. One of a million processes that take the place of one that the
+ * other side lost.
  */
 #include "rdm/life.h"
 
-#define WHY_SHIFT 20
+#define WHY_SHIFT 30
 #define NUMBERS ((1u << WHY_SHIFT) - 1)
-#define WHYS 4096u
+#define HASH_SHIFT 10
+#define HASH_NUMBERS ((1u << HASH_SHIFT) - 1)
 
 enum why { NEW, KEEP, FORGOT };
 
-static uint32_t forgot(uint32_t id)
+static enum why why_of(uint32_t id)
 {
-	return FORGOT + (id * 2654435761u >> 8) % (WHYS - FORGOT);
+	return (enum why)(id >> WHY_SHIFT);
 }
 
-static uint32_t make(uint32_t why, uint32_t number)
+static uint32_t make(enum why why, uint32_t number)
 {
 	number &= NUMBERS;
-	return why << WHY_SHIFT | (number ? number : 1);
+	return (uint32_t)why << WHY_SHIFT | (number ? number : 1);
 }
 
-static uint32_t why_of(uint32_t id)
+/* 20 bits, where those of FORGOT have them. */
+static uint32_t hash(uint32_t id)
 {
-	return id >> WHY_SHIFT;
+	return (id * 2654435761u >> 12) << HASH_SHIFT;
+}
+
+static uint32_t forget(uint32_t id, uint32_t number)
+{
+	return make(FORGOT, hash(id) | (number & HASH_NUMBERS));
+}
+
+static bool forgets(uint32_t id, uint32_t other)
+{
+	return why_of(id) == FORGOT &&
+	       (id & NUMBERS & ~HASH_NUMBERS) == hash(other);
 }
 
 void wf_rdm_life_begin(struct wf_rdm_life *life, uint32_t number)
@@ -39,7 +56,8 @@ void wf_rdm_life_begin(struct wf_rdm_life *life, uint32_t number)
 void wf_rdm_life_lose(struct wf_rdm_life *life, uint32_t number)
 {
 	life->over = true;
-	life->ours = make(life->theirs ? forgot(life->theirs) : NEW, number);
+	life->ours = life->theirs ? forget(life->theirs, life->ours + 1) :
+				    make(NEW, number);
 }
 
 void wf_rdm_life_resume(struct wf_rdm_life *life, uint32_t number)
@@ -57,8 +75,7 @@ enum wf_rdm_life_news wf_rdm_life_judge(const struct wf_rdm_life *life,
 		return life->over ? WF_RDM_LIFE_OVER : WF_RDM_LIFE_SAME;
 	if (id == life->past)
 		return WF_RDM_LIFE_STALE;
-	if (why_of(id) == forgot(life->ours) ||
-	    (why_of(id) == NEW && !life->over))
+	if (forgets(id, life->ours) || (why_of(id) == NEW && !life->over))
 		return WF_RDM_LIFE_ENDS;
 	return WF_RDM_LIFE_RESTARTS;
 }

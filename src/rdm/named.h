@@ -2,7 +2,10 @@
 /*
  * Operations that peers refer to by a number of ours: one table for those of
  * ours and for those of peers, since a packet does not say which it means. A
- * number is used again only with another upper half.
+ * number is used again only with another upper half, which is random at first:
+ * a peer may still answer an operation of the process that was at our address
+ * before, and reach us. Packets name the life of their sender only, so the
+ * number is all that tells such an answer from one to us.
  */
 #ifndef WF_RDM_NAMED_H
 #define WF_RDM_NAMED_H

@@ -351,6 +351,15 @@ static void end_sending(struct wf_rdm_peer *peer, int err)
 	fail_txs(ep, &peer->flight, err);
 }
 
+/* No more of its life comes, and all that came has been looked at. */
+static bool is_over(const struct wf_rdm_peer *peer)
+{
+	struct wf_nic_path path;
+
+	return wf_base_list_empty(&peer->ep->stalled) &&
+	       (wf_nic_ah_query(peer->ep->nic, peer->ah, &path) || !path.hears);
+}
+
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 {
 	bool again = peer->life.over;
@@ -358,8 +367,9 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 	wf_rdm_life_lose(&peer->life, peer->ep->next_life++);
 	end_sending(peer, err);
 	stop_answering(peer, err);
-	/* It has not heard of the last time, and cannot be reached. */
-	if (again) {
+	/* It has not heard of the last time, and cannot be reached. While it is
+	 * connected to us, what it sends is acknowledged and has to arrive. */
+	if (again && is_over(peer)) {
 		wf_rdm_in_finish(peer);
 		stop_receiving(peer, err);
 	}

@@ -10,6 +10,8 @@
 #define LONGEST 200000u
 #define TAG 5
 #define OTHER_TAG 6
+#define KEY 7
+#define WRITTEN 100u /* one packet */
 
 static uint8_t from[LONGEST], into[MANY][LONGEST];
 
@@ -142,6 +144,86 @@ static void test_closed_while_sent_to(void **state)
 	restart(true, false);
 }
 
+/* -- answers to the process before ------------------------------------------ */
+
+static struct wf_tx req_write(uint8_t *bytes)
+{
+	struct wf_tx req = req_of(WF_TX_WRITE, bytes, WRITTEN);
+
+	req.remote->seg_count = 1;
+	req.remote->segs[0] =
+		(struct wf_remote_seg){ (uintptr_t)into[0], WRITTEN, KEY };
+	return req;
+}
+
+/* Whether the device of @n has handed over all that was posted to @peer. */
+static bool is_delivered(struct node *n, const struct wf_rdm_peer *peer)
+{
+	struct wf_nic_path path;
+
+	wf_nic_progress(n->ep.nic);
+	assert_int_equal(wf_nic_ah_query(n->ep.nic, peer->ah, &path), 0);
+	return path.up && !path.queued;
+}
+
+/* Bug: a target answered a write of a process that had been killed since. It had
+ * no connection to that process, opened one, and reached the process that came
+ * after it. There the first write had the same number: it was reported as done
+ * although the target had not seen it, and a read after it found the bytes of
+ * the write before. */
+static void test_late_answer(void **state)
+{
+	uint64_t end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct iovec iov = { into[0], WRITTEN };
+	struct wf_rdm_peer *peer;
+	struct node *a, *b;
+	struct net *net;
+	struct wf_tx req;
+
+	(void)state;
+	attr.connect_timeout_ms = 5000;
+	attr.dead_timeout_s = 5;
+	net = net_open(&attr);
+	a = &net->nodes[0];
+	b = &net->nodes[1];
+	assert_int_equal(
+		wf_op_regs_add(&b->regs, KEY, FI_REMOTE_WRITE, 0, &iov, 1), 0);
+	fill(from, WRITTEN, 3);
+	memset(into[0], 0, WRITTEN);
+	/* The device of the target has it, the target computes. */
+	req = req_write(from);
+	net_submit(net, 0, 1, &req);
+	while (a->ep.outstanding) {
+		wf_core_progress(&a->core);
+		wf_nic_progress(b->ep.nic);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	assert_false(filled(into[0], WRITTEN, 3));
+	kill_node(a);
+	revive(a, &attr);
+	/* The answer is on its way to whoever is there. */
+	while (!filled(into[0], WRITTEN, 3)) {
+		wf_core_progress(&b->core);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	peer = wf_rdm_peer_find(&b->ep, &a->addr);
+	fill(from, WRITTEN, 4);
+	req = req_write(from);
+	assert_int_equal(wf_rdm_ep_submit(&a->ep, 1, &req), 0);
+	while (!is_delivered(b, peer)) {
+		wf_core_progress(&a->core);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	for (int i = 0; i < 100; i++)
+		wf_core_progress(&a->core);
+	assert_true(filled(into[0], WRITTEN, 3));
+	assert_int_equal(wf_op_compq_count(&a->txq), 0);
+	assert_int_equal(await(net, &a->txq).err, 0);
+	assert_true(filled(into[0], WRITTEN, 4));
+	net_close(net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_killed_while_sent_to),
 		cmocka_unit_test(test_closed),
 		cmocka_unit_test(test_closed_while_sent_to),
+		cmocka_unit_test(test_late_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,6 +240,20 @@ static struct datagram *copy_of(const struct datagram *d)
 	return copy;
 }
 
+/* For a trace: whom a packet is from and to, its type, flags and sequence
+ * number (see nic/udp/packet_defs.h). */
+static void note_packet(const struct datagram *d, const char *what)
+{
+	uint32_t seq = 0;
+
+	if (d->len >= 20)
+		memcpy(&seq, d->data + 16, sizeof(seq));
+	sim_note("packet %u to %u: %s, type %u flags %#x, %zu bytes, seq %u",
+		 ntohs(d->from.sin_port), ntohs(d->to.sin_port), what,
+		 d->len > 2 ? d->data[1] : 0u, d->len > 2 ? d->data[2] : 0u,
+		 d->len, seq);
+}
+
 /* What the link does to a packet. */
 static void transmit(struct datagram *d, const struct sim_node *from)
 {
@@ -251,6 +265,7 @@ static void transmit(struct datagram *d, const struct sim_node *from)
 		real_free(d);
 		return;
 	}
+	note_packet(d, "goes");
 	delay = (to == from ? LOCAL_NS : LINK_NS) +
 		sim_rng_below(&sim.net, 2 * SIM_US);
 	if (cut_until[from->number][to->number] > sim.now ||

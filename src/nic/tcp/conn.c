@@ -550,6 +550,10 @@ static void stop_accepting(struct wf_tcp_dev *dev, int err)
 
 void wf_tcp_conn_accept(struct wf_tcp_dev *dev)
 {
+	/* Opened and not ready yet, and may never be: they wait in the socket,
+	 * for whoever opens it next. */
+	if (!dev->nic.had_qp)
+		return;
 	for (int i = 0; i < ACCEPT_MOST; i++) {
 		struct wf_tcp_conn *conn;
 		int fd = wf_tcp_sock_accept(dev);

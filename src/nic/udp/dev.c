@@ -262,6 +262,7 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->queued = out->next - out->una;
 	path->resets = peer->fails;
 	path->lost = peer->lost;
+	path->hears = peer->in.open;
 	/* System calls: once for each peer. */
 	if (!path->up && !peer->guess)
 		peer->guess = wf_udp_hello_seg(wf_udp_dev_of(nic), &peer->addr);

@@ -101,7 +101,8 @@ struct wf_udp_out {
 	uint32_t seg_most; /* ... and the links at its ends */
 	/* Large packets get lost (path.c). */
 	bool warned;
-	uint8_t holes; /* round trips in a row that had no other */
+	uint8_t holes;	 /* round trips in a row that had no other */
+	uint8_t unheard; /* sent again since the peer has acknowledged any */
 	uint8_t size_tries;
 	uint32_t hole_len; /* the largest of them */
 	uint64_t hole_no;  /* sendings up to here belong to the last of them */
@@ -405,12 +406,13 @@ void wf_udp_path_up(struct wf_udp_out *out, uint32_t seg);
 /* It carries no more than @seg, somebody says. */
 void wf_udp_path_narrow(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			uint32_t seg);
-/* What became of a packet. Unheard of: the peer answers pings. */
+/* What became of packets. Again: nothing is heard of it, it is sent once more.
+ * Unheard of: the peer answers pings, and acknowledges none. */
 void wf_udp_path_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		      const struct wf_udp_slot *slot);
 void wf_udp_path_acked(struct wf_udp_out *out, const struct wf_udp_slot *slot);
-void wf_udp_path_unheard(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-			 const struct wf_udp_slot *slot);
+void wf_udp_path_again(struct wf_udp_out *out, const struct wf_udp_slot *slot);
+void wf_udp_path_unheard(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_path_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer);
 void wf_udp_path_probed(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			uint32_t size);

@@ -15,7 +15,6 @@
 #define EPOCH (300 * WF_NS_PER_S)
 #define FIRST_RETRY (5 * WF_NS_PER_MS)
 #define LAST_RETRY (250 * WF_NS_PER_MS)
-#define AWAY (100 * WF_NS_PER_MS)
 #define LONG_SILENCE (5 * WF_NS_PER_S)
 #define LONG_RETRY WF_NS_PER_S
 #define RWND_LEAST (128u << 10)
@@ -126,14 +125,10 @@ void wf_udp_hello_start(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
-	uint64_t late = dev->now - out->hello_at;
 
 	out->hello_at = WF_UDP_NEVER;
 	if (out->state != WF_UDP_OUT_INIT && out->state != WF_UDP_OUT_OPEN)
 		return;
-	/* The peer is not to blame for the time that we were away. */
-	if (late > AWAY)
-		out->opened_at += late;
 	if (wf_udp_peer_overdue(dev, peer, out->opened_at))
 		return;
 	/* A cookie grows old: after a while, ask for another. */
@@ -264,6 +259,9 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 		wf_udp_count(dev, bad_cookie, 1);
 		return;
 	}
+	/* Opened and not ready yet, and may never be: it will ask again. */
+	if (!dev->nic.had_qp)
+		return;
 	peer = wf_udp_peer_get(dev, from, true);
 	if (!peer)
 		return; /* too many: it will ask again, then give up */

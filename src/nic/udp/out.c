@@ -135,10 +135,12 @@ static void probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wf_udp_count(dev, probes, 1);
 	if (out->backoff < 12)
 		out->backoff++;
-	if (out->backoff > PING_AFTER)
+	if (out->backoff > PING_AFTER) {
 		wf_udp_peer_ping(dev, peer, out->remote_cid);
-	else
+	} else {
+		wf_udp_path_again(out, oldest(out));
 		wf_udp_pump_slot(dev, peer, oldest(out), true);
+	}
 	wf_udp_out_set_probe(dev, peer);
 }
 
@@ -150,8 +152,7 @@ static void answered(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 
 	if (out->backoff <= PING_AFTER)
 		return;
-	if (!wf_base_list_empty(&out->flight))
-		wf_udp_path_unheard(dev, peer, oldest(out));
+	wf_udp_path_unheard(dev, peer);
 	out->backoff = PING_AFTER - 1;
 	out->probe_at = dev->now;
 }

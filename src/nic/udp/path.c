@@ -27,6 +27,7 @@ void wf_udp_path_up(struct wf_udp_out *out, uint32_t seg)
 	out->seg = seg;
 	out->seg_most = seg;
 	out->holes = 0;
+	out->unheard = 0;
 	out->hole_len = 0;
 	out->hole_no = 0;
 	out->size_at = WF_UDP_NEVER;
@@ -37,6 +38,7 @@ static void set_seg(struct wf_udp_out *out, uint32_t seg)
 	out->seg = seg;
 	out->cc.seg = seg;
 	out->holes = 0;
+	out->unheard = 0;
 	out->hole_len = 0;
 }
 
@@ -127,10 +129,20 @@ void wf_udp_path_acked(struct wf_udp_out *out, const struct wf_udp_slot *slot)
 	out->hole_len = 0;
 }
 
-void wf_udp_path_unheard(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-			 const struct wf_udp_slot *slot)
+/* Each probe takes another one of the packets in flight, so that they are
+ * counted together: one that is tried often enough by itself may be a long time
+ * off. */
+void wf_udp_path_again(struct wf_udp_out *out, const struct wf_udp_slot *slot)
 {
-	if (is_large(&peer->out, slot) && slot->tries > HOLES_MOST)
+	if (out->backoff == 1) /* the first timeout in a row */
+		out->unheard = 0;
+	if (is_large(out, slot) && out->unheard < HOLES_MOST)
+		out->unheard++;
+}
+
+void wf_udp_path_unheard(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	if (peer->out.unheard >= HOLES_MOST)
 		fall_back(dev, peer);
 }
 

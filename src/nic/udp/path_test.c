@@ -122,6 +122,36 @@ static void test_black_hole(void **state)
 	pair_close(&p);
 }
 
+/* Bug: the packets in flight were tried in turn, and the path was taken for
+ * narrow when one of them had been tried often enough: the more packets, the
+ * later. */
+static void test_full_window(void **state)
+{
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	struct pair p;
+
+	(void)state;
+	open_faulty(&p, "mtu=1280");
+	hello(&p);
+	for (uint64_t i = 0; i < 20; i++) {
+		struct wf_nic_sge sge = pair_sge(&p.a, 0, 4000);
+		struct wf_nic_wr wr = pair_wr(&p.a, &p.b, i);
+
+		pair_recv(&p.b, i, 0, 8192);
+		assert_int_equal(wf_nic_post_send(p.a.qp, &wr, &sge, 1), 0);
+	}
+	while (path_of(&p.a) != BASE_MSG) {
+		pair_progress(&p);
+		assert_in_range(COUNTED(&p.a, probes), 0, 12);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+		assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	}
+	pair_close(&p);
+}
+
 /* And on one that loses, doubles and reorders: every message once. */
 static void test_bad_parts(void **state)
 {
@@ -337,6 +367,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_is_cut_up),
 		cmocka_unit_test(test_black_hole),
+		cmocka_unit_test(test_full_window),
 		cmocka_unit_test(test_bad_parts),
 		cmocka_unit_test(test_wide_again),
 		cmocka_unit_test(test_any_address),

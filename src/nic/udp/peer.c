@@ -10,6 +10,7 @@
 
 #define PING_EVERY WF_NS_PER_S
 #define REFUSED_MOST 3u
+#define AWAY (100 * WF_NS_PER_MS)
 #define DOUBT_EVERY (100 * WF_NS_PER_MS)
 /* What was last said against a peer is forgotten after this long: asking goes
  * on every second. */
@@ -162,7 +163,7 @@ static uint64_t first(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static uint64_t first_due(const struct wf_udp_peer *peer)
 {
 	const struct wf_udp_out *out = &peer->out;
 	uint64_t due = first(out->hello_at, out->probe_at);
@@ -170,8 +171,12 @@ void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	due = first(due, first(out->reo_at, out->rnr_at));
 	due = first(due, first(out->pace_at, peer->in.ack_at));
 	due = first(due, first(peer->ping_at, peer->reap_at));
-	due = first(due, out->size_at);
-	wf_nic_timers_set(&dev->timers, &peer->timer, due);
+	return first(due, out->size_at);
+}
+
+void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+{
+	wf_nic_timers_set(&dev->timers, &peer->timer, first_due(peer));
 }
 
 void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
@@ -360,8 +365,26 @@ static bool reap(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	return true;
 }
 
+/* A timer has run out long ago: nobody looked. The peer is not to blame for that
+ * time: it may have been stopped like us, and go on a moment later. */
+static void excuse(struct wf_udp_peer *peer, uint64_t due, uint64_t late)
+{
+	struct wf_udp_out *out = &peer->out;
+
+	if (peer->heard_at < due)
+		peer->heard_at += late;
+	if (out->busy_at < due)
+		out->busy_at += late;
+	if (out->opened_at < due)
+		out->opened_at += late;
+}
+
 void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 {
+	uint64_t due = first_due(peer);
+
+	if (wf_unlikely(due < dev->now && dev->now - due > AWAY))
+		excuse(peer, due, dev->now - due);
 	if (peer->out.hello_at <= dev->now)
 		wf_udp_hello_tick(dev, peer);
 	wf_udp_out_tick(dev, peer);

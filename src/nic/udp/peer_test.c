@@ -67,7 +67,8 @@ static void test_silent_peer(void **state)
 	wr = pair_wr(&p.a, &p.b, 1);
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
 	assert_int_equal(wait_alone(&p.a), WF_NIC_UNRESP);
-	assert_true(COUNTED(&p.a, probes) > 2);
+	/* It was asked; how often depends on how busy the machine is. */
+	assert_true(COUNTED(&p.a, probes) >= 1);
 	/* It wakes up: the old connection is gone, a new one is made. */
 	pair_recv(&p.b, 2, 0, 64);
 	for (int i = 0; i < 1000; i++)
@@ -79,6 +80,42 @@ static void test_silent_peer(void **state)
 	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
 	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 	assert_int_equal(wait_alone(&p.a), WF_NIC_UNRESP);
+	pair_close(&p);
+}
+
+/* Bug: two processes that were stopped together, for longer than the dead
+ * time-out: the first one that went on gave the other up. */
+static void test_stopped_together(void **state)
+{
+	struct wf_nic_attr attr = short_lived();
+	struct wf_nic_remote from;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	wr = pair_wr(&p.a, &p.b, 1);
+	pair_recv(&p.b, 2, 0, 64);
+	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+	for (int i = 0; i < 3; i++) {
+		wf_nic_progress(p.a.nic);
+		usleep((useconds_t)(attr.dead_ns / 1000 * 3 / 2));
+	}
+	wf_nic_progress(p.a.nic);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(&p, &p.b).wr_id, 2);
+	/* The same while only the answer to a read is awaited. */
+	sge = pair_sge(&p.a, 0, 100);
+	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
+	for (int i = 0; i < 3; i++) {
+		wf_nic_progress(p.a.nic);
+		usleep((useconds_t)(attr.dead_ns / 1000 * 3 / 2));
+	}
+	wf_nic_progress(p.a.nic);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
 	pair_close(&p);
 }
 
@@ -571,6 +608,44 @@ static void test_dereg_while_read(void **state)
 	pair_close(&p);
 }
 
+/* Bug: a read of a process that was killed was served to the one that came after
+ * it, whose first read had the same id: it ended with bytes that it had not
+ * asked for, before it was sent. */
+static void test_late_read_data(void **state)
+{
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+	struct wf_nic_remote from;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open_attr(&p, &attr, &attr);
+	fill(p.b.memory, 100, 1);
+	fill(p.b.memory + 100, 100, 2);
+	wr = pair_wr(&p.a, &p.b, 1);
+	sge = pair_sge(&p.a, 0, 100);
+	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
+	while (!COUNTED(&p.b, reads_served))
+		pair_progress(&p);
+	attr.addr = *wf_nic_addr(p.a.nic);
+	kill_side(&p.a);
+	side_open(&p.a, &attr);
+	assert_int_equal(
+		wf_nic_ah_create(p.a.nic, wf_nic_addr(p.b.nic), &p.a.ah), 0);
+	/* The new one has accepted a connection, and has none of its own. */
+	while (!COUNTED(&p.a, accepts))
+		pair_progress(&p);
+	wr = pair_wr(&p.a, &p.b, 2);
+	sge = pair_sge(&p.a, 0, 100);
+	from.addr += 100;
+	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_true(filled(p.a.memory, 100, 2));
+	pair_close(&p);
+}
+
 /* No memory for requests, then none for packets: nothing is lost, and nobody has
  * to ring again once there is some. */
 static void test_no_memory(void **state)
@@ -645,12 +720,14 @@ int main(void)
 		cmocka_unit_test(test_no_way_there),
 		cmocka_unit_test(test_peer_closes),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_stopped_together),
 		cmocka_unit_test(test_abandoned),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_quiet_sender),
 		cmocka_unit_test(test_goodbye_acks),
 		cmocka_unit_test(test_dereg_while_read),
+		cmocka_unit_test(test_late_read_data),
 		cmocka_unit_test(test_memo),
 	};
 

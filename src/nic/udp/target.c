@@ -165,6 +165,11 @@ static enum wf_nic_status receive_read_data(struct wf_udp_dev *dev,
 		wf_udp_count(dev, bad_field, 1);
 		return WF_NIC_OK;
 	}
+	/* Nobody can answer what has not left. It is for the process that was at
+	 * our address before and had a read with this id; it reaches us only
+	 * until the peer hears of us, which is before a request leaves. */
+	if (wf_unlikely(!op->made))
+		return WF_NIC_OK;
 	if (head->arg) {
 		wf_udp_work_end(dev, op,
 				head->arg < WF_NIC_STATUSES ?
