@@ -126,7 +126,8 @@ bool wf_nic_ah_recall(struct wf_nic *nic, uint16_t ah,
  * posted before wf_nic_ah_renew(). So nothing that was meant for a process can
  * reach the one that takes its place, and nothing that was posted before the
  * loss comes after what is posted later. wf_nic_ah_abandon() loses a peer by
- * the user's will: its requests end with ABORT, which is not counted as a reset.
+ * the user's will: its requests end with ABORT, which is not counted as a reset;
+ * one that could still come after what is posted later ends when it cannot.
  * -EINVAL: no such handle. */
 int wf_nic_ah_abandon(struct wf_nic *nic, uint16_t ah);
 

@@ -239,6 +239,63 @@ static void test_last_words(void **state)
 	side_close(&p.a);
 }
 
+/* A large write that is on its way when its peer is abandoned could land after
+ * what is posted later: it ends only when it is there, or cannot come any more.
+ * @cut: its connection breaks. */
+static void abandon(bool cut)
+{
+	struct wf_tcp_chan *chan;
+	struct wf_nic_wc wc;
+	struct pair p;
+	uint64_t end;
+
+	pair_open(&p);
+	hello(&p);
+	post_rdma(&p.a, &p.b, 8, false, false, 65536);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	for (int i = 0; i < 200; i++)
+		pair_progress(&p);
+	chan = &peer_of(&p.a, &p.b)->chans[WF_TCP_BULK];
+	/* Messages end at once; of the writes one is in the socket. */
+	post(&p.a, &p.b, 1);
+	post_rdma(&p.a, &p.b, 2, false, false, 32768);
+	turn(&p.a, 10);
+	assert_false(wf_base_list_empty(&chan->flight));
+	assert_int_equal(wf_nic_ah_abandon(p.a.nic, p.a.ah), 0);
+	turn(&p.a, 10);
+	assert_int_equal(wf_nic_cq_poll(p.a.cq, &wc, 1), 1);
+	assert_int_equal(wc.wr_id, 1);
+	assert_int_equal(wc.status, WF_NIC_ABORT);
+	assert_int_equal(wf_nic_cq_poll(p.a.cq, &wc, 1), 0);
+	if (cut)
+		shutdown(chan->conn->fd, SHUT_RDWR);
+	end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	while (!wf_nic_cq_poll(p.a.cq, &wc, 1)) {
+		assert_true(wf_base_clock_ns() < end);
+		pair_progress(&p);
+	}
+	assert_int_equal(wc.wr_id, 2);
+	assert_int_equal(wc.status, WF_NIC_ABORT);
+	/* The message was there already. */
+	pair_recv(&p.b, 3, 0, 64);
+	assert_int_equal(pair_wait(&p, &p.b).wr_id, 3);
+	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
+	hello(&p);
+	pair_close(&p);
+}
+
+static void test_abandon(void **state)
+{
+	(void)state;
+	abandon(false);
+}
+
+static void test_abandon_cut(void **state)
+{
+	(void)state;
+	abandon(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +305,8 @@ int main(void)
 		cmocka_unit_test(test_refused_again),
 		cmocka_unit_test(test_acks_while_full),
 		cmocka_unit_test(test_last_words),
+		cmocka_unit_test(test_abandon),
+		cmocka_unit_test(test_abandon_cut),
 	};
 
 	pair_device = "tcp";

@@ -236,18 +236,34 @@ static bool tcp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
 	return found;
 }
 
-static struct wf_tcp_op *first_request(struct wf_list *head)
+/* Bytes of a frame on the channel for payloads are on their way, and could
+ * arrive after what is posted later, on the other channel: such a request ends
+ * when the peer has it, or is gone. On the channel for messages the stream keeps
+ * the order; only a frame that has begun to leave has to be finished. */
+static bool must_arrive(const struct wf_tcp_chan *chan,
+			const struct wf_tcp_op *op)
 {
-	struct wf_list *pos;
+	if (op->where == WF_TCP_FLIGHT)
+		return chan->index == WF_TCP_BULK;
+	return op->where == WF_TCP_TODO && chan->conn && chan->conn->part &&
+	       chan->todo.next == &op->link;
+}
 
-	for (pos = head->next; pos != head; pos = pos->next) {
+static void abandon(struct wf_tcp_dev *dev, struct wf_list *head)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, head) {
 		struct wf_tcp_op *op =
 			wf_container_of(pos, struct wf_tcp_op, link);
 
-		if (op->qp)
-			return op;
+		if (!op->qp)
+			continue;
+		if (must_arrive(op->chan, op))
+			op->status = op->status ? op->status : WF_NIC_ABORT;
+		else
+			wf_tcp_work_end(dev, op, WF_NIC_ABORT);
 	}
-	return NULL;
 }
 
 /* A connection leads to one life of a peer, and ends with it: whatever is under
@@ -256,19 +272,14 @@ static void tcp_ah_abandon(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
 	struct wf_tcp_peer *peer = ah->dev;
-	struct wf_tcp_op *op;
 
 	peer->lost = true;
 	dev->now = wf_base_clock_ns();
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
-		struct wf_tcp_chan *chan = &peer->chans[i];
-
-		while ((op = first_request(&chan->todo)) ||
-		       (op = first_request(&chan->flight)))
-			wf_tcp_work_end(dev, op, WF_NIC_ABORT);
+		abandon(dev, &peer->chans[i].todo);
+		abandon(dev, &peer->chans[i].flight);
 	}
-	while ((op = first_request(&peer->reads)))
-		wf_tcp_work_end(dev, op, WF_NIC_ABORT);
+	abandon(dev, &peer->reads);
 }
 
 static void tcp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)

@@ -254,21 +254,30 @@ void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	wf_tcp_peer_arm(dev, peer, dev->now + LET_GO_EVERY);
 }
 
+/* It has not arrived, and need not. */
+static bool is_abandoned(const struct wf_tcp_op *op)
+{
+	return op->qp && op->status;
+}
+
 bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			uint32_t taken)
 {
 	uint32_t there = taken - chan->acked, at = 0;
 	struct wf_list again, *pos, *tmp;
+	struct wf_tcp_op *op;
 
 	if (there > chan->sent - chan->acked)
 		return false;
+	/* One that had begun to leave. */
+	op = first(&chan->todo);
+	if (op && is_abandoned(op))
+		wf_tcp_work_end(dev, op, (enum wf_nic_status)op->status);
 	/* Those that are there wait for their acknowledgement, which may be a
 	 * refusal; the others leave again. */
 	wf_base_list_init(&again);
 	wf_list_for_each (pos, tmp, &chan->flight) {
-		struct wf_tcp_op *op =
-			wf_container_of(pos, struct wf_tcp_op, link);
-
+		op = wf_container_of(pos, struct wf_tcp_op, link);
 		if (at++ < there)
 			continue;
 		wf_base_list_unlink(&op->link);
@@ -277,10 +286,9 @@ bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		wf_base_list_add_tail(&again, &op->link);
 	}
 	while (!wf_base_list_empty(&again)) {
-		struct wf_tcp_op *op =
-			wf_container_of(again.prev, struct wf_tcp_op, link);
 		struct wf_tcp_chan *refused;
 
+		op = wf_container_of(again.prev, struct wf_tcp_op, link);
 		wf_base_list_unlink(&op->link);
 		wf_base_list_add_head(&chan->todo, &op->link);
 		if (op->kind == WF_TCP_OP_NACK) {
@@ -293,6 +301,9 @@ bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			op->where = WF_TCP_NOWHERE;
 			wf_base_list_del(&op->link);
 			wf_tcp_work_free(dev, op);
+		} else if (is_abandoned(op)) {
+			wf_tcp_work_end(dev, op,
+					(enum wf_nic_status)op->status);
 		}
 		wf_tcp_count(dev, retransmits, 1);
 	}
