@@ -29,7 +29,7 @@ static struct options {
 	uint64_t count; /* scenarios; 0: until the time is over */
 	double seconds;
 	unsigned int jobs;
-	bool trace, shrink, live; /* the last: nobody dies between nodes */
+	bool trace, shrink, go_on;
 	const char *file;
 } options = { .seed = 1, .jobs = 1, .shrink = true };
 
@@ -49,16 +49,6 @@ static double seconds_now(void)
 
 	gettimeofday(&tv, NULL);
 	return (double)tv.tv_sec + (double)tv.tv_usec * 1e-6;
-}
-
-/* By packets nobody is killed with --live. */
-static void draw(struct sim_scenario *s, uint64_t seed)
-{
-	sim_scenario_draw(s, seed);
-	if (!options.live || (s->shm && s->nodes == 1))
-		return;
-	s->faults &= ~(1u << SIM_FAULT_KILL | 1u << SIM_FAULT_PID);
-	s->kills = 0;
 }
 
 /* -- one scenario ----------------------------------------------------------- */
@@ -213,11 +203,11 @@ static int run_many(void)
 		int status;
 
 		while (under_way < options.jobs && more(started, begin) &&
-		       !failed) {
+		       (!failed || options.go_on)) {
 			struct job *next =
 				&jobs[(at + under_way) % options.jobs];
 
-			draw(&next->s, options.seed + started++);
+			sim_scenario_draw(&next->s, options.seed + started++);
 			next->pid = start(&next->s, &next->from, false, false);
 			under_way++;
 		}
@@ -262,7 +252,7 @@ static int run_file(void)
 
 		if (!seed)
 			continue;
-		draw(&s, seed);
+		sim_scenario_draw(&s, seed);
 		pid = start(&s, &from, false, false);
 		status = finish(pid, from, &answer);
 		failed += !check(&s, status, &answer);
@@ -291,7 +281,7 @@ static int usage(FILE *to)
 		"  --for SECONDS  run seeds one after the other for this long\n"
 		"  --count N      run N seeds\n"
 		"  --jobs N       processes at a time\n"
-		"  --live         nobody is killed who is reached by packets\n"
+		"  --go-on        run the other seeds after a failure, too\n"
 		"  --no-shrink    do not look for a smaller scenario that "
 		"fails\n"
 		"  --file SEEDS   run the seeds of a file\n"
@@ -307,7 +297,7 @@ static int run_one(const char *only)
 	int from = -1, status;
 	pid_t pid;
 
-	draw(&s, options.seed);
+	sim_scenario_draw(&s, options.seed);
 	if (only && shrink_apply(&s, only)) {
 		fprintf(stderr, "cannot read --only %s\n", only);
 		return 2;
@@ -348,7 +338,7 @@ int main(int argc, char **argv)
 		{ "only", required_argument, NULL, 'o' },
 		{ "file", required_argument, NULL, 'F' },
 		{ "no-shrink", no_argument, NULL, 'n' },
-		{ "live", no_argument, NULL, 'l' },
+		{ "go-on", no_argument, NULL, 'g' },
 		{ "fidelity", no_argument, NULL, 'y' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
@@ -383,8 +373,8 @@ int main(int argc, char **argv)
 		case 'n':
 			options.shrink = false;
 			break;
-		case 'l':
-			options.live = true;
+		case 'g':
+			options.go_on = true;
 			break;
 		case 'y':
 			director_fidelity();

@@ -99,16 +99,9 @@ static bool connects_may_fail(void)
 		1u << SIM_FAULT_PARTITION);
 }
 
-/* Without faults that end connections, the receiver must have died. By packets
- * the death of a sender's former life ends what its next life began to send, if
- * the receiver hears of both at once. */
-static bool is_explained(uint64_t id)
+bool oracle_may_fail(unsigned int peer)
 {
-	const struct sim_proc *from = &sim.proc[oracle_sender(id)];
-	const struct sim_proc *to = &sim.proc[id >> 48 & 0xff];
-	bool packets = from->node != to->node || !sim.s.shm;
-
-	return connects_may_fail() || to->died_at || (packets && from->died_at);
+	return connects_may_fail() || sim.proc[peer].died_at;
 }
 
 void oracle_fate(uint64_t id, enum oracle_fate fate, int err)
@@ -123,12 +116,9 @@ void oracle_fate(uint64_t id, enum oracle_fate fate, int err)
 	msg->fate = fate;
 	sim_trace("message %llx: %s %d", (unsigned long long)id,
 		  fate == ORACLE_FAILED ? "failed" : "sent", err);
-	if (fate == ORACLE_FAILED && !is_explained(id))
+	if (fate == ORACLE_FAILED && !oracle_may_fail(id >> 48 & 0xff))
 		sim_fail("message %llx fails with %d, and no fault explains it",
 			 (unsigned long long)id, err);
-	if (fate == ORACLE_DELIVERED && !msg->got && !msg->got_error && false)
-		sim_fail("message %llx is told delivered, and is not",
-			 (unsigned long long)id);
 	sim_busy();
 }
 

@@ -52,6 +52,9 @@ void oracle_check_end(void);
 void oracle_print(FILE *to);
 /* Whether a completion may be an error at all in this scenario. */
 bool oracle_errors_allowed(void);
+/* Whether what was begun with that process may fail: it has died, or a fault of
+ * this scenario ends connections between two that live. */
+bool oracle_may_fail(unsigned int peer);
 
 /* A copy by the kernel into, or from, memory of another process. */
 void oracle_written(struct sim_proc *proc, const char *addr, size_t len);
