@@ -40,21 +40,21 @@ def gzip_d(data):
 
 
 def round_trips(tmp):
-    for name, data in {"text": corpus.text(2_500_000),
-                       "mixed": corpus.mixed(4_000_000),
-                       "noise": corpus.noise(2_500_000),
+    for name, data in {"text": corpus.text(1_300_000),
+                       "mixed": corpus.mixed(2_200_000),
+                       "noise": corpus.noise(1_300_000),
                        "empty": b"", "one": b"1",
                        "edge": corpus.text(1 << 20)}.items():
         plain = tmp / name
         plain.write_bytes(data)
-        for level in (1, 2, 3, 6) if name != "text" else (1, 2, 4, 6, 9):
+        for level in (1, 3, 6) if name != "text" else (1, 2, 4, 6, 9):
             for threads in (1, 3):
                 packed = weft(f"-{level}", "-c", "-p", threads, plain).stdout
-                assert gzip_d(packed) == data, (name, level)
-                assert gunzip("-c", "-p", threads, input=packed
-                              ).stdout == data
+                assert gzip.decompress(packed) == data, (name, level)
                 piped = weft(f"-{level}", "-p", threads, input=data).stdout
-                assert gzip_d(piped) == data
+                assert gzip.decompress(piped) == data
+            assert gunzip("-c", "-p", 3, input=packed).stdout == data
+        assert gunzip("-c", "-p", 1, input=packed).stdout == data
         # To a file: with an index, and that one is used.
         weft("-k", "-6", plain)
         packed = pathlib.Path(f"{plain}.gz")
@@ -339,11 +339,11 @@ def opened(child, folder):
 
 def changed(tmp):
     """A file that grows meanwhile is not removed."""
-    data = corpus.mixed(2_000_000) * 20
+    data = corpus.mixed(2_000_000) * 6
     plain = tmp / "plain"
     plain.write_bytes(data)
-    child = subprocess.Popen([WEFT, "gzip", "-9", str(plain)],
-                             stderr=subprocess.PIPE)
+    child = subprocess.Popen(["nice", "-n", "19", WEFT, "gzip", "-9",
+                              str(plain)], stderr=subprocess.PIPE)
     # Once it has its output open, it knows how large the input was.
     while len(opened(child, tmp)) < 2 and child.poll() is None:
         time.sleep(0.005)
@@ -373,11 +373,11 @@ def interrupted(tmp):
     plain = tmp / "plain"
     plain.write_bytes(data)
     early = 0
-    for i in range(12):
+    for i in range(9):
         sig = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)[i % 3]
         child = subprocess.Popen([WEFT, "gzip", "-9", str(plain)],
                                  stderr=subprocess.DEVNULL)
-        time.sleep(0.02 + 0.03 * i)
+        time.sleep(0.01 + 0.02 * i)
         child.send_signal(sig)
         child.wait()
         if child.returncode == 0:

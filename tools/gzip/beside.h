@@ -55,6 +55,8 @@ bool wf_tools_gzip_beside_find(const struct wf_gzip_beside *b, uint64_t from,
  * was when the index was made. @b may be NULL. */
 int wf_tools_gzip_beside_check(struct wf_gzip_beside *b, uint64_t out,
 			       uint32_t check, size_t len);
+/* The data has ended: -EBADMSG if it had gone on when the index was made. */
+int wf_tools_gzip_beside_check_end(const struct wf_gzip_beside *b);
 void wf_tools_gzip_beside_free(struct wf_gzip_beside *b);
 
 #endif

@@ -289,6 +289,8 @@ static int run_engine(struct unpacker *u)
 		}
 	}
 	ret = wf_alg_unpack_run(&engine);
+	if (!ret && o->range)
+		ret = wf_tools_gzip_beside_check_end(u->beside);
 	if (ret == -ECANCELED)
 		ret = 0;
 	if (engine.put_at) {
