@@ -42,6 +42,8 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 		     const void *buf, size_t len, uint64_t post);
 void oracle_fill(uint64_t id, void *buf, size_t len);
 uint32_t oracle_len(uint64_t id);
+/* For people: sender, receiver and number. Until the next call. */
+const char *oracle_name(uint64_t id);
 unsigned int oracle_sender(uint64_t id);
 
 /* Whether all that was sent between processes of today has come. */
