@@ -241,7 +241,7 @@ static struct datagram *copy_of(const struct datagram *d)
 }
 
 /* For a trace: whom a packet is from and to, its type, flags and sequence
- * number (see nic/udp/packet_defs.h). */
+ * number (see nic/udp/engine/packet_defs.h). */
 static void note_packet(const struct datagram *d, const char *what)
 {
 	uint32_t seq = 0;
