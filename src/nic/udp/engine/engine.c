@@ -28,6 +28,7 @@ void wf_udp_engine_init(struct wf_udp_engine *engine, uint64_t now,
 	wf_base_list_init(&engine->ackers);
 	wf_base_list_init(&engine->all_wholes);
 	wf_base_pool_init(&engine->slots, sizeof(struct wf_udp_slot), 256, 0);
+	engine->instance = wf_udp_engine_random(engine) | 1;
 }
 
 void wf_udp_engine_fini(struct wf_udp_engine *engine)

@@ -134,6 +134,7 @@ struct wf_udp_engine {
 	struct wf_list active;
 	struct wf_list ackers;
 	struct wf_pool slots;
+	uint64_t instance; /* tells peers this device from others before it */
 	uint64_t random;
 	uint64_t reset_at; /* resets are rationed */
 	uint32_t resets;

@@ -78,6 +78,7 @@ static void send_hello(struct wf_udp_engine *engine, const struct wf_addr *to,
 	if (!hello->mtu)
 		hello->mtu = WF_UDP_DATAGRAM_MAX;
 	hello->rwnd = wf_udp_hello_rwnd(engine);
+	hello->instance = engine->instance;
 	wf_udp_engine_answer(engine, to, from, &hello->common, sizeof(*hello));
 }
 
@@ -248,6 +249,22 @@ static void learn_local(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 	out->opened_at = began;
 }
 
+/* Whether our connection leads to another process than the one that asks. That
+ * one is gone, and what we send to it is lost: the user has to know it before
+ * the first packet of the new process, or would answer that one over the old
+ * connection. The new process refuses the connection when it hears of it, and
+ * asks again. */
+static bool leads_elsewhere(struct wf_udp_engine *engine,
+			    struct wf_udp_peer *peer,
+			    const struct wf_udp_hello *hello)
+{
+	if (peer->out.state != WF_UDP_OUT_UP ||
+	    peer->out.instance == hello->instance)
+		return false;
+	wf_udp_peer_ping(engine, peer, peer->out.remote_cid);
+	return true;
+}
+
 static void receive_open(struct wf_udp_engine *engine,
 			 const struct wf_addr *from,
 			 const struct wf_udp_hello *hello)
@@ -274,6 +291,8 @@ static void receive_open(struct wf_udp_engine *engine,
 		wf_udp_count(engine, bad_cookie, 1);
 		return;
 	}
+	if (leads_elsewhere(engine, peer, hello))
+		return;
 	if (!peer->in.open || peer->in.remote_cid != hello->src_cid) {
 		bool crc = engine->set.payload_crc ||
 			   hello->common.flags & WF_UDP_HELLO_CRC;
@@ -321,6 +340,7 @@ static void receive_accept(struct wf_udp_engine *engine,
 	if (wf_udp_out_up(engine, peer, seg, hello->rwnd))
 		return; /* no memory: the retry will find some */
 	peer->out.remote_cid = hello->src_cid;
+	peer->out.instance = hello->instance;
 	peer->out.crc = hello->common.flags & WF_UDP_HELLO_CRC;
 	wf_udp_peer_heard(engine, peer);
 	wf_udp_count(engine, connects, 1);

@@ -104,6 +104,7 @@ struct wf_udp_out {
 	uint32_t rwnd;
 	uint64_t cid;	     /* ours: acks carry it */
 	uint64_t remote_cid; /* theirs: data carries it */
+	uint64_t instance;   /* of the peer's device that accepted it */
 	uint64_t cookie;
 	uint32_t epoch;
 	uint32_t unasked; /* bytes since an ack was asked for */
