@@ -141,6 +141,7 @@ static inline void node_open(struct node *n, const struct wf_rdm_ep_attr *from)
 	assert_int_equal(wf_op_compq_init(&n->rxcq, 64, false), 0);
 	assert_int_equal(wf_op_regs_open(&n->regs, false), 0);
 	wf_match_rxq_init(&n->rxq, &n->rxcq);
+	wf_core_init(&n->core, false);
 	assert_int_equal(wf_core_open(&n->core, &host), 0);
 	way = wf_core_add(&n->core, &wf_rdm_transport, &n->ep);
 	assert_int_equal(wf_rdm_ep_open(&n->ep, &attr, &n->core.host, way), 0);
