@@ -419,6 +419,7 @@ static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	ret = -EIO;
 	if (wf_os_random(dev->secret, sizeof(dev->secret), true))
 		goto err;
+	dev->instance = wf_udp_dev_random(dev) | 1;
 	ret = wf_queue_ids_init(&dev->read_ids, WF_UDP_READS_MOST, 31);
 	if (ret)
 		goto err;

@@ -110,6 +110,7 @@ struct wf_udp_out {
 	uint32_t rwnd;
 	uint64_t cid;	     /* ours: acks carry it */
 	uint64_t remote_cid; /* theirs: data carries it */
+	uint64_t instance;   /* of the peer's device that accepted it */
 	uint64_t cookie;
 	uint32_t epoch;
 	uint32_t unasked; /* bytes since an ack was asked for */
@@ -243,6 +244,7 @@ struct wf_udp_dev {
 	bool ring_waits;    /* descriptors in some ring do: for a read id, or
 				memory */
 	uint64_t secret[2]; /* of cookies */
+	uint64_t instance;  /* tells peers this device from others before it */
 	uint64_t random;
 	uint64_t reset_at; /* resets are rationed */
 	uint32_t resets;

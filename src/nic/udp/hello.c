@@ -78,6 +78,7 @@ static void send_hello(struct wf_udp_dev *dev, const struct wf_addr *to,
 	if (!hello->mtu)
 		hello->mtu = WF_UDP_DATAGRAM_MAX;
 	hello->rwnd = wf_udp_hello_rwnd(dev);
+	hello->instance = dev->instance;
 	wf_udp_dev_answer(dev, to, from, &hello->common, sizeof(*hello));
 }
 
@@ -246,6 +247,21 @@ static void learn_local(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	out->opened_at = began;
 }
 
+/* Whether our connection leads to another process than the one that asks. That
+ * one is gone, and what we send to it is lost: the user has to know it before
+ * the first packet of the new process, or would answer that one over the old
+ * connection. The new process refuses the connection when it hears of it, and
+ * asks again. */
+static bool leads_elsewhere(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+			    const struct wf_udp_hello *hello)
+{
+	if (peer->out.state != WF_UDP_OUT_UP ||
+	    peer->out.instance == hello->instance)
+		return false;
+	wf_udp_peer_ping(dev, peer, peer->out.remote_cid);
+	return true;
+}
+
 static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 			 const struct wf_udp_hello *hello)
 {
@@ -271,6 +287,8 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 		wf_udp_count(dev, bad_cookie, 1);
 		return;
 	}
+	if (leads_elsewhere(dev, peer, hello))
+		return;
 	if (!peer->in.open || peer->in.remote_cid != hello->src_cid) {
 		bool crc = dev->payload_crc ||
 			   hello->common.flags & WF_UDP_HELLO_CRC;
@@ -317,6 +335,7 @@ static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
 	if (wf_udp_out_up(dev, peer, seg, hello->rwnd))
 		return; /* no memory: the retry will find some */
 	peer->out.remote_cid = hello->src_cid;
+	peer->out.instance = hello->instance;
 	peer->out.crc = hello->common.flags & WF_UDP_HELLO_CRC;
 	wf_udp_peer_heard(dev, peer);
 	wf_udp_count(dev, connects, 1);

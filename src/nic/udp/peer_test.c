@@ -427,6 +427,34 @@ static void test_restart(void **state)
 	pair_close(&p);
 }
 
+/* The new process sends first, and nothing is under way to the old one. When its
+ * packet is handed over, our connection is known to be lost: what the user
+ * answers does not go to the process that is gone. */
+static void test_restart_sends(void **state)
+{
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+	struct wf_nic_path path;
+	struct wf_nic_wr wr;
+	struct pair p;
+
+	(void)state;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	attr.addr = *wf_nic_addr(p.b.nic);
+	kill_side(&p.b);
+	side_open(&p.b, &attr);
+	assert_int_equal(
+		wf_nic_ah_create(p.b.nic, wf_nic_addr(p.a.nic), &p.b.ah), 0);
+	pair_recv(&p.a, 1, 0, 64);
+	wr = pair_wr(&p.b, &p.a, 1);
+	assert_int_equal(wf_nic_post_inline(p.b.qp, &wr, "new", 3), 0);
+	assert_int_equal(pair_wait(&p, &p.a).len, 3);
+	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
+	assert_true(path.lost);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	pair_close(&p);
+}
+
 /* The user gives a peer up: what it had posted ends, and nothing of it comes
  * after what it posts later. */
 static void test_abandoned(void **state)
@@ -720,6 +748,7 @@ int main(void)
 		cmocka_unit_test(test_no_way_there),
 		cmocka_unit_test(test_peer_closes),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_restart_sends),
 		cmocka_unit_test(test_stopped_together),
 		cmocka_unit_test(test_abandoned),
 		cmocka_unit_test(test_no_memory),
