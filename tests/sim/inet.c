@@ -15,7 +15,7 @@
 #include "app.h"
 #include "kernel.h"
 #include "net.h"
-#include "nic/udp/packet_defs.h"
+#include "nic/udp/engine/packet_defs.h"
 #include "real.h"
 #include "wrap.h"
 
