@@ -73,7 +73,9 @@ struct wf_rdm_protocol {
 	/* A message that was parked has its receive (or nobody wants it).
 	 * NULL: it only waits for its packets. */
 	void (*matched)(struct wf_rdm_rx *rx);
-	/* Everything that was to be read has been. */
+	/* All bytes that the request did not bring have come: they were read,
+	 * or the peer has sent what it was granted for a write. NULL: it has
+	 * no such bytes, or they end the operation by themselves. */
 	void (*pulled)(struct wf_rdm_rx *rx);
 };
 

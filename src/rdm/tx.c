@@ -321,11 +321,8 @@ static void report(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	if (whole) {
 		if (tx->err && !whole->err)
 			whole->err = tx->err;
-		if (!--whole->pieces) {
-			whole->answered = true;
-			whole->acked = whole->req.len;
+		if (!--whole->pieces)
 			wf_rdm_tx_settle(ep, whole);
-		}
 	} else if (tx->err) {
 		report_failure(ep, tx);
 	} else {
@@ -350,8 +347,7 @@ bool wf_rdm_tx_is_answered(const struct wf_rdm_tx *tx)
 
 static bool is_done(const struct wf_rdm_tx *tx)
 {
-	return !tx->pieces && tx->constructed &&
-	       tx->protocol->request_completed(tx);
+	return tx->constructed && tx->protocol->request_completed(tx);
 }
 
 void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
