@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "base/fork.h"
 
-#define PATIENCE (20 * WF_NS_PER_S)
+#define PATIENCE (60 * WF_NS_PER_S)
 
 struct end {
 	struct wf_core core;
