@@ -51,7 +51,7 @@ unsigned int oracle_sender(uint64_t id)
 }
 
 uint64_t oracle_sent(struct sim_proc *from, struct sim_proc *to,
-		     enum oracle_kind kind, uint32_t len)
+		     enum oracle_kind kind, unsigned int lane, uint32_t len)
 {
 	struct pair *pair = &pairs[from->number][to->number];
 
@@ -68,6 +68,7 @@ uint64_t oracle_sent(struct sim_proc *from, struct sim_proc *to,
 	pair->msgs[pair->count] = (struct oracle_msg){
 		.fate = ORACLE_UNDER_WAY,
 		.kind = kind,
+		.lane = lane,
 		.len = len,
 		.from_life = from->life,
 		.to_life = to->alive ? to->life : to->life + 1,
@@ -93,10 +94,11 @@ void oracle_unsent(uint64_t id)
 
 bool oracle_errors_allowed(void)
 {
-	return sim.s.faults &
-	       (1u << SIM_FAULT_KILL | 1u << SIM_FAULT_MEMORY |
-		1u << SIM_FAULT_DESCRIPTORS | 1u << SIM_FAULT_REFS |
-		1u << SIM_FAULT_COPY | 1u << SIM_FAULT_PARTITION);
+	return sim.s.churns ||
+	       sim.s.faults &
+		       (1u << SIM_FAULT_KILL | 1u << SIM_FAULT_MEMORY |
+			1u << SIM_FAULT_DESCRIPTORS | 1u << SIM_FAULT_REFS |
+			1u << SIM_FAULT_COPY | 1u << SIM_FAULT_PARTITION);
 }
 
 /* For good, between two processes that live. */
@@ -173,7 +175,7 @@ uint32_t oracle_len(uint64_t id)
 
 /* -- receiving -------------------------------------------------------------- */
 
-/* A neighbour of the same kind and the same two lives was taken by an earlier
+/* A neighbour of the same kind, lane and two lives was taken by an earlier
  * receive if its number is lower, by a later one if it is higher. */
 static void check_order(uint64_t id, int step)
 {
@@ -190,8 +192,8 @@ static void check_order(uint64_t id, int step)
 		other = &pair->msgs[at];
 		if (other->from_life != msg->from_life)
 			return;
-		if (other->kind != msg->kind || !other->got ||
-		    other->got_life != msg->got_life)
+		if (other->kind != msg->kind || other->lane != msg->lane ||
+		    !other->got || other->got_life != msg->got_life)
 			continue;
 		if (step < 0 ? other->post > msg->post :
 			       other->post < msg->post)
@@ -219,8 +221,9 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 		sim_fail("message %s was never sent to this process",
 			 oracle_name(id));
 	}
-	sim_trace("message %s: %s, %zu bytes", oracle_name(id),
-		  buf ? "received" : "receive failed", len);
+	sim_trace("message %s: %s, %zu bytes, receive %llu", oracle_name(id),
+		  buf ? "received" : "receive failed", len,
+		  (unsigned long long)post);
 	sim_busy();
 	if (!buf) {
 		msg->got_error = true;

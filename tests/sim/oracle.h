@@ -23,6 +23,7 @@ enum oracle_fate {
 struct oracle_msg {
 	enum oracle_fate fate;
 	enum oracle_kind kind;
+	unsigned int lane;
 	uint32_t len;
 	unsigned int from_life, to_life, got_life;
 	unsigned int got; /* times */
@@ -31,9 +32,10 @@ struct oracle_msg {
 	uint64_t sent_at;
 };
 
-/* An id names sender, receiver and number of a message. */
+/* An id names sender, receiver and number of a message. @lane: between which of
+ * their endpoints; messages of one keep their order. */
 uint64_t oracle_sent(struct sim_proc *from, struct sim_proc *to,
-		     enum oracle_kind kind, uint32_t len);
+		     enum oracle_kind kind, unsigned int lane, uint32_t len);
 /* The call was refused: the message never was. */
 void oracle_unsent(uint64_t id);
 void oracle_fate(uint64_t id, enum oracle_fate fate, int err);
