@@ -19,6 +19,9 @@
 #define SLEPT_THROUGH (2 * SIM_S)
 #define PATIENCE (3 * SIM_S)
 #define CANCEL_READS 1000
+#define PROMPT_LARGEST 3000
+#define PROMPT_MESSAGES 20
+#define PROMPT_NS (60 * SIM_MS)
 
 bool app_all_done;
 
@@ -161,6 +164,20 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 	return fi_sendmsg(ep, &msg, flags | FI_REMOTE_CQ_DATA);
 }
 
+/* By packets, with nothing wrong but that processes compute: once two of them are
+ * connected, small messages are acknowledged by threads, whatever the peer does.
+ */
+static bool is_prompt(const struct sim_app *app, const struct app_op *op,
+		      unsigned int peer)
+{
+	return !(sim.s.faults & ~(1u << SIM_FAULT_COMPUTE)) && !sim.s.shm &&
+	       !sim.s.narrow && !sim.s.blocked && !sim.s.churns && !sim.s.srx &&
+	       !sim.s.fds_max && app->met[peer] &&
+	       sim.s.largest <= PROMPT_LARGEST &&
+	       sim.s.messages <= PROMPT_MESSAGES && op->fate == ORACLE_SENT &&
+	       peer != app->proc->number;
+}
+
 static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 {
 	uint32_t len = draw_len(app);
@@ -178,6 +195,8 @@ static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 	op->id = id;
 	op->buf.what = APP_SEND;
 	op->buf.posted = true;
+	op->begun = sim.now;
+	op->computed = app->computed;
 	app->doing = "send";
 	err = submit(app, op, id, peer, lane, len, kind);
 	app->doing = NULL;
@@ -194,6 +213,7 @@ static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 		op->buf.posted = false;
 		oracle_fate(id, ORACLE_INJECTED, 0);
 	} else {
+		op->prompt = is_prompt(app, op, peer);
 		app->under_way++;
 	}
 	return true;
@@ -318,6 +338,19 @@ static void received(struct sim_app *app, struct app_recv *r,
 	}
 }
 
+static void check_prompt(struct sim_app *app, const struct app_op *op)
+{
+	uint64_t took = sim.now - op->begun - (app->computed - op->computed);
+
+	if (op->buf.what != APP_SEND)
+		return;
+	app->met[oracle_receiver(op->id)] = true;
+	if (op->prompt && took > PROMPT_NS)
+		sim_fail("message %s completes after %llu us",
+			 oracle_name(op->id),
+			 (unsigned long long)(took / SIM_US));
+}
+
 static void completed(struct sim_app *app,
 		      const struct fi_cq_tagged_entry *entry, int err)
 {
@@ -334,6 +367,7 @@ static void completed(struct sim_app *app,
 	}
 	op = (struct app_op *)buf;
 	buf->posted = false;
+	check_prompt(app, op);
 	app->under_way--;
 	if (buf->what == APP_REMOTE)
 		app_remote_ended(app, op, err);
@@ -420,15 +454,16 @@ static bool take_completions(struct sim_app *app, bool sleep)
 static void compute(struct sim_app *app)
 {
 	static const uint64_t spans[] = { 5 * SIM_US, 100 * SIM_US, 2 * SIM_MS,
-					  30 * SIM_MS };
-	uint64_t span;
+					  30 * SIM_MS, 300 * SIM_MS };
+	uint64_t span, begin = sim.now;
 
 	if (!sim_fault(SIM_FAULT_COMPUTE))
 		return;
-	span = spans[below(app, 4)];
+	span = spans[below(app, 5)];
 	app->doing = "compute";
 	sim_sleep_until(sim.now + below(app, (uint32_t)span), NULL);
 	app->doing = NULL;
+	app->computed += sim.now - begin;
 }
 
 static void step(struct sim_app *app)

@@ -52,6 +52,8 @@ struct app_op {
 	uint32_t bytes;
 	uint64_t operand;
 	uint64_t begun;
+	uint64_t computed; /* by the application before it began */
+	bool prompt;	   /* the peer need not call for its completion */
 };
 
 struct app_recv {
@@ -108,7 +110,8 @@ struct sim_app {
 	unsigned int credit;	      /* their sum */
 	bool awaiting;		      /* an answer */
 	uint64_t asked_at;
-	uint64_t busy_until; /* computes */
+	uint64_t computed;   /* time that it did not call */
+	bool met[SIM_PROCS]; /* a message to it has completed */
 };
 
 void *app_main(void *arg);

@@ -41,8 +41,13 @@ const char *oracle_name(uint64_t id)
 	static char text[40];
 
 	snprintf(text, sizeof(text), "p%u-p%u#%u", oracle_sender(id),
-		 (unsigned int)(id >> 48 & 0xff), (uint32_t)id);
+		 oracle_receiver(id), (uint32_t)id);
 	return text;
+}
+
+unsigned int oracle_receiver(uint64_t id)
+{
+	return (unsigned int)(id >> 48 & 0xff);
 }
 
 unsigned int oracle_sender(uint64_t id)
@@ -104,10 +109,11 @@ bool oracle_errors_allowed(void)
 /* For good, between two processes that live. */
 static bool connects_may_fail(void)
 {
-	return sim.s.faults &
-	       (1u << SIM_FAULT_MEMORY | 1u << SIM_FAULT_DESCRIPTORS |
-		1u << SIM_FAULT_REFS | 1u << SIM_FAULT_COPY |
-		1u << SIM_FAULT_PARTITION);
+	return sim.s.blocked ||
+	       sim.s.faults &
+		       (1u << SIM_FAULT_MEMORY | 1u << SIM_FAULT_DESCRIPTORS |
+			1u << SIM_FAULT_REFS | 1u << SIM_FAULT_COPY |
+			1u << SIM_FAULT_PARTITION);
 }
 
 bool oracle_may_fail(unsigned int peer)
@@ -126,7 +132,7 @@ void oracle_fate(uint64_t id, enum oracle_fate fate, int err)
 	msg->fate = fate;
 	sim_trace("message %s: %s %d", oracle_name(id),
 		  fate == ORACLE_FAILED ? "failed" : "sent", err);
-	if (fate == ORACLE_FAILED && !oracle_may_fail(id >> 48 & 0xff))
+	if (fate == ORACLE_FAILED && !oracle_may_fail(oracle_receiver(id)))
 		sim_fail("message %s fails with %d, and no fault explains it",
 			 oracle_name(id), err);
 	sim_busy();

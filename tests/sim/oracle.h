@@ -47,6 +47,7 @@ uint32_t oracle_len(uint64_t id);
 /* For people: sender, receiver and number. Until the next call. */
 const char *oracle_name(uint64_t id);
 unsigned int oracle_sender(uint64_t id);
+unsigned int oracle_receiver(uint64_t id);
 
 /* Whether all that was sent between processes of today has come. */
 bool oracle_all_received(void);

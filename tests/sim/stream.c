@@ -61,6 +61,7 @@ struct stream_file {
 	int waiting_count;
 	struct connection *conn;
 	unsigned int side;
+	unsigned int owner; /* process that made it, for traces */
 };
 
 /* What is on its way: bytes, a FIN or a reset. */
@@ -74,7 +75,8 @@ struct letter {
 static struct stream_file *sockets;
 static const struct sim_file_ops stream_ops;
 
-static struct stream_file *make(struct sim_node *node, bool nonblocking)
+static struct stream_file *make(struct sim_node *node, unsigned int owner,
+				bool nonblocking)
 {
 	struct stream_file *sock = real_calloc(1, sizeof(*sock));
 
@@ -82,6 +84,7 @@ static struct stream_file *make(struct sim_node *node, bool nonblocking)
 	sock->file.refs = 1;
 	sock->file.nonblocking = nonblocking;
 	sock->node = node;
+	sock->owner = owner;
 	sock->here.sin_family = AF_INET;
 	sock->next = sockets;
 	sockets = sock;
@@ -90,7 +93,9 @@ static struct stream_file *make(struct sim_node *node, bool nonblocking)
 
 struct sim_file *sim_stream_socket(bool nonblocking)
 {
-	return &make(sim_proc_current()->node, nonblocking)->file;
+	const struct sim_proc *proc = sim_proc_current();
+
+	return &make(proc->node, proc->number, nonblocking)->file;
 }
 
 static struct end *own(const struct stream_file *sock)
@@ -120,8 +125,14 @@ static void put_conn(struct connection *conn)
 
 static void note(const struct stream_file *sock, const char *what, size_t len)
 {
-	sim_note("tcp p%u-p%u: %s %zu", app_of_port(sock->here.sin_port),
-		 app_of_port(sock->there.sin_port), what, len);
+	const struct stream_file *to = other(sock)->file;
+	unsigned int peer = to ? to->owner : app_of_port(sock->there.sin_port);
+
+	if (len)
+		sim_note("tcp p%u-p%u: %s %zu bytes", sock->owner, peer, what,
+			 len);
+	else
+		sim_note("tcp p%u-p%u: %s", sock->owner, peer, what);
 }
 
 /* -- names ------------------------------------------------------------------ */
@@ -360,7 +371,7 @@ static void knock(void *arg)
 		sim_event_at(sim.now + SYN_RETRY, knock, conn);
 		return;
 	}
-	child = make(node, true);
+	child = make(node, to->owner, true);
 	child->here = from->there;
 	child->there = from->here;
 	child->conn = conn;
