@@ -315,17 +315,21 @@ static uint64_t damage(struct datagram *d, uint64_t at)
 	}
 }
 
-/* Somebody who knows addresses and ports, and has not seen the packet, says that
- * it was refused. */
+/* Somebody who knows addresses and ports, and has not seen the packet, says a few
+ * times that it was refused. */
 static void forge(const struct datagram *about)
 {
-	struct datagram *d = copy_of(about);
+	uint64_t count = 1 + sim_rng_below(&sim.fault[SIM_FAULT_ICMP], 6);
 
-	d->len = d->len < 16 ? d->len : 16;
-	if (d->len)
-		real_memset(d->data, 0, d->len);
 	note_packet(about, ": somebody says that it was refused");
-	sim_event_at(sim.now + LINK_NS, refuse, d);
+	while (count--) {
+		struct datagram *d = copy_of(about);
+
+		d->len = d->len < 16 ? d->len : 16;
+		if (d->len)
+			real_memset(d->data, 0, d->len);
+		sim_event_at(sim.now + LOCAL_NS, refuse, d);
+	}
 }
 
 /* What the link does to a packet. */

@@ -97,15 +97,6 @@ void oracle_unsent(uint64_t id)
 		msg->fate = ORACLE_UNSENT;
 }
 
-bool oracle_errors_allowed(void)
-{
-	return sim.s.churns ||
-	       sim.s.faults &
-		       (1u << SIM_FAULT_KILL | 1u << SIM_FAULT_MEMORY |
-			1u << SIM_FAULT_DESCRIPTORS | 1u << SIM_FAULT_REFS |
-			1u << SIM_FAULT_COPY | 1u << SIM_FAULT_PARTITION);
-}
-
 /* For good, between two processes that live. */
 static bool connects_may_fail(void)
 {
@@ -114,6 +105,12 @@ static bool connects_may_fail(void)
 		       (1u << SIM_FAULT_MEMORY | 1u << SIM_FAULT_DESCRIPTORS |
 			1u << SIM_FAULT_REFS | 1u << SIM_FAULT_COPY |
 			1u << SIM_FAULT_PARTITION);
+}
+
+bool oracle_errors_allowed(void)
+{
+	return sim.s.churns || sim.s.faults & 1u << SIM_FAULT_KILL ||
+	       connects_may_fail();
 }
 
 bool oracle_may_fail(unsigned int peer)
