@@ -13,6 +13,7 @@
 #include "nic/tcp/tcp.h"
 #include "os/inline.h"
 #include "os/file.h"
+#include "os/knob.h"
 #include "os/inline.h"
 #include "os/poll.h"
 #include "os/process.h"
@@ -33,7 +34,7 @@
  * first lines of receives that follow each other have different places in a
  * cache. */
 #define MAX_MSG (16384u + 576u)
-#define DEFAULT_PEERS 4096u
+#define DEFAULT_PEERS WF_KNOB(max_peers, 4096u)
 #define DEFAULT_DEAD (900 * WF_NS_PER_S)
 #define DEFAULT_CONNECT (20 * WF_NS_PER_S)
 #define IDLE (300 * WF_NS_PER_S)
