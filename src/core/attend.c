@@ -6,6 +6,8 @@
  */
 #include "core/attend.h"
 
+#include <errno.h>
+
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/rest.h"
@@ -253,6 +255,9 @@ static int add(struct wf_attended *a)
 	int loop_fd = a->core->host.loop.epoll_fd;
 	int err = open_fds();
 
+	/* Without a timer it could not sleep, and the thread would never rest. */
+	if (!err && !wf_transport_loop_set(&a->core->host.loop, 0))
+		err = -EMFILE;
 	if (!err)
 		err = wf_os_epoll_ctl(epoll_fd, EPOLL_CTL_ADD, loop_fd, &event);
 	if (err)

@@ -6,12 +6,14 @@
  */
 #include "core/attend.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -347,6 +349,35 @@ static void test_held(void **state)
 	close_end(&b);
 }
 
+/* Bug: an endpoint without a descriptor for its timer could not sleep, and the
+ * thread took a whole processor. */
+static void test_no_timer(void **state)
+{
+	struct rlimit before, none;
+	struct end a, b;
+
+	(void)state;
+	open_end(&a);
+	open_end(&b);
+	wf_core_attend_remove(&b.attended);
+	wf_transport_loop_drop(&b.core.host.loop, &b.core.host.loop.timer);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(wf_core_attend_add(&b.attended), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	/* It is not in the list, and can be added later. */
+	assert_int_equal(write(b.writer, "", 1), 1);
+	assert_int_equal(write(a.writer, "", 1), 1);
+	AWAIT(atomic_load(&a.got) == 1);
+	assert_int_equal(atomic_load(&b.got), 0);
+	assert_int_equal(wf_core_attend_add(&b.attended), 0);
+	AWAIT(atomic_load(&b.got) == 1);
+	close_end(&a);
+	close_end(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +389,7 @@ int main(void)
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_opened_meanwhile),
 		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_no_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,10 @@ static int receive(struct wf_rdm_peer *peer,
 	    packet->data_len > rx->env.len - rx->have)
 		return -EPROTO;
 	wf_rdm_rx_place(rx, packet->seg_offset, packet->data, packet->data_len);
+	/* The packet after our NACK may have overtaken this one. What is missing
+	 * of the runt counts as granted, and may have left no room for more. */
+	if (rx->granted)
+		wf_rdm_rx_grant(rx);
 	end(rx);
 	return 0;
 }

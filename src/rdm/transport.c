@@ -27,8 +27,12 @@
  * has it in its socket. */
 #define LINGER (250 * WF_NS_PER_MS)
 
-/* An endpoint that sleeps although it has packets to post tries so often. */
+/* An endpoint that sleeps although it has packets to post tries so often; or
+ * packets that it could not take in, because there was no memory or no room for
+ * their completions, which the application may make without a call that makes
+ * progress. */
 #define RETRY_EVERY (5 * WF_NS_PER_MS)
+#define STALLED_EVERY WF_NS_PER_MS
 
 /* -- names ----------------------------------------------------------------- */
 
@@ -320,7 +324,7 @@ bool wf_rdm_ep_doze(struct wf_rdm_ep *ep, uint64_t *deadline)
 		return true;
 	wf_rdm_stats_flush(ep);
 	waits = !wf_base_list_empty(&ep->active);
-	if (!wf_base_list_empty(&ep->stalled) || (waits && !ep->blocked))
+	if (waits && !ep->blocked)
 		return false;
 	ep->dozing = !wf_nic_wait_begin(ep->nic, ep->cq, &device);
 	if (!ep->dozing)
@@ -332,6 +336,8 @@ bool wf_rdm_ep_doze(struct wf_rdm_ep *ep, uint64_t *deadline)
 	 * numbers there is nobody to do so. */
 	if (waits)
 		lower(deadline, wf_base_clock_ns() + RETRY_EVERY);
+	if (!wf_base_list_empty(&ep->stalled))
+		lower(deadline, wf_base_clock_ns() + STALLED_EVERY);
 	return true;
 }
 

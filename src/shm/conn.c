@@ -37,6 +37,10 @@
 /* A peer that has not answered for so long is worth a line in the log. */
 #define WARN_AFTER (2 * WF_NS_PER_S)
 
+/* Without a descriptor for it, who connects waits until we try again. The
+ * listener would be readable all the time meanwhile, and nobody could sleep. */
+#define DEAF_FOR (10 * WF_NS_PER_MS)
+
 struct guest {
 	struct wf_source sock;
 	struct wf_shm_ep *ep;
@@ -650,6 +654,19 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	guest_leave(ep, guest);
 }
 
+static void go_deaf(struct wf_shm_ep *ep, uint64_t now)
+{
+	wf_transport_loop_remove(&ep->host->loop, &ep->listener);
+	ep->deaf_until = now + DEAF_FOR;
+}
+
+static void listen_again(struct wf_shm_ep *ep, uint64_t now)
+{
+	bool watched = !wf_shm_conn_watch(ep, &ep->listener);
+
+	ep->deaf_until = watched ? 0 : now + DEAF_FOR;
+}
+
 static void on_listener(struct wf_source *source, uint32_t events, uint64_t now)
 {
 	struct wf_shm_ep *ep =
@@ -660,8 +677,12 @@ static void on_listener(struct wf_source *source, uint32_t events, uint64_t now)
 		struct guest *guest;
 		int fd = wf_os_accept(ep->listener.fd, NULL, NULL);
 
-		if (fd < 0)
-			return; /* none, or none that we can take now */
+		if (fd == -EAGAIN)
+			return;
+		if (fd < 0) {
+			go_deaf(ep, now);
+			return;
+		}
 		guest = malloc(sizeof(*guest));
 		if (!guest) {
 			wf_os_close(fd);
@@ -718,6 +739,8 @@ void wf_shm_conn_tend(struct wf_shm_ep *ep, uint64_t now)
 	struct wf_list *pos, *tmp;
 
 	show_out_guests(ep, now);
+	if (wf_unlikely(ep->deaf_until) && now >= ep->deaf_until)
+		listen_again(ep, now);
 	if (!ep->connecting)
 		return;
 	wf_list_for_each (pos, tmp, &ep->all_outs) {

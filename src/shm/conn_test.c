@@ -36,6 +36,7 @@ static int fail_hellos;	  /* with one */
 static int fail_refusals; /* by send() of a whole message */
 static int fail_watches;  /* by epoll_ctl() */
 static int fail_timers;	  /* by timerfd_create() */
+static int fail_accepts;  /* by accept4() */
 static int connects;
 
 int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
@@ -49,6 +50,8 @@ int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 int __real_timerfd_create(int clock, int flags);
 int __wrap_timerfd_create(int clock, int flags);
+int __real_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
 
 /* The linker has weft's calls come here (src/meson.build). */
 int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
@@ -69,6 +72,16 @@ int __wrap_timerfd_create(int clock, int flags)
 		return -1;
 	}
 	return __real_timerfd_create(clock, flags);
+}
+
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	if (fail_accepts > 0) {
+		fail_accepts--;
+		errno = EMFILE;
+		return -1;
+	}
+	return __real_accept4(fd, addr, len, flags);
 }
 
 int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
@@ -159,6 +172,7 @@ static int open_world(void **state)
 	fail_refusals = 0;
 	fail_watches = 0;
 	fail_timers = 0;
+	fail_accepts = 0;
 	connects = 0;
 	warnings = 0;
 	wf_base_log_set_sink(take_line);
@@ -400,6 +414,29 @@ static void test_timer_that_is_not_watched(void **state)
 	assert_int_equal(poll(&p, 1, 10000), 1);
 }
 
+/* Bug: without a descriptor for whoever connected, the listener stayed readable,
+ * and each sleep ended at once. */
+static void test_guest_without_a_descriptor(void **state)
+{
+	struct world *w = *state;
+	struct pollfd p = { .fd = w->b.host->loop.epoll_fd, .events = POLLIN };
+	struct wf_shm_out *out;
+
+	fail_accepts = 2;
+	out = send_one(w);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	look(w, &w->b, 1);
+	assert_int_equal(fail_accepts, 1);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	look(w, &w->b, 2);
+	assert_int_equal(fail_accepts, 1);
+	/* It is tried again, also while nobody else wakes us. */
+	assert_true(wf_core_sleep(joined_core(&w->b)));
+	assert_int_equal(poll(&p, 1, 60000), 1);
+	expect_open(w, out);
+	assert_int_equal(fail_accepts, 0);
+}
+
 /* Bug: a sleeping thread was woken for the warning only, also where the dead
  * time-out was shorter. */
 static void test_short_dead_timeout_wakes(void **state)
@@ -493,6 +530,7 @@ int main(void)
 		TEST(test_connecting_wakes),
 		TEST(test_connecting_wakes_without_descriptors),
 		TEST(test_timer_that_is_not_watched),
+		TEST(test_guest_without_a_descriptor),
 		TEST(test_short_dead_timeout_wakes),
 		TEST(test_refusal_that_makes_no_sense),
 		TEST(test_welcome_that_can_never_be_sent),

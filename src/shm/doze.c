@@ -58,16 +58,48 @@ static bool outs_stir(const struct wf_shm_ep *ep)
 	return false;
 }
 
-/* Whether messages wait. With a full completion queue they can only be taken
- * after the application has read it, which it may do without a call that makes
- * progress: *@stalled says that they are to be looked at again soon, but are no
- * reason to stay awake. */
-static bool ins_stir(const struct wf_shm_ep *ep, bool *stalled)
+/* Whether messages wait. */
+static bool ins_stir(const struct wf_shm_ep *ep)
 {
-	bool pending = ep->draining || wf_shm_watch_pending(&ep->watch);
+	return ep->draining || wf_shm_watch_pending(&ep->watch);
+}
 
-	*stalled = pending && !wf_shm_watch_has_room(&ep->watch);
-	return pending && !*stalled;
+/* Copying for a receiver takes no room in a queue. */
+static bool is_sharing(const struct wf_shm_ep *ep)
+{
+	const struct wf_list *pos;
+
+	for (pos = ep->waiting_outs.next; pos != &ep->waiting_outs;
+	     pos = pos->next) {
+		if (wf_container_of(pos, struct wf_shm_out, waiting_link)
+			    ->sharing)
+			return true;
+	}
+	return false;
+}
+
+/* Whether there is something to do now. With a full completion queue messages,
+ * replies and room can only be taken after the application has read it, which it
+ * may do without a call that makes progress: *@stalled says that they are to be
+ * looked at again soon, but are no reason to stay awake. */
+static bool stirs(const struct wf_shm_ep *ep, bool *stalled)
+{
+	bool out = !wf_base_list_empty(&ep->waiting_outs) ||
+		   !wf_base_list_empty(&ep->pending_outs);
+
+	*stalled = false;
+	if (wf_shm_watch_has_room(&ep->watch)) {
+		if (ins_stir(ep))
+			return true;
+	} else {
+		*stalled = ins_stir(ep);
+	}
+	if (!out)
+		return false;
+	if (wf_op_compq_room(ep->txq))
+		return outs_stir(ep);
+	*stalled = true;
+	return is_sharing(ep);
 }
 
 bool wf_shm_doze_begin(struct wf_shm_ep *ep)
@@ -97,7 +129,7 @@ bool wf_shm_doze_stirs(struct wf_shm_ep *ep, uint64_t *deadline)
 	bool stalled;
 
 	wf_shm_watch_settle(&ep->watch);
-	if (ins_stir(ep, &stalled) || outs_stir(ep))
+	if (stirs(ep, &stalled))
 		return true;
 	if (stalled || needs_timer(ep))
 		lower(deadline, wf_base_clock_ns() + RETRY_NS);
@@ -105,6 +137,8 @@ bool wf_shm_doze_stirs(struct wf_shm_ep *ep, uint64_t *deadline)
 		lower(deadline, wf_base_clock_ns() + DISTRUST_NS);
 	if (ep->connecting)
 		lower(deadline, wf_shm_conn_next(ep));
+	if (ep->deaf_until)
+		lower(deadline, ep->deaf_until);
 	wf_shm_stats_add(&ep->stats, WF_SHM_STAT_sleeps, !ep->slept);
 	return false;
 }

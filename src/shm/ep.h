@@ -63,6 +63,7 @@ struct wf_shm_ep {
 	struct wf_list waiting_outs; /* have messages that wait for a reply */
 
 	struct wf_source listener;
+	uint64_t deaf_until; /* nobody can be let in till then; 0: all can */
 	struct wf_list guests;
 	struct wf_list all_outs;
 	struct wf_pool tx_pool;

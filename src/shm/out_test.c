@@ -6,6 +6,7 @@
  */
 #include "shm/out.h"
 
+#include <poll.h>
 #include <pthread.h>
 
 #include "shm/joined_test.h"
@@ -385,6 +386,46 @@ static void test_full_queues_in_order(void **state)
 	joined_close(j);
 }
 
+/* Bug: while the queue of completions was full, a reply that could not be taken
+ * kept the endpoint awake. And what waited for room in that queue alone was not
+ * tried again once the application had read. */
+static void test_full_completions_sleep(void **state)
+{
+	struct joined *j = joined_open(WF_SHM_WAY_SELF);
+	struct pollfd p = {
+		.fd = j->from_core.host.loop.epoll_fd,
+		.events = POLLIN,
+	};
+	struct joined_buf from, to;
+	struct wf_tx tx;
+
+	(void)state;
+	joined_alloc(&from, 100, 1);
+	joined_alloc(&to, 100, 1);
+	joined_fill(&from, 1);
+	joined_post(j, &to, 1);
+	tx = joined_tx(&from, 1);
+	tx.delivery = true;
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	assert_int_equal(j->out->waiting.count, 1);
+	while (wf_op_compq_room(&j->txq))
+		wf_op_compq_push_sent(&j->txq, NULL, 0);
+	joined_wait(j, &j->rxcq);
+	for (int i = 0; i < 100; i++)
+		joined_drive(j);
+	assert_int_equal(j->out->waiting.count, 1);
+	assert_true(wf_shm_out_stirs(j->out)); /* the reply is there */
+	assert_true(wf_core_sleep(&j->from_core));
+	j->txq.tail = j->txq.head;
+	assert_int_equal(poll(&p, 1, 60000), 1);
+	for (int i = 0; i < 100; i++)
+		wf_core_progress(&j->from_core);
+	assert_int_equal(j->out->waiting.count, 0);
+	free(from.memory);
+	free(to.memory);
+	joined_close(j);
+}
+
 /* The transmit depth is a hard limit; what is refused leaves no trace. */
 static void test_full_depth(void **state)
 {
@@ -456,6 +497,37 @@ static void test_full_inject(void **state)
 		free(to.memory);
 		joined_close(j);
 	}
+}
+
+/* Bug: copies of injected messages that waited for a peer which left were
+ * dropped without a word. They have no completion, but their failure has. */
+static void test_copies_of_a_lost_peer(void **state)
+{
+	struct joined *j = joined_open(WF_SHM_WAY_SELF);
+	struct joined_buf from;
+	struct wf_comp comp;
+	uint32_t copies = 0;
+
+	(void)state;
+	joined_alloc(&from, 4096, 1);
+	while (copies < 3) {
+		struct wf_tx tx = joined_tx(&from, 1);
+
+		tx.inject = true;
+		tx.wants_comp = false;
+		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+		copies = j->from.tx_pool.in_use;
+	}
+	assert_int_equal(wf_op_compq_count(&j->txq), 0);
+	wf_shm_out_fail_all(j->out, FI_ECONNRESET);
+	for (uint32_t i = 0; i < copies; i++) {
+		assert_true(joined_pop(&j->txq, &comp));
+		assert_int_equal(joined_err(&comp), FI_ECONNRESET);
+	}
+	assert_int_equal(wf_op_compq_count(&j->txq), 0);
+	assert_int_equal(j->from.tx_pool.in_use, 0);
+	free(from.memory);
+	joined_close(j);
 }
 
 /* A copy that waits when the endpoint is closed still goes if somebody reads;
@@ -628,8 +700,10 @@ int main(void)
 		cmocka_unit_test(test_credit_in_batches),
 		cmocka_unit_test(test_credit_is_checked),
 		cmocka_unit_test(test_full_queues_in_order),
+		cmocka_unit_test(test_full_completions_sleep),
 		cmocka_unit_test(test_full_depth),
 		cmocka_unit_test(test_full_inject),
+		cmocka_unit_test(test_copies_of_a_lost_peer),
 		cmocka_unit_test(test_close_with_copies),
 		cmocka_unit_test(test_many_parked),
 		cmocka_unit_test(test_many_acked),
