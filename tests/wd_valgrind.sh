@@ -5,8 +5,7 @@ if ! command -v valgrind >/dev/null; then
 	echo "no valgrind here"
 	exit 77
 fi
-for test in chan-smm chan-devices chan-session devd-memory \
-	devd-scenario devd-stats; do
+for test in chan-devices chan-session devd-memory devd-stats; do
 	valgrind --quiet --error-exitcode=9 --leak-check=full \
 		--show-leak-kinds=definite,possible --errors-for-leak-kinds=definite \
 		--child-silent-after-fork=yes --fair-sched=yes \

@@ -60,6 +60,16 @@ void wf_base_fork_watch(struct wf_fork_watch *watch)
 	wf_os_mutex_unlock(&watch_lock);
 }
 
+void wf_base_fork_watch_once(struct wf_fork_watch *watch, atomic_bool *watched)
+{
+	wf_base_fork_hold();
+	if (!atomic_load_explicit(watched, memory_order_relaxed)) {
+		wf_base_list_add_tail(&watches, &watch->link);
+		atomic_store_explicit(watched, true, memory_order_release);
+	}
+	wf_base_fork_release();
+}
+
 void wf_base_fork_unwatch(struct wf_fork_watch *watch)
 {
 	wf_os_mutex_lock(&watch_lock);

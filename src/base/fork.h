@@ -8,6 +8,9 @@
 #ifndef WF_BASE_FORK_H
 #define WF_BASE_FORK_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "base/list.h"
 
 struct wf_fork_watch {
@@ -18,6 +21,13 @@ struct wf_fork_watch {
 
 void wf_base_fork_watch(struct wf_fork_watch *watch);
 void wf_base_fork_unwatch(struct wf_fork_watch *watch);
+
+/*
+ * Puts @watch into the list unless *@watched, which it sets. fork() sees both
+ * done or neither, so a child never finds a first use that another thread of
+ * the parent had begun. The callback clears *@watched: a child's list is empty.
+ */
+void wf_base_fork_watch_once(struct wf_fork_watch *watch, atomic_bool *watched);
 
 /* Between these, fork() in another thread waits. Not around the calls above. */
 void wf_base_fork_hold(void);

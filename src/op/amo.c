@@ -17,7 +17,6 @@
 #include "base/lock.h"
 #include "op/amo_table.h"
 #include "os/inline.h"
-#include "os/thread.h"
 
 static_assert(FI_MSWAP + 1 == WF_OP_AMO_DIFF, "ops of 2.x follow");
 static_assert(FI_UINT128 + 1 == WF_OP_AMO_FLOAT16, "datatypes of 2.x follow");
@@ -186,7 +185,7 @@ WF_PER_PROCESS static struct line_lock locks[LOCKS] = {
 
 static void free_locks(struct wf_fork_watch *watch);
 WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child = free_locks };
-WF_PER_PROCESS static struct wf_os_once watch_once = WF_OS_ONCE_INIT;
+WF_PER_PROCESS static atomic_bool watched;
 
 static void free_locks(struct wf_fork_watch *unused)
 {
@@ -194,13 +193,8 @@ static void free_locks(struct wf_fork_watch *unused)
 	for (size_t i = 0; i < LOCKS; i++)
 		wf_base_lock_init(&locks[i].lock, true);
 	/* The child's list of watches is empty: its own children need ours in
-	 * it again. Nobody else is here yet. */
-	watch_once = (struct wf_os_once)WF_OS_ONCE_INIT;
-}
-
-static void watch_forks(void)
-{
-	wf_base_fork_watch(&watch);
+	 * it again. */
+	atomic_store(&watched, false);
 }
 
 struct locked {
@@ -213,7 +207,8 @@ static struct locked lock_lines(const void *at, size_t size)
 	size_t b = ((uintptr_t)at + size - 1) / WF_LINE % LOCKS;
 	struct locked locked;
 
-	wf_os_once(&watch_once, watch_forks);
+	if (wf_unlikely(!atomic_load_explicit(&watched, memory_order_acquire)))
+		wf_base_fork_watch_once(&watch, &watched);
 	/* The lower one first, or two of these wait for each other. */
 	locked.first = &locks[a < b ? a : b].lock;
 	locked.second = a == b ? NULL : &locks[a < b ? b : a].lock;

@@ -32,7 +32,6 @@ struct wf_gzip_beside {
 	bool checking;
 	size_t segment;
 	uint32_t check;
-	uint64_t end;
 };
 
 static void put(uint8_t *out, uint64_t value, int bytes)
@@ -222,7 +221,7 @@ static size_t read_place(struct wf_gzip_beside *b, const uint8_t *in,
 	      made != p.have)))
 		return 0;
 	if (b->count && (b->points[b->count - 1].at.bit >= p.at.bit ||
-			 b->points[b->count - 1].out > p.out))
+			 b->points[b->count - 1].out >= p.out))
 		return 0;
 	if (!add(b, p, window))
 		return 0;
@@ -238,8 +237,7 @@ static bool parse(struct wf_gzip_beside *b, const uint8_t *in, size_t len,
 	uint64_t count;
 
 	last_bytes(map, size, last);
-	if (len < HEAD || memcmp(in, MAGIC, 8) != 0 || get(in + 8, 8) != size ||
-	    memcmp(in + 16, last, 8) != 0 ||
+	if (get(in + 8, 8) != size || memcmp(in + 16, last, 8) != 0 ||
 	    get(in + 36, 4) !=
 		    wd_comp_check(WD_COMP_GZIP, 0, in + HEAD, len - HEAD))
 		return false;
@@ -255,28 +253,36 @@ static bool parse(struct wf_gzip_beside *b, const uint8_t *in, size_t len,
 	return count && at == len;
 }
 
-struct wf_gzip_beside *
-wf_tools_gzip_beside_read(const char *name, const uint8_t *map, size_t size)
+struct wf_gzip_beside *wf_tools_gzip_beside_read(const char *name,
+						 const uint8_t *map,
+						 size_t size,
+						 const char **wrong)
 {
 	struct wf_gzip_beside *b = NULL;
 	char path[4096];
 	struct stat st;
 	uint8_t *in = NULL;
+	size_t len = 0;
 	int fd = -1;
 
+	*wrong = NULL;
 	if (path_of(name, path, sizeof(path)))
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size >= HEAD)
-		in = malloc((size_t)st.st_size);
-	if (in && pread(fd, in, (size_t)st.st_size, 0) == st.st_size)
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size >= 0) {
+		len = (size_t)st.st_size;
+		in = malloc(len + 1);
+	}
+	if (!in || pread(fd, in, len, 0) != (ssize_t)len)
+		*wrong = "cannot be read";
+	else if (len < HEAD || memcmp(in, MAGIC, 8) != 0)
+		*wrong = "is no index";
+	else
 		b = wf_tools_gzip_beside_new();
 	close(fd);
-	if (b && !parse(b, in, (size_t)st.st_size, map, size)) {
-		fprintf(stderr,
-			"weft gunzip: %s does not belong to %s -- ignored\n",
-			path, name);
+	if (b && !parse(b, in, len, map, size)) {
+		*wrong = "is damaged, or belongs to another file";
 		wf_tools_gzip_beside_free(b);
 		b = NULL;
 	}
@@ -291,21 +297,29 @@ wf_tools_gzip_beside_points(const struct wf_gzip_beside *b, size_t *count)
 	return b->points;
 }
 
-bool wf_tools_gzip_beside_find(const struct wf_gzip_beside *b, uint64_t from,
-			       struct wf_unpack_point *start,
-			       const struct wf_unpack_point **points,
-			       size_t *count)
+/* How many places are at or before @out in the plain data. */
+static size_t places_up_to(const struct wf_gzip_beside *b, uint64_t out)
 {
 	size_t low = 0, high = b->count;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (b->points[middle].out <= from)
+		if (b->points[middle].out <= out)
 			low = middle + 1;
 		else
 			high = middle;
 	}
+	return low;
+}
+
+bool wf_tools_gzip_beside_find(const struct wf_gzip_beside *b, uint64_t from,
+			       struct wf_unpack_point *start,
+			       const struct wf_unpack_point **points,
+			       size_t *count)
+{
+	size_t low = places_up_to(b, from);
+
 	if (!low)
 		return false;
 	*start = b->points[low - 1];
@@ -322,24 +336,29 @@ int wf_tools_gzip_beside_check(struct wf_gzip_beside *b, uint64_t out,
 	if (!b)
 		return 0;
 	/* It begins with the piece that begins at a place. */
-	for (size_t i = 0; !b->checking && i < b->count; i++) {
-		if (b->points[i].out != out)
-			continue;
+	if (!b->checking) {
+		size_t places = places_up_to(b, out);
+
+		if (!places || b->points[places - 1].out != out)
+			return 0;
 		b->checking = true;
-		b->segment = i;
-		b->end = out;
+		b->segment = places - 1;
 		b->check = 0;
 	}
-	if (!b->checking)
-		return 0;
 	b->check = wd_comp_check_combine(WD_COMP_GZIP, b->check, check, len);
-	b->end = out + len;
 	limit = b->segment + 1 < b->count ? b->points[b->segment + 1].out :
 					    b->size;
-	if (b->end < limit)
+	if (out + len < limit)
 		return 0;
 	b->checking = false;
-	/* One that reaches into the next says nothing about either. */
-	return b->end > limit || b->check == b->checks[b->segment] ? 0 :
-								     -EBADMSG;
+	/* Pieces end at every place, unless the data is not what it was: one
+	 * that ends behind a place has another length than it had. */
+	return out + len == limit && b->check == b->checks[b->segment] ?
+		       0 :
+		       -EBADMSG;
+}
+
+int wf_tools_gzip_beside_check_end(const struct wf_gzip_beside *b)
+{
+	return b && b->checking ? -EBADMSG : 0;
 }

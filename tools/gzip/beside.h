@@ -40,9 +40,12 @@ int wf_tools_gzip_beside_write(const struct wf_gzip_beside *b, const char *name,
 			       const uint8_t *map, size_t size,
 			       unsigned int *count);
 
-/* What is beside @name; NULL if nothing is that belongs to it. */
-struct wf_gzip_beside *
-wf_tools_gzip_beside_read(const char *name, const uint8_t *map, size_t size);
+/* What is beside @name; NULL if there is nothing, or (*wrong is not NULL then)
+ * if it is of no use. */
+struct wf_gzip_beside *wf_tools_gzip_beside_read(const char *name,
+						 const uint8_t *map,
+						 size_t size,
+						 const char **wrong);
 /* All places. */
 const struct wf_unpack_point *
 wf_tools_gzip_beside_points(const struct wf_gzip_beside *b, size_t *count);
@@ -55,6 +58,8 @@ bool wf_tools_gzip_beside_find(const struct wf_gzip_beside *b, uint64_t from,
  * was when the index was made. @b may be NULL. */
 int wf_tools_gzip_beside_check(struct wf_gzip_beside *b, uint64_t out,
 			       uint32_t check, size_t len);
+/* The data has ended: -EBADMSG if it had gone on when the index was made. */
+int wf_tools_gzip_beside_check_end(const struct wf_gzip_beside *b);
 void wf_tools_gzip_beside_free(struct wf_gzip_beside *b);
 
 #endif
