@@ -338,7 +338,6 @@ static void end_sending(struct wf_rdm_peer *peer, int err)
 		wf_base_list_del(pos);
 	wf_list_for_each (pos, tmp, &peer->asking)
 		wf_base_list_del(pos);
-	peer->lost = err == FI_EHOSTUNREACH ? err : 0;
 	if (err == FI_EHOSTUNREACH)
 		wf_rdm_silent_failed(peer);
 	peer->greeted_us = false;

@@ -15,7 +15,7 @@
 #include "app.h"
 #include "kernel.h"
 #include "net.h"
-#include "nic/udp/packet_defs.h"
+#include "nic/udp/engine/packet_defs.h"
 #include "real.h"
 #include "wrap.h"
 
@@ -243,7 +243,7 @@ static struct datagram *copy_of(const struct datagram *d)
 }
 
 /* For a trace: whom a packet is from and to, its type and sequence number, and
- * what becomes of it (see nic/udp/packet_defs.h). */
+ * what becomes of it (see nic/udp/engine/packet_defs.h). */
 static void note_packet(const struct datagram *d, const char *fate)
 {
 	static const char *const types[] = {

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define WF_UDP_DATAGRAM_MAX 65507u
 #define WF_UDP_MAGIC 0x77 /* 'w' */
 #define WF_UDP_VERSION 4
 
