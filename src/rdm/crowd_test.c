@@ -42,7 +42,7 @@ static void join_idle(struct node *n, uint64_t idle_ms)
 	attr.connect_timeout_ms = 5000;
 	attr.dead_timeout_s = 60;
 	memset(n, 0, sizeof(*n));
-	n->fd = net_bind(&n->addr);
+	n->fd = net_bind(&n->addr, "udp");
 	n->names[1] = server->addr;
 	n->known[1] = true;
 	node_open(n, &attr);
@@ -60,7 +60,7 @@ static void leave(struct node *n, bool killed)
 	int fd;
 
 	if (killed) {
-		fd = net_bind(&elsewhere);
+		fd = net_bind(&elsewhere, "udp");
 		assert_int_equal(dup2(fd, n->fd), n->fd);
 		close(fd);
 	}

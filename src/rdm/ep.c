@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/process.h"
+#include "rdm/direct.h"
 #include "rdm/in.h"
 #include "rdm/peer.h"
 #include "rdm/pieces.h"
@@ -129,6 +130,7 @@ static void set_limits(struct wf_rdm_ep *ep)
 	ep->max_recv = caps->max_recv;
 	ep->peer_limit = caps->max_ah;
 	ep->inline_max = caps->inline_max;
+	ep->direct = caps->user_keys;
 	if (ep->attr.medium_advised)
 		ep->attr.medium_max = caps->push_max;
 	if (ep->attr.read_advised)
@@ -184,6 +186,8 @@ static int open_device(struct wf_rdm_ep *ep)
 		.max_peers = ep->attr.max_peers,
 		.connect_ns = ep->attr.connect_timeout_ms * WF_NS_PER_MS,
 		.dead_ns = ep->attr.dead_timeout_s * WF_NS_PER_S,
+		.find = ep->attr.reads ? wf_rdm_direct_find : NULL,
+		.find_arg = ep,
 		.fault = ep->attr.fault,
 	};
 	int err = wf_nic_open(ep->attr.device, &attr, &ep->nic);

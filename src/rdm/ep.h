@@ -80,6 +80,7 @@ struct wf_rdm_ep {
 	bool shut;	 /* strangers are refused */
 	bool told_full;	 /* that nobody can be let go */
 	bool blocked;	 /* the last look at active peers could post nothing */
+	bool direct;	 /* the device does RMA by itself: direct.h */
 	bool deny_reads; /* tests: as if there were no memory for it */
 	uint16_t next_turn;
 	uint32_t inline_max;

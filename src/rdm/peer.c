@@ -422,12 +422,15 @@ static void greet(struct wf_rdm_peer *peer)
 
 /* The first packet of its next life: all that was acknowledged of the last one
  * has been seen. If our connection is lost, that was to the last one as well:
- * the next one has not asked for anything that could be lost with it. */
+ * the next one has not asked for anything that could be lost with it. Where
+ * nothing was heard before, our connection led to this one, which may have
+ * answered all that was asked and closed: that is still to be read. */
 static int begin_anew(struct wf_rdm_peer *peer, uint32_t id)
 {
 	bool ends;
 
-	wf_rdm_peer_check(peer);
+	if (peer->life.theirs)
+		wf_rdm_peer_check(peer);
 	ends = wf_rdm_life_judge(&peer->life, id) == WF_RDM_LIFE_ENDS;
 	if (peer->life.theirs) {
 		stop_answering(peer, FI_ECONNRESET);

@@ -35,7 +35,7 @@ static int bind_to(const struct wf_addr *addr)
 static void kill_node(struct node *n)
 {
 	struct wf_addr elsewhere;
-	int fd = net_bind(&elsewhere);
+	int fd = net_bind(&elsewhere, "udp");
 
 	assert_int_equal(dup2(fd, n->fd), n->fd);
 	close(fd);

@@ -108,6 +108,9 @@ static void unregistered(void *self, uint64_t key)
 
 	if (!ep->awake || ep->host->forked)
 		return;
+	/* A peer may be in the middle of an access by the device. */
+	if (ep->direct)
+		wf_nic_sync(ep->nic);
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);

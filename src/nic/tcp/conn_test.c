@@ -219,8 +219,8 @@ static void test_cut_rdma(void **state)
 	pair_open(&p);
 	hello(&p);
 	for (uint32_t i = 0; i < 40; i++) {
-		struct wf_nic_remote there = { (uintptr_t)p.b.memory,
-					       p.b.mr.rkey };
+		struct wf_nic_remote there = { .addr = (uintptr_t)p.b.memory,
+					       .rkey = p.b.mr.rkey };
 		struct wf_nic_sge sge = pair_sge(&p.a, 0, len);
 		struct wf_nic_wr wr = pair_wr(&p.a, &p.b, i);
 		bool reads = i % 2;

@@ -418,6 +418,7 @@ static void set_caps(struct wf_tcp_dev *dev)
 							   WF_NIC_AH_MAX,
 		.max_mr = WF_NIC_MR_MAX,
 		.push_max = 65536,
+		.user_keys = dev->find,
 		.max_recv = MAX_MSG,
 	};
 }
@@ -431,6 +432,8 @@ static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	dev->pid = wf_os_getpid();
 	dev->now = wf_base_clock_ns();
 	dev->awake_at = dev->now;
+	dev->find = attr->find;
+	dev->find_arg = attr->find_arg;
 	dev->idle_ns = IDLE;
 	dev->dead_ns = attr->dead_ns ? attr->dead_ns : DEFAULT_DEAD;
 	dev->connect_ns = attr->connect_ns ? attr->connect_ns : DEFAULT_CONNECT;

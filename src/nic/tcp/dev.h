@@ -215,6 +215,9 @@ struct wf_tcp_dev {
 	};
 	uint64_t now;
 	uint64_t awake_at; /* when the last pass was, or the next has to be */
+	enum wf_nic_status (*find)(void *arg, const struct wf_nic_access *want,
+				   void **at);
+	void *find_arg;
 	uint64_t dead_ns;
 	uint64_t connect_ns;
 	uint64_t idle_ns;
@@ -416,6 +419,21 @@ int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
 				const struct wf_tcp_conn *conn, uint32_t len,
 				uint8_t **places, unsigned int most);
+/* Where the bytes are that a peer names by the key @rkey, or by the user's,
+ * whose higher half is @hi. WF_NIC_OK, or why it may not. */
+struct wf_tcp_reach {
+	bool user_key;
+	uint32_t rkey;
+	uint32_t hi;
+	uint64_t addr;
+	uint32_t len;
+	unsigned access;
+};
+enum wf_nic_status wf_tcp_target_reach(const struct wf_tcp_dev *dev,
+				       const struct wf_tcp_reach *want,
+				       void **at);
+/* The rest of a write: whether its memory may still be written. */
+void wf_tcp_target_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* All of it is there. */
 void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Tries frames that are held. */

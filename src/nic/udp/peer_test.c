@@ -78,7 +78,8 @@ static void test_silent_peer(void **state)
 	hello(&p);
 	/* The same while only the answer to a read is awaited. */
 	sge = pair_sge(&p.a, 0, 100);
-	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	from = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+				       .rkey = p.b.mr.rkey };
 	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 	assert_int_equal(wait_alone(&p.a), WF_NIC_UNRESP);
 	pair_close(&p);
@@ -419,7 +420,8 @@ static void test_forgotten(void **state)
 	/* B is read, and so has a connection of its own to A. */
 	sge = pair_sge(&p.a, 0, 100);
 	wr = pair_wr(&p.a, &p.b, 1);
-	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	from = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+				       .rkey = p.b.mr.rkey };
 	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
 	assert_int_equal(wf_nic_ah_destroy(p.b.nic, p.b.ah), 0);
@@ -527,7 +529,8 @@ static void test_dereg_while_read(void **state)
 	hello(&p);
 	wr = pair_wr(&p.a, &p.b, 1);
 	sge = pair_sge(&p.a, 0, 2u << 20);
-	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	from = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+				       .rkey = p.b.mr.rkey };
 	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 	while (!COUNTED(&p.b, reads_served))
 		wf_nic_progress(p.b.nic);
@@ -553,7 +556,8 @@ static void test_late_read_data(void **state)
 	fill(p.b.memory + 100, 100, 2);
 	wr = pair_wr(&p.a, &p.b, 1);
 	sge = pair_sge(&p.a, 0, 100);
-	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	from = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+				       .rkey = p.b.mr.rkey };
 	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 	while (!COUNTED(&p.b, reads_served))
 		pair_progress(&p);

@@ -437,8 +437,8 @@ static void test_forged_answers(void **state)
 	assert_true(stranger && peer && stranger != peer);
 	for (int i = 0; i < 3; i++) {
 		sge = pair_sge(&p.a, 0, 100);
-		from = (struct wf_nic_remote){ (uintptr_t)p.b.memory,
-					       p.b.mr.rkey };
+		from = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+					       .rkey = p.b.mr.rkey };
 		wr = pair_wr(&p.a, &p.b, 1);
 		assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 		assert_false(wf_base_list_empty(&peer->reads));
