@@ -191,7 +191,8 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *to)
 		s->sleeps ? ", sleeps" : "", s->shm ? "" : ", no shm",
 		s->cma ? "" : ", no cma",
 		s->no_membarrier ? ", no membarrier" : "");
-	fprintf(to, "%s%s%s%s%s%s", s->tcp ? ", tcp" : ", udp",
+	fprintf(to, "%s%s%s%s%s%s%s", s->tcp ? ", tcp" : ", udp",
+		s->progress ? ", automatic progress" : "",
 		s->multi_recv ? ", multi-receives" : "",
 		s->narrow ? ", narrow" : "", s->blocked ? ", blocked" : "",
 		s->srx ? ", shared receives" : "",
