@@ -19,9 +19,10 @@
 #define SLEPT_THROUGH (2 * SIM_S)
 #define PATIENCE (3 * SIM_S)
 #define CANCEL_READS 1000
+#define PROMPT_LEN 1000 /* goes at once, whatever the protocols */
 #define PROMPT_LARGEST 3000
 #define PROMPT_MESSAGES 20
-#define PROMPT_NS (60 * SIM_MS)
+#define PROMPT_NS (25 * SIM_MS)
 
 bool app_all_done;
 
@@ -168,11 +169,11 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
  * connected, small messages are acknowledged by threads, whatever the peer does.
  */
 static bool is_prompt(const struct sim_app *app, const struct app_op *op,
-		      unsigned int peer)
+		      unsigned int peer, uint32_t len)
 {
 	return !(sim.s.faults & ~(1u << SIM_FAULT_COMPUTE)) && !sim.s.shm &&
 	       !sim.s.narrow && !sim.s.blocked && !sim.s.churns && !sim.s.srx &&
-	       !sim.s.fds_max && app->met[peer] &&
+	       !sim.s.fds_max && app->met[peer] && len <= PROMPT_LEN &&
 	       sim.s.largest <= PROMPT_LARGEST &&
 	       sim.s.messages <= PROMPT_MESSAGES && op->fate == ORACLE_SENT &&
 	       peer != app->proc->number;
@@ -213,7 +214,7 @@ static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 		op->buf.posted = false;
 		oracle_fate(id, ORACLE_INJECTED, 0);
 	} else {
-		op->prompt = is_prompt(app, op, peer);
+		op->prompt = is_prompt(app, op, peer, len);
 		app->under_way++;
 	}
 	return true;

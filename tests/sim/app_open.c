@@ -101,6 +101,8 @@ static struct fi_info *make_hints(void)
 	hints->domain_attr->threading =
 		sim.s.threads ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	hints->domain_attr->av_type = FI_AV_TABLE;
+	if (sim.s.progress)
+		hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
 	if (sim.s.srx)

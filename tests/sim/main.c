@@ -367,7 +367,7 @@ static int usage(FILE *to)
 		"                 procs=3,messages=4,largest=100,kills=1,"
 		"faults=kill+memory\n"
 		"                 (faults=none: without any); also nodes=2, shm=0,"
-		" tcp=1\n"
+		" tcp=1, auto=1\n"
 		"  --file SEEDS   run the seeds of a file, one a line\n"
 		"  --fidelity     compare the simulated kernel with what is "
 		"expected of one\n"

@@ -110,6 +110,21 @@ static void draw_churn(struct sim_scenario *s)
 		s->largest = 9000;
 }
 
+/* Processes compute, and nothing is wrong: messages must not be late either (see
+ * is_prompt() in app.c). */
+static void draw_calm(struct sim_scenario *s)
+{
+	s->shm = 0;
+	s->srx = false;
+	s->fds_max = 0;
+	s->narrow = 0;
+	s->blocked = false;
+	s->kills = 0;
+	s->faults = 1u << SIM_FAULT_COMPUTE;
+	s->messages = PICK(4, 20);
+	s->largest = PICK(64, 3000);
+}
+
 void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 {
 	*s = (struct sim_scenario){ .seed = seed };
@@ -139,6 +154,8 @@ void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 	}
 	if (s->work == SIM_WORK_CHURN)
 		draw_churn(s);
+	else if (!PICK(0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
+		draw_calm(s);
 	if (s->srx) {
 		/* It has two queues. The end of a multi-receive may be read
 		 * from one before what came into it is read from the other. */
@@ -174,7 +191,8 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *to)
 		s->sleeps ? ", sleeps" : "", s->shm ? "" : ", no shm",
 		s->cma ? "" : ", no cma",
 		s->no_membarrier ? ", no membarrier" : "");
-	fprintf(to, "%s%s%s%s%s%s", s->tcp ? ", tcp" : ", udp",
+	fprintf(to, "%s%s%s%s%s%s%s", s->tcp ? ", tcp" : ", udp",
+		s->progress ? ", automatic progress" : "",
 		s->multi_recv ? ", multi-receives" : "",
 		s->narrow ? ", narrow" : "", s->blocked ? ", blocked" : "",
 		s->srx ? ", shared receives" : "",

@@ -22,6 +22,7 @@ static const struct field {
 	{ "nodes", offsetof(struct sim_scenario, nodes) },
 	{ "shm", offsetof(struct sim_scenario, shm) },
 	{ "tcp", offsetof(struct sim_scenario, tcp) },
+	{ "auto", offsetof(struct sim_scenario, progress) },
 };
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))

@@ -102,12 +102,13 @@ struct sim_scenario {
 	bool sleeps;  /* processes wait in fi_cq_sread() */
 	unsigned int shm;
 	bool multi_recv;
-	bool srx;	     /* two endpoints that share their receives */
-	unsigned int tcp;    /* the device, else UDP */
-	bool any;	     /* bound to every address of the node */
-	unsigned int churns; /* lives of each client */
-	unsigned int narrow; /* larger packets vanish between nodes */
-	bool blocked;	     /* no packet arrives at another node */
+	bool srx;	       /* two endpoints that share their receives */
+	unsigned int tcp;      /* the device, else UDP */
+	unsigned int progress; /* automatic */
+	bool any;	       /* bound to every address of the node */
+	unsigned int churns;   /* lives of each client */
+	unsigned int narrow;   /* larger packets vanish between nodes */
+	bool blocked;	       /* no packet arrives at another node */
 	/* Knobs of the provider. */
 	unsigned int cma, eager_max, cma_min, coop_min, tx_size, rx_size;
 	unsigned int medium_max, read_min, runt_size, mtu, net_thread;
