@@ -51,14 +51,6 @@ static inline void copy8(uint8_t *to, const uint8_t *from)
 	memcpy(to, &v, 8);
 }
 
-static inline void copy4(uint8_t *to, const uint8_t *from)
-{
-	uint32_t v;
-
-	memcpy(&v, from, 4);
-	memcpy(to, &v, 4);
-}
-
 typedef uint8_t vec16 __attribute__((vector_size(16)));
 
 static inline void copy16(uint8_t *to, const uint8_t *from)

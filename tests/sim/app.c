@@ -167,14 +167,15 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 
 /* By packets, with nothing wrong but that processes compute: once two of them are
  * connected, small messages are acknowledged by threads, whatever the peer does.
+ * Not under priorities, where a thread may not run for as long as others do.
  */
 static bool is_prompt(const struct sim_app *app, const struct app_op *op,
 		      unsigned int peer, uint32_t len)
 {
-	return !(sim.s.faults & ~(1u << SIM_FAULT_COMPUTE)) && !sim.s.shm &&
-	       !sim.s.narrow && !sim.s.blocked && !sim.s.churns && !sim.s.srx &&
-	       !sim.s.fds_max && app->met[peer] && len <= PROMPT_LEN &&
-	       sim.s.largest <= PROMPT_LARGEST &&
+	return !(sim.s.faults & ~(1u << SIM_FAULT_COMPUTE)) && !sim.s.pct &&
+	       !sim.s.shm && !sim.s.narrow && !sim.s.blocked && !sim.s.churns &&
+	       !sim.s.srx && !sim.s.fds_max && app->met[peer] &&
+	       len <= PROMPT_LEN && sim.s.largest <= PROMPT_LARGEST &&
 	       sim.s.messages <= PROMPT_MESSAGES && op->fate == ORACLE_SENT &&
 	       peer != app->proc->number;
 }
