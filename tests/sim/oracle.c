@@ -251,7 +251,8 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 
 /* A message that its sender believes sent may be lost with the receiver's former
  * life: until the first one arrives in the new life, it may have gone to the
- * memory that the former left. */
+ * memory that the former left. The endpoints of a process learn of a death each
+ * for themselves, so only messages of the same lane count. */
 static bool may_be_lost(const struct pair *pair, uint32_t seq,
 			const struct sim_proc *from, const struct sim_proc *to)
 {
@@ -272,7 +273,7 @@ static bool may_be_lost(const struct pair *pair, uint32_t seq,
 	if (to->life == 1)
 		return false;
 	for (uint32_t i = 0; i < seq; i++) {
-		if (pair->msgs[i].got &&
+		if (pair->msgs[i].got && pair->msgs[i].lane == msg->lane &&
 		    pair->msgs[i].from_life == msg->from_life &&
 		    pair->msgs[i].got_life == to->life)
 			return false;
