@@ -267,8 +267,15 @@ static void test_restart(void **state)
 	assert_false(path.up);
 	/* Until its user has taken note, nothing reaches the new one. */
 	assert_true(path.lost);
+	assert_false(path.replaced);
 	post(&p.a, &p.b, 9);
 	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_ABORT);
+	pair_recv(&p.a, 1, 0, 64);
+	post(&p.b, &p.a, 3);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
+	assert_true(path.replaced);
 	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
 	hello(&p);
 	pair_close(&p);

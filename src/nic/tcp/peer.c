@@ -243,6 +243,7 @@ static void end(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 			  enum wf_nic_status status, bool ours)
 {
+	peer->lost_life = peer->life;
 	peer->life = 0;
 	peer->last_err = 0;
 	if (ours)
