@@ -156,6 +156,7 @@ struct wf_tcp_chan {
 	bool active;
 	bool insists;
 	uint8_t tries;
+	uint8_t disputes; /* in a row: see disagree() */
 	uint32_t number;  /* of our last connection */
 	uint32_t welcome; /* of the peer's, the last that we welcomed */
 	uint32_t sent;	  /* counted frames written ... */

@@ -214,6 +214,7 @@ static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	end_list(dev, &chan->flight, status);
 	wf_tcp_target_drop_held(dev, chan);
 	chan->asked_from = 0;
+	chan->disputes = 0;
 	chan->welcome = 0;
 	chan->sent = 0;
 	chan->acked = 0;
