@@ -151,9 +151,12 @@ int wf_nic_ah_renew(struct wf_nic *nic, uint16_t ah);
 
 /* What the device knows of the way there. -EINVAL: no such handle. */
 struct wf_nic_path {
-	bool up;	     /* connected */
-	bool lost;	     /* requests end with ABORT until it is renewed */
-	bool hears;	     /* the peer is connected to us: more may come */
+	bool up;    /* connected */
+	bool lost;  /* requests end with ABORT until it is renewed */
+	bool hears; /* the peer is connected to us: more may come */
+	/* Lost, and another process than the one that was lost has connected to
+	 * us since. */
+	bool replaced;
 	uint64_t srtt_ns;    /* 0: not measured yet */
 	uint64_t min_rtt_ns; /* 0: not measured yet */
 	uint64_t cwnd;	     /* bytes */

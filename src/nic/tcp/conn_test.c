@@ -267,9 +267,66 @@ static void test_restart(void **state)
 	assert_false(path.up);
 	/* Until its user has taken note, nothing reaches the new one. */
 	assert_true(path.lost);
+	assert_false(path.replaced);
 	post(&p.a, &p.b, 9);
 	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_ABORT);
+	pair_recv(&p.a, 1, 0, 64);
+	post(&p.b, &p.a, 3);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
+	assert_true(path.replaced);
 	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
+	hello(&p);
+	pair_close(&p);
+}
+
+/* Bug: the hello of a process that had died was read after its place had been
+ * taken by one that was known already, whose life then ended. */
+static void test_late_hello(void **state)
+{
+	struct wf_tcp_hello last = { .magic = WF_TCP_HELLO_MAGIC,
+				     .version = WF_TCP_VERSION,
+				     .word = WF_TCP_HELLO,
+				     .life = 1,
+				     .number = 1 };
+	const struct wf_addr *to;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	to = wf_nic_addr(p.a.nic);
+	last.port = wf_base_addr_port(wf_nic_addr(p.b.nic));
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, &to->sa, wf_base_addr_len(to)), 0);
+	assert_int_equal(send(fd, &last, sizeof(last), 0), sizeof(last));
+	close(fd);
+	for (int i = 0; i < 1000; i++)
+		pair_progress(&p);
+	hello(&p);
+	assert_int_equal(COUNTED(&p.a, peer_deaths), 0);
+	assert_int_equal(COUNTED(&p.b, peer_deaths), 0);
+	pair_close(&p);
+}
+
+/* Bug: one side had begun to count anew, and the other took it for the same
+ * life. Each refused what the other said it had received, for ever. */
+static void test_disagree(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	wf_tcp_peer_end_life(wf_tcp_dev_of(p.a.nic), peer_of(&p.a, &p.b),
+			     WF_NIC_ABORT, false);
+	post(&p.b, &p.a, 3);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_ABORT);
+	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
+	assert_int_equal(wf_nic_ah_renew(p.b.nic, p.b.ah), 0);
 	hello(&p);
 	pair_close(&p);
 }
@@ -538,6 +595,8 @@ int main(void)
 		cmocka_unit_test(test_cuts),
 		cmocka_unit_test(test_cut_rdma),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_late_hello),
+		cmocka_unit_test(test_disagree),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_stopped),

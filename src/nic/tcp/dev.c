@@ -300,6 +300,8 @@ static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->up = chan->state == WF_TCP_UP;
 	path->lost = peer->lost;
 	path->hears = peer->life;
+	path->replaced =
+		peer->lost && peer->life && peer->life != peer->lost_life;
 	path->asking_ns = chan->asked_from && !path->up ?
 				  wf_base_clock_ns() - chan->asked_from :
 				  0;

@@ -156,6 +156,7 @@ struct wf_tcp_chan {
 	bool active;
 	bool insists;
 	uint8_t tries;
+	uint8_t disputes; /* in a row: see disagree() */
 	uint32_t number;  /* of our last connection */
 	uint32_t welcome; /* of the peer's, the last that we welcomed */
 	uint32_t sent;	  /* counted frames written ... */
@@ -188,10 +189,11 @@ struct wf_tcp_peer {
 	uint32_t handles;
 	uint32_t serving;
 	uint32_t fails;
-	uint32_t refusals; /* NACK ops */
-	uint32_t owed;	   /* bytes that were not acknowledged by us */
-	uint64_t life;	   /* its; 0: not known */
-	uint64_t our_life; /* as it knows us */
+	uint32_t refusals;  /* NACK ops */
+	uint32_t owed;	    /* bytes that were not acknowledged by us */
+	uint64_t life;	    /* its; 0: not known */
+	uint64_t lost_life; /* its, that ended last */
+	uint64_t our_life;  /* as it knows us */
 	uint64_t ack_at;
 	uint64_t used_at; /* when a request or frame last was */
 	struct wf_nic_memo memo;

@@ -243,6 +243,8 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->resets = peer->fails;
 	path->lost = peer->lost;
 	path->hears = peer->in.open;
+	path->replaced = peer->lost && peer->in.instance &&
+			 peer->in.instance != out->instance;
 	/* System calls: once for each peer. */
 	if (!path->up && !peer->guess)
 		peer->guess = wf_udp_hello_seg(&wf_udp_dev_of(nic)->engine,

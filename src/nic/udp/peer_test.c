@@ -351,6 +351,7 @@ static void test_restart_sends(void **state)
 	assert_int_equal(pair_wait(&p, &p.a).len, 3);
 	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
 	assert_true(path.lost);
+	assert_true(path.replaced);
 	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
 	pair_close(&p);
 }
