@@ -428,7 +428,18 @@ static void answered(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		wf_tcp_conn_broken(dev, conn, EPROTO);
 		return;
 	}
+	chan->welcomed = conn->number;
 	came_up(dev, chan);
+}
+
+/* Whether the guest has closed the connection behind his hello. He says nothing
+ * else before he is welcomed. */
+static bool has_left(const struct wf_tcp_conn *conn)
+{
+	uint8_t byte;
+	ssize_t got = wf_os_recv(conn->fd, &byte, sizeof(byte), 0);
+
+	return got != -EAGAIN && got != -EINTR;
 }
 
 static struct wf_tcp_peer *peer_of_guest(struct wf_tcp_dev *dev,
@@ -460,8 +471,11 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		wf_tcp_conn_close(dev, conn);
 		return;
 	}
-	/* He is who he is by where he comes from; only the port is his word. */
-	if (wf_tcp_sock_names(conn->fd, &from, &to)) {
+	/* One that is over says nothing about now: the hello may be one of a
+	 * process that ended while we had no descriptor to accept it with, and
+	 * we know the next process at that address already.
+	 * He is who he is by where he comes from; only the port is his word. */
+	if (has_left(conn) || wf_tcp_sock_names(conn->fd, &from, &to)) {
 		wf_tcp_conn_close(dev, conn);
 		return;
 	}
@@ -494,8 +508,13 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	chan->welcome = hello.number;
 	if (!wf_tcp_peer_resume(dev, chan,
 				hello.known == peer->our_life ? hello.taken :
-								0) ||
-	    !say_hello(dev, conn, chan, WF_TCP_WELCOME)) {
+								0)) {
+		/* The two of us do not agree on what was sent, and would not
+		 * over the next connection. */
+		wf_tcp_peer_end_life(dev, peer, WF_NIC_ABORT, true);
+		return;
+	}
+	if (!say_hello(dev, conn, chan, WF_TCP_WELCOME)) {
 		chan->state = WF_TCP_UP;
 		wf_tcp_conn_broken(dev, conn, ECONNRESET);
 		return;

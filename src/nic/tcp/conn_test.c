@@ -116,6 +116,21 @@ static void test_verdicts(void **state)
 			 WF_TCP_REFUSE);
 	hello.number = 4;
 	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	/* Said before the other side welcomed ours, which has ended since: what
+	 * it says of frames is out of date. */
+	chan.welcomed = 6;
+	hello.number = 5;
+	hello.known = 8;
+	chan.conn = NULL;
+	hello.replaces = 5;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+			 WF_TCP_REFUSE);
+	hello.replaces = 6;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	hello.known = 0;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+			 WF_TCP_REFUSE);
+	chan.conn = &conn;
 	/* Another process. */
 	hello.life = 9;
 	hello.number = 1;
@@ -490,6 +505,55 @@ static int knock(struct side *s, const void *bytes, size_t len)
 	return fd;
 }
 
+/* A hello is read when the process that said it is gone, and the next one at its
+ * address is known already. Bug: the former process was taken for the next, and
+ * the two sides never agreed again on what had been sent. */
+static void test_late_hello(void **state)
+{
+	struct wf_tcp_dev *dev;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	dev = wf_tcp_dev_of(p.b.nic);
+	for (unsigned int i = 0; i < WF_TCP_CHANNELS; i++) {
+		struct wf_tcp_hello late = {
+			.magic = WF_TCP_HELLO_MAGIC,
+			.version = WF_TCP_VERSION,
+			.word = WF_TCP_HELLO,
+			.channel = (uint8_t)i,
+			.life = peer_of(&p.b, &p.a)->life + 1,
+			.number = 1,
+			.port = wf_base_addr_port(wf_nic_addr(p.a.nic)),
+		};
+
+		close(knock(&p.b, &late, sizeof(late)));
+		for (int j = 0; j < 100 || dev->guest_count; j++)
+			pair_progress(&p);
+	}
+	hello(&p);
+	assert_int_equal(COUNTED(&p.a, peer_deaths), 0);
+	assert_int_equal(COUNTED(&p.b, peer_deaths), 0);
+	pair_close(&p);
+}
+
+/* One side counts otherwise than the other. Bug: they connected again and again,
+ * and nothing ended. */
+static void test_disagreement(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL].taken += 5;
+	cut_all(&p.a);
+	post(&p.b, &p.a, 7);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_ABORT);
+	pair_close(&p);
+}
+
 #define KNOCKS 400
 
 /* Connections that say nothing, half of a hello, or something else: their number
@@ -546,6 +610,8 @@ int main(void)
 		cmocka_unit_test(test_no_handle),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_late_hello),
+		cmocka_unit_test(test_disagreement),
 	};
 
 	pair_device = "tcp";

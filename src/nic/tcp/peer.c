@@ -215,6 +215,7 @@ static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	wf_tcp_target_drop_held(dev, chan);
 	chan->asked_from = 0;
 	chan->welcome = 0;
+	chan->welcomed = 0;
 	chan->sent = 0;
 	chan->acked = 0;
 	chan->taken = 0;
