@@ -455,6 +455,7 @@ static void answered(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		disagree(dev, conn);
 		return;
 	}
+	chan->welcomed = conn->number;
 	came_up(dev, chan);
 }
 

@@ -116,6 +116,21 @@ static void test_verdicts(void **state)
 			 WF_TCP_REFUSE);
 	hello.number = 4;
 	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	/* Said before the other side welcomed ours, which has ended since: what
+	 * it says of frames is out of date. */
+	chan.welcomed = 6;
+	hello.number = 5;
+	hello.known = 8;
+	chan.conn = NULL;
+	hello.replaces = 5;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+			 WF_TCP_REFUSE);
+	hello.replaces = 6;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	hello.known = 0;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+			 WF_TCP_REFUSE);
+	chan.conn = &conn;
 	/* Another process. */
 	hello.life = 9;
 	hello.number = 1;
@@ -547,6 +562,22 @@ static int knock(struct side *s, const void *bytes, size_t len)
 	return fd;
 }
 
+/* One side counts otherwise than the other. Bug: they connected again and again,
+ * and nothing ended. */
+static void test_disagreement(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL].taken += 5;
+	cut_all(&p.a);
+	post(&p.b, &p.a, 7);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_ABORT);
+	pair_close(&p);
+}
+
 #define KNOCKS 400
 
 /* Connections that say nothing, half of a hello, or something else: their number
@@ -605,6 +636,7 @@ int main(void)
 		cmocka_unit_test(test_no_handle),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_disagreement),
 	};
 
 	pair_device = "tcp";

@@ -156,14 +156,15 @@ struct wf_tcp_chan {
 	bool active;
 	bool insists;
 	uint8_t tries;
-	uint8_t disputes; /* in a row: see disagree() */
-	uint32_t number;  /* of our last connection */
-	uint32_t welcome; /* of the peer's, the last that we welcomed */
-	uint32_t sent;	  /* counted frames written ... */
-	uint32_t acked;	  /* ... and known to be there */
-	uint32_t taken;	  /* of the peer's, read off the stream */
-	uint32_t told;	  /* of them, acknowledged by us */
-	uint32_t flying;  /* bytes in flight */
+	uint8_t disputes;  /* in a row: see disagree() */
+	uint32_t number;   /* of our last connection */
+	uint32_t welcome;  /* of the peer's, the last that we welcomed */
+	uint32_t welcomed; /* of ours, the last that the peer welcomed */
+	uint32_t sent;	   /* counted frames written ... */
+	uint32_t acked;	   /* ... and known to be there */
+	uint32_t taken;	   /* of the peer's, read off the stream */
+	uint32_t told;	   /* of them, acknowledged by us */
+	uint32_t flying;   /* bytes in flight */
 	uint32_t held_bytes;
 	uint64_t retry_at;
 	uint64_t asked_from; /* since when we try to connect; 0: we do not */

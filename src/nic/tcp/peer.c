@@ -216,6 +216,7 @@ static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	chan->asked_from = 0;
 	chan->disputes = 0;
 	chan->welcome = 0;
+	chan->welcomed = 0;
 	chan->sent = 0;
 	chan->acked = 0;
 	chan->taken = 0;
