@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * 4000 iterations of a window of 2000 messages, every one checked: number,
+ * 2500 iterations of a window of 2000 messages, every one checked: number,
  * order, length and contents. Nothing grows on the way: resident memory after
  * the last message is what it was after the first windows, at both ends.
  *
@@ -11,7 +11,7 @@
 #include "common/fabric.h"
 
 #define WINDOW 2000
-#define ITERATIONS 4000
+#define ITERATIONS 2500
 #define WARM 200
 #define ENOUGH 2000
 #define ENOUGH_MS 60000
