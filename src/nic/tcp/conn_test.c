@@ -329,7 +329,7 @@ static void test_late_hello(void **state)
 
 /* Bug: one side had begun to count anew, and the other took it for the same
  * life. Each refused what the other said it had received, for ever. */
-static void test_disagree(void **state)
+static void test_counts_anew(void **state)
 {
 	struct pair p;
 
@@ -564,7 +564,7 @@ static int knock(struct side *s, const void *bytes, size_t len)
 
 /* One side counts otherwise than the other. Bug: they connected again and again,
  * and nothing ended. */
-static void test_disagreement(void **state)
+static void test_counts_more(void **state)
 {
 	struct pair p;
 
@@ -627,7 +627,7 @@ int main(void)
 		cmocka_unit_test(test_cut_rdma),
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_late_hello),
-		cmocka_unit_test(test_disagree),
+		cmocka_unit_test(test_counts_anew),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_stopped),
@@ -636,7 +636,7 @@ int main(void)
 		cmocka_unit_test(test_no_handle),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_strangers),
-		cmocka_unit_test(test_disagreement),
+		cmocka_unit_test(test_counts_more),
 	};
 
 	pair_device = "tcp";
