@@ -27,7 +27,9 @@ const struct wf_setting wf_base_settings[] = {
 		.name = "iface",
 		.kind = WF_SETTING_IFACE,
 		.words = "the first that is up and not loopback",
-		.help = "Network interface whose address endpoints take",
+		.help = "Network interface whose address endpoints take; "
+			"large transfers to other nodes use further ones, "
+			"separated by commas, as well",
 		.why = "peers on other nodes reach this node by it; between "
 		       "processes of one node it makes no difference",
 	},

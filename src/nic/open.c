@@ -50,6 +50,13 @@ const char *wf_nic_device_about(const char *device)
 	return ops ? ops->about : NULL;
 }
 
+unsigned int wf_nic_device_addrs(const char *device)
+{
+	const struct wf_nic_ops *ops = find(device);
+
+	return ops && ops->addrs ? ops->addrs : 1;
+}
+
 int wf_nic_device_socket(const char *device)
 {
 	const struct wf_nic_ops *ops = find(device);

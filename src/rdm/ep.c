@@ -180,6 +180,8 @@ static int open_device(struct wf_rdm_ep *ep)
 	const struct wf_nic_attr attr = {
 		.fd = ep->attr.fd,
 		.addr = ep->host->addr,
+		.more = ep->attr.more,
+		.more_count = ep->attr.more_count,
 		.thread = ep->attr.thread,
 		.attend = !ep->attr.thread,
 		.mtu = ep->attr.mtu,

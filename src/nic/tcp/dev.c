@@ -245,7 +245,7 @@ static bool must_arrive(const struct wf_tcp_chan *chan,
 			const struct wf_tcp_op *op)
 {
 	if (op->where == WF_TCP_FLIGHT)
-		return chan->index == WF_TCP_BULK;
+		return chan->index != WF_TCP_SMALL;
 	return op->where == WF_TCP_TODO && chan->conn && chan->conn->part &&
 	       chan->todo.next == &op->link;
 }
@@ -361,6 +361,7 @@ static void free_dev(struct wf_tcp_dev *dev)
 	wf_base_pool_fini(&dev->ops);
 	if (dev->own_listen)
 		close_fd(dev->listen_fd);
+	wf_tcp_rail_close(dev);
 	close_fd(dev->poll_fd);
 	close_fd(dev->wake_fd);
 	close_fd(dev->soft.user_fd);
@@ -402,6 +403,7 @@ static void tcp_forked(struct wf_nic *nic)
 	close_conns(&dev->guests);
 	if (dev->own_listen)
 		close_fd(dev->listen_fd);
+	wf_tcp_rail_close(dev);
 	close_fd(dev->poll_fd);
 	close_fd(dev->wake_fd);
 	close_fd(dev->soft.user_fd);
@@ -479,7 +481,8 @@ static int open_listener(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	dev->poll_fd = wf_os_epoll_create();
 	if (dev->poll_fd < 0)
 		return dev->poll_fd;
-	return wf_tcp_sock_watch(dev, dev->listen_fd, &dev->listen_fd, false);
+	err = wf_tcp_sock_watch(dev, dev->listen_fd, &dev->listen_fd, false);
+	return err ? err : wf_tcp_rail_open(dev, attr->more, attr->more_count);
 }
 
 static int open_memory(struct wf_tcp_dev *dev)
@@ -554,6 +557,7 @@ const struct wf_nic_ops wf_nic_tcp_ops = {
 	.name = "tcp",
 	.about = "the kernel's TCP, two connections to each peer",
 	.socket = SOCK_STREAM,
+	.addrs = WF_TCP_RAILS_MOST,
 	.copy = WF_QUEUE_COPY_MEMORY,
 	.open = tcp_open,
 	.close = tcp_close,

@@ -149,15 +149,18 @@ static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		       bool may_wait)
 {
 	const struct wf_tcp_head *head = &conn->frame.head;
-	struct wf_tcp_peer *peer = conn->chan->peer;
+	struct wf_tcp_chan *small = &conn->chan->peer->chans[WF_TCP_SMALL];
+	struct wf_tcp_chan *bulk = conn->chan->index > WF_TCP_BULK ?
+					   conn->chan :
+					   small + WF_TCP_BULK;
 	int ret;
 
-	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
-		if (head->ack[i] != peer->chans[i].acked &&
-		    !wf_tcp_out_acked(dev, &peer->chans[i], head->ack[i])) {
-			spoil(dev, conn);
-			return 0;
-		}
+	if ((head->ack[0] != small->acked &&
+	     !wf_tcp_out_acked(dev, small, head->ack[0])) ||
+	    (head->ack[1] != bulk->acked &&
+	     !wf_tcp_out_acked(dev, bulk, head->ack[1]))) {
+		spoil(dev, conn);
+		return 0;
 	}
 	if (!wf_tcp_is_counted(head->kind)) {
 		take_note(dev, conn);

@@ -110,21 +110,42 @@ static uint32_t ack_via(const struct wf_tcp_chan *chan, unsigned int via)
 	return via == WF_TCP_SMALL ? ack : ack_before(&chan->nacks_sent, ack);
 }
 
+/* The bulk channel that heads on @via tell of. Of the first one SMALL tells;
+ * the others tell of themselves. */
+static struct wf_tcp_chan *bulk_of(const struct wf_tcp_chan *via)
+{
+	unsigned int index =
+		via->index > WF_TCP_BULK ? via->index : WF_TCP_BULK;
+
+	return &via->peer->chans[index];
+}
+
+/* Whether the peer knows all that is here. */
+static bool is_all_told(const struct wf_tcp_peer *peer)
+{
+	for (unsigned i = 0; i < WF_TCP_BULK + 1u + peer->rails; i++) {
+		const struct wf_tcp_chan *chan = &peer->chans[i];
+
+		if (chan->told != wf_tcp_out_ack_of(chan) &&
+		    (i <= WF_TCP_BULK || chan->state == WF_TCP_UP))
+			return false;
+	}
+	return true;
+}
+
 static void fill_acks(const struct wf_tcp_chan *via, struct wf_tcp_head *head)
 {
 	struct wf_tcp_peer *peer = via->peer;
-	bool all = true;
+	struct wf_tcp_chan *small = &peer->chans[WF_TCP_SMALL];
+	struct wf_tcp_chan *bulk = bulk_of(via);
 
-	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
-		struct wf_tcp_chan *chan = &peer->chans[i];
-
-		chan->told = ack_via(chan, via->index);
-		head->ack[i] = chan->told;
-		all = all && chan->told == wf_tcp_out_ack_of(chan);
-	}
+	small->told = ack_via(small, via->index);
+	bulk->told = ack_via(bulk, via->index);
+	head->ack[0] = small->told;
+	head->ack[1] = bulk->told;
 	/* The rest is still to be told by SMALL; if that is down, it begins
 	 * with it. */
-	if (wf_unlikely(!all) && peer->chans[WF_TCP_SMALL].state == WF_TCP_UP)
+	if (wf_unlikely(!is_all_told(peer)) && small->state == WF_TCP_UP)
 		return;
 	if (peer->owes)
 		wf_base_list_del(&peer->acker);
@@ -175,25 +196,35 @@ static bool put_note(struct wf_tcp_conn *conn, enum wf_tcp_kind kind)
 	return true;
 }
 
-static struct wf_tcp_chan *chan_up(struct wf_tcp_peer *peer)
-{
-	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
-		if (peer->chans[i].state == WF_TCP_UP)
-			return &peer->chans[i];
-	}
-	return NULL;
-}
-
 /* Whether @via could tell the peer something new. */
 static bool has_news(const struct wf_tcp_chan *via)
 {
-	const struct wf_tcp_peer *peer = via->peer;
+	const struct wf_tcp_chan *small = &via->peer->chans[WF_TCP_SMALL];
+	const struct wf_tcp_chan *bulk = bulk_of(via);
 
-	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
-		if (ack_via(&peer->chans[i], via->index) != peer->chans[i].told)
-			return true;
-	}
-	return false;
+	return is_before(small->told, ack_via(small, via->index)) ||
+	       is_before(bulk->told, ack_via(bulk, via->index));
+}
+
+static int tell(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	if (chan->state != WF_TCP_UP || !has_news(chan))
+		return 0;
+	wf_tcp_count(dev, acks_sent, 1);
+	if (put_note(chan->conn, WF_TCP_ACK))
+		wf_tcp_out_pump(dev, chan, 0);
+	return 1;
+}
+
+/* Without a connection the next one begins with it. What one channel has told is
+ * no news on the next. */
+static int tell_all(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
+{
+	int did = 0;
+
+	for (unsigned i = 0; i < WF_TCP_BULK + 1u + peer->rails; i++)
+		did += tell(dev, &peer->chans[i]);
+	return did;
 }
 
 int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all)
@@ -203,20 +234,13 @@ int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all)
 	while (!wf_base_list_empty(&dev->ackers)) {
 		struct wf_tcp_peer *peer = wf_container_of(
 			dev->ackers.next, struct wf_tcp_peer, acker);
-		struct wf_tcp_chan *chan = chan_up(peer);
 
 		if (!all && peer->ack_at > dev->now)
 			break;
 		wf_base_list_del(&peer->acker);
 		peer->owes = false;
 		peer->owed = 0;
-		/* Without a connection the next one begins with it. */
-		if (!chan || !has_news(chan))
-			continue;
-		wf_tcp_count(dev, acks_sent, 1);
-		if (put_note(chan->conn, WF_TCP_ACK))
-			wf_tcp_out_pump(dev, chan, 0);
-		did++;
+		did += tell_all(dev, peer);
 	}
 	return did;
 }

@@ -88,6 +88,8 @@ static struct wf_tcp_chan *choose(const struct wf_tcp_op *op,
 	/* The other end of our own connections cannot open one. */
 	if (peer->mirror && peer->chans[WF_TCP_BULK].state != WF_TCP_UP)
 		bulk = false;
+	if (wf_unlikely(bulk && peer->rails))
+		return wf_tcp_rail_choose(peer);
 	return &peer->chans[bulk ? WF_TCP_BULK : WF_TCP_SMALL];
 }
 
