@@ -107,7 +107,9 @@ unsigned int wf_prov_iface_more(const char *names, const struct wf_addr *first,
 		names += len + (names[len] == ',');
 		found = wf_prov_iface_find(list, count, name,
 					   first->sa.sa_family);
-		if (found && (!owner || strcmp(owner->name, name)))
+		if (!found)
+			break;
+		if (!owner || strcmp(owner->name, name))
 			more[written++] = found->addr;
 	}
 	free(list);

@@ -32,8 +32,8 @@ const struct wf_prov_iface *wf_prov_iface_find(const struct wf_prov_iface *list,
 					       int family);
 
 /* The first address of @first's family of each interface in @names, which are
- * separated by commas, but not of the one that owns @first. Those that have none
- * are left out. Returns how many were written. */
+ * separated by commas, but not of the one that owns @first; up to the first that
+ * has none, because peers count them. Returns how many were written. */
 unsigned int wf_prov_iface_more(const char *names, const struct wf_addr *first,
 				struct wf_addr *more, unsigned int most);
 

@@ -29,7 +29,8 @@
 /* While we ask, a pass is due at least so often: longer gaps are time in which
  * the process did not run. */
 #define ASK_EVERY (1 * WF_NS_PER_S)
-/* A rail has so long to connect, and to answer when it is up. */
+/* A rail has so long to connect; when it is up, so long to answer, or a quarter of
+ * what a host has. */
 #define RAIL_PATIENCE (1 * WF_NS_PER_S)
 #define RAIL_SILENCE (10 * WF_NS_PER_S)
 
@@ -294,8 +295,11 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	peer->last_err = 0;
 	peer->used_at = dev->now;
 	wf_tcp_sock_tune(chan->conn->fd);
-	if (wf_unlikely(wf_tcp_rail_is_on(chan)) && dev->dead_ns > RAIL_SILENCE)
-		wf_tcp_sock_limit(chan->conn->fd, RAIL_SILENCE);
+	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
+		wf_tcp_sock_limit(chan->conn->fd,
+				  dev->dead_ns / 4 < RAIL_SILENCE ?
+					  dev->dead_ns / 4 :
+					  RAIL_SILENCE);
 	wf_tcp_conn_warm(dev, chan->conn);
 	wf_tcp_count(dev, connects, chan->conn->mine);
 	wf_tcp_count(dev, accepts, !chan->conn->mine);

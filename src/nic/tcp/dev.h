@@ -122,6 +122,7 @@ struct wf_tcp_conn {
 	};
 	struct wf_tcp_sink sink;
 	uint32_t guess_len; /* of the last message, if it was not small */
+	uint8_t guesses;    /* messages that may come at once, less one */
 	uint16_t guess_qpn; /* where it went */
 	uint8_t *carry;	    /* bytes that were read and wait for a receive */
 	uint32_t carry_at;
@@ -213,7 +214,7 @@ struct wf_tcp_peer {
 struct wf_tcp_qp {
 	struct wf_list ops;
 	struct wf_nic_stuck *stuck;
-	/* Receives that were taken for frames that did not come to an end. */
+	/* Receives off the ring that no frame has; the last is used next. */
 	struct wf_nic_rx_desc *spare;
 	uint32_t spares;
 };
@@ -273,6 +274,8 @@ struct wf_tcp_dev {
 	bool told_files; /* that descriptors are short */
 	uint32_t flying; /* ops in flight */
 	uint32_t kicks_held;
+	uint64_t held_back; /* bytes that were taken since the last kick that
+			       was not held */
 	uint64_t kicked_at;
 	uint8_t *stage; /* of what comes */
 	uint8_t *out;	/* of what goes */

@@ -15,6 +15,7 @@
  * the vector. */
 #define COPY_MAX 1024u
 #define IOVS 96u
+#define FRAMES 256u
 /* Of messages, per peer: so many bytes may be on their way, or wait over there
  * for a receive. */
 #define WINDOW (1u << 20)
@@ -27,12 +28,13 @@
 
 struct batch {
 	struct iovec iov[IOVS];
-	uint32_t heads[IOVS]; /* of the frames that begin here, in dev->out */
+	uint32_t heads[FRAMES]; /* of the frames that begin here, in dev->out */
 	unsigned int count;
 	unsigned int frames;
 	size_t bytes;
 	size_t rest; /* bytes of the frame that was begun before */
 	uint32_t staged;
+	uint32_t ack[2]; /* of all heads: nothing is read while it is filled */
 };
 
 void wf_tcp_out_activate(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
@@ -313,7 +315,7 @@ static uint32_t head_len(const struct wf_tcp_op *op)
 		       sizeof(struct wf_tcp_frame);
 }
 
-static void build(struct wf_tcp_dev *dev, const struct wf_tcp_op *op,
+static void build(const struct wf_tcp_op *op, const uint32_t ack[2],
 		  struct wf_tcp_frame *frame)
 {
 	static const uint8_t kinds[] = {
@@ -325,19 +327,18 @@ static void build(struct wf_tcp_dev *dev, const struct wf_tcp_op *op,
 	};
 	const struct wf_nic_request *req = &op->req;
 
-	(void)dev;
-	*frame = (struct wf_tcp_frame){
-		.head = { .magic = WF_TCP_MAGIC,
-			  .kind = kinds[op->kind],
-			  .flags = req->has_imm ? WF_TCP_HAS_IMM : 0,
-			  .status = op->qp ? op->qp->rnr_retry : 0,
-			  .len = payload_of(op),
-			  .dst_qpn = req->dst_qpn,
-			  .src_qpn = op->src_qpn,
-			  .qkey = req->qkey,
-			  .imm = req->imm },
+	frame->head = (struct wf_tcp_head){
+		.magic = WF_TCP_MAGIC,
+		.kind = kinds[op->kind],
+		.flags = req->has_imm ? WF_TCP_HAS_IMM : 0,
+		.status = op->qp ? op->qp->rnr_retry : 0,
+		.len = payload_of(op),
+		.ack = { ack[0], ack[1] },
+		.dst_qpn = req->dst_qpn,
+		.src_qpn = op->src_qpn,
+		.qkey = req->qkey,
+		.imm = req->imm,
 	};
-	fill_acks(op->chan, &frame->head);
 	if (op->kind == WF_TCP_OP_SEND)
 		return;
 	frame->rdma = (struct wf_tcp_rdma){
@@ -473,10 +474,14 @@ static bool add_op(struct wf_tcp_dev *dev, struct batch *b,
 	uint8_t *at = dev->out + b->staged;
 	struct wf_tcp_frame frame;
 
-	if (b->frames == IOVS || b->count + 1 + WF_NIC_SGE_MAX > IOVS ||
+	if (b->frames == FRAMES || b->count + 1 + WF_NIC_SGE_MAX > IOVS ||
 	    b->staged + sizeof(frame) + COPY_MAX > WF_TCP_STAGE)
 		return false;
-	build(dev, op, &frame);
+	if (!b->frames) {
+		fill_acks(op->chan, &frame.head);
+		memcpy(b->ack, frame.head.ack, sizeof(b->ack));
+	}
+	build(op, b->ack, &frame);
 	memcpy(at, &frame, head);
 	b->heads[b->frames++] = b->staged;
 	if (len <= COPY_MAX) {

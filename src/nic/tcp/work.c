@@ -165,6 +165,7 @@ static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 			op;
 	}
 	peer->used_at = dev->now;
+	dev->held_back += op->req.len;
 	wf_base_list_add_tail(&qp_of(qp)->ops, &op->qp_link);
 	wf_tcp_work_queue(dev, op, choose(op, peer));
 	return true;
