@@ -7,7 +7,7 @@
 #include "common/net.h"
 #include "msg_util.h"
 
-#define BYTES ((size_t)32 << 20)
+#define BYTES ((size_t)16 << 20)
 
 static const struct weft_test_opts opts = { .any_node = true };
 
@@ -80,8 +80,8 @@ int main(void)
 	net_begin(1500);
 	setenv("FI_WEFT_NIC", "tcp", 1);
 	setenv("FI_WEFT_IFACE", "link0,link1", 1);
-	/* A link that is silent for two seconds has failed. */
-	setenv("FI_WEFT_DEAD_TIMEOUT", "8", 1);
+	/* A link that is silent for a second has failed. */
+	setenv("FI_WEFT_DEAD_TIMEOUT", "4", 1);
 	msg_run_apart(run, NULL);
 	return 0;
 }

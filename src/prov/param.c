@@ -165,8 +165,10 @@ static void cut_ifaces(void)
 		return;
 	for (const char *at = all; (at = strchr(at, ',')); at++)
 		count++;
-	wf_prov_param.iface = strndup(all, strcspn(all, ","));
-	if (!wf_prov_param.iface) {
+	wf_prov_param.iface = strdup(all);
+	if (wf_prov_param.iface) {
+		wf_prov_param.iface[strcspn(all, ",")] = '\0';
+	} else {
 		wf_tell("FI_WEFT_IFACE=%s: no memory to keep it", all);
 		wf_prov_param.is_short = true;
 	}
