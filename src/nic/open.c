@@ -13,8 +13,8 @@
 
 /* The default first. */
 static const struct wf_nic_ops *const devices[] = {
-	&wf_nic_udp_ops,
 	&wf_nic_tcp_ops,
+	&wf_nic_udp_ops,
 };
 
 #define DEVICES (sizeof(devices) / sizeof(devices[0]))
