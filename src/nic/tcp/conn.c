@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "nic/tcp/dev.h"
 #include "os/file.h"
+#include "os/inline.h"
 #include "os/poll.h"
 #include "os/socket.h"
 
@@ -153,10 +154,26 @@ static bool make_room(struct wf_tcp_dev *dev)
 	return found;
 }
 
+/* Devices of a process share its descriptors: how often one of them found none,
+ * and had none to give. */
+WF_PER_PROCESS static _Atomic uint32_t shortages;
+
+void wf_tcp_conn_share(struct wf_tcp_dev *dev)
+{
+	uint32_t now = atomic_load_explicit(&shortages, memory_order_relaxed);
+
+	if (wf_likely(now == dev->shortages))
+		return;
+	dev->shortages = now;
+	(void)make_room(dev);
+}
+
 static void out_of_files(struct wf_tcp_dev *dev, int err)
 {
 	bool room = make_room(dev);
 
+	if (!room)
+		dev->shortages = atomic_fetch_add(&shortages, 1) + 1;
 	if (dev->told_files)
 		return;
 	dev->told_files = true;
@@ -637,7 +654,9 @@ void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd)
 
 		if (fd == -ECONNABORTED || fd == -EINTR)
 			continue;
-		if (is_shortage(fd))
+		/* Without a descriptor the kernel does not say whether anybody
+		 * waits. The first time somebody does. */
+		if (is_shortage(fd) && !i)
 			stop_accepting(dev, fd);
 		if (fd < 0)
 			return;

@@ -269,10 +269,11 @@ struct wf_tcp_dev {
 	struct wf_pool ops;
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
-	bool ring_waits; /* descriptors in some ring do: for a read id, or
+	bool ring_waits;    /* descriptors in some ring do: for a read id, or
 			    memory */
-	bool told_files; /* that descriptors are short */
-	uint32_t flying; /* ops in flight */
+	bool told_files;    /* that descriptors are short */
+	uint32_t shortages; /* of the process that we know of: conn.c */
+	uint32_t flying;    /* ops in flight */
 	uint32_t kicks_held;
 	uint64_t held_back; /* bytes that were taken since the last kick that
 			       was not held */
@@ -359,6 +360,8 @@ void wf_tcp_conn_tick(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 void wf_tcp_conn_absent(struct wf_tcp_dev *dev, uint64_t ns);
 void wf_tcp_conn_expire_guests(struct wf_tcp_dev *dev);
 void wf_tcp_conn_free_dead(struct wf_tcp_dev *dev);
+/* Closes an idle connection if another device of this process needs one. */
+void wf_tcp_conn_share(struct wf_tcp_dev *dev);
 /* Closes connections of @chan without a word; the channel is down. */
 void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* @conn had something to say just now. */
