@@ -627,7 +627,8 @@ static void run_exact(struct wf_inflate *s, struct wf_cursor *c,
 
 void wf_deflate_fast_run(struct wf_inflate *s, struct wf_cursor *c)
 {
-	const struct wf_table_pair own = { s->lit, s->dist, s->lit_bits };
+	const struct wf_table_pair own = { s->codes->lit, s->codes->dist,
+					   s->lit_bits };
 	const struct wf_table_pair *p = s->fixed ? &wf_deflate_fixed : &own;
 	struct tables t = { p->lit, p->dist, MASK(p->lit_bits), p->lit_bits };
 	const struct loops *loops = pick();
