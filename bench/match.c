@@ -113,8 +113,6 @@ static void open_all(void)
 	hints->fabric_attr->prov_name = strdup(provider ? provider : "weft");
 	must("fi_getinfo",
 	     fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
-	if (info->rx_attr->size < MOST)
-		info->rx_attr->size = 0; /* the provider's choice */
 	fi_freeinfo(hints);
 	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
 	open_side(&here);

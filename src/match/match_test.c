@@ -519,8 +519,10 @@ static void test_deep_messages(void **state)
 	wf_match_init(m);
 	for (uint64_t i = 0; i < DEEP / 40; i++)
 		park(m, &ux[i], i << 8, i % 8);
-	assert_ptr_equal(wf_match_find_ux(m, 50 << 8, P, ANY), &ux[50]);
-	assert_ptr_equal(wf_match_find_ux(m, 50 << 8, P, 2), &ux[50]);
+	for (int i = 0; i < 20; i++) {
+		assert_ptr_equal(wf_match_find_ux(m, 50 << 8, P, ANY), &ux[50]);
+		assert_ptr_equal(wf_match_find_ux(m, 50 << 8, P, 2), &ux[50]);
+	}
 	assert_null(wf_match_find_ux(m, 50 << 8, P, 1));
 	for (uint64_t i = DEEP / 40; i < DEEP; i++)
 		park(m, &ux[i], i << 8, i % 8);

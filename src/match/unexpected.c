@@ -4,15 +4,16 @@
  * first compared with the first WF_MATCH_FRONT of them. While there are few
  * that is all there is.
  *
- * A receive that looks further makes a lane: a hash table of all messages by
+ * If receives look further, and have passed more messages than making a lane
+ * costs, there is a lane for their kind: a hash table of all messages by
  * what receives of its kind look for, (tag & ~ignore) and perhaps the source.
  * From then on each message enters the tables of all lanes as well. Chains are
  * in order of arrival, so the first in a chain that a receive takes is the
  * oldest. Lanes end when the last message has left; their tables stay.
  *
  * There are few lanes, because each costs a message a pair of links. A receive
- * without one searches the list. If that becomes expensive, the lane that was
- * not used for the longest time gets its mask.
+ * without one searches the list. If that becomes expensive and no lane is free,
+ * the one that was not used for the longest time gets its mask.
  */
 #include "match/match.h"
 
@@ -21,11 +22,8 @@
 
 #include "match/chains.h"
 
-/* With fewer messages than that the list is searched. */
-#define LANE_MIN 16
-
-/* A lane is taken from others when so many times the messages that there are
- * have been passed for want of one: making it costs about as much. */
+/* A lane is made when so many times the messages that there are have been
+ * passed for want of one: making it costs about as much. */
 #define WALKS_PER_LANE 4
 
 static struct wf_ux *to_ux(struct wf_list *order)
@@ -57,10 +55,11 @@ static bool fill(struct wf_match *m, uint32_t lane)
 	    wf_match_chains_open(&larger, m->unexpected)) {
 		free(chains->heads);
 		*chains = larger;
-	} else if (chains->heads) {
-		wf_match_chains_clear(chains);
-	} else {
+	} else if (!chains->heads) {
 		return false;
+	} else if (lane < m->ux_lane_count) {
+		/* In use. Otherwise all have left it, and it is empty. */
+		wf_match_chains_clear(chains);
 	}
 	wf_list_for_each (pos, tmp, &m->ux_order)
 		enter(m, lane, to_ux(pos));
@@ -86,13 +85,10 @@ make_lane(struct wf_match *m, uint64_t ignore, bool directed)
 {
 	uint32_t lane = m->ux_lane_count;
 
-	if (m->unexpected < LANE_MIN)
+	if (m->ux_walked < (uint64_t)WALKS_PER_LANE * m->unexpected)
 		return NULL;
-	if (lane == WF_MATCH_UX_LANES) {
-		if (m->ux_walked < (uint64_t)WALKS_PER_LANE * m->unexpected)
-			return NULL;
+	if (lane == WF_MATCH_UX_LANES)
 		lane = least_used(m);
-	}
 	m->ux_lanes[lane].ignore = ignore;
 	m->ux_lanes[lane].directed = directed;
 	if (!fill(m, lane))
@@ -116,7 +112,8 @@ static struct wf_ux_lane *lane_of(struct wf_match *m, uint64_t ignore,
 
 void wf_match_ux_renamed(struct wf_match *m)
 {
-	m->ux_lane_count = 0;
+	while (m->ux_lane_count)
+		wf_match_chains_clear(&m->ux_lanes[--m->ux_lane_count].chains);
 }
 
 /* Tables grow at powers of two only, so that one which cannot grow is not
@@ -154,8 +151,10 @@ void wf_match_unpark(struct wf_match *m, struct wf_ux *ux)
 	wf_base_list_del(&ux->order);
 	for (uint32_t i = 0; i < m->ux_lane_count; i++)
 		wf_base_list_unlink(&ux->lanes[i]);
-	if (!--m->unexpected)
+	if (!--m->unexpected) {
 		m->ux_lane_count = 0;
+		m->ux_walked = 0;
+	}
 }
 
 /* -- searching ------------------------------------------------------------- */
