@@ -30,7 +30,7 @@
 /* The bits that Open MPI's mtl/ofi ignores in every receive. */
 #define MASK (3ull << 62)
 
-enum { WARM = 2000, TAG = 7, NAME = 256, MAX_PEERS = 1024, KEY = 5 };
+enum { WARM = 20000, TAG = 7, NAME = 256, MAX_PEERS = 1024, KEY = 5 };
 
 struct side {
 	struct fid_domain *domain;
