@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #include "nic/udp/dev.h"
-#include "nic/udp/sum.h"
+#include "nic/udp/engine/inner.h"
+#include "nic/udp/engine/sum.h"
 
 #define MEMORY 65536u
 #define GUARD 4096u /* on both sides: never written */
@@ -91,15 +92,15 @@ static void close_world(struct world *w)
 static void join(struct world *w)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(w->nic);
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &w->addr);
+	struct wf_udp_peer *peer = wf_udp_peer_find(&dev->engine, &w->addr);
 	struct wf_nic_wr wr = { .ah = w->ah, .qpn = 1, .qkey = 7 };
 	struct wf_nic_sge sge = { w->memory + GUARD, 3000, w->mr.lkey };
 	struct wf_nic_remote there = { 4096, 99 };
 
 	need(peer);
-	wf_udp_in_open(dev, peer, 0x1234, false);
-	need(!wf_udp_out_up(dev, peer, 1400, 1 << 20));
-	peer->out.cid = wf_udp_peer_new_cid(dev, peer);
+	wf_udp_in_open(&dev->engine, peer, 0x1234, false);
+	need(!wf_udp_out_up(&dev->engine, peer, 1400, 1 << 20));
+	peer->out.cid = wf_udp_peer_new_cid(&dev->engine, peer);
 	peer->out.remote_cid = 0x5678;
 	peer->heard_at = dev->now = wf_base_clock_ns();
 	for (int i = 0; i < RECEIVES; i++)
@@ -119,7 +120,7 @@ static void join(struct world *w)
 static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(w->nic);
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &w->addr);
+	struct wf_udp_peer *peer = wf_udp_peer_find(&dev->engine, &w->addr);
 	struct wf_udp_common *c = (struct wf_udp_common *)p;
 	struct wf_udp_data *d = (struct wf_udp_data *)p;
 	size_t head = len;
@@ -210,7 +211,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memset(packet, 0, sizeof(packet));
 		memcpy(packet, data, len);
 		len = dress(&w, how, packet, len);
-		wf_udp_in_packet(wf_udp_dev_of(w.nic), &w.addr, packet, len);
+		wf_udp_engine_receive(&wf_udp_dev_of(w.nic)->engine,
+				      wf_udp_dev_of(w.nic)->now, &w.addr,
+				      &w.addr, packet, len);
 		wf_fuzz_stats.slots++;
 		data += len < size ? len : size;
 		size -= len < size ? len : size;

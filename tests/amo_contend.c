@@ -142,7 +142,7 @@ static void take_tickets(bool *seen, const uint64_t *tickets)
  * sum of this one. */
 static void settle(const struct shared *shared)
 {
-	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS / 10;
+	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
 	const volatile long double complex *odd = &shared->odd;
 
 	while (creall(*odd) != (PEERS + 1) * SUMS && weft_test_ms() < end)

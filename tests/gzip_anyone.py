@@ -184,7 +184,24 @@ def index(tmp):
         beside.unlink()
         assert weft("--range", "2500000-2500009", path).stdout == \
             data[2500000:2500010]
-    weft("--range", "9-3", path, code=1)
+    assert b"before it begins" in weft("--range", "9-3", path, code=1).stderr
+    assert b"wants A-B" in weft("--range", "9:3", path, code=1).stderr
+    # It ends behind the data: what there is; it begins there: told.
+    beyond = f"{len(data) - 2}-{len(data) + 9}"
+    assert weft("--range", beyond, path).stdout == data[-2:]
+    for start in (len(data), len(data) + 7, 1 << 40):
+        done = weft("--range", f"{start}-", path, code=1)
+        assert f"has {len(data)} bytes" in done.stderr.decode(), done
+    assert weft("--range", "0-", input=gzip.compress(b"")).stdout == b""
+    # What is no index is reported, and not used.
+    for junk, what in ((b"junk", b"is no index"), (b"", b"is no index"),
+                       (b"J" * 99, b"is no index"),
+                       (b"WFINDEX1" * 9, b"another file")):
+        beside.write_bytes(junk)
+        done = weft("--range", "7-9", path)
+        assert done.stdout == data[7:10] and what in done.stderr, done
+        assert not weft("-tq", path).stderr
+    beside.unlink()
     # Standard input has no place beside it.
     before = set(os.listdir(tmp))
     done = weft("--index", command="gzip", code=1, input=gzip.compress(data),
@@ -241,7 +258,7 @@ def levels(tmp):
         ours = weft(input=data[:n], command="gzip").stdout
         assert len(ours) <= len(gzip.compress(data[:n], 6)) + 10
     (tmp / "x.gz").write_bytes(gzip.compress(data, 6, mtime=86400 * 365))
-    fields = weft("-lv", tmp / "x.gz", command="gzip").stdout.split()
+    fields = weft("-lvN", tmp / "x.gz", command="gzip").stdout.split()
     assert b"%08x" % zlib.crc32(data) in fields, fields
     assert b"%d" % len(data) in fields and b"Jan" in fields, fields
 

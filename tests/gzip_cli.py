@@ -6,7 +6,6 @@ between the two programs, and nothing lost or left when something goes wrong.
 import gzip
 import os
 import pathlib
-import re
 import resource
 import shutil
 import signal
@@ -193,6 +192,18 @@ def bad_input(tmp):
     assert gunzip("-c", path).stdout == data
     path.write_bytes(good + b"garbage")
     assert gunzip("-c", path, code=2).stdout == data
+    # It says what is wrong: damaged is something else than unknown.
+    for bad, what in ((good[:2] + b"\7" + good[3:], b"unknown method"),
+                      (good[:3] + b"\xe0" + good[4:], b"unknown flags"),
+                      (good[:-8] + b"none" + good[-4:], b"wrong checksum"),
+                      (good[:-4] + b"none", b"wrong length"),
+                      (good[:60], b"end of file"),
+                      (gzip.compress(b"")[:10] + b"\xff" * 99,
+                       b"damaged: invalid block type")):
+        for threads in (1, 3):
+            said = gunzip("-t", "-p", threads, input=bad, code=1).stderr
+            assert what in said, said
+            assert (b"damaged" in said) == (what[:3] in (b"wro", b"dam")), said
     path.write_bytes(b"no gzip at all")
     gunzip(path, code=1)
     assert path.exists()
@@ -228,7 +239,7 @@ def state_of(folder):
         if data[:2] == b"\x1f\x8b":
             try:
                 data = gzip.decompress(data)
-            except (EOFError, OSError):
+            except (EOFError, OSError, zlib.error):
                 pass
         out[path.name] = (path.stat().st_mode, data)
     return out
@@ -239,13 +250,17 @@ def like_gzip(tmp):
     text = b"weft\n" * 3000
     one = gzip.compress(text)
     evil = one[:3] + b"\x08" + one[4:10] + b"../../evil\0" + one[10:]
+    dated = one[:3] + b"\x08" + struct.pack("<I", 981_173_106) + \
+        one[8:10] + b"inside\0" + one[10:]
+    tiny, none = gzip.compress(b"hello"), gzip.compress(b"")
+    three = {"a.gz": one, "b.gz": one, "c.gz": one}
     plain = {"f": text}
     packed = {"f.gz": one}
     cases = [
         # files, arguments, standard input
         (plain, ["-c", "f"], b""), (plain, ["-kc", "f", "f"], b""),
         (plain, ["f"], b""), (plain, ["-d", "f"], b""),
-        (plain, ["-v", "--", "f"], b""), (plain, ["nothing"], b""),
+        (plain, ["-vk9", "--", "f"], b""), (packed, ["-dv", "f"], b""), (plain, ["nothing"], b""),
         (plain, ["-cdf", "f"], b""), (plain, ["-cdf"], text),
         (plain, ["-cdf"], b""), (plain, ["-d"], text), (plain, ["-d"], b""),
         (plain, ["-d"], b"\x1f"), (plain, ["-d"], b"\x1fx"),
@@ -261,6 +276,19 @@ def like_gzip(tmp):
         (packed, ["-dk", "f.gz"], b""), (packed, ["-l", "f.gz"], b""),
         (packed, ["f.gz"], b""), (packed, ["-l", "f"], b""),
         ({"a.gz": one, "b.gz": one}, ["-l", "a.gz", "b.gz"], b""),
+        ({"a.gz": one, "b.gz": one}, ["-lq", "a.gz", "b.gz"], b""),
+        ({"a.gz": one, "b.gz": one}, ["-lv", "a.gz", "b.gz", "c"], b""),
+        ({"a.gz": dated, "b.gz": tiny}, ["-lv", "b.gz", "a.gz"], b""),
+        ({"a.gz": dated, "b.gz": tiny}, ["-lvN", "b.gz", "a.gz"], b""),
+        ({"a.gz": one, "b.gz": b"no gzip"}, ["-l", "b.gz", "a.gz"], b""),
+        ({"a.gz": none, "b.gz": none}, ["-l", "a.gz", "b.gz"], b""),
+        # What ends the run, and what only the file.
+        *((three | {"b.gz": bad}, [how, "a.gz", "b.gz", "c.gz"], b"")
+          for how in ("-d", "-tv")
+          for bad in (one[:-3], one[:-5] + b"x" + one[-4:], one[:-1] + b"x",
+                      one[:10] + b"\xff" * 99, b"no gzip", b"", one[:4],
+                      one[:2] + b"\7" + one[3:], one[:3] + b"\x40" + one[4:],
+                      one + b"more")),
         ({"other.gz": evil}, ["-dN", "other.gz"], b""),
         ({"other.gz": evil}, ["-d", "other.gz"], b""),
         ({"f": text, "f.gz": b"x"}, ["f"], b""),
@@ -286,6 +314,7 @@ def like_gzip(tmp):
                 path = folder / name
                 path.write_bytes(text if isinstance(data, int) else data)
                 path.chmod(data if isinstance(data, int) else 0o640)
+                os.utime(path, (1_234_567_890, 1_234_567_890))
             if "link" in args:
                 (folder / "link").symlink_to(next(iter(files)))
             done = subprocess.run([*command, *args], input=stdin, timeout=100,
@@ -293,10 +322,12 @@ def like_gzip(tmp):
             out = done.stdout
             if out[:2] == b"\x1f\x8b":
                 out = gzip.decompress(out)
-            # gzip leaves the header out of its ratio.
-            out = re.sub(rb" +[-0-9.]+%", b"", out)
+            # -v: what became of the files, whatever the messages are.
+            said = [line.split(b"\t")[-1]
+                    for line in done.stderr.splitlines()
+                    if line.endswith((b" OK", b"%")) or b"% -- " in line]
             got.append((done.returncode, out, bool(done.stderr),
-                        state_of(folder)))
+                        state_of(folder), said if "-c" not in args else 0))
             shutil.rmtree(folder)
         assert got[0] == got[1], (files.keys(), args, stdin[:20],
                                   [(g[0], g[1][:300], g[2], g[3].keys())
@@ -454,9 +485,20 @@ def settings(tmp):
     plain = tmp / "plain"
     plain.write_bytes(corpus.text(10_000))
     for command in ("gzip", "gunzip"):
-        for args in (["--nonsense"], ["-p"]):
+        for args in (["--nonsense"], ["-p"], ["-dc", "nothing"]):
             said = weft(*args, command=command, code=1).stderr.decode()
             assert said.startswith(f"weft {command}: "), said
+    for name in ("zcat", "gzip", "unpigz"):
+        (tmp / name).symlink_to(WEFT)
+        for args in (["nothing"], ["-S", "/", "x"], ["--nonsense"],
+                     ["-p0", "x"], [tmp], ["--range", "5-3"]):
+            done = subprocess.run([tmp / name, *args], capture_output=True,
+                                  text=True, timeout=100)
+            assert done.returncode and done.stderr.startswith(f"{name}: ") \
+                and "weft" not in done.stderr, done
+    assert "nothing.gz" in gunzip("nothing", code=1).stderr.decode()
+    assert b"usage: weft gunzip" in subprocess.run(
+        [WEFT, "help", "gunzip"], capture_output=True).stdout
     env = {**os.environ, "WD_COMP_DRIVER": "nosuch"}
     said = weft("-c", plain, plain, env=env).stderr.decode()
     assert said.count("nosuch") == 1 and "libdeflate" in said, said

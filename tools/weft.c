@@ -123,9 +123,10 @@ static const struct command *find_command(const char *name)
 static int help_with(char *name)
 {
 	const struct command *command = find_command(name);
-	char option[] = "--help";
-	char *argv[] = { name, option, NULL };
+	char option[] = "--help", called_by[32];
+	char *argv[] = { called_by, option, NULL };
 
+	snprintf(called_by, sizeof(called_by), "weft %s", name);
 	return command ? command->main(2, argv) : 2;
 }
 

@@ -197,6 +197,19 @@ int wf_alg_engine_finish(struct wf_engine *e, struct wf_piece *p,
 	return ret;
 }
 
+/* As zlib calls what is wrong in the trailer of a member. */
+static const char *wrong_trailer(const struct wf_engine *e,
+				 const uint8_t trailer[8])
+{
+	uint32_t check = trailer[0] | (uint32_t)trailer[1] << 8 |
+			 (uint32_t)trailer[2] << 16 |
+			 (uint32_t)trailer[3] << 24;
+
+	return e->u->alg == WD_COMP_GZIP && check == e->check ?
+		       "incorrect length check" :
+		       "incorrect data check";
+}
+
 int wf_alg_engine_verify(struct wf_engine *e, struct wf_piece *p, size_t *good)
 {
 	const struct wf_chunk *c = &p->chunk;
@@ -219,8 +232,10 @@ int wf_alg_engine_verify(struct wf_engine *e, struct wf_piece *p, size_t *good)
 		e->u->check = e->check;
 		if (!e->unchecked &&
 		    !wf_alg_wrap_trailer_is(c->ends[i].trailer, e->u->alg,
-					    e->check, e->length))
+					    e->check, e->length)) {
+			e->why = wrong_trailer(e, c->ends[i].trailer);
 			return -EBADMSG;
+		}
 		e->unchecked = false;
 		if (e->u->members) {
 			e->check = wd_comp_check_init(alg);

@@ -102,6 +102,7 @@ struct wf_engine {
 	uint64_t length;
 	bool unchecked; /* its begin was not seen */
 	int failed;
+	const char *why; /* -EBADMSG: what is wrong */
 };
 
 /* The next range of input; false if it is not there yet. */

@@ -88,6 +88,7 @@ size_t wf_alg_serial_window(const struct wf_serial *s,
 static enum wf_serial_ret fail(struct wf_serial *s, int error)
 {
 	s->error = error;
+	s->why = error == -EBADMSG ? s->stream.msg : NULL;
 	return WF_SERIAL_FAILED;
 }
 

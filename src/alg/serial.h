@@ -31,6 +31,7 @@ struct wf_serial {
 	struct wf_border at;
 	uint8_t trailer[8];
 	int error;
+	const char *why; /* -EBADMSG: zlib's words for it */
 	bool garbage;
 	struct wf_inflate_head head;
 	uint8_t *extra; /* of the first header; 65535 bytes */

@@ -498,6 +498,8 @@ static void run_put_locked(struct wf_engine *e, struct wf_piece *p)
 	e->put++;
 	if (!ret)
 		e->u->total_out += good;
+	if (!bad)
+		e->why = e->serial.why;
 	fail(e, ret ? ret : bad ? bad : p->error);
 	give_back(e, p);
 }
@@ -707,6 +709,7 @@ int wf_alg_unpack_run(struct wf_unpack *u)
 	u->check = e->check;
 	wf_alg_crew_together(e->threads, work, e);
 	ret = e->failed;
+	u->why = ret == -EBADMSG ? e->why : NULL;
 	u->garbage = e->serial.garbage;
 	u->total_in = e->serial_begun ? e->serial.pos : e->at.bit / 8;
 	end(e);

@@ -65,6 +65,7 @@ struct wf_unpack {
 	uint64_t total_out;  /* what was put, and is right */
 	uint32_t check;	     /* of the last member */
 	uint32_t mtime;	     /* of the first header */
+	const char *why;     /* after -EBADMSG: what is wrong, as zlib says */
 	bool garbage;	     /* something that is no member came after */
 	unsigned int ahead;  /* pieces that were decompressed ahead */
 	unsigned int missed; /* ... and had to be thrown away */

@@ -121,7 +121,7 @@ struct wf_nic_timer *wf_nic_timers_take(struct wf_nic_timers *timers,
 	struct wf_nic_timer *timer;
 
 	/* The usual case, and cheap. */
-	if (!timers->count || timers->heap[0]->key > now)
+	if (!wf_nic_timers_due(timers, now))
 		return NULL;
 	timer = first(timers);
 	if (!timer || timer->due > now)

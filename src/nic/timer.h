@@ -7,6 +7,7 @@
 #ifndef WF_NIC_TIMER_H
 #define WF_NIC_TIMER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WF_NIC_TIMER_NONE UINT32_MAX
@@ -41,6 +42,13 @@ void wf_nic_timers_drop(struct wf_nic_timers *timers,
 /* Takes out one that is due; NULL: none is. */
 struct wf_nic_timer *wf_nic_timers_take(struct wf_nic_timers *timers,
 					uint64_t now);
+/* Whether one may be due: its place in the heap says so. */
+static inline bool wf_nic_timers_due(const struct wf_nic_timers *timers,
+				     uint64_t now)
+{
+	return timers->count && timers->heap[0]->key <= now;
+}
+
 /* When the first is due; UINT64_MAX: none. */
 uint64_t wf_nic_timers_next(struct wf_nic_timers *timers);
 

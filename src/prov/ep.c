@@ -151,24 +151,16 @@ static struct wf_rxq *choose_rxq(struct wf_prov_ep *ep)
 /* Whoever reads one of these drives us. */
 static void attach(struct wf_prov_ep *ep)
 {
-	struct wf_prov_eps *all[2 + WF_PROV_EVENTS];
-	size_t count = 0;
+	struct wf_prov_eps_link *link = ep->links;
 
 	if (ep->tx_cq)
-		all[count++] = &ep->tx_cq->eps;
+		wf_prov_eps_attach(&ep->tx_cq->eps, &link[0], ep);
 	if (ep->rx_cq)
-		all[count++] = &ep->rx_cq->eps;
+		wf_prov_eps_attach(&ep->rx_cq->eps, &link[1], ep);
+	link += 2;
 	for (int i = 0; i < WF_PROV_EVENTS; i++) {
 		if (ep->cntrs[i])
-			all[count++] = &ep->cntrs[i]->eps;
-	}
-	for (size_t i = 0; i < count; i++) {
-		bool seen = false;
-
-		for (size_t j = 0; j < i; j++)
-			seen |= all[j] == all[i];
-		if (!seen)
-			wf_prov_eps_attach(all[i], &ep->links[i], ep);
+			wf_prov_eps_attach(&ep->cntrs[i]->eps, &link[i], ep);
 	}
 }
 
@@ -285,6 +277,15 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 	};
 }
 
+static void count_sends(struct wf_prov_ep *ep)
+{
+	ep->sends = wf_prov_ep_cntr(ep, WF_PROV_EVENT_SEND);
+	if (ep->sends) { /* the short paths do not look for it */
+		ep->fid.msg = &wf_prov_msg_ops_alias;
+		ep->fid.tagged = &wf_prov_tagged_ops_alias;
+	}
+}
+
 static int enable(struct wf_prov_ep *ep)
 {
 	struct wf_core_ep_attr attr;
@@ -299,11 +300,7 @@ static int enable(struct wf_prov_ep *ep)
 	ep->rx_compq = ep->rx_cq ? &ep->rx_cq->q : &wf_op_compq_none;
 	attr = describe(ep);
 	txq = attr.host.txq;
-	ep->sends = wf_prov_ep_cntr(ep, WF_PROV_EVENT_SEND);
-	if (ep->sends) { /* the short paths do not look for it */
-		ep->fid.msg = &wf_prov_msg_ops_alias;
-		ep->fid.tagged = &wf_prov_tagged_ops_alias;
-	}
+	count_sends(ep);
 	err = promise_completions(txq, ep->rx_compq, ep->tx_size);
 	if (err)
 		return err;
@@ -424,6 +421,38 @@ static int bind_cntr(struct wf_prov_ep *ep, struct wf_prov_cntr *cntr,
 	return 0;
 }
 
+/* Sandia OpenSHMEM enables its endpoint first, to learn the address. Operations
+ * of our own take the counter that is bound when they are called; posted
+ * receives and peers that are connected were told what there was before. */
+static int bind_cntr_late(struct wf_prov_ep *ep, struct wf_prov_cntr *cntr,
+			  uint64_t flags)
+{
+	int err;
+
+	if (flags & (FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE))
+		return -FI_EOPBADSTATE;
+	wf_base_lock_take(ep->lock);
+	err = bind_cntr(ep, cntr, flags);
+	if (!err)
+		count_sends(ep);
+	wf_base_lock_drop(ep->lock);
+	if (!err) /* takes the lock of the list, which comes before ours */
+		attach(ep);
+	return err;
+}
+
+static int bind_late(struct wf_prov_ep *ep, struct fid *bfid, uint64_t flags)
+{
+	switch (bfid->fclass) {
+	case FI_CLASS_CNTR:
+		return bind_cntr_late(ep, wf_prov_cntr_of(bfid), flags);
+	case FI_CLASS_STX_CTX:
+		return wf_prov_stx_bind(bfid, ep->domain, &ep->stx);
+	default:
+		return -FI_EOPBADSTATE;
+	}
+}
+
 static int bind_srx(struct wf_prov_ep *ep, struct wf_prov_ep *srx)
 {
 	if (ep->srx || srx->domain != ep->domain)
@@ -439,7 +468,7 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct wf_prov_ep *ep = ep_of(fid);
 
 	if (ep->enabled)
-		return -FI_EOPBADSTATE;
+		return bind_late(ep, bfid, flags);
 	switch (bfid->fclass) {
 	case FI_CLASS_CQ:
 		return bind_cq(

@@ -55,17 +55,36 @@ static bool watch_locked(struct wf_prov_eps *eps, struct wf_prov_eps_link *link)
 	return eps->epoll_fd < 0 || link->watched;
 }
 
-void wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
+static struct wf_prov_eps_link *find_locked(const struct wf_prov_eps *eps,
+					    const struct wf_prov_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &eps->list) {
+		if (ep_at(pos) == ep)
+			return wf_container_of(pos, struct wf_prov_eps_link,
+					       link);
+	}
+	return NULL;
+}
+
+bool wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
 			struct wf_prov_ep *ep)
 {
-	link->ep = ep;
-	link->eps = eps;
+	bool found;
+
 	wf_base_lock_take(&eps->lock);
-	wf_base_list_add_tail(&eps->list, &link->link);
-	find_only_locked(eps);
-	link->watched = false;
-	watch_locked(eps, link);
+	found = find_locked(eps, ep);
+	if (!found) {
+		link->ep = ep;
+		link->eps = eps;
+		wf_base_list_add_tail(&eps->list, &link->link);
+		find_only_locked(eps);
+		link->watched = false;
+		watch_locked(eps, link);
+	}
 	wf_base_lock_drop(&eps->lock);
+	return !found;
 }
 
 void wf_prov_eps_detach(struct wf_prov_eps_link *link)
@@ -84,34 +103,15 @@ void wf_prov_eps_detach(struct wf_prov_eps_link *link)
 	link->eps = NULL;
 }
 
-static struct wf_prov_eps_link *find_locked(const struct wf_prov_eps *eps,
-					    const struct wf_prov_ep *ep)
-{
-	struct wf_list *pos, *tmp;
-
-	wf_list_for_each (pos, tmp, &eps->list) {
-		if (ep_at(pos) == ep)
-			return wf_container_of(pos, struct wf_prov_eps_link,
-					       link);
-	}
-	return NULL;
-}
-
 int wf_prov_eps_add(struct wf_prov_eps *eps, struct wf_prov_ep *ep)
 {
-	struct wf_prov_eps_link *link;
-	bool found;
+	struct wf_prov_eps_link *link = calloc(1, sizeof(*link));
 
-	wf_base_lock_take(&eps->lock);
-	found = find_locked(eps, ep);
-	wf_base_lock_drop(&eps->lock);
-	if (found)
-		return 0;
-	link = calloc(1, sizeof(*link));
 	if (!link)
 		return -ENOMEM;
 	link->added = true;
-	wf_prov_eps_attach(eps, link, ep);
+	if (!wf_prov_eps_attach(eps, link, ep))
+		free(link);
 	return 0;
 }
 

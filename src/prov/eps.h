@@ -34,8 +34,9 @@ struct wf_prov_eps_link {
 void wf_prov_eps_init(struct wf_prov_eps *eps, bool locked);
 void wf_prov_eps_forked(struct wf_prov_eps *eps);
 
-/* An endpoint that was enabled, or is being closed. */
-void wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
+/* An endpoint that was enabled, or is being closed. False: @link stays
+ * unused, because the list has @ep by another one. */
+bool wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
 			struct wf_prov_ep *ep);
 void wf_prov_eps_detach(struct wf_prov_eps_link *link);
 

@@ -43,7 +43,6 @@ ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
 		return -FI_EINVAL;
 	wf_op_tx_init(&tx, op->kind);
 	tx.context = op->context;
-	tx.cntr = wf_prov_ep_cntr(ep, op->event);
 	tx.comp_flags = op->comp_flags;
 	tx.data = op->data;
 	tx.wants_comp = !op->quiet && wf_prov_ep_reports_tx(ep, op->flags);
@@ -59,6 +58,7 @@ ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
 		tx.iov[i] = op->iov[i];
 	tx.len = wf_op_remote_len(op->remote);
 	wf_base_lock_take(ep->lock);
+	tx.cntr = wf_prov_ep_cntr(ep, op->event); /* may be bound late */
 	ret = check(ep, op, &tx);
 	if (!ret)
 		ret = wf_core_submit(&ep->core.common, op->addr, &tx);

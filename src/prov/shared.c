@@ -167,10 +167,13 @@ static struct fi_ops srx_fid_ops = {
 
 /* -- transmitting ---------------------------------------------------------- */
 
+/* Endpoints transmit by themselves, so nothing is shared but this structure.
+ * Sandia OpenSHMEM closes the context before the endpoint that uses it: it goes
+ * with the last of those who refer to it. */
 struct wf_prov_stx {
 	struct fid_stx fid;
 	struct wf_prov_domain *domain;
-	atomic_int refs;
+	atomic_int refs; /* endpoints, and the application until it closes it */
 };
 
 static struct wf_prov_stx *stx_of(struct fid *fid)
@@ -192,17 +195,15 @@ int wf_prov_stx_bind(struct fid *fid, const struct wf_prov_domain *domain,
 
 void wf_prov_stx_unref(struct wf_prov_stx *stx)
 {
-	atomic_fetch_sub(&stx->refs, 1);
+	if (atomic_fetch_sub(&stx->refs, 1) > 1)
+		return;
+	atomic_fetch_sub(&stx->domain->refs, 1);
+	free(stx);
 }
 
 static int stx_close(struct fid *fid)
 {
-	struct wf_prov_stx *stx = stx_of(fid);
-
-	if (atomic_load(&stx->refs))
-		return -FI_EBUSY;
-	atomic_fetch_sub(&stx->domain->refs, 1);
-	free(stx);
+	wf_prov_stx_unref(stx_of(fid));
 	return 0;
 }
 
@@ -225,6 +226,7 @@ int wf_prov_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr,
 	if (!stx)
 		return -FI_ENOMEM;
 	stx->domain = wf_prov_domain_of(domain);
+	atomic_init(&stx->refs, 1);
 	stx->fid.fid = (struct fid){
 		.fclass = FI_CLASS_STX_CTX,
 		.context = context,

@@ -420,14 +420,6 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 	peer->used = ep->now;
 	if (wf_unlikely(wf_rdm_ep_has_resets(ep)) && wf_rdm_peer_is_reset(peer))
 		return -EAGAIN;
-	/* An injected message has no completion to fail with: the next one
-	 * tells of those that were lost with the peer. */
-	if (wf_unlikely(peer->lost && req->inject)) {
-		err = peer->lost;
-		peer->lost = 0;
-		if (req->inject && !req->wants_comp)
-			return -err;
-	}
 	if (req->kind == WF_TX_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
 		err = wf_rdm_pieces_submit(ep, peer, req, wants_receipt(req),
 					   wf_rdm_rta_room(peer));

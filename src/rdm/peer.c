@@ -338,7 +338,6 @@ static void end_sending(struct wf_rdm_peer *peer, int err)
 		wf_base_list_del(pos);
 	wf_list_for_each (pos, tmp, &peer->asking)
 		wf_base_list_del(pos);
-	peer->lost = err == FI_EHOSTUNREACH ? err : 0;
 	if (err == FI_EHOSTUNREACH)
 		wf_rdm_silent_failed(peer);
 	peer->greeted_us = false;
@@ -422,11 +421,14 @@ static void greet(struct wf_rdm_peer *peer)
 }
 
 /* The first packet of its next life: all that was acknowledged of the last one
- * has been seen. */
+ * has been seen. If our connection is lost, that was to the last one as well:
+ * the next one has not asked for anything that could be lost with it. */
 static int begin_anew(struct wf_rdm_peer *peer, uint32_t id)
 {
-	bool ends = wf_rdm_life_judge(&peer->life, id) == WF_RDM_LIFE_ENDS;
+	bool ends;
 
+	wf_rdm_peer_check(peer);
+	ends = wf_rdm_life_judge(&peer->life, id) == WF_RDM_LIFE_ENDS;
 	if (peer->life.theirs) {
 		stop_answering(peer, FI_ECONNRESET);
 		if (!wf_rdm_in_finish(peer))

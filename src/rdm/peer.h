@@ -51,7 +51,6 @@ struct wf_rdm_peer {
 	struct wf_rdm_life life;
 	bool warned;	   /* that it does not answer; until it does */
 	uint64_t asked_ns; /* for how long the device asked, at the last look */
-	int lost; /* errno of the last life, until an inject has told of it */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
 
 	/* Sending. */

@@ -309,10 +309,8 @@ static void report_failure(struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
 		.src = WF_MATCH_ANY,
 	};
 
-	/* Failures are reported even where successes are not; but an injected
-	 * message is lost with its peer wherever it was. */
-	if (!req->inject || req->wants_comp)
-		wf_op_compq_fail(ep->txq, &comp, tx->err, 0);
+	/* Failures are reported even where successes are not (fi_cq(3)). */
+	wf_op_compq_fail(ep->txq, &comp, tx->err, 0);
 	wf_op_cntr_fail(req->cntr, 1);
 }
 

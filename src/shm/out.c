@@ -139,13 +139,13 @@ static void drop_all(struct wf_shm_out *out, int err)
 		wf_base_list_del(&tx->link); /* may be pending as well */
 		stop_waiting(out, tx);
 		if (err)
-			wf_shm_tx_lose(ep, tx, err);
+			wf_shm_tx_fail(ep, tx, err);
 		wf_shm_tx_release(ep, tx);
 	}
 	wf_list_for_each (pos, tmp, &out->pending) {
 		wf_base_list_del(pos);
 		if (err)
-			wf_shm_tx_lose(ep, to_tx(pos), err);
+			wf_shm_tx_fail(ep, to_tx(pos), err);
 		wf_shm_tx_release(ep, to_tx(pos));
 	}
 	wf_base_list_del(&out->pending_link);

@@ -499,6 +499,37 @@ static void test_full_inject(void **state)
 	}
 }
 
+/* Bug: copies of injected messages that waited for a peer which left were
+ * dropped without a word. They have no completion, but their failure has. */
+static void test_copies_of_a_lost_peer(void **state)
+{
+	struct joined *j = joined_open(WF_SHM_WAY_SELF);
+	struct joined_buf from;
+	struct wf_comp comp;
+	uint32_t copies = 0;
+
+	(void)state;
+	joined_alloc(&from, 4096, 1);
+	while (copies < 3) {
+		struct wf_tx tx = joined_tx(&from, 1);
+
+		tx.inject = true;
+		tx.wants_comp = false;
+		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+		copies = j->from.tx_pool.in_use;
+	}
+	assert_int_equal(wf_op_compq_count(&j->txq), 0);
+	wf_shm_out_fail_all(j->out, FI_ECONNRESET);
+	for (uint32_t i = 0; i < copies; i++) {
+		assert_true(joined_pop(&j->txq, &comp));
+		assert_int_equal(joined_err(&comp), FI_ECONNRESET);
+	}
+	assert_int_equal(wf_op_compq_count(&j->txq), 0);
+	assert_int_equal(j->from.tx_pool.in_use, 0);
+	free(from.memory);
+	joined_close(j);
+}
+
 /* A copy that waits when the endpoint is closed still goes if somebody reads;
  * if not, closing does not take for ever. */
 static void *read_slowly(void *arg)
@@ -672,6 +703,7 @@ int main(void)
 		cmocka_unit_test(test_full_completions_sleep),
 		cmocka_unit_test(test_full_depth),
 		cmocka_unit_test(test_full_inject),
+		cmocka_unit_test(test_copies_of_a_lost_peer),
 		cmocka_unit_test(test_close_with_copies),
 		cmocka_unit_test(test_many_parked),
 		cmocka_unit_test(test_many_acked),

@@ -104,15 +104,7 @@ void wf_shm_tx_fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
 		.src = WF_MATCH_ANY,
 	};
 
-	/* Failures are reported even where successes are not. */
+	/* Failures are reported even where successes are not (fi_cq(3)). */
 	wf_op_compq_fail(ep->txq, &comp, err, 0);
 	wf_op_cntr_fail(req->cntr, 1);
-}
-
-void wf_shm_tx_lose(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err)
-{
-	if (tx->bounce && !tx->req->wants_comp)
-		wf_op_cntr_fail(tx->req->cntr, 1);
-	else
-		wf_shm_tx_fail(ep, tx, err);
 }

@@ -72,8 +72,4 @@ void wf_shm_tx_release(struct wf_shm_ep *ep, struct wf_shm_tx *kept);
 void wf_shm_tx_complete(struct wf_shm_ep *ep, const struct wf_shm_tx *tx);
 void wf_shm_tx_fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err);
 
-/* The same for a peer that went away. An injected operation is lost with it,
- * wherever it was, and not reported unless its success would have been. */
-void wf_shm_tx_lose(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err);
-
 #endif

@@ -31,7 +31,7 @@
 
 /* A wait that lasts longer than this is a hang. Generous: the machine may be
  * busy. */
-#define WEFT_TEST_PATIENCE_MS 60000
+#define WEFT_TEST_PATIENCE_MS 120000
 
 /* Zero means the usual: FI_MSG | FI_TAGGED, FI_THREAD_DOMAIN, FI_AV_TABLE,
  * FI_PROGRESS_MANUAL (automatic with WEFT_TEST_AUTO in the environment),

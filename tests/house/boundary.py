@@ -8,6 +8,9 @@ files which use memory of several processes do so by os/shared.h. Objects of
 the libraries that are named as arguments: which functions of others they call,
 and that each variable that changes lies in a section of os/inline.h. Warpdrive
 is outside of the rule, and so are tests.
+
+The engine of nic/udp decides, and has neither socket nor clock: its sources
+include nothing that has one, and its objects call none, not even by src/os.
 """
 
 import os
@@ -54,7 +57,19 @@ SHARED = re.compile(r"src/(?:shm/.*|op/reg\w*\.[ch]|prov/av_shared\w*\.[ch])")
 OWN_WORDS = ("src/shm/user.c",)
 ATOMIC = re.compile(r"\batomic_\w+\(|\b__atomic_\w+\(")
 
+# What the engine may include and call. thread.h and wf_os_once(): its tables are
+# made once. types.h: addresses and vectors as types.
+ENGINE = pathlib.PurePath("src/nic/udp/engine")
+ENGINE_HEADERS = re.compile(
+    r"base/.*|nic/(?:nic|timer)\.h|nic/udp/engine/.*|"
+    r"os/(?:types|inline|thread)\.h")
+ENGINE_CALLS = re.compile(
+    r"(?:wf_os_(?!once$)|wf_nic_(?!timers_|status_str$)|wf_base_clock|"
+    r"wf_base_addr_(?:is|find)_local|clock_gettime|"
+    r"wf_udp_(?:sock|dev|pass|port|target|work|fault))")
+
 INCLUDE = re.compile(r"^\s*#\s*include\s+<([^>]+)>")
+OURS = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 MEMBER = re.compile(r"^(?:.*/)?([\w.-]+\.o):\s+file format")
 SYMBOL = re.compile(r"^[0-9a-f]{8,} (.{7}) (\S+)\s+[0-9a-f]{8,}\s+"
                     r"(?:\.\w+ )?(\S+)$")
@@ -72,6 +87,11 @@ def check_sources(top):
             match = INCLUDE.match(line)
             if match and not HEADERS.fullmatch(match[1]):
                 found.append(f"{rel}:{number}: <{match[1]}> is for src/os")
+            match = OURS.match(line)
+            if match and rel.parent == ENGINE and \
+                    not ENGINE_HEADERS.fullmatch(match[1]):
+                found.append(f"{rel}:{number}: the engine has no business "
+                             f"with {match[1]}")
             if ATOMIC.search(line) and SHARED.fullmatch(str(rel)) and \
                     str(rel) not in OWN_WORDS:
                 found.append(f"{rel}:{number}: use os/shared.h")
@@ -97,6 +117,9 @@ def check_objects(path):
         if section == "*UND*":
             if not CALLS.fullmatch(name):
                 found.append(f"{member}: {name}() is called outside of src/os")
+            elif member.startswith("nic_udp_engine_") and \
+                    ENGINE_CALLS.match(name):
+                found.append(f"{member}: the engine calls {name}()")
         elif flags[6] == "O" and MUTABLE.match(section) and \
                 not TABLES.search(name):
             found.append(f"{member}: {name} changes, and has neither "
@@ -115,6 +138,26 @@ def self_test():
             "src/op/cntr.c": "\tatomic_store(&word, 1);\n",
             "src/os/linux/a.c": "#include <unistd.h>\n",
             "src/chan/a.c": "#include <unistd.h>\n",
+            "src/nic/udp/engine/a.c": '#include "nic/udp/engine/a.h"\n'
+                                      '#include "base/list.h"\n'
+                                      '#include "nic/udp/sock.h"\n'
+                                      '#include "os/socket.h"\n'
+                                      '#include "os/types.h"\n',
+            "src/nic/udp/b.c": '#include "os/socket.h"\n',
+            "engine.c": """
+                int wf_os_sendmsg(int); void wf_os_once(int);
+                int wf_udp_sock_flush(int); int wf_udp_in_open(int);
+                int wf_base_addr_is_local(int); int wf_nic_timers_take(int);
+                int clock_gettime(int, void *);
+                int run(int i);
+                int run(int i)
+                {
+                        wf_os_once(i);
+                        return wf_os_sendmsg(i) + wf_udp_sock_flush(i) +
+                               wf_udp_in_open(i) + wf_base_addr_is_local(i) +
+                               wf_nic_timers_take(i) + clock_gettime(i, 0);
+                }
+                """,
             "object.c": """
                 int getpid(void); int close(int); void *malloc(unsigned long);
                 int wf_os_close(int);
@@ -139,12 +182,21 @@ def self_test():
             "src/base/a.c:2: <sys/epoll.h>",
             "src/core/new.h:1: <unistd.h>",
             "src/shm/in.c:1: use os/shared.h",
+            "src/nic/udp/engine/a.c:3: the engine has no business with",
+            "src/nic/udp/engine/a.c:4: the engine has no business with",
         ])
         subprocess.run([os.environ.get("CC", "cc"), "-O1", "-fPIC", "-c",
                         top / "object.c", "-o", top / "object.o"], check=True)
         tree.expect("objects", check_objects(top / "object.o")[0], [
             ": getpid()", ": close()", ": plain changes", ": given changes",
             ": call changes", ": counter",
+        ])
+        subprocess.run([os.environ.get("CC", "cc"), "-O1", "-fPIC", "-c",
+                        top / "engine.c", "-o",
+                        top / "nic_udp_engine_a.c.o"], check=True)
+        tree.expect("engine", check_objects(top / "nic_udp_engine_a.c.o")[0], [
+            "wf_os_sendmsg()", "wf_udp_sock_flush()",
+            "wf_base_addr_is_local()", "clock_gettime()",
         ])
 
 

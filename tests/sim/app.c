@@ -175,8 +175,7 @@ static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 			sim_fail("a send is refused with %zd", err);
 		return false;
 	}
-	sim_trace("message %llx: %u bytes to p%u", (unsigned long long)id, len,
-		  peer);
+	sim_trace("message %s: %u bytes to p%u", oracle_name(id), len, peer);
 	sim_busy();
 	if (op->fate == ORACLE_UNSENT) {
 		op->buf.posted = false;
@@ -366,9 +365,9 @@ static ssize_t read_some(struct sim_app *app,
 		uint64_t id = oracle_waiting(app->proc, SLEPT_THROUGH);
 
 		if (id && app->receives[0].buf.posted)
-			sim_fail("fi_cq_sread() slept while message %llx "
+			sim_fail("fi_cq_sread() slept while message %s "
 				 "waited",
-				 (unsigned long long)id);
+				 oracle_name(id));
 	}
 	return got;
 }
@@ -542,8 +541,8 @@ void app_print(const struct sim_app *app, FILE *to)
 		const struct app_op *op = &app->ops[i];
 
 		if (op->buf.posted && op->buf.what == APP_SEND)
-			fprintf(to, ", %llx (%u bytes)",
-				(unsigned long long)op->id, oracle_len(op->id));
+			fprintf(to, ", message %s (%u bytes)",
+				oracle_name(op->id), oracle_len(op->id));
 		else if (op->buf.posted)
 			fprintf(to, ", remote op to p%u", op->peer);
 	}

@@ -210,10 +210,10 @@ void app_remote_ended(struct sim_app *app, struct app_op *op, int err)
 	if (op->remote < APP_ADD)
 		slot->busy = false;
 	if (err) {
-		if (!oracle_errors_allowed())
-			sim_fail("a remote operation fails with %d, and no "
-				 "fault explains it",
-				 err);
+		if (!oracle_may_fail(op->peer))
+			sim_fail("a remote operation on process %u fails with "
+				 "%d, and no fault explains it",
+				 op->peer, err);
 		return;
 	}
 	if (!same)

@@ -26,6 +26,7 @@ bool sim_fault(enum sim_fault fault)
 	    !sim_rng_one_in(&sim.fault[fault], sim.s.fault_one_in))
 		return false;
 	sim.fault_count[fault]++;
+	sim_note("fault: %s", sim_fault_names[fault]);
 	return true;
 }
 

@@ -7,10 +7,10 @@
 
 #include "sim.h"
 
-/* Returns if all is well; sim_fail() ends the process otherwise. Once in a
- * process. */
 /* Runs fidelity.c in a simulated process. */
 void director_fidelity(void);
+/* Returns if all is well; sim_fail() ends the process otherwise. Once in a
+ * process. */
 void director_run(const struct sim_scenario *s, bool trace);
 
 #endif

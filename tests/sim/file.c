@@ -58,7 +58,7 @@ void sim_file_use(int fd, struct sim_file *file)
 
 	proc->fds[fd] = file;
 	proc->fd_count++;
-	sim_note("descriptor %d is a %s", fd, file->ops->name);
+	sim_note("opens descriptor %d: %s", fd, file->ops->name);
 }
 
 int sim_file_install(struct sim_file *file)
@@ -79,7 +79,7 @@ static int close_fd(struct sim_proc *proc, int fd)
 	if (fd < 0 || fd >= SIM_FDS || !proc->fds[fd])
 		return -EBADF;
 	file = proc->fds[fd];
-	sim_note("close(%d), a %s", fd, file->ops->name);
+	sim_note("closes descriptor %d: %s", fd, file->ops->name);
 	proc->fds[fd] = NULL;
 	proc->fd_count--;
 	sim_file_put(file);

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app.h"
 #include "kernel.h"
 #include "net.h"
+#include "nic/udp/engine/packet_defs.h"
 #include "real.h"
 #include "wrap.h"
 
@@ -240,65 +242,94 @@ static struct datagram *copy_of(const struct datagram *d)
 	return copy;
 }
 
-/* For a trace: whom a packet is from and to, its type, flags and sequence
- * number (see nic/udp/packet_defs.h). */
-static void note_packet(const struct datagram *d, const char *what)
+/* For a trace: whom a packet is from and to, its type and sequence number, and
+ * what becomes of it (see nic/udp/engine/packet_defs.h). */
+static void note_packet(const struct datagram *d, const char *fate)
 {
+	static const char *const types[] = {
+		"?",	"INIT", "COOKIE", "OPEN", "ACCEPT", "RESET",  "CLOSE",
+		"DATA", "ACK",	"NACK",	  "PING", "PROBE",  "PROBED",
+	};
+	uint8_t type = d->len > 1 ? d->data[1] : 0;
 	uint32_t seq = 0;
 
 	if (d->len >= 20)
 		memcpy(&seq, d->data + 16, sizeof(seq));
-	sim_note("packet %u to %u: %s, type %u flags %#x, %zu bytes, seq %u",
-		 ntohs(d->from.sin_port), ntohs(d->to.sin_port), what,
-		 d->len > 2 ? d->data[1] : 0u, d->len > 2 ? d->data[2] : 0u,
-		 d->len, seq);
+	if (type >= sizeof(types) / sizeof(types[0]))
+		type = 0;
+	if (type >= WF_UDP_CLOSE)
+		sim_note("packet p%u-p%u: %s %u, %zu bytes%s",
+			 ntohs(d->from.sin_port) - APP_PORT,
+			 ntohs(d->to.sin_port) - APP_PORT, types[type], seq,
+			 d->len, fate);
+	else
+		sim_note("packet p%u-p%u: %s%s",
+			 ntohs(d->from.sin_port) - APP_PORT,
+			 ntohs(d->to.sin_port) - APP_PORT, types[type], fate);
+}
+
+static bool never_arrives(const struct datagram *d, const struct sim_node *from,
+			  const struct sim_node *to)
+{
+	return cut_until[from->number][to->number] > sim.now ||
+	       (to != from &&
+		(sim.s.blocked ||
+		 (sim.s.narrow && d->len + HEADS > sim.s.narrow)));
+}
+
+/* Returns when it arrives; 0: it does not. Others may arrive in its place. */
+static uint64_t damage(struct datagram *d, uint64_t at)
+{
+	struct sim_rng *rng = &sim.fault[SIM_FAULT_LOSS];
+
+	switch (sim_rng_below(rng, 5)) {
+	case 2:
+		note_packet(d, ", comes twice");
+		sim_event_at(at + sim_rng_below(rng, 3 * SIM_MS), arrive,
+			     copy_of(d));
+		return at;
+	case 3:
+		note_packet(d, ", comes late");
+		return at + sim_rng_below(rng, 500 * SIM_US);
+	case 4:
+		/* The kernel's sum finds damage, except for what a hostile or
+		 * broken box on the way has summed anew: only the header is made
+		 * to stand that. */
+		note_packet(d, ", is damaged");
+		if (d->len > HEADER)
+			d->data[sim_rng_below(rng, HEADER)] ^=
+				(uint8_t)(1u << sim_rng_below(rng, 8));
+		return at;
+	default:
+		note_packet(d, ", is lost");
+		return 0;
+	}
 }
 
 /* What the link does to a packet. */
 static void transmit(struct datagram *d, const struct sim_node *from)
 {
 	struct sim_node *to = sim_net_node(d->to.sin_addr);
-	struct sim_rng *rng = &sim.fault[SIM_FAULT_LOSS];
-	uint64_t delay;
+	uint64_t at;
 
 	if (!to) {
 		real_free(d);
 		return;
 	}
-	note_packet(d, "goes");
-	delay = (to == from ? LOCAL_NS : LINK_NS) +
-		sim_rng_below(&sim.net, 2 * SIM_US);
-	if (cut_until[from->number][to->number] > sim.now ||
-	    (to != from && (sim.s.blocked ||
-			    (sim.s.narrow && d->len + HEADS > sim.s.narrow)))) {
+	at = sim.now + (to == from ? LOCAL_NS : LINK_NS) +
+	     sim_rng_below(&sim.net, 2 * SIM_US);
+	if (never_arrives(d, from, to)) {
+		note_packet(d, ", does not pass");
+		at = 0;
+	} else if (sim_fault(SIM_FAULT_LOSS)) {
+		at = damage(d, at);
+	} else {
+		note_packet(d, "");
+	}
+	if (at)
+		sim_event_at(at, arrive, d);
+	else
 		real_free(d);
-		return;
-	}
-	if (sim_fault(SIM_FAULT_LOSS)) {
-		switch (sim_rng_below(rng, 5)) {
-		case 0:
-		case 1:
-			real_free(d);
-			return;
-		case 2:
-			sim_event_at(sim.now + delay +
-					     sim_rng_below(rng, 3 * SIM_MS),
-				     arrive, copy_of(d));
-			break;
-		case 3:
-			delay += sim_rng_below(rng, 500 * SIM_US);
-			break;
-		case 4:
-			/* The kernel's sum finds damage, except for what a
-			 * hostile or broken box on the way has summed anew:
-			 * only the header is made to stand that. */
-			if (d->len > HEADER)
-				d->data[sim_rng_below(rng, HEADER)] ^=
-					(uint8_t)(1u << sim_rng_below(rng, 8));
-			break;
-		}
-	}
-	sim_event_at(sim.now + delay, arrive, d);
 }
 
 static void control_of(const struct msghdr *msg, size_t *segment,

@@ -22,14 +22,16 @@
 
 #define TWICE 50 /* every so many scenarios run a second time */
 #define JOBS_MAX 64
-#define REAL_SECONDS 60 /* of a processor, for one scenario */
+#define REAL_SECONDS 60	 /* of a processor, for one scenario */
+#define FAILURES_MAX 100 /* seeds that are listed at the end */
+#define TELL_EVERY 60.0
 
 static struct options {
 	uint64_t seed;
 	uint64_t count; /* scenarios; 0: until the time is over */
 	double seconds;
 	unsigned int jobs;
-	bool trace, shrink, live; /* the last: nobody dies between nodes */
+	bool trace, shrink, go_on;
 	const char *file;
 } options = { .seed = 1, .jobs = 1, .shrink = true };
 
@@ -37,6 +39,11 @@ static struct totals {
 	uint64_t runs, messages, steps;
 	uint64_t faults[SIM_FAULTS];
 } totals;
+
+static struct failures {
+	unsigned int count;
+	uint64_t seeds[FAILURES_MAX];
+} failures;
 
 struct answer {
 	uint64_t seed, hash, messages, steps;
@@ -51,22 +58,29 @@ static double seconds_now(void)
 	return (double)tv.tv_sec + (double)tv.tv_usec * 1e-6;
 }
 
-/* By packets nobody is killed with --live. */
-static void draw(struct sim_scenario *s, uint64_t seed)
-{
-	sim_scenario_draw(s, seed);
-	if (!options.live || (s->shm && s->nodes == 1))
-		return;
-	s->faults &= ~(1u << SIM_FAULT_KILL | 1u << SIM_FAULT_PID);
-	s->kills = 0;
-}
-
 /* -- one scenario ----------------------------------------------------------- */
 
-static void silence(void)
+/* What a child says goes to a file, so that those of several jobs do not mix. */
+static FILE *hearing(void)
 {
-	if (!freopen("/dev/null", "w", stderr))
-		_exit(3);
+	FILE *said = tmpfile();
+
+	if (!said) {
+		perror("weft-sim: tmpfile");
+		exit(3);
+	}
+	return said;
+}
+
+static void repeat(FILE *said)
+{
+	char text[4096];
+	size_t len;
+
+	fflush(stdout);
+	rewind(said);
+	while ((len = fread(text, 1, sizeof(text), said)) > 0)
+		fwrite(text, 1, len, stderr);
 }
 
 /* In a child. */
@@ -77,21 +91,26 @@ static void run_child(const struct sim_scenario *s, int to, bool trace)
 	const struct rlimit most = { REAL_SECONDS, REAL_SECONDS };
 
 	setrlimit(RLIMIT_CPU, &most);
+	if (trace) {
+		sim_scenario_print(s, stdout);
+		printf("virtual time, process.life and thread (director: the "
+		       "simulator itself), what\nhappens. pA-pB#N: message N "
+		       "from process A to B; packet pA-pB: type and number.\n");
+	}
 	director_run(s, trace);
 	answer.hash = sim.trace_hash;
 	answer.messages = oracle_messages;
 	answer.steps = sim.steps;
 	memcpy(answer.faults, sim.fault_count, sizeof(answer.faults));
-	if (trace)
-		sim_scenario_print(s, stdout);
 	fflush(NULL);
 	if (to >= 0 && real_write(to, &answer, sizeof(answer)) < 0)
 		_exit(2);
 	_exit(0);
 }
 
+/* @said: where its standard error goes, or NULL. */
 static pid_t start(const struct sim_scenario *s, int *from, bool trace,
-		   bool quiet)
+		   FILE *said)
 {
 	int pipes[2];
 	pid_t pid;
@@ -106,8 +125,8 @@ static pid_t start(const struct sim_scenario *s, int *from, bool trace,
 		return pid;
 	}
 	real_close(pipes[0]);
-	if (quiet)
-		silence();
+	if (said && dup2(fileno(said), STDERR_FILENO) < 0)
+		_exit(3);
 	run_child(s, pipes[1], trace);
 	return -1;
 }
@@ -128,10 +147,13 @@ static int finish(pid_t pid, int from, struct answer *answer)
 int sim_outcome(const struct sim_scenario *s)
 {
 	struct answer answer;
-	int from = -1;
-	pid_t pid = start(s, &from, false, true);
+	FILE *said = hearing();
+	int from = -1, status;
+	pid_t pid = start(s, &from, false, said);
 
-	return finish(pid, from, &answer);
+	status = finish(pid, from, &answer);
+	fclose(said);
+	return status;
 }
 
 static void report(const struct sim_scenario *s, int status)
@@ -176,7 +198,7 @@ static bool check(const struct sim_scenario *s, int status,
 		totals.faults[i] += first->faults[i];
 	if (totals.runs % TWICE)
 		return true;
-	pid = start(s, &from, false, false);
+	pid = start(s, &from, false, NULL);
 	status = finish(pid, from, &again);
 	if (!status && again.hash == first->hash)
 		return true;
@@ -191,6 +213,7 @@ struct job {
 	struct sim_scenario s;
 	pid_t pid;
 	int from;
+	FILE *said;
 };
 
 static bool more(uint64_t started, double begin)
@@ -200,46 +223,88 @@ static bool more(uint64_t started, double begin)
 	return seconds_now() - begin < options.seconds;
 }
 
-static int run_many(void)
+static void start_job(struct job *job, uint64_t seed)
 {
-	static struct job jobs[JOBS_MAX];
-	uint64_t started = 0, failed = 0;
-	unsigned int under_way = 0, at = 0;
-	double begin = seconds_now();
+	sim_scenario_draw(&job->s, seed);
+	job->said = hearing();
+	job->pid = start(&job->s, &job->from, false, job->said);
+}
 
-	for (;;) {
-		struct job *job = &jobs[at];
-		struct answer answer;
-		int status;
+/* False: it failed. */
+static bool finish_job(struct job *job)
+{
+	struct answer answer;
+	int status = finish(job->pid, job->from, &answer);
+	bool good;
 
-		while (under_way < options.jobs && more(started, begin) &&
-		       !failed) {
-			struct job *next =
-				&jobs[(at + under_way) % options.jobs];
+	if (status)
+		repeat(job->said);
+	fclose(job->said);
+	good = check(&job->s, status, &answer);
+	if (!good && failures.count < FAILURES_MAX)
+		failures.seeds[failures.count] = job->s.seed;
+	failures.count += !good;
+	return good;
+}
 
-			draw(&next->s, options.seed + started++);
-			next->pid = start(&next->s, &next->from, false, false);
-			under_way++;
-		}
-		if (!under_way)
-			break;
-		status = finish(job->pid, job->from, &answer);
-		under_way--;
-		at = (at + 1) % options.jobs;
-		failed += !check(&job->s, status, &answer);
-	}
-	begin = seconds_now() - begin;
-	printf("%llu scenarios, %llu failed, %.1f a second; %llu messages, "
-	       "%llu points; faults",
-	       (unsigned long long)(totals.runs + failed),
-	       (unsigned long long)failed, (double)totals.runs / begin,
+static void print_totals(double seconds)
+{
+	uint64_t runs = totals.runs + failures.count;
+
+	printf("%llu scenarios from seed %llu on, %llu failed; %.1f s, %.1f a "
+	       "second\n",
+	       (unsigned long long)runs, (unsigned long long)options.seed,
+	       (unsigned long long)failures.count, seconds,
+	       (double)runs / seconds);
+	printf("%llu messages arrived, %llu points; faults:",
 	       (unsigned long long)totals.messages,
 	       (unsigned long long)totals.steps);
 	for (int i = 0; i < SIM_FAULTS; i++)
 		printf(" %s %llu", sim_fault_names[i],
 		       (unsigned long long)totals.faults[i]);
 	printf("\n");
-	return failed != 0;
+	if (!failures.count)
+		return;
+	printf("failed seeds:");
+	for (unsigned int i = 0; i < failures.count && i < FAILURES_MAX; i++)
+		printf(" %llu", (unsigned long long)failures.seeds[i]);
+	printf("\n");
+}
+
+static void tell_progress(double begin, double *told)
+{
+	double now = seconds_now();
+
+	if (now - *told < TELL_EVERY)
+		return;
+	*told = now;
+	printf("%.0f s: %llu scenarios, %llu failed\n", now - begin,
+	       (unsigned long long)(totals.runs + failures.count),
+	       (unsigned long long)failures.count);
+	fflush(stdout);
+}
+
+static int run_many(void)
+{
+	static struct job jobs[JOBS_MAX];
+	uint64_t started = 0;
+	unsigned int under_way = 0, at = 0;
+	double begin = seconds_now(), told = begin;
+
+	for (;;) {
+		while (under_way < options.jobs && more(started, begin) &&
+		       (!failures.count || options.go_on))
+			start_job(&jobs[(at + under_way++) % options.jobs],
+				  options.seed + started++);
+		if (!under_way)
+			break;
+		finish_job(&jobs[at]);
+		under_way--;
+		at = (at + 1) % options.jobs;
+		tell_progress(begin, &told);
+	}
+	print_totals(seconds_now() - begin);
+	return failures.count != 0;
 }
 
 /* Seeds that once found something, one a line; the rest is a comment. */
@@ -247,30 +312,25 @@ static int run_file(void)
 {
 	FILE *file = fopen(options.file, "re");
 	char line[256];
-	unsigned int failed = 0;
 
 	if (!file) {
 		perror(options.file);
 		return 1;
 	}
 	while (fgets(line, sizeof(line), file)) {
-		struct sim_scenario s;
-		struct answer answer;
+		struct job job;
 		uint64_t seed = strtoull(line, NULL, 10);
-		int from = -1, status;
-		pid_t pid;
 
 		if (!seed)
 			continue;
-		draw(&s, seed);
-		pid = start(&s, &from, false, false);
-		status = finish(pid, from, &answer);
-		failed += !check(&s, status, &answer);
+		start_job(&job, seed);
+		finish_job(&job);
 	}
 	fclose(file);
 	printf("%s: %llu seeds, %u failed\n", options.file,
-	       (unsigned long long)totals.runs + failed, failed);
-	return failed != 0;
+	       (unsigned long long)totals.runs + failures.count,
+	       failures.count);
+	return failures.count != 0;
 }
 
 /* -- options ---------------------------------------------------------------- */
@@ -278,25 +338,35 @@ static int run_file(void)
 static int usage(FILE *to)
 {
 	fprintf(to,
-		"usage: weft-sim [--for SECONDS] [--count N] [--jobs N]"
-		" [--seed FIRST]\n"
+		"usage: weft-sim [--seed FIRST] --count N | --for SECONDS"
+		" [--jobs N] [--go-on]\n"
 		"       weft-sim --seed S [--trace] [--only WHAT]\n"
 		"       weft-sim --file SEEDS\n"
-		"Runs the provider in simulated processes, from a seed: the\n"
-		"order of events, faults and sizes are drawn from it.\n"
-		"  --seed S       the first seed; alone: run this one only\n"
+		"Runs the provider in simulated processes on a simulated kernel."
+		" Sizes, faults\n"
+		"and the order of events are drawn from the seed, so that a run"
+		" can be repeated.\n"
+		"A seed means the same run with the same program only.\n\n"
+		"many seeds:\n"
+		"  --seed FIRST   the first of them (1)\n"
+		"  --count N      so many\n"
+		"  --for SECONDS  as many as fit\n"
+		"  --jobs N       at the same time (1)\n"
+		"  --go-on        also after one has failed\n"
+		"  --no-shrink    do not look for a smaller scenario that fails"
+		"\n"
+		"one seed:\n"
 		"  --trace        print every event\n"
-		"  --only WHAT    change the scenario, e.g. procs=3,messages=4,"
+		"  --only WHAT    change the scenario, as a failure tells:\n"
+		"                 procs=3,messages=4,largest=100,kills=1,"
 		"faults=kill+memory\n"
-		"  --for SECONDS  run seeds one after the other for this long\n"
-		"  --count N      run N seeds\n"
-		"  --jobs N       processes at a time\n"
-		"  --live         nobody is killed who is reached by packets\n"
-		"  --no-shrink    do not look for a smaller scenario that "
-		"fails\n"
-		"  --file SEEDS   run the seeds of a file\n"
+		"                 (faults=none: without any)\n"
+		"others:\n"
+		"  --file SEEDS   run the seeds of a file, one a line\n"
 		"  --fidelity     compare the simulated kernel with what is "
-		"expected of one\n");
+		"expected of one\n"
+		"Exit status: 0 all is well, 1 a scenario failed, 2 wrong use."
+		"\nSee docs/simulator.md.\n");
 	return to == stderr ? 2 : 0;
 }
 
@@ -307,12 +377,12 @@ static int run_one(const char *only)
 	int from = -1, status;
 	pid_t pid;
 
-	draw(&s, options.seed);
+	sim_scenario_draw(&s, options.seed);
 	if (only && shrink_apply(&s, only)) {
 		fprintf(stderr, "cannot read --only %s\n", only);
 		return 2;
 	}
-	pid = start(&s, &from, options.trace, false);
+	pid = start(&s, &from, options.trace, NULL);
 	status = finish(pid, from, &answer);
 	if (status) {
 		if (!only)
@@ -348,7 +418,7 @@ int main(int argc, char **argv)
 		{ "only", required_argument, NULL, 'o' },
 		{ "file", required_argument, NULL, 'F' },
 		{ "no-shrink", no_argument, NULL, 'n' },
-		{ "live", no_argument, NULL, 'l' },
+		{ "go-on", no_argument, NULL, 'g' },
 		{ "fidelity", no_argument, NULL, 'y' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
@@ -383,8 +453,8 @@ int main(int argc, char **argv)
 		case 'n':
 			options.shrink = false;
 			break;
-		case 'l':
-			options.live = true;
+		case 'g':
+			options.go_on = true;
 			break;
 		case 'y':
 			director_fidelity();

@@ -42,6 +42,8 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 		     const void *buf, size_t len, uint64_t post);
 void oracle_fill(uint64_t id, void *buf, size_t len);
 uint32_t oracle_len(uint64_t id);
+/* For people: sender, receiver and number. Until the next call. */
+const char *oracle_name(uint64_t id);
 unsigned int oracle_sender(uint64_t id);
 
 /* Whether all that was sent between processes of today has come. */
@@ -52,6 +54,9 @@ void oracle_check_end(void);
 void oracle_print(FILE *to);
 /* Whether a completion may be an error at all in this scenario. */
 bool oracle_errors_allowed(void);
+/* Whether what was begun with that process may fail: it has died, or a fault of
+ * this scenario ends connections between two that live. */
+bool oracle_may_fail(unsigned int peer);
 
 /* A copy by the kernel into, or from, memory of another process. */
 void oracle_written(struct sim_proc *proc, const char *addr, size_t len);

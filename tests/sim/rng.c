@@ -13,14 +13,22 @@ uint64_t sim_rng_next(struct sim_rng *rng)
 	return z ^ z >> 31;
 }
 
+__extension__ typedef unsigned __int128 wide;
+
+/* Without a division: this is called at every point. */
+static uint64_t scale(uint64_t x, uint64_t n)
+{
+	return (uint64_t)((wide)x * n >> 64);
+}
+
 uint64_t sim_rng_below(struct sim_rng *rng, uint64_t n)
 {
-	return n ? sim_rng_next(rng) % n : 0;
+	return n ? scale(sim_rng_next(rng), n) : 0;
 }
 
 bool sim_rng_one_in(struct sim_rng *rng, uint64_t n)
 {
-	return n && !(sim_rng_next(rng) % n);
+	return n && !scale(sim_rng_next(rng), n);
 }
 
 void sim_rng_seed(struct sim_rng *rng, uint64_t seed, const char *purpose)

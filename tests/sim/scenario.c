@@ -148,8 +148,11 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *to)
 		s->blocked ? ", blocked" : "");
 	fprintf(to, ", faults");
 	for (int i = 0; i < SIM_FAULTS; i++) {
-		if (s->faults & 1u << i)
-			fprintf(to, " %s:%llu", sim_fault_names[i],
+		if (!(s->faults & 1u << i))
+			continue;
+		fprintf(to, " %s", sim_fault_names[i]);
+		if (sim.fault_count[i])
+			fprintf(to, ":%llu",
 				(unsigned long long)sim.fault_count[i]);
 	}
 	fprintf(to, " (1/%u, until %llu us)\n", s->fault_one_in,

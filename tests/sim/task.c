@@ -282,16 +282,23 @@ void sim_sleep_until(uint64_t until, const char *waits)
 
 #define IDLE_LEAST SIM_US
 #define IDLE_MOST (300 * SIM_US)
+/* Nothing was achieved for this long: the processes wait for a time-out, and may
+ * do so in longer steps. */
+#define IDLE_LONG (50 * SIM_MS)
+#define IDLE_LONG_MOST (10 * SIM_MS)
 
 void sim_idle(void)
 {
 	struct sim_task *task = sim.current;
+	bool is_long = sim.now > sim.progress + IDLE_LONG;
 	uint64_t ns;
 
 	if (task->idle < IDLE_LEAST)
 		task->idle = IDLE_LEAST;
 	ns = 1 + sim_rng_below(&sim.sched, task->idle);
-	if (task->idle < IDLE_MOST)
+	if (!is_long && task->idle > IDLE_MOST)
+		task->idle = IDLE_MOST;
+	if (task->idle < (is_long ? IDLE_LONG_MOST : IDLE_MOST))
 		task->idle += task->idle / 4;
 	sim_sleep_until(sim.now + ns, NULL);
 }

@@ -95,6 +95,7 @@ void sim_fail(const char *fmt, ...)
 	va_list args;
 
 	sim.quiet = true;
+	fflush(stdout);
 	if (!sim.trace) {
 		fprintf(stderr, "last events:\n");
 		sim_trace_tail(stderr);

@@ -237,8 +237,7 @@ static bool parse(struct wf_gzip_beside *b, const uint8_t *in, size_t len,
 	uint64_t count;
 
 	last_bytes(map, size, last);
-	if (len < HEAD || memcmp(in, MAGIC, 8) != 0 || get(in + 8, 8) != size ||
-	    memcmp(in + 16, last, 8) != 0 ||
+	if (get(in + 8, 8) != size || memcmp(in + 16, last, 8) != 0 ||
 	    get(in + 36, 4) !=
 		    wd_comp_check(WD_COMP_GZIP, 0, in + HEAD, len - HEAD))
 		return false;
@@ -254,28 +253,36 @@ static bool parse(struct wf_gzip_beside *b, const uint8_t *in, size_t len,
 	return count && at == len;
 }
 
-struct wf_gzip_beside *
-wf_tools_gzip_beside_read(const char *name, const uint8_t *map, size_t size)
+struct wf_gzip_beside *wf_tools_gzip_beside_read(const char *name,
+						 const uint8_t *map,
+						 size_t size,
+						 const char **wrong)
 {
 	struct wf_gzip_beside *b = NULL;
 	char path[4096];
 	struct stat st;
 	uint8_t *in = NULL;
+	size_t len = 0;
 	int fd = -1;
 
+	*wrong = NULL;
 	if (path_of(name, path, sizeof(path)))
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size >= HEAD)
-		in = malloc((size_t)st.st_size);
-	if (in && pread(fd, in, (size_t)st.st_size, 0) == st.st_size)
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size >= 0) {
+		len = (size_t)st.st_size;
+		in = malloc(len + 1);
+	}
+	if (!in || pread(fd, in, len, 0) != (ssize_t)len)
+		*wrong = "cannot be read";
+	else if (len < HEAD || memcmp(in, MAGIC, 8) != 0)
+		*wrong = "is no index";
+	else
 		b = wf_tools_gzip_beside_new();
 	close(fd);
-	if (b && !parse(b, in, (size_t)st.st_size, map, size)) {
-		fprintf(stderr,
-			"weft gunzip: %s does not belong to %s -- ignored\n",
-			path, name);
+	if (b && !parse(b, in, len, map, size)) {
+		*wrong = "is damaged, or belongs to another file";
 		wf_tools_gzip_beside_free(b);
 		b = NULL;
 	}

@@ -40,9 +40,12 @@ int wf_tools_gzip_beside_write(const struct wf_gzip_beside *b, const char *name,
 			       const uint8_t *map, size_t size,
 			       unsigned int *count);
 
-/* What is beside @name; NULL if nothing is that belongs to it. */
-struct wf_gzip_beside *
-wf_tools_gzip_beside_read(const char *name, const uint8_t *map, size_t size);
+/* What is beside @name; NULL if there is nothing, or (*wrong is not NULL then)
+ * if it is of no use. */
+struct wf_gzip_beside *wf_tools_gzip_beside_read(const char *name,
+						 const uint8_t *map,
+						 size_t size,
+						 const char **wrong);
 /* All places. */
 const struct wf_unpack_point *
 wf_tools_gzip_beside_points(const struct wf_gzip_beside *b, size_t *count);

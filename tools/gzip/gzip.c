@@ -24,11 +24,16 @@
 enum { OK, FAILED, WARNED };
 
 static int exit_code;
+/* An error after which, as with gzip, no more files are taken. */
+static bool ended;
+static const char *program = "weft gzip";
 /* What -l has said so far. */
 static struct {
 	unsigned int count;
+	unsigned int asked; /* files named on the command line */
 	uint64_t packed;
 	uint64_t plain;
+	size_t around; /* of the last one */
 } listed;
 
 static void worse(int code)
@@ -38,10 +43,14 @@ static void worse(int code)
 		exit_code = code;
 }
 
+const char *wf_tools_gzip_program(void)
+{
+	return program;
+}
+
 void wf_tools_gzip_say(const struct wf_gzip_io *io, const char *text)
 {
-	fprintf(stderr, "weft %s: %s: %s\n",
-		io->options->decompress ? "gunzip" : "gzip", io->name, text);
+	fprintf(stderr, "%s: %s: %s\n", program, io->name, text);
 }
 
 int wf_tools_gzip_write(struct wf_gzip_io *io, const void *data, size_t len)
@@ -79,17 +88,29 @@ static void look_at_input(struct wf_gzip_io *io)
 	io->map = map;
 }
 
+/* As gzip: a header and a trailer are not counted. */
+static double saved(uint64_t packed, uint64_t plain, size_t around)
+{
+	return plain ? 100.0 - 100.0 * ((double)packed - (double)around) /
+				       (double)plain :
+		       0;
+}
+
 static void report(const struct wf_gzip_io *io, uint64_t ns)
 {
 	const struct wf_gzip_options *o = io->options;
 	uint64_t plain = o->decompress ? io->total_out : io->total_in;
 	uint64_t packed = o->decompress ? io->total_in : io->total_out;
-	double saved =
-		plain ? 100.0 - 100.0 * (double)packed / (double)plain : 0;
 
-	if (o->verbose)
-		fprintf(stderr, "%s:\t%5.1f%%%s\n", io->name, saved,
-			o->test ? " OK" : "");
+	if (o->verbose && o->test)
+		fprintf(stderr, "%s:\t OK\n", io->name);
+	else if (o->verbose)
+		fprintf(stderr, "%s:\t%5.1f%%%s%s\n", io->name,
+			saved(packed, plain, io->around),
+			!io->output ? "" :
+			o->keep	    ? " -- created " :
+				      " -- replaced with ",
+			io->output ? io->output : "");
 	if (o->stats)
 		fprintf(stderr,
 			"%s: %llu bytes in, %llu out, %.3f s, %.1f MB/s of plain "
@@ -113,6 +134,7 @@ static int work(struct wf_gzip_io *io)
 	if (io->map)
 		munmap((void *)(uintptr_t)io->map, io->size);
 	worse(ret ? FAILED : OK);
+	ended = ended || (ret && !io->go_on && !io->options->list);
 	if (!ret && io->garbage) {
 		if (!io->options->quiet)
 			wf_tools_gzip_say(io, "decompression OK, trailing "
@@ -127,24 +149,33 @@ static int work(struct wf_gzip_io *io)
 /* What gzip -lv says before the rest: the checksum is the last member's. */
 static void list_more(const struct wf_gzip_io *io)
 {
-	time_t when = io->mtime;
+	time_t when = io->options->restore_name ? io->mtime : 0;
 	struct stat st;
 	char date[32] = "";
 	struct tm tm;
 
-	if (!when && !fstat(io->in, &st))
+	if (!when && !fstat(io->in, &st) && S_ISREG(st.st_mode))
 		when = st.st_mtim.tv_sec;
 	if (localtime_r(&when, &tm))
 		strftime(date, sizeof(date), "%b %e %H:%M", &tm);
 	printf("defla %08x %s ", io->check, date);
 }
 
-static void list_line(uint64_t packed, uint64_t plain, const char *name)
+static void list_line(uint64_t packed, uint64_t plain, size_t around,
+		      const char *name)
 {
 	printf("%19llu %19llu %5.1f%% %s\n", (unsigned long long)packed,
-	       (unsigned long long)plain,
-	       plain ? 100.0 - 100.0 * (double)packed / (double)plain : 0,
-	       name);
+	       (unsigned long long)plain, saved(packed, plain, around), name);
+}
+
+/* As gzip: of the last header alone, so that one file has the same ratio. */
+static void list_totals(const struct wf_gzip_options *o)
+{
+	if (o->quiet || listed.asked < 2 || !listed.packed || !listed.plain)
+		return;
+	if (o->verbose)
+		printf("%28s", "");
+	list_line(listed.packed, listed.plain, listed.around, "(totals)");
 }
 
 /* @in is read to its end: the length in the trailer is cut to 32 bits, and
@@ -168,14 +199,17 @@ static void list_one(const struct wf_gzip_options *o, const char *name, int in)
 		       "compressed", "uncompressed");
 	listed.packed += io.total_in;
 	listed.plain += io.total_out;
+	listed.around = io.around;
 	quiet.quiet = true;
 	if (in == STDIN_FILENO)
 		strcpy(plain, "stdout");
 	else if (!wf_tools_gzip_name_output(&quiet, name, plain, sizeof(plain)))
 		snprintf(plain, sizeof(plain), "%s", name);
+	if (o->restore_name && in != STDIN_FILENO)
+		wf_tools_gzip_name_stored(in, name, plain, sizeof(plain));
 	if (o->verbose)
 		list_more(&io);
-	list_line(io.total_in, io.total_out, plain);
+	list_line(io.total_in, io.total_out, io.around, plain);
 }
 
 static void list_file(const struct wf_gzip_options *o, const char *name)
@@ -236,10 +270,9 @@ static bool is_for_terminal(const struct wf_gzip_options *o, int fd)
 	if (o->force || o->test || o->list || !isatty(fd))
 		return false;
 	fprintf(stderr,
-		"weft %s: compressed data is not %s a terminal; -f if you mean "
+		"%s: compressed data is not %s a terminal; -f if you mean "
 		"it\n",
-		o->decompress ? "gunzip" : "gzip",
-		o->decompress ? "read from" : "written to");
+		program, o->decompress ? "read from" : "written to");
 	worse(FAILED);
 	return true;
 }
@@ -258,19 +291,18 @@ static bool is_same(const struct wf_gzip_io *io, const struct stat *before)
 static void in_place(struct wf_gzip_io *io, struct stat *st, const char *path)
 {
 	const struct wf_gzip_options *o = io->options;
-	const char *command = o->decompress ? "gunzip" : "gzip";
 	struct wf_gzip_out out = { .fd = -1 };
 	int ret = wf_tools_gzip_out_open(&out, path, o->force);
 
 	if (ret) {
-		fprintf(stderr, "weft %s: %s: %s%s\n", command, path,
-			strerror(-ret),
+		fprintf(stderr, "%s: %s: %s%s\n", program, path, strerror(-ret),
 			ret == -EEXIST ? "; -f replaces it" : "");
 		/* As gzip: a file that is there is a warning. */
 		worse(ret == -EEXIST ? WARNED : FAILED);
 		return;
 	}
 	io->out = out.fd;
+	io->output = path;
 	if (work(io)) {
 		wf_tools_gzip_out_drop(&out);
 		return;
@@ -288,8 +320,7 @@ static void in_place(struct wf_gzip_io *io, struct stat *st, const char *path)
 	}
 	ret = wf_tools_gzip_out_finish(&out, st);
 	if (ret) {
-		fprintf(stderr, "weft %s: %s: %s\n", command, path,
-			strerror(-ret));
+		fprintf(stderr, "%s: %s: %s\n", program, path, strerror(-ret));
 		worse(FAILED);
 	} else if (!o->keep && unlink(io->name)) {
 		wf_tools_gzip_say(io, strerror(errno));
@@ -352,26 +383,26 @@ static void walk(const struct wf_gzip_options *o, const char *name)
 	if (!o->recursive) {
 		if (!o->quiet)
 			fprintf(stderr,
-				"weft gzip: %s is a directory -- "
+				"%s: %s is a directory -- "
 				"ignored; -r goes into it\n",
-				name);
+				program, name);
 		worse(WARNED);
 		return;
 	}
 	dir = opendir(name);
 	if (!dir) {
-		fprintf(stderr, "weft gzip: %s: %s\n", name, strerror(errno));
+		fprintf(stderr, "%s: %s: %s\n", program, name, strerror(errno));
 		worse(FAILED);
 		return;
 	}
-	while ((entry = readdir(dir))) {
+	while (!ended && (entry = readdir(dir))) {
 		const char *n = entry->d_name;
 
 		if (!strcmp(n, ".") || !strcmp(n, ".."))
 			continue;
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", name, n) >=
 		    sizeof(path)) {
-			fprintf(stderr, "weft gzip: %s/%s: %s\n", name, n,
+			fprintf(stderr, "%s: %s/%s: %s\n", program, name, n,
 				strerror(ENAMETOOLONG));
 			worse(FAILED);
 			continue;
@@ -393,9 +424,10 @@ static void standard(const struct wf_gzip_options *o)
 				 .as_is = o->force && !o->test };
 
 	if (o->make_index) {
-		fputs("weft gzip: --index needs a file, beside which the index "
-		      "is written\n",
-		      stderr);
+		fprintf(stderr,
+			"%s: --index needs a file, beside which the index is "
+			"written\n",
+			program);
 		worse(FAILED);
 	} else if (o->list)
 		list_one(o, io.name, STDIN_FILENO);
@@ -406,15 +438,21 @@ static void standard(const struct wf_gzip_options *o)
 
 static int run(int argc, char **argv, struct wf_gzip_options o)
 {
-	int ret = wf_tools_gzip_options(&o, argc, argv);
+	char *slash = strrchr(argv[0], '/');
+	int ret;
 
+	/* getopt() begins its messages with it, too. */
+	argv[0] = slash ? slash + 1 : argv[0];
+	program = argv[0];
+	ret = wf_tools_gzip_options(&o, argc, argv);
 	if (ret >= 0)
 		return ret;
 	exit_code = OK;
 	wf_tools_gzip_out_catch_signals();
 	if (optind == argc)
 		standard(&o);
-	for (int i = optind; i < argc; i++) {
+	listed.asked = (unsigned int)(argc - optind);
+	for (int i = optind; i < argc && !ended; i++) {
 		char path[4096];
 
 		if (!strcmp(argv[i], "-"))
@@ -423,11 +461,8 @@ static int run(int argc, char **argv, struct wf_gzip_options o)
 			walk(&o, wf_tools_gzip_name_find(&o, argv[i], path,
 							 sizeof(path)));
 	}
-	if (listed.count > 1) {
-		if (o.verbose)
-			printf("%28s", "");
-		list_line(listed.packed, listed.plain, "(totals)");
-	}
+	if (o.list)
+		list_totals(&o);
 	wd_alg_async_fini();
 	return exit_code;
 }

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#define WF_GZIP_TRAILER 8 /* checksum and length */
+
 int wf_tools_gzip_main(int argc, char **argv);
 int wf_tools_gunzip_main(int argc, char **argv);
 /* By other programs' names: what those who call them rely on. */
@@ -58,6 +60,9 @@ struct wf_gzip_io {
 	unsigned int points; /* restart points written or used */
 	unsigned int ahead;  /* pieces unpacked before their turn */
 	uint32_t check;	     /* of the last member */
+	size_t around;	     /* bytes of the first header and of a trailer */
+	const char *output;  /* the name of the output, NULL: none */
+	bool go_on;	     /* it failed in a way that ends only this file */
 	bool garbage;	     /* something that is no gzip came after */
 	bool as_is;	     /* what is no gzip goes through as it is */
 };
@@ -68,6 +73,8 @@ int wf_tools_gzip_unpack(struct wf_gzip_io *io);
 
 /* Writes all of it; -errno. */
 int wf_tools_gzip_write(struct wf_gzip_io *io, const void *data, size_t len);
+/* How it was called: "weft gzip", or the name of a link to it. */
+const char *wf_tools_gzip_program(void);
 /* One line about this file: "weft gzip: name: text". */
 void wf_tools_gzip_say(const struct wf_gzip_io *io, const char *text);
 

@@ -48,9 +48,8 @@ bool wf_tools_gzip_name_output(const struct wf_gzip_options *o,
 						o->suffix) < room;
 		if (!o->quiet)
 			fprintf(stderr,
-				"weft gzip: %s already has %s suffix -- "
-				"unchanged\n",
-				name, o->suffix);
+				"%s: %s already has %s suffix -- unchanged\n",
+				wf_tools_gzip_program(), name, o->suffix);
 		return false;
 	}
 	if (wf_tools_gzip_name_ends(name, o->suffix))
@@ -60,8 +59,8 @@ bool wf_tools_gzip_name_output(const struct wf_gzip_options *o,
 			return replace(name, ends[i][0], ends[i][1], out, room);
 	}
 	if (!o->quiet)
-		fprintf(stderr, "weft gunzip: %s: unknown suffix -- ignored\n",
-			name);
+		fprintf(stderr, "%s: %s: unknown suffix -- ignored\n",
+			wf_tools_gzip_program(), name);
 	return false;
 }
 
@@ -121,5 +120,8 @@ const char *wf_tools_gzip_name_find(const struct wf_gzip_options *o,
 		    !lstat(out, &st))
 			return out;
 	}
-	return name;
+	/* As gzip, the one that was looked for first is reported. */
+	return (size_t)snprintf(out, room, "%s%s", name, o->suffix) < room ?
+		       out :
+		       name;
 }

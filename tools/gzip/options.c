@@ -24,8 +24,6 @@ enum {
 #define LEVEL_BEST 12 /* libdeflate's; -11 */
 #define ELEVEN '@'    /* -11, which getopt() would take for -1 -1 */
 
-static char gzip_name[] = "weft gzip", gunzip_name[] = "weft gunzip";
-
 #define OPTIONS "0123456789@cdfhklnNp:qrRS:tT:vV"
 
 static const struct option long_options[] = {
@@ -62,7 +60,7 @@ static const struct option long_options[] = {
 static void print_help(FILE *out, bool decompress)
 {
 	fprintf(out,
-		"usage: weft %s [OPTIONS] [FILE]...\n"
+		"usage: %s [OPTIONS] [FILE]...\n"
 		"\n"
 		"%s FILEs in place; without FILE, or where it is -, standard "
 		"input to\nstandard output. gzip can read what this writes, and "
@@ -96,7 +94,7 @@ static void print_help(FILE *out, bool decompress)
 		"\n"
 		"Exits 0, 1 after an error, 2 after a warning. "
 		"`man weft-gzip` has more.\n",
-		decompress ? "gunzip" : "gzip",
+		wf_tools_gzip_program(),
 		decompress ? "Decompresses" : "Compresses");
 }
 
@@ -121,9 +119,10 @@ static bool parse_threads(const char *text, unsigned int *threads)
 	       n <= THREADS_MOST;
 }
 
-/* A-B, both included, or A-. */
+/* A-B, both included, or A-. False: said why. */
 static bool parse_range(struct wf_gzip_options *o, const char *text)
 {
+	const char *wrong = "wants A-B or A-, not";
 	char *end;
 
 	o->range = true;
@@ -131,17 +130,27 @@ static bool parse_range(struct wf_gzip_options *o, const char *text)
 	o->to_stdout = true;
 	o->keep = true;
 	if (*text < '0' || *text > '9')
-		return false;
+		goto err;
 	o->range_from = strtoull(text, &end, 10);
 	if (*end++ != '-')
-		return false;
+		goto err;
 	o->range_to = UINT64_MAX;
 	if (!*end)
 		return true;
 	if (*end < '0' || *end > '9')
-		return false;
-	o->range_to = strtoull(end, &end, 10) + 1;
-	return !*end && o->range_to > o->range_from;
+		goto err;
+	o->range_to = strtoull(end, &end, 10);
+	if (*end)
+		goto err;
+	wrong = "ends before it begins:";
+	if (o->range_to < o->range_from)
+		goto err;
+	o->range_to += o->range_to < UINT64_MAX;
+	return true;
+err:
+	fprintf(stderr, "%s: --range %s '%s'\n", wf_tools_gzip_program(), wrong,
+		text);
+	return false;
 }
 
 /* What only weft has. */
@@ -161,13 +170,8 @@ static int one_more(struct wf_gzip_options *o, int opt)
 		o->test = true;
 		break;
 	case OPT_RANGE:
-		if (!parse_range(o, optarg)) {
-			fprintf(stderr,
-				"weft gunzip: --range wants A-B or A-, not "
-				"'%s'\n",
-				optarg);
+		if (!parse_range(o, optarg))
 			return 1;
-		}
 		break;
 	case OPT_REMOVE:
 		o->keep = false;
@@ -177,8 +181,8 @@ static int one_more(struct wf_gzip_options *o, int opt)
 		break;
 	default:
 		if (opt < '0' || opt > '9') {
-			fprintf(stderr, "try `weft %s --help'\n",
-				o->decompress ? "gunzip" : "gzip");
+			fprintf(stderr, "try `%s --help'\n",
+				wf_tools_gzip_program());
 			return 1;
 		}
 		/* igzip's levels are all about as fast as our first. */
@@ -222,9 +226,9 @@ static int one(struct wf_gzip_options *o, int opt)
 	case 'T':
 		if (!parse_threads(optarg, &o->threads)) {
 			fprintf(stderr,
-				"weft gzip: -p wants a number from 1 to %d, "
+				"%s: -p wants a number from 1 to %d, "
 				"not '%s'\n",
-				THREADS_MOST, optarg);
+				wf_tools_gzip_program(), THREADS_MOST, optarg);
 			return 1;
 		}
 		break;
@@ -239,8 +243,8 @@ static int one(struct wf_gzip_options *o, int opt)
 		break;
 	case 'S':
 		if (!*optarg || strchr(optarg, '/') || strlen(optarg) > 30) {
-			fprintf(stderr, "weft gzip: '%s' is no suffix\n",
-				optarg);
+			fprintf(stderr, "%s: '%s' is no suffix\n",
+				wf_tools_gzip_program(), optarg);
 			return 1;
 		}
 		o->suffix = optarg;
@@ -300,8 +304,6 @@ int wf_tools_gzip_options(struct wf_gzip_options *o, int argc, char **argv)
 	o->level = o->igzip ? 1 : 6;
 	o->threads = processors();
 	o->suffix = ".gz";
-	/* getopt() begins its messages with it. */
-	argv[0] = o->decompress ? gunzip_name : gzip_name;
 	optind = 1;
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
 		mark_eleven(argv[i]);

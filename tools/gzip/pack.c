@@ -149,6 +149,7 @@ static int begin(struct packer *p)
 	ret = len ? wf_tools_gzip_write(p->io, header, len) : -ENOMEM;
 	free(header);
 	p->data_at = p->header_at + (off_t)len;
+	p->io->around = len + WF_GZIP_TRAILER;
 	return ret;
 }
 

@@ -38,6 +38,7 @@ struct unpacker {
 	struct wf_gzip_index index;
 	struct wf_unpack_point *points;
 	struct wf_gzip_beside *beside;
+	const char *why; /* the engine's */
 };
 
 static ssize_t read_input(void *arg, uint8_t *buf, size_t len)
@@ -147,6 +148,7 @@ static void read_header(void *arg, struct wf_unpack *engine,
 	struct wf_gzip_index *index = &u->index;
 	uint64_t at = end;
 
+	u->io->around = (size_t)(end / 8) + WF_GZIP_TRAILER;
 	if (engine->points || !len ||
 	    !wf_tools_gzip_index_read(index, extra, len))
 		return;
@@ -302,6 +304,7 @@ static int run_engine(struct unpacker *u)
 	io->mtime = engine.mtime;
 	io->check = engine.check;
 	io->garbage = engine.garbage;
+	u->why = engine.why;
 	io->ahead = engine.ahead;
 	io->driver = "weft";
 	return ret;
@@ -345,16 +348,24 @@ static int run(struct unpacker *u)
 static int with_index(struct unpacker *u)
 {
 	struct wf_gzip_io *io = u->io;
+	const char *wrong = NULL;
 	int ret;
 
 	if (io->options->make_index)
 		u->beside = wf_tools_gzip_beside_new();
 	else if (io->map)
 		u->beside = wf_tools_gzip_beside_read(io->name, io->map,
-						      (size_t)io->size);
+						      (size_t)io->size, &wrong);
+	if (wrong && !io->options->quiet)
+		fprintf(stderr,
+			"%s: %s" WF_GZIP_BESIDE_SUFFIX " %s -- ignored\n",
+			wf_tools_gzip_program(), io->name, wrong);
 	if (io->options->make_index && !u->beside)
 		return -ENOMEM;
 	ret = run(u);
+	if (!ret && io->options->range && io->options->range_from &&
+	    u->at <= io->options->range_from)
+		ret = -ERANGE;
 	if (!ret && io->options->make_index)
 		ret = wf_tools_gzip_beside_write(u->beside, io->name, io->map,
 						 (size_t)io->size, &io->points);
@@ -362,20 +373,64 @@ static int with_index(struct unpacker *u)
 	return ret;
 }
 
-static const char *reason(int ret)
+/* What is wrong with one file and no reason to leave the others alone, or only
+ * if they are tested; gzip ends at all other errors. */
+static const struct {
+	const char *why;
+	const char *text;
+	bool in_test;
+} mild[] = {
+	{ "incorrect data check", "the data is damaged: wrong checksum", true },
+	{ "incorrect length check", "the data is damaged: wrong length", true },
+	{ "header crc mismatch", "the header is damaged: wrong checksum",
+	  false },
+	{ "unknown compression method", "unknown method -- not supported",
+	  false },
+	{ "unknown header flags set", "has unknown flags -- not supported",
+	  false },
+};
+
+#define MILD (sizeof(mild) / sizeof(mild[0]))
+
+static void say_why(struct unpacker *u, int ret)
 {
+	struct wf_gzip_io *io = u->io;
+	const char *text = strerror(-ret);
+	char line[128];
+
 	switch (ret) {
 	case -EINVAL:
-		return "not in gzip format";
+		text = "not in gzip format";
+		io->go_on = true;
+		break;
 	case -EBADMSG:
-		return "the data is damaged";
+		snprintf(line, sizeof(line), "the data is damaged%s%s",
+			 u->why ? ": " : "", u->why ? u->why : "");
+		text = line;
+		break;
 	case -ENODATA:
-		return "unexpected end of file";
+		text = "unexpected end of file";
+		break;
 	case -ENOTSUP:
-		return "no such driver here";
+		text = "no such driver here";
+		break;
+	case -ERANGE:
+		snprintf(line, sizeof(line),
+			 "has %llu bytes, the range begins behind them",
+			 (unsigned long long)u->at);
+		text = line;
+		io->go_on = true;
+		break;
 	default:
-		return strerror(-ret);
+		break;
 	}
+	for (size_t i = 0; i < MILD && ret == -EBADMSG && u->why; i++) {
+		if (strcmp(mild[i].why, u->why) != 0)
+			continue;
+		text = mild[i].text;
+		io->go_on = !mild[i].in_test || io->options->test;
+	}
+	wf_tools_gzip_say(io, text);
 }
 
 int wf_tools_gzip_unpack(struct wf_gzip_io *io)
@@ -393,9 +448,9 @@ int wf_tools_gzip_unpack(struct wf_gzip_io *io)
 		close(u->stop);
 	wf_tools_gzip_progress_end();
 	pthread_mutex_destroy(&u->lock);
+	if (ret)
+		say_why(u, ret);
 	free(u->points);
 	free(u);
-	if (ret)
-		wf_tools_gzip_say(io, reason(ret));
 	return ret;
 }

@@ -25,6 +25,9 @@
 #define RETRY_LAST (500 * WF_NS_PER_MS)
 /* For how long to wait for the connection of a peer that keeps its own. */
 #define YIELD_PATIENCE (1 * WF_NS_PER_S)
+/* While we ask, a pass is due at least so often: longer gaps are time in which
+ * the process did not run. */
+#define ASK_EVERY (1 * WF_NS_PER_S)
 
 static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 
@@ -173,6 +176,14 @@ static uint64_t patience(const struct wf_tcp_dev *dev,
 	return chan->state == WF_TCP_GREET && chan->peer->is_near ?
 		       dev->dead_ns :
 		       dev->connect_ns;
+}
+
+/* @more: how long there is to go. */
+static void arm_asking(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+		       uint64_t more)
+{
+	wf_tcp_peer_arm(dev, peer,
+			dev->now + (more < ASK_EVERY ? more : ASK_EVERY));
 }
 
 static void wait_for(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
@@ -343,7 +354,7 @@ static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	chan->conn->chan = chan;
 	chan->conn->number = chan->number;
 	wf_base_list_add_tail(&dev->conns, &chan->conn->link);
-	wf_tcp_peer_arm(dev, peer, chan->asked_from + dev->connect_ns);
+	arm_asking(dev, peer, dev->connect_ns);
 	if (done)
 		connected(dev, chan->conn);
 }
@@ -583,6 +594,7 @@ void wf_tcp_conn_accept(struct wf_tcp_dev *dev)
 static void tick(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
 	struct wf_tcp_peer *peer = chan->peer;
+	uint64_t asked;
 
 	switch (chan->state) {
 	case WF_TCP_WAIT:
@@ -593,11 +605,11 @@ static void tick(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 		break;
 	case WF_TCP_CONNECT:
 	case WF_TCP_GREET:
-		if (dev->now - chan->asked_from >= patience(dev, chan))
+		asked = dev->now - chan->asked_from;
+		if (asked >= patience(dev, chan))
 			wf_tcp_conn_broken(dev, chan->conn, ETIMEDOUT);
 		else
-			wf_tcp_peer_arm(dev, peer,
-					chan->asked_from + patience(dev, chan));
+			arm_asking(dev, peer, patience(dev, chan) - asked);
 		break;
 	case WF_TCP_UP:
 		if (!wf_tcp_peer_is_busy(peer) &&
@@ -608,6 +620,36 @@ static void tick(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 		break;
 	default:
 		break;
+	}
+}
+
+static uint64_t later(const struct wf_tcp_dev *dev, uint64_t at, uint64_t ns)
+{
+	/* It may have been set since then. */
+	return dev->now - at < ns ? dev->now : at + ns;
+}
+
+void wf_tcp_conn_absent(struct wf_tcp_dev *dev, uint64_t ns)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->peers) {
+		struct wf_tcp_peer *peer =
+			wf_container_of(pos, struct wf_tcp_peer, link);
+
+		for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
+			struct wf_tcp_chan *chan = &peer->chans[i];
+
+			if (chan->asked_from)
+				chan->asked_from =
+					later(dev, chan->asked_from, ns);
+		}
+	}
+	wf_list_for_each (pos, tmp, &dev->guests) {
+		struct wf_tcp_conn *guest =
+			wf_container_of(pos, struct wf_tcp_conn, link);
+
+		guest->came_at = later(dev, guest->came_at, ns);
 	}
 }
 

@@ -79,14 +79,32 @@ static void test_verdicts(void **state)
 	chan.state = WF_TCP_GREET;
 	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_LEAVE);
 	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false), WF_TCP_TAKE);
+	/* Nobody has seen ours yet. */
+	chan.state = WF_TCP_CONNECT;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	chan.state = WF_TCP_GREET;
+	/* Who insists is not left, and does not leave for what was said before
+	 * that. Bug: both sides gave up their connection for the other's, again
+	 * and again, when the processor was shared by so many that hellos were
+	 * read a second late. */
 	hello.insists = 1;
 	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	chan.insists = true;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_LEAVE);
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false), WF_TCP_TAKE);
 	hello.insists = 0;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false),
+			 WF_TCP_LEAVE);
+	chan.insists = false;
 	/* Ours was welcomed: the hello was sent before that, unless it names
 	 * it as over. */
 	chan.state = WF_TCP_UP;
 	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false),
 			 WF_TCP_LEAVE);
+	hello.insists = 1;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false),
+			 WF_TCP_LEAVE);
+	hello.insists = 0;
 	hello.replaces = 5;
 	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
 	/* Theirs was welcomed: a later one replaces it, an earlier one does
@@ -308,6 +326,32 @@ static void test_nobody(void **state)
 	side_close(&p.a);
 }
 
+/* A process is stopped (SIGSTOP) while it connects, for longer than it has time
+ * for that: the time-out is not over when it goes on. */
+static void test_stopped(void **state)
+{
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+	struct pair p;
+
+	(void)state;
+	attr.connect_ns = 300 * WF_NS_PER_MS;
+	attr.dead_ns = attr.connect_ns;
+	pair_open_attr(&p, &attr, &attr);
+	pair_recv(&p.b, 1, 0, 64);
+	post(&p.a, &p.b, 2);
+	for (int i = 0; i < 100; i++)
+		wf_nic_progress(p.a.nic);
+	assert_int_equal(peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL].state,
+			 WF_TCP_GREET);
+	usleep(600000);
+	for (int i = 0; i < 100; i++)
+		wf_nic_progress(p.a.nic);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_int_equal(COUNTED(&p.a, peer_deaths), 0);
+	pair_close(&p);
+}
+
 /* Many messages for a side that posts no receives: they wait, in memory that
  * has a limit, and what the other side sends is acknowledged all the same. */
 static void test_slow_reader(void **state)
@@ -496,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_slow_reader),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_no_handle),

@@ -429,6 +429,7 @@ static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	dev->soft.user_fd = -1;
 	dev->pid = wf_os_getpid();
 	dev->now = wf_base_clock_ns();
+	dev->awake_at = dev->now;
 	dev->idle_ns = IDLE;
 	dev->dead_ns = attr->dead_ns ? attr->dead_ns : DEFAULT_DEAD;
 	dev->connect_ns = attr->connect_ns ? attr->connect_ns : DEFAULT_CONNECT;

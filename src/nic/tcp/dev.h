@@ -214,6 +214,7 @@ struct wf_tcp_dev {
 		struct wf_nic_soft soft;
 	};
 	uint64_t now;
+	uint64_t awake_at; /* when the last pass was, or the next has to be */
 	uint64_t dead_ns;
 	uint64_t connect_ns;
 	uint64_t idle_ns;
@@ -330,6 +331,10 @@ void wf_tcp_conn_broken(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			int err);
 /* The timer of the peer has run out. */
 void wf_tcp_conn_tick(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
+/* For @ns nobody made a pass that was due: the process was stopped, or had no
+ * processor. That time is not counted against those who had no chance to be
+ * heard. */
+void wf_tcp_conn_absent(struct wf_tcp_dev *dev, uint64_t ns);
 void wf_tcp_conn_expire_guests(struct wf_tcp_dev *dev);
 void wf_tcp_conn_free_dead(struct wf_tcp_dev *dev);
 /* Closes connections of @chan without a word; the channel is down. */
@@ -415,6 +420,8 @@ unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
 void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Tries frames that are held. */
 int wf_tcp_target_retry(struct wf_tcp_dev *dev);
+/* See wf_tcp_conn_absent(). */
+void wf_tcp_target_absent(struct wf_tcp_dev *dev, uint64_t ns);
 void wf_tcp_target_drop_held(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 
 /* -- out.c: what goes -------------------------------------------------------- */

@@ -165,6 +165,44 @@ static void test_empty(void **state)
 	pair_close(&p);
 }
 
+/* A message that finds no receive waits for one as long as its sender says, but
+ * one of a stranger not for ever. */
+static void test_time_limit(void **state)
+{
+	uint64_t late = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+	struct wf_tcp_head head;
+	struct wf_tcp_dev *dev;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	attr.dead_ns = 200 * WF_NS_PER_MS;
+	pair_open_attr(&p, &attr, &attr);
+	dev = wf_tcp_dev_of(p.b.nic);
+	head = send_head(&p.b, 0);
+	fd = enter(&p.b, PORT, WF_TCP_SMALL);
+	assert_int_equal(send(fd, &head, sizeof(head), 0), sizeof(head));
+	post(&p.a, &p.b, 10);
+	while (count(&dev->all_held) < 2) {
+		pair_progress(&p);
+		assert_true(wf_base_clock_ns() < late);
+	}
+	while (count(&dev->all_held) > 1) {
+		pair_progress(&p);
+		assert_true(wf_base_clock_ns() < late);
+	}
+	for (uint64_t end = wf_base_clock_ns() + 2 * attr.dead_ns;
+	     wf_base_clock_ns() < end;)
+		pair_progress(&p);
+	assert_int_equal(COUNTED(&p.b, rnr_sent), 1);
+	pair_recv(&p.b, 1, 0, 64);
+	assert_int_equal(pair_wait(&p, &p.b).len, 8);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	close(fd);
+	pair_close(&p);
+}
+
 #define RECEIVES 8u
 
 /* Those who announce messages and do not send them keep no receive. */
@@ -213,6 +251,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_all_held),
 		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_announced),
 	};
 

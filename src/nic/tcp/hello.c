@@ -9,8 +9,12 @@
  *   which knows best that the earlier one is over.
  *   A connection of ours that was welcomed gives way only to one that names it
  *   as over.
+ *   One of ours over which no hello was sent yet gives way: the other side
+ *   cannot have seen it.
  *   While ours waits for its answer, the side with the smaller address keeps
- *   its own, and the other waits for that, for a while: then it insists.
+ *   its own, and the other waits for that, for a while: then it insists. Who
+ *   insists keeps his own until it is answered, because the other side takes
+ *   it whenever it comes; what that side said before is out of date.
  */
 #include <string.h>
 
@@ -59,11 +63,14 @@ enum wf_tcp_verdict wf_tcp_hello_judge(const struct wf_tcp_chan *chan,
 	/* Another process, or one that has forgotten us. */
 	if (hello->life != chan->peer->life && chan->peer->life)
 		return WF_TCP_TAKE;
-	if (!conn || !conn->mine || hello->insists ||
+	if (!conn || !conn->mine || chan->state == WF_TCP_CONNECT ||
 	    hello->replaces == conn->number)
 		return WF_TCP_TAKE;
+	/* Then it was said before the other side welcomed ours. */
 	if (chan->state == WF_TCP_UP)
 		return WF_TCP_LEAVE;
+	if (hello->insists != chan->insists)
+		return hello->insists ? WF_TCP_TAKE : WF_TCP_LEAVE;
 	return below ? WF_TCP_LEAVE : WF_TCP_TAKE;
 }
 

@@ -18,6 +18,8 @@
 #define RETRY_AFTER (1 * WF_NS_PER_MS)
 /* Bytes of one channel in one pass. */
 #define QUANTUM (1u << 20)
+/* A pass that is later than this: the process did not run. */
+#define ABSENT_MIN (100 * WF_NS_PER_MS)
 /* Passes in a row in the owner's place. */
 #define ATTEND_PASSES 16
 
@@ -121,10 +123,12 @@ static void cool_down(struct wf_tcp_dev *dev)
 	}
 }
 
+/* Before a timer runs out, everything is read that may have come in time. */
 static int look(struct wf_tcp_dev *dev)
 {
 	if (dev->hot_count && dev->hot_count <= WF_TCP_HOT_MOST &&
-	    !dev->full_count && ++dev->passes % LOOK_EVERY)
+	    !dev->full_count && ++dev->passes % LOOK_EVERY &&
+	    !wf_nic_timers_due(&dev->timers, dev->now))
 		return look_at_hot(dev);
 	cool_down(dev);
 	return look_at_all(dev);
@@ -206,11 +210,24 @@ void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum)
 	}
 }
 
+/* All that we can say of the time since then is that nobody listened. */
+static void was_absent(struct wf_tcp_dev *dev)
+{
+	uint64_t ns = dev->now - dev->awake_at;
+
+	wf_tcp_conn_absent(dev, ns);
+	wf_tcp_target_absent(dev, ns);
+}
+
 int wf_tcp_pass(struct wf_tcp_dev *dev)
 {
 	int did = 0;
 
 	dev->now = wf_base_clock_ns();
+	if (wf_unlikely((int64_t)(dev->now - dev->awake_at) >
+			(int64_t)ABSENT_MIN))
+		was_absent(dev);
+	dev->awake_at = dev->now;
 	if (wf_unlikely(!wf_base_list_empty(&dev->all_held)))
 		did += wf_tcp_target_retry(dev);
 	if (wf_unlikely(!wf_base_list_empty(&dev->deaf)))
@@ -231,7 +248,7 @@ int wf_tcp_pass(struct wf_tcp_dev *dev)
 	return did;
 }
 
-uint64_t wf_tcp_pass_rest(struct wf_tcp_dev *dev)
+static uint64_t rest_until(struct wf_tcp_dev *dev)
 {
 	uint64_t at, soon = dev->now + RETRY_AFTER;
 
@@ -248,6 +265,17 @@ uint64_t wf_tcp_pass_rest(struct wf_tcp_dev *dev)
 		at = dev->accept_at;
 	if (dev->guest_count && at > dev->now + WF_NS_PER_S)
 		at = dev->now + WF_NS_PER_S;
+	return at;
+}
+
+uint64_t wf_tcp_pass_rest(struct wf_tcp_dev *dev)
+{
+	uint64_t at = rest_until(dev);
+
+	/* Others may wake us sooner. */
+	dev->awake_at = at == WF_TCP_NEVER ? INT64_MAX :
+			at > dev->now	   ? at :
+					     dev->now;
 	return at;
 }
 

@@ -191,16 +191,37 @@ static uint32_t held_cost(const struct wf_tcp_held *held)
 	       (head->kind == WF_TCP_SEND ? head->len : 0);
 }
 
+/* Until there is a receive, however long it takes; what strangers want is kept
+ * no longer than a host that does not answer. */
+static bool waits_long(const struct wf_tcp_held *held)
+{
+	return held->frame.head.kind == WF_TCP_READ ||
+	       held->frame.head.status == WF_NIC_RNR_FOREVER;
+}
+
+static bool is_late(const struct wf_tcp_dev *dev,
+		    const struct wf_tcp_held *held)
+{
+	return dev->now >= held->until &&
+	       !(waits_long(held) && held->chan->peer->handles);
+}
+
+void wf_tcp_target_absent(struct wf_tcp_dev *dev, uint64_t ns)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->all_held)
+		wf_container_of(pos, struct wf_tcp_held, dev_link)->until += ns;
+}
+
 static void add_held(struct wf_tcp_dev *dev, struct wf_tcp_held *held)
 {
 	struct wf_tcp_chan *chan = held->chan;
 	uint8_t tries = held->frame.head.status;
 
 	held->seq = chan->taken + 1;
-	held->until = tries == WF_NIC_RNR_FOREVER ||
-				      held->frame.head.kind == WF_TCP_READ ?
-			      WF_TCP_NEVER :
-			      dev->now + (tries + 1u) * RNR_WAIT;
+	held->until = dev->now + (waits_long(held) ? dev->dead_ns :
+						     (tries + 1u) * RNR_WAIT);
 	chan->held_bytes += held_cost(held);
 	dev->held_bytes += held_cost(held);
 	wf_base_list_add_tail(&chan->held, &held->link);
@@ -582,7 +603,7 @@ int wf_tcp_target_retry(struct wf_tcp_dev *dev)
 			wf_container_of(pos, struct wf_tcp_held, dev_link);
 		enum wf_nic_status status = deliver(dev, held);
 
-		if (status == WF_NIC_RNR && dev->now < held->until) {
+		if (status == WF_NIC_RNR && !is_late(dev, held)) {
 			if (!--left)
 				break;
 			continue;

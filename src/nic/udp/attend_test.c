@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "nic/udp/dev.h"
+#include "nic/udp/engine/inner.h"
 
 static _Atomic int watched = -1; /* a device's socket */
 static _Atomic bool for_ever;	 /* only an event may wake who polls it */

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "nic/udp/dev.h"
 #include "nic/open.h"
-#include "nic/udp/sum.h"
 #include "nic/udp/udp.h"
 #include "os/file.h"
 #include "os/poll.h"
@@ -29,13 +28,6 @@
 #define DEFAULT_DEAD (900 * WF_NS_PER_S)
 #define DEFAULT_CONNECT (20 * WF_NS_PER_S)
 
-uint64_t wf_udp_dev_random(struct wf_udp_dev *dev)
-{
-	uint64_t mixed[2] = { dev->random++, dev->now };
-
-	return wf_udp_sum_sip(dev->secret, mixed, sizeof(mixed));
-}
-
 /* -- the table -------------------------------------------------------------- */
 
 /* In a burst, that is while others are under way and the last left just now, a
@@ -44,7 +36,7 @@ uint64_t wf_udp_dev_random(struct wf_udp_dev *dev)
  * the owner's, or the attendant's if he does not call. */
 static bool may_wait(struct wf_udp_dev *dev)
 {
-	return dev->attend.on && dev->slots.in_use &&
+	return dev->attend.on && dev->engine.slots.in_use &&
 	       dev->now - dev->kicked_at < BURST_NS &&
 	       ++dev->kicks_held < BURST_MOST;
 }
@@ -65,7 +57,7 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	wf_udp_work_take(dev, qp);
 	if (!may_wait(dev)) {
 		wf_udp_pass_pump(dev);
-		wf_udp_dev_flush(dev);
+		wf_udp_port_flush(dev);
 		dev->kicked_at = dev->now;
 		dev->kicks_held = 0;
 	}
@@ -145,7 +137,6 @@ static int udp_qp_create(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
 	struct wf_udp_qp *mine = malloc(sizeof(*mine));
 
-	(void)nic;
 	if (!mine)
 		return -ENOMEM;
 	mine->stuck = wf_nic_soft_places(qp);
@@ -155,15 +146,13 @@ static int udp_qp_create(struct wf_nic *nic, struct wf_nic_qp *qp)
 	}
 	wf_base_list_init(&mine->ops);
 	qp->dev = mine;
+	wf_udp_dev_of(nic)->engine.ready = true;
 	return 0;
 }
 
 static void udp_qp_flush(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
-	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
-
-	dev->now = wf_base_clock_ns();
-	wf_udp_work_flush(dev, qp);
+	wf_udp_work_flush(wf_udp_dev_of(nic), qp);
 }
 
 static void udp_qp_destroy(struct wf_nic *nic, struct wf_nic_qp *qp)
@@ -180,16 +169,10 @@ static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 
 	if (!wf_nic_addr_reachable(nic, &ah->addr))
 		return -EINVAL;
-	dev->now = wf_base_clock_ns();
-	peer = wf_udp_peer_get(dev, &ah->addr, false);
+	peer = wf_udp_engine_hold(&dev->engine, wf_base_clock_ns(), &ah->addr);
 	if (!peer)
 		return -ENOSPC;
 	peer->ah = ah->num;
-	if (!peer->handles++) {
-		dev->strangers--;
-		peer->lost = false;
-	}
-	peer->reap_at = WF_UDP_NEVER;
 	ah->dev = peer;
 	return 0;
 }
@@ -202,7 +185,7 @@ static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	struct wf_udp_peer *peer = ah->dev;
 
-	if (--peer->handles)
+	if (!wf_udp_engine_release(&dev->engine, wf_base_clock_ns(), peer))
 		return;
 	peer->ah = WF_NIC_AH_UNKNOWN;
 	/* One that nobody has taken back yet is kept. */
@@ -210,9 +193,6 @@ static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 		peer->has_memo = true;
 		peer->memo = *memo;
 	}
-	dev->strangers++;
-	dev->now = wf_base_clock_ns();
-	wf_udp_peer_let_go(dev, peer);
 }
 
 static bool udp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
@@ -232,8 +212,7 @@ static void udp_ah_abandon(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 
-	dev->now = wf_base_clock_ns();
-	wf_udp_peer_abandon(dev, ah->dev);
+	wf_udp_engine_abandon(&dev->engine, wf_base_clock_ns(), ah->dev);
 }
 
 static void udp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
@@ -265,7 +244,8 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->hears = peer->in.open;
 	/* System calls: once for each peer. */
 	if (!path->up && !peer->guess)
-		peer->guess = wf_udp_hello_seg(wf_udp_dev_of(nic), &peer->addr);
+		peer->guess = wf_udp_hello_seg(&wf_udp_dev_of(nic)->engine,
+					       &peer->addr);
 	path->max_msg = path->up ? out->seg : peer->guess;
 	if (path->max_msg > nic->caps.max_msg)
 		path->max_msg = nic->caps.max_msg;
@@ -273,46 +253,13 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 
 /* -- opening and closing ---------------------------------------------------- */
 
-/* What is here is acknowledged, so that nobody waits for it; then goodbye. */
-static void say_goodbye(struct wf_udp_dev *dev)
-{
-	struct wf_udp_note note = { .common = { .type = WF_UDP_CLOSE } };
-
-	dev->now = wf_base_clock_ns();
-	for (uint32_t i = 0; i < dev->peer_count; i++) {
-		struct wf_udp_peer *peer = dev->peers[i];
-
-		if (!peer)
-			continue;
-		if (peer->in.open) {
-			wf_udp_in_send_ack(dev, peer);
-			note.common.dst_cid = peer->in.remote_cid;
-			note.seq = peer->in.base;
-			note.ts = wf_udp_in_echo(dev, peer);
-			wf_udp_dev_answer(dev, &peer->addr, &peer->in.local,
-					  &note.common, sizeof(note));
-		}
-		if (peer->out.state == WF_UDP_OUT_UP) {
-			note.common.dst_cid = peer->out.remote_cid;
-			wf_udp_dev_control(dev, &peer->addr, &note.common,
-					   sizeof(note));
-		}
-	}
-	wf_udp_dev_flush(dev);
-}
-
 static void free_dev(struct wf_udp_dev *dev)
 {
-	for (uint32_t i = 0; i < dev->peer_count; i++) {
-		if (dev->peers[i])
-			wf_udp_peer_free(dev, dev->peers[i]);
-	}
-	free(dev->peers);
-	wf_nic_timers_fini(&dev->timers);
+	if (dev->engine.port)
+		wf_udp_engine_fini(&dev->engine);
 	free(dev->reads);
 	wf_queue_ids_fini(&dev->read_ids);
-	wf_base_pool_fini(&dev->slots);
-	wf_base_pool_fini(&dev->ops);
+	wf_base_pool_fini(&dev->requests);
 	wf_udp_sock_close(&dev->sock);
 	if (dev->wake_fd >= 0)
 		wf_os_close(dev->wake_fd);
@@ -335,8 +282,8 @@ static void udp_close(struct wf_nic *nic)
 			wf_nic_attend_end(&dev->attend);
 		wf_udp_pass_stop(dev);
 		/* Twice: nobody is left to repeat what gets lost. */
-		say_goodbye(dev);
-		say_goodbye(dev);
+		wf_udp_engine_goodbye(&dev->engine, wf_base_clock_ns());
+		wf_udp_engine_goodbye(&dev->engine, wf_base_clock_ns());
 		/* What a test's bad wire holds back is late, not lost. */
 		if (dev->sock.fault)
 			wf_udp_fault_run(dev->sock.fault, UINT64_MAX);
@@ -344,35 +291,47 @@ static void udp_close(struct wf_nic *nic)
 	free_dev(dev);
 }
 
-static void set_attr(struct wf_udp_dev *dev, const struct wf_nic_attr *attr)
+static int start_engine(struct wf_udp_dev *dev, const struct wf_nic_attr *attr)
 {
-	dev->payload_crc =
-		attr->payload_crc || (attr->fault && attr->fault->corrupt);
-	dev->dead_ns = attr->dead_ns ? attr->dead_ns : DEFAULT_DEAD;
-	dev->connect_ns = attr->connect_ns ? attr->connect_ns : DEFAULT_CONNECT;
-	dev->max_peers = attr->max_peers ? attr->max_peers : DEFAULT_PEERS;
+	struct wf_udp_setup set = {
+		.port = &wf_udp_port,
+		.counters = dev->nic.counters,
+		.dead_ns = attr->dead_ns ? attr->dead_ns : DEFAULT_DEAD,
+		.connect_ns =
+			attr->connect_ns ? attr->connect_ns : DEFAULT_CONNECT,
+		.max_peers = attr->max_peers ? attr->max_peers : DEFAULT_PEERS,
+		.rcvbuf = dev->sock.rcvbuf,
+		.payload_crc = attr->payload_crc ||
+			       (attr->fault && attr->fault->corrupt),
+		.any = dev->sock.any,
+		.name = dev->sock.name,
+	};
+
 	/* As many again may come by themselves; an index has 16 bits. */
-	if (dev->max_peers > UINT16_MAX / 2)
-		dev->max_peers = UINT16_MAX / 2;
+	if (set.max_peers > UINT16_MAX / 2)
+		set.max_peers = UINT16_MAX / 2;
+	if (wf_os_random(set.secret, sizeof(set.secret), true))
+		return -EIO;
+	dev->now = wf_base_clock_ns();
+	wf_udp_engine_init(&dev->engine, dev->now, &set);
+	return 0;
 }
 
 static void set_caps(struct wf_udp_dev *dev)
 {
-	uint32_t packet = wf_udp_sock_payload(dev->nic.addr.sa.sa_family,
+	uint32_t packet = wf_udp_path_payload(dev->nic.addr.sa.sa_family,
 					      dev->sock.link_mtu);
+	uint32_t max_msg = packet - (uint32_t)sizeof(struct wf_udp_data);
+	uint32_t max_peers = dev->engine.set.max_peers;
 
-	dev->max_msg = packet - (uint32_t)sizeof(struct wf_udp_data);
-	if (dev->max_msg > MAX_MSG)
-		dev->max_msg = MAX_MSG;
 	dev->nic.caps = (struct wf_nic_caps){
-		.max_msg = dev->max_msg,
+		.max_msg = max_msg < MAX_MSG ? max_msg : MAX_MSG,
 		.max_rdma = MAX_RDMA,
 		.inline_max = WF_NIC_INLINE_MAX,
 		.max_qp = WF_NIC_QP_MAX,
 		.max_queue = MAX_QUEUE,
 		.max_batch = MAX_BATCH,
-		.max_ah = dev->max_peers < WF_NIC_AH_MAX ? dev->max_peers :
-							   WF_NIC_AH_MAX,
+		.max_ah = max_peers < WF_NIC_AH_MAX ? max_peers : WF_NIC_AH_MAX,
 		.max_mr = WF_NIC_MR_MAX,
 		.push_max = 16384,
 		.max_recv = MAX_MSG,
@@ -400,34 +359,25 @@ static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	dev->poll_fd = -1;
 	dev->pid = wf_os_getpid();
 	dev->sock.fd = -1;
-	dev->now = wf_base_clock_ns();
-	for (unsigned i = 0; i < 256; i++)
-		wf_base_list_init(&dev->buckets[i]);
-	wf_base_list_init(&dev->active);
-	wf_base_list_init(&dev->ackers);
 	wf_base_list_init(&dev->soft.stuck);
-	wf_base_list_init(&dev->all_wholes);
-	wf_base_pool_init(&dev->ops, sizeof(struct wf_udp_op), 64, 0);
-	wf_base_pool_init(&dev->slots, sizeof(struct wf_udp_slot), 256, 0);
+	wf_base_pool_init(&dev->requests, sizeof(struct wf_udp_request), 64, 0);
 	locked = attr->locked || attr->thread || attr->attend;
 	ret = wf_nic_init(&dev->nic, &wf_nic_udp_ops, locked, attr->counters);
 	if (ret) {
 		free(dev);
 		return ret;
 	}
-	set_attr(dev, attr);
-	ret = -EIO;
-	if (wf_os_random(dev->secret, sizeof(dev->secret), true))
-		goto err;
 	ret = wf_queue_ids_init(&dev->read_ids, WF_UDP_READS_MOST, 31);
 	if (ret)
 		goto err;
 	ret = -ENOMEM;
-	dev->reads = calloc(WF_UDP_READS_MOST, sizeof(struct wf_udp_op *));
+	dev->reads = calloc(WF_UDP_READS_MOST, sizeof(*dev->reads));
 	if (!dev->reads)
 		goto err;
 	ret = wf_udp_sock_open(&dev->sock, attr, &dev->nic.addr,
 			       dev->nic.counters);
+	if (!ret)
+		ret = start_engine(dev, attr);
 	if (ret)
 		goto err;
 	set_caps(dev);

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "nic/udp/dev.h"
+#include "nic/udp/engine/inner.h"
 
 static uint16_t ip_sum(const void *bytes, size_t len)
 {
@@ -98,7 +99,7 @@ static void test_forged_unreachable(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	peer = wf_udp_dev_of(p.a.nic)->peers[0];
+	peer = wf_udp_dev_of(p.a.nic)->engine.peers[0];
 	for (int i = 0; i < 30; i++) {
 		forge(raw, &p.a, &p.b, codes[i % 3], 0, &lie,
 		      i % 2 ? sizeof(lie) : 0);
@@ -131,7 +132,7 @@ static void test_quoted_unreachable(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	peer = wf_udp_dev_of(p.a.nic)->peers[0];
+	peer = wf_udp_dev_of(p.a.nic)->engine.peers[0];
 	quote.common.dst_cid = peer->out.remote_cid;
 	for (int i = 0; i < 5; i++) {
 		forge(raw, &p.a, &p.b, ICMP_PORT_UNREACH, 0, &quote,
@@ -159,7 +160,7 @@ static void test_too_large(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	out = &wf_udp_dev_of(p.a.nic)->peers[0]->out;
+	out = &wf_udp_dev_of(p.a.nic)->engine.peers[0]->out;
 	wide = out->seg;
 	forge(raw, &p.a, &p.b, ICMP_FRAG_NEEDED, 1400, &quote, sizeof(quote));
 	look_for_errors(&p.a);

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "nic/udp/dev.h"
+#include "nic/udp/engine/inner.h"
 
 /* What the calls below answer, in turn with doing what they should. */
 static int fail_with;
@@ -117,7 +118,8 @@ static void test_send_fails(void **state)
 		fail_every = 0;
 		assert_true(failed > 5);
 		expect_nothing_more(&p);
-		assert_int_equal(wf_udp_dev_of(p.a.nic)->peers[0]->refused, 0);
+		assert_int_equal(
+			wf_udp_dev_of(p.a.nic)->engine.peers[0]->refused, 0);
 		pair_close(&p);
 	}
 }
@@ -167,7 +169,8 @@ static void test_no_segments(void **state)
 		failed = 0;
 		exchange(&p, 100, 3000);
 		assert_true(failed > 0 && failed < 5);
-		assert_true(wf_udp_dev_of(p.a.nic)->peers[0]->out.no_gso);
+		assert_true(
+			wf_udp_dev_of(p.a.nic)->engine.peers[0]->out.no_gso);
 		fail_segments = false;
 		pair_close(&p);
 	}
@@ -188,13 +191,13 @@ static void test_segments_elsewhere(void **state)
 		if (!dev->sock.gso)
 			skip();
 		dev->sock.failed = true;
-		dev->sock.too_large = i == 0;
-		dev->sock.no_segments = i == 1;
-		dev->sock.failed_to = *wf_nic_addr(p.b.nic);
-		wf_base_addr_set_port(&dev->sock.failed_to, 9);
+		dev->sock.failure.too_large = i == 0;
+		dev->sock.failure.no_segments = i == 1;
+		dev->sock.failure.to = *wf_nic_addr(p.b.nic);
+		wf_base_addr_set_port(&dev->sock.failure.to, 9);
 		wf_nic_progress(p.a.nic);
 		assert_true(dev->sock.gso && !dev->sock.failed);
-		assert_false(dev->peers[0]->out.no_gso);
+		assert_false(dev->engine.peers[0]->out.no_gso);
 		pair_close(&p);
 	}
 }
@@ -224,7 +227,7 @@ static void test_path_shrinks(void **state)
 	sge = pair_sge(&p.a, 0, 1u << 20);
 	wr = pair_wr(&p.a, &p.b, 1);
 	assert_int_equal(wf_nic_post_write(p.a.qp, &wr, &there, &sge), 0);
-	while (dev->peers[0]->out.seg > 1500)
+	while (dev->engine.peers[0]->out.seg > 1500)
 		pair_progress(&p);
 	fail_segments = false;
 	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
@@ -244,8 +247,8 @@ static void test_sequence_wraps(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	a = wf_udp_dev_of(p.a.nic)->peers[0];
-	b = wf_udp_dev_of(p.b.nic)->peers[0];
+	a = wf_udp_dev_of(p.a.nic)->engine.peers[0];
+	b = wf_udp_dev_of(p.b.nic)->engine.peers[0];
 	for (int i = 0; i < 100; i++)
 		pair_progress(&p);
 	assert_int_equal(a->out.una, a->out.next);
@@ -305,7 +308,7 @@ static void test_reordering_forgotten(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	out = &wf_udp_dev_of(p.a.nic)->peers[0]->out;
+	out = &wf_udp_dev_of(p.a.nic)->engine.peers[0]->out;
 	out->reorders = true;
 	out->reo_mult = 8;
 	fail_with = EPERM;
@@ -358,7 +361,7 @@ static void test_paced(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	out = &wf_udp_dev_of(p.a.nic)->peers[0]->out;
+	out = &wf_udp_dev_of(p.a.nic)->engine.peers[0]->out;
 	out->cc.srtt = WF_NS_PER_S;
 	out->cc.cwnd = 2u << 20;
 	out->cc.ssthresh = out->cc.cwnd;
@@ -392,7 +395,7 @@ static void test_window(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	out = &wf_udp_dev_of(p.a.nic)->peers[0]->out;
+	out = &wf_udp_dev_of(p.a.nic)->engine.peers[0]->out;
 	for (int i = 0; i < 2; i++) {
 		struct side *s = i ? &p.b : &p.a;
 

@@ -4,11 +4,8 @@
  * and the thread that does nothing else, if there is one.
  */
 #include <errno.h>
-#include <string.h>
 
-#include "base/log.h"
 #include "nic/udp/dev.h"
-#include "nic/udp/sum.h"
 #include "os/poll.h"
 #include "os/thread.h"
 #include "queue/wake.h"
@@ -28,128 +25,22 @@
 #define QUANTUM 64u
 #define QUANTUM_ALONE 220u
 
-/* -- sending ---------------------------------------------------------------- */
-
-static void unsent(void *arg, void *token)
-{
-	struct wf_udp_slot *slot = token;
-
-	wf_udp_out_unsent(arg, slot->peer, slot);
-}
-
-int wf_udp_dev_flush(struct wf_udp_dev *dev)
-{
-	int ret = wf_udp_sock_flush(&dev->sock, dev->now, unsent, dev);
-
-	if (ret)
-		wf_udp_dev_later(dev);
-	return ret;
-}
-
-void wf_udp_dev_later(struct wf_udp_dev *dev)
-{
-	dev->retry_at = dev->now + RETRY_AFTER;
-}
-
-void wf_udp_dev_control(struct wf_udp_dev *dev, const struct wf_addr *to,
-			struct wf_udp_common *packet, size_t len)
-{
-	static const struct wf_addr unknown;
-	const struct wf_udp_peer *peer =
-		dev->sock.any ? wf_udp_peer_find(dev, to) : NULL;
-
-	wf_udp_dev_answer(dev, to, peer ? &peer->local : &unknown, packet, len);
-}
-
-static void seal(struct wf_udp_common *packet, size_t len)
-{
-	const uint8_t *bytes = (const uint8_t *)packet;
-
-	packet->magic = WF_UDP_MAGIC;
-	packet->crc = wf_udp_sum_crc(0, bytes, 4);
-	packet->crc = wf_udp_sum_crc(packet->crc, bytes + 8, len - 8);
-}
-
-void wf_udp_dev_answer(struct wf_udp_dev *dev, const struct wf_addr *to,
-		       const struct wf_addr *from, struct wf_udp_common *packet,
-		       size_t len)
-{
-	void *room;
-
-	if (dev->sock.any)
-		dev->sock.from = *from;
-	seal(packet, len);
-	room = wf_udp_sock_packet(&dev->sock, to, len, false, NULL);
-	if (!room) {
-		wf_udp_dev_flush(dev);
-		room = wf_udp_sock_packet(&dev->sock, to, len, false, NULL);
-	}
-	memcpy(room, packet, len);
-	wf_udp_sock_piece(&dev->sock, room, len);
-}
-
-void wf_udp_dev_padded(struct wf_udp_dev *dev, const struct wf_udp_peer *peer,
-		       struct wf_udp_note *note, size_t len)
-{
-	static const uint8_t
-		zeros[WF_UDP_PART_TOTAL + sizeof(struct wf_udp_data)];
-	void *room;
-
-	if (dev->sock.any)
-		dev->sock.from = peer->local;
-	seal(&note->common, sizeof(*note));
-	room = wf_udp_sock_packet(&dev->sock, &peer->addr, len, true, NULL);
-	if (!room)
-		return; /* there will be another */
-	memcpy(room, note, sizeof(*note));
-	wf_udp_sock_piece(&dev->sock, room, sizeof(*note));
-	wf_udp_sock_piece(&dev->sock, zeros, len - sizeof(*note));
-}
-
 /* -- one pass --------------------------------------------------------------- */
+
+static void packet(void *arg, const struct wf_addr *from, const uint8_t *bytes,
+		   size_t len)
+{
+	struct wf_udp_dev *dev = arg;
+
+	wf_udp_engine_receive(&dev->engine, dev->now, from, &dev->sock.here,
+			      bytes, len);
+}
 
 static void told(void *arg, const struct wf_udp_word *word)
 {
 	struct wf_udp_dev *dev = arg;
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &word->to);
 
-	if (!peer)
-		return;
-	if (!wf_udp_peer_quoted(peer, word->quote, word->quoted))
-		wf_udp_peer_doubt(dev, peer);
-	else if (word->too_large)
-		wf_udp_path_narrow(
-			dev, peer,
-			wf_udp_sock_payload(peer->addr.sa.sa_family,
-					    word->mtu) -
-				(uint32_t)sizeof(struct wf_udp_data));
-	else
-		wf_udp_peer_against(dev, peer, word->refused);
-}
-
-/* The kernel would not send a packet: the path has become narrower, it makes no
- * segments there, or there is no route. This holds for that peer only, and is
- * ignored if the address is of no peer. */
-static void not_sent(struct wf_udp_dev *dev)
-{
-	const struct wf_udp_sock *sock = &dev->sock;
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, &sock->failed_to);
-	/* Asked for only then: system calls. */
-	uint32_t seg = peer && sock->too_large ?
-			       wf_udp_hello_seg(dev, &sock->failed_to) :
-			       0;
-
-	if (peer && seg && seg < peer->out.seg) {
-		wf_udp_path_narrow(dev, peer, seg);
-	} else if (peer && ((seg && sock->segments) || sock->no_segments)) {
-		wf_info("no segmentation on the way to a peer");
-		peer->out.no_gso = true;
-	} else if (peer && !seg) {
-		wf_udp_peer_against(dev, peer, false);
-	}
-	dev->sock.failed = false;
-	dev->sock.too_large = false;
-	dev->sock.no_segments = false;
+	wf_udp_engine_told(&dev->engine, dev->now, word);
 }
 
 /* Buffers of segments to ask for: what finds no receive is refused and has to be
@@ -177,8 +68,7 @@ static int receive(struct wf_udp_dev *dev)
 	dev->received_at = dev->now;
 	for (int i = 0; i < RX_ROUNDS; i++) {
 		unsigned most = appetite(dev);
-		int got = wf_udp_sock_receive(&dev->sock, most,
-					      wf_udp_in_packet, dev);
+		int got = wf_udp_sock_receive(&dev->sock, most, packet, dev);
 
 		total += got;
 		if (!got || (!greedy && (got < (int)most || most == 1)))
@@ -188,74 +78,18 @@ static int receive(struct wf_udp_dev *dev)
 		wf_udp_sock_errors(&dev->sock, told, dev);
 		dev->look_at = dev->now + LOOK_EVERY;
 	}
-	if (wf_unlikely(dev->sock.failed))
-		not_sent(dev);
+	if (wf_unlikely(dev->sock.failed)) {
+		dev->sock.failed = false;
+		wf_udp_engine_not_sent(&dev->engine, dev->now,
+				       &dev->sock.failure);
+	}
 	return total;
-}
-
-static int run_timers(struct wf_udp_dev *dev)
-{
-	struct wf_nic_timer *timer;
-	struct wf_list ripe;
-	int fired = 0;
-
-	/* Each once: one that is due again at once has to wait for the next
-	 * pass. */
-	wf_base_list_init(&ripe);
-	while ((timer = wf_nic_timers_take(&dev->timers, dev->now)))
-		wf_base_list_add_tail(
-			&ripe,
-			&wf_container_of(timer, struct wf_udp_peer, timer)
-				 ->ripe);
-	while (!wf_base_list_empty(&ripe)) {
-		struct wf_udp_peer *peer =
-			wf_container_of(ripe.next, struct wf_udp_peer, ripe);
-
-		wf_base_list_del(&peer->ripe);
-		wf_udp_peer_tick(dev, peer);
-		fired++;
-	}
-	return fired;
-}
-
-static int pump_all(struct wf_udp_dev *dev, unsigned alone)
-{
-	struct wf_list *pos, *tmp, now;
-	unsigned quantum;
-	int pumped = 0;
-
-	if (dev->now < dev->retry_at)
-		return 0;
-	/* Each once: who has more to send comes again in the next pass. */
-	wf_base_list_init(&now);
-	if (!wf_base_list_empty(&dev->active)) {
-		now = dev->active;
-		now.next->prev = &now;
-		now.prev->next = &now;
-		wf_base_list_init(&dev->active);
-	}
-	quantum = now.next == now.prev ? alone : QUANTUM;
-	wf_list_for_each (pos, tmp, &now) {
-		wf_udp_pump(dev,
-			    wf_container_of(pos, struct wf_udp_peer, active),
-			    quantum);
-		pumped++;
-	}
-	return pumped;
 }
 
 /* Inside a post: that one should not take long. */
 void wf_udp_pass_pump(struct wf_udp_dev *dev)
 {
-	pump_all(dev, QUANTUM);
-}
-
-static void send_acks(struct wf_udp_dev *dev)
-{
-	while (!wf_base_list_empty(&dev->ackers))
-		wf_udp_in_send_ack(dev,
-				   wf_container_of(dev->ackers.next,
-						   struct wf_udp_peer, acker));
+	wf_udp_engine_pump(&dev->engine, dev->now, QUANTUM, QUANTUM);
 }
 
 static void take_doorbells(struct wf_udp_dev *dev)
@@ -279,19 +113,20 @@ int wf_udp_pass(struct wf_udp_dev *dev)
 
 	dev->now = wf_base_clock_ns();
 	/* A thread of our own is woken by what comes. */
-	dev->late = !dev->threaded &&
-		    dev->now - atomic_load_explicit(&dev->looked_at,
-						    memory_order_relaxed) >
-			    LATE_AFTER;
+	dev->engine.late =
+		!dev->threaded &&
+		dev->now - atomic_load_explicit(&dev->looked_at,
+						memory_order_relaxed) >
+			LATE_AFTER;
 	if (dev->sock.fault)
 		wf_udp_fault_run(dev->sock.fault, dev->now);
 	did = receive(dev);
 	atomic_store_explicit(&dev->looked_at, dev->now, memory_order_relaxed);
 	take_doorbells(dev);
-	did += run_timers(dev);
-	did += pump_all(dev, QUANTUM_ALONE);
-	send_acks(dev);
-	wf_udp_dev_flush(dev);
+	did += wf_udp_engine_turn(&dev->engine, dev->now, QUANTUM,
+				  QUANTUM_ALONE);
+	if (dev->sock.tx.msgs)
+		wf_udp_port_flush(dev);
 	if (!wf_base_list_empty(&dev->soft.stuck))
 		wf_nic_soft_unstick(&dev->soft);
 	return did;
@@ -300,10 +135,8 @@ int wf_udp_pass(struct wf_udp_dev *dev)
 /* When there is something to do even if nobody calls. */
 uint64_t wf_udp_pass_next(struct wf_udp_dev *dev)
 {
-	uint64_t at = wf_nic_timers_next(&dev->timers);
+	uint64_t at = wf_udp_engine_next(&dev->engine, dev->now);
 
-	if (!wf_base_list_empty(&dev->active))
-		at = dev->retry_at > dev->now ? dev->retry_at : 0;
 	/* For reads of ours to end, which packets will tell; or for memory. */
 	if (dev->ring_waits && dev->read_ids.in_use < WF_UDP_READS_MOST &&
 	    at > dev->now + RETRY_AFTER)

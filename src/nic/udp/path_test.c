@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "nic/udp/dev.h"
+#include "nic/udp/engine/inner.h"
 
 #define BASE_MSG (1200u - 64u)
 
@@ -181,8 +182,8 @@ static void test_wide_again(void **state)
 	assert_true(path_of(&p.a) < wide);
 	wf_udp_dev_of(p.a.nic)->sock.fault->rates.mtu = 0;
 	dev = wf_udp_dev_of(p.a.nic);
-	dev->peers[0]->out.size_at = dev->now;
-	wf_udp_peer_arm(dev, dev->peers[0]);
+	dev->engine.peers[0]->out.size_at = dev->now;
+	wf_udp_peer_arm(&dev->engine, dev->engine.peers[0]);
 	end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
 	while (path_of(&p.a) < wide) {
 		pair_progress(&p);
@@ -211,13 +212,13 @@ static void widen(struct pair *p, uint32_t wide, struct pair *between)
 	while (path_of(&p->a) < wide) {
 		if (between)
 			hello(between);
-		for (uint32_t i = 0; i < dev->peer_count; i++) {
-			struct wf_udp_peer *peer = dev->peers[i];
+		for (uint32_t i = 0; i < dev->engine.peer_count; i++) {
+			struct wf_udp_peer *peer = dev->engine.peers[i];
 
 			if (peer->out.size_at == WF_UDP_NEVER)
 				continue;
 			peer->out.size_at = dev->now;
-			wf_udp_peer_arm(dev, peer);
+			wf_udp_peer_arm(&dev->engine, peer);
 		}
 		pair_progress(p);
 		assert_true(wf_base_clock_ns() < end);
@@ -284,8 +285,8 @@ static void test_ethernet_between(void **state)
 	end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
 	while (path_of(&p.a) != 1500 - 28 - 64) {
 		pair_progress(&p);
-		if (dev->peers[0]->out.size_at != WF_UDP_NEVER)
-			dev->peers[0]->out.size_at = dev->now;
+		if (dev->engine.peers[0]->out.size_at != WF_UDP_NEVER)
+			dev->engine.peers[0]->out.size_at = dev->now;
 		assert_true(wf_base_clock_ns() < end);
 	}
 	send_sizes(&p);
@@ -319,7 +320,7 @@ static void test_parts_wait(void **state)
 	wf_nic_progress(p.b.nic);
 	side_close(&p.a);
 	end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
-	while (wf_udp_dev_of(p.b.nic)->wholes) {
+	while (wf_udp_dev_of(p.b.nic)->engine.wholes) {
 		wf_nic_progress(p.b.nic);
 		assert_true(wf_base_clock_ns() < end);
 	}
@@ -344,21 +345,21 @@ static void test_parts_of_the_dead(void **state)
 	dev = wf_udp_dev_of(p.b.nic);
 	for (int i = 0; i < 4; i++) {
 		wf_base_list_init(&dead[i].wholes);
-		while (!wf_udp_part_take(dev, &dead[i], &head, &part, payload,
-					 &bytes))
+		while (!wf_udp_part_take(&dev->engine, &dead[i], &head, &part,
+					 payload, &bytes))
 			head.seq++;
 	}
 	/* Their senders may yet send the rest; later they had the time to. */
-	assert_int_equal(wf_udp_part_take(dev, dev->peers[0], &head, &part,
-					  payload, &bytes),
+	assert_int_equal(wf_udp_part_take(&dev->engine, dev->engine.peers[0],
+					  &head, &part, payload, &bytes),
 			 -1);
-	dev->now += 10 * WF_NS_PER_S;
-	assert_int_equal(wf_udp_part_take(dev, dev->peers[0], &head, &part,
-					  payload, &bytes),
+	dev->engine.now += 10 * WF_NS_PER_S;
+	assert_int_equal(wf_udp_part_take(&dev->engine, dev->engine.peers[0],
+					  &head, &part, payload, &bytes),
 			 0);
 	for (int i = 0; i < 4; i++)
-		wf_udp_part_drop_all(dev, &dead[i]);
-	assert_int_equal(dev->wholes, 1);
+		wf_udp_part_drop_all(&dev->engine, &dead[i]);
+	assert_int_equal(dev->engine.wholes, 1);
 	pair_close(&p);
 }
 

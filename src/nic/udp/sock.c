@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "nic/udp/packet_defs.h"
 #include "os/file.h"
 #include "os/net.h"
 
@@ -56,16 +55,6 @@ static uint32_t link_mtu(const struct wf_addr *addr)
 	return least;
 }
 
-uint32_t wf_udp_sock_payload(int family, uint32_t mtu)
-{
-	uint32_t heads = family == AF_INET ? 28 : 48;
-
-	if (mtu > WF_UDP_DATAGRAM_MAX + heads)
-		mtu = WF_UDP_DATAGRAM_MAX + heads;
-	/* Every link carries 576 or 1280 bytes; less is a mistake. */
-	return (mtu < 576 ? 576 : mtu) - heads;
-}
-
 uint32_t wf_udp_sock_path(const struct wf_udp_sock *sock,
 			  const struct wf_addr *to)
 {
@@ -87,7 +76,7 @@ uint32_t wf_udp_sock_path(const struct wf_udp_sock *sock,
 		wf_os_close(fd);
 	if (sock->mtu_most && mtu > (int)sock->mtu_most)
 		mtu = (int)sock->mtu_most;
-	return wf_udp_sock_payload(to->sa.sa_family, (uint32_t)mtu);
+	return wf_udp_path_payload(to->sa.sa_family, (uint32_t)mtu);
 }
 
 static bool set(int fd, int level, int name, int value)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/cpu.h"
+#include "nic/udp/engine/engine.h"
 #include "nic/udp/fault.h"
 #include "os/socket.h"
 
@@ -22,7 +23,6 @@
 #define WF_UDP_TX_ROOM 320u
 #define WF_UDP_RX_MSGS 8u
 #define WF_UDP_RX_BYTES 65536u
-#define WF_UDP_DATAGRAM_MAX 65507u
 
 #define WF_UDP_TX_CONTROL                                                      \
 	(CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(struct in6_pktinfo)))
@@ -80,11 +80,8 @@ struct wf_udp_sock {
 	uint32_t overflow; /* as the kernel last said */
 	struct wf_nic_counters *counters;
 	struct wf_udp_fault *fault; /* NULL: none */
-	bool failed;		    /* the kernel would not send ... */
-	struct wf_addr failed_to;   /* ... the last such packet: */
-	bool too_large;		    /* larger than the path */
-	bool segments;		    /* one of several in one buffer */
-	bool no_segments;	    /* which it does not do here */
+	bool failed; /* the kernel would not send a packet, ... */
+	struct wf_udp_failure failure; /* ... the last such one */
 	struct wf_udp_tx tx;
 	struct wf_udp_rx rx;
 };
@@ -96,8 +93,6 @@ void wf_udp_sock_close(struct wf_udp_sock *sock);
 /* Bytes of a datagram's payload that reach @to in one piece. */
 uint32_t wf_udp_sock_path(const struct wf_udp_sock *sock,
 			  const struct wf_addr *to);
-/* The same of a link with @mtu. */
-uint32_t wf_udp_sock_payload(int family, uint32_t mtu);
 
 /* A packet of @total bytes for @to. Its first bytes are written to what this
  * returns (WF_UDP_TX_ROOM), said with wf_udp_sock_piece(), and more pieces may
@@ -119,18 +114,6 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock, unsigned most,
 			void (*packet)(void *arg, const struct wf_addr *from,
 				       const uint8_t *bytes, size_t len),
 			void *arg);
-
-/* A message of the network about a packet that was not delivered. Anybody who
- * knows addresses and ports can forge one; the quote shows that its sender has
- * seen the packet. */
-struct wf_udp_word {
-	struct wf_addr to; /* of the packet */
-	bool refused;	   /* the port is closed */
-	bool too_large;	   /* for the link to carry */
-	uint32_t mtu;	   /* too_large: of that link, as is said */
-	size_t quoted;	   /* bytes of the packet; often none */
-	uint8_t quote[24];
-};
 
 /* Errors that the network reported, each once. */
 void wf_udp_sock_errors(struct wf_udp_sock *sock,

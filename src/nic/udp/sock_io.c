@@ -153,9 +153,12 @@ static bool out_of_room(int error)
  * again soon enough. */
 static void judge(struct wf_udp_sock *sock, int error, bool segments)
 {
-	sock->segments = segments;
-	sock->too_large = error == EMSGSIZE || (segments && error == EINVAL);
-	sock->no_segments = segments && (error == EIO || error == EOPNOTSUPP);
+	struct wf_udp_failure *failure = &sock->failure;
+
+	failure->segments = segments;
+	failure->too_large = error == EMSGSIZE || (segments && error == EINVAL);
+	failure->no_segments =
+		segments && (error == EIO || error == EOPNOTSUPP);
 }
 
 /* One message is the usual case where latency counts, and the plain call is the
@@ -222,7 +225,7 @@ static unsigned send_all(struct wf_udp_sock *sock)
 		 * link that is down, a route that is gone: lost. */
 		wf_nic_count(&sock->counters->tx_errors, 1);
 		sock->failed = true;
-		sock->failed_to = tx->msg[done].to;
+		sock->failure.to = tx->msg[done].to;
 		done++;
 	}
 	return done;

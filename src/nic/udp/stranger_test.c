@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 
 #include "nic/udp/dev.h"
-#include "nic/udp/sum.h"
+#include "nic/udp/engine/inner.h"
+#include "nic/udp/engine/sum.h"
 
 /* -- sleep ------------------------------------------------------------------ */
 
@@ -161,8 +162,7 @@ static void send_sealed(int fd, const struct side *to, void *packet, size_t len)
 	struct wf_udp_common *common = packet;
 	const struct wf_addr *addr = wf_nic_addr(to->nic);
 
-	common->crc = wf_udp_sum_crc(0, packet, 4);
-	common->crc = wf_udp_sum_crc(common->crc, (char *)packet + 8, len - 8);
+	common->crc = wf_udp_sum_head(packet, len);
 	assert_int_equal(
 		sendto(fd, packet, len, 0, &addr->sa, sizeof(addr->in)), len);
 	wf_nic_progress(to->nic);
@@ -201,7 +201,7 @@ static void test_strangers(void **state)
 	assert_int_equal(COUNTED(&p.b, bad_cid), 1);
 	assert_int_equal(COUNTED(&p.b, resets_sent), 1);
 	/* The right id from elsewhere: as if it had been overheard. */
-	peer = wf_udp_dev_of(p.b.nic)->peers[0];
+	peer = wf_udp_dev_of(p.b.nic)->engine.peers[0];
 	data.common.dst_cid = peer->in.cid;
 	send_sealed(fd, &p.b, &data, sizeof(data));
 	assert_int_equal(COUNTED(&p.b, bad_addr), 1);
@@ -260,7 +260,7 @@ static void test_replayed_open(void **state)
 	fd = stranger_socket(&me);
 	first = knock(fd, &p.b, 0x1111);
 	second = knock(fd, &p.b, 0x2222);
-	peer = wf_udp_peer_find(wf_udp_dev_of(p.b.nic), &me);
+	peer = wf_udp_peer_find(&wf_udp_dev_of(p.b.nic)->engine, &me);
 	assert_non_null(peer);
 	cid = peer->in.cid;
 	send_sealed(fd, &p.b, &first, sizeof(first));
@@ -337,50 +337,45 @@ static void test_forged(void **state)
 	pair_open(&p);
 	hello(&p);
 	dev = wf_udp_dev_of(p.b.nic);
-	peer = dev->peers[0];
+	peer = dev->engine.peers[0];
 	data.common.dst_cid = peer->in.cid;
 	data.qkey = PAIR_QKEY;
 	data.dst_qpn = wf_nic_qp_num(p.b.qp);
 	data.seq = peer->in.base + WF_UDP_WINDOW;
-	data.common.crc = wf_udp_sum_crc(0, &data, 4);
-	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
-					 sizeof(data) - 8);
-	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&data, sizeof(data));
+	data.common.crc = wf_udp_sum_head(&data, sizeof(data));
+	wf_udp_engine_receive(&dev->engine, dev->now, &peer->addr, &peer->addr,
+			      (uint8_t *)&data, sizeof(data));
 	assert_int_equal(COUNTED(&p.b, beyond_window), 1);
 	data.seq = peer->in.base - 1;
-	data.common.crc = wf_udp_sum_crc(0, &data, 4);
-	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
-					 sizeof(data) - 8);
+	data.common.crc = wf_udp_sum_head(&data, sizeof(data));
 	/* On a busy machine the hello may have been sent twice. */
 	duplicates = COUNTED(&p.b, duplicates);
-	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&data, sizeof(data));
+	wf_udp_engine_receive(&dev->engine, dev->now, &peer->addr, &peer->addr,
+			      (uint8_t *)&data, sizeof(data));
 	assert_int_equal(COUNTED(&p.b, duplicates), duplicates + 1);
 	data.seq = peer->in.base;
 	data.common.kind = WF_UDP_DATA_OPS;
-	data.common.crc = wf_udp_sum_crc(0, &data, 4);
-	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
-					 sizeof(data) - 8);
-	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&data, sizeof(data));
+	data.common.crc = wf_udp_sum_head(&data, sizeof(data));
+	wf_udp_engine_receive(&dev->engine, dev->now, &peer->addr, &peer->addr,
+			      (uint8_t *)&data, sizeof(data));
 	assert_int_equal(COUNTED(&p.b, bad_field), 1);
 	/* An ack of what was never sent. */
 	dev = wf_udp_dev_of(p.a.nic);
-	peer = dev->peers[0];
+	peer = dev->engine.peers[0];
 	ack.common.dst_cid = peer->out.cid;
 	ack.base = peer->out.next + 1;
-	ack.common.crc = wf_udp_sum_crc(0, &ack, 4);
-	ack.common.crc = wf_udp_sum_crc(ack.common.crc, (char *)&ack + 8,
-					sizeof(ack) - 8);
-	wf_udp_in_packet(dev, &peer->addr, (uint8_t *)&ack, sizeof(ack));
+	ack.common.crc = wf_udp_sum_head(&ack, sizeof(ack));
+	wf_udp_engine_receive(&dev->engine, dev->now, &peer->addr, &peer->addr,
+			      (uint8_t *)&ack, sizeof(ack));
 	assert_int_equal(COUNTED(&p.a, bad_field), 1);
 	/* A flood of guesses is not answered by a flood of resets. */
 	dev = wf_udp_dev_of(p.b.nic);
 	data.common.dst_cid ^= 0x1230000;
-	data.common.crc = wf_udp_sum_crc(0, &data, 4);
-	data.common.crc = wf_udp_sum_crc(data.common.crc, (char *)&data + 8,
-					 sizeof(data) - 8);
+	data.common.crc = wf_udp_sum_head(&data, sizeof(data));
 	for (int i = 0; i < 1000; i++)
-		wf_udp_in_packet(dev, wf_nic_addr(p.a.nic), (uint8_t *)&data,
-				 sizeof(data));
+		wf_udp_engine_receive(
+			&dev->engine, dev->now, wf_nic_addr(p.a.nic),
+			wf_nic_addr(p.a.nic), (uint8_t *)&data, sizeof(data));
 	assert_int_equal(COUNTED(&p.b, bad_cid), 1000);
 	assert_true(COUNTED(&p.b, resets_sent) <= 64);
 	/* The refusal of what was forged finds nobody who sent it. */
@@ -407,11 +402,11 @@ static void give_answer(struct side *to, struct wf_udp_peer *peer,
 	answer->head.len = sizeof(answer->payload);
 	answer->head.seq = peer->in.base;
 	memset(answer->payload, 0xee, sizeof(answer->payload));
-	common->crc = wf_udp_sum_crc(0, common, 4);
-	common->crc = wf_udp_sum_crc(common->crc, (uint8_t *)common + 8,
-				     sizeof(answer->head) - 8);
-	wf_udp_in_packet(wf_udp_dev_of(to->nic), &peer->addr, (uint8_t *)answer,
-			 sizeof(answer->head) + sizeof(answer->payload));
+	common->crc = wf_udp_sum_head(common, sizeof(answer->head));
+	wf_udp_engine_receive(&wf_udp_dev_of(to->nic)->engine,
+			      wf_udp_dev_of(to->nic)->now, &peer->addr,
+			      &peer->addr, (uint8_t *)answer,
+			      sizeof(answer->head) + sizeof(answer->payload));
 }
 
 /* Answers to a read: of somebody who was not asked, and of one who was, with
@@ -435,8 +430,8 @@ static void test_forged_answers(void **state)
 	dev = wf_udp_dev_of(p.a.nic);
 	fd = stranger_socket(&me);
 	knock(fd, &p.a, 0x77);
-	stranger = wf_udp_peer_find(dev, &me);
-	peer = wf_udp_peer_find(dev, wf_nic_addr(p.b.nic));
+	stranger = wf_udp_peer_find(&dev->engine, &me);
+	peer = wf_udp_peer_find(&dev->engine, wf_nic_addr(p.b.nic));
 	assert_true(stranger && peer && stranger != peer);
 	for (int i = 0; i < 3; i++) {
 		sge = pair_sge(&p.a, 0, 100);
@@ -445,16 +440,17 @@ static void test_forged_answers(void **state)
 		wr = pair_wr(&p.a, &p.b, 1);
 		assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 		assert_false(wf_base_list_empty(&peer->reads));
-		answer.head.key = wf_container_of(peer->reads.next,
-						  struct wf_udp_op, link)
-					  ->read_id;
+		answer.head.key =
+			((struct wf_udp_request *)wf_container_of(
+				 peer->reads.next, struct wf_udp_op, link))
+				->read_id;
 		/* From a connection that has nothing to do with it. */
 		give_answer(&p.a, stranger, &answer);
 		assert_int_equal(COUNTED(&p.a, bad_field), 1 + 2 * i);
 		assert_int_equal(wf_nic_cq_poll(p.a.cq, &wc, 1), 0);
 		/* From the right one, beyond the end of what was asked for. */
 		if (!peer->in.open)
-			wf_udp_in_open(dev, peer, 0x88, false);
+			wf_udp_in_open(&dev->engine, peer, 0x88, false);
 		answer.head.addr = i == 0 ? 1 : i == 1 ? 101 : UINT64_MAX - 50;
 		give_answer(&p.a, peer, &answer);
 		assert_int_equal(wf_nic_cq_poll(p.a.cq, &wc, 1), 1);

@@ -55,7 +55,7 @@ static void complete(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	if (peer->ah == WF_NIC_AH_UNKNOWN)
 		wf_nic_qp_note_from(qp, desc->req_id, &peer->addr);
 	wf_udp_work_complete(dev, qp, &cqe);
-	wf_udp_count(dev, rx_msgs, 1);
+	wf_udp_dev_count(dev, rx_msgs, 1);
 }
 
 static enum wf_nic_status receive_send(struct wf_udp_dev *dev,
@@ -108,7 +108,7 @@ static enum wf_nic_status receive_write(struct wf_udp_dev *dev,
 	if (imm)
 		complete(dev, peer, qp, &desc, head, WF_NIC_OP_WRITE, head->arg,
 			 WF_NIC_OK);
-	wf_udp_count(dev, writes_served, 1);
+	wf_udp_dev_count(dev, writes_served, 1);
 	return WF_NIC_OK;
 }
 
@@ -116,7 +116,7 @@ static enum wf_nic_status receive_read(struct wf_udp_dev *dev,
 				       struct wf_udp_peer *peer,
 				       const struct wf_udp_data *head)
 {
-	struct wf_udp_op *op;
+	struct wf_udp_request *request;
 
 	if (head->len || head->arg > dev->nic.caps.max_rdma ||
 	    !wf_nic_mr_remote(&dev->nic.mrs, head->key, head->addr, head->arg,
@@ -125,13 +125,14 @@ static enum wf_nic_status receive_read(struct wf_udp_dev *dev,
 	if (peer->serving >= WF_UDP_SERVE_MOST ||
 	    dev->serving >= WF_UDP_SERVE_ALL)
 		return WF_NIC_RNR;
-	op = wf_base_pool_get(&dev->ops);
-	if (!op)
+	request = wf_base_pool_get(&dev->requests);
+	if (!request)
 		return WF_NIC_RNR;
-	*op = (struct wf_udp_op){
-		.peer = peer,
-		.kind = WF_UDP_OP_SERVE,
-		.in_list = true,
+	*request = (struct wf_udp_request){
+		.op = { .peer = peer,
+			.kind = WF_UDP_OP_SERVE,
+			.rnr_retry = WF_NIC_RNR_FOREVER,
+			.len = head->arg },
 		.src_qpn = head->dst_qpn,
 		.read_id = head->imm,
 		.req = { .dst_qpn = head->src_qpn,
@@ -141,11 +142,9 @@ static enum wf_nic_status receive_read(struct wf_udp_dev *dev,
 	};
 	peer->serving++;
 	dev->serving++;
-	wf_base_list_add_tail(&peer->served, &op->qp_link);
-	wf_base_list_add_tail(&peer->out.ops, &op->link);
-	wf_udp_hello_start(dev, peer);
-	wf_udp_peer_activate(dev, peer);
-	wf_udp_count(dev, reads_served, 1);
+	wf_base_list_add_tail(&peer->served, &request->op.owner_link);
+	wf_udp_engine_submit(&dev->engine, dev->engine.now, &request->op);
+	wf_udp_dev_count(dev, reads_served, 1);
 	return WF_NIC_OK;
 }
 
@@ -156,54 +155,58 @@ static enum wf_nic_status receive_read_data(struct wf_udp_dev *dev,
 					    const struct wf_udp_data *head,
 					    const uint8_t *payload)
 {
-	struct wf_udp_op *op;
+	struct wf_udp_request *request;
 
 	if (!wf_queue_ids_live(&dev->read_ids, head->key))
 		return WF_NIC_OK;
-	op = dev->reads[wf_queue_ids_index(&dev->read_ids, head->key)];
-	if (op->peer != peer) {
-		wf_udp_count(dev, bad_field, 1);
+	request = dev->reads[wf_queue_ids_index(&dev->read_ids, head->key)];
+	if (request->op.peer != peer) {
+		wf_udp_dev_count(dev, bad_field, 1);
 		return WF_NIC_OK;
 	}
 	/* Nobody can answer what has not left. It is for the process that was at
 	 * our address before and had a read with this id; it reaches us only
 	 * until the peer hears of us, which is before a request leaves. */
-	if (wf_unlikely(!op->made))
+	if (wf_unlikely(!request->op.made))
 		return WF_NIC_OK;
 	if (head->arg) {
-		wf_udp_work_end(dev, op,
-				head->arg < WF_NIC_STATUSES ?
-					(enum wf_nic_status)head->arg :
-					WF_NIC_BAD_STATUS);
+		wf_udp_op_end(&dev->engine, &request->op,
+			      head->arg < WF_NIC_STATUSES ?
+				      (enum wf_nic_status)head->arg :
+				      WF_NIC_BAD_STATUS);
 		return WF_NIC_OK;
 	}
 	/* Every packet comes once, so that counting bytes is enough. */
-	if (head->addr > op->req.len || head->len > op->req.len - head->addr ||
-	    head->len > op->req.len - op->got) {
-		wf_udp_count(dev, bad_field, 1);
-		wf_udp_work_end(dev, op, WF_NIC_BAD_STATUS);
+	if (head->addr > request->req.len ||
+	    head->len > request->req.len - head->addr ||
+	    head->len > request->req.len - request->got) {
+		wf_udp_dev_count(dev, bad_field, 1);
+		wf_udp_op_end(&dev->engine, &request->op, WF_NIC_BAD_STATUS);
 		return WF_NIC_OK;
 	}
-	if (head->len && !wf_nic_mr_local(&dev->nic.mrs, op->req.sge[0].lkey,
-					  op->req.sge[0].addr + head->addr,
-					  head->len, WF_NIC_LOCAL_WRITE)) {
-		wf_udp_work_end(dev, op, WF_NIC_BAD_LKEY);
+	if (head->len &&
+	    !wf_nic_mr_local(&dev->nic.mrs, request->req.sge[0].lkey,
+			     request->req.sge[0].addr + head->addr, head->len,
+			     WF_NIC_LOCAL_WRITE)) {
+		wf_udp_op_end(&dev->engine, &request->op, WF_NIC_BAD_LKEY);
 		return WF_NIC_OK;
 	}
 	if (head->len)
-		memcpy((void *)(uintptr_t)(op->req.sge[0].addr + head->addr),
+		memcpy((void *)(uintptr_t)(request->req.sge[0].addr +
+					   head->addr),
 		       payload, head->len);
-	op->got += head->len;
-	if (op->got == op->req.len)
-		wf_udp_work_end(dev, op, WF_NIC_OK);
+	request->got += head->len;
+	if (request->got == request->req.len)
+		wf_udp_op_end(&dev->engine, &request->op, WF_NIC_OK);
 	return WF_NIC_OK;
 }
 
-enum wf_nic_status wf_udp_target(struct wf_udp_dev *dev,
+enum wf_nic_status wf_udp_target(struct wf_udp_engine *engine,
 				 struct wf_udp_peer *peer,
 				 const struct wf_udp_data *head,
 				 const uint8_t *payload)
 {
+	struct wf_udp_dev *dev = wf_udp_dev_of_engine(engine);
 	struct wf_nic_qp *qp;
 
 	if (head->common.kind == WF_UDP_FILLER)
@@ -225,6 +228,6 @@ enum wf_nic_status wf_udp_target(struct wf_udp_dev *dev,
 	case WF_UDP_READ:
 		return receive_read(dev, peer, head);
 	}
-	wf_udp_count(dev, bad_field, 1);
+	wf_udp_dev_count(dev, bad_field, 1);
 	return WF_NIC_UNSUPP_OP;
 }

@@ -6,6 +6,7 @@
 #include "nic/pair_test.h"
 
 #include "nic/udp/dev.h"
+#include "nic/udp/engine/inner.h"
 
 #define COUNT 1000u
 
@@ -83,19 +84,20 @@ static void test_others_are_left_alone(void **state)
 		assert_int_equal(wf_nic_ah_create(p.a.nic, &addr, &ah), 0);
 		assert_int_equal(wf_nic_ah_destroy(p.a.nic, ah), 0);
 	}
-	for (uint32_t i = 0; i < dev->peer_count; i++) {
-		dev->peers[i]->reap_at = wf_base_clock_ns() + 60 * WF_NS_PER_S;
-		wf_udp_peer_arm(dev, dev->peers[i]);
+	for (uint32_t i = 0; i < dev->engine.peer_count; i++) {
+		dev->engine.peers[i]->reap_at =
+			wf_base_clock_ns() + 60 * WF_NS_PER_S;
+		wf_udp_peer_arm(&dev->engine, dev->engine.peers[i]);
 	}
 	wf_nic_progress(p.a.nic);
-	mark = dev->peers[PEERS / 2];
+	mark = dev->engine.peers[PEERS / 2];
 	mark->reap_at = 1;
-	wf_udp_peer_arm(dev, mark);
-	assert_ptr_equal(dev->timers.heap[0], &mark->timer);
-	assert_int_equal(wf_nic_timers_next(&dev->timers), 1);
+	wf_udp_peer_arm(&dev->engine, mark);
+	assert_ptr_equal(dev->engine.timers.heap[0], &mark->timer);
+	assert_int_equal(wf_nic_timers_next(&dev->engine.timers), 1);
 	wf_nic_progress(p.a.nic);
 	assert_int_equal(COUNTED(&p.a, peers), PEERS);
-	assert_true(wf_nic_timers_next(&dev->timers) > dev->now);
+	assert_true(wf_nic_timers_next(&dev->engine.timers) > dev->now);
 	pair_close(&p);
 }
 
@@ -116,9 +118,9 @@ static void test_window_is_for_senders(void **state)
 		struct wf_addr addr = *wf_nic_addr(p.a.nic);
 
 		wf_base_addr_set_port(&addr, (uint16_t)(1024 + i));
-		crowd[i] = wf_udp_peer_get(dev, &addr, true);
+		crowd[i] = wf_udp_peer_get(&dev->engine, &addr, true);
 		assert_non_null(crowd[i]);
-		wf_udp_in_open(dev, crowd[i], i + 1, false);
+		wf_udp_in_open(&dev->engine, crowd[i], i + 1, false);
 	}
 	/* Two looks apart: whoever sent before then is no sender any more. */
 	for (int i = 0; i < 4; i++) {
@@ -129,7 +131,7 @@ static void test_window_is_for_senders(void **state)
 		assert_int_equal(pair_wait(&p, &p.b).len, 1);
 		assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
 	}
-	assert_int_equal(wf_udp_hello_rwnd(dev), dev->sock.rcvbuf / 2);
+	assert_int_equal(wf_udp_hello_rwnd(&dev->engine), dev->sock.rcvbuf / 2);
 	pair_close(&p);
 }
 

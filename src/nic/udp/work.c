@@ -29,37 +29,21 @@ static void complete_send(struct wf_udp_dev *dev, struct wf_nic_qp *qp,
 			 (enum wf_nic_opcode)req->op, status);
 }
 
-void wf_udp_work_end(struct wf_udp_dev *dev, struct wf_udp_op *op,
-		     enum wf_nic_status status)
+void wf_udp_work_ended(struct wf_udp_engine *engine, struct wf_udp_op *op,
+		       enum wf_nic_status status)
 {
-	if (op->slots)
-		wf_udp_out_forget(dev, op->peer, op);
-	if (op->in_list)
-		wf_base_list_unlink(&op->link);
-	wf_base_list_unlink(&op->qp_link);
+	struct wf_udp_dev *dev = wf_udp_dev_of_engine(engine);
+	struct wf_udp_request *request = (struct wf_udp_request *)op;
+
 	if (op->kind == WF_UDP_OP_READ)
-		wf_queue_ids_put(&dev->read_ids, op->read_id);
+		wf_queue_ids_put(&dev->read_ids, request->read_id);
 	if (op->kind == WF_UDP_OP_SERVE) {
 		op->peer->serving--;
 		dev->serving--;
 	} else {
-		complete_send(dev, op->qp, &op->req, status);
+		complete_send(dev, request->qp, &request->req, status);
 	}
-	wf_base_pool_put(&dev->ops, op);
-}
-
-void wf_udp_work_check(struct wf_udp_dev *dev, struct wf_udp_op *op)
-{
-	if (op->slots || op->kind == WF_UDP_OP_READ)
-		return;
-	if (op->made) {
-		wf_udp_work_end(dev, op, WF_NIC_OK);
-	} else if (!op->in_list) {
-		/* Its immediate data may go now. */
-		op->in_list = true;
-		wf_base_list_add_tail(&op->peer->out.ops, &op->link);
-		wf_udp_peer_activate(dev, op->peer);
-	}
+	wf_base_pool_put(&dev->requests, request);
 }
 
 /* -- requests --------------------------------------------------------------- */
@@ -88,42 +72,44 @@ static uint8_t kind_of(const struct wf_nic_request *req)
 /* False: no room for another; the descriptor stays in the ring. */
 static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 {
+	struct wf_udp_request *request;
 	enum wf_nic_status status;
 	struct wf_udp_op *op;
 
 	if (must_wait(dev, qp))
 		return false;
-	op = wf_base_pool_get(&dev->ops);
-	if (!op) {
+	request = wf_base_pool_get(&dev->requests);
+	if (!request) {
 		/* Nobody rings again for what was rung already. */
 		dev->ring_waits = true;
 		return false;
 	}
-	memset(op, 0, offsetof(struct wf_udp_op, req));
-	status = wf_nic_soft_take(&dev->soft, qp, &op->req);
+	op = &request->op;
+	memset(request, 0, offsetof(struct wf_udp_request, req));
+	status = wf_nic_soft_take(&dev->soft, qp, &request->req);
 	if (status == WF_NIC_OK) {
-		op->peer = wf_nic_ah_find(&dev->nic, op->req.ah)->dev;
+		op->peer = wf_nic_ah_find(&dev->nic, request->req.ah)->dev;
 		if (wf_unlikely(op->peer->lost))
 			status = WF_NIC_ABORT;
 	}
 	if (status != WF_NIC_OK) {
-		complete_send(dev, qp, &op->req, status);
-		wf_base_pool_put(&dev->ops, op);
+		complete_send(dev, qp, &request->req, status);
+		wf_base_pool_put(&dev->requests, request);
 		return true;
 	}
-	op->qp = qp;
-	op->src_qpn = qp->num;
-	op->kind = kind_of(&op->req);
+	request->qp = qp;
+	request->src_qpn = qp->num;
+	op->kind = kind_of(&request->req);
+	op->rnr_retry = qp->rnr_retry;
+	op->has_imm = request->req.has_imm;
+	op->len = request->req.len;
 	if (op->kind == WF_UDP_OP_READ) {
-		op->read_id = wf_queue_ids_get(&dev->read_ids);
-		dev->reads[wf_queue_ids_index(&dev->read_ids, op->read_id)] =
-			op;
+		request->read_id = wf_queue_ids_get(&dev->read_ids);
+		dev->reads[wf_queue_ids_index(&dev->read_ids,
+					      request->read_id)] = request;
 	}
-	op->in_list = true;
-	wf_base_list_add_tail(&qp_of(qp)->ops, &op->qp_link);
-	wf_base_list_add_tail(&op->peer->out.ops, &op->link);
-	wf_udp_hello_start(dev, op->peer);
-	wf_udp_peer_activate(dev, op->peer);
+	wf_base_list_add_tail(&qp_of(qp)->ops, &op->owner_link);
+	wf_udp_engine_submit(&dev->engine, dev->now, op);
 	return true;
 }
 
@@ -147,9 +133,9 @@ void wf_udp_work_flush(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 	struct wf_list *ops = &qp_of(qp)->ops;
 
 	while (!wf_base_list_empty(ops))
-		wf_udp_work_end(
-			dev,
-			wf_container_of(ops->next, struct wf_udp_op, qp_link),
-			WF_NIC_FLUSHED);
+		wf_udp_op_end(&dev->engine,
+			      wf_container_of(ops->next, struct wf_udp_op,
+					      owner_link),
+			      WF_NIC_FLUSHED);
 	wf_nic_soft_flush(&dev->soft, qp, qp_of(qp)->stuck);
 }

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "nic/udp/dev.h"
+#include "nic/udp/engine/inner.h"
 
 #define PACKET_THRESHOLD 3 /* RFC 9002, section 6.1.1 */
 #define REO_LEAST (20 * WF_NS_PER_US)
@@ -43,7 +43,7 @@ void wf_udp_out_init(struct wf_udp_out *out)
 	wf_base_list_init(&out->rnr);
 }
 
-int wf_udp_out_up(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+int wf_udp_out_up(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		  uint32_t seg, uint32_t rwnd)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -72,22 +72,22 @@ int wf_udp_out_up(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	out->hello_at = WF_UDP_NEVER;
 	wf_udp_cc_init(&out->cc, seg);
 	if (out->last_rtt)
-		wf_udp_cc_rtt(&out->cc, out->last_rtt, dev->now);
+		wf_udp_cc_rtt(&out->cc, out->last_rtt, engine->now);
 	return 0;
 }
 
-void wf_udp_out_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_out_close(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 
 	/* The batch may point to slots. */
-	wf_udp_dev_flush(dev);
+	engine->port->flush(engine);
 	for (uint32_t seq = out->una; seq != out->next; seq++) {
 		struct wf_udp_slot **slot = &out->slots[seq % WF_UDP_WINDOW];
 
 		if (*slot) {
 			wf_base_list_unlink(&(*slot)->link);
-			wf_base_pool_put(&dev->slots, *slot);
+			wf_base_pool_put(&engine->slots, *slot);
 		}
 		*slot = NULL;
 	}
@@ -100,7 +100,8 @@ void wf_udp_out_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 
 /* -- timers ----------------------------------------------------------------- */
 
-void wf_udp_out_set_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_out_set_probe(struct wf_udp_engine *engine,
+			  struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 	uint64_t wait;
@@ -112,9 +113,10 @@ void wf_udp_out_set_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	wait = wf_udp_cc_timeout(&out->cc) << out->backoff;
 	if (wait > PROBE_MOST)
 		wait = PROBE_MOST;
-	if (out->backoff > PING_AFTER && dev->now - out->busy_at > LONG_SILENCE)
+	if (out->backoff > PING_AFTER &&
+	    engine->now - out->busy_at > LONG_SILENCE)
 		wait = WF_NS_PER_S;
-	out->probe_at = dev->now + wait;
+	out->probe_at = engine->now + wait;
 }
 
 static struct wf_udp_slot *oldest(struct wf_udp_out *out)
@@ -124,41 +126,42 @@ static struct wf_udp_slot *oldest(struct wf_udp_out *out)
 
 /* Nothing is heard of what is in flight. The oldest packet goes again, and its
  * ack will tell what became of the others. */
-static void probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void probe(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 
 	out->probe_at = WF_UDP_NEVER;
 	if (wf_base_list_empty(&out->flight) ||
-	    wf_udp_peer_overdue(dev, peer, out->busy_at))
+	    wf_udp_peer_overdue(engine, peer, out->busy_at))
 		return;
-	wf_udp_count(dev, probes, 1);
+	wf_udp_count(engine, probes, 1);
 	if (out->backoff < 12)
 		out->backoff++;
 	if (out->backoff > PING_AFTER) {
-		wf_udp_peer_ping(dev, peer, out->remote_cid);
+		wf_udp_peer_ping(engine, peer, out->remote_cid);
 	} else {
 		wf_udp_path_again(out, oldest(out));
-		wf_udp_pump_slot(dev, peer, oldest(out), true);
+		wf_udp_pump_slot(engine, peer, oldest(out), true);
 	}
-	wf_udp_out_set_probe(dev, peer);
+	wf_udp_out_set_probe(engine, peer);
 }
 
 /* An ack that acknowledges nothing. If it answers a ping, the peer is back, and
  * what was in flight is not there: the oldest packet goes again. */
-static void answered(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void answered(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 
 	if (out->backoff <= PING_AFTER)
 		return;
-	wf_udp_path_unheard(dev, peer);
+	wf_udp_path_unheard(engine, peer);
 	out->backoff = PING_AFTER - 1;
-	out->probe_at = dev->now;
+	out->probe_at = engine->now;
 }
 
 /* Those whose time has come are sent again like lost ones. */
-static void retry_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void retry_refused(struct wf_udp_engine *engine,
+			  struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 	struct wf_list *pos, *tmp;
@@ -168,7 +171,7 @@ static void retry_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		struct wf_udp_slot *slot =
 			wf_container_of(pos, struct wf_udp_slot, link);
 
-		if (slot->due <= dev->now) {
+		if (slot->due <= engine->now) {
 			wf_base_list_unlink(&slot->link);
 			slot->state = WF_UDP_SLOT_LOST;
 			wf_base_list_add_tail(&out->lost, &slot->link);
@@ -176,13 +179,13 @@ static void retry_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 			out->rnr_at = slot->due;
 		}
 	}
-	wf_udp_peer_activate(dev, peer);
+	wf_udp_peer_activate(engine, peer);
 }
 
 /* -- loss ------------------------------------------------------------------- */
 
-static void take_for_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-			  struct wf_udp_slot *slot)
+static void take_for_lost(struct wf_udp_engine *engine,
+			  struct wf_udp_peer *peer, struct wf_udp_slot *slot)
 {
 	struct wf_udp_out *out = &peer->out;
 	uint64_t cuts = out->cc.cuts;
@@ -192,9 +195,9 @@ static void take_for_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	wf_base_list_add_tail(&out->lost, &slot->link);
 	out->in_flight -= slot->cost;
 	wf_udp_cc_lost(&out->cc, slot->sent_no, out->sent_no);
-	wf_udp_count(dev, losses, 1);
-	wf_udp_path_lost(dev, peer, slot);
-	wf_udp_count(dev, cwnd_cuts, out->cc.cuts - cuts);
+	wf_udp_count(engine, losses, 1);
+	wf_udp_path_lost(engine, peer, slot);
+	wf_udp_count(engine, cwnd_cuts, out->cc.cuts - cuts);
 	/* RFC 8985, section 6.2, step 4: patience wears off after so many
 	 * recoveries without a sign of reordering. */
 	if (out->cc.cuts - out->reordered_cut > REO_LASTS) {
@@ -222,7 +225,7 @@ static uint64_t patience(const struct wf_udp_out *out)
 	return wait < REO_LEAST ? REO_LEAST : wait;
 }
 
-static void find_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void find_lost(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 	uint64_t rtt =
@@ -237,40 +240,41 @@ static void find_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 			break;
 		if ((out->reorders ||
 		     out->acked_no - slot->sent_no < PACKET_THRESHOLD) &&
-		    dev->now < until) {
+		    engine->now < until) {
 			out->reo_at = until;
 			break;
 		}
-		take_for_lost(dev, peer, slot);
+		take_for_lost(engine, peer, slot);
 	}
 	if (!wf_base_list_empty(&out->lost))
-		wf_udp_peer_activate(dev, peer);
+		wf_udp_peer_activate(engine, peer);
 }
 
-void wf_udp_out_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_out_tick(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 
 	if (out->state != WF_UDP_OUT_UP)
 		return;
-	if (out->reo_at <= dev->now)
-		find_lost(dev, peer);
-	if (out->size_at <= dev->now)
-		wf_udp_path_tick(dev, peer);
-	if (out->rnr_at <= dev->now)
-		retry_refused(dev, peer);
-	if (out->pace_at <= dev->now) {
+	if (out->reo_at <= engine->now)
+		find_lost(engine, peer);
+	if (out->size_at <= engine->now)
+		wf_udp_path_tick(engine, peer);
+	if (out->rnr_at <= engine->now)
+		retry_refused(engine, peer);
+	if (out->pace_at <= engine->now) {
 		out->pace_at = WF_UDP_NEVER;
-		wf_udp_peer_activate(dev, peer);
+		wf_udp_peer_activate(engine, peer);
 	}
-	if (out->probe_at <= dev->now)
-		probe(dev, peer);
+	if (out->probe_at <= engine->now)
+		probe(engine, peer);
 }
 
 /* The kernel had no room for it: nobody's fault. */
-void wf_udp_out_unsent(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-		       struct wf_udp_slot *slot)
+void wf_udp_engine_unsent(struct wf_udp_engine *engine,
+			  struct wf_udp_slot *slot)
 {
+	struct wf_udp_peer *peer = slot->peer;
 	struct wf_udp_out *out = &peer->out;
 
 	if (slot->state != WF_UDP_SLOT_FLIGHT)
@@ -279,7 +283,7 @@ void wf_udp_out_unsent(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	slot->state = WF_UDP_SLOT_LOST;
 	wf_base_list_add_tail(&out->lost, &slot->link);
 	out->in_flight -= slot->cost;
-	wf_udp_peer_activate(dev, peer);
+	wf_udp_peer_activate(engine, peer);
 }
 
 /* -- acknowledgements ------------------------------------------------------- */
@@ -290,7 +294,7 @@ struct news {
 	uint64_t newest; /* of the sendings now known to have arrived */
 };
 
-static void slot_acked(struct wf_udp_dev *dev, struct wf_udp_out *out,
+static void slot_acked(struct wf_udp_engine *engine, struct wf_udp_out *out,
 		       uint32_t seq, struct news *news)
 {
 	struct wf_udp_slot **at = &out->slots[seq % WF_UDP_WINDOW];
@@ -318,29 +322,29 @@ static void slot_acked(struct wf_udp_dev *dev, struct wf_udp_out *out,
 	wf_udp_path_acked(out, slot);
 	news->bytes += slot->cost;
 	*at = NULL;
-	wf_base_pool_put(&dev->slots, slot);
+	wf_base_pool_put(&engine->slots, slot);
 	if (op) {
 		op->slots--;
-		wf_udp_work_check(dev, op);
+		wf_udp_op_check(engine, op);
 	}
 }
 
-static void sample(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void sample(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		   uint32_t ts)
 {
 	struct wf_udp_out *out = &peer->out;
-	uint32_t us = wf_udp_dev_us(dev) - ts;
+	uint32_t us = wf_udp_engine_us(engine) - ts;
 
 	/* A clock of ours, echoed: nonsense is a peer's mistake. */
 	if (us > 60000000)
 		return;
 	out->last_rtt = us ? us * WF_NS_PER_US : 500;
-	wf_udp_cc_rtt(&out->cc, out->last_rtt, dev->now);
-	wf_nic_gauge(&dev->nic.counters->srtt_ns, out->cc.srtt);
-	wf_nic_gauge(&dev->nic.counters->cwnd_bytes, out->cc.cwnd);
+	wf_udp_cc_rtt(&out->cc, out->last_rtt, engine->now);
+	wf_nic_gauge(&engine->counters->srtt_ns, out->cc.srtt);
+	wf_nic_gauge(&engine->counters->cwnd_bytes, out->cc.cwnd);
 }
 
-static void take_bits(struct wf_udp_dev *dev, struct wf_udp_out *out,
+static void take_bits(struct wf_udp_engine *engine, struct wf_udp_out *out,
 		      uint32_t base, const uint64_t *bits, unsigned words,
 		      struct news *news)
 {
@@ -353,7 +357,7 @@ static void take_bits(struct wf_udp_dev *dev, struct wf_udp_out *out,
 
 			word &= word - 1;
 			if (seq - base < out->next - base)
-				slot_acked(dev, out, seq, news);
+				slot_acked(engine, out, seq, news);
 		}
 	}
 }
@@ -361,16 +365,16 @@ static void take_bits(struct wf_udp_dev *dev, struct wf_udp_out *out,
 /* After several timeouts: if most of what was in flight is gone, so was the path
  * (RFC 9002, section 7.6, persistent congestion); if not, the peer was only
  * slow to answer. */
-static void judge_silence(struct wf_udp_dev *dev, struct wf_udp_out *out,
+static void judge_silence(struct wf_udp_engine *engine, struct wf_udp_out *out,
 			  uint64_t flight)
 {
 	if (out->in_flight > flight / 2)
 		return;
 	wf_udp_cc_collapse(&out->cc);
-	wf_udp_count(dev, cwnd_cuts, 1);
+	wf_udp_count(engine, cwnd_cuts, 1);
 }
 
-void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+void wf_udp_out_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		    uint32_t base, const uint64_t *bits, unsigned words,
 		    uint32_t ts, bool late)
 {
@@ -385,48 +389,48 @@ void wf_udp_out_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	if ((int32_t)(base - out->una) < 0)
 		return;
 	if (base - out->una > out->next - out->una) {
-		wf_udp_count(dev, bad_field, 1);
+		wf_udp_count(engine, bad_field, 1);
 		return;
 	}
 	for (; out->una != base; out->una++)
-		slot_acked(dev, out, out->una, &news);
-	take_bits(dev, out, base, bits, words, &news);
+		slot_acked(engine, out, out->una, &news);
+	take_bits(engine, out, base, bits, words, &news);
 	if (!news.bytes) {
-		answered(dev, peer);
+		answered(engine, peer);
 		return;
 	}
 	silent = out->backoff >= COLLAPSE_AFTER;
 	out->backoff = 0;
-	out->busy_at = dev->now;
+	out->busy_at = engine->now;
 	/* A peer that computes, or that we do, is not a long way off. */
-	if (!late && !dev->late)
-		sample(dev, peer, ts);
+	if (!late && !engine->late)
+		sample(engine, peer, ts);
 	wf_udp_cc_acked(&out->cc, news.bytes, news.newest, out->sent_no,
 			out->limited);
 	if (news.newest > out->acked_no)
 		out->acked_no = news.newest;
 	flight = out->in_flight;
-	find_lost(dev, peer);
+	find_lost(engine, peer);
 	if (silent && flight)
-		judge_silence(dev, out, flight);
-	wf_udp_out_set_probe(dev, peer);
+		judge_silence(engine, out, flight);
+	wf_udp_out_set_probe(engine, peer);
 	if (!wf_base_list_empty(&out->ops) || !wf_base_list_empty(&out->lost))
-		wf_udp_peer_activate(dev, peer);
+		wf_udp_peer_activate(engine, peer);
 }
 
 /* -- refusals --------------------------------------------------------------- */
 
-static uint64_t rnr_wait(struct wf_udp_dev *dev, unsigned refusals)
+static uint64_t rnr_wait(struct wf_udp_engine *engine, unsigned refusals)
 {
 	uint64_t wait = RNR_FIRST << (refusals < 12 ? refusals : 12);
 
 	if (wait > RNR_MOST)
 		wait = RNR_MOST;
 	/* Peers that were refused together need not come back together. */
-	return wait / 2 + wf_udp_dev_random(dev) % wait;
+	return wait / 2 + wf_udp_engine_random(engine) % wait;
 }
 
-void wf_udp_out_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+void wf_udp_out_nack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		     uint32_t seq, enum wf_nic_status status)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -442,38 +446,36 @@ void wf_udp_out_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		return;
 	op = slot->op;
 	if (!op) {
-		wf_udp_out_unsent(dev, peer, slot);
+		wf_udp_engine_unsent(engine, slot);
 		return;
 	}
 	/* The peer is there and the packet arrived. */
-	out->busy_at = dev->now;
+	out->busy_at = engine->now;
 	out->backoff = 0;
 	if (slot->refusals < UINT8_MAX)
 		slot->refusals++;
-	limit = op->qp ? op->qp->rnr_retry : WF_NIC_RNR_FOREVER;
+	limit = op->rnr_retry;
 	if (status == WF_NIC_RNR &&
 	    (limit >= WF_NIC_RNR_FOREVER || slot->refusals <= limit)) {
 		wf_base_list_unlink(&slot->link);
 		out->in_flight -= slot->cost;
 		slot->state = WF_UDP_SLOT_RNR;
-		slot->due = dev->now + rnr_wait(dev, slot->refusals);
+		slot->due = engine->now + rnr_wait(engine, slot->refusals);
 		wf_base_list_add_tail(&out->rnr, &slot->link);
 		if (slot->due < out->rnr_at)
 			out->rnr_at = slot->due;
-		wf_udp_out_set_probe(dev, peer);
+		wf_udp_out_set_probe(engine, peer);
 		return;
 	}
 	/* The place in the sequence has to be filled all the same. */
-	wf_udp_work_end(dev, op, status);
-	wf_udp_out_unsent(dev, peer, slot);
+	wf_udp_op_end(engine, op, status);
+	wf_udp_engine_unsent(engine, slot);
 }
 
-void wf_udp_out_forget(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-		       struct wf_udp_op *op)
+void wf_udp_out_forget(struct wf_udp_op *op)
 {
-	struct wf_udp_out *out = &peer->out;
+	struct wf_udp_out *out = &op->peer->out;
 
-	(void)dev;
 	for (uint32_t seq = out->una; op->slots && seq != out->next; seq++) {
 		struct wf_udp_slot *slot = out->slots[seq % WF_UDP_WINDOW];
 

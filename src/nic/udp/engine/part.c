@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/udp/dev.h"
+#include "nic/udp/engine/inner.h"
 
 /* Of one peer, and of all: each holds memory. */
 #define WHOLES_MOST 256u
@@ -18,7 +18,8 @@
 
 struct whole {
 	struct wf_list link; /* peer->wholes */
-	struct wf_list all;  /* dev->all_wholes, the one that was heard of last
+	struct wf_list
+		all; /* engine->all_wholes, the one that was heard of last
 				at the end */
 	struct wf_udp_peer *peer;
 	uint64_t at;   /* when the last part came */
@@ -42,31 +43,33 @@ static struct whole *find(const struct wf_udp_peer *peer, uint32_t seq)
 	return NULL;
 }
 
-static void drop(struct wf_udp_dev *dev, struct whole *whole)
+static void drop(struct wf_udp_engine *engine, struct whole *whole)
 {
 	wf_base_list_unlink(&whole->link);
 	wf_base_list_unlink(&whole->all);
 	whole->peer->whole_count--;
-	dev->wholes--;
+	engine->wholes--;
 	free(whole);
 }
 
-static void make_room(struct wf_udp_dev *dev)
+static void make_room(struct wf_udp_engine *engine)
 {
 	struct whole *oldest =
-		wf_container_of(dev->all_wholes.next, struct whole, all);
+		wf_container_of(engine->all_wholes.next, struct whole, all);
 
-	if (dev->wholes >= WHOLES_ALL && dev->now - oldest->at > WHOLE_LASTS)
-		drop(dev, oldest);
+	if (engine->wholes >= WHOLES_ALL &&
+	    engine->now - oldest->at > WHOLE_LASTS)
+		drop(engine, oldest);
 }
 
-static struct whole *make(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
-			  uint32_t seq, uint16_t total)
+static struct whole *make(struct wf_udp_engine *engine,
+			  struct wf_udp_peer *peer, uint32_t seq,
+			  uint16_t total)
 {
 	struct whole *whole;
 
-	make_room(dev);
-	if (peer->whole_count >= WHOLES_MOST || dev->wholes >= WHOLES_ALL)
+	make_room(engine);
+	if (peer->whole_count >= WHOLES_MOST || engine->wholes >= WHOLES_ALL)
 		return NULL;
 	whole = malloc(sizeof(*whole));
 	if (!whole)
@@ -76,9 +79,9 @@ static struct whole *make(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	whole->seq = seq;
 	whole->total = total;
 	wf_base_list_add_tail(&peer->wholes, &whole->link);
-	wf_base_list_add_tail(&dev->all_wholes, &whole->all);
+	wf_base_list_add_tail(&engine->all_wholes, &whole->all);
 	peer->whole_count++;
-	dev->wholes++;
+	engine->wholes++;
 	return whole;
 }
 
@@ -108,7 +111,7 @@ bool wf_udp_part_valid(const struct wf_udp_part *part, uint16_t len)
 	       (end == part->total || end % WF_UDP_PART_UNIT == 0);
 }
 
-int wf_udp_part_take(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+int wf_udp_part_take(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		     const struct wf_udp_data *head,
 		     const struct wf_udp_part *part, const uint8_t *payload,
 		     const uint8_t **bytes)
@@ -116,34 +119,35 @@ int wf_udp_part_take(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	struct whole *whole = find(peer, head->seq);
 
 	if (!whole)
-		whole = make(dev, peer, head->seq, part->total);
+		whole = make(engine, peer, head->seq, part->total);
 	if (!whole)
 		return -1;
 	if (whole->total != part->total) {
-		wf_udp_count(dev, bad_field, 1);
+		wf_udp_count(engine, bad_field, 1);
 		return 0;
 	}
-	whole->at = dev->now;
+	whole->at = engine->now;
 	wf_base_list_unlink(&whole->all);
-	wf_base_list_add_tail(&dev->all_wholes, &whole->all);
+	wf_base_list_add_tail(&engine->all_wholes, &whole->all);
 	memcpy(whole->bytes + part->off, payload, head->len);
 	whole->here |= units(part->off, round_up(part->off + head->len));
 	*bytes = whole->bytes;
 	return whole->here == units(0, round_up(whole->total));
 }
 
-void wf_udp_part_drop(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+void wf_udp_part_drop(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		      uint32_t seq)
 {
 	struct whole *whole = find(peer, seq);
 
 	if (whole)
-		drop(dev, whole);
+		drop(engine, whole);
 }
 
-void wf_udp_part_drop_all(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_part_drop_all(struct wf_udp_engine *engine,
+			  struct wf_udp_peer *peer)
 {
 	while (!wf_base_list_empty(&peer->wholes))
-		drop(dev,
+		drop(engine,
 		     wf_container_of(peer->wholes.next, struct whole, link));
 }

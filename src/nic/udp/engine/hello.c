@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "nic/udp/dev.h"
-#include "nic/udp/sum.h"
+#include "nic/udp/engine/inner.h"
+#include "nic/udp/engine/sum.h"
 
 /* A cookie is good for one to two of them: as long as someone who computes may
  * take for the next step of a handshake. */
@@ -24,26 +24,26 @@
 
 /* Half of what the socket holds, since the kernel counts its own structures
  * too, shared among the peers that send just now. */
-uint32_t wf_udp_hello_rwnd(const struct wf_udp_dev *dev)
+uint32_t wf_udp_hello_rwnd(const struct wf_udp_engine *engine)
 {
-	uint32_t share = dev->senders > dev->senders_before ?
-				 dev->senders :
-				 dev->senders_before;
-	uint32_t rwnd = dev->sock.rcvbuf / 2 / (share ? share : 1);
+	uint32_t share = engine->senders > engine->senders_before ?
+				 engine->senders :
+				 engine->senders_before;
+	uint32_t rwnd = engine->set.rcvbuf / 2 / (share ? share : 1);
 
 	return rwnd < RWND_LEAST ? RWND_LEAST : rwnd;
 }
 
-uint32_t wf_udp_hello_seg(const struct wf_udp_dev *dev,
+uint32_t wf_udp_hello_seg(struct wf_udp_engine *engine,
 			  const struct wf_addr *to)
 {
-	uint32_t seg = wf_udp_sock_path(&dev->sock, to) -
+	uint32_t seg = engine->port->mtu(engine, to) -
 		       (uint32_t)sizeof(struct wf_udp_data);
 
 	return seg < SEG_MOST ? seg : SEG_MOST;
 }
 
-static uint64_t cookie_for(const struct wf_udp_dev *dev,
+static uint64_t cookie_for(const struct wf_udp_engine *engine,
 			   const struct wf_addr *from, uint64_t cid,
 			   uint32_t epoch)
 {
@@ -57,161 +57,164 @@ static uint64_t cookie_for(const struct wf_udp_dev *dev,
 	of.addr = *from;
 	of.cid = cid;
 	of.epoch = epoch;
-	return wf_udp_sum_sip(dev->secret, &of, sizeof(of));
+	return wf_udp_sum_sip(engine->set.secret, &of, sizeof(of));
 }
 
-static uint32_t epoch_now(const struct wf_udp_dev *dev)
+static uint32_t epoch_now(const struct wf_udp_engine *engine)
 {
-	return (uint32_t)(dev->now / EPOCH);
+	return (uint32_t)(engine->now / EPOCH);
 }
 
-static void send_hello(struct wf_udp_dev *dev, const struct wf_addr *to,
+static void send_hello(struct wf_udp_engine *engine, const struct wf_addr *to,
 		       const struct wf_addr *from, struct wf_udp_hello *hello,
 		       enum wf_udp_type type)
 {
 	hello->common.type = (uint8_t)type;
 	hello->common.kind = WF_UDP_VERSION;
-	if (dev->payload_crc)
+	if (engine->set.payload_crc)
 		hello->common.flags |= WF_UDP_HELLO_CRC;
-	if (dev->late)
+	if (engine->late)
 		hello->common.flags |= WF_UDP_HELLO_LATE;
 	if (!hello->mtu)
 		hello->mtu = WF_UDP_DATAGRAM_MAX;
-	hello->rwnd = wf_udp_hello_rwnd(dev);
-	wf_udp_dev_answer(dev, to, from, &hello->common, sizeof(*hello));
+	hello->rwnd = wf_udp_hello_rwnd(engine);
+	hello->instance = engine->instance;
+	wf_udp_engine_answer(engine, to, from, &hello->common, sizeof(*hello));
 }
 
 /* Ours in its present state. */
-static void ask(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void ask(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 	struct wf_udp_hello hello = { .src_cid = out->cid,
-				      .ts = wf_udp_dev_us(dev) };
+				      .ts = wf_udp_engine_us(engine) };
 
 	if (out->state == WF_UDP_OUT_OPEN) {
 		hello.cookie = out->cookie;
 		hello.epoch = out->epoch;
 	}
-	send_hello(dev, &peer->addr, &peer->local, &hello,
+	send_hello(engine, &peer->addr, &peer->local, &hello,
 		   out->state == WF_UDP_OUT_OPEN ? WF_UDP_OPEN : WF_UDP_INIT);
 }
 
-static void set_retry(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void set_retry(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	uint64_t wait = FIRST_RETRY << peer->out.backoff;
 
-	if (dev->now - peer->out.opened_at > LONG_SILENCE)
+	if (engine->now - peer->out.opened_at > LONG_SILENCE)
 		wait = LONG_RETRY;
 	else if (wait > LAST_RETRY)
 		wait = LAST_RETRY;
-	peer->out.hello_at = dev->now + wait;
-	wf_udp_peer_arm(dev, peer);
+	peer->out.hello_at = engine->now + wait;
+	wf_udp_peer_arm(engine, peer);
 }
 
-void wf_udp_hello_start(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_hello_start(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 
 	if (out->state != WF_UDP_OUT_CLOSED)
 		return;
 	out->state = WF_UDP_OUT_INIT;
-	out->cid = wf_udp_peer_new_cid(dev, peer);
-	out->opened_at = dev->now;
+	out->cid = wf_udp_peer_new_cid(engine, peer);
+	out->opened_at = engine->now;
 	out->backoff = 0;
-	ask(dev, peer);
-	set_retry(dev, peer);
+	ask(engine, peer);
+	set_retry(engine, peer);
 }
 
-void wf_udp_hello_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_hello_tick(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 
 	out->hello_at = WF_UDP_NEVER;
 	if (out->state != WF_UDP_OUT_INIT && out->state != WF_UDP_OUT_OPEN)
 		return;
-	if (wf_udp_peer_overdue(dev, peer, out->opened_at))
+	if (wf_udp_peer_overdue(engine, peer, out->opened_at))
 		return;
 	/* A cookie grows old: after a while, ask for another. */
 	if (out->backoff < 8)
 		out->backoff++;
 	if (out->backoff % 4 == 0)
 		out->state = WF_UDP_OUT_INIT;
-	ask(dev, peer);
-	set_retry(dev, peer);
+	ask(engine, peer);
+	set_retry(engine, peer);
 }
 
-static void receive_init(struct wf_udp_dev *dev, const struct wf_addr *from,
+static void receive_init(struct wf_udp_engine *engine,
+			 const struct wf_addr *from,
 			 const struct wf_udp_hello *hello)
 {
 	struct wf_udp_hello answer = {
 		.common = { .dst_cid = hello->src_cid },
-		.epoch = epoch_now(dev),
+		.epoch = epoch_now(engine),
 		.ts = hello->ts,
 	};
 
-	answer.cookie = cookie_for(dev, from, hello->src_cid, answer.epoch);
-	send_hello(dev, from, &dev->sock.here, &answer, WF_UDP_COOKIE);
+	answer.cookie = cookie_for(engine, from, hello->src_cid, answer.epoch);
+	send_hello(engine, from, &engine->here, &answer, WF_UDP_COOKIE);
 }
 
 /* The answer to what we asked: from whom, and to the id that only he was told.
  */
-static struct wf_udp_peer *asked(struct wf_udp_dev *dev,
+static struct wf_udp_peer *asked(struct wf_udp_engine *engine,
 				 const struct wf_addr *from,
 				 const struct wf_udp_hello *hello)
 {
 	struct wf_udp_peer *peer =
-		wf_udp_peer_by_cid(dev, hello->common.dst_cid);
+		wf_udp_peer_by_cid(engine, hello->common.dst_cid);
 
 	if (!peer || peer->out.cid != hello->common.dst_cid) {
-		wf_udp_count(dev, bad_cid, 1);
+		wf_udp_count(engine, bad_cid, 1);
 		return NULL;
 	}
 	if (!wf_base_addr_equal(&peer->addr, from)) {
-		wf_udp_count(dev, bad_addr, 1);
+		wf_udp_count(engine, bad_addr, 1);
 		return NULL;
 	}
 	return peer;
 }
 
-static void sample_rtt(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void sample_rtt(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		       const struct wf_udp_hello *hello)
 {
-	uint32_t us = wf_udp_dev_us(dev) - hello->ts;
+	uint32_t us = wf_udp_engine_us(engine) - hello->ts;
 
 	peer->out.last_rtt = 0;
-	if (us < 1u << 24 && !dev->late &&
+	if (us < 1u << 24 && !engine->late &&
 	    !(hello->common.flags & WF_UDP_HELLO_LATE))
 		peer->out.last_rtt = us * WF_NS_PER_US;
 }
 
-static void receive_cookie(struct wf_udp_dev *dev, const struct wf_addr *from,
+static void receive_cookie(struct wf_udp_engine *engine,
+			   const struct wf_addr *from,
 			   const struct wf_udp_hello *hello)
 {
-	struct wf_udp_peer *peer = asked(dev, from, hello);
+	struct wf_udp_peer *peer = asked(engine, from, hello);
 
 	if (!peer || peer->out.state != WF_UDP_OUT_INIT)
 		return;
-	sample_rtt(dev, peer, hello);
-	wf_udp_peer_heard(dev, peer);
+	sample_rtt(engine, peer, hello);
+	wf_udp_peer_heard(engine, peer);
 	/* What the kernel chose is what the peer knows us by from now on. */
-	if (dev->sock.any && !peer->local.sa.sa_family)
-		peer->local = dev->sock.here;
+	if (engine->set.any && !peer->local.sa.sa_family)
+		peer->local = engine->here;
 	peer->out.state = WF_UDP_OUT_OPEN;
 	peer->out.cookie = hello->cookie;
 	peer->out.epoch = hello->epoch;
-	ask(dev, peer);
-	set_retry(dev, peer);
+	ask(engine, peer);
+	set_retry(engine, peer);
 }
 
-static bool cookie_good(const struct wf_udp_dev *dev,
+static bool cookie_good(const struct wf_udp_engine *engine,
 			const struct wf_addr *from,
 			const struct wf_udp_hello *hello)
 {
-	uint32_t age = epoch_now(dev) - hello->epoch;
+	uint32_t age = epoch_now(engine) - hello->epoch;
 
 	return age <= 1 &&
 	       hello->cookie ==
-		       cookie_for(dev, from, hello->src_cid, hello->epoch);
+		       cookie_for(engine, from, hello->src_cid, hello->epoch);
 }
 
 /* Whether a connection was replaced by a later one: its OPEN comes late, or
@@ -229,24 +232,41 @@ static bool retired(const struct wf_udp_peer *peer, uint64_t cid)
  * ours to it must come from there. What we asked it from another is asked again
  * under a new id, so that a late answer is not taken for one to this. It has no
  * more time for it: a peer could move the deadline for ever otherwise. */
-static void learn_local(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void learn_local(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 	uint64_t began = out->opened_at;
 
-	peer->in.local = dev->sock.here;
-	if (!dev->sock.any || out->state == WF_UDP_OUT_UP ||
-	    wf_base_addr_equal(&peer->local, &dev->sock.here))
+	peer->in.local = engine->here;
+	if (!engine->set.any || out->state == WF_UDP_OUT_UP ||
+	    wf_base_addr_equal(&peer->local, &engine->here))
 		return;
-	peer->local = dev->sock.here;
+	peer->local = engine->here;
 	if (out->state == WF_UDP_OUT_CLOSED)
 		return;
 	out->state = WF_UDP_OUT_CLOSED;
-	wf_udp_hello_start(dev, peer);
+	wf_udp_hello_start(engine, peer);
 	out->opened_at = began;
 }
 
-static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
+/* Whether our connection leads to another process than the one that asks. That
+ * one is gone, and what we send to it is lost: the user has to know it before
+ * the first packet of the new process, or would answer that one over the old
+ * connection. The new process refuses the connection when it hears of it, and
+ * asks again. */
+static bool leads_elsewhere(struct wf_udp_engine *engine,
+			    struct wf_udp_peer *peer,
+			    const struct wf_udp_hello *hello)
+{
+	if (peer->out.state != WF_UDP_OUT_UP ||
+	    peer->out.instance == hello->instance)
+		return false;
+	wf_udp_peer_ping(engine, peer, peer->out.remote_cid);
+	return true;
+}
+
+static void receive_open(struct wf_udp_engine *engine,
+			 const struct wf_addr *from,
 			 const struct wf_udp_hello *hello)
 {
 	struct wf_udp_hello answer = {
@@ -255,48 +275,51 @@ static void receive_open(struct wf_udp_dev *dev, const struct wf_addr *from,
 	};
 	struct wf_udp_peer *peer;
 
-	if (!cookie_good(dev, from, hello)) {
-		wf_udp_count(dev, bad_cookie, 1);
+	if (!cookie_good(engine, from, hello)) {
+		wf_udp_count(engine, bad_cookie, 1);
 		return;
 	}
 	/* Opened and not ready yet, and may never be: it will ask again. */
-	if (!dev->nic.had_qp)
+	if (!engine->ready)
 		return;
-	peer = wf_udp_peer_get(dev, from, true);
+	peer = wf_udp_peer_get(engine, from, true);
 	if (!peer)
 		return; /* too many: it will ask again, then give up */
 	/* The same id again: our answer was lost. Another: the peer gave the
 	 * connection up, or is another process. */
 	if (retired(peer, hello->src_cid)) {
-		wf_udp_count(dev, bad_cookie, 1);
+		wf_udp_count(engine, bad_cookie, 1);
 		return;
 	}
+	if (leads_elsewhere(engine, peer, hello))
+		return;
 	if (!peer->in.open || peer->in.remote_cid != hello->src_cid) {
-		bool crc = dev->payload_crc ||
+		bool crc = engine->set.payload_crc ||
 			   hello->common.flags & WF_UDP_HELLO_CRC;
 
 		if (peer->in.open)
-			wf_udp_count(dev, peer_restarts, 1);
+			wf_udp_count(engine, peer_restarts, 1);
 		if (peer->in.remote_cid != hello->src_cid)
 			peer->retired[peer->retirements++ % WF_UDP_RETIRED] =
 				peer->in.remote_cid;
-		wf_udp_in_open(dev, peer, hello->src_cid, crc);
-		wf_udp_count(dev, accepts, 1);
+		wf_udp_in_open(engine, peer, hello->src_cid, crc);
+		wf_udp_count(engine, accepts, 1);
 	}
-	wf_udp_peer_heard(dev, peer);
-	learn_local(dev, peer);
+	wf_udp_peer_heard(engine, peer);
+	learn_local(engine, peer);
 	answer.src_cid = peer->in.cid;
 	/* What leaves here in one piece comes here so, most likely. */
-	answer.mtu = wf_udp_sock_path(&dev->sock, from);
+	answer.mtu = engine->port->mtu(engine, from);
 	if (peer->in.crc)
 		answer.common.flags |= WF_UDP_HELLO_CRC;
-	send_hello(dev, from, &peer->in.local, &answer, WF_UDP_ACCEPT);
+	send_hello(engine, from, &peer->in.local, &answer, WF_UDP_ACCEPT);
 }
 
-static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
+static void receive_accept(struct wf_udp_engine *engine,
+			   const struct wf_addr *from,
 			   const struct wf_udp_hello *hello)
 {
-	struct wf_udp_peer *peer = asked(dev, from, hello);
+	struct wf_udp_peer *peer = asked(engine, from, hello);
 	uint32_t seg;
 
 	/* It may come while we ask for another cookie: whoever needs longer
@@ -307,40 +330,42 @@ static void receive_accept(struct wf_udp_dev *dev, const struct wf_addr *from,
 	if (!hello->src_cid ||
 	    hello->mtu < SEG_LEAST + sizeof(struct wf_udp_data) ||
 	    hello->rwnd < 4096) {
-		wf_udp_count(dev, bad_field, 1);
+		wf_udp_count(engine, bad_field, 1);
 		return;
 	}
-	seg = wf_udp_hello_seg(dev, &peer->addr);
+	seg = wf_udp_hello_seg(engine, &peer->addr);
 	if (seg > hello->mtu - (uint32_t)sizeof(struct wf_udp_data))
 		seg = hello->mtu - (uint32_t)sizeof(struct wf_udp_data);
-	sample_rtt(dev, peer, hello);
-	if (wf_udp_out_up(dev, peer, seg, hello->rwnd))
+	sample_rtt(engine, peer, hello);
+	if (wf_udp_out_up(engine, peer, seg, hello->rwnd))
 		return; /* no memory: the retry will find some */
 	peer->out.remote_cid = hello->src_cid;
+	peer->out.instance = hello->instance;
 	peer->out.crc = hello->common.flags & WF_UDP_HELLO_CRC;
-	wf_udp_peer_heard(dev, peer);
-	wf_udp_count(dev, connects, 1);
-	wf_udp_peer_activate(dev, peer);
+	wf_udp_peer_heard(engine, peer);
+	wf_udp_count(engine, connects, 1);
+	wf_udp_peer_activate(engine, peer);
 }
 
-void wf_udp_hello_receive(struct wf_udp_dev *dev, const struct wf_addr *from,
+void wf_udp_hello_receive(struct wf_udp_engine *engine,
+			  const struct wf_addr *from,
 			  const struct wf_udp_hello *hello)
 {
 	if (hello->common.kind != WF_UDP_VERSION) {
-		wf_udp_count(dev, bad_magic, 1);
+		wf_udp_count(engine, bad_magic, 1);
 		return;
 	}
 	if (hello->common.type <= WF_UDP_OPEN &&
 	    hello->common.type != WF_UDP_COOKIE && !hello->src_cid) {
-		wf_udp_count(dev, bad_field, 1);
+		wf_udp_count(engine, bad_field, 1);
 		return;
 	}
 	if (hello->common.type == WF_UDP_INIT)
-		receive_init(dev, from, hello);
+		receive_init(engine, from, hello);
 	else if (hello->common.type == WF_UDP_COOKIE)
-		receive_cookie(dev, from, hello);
+		receive_cookie(engine, from, hello);
 	else if (hello->common.type == WF_UDP_OPEN)
-		receive_open(dev, from, hello);
+		receive_open(engine, from, hello);
 	else
-		receive_accept(dev, from, hello);
+		receive_accept(engine, from, hello);
 }

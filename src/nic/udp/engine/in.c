@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "nic/udp/dev.h"
-#include "nic/udp/sum.h"
+#include "nic/udp/engine/inner.h"
+#include "nic/udp/engine/sum.h"
 
 #define ACK_AFTER (10 * WF_NS_PER_US) /* a reply may carry it until then */
 #define ACK_PACKETS 32u
@@ -27,23 +27,23 @@ union header {
 	uint8_t bytes[sizeof(struct wf_udp_ack) + 8 * WF_UDP_ACK_WORDS];
 };
 
-void wf_udp_in_open(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+void wf_udp_in_open(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		    uint64_t remote_cid, bool crc)
 {
-	wf_udp_in_close(dev, peer);
+	wf_udp_in_close(engine, peer);
 	peer->in = (struct wf_udp_in){
 		.open = true,
-		.round = dev->senders_round - 1,
+		.round = engine->senders_round - 1,
 		.crc = crc,
 		.remote_cid = remote_cid,
 		.ack_at = WF_UDP_NEVER,
 		.highest = UINT32_MAX,
-		.local = dev->sock.here,
+		.local = engine->here,
 	};
-	peer->in.cid = wf_udp_peer_new_cid(dev, peer);
+	peer->in.cid = wf_udp_peer_new_cid(engine, peer);
 }
 
-void wf_udp_in_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_in_close(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	if (!peer->in.open)
 		return;
@@ -51,15 +51,15 @@ void wf_udp_in_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	peer->in.cid = 0;
 	peer->in.ack_at = WF_UDP_NEVER;
 	wf_base_list_del(&peer->acker);
-	wf_udp_part_drop_all(dev, peer);
+	wf_udp_part_drop_all(engine, peer);
 	/* Reads of the peer's came that way. Ours do not end here: who serves
 	 * them may close this connection while it is quiet and open another;
 	 * who does not any more answers the other connection with a reset. */
 	while (!wf_base_list_empty(&peer->served))
-		wf_udp_work_end(dev,
-				wf_container_of(peer->served.next,
-						struct wf_udp_op, qp_link),
-				WF_NIC_ABORT);
+		wf_udp_op_end(engine,
+			      wf_container_of(peer->served.next,
+					      struct wf_udp_op, owner_link),
+			      WF_NIC_ABORT);
 }
 
 /* -- which are here --------------------------------------------------------- */
@@ -99,18 +99,19 @@ static uint64_t bits_from(const struct wf_udp_in *in, uint32_t seq)
 	return low | in->here[(at + 1) % WF_UDP_ACK_WORDS] << (64 - shift);
 }
 
-static void note_ts(const struct wf_udp_dev *dev, struct wf_udp_in *in,
+static void note_ts(const struct wf_udp_engine *engine, struct wf_udp_in *in,
 		    uint32_t ts)
 {
 	in->ts = ts;
-	in->ts_at = dev->now;
-	in->late = dev->late;
+	in->ts_at = engine->now;
+	in->late = engine->late;
 }
 
 /* The clock of the sender, as if the packet had come just now. */
-static uint32_t echo(const struct wf_udp_dev *dev, const struct wf_udp_in *in)
+static uint32_t echo(const struct wf_udp_engine *engine,
+		     const struct wf_udp_in *in)
 {
-	return in->ts + (uint32_t)((dev->now - in->ts_at) / WF_NS_PER_US);
+	return in->ts + (uint32_t)((engine->now - in->ts_at) / WF_NS_PER_US);
 }
 
 static void acked(struct wf_udp_peer *peer)
@@ -121,7 +122,7 @@ static void acked(struct wf_udp_peer *peer)
 	wf_base_list_del(&peer->acker);
 }
 
-bool wf_udp_in_fill_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+bool wf_udp_in_fill_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			struct wf_udp_data *head)
 {
 	struct wf_udp_in *in = &peer->in;
@@ -129,7 +130,7 @@ bool wf_udp_in_fill_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	if (!in->open || !in->pending || has_gap(in))
 		return false;
 	head->ack_base = in->base;
-	head->ack_ts = echo(dev, in);
+	head->ack_ts = echo(engine, in);
 	if (in->late)
 		head->common.flags |= WF_UDP_DATA_ACK_LATE;
 	head->ack_tag = (uint16_t)(in->remote_cid >> 16);
@@ -138,13 +139,13 @@ bool wf_udp_in_fill_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 }
 
 /* As the sender's clock: for whoever answers by something else than an ack. */
-uint32_t wf_udp_in_echo(const struct wf_udp_dev *dev,
+uint32_t wf_udp_in_echo(const struct wf_udp_engine *engine,
 			const struct wf_udp_peer *peer)
 {
-	return echo(dev, &peer->in);
+	return echo(engine, &peer->in);
 }
 
-void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_in_send_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_in *in = &peer->in;
 	union header h;
@@ -157,8 +158,8 @@ void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	h.ack.common.flags = in->late ? WF_UDP_ACK_LATE : 0;
 	h.ack.common.dst_cid = in->remote_cid;
 	h.ack.base = in->base;
-	h.ack.ts = echo(dev, in);
-	h.ack.rwnd = wf_udp_hello_rwnd(dev);
+	h.ack.ts = echo(engine, in);
+	h.ack.rwnd = wf_udp_hello_rwnd(engine);
 	h.ack.dups = in->dups;
 	if (has_gap(in))
 		words = (in->highest - in->base + 63) / 64;
@@ -168,29 +169,36 @@ void wf_udp_in_send_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		memcpy(h.bytes + sizeof(h.ack) + (size_t)8 * w, &bits, 8);
 	}
 	h.ack.common.kind = (uint8_t)words;
-	wf_udp_dev_answer(dev, &peer->addr, &in->local, &h.common,
-			  sizeof(h.ack) + (size_t)8 * words);
-	wf_udp_count(dev, acks_sent, 1);
+	wf_udp_engine_answer(engine, &peer->addr, &in->local, &h.common,
+			     sizeof(h.ack) + (size_t)8 * words);
+	wf_udp_count(engine, acks_sent, 1);
 	acked(peer);
 }
 
-static void plan_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer, bool now)
+static void plan_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
+		     bool now)
 {
 	struct wf_udp_in *in = &peer->in;
 
 	if (now || in->pending >= ACK_PACKETS) {
 		in->ack_now = true;
 		if (wf_base_list_empty(&peer->acker))
-			wf_base_list_add_tail(&dev->ackers, &peer->acker);
+			wf_base_list_add_tail(&engine->ackers, &peer->acker);
 	} else if (in->ack_at == WF_UDP_NEVER) {
-		in->ack_at = dev->now + ACK_AFTER;
-		wf_udp_peer_arm(dev, peer);
+		in->ack_at = engine->now + ACK_AFTER;
+		wf_udp_peer_arm(engine, peer);
 	}
+}
+
+void wf_udp_in_ack_again(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
+{
+	peer->in.pending++;
+	plan_ack(engine, peer, true);
 }
 
 /* -- refusals --------------------------------------------------------------- */
 
-static void refuse(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void refuse(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		   uint32_t seq, enum wf_nic_status status)
 {
 	struct wf_udp_note note = {
@@ -200,55 +208,56 @@ static void refuse(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.seq = seq,
 	};
 
-	wf_udp_dev_answer(dev, &peer->addr, &peer->in.local, &note.common,
-			  sizeof(note));
+	wf_udp_engine_answer(engine, &peer->addr, &peer->in.local, &note.common,
+			     sizeof(note));
 	if (status == WF_NIC_RNR)
-		wf_udp_count(dev, rnr_sent, 1);
+		wf_udp_count(engine, rnr_sent, 1);
 	else
-		wf_udp_count(dev, nacks_sent, 1);
+		wf_udp_count(engine, nacks_sent, 1);
 }
 
 /* Rationed: a flood of strangers is not answered in kind. */
-static void reset(struct wf_udp_dev *dev, const struct wf_addr *to,
+static void reset(struct wf_udp_engine *engine, const struct wf_addr *to,
 		  uint64_t cid)
 {
 	struct wf_udp_note note = {
 		.common = { .type = WF_UDP_RESET, .dst_cid = cid },
 	};
 
-	if (dev->now - dev->reset_at > RESETS_EVERY) {
-		dev->reset_at = dev->now;
-		dev->resets = 0;
+	if (engine->now - engine->reset_at > RESETS_EVERY) {
+		engine->reset_at = engine->now;
+		engine->resets = 0;
 	}
-	if (dev->resets++ >= RESETS_MOST)
+	if (engine->resets++ >= RESETS_MOST)
 		return;
-	wf_udp_dev_answer(dev, to, &dev->sock.here, &note.common, sizeof(note));
-	wf_udp_count(dev, resets_sent, 1);
+	wf_udp_engine_answer(engine, to, &engine->here, &note.common,
+			     sizeof(note));
+	wf_udp_count(engine, resets_sent, 1);
 }
 
 /* Counts the peers that send data just now: they share the socket's room. */
-static void note_sender(struct wf_udp_dev *dev, struct wf_udp_in *in)
+static void note_sender(struct wf_udp_engine *engine, struct wf_udp_in *in)
 {
-	uint64_t since = dev->now - dev->senders_from;
+	uint64_t since = engine->now - engine->senders_from;
 
 	if (since > SENDERS_ROUND) {
-		dev->senders_before =
-			since > 2 * SENDERS_ROUND ? 0 : dev->senders;
-		dev->senders = 0;
-		dev->senders_round++;
-		dev->senders_from = dev->now;
+		engine->senders_before =
+			since > 2 * SENDERS_ROUND ? 0 : engine->senders;
+		engine->senders = 0;
+		engine->senders_round++;
+		engine->senders_from = engine->now;
 	}
-	if (in->round == dev->senders_round)
+	if (in->round == engine->senders_round)
 		return;
-	in->round = dev->senders_round;
-	dev->senders++;
+	in->round = engine->senders_round;
+	engine->senders++;
 }
 
 /* -- by type ---------------------------------------------------------------- */
 
-/* Like wf_udp_target(), if this part makes the packet whole. False: it does not.
+/* Like place() of the port, if this part makes the packet whole. False: it does not.
  */
-static bool take_part(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static bool take_part(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		      const union header *h, const uint8_t *payload,
 		      enum wf_nic_status *status)
 {
@@ -259,19 +268,19 @@ static bool take_part(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 
 	memcpy(&part, h->bytes + sizeof(head), sizeof(part));
 	if (!wf_udp_part_valid(&part, head.len)) {
-		wf_udp_count(dev, bad_field, 1);
+		wf_udp_count(engine, bad_field, 1);
 		return false;
 	}
-	ret = wf_udp_part_take(dev, peer, &head, &part, payload, &bytes);
+	ret = wf_udp_part_take(engine, peer, &head, &part, payload, &bytes);
 	*status = WF_NIC_RNR;
 	if (ret <= 0)
 		return ret < 0;
 	head.len = part.total;
-	*status = wf_udp_target(dev, peer, &head, bytes);
+	*status = engine->port->place(engine, peer, &head, bytes);
 	return true;
 }
 
-static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void receive_data(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			 const union header *h, const uint8_t *payload)
 {
 	const struct wf_udp_data *head = &h->data;
@@ -280,55 +289,56 @@ static void receive_data(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	uint32_t ahead = head->seq - in->base;
 	enum wf_nic_status status;
 
-	note_sender(dev, in);
+	note_sender(engine, in);
 	if (head->common.flags & WF_UDP_DATA_ACKS &&
 	    head->ack_tag == (uint16_t)(peer->out.cid >> 16))
-		wf_udp_out_ack(dev, peer, head->ack_base, NULL, 0, head->ack_ts,
+		wf_udp_out_ack(engine, peer, head->ack_base, NULL, 0,
+			       head->ack_ts,
 			       head->common.flags & WF_UDP_DATA_ACK_LATE);
 	if ((int32_t)ahead < 0 ||
 	    (ahead < WF_UDP_WINDOW && is_here(in, head->seq))) {
 		/* Of parts all are sent again, be only one lost. */
 		if (!in_parts) {
-			wf_udp_count(dev, duplicates, 1);
+			wf_udp_count(engine, duplicates, 1);
 			in->dups++;
 		}
 		in->pending++;
-		plan_ack(dev, peer, true);
+		plan_ack(engine, peer, true);
 		return;
 	}
 	if (ahead >= WF_UDP_WINDOW) {
-		wf_udp_count(dev, beyond_window, 1);
+		wf_udp_count(engine, beyond_window, 1);
 		return;
 	}
 	if (!in_parts)
-		status = wf_udp_target(dev, peer, head, payload);
-	else if (!take_part(dev, peer, h, payload, &status))
+		status = engine->port->place(engine, peer, head, payload);
+	else if (!take_part(engine, peer, h, payload, &status))
 		return;
 	if (status != WF_NIC_OK) {
-		refuse(dev, peer, head->seq, status);
+		refuse(engine, peer, head->seq, status);
 		return;
 	}
 	if (wf_unlikely(peer->whole_count))
-		wf_udp_part_drop(dev, peer, head->seq);
+		wf_udp_part_drop(engine, peer, head->seq);
 	if ((int32_t)(head->seq - in->highest) > 0)
 		in->highest = head->seq;
 	else
-		wf_udp_count(dev, reordered, 1);
+		wf_udp_count(engine, reordered, 1);
 	note_here(in, head->seq);
 	in->pending++;
-	note_ts(dev, in, head->ts);
-	plan_ack(dev, peer,
+	note_ts(engine, in, head->ts);
+	plan_ack(engine, peer,
 		 head->common.flags & WF_UDP_DATA_ACK_NOW || has_gap(in));
 }
 
-static void receive_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void receive_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			const union header *h)
 {
 	struct wf_udp_out *out = &peer->out;
 	uint64_t bits[WF_UDP_ACK_WORDS];
 	uint16_t dups = (uint16_t)(h->ack.dups - out->dups);
 
-	wf_udp_count(dev, acks_received, 1);
+	wf_udp_count(engine, acks_received, 1);
 	memcpy(bits, h->bytes + sizeof(h->ack), (size_t)8 * h->ack.common.kind);
 	if (h->ack.rwnd >= 4096)
 		out->rwnd = h->ack.rwnd;
@@ -339,61 +349,63 @@ static void receive_ack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 			out->reo_mult *= 2;
 		out->reordered_cut = out->cc.cuts;
 	}
-	wf_udp_out_ack(dev, peer, h->ack.base, bits, h->ack.common.kind,
+	wf_udp_out_ack(engine, peer, h->ack.base, bits, h->ack.common.kind,
 		       h->ack.ts, h->common.flags & WF_UDP_ACK_LATE);
 }
 
-static void receive_nack(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void receive_nack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			 const struct wf_udp_note *note)
 {
 	uint8_t status = note->common.kind;
 
 	if (status == WF_NIC_OK || status >= WF_NIC_STATUSES) {
-		wf_udp_count(dev, bad_field, 1);
+		wf_udp_count(engine, bad_field, 1);
 		return;
 	}
 	if (status == WF_NIC_RNR)
-		wf_udp_count(dev, rnr_received, 1);
+		wf_udp_count(engine, rnr_received, 1);
 	else
-		wf_udp_count(dev, nacks_received, 1);
-	wf_udp_out_nack(dev, peer, note->seq, status);
+		wf_udp_count(engine, nacks_received, 1);
+	wf_udp_out_nack(engine, peer, note->seq, status);
 }
 
 /* The peer does not know the connection that we use. Believed if it names it.
  * Only that connection is over: a process that has just started refuses what
  * was meant for the one before it, and has connected to us already. */
-static void receive_reset(struct wf_udp_dev *dev, const struct wf_addr *from,
-			  uint64_t cid)
+static void receive_reset(struct wf_udp_engine *engine,
+			  const struct wf_addr *from, uint64_t cid)
 {
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, from);
+	struct wf_udp_peer *peer = wf_udp_peer_find(engine, from);
 
 	if (peer && cid && peer->out.state == WF_UDP_OUT_UP &&
 	    peer->out.remote_cid == cid) {
-		wf_udp_peer_refused(dev, peer);
+		wf_udp_peer_refused(engine, peer);
 	} else if (peer && peer->in.open && peer->in.remote_cid == cid) {
-		wf_udp_in_close(dev, peer);
+		wf_udp_in_close(engine, peer);
 	} else {
-		wf_udp_count(dev, bad_cid, 1);
+		wf_udp_count(engine, bad_cid, 1);
 	}
 }
 
 /* Who closes the end that receives tells what it received: the ack itself may
  * have been lost, and there will be no other. */
-static void receive_close(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void receive_close(struct wf_udp_engine *engine,
+			  struct wf_udp_peer *peer,
 			  const struct wf_udp_note *note)
 {
 	uint64_t cid = note->common.dst_cid;
 
 	if (peer->out.cid == cid && peer->out.state == WF_UDP_OUT_UP) {
 		/* The other direction has a goodbye of its own. */
-		wf_udp_out_ack(dev, peer, note->seq, NULL, 0, note->ts, true);
-		wf_udp_peer_refused(dev, peer);
+		wf_udp_out_ack(engine, peer, note->seq, NULL, 0, note->ts,
+			       true);
+		wf_udp_peer_refused(engine, peer);
 	} else if (peer->in.cid == cid) {
-		wf_udp_in_close(dev, peer);
+		wf_udp_in_close(engine, peer);
 	}
 }
 
-static void answer_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void answer_probe(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			 uint32_t size)
 {
 	struct wf_udp_note note = {
@@ -402,51 +414,51 @@ static void answer_probe(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		.seq = size,
 	};
 
-	wf_udp_dev_answer(dev, &peer->addr, &peer->in.local, &note.common,
-			  sizeof(note));
+	wf_udp_engine_answer(engine, &peer->addr, &peer->in.local, &note.common,
+			     sizeof(note));
 }
 
 /* A packet of a connection: @peer has its id and its address. */
-static void dispatch(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void dispatch(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		     const union header *h, const uint8_t *payload)
 {
 	bool to_in = peer->in.cid == h->common.dst_cid;
 
-	wf_udp_peer_heard(dev, peer);
+	wf_udp_peer_heard(engine, peer);
 	switch (h->common.type) {
 	case WF_UDP_DATA:
 		if (to_in)
-			receive_data(dev, peer, h, payload);
+			receive_data(engine, peer, h, payload);
 		break;
 	case WF_UDP_PROBE:
 		if (to_in)
-			answer_probe(dev, peer, h->note.seq);
+			answer_probe(engine, peer, h->note.seq);
 		break;
 	case WF_UDP_PROBED:
 		if (!to_in)
-			wf_udp_path_probed(dev, peer, h->note.seq);
+			wf_udp_path_probed(engine, peer, h->note.seq);
 		break;
 	case WF_UDP_PING:
 		if (to_in) {
-			note_ts(dev, &peer->in, h->note.ts);
-			plan_ack(dev, peer, true);
+			note_ts(engine, &peer->in, h->note.ts);
+			plan_ack(engine, peer, true);
 		} else if (peer->out.state == WF_UDP_OUT_UP) {
-			wf_udp_peer_ping(dev, peer, peer->out.remote_cid);
+			wf_udp_peer_ping(engine, peer, peer->out.remote_cid);
 		}
 		break;
 	case WF_UDP_ACK:
 		if (!to_in)
-			receive_ack(dev, peer, h);
+			receive_ack(engine, peer, h);
 		break;
 	case WF_UDP_NACK:
 		if (!to_in)
-			receive_nack(dev, peer, &h->note);
+			receive_nack(engine, peer, &h->note);
 		break;
 	case WF_UDP_CLOSE:
-		receive_close(dev, peer, &h->note);
+		receive_close(engine, peer, &h->note);
 		break;
 	}
-	wf_udp_peer_arm(dev, peer);
+	wf_udp_peer_arm(engine, peer);
 }
 
 /* -- checks ----------------------------------------------------------------- */
@@ -487,38 +499,35 @@ static size_t header_len(const struct wf_udp_common *common, size_t len)
 	return 0;
 }
 
-static uint32_t sum(const union header *h, size_t len)
-{
-	uint32_t crc = wf_udp_sum_crc(0, h->bytes, 4);
-
-	return wf_udp_sum_crc(crc, h->bytes + 8, len - 8);
-}
-
-static void stranger(struct wf_udp_dev *dev, const struct wf_addr *from,
+static void stranger(struct wf_udp_engine *engine, const struct wf_addr *from,
 		     const union header *h)
 {
-	wf_udp_count(dev, bad_cid, 1);
+	wf_udp_count(engine, bad_cid, 1);
 	if (h->common.type == WF_UDP_DATA || h->common.type == WF_UDP_PING)
-		reset(dev, from, h->common.dst_cid);
+		reset(engine, from, h->common.dst_cid);
 }
 
-void wf_udp_in_packet(void *arg, const struct wf_addr *from,
-		      const uint8_t *bytes, size_t len)
+void wf_udp_engine_receive(struct wf_udp_engine *engine, uint64_t now,
+			   const struct wf_addr *from,
+			   const struct wf_addr *here, const uint8_t *bytes,
+			   size_t len)
 {
-	struct wf_udp_dev *dev = arg;
 	struct wf_udp_peer *peer = NULL;
 	size_t head, payload;
 	union header h;
 	uint32_t crc;
 
+	engine->now = now;
+	if (wf_unlikely(engine->set.any))
+		engine->here = *here;
 	if (len < sizeof(struct wf_udp_common)) {
-		wf_udp_count(dev, bad_short, 1);
+		wf_udp_count(engine, bad_short, 1);
 		return;
 	}
 	memcpy(&h, bytes, sizeof(struct wf_udp_common));
 	if (h.common.magic != WF_UDP_MAGIC || !h.common.type ||
 	    h.common.type >= WF_UDP_TYPES) {
-		wf_udp_count(dev, bad_magic, 1);
+		wf_udp_count(engine, bad_magic, 1);
 		return;
 	}
 	head = header_len(&h.common, len);
@@ -527,28 +536,28 @@ void wf_udp_in_packet(void *arg, const struct wf_addr *from,
 	payload = len - head;
 	if (!head || (h.common.type == WF_UDP_DATA && h.data.len != payload) ||
 	    (h.common.type == WF_UDP_PROBE && h.note.seq != len)) {
-		wf_udp_count(dev, bad_short, 1);
+		wf_udp_count(engine, bad_short, 1);
 		return;
 	}
 	if (h.common.type >= WF_UDP_CLOSE)
-		peer = wf_udp_peer_by_cid(dev, h.common.dst_cid);
-	crc = sum(&h, head);
+		peer = wf_udp_peer_by_cid(engine, h.common.dst_cid);
+	crc = wf_udp_sum_head(&h, head);
 	if (peer && h.common.type == WF_UDP_DATA && peer->in.crc)
 		crc = wf_udp_sum_crc(crc, bytes + head, payload);
 	if (crc != h.common.crc &&
 	    (peer || h.common.type != WF_UDP_DATA ||
 	     wf_udp_sum_crc(crc, bytes + head, payload) != h.common.crc)) {
-		wf_udp_count(dev, bad_crc, 1);
+		wf_udp_count(engine, bad_crc, 1);
 		return;
 	}
 	if (h.common.type <= WF_UDP_ACCEPT)
-		wf_udp_hello_receive(dev, from, &h.hello);
+		wf_udp_hello_receive(engine, from, &h.hello);
 	else if (h.common.type == WF_UDP_RESET)
-		receive_reset(dev, from, h.common.dst_cid);
+		receive_reset(engine, from, h.common.dst_cid);
 	else if (!peer)
-		stranger(dev, from, &h);
+		stranger(engine, from, &h);
 	else if (!wf_base_addr_equal(&peer->addr, from))
-		wf_udp_count(dev, bad_addr, 1);
+		wf_udp_count(engine, bad_addr, 1);
 	else
-		dispatch(dev, peer, &h, bytes + head);
+		dispatch(engine, peer, &h, bytes + head);
 }

@@ -3,7 +3,7 @@
  * CRC32C with the processor's instruction where it has one, by table elsewhere;
  * SipHash-2-4 after its paper (Aumasson and Bernstein, 2012).
  */
-#include "nic/udp/sum.h"
+#include "nic/udp/engine/sum.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -38,6 +38,14 @@ by_instruction(uint32_t crc, const uint8_t *p, size_t len)
 		wide = __builtin_ia32_crc32di(wide, word);
 	}
 	crc = (uint32_t)wide;
+	if (len >= 4) {
+		uint32_t word;
+
+		memcpy(&word, p, 4);
+		crc = __builtin_ia32_crc32si(crc, word);
+		p += 4;
+		len -= 4;
+	}
 	while (len--)
 		crc = __builtin_ia32_crc32qi(crc, *p++);
 	return crc;
@@ -82,6 +90,17 @@ uint32_t wf_udp_sum_crc(uint32_t crc, const void *data, size_t len)
 	if (has_instruction)
 		return ~by_instruction(crc, data, len);
 	return ~by_table(crc, data, len);
+}
+
+uint32_t wf_udp_sum_head(const void *head, size_t len)
+{
+	const uint8_t *p = head;
+
+	wf_os_once(&once, prepare);
+	if (has_instruction)
+		return ~by_instruction(by_instruction(~0u, p, 4), p + 8,
+				       len - 8);
+	return ~by_table(by_table(~0u, p, 4), p + 8, len - 8);
 }
 
 static uint64_t rotl(uint64_t x, int bits)

@@ -8,7 +8,7 @@
  *   srtt, rttvar                     RFC 9002, section 5.3
  *   pacing at 1.25 windows a round   RFC 9002, section 7.7
  */
-#include "nic/udp/cc.h"
+#include "nic/udp/engine/cc.h"
 
 #include "base/clock.h"
 

@@ -3,7 +3,7 @@
  * Unit tests of congestion control with a model of a link: a rate, a delay, a
  * queue that drops its tail, and losses that have nothing to do with it.
  */
-#include "nic/udp/cc.h"
+#include "nic/udp/engine/cc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,8 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define WF_UDP_DATAGRAM_MAX 65507u
 #define WF_UDP_MAGIC 0x77 /* 'w' */
-#define WF_UDP_VERSION 3
+#define WF_UDP_VERSION 4
 
 enum wf_udp_type {
 	WF_UDP_INIT = 1, /* may I open? src_cid */
@@ -85,7 +86,8 @@ struct wf_udp_hello {
 	uint32_t mtu;  /* largest datagram, headers of IP and UDP not counted */
 	uint32_t rwnd; /* bytes that may be in flight */
 	uint32_t ts;   /* microseconds; echoed in the answer */
-	uint8_t reserved48[16];
+	uint64_t instance; /* of the device that sends it: random, never 0 */
+	uint8_t reserved56[8];
 };
 
 static_assert(sizeof(struct wf_udp_hello) == 64, "hello");
@@ -95,6 +97,7 @@ static_assert(offsetof(struct wf_udp_hello, epoch) == 32, "hello");
 static_assert(offsetof(struct wf_udp_hello, mtu) == 36, "hello");
 static_assert(offsetof(struct wf_udp_hello, rwnd) == 40, "hello");
 static_assert(offsetof(struct wf_udp_hello, ts) == 44, "hello");
+static_assert(offsetof(struct wf_udp_hello, instance) == 48, "hello");
 
 struct wf_udp_data {
 	struct wf_udp_common common;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "nic/udp/dev.h"
+#include "nic/udp/engine/inner.h"
 
 #define PING_EVERY WF_NS_PER_S
 #define REFUSED_MOST 3u
@@ -23,16 +23,16 @@
 #define REAP_ASK (60 * WF_NS_PER_S)
 #define REAP_SOON (100 * WF_NS_PER_MS) /* where there are many of them */
 
-static struct wf_list *bucket_of(struct wf_udp_dev *dev,
+static struct wf_list *bucket_of(struct wf_udp_engine *engine,
 				 const struct wf_addr *addr)
 {
-	return &dev->buckets[wf_base_addr_hash(addr) % 256];
+	return &engine->buckets[wf_base_addr_hash(addr) % 256];
 }
 
-struct wf_udp_peer *wf_udp_peer_find(struct wf_udp_dev *dev,
+struct wf_udp_peer *wf_udp_peer_find(struct wf_udp_engine *engine,
 				     const struct wf_addr *addr)
 {
-	struct wf_list *head = bucket_of(dev, addr), *pos, *tmp;
+	struct wf_list *head = bucket_of(engine, addr), *pos, *tmp;
 
 	wf_list_for_each (pos, tmp, head) {
 		struct wf_udp_peer *peer =
@@ -45,40 +45,41 @@ struct wf_udp_peer *wf_udp_peer_find(struct wf_udp_dev *dev,
 }
 
 /* An index for another peer. -1: too many, or no memory. */
-static int make_room(struct wf_udp_dev *dev, bool stranger)
+static int make_room(struct wf_udp_engine *engine, bool stranger)
 {
-	uint32_t room = dev->peer_room ? dev->peer_room * 2 : 16;
+	uint32_t room = engine->peer_room ? engine->peer_room * 2 : 16;
 	struct wf_udp_peer **peers;
 
-	if ((stranger ? dev->strangers : dev->peers_here - dev->strangers) >=
-		    dev->max_peers ||
-	    dev->peers_here >= UINT16_MAX)
+	if ((stranger ? engine->strangers :
+			engine->peers_here - engine->strangers) >=
+		    engine->set.max_peers ||
+	    engine->peers_here >= UINT16_MAX)
 		return -1;
-	for (uint32_t i = 0; dev->peers_here < dev->peer_count; i++) {
-		if (!dev->peers[i])
+	for (uint32_t i = 0; engine->peers_here < engine->peer_count; i++) {
+		if (!engine->peers[i])
 			return (int)i;
 	}
-	if (dev->peer_count == dev->peer_room) {
-		if (wf_nic_timers_room(&dev->timers, room))
+	if (engine->peer_count == engine->peer_room) {
+		if (wf_nic_timers_room(&engine->timers, room))
 			return -1;
-		peers = realloc(dev->peers, room * sizeof(*peers));
+		peers = realloc(engine->peers, room * sizeof(*peers));
 		if (!peers)
 			return -1;
-		dev->peers = peers;
-		dev->peer_room = room;
+		engine->peers = peers;
+		engine->peer_room = room;
 	}
-	return (int)dev->peer_count;
+	return (int)engine->peer_count;
 }
 
-struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
+struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_engine *engine,
 				    const struct wf_addr *addr, bool stranger)
 {
-	struct wf_udp_peer *peer = wf_udp_peer_find(dev, addr);
+	struct wf_udp_peer *peer = wf_udp_peer_find(engine, addr);
 	int at;
 
 	if (peer)
 		return peer;
-	at = make_room(dev, stranger);
+	at = make_room(engine, stranger);
 	if (at < 0)
 		return NULL;
 	peer = calloc(1, sizeof(*peer));
@@ -87,8 +88,8 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 	peer->addr = *addr;
 	/* The kernel would choose the address of the link that packets leave
 	 * by; the peer knows our name. */
-	if (dev->sock.any)
-		peer->local = dev->sock.name;
+	if (engine->set.any)
+		peer->local = engine->set.name;
 	peer->index = (uint16_t)at;
 	peer->ah = WF_NIC_AH_UNKNOWN;
 	wf_nic_timer_init(&peer->timer);
@@ -101,61 +102,64 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_dev *dev,
 	wf_base_list_init(&peer->served);
 	wf_base_list_init(&peer->wholes);
 	wf_udp_out_init(&peer->out);
-	wf_base_list_add_tail(bucket_of(dev, addr), &peer->bucket);
-	dev->peers[at] = peer;
-	if ((uint32_t)at == dev->peer_count)
-		dev->peer_count++;
-	wf_nic_gauge(&dev->nic.counters->peers, ++dev->peers_here);
-	dev->strangers++;
-	wf_udp_peer_let_go(dev, peer);
+	wf_base_list_add_tail(bucket_of(engine, addr), &peer->bucket);
+	engine->peers[at] = peer;
+	if ((uint32_t)at == engine->peer_count)
+		engine->peer_count++;
+	wf_nic_gauge(&engine->counters->peers, ++engine->peers_here);
+	engine->strangers++;
+	wf_udp_peer_let_go(engine, peer);
 	return peer;
 }
 
-void wf_udp_peer_free(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_free(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
-	wf_udp_in_close(dev, peer); /* first: what it serves is in lists */
-	wf_udp_out_close(dev, peer);
+	wf_udp_in_close(engine, peer); /* first: what it serves is in lists */
+	wf_udp_out_close(engine, peer);
 	wf_base_list_del(&peer->bucket);
 	wf_base_list_del(&peer->ripe);
-	wf_nic_timers_drop(&dev->timers, &peer->timer);
+	wf_nic_timers_drop(&engine->timers, &peer->timer);
 	wf_base_list_del(&peer->active);
 	wf_base_list_del(&peer->acker);
-	dev->peers[peer->index] = NULL;
+	engine->peers[peer->index] = NULL;
 	if (!peer->handles)
-		dev->strangers--;
-	wf_nic_gauge(&dev->nic.counters->peers, --dev->peers_here);
+		engine->strangers--;
+	wf_nic_gauge(&engine->counters->peers, --engine->peers_here);
 	free(peer->out.slots);
 	free(peer);
 }
 
 /* Where the peer is lies in the low bits, so that no search is needed; the rest
  * is random, and the whole has to be right. */
-uint64_t wf_udp_peer_new_cid(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+uint64_t wf_udp_peer_new_cid(struct wf_udp_engine *engine,
+			     struct wf_udp_peer *peer)
 {
 	uint64_t cid;
 
 	do {
-		cid = (wf_udp_dev_random(dev) & ~0xffffull) | peer->index;
+		cid = (wf_udp_engine_random(engine) & ~0xffffull) | peer->index;
 	} while (!cid || cid == peer->in.cid || cid == peer->out.cid);
 	return cid;
 }
 
-struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_dev *dev, uint64_t cid)
+struct wf_udp_peer *wf_udp_peer_by_cid(struct wf_udp_engine *engine,
+				       uint64_t cid)
 {
 	uint32_t at = cid & 0xffff;
 	struct wf_udp_peer *peer;
 
-	if (!cid || at >= dev->peer_count)
+	if (!cid || at >= engine->peer_count)
 		return NULL;
-	peer = dev->peers[at];
+	peer = engine->peers[at];
 	return peer && (peer->in.cid == cid || peer->out.cid == cid) ? peer :
 								       NULL;
 }
 
-void wf_udp_peer_activate(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_activate(struct wf_udp_engine *engine,
+			  struct wf_udp_peer *peer)
 {
 	if (wf_base_list_empty(&peer->active))
-		wf_base_list_add_tail(&dev->active, &peer->active);
+		wf_base_list_add_tail(&engine->active, &peer->active);
 }
 
 static uint64_t first(uint64_t a, uint64_t b)
@@ -174,32 +178,33 @@ static uint64_t first_due(const struct wf_udp_peer *peer)
 	return first(due, out->size_at);
 }
 
-void wf_udp_peer_arm(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_arm(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
-	wf_nic_timers_set(&dev->timers, &peer->timer, first_due(peer));
+	wf_nic_timers_set(&engine->timers, &peer->timer, first_due(peer));
 }
 
-void wf_udp_peer_heard(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_heard(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
-	peer->heard_at = dev->now;
+	peer->heard_at = engine->now;
 	peer->refused = 0;
 	peer->against_from = 0;
 }
 
 /* Several times in a row, and not a word from the peer in between: its socket
  * is gone. While we are still asking for a connection, it may yet come. */
-void wf_udp_peer_against(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+void wf_udp_peer_against(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			 bool refused)
 {
-	if (!peer->against_from || dev->now - peer->against_at > AGAINST_LASTS)
-		peer->against_from = dev->now;
-	peer->against_at = dev->now;
+	if (!peer->against_from ||
+	    engine->now - peer->against_at > AGAINST_LASTS)
+		peer->against_from = engine->now;
+	peer->against_at = engine->now;
 	if (!refused || ++peer->refused < REFUSED_MOST)
 		return;
 	if (peer->out.state == WF_UDP_OUT_UP)
-		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
+		wf_udp_peer_fail(engine, peer, WF_NIC_UNREACH);
 	else
-		wf_udp_in_close(dev, peer);
+		wf_udp_in_close(engine, peer);
 }
 
 bool wf_udp_peer_quoted(const struct wf_udp_peer *peer, const uint8_t *bytes,
@@ -224,93 +229,94 @@ bool wf_udp_peer_quoted(const struct wf_udp_peer *peer, const uint8_t *bytes,
 /* RFC 9000, section 14.2.1, and RFC 5927: such a message may be a hint, and no
  * more. A peer that lives answers a ping; one that does not is found out by what
  * the network quotes of the ping, or by its silence. */
-void wf_udp_peer_doubt(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_doubt(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	if (peer->out.state != WF_UDP_OUT_UP ||
-	    dev->now - peer->doubted_at < DOUBT_EVERY)
+	    engine->now - peer->doubted_at < DOUBT_EVERY)
 		return;
-	peer->doubted_at = dev->now;
-	wf_udp_peer_ping(dev, peer, peer->out.remote_cid);
+	peer->doubted_at = engine->now;
+	wf_udp_peer_ping(engine, peer, peer->out.remote_cid);
 }
 
 /* How long a handshake may take. On this host the kernel refuses packets to a
  * port that nobody has bound: a silent one belongs to a process that computes,
  * or is not run, and such a process is not dead. */
-static uint64_t connect_patience(const struct wf_udp_dev *dev,
+static uint64_t connect_patience(struct wf_udp_engine *engine,
 				 const struct wf_udp_peer *peer, bool against)
 {
-	bool over = dev->now - peer->out.opened_at > dev->connect_ns;
+	bool over = engine->now - peer->out.opened_at > engine->set.connect_ns;
 
-	if (over && !against && dev->dead_ns > dev->connect_ns &&
-	    wf_base_addr_is_local(&peer->addr))
-		return dev->dead_ns;
-	return dev->connect_ns;
+	if (over && !against && engine->set.dead_ns > engine->set.connect_ns &&
+	    engine->port->is_local(engine, &peer->addr))
+		return engine->set.dead_ns;
+	return engine->set.connect_ns;
 }
 
-bool wf_udp_peer_overdue(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+bool wf_udp_peer_overdue(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			 uint64_t since)
 {
 	bool against = peer->against_from &&
-		       dev->now - peer->against_at <= AGAINST_LASTS;
+		       engine->now - peer->against_at <= AGAINST_LASTS;
 
 	/* All steps of a handshake together: a peer that answers the first one
 	 * for ever, and never the last, has not answered. */
 	if (peer->out.state == WF_UDP_OUT_INIT ||
 	    peer->out.state == WF_UDP_OUT_OPEN) {
-		if (dev->now - peer->out.opened_at <=
-		    connect_patience(dev, peer, against))
+		if (engine->now - peer->out.opened_at <=
+		    connect_patience(engine, peer, against))
 			return false;
-		wf_udp_peer_fail(dev, peer,
+		wf_udp_peer_fail(engine, peer,
 				 against ? WF_NIC_UNREACH : WF_NIC_UNRESP);
 		return true;
 	}
 	if (peer->heard_at > since)
 		since = peer->heard_at;
-	if (against && dev->now - peer->against_from > dev->connect_ns)
-		wf_udp_peer_fail(dev, peer, WF_NIC_UNREACH);
-	else if (dev->now - since > dev->dead_ns)
-		wf_udp_peer_fail(dev, peer, WF_NIC_UNRESP);
+	if (against &&
+	    engine->now - peer->against_from > engine->set.connect_ns)
+		wf_udp_peer_fail(engine, peer, WF_NIC_UNREACH);
+	else if (engine->now - since > engine->set.dead_ns)
+		wf_udp_peer_fail(engine, peer, WF_NIC_UNRESP);
 	else
 		return false;
 	return true;
 }
 
 /* Answered by an ack or, by someone who does not know us, a reset. */
-void wf_udp_peer_ping(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+void wf_udp_peer_ping(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		      uint64_t cid)
 {
 	struct wf_udp_note note = {
 		.common = { .type = WF_UDP_PING, .dst_cid = cid },
-		.ts = wf_udp_dev_us(dev),
+		.ts = wf_udp_engine_us(engine),
 	};
 	bool is_in = peer->in.open && cid == peer->in.remote_cid;
 
-	wf_udp_dev_answer(dev, &peer->addr,
-			  is_in ? &peer->in.local : &peer->local, &note.common,
-			  sizeof(note));
+	wf_udp_engine_answer(engine, &peer->addr,
+			     is_in ? &peer->in.local : &peer->local,
+			     &note.common, sizeof(note));
 }
 
 /* Reads are answered over the other connection: nothing of ours may be in
  * flight, and yet we wait. */
-static void await_reads(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void await_reads(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	peer->ping_at = WF_UDP_NEVER;
 	if (peer->out.state != WF_UDP_OUT_UP ||
 	    wf_base_list_empty(&peer->reads))
 		return;
-	peer->ping_at = dev->now + PING_EVERY;
-	if (dev->now - peer->heard_at < PING_EVERY)
+	peer->ping_at = engine->now + PING_EVERY;
+	if (engine->now - peer->heard_at < PING_EVERY)
 		return;
-	if (!wf_udp_peer_overdue(dev, peer, 0))
-		wf_udp_peer_ping(dev, peer, peer->out.remote_cid);
+	if (!wf_udp_peer_overdue(engine, peer, 0))
+		wf_udp_peer_ping(engine, peer, peer->out.remote_cid);
 }
 
 /* -- peers that nobody has a handle for ------------------------------------- */
 
-void wf_udp_peer_let_go(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_let_go(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
-	peer->reap_at = dev->now + REAP_EVERY;
-	wf_udp_peer_arm(dev, peer);
+	peer->reap_at = engine->now + REAP_EVERY;
+	wf_udp_peer_arm(engine, peer);
 }
 
 static bool has_work(const struct wf_udp_peer *peer)
@@ -321,7 +327,7 @@ static bool has_work(const struct wf_udp_peer *peer)
 	       !wf_base_list_empty(&peer->served);
 }
 
-static void close_out(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void close_out(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_note note = {
 		.common = { .type = WF_UDP_CLOSE,
@@ -329,39 +335,40 @@ static void close_out(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 	};
 
 	if (peer->out.state == WF_UDP_OUT_UP)
-		wf_udp_dev_control(dev, &peer->addr, &note.common,
-				   sizeof(note));
-	wf_udp_out_close(dev, peer);
+		wf_udp_engine_answer(engine, &peer->addr, &peer->local,
+				     &note.common, sizeof(note));
+	wf_udp_out_close(engine, peer);
 }
 
 /* Others would soon be refused: dead ones are to be found sooner. */
-static bool is_crowded(const struct wf_udp_dev *dev)
+static bool is_crowded(const struct wf_udp_engine *engine)
 {
-	return dev->strangers > dev->max_peers / 2;
+	return engine->strangers > engine->set.max_peers / 2;
 }
 
 /* Our connection to it is closed once it is quiet; it itself is kept for as
  * long as it may send to us. True: it is gone. */
-static bool reap(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static bool reap(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
-	bool crowded = is_crowded(dev);
+	bool crowded = is_crowded(engine);
 
-	peer->reap_at = dev->now + (crowded ? REAP_SOON : REAP_EVERY);
+	peer->reap_at = engine->now + (crowded ? REAP_SOON : REAP_EVERY);
 	if (has_work(peer))
 		return false;
 	if (peer->out.state != WF_UDP_OUT_CLOSED &&
-	    dev->now - peer->out.busy_at > REAP_QUIET &&
-	    dev->now - peer->out.opened_at > REAP_QUIET)
-		close_out(dev, peer);
+	    engine->now - peer->out.busy_at > REAP_QUIET &&
+	    engine->now - peer->out.opened_at > REAP_QUIET)
+		close_out(engine, peer);
 	if (peer->in.open &&
-	    dev->now - peer->heard_at > (crowded ? REAP_EVERY : REAP_ASK)) {
-		peer->reap_at = dev->now + (crowded ? REAP_SOON : REAP_ASK / 4);
-		if (!wf_udp_peer_overdue(dev, peer, 0))
-			wf_udp_peer_ping(dev, peer, peer->in.remote_cid);
+	    engine->now - peer->heard_at > (crowded ? REAP_EVERY : REAP_ASK)) {
+		peer->reap_at =
+			engine->now + (crowded ? REAP_SOON : REAP_ASK / 4);
+		if (!wf_udp_peer_overdue(engine, peer, 0))
+			wf_udp_peer_ping(engine, peer, peer->in.remote_cid);
 	}
 	if (peer->in.open || peer->out.state != WF_UDP_OUT_CLOSED)
 		return false;
-	wf_udp_peer_free(dev, peer);
+	wf_udp_peer_free(engine, peer);
 	return true;
 }
 
@@ -379,27 +386,27 @@ static void excuse(struct wf_udp_peer *peer, uint64_t due, uint64_t late)
 		out->opened_at += late;
 }
 
-void wf_udp_peer_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_tick(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	uint64_t due = first_due(peer);
 
-	if (wf_unlikely(due < dev->now && dev->now - due > AWAY))
-		excuse(peer, due, dev->now - due);
-	if (peer->out.hello_at <= dev->now)
-		wf_udp_hello_tick(dev, peer);
-	wf_udp_out_tick(dev, peer);
-	if (peer->in.ack_at <= dev->now)
-		wf_udp_in_send_ack(dev, peer);
-	if (peer->ping_at <= dev->now)
-		await_reads(dev, peer);
-	if (peer->reap_at <= dev->now && reap(dev, peer))
+	if (wf_unlikely(due < engine->now && engine->now - due > AWAY))
+		excuse(peer, due, engine->now - due);
+	if (peer->out.hello_at <= engine->now)
+		wf_udp_hello_tick(engine, peer);
+	wf_udp_out_tick(engine, peer);
+	if (peer->in.ack_at <= engine->now)
+		wf_udp_in_send_ack(engine, peer);
+	if (peer->ping_at <= engine->now)
+		await_reads(engine, peer);
+	if (peer->reap_at <= engine->now && reap(engine, peer))
 		return;
-	wf_udp_peer_arm(dev, peer);
+	wf_udp_peer_arm(engine, peer);
 }
 
 /* Requests of ours end. Reads that we serve do not: they came the other way,
  * and stand in no list but peer->served afterwards. */
-static void end_requests(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void end_requests(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			 enum wf_nic_status status)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -411,60 +418,60 @@ static void end_requests(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		struct wf_udp_slot *slot = out->slots[seq % WF_UDP_WINDOW];
 
 		if (slot && slot->op && slot->op->kind != WF_UDP_OP_SERVE)
-			wf_udp_work_end(dev, slot->op, status);
+			wf_udp_op_end(engine, slot->op, status);
 	}
 	wf_list_for_each (pos, tmp, &out->ops) {
 		struct wf_udp_op *op =
 			wf_container_of(pos, struct wf_udp_op, link);
 
 		if (op->kind != WF_UDP_OP_SERVE) {
-			wf_udp_work_end(dev, op, status);
+			wf_udp_op_end(engine, op, status);
 			continue;
 		}
 		wf_base_list_unlink(&op->link);
 		op->in_list = false;
 	}
 	while (!wf_base_list_empty(&peer->reads))
-		wf_udp_work_end(dev,
-				wf_container_of(peer->reads.next,
-						struct wf_udp_op, link),
-				status);
+		wf_udp_op_end(engine,
+			      wf_container_of(peer->reads.next,
+					      struct wf_udp_op, link),
+			      status);
 }
 
 /* Reads that we serve are answered over the next connection, from their first
  * byte on. A peer that refuses the present one has never had it, and received
  * nothing over it, or has given up its reads. */
-static void serve_again(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void serve_again(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_list *pos, *tmp;
 
 	wf_list_for_each (pos, tmp, &peer->served) {
 		struct wf_udp_op *op =
-			wf_container_of(pos, struct wf_udp_op, qp_link);
+			wf_container_of(pos, struct wf_udp_op, owner_link);
 
 		op->next = 0;
 		op->slots = 0;
 		op->made = false;
 		op->in_list = true;
 		wf_base_list_add_tail(&peer->out.ops, &op->link);
-		wf_udp_hello_start(dev, peer);
-		wf_udp_peer_activate(dev, peer);
+		wf_udp_hello_start(engine, peer);
+		wf_udp_peer_activate(engine, peer);
 	}
 }
 
-void wf_udp_peer_abandon(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_abandon(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	peer->lost = true;
 	if (peer->out.state == WF_UDP_OUT_CLOSED)
 		return;
-	end_requests(dev, peer, WF_NIC_ABORT);
-	wf_udp_out_close(dev, peer);
-	serve_again(dev, peer);
+	end_requests(engine, peer, WF_NIC_ABORT);
+	wf_udp_out_close(engine, peer);
+	serve_again(engine, peer);
 	peer->ping_at = WF_UDP_NEVER;
-	wf_udp_peer_arm(dev, peer);
+	wf_udp_peer_arm(engine, peer);
 }
 
-static void count_death(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+static void count_death(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			enum wf_nic_status status)
 {
 	char name[WF_ADDR_STR_LEN];
@@ -472,7 +479,7 @@ static void count_death(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	wf_info("peer %s: %s",
 		wf_base_addr_str(&peer->addr, name, sizeof(name)),
 		wf_nic_status_str(status));
-	wf_udp_count(dev, peer_deaths, 1);
+	wf_udp_count(engine, peer_deaths, 1);
 	peer->fails++;
 	peer->lost = true;
 	/* Whoever asks again is given the time of someone new. */
@@ -480,23 +487,23 @@ static void count_death(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	peer->refused = 0;
 }
 
-void wf_udp_peer_refused(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_peer_refused(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
-	count_death(dev, peer, WF_NIC_ABORT);
-	wf_udp_peer_abandon(dev, peer);
+	count_death(engine, peer, WF_NIC_ABORT);
+	wf_udp_peer_abandon(engine, peer);
 	/* If the other connection is of the same dead process, it is refused
 	 * as well. */
 	if (peer->in.open)
-		wf_udp_peer_ping(dev, peer, peer->in.remote_cid);
+		wf_udp_peer_ping(engine, peer, peer->in.remote_cid);
 }
 
-void wf_udp_peer_fail(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+void wf_udp_peer_fail(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		      enum wf_nic_status status)
 {
-	count_death(dev, peer, status);
-	end_requests(dev, peer, status);
-	wf_udp_in_close(dev, peer);
-	wf_udp_out_close(dev, peer);
+	count_death(engine, peer, status);
+	end_requests(engine, peer, status);
+	wf_udp_in_close(engine, peer);
+	wf_udp_out_close(engine, peer);
 	peer->ping_at = WF_UDP_NEVER;
-	wf_udp_peer_arm(dev, peer);
+	wf_udp_peer_arm(engine, peer);
 }

@@ -2,7 +2,7 @@
 /*
  * Unit tests of the sums, against published values.
  */
-#include "nic/udp/sum.h"
+#include "nic/udp/engine/sum.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,6 +45,25 @@ static void test_crc_in_pieces(void **state)
 	}
 }
 
+/* A header's sum is that of the bytes around its own field, at each length that
+ * a header may have. */
+static void test_crc_of_head(void **state)
+{
+	uint8_t bytes[300];
+
+	(void)state;
+	for (int i = 0; i < 300; i++)
+		bytes[i] = (uint8_t)(i * i + 1);
+	for (size_t len = 8; len <= sizeof(bytes); len++) {
+		uint32_t crc = wf_udp_sum_crc(0, bytes, 4);
+
+		crc = wf_udp_sum_crc(crc, bytes + 8, len - 8);
+		assert_int_equal(wf_udp_sum_head(bytes, len), crc);
+		memset(bytes + 4, (int)len, 4);
+		assert_int_equal(wf_udp_sum_head(bytes, len), crc);
+	}
+}
+
 /* The vectors of the SipHash paper: key 00..0f, input 00..n-1. */
 static void test_siphash(void **state)
 {
@@ -64,6 +83,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_crc32c),
 		cmocka_unit_test(test_crc_in_pieces),
+		cmocka_unit_test(test_crc_of_head),
 		cmocka_unit_test(test_siphash),
 	};
 

@@ -7,7 +7,7 @@
  * answered. Packets that were made before are sent in parts.
  */
 #include "base/log.h"
-#include "nic/udp/dev.h"
+#include "nic/udp/engine/inner.h"
 
 #define HEAD ((uint32_t)sizeof(struct wf_udp_data))
 #define BASE 1200u /* bytes of UDP payload: RFC 8899, section 5.1.2 */
@@ -21,6 +21,16 @@
 
 /* Links that exist: jumbo frames, Ethernet, and tunnels on it. */
 static const uint32_t links[] = { 9000, 1500, 1450, 1400 };
+
+uint32_t wf_udp_path_payload(int family, uint32_t mtu)
+{
+	uint32_t heads = family == AF_INET ? 28 : 48;
+
+	if (mtu > WF_UDP_DATAGRAM_MAX + heads)
+		mtu = WF_UDP_DATAGRAM_MAX + heads;
+	/* Every link carries 576 or 1280 bytes; less is a mistake. */
+	return (mtu < 576 ? 576 : mtu) - heads;
+}
 
 void wf_udp_path_up(struct wf_udp_out *out, uint32_t seg)
 {
@@ -55,7 +65,7 @@ static void search(struct wf_udp_out *out, uint64_t at)
 	out->size_at = at;
 }
 
-void wf_udp_path_narrow(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+void wf_udp_path_narrow(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			uint32_t seg)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -72,9 +82,9 @@ void wf_udp_path_narrow(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		wf_base_addr_str(&peer->addr, name, sizeof(name)), seg + HEAD,
 		out->seg + HEAD);
 	set_seg(out, seg);
-	search(out, dev->now + SEARCH_AFTER);
-	wf_udp_peer_activate(dev, peer);
-	wf_udp_peer_arm(dev, peer);
+	search(out, engine->now + SEARCH_AFTER);
+	wf_udp_peer_activate(engine, peer);
+	wf_udp_peer_arm(engine, peer);
 }
 
 /* -- black holes ------------------------------------------------------------ */
@@ -86,7 +96,7 @@ static bool is_large(const struct wf_udp_out *out,
 	return slot->len > BASE_SEG && slot->len <= out->seg;
 }
 
-static void fall_back(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+static void fall_back(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 	char name[WF_ADDR_STR_LEN];
@@ -100,10 +110,10 @@ static void fall_back(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 			wf_base_addr_str(&peer->addr, name, sizeof(name)),
 			BASE);
 	out->warned = true;
-	wf_udp_path_narrow(dev, peer, BASE_SEG);
+	wf_udp_path_narrow(engine, peer, BASE_SEG);
 }
 
-void wf_udp_path_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+void wf_udp_path_lost(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		      const struct wf_udp_slot *slot)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -117,7 +127,7 @@ void wf_udp_path_lost(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		return;
 	out->hole_no = out->sent_no;
 	if (++out->holes >= HOLES_MOST)
-		fall_back(dev, peer);
+		fall_back(engine, peer);
 }
 
 void wf_udp_path_acked(struct wf_udp_out *out, const struct wf_udp_slot *slot)
@@ -140,10 +150,10 @@ void wf_udp_path_again(struct wf_udp_out *out, const struct wf_udp_slot *slot)
 		out->unheard++;
 }
 
-void wf_udp_path_unheard(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_path_unheard(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	if (peer->out.unheard >= HOLES_MOST)
-		fall_back(dev, peer);
+		fall_back(engine, peer);
 }
 
 /* -- probes of a larger size ------------------------------------------------ */
@@ -152,7 +162,7 @@ void wf_udp_path_unheard(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 static uint32_t next_size(const struct wf_udp_out *out, int family)
 {
 	for (unsigned i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
-		uint32_t seg = wf_udp_sock_payload(family, links[i]) - HEAD;
+		uint32_t seg = wf_udp_path_payload(family, links[i]) - HEAD;
 
 		if (seg < out->size_try && seg > out->seg)
 			return seg;
@@ -160,7 +170,7 @@ static uint32_t next_size(const struct wf_udp_out *out, int family)
 	return 0;
 }
 
-void wf_udp_path_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
+void wf_udp_path_tick(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
 	struct wf_udp_note note = {
@@ -172,17 +182,18 @@ void wf_udp_path_tick(struct wf_udp_dev *dev, struct wf_udp_peer *peer)
 		out->size_try = next_size(out, peer->addr.sa.sa_family);
 	}
 	if (out->size_try <= out->seg) {
-		search(out, out->seg < out->seg_most ? dev->now + SEARCH_AGAIN :
-						       WF_UDP_NEVER);
+		search(out, out->seg < out->seg_most ?
+				    engine->now + SEARCH_AGAIN :
+				    WF_UDP_NEVER);
 		return;
 	}
 	out->size_tries++;
-	out->size_at = dev->now + TRY_EVERY;
+	out->size_at = engine->now + TRY_EVERY;
 	note.seq = out->size_try + HEAD;
-	wf_udp_dev_padded(dev, peer, &note, note.seq);
+	wf_udp_engine_padded(engine, peer, &note, note.seq);
 }
 
-void wf_udp_path_probed(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+void wf_udp_path_probed(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			uint32_t size)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -193,6 +204,6 @@ void wf_udp_path_probed(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 		return;
 	wf_info("path to a peer: packets of %u bytes pass", size);
 	set_seg(out, size - HEAD);
-	search(out, out->seg < out->seg_most ? dev->now + SEARCH_AGAIN :
+	search(out, out->seg < out->seg_most ? engine->now + SEARCH_AGAIN :
 					       WF_UDP_NEVER);
 }
