@@ -166,9 +166,14 @@ static inline void wf_match_post(struct wf_match *m, struct wf_rx *rx)
 	rx->seq = m->next_seq++;
 	if (wf_likely(!rx->ignore)) {
 		link = &rx->link;
-		list = wf_match_chain(&m->posted, rx->tag, rx->src);
-		++*(wf_likely(rx->src == WF_MATCH_ANY) ? &m->exact_any :
-							 &m->special);
+		if (wf_likely(rx->src == WF_MATCH_ANY)) {
+			m->exact_any++;
+			list = wf_match_chain(&m->posted, rx->tag,
+					      WF_MATCH_ANY);
+		} else {
+			m->special++;
+			list = wf_match_chain(&m->posted, rx->tag, rx->src);
+		}
 	} else {
 		m->special++;
 		/* It moves forward only: it needs no lane later on. */
