@@ -155,7 +155,8 @@ static void play_latency(struct side *s)
 
 static void play_bandwidth(struct side *s)
 {
-	struct wf_nic_remote there = { s->peer.memory, s->peer.rkey };
+	struct wf_nic_remote there = { .addr = s->peer.memory,
+				       .rkey = s->peer.rkey };
 	struct wf_nic_sge sge = { s->memory, DUEL_LARGE, s->mr.lkey };
 	struct wf_nic_wr wr = { .ah = s->ah, .qpn = s->peer.qpn };
 	unsigned posted = 0, warm = DUEL_WINDOW * 2;

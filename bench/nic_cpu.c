@@ -115,8 +115,8 @@ static void weft_send(int from, size_t len)
 				.qpn = wf_nic_qp_num(ends[!from].qp) };
 	struct wf_nic_sge sge = { memory[from], (uint32_t)len,
 				  ends[from].mr.lkey };
-	struct wf_nic_remote there = { (uintptr_t)memory[!from],
-				       ends[!from].mr.rkey };
+	struct wf_nic_remote there = { .addr = (uintptr_t)memory[!from],
+				       .rkey = ends[!from].mr.rkey };
 
 	if (len == SMALL)
 		wf_nic_post_send(ends[from].qp, &wr, &sge, 1);

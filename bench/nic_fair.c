@@ -91,8 +91,8 @@ static void close_flow(struct flow *f)
 
 static void push_flow(struct flow *f, const struct board *board, int number)
 {
-	struct wf_nic_remote there = { board->memory[number],
-				       board->rkey[number] };
+	struct wf_nic_remote there = { .addr = board->memory[number],
+				       .rkey = board->rkey[number] };
 	struct wf_nic_wr wr = { .ah = f->ah, .qpn = board->qpn[1][number] };
 	struct wf_nic_sge sge = { f->memory, CHUNK, f->mr.lkey };
 	struct wf_nic_wc wc[16];

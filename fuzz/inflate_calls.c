@@ -389,9 +389,10 @@ static int one_call(struct wf_fuzz_program *p, struct side sides[2], size_t at,
 	static const int flushes[] = { Z_NO_FLUSH, Z_SYNC_FLUSH, Z_FINISH,
 				       Z_NO_FLUSH, Z_BLOCK,	 Z_TREES };
 	int flush = flushes[next(p, rarely(p, 2) ? 6 : 3)], ret[2];
-	unsigned int skew = next(p, 16), len = size(p, ROOM);
+	unsigned int skew = next(p, 16), len;
 	uint8_t *in = guarded(packed + at, n);
 
+	len = size(p, rarely(p, 4) ? ROOM : 8000);
 	for (int i = 0; i < 2; i++) {
 		struct side *d = &sides[i];
 
@@ -465,13 +466,14 @@ static int reader_bits(struct wf_fuzz_program *p, int wrap)
 			      bits + 16;
 }
 
-static void run_inflate(struct wf_fuzz_program *p, const struct wf_zreal *z)
+/* The stream at packed, once. */
+static void run_stream(struct wf_fuzz_program *p, const struct wf_zreal *z,
+		       size_t len, int wrap, bool with_dict)
 {
 	struct side sides[2] = { { .z = z }, { .z = z, .which = 1 } };
-	int wrap = (int)next(p, 3), bits = reader_bits(p, wrap), ret[2];
-	bool with_dict = wrap < 2 && rarely(p, 5), header = rarely(p, 2);
+	int bits = reader_bits(p, wrap), ret[2];
+	bool header = rarely(p, 2);
 	int quota = rarely(p, 30) ? (int)next(p, 4) : 1000000;
-	size_t len = make_stream(p, z, wrap, with_dict);
 
 	for (int i = 0; i < 2; i++) {
 		struct side *d = &sides[i];
@@ -514,6 +516,18 @@ static void run_inflate(struct wf_fuzz_program *p, const struct wf_zreal *z)
 	run_calls(p, sides, len, bits);
 	BOTH(ret, inflateEnd, &d->s);
 	CHECK(ret[0] == Z_OK && ret[1] == Z_OK);
+}
+
+/* Each stream is cut in several ways: to make one takes longer than to read it.
+ */
+static void run_inflate(struct wf_fuzz_program *p, const struct wf_zreal *z)
+{
+	int wrap = (int)next(p, 3);
+	bool with_dict = wrap < 2 && rarely(p, 5);
+	size_t len = make_stream(p, z, wrap, with_dict);
+
+	for (unsigned int turns = 1 + next(p, 4); turns; turns--)
+		run_stream(p, z, len, wrap, with_dict);
 }
 
 /* The input of inflateBack() in pieces, and what comes out of it. */

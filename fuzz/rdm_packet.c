@@ -176,6 +176,7 @@ static void open_world(struct world *w, uint8_t how)
 	need(!wf_op_regs_add(&w->regs, KEY, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
 			     &iov, 1));
 	wf_match_rxq_init(&w->rxq, &w->rxcq);
+	wf_core_init(&w->core, false);
 	need(!wf_core_open(&w->core, &host));
 	way = wf_core_add(&w->core, &wf_rdm_transport, &w->ep);
 	need(!wf_rdm_ep_open(&w->ep, &attr, &w->core.host, way));

@@ -120,6 +120,7 @@ static void open_ep(struct wf_core *core, struct wf_shm_ep *ep,
 	do {
 		sin.sin_port = htons(++port);
 		wf_base_addr_set(&host.addr, &sin, sizeof(sin));
+		wf_core_init(core, false);
 		MUST(!wf_core_open(core, &host));
 		err = wf_shm_ep_open(ep, &attr, &core->host,
 				     wf_core_add(core, &wf_shm_transport, ep));

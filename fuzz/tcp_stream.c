@@ -91,7 +91,7 @@ static void join(struct world *w, uint8_t channel)
 {
 	struct wf_nic_wr wr = { .ah = w->ah, .qpn = 1, .qkey = 7 };
 	struct wf_nic_sge sge = { w->memory + GUARD, 3000, w->mr.lkey };
-	struct wf_nic_remote there = { 4096, 99 };
+	struct wf_nic_remote there = { .addr = 4096, .rkey = 99 };
 	const struct wf_tcp_hello hello = {
 		.magic = WF_TCP_HELLO_MAGIC,
 		.version = WF_TCP_VERSION,

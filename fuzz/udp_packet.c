@@ -95,7 +95,7 @@ static void join(struct world *w)
 	struct wf_udp_peer *peer = wf_udp_peer_find(&dev->engine, &w->addr);
 	struct wf_nic_wr wr = { .ah = w->ah, .qpn = 1, .qkey = 7 };
 	struct wf_nic_sge sge = { w->memory + GUARD, 3000, w->mr.lkey };
-	struct wf_nic_remote there = { 4096, 99 };
+	struct wf_nic_remote there = { .addr = 4096, .rkey = 99 };
 
 	need(peer);
 	wf_udp_in_open(&dev->engine, peer, 0x1234, false);

@@ -438,7 +438,7 @@ def interrupted_named(tmp, plain, data):
     for sig in (signal.SIGTERM, signal.SIGINT):
         child = subprocess.Popen([*hidden, WEFT, "gzip", "-9", str(plain)],
                                  stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not packed.exists() and time.monotonic() < end:
             time.sleep(0.005)
         seen = seen or packed.exists()

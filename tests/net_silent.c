@@ -13,7 +13,7 @@
 #include "msg_util.h"
 
 #define TIMEOUT_MS 4000 /* FI_WEFT_CONNECT_TIMEOUT */
-#define LATE_MS 20000	/* the machine may be busy */
+#define LATE_MS 60000	/* the machine may be busy */
 
 /* On the other host, for as long as this process lives. */
 static uint16_t swallow(void)

@@ -259,7 +259,8 @@ static void send_message(struct host *h, uint32_t number)
 
 static void send_big(struct host *h, uint32_t id, uint32_t len, bool read)
 {
-	struct wf_nic_remote there = { h->board->memory, h->board->rkey };
+	struct wf_nic_remote there = { .addr = h->board->memory,
+				       .rkey = h->board->rkey };
 	struct wf_nic_sge sge = { h->memory + (read ? BIG : 0), len,
 				  h->mr.lkey };
 	struct wf_nic_wr wr = request(h, id);

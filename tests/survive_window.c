@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * 4000 iterations of a window of 2000 messages, every one checked: number,
- * order, length and contents. Nothing grows on the way: resident memory after
- * the last message is what it was after the first windows, at both ends.
+ * 2500 iterations of a window of 2000 messages, or as many as the first argument
+ * says, every one checked: number, order, length and contents. Nothing grows on
+ * the way: resident memory after the last message is what it was after the first
+ * windows, at both ends.
  *
  * Both sides wait for each other once a window. Where many processes want the
  * processors that alone may take minutes: after one minute the window that has
@@ -11,14 +12,16 @@
 #include "common/fabric.h"
 
 #define WINDOW 2000
-#define ITERATIONS 4000
 #define WARM 200
-#define ENOUGH 2000
+#define ENOUGH 1000
 #define ENOUGH_MS 60000
 #define MAX_SIZE 64
 
 /* Pages that libc or the kernel may take in passing. */
 #define SLACK ((size_t)512 << 10)
+
+static uint64_t iterations = 2500;
+static uint64_t enough_ms = ENOUGH_MS;
 
 struct batch {
 	uint8_t buf[WINDOW][MAX_SIZE];
@@ -96,7 +99,7 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 	uint64_t number = 0;
 	char ready = 'r';
 
-	for (int n = 0; ready == 'r'; n++) {
+	for (uint64_t n = 0; ready == 'r'; n++) {
 		/* The window is posted there: nothing is unexpected. */
 		CHECK(weft_test_get(line, &ready, 1));
 		for (int i = 0; i < WINDOW; i++, number++) {
@@ -125,13 +128,13 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 	char ready = 'r';
 
 	(void)peer;
-	for (int n = 0; ready == 'r'; n++) {
+	for (uint64_t n = 0; ready == 'r'; n++) {
 		for (int i = 0; i < WINDOW; i++)
 			CHECK_OK(weft_test_trecv(t, batch->buf[i], MAX_SIZE,
 						 (uint64_t)i & 3, 0,
 						 &batch->context[i]));
-		if (n == ITERATIONS - 1 ||
-		    (n >= ENOUGH && weft_test_ms() - begin > ENOUGH_MS))
+		if (n == iterations - 1 ||
+		    (n >= ENOUGH && weft_test_ms() - begin > enough_ms))
 			ready = 'l'; /* the last */
 		weft_test_put(line, &ready, 1);
 		collect(t->rxcq, WINDOW, entries);
@@ -149,11 +152,16 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 	weft_test_put(line, &ready, 1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct batch *batch = calloc(1, sizeof(*batch));
 
-	weft_test_begin(110);
+	if (argc > 1) {
+		iterations = strtoull(argv[1], NULL, 10);
+		enough_ms = UINT64_MAX;
+		CHECK(iterations > WARM);
+	}
+	weft_test_begin(argc > 1 ? 3600 : 110);
 	CHECK(batch);
 	weft_test_pair(NULL, sender, receiver, batch);
 	free(batch);

@@ -59,9 +59,9 @@ static void test_signal(struct weft_test *t)
 		CHECK_EQ(pthread_create(&thread, NULL, signal_soon, t->txcq),
 			 0);
 		CHECK_EQ(fi_cq_sread(t->txcq, &entry, 1, NULL,
-				     i % 2 ? -1 : 20000),
+				     i % 2 ? -1 : 100000),
 			 -FI_EAGAIN);
-		CHECK(weft_test_ms() - begin < 10000);
+		CHECK(weft_test_ms() - begin < 60000);
 		CHECK_EQ(pthread_join(thread, NULL), 0);
 	}
 }

@@ -33,7 +33,7 @@ def run(*args, **env):
 
 def stop(devd, sig=signal.SIGTERM):
     devd.send_signal(sig)
-    out, err = devd.communicate(timeout=10)
+    out, err = devd.communicate(timeout=60)
     return devd.returncode, err
 
 
@@ -100,9 +100,9 @@ def check_signals():
                               env={**os.environ, "WEFT_DEVD": NAME})
     for _ in range(2):
         devd.send_signal(signal.SIGTERM)
-    devd.communicate(timeout=10)
+    devd.communicate(timeout=60)
     assert devd.returncode in (0, -signal.SIGTERM), devd.returncode
-    client.wait(timeout=20)
+    client.wait(timeout=60)
 
 
 def check_mistakes():

@@ -92,10 +92,6 @@ struct wd_alg_comp {
 	int (*step)(void *stream, struct wd_comp_job *job);
 	int (*copy)(void **to, void *stream, const struct wd_comp_mem *mem);
 	void (*close)(void *stream);
-
-	/* Optional; same values as zlib's, from its initial values on. */
-	uint32_t (*crc32)(uint32_t crc, const void *data, size_t len);
-	uint32_t (*adler32)(uint32_t adler, const void *data, size_t len);
 };
 
 /* -EEXIST if the name is taken, -EINVAL if a member that it says it can is

@@ -1,75 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checksums: CRC-32 and Adler-32 by the fastest driver that has them, and how
- * those of two pieces make the one of both. The plain loops here are for
- * builds that have no library at all.
+ * Checksums of a format's data, by deflate/check.h, and how those of two pieces
+ * make the one of both.
  */
 #include "alg/check.h"
 
-#include <stdatomic.h>
-
 #include <weft/wd_comp_drv.h>
 
-#include "alg/registry.h"
+#include "deflate/check.h"
 
 #define CRC_POLY 0xedb88320u /* RFC 1952, reflected */
 #define ADLER_BASE 65521u    /* RFC 1950 */
-#define ADLER_RUN 5552	     /* bytes before 32 bits overflow */
-
-typedef uint32_t (*check_func)(uint32_t check, const void *data, size_t len);
-
-static _Atomic(check_func) crc_func, adler_func;
-
-static uint32_t plain_crc(uint32_t crc, const void *data, size_t len)
-{
-	const uint8_t *p = data;
-
-	crc = ~crc;
-	while (len--) {
-		crc ^= *p++;
-		for (int i = 0; i < 8; i++)
-			crc = crc >> 1 ^ (crc & 1 ? CRC_POLY : 0);
-	}
-	return ~crc;
-}
-
-static uint32_t plain_adler(uint32_t adler, const void *data, size_t len)
-{
-	uint32_t a = adler & 0xffff, b = adler >> 16;
-	const uint8_t *p = data;
-
-	while (len) {
-		size_t run = len < ADLER_RUN ? len : ADLER_RUN;
-
-		len -= run;
-		while (run--) {
-			a += *p++;
-			b += a;
-		}
-		a %= ADLER_BASE;
-		b %= ADLER_BASE;
-	}
-	return b << 16 | a;
-}
-
-/* Two threads may both look: they find the same. It is kept, so it must not
- * be of a driver whose code may go away. */
-static check_func find(int alg)
-{
-	check_func func = NULL;
-
-	for (unsigned int i = 0; !func; i++) {
-		const struct wd_alg_comp *d = wd_alg_comp_list(i);
-
-		if (!d)
-			func = alg == WD_COMP_GZIP ? plain_crc : plain_adler;
-		else if (d->node < 0 && wf_alg_registry_is_builtin(d))
-			func = alg == WD_COMP_GZIP ? d->crc32 : d->adler32;
-	}
-	atomic_store_explicit(alg == WD_COMP_GZIP ? &crc_func : &adler_func,
-			      func, memory_order_relaxed);
-	return func;
-}
 
 uint32_t wd_comp_check_init(int alg)
 {
@@ -78,16 +19,17 @@ uint32_t wd_comp_check_init(int alg)
 
 uint32_t wd_comp_check(int alg, uint32_t check, const void *data, size_t len)
 {
-	check_func func;
-
-	if (alg == WD_COMP_RAW || !len)
+	/* libdeflate takes no data at NULL for a new beginning. */
+	if (!len)
 		return check;
-	func = atomic_load_explicit(alg == WD_COMP_GZIP ? &crc_func :
-							  &adler_func,
-				    memory_order_relaxed);
-	if (!func)
-		func = find(alg);
-	return func(check, data, len);
+	switch (alg) {
+	case WD_COMP_GZIP:
+		return wf_deflate_crc32(check, data, len);
+	case WD_COMP_ZLIB:
+		return wf_deflate_adler32(check, data, len);
+	default:
+		return check;
+	}
 }
 
 /* a * b mod the polynomial, in the reflected bit order: x^0 is the top bit. */

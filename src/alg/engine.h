@@ -62,6 +62,7 @@ struct wf_engine {
 	struct wf_source source;
 	bool reading;
 	size_t chunk; /* bytes of input in a range */
+	size_t chunk_most;
 	unsigned int threads;
 	struct wf_piece *pieces;
 	unsigned int count;

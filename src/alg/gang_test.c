@@ -25,7 +25,7 @@ struct world {
 	unsigned int pieces;
 	unsigned int taken;
 	bool places;
-	unsigned int placed;
+	atomic_uint placed;
 	atomic_uint put;
 	unsigned int slots[SLOTS];
 	unsigned int worked[SLOTS];

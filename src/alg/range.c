@@ -55,14 +55,34 @@ static bool bgzf_range(struct wf_engine *e, struct wf_range *r)
 	return true;
 }
 
+/* The point at which a range that begins at ->point ends. */
+static size_t next_point(const struct wf_engine *e)
+{
+	const struct wf_unpack_point *points = e->u->points;
+	size_t n = e->point + 1;
+
+	while (n < e->u->points_count &&
+	       points[n].out - points[e->point].out < POINT_GOAL)
+		n++;
+	return n;
+}
+
+/* Whether the range up to the next point fits into the ring, with what is
+ * needed behind it. If not, it would wait for input for ever. */
+static bool point_fits(const struct wf_engine *e)
+{
+	size_t n = next_point(e);
+
+	return e->source.memory || n >= e->u->points_count ||
+	       (e->u->points[n].at.bit - e->cut) / 8 + 2 * BEHIND <
+		       e->source.size - e->source.size / 8;
+}
+
 static bool point_range(struct wf_engine *e, struct wf_range *r)
 {
 	const struct wf_unpack_point *points = e->u->points;
-	size_t i = e->point, n = i + 1;
+	size_t i = e->point, n = next_point(e);
 
-	while (n < e->u->points_count &&
-	       points[n].out - points[i].out < POINT_GOAL)
-		n++;
 	r->to = n < e->u->points_count ? points[n].at.bit : UINT64_MAX;
 	if (r->to != UINT64_MAX && !has_input(e, r->to))
 		return false;
@@ -81,6 +101,8 @@ bool wf_alg_engine_range_locked(struct wf_engine *e)
 
 	if (e->cut == UINT64_MAX || e->numbers - e->head >= e->ranges_count)
 		return false;
+	if (e->u->points && e->point < e->u->points_count && !point_fits(e))
+		e->u->points = NULL; /* from here on as any other */
 	if (e->u->points && e->point < e->u->points_count) {
 		if (!point_range(e, &r))
 			return false;

@@ -260,15 +260,6 @@ int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 	return ret;
 }
 
-bool wf_alg_registry_is_builtin(const struct wd_alg_comp *driver)
-{
-	for (size_t i = 0; builtin[i]; i++) {
-		if (builtin[i] == driver)
-			return true;
-	}
-	return false;
-}
-
 const struct wd_alg_comp *wd_alg_comp_list(unsigned int n)
 {
 	struct wf_alg_want want = { .level = -1 };

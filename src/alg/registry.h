@@ -31,8 +31,6 @@ void wf_alg_registry_put(struct wf_alg_slot *slot);
 const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
 /* Another reference to the same. */
 struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot);
-/* One of ours, whose code stays even when it is unregistered. */
-bool wf_alg_registry_is_builtin(const struct wd_alg_comp *driver);
 /* Whether WD_COMP_REPRODUCIBLE asks for output that does not depend on how a
  * stream is cut into calls. */
 bool wf_alg_registry_reproducible(void);

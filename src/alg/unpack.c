@@ -25,8 +25,9 @@
 
 #define CHUNK_MOST (1u << 20)
 #define CHUNK_LEAST (64u << 10)
+#define CHUNK_FIRST (256u << 10) /* until the ratio is known */
 #define CHUNK_ALONE (128u << 10) /* with one thread: stays in its cache */
-#define PIECE_GOAL (4u << 20)	 /* output of a piece */
+#define PIECE_GOAL (3u << 20)	 /* output of a piece */
 #define ROOM (40u << 20)	 /* memory of a piece, at most */
 #define ROOM_ALONE (8u << 20)
 #define ROOM_KEPT (16u << 20) /* of that, what a free piece keeps */
@@ -119,8 +120,9 @@ static void adapt(struct wf_engine *e, const struct wf_chunk *c)
 		return;
 	if (goal < CHUNK_LEAST)
 		goal = CHUNK_LEAST;
-	if (goal < e->chunk)
-		e->chunk = (size_t)(e->chunk * 3 + goal) / 4;
+	if (goal > e->chunk_most)
+		goal = e->chunk_most;
+	e->chunk = (size_t)(e->chunk + goal) / 2;
 }
 
 /* If it is what comes next. */
@@ -420,7 +422,21 @@ static void go_in_order(struct wf_engine *e, struct wf_piece *p,
 	}
 }
 
-static void run_serial_locked(struct wf_engine *e, struct wf_piece *p)
+static void run_finish_locked(struct wf_engine *e, struct wf_piece *p,
+			      uint8_t *table)
+{
+	int ret;
+
+	p->state = WF_PIECE_FINISHING;
+	pthread_mutex_unlock(&e->lock);
+	ret = wf_alg_engine_finish(e, p, table);
+	pthread_mutex_lock(&e->lock);
+	p->state = WF_PIECE_FINISHED;
+	fail(e, ret);
+}
+
+static void run_serial_locked(struct wf_engine *e, struct wf_piece *p,
+			      uint8_t *table)
 {
 	struct wf_chunk *c = &p->chunk;
 	struct wf_range range = { .to = UINT64_MAX };
@@ -447,11 +463,16 @@ static void run_serial_locked(struct wf_engine *e, struct wf_piece *p)
 	pthread_mutex_unlock(&e->lock);
 	go_in_order(e, p, range);
 	pthread_mutex_lock(&e->lock);
-	e->serial_busy = false;
-	if (wf_chunk_total(c) || c->ends_count || p->error)
-		queue(e, p);
-	else
+	if (!wf_chunk_total(c) && !c->ends_count && !p->error) {
 		give_back(e, p);
+	} else {
+		queue(e, p);
+		/* If it goes on in order, then here: output and decoder are in
+		 * this processor's cache. */
+		if (e->serial_begun && !e->over)
+			run_finish_locked(e, p, table);
+	}
+	e->serial_busy = false;
 }
 
 static void run_ahead_locked(struct wf_engine *e, struct wf_piece *p)
@@ -466,19 +487,6 @@ static void run_ahead_locked(struct wf_engine *e, struct wf_piece *p)
 		miss(e);
 		give_back(e, p);
 	}
-}
-
-static void run_finish_locked(struct wf_engine *e, struct wf_piece *p,
-			      uint8_t *table)
-{
-	int ret;
-
-	p->state = WF_PIECE_FINISHING;
-	pthread_mutex_unlock(&e->lock);
-	ret = wf_alg_engine_finish(e, p, table);
-	pthread_mutex_lock(&e->lock);
-	p->state = WF_PIECE_FINISHED;
-	fail(e, ret);
 }
 
 static void run_put_locked(struct wf_engine *e, struct wf_piece *p)
@@ -546,7 +554,7 @@ static void work(void *arg)
 			run_put_locked(e, p);
 			break;
 		case SERIAL:
-			run_serial_locked(e, p);
+			run_serial_locked(e, p, table);
 			break;
 		case AHEAD:
 			run_ahead_locked(e, p);
@@ -617,7 +625,10 @@ static void choose_sizes(struct wf_engine *e)
 		if (chunk < CHUNK_LEAST)
 			chunk = CHUNK_LEAST;
 	}
-	e->chunk = chunk && chunk < CHUNK_MOST ? chunk : CHUNK_MOST;
+	e->chunk_most = chunk && chunk < CHUNK_MOST ? chunk : CHUNK_MOST;
+	e->chunk = e->chunk_most;
+	if (e->threads > 1 && !u->chunk && e->chunk > CHUNK_FIRST)
+		e->chunk = CHUNK_FIRST;
 	/* While one thread waits for input, it decompresses nothing: it must
 	 * not leave anything for later. */
 	e->in_order = e->threads == 1 && !u->in;
@@ -683,7 +694,7 @@ static struct wf_engine *make(struct wf_unpack *u, unsigned int threads,
 		wf_alg_source_memory(&e->source, u->in, u->in_len);
 	else if (!*ret)
 		*ret = wf_alg_source_ring(&e->source,
-					  e->chunk * (e->count + 2));
+					  e->chunk_most * (e->count + 2));
 	if (!*ret)
 		return e;
 	end(e);

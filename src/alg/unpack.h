@@ -49,7 +49,8 @@ struct wf_unpack {
 		     uint32_t check, size_t len);
 	void *arg;
 	/* May be NULL: the begins of pieces, in order; a wrong one costs time
-	 * only. The windows are compared. */
+	 * only. The windows are compared. Becomes NULL where two are too far
+	 * from each other for what is kept of input that is read. */
 	const struct wf_unpack_point *points;
 	size_t points_count;
 	/* May be NULL: begin here, not with a header. The check of the member

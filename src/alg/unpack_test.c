@@ -396,6 +396,39 @@ static void test_turns(void **state)
 	}
 }
 
+/* Points that are farther from each other than there is room for input: the
+ * engine once waited for all of it to be there. */
+static void test_far_points(void **state)
+{
+	static const uint8_t nothing[1];
+	struct wf_unpack_point points[] = {
+		{ .at.bit = 80, .window = nothing },
+		{ .at.bit = 11 << 20, .out = 11 << 17, .window = nothing },
+	};
+
+	(void)state;
+	make_noise(plain, PLAIN, 4);
+	begin();
+	pack(WD_COMP_GZIP, plain, PLAIN, 1, NULL);
+	input = file;
+	for (unsigned int threads = 1; threads < 4; threads++) {
+		struct sink sink = { .seed = threads };
+		struct wf_unpack u = { .alg = WD_COMP_GZIP,
+				       .members = true,
+				       .threads = threads,
+				       .chunk = 8192,
+				       .read = read_some,
+				       .put = put,
+				       .points = points,
+				       .points_count = 2,
+				       .arg = &sink };
+
+		assert_int_equal(wf_alg_unpack_run(&u), 0);
+		assert_int_equal(sink.len, PLAIN);
+		assert_memory_equal(got, plain, PLAIN);
+	}
+}
+
 /* Much output from little input: pieces are cut where memory ends. */
 static int count(void *arg, const uint8_t *data, size_t len)
 {
@@ -548,10 +581,14 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),	 cmocka_unit_test(test_members),
-		cmocka_unit_test(test_damage),	 cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_bomb),	 cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_members),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_bomb),
+		cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_far_points),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

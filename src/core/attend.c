@@ -85,7 +85,7 @@ static enum found look_at(struct wf_attended *a)
 	bool fired;
 
 	/* Whoever holds it may linger in fi_close(): nobody else waits for that. */
-	if (!wf_base_lock_try(a->lock))
+	if (!wf_base_lock_try(a->core->lock))
 		return FOUND_OWNER;
 	fired = a->fired;
 	a->fired = false;
@@ -105,7 +105,7 @@ static enum found look_at(struct wf_attended *a)
 	if (found == FOUND_QUIET && !arm(a))
 		found = FOUND_OWNER;
 drop:
-	wf_base_lock_drop(a->lock);
+	wf_core_leave(a->core);
 	return found;
 }
 

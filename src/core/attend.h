@@ -16,12 +16,10 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "base/lock.h"
 #include "core/core.h"
 
 struct wf_attended {
 	struct wf_core *core;
-	struct wf_lock *lock;
 	/* Called before progress, with the lock held; NULL: nothing to do. */
 	void (*turn)(struct wf_attended *attended);
 
@@ -34,7 +32,7 @@ struct wf_attended {
 	struct wf_list link;
 };
 
-/* Drives @attended, whose first three members are set, from now on. 0 or
+/* Drives @attended, whose first two members are set, from now on. 0 or
  * -errno. */
 int wf_core_attend_add(struct wf_attended *attended);
 

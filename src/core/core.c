@@ -10,9 +10,16 @@
 #include "base/barrier.h"
 #include "base/clock.h"
 
+void wf_core_init(struct wf_core *core, bool threads)
+{
+	*core = (struct wf_core){ .lock = &core->own_lock };
+	wf_base_lock_init(core->lock, threads);
+}
+
 int wf_core_open(struct wf_core *core, const struct wf_host *host)
 {
-	*core = (struct wf_core){ .host = *host };
+	core->host = *host;
+	core->names_seen = 0;
 	core->host.joined = wf_base_barrier_join();
 	core->host.all_joined = core->host.joined;
 	core->host.now = wf_base_clock_ns();
@@ -44,6 +51,8 @@ void wf_core_close(struct wf_core *core)
 
 void wf_core_forked(struct wf_core *core)
 {
+	/* Whoever had entered does not exist here. */
+	wf_base_lock_init(core->lock, core->lock->real);
 	core->host.forked = true;
 	core->host.asleep = false;
 	wf_transport_host_busy(&core->host);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The core of an endpoint: what its transports share. Owns the clock, the
- * descriptors, routing, progress, sleep and the end. It knows transports by
- * their table (transport/transport.h) only. The lock is the endpoint's and held
- * by every caller, except of the functions that open and close.
+ * The core of an endpoint: what its transports share. Owns the lock, the clock,
+ * the descriptors, routing, progress, sleep and the end. It knows transports by
+ * their table (transport/transport.h) only. Every caller has entered the core,
+ * except of the functions that open and close.
  */
 #ifndef WF_CORE_CORE_H
 #define WF_CORE_CORE_H
@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "base/rest.h"
 #include "op/tx.h"
 #include "transport/host.h"
@@ -20,6 +21,10 @@
 #define WF_CORE_WAYS 2
 
 struct wf_core {
+	/* The endpoint's lock, which covers its receives as well: own_lock, or
+	 * that of the core it shares them with. It is there before the core is
+	 * opened and after it is closed. */
+	struct wf_lock *lock;
 	struct wf_host host;
 	/* In the order in which they are asked for an address. */
 	struct wf_way ways[WF_CORE_WAYS];
@@ -28,10 +33,36 @@ struct wf_core {
 	uint8_t *routes;     /* number of the way + 1 by name; 0: not known */
 	uint64_t names_seen; /* of host.names.changes */
 	struct wf_rest rest;
+	struct wf_lock own_lock;
 };
 
-/* Fills in @core for a host whose queues, names, registrations, address, depth
- * and threads are set; opens the loop. 0 or -errno. */
+/* First of all. @threads: several may come at once, and the lock is a real one. */
+void wf_core_init(struct wf_core *core, bool threads);
+
+/* @core takes messages for receives of @other: under its lock. Not yet open. */
+static inline void wf_core_share(struct wf_core *core, struct wf_core *other)
+{
+	core->lock = &other->own_lock;
+}
+
+static inline void wf_core_enter(struct wf_core *core)
+{
+	wf_base_lock_take(core->lock);
+}
+
+static inline void wf_core_leave(struct wf_core *core)
+{
+	wf_base_lock_drop(core->lock);
+}
+
+/* Whether entering may have to wait. */
+static inline bool wf_core_has_threads(const struct wf_core *core)
+{
+	return core->lock->real;
+}
+
+/* Fills in @core for a host whose queues, names, registrations, address and
+ * depth are set; opens the loop. 0 or -errno. */
 int wf_core_open(struct wf_core *core, const struct wf_host *host);
 
 /* The next way; the caller opens its transport with it. */

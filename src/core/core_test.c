@@ -204,6 +204,7 @@ static int open_world(void **state)
 		.names = { .get = get_name, .arg = w },
 	};
 
+	wf_core_init(&w->core, false);
 	assert_int_equal(wf_core_open(&w->core, &host), 0);
 	w->first = (struct fake){
 		.letter = "1",

@@ -66,7 +66,7 @@ static inline void poll_way(struct wf_core *core, struct wf_way *way)
  */
 static void rest_when_quiet(struct wf_core *core)
 {
-	if (core->host.threads || core->host.quiet_ticks++ < QUIET_TICKS)
+	if (wf_core_has_threads(core) || core->host.quiet_ticks++ < QUIET_TICKS)
 		return;
 	core->host.quiet_ticks = QUIET_TICKS;
 	wf_base_rest(&core->rest);

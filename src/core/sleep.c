@@ -84,7 +84,7 @@ void wf_core_wake(struct wf_core *core)
 	}
 	/* Others who sleep until something happens here are not waited upon
 	 * any more by our peers: they look for themselves. */
-	if (host->threads)
+	if (wf_core_has_threads(core))
 		wf_transport_loop_set(&host->loop, 1);
 	/* The descriptors are looked at by this progress: what woke us is
 	 * there. The clock has gone on meanwhile. */

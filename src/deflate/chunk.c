@@ -730,6 +730,20 @@ void wf_deflate_chunk_table(uint8_t *table,
 	memcpy(table + MARKER, window, WINDOW);
 }
 
+/* Eight elements, as they are to lie in memory. One store in place of eight:
+ * stores are what limits this. */
+static inline uint64_t resolve_eight(const uint16_t *v, const uint8_t *table)
+{
+	uint64_t low = table[v[0]] | (uint32_t)table[v[1]] << 8 |
+		       (uint32_t)table[v[2]] << 16 |
+		       (uint32_t)table[v[3]] << 24;
+	uint64_t high = table[v[4]] | (uint32_t)table[v[5]] << 8 |
+			(uint32_t)table[v[6]] << 16 |
+			(uint32_t)table[v[7]] << 24;
+
+	return htole64(low | high << 32);
+}
+
 const uint8_t *wf_deflate_chunk_resolve(struct wf_chunk *c, size_t from,
 					size_t count, const uint8_t *table)
 {
@@ -738,17 +752,21 @@ const uint8_t *wf_deflate_chunk_resolve(struct wf_chunk *c, size_t from,
 	uint8_t *start = c->room + 2 * WINDOW + from, *out = start;
 
 	while (count >= 32) {
-		uint16_t some[32];
 		unsigned int any = 0;
 
-		/* Copied before bytes are written over them. */
-		memcpy(some, v, sizeof(some));
 		for (int i = 0; i < 32; i++)
-			any |= some[i];
+			any |= v[i];
+		/* Each part is read before bytes are written over it. */
 		if (any & MARKER) {
-			for (int i = 0; i < 32; i++)
-				out[i] = table[some[i]];
+			for (int i = 0; i < 32; i += 8) {
+				uint64_t bytes = resolve_eight(v + i, table);
+
+				memcpy(out + i, &bytes, 8);
+			}
 		} else {
+			uint16_t some[32];
+
+			memcpy(some, v, sizeof(some));
 			for (int i = 0; i < 32; i++)
 				out[i] = (uint8_t)some[i];
 		}

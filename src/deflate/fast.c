@@ -4,8 +4,8 @@
  * plenty of input and room: it looks at no end within a symbol and writes more
  * than it should behind matches. What it overwrites behind the output is put
  * back afterwards: it goes in stretches, and keeps a copy of what was there.
- * The exact loop writes what it must and stops before a symbol that is not all
- * there; it is for the ends of input and room.
+ * The exact loop looks at both ends within each symbol, and stops before one
+ * that is not all there; it writes no byte too many near the end of the room.
  */
 #include "deflate/cursor.h"
 
@@ -14,11 +14,14 @@
 #include <string.h>
 
 #define WIDE_IN 24   /* bytes that a turn of the wide loop may read */
+#define RICH_IN 16   /* ... of the exact loop, twice what a refill reads */
 #define WIDE_OVER 32 /* bytes that it may write behind its output */
 /* Two literals and the longest match. */
 #define WIDE_OUT (2 + 258 + WIDE_OVER)
 #define SYMBOL_BITS_MOST 48
 #define DIST_BITS_MOST (WF_TABLE_DIST_BITS + 13) /* without subtable */
+#define NEAR (WIDE_OUT + 28)   /* output that the exact loop keeps a copy of */
+#define LITTLE 128	       /* room that is not worth a copy */
 #define RATIO 8		       /* of output to input: more is not expected */
 #define STRETCH 3584u	       /* output between two looks at the ends */
 #define CHECK_EVERY (16 << 10) /* output is in the cache until then */
@@ -48,14 +51,6 @@ static inline void copy8(uint8_t *to, const uint8_t *from)
 	memcpy(to, &v, 8);
 }
 
-static inline void copy4(uint8_t *to, const uint8_t *from)
-{
-	uint32_t v;
-
-	memcpy(&v, from, 4);
-	memcpy(to, &v, 4);
-}
-
 typedef uint8_t vec16 __attribute__((vector_size(16)));
 
 static inline void copy16(uint8_t *to, const uint8_t *from)
@@ -70,18 +65,14 @@ static inline void copy16(uint8_t *to, const uint8_t *from)
 static inline __attribute__((always_inline)) void
 wide_copy(uint8_t *to, const uint8_t *from, unsigned int distance, uint8_t *end)
 {
-	if (__builtin_expect(distance >= 8, 1)) {
-		copy8(to, from);
-		copy8(to + 8, from + 8);
-		copy8(to + 16, from + 16);
-		copy8(to + 24, from + 24);
+	if (__builtin_expect(distance >= 16, 1)) {
+		copy16(to, from);
+		copy16(to + 16, from + 16);
 		to += 32;
 		from += 32;
 		while (__builtin_expect(to < end, 0)) {
-			copy8(to, from);
-			copy8(to + 8, from + 8);
-			copy8(to + 16, from + 16);
-			copy8(to + 24, from + 24);
+			copy16(to, from);
+			copy16(to + 16, from + 16);
 			to += 32;
 			from += 32;
 		}
@@ -306,41 +297,69 @@ INLINE void wide_body(struct wf_inflate *s, struct wf_cursor *c,
 	leave(c, &r, out);
 }
 
-/* Exactly @len bytes, at least 3; @gap: from where they are to where they go,
- * if that is the same memory. */
-INLINE void exact_copy(uint8_t *to, const uint8_t *from, unsigned int gap,
-		       unsigned int len)
+/* A match within this call's output, and no byte too many: for the last bytes
+ * of the room. Not inlined: it is rare, and loops that gcc unrolls here slow
+ * down the one that calls them. */
+static __attribute__((noinline)) void
+exact_copy(uint8_t *to, unsigned int distance, unsigned int len)
 {
-	const uint8_t *last = from + len;
+	const uint8_t *from = to - distance;
 	uint8_t *end = to + len;
 
-	if (len >= 8 && gap >= 8) {
-		do {
+	if (distance >= 8) {
+		while (end - to >= 8) {
 			copy8(to, from);
 			to += 8;
 			from += 8;
-		} while (end - to >= 8);
-		/* The rest with what is right already. */
-		copy8(end - 8, last - 8);
-	} else if (len >= 4 && gap >= len) {
-		copy4(to, from);
-		copy4(end - 4, last - 4);
-	} else {
-		do {
-			*to++ = *from++;
-		} while (to < end);
+		}
 	}
+	while (to < end)
+		*to++ = *from++;
 }
 
-/* A distance and its copy; false if it is bad, or not all there, or without
- * room: then nothing is taken. @used: bits of the length. */
-INLINE bool exact_match(const struct wf_inflate *s, struct wf_cursor *c,
+/* A match that is longer than the room: as much as there is room for. False if
+ * nothing is there. What is left is as zlib has it then. */
+static __attribute__((noinline)) bool cut_match(struct wf_inflate *s,
+						struct wf_cursor *c,
+						unsigned int distance,
+						unsigned int len, int bits)
+{
+	unsigned int room = (unsigned int)(c->out_end - c->out);
+
+	if (room) {
+		if (!wf_deflate_window_has(s, c, distance))
+			return false;
+		wf_deflate_window_match(s, c, distance, room);
+	}
+	s->mode = WF_INFLATE_MATCH;
+	s->was = len;
+	s->length = len - room;
+	s->distance = distance;
+	s->back = bits;
+	return true;
+}
+
+/* A literal without room. */
+static inline void cut_literal(struct wf_inflate *s, uint32_t e, int bits)
+{
+	s->mode = WF_INFLATE_LITERAL;
+	s->length = wf_table_base(e);
+	s->back = bits;
+}
+
+/* A distance and its copy; false if it is bad, or not all there: then nothing
+ * is taken; or if it is cut. @used: bits of the length; @safe: copies that end
+ * before may go on behind their end. */
+INLINE bool exact_match(struct wf_inflate *s, struct wf_cursor *c,
 			const struct tables *t, struct reader *r, uint8_t **out,
-			unsigned int len, unsigned int used)
+			unsigned int len, unsigned int used,
+			const uint8_t *safe)
 {
 	uint64_t rest = r->hold >> used;
 	uint32_t e = t->dist[rest & MASK(WF_TABLE_DIST_BITS)];
 	unsigned int distance;
+	uint8_t *to = *out;
+	bool whole = true;
 
 	if (__builtin_expect(e & WF_TABLE_SUB, 0)) {
 		rest >>= WF_TABLE_DIST_BITS;
@@ -348,35 +367,40 @@ INLINE bool exact_match(const struct wf_inflate *s, struct wf_cursor *c,
 		e = t->dist[wf_table_sub(e, rest)];
 	}
 	used += wf_table_drop(e);
-	if (used > r->bits || e & WF_TABLE_OTHER ||
-	    len > (size_t)(c->out_end - *out))
+	if (used > r->bits || e & WF_TABLE_OTHER)
 		return false;
 	distance = wf_table_value(e, rest);
-	if (distance <= (size_t)(*out - c->begin)) {
-		exact_copy(*out, *out - distance, distance, len);
-		*out += len;
-	} else {
-		const uint8_t *from;
-
-		c->out = *out;
-		if (!wf_deflate_window_has(s, c, distance))
+	if (__builtin_expect(len > (size_t)(c->out_end - to), 0)) {
+		c->out = to;
+		if (!cut_match(s, c, distance, len, (int)used))
 			return false;
-		from = c->in_place ? NULL : in_window(s, c, distance, len);
-		if (from) {
-			exact_copy(*out, from, len, len);
-			*out += len;
+		*out = c->out;
+		whole = false;
+	} else if (distance <= (size_t)(to - c->begin)) {
+		*out = to + len;
+		if (__builtin_expect(*out <= safe, 1))
+			wide_copy(to, to - distance, distance, *out);
+		else
+			exact_copy(to, distance, len);
+	} else {
+		c->out = to;
+		if (__builtin_expect(to + len <= safe, 1)) {
+			if (!window_copy(s, c, distance, len))
+				return false;
 		} else {
+			if (!wf_deflate_window_has(s, c, distance))
+				return false;
 			wf_deflate_window_match(s, c, distance, len);
-			*out = c->out;
 		}
+		*out = c->out;
 	}
 	r->hold >>= used;
 	r->bits -= used;
-	return true;
+	return whole;
 }
 
 /* Near the end of the input. */
-static void refill_bytes(struct reader *r, const uint8_t *in_end)
+INLINE void refill_bytes(struct reader *r, const uint8_t *in_end)
 {
 	r->hold &= MASK(r->bits);
 	while (r->bits < 56 && r->in < in_end) {
@@ -385,8 +409,21 @@ static void refill_bytes(struct reader *r, const uint8_t *in_end)
 	}
 }
 
+/* One literal of the three below. */
+INLINE bool rich_literal(const struct tables *t, struct reader *r,
+			 uint8_t **out, uint32_t *e)
+{
+	if (!(*e & WF_TABLE_LITERAL))
+		return false;
+	r->hold >>= *e & 63;
+	r->bits -= *e & 0xff;
+	*(*out)++ = (uint8_t)(*e >> 16);
+	*e = t->lit[r->hold & t->lit_mask];
+	return true;
+}
+
 INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
-		       const struct tables *tables)
+		       const struct tables *tables, const uint8_t *safe)
 {
 	const struct tables t = *tables;
 	struct reader r = { c->in, c->hold, c->bits, 0 };
@@ -398,20 +435,32 @@ INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
 		uint64_t rest;
 		uint32_t e;
 
-		if (r.bits < SYMBOL_BITS_MOST) {
-			if (__builtin_expect(in_end - r.in >= 8, 1))
+		/* Three literals without a look at the ends: 33 bits. */
+		if (in_end - r.in >= RICH_IN && out_end - out >= 3) {
+			refill(&r);
+			e = t.lit[r.hold & t.lit_mask];
+			if (rich_literal(&t, &r, &out, &e) &&
+			    rich_literal(&t, &r, &out, &e) &&
+			    rich_literal(&t, &r, &out, &e))
+				continue;
+			refill(&r);
+		} else {
+			if (in_end - r.in >= 8)
 				refill(&r);
-			else
+			else if (r.bits < SYMBOL_BITS_MOST)
 				refill_bytes(&r, in_end);
+			e = t.lit[r.hold & t.lit_mask];
 		}
-		e = t.lit[r.hold & t.lit_mask];
 		if (e & WF_TABLE_LITERAL) {
-			if (__builtin_expect(
-				    (e & 0xff) > r.bits || out == out_end, 0))
+			if (__builtin_expect((e & 0xff) > r.bits, 0))
 				break;
-			*out++ = (uint8_t)(e >> 16);
 			r.hold >>= e & 63;
 			r.bits -= e & 0xff;
+			if (__builtin_expect(out == out_end, 0)) {
+				cut_literal(s, e, e & 0xff);
+				break;
+			}
+			*out++ = (uint8_t)(e >> 16);
 			continue;
 		}
 		rest = r.hold;
@@ -424,11 +473,13 @@ INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
 		if (__builtin_expect(used > r.bits, 0))
 			break;
 		if (e & WF_TABLE_LITERAL) {
-			if (out == out_end)
-				break;
-			*out++ = (uint8_t)(e >> 16);
 			r.hold >>= used;
 			r.bits -= used;
+			if (out == out_end) {
+				cut_literal(s, e, (int)used);
+				break;
+			}
+			*out++ = (uint8_t)(e >> 16);
 			continue;
 		}
 		if (e & WF_TABLE_OTHER) {
@@ -441,7 +492,7 @@ INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
 			break;
 		}
 		if (!exact_match(s, c, &t, &r, &out, wf_table_value(e, rest),
-				 used))
+				 used, safe))
 			break;
 	}
 	leave(c, &r, out);
@@ -454,7 +505,7 @@ struct loops {
 		     const struct tables *t, const uint8_t *in_limit,
 		     const uint8_t *out_limit);
 	void (*exact)(struct wf_inflate *s, struct wf_cursor *c,
-		      const struct tables *t);
+		      const struct tables *t, const uint8_t *safe);
 };
 
 static void wide_plain(struct wf_inflate *s, struct wf_cursor *c,
@@ -465,9 +516,9 @@ static void wide_plain(struct wf_inflate *s, struct wf_cursor *c,
 }
 
 static void exact_plain(struct wf_inflate *s, struct wf_cursor *c,
-			const struct tables *t)
+			const struct tables *t, const uint8_t *safe)
 {
-	exact_body(s, c, t);
+	exact_body(s, c, t, safe);
 }
 
 static const struct loops plain = { wide_plain, exact_plain };
@@ -488,9 +539,10 @@ wide_bmi2(struct wf_inflate *s, struct wf_cursor *c, const struct tables *t,
 }
 
 __attribute__((target("bmi,bmi2"))) static void
-exact_bmi2(struct wf_inflate *s, struct wf_cursor *c, const struct tables *t)
+exact_bmi2(struct wf_inflate *s, struct wf_cursor *c, const struct tables *t,
+	   const uint8_t *safe)
 {
-	exact_body(s, c, t);
+	exact_body(s, c, t, safe);
 }
 
 static const struct loops bmi2 = { wide_bmi2, exact_bmi2 };
@@ -546,6 +598,33 @@ static void run_wide(struct wf_inflate *s, struct wf_cursor *c,
 	}
 }
 
+/* The end of the room, or of the input. */
+static void run_exact(struct wf_inflate *s, struct wf_cursor *c,
+		      const struct tables *t, const struct loops *loops)
+{
+	uint8_t kept[NEAR];
+	uint8_t *begin = c->out, *end = c->out_end;
+	size_t len;
+
+	if (c->in_place)
+		end = begin;
+	else if (end - begin > NEAR)
+		end = begin + NEAR;
+	len = (size_t)(end - begin);
+	/* The copy costs more than it saves. */
+	if (len <= LITTLE) {
+		loops->exact(s, c, t, begin);
+		return;
+	}
+	memcpy(kept, begin, len);
+	loops->exact(s, c, t, end - WIDE_OVER);
+	if (c->out < end) {
+		size_t at = (size_t)(c->out - begin), over = len - at;
+
+		memcpy(c->out, kept + at, over < WIDE_OVER ? over : WIDE_OVER);
+	}
+}
+
 void wf_deflate_fast_run(struct wf_inflate *s, struct wf_cursor *c)
 {
 	const struct wf_table_pair own = { s->lit, s->dist, s->lit_bits };
@@ -557,5 +636,5 @@ void wf_deflate_fast_run(struct wf_inflate *s, struct wf_cursor *c)
 	    !c->in_place)
 		run_wide(s, c, &t, loops);
 	if (s->mode == WF_INFLATE_CODE)
-		loops->exact(s, c, &t);
+		run_exact(s, c, &t, loops);
 }

@@ -29,7 +29,7 @@
 #include "drv/device.h"
 #include "weft/smm.h"
 
-#define RIG_PATIENCE (20 * WF_NS_PER_S)
+#define RIG_PATIENCE (60 * WF_NS_PER_S)
 
 struct rig {
 	struct wf_devd_config config;

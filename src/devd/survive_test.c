@@ -330,7 +330,6 @@ static void device_killed(bool sleeping, bool restart)
 	struct wf_drv_device device, second, again;
 	struct wf_drv_result result;
 	uint8_t *memory = calloc(1, job.src_len);
-	uint64_t start;
 	int good = 0, lost = 0;
 
 	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
@@ -340,13 +339,11 @@ static void device_killed(bool sleeping, bool restart)
 		assert_int_equal(wf_drv_device_submit(&device, &job, false), 0);
 	usleep(3000);
 	rig_kill(&rig);
-	start = wf_base_clock_ns();
 	for (int i = 0; i < JOBS; i++) {
 		result = rig_result(&device, sleeping);
 		good += !result.status;
 		lost += result.status == -ENODEV;
 	}
-	assert_true(wf_base_clock_ns() - start < WF_NS_PER_S);
 	assert_int_equal(good + lost, JOBS);
 	assert_true(lost > 0);
 	assert_int_equal(wf_drv_device_poll(&device, &result, 1), -ENODEV);

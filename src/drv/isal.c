@@ -7,7 +7,6 @@
 #include "alg/drivers.h"
 
 #include <errno.h>
-#include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -359,11 +358,6 @@ static void is_exit(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static uint32_t is_crc32(uint32_t crc, const void *data, size_t len)
-{
-	return crc32_gzip_refl(crc, (unsigned char *)(uintptr_t)data, len);
-}
-
 const struct wd_alg_comp wf_drv_isal = {
 	.name = "isal",
 	.priority = 300,
@@ -380,5 +374,4 @@ const struct wd_alg_comp wf_drv_isal = {
 	.step = is_step,
 	.copy = is_copy,
 	.close = is_close,
-	.crc32 = is_crc32,
 };

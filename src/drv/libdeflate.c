@@ -222,16 +222,6 @@ static void ld_exit(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static uint32_t ld_crc32(uint32_t crc, const void *data, size_t len)
-{
-	return libdeflate_crc32(crc, data, len);
-}
-
-static uint32_t ld_adler32(uint32_t adler, const void *data, size_t len)
-{
-	return libdeflate_adler32(adler, data, len);
-}
-
 const struct wd_alg_comp wf_drv_libdeflate = {
 	.name = "libdeflate",
 	.priority = 200,
@@ -242,6 +232,4 @@ const struct wd_alg_comp wf_drv_libdeflate = {
 	.exit = ld_exit,
 	.deflate = ld_deflate,
 	.inflate = ld_inflate,
-	.crc32 = ld_crc32,
-	.adler32 = ld_adler32,
 };

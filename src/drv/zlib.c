@@ -259,16 +259,6 @@ static void zl_close(void *stream)
 	mem.free(mem.opaque, s);
 }
 
-static uint32_t zl_crc32(uint32_t crc, const void *data, size_t len)
-{
-	return (uint32_t)wf_zreal_get()->crc32_z(crc, data, len);
-}
-
-static uint32_t zl_adler32(uint32_t adler, const void *data, size_t len)
-{
-	return (uint32_t)wf_zreal_get()->adler32_z(adler, data, len);
-}
-
 const struct wd_alg_comp wf_drv_zlib = {
 	.name = "zlib",
 	.priority = 100,
@@ -286,6 +276,4 @@ const struct wd_alg_comp wf_drv_zlib = {
 	.step = zl_step,
 	.copy = zl_copy,
 	.close = zl_close,
-	.crc32 = zl_crc32,
-	.adler32 = zl_adler32,
 };

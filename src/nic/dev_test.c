@@ -140,8 +140,8 @@ static void test_rdma(void **state)
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct wf_nic_wr wr = pair_wr(&p.a, &p.b, i);
 		struct wf_nic_sge sge = pair_sge(&p.a, 0, sizes[i]);
-		struct wf_nic_remote there = { (uintptr_t)p.b.memory,
-					       p.b.mr.rkey };
+		struct wf_nic_remote there = { .addr = (uintptr_t)p.b.memory,
+					       .rkey = p.b.mr.rkey };
 		struct wf_nic_wc wc;
 
 		fill(p.a.memory, sizes[i], i);
@@ -175,8 +175,8 @@ static void test_write_with_imm(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		struct wf_nic_wr wr = pair_wr(&p.a, &p.b, i);
 		struct wf_nic_sge sge = pair_sge(&p.a, 0, sizes[i]);
-		struct wf_nic_remote there = { (uintptr_t)p.b.memory,
-					       p.b.mr.rkey };
+		struct wf_nic_remote there = { .addr = (uintptr_t)p.b.memory,
+					       .rkey = p.b.mr.rkey };
 		struct wf_nic_wc wc;
 
 		fill(p.a.memory, sizes[i], i);
@@ -247,7 +247,7 @@ static enum wf_nic_status try_rdma(struct pair *p, bool read, uint64_t addr,
 				   uint32_t rkey, const struct wf_nic_sge *sge)
 {
 	struct wf_nic_wr wr = pair_wr(&p->a, &p->b, 1);
-	struct wf_nic_remote there = { addr, rkey };
+	struct wf_nic_remote there = { .addr = addr, .rkey = rkey };
 	int ret = read ? wf_nic_post_read(p->a.qp, &wr, &there, sge) :
 			 wf_nic_post_write(p->a.qp, &wr, &there, sge);
 

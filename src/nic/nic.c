@@ -146,6 +146,12 @@ int wf_nic_mr_dereg(struct wf_nic *nic, uint32_t lkey)
 	return ret;
 }
 
+void wf_nic_sync(struct wf_nic *nic)
+{
+	wf_base_lock_take(&nic->lock);
+	wf_base_lock_drop(&nic->lock);
+}
+
 int wf_nic_mr_soft_reg(struct wf_nic *nic, void *addr, size_t len,
 		       unsigned access, struct wf_nic_mr *mr)
 {

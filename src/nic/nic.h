@@ -42,6 +42,7 @@ struct wf_nic_caps {
 	uint32_t push_max; /* messages up to this are there sooner, and no less
 			      of them at a time, if they are sent in packets
 			      and not read by the receiver */
+	bool user_keys;	   /* wf_nic_attr.find is asked: wf_nic_remote */
 	uint32_t max_recv; /* what any peer may send in one message: receives
 			      of this size take them all */
 };
@@ -95,6 +96,18 @@ struct wf_nic_mr {
 int wf_nic_mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 		  struct wf_nic_mr *mr);
 
+/* Bytes that a peer wants to reach by a key of our user's. */
+struct wf_nic_access {
+	uint64_t key;
+	uint64_t addr;
+	uint64_t len;
+	unsigned access; /* WF_NIC_REMOTE_READ or WF_NIC_REMOTE_WRITE */
+};
+
+/* Returns when the device is not in the middle of an access: memory that
+ * wf_nic_attr.find does not name any more is not touched afterwards. */
+void wf_nic_sync(struct wf_nic *nic);
+
 /* From here on the device does not touch the memory: requests that still use it
  * fail. -EINVAL: no such key. */
 int wf_nic_mr_dereg(struct wf_nic *nic, uint32_t lkey);
@@ -138,9 +151,12 @@ int wf_nic_ah_renew(struct wf_nic *nic, uint16_t ah);
 
 /* What the device knows of the way there. -EINVAL: no such handle. */
 struct wf_nic_path {
-	bool up;	     /* connected */
-	bool lost;	     /* requests end with ABORT until it is renewed */
-	bool hears;	     /* the peer is connected to us: more may come */
+	bool up;    /* connected */
+	bool lost;  /* requests end with ABORT until it is renewed */
+	bool hears; /* the peer is connected to us: more may come */
+	/* Lost, and another process than the one that was lost has connected to
+	 * us since. */
+	bool replaced;
 	uint64_t srtt_ns;    /* 0: not measured yet */
 	uint64_t min_rtt_ns; /* 0: not measured yet */
 	uint64_t cwnd;	     /* bytes */
@@ -263,6 +279,10 @@ int wf_nic_post_inline(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 struct wf_nic_remote {
 	uint64_t addr;
 	uint32_t rkey;
+	/* With caps.user_keys: the key is one that the target's user gave
+	 * (wf_nic_attr.find), and has 64 bits. Not with WF_NIC_WR_IMM. */
+	bool user_key;
+	uint32_t rkey_hi;
 };
 
 /* RDMA of sge->len bytes. A write with WF_NIC_WR_IMM takes a receive at the

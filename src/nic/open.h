@@ -58,6 +58,14 @@ struct wf_nic_attr {
 	 * peer that was connected, a closed port is its end at once, a host
 	 * that cannot be reached after this time. */
 	uint64_t connect_ns;
+	/* Memory that peers reach by keys of the user's own, without him: where
+	 * it is, WF_NIC_REM_ADDR if the key does not allow that, or
+	 * WF_NIC_UNSUPP_OP if only the user can do it. Called by any thread
+	 * with the NIC's lock held; takes no lock. NULL: there is none. The
+	 * device looks again before each access. */
+	enum wf_nic_status (*find)(void *arg, const struct wf_nic_access *want,
+				   void **at);
+	void *find_arg;
 	const struct wf_nic_fault *fault; /* udp; NULL: none */
 	struct wf_nic_counters *counters; /* NULL: the NIC's own */
 };

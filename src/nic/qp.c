@@ -326,10 +326,18 @@ static int post_rdma(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		     const struct wf_nic_sge *sge, enum wf_nic_opcode op)
 {
 	struct wf_nic_tx_wqe wqe WF_ALIGNED(64);
-	int ret = stage(qp, &wqe, wr, op, 1);
+	int ret;
 
+	if (remote->user_key &&
+	    (wr->flags & WF_NIC_WR_IMM || !qp->nic->caps.user_keys))
+		return -EINVAL;
+	ret = stage(qp, &wqe, wr, op, 1);
 	if (ret)
 		return ret;
+	if (remote->user_key) {
+		wqe.soft = WF_NIC_TX_USER_KEY;
+		wqe.imm = remote->rkey_hi;
+	}
 	wf_nic_wqe_remote(&wqe.rdma.remote, remote->addr, sge->len,
 			  remote->rkey);
 	wf_nic_wqe_sge(&wqe.rdma.local, (uintptr_t)sge->addr, sge->len,

@@ -158,6 +158,9 @@ static enum wf_nic_status read_rdma(struct wf_nic *nic,
 	req->len = local->length;
 	req->raddr = wf_nic_wqe_addr(remote->addr_lo, remote->addr_hi);
 	req->rkey = remote->rkey;
+	req->user_key = wqe->soft & WF_NIC_TX_USER_KEY;
+	if (req->user_key && req->has_imm)
+		return WF_NIC_UNSUPP_OP;
 	if (req->len &&
 	    !wf_nic_mr_local(&nic->mrs, local->lkey, req->sge[0].addr, req->len,
 			     reads ? WF_NIC_LOCAL_WRITE : 0))

@@ -29,6 +29,7 @@ struct wf_nic_request {
 	bool inlined;
 	bool has_imm;
 	uint8_t sges;
+	bool user_key; /* imm has the higher half of rkey */
 	uint16_t req_id;
 	uint16_t dst_qpn;
 	uint16_t ah;

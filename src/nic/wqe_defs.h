@@ -55,6 +55,9 @@ enum wf_nic_status {
 #define WF_NIC_TX_LAST 0x08
 #define WF_NIC_TX_COMP_REQ 0x10
 
+/* soft: the key of RDMA has 64 bits, the higher ones in imm. */
+#define WF_NIC_TX_USER_KEY 0x01
+
 struct wf_nic_tx_sge {
 	uint32_t length;
 	uint32_t lkey; /* 24 bits */
@@ -78,7 +81,7 @@ struct wf_nic_tx_wqe {
 	uint32_t imm;
 	uint16_t ah;
 	uint8_t ctrl3;
-	uint8_t reserved15;
+	uint8_t soft; /* reserved in hardware; see WF_NIC_TX_USER_KEY */
 	uint32_t qkey;
 	uint8_t reserved20[6];
 	uint16_t req_id_ex[3];
@@ -101,6 +104,7 @@ static_assert(offsetof(struct wf_nic_tx_wqe, length) == 6, "TX WQE");
 static_assert(offsetof(struct wf_nic_tx_wqe, imm) == 8, "TX WQE");
 static_assert(offsetof(struct wf_nic_tx_wqe, ah) == 12, "TX WQE");
 static_assert(offsetof(struct wf_nic_tx_wqe, ctrl3) == 14, "TX WQE");
+static_assert(offsetof(struct wf_nic_tx_wqe, soft) == 15, "TX WQE");
 static_assert(offsetof(struct wf_nic_tx_wqe, qkey) == 16, "TX WQE");
 static_assert(offsetof(struct wf_nic_tx_wqe, req_id_ex) == 26, "TX WQE");
 static_assert(offsetof(struct wf_nic_tx_wqe, sgl) == 32, "TX WQE");

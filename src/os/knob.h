@@ -17,6 +17,7 @@ struct wf_sim_knobs {
 	unsigned int idle_turns;
 	unsigned int slots_log2;
 	unsigned int lines_log2;
+	unsigned int max_peers;
 };
 
 extern struct wf_sim_knobs wf_sim_knobs; /* of the simulator alone */

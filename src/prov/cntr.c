@@ -146,8 +146,11 @@ static int cntr_close(struct fid *fid)
 
 static void in_child(struct wf_fork_watch *watch)
 {
-	wf_prov_eps_forked(
-		&wf_container_of(watch, struct wf_prov_cntr, fork_watch)->eps);
+	struct wf_prov_cntr *cntr =
+		wf_container_of(watch, struct wf_prov_cntr, fork_watch);
+
+	wf_prov_eps_forked(&cntr->eps);
+	wf_op_waker_forked(&cntr->count.waker);
 }
 
 static struct fi_ops cntr_fid_ops = {

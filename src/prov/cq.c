@@ -306,6 +306,7 @@ static void cq_in_child(struct wf_fork_watch *watch)
 	/* A thread that does not exist here may have held them. */
 	wf_prov_eps_forked(&cq->eps);
 	wf_base_lock_init(&cq->q.lock, cq->q.lock.real);
+	wf_op_waker_forked(&cq->q.waker);
 }
 
 static struct fi_ops cq_fid_ops = {

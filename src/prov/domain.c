@@ -114,9 +114,9 @@ void wf_prov_domain_unregistered(struct wf_prov_domain *domain, uint64_t key)
 		struct wf_prov_ep *ep =
 			wf_container_of(pos, struct wf_prov_eps_link, link)->ep;
 
-		wf_base_lock_take(ep->lock);
+		wf_core_enter(&ep->core.common);
 		wf_core_unregistered(&ep->core.common, key);
-		wf_base_lock_drop(ep->lock);
+		wf_core_leave(&ep->core.common);
 	}
 	wf_os_mutex_unlock(&domain->lock);
 }

@@ -69,10 +69,10 @@ static void on_inserted(struct wf_prov_av_user *user, fi_addr_t fi_addr,
 	struct wf_prov_ep *ep =
 		wf_container_of(user, struct wf_prov_ep, av_user);
 
-	wf_base_lock_take(ep->lock);
+	wf_core_enter(&ep->core.common);
 	if (ep->enabled)
 		wf_core_inserted(&ep->core.common, fi_addr, addr);
-	wf_base_lock_drop(ep->lock);
+	wf_core_leave(&ep->core.common);
 }
 
 static void on_removed(struct wf_prov_av_user *user, fi_addr_t fi_addr)
@@ -80,10 +80,10 @@ static void on_removed(struct wf_prov_av_user *user, fi_addr_t fi_addr)
 	struct wf_prov_ep *ep =
 		wf_container_of(user, struct wf_prov_ep, av_user);
 
-	wf_base_lock_take(ep->lock);
+	wf_core_enter(&ep->core.common);
 	if (ep->enabled)
 		wf_core_removed(&ep->core.common, fi_addr);
-	wf_base_lock_drop(ep->lock);
+	wf_core_leave(&ep->core.common);
 }
 
 static void in_child(struct wf_fork_watch *watch)
@@ -91,7 +91,6 @@ static void in_child(struct wf_fork_watch *watch)
 	struct wf_prov_ep *ep =
 		wf_container_of(watch, struct wf_prov_ep, fork_watch);
 
-	wf_base_lock_init(ep->lock, ep->lock->real);
 	wf_prov_name_unbind(ep);
 	wf_core_forked(&ep->core.common);
 }
@@ -173,7 +172,6 @@ static int attend(struct wf_prov_ep *ep)
 {
 	ep->attended = (struct wf_attended){
 		.core = &ep->core.common,
-		.lock = ep->lock,
 		.turn = ep->srx ? turn : NULL,
 	};
 	return wf_core_attend_add(&ep->attended);
@@ -188,7 +186,7 @@ static void disable(struct wf_prov_ep *ep)
 	wf_base_fork_unwatch(&ep->fork_watch);
 	wf_prov_av_detach(ep->av, &ep->av_user);
 	/* Endpoints of a shared context may be in use. */
-	wf_base_lock_take(ep->lock);
+	wf_core_enter(&ep->core.common);
 	wf_prov_peek_close(ep, NULL);
 	if (ep->srx) {
 		/* What ends now is reported to our queue. */
@@ -199,7 +197,7 @@ static void disable(struct wf_prov_ep *ep)
 	wf_core_ep_close(&ep->core);
 	if (ep->srx)
 		wf_prov_srx_leave_locked(ep);
-	wf_base_lock_drop(ep->lock);
+	wf_core_leave(&ep->core.common);
 	wf_op_compq_unpromise(wf_core_ep_txq(&ep->core), ep->tx_size);
 	wf_op_compq_unpromise(ep->rx_compq, ep->tx_size);
 	ep->enabled = false;
@@ -228,7 +226,6 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 		.host = {
 			.addr = ep->addr,
 			.tx_size = ep->tx_size,
-			.threads = ep->domain->locked,
 			.txq = ep->tx_cq ? &ep->tx_cq->q : &wf_op_compq_none,
 			.rxq = choose_rxq(ep),
 			.names = {
@@ -317,9 +314,9 @@ static int enable(struct wf_prov_ep *ep)
 	ep->enabled = true;
 	ep->receives = !ep->srx;
 	if (ep->srx) {
-		wf_base_lock_take(ep->lock);
+		wf_core_enter(&ep->core.common);
 		wf_prov_srx_join_locked(ep);
-		wf_base_lock_drop(ep->lock);
+		wf_core_leave(&ep->core.common);
 	}
 	attach(ep);
 	err = wf_prov_domain_add_ep(ep->domain, ep);
@@ -431,11 +428,11 @@ static int bind_cntr_late(struct wf_prov_ep *ep, struct wf_prov_cntr *cntr,
 
 	if (flags & (FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE))
 		return -FI_EOPBADSTATE;
-	wf_base_lock_take(ep->lock);
+	wf_core_enter(&ep->core.common);
 	err = bind_cntr(ep, cntr, flags);
 	if (!err)
 		count_sends(ep);
-	wf_base_lock_drop(ep->lock);
+	wf_core_leave(&ep->core.common);
 	if (!err) /* takes the lock of the list, which comes before ours */
 		attach(ep);
 	return err;
@@ -458,7 +455,7 @@ static int bind_srx(struct wf_prov_ep *ep, struct wf_prov_ep *srx)
 	if (ep->srx || srx->domain != ep->domain)
 		return -FI_EINVAL;
 	ep->srx = srx;
-	ep->lock = &srx->own_lock;
+	wf_core_share(&ep->core.common, &srx->core.common);
 	atomic_fetch_add(&srx->refs, 1);
 	return 0;
 }
@@ -546,9 +543,9 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 
 	if (!ep->receives)
 		return ep->enabled ? -FI_ENOENT : -FI_EOPBADSTATE;
-	wf_base_lock_take(ep->lock);
+	wf_core_enter(&ep->core.common);
 	ret = wf_match_rxq_cancel(&ep->rxq, context);
-	wf_base_lock_drop(ep->lock);
+	wf_core_leave(&ep->core.common);
 	return ret;
 }
 
@@ -590,9 +587,9 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval,
 	if (optlen != sizeof(value))
 		return -FI_EINVAL;
 	memcpy(&value, optval, sizeof(value));
-	wf_base_lock_take(ep->lock);
+	wf_core_enter(&ep->core.common);
 	ep->rxq.min_multi = value;
-	wf_base_lock_drop(ep->lock);
+	wf_core_leave(&ep->core.common);
 	return 0;
 }
 
@@ -600,7 +597,7 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval,
 
 static void set_ops(struct wf_prov_ep *ep, void *context)
 {
-	bool locked = ep->lock->real;
+	bool locked = wf_core_has_threads(&ep->core.common);
 
 	ep->fid = (struct fid_ep){
 		.fid = {
@@ -653,8 +650,7 @@ int wf_prov_ep_open(struct fid_domain *domain, struct fi_info *info,
 	ep->av_user.inserted = on_inserted;
 	ep->av_user.removed = on_removed;
 	ep->fork_watch.in_child = in_child;
-	ep->lock = &ep->own_lock;
-	wf_base_lock_init(ep->lock, dom->locked);
+	wf_core_init(&ep->core.common, dom->locked);
 	wf_base_list_init(&ep->claimed);
 	wf_match_rxq_init(&ep->rxq, NULL);
 	err = wf_prov_name_bind(ep, info->src_addr, info->src_addrlen,

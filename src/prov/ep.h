@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Endpoints: binding, enabling, options, names. What moves data is the core
- * (core/ep.h). One lock per endpoint covers its receive queue and its core;
- * endpoints that share a receive context share its lock.
+ * (core/ep.h), and its lock covers the receive queue, too; endpoints that share
+ * a receive context share its lock.
  */
 #ifndef WF_PROV_EP_H
 #define WF_PROV_EP_H
@@ -14,7 +14,6 @@
 
 #include "base/addr.h"
 #include "base/fork.h"
-#include "base/lock.h"
 #include "core/attend.h"
 #include "core/ep.h"
 #include "match/rxq.h"
@@ -40,7 +39,6 @@ enum wf_prov_event {
 
 struct wf_prov_ep {
 	struct fid_ep fid;
-	struct wf_lock *lock;
 	bool enabled;
 	bool receives; /* enabled, and no shared context does it for us */
 	bool directed; /* FI_DIRECTED_RECV was asked for */
@@ -55,7 +53,7 @@ struct wf_prov_ep {
 	uint64_t rx_flags;
 	struct wf_cntr *sends; /* counts them; NULL: none */
 	size_t inject_size;
-	struct wf_core_ep core;	     /* while enabled */
+	struct wf_core_ep core;	     /* open while enabled */
 	struct wf_attended attended; /* under automatic progress */
 	uint64_t order;		     /* FI_ORDER_* of its messages */
 	struct wf_rxq rxq;
@@ -74,7 +72,6 @@ struct wf_prov_ep {
 	struct wf_list srx_link; /* in its ->users while enabled */
 	struct wf_list users;	 /* of a shared receive context */
 	struct wf_prov_stx *stx;
-	struct wf_lock own_lock;
 	atomic_int refs; /* aliases; endpoints of a shared context */
 	struct wf_fork_watch fork_watch;
 	uint64_t caps;
@@ -126,11 +123,11 @@ static inline void wf_prov_ep_turn(struct wf_prov_ep *ep)
 
 static inline void wf_prov_ep_progress(struct wf_prov_ep *ep)
 {
-	wf_base_lock_take(ep->lock);
+	wf_core_enter(&ep->core.common);
 	if (wf_unlikely(ep->srx))
 		wf_prov_ep_turn(ep);
 	wf_core_ep_progress(&ep->core);
-	wf_base_lock_drop(ep->lock);
+	wf_core_leave(&ep->core.common);
 }
 
 /* Flags that may be defaults of an endpoint or of one of its aliases; 0,

@@ -152,9 +152,9 @@ bool wf_prov_eps_sleep(struct wf_prov_eps *eps)
 			wf_container_of(pos, struct wf_prov_eps_link, link));
 		if (!all)
 			break;
-		wf_base_lock_take(ep->lock);
+		wf_core_enter(&ep->core.common);
 		all = wf_core_sleep(&ep->core.common);
-		wf_base_lock_drop(ep->lock);
+		wf_core_leave(&ep->core.common);
 		if (!all)
 			break;
 	}

@@ -110,8 +110,11 @@ static bool read_setting(struct fi_provider *provider, size_t i)
 	set_value(i, value);
 	variable(s->name, name);
 	/* The environment may change under us. */
-	if (fields[i].text && counts && !(*fields[i].text = strdup(given)))
-		snprintf(note, sizeof(note), "no memory to keep it");
+	if (fields[i].text && counts && !(*fields[i].text = strdup(given))) {
+		wf_tell("%s=%s: no memory to keep it", name, given);
+		wf_prov_param.is_short = true;
+		return false;
+	}
 	if (!*note)
 		return counts;
 	if (s->kind == WF_SETTING_IFACE)
@@ -191,6 +194,7 @@ void wf_prov_param_fini(void)
 	free(wf_prov_param.allow_uid);
 	free(wf_prov_param.fault);
 	free(wf_prov_param.nic);
+	wf_prov_param.is_short = false;
 	wf_prov_param.fault = NULL;
 	wf_prov_param.nic = NULL;
 	wf_prov_param.iface = NULL;

@@ -49,6 +49,9 @@ struct wf_prov_param {
 				    * for tests */
 	char *allow_uid;	   /* FI_WEFT_ALLOW_UID: NULL = own user only,
 				     * "any", or a comma separated list */
+	bool is_short;		   /* There was no memory to keep a setting.
+				    * Without it, the process might use another
+				    * device than its peers. */
 };
 
 extern struct wf_prov_param wf_prov_param;

@@ -57,12 +57,12 @@ ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
 	for (size_t i = 0; i < op->iov_count; i++)
 		tx.iov[i] = op->iov[i];
 	tx.len = wf_op_remote_len(op->remote);
-	wf_base_lock_take(ep->lock);
+	wf_core_enter(&ep->core.common);
 	tx.cntr = wf_prov_ep_cntr(ep, op->event); /* may be bound late */
 	ret = check(ep, op, &tx);
 	if (!ret)
 		ret = wf_core_submit(&ep->core.common, op->addr, &tx);
-	wf_base_lock_drop(ep->lock);
+	wf_core_leave(&ep->core.common);
 	return ret;
 }
 

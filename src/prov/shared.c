@@ -106,8 +106,7 @@ int wf_prov_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 		srx->rx_flags = attr->op_flags;
 		srx->directed = attr->caps & FI_DIRECTED_RECV;
 	}
-	srx->lock = &srx->own_lock;
-	wf_base_lock_init(srx->lock, dom->locked);
+	wf_core_init(&srx->core.common, dom->locked);
 	wf_base_list_init(&srx->claimed);
 	wf_match_rxq_init(&srx->rxq, &wf_op_compq_none);
 	srx->rxq.plain = false; /* whom to tell is known when it is met */

@@ -25,7 +25,7 @@
 
 #define TAG 7
 #define LARGE ((size_t)1 << 20)
-#define PATIENCE_S 20
+#define PATIENCE_S 60
 
 FI_EXT_INI; /* of init.c; no header declares it */
 

@@ -26,7 +26,7 @@ static int open_fd(struct wf_prov_wait *wait)
 	struct epoll_event event = { .events = EPOLLIN };
 	int err;
 
-	err = wf_op_waker_open(wait->waker);
+	err = wf_op_waker_open(wait->waker, wait->eps->lock.real);
 	if (err)
 		return err;
 	err = wf_os_epoll_create();
@@ -87,18 +87,26 @@ int wf_prov_wait_control(const struct wf_prov_wait *wait, int command,
 	}
 }
 
+static void look(struct wf_prov_wait *wait)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		wf_prov_eps_progress(wait->eps);
+}
+
+/* In this order: an endpoint that sleeps brings nothing new by itself, and what
+ * other threads bring rings the waker. */
+static bool can_sleep(struct wf_prov_wait *wait)
+{
+	return wf_prov_eps_sleep(wait->eps) && wait->doze(wait);
+}
+
 int wf_prov_wait_try(struct wf_prov_wait *wait)
 {
 	if (wait->obj != FI_WAIT_FD)
 		return -FI_EINVAL;
-	for (int i = 0; i < ROUNDS; i++)
-		wf_prov_eps_progress(wait->eps);
+	look(wait);
 	wf_op_waker_still(wait->waker);
-	/* In this order: an endpoint that sleeps brings nothing new by itself,
-	 * and what other threads bring rings the waker. */
-	if (!wf_prov_eps_sleep(wait->eps) || !wait->doze(wait))
-		return -FI_EAGAIN;
-	return 0;
+	return can_sleep(wait) ? 0 : -FI_EAGAIN;
 }
 
 void wf_prov_wait_start(struct wf_prov_waiting *waiting,
@@ -129,6 +137,7 @@ bool wf_prov_wait_more(struct wf_prov_waiting *waiting)
 	struct wf_prov_wait *wait = waiting->wait;
 	uint64_t now = wf_base_clock_ns();
 	struct epoll_event event;
+	uint32_t entered;
 
 	if (now >= waiting->deadline)
 		return false;
@@ -136,12 +145,15 @@ bool wf_prov_wait_more(struct wf_prov_waiting *waiting)
 		wf_base_rest(&waiting->rest);
 		return true;
 	}
-	if (now - waiting->begin < SPIN_NS || wf_prov_wait_try(wait) ||
-	    (waiting->ready && waiting->ready(waiting)))
+	if (now - waiting->begin < SPIN_NS)
 		return true;
+	look(wait);
+	entered = wf_op_waker_enter(wait->waker);
 	/* Woken for nothing, or by a signal: the caller looks and comes
 	 * back. */
-	wf_os_epoll_wait(wait->eps->epoll_fd, &event, 1,
-			 ms_until(now, waiting->deadline));
+	if (can_sleep(wait) && !(waiting->ready && waiting->ready(waiting)))
+		wf_os_epoll_wait(wait->eps->epoll_fd, &event, 1,
+				 ms_until(now, waiting->deadline));
+	wf_op_waker_leave(wait->waker, entered);
 	return true;
 }

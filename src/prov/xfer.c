@@ -143,9 +143,9 @@ ssize_t wf_prov_xfer_sendv(struct wf_prov_ep *ep,
 	sent.flags &= ~FI_COMPLETION;
 	if (wf_prov_ep_reports_tx(ep, xfer->flags))
 		sent.flags |= FI_COMPLETION;
-	wf_base_lock_take(ep->lock);
+	wf_core_enter(&ep->core.common);
 	ret = wf_prov_xfer_send_locked(ep, &sent);
-	wf_base_lock_drop(ep->lock);
+	wf_core_leave(&ep->core.common);
 	return ret;
 }
 
@@ -154,8 +154,8 @@ ssize_t wf_prov_xfer_recvv(struct wf_prov_ep *ep,
 {
 	ssize_t ret;
 
-	wf_base_lock_take(ep->lock);
+	wf_core_enter(&ep->core.common);
 	ret = wf_prov_xfer_recv_locked(ep, xfer);
-	wf_base_lock_drop(ep->lock);
+	wf_core_leave(&ep->core.common);
 	return ret;
 }

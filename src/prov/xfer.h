@@ -41,13 +41,13 @@ struct wf_rx *wf_prov_xfer_rx_locked(struct wf_prov_ep *ep,
 static inline void wf_prov_xfer_lock(struct wf_prov_ep *ep, bool locked)
 {
 	if (locked)
-		wf_base_lock_take(ep->lock);
+		wf_core_enter(&ep->core.common);
 }
 
 static inline void wf_prov_xfer_unlock(struct wf_prov_ep *ep, bool locked)
 {
 	if (locked)
-		wf_base_lock_drop(ep->lock);
+		wf_core_leave(&ep->core.common);
 }
 
 static inline uint64_t wf_prov_xfer_kind(bool tagged)

@@ -131,7 +131,7 @@ static void restart(struct net *net, const struct wf_rdm_ep_attr *attr, int i)
 {
 	struct node *n = &net->nodes[i];
 	struct wf_addr elsewhere;
-	int fd = net_bind(&elsewhere);
+	int fd = net_bind(&elsewhere, "udp");
 
 	assert_int_equal(dup2(fd, n->fd), n->fd);
 	close(fd);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/process.h"
+#include "rdm/direct.h"
 #include "rdm/in.h"
 #include "rdm/peer.h"
 #include "rdm/pieces.h"
@@ -36,16 +37,36 @@
 
 #define NAMES_MAX ((uint64_t)1 << 32)
 
-/* The first packet of all: somebody elsewhere knows us. Without memory it stays
- * in the socket, which tells of it again the next time it is looked at. */
+/* Without memory or descriptors the device is tried again after so long, then
+ * twice as long: an attempt costs a millisecond or so. */
+#define WAKE_FIRST (5 * WF_NS_PER_MS)
+#define WAKE_MOST (250 * WF_NS_PER_MS)
+
+/* The first packet of all: somebody elsewhere knows us. If the device cannot be
+ * opened it stays in the socket, which is not looked at until the next try: it
+ * would be readable all the time, and nobody could sleep. The way is on
+ * meanwhile, so that there is a next try. */
 static void on_stirred(struct wf_source *source, uint32_t events, uint64_t now)
 {
 	struct wf_rdm_ep *ep = wf_container_of(source, struct wf_rdm_ep, stir);
 
 	(void)events;
 	(void)now;
-	if (!ep->awake)
-		wf_rdm_ep_wake(ep);
+	if (ep->awake || !wf_rdm_ep_try_wake(ep) || ep->closing)
+		return;
+	wf_transport_loop_remove(&ep->host->loop, &ep->stir);
+	ep->deaf = true;
+	ep->way->on = true;
+	wf_transport_host_busy(ep->host);
+}
+
+void wf_rdm_ep_hear_again(struct wf_rdm_ep *ep, uint64_t now)
+{
+	if (!ep->deaf || now < ep->wake_at ||
+	    wf_transport_loop_add(&ep->host->loop, &ep->stir))
+		return;
+	ep->deaf = false;
+	wf_transport_host_look(ep->host);
 }
 
 int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
@@ -109,6 +130,7 @@ static void set_limits(struct wf_rdm_ep *ep)
 	ep->max_recv = caps->max_recv;
 	ep->peer_limit = caps->max_ah;
 	ep->inline_max = caps->inline_max;
+	ep->direct = caps->user_keys;
 	if (ep->attr.medium_advised)
 		ep->attr.medium_max = caps->push_max;
 	if (ep->attr.read_advised)
@@ -164,6 +186,8 @@ static int open_device(struct wf_rdm_ep *ep)
 		.max_peers = ep->attr.max_peers,
 		.connect_ns = ep->attr.connect_timeout_ms * WF_NS_PER_MS,
 		.dead_ns = ep->attr.dead_timeout_s * WF_NS_PER_S,
+		.find = ep->attr.reads ? wf_rdm_direct_find : NULL,
+		.find_arg = ep,
 		.fault = ep->attr.fault,
 	};
 	int err = wf_nic_open(ep->attr.device, &attr, &ep->nic);
@@ -188,6 +212,24 @@ static void close_device(struct wf_rdm_ep *ep)
 	ep->nic = NULL;
 }
 
+int wf_rdm_ep_try_wake(struct wf_rdm_ep *ep)
+{
+	uint64_t now = wf_base_clock_ns();
+	int err;
+
+	if (now < ep->wake_at)
+		return ep->wake_err;
+	err = wf_rdm_ep_wake(ep);
+	if (!err)
+		return 0;
+	ep->wake_wait = ep->wake_wait ? ep->wake_wait * 2 : WAKE_FIRST;
+	if (ep->wake_wait > WAKE_MOST)
+		ep->wake_wait = WAKE_MOST;
+	ep->wake_at = now + ep->wake_wait;
+	ep->wake_err = err;
+	return err;
+}
+
 int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 {
 	char text[WF_ADDR_STR_LEN];
@@ -197,6 +239,9 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 		return 0;
 	if (ep->host->forked || ep->closing)
 		return -EOPNOTSUPP;
+	wf_rdm_ep_hear_again(ep, UINT64_MAX);
+	if (ep->deaf)
+		return -ENOMEM;
 	wf_rdm_protocol_init();
 	wf_base_addr_str(&ep->host->addr, text, sizeof(text));
 	err = wf_base_stats_open(&ep->stats, "packets", text,
@@ -281,8 +326,10 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 	ep->closing = true;
 	if (!ep->host->forked)
 		wf_transport_loop_remove(&ep->host->loop, &ep->stir);
-	if (!ep->awake)
+	if (!ep->awake) {
+		ep->way->on = false;
 		return;
+	}
 	if (!ep->host->forked) {
 		if (!is_idle(ep))
 			wf_info("closed with messages that nobody took");
@@ -407,7 +454,10 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 	if (ep->host->forked)
 		return -EOPNOTSUPP;
 	if (wf_unlikely(!ep->awake)) {
-		err = wf_rdm_ep_wake(ep);
+		/* What is told as an error is found out anew each time: the
+		 * caller may have done something about it. */
+		err = ep->wake_err == -ENOMEM ? wf_rdm_ep_try_wake(ep) :
+						wf_rdm_ep_wake(ep);
 		if (err)
 			return err;
 	}

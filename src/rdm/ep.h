@@ -72,6 +72,7 @@ struct wf_rdm_ep {
 	bool awake;
 	bool closing;
 	bool warned;	 /* that the device cannot be opened */
+	bool deaf;	 /* so that our socket is not looked at */
 	bool dozing;	 /* wf_rdm_ep_doze() said yes */
 	bool unrung;	 /* something was posted and not rung for */
 	bool aging;	 /* time to look for peers that are not in use */
@@ -79,6 +80,7 @@ struct wf_rdm_ep {
 	bool shut;	 /* strangers are refused */
 	bool told_full;	 /* that nobody can be let go */
 	bool blocked;	 /* the last look at active peers could post nothing */
+	bool direct;	 /* the device does RMA by itself: direct.h */
 	bool deny_reads; /* tests: as if there were no memory for it */
 	uint16_t next_turn;
 	uint32_t inline_max;
@@ -95,6 +97,9 @@ struct wf_rdm_ep {
 	struct wf_host *host;
 	struct wf_way *way;
 	struct wf_source stir; /* our socket, then the device's descriptor */
+	uint64_t wake_at;   /* the device could not be opened: try again then */
+	uint64_t wake_wait; /* and so long after that; grows */
+	int wake_err;
 	struct wf_compq *txq;
 	struct wf_rxq *rxq;
 	struct wf_nic *nic;
@@ -140,6 +145,11 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 
 /* Opens the device. 0 or -errno, then everything is as before. */
 int wf_rdm_ep_wake(struct wf_rdm_ep *ep);
+/* The same, unless that failed a moment ago: -errno is that of then. */
+int wf_rdm_ep_try_wake(struct wf_rdm_ep *ep);
+/* Looks at our socket again if the device could not be opened and it is time
+ * to try. */
+void wf_rdm_ep_hear_again(struct wf_rdm_ep *ep, uint64_t now);
 
 /* As the functions of transport/transport.h by these names. */
 void wf_rdm_ep_close(struct wf_rdm_ep *ep);

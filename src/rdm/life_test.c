@@ -496,7 +496,7 @@ static void test_gone_without_a_word(void **state)
 	net_submit(net, 0, 1, &req);
 	AWAIT(net,
 	      net->nodes[1].ep.unexpected && !net->nodes[0].ep.outstanding);
-	fd = net_bind(&addr);
+	fd = net_bind(&addr, "udp");
 	assert_int_equal(dup2(fd, net->nodes[1].fd), net->nodes[1].fd);
 	close(fd);
 	while (!wf_op_compq_count(&net->nodes[0].txq))

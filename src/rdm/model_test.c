@@ -283,6 +283,21 @@ static void test_rules(void **state)
 	assert_int_equal(wf_rdm_life_judge(&b, a.ours), WF_RDM_LIFE_RESTARTS);
 }
 
+/* Bug: one that was let go before it had heard the other side came back as NEW.
+ * The other side, which had heard it, took it for another process. */
+static void test_back_unheard(void **state)
+{
+	struct wf_rdm_life a, b;
+
+	(void)state;
+	wf_rdm_life_begin(&a, 100);
+	wf_rdm_life_begin(&b, 200);
+	wf_rdm_life_hear(&b, a.ours, false, 201);
+	wf_rdm_life_resume(&a, 101);
+	assert_int_equal(wf_rdm_life_judge(&b, a.ours), WF_RDM_LIFE_RESTARTS);
+	assert_int_equal(wf_rdm_life_judge(&a, b.ours), WF_RDM_LIFE_RESTARTS);
+}
+
 /* Bug: an id named the life that its sender had forgotten by 12 bits. One of
  * 4094 new processes took what was said of the one before it for its own life,
  * and failed the first operations of its user. */
@@ -333,6 +348,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_back_unheard),
 		cmocka_unit_test(test_other_process),
 		cmocka_unit_test(test_lost_again),
 		cmocka_unit_test(test_any_order),

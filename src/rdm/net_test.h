@@ -25,7 +25,7 @@
 #include "rdm/peer.h"
 
 #define NET_NODES 3
-#define NET_LOST 10 /* seconds after which a test has failed */
+#define NET_LOST 60 /* seconds after which a test has failed */
 
 struct node {
 	struct wf_core core; /* drives: */
@@ -52,15 +52,18 @@ struct got {
 	int err;
 };
 
-static inline int net_bind(struct wf_addr *addr)
+static inline int net_bind(struct wf_addr *addr, const char *device)
 {
 	struct sockaddr_in name = { .sin_family = AF_INET };
 	socklen_t len = sizeof(name);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int type = wf_nic_device_socket(device);
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_true(fd >= 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+	if (type == SOCK_STREAM)
+		assert_int_equal(listen(fd, 16), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &len), 0);
 	assert_int_equal(wf_base_addr_set(addr, &name, len), 0);
 	return fd;
@@ -141,6 +144,7 @@ static inline void node_open(struct node *n, const struct wf_rdm_ep_attr *from)
 	assert_int_equal(wf_op_compq_init(&n->rxcq, 64, false), 0);
 	assert_int_equal(wf_op_regs_open(&n->regs, false), 0);
 	wf_match_rxq_init(&n->rxq, &n->rxcq);
+	wf_core_init(&n->core, false);
 	assert_int_equal(wf_core_open(&n->core, &host), 0);
 	way = wf_core_add(&n->core, &wf_rdm_transport, &n->ep);
 	assert_int_equal(wf_rdm_ep_open(&n->ep, &attr, &n->core.host, way), 0);
@@ -165,7 +169,7 @@ static inline struct net *net_open(const struct wf_rdm_ep_attr *attr)
 
 	assert_non_null(net);
 	for (int i = 0; i < NET_NODES; i++)
-		net->nodes[i].fd = net_bind(&net->nodes[i].addr);
+		net->nodes[i].fd = net_bind(&net->nodes[i].addr, attr->device);
 	for (int i = 0; i < NET_NODES; i++) {
 		for (int j = 0; j < NET_NODES; j++) {
 			net->nodes[i].names[j] = net->nodes[j].addr;

@@ -420,14 +420,26 @@ static void greet(struct wf_rdm_peer *peer)
 	wf_rdm_post_activate(peer);
 }
 
+static bool is_replaced(const struct wf_rdm_peer *peer)
+{
+	struct wf_nic_path path;
+
+	return !wf_nic_ah_query(peer->ep->nic, peer->ah, &path) &&
+	       path.replaced;
+}
+
 /* The first packet of its next life: all that was acknowledged of the last one
  * has been seen. If our connection is lost, that was to the last one as well:
- * the next one has not asked for anything that could be lost with it. */
+ * the next one has not asked for anything that could be lost with it. Where
+ * nothing was heard before, our connection may have led to this one, which has
+ * answered all that was asked and closed: that is still to be read. The device
+ * knows whether it led to another process. */
 static int begin_anew(struct wf_rdm_peer *peer, uint32_t id)
 {
 	bool ends;
 
-	wf_rdm_peer_check(peer);
+	if (peer->life.theirs || is_replaced(peer))
+		wf_rdm_peer_check(peer);
 	ends = wf_rdm_life_judge(&peer->life, id) == WF_RDM_LIFE_ENDS;
 	if (peer->life.theirs) {
 		stop_answering(peer, FI_ECONNRESET);

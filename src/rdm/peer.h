@@ -27,6 +27,8 @@ struct wf_rdm_tx;
 struct wf_nic_memo;
 struct wf_wire_packet;
 
+#define WF_RDM_SLOW_KEYS 8u
+
 struct wf_rdm_peer {
 	struct wf_rdm_ep *ep;
 	struct wf_list link;	    /* in ep->peers */
@@ -64,6 +66,9 @@ struct wf_rdm_peer {
 	struct wf_list asking;	/* wf_rdm_tx: reads that want more */
 	uint32_t writes;	/* in flight, for those who asked for order */
 	uint32_t reads;
+	/* Keys of memory that the device cannot reach by itself. */
+	uint64_t slow_keys[WF_RDM_SLOW_KEYS];
+	bool has_slow_key[WF_RDM_SLOW_KEYS];
 
 	/* Receiving. */
 	struct wf_rdm_order order;

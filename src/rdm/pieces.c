@@ -62,6 +62,19 @@ static void cut(const struct wf_tx *req, uint64_t at, uint64_t len,
 		from->compare, from->compare_count, at, len, to->compare);
 }
 
+static bool request_completed(const struct wf_rdm_tx *tx)
+{
+	return !tx->pieces;
+}
+
+/* Of what was cut: it is over with its last piece, sends nothing itself and has
+ * no number that a peer could answer. Not in the registry: nothing selects it. */
+static const struct wf_rdm_protocol in_pieces = {
+	.name = "in_pieces",
+	.kind = WF_TX_ATOMIC,
+	.request_completed = request_completed,
+};
+
 /* All or none: the entries are there before the first is sent. */
 int wf_rdm_pieces_submit(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 			 const struct wf_tx *req, bool receipt, size_t room)
@@ -80,7 +93,7 @@ int wf_rdm_pieces_submit(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	whole->req.delivery = receipt;
 	whole->pieces = count;
 	whole->constructed = true;
-	whole->protocol = &wf_rdm_protocol_write_atomic;
+	whole->protocol = &in_pieces;
 	wf_base_list_add_tail(&peer->flight, &whole->link);
 	for (uint64_t at = 0; at < req->len; at += room) {
 		struct wf_rdm_tx *tx;

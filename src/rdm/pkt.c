@@ -39,6 +39,7 @@ struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
 	pkt->len = 0;
 	pkt->large = large;
 	pkt->is_request = false;
+	pkt->rdma = 0;
 	pkt->data.len = 0;
 	return pkt;
 }
@@ -94,7 +95,11 @@ void wf_rdm_pkt_post(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt)
 	const struct wf_nic_wr wr = request(ep, pkt);
 	int err;
 
-	if (pkt->len <= ep->inline_max && !pkt->data.len) {
+	if (pkt->rdma) {
+		err = (pkt->rdma == WF_NIC_OP_READ ? wf_nic_post_read :
+						     wf_nic_post_write)(
+			ep->qp, &wr, &pkt->remote, &pkt->data);
+	} else if (pkt->len <= ep->inline_max && !pkt->data.len) {
 		err = wf_nic_post_inline(ep->qp, &wr, pkt->buf, pkt->len);
 	} else {
 		const struct wf_nic_sge sge[2] = {
@@ -144,6 +149,8 @@ static int to_errno(enum wf_nic_status status)
 	case WF_NIC_BAD_LKEY:
 	case WF_NIC_REM_ADDR:
 		return FI_EKEYREJECTED;
+	case WF_NIC_UNSUPP_OP:
+		return FI_EOPNOTSUPP;
 	default:
 		return FI_EIO;
 	}

@@ -32,8 +32,10 @@ struct wf_rdm_pkt {
 	uint16_t len;	  /* bytes in buf */
 	uint16_t turn;	  /* differs whenever the place is used again */
 	bool large;
-	bool is_request;	/* of an operation: see wf_rdm_tx.unacked */
-	struct wf_nic_sge data; /* a second piece; len 0: none */
+	bool is_request; /* of an operation: see wf_rdm_tx.unacked */
+	uint8_t rdma;	 /* WF_NIC_OP_READ or _WRITE of data; else 0 */
+	struct wf_nic_remote remote; /* of that */
+	struct wf_nic_sge data;	     /* a second piece; len 0: none */
 	uint8_t buf[];
 };
 

@@ -16,8 +16,9 @@
 const struct wf_rdm_protocol *const wf_rdm_protocols[WF_RDM_PROTOCOLS] = {
 	&wf_rdm_protocol_eager,		 &wf_rdm_protocol_medium,
 	&wf_rdm_protocol_runtread,	 &wf_rdm_protocol_longread,
-	&wf_rdm_protocol_longcts,	 &wf_rdm_protocol_eager_write,
-	&wf_rdm_protocol_longread_write, &wf_rdm_protocol_longcts_write,
+	&wf_rdm_protocol_longcts,	 &wf_rdm_protocol_direct_write,
+	&wf_rdm_protocol_eager_write,	 &wf_rdm_protocol_longread_write,
+	&wf_rdm_protocol_longcts_write,	 &wf_rdm_protocol_direct_read,
 	&wf_rdm_protocol_short_read,	 &wf_rdm_protocol_longcts_read,
 	&wf_rdm_protocol_write_atomic,	 &wf_rdm_protocol_fetch_atomic,
 	&wf_rdm_protocol_compare_atomic,
@@ -71,11 +72,13 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 			continue;
 		tx->wire_type =
 			type_of(protocol, tx->req.tagged, tx->req.delivery);
-		if (!tx->wire_type)
+		if (!tx->wire_type && !protocol->no_packets)
 			continue;
 		wire.type = tx->wire_type;
-		if (!protocol->can_use_for_send(ep, tx,
-						wf_rdm_tx_room(tx, &wire)))
+		if (!protocol->can_use_for_send(
+			    ep, tx,
+			    protocol->no_packets ? 0 :
+						   wf_rdm_tx_room(tx, &wire)))
 			continue;
 		tx->protocol = protocol;
 		return 0;
@@ -118,6 +121,7 @@ void wf_rdm_protocol_init(void)
 	for (int i = 0; i < WF_RDM_PROTOCOLS; i++) {
 		const struct wf_rdm_protocol *protocol = wf_rdm_protocols[i];
 		const struct wf_rdm_request_types *types = &protocol->types;
+		/* A type of 0 is that of no packet. */
 		const uint8_t all[] = { types->msg, types->tagged,
 					types->dc_msg, types->dc_tagged };
 

@@ -37,6 +37,8 @@ struct wf_rdm_protocol {
 	/* A message of it may be several request packets, all with its number:
 	 * those that follow the first come after their turn. */
 	bool has_more;
+	/* The device does it, and there is no request packet. */
+	bool no_packets;
 	/* All of it comes in request packets, and nothing of it waits for a
 	 * word of the receiver's but a receipt that was asked for. */
 	bool is_unasked;
@@ -73,7 +75,9 @@ struct wf_rdm_protocol {
 	/* A message that was parked has its receive (or nobody wants it).
 	 * NULL: it only waits for its packets. */
 	void (*matched)(struct wf_rdm_rx *rx);
-	/* Everything that was to be read has been. */
+	/* All bytes that the request did not bring have come: they were read,
+	 * or the peer has sent what it was granted for a write. NULL: it has
+	 * no such bytes, or they end the operation by themselves. */
 	void (*pulled)(struct wf_rdm_rx *rx);
 };
 
@@ -82,16 +86,18 @@ extern const struct wf_rdm_protocol wf_rdm_protocol_medium;
 extern const struct wf_rdm_protocol wf_rdm_protocol_runtread;
 extern const struct wf_rdm_protocol wf_rdm_protocol_longread;
 extern const struct wf_rdm_protocol wf_rdm_protocol_longcts;
+extern const struct wf_rdm_protocol wf_rdm_protocol_direct_write;
 extern const struct wf_rdm_protocol wf_rdm_protocol_eager_write;
 extern const struct wf_rdm_protocol wf_rdm_protocol_longread_write;
 extern const struct wf_rdm_protocol wf_rdm_protocol_longcts_write;
+extern const struct wf_rdm_protocol wf_rdm_protocol_direct_read;
 extern const struct wf_rdm_protocol wf_rdm_protocol_short_read;
 extern const struct wf_rdm_protocol wf_rdm_protocol_longcts_read;
 extern const struct wf_rdm_protocol wf_rdm_protocol_write_atomic;
 extern const struct wf_rdm_protocol wf_rdm_protocol_fetch_atomic;
 extern const struct wf_rdm_protocol wf_rdm_protocol_compare_atomic;
 
-#define WF_RDM_PROTOCOLS 13
+#define WF_RDM_PROTOCOLS 15
 extern const struct wf_rdm_protocol *const wf_rdm_protocols[WF_RDM_PROTOCOLS];
 
 /* Settles everything about @tx that depends on the peer, then takes the first

@@ -296,6 +296,25 @@ static void test_registry(void **state)
 {
 	(void)state;
 	wf_rdm_protocol_init();
+	for (int i = 0; i < WF_RDM_PROTOCOLS; i++) {
+		const struct wf_rdm_protocol *p = wf_rdm_protocols[i];
+		bool message = p->kind == WF_TX_SEND;
+
+		assert_true(p->can_use_for_send && p->construct_tx_packets &&
+			    p->request_completed && p->answered);
+		/* What the device does alone sends nothing to receive. */
+		assert_int_equal(!p->receive, p->no_packets);
+		assert_int_equal(!!p->types.tagged, message);
+		assert_true(message || (!p->has_more && !p->matched));
+		/* Either the device's word is the last or the peer's. */
+		assert_int_equal(p->ends_by_answer,
+				 p->request_completed !=
+						 wf_rdm_tx_is_delivered &&
+					 !p->types.dc_msg && !p->no_packets);
+		for (int j = 0; j < i; j++)
+			assert_string_not_equal(p->name,
+						wf_rdm_protocols[j]->name);
+	}
 	for (unsigned int type = 1; type < 256; type++) {
 		const struct wf_rdm_protocol *p =
 			wf_rdm_protocol_of((uint8_t)type);

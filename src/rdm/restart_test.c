@@ -35,7 +35,7 @@ static int bind_to(const struct wf_addr *addr)
 static void kill_node(struct node *n)
 {
 	struct wf_addr elsewhere;
-	int fd = net_bind(&elsewhere);
+	int fd = net_bind(&elsewhere, "udp");
 
 	assert_int_equal(dup2(fd, n->fd), n->fd);
 	close(fd);
@@ -224,6 +224,48 @@ static void test_late_answer(void **state)
 	net_close(net);
 }
 
+/* Bug: the target had sent to a process of which it heard nothing, and its
+ * device had lost the connection to it before it heard the first packet of the
+ * process that came after. It took the loss for one of answers to the new
+ * process, whose operations failed. */
+static void test_never_heard(void **state)
+{
+	uint64_t end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
+	struct wf_tx req = req_send(from, 8, OTHER_TAG);
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct node *a, *b;
+	struct net *net;
+
+	(void)state;
+	net = net_open(&attr);
+	a = &net->nodes[0];
+	b = &net->nodes[1];
+	fill(from, LONGEST, 3);
+	net_submit(net, 1, 0, &req);
+	assert_int_equal(wf_rdm_ep_wake(&a->ep), 0);
+	do {
+		wf_core_progress(&b->core);
+		wf_nic_progress(a->ep.nic);
+		assert_true(wf_base_clock_ns() < end);
+	} while (b->ep.outstanding);
+	assert_false(wf_rdm_peer_find(&b->ep, &a->addr)->life.theirs);
+	kill_node(a);
+	revive(a, &attr);
+	/* The target computes, its device takes the first packets. */
+	req = req_send(from, LONGEST, TAG);
+	node_recv_buf(b, TAG, into[0], LONGEST);
+	net_submit(net, 0, 1, &req);
+	do {
+		wf_core_progress(&a->core);
+		wf_nic_progress(b->ep.nic);
+		assert_true(wf_base_clock_ns() < end);
+	} while (a->ep.outstanding);
+	assert_int_equal(await(net, &a->txq).err, 0);
+	assert_int_equal(await(net, &b->rxcq).err, 0);
+	assert_true(filled(into[0], LONGEST, 3));
+	net_close(net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_closed),
 		cmocka_unit_test(test_closed_while_sent_to),
 		cmocka_unit_test(test_late_answer),
+		cmocka_unit_test(test_never_heard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,9 +13,11 @@
 	X(sent_runtread)                                                       \
 	X(sent_longread)                                                       \
 	X(sent_longcts)                                                        \
+	X(direct_writes)                                                       \
 	X(eager_writes)                                                        \
 	X(longread_writes)                                                     \
 	X(longcts_writes)                                                      \
+	X(direct_reads)                                                        \
 	X(short_reads)                                                         \
 	X(longcts_reads)                                                       \
 	X(write_atomics)                                                       \
@@ -26,9 +28,11 @@
 	X(sent_runtread_bytes)                                                 \
 	X(sent_longread_bytes)                                                 \
 	X(sent_longcts_bytes)                                                  \
+	X(direct_write_bytes)                                                  \
 	X(eager_write_bytes)                                                   \
 	X(longread_write_bytes)                                                \
 	X(longcts_write_bytes)                                                 \
+	X(direct_read_bytes)                                                   \
 	X(short_read_bytes)                                                    \
 	X(longcts_read_bytes)                                                  \
 	X(write_atomic_bytes)                                                  \

@@ -46,7 +46,7 @@ static void inserted(void *self, uint64_t name, const struct wf_addr *addr)
 	struct wf_rdm_peer *peer;
 
 	if (!ep->awake && !wf_base_addr_is_local(addr))
-		wf_rdm_ep_wake(ep);
+		wf_rdm_ep_try_wake(ep);
 	if (!ep->awake || ep->host->forked)
 		return;
 	peer = wf_rdm_peer_find(ep, addr);
@@ -108,6 +108,9 @@ static void unregistered(void *self, uint64_t key)
 
 	if (!ep->awake || ep->host->forked)
 		return;
+	/* A peer may be in the middle of an access by the device. */
+	if (ep->direct)
+		wf_nic_sync(ep->nic);
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);
@@ -245,6 +248,10 @@ static uint64_t look(void *self, uint64_t now)
 {
 	struct wf_rdm_ep *ep = self;
 
+	if (wf_unlikely(!ep->awake)) {
+		wf_rdm_ep_hear_again(ep, now);
+		return UINT64_MAX;
+	}
 	wf_rdm_stats_flush(ep);
 	if (now < ep->probe_at)
 		return UINT64_MAX;
@@ -320,6 +327,8 @@ bool wf_rdm_ep_doze(struct wf_rdm_ep *ep, uint64_t *deadline)
 	uint64_t device;
 	bool waits;
 
+	if (!ep->awake && ep->deaf)
+		lower(deadline, ep->wake_at);
 	if (!ep->awake || ep->host->forked)
 		return true;
 	wf_rdm_stats_flush(ep);

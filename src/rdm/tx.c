@@ -46,9 +46,11 @@ static void try_register(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	for (uint32_t i = 0; i < req->iov_count; i++) {
 		if (!req->iov[i].iov_len)
 			continue;
-		if (!wf_nic_mr_reg(ep->nic, req->iov[i].iov_base,
-				   req->iov[i].iov_len, WF_NIC_REMOTE_READ,
-				   &tx->mrs[i]))
+		if (!wf_nic_mr_reg(
+			    ep->nic, req->iov[i].iov_base, req->iov[i].iov_len,
+			    req->kind == WF_TX_READ ? WF_NIC_LOCAL_WRITE :
+						      WF_NIC_REMOTE_READ,
+			    &tx->mrs[i]))
 			continue;
 		while (i-- > 0) {
 			if (req->iov[i].iov_len)
@@ -111,6 +113,8 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 		  const struct wf_tx *req, struct wf_rdm_tx **out)
 {
 	bool has_source = req->kind == WF_TX_SEND || req->kind == WF_TX_WRITE;
+	bool direct = ep->direct && req->len &&
+		      (req->kind == WF_TX_WRITE || req->kind == WF_TX_READ);
 	struct wf_rdm_tx *tx = wf_base_pool_get(&ep->tx_pool);
 
 	if (!tx)
@@ -122,14 +126,16 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	wf_base_list_init(&tx->unacked_link);
 	wf_rdm_stream_init(&tx->stream);
 	keep(tx, req);
-	/* Small ones are in their packet at once, unless that has to wait. */
+	/* Small ones are in their packet at once, unless that has to wait, or
+	 * may have to be made later. */
 	if (req->inject &&
-	    (req->len > COPY_MAX || peer->max_msg < WF_RDM_PKT_SMALL) &&
+	    (req->len > COPY_MAX || direct ||
+	     peer->max_msg < WF_RDM_PKT_SMALL) &&
 	    wf_rdm_tx_keep_copy(tx)) {
 		wf_base_pool_put(&ep->tx_pool, tx);
 		return -EAGAIN;
 	}
-	if (has_source && !tx->bounce && req->len > COPY_MAX)
+	if (!tx->bounce && ((has_source && req->len > COPY_MAX) || direct))
 		try_register(ep, tx);
 	*out = tx;
 	return 0;
@@ -321,11 +327,8 @@ static void report(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	if (whole) {
 		if (tx->err && !whole->err)
 			whole->err = tx->err;
-		if (!--whole->pieces) {
-			whole->answered = true;
-			whole->acked = whole->req.len;
+		if (!--whole->pieces)
 			wf_rdm_tx_settle(ep, whole);
-		}
 	} else if (tx->err) {
 		report_failure(ep, tx);
 	} else {
@@ -350,8 +353,7 @@ bool wf_rdm_tx_is_answered(const struct wf_rdm_tx *tx)
 
 static bool is_done(const struct wf_rdm_tx *tx)
 {
-	return !tx->pieces && tx->constructed &&
-	       tx->protocol->request_completed(tx);
+	return tx->constructed && tx->protocol->request_completed(tx);
 }
 
 void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)

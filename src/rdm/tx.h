@@ -42,6 +42,7 @@ struct wf_rdm_tx {
 	bool registered;  /* mrs are valid */
 	bool nacked;	  /* the peer could not read: goes by CTS instead */
 	bool counted;	  /* in peer->writes or ->reads */
+	bool not_direct;  /* the target's application has to take part */
 	int err;	  /* positive: fails with this */
 	uint64_t sent;	  /* bytes in request packets */
 	uint64_t acked;	  /* bytes the device has delivered */

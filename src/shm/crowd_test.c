@@ -306,7 +306,7 @@ static void test_progress_of_others_wakes(void **state)
 	struct crowd *c = *state;
 	struct wf_shm_ep *ep = &c->j->to;
 
-	ep->host->threads = true;
+	joined_core(ep)->lock->real = true;
 	fall_asleep(ep);
 	for (int turn = 0; turn < 100; turn++) {
 		ep->host->look_at = 0;

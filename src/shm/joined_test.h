@@ -91,6 +91,7 @@ static inline int joined_open_at(struct wf_core *core, struct wf_shm_ep *ep,
 	struct wf_way *way;
 	int err;
 
+	wf_core_init(core, false);
 	assert_int_equal(wf_core_open(core, host), 0);
 	way = wf_core_add(core, &wf_shm_transport, ep);
 	err = wf_shm_ep_open(ep, attr, &core->host, way);

@@ -39,7 +39,6 @@ struct wf_host {
 	bool forked;	  /* we are a child: touch nothing */
 	bool joined;	  /* barriers on all processors reach us ... */
 	bool all_joined;  /* ... and every peer */
-	bool threads;	  /* several may wait for us at once */
 	uint64_t now;	  /* when the clock was last looked at, ns */
 	uint64_t look_at; /* when the descriptors are looked at again, ns */
 	struct wf_loop loop;

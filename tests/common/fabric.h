@@ -94,8 +94,8 @@ struct weft_test_comp {
 	fi_addr_t src;
 };
 
-/* First call of a test: only weft is loaded, and after @seconds the process
- * is a failed one. Exits 77 without FI_PROVIDER_PATH. WEFT_TEST_PROVIDER names
+/* First call of a test: only weft is loaded, and after @seconds, 110 at least,
+ * the process is a failed one. Exits 77 without FI_PROVIDER_PATH. WEFT_TEST_PROVIDER names
  * another provider, to see what that one makes of a test. */
 void weft_test_begin(unsigned int seconds);
 

@@ -94,11 +94,14 @@ def check(top):
     want(lines and lines[-1] == "2 passed, 1 failed, 1 skipped",
          "no counts at the end", said)
     # Its tests run beside those of other builds, so that they print later.
-    said, code = run(top, "clang", "asan")
+    said, code = run(top, "gcc", "asan")
     want("== asan: tests" in said and said.count("two is wrong") == 2,
          "no output of the second build", said)
     want(said.splitlines()[-1:] == ["4 passed, 2 failed, 2 skipped"],
          "no counts of both builds", said)
+    said, code = run(top, "clang")
+    want(code == 0 and said.splitlines()[-1:] == ["1 passed, 0 failed"],
+         "tests of a build that only compiles", said)
     said, code = run(top, "gcc", broken=True)
     want(code == 1 and "a.c:1: error: no" in said and "Compiling" not in said,
          "not just the error of the compiler", said)

@@ -18,6 +18,11 @@
 #define SLEEP_MS 5000
 #define SLEPT_THROUGH (2 * SIM_S)
 #define PATIENCE (3 * SIM_S)
+#define CANCEL_READS 1000
+#define PROMPT_LEN 1000 /* goes at once, whatever the protocols */
+#define PROMPT_LARGEST 3000
+#define PROMPT_MESSAGES 20
+#define PROMPT_NS (25 * SIM_MS)
 
 bool app_all_done;
 
@@ -33,6 +38,11 @@ static uint32_t draw(struct sim_app *app, uint32_t n)
 
 /* -- receives --------------------------------------------------------------- */
 
+static struct fid_ep *receiver(const struct sim_app *app)
+{
+	return app->srx ? app->srx : app->ep;
+}
+
 static bool post_receive(struct sim_app *app, struct app_recv *r)
 {
 	ssize_t err;
@@ -40,8 +50,8 @@ static bool post_receive(struct sim_app *app, struct app_recv *r)
 	memset(r->buf.addr, 0xee, r->buf.len < 256 ? r->buf.len : 256);
 	r->post = app->posts + 1;
 	r->buf.posted = true;
-	err = fi_trecv(app->ep, r->buf.addr, r->buf.len, NULL, FI_ADDR_UNSPEC,
-		       0, ~0ull, r);
+	err = fi_trecv(receiver(app), r->buf.addr, r->buf.len, NULL,
+		       FI_ADDR_UNSPEC, 0, ~0ull, r);
 	r->buf.posted = !err;
 	app->posts += !err;
 	return !err;
@@ -59,9 +69,10 @@ static bool post_multi(struct sim_app *app, struct app_recv *r)
 	r->post = app->posts + 1;
 	r->buf.posted = true;
 	if (sim.s.multi_recv)
-		err = fi_recvmsg(app->ep, &msg, FI_MULTI_RECV | FI_COMPLETION);
+		err = fi_recvmsg(receiver(app), &msg,
+				 FI_MULTI_RECV | FI_COMPLETION);
 	else
-		err = fi_recv(app->ep, r->buf.addr, r->buf.len, NULL,
+		err = fi_recv(receiver(app), r->buf.addr, r->buf.len, NULL,
 			      FI_ADDR_UNSPEC, r);
 	r->buf.posted = !err;
 	app->posts += !err;
@@ -106,10 +117,13 @@ static uint32_t draw_len(struct sim_app *app)
 	return len > sim.s.largest ? sim.s.largest : len;
 }
 
+/* Bit 0 of @lane: from which endpoint, bit 1: to which. */
 static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
-		      unsigned int peer, size_t len, enum oracle_kind kind)
+		      unsigned int peer, unsigned int lane, size_t len,
+		      enum oracle_kind kind)
 {
-	fi_addr_t to = app->addr[peer];
+	fi_addr_t to = lane & 2 ? app->second_addr[peer] : app->addr[peer];
+	struct fid_ep *ep = lane & 1 ? app->second : app->ep;
 	void *buf = op->buf.addr;
 	uint64_t flags = FI_COMPLETION;
 	struct iovec iov = { buf, len };
@@ -131,8 +145,8 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 			break;
 		op->fate = ORACLE_UNSENT; /* nothing will tell */
 		return kind == ORACLE_TAGGED ?
-			       fi_tinject(app->ep, buf, len, to, id) :
-			       fi_injectdata(app->ep, buf, len, id, to);
+			       fi_tinject(ep, buf, len, to, id) :
+			       fi_injectdata(ep, buf, len, id, to);
 	case 1:
 		flags |= FI_DELIVERY_COMPLETE;
 		op->fate = ORACLE_DELIVERED;
@@ -143,35 +157,55 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 		break;
 	default:
 		return kind == ORACLE_TAGGED ?
-			       fi_tsend(app->ep, buf, len, NULL, to, id, op) :
-			       fi_senddata(app->ep, buf, len, NULL, id, to, op);
+			       fi_tsend(ep, buf, len, NULL, to, id, op) :
+			       fi_senddata(ep, buf, len, NULL, id, to, op);
 	}
 	if (kind == ORACLE_TAGGED)
-		return fi_tsendmsg(app->ep, &tagged, flags);
-	return fi_sendmsg(app->ep, &msg, flags | FI_REMOTE_CQ_DATA);
+		return fi_tsendmsg(ep, &tagged, flags);
+	return fi_sendmsg(ep, &msg, flags | FI_REMOTE_CQ_DATA);
+}
+
+/* By packets, with nothing wrong but that processes compute: once two of them are
+ * connected, small messages are acknowledged by threads, whatever the peer does.
+ * Not under priorities, where a thread may not run for as long as others do.
+ */
+static bool is_prompt(const struct sim_app *app, const struct app_op *op,
+		      unsigned int peer, uint32_t len)
+{
+	return !(sim.s.faults & ~(1u << SIM_FAULT_COMPUTE)) && !sim.s.pct &&
+	       !sim.s.shm && !sim.s.narrow && !sim.s.blocked && !sim.s.churns &&
+	       !sim.s.srx && !sim.s.fds_max && app->met[peer] &&
+	       len <= PROMPT_LEN && sim.s.largest <= PROMPT_LARGEST &&
+	       sim.s.messages <= PROMPT_MESSAGES && op->fate == ORACLE_SENT &&
+	       peer != app->proc->number;
 }
 
 static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 {
 	uint32_t len = draw_len(app);
 	enum oracle_kind kind = draw(app, 3) ? ORACLE_TAGGED : ORACLE_PLAIN;
+	unsigned int lane = sim.s.srx ? draw(app, 4) : 0;
 	uint64_t id;
 	ssize_t err;
 
+	if (app_renew_peer(app, peer))
+		return false;
 	if (kind == ORACLE_PLAIN && sim.s.multi_recv && len > sim.s.largest / 2)
 		len = sim.s.largest / 2;
-	id = oracle_sent(app->proc, &sim.proc[peer], kind, len);
+	id = oracle_sent(app->proc, &sim.proc[peer], kind, lane, len);
 	oracle_fill(id, op->buf.addr, len);
 	op->id = id;
 	op->buf.what = APP_SEND;
 	op->buf.posted = true;
+	op->begun = sim.now;
+	op->computed = app->computed;
 	app->doing = "send";
-	err = submit(app, op, id, peer, len, kind);
+	err = submit(app, op, id, peer, lane, len, kind);
 	app->doing = NULL;
 	if (err) {
 		op->buf.posted = false;
 		oracle_unsent(id);
-		if (err != -FI_EAGAIN && !oracle_errors_allowed())
+		if (err != -FI_EAGAIN && !oracle_may_fail(peer))
 			sim_fail("a send is refused with %zd", err);
 		return false;
 	}
@@ -181,9 +215,16 @@ static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 		op->buf.posted = false;
 		oracle_fate(id, ORACLE_INJECTED, 0);
 	} else {
+		op->prompt = is_prompt(app, op, peer, len);
 		app->under_way++;
 	}
 	return true;
+}
+
+/* Process 0 answers, the others ask. */
+static bool asks(void)
+{
+	return sim.s.work == SIM_WORK_REQUEST || sim.s.work == SIM_WORK_CHURN;
 }
 
 /* Whom the next message goes to; itself: nobody. */
@@ -195,6 +236,7 @@ static unsigned int draw_peer(struct sim_app *app)
 	case SIM_WORK_MANY_TO_ONE:
 		return 0;
 	case SIM_WORK_REQUEST:
+	case SIM_WORK_CHURN:
 		return me ? 0 : me;
 	case SIM_WORK_CONNECT:
 		return (me + app->left) % procs;
@@ -232,8 +274,7 @@ static bool send_drawn(struct sim_app *app)
 		return false;
 	peer = draw_peer(app);
 	if (peer == app->proc->number && draw(app, 8) &&
-	    (sim.s.work == SIM_WORK_MANY_TO_ONE ||
-	     sim.s.work == SIM_WORK_REQUEST)) {
+	    (sim.s.work == SIM_WORK_MANY_TO_ONE || asks())) {
 		app->left = 0;
 		return false;
 	}
@@ -247,7 +288,7 @@ static bool send_drawn(struct sim_app *app)
 	if (!send_one(app, op, peer))
 		return false;
 	app->left--;
-	app->awaiting = sim.s.work == SIM_WORK_REQUEST;
+	app->awaiting = asks();
 	app->asked_at = sim.now;
 	return true;
 }
@@ -273,6 +314,10 @@ static void received(struct sim_app *app, struct app_recv *r,
 	uint64_t id = tagged ? entry->tag : entry->data;
 	const void *at = err ? NULL : r->buf.addr;
 
+	if (err == FI_ECANCELED) {
+		r->buf.posted = false;
+		return;
+	}
 	if (r->buf.what == APP_MULTI && sim.s.multi_recv) {
 		if (entry->flags & FI_MULTI_RECV)
 			r->buf.posted = false;
@@ -282,12 +327,10 @@ static void received(struct sim_app *app, struct app_recv *r,
 	} else {
 		r->buf.posted = false;
 	}
-	if (err == FI_ECANCELED)
-		return;
 	oracle_received(app->proc, id, tagged ? ORACLE_TAGGED : ORACLE_PLAIN,
 			at, entry->len, r->post);
 	app_check_guards(app);
-	if (sim.s.work == SIM_WORK_REQUEST && !err) {
+	if (asks() && !err) {
 		if (app->proc->number) {
 			app->awaiting = false;
 		} else if (oracle_sender(id)) {
@@ -295,6 +338,19 @@ static void received(struct sim_app *app, struct app_recv *r,
 			app->owed[oracle_sender(id)]++;
 		}
 	}
+}
+
+static void check_prompt(struct sim_app *app, const struct app_op *op)
+{
+	uint64_t took = sim.now - op->begun - (app->computed - op->computed);
+
+	if (op->buf.what != APP_SEND)
+		return;
+	app->met[oracle_receiver(op->id)] = true;
+	if (op->prompt && took > PROMPT_NS)
+		sim_fail("message %s completes after %llu us",
+			 oracle_name(op->id),
+			 (unsigned long long)(took / SIM_US));
 }
 
 static void completed(struct sim_app *app,
@@ -313,6 +369,7 @@ static void completed(struct sim_app *app,
 	}
 	op = (struct app_op *)buf;
 	buf->posted = false;
+	check_prompt(app, op);
 	app->under_way--;
 	if (buf->what == APP_REMOTE)
 		app_remote_ended(app, op, err);
@@ -323,12 +380,12 @@ static void completed(struct sim_app *app,
 		app->awaiting = false;
 }
 
-static bool read_error(struct sim_app *app)
+static bool read_error(struct sim_app *app, struct fid_cq *cq)
 {
 	struct fi_cq_err_entry e = { 0 };
 	struct fi_cq_tagged_entry entry;
 
-	if (fi_cq_readerr(app->cq, &e, 0) != 1)
+	if (fi_cq_readerr(cq, &e, 0) != 1)
 		return false;
 	entry = (struct fi_cq_tagged_entry){
 		.op_context = e.op_context,
@@ -348,7 +405,7 @@ static bool read_error(struct sim_app *app)
 	return true;
 }
 
-static ssize_t read_some(struct sim_app *app,
+static ssize_t read_some(struct sim_app *app, struct fid_cq *cq,
 			 struct fi_cq_tagged_entry *entries, size_t most,
 			 bool sleep)
 {
@@ -356,9 +413,9 @@ static ssize_t read_some(struct sim_app *app,
 	ssize_t got;
 
 	if (!sleep)
-		return fi_cq_read(app->cq, entries, most);
+		return fi_cq_read(cq, entries, most);
 	app->doing = "fi_cq_sread";
-	got = fi_cq_sread(app->cq, entries, most, NULL, SLEEP_MS);
+	got = fi_cq_sread(cq, entries, most, NULL, SLEEP_MS);
 	app->doing = NULL;
 	if (got == -FI_EAGAIN && sim.now - begin > SLEPT_THROUGH &&
 	    sim.healed) {
@@ -376,10 +433,15 @@ static bool take_completions(struct sim_app *app, bool sleep)
 {
 	struct fi_cq_tagged_entry entries[READ_MOST];
 	size_t most = sim.s.tiny ? 1 : 1 + below(app, READ_MOST);
-	ssize_t got = read_some(app, entries, most, sleep);
+	struct fid_cq *cq = app->cq;
+	ssize_t got;
 
+	app->turn = !app->turn;
+	if (app->second_cq && app->turn)
+		cq = app->second_cq;
+	got = read_some(app, cq, entries, most, sleep);
 	if (got == -FI_EAVAIL)
-		return read_error(app);
+		return read_error(app, cq);
 	if (got == -FI_EAGAIN)
 		return false;
 	if (got <= 0)
@@ -394,15 +456,16 @@ static bool take_completions(struct sim_app *app, bool sleep)
 static void compute(struct sim_app *app)
 {
 	static const uint64_t spans[] = { 5 * SIM_US, 100 * SIM_US, 2 * SIM_MS,
-					  30 * SIM_MS };
-	uint64_t span;
+					  30 * SIM_MS, 300 * SIM_MS };
+	uint64_t span, begin = sim.now;
 
 	if (!sim_fault(SIM_FAULT_COMPUTE))
 		return;
-	span = spans[below(app, 4)];
+	span = spans[below(app, 5)];
 	app->doing = "compute";
 	sim_sleep_until(sim.now + below(app, (uint32_t)span), NULL);
 	app->doing = NULL;
+	app->computed += sim.now - begin;
 }
 
 static void step(struct sim_app *app)
@@ -427,7 +490,7 @@ static void step(struct sim_app *app)
 		sim_idle();
 }
 
-static void open_endpoint(struct sim_app *app)
+static void open_all(struct sim_app *app)
 {
 	for (int i = 1;; i++) {
 		int err;
@@ -446,6 +509,51 @@ static void open_endpoint(struct sim_app *app)
 	app->doing = NULL;
 	app->proc->calm = false;
 	sim_busy();
+}
+
+/* A client goes, and will come again. */
+static bool leaves(const struct sim_app *app)
+{
+	return sim.s.work == SIM_WORK_CHURN && app->proc->number &&
+	       app->phase == APP_DONE && !app->awaiting &&
+	       app->proc->life < sim.s.churns;
+}
+
+static struct app_recv *posted(struct sim_app *app)
+{
+	for (int i = 0; i < APP_RECEIVES; i++) {
+		if (app->receives[i].buf.posted)
+			return &app->receives[i];
+	}
+	for (int i = 0; i < APP_MULTIS; i++) {
+		if (app->multis[i].buf.posted)
+			return &app->multis[i];
+	}
+	return NULL;
+}
+
+/* One of two endpoints goes, with its queue. Receives that both shared can be
+ * cancelled, and the other one's queue tells of it. */
+static void cancel_receives(struct sim_app *app)
+{
+	struct app_recv *r;
+
+	app_close_second(app);
+	while ((r = posted(app))) {
+		ssize_t err = fi_cancel(&app->srx->fid, r);
+
+		/* A message to the endpoint that is gone had it. */
+		if (err == -FI_ENOENT)
+			r->buf.posted = false;
+		else if (err)
+			sim_fail("fi_cancel() returns %zd", err);
+		for (int i = 0; r->buf.posted && i < CANCEL_READS; i++) {
+			if (!take_completions(app, false))
+				sim_idle();
+		}
+		if (r->buf.posted)
+			sim_fail("a cancelled receive does not end");
+	}
 }
 
 static void check_left(const struct sim_proc *proc)
@@ -471,12 +579,14 @@ void *app_main(void *arg)
 		sim.s.work == SIM_WORK_CONNECT ? sim.s.procs : sim.s.messages;
 	app_prepare(app);
 	proc->app = app;
-	open_endpoint(app);
-	while (!app_all_done)
+	open_all(app);
+	while (!app_all_done && !leaves(app))
 		step(app);
 	app->phase = APP_CLOSES;
 	app->doing = "close";
 	proc->calm = true;
+	if (app->srx)
+		cancel_receives(app);
 	app_close(app);
 	app_check_guards(app);
 	/* A thread of the provider may need a moment to end. */

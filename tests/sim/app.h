@@ -25,6 +25,8 @@
 #define APP_KEY 0x77
 #define APP_SLOT 2048 /* of a window, for each peer */
 #define APP_PORT 7000
+#define APP_STRIDE 32 /* ports of one life, or of first endpoints */
+#define APP_SECOND 16384
 
 enum app_what { APP_SEND, APP_RECV, APP_MULTI, APP_REMOTE };
 enum app_remote { APP_WRITE, APP_READ, APP_ADD, APP_ADD_TWO, APP_REMOTES };
@@ -50,6 +52,8 @@ struct app_op {
 	uint32_t bytes;
 	uint64_t operand;
 	uint64_t begun;
+	uint64_t computed; /* by the application before it began */
+	bool prompt;	   /* the peer need not call for its completion */
 };
 
 struct app_recv {
@@ -83,6 +87,14 @@ struct sim_app {
 	struct fid_ep *ep;
 	struct fid_mr *mr;
 	fi_addr_t addr[SIM_PROCS];
+	unsigned int addr_life[SIM_PROCS];
+	/* With shared receives: the context, and an endpoint beside the first,
+	 * with a queue of its own. */
+	struct fid_ep *srx, *second;
+	struct fid_cq *second_cq;
+	struct fi_info *second_info;
+	fi_addr_t second_addr[SIM_PROCS];
+	bool turn; /* which queue is read next */
 	struct app_op ops[APP_OPS];
 	struct app_recv receives[APP_RECEIVES];
 	struct app_recv multis[APP_MULTIS];
@@ -98,7 +110,8 @@ struct sim_app {
 	unsigned int credit;	      /* their sum */
 	bool awaiting;		      /* an answer */
 	uint64_t asked_at;
-	uint64_t busy_until; /* computes */
+	uint64_t computed;   /* time that it did not call */
+	bool met[SIM_PROCS]; /* a message to it has completed */
 };
 
 void *app_main(void *arg);
@@ -108,6 +121,12 @@ bool app_may_touch(const struct sim_app *app, const char *addr, size_t len,
 
 /* app_open.c */
 int app_open(struct sim_app *app);
+/* The address of a client that has come back with another one. */
+int app_renew_peer(struct sim_app *app, unsigned int peer);
+/* Which process has a port. */
+unsigned int app_of_port(uint16_t port);
+/* Closes the second endpoint and its queue. */
+void app_close_second(struct sim_app *app);
 void app_close(struct sim_app *app);
 /* Memory, once in a life. */
 void app_prepare(struct sim_app *app);

@@ -74,6 +74,20 @@ void app_check_guards(const struct sim_app *app)
 		check_guard(&app->multis[i].buf);
 }
 
+/* Clients that come and go have another address each time. */
+static uint16_t port_of(const struct sim_proc *proc)
+{
+	unsigned int life =
+		sim.s.work == SIM_WORK_CHURN && proc->number ? proc->life : 0;
+
+	return (uint16_t)(APP_PORT + proc->number + life * APP_STRIDE);
+}
+
+unsigned int app_of_port(uint16_t port)
+{
+	return (unsigned int)(ntohs(port) - APP_PORT) % APP_STRIDE;
+}
+
 static struct fi_info *make_hints(void)
 {
 	struct fi_info *hints = __wrap_fi_dupinfo(NULL);
@@ -87,45 +101,87 @@ static struct fi_info *make_hints(void)
 	hints->domain_attr->threading =
 		sim.s.threads ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	hints->domain_attr->av_type = FI_AV_TABLE;
+	if (sim.s.progress)
+		hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	if (sim.s.srx)
+		hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	return hints;
 }
 
-static int get_info(struct sim_app *app)
+static int get_info(struct sim_app *app, unsigned int more,
+		    struct fi_info **info)
 {
-	struct fi_provider *provider = fi_prov_ini();
 	struct fi_info *hints = make_hints();
-	char node[32], port[16];
+	char node[32] = "0.0.0.0", port[16];
 	int err;
 
-	app->provider = provider;
 	if (!hints)
 		return -FI_ENOMEM;
-	snprintf(node, sizeof(node), "10.0.0.%u", app->proc->node->number + 1);
-	snprintf(port, sizeof(port), "%u", APP_PORT + app->proc->number);
-	err = provider->getinfo(FI_VERSION(1, 17), node, port, FI_SOURCE, hints,
-				&app->info);
+	if (!sim.s.any)
+		snprintf(node, sizeof(node), "10.0.0.%u",
+			 app->proc->node->number + 1);
+	snprintf(port, sizeof(port), "%u", port_of(app->proc) + more);
+	err = app->provider->getinfo(FI_VERSION(1, 17), node, port, FI_SOURCE,
+				     hints, info);
 	__wrap_fi_freeinfo(hints);
-	if (!err)
-		err = provider->fabric(app->info->fabric_attr, &app->fabric,
-				       NULL);
 	return err;
+}
+
+/* One that is bound to all addresses is known by any of them. */
+static struct in_addr addr_of(const struct sim_app *app,
+			      const struct sim_proc *peer)
+{
+	unsigned int which = (app->proc->number + peer->number) % 3;
+
+	if (sim.s.any && which == 1)
+		return sim_net_second(peer->node);
+	if (sim.s.any && which == 2 && peer->node == app->proc->node)
+		return (struct in_addr){ htonl(INADDR_LOOPBACK) };
+	return sim_net_addr(peer->node);
+}
+
+static int insert(struct sim_app *app, const struct sim_proc *peer,
+		  unsigned int more, fi_addr_t *addr)
+{
+	const struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)(port_of(peer) + more)),
+		.sin_addr = addr_of(app, peer),
+	};
+
+	return fi_av_insert(app->av, &sin, 1, addr, 0, NULL) == 1 ? 0 :
+								    -FI_ENOMEM;
 }
 
 static int insert_peers(struct sim_app *app)
 {
-	for (unsigned int i = 0; i < sim.s.procs; i++) {
-		const struct sockaddr_in peer = {
-			.sin_family = AF_INET,
-			.sin_port = htons((uint16_t)(APP_PORT + i)),
-			.sin_addr = sim_net_addr(sim.proc[i].node),
-		};
+	int err = 0;
 
-		if (fi_av_insert(app->av, &peer, 1, &app->addr[i], 0, NULL) !=
-		    1)
-			return -FI_ENOMEM;
+	for (unsigned int i = 0; i < sim.s.procs && !err; i++) {
+		app->addr_life[i] = sim.proc[i].life;
+		err = insert(app, &sim.proc[i], 0, &app->addr[i]);
+		if (!err && sim.s.srx)
+			err = insert(app, &sim.proc[i], APP_SECOND,
+				     &app->second_addr[i]);
 	}
+	return err;
+}
+
+int app_renew_peer(struct sim_app *app, unsigned int peer)
+{
+	int err;
+
+	if (sim.s.work != SIM_WORK_CHURN || !peer ||
+	    app->addr_life[peer] == sim.proc[peer].life)
+		return 0;
+	err = fi_av_remove(app->av, &app->addr[peer], 1, 0);
+	if (!err)
+		err = insert(app, &sim.proc[peer], 0, &app->addr[peer]);
+	if (err)
+		return err;
+	app->addr_life[peer] = sim.proc[peer].life;
 	return 0;
 }
 
@@ -140,43 +196,82 @@ static int open_window(struct sim_app *app)
 }
 
 /* A multi-receive with less room than this is over: no message is cut. */
-static int set_least(struct sim_app *app)
+static int set_least(struct fid_ep *ep)
 {
 	size_t least = sim.s.largest;
 
-	return fi_setopt(&app->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV,
+	return fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV,
 			 &least, sizeof(least));
+}
+
+static int open_queue(struct sim_app *app, struct fid_cq **cq)
+{
+	struct fi_cq_attr attr = {
+		.format = FI_CQ_FORMAT_TAGGED,
+		.size = sim.s.cq_size,
+		.wait_obj = sim.s.sleeps ? FI_WAIT_FD : FI_WAIT_NONE,
+	};
+
+	return fi_cq_open(app->domain, &attr, cq, NULL);
+}
+
+static int open_endpoint(struct sim_app *app, struct fi_info *info,
+			 struct fid_cq *cq, struct fid_ep **ep)
+{
+	int err = fi_endpoint(app->domain, info, ep, NULL);
+
+	if (!err)
+		err = fi_ep_bind(*ep, &app->av->fid, 0);
+	if (!err)
+		err = fi_ep_bind(*ep, &cq->fid, FI_TRANSMIT | FI_RECV);
+	if (!err && app->srx)
+		err = fi_ep_bind(*ep, &app->srx->fid, 0);
+	if (!err && !app->srx)
+		err = set_least(*ep);
+	if (!err)
+		err = fi_enable(*ep);
+	return err;
+}
+
+static int open_shared(struct sim_app *app)
+{
+	int err = fi_srx_context(app->domain, app->info->rx_attr, &app->srx,
+				 NULL);
+
+	if (!err)
+		err = set_least(app->srx);
+	if (!err)
+		err = get_info(app, APP_SECOND, &app->second_info);
+	if (!err)
+		err = open_queue(app, &app->second_cq);
+	if (!err)
+		err = open_endpoint(app, app->second_info, app->second_cq,
+				    &app->second);
+	return err;
 }
 
 int app_open(struct sim_app *app)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_cq_attr cq_attr = {
-		.format = FI_CQ_FORMAT_TAGGED,
-		.size = sim.s.cq_size,
-		.wait_obj = sim.s.sleeps ? FI_WAIT_FD : FI_WAIT_NONE,
-	};
 	int err;
 
-	err = get_info(app);
+	app->provider = fi_prov_ini();
+	err = get_info(app, 0, &app->info);
+	if (!err)
+		err = app->provider->fabric(app->info->fabric_attr,
+					    &app->fabric, NULL);
 	if (!err)
 		err = fi_domain(app->fabric, app->info, &app->domain, NULL);
 	if (!err)
 		err = fi_av_open(app->domain, &av_attr, &app->av, NULL);
 	if (!err)
-		err = fi_cq_open(app->domain, &cq_attr, &app->cq, NULL);
+		err = open_queue(app, &app->cq);
 	if (!err)
 		err = open_window(app);
+	if (!err && sim.s.srx)
+		err = open_shared(app);
 	if (!err)
-		err = fi_endpoint(app->domain, app->info, &app->ep, NULL);
-	if (!err)
-		err = fi_ep_bind(app->ep, &app->av->fid, 0);
-	if (!err)
-		err = fi_ep_bind(app->ep, &app->cq->fid, FI_TRANSMIT | FI_RECV);
-	if (!err)
-		err = set_least(app);
-	if (!err)
-		err = fi_enable(app->ep);
+		err = open_endpoint(app, app->info, app->cq, &app->ep);
 	if (!err)
 		err = insert_peers(app);
 	return err;
@@ -197,9 +292,19 @@ static void close_one(void *fid)
 	memcpy(fid, &at, sizeof(at));
 }
 
+void app_close_second(struct sim_app *app)
+{
+	close_one(&app->second);
+	close_one(&app->second_cq);
+	__wrap_fi_freeinfo(app->second_info);
+	app->second_info = NULL;
+}
+
 void app_close(struct sim_app *app)
 {
+	app_close_second(app);
 	close_one(&app->ep);
+	close_one(&app->srx);
 	close_one(&app->mr);
 	app->window_open = false;
 	close_one(&app->cq);

@@ -155,7 +155,7 @@ bool app_remote_start(struct sim_app *app, struct app_op *op, unsigned int peer)
 	if (err) {
 		op->buf.posted = false;
 		count_maybe(op, -1);
-		if (err != -FI_EAGAIN && !oracle_errors_allowed())
+		if (err != -FI_EAGAIN && !oracle_may_fail(peer))
 			sim_fail("a remote operation is refused with %zd", err);
 		return false;
 	}

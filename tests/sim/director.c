@@ -108,7 +108,8 @@ static bool all_sent(void)
 	for (unsigned int i = 0; i < sim.s.procs; i++) {
 		const struct sim_app *app = sim.proc[i].app;
 
-		if (!app || app->phase == APP_WORKS)
+		if (!app || app->phase == APP_WORKS ||
+		    (i && sim.proc[i].life < sim.s.churns))
 			return false;
 	}
 	return true;
@@ -133,8 +134,11 @@ static void direct(void)
 		sim_proc_start(proc, app_main, proc);
 	}
 	make_trouble();
-	while (!all_sent() || !oracle_all_received())
+	while (!all_sent() || !oracle_all_received()) {
 		sim_sleep_until(sim.now + SIM_MS, NULL);
+		if (sim.s.churns)
+			restart_dead(true);
+	}
 	/* What is wrong shows after a moment, too: messages that come twice. */
 	sim_sleep_until(sim.now + 20 * SIM_MS, NULL);
 	oracle_check_end();

@@ -75,8 +75,8 @@ char *__wrap_getenv(const char *name)
 /* -- interfaces ------------------------------------------------------------- */
 
 struct interfaces {
-	struct ifaddrs list[2];
-	struct sockaddr_in addr[2];
+	struct ifaddrs list[3];
+	struct sockaddr_in addr[3];
 };
 
 int __wrap_getifaddrs(struct ifaddrs **list)
@@ -87,7 +87,7 @@ int __wrap_getifaddrs(struct ifaddrs **list)
 	if (sim_fault(SIM_FAULT_DESCRIPTORS))
 		return SIM_RET(-EMFILE);
 	all = real_calloc(1, sizeof(*all));
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		all->addr[i].sin_family = AF_INET;
 		all->list[i].ifa_addr = (struct sockaddr *)&all->addr[i];
 		all->list[i].ifa_flags = IFF_UP | IFF_RUNNING;
@@ -98,6 +98,10 @@ int __wrap_getifaddrs(struct ifaddrs **list)
 	all->list[0].ifa_next = &all->list[1];
 	all->addr[1].sin_addr = sim_net_addr(sim_proc_current()->node);
 	all->list[1].ifa_name = (char *)(uintptr_t) "eth0";
+	all->addr[2].sin_addr = sim_net_second(sim_proc_current()->node);
+	all->list[2].ifa_name = (char *)(uintptr_t) "eth1";
+	if (sim.s.any)
+		all->list[1].ifa_next = &all->list[2];
 	*list = all->list;
 	return 0;
 }
@@ -160,7 +164,7 @@ static const char *setting(const char *name)
 	};
 
 	if (!strcmp(name, "nic"))
-		return "udp";
+		return s->tcp ? "tcp" : "udp";
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
 		if (strcmp(given[i].name, name))
 			continue;

@@ -328,6 +328,176 @@ static void packets(const char *addr)
 	close(fd_a);
 }
 
+/* -- TCP -------------------------------------------------------------------- */
+
+static int tcp_socket(const char *addr, uint16_t port, bool listens)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct sockaddr_in name = { .sin_family = AF_INET, .sin_port = port };
+	const int on = 1;
+
+	inet_pton(AF_INET, addr, &name.sin_addr);
+	IS(!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
+	IS(!bind(fd, (void *)&name, sizeof(name)));
+	IS(!listens || !listen(fd, 8));
+	return fd;
+}
+
+static int result_of(int fd)
+{
+	int err = -1;
+	socklen_t len = sizeof(err);
+
+	IS(!getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len));
+	return err;
+}
+
+/* Its events once any of @events is among them. */
+static uint32_t await(int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events };
+	int set = epoll_create1(0);
+
+	IS(!epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+	IS(epoll_wait(set, &event, 1, 1000) == 1);
+	close(set);
+	return event.events;
+}
+
+static int tcp_connect(const char *addr, const struct sockaddr_in *to)
+{
+	int fd = tcp_socket(addr, 0, false);
+
+	IS(!connect(fd, (const void *)to, sizeof(*to)) || errno == EINPROGRESS);
+	await(fd, EPOLLOUT);
+	IS(!result_of(fd));
+	return fd;
+}
+
+static void tcp_pair(const char *addr, int listener, int *client, int *server)
+{
+	struct sockaddr_in to, name;
+	socklen_t len = sizeof(to);
+
+	IS(!getsockname(listener, (void *)&to, &len) && to.sin_port);
+	*client = tcp_connect(addr, &to);
+	await(listener, EPOLLIN);
+	*server = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+	IS(*server >= 0);
+	len = sizeof(name);
+	IS(!getpeername(*client, (void *)&name, &len) &&
+	   name.sin_port == to.sin_port);
+	IS(!getsockname(*client, (void *)&to, &len));
+	IS(!getpeername(*server, (void *)&name, &len) &&
+	   name.sin_port == to.sin_port);
+}
+
+static void read_all(int fd, size_t len)
+{
+	char buf[4096];
+
+	while (len) {
+		ssize_t got;
+
+		await(fd, EPOLLIN);
+		got = recv(fd, buf, sizeof(buf) < len ? sizeof(buf) : len, 0);
+		IS(got > 0);
+		len -= (size_t)got;
+	}
+}
+
+static void stream_bytes(const char *addr, int listener)
+{
+	int client, server;
+	size_t sent = 0;
+	ssize_t n;
+	char buf[4096] = { 0 };
+
+	tcp_pair(addr, listener, &client, &server);
+	FAILS(accept4(listener, NULL, NULL, SOCK_NONBLOCK), EAGAIN);
+	FAILS(recv(server, buf, sizeof(buf), 0), EAGAIN);
+	IS(events_of(server) == 0);
+	/* No boundaries between messages. */
+	IS(send(client, "one", 3, 0) == 3 && send(client, "two", 3, 0) == 3);
+	read_all(server, 6);
+	/* Until there is no room. */
+	while ((n = send(client, buf, sizeof(buf), MSG_NOSIGNAL)) > 0)
+		sent += (size_t)n;
+	IS(n < 0 && errno == EAGAIN);
+	read_all(server, sent);
+	IS(await(client, EPOLLOUT) == EPOLLOUT);
+	/* The end comes after the bytes. */
+	IS(send(client, "last", 4, 0) == 4);
+	IS(!shutdown(client, SHUT_WR));
+	FAILS(send(client, "x", 1, MSG_NOSIGNAL), EPIPE);
+	IS(await(server, EPOLLRDHUP) & EPOLLRDHUP);
+	read_all(server, 4);
+	IS(recv(server, buf, sizeof(buf), 0) == 0);
+	/* The other way is still open. */
+	IS(send(server, "back", 4, 0) == 4);
+	read_all(client, 4);
+	close(server);
+	IS(await(client, EPOLLRDHUP) & EPOLLHUP);
+	close(client);
+}
+
+static void stream_resets(const char *addr, int listener)
+{
+	struct sockaddr_in to;
+	socklen_t len = sizeof(to);
+	int client, server;
+	char buf[16];
+
+	/* Closed with something unread. */
+	tcp_pair(addr, listener, &client, &server);
+	IS(send(client, "x", 1, 0) == 1);
+	await(server, EPOLLIN);
+	close(server);
+	IS(await(client, EPOLLERR) & EPOLLHUP);
+	FAILS(recv(client, buf, sizeof(buf), 0), ECONNRESET);
+	IS(recv(client, buf, sizeof(buf), 0) == 0);
+	FAILS(send(client, "x", 1, MSG_NOSIGNAL), EPIPE);
+	close(client);
+	/* Bytes to a socket that is closed. */
+	tcp_pair(addr, listener, &client, &server);
+	close(server);
+	IS(await(client, EPOLLRDHUP) & EPOLLRDHUP);
+	IS(send(client, "x", 1, 0) == 1);
+	await(client, EPOLLERR);
+	IS(result_of(client) == EPIPE);
+	close(client);
+	/* A port that is held and not listened to. */
+	IS(!getsockname(listener, (void *)&to, &len));
+	close(listener);
+	listener = tcp_socket(addr, to.sin_port, false);
+	client = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	if (!connect(client, (void *)&to, sizeof(to)))
+		IS(false);
+	if (errno == EINPROGRESS) {
+		await(client, EPOLLOUT);
+		errno = result_of(client);
+	}
+	IS(errno == ECONNREFUSED);
+	close(client);
+	close(listener);
+}
+
+static void streams(const char *addr)
+{
+	int listener = tcp_socket(addr, 0, true), other;
+	struct sockaddr_in name;
+	socklen_t len = sizeof(name);
+	const int on = 1;
+
+	IS(!getsockname(listener, (void *)&name, &len));
+	other = socket(AF_INET, SOCK_STREAM, 0);
+	IS(!setsockopt(other, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
+	FAILS(bind(other, (void *)&name, sizeof(name)), EADDRINUSE);
+	close(other);
+	stream_bytes(addr, listener);
+	stream_resets(addr, listener);
+}
+
 static void copies(void)
 {
 	char here[16], *there = calloc(1, 16);
@@ -353,5 +523,6 @@ void fidelity_run(const char *addr)
 	memory();
 	events();
 	packets(addr);
+	streams(addr);
 	copies();
 }

@@ -24,12 +24,16 @@
 #define PORT_FIRST 33000
 #define LINK_NS (15 * SIM_US)
 #define LOCAL_NS (3 * SIM_US)
+#define RETRY_NS (200 * SIM_MS) /* of TCP */
 #define HEADS 28u
+#define FIRST_NET 0x0a000001u
+#define SECOND_NET 0x0a010001u
 #define HEADER 24u /* bytes under a sum of their own */
 
 struct datagram {
 	struct datagram *next;
 	struct sockaddr_in from, to;
+	struct sim_node *src, *dst;
 	int error; /* an ICMP message about a packet of ours */
 	size_t len;
 	uint8_t data[];
@@ -41,7 +45,6 @@ struct inet_file {
 	struct inet_file *next;
 	struct sockaddr_in here; /* port 0: not bound */
 	struct sockaddr_in there;
-	bool stream; /* TCP: only holds a port, nobody can connect */
 	bool pktinfo, recverr, connected;
 	int pending; /* so_error */
 	struct datagram *first, **last;
@@ -57,7 +60,12 @@ static uint64_t cut_until[SIM_NODES][SIM_NODES];
 
 struct in_addr sim_net_addr(const struct sim_node *node)
 {
-	return (struct in_addr){ htonl(0x0a000001u + node->number) };
+	return (struct in_addr){ htonl(FIRST_NET + node->number) };
+}
+
+struct in_addr sim_net_second(const struct sim_node *node)
+{
+	return (struct in_addr){ htonl(SECOND_NET + node->number) };
 }
 
 static bool is_loopback(struct in_addr addr)
@@ -67,9 +75,39 @@ static bool is_loopback(struct in_addr addr)
 
 struct sim_node *sim_net_node(struct in_addr addr)
 {
-	uint32_t n = ntohl(addr.s_addr) - 0x0a000001u;
+	uint32_t n = ntohl(addr.s_addr) - FIRST_NET;
 
+	if (n >= sim.s.nodes && sim.s.any)
+		n = ntohl(addr.s_addr) - SECOND_NET;
 	return n < sim.s.nodes ? &sim.node[n] : NULL;
+}
+
+struct sim_node *sim_net_seen(struct sim_node *from, struct in_addr addr)
+{
+	return is_loopback(addr) ? from : sim_net_node(addr);
+}
+
+bool sim_net_has(const struct sim_node *node, struct in_addr addr)
+{
+	return !addr.s_addr || is_loopback(addr) || sim_net_node(addr) == node;
+}
+
+struct in_addr sim_net_source(struct sim_node *node, struct in_addr to)
+{
+	return sim_net_seen(node, to) == node ? to : sim_net_addr(node);
+}
+
+uint64_t sim_net_arrival(struct sim_node *from, struct in_addr addr)
+{
+	const struct sim_node *to = sim_net_seen(from, addr);
+	uint64_t at = sim.now;
+
+	if (!to || (to != from && sim.s.blocked))
+		return SIM_NEVER;
+	if (cut_until[from->number][to->number] > at)
+		at = cut_until[from->number][to->number] + RETRY_NS;
+	return at + (to == from ? LOCAL_NS : LINK_NS) +
+	       sim_rng_below(&sim.net, 2 * SIM_US);
 }
 
 void sim_net_cut(unsigned int from, unsigned int to, uint64_t until)
@@ -77,11 +115,10 @@ void sim_net_cut(unsigned int from, unsigned int to, uint64_t until)
 	cut_until[from][to] = until;
 }
 
-struct sim_file *sim_inet_socket(int type, bool nonblocking)
+struct sim_file *sim_inet_socket(bool nonblocking)
 {
 	struct inet_file *sock = real_calloc(1, sizeof(*sock));
 
-	sock->stream = type == SOCK_STREAM;
 	sock->file.ops = &inet_ops;
 	sock->file.refs = 1;
 	sock->file.nonblocking = nonblocking;
@@ -93,12 +130,11 @@ struct sim_file *sim_inet_socket(int type, bool nonblocking)
 	return &sock->file;
 }
 
-static struct inet_file *find_socket(const struct sim_node *node, bool stream,
+static struct inet_file *find_socket(const struct sim_node *node,
 				     struct sockaddr_in to, bool exact)
 {
 	for (struct inet_file *s = sockets; s; s = s->next) {
-		if (s->node != node || s->stream != stream ||
-		    s->here.sin_port != to.sin_port)
+		if (s->node != node || s->here.sin_port != to.sin_port)
 			continue;
 		if (s->here.sin_addr.s_addr == to.sin_addr.s_addr ||
 		    !s->here.sin_addr.s_addr || (exact && !to.sin_addr.s_addr))
@@ -116,15 +152,14 @@ static int inet_bind(struct sim_file *file, const struct sockaddr *sa,
 	if (len < sizeof(want) || sa->sa_family != AF_INET)
 		return -EAFNOSUPPORT;
 	memcpy(&want, sa, sizeof(want));
-	if (want.sin_addr.s_addr && !is_loopback(want.sin_addr) &&
-	    sim_net_node(want.sin_addr) != sock->node)
+	if (!sim_net_has(sock->node, want.sin_addr))
 		return -EADDRNOTAVAIL;
-	if (want.sin_port && find_socket(sock->node, sock->stream, want, true))
+	if (want.sin_port && find_socket(sock->node, want, true))
 		return -EADDRINUSE;
 	while (!want.sin_port) {
 		want.sin_port =
 			htons((uint16_t)(PORT_FIRST + sock->node->next_port++));
-		if (find_socket(sock->node, sock->stream, want, true))
+		if (find_socket(sock->node, want, true))
 			want.sin_port = 0;
 	}
 	sock->here = want;
@@ -137,9 +172,7 @@ static struct in_addr source_for(const struct inet_file *sock,
 {
 	if (sock->here.sin_addr.s_addr)
 		return sock->here.sin_addr;
-	if (is_loopback(to) || sim_net_node(to) == sock->node)
-		return to;
-	return sim_net_addr(sock->node);
+	return sim_net_source(sock->node, to);
 }
 
 static int inet_connect(struct sim_file *file, const struct sockaddr *sa,
@@ -149,24 +182,9 @@ static int inet_connect(struct sim_file *file, const struct sockaddr *sa,
 
 	if (len < sizeof(sock->there) || sa->sa_family != AF_INET)
 		return -EAFNOSUPPORT;
-	if (sock->stream)
-		return -ECONNREFUSED;
 	memcpy(&sock->there, sa, sizeof(sock->there));
 	sock->connected = true;
 	return 0;
-}
-
-static int inet_listen(struct sim_file *file, int backlog)
-{
-	(void)backlog;
-	return ((struct inet_file *)file)->stream ? 0 : -EOPNOTSUPP;
-}
-
-static struct sim_file *inet_accept(struct sim_file *file, int *err)
-{
-	(void)file;
-	*err = -EAGAIN;
-	return NULL;
 }
 
 static int inet_getname(struct sim_file *file, struct sockaddr *sa,
@@ -201,11 +219,7 @@ static void enqueue(struct inet_file *sock, struct datagram *d)
 static void refuse(void *arg)
 {
 	struct datagram *d = arg;
-	struct sim_node *node = is_loopback(d->from.sin_addr) ?
-					NULL :
-					sim_net_node(d->from.sin_addr);
-	struct inet_file *sock =
-		node ? find_socket(node, false, d->from, false) : NULL;
+	struct inet_file *sock = find_socket(d->src, d->from, false);
 
 	if (!sock || !sock->recverr) {
 		real_free(d);
@@ -221,17 +235,13 @@ static void refuse(void *arg)
 static void arrive(void *arg)
 {
 	struct datagram *d = arg;
-	struct sim_node *node = sim_net_node(d->to.sin_addr);
-	struct inet_file *sock =
-		node ? find_socket(node, false, d->to, false) : NULL;
+	struct inet_file *sock = find_socket(d->dst, d->to, false);
 
 	d->next = NULL;
 	if (sock)
 		enqueue(sock, d);
-	else if (node)
-		sim_event_at(sim.now + LOCAL_NS, refuse, d);
 	else
-		real_free(d);
+		sim_event_at(sim.now + LOCAL_NS, refuse, d);
 }
 
 static struct datagram *copy_of(const struct datagram *d)
@@ -259,13 +269,12 @@ static void note_packet(const struct datagram *d, const char *fate)
 		type = 0;
 	if (type >= WF_UDP_CLOSE)
 		sim_note("packet p%u-p%u: %s %u, %zu bytes%s",
-			 ntohs(d->from.sin_port) - APP_PORT,
-			 ntohs(d->to.sin_port) - APP_PORT, types[type], seq,
-			 d->len, fate);
+			 app_of_port(d->from.sin_port),
+			 app_of_port(d->to.sin_port), types[type], seq, d->len,
+			 fate);
 	else
-		sim_note("packet p%u-p%u: %s%s",
-			 ntohs(d->from.sin_port) - APP_PORT,
-			 ntohs(d->to.sin_port) - APP_PORT, types[type], fate);
+		sim_note("packet p%u-p%u: %s%s", app_of_port(d->from.sin_port),
+			 app_of_port(d->to.sin_port), types[type], fate);
 }
 
 static bool never_arrives(const struct datagram *d, const struct sim_node *from,
@@ -306,16 +315,35 @@ static uint64_t damage(struct datagram *d, uint64_t at)
 	}
 }
 
-/* What the link does to a packet. */
-static void transmit(struct datagram *d, const struct sim_node *from)
+/* Somebody who knows addresses and ports, and has not seen the packet, says a few
+ * times that it was refused. */
+static void forge(const struct datagram *about)
 {
-	struct sim_node *to = sim_net_node(d->to.sin_addr);
+	uint64_t count = 1 + sim_rng_below(&sim.fault[SIM_FAULT_ICMP], 6);
+
+	note_packet(about, ": somebody says that it was refused");
+	while (count--) {
+		struct datagram *d = copy_of(about);
+
+		d->len = d->len < 16 ? d->len : 16;
+		if (d->len)
+			real_memset(d->data, 0, d->len);
+		sim_event_at(sim.now + LOCAL_NS, refuse, d);
+	}
+}
+
+/* What the link does to a packet. */
+static void transmit(struct datagram *d)
+{
+	const struct sim_node *from = d->src, *to = d->dst;
 	uint64_t at;
 
 	if (!to) {
 		real_free(d);
 		return;
 	}
+	if (sim_fault(SIM_FAULT_ICMP))
+		forge(d);
 	at = sim.now + (to == from ? LOCAL_NS : LINK_NS) +
 	     sim_rng_below(&sim.net, 2 * SIM_US);
 	if (never_arrives(d, from, to)) {
@@ -383,11 +411,10 @@ static ssize_t inet_sendmsg(struct sim_file *file, const struct msghdr *msg,
 	}
 	from.sin_addr = source_for(sock, to.sin_addr);
 	control_of(msg, &segment, &from.sin_addr);
-	if (is_loopback(to.sin_addr))
-		to.sin_addr = sim_net_addr(sock->node);
 	if (!segment)
 		segment = len;
-	mtu = sim_net_node(to.sin_addr) == sock->node ? 65536u : SIM_NET_MTU;
+	mtu = sim_net_seen(sock->node, to.sin_addr) == sock->node ? 65536u :
+								    SIM_NET_MTU;
 	if (segment + HEADS > mtu)
 		return -EMSGSIZE;
 	for (size_t at = 0; at < len || !at; at += segment) {
@@ -396,9 +423,11 @@ static ssize_t inet_sendmsg(struct sim_file *file, const struct msghdr *msg,
 
 		d->from = from;
 		d->to = to;
+		d->src = sock->node;
+		d->dst = sim_net_seen(sock->node, to.sin_addr);
 		d->len = n;
 		memcpy(d->data, whole + at, n);
-		transmit(d, sock->node);
+		transmit(d);
 		if (!len)
 			break;
 	}
@@ -499,8 +528,6 @@ static uint32_t inet_events(struct sim_file *file)
 {
 	const struct inet_file *sock = (struct inet_file *)file;
 
-	if (sock->stream)
-		return 0;
 	return EPOLLOUT | (sock->first ? EPOLLIN : 0) |
 	       (sock->errors || sock->pending ? EPOLLERR : 0);
 }
@@ -572,8 +599,6 @@ static const struct sim_file_ops inet_ops = {
 	.recvmsg = inet_recvmsg,
 	.bind = inet_bind,
 	.connect = inet_connect,
-	.listen = inet_listen,
-	.accept = inet_accept,
 	.getname = inet_getname,
 	.getopt = inet_getopt,
 	.setopt = inet_setopt,

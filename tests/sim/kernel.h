@@ -33,8 +33,11 @@ struct sim_file_ops {
 	int (*listen)(struct sim_file *file, int backlog);
 	/* A new file with one reference, or NULL and *@err. */
 	struct sim_file *(*accept)(struct sim_file *file, int *err);
+	int (*shutdown)(struct sim_file *file, int how);
 	int (*getname)(struct sim_file *file, struct sockaddr *sa,
 		       socklen_t *len);
+	int (*peername)(struct sim_file *file, struct sockaddr *sa,
+			socklen_t *len);
 	int (*getopt)(struct sim_file *file, int level, int name, void *value,
 		      socklen_t *len);
 	int (*setopt)(struct sim_file *file, int level, int name,
@@ -61,7 +64,8 @@ void sim_file_close_all(struct sim_proc *proc);
 void sim_epoll_forget(struct sim_file *file);
 
 struct sim_file *sim_unix_socket(bool nonblocking);
-struct sim_file *sim_inet_socket(int type, bool nonblocking);
+struct sim_file *sim_inet_socket(bool nonblocking);
+struct sim_file *sim_stream_socket(bool nonblocking);
 struct sim_file *sim_memfd(const char *name);
 
 /* -- memory ----------------------------------------------------------------- */

@@ -32,7 +32,7 @@ static struct options {
 	double seconds;
 	unsigned int jobs;
 	bool trace, shrink, go_on;
-	const char *file;
+	const char *file, *only;
 } options = { .seed = 1, .jobs = 1, .shrink = true };
 
 static struct totals {
@@ -226,6 +226,11 @@ static bool more(uint64_t started, double begin)
 static void start_job(struct job *job, uint64_t seed)
 {
 	sim_scenario_draw(&job->s, seed);
+	if (options.only && shrink_apply(&job->s, options.only)) {
+		fprintf(stderr, "cannot apply --only %s to seed %llu\n",
+			options.only, (unsigned long long)seed);
+		exit(2);
+	}
 	job->said = hearing();
 	job->pid = start(&job->s, &job->from, false, job->said);
 }
@@ -357,11 +362,12 @@ static int usage(FILE *to)
 		"\n"
 		"one seed:\n"
 		"  --trace        print every event\n"
+		"others:\n"
 		"  --only WHAT    change the scenario, as a failure tells:\n"
 		"                 procs=3,messages=4,largest=100,kills=1,"
 		"faults=kill+memory\n"
-		"                 (faults=none: without any)\n"
-		"others:\n"
+		"                 (faults=none: without any); also nodes=2, shm=0,"
+		" tcp=1, auto=1\n"
 		"  --file SEEDS   run the seeds of a file, one a line\n"
 		"  --fidelity     compare the simulated kernel with what is "
 		"expected of one\n"
@@ -370,7 +376,7 @@ static int usage(FILE *to)
 	return to == stderr ? 2 : 0;
 }
 
-static int run_one(const char *only)
+static int run_one(void)
 {
 	struct sim_scenario s;
 	struct answer answer;
@@ -378,14 +384,14 @@ static int run_one(const char *only)
 	pid_t pid;
 
 	sim_scenario_draw(&s, options.seed);
-	if (only && shrink_apply(&s, only)) {
-		fprintf(stderr, "cannot read --only %s\n", only);
+	if (options.only && shrink_apply(&s, options.only)) {
+		fprintf(stderr, "cannot apply --only %s\n", options.only);
 		return 2;
 	}
 	pid = start(&s, &from, options.trace, NULL);
 	status = finish(pid, from, &answer);
 	if (status) {
-		if (!only)
+		if (!options.only)
 			report(&s, status);
 		return 1;
 	}
@@ -423,7 +429,6 @@ int main(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	const char *only = NULL;
 	int c;
 
 	fix_addresses(argv);
@@ -445,7 +450,7 @@ int main(int argc, char **argv)
 			options.trace = true;
 			break;
 		case 'o':
-			only = optarg;
+			options.only = optarg;
 			break;
 		case 'F':
 			options.file = optarg;
@@ -471,5 +476,5 @@ int main(int argc, char **argv)
 		return run_file();
 	if (options.count || options.seconds > 0)
 		return run_many();
-	return run_one(only);
+	return run_one();
 }

@@ -13,8 +13,19 @@
 #define SIM_NET_MTU 1500
 
 struct in_addr sim_net_addr(const struct sim_node *node);
+/* Of its second interface, which is there if processes bind to any address. */
+struct in_addr sim_net_second(const struct sim_node *node);
 /* NULL: nobody has it. */
 struct sim_node *sim_net_node(struct in_addr addr);
+/* The same for a process on @from, which has a loopback. */
+struct sim_node *sim_net_seen(struct sim_node *from, struct in_addr addr);
+/* Whether a socket on @node may be bound to it. */
+bool sim_net_has(const struct sim_node *node, struct in_addr addr);
+/* What packets from @node to @to come from. */
+struct in_addr sim_net_source(struct sim_node *node, struct in_addr to);
+/* When a packet that @from sends to @to now arrives, if nothing is lost that is
+ * sent again; SIM_NEVER: never. */
+uint64_t sim_net_arrival(struct sim_node *from, struct in_addr to);
 /* Packets from the first to the second vanish until @until. */
 void sim_net_cut(unsigned int from, unsigned int to, uint64_t until);
 

@@ -41,8 +41,13 @@ const char *oracle_name(uint64_t id)
 	static char text[40];
 
 	snprintf(text, sizeof(text), "p%u-p%u#%u", oracle_sender(id),
-		 (unsigned int)(id >> 48 & 0xff), (uint32_t)id);
+		 oracle_receiver(id), (uint32_t)id);
 	return text;
+}
+
+unsigned int oracle_receiver(uint64_t id)
+{
+	return (unsigned int)(id >> 48 & 0xff);
 }
 
 unsigned int oracle_sender(uint64_t id)
@@ -51,7 +56,7 @@ unsigned int oracle_sender(uint64_t id)
 }
 
 uint64_t oracle_sent(struct sim_proc *from, struct sim_proc *to,
-		     enum oracle_kind kind, uint32_t len)
+		     enum oracle_kind kind, unsigned int lane, uint32_t len)
 {
 	struct pair *pair = &pairs[from->number][to->number];
 
@@ -68,6 +73,7 @@ uint64_t oracle_sent(struct sim_proc *from, struct sim_proc *to,
 	pair->msgs[pair->count] = (struct oracle_msg){
 		.fate = ORACLE_UNDER_WAY,
 		.kind = kind,
+		.lane = lane,
 		.len = len,
 		.from_life = from->life,
 		.to_life = to->alive ? to->life : to->life + 1,
@@ -91,21 +97,20 @@ void oracle_unsent(uint64_t id)
 		msg->fate = ORACLE_UNSENT;
 }
 
-bool oracle_errors_allowed(void)
-{
-	return sim.s.faults &
-	       (1u << SIM_FAULT_KILL | 1u << SIM_FAULT_MEMORY |
-		1u << SIM_FAULT_DESCRIPTORS | 1u << SIM_FAULT_REFS |
-		1u << SIM_FAULT_COPY | 1u << SIM_FAULT_PARTITION);
-}
-
 /* For good, between two processes that live. */
 static bool connects_may_fail(void)
 {
-	return sim.s.faults &
-	       (1u << SIM_FAULT_MEMORY | 1u << SIM_FAULT_DESCRIPTORS |
-		1u << SIM_FAULT_REFS | 1u << SIM_FAULT_COPY |
-		1u << SIM_FAULT_PARTITION);
+	return sim.s.blocked ||
+	       sim.s.faults &
+		       (1u << SIM_FAULT_MEMORY | 1u << SIM_FAULT_DESCRIPTORS |
+			1u << SIM_FAULT_REFS | 1u << SIM_FAULT_COPY |
+			1u << SIM_FAULT_PARTITION);
+}
+
+bool oracle_errors_allowed(void)
+{
+	return sim.s.churns || sim.s.faults & 1u << SIM_FAULT_KILL ||
+	       connects_may_fail();
 }
 
 bool oracle_may_fail(unsigned int peer)
@@ -124,7 +129,7 @@ void oracle_fate(uint64_t id, enum oracle_fate fate, int err)
 	msg->fate = fate;
 	sim_trace("message %s: %s %d", oracle_name(id),
 		  fate == ORACLE_FAILED ? "failed" : "sent", err);
-	if (fate == ORACLE_FAILED && !oracle_may_fail(id >> 48 & 0xff))
+	if (fate == ORACLE_FAILED && !oracle_may_fail(oracle_receiver(id)))
 		sim_fail("message %s fails with %d, and no fault explains it",
 			 oracle_name(id), err);
 	sim_busy();
@@ -173,7 +178,7 @@ uint32_t oracle_len(uint64_t id)
 
 /* -- receiving -------------------------------------------------------------- */
 
-/* A neighbour of the same kind and the same two lives was taken by an earlier
+/* A neighbour of the same kind, lane and two lives was taken by an earlier
  * receive if its number is lower, by a later one if it is higher. */
 static void check_order(uint64_t id, int step)
 {
@@ -190,8 +195,8 @@ static void check_order(uint64_t id, int step)
 		other = &pair->msgs[at];
 		if (other->from_life != msg->from_life)
 			return;
-		if (other->kind != msg->kind || !other->got ||
-		    other->got_life != msg->got_life)
+		if (other->kind != msg->kind || other->lane != msg->lane ||
+		    !other->got || other->got_life != msg->got_life)
 			continue;
 		if (step < 0 ? other->post > msg->post :
 			       other->post < msg->post)
@@ -219,8 +224,9 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 		sim_fail("message %s was never sent to this process",
 			 oracle_name(id));
 	}
-	sim_trace("message %s: %s, %zu bytes", oracle_name(id),
-		  buf ? "received" : "receive failed", len);
+	sim_trace("message %s: %s, %zu bytes, receive %llu", oracle_name(id),
+		  buf ? "received" : "receive failed", len,
+		  (unsigned long long)post);
 	sim_busy();
 	if (!buf) {
 		msg->got_error = true;
@@ -245,7 +251,8 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 
 /* A message that its sender believes sent may be lost with the receiver's former
  * life: until the first one arrives in the new life, it may have gone to the
- * memory that the former left. */
+ * memory that the former left. The endpoints of a process learn of a death each
+ * for themselves, so only messages of the same lane count. */
 static bool may_be_lost(const struct pair *pair, uint32_t seq,
 			const struct sim_proc *from, const struct sim_proc *to)
 {
@@ -266,7 +273,7 @@ static bool may_be_lost(const struct pair *pair, uint32_t seq,
 	if (to->life == 1)
 		return false;
 	for (uint32_t i = 0; i < seq; i++) {
-		if (pair->msgs[i].got &&
+		if (pair->msgs[i].got && pair->msgs[i].lane == msg->lane &&
 		    pair->msgs[i].from_life == msg->from_life &&
 		    pair->msgs[i].got_life == to->life)
 			return false;

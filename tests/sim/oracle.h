@@ -23,6 +23,7 @@ enum oracle_fate {
 struct oracle_msg {
 	enum oracle_fate fate;
 	enum oracle_kind kind;
+	unsigned int lane;
 	uint32_t len;
 	unsigned int from_life, to_life, got_life;
 	unsigned int got; /* times */
@@ -31,9 +32,10 @@ struct oracle_msg {
 	uint64_t sent_at;
 };
 
-/* An id names sender, receiver and number of a message. */
+/* An id names sender, receiver and number of a message. @lane: between which of
+ * their endpoints; messages of one keep their order. */
 uint64_t oracle_sent(struct sim_proc *from, struct sim_proc *to,
-		     enum oracle_kind kind, uint32_t len);
+		     enum oracle_kind kind, unsigned int lane, uint32_t len);
 /* The call was refused: the message never was. */
 void oracle_unsent(uint64_t id);
 void oracle_fate(uint64_t id, enum oracle_fate fate, int err);
@@ -45,6 +47,7 @@ uint32_t oracle_len(uint64_t id);
 /* For people: sender, receiver and number. Until the next call. */
 const char *oracle_name(uint64_t id);
 unsigned int oracle_sender(uint64_t id);
+unsigned int oracle_receiver(uint64_t id);
 
 /* Whether all that was sent between processes of today has come. */
 bool oracle_all_received(void);

@@ -20,6 +20,7 @@ const char *const sim_fault_names[SIM_FAULTS] = {
 	[SIM_FAULT_LOSS] = "loss",
 	[SIM_FAULT_PARTITION] = "partition",
 	[SIM_FAULT_FULL] = "full",
+	[SIM_FAULT_ICMP] = "icmp",
 };
 
 const char *const sim_work_names[SIM_WORKS] = {
@@ -30,6 +31,7 @@ const char *const sim_work_names[SIM_WORKS] = {
 	[SIM_WORK_CONNECT] = "connect",
 	[SIM_WORK_MIX] = "mix",
 	[SIM_WORK_RESTART] = "restart",
+	[SIM_WORK_CHURN] = "churn",
 };
 
 struct wf_sim_knobs wf_sim_knobs;
@@ -90,6 +92,38 @@ static void draw_knobs(struct sim_scenario *s)
 	s->knobs.idle_turns = PICK(4096, 8, 64);
 	s->knobs.slots_log2 = PICK(8, 4, 5);
 	s->knobs.lines_log2 = PICK(10, 8);
+	s->knobs.max_peers = PICK(4096, 4096, 32);
+}
+
+/* More addresses than a device has places: only packets can show something. */
+static void draw_churn(struct sim_scenario *s)
+{
+	s->knobs.max_peers = 32;
+	s->shm = PICK(0, 0, 1);
+	s->procs = PICK(4, 6, 8);
+	s->churns = 48 / (s->procs - 1);
+	s->messages = PICK(1, 4);
+	s->blocked = false;
+	s->srx = false;
+	s->kills = 0;
+	s->faults &= ~(1u << SIM_FAULT_KILL | 1u << SIM_FAULT_PID);
+	if (s->largest > 9000)
+		s->largest = 9000;
+}
+
+/* Processes compute, and nothing is wrong: messages must not be late either (see
+ * is_prompt() in app.c). */
+static void draw_calm(struct sim_scenario *s)
+{
+	s->shm = 0;
+	s->srx = false;
+	s->fds_max = 0;
+	s->narrow = 0;
+	s->blocked = false;
+	s->kills = 0;
+	s->faults = 1u << SIM_FAULT_COMPUTE;
+	s->messages = PICK(4, 20);
+	s->largest = PICK(64, 3000);
 }
 
 void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
@@ -110,11 +144,25 @@ void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 	s->threads = !PICK(0, 1, 1);
 	s->sleeps = PICK(0, 1);
 	s->multi_recv = PICK(0, 1);
+	s->srx = PICK(0, 0, 0, 1);
+	s->any = PICK(0, 0, 0, 1);
+	s->tcp = PICK(0, 1);
 	draw_knobs(s);
 	draw_faults(s);
 	if (s->nodes > 1) {
 		s->narrow = PICK(0, 0, 0, 1300);
 		s->blocked = !PICK(0, 1, 1, 1, 1, 1, 1, 1);
+	}
+	if (s->work == SIM_WORK_CHURN)
+		draw_churn(s);
+	else if (!PICK(0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
+		draw_calm(s);
+	if (s->srx) {
+		/* It has two queues. The end of a multi-receive may be read
+		 * from one before what came into it is read from the other. */
+		s->sleeps = false;
+		s->multi_recv = false;
+		s->any = false;
 	}
 	if (s->blocked)
 		s->faults |= 1u << SIM_FAULT_PARTITION;
@@ -144,8 +192,12 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *to)
 		s->sleeps ? ", sleeps" : "", s->shm ? "" : ", no shm",
 		s->cma ? "" : ", no cma",
 		s->no_membarrier ? ", no membarrier" : "");
-	fprintf(to, "%s%s", s->narrow ? ", narrow" : "",
-		s->blocked ? ", blocked" : "");
+	fprintf(to, "%s%s%s%s%s%s%s", s->tcp ? ", tcp" : ", udp",
+		s->progress ? ", automatic progress" : "",
+		s->multi_recv ? ", multi-receives" : "",
+		s->narrow ? ", narrow" : "", s->blocked ? ", blocked" : "",
+		s->srx ? ", shared receives" : "",
+		s->any ? ", any address" : "");
 	fprintf(to, ", faults");
 	for (int i = 0; i < SIM_FAULTS; i++) {
 		if (!(s->faults & 1u << i))

@@ -18,9 +18,15 @@ static const struct field {
 	{ "messages", offsetof(struct sim_scenario, messages) },
 	{ "largest", offsetof(struct sim_scenario, largest) },
 	{ "kills", offsetof(struct sim_scenario, kills) },
+	/* Those below are not made smaller. */
+	{ "nodes", offsetof(struct sim_scenario, nodes) },
+	{ "shm", offsetof(struct sim_scenario, shm) },
+	{ "tcp", offsetof(struct sim_scenario, tcp) },
+	{ "auto", offsetof(struct sim_scenario, progress) },
 };
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
+#define SMALLER 4
 
 static unsigned int *value_of(struct sim_scenario *s, size_t i)
 {
@@ -29,8 +35,9 @@ static unsigned int *value_of(struct sim_scenario *s, size_t i)
 
 static bool fits(const struct sim_scenario *s)
 {
-	return s->procs >= 2 && s->messages && s->largest >= 8 &&
-	       s->nodes <= s->procs;
+	return s->procs >= 2 && s->procs <= SIM_PROCS && s->messages &&
+	       s->largest >= 8 && s->nodes && s->nodes <= s->procs &&
+	       s->nodes <= SIM_NODES;
 }
 
 bool shrink(struct sim_scenario *s, int status)
@@ -54,7 +61,7 @@ bool shrink(struct sim_scenario *s, int status)
 			*s = less;
 			smaller = again = true;
 		}
-		for (size_t i = 0; i < FIELDS && tries < TRIES; i++) {
+		for (size_t i = 0; i < SMALLER && tries < TRIES; i++) {
 			struct sim_scenario less = *s;
 			unsigned int *value = value_of(&less, i);
 
@@ -78,7 +85,7 @@ const char *shrink_text(const struct sim_scenario *s, char *text, size_t len)
 	struct sim_scenario copy = *s;
 	size_t at = 0;
 
-	for (size_t i = 0; i < FIELDS; i++)
+	for (size_t i = 0; i < SMALLER; i++)
 		at += (size_t)snprintf(text + at, len - at, "%s=%u,",
 				       fields[i].name, *value_of(&copy, i));
 	at += (size_t)snprintf(text + at, len - at, "faults=");

@@ -57,6 +57,7 @@ enum sim_fault {
 	SIM_FAULT_LOSS,	       /* packets: lost, doubled, late, damaged */
 	SIM_FAULT_PARTITION,   /* packets between two nodes vanish */
 	SIM_FAULT_FULL,	       /* ENOBUFS, EAGAIN from UDP sockets */
+	SIM_FAULT_ICMP,	       /* forged: packets of ours were refused */
 	SIM_FAULTS
 };
 
@@ -72,6 +73,8 @@ enum sim_workload {
 	SIM_WORK_CONNECT,
 	SIM_WORK_MIX,
 	SIM_WORK_RESTART, /* all to all, with many deaths */
+	SIM_WORK_CHURN,	  /* requests of clients that come, go and come again
+			     with another address */
 	SIM_WORKS
 };
 
@@ -97,10 +100,15 @@ struct sim_scenario {
 	bool no_membarrier;
 	bool threads; /* FI_THREAD_SAFE */
 	bool sleeps;  /* processes wait in fi_cq_sread() */
-	bool shm;
+	unsigned int shm;
 	bool multi_recv;
-	unsigned int narrow; /* larger packets vanish between nodes */
-	bool blocked;	     /* no packet arrives at another node */
+	bool srx;	       /* two endpoints that share their receives */
+	unsigned int tcp;      /* the device, else UDP */
+	unsigned int progress; /* automatic */
+	bool any;	       /* bound to every address of the node */
+	unsigned int churns;   /* lives of each client */
+	unsigned int narrow;   /* larger packets vanish between nodes */
+	bool blocked;	       /* no packet arrives at another node */
 	/* Knobs of the provider. */
 	unsigned int cma, eager_max, cma_min, coop_min, tx_size, rx_size;
 	unsigned int medium_max, read_min, runt_size, mtu, net_thread;

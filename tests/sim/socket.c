@@ -30,9 +30,11 @@ int __wrap_socket(int family, int type, int protocol)
 	type &= ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (family == AF_UNIX && type == SOCK_SEQPACKET)
 		file = sim_unix_socket(nonblocking);
+	else if (family == AF_INET && type == SOCK_STREAM)
+		file = sim_stream_socket(nonblocking);
 	else if ((family == AF_INET || family == AF_INET6) &&
-		 (type == SOCK_DGRAM || type == SOCK_STREAM))
-		file = sim_inet_socket(type, nonblocking);
+		 type == SOCK_DGRAM)
+		file = sim_inet_socket(nonblocking);
 	if (!file)
 		sim_fail("the simulator has no socket(%d, %d)", family, type);
 	return SIM_RET(sim_file_install(file));
@@ -99,17 +101,20 @@ int __wrap_getsockname(int fd, struct sockaddr *sa, socklen_t *len)
 
 int __wrap_getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	(void)fd;
-	(void)sa;
-	(void)len;
-	sim_fail("the simulator has no getpeername()");
+	struct sim_file *file;
+
+	sim_enter("getpeername");
+	file = FILE_WITH(fd, peername);
+	return file ? SIM_RET(file->ops->peername(file, sa, len)) : -1;
 }
 
 int __wrap_shutdown(int fd, int how)
 {
-	(void)fd;
-	(void)how;
-	sim_fail("the simulator has no shutdown()");
+	struct sim_file *file;
+
+	sim_enter("shutdown");
+	file = FILE_WITH(fd, shutdown);
+	return file ? SIM_RET(file->ops->shutdown(file, how)) : -1;
 }
 
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)

@@ -215,8 +215,15 @@ int __wrap_nanosleep(const struct timespec *ts, struct timespec *left)
 
 int __wrap_sched_yield(void)
 {
+	/* Whoever yields waits for somebody; in longer steps where nobody has
+	 * achieved anything for a while. */
+	bool is_long = sim.now > sim.progress + SIM_MS;
+
 	sim_enter("sched_yield");
-	sim_sleep_until(sim.now + 1, NULL);
+	sim_sleep_until(sim.now + 1 +
+				sim_rng_below(&sim.sched,
+					      is_long ? 100 * SIM_US : SIM_US),
+			NULL);
 	return 0;
 }
 

@@ -30,8 +30,10 @@ static void turn(struct side *s, int passes)
 static void post_rdma(struct side *from, struct side *to, uint64_t id,
 		      bool reads, bool bad_key, uint32_t len)
 {
-	struct wf_nic_remote there = { (uintptr_t)to->memory + (3u << 20),
-				       to->mr.rkey ^ (bad_key ? 0x10000 : 0) };
+	struct wf_nic_remote there = {
+		.addr = (uintptr_t)to->memory + (3u << 20),
+		.rkey = to->mr.rkey ^ (bad_key ? 0x10000 : 0)
+	};
 	struct wf_nic_sge sge = pair_sge(from, 0, len);
 	struct wf_nic_wr wr = pair_wr(from, to, id);
 

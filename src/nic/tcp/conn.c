@@ -18,6 +18,7 @@
 #define GUESTS_MOST 256u
 #define GUEST_PATIENCE (5 * WF_NS_PER_S)
 #define ACCEPT_MOST 64
+#define DISPUTES_MOST 3u
 #define ACCEPT_AGAIN (100 * WF_NS_PER_MS)
 
 /* Between two tries to connect: from the first to the second of these. */
@@ -275,6 +276,7 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 
 	chan->state = WF_TCP_UP;
 	chan->tries = 0;
+	chan->disputes = 0;
 	chan->insists = false;
 	chan->asked_from = 0;
 	peer->last_err = 0;
@@ -386,6 +388,31 @@ static int read_hello(struct wf_tcp_conn *conn)
 	return 1;
 }
 
+/* The other end was closed after the hello, or said more than that. Such a hello
+ * may be the last word of a process that died long ago, and whose place another
+ * one has taken that we know already. */
+static bool is_left(const struct wf_tcp_conn *conn)
+{
+	uint8_t byte;
+	ssize_t got = wf_os_recv(conn->fd, &byte, 1, 0);
+
+	return got != -EAGAIN && got != -EINTR;
+}
+
+/* The two sides do not agree on what has arrived. Once it may be a hello that
+ * comes late. If it is said again, one side has begun to count anew and the other
+ * takes it for the same life: then both begin another one. */
+static void disagree(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_chan *chan = conn->chan;
+
+	wf_tcp_count(dev, bad_field, 1);
+	if (++chan->disputes < DISPUTES_MOST)
+		wf_tcp_conn_broken(dev, conn, EPROTO);
+	else
+		wf_tcp_peer_end_life(dev, chan->peer, WF_NIC_ABORT, true);
+}
+
 /* The life that a peer says it has. Whatever was under way with another is
  * over. */
 static void know_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
@@ -425,9 +452,10 @@ static void answered(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	}
 	chan->peer->life = hello.life;
 	if (!wf_tcp_peer_resume(dev, chan, hello.taken)) {
-		wf_tcp_conn_broken(dev, conn, EPROTO);
+		disagree(dev, conn);
 		return;
 	}
+	chan->welcomed = conn->number;
 	came_up(dev, chan);
 }
 
@@ -461,7 +489,7 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return;
 	}
 	/* He is who he is by where he comes from; only the port is his word. */
-	if (wf_tcp_sock_names(conn->fd, &from, &to)) {
+	if (is_left(conn) || wf_tcp_sock_names(conn->fd, &from, &to)) {
 		wf_tcp_conn_close(dev, conn);
 		return;
 	}
@@ -494,8 +522,12 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	chan->welcome = hello.number;
 	if (!wf_tcp_peer_resume(dev, chan,
 				hello.known == peer->our_life ? hello.taken :
-								0) ||
-	    !say_hello(dev, conn, chan, WF_TCP_WELCOME)) {
+								0)) {
+		chan->state = WF_TCP_UP;
+		disagree(dev, conn);
+		return;
+	}
+	if (!say_hello(dev, conn, chan, WF_TCP_WELCOME)) {
 		chan->state = WF_TCP_UP;
 		wf_tcp_conn_broken(dev, conn, ECONNRESET);
 		return;

@@ -116,6 +116,21 @@ static void test_verdicts(void **state)
 			 WF_TCP_REFUSE);
 	hello.number = 4;
 	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	/* Said before the other side welcomed ours, which has ended since: what
+	 * it says of frames is out of date. */
+	chan.welcomed = 6;
+	hello.number = 5;
+	hello.known = 8;
+	chan.conn = NULL;
+	hello.replaces = 5;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+			 WF_TCP_REFUSE);
+	hello.replaces = 6;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	hello.known = 0;
+	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+			 WF_TCP_REFUSE);
+	chan.conn = &conn;
 	/* Another process. */
 	hello.life = 9;
 	hello.number = 1;
@@ -219,8 +234,8 @@ static void test_cut_rdma(void **state)
 	pair_open(&p);
 	hello(&p);
 	for (uint32_t i = 0; i < 40; i++) {
-		struct wf_nic_remote there = { (uintptr_t)p.b.memory,
-					       p.b.mr.rkey };
+		struct wf_nic_remote there = { .addr = (uintptr_t)p.b.memory,
+					       .rkey = p.b.mr.rkey };
 		struct wf_nic_sge sge = pair_sge(&p.a, 0, len);
 		struct wf_nic_wr wr = pair_wr(&p.a, &p.b, i);
 		bool reads = i % 2;
@@ -267,9 +282,66 @@ static void test_restart(void **state)
 	assert_false(path.up);
 	/* Until its user has taken note, nothing reaches the new one. */
 	assert_true(path.lost);
+	assert_false(path.replaced);
 	post(&p.a, &p.b, 9);
 	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_ABORT);
+	pair_recv(&p.a, 1, 0, 64);
+	post(&p.b, &p.a, 3);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
+	assert_true(path.replaced);
 	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
+	hello(&p);
+	pair_close(&p);
+}
+
+/* Bug: the hello of a process that had died was read after its place had been
+ * taken by one that was known already, whose life then ended. */
+static void test_late_hello(void **state)
+{
+	struct wf_tcp_hello last = { .magic = WF_TCP_HELLO_MAGIC,
+				     .version = WF_TCP_VERSION,
+				     .word = WF_TCP_HELLO,
+				     .life = 1,
+				     .number = 1 };
+	const struct wf_addr *to;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	to = wf_nic_addr(p.a.nic);
+	last.port = wf_base_addr_port(wf_nic_addr(p.b.nic));
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, &to->sa, wf_base_addr_len(to)), 0);
+	assert_int_equal(send(fd, &last, sizeof(last), 0), sizeof(last));
+	close(fd);
+	for (int i = 0; i < 1000; i++)
+		pair_progress(&p);
+	hello(&p);
+	assert_int_equal(COUNTED(&p.a, peer_deaths), 0);
+	assert_int_equal(COUNTED(&p.b, peer_deaths), 0);
+	pair_close(&p);
+}
+
+/* Bug: one side had begun to count anew, and the other took it for the same
+ * life. Each refused what the other said it had received, for ever. */
+static void test_counts_anew(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	wf_tcp_peer_end_life(wf_tcp_dev_of(p.a.nic), peer_of(&p.a, &p.b),
+			     WF_NIC_ABORT, false);
+	post(&p.b, &p.a, 3);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_ABORT);
+	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
+	assert_int_equal(wf_nic_ah_renew(p.b.nic, p.b.ah), 0);
 	hello(&p);
 	pair_close(&p);
 }
@@ -490,6 +562,22 @@ static int knock(struct side *s, const void *bytes, size_t len)
 	return fd;
 }
 
+/* One side counts otherwise than the other. Bug: they connected again and again,
+ * and nothing ended. */
+static void test_counts_more(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL].taken += 5;
+	cut_all(&p.a);
+	post(&p.b, &p.a, 7);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_ABORT);
+	pair_close(&p);
+}
+
 #define KNOCKS 400
 
 /* Connections that say nothing, half of a hello, or something else: their number
@@ -538,6 +626,8 @@ int main(void)
 		cmocka_unit_test(test_cuts),
 		cmocka_unit_test(test_cut_rdma),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_late_hello),
+		cmocka_unit_test(test_counts_anew),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_stopped),
@@ -546,6 +636,7 @@ int main(void)
 		cmocka_unit_test(test_no_handle),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_counts_more),
 	};
 
 	pair_device = "tcp";

@@ -13,6 +13,7 @@
 #include "nic/tcp/tcp.h"
 #include "os/inline.h"
 #include "os/file.h"
+#include "os/knob.h"
 #include "os/inline.h"
 #include "os/poll.h"
 #include "os/process.h"
@@ -33,7 +34,7 @@
  * first lines of receives that follow each other have different places in a
  * cache. */
 #define MAX_MSG (16384u + 576u)
-#define DEFAULT_PEERS 4096u
+#define DEFAULT_PEERS WF_KNOB(max_peers, 4096u)
 #define DEFAULT_DEAD (900 * WF_NS_PER_S)
 #define DEFAULT_CONNECT (20 * WF_NS_PER_S)
 #define IDLE (300 * WF_NS_PER_S)
@@ -299,6 +300,8 @@ static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->up = chan->state == WF_TCP_UP;
 	path->lost = peer->lost;
 	path->hears = peer->life;
+	path->replaced =
+		peer->lost && peer->life && peer->life != peer->lost_life;
 	path->asking_ns = chan->asked_from && !path->up ?
 				  wf_base_clock_ns() - chan->asked_from :
 				  0;
@@ -417,6 +420,7 @@ static void set_caps(struct wf_tcp_dev *dev)
 							   WF_NIC_AH_MAX,
 		.max_mr = WF_NIC_MR_MAX,
 		.push_max = 65536,
+		.user_keys = dev->find,
 		.max_recv = MAX_MSG,
 	};
 }
@@ -430,6 +434,8 @@ static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	dev->pid = wf_os_getpid();
 	dev->now = wf_base_clock_ns();
 	dev->awake_at = dev->now;
+	dev->find = attr->find;
+	dev->find_arg = attr->find_arg;
 	dev->idle_ns = IDLE;
 	dev->dead_ns = attr->dead_ns ? attr->dead_ns : DEFAULT_DEAD;
 	dev->connect_ns = attr->connect_ns ? attr->connect_ns : DEFAULT_CONNECT;

@@ -156,13 +156,15 @@ struct wf_tcp_chan {
 	bool active;
 	bool insists;
 	uint8_t tries;
-	uint32_t number;  /* of our last connection */
-	uint32_t welcome; /* of the peer's, the last that we welcomed */
-	uint32_t sent;	  /* counted frames written ... */
-	uint32_t acked;	  /* ... and known to be there */
-	uint32_t taken;	  /* of the peer's, read off the stream */
-	uint32_t told;	  /* of them, acknowledged by us */
-	uint32_t flying;  /* bytes in flight */
+	uint8_t disputes;  /* in a row: see disagree() */
+	uint32_t number;   /* of our last connection */
+	uint32_t welcome;  /* of the peer's, the last that we welcomed */
+	uint32_t welcomed; /* of ours, the last that the peer welcomed */
+	uint32_t sent;	   /* counted frames written ... */
+	uint32_t acked;	   /* ... and known to be there */
+	uint32_t taken;	   /* of the peer's, read off the stream */
+	uint32_t told;	   /* of them, acknowledged by us */
+	uint32_t flying;   /* bytes in flight */
 	uint32_t held_bytes;
 	uint64_t retry_at;
 	uint64_t asked_from; /* since when we try to connect; 0: we do not */
@@ -188,10 +190,11 @@ struct wf_tcp_peer {
 	uint32_t handles;
 	uint32_t serving;
 	uint32_t fails;
-	uint32_t refusals; /* NACK ops */
-	uint32_t owed;	   /* bytes that were not acknowledged by us */
-	uint64_t life;	   /* its; 0: not known */
-	uint64_t our_life; /* as it knows us */
+	uint32_t refusals;  /* NACK ops */
+	uint32_t owed;	    /* bytes that were not acknowledged by us */
+	uint64_t life;	    /* its; 0: not known */
+	uint64_t lost_life; /* its, that ended last */
+	uint64_t our_life;  /* as it knows us */
 	uint64_t ack_at;
 	uint64_t used_at; /* when a request or frame last was */
 	struct wf_nic_memo memo;
@@ -215,6 +218,9 @@ struct wf_tcp_dev {
 	};
 	uint64_t now;
 	uint64_t awake_at; /* when the last pass was, or the next has to be */
+	enum wf_nic_status (*find)(void *arg, const struct wf_nic_access *want,
+				   void **at);
+	void *find_arg;
 	uint64_t dead_ns;
 	uint64_t connect_ns;
 	uint64_t idle_ns;
@@ -416,6 +422,21 @@ int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
 				const struct wf_tcp_conn *conn, uint32_t len,
 				uint8_t **places, unsigned int most);
+/* Where the bytes are that a peer names by the key @rkey, or by the user's,
+ * whose higher half is @hi. WF_NIC_OK, or why it may not. */
+struct wf_tcp_reach {
+	bool user_key;
+	uint32_t rkey;
+	uint32_t hi;
+	uint64_t addr;
+	uint32_t len;
+	unsigned access;
+};
+enum wf_nic_status wf_tcp_target_reach(const struct wf_tcp_dev *dev,
+				       const struct wf_tcp_reach *want,
+				       void **at);
+/* The rest of a write: whether its memory may still be written. */
+void wf_tcp_target_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* All of it is there. */
 void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Tries frames that are held. */

@@ -20,7 +20,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	      "frames are written in place");
 
 #define WF_TCP_HELLO_MAGIC 0x50547477u /* "wtTP" */
-#define WF_TCP_VERSION 1u
+#define WF_TCP_VERSION 2u
 
 /* Small messages have a connection of their own, so that none waits for a large
  * one. */
@@ -76,6 +76,8 @@ enum wf_tcp_kind {
 };
 
 #define WF_TCP_HAS_IMM 0x1u
+/* READ and WRITE: the key is one of the target's user, imm its higher half. */
+#define WF_TCP_USER_KEY 0x2u
 
 struct wf_tcp_head {
 	uint8_t magic;

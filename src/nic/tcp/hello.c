@@ -8,7 +8,7 @@
  *   A connection that we welcomed gives way to a later one of the same side,
  *   which knows best that the earlier one is over.
  *   A connection of ours that was welcomed gives way only to one that names it
- *   as over.
+ *   as over. A hello that does not was said before that, and never counts.
  *   One of ours over which no hello was sent yet gives way: the other side
  *   cannot have seen it.
  *   While ours waits for its answer, the side with the smaller address keeps
@@ -48,6 +48,19 @@ bool wf_tcp_hello_valid(const struct wf_tcp_hello *hello)
 	       hello->life && hello->number && hello->port;
 }
 
+/* Whether it was said before its sender welcomed a connection of ours. The sender
+ * has given up its own connection for that, and may have taken frames since: the
+ * count in the hello is too low. */
+static bool is_outdated(const struct wf_tcp_chan *chan,
+			const struct wf_tcp_hello *hello)
+{
+	const struct wf_tcp_peer *peer = chan->peer;
+
+	return chan->welcomed && hello->life == peer->life &&
+	       (hello->known != peer->our_life ||
+		(int32_t)(hello->replaces - chan->welcomed) < 0);
+}
+
 enum wf_tcp_verdict wf_tcp_hello_judge(const struct wf_tcp_chan *chan,
 				       const struct wf_tcp_hello *hello,
 				       bool below)
@@ -59,6 +72,8 @@ enum wf_tcp_verdict wf_tcp_hello_judge(const struct wf_tcp_chan *chan,
 	/* One that came late: a later one of the same life was here. */
 	if (hello->life == chan->peer->life && chan->welcome &&
 	    (int32_t)(hello->number - chan->welcome) <= 0)
+		return WF_TCP_REFUSE;
+	if (is_outdated(chan, hello))
 		return WF_TCP_REFUSE;
 	/* Another process, or one that has forgotten us. */
 	if (hello->life != chan->peer->life && chan->peer->life)

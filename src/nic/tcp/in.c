@@ -58,9 +58,7 @@ void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		into_nowhere(conn, WF_NIC_BAD_STATUS);
 		break;
 	case WF_TCP_SINK_WRITE:
-		if (!wf_nic_mr_remote(mrs, rdma->key, (uintptr_t)sink->at,
-				      sink->left, WF_NIC_REMOTE_WRITE))
-			into_nowhere(conn, WF_NIC_REM_ADDR);
+		wf_tcp_target_check(dev, conn);
 		break;
 	case WF_TCP_SINK_READ:
 		op = read_lives(dev, rdma->id) ?

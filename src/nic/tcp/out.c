@@ -321,6 +321,8 @@ static void build(struct wf_tcp_dev *dev, const struct wf_tcp_op *op,
 		.key = req->rkey,
 		.id = op->read_id,
 	};
+	if (req->user_key && op->kind != WF_TCP_OP_SERVE)
+		frame->head.flags |= WF_TCP_USER_KEY;
 	if (op->kind == WF_TCP_OP_READ) {
 		frame->head.arg = req->len;
 	} else if (op->kind == WF_TCP_OP_SERVE) {
@@ -334,6 +336,24 @@ static void build(struct wf_tcp_dev *dev, const struct wf_tcp_op *op,
 	}
 }
 
+static bool can_serve(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
+{
+	const struct wf_tcp_reach want = {
+		.user_key = op->req.user_key,
+		.rkey = op->req.rkey,
+		.hi = op->req.imm,
+		.addr = op->req.sge[0].addr,
+		.len = op->req.len,
+		.access = WF_NIC_REMOTE_READ,
+	};
+	void *at;
+
+	if (wf_tcp_target_reach(dev, &want, &at) != WF_NIC_OK)
+		return false;
+	op->req.raddr = (uintptr_t)at;
+	return true;
+}
+
 /* Whether the memory may still be read. The op may be gone afterwards. */
 static bool is_there(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 {
@@ -341,9 +361,7 @@ static bool is_there(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 	const struct wf_nic_request *req = &op->req;
 
 	if (op->kind == WF_TCP_OP_SERVE)
-		return op->status ||
-		       wf_nic_mr_remote(mrs, req->rkey, req->raddr, req->len,
-					WF_NIC_REMOTE_READ);
+		return op->status || can_serve(dev, op);
 	if (req->inlined || op->kind > WF_TCP_OP_WRITE)
 		return true;
 	for (unsigned i = 0; i < req->sges; i++) {

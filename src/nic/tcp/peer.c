@@ -214,7 +214,9 @@ static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	end_list(dev, &chan->flight, status);
 	wf_tcp_target_drop_held(dev, chan);
 	chan->asked_from = 0;
+	chan->disputes = 0;
 	chan->welcome = 0;
+	chan->welcomed = 0;
 	chan->sent = 0;
 	chan->acked = 0;
 	chan->taken = 0;
@@ -243,6 +245,7 @@ static void end(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 			  enum wf_nic_status status, bool ours)
 {
+	peer->lost_life = peer->life;
 	peer->life = 0;
 	peer->last_err = 0;
 	if (ours)

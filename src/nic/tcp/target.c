@@ -287,21 +287,79 @@ static enum wf_nic_status find_receive(struct wf_tcp_dev *dev,
 	return WF_NIC_OK;
 }
 
+enum wf_nic_status wf_tcp_target_reach(const struct wf_tcp_dev *dev,
+				       const struct wf_tcp_reach *want,
+				       void **at)
+{
+	const struct wf_nic_access access = {
+		.key = want->rkey | (uint64_t)want->hi << 32,
+		.addr = want->addr,
+		.len = want->len,
+		.access = want->access,
+	};
+
+	*at = (void *)(uintptr_t)want->addr;
+	if (want->user_key)
+		return dev->find ? dev->find(dev->find_arg, &access, at) :
+				   WF_NIC_UNSUPP_OP;
+	return wf_nic_mr_remote(&dev->nic.mrs, want->rkey, want->addr,
+				want->len, want->access) ?
+		       WF_NIC_OK :
+		       WF_NIC_REM_ADDR;
+}
+
+/* The part of what @frame names from @from on. */
+static struct wf_tcp_reach reach_of(const struct wf_tcp_frame *frame,
+				    uint32_t from, uint32_t len,
+				    unsigned access)
+{
+	return (struct wf_tcp_reach){
+		.user_key = frame->head.flags & WF_TCP_USER_KEY,
+		.rkey = frame->rdma.key,
+		.hi = frame->head.imm,
+		.addr = frame->rdma.addr + from,
+		.len = len,
+		.access = access,
+	};
+}
+
+void wf_tcp_target_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	const struct wf_tcp_frame *frame = &conn->frame;
+	struct wf_tcp_sink *sink = &conn->sink;
+	const struct wf_tcp_reach want =
+		reach_of(frame, frame->head.len - sink->left, sink->left,
+			 WF_NIC_REMOTE_WRITE);
+	enum wf_nic_status status;
+	void *at;
+
+	status = wf_tcp_target_reach(dev, &want, &at);
+	if (status == WF_NIC_OK) {
+		sink->at = at;
+		return;
+	}
+	sink->kind = WF_TCP_SINK_DROP;
+	sink->status = (uint8_t)status;
+}
+
 static enum wf_nic_status serve(struct wf_tcp_dev *dev,
 				struct wf_tcp_peer *peer,
 				const struct wf_tcp_frame *frame)
 {
 	const struct wf_tcp_head *head = &frame->head;
+	const struct wf_tcp_reach want =
+		reach_of(frame, 0, head->arg, WF_NIC_REMOTE_READ);
 	struct wf_nic_qp *qp;
 	enum wf_nic_status status = find_qp(dev, head, &qp);
 	struct wf_tcp_op *op;
+	void *at;
 
+	if (status == WF_NIC_OK && head->arg > dev->nic.caps.max_rdma)
+		status = WF_NIC_REM_ADDR;
+	if (status == WF_NIC_OK)
+		status = wf_tcp_target_reach(dev, &want, &at);
 	if (status != WF_NIC_OK)
 		return status;
-	if (head->arg > dev->nic.caps.max_rdma ||
-	    !wf_nic_mr_remote(&dev->nic.mrs, frame->rdma.key, frame->rdma.addr,
-			      head->arg, WF_NIC_REMOTE_READ))
-		return WF_NIC_REM_ADDR;
 	if (peer->serving >= WF_TCP_SERVE_MOST ||
 	    dev->serving >= WF_TCP_SERVE_ALL)
 		return WF_NIC_RNR;
@@ -315,8 +373,11 @@ static enum wf_nic_status serve(struct wf_tcp_dev *dev,
 	op->read_id = frame->rdma.id;
 	op->req.dst_qpn = head->src_qpn;
 	op->req.len = head->arg;
-	op->req.rkey = frame->rdma.key;
-	op->req.raddr = frame->rdma.addr;
+	op->req.rkey = want.rkey;
+	op->req.raddr = (uintptr_t)at;
+	op->req.user_key = want.user_key;
+	op->req.imm = want.hi;
+	op->req.sge[0].addr = want.addr;
 	peer->serving++;
 	dev->serving++;
 	wf_base_list_add_tail(&peer->served, &op->qp_link);
@@ -376,21 +437,21 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 static void begin_write(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	const struct wf_tcp_head *head = &conn->frame.head;
-	const struct wf_tcp_rdma *rdma = &conn->frame.rdma;
+	const struct wf_tcp_reach want =
+		reach_of(&conn->frame, 0, head->len, WF_NIC_REMOTE_WRITE);
 	enum wf_nic_status status = find_qp(dev, head, &conn->sink.qp);
+	void *at;
 
 	if (status == WF_NIC_RNR)
 		status = WF_NIC_BAD_QPN;
-	if (status == WF_NIC_OK &&
-	    !wf_nic_mr_remote(&dev->nic.mrs, rdma->key, rdma->addr, head->len,
-			      WF_NIC_REMOTE_WRITE))
-		status = WF_NIC_REM_ADDR;
+	if (status == WF_NIC_OK)
+		status = wf_tcp_target_reach(dev, &want, &at);
 	if (status != WF_NIC_OK) {
 		drop_into(conn, status);
 		return;
 	}
 	conn->sink.kind = WF_TCP_SINK_WRITE;
-	conn->sink.at = (void *)(uintptr_t)rdma->addr;
+	conn->sink.at = at;
 }
 
 static struct wf_tcp_op *read_of(struct wf_tcp_dev *dev,

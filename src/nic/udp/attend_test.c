@@ -41,7 +41,7 @@ int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 
 static bool comes(const _Atomic unsigned *count, unsigned least)
 {
-	uint64_t end = wf_base_clock_ns() + 20 * WF_NS_PER_S;
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
 
 	while (*count < least && wf_base_clock_ns() < end)
 		usleep(1000);

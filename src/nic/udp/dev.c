@@ -12,6 +12,7 @@
 #include "nic/open.h"
 #include "nic/udp/udp.h"
 #include "os/file.h"
+#include "os/knob.h"
 #include "os/poll.h"
 #include "os/process.h"
 #include "queue/wake.h"
@@ -24,7 +25,7 @@
 #define MAX_QUEUE 16384u
 #define MAX_BATCH 64u
 #define MAX_MSG 8192u /* EFA's packets are of 8 KiB and some */
-#define DEFAULT_PEERS 4096u
+#define DEFAULT_PEERS WF_KNOB(max_peers, 4096u)
 #define DEFAULT_DEAD (900 * WF_NS_PER_S)
 #define DEFAULT_CONNECT (20 * WF_NS_PER_S)
 
@@ -242,6 +243,8 @@ static void udp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->resets = peer->fails;
 	path->lost = peer->lost;
 	path->hears = peer->in.open;
+	path->replaced = peer->lost && peer->in.instance &&
+			 peer->in.instance != out->instance;
 	/* System calls: once for each peer. */
 	if (!path->up && !peer->guess)
 		peer->guess = wf_udp_hello_seg(&wf_udp_dev_of(nic)->engine,

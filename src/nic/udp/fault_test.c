@@ -71,8 +71,9 @@ static void rdma(struct run *r, uint32_t number, bool read)
 	size_t here = 1u << 20, there = 2u << 20;
 	struct wf_nic_wr wr = pair_wr(&r->p.a, &r->p.b, MESSAGES + number);
 	struct wf_nic_sge sge = pair_sge(&r->p.a, here, WRITE_LEN);
-	struct wf_nic_remote remote = { (uintptr_t)r->p.b.memory + there,
-					r->p.b.mr.rkey };
+	struct wf_nic_remote remote = {
+		.addr = (uintptr_t)r->p.b.memory + there, .rkey = r->p.b.mr.rkey
+	};
 	uint8_t *from = read ? r->p.b.memory + there : r->p.a.memory + here;
 	uint8_t *to = read ? r->p.a.memory + here : r->p.b.memory + there;
 

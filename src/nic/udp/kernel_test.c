@@ -223,7 +223,8 @@ static void test_path_shrinks(void **state)
 	fail_with = EINVAL;
 	fail_segments = true;
 	fill(p.a.memory, 1u << 20, 5);
-	there = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	there = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+					.rkey = p.b.mr.rkey };
 	sge = pair_sge(&p.a, 0, 1u << 20);
 	wr = pair_wr(&p.a, &p.b, 1);
 	assert_int_equal(wf_nic_post_write(p.a.qp, &wr, &there, &sge), 0);
@@ -279,7 +280,8 @@ static void test_imm_is_last(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	there = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	there = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+					.rkey = p.b.mr.rkey };
 	sge = pair_sge(&p.a, 0, len);
 	fail_with = EPERM;
 	for (unsigned i = 0; i < 10; i++) {
@@ -337,7 +339,8 @@ static void test_late_is_not_lost(void **state)
 	attr.mtu = 1500;
 	attr.fault = &fault;
 	pair_open_attr(&p, &attr, &attr);
-	there = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	there = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+					.rkey = p.b.mr.rkey };
 	sge = pair_sge(&p.a, 0, 300000);
 	wr = pair_wr(&p.a, &p.b, 1);
 	for (int i = 0; i < 60; i++) {
@@ -365,7 +368,8 @@ static void test_paced(void **state)
 	out->cc.srtt = WF_NS_PER_S;
 	out->cc.cwnd = 2u << 20;
 	out->cc.ssthresh = out->cc.cwnd;
-	there = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	there = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+					.rkey = p.b.mr.rkey };
 	sge = pair_sge(&p.a, 0, 1u << 20);
 	wr = pair_wr(&p.a, &p.b, 1);
 	assert_int_equal(wf_nic_post_write(p.a.qp, &wr, &there, &sge), 0);

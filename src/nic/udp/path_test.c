@@ -54,7 +54,8 @@ static void rdma(struct pair *p, uint32_t len)
 {
 	struct wf_nic_wr wr = pair_wr(&p->a, &p->b, 1);
 	struct wf_nic_sge sge = pair_sge(&p->a, 0, len);
-	struct wf_nic_remote there = { (uintptr_t)p->b.memory, p->b.mr.rkey };
+	struct wf_nic_remote there = { .addr = (uintptr_t)p->b.memory,
+				       .rkey = p->b.mr.rkey };
 
 	fill(p->a.memory, len, 9);
 	memset(p->b.memory, 0, len);

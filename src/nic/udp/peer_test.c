@@ -78,7 +78,8 @@ static void test_silent_peer(void **state)
 	hello(&p);
 	/* The same while only the answer to a read is awaited. */
 	sge = pair_sge(&p.a, 0, 100);
-	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	from = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+				       .rkey = p.b.mr.rkey };
 	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 	assert_int_equal(wait_alone(&p.a), WF_NIC_UNRESP);
 	pair_close(&p);
@@ -140,7 +141,7 @@ static void test_never_answers(void **state)
 		assert_int_equal(wf_nic_ah_query(p.a.nic, wr.ah, &path), 0);
 		assert_true(path.asking_ns == 0);
 		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
-		end = wf_base_clock_ns() + 20 * WF_NS_PER_S;
+		end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
 		for (asked = 0; !wf_nic_cq_poll(p.a.cq, &wc, 1);) {
 			wf_nic_progress(p.a.nic);
 			if (half)
@@ -350,6 +351,7 @@ static void test_restart_sends(void **state)
 	assert_int_equal(pair_wait(&p, &p.a).len, 3);
 	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
 	assert_true(path.lost);
+	assert_true(path.replaced);
 	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
 	pair_close(&p);
 }
@@ -419,7 +421,8 @@ static void test_forgotten(void **state)
 	/* B is read, and so has a connection of its own to A. */
 	sge = pair_sge(&p.a, 0, 100);
 	wr = pair_wr(&p.a, &p.b, 1);
-	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	from = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+				       .rkey = p.b.mr.rkey };
 	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
 	assert_int_equal(wf_nic_ah_destroy(p.b.nic, p.b.ah), 0);
@@ -527,7 +530,8 @@ static void test_dereg_while_read(void **state)
 	hello(&p);
 	wr = pair_wr(&p.a, &p.b, 1);
 	sge = pair_sge(&p.a, 0, 2u << 20);
-	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	from = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+				       .rkey = p.b.mr.rkey };
 	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 	while (!COUNTED(&p.b, reads_served))
 		wf_nic_progress(p.b.nic);
@@ -553,7 +557,8 @@ static void test_late_read_data(void **state)
 	fill(p.b.memory + 100, 100, 2);
 	wr = pair_wr(&p.a, &p.b, 1);
 	sge = pair_sge(&p.a, 0, 100);
-	from = (struct wf_nic_remote){ (uintptr_t)p.b.memory, p.b.mr.rkey };
+	from = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+				       .rkey = p.b.mr.rkey };
 	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 	while (!COUNTED(&p.b, reads_served))
 		pair_progress(&p);

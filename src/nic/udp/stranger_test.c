@@ -19,6 +19,7 @@ static void sleep_for(struct side *s)
 {
 	struct pollfd fd = { .fd = wf_nic_wait_fd(s->nic), .events = POLLIN };
 	uint64_t until, now;
+	const int patience = PAIR_LOST * 1000;
 	int ms = -1;
 
 	if (wf_nic_wait_begin(s->nic, s->cq, &until))
@@ -26,14 +27,17 @@ static void sleep_for(struct side *s)
 	now = wf_base_clock_ns();
 	if (until != UINT64_MAX)
 		ms = until > now ? (int)((until - now) / WF_NS_PER_MS) + 1 : 0;
-	assert_true(poll(&fd, 1, ms < 0 || ms > 10000 ? 10000 : ms) >= 0);
+	/* What has no deadline must be woken. */
+	if (ms < 0 || ms > patience)
+		assert_int_equal(poll(&fd, 1, patience), 1);
+	else
+		assert_true(poll(&fd, 1, ms) >= 0);
 	wf_nic_wait_end(s->nic);
 }
 
 static void ping_pong_asleep(bool thread)
 {
 	struct wf_nic_attr attr = pair_attr(AF_INET);
-	uint64_t start = wf_base_clock_ns();
 	struct wf_nic_wr wr;
 	struct wf_nic_wc wc;
 	struct pair p;
@@ -60,8 +64,6 @@ static void ping_pong_asleep(bool thread)
 			turns++;
 		}
 	}
-	/* A lost wake-up costs ten seconds, a busy one thousands of turns. */
-	assert_true(wf_base_clock_ns() - start < 8 * WF_NS_PER_S);
 	print_message("%d turns for 50 messages\n", turns);
 	pair_close(&p);
 }
@@ -435,8 +437,8 @@ static void test_forged_answers(void **state)
 	assert_true(stranger && peer && stranger != peer);
 	for (int i = 0; i < 3; i++) {
 		sge = pair_sge(&p.a, 0, 100);
-		from = (struct wf_nic_remote){ (uintptr_t)p.b.memory,
-					       p.b.mr.rkey };
+		from = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+					       .rkey = p.b.mr.rkey };
 		wr = pair_wr(&p.a, &p.b, 1);
 		assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 		assert_false(wf_base_list_empty(&peer->reads));

@@ -303,6 +303,7 @@ static void receive_open(struct wf_udp_engine *engine,
 			peer->retired[peer->retirements++ % WF_UDP_RETIRED] =
 				peer->in.remote_cid;
 		wf_udp_in_open(engine, peer, hello->src_cid, crc);
+		peer->in.instance = hello->instance;
 		wf_udp_count(engine, accepts, 1);
 	}
 	wf_udp_peer_heard(engine, peer);

@@ -104,7 +104,8 @@ struct wf_udp_out {
 	uint32_t rwnd;
 	uint64_t cid;	     /* ours: acks carry it */
 	uint64_t remote_cid; /* theirs: data carries it */
-	uint64_t instance;   /* of the peer's device that accepted it */
+	uint64_t instance;   /* of the peer's device that accepted it, or the
+				last one before it */
 	uint64_t cookie;
 	uint32_t epoch;
 	uint32_t unasked; /* bytes since an ack was asked for */
@@ -141,6 +142,8 @@ struct wf_udp_in {
 	uint64_t ts_at;
 	uint64_t cid;	     /* ours: data carries it */
 	uint64_t remote_cid; /* theirs: acks carry it */
+	uint64_t instance;   /* of the peer's device that opened it; 0: none
+				has */
 	uint64_t ack_at;
 	uint32_t highest;
 	uint32_t round;	      /* of engine->senders, that it was counted in */

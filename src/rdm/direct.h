@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RMA that the device does by itself: it writes to and reads from the memory of
+ * the target by the key of its registration, and nobody asks the target's
+ * application. For devices that know keys of their users (caps.user_keys).
+ */
+#ifndef WF_RDM_DIRECT_H
+#define WF_RDM_DIRECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "nic/nic.h"
+#include "nic/wqe_defs.h"
+
+struct wf_rdm_ep;
+struct wf_rdm_peer;
+struct wf_rdm_pkt;
+struct wf_rdm_tx;
+struct wf_wire_packet;
+
+/* For the device: the memory that @want names here. Any thread. */
+enum wf_nic_status
+wf_rdm_direct_find(void *ep, const struct wf_nic_access *want, void **at);
+
+/* What both protocols are: see protocol.h. */
+bool wf_rdm_direct_can_use(const struct wf_rdm_ep *ep,
+			   const struct wf_rdm_tx *tx, size_t room);
+int wf_rdm_direct_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
+			    struct wf_rdm_pkt **pkts, int max);
+bool wf_rdm_direct_completed(const struct wf_rdm_tx *tx);
+int wf_rdm_direct_answered(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
+			   const struct wf_wire_packet *packet);
+
+#endif
