@@ -107,10 +107,10 @@ STEP static long step_trecv(struct side *s, int i)
 			&s->contexts[i]);
 }
 
-STEP static long step_trecv_late(struct side *s, int i)
+STEP static long step_trecv_late(struct side *s, uint64_t tag)
 {
-	return fi_trecv(s->ep, s->words, 8, NULL, FI_ADDR_UNSPEC, TAG, ignore,
-			&s->contexts[i]);
+	return fi_trecv(s->ep, s->words, 8, NULL, FI_ADDR_UNSPEC, tag, ignore,
+			&s->contexts[0]);
 }
 
 STEP static long step_tinject(struct side *s)
@@ -241,9 +241,32 @@ static void masked(unsigned rounds, unsigned depth)
 	for (i = 0; i < rounds; i++) {
 		must("tinject", step_tinject(a));
 		step_read_idle(b);
-		must("trecv", step_trecv_late(b, 0));
+		must("trecv", step_trecv_late(b, TAG));
 		if (step_read_sent(b) != 1)
 			must("a message did not arrive", -FI_EOTHER);
+	}
+}
+
+/* A receive that takes one of @depth unexpected messages, any of them; then
+ * another message like it arrives. */
+static void unexpected(unsigned rounds, unsigned depth)
+{
+	struct side *a = &here, *b = &peers[0];
+	unsigned i;
+
+	for (i = 0; i < depth; i++) {
+		must("fi_tinject", fi_tinject(a->ep, a->words, 8, a->other, i));
+		fi_cq_read(b->cq, NULL, 0);
+	}
+	for (i = 0; i < rounds; i++) {
+		unsigned tag = (unsigned)random() % depth;
+
+		must("trecv", step_trecv_late(b, tag));
+		if (step_read_sent(b) != 1)
+			must("a message did not arrive", -FI_EOTHER);
+		must("fi_tinject",
+		     fi_tinject(a->ep, a->words, 8, a->other, tag));
+		step_read_received(b);
 	}
 }
 
@@ -285,15 +308,16 @@ int main(int argc, char **argv)
 	unsigned n = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
 	unsigned i, depth = 0;
 
-	if (!strcmp(what, "masked")) {
+	if (!strcmp(what, "masked") || !strcmp(what, "unexpected")) {
 		depth = argc > 3 ? n : 0;
 		n = 1;
 	}
 	if (n < 1 || n > MAX_PEERS ||
 	    (strcmp(what, "messages") && strcmp(what, "idle") &&
-	     strcmp(what, "masked") && strcmp(what, "remote"))) {
+	     strcmp(what, "masked") && strcmp(what, "remote") &&
+	     (strcmp(what, "unexpected") || !depth))) {
 		fputs("usage: count messages|idle|remote [ROUNDS [PEERS]]\n"
-		      "       count masked [ROUNDS [DEPTH]]\n",
+		      "       count masked|unexpected [ROUNDS [DEPTH]]\n",
 		      stderr);
 		return 2;
 	}
@@ -312,6 +336,8 @@ int main(int argc, char **argv)
 		messages(rounds);
 	else if (!strcmp(what, "masked"))
 		masked(rounds, depth);
+	else if (!strcmp(what, "unexpected"))
+		unexpected(rounds, depth);
 	else if (!strcmp(what, "idle"))
 		idle(rounds);
 	else

@@ -59,7 +59,12 @@ struct wf_ux_ops {
 };
 
 struct wf_ux {
+	/* Searches read these: one cache line. */
 	struct wf_list order;
+	uint64_t tag;
+	uint64_t src;
+	uint64_t data;
+	size_t len;
 	const struct wf_ux_ops *ops;
 	struct wf_rxq *rxq; /* that will receive it */
 	/* Of the endpoint it arrived at: where its receive is reported. */
@@ -67,11 +72,7 @@ struct wf_ux {
 	struct wf_cntr *cntr;
 	const void *owner;
 	bool tells_all;
-	uint64_t tag;
-	uint64_t data;
-	uint64_t src;
 	uint64_t flags; /* FI_REMOTE_CQ_DATA */
-	size_t len;
 	struct wf_list lanes[WF_MATCH_UX_LANES]; /* links; of those in use */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unexpected messages. All hang in a list in order of arrival, and a receive is
- * first compared with the first WF_MATCH_FRONT of them. While there are few
- * that is all there is.
+ * compared with the first WF_MATCH_FRONT of them. While there are few that is
+ * all there is.
  *
  * If receives look further, and have passed more messages than making a lane
  * costs, there is a lane for their kind: a hash table of all messages by
@@ -99,15 +99,16 @@ make_lane(struct wf_match *m, uint64_t ignore, bool directed)
 	return &m->ux_lanes[lane];
 }
 
-static struct wf_ux_lane *lane_of(struct wf_match *m, uint64_t ignore,
-				  bool directed)
+/* The lane of this kind of receives, or NULL. */
+static inline struct wf_ux_lane *lane_of(struct wf_match *m, uint64_t ignore,
+					 bool directed)
 {
 	for (uint32_t i = 0; i < m->ux_lane_count; i++) {
 		if (m->ux_lanes[i].ignore == ignore &&
 		    m->ux_lanes[i].directed == directed)
 			return &m->ux_lanes[i];
 	}
-	return make_lane(m, ignore, directed);
+	return NULL;
 }
 
 void wf_match_ux_renamed(struct wf_match *m)
@@ -116,23 +117,23 @@ void wf_match_ux_renamed(struct wf_match *m)
 		wf_match_chains_clear(&m->ux_lanes[--m->ux_lane_count].chains);
 }
 
-/* Tables grow at powers of two only, so that one which cannot grow is not
- * filled again for each message. */
-static bool is_small(const struct wf_match *m, uint32_t lane)
-{
-	return !(m->unexpected & (m->unexpected - 1)) &&
-	       wf_match_chains_small(&m->ux_lanes[lane].chains, m->unexpected);
-}
-
-static __attribute__((noinline)) void enter_lanes(struct wf_match *m,
-						  struct wf_ux *ux)
+/* Larger tables. They grow at powers of two only, so that one which cannot grow
+ * is not filled again for each message. */
+static __attribute__((noinline)) void grow_lanes(struct wf_match *m)
 {
 	for (uint32_t i = 0; i < m->ux_lane_count; i++) {
-		if (wf_unlikely(is_small(m, i)))
-			fill(m, i); /* @ux is in the list already */
-		else
-			enter(m, i, ux);
+		if (wf_match_chains_small(&m->ux_lanes[i].chains,
+					  m->unexpected))
+			fill(m, i);
 	}
+}
+
+static void enter_lanes(struct wf_match *m, struct wf_ux *ux)
+{
+	for (uint32_t i = 0; i < m->ux_lane_count; i++)
+		enter(m, i, ux);
+	if (wf_unlikely(!(m->unexpected & (m->unexpected - 1))))
+		grow_lanes(m);
 }
 
 void wf_match_park(struct wf_match *m, struct wf_ux *ux)
@@ -166,8 +167,9 @@ static bool is_taken(const struct wf_ux *ux, uint64_t tag, uint64_t ignore,
 	       (src == WF_MATCH_ANY || src == ux->src);
 }
 
-static struct wf_ux *find_in_lane(struct wf_match *m, struct wf_ux_lane *lane,
-				  uint64_t tag, uint64_t src)
+static inline struct wf_ux *find_in_lane(struct wf_match *m,
+					 struct wf_ux_lane *lane, uint64_t tag,
+					 uint64_t src)
 {
 	struct wf_list *head =
 		wf_match_chain(&lane->chains, tag & ~lane->ignore, src);
@@ -184,11 +186,12 @@ static struct wf_ux *find_in_lane(struct wf_match *m, struct wf_ux_lane *lane,
 	return NULL;
 }
 
+/* From @pos on, where there is no lane: makes one, or searches the list. */
 static __attribute__((noinline)) struct wf_ux *
-find_deep(struct wf_match *m, struct wf_list *pos, uint64_t tag,
-	  uint64_t ignore, uint64_t src)
+find_listed(struct wf_match *m, struct wf_list *pos, uint64_t tag,
+	    uint64_t ignore, uint64_t src)
 {
-	struct wf_ux_lane *lane = lane_of(m, ignore, src != WF_MATCH_ANY);
+	struct wf_ux_lane *lane = make_lane(m, ignore, src != WF_MATCH_ANY);
 
 	if (lane)
 		return find_in_lane(m, lane, tag, src);
@@ -200,17 +203,30 @@ find_deep(struct wf_match *m, struct wf_list *pos, uint64_t tag,
 	return NULL;
 }
 
+/* A lane that is there costs less than the first few messages. */
+static struct wf_ux *find_deep(struct wf_match *m, uint64_t tag,
+			       uint64_t ignore, uint64_t src)
+{
+	struct wf_ux_lane *lane = lane_of(m, ignore, src != WF_MATCH_ANY);
+
+	if (wf_likely(lane))
+		return find_in_lane(m, lane, tag, src);
+	return find_listed(m, m->ux_order.next, tag, ignore, src);
+}
+
 struct wf_ux *wf_match_find_ux(struct wf_match *m, uint64_t tag,
 			       uint64_t ignore, uint64_t src)
 {
 	struct wf_list *head = &m->ux_order, *pos = head->next;
 	uint32_t left = WF_MATCH_FRONT;
 
+	if (wf_unlikely(m->ux_lane_count))
+		return find_deep(m, tag, ignore, src);
 	for (; pos != head; pos = pos->next) {
 		if (is_taken(to_ux(pos), tag, ignore, src))
 			return to_ux(pos);
 		if (!--left)
-			return find_deep(m, pos->next, tag, ignore, src);
+			return find_listed(m, pos->next, tag, ignore, src);
 	}
 	return NULL;
 }
