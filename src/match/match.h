@@ -72,7 +72,7 @@ struct wf_ux {
 	struct wf_cntr *cntr;
 	const void *owner;
 	bool tells_all;
-	uint64_t flags; /* FI_REMOTE_CQ_DATA */
+	uint64_t flags;				 /* FI_REMOTE_CQ_DATA */
 	struct wf_list lanes[WF_MATCH_UX_LANES]; /* links; of those in use */
 };
 
