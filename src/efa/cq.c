@@ -184,9 +184,8 @@ static int read_sgid(struct wf_efadv_cq *dv, union ibv_gid *sgid)
 	const struct wf_nic_wc *wc = &of_dv(dv)->wc;
 
 	/* As libefa: who has a handle knows the GID. */
-	if (wc->ah != WF_NIC_AH_UNKNOWN || wc->from.sa.sa_family != AF_INET)
+	if (wc->ah != WF_NIC_AH_UNKNOWN || !wf_efa_ah_gid(wc, sgid))
 		return -ENOENT;
-	wf_efa_gid_of(&wc->from, sgid);
 	return 0;
 }
 

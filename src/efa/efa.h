@@ -43,6 +43,7 @@
 #define WF_EFA_MSG_MAX 8192u /* RDM's packet: the same on every link */
 #define WF_EFA_GRH 40u	     /* in front of what a UD queue pair receives */
 #define WF_EFA_PORT 1
+#define WF_EFA_AH_MAX 4096u
 
 /* -- device.c --------------------------------------------------------------- */
 
@@ -80,9 +81,13 @@ void wf_efa_post_table(struct verbs_context *verbs);
 
 /* -- pd.c ------------------------------------------------------------------- */
 
+/* The NIC has one set of address handles, and a number means the same in every
+ * protection domain. The hardware knows a sender by the handles of the domain
+ * that receives, so each counts its own. */
 struct wf_efa_pd {
 	struct ibv_pd pd; /* first */
 	_Atomic int users;
+	_Atomic uint16_t ahs[WF_EFA_AH_MAX]; /* by number */
 };
 
 struct wf_efa_ah {
@@ -101,6 +106,13 @@ static inline struct wf_efa_ah *wf_efa_ah_of(struct ibv_ah *ah)
 {
 	return (struct wf_efa_ah *)ah;
 }
+
+/* Who sent what @wc tells of, as @pd knows it: by a handle of its own or by the
+ * address. */
+void wf_efa_ah_name(struct ibv_pd *pd, struct wf_nic_wc *wc);
+
+/* The sender's GID. False: not known. */
+bool wf_efa_ah_gid(const struct wf_nic_wc *wc, union ibv_gid *gid);
 
 /* A send has failed because a peer was given up: later ones try again. The
  * hardware knows no peers that stay lost. */
@@ -176,6 +188,7 @@ struct wf_efa_qp {
 	struct ibv_qp_cap cap;
 	bool ud;
 	bool sig_all;
+	bool ended; /* flushed: it does not come back */
 	uint32_t qkey;
 	uint8_t rnr_retry;
 	uint8_t port;

@@ -22,6 +22,7 @@ struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, void *attr);
 
 static pthread_mutex_t ah_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_efa_ah *ahs;
+static struct wf_addr addrs[WF_EFA_AH_MAX]; /* by number; stay behind */
 
 /* -- protection domains ----------------------------------------------------- */
 
@@ -199,6 +200,10 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (!ah)
 		goto err;
 	ret = wf_nic_ah_create(nic, &addr, &ah->num);
+	if (!ret && ah->num >= WF_EFA_AH_MAX) {
+		wf_nic_ah_destroy(nic, ah->num);
+		ret = -ENOSPC;
+	}
 	if (ret) {
 		free(ah);
 		goto err;
@@ -209,7 +214,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ah.pd = pd;
 	ah->ah.handle = ah->num;
 	wf_efa_pd_of(pd)->users++;
+	wf_efa_pd_of(pd)->ahs[ah->num]++;
 	pthread_mutex_lock(&ah_lock);
+	addrs[ah->num] = addr;
 	ah->next = ahs;
 	ah->prev = &ahs;
 	if (ahs)
@@ -234,9 +241,35 @@ int ibv_destroy_ah(struct ibv_ah *base)
 	pthread_mutex_unlock(&ah_lock);
 	if (wf_efa_device_has(ah->nic))
 		wf_nic_ah_destroy(ah->nic, ah->num);
+	wf_efa_pd_of(base->pd)->ahs[ah->num]--;
 	wf_efa_pd_of(base->pd)->users--;
 	free(ah);
 	return 0;
+}
+
+void wf_efa_ah_name(struct ibv_pd *pd, struct wf_nic_wc *wc)
+{
+	if (wc->ah >= WF_EFA_AH_MAX || wf_efa_pd_of(pd)->ahs[wc->ah])
+		return;
+	pthread_mutex_lock(&ah_lock);
+	wc->from = addrs[wc->ah];
+	pthread_mutex_unlock(&ah_lock);
+	wc->ah = WF_NIC_AH_UNKNOWN;
+}
+
+bool wf_efa_ah_gid(const struct wf_nic_wc *wc, union ibv_gid *gid)
+{
+	struct wf_addr from = wc->from;
+
+	if (wc->ah < WF_EFA_AH_MAX) {
+		pthread_mutex_lock(&ah_lock);
+		from = addrs[wc->ah];
+		pthread_mutex_unlock(&ah_lock);
+	}
+	if (from.sa.sa_family != AF_INET)
+		return false;
+	wf_efa_gid_of(&from, gid);
+	return true;
 }
 
 void wf_efa_ah_renew_all(void)

@@ -36,8 +36,6 @@ static void wr_start(struct ibv_qp_ex *ex)
 	wf_base_lock_take(ring_lock(qp->qp.send_cq));
 	qp->room = wf_nic_qp_send_room(qp->ring);
 	wf_base_lock_drop(ring_lock(qp->qp.send_cq));
-	if (qp->room > qp->cap.max_send_wr)
-		qp->room = qp->cap.max_send_wr;
 }
 
 static void stage(struct wf_efa_qp *qp, enum wf_nic_opcode op, uint64_t wr_id,
@@ -276,8 +274,6 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
 
 void wf_efa_post_fill(struct ibv_qp_ex *ex, uint64_t ops)
 {
-	if (!ops)
-		return;
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;

@@ -74,8 +74,7 @@ static void put_grh(struct wf_efa_qp *qp, const struct wf_nic_wc *wc,
 	};
 
 	wf_efa_gid_of(wf_nic_addr(qp->nic), &grh.dgid);
-	if (wc->from.sa.sa_family == AF_INET)
-		wf_efa_gid_of(&wc->from, &grh.sgid);
+	wf_efa_ah_gid(wc, &grh.sgid);
 	memcpy(at, &grh, WF_EFA_GRH);
 }
 
@@ -84,6 +83,8 @@ bool wf_efa_qp_settle(struct wf_efa_qp *qp, struct wf_nic_wc *wc)
 	struct wf_efa_receive *receive;
 	uint32_t at;
 
+	if (wc->flags & WF_NIC_WC_RECV && wc->status == WF_NIC_OK)
+		wf_efa_ah_name(qp->qp.pd, wc);
 	if (wf_likely(!qp->ud))
 		return false;
 	if (!(wc->flags & WF_NIC_WC_RECV)) {
@@ -106,6 +107,16 @@ bool wf_efa_qp_settle(struct wf_efa_qp *qp, struct wf_nic_wc *wc)
 }
 
 /* -- creation --------------------------------------------------------------- */
+
+/* What the NIC makes of a number of entries. */
+static uint32_t round_up(uint32_t entries)
+{
+	uint32_t size = 4;
+
+	while (size < entries)
+		size *= 2;
+	return size;
+}
 
 /* What a program may not ask for. 0 or an errno. */
 static int check(const struct ibv_qp_init_attr_ex *attr,
@@ -152,7 +163,7 @@ static int make_ring(struct wf_efa_qp *qp, const struct ibv_qp_cap *cap,
 	const struct wf_nic_qp_attr attr = {
 		.send_cq = wf_efa_cq_of(qp->qp.send_cq)->ring,
 		.recv_cq = wf_efa_cq_of(qp->qp.recv_cq)->ring,
-		.sq_entries = cap->max_send_wr ? cap->max_send_wr : 1,
+		.sq_entries = cap->max_send_wr,
 		.rq_entries = cap->max_recv_wr,
 		.rnr_retry = qp->rnr_retry,
 		.unsolicited = unsolicited,
@@ -206,6 +217,9 @@ static struct wf_efa_qp *create(struct ibv_context *context,
 	qp->nic = nic;
 	qp->ud = attr->qp_type == IBV_QPT_UD;
 	qp->sig_all = attr->sq_sig_all;
+	attr->cap.max_send_wr = round_up(attr->cap.max_send_wr);
+	if (attr->cap.max_recv_wr)
+		attr->cap.max_recv_wr = round_up(attr->cap.max_recv_wr);
 	qp->cap = attr->cap;
 	/* A datagram is not tried again. */
 	qp->rnr_retry = qp->ud ? 0 : WF_NIC_RNR_FOREVER;
@@ -227,10 +241,8 @@ static struct wf_efa_qp *create(struct ibv_context *context,
 	}
 	wf_efa_pd_of(attr->pd)->users++;
 	wf_efa_device_hold(1);
-	wf_efa_post_fill(&qp->ex,
-			 attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ?
-				 attr->send_ops_flags :
-				 0);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		wf_efa_post_fill(&qp->ex, attr->send_ops_flags);
 	return qp;
 
 err:
@@ -265,8 +277,11 @@ static struct ibv_qp *create_plain(struct ibv_pd *pd,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
+	struct wf_efa_qp *qp = create(pd->context, &all, &efa);
 
-	return (struct ibv_qp *)create(pd->context, &all, &efa);
+	if (qp)
+		attr->cap = all.cap;
+	return (struct ibv_qp *)qp;
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -323,8 +338,6 @@ int efadv_query_qp_wqs(struct ibv_qp *qp, void *sq_attr, void *rq_attr,
 static bool may_become(enum ibv_qp_state from, enum ibv_qp_state to)
 {
 	switch (to) {
-	case IBV_QPS_RESET:
-		return from == IBV_QPS_RESET;
 	case IBV_QPS_INIT:
 		return from == IBV_QPS_RESET || from == IBV_QPS_INIT;
 	case IBV_QPS_RTR:
@@ -334,6 +347,7 @@ static bool may_become(enum ibv_qp_state from, enum ibv_qp_state to)
 		       from == IBV_QPS_SQD;
 	case IBV_QPS_SQD:
 		return from == IBV_QPS_RTS || from == IBV_QPS_SQD;
+	case IBV_QPS_RESET:
 	case IBV_QPS_ERR:
 		return true;
 	default:
@@ -343,6 +357,7 @@ static bool may_become(enum ibv_qp_state from, enum ibv_qp_state to)
 
 static void flush(struct wf_efa_qp *qp)
 {
+	qp->ended = true;
 	lock_cqs(qp, true);
 	wf_nic_qp_flush(qp->ring);
 	lock_cqs(qp, false);
@@ -355,10 +370,12 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 				 IBV_QP_SQ_PSN | IBV_QP_RNR_RETRY |
 				 IBV_QP_EN_SQD_ASYNC_NOTIFY;
 	struct wf_efa_qp *qp = wf_efa_qp_of(base);
-	static bool once;
+	static bool once, again;
 
 	if (!wf_efa_device_has(qp->nic))
 		return EINVAL;
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_INIT && qp->ended)
+		return wf_efa_refuse(&again, "a queue pair that was reset");
 	if (mask & ~known)
 		return wf_efa_refuse(&once, "these attributes of a queue pair "
 					    "in ibv_modify_qp()");
@@ -379,8 +396,11 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 		qp->rnr_retry = attr->rnr_retry;
 	wf_nic_qp_modify(qp->ring, qp->qkey, qp->rnr_retry);
 	if (mask & IBV_QP_STATE) {
+		enum ibv_qp_state before = base->state;
+
 		base->state = attr->qp_state;
-		if (base->state == IBV_QPS_ERR)
+		if (base->state == IBV_QPS_ERR ||
+		    (base->state == IBV_QPS_RESET && before != IBV_QPS_RESET))
 			flush(qp);
 	}
 	return 0;

@@ -171,6 +171,11 @@ static void test_states(void **state)
 	assert_int_equal(attr.qkey, QKEY);
 	assert_int_equal(attr.rnr_retry, 7);
 	assert_int_equal(init.cap.max_send_wr, DEPTH);
+	attr.qp_state = IBV_QPS_RESET;
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	assert_int_equal(receive(&pair.end[0], 1, 0, 100), EINVAL);
+	attr.qp_state = IBV_QPS_INIT;
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EOPNOTSUPP);
 	close_pair(&pair);
 }
 

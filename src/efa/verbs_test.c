@@ -379,6 +379,41 @@ static void test_process(void **state)
 	close_pair(&pair);
 }
 
+/* A protection domain knows senders by its own handles alone. */
+static void test_domains(void **state)
+{
+	struct pair pair = open_pair(&srd);
+	struct end *to = &pair.end[1];
+	struct ibv_pd *first = pair.pd, *second;
+	union ibv_gid gid, from;
+	struct wf_efadv_cq *dv;
+	struct end old = *to;
+	struct seen seen;
+
+	(void)state;
+	second = ibv_alloc_pd(pair.context);
+	assert_non_null(second);
+	pair.pd = second;
+	open_end(&pair, to, &srd);
+	dv = efadv_cq_from_ibv_cq_ex(to->cq);
+	assert_int_equal(receive(to, 1, 0, 100), 0);
+	assert_int_equal(send_to(&pair, 2, 0, 8), 0);
+	seen = wait_one(to);
+	assert_int_equal(seen.slid, 0xffff);
+	assert_int_equal(ibv_query_gid(pair.context, 1, 0, &gid), 0);
+	assert_int_equal(dv->wc_read_sgid(dv, &from), 0);
+	assert_memory_equal(gid.raw, from.raw, 16);
+	wait_one(&pair.end[0]);
+	assert_int_equal(ibv_destroy_qp(to->qp), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(to->cq)), 0);
+	assert_int_equal(ibv_dereg_mr(to->mr), 0);
+	test_free(to->buf);
+	assert_int_equal(ibv_dealloc_pd(second), 0);
+	*to = old;
+	pair.pd = first;
+	close_pair(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_ud),
 		cmocka_unit_test(test_older),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_domains),
 		cmocka_unit_test(test_process),
 	};
 
