@@ -27,7 +27,7 @@ def main():
         if name not in said:
             pingpong.fail(f"fi_info does not list {name}:\n{said}")
     run(["-e", "rdm", "-m", "msg", "-S", "all", "-I", "2"], 20)
-    run(["-e", "rdm", "-m", "tagged", "-S", "all", "-I", "2"], 20)
+    run(["-e", "rdm", "-m", "tagged", "-S", "262144", "-I", "5"], 1)
     run(["-e", "dgram", "-S", "4096", "-I", "10"], 1)
 
 

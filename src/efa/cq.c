@@ -9,8 +9,11 @@
 #include <string.h>
 
 #include "base/list.h"
-#include "base/log.h"
+#include "base/rest.h"
 #include "efa/efa.h"
+
+/* In a row, and nothing found. */
+#define IDLE_POLLS 64u
 
 /* As libefa maps the status of the device. */
 static const uint8_t statuses[WF_NIC_STATUSES] = {
@@ -76,6 +79,20 @@ static bool take_or_work(struct wf_efa_cq *cq)
 	return take(cq);
 }
 
+/* After a poll, without a lock: whoever sends to us may want this processor. A
+ * device in hardware would not, so a program that polls never gives it up by
+ * itself. */
+static void rest(bool some)
+{
+	static _Thread_local struct wf_rest resting;
+	static _Thread_local uint32_t idle;
+
+	if (some)
+		idle = 0;
+	else if (++idle > IDLE_POLLS)
+		wf_base_rest(&resting);
+}
+
 static enum ibv_wc_status status_of(const struct wf_nic_wc *wc)
 {
 	return wc->status < WF_NIC_STATUSES ?
@@ -101,7 +118,7 @@ static unsigned int flags_of(const struct wf_efa_cq *cq)
 
 /* -- ibv_start_poll() and what belongs to it -------------------------------- */
 
-static int end_of_poll(struct wf_efa_cq *cq)
+static int found(struct wf_efa_cq *cq)
 {
 	cq->ex.wr_id = cq->wc.wr_id;
 	cq->ex.status = status_of(&cq->wc);
@@ -115,9 +132,12 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (attr->comp_mask || !wf_efa_device_has(cq->nic))
 		return EINVAL;
 	wf_base_lock_take(&cq->poll_lock);
-	if (take_or_work(cq))
-		return end_of_poll(cq);
+	if (take_or_work(cq)) {
+		rest(true);
+		return found(cq);
+	}
 	wf_base_lock_drop(&cq->poll_lock);
+	rest(false);
 	return ENOENT;
 }
 
@@ -125,7 +145,7 @@ static int next_poll(struct ibv_cq_ex *ex)
 {
 	struct wf_efa_cq *cq = of_ex(ex);
 
-	return take(cq) ? end_of_poll(cq) : ENOENT;
+	return take(cq) ? found(cq) : ENOENT;
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
@@ -227,6 +247,7 @@ static int poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc)
 	while (count < most && (count ? take(cq) : take_or_work(cq)))
 		fill(cq, &wc[count++]);
 	wf_base_lock_drop(&cq->poll_lock);
+	rest(count);
 	return count;
 }
 
