@@ -280,7 +280,7 @@ static void keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 
 int wf_tcp_in_resume(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
-	bool may_wait = dev->now - conn->carry_from < CARRY_PATIENCE;
+	bool may_wait = dev->now < conn->carry_from + CARRY_PATIENCE;
 	uint32_t used = parse(dev, conn, conn->carry + conn->carry_at,
 			      conn->carry_len - conn->carry_at, may_wait);
 
