@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/amount.h"
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/log.h"
@@ -19,6 +20,10 @@
 
 /* A message that has just come is acknowledged by then. */
 #define ACKS_NS (200 * WF_NS_PER_US)
+
+/* For a peer that does not answer its first packet: its port is closed, or
+ * nobody has the address. */
+#define CONNECT_MS 5000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_nic *_Atomic the_nic;
@@ -75,6 +80,21 @@ static int choose_addr(struct wf_addr *addr)
 	return ENODEV;
 }
 
+static uint64_t connect_ns(void)
+{
+	const char *text = getenv("WEFT_EFA_TIMEOUT"), *end;
+	uint64_t ms;
+
+	if (!text || !*text)
+		return CONNECT_MS * WF_NS_PER_MS;
+	if (wf_base_amount_time(text, &end, 1, &ms) || *end || !ms) {
+		wf_warn("efa: WEFT_EFA_TIMEOUT=%s is no time, 5s is used",
+			text);
+		return CONNECT_MS * WF_NS_PER_MS;
+	}
+	return ms * WF_NS_PER_MS;
+}
+
 /* A socket of our own: a child closes it, or the port would outlive us. */
 static int open_socket(const struct wf_addr *addr)
 {
@@ -94,6 +114,7 @@ static struct wf_nic *open_locked(void)
 		.locked = true,
 		.attend = true,
 		.whole = true,
+		.connect_ns = connect_ns(),
 	};
 	static bool watched;
 	struct wf_nic *nic;

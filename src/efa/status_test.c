@@ -3,6 +3,8 @@
  * What goes wrong, and how a program hears of it: statuses as the hardware has
  * them, states of a queue pair, calls that are refused.
  */
+#include <stdlib.h>
+
 #include "efa/pair_test.h"
 
 static const struct kind srd = { .rnr_retry = -1 };
@@ -227,5 +229,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 	};
 
+	/* Nobody is waited for that long. */
+	setenv("WEFT_EFA_TIMEOUT", "300ms", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
