@@ -30,6 +30,9 @@
 /* While we ask, a pass is due at least so often: longer gaps are time in which
  * the process did not run. */
 #define ASK_EVERY (1 * WF_NS_PER_S)
+/* Reads between two looks at a round trip, and how many of them. */
+#define TUNE_EVERY 32
+#define TUNES 8
 /* A rail has so long to connect; when it is up, so long to answer, or a quarter of
  * what a host has. */
 #define RAIL_PATIENCE (1 * WF_NS_PER_S)
@@ -59,9 +62,23 @@ static struct wf_tcp_conn *new_conn(struct wf_tcp_dev *dev, int fd, bool mine,
 	return conn;
 }
 
+/* Round trips may have been long because the peer had other things to do: they
+ * are looked at several times before it is taken to be far away. */
+static void tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	if (wf_tcp_sock_is_near(conn->fd))
+		return;
+	if (conn->tunes--)
+		conn->tune_in = TUNE_EVERY;
+	else
+		wf_tcp_sock_set_far(dev, conn->fd);
+}
+
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	conn->came_at = dev->now;
+	if (wf_unlikely(conn->tune_in) && !--conn->tune_in)
+		tune(dev, conn);
 	if (conn->hot)
 		return;
 	conn->hot = true;
@@ -311,7 +328,8 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	chan->asked_from = 0;
 	peer->last_err = 0;
 	peer->used_at = dev->now;
-	wf_tcp_sock_tune(chan->conn->fd);
+	chan->conn->tunes = TUNES;
+	tune(dev, chan->conn);
 	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
 		wf_tcp_sock_limit(chan->conn->fd,
 				  dev->dead_ns / 4 < RAIL_SILENCE ?

@@ -483,6 +483,7 @@ static int open_listener(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 		return err;
 	dev->port = wf_base_addr_port(&bound);
 	wf_base_addr_set_port(&dev->nic.addr, dev->port);
+	wf_tcp_sock_begin(dev, dev->listen_fd);
 	dev->poll_fd = wf_os_epoll_create();
 	if (dev->poll_fd < 0)
 		return dev->poll_fd;

@@ -102,14 +102,16 @@ struct wf_tcp_conn {
 	struct wf_list deaf_link; /* dev->deaf */
 	struct wf_tcp_chan *chan; /* NULL: a guest */
 	int fd;
-	bool mine;    /* we connected */
-	bool dead;    /* to be freed at the end of the pass */
-	bool hot;     /* something came lately */
-	bool watches; /* for room to write */
-	bool full;    /* the kernel had no room the last time: so it watches */
-	bool waits;   /* frame is whole, and waits for a receive */
-	bool deaf;    /* too much of it is held: it is not read for now */
-	int ended;    /* why nothing can be written any more; what came before
+	bool mine;     /* we connected */
+	bool dead;     /* to be freed at the end of the pass */
+	bool hot;      /* something came lately */
+	bool watches;  /* for room to write */
+	bool full;     /* the kernel had no room the last time: so it watches */
+	bool waits;    /* frame is whole, and waits for a receive */
+	uint8_t tunes; /* looks at the round trip that are left ... */
+	uint8_t tune_in; /* ... the next after so many reads; 0: none is */
+	bool deaf;	 /* too much of it is held: it is not read for now */
+	int ended; /* why nothing can be written any more; what came before
 			 that is still read. 0: something can */
 	uint32_t number;
 	uint64_t came_at; /* guests: when it connected; else when bytes last
@@ -234,7 +236,8 @@ struct wf_tcp_dev {
 	uint64_t idle_ns;
 	uint32_t max_peers;
 	int listen_fd;
-	unsigned int rails;		     /* further addresses: rail.c */
+	char control[16];   /* congestion control of the system; "": unknown */
+	unsigned int rails; /* further addresses: rail.c */
 	int rail_fds[WF_TCP_RAILS_MOST - 1]; /* that listen there */
 	struct wf_addr rail_addrs[WF_TCP_RAILS_MOST - 1];
 	bool own_listen;
@@ -328,8 +331,12 @@ int wf_tcp_sock_accept(const struct wf_tcp_dev *dev, int listen_fd);
 void wf_tcp_sock_limit(int fd, uint64_t ns);
 /* Both ends of a connection. 0 or -errno. */
 int wf_tcp_sock_names(int fd, struct wf_addr *from, struct wf_addr *to);
-/* Once the round trip is known. */
-void wf_tcp_sock_tune(int fd);
+/* Of the socket that listens, before anybody is accepted: congestion control. */
+void wf_tcp_sock_begin(struct wf_tcp_dev *dev, int listen_fd);
+/* False: the peer is far away, or was busy when round trips were measured. */
+bool wf_tcp_sock_is_near(int fd);
+/* The peer is far away for good. */
+void wf_tcp_sock_set_far(const struct wf_tcp_dev *dev, int fd);
 int wf_tcp_sock_watch(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
 int wf_tcp_sock_rewatch(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
 /* For the end alone, and for room. */
