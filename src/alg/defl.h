@@ -62,7 +62,9 @@ struct wf_alg_io {
 	size_t out_len;
 };
 
-extern const struct wd_comp_mem wf_alg_std_mem;
+/* Default visibility: programs have a copy of such data. */
+extern const struct wd_comp_mem wf_alg_std_mem
+	__attribute__((visibility("default")));
 
 /* The fields up to ch are the caller's to set before. Allocates nothing. */
 void wf_alg_defl_begin(struct wf_alg_defl *d);

@@ -107,7 +107,6 @@ static int is_plugin(const struct dirent *entry)
 static void load_folder(const char *folder, bool asked)
 {
 	struct dirent **list;
-	char path[4096];
 	int count;
 
 	if (*folder != '/') {
@@ -121,11 +120,12 @@ static void load_folder(const char *folder, bool asked)
 		return;
 	}
 	for (int i = 0; i < count; i++) {
-		int len = snprintf(path, sizeof(path), "%s/%s", folder,
-				   list[i]->d_name);
+		char *path;
 
-		if (len > 0 && (size_t)len < sizeof(path))
+		if (asprintf(&path, "%s/%s", folder, list[i]->d_name) > 0) {
 			load_file(path);
+			free(path);
+		}
 		free(list[i]);
 	}
 	free(list);

@@ -5,8 +5,9 @@ libweft-fi.so shows fi_prov_ini alone. It asks for no libfabric symbol version
 above FABRIC_1.3: those load under Debian's 1.17 and under 2.x alike. It is
 marked NODELETE, since libfabric closes providers from its destructor.
 
-libwd.so shows what include/weft/ declares, all of it and nothing else, and
-needs no library but the C library's and those of its drivers.
+libwd.so shows what include/weft/ declares, all of it and nothing else but what
+libweft-z.so and the command share with it (LIBWD_PRIVATE), and needs no library
+but the C library's and those of its drivers.
 """
 
 import os
@@ -44,6 +45,15 @@ def version_names(path):
             if " A " in line}
 
 
+def private_names(path):
+    """What is for our own libraries: internal functions, and nothing else."""
+    names = {line.split()[-1].split("@")[0]
+             for line in output("nm", "-D", "--with-symbol-versions",
+                                "--defined-only", path).splitlines()
+             if "@@LIBWD_PRIVATE" in line}
+    return {name for name in names if name.startswith("wf_")}
+
+
 def check(path):
     name = os.path.basename(path)
     found = []
@@ -59,6 +69,7 @@ def check(path):
              for line in output("nm", "-D", "--defined-only",
                                 path).splitlines() if line.strip()}
     shown -= version_names(path)
+    shown -= private_names(path)
     for symbol in sorted(shown - wanted):
         found.append(f"{name}: shows {symbol}")
     for symbol in sorted(wanted - shown):
