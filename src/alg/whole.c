@@ -7,8 +7,10 @@
 
 #include <errno.h>
 
+#include "alg/defl.h"
 #include "alg/piece.h"
 #include "alg/wrap.h"
+#include "deflate/inflate.h"
 
 /* A piece that is left open has no place for a trailer. */
 static bool is_flush_bad(const struct wd_comp_ctx *ctx, bool inflate)
@@ -40,11 +42,12 @@ static int begin_deflate(struct wf_alg_whole *w, size_t dst_len)
 
 static int begin_inflate(struct wf_alg_whole *w, size_t dst_len)
 {
-	struct wf_wrap wrap;
+	struct wf_inflate header;
 	int ret;
 
-	wf_alg_wrap_begin(&wrap, w->ctx->alg_type);
-	ret = wf_alg_wrap_read(&wrap, w->src, w->given, &w->head);
+	wf_deflate_inflate_init(&header, NULL, wf_alg_std_mem,
+				wf_alg_wrap_format(w->ctx->alg_type), 15);
+	ret = wf_deflate_head_read(&header, w->src, w->given, &w->head);
 	if (ret < 1)
 		return ret ? ret : -ENODATA;
 	w->job.src = w->src + w->head;
