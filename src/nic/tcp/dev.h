@@ -278,6 +278,8 @@ struct wf_tcp_dev {
 	uint32_t shortages; /* of the process that we know of: conn.c */
 	uint32_t flying;    /* ops in flight */
 	uint32_t kicks_held;
+	uint32_t streak; /* kicks without a pause while others were under way */
+	uint64_t posted_at; /* when the last was */
 	uint64_t held_back; /* bytes that were taken since the last kick that
 			       was not held */
 	uint64_t kicked_at;
