@@ -49,7 +49,8 @@ struct wf_rdm_tx;
 #define WF_RDM_MSG_BUCKETS 256
 
 struct wf_rdm_ep_attr {
-	const char *device; /* of the NIC; NULL: the default */
+	const char *device;   /* of the NIC; NULL: the default */
+	const char *key_file; /* of the job; NULL: nothing is encrypted */
 	int fd; /* the socket that owns our address; stays the caller's */
 	size_t medium_max;   /* longer messages do not go unasked */
 	size_t read_min;     /* the receiver reads those from here on */
