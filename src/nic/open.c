@@ -14,8 +14,8 @@
 
 /* The default first. */
 static const struct wf_nic_ops *const devices[] = {
-	&wf_nic_udp_ops,
 	&wf_nic_tcp_ops,
+	&wf_nic_udp_ops,
 };
 
 #define DEVICES (sizeof(devices) / sizeof(devices[0]))
@@ -77,6 +77,13 @@ int wf_nic_device_secure(const char *device, const char *key_file,
 		 "the key file to send in the clear",
 		 ops ? ops->name : device, wf_nic_device_encrypting());
 	return -ENOTSUP;
+}
+
+unsigned int wf_nic_device_addrs(const char *device)
+{
+	const struct wf_nic_ops *ops = find(device);
+
+	return ops && ops->addrs ? ops->addrs : 1;
 }
 
 int wf_nic_device_socket(const char *device)

@@ -105,7 +105,8 @@ static void choose_device(struct wf_tools_net *net,
 			      given :
 			      wf_nic_device_name(0);
 	net->device_about = wf_nic_device_about(net->device);
-	net->device_from = chosen ? "FI_WEFT_NIC says so" : "the default";
+	net->device_from = chosen ? "FI_WEFT_NIC says so" :
+				    "the default, see FI_WEFT_NIC below";
 	net->socket = wf_nic_device_socket(net->device);
 }
 
