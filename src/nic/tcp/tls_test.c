@@ -414,7 +414,7 @@ static void send_by(struct pair *p, struct relay *r, uint16_t ah, uint64_t id)
 		}
 		assert_true(now - begin < PAIR_LOST * WF_NS_PER_S);
 		/* A length that was changed makes the other side wait. */
-		if (now - aged > 30 * WF_NS_PER_MS) {
+		if (now - aged > 10 * WF_NS_PER_MS) {
 			age_guests(&p->a);
 			age_guests(&p->b);
 			aged = now;
@@ -486,7 +486,7 @@ static void test_tampered(void **state)
 	most[0] = r.last->passed[0];
 	most[1] = r.last->passed[1];
 	for (int way = 0; way < 2; way++) {
-		for (size_t at = 0; at < most[way]; at += 29) {
+		for (size_t at = 0; at < most[way]; at += 41) {
 			for (enum fault f = FLIP; f <= CUT; f++) {
 				/* Of a connection that is up, a changed length
 				 * stops whoever waits for the rest. */
