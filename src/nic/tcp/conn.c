@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "nic/tcp/dev.h"
+#include "nic/tcp/stream.h"
 #include "os/file.h"
 #include "os/inline.h"
 #include "os/poll.h"
@@ -129,6 +129,7 @@ void wf_tcp_conn_free_dead(struct wf_tcp_dev *dev)
 			dev->dead.next, struct wf_tcp_conn, link);
 
 		wf_base_list_del(&conn->link);
+		wf_tcp_tls_end(conn->tls);
 		free(conn->carry);
 		free(conn);
 	}
@@ -144,66 +145,10 @@ void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	chan->insists = false;
 }
 
-/* -- descriptors ------------------------------------------------------------- */
-
-static void rest(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+void wf_tcp_conn_rest(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
 	wf_tcp_out_say(dev, chan->conn, WF_TCP_REST);
 	wf_tcp_conn_drop(dev, chan);
-}
-
-/* Closes the connection that has not been used for longest, if it is idle. */
-static bool make_room(struct wf_tcp_dev *dev)
-{
-	struct wf_tcp_chan *found = NULL;
-	struct wf_list *pos, *tmp;
-
-	wf_list_for_each (pos, tmp, &dev->conns) {
-		struct wf_tcp_chan *chan =
-			wf_container_of(pos, struct wf_tcp_conn, link)->chan;
-
-		if (chan->state == WF_TCP_UP && !wf_tcp_chan_is_busy(chan) &&
-		    (!found || chan->peer->used_at < found->peer->used_at))
-			found = chan;
-	}
-	if (found)
-		rest(dev, found);
-	return found;
-}
-
-/* Devices of a process share its descriptors: how often one of them found none,
- * and had none to give. */
-WF_PER_PROCESS static _Atomic uint32_t shortages;
-
-void wf_tcp_conn_share(struct wf_tcp_dev *dev)
-{
-	uint32_t now = atomic_load_explicit(&shortages, memory_order_relaxed);
-
-	if (wf_likely(now == dev->shortages))
-		return;
-	dev->shortages = now;
-	(void)make_room(dev);
-}
-
-static void out_of_files(struct wf_tcp_dev *dev, int err)
-{
-	bool room = make_room(dev);
-
-	if (!room)
-		dev->shortages = atomic_fetch_add(&shortages, 1) + 1;
-	if (dev->told_files)
-		return;
-	dev->told_files = true;
-	wf_tell("a connection to a peer cannot be opened: %s (%s)",
-		strerror(-err),
-		room ? "an idle one is closed for it" :
-		       "raise the limit of descriptors, `ulimit -n`");
-}
-
-static bool is_shortage(int err)
-{
-	return err == -EMFILE || err == -ENFILE || err == -ENOBUFS ||
-	       err == -ENOMEM;
 }
 
 /* -- giving up --------------------------------------------------------------- */
@@ -211,12 +156,13 @@ static bool is_shortage(int err)
 static uint64_t patience(const struct wf_tcp_dev *dev,
 			 const struct wf_tcp_chan *chan)
 {
+	bool asks = chan->state == WF_TCP_GREET ||
+		    (chan->conn && chan->conn->shaking);
+
 	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
 		return RAIL_PATIENCE;
 	/* A process of this host is there if somebody listens. */
-	return chan->state == WF_TCP_GREET && chan->peer->is_near ?
-		       dev->dead_ns :
-		       dev->connect_ns;
+	return asks && chan->peer->is_near ? dev->dead_ns : dev->connect_ns;
 }
 
 /* @more: how long there is to go. */
@@ -238,7 +184,8 @@ static void wait_for(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 static bool is_refusal(int err)
 {
 	return err == ECONNREFUSED || err == EHOSTUNREACH ||
-	       err == ENETUNREACH || err == ENETDOWN || err == EHOSTDOWN;
+	       err == ENETUNREACH || err == ENETDOWN || err == EHOSTDOWN ||
+	       err == EACCES;
 }
 
 static void give_up(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer, int err)
@@ -249,7 +196,7 @@ static void give_up(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer, int err)
 		wf_base_addr_str(&peer->addr, text, sizeof(text)),
 		strerror(err));
 	wf_tcp_peer_end_life(dev, peer,
-			     is_refusal(err) || is_shortage(-err) ?
+			     is_refusal(err) || wf_tcp_files_is_short(-err) ?
 				     WF_NIC_UNREACH :
 				     WF_NIC_UNRESP,
 			     true);
@@ -260,7 +207,9 @@ static void failed(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan, int err)
 {
 	struct wf_tcp_peer *peer = chan->peer;
 	uint64_t ns = RETRY_FIRST << (chan->tries < 8 ? chan->tries : 8);
-	bool late = dev->now - chan->asked_from >= patience(dev, chan);
+	/* Who says that we have the wrong key is not silent. */
+	bool late = dev->now - chan->asked_from >=
+		    (err == EACCES ? dev->connect_ns : patience(dev, chan));
 
 	if (chan->conn)
 		wf_tcp_conn_close(dev, chan->conn);
@@ -349,23 +298,43 @@ static bool say_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		      const struct wf_tcp_chan *chan, enum wf_tcp_word word)
 {
 	struct wf_tcp_hello hello;
+	struct iovec iov = { &hello, sizeof(hello) };
+	bool full;
 
 	wf_tcp_hello_fill(dev, chan, word, &hello);
-	return wf_os_send(conn->fd, &hello, sizeof(hello), 0) ==
-	       (ssize_t)sizeof(hello);
+	return wf_tcp_stream_send(conn, &iov, 1, sizeof(hello), &full) ==
+		       (ssize_t)sizeof(hello) &&
+	       !full;
+}
+
+/* False: the other side has something to say first, or the connection is gone. */
+static bool is_secure(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	int ret;
+
+	if (!dev->tls || (conn->tls && !conn->shaking))
+		return true;
+	ret = wf_tcp_secure_shake(dev, conn);
+	if (ret < 0)
+		wf_tcp_conn_broken(dev, conn, -ret);
+	return ret > 0;
+}
+
+static void greet(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	conn->chan->state = WF_TCP_GREET;
+	if (!say_hello(dev, conn, conn->chan, WF_TCP_HELLO))
+		wf_tcp_conn_broken(dev, conn, ECONNRESET);
+	else
+		wf_tcp_conn_warm(dev, conn);
 }
 
 static void connected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
-	struct wf_tcp_chan *chan = conn->chan;
-
-	chan->state = WF_TCP_GREET;
 	if (conn->watches && !wf_tcp_sock_rewatch(dev, conn->fd, conn, false))
 		conn->watches = false;
-	if (!say_hello(dev, conn, chan, WF_TCP_HELLO))
-		wf_tcp_conn_broken(dev, conn, ECONNRESET);
-	else
-		wf_tcp_conn_warm(dev, conn);
+	if (is_secure(dev, conn))
+		greet(dev, conn);
 }
 
 static const struct wf_addr *source_for(const struct wf_tcp_dev *dev,
@@ -396,8 +365,8 @@ static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	chan->state = WF_TCP_CONNECT;
 	chan->number++;
 	fd = wf_tcp_sock_connect(dev, &from, &to, &done);
-	if (is_shortage(fd))
-		out_of_files(dev, fd);
+	if (wf_tcp_files_is_short(fd))
+		wf_tcp_files_short(dev, fd);
 	if (fd < 0) {
 		failed(dev, chan, -fd);
 		return;
@@ -425,15 +394,20 @@ void wf_tcp_conn_want(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 /* -- greeting ---------------------------------------------------------------- */
 
 /* 1: the whole hello is in conn->hello; 0: not yet; -errno: it is over. */
-static int read_hello(struct wf_tcp_conn *conn)
+static int read_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	uint8_t *bytes = (uint8_t *)&conn->hello;
-	ssize_t got =
-		wf_os_recv(conn->fd, bytes + conn->head_len,
-			   sizeof(struct wf_tcp_hello) - conn->head_len, 0);
+	ssize_t got = wf_tcp_stream_take(conn, bytes + conn->head_len,
+					 sizeof(struct wf_tcp_hello) -
+						 conn->head_len);
 
 	if (got == -EAGAIN || got == -EINTR)
 		return 0;
+	if (got <= 0 && !conn->tls && conn->head_len && conn->mine &&
+	    bytes[0] == WF_TCP_TLS_ALERT) {
+		wf_tcp_secure_denied(dev, conn);
+		return -EACCES;
+	}
 	if (got <= 0)
 		return got ? (int)got : -ECONNRESET;
 	conn->head_len = (uint8_t)(conn->head_len + got);
@@ -551,6 +525,9 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 
 	if (!wf_tcp_hello_valid(&hello)) {
 		wf_tcp_count(dev, bad_magic, 1);
+		if (!conn->tls &&
+		    *(const uint8_t *)&hello == WF_TCP_TLS_HANDSHAKE)
+			wf_tcp_secure_unexpected(dev, conn);
 		wf_tcp_conn_close(dev, conn);
 		return;
 	}
@@ -609,7 +586,7 @@ void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	struct wf_tcp_chan *chan = conn->chan;
 	int ret;
 
-	if (chan && chan->state == WF_TCP_CONNECT) {
+	if (chan && chan->state == WF_TCP_CONNECT && !conn->shaking) {
 		ret = wf_tcp_sock_result(conn->fd);
 		if (ret)
 			wf_tcp_conn_broken(dev, conn, -ret);
@@ -617,7 +594,13 @@ void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			connected(dev, conn);
 		return;
 	}
-	ret = read_hello(conn);
+	if (!is_secure(dev, conn))
+		return;
+	if (chan && chan->state == WF_TCP_CONNECT) {
+		greet(dev, conn);
+		return;
+	}
+	ret = read_hello(dev, conn);
 	if (ret < 0)
 		wf_tcp_conn_broken(dev, conn, -ret);
 	else if (ret && chan)
@@ -652,7 +635,7 @@ void wf_tcp_conn_expire_guests(struct wf_tcp_dev *dev)
  * it for a while. */
 static void stop_accepting(struct wf_tcp_dev *dev, int err)
 {
-	out_of_files(dev, err);
+	wf_tcp_files_short(dev, err);
 	if (wf_tcp_sock_unwatch(dev, dev->listen_fd))
 		return;
 	wf_tcp_rail_unwatch(dev);
@@ -674,7 +657,7 @@ void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd)
 			continue;
 		/* Without a descriptor the kernel does not say whether anybody
 		 * waits. The first time somebody does. */
-		if (is_shortage(fd) && !i)
+		if (wf_tcp_files_is_short(fd) && !i)
 			stop_accepting(dev, fd);
 		if (fd < 0)
 			return;
@@ -717,7 +700,7 @@ static void tick(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	case WF_TCP_UP:
 		if (!wf_tcp_peer_is_busy(peer) &&
 		    dev->now - peer->used_at >= dev->idle_ns)
-			rest(dev, chan);
+			wf_tcp_conn_rest(dev, chan);
 		else
 			wf_tcp_peer_arm(dev, peer, dev->now + dev->idle_ns);
 		break;
