@@ -11,12 +11,14 @@
 
 #include <rdma/fi_errno.h>
 
+#include "nic/open.h"
 #include "os/knob.h"
 #include "os/process.h"
 #include "prov/alias.h"
 #include "prov/atomic.h"
 #include "prov/domain.h"
 #include "prov/eq.h"
+#include "prov/iface.h"
 #include "prov/msg.h"
 #include "prov/name.h"
 #include "prov/nosys.h"
@@ -276,6 +278,15 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 	};
 }
 
+static void add_addrs(const struct wf_prov_ep *ep, struct wf_rdm_ep_attr *attr)
+{
+	unsigned int most = wf_nic_device_addrs(attr->device) - 1;
+
+	if (wf_prov_param.ifaces && most)
+		attr->more_count = wf_prov_iface_more(
+			wf_prov_param.ifaces, &ep->addr, attr->more, most);
+}
+
 static void count_sends(struct wf_prov_ep *ep)
 {
 	ep->sends = wf_prov_ep_cntr(ep, WF_PROV_EVENT_SEND);
@@ -301,6 +312,7 @@ static int enable(struct wf_prov_ep *ep)
 	if (wf_prov_param.ptracer)
 		wf_os_allow_tracers();
 	attr = describe(ep);
+	add_addrs(ep, &attr.rdm);
 	txq = attr.host.txq;
 	count_sends(ep);
 	err = promise_completions(txq, ep->rx_compq, ep->tx_size);
