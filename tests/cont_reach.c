@@ -83,12 +83,30 @@ static bool states_place(const struct weft_test *t)
 	return memcmp(in.sin_zero, none, sizeof(none)) != 0;
 }
 
+struct way {
+	const char *folder; /* of the child; NULL: the same */
+	bool bare;	    /* its address states no place */
+	bool by6;	    /* IPv6 */
+};
+
+static struct weft_test_opts opts_of(const struct way *way)
+{
+	struct weft_test_opts o = sourced;
+
+	if (way && way->by6)
+		o.node = net_addr6(net_here());
+	return o;
+}
+
 static void talk_child(struct weft_test_line *line, void *arg)
 {
+	const struct way *way = arg;
+	struct weft_test_opts o = opts_of(way);
 	struct weft_test t;
 
-	(void)arg;
-	weft_test_open(&t, &sourced);
+	if (way && way->folder)
+		CHECK_SYS(setenv("FI_WEFT_DIR", way->folder, 1));
+	weft_test_open(&t, &o);
 	talk(&t, weft_test_meet(&t, line), false);
 	weft_test_sync(line);
 	weft_test_close(&t);
@@ -369,19 +387,21 @@ static void case_removed(void)
 
 /* -- with a network between them --------------------------------------------- */
 
-static unsigned long long talk_across(bool bare)
+/* The bytes that it took on the link. */
+static unsigned long long talk_across(struct way *way)
 {
+	struct weft_test_opts o = opts_of(way);
 	unsigned long long before = net_sent("link0");
 	uint8_t name[WEFT_TEST_NAME_MAX];
 	struct weft_test_line line;
 	struct weft_test t;
 	fi_addr_t peer;
 
-	weft_test_fork(&line, talk_child, NULL);
-	weft_test_open(&t, &sourced);
+	weft_test_fork(&line, talk_child, way);
+	weft_test_open(&t, &o);
 	weft_test_put(&line, t.name, sizeof(t.name));
 	CHECK(weft_test_get(&line, name, sizeof(name)));
-	if (bare)
+	if (way->bare)
 		memset(name + offsetof(struct sockaddr_in, sin_zero), 0, 8);
 	peer = weft_test_insert(&t, name);
 	talk(&t, peer, true);
@@ -394,22 +414,45 @@ static unsigned long long talk_across(bool bare)
 static void case_linked(void)
 {
 	net_begin(1500);
-	CHECK(talk_across(false) < LARGE / 10);
+	CHECK(talk_across(&(struct way){ 0 }) < LARGE / 10);
+	CHECK(talk_across(&(struct way){ .by6 = true }) < LARGE / 10);
 }
 
 /* As fi_getinfo() makes it of an IP address and a port. */
 static void case_linked_bare(void)
 {
 	net_begin(1500);
-	CHECK(talk_across(true) < LARGE / 10);
+	CHECK(talk_across(&(struct way){ .bare = true }) < LARGE / 10);
 }
 
 static void case_packets(void)
 {
 	net_begin(1500);
 	CHECK_SYS(setenv("FI_WEFT_DIR", "none", 1));
-	CHECK(talk_across(false) > LARGE);
+	CHECK(talk_across(&(struct way){ 0 }) > LARGE);
 	CHECK_EQ(space_files(), 0);
+}
+
+/* Both state a place, which packets do not carry: a peer is known all the same. */
+static void talk_apart(bool by6)
+{
+	char folder[] = "/tmp/weft-other-XXXXXX";
+
+	net_begin(1500);
+	CHECK(mkdtemp(folder));
+	CHECK(talk_across(&(struct way){ .folder = folder, .by6 = by6 }) >
+	      LARGE);
+	CHECK_SYS(rmdir(folder)); /* nothing is left */
+}
+
+static void case_two_folders(void)
+{
+	talk_apart(false);
+}
+
+static void case_two_folders6(void)
+{
+	talk_apart(true);
 }
 
 static const struct {
@@ -426,6 +469,8 @@ static const struct {
 	{ "a network between them", case_linked },
 	{ "an address without a place", case_linked_bare },
 	{ "no folder", case_packets },
+	{ "a folder each", case_two_folders },
+	{ "a folder each, IPv6", case_two_folders6 },
 };
 
 /* An argument is a part of the name of the cases that are run. */
