@@ -157,19 +157,6 @@ static void check_fault(void)
 	wf_prov_param.fault = NULL;
 }
 
-/* A folder that was named has been judged, one by default is not missed. */
-static void choose_folder(void)
-{
-	char why[WF_SETTING_NOTE];
-
-	wf_prov_param.folder = wf_prov_param.dir;
-	if (wf_prov_param.dir && !strcmp(wf_prov_param.dir, "none"))
-		wf_prov_param.folder = NULL;
-	else if (!wf_prov_param.dir &&
-		 wf_base_folder_judge(WF_BASE_FOLDER_DEFAULT, why, sizeof(why)))
-		wf_prov_param.folder = WF_BASE_FOLDER_DEFAULT;
-}
-
 /* Endpoints take the address of the first, large transfers use the others as
  * well. */
 static void cut_ifaces(void)
@@ -192,6 +179,19 @@ static void cut_ifaces(void)
 		wf_tell("FI_WEFT_IFACE=%s: this device (FI_WEFT_NIC) uses the "
 			"first %u of these interfaces",
 			all, most);
+}
+
+/* A folder that was named has been judged, one by default is not missed. */
+static void choose_folder(void)
+{
+	char why[WF_SETTING_NOTE];
+
+	wf_prov_param.folder = wf_prov_param.dir;
+	if (wf_prov_param.dir && !strcmp(wf_prov_param.dir, "none"))
+		wf_prov_param.folder = NULL;
+	else if (!wf_prov_param.dir &&
+		 wf_base_folder_judge(WF_BASE_FOLDER_DEFAULT, why, sizeof(why)))
+		wf_prov_param.folder = WF_BASE_FOLDER_DEFAULT;
 }
 
 void wf_prov_param_init(struct fi_provider *provider)
