@@ -9,6 +9,7 @@
 #include "common/fabric.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -18,6 +19,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "common/net.h"
@@ -345,6 +347,72 @@ static void case_read_only(void)
 	hear(open_without, "cannot write to it");
 }
 
+/* The file of the only endpoint. */
+static void find_file(char path[128])
+{
+	DIR *dir = opendir(space_folder());
+	struct dirent *entry;
+
+	CHECK(dir);
+	do {
+		entry = readdir(dir);
+		CHECK(entry);
+	} while (entry->d_name[0] == '.');
+	snprintf(path, 128, "%s/%.80s", space_folder(), entry->d_name);
+	closedir(dir);
+}
+
+static int hold(const char *path)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	CHECK_SYS(fd);
+	memcpy(un.sun_path, path, strlen(path));
+	CHECK_SYS(bind(fd, (struct sockaddr *)&un, sizeof(un)));
+	CHECK_SYS(listen(fd, 1));
+	return fd;
+}
+
+/* Somebody has the name of an endpoint in the folder. Peers that let other users
+ * in could take it for the endpoint, so there is none; else they refuse it. */
+static void held(bool others_are_allowed)
+{
+	struct weft_test_opts o = at_port(SAME);
+	struct weft_test t;
+	char path[128];
+	int fd;
+
+	if (others_are_allowed)
+		CHECK_SYS(setenv("FI_WEFT_ALLOW_UID", "any", 1));
+	weft_test_open(&t, &o);
+	find_file(path);
+	weft_test_close(&t);
+	fd = hold(path);
+	CHECK_EQ(weft_test_try_open(&t, &o),
+		 others_are_allowed ? -FI_EADDRINUSE : 0);
+	if (!others_are_allowed)
+		weft_test_close(&t);
+	CHECK_EQ(space_files(), 1);
+	close(fd);
+	CHECK_SYS(unlink(path));
+}
+
+static void case_held(void)
+{
+	held(true);
+}
+
+static void hold_alone(void)
+{
+	held(false);
+}
+
+static void case_held_alone(void)
+{
+	hear(hold_alone, "no socket in");
+}
+
 static void removed_child(struct weft_test_line *line, void *arg)
 {
 	struct weft_test t;
@@ -465,6 +533,8 @@ static const struct {
 	{ "a stranger's folder", case_stranger },
 	{ "a folder that all can write", case_open_to_all },
 	{ "a folder that cannot be written", case_read_only },
+	{ "the name is held", case_held },
+	{ "the name is held, and others are refused", case_held_alone },
 	{ "the folder is removed", case_removed },
 	{ "a network between them", case_linked },
 	{ "an address without a place", case_linked_bare },
