@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -453,6 +454,69 @@ static void case_removed(void)
 	CHECK_SYS(chmod(space_folder(), 01777));
 }
 
+/* As rootless containers have it: the user is root of a user namespace. */
+static void become_rootless(void)
+{
+	static const char map[] = "0 61003 1";
+	int fd;
+
+	CHECK_SYS(setgid(STRANGER));
+	CHECK_SYS(setuid(STRANGER));
+	CHECK_SYS(prctl(PR_SET_DUMPABLE, 1)); /* else the map is root's */
+	if (unshare(CLONE_NEWUSER))
+		_exit(77);
+	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+	CHECK_SYS(fd);
+	CHECK_EQ(write(fd, map, strlen(map)), (ssize_t)strlen(map));
+	close(fd);
+	CHECK_EQ(geteuid(), 0);
+}
+
+static void rootless_child(struct weft_test_line *line, void *arg)
+{
+	become_rootless();
+	talk_child(line, arg);
+}
+
+/* Two user namespaces: the kernel tells each which of its users the other is. */
+static void case_rootless(void)
+{
+	struct weft_test_line line;
+	struct weft_test t;
+
+	weft_test_load(); /* from folders that the user may not see */
+	weft_test_fork(&line, rootless_child, NULL);
+	become_rootless();
+	weft_test_open(&t, &sourced);
+	talk(&t, weft_test_meet(&t, &line), true);
+	weft_test_sync(&line);
+	weft_test_close(&t);
+	weft_test_join(&line);
+}
+
+/* A child has the endpoint of its parent, and no say in it. */
+static void case_forked(void)
+{
+	struct weft_test_line line;
+	struct weft_test t;
+	pid_t pid;
+
+	weft_test_open(&t, &sourced);
+	pid = fork();
+	CHECK_SYS(pid);
+	if (!pid) {
+		weft_test_close(&t);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	CHECK_EQ(space_files(), 1);
+	weft_test_fork(&line, talk_child, NULL);
+	talk(&t, weft_test_meet(&t, &line), true);
+	weft_test_sync(&line);
+	weft_test_close(&t);
+	weft_test_join(&line);
+}
+
 /* -- with a network between them --------------------------------------------- */
 
 /* The bytes that it took on the link. */
@@ -536,6 +600,8 @@ static const struct {
 	{ "the name is held", case_held },
 	{ "the name is held, and others are refused", case_held_alone },
 	{ "the folder is removed", case_removed },
+	{ "rootless", case_rootless },
+	{ "forked", case_forked },
 	{ "a network between them", case_linked },
 	{ "an address without a place", case_linked_bare },
 	{ "no folder", case_packets },
