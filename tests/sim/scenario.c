@@ -89,6 +89,7 @@ static void draw_knobs(struct sim_scenario *s)
 	s->knobs.compq_high_min = PICK(16384, 16, 64);
 	s->knobs.watched_max = PICK(8, 1, 2);
 	s->knobs.quiet_turns = PICK(256, 4, 32);
+	s->knobs.idle_turns = PICK(4096, 8, 64);
 	s->knobs.slots_log2 = PICK(8, 4, 5);
 	s->knobs.lines_log2 = PICK(10, 8);
 	s->knobs.max_peers = PICK(4096, 4096, 32);
