@@ -72,9 +72,12 @@ static int run_apart(struct wf_devd_work *work, bool inflate)
 	apart.dict = scratch->in;
 	apart.in = scratch->in + work->dict_len;
 	apart.out = scratch->out;
+	work->copied = work->dict_len + work->in_len;
 	status = run(&apart, inflate);
-	if (!status && apart.produced)
+	if (!status && apart.produced) {
 		memcpy(work->out, apart.out, apart.produced);
+		work->copied += apart.produced;
+	}
 	work->consumed = apart.consumed;
 	work->produced = apart.produced;
 	work->flags = apart.flags;
