@@ -166,7 +166,7 @@ const struct wd_alg_comp wf_drv_comp_device = {
 	.node = 0,
 	.can = WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE |
 	       WD_COMP_CAN_DEFLATE_DICT | WD_COMP_CAN_INFLATE_DICT |
-	       WD_COMP_SIZED,
+	       WD_COMP_BY_DEVD | WD_COMP_SIZED,
 	.levels = 0x3fe,
 	.min_window = 15,
 	.version = WD_COMP_DRV_VERSION,
