@@ -123,6 +123,27 @@ static void say_cma(const struct wf_tools_facts *f, FILE *out)
 	fputc('\n', out);
 }
 
+static void say_folder(const struct wf_tools_facts *f, FILE *out)
+{
+	const struct wf_tools_folder *folder = &f->folder;
+	char text[192];
+
+	if (f->shm_off)
+		return;
+	fprintf(out, "  %s, to other network namespaces of this host\n",
+		*folder->path ? "shared memory" : "packets");
+	if (*folder->path) {
+		snprintf(text, sizeof(text),
+			 "%s, to those that share it; packets to others",
+			 folder->path);
+		say(out, "  folder", text);
+		return;
+	}
+	say(out, "  why", folder->why);
+	if (*folder->advice)
+		say(out, "  what to do", folder->advice);
+}
+
 static void say_ways(const struct wf_tools_facts *f, FILE *out)
 {
 	fputs("Paths\n", out);
@@ -142,6 +163,7 @@ static void say_ways(const struct wf_tools_facts *f, FILE *out)
 		fprintf(out, "    %15s bytes: %-8s %s\n", range, way->name,
 			way->about);
 	}
+	say_folder(f, out);
 	if (!f->net.found)
 		fputc('\n', out);
 }
