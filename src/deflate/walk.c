@@ -130,13 +130,19 @@ static int pass(struct walker *w, const struct wf_table_pair *t, uint64_t *bit)
 		struct entry j;
 		uint32_t e;
 
-		/* 56 bits hold the longest: 15 + 5 and 15 + 13. */
+		/* 56 bits hold literals (11), literals and a length (11 + 5)
+		 * and a distance (15 + 13). */
 		refill(&b);
 		j = w->joined[b.bits & MASK(JOINED_BITS)];
 		skip(&b, j.bits);
-		if (j.kind == KIND_LITERAL)
-			continue;
+		if (j.kind == KIND_LITERAL) {
+			j = w->joined[b.bits & MASK(JOINED_BITS)];
+			skip(&b, j.bits);
+			if (j.kind == KIND_LITERAL)
+				continue;
+		}
 		if (__builtin_expect(j.kind == KIND_OTHER, 0)) {
+			refill(&b); /* 15 + 5, and the distance */
 			e = look_up(t->lit, t->lit_bits, &b);
 			if (e & WF_TABLE_OTHER && e & WF_TABLE_BAD)
 				return -EBADMSG;
