@@ -219,7 +219,7 @@ def check_net():
             ({}, "to peers on other nodes", "to all peers"),
             ({"FI_WEFT_SHM": "0"}, "to all peers", "shared memory, to peers")):
         said = text(settings)
-        if f"packets (udp), {words}" not in said or others in said:
+        if f"packets (tcp), {words}" not in said or others in said:
             fail(said)
 
 

@@ -27,7 +27,9 @@ const struct wf_setting wf_base_settings[] = {
 		.name = "iface",
 		.kind = WF_SETTING_IFACE,
 		.words = "the first that is up and not loopback",
-		.help = "Network interface whose address endpoints take",
+		.help = "Network interface whose address endpoints take; "
+			"large transfers to other nodes use further ones, "
+			"separated by commas, as well",
 		.why = "peers on other nodes reach this node by it; between "
 		       "processes of one node it makes no difference",
 	},
@@ -190,10 +192,12 @@ const struct wf_setting wf_base_settings[] = {
 		.name = "nic",
 		.kind = WF_SETTING_CHOICE,
 		.choices = "tcp or udp",
-		.words = "udp",
+		.words = "tcp",
 		.help = "Device by which other nodes are reached. It must be "
 			"the same for all processes of a job",
-		.why = "it does not need the kernel's help",
+		.why = "the kernel's TCP is faster from 16 KiB on, shares links "
+		       "fairly, and RMA needs no help of the target; udp is "
+		       "for tests of a bad network (FI_WEFT_FAULT)",
 	},
 	{
 		.name = "net_thread",

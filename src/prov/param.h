@@ -13,8 +13,10 @@
 struct fi_provider;
 
 struct wf_prov_param {
-	char *iface;		   /* FI_WEFT_IFACE: interface to take the
-				     * address from; NULL = choose */
+	char *ifaces;		   /* FI_WEFT_IFACE: names separated by commas;
+				    * NULL = choose */
+	char *iface;		   /* the first of them: interface to take the
+				    * address from */
 	size_t connect_timeout_ms; /* FI_WEFT_CONNECT_TIMEOUT: give up on an
 				     * address where nobody listens */
 	size_t inject_size;	   /* FI_WEFT_INJECT_SIZE */

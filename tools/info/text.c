@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "nic/open.h"
+
 #define WIDTH 79
 #define LABEL 15
 
@@ -144,6 +146,20 @@ static void say_ways(const struct wf_tools_facts *f, FILE *out)
 		fputc('\n', out);
 }
 
+/* Behind the first of FI_WEFT_IFACE. */
+static void say_more_ifaces(const struct wf_tools_facts *f, FILE *out)
+{
+	const struct wf_tools_param *ifaces = wf_tools_param_find(f, "IFACE");
+	const char *more = ifaces ? strchr(ifaces->given, ',') : NULL;
+	char text[256];
+
+	if (!more || wf_nic_device_addrs(f->net.device) < 2)
+		return;
+	snprintf(text, sizeof(text),
+		 "large transfers, if the peer has them, too: %s", more + 1);
+	say(out, "  and by", text);
+}
+
 static void say_net(const struct wf_tools_facts *f, FILE *out)
 {
 	const struct wf_tools_net *net = &f->net;
@@ -157,6 +173,7 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 	snprintf(text, sizeof(text), "%s, %s, MTU %u", net->iface, net->address,
 		 net->mtu);
 	say(out, "  by", text);
+	say_more_ifaces(f, out);
 	snprintf(text, sizeof(text), "%s: %s", net->device_about,
 		 net->device_from);
 	say(out, "  device", text);
