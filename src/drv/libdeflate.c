@@ -198,7 +198,8 @@ static int ld_inflate(struct wd_comp_job *job)
 
 		job->ended = 1;
 		/* It takes lengths that are repeated past their end. */
-		if (!job->tight || !wf_deflate_walk(job->src, job->consumed, &walk))
+		if (!job->tight ||
+		    !wf_deflate_walk(job->src, job->consumed, &walk))
 			return 0;
 		result = LIBDEFLATE_BAD_DATA;
 	}
