@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "nic/tcp/dev.h"
+#include "nic/tcp/stream.h"
 #include "os/file.h"
 #include "os/inline.h"
 #include "os/poll.h"
@@ -129,6 +129,7 @@ void wf_tcp_conn_free_dead(struct wf_tcp_dev *dev)
 			dev->dead.next, struct wf_tcp_conn, link);
 
 		wf_base_list_del(&conn->link);
+		wf_tcp_tls_end(conn->tls);
 		free(conn->carry);
 		free(conn);
 	}
@@ -211,12 +212,13 @@ static bool is_shortage(int err)
 static uint64_t patience(const struct wf_tcp_dev *dev,
 			 const struct wf_tcp_chan *chan)
 {
+	bool asks = chan->state == WF_TCP_GREET ||
+		    (chan->conn && chan->conn->shaking);
+
 	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
 		return RAIL_PATIENCE;
 	/* A process of this host is there if somebody listens. */
-	return chan->state == WF_TCP_GREET && chan->peer->is_near ?
-		       dev->dead_ns :
-		       dev->connect_ns;
+	return asks && chan->peer->is_near ? dev->dead_ns : dev->connect_ns;
 }
 
 /* @more: how long there is to go. */
@@ -238,7 +240,8 @@ static void wait_for(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 static bool is_refusal(int err)
 {
 	return err == ECONNREFUSED || err == EHOSTUNREACH ||
-	       err == ENETUNREACH || err == ENETDOWN || err == EHOSTDOWN;
+	       err == ENETUNREACH || err == ENETDOWN || err == EHOSTDOWN ||
+	       err == EACCES;
 }
 
 static void give_up(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer, int err)
@@ -260,7 +263,9 @@ static void failed(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan, int err)
 {
 	struct wf_tcp_peer *peer = chan->peer;
 	uint64_t ns = RETRY_FIRST << (chan->tries < 8 ? chan->tries : 8);
-	bool late = dev->now - chan->asked_from >= patience(dev, chan);
+	/* Who says that we have the wrong key is not silent. */
+	bool late = dev->now - chan->asked_from >=
+		    (err == EACCES ? dev->connect_ns : patience(dev, chan));
 
 	if (chan->conn)
 		wf_tcp_conn_close(dev, chan->conn);
@@ -349,23 +354,43 @@ static bool say_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		      const struct wf_tcp_chan *chan, enum wf_tcp_word word)
 {
 	struct wf_tcp_hello hello;
+	struct iovec iov = { &hello, sizeof(hello) };
+	bool full;
 
 	wf_tcp_hello_fill(dev, chan, word, &hello);
-	return wf_os_send(conn->fd, &hello, sizeof(hello), 0) ==
-	       (ssize_t)sizeof(hello);
+	return wf_tcp_stream_send(conn, &iov, 1, sizeof(hello), &full) ==
+		       (ssize_t)sizeof(hello) &&
+	       !full;
+}
+
+/* False: the other side has something to say first, or the connection is gone. */
+static bool is_secure(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	int ret;
+
+	if (!dev->tls || (conn->tls && !conn->shaking))
+		return true;
+	ret = wf_tcp_secure_shake(dev, conn);
+	if (ret < 0)
+		wf_tcp_conn_broken(dev, conn, -ret);
+	return ret > 0;
+}
+
+static void greet(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	conn->chan->state = WF_TCP_GREET;
+	if (!say_hello(dev, conn, conn->chan, WF_TCP_HELLO))
+		wf_tcp_conn_broken(dev, conn, ECONNRESET);
+	else
+		wf_tcp_conn_warm(dev, conn);
 }
 
 static void connected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
-	struct wf_tcp_chan *chan = conn->chan;
-
-	chan->state = WF_TCP_GREET;
 	if (conn->watches && !wf_tcp_sock_rewatch(dev, conn->fd, conn, false))
 		conn->watches = false;
-	if (!say_hello(dev, conn, chan, WF_TCP_HELLO))
-		wf_tcp_conn_broken(dev, conn, ECONNRESET);
-	else
-		wf_tcp_conn_warm(dev, conn);
+	if (is_secure(dev, conn))
+		greet(dev, conn);
 }
 
 static const struct wf_addr *source_for(const struct wf_tcp_dev *dev,
@@ -425,15 +450,20 @@ void wf_tcp_conn_want(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 /* -- greeting ---------------------------------------------------------------- */
 
 /* 1: the whole hello is in conn->hello; 0: not yet; -errno: it is over. */
-static int read_hello(struct wf_tcp_conn *conn)
+static int read_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	uint8_t *bytes = (uint8_t *)&conn->hello;
-	ssize_t got =
-		wf_os_recv(conn->fd, bytes + conn->head_len,
-			   sizeof(struct wf_tcp_hello) - conn->head_len, 0);
+	ssize_t got = wf_tcp_stream_take(conn, bytes + conn->head_len,
+					 sizeof(struct wf_tcp_hello) -
+						 conn->head_len);
 
 	if (got == -EAGAIN || got == -EINTR)
 		return 0;
+	if (got <= 0 && !conn->tls && conn->head_len && conn->mine &&
+	    bytes[0] == WF_TCP_TLS_ALERT) {
+		wf_tcp_secure_denied(dev, conn);
+		return -EACCES;
+	}
 	if (got <= 0)
 		return got ? (int)got : -ECONNRESET;
 	conn->head_len = (uint8_t)(conn->head_len + got);
@@ -551,6 +581,9 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 
 	if (!wf_tcp_hello_valid(&hello)) {
 		wf_tcp_count(dev, bad_magic, 1);
+		if (!conn->tls &&
+		    *(const uint8_t *)&hello == WF_TCP_TLS_HANDSHAKE)
+			wf_tcp_secure_unexpected(dev, conn);
 		wf_tcp_conn_close(dev, conn);
 		return;
 	}
@@ -609,7 +642,7 @@ void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	struct wf_tcp_chan *chan = conn->chan;
 	int ret;
 
-	if (chan && chan->state == WF_TCP_CONNECT) {
+	if (chan && chan->state == WF_TCP_CONNECT && !conn->shaking) {
 		ret = wf_tcp_sock_result(conn->fd);
 		if (ret)
 			wf_tcp_conn_broken(dev, conn, -ret);
@@ -617,7 +650,13 @@ void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			connected(dev, conn);
 		return;
 	}
-	ret = read_hello(conn);
+	if (!is_secure(dev, conn))
+		return;
+	if (chan && chan->state == WF_TCP_CONNECT) {
+		greet(dev, conn);
+		return;
+	}
+	ret = read_hello(dev, conn);
 	if (ret < 0)
 		wf_tcp_conn_broken(dev, conn, -ret);
 	else if (ret && chan)

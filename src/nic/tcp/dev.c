@@ -11,6 +11,7 @@
 #include "nic/open.h"
 #include "nic/tcp/dev.h"
 #include "nic/tcp/tcp.h"
+#include "nic/tcp/tls.h"
 #include "os/inline.h"
 #include "os/file.h"
 #include "os/knob.h"
@@ -368,6 +369,7 @@ static void free_dev(struct wf_tcp_dev *dev)
 				 wf_container_of(dev->peers.next,
 						 struct wf_tcp_peer, link));
 	wf_tcp_conn_free_dead(dev);
+	wf_tcp_tls_close(dev->tls);
 	wf_nic_timers_fini(&dev->timers);
 	free(dev->reads);
 	free(dev->stage);
@@ -533,6 +535,31 @@ static int begin_attend(struct wf_tcp_dev *dev)
 	return wf_nic_attend_begin(&dev->attend);
 }
 
+static int open_tls(struct wf_tcp_dev *dev, const char *key_file)
+{
+	char why[WF_NIC_WHY];
+	int ret;
+
+	if (!key_file)
+		return 0;
+	ret = wf_tcp_tls_open(key_file, &dev->tls, why, sizeof(why));
+	if (ret)
+		wf_tell("FI_WEFT_KEY_FILE=%s: %s", key_file, why);
+	return ret;
+}
+
+static int tcp_secure(const char *key_file, char *why, size_t room)
+{
+	struct wf_tcp_tls *tls;
+	int ret = wf_tcp_tls_open(key_file, &tls, why, room);
+
+	if (ret)
+		return ret;
+	wf_tcp_tls_close(tls);
+	wf_tcp_tls_about(why, room);
+	return 0;
+}
+
 static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 {
 	struct wf_tcp_dev *dev = calloc(1, sizeof(*dev));
@@ -551,6 +578,8 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	set_caps(dev);
 	wf_tcp_sock_raise_limit();
 	ret = open_memory(dev);
+	if (!ret)
+		ret = open_tls(dev, attr->key_file);
 	if (!ret)
 		ret = open_listener(dev, attr);
 	if (!ret && locked)
@@ -577,6 +606,7 @@ const struct wf_nic_ops wf_nic_tcp_ops = {
 	.addrs = WF_TCP_RAILS_MOST,
 	.copy = WF_QUEUE_COPY_MEMORY,
 	.open = tcp_open,
+	.secure = tcp_secure,
 	.close = tcp_close,
 	.forked = tcp_forked,
 	.mr_reg = wf_nic_mr_soft_reg,

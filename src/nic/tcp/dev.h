@@ -24,6 +24,9 @@
 #include "nic/timer.h"
 #include "os/thread.h"
 
+struct wf_tcp_session;
+struct wf_tcp_tls;
+
 #define WF_TCP_NEVER UINT64_MAX
 #define WF_TCP_READS_MOST 4096u /* of ours at a time; others wait */
 #define WF_TCP_SERVE_MOST 1024u /* reads of one peer that we serve at a time */
@@ -102,10 +105,12 @@ struct wf_tcp_conn {
 	struct wf_list deaf_link; /* dev->deaf */
 	struct wf_tcp_chan *chan; /* NULL: a guest */
 	int fd;
-	bool mine;     /* we connected */
-	bool dead;     /* to be freed at the end of the pass */
-	bool hot;      /* something came lately */
-	bool watches;  /* for room to write */
+	struct wf_tcp_session *tls; /* NULL: bytes go as they are */
+	bool shaking;		    /* its handshake is under way */
+	bool mine;		    /* we connected */
+	bool dead;		    /* to be freed at the end of the pass */
+	bool hot;		    /* something came lately */
+	bool watches;		    /* for room to write */
 	bool full;     /* the kernel had no room the last time: so it watches */
 	bool waits;    /* frame is whole, and waits for a receive */
 	uint8_t tunes; /* looks at the round trip that are left ... */
@@ -283,8 +288,10 @@ struct wf_tcp_dev {
 	uint64_t held_back; /* bytes that were taken since the last kick that
 			       was not held */
 	uint64_t kicked_at;
-	uint8_t *stage; /* of what comes */
-	uint8_t *out;	/* of what goes */
+	struct wf_tcp_tls *tls; /* NULL: there is no key */
+	bool told_key;		/* that somebody has another or none */
+	uint8_t *stage;		/* of what comes */
+	uint8_t *out;		/* of what goes */
 	struct wf_nic_attend attend;
 	/* Of the thread. */
 	bool threaded;
@@ -376,6 +383,20 @@ void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* @conn had something to say just now. */
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_conn_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+
+/* -- secure.c: who may come in ----------------------------------------------- */
+
+/* Goes on with the handshake of TLS. 1: it is over, and the other side knows the
+ * key; 0: it has to say something first; -EACCES: it does not know it, which the
+ * user is told; another -errno: the connection is over. */
+int wf_tcp_secure_shake(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* A guest begins with TLS, and there is no key here. */
+void wf_tcp_secure_unexpected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The answer to our hello was that TLS is wanted. */
+void wf_tcp_secure_denied(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* Tells whoever is at the other end, with TLS or without, that he cannot come
+ * in. */
+void wf_tcp_secure_refuse(int fd);
 
 /* -- rail.c: several addresses ----------------------------------------------- */
 
