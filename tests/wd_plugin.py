@@ -182,6 +182,26 @@ def check_bad(folder, bad):
             fail(f"{name}: {why}: {said.stderr.decode()}")
 
 
+def check_devd(folder, top):
+    """A plug-in behind the device process serves who does not have it."""
+    name = os.path.join(top, "devd")
+    driver = {"WD_DRIVER_PATH": folder, "WD_COMP_DRIVER": "example"}
+    devd = subprocess.Popen([WEFT, "devd", "-s", name],
+                            stdout=subprocess.PIPE, text=True,
+                            env={**os.environ, **driver})
+    try:
+        if not devd.stdout.readline().startswith("serving "):
+            fail("weft devd does not start")
+        packed = run([WEFT, "gzip", "-p", "1", "-c"],
+                     {"WEFT_DEVD": name, "WEFT_SYSFS": "/nonexistent",
+                      "WD_COMP_DRIVER": "device"}, input=DATA).stdout
+    finally:
+        devd.terminate()
+        devd.wait(60)
+    if gzip.decompress(packed) != DATA or packed[10] >> 1 & 3 != FIXED:
+        fail("the device process did not use it")
+
+
 def check_setuid(folder, top):
     """The user of such a program must not choose which code it runs."""
     program = os.path.join(top, "setuid")
@@ -218,6 +238,7 @@ def main():
         check_command(folder)
         check_info(folder, bad)
         check_bad(folder, bad)
+        check_devd(folder, top)
         check_setuid(folder, top)
 
 

@@ -61,6 +61,8 @@ struct wd_comp_mem {
 #define WD_COMP_CAN_INFLATE_STREAM (1u << 5) /* cut anywhere */
 /* Inflate with job->tight takes no stream that zlib would refuse. */
 #define WD_COMP_CAN_REFUSE (1u << 6)
+/* It gives its jobs to `weft devd`, which must not ask it in turn. */
+#define WD_COMP_BY_DEVD (1u << 7)
 /* The table has ->version, ->size and what follows them. Tables without this bit
  * end at ->close: that was the whole of it once. */
 #define WD_COMP_SIZED (1u << 31)

@@ -76,6 +76,7 @@ static int whole(struct wd_comp_ctx *ctx, bool inflating, const uint8_t *src,
 	*dst_len = 0;
 	ctx->total_in = 0;
 	ctx->total_out = 0;
+	ctx->copied = 0;
 	return ret;
 }
 
@@ -148,10 +149,12 @@ static int stream(struct wd_comp_ctx *ctx, bool inflating, const uint8_t *src,
 	ret = session_of(ctx, inflating, &s);
 	if (ret)
 		return ret;
+	s->defl.copied = 0;
 	if (inflating)
 		ret = wf_alg_infl_run(&s->infl, &io);
 	else
 		ret = wf_alg_defl_run(&s->defl, &io, ctx->flush_type);
+	ctx->copied = s->defl.copied;
 	*src_len = (size_t)(io.in - src);
 	*dst_len = (size_t)(io.out - dst);
 	ctx->total_in += *src_len;

@@ -53,6 +53,8 @@ struct wf_alg_defl {
 	bool ended;    /* and so is the trailer */
 	uint32_t check;
 	uint64_t total_in;
+	uint64_t
+		copied; /* bytes of input and output, since somebody cleared it */
 };
 
 struct wf_alg_io {

@@ -31,6 +31,7 @@ struct part {
 	size_t at; /* in the output */
 	uint32_t check;
 	const char *used;
+	uint64_t copied;
 };
 
 struct packing {
@@ -129,6 +130,7 @@ static int pack_part(void *arg, unsigned int slot)
 		      wf_alg_piece_deflate(&job, want_of(p->ctx), &part->used) :
 		      -ENOMEM;
 	part->len = job.produced;
+	part->copied = job.copied + job.produced; /* once more, to its place */
 	part->check = wd_comp_check(alg, wd_comp_check_init(alg), job.src,
 				    job.src_len);
 	return ret;
@@ -151,6 +153,7 @@ static int place_part(void *arg, unsigned int slot)
 		wd_comp_check_combine(check_alg(p->ctx), p->check, part->check,
 				      length_of(p, part->number));
 	p->ctx->used = part->used;
+	p->ctx->copied += part->copied;
 	return 0;
 }
 
@@ -229,6 +232,7 @@ int wd_alg_deflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 	room = *dst_len;
 	*src_len = 0;
 	*dst_len = 0;
+	ctx->copied = 0;
 	p.dict = uses_dict(ctx);
 	p.piece = p.dict ? PIECE : PIECE_ALONE;
 	p.count = p.len ? (p.len + p.piece - 1) / p.piece : 1;
@@ -356,6 +360,7 @@ int wd_alg_inflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 				      *dst_len) :
 			engine.check;
 	ctx->used = "weft";
+	ctx->copied = *dst_len; /* by put_at() */
 	if (!ret)
 		ctx->status = WD_COMP_END;
 	return ret == -EINVAL ? -EBADMSG : ret;

@@ -117,6 +117,7 @@ static int run(struct wd_comp_job *job, struct wf_alg_want *want,
 		job->produced = 0;
 		job->ended = 0;
 		job->border = 0;
+		job->copied = 0;
 		if (!d->submit)
 			ret = run_here(slot, d, job);
 		else

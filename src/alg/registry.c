@@ -219,7 +219,8 @@ static bool can_do(const struct wd_alg_comp *d, const struct wf_alg_want *want)
 	bool deflate =
 		want->can & (WD_COMP_CAN_DEFLATE | WD_COMP_CAN_DEFLATE_STREAM);
 
-	if ((d->can & want->can) != want->can || (want->local && d->node >= 0))
+	if ((d->can & want->can) != want->can ||
+	    (want->local && d->can & WD_COMP_BY_DEVD))
 		return false;
 	if (want->name && strcmp(want->name, d->name) != 0)
 		return false;

@@ -22,7 +22,7 @@ struct wf_alg_want {
 	int node;	  /* NUMA node + 1, 0: wherever */
 	const char *name; /* this driver only; NULL: any */
 	bool small; /* rather one that streams: it works without large tables */
-	bool local; /* none that works in another process or device */
+	bool local; /* none that asks a device process: this is one */
 	uint32_t except; /* bits of slots that failed already */
 	/* The application's channel: only a driver that knows its device. */
 	struct wd_chan *ch;

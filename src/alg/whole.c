@@ -145,6 +145,7 @@ int wf_alg_whole_end(struct wf_alg_whole *w, int ret, size_t *src_len,
 {
 	ret = w->inflate ? end_inflate(w, ret, src_len, dst_len) :
 			   end_deflate(w, ret, src_len, dst_len);
+	w->ctx->copied = w->job.copied;
 	w->ctx->total_in = *src_len;
 	w->ctx->total_out = *dst_len;
 	return ret;

@@ -138,14 +138,13 @@ static void take(struct wd_comp_job *job, const struct wf_drv_result *result)
 	job->produced = result->produced;
 	job->ended = result->flags & WF_DEVICE_DONE_FINAL;
 	job->result = result->status;
-	job->copied += result->copied;
+	job->copied += (uint64_t)result->copied + result->bounced;
 }
 
 static int dev_poll(void *chan, struct wd_comp_job **done, unsigned int n)
 {
 	struct wf_drv_device *device = chan;
 	struct wf_drv_result results[BATCH];
-	uint64_t bounced = device->bounced;
 	int count = wf_drv_device_poll(device, results,
 				       (int)(n < BATCH ? n : BATCH));
 
@@ -153,9 +152,6 @@ static int dev_poll(void *chan, struct wd_comp_job **done, unsigned int n)
 		done[i] = results[i].cookie;
 		take(done[i], &results[i]);
 	}
-	/* Of several, the first has the copies of all. */
-	if (count > 0)
-		done[0]->copied += device->bounced - bounced;
 	return count;
 }
 
@@ -170,7 +166,7 @@ const struct wd_alg_comp wf_drv_comp_device = {
 	.node = 0,
 	.can = WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE |
 	       WD_COMP_CAN_DEFLATE_DICT | WD_COMP_CAN_INFLATE_DICT |
-	       WD_COMP_SIZED,
+	       WD_COMP_BY_DEVD | WD_COMP_SIZED,
 	.levels = 0x3fe,
 	.min_window = 15,
 	.version = WD_COMP_DRV_VERSION,

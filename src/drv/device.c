@@ -359,6 +359,7 @@ static void take(struct wf_drv_device *device, struct wf_drv_slot *slot,
 	if (slot->bounce[DST] && result->produced) {
 		memcpy(slot->dst, slot->bounce[DST], result->produced);
 		device->bounced += result->produced;
+		result->bounced = result->produced;
 	}
 	wf_queue_sub_done(&device->sub, 1);
 	finish(device, slot);

@@ -49,8 +49,9 @@ struct wf_drv_result {
 	uint32_t consumed;
 	uint32_t produced;
 	uint32_t checksum;
-	uint32_t flags;	 /* WF_DEVICE_DONE_* */
-	uint32_t copied; /* by the device, besides the work */
+	uint32_t flags;	  /* WF_DEVICE_DONE_* */
+	uint32_t copied;  /* by the device, besides the work */
+	uint32_t bounced; /* by the driver, out of reserved memory */
 };
 
 /* What the driver keeps for a job in flight. */

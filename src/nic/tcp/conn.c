@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "nic/tcp/stream.h"
 #include "os/file.h"
+#include "os/inline.h"
 #include "os/poll.h"
 #include "os/socket.h"
 
@@ -29,6 +30,9 @@
 /* While we ask, a pass is due at least so often: longer gaps are time in which
  * the process did not run. */
 #define ASK_EVERY (1 * WF_NS_PER_S)
+/* Reads between two looks at a round trip, and how many of them. */
+#define TUNE_EVERY 32
+#define TUNES 8
 /* A rail has so long to connect; when it is up, so long to answer, or a quarter of
  * what a host has. */
 #define RAIL_PATIENCE (1 * WF_NS_PER_S)
@@ -58,9 +62,23 @@ static struct wf_tcp_conn *new_conn(struct wf_tcp_dev *dev, int fd, bool mine,
 	return conn;
 }
 
+/* Round trips may have been long because the peer had other things to do: they
+ * are looked at several times before it is taken to be far away. */
+static void tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	if (wf_tcp_sock_is_near(conn->fd))
+		return;
+	if (conn->tunes--)
+		conn->tune_in = TUNE_EVERY;
+	else
+		wf_tcp_sock_set_far(dev, conn->fd);
+}
+
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	conn->came_at = dev->now;
+	if (wf_unlikely(conn->tune_in) && !--conn->tune_in)
+		tune(dev, conn);
 	if (conn->hot)
 		return;
 	conn->hot = true;
@@ -154,10 +172,26 @@ static bool make_room(struct wf_tcp_dev *dev)
 	return found;
 }
 
+/* Devices of a process share its descriptors: how often one of them found none,
+ * and had none to give. */
+WF_PER_PROCESS static _Atomic uint32_t shortages;
+
+void wf_tcp_conn_share(struct wf_tcp_dev *dev)
+{
+	uint32_t now = atomic_load_explicit(&shortages, memory_order_relaxed);
+
+	if (wf_likely(now == dev->shortages))
+		return;
+	dev->shortages = now;
+	(void)make_room(dev);
+}
+
 static void out_of_files(struct wf_tcp_dev *dev, int err)
 {
 	bool room = make_room(dev);
 
+	if (!room)
+		dev->shortages = atomic_fetch_add(&shortages, 1) + 1;
 	if (dev->told_files)
 		return;
 	dev->told_files = true;
@@ -299,7 +333,8 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	chan->asked_from = 0;
 	peer->last_err = 0;
 	peer->used_at = dev->now;
-	wf_tcp_sock_tune(chan->conn->fd);
+	chan->conn->tunes = TUNES;
+	tune(dev, chan->conn);
 	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
 		wf_tcp_sock_limit(chan->conn->fd,
 				  dev->dead_ns / 4 < RAIL_SILENCE ?
@@ -676,7 +711,9 @@ void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd)
 
 		if (fd == -ECONNABORTED || fd == -EINTR)
 			continue;
-		if (is_shortage(fd))
+		/* Without a descriptor the kernel does not say whether anybody
+		 * waits. The first time somebody does. */
+		if (is_shortage(fd) && !i)
 			stop_accepting(dev, fd);
 		if (fd < 0)
 			return;

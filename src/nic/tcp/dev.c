@@ -25,6 +25,10 @@
 #define BURST_MOST 128u
 #define BURST_BYTES (512u << 10)
 #define BURST_NS (50 * WF_NS_PER_US)
+/* A user who posts so many while others are under way, without a pause, will post
+ * more. One who posts two and computes must not find the second waiting. */
+#define BURST_MIN 8u
+#define PAUSE_NS (1 * WF_NS_PER_MS)
 /* Inside a post: that one should not take long. */
 #define KICK_QUANTUM (256u << 10)
 
@@ -50,7 +54,14 @@
  * takes it along: the owner's, or the attendant's if he does not call. */
 static bool may_wait(struct wf_tcp_dev *dev)
 {
-	return dev->attend.on && dev->flying &&
+	uint64_t since = dev->now - dev->posted_at;
+
+	dev->posted_at = dev->now;
+	if (since > PAUSE_NS)
+		dev->streak = 0;
+	if (!dev->attend.on || !dev->flying)
+		return false;
+	return ++dev->streak > BURST_MIN &&
 	       dev->now - dev->kicked_at < BURST_NS &&
 	       dev->held_back < BURST_BYTES && ++dev->kicks_held < BURST_MOST;
 }
@@ -485,6 +496,7 @@ static int open_listener(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 		return err;
 	dev->port = wf_base_addr_port(&bound);
 	wf_base_addr_set_port(&dev->nic.addr, dev->port);
+	wf_tcp_sock_begin(dev, dev->listen_fd);
 	dev->poll_fd = wf_os_epoll_create();
 	if (dev->poll_fd < 0)
 		return dev->poll_fd;
