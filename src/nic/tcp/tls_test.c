@@ -390,6 +390,7 @@ static void relay_pass(struct relay *r)
 static void send_by(struct pair *p, struct relay *r, uint16_t ah, uint64_t id)
 {
 	uint64_t begin = wf_base_clock_ns(), aged = begin;
+	uint64_t patience = 10 * WF_NS_PER_MS;
 	struct wf_nic_wr wr = pair_wr(&p->a, &p->b, id);
 	struct wf_nic_wc wc;
 	int left = 2;
@@ -413,8 +414,10 @@ static void send_by(struct pair *p, struct relay *r, uint16_t ah, uint64_t id)
 			left--;
 		}
 		assert_true(now - begin < PAIR_LOST * WF_NS_PER_S);
-		/* A length that was changed makes the other side wait. */
-		if (now - aged > 10 * WF_NS_PER_MS) {
+		/* A length that was changed makes the other side wait. Each
+		 * time for longer: a handshake may be slow here. */
+		if (now - aged > patience) {
+			patience *= 2;
 			age_guests(&p->a);
 			age_guests(&p->b);
 			aged = now;

@@ -6,8 +6,8 @@
 
 #include <dlfcn.h>
 
-/* The run-time library of AddressSanitizer ends a process that asks for it. */
-#if defined(__SANITIZE_ADDRESS__)
+/* The run-time libraries of sanitizers end a process that asks for it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define DEEPBIND 0
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
