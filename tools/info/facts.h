@@ -88,6 +88,8 @@ struct wf_tools_net {
 	const char *device_from;  /* ... and who chose it */
 	int socket;		  /* SOCK_STREAM, SOCK_DGRAM */
 	char control[32];	  /* SOCK_STREAM: congestion control */
+	bool encrypts;		  /* there is a key that can be used */
+	char tls[256];		  /* how, or why not */
 	bool gso;    /* the kernel cuts one buffer into packets ... */
 	bool gro;    /* ... and joins them again */
 	bool forced; /* the buffer may be larger than users may ask for */

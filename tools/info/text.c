@@ -199,6 +199,9 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 	snprintf(text, sizeof(text), "%s: %s", net->device_about,
 		 net->device_from);
 	say(out, "  device", text);
+	snprintf(text, sizeof(text), "%s%.240s", net->encrypts ? "on: " : "",
+		 net->tls);
+	say(out, "  TLS", text);
 	if (net->socket == SOCK_STREAM) {
 		snprintf(text, sizeof(text),
 			 "congestion control %s; cubic where a round trip "
