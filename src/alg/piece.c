@@ -9,8 +9,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "alg/cost.h"
 #include "alg/queue.h"
 #include "alg/wrap.h"
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/log.h"
 
@@ -95,9 +97,37 @@ static int run_here(struct wf_alg_slot *slot, const struct wd_alg_comp *d,
 	return -EIO;
 }
 
+/* Where a device is first, and nobody has asked for it by name or channel: it or
+ * the next one, whoever is expected to end sooner. */
+static struct wf_alg_slot *sooner(struct wf_alg_slot *first,
+				  const struct wf_alg_want *want,
+				  const struct wd_comp_job *job)
+{
+	struct wf_alg_want others = *want;
+	struct wf_alg_slot *next;
+
+	others.except |= wf_alg_registry_bit(first);
+	next = wf_alg_registry_get(&others);
+	if (next && wf_alg_cost_prefers_next(wf_alg_registry_cost(first),
+					     wf_alg_registry_cost(next), job)) {
+		wf_alg_registry_put(first);
+		return next;
+	}
+	wf_alg_registry_put(next);
+	return first;
+}
+
+static bool is_open_to_choice(const struct wd_alg_comp *d,
+			      const struct wf_alg_want *want)
+{
+	return d->submit && !want->name && !want->ch &&
+	       !wf_alg_registry_is_preferred(d);
+}
+
 static int run(struct wd_comp_job *job, struct wf_alg_want *want,
 	       const char **used)
 {
+	uint64_t start = 0;
 	int ret = -ENOTSUP;
 
 	for (;;) {
@@ -111,6 +141,11 @@ static int run(struct wd_comp_job *job, struct wf_alg_want *want,
 		if (!slot)
 			return ret;
 		d = wf_alg_registry_driver(slot);
+		if (wf_unlikely(is_open_to_choice(d, want))) {
+			slot = sooner(slot, want, job);
+			d = wf_alg_registry_driver(slot);
+			start = wf_base_clock_ns();
+		}
 		if (used)
 			*used = d->name;
 		job->consumed = 0;
@@ -125,6 +160,10 @@ static int run(struct wd_comp_job *job, struct wf_alg_want *want,
 				      run_queued(slot, want, job) :
 				      -ENOTSUP;
 		want->except |= wf_alg_registry_bit(slot);
+		if (start && !ret)
+			wf_alg_cost_note(wf_alg_registry_cost(slot), job,
+					 wf_base_clock_ns() - start);
+		start = 0;
 		wf_alg_registry_put(slot);
 		if (wf_alg_piece_is_final(ret))
 			return ret;

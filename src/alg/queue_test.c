@@ -46,6 +46,7 @@ static enum fault fault;
 static struct wd_comp_job *queue[DEPTH], *before;
 static unsigned int queued, most, submits, opened, closed, last_chan;
 static bool hold; /* poll() finds nothing */
+static useconds_t delay_us;
 static pthread_t submitter;
 
 static int t_open(void **chan, struct wd_chan *ch, unsigned int can)
@@ -113,6 +114,8 @@ static int t_poll(void *chan, struct wd_comp_job **done, unsigned int n)
 		return 0;
 	if (fault == POLL_DIES)
 		return -EIO;
+	if (delay_us)
+		usleep(delay_us);
 	if (fault == STRANGER) {
 		done[0] = &stranger;
 		return 1;
@@ -373,6 +376,28 @@ static void test_limits(void **state)
 	end(&driver);
 }
 
+/* A device that is asked first and is slow gets jobs only so that it is known; it
+ * gets all of them when it has become fast. */
+static void test_cost(void **state)
+{
+	static struct wd_alg_comp driver;
+	int by_device = 0, in_a_row = 0;
+
+	(void)state;
+	driver = driver_of("slow");
+	driver.limits.timeout_ms = 60000;
+	begin(&driver, NONE);
+	delay_us = 30000;
+	for (int i = 0; i < 60; i++)
+		by_device += !strcmp(pack(data), "slow");
+	assert_in_range(by_device, 8, 30);
+	delay_us = 0;
+	for (int i = 0; i < 20000 && in_a_row < 20; i++)
+		in_a_row = strcmp(pack(data), "slow") ? 0 : in_a_row + 1;
+	assert_int_equal(in_a_row, 20);
+	end(&driver);
+}
+
 static int old_deflate(struct wd_comp_job *job)
 {
 	work(job);
@@ -440,6 +465,7 @@ int main(void)
 		cmocka_unit_test(test_dies),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_cost),
 		cmocka_unit_test(test_old_table),
 		cmocka_unit_test(test_refused),
 	};

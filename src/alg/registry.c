@@ -29,12 +29,13 @@
 /* Up to here tables without WD_COMP_SIZED go. */
 #define OLD_SIZE offsetof(struct wd_alg_comp, version)
 
-/* All but ->bad is constant. */
+/* All but ->bad and ->cost is constant. */
 struct entry {
 	struct wd_alg_comp table;
 	const struct wd_alg_comp *source; /* whose copy that is */
 	const char *from;
 	_Atomic(const char *) bad;
+	struct wf_alg_cost cost;
 	struct entry *next;
 };
 
@@ -103,12 +104,13 @@ static struct entry *entry_of(const struct wd_alg_comp *source,
 		    !memcmp(&e->table, table, sizeof(*table)))
 			return e;
 	}
-	e = malloc(sizeof(*e));
+	e = calloc(1, sizeof(*e));
 	if (!e)
 		return NULL;
-	*e = (struct entry){
-		.table = *table, .source = source, .from = from, .next = entries
-	};
+	e->table = *table;
+	e->source = source;
+	e->from = from;
+	e->next = entries;
 	entries = e;
 	return e;
 }
@@ -303,6 +305,16 @@ void wf_alg_registry_put(struct wf_alg_slot *slot)
 const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *slot)
 {
 	return &atomic_load_explicit(&slot->entry, memory_order_relaxed)->table;
+}
+
+struct wf_alg_cost *wf_alg_registry_cost(const struct wf_alg_slot *slot)
+{
+	return &atomic_load_explicit(&slot->entry, memory_order_relaxed)->cost;
+}
+
+bool wf_alg_registry_is_preferred(const struct wd_alg_comp *driver)
+{
+	return preferred && !strcmp(driver->name, preferred);
 }
 
 void wf_alg_registry_distrust(struct wf_alg_slot *slot, const char *why)

@@ -13,6 +13,8 @@
 
 #include <weft/wd_comp_drv.h>
 
+#include "alg/cost.h"
+
 struct wf_alg_slot;
 
 struct wf_alg_want {
@@ -37,6 +39,10 @@ const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
 /* The driver has done what cannot be: it is reported, @why, and not asked again.
  * @why is a constant. */
 void wf_alg_registry_distrust(struct wf_alg_slot *slot, const char *why);
+/* What its jobs took. */
+struct wf_alg_cost *wf_alg_registry_cost(const struct wf_alg_slot *slot);
+/* Whether WD_COMP_DRIVER names it. */
+bool wf_alg_registry_is_preferred(const struct wd_alg_comp *driver);
 /* Another reference to the same. */
 struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot);
 /* Whether WD_COMP_REPRODUCIBLE asks for output that does not depend on how a

@@ -101,6 +101,11 @@ static void find_use(const struct wd_alg_comp *d, struct wf_tools_driver *to)
 					    .level = -1 },
 		     best, sizeof(best)))
 		add(to->first, sizeof(to->first), "inflate");
+	if (*to->first && d->submit)
+		snprintf(
+			to->why_not, sizeof(to->why_not),
+			"for kinds of jobs that the next driver has been found "
+			"to end sooner");
 	if (!*to->first && *best)
 		snprintf(to->why_not, sizeof(to->why_not),
 			 "%s is asked before it; WD_COMP_DRIVER=%s prefers it",
