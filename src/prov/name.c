@@ -102,40 +102,42 @@ struct sockets {
 	int name_fd; /* in shared memory */
 };
 
-/* The sockets of @addr, whose port is filled in. 0 or -FI_E*. */
+/* The sockets of @addr, whose port is filled in. The datagram socket is first: a
+ * free port for it is drawn at random, so that another one is tried the next
+ * time. For a stream the kernel may name the same one again and again. 0 or
+ * -FI_E*. */
 static int bind_all(struct wf_addr *addr, bool any, struct sockets *out)
 {
-	int type = wf_nic_device_socket(wf_prov_param.nic);
+	bool streams = wf_nic_device_socket(wf_prov_param.nic) == SOCK_STREAM;
 	struct wf_addr known = *addr, same = *addr;
 	uint16_t port = 0;
-	int err;
+	int datagram, stream, err;
 
-	out->nic_fd = bind_socket(addr, type, false, &port);
-	if (out->nic_fd < 0)
-		return out->nic_fd;
+	datagram = bind_socket(addr, SOCK_DGRAM, streams, &port);
+	if (datagram < 0)
+		return datagram;
 	wf_base_addr_set_port(&same, port);
-	err = bind_socket(&same, type == SOCK_STREAM ? SOCK_DGRAM : SOCK_STREAM,
-			  true, &port);
-	out->held_fd = err;
-	if (err < 0)
-		goto err_nic;
+	err = stream = bind_socket(&same, SOCK_STREAM, !streams, &port);
+	if (stream < 0)
+		goto err_datagram;
 	if (any) {
 		err = default_addr(&known, addr->sa.sa_family);
 		if (err)
-			goto err_held;
+			goto err_stream;
 	}
 	wf_base_addr_set_port(&known, port);
-	out->name_fd = wf_shm_name_bind(&known, any);
-	err = out->name_fd;
-	if (err < 0)
-		goto err_held;
+	err = out->name_fd = wf_shm_name_bind(&known, any);
+	if (out->name_fd < 0)
+		goto err_stream;
+	out->nic_fd = streams ? stream : datagram;
+	out->held_fd = streams ? datagram : stream;
 	*addr = known;
 	return 0;
 
-err_held:
-	wf_os_close(out->held_fd);
-err_nic:
-	wf_os_close(out->nic_fd);
+err_stream:
+	wf_os_close(stream);
+err_datagram:
+	wf_os_close(datagram);
 	return err;
 }
 
