@@ -183,6 +183,9 @@ void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 	/* Too few descriptors are a fault, too. */
 	if (s->fds_max)
 		s->faults |= 1u << SIM_FAULT_DESCRIPTORS;
+	/* Threads that poll keep those of lower priority waiting for long. */
+	if (s->progress && s->pct && s->procs > 6)
+		s->procs = 6;
 	if (s->nodes > s->procs)
 		s->nodes = s->procs;
 	/* Large messages cost real time. */
