@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "base/amount.h"
+#include "base/folder.h"
 #include "os/net.h"
 #include "os/process.h"
 
@@ -225,6 +226,8 @@ static bool read_text(const struct wf_setting *s, const char *given,
 			 "neither \"any\" nor user numbers separated by "
 			 "commas");
 		return false;
+	} else if (s->kind == WF_SETTING_FOLDER && strcmp(given, "none") != 0) {
+		return wf_base_folder_judge(given, note, WF_SETTING_NOTE);
 	}
 	return true;
 }

@@ -218,6 +218,27 @@ const struct wf_setting wf_base_settings[] = {
 		.why = "it is for tests",
 	},
 	{
+		.name = "dir",
+		.kind = WF_SETTING_FOLDER,
+		.words = "/run/weft if it is there and can be used",
+		.help = "Folder in which processes of this host that are in "
+			"different network namespaces (containers) find each "
+			"other; \"none\" uses no folder",
+		.why = "a folder that containers share is the one place where "
+		       "they can meet; without it they exchange packets",
+	},
+	{
+		.name = "ptracer",
+		.kind = WF_SETTING_BOOL,
+		.fallback = 0,
+		.help = "Whether any process of the same user may trace this "
+			"one, so that CMA works where the kernel has "
+			"kernel.yama.ptrace_scope = 1",
+		.why = "it takes away a protection that the administrator "
+		       "chose: a process of the user that was taken over could "
+		       "read this one's memory",
+	},
+	{
 		.name = "allow_uid",
 		.kind = WF_SETTING_USERS,
 		.words = "the own user only",

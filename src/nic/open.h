@@ -54,6 +54,8 @@ struct wf_nic_attr {
 	bool payload_crc;   /* udp: check payload beyond UDP's own sum */
 	bool no_offload;    /* udp: neither GSO nor GRO */
 	uint32_t mtu;	    /* udp: of the link; 0: ask the interface */
+	bool whole;	    /* udp: max_msg is the same on every link; messages
+			       larger than a packet of the path go in parts */
 	uint32_t max_peers; /* with a handle, and as many without; 0: 4096 */
 	/* A peer that computes does not answer, and is not dead. Silence alone
 	 * of one that was connected makes it so after this time; 0: 15 minutes,

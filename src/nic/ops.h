@@ -140,6 +140,9 @@ struct wf_nic_cq {
 	struct wf_queue_cqw writer; /* the device's, under the NIC's lock */
 	_Atomic uint32_t credit;    /* how far the user is */
 	uint32_t users;		    /* queue pairs */
+	bool armed;		    /* under the NIC's lock */
+	void (*notify)(void *arg);
+	void *notify_arg;
 	void *memory;
 };
 
@@ -153,6 +156,7 @@ struct wf_nic_qp {
 	uint8_t rnr_retry;
 	bool flushed;
 	bool no_strangers; /* under the NIC's lock */
+	bool unsolicited;
 	/* The user's side. */
 	struct wf_queue_sub sq;
 	struct wf_queue_sub rq;

@@ -13,6 +13,7 @@
 
 #include "nic/open.h"
 #include "os/knob.h"
+#include "os/process.h"
 #include "prov/alias.h"
 #include "prov/atomic.h"
 #include "prov/domain.h"
@@ -244,6 +245,7 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 		},
 		.shm = {
 			.any_addr = ep->any_addr,
+			.home = ep->home,
 			.name_fd = ep->name_fd,
 			.eager_max = param->eager_max,
 			.cma_min = param->cma_min,
@@ -306,6 +308,9 @@ static int enable(struct wf_prov_ep *ep)
 	if (err)
 		return err;
 	ep->rx_compq = ep->rx_cq ? &ep->rx_cq->q : &wf_op_compq_none;
+	/* Without Yama there is nothing to allow. */
+	if (wf_prov_param.ptracer)
+		wf_os_allow_tracers();
 	attr = describe(ep);
 	add_addrs(ep, &attr.rdm);
 	txq = attr.host.txq;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cma.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/setting.h"
 #include "nic/open.h"
@@ -48,6 +49,8 @@ static const struct {
 	{ .name = "nic", .text = &wf_prov_param.nic },
 	{ .name = "net_thread", .yes = &wf_prov_param.net_thread },
 	{ .name = "fault", .text = &wf_prov_param.fault },
+	{ .name = "dir", .text = &wf_prov_param.dir },
+	{ .name = "ptracer", .yes = &wf_prov_param.ptracer },
 	{ .name = "allow_uid", .text = &wf_prov_param.allow_uid },
 };
 
@@ -178,6 +181,19 @@ static void cut_ifaces(void)
 			all, most);
 }
 
+/* A folder that was named has been judged, one by default is not missed. */
+static void choose_folder(void)
+{
+	char why[WF_SETTING_NOTE];
+
+	wf_prov_param.folder = wf_prov_param.dir;
+	if (wf_prov_param.dir && !strcmp(wf_prov_param.dir, "none"))
+		wf_prov_param.folder = NULL;
+	else if (!wf_prov_param.dir &&
+		 wf_base_folder_judge(WF_BASE_FOLDER_DEFAULT, why, sizeof(why)))
+		wf_prov_param.folder = WF_BASE_FOLDER_DEFAULT;
+}
+
 void wf_prov_param_init(struct fi_provider *provider)
 {
 	assert(N_FIELDS == wf_base_setting_count);
@@ -195,6 +211,7 @@ void wf_prov_param_init(struct fi_provider *provider)
 	}
 	cut_ifaces();
 	check_fault();
+	choose_folder();
 	wf_base_setting_unknown(tell_unknown, NULL);
 }
 
@@ -220,6 +237,9 @@ void wf_prov_param_fini(void)
 	free(wf_prov_param.allow_uid);
 	free(wf_prov_param.fault);
 	free(wf_prov_param.nic);
+	free(wf_prov_param.dir);
+	wf_prov_param.dir = NULL;
+	wf_prov_param.folder = NULL;
 	wf_prov_param.is_short = false;
 	wf_prov_param.fault = NULL;
 	wf_prov_param.nic = NULL;

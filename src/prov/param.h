@@ -51,6 +51,11 @@ struct wf_prov_param {
 				    * for tests */
 	char *allow_uid;	   /* FI_WEFT_ALLOW_UID: NULL = own user only,
 				     * "any", or a comma separated list */
+	char *dir;		   /* FI_WEFT_DIR; NULL: not given */
+	const char *folder;	   /* where processes of other namespaces are
+				    * met; NULL: nowhere */
+	bool ptracer;		   /* FI_WEFT_PTRACER: peers may copy where
+				    * Yama would not let them */
 	bool is_short;		   /* There was no memory to keep a setting.
 				    * Without it, the process might use another
 				    * device than its peers. */

@@ -123,6 +123,27 @@ static void say_cma(const struct wf_tools_facts *f, FILE *out)
 	fputc('\n', out);
 }
 
+static void say_folder(const struct wf_tools_facts *f, FILE *out)
+{
+	const struct wf_tools_folder *folder = &f->folder;
+	char text[192];
+
+	if (f->shm_off)
+		return;
+	fprintf(out, "  %s, to other network namespaces of this host\n",
+		*folder->path ? "shared memory" : "packets");
+	if (*folder->path) {
+		snprintf(text, sizeof(text),
+			 "%s, to those that share it; packets to others",
+			 folder->path);
+		say(out, "  folder", text);
+		return;
+	}
+	say(out, "  why", folder->why);
+	if (*folder->advice)
+		say(out, "  what to do", folder->advice);
+}
+
 static void say_ways(const struct wf_tools_facts *f, FILE *out)
 {
 	fputs("Paths\n", out);
@@ -142,6 +163,7 @@ static void say_ways(const struct wf_tools_facts *f, FILE *out)
 		fprintf(out, "    %15s bytes: %-8s %s\n", range, way->name,
 			way->about);
 	}
+	say_folder(f, out);
 	if (!f->net.found)
 		fputc('\n', out);
 }
@@ -221,6 +243,24 @@ static void say_params(const struct wf_tools_facts *f, FILE *out)
 	fputc('\n', out);
 }
 
+static void say_drivers(const struct wf_tools_facts *f, FILE *out)
+{
+	fputs("Compression drivers\n", out);
+	for (unsigned i = 0; i < f->n_drivers; i++) {
+		const struct wf_tools_driver *d = &f->drivers[i];
+
+		fprintf(out, "  %s (%s)%s%s\n", d->name, d->from,
+			*d->about ? ": " : "", d->about);
+		say(out, "  can", d->can);
+		if (*d->first)
+			say(out, "  first for", d->first);
+		if (*d->why_not)
+			say(out, "  not first", d->why_not);
+	}
+	say(out, "plug-ins", f->driver_folder);
+	fputc('\n', out);
+}
+
 static void say_node(const struct wf_tools_facts *f, FILE *out)
 {
 	const struct wf_tools_node *node = &f->node;
@@ -260,5 +300,6 @@ void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
 	say_ways(facts, out);
 	say_net(facts, out);
 	say_params(facts, out);
+	say_drivers(facts, out);
 	say_node(facts, out);
 }
