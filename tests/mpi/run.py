@@ -6,7 +6,8 @@
 PROGRAM may be a script in Python. HOW is "messages"; "onesided", windows over
 btl/ofi; "apart", the same with every rank on a node of its own, as Open MPI
 believes; "net" and "net-onesided": RANKS/HOSTS, so many hosts (hosts.py) share
-the ranks; or "absent": there is no weft, and the job must fail.
+the ranks; "efa": libfabric's efa provider on the software EFA device; or
+"absent": there is no weft, and the job must fail.
 """
 
 import os
@@ -24,6 +25,7 @@ HOW = {
     "apart": {"transport": job.ONE_SIDED, "apart": True},
     "net": {},
     "net-onesided": {"transport": job.ONE_SIDED},
+    "efa": {"transport": job.EFA, "env": {"WEFT_MPI_EXPECT": "efa"}},
     "absent": {},
 }
 
@@ -76,6 +78,8 @@ def main():
         program.insert(0, find_python())
     if how == "apart":
         job.require_apart()
+    if how == "efa":
+        job.require_efa()
     if how.startswith("net"):
         check_net(sys.argv[2].split(","), program, how)
         return
