@@ -27,7 +27,10 @@
 #define STEP __attribute__((noinline, noclone, no_icf))
 #endif
 
-enum { WARM = 2000, TAG = 7, NAME = 256, MAX_PEERS = 1024, KEY = 5 };
+/* The bits that Open MPI's mtl/ofi ignores in every receive. */
+#define MASK (3ull << 62)
+
+enum { WARM = 20000, TAG = 7, NAME = 256, MAX_PEERS = 1024, KEY = 5 };
 
 struct side {
 	struct fid_domain *domain;
@@ -44,6 +47,7 @@ static struct fid_fabric *fabric;
 static struct side here;
 static struct side peers[MAX_PEERS];
 static uint64_t remote_key, remote_addr;
+static uint64_t ignore; /* bits that receives ignore */
 
 static void must(const char *what, long ret)
 {
@@ -99,8 +103,14 @@ static void insert(struct side *to, struct side *what, fi_addr_t *addr)
 
 STEP static long step_trecv(struct side *s, int i)
 {
-	return fi_trecv(s->ep, s->words, 8, NULL, FI_ADDR_UNSPEC, TAG, 0,
+	return fi_trecv(s->ep, s->words, 8, NULL, FI_ADDR_UNSPEC, TAG, ignore,
 			&s->contexts[i]);
+}
+
+STEP static long step_trecv_late(struct side *s, uint64_t tag)
+{
+	return fi_trecv(s->ep, s->words, 8, NULL, FI_ADDR_UNSPEC, tag, ignore,
+			&s->contexts[0]);
 }
 
 STEP static long step_tinject(struct side *s)
@@ -210,6 +220,56 @@ static void messages(unsigned rounds)
 	}
 }
 
+/* A receive with a mask, as MPI posts them, behind @depth others. */
+static void masked(unsigned rounds, unsigned depth)
+{
+	struct side *a = &here, *b = &peers[0];
+	unsigned i;
+
+	ignore = MASK;
+	for (i = 0; i < depth; i++)
+		must("fi_trecv",
+		     fi_trecv(b->ep, b->words, 8, NULL, FI_ADDR_UNSPEC,
+			      TAG + 1 + i, MASK, &b->contexts[1]));
+	for (i = 0; i < rounds; i++) {
+		must("trecv", step_trecv(b, 0));
+		must("tinject", step_tinject(a));
+		if (step_read_received(b) != 1)
+			must("a message did not arrive", -FI_EOTHER);
+	}
+	/* Messages first. */
+	for (i = 0; i < rounds; i++) {
+		must("tinject", step_tinject(a));
+		step_read_idle(b);
+		must("trecv", step_trecv_late(b, TAG));
+		if (step_read_sent(b) != 1)
+			must("a message did not arrive", -FI_EOTHER);
+	}
+}
+
+/* A receive that takes one of @depth unexpected messages, any of them; then
+ * another message like it arrives. */
+static void unexpected(unsigned rounds, unsigned depth)
+{
+	struct side *a = &here, *b = &peers[0];
+	unsigned i;
+
+	for (i = 0; i < depth; i++) {
+		must("fi_tinject", fi_tinject(a->ep, a->words, 8, a->other, i));
+		fi_cq_read(b->cq, NULL, 0);
+	}
+	for (i = 0; i < rounds; i++) {
+		unsigned tag = (unsigned)random() % depth;
+
+		must("trecv", step_trecv_late(b, tag));
+		if (step_read_sent(b) != 1)
+			must("a message did not arrive", -FI_EOTHER);
+		must("fi_tinject",
+		     fi_tinject(a->ep, a->words, 8, a->other, tag));
+		step_read_received(b);
+	}
+}
+
 static void idle(unsigned rounds)
 {
 	while (rounds--)
@@ -246,12 +306,18 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 10000;
 	unsigned n = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
-	unsigned i;
+	unsigned i, depth = 0;
 
+	if (!strcmp(what, "masked") || !strcmp(what, "unexpected")) {
+		depth = argc > 3 ? n : 0;
+		n = 1;
+	}
 	if (n < 1 || n > MAX_PEERS ||
 	    (strcmp(what, "messages") && strcmp(what, "idle") &&
-	     strcmp(what, "remote"))) {
-		fputs("usage: count messages|idle|remote [ROUNDS [PEERS]]\n",
+	     strcmp(what, "masked") && strcmp(what, "remote") &&
+	     (strcmp(what, "unexpected") || !depth))) {
+		fputs("usage: count messages|idle|remote [ROUNDS [PEERS]]\n"
+		      "       count masked|unexpected [ROUNDS [DEPTH]]\n",
 		      stderr);
 		return 2;
 	}
@@ -268,6 +334,10 @@ int main(int argc, char **argv)
 		fi_cq_read(here.cq, NULL, 0);
 	if (!strcmp(what, "messages"))
 		messages(rounds);
+	else if (!strcmp(what, "masked"))
+		masked(rounds, depth);
+	else if (!strcmp(what, "unexpected"))
+		unexpected(rounds, depth);
 	else if (!strcmp(what, "idle"))
 		idle(rounds);
 	else

@@ -131,15 +131,16 @@ static int inflate_whole(struct wd_comp_ctx *ctx, const uint8_t *src,
 		.flush = ctx->flush_type,
 	};
 	bool piece = ctx->flush_type != WD_COMP_FINISH;
-	struct wf_wrap wrap;
+	struct wf_inflate header;
 	int ret;
 
 	*src_len = 0;
 	*dst_len = 0;
 	if (piece && alg != WD_COMP_RAW)
 		return -EINVAL;
-	wf_alg_wrap_begin(&wrap, alg);
-	ret = wf_alg_wrap_read(&wrap, src, given, &head);
+	wf_deflate_inflate_init(&header, NULL, wf_alg_std_mem,
+				wf_alg_wrap_format(alg), 15);
+	ret = wf_deflate_head_read(&header, src, given, &head);
 	if (ret < 1)
 		return ret ? ret : -ENODATA;
 	job.src = src + head;

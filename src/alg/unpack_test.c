@@ -145,18 +145,20 @@ static void pack_fixed(const uint8_t *data, size_t len)
 static int reference_one(int wrap, const uint8_t **in, const uint8_t *end,
 			 uint8_t **out)
 {
-	struct wf_inflate *s = malloc(sizeof(*s));
+	struct wf_inflate_codes *codes = malloc(sizeof(*codes));
+	struct wf_inflate s;
 	struct wf_inflate_io io = { *in, (size_t)(end - *in), *out,
 				    (size_t)(want + MOST - *out) };
 	enum wf_inflate_ret ret;
 
-	assert_non_null(s);
-	wf_deflate_inflate_init(s, wf_alg_std_mem, wrap | WF_INFLATE_CHECK, 15);
+	assert_non_null(codes);
+	wf_deflate_inflate_init(&s, codes, wf_alg_std_mem,
+				wrap | WF_INFLATE_CHECK, 15);
 	do {
-		ret = wf_deflate_inflate_run(s, &io, WF_INFLATE_GO);
+		ret = wf_deflate_inflate_run(&s, &io, WF_INFLATE_GO);
 	} while (ret == WF_INFLATE_OK && io.in_len);
-	wf_deflate_inflate_end(s);
-	free(s);
+	wf_deflate_inflate_end(&s);
+	free(codes);
 	*in = io.in;
 	*out = io.out;
 	return ret == WF_INFLATE_END	  ? 0 :

@@ -4,12 +4,27 @@
  * There is one for tagged and one for plain messages (tag 0, nothing ignored),
  * each fed by every transport, since a wildcard receive may be met by any.
  *
- * Receives with an exact tag hang in a hash by tag and source, the others in
- * one list; each list is in posting order, and the oldest of the candidates
- * wins. Unexpected messages hang in arrival order and in a hash by tag.
- * Lookups touch one bucket whatever the depth.
+ * Receives. The key of a receive is (tag & ~ignore, source), its source being a
+ * peer or anyone. Receives that ignore nothing hang in a hash table by key, each
+ * chain in posting order. Those that ignore bits (masked; under MPI all are,
+ * with two to four masks in use) hang in a list in posting order. Only the first
+ * WF_MATCH_FRONT of that list are searched one by one, so a masked receive that
+ * has more before it when it is posted hangs in the hash table as well, and its
+ * mask has a lane: a count of such receives from anyone and from one peer. A
+ * message is looked for
  *
- * Owns no memory but its buckets. The endpoint's lock covers it.
+ *	in the table, under its tag from anyone and from its source,
+ *	then among the first of the list,
+ *	then in the table once or twice for each lane,
+ *
+ * and the oldest receive found wins. Without a free lane, a receive hangs in the
+ * list only ("stray"), and while there is one all of the list is searched. The
+ * table grows when a search meets a long chain; if there is no memory, the old
+ * one serves.
+ *
+ * Unexpected messages: unexpected.c.
+ *
+ * The endpoint's lock covers all of it.
  */
 #ifndef WF_MATCH_MATCH_H
 #define WF_MATCH_MATCH_H
@@ -22,7 +37,11 @@
 #include "base/list.h"
 #include "op/rx.h"
 
-#define WF_MATCH_BUCKETS 256
+#define WF_MATCH_CHAINS 256 /* of the first table */
+#define WF_MATCH_FRONT 8
+#define WF_MATCH_LANES 8
+#define WF_MATCH_NO_LANE WF_MATCH_LANES /* wf_rx.lane in the front */
+#define WF_MATCH_UX_LANES 4
 #define WF_MATCH_ANY UINT64_MAX /* FI_ADDR_UNSPEC and FI_ADDR_NOTAVAIL */
 
 struct wf_cntr;
@@ -40,8 +59,12 @@ struct wf_ux_ops {
 };
 
 struct wf_ux {
+	/* Searches read these: one cache line. */
 	struct wf_list order;
-	struct wf_list bucket;
+	uint64_t tag;
+	uint64_t src;
+	uint64_t data;
+	size_t len;
 	const struct wf_ux_ops *ops;
 	struct wf_rxq *rxq; /* that will receive it */
 	/* Of the endpoint it arrived at: where its receive is reported. */
@@ -49,27 +72,55 @@ struct wf_ux {
 	struct wf_cntr *cntr;
 	const void *owner;
 	bool tells_all;
-	uint64_t tag;
-	uint64_t data;
-	uint64_t src;
-	uint64_t flags; /* FI_REMOTE_CQ_DATA */
-	size_t len;
+	uint64_t flags;				 /* FI_REMOTE_CQ_DATA */
+	struct wf_list lanes[WF_MATCH_UX_LANES]; /* links; of those in use */
+};
+
+/* A hash table. */
+struct wf_chains {
+	struct wf_list *heads;
+	uint32_t shift; /* 64 - log2 of the number of heads */
+};
+
+/* Receives with one mask that hang in the table. */
+struct wf_match_lane {
+	uint64_t ignore;
+	uint32_t any;	   /* from anyone */
+	uint32_t directed; /* from one peer */
+};
+
+/* All unexpected messages, by what receives with one mask look for. */
+struct wf_ux_lane {
+	uint64_t ignore;
+	bool directed; /* by tag and source, else by tag */
+	uint32_t used; /* search that used it last */
+	struct wf_chains chains;
 };
 
 struct wf_match {
 	uint64_t next_seq;
-	uint32_t exact_any; /* receives by class, to skip empty classes */
-	uint32_t exact_directed;
-	uint32_t wild;
+	struct wf_chains posted;
+	uint32_t exact_any; /* receives: ignore nothing, take from anyone */
+	uint32_t special;   /* all others */
+	uint32_t masked;    /* of them, those that ignore bits */
+	uint32_t strays;    /* masked, not in the front, in no lane */
+	uint32_t lane_count;
 	uint32_t unexpected;
 	uint32_t unexpected_max; /* so far */
-	struct wf_list wild_list;
+	uint32_t ux_lane_count;
+	uint32_t ux_searches; /* by lane */
+	uint64_t ux_walked;   /* messages passed for want of a lane */
+	struct wf_list masked_list;
 	struct wf_list ux_order;
-	struct wf_list exact[WF_MATCH_BUCKETS];
-	struct wf_list ux_bucket[WF_MATCH_BUCKETS];
+	struct wf_match_lane lanes[WF_MATCH_LANES];
+	struct wf_ux_lane ux_lanes[WF_MATCH_UX_LANES];
+	struct wf_list first_chains[WF_MATCH_CHAINS];
 };
 
 void wf_match_init(struct wf_match *m);
+
+/* Frees the tables, not what hangs in them. */
+void wf_match_fini(struct wf_match *m);
 
 /* The oldest receive that takes (tag, src), still posted; or NULL. */
 struct wf_rx *wf_match_find_slow(struct wf_match *m, uint64_t tag,
@@ -82,45 +133,71 @@ void wf_match_unpark(struct wf_match *m, struct wf_ux *ux);
 struct wf_ux *wf_match_find_ux(struct wf_match *m, uint64_t tag,
 			       uint64_t ignore, uint64_t src);
 
+/* The source of unexpected messages has changed: call this before the next
+ * search. */
+void wf_match_ux_renamed(struct wf_match *m);
+
 /* The first posted receive with this context, or NULL. */
 struct wf_rx *wf_match_find_context(struct wf_match *m, const void *context);
 
 /* Any posted receive, any unexpected message: for closing. */
 struct wf_rx *wf_match_first(struct wf_match *m);
 
-static inline uint32_t wf_match_hash(uint64_t tag, uint64_t src)
+/* Fibonacci hashing: tags differ in few bits, anywhere. The upper bits count. */
+static inline uint64_t wf_match_hash(uint64_t tag, uint64_t src)
 {
-	/* Fibonacci hashing: tags differ in few bits, anywhere. */
-	return (uint32_t)(((tag ^ (src << 32)) * 0x9e3779b97f4a7c15u) >> 56);
+	return (tag ^ (src << 32)) * 0x9e3779b97f4a7c15u;
 }
 
-static_assert(WF_MATCH_BUCKETS == 1 << 8, "wf_match_hash() gives 8 bits");
-
-static inline uint32_t *wf_match_class(struct wf_match *m,
-				       const struct wf_rx *rx)
+static inline struct wf_list *wf_match_chain(const struct wf_chains *chains,
+					     uint64_t tag, uint64_t src)
 {
-	if (wf_unlikely(rx->ignore))
-		return &m->wild;
-	return wf_likely(rx->src == WF_MATCH_ANY) ? &m->exact_any :
-						    &m->exact_directed;
+	return &chains->heads[wf_match_hash(tag, src) >> chains->shift];
 }
+
+/* Give a masked receive that is not in the front a lane, and take it back. */
+void wf_match_enter_lane(struct wf_match *m, struct wf_rx *rx);
+void wf_match_leave_lane(struct wf_match *m, struct wf_rx *rx);
 
 /* Adds a receive. The caller has looked for unexpected messages before. */
 static inline void wf_match_post(struct wf_match *m, struct wf_rx *rx)
 {
-	struct wf_list *list = &m->wild_list;
+	struct wf_list *list = &m->masked_list, *link = &rx->masked_link;
 
-	if (wf_likely(!rx->ignore))
-		list = &m->exact[wf_match_hash(rx->tag, rx->src)];
 	rx->seq = m->next_seq++;
-	++*wf_match_class(m, rx);
-	wf_base_list_add_tail(list, &rx->link);
+	if (wf_likely(!rx->ignore)) {
+		link = &rx->link;
+		if (wf_likely(rx->src == WF_MATCH_ANY)) {
+			m->exact_any++;
+			list = wf_match_chain(&m->posted, rx->tag,
+					      WF_MATCH_ANY);
+		} else {
+			m->special++;
+			list = wf_match_chain(&m->posted, rx->tag, rx->src);
+		}
+	} else {
+		m->special++;
+		/* It moves forward only: it needs no lane later on. */
+		rx->lane = WF_MATCH_NO_LANE;
+		if (wf_unlikely(m->masked++ >= WF_MATCH_FRONT))
+			wf_match_enter_lane(m, rx);
+	}
+	wf_base_list_add_tail(list, link);
 }
 
 static inline void wf_match_unpost(struct wf_match *m, struct wf_rx *rx)
 {
-	--*wf_match_class(m, rx);
-	wf_base_list_unlink(&rx->link);
+	if (wf_likely(!rx->ignore)) {
+		--*(wf_likely(rx->src == WF_MATCH_ANY) ? &m->exact_any :
+							 &m->special);
+		wf_base_list_unlink(&rx->link);
+		return;
+	}
+	m->special--;
+	m->masked--;
+	wf_base_list_unlink(&rx->masked_link);
+	if (wf_unlikely(rx->lane != WF_MATCH_NO_LANE))
+		wf_match_leave_lane(m, rx);
 }
 
 /* The oldest receive for (tag, src), no longer posted, when it is plain and
@@ -129,16 +206,19 @@ static inline void wf_match_unpost(struct wf_match *m, struct wf_rx *rx)
 static inline struct wf_rx *
 wf_match_take_plain(struct wf_match *m, uint64_t tag, uint64_t src, size_t len)
 {
-	struct wf_list *head = &m->exact[wf_match_hash(tag, WF_MATCH_ANY)];
-	struct wf_rx *rx = wf_container_of(head->next, struct wf_rx, link);
+	struct wf_list *head;
+	struct wf_rx *rx;
 
-	if (wf_likely(!(m->exact_directed | m->wild) && head->next != head &&
-		      rx->tag == tag)) {
-		if (wf_unlikely(!rx->plain || len > rx->len))
-			return NULL;
-		m->exact_any--;
-		wf_base_list_unlink(&rx->link);
-		return rx;
+	if (wf_likely(!m->special)) {
+		head = wf_match_chain(&m->posted, tag, WF_MATCH_ANY);
+		rx = wf_container_of(head->next, struct wf_rx, link);
+		if (wf_likely(head->next != head && rx->tag == tag)) {
+			if (wf_unlikely(!rx->plain || len > rx->len))
+				return NULL;
+			m->exact_any--;
+			wf_base_list_unlink(&rx->link);
+			return rx;
+		}
 	}
 	rx = wf_match_find_slow(m, tag, src);
 	if (!rx || !rx->plain || len > rx->len)
@@ -154,9 +234,9 @@ static inline struct wf_rx *wf_match_find(struct wf_match *m, uint64_t tag,
 	struct wf_list *head, *first;
 	struct wf_rx *rx;
 
-	if (wf_unlikely(m->exact_directed | m->wild))
+	if (wf_unlikely(m->special))
 		return wf_match_find_slow(m, tag, src);
-	head = &m->exact[wf_match_hash(tag, WF_MATCH_ANY)];
+	head = wf_match_chain(&m->posted, tag, WF_MATCH_ANY);
 	first = head->next;
 	if (first == head)
 		return NULL;

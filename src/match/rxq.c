@@ -38,6 +38,7 @@ static void drain(struct wf_match *m)
 		wf_match_unpark(m, ux);
 		ux->ops->discard(ux);
 	}
+	wf_match_fini(m);
 }
 
 static void forget(struct wf_match *m, const void *owner)

@@ -43,6 +43,9 @@ struct wf_nic_caps {
 			      of them at a time, if they are sent in packets
 			      and not read by the receiver */
 	bool user_keys;	   /* wf_nic_attr.find is asked: wf_nic_remote */
+	uint32_t recvs;	   /* that are worth posting. Where the last posted are
+			      used first, many cost nothing until many messages
+			      come at once. 0: as many as stay in a cache */
 	uint32_t max_recv; /* what any peer may send in one message: receives
 			      of this size take them all */
 };

@@ -35,6 +35,7 @@ struct wf_nic_ops {
 	const char *name;
 	const char *about; /* what it is, in some words */
 	int socket; /* what carries an address: SOCK_STREAM, SOCK_DGRAM */
+	unsigned int addrs; /* of a host that it uses at once; 0: one */
 	/* What lies behind the send rings: 0 for device memory; a device in
 	 * ordinary memory says WF_QUEUE_COPY_MEMORY (docs/wqe.md). */
 	enum wf_queue_copy_kind copy;

@@ -14,6 +14,7 @@ struct wf_sim_knobs {
 	unsigned int compq_high_min;
 	unsigned int watched_max;
 	unsigned int quiet_turns;
+	unsigned int idle_turns;
 	unsigned int slots_log2;
 	unsigned int lines_log2;
 	unsigned int max_peers;

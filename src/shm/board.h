@@ -36,13 +36,24 @@ static inline bool wf_shm_board_ring(struct wf_shm_board *board, uint32_t bell)
 	       wf_shared_exchange(&board->asleep, 0, seq_cst);
 }
 
-/* Bells [8 * word, 8 * word + 8): zero when none has been rung. */
-static inline uint64_t wf_shm_board_word(const struct wf_shm_board *board,
-					 uint32_t word)
+/* Bells [64 * line, 64 * line + 64): zero when none has been rung. */
+static inline uint64_t wf_shm_board_line(const struct wf_shm_board *board,
+					 uint32_t line)
 {
 	const uint64_t *words = (const uint64_t *)(const void *)board->bells;
+	uint64_t any = 0;
 
-	return wf_shared_load_plain(&words[word], relaxed);
+	words += line * (WF_SHM_BELLS_PER_LINE / sizeof(*words));
+#pragma GCC unroll 8
+	for (uint32_t i = 0; i < WF_SHM_BELLS_PER_LINE / sizeof(*words); i++)
+		any |= wf_shared_load_plain(&words[i], relaxed);
+	return any;
+}
+
+static inline bool wf_shm_board_is_rung(const struct wf_shm_board *board,
+					uint32_t bell)
+{
+	return wf_shared_load(&board->bells[bell], relaxed);
 }
 
 /* Acquire: what was written before the bell was rung is there. */

@@ -19,13 +19,13 @@
 #include "base/cpu.h"
 
 #define WF_SHM_BELLS 4096 /* a peer beyond is always looked at */
-#define WF_SHM_BELLS_PER_WORD 8
+#define WF_SHM_BELLS_PER_LINE 64
 
 struct wf_shm_board {
 	/* 1: wake it by a byte on the socket, after clearing this. */
 	_Atomic uint32_t asleep WF_ALIGNED(WF_LINE);
 	uint8_t pad[60];
-	/* A byte each, read by words. */
+	/* A byte each, read by lines. */
 	_Atomic uint8_t bells[WF_SHM_BELLS] WF_ALIGNED(WF_LINE);
 };
 

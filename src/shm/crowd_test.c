@@ -108,6 +108,26 @@ static void test_talker_is_watched(void **state)
 	expect_one(c, i, 2);
 }
 
+/* Nobody talks: a poll looks at one ring and at the bells, and what comes then
+ * arrives all the same. */
+static void test_idle_are_not_watched(void **state)
+{
+	struct crowd *c = *state;
+	const struct wf_shm_watch *watch = &c->j->to.watch;
+
+	for (int turn = 0; turn < 5000; turn++)
+		wf_core_progress(&c->j->to_core);
+	assert_int_equal(watch->watched, 1);
+	assert_true(wf_shm_watch_check(watch));
+	for (int i = 0; i < CROWD; i++) {
+		post_one(c);
+		send_one(c, i, (uint64_t)i + 1);
+		expect_one(c, i, (uint64_t)i + 1);
+	}
+	assert_int_equal(watch->watched, 8);
+	assert_true(wf_shm_watch_check(watch));
+}
+
 /* A sender that looked at the word just before it changed: bug class of any
  * scheme with bells. The ring is looked at once more, half a millisecond
  * later. */
@@ -570,6 +590,7 @@ int main(void)
 		TEST(test_few_are_watched),
 		TEST(test_everybody_is_heard),
 		TEST(test_talker_is_watched),
+		TEST(test_idle_are_not_watched),
 		TEST(test_missed_bell),
 		TEST(test_message_wakes),
 		cmocka_unit_test(test_few_sleep_again),

@@ -644,6 +644,8 @@ void wf_shm_in_rename(struct wf_shm_in *in, uint64_t src)
 		if (pull)
 			pull->ux.src = src;
 	}
+	wf_match_ux_renamed(&in->rxq->msg);
+	wf_match_ux_renamed(&in->rxq->tagged);
 }
 
 void wf_shm_in_close(struct wf_shm_in *in, int err)

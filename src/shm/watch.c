@@ -44,6 +44,11 @@
 #define WATCHED_MAX WF_KNOB(watched_max, 8)
 #define QUIET_TURNS WF_KNOB(quiet_turns, 256)
 
+/* One that was quiet for so many turns, some 100 us, is not watched any more,
+ * though nobody wants its place: a poll without a message looks at one ring and
+ * at the bells. Its next message costs its sender a bell. */
+#define IDLE_TURNS WF_KNOB(idle_turns, 4096)
+
 /* A store leaves its buffer within a microsecond, and at once when its thread
  * is interrupted. */
 #define AGAIN_AFTER (500 * WF_NS_PER_US)
@@ -100,10 +105,15 @@ static void start_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
 
 static void unwatch(struct wf_shm_watch *watch, struct wf_shm_in *in)
 {
-	swap_places(watch, in->place, --watch->watched);
+	uint32_t place = in->place, last = --watch->watched;
+
+	swap_places(watch, place, last);
 	in->watched = false;
-	if (watch->hot >= watch->watched)
+	/* The hot one stays it, if it was not @in. */
+	if (watch->hot == place)
 		watch->hot = 0;
+	else if (watch->hot == last)
+		watch->hot = place;
 }
 
 /* From watched to bell. */
@@ -154,8 +164,8 @@ static int give_bell(struct wf_shm_watch *watch, struct wf_shm_in *in)
 		return 0;
 	in->bell = bell;
 	watch->bell_ins[bell] = in;
-	if (bell / WF_SHM_BELLS_PER_WORD >= watch->bell_words)
-		watch->bell_words = bell / WF_SHM_BELLS_PER_WORD + 1;
+	if (bell / WF_SHM_BELLS_PER_LINE >= watch->bell_lines)
+		watch->bell_lines = bell / WF_SHM_BELLS_PER_LINE + 1;
 	return 0;
 }
 
@@ -211,14 +221,15 @@ static void look(struct wf_shm_watch *watch, struct wf_shm_in *in)
 }
 
 /* Not inlined: most polls find no bell. */
-static __attribute__((noinline)) void answer_word(struct wf_shm_watch *watch,
-						  uint32_t word)
+static __attribute__((noinline)) void answer_line(struct wf_shm_watch *watch,
+						  uint32_t line)
 {
-	for (uint32_t i = 0; i < WF_SHM_BELLS_PER_WORD; i++) {
-		uint32_t bell = word * WF_SHM_BELLS_PER_WORD + i;
+	for (uint32_t i = 0; i < WF_SHM_BELLS_PER_LINE; i++) {
+		uint32_t bell = line * WF_SHM_BELLS_PER_LINE + i;
 		struct wf_shm_in *in = watch->bell_ins[bell];
 
-		if (!wf_shm_board_answer(watch->board, bell))
+		if (!wf_shm_board_is_rung(watch->board, bell) ||
+		    !wf_shm_board_answer(watch->board, bell))
 			continue;
 		wf_shm_stats_add(watch->stats, WF_SHM_STAT_bells, 1);
 		if (in && !in->watched)
@@ -226,22 +237,22 @@ static __attribute__((noinline)) void answer_word(struct wf_shm_watch *watch,
 	}
 }
 
-static void poll_bells(struct wf_shm_watch *watch)
+static inline void poll_bells(struct wf_shm_watch *watch)
 {
 	const struct wf_shm_board *board = watch->board;
-	uint32_t words = watch->bell_words;
+	uint32_t lines = watch->bell_lines;
 
-	for (uint32_t i = 0; i < words; i++) {
-		if (wf_likely(!wf_shm_board_word(board, i)))
+	for (uint32_t i = 0; i < lines; i++) {
+		if (wf_likely(!wf_shm_board_line(board, i)))
 			continue;
 		if (wf_unlikely(!wf_shm_watch_has_room(watch)))
 			return;
-		answer_word(watch, i);
+		answer_line(watch, i);
 	}
 }
 
 /* All but the hot one. No message changes which rings are watched. */
-static void poll_watched(struct wf_shm_watch *watch)
+static __attribute__((noinline)) void poll_watched(struct wf_shm_watch *watch)
 {
 	struct wf_shm_in **ins = watch->ins;
 	uint32_t count = watch->watched, hot = watch->hot;
@@ -257,12 +268,26 @@ static void poll_watched(struct wf_shm_watch *watch)
 	}
 }
 
+/* Not inlined: most polls find no message. */
+static __attribute__((noinline)) void poll_hot(struct wf_shm_watch *watch)
+{
+	struct wf_shm_in *in = watch->ins[watch->hot];
+
+	if (wf_shm_in_poll(in, WF_SHM_IN_BUDGET))
+		in->seen = watch->turn;
+}
+
 void wf_shm_watch_poll(struct wf_shm_watch *watch)
 {
 	watch->turn++;
-	if (wf_likely(watch->watched) &&
-	    wf_shm_in_poll(watch->ins[watch->hot], WF_SHM_IN_BUDGET))
-		watch->ins[watch->hot]->seen = watch->turn;
+	if (wf_likely(watch->watched)) {
+		const struct wf_shm_in *in = watch->ins[watch->hot];
+
+		if (wf_shm_in_ready(in))
+			poll_hot(watch);
+		else
+			wf_shm_in_prefetch(in);
+	}
 	if (watch->watched > 1)
 		poll_watched(watch);
 	if (watch->count > watch->watched)
@@ -302,10 +327,26 @@ static void sweep(struct wf_shm_watch *watch, uint64_t now)
 	}
 }
 
+/* Stops watching one that is idle, if there is one. The hot one stays. */
+static void retire_idle(struct wf_shm_watch *watch)
+{
+	for (uint32_t i = 0; i < watch->watched; i++) {
+		struct wf_shm_in *in = watch->ins[i];
+
+		if (i == watch->hot || in->bell >= WF_SHM_BELLS ||
+		    watch->turn - in->seen < IDLE_TURNS)
+			continue;
+		stop_watching(watch, in);
+		return;
+	}
+}
+
 void wf_shm_watch_tick(struct wf_shm_watch *watch, uint64_t now)
 {
 	for (uint32_t i = 0; i < watch->watched; i++)
 		wf_shm_in_credit(watch->ins[i]);
+	if (watch->watched > 1)
+		retire_idle(watch);
 	if (wf_unlikely(!wf_base_list_empty(&watch->again)))
 		look_again(watch, now);
 	if (wf_unlikely(watch->distrusted) && now >= watch->sweep_at)
@@ -322,7 +363,7 @@ void wf_shm_watch_all_bells(struct wf_shm_watch *watch)
 
 void wf_shm_watch_few_bells(struct wf_shm_watch *watch)
 {
-	uint32_t bells = watch->bell_words * WF_SHM_BELLS_PER_WORD;
+	uint32_t bells = watch->bell_lines * WF_SHM_BELLS_PER_LINE;
 
 	for (uint32_t i = 0; i < watch->watched; i++)
 		want_bell(watch->ins[i], false);
@@ -351,8 +392,8 @@ bool wf_shm_watch_pending(const struct wf_shm_watch *watch)
 		if (wf_shm_in_ready(watch->ins[i]))
 			return true;
 	}
-	for (uint32_t i = 0; i < watch->bell_words; i++) {
-		if (wf_shm_board_word(watch->board, i))
+	for (uint32_t i = 0; i < watch->bell_lines; i++) {
+		if (wf_shm_board_line(watch->board, i))
 			return true;
 	}
 	for (pos = watch->again.next; pos != &watch->again; pos = pos->next) {

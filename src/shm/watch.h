@@ -31,7 +31,7 @@ struct wf_shm_watch {
 	uint32_t watched;
 	uint32_t hot;	      /* the watched ring that had the last message */
 	uint32_t turn;	      /* polls, to tell old from new */
-	uint32_t bell_words;  /* of the board that are in use */
+	uint32_t bell_lines;  /* of the board that are in use */
 	struct wf_list again; /* the look-again list: wf_shm_in.again_link */
 	struct wf_shm_in **bell_ins; /* the ring of each bell; WF_SHM_BELLS */
 	struct wf_shm_board *board;  /* ours */

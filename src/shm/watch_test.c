@@ -42,6 +42,7 @@ struct world {
 	int sent;
 	int taken;
 	bool full;
+	bool idles; /* `quiet` has been so for long */
 };
 
 static bool no_memory;
@@ -178,6 +179,13 @@ static void give_parts(struct world *w)
 	    *others[] = { &w->alone, &w->burst };
 	int n_watched = 0, n_others = 0;
 
+	/* Those that were idle talk. */
+	for (int i = 0; i < RINGS && w->watch->watched < 8; i++) {
+		if (w->c->ins[i]->watched)
+			continue;
+		send_some(w, i, 1);
+		happen(w, 'p');
+	}
 	for (int i = 0; i < RINGS; i++) {
 		struct wf_shm_in *in = w->c->ins[i];
 
@@ -189,7 +197,8 @@ static void give_parts(struct world *w)
 	}
 	assert_int_equal(n_watched + n_others, 4);
 	w->c->j->in->seen = w->watch->turn;
-	w->c->ins[w->quiet]->seen -= 1000;
+	/* Gives way to another, or by itself. */
+	w->c->ins[w->quiet]->seen -= w->idles ? 5000 : 1000;
 	w->late_until = UINT64_MAX;
 }
 
@@ -252,6 +261,7 @@ static void test_every_order(void **state)
 
 		for (int i = 0; i < LENGTH; i++, left /= kinds)
 			sequence[i] = events[left % kinds];
+		w.idles = !w.idles;
 		run(&w, sequence);
 	}
 	crowd_close(w.c);
@@ -273,6 +283,7 @@ static void test_long_sequences(void **state)
 			sequence[i] =
 				events[(seed >> 16) % (sizeof(events) - 1)];
 		}
+		w.idles = !w.idles;
 		run(&w, sequence);
 	}
 	crowd_close(w.c);

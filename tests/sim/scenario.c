@@ -89,6 +89,7 @@ static void draw_knobs(struct sim_scenario *s)
 	s->knobs.compq_high_min = PICK(16384, 16, 64);
 	s->knobs.watched_max = PICK(8, 1, 2);
 	s->knobs.quiet_turns = PICK(256, 4, 32);
+	s->knobs.idle_turns = PICK(4096, 8, 64);
 	s->knobs.slots_log2 = PICK(8, 4, 5);
 	s->knobs.lines_log2 = PICK(10, 8);
 	s->knobs.max_peers = PICK(4096, 4096, 32);
@@ -125,6 +126,15 @@ static void draw_calm(struct sim_scenario *s)
 	s->largest = PICK(64, 3000);
 }
 
+/* From a stream of its own: what else a seed means stays the same. */
+static bool draw_progress(uint64_t seed)
+{
+	struct sim_rng own;
+
+	sim_rng_seed(&own, seed, "automatic progress");
+	return sim_rng_one_in(&own, 5);
+}
+
 void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 {
 	*s = (struct sim_scenario){ .seed = seed };
@@ -146,6 +156,7 @@ void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 	s->srx = PICK(0, 0, 0, 1);
 	s->any = PICK(0, 0, 0, 1);
 	s->tcp = PICK(0, 1);
+	s->progress = draw_progress(seed);
 	draw_knobs(s);
 	draw_faults(s);
 	if (s->nodes > 1) {

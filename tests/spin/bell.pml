@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two rings into one endpoint that watches one of them at a time: bells, which
- * ring is watched, going to sleep and being woken.
+ * Two rings into one endpoint that watches one of them at a time, or none: bells,
+ * which ring is watched, going to sleep and being woken.
  *
  * What must hold: a ring with a message is watched, or its bell is set, or it is
  * on the look-again list, whenever the buffers are drained and nobody is in the
@@ -12,9 +12,10 @@
  *	src/shm/put.h: wf_shm_put_publish
  *	src/shm/out.c: wf_shm_out_ring
  *	src/shm/board.h: wf_shm_board_ring wf_shm_board_answer
- *	src/shm/watch.c: start_watching stop_watching promote look answer_word
- *	src/shm/watch.c: look_again wf_shm_watch_all_bells wf_shm_watch_few_bells
- *	src/shm/watch.c: wf_shm_watch_settle wf_shm_watch_pending
+ *	src/shm/watch.c: start_watching stop_watching promote look answer_line
+ *	src/shm/watch.c: retire_idle look_again wf_shm_watch_settle
+ *	src/shm/watch.c: wf_shm_watch_all_bells wf_shm_watch_few_bells
+ *	src/shm/watch.c: wf_shm_watch_pending
  *	src/shm/doze.c: wf_shm_doze_begin wf_shm_doze_stirs wf_shm_doze_end
  *	src/core/sleep.c: wf_core_sleep wf_core_wake
  *	src/base/barrier.c: wf_base_barrier_all
@@ -54,6 +55,7 @@ bool putting[RINGS];	/* its sender is in the middle of a call */
 bool woken;		/* a byte stands in the socket */
 
 byte taken[RINGS];
+#define NONE RINGS
 byte watched = 0;	/* which ring */
 
 /* Where a ring stands on the look-again list. */
@@ -144,9 +146,20 @@ inline stop_watching(r)
 inline promote(r)
 {
 	if
-	:: stop_watching(1 - (r));
+	:: watched != NONE ->
+	   stop_watching(1 - (r));
 	   start_watching(r)
+	:: watched == NONE -> start_watching(r)
 	:: true
+	fi
+}
+
+/* At any time: how long a ring was quiet is not modelled. */
+inline retire_idle()
+{
+	if
+	:: watched == 0 -> watched = NONE; stop_watching(0)
+	:: watched == 1 -> watched = NONE; stop_watching(1)
 	fi
 }
 
@@ -220,8 +233,12 @@ inline settle(r)
 inline end_sleep()
 {
 	STORE_SEQ_CST(US, ASLEEP, 0);
-	STORE(US, WANTED(watched), 0);
-	clear(watched)
+	if
+	:: watched != NONE ->
+	   STORE(US, WANTED(watched), 0);
+	   clear(watched)
+	:: else
+	fi
 }
 
 #define PENDING                                                                \
@@ -240,7 +257,10 @@ inline barrier()
 
 inline sleep()
 {
-	STORE(US, WANTED(watched), 1);
+	if
+	:: watched != NONE -> STORE(US, WANTED(watched), 1)
+	:: else
+	fi;
 	STORE_SEQ_CST(US, ASLEEP, 1);
 	barrier();
 	settle(0);
@@ -279,7 +299,9 @@ proctype receiver()
 	   };
 	   if
 	   :: ALL_TAKEN -> break
-	   :: READY(watched) -> atomic { taken[watched]++ }
+	   :: watched == 0 && READY(0) -> atomic { taken[0]++ }
+	   :: watched == 1 && READY(1) -> atomic { taken[1]++ }
+	   :: watched != NONE -> retire_idle()
 	   :: LOAD(US, BELL(0)) -> answer(0)
 	   :: LOAD(US, BELL(1)) -> answer(1)
 	   :: again[0] != NOT_LISTED -> look_again(0)

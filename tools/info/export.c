@@ -115,6 +115,16 @@ static void write_ways(struct wf_tools_json *j, const struct wf_tools_facts *f)
 	wf_tools_json_close(j, ']');
 }
 
+static void write_folder(struct wf_tools_json *j,
+			 const struct wf_tools_facts *f)
+{
+	wf_tools_json_open(j, "containers", '{');
+	wf_tools_json_text(j, "folder", or_null(f->folder.path));
+	wf_tools_json_text(j, "why_not", or_null(f->folder.why));
+	wf_tools_json_text(j, "advice", or_null(f->folder.advice));
+	wf_tools_json_close(j, '}');
+}
+
 static void write_params(struct wf_tools_json *j,
 			 const struct wf_tools_facts *f)
 {
@@ -164,6 +174,7 @@ void wf_tools_report_json(const struct wf_tools_facts *facts, FILE *out)
 	write_provider(&json, facts);
 	write_cma(&json, facts);
 	write_ways(&json, facts);
+	write_folder(&json, facts);
 	write_params(&json, facts);
 	write_node(&json, facts);
 	wf_tools_json_open(&json, "problems", '[');

@@ -73,6 +73,13 @@ struct wf_tools_way {
 };
 #define WF_TOOLS_MAX_WAYS 6
 
+/* Containers of this host. */
+struct wf_tools_folder {
+	char path[128];	  /* where they are met; empty: nowhere, ... */
+	char why[256];	  /* ... for this reason */
+	char advice[256]; /* empty: none */
+};
+
 /* Peers elsewhere, by packets. */
 struct wf_tools_net {
 	bool found;
@@ -109,6 +116,7 @@ struct wf_tools_facts {
 	struct wf_tools_node node;
 	struct wf_tools_way ways[WF_TOOLS_MAX_WAYS];
 	unsigned n_ways;
+	struct wf_tools_folder folder;
 	struct wf_tools_net net;
 	/* What the user should know. */
 	char problems[WF_TOOLS_MAX_PROBLEMS][WF_TOOLS_PROBLEM_LEN];
@@ -141,6 +149,9 @@ void wf_tools_param_unknown(struct wf_tools_facts *facts);
 /* The parameter of that name (without FI_WEFT_), or NULL. */
 const struct wf_tools_param *
 wf_tools_param_find(const struct wf_tools_facts *facts, const char *name);
+
+/* From the parameters in force, and whether shared memory is off. */
+void wf_tools_folder_read(struct wf_tools_facts *facts);
 
 /* From the interfaces and the parameters in force. */
 void wf_tools_net_read(struct wf_tools_facts *facts);

@@ -109,6 +109,7 @@ int wf_tools_info_main(int argc, char **argv)
 	wf_tools_provider_read(facts);
 	check_machine(facts);
 	wf_tools_ways_find(facts);
+	wf_tools_folder_read(facts);
 	wf_tools_net_read(facts);
 	if (json)
 		wf_tools_report_json(facts, stdout);

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a receive costs among thousands: one that takes one of many unexpected
+ * messages, and a message that meets one of many posted receives, in random
+ * order, with the masks that MPI uses. One process with two endpoints, any
+ * provider of libfabric (MATCH_PROVIDER); bench/matching runs it for two and
+ * divides. For each case it prints the time of one receive or message and its
+ * completion, in ns: what one round in 20 stays below, and the median.
+ */
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BATCH = 16, ROUNDS = 400, NAME = 256, MOST = 1 << 16 };
+
+/* How tags look: where the number of the message stands, and what receives
+ * ignore. */
+struct layout {
+	const char *name;
+	uint64_t fixed;	 /* communicator and the like */
+	uint64_t ignore; /* in every receive */
+};
+
+static const struct layout layouts[] = {
+	{ "exact", 0, 0 },
+	/* mtl/ofi: two or three protocol bits below the communicator's. */
+	{ "Open MPI", 5ull << 34, 3ull << 32 },
+	/* ch4:ofi: protocol bits at the top, then the context. */
+	{ "MPICH", 5ull << 36, 7ull << 61 },
+};
+
+struct side {
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	fi_addr_t other;
+};
+
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct side here, there;
+static struct fi_context2 contexts[MOST];
+static uint64_t words[MOST];
+static const struct layout *layout;
+static unsigned depth;
+static unsigned order[MOST];
+static uint64_t sent[MOST]; /* what it carried; checked */
+
+static void must(const char *what, long ret)
+{
+	if (ret >= 0)
+		return;
+	fprintf(stderr, "match: %s: %s\n", what, fi_strerror((int)-ret));
+	exit(1);
+}
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void open_side(struct side *side)
+{
+	struct fi_av_attr av = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .size = MOST };
+
+	must("fi_domain", fi_domain(fabric, info, &side->domain, NULL));
+	must("fi_av_open", fi_av_open(side->domain, &av, &side->av, NULL));
+	must("fi_cq_open", fi_cq_open(side->domain, &cq, &side->cq, NULL));
+	must("fi_endpoint", fi_endpoint(side->domain, info, &side->ep, NULL));
+	must("bind", fi_ep_bind(side->ep, &side->av->fid, 0));
+	must("bind",
+	     fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV));
+	must("fi_enable", fi_enable(side->ep));
+}
+
+static void insert(struct side *to, struct side *what)
+{
+	char name[NAME] = "";
+	size_t len = sizeof(name);
+
+	must("fi_getname", fi_getname(&what->ep->fid, name, &len));
+	must("fi_av_insert",
+	     fi_av_insert(to->av, name, 1, &to->other, 0, NULL));
+}
+
+static void open_all(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+	const char *provider = getenv("MATCH_PROVIDER");
+
+	if (!hints)
+		exit(1);
+	hints->caps = FI_TAGGED;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->av_type = FI_AV_TABLE;
+	hints->fabric_attr->prov_name = strdup(provider ? provider : "weft");
+	must("fi_getinfo",
+	     fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
+	fi_freeinfo(hints);
+	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
+	open_side(&here);
+	open_side(&there);
+	insert(&here, &there);
+	insert(&there, &here);
+}
+
+static void send_one(unsigned i)
+{
+	int ret;
+
+	sent[i]++;
+	while ((ret = (int)fi_tinject(here.ep, &sent[i], 8, here.other,
+				      layout->fixed | i)) == -FI_EAGAIN) {
+		fi_cq_read(here.cq, NULL, 0);
+		fi_cq_read(there.cq, NULL, 0);
+	}
+	must("fi_tinject", ret);
+}
+
+static void receive_one(unsigned i)
+{
+	int ret;
+
+	while ((ret = (int)fi_trecv(there.ep, &words[i], 8, NULL,
+				    FI_ADDR_UNSPEC, layout->fixed | i,
+				    layout->ignore, &contexts[i])) ==
+	       -FI_EAGAIN)
+		fi_cq_read(there.cq, NULL, 0);
+	must("fi_trecv", ret);
+}
+
+/* Reads so many completions. */
+static void complete(unsigned count)
+{
+	struct fi_cq_tagged_entry entries[BATCH];
+
+	while (count) {
+		long ret = fi_cq_read(there.cq, entries,
+				      count < BATCH ? count : BATCH);
+
+		if (ret == -FI_EAGAIN) {
+			fi_cq_read(here.cq, NULL, 0);
+			continue;
+		}
+		must("fi_cq_read", ret);
+		for (long k = 0; k < ret; k++) {
+			size_t i = (size_t)((struct fi_context2 *)entries[k]
+						    .op_context -
+					    contexts);
+
+			if (words[i] != sent[i]) {
+				fputs("match: the wrong message\n", stderr);
+				exit(1);
+			}
+		}
+		count -= (unsigned)ret;
+	}
+}
+
+static void shuffle(void)
+{
+	for (unsigned i = depth - 1; i > 0; i--) {
+		unsigned j = (unsigned)random() % (i + 1);
+		unsigned other = order[j];
+
+		order[j] = order[i];
+		order[i] = other;
+	}
+}
+
+/* Lets the receiver take everything out of the ring. */
+static void settle(void)
+{
+	for (int i = 0; i < 64; i++)
+		fi_cq_read(there.cq, NULL, 0);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void measure(bool unexpected)
+{
+	static double times[ROUNDS];
+	unsigned at = 0, batch = depth < BATCH ? depth : BATCH;
+
+	for (unsigned i = 0; i < depth; i++) {
+		order[i] = i;
+		if (!unexpected) {
+			receive_one(i);
+			continue;
+		}
+		send_one(i);
+		if (i % BATCH == 0)
+			settle();
+	}
+	shuffle();
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		const unsigned *first = &order[at];
+		uint64_t begin;
+
+		for (unsigned k = 0; !unexpected && k < batch; k++)
+			send_one(first[k]);
+		begin = now();
+		for (unsigned k = 0; unexpected && k < batch; k++)
+			receive_one(first[k]);
+		complete(batch);
+		times[round] = (double)(now() - begin) / batch;
+		for (unsigned k = 0; k < batch; k++) {
+			if (unexpected)
+				send_one(first[k]);
+			else
+				receive_one(first[k]);
+		}
+		settle();
+		at += batch;
+		if (at + batch > depth) {
+			at = 0;
+			shuffle();
+		}
+	}
+	for (unsigned i = 0; i < depth; i++) {
+		if (unexpected)
+			receive_one(i);
+		else
+			send_one(i);
+		if (i % BATCH == BATCH - 1 || i == depth - 1)
+			complete(i % BATCH + 1);
+	}
+	qsort(times, ROUNDS, sizeof(times[0]), compare);
+	printf("%s\t%s\t%u\t%.1f\t%.1f\n", layout->name,
+	       unexpected ? "unexpected" : "posted", depth, times[ROUNDS / 20],
+	       times[ROUNDS / 2]);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	open_all();
+	for (size_t l = 0; l < sizeof(layouts) / sizeof(layouts[0]); l++) {
+		layout = &layouts[l];
+		for (int i = 1; i < argc; i++) {
+			depth = (unsigned)atoi(argv[i]);
+			if (depth < 1 || depth > MOST)
+				return 2;
+			measure(true);
+			measure(false);
+		}
+	}
+	return 0;
+}
