@@ -199,6 +199,15 @@ static double now_ms(void)
 	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
+static double cpu_ms(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
+	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
+}
+
 static void talk_to_all(struct fid_ep *ep, const fi_addr_t *peers,
 			struct fi_context2 *contexts, char *into)
 {
@@ -231,12 +240,13 @@ static void run_hub(struct fid_ep *ep, const char *names)
 	printf("  before          %8lu KiB resident %6u descriptors\n", kib,
 	       fds);
 	for (int round = 0; round < ROUNDS; round++) {
-		double begin = now_ms();
+		double begin = now_ms(), cpu = cpu_ms();
 
 		talk_to_all(ep, peers, contexts, into);
-		printf("  round %d %8.1f ms %6lu KiB, %.1f a peer; %u "
+		cpu = cpu_ms() - cpu;
+		printf("  round %d %8.1f ms, %.1f of CPU; %lu KiB, %.1f a peer; %u "
 		       "descriptors, %.2f a peer\n",
-		       round + 1, now_ms() - begin, resident_kib(),
+		       round + 1, now_ms() - begin, cpu, resident_kib(),
 		       (double)(resident_kib() - kib) / count, descriptors(),
 		       (double)(descriptors() - fds) / count);
 	}

@@ -9,6 +9,7 @@
 #include "common/fabric.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -16,8 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "common/net.h"
@@ -83,12 +86,30 @@ static bool states_place(const struct weft_test *t)
 	return memcmp(in.sin_zero, none, sizeof(none)) != 0;
 }
 
+struct way {
+	const char *folder; /* of the child; NULL: the same */
+	bool bare;	    /* its address states no place */
+	bool by6;	    /* IPv6 */
+};
+
+static struct weft_test_opts opts_of(const struct way *way)
+{
+	struct weft_test_opts o = sourced;
+
+	if (way && way->by6)
+		o.node = net_addr6(net_here());
+	return o;
+}
+
 static void talk_child(struct weft_test_line *line, void *arg)
 {
+	const struct way *way = arg;
+	struct weft_test_opts o = opts_of(way);
 	struct weft_test t;
 
-	(void)arg;
-	weft_test_open(&t, &sourced);
+	if (way && way->folder)
+		CHECK_SYS(setenv("FI_WEFT_DIR", way->folder, 1));
+	weft_test_open(&t, &o);
 	talk(&t, weft_test_meet(&t, line), false);
 	weft_test_sync(line);
 	weft_test_close(&t);
@@ -327,6 +348,72 @@ static void case_read_only(void)
 	hear(open_without, "cannot write to it");
 }
 
+/* The file of the only endpoint. */
+static void find_file(char path[128])
+{
+	DIR *dir = opendir(space_folder());
+	struct dirent *entry;
+
+	CHECK(dir);
+	do {
+		entry = readdir(dir);
+		CHECK(entry);
+	} while (entry->d_name[0] == '.');
+	snprintf(path, 128, "%s/%.80s", space_folder(), entry->d_name);
+	closedir(dir);
+}
+
+static int hold(const char *path)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	CHECK_SYS(fd);
+	memcpy(un.sun_path, path, strlen(path));
+	CHECK_SYS(bind(fd, (struct sockaddr *)&un, sizeof(un)));
+	CHECK_SYS(listen(fd, 1));
+	return fd;
+}
+
+/* Somebody has the name of an endpoint in the folder. Peers that let other users
+ * in could take it for the endpoint, so there is none; else they refuse it. */
+static void held(bool others_are_allowed)
+{
+	struct weft_test_opts o = at_port(SAME);
+	struct weft_test t;
+	char path[128];
+	int fd;
+
+	if (others_are_allowed)
+		CHECK_SYS(setenv("FI_WEFT_ALLOW_UID", "any", 1));
+	weft_test_open(&t, &o);
+	find_file(path);
+	weft_test_close(&t);
+	fd = hold(path);
+	CHECK_EQ(weft_test_try_open(&t, &o),
+		 others_are_allowed ? -FI_EADDRINUSE : 0);
+	if (!others_are_allowed)
+		weft_test_close(&t);
+	CHECK_EQ(space_files(), 1);
+	close(fd);
+	CHECK_SYS(unlink(path));
+}
+
+static void case_held(void)
+{
+	held(true);
+}
+
+static void hold_alone(void)
+{
+	held(false);
+}
+
+static void case_held_alone(void)
+{
+	hear(hold_alone, "no socket in");
+}
+
 static void removed_child(struct weft_test_line *line, void *arg)
 {
 	struct weft_test t;
@@ -367,21 +454,86 @@ static void case_removed(void)
 	CHECK_SYS(chmod(space_folder(), 01777));
 }
 
+/* As rootless containers have it: the user is root of a user namespace. */
+static void become_rootless(void)
+{
+	static const char map[] = "0 61003 1";
+	int fd;
+
+	CHECK_SYS(setgid(STRANGER));
+	CHECK_SYS(setuid(STRANGER));
+	CHECK_SYS(prctl(PR_SET_DUMPABLE, 1)); /* else the map is root's */
+	if (unshare(CLONE_NEWUSER))
+		_exit(77);
+	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+	CHECK_SYS(fd);
+	CHECK_EQ(write(fd, map, strlen(map)), (ssize_t)strlen(map));
+	close(fd);
+	CHECK_EQ(geteuid(), 0);
+}
+
+static void rootless_child(struct weft_test_line *line, void *arg)
+{
+	become_rootless();
+	talk_child(line, arg);
+}
+
+/* Two user namespaces: the kernel tells each which of its users the other is. */
+static void case_rootless(void)
+{
+	struct weft_test_line line;
+	struct weft_test t;
+
+	weft_test_load(); /* from folders that the user may not see */
+	weft_test_fork(&line, rootless_child, NULL);
+	become_rootless();
+	weft_test_open(&t, &sourced);
+	talk(&t, weft_test_meet(&t, &line), true);
+	weft_test_sync(&line);
+	weft_test_close(&t);
+	weft_test_join(&line);
+}
+
+/* A child has the endpoint of its parent, and no say in it. */
+static void case_forked(void)
+{
+	struct weft_test_line line;
+	struct weft_test t;
+	pid_t pid;
+
+	weft_test_open(&t, &sourced);
+	pid = fork();
+	CHECK_SYS(pid);
+	if (!pid) {
+		weft_test_close(&t);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	CHECK_EQ(space_files(), 1);
+	weft_test_fork(&line, talk_child, NULL);
+	talk(&t, weft_test_meet(&t, &line), true);
+	weft_test_sync(&line);
+	weft_test_close(&t);
+	weft_test_join(&line);
+}
+
 /* -- with a network between them --------------------------------------------- */
 
-static unsigned long long talk_across(bool bare)
+/* The bytes that it took on the link. */
+static unsigned long long talk_across(struct way *way)
 {
+	struct weft_test_opts o = opts_of(way);
 	unsigned long long before = net_sent("link0");
 	uint8_t name[WEFT_TEST_NAME_MAX];
 	struct weft_test_line line;
 	struct weft_test t;
 	fi_addr_t peer;
 
-	weft_test_fork(&line, talk_child, NULL);
-	weft_test_open(&t, &sourced);
+	weft_test_fork(&line, talk_child, way);
+	weft_test_open(&t, &o);
 	weft_test_put(&line, t.name, sizeof(t.name));
 	CHECK(weft_test_get(&line, name, sizeof(name)));
-	if (bare)
+	if (way->bare)
 		memset(name + offsetof(struct sockaddr_in, sin_zero), 0, 8);
 	peer = weft_test_insert(&t, name);
 	talk(&t, peer, true);
@@ -394,22 +546,45 @@ static unsigned long long talk_across(bool bare)
 static void case_linked(void)
 {
 	net_begin(1500);
-	CHECK(talk_across(false) < LARGE / 10);
+	CHECK(talk_across(&(struct way){ 0 }) < LARGE / 10);
+	CHECK(talk_across(&(struct way){ .by6 = true }) < LARGE / 10);
 }
 
 /* As fi_getinfo() makes it of an IP address and a port. */
 static void case_linked_bare(void)
 {
 	net_begin(1500);
-	CHECK(talk_across(true) < LARGE / 10);
+	CHECK(talk_across(&(struct way){ .bare = true }) < LARGE / 10);
 }
 
 static void case_packets(void)
 {
 	net_begin(1500);
 	CHECK_SYS(setenv("FI_WEFT_DIR", "none", 1));
-	CHECK(talk_across(false) > LARGE);
+	CHECK(talk_across(&(struct way){ 0 }) > LARGE);
 	CHECK_EQ(space_files(), 0);
+}
+
+/* Both state a place, which packets do not carry: a peer is known all the same. */
+static void talk_apart(bool by6)
+{
+	char folder[] = "/tmp/weft-other-XXXXXX";
+
+	net_begin(1500);
+	CHECK(mkdtemp(folder));
+	CHECK(talk_across(&(struct way){ .folder = folder, .by6 = by6 }) >
+	      LARGE);
+	CHECK_SYS(rmdir(folder)); /* nothing is left */
+}
+
+static void case_two_folders(void)
+{
+	talk_apart(false);
+}
+
+static void case_two_folders6(void)
+{
+	talk_apart(true);
 }
 
 static const struct {
@@ -422,10 +597,16 @@ static const struct {
 	{ "a stranger's folder", case_stranger },
 	{ "a folder that all can write", case_open_to_all },
 	{ "a folder that cannot be written", case_read_only },
+	{ "the name is held", case_held },
+	{ "the name is held, and others are refused", case_held_alone },
 	{ "the folder is removed", case_removed },
+	{ "rootless", case_rootless },
+	{ "forked", case_forked },
 	{ "a network between them", case_linked },
 	{ "an address without a place", case_linked_bare },
 	{ "no folder", case_packets },
+	{ "a folder each", case_two_folders },
+	{ "a folder each, IPv6", case_two_folders6 },
 };
 
 /* An argument is a part of the name of the cases that are run. */

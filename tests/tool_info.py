@@ -249,6 +249,34 @@ def check_net():
             fail(said)
 
 
+def check_key():
+    """Encryption is on where there is a key that can be used, and nothing is
+    offered where it cannot."""
+    if not (BUILD / "src" / "nic-tls-test").exists():
+        return  # built without OpenSSL
+    with tempfile.TemporaryDirectory() as tmp:
+        key = pathlib.Path(tmp, "key")
+        key.write_bytes(os.urandom(32))
+        key.chmod(0o600)
+        good = {"FI_WEFT_KEY_FILE": str(key)}
+        for more in {}, {"FI_WEFT_NIC": "tcp"}:
+            path = info(good | more)["paths"][-1]
+            if not path["encrypted"] or "kTLS" not in path["tls"] or \
+                    path["device"] != "tcp":
+                fail(f"{more}: {path}")
+        if info()["paths"][-1]["encrypted"]:
+            fail("encrypted without a key")
+        for mode, more, words in (
+                (0o600, {"FI_WEFT_NIC": "udp"}, "does not encrypt"),
+                (0o640, {}, "chmod 600"),
+                (0o600, {"FI_WEFT_KEY_FILE": tmp + "/none"}, "cannot be")):
+            key.chmod(mode)
+            facts = info(good | more, 1)
+            if facts["provider"]["found"] or \
+                    not any(words in one for one in facts["problems"]):
+                fail(f"{more}: {facts['problems']} {facts['provider']}")
+
+
 def check_ways():
     def ways(settings):
         found = info(settings)["paths"][0]["ways"]
@@ -355,6 +383,7 @@ def main():
     check_manual()
     check_ways()
     check_net()
+    check_key()
     check_absence()
     check_machine()
     check_text()

@@ -102,6 +102,9 @@ struct wd_comp_ctx {
 	uint32_t check;	    /* gzip: CRC-32; zlib: Adler-32; raw: see below */
 	int raw_check;	    /* raw: compute this one, enum wd_comp_alg */
 	const char *used;   /* the driver that did it */
+	/* Bytes of input, output and dictionary that were copied on their way
+	 * to the driver or back: by the library, the driver or its device. */
+	uint64_t copied;
 };
 
 /*

@@ -194,9 +194,12 @@ static void drain(struct wf_alg_io *io, const uint8_t *from, size_t *at,
 /* Everything that waits; true when nothing does any more. */
 static bool drained(struct wf_alg_defl *d, struct wf_alg_io *io)
 {
+	size_t at = d->pend_at;
+
 	drain(io, d->edge, &d->edge_at, d->edge_len);
 	if (d->edge_at == d->edge_len)
 		drain(io, d->pend, &d->pend_at, d->pend_len);
+	d->copied += d->pend_at - at;
 	return !wf_alg_defl_pending(d);
 }
 
@@ -224,6 +227,7 @@ static void gather(struct wf_alg_defl *d, struct wf_alg_io *io)
 	if (!n)
 		return;
 	memcpy(d->buf + HISTORY + d->fill, io->in, n);
+	d->copied += n;
 	d->fill += n;
 	take(d, io, n);
 }
@@ -236,6 +240,7 @@ static struct wf_alg_want wanted(const struct wf_alg_defl *d, unsigned int can)
 		.window = d->window,
 		.node = d->node,
 		.name = d->name,
+		.ch = can & WD_COMP_CAN_DEFLATE_STREAM ? NULL : d->ch,
 	};
 }
 
@@ -318,6 +323,12 @@ static int decide(struct wf_alg_defl *d)
 	bool streams;
 
 	d->decided = true;
+	if (!slot && d->ch) {
+		if (!wf_alg_registry_drives(d->ch))
+			return -ENOTSUP;
+		d->ch = NULL; /* its device cannot: who can? */
+		return decide(d);
+	}
 	if (!slot)
 		return go_streaming(d);
 	streams =
@@ -414,6 +425,7 @@ static int make_piece(struct wf_alg_defl *d, struct wf_alg_io *io,
 	job.dst = direct ? io->out : d->pend;
 	job.dst_len = direct ? io->out_len : room;
 	ret = wf_alg_piece_deflate(&job, want, &d->used);
+	d->copied += job.copied;
 	if (ret)
 		return ret;
 	if (direct) {

@@ -31,6 +31,7 @@ struct part {
 	size_t at; /* in the output */
 	uint32_t check;
 	const char *used;
+	uint64_t copied;
 };
 
 struct packing {
@@ -52,7 +53,9 @@ struct packing {
 
 static struct wf_alg_want want_of(const struct wd_comp_ctx *ctx)
 {
-	return (struct wf_alg_want){ .node = ctx->node, .name = ctx->driver };
+	return (struct wf_alg_want){ .node = ctx->node,
+				     .name = ctx->driver,
+				     .ch = ctx->ch };
 }
 
 static int check_alg(const struct wd_comp_ctx *ctx)
@@ -127,6 +130,7 @@ static int pack_part(void *arg, unsigned int slot)
 		      wf_alg_piece_deflate(&job, want_of(p->ctx), &part->used) :
 		      -ENOMEM;
 	part->len = job.produced;
+	part->copied = job.copied + job.produced; /* once more, to its place */
 	part->check = wd_comp_check(alg, wd_comp_check_init(alg), job.src,
 				    job.src_len);
 	return ret;
@@ -149,6 +153,7 @@ static int place_part(void *arg, unsigned int slot)
 		wd_comp_check_combine(check_alg(p->ctx), p->check, part->check,
 				      length_of(p, part->number));
 	p->ctx->used = part->used;
+	p->ctx->copied += part->copied;
 	return 0;
 }
 
@@ -227,6 +232,7 @@ int wd_alg_deflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 	room = *dst_len;
 	*src_len = 0;
 	*dst_len = 0;
+	ctx->copied = 0;
 	p.dict = uses_dict(ctx);
 	p.piece = p.dict ? PIECE : PIECE_ALONE;
 	p.count = p.len ? (p.len + p.piece - 1) / p.piece : 1;
@@ -329,8 +335,8 @@ int wd_alg_inflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 
 	if (is_bad(ctx, src, src_len, dst, dst_len) || !threads)
 		return -EINVAL;
-	/* A driver that was asked for by name does it, alone. */
-	if (ctx->driver)
+	/* A driver or channel that was asked for does it, alone. */
+	if (ctx->driver || ctx->ch)
 		return by_driver(ctx, src, src_len, dst, dst_len);
 	u.len = *dst_len;
 	engine.alg = ctx->alg_type;
@@ -354,6 +360,7 @@ int wd_alg_inflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 				      *dst_len) :
 			engine.check;
 	ctx->used = "weft";
+	ctx->copied = *dst_len; /* by put_at() */
 	if (!ret)
 		ctx->status = WD_COMP_END;
 	return ret == -EINVAL ? -EBADMSG : ret;

@@ -200,6 +200,17 @@ const struct wf_setting wf_base_settings[] = {
 		       "for tests of a bad network (FI_WEFT_FAULT)",
 	},
 	{
+		.name = "key_file",
+		.kind = WF_SETTING_TEXT,
+		.words = "none",
+		.help = "File with the secret of the job, mode 0600: what goes "
+			"to other nodes is encrypted (TLS 1.3), and processes "
+			"without it are refused. It must be the same for all "
+			"processes of a job",
+		.why = "without a secret that only the job has, encryption "
+		       "would prove nothing",
+	},
+	{
 		.name = "net_thread",
 		.kind = WF_SETTING_BOOL,
 		.fallback = 0,

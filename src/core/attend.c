@@ -325,6 +325,7 @@ int wf_core_attend_add(struct wf_attended *a)
 	if (err && wf_base_list_empty(&all))
 		stop();
 	wf_os_mutex_unlock(&lock);
+	a->added = !err;
 	if (err)
 		wf_warn("no thread for automatic progress: error %d", -err);
 	return err;
@@ -332,8 +333,9 @@ int wf_core_attend_add(struct wf_attended *a)
 
 void wf_core_attend_remove(struct wf_attended *a)
 {
-	if (!a->link.next)
-		return; /* was never added */
+	if (!a->added)
+		return;
+	a->added = false;
 	wf_os_mutex_lock(&lock);
 	/* A child has left it out: a descriptor of its own may have the number
 	 * of the parent's. */

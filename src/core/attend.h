@@ -23,6 +23,7 @@ struct wf_attended {
 	/* Called before progress, with the lock held; NULL: nothing to do. */
 	void (*turn)(struct wf_attended *attended);
 
+	bool added; /* and not removed: the owner's */
 	/* The thread's. What the owner's polls had left behind at the last
 	 * look: both are the same only if it has not polled since. */
 	uint32_t polls;

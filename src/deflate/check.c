@@ -2,9 +2,12 @@
 /*
  * Checksums by the libraries that this build has, else by plain loops. ISA-L
  * takes the CRC-32 of much data at 35 GB/s where libdeflate 1.14 takes it at 12
- * (Zen 4); libdeflate is faster with little data, and with Adler-32.
+ * (Zen 4); libdeflate is faster with little data, and with Adler-32. Few bytes
+ * have their Adler-32 here: of 80, libdeflate takes it by 183 instructions.
  */
 #include "deflate/check.h"
+
+#define ADLER_BASE 65521u /* RFC 1950 */
 
 #if WF_HAVE_LIBDEFLATE
 
@@ -15,15 +18,14 @@ static inline uint32_t little_crc(uint32_t crc, const void *data, size_t len)
 	return libdeflate_crc32(crc, data, len);
 }
 
-uint32_t wf_deflate_adler32(uint32_t adler, const void *data, size_t len)
+static inline uint32_t much_adler(uint32_t adler, const void *data, size_t len)
 {
 	return libdeflate_adler32(adler, data, len);
 }
 
 #else
 
-#define ADLER_BASE 65521u /* RFC 1950 */
-#define ADLER_RUN 5552	  /* bytes before 32 bits overflow */
+#define ADLER_RUN 5552 /* bytes before 32 bits overflow */
 
 /* What four bits do to the CRC (RFC 1952, polynomial 0xedb88320). */
 static const uint32_t crc_nibbles[16] = {
@@ -45,7 +47,7 @@ static uint32_t little_crc(uint32_t crc, const void *data, size_t len)
 	return ~crc;
 }
 
-uint32_t wf_deflate_adler32(uint32_t adler, const void *data, size_t len)
+static uint32_t much_adler(uint32_t adler, const void *data, size_t len)
 {
 	uint32_t a = adler & 0xffff, b = adler >> 16;
 	const uint8_t *p = data;
@@ -65,6 +67,71 @@ uint32_t wf_deflate_adler32(uint32_t adler, const void *data, size_t len)
 }
 
 #endif
+
+#if defined(__x86_64__)
+
+#include <emmintrin.h>
+
+#define LITTLE 256 /* bytes that are summed up here, without a modulo between */
+
+static inline uint32_t sum_of(__m128i v)
+{
+	v = _mm_add_epi32(v, _mm_shuffle_epi32(v, 0x4e));
+	v = _mm_add_epi32(v, _mm_shuffle_epi32(v, 0xb1));
+	return (uint32_t)_mm_cvtsi128_si32(v);
+}
+
+/* b is the sum of all values that a had, so a byte counts as often as there are
+ * bytes from it on: 16 to 1 times within its vector, and 16 times for each one
+ * that follows. */
+static uint32_t little_adler(uint32_t adler, const uint8_t *p, size_t len)
+{
+	const __m128i high = _mm_set_epi16(9, 10, 11, 12, 13, 14, 15, 16);
+	const __m128i low = _mm_set_epi16(1, 2, 3, 4, 5, 6, 7, 8);
+	const __m128i zero = _mm_setzero_si128();
+	__m128i sum = zero, before = zero, weighed = zero;
+	uint32_t a = adler & 0xffff, b = adler >> 16;
+
+	b += a * (uint32_t)(len & ~(size_t)15);
+	for (; len >= 16; len -= 16, p += 16) {
+		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+
+		before = _mm_add_epi32(before, sum);
+		sum = _mm_add_epi32(sum, _mm_sad_epu8(v, zero));
+		weighed = _mm_add_epi32(
+			weighed,
+			_mm_add_epi32(_mm_madd_epi16(_mm_unpacklo_epi8(v, zero),
+						     high),
+				      _mm_madd_epi16(_mm_unpackhi_epi8(v, zero),
+						     low)));
+	}
+	a += sum_of(sum);
+	b += 16 * sum_of(before) + sum_of(weighed);
+	while (len--) {
+		a += *p++;
+		b += a;
+	}
+	return b % ADLER_BASE << 16 | a % ADLER_BASE;
+}
+
+#else
+
+#define LITTLE 0
+
+static uint32_t little_adler(uint32_t adler, const uint8_t *p, size_t len)
+{
+	(void)p;
+	(void)len;
+	return adler;
+}
+
+#endif
+
+uint32_t wf_deflate_adler32(uint32_t adler, const void *data, size_t len)
+{
+	return len <= LITTLE ? little_adler(adler, data, len) :
+			       much_adler(adler, data, len);
+}
 
 #if WF_HAVE_ISAL
 

@@ -13,6 +13,7 @@
 
 #define METHOD 8 /* deflate, the only one */
 #define GZIP_MAGIC 0x8b1f
+#define GZIP_LEAST 10		   /* bytes of a header without fields */
 #define GZIP_MAGIC_CRC 0xf6e946c9u /* CRC-32 of its two bytes */
 
 /* In the second byte of what flags holds. */
@@ -72,12 +73,34 @@ static enum wf_step read_zlib(struct wf_inflate *s, struct wf_cursor *c)
 	return WF_STEP_ON;
 }
 
+/* The header that most gzip streams have, without any field, at once. False:
+ * nothing is read. */
+static bool read_plain(struct wf_inflate *s, struct wf_cursor *c)
+{
+	static const uint8_t plain[] = { 0x1f, 0x8b, METHOD, 0 };
+
+	if (!(s->wrap & WF_INFLATE_GZIP) || s->head || c->bits ||
+	    c->in_end - c->in < GZIP_LEAST ||
+	    memcmp(c->in, plain, sizeof(plain)) != 0)
+		return false;
+	c->in += GZIP_LEAST;
+	if (!s->wbits)
+		s->wbits = 15;
+	s->flags = METHOD;
+	s->length = 0;
+	set_check(s, 0);
+	s->mode = WF_INFLATE_TYPE;
+	return true;
+}
+
 static enum wf_step read_magic(struct wf_inflate *s, struct wf_cursor *c)
 {
 	if (!s->wrap) {
 		s->mode = WF_INFLATE_TYPE_DO;
 		return WF_STEP_ON;
 	}
+	if (read_plain(s, c))
+		return WF_STEP_ON;
 	if (!wf_cursor_need(c, 16))
 		return WF_STEP_LEAVE;
 	if (s->wrap & WF_INFLATE_GZIP && c->hold == GZIP_MAGIC) {

@@ -42,6 +42,7 @@ struct wf_devd_work {
 	size_t consumed;
 	size_t produced;
 	uint32_t checksum;
+	size_t copied;	/* by the algorithm, besides the work */
 	uint16_t flags; /* WF_DEVICE_DONE_* */
 };
 

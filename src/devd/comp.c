@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compression on the device: the in-process drivers, in this process. Raw
+ * Compression on the device: the drivers of this process, plug-ins among them. Raw
  * deflate data, one piece a job. Compressors look at a byte more than once, so
  * they never see memory that a client can change under them: in reserved
  * memory the device works on copies.
@@ -30,7 +30,8 @@ static int check(const struct wf_devd_work *work)
 
 static int run(struct wf_devd_work *work, bool inflate)
 {
-	/* Its own kind only: a device must not ask a device. */
+	/* Any driver of this process, plug-ins too, but none that would ask a
+	 * device process. */
 	struct wf_alg_want want = { .local = true };
 	struct wd_comp_job job = {
 		.src = work->in,
@@ -72,9 +73,12 @@ static int run_apart(struct wf_devd_work *work, bool inflate)
 	apart.dict = scratch->in;
 	apart.in = scratch->in + work->dict_len;
 	apart.out = scratch->out;
+	work->copied = work->dict_len + work->in_len;
 	status = run(&apart, inflate);
-	if (!status && apart.produced)
+	if (!status && apart.produced) {
 		memcpy(work->out, apart.out, apart.produced);
+		work->copied += apart.produced;
+	}
 	work->consumed = apart.consumed;
 	work->produced = apart.produced;
 	work->flags = apart.flags;

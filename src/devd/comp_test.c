@@ -6,12 +6,15 @@
  */
 #include "devd/rig_test.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 #include <weft/wd_comp.h>
 
 #define SIZE (700u << 10)
 #define JOBS 40
+#define GZIP_AROUND 18 /* header and trailer */
 
 static uint8_t data[SIZE], packed[SIZE + 4096], plain[SIZE];
 
@@ -211,6 +214,199 @@ static void test_each_its_own(void **state)
 	rig_kill(&rig);
 }
 
+/* A job on the application's channel; who did it. */
+static const char *on_channel(struct wd_chan *ch, const uint8_t *src,
+			      size_t len, uint8_t *dst, size_t room)
+{
+	struct wd_comp_ctx ctx = { .ch = ch,
+				   .alg_type = WD_COMP_GZIP,
+				   .comp_level = 6 };
+	struct job *job = &jobs[0];
+	size_t in = len, out = room;
+
+	assert_int_equal(wd_alg_deflate(&ctx, src, &in, dst, &out), 0);
+	/* The device works on copies of what a client can change (reserved
+	 * memory) or what is not here (SVA); nobody else copies. */
+	assert_int_equal(ctx.copied, strcmp(ctx.used, "device") ?
+					     0 :
+					     len + out - GZIP_AROUND);
+	memset(plain, 0, len);
+	in = out;
+	out = len;
+	assert_int_equal(
+		wd_alg_inflate(
+			&(struct wd_comp_ctx){ .alg_type = WD_COMP_GZIP }, dst,
+			&in, plain, &out),
+		0);
+	assert_memory_equal(plain, data, len);
+	/* The same, asynchronously. */
+	job->ctx = (struct wd_comp_ctx){ .ch = ch,
+					 .alg_type = WD_COMP_GZIP,
+					 .comp_level = 6 };
+	atomic_store(&job->calls, 0);
+	assert_int_equal(wd_alg_async_deflate(&job->ctx, record, job, src, len,
+					      dst, room),
+			 0);
+	while (!atomic_load(&job->calls)) {
+		assert_int_equal(wd_alg_wait(RIG_PATIENCE / 1000000), 0);
+		wd_alg_poll(0);
+	}
+	assert_int_equal(job->result, 0);
+	assert_string_equal(job->ctx.used, ctx.used);
+	assert_int_equal(job->ctx.copied, ctx.copied);
+	return ctx.used;
+}
+
+/* Somebody else's allocator: a memfd. */
+static int third_fd = -1;
+static size_t third_size;
+
+static void *third_alloc(size_t size, uint64_t *dma)
+{
+	void *va;
+
+	*dma = 0;
+	third_size = size;
+	third_fd = memfd_create("third", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	if (third_fd < 0 || ftruncate(third_fd, (off_t)size) ||
+	    fcntl(third_fd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return NULL;
+	va = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, third_fd, 0);
+	return va == MAP_FAILED ? NULL : va;
+}
+
+static void third_free(void *va)
+{
+	munmap(va, third_size);
+	close(third_fd);
+	third_fd = -1;
+}
+
+static int third_get_fd(void *va, uint64_t *offset)
+{
+	(void)va;
+	*offset = 0;
+	return third_fd;
+}
+
+static void test_third_party(void **state)
+{
+	static const struct wd_3rd_memory third = { third_alloc, third_free,
+						    third_get_fd };
+	const size_t len = 60000, half = 128u << 10;
+
+	(void)state;
+	for (int s = WD_IOMMU_SVA; s <= WD_IOMMU_SHARE_DOMAIN; s++) {
+		struct wd_chan ch = { .alg = "deflate" };
+		struct rig rig;
+		uint8_t *memory;
+
+		only(&rig, s);
+		assert_int_equal(wd_request_channel(&ch), 0);
+		assert_int_equal(wd_register_3rd_memory(&ch, &third), 0);
+		memory = wd_reserve_mem(&ch, 2 * half);
+		assert_non_null(memory);
+		assert_true(third_fd >= 0);
+		memcpy(memory, data, len);
+		assert_string_equal(
+			on_channel(&ch, memory, len, memory + half, half),
+			"device");
+		wd_release_channel(&ch);
+		assert_int_equal(third_fd, -1);
+		wd_alg_async_fini();
+		rig_kill(&rig);
+	}
+}
+
+/* wd_comp_ctx.ch: its device does the work, on memory that was reserved or shared
+ * on the channel where it lies; what the device cannot reach goes to another
+ * driver, and no copy is made behind the application's back. */
+static void test_channel(void **state)
+{
+	const size_t len = 60000, half = 128u << 10;
+
+	(void)state;
+	for (int s = WD_IOMMU_SVA; s <= WD_IOMMU_NONE; s++) {
+		struct wd_chan ch = { .alg = "deflate" }, second = ch;
+		struct rig rig;
+		uint8_t *memory;
+
+		only(&rig, s);
+		assert_int_equal(wd_request_channel(&ch), 0);
+		memory = wd_reserve_mem(&ch, 2 * half);
+		assert_non_null(memory);
+		memcpy(memory, data, len);
+		assert_string_equal(
+			on_channel(&ch, memory, len, memory + half, half),
+			"device");
+		assert_string_equal(
+			on_channel(&ch, data, len, packed, sizeof(packed)),
+			s == WD_IOMMU_SVA ? "device" : "libdeflate");
+		assert_int_equal(wd_request_channel(&second), 0);
+		if (s != WD_IOMMU_SVA)
+			assert_int_equal(wd_share_dma_addr(&second, &ch), 0);
+		assert_string_equal(
+			on_channel(&second, memory, len, memory + half, half),
+			"device");
+		wd_release_channel(&second);
+		assert_string_equal(
+			on_channel(&ch, memory, len, memory + half, half),
+			"device");
+		/* Its device dies: another driver goes on. */
+		rig_kill(&rig);
+		assert_string_not_equal(
+			on_channel(&ch, memory, len, memory + half, half),
+			"device");
+		wd_release_channel(&ch);
+		/* A channel that was never requested is an error. */
+		assert_int_equal(
+			wd_alg_deflate(&(struct wd_comp_ctx){ .ch = &ch }, data,
+				       &(size_t){ 1 }, packed,
+				       &(size_t){ 100 }),
+			-EINVAL);
+		wd_alg_async_fini();
+	}
+}
+
+/* Without a channel of the application's, the driver copies to and from reserved
+ * memory of its own as well. */
+static void test_copies(void **state)
+{
+	(void)state;
+	for (int s = WD_IOMMU_SVA; s <= WD_IOMMU_NONE; s++) {
+		struct wd_comp_ctx ctx = { .comp_level = 6,
+					   .driver = "device" };
+		size_t in = 60000, out = sizeof(packed), once;
+		struct rig rig;
+
+		only(&rig, s);
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, packed, &out),
+				 0);
+		once = in + out;
+		assert_int_equal(ctx.copied,
+				 s == WD_IOMMU_SVA ? once : 2 * once);
+		/* A stream gathers its input, and its output waits for room. */
+		ctx.stream_mode = WD_COMP_STATEFUL;
+		ctx.flush_type = WD_COMP_NO_FLUSH;
+		ctx.new_stream = 1;
+		in = 10000;
+		out = sizeof(packed);
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, packed, &out),
+				 0);
+		assert_int_equal(ctx.copied, 10000);
+		wd_alg_end(&ctx);
+		/* A library needs none. */
+		ctx = (struct wd_comp_ctx){ .comp_level = 6,
+					    .driver = "libdeflate" };
+		in = 60000;
+		out = sizeof(packed);
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, packed, &out),
+				 0);
+		assert_int_equal(ctx.copied, 0);
+		rig_kill(&rig);
+	}
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -228,6 +424,9 @@ int main(void)
 		cmocka_unit_test(test_next_device),
 		cmocka_unit_test(test_scenarios),
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_channel),
+		cmocka_unit_test(test_third_party),
+		cmocka_unit_test(test_copies),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

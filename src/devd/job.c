@@ -345,6 +345,7 @@ uint64_t wf_devd_job_run(struct wf_devd_chan *chan,
 		else
 			status = run_reserved(chan, alg, &work);
 	}
+	count_copied(done, work.copied);
 	done->status = (uint16_t)status;
 	if (!status || (status == ENOSPC && alg->flags & WF_DEVD_ALG_STREAM)) {
 		done->consumed = (uint32_t)work.consumed;

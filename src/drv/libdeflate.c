@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drv/walk.h"
+#include "deflate/walk.h"
 
 #define LEVELS 13
 #define KEPT 8 /* idle ones per level at most; more are freed */
@@ -104,7 +104,7 @@ static int open_end(uint8_t *data, size_t *len, size_t room)
 	static const uint8_t marker[4] = { 0x00, 0x00, 0xff, 0xff };
 	struct wf_walk walk;
 	size_t end;
-	int ret = wf_drv_walk(data, *len, &walk);
+	int ret = wf_deflate_walk(data, *len, &walk);
 
 	/* Not known to happen; then it is stored. */
 	if (ret)
@@ -198,7 +198,8 @@ static int ld_inflate(struct wd_comp_job *job)
 
 		job->ended = 1;
 		/* It takes lengths that are repeated past their end. */
-		if (!job->tight || !wf_drv_walk(job->src, job->consumed, &walk))
+		if (!job->tight ||
+		    !wf_deflate_walk(job->src, job->consumed, &walk))
 			return 0;
 		result = LIBDEFLATE_BAD_DATA;
 	}

@@ -62,7 +62,9 @@
 	X(fault_lost, "fault injection: packets dropped")                      \
 	X(fault_duplicated, "fault injection: packets doubled")                \
 	X(fault_delayed, "fault injection: packets held back")                 \
-	X(fault_corrupted, "fault injection: packets damaged")
+	X(fault_corrupted, "fault injection: packets damaged")                 \
+	X(tls_handshakes, "connections that are encrypted")                    \
+	X(tls_refused, "connections refused: other key, or none")
 
 struct wf_nic_counters {
 #define WF_NIC_COUNTER_FIELD(name, text) _Atomic uint64_t name;

@@ -5,6 +5,7 @@
 #include "nic/open.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "nic/ops.h"
@@ -35,7 +36,12 @@ int wf_nic_open(const char *device, const struct wf_nic_attr *attr,
 {
 	const struct wf_nic_ops *ops = find(device);
 
-	return ops ? ops->open(attr, nic) : -ENODEV;
+	if (!ops)
+		return -ENODEV;
+	/* Never in the clear instead. */
+	if (attr->key_file && !ops->secure)
+		return -ENOTSUP;
+	return ops->open(attr, nic);
 }
 
 const char *wf_nic_device_name(unsigned int index)
@@ -48,6 +54,29 @@ const char *wf_nic_device_about(const char *device)
 	const struct wf_nic_ops *ops = find(device);
 
 	return ops ? ops->about : NULL;
+}
+
+const char *wf_nic_device_encrypting(void)
+{
+	for (unsigned int i = 0; i < DEVICES; i++) {
+		if (devices[i]->secure)
+			return devices[i]->name;
+	}
+	return NULL;
+}
+
+int wf_nic_device_secure(const char *device, const char *key_file,
+			 char why[WF_NIC_WHY])
+{
+	const struct wf_nic_ops *ops = find(device);
+
+	if (ops && ops->secure)
+		return ops->secure(key_file, why, WF_NIC_WHY);
+	snprintf(why, WF_NIC_WHY,
+		 "the device %s does not encrypt: set FI_WEFT_NIC=%s, or unset "
+		 "the key file to send in the clear",
+		 ops ? ops->name : device, wf_nic_device_encrypting());
+	return -ENOTSUP;
 }
 
 unsigned int wf_nic_device_addrs(const char *device)

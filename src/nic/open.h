@@ -79,12 +79,16 @@ struct wf_nic_attr {
 	/* udp: writes a sender that there is no handle for into completions,
 	 * for users that read them by themselves. NULL: nobody does. */
 	void (*source)(const struct wf_addr *addr, uint8_t source[16]);
+	/* A file with a secret that all peers have: nothing leaves or comes
+	 * that is not encrypted with it. NULL: nothing is. */
+	const char *key_file;
 	const struct wf_nic_fault *fault; /* udp; NULL: none */
 	struct wf_nic_counters *counters; /* NULL: the NIC's own */
 };
 
 /* -EADDRINUSE and what else bind() says, -EINVAL, -ENOMEM; -ENODEV: there is no
- * such @device (NULL: the default). */
+ * such @device (NULL: the default); with a key also what wf_nic_device_secure()
+ * says. */
 int wf_nic_open(const char *device, const struct wf_nic_attr *attr,
 		struct wf_nic **nic);
 
@@ -94,6 +98,17 @@ const char *wf_nic_device_name(unsigned int index);
 const char *wf_nic_device_about(const char *device);
 /* How many addresses of a host @device (NULL: the default) uses at once. */
 unsigned int wf_nic_device_addrs(const char *device);
+
+enum { WF_NIC_WHY = 256 };
+
+/* Whether @device (NULL: the default) can be opened with @key_file. 0, and in
+ * @why how it encrypts; or -errno, and in @why what is wrong and what to do:
+ * -ENOTSUP if it does not encrypt. */
+int wf_nic_device_secure(const char *device, const char *key_file,
+			 char why[WF_NIC_WHY]);
+/* The device to be used with a key where the user names none. */
+const char *wf_nic_device_encrypting(void);
+
 /* The type of socket that carries an address of @device (NULL: the default) and
  * becomes readable when a peer wants something: SOCK_STREAM, which listens, or
  * SOCK_DGRAM. */

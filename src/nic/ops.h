@@ -42,6 +42,10 @@ struct wf_nic_ops {
 
 	/* No lock. Opens a device and fills in its caps: see open.h. */
 	int (*open)(const struct wf_nic_attr *attr, struct wf_nic **nic);
+	/* No lock. Whether a device can be opened with a key: 0, and in @why
+	 * how it encrypts, or -errno, and why it cannot and what to do. NULL:
+	 * this device does not encrypt. */
+	int (*secure)(const char *key_file, char *why, size_t room);
 	/* No lock: nobody else is left. Frees the NIC. May wait for its own
 	 * thread. */
 	void (*close)(struct wf_nic *nic);

@@ -26,6 +26,8 @@
 
 /* What the pair is of. */
 static const char *pair_device = "udp";
+/* The file with its secret; NULL: it has none. */
+static const char *pair_key;
 
 struct side {
 	struct wf_nic *nic;
@@ -43,7 +45,7 @@ struct pair {
 
 static inline struct wf_nic_attr pair_attr(int family)
 {
-	struct wf_nic_attr attr = { .fd = -1 };
+	struct wf_nic_attr attr = { .fd = -1, .key_file = pair_key };
 
 	if (family == AF_INET) {
 		attr.addr.in.sin_family = AF_INET;

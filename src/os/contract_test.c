@@ -687,6 +687,45 @@ static void test_names(void **state)
 	assert_int_equal(wf_os_resolve(&query, &list), -ENOENT);
 }
 
+/* -- folders and namespaces -------------------------------------------------- */
+
+static bool count_entry(const char *name, uint64_t age, void *arg)
+{
+	(void)age;
+	assert_true(strcmp(name, ".") != 0 && strcmp(name, "..") != 0);
+	return ++*(unsigned int *)arg == 2;
+}
+
+static void test_folders(void **state)
+{
+	struct wf_os_folder folder;
+	unsigned int entries = 0;
+
+	(void)state;
+	assert_int_equal(wf_os_folder("/tmp", &folder), 0);
+	assert_true(folder.is_shared && folder.is_sticky && folder.is_writable);
+	assert_int_equal(folder.uid, 0);
+	assert_int_equal(wf_os_folder("/proc/self", &folder), -ENOTDIR);
+	assert_int_equal(wf_os_folder("/proc/version", &folder), -ENOTDIR);
+	assert_int_equal(wf_os_folder("/no-such-folder", &folder), -ENOENT);
+	assert_int_equal(wf_os_folder_each("/", count_entry, &entries), 0);
+	assert_int_equal(entries, 2);
+	assert_int_equal(
+		wf_os_folder_each("/no-such-folder", count_entry, &entries),
+		-ENOENT);
+	assert_int_equal(wf_os_unlink("/no-such-folder/file"), -ENOENT);
+}
+
+static void test_namespace(void **state)
+{
+	uint64_t one = 0, two = 1;
+
+	(void)state;
+	assert_int_equal(wf_os_netns(&one), 0);
+	assert_int_equal(wf_os_netns(&two), 0);
+	assert_int_equal(one, two);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -711,6 +750,8 @@ int main(void)
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_limit_of_descriptors),
 		cmocka_unit_test(test_interfaces),
+		cmocka_unit_test(test_folders),
+		cmocka_unit_test(test_namespace),
 		cmocka_unit_test(test_names),
 	};
 

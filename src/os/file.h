@@ -85,6 +85,21 @@ int wf_os_chmod(const char *path, mode_t mode);
  * number of bytes, or -errno. */
 ssize_t wf_os_read_text(const char *path, char *text, size_t room);
 
+/* Who may read and change a file, and what its name leads to. */
+struct wf_os_owned {
+	uid_t uid;	   /* of the owner */
+	uid_t link_uid;	   /* of the last name, if that is a symbolic link; else
+			   the same */
+	unsigned int mode; /* permissions, as of chmod(2) */
+	bool is_file;	   /* a regular one: of no other is anything read */
+};
+
+/* Reads at most @room bytes of a file and says whose it is: of the file that was
+ * read, whatever its name leads to by then. Never waits for a writer. The number
+ * of bytes, or -errno. */
+ssize_t wf_os_read_owned(const char *path, void *bytes, size_t room,
+			 struct wf_os_owned *of);
+
 /* Writes a line to standard error; adds the end of the line. */
 void wf_os_print_line(const char *text);
 

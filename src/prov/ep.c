@@ -261,6 +261,7 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 		},
 		.rdm = {
 			.device = param->nic,
+			.key_file = param->key_file,
 			.fd = ep->nic_fd,
 			.medium_max = param->medium_max,
 			.read_min = param->read_min,

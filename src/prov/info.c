@@ -473,6 +473,9 @@ int wf_prov_info_get(uint32_t version, const char *node, const char *service,
 	*info = NULL;
 	if (wf_prov_param.is_short)
 		return -FI_ENOMEM;
+	ret = wf_prov_param_key();
+	if (ret)
+		return ret;
 	ret = wf_prov_hints_check(version, hints);
 	if (ret)
 		return ret;

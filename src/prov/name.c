@@ -170,6 +170,7 @@ int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 	err = choose(&addr, sa, len, addr_format);
 	if (err)
 		return err;
+	wf_base_place_put(&addr, 0); /* perhaps of another endpoint's name */
 	any = wf_base_addr_is_any(&addr);
 	do {
 		err = bind_all(&addr, any, &sockets);

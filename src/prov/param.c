@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,7 @@ static const struct {
 	{ .name = "cma", .yes = &wf_prov_param.cma },
 	{ .name = "shm", .yes = &wf_prov_param.shm },
 	{ .name = "nic", .text = &wf_prov_param.nic },
+	{ .name = "key_file", .text = &wf_prov_param.key_file },
 	{ .name = "net_thread", .yes = &wf_prov_param.net_thread },
 	{ .name = "fault", .text = &wf_prov_param.fault },
 	{ .name = "dir", .text = &wf_prov_param.dir },
@@ -157,6 +159,33 @@ static void check_fault(void)
 	wf_prov_param.fault = NULL;
 }
 
+/* A key wants a device that encrypts, if the user has not named another. */
+static void choose_device(void)
+{
+	if (!wf_prov_param.key_file || wf_prov_param.nic)
+		return;
+	wf_prov_param.nic = strdup(wf_nic_device_encrypting());
+	if (!wf_prov_param.nic)
+		wf_prov_param.is_short = true;
+}
+
+int wf_prov_param_key(void)
+{
+	WF_PER_PROCESS static atomic_bool is_good, told;
+	char why[WF_NIC_WHY];
+	int ret;
+
+	if (!wf_prov_param.key_file || atomic_load(&is_good))
+		return 0;
+	ret = wf_nic_device_secure(wf_prov_param.nic, wf_prov_param.key_file,
+				   why);
+	if (!ret)
+		atomic_store(&is_good, true);
+	else if (!atomic_exchange(&told, true))
+		wf_tell("FI_WEFT_KEY_FILE=%s: %s", wf_prov_param.key_file, why);
+	return ret;
+}
+
 /* Endpoints take the address of the first, large transfers use the others as
  * well. */
 static void cut_ifaces(void)
@@ -209,6 +238,7 @@ void wf_prov_param_init(struct fi_provider *provider)
 		if (fields[i].number == &wf_prov_param.read_min)
 			wf_prov_param.read_min_is_set = given;
 	}
+	choose_device();
 	cut_ifaces();
 	check_fault();
 	choose_folder();
@@ -237,12 +267,14 @@ void wf_prov_param_fini(void)
 	free(wf_prov_param.allow_uid);
 	free(wf_prov_param.fault);
 	free(wf_prov_param.nic);
+	free(wf_prov_param.key_file);
 	free(wf_prov_param.dir);
 	wf_prov_param.dir = NULL;
 	wf_prov_param.folder = NULL;
 	wf_prov_param.is_short = false;
 	wf_prov_param.fault = NULL;
 	wf_prov_param.nic = NULL;
+	wf_prov_param.key_file = NULL;
 	wf_prov_param.iface = NULL;
 	wf_prov_param.ifaces = NULL;
 	wf_prov_param.allow_uid = NULL;

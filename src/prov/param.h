@@ -47,6 +47,8 @@ struct wf_prov_param {
 				    * progress of the application */
 	char *nic;		   /* FI_WEFT_NIC: device between nodes; NULL:
 				      the default */
+	char *key_file;		   /* FI_WEFT_KEY_FILE: the job's secret; NULL:
+				    * nothing is encrypted */
 	char *fault;		   /* FI_WEFT_FAULT: what happens to packets,
 				    * for tests */
 	char *allow_uid;	   /* FI_WEFT_ALLOW_UID: NULL = own user only,
@@ -67,6 +69,11 @@ extern struct wf_prov_param wf_prov_param;
  * values that are not taken as they stand, and about unknown names. */
 void wf_prov_param_init(struct fi_provider *provider);
 void wf_prov_param_fini(void);
+
+/* Whether FI_WEFT_KEY_FILE can be used as it is: 0, also where there is none, or
+ * -errno, and the user is told once. Nothing may be opened then: it would not be
+ * encrypted. */
+int wf_prov_param_key(void);
 
 /* FI_WEFT_COOP_MIN. Unless it or FI_WEFT_CMA=0 is set, the first call measures
  * what a copy between processes costs. For endpoints only: a sandbox may kill a

@@ -192,6 +192,7 @@ static int open_device(struct wf_rdm_ep *ep)
 		.dead_ns = ep->attr.dead_timeout_s * WF_NS_PER_S,
 		.find = ep->attr.reads ? wf_rdm_direct_find : NULL,
 		.find_arg = ep,
+		.key_file = ep->attr.key_file,
 		.fault = ep->attr.fault,
 	};
 	int err = wf_nic_open(ep->attr.device, &attr, &ep->nic);

@@ -49,7 +49,8 @@ struct wf_rdm_tx;
 #define WF_RDM_MSG_BUCKETS 256
 
 struct wf_rdm_ep_attr {
-	const char *device; /* of the NIC; NULL: the default */
+	const char *device;   /* of the NIC; NULL: the default */
+	const char *key_file; /* of the job; NULL: nothing is encrypted */
 	int fd; /* the socket that owns our address; stays the caller's */
 	/* Of this host: bulk may go by them, too. */
 	struct wf_addr more[WF_NIC_ADDRS_MOST - 1];

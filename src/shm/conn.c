@@ -79,7 +79,7 @@ int wf_shm_conn_listen(struct wf_shm_ep *ep)
 	if (!err)
 		err = wf_shm_conn_watch(ep, &ep->listener);
 	if (!err)
-		wf_shm_door_open(ep, on_door);
+		err = wf_shm_door_open(ep, on_door);
 	if (!err)
 		return 0;
 	if (ep->listener.fd != ep->attr.name_fd)

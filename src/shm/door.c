@@ -10,27 +10,31 @@
 #include "os/file.h"
 #include "shm/ep.h"
 
-void wf_shm_door_open(struct wf_shm_ep *ep,
-		      void (*ready)(struct wf_source *source, uint32_t events,
-				    uint64_t now))
+int wf_shm_door_open(struct wf_shm_ep *ep,
+		     void (*ready)(struct wf_source *source, uint32_t events,
+				   uint64_t now))
 {
 	const struct wf_shm_home *home = &ep->attr.home;
 	int fd, err;
 
 	if (!home->folder || ep->attr.refuses)
-		return;
+		return 0;
 	fd = wf_shm_folder_listen(home, &ep->host->addr, ep->attr.allow_uid);
 	err = fd;
 	if (fd >= 0) {
 		ep->door = (struct wf_source){ .fd = fd, .ready = ready };
 		err = wf_transport_loop_add(&ep->host->loop, &ep->door);
 		if (!err)
-			return;
+			return 0;
 		wf_shm_door_close(ep);
 	}
+	/* Others are refused wherever they listen. */
+	if (err == -EADDRINUSE && ep->attr.allow_uid)
+		return err;
 	wf_tell("no socket in %s (%s): other network namespaces of this host "
 		"reach this process by packets",
 		home->folder, strerror(-err));
+	return 0;
 }
 
 void wf_shm_door_close(struct wf_shm_ep *ep)

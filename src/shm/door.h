@@ -13,11 +13,12 @@ struct wf_shm_ep;
 struct wf_source;
 
 /* Listens in the folder, if the endpoint has one; @ready is called when somebody
- * connects. Peers without this way send packets, so a failure is told and is
- * none of the endpoint's. */
-void wf_shm_door_open(struct wf_shm_ep *ep,
-		      void (*ready)(struct wf_source *source, uint32_t events,
-				    uint64_t now));
+ * connects. Peers without this way send packets, so most failures are told and
+ * are none of the endpoint's. -EADDRINUSE: another process holds our name, and
+ * may be of a user that peers trust: they would take it for us. */
+int wf_shm_door_open(struct wf_shm_ep *ep,
+		     void (*ready)(struct wf_source *source, uint32_t events,
+				   uint64_t now));
 
 /* Removes the file and closes the socket. */
 void wf_shm_door_close(struct wf_shm_ep *ep);

@@ -138,16 +138,18 @@ static void sweep(const struct wf_shm_home *home)
 /* Gives the socket that listens in @hidden its name. */
 static int show(const struct sockaddr_un *hidden, const struct sockaddr_un *un)
 {
-	int fd = connect_to(un);
+	int fd = connect_to(un), err;
 
 	if (fd >= 0)
 		wf_os_close(fd);
 	/* No process of our place can be there: it would have our port. */
 	if (fd >= 0 || fd == -EAGAIN)
 		return -EADDRINUSE;
-	if (fd != -ECONNREFUSED)
+	if (fd != -ECONNREFUSED && fd != -EACCES)
 		return fd;
-	return wf_os_rename(hidden->sun_path, un->sun_path);
+	err = wf_os_rename(hidden->sun_path, un->sun_path);
+	/* What another user put there can be replaced by that user alone. */
+	return err == -EPERM || err == -EACCES ? -EADDRINUSE : err;
 }
 
 int wf_shm_folder_listen(const struct wf_shm_home *home,

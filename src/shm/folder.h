@@ -24,8 +24,8 @@ struct wf_shm_home {
 };
 
 /* A socket that listens in @home for @addr. @open: users other than ours may
- * connect, too. The descriptor, -EADDRINUSE where a process listens there, or
- * -errno. Removes some leftovers of others. */
+ * connect, too. The descriptor, -EADDRINUSE where another process listens or
+ * another user holds the name, or -errno. Removes some leftovers of others. */
 int wf_shm_folder_listen(const struct wf_shm_home *home,
 			 const struct wf_addr *addr, bool open);
 

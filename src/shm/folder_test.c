@@ -182,6 +182,27 @@ static void test_leftover(void **state)
 	leave(ELSEWHERE, &addr, fd);
 }
 
+/* In a sticky folder nobody replaces what another user left, dead or not. */
+static void test_held(void **state)
+{
+	struct wf_addr addr = addr_of("10.0.0.1", 5000, ELSEWHERE);
+	char path[128], hidden[128];
+
+	(void)state;
+	if (geteuid())
+		skip();
+	path_of(path, "", ELSEWHERE, "10.0.0.1:5000");
+	path_of(hidden, ".", ELSEWHERE, "10.0.0.1:5000");
+	leave_behind(path);
+	assert_int_equal(chmod(folder, 01777), 0);
+	assert_int_equal(seteuid(61003), 0);
+	assert_int_equal(listen_at(ELSEWHERE, &addr), -EADDRINUSE);
+	assert_int_equal(seteuid(0), 0);
+	assert_true(is_there(path));
+	assert_false(is_there(hidden));
+	assert_int_equal(unlink(path), 0);
+}
+
 /* New endpoints look for what others left, some each: soon it is gone. */
 static void test_sweep(void **state)
 {
@@ -220,9 +241,8 @@ static void test_sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meet),
-		cmocka_unit_test(test_bare),
-		cmocka_unit_test(test_leftover),
+		cmocka_unit_test(test_meet),	 cmocka_unit_test(test_bare),
+		cmocka_unit_test(test_leftover), cmocka_unit_test(test_held),
 		cmocka_unit_test(test_sweep),
 	};
 

@@ -8,8 +8,9 @@ marked NODELETE, since libfabric closes providers from its destructor.
 libweft-efa.so shows names of libibverbs and libefa alone, without a version,
 and needs neither of them.
 
-libwd.so shows what include/weft/ declares, all of it and nothing else, and
-needs no library but the C library's and those of its drivers.
+libwd.so shows what include/weft/ declares, all of it and nothing else but what
+libweft-z.so and the command share with it (LIBWD_PRIVATE), and needs no library
+but the C library's and those of its drivers.
 """
 
 import os
@@ -48,6 +49,15 @@ def version_names(path):
             if " A " in line}
 
 
+def private_names(path):
+    """What is for our own libraries: internal functions, and nothing else."""
+    names = {line.split()[-1].split("@")[0]
+             for line in output("nm", "-D", "--with-symbol-versions",
+                                "--defined-only", path).splitlines()
+             if "@@LIBWD_PRIVATE" in line}
+    return {name for name in names if name.startswith("wf_")}
+
+
 def check(path):
     name = os.path.basename(path)
     found, wanted = [], set()
@@ -63,6 +73,7 @@ def check(path):
              for line in output("nm", "-D", "--defined-only",
                                 path).splitlines() if line.strip()}
     shown -= version_names(path)
+    shown -= private_names(path)
     if name.startswith("libweft-efa"):
         wanted = {symbol for symbol in shown if VERBS.match(symbol)}
         wanted |= {"ibv_get_device_list", "efadv_create_qp_ex"}

@@ -165,19 +165,24 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 	return fi_sendmsg(ep, &msg, flags | FI_REMOTE_CQ_DATA);
 }
 
-/* By packets, with nothing wrong but that processes compute: once two of them are
- * connected, small messages are acknowledged by threads, whatever the peer does.
- * Not under priorities, where a thread may not run for as long as others do.
- */
+/* Nothing is wrong but that processes compute, and two of them are connected: what
+ * threads do is not late, whatever the peer does. Not under priorities, where a
+ * thread may not run for as long as others do. */
+static bool is_calm(const struct sim_app *app, unsigned int peer)
+{
+	return !(sim.s.faults & ~(1u << SIM_FAULT_COMPUTE)) && !sim.s.pct &&
+	       !sim.s.narrow && !sim.s.blocked && !sim.s.churns && !sim.s.srx &&
+	       !sim.s.fds_max && app->met[peer] &&
+	       sim.s.largest <= PROMPT_LARGEST &&
+	       sim.s.messages <= PROMPT_MESSAGES && peer != app->proc->number;
+}
+
+/* By packets, small messages are acknowledged by threads. */
 static bool is_prompt(const struct sim_app *app, const struct app_op *op,
 		      unsigned int peer, uint32_t len)
 {
-	return !(sim.s.faults & ~(1u << SIM_FAULT_COMPUTE)) && !sim.s.pct &&
-	       !sim.s.shm && !sim.s.narrow && !sim.s.blocked && !sim.s.churns &&
-	       !sim.s.srx && !sim.s.fds_max && app->met[peer] &&
-	       len <= PROMPT_LEN && sim.s.largest <= PROMPT_LARGEST &&
-	       sim.s.messages <= PROMPT_MESSAGES && op->fate == ORACLE_SENT &&
-	       peer != app->proc->number;
+	return is_calm(app, peer) && !sim.s.shm && len <= PROMPT_LEN &&
+	       op->fate == ORACLE_SENT;
 }
 
 static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
@@ -282,6 +287,9 @@ static bool send_drawn(struct sim_app *app)
 	    (sim.s.work == SIM_WORK_MIX && draw(app, 3) == 0)) {
 		if (!app_remote_start(app, op, peer))
 			return false;
+		/* The target's thread serves it. */
+		op->prompt = sim.s.progress && is_calm(app, peer);
+		op->computed = app->computed;
 		app->left--;
 		return true;
 	}
@@ -344,12 +352,13 @@ static void check_prompt(struct sim_app *app, const struct app_op *op)
 {
 	uint64_t took = sim.now - op->begun - (app->computed - op->computed);
 
-	if (op->buf.what != APP_SEND)
-		return;
-	app->met[oracle_receiver(op->id)] = true;
+	bool sent = op->buf.what == APP_SEND;
+
+	app->met[sent ? oracle_receiver(op->id) : op->peer] = true;
 	if (op->prompt && took > PROMPT_NS)
-		sim_fail("message %s completes after %llu us",
-			 oracle_name(op->id),
+		sim_fail("%s to process %u completes after %llu us",
+			 sent ? oracle_name(op->id) : "a remote operation",
+			 sent ? oracle_receiver(op->id) : op->peer,
 			 (unsigned long long)(took / SIM_US));
 }
 

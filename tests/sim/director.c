@@ -177,6 +177,11 @@ static void begin(const struct sim_scenario *s, bool trace)
 {
 	memset(&sim, 0, sizeof(sim));
 	sim.s = *s;
+	/* A fault that was left out (--only) takes its numbers along. */
+	if (!(s->faults & 1u << SIM_FAULT_KILL))
+		sim.s.kills = 0;
+	if (!(s->faults & 1u << SIM_FAULT_DESCRIPTORS))
+		sim.s.fds_max = 0;
 	sim.trace = trace;
 	sim.now = SIM_S;
 	sim.progress = sim.now;
@@ -206,7 +211,7 @@ void director_run(const struct sim_scenario *s, bool trace)
 	sim_rng_seed(&sim.net, s->seed, "network");
 	for (int i = 0; i < SIM_FAULTS; i++)
 		sim_rng_seed(&sim.fault[i], s->seed, sim_fault_names[i]);
-	kills_left = s->kills;
+	kills_left = sim.s.kills;
 	wf_sim_knobs = s->knobs;
 	sim_task_run(direct);
 }

@@ -270,7 +270,8 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 /* A message that its sender believes sent may be lost with the receiver's former
  * life: until the first one arrives in the new life, it may have gone to the
  * memory that the former left. The endpoints of a process learn of a death each
- * for themselves, so only messages of the same lane count. */
+ * for themselves, so only messages of the same lane count. By packets a dead
+ * process acknowledges nothing: what was sent after its death arrives. */
 static bool may_be_lost(const struct pair *pair, uint32_t seq,
 			const struct sim_proc *from, const struct sim_proc *to)
 {
@@ -286,7 +287,7 @@ static bool may_be_lost(const struct pair *pair, uint32_t seq,
 		return false;
 	if (!from->alive || msg->from_life != from->life)
 		return true;
-	if (to->life == 1)
+	if (to->life == 1 || !sim.s.shm || from->node != to->node)
 		return false;
 	for (uint32_t i = 0; i < seq; i++) {
 		if (pair->msgs[i].got && pair->msgs[i].lane == msg->lane &&

@@ -115,7 +115,8 @@ static void draw_churn(struct sim_scenario *s)
  * is_prompt() in app.c). */
 static void draw_calm(struct sim_scenario *s)
 {
-	s->shm = 0;
+	/* Under automatic progress memory is served by threads, too. */
+	s->shm = s->progress;
 	s->srx = false;
 	s->fds_max = 0;
 	s->narrow = 0;

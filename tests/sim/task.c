@@ -440,6 +440,8 @@ void sim_proc_start(struct sim_proc *proc, void *(*entry)(void *), void *arg)
 	if (sim.loaded == proc)
 		sim.loaded = NULL;
 	proc->life++;
+	/* That of the former life has done its work, this one not. */
+	proc->app = NULL;
 	proc->pid = new_pid(proc->node);
 	proc->alive = true;
 	proc->die_in = 0;

@@ -76,6 +76,8 @@ static void write_net(struct wf_tools_json *j, const struct wf_tools_facts *f)
 	wf_tools_json_open(j, NULL, '{');
 	wf_tools_json_text(j, "path", "packets");
 	wf_tools_json_text(j, "device", net->device);
+	wf_tools_json_bool(j, "encrypted", net->encrypts);
+	wf_tools_json_text(j, "tls", net->tls);
 	wf_tools_json_text(j, "interface", net->iface);
 	wf_tools_json_text(j, "address", net->address);
 	wf_tools_json_number(j, "mtu", net->mtu);
@@ -146,6 +148,30 @@ static void write_params(struct wf_tools_json *j,
 	wf_tools_json_close(j, ']');
 }
 
+static void write_drivers(struct wf_tools_json *j,
+			  const struct wf_tools_facts *f)
+{
+	wf_tools_json_open(j, "compression", '{');
+	wf_tools_json_text(j, "plugin_folder", f->driver_folder);
+	wf_tools_json_text(j, "preferred", or_null(f->driver_preferred));
+	wf_tools_json_open(j, "drivers", '[');
+	for (unsigned i = 0; i < f->n_drivers; i++) {
+		const struct wf_tools_driver *d = &f->drivers[i];
+
+		wf_tools_json_open(j, NULL, '{');
+		wf_tools_json_text(j, "name", d->name);
+		wf_tools_json_text(j, "from", d->from);
+		wf_tools_json_text(j, "about", or_null(d->about));
+		wf_tools_json_text(j, "can", d->can);
+		wf_tools_json_number(j, "in_flight", d->in_flight);
+		wf_tools_json_text(j, "first_for", or_null(d->first));
+		wf_tools_json_text(j, "why_not", or_null(d->why_not));
+		wf_tools_json_close(j, '}');
+	}
+	wf_tools_json_close(j, ']');
+	wf_tools_json_close(j, '}');
+}
+
 static void write_node(struct wf_tools_json *j, const struct wf_tools_facts *f)
 {
 	const struct wf_tools_node *node = &f->node;
@@ -176,6 +202,7 @@ void wf_tools_report_json(const struct wf_tools_facts *facts, FILE *out)
 	write_ways(&json, facts);
 	write_folder(&json, facts);
 	write_params(&json, facts);
+	write_drivers(&json, facts);
 	write_node(&json, facts);
 	wf_tools_json_open(&json, "problems", '[');
 	for (unsigned i = 0; i < facts->n_problems; i++)

@@ -88,6 +88,8 @@ struct wf_tools_net {
 	const char *device_from;  /* ... and who chose it */
 	int socket;		  /* SOCK_STREAM, SOCK_DGRAM */
 	char control[32];	  /* SOCK_STREAM: congestion control */
+	bool encrypts;		  /* there is a key that can be used */
+	char tls[256];		  /* how, or why not */
 	bool gso;    /* the kernel cuts one buffer into packets ... */
 	bool gro;    /* ... and joins them again */
 	bool forced; /* the buffer may be larger than users may ask for */
@@ -96,6 +98,18 @@ struct wf_tools_net {
 	unsigned mtu;
 	uint64_t buffer; /* bytes that a socket holds */
 };
+
+/* A driver of compression. Texts are empty where there is nothing to say. */
+struct wf_tools_driver {
+	char name[64];
+	char from[256]; /* "built in", or the file of the plug-in */
+	char about[128];
+	char can[256];
+	char first[128];    /* what it is asked for before all others */
+	char why_not[160];  /* why it is not */
+	unsigned in_flight; /* jobs on a channel; 0: done in the call */
+};
+#define WF_TOOLS_MAX_DRIVERS 32
 
 struct wf_tools_facts {
 	/* The provider. */
@@ -118,6 +132,11 @@ struct wf_tools_facts {
 	unsigned n_ways;
 	struct wf_tools_folder folder;
 	struct wf_tools_net net;
+	/* Compression. */
+	struct wf_tools_driver drivers[WF_TOOLS_MAX_DRIVERS];
+	unsigned n_drivers;
+	char driver_folder[256];
+	char driver_preferred[64]; /* WD_COMP_DRIVER */
 	/* What the user should know. */
 	char problems[WF_TOOLS_MAX_PROBLEMS][WF_TOOLS_PROBLEM_LEN];
 	unsigned n_problems;
@@ -155,6 +174,9 @@ void wf_tools_folder_read(struct wf_tools_facts *facts);
 
 /* From the interfaces and the parameters in force. */
 void wf_tools_net_read(struct wf_tools_facts *facts);
+
+/* Loads the plug-ins that are there; those that fail are problems. */
+void wf_tools_drivers_read(struct wf_tools_facts *facts);
 
 /* From the parameters in force and CMA: which size goes which way through shared
  * memory. None if that is switched off. */

@@ -50,21 +50,63 @@ static void probe(struct wf_tools_net *net, int fd)
 				  sizeof(value));
 }
 
+/* The file with the job's secret, or NULL. */
+static const char *find_key(const struct wf_tools_facts *facts)
+{
+	const struct wf_tools_param *key =
+		wf_tools_param_find(facts, "KEY_FILE");
+	const char *path = getenv("FI_WEFT_KEY_FILE");
+
+	if (path && *path)
+		return path;
+	return key && *key->given ? key->given : NULL;
+}
+
+static void judge_key(struct wf_tools_facts *facts)
+{
+	const struct wf_tools_param *nic = wf_tools_param_find(facts, "NIC");
+	const char *path = find_key(facts), *device;
+	struct wf_tools_net *net = &facts->net;
+
+	if (!path) {
+		snprintf(net->tls, sizeof(net->tls),
+			 "off: FI_WEFT_KEY_FILE is not set, nothing is "
+			 "encrypted");
+		return;
+	}
+	device = nic && *nic->given && !nic->note[0] ?
+			 nic->value :
+			 wf_nic_device_encrypting();
+	net->encrypts = !wf_nic_device_secure(device, path, net->tls);
+	if (!net->encrypts)
+		wf_tools_facts_problem(facts,
+				       "FI_WEFT_KEY_FILE=%s: %s; programs "
+				       "find no weft until then",
+				       path, net->tls);
+}
+
 static void choose_device(struct wf_tools_net *net,
 			  const struct wf_tools_facts *facts)
 {
 	const struct wf_tools_param *nic = wf_tools_param_find(facts, "NIC");
 	const char *given = nic && !nic->note[0] ? nic->value : NULL;
+	bool chosen =
+		nic && strcmp(nic->source, "default") != 0 && !nic->note[0];
 
+	if (!chosen && find_key(facts)) {
+		net->device = wf_nic_device_encrypting();
+		net->device_about = wf_nic_device_about(net->device);
+		net->device_from = "FI_WEFT_KEY_FILE is set";
+		net->socket = wf_nic_device_socket(net->device);
+		return;
+	}
 	/* A provider of another version may have devices that we do not know. */
 	net->device = given && wf_nic_device_about(given) ?
 			      given :
 			      wf_nic_device_name(0);
 	net->device_about = wf_nic_device_about(net->device);
-	net->device_from =
-		nic && strcmp(nic->source, "default") != 0 && !nic->note[0] ?
-			"FI_WEFT_NIC says so" :
-			"the default, see FI_WEFT_NIC below";
+	net->device_from = chosen ? "FI_WEFT_NIC says so" :
+				    "the default, see FI_WEFT_NIC below";
 	net->socket = wf_nic_device_socket(net->device);
 }
 
@@ -85,6 +127,7 @@ void wf_tools_net_read(struct wf_tools_facts *facts)
 	struct wf_tools_net *net = &facts->net;
 	int fd;
 
+	judge_key(facts);
 	if (!facts->n_ifaces)
 		return;
 	choose_device(net, facts);

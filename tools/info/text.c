@@ -199,6 +199,9 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 	snprintf(text, sizeof(text), "%s: %s", net->device_about,
 		 net->device_from);
 	say(out, "  device", text);
+	snprintf(text, sizeof(text), "%s%.240s", net->encrypts ? "on: " : "",
+		 net->tls);
+	say(out, "  TLS", text);
 	if (net->socket == SOCK_STREAM) {
 		snprintf(text, sizeof(text),
 			 "congestion control %s; cubic where a round trip "
@@ -243,6 +246,24 @@ static void say_params(const struct wf_tools_facts *f, FILE *out)
 	fputc('\n', out);
 }
 
+static void say_drivers(const struct wf_tools_facts *f, FILE *out)
+{
+	fputs("Compression drivers\n", out);
+	for (unsigned i = 0; i < f->n_drivers; i++) {
+		const struct wf_tools_driver *d = &f->drivers[i];
+
+		fprintf(out, "  %s (%s)%s%s\n", d->name, d->from,
+			*d->about ? ": " : "", d->about);
+		say(out, "  can", d->can);
+		if (*d->first)
+			say(out, "  first for", d->first);
+		if (*d->why_not)
+			say(out, "  not first", d->why_not);
+	}
+	say(out, "plug-ins", f->driver_folder);
+	fputc('\n', out);
+}
+
 static void say_node(const struct wf_tools_facts *f, FILE *out)
 {
 	const struct wf_tools_node *node = &f->node;
@@ -282,5 +303,6 @@ void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
 	say_ways(facts, out);
 	say_net(facts, out);
 	say_params(facts, out);
+	say_drivers(facts, out);
 	say_node(facts, out);
 }

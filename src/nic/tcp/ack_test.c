@@ -297,9 +297,37 @@ static void test_abandon_cut(void **state)
 	abandon(true);
 }
 
+/* Bug: of two messages in a row the second waited for the owner's next call, or
+ * for the attendant, 2 ms later. */
+static void test_second_leaves(void **state)
+{
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+	const struct wf_tcp_chan *chan;
+	struct pair p;
+
+	(void)state;
+	attr.attend = true;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	chan = &peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL];
+	pair_recv(&p.b, 2, 0, 64);
+	pair_recv(&p.b, 3, 64, 64);
+	post(&p.a, &p.b, 2);
+	post(&p.a, &p.b, 3);
+	wf_base_lock_take(&p.a.nic->lock);
+	assert_true(wf_base_list_empty(&chan->todo));
+	wf_base_lock_drop(&p.a.nic->lock);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_second_leaves),
 		cmocka_unit_test(test_overtake_write),
 		cmocka_unit_test(test_overtake_read),
 		cmocka_unit_test(test_both_refuse),

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "nic/tcp/dev.h"
+#include "nic/tcp/stream.h"
 #include "os/file.h"
+#include "os/inline.h"
 #include "os/poll.h"
 #include "os/socket.h"
 
@@ -29,6 +30,9 @@
 /* While we ask, a pass is due at least so often: longer gaps are time in which
  * the process did not run. */
 #define ASK_EVERY (1 * WF_NS_PER_S)
+/* Reads between two looks at a round trip, and how many of them. */
+#define TUNE_EVERY 32
+#define TUNES 8
 /* A rail has so long to connect; when it is up, so long to answer, or a quarter of
  * what a host has. */
 #define RAIL_PATIENCE (1 * WF_NS_PER_S)
@@ -58,9 +62,23 @@ static struct wf_tcp_conn *new_conn(struct wf_tcp_dev *dev, int fd, bool mine,
 	return conn;
 }
 
+/* Round trips may have been long because the peer had other things to do: they
+ * are looked at several times before it is taken to be far away. */
+static void tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	if (wf_tcp_sock_is_near(conn->fd))
+		return;
+	if (conn->tunes--)
+		conn->tune_in = TUNE_EVERY;
+	else
+		wf_tcp_sock_set_far(dev, conn->fd);
+}
+
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	conn->came_at = dev->now;
+	if (wf_unlikely(conn->tune_in) && !--conn->tune_in)
+		tune(dev, conn);
 	if (conn->hot)
 		return;
 	conn->hot = true;
@@ -111,6 +129,7 @@ void wf_tcp_conn_free_dead(struct wf_tcp_dev *dev)
 			dev->dead.next, struct wf_tcp_conn, link);
 
 		wf_base_list_del(&conn->link);
+		wf_tcp_tls_end(conn->tls);
 		free(conn->carry);
 		free(conn);
 	}
@@ -153,10 +172,26 @@ static bool make_room(struct wf_tcp_dev *dev)
 	return found;
 }
 
+/* Devices of a process share its descriptors: how often one of them found none,
+ * and had none to give. */
+WF_PER_PROCESS static _Atomic uint32_t shortages;
+
+void wf_tcp_conn_share(struct wf_tcp_dev *dev)
+{
+	uint32_t now = atomic_load_explicit(&shortages, memory_order_relaxed);
+
+	if (wf_likely(now == dev->shortages))
+		return;
+	dev->shortages = now;
+	(void)make_room(dev);
+}
+
 static void out_of_files(struct wf_tcp_dev *dev, int err)
 {
 	bool room = make_room(dev);
 
+	if (!room)
+		dev->shortages = atomic_fetch_add(&shortages, 1) + 1;
 	if (dev->told_files)
 		return;
 	dev->told_files = true;
@@ -177,12 +212,13 @@ static bool is_shortage(int err)
 static uint64_t patience(const struct wf_tcp_dev *dev,
 			 const struct wf_tcp_chan *chan)
 {
+	bool asks = chan->state == WF_TCP_GREET ||
+		    (chan->conn && chan->conn->shaking);
+
 	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
 		return RAIL_PATIENCE;
 	/* A process of this host is there if somebody listens. */
-	return chan->state == WF_TCP_GREET && chan->peer->is_near ?
-		       dev->dead_ns :
-		       dev->connect_ns;
+	return asks && chan->peer->is_near ? dev->dead_ns : dev->connect_ns;
 }
 
 /* @more: how long there is to go. */
@@ -204,7 +240,8 @@ static void wait_for(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 static bool is_refusal(int err)
 {
 	return err == ECONNREFUSED || err == EHOSTUNREACH ||
-	       err == ENETUNREACH || err == ENETDOWN || err == EHOSTDOWN;
+	       err == ENETUNREACH || err == ENETDOWN || err == EHOSTDOWN ||
+	       err == EACCES;
 }
 
 static void give_up(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer, int err)
@@ -226,7 +263,9 @@ static void failed(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan, int err)
 {
 	struct wf_tcp_peer *peer = chan->peer;
 	uint64_t ns = RETRY_FIRST << (chan->tries < 8 ? chan->tries : 8);
-	bool late = dev->now - chan->asked_from >= patience(dev, chan);
+	/* Who says that we have the wrong key is not silent. */
+	bool late = dev->now - chan->asked_from >=
+		    (err == EACCES ? dev->connect_ns : patience(dev, chan));
 
 	if (chan->conn)
 		wf_tcp_conn_close(dev, chan->conn);
@@ -294,7 +333,8 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	chan->asked_from = 0;
 	peer->last_err = 0;
 	peer->used_at = dev->now;
-	wf_tcp_sock_tune(chan->conn->fd);
+	chan->conn->tunes = TUNES;
+	tune(dev, chan->conn);
 	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
 		wf_tcp_sock_limit(chan->conn->fd,
 				  dev->dead_ns / 4 < RAIL_SILENCE ?
@@ -314,23 +354,43 @@ static bool say_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		      const struct wf_tcp_chan *chan, enum wf_tcp_word word)
 {
 	struct wf_tcp_hello hello;
+	struct iovec iov = { &hello, sizeof(hello) };
+	bool full;
 
 	wf_tcp_hello_fill(dev, chan, word, &hello);
-	return wf_os_send(conn->fd, &hello, sizeof(hello), 0) ==
-	       (ssize_t)sizeof(hello);
+	return wf_tcp_stream_send(conn, &iov, 1, sizeof(hello), &full) ==
+		       (ssize_t)sizeof(hello) &&
+	       !full;
+}
+
+/* False: the other side has something to say first, or the connection is gone. */
+static bool is_secure(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	int ret;
+
+	if (!dev->tls || (conn->tls && !conn->shaking))
+		return true;
+	ret = wf_tcp_secure_shake(dev, conn);
+	if (ret < 0)
+		wf_tcp_conn_broken(dev, conn, -ret);
+	return ret > 0;
+}
+
+static void greet(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	conn->chan->state = WF_TCP_GREET;
+	if (!say_hello(dev, conn, conn->chan, WF_TCP_HELLO))
+		wf_tcp_conn_broken(dev, conn, ECONNRESET);
+	else
+		wf_tcp_conn_warm(dev, conn);
 }
 
 static void connected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
-	struct wf_tcp_chan *chan = conn->chan;
-
-	chan->state = WF_TCP_GREET;
 	if (conn->watches && !wf_tcp_sock_rewatch(dev, conn->fd, conn, false))
 		conn->watches = false;
-	if (!say_hello(dev, conn, chan, WF_TCP_HELLO))
-		wf_tcp_conn_broken(dev, conn, ECONNRESET);
-	else
-		wf_tcp_conn_warm(dev, conn);
+	if (is_secure(dev, conn))
+		greet(dev, conn);
 }
 
 static const struct wf_addr *source_for(const struct wf_tcp_dev *dev,
@@ -390,15 +450,20 @@ void wf_tcp_conn_want(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 /* -- greeting ---------------------------------------------------------------- */
 
 /* 1: the whole hello is in conn->hello; 0: not yet; -errno: it is over. */
-static int read_hello(struct wf_tcp_conn *conn)
+static int read_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	uint8_t *bytes = (uint8_t *)&conn->hello;
-	ssize_t got =
-		wf_os_recv(conn->fd, bytes + conn->head_len,
-			   sizeof(struct wf_tcp_hello) - conn->head_len, 0);
+	ssize_t got = wf_tcp_stream_take(conn, bytes + conn->head_len,
+					 sizeof(struct wf_tcp_hello) -
+						 conn->head_len);
 
 	if (got == -EAGAIN || got == -EINTR)
 		return 0;
+	if (got <= 0 && !conn->tls && conn->head_len && conn->mine &&
+	    bytes[0] == WF_TCP_TLS_ALERT) {
+		wf_tcp_secure_denied(dev, conn);
+		return -EACCES;
+	}
 	if (got <= 0)
 		return got ? (int)got : -ECONNRESET;
 	conn->head_len = (uint8_t)(conn->head_len + got);
@@ -516,6 +581,9 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 
 	if (!wf_tcp_hello_valid(&hello)) {
 		wf_tcp_count(dev, bad_magic, 1);
+		if (!conn->tls &&
+		    *(const uint8_t *)&hello == WF_TCP_TLS_HANDSHAKE)
+			wf_tcp_secure_unexpected(dev, conn);
 		wf_tcp_conn_close(dev, conn);
 		return;
 	}
@@ -574,7 +642,7 @@ void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	struct wf_tcp_chan *chan = conn->chan;
 	int ret;
 
-	if (chan && chan->state == WF_TCP_CONNECT) {
+	if (chan && chan->state == WF_TCP_CONNECT && !conn->shaking) {
 		ret = wf_tcp_sock_result(conn->fd);
 		if (ret)
 			wf_tcp_conn_broken(dev, conn, -ret);
@@ -582,7 +650,13 @@ void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			connected(dev, conn);
 		return;
 	}
-	ret = read_hello(conn);
+	if (!is_secure(dev, conn))
+		return;
+	if (chan && chan->state == WF_TCP_CONNECT) {
+		greet(dev, conn);
+		return;
+	}
+	ret = read_hello(dev, conn);
 	if (ret < 0)
 		wf_tcp_conn_broken(dev, conn, -ret);
 	else if (ret && chan)
@@ -637,7 +711,9 @@ void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd)
 
 		if (fd == -ECONNABORTED || fd == -EINTR)
 			continue;
-		if (is_shortage(fd))
+		/* Without a descriptor the kernel does not say whether anybody
+		 * waits. The first time somebody does. */
+		if (is_shortage(fd) && !i)
 			stop_accepting(dev, fd);
 		if (fd < 0)
 			return;

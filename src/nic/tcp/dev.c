@@ -11,6 +11,7 @@
 #include "nic/open.h"
 #include "nic/tcp/dev.h"
 #include "nic/tcp/tcp.h"
+#include "nic/tcp/tls.h"
 #include "os/inline.h"
 #include "os/file.h"
 #include "os/knob.h"
@@ -24,6 +25,10 @@
 #define BURST_MOST 128u
 #define BURST_BYTES (512u << 10)
 #define BURST_NS (50 * WF_NS_PER_US)
+/* A user who posts so many while others are under way, without a pause, will post
+ * more. One who posts two and computes must not find the second waiting. */
+#define BURST_MIN 8u
+#define PAUSE_NS (1 * WF_NS_PER_MS)
 /* Inside a post: that one should not take long. */
 #define KICK_QUANTUM (256u << 10)
 
@@ -49,7 +54,14 @@
  * takes it along: the owner's, or the attendant's if he does not call. */
 static bool may_wait(struct wf_tcp_dev *dev)
 {
-	return dev->attend.on && dev->flying &&
+	uint64_t since = dev->now - dev->posted_at;
+
+	dev->posted_at = dev->now;
+	if (since > PAUSE_NS)
+		dev->streak = 0;
+	if (!dev->attend.on || !dev->flying)
+		return false;
+	return ++dev->streak > BURST_MIN &&
 	       dev->now - dev->kicked_at < BURST_NS &&
 	       dev->held_back < BURST_BYTES && ++dev->kicks_held < BURST_MOST;
 }
@@ -357,6 +369,7 @@ static void free_dev(struct wf_tcp_dev *dev)
 				 wf_container_of(dev->peers.next,
 						 struct wf_tcp_peer, link));
 	wf_tcp_conn_free_dead(dev);
+	wf_tcp_tls_close(dev->tls);
 	wf_nic_timers_fini(&dev->timers);
 	free(dev->reads);
 	free(dev->stage);
@@ -483,6 +496,7 @@ static int open_listener(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 		return err;
 	dev->port = wf_base_addr_port(&bound);
 	wf_base_addr_set_port(&dev->nic.addr, dev->port);
+	wf_tcp_sock_begin(dev, dev->listen_fd);
 	dev->poll_fd = wf_os_epoll_create();
 	if (dev->poll_fd < 0)
 		return dev->poll_fd;
@@ -521,6 +535,31 @@ static int begin_attend(struct wf_tcp_dev *dev)
 	return wf_nic_attend_begin(&dev->attend);
 }
 
+static int open_tls(struct wf_tcp_dev *dev, const char *key_file)
+{
+	char why[WF_NIC_WHY];
+	int ret;
+
+	if (!key_file)
+		return 0;
+	ret = wf_tcp_tls_open(key_file, &dev->tls, why, sizeof(why));
+	if (ret)
+		wf_tell("FI_WEFT_KEY_FILE=%s: %s", key_file, why);
+	return ret;
+}
+
+static int tcp_secure(const char *key_file, char *why, size_t room)
+{
+	struct wf_tcp_tls *tls;
+	int ret = wf_tcp_tls_open(key_file, &tls, why, room);
+
+	if (ret)
+		return ret;
+	wf_tcp_tls_close(tls);
+	wf_tcp_tls_about(why, room);
+	return 0;
+}
+
 static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 {
 	struct wf_tcp_dev *dev = calloc(1, sizeof(*dev));
@@ -539,6 +578,8 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	set_caps(dev);
 	wf_tcp_sock_raise_limit();
 	ret = open_memory(dev);
+	if (!ret)
+		ret = open_tls(dev, attr->key_file);
 	if (!ret)
 		ret = open_listener(dev, attr);
 	if (!ret && locked)
@@ -565,6 +606,7 @@ const struct wf_nic_ops wf_nic_tcp_ops = {
 	.addrs = WF_TCP_RAILS_MOST,
 	.copy = WF_QUEUE_COPY_MEMORY,
 	.open = tcp_open,
+	.secure = tcp_secure,
 	.close = tcp_close,
 	.forked = tcp_forked,
 	.mr_reg = wf_nic_mr_soft_reg,

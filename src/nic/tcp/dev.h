@@ -24,6 +24,9 @@
 #include "nic/timer.h"
 #include "os/thread.h"
 
+struct wf_tcp_session;
+struct wf_tcp_tls;
+
 #define WF_TCP_NEVER UINT64_MAX
 #define WF_TCP_READS_MOST 4096u /* of ours at a time; others wait */
 #define WF_TCP_SERVE_MOST 1024u /* reads of one peer that we serve at a time */
@@ -102,14 +105,18 @@ struct wf_tcp_conn {
 	struct wf_list deaf_link; /* dev->deaf */
 	struct wf_tcp_chan *chan; /* NULL: a guest */
 	int fd;
-	bool mine;    /* we connected */
-	bool dead;    /* to be freed at the end of the pass */
-	bool hot;     /* something came lately */
-	bool watches; /* for room to write */
-	bool full;    /* the kernel had no room the last time: so it watches */
-	bool waits;   /* frame is whole, and waits for a receive */
-	bool deaf;    /* too much of it is held: it is not read for now */
-	int ended;    /* why nothing can be written any more; what came before
+	struct wf_tcp_session *tls; /* NULL: bytes go as they are */
+	bool shaking;		    /* its handshake is under way */
+	bool mine;		    /* we connected */
+	bool dead;		    /* to be freed at the end of the pass */
+	bool hot;		    /* something came lately */
+	bool watches;		    /* for room to write */
+	bool full;     /* the kernel had no room the last time: so it watches */
+	bool waits;    /* frame is whole, and waits for a receive */
+	uint8_t tunes; /* looks at the round trip that are left ... */
+	uint8_t tune_in; /* ... the next after so many reads; 0: none is */
+	bool deaf;	 /* too much of it is held: it is not read for now */
+	int ended; /* why nothing can be written any more; what came before
 			 that is still read. 0: something can */
 	uint32_t number;
 	uint64_t came_at; /* guests: when it connected; else when bytes last
@@ -234,7 +241,8 @@ struct wf_tcp_dev {
 	uint64_t idle_ns;
 	uint32_t max_peers;
 	int listen_fd;
-	unsigned int rails;		     /* further addresses: rail.c */
+	char control[16];   /* congestion control of the system; "": unknown */
+	unsigned int rails; /* further addresses: rail.c */
 	int rail_fds[WF_TCP_RAILS_MOST - 1]; /* that listen there */
 	struct wf_addr rail_addrs[WF_TCP_RAILS_MOST - 1];
 	bool own_listen;
@@ -269,16 +277,21 @@ struct wf_tcp_dev {
 	struct wf_pool ops;
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
-	bool ring_waits; /* descriptors in some ring do: for a read id, or
+	bool ring_waits;    /* descriptors in some ring do: for a read id, or
 			    memory */
-	bool told_files; /* that descriptors are short */
-	uint32_t flying; /* ops in flight */
+	bool told_files;    /* that descriptors are short */
+	uint32_t shortages; /* of the process that we know of: conn.c */
+	uint32_t flying;    /* ops in flight */
 	uint32_t kicks_held;
+	uint32_t streak; /* kicks without a pause while others were under way */
+	uint64_t posted_at; /* when the last was */
 	uint64_t held_back; /* bytes that were taken since the last kick that
 			       was not held */
 	uint64_t kicked_at;
-	uint8_t *stage; /* of what comes */
-	uint8_t *out;	/* of what goes */
+	struct wf_tcp_tls *tls; /* NULL: there is no key */
+	bool told_key;		/* that somebody has another or none */
+	uint8_t *stage;		/* of what comes */
+	uint8_t *out;		/* of what goes */
 	struct wf_nic_attend attend;
 	/* Of the thread. */
 	bool threaded;
@@ -327,8 +340,12 @@ int wf_tcp_sock_accept(const struct wf_tcp_dev *dev, int listen_fd);
 void wf_tcp_sock_limit(int fd, uint64_t ns);
 /* Both ends of a connection. 0 or -errno. */
 int wf_tcp_sock_names(int fd, struct wf_addr *from, struct wf_addr *to);
-/* Once the round trip is known. */
-void wf_tcp_sock_tune(int fd);
+/* Of the socket that listens, before anybody is accepted: congestion control. */
+void wf_tcp_sock_begin(struct wf_tcp_dev *dev, int listen_fd);
+/* False: the peer is far away, or was busy when round trips were measured. */
+bool wf_tcp_sock_is_near(int fd);
+/* The peer is far away for good. */
+void wf_tcp_sock_set_far(const struct wf_tcp_dev *dev, int fd);
 int wf_tcp_sock_watch(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
 int wf_tcp_sock_rewatch(struct wf_tcp_dev *dev, int fd, void *tag, bool room);
 /* For the end alone, and for room. */
@@ -359,11 +376,27 @@ void wf_tcp_conn_tick(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 void wf_tcp_conn_absent(struct wf_tcp_dev *dev, uint64_t ns);
 void wf_tcp_conn_expire_guests(struct wf_tcp_dev *dev);
 void wf_tcp_conn_free_dead(struct wf_tcp_dev *dev);
+/* Closes an idle connection if another device of this process needs one. */
+void wf_tcp_conn_share(struct wf_tcp_dev *dev);
 /* Closes connections of @chan without a word; the channel is down. */
 void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* @conn had something to say just now. */
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_conn_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+
+/* -- secure.c: who may come in ----------------------------------------------- */
+
+/* Goes on with the handshake of TLS. 1: it is over, and the other side knows the
+ * key; 0: it has to say something first; -EACCES: it does not know it, which the
+ * user is told; another -errno: the connection is over. */
+int wf_tcp_secure_shake(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* A guest begins with TLS, and there is no key here. */
+void wf_tcp_secure_unexpected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The answer to our hello was that TLS is wanted. */
+void wf_tcp_secure_denied(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* Tells whoever is at the other end, with TLS or without, that he cannot come
+ * in. */
+void wf_tcp_secure_refuse(int fd);
 
 /* -- rail.c: several addresses ----------------------------------------------- */
 

@@ -10,9 +10,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "nic/tcp/dev.h"
+#include "nic/tcp/stream.h"
 #include "nic/wqe.h"
-#include "os/socket.h"
 
 /* Reads of one connection in a pass. */
 #define ROUNDS 4
@@ -413,16 +412,16 @@ static ssize_t read_guessed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 {
 	/* One is expected where one came the last time: a longer vector costs
 	 * a ping-pong more than it is worth. */
-	struct msghdr head = { .msg_iov = g->iov,
-			       .msg_iovlen = 2 * g->count + 1 };
-	ssize_t got = judge(dev, conn, wf_os_recvmsg(conn->fd, &head, 0));
+	ssize_t got =
+		judge(dev, conn,
+		      wf_tcp_stream_recv(conn, g->iov, 2 * g->count + 1,
+					 g->bytes + WF_TCP_STAGE, drained));
 	const size_t one = sizeof(struct wf_tcp_head) + conn->guess_len;
 	size_t at = 0, all;
 
 	if (got <= 0)
 		return got;
 	all = (size_t)got;
-	*drained = all < g->bytes + WF_TCP_STAGE;
 	for (unsigned int i = 0; i < g->count && at < all; i++) {
 		if (!take_guess(dev, conn, g, i, all - at)) {
 			/* The head may have been taken already. */
@@ -451,7 +450,6 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	struct wf_tcp_sink *sink = &conn->sink;
 	struct iovec iov[2] = { { sink->at, sink->left },
 				{ dev->stage, WF_TCP_STAGE } };
-	struct msghdr head = { .msg_iov = iov, .msg_iovlen = 2 };
 	bool direct = sink->kind && sink->kind != WF_TCP_SINK_DROP;
 	uint32_t part = 0;
 	struct guess g;
@@ -459,12 +457,14 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 
 	if (!sink->kind && guess(dev, conn, &g))
 		return read_guessed(dev, conn, &g, drained);
-	got = direct ? wf_os_recvmsg(conn->fd, &head, 0) :
-		       wf_os_recv(conn->fd, dev->stage, WF_TCP_STAGE, 0);
+	got = direct ? wf_tcp_stream_recv(conn, iov, 2,
+					  WF_TCP_STAGE + (size_t)sink->left,
+					  drained) :
+		       wf_tcp_stream_recv(conn, &iov[1], 1, WF_TCP_STAGE,
+					  drained);
 	got = judge(dev, conn, got);
 	if (got <= 0)
 		return got;
-	*drained = (size_t)got < WF_TCP_STAGE + (direct ? sink->left : 0);
 	if (direct) {
 		part = (size_t)got < sink->left ? (uint32_t)got : sink->left;
 		sink->at += part;

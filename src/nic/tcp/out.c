@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "nic/tcp/dev.h"
-#include "os/socket.h"
+#include "nic/tcp/stream.h"
 
 /* Up to here a payload is copied behind its head: cheaper than another entry of
  * the vector. */
@@ -250,11 +249,15 @@ int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all)
 void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		    enum wf_tcp_kind kind)
 {
+	struct iovec iov;
+	bool full;
+
 	(void)dev;
 	if (conn->part || !put_note(conn, kind))
 		return;
-	(void)!wf_os_send(conn->fd, conn->note + conn->note_at,
-			  (size_t)(conn->note_len - conn->note_at), 0);
+	iov.iov_base = conn->note + conn->note_at;
+	iov.iov_len = (size_t)(conn->note_len - conn->note_at);
+	(void)!wf_tcp_stream_send(conn, &iov, 1, iov.iov_len, &full);
 }
 
 static uint32_t payload_of(const struct wf_tcp_op *op)
@@ -683,20 +686,14 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		return 0;
 	}
 	do {
-		struct msghdr head = { .msg_iov = b.iov };
+		bool full;
 		ssize_t n;
 
 		if (!fill(dev, chan, &b, quantum))
 			return total;
-		if (!b.bytes)
+		if (!b.bytes && !wf_tcp_stream_holds(conn))
 			break;
-		head.msg_iovlen = b.count;
-		n = b.count == 1 ? wf_os_send(conn->fd, b.iov[0].iov_base,
-					      b.iov[0].iov_len, 0) :
-				   wf_os_sendmsg(conn->fd, &head, 0);
-		if (n == -EAGAIN || n == -EINTR || n == -ENOBUFS ||
-		    n == -ENOMEM)
-			n = 0;
+		n = wf_tcp_stream_send(conn, b.iov, b.count, b.bytes, &full);
 		if (n < 0) {
 			wf_tcp_count(dev, tx_errors, 1);
 			write_failed(dev, conn, (int)-n);
@@ -706,7 +703,7 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		wf_tcp_count(dev, tx_bytes, (uint64_t)n);
 		settle(dev, chan, &b, (size_t)n);
 		total += (size_t)n;
-		if ((size_t)n < b.bytes) {
+		if (full) {
 			wait_for_room(dev, conn);
 			break;
 		}

@@ -178,6 +178,7 @@ static int run_timers(struct wf_tcp_dev *dev)
 	}
 	if (wf_unlikely(dev->guest_count))
 		wf_tcp_conn_expire_guests(dev);
+	wf_tcp_conn_share(dev);
 	return fired;
 }
 

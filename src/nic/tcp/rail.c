@@ -54,6 +54,7 @@ int wf_tcp_rail_open(struct wf_tcp_dev *dev, const struct wf_addr *more,
 				strerror(-fd));
 			break;
 		}
+		wf_tcp_sock_begin(dev, fd);
 		dev->rail_fds[dev->rails++] = fd;
 	}
 	return wf_tcp_rail_watch(dev);

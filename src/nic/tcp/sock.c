@@ -17,7 +17,9 @@
 
 /* A round trip below this is one within a host or a rack: the administrator's
  * congestion control may be one that paces, which is right between sites, and
- * makes 1 MiB take 1.8 times as long here (measured: bbr beside cubic). */
+ * makes 1 MiB take 1.8 times as long here (measured: bbr beside cubic). A socket
+ * that has paced once paces for ever, whatever is chosen later: so connections
+ * begin with ours, and those that turn out to be long get the administrator's. */
 #define NEAR_RTT_US 500u
 #define NEAR_CONTROL "cubic"
 
@@ -58,16 +60,38 @@ void wf_tcp_sock_limit(int fd, uint64_t ns)
 	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, clamp_ms(ns));
 }
 
-void wf_tcp_sock_tune(int fd)
+static void set_near(int fd)
+{
+	(void)!wf_os_setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, NEAR_CONTROL,
+				strlen(NEAR_CONTROL));
+}
+
+void wf_tcp_sock_begin(struct wf_tcp_dev *dev, int listen_fd)
+{
+	socklen_t len = sizeof(dev->control) - 1;
+
+	if (wf_os_getsockopt(listen_fd, IPPROTO_TCP, TCP_CONGESTION,
+			     dev->control, &len))
+		dev->control[0] = '\0';
+	/* Connections that are accepted inherit it. */
+	set_near(listen_fd);
+}
+
+bool wf_tcp_sock_is_near(int fd)
 {
 	struct tcp_info info;
 	socklen_t len = sizeof(info);
 
 	memset(&info, 0, sizeof(info));
-	if (!wf_os_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
-	    info.tcpi_rtt && info.tcpi_rtt < NEAR_RTT_US)
+	return wf_os_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) ||
+	       (info.tcpi_rtt && info.tcpi_rtt < NEAR_RTT_US);
+}
+
+void wf_tcp_sock_set_far(const struct wf_tcp_dev *dev, int fd)
+{
+	if (dev->control[0])
 		(void)!wf_os_setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION,
-					NEAR_CONTROL, strlen(NEAR_CONTROL));
+					dev->control, strlen(dev->control));
 }
 
 int wf_tcp_sock_listen(struct wf_addr *addr)
@@ -106,6 +130,7 @@ int wf_tcp_sock_connect(const struct wf_tcp_dev *dev,
 	if (fd < 0)
 		return fd;
 	set_options(dev, fd);
+	set_near(fd);
 	/* The peer knows us by the address that the connection comes from. The
 	 * port is found when the destination is known: one of ours may serve
 	 * many connections. */

@@ -250,26 +250,62 @@ int wf_os_chmod(const char *path, mode_t mode)
 	return chmod(path, mode) ? -errno : 0;
 }
 
-ssize_t wf_os_read_text(const char *path, char *text, size_t room)
+/* Bytes, at most @room, or -errno. */
+static ssize_t read_all(int fd, void *bytes, size_t room)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	size_t len = 0;
 	ssize_t got = 1;
 
-	if (fd < 0)
-		return -errno;
-	while (len < room - 1 && got > 0) {
-		got = read(fd, text + len, room - 1 - len);
+	while (len < room && got > 0) {
+		got = read(fd, (char *)bytes + len, room - len);
 		if (got < 0 && errno == EINTR)
 			got = 1;
 		else if (got > 0)
 			len += (size_t)got;
 	}
-	if (got < 0)
-		got = -errno;
+	return got < 0 ? -errno : (ssize_t)len;
+}
+
+ssize_t wf_os_read_text(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return -errno;
+	len = read_all(fd, text, room - 1);
 	close(fd);
-	text[len] = 0;
-	return got < 0 ? got : (ssize_t)len;
+	text[len > 0 ? len : 0] = 0;
+	return len;
+}
+
+ssize_t wf_os_read_owned(const char *path, void *bytes, size_t room,
+			 struct wf_os_owned *of)
+{
+	struct stat name, file;
+	ssize_t len = 0;
+	int fd;
+
+	if (fstatat(AT_FDCWD, path, &name, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &file)) {
+		len = -errno;
+		close(fd);
+		return len;
+	}
+	*of = (struct wf_os_owned){
+		.uid = file.st_uid,
+		.link_uid = S_ISLNK(name.st_mode) ? name.st_uid : file.st_uid,
+		.mode = file.st_mode & 07777,
+		.is_file = S_ISREG(file.st_mode),
+	};
+	if (of->is_file)
+		len = read_all(fd, bytes, room);
+	close(fd);
+	return len;
 }
 
 void wf_os_print_line(const char *text)

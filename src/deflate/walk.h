@@ -5,8 +5,8 @@
  * with this the last block can be made an inner one, so that more may follow.
  * It refuses every header that zlib refuses.
  */
-#ifndef WF_DRV_WALK_H
-#define WF_DRV_WALK_H
+#ifndef WF_DEFLATE_WALK_H
+#define WF_DEFLATE_WALK_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +17,6 @@ struct wf_walk {
 };
 
 /* 0, -EBADMSG if it is no complete stream within @len bytes, or -ENOMEM. */
-int wf_drv_walk(const uint8_t *data, size_t len, struct wf_walk *walk);
+int wf_deflate_walk(const uint8_t *data, size_t len, struct wf_walk *walk);
 
 #endif
