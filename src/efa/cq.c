@@ -391,16 +391,6 @@ struct wf_efadv_cq *efadv_cq_from_ibv_cq_ex(struct ibv_cq_ex *ex)
 	return &of_ex(ex)->dv;
 }
 
-/* Its answer decides whether libfabric writes to the rings by itself: then it
- * needs all of them. */
-int efadv_query_cq(struct ibv_cq *cq, void *attr, uint32_t inlen)
-{
-	(void)cq;
-	(void)attr;
-	(void)inlen;
-	return EOPNOTSUPP;
-}
-
 int ibv_destroy_cq(struct ibv_cq *base)
 {
 	struct wf_efa_cq *cq = wf_efa_cq_of(base);
@@ -409,6 +399,7 @@ int ibv_destroy_cq(struct ibv_cq *base)
 	if (wf_efa_device_has(cq->nic)) {
 		int ret;
 
+		wf_efa_ring_forget_cq(cq);
 		wf_nic_cq_notify(cq->ring, NULL, NULL);
 		if (base->channel)
 			wf_efa_channel_leave(cq);

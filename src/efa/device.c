@@ -40,6 +40,7 @@ static void in_child(struct wf_fork_watch *watch)
 	nic_fd = -1;
 	the_nic = NULL;
 	objects = 0;
+	wf_efa_ring_forked();
 }
 
 static struct wf_fork_watch watch = { .in_child = in_child };
@@ -107,6 +108,14 @@ static int open_socket(const struct wf_addr *addr)
 	return fd;
 }
 
+static void source(const struct wf_addr *addr, uint8_t raw[16])
+{
+	union ibv_gid gid;
+
+	wf_efa_gid_of(addr, &gid);
+	memcpy(raw, gid.raw, sizeof(gid.raw));
+}
+
 static struct wf_nic *open_locked(void)
 {
 	struct wf_nic_attr attr = {
@@ -115,6 +124,7 @@ static struct wf_nic *open_locked(void)
 		.attend = true,
 		.whole = true,
 		.connect_ns = connect_ns(),
+		.source = source,
 	};
 	static bool watched;
 	struct wf_nic *nic;
@@ -196,6 +206,7 @@ __attribute__((destructor)) static void end(void)
 	struct wf_nic *nic;
 	uint64_t until;
 
+	wf_efa_ring_stop();
 	pthread_mutex_lock(&lock);
 	nic = the_nic;
 	ended = true;

@@ -23,6 +23,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/list.h"
 #include "base/lock.h"
 #include "efa/efadv_defs.h"
 #include "nic/nic.h"
@@ -149,6 +150,7 @@ struct wf_efa_cq {
 	struct wf_nic_wc wc;	  /* the current one, under poll_lock */
 	bool grh;		  /* it is of a UD queue pair's receive */
 	_Atomic uint32_t events;  /* written to the channel */
+	struct wf_list watched;	  /* of ring.c; not linked: NULL */
 };
 
 static inline struct wf_efa_cq *wf_efa_cq_of(struct ibv_cq *cq)
@@ -188,7 +190,8 @@ struct wf_efa_qp {
 	struct ibv_qp_cap cap;
 	bool ud;
 	bool sig_all;
-	bool ended; /* flushed: it does not come back */
+	struct wf_list watched; /* of ring.c; not linked: NULL */
+	bool ended;		/* flushed: it does not come back */
 	uint32_t qkey;
 	uint8_t rnr_retry;
 	uint8_t port;
@@ -218,6 +221,15 @@ struct wf_efa_qp *wf_efa_qp_find(uint16_t num);
 /* What the NIC's completion of @qp means to a program: a receive of a UD queue
  * pair gets its header. True: it has one. Under the CQ's ring_lock. */
 bool wf_efa_qp_settle(struct wf_efa_qp *qp, struct wf_nic_wc *wc);
+
+/* -- ring.c ----------------------------------------------------------------- */
+
+void wf_efa_ring_forget_qp(struct wf_efa_qp *qp);
+void wf_efa_ring_forget_cq(struct wf_efa_cq *cq);
+/* No ring is looked at any more, and the NIC is left alone. */
+void wf_efa_ring_stop(void);
+/* In a forked child. */
+void wf_efa_ring_forked(void);
 
 /* -- post.c ----------------------------------------------------------------- */
 

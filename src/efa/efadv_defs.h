@@ -78,6 +78,29 @@ struct wf_efadv_qp {
 	void (*wr_set_processing_hints)(struct wf_efadv_qp *qp, uint32_t hints);
 };
 
+struct wf_efadv_wq_attr {
+	uint64_t comp_mask;
+	uint8_t *buffer;
+	uint32_t entry_size;
+	uint32_t num_entries;
+	uint32_t *doorbell;
+	uint32_t max_batch;
+	uint16_t caps; /* request ids of 64 bits: not here */
+	uint8_t reserved[2];
+};
+
+static_assert(sizeof(struct wf_efadv_wq_attr) == 40, "efadv_wq_attr");
+
+struct wf_efadv_cq_attr {
+	uint64_t comp_mask;
+	uint8_t *buffer;
+	uint32_t entry_size;
+	uint32_t num_entries;
+	uint32_t *doorbell; /* since rdma-core 60 */
+};
+
+static_assert(sizeof(struct wf_efadv_cq_attr) == 32, "efadv_cq_attr");
+
 #define WF_EFADV_WC_SGID 0x1u
 #define WF_EFADV_WC_UNSOLICITED 0x2u
 
@@ -115,13 +138,14 @@ struct ibv_qp *efadv_create_qp_ex(struct ibv_context *context,
 				  struct wf_efadv_qp_init_attr *efa,
 				  uint32_t inlen);
 struct wf_efadv_qp *efadv_qp_from_ibv_qp_ex(struct ibv_qp_ex *qp);
-int efadv_query_qp_wqs(struct ibv_qp *qp, void *sq_attr, void *rq_attr,
-		       uint32_t inlen);
+int efadv_query_qp_wqs(struct ibv_qp *qp, struct wf_efadv_wq_attr *sq_attr,
+		       struct wf_efadv_wq_attr *rq_attr, uint32_t inlen);
 struct ibv_cq_ex *efadv_create_cq(struct ibv_context *context,
 				  struct ibv_cq_init_attr_ex *attr,
 				  struct wf_efadv_cq_init_attr *efa,
 				  uint32_t inlen);
-int efadv_query_cq(struct ibv_cq *cq, void *attr, uint32_t inlen);
+int efadv_query_cq(struct ibv_cq *cq, struct wf_efadv_cq_attr *attr,
+		   uint32_t inlen);
 struct wf_efadv_cq *efadv_cq_from_ibv_cq_ex(struct ibv_cq_ex *cq);
 struct ibv_comp_cntr *efadv_create_comp_cntr(struct ibv_context *context,
 					     void *attr, void *efa,

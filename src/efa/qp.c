@@ -323,16 +323,6 @@ struct wf_efadv_qp *efadv_qp_from_ibv_qp_ex(struct ibv_qp_ex *ex)
 	return &wf_efa_qp_of(&ex->qp_base)->dv;
 }
 
-int efadv_query_qp_wqs(struct ibv_qp *qp, void *sq_attr, void *rq_attr,
-		       uint32_t inlen)
-{
-	(void)qp;
-	(void)sq_attr;
-	(void)rq_attr;
-	(void)inlen;
-	return EOPNOTSUPP;
-}
-
 /* -- states ----------------------------------------------------------------- */
 
 static bool may_become(enum ibv_qp_state from, enum ibv_qp_state to)
@@ -446,6 +436,7 @@ int ibv_destroy_qp(struct ibv_qp *base)
 	struct wf_efa_qp *qp = wf_efa_qp_of(base);
 
 	if (wf_efa_device_has(qp->nic)) {
+		wf_efa_ring_forget_qp(qp);
 		lock_cqs(qp, true);
 		*place_of((uint16_t)base->qp_num) = NULL;
 		wf_nic_qp_destroy(qp->ring);

@@ -117,6 +117,37 @@ void wf_nic_cq_arm(struct wf_nic_cq *cq)
 	wf_base_lock_drop(&cq->nic->lock);
 }
 
+void wf_nic_cq_export(struct wf_nic_cq *cq, struct wf_nic_ring *ring)
+{
+	wf_base_lock_take(&cq->nic->lock);
+	cq->writer.credit = NULL;
+	wf_base_lock_drop(&cq->nic->lock);
+	*ring = (struct wf_nic_ring){
+		.at = cq->memory,
+		.stride = sizeof(struct wf_nic_cqe),
+		.entries = cq->ring.mask + 1u,
+		.doorbell = &cq->credit,
+	};
+}
+
+void wf_nic_cq_watch(struct wf_nic_cq *cq)
+{
+	uint32_t bell = atomic_load_explicit(&cq->credit, memory_order_acquire);
+
+	if (wf_likely(bell == cq->watched))
+		return;
+	cq->watched = bell;
+	if (!(bell >> 31))
+		return;
+	wf_base_lock_take(&cq->nic->lock);
+	/* What came before this was seen counts, too. */
+	if (cq->notify && cq->writer.written != (uint16_t)bell)
+		cq->notify(cq->notify_arg);
+	else
+		cq->armed = cq->notify != NULL;
+	wf_base_lock_drop(&cq->nic->lock);
+}
+
 /* The request that an entry completes; its id is free afterwards. */
 static bool claim(struct wf_nic_qp *qp, const struct wf_nic_cqe *cqe,
 		  struct wf_nic_wc *wc)
@@ -148,7 +179,9 @@ static bool decode(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe,
 		*wc = (struct wf_nic_wc){ .wr_id = 0 };
 	else if (!claim(qp, cqe, wc))
 		return false;
-	wc->len = (uint32_t)cqe->length_hi << 16 | cqe->length;
+	wc->len = cqe->length;
+	if (wf_nic_cqe_op(cqe) == WF_NIC_OP_WRITE)
+		wc->len |= (uint32_t)cqe->length_hi << 16;
 	wc->imm = cqe->imm;
 	wc->qpn = cqe->qpn;
 	wc->src_qpn = cqe->src_qpn;

@@ -215,6 +215,24 @@ void wf_nic_cq_notify(struct wf_nic_cq *cq, void (*notify)(void *arg),
 /* Completions that are there already do not count: poll after it. */
 void wf_nic_cq_arm(struct wf_nic_cq *cq);
 
+/* A ring as its user sees it who writes descriptors, or reads completions, by
+ * himself, as on hardware. */
+struct wf_nic_ring {
+	void *at;
+	uint32_t stride;
+	uint32_t entries;
+	uint32_t max_batch;
+	_Atomic uint32_t *doorbell;
+};
+
+/* From here on completions are overwritten, not held, if there is no room: the
+ * device does not know how far the user is. His doorbell is a word for
+ * wf_nic_cq_watch(). */
+void wf_nic_cq_export(struct wf_nic_cq *cq, struct wf_nic_ring *ring);
+/* Looks at the doorbell: 15:0 completions that were read, 31 to be notified of
+ * the next one. To be called by one thread, again and again. */
+void wf_nic_cq_watch(struct wf_nic_cq *cq);
+
 /* Up to @n completions. Those of queue pairs that were destroyed, and any whose
  * request id is not due, are dropped and counted. */
 int wf_nic_cq_poll(struct wf_nic_cq *cq, struct wf_nic_wc *wc, int n);
@@ -264,6 +282,13 @@ void wf_nic_qp_flush(struct wf_nic_qp *qp);
 /* What was not polled by then is never seen: a later queue pair has another
  * number. The device no longer touches any memory of its requests. */
 void wf_nic_qp_destroy(struct wf_nic_qp *qp);
+
+/* Both rings; posts by the functions below are none of the user's any more. */
+void wf_nic_qp_export(struct wf_nic_qp *qp, struct wf_nic_ring *sq,
+		      struct wf_nic_ring *rq);
+/* Tells the device of a doorbell that the user has written. False: it was not.
+ * To be called by one thread, again and again. */
+bool wf_nic_qp_watch(struct wf_nic_qp *qp);
 
 struct wf_nic_sge {
 	void *addr;

@@ -76,6 +76,9 @@ struct wf_nic_attr {
 	enum wf_nic_status (*find)(void *arg, const struct wf_nic_access *want,
 				   void **at);
 	void *find_arg;
+	/* udp: writes a sender that there is no handle for into completions,
+	 * for users that read them by themselves. NULL: nobody does. */
+	void (*source)(const struct wf_addr *addr, uint8_t source[16]);
 	/* A file with a secret that all peers have: nothing leaves or comes
 	 * that is not encrypted with it. NULL: nothing is. */
 	const char *key_file;

@@ -124,6 +124,7 @@ struct wf_nic {
 	struct wf_nic_caps caps;
 	struct wf_addr addr;
 	struct wf_lock lock; /* of everything below and of the device */
+	void (*source)(const struct wf_addr *addr, uint8_t source[16]);
 	struct wf_nic_counters *counters;
 	struct wf_nic_counters *own_counters; /* where the caller gave none */
 	struct wf_nic_mr_table mrs;
@@ -147,6 +148,7 @@ struct wf_nic_cq {
 	bool armed;		    /* under the NIC's lock */
 	void (*notify)(void *arg);
 	void *notify_arg;
+	uint32_t watched; /* of an exported one: the last doorbell */
 	void *memory;
 };
 
@@ -161,6 +163,7 @@ struct wf_nic_qp {
 	bool flushed;
 	bool no_strangers; /* under the NIC's lock */
 	bool unsolicited;
+	uint32_t watched; /* of an exported one: the last doorbell */
 	/* The user's side. */
 	struct wf_queue_sub sq;
 	struct wf_queue_sub rq;

@@ -237,6 +237,37 @@ void wf_nic_qp_ring(struct wf_nic_qp *qp)
 		qp->nic->ops->kick(qp->nic, qp);
 }
 
+static struct wf_nic_ring ring_of(const struct wf_queue_sub *sub)
+{
+	return (struct wf_nic_ring){
+		.at = sub->ring,
+		.stride = 1u << sub->shift,
+		.entries = sub->ring ? sub->mask + 1 : 0,
+		.max_batch = sub->batch,
+		.doorbell = sub->doorbell,
+	};
+}
+
+void wf_nic_qp_export(struct wf_nic_qp *qp, struct wf_nic_ring *sq,
+		      struct wf_nic_ring *rq)
+{
+	*sq = ring_of(&qp->sq);
+	*rq = ring_of(&qp->rq);
+}
+
+bool wf_nic_qp_watch(struct wf_nic_qp *qp)
+{
+	uint32_t bell =
+		atomic_load_explicit(qp->sq.doorbell, memory_order_acquire);
+
+	if (wf_likely(bell == qp->watched))
+		return false;
+	qp->watched = bell;
+	if (qp->nic->ops->kick)
+		qp->nic->ops->kick(qp->nic, qp);
+	return true;
+}
+
 uint32_t wf_nic_qp_send_room(const struct wf_nic_qp *qp)
 {
 	return qp->sq.mask + 1 - wf_queue_sub_used(&qp->sq);

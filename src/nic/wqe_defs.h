@@ -160,8 +160,10 @@ struct wf_nic_cqe {
 	uint16_t ah;
 	uint16_t src_qpn;
 	uint32_t imm;
-	uint16_t length_hi; /* of an RDMA write, with an unsolicited one */
-	uint8_t reserved18[14];
+	union {
+		uint16_t length_hi; /* of an RDMA write */
+		uint8_t source[16]; /* of a send: its sender, without handle */
+	};
 };
 
 static_assert(sizeof(struct wf_nic_cqe) == 32, "CQE stride");
@@ -174,5 +176,6 @@ static_assert(offsetof(struct wf_nic_cqe, ah) == 8, "CQE");
 static_assert(offsetof(struct wf_nic_cqe, src_qpn) == 10, "CQE");
 static_assert(offsetof(struct wf_nic_cqe, imm) == 12, "CQE");
 static_assert(offsetof(struct wf_nic_cqe, length_hi) == 16, "CQE");
+static_assert(offsetof(struct wf_nic_cqe, source) == 16, "CQE");
 
 #endif

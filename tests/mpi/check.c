@@ -77,6 +77,8 @@ static void prove_weft(void)
 {
 	const char *expect = getenv("WEFT_MPI_EXPECT");
 
+	if (expect && !strcmp(expect, "efa") && !count_maps("libweft-efa.so"))
+		FAIL("libweft-efa.so is not loaded");
 	if (!expect || strcmp(expect, "weft"))
 		return;
 	if (!count_maps("libweft-fi.so"))

@@ -20,6 +20,8 @@ ONE_SIDED = ["--mca", "pml", "cm", "--mca", "mtl", "ofi",
              "--mca", "btl", "ofi,self", "--mca", "osc", "rdma",
              "--mca", "osc_rdma_btls", "ofi",
              "--mca", "opal_common_ofi_provider_include", "weft"]
+# libfabric's own efa provider, on the device of libweft-efa.so.
+EFA = [*MESSAGES[:-1], "efa"]
 APART = pathlib.Path(__file__).resolve().with_name("apart.sh")
 HOST = APART.with_name("host.sh")
 CONTAINER = APART.with_name("container.sh")
@@ -41,6 +43,14 @@ def require():
         skip("FI_PROVIDER_PATH is not set")
     if not shutil.which("mpirun"):
         skip("mpirun is not installed")
+
+
+def require_efa():
+    """Everything that is started from here on finds the device."""
+    library = pathlib.Path(os.environ["WEFT_BUILD"]) / "src/libweft-efa.so"
+    if not library.exists():
+        skip("libweft-efa.so is not built")
+    os.environ["LD_PRELOAD"] = str(library)
 
 
 def require_apart():

@@ -7,8 +7,8 @@ PROGRAM may be a script in Python. HOW is "messages"; "onesided", windows over
 btl/ofi; "apart", the same with every rank on a node of its own, as Open MPI
 believes; "net" and "net-onesided": RANKS/HOSTS, so many hosts (hosts.py) share
 the ranks; "cont": the same where the hosts are containers that share a folder,
-and the network carries next to nothing; or "absent": there is no weft, and the
-job must fail.
+and the network carries next to nothing; "efa": libfabric's efa provider on the
+software EFA device; or "absent": there is no weft, and the job must fail.
 """
 
 import os
@@ -26,6 +26,7 @@ HOW = {
     "apart": {"transport": job.ONE_SIDED, "apart": True},
     "net": {},
     "net-onesided": {"transport": job.ONE_SIDED},
+    "efa": {"transport": job.EFA, "env": {"WEFT_MPI_EXPECT": "efa"}},
     "cont": {"agent": job.CONTAINER},
     "absent": {},
 }
@@ -90,6 +91,8 @@ def main():
         program.insert(0, find_python())
     if how == "apart":
         job.require_apart()
+    if how == "efa":
+        job.require_efa()
     if how.startswith("net") or how == "cont":
         check_net(sys.argv[2].split(","), program, how)
         return

@@ -385,6 +385,7 @@ static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	if (ret)
 		goto err;
 	set_caps(dev, attr);
+	dev->nic.source = attr->source;
 	if (locked)
 		ret = wf_udp_pass_fds(dev, attr->thread);
 	if (!ret && attr->thread)

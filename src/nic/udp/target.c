@@ -39,7 +39,7 @@ static void complete(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 {
 	bool imm =
 		op == WF_NIC_OP_WRITE || head->common.flags & WF_UDP_DATA_IMM;
-	const struct wf_nic_cqe cqe = {
+	struct wf_nic_cqe cqe = {
 		.req_id = desc->req_id,
 		.status = (uint8_t)status,
 		.flags = wf_nic_cqe_flags(WF_NIC_CQE_RQ, op, imm),
@@ -52,8 +52,11 @@ static void complete(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	};
 
 	take_receive(dev, qp);
-	if (peer->ah == WF_NIC_AH_UNKNOWN)
+	if (peer->ah == WF_NIC_AH_UNKNOWN) {
 		wf_nic_qp_note_from(qp, desc->req_id, &peer->addr);
+		if (dev->nic.source && op == WF_NIC_OP_SEND)
+			dev->nic.source(&peer->addr, cqe.source);
+	}
 	wf_udp_work_complete(dev, qp, &cqe);
 	wf_udp_dev_count(dev, rx_msgs, 1);
 }
