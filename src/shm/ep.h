@@ -59,6 +59,8 @@ struct wf_shm_ep {
 	bool slept;    /* before the doze that goes on */
 	bool closing;  /* only copies of ours are left to send */
 	uint32_t connecting;
+	uint32_t open_outs;
+	uint32_t stats_at; /* the ring whose counts are added up next */
 	struct wf_list pending_outs; /* have messages that wait for room */
 	struct wf_list waiting_outs; /* have messages that wait for a reply */
 
