@@ -215,6 +215,7 @@ def check_own_folder():
     own = pathlib.Path(own[1])
     own.mkdir(exist_ok=True)
     shutil.copy(BUILD / "src" / "libweft-fi.so", own)
+    shutil.copy(BUILD / "src" / "libwd.so.0", own.parent)
     weft = shutil.copy(BUILD / "tools" / "weft", "/usr/bin/weft")
     for program, words in ((weft, "libfabric looks there by itself"),
                            (BUILD / "tools" / "weft", "use another one")):

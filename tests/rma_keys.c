@@ -58,7 +58,7 @@ static bool over_tcp(void)
 {
 	const char *nic = getenv("FI_WEFT_NIC");
 
-	return nic && !strcmp(nic, "tcp");
+	return !nic || !strcmp(nic, "tcp");
 }
 
 static void try_write(const struct attempt *a)

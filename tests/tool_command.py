@@ -27,7 +27,8 @@ def run(*words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL):
 
 
 def check_help():
-    for command in ("info", "bench", "gzip", "gunzip", "stat", "devd"):
+    for command in ("info", "bench", "gzip", "gunzip", "stat", "devd",
+                    "efa"):
         by_name, by_option = run("help", command), run(command, "--help")
         if by_name.returncode or by_name.stdout != by_option.stdout or \
                 not by_name.stdout.startswith(f"usage: weft {command}"):

@@ -133,6 +133,32 @@ def told(settings, level=None):
     return [line for line in said.splitlines() if "FI_WEFT" in line]
 
 
+def check_containers():
+    """Where containers are met, or why not and what to do."""
+    with tempfile.TemporaryDirectory(prefix="weft-", dir="/tmp") as folder:
+        one = info({"FI_WEFT_DIR": folder})["containers"]
+        if one != {"folder": folder, "why_not": None, "advice": None} or \
+                folder not in text({"FI_WEFT_DIR": folder}):
+            fail(f"{one}")
+        one = info({"FI_WEFT_DIR": "none"})["containers"]
+        if one["folder"] or "FI_WEFT_DIR" not in one["why_not"]:
+            fail(f"{one}")
+        os.chmod(folder, 0o777)
+        facts = info({"FI_WEFT_DIR": folder})
+        if facts["containers"]["folder"] == folder or \
+                not any("chmod +t" in line for line in facts["problems"]):
+            fail(f"{facts['containers']} {facts['problems']}")
+    if os.path.exists("/run/weft"):
+        return
+    one = info()["containers"]
+    if one["folder"] or "/run/weft" not in one["why_not"] or \
+            "mkdir" not in one["advice"] or one["why_not"] not in \
+            " ".join(text().split()):
+        fail(f"{one}")
+    if info({"FI_WEFT_SHM": "0"})["containers"]["folder"]:
+        fail("a folder although shared memory is off")
+
+
 def check_manual():
     """fi_weft(7) has each setting, with its default and its bounds."""
     manual = (SRC / "man" / "fi_weft.7").read_text(encoding="utf-8")
@@ -219,7 +245,7 @@ def check_net():
             ({}, "to peers on other nodes", "to all peers"),
             ({"FI_WEFT_SHM": "0"}, "to all peers", "shared memory, to peers")):
         said = text(settings)
-        if f"packets (udp), {words}" not in said or others in said:
+        if f"packets (tcp), {words}" not in said or others in said:
             fail(said)
 
 
@@ -325,6 +351,7 @@ def main():
     check_provider()
     check_settings()
     check_settings_as_used()
+    check_containers()
     check_manual()
     check_ways()
     check_net()

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define LIBRARY "libweft-fi.so"
+#define EFA_LIBRARY "libweft-efa.so"
 #define MPI_PROGRAM "weft-bench-mpi"
 
 /* The build passes libdir; without it only neighbours are looked at. */
@@ -84,29 +85,54 @@ int wf_tools_locate_provider(char *dir, size_t len)
 	return -ENOENT;
 }
 
-static int try_program(const char *dir, char *file, size_t len)
+static const char *const efa_places[] = {
+	"../src",
+	"../lib/weft",
+	"../lib64/weft",
+	"../lib/x86_64-linux-gnu/weft",
+	"../lib/aarch64-linux-gnu/weft",
+};
+
+static int try_file(const char *dir, const char *name, int mode, char *file,
+		    size_t len)
 {
-	if ((size_t)snprintf(file, len, "%s/" MPI_PROGRAM, dir) >= len ||
-	    access(file, X_OK))
+	char path[3 * PATH_MAX], real[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (access(path, mode) || !realpath(path, real) ||
+	    (size_t)snprintf(file, len, "%s", real) >= len)
 		return -ENOENT;
 	return 0;
 }
 
-int wf_tools_locate_mpi(char *file, size_t len)
+/* In one of @count places beside this program, or in @installed. */
+static int find_file(const char *const *places, size_t count,
+		     const char *installed, const char *name, int mode,
+		     char *file, size_t len)
 {
 	char here[PATH_MAX], candidate[2 * PATH_MAX];
-	size_t i;
 
 	if (!find_here(here, sizeof(here))) {
-		for (i = 0; i < sizeof(mpi_places) / sizeof(mpi_places[0]);
-		     i++) {
+		for (size_t i = 0; i < count; i++) {
 			snprintf(candidate, sizeof(candidate), "%s/%s", here,
-				 mpi_places[i]);
-			if (!try_program(candidate, file, len))
+				 places[i]);
+			if (!try_file(candidate, name, mode, file, len))
 				return 0;
 		}
 	}
-	if (WEFT_LIBEXECDIR[0])
-		return try_program(WEFT_LIBEXECDIR, file, len);
-	return -ENOENT;
+	return installed[0] ? try_file(installed, name, mode, file, len) :
+			      -ENOENT;
+}
+
+int wf_tools_locate_efa(char *file, size_t len)
+{
+	return find_file(efa_places, sizeof(efa_places) / sizeof(efa_places[0]),
+			 WEFT_LIBDIR[0] ? WEFT_LIBDIR "/weft" : "", EFA_LIBRARY,
+			 R_OK, file, len);
+}
+
+int wf_tools_locate_mpi(char *file, size_t len)
+{
+	return find_file(mpi_places, sizeof(mpi_places) / sizeof(mpi_places[0]),
+			 WEFT_LIBEXECDIR, MPI_PROGRAM, X_OK, file, len);
 }

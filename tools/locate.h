@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the provider weft lies, and the program that MPI ranks run.
+ * Where the provider weft lies, the library of the EFA device, and the program that MPI ranks run.
  */
 #ifndef WF_TOOLS_LOCATE_H
 #define WF_TOOLS_LOCATE_H
@@ -12,6 +12,9 @@
  * an installation puts it. Returns 0, or -ENOENT.
  */
 int wf_tools_locate_provider(char *dir, size_t len);
+
+/* The same for libweft-efa.so; @file gets its whole path. */
+int wf_tools_locate_efa(char *file, size_t len);
 
 /* The same for weft-bench-mpi; @file gets its whole path. */
 int wf_tools_locate_mpi(char *file, size_t len);

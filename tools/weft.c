@@ -6,6 +6,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/crowd_member.h"
 #include "tools/bench/worker.h"
+#include "tools/efa/efa.h"
 #include "tools/gzip/gzip.h"
 #include "tools/info/info.h"
 #include "tools/stat/stat.h"
@@ -43,6 +44,8 @@ static const struct command commands[] = {
 	  wf_tools_stat_main },
 	{ "devd", "serve software devices to Warpdrive programs",
 	  wf_tools_devd_main },
+	{ "efa", "run a program on an EFA device in software",
+	  wf_tools_efa_main },
 	{ WF_TOOLS_WORKER_COMMAND, NULL, wf_tools_worker_main },
 	{ WF_TOOLS_CROWD_COMMAND, NULL, wf_tools_crowd_member_main },
 };

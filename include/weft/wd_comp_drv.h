@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Warpdrive: what a compression driver is. Vendors' drivers and our own fill
- * in struct wd_alg_comp and register it; applications need only wd_comp.h.
+ * in struct wd_alg_comp. A program registers such a table itself; a plug-in, a
+ * shared object in <libdir>/weft/drivers, shows it to every program. The library
+ * calls a driver of either kind, and applications need only wd_comp.h.
  */
 #ifndef WEFT_WD_COMP_DRV_H
 #define WEFT_WD_COMP_DRV_H
@@ -33,6 +35,15 @@ struct wd_comp_job {
 	size_t produced;
 	int ended;  /* inflate: the final block is done */
 	int border; /* inflate: between two blocks, on a byte */
+
+	/* From here on for submit() and poll(). */
+	int inflate; /* 1: decompress, 0: compress */
+	int result;  /* result: as deflate() and inflate() return */
+	int done;    /* result: set by submit() where it finished the job */
+	uint64_t
+		copied; /* result: bytes copied so that the device reaches them */
+	void *data[2]; /* the driver's, from submit() to poll() */
+	void *owner;   /* the library's */
 };
 
 struct wd_comp_mem {
@@ -50,13 +61,39 @@ struct wd_comp_mem {
 #define WD_COMP_CAN_INFLATE_STREAM (1u << 5) /* cut anywhere */
 /* Inflate with job->tight takes no stream that zlib would refuse. */
 #define WD_COMP_CAN_REFUSE (1u << 6)
+/* The table has ->version, ->size and what follows them. Tables without this bit
+ * end at ->close: that was the whole of it once. */
+#define WD_COMP_SIZED (1u << 31)
+
+#define WD_COMP_DRV_VERSION 1
+
+/* Memory that a device reaches where it is; what else there is, its driver
+ * copies, and counts in job->copied. */
+#define WD_COMP_MEM_PROCESS (1u << 0)  /* all of the process (SVA, a CPU) */
+#define WD_COMP_MEM_RESERVED (1u << 1) /* reserved or shared on the channel */
+
+/* What one channel of a driver takes. The library keeps to it: a job that is too
+ * large or not aligned goes to another driver. */
+struct wd_comp_limits {
+	uint32_t in_flight; /* jobs at the same time; 0: 1 */
+	uint32_t align;	    /* of src and dst, a power of two; 0: any */
+	uint64_t src_max;   /* bytes of one job; 0: no limit */
+	uint64_t dst_max;
+	uint32_t timeout_ms; /* for one job; 0: 10 s */
+	uint32_t memory;     /* WD_COMP_MEM_* */
+};
 
 /*
  * A driver works on raw deflate data; formats, checksums and chunking are
- * done above it. All members may be called from several threads at once; none
- * may call back into this interface. -ENODEV from deflate or inflate means
- * that the device is gone, -ENOTSUP that it cannot do this one job: the next
- * driver does it.
+ * done above it. All members may be called from several threads at once, but on
+ * one channel or stream only by one thread at a time; none may call back into
+ * this interface.
+ *
+ * A job's result is 0, -ENOSPC, -EBADMSG, -ENODATA or -ENOMEM. Any other error
+ * hands it to the next driver, and so it is with -ENODEV (the device is gone)
+ * and -ENOTSUP (it cannot do this one). A driver that claims what cannot be (more
+ * produced than there is room for, a job that it does not have, a job that is
+ * not back in time) is reported once and not asked again.
  */
 struct wd_alg_comp {
 	const char *name;
@@ -92,11 +129,65 @@ struct wd_alg_comp {
 	int (*step)(void *stream, struct wd_comp_job *job);
 	int (*copy)(void **to, void *stream, const struct wd_comp_mem *mem);
 	void (*close)(void *stream);
+
+	/* With WD_COMP_SIZED in ->can only. */
+	uint32_t version;  /* WD_COMP_DRV_VERSION */
+	uint32_t size;	   /* sizeof(struct wd_alg_comp) */
+	const char *about; /* one line for `weft info`, or NULL */
+	/* uacce_dev_info.api of the devices that it drives, or NULL: whose
+	 * channels (wd_comp_ctx.ch) it takes. */
+	const char *api;
+	struct wd_comp_limits limits;
+
+	/*
+	 * Channels, for a driver whose jobs do not end in the call. With submit
+	 * there, deflate and inflate are not called and may be NULL.
+	 *
+	 * open_chan: a channel for jobs that need @can, WD_COMP_CAN_DEFLATE or
+	 * _INFLATE. @ch is the application's (requested, not started; it stays
+	 * the application's) or NULL: one of the driver's own. 0, or -errno, which
+	 * makes the job another driver's.
+	 */
+	int (*open_chan)(void **chan, struct wd_chan *ch, unsigned int can);
+	/* Drops the jobs that are on it, too: that is how they are cancelled.
+	 * When it returns, the device touches no memory of theirs. */
+	void (*close_chan)(void *chan);
+	/* Takes the first jobs of @jobs, and says how many: 0 if the channel is
+	 * full. -errno: it takes none and never will. A job is the driver's until
+	 * poll() has given it back, unless ->done says that it is over. */
+	int (*submit)(void *chan, struct wd_comp_job *const *jobs,
+		      unsigned int n);
+	/* Up to @n jobs that are done, 0 if there are none now. -errno: the
+	 * channel is broken, and close_chan() comes next. Must not sleep. */
+	int (*poll)(void *chan, struct wd_comp_job **done, unsigned int n);
+	/* May be NULL: the library polls. Sleeps until there may be something to
+	 * poll, @timeout_ms at most. submit() may run at the same time; the
+	 * others do not. */
+	int (*wait)(void *chan, int timeout_ms);
 };
 
-/* -EEXIST if the name is taken, -EINVAL if a member that it says it can is
- * missing, or what init returned. The struct stays the caller's and must stay.
+/*
+ * What a plug-in shows, under this name: the tables of its drivers. It is
+ * looked at once, at the first use of compression in a process.
+ *
+ *	static const struct wd_alg_comp *const mine[] = { &table, NULL };
+ *	const struct wd_driver wd_driver = {
+ *		WD_DRIVER_VERSION, sizeof(struct wd_driver), mine
+ *	};
  */
+#define WD_DRIVER_VERSION 1
+
+struct wd_driver {
+	uint32_t version;
+	uint32_t size;
+	const struct wd_alg_comp *const *comp; /* up to a NULL */
+};
+
+extern const struct wd_driver wd_driver;
+
+/* -EEXIST if the name is taken, -EINVAL if a member that it says it can is
+ * missing, -EPROTO if it is of a later version than the library, or what init
+ * returned. The struct stays the caller's and must stay. */
 int wd_alg_comp_register(const struct wd_alg_comp *driver);
 /* -EBUSY while a stream or a job uses it, -ENOENT. */
 int wd_alg_comp_unregister(const struct wd_alg_comp *driver);

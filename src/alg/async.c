@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asynchronous calls. A job goes from the crew's queue into the list of those
- * done, and leaves it when its callback is run: by wd_alg_poll(), by the poll
- * thread, or by wd_alg_async_fini(), whoever takes it off the list. So a
- * callback runs exactly once. Callbacks run without any lock of ours.
+ * Asynchronous calls. Where the driver has queues, a stateless job is submitted
+ * by the caller, and whoever polls or waits here polls its queue, too; what a
+ * device fails with, and what a library is to do, goes to the crew. From there a
+ * job comes into the list of those done, and leaves it when its callback is run:
+ * by wd_alg_poll(), by the poll thread, or by wd_alg_async_fini(), whoever takes
+ * it off the list. So a callback runs exactly once. Callbacks run without any
+ * lock of ours.
  */
 #include <weft/wd_comp.h>
 
@@ -16,10 +19,16 @@
 #include <time.h>
 
 #include "alg/crew.h"
+#include "alg/lane.h"
+#include "alg/piece.h"
+#include "alg/whole.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
 
 #define MAX_THREADS 1024
+/* A look at the queues of devices while others may finish, or be submitted. */
+#define LOOK_MS 1
 
 struct job {
 	struct wf_crew_task task;
@@ -30,6 +39,12 @@ struct job {
 	void *arg;
 	bool inflate;
 	int result;
+	/* On a queue: */
+	struct wf_alg_owner owner;
+	struct wf_alg_whole whole;
+	struct wf_alg_lane *lane;
+	uint32_t bit;
+	bool unfinished; /* the driver's part is over, ours is not */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -110,6 +125,69 @@ static void run_job(struct wf_crew_task *task)
 	pthread_mutex_unlock(&lock);
 }
 
+/* -- jobs on queues of drivers --------------------------------------------- */
+
+/* In the crew: the driver has failed, and another does it. */
+static void run_again(struct wf_crew_task *task)
+{
+	struct job *job = wf_container_of(task, struct job, task);
+	int result = wf_alg_whole_work(&job->whole);
+
+	result = wf_alg_whole_end(&job->whole, result, &job->ctx->in_len,
+				  &job->ctx->out_len);
+	pthread_mutex_lock(&lock);
+	finish_locked(job, result);
+	pthread_mutex_unlock(&lock);
+}
+
+/* With its queue locked: the checksum is left to whoever runs the callback. */
+static void is_back(struct wf_alg_owner *owner)
+{
+	struct job *job = wf_container_of(owner, struct job, owner);
+	struct wf_alg_whole *w = &job->whole;
+	int result = w->job.result;
+
+	wf_alg_lane_left(job->lane);
+	pthread_mutex_lock(&lock);
+	job->unfinished = wf_alg_piece_is_final(result);
+	if (!job->unfinished) {
+		w->want.except |= job->bit;
+		job->task.run = run_again;
+		result = wf_alg_crew_add(&job->task) ? -ENODEV : 0;
+	}
+	if (job->unfinished || result)
+		finish_locked(job, result);
+	pthread_mutex_unlock(&lock);
+}
+
+/* True if a driver has it now. */
+static bool is_submitted(struct job *job)
+{
+	struct wd_comp_ctx *ctx = job->ctx;
+	struct wf_alg_whole *w = &job->whole;
+	struct wf_alg_want want;
+
+	/* Errors are told by the call that the crew makes. */
+	if (ctx->stream_mode != WD_COMP_STATELESS || !ctx->in || !ctx->out ||
+	    (!job->inflate && !ctx->comp_level) ||
+	    wf_alg_ctx_check(ctx, ctx->in, &ctx->in_len, ctx->out,
+			     &ctx->out_len) ||
+	    wf_alg_whole_begin(w, ctx, job->inflate, ctx->in, ctx->in_len,
+			       ctx->out, ctx->out_len))
+		return false;
+	want = w->want;
+	wf_alg_piece_want(&w->job, &want, job->inflate);
+	job->owner.done = is_back;
+	w->job.owner = &job->owner;
+	if (!wf_alg_lane_submit(&w->job, &want, &job->lane, &ctx->used,
+				&job->bit))
+		return true;
+	job->lane = NULL;
+	return false;
+}
+
+/* -- calls ----------------------------------------------------------------- */
+
 static int submit(struct wd_comp_ctx *ctx, bool inflate,
 		  wd_comp_callback callback, void *arg, const void *src,
 		  size_t src_len, void *dst, size_t dst_len)
@@ -140,12 +218,27 @@ static int submit(struct wd_comp_ctx *ctx, bool inflate,
 		ctx->out_len = dst_len;
 		wf_base_list_add_tail(&all_list, &job->all);
 		in_flight++;
-		ret = wf_alg_crew_add(&job->task);
-		if (ret) {
-			wf_base_list_del(&job->all);
-			in_flight--;
-			ctx->job = NULL;
-		}
+	}
+	pthread_mutex_unlock(&lock);
+	if (ret) {
+		free(job);
+		return ret;
+	}
+	/* From here on, if it succeeds, the job may be over at any time. */
+	if (is_submitted(job)) {
+		/* Those who wait must look at its queue now. */
+		pthread_mutex_lock(&lock);
+		pthread_cond_broadcast(&changed);
+		pthread_mutex_unlock(&lock);
+		return 0;
+	}
+	pthread_mutex_lock(&lock);
+	ret = wf_alg_crew_add(&job->task);
+	if (ret) {
+		wf_base_list_del(&job->all);
+		in_flight--;
+		ctx->job = NULL;
+		pthread_cond_broadcast(&changed);
 	}
 	pthread_mutex_unlock(&lock);
 	if (ret)
@@ -167,6 +260,16 @@ int wd_alg_async_inflate(struct wd_comp_ctx *ctx, wd_comp_callback callback,
 	return submit(ctx, true, callback, arg, src, src_len, dst, dst_len);
 }
 
+/* What is left to do after the driver, without a lock. */
+static void settle(struct job *job)
+{
+	struct wf_alg_whole *w = &job->whole;
+
+	job->result =
+		wf_alg_whole_end(w, wf_alg_piece_settle(&w->job, job->result),
+				 &job->ctx->in_len, &job->ctx->out_len);
+}
+
 int wd_alg_poll(unsigned int max)
 {
 	unsigned int count = 0;
@@ -174,12 +277,18 @@ int wd_alg_poll(unsigned int max)
 	pthread_once(&once, setup);
 	if (!max || max > INT_MAX)
 		max = INT_MAX;
+	wf_alg_lane_poll();
 	pthread_mutex_lock(&lock);
 	while (count < max && !wf_base_list_empty(&done_list)) {
 		struct job *job =
 			wf_container_of(done_list.next, struct job, done);
 
 		wf_base_list_del(&job->done);
+		if (job->unfinished) {
+			pthread_mutex_unlock(&lock);
+			settle(job);
+			pthread_mutex_lock(&lock);
+		}
 		/* From here on the context is the application's again. */
 		job->ctx->job = NULL;
 		pthread_mutex_unlock(&lock);
@@ -210,6 +319,30 @@ static struct timespec deadline(int timeout_ms)
 	return at;
 }
 
+/* Until something is done, or may be. */
+static void sleep_locked(void)
+{
+	if (!wf_alg_lane_busy()) {
+		pthread_cond_wait(&changed, &lock);
+		return;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!wf_alg_lane_poll())
+		wf_alg_lane_wait(LOOK_MS);
+	pthread_mutex_lock(&lock);
+}
+
+static int sleep_until_locked(const struct timespec *at)
+{
+	uint64_t end =
+		(uint64_t)at->tv_sec * WF_NS_PER_S + (uint64_t)at->tv_nsec;
+
+	if (!wf_alg_lane_busy())
+		return pthread_cond_timedwait(&changed, &lock, at);
+	sleep_locked();
+	return wf_base_clock_ns() > end;
+}
+
 int wd_alg_wait(int timeout_ms)
 {
 	struct timespec at = deadline(timeout_ms > 0 ? timeout_ms : 0);
@@ -220,8 +353,8 @@ int wd_alg_wait(int timeout_ms)
 	while (wf_base_list_empty(&done_list) &&
 	       !wf_base_list_empty(&all_list) && !ret) {
 		if (timeout_ms < 0)
-			pthread_cond_wait(&changed, &lock);
-		else if (pthread_cond_timedwait(&changed, &lock, &at))
+			sleep_locked();
+		else if (sleep_until_locked(&at))
 			ret = -ETIMEDOUT;
 	}
 	if (!wf_base_list_empty(&done_list))
@@ -236,7 +369,7 @@ static void *poll_main(void *arg)
 	pthread_mutex_lock(&lock);
 	for (;;) {
 		while (wf_base_list_empty(&done_list) && !poll_stop)
-			pthread_cond_wait(&changed, &lock);
+			sleep_locked();
 		if (wf_base_list_empty(&done_list))
 			break;
 		pthread_mutex_unlock(&lock);
@@ -320,9 +453,23 @@ int wd_alg_cancel(struct wd_comp_ctx *ctx)
 	return ret;
 }
 
-void wd_alg_async_fini(void)
+/* One that nobody has begun, and nobody will but the caller; or NULL. */
+static struct job *queued_locked(void)
 {
 	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &all_list) {
+		struct job *job = wf_container_of(pos, struct job, all);
+
+		if (wf_alg_crew_remove(&job->task))
+			return job;
+	}
+	return NULL;
+}
+
+void wd_alg_async_fini(void)
+{
+	struct job *job;
 
 	pthread_once(&once, setup);
 	pthread_mutex_lock(&lock);
@@ -333,23 +480,36 @@ void wd_alg_async_fini(void)
 		return;
 	}
 	closing = true;
-	wf_list_for_each (pos, tmp, &all_list) {
-		struct job *job = wf_container_of(pos, struct job, all);
-
-		if (wf_alg_crew_remove(&job->task)) {
-			job->ctx->in_len = 0;
-			job->ctx->out_len = 0;
-			finish_locked(job, -ECANCELED);
+	/* What devices have is under way: it is waited for. */
+	while (wf_alg_lane_busy())
+		sleep_locked();
+	while ((job = queued_locked())) {
+		if (job->lane) { /* it had begun, on a device that failed */
+			pthread_mutex_unlock(&lock);
+			job->task.run(&job->task);
+			pthread_mutex_lock(&lock);
+			continue;
 		}
+		job->ctx->in_len = 0;
+		job->ctx->out_len = 0;
+		finish_locked(job, -ECANCELED);
 	}
 	pthread_mutex_unlock(&lock);
 	wf_alg_crew_stop();
 	wd_alg_poll_stop();
 	wd_alg_poll(0);
 	pthread_mutex_lock(&lock);
-	/* Another thread may still be inside a callback. */
-	while (in_flight)
-		pthread_cond_wait(&changed, &lock);
+	/* Another thread may still be inside a callback, or have been about to
+	 * submit when this began. */
+	while (in_flight) {
+		if (wf_base_list_empty(&done_list)) {
+			sleep_locked();
+			continue;
+		}
+		pthread_mutex_unlock(&lock);
+		wd_alg_poll(0);
+		pthread_mutex_lock(&lock);
+	}
 	closing = false;
 	pthread_mutex_unlock(&lock);
 }

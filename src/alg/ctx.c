@@ -14,7 +14,9 @@
 #include "alg/defl.h"
 #include "alg/infl.h"
 #include "alg/piece.h"
+#include "alg/whole.h"
 #include "alg/wrap.h"
+#include "weft/wd.h"
 
 #define DICT_MAX 32768u
 
@@ -29,7 +31,7 @@ static bool in_range(int value, int low, int high)
 	return value >= low && value <= high;
 }
 
-static int check_ctx(const struct wd_comp_ctx *ctx, const void *src,
+int wf_alg_ctx_check(const struct wd_comp_ctx *ctx, const void *src,
 		     const size_t *src_len, const void *dst,
 		     const size_t *dst_len)
 {
@@ -43,21 +45,13 @@ static int check_ctx(const struct wd_comp_ctx *ctx, const void *src,
 	    (ctx->window_size && !in_range(ctx->window_size, 9, 15)) ||
 	    !in_range(ctx->raw_check, WD_COMP_RAW, WD_COMP_GZIP))
 		return -EINVAL;
+	if (ctx->ch && !ctx->ch->core)
+		return -EINVAL;
 	if (ctx->dict_len && (!ctx->dict || ctx->dict_len > DICT_MAX ||
 			      ctx->alg_type != WD_COMP_RAW ||
 			      ctx->stream_mode != WD_COMP_STATELESS))
 		return -EINVAL;
 	return 0;
-}
-
-static struct wf_alg_want want_of(const struct wd_comp_ctx *ctx)
-{
-	return (struct wf_alg_want){ .node = ctx->node, .name = ctx->driver };
-}
-
-static int check_alg(const struct wd_comp_ctx *ctx)
-{
-	return ctx->alg_type == WD_COMP_RAW ? ctx->raw_check : ctx->alg_type;
 }
 
 size_t wd_alg_deflate_bound(const struct wd_comp_ctx *ctx, size_t len)
@@ -68,102 +62,21 @@ size_t wd_alg_deflate_bound(const struct wd_comp_ctx *ctx, size_t len)
 	       wf_alg_wrap_trailer_size(alg);
 }
 
-static int deflate_whole(struct wd_comp_ctx *ctx, const uint8_t *src,
-			 size_t *src_len, uint8_t *dst, size_t *dst_len)
+static int whole(struct wd_comp_ctx *ctx, bool inflating, const uint8_t *src,
+		 size_t *src_len, uint8_t *dst, size_t *dst_len)
 {
-	int alg = ctx->alg_type;
-	int window = ctx->window_size ? ctx->window_size : 15;
-	size_t head = wf_alg_wrap_header_size(alg);
-	size_t tail = wf_alg_wrap_trailer_size(alg);
-	struct wd_comp_job job = {
-		.src = src,
-		.src_len = *src_len,
-		.dst = dst + head,
-		.dict = ctx->dict,
-		.dict_len = ctx->dict_len,
-		.level = ctx->comp_level,
-		.window = window,
-		.tight = ctx->tight,
-		.flush = ctx->flush_type,
-	};
-	int ret;
+	struct wf_alg_whole w;
+	int ret = wf_alg_whole_begin(&w, ctx, inflating, src, *src_len, dst,
+				     *dst_len);
 
-	*src_len = 0;
-	if (*dst_len < head + tail) {
-		*dst_len = 0;
-		return -ENOSPC;
-	}
-	/* A piece that is left open has no place for a trailer. */
-	if (ctx->flush_type != WD_COMP_FINISH &&
-	    (alg != WD_COMP_RAW || (ctx->flush_type != WD_COMP_SYNC_FLUSH &&
-				    ctx->flush_type != WD_COMP_FULL_FLUSH))) {
-		*dst_len = 0;
-		return -EINVAL;
-	}
-	job.dst_len = *dst_len - head - tail;
-	*dst_len = 0;
-	ret = wf_alg_piece_deflate(&job, want_of(ctx), &ctx->used);
-	if (ret)
-		return ret;
-	wf_alg_wrap_header(dst, alg, ctx->comp_level, window);
-	ctx->check = wd_comp_check(check_alg(ctx),
-				   wd_comp_check_init(check_alg(ctx)), src,
-				   job.src_len);
-	wf_alg_wrap_trailer(dst + head + job.produced, alg, ctx->check,
-			    job.src_len);
-	*src_len = job.consumed;
-	*dst_len = head + job.produced + tail;
-	ctx->status = WD_COMP_END;
-	return 0;
-}
-
-static int inflate_whole(struct wd_comp_ctx *ctx, const uint8_t *src,
-			 size_t *src_len, uint8_t *dst, size_t *dst_len)
-{
-	int alg = ctx->alg_type;
-	size_t tail = wf_alg_wrap_trailer_size(alg), head, given = *src_len;
-	struct wd_comp_job job = {
-		.dst = dst,
-		.dst_len = *dst_len,
-		.dict = ctx->dict,
-		.dict_len = ctx->dict_len,
-		.window = ctx->window_size,
-		.flush = ctx->flush_type,
-	};
-	bool piece = ctx->flush_type != WD_COMP_FINISH;
-	struct wf_wrap wrap;
-	int ret;
-
+	if (!ret)
+		return wf_alg_whole_end(&w, wf_alg_whole_work(&w), src_len,
+					dst_len);
 	*src_len = 0;
 	*dst_len = 0;
-	if (piece && alg != WD_COMP_RAW)
-		return -EINVAL;
-	wf_alg_wrap_begin(&wrap, alg);
-	ret = wf_alg_wrap_read(&wrap, src, given, &head);
-	if (ret < 1)
-		return ret ? ret : -ENODATA;
-	job.src = src + head;
-	job.src_len = given - head;
-	ret = wf_alg_piece_inflate(&job, want_of(ctx), &ctx->used);
-	*src_len = head + job.consumed;
-	*dst_len = job.produced;
-	if (piece && !ret)
-		ret = -EBADMSG; /* ended, where more was to follow */
-	else if (piece && ret == -ENODATA && job.border)
-		ret = 0;
-	if (ret)
-		return ret;
-	ctx->check = wd_comp_check(check_alg(ctx),
-				   wd_comp_check_init(check_alg(ctx)), dst,
-				   job.produced);
-	if (given - *src_len < tail)
-		return -ENODATA;
-	if (!wf_alg_wrap_trailer_is(src + *src_len, alg, ctx->check,
-				    job.produced))
-		return -EBADMSG;
-	*src_len += tail;
-	ctx->status = piece ? WD_COMP_MORE_IN : WD_COMP_END;
-	return 0;
+	ctx->total_in = 0;
+	ctx->total_out = 0;
+	return ret;
 }
 
 void wd_alg_end(struct wd_comp_ctx *ctx)
@@ -203,6 +116,7 @@ static int session_of(struct wd_comp_ctx *ctx, bool inflating,
 		.tight = ctx->tight,
 		.node = ctx->node,
 		.name = ctx->driver,
+		.ch = ctx->ch,
 	};
 	s->infl = (struct wf_alg_infl){
 		.mem = wf_alg_std_mem,
@@ -217,7 +131,7 @@ static int session_of(struct wd_comp_ctx *ctx, bool inflating,
 	ctx->new_stream = 0;
 	ctx->total_in = 0;
 	ctx->total_out = 0;
-	ctx->check = wd_comp_check_init(check_alg(ctx));
+	ctx->check = wd_comp_check_init(wf_alg_whole_check(ctx));
 	*session = s;
 	return 0;
 }
@@ -260,7 +174,7 @@ static int work(struct wd_comp_ctx *ctx, bool inflating, const void *src,
 {
 	/* Pointers that are never used, but may be added to. */
 	static uint8_t nothing[1];
-	int ret = check_ctx(ctx, src, src_len, dst, dst_len);
+	int ret = wf_alg_ctx_check(ctx, src, src_len, dst, dst_len);
 
 	if (ret)
 		return ret;
@@ -268,13 +182,7 @@ static int work(struct wd_comp_ctx *ctx, bool inflating, const void *src,
 	dst = dst ? dst : nothing;
 	if (ctx->stream_mode == WD_COMP_STATEFUL)
 		return stream(ctx, inflating, src, src_len, dst, dst_len);
-	if (inflating)
-		ret = inflate_whole(ctx, src, src_len, dst, dst_len);
-	else
-		ret = deflate_whole(ctx, src, src_len, dst, dst_len);
-	ctx->total_in = *src_len;
-	ctx->total_out = *dst_len;
-	return ret;
+	return whole(ctx, inflating, src, src_len, dst, dst_len);
 }
 
 int wd_alg_deflate(struct wd_comp_ctx *ctx, const void *src, size_t *src_len,

@@ -236,6 +236,7 @@ static struct wf_alg_want wanted(const struct wf_alg_defl *d, unsigned int can)
 		.window = d->window,
 		.node = d->node,
 		.name = d->name,
+		.ch = can & WD_COMP_CAN_DEFLATE_STREAM ? NULL : d->ch,
 	};
 }
 
@@ -318,6 +319,12 @@ static int decide(struct wf_alg_defl *d)
 	bool streams;
 
 	d->decided = true;
+	if (!slot && d->ch) {
+		if (!wf_alg_registry_drives(d->ch))
+			return -ENOTSUP;
+		d->ch = NULL; /* its device cannot: who can? */
+		return decide(d);
+	}
 	if (!slot)
 		return go_streaming(d);
 	streams =

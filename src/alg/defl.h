@@ -27,6 +27,7 @@ struct wf_alg_defl {
 	bool sparing; /* as little memory as zlib */
 	int node;
 	const char *name;
+	struct wd_chan *ch; /* of the application, for pieces; or NULL */
 
 	struct wf_alg_slot *slot; /* who streams; NULL while chunking */
 	void *stream;
@@ -61,9 +62,11 @@ struct wf_alg_io {
 	size_t out_len;
 };
 
-extern const struct wd_comp_mem wf_alg_std_mem;
+/* Default visibility: programs have a copy of such data. */
+extern const struct wd_comp_mem wf_alg_std_mem
+	__attribute__((visibility("default")));
 
-/* The fields up to name are the caller's to set before. Allocates nothing. */
+/* The fields up to ch are the caller's to set before. Allocates nothing. */
 void wf_alg_defl_begin(struct wf_alg_defl *d);
 /* Advances io. An enum wd_comp_status, or -errno. */
 int wf_alg_defl_run(struct wf_alg_defl *d, struct wf_alg_io *io, int flush);

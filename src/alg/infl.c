@@ -8,12 +8,17 @@
 #include <errno.h>
 #include <string.h>
 
+#include "alg/wrap.h"
+
 void wf_alg_infl_begin(struct wf_alg_infl *s)
 {
 	s->slot = NULL;
 	s->stream = NULL;
 	s->used = NULL;
-	wf_alg_wrap_begin(&s->wrap, s->alg);
+	wf_deflate_inflate_init(&s->header, NULL, s->mem,
+				wf_alg_wrap_format(s->alg),
+				s->window ? (unsigned int)s->window : 15);
+	s->headed = false;
 	s->finished = false;
 	s->ended = false;
 	s->failed = 0;
@@ -58,13 +63,11 @@ static int open_stream(struct wf_alg_infl *s)
 static int read_header(struct wf_alg_infl *s, struct wf_alg_io *io)
 {
 	size_t used;
-	int ret = wf_alg_wrap_read(&s->wrap, io->in, io->in_len, &used);
+	int ret = wf_deflate_head_read(&s->header, io->in, io->in_len, &used);
 
 	io->in += used;
 	io->in_len -= used;
-	if (ret == 1 && s->alg == WD_COMP_ZLIB &&
-	    s->wrap.window > (s->window ? s->window : 15))
-		ret = -EBADMSG;
+	s->headed = ret == 1;
 	return ret;
 }
 
@@ -111,7 +114,7 @@ static int run(struct wf_alg_infl *s, struct wf_alg_io *io)
 {
 	int ret;
 
-	if (s->wrap.state != WF_WRAP_DONE) {
+	if (!s->headed) {
 		ret = read_header(s, io);
 		if (ret < 0)
 			return ret;

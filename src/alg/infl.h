@@ -10,7 +10,7 @@
 
 #include "alg/defl.h"
 #include "alg/registry.h"
-#include "alg/wrap.h"
+#include "deflate/inflate.h"
 
 struct wf_alg_infl {
 	struct wd_comp_mem mem;
@@ -22,10 +22,11 @@ struct wf_alg_infl {
 	struct wf_alg_slot *slot;
 	void *stream;
 	const char *used;
-	struct wf_wrap wrap;
-	bool finished; /* the final block is over */
-	bool ended;    /* and so is the trailer */
-	int failed;    /* an error is for good */
+	struct wf_inflate header; /* reads it */
+	bool headed;		  /* the header is over */
+	bool finished;		  /* the final block is over */
+	bool ended;		  /* and so is the trailer */
+	int failed;		  /* an error is for good */
 	uint8_t trailer[8];
 	size_t trailer_len;
 	uint32_t check;

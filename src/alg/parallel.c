@@ -52,7 +52,9 @@ struct packing {
 
 static struct wf_alg_want want_of(const struct wd_comp_ctx *ctx)
 {
-	return (struct wf_alg_want){ .node = ctx->node, .name = ctx->driver };
+	return (struct wf_alg_want){ .node = ctx->node,
+				     .name = ctx->driver,
+				     .ch = ctx->ch };
 }
 
 static int check_alg(const struct wd_comp_ctx *ctx)
@@ -329,8 +331,8 @@ int wd_alg_inflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 
 	if (is_bad(ctx, src, src_len, dst, dst_len) || !threads)
 		return -EINVAL;
-	/* A driver that was asked for by name does it, alone. */
-	if (ctx->driver)
+	/* A driver or channel that was asked for does it, alone. */
+	if (ctx->driver || ctx->ch)
 		return by_driver(ctx, src, src_len, dst, dst_len);
 	u.len = *dst_len;
 	engine.alg = ctx->alg_type;

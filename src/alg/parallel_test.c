@@ -160,7 +160,7 @@ static void test_device_dies(void **state)
 	assert_int_equal(wd_alg_comp_register(NULL), -EINVAL);
 	assert_int_equal(wd_alg_comp_register(&dying), 0);
 	assert_int_equal(wd_alg_comp_register(&dying), -EEXIST);
-	assert_ptr_equal(wd_alg_comp_list(0), &dying);
+	assert_string_equal(wd_alg_comp_list(0)->name, "dying");
 	/* It is asked first, is gone, and the next one does it. */
 	assert_int_equal(wd_alg_deflate(&ctx, data, &in, packed, &out), 0);
 	assert_int_equal(atomic_load(&asked), 1);

@@ -7,8 +7,11 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
+#include "alg/queue.h"
 #include "alg/wrap.h"
+#include "base/cpu.h"
 #include "base/log.h"
 
 /* An empty stored block that ends a piece on a byte boundary. */
@@ -41,7 +44,58 @@ static int store(struct wd_comp_job *job)
 	return 0;
 }
 
-static int run(struct wd_comp_job *job, struct wf_alg_want *want, bool inflate,
+bool wf_alg_piece_is_final(int result)
+{
+	switch (result) {
+	case 0:
+	case -ENOSPC:
+	case -EBADMSG:
+	case -ENODATA:
+	case -ENOMEM:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A channel that was kept may have died meanwhile: then a new one. */
+static int run_queued(struct wf_alg_slot *slot, const struct wf_alg_want *want,
+		      struct wd_comp_job *job)
+{
+	unsigned int can =
+		job->inflate ? WD_COMP_CAN_INFLATE : WD_COMP_CAN_DEFLATE;
+	struct wf_alg_queue *q;
+	bool fresh;
+	int ret;
+
+	if (want->ch) {
+		q = wf_alg_queue_of(slot, want->ch, can);
+		return q ? wf_alg_queue_run(q, job) : -ENODEV;
+	}
+	do {
+		q = wf_alg_queue_get(slot, can, &fresh);
+		if (!q)
+			return -ENODEV;
+		ret = wf_alg_queue_run(q, job);
+		wf_alg_queue_put(q);
+	} while (ret == -ENODEV && !fresh);
+	return ret;
+}
+
+/* A library does the job in the call. */
+static int run_here(struct wf_alg_slot *slot, const struct wd_alg_comp *d,
+		    struct wd_comp_job *job)
+{
+	int ret = job->inflate ? d->inflate(job) : d->deflate(job);
+
+	if (wf_likely(job->consumed <= job->src_len &&
+		      job->produced <= job->dst_len))
+		return ret;
+	wf_alg_registry_distrust(slot, "returned lengths that cannot be");
+	return -EIO;
+}
+
+static int run(struct wd_comp_job *job, struct wf_alg_want *want,
 	       const char **used)
 {
 	int ret = -ENOTSUP;
@@ -50,6 +104,10 @@ static int run(struct wd_comp_job *job, struct wf_alg_want *want, bool inflate,
 		struct wf_alg_slot *slot = wf_alg_registry_get(want);
 		const struct wd_alg_comp *d;
 
+		if (!slot && want->ch && wf_alg_registry_drives(want->ch)) {
+			want->ch = NULL; /* its device cannot: who can? */
+			continue;
+		}
 		if (!slot)
 			return ret;
 		d = wf_alg_registry_driver(slot);
@@ -59,48 +117,71 @@ static int run(struct wd_comp_job *job, struct wf_alg_want *want, bool inflate,
 		job->produced = 0;
 		job->ended = 0;
 		job->border = 0;
-		ret = inflate ? d->inflate(job) : d->deflate(job);
+		if (!d->submit)
+			ret = run_here(slot, d, job);
+		else
+			ret = wf_alg_queue_fits(d, job) ?
+				      run_queued(slot, want, job) :
+				      -ENOTSUP;
 		want->except |= wf_alg_registry_bit(slot);
 		wf_alg_registry_put(slot);
-		if (ret == -ENODEV)
-			wf_info("driver %s is gone, trying the next", d->name);
-		else if (ret != -ENOTSUP)
+		if (wf_alg_piece_is_final(ret))
 			return ret;
+		if (ret != -ENOTSUP) {
+			wf_info("driver %s failed with a job (%s): trying the "
+				"next",
+				d->name, strerror(-ret));
+			ret = -ENODEV;
+		}
 	}
+}
+
+void wf_alg_piece_want(struct wd_comp_job *job, struct wf_alg_want *want,
+		       bool inflate)
+{
+	job->inflate = inflate;
+	if (inflate) {
+		want->can |= WD_COMP_CAN_INFLATE |
+			     (job->dict_len ? WD_COMP_CAN_INFLATE_DICT : 0) |
+			     (job->flush ? WD_COMP_CAN_INFLATE_STREAM : 0);
+		want->level = -1;
+		return;
+	}
+	want->can |= WD_COMP_CAN_DEFLATE |
+		     (job->dict_len ? WD_COMP_CAN_DEFLATE_DICT : 0);
+	want->level = job->level;
+	want->window = job->window;
+	want->small = job->flush == WD_COMP_FINISH && job->src_len <= SMALL;
+}
+
+int wf_alg_piece_settle(struct wd_comp_job *job, int result)
+{
+	if (!job->inflate &&
+	    (result == -ENOSPC ||
+	     (!result && job->produced > wf_alg_stored_size(job->src_len)))) {
+		int stored = store(job);
+
+		/* What fits as it is stays, where stored blocks do not. */
+		result = stored ? result : 0;
+	}
+	return result;
 }
 
 int wf_alg_piece_deflate(struct wd_comp_job *job, struct wf_alg_want want,
 			 const char **used)
 {
-	int ret;
-
 	if (!job->level) {
 		if (used)
 			*used = "stored";
 		return store(job);
 	}
-	want.can |= WD_COMP_CAN_DEFLATE |
-		    (job->dict_len ? WD_COMP_CAN_DEFLATE_DICT : 0);
-	want.level = job->level;
-	want.window = job->window;
-	want.small = job->flush == WD_COMP_FINISH && job->src_len <= SMALL;
-	ret = run(job, &want, false, used);
-	if (ret == -ENOSPC ||
-	    (!ret && job->produced > wf_alg_stored_size(job->src_len))) {
-		int stored = store(job);
-
-		/* What fits as it is stays, where stored blocks do not. */
-		ret = stored ? ret : 0;
-	}
-	return ret;
+	wf_alg_piece_want(job, &want, false);
+	return wf_alg_piece_settle(job, run(job, &want, used));
 }
 
 int wf_alg_piece_inflate(struct wd_comp_job *job, struct wf_alg_want want,
 			 const char **used)
 {
-	want.can |= WD_COMP_CAN_INFLATE |
-		    (job->dict_len ? WD_COMP_CAN_INFLATE_DICT : 0) |
-		    (job->flush ? WD_COMP_CAN_INFLATE_STREAM : 0);
-	want.level = -1;
-	return run(job, &want, true, used);
+	wf_alg_piece_want(job, &want, true);
+	return run(job, &want, used);
 }

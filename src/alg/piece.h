@@ -20,4 +20,12 @@ int wf_alg_piece_inflate(struct wd_comp_job *job, struct wf_alg_want want,
 			 const char **used);
 size_t wf_alg_piece_bound(size_t len);
 
+/* The parts of these, for a job that is on a queue meanwhile. What the job needs,
+ * into @want; then, for a result that is the job's own (true) and no failure of
+ * the driver's, what is returned to the caller. */
+void wf_alg_piece_want(struct wd_comp_job *job, struct wf_alg_want *want,
+		       bool inflate);
+bool wf_alg_piece_is_final(int result);
+int wf_alg_piece_settle(struct wd_comp_job *job, int result);
+
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small table of slots. A reader counts itself into a slot, then looks again
+ * A small table of slots, and behind it the drivers: what was registered, as a
+ * whole table, whatever size the driver's own has. A driver that was known once
+ * stays in memory, so that whoever has seen it may read its table. A reader counts itself into a slot, then looks again
  * whether the driver is still there; unregistration takes the driver out, then
  * looks whether anybody counts. Both orders are sequentially consistent, so
  * that one of the two sees the other.
@@ -11,17 +13,33 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "alg/drivers.h"
+#include "alg/plugin.h"
+#include "alg/queue.h"
 #include "base/log.h"
+#include "weft/wd.h"
 
 #define SLOTS 32 /* bits of want.except */
 
+/* Up to here tables without WD_COMP_SIZED go. */
+#define OLD_SIZE offsetof(struct wd_alg_comp, version)
+
+/* All but ->bad is constant. */
+struct entry {
+	struct wd_alg_comp table;
+	const struct wd_alg_comp *source; /* whose copy that is */
+	const char *from;
+	_Atomic(const char *) bad;
+	struct entry *next;
+};
+
 struct wf_alg_slot {
-	_Atomic(const struct wd_alg_comp *) driver;
+	_Atomic(struct entry *) entry;
 	atomic_int refs;
 };
 
@@ -39,6 +57,7 @@ static const struct wd_alg_comp *const builtin[] = {
 };
 
 static struct wf_alg_slot slots[SLOTS];
+static struct entry *entries; /* under the lock, or while loading */
 static const char *preferred; /* WD_COMP_DRIVER */
 static atomic_bool preferred_sought;
 static bool reproducible; /* WD_COMP_REPRODUCIBLE */
@@ -50,30 +69,75 @@ static bool is_complete(const struct wd_alg_comp *d)
 	unsigned int streams =
 		WD_COMP_CAN_DEFLATE_STREAM | WD_COMP_CAN_INFLATE_STREAM;
 
-	return d && d->name && *d->name &&
-	       (!(d->can & WD_COMP_CAN_DEFLATE) || d->deflate) &&
-	       (!(d->can & WD_COMP_CAN_INFLATE) || d->inflate) &&
+	return d->name && *d->name &&
+	       (!d->submit || (d->poll && d->open_chan && d->close_chan)) &&
+	       (!(d->can & WD_COMP_CAN_DEFLATE) || d->deflate || d->submit) &&
+	       (!(d->can & WD_COMP_CAN_INFLATE) || d->inflate || d->submit) &&
 	       (!(d->can & streams) || (d->open && d->step && d->close));
 }
 
-static int add_locked(const struct wd_alg_comp *driver)
+/* A driver of another version of the interface has a shorter or longer table. */
+static int copy_table(struct wd_alg_comp *to, const struct wd_alg_comp *from)
+{
+	size_t size = OLD_SIZE;
+
+	if (from && from->can & WD_COMP_SIZED) {
+		if (from->version > WD_COMP_DRV_VERSION)
+			return -EPROTO;
+		size = from->size;
+	}
+	if (!from || size < OLD_SIZE || size % sizeof(void *))
+		return -EINVAL;
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from, size < sizeof(*to) ? size : sizeof(*to));
+	return is_complete(to) ? 0 : -EINVAL;
+}
+
+static struct entry *entry_of(const struct wd_alg_comp *source,
+			      const struct wd_alg_comp *table, const char *from)
+{
+	struct entry *e;
+
+	for (e = entries; e; e = e->next) {
+		if (e->source == source &&
+		    !memcmp(&e->table, table, sizeof(*table)))
+			return e;
+	}
+	e = malloc(sizeof(*e));
+	if (!e)
+		return NULL;
+	*e = (struct entry){
+		.table = *table, .source = source, .from = from, .next = entries
+	};
+	entries = e;
+	return e;
+}
+
+static int add_locked(const struct wd_alg_comp *driver, const char *from)
 {
 	struct wf_alg_slot *free_slot = NULL;
-	int ret;
+	struct wd_alg_comp table;
+	struct entry *entry;
+	int ret = copy_table(&table, driver);
 
+	if (ret)
+		return ret;
 	for (int i = SLOTS - 1; i >= 0; i--) {
-		const struct wd_alg_comp *d = atomic_load(&slots[i].driver);
+		struct entry *e = atomic_load(&slots[i].entry);
 
-		if (!d && !atomic_load(&slots[i].refs))
+		if (!e && !atomic_load(&slots[i].refs))
 			free_slot = &slots[i];
-		else if (d && !strcmp(d->name, driver->name))
+		else if (e && !strcmp(e->table.name, table.name))
 			return -EEXIST;
 	}
 	if (!free_slot)
 		return -ENOSPC;
-	ret = driver->init ? driver->init() : 0;
+	entry = entry_of(driver, &table, from);
+	if (!entry)
+		return -ENOMEM;
+	ret = table.init ? table.init() : 0;
 	if (!ret)
-		atomic_store(&free_slot->driver, driver);
+		atomic_store(&free_slot->entry, entry);
 	return ret;
 }
 
@@ -95,7 +159,13 @@ static void add_builtin(void)
 	/* Without the lock: nobody takes it before this is over, and a child
 	 * forked meanwhile does this again (pthread_once() sees to that). */
 	for (size_t i = 0; builtin[i]; i++)
-		add_locked(builtin[i]);
+		add_locked(builtin[i], "built in");
+	wf_alg_plugin_load();
+}
+
+int wf_alg_registry_plug(const struct wd_alg_comp *driver, const char *from)
+{
+	return add_locked(driver, from);
 }
 
 /* At the first use, when programs have registered drivers of their own. */
@@ -106,15 +176,15 @@ static void seek_preferred(void)
 	if (atomic_exchange(&preferred_sought, true))
 		return;
 	for (int i = 0; i < SLOTS; i++) {
-		const struct wd_alg_comp *d = atomic_load(&slots[i].driver);
+		const struct entry *e = atomic_load(&slots[i].entry);
 		size_t len = strlen(names);
 
-		if (!d)
+		if (!e)
 			continue;
-		if (!strcmp(d->name, preferred))
+		if (!strcmp(e->table.name, preferred))
 			return;
 		snprintf(names + len, sizeof(names) - len, "%s%s",
-			 len ? ", " : "", d->name);
+			 len ? ", " : "", e->table.name);
 	}
 	wf_warn("WD_COMP_DRIVER=%s: there is no driver of that name and it is "
 		"ignored; there are %s",
@@ -127,6 +197,22 @@ bool wf_alg_registry_reproducible(void)
 	return reproducible;
 }
 
+static bool drives(const struct wd_alg_comp *d, const struct wd_chan *ch)
+{
+	return d->api && ch->dev_info && !strcmp(d->api, ch->dev_info->api);
+}
+
+bool wf_alg_registry_drives(const struct wd_chan *ch)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		const struct entry *e = atomic_load(&slots[i].entry);
+
+		if (e && drives(&e->table, ch))
+			return true;
+	}
+	return false;
+}
+
 static bool can_do(const struct wd_alg_comp *d, const struct wf_alg_want *want)
 {
 	int window = want->window ? want->window : 15;
@@ -136,6 +222,8 @@ static bool can_do(const struct wd_alg_comp *d, const struct wf_alg_want *want)
 	if ((d->can & want->can) != want->can || (want->local && d->node >= 0))
 		return false;
 	if (want->name && strcmp(want->name, d->name) != 0)
+		return false;
+	if (want->ch && !drives(d, want->ch))
 		return false;
 	/* Only zlib streams, and its output does not depend on the calls. */
 	if (deflate && reproducible && !want->name &&
@@ -172,24 +260,27 @@ struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 	    !atomic_load_explicit(&preferred_sought, memory_order_relaxed))
 		seek_preferred();
 	for (;;) {
-		const struct wd_alg_comp *best = NULL;
+		const struct entry *best = NULL;
 		struct wf_alg_slot *slot = NULL;
 
 		for (int i = 0; i < SLOTS; i++) {
-			const struct wd_alg_comp *d = atomic_load_explicit(
-				&slots[i].driver, memory_order_acquire);
+			const struct entry *e = atomic_load_explicit(
+				&slots[i].entry, memory_order_acquire);
 
-			if (!d || want->except >> i & 1 || !can_do(d, want) ||
-			    !is_better(d, best, want))
+			if (!e || want->except >> i & 1 ||
+			    !can_do(&e->table, want) ||
+			    !is_better(&e->table, best ? &best->table : NULL,
+				       want) ||
+			    atomic_load_explicit(&e->bad, memory_order_relaxed))
 				continue;
-			best = d;
+			best = e;
 			slot = &slots[i];
 		}
 		if (!slot)
 			return NULL;
 		/* Pairs with wd_alg_comp_unregister(). */
 		atomic_fetch_add(&slot->refs, 1);
-		if (atomic_load(&slot->driver) == best)
+		if (atomic_load(&slot->entry) == best)
 			return slot;
 		atomic_fetch_sub(&slot->refs, 1);
 	}
@@ -210,7 +301,18 @@ void wf_alg_registry_put(struct wf_alg_slot *slot)
 
 const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *slot)
 {
-	return atomic_load_explicit(&slot->driver, memory_order_relaxed);
+	return &atomic_load_explicit(&slot->entry, memory_order_relaxed)->table;
+}
+
+void wf_alg_registry_distrust(struct wf_alg_slot *slot, const char *why)
+{
+	struct entry *e =
+		atomic_load_explicit(&slot->entry, memory_order_relaxed);
+	const char *none = NULL;
+
+	if (atomic_compare_exchange_strong(&e->bad, &none, why))
+		wf_warn("driver %s (%s) %s; it is not used any more",
+			e->table.name, e->from, why);
 }
 
 uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot)
@@ -222,13 +324,11 @@ int wd_alg_comp_register(const struct wd_alg_comp *driver)
 {
 	int ret;
 
-	if (!is_complete(driver))
-		return -EINVAL;
 	pthread_once(&once, add_builtin);
 	pthread_mutex_lock(&change);
-	ret = add_locked(driver);
+	ret = add_locked(driver, "program");
 	pthread_mutex_unlock(&change);
-	if (ret)
+	if (ret && driver && driver->name)
 		wf_info("driver %s was not registered: %s", driver->name,
 			strerror(-ret));
 	return ret;
@@ -236,6 +336,7 @@ int wd_alg_comp_register(const struct wd_alg_comp *driver)
 
 int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 {
+	struct entry *e = NULL;
 	int ret = -ENOENT;
 
 	if (!driver)
@@ -243,21 +344,48 @@ int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 	pthread_once(&once, add_builtin);
 	pthread_mutex_lock(&change);
 	for (int i = 0; i < SLOTS; i++) {
-		if (atomic_load(&slots[i].driver) != driver)
+		e = atomic_load(&slots[i].entry);
+		if (!e || (e->source != driver && &e->table != driver))
 			continue;
+		/* Its idle channels are no use of it. */
+		wf_alg_queue_close_idle(&slots[i]);
 		/* Pairs with wf_alg_registry_get(). */
-		atomic_store(&slots[i].driver, NULL);
+		atomic_store(&slots[i].entry, NULL);
 		ret = 0;
 		if (atomic_load(&slots[i].refs)) {
-			atomic_store(&slots[i].driver, driver);
+			atomic_store(&slots[i].entry, e);
 			ret = -EBUSY;
 		}
 		break;
 	}
 	pthread_mutex_unlock(&change);
-	if (!ret && driver->exit)
-		driver->exit();
+	if (!ret && e->table.exit)
+		e->table.exit();
 	return ret;
+}
+
+bool wf_alg_registry_known(unsigned int n, struct wf_alg_known *known)
+{
+	pthread_once(&once, add_builtin);
+	for (int i = 0; i < SLOTS; i++) {
+		const struct entry *e = atomic_load(&slots[i].entry);
+
+		if (!e || n--)
+			continue;
+		*known = (struct wf_alg_known){
+			.driver = &e->table,
+			.from = e->from,
+			.bad = atomic_load(&e->bad),
+		};
+		return true;
+	}
+	return false;
+}
+
+const char *wf_alg_registry_preferred(void)
+{
+	pthread_once(&once, add_builtin);
+	return preferred;
 }
 
 const struct wd_alg_comp *wd_alg_comp_list(unsigned int n)

@@ -8,6 +8,7 @@
 #define WF_ALG_REGISTRY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <weft/wd_comp_drv.h>
@@ -23,18 +24,42 @@ struct wf_alg_want {
 	bool small; /* rather one that streams: it works without large tables */
 	bool local; /* none that works in another process or device */
 	uint32_t except; /* bits of slots that failed already */
+	/* The application's channel: only a driver that knows its device. */
+	struct wd_chan *ch;
 };
 
 /* A reference to the best driver, or NULL. */
 struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want);
 void wf_alg_registry_put(struct wf_alg_slot *slot);
+/* Its table as a library of this version has it: members that the driver does
+ * not have are 0. It is there for ever. */
 const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
+/* The driver has done what cannot be: it is reported, @why, and not asked again.
+ * @why is a constant. */
+void wf_alg_registry_distrust(struct wf_alg_slot *slot, const char *why);
 /* Another reference to the same. */
 struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot);
 /* Whether WD_COMP_REPRODUCIBLE asks for output that does not depend on how a
  * stream is cut into calls. */
 bool wf_alg_registry_reproducible(void);
+/* Whether any driver knows the device of this channel. */
+bool wf_alg_registry_drives(const struct wd_chan *ch);
 /* Its bit in want.except. */
 uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot);
+/* As wd_alg_comp_register(), for a plug-in: @from is its file, and stays. Only
+ * while the plug-ins are loaded. */
+int wf_alg_registry_plug(const struct wd_alg_comp *driver, const char *from);
+
+/* What is known of a driver, for `weft info`. */
+struct wf_alg_known {
+	const struct wd_alg_comp *driver;
+	const char *from; /* "built in", "program", or a file */
+	const char *bad;  /* why it is not asked any more; NULL: it is */
+};
+
+/* The Nth that was ever registered and still is; false if there are no more. */
+bool wf_alg_registry_known(unsigned int n, struct wf_alg_known *known);
+/* WD_COMP_DRIVER, or NULL. */
+const char *wf_alg_registry_preferred(void);
 
 #endif

@@ -45,7 +45,8 @@ void wf_alg_serial_exit(struct wf_serial *s)
 static void begin_stream(struct wf_serial *s, int wrap)
 {
 	end_stream(s);
-	wf_deflate_inflate_init(&s->stream, wf_alg_std_mem, wrap, 15);
+	wf_deflate_inflate_init(&s->stream, &s->codes, wf_alg_std_mem, wrap,
+				15);
 	s->begun = true;
 }
 
@@ -132,9 +133,9 @@ static enum wf_inflate_ret run(struct wf_serial *s, const uint8_t *in,
 static enum wf_serial_ret read_header(struct wf_serial *s, const uint8_t *in,
 				      uint64_t end, bool eof)
 {
-	static uint8_t nowhere[1];
 	enum wf_serial_ret ret;
-	size_t made;
+	size_t used;
+	int over;
 
 	if (s->alg == WD_COMP_RAW) {
 		s->at = (struct wf_border){ s->pos * 8, false };
@@ -147,9 +148,7 @@ static enum wf_serial_ret read_header(struct wf_serial *s, const uint8_t *in,
 		if (s->alg == WD_COMP_GZIP && s->members &&
 		    !begins_member(s, in, end, eof, &ret))
 			return ret;
-		begin_stream(s, WF_INFLATE_CHECK | (s->alg == WD_COMP_GZIP ?
-							    WF_INFLATE_GZIP :
-							    WF_INFLATE_ZLIB));
+		begin_stream(s, wf_alg_wrap_format(s->alg));
 		s->head = (struct wf_inflate_head){
 			.extra = s->first ? s->extra : NULL,
 			.extra_max = EXTRA_MOST,
@@ -157,24 +156,18 @@ static enum wf_serial_ret read_header(struct wf_serial *s, const uint8_t *in,
 		if (s->alg == WD_COMP_GZIP)
 			s->stream.head = &s->head;
 	}
-	switch (run(s, in, end, nowhere, 0, &made)) {
-	case WF_INFLATE_OK:
-	case WF_INFLATE_NO_PROGRESS:
-		break;
-	case WF_INFLATE_NO_MEMORY:
-		return fail(s, -ENOMEM);
-	default:
-		return fail(s, -EBADMSG);
-	}
-	if (wf_deflate_inflate_data_type(&s->stream) & BETWEEN) {
+	over = wf_deflate_head_read(&s->stream, in + s->pos,
+				    (size_t)(end - s->pos), &used);
+	s->pos += used;
+	if (over < 0)
+		return fail(s, over);
+	if (over) {
 		s->at = (struct wf_border){ s->pos * 8, false };
 		s->phase = WF_SERIAL_IN_DATA;
 		begin_stream(s, WF_INFLATE_RAW);
 		return WF_SERIAL_HEADER;
 	}
-	if (s->pos < end || !eof)
-		return WF_SERIAL_INPUT;
-	return fail(s, -ENODATA);
+	return eof ? fail(s, -ENODATA) : WF_SERIAL_INPUT;
 }
 
 static enum wf_serial_ret read_data(struct wf_serial *s, const uint8_t *in,

@@ -36,6 +36,7 @@ struct wf_serial {
 	struct wf_inflate_head head;
 	uint8_t *extra; /* of the first header; 65535 bytes */
 	struct wf_inflate stream;
+	struct wf_inflate_codes codes;
 };
 
 /* At the very begin. -ENOMEM. */

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Headers and trailers, written and read.
+ * Headers and trailers, written. Headers are read by deflate/head.c.
  */
 #include "alg/wrap.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include <weft/wd_comp.h>
+
+#include "deflate/inflate.h"
 
 #define GZIP_FIXED 10
 #define GZIP_OS_UNIX 3
 #define STORED_MAX 65535
 
 enum gzip_flag {
-	GZIP_TEXT = 1,
-	GZIP_HCRC = 2,
 	GZIP_EXTRA = 4,
 	GZIP_NAME = 8,
-	GZIP_COMMENT = 16,
-	GZIP_RESERVED = 0xe0,
 };
 
 static void put_le32(uint8_t *out, uint32_t value)
@@ -32,6 +29,13 @@ static void put_be32(uint8_t *out, uint32_t value)
 {
 	for (int i = 0; i < 4; i++)
 		out[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+int wf_alg_wrap_format(int alg)
+{
+	return alg == WD_COMP_GZIP ? WF_INFLATE_GZIP | WF_INFLATE_CHECK :
+	       alg == WD_COMP_ZLIB ? WF_INFLATE_ZLIB | WF_INFLATE_CHECK :
+				     WF_INFLATE_RAW;
 }
 
 size_t wf_alg_wrap_header_size(int alg)
@@ -113,118 +117,6 @@ bool wf_alg_wrap_trailer_is(const uint8_t *in, int alg, uint32_t check,
 	size_t len = wf_alg_wrap_trailer(want, alg, check, total);
 
 	return !memcmp(in, want, len);
-}
-
-void wf_alg_wrap_begin(struct wf_wrap *wrap, int alg)
-{
-	*wrap = (struct wf_wrap){
-		.alg = alg,
-		.state = alg == WD_COMP_RAW ? WF_WRAP_DONE : WF_WRAP_FIXED,
-		.window = 15,
-	};
-}
-
-/* The fixed part is whole. */
-static int fixed_done(struct wf_wrap *w)
-{
-	const uint8_t *b = w->bytes;
-
-	if (w->alg == WD_COMP_ZLIB) {
-		/* FDICT: such a stream needs what only the caller has. */
-		if ((b[0] << 8 | b[1]) % 31 || (b[0] & 15) != 8 ||
-		    b[0] >> 4 > 7 || b[1] & 0x20)
-			return -EBADMSG;
-		w->window = (b[0] >> 4) + 8;
-		w->state = WF_WRAP_DONE;
-		return 0;
-	}
-	if (b[0] != 0x1f || b[1] != 0x8b || b[2] != 8 || b[3] & GZIP_RESERVED)
-		return -EBADMSG;
-	w->flags = b[3];
-	w->state = WF_WRAP_EXTRA_LEN;
-	return 0;
-}
-
-/* One byte into a field of @n; true when that is all of them. */
-static bool gather(struct wf_wrap *w, uint8_t byte, unsigned int n)
-{
-	w->bytes[w->have++] = byte;
-	if (w->have < n)
-		return false;
-	w->have = 0;
-	return true;
-}
-
-/* Fields that the flags leave out. */
-static void skip_absent(struct wf_wrap *w)
-{
-	if (w->state == WF_WRAP_EXTRA_LEN && !(w->flags & GZIP_EXTRA))
-		w->state = WF_WRAP_NAME;
-	if (w->state == WF_WRAP_EXTRA && !w->left)
-		w->state = WF_WRAP_NAME;
-	if (w->state == WF_WRAP_NAME && !(w->flags & GZIP_NAME))
-		w->state = WF_WRAP_COMMENT;
-	if (w->state == WF_WRAP_COMMENT && !(w->flags & GZIP_COMMENT))
-		w->state = WF_WRAP_HCRC;
-	if (w->state == WF_WRAP_HCRC && !(w->flags & GZIP_HCRC))
-		w->state = WF_WRAP_DONE;
-}
-
-static int read_byte(struct wf_wrap *w, uint8_t byte)
-{
-	switch (w->state) {
-	case WF_WRAP_FIXED:
-		if (!gather(w, byte, w->alg == WD_COMP_ZLIB ? 2 : GZIP_FIXED))
-			return 0;
-		return fixed_done(w);
-	case WF_WRAP_EXTRA_LEN:
-		if (gather(w, byte, 2)) {
-			w->left = w->bytes[0] | (uint32_t)w->bytes[1] << 8;
-			w->state = WF_WRAP_EXTRA;
-		}
-		return 0;
-	case WF_WRAP_EXTRA:
-		if (w->extra && w->extra_len < w->extra_room)
-			w->extra[w->extra_len++] = byte;
-		w->left--;
-		return 0;
-	case WF_WRAP_NAME:
-	case WF_WRAP_COMMENT:
-		if (!byte)
-			w->state++;
-		return 0;
-	case WF_WRAP_HCRC:
-		if (!gather(w, byte, 2))
-			return 0;
-		w->state = WF_WRAP_DONE;
-		return (w->bytes[0] | w->bytes[1] << 8) ==
-				       (int)(w->crc & 0xffff) ?
-			       0 :
-			       -EBADMSG;
-	default:
-		return 0;
-	}
-}
-
-int wf_alg_wrap_read(struct wf_wrap *wrap, const uint8_t *in, size_t len,
-		     size_t *used)
-{
-	size_t i = 0;
-	int ret = 0;
-
-	while (wrap->state != WF_WRAP_DONE && i < len && !ret) {
-		enum wf_wrap_state before = wrap->state;
-
-		ret = read_byte(wrap, in[i]);
-		if (wrap->alg == WD_COMP_GZIP && before != WF_WRAP_HCRC)
-			wrap->crc = wd_comp_check(WD_COMP_GZIP, wrap->crc,
-						  in + i, 1);
-		i++;
-		if (!ret && wrap->alg == WD_COMP_GZIP)
-			skip_absent(wrap);
-	}
-	*used = i;
-	return ret ? ret : wrap->state == WF_WRAP_DONE;
 }
 
 size_t wf_alg_stored_size(size_t len)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What stands around the deflate data: headers and trailers of zlib (RFC 1950)
- * and gzip (RFC 1952), byte for byte as zlib writes them. Reading takes bytes
- * as they come. Stored blocks are written here too: they need no driver.
+ * and gzip (RFC 1952), byte for byte as zlib writes them. Headers are read by
+ * deflate/inflate.h. Stored blocks are written here too: they need no driver.
  */
 #ifndef WF_ALG_WRAP_H
 #define WF_ALG_WRAP_H
@@ -33,35 +33,8 @@ struct wf_wrap_member {
  * a zero. */
 size_t wf_alg_wrap_member(uint8_t *out, const struct wf_wrap_member *member);
 
-enum wf_wrap_state {
-	WF_WRAP_FIXED, /* first 2 (zlib) or 10 (gzip) bytes */
-	WF_WRAP_EXTRA_LEN,
-	WF_WRAP_EXTRA,
-	WF_WRAP_NAME,
-	WF_WRAP_COMMENT,
-	WF_WRAP_HCRC,
-	WF_WRAP_DONE,
-};
-
-struct wf_wrap {
-	int alg;
-	enum wf_wrap_state state;
-	unsigned int have; /* bytes of the current field */
-	uint32_t left;	   /* of the extra field */
-	uint32_t crc;	   /* of the header, when it has one */
-	uint8_t flags;
-	uint8_t bytes[10];
-	int window; /* what a zlib header says */
-	/* Where the extra field goes, if anybody wants it. */
-	uint8_t *extra;
-	size_t extra_room;
-	size_t extra_len;
-};
-
-void wf_alg_wrap_begin(struct wf_wrap *wrap, int alg);
-/* 1: the header is over, 0: it wants more, -EBADMSG. *used bytes were read. */
-int wf_alg_wrap_read(struct wf_wrap *wrap, const uint8_t *in, size_t len,
-		     size_t *used);
+/* What deflate/inflate.h calls such a format, its checksum compared. */
+int wf_alg_wrap_format(int alg);
 /* Whether a whole trailer says this. */
 bool wf_alg_wrap_trailer_is(const uint8_t *in, int alg, uint32_t check,
 			    uint64_t total);

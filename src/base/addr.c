@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/place.h"
 #include "os/file.h"
 #include "os/socket.h"
 
@@ -28,6 +29,7 @@ int wf_base_addr_set(struct wf_addr *addr, const void *sa, size_t len)
 		addr->in.sin_family = AF_INET;
 		addr->in.sin_addr = in.sin_addr;
 		addr->in.sin_port = in.sin_port;
+		wf_base_place_put(addr, wf_base_place_in(&in));
 		return 0;
 	}
 	if (family != AF_INET6 || len < sizeof(in6))
@@ -37,6 +39,7 @@ int wf_base_addr_set(struct wf_addr *addr, const void *sa, size_t len)
 		addr->in.sin_family = AF_INET;
 		memcpy(&addr->in.sin_addr, &in6.sin6_addr.s6_addr[12], 4);
 		addr->in.sin_port = in6.sin6_port;
+		wf_base_place_put(addr, wf_base_place_in6(&in6));
 		return 0;
 	}
 	addr->in6.sin6_family = AF_INET6;
@@ -45,6 +48,8 @@ int wf_base_addr_set(struct wf_addr *addr, const void *sa, size_t len)
 	/* Only a link-local address needs its interface to be unique. */
 	if (IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr))
 		addr->in6.sin6_scope_id = in6.sin6_scope_id;
+	else
+		wf_base_place_put(addr, wf_base_place_in6(&in6));
 	return 0;
 }
 
@@ -52,6 +57,14 @@ socklen_t wf_base_addr_len(const struct wf_addr *addr)
 {
 	return addr->sa.sa_family == AF_INET ? sizeof(addr->in) :
 					       sizeof(addr->in6);
+}
+
+/* The interface that a link-local address needs; else 0. */
+static uint32_t scope_of(const struct wf_addr *addr)
+{
+	return IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr) ?
+		       addr->in6.sin6_scope_id :
+		       0;
 }
 
 bool wf_base_addr_equal(const struct wf_addr *a, const struct wf_addr *b)
@@ -62,17 +75,19 @@ bool wf_base_addr_equal(const struct wf_addr *a, const struct wf_addr *b)
 		return a->in.sin_port == b->in.sin_port &&
 		       a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
 	return a->in6.sin6_port == b->in6.sin6_port &&
-	       a->in6.sin6_scope_id == b->in6.sin6_scope_id &&
+	       scope_of(a) == scope_of(b) &&
 	       !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr,
 		       sizeof(a->in6.sin6_addr));
 }
 
 uint64_t wf_base_addr_hash(const struct wf_addr *addr)
 {
-	const unsigned char *p = (const unsigned char *)addr;
+	struct wf_addr plain = *addr;
+	const unsigned char *p = (const unsigned char *)&plain;
 	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
 
 	/* Addresses made by wf_base_addr_set() are zero where unused. */
+	wf_base_place_put(&plain, 0);
 	for (size_t i = 0; i < wf_base_addr_len(addr); i++)
 		hash = (hash ^ p[i]) * 0x100000001b3u;
 	return hash;
@@ -154,9 +169,8 @@ const char *wf_base_addr_str(const struct wf_addr *addr, char *buf, size_t len)
 		return buf;
 	}
 	inet_ntop(AF_INET6, &addr->in6.sin6_addr, ip, sizeof(ip));
-	if (addr->in6.sin6_scope_id)
-		snprintf(buf, len, "[%s%%%u]:%u", ip, addr->in6.sin6_scope_id,
-			 port);
+	if (scope_of(addr))
+		snprintf(buf, len, "[%s%%%u]:%u", ip, scope_of(addr), port);
 	else
 		snprintf(buf, len, "[%s]:%u", ip, port);
 	return buf;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Socket addresses as identities: IPv4 and IPv6, compared and hashed by
- * family, address, port and scope. An IPv4-mapped IPv6 address is turned into
- * plain IPv4, so that one peer never has two names.
+ * family, address, port and, if link-local, scope. An IPv4-mapped IPv6 address
+ * is turned into plain IPv4, so that one peer never has two names. The place
+ * that an address may state (place.h) is kept, and is no part of its identity
+ * here.
  */
 #ifndef WF_BASE_ADDR_H
 #define WF_BASE_ADDR_H

@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "base/amount.h"
+#include "base/folder.h"
 #include "os/net.h"
 #include "os/process.h"
 
@@ -189,14 +190,32 @@ static bool is_choice(const char *choices, const char *given)
 	return false;
 }
 
+/* The first of a list, separated by commas, that is no interface; false: all
+ * are. */
+static bool find_absent(const char *given, char name[IF_NAMESIZE])
+{
+	while (*given) {
+		size_t len = strcspn(given, ",");
+
+		snprintf(name, IF_NAMESIZE, "%.*s", (int)len, given);
+		if (len >= IF_NAMESIZE || !wf_os_iface_exists(name))
+			return true;
+		given += len + (given[len] == ',');
+	}
+	return false;
+}
+
 static bool read_text(const struct wf_setting *s, const char *given,
 		      char note[WF_SETTING_NOTE])
 {
-	if (s->kind == WF_SETTING_IFACE && !wf_os_iface_exists(given)) {
+	char name[IF_NAMESIZE];
+
+	if (s->kind == WF_SETTING_IFACE && find_absent(given, name)) {
 		/* Another one might lead to another network. */
 		snprintf(note, WF_SETTING_NOTE,
-			 "there is no interface of this name, and no other is "
-			 "taken in its place");
+			 "there is no interface \"%s\", and no other is taken "
+			 "in its place",
+			 name);
 	} else if (s->kind == WF_SETTING_CHOICE &&
 		   !is_choice(s->choices, given)) {
 		snprintf(note, WF_SETTING_NOTE, "not %s", s->choices);
@@ -207,6 +226,8 @@ static bool read_text(const struct wf_setting *s, const char *given,
 			 "neither \"any\" nor user numbers separated by "
 			 "commas");
 		return false;
+	} else if (s->kind == WF_SETTING_FOLDER && strcmp(given, "none") != 0) {
+		return wf_base_folder_judge(given, note, WF_SETTING_NOTE);
 	}
 	return true;
 }

@@ -22,6 +22,7 @@ enum wf_setting_kind {
 	WF_SETTING_IFACE,  /* the rest are texts */
 	WF_SETTING_CHOICE, /* one of some words */
 	WF_SETTING_USERS,
+	WF_SETTING_FOLDER,
 	WF_SETTING_TEXT,
 };
 

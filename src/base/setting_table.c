@@ -27,7 +27,9 @@ const struct wf_setting wf_base_settings[] = {
 		.name = "iface",
 		.kind = WF_SETTING_IFACE,
 		.words = "the first that is up and not loopback",
-		.help = "Network interface whose address endpoints take",
+		.help = "Network interface whose address endpoints take; "
+			"large transfers to other nodes use further ones, "
+			"separated by commas, as well",
 		.why = "peers on other nodes reach this node by it; between "
 		       "processes of one node it makes no difference",
 	},
@@ -192,10 +194,12 @@ const struct wf_setting wf_base_settings[] = {
 		.name = "nic",
 		.kind = WF_SETTING_CHOICE,
 		.choices = "tcp or udp",
-		.words = "udp",
+		.words = "tcp",
 		.help = "Device by which other nodes are reached. It must be "
 			"the same for all processes of a job",
-		.why = "it does not need the kernel's help",
+		.why = "the kernel's TCP is faster from 16 KiB on, shares links "
+		       "fairly, and RMA needs no help of the target; udp is "
+		       "for tests of a bad network (FI_WEFT_FAULT)",
 	},
 	{
 		.name = "net_thread",
@@ -214,6 +218,27 @@ const struct wf_setting wf_base_settings[] = {
 			"applications: loss=1%,reorder=25%,dup=0.5%,delay=1ms,"
 			"seed=7",
 		.why = "it is for tests",
+	},
+	{
+		.name = "dir",
+		.kind = WF_SETTING_FOLDER,
+		.words = "/run/weft if it is there and can be used",
+		.help = "Folder in which processes of this host that are in "
+			"different network namespaces (containers) find each "
+			"other; \"none\" uses no folder",
+		.why = "a folder that containers share is the one place where "
+		       "they can meet; without it they exchange packets",
+	},
+	{
+		.name = "ptracer",
+		.kind = WF_SETTING_BOOL,
+		.fallback = 0,
+		.help = "Whether any process of the same user may trace this "
+			"one, so that CMA works where the kernel has "
+			"kernel.yama.ptrace_scope = 1",
+		.why = "it takes away a protection that the administrator "
+		       "chose: a process of the user that was taken over could "
+		       "read this one's memory",
 	},
 	{
 		.name = "allow_uid",

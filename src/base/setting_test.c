@@ -82,6 +82,9 @@ static void test_values(void **state)
 		{ "allow_uid", "alice", false, 0, "user numbers" },
 		{ "iface", "lo", true, 0, "" },
 		{ "iface", "nosuch0", true, 0, "no interface" },
+		{ "iface", "lo,lo", true, 0, "" },
+		{ "iface", "lo,nosuch0", true, 0, "no interface \"nosuch0\"" },
+		{ "iface", "lo,,lo", true, 0, "no interface \"\"" },
 	};
 
 	(void)state;

@@ -155,6 +155,8 @@ void wd_release_channel(struct wd_chan *ch)
 
 	if (!core)
 		return;
+	if (core->user)
+		core->user_close(core->user);
 	wd_drv_stop(ch);
 	wf_base_fork_unwatch(&core->watch);
 	wf_chan_memory_release(core);

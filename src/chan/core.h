@@ -78,6 +78,9 @@ struct wf_chan_core {
 	uint32_t id;
 	int event_fd; /* -1: none */
 	int kick_fd;
+	/* What the layer above keeps for the channel: closed before it is. */
+	void *_Atomic user;
+	void (*user_close)(void *user);
 };
 
 /* NULL for a channel that was never requested. */

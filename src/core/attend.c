@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The thread that drives endpoints whose owner does not call.
+ * The thread that drives endpoints whose owner does not call. It is there, with
+ * its two descriptors, while there are such endpoints: whoever closes the last
+ * one waits until the thread has ended.
  *
  * Order of locks: the list's, an endpoint's.
  */
@@ -27,7 +29,11 @@
 
 WF_PER_PROCESS static struct wf_os_mutex lock = WF_OS_MUTEX_INIT;
 WF_PER_PROCESS static struct wf_list all = { &all, &all };
+/* The thread; it has begun and is not joined; it has not ended. */
+WF_PER_PROCESS static struct wf_os_thread thread;
+WF_PER_PROCESS static bool started;
 WF_PER_PROCESS static bool running;
+WF_PER_PROCESS static struct wf_os_cond ended = WF_OS_COND_INIT;
 WF_PER_PROCESS static int epoll_fd = -1; /* the loops of all endpoints */
 WF_PER_PROCESS static int wake_fd = -1;	 /* and this, for a new one */
 WF_PER_PROCESS static struct wf_os_once once = WF_OS_ONCE_INIT;
@@ -161,6 +167,7 @@ static void *attend(void *arg)
 		wf_os_eventfd_read(wake_fd, &value);
 		if (wf_base_list_empty(&all)) {
 			running = false;
+			wf_os_cond_broadcast(&ended);
 			wf_os_mutex_unlock(&lock);
 			return NULL;
 		}
@@ -176,7 +183,17 @@ static void *attend(void *arg)
 	}
 }
 
-/* -- the list --------------------------------------------------------------- */
+/* -- what the thread needs -------------------------------------------------- */
+
+static void close_fds(void)
+{
+	if (epoll_fd < 0)
+		return;
+	wf_os_close(epoll_fd);
+	wf_os_close(wake_fd);
+	epoll_fd = -1;
+	wake_fd = -1;
+}
 
 static int open_fds(void)
 {
@@ -202,6 +219,40 @@ static int open_fds(void)
 	return err;
 }
 
+/* It does not take the lock any more once it does not run. */
+static void join(void)
+{
+	if (started)
+		wf_os_thread_join(thread);
+	started = false;
+}
+
+static int start(void)
+{
+	int err;
+
+	if (running)
+		return 0;
+	join();
+	err = wf_os_thread_start(&thread, attend, NULL);
+	started = !err;
+	running = !err;
+	return err;
+}
+
+/* Nobody needs the thread any more, unless somebody comes meanwhile. */
+static void stop(void)
+{
+	while (running && wf_base_list_empty(&all))
+		wf_os_cond_wait(&ended, &lock);
+	if (!wf_base_list_empty(&all))
+		return;
+	join();
+	close_fds();
+}
+
+/* -- forks ------------------------------------------------------------------ */
+
 /* No child is made while the thread is in an endpoint. */
 static void before_fork(void)
 {
@@ -213,16 +264,17 @@ static void in_parent(void)
 	wf_os_mutex_unlock(&lock);
 }
 
-/* The thread does not exist here. */
+/* The thread does not exist here, and the endpoints are the parent's. */
 static void in_child(void)
 {
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &all)
+		wf_base_list_del(pos);
+	started = false;
 	running = false;
-	if (epoll_fd >= 0) {
-		wf_os_close(epoll_fd);
-		wf_os_close(wake_fd);
-		epoll_fd = -1;
-		wake_fd = -1;
-	}
+	wf_os_cond_init(&ended);
+	close_fds();
 	wf_os_mutex_unlock(&lock);
 }
 
@@ -234,20 +286,7 @@ static void register_handlers(void)
 	wf_os_atfork(before_fork, in_parent, in_child);
 }
 
-static int start(void)
-{
-	struct wf_os_thread thread;
-	int err;
-
-	if (running)
-		return 0;
-	err = wf_os_thread_start(&thread, attend, NULL);
-	if (err)
-		return err;
-	wf_os_thread_detach(thread);
-	running = true;
-	return 0;
-}
+/* -- the list --------------------------------------------------------------- */
 
 static int add(struct wf_attended *a)
 {
@@ -283,6 +322,8 @@ int wf_core_attend_add(struct wf_attended *a)
 	wf_os_once(&once, register_handlers);
 	wf_os_mutex_lock(&lock);
 	err = add(a);
+	if (err && wf_base_list_empty(&all))
+		stop();
 	wf_os_mutex_unlock(&lock);
 	if (err)
 		wf_warn("no thread for automatic progress: error %d", -err);
@@ -294,11 +335,15 @@ void wf_core_attend_remove(struct wf_attended *a)
 	if (!a->link.next)
 		return; /* was never added */
 	wf_os_mutex_lock(&lock);
-	wf_base_list_del(&a->link);
-	if (epoll_fd >= 0) {
+	/* A child has left it out: a descriptor of its own may have the number
+	 * of the parent's. */
+	if (!wf_base_list_empty(&a->link)) {
+		wf_base_list_del(&a->link);
 		wf_os_epoll_ctl(epoll_fd, EPOLL_CTL_DEL,
 				a->core->host.loop.epoll_fd, NULL);
 		wf_os_eventfd_write(wake_fd, 1);
+		if (wf_base_list_empty(&all))
+			stop();
 	}
 	wf_os_mutex_unlock(&lock);
 }

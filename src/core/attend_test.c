@@ -6,7 +6,9 @@
  */
 #include "core/attend.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -274,6 +276,82 @@ static void test_removed(void **state)
 	}
 }
 
+static int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+/* Bug: the thread's two descriptors stayed in the process when the last
+ * endpoint was closed. */
+static void test_gives_back(void **state)
+{
+	int before = descriptors();
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		struct end a, b;
+
+		open_end(&a);
+		open_end(&b);
+		if (i & 1)
+			AWAIT(is_asleep(&a));
+		close_end(&a);
+		close_end(&b);
+		assert_int_equal(descriptors(), before);
+	}
+}
+
+static void *come_and_go(void *arg)
+{
+	struct end *e = arg;
+	intptr_t failed = 0;
+
+	for (int i = 0; i < 500; i++) {
+		failed += wf_core_attend_add(&e->attended) != 0;
+		wf_core_attend_remove(&e->attended);
+	}
+	return (void *)failed;
+}
+
+/* One comes while the thread ends, because another one was the last. */
+static void test_come_and_go(void **state)
+{
+	int before = descriptors();
+	pthread_t thread[2];
+	struct end e[2];
+	void *failed;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		open_end(&e[i]);
+		wf_core_attend_remove(&e[i].attended);
+	}
+	alarm(60);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			pthread_create(&thread[i], NULL, come_and_go, &e[i]),
+			0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pthread_join(thread[i], &failed), 0);
+		assert_null(failed);
+	}
+	/* There is a thread for whoever comes next. */
+	assert_int_equal(wf_core_attend_add(&e[0].attended), 0);
+	assert_int_equal(write(e[0].writer, "", 1), 1);
+	AWAIT(atomic_load(&e[0].got) == 1);
+	alarm(0);
+	close_end(&e[0]);
+	close_end(&e[1]);
+	assert_int_equal(descriptors(), before);
+}
+
 /* A child has no such thread, and starts one of its own. */
 static void test_fork(void **state)
 {
@@ -287,12 +365,18 @@ static void test_fork(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
+		int before;
+
 		alarm(60);
 		wf_core_forked(&a.core);
+		before = descriptors();
 		open_end(&b);
 		assert_int_equal(write(b.writer, "", 1), 1);
 		AWAIT(atomic_load(&b.got) == 1);
+		/* It ends, although the parent's endpoint is not closed. */
 		close_end(&b);
+		if (descriptors() != before)
+			_exit(1);
 		wf_core_attend_remove(&a.attended);
 		_exit(0);
 	}
@@ -378,11 +462,13 @@ static void test_no_timer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gives_back),
 		cmocka_unit_test(test_drives),
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_sleeps),
 		cmocka_unit_test(test_owner_stops),
 		cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_come_and_go),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_opened_meanwhile),
 		cmocka_unit_test(test_held),

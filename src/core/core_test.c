@@ -149,10 +149,12 @@ static void fake_wake(void *self)
 	say(self, 'w');
 }
 
-static void fake_inserted(void *self, uint64_t name, const struct wf_addr *addr)
+static void fake_inserted(void *self, uint64_t name, const struct wf_addr *addr,
+			  bool taken)
 {
 	(void)name;
 	(void)addr;
+	(void)taken;
 	say(self, '+');
 }
 

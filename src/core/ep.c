@@ -30,6 +30,18 @@ err_loop:
 	return err;
 }
 
+void wf_core_ep_tick(struct wf_core_ep *ep)
+{
+	struct wf_shm_in *in = ep->common.host.only;
+
+	if (wf_shm_in_ready(in)) {
+		wf_core_progress(&ep->common);
+		return;
+	}
+	wf_shm_in_prefetch(in);
+	wf_core_tick(&ep->common);
+}
+
 void wf_core_ep_close(struct wf_core_ep *ep)
 {
 	wf_core_close(&ep->common);

@@ -30,14 +30,19 @@ struct wf_core_ep_attr {
 int wf_core_ep_open(struct wf_core_ep *ep, const struct wf_core_ep_attr *attr);
 void wf_core_ep_close(struct wf_core_ep *ep);
 
+/* Polls the only ring, and looks at the clock. */
+void wf_core_ep_tick(struct wf_core_ep *ep);
+
 /* An idle poll of an endpoint with one peer is a handful of loads. */
 static inline void wf_core_ep_progress(struct wf_core_ep *ep)
 {
 	struct wf_host *host = &ep->common.host;
 	struct wf_shm_in *in = host->only;
 
-	if (wf_unlikely(!in || ++host->polls >= WF_HOST_POLLS_PER_CLOCK))
+	if (wf_unlikely(!in))
 		wf_core_progress(&ep->common);
+	else if (wf_unlikely(++host->polls >= WF_HOST_POLLS_PER_CLOCK))
+		wf_core_ep_tick(ep);
 	else if (wf_shm_in_ready(in))
 		wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
 	else

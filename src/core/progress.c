@@ -89,7 +89,7 @@ void wf_core_look(struct wf_core *core, uint64_t now)
 
 /* Not inlined: one poll in 32 gets here, and all others would save its
  * registers. */
-static __attribute__((noinline)) void tick(struct wf_core *core)
+__attribute__((noinline)) void wf_core_tick(struct wf_core *core)
 {
 	struct wf_host *host = &core->host;
 	uint64_t now = wf_base_clock_ns();
@@ -124,5 +124,5 @@ void wf_core_progress(struct wf_core *core)
 		wf_transport_host_busy(host);
 	}
 	if (++host->polls >= WF_HOST_POLLS_PER_CLOCK)
-		tick(core);
+		wf_core_tick(core);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/place.h"
 #include "core/core.h"
 #include "os/shared.h"
 
@@ -84,9 +85,17 @@ int wf_core_submit(struct wf_core *core, uint64_t dst, const struct wf_tx *tx)
 void wf_core_inserted(struct wf_core *core, uint64_t name,
 		      const struct wf_addr *addr)
 {
+	bool taken = false;
+
 	forget(core, name);
-	for (uint32_t i = 0; i < core->way_count; i++)
-		core->ways[i].ops->inserted(core->ways[i].self, name, addr);
+	for (uint32_t i = 0; i < core->way_count; i++) {
+		const struct wf_way *way = &core->ways[i];
+
+		way->ops->inserted(way->self, name, addr, taken);
+		/* An IP address without a place tells itself where it is. */
+		if (wf_base_place_of(addr) && !taken)
+			taken = way->ops->reaches(way->self, addr) > 0;
+	}
 }
 
 void wf_core_removed(struct wf_core *core, uint64_t name)

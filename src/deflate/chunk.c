@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "deflate/inflate.h"
 #include "deflate/table.h"
 
 #define WINDOW WF_CHUNK_WINDOW
@@ -561,32 +562,15 @@ static bool end_member(struct wf_chunk *c, struct bits *b)
 	return true;
 }
 
-/* The length of a plain header; 0 for what someone else must look at. */
-static size_t plain_header(const uint8_t *in, size_t len)
+/* The length of a header; 0 for what someone else must look at. */
+static size_t header_size(const uint8_t *in, size_t len)
 {
-	size_t n = 10;
+	struct wf_inflate header;
+	size_t used;
 
-	if (len < 18 || in[0] != 0x1f || in[1] != 0x8b || in[2] != 8 ||
-	    in[3] & 0xe2)
-		return 0;
-	if (in[3] & 4) {
-		n += 2 + (in[10] | (size_t)in[11] << 8);
-		if (n >= len)
-			return 0;
-	}
-	for (int flag = 8; flag <= 16; flag *= 2) {
-		const uint8_t *end;
-
-		if (!(in[3] & flag))
-			continue;
-		end = memchr(in + n, 0, len - n);
-		if (!end)
-			return 0;
-		n = (size_t)(end - in) + 1;
-		if (n >= len)
-			return 0;
-	}
-	return n;
+	wf_deflate_inflate_init(&header, NULL, (struct wd_comp_mem){ 0 },
+				WF_INFLATE_GZIP | WF_INFLATE_CHECK, 15);
+	return wf_deflate_head_read(&header, in, len, &used) == 1 ? used : 0;
 }
 
 /* Whether the search for blocks would find this border. */
@@ -641,7 +625,7 @@ static bool begin_member(struct wf_chunk *c, struct bits *b)
 
 	if (!c->members || at >= c->len)
 		return false;
-	head = plain_header(c->in + at, c->len - at);
+	head = header_size(c->in + at, c->len - at);
 	return head && seek(c, b, (at + head) * 8);
 }
 

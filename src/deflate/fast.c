@@ -18,12 +18,12 @@
 #define WIDE_OVER 32 /* bytes that it may write behind its output */
 /* Two literals and the longest match. */
 #define WIDE_OUT (2 + 258 + WIDE_OVER)
-#define SYMBOL_BITS_MOST 48
 #define DIST_BITS_MOST (WF_TABLE_DIST_BITS + 13) /* without subtable */
 #define NEAR (WIDE_OUT + 28)   /* output that the exact loop keeps a copy of */
 #define LITTLE 128	       /* room that is not worth a copy */
 #define RATIO 8		       /* of output to input: more is not expected */
 #define STRETCH 3584u	       /* output between two looks at the ends */
+#define NINES 2		       /* literals of 9 bits: more will come */
 #define CHECK_EVERY (16 << 10) /* output is in the cache until then */
 
 #define MASK(n) (((uint64_t)1 << (n)) - 1)
@@ -49,6 +49,14 @@ static inline void copy8(uint8_t *to, const uint8_t *from)
 
 	memcpy(&v, from, 8);
 	memcpy(to, &v, 8);
+}
+
+static inline void copy4(uint8_t *to, const uint8_t *from)
+{
+	uint32_t v;
+
+	memcpy(&v, from, 4);
+	memcpy(to, &v, 4);
 }
 
 typedef uint8_t vec16 __attribute__((vector_size(16)));
@@ -306,6 +314,17 @@ exact_copy(uint8_t *to, unsigned int distance, unsigned int len)
 	const uint8_t *from = to - distance;
 	uint8_t *end = to + len;
 
+	/* Without a loop: two words that overlap. */
+	if (len <= 16 && len >= 4 && distance >= len) {
+		if (len >= 8) {
+			copy8(to, from);
+			copy8(end - 8, from + len - 8);
+		} else {
+			copy4(to, from);
+			copy4(end - 4, from + len - 4);
+		}
+		return;
+	}
 	if (distance >= 8) {
 		while (end - to >= 8) {
 			copy8(to, from);
@@ -399,10 +418,19 @@ INLINE bool exact_match(struct wf_inflate *s, struct wf_cursor *c,
 	return whole;
 }
 
-/* Near the end of the input. */
-INLINE void refill_bytes(struct reader *r, const uint8_t *in_end)
+/* Where less than 8 bytes of input are left: to 56 bits, or to its end.
+ * @eight: so many bytes before the end can be read. */
+INLINE void refill_end(struct reader *r, const uint8_t *in_end, bool eight)
 {
-	r->hold &= MASK(r->bits);
+	size_t left = (size_t)(in_end - r->in), n = (63 - r->bits) >> 3;
+
+	if (__builtin_expect(eight, 1)) {
+		n = n < left ? n : left;
+		r->hold |= load64(in_end - 8) >> 8 * (7 - left) >> 8 << r->bits;
+		r->in += n;
+		r->bits += 8 * (uint32_t)n;
+		return;
+	}
 	while (r->bits < 56 && r->in < in_end) {
 		r->hold |= (uint64_t)*r->in++ << r->bits;
 		r->bits += 8;
@@ -422,21 +450,80 @@ INLINE bool rich_literal(const struct tables *t, struct reader *r,
 	return true;
 }
 
+/* In a fixed block a literal has 8 bits, or 9 from 144 on. If there are none of
+ * 9 bits (text), the processor predicts that the next has 8, and need not wait
+ * for its entry to know where the one behind it is. */
+INLINE bool eight_literal(const struct tables *t, struct reader *r,
+			  uint8_t **out, uint32_t *e)
+{
+	if ((*e & (WF_TABLE_LITERAL | 0xff)) != (WF_TABLE_LITERAL | 8))
+		return false;
+	r->hold >>= 8;
+	r->bits -= 8;
+	*(*out)++ = (uint8_t)(*e >> 16);
+	*e = t->lit[r->hold & t->lit_mask];
+	return true;
+}
+
+/* If both are there, it cannot be predicted: what follows is looked up behind
+ * 8 and behind 9 bits. */
+INLINE bool either_literal(const struct tables *t, struct reader *r,
+			   uint8_t **out, uint32_t *e)
+{
+	uint32_t behind8 = t->lit[r->hold >> 8 & t->lit_mask];
+	uint32_t behind9 = t->lit[r->hold >> 9 & t->lit_mask];
+	uint32_t is_nine = -(*e & 1);
+
+	if (!(*e & WF_TABLE_LITERAL))
+		return false;
+	r->hold >>= *e & 63;
+	r->bits -= *e & 0xff;
+	*(*out)++ = (uint8_t)(*e >> 16);
+	*e = behind8 ^ ((behind8 ^ behind9) & is_nine);
+	return true;
+}
+
+/* Up to three of them; there are 24 bits, and room for them. */
+INLINE void fixed_literals(const struct tables *t, struct reader *r,
+			   uint8_t **out, uint32_t *e, unsigned int nines)
+{
+	if (nines < NINES) {
+		if (eight_literal(t, r, out, e) && eight_literal(t, r, out, e))
+			eight_literal(t, r, out, e);
+	} else {
+		if (either_literal(t, r, out, e))
+			either_literal(t, r, out, e);
+	}
+}
+
 INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
-		       const struct tables *tables, const uint8_t *safe)
+		       const struct tables *tables, const uint8_t *safe,
+		       const bool fixed)
 {
 	const struct tables t = *tables;
 	struct reader r = { c->in, c->hold, c->bits, 0 };
 	const uint8_t *in_end = c->in_end;
 	uint8_t *out = c->out, *out_end = c->out_end;
+	bool eight = in_end - r.in >= 8;
+	unsigned int nines = 0;
 
 	for (;;) {
 		unsigned int used = 0;
 		uint64_t rest;
 		uint32_t e;
 
-		/* Three literals without a look at the ends: 33 bits. */
-		if (in_end - r.in >= RICH_IN && out_end - out >= 3) {
+		if (fixed) {
+			if (in_end - r.in >= 8)
+				refill(&r);
+			else
+				refill_end(&r, in_end, eight);
+			e = t.lit[r.hold & t.lit_mask];
+			/* After them there are bits for a match: 31. */
+			if (r.bits >= 24 && out_end - out >= 3)
+				fixed_literals(&t, &r, &out, &e, nines);
+		} else if (in_end - r.in >= RICH_IN && out_end - out >= 3) {
+			/* Three literals without a look at the ends: 33 bits.
+			 */
 			refill(&r);
 			e = t.lit[r.hold & t.lit_mask];
 			if (rich_literal(&t, &r, &out, &e) &&
@@ -447,8 +534,8 @@ INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
 		} else {
 			if (in_end - r.in >= 8)
 				refill(&r);
-			else if (r.bits < SYMBOL_BITS_MOST)
-				refill_bytes(&r, in_end);
+			else
+				refill_end(&r, in_end, eight);
 			e = t.lit[r.hold & t.lit_mask];
 		}
 		if (e & WF_TABLE_LITERAL) {
@@ -461,10 +548,11 @@ INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
 				break;
 			}
 			*out++ = (uint8_t)(e >> 16);
+			nines += e & 1;
 			continue;
 		}
 		rest = r.hold;
-		if (__builtin_expect((e & WF_TABLE_SUB) != 0, 0)) {
+		if (!fixed && __builtin_expect((e & WF_TABLE_SUB) != 0, 0)) {
 			used = t.lit_bits;
 			rest >>= used;
 			e = t.lit[wf_table_sub(e, rest)];
@@ -506,6 +594,8 @@ struct loops {
 		     const uint8_t *out_limit);
 	void (*exact)(struct wf_inflate *s, struct wf_cursor *c,
 		      const struct tables *t, const uint8_t *safe);
+	void (*fixed)(struct wf_inflate *s, struct wf_cursor *c,
+		      const struct tables *t, const uint8_t *safe);
 };
 
 static void wide_plain(struct wf_inflate *s, struct wf_cursor *c,
@@ -518,10 +608,16 @@ static void wide_plain(struct wf_inflate *s, struct wf_cursor *c,
 static void exact_plain(struct wf_inflate *s, struct wf_cursor *c,
 			const struct tables *t, const uint8_t *safe)
 {
-	exact_body(s, c, t, safe);
+	exact_body(s, c, t, safe, false);
 }
 
-static const struct loops plain = { wide_plain, exact_plain };
+static void fixed_plain(struct wf_inflate *s, struct wf_cursor *c,
+			const struct tables *t, const uint8_t *safe)
+{
+	exact_body(s, c, t, safe, true);
+}
+
+static const struct loops plain = { wide_plain, exact_plain, fixed_plain };
 
 #if defined(__x86_64__)
 /* Writes what is there. In memory that was never written to, a read before
@@ -542,10 +638,17 @@ __attribute__((target("bmi,bmi2"))) static void
 exact_bmi2(struct wf_inflate *s, struct wf_cursor *c, const struct tables *t,
 	   const uint8_t *safe)
 {
-	exact_body(s, c, t, safe);
+	exact_body(s, c, t, safe, false);
 }
 
-static const struct loops bmi2 = { wide_bmi2, exact_bmi2 };
+__attribute__((target("bmi,bmi2"))) static void
+fixed_bmi2(struct wf_inflate *s, struct wf_cursor *c, const struct tables *t,
+	   const uint8_t *safe)
+{
+	exact_body(s, c, t, safe, true);
+}
+
+static const struct loops bmi2 = { wide_bmi2, exact_bmi2, fixed_bmi2 };
 
 static inline const struct loops *pick(void)
 {
@@ -613,11 +716,11 @@ static void run_exact(struct wf_inflate *s, struct wf_cursor *c,
 	len = (size_t)(end - begin);
 	/* The copy costs more than it saves. */
 	if (len <= LITTLE) {
-		loops->exact(s, c, t, begin);
+		(s->fixed ? loops->fixed : loops->exact)(s, c, t, begin);
 		return;
 	}
 	memcpy(kept, begin, len);
-	loops->exact(s, c, t, end - WIDE_OVER);
+	(s->fixed ? loops->fixed : loops->exact)(s, c, t, end - WIDE_OVER);
 	if (c->out < end) {
 		size_t at = (size_t)(c->out - begin), over = len - at;
 
@@ -627,7 +730,8 @@ static void run_exact(struct wf_inflate *s, struct wf_cursor *c,
 
 void wf_deflate_fast_run(struct wf_inflate *s, struct wf_cursor *c)
 {
-	const struct wf_table_pair own = { s->lit, s->dist, s->lit_bits };
+	const struct wf_table_pair own = { s->codes->lit, s->codes->dist,
+					   s->lit_bits };
 	const struct wf_table_pair *p = s->fixed ? &wf_deflate_fixed : &own;
 	struct tables t = { p->lit, p->dist, MASK(p->lit_bits), p->lit_bits };
 	const struct loops *loops = pick();

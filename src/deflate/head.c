@@ -6,12 +6,14 @@
  */
 #include "deflate/cursor.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "deflate/check.h"
 
 #define METHOD 8 /* deflate, the only one */
 #define GZIP_MAGIC 0x8b1f
+#define GZIP_MAGIC_CRC 0xf6e946c9u /* CRC-32 of its two bytes */
 
 /* In the second byte of what flags holds. */
 enum gzip_flag {
@@ -79,11 +81,9 @@ static enum wf_step read_magic(struct wf_inflate *s, struct wf_cursor *c)
 	if (!wf_cursor_need(c, 16))
 		return WF_STEP_LEAVE;
 	if (s->wrap & WF_INFLATE_GZIP && c->hold == GZIP_MAGIC) {
-		static const uint8_t magic[] = { 0x1f, 0x8b };
-
 		if (!s->wbits)
 			s->wbits = 15;
-		s->check = wf_deflate_crc32(0, magic, sizeof(magic));
+		s->check = GZIP_MAGIC_CRC;
 		wf_cursor_clear(c);
 		s->mode = WF_INFLATE_GZ_FLAGS;
 		return WF_STEP_ON;
@@ -285,6 +285,28 @@ enum wf_step wf_deflate_head_step(struct wf_inflate *s, struct wf_cursor *c)
 		s->mode = WF_INFLATE_TYPE;
 		return WF_STEP_ON;
 	}
+}
+
+int wf_deflate_head_read(struct wf_inflate *s, const uint8_t *in, size_t len,
+			 size_t *used)
+{
+	struct wf_cursor c = {
+		.in = in,
+		.in_end = wf_cursor_end(in, len),
+		.hold = s->hold,
+		.bits = s->bits,
+	};
+
+	s->msg = NULL;
+	while (s->mode < WF_INFLATE_DICT &&
+	       wf_deflate_head_step(s, &c) == WF_STEP_ON)
+		;
+	s->hold = c.hold;
+	s->bits = c.bits;
+	*used = (size_t)(c.in - in);
+	if (s->mode == WF_INFLATE_BAD || s->mode == WF_INFLATE_DICT)
+		return -EBADMSG;
+	return s->mode > WF_INFLATE_DICT;
 }
 
 enum wf_step wf_deflate_trailer_step(struct wf_inflate *s, struct wf_cursor *c)

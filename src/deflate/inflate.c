@@ -52,12 +52,15 @@ void wf_deflate_inflate_reset2(struct wf_inflate *s, int wrap,
 	wf_deflate_inflate_reset(s);
 }
 
-void wf_deflate_inflate_init(struct wf_inflate *s, struct wd_comp_mem mem,
-			     int wrap, unsigned int wbits)
+void wf_deflate_inflate_init(struct wf_inflate *s,
+			     struct wf_inflate_codes *codes,
+			     struct wd_comp_mem mem, int wrap,
+			     unsigned int wbits)
 {
 	/* Nothing is cleared that is set before it is used: in a small stream
 	 * that would be seen. */
 	s->mem = mem;
+	s->codes = codes;
 	s->window = NULL;
 	s->fixed = false;
 	s->check = 0;
@@ -69,6 +72,7 @@ void wf_deflate_inflate_init(struct wf_inflate *s, struct wd_comp_mem mem,
 }
 
 enum wf_inflate_ret wf_deflate_inflate_copy(struct wf_inflate *to,
+					    struct wf_inflate_codes *codes,
 					    const struct wf_inflate *from,
 					    struct wd_comp_mem mem)
 {
@@ -82,6 +86,8 @@ enum wf_inflate_ret wf_deflate_inflate_copy(struct wf_inflate *to,
 		memcpy(window, from->window, size - WF_WINDOW_PAD);
 	}
 	*to = *from;
+	*codes = *from->codes;
+	to->codes = codes;
 	to->mem = mem;
 	to->window = window;
 	return WF_INFLATE_OK;

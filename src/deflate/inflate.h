@@ -6,9 +6,10 @@
  * window after each call. It changes no byte behind the output that it
  * reports, and it reads no byte behind the end of its stream for good.
  *
- * A stream is plain memory without pointers into itself. Nothing but the
- * window is allocated, and that when the first call with output returns and
- * the stream goes on.
+ * A stream is plain memory of some 200 bytes; the codes of a dynamic block are
+ * apart from it, because who reads headers only has no use for them. Nothing
+ * but the window is allocated here, and that when the first call with output
+ * returns and the stream goes on.
  */
 #ifndef WF_DEFLATE_INFLATE_H
 #define WF_DEFLATE_INFLATE_H
@@ -109,8 +110,18 @@ struct wf_inflate_head {
 	int done; /* 1: read, -1: there is none, 0: not yet */
 };
 
+/* The codes of a dynamic block. */
+struct wf_inflate_codes {
+	uint8_t pre_lens[WF_TABLE_PRES];
+	uint8_t lens[WF_TABLE_LITS + WF_TABLE_DISTS];
+	/* Until the lengths are read, dist is the table for reading them. */
+	uint32_t lit[WF_TABLE_LIT_SIZE];
+	uint32_t dist[WF_TABLE_DIST_SIZE];
+};
+
 struct wf_inflate {
 	struct wd_comp_mem mem;
+	struct wf_inflate_codes *codes;
 	enum wf_inflate_mode mode;
 	uint8_t wrap; /* enum wf_inflate_wrap */
 	bool last;    /* the block is the last one */
@@ -150,11 +161,6 @@ struct wf_inflate {
 	unsigned int tables_nlen;
 	unsigned int tables_ndist;
 	struct wf_inflate_head *head;
-	uint8_t pre_lens[WF_TABLE_PRES];
-	uint8_t lens[WF_TABLE_LITS + WF_TABLE_DISTS];
-	/* Until the lengths are read, dist is the table for reading them. */
-	uint32_t lit[WF_TABLE_LIT_SIZE];
-	uint32_t dist[WF_TABLE_DIST_SIZE];
 };
 
 /* Input and output of a call; advanced by it. */
@@ -165,10 +171,13 @@ struct wf_inflate_io {
 	size_t out_len;
 };
 
-/* @mem is kept, for the window. @wbits: log2 of the window, 8 to 15, or 0: the
- * header says it. */
-void wf_deflate_inflate_init(struct wf_inflate *s, struct wd_comp_mem mem,
-			     int wrap, unsigned int wbits);
+/* @codes are the caller's, and need no value; NULL: only the header is
+ * read, by wf_deflate_head_read(). @mem is kept, for the window. @wbits: log2
+ * of the window, 8 to 15, or 0: the header says it. */
+void wf_deflate_inflate_init(struct wf_inflate *s,
+			     struct wf_inflate_codes *codes,
+			     struct wd_comp_mem mem, int wrap,
+			     unsigned int wbits);
 /* Another wrap and window, then a reset. */
 void wf_deflate_inflate_reset2(struct wf_inflate *s, int wrap,
 			       unsigned int wbits);
@@ -177,11 +186,18 @@ void wf_deflate_inflate_reset(struct wf_inflate *s);
 void wf_deflate_inflate_reset_keep(struct wf_inflate *s);
 /* Gives the window back; @s itself is the caller's. */
 void wf_deflate_inflate_end(struct wf_inflate *s);
-/* Makes @to a second stream like @from. WF_INFLATE_NO_MEMORY: @to is not
- * changed. */
+/* Makes @to a second stream like @from, with codes of its own.
+ * WF_INFLATE_NO_MEMORY: @to is not changed. */
 enum wf_inflate_ret wf_deflate_inflate_copy(struct wf_inflate *to,
+					    struct wf_inflate_codes *codes,
 					    const struct wf_inflate *from,
 					    struct wd_comp_mem mem);
+
+/* Reads the header and no more. 1: it is over, and *@used bytes of @in were
+ * the rest of it; 0: all of @in was read, and it goes on; -EBADMSG: as s->msg
+ * says, or it asks for a dictionary. */
+int wf_deflate_head_read(struct wf_inflate *s, const uint8_t *in, size_t len,
+			 size_t *used);
 
 enum wf_inflate_ret wf_deflate_inflate_run(struct wf_inflate *s,
 					   struct wf_inflate_io *io,

@@ -82,7 +82,7 @@ static bool read_pre(struct wf_inflate *s, struct reader *r)
 			return false;
 		drop(r, 3);
 	}
-	return !wf_deflate_table_pre(s->dist, lens);
+	return !wf_deflate_table_pre(s->codes->dist, lens);
 }
 
 /* Reads the lengths, and lists in @syms which are not 0. Returns how many that
@@ -90,7 +90,7 @@ static bool read_pre(struct wf_inflate *s, struct reader *r)
 static int read_lens(const struct wf_inflate *s, struct reader *r,
 		     uint8_t *lens, uint16_t *syms)
 {
-	const uint32_t *table = s->dist;
+	const uint32_t *table = s->codes->dist;
 	unsigned int end = s->nlen + s->ndist, at = 0, used = 0;
 
 	while (at < end) {
@@ -161,12 +161,12 @@ static bool read_all(struct wf_inflate *s, struct wf_cursor *c)
 		lits--;
 	for (int i = lits; i < used; i++)
 		syms[i] = (uint16_t)(syms[i] - s->nlen);
-	if (wf_deflate_table_lit_of(s->lit, &s->lit_bits, lens, syms,
+	if (wf_deflate_table_lit_of(s->codes->lit, &s->lit_bits, lens, syms,
 				    (unsigned int)lits) ||
-	    wf_deflate_table_dist_of(s->dist, lens + s->nlen, syms + lits,
-				     (unsigned int)(used - lits)))
+	    wf_deflate_table_dist_of(s->codes->dist, lens + s->nlen,
+				     syms + lits, (unsigned int)(used - lits)))
 		return false;
-	memcpy(s->lens, lens, s->nlen + s->ndist);
+	memcpy(s->codes->lens, lens, s->nlen + s->ndist);
 	note_tables(s, WF_INFLATE_TABLES_BOTH);
 	c->in = r.in - (r.bits >> 3);
 	c->bits = r.bits & 7;
@@ -201,12 +201,13 @@ static enum wf_step step_pre_lens(struct wf_inflate *s, struct wf_cursor *c)
 	for (; s->have < s->npre; s->have++) {
 		if (!wf_cursor_need(c, 3))
 			return WF_STEP_LEAVE;
-		s->pre_lens[order[s->have]] = (uint8_t)wf_cursor_peek(c, 3);
+		s->codes->pre_lens[order[s->have]] =
+			(uint8_t)wf_cursor_peek(c, 3);
 		wf_cursor_drop(c, 3);
 	}
 	for (; s->have < WF_TABLE_PRES; s->have++)
-		s->pre_lens[order[s->have]] = 0;
-	if (wf_deflate_table_pre(s->dist, s->pre_lens)) {
+		s->codes->pre_lens[order[s->have]] = 0;
+	if (wf_deflate_table_pre(s->codes->dist, s->codes->pre_lens)) {
 		s->tables = WF_INFLATE_TABLES_NONE;
 		return wf_inflate_fail(s, "invalid code lengths set");
 	}
@@ -218,14 +219,16 @@ static enum wf_step step_pre_lens(struct wf_inflate *s, struct wf_cursor *c)
 
 static enum wf_step build(struct wf_inflate *s, const struct wf_cursor *c)
 {
-	if (!s->lens[END_OF_BLOCK])
+	if (!s->codes->lens[END_OF_BLOCK])
 		return wf_inflate_fail(s,
 				       "invalid code -- missing end-of-block");
-	if (wf_deflate_table_lit(s->lit, &s->lit_bits, s->lens, s->nlen)) {
+	if (wf_deflate_table_lit(s->codes->lit, &s->lit_bits, s->codes->lens,
+				 s->nlen)) {
 		s->tables = WF_INFLATE_TABLES_NONE;
 		return wf_inflate_fail(s, "invalid literal/lengths set");
 	}
-	if (wf_deflate_table_dist(s->dist, s->lens + s->nlen, s->ndist)) {
+	if (wf_deflate_table_dist(s->codes->dist, s->codes->lens + s->nlen,
+				  s->ndist)) {
 		note_tables(s, WF_INFLATE_TABLES_LIT);
 		return wf_inflate_fail(s, "invalid distances set");
 	}
@@ -243,7 +246,8 @@ static enum wf_step step_lens(struct wf_inflate *s, struct wf_cursor *c)
 		uint32_t e;
 
 		for (;;) {
-			e = s->dist[wf_cursor_peek(c, WF_TABLE_PRE_BITS)];
+			e = s->codes->dist[wf_cursor_peek(c,
+							  WF_TABLE_PRE_BITS)];
 			if (wf_table_code(e) <= c->bits)
 				break;
 			if (!wf_cursor_need(c, c->bits + 1))
@@ -252,7 +256,7 @@ static enum wf_step step_lens(struct wf_inflate *s, struct wf_cursor *c)
 		sym = wf_table_base(e);
 		if (sym < 16) {
 			wf_cursor_drop(c, wf_table_code(e));
-			s->lens[s->have++] = (uint8_t)sym;
+			s->codes->lens[s->have++] = (uint8_t)sym;
 			continue;
 		}
 		if (!wf_cursor_need(c, wf_table_drop(e)))
@@ -265,8 +269,8 @@ static enum wf_step step_lens(struct wf_inflate *s, struct wf_cursor *c)
 		wf_cursor_drop(c, e);
 		if (s->have + repeat > end)
 			return wf_inflate_fail(s, "invalid bit length repeat");
-		memset(s->lens + s->have, sym == 16 ? s->lens[s->have - 1] : 0,
-		       repeat);
+		memset(s->codes->lens + s->have,
+		       sym == 16 ? s->codes->lens[s->have - 1] : 0, repeat);
 		s->have += repeat;
 	}
 	return build(s, c);

@@ -143,14 +143,14 @@ unsigned long wf_deflate_inflate_codes_used(const struct wf_inflate *s)
 	unsigned long size = 0;
 
 	if (s->tables == WF_INFLATE_TABLES_PRE)
-		return wf_deflate_table_zlib_size(s->pre_lens, WF_TABLE_PRES,
-						  ZLIB_PRE_BITS, 1);
+		return wf_deflate_table_zlib_size(
+			s->codes->pre_lens, WF_TABLE_PRES, ZLIB_PRE_BITS, 1);
 	if (s->tables >= WF_INFLATE_TABLES_LIT)
-		size = wf_deflate_table_zlib_size(s->lens, s->tables_nlen,
-						  ZLIB_LIT_BITS, 0);
+		size = wf_deflate_table_zlib_size(
+			s->codes->lens, s->tables_nlen, ZLIB_LIT_BITS, 0);
 	if (s->tables == WF_INFLATE_TABLES_BOTH)
-		size += wf_deflate_table_zlib_size(s->lens + s->tables_nlen,
-						   s->tables_ndist,
-						   ZLIB_DIST_BITS, 0);
+		size += wf_deflate_table_zlib_size(
+			s->codes->lens + s->tables_nlen, s->tables_ndist,
+			ZLIB_DIST_BITS, 0);
 	return size;
 }

@@ -50,7 +50,7 @@ static bool take_extra(struct wf_inflate *s, struct wf_cursor *c,
 
 static enum wf_step step_code(struct wf_inflate *s, struct wf_cursor *c)
 {
-	const uint32_t *lit = s->fixed ? wf_deflate_fixed.lit : s->lit;
+	const uint32_t *lit = s->fixed ? wf_deflate_fixed.lit : s->codes->lit;
 	unsigned int root = s->fixed ? wf_deflate_fixed.lit_bits : s->lit_bits;
 	uint32_t e;
 
@@ -77,7 +77,8 @@ static enum wf_step step_code(struct wf_inflate *s, struct wf_cursor *c)
 
 static enum wf_step step_distance(struct wf_inflate *s, struct wf_cursor *c)
 {
-	const uint32_t *dist = s->fixed ? wf_deflate_fixed.dist : s->dist;
+	const uint32_t *dist =
+		s->fixed ? wf_deflate_fixed.dist : s->codes->dist;
 	uint32_t e;
 
 	if (!take_code(s, c, dist, WF_TABLE_DIST_BITS, &e))

@@ -211,6 +211,93 @@ static void test_each_its_own(void **state)
 	rig_kill(&rig);
 }
 
+/* A job on the application's channel; who did it. */
+static const char *on_channel(struct wd_chan *ch, const uint8_t *src,
+			      size_t len, uint8_t *dst, size_t room)
+{
+	struct wd_comp_ctx ctx = { .ch = ch,
+				   .alg_type = WD_COMP_GZIP,
+				   .comp_level = 6 };
+	struct job *job = &jobs[0];
+	size_t in = len, out = room;
+
+	assert_int_equal(wd_alg_deflate(&ctx, src, &in, dst, &out), 0);
+	memset(plain, 0, len);
+	in = out;
+	out = len;
+	assert_int_equal(
+		wd_alg_inflate(
+			&(struct wd_comp_ctx){ .alg_type = WD_COMP_GZIP }, dst,
+			&in, plain, &out),
+		0);
+	assert_memory_equal(plain, data, len);
+	/* The same, asynchronously. */
+	job->ctx = (struct wd_comp_ctx){ .ch = ch,
+					 .alg_type = WD_COMP_GZIP,
+					 .comp_level = 6 };
+	atomic_store(&job->calls, 0);
+	assert_int_equal(wd_alg_async_deflate(&job->ctx, record, job, src, len,
+					      dst, room),
+			 0);
+	while (!atomic_load(&job->calls)) {
+		assert_int_equal(wd_alg_wait(RIG_PATIENCE / 1000000), 0);
+		wd_alg_poll(0);
+	}
+	assert_int_equal(job->result, 0);
+	assert_string_equal(job->ctx.used, ctx.used);
+	return ctx.used;
+}
+
+/* wd_comp_ctx.ch: its device does the work, on memory that was reserved or shared
+ * on the channel where it lies; what the device cannot reach goes to another
+ * driver, and no copy is made behind the application's back. */
+static void test_channel(void **state)
+{
+	const size_t len = 60000, half = 128u << 10;
+
+	(void)state;
+	for (int s = WD_IOMMU_SVA; s <= WD_IOMMU_NONE; s++) {
+		struct wd_chan ch = { .alg = "deflate" }, second = ch;
+		struct rig rig;
+		uint8_t *memory;
+
+		only(&rig, s);
+		assert_int_equal(wd_request_channel(&ch), 0);
+		memory = wd_reserve_mem(&ch, 2 * half);
+		assert_non_null(memory);
+		memcpy(memory, data, len);
+		assert_string_equal(
+			on_channel(&ch, memory, len, memory + half, half),
+			"device");
+		assert_string_equal(
+			on_channel(&ch, data, len, packed, sizeof(packed)),
+			s == WD_IOMMU_SVA ? "device" : "libdeflate");
+		assert_int_equal(wd_request_channel(&second), 0);
+		if (s != WD_IOMMU_SVA)
+			assert_int_equal(wd_share_dma_addr(&second, &ch), 0);
+		assert_string_equal(
+			on_channel(&second, memory, len, memory + half, half),
+			"device");
+		wd_release_channel(&second);
+		assert_string_equal(
+			on_channel(&ch, memory, len, memory + half, half),
+			"device");
+		/* Its device dies: another driver goes on. */
+		rig_kill(&rig);
+		assert_string_not_equal(
+			on_channel(&ch, memory, len, memory + half, half),
+			"device");
+		wd_release_channel(&ch);
+		/* A channel that was never requested is an error. */
+		assert_int_equal(
+			wd_alg_deflate(&(struct wd_comp_ctx){ .ch = &ch }, data,
+				       &(size_t){ 1 }, packed,
+				       &(size_t){ 100 }),
+			-EINVAL);
+		wd_alg_async_fini();
+	}
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -228,6 +315,7 @@ int main(void)
 		cmocka_unit_test(test_next_device),
 		cmocka_unit_test(test_scenarios),
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_channel),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

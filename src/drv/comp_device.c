@@ -1,231 +1,167 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compression on a software device: the driver "device". Jobs go over
- * channels of drv/device, one job at a time on each; threads take an idle
- * channel or open one. Whatever a device cannot do or does not live to do is
- * -ENODEV, so that the next driver does it. It must not be asked by default:
- * another process is slower than this one, unless this one has other work.
+ * Compression on a software device: the driver "device". A channel is one of
+ * drv/device, on a device that does what is asked; the library above keeps them
+ * and chooses. Whatever a device cannot do or does not live to do is -ENODEV, so
+ * that the next driver does it. It must not be asked by default: another process
+ * is slower than this one, unless this one has other work.
  */
 #include "alg/drivers.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "drv/device.h"
 
 #define POOL (8u << 20) /* for memory the device cannot reach */
-#define KEPT 16
-#define SPIN (20 * WF_NS_PER_US) /* before sleeping on the interrupt */
+#define BATCH 16
+#define IN_FLIGHT 256
+/* The largest job at the highest level takes this long on a slow machine that
+ * has other work; that the device lives is seen by other means. */
+#define TIMEOUT_MS 120000
 
-struct line {
-	struct wf_drv_device dev;
-	struct line *next;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct line *idle;
-static unsigned int kept;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void in_parent(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* Channels are the parent's; base/fork has closed what they hold open. */
-static void in_child(void)
-{
-	idle = NULL;
-	kept = 0;
-	pthread_mutex_unlock(&lock);
-}
-
-static void setup(void)
-{
-	pthread_atfork(before_fork, in_parent, in_child);
-}
-
-static struct line *line_open_on(const struct uacce_dev_info *dev)
+static int open_on(struct wf_drv_device *device,
+		   const struct uacce_dev_info *dev)
 {
 	size_t reserve = dev->iommu_type == WD_IOMMU_SVA ? 0 : POOL;
-	struct line *line = calloc(1, sizeof(*line));
 
-	if (!line)
-		return NULL;
-	strcpy(line->dev.ch.dev_path, dev->dev_path);
-	if (!wf_drv_device_open(&line->dev, reserve))
-		return line;
-	free(line);
-	return NULL;
+	*device = (struct wf_drv_device){ 0 };
+	strcpy(device->ch.dev_path, dev->dev_path);
+	return wf_drv_device_open(device, reserve);
 }
 
 /* The best device may be of another kind, full, or closed to this user: then
  * the next one. */
-static struct line *line_open(const char *alg)
+static int open_any(struct wf_drv_device *device, unsigned int can)
 {
+	const char *alg = can & WD_COMP_CAN_INFLATE ? "inflate" : "deflate";
 	struct uacce_dev_info *list;
-	struct line *line = NULL;
-	int count = wd_list_devices(alg, &list);
+	int count = wd_list_devices(alg, &list), err = -ENODEV;
 
 	if (count <= 0)
-		return NULL;
-	for (int i = 0; i < count && !line; i++)
-		line = line_open_on(&list[i]);
+		return -ENODEV;
+	for (int i = 0; i < count && err; i++)
+		err = open_on(device, &list[i]);
 	wd_free_devices(list);
-	return line;
+	return err;
 }
 
-static void line_close(struct line *line)
+static int dev_open(void **chan, struct wd_chan *ch, unsigned int can)
 {
-	wf_drv_device_close(&line->dev);
-	free(line);
-}
+	struct wf_drv_device *device = calloc(1, sizeof(*device));
+	int err;
 
-/* One whose device does this: another may have been kept last. */
-static struct line *line_kept(const char *alg)
-{
-	struct line **at = &idle, *line;
-
-	pthread_mutex_lock(&lock);
-	while (*at && !wd_has_alg((*at)->dev.ch.dev_info, alg))
-		at = &(*at)->next;
-	line = *at;
-	if (line) {
-		*at = line->next;
-		kept--;
+	if (!device)
+		return -ENOMEM;
+	err = ch ? wf_drv_device_attach(device, ch) : open_any(device, can);
+	if (err) {
+		free(device);
+		return err;
 	}
-	pthread_mutex_unlock(&lock);
-	return line;
+	*chan = device;
+	return 0;
 }
 
-static struct line *line_get(const char *alg)
+static void dev_close(void *chan)
 {
-	struct line *line;
+	struct wf_drv_device *device = chan;
 
-	pthread_once(&once, setup);
-	while ((line = line_kept(alg))) {
-		if (wd_drv_alive(&line->dev.ch))
-			return line;
-		line_close(line); /* its device has died meanwhile */
-	}
-	return line_open(alg);
+	wf_drv_device_close(device);
+	free(device);
 }
 
-static void line_put(struct line *line, bool good)
+/* 0, -EAGAIN, or why the device is over. A job that it will never take is done,
+ * for another driver. */
+static int submit_one(struct wf_drv_device *device, struct wd_comp_job *job,
+		      bool more)
 {
-	if (good) {
-		pthread_mutex_lock(&lock);
-		good = kept < KEPT;
-		if (good) {
-			line->next = idle;
-			idle = line;
-			kept++;
-		}
-		pthread_mutex_unlock(&lock);
-	}
-	if (!good)
-		line_close(line);
-}
-
-/* The result of the one job; false when the device is gone without one. */
-static bool line_wait(struct line *line, struct wf_drv_result *result)
-{
-	uint64_t until = wf_base_clock_ns() + SPIN;
-
-	for (;;) {
-		int n = wf_drv_device_poll(&line->dev, result, 1);
-
-		if (n)
-			return n > 0;
-		if (wf_base_clock_ns() > until)
-			wf_drv_device_wait(&line->dev, 1000);
-	}
-}
-
-static int run(struct wd_comp_job *job, enum wf_device_alg alg)
-{
+	enum wf_device_alg alg =
+		job->inflate ? WF_DEVICE_INFLATE : WF_DEVICE_DEFLATE;
 	struct wf_drv_job to = {
 		.alg = alg,
 		.src = job->src,
 		.src_len = (uint32_t)job->src_len,
 		.dst = job->dst,
-		.dst_len = (uint32_t)job->dst_len,
+		.dst_len = job->dst_len < WF_DEVICE_LEN_MAX ?
+				   (uint32_t)job->dst_len :
+				   WF_DEVICE_LEN_MAX,
 		.dict = job->dict,
 		.dict_len = (uint32_t)job->dict_len,
 		.format = WF_DEVICE_FORMAT_RAW,
 		.level = (uint8_t)job->level,
 		.window_log2 = (uint8_t)job->window,
 		.flush = (uint8_t)job->flush,
+		.cookie = job,
 	};
-	struct wf_drv_result result = { 0 };
-	struct line *line;
-	bool there;
+	uint64_t bounced = device->bounced;
+	int err;
 
-	if (job->src_len > WF_DEVICE_LEN_MAX)
-		return -ENODEV;
-	if (job->dst_len > WF_DEVICE_LEN_MAX)
-		to.dst_len = WF_DEVICE_LEN_MAX;
-	line = line_get(alg == WF_DEVICE_DEFLATE ? "deflate" : "inflate");
-	if (!line)
-		return -ENODEV;
-	if (wf_drv_device_submit(&line->dev, &to, false)) {
-		/* Dead, or too much for its pool. */
-		line_put(line, false);
-		return -ENODEV;
-	}
-	there = line_wait(line, &result) && result.status != -ENODEV &&
-		result.status != -EIO && result.status != -ECANCELED;
-	line_put(line, there);
-	if (!there)
-		return -ENODEV;
-	job->consumed = result.consumed;
-	job->produced = result.produced;
-	job->ended = result.flags & WF_DEVICE_DONE_FINAL;
-	switch (result.status) {
-	case 0:
-	case -ENOSPC:
-	case -EBADMSG:
-	case -ENODATA:
-		return result.status;
+	/* Another device may have the algorithm; this one does not. */
+	if (!wd_has_alg(device->ch.dev_info,
+			job->inflate ? "inflate" : "deflate"))
+		err = -ENOTSUP;
+	else
+		err = wf_drv_device_submit(device, &to, more);
+	job->copied = device->bounced - bounced;
+	switch (err) {
+	case -EFAULT: /* memory that it cannot reach */
+	case -ENOMEM: /* more than there is to go through */
+	case -ENOTSUP:
+		job->result = -ENOTSUP;
+		job->done = 1;
+		return 0;
 	default:
-		return -ENODEV; /* not for this device: for another driver */
+		return err;
 	}
 }
 
-static int dev_deflate(struct wd_comp_job *job)
+static int dev_submit(void *chan, struct wd_comp_job *const *jobs,
+		      unsigned int n)
 {
-	return run(job, WF_DEVICE_DEFLATE);
+	struct wf_drv_device *device = chan;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++)
+		err = submit_one(device, jobs[i], i + 1 < n);
+	if (!err)
+		return (int)i;
+	/* What was taken before is on its way. */
+	wf_drv_device_ring(device);
+	return i > 1 || err == -EAGAIN ? (int)i - 1 : err;
 }
 
-static int dev_inflate(struct wd_comp_job *job)
+static void take(struct wd_comp_job *job, const struct wf_drv_result *result)
 {
-	return run(job, WF_DEVICE_INFLATE);
+	job->consumed = result->consumed;
+	job->produced = result->produced;
+	job->ended = result->flags & WF_DEVICE_DONE_FINAL;
+	job->result = result->status;
+	job->copied += result->copied;
 }
 
-static void dev_exit(void)
+static int dev_poll(void *chan, struct wd_comp_job **done, unsigned int n)
 {
-	for (;;) {
-		struct line *line;
+	struct wf_drv_device *device = chan;
+	struct wf_drv_result results[BATCH];
+	uint64_t bounced = device->bounced;
+	int count = wf_drv_device_poll(device, results,
+				       (int)(n < BATCH ? n : BATCH));
 
-		pthread_mutex_lock(&lock);
-		line = idle;
-		if (line)
-			idle = line->next;
-		kept = 0;
-		pthread_mutex_unlock(&lock);
-		if (!line)
-			return;
-		line_close(line);
+	for (int i = 0; i < count; i++) {
+		done[i] = results[i].cookie;
+		take(done[i], &results[i]);
 	}
+	/* Of several, the first has the copies of all. */
+	if (count > 0)
+		done[0]->copied += device->bounced - bounced;
+	return count;
+}
+
+static int dev_wait(void *chan, int timeout_ms)
+{
+	return wf_drv_device_wait(chan, timeout_ms);
 }
 
 const struct wd_alg_comp wf_drv_comp_device = {
@@ -233,10 +169,23 @@ const struct wd_alg_comp wf_drv_comp_device = {
 	.priority = 50,
 	.node = 0,
 	.can = WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE |
-	       WD_COMP_CAN_DEFLATE_DICT | WD_COMP_CAN_INFLATE_DICT,
+	       WD_COMP_CAN_DEFLATE_DICT | WD_COMP_CAN_INFLATE_DICT |
+	       WD_COMP_SIZED,
 	.levels = 0x3fe,
 	.min_window = 15,
-	.exit = dev_exit,
-	.deflate = dev_deflate,
-	.inflate = dev_inflate,
+	.version = WD_COMP_DRV_VERSION,
+	.size = sizeof(struct wd_alg_comp),
+	.about = "devices of `weft devd`",
+	.api = WF_DEVICE_API,
+	.limits = {
+		.in_flight = IN_FLIGHT,
+		.src_max = WF_DEVICE_LEN_MAX,
+		.timeout_ms = TIMEOUT_MS,
+		.memory = WD_COMP_MEM_RESERVED,
+	},
+	.open_chan = dev_open,
+	.close_chan = dev_close,
+	.submit = dev_submit,
+	.poll = dev_poll,
+	.wait = dev_wait,
 };

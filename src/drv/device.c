@@ -133,6 +133,26 @@ static int make_pool(struct wf_drv_device *device, size_t size)
 	return memory ? smm_init(memory, size, WF_LINE - 1) : -errno;
 }
 
+static int start(struct wf_drv_device *device, size_t reserve)
+{
+	int err;
+
+	device->sva = device->ch.dev_info->iommu_type == WD_IOMMU_SVA;
+	err = map_queues(device);
+	if (err)
+		return err;
+	err = make_pool(device, reserve);
+	if (!err)
+		err = wd_drv_start(&device->ch);
+	if (err) {
+		unmap_queues(device);
+		return err;
+	}
+	device->watch.in_child = in_child;
+	wf_base_fork_watch(&device->watch);
+	return 0;
+}
+
 int wf_drv_device_open(struct wf_drv_device *device, size_t reserve)
 {
 	int err;
@@ -140,23 +160,23 @@ int wf_drv_device_open(struct wf_drv_device *device, size_t reserve)
 	err = wd_request_channel(&device->ch);
 	if (err)
 		return err;
-	device->sva = device->ch.dev_info->iommu_type == WD_IOMMU_SVA;
-	err = map_queues(device);
+	err = start(device, reserve);
 	if (err)
-		goto err_release;
-	err = make_pool(device, reserve);
-	if (!err)
-		err = wd_drv_start(&device->ch);
-	if (err)
-		goto err_unmap;
-	device->watch.in_child = in_child;
-	wf_base_fork_watch(&device->watch);
-	return 0;
+		wd_release_channel(&device->ch);
+	return err;
+}
 
-err_unmap:
-	unmap_queues(device);
-err_release:
-	wd_release_channel(&device->ch);
+int wf_drv_device_attach(struct wf_drv_device *device, struct wd_chan *ch)
+{
+	int err;
+
+	device->ch = *ch;
+	/* What is reserved there is the application's, not a pool of ours. */
+	device->ch.ss_va = NULL;
+	device->borrowed = true;
+	err = start(device, 0);
+	if (err)
+		device->ch.core = NULL;
 	return err;
 }
 
@@ -469,5 +489,8 @@ void wf_drv_device_close(struct wf_drv_device *device)
 	}
 	wf_base_fork_unwatch(&device->watch);
 	unmap_queues(device);
-	wd_release_channel(&device->ch);
+	if (device->borrowed)
+		device->ch.core = NULL;
+	else
+		wd_release_channel(&device->ch);
 }

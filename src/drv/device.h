@@ -3,13 +3,15 @@
  * The driver of the software device (`weft devd`): jobs in, results out, over
  * a channel. Polls for latency, sleeps on the interrupt when asked to.
  *
- * One thread at a time may use a device; another needs the owner's lock. Each
+ * One thread at a time may use a device; another needs the owner's lock. Only
+ * wf_drv_device_wait() may run while another thread submits. Each
  * job that was taken gives exactly one result, also when the device dies
  * (-ENODEV), is stopped (-ECANCELED) or refuses to go on (-EIO).
  */
 #ifndef WF_DRV_DEVICE_H
 #define WF_DRV_DEVICE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -73,12 +75,13 @@ struct wf_drv_device {
 	struct wf_drv_slot *slots;
 	struct wf_fork_watch watch;
 	bool sva;
-	bool foreign;	  /* in a forked child: the rings are not here */
-	int broken;	  /* 0, or why there is nothing to come: -errno */
-	uint32_t fail_at; /* next slot to give up */
-	uint32_t empty;	  /* polls that found nothing */
-	uint64_t bounced; /* bytes copied to and from reserved memory */
-	uint64_t strays;  /* completions that belong to no job */
+	bool borrowed;	   /* ch is a view of a channel of the application's */
+	bool foreign;	   /* in a forked child: the rings are not here */
+	atomic_int broken; /* 0, or why there is nothing to come: -errno */
+	uint32_t fail_at;  /* next slot to give up */
+	uint32_t empty;	   /* polls that found nothing */
+	uint64_t bounced;  /* bytes copied to and from reserved memory */
+	uint64_t strays;   /* completions that belong to no job */
 };
 
 /*
@@ -89,7 +92,13 @@ struct wf_drv_device {
  */
 int wf_drv_device_open(struct wf_drv_device *device, size_t reserve);
 
-/* Stops, and drops what was not polled. Reserved memory goes with it. */
+/* The same on the application's channel @ch, which it must have requested and not
+ * started. Memory reserved on it, now or later, is reached where it is; nothing
+ * else is, unless the device is SVA. */
+int wf_drv_device_attach(struct wf_drv_device *device, struct wd_chan *ch);
+
+/* Stops, and drops what was not polled. Reserved memory goes with it, but for a
+ * channel of the application's, which stays. */
 void wf_drv_device_close(struct wf_drv_device *device);
 
 /* Takes a job. With @more the device may be told later, by the next one or by

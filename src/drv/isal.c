@@ -275,6 +275,9 @@ static int is_inflate(struct wd_comp_job *job)
 		ret = isal_inflate_stateless(s);
 		job->consumed = job->src_len - s->avail_in;
 		job->produced = job->dst_len - s->avail_out;
+		/* In bad data it may count back beyond the beginning. */
+		if (ret != ISAL_DECOMP_OK && job->consumed > job->src_len)
+			job->consumed = 0;
 		job->ended = ret == ISAL_DECOMP_OK;
 		if (ret == ISAL_OUT_OVERFLOW)
 			ret = -ENOSPC;

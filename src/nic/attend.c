@@ -5,6 +5,8 @@
  * acknowledgements, what was lost is sent again, reads of our memory are
  * served. As long as the owner calls, a look at his counter every 2 ms is all
  * it does; once he does not, it sleeps at the socket and until the next timer.
+ * The thread and its descriptor are there while there are devices: whoever
+ * closes the last one waits until the thread has ended.
  */
 #include "nic/attend.h"
 
@@ -28,7 +30,11 @@
 
 WF_PER_PROCESS static struct wf_os_mutex lock = WF_OS_MUTEX_INIT;
 WF_PER_PROCESS static struct wf_list devices = { &devices, &devices };
+/* The thread; it has begun and is not joined; it has not ended. */
+WF_PER_PROCESS static struct wf_os_thread thread;
+WF_PER_PROCESS static bool started;
 WF_PER_PROCESS static bool running;
+WF_PER_PROCESS static bool watched; /* for forks */
 /* It sleeps at the sockets of its last look. */
 WF_PER_PROCESS static bool resting;
 WF_PER_PROCESS static uint64_t rests; /* that are over */
@@ -122,8 +128,7 @@ static void *attend(void *arg)
 		resting = false;
 		rests++;
 		wf_os_cond_broadcast(&rested);
-		if (wake_fd >= 0)
-			wf_os_eventfd_read(wake_fd, &value);
+		wf_os_eventfd_read(wake_fd, &value);
 		if (wf_base_list_empty(&devices)) {
 			running = false;
 			wf_os_mutex_unlock(&lock);
@@ -156,6 +161,8 @@ static void in_child(struct wf_fork_watch *unused)
 	wf_os_mutex_init(&lock);
 	wf_os_cond_init(&rested);
 	wf_base_list_init(&devices);
+	watched = false;
+	started = false;
 	running = false;
 	resting = false;
 	/* The parent reads it. */
@@ -165,12 +172,18 @@ static void in_child(struct wf_fork_watch *unused)
 	asleep = 0;
 }
 
+/* It does not take the lock any more once it does not run. */
+static void join_locked(void)
+{
+	if (started)
+		wf_os_thread_join(thread);
+	started = false;
+}
+
 static int start_locked(void)
 {
 	WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child =
 								     in_child };
-	WF_PER_PROCESS static bool watched;
-	struct wf_os_thread thread;
 	int ret;
 
 	if (wake_fd < 0)
@@ -180,23 +193,28 @@ static int start_locked(void)
 	/* One that was about to end goes on. */
 	if (running)
 		return 0;
+	join_locked();
 	if (!watched)
 		wf_base_fork_watch(&watch);
 	watched = true;
 	ret = wf_os_thread_start(&thread, attend, NULL);
-	if (ret)
-		return ret;
-	wf_os_thread_detach(thread);
-	running = true;
-	return 0;
+	started = !ret;
+	running = !ret;
+	return ret;
 }
 
-/* Without a device nobody uses it, and the attendant does not poll it. */
-static void close_unused_locked(void)
+/* Nobody needs the thread any more, unless somebody comes meanwhile. */
+static void stop_locked(void)
 {
-	if (!wf_base_list_empty(&devices) || wake_fd < 0)
+	if (running)
+		wf_os_eventfd_write(wake_fd, 1);
+	while (running && wf_base_list_empty(&devices))
+		wf_os_cond_wait(&rested, &lock);
+	if (!wf_base_list_empty(&devices))
 		return;
-	wf_os_close(wake_fd);
+	join_locked();
+	if (wake_fd >= 0)
+		wf_os_close(wake_fd);
 	wake_fd = -1;
 }
 
@@ -208,8 +226,8 @@ int wf_nic_attend_begin(struct wf_nic_attend *dev)
 	ret = start_locked();
 	if (!ret)
 		wf_base_list_add_tail(&devices, &dev->link);
-	else
-		close_unused_locked();
+	else if (wf_base_list_empty(&devices))
+		stop_locked();
 	dev->on = !ret;
 	wf_os_mutex_unlock(&lock);
 	return ret;
@@ -229,6 +247,7 @@ void wf_nic_attend_end(struct wf_nic_attend *dev)
 		wf_os_eventfd_write(wake_fd, 1);
 	while (resting && dev->watched && rests == before)
 		wf_os_cond_wait(&rested, &lock);
-	close_unused_locked();
+	if (wf_base_list_empty(&devices))
+		stop_locked();
 	wf_os_mutex_unlock(&lock);
 }

@@ -91,7 +91,30 @@ int wf_nic_cq_destroy(struct wf_nic_cq *cq)
 
 int wf_nic_cq_push(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe)
 {
-	return wf_queue_cqw_push(&cq->writer, cqe);
+	int ret = wf_queue_cqw_push(&cq->writer, cqe);
+
+	if (wf_unlikely(cq->armed) && !ret) {
+		cq->armed = false;
+		cq->notify(cq->notify_arg);
+	}
+	return ret;
+}
+
+void wf_nic_cq_notify(struct wf_nic_cq *cq, void (*notify)(void *arg),
+		      void *arg)
+{
+	wf_base_lock_take(&cq->nic->lock);
+	cq->armed = false;
+	cq->notify = notify;
+	cq->notify_arg = arg;
+	wf_base_lock_drop(&cq->nic->lock);
+}
+
+void wf_nic_cq_arm(struct wf_nic_cq *cq)
+{
+	wf_base_lock_take(&cq->nic->lock);
+	cq->armed = cq->notify != NULL;
+	wf_base_lock_drop(&cq->nic->lock);
 }
 
 /* The request that an entry completes; its id is free afterwards. */
@@ -119,7 +142,11 @@ static bool decode(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe,
 	bool recv = wf_nic_cqe_qtype(cqe) == WF_NIC_CQE_RQ;
 	struct wf_nic_qp *qp = wf_nic_qp_find(cq->nic, cqe->qpn);
 
-	if (!qp || !claim(qp, cqe, wc))
+	if (!qp)
+		return false;
+	if (recv && wf_unlikely(cqe->flags & WF_NIC_CQE_UNSOLICITED))
+		*wc = (struct wf_nic_wc){ .wr_id = 0 };
+	else if (!claim(qp, cqe, wc))
 		return false;
 	wc->len = (uint32_t)cqe->length_hi << 16 | cqe->length;
 	wc->imm = cqe->imm;

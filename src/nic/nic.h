@@ -43,6 +43,9 @@ struct wf_nic_caps {
 			      of them at a time, if they are sent in packets
 			      and not read by the receiver */
 	bool user_keys;	   /* wf_nic_attr.find is asked: wf_nic_remote */
+	uint32_t recvs;	   /* that are worth posting. Where the last posted are
+			      used first, many cost nothing until many messages
+			      come at once. 0: as many as stay in a cache */
 	uint32_t max_recv; /* what any peer may send in one message: receives
 			      of this size take them all */
 };
@@ -204,6 +207,14 @@ struct wf_nic_wc {
 	struct wf_addr from; /* receives with WF_NIC_AH_UNKNOWN: who sent it */
 };
 
+/* @notify is called when a completion is written after wf_nic_cq_arm(), once for
+ * each call of it: by whoever does the device's work, with the NIC's lock held.
+ * It takes no lock and calls nothing of the NIC. NULL: never. */
+void wf_nic_cq_notify(struct wf_nic_cq *cq, void (*notify)(void *arg),
+		      void *arg);
+/* Completions that are there already do not count: poll after it. */
+void wf_nic_cq_arm(struct wf_nic_cq *cq);
+
 /* Up to @n completions. Those of queue pairs that were destroyed, and any whose
  * request id is not due, are dropped and counted. */
 int wf_nic_cq_poll(struct wf_nic_cq *cq, struct wf_nic_wc *wc, int n);
@@ -228,12 +239,19 @@ struct wf_nic_qp_attr {
 	uint32_t rq_entries; /* same; 0: sends and RDMA only */
 	uint32_t qkey;	     /* what peers must know to reach it */
 	uint8_t rnr_retry;   /* tries without a receive before RNR */
+	/* udp: writes with immediate data take no receive; their completions
+	 * carry WF_NIC_WC_UNSOLICITED and no wr_id. */
+	bool unsolicited;
 };
 
 /* -EINVAL: sizes, no completion queue; -ENOSPC: max_qp. */
 int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
 		     struct wf_nic_qp **qp);
 uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp);
+
+/* Other values than it was created with, for what is posted or arrives from now
+ * on. */
+void wf_nic_qp_modify(struct wf_nic_qp *qp, uint32_t qkey, uint8_t rnr_retry);
 
 /* Whether messages of peers for which there is no handle are taken; if not, they
  * are refused (RNR) before they are acknowledged. At first they are. Messages

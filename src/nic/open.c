@@ -13,8 +13,8 @@
 
 /* The default first. */
 static const struct wf_nic_ops *const devices[] = {
-	&wf_nic_udp_ops,
 	&wf_nic_tcp_ops,
+	&wf_nic_udp_ops,
 };
 
 #define DEVICES (sizeof(devices) / sizeof(devices[0]))
@@ -48,6 +48,13 @@ const char *wf_nic_device_about(const char *device)
 	const struct wf_nic_ops *ops = find(device);
 
 	return ops ? ops->about : NULL;
+}
+
+unsigned int wf_nic_device_addrs(const char *device)
+{
+	const struct wf_nic_ops *ops = find(device);
+
+	return ops && ops->addrs ? ops->addrs : 1;
 }
 
 int wf_nic_device_socket(const char *device)

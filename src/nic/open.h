@@ -32,6 +32,9 @@ struct wf_nic_fault {
  * -EINVAL: says what is wrong in the log. */
 int wf_nic_fault_parse(const char *text, struct wf_nic_fault *fault);
 
+/* Of one host, at most. */
+#define WF_NIC_ADDRS_MOST 4
+
 struct wf_nic_attr {
 	/* A bound socket of the kind that the device wants
 	 * (wf_nic_device_socket()), which stays the caller's and is the NIC's
@@ -40,12 +43,19 @@ struct wf_nic_attr {
 	/* Port 0: any. With a socket of the caller's that is bound to any
 	 * address: the one that peers are told, and see packets come from. */
 	struct wf_addr addr;
+	/* Further addresses of this host, in the same order as on other hosts,
+	 * over which large transfers are spread. A device that has no use for
+	 * them ignores those beyond wf_nic_device_addrs(). */
+	const struct wf_addr *more;
+	unsigned int more_count;
 	bool locked;	    /* calls come from several threads */
 	bool thread;	    /* work in a thread of its own */
 	bool attend;	    /* a thread steps in when nobody calls */
 	bool payload_crc;   /* udp: check payload beyond UDP's own sum */
 	bool no_offload;    /* udp: neither GSO nor GRO */
 	uint32_t mtu;	    /* udp: of the link; 0: ask the interface */
+	bool whole;	    /* udp: max_msg is the same on every link; messages
+			       larger than a packet of the path go in parts */
 	uint32_t max_peers; /* with a handle, and as many without; 0: 4096 */
 	/* A peer that computes does not answer, and is not dead. Silence alone
 	 * of one that was connected makes it so after this time; 0: 15 minutes,
@@ -79,6 +89,8 @@ int wf_nic_open(const char *device, const struct wf_nic_attr *attr,
 const char *wf_nic_device_name(unsigned int index);
 /* What @device is, in some words. NULL: there is none of that name. */
 const char *wf_nic_device_about(const char *device);
+/* How many addresses of a host @device (NULL: the default) uses at once. */
+unsigned int wf_nic_device_addrs(const char *device);
 /* The type of socket that carries an address of @device (NULL: the default) and
  * becomes readable when a peer wants something: SOCK_STREAM, which listens, or
  * SOCK_DGRAM. */

@@ -35,6 +35,7 @@ struct wf_nic_ops {
 	const char *name;
 	const char *about; /* what it is, in some words */
 	int socket; /* what carries an address: SOCK_STREAM, SOCK_DGRAM */
+	unsigned int addrs; /* of a host that it uses at once; 0: one */
 	/* What lies behind the send rings: 0 for device memory; a device in
 	 * ordinary memory says WF_QUEUE_COPY_MEMORY (docs/wqe.md). */
 	enum wf_queue_copy_kind copy;
@@ -139,6 +140,9 @@ struct wf_nic_cq {
 	struct wf_queue_cqw writer; /* the device's, under the NIC's lock */
 	_Atomic uint32_t credit;    /* how far the user is */
 	uint32_t users;		    /* queue pairs */
+	bool armed;		    /* under the NIC's lock */
+	void (*notify)(void *arg);
+	void *notify_arg;
 	void *memory;
 };
 
@@ -152,6 +156,7 @@ struct wf_nic_qp {
 	uint8_t rnr_retry;
 	bool flushed;
 	bool no_strangers; /* under the NIC's lock */
+	bool unsolicited;
 	/* The user's side. */
 	struct wf_queue_sub sq;
 	struct wf_queue_sub rq;

@@ -149,6 +149,7 @@ int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
 	qp->recv_cq = attr->recv_cq;
 	qp->qkey = attr->qkey;
 	qp->rnr_retry = attr->rnr_retry;
+	qp->unsolicited = attr->unsolicited;
 	ret = queues_init(qp, sq, rq);
 	if (ret)
 		goto err;
@@ -179,6 +180,14 @@ void wf_nic_qp_note_from(struct wf_nic_qp *qp, uint16_t req_id,
 uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp)
 {
 	return qp->num;
+}
+
+void wf_nic_qp_modify(struct wf_nic_qp *qp, uint32_t qkey, uint8_t rnr_retry)
+{
+	wf_base_lock_take(&qp->nic->lock);
+	qp->qkey = qkey;
+	qp->rnr_retry = rnr_retry;
+	wf_base_lock_drop(&qp->nic->lock);
 }
 
 void wf_nic_qp_strangers(struct wf_nic_qp *qp, bool welcome)

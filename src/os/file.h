@@ -59,6 +59,28 @@ int wf_os_fstat(int fd, struct wf_os_stat *st);
 int wf_os_memfd_find(const char *name, bool (*take)(int fd, void *arg),
 		     void *arg);
 
+/* A folder in which processes of several users may meet. */
+struct wf_os_folder {
+	uid_t uid;	  /* of the owner */
+	bool is_shared;	  /* others than the owner may write to it ... */
+	bool is_sticky;	  /* ... and remove nothing but their own entries */
+	bool is_writable; /* our effective user can make entries */
+};
+
+/* Asks for the folder @path. -ENOTDIR where that is something else, also a
+ * symbolic link to a folder. */
+int wf_os_folder(const char *path, struct wf_os_folder *folder);
+
+/* Calls @take with the name of each entry but "." and "..", and with the seconds
+ * since it was last changed. Ends when @take returns true. 0 or -errno. */
+int wf_os_folder_each(const char *path,
+		      bool (*take)(const char *name, uint64_t age, void *arg),
+		      void *arg);
+
+int wf_os_unlink(const char *path);
+int wf_os_rename(const char *from, const char *to);
+int wf_os_chmod(const char *path, mode_t mode);
+
 /* Reads a small file as text, at most @room - 1 bytes, and ends it with 0. The
  * number of bytes, or -errno. */
 ssize_t wf_os_read_text(const char *path, char *text, size_t room);

@@ -33,6 +33,10 @@ int wf_os_iface_mtu(const char *name);
 /* Whether there is an interface of that name. */
 bool wf_os_iface_exists(const char *name);
 
+/* A number of the network namespace of the calling thread that no other one of
+ * this machine has at the same time. */
+int wf_os_netns(uint64_t *number);
+
 /* An address that a name stands for. */
 struct wf_os_name {
 	socklen_t len;

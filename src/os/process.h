@@ -31,6 +31,10 @@ int wf_os_fd_limit(struct wf_os_fd_limit *limit);
 /* Makes the limit @now, which is not above the one at most. */
 int wf_os_fd_limit_set(uint64_t now);
 
+/* Lets any process of the same user trace this one, and so copy from and to its
+ * memory, where the security module Yama would not. -EINVAL: there is no Yama. */
+int wf_os_allow_tracers(void);
+
 /* Seconds of the calendar's clock, which can be set back. */
 uint64_t wf_os_time(void);
 

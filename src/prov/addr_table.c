@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/place.h"
+
 #define MIN_ROOM 16u
 /* What an application announces is a guess: never trusted with more than 5 MiB
  * before the addresses come. */
@@ -77,22 +79,45 @@ void wf_prov_addr_table_fini(struct wf_prov_addr_table *table)
 	memset(table, 0, sizeof(*table));
 }
 
-uint32_t wf_prov_addr_table_find(const struct wf_prov_addr_table *table,
-				 const struct wf_addr *addr)
+/* The first of its bucket from @at on with this address, at any place. */
+static uint32_t next_equal(const struct wf_prov_addr_table *table, uint32_t at,
+			   const struct wf_addr *addr)
 {
-	uint32_t at = *bucket_of(table, addr);
-
 	while (at != WF_PROV_ADDR_NONE &&
 	       !wf_base_addr_equal(&table->slots[at].addr, addr))
 		at = table->slots[at].next;
 	return at;
 }
 
+/* The same at @place exactly, where none is a place. */
+static uint32_t find_at(const struct wf_prov_addr_table *table,
+			const struct wf_addr *addr, uint64_t place)
+{
+	uint32_t at = next_equal(table, *bucket_of(table, addr), addr);
+
+	while (at != WF_PROV_ADDR_NONE &&
+	       wf_base_place_of(&table->slots[at].addr) != place)
+		at = next_equal(table, table->slots[at].next, addr);
+	return at;
+}
+
+uint32_t wf_prov_addr_table_find(const struct wf_prov_addr_table *table,
+				 const struct wf_addr *addr)
+{
+	uint64_t place = wf_base_place_of(addr);
+	uint32_t at = find_at(table, addr, place);
+
+	if (at != WF_PROV_ADDR_NONE)
+		return at;
+	return place ? find_at(table, addr, 0) :
+		       next_equal(table, *bucket_of(table, addr), addr);
+}
+
 int wf_prov_addr_table_insert(struct wf_prov_addr_table *table,
 			      const struct wf_addr *addr, uint32_t *index,
 			      bool *is_new)
 {
-	uint32_t at = wf_prov_addr_table_find(table, addr);
+	uint32_t at = find_at(table, addr, wf_base_place_of(addr));
 
 	*is_new = at == WF_PROV_ADDR_NONE;
 	if (!*is_new) {
@@ -125,7 +150,7 @@ int wf_prov_addr_table_place(struct wf_prov_addr_table *table, uint32_t index,
 	if (index >= room || (room > table->room && set_room(table, room)))
 		return -ENOMEM;
 	if (table->slots[index].uses ||
-	    wf_prov_addr_table_find(table, addr) != WF_PROV_ADDR_NONE)
+	    find_at(table, addr, wf_base_place_of(addr)) != WF_PROV_ADDR_NONE)
 		return -EEXIST;
 	table->slots[index].addr = *addr;
 	table->slots[index].uses = 1;

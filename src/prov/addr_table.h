@@ -2,7 +2,8 @@
 /*
  * Addresses by index and indexes by address: what an AV keeps. An address
  * stands in the table once and is counted; a new one takes the lowest free
- * index, as FI_AV_TABLE wants it. Takes no lock.
+ * index, as FI_AV_TABLE wants it. One address at two places (base/place.h) is
+ * two addresses. Takes no lock.
  */
 #ifndef WF_PROV_ADDR_TABLE_H
 #define WF_PROV_ADDR_TABLE_H
@@ -55,7 +56,8 @@ int wf_prov_addr_table_remove(struct wf_prov_addr_table *table, uint64_t index,
 const struct wf_addr *
 wf_prov_addr_table_get(const struct wf_prov_addr_table *table, uint64_t index);
 
-/* WF_PROV_ADDR_NONE if the address is not there. */
+/* WF_PROV_ADDR_NONE if the address is not there. One that states a place is
+ * found without it, too; one without it, as packets have it, at any place. */
 uint32_t wf_prov_addr_table_find(const struct wf_prov_addr_table *table,
 				 const struct wf_addr *addr);
 

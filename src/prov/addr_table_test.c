@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "base/place.h"
+
 static struct wf_addr number(uint32_t n)
 {
 	struct wf_addr addr;
@@ -166,6 +168,42 @@ static void test_model(void **state)
 	wf_prov_addr_table_fini(&table);
 }
 
+/* 127.0.0.1 of two namespaces is two peers. What comes by packets says no place,
+ * what an application makes of an IP address neither. */
+static void test_places(void **state)
+{
+	struct wf_addr bare = number(1), one = bare, two = bare, three = bare;
+	struct wf_prov_addr_table table;
+	uint32_t at_one, at_two, at_bare;
+	bool is_new;
+
+	(void)state;
+	wf_base_place_put(&one, 0x1000001);
+	wf_base_place_put(&two, 0x1000002);
+	wf_base_place_put(&three, 0x1000003);
+	assert_int_equal(wf_prov_addr_table_init(&table, 0), 0);
+	assert_int_equal(
+		wf_prov_addr_table_insert(&table, &one, &at_one, &is_new), 0);
+	assert_true(is_new);
+	assert_int_equal(wf_prov_addr_table_find(&table, &bare), at_one);
+	assert_int_equal(wf_prov_addr_table_find(&table, &two),
+			 WF_PROV_ADDR_NONE);
+	assert_int_equal(
+		wf_prov_addr_table_insert(&table, &two, &at_two, &is_new), 0);
+	assert_true(is_new);
+	assert_int_equal(
+		wf_prov_addr_table_insert(&table, &bare, &at_bare, &is_new), 0);
+	assert_true(is_new);
+	assert_int_equal(wf_prov_addr_table_find(&table, &one), at_one);
+	assert_int_equal(wf_prov_addr_table_find(&table, &two), at_two);
+	assert_int_equal(wf_prov_addr_table_find(&table, &bare), at_bare);
+	assert_int_equal(wf_prov_addr_table_find(&table, &three), at_bare);
+	assert_true(removed(&table, at_bare));
+	assert_int_equal(wf_prov_addr_table_find(&table, &three),
+			 WF_PROV_ADDR_NONE);
+	wf_prov_addr_table_fini(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +212,7 @@ int main(void)
 		cmocka_unit_test(test_lowest_index_first),
 		cmocka_unit_test(test_placed_by_index),
 		cmocka_unit_test(test_model),
+		cmocka_unit_test(test_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

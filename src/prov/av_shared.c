@@ -13,6 +13,7 @@
 
 #include "base/cpu.h"
 #include "base/memfd.h"
+#include "base/place.h"
 #include "os/file.h"
 #include "os/memory.h"
 #include "os/process.h"
@@ -346,7 +347,8 @@ static void drop_gone(struct wf_prov_av_shared *shared, uint32_t top,
 		bool is_gone;
 
 		if (have && (i >= top || !read_slot(shared, i, &now) ||
-			     !wf_base_addr_equal(have, &now)))
+			     !wf_base_addr_equal(have, &now) ||
+			     wf_base_place_of(have) != wf_base_place_of(&now)))
 			wf_prov_addr_table_remove(table, i, &is_gone);
 	}
 }

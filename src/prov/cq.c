@@ -110,7 +110,7 @@ static inline void progress(struct wf_prov_cq *cq, bool locked)
 	if (locked || !cq->eps.only)
 		wf_prov_eps_progress(&cq->eps);
 	else
-		wf_core_ep_progress(&cq->eps.only->core);
+		wf_core_ep_progress(cq->eps.only);
 }
 
 /* Relaxed: threads may count past each other, it only has to go on. */

@@ -11,11 +11,14 @@
 
 #include <rdma/fi_errno.h>
 
+#include "nic/open.h"
 #include "os/knob.h"
+#include "os/process.h"
 #include "prov/alias.h"
 #include "prov/atomic.h"
 #include "prov/domain.h"
 #include "prov/eq.h"
+#include "prov/iface.h"
 #include "prov/msg.h"
 #include "prov/name.h"
 #include "prov/nosys.h"
@@ -242,6 +245,7 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 		},
 		.shm = {
 			.any_addr = ep->any_addr,
+			.home = ep->home,
 			.name_fd = ep->name_fd,
 			.eager_max = param->eager_max,
 			.cma_min = param->cma_min,
@@ -275,6 +279,15 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 	};
 }
 
+static void add_addrs(const struct wf_prov_ep *ep, struct wf_rdm_ep_attr *attr)
+{
+	unsigned int most = wf_nic_device_addrs(attr->device) - 1;
+
+	if (wf_prov_param.ifaces && most)
+		attr->more_count = wf_prov_iface_more(
+			wf_prov_param.ifaces, &ep->addr, attr->more, most);
+}
+
 static void count_sends(struct wf_prov_ep *ep)
 {
 	ep->sends = wf_prov_ep_cntr(ep, WF_PROV_EVENT_SEND);
@@ -296,7 +309,11 @@ static int enable(struct wf_prov_ep *ep)
 	if (err)
 		return err;
 	ep->rx_compq = ep->rx_cq ? &ep->rx_cq->q : &wf_op_compq_none;
+	/* Without Yama there is nothing to allow. */
+	if (wf_prov_param.ptracer)
+		wf_os_allow_tracers();
 	attr = describe(ep);
+	add_addrs(ep, &attr.rdm);
 	txq = attr.host.txq;
 	count_sends(ep);
 	err = promise_completions(txq, ep->rx_compq, ep->tx_size);

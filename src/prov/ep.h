@@ -80,7 +80,8 @@ struct wf_prov_ep {
 	int held_fd;	     /* the same port of the other protocol */
 	int name_fd;	     /* and its name in shared memory, until enabled */
 	struct wf_addr addr; /* as peers know it */
-	bool any_addr;	     /* bound to every address of the node */
+	struct wf_shm_home home; /* what other namespaces know of it */
+	bool any_addr;		 /* bound to every address of the node */
 };
 
 /* Options and cancelling: of endpoints and shared receive contexts. */

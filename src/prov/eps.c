@@ -40,7 +40,7 @@ static void find_only_locked(struct wf_prov_eps *eps)
 	bool one = first != &eps->list && first->next == &eps->list;
 
 	/* With a shared context there is more to do than to poll. */
-	eps->only = one && !ep_at(first)->srx ? ep_at(first) : NULL;
+	eps->only = one && !ep_at(first)->srx ? &ep_at(first)->core : NULL;
 }
 
 /* False: epoll_fd does not tell of this endpoint, for want of memory. Whoever

@@ -13,10 +13,11 @@
 #include "base/list.h"
 #include "base/lock.h"
 
+struct wf_core_ep;
 struct wf_prov_ep;
 
 struct wf_prov_eps {
-	struct wf_prov_ep *only; /* when there is just one */
+	struct wf_core_ep *only; /* of the endpoint, when there is just one */
 	struct wf_lock lock;
 	struct wf_list list; /* wf_prov_eps_link */
 	int epoll_fd;	     /* looks at all of them; -1: nobody waits */

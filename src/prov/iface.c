@@ -88,6 +88,34 @@ const struct wf_prov_iface *wf_prov_iface_find(const struct wf_prov_iface *list,
 	return NULL;
 }
 
+unsigned int wf_prov_iface_more(const char *names, const struct wf_addr *first,
+				struct wf_addr *more, unsigned int most)
+{
+	const struct wf_prov_iface *owner, *found;
+	struct wf_prov_iface *list;
+	unsigned int written = 0;
+	size_t count;
+
+	if (!strchr(names, ',') || wf_prov_iface_list(&list, &count))
+		return 0;
+	owner = wf_prov_iface_owner(list, count, first);
+	while (*names && written < most) {
+		size_t len = strcspn(names, ",");
+		char name[IF_NAMESIZE];
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, names);
+		names += len + (names[len] == ',');
+		found = wf_prov_iface_find(list, count, name,
+					   first->sa.sa_family);
+		if (!found)
+			break;
+		if (!owner || strcmp(owner->name, name))
+			more[written++] = found->addr;
+	}
+	free(list);
+	return written;
+}
+
 const struct wf_prov_iface *
 wf_prov_iface_owner(const struct wf_prov_iface *list, size_t count,
 		    const struct wf_addr *addr)

@@ -31,6 +31,12 @@ const struct wf_prov_iface *wf_prov_iface_find(const struct wf_prov_iface *list,
 					       size_t count, const char *name,
 					       int family);
 
+/* The first address of @first's family of each interface in @names, which are
+ * separated by commas, but not of the one that owns @first; up to the first that
+ * has none, because peers count them. Returns how many were written. */
+unsigned int wf_prov_iface_more(const char *names, const struct wf_addr *first,
+				struct wf_addr *more, unsigned int most);
+
 /* The entry that owns @addr, whatever its port; for an address of 127.0.0.0/8
  * that is not listed, loopback. NULL if none does. */
 const struct wf_prov_iface *

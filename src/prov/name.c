@@ -12,6 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/place.h"
 #include "nic/open.h"
 #include "os/file.h"
 #include "os/socket.h"
@@ -138,6 +139,25 @@ err_nic:
 	return err;
 }
 
+/* So that the name tells processes of other network namespaces who is meant. */
+static void state_place(struct wf_prov_ep *ep)
+{
+	uint64_t place = wf_base_place_own();
+
+	if (!place) {
+		WF_FI_WARN(FI_LOG_EP_CTRL,
+			   "%s is not used: the number of this boot or of the "
+			   "network namespace cannot be read\n",
+			   wf_prov_param.folder);
+		return;
+	}
+	ep->home = (struct wf_shm_home){
+		.folder = wf_prov_param.folder,
+		.place = place,
+	};
+	wf_base_place_put(&ep->addr, place);
+}
+
 int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 		      uint32_t addr_format)
 {
@@ -166,6 +186,9 @@ int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 	ep->name_fd = sockets.name_fd;
 	ep->any_addr = any;
 	ep->addr = addr;
+	ep->home = (struct wf_shm_home){ 0 };
+	if (wf_prov_param.folder && wf_prov_param.shm)
+		state_place(ep);
 	return 0;
 }
 

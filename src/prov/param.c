@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cma.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/setting.h"
 #include "nic/open.h"
@@ -29,7 +30,7 @@ static const struct {
 	bool *yes;
 	char **text;
 } fields[] = {
-	{ .name = "iface", .text = &wf_prov_param.iface },
+	{ .name = "iface", .text = &wf_prov_param.ifaces },
 	{ .name = "connect_timeout",
 	  .number = &wf_prov_param.connect_timeout_ms },
 	{ .name = "inject_size", .number = &wf_prov_param.inject_size },
@@ -48,6 +49,8 @@ static const struct {
 	{ .name = "nic", .text = &wf_prov_param.nic },
 	{ .name = "net_thread", .yes = &wf_prov_param.net_thread },
 	{ .name = "fault", .text = &wf_prov_param.fault },
+	{ .name = "dir", .text = &wf_prov_param.dir },
+	{ .name = "ptracer", .yes = &wf_prov_param.ptracer },
 	{ .name = "allow_uid", .text = &wf_prov_param.allow_uid },
 };
 
@@ -154,6 +157,43 @@ static void check_fault(void)
 	wf_prov_param.fault = NULL;
 }
 
+/* Endpoints take the address of the first, large transfers use the others as
+ * well. */
+static void cut_ifaces(void)
+{
+	const char *all = wf_prov_param.ifaces;
+	unsigned int most = wf_nic_device_addrs(wf_prov_param.nic), count = 1;
+
+	if (!all)
+		return;
+	for (const char *at = all; (at = strchr(at, ',')); at++)
+		count++;
+	wf_prov_param.iface = strdup(all);
+	if (wf_prov_param.iface) {
+		wf_prov_param.iface[strcspn(all, ",")] = '\0';
+	} else {
+		wf_tell("FI_WEFT_IFACE=%s: no memory to keep it", all);
+		wf_prov_param.is_short = true;
+	}
+	if (count > most)
+		wf_tell("FI_WEFT_IFACE=%s: this device (FI_WEFT_NIC) uses the "
+			"first %u of these interfaces",
+			all, most);
+}
+
+/* A folder that was named has been judged, one by default is not missed. */
+static void choose_folder(void)
+{
+	char why[WF_SETTING_NOTE];
+
+	wf_prov_param.folder = wf_prov_param.dir;
+	if (wf_prov_param.dir && !strcmp(wf_prov_param.dir, "none"))
+		wf_prov_param.folder = NULL;
+	else if (!wf_prov_param.dir &&
+		 wf_base_folder_judge(WF_BASE_FOLDER_DEFAULT, why, sizeof(why)))
+		wf_prov_param.folder = WF_BASE_FOLDER_DEFAULT;
+}
+
 void wf_prov_param_init(struct fi_provider *provider)
 {
 	assert(N_FIELDS == wf_base_setting_count);
@@ -171,7 +211,9 @@ void wf_prov_param_init(struct fi_provider *provider)
 		if (fields[i].number == &wf_prov_param.read_min)
 			wf_prov_param.read_min_is_set = given;
 	}
+	cut_ifaces();
 	check_fault();
+	choose_folder();
 	wf_base_setting_unknown(tell_unknown, NULL);
 }
 
@@ -208,13 +250,18 @@ uint64_t wf_prov_param_call_ns(void)
 void wf_prov_param_fini(void)
 {
 	free(wf_prov_param.iface);
+	free(wf_prov_param.ifaces);
 	free(wf_prov_param.allow_uid);
 	free(wf_prov_param.fault);
 	free(wf_prov_param.nic);
+	free(wf_prov_param.dir);
+	wf_prov_param.dir = NULL;
+	wf_prov_param.folder = NULL;
 	wf_prov_param.is_short = false;
 	wf_prov_param.fault = NULL;
 	wf_prov_param.nic = NULL;
 	wf_prov_param.iface = NULL;
+	wf_prov_param.ifaces = NULL;
 	wf_prov_param.allow_uid = NULL;
 }
 

@@ -13,8 +13,10 @@
 struct fi_provider;
 
 struct wf_prov_param {
-	char *iface;		   /* FI_WEFT_IFACE: interface to take the
-				     * address from; NULL = choose */
+	char *ifaces;		   /* FI_WEFT_IFACE: names separated by commas;
+				    * NULL = choose */
+	char *iface;		   /* the first of them: interface to take the
+				    * address from */
 	size_t connect_timeout_ms; /* FI_WEFT_CONNECT_TIMEOUT: give up on an
 				     * address where nobody listens */
 	size_t inject_size;	   /* FI_WEFT_INJECT_SIZE */
@@ -51,6 +53,11 @@ struct wf_prov_param {
 				    * for tests */
 	char *allow_uid;	   /* FI_WEFT_ALLOW_UID: NULL = own user only,
 				     * "any", or a comma separated list */
+	char *dir;		   /* FI_WEFT_DIR; NULL: not given */
+	const char *folder;	   /* where processes of other namespaces are
+				    * met; NULL: nowhere */
+	bool ptracer;		   /* FI_WEFT_PTRACER: peers may copy where
+				    * Yama would not let them */
 	bool is_short;		   /* There was no memory to keep a setting.
 				    * Without it, the process might use another
 				    * device than its peers. */

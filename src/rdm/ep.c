@@ -135,7 +135,9 @@ static void set_limits(struct wf_rdm_ep *ep)
 		ep->attr.medium_max = caps->push_max;
 	if (ep->attr.read_advised)
 		ep->attr.read_min = caps->push_max + 1;
-	ep->buf_count = ep->max_msg > LARGE_MSG ? BUFS_LARGE : BUFS_SMALL;
+	ep->buf_count = caps->recvs		? caps->recvs :
+			ep->max_msg > LARGE_MSG ? BUFS_LARGE :
+						  BUFS_SMALL;
 }
 
 /* The queue pair comes last: from then on the device accepts connections, and
@@ -180,6 +182,8 @@ static int open_device(struct wf_rdm_ep *ep)
 	const struct wf_nic_attr attr = {
 		.fd = ep->attr.fd,
 		.addr = ep->host->addr,
+		.more = ep->attr.more,
+		.more_count = ep->attr.more_count,
 		.thread = ep->attr.thread,
 		.attend = !ep->attr.thread,
 		.mtu = ep->attr.mtu,

@@ -51,6 +51,9 @@ struct wf_rdm_tx;
 struct wf_rdm_ep_attr {
 	const char *device; /* of the NIC; NULL: the default */
 	int fd; /* the socket that owns our address; stays the caller's */
+	/* Of this host: bulk may go by them, too. */
+	struct wf_addr more[WF_NIC_ADDRS_MOST - 1];
+	unsigned int more_count;
 	size_t medium_max;   /* longer messages do not go unasked */
 	size_t read_min;     /* the receiver reads those from here on */
 	bool medium_advised; /* the device says what medium_max ... */

@@ -40,12 +40,13 @@
  * peer connects, even while this process computes and does not call us; the peer
  * would give up at the connect time-out. On this host, where packets are an
  * exception, a silent process has FI_WEFT_DEAD_TIMEOUT to answer. */
-static void inserted(void *self, uint64_t name, const struct wf_addr *addr)
+static void inserted(void *self, uint64_t name, const struct wf_addr *addr,
+		     bool taken)
 {
 	struct wf_rdm_ep *ep = self;
 	struct wf_rdm_peer *peer;
 
-	if (!ep->awake && !wf_base_addr_is_local(addr))
+	if (!ep->awake && !taken && !wf_base_addr_is_local(addr))
 		wf_rdm_ep_try_wake(ep);
 	if (!ep->awake || ep->host->forked)
 		return;

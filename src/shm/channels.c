@@ -10,8 +10,10 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/place.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
+#include "shm/name.h"
 #include "shm/tx.h"
 
 #define OUTS_MAX ((uint64_t)1 << 32)
@@ -44,6 +46,43 @@ static void forget(struct wf_shm_ep *ep, struct wf_shm_out *out)
 	if (out->dst < ep->out_count && ep->outs[out->dst] == out)
 		ep->outs[out->dst] = NULL;
 	wf_shm_out_free(out);
+}
+
+/* Whether the peer that calls itself @peer is meant by the address @known of the
+ * AV. One of them may state no place: an address of ours is of our namespace
+ * then, any other one of whoever has it. */
+static bool is_meant(const struct wf_shm_ep *ep, const struct wf_addr *peer,
+		     const struct wf_addr *known)
+{
+	const struct wf_shm_home *home = &ep->attr.home;
+	uint64_t of_peer = wf_base_place_of(peer);
+	uint64_t of_known = wf_base_place_of(known);
+
+	if (!wf_base_addr_equal(peer, known))
+		return false;
+	if (of_peer == of_known)
+		return true;
+	if (of_peer && of_known)
+		return false;
+	return !wf_shm_name_is_elsewhere(home, of_peer ? peer : known) ||
+	       !wf_base_addr_is_local(peer);
+}
+
+uint64_t wf_shm_channels_name(const struct wf_shm_ep *ep,
+			      const struct wf_addr *addr)
+{
+	const struct wf_names *names = &ep->host->names;
+	struct wf_addr known;
+	uint64_t name;
+
+	if (addr->sa.sa_family == AF_UNSPEC)
+		return WF_MATCH_ANY; /* a stranger */
+	name = names->find(names->arg, addr);
+	/* The AV does not know where we are. */
+	if (name == WF_MATCH_ANY || names->get(names->arg, name, &known) ||
+	    is_meant(ep, addr, &known))
+		return name;
+	return WF_MATCH_ANY;
 }
 
 /* A channel to @dst in any state but dead. */
@@ -99,7 +138,7 @@ void wf_shm_channels_inserted(struct wf_shm_ep *ep, uint64_t name,
 			      const struct wf_addr *addr)
 {
 	for (uint32_t i = 0; i < ep->watch.count; i++) {
-		if (wf_base_addr_equal(&ep->watch.ins[i]->addr, addr))
+		if (is_meant(ep, &ep->watch.ins[i]->addr, addr))
 			wf_shm_in_rename(ep->watch.ins[i], name);
 	}
 }
@@ -130,16 +169,15 @@ void wf_shm_channels_renamed(struct wf_shm_ep *ep)
 		struct wf_addr addr;
 
 		if (names->get(names->arg, out->dst, &addr) ||
-		    !wf_base_addr_equal(&addr, &out->addr))
+		    !wf_base_addr_equal(&addr, &out->addr) ||
+		    wf_base_place_of(&addr) != wf_base_place_of(&out->addr))
 			wf_shm_channels_removed(ep, out->dst);
 	}
 	for (uint32_t i = 0; i < ep->watch.count; i++) {
 		struct wf_shm_in *in = ep->watch.ins[i];
 		uint64_t src;
 
-		if (in->addr.sa.sa_family == AF_UNSPEC)
-			continue; /* a stranger has no name */
-		src = names->find(names->arg, &in->addr);
+		src = wf_shm_channels_name(ep, &in->addr);
 		if (src != in->src)
 			wf_shm_in_rename(in, src);
 	}

@@ -20,6 +20,11 @@ struct wf_tx;
 int wf_shm_channels_submit(struct wf_shm_ep *ep, uint64_t dst,
 			   const struct wf_tx *tx);
 
+/* The name of the peer that calls itself @addr (AF_UNSPEC: it has no address);
+ * WF_MATCH_ANY: it has none. */
+uint64_t wf_shm_channels_name(const struct wf_shm_ep *ep,
+			      const struct wf_addr *addr);
+
 /* The AV changed; the last: anything in it may have. */
 void wf_shm_channels_inserted(struct wf_shm_ep *ep, uint64_t name,
 			      const struct wf_addr *addr);

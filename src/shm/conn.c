@@ -15,6 +15,7 @@
 #include "os/socket.h"
 #include "shm/channels.h"
 #include "shm/conn_defs.h"
+#include "shm/door.h"
 #include "shm/ep.h"
 #include "shm/name.h"
 #include "shm/user.h"
@@ -50,6 +51,7 @@ struct guest {
 
 static void on_listener(struct wf_source *source, uint32_t events,
 			uint64_t now);
+static void on_door(struct wf_source *source, uint32_t events, uint64_t now);
 
 /* -- the endpoint's sockets ------------------------------------------------- */
 
@@ -77,6 +79,8 @@ int wf_shm_conn_listen(struct wf_shm_ep *ep)
 	if (!err)
 		err = wf_shm_conn_watch(ep, &ep->listener);
 	if (!err)
+		wf_shm_door_open(ep, on_door);
+	if (!err)
 		return 0;
 	if (ep->listener.fd != ep->attr.name_fd)
 		wf_os_close(ep->listener.fd); /* else it stays the caller's */
@@ -97,6 +101,7 @@ void wf_shm_conn_unlisten(struct wf_shm_ep *ep)
 
 	wf_list_for_each (pos, tmp, &ep->guests)
 		guest_leave(ep, wf_container_of(pos, struct guest, link));
+	wf_shm_door_close(ep);
 	wf_shm_conn_drop(ep, &ep->listener);
 }
 
@@ -112,6 +117,7 @@ void wf_shm_conn_forked(struct wf_shm_ep *ep)
 	}
 	wf_os_close(ep->listener.fd);
 	ep->listener.fd = -1;
+	wf_shm_door_forked(ep);
 }
 
 /* -- connecting ------------------------------------------------------------ */
@@ -235,7 +241,7 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 {
 	int err;
 
-	err = wf_shm_name_connect(&out->addr);
+	err = wf_shm_name_connect(&out->ep->attr.home, &out->addr);
 	if (err >= 0) {
 		out->sock.fd = err;
 		err = greet(out);
@@ -305,7 +311,14 @@ static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
 
 	out->warned = true;
 	wf_base_addr_str(&out->addr, text, sizeof(text));
-	if (greeted)
+	if (greeted && !peer_of(out).pid)
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"its process, which is in another PID namespace, is "
+			"there and makes no progress. It may be stopped, or "
+			"compute without a call of fi_cq_read(). Operations "
+			"fail in another %llu s (FI_WEFT_DEAD_TIMEOUT)",
+			text, in_seconds(WARN_AFTER), in_seconds(left));
+	else if (greeted)
 		wf_tell("no answer from %s through shared memory for %llu s: "
 			"process %d is there and makes no progress. It may be "
 			"stopped (`kill -CONT %d` continues it), or compute "
@@ -527,7 +540,8 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
  * of the user that listens as that address, which the kernel tells us when we
  * connect back; else it is a stranger without an address. 0, or the positive
  * errno to answer. */
-static int find_addr(const struct wf_shm_hello *hello, const struct ucred *cred,
+static int find_addr(const struct wf_shm_ep *ep,
+		     const struct wf_shm_hello *hello, const struct ucred *cred,
 		     struct wf_addr *addr)
 {
 	uid_t owner;
@@ -537,7 +551,7 @@ static int find_addr(const struct wf_shm_hello *hello, const struct ucred *cred,
 		return EPROTO;
 	if (wf_shm_user_is_ours(cred->uid))
 		return 0;
-	err = wf_shm_name_owner(addr, &owner);
+	err = wf_shm_name_owner(&ep->attr.home, addr, &owner);
 	if (!err && owner == cred->uid && wf_shm_user_is_known(owner))
 		return 0;
 	/* It may succeed later. Nobody listening there will not. */
@@ -558,16 +572,14 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	uint64_t src;
 	int err;
 
-	err = find_addr(hello, cred, &addr);
+	err = find_addr(ep, hello, cred, &addr);
 	if (err)
 		return err;
 	err = wf_shm_region_map(&region, memfd, hello->slots_log2,
 				hello->lines_log2);
 	if (err)
 		return -err;
-	src = addr.sa.sa_family == AF_UNSPEC ?
-		      WF_MATCH_ANY :
-		      ep->host->names.find(ep->host->names.arg, &addr);
+	src = wf_shm_channels_name(ep, &addr);
 	in = wf_shm_in_open(ep, &region, guest->sock.fd, &addr, src);
 	err = -ENOMEM;
 	if (!in)
@@ -657,25 +669,29 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 static void go_deaf(struct wf_shm_ep *ep, uint64_t now)
 {
 	wf_transport_loop_remove(&ep->host->loop, &ep->listener);
+	if (ep->door.fd >= 0)
+		wf_transport_loop_remove(&ep->host->loop, &ep->door);
 	ep->deaf_until = now + DEAF_FOR;
 }
 
 static void listen_again(struct wf_shm_ep *ep, uint64_t now)
 {
-	bool watched = !wf_shm_conn_watch(ep, &ep->listener);
+	int err = wf_shm_conn_watch(ep, &ep->listener);
 
-	ep->deaf_until = watched ? 0 : now + DEAF_FOR;
+	if (!err && ep->door.fd >= 0)
+		err = wf_shm_conn_watch(ep, &ep->door);
+	if (err)
+		go_deaf(ep, now);
+	else
+		ep->deaf_until = 0;
 }
 
-static void on_listener(struct wf_source *source, uint32_t events, uint64_t now)
+static void let_in(struct wf_shm_ep *ep, const struct wf_source *listener,
+		   uint64_t now)
 {
-	struct wf_shm_ep *ep =
-		wf_container_of(source, struct wf_shm_ep, listener);
-
-	(void)events;
 	for (int i = 0; i < GUESTS_MAX; i++) {
 		struct guest *guest;
-		int fd = wf_os_accept(ep->listener.fd, NULL, NULL);
+		int fd = wf_os_accept(listener->fd, NULL, NULL);
 
 		if (fd == -EAGAIN)
 			return;
@@ -699,6 +715,19 @@ static void on_listener(struct wf_source *source, uint32_t events, uint64_t now)
 		else
 			on_guest(&guest->sock, 0, now);
 	}
+}
+
+static void on_listener(struct wf_source *source, uint32_t events, uint64_t now)
+{
+	(void)events;
+	let_in(wf_container_of(source, struct wf_shm_ep, listener), source,
+	       now);
+}
+
+static void on_door(struct wf_source *source, uint32_t events, uint64_t now)
+{
+	(void)events;
+	let_in(wf_container_of(source, struct wf_shm_ep, door), source, now);
 }
 
 /* -- at every look ---------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include "op/compq.h"
 #include "op/reg.h"
 #include "shm/board.h"
+#include "shm/folder.h"
 #include "shm/in.h"
 #include "shm/out.h"
 #include "shm/stats.h"
@@ -25,7 +26,8 @@
 #include "transport/transport.h"
 
 struct wf_shm_ep_attr {
-	bool any_addr;	  /* reachable by every address of the node */
+	bool any_addr; /* reachable by every address of the node */
+	struct wf_shm_home home;
 	int name_fd;	  /* of wf_shm_name_bind(), -1: none; ours on success */
 	size_t eager_max; /* without CMA */
 	size_t cma_min;	  /* with it: above WF_SHM_PUT_MAX, parked from here */
@@ -68,7 +70,8 @@ struct wf_shm_ep {
 	struct wf_list waiting_outs; /* have messages that wait for a reply */
 
 	struct wf_source listener;
-	uint64_t deaf_until; /* nobody can be let in till then; 0: all can */
+	struct wf_source door; /* the same in the folder; -1: none */
+	uint64_t deaf_until;   /* nobody can be let in till then; 0: all can */
 	struct wf_list guests;
 	struct wf_list all_outs;
 	struct wf_pool tx_pool;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The abstract Unix names of endpoints.
+ * The Unix names of endpoints.
  */
 #include "shm/name.h"
 
@@ -9,8 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "base/place.h"
 #include "os/file.h"
+#include "os/inline.h"
+#include "os/shared.h"
 #include "os/socket.h"
+#include "shm/user.h"
 
 static socklen_t make_name(struct sockaddr_un *un, const struct wf_addr *addr,
 			   bool any)
@@ -56,26 +61,48 @@ int wf_shm_name_bind(const struct wf_addr *addr, bool any)
 	return open_with(wf_os_bind, addr, any);
 }
 
-int wf_shm_name_connect(const struct wf_addr *addr)
+/* Most addresses state no place, and nothing is asked for them. */
+static uint64_t own_place(const struct wf_shm_home *home)
 {
-	int fd = open_with(wf_os_connect, addr, false), local;
+	return home->place ? home->place : wf_base_place_own();
+}
 
+bool wf_shm_name_is_elsewhere(const struct wf_shm_home *home,
+			      const struct wf_addr *addr)
+{
+	uint64_t place = wf_base_place_of(addr);
+
+	return place && place != own_place(home);
+}
+
+int wf_shm_name_connect(const struct wf_shm_home *home,
+			const struct wf_addr *addr)
+{
+	int fd, local;
+
+	if (wf_shm_name_is_elsewhere(home, addr))
+		return home->folder ? wf_shm_folder_connect(home, addr) :
+				      -EHOSTUNREACH;
+	fd = open_with(wf_os_connect, addr, false);
 	if (fd != -ECONNREFUSED)
 		return fd;
 	/* Not known: the caller tries again. "Unreachable" would be final. */
 	local = wf_base_addr_find_local(addr);
 	if (local < 0)
 		return local;
-	if (!local)
-		return -EHOSTUNREACH;
-	return open_with(wf_os_connect, addr, true);
+	if (local)
+		return open_with(wf_os_connect, addr, true);
+	return home->folder && !wf_base_place_of(addr) ?
+		       wf_shm_folder_connect(home, addr) :
+		       -EHOSTUNREACH;
 }
 
-int wf_shm_name_owner(const struct wf_addr *addr, uid_t *uid)
+int wf_shm_name_owner(const struct wf_shm_home *home,
+		      const struct wf_addr *addr, uid_t *uid)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int fd = wf_shm_name_connect(addr), err;
+	int fd = wf_shm_name_connect(home, addr), err;
 
 	if (fd < 0)
 		return fd;
@@ -84,4 +111,89 @@ int wf_shm_name_owner(const struct wf_addr *addr, uid_t *uid)
 		*uid = cred.uid;
 	wf_os_close(fd);
 	return err;
+}
+
+/* -- which way ------------------------------------------------------------- */
+
+/* Packets go to a peer that cannot be met for a reason that stays. */
+static bool is_final(int err)
+{
+	switch (err) {
+	case -ECONNREFUSED:
+	case -ENOTUNIQ:
+	case -EACCES:
+	case -EPERM:
+	case -ENOENT:
+	case -ENAMETOOLONG:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether the process of @addr is in the folder, and of a user that we may talk
+ * to. */
+static int is_met(const struct wf_shm_home *home, const char *allow,
+		  const struct wf_addr *addr)
+{
+	struct ucred cred;
+	int fd, err;
+
+	if (!home->folder)
+		return 0;
+	fd = wf_shm_folder_connect(home, addr);
+	if (fd == -EAGAIN)
+		return 1; /* its backlog is full: it is there */
+	if (fd < 0)
+		return is_final(fd) ? 0 : fd;
+	err = wf_shm_user_check(allow, fd, &cred);
+	wf_os_close(fd);
+	return !err;
+}
+
+/* Once in a process: what would be faster. */
+static void tell_elsewhere(const struct wf_shm_home *home,
+			   const struct wf_addr *addr)
+{
+	WF_PER_PROCESS static _Atomic uint32_t told;
+	char text[WF_ADDR_STR_LEN];
+
+	if (wf_shared_load(&told, relaxed))
+		return;
+	wf_shared_store(&told, 1, relaxed);
+	wf_base_addr_str(addr, text, sizeof(text));
+	if (home->folder)
+		wf_warn("%s is in another network namespace of this host and "
+			"not in %s: it is reached by packets. FI_WEFT_DIR must "
+			"be the same folder for both",
+			text, home->folder);
+	else
+		wf_warn("%s is in another network namespace of this host and "
+			"is reached by packets. A folder that both share, "
+			"named by FI_WEFT_DIR, lets them use shared memory",
+			text);
+}
+
+int wf_shm_name_reaches(const struct wf_shm_home *home, const char *allow,
+			const struct wf_addr *addr)
+{
+	uint64_t place = wf_base_place_of(addr);
+	int local, met = 0;
+	bool here;
+
+	if (!wf_shm_name_is_elsewhere(home, addr)) {
+		local = wf_base_addr_find_local(addr);
+		return local || place ? local : is_met(home, allow, addr);
+	}
+	here = wf_base_place_host(place) == wf_base_place_host(own_place(home));
+	if (here)
+		met = is_met(home, allow, addr);
+	if (met)
+		return met;
+	/* Packets to an address that we have, too, come back to this
+	 * namespace: no answer is better than one of another process. */
+	local = wf_base_addr_find_local(addr);
+	if (here && !local)
+		tell_elsewhere(home, addr);
+	return local;
 }

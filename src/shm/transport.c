@@ -12,6 +12,7 @@
 #include "shm/conn.h"
 #include "shm/doze.h"
 #include "shm/ep.h"
+#include "shm/name.h"
 #include "shm/pull.h"
 #include "shm/put.h"
 #include "shm/tx.h"
@@ -41,6 +42,7 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 		.remote_writes = host->remote_writes,
 		.remote_reads = host->remote_reads,
 		.listener = { .fd = -1 },
+		.door = { .fd = -1 },
 	};
 	/* What is injected goes in one record. */
 	if (ep->attr.chunk < WF_SHM_PUT_MAX)
@@ -255,7 +257,9 @@ static int reaches(const void *self, const struct wf_addr *addr)
 {
 	const struct wf_shm_ep *ep = self;
 
-	return ep->attr.refuses ? 0 : wf_base_addr_find_local(addr);
+	return ep->attr.refuses ? 0 :
+				  wf_shm_name_reaches(&ep->attr.home,
+						      ep->attr.allow_uid, addr);
 }
 
 static int submit(void *self, uint64_t dst, const struct wf_tx *tx)
@@ -263,8 +267,10 @@ static int submit(void *self, uint64_t dst, const struct wf_tx *tx)
 	return wf_shm_channels_submit(self, dst, tx);
 }
 
-static void inserted(void *self, uint64_t name, const struct wf_addr *addr)
+static void inserted(void *self, uint64_t name, const struct wf_addr *addr,
+		     bool taken)
 {
+	(void)taken;
 	wf_shm_channels_inserted(self, name, addr);
 }
 

@@ -7,25 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/amo.h"
 #include "op/iov.h"
 #include "shm/ep.h"
-
-/* What brings something back is answered whether that is asked for or not. */
-static bool is_answered(const struct wf_tx *req)
-{
-	return req->delivery || (req->kind == WF_TX_ATOMIC &&
-				 req->remote->amo_kind != WF_OP_AMO_WRITE);
-}
-
-void wf_shm_tx_init(struct wf_shm_tx *tx, const struct wf_tx *req)
-{
-	memset(tx, 0, offsetof(struct wf_shm_tx, own));
-	tx->req = req;
-	tx->slot_flags = (uint8_t)((req->tagged ? WF_SHM_SLOT_TAGGED : 0) |
-				   (req->has_data ? WF_SHM_SLOT_DATA : 0) |
-				   (is_answered(req) ? WF_SHM_SLOT_ACK : 0));
-}
 
 struct wf_shm_tx *wf_shm_tx_keep(struct wf_shm_ep *ep,
 				 const struct wf_shm_tx *tx)

@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "op/amo.h"
+#include "op/remote.h"
 #include "op/tx.h"
 #include "os/types.h"
 #include "shm/ring_defs.h"
@@ -55,8 +57,30 @@ struct wf_shm_tx {
 	struct wf_shm_help help;
 };
 
-/* Before the first try. */
-void wf_shm_tx_init(struct wf_shm_tx *tx, const struct wf_tx *req);
+/* What brings something back is answered whether that is asked for or not. */
+static inline bool wf_shm_tx_is_answered(const struct wf_tx *req)
+{
+	return req->delivery || (req->kind == WF_TX_ATOMIC &&
+				 req->remote->amo_kind != WF_OP_AMO_WRITE);
+}
+
+/* Before the first try. By members: for memset() the compiler takes `rep stos`,
+ * which is slow for so few bytes. */
+static inline void wf_shm_tx_init(struct wf_shm_tx *tx, const struct wf_tx *req)
+{
+	tx->link = (struct wf_list){ 0 };
+	tx->req = req;
+	tx->proto = NULL;
+	tx->pushed = 0;
+	tx->op = 0;
+	tx->slot_flags =
+		(uint8_t)((req->tagged ? WF_SHM_SLOT_TAGGED : 0) |
+			  (req->has_data ? WF_SHM_SLOT_DATA : 0) |
+			  (wf_shm_tx_is_answered(req) ? WF_SHM_SLOT_ACK : 0));
+	tx->stream = false;
+	tx->bounce = NULL;
+	tx->done = (struct wf_shm_done){ 0 };
+}
 
 /* A copy that lives until its completion; NULL at the transmit depth. */
 struct wf_shm_tx *wf_shm_tx_keep(struct wf_shm_ep *ep,

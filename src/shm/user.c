@@ -87,9 +87,20 @@ static bool is_news(uid_t uid)
 	return false;
 }
 
+/* "process 4711"; the kernel says 0 of one that is not in our PID namespace. */
+static const char *name_of(const struct ucred *cred, char text[48])
+{
+	if (cred->pid)
+		snprintf(text, 48, "process %d", (int)cred->pid);
+	else
+		snprintf(text, 48, "a process of another PID namespace");
+	return text;
+}
+
 int wf_shm_user_check(const char *allow, int fd, struct ucred *cred)
 {
 	socklen_t len = sizeof(*cred);
+	char text[48];
 	int err;
 
 	err = wf_os_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len);
@@ -101,17 +112,17 @@ int wf_shm_user_check(const char *allow, int fd, struct ucred *cred)
 	if (!is_news(cred->uid))
 		return -EACCES;
 	if (cred->uid == wf_os_geteuid())
-		wf_tell("process %d is refused: in this user namespace user %u "
+		wf_tell("%s is refused: in this user namespace user %u "
 			"is everybody without a number. FI_WEFT_ALLOW_UID=%u "
 			"lets all of them connect",
-			(int)cred->pid, (unsigned int)cred->uid,
+			name_of(cred, text), (unsigned int)cred->uid,
 			(unsigned int)cred->uid);
 	else
-		wf_tell("process %d is refused, because it is of user %u and "
+		wf_tell("%s is refused, because it is of user %u and "
 			"we are user %u. If the two may exchange messages, set "
 			"FI_WEFT_ALLOW_UID=%u here and FI_WEFT_ALLOW_UID=%u "
 			"for that process",
-			(int)cred->pid, (unsigned int)cred->uid,
+			name_of(cred, text), (unsigned int)cred->uid,
 			(unsigned int)wf_os_geteuid(), (unsigned int)cred->uid,
 			(unsigned int)wf_os_geteuid());
 	return -EACCES;
@@ -119,10 +130,12 @@ int wf_shm_user_check(const char *allow, int fd, struct ucred *cred)
 
 void wf_shm_user_refused(const struct ucred *cred)
 {
+	char text[48];
+
 	if (is_news(cred->uid))
-		wf_tell("process %d of user %u refuses us, because it does not "
+		wf_tell("%s, of user %u, refuses us, because it does not "
 			"allow our user: set FI_WEFT_ALLOW_UID=%u for that "
 			"process",
-			(int)cred->pid, (unsigned int)cred->uid,
+			name_of(cred, text), (unsigned int)cred->uid,
 			(unsigned int)wf_os_geteuid());
 }

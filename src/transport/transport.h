@@ -72,9 +72,11 @@ struct wf_transport {
 	/* Awake again, or doze() of another transport said no. */
 	void (*wake)(void *self);
 
-	/* The AV changed; the second, in a way that nobody told of: all names
-	 * are looked at again. */
-	void (*inserted)(void *self, uint64_t name, const struct wf_addr *addr);
+	/* The AV changed; the last, in a way that nobody told of: all names
+	 * are looked at again. @taken: a transport before this one reaches
+	 * @addr, although it may not be of this network namespace. */
+	void (*inserted)(void *self, uint64_t name, const struct wf_addr *addr,
+			 bool taken);
 	void (*removed)(void *self, uint64_t name);
 	void (*renamed)(void *self);
 	/* The registration with @key goes away: nobody reads into it any more.

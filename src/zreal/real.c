@@ -30,13 +30,10 @@ static struct wf_zreal real;
 static _Atomic(const struct wf_zreal *) usable;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Whether an address belongs to the library that this code is in. */
-static bool is_ours(const void *address)
+/* libweft-z.so has zlib's names and zlib-ng's own; no other library has both. */
+static bool is_weft(void *handle)
 {
-	Dl_info theirs, ours;
-
-	return dladdr(address, &theirs) && dladdr(&once, &ours) &&
-	       theirs.dli_fbase == ours.dli_fbase;
+	return dlsym(handle, "deflate") && dlsym(handle, "zng_deflate");
 }
 
 static void load(void)
@@ -54,6 +51,12 @@ static void load(void)
 		wf_warn("no zlib: %s; set WEFT_LIBZ to its file", dlerror());
 		return;
 	}
+	if (is_weft(handle)) {
+		wf_warn("%s is weft itself; set WEFT_LIBZ to the file of the "
+			"real zlib",
+			name);
+		return;
+	}
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		void *found = dlsym(handle, entries[i].name);
 
@@ -61,12 +64,6 @@ static void load(void)
 			wf_warn("%s has no %s: a zlib of 1.2.9 or later is "
 				"needed; set WEFT_LIBZ to one",
 				name, entries[i].name);
-			return;
-		}
-		if (is_ours(found)) {
-			wf_warn("%s is weft itself; set WEFT_LIBZ to the file "
-				"of the real zlib",
-				name);
 			return;
 		}
 		*(void **)((char *)&real + entries[i].at) = found;

@@ -323,10 +323,14 @@ static void test_flush_first(void **state)
 	}
 }
 
+/* Ours is zlib's answer, whatever is underneath: zlib-ng has other compressors
+ * for these levels, and refuses the first change as well. */
 static void test_params_after_end(void **state)
 {
+	int count = strstr(z->zlibVersion(), "zlib-ng") ? 1 : 2;
+
 	(void)state;
-	for (int which = 0; which < 2; which++) {
+	for (int which = 0; which < count; which++) {
 		z_stream s = { 0 };
 
 		assert_int_equal(CALL(which, deflateInit2_, &s, 6, Z_DEFLATED,

@@ -36,6 +36,7 @@ SAME(done, done);
 struct inflater {
 	struct wf_zshim_head head;
 	struct wf_inflate s;
+	struct wf_inflate_codes codes;
 };
 
 static struct wf_inflate *ours(z_streamp strm)
@@ -130,7 +131,7 @@ WF_ZSHIM_API int inflateInit2_(z_streamp strm, int bits, const char *version,
 		strm->state = NULL;
 		return Z_STREAM_ERROR;
 	}
-	wf_deflate_inflate_init(&in->s, in->s.mem, wrap, wbits);
+	wf_deflate_inflate_init(&in->s, &in->codes, in->s.mem, wrap, wbits);
 	begin(strm, &in->s);
 	return Z_OK;
 }
@@ -235,7 +236,8 @@ WF_ZSHIM_API int inflateCopy(z_streamp dest, z_streamp source)
 	in = create(&copy, WF_ZSHIM_INFLATE);
 	if (!in)
 		return Z_MEM_ERROR;
-	if (wf_deflate_inflate_copy(&in->s, s, in->s.mem) != WF_INFLATE_OK) {
+	if (wf_deflate_inflate_copy(&in->s, &in->codes, s, in->s.mem) !=
+	    WF_INFLATE_OK) {
 		copy.zfree(copy.opaque, in);
 		return Z_MEM_ERROR;
 	}
@@ -364,7 +366,7 @@ WF_ZSHIM_API int inflateBackInit_(z_streamp strm, int bits,
 	in = create(strm, WF_ZSHIM_BACK);
 	if (!in)
 		return Z_MEM_ERROR;
-	wf_deflate_inflate_init(&in->s, in->s.mem, WF_INFLATE_RAW,
+	wf_deflate_inflate_init(&in->s, &in->codes, in->s.mem, WF_INFLATE_RAW,
 				(unsigned int)bits);
 	in->s.window = window; /* the caller's: never freed */
 	return Z_OK;

@@ -11,6 +11,7 @@
 
 #include "base/rest.h"
 #include "common/net.h"
+#include "common/space.h"
 
 #define API FI_VERSION(1, 17)
 
@@ -57,6 +58,8 @@ void weft_test_begin(unsigned int seconds)
 	alarm(seconds > ALARM_LEAST ? seconds : ALARM_LEAST);
 	if (getenv("WEFT_TEST_NET"))
 		net_begin((unsigned int)atoi(getenv("WEFT_TEST_NET")));
+	if (getenv("WEFT_TEST_SPACES"))
+		space_begin();
 }
 
 /* -- opening --------------------------------------------------------------- */

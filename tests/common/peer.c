@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "common/net.h"
+#include "common/space.h"
 
 /* -- children -------------------------------------------------------------- */
 
@@ -27,7 +28,7 @@ void weft_test_fork(struct weft_test_line *line,
 	alarm(left); /* not inherited: the child sets its own */
 	fflush(NULL);
 	CHECK_SYS(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
-	pid = fork();
+	pid = space_is_on() ? space_fork() : fork();
 	CHECK_SYS(pid);
 	if (pid) {
 		close(ends[1]);
@@ -39,6 +40,8 @@ void weft_test_fork(struct weft_test_line *line,
 	weft_test_forget_all();
 	if (net_is_on())
 		net_enter(!net_here());
+	else if (space_is_on())
+		space_enter();
 	close(ends[0]);
 	*line = (struct weft_test_line){ .fd = ends[1] };
 	child(line, arg);

@@ -22,7 +22,8 @@ import tempfile
 
 import tree
 
-OUTSIDE = ("os", "chan", "devd", "drv", "alg", "zshim", "zreal", "deflate")
+OUTSIDE = ("os", "chan", "devd", "drv", "alg", "zshim", "zreal", "deflate",
+           "efa")
 
 # Headers that declare types, constants, and functions that work on memory
 # alone. Those of Linux are layouts of what sockets carry, that of TCP its

@@ -5,8 +5,12 @@ libweft-fi.so shows fi_prov_ini alone. It asks for no libfabric symbol version
 above FABRIC_1.3: those load under Debian's 1.17 and under 2.x alike. It is
 marked NODELETE, since libfabric closes providers from its destructor.
 
-libwd.so shows what include/weft/ declares, all of it and nothing else, and
-needs no library but the C library's and those of its drivers.
+libweft-efa.so shows names of libibverbs and libefa alone, without a version,
+and needs neither of them.
+
+libwd.so shows what include/weft/ declares, all of it and nothing else but what
+libweft-z.so and the command share with it (LIBWD_PRIVATE), and needs no library
+but the C library's and those of its drivers.
 """
 
 import os
@@ -21,6 +25,7 @@ DECLARED = re.compile(r"\b((?:wd|smm)_\w+)\(")
 PLAIN = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
          "libisal.so.2", "libdeflate.so.0", "libz.so.1"}
 FABRIC_MAX = (1, 3)
+VERBS = re.compile(r"_?ibv_|efadv_")
 
 
 def output(*command):
@@ -44,21 +49,41 @@ def version_names(path):
             if " A " in line}
 
 
+def private_names(path):
+    """What is for our own libraries: internal functions, and nothing else."""
+    names = {line.split()[-1].split("@")[0]
+             for line in output("nm", "-D", "--with-symbol-versions",
+                                "--defined-only", path).splitlines()
+             if "@@LIBWD_PRIVATE" in line}
+    return {name for name in names if name.startswith("wf_")}
+
+
 def check(path):
     name = os.path.basename(path)
-    found = []
+    found, wanted = [], set()
     if name.startswith("libwd.so"):
         wanted = declared()
         for line in output("readelf", "-d", path).splitlines():
             match = re.search(r"NEEDED.*\[(.*)\]", line)
             if match and match[1] not in PLAIN:
                 found.append(f"{name}: needs {match[1]}")
-    else:
+    elif not name.startswith("libweft-efa"):
         wanted = {"fi_prov_ini"}
     shown = {line.split()[-1].split("@")[0]
              for line in output("nm", "-D", "--defined-only",
                                 path).splitlines() if line.strip()}
     shown -= version_names(path)
+    shown -= private_names(path)
+    if name.startswith("libweft-efa"):
+        wanted = {symbol for symbol in shown if VERBS.match(symbol)}
+        wanted |= {"ibv_get_device_list", "efadv_create_qp_ex"}
+        for line in output("readelf", "-d", path).splitlines():
+            match = re.search(r"NEEDED.*\[(.*)\]", line)
+            if match and match[1] not in PLAIN:
+                found.append(f"{name}: needs {match[1]}")
+        for line in output("nm", "-D", "--defined-only", path).splitlines():
+            if "@" in line:
+                found.append(f"{name}: a version at {line.split()[-1]}")
     for symbol in sorted(shown - wanted):
         found.append(f"{name}: shows {symbol}")
     for symbol in sorted(wanted - shown):

@@ -25,6 +25,7 @@ LAYERS = {
     "core": ("os", "base", "op", "match", "transport", "shm", "rdm"),
     "prov": ("os", "base", "op", "match", "transport", "shm", "nic", "rdm",
              "core"),
+    "efa": ("os", "base", "queue", "nic"),
     "public": (),
     "chan": ("public", "base", "queue"),
     "zreal": ("base",),

@@ -5,6 +5,7 @@ They live in a namespace of processes and mounts of their own, so that nothing
 of them is left, however this process ends.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -33,6 +34,14 @@ def enter():
         job.skip("no network namespaces here: that takes root and veth links")
     os.environ[INSIDE] = "1"
     os.execvp(UNSHARE[0], [*UNSHARE, sys.executable, *sys.argv])
+
+
+def carried():
+    """Bytes that hosts have sent to each other, and to this process."""
+    links = json.loads(subprocess.run(
+        ["ip", "-s", "-j", "link", "show", "type", "veth"], check=True,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout)
+    return sum(link["stats64"]["rx"]["bytes"] for link in links)
 
 
 def make(count, mtu=1500):

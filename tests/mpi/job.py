@@ -22,6 +22,7 @@ ONE_SIDED = ["--mca", "pml", "cm", "--mca", "mtl", "ofi",
              "--mca", "opal_common_ofi_provider_include", "weft"]
 APART = pathlib.Path(__file__).resolve().with_name("apart.sh")
 HOST = APART.with_name("host.sh")
+CONTAINER = APART.with_name("container.sh")
 TAIL = 6000
 
 
@@ -50,7 +51,7 @@ def require_apart():
 
 
 def command(ranks, program, session, transport=MESSAGES, apart=False,
-            hosts=0):
+            hosts=0, agent=HOST):
     # There are more ranks and threads than CPUs, and all of them poll: whoever
     # has nothing to do lets the others run.
     line = ["mpirun", "--allow-run-as-root", "-np", str(ranks), "--bind-to",
@@ -63,7 +64,7 @@ def command(ranks, program, session, transport=MESSAGES, apart=False,
     elif hosts:
         each = ranks // hosts
         line += ["-H", ",".join(f"host{i}:{each}" for i in range(hosts)),
-                 "--mca", "plm_rsh_agent", str(HOST), "--mca",
+                 "--mca", "plm_rsh_agent", str(agent), "--mca",
                  "oob_tcp_if_include", "10.98.7.0/24"]
     else:
         line += ["--oversubscribe"]

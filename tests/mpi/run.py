@@ -6,7 +6,9 @@
 PROGRAM may be a script in Python. HOW is "messages"; "onesided", windows over
 btl/ofi; "apart", the same with every rank on a node of its own, as Open MPI
 believes; "net" and "net-onesided": RANKS/HOSTS, so many hosts (hosts.py) share
-the ranks; or "absent": there is no weft, and the job must fail.
+the ranks; "cont": the same where the hosts are containers that share a folder,
+and the network carries next to nothing; or "absent": there is no weft, and the
+job must fail.
 """
 
 import os
@@ -24,8 +26,12 @@ HOW = {
     "apart": {"transport": job.ONE_SIDED, "apart": True},
     "net": {},
     "net-onesided": {"transport": job.ONE_SIDED},
+    "cont": {"agent": job.CONTAINER},
     "absent": {},
 }
+FOLDER = "/run/weft"
+# What mpirun and its daemons say to each other is less.
+CONTROL = 3 << 20
 
 
 def check_absent(ranks, program):
@@ -50,8 +56,16 @@ def check_net(jobs, program, how):
     jobs = [tuple(map(int, one.split("/"))) for one in jobs]
     hosts.enter()
     hosts.make(max(on for _, on in jobs))
+    if how == "cont":
+        os.mkdir(FOLDER)
     for ranks, on in jobs:
+        before = hosts.carried()
         check_good(ranks, program, how, on)
+        sent = hosts.carried() - before
+        if how == "cont" and sent > CONTROL:
+            job.fail(f"{ranks} ranks: {sent} bytes went through the network")
+    if how == "cont" and os.listdir(FOLDER):
+        job.fail(f"left in {FOLDER}: {os.listdir(FOLDER)}")
 
 
 def find_python():
@@ -76,7 +90,7 @@ def main():
         program.insert(0, find_python())
     if how == "apart":
         job.require_apart()
-    if how.startswith("net"):
+    if how.startswith("net") or how == "cont":
         check_net(sys.argv[2].split(","), program, how)
         return
     for ranks in map(int, sys.argv[2].split(",")):

@@ -396,9 +396,11 @@ static bool read_error(struct sim_app *app, struct fid_cq *cq)
 		.tag = e.tag,
 	};
 	if (!e.op_context) {
-		sim_trace("an injected message failed: %d", e.err);
-		if (!oracle_errors_allowed())
-			sim_fail("an injected message fails with %d", e.err);
+		bool tagged = e.flags & FI_TAGGED;
+
+		oracle_injected_failed(app->proc, tagged ? e.tag : e.data,
+				       tagged ? ORACLE_TAGGED : ORACLE_PLAIN,
+				       e.err);
 		return true;
 	}
 	completed(app, &entry, e.err);
@@ -563,6 +565,8 @@ static void check_left(const struct sim_proc *proc)
 			sim_fail("descriptor %d is left, a %s", fd,
 				 proc->fds[fd]->ops->name);
 	}
+	if (proc->tasks > 1)
+		sim_fail("a thread of the provider is left");
 	sim_memory_check_end(proc);
 }
 
@@ -589,9 +593,6 @@ void *app_main(void *arg)
 		cancel_receives(app);
 	app_close(app);
 	app_check_guards(app);
-	/* A thread of the provider may need a moment to end. */
-	for (int i = 0; proc->tasks > 1 && i < 1000; i++)
-		sim_sleep_until(sim.now + SIM_MS, NULL);
 	check_left(proc);
 	app->phase = APP_GONE;
 	sim_busy();

@@ -135,6 +135,24 @@ void oracle_fate(uint64_t id, enum oracle_fate fate, int err)
 	sim_busy();
 }
 
+void oracle_injected_failed(struct sim_proc *from, uint64_t id,
+			    enum oracle_kind kind, int err)
+{
+	struct oracle_msg *msg = find(id);
+
+	if (!msg || oracle_sender(id) != from->number ||
+	    msg->from_life != from->life || msg->kind != kind)
+		sim_fail("an error %d without a context names message %s, "
+			 "which this process has not sent",
+			 err, oracle_name(id));
+	if (msg->fate != ORACLE_INJECTED)
+		sim_fail("message %s fails with %d without a context, and was "
+			 "not injected or has failed before",
+			 oracle_name(id), err);
+	msg->fate = ORACLE_UNDER_WAY;
+	oracle_fate(id, ORACLE_FAILED, err);
+}
+
 /* -- contents --------------------------------------------------------------- */
 
 static uint64_t word_of(uint64_t id, size_t at)
@@ -260,8 +278,6 @@ static bool may_be_lost(const struct pair *pair, uint32_t seq,
 
 	if (msg->fate < ORACLE_INJECTED || msg->fate == ORACLE_FAILED)
 		return true;
-	if (msg->fate == ORACLE_INJECTED && connects_may_fail())
-		return true;
 	if (msg->got || msg->got_error)
 		return true;
 	if (!to->alive || msg->to_life != to->life)
@@ -311,6 +327,10 @@ uint64_t oracle_waiting(const struct sim_proc *proc, uint64_t age)
 		const struct pair *pair = &pairs[a][proc->number];
 
 		for (uint32_t seq = 0; seq < pair->count; seq++) {
+			/* It may yet fail. */
+			if (pair->msgs[seq].fate == ORACLE_INJECTED &&
+			    connects_may_fail())
+				continue;
 			if (pair->msgs[seq].sent_at + age < sim.now &&
 			    !may_be_lost(pair, seq, &sim.proc[a], proc))
 				return (uint64_t)a << 56 |

@@ -14,7 +14,7 @@ enum oracle_kind { ORACLE_TAGGED, ORACLE_PLAIN };
 enum oracle_fate {
 	ORACLE_UNSENT,
 	ORACLE_UNDER_WAY,
-	ORACLE_INJECTED,  /* accepted; nobody is told of a failure */
+	ORACLE_INJECTED,  /* accepted; only a failure is told */
 	ORACLE_SENT,	  /* the sender was told so */
 	ORACLE_DELIVERED, /* the same, with FI_DELIVERY_COMPLETE */
 	ORACLE_FAILED,
@@ -39,6 +39,9 @@ uint64_t oracle_sent(struct sim_proc *from, struct sim_proc *to,
 /* The call was refused: the message never was. */
 void oracle_unsent(uint64_t id);
 void oracle_fate(uint64_t id, enum oracle_fate fate, int err);
+/* The error completion of an injected message, which has no context. */
+void oracle_injected_failed(struct sim_proc *from, uint64_t id,
+			    enum oracle_kind kind, int err);
 /* @post: in the order of posting. @buf NULL: an error. */
 void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 		     const void *buf, size_t len, uint64_t post);

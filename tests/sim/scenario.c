@@ -126,6 +126,15 @@ static void draw_calm(struct sim_scenario *s)
 	s->largest = PICK(64, 3000);
 }
 
+/* From a stream of its own: what else a seed means stays the same. */
+static bool draw_progress(uint64_t seed)
+{
+	struct sim_rng own;
+
+	sim_rng_seed(&own, seed, "automatic progress");
+	return sim_rng_one_in(&own, 5);
+}
+
 void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 {
 	*s = (struct sim_scenario){ .seed = seed };
@@ -147,6 +156,7 @@ void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 	s->srx = PICK(0, 0, 0, 1);
 	s->any = PICK(0, 0, 0, 1);
 	s->tcp = PICK(0, 1);
+	s->progress = draw_progress(seed);
 	draw_knobs(s);
 	draw_faults(s);
 	if (s->nodes > 1) {

@@ -368,6 +368,9 @@ static void set_environment(int way)
 	if (way == BY_PACKETS)
 		setenv("FI_WEFT_SHM", "0", 1);
 	if (way != BY_SHM && draw(2)) {
+		/* The device whose packets can be made to suffer, unless
+		 * another was asked for. */
+		setenv("FI_WEFT_NIC", "udp", 0);
 		setenv("FI_WEFT_MTU", "1500", 1);
 		snprintf(text, sizeof(text), "loss=1%%,reorder=5%%,seed=%u",
 			 draw(1000) + 1);

@@ -67,20 +67,16 @@ bool wf_tools_gzip_name_output(const struct wf_gzip_options *o,
 /* The name in a header; false if there is none. */
 static bool read_name(const uint8_t *bytes, size_t len, char *name, size_t room)
 {
-	struct wf_inflate *s = malloc(sizeof(*s));
+	struct wf_inflate s;
 	struct wf_inflate_head head = { .name = (uint8_t *)name,
 					.name_max = (unsigned int)room - 1 };
-	struct wf_inflate_io io = { bytes, len, (uint8_t *)name, 0 };
+	size_t used;
 
-	if (!s)
-		return false;
 	memset(name, 0, room);
-	wf_deflate_inflate_init(s, wf_alg_std_mem,
+	wf_deflate_inflate_init(&s, NULL, wf_alg_std_mem,
 				WF_INFLATE_GZIP | WF_INFLATE_CHECK, 15);
-	s->head = &head;
-	wf_deflate_inflate_run(s, &io, WF_INFLATE_BLOCK);
-	wf_deflate_inflate_end(s);
-	free(s);
+	s.head = &head;
+	wf_deflate_head_read(&s, bytes, len, &used);
 	return head.done == 1 && head.name;
 }
 

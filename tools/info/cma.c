@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cma.h"
+#include "base/setting.h"
 
 #define SCOPE "/proc/sys/kernel/yama/ptrace_scope"
 #define CAP_SYS_PTRACE_BIT 19 /* linux/capability.h */
@@ -58,11 +59,24 @@ static bool get(int fd, void *buf, size_t len)
 	return got == (ssize_t)len;
 }
 
+/* What the provider does in every process: then it is tried out that way. */
+static void allow_tracers(void)
+{
+	const struct wf_setting *s = wf_base_setting_find("ptracer");
+	const char *given = getenv(WF_SETTING_PREFIX "PTRACER");
+	char note[WF_SETTING_NOTE];
+	uint64_t value = 0;
+
+	if (given && wf_base_setting_read(s, given, &value, note) && value)
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+}
+
 static _Noreturn void be_passive(int ready, int end)
 {
 	char mark = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	allow_tracers();
 	word = PASSIVE;
 	if (write(ready, &mark, 1) == 1)
 		(void)get(end, &mark, 1);
@@ -202,8 +216,13 @@ static void explain_others(struct wf_tools_cma *cma, int err)
 		snprintf(cma->advice, sizeof(cma->advice), "%s",
 			 cma->ptrace_scope == 3 ?
 				 "it cannot be lowered before the next boot" :
+			 cma->ptrace_scope == 2 ?
 				 "sysctl kernel.yama.ptrace_scope=0, or give "
-				 "the program CAP_SYS_PTRACE");
+				 "the program CAP_SYS_PTRACE" :
+				 "FI_WEFT_PTRACER=1 for all processes "
+				 "(fi_weft(7) says what that opens), or sysctl "
+				 "kernel.yama.ptrace_scope=0, or "
+				 "CAP_SYS_PTRACE");
 	} else if (!cma->dumpable) {
 		snprintf(cma->why, sizeof(cma->why),
 			 "this program is not dumpable: it changed its user or "
@@ -237,6 +256,7 @@ void wf_tools_cma_probe(struct wf_tools_cma *cma)
 	read_status(cma);
 	read_scope(cma);
 	cma->dumpable = prctl(PR_GET_DUMPABLE) == 1;
+	allow_tracers();
 	word = WE;
 	cma->self = try_both(getpid(), WE);
 	cma->call_ns = wf_base_cma_call_ns();

@@ -115,6 +115,16 @@ static void write_ways(struct wf_tools_json *j, const struct wf_tools_facts *f)
 	wf_tools_json_close(j, ']');
 }
 
+static void write_folder(struct wf_tools_json *j,
+			 const struct wf_tools_facts *f)
+{
+	wf_tools_json_open(j, "containers", '{');
+	wf_tools_json_text(j, "folder", or_null(f->folder.path));
+	wf_tools_json_text(j, "why_not", or_null(f->folder.why));
+	wf_tools_json_text(j, "advice", or_null(f->folder.advice));
+	wf_tools_json_close(j, '}');
+}
+
 static void write_params(struct wf_tools_json *j,
 			 const struct wf_tools_facts *f)
 {
@@ -134,6 +144,30 @@ static void write_params(struct wf_tools_json *j,
 		wf_tools_json_close(j, '}');
 	}
 	wf_tools_json_close(j, ']');
+}
+
+static void write_drivers(struct wf_tools_json *j,
+			  const struct wf_tools_facts *f)
+{
+	wf_tools_json_open(j, "compression", '{');
+	wf_tools_json_text(j, "plugin_folder", f->driver_folder);
+	wf_tools_json_text(j, "preferred", or_null(f->driver_preferred));
+	wf_tools_json_open(j, "drivers", '[');
+	for (unsigned i = 0; i < f->n_drivers; i++) {
+		const struct wf_tools_driver *d = &f->drivers[i];
+
+		wf_tools_json_open(j, NULL, '{');
+		wf_tools_json_text(j, "name", d->name);
+		wf_tools_json_text(j, "from", d->from);
+		wf_tools_json_text(j, "about", or_null(d->about));
+		wf_tools_json_text(j, "can", d->can);
+		wf_tools_json_number(j, "in_flight", d->in_flight);
+		wf_tools_json_text(j, "first_for", or_null(d->first));
+		wf_tools_json_text(j, "why_not", or_null(d->why_not));
+		wf_tools_json_close(j, '}');
+	}
+	wf_tools_json_close(j, ']');
+	wf_tools_json_close(j, '}');
 }
 
 static void write_node(struct wf_tools_json *j, const struct wf_tools_facts *f)
@@ -164,7 +198,9 @@ void wf_tools_report_json(const struct wf_tools_facts *facts, FILE *out)
 	write_provider(&json, facts);
 	write_cma(&json, facts);
 	write_ways(&json, facts);
+	write_folder(&json, facts);
 	write_params(&json, facts);
+	write_drivers(&json, facts);
 	write_node(&json, facts);
 	wf_tools_json_open(&json, "problems", '[');
 	for (unsigned i = 0; i < facts->n_problems; i++)

@@ -73,6 +73,13 @@ struct wf_tools_way {
 };
 #define WF_TOOLS_MAX_WAYS 6
 
+/* Containers of this host. */
+struct wf_tools_folder {
+	char path[128];	  /* where they are met; empty: nowhere, ... */
+	char why[256];	  /* ... for this reason */
+	char advice[256]; /* empty: none */
+};
+
 /* Peers elsewhere, by packets. */
 struct wf_tools_net {
 	bool found;
@@ -89,6 +96,18 @@ struct wf_tools_net {
 	unsigned mtu;
 	uint64_t buffer; /* bytes that a socket holds */
 };
+
+/* A driver of compression. Texts are empty where there is nothing to say. */
+struct wf_tools_driver {
+	char name[64];
+	char from[256]; /* "built in", or the file of the plug-in */
+	char about[128];
+	char can[256];
+	char first[128];    /* what it is asked for before all others */
+	char why_not[160];  /* why it is not */
+	unsigned in_flight; /* jobs on a channel; 0: done in the call */
+};
+#define WF_TOOLS_MAX_DRIVERS 32
 
 struct wf_tools_facts {
 	/* The provider. */
@@ -109,7 +128,13 @@ struct wf_tools_facts {
 	struct wf_tools_node node;
 	struct wf_tools_way ways[WF_TOOLS_MAX_WAYS];
 	unsigned n_ways;
+	struct wf_tools_folder folder;
 	struct wf_tools_net net;
+	/* Compression. */
+	struct wf_tools_driver drivers[WF_TOOLS_MAX_DRIVERS];
+	unsigned n_drivers;
+	char driver_folder[256];
+	char driver_preferred[64]; /* WD_COMP_DRIVER */
 	/* What the user should know. */
 	char problems[WF_TOOLS_MAX_PROBLEMS][WF_TOOLS_PROBLEM_LEN];
 	unsigned n_problems;
@@ -142,8 +167,14 @@ void wf_tools_param_unknown(struct wf_tools_facts *facts);
 const struct wf_tools_param *
 wf_tools_param_find(const struct wf_tools_facts *facts, const char *name);
 
+/* From the parameters in force, and whether shared memory is off. */
+void wf_tools_folder_read(struct wf_tools_facts *facts);
+
 /* From the interfaces and the parameters in force. */
 void wf_tools_net_read(struct wf_tools_facts *facts);
+
+/* Loads the plug-ins that are there; those that fail are problems. */
+void wf_tools_drivers_read(struct wf_tools_facts *facts);
 
 /* From the parameters in force and CMA: which size goes which way through shared
  * memory. None if that is switched off. */

@@ -28,7 +28,9 @@ static const char help[] =
 	"size takes, how peers on other nodes are reached, every FI_WEFT_*\n"
 	"setting with the value in use, its source and the reason of its "
 	"default,\n"
-	"and the machine. Problems come first, each with what to do.\n"
+	"the drivers of compression (where each is from, what it can, what it "
+	"is\n"
+	"asked for first or why not), and the machine. Problems come first, each with what to do.\n"
 	"\n"
 	"      --json   the same for programs\n"
 	"  -h, --help   print this and exit\n"
@@ -109,7 +111,9 @@ int wf_tools_info_main(int argc, char **argv)
 	wf_tools_provider_read(facts);
 	check_machine(facts);
 	wf_tools_ways_find(facts);
+	wf_tools_folder_read(facts);
 	wf_tools_net_read(facts);
+	wf_tools_drivers_read(facts);
 	if (json)
 		wf_tools_report_json(facts, stdout);
 	else

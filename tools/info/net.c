@@ -64,7 +64,7 @@ static void choose_device(struct wf_tools_net *net,
 	net->device_from =
 		nic && strcmp(nic->source, "default") != 0 && !nic->note[0] ?
 			"FI_WEFT_NIC says so" :
-			"the default";
+			"the default, see FI_WEFT_NIC below";
 	net->socket = wf_nic_device_socket(net->device);
 }
 

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "nic/open.h"
+
 #define WIDTH 79
 #define LABEL 15
 
@@ -121,6 +123,27 @@ static void say_cma(const struct wf_tools_facts *f, FILE *out)
 	fputc('\n', out);
 }
 
+static void say_folder(const struct wf_tools_facts *f, FILE *out)
+{
+	const struct wf_tools_folder *folder = &f->folder;
+	char text[192];
+
+	if (f->shm_off)
+		return;
+	fprintf(out, "  %s, to other network namespaces of this host\n",
+		*folder->path ? "shared memory" : "packets");
+	if (*folder->path) {
+		snprintf(text, sizeof(text),
+			 "%s, to those that share it; packets to others",
+			 folder->path);
+		say(out, "  folder", text);
+		return;
+	}
+	say(out, "  why", folder->why);
+	if (*folder->advice)
+		say(out, "  what to do", folder->advice);
+}
+
 static void say_ways(const struct wf_tools_facts *f, FILE *out)
 {
 	fputs("Paths\n", out);
@@ -140,8 +163,23 @@ static void say_ways(const struct wf_tools_facts *f, FILE *out)
 		fprintf(out, "    %15s bytes: %-8s %s\n", range, way->name,
 			way->about);
 	}
+	say_folder(f, out);
 	if (!f->net.found)
 		fputc('\n', out);
+}
+
+/* Behind the first of FI_WEFT_IFACE. */
+static void say_more_ifaces(const struct wf_tools_facts *f, FILE *out)
+{
+	const struct wf_tools_param *ifaces = wf_tools_param_find(f, "IFACE");
+	const char *more = ifaces ? strchr(ifaces->given, ',') : NULL;
+	char text[256];
+
+	if (!more || wf_nic_device_addrs(f->net.device) < 2)
+		return;
+	snprintf(text, sizeof(text),
+		 "large transfers, if the peer has them, too: %s", more + 1);
+	say(out, "  and by", text);
 }
 
 static void say_net(const struct wf_tools_facts *f, FILE *out)
@@ -157,6 +195,7 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 	snprintf(text, sizeof(text), "%s, %s, MTU %u", net->iface, net->address,
 		 net->mtu);
 	say(out, "  by", text);
+	say_more_ifaces(f, out);
 	snprintf(text, sizeof(text), "%s: %s", net->device_about,
 		 net->device_from);
 	say(out, "  device", text);
@@ -204,6 +243,24 @@ static void say_params(const struct wf_tools_facts *f, FILE *out)
 	fputc('\n', out);
 }
 
+static void say_drivers(const struct wf_tools_facts *f, FILE *out)
+{
+	fputs("Compression drivers\n", out);
+	for (unsigned i = 0; i < f->n_drivers; i++) {
+		const struct wf_tools_driver *d = &f->drivers[i];
+
+		fprintf(out, "  %s (%s)%s%s\n", d->name, d->from,
+			*d->about ? ": " : "", d->about);
+		say(out, "  can", d->can);
+		if (*d->first)
+			say(out, "  first for", d->first);
+		if (*d->why_not)
+			say(out, "  not first", d->why_not);
+	}
+	say(out, "plug-ins", f->driver_folder);
+	fputc('\n', out);
+}
+
 static void say_node(const struct wf_tools_facts *f, FILE *out)
 {
 	const struct wf_tools_node *node = &f->node;
@@ -243,5 +300,6 @@ void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
 	say_ways(facts, out);
 	say_net(facts, out);
 	say_params(facts, out);
+	say_drivers(facts, out);
 	say_node(facts, out);
 }

@@ -29,6 +29,10 @@
 /* While we ask, a pass is due at least so often: longer gaps are time in which
  * the process did not run. */
 #define ASK_EVERY (1 * WF_NS_PER_S)
+/* A rail has so long to connect; when it is up, so long to answer, or a quarter of
+ * what a host has. */
+#define RAIL_PATIENCE (1 * WF_NS_PER_S)
+#define RAIL_SILENCE (10 * WF_NS_PER_S)
 
 static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 
@@ -173,6 +177,8 @@ static bool is_shortage(int err)
 static uint64_t patience(const struct wf_tcp_dev *dev,
 			 const struct wf_tcp_chan *chan)
 {
+	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
+		return RAIL_PATIENCE;
 	/* A process of this host is there if somebody listens. */
 	return chan->state == WF_TCP_GREET && chan->peer->is_near ?
 		       dev->dead_ns :
@@ -224,6 +230,11 @@ static void failed(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan, int err)
 
 	if (chan->conn)
 		wf_tcp_conn_close(dev, chan->conn);
+	if (wf_unlikely(wf_tcp_rail_is_on(chan))) {
+		wf_tcp_rail_failed(chan, err);
+		wait_for(dev, chan, RETRY_FIRST);
+		return;
+	}
 	/* The last error that says something. */
 	if (err != ETIMEDOUT || !peer->last_err)
 		peer->last_err = err;
@@ -255,7 +266,9 @@ void wf_tcp_conn_broken(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		wf_base_addr_str(&chan->peer->addr, text, sizeof(text)),
 		err ? strerror(err) : "it was closed");
 	wf_tcp_conn_drop(dev, chan);
-	if (err == ETIMEDOUT) {
+	if (err == ETIMEDOUT && wf_tcp_rail_is_on(chan)) {
+		wf_tcp_rail_leave(chan, err);
+	} else if (err == ETIMEDOUT) {
 		give_up(dev, chan->peer, err);
 		return;
 	}
@@ -282,6 +295,11 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	peer->last_err = 0;
 	peer->used_at = dev->now;
 	wf_tcp_sock_tune(chan->conn->fd);
+	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
+		wf_tcp_sock_limit(chan->conn->fd,
+				  dev->dead_ns / 4 < RAIL_SILENCE ?
+					  dev->dead_ns / 4 :
+					  RAIL_SILENCE);
 	wf_tcp_conn_warm(dev, chan->conn);
 	wf_tcp_count(dev, connects, chan->conn->mine);
 	wf_tcp_count(dev, accepts, !chan->conn->mine);
@@ -328,9 +346,12 @@ static const struct wf_addr *source_for(const struct wf_tcp_dev *dev,
 static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
 	struct wf_tcp_peer *peer = chan->peer;
+	struct wf_addr from = *source_for(dev, peer), to = peer->addr;
 	bool done = false;
 	int fd;
 
+	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
+		wf_tcp_rail_ends(dev, chan, &from, &to);
 	if (!chan->asked_from)
 		chan->asked_from = dev->now;
 	if (!peer->knows_near) {
@@ -339,8 +360,7 @@ static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	}
 	chan->state = WF_TCP_CONNECT;
 	chan->number++;
-	fd = wf_tcp_sock_connect(dev, source_for(dev, peer), &peer->addr,
-				 &done);
+	fd = wf_tcp_sock_connect(dev, &from, &to, &done);
 	if (is_shortage(fd))
 		out_of_files(dev, fd);
 	if (fd < 0) {
@@ -369,10 +389,10 @@ void wf_tcp_conn_want(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 
 /* -- greeting ---------------------------------------------------------------- */
 
-/* 1: the whole hello is in conn->frame; 0: not yet; -errno: it is over. */
+/* 1: the whole hello is in conn->hello; 0: not yet; -errno: it is over. */
 static int read_hello(struct wf_tcp_conn *conn)
 {
-	uint8_t *bytes = (uint8_t *)&conn->frame;
+	uint8_t *bytes = (uint8_t *)&conn->hello;
 	ssize_t got =
 		wf_os_recv(conn->fd, bytes + conn->head_len,
 			   sizeof(struct wf_tcp_hello) - conn->head_len, 0);
@@ -429,9 +449,8 @@ static void know_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 static void answered(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	struct wf_tcp_chan *chan = conn->chan;
-	struct wf_tcp_hello hello;
+	const struct wf_tcp_hello hello = conn->hello;
 
-	memcpy(&hello, &conn->frame, sizeof(hello));
 	if (!wf_tcp_hello_valid(&hello) || hello.channel != chan->index ||
 	    hello.word == WF_TCP_HELLO) {
 		wf_tcp_count(dev, bad_magic, 1);
@@ -456,16 +475,20 @@ static void answered(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return;
 	}
 	chan->welcomed = conn->number;
+	wf_tcp_rail_learn(dev, chan->peer, &hello);
 	came_up(dev, chan);
 }
 
 static struct wf_tcp_peer *peer_of_guest(struct wf_tcp_dev *dev,
+					 const struct wf_tcp_hello *hello,
 					 const struct wf_addr *from,
 					 const struct wf_addr *to)
 {
 	struct wf_addr self = *to;
 	struct wf_tcp_peer *peer;
 
+	if (wf_unlikely(hello->channel > WF_TCP_BULK))
+		return wf_tcp_rail_peer(dev, hello);
 	wf_base_addr_set_port(&self, dev->port);
 	if (wf_base_addr_equal(from, &self))
 		return wf_tcp_peer_mirror(dev, from);
@@ -473,16 +496,24 @@ static struct wf_tcp_peer *peer_of_guest(struct wf_tcp_dev *dev,
 	return peer ? peer : wf_tcp_peer_get(dev, from, true);
 }
 
+/* Both sides must find the same. Those of a rail are known by their lives. */
+static bool is_below(const struct wf_tcp_peer *peer,
+		     const struct wf_tcp_hello *hello, const struct wf_addr *to,
+		     const struct wf_addr *from)
+{
+	return hello->channel > WF_TCP_BULK ? peer->our_life < peer->life :
+					      wf_tcp_hello_below(to, from);
+}
+
 /* A guest has said who he is. */
 static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
+	const struct wf_tcp_hello hello = conn->hello;
 	struct wf_addr from, to;
-	struct wf_tcp_hello hello;
 	struct wf_tcp_peer *peer;
 	struct wf_tcp_chan *chan;
 	enum wf_tcp_verdict verdict;
 
-	memcpy(&hello, &conn->frame, sizeof(hello));
 	if (!wf_tcp_hello_valid(&hello)) {
 		wf_tcp_count(dev, bad_magic, 1);
 		wf_tcp_conn_close(dev, conn);
@@ -494,7 +525,7 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return;
 	}
 	wf_base_addr_set_port(&from, hello.port);
-	peer = peer_of_guest(dev, &from, &to);
+	peer = peer_of_guest(dev, &hello, &from, &to);
 	if (!peer) {
 		wf_tcp_count(dev, resets_sent, 1);
 		wf_tcp_conn_close(dev, conn);
@@ -503,7 +534,7 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	wf_base_addr_set_port(&to, dev->port);
 	chan = &peer->chans[hello.channel];
 	verdict = wf_tcp_hello_judge(chan, &hello,
-				     wf_tcp_hello_below(&to, &from));
+				     is_below(peer, &hello, &to, &from));
 	if (verdict != WF_TCP_TAKE) {
 		if (verdict == WF_TCP_LEAVE)
 			(void)say_hello(dev, conn, chan, WF_TCP_YIELD);
@@ -512,7 +543,8 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	}
 	know_life(dev, peer, hello.life);
 	wf_tcp_conn_drop(dev, chan);
-	peer->local = to;
+	if (hello.channel <= WF_TCP_BULK)
+		peer->local = to;
 	dev->guest_count--;
 	wf_base_list_unlink(&conn->link);
 	wf_base_list_add_tail(&dev->conns, &conn->link);
@@ -532,6 +564,7 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		wf_tcp_conn_broken(dev, conn, ECONNRESET);
 		return;
 	}
+	wf_tcp_rail_learn(dev, peer, &hello);
 	came_up(dev, chan);
 }
 
@@ -587,11 +620,12 @@ static void stop_accepting(struct wf_tcp_dev *dev, int err)
 	out_of_files(dev, err);
 	if (wf_tcp_sock_unwatch(dev, dev->listen_fd))
 		return;
+	wf_tcp_rail_unwatch(dev);
 	dev->no_accept = true;
 	dev->accept_at = dev->now + ACCEPT_AGAIN;
 }
 
-void wf_tcp_conn_accept(struct wf_tcp_dev *dev)
+void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd)
 {
 	/* Opened and not ready yet, and may never be: they wait in the socket,
 	 * for whoever opens it next. */
@@ -599,7 +633,7 @@ void wf_tcp_conn_accept(struct wf_tcp_dev *dev)
 		return;
 	for (int i = 0; i < ACCEPT_MOST; i++) {
 		struct wf_tcp_conn *conn;
-		int fd = wf_tcp_sock_accept(dev);
+		int fd = wf_tcp_sock_accept(dev, listen_fd);
 
 		if (fd == -ECONNABORTED || fd == -EINTR)
 			continue;

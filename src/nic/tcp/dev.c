@@ -22,7 +22,8 @@
 
 /* Requests that wait for each other, and for how long after the last left. */
 #define BURST_MOST 128u
-#define BURST_NS (20 * WF_NS_PER_US)
+#define BURST_BYTES (512u << 10)
+#define BURST_NS (50 * WF_NS_PER_US)
 /* Inside a post: that one should not take long. */
 #define KICK_QUANTUM (256u << 10)
 
@@ -34,6 +35,8 @@
  * first lines of receives that follow each other have different places in a
  * cache. */
 #define MAX_MSG (16384u + 576u)
+/* As many small messages as one read brings. */
+#define RECVS 512u
 #define DEFAULT_PEERS WF_KNOB(max_peers, 4096u)
 #define DEFAULT_DEAD (900 * WF_NS_PER_S)
 #define DEFAULT_CONNECT (20 * WF_NS_PER_S)
@@ -48,7 +51,7 @@ static bool may_wait(struct wf_tcp_dev *dev)
 {
 	return dev->attend.on && dev->flying &&
 	       dev->now - dev->kicked_at < BURST_NS &&
-	       ++dev->kicks_held < BURST_MOST;
+	       dev->held_back < BURST_BYTES && ++dev->kicks_held < BURST_MOST;
 }
 
 static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
@@ -69,6 +72,7 @@ static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 		wf_tcp_pass_pump(dev, KICK_QUANTUM);
 		dev->kicked_at = dev->now;
 		dev->kicks_held = 0;
+		dev->held_back = 0;
 	}
 	wf_base_lock_drop(&nic->lock);
 	/* Who sleeps does not know of the timers that this has set. */
@@ -245,7 +249,7 @@ static bool must_arrive(const struct wf_tcp_chan *chan,
 			const struct wf_tcp_op *op)
 {
 	if (op->where == WF_TCP_FLIGHT)
-		return chan->index == WF_TCP_BULK;
+		return chan->index != WF_TCP_SMALL;
 	return op->where == WF_TCP_TODO && chan->conn && chan->conn->part &&
 	       chan->todo.next == &op->link;
 }
@@ -361,6 +365,7 @@ static void free_dev(struct wf_tcp_dev *dev)
 	wf_base_pool_fini(&dev->ops);
 	if (dev->own_listen)
 		close_fd(dev->listen_fd);
+	wf_tcp_rail_close(dev);
 	close_fd(dev->poll_fd);
 	close_fd(dev->wake_fd);
 	close_fd(dev->soft.user_fd);
@@ -402,6 +407,7 @@ static void tcp_forked(struct wf_nic *nic)
 	close_conns(&dev->guests);
 	if (dev->own_listen)
 		close_fd(dev->listen_fd);
+	wf_tcp_rail_close(dev);
 	close_fd(dev->poll_fd);
 	close_fd(dev->wake_fd);
 	close_fd(dev->soft.user_fd);
@@ -421,6 +427,7 @@ static void set_caps(struct wf_tcp_dev *dev)
 		.max_mr = WF_NIC_MR_MAX,
 		.push_max = 65536,
 		.user_keys = dev->find,
+		.recvs = RECVS,
 		.max_recv = MAX_MSG,
 	};
 }
@@ -479,7 +486,8 @@ static int open_listener(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	dev->poll_fd = wf_os_epoll_create();
 	if (dev->poll_fd < 0)
 		return dev->poll_fd;
-	return wf_tcp_sock_watch(dev, dev->listen_fd, &dev->listen_fd, false);
+	err = wf_tcp_sock_watch(dev, dev->listen_fd, &dev->listen_fd, false);
+	return err ? err : wf_tcp_rail_open(dev, attr->more, attr->more_count);
 }
 
 static int open_memory(struct wf_tcp_dev *dev)
@@ -554,6 +562,7 @@ const struct wf_nic_ops wf_nic_tcp_ops = {
 	.name = "tcp",
 	.about = "the kernel's TCP, two connections to each peer",
 	.socket = SOCK_STREAM,
+	.addrs = WF_TCP_RAILS_MOST,
 	.copy = WF_QUEUE_COPY_MEMORY,
 	.open = tcp_open,
 	.close = tcp_close,

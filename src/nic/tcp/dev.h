@@ -5,7 +5,7 @@
  *
  *   dev    the NIC: the socket that listens, peers, timers, thread
  *   peer   another NIC, known by its address, and its present life
- *   chan   one of its two channels: what is to be sent and what was counted.
+ *   chan   one of its channels: what is to be sent and what was counted.
  *          It outlives connections: what a broken one did not deliver is sent
  *          again over the next.
  *   conn   one TCP connection: of a channel, or of a guest who has not said
@@ -116,9 +116,13 @@ struct wf_tcp_conn {
 			     did */
 	/* What comes. */
 	uint8_t head_len; /* bytes of frame that are here */
-	struct wf_tcp_frame frame;
+	union {
+		struct wf_tcp_frame frame;
+		struct wf_tcp_hello hello; /* before any frame */
+	};
 	struct wf_tcp_sink sink;
 	uint32_t guess_len; /* of the last message, if it was not small */
+	uint8_t guesses;    /* messages that may come at once, less one */
 	uint16_t guess_qpn; /* where it went */
 	uint8_t *carry;	    /* bytes that were read and wait for a receive */
 	uint32_t carry_at;
@@ -155,6 +159,7 @@ struct wf_tcp_chan {
 	uint8_t state;
 	bool active;
 	bool insists;
+	bool by_first; /* a rail that does not connect: rail.c */
 	uint8_t tries;
 	uint8_t disputes;  /* in a row: see disagree() */
 	uint32_t number;   /* of our last connection */
@@ -185,8 +190,10 @@ struct wf_tcp_peer {
 	bool knows_near;
 	bool owes; /* in dev->ackers */
 	bool has_memo;
-	bool lost;    /* see wf_nic_ah_abandon() */
-	int last_err; /* of connecting, positive */
+	bool lost;	   /* see wf_nic_ah_abandon() */
+	uint8_t rails;	   /* bulk channels beyond the first */
+	uint8_t next_rail; /* of them all */
+	int last_err;	   /* of connecting, positive */
 	uint32_t handles;
 	uint32_t serving;
 	uint32_t fails;
@@ -199,6 +206,7 @@ struct wf_tcp_peer {
 	uint64_t used_at; /* when a request or frame last was */
 	struct wf_nic_memo memo;
 	struct wf_nic_timer timer;
+	struct wf_addr rail_addrs[WF_TCP_RAILS_MOST - 1];
 	struct wf_tcp_chan chans[WF_TCP_CHANNELS];
 };
 
@@ -206,7 +214,7 @@ struct wf_tcp_peer {
 struct wf_tcp_qp {
 	struct wf_list ops;
 	struct wf_nic_stuck *stuck;
-	/* Receives that were taken for frames that did not come to an end. */
+	/* Receives off the ring that no frame has; the last is used next. */
 	struct wf_nic_rx_desc *spare;
 	uint32_t spares;
 };
@@ -226,6 +234,9 @@ struct wf_tcp_dev {
 	uint64_t idle_ns;
 	uint32_t max_peers;
 	int listen_fd;
+	unsigned int rails;		     /* further addresses: rail.c */
+	int rail_fds[WF_TCP_RAILS_MOST - 1]; /* that listen there */
+	struct wf_addr rail_addrs[WF_TCP_RAILS_MOST - 1];
 	bool own_listen;
 	bool no_accept; /* out of descriptors: see accept_at */
 	bool is_any;	/* bound to every address */
@@ -263,6 +274,8 @@ struct wf_tcp_dev {
 	bool told_files; /* that descriptors are short */
 	uint32_t flying; /* ops in flight */
 	uint32_t kicks_held;
+	uint64_t held_back; /* bytes that were taken since the last kick that
+			       was not held */
 	uint64_t kicked_at;
 	uint8_t *stage; /* of what comes */
 	uint8_t *out;	/* of what goes */
@@ -308,7 +321,10 @@ int wf_tcp_sock_connect(const struct wf_tcp_dev *dev,
 			bool *done);
 /* What became of that. 0 or -errno. */
 int wf_tcp_sock_result(int fd);
-int wf_tcp_sock_accept(const struct wf_tcp_dev *dev);
+/* At the socket @listen_fd. */
+int wf_tcp_sock_accept(const struct wf_tcp_dev *dev, int listen_fd);
+/* The connection is over once the peer has been silent for @ns. */
+void wf_tcp_sock_limit(int fd, uint64_t ns);
 /* Both ends of a connection. 0 or -errno. */
 int wf_tcp_sock_names(int fd, struct wf_addr *from, struct wf_addr *to);
 /* Once the round trip is known. */
@@ -329,7 +345,7 @@ void wf_tcp_conn_want(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
  * to be read before it has a channel. */
 void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		       uint32_t events);
-void wf_tcp_conn_accept(struct wf_tcp_dev *dev);
+void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd);
 /* Closes it; the channel, if it has one, is left as it is. */
 void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* It came to an end that nobody wanted: what was under way goes over another. */
@@ -348,6 +364,42 @@ void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* @conn had something to say just now. */
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_conn_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+
+/* -- rail.c: several addresses ----------------------------------------------- */
+
+/* Listens at @more, as far as there are places. */
+int wf_tcp_rail_open(struct wf_tcp_dev *dev, const struct wf_addr *more,
+		     unsigned int count);
+void wf_tcp_rail_close(struct wf_tcp_dev *dev);
+int wf_tcp_rail_watch(struct wf_tcp_dev *dev);
+void wf_tcp_rail_unwatch(struct wf_tcp_dev *dev);
+/* What a hello of SMALL says of them. */
+void wf_tcp_rail_fill(const struct wf_tcp_dev *dev, struct wf_tcp_hello *hello);
+bool wf_tcp_rail_valid(const struct wf_tcp_hello *hello);
+void wf_tcp_rail_learn(const struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+		       const struct wf_tcp_hello *hello);
+/* Whose bulk channel it is. NULL: nobody's whom we know. */
+struct wf_tcp_peer *wf_tcp_rail_peer(struct wf_tcp_dev *dev,
+				     const struct wf_tcp_hello *hello);
+/* Whether the channel connects addresses other than the first; if so, which. */
+bool wf_tcp_rail_is_on(const struct wf_tcp_chan *chan);
+void wf_tcp_rail_ends(const struct wf_tcp_dev *dev,
+		      const struct wf_tcp_chan *chan, struct wf_addr *from,
+		      struct wf_addr *to);
+/* A try by them has failed; it may have been the last. */
+void wf_tcp_rail_failed(struct wf_tcp_chan *chan, int err);
+/* From now on by the first addresses. */
+void wf_tcp_rail_leave(struct wf_tcp_chan *chan, int err);
+/* The bulk channel for the next payload. */
+struct wf_tcp_chan *wf_tcp_rail_choose(struct wf_tcp_peer *peer);
+
+static inline bool wf_tcp_rail_listens(const struct wf_tcp_dev *dev,
+				       const void *tag)
+{
+	const int *fd = tag;
+
+	return fd >= dev->rail_fds && fd < dev->rail_fds + dev->rails;
+}
 
 /* -- hello.c: whose connection it is ----------------------------------------- */
 

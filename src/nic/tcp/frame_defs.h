@@ -20,14 +20,17 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	      "frames are written in place");
 
 #define WF_TCP_HELLO_MAGIC 0x50547477u /* "wtTP" */
-#define WF_TCP_VERSION 2u
+#define WF_TCP_VERSION 3u
 
 /* Small messages have a connection of their own, so that none waits for a large
- * one. */
+ * one. Bulk has one for each address that both sides have: the first is
+ * WF_TCP_BULK, the next ones follow it. */
+#define WF_TCP_RAILS_MOST 4
+
 enum wf_tcp_channel {
 	WF_TCP_SMALL,
 	WF_TCP_BULK,
-	WF_TCP_CHANNELS,
+	WF_TCP_CHANNELS = WF_TCP_BULK + WF_TCP_RAILS_MOST,
 };
 
 enum wf_tcp_word {
@@ -35,6 +38,15 @@ enum wf_tcp_word {
 	WF_TCP_WELCOME = 2, /* frames may follow */
 	WF_TCP_YIELD = 3,   /* the other side's own connection is used */
 };
+
+/* Where the sender can be reached, too. */
+struct wf_tcp_rail {
+	uint16_t family; /* 4 or 6 */
+	uint16_t port;
+	uint8_t addr[16]; /* IPv4: the first four, as in a packet */
+};
+
+static_assert(sizeof(struct wf_tcp_rail) == 20, "rail");
 
 struct wf_tcp_hello {
 	uint32_t magic;
@@ -51,10 +63,12 @@ struct wf_tcp_hello {
 	uint32_t replaces;
 	uint32_t taken; /* counted frames of the receiver that are here */
 	uint16_t port;	/* where the sender listens */
-	uint16_t reserved;
+	uint16_t rails; /* SMALL: further addresses of the sender */
+	struct wf_tcp_rail rail[WF_TCP_RAILS_MOST - 1];
+	uint32_t reserved;
 };
 
-static_assert(sizeof(struct wf_tcp_hello) == 40, "hello");
+static_assert(sizeof(struct wf_tcp_hello) == 104, "hello");
 static_assert(offsetof(struct wf_tcp_hello, life) == 8, "hello");
 static_assert(offsetof(struct wf_tcp_hello, number) == 24, "hello");
 static_assert(offsetof(struct wf_tcp_hello, taken) == 32, "hello");
@@ -86,7 +100,9 @@ struct wf_tcp_head {
 	uint8_t status; /* NACK, FAIL: why; SEND, WRITE: the tries without a
 			   receive before it is to be refused */
 	uint32_t len;	/* of the payload */
-	uint32_t ack[WF_TCP_CHANNELS];
+	/* Of SMALL; and of the bulk channel that the head is on, or on SMALL of
+	 * the first one. */
+	uint32_t ack[2];
 	uint16_t dst_qpn;
 	uint16_t src_qpn;
 	uint32_t qkey;

@@ -37,6 +37,8 @@ void wf_tcp_hello_fill(const struct wf_tcp_dev *dev,
 		.taken = chan->taken,
 		.port = dev->port,
 	};
+	if (chan->index == WF_TCP_SMALL)
+		wf_tcp_rail_fill(dev, hello);
 }
 
 bool wf_tcp_hello_valid(const struct wf_tcp_hello *hello)
@@ -45,7 +47,8 @@ bool wf_tcp_hello_valid(const struct wf_tcp_hello *hello)
 	       hello->version == WF_TCP_VERSION &&
 	       hello->word >= WF_TCP_HELLO && hello->word <= WF_TCP_YIELD &&
 	       hello->channel < WF_TCP_CHANNELS && hello->insists <= 1 &&
-	       hello->life && hello->number && hello->port;
+	       hello->life && hello->number && hello->port &&
+	       wf_tcp_rail_valid(hello);
 }
 
 /* Whether it was said before its sender welcomed a connection of ours. The sender

@@ -149,15 +149,18 @@ static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		       bool may_wait)
 {
 	const struct wf_tcp_head *head = &conn->frame.head;
-	struct wf_tcp_peer *peer = conn->chan->peer;
+	struct wf_tcp_chan *small = &conn->chan->peer->chans[WF_TCP_SMALL];
+	struct wf_tcp_chan *bulk = conn->chan->index > WF_TCP_BULK ?
+					   conn->chan :
+					   small + WF_TCP_BULK;
 	int ret;
 
-	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
-		if (head->ack[i] != peer->chans[i].acked &&
-		    !wf_tcp_out_acked(dev, &peer->chans[i], head->ack[i])) {
-			spoil(dev, conn);
-			return 0;
-		}
+	if ((head->ack[0] != small->acked &&
+	     !wf_tcp_out_acked(dev, small, head->ack[0])) ||
+	    (head->ack[1] != bulk->acked &&
+	     !wf_tcp_out_acked(dev, bulk, head->ack[1]))) {
+		spoil(dev, conn);
+		return 0;
 	}
 	if (!wf_tcp_is_counted(head->kind)) {
 		take_note(dev, conn);
@@ -346,7 +349,8 @@ static bool guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 
 	if (!len || conn->head_len)
 		return false;
-	g->count = wf_tcp_target_peek(dev, conn, len, g->places, GUESSES);
+	g->count = wf_tcp_target_peek(dev, conn, len, g->places,
+				      conn->guesses + 1u);
 	for (unsigned int i = 0; i < g->count; i++) {
 		g->iov[2 * i] =
 			(struct iovec){ &g->heads[i], sizeof(g->heads[i]) };
@@ -407,10 +411,13 @@ static bool take_guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 static ssize_t read_guessed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			    struct guess *g, bool *drained)
 {
+	/* One is expected where one came the last time: a longer vector costs
+	 * a ping-pong more than it is worth. */
 	struct msghdr head = { .msg_iov = g->iov,
 			       .msg_iovlen = 2 * g->count + 1 };
 	ssize_t got = judge(dev, conn, wf_os_recvmsg(conn->fd, &head, 0));
-	size_t one = sizeof(struct wf_tcp_head) + conn->guess_len, at = 0, all;
+	const size_t one = sizeof(struct wf_tcp_head) + conn->guess_len;
+	size_t at = 0, all;
 
 	if (got <= 0)
 		return got;
@@ -425,6 +432,7 @@ static ssize_t read_guessed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		}
 		at += one < all - at ? one : all - at;
 	}
+	conn->guesses = all > one ? GUESSES - 1 : 0;
 	if (!conn->dead && at < all) {
 		uint32_t len = gather(g, at, all, dev->out);
 

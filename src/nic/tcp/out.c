@@ -15,6 +15,7 @@
  * the vector. */
 #define COPY_MAX 1024u
 #define IOVS 96u
+#define FRAMES 256u
 /* Of messages, per peer: so many bytes may be on their way, or wait over there
  * for a receive. */
 #define WINDOW (1u << 20)
@@ -27,12 +28,13 @@
 
 struct batch {
 	struct iovec iov[IOVS];
-	uint32_t heads[IOVS]; /* of the frames that begin here, in dev->out */
+	uint32_t heads[FRAMES]; /* of the frames that begin here, in dev->out */
 	unsigned int count;
 	unsigned int frames;
 	size_t bytes;
 	size_t rest; /* bytes of the frame that was begun before */
 	uint32_t staged;
+	uint32_t ack[2]; /* of all heads: nothing is read while it is filled */
 };
 
 void wf_tcp_out_activate(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
@@ -110,21 +112,42 @@ static uint32_t ack_via(const struct wf_tcp_chan *chan, unsigned int via)
 	return via == WF_TCP_SMALL ? ack : ack_before(&chan->nacks_sent, ack);
 }
 
+/* The bulk channel that heads on @via tell of. Of the first one SMALL tells;
+ * the others tell of themselves. */
+static struct wf_tcp_chan *bulk_of(const struct wf_tcp_chan *via)
+{
+	unsigned int index =
+		via->index > WF_TCP_BULK ? via->index : WF_TCP_BULK;
+
+	return &via->peer->chans[index];
+}
+
+/* Whether the peer knows all that is here. */
+static bool is_all_told(const struct wf_tcp_peer *peer)
+{
+	for (unsigned i = 0; i < WF_TCP_BULK + 1u + peer->rails; i++) {
+		const struct wf_tcp_chan *chan = &peer->chans[i];
+
+		if (chan->told != wf_tcp_out_ack_of(chan) &&
+		    (i <= WF_TCP_BULK || chan->state == WF_TCP_UP))
+			return false;
+	}
+	return true;
+}
+
 static void fill_acks(const struct wf_tcp_chan *via, struct wf_tcp_head *head)
 {
 	struct wf_tcp_peer *peer = via->peer;
-	bool all = true;
+	struct wf_tcp_chan *small = &peer->chans[WF_TCP_SMALL];
+	struct wf_tcp_chan *bulk = bulk_of(via);
 
-	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
-		struct wf_tcp_chan *chan = &peer->chans[i];
-
-		chan->told = ack_via(chan, via->index);
-		head->ack[i] = chan->told;
-		all = all && chan->told == wf_tcp_out_ack_of(chan);
-	}
+	small->told = ack_via(small, via->index);
+	bulk->told = ack_via(bulk, via->index);
+	head->ack[0] = small->told;
+	head->ack[1] = bulk->told;
 	/* The rest is still to be told by SMALL; if that is down, it begins
 	 * with it. */
-	if (wf_unlikely(!all) && peer->chans[WF_TCP_SMALL].state == WF_TCP_UP)
+	if (wf_unlikely(!is_all_told(peer)) && small->state == WF_TCP_UP)
 		return;
 	if (peer->owes)
 		wf_base_list_del(&peer->acker);
@@ -175,25 +198,35 @@ static bool put_note(struct wf_tcp_conn *conn, enum wf_tcp_kind kind)
 	return true;
 }
 
-static struct wf_tcp_chan *chan_up(struct wf_tcp_peer *peer)
-{
-	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
-		if (peer->chans[i].state == WF_TCP_UP)
-			return &peer->chans[i];
-	}
-	return NULL;
-}
-
 /* Whether @via could tell the peer something new. */
 static bool has_news(const struct wf_tcp_chan *via)
 {
-	const struct wf_tcp_peer *peer = via->peer;
+	const struct wf_tcp_chan *small = &via->peer->chans[WF_TCP_SMALL];
+	const struct wf_tcp_chan *bulk = bulk_of(via);
 
-	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
-		if (ack_via(&peer->chans[i], via->index) != peer->chans[i].told)
-			return true;
-	}
-	return false;
+	return is_before(small->told, ack_via(small, via->index)) ||
+	       is_before(bulk->told, ack_via(bulk, via->index));
+}
+
+static int tell(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+{
+	if (chan->state != WF_TCP_UP || !has_news(chan))
+		return 0;
+	wf_tcp_count(dev, acks_sent, 1);
+	if (put_note(chan->conn, WF_TCP_ACK))
+		wf_tcp_out_pump(dev, chan, 0);
+	return 1;
+}
+
+/* Without a connection the next one begins with it. What one channel has told is
+ * no news on the next. */
+static int tell_all(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
+{
+	int did = 0;
+
+	for (unsigned i = 0; i < WF_TCP_BULK + 1u + peer->rails; i++)
+		did += tell(dev, &peer->chans[i]);
+	return did;
 }
 
 int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all)
@@ -203,20 +236,13 @@ int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all)
 	while (!wf_base_list_empty(&dev->ackers)) {
 		struct wf_tcp_peer *peer = wf_container_of(
 			dev->ackers.next, struct wf_tcp_peer, acker);
-		struct wf_tcp_chan *chan = chan_up(peer);
 
 		if (!all && peer->ack_at > dev->now)
 			break;
 		wf_base_list_del(&peer->acker);
 		peer->owes = false;
 		peer->owed = 0;
-		/* Without a connection the next one begins with it. */
-		if (!chan || !has_news(chan))
-			continue;
-		wf_tcp_count(dev, acks_sent, 1);
-		if (put_note(chan->conn, WF_TCP_ACK))
-			wf_tcp_out_pump(dev, chan, 0);
-		did++;
+		did += tell_all(dev, peer);
 	}
 	return did;
 }
@@ -289,7 +315,7 @@ static uint32_t head_len(const struct wf_tcp_op *op)
 		       sizeof(struct wf_tcp_frame);
 }
 
-static void build(struct wf_tcp_dev *dev, const struct wf_tcp_op *op,
+static void build(const struct wf_tcp_op *op, const uint32_t ack[2],
 		  struct wf_tcp_frame *frame)
 {
 	static const uint8_t kinds[] = {
@@ -301,19 +327,18 @@ static void build(struct wf_tcp_dev *dev, const struct wf_tcp_op *op,
 	};
 	const struct wf_nic_request *req = &op->req;
 
-	(void)dev;
-	*frame = (struct wf_tcp_frame){
-		.head = { .magic = WF_TCP_MAGIC,
-			  .kind = kinds[op->kind],
-			  .flags = req->has_imm ? WF_TCP_HAS_IMM : 0,
-			  .status = op->qp ? op->qp->rnr_retry : 0,
-			  .len = payload_of(op),
-			  .dst_qpn = req->dst_qpn,
-			  .src_qpn = op->src_qpn,
-			  .qkey = req->qkey,
-			  .imm = req->imm },
+	frame->head = (struct wf_tcp_head){
+		.magic = WF_TCP_MAGIC,
+		.kind = kinds[op->kind],
+		.flags = req->has_imm ? WF_TCP_HAS_IMM : 0,
+		.status = op->qp ? op->qp->rnr_retry : 0,
+		.len = payload_of(op),
+		.ack = { ack[0], ack[1] },
+		.dst_qpn = req->dst_qpn,
+		.src_qpn = op->src_qpn,
+		.qkey = req->qkey,
+		.imm = req->imm,
 	};
-	fill_acks(op->chan, &frame->head);
 	if (op->kind == WF_TCP_OP_SEND)
 		return;
 	frame->rdma = (struct wf_tcp_rdma){
@@ -449,10 +474,14 @@ static bool add_op(struct wf_tcp_dev *dev, struct batch *b,
 	uint8_t *at = dev->out + b->staged;
 	struct wf_tcp_frame frame;
 
-	if (b->frames == IOVS || b->count + 1 + WF_NIC_SGE_MAX > IOVS ||
+	if (b->frames == FRAMES || b->count + 1 + WF_NIC_SGE_MAX > IOVS ||
 	    b->staged + sizeof(frame) + COPY_MAX > WF_TCP_STAGE)
 		return false;
-	build(dev, op, &frame);
+	if (!b->frames) {
+		fill_acks(op->chan, &frame.head);
+		memcpy(b->ack, frame.head.ack, sizeof(b->ack));
+	}
+	build(op, b->ack, &frame);
 	memcpy(at, &frame, head);
 	b->heads[b->frames++] = b->staged;
 	if (len <= COPY_MAX) {

@@ -78,7 +78,10 @@ static int look_at_all(struct wf_tcp_dev *dev)
 		void *tag = events[i].data.ptr;
 
 		if (tag == &dev->listen_fd) {
-			wf_tcp_conn_accept(dev);
+			wf_tcp_conn_accept(dev, dev->listen_fd);
+			did++;
+		} else if (wf_unlikely(wf_tcp_rail_listens(dev, tag))) {
+			wf_tcp_conn_accept(dev, *(int *)tag);
 			did++;
 		} else if (tag != &dev->soft.user_fd && tag != &dev->wake_fd) {
 			did += conn_event(dev, tag, events[i].events);
@@ -169,7 +172,8 @@ static int run_timers(struct wf_tcp_dev *dev)
 	}
 	if (wf_unlikely(dev->no_accept && dev->now >= dev->accept_at)) {
 		dev->no_accept = wf_tcp_sock_watch(dev, dev->listen_fd,
-						   &dev->listen_fd, false) != 0;
+						   &dev->listen_fd, false) ||
+				 wf_tcp_rail_watch(dev);
 		dev->accept_at = dev->now + RETRY_AFTER;
 	}
 	if (wf_unlikely(dev->guest_count))

@@ -91,9 +91,11 @@ static struct wf_tcp_peer *make(struct wf_tcp_dev *dev,
 /* Whether nothing is lost with the peer but what is known of its life. */
 static bool is_spare(const struct wf_tcp_peer *peer)
 {
-	return !peer->handles && !peer->mirror && !wf_tcp_peer_is_busy(peer) &&
-	       !peer->chans[WF_TCP_SMALL].conn &&
-	       !peer->chans[WF_TCP_BULK].conn;
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
+		if (peer->chans[i].conn)
+			return false;
+	}
+	return !peer->handles && !peer->mirror && !wf_tcp_peer_is_busy(peer);
 }
 
 /* Whether it ever sent us something: others claim to be somebody. */
@@ -177,9 +179,11 @@ bool wf_tcp_chan_is_busy(const struct wf_tcp_chan *chan)
 
 bool wf_tcp_peer_is_busy(const struct wf_tcp_peer *peer)
 {
-	return wf_tcp_chan_is_busy(&peer->chans[WF_TCP_SMALL]) ||
-	       wf_tcp_chan_is_busy(&peer->chans[WF_TCP_BULK]) ||
-	       !wf_base_list_empty(&peer->reads) ||
+	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
+		if (wf_tcp_chan_is_busy(&peer->chans[i]))
+			return true;
+	}
+	return !wf_base_list_empty(&peer->reads) ||
 	       !wf_base_list_empty(&peer->served) || peer->owes;
 }
 
@@ -214,6 +218,7 @@ static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	end_list(dev, &chan->flight, status);
 	wf_tcp_target_drop_held(dev, chan);
 	chan->asked_from = 0;
+	chan->by_first = false;
 	chan->disputes = 0;
 	chan->welcome = 0;
 	chan->welcomed = 0;
@@ -247,6 +252,8 @@ void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 {
 	peer->lost_life = peer->life;
 	peer->life = 0;
+	peer->rails = 0;
+	peer->next_rail = 0;
 	peer->last_err = 0;
 	if (ours)
 		peer->our_life = new_life();

@@ -53,6 +53,11 @@ static void set_options(const struct wf_tcp_dev *dev, int fd)
 	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, every);
 }
 
+void wf_tcp_sock_limit(int fd, uint64_t ns)
+{
+	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, clamp_ms(ns));
+}
+
 void wf_tcp_sock_tune(int fd)
 {
 	struct tcp_info info;
@@ -128,9 +133,9 @@ int wf_tcp_sock_result(int fd)
 	return ret ? ret : -err;
 }
 
-int wf_tcp_sock_accept(const struct wf_tcp_dev *dev)
+int wf_tcp_sock_accept(const struct wf_tcp_dev *dev, int listen_fd)
 {
-	int fd = wf_os_accept(dev->listen_fd, NULL, NULL);
+	int fd = wf_os_accept(listen_fd, NULL, NULL);
 
 	if (fd >= 0)
 		set_options(dev, fd);

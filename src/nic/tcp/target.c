@@ -24,35 +24,38 @@
 
 /* -- receives ---------------------------------------------------------------- */
 
-/* The next posted receive, not taken yet. False: none, or the completion would
- * have no place. */
-static bool peek_receive(struct wf_nic_qp *qp, struct wf_nic_rx_desc *desc)
+/* Takes what was posted off the ring. The receive that was posted last is used
+ * first: its memory is still in the cache, and the others need not be touched
+ * unless many messages come at once. Returns how many there are. */
+static uint32_t gather_receives(struct wf_nic_qp *qp)
 {
 	struct wf_tcp_qp *mine = qp->dev;
-	struct wf_queue_work look;
+	int ready;
 
-	if (!qp->rq.ring || qp->flushed || !wf_nic_cq_has_room(qp->recv_cq))
+	if (!qp->rq.ring || qp->flushed)
+		return 0;
+	for (ready = wf_queue_work_poll(&qp->rq_work); ready > 0; ready--)
+		wf_queue_work_take(&qp->rq_work, &mine->spare[mine->spares++]);
+	return mine->spares;
+}
+
+/* The next receive, not taken yet. False: none, or the completion would have no
+ * place. */
+static bool peek_receive(struct wf_nic_qp *qp, struct wf_nic_rx_desc *desc)
+{
+	const struct wf_tcp_qp *mine = qp->dev;
+
+	if (!wf_nic_cq_has_room(qp->recv_cq) || !gather_receives(qp))
 		return false;
-	if (wf_unlikely(mine->spares)) {
-		*desc = mine->spare[mine->spares - 1];
-		return true;
-	}
-	if (wf_queue_work_poll(&qp->rq_work) <= 0)
-		return false;
-	look = qp->rq_work;
-	wf_queue_work_take(&look, desc);
+	*desc = mine->spare[mine->spares - 1];
 	return true;
 }
 
 static void take_receive(struct wf_nic_qp *qp)
 {
 	struct wf_tcp_qp *mine = qp->dev;
-	struct wf_nic_rx_desc desc;
 
-	if (wf_unlikely(mine->spares))
-		mine->spares--;
-	else
-		wf_queue_work_take(&qp->rq_work, &desc);
+	mine->spares--;
 }
 
 static void complete(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
@@ -85,26 +88,21 @@ unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
 				uint8_t **places, unsigned int most)
 {
 	struct wf_nic_qp *qp = wf_nic_qp_find(&dev->nic, conn->guess_qpn);
+	const struct wf_tcp_qp *mine;
 	unsigned int count = 0;
-	struct wf_queue_work look;
-	int ready;
+	uint32_t left;
 
-	if (!qp || !qp->rq.ring || qp->flushed ||
-	    ((struct wf_tcp_qp *)qp->dev)->spares ||
-	    conn->chan->peer->ah == WF_NIC_AH_UNKNOWN ||
+	if (!qp || conn->chan->peer->ah == WF_NIC_AH_UNKNOWN ||
 	    !wf_base_list_empty(&conn->chan->held))
 		return 0;
-	ready = wf_queue_work_poll(&qp->rq_work);
-	look = qp->rq_work;
-	while (count < most && ready-- > 0) {
-		struct wf_nic_rx_desc desc;
-		uint64_t addr;
+	mine = qp->dev;
+	for (left = gather_receives(qp); left && count < most; left--) {
+		const struct wf_nic_rx_desc *desc = &mine->spare[left - 1];
+		uint64_t addr = wf_nic_wqe_addr(desc->addr_lo, desc->addr_hi);
 
-		wf_queue_work_take(&look, &desc);
-		addr = wf_nic_wqe_addr(desc.addr_lo, desc.addr_hi);
-		if (desc.length < len ||
+		if (desc->length < len ||
 		    !wf_nic_mr_local(&dev->nic.mrs,
-				     desc.lkey_ctrl & WF_NIC_LKEY_MASK, addr,
+				     desc->lkey_ctrl & WF_NIC_LKEY_MASK, addr,
 				     len, WF_NIC_LOCAL_WRITE))
 			break;
 		places[count++] = (uint8_t *)(uintptr_t)addr;

@@ -88,6 +88,8 @@ static struct wf_tcp_chan *choose(const struct wf_tcp_op *op,
 	/* The other end of our own connections cannot open one. */
 	if (peer->mirror && peer->chans[WF_TCP_BULK].state != WF_TCP_UP)
 		bulk = false;
+	if (wf_unlikely(bulk && peer->rails))
+		return wf_tcp_rail_choose(peer);
 	return &peer->chans[bulk ? WF_TCP_BULK : WF_TCP_SMALL];
 }
 
@@ -163,6 +165,7 @@ static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 			op;
 	}
 	peer->used_at = dev->now;
+	dev->held_back += op->req.len;
 	wf_base_list_add_tail(&qp_of(qp)->ops, &op->qp_link);
 	wf_tcp_work_queue(dev, op, choose(op, peer));
 	return true;

@@ -18,6 +18,7 @@ static _Atomic int watched = -1; /* a device's socket */
 static _Atomic bool for_ever;	 /* only an event may wake who polls it */
 static _Atomic unsigned polls;	 /* that have begun with it */
 static _Atomic unsigned polled;	 /* and ended */
+static _Atomic unsigned inside;	 /* threads in any poll */
 
 /* In the place of the C library's. */
 int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
@@ -34,7 +35,9 @@ int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 	/* Short ones have a reason: the owner called just now. */
 	if (has && for_ever && timeout->tv_nsec > 10 * (long)WF_NS_PER_MS)
 		timeout = NULL;
+	inside++;
 	ret = (int)syscall(SYS_ppoll, fds, n, timeout, mask, _NSIG / 8);
+	inside--;
 	polled += has;
 	return ret;
 }
@@ -167,6 +170,22 @@ static void test_port_is_free(void **state)
 	}
 }
 
+/* Bug: the thread was still there, for some milliseconds, when the last device
+ * had been closed. */
+static void test_ends_with_the_last(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct pair p;
+
+		open_attended(&p);
+		wf_nic_progress(p.b.nic);
+		assert_true(comes(&inside, 1));
+		close_attended(&p);
+		assert_int_equal(inside, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +193,7 @@ int main(void)
 		cmocka_unit_test(test_woken_by_owner),
 		cmocka_unit_test(test_owner_polls),
 		cmocka_unit_test(test_port_is_free),
+		cmocka_unit_test(test_ends_with_the_last),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -320,7 +320,7 @@ static int start_engine(struct wf_udp_dev *dev, const struct wf_nic_attr *attr)
 	return 0;
 }
 
-static void set_caps(struct wf_udp_dev *dev)
+static void set_caps(struct wf_udp_dev *dev, const struct wf_nic_attr *attr)
 {
 	uint32_t packet = wf_udp_path_payload(dev->nic.addr.sa.sa_family,
 					      dev->sock.link_mtu);
@@ -328,7 +328,8 @@ static void set_caps(struct wf_udp_dev *dev)
 	uint32_t max_peers = dev->engine.set.max_peers;
 
 	dev->nic.caps = (struct wf_nic_caps){
-		.max_msg = max_msg < MAX_MSG ? max_msg : MAX_MSG,
+		.max_msg =
+			max_msg < MAX_MSG && !attr->whole ? max_msg : MAX_MSG,
 		.max_rdma = MAX_RDMA,
 		.inline_max = WF_NIC_INLINE_MAX,
 		.max_qp = WF_NIC_QP_MAX,
@@ -383,7 +384,7 @@ static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 		ret = start_engine(dev, attr);
 	if (ret)
 		goto err;
-	set_caps(dev);
+	set_caps(dev, attr);
 	if (locked)
 		ret = wf_udp_pass_fds(dev, attr->thread);
 	if (!ret && attr->thread)

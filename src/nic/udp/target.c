@@ -58,6 +58,35 @@ static void complete(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 	wf_udp_dev_count(dev, rx_msgs, 1);
 }
 
+/* A completion that no receive has a place for: only where it can be written at
+ * once, behind none that waits. */
+static bool may_tell(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
+{
+	return !qp->flushed && wf_base_list_empty(&dev->soft.stuck) &&
+	       wf_nic_cq_has_room(qp->recv_cq);
+}
+
+static void tell(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
+		 struct wf_nic_qp *qp, const struct wf_udp_data *head)
+{
+	const struct wf_nic_cqe cqe = {
+		.status = WF_NIC_OK,
+		.flags =
+			wf_nic_cqe_flags(WF_NIC_CQE_RQ, WF_NIC_OP_WRITE, true) |
+			WF_NIC_CQE_UNSOLICITED,
+		.qpn = qp->num,
+		.length = (uint16_t)head->arg,
+		.length_hi = (uint16_t)(head->arg >> 16),
+		.ah = peer->ah,
+		.src_qpn = head->src_qpn,
+		.imm = head->imm,
+	};
+
+	wf_nic_cq_push(qp->recv_cq, &cqe);
+	wf_nic_soft_wake(&dev->soft);
+	wf_udp_dev_count(dev, rx_msgs, 1);
+}
+
 static enum wf_nic_status receive_send(struct wf_udp_dev *dev,
 				       struct wf_udp_peer *peer,
 				       struct wf_nic_qp *qp,
@@ -101,11 +130,14 @@ static enum wf_nic_status receive_write(struct wf_udp_dev *dev,
 	if (!wf_nic_mr_remote(&dev->nic.mrs, head->key, head->addr, head->len,
 			      WF_NIC_REMOTE_WRITE))
 		return WF_NIC_REM_ADDR;
-	if (imm && !peek_receive(qp, &desc))
+	if (imm &&
+	    !(qp->unsolicited ? may_tell(dev, qp) : peek_receive(qp, &desc)))
 		return WF_NIC_RNR;
 	if (head->len)
 		memcpy((void *)(uintptr_t)head->addr, payload, head->len);
-	if (imm)
+	if (imm && qp->unsolicited)
+		tell(dev, peer, qp, head);
+	else if (imm)
 		complete(dev, peer, qp, &desc, head, WF_NIC_OP_WRITE, head->arg,
 			 WF_NIC_OK);
 	wf_udp_dev_count(dev, writes_served, 1);

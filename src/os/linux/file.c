@@ -183,6 +183,73 @@ int wf_os_memfd_find(const char *name, bool (*take)(int fd, void *arg),
 	return found ? 0 : -ENOENT;
 }
 
+int wf_os_folder(const char *path, struct wf_os_folder *folder)
+{
+	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ELOOP ? -ENOTDIR : -errno;
+	if (fstat(fd, &st)) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	close(fd);
+	*folder = (struct wf_os_folder){
+		.uid = st.st_uid,
+		.is_shared = st.st_mode & (S_IWGRP | S_IWOTH),
+		.is_sticky = st.st_mode & S_ISVTX,
+		.is_writable =
+			!faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS),
+	};
+	return 0;
+}
+
+int wf_os_folder_each(const char *path,
+		      bool (*take)(const char *name, uint64_t age, void *arg),
+		      void *arg)
+{
+	DIR *dir = opendir(path);
+	time_t now = time(NULL);
+	struct dirent *entry;
+	bool over = false;
+
+	if (!dir)
+		return -errno;
+	while (!over && (entry = readdir(dir))) {
+		struct stat st;
+
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		if (fstatat(dirfd(dir), entry->d_name, &st,
+			    AT_SYMLINK_NOFOLLOW))
+			continue; /* gone by now */
+		over = take(entry->d_name,
+			    now > st.st_mtime ? (uint64_t)(now - st.st_mtime) :
+						0,
+			    arg);
+	}
+	closedir(dir);
+	return 0;
+}
+
+int wf_os_unlink(const char *path)
+{
+	return unlink(path) ? -errno : 0;
+}
+
+int wf_os_rename(const char *from, const char *to)
+{
+	return rename(from, to) ? -errno : 0;
+}
+
+int wf_os_chmod(const char *path, mode_t mode)
+{
+	return chmod(path, mode) ? -errno : 0;
+}
+
 ssize_t wf_os_read_text(const char *path, char *text, size_t room)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

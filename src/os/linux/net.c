@@ -5,12 +5,15 @@
 #include "os/net.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Bytes of an address that we list, 0: not listed. */
@@ -104,4 +107,27 @@ int wf_os_resolve(const struct wf_os_query *query, struct wf_os_name **list)
 	}
 	freeaddrinfo(all);
 	return count;
+}
+
+/* Of Linux 5.14; the C library may be older. */
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+int wf_os_netns(uint64_t *number)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
+	socklen_t len = sizeof(*number);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	err = getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, number, &len);
+	close(fd);
+	if (!err)
+		return 0;
+	if (fstatat(AT_FDCWD, "/proc/thread-self/ns/net", &st, 0))
+		return -errno;
+	*number = st.st_ino;
+	return 0;
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The queues that asynchronous jobs share: one for each driver, kind of job and
+ * channel of the application's. A lane is there while jobs are on it.
+ */
+#ifndef WF_ALG_LANE_H
+#define WF_ALG_LANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "alg/queue.h"
+
+struct wf_alg_lane;
+
+/*
+ * Puts @job on a queue, if the driver that is to do it has queues; then its owner
+ * is told once, maybe before this returns, and calls wf_alg_lane_left(*@lane).
+ * -ENOTSUP: it has none; -EAGAIN: it is full; -ENODEV: it is gone. *@used gets
+ * the driver's name, *@bit its bit in want.except.
+ */
+int wf_alg_lane_submit(struct wd_comp_job *job, const struct wf_alg_want *want,
+		       struct wf_alg_lane **lane, const char **used,
+		       uint32_t *bit);
+/* By the owner of a job that is done. */
+void wf_alg_lane_left(struct wf_alg_lane *lane);
+
+/* Whether any job is on a queue. */
+bool wf_alg_lane_busy(void);
+/* Tells owners of what is done, and says of how many. */
+int wf_alg_lane_poll(void);
+/* Sleeps until there may be something to poll; of several lanes one is looked at,
+ * so that @timeout_ms is to be short. */
+void wf_alg_lane_wait(int timeout_ms);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Drivers that are shared objects: those in the folders of WD_DRIVER_PATH, then
+ * those in <libdir>/weft/drivers, each folder in the order of names. They are
+ * loaded once, at the first use of compression, and stay. One that cannot be
+ * used is named in a warning, and skipped.
+ */
+#ifndef WF_ALG_PLUGIN_H
+#define WF_ALG_PLUGIN_H
+
+#include <stdbool.h>
+
+/* By the registry, which calls it once. */
+void wf_alg_plugin_load(void);
+
+struct wf_alg_plugin_failure {
+	const char *path;
+	const char *why;
+};
+
+/* The Nth file or folder that was not used; false if there are no more. */
+bool wf_alg_plugin_failed(unsigned int n,
+			  struct wf_alg_plugin_failure *failure);
+
+/* The folder of installed drivers. */
+const char *wf_alg_plugin_folder(void);
+
+#endif

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queues on channels of drivers. A queue's lock is held while its driver is
+ * called, so that a driver sees one thread at a time; jobs are told to their
+ * owners under it, too, in the order in which they end.
+ */
+#include "alg/queue.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/fork.h"
+#include "base/list.h"
+#include "chan/core.h"
+
+#define BATCH 16
+#define KEPT 16 /* idle queues of all drivers; more are closed */
+#define DEPTH_MOST 4096u
+#define SPIN (20 * WF_NS_PER_US) /* before sleeping */
+#define NAP_NS 50000		 /* where a driver cannot wait */
+#define WAIT_ALONE 1000
+/* Others may want to submit meanwhile. */
+#define WAIT_SHARED 1
+#define TIMEOUT_MS 10000u
+
+struct flight {
+	struct wd_comp_job *job;
+	uint64_t until;
+};
+
+struct wf_alg_queue {
+	pthread_mutex_t lock;
+	pthread_cond_t awake;	  /* nobody sleeps in the driver any more */
+	bool sleeping;		  /* somebody does, without the lock */
+	struct wf_alg_slot *slot; /* referenced */
+	const struct wd_alg_comp *driver;
+	void *chan; /* NULL: it is over */
+	unsigned int can;
+	atomic_uint refs;
+	bool shared;
+	bool foreign; /* in a forked child: nothing here is ours */
+	struct wf_fork_watch watch;
+	struct wf_list link; /* among the idle */
+	unsigned int depth;
+	unsigned int in_flight;
+	struct flight flight[]; /* oldest first */
+};
+
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct wf_list idle = { &idle, &idle };
+static unsigned int kept;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* -- fork ------------------------------------------------------------------ */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&idle_lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&idle_lock);
+}
+
+/* Channels are the parent's; base/fork closes what they hold open. */
+static void in_child(void)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &idle)
+		wf_alg_registry_put(
+			wf_container_of(pos, struct wf_alg_queue, link)->slot);
+	wf_base_list_init(&idle);
+	kept = 0;
+	in_parent();
+	/* Another thread may have held it; what it had begun is not ours. */
+	pthread_mutex_init(&attach_lock, NULL);
+}
+
+static void setup(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void queue_in_child(struct wf_fork_watch *watch)
+{
+	struct wf_alg_queue *q =
+		wf_container_of(watch, struct wf_alg_queue, watch);
+
+	q->foreign = true;
+	/* Another thread may have held it. */
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_cond_init(&q->awake, NULL);
+}
+
+/* -- opening --------------------------------------------------------------- */
+
+bool wf_alg_queue_fits(const struct wd_alg_comp *driver,
+		       const struct wd_comp_job *job)
+{
+	const struct wd_comp_limits *l = &driver->limits;
+
+	if ((l->src_max && job->src_len > l->src_max) ||
+	    (l->dst_max && job->dst_len > l->dst_max))
+		return false;
+	return l->align < 2 ||
+	       !(((uintptr_t)job->src | (uintptr_t)job->dst) & (l->align - 1));
+}
+
+static struct wf_alg_queue *open_queue(struct wf_alg_slot *slot,
+				       struct wd_chan *ch, unsigned int can)
+{
+	const struct wd_alg_comp *d = wf_alg_registry_driver(slot);
+	unsigned int depth = d->limits.in_flight ? d->limits.in_flight : 1;
+	struct wf_alg_queue *q;
+
+	depth = depth < DEPTH_MOST ? depth : DEPTH_MOST;
+	q = calloc(1, sizeof(*q) + depth * sizeof(q->flight[0]));
+	if (!q)
+		return NULL;
+	if (d->open_chan(&q->chan, ch, can) || !q->chan) {
+		free(q);
+		return NULL;
+	}
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_cond_init(&q->awake, NULL);
+	q->slot = wf_alg_registry_dup(slot);
+	q->driver = d;
+	q->can = can;
+	q->depth = depth;
+	q->refs = 1;
+	q->watch.in_child = queue_in_child;
+	wf_base_fork_watch(&q->watch);
+	return q;
+}
+
+static void deliver(struct wd_comp_job *job)
+{
+	struct wf_alg_owner *owner = job->owner;
+
+	job->done = 1;
+	if (owner)
+		owner->done(owner);
+}
+
+/* The device lets go of all jobs, then their owners hear of it. */
+static void end_locked(struct wf_alg_queue *q)
+{
+	while (q->sleeping && !q->foreign)
+		pthread_cond_wait(&q->awake, &q->lock);
+	if (q->chan && !q->foreign)
+		q->driver->close_chan(q->chan);
+	q->chan = NULL;
+	for (unsigned int i = 0; i < q->in_flight; i++) {
+		q->flight[i].job->result = -ENODEV;
+		deliver(q->flight[i].job);
+	}
+	q->in_flight = 0;
+}
+
+void wf_alg_queue_ref(struct wf_alg_queue *q)
+{
+	atomic_fetch_add(&q->refs, 1);
+}
+
+void wf_alg_queue_unref(struct wf_alg_queue *q)
+{
+	if (atomic_fetch_sub(&q->refs, 1) > 1)
+		return;
+	wf_base_fork_unwatch(&q->watch);
+	wf_alg_registry_put(q->slot);
+	pthread_cond_destroy(&q->awake);
+	pthread_mutex_destroy(&q->lock);
+	free(q);
+}
+
+static void close_queue(struct wf_alg_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	end_locked(q);
+	pthread_mutex_unlock(&q->lock);
+	wf_alg_queue_unref(q);
+}
+
+struct wf_alg_queue *wf_alg_queue_get(struct wf_alg_slot *slot,
+				      unsigned int can, bool *fresh)
+{
+	struct wf_alg_queue *found = NULL;
+	struct wf_list *pos, *tmp;
+
+	pthread_once(&once, setup);
+	pthread_mutex_lock(&idle_lock);
+	wf_list_for_each (pos, tmp, &idle) {
+		struct wf_alg_queue *q =
+			wf_container_of(pos, struct wf_alg_queue, link);
+
+		if (q->slot != slot || q->can != can)
+			continue;
+		found = q;
+		wf_base_list_del(&q->link);
+		kept--;
+		break;
+	}
+	pthread_mutex_unlock(&idle_lock);
+	*fresh = !found;
+	return found ? found : open_queue(slot, NULL, can);
+}
+
+void wf_alg_queue_put(struct wf_alg_queue *q)
+{
+	bool keep = q->chan && !q->foreign && !q->in_flight;
+
+	if (keep) {
+		pthread_mutex_lock(&idle_lock);
+		keep = kept < KEPT;
+		if (keep) {
+			wf_base_list_add_head(&idle, &q->link);
+			kept++;
+		}
+		pthread_mutex_unlock(&idle_lock);
+	}
+	if (!keep)
+		close_queue(q);
+}
+
+static struct wf_alg_queue *take_idle(const struct wf_alg_slot *slot)
+{
+	struct wf_alg_queue *found = NULL;
+	struct wf_list *pos, *tmp;
+
+	pthread_mutex_lock(&idle_lock);
+	wf_list_for_each (pos, tmp, &idle) {
+		struct wf_alg_queue *q =
+			wf_container_of(pos, struct wf_alg_queue, link);
+
+		if (found || q->slot != slot)
+			continue;
+		found = q;
+		wf_base_list_del(&q->link);
+		kept--;
+	}
+	pthread_mutex_unlock(&idle_lock);
+	return found;
+}
+
+void wf_alg_queue_close_idle(const struct wf_alg_slot *slot)
+{
+	struct wf_alg_queue *q;
+
+	while ((q = take_idle(slot)))
+		close_queue(q);
+}
+
+static void released(void *user)
+{
+	close_queue(user);
+}
+
+struct wf_alg_queue *wf_alg_queue_of(struct wf_alg_slot *slot,
+				     struct wd_chan *ch, unsigned int can)
+{
+	struct wf_chan_core *core = wf_chan_core_of(ch);
+	struct wf_alg_queue *q;
+
+	if (!core)
+		return NULL;
+	q = atomic_load_explicit(&core->user, memory_order_acquire);
+	if (wf_likely(q))
+		return q->slot == slot ? q : NULL;
+	pthread_once(&once, setup);
+	pthread_mutex_lock(&attach_lock);
+	q = atomic_load(&core->user);
+	if (!q) {
+		q = open_queue(slot, ch, can);
+		if (q) {
+			q->shared = true;
+			core->user_close = released;
+			atomic_store(&core->user, q);
+		}
+	}
+	pthread_mutex_unlock(&attach_lock);
+	return q && q->slot == slot ? q : NULL;
+}
+
+/* -- what drivers say ------------------------------------------------------ */
+
+/* Nobody trusts the driver any more: everything it has is taken back. */
+static int distrust_locked(struct wf_alg_queue *q, const char *why)
+{
+	wf_alg_registry_distrust(q->slot, why);
+	end_locked(q);
+	return -ENODEV;
+}
+
+static const char *lie_of(const struct wd_comp_job *job)
+{
+	/* As it was submitted: a job before it may have lain at this address. */
+	if (job->result == -EINPROGRESS || job->result > 0)
+		return "returned a job without a result";
+	if (job->consumed > job->src_len || job->produced > job->dst_len ||
+	    (!job->result &&
+	     (job->inflate ? !job->ended : job->consumed != job->src_len)))
+		return "returned lengths that cannot be";
+	return NULL;
+}
+
+static void finish_locked(struct wf_alg_queue *q, struct wd_comp_job *job)
+{
+	const char *lie = lie_of(job);
+
+	if (lie) {
+		wf_alg_registry_distrust(q->slot, lie);
+		job->result = -EIO;
+	}
+	deliver(job);
+}
+
+static bool is_late(const struct wf_alg_queue *q)
+{
+	return q->in_flight && wf_base_clock_ns() > q->flight[0].until;
+}
+
+/* False: it has no such job. */
+static bool take_back(struct wf_alg_queue *q, const struct wd_comp_job *job)
+{
+	unsigned int i = 0;
+
+	while (i < q->in_flight && q->flight[i].job != job)
+		i++;
+	if (i == q->in_flight)
+		return false;
+	q->in_flight--;
+	memmove(&q->flight[i], &q->flight[i + 1],
+		(q->in_flight - i) * sizeof(q->flight[0]));
+	return true;
+}
+
+static int poll_locked(struct wf_alg_queue *q)
+{
+	struct wd_comp_job *done[BATCH];
+	int n;
+
+	if (q->foreign || !q->chan) {
+		end_locked(q);
+		return -ENODEV;
+	}
+	if (q->sleeping)
+		return 0; /* that thread polls next */
+	n = q->driver->poll(q->chan, done, BATCH);
+	if (n > BATCH)
+		return distrust_locked(q, "returned more jobs than there is "
+					  "room for");
+	if (n < 0) {
+		end_locked(q);
+		return -ENODEV;
+	}
+	for (int i = 0; i < n; i++) {
+		if (!take_back(q, done[i]))
+			return distrust_locked(q, "returned a job that it "
+						  "does not have");
+		finish_locked(q, done[i]);
+	}
+	if (!n && is_late(q))
+		return distrust_locked(q, "did not finish a job in time");
+	return n;
+}
+
+static int submit_locked(struct wf_alg_queue *q,
+			 struct wd_comp_job *const *jobs, unsigned int n)
+{
+	const struct wd_alg_comp *d = q->driver;
+	unsigned int ms =
+		d->limits.timeout_ms ? d->limits.timeout_ms : TIMEOUT_MS;
+	uint64_t until;
+	int taken;
+
+	if (q->foreign || !q->chan)
+		return -ENODEV;
+	if (n > q->depth - q->in_flight)
+		n = q->depth - q->in_flight;
+	if (!n)
+		return 0;
+	taken = d->submit(q->chan, jobs, n);
+	if (taken < 0) {
+		end_locked(q);
+		return -ENODEV;
+	}
+	if ((unsigned int)taken > n)
+		return distrust_locked(q, "took more jobs than it was given");
+	until = wf_base_clock_ns() + ms * WF_NS_PER_MS;
+	for (int i = 0; i < taken; i++) {
+		if (jobs[i]->done)
+			finish_locked(q, jobs[i]);
+		else
+			q->flight[q->in_flight++] =
+				(struct flight){ jobs[i], until };
+	}
+	return taken;
+}
+
+/* -- for the layers above -------------------------------------------------- */
+
+int wf_alg_queue_submit(struct wf_alg_queue *q, struct wd_comp_job *const *jobs,
+			unsigned int n)
+{
+	int ret;
+
+	for (unsigned int i = 0; i < n; i++) {
+		jobs[i]->done = 0;
+		jobs[i]->result = -EINPROGRESS;
+		jobs[i]->copied = 0;
+	}
+	pthread_mutex_lock(&q->lock);
+	ret = submit_locked(q, jobs, n);
+	pthread_mutex_unlock(&q->lock);
+	return ret;
+}
+
+int wf_alg_queue_poll(struct wf_alg_queue *q)
+{
+	int ret;
+
+	pthread_mutex_lock(&q->lock);
+	ret = poll_locked(q);
+	pthread_mutex_unlock(&q->lock);
+	return ret;
+}
+
+/* Without the lock, so that others can submit. */
+void wf_alg_queue_wait(struct wf_alg_queue *q, int timeout_ms)
+{
+	static const struct timespec nap = { .tv_nsec = NAP_NS };
+	bool sleeps;
+
+	pthread_mutex_lock(&q->lock);
+	sleeps = q->driver->wait && q->chan && !q->foreign && q->in_flight &&
+		 !q->sleeping;
+	if (sleeps)
+		q->sleeping = true;
+	pthread_mutex_unlock(&q->lock);
+	if (!sleeps) {
+		nanosleep(&nap, NULL);
+		return;
+	}
+	q->driver->wait(q->chan, timeout_ms);
+	pthread_mutex_lock(&q->lock);
+	q->sleeping = false;
+	pthread_cond_broadcast(&q->awake);
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* ->done is read under the lock: another thread may have polled our job, and has
+ * let go of it then. */
+static bool is_done(struct wf_alg_queue *q, const struct wd_comp_job *job)
+{
+	bool done;
+
+	pthread_mutex_lock(&q->lock);
+	if (!job->done)
+		poll_locked(q);
+	done = job->done;
+	pthread_mutex_unlock(&q->lock);
+	return done;
+}
+
+int wf_alg_queue_run(struct wf_alg_queue *q, struct wd_comp_job *job)
+{
+	uint64_t until = 0;
+	int taken;
+
+	job->owner = NULL;
+	while (!(taken = wf_alg_queue_submit(q, &job, 1))) {
+		if (!wf_alg_queue_poll(q))
+			wf_alg_queue_wait(q, WAIT_SHARED);
+	}
+	if (taken < 0)
+		return taken;
+	while (!is_done(q, job)) {
+		uint64_t now = wf_base_clock_ns();
+
+		until = until ? until : now + SPIN;
+		if (now > until)
+			wf_alg_queue_wait(q,
+					  q->shared ? WAIT_SHARED : WAIT_ALONE);
+		else
+			wf_base_cpu_relax();
+	}
+	return job->result;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Drivers that submit and poll, as applications meet them: jobs that overlap,
+ * limits, tables of an older interface, and drivers that fail in every way that
+ * one can: each job is then done by the next driver, exactly once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <weft/wd_comp_drv.h>
+
+#include "alg/registry.h"
+#include "alg/wrap.h"
+
+#define SIZE 20000u
+#define JOBS 24
+#define DEPTH 16
+
+enum fault {
+	NONE,
+	AT_ONCE,     /* no fault: done by submit() */
+	SUBMIT_DIES, /* it never takes a job */
+	POLL_DIES,   /* with the job */
+	NEVER,	     /* does not give it back */
+	TWICE,	     /* gives it back again, later */
+	STRANGER,    /* gives back what is no job of its */
+	TOO_LONG,    /* more produced than there is room */
+	TOO_SHORT,   /* success, and not all consumed */
+	TOO_MANY,    /* more than it was given */
+	REFUSES,     /* -ENOTSUP for the job: no fault of the driver */
+	BREAKS,	     /* -EIO for the job */
+};
+
+/* What the driver of these tests is to do, and what it saw. */
+static enum fault fault;
+static struct wd_comp_job *queue[DEPTH], *before;
+static unsigned int queued, most, submits, opened, closed, last_chan;
+static bool hold; /* poll() finds nothing */
+static pthread_t submitter;
+
+static int t_open(void **chan, struct wd_chan *ch, unsigned int can)
+{
+	static int chans[64];
+
+	assert_null(ch);
+	assert_int_equal(can, WD_COMP_CAN_DEFLATE);
+	opened++;
+	*chan = &chans[last_chan++ % 64];
+	return 0;
+}
+
+static void t_close(void *chan)
+{
+	(void)chan;
+	closed++;
+	queued = 0;
+}
+
+/* A stored block: anybody can read it. */
+static void work(struct wd_comp_job *job)
+{
+	size_t need = wf_alg_stored_size(job->src_len);
+
+	job->result = need > job->dst_len ? -ENOSPC : 0;
+	if (!job->result)
+		job->produced = wf_alg_stored_write(job->dst, job->src,
+						    job->src_len, true);
+	job->consumed = job->result ? 0 : job->src_len;
+}
+
+static int t_submit(void *chan, struct wd_comp_job *const *jobs, unsigned int n)
+{
+	(void)chan;
+	submits++;
+	submitter = pthread_self();
+	if (fault == SUBMIT_DIES)
+		return -EIO;
+	if (fault == TOO_MANY)
+		return (int)n + 1;
+	for (unsigned int i = 0; i < n; i++) {
+		assert_false(jobs[i]->inflate);
+		if (fault == AT_ONCE) {
+			work(jobs[i]);
+			jobs[i]->done = 1;
+			continue;
+		}
+		assert_true(queued < DEPTH);
+		queue[queued++] = jobs[i];
+		most = queued > most ? queued : most;
+	}
+	return (int)n;
+}
+
+static int t_poll(void *chan, struct wd_comp_job **done, unsigned int n)
+{
+	static struct wd_comp_job stranger;
+	unsigned int i;
+
+	(void)chan;
+	if (!queued && fault != TWICE)
+		return 0;
+	if (hold || fault == NEVER)
+		return 0;
+	if (fault == POLL_DIES)
+		return -EIO;
+	if (fault == STRANGER) {
+		done[0] = &stranger;
+		return 1;
+	}
+	if (fault == TWICE && before) {
+		done[0] = before;
+		before = NULL;
+		return 1;
+	}
+	for (i = 0; i < n && i < queued; i++) {
+		done[i] = before = queue[i];
+		work(done[i]);
+		done[i]->produced += fault == TOO_LONG ? done[i]->dst_len : 0;
+		done[i]->consumed -= fault == TOO_SHORT;
+		if (fault == REFUSES || fault == BREAKS)
+			done[i]->result = fault == REFUSES ? -ENOTSUP : -EIO;
+	}
+	queued -= i;
+	memmove(queue, queue + i, queued * sizeof(queue[0]));
+	return (int)i;
+}
+
+static struct wd_alg_comp driver_of(const char *name)
+{
+	return (struct wd_alg_comp){
+		.name = name,
+		.priority = 900,
+		.node = -1,
+		.can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED,
+		.levels = 0x3fe,
+		.min_window = 9,
+		.version = WD_COMP_DRV_VERSION,
+		.size = sizeof(struct wd_alg_comp),
+		.limits = { .in_flight = DEPTH, .timeout_ms = 50 },
+		.open_chan = t_open,
+		.close_chan = t_close,
+		.submit = t_submit,
+		.poll = t_poll,
+	};
+}
+
+static uint8_t data[SIZE], out[SIZE + 200], plain[SIZE];
+
+static void begin(const struct wd_alg_comp *driver, enum fault what)
+{
+	fault = what;
+	queued = most = submits = opened = closed = 0;
+	hold = false;
+	before = NULL;
+	assert_int_equal(wd_alg_comp_register(driver), 0);
+}
+
+static void end(const struct wd_alg_comp *driver)
+{
+	assert_int_equal(wd_alg_comp_unregister(driver), 0);
+	assert_int_equal(opened, closed);
+}
+
+static void check_unpacks(const uint8_t *packed, size_t len)
+{
+	struct wd_comp_ctx ctx = { .alg_type = WD_COMP_GZIP };
+	size_t plain_len = sizeof(plain);
+
+	memset(plain, 0, sizeof(plain));
+	assert_int_equal(wd_alg_inflate(&ctx, packed, &len, plain, &plain_len),
+			 0);
+	assert_int_equal(plain_len, SIZE);
+	assert_memory_equal(plain, data, SIZE);
+}
+
+/* One job, and who did it. */
+static const char *pack(const void *src)
+{
+	struct wd_comp_ctx ctx = { .alg_type = WD_COMP_GZIP, .comp_level = 6 };
+	size_t in = SIZE, len = sizeof(out);
+
+	assert_int_equal(wd_alg_deflate(&ctx, src, &in, out, &len), 0);
+	assert_int_equal(in, SIZE);
+	check_unpacks(out, len);
+	return ctx.used;
+}
+
+static void test_sync(void **state)
+{
+	static struct wd_alg_comp driver;
+
+	(void)state;
+	driver = driver_of("sync");
+	begin(&driver, NONE);
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(pack(data), "sync");
+	assert_int_equal(submits, 3);
+	assert_int_equal(opened, 1); /* the channel is kept */
+	fault = AT_ONCE;
+	assert_string_equal(pack(data), "sync");
+	/* No room: stored blocks of ours would not fit either. */
+	end(&driver);
+}
+
+static int calls[JOBS];
+
+static void count(struct wd_comp_ctx *ctx, int result, void *arg)
+{
+	int *call = arg;
+
+	assert_int_equal(result, 0);
+	assert_null(ctx->job);
+	++*call;
+}
+
+/* More jobs than a channel takes: as many as it takes are on it at once, and the
+ * caller's thread has put them there. */
+static void test_async(void **state)
+{
+	static struct wd_alg_comp driver;
+	static struct wd_comp_ctx ctx[JOBS];
+	static uint8_t outs[JOBS][SIZE + 200];
+	int by_driver = 0;
+
+	(void)state;
+	driver = driver_of("async");
+	driver.limits.timeout_ms = 60000;
+	begin(&driver, NONE);
+	hold = true;
+	memset(ctx, 0, sizeof(ctx));
+	memset(calls, 0, sizeof(calls));
+	for (int i = 0; i < DEPTH; i++) {
+		ctx[i].alg_type = WD_COMP_GZIP;
+		ctx[i].comp_level = 6;
+		assert_int_equal(wd_alg_async_deflate(&ctx[i], count, &calls[i],
+						      data, SIZE, outs[i],
+						      sizeof(outs[i])),
+				 0);
+		assert_true(pthread_equal(submitter, pthread_self()));
+	}
+	assert_int_equal(most, DEPTH);
+	assert_int_equal(opened, 1);
+	assert_int_equal(wd_alg_poll(0), 0);
+	assert_int_equal(wd_alg_wait(5), -ETIMEDOUT);
+	assert_int_equal(wd_alg_cancel(&ctx[0]), -EINPROGRESS);
+	hold = false;
+	for (int done = 0; done < DEPTH; done += wd_alg_poll(0))
+		assert_int_equal(wd_alg_wait(-1), 0);
+	for (int i = 0; i < DEPTH; i++) {
+		assert_int_equal(calls[i], 1);
+		assert_int_equal(ctx[i].in_len, SIZE);
+		check_unpacks(outs[i], ctx[i].out_len);
+		by_driver += !strcmp(ctx[i].used, "async");
+	}
+	assert_int_equal(by_driver, DEPTH);
+	wd_alg_async_fini();
+	end(&driver);
+}
+
+/* A driver dies with jobs on it: others do them. */
+static void test_async_dies(void **state)
+{
+	static struct wd_alg_comp driver;
+	static struct wd_comp_ctx ctx[4];
+	static uint8_t outs[4][SIZE + 200];
+
+	(void)state;
+	driver = driver_of("async-dies");
+	begin(&driver, NONE);
+	hold = true;
+	memset(calls, 0, sizeof(calls));
+	for (int i = 0; i < 4; i++) {
+		ctx[i] = (struct wd_comp_ctx){ .alg_type = WD_COMP_GZIP,
+					       .comp_level = 6 };
+		assert_int_equal(wd_alg_async_deflate(&ctx[i], count, &calls[i],
+						      data, SIZE, outs[i],
+						      sizeof(outs[i])),
+				 0);
+	}
+	hold = false;
+	fault = POLL_DIES;
+	/* The poll thread sees to them, too. */
+	assert_int_equal(wd_alg_poll_start(), 0);
+	wd_alg_async_fini();
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(calls[i], 1);
+		assert_string_not_equal(ctx[i].used, "async-dies");
+		check_unpacks(outs[i], ctx[i].out_len);
+	}
+	end(&driver);
+}
+
+/* Failures of a device: it may come back. */
+static void test_dies(void **state)
+{
+	static const enum fault faults[] = { SUBMIT_DIES, POLL_DIES, REFUSES,
+					     BREAKS };
+	static struct wd_alg_comp driver;
+
+	(void)state;
+	driver = driver_of("dies");
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		begin(&driver, faults[i]);
+		assert_string_not_equal(pack(data), "dies");
+		assert_int_equal(submits, 1);
+		fault = NONE;
+		assert_string_equal(pack(data), "dies");
+		end(&driver);
+	}
+}
+
+/* Faults of a driver: it is not asked again. */
+static void test_faults(void **state)
+{
+	static const enum fault faults[] = { NEVER,	STRANGER, TOO_LONG,
+					     TOO_SHORT, TOO_MANY, TWICE };
+	static const char *const names[] = { "never",	 "stranger",
+					     "too long", "too short",
+					     "too many", "twice" };
+	static struct wd_alg_comp drivers[6];
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++) {
+		drivers[i] = driver_of(names[i]);
+		begin(&drivers[i], faults[i]);
+		/* The second completion is found by the second job. */
+		if (faults[i] == TWICE)
+			assert_string_equal(pack(data), names[i]);
+		assert_string_not_equal(pack(data), names[i]);
+		fault = NONE;
+		submits = 0;
+		assert_string_not_equal(pack(data), names[i]);
+		assert_int_equal(submits, 0);
+		end(&drivers[i]);
+	}
+}
+
+static void test_limits(void **state)
+{
+	static struct wd_alg_comp driver;
+	static uint8_t moved[SIZE + 64] __attribute__((aligned(64)));
+
+	(void)state;
+	driver = driver_of("limits");
+	driver.limits.src_max = SIZE - 1;
+	begin(&driver, NONE);
+	assert_string_not_equal(pack(data), "limits");
+	end(&driver);
+
+	driver = driver_of("limits");
+	driver.limits.dst_max = 100;
+	begin(&driver, NONE);
+	assert_string_not_equal(pack(data), "limits");
+	end(&driver);
+
+	driver = driver_of("limits");
+	driver.limits.align = 2;
+	begin(&driver, NONE);
+	memcpy(moved, data, SIZE);
+	memcpy(moved + 1, data, SIZE);
+	assert_string_not_equal(pack(moved + 1), "limits");
+	assert_int_equal(submits, 0);
+	end(&driver);
+}
+
+static int old_deflate(struct wd_comp_job *job)
+{
+	work(job);
+	return job->result;
+}
+
+/* A driver that was compiled before the table had a size ends where it ended:
+ * what lies behind it is not read. */
+static void test_old_table(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t size = offsetof(struct wd_alg_comp, version);
+	uint8_t *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct wd_alg_comp full = {
+		.name = "old",
+		.priority = 900,
+		.node = -1,
+		.can = WD_COMP_CAN_DEFLATE,
+		.levels = 0x3fe,
+		.min_window = 9,
+		.deflate = old_deflate,
+	};
+	struct wd_alg_comp *old;
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	old = (void *)(memory + page - size);
+	memcpy(old, &full, size);
+	assert_int_equal(mprotect(memory + page, page, PROT_NONE), 0);
+	assert_int_equal(wd_alg_comp_register(old), 0);
+	assert_string_equal(pack(data), "old");
+	/* Whoever lists it gets a whole table. */
+	assert_string_equal(wd_alg_comp_list(0)->name, "old");
+	assert_null(wd_alg_comp_list(0)->submit);
+	assert_int_equal(wd_alg_comp_unregister(wd_alg_comp_list(0)), 0);
+	munmap(memory, 2 * page);
+}
+
+static void test_refused(void **state)
+{
+	struct wd_alg_comp driver = driver_of("later");
+
+	(void)state;
+	driver.version = WD_COMP_DRV_VERSION + 1;
+	assert_int_equal(wd_alg_comp_register(&driver), -EPROTO);
+	driver = driver_of("short");
+	driver.size = 8;
+	assert_int_equal(wd_alg_comp_register(&driver), -EINVAL);
+	driver = driver_of("no poll");
+	driver.poll = NULL;
+	assert_int_equal(wd_alg_comp_register(&driver), -EINVAL);
+	driver = driver_of("no work");
+	driver.submit = NULL;
+	assert_int_equal(wd_alg_comp_register(&driver), -EINVAL);
+	assert_int_equal(wd_alg_comp_register(NULL), -EINVAL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_async),
+		cmocka_unit_test(test_async_dies),
+		cmocka_unit_test(test_dies),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_old_table),
+		cmocka_unit_test(test_refused),
+	};
+
+	for (size_t i = 0; i < SIZE; i++)
+		data[i] = (uint8_t)(i * i >> 5);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

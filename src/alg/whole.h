@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stateless call in three steps: what is to be done, the work on the raw piece
+ * by some driver, and header, trailer and checksum around it. The steps may be
+ * made by different threads: that is what an asynchronous call is.
+ */
+#ifndef WF_ALG_WHOLE_H
+#define WF_ALG_WHOLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "alg/registry.h"
+
+struct wf_alg_whole {
+	struct wd_comp_ctx *ctx;
+	bool inflate;
+	const uint8_t *src;
+	uint8_t *dst;
+	size_t given; /* bytes at src */
+	size_t head;  /* bytes of header */
+	struct wd_comp_job job;
+	struct wf_alg_want want;
+};
+
+/* 0, or -errno: there is nothing to do. The context has been checked. */
+int wf_alg_whole_begin(struct wf_alg_whole *w, struct wd_comp_ctx *ctx,
+		       bool inflate, const uint8_t *src, size_t src_len,
+		       uint8_t *dst, size_t dst_len);
+/* By whoever is best now. */
+int wf_alg_whole_work(struct wf_alg_whole *w);
+/* @ret is what came of the work. What the call returns; results go into the
+ * context, and how much was consumed and produced into the last two. */
+int wf_alg_whole_end(struct wf_alg_whole *w, int ret, size_t *src_len,
+		     size_t *dst_len);
+
+/* What ctx->check is computed by. */
+static inline int wf_alg_whole_check(const struct wd_comp_ctx *ctx)
+{
+	return ctx->alg_type == WD_COMP_RAW ? ctx->raw_check : ctx->alg_type;
+}
+
+/* The fields of a context, and arguments: 0 or -EINVAL. */
+int wf_alg_ctx_check(const struct wd_comp_ctx *ctx, const void *src,
+		     const size_t *src_len, const void *dst,
+		     const size_t *dst_len);
+
+#endif

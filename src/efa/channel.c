@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion channels: a pipe that carries the addresses of completion queues,
+ * eight bytes each, as the kernel's descriptor does. libfabric reads it by
+ * itself. Each armed queue writes one event; the thread that does the device's
+ * work writes it.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "efa/efa.h"
+
+static struct wf_efa_channel *channel_of(struct ibv_comp_channel *channel)
+{
+	return (struct wf_efa_channel *)channel;
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct wf_efa_channel *channel = calloc(1, sizeof(*channel));
+	int fds[2];
+
+	if (!channel || pipe2(fds, O_CLOEXEC)) {
+		free(channel);
+		return NULL;
+	}
+	/* A reader may wait; whoever does the device's work must not. */
+	if (fcntl(fds[1], F_SETFL, O_NONBLOCK)) {
+		close(fds[0]);
+		close(fds[1]);
+		free(channel);
+		return NULL;
+	}
+	channel->channel.context = context;
+	channel->channel.fd = fds[0];
+	channel->to = fds[1];
+	pthread_mutex_init(&channel->lock, NULL);
+	return &channel->channel;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *base)
+{
+	struct wf_efa_channel *channel = channel_of(base);
+
+	if (base->refcnt)
+		return EBUSY;
+	close(base->fd);
+	close(channel->to);
+	pthread_mutex_destroy(&channel->lock);
+	free(channel);
+	return 0;
+}
+
+void wf_efa_channel_event(void *arg)
+{
+	struct wf_efa_cq *cq = arg;
+	uint64_t event = (uintptr_t)cq;
+
+	/* One event for each queue that is armed fits into any pipe, unless
+	 * thousands of queues share it and nobody reads. */
+	if (write(channel_of(cq->cq.channel)->to, &event, sizeof(event)) ==
+	    sizeof(event))
+		atomic_fetch_add(&cq->events, 1);
+	else
+		wf_warn("efa: a completion channel is full, an event is lost");
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq,
+		     void **context)
+{
+	uint64_t event;
+	ssize_t got = read(base->fd, &event, sizeof(event));
+
+	if (got != sizeof(event)) {
+		if (got >= 0)
+			errno = EIO;
+		return -1;
+	}
+	*cq = (struct ibv_cq *)(uintptr_t)event;
+	*context = (*cq)->cq_context;
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int count)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += count;
+	pthread_cond_signal(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}
+
+/* Takes every event out and puts those of others back. */
+static void withdraw(struct wf_efa_channel *channel, struct wf_efa_cq *cq)
+{
+	struct pollfd fd = { .fd = channel->channel.fd, .events = POLLIN };
+	uint64_t event, *kept = NULL;
+	size_t count = 0;
+
+	while (poll(&fd, 1, 0) == 1 &&
+	       read(fd.fd, &event, sizeof(event)) == sizeof(event)) {
+		uint64_t *more;
+
+		if (event == (uintptr_t)cq) {
+			atomic_fetch_sub(&cq->events, 1);
+			continue;
+		}
+		more = realloc(kept, (count + 1) * sizeof(*kept));
+		if (!more) {
+			wf_warn("efa: no memory, an event is lost");
+			continue;
+		}
+		kept = more;
+		kept[count++] = event;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (write(channel->to, &kept[i], sizeof(*kept)) < 0)
+			wf_warn("efa: an event is lost");
+	}
+	free(kept);
+}
+
+void wf_efa_channel_leave(struct wf_efa_cq *cq)
+{
+	struct wf_efa_channel *channel = channel_of(cq->cq.channel);
+
+	pthread_mutex_lock(&channel->lock);
+	withdraw(channel, cq);
+	pthread_mutex_unlock(&channel->lock);
+	pthread_mutex_lock(&cq->cq.mutex);
+	while (cq->cq.comp_events_completed != atomic_load(&cq->events))
+		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
+	pthread_mutex_unlock(&cq->cq.mutex);
+}

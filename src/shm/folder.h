@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Endpoints in a folder: a Unix socket for each, in a file that is named after
+ * the endpoint's place (base/place.h) and address. Whoever shares the folder
+ * finds it, in whatever network namespace.
+ *
+ * A file of that name is a socket that listens, or was left by a process that
+ * was killed: it appears when the socket listens, by being renamed. So a socket
+ * that refuses is a leftover, and whoever meets it removes it. An endpoint holds
+ * its port, so no other one of its place has its name.
+ */
+#ifndef WF_SHM_FOLDER_H
+#define WF_SHM_FOLDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+
+/* Where an endpoint is, and where it is met by those who are elsewhere. */
+struct wf_shm_home {
+	const char *folder; /* NULL: nowhere; outlives the endpoint */
+	uint64_t place;	    /* 0: not found out */
+};
+
+/* A socket that listens in @home for @addr. @open: users other than ours may
+ * connect, too. The descriptor, -EADDRINUSE where a process listens there, or
+ * -errno. Removes some leftovers of others. */
+int wf_shm_folder_listen(const struct wf_shm_home *home,
+			 const struct wf_addr *addr, bool open);
+
+/* The end of what wf_shm_folder_listen() made. The caller closes the socket
+ * after that. */
+void wf_shm_folder_leave(const struct wf_shm_home *home,
+			 const struct wf_addr *addr);
+
+/* Connects to the process that listens for @addr: the one at the place that the
+ * address states; without one, the only one of this host. The descriptor or
+ * -errno: -ECONNREFUSED when none does, -ENOTUNIQ when several do, -EAGAIN when
+ * its backlog is full. */
+int wf_shm_folder_connect(const struct wf_shm_home *home,
+			  const struct wf_addr *addr);
+
+#endif

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Drivers of compression as plug-ins: the example is built out of tree by
+pkg-config, and python's zlib runs through it unchanged; a plug-in that cannot be
+used is named once and skipped; a set-user-ID program takes none from its user.
+
+Its blocks have fixed codes, which no other driver chooses for such data: that is
+how the output tells who made it.
+"""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zlib
+
+BUILD = os.path.abspath(os.environ["WEFT_BUILD"])
+SRC = os.environ["WEFT_SRC"]
+LIBRARY = os.path.join(BUILD, "src", "libweft-z.so.1")
+WEFT = os.path.join(BUILD, "tools", "weft")
+FIXED = 1  # BTYPE
+
+DATA = b"".join(b"line %d of the input of a driver\n" % (i * i)
+                for i in range(20000))
+
+PROGRAM = """
+import os, sys, zlib
+data = sys.stdin.buffer.read()
+def check(packed):
+    if zlib.decompress(packed) != data:
+        sys.exit("not the same again")
+packed = zlib.compress(data, 6)
+check(packed)
+stream = zlib.compressobj(6)
+cut = b"".join(stream.compress(data[i:i + 5000])
+               for i in range(0, len(data), 5000)) + stream.flush()
+check(cut)
+if packed[2] >> 1 & 3 != cut[2] >> 1 & 3:
+    sys.exit("one by the driver, one not")
+pid = os.fork()
+if not pid:
+    # The parent's channel is not the child's.
+    again = zlib.compress(data, 6)
+    os._exit(0 if again == packed else 3)
+if os.waitpid(pid, 0)[1]:
+    sys.exit("the child failed")
+maps = open("/proc/self/maps").read()
+sys.stdout.write(f"{packed[2] >> 1 & 3} {'libwd.so.0' in maps} "
+                 f"{'driver.so' in maps}")
+"""
+
+SETUID = r"""
+#include <stdio.h>
+#include <weft/wd_comp.h>
+int main(void)
+{
+	static unsigned char in[100000], out[200000];
+	struct wd_comp_ctx ctx = { .comp_level = 6 };
+	size_t in_len = sizeof(in), out_len = sizeof(out);
+
+	if (wd_alg_deflate(&ctx, in, &in_len, out, &out_len))
+		return 1;
+	puts(ctx.used);
+	return 0;
+}
+"""
+
+BAD = {
+    # name: [source, what is said of it]
+    "empty.so": ["int nothing;", "no symbol wd_driver"],
+    "later.so": ["""const struct wd_driver wd_driver = {
+        WD_DRIVER_VERSION + 1, sizeof(struct wd_driver), 0 };""",
+                 "later version"],
+    "zeros.so": ["const struct wd_driver wd_driver;", "not filled in"],
+    "table.so": ["""static const struct wd_alg_comp table = { .name = "bad",
+        .can = WD_COMP_CAN_DEFLATE };
+        static const struct wd_alg_comp *const tables[] = { &table, 0 };
+        const struct wd_driver wd_driver = { 1, sizeof(struct wd_driver),
+        tables };""", "lacks"],
+    "taken.so": ["""static int work(struct wd_comp_job *job)
+        { (void)job; return 0; }
+        static const struct wd_alg_comp table = { .name = "zlib",
+        .can = WD_COMP_CAN_DEFLATE, .deflate = work };
+        static const struct wd_alg_comp *const tables[] = { &table, 0 };
+        const struct wd_driver wd_driver = { 1, sizeof(struct wd_driver),
+        tables };""", "another driver of that name"],
+}
+
+
+def fail(why):
+    print(why)
+    sys.exit(1)
+
+
+def run(command, env=None, **more):
+    done = subprocess.run(command, capture_output=True, timeout=120,
+                          env={**os.environ, **(env or {})}, **more)
+    if done.returncode:
+        fail(f"{command}: {done.returncode}\n{done.stdout[-2000:]}\n"
+             f"{done.stderr.decode()[-4000:]}")
+    return done
+
+
+def build(folder):
+    """As a vendor would: the header and pkg-config, nothing else of ours. The
+    installed weft-wd.pc is install_root's to try; this one says the same."""
+    for name in ("driver.c", "Makefile"):
+        shutil.copy(os.path.join(SRC, "examples", name), folder)
+    with open(os.path.join(folder, "weft-wd.pc"), "w") as file:
+        file.write(f"Name: weft-wd\nDescription: here\nVersion: 0\n"
+                   f"Cflags: -I{SRC}/include\n")
+    run(["make", "-C", folder, "driver.so"],
+        {"CFLAGS": "-O2 -Wall -Wextra -Werror", "PKG_CONFIG_PATH": folder})
+
+
+def compile_c(source, out, *flags):
+    cc = os.environ.get("CC", "gcc").split()
+    run([*cc, "-x", "c", "-", f"-I{SRC}/include", "-o", out, *flags],
+        input=source.encode())
+
+
+def check_python(folder):
+    preload = {"LD_PRELOAD": LIBRARY}
+    asked = {**preload, "WD_DRIVER_PATH": folder, "WD_COMP_DRIVER": "example"}
+    command = [sys.executable, "-c", PROGRAM]
+    said = run(command, asked, input=DATA)
+    if said.stdout.decode() != f"{FIXED} True True" or said.stderr:
+        fail(f"python by the example: {said.stdout} {said.stderr}")
+    # There, but not asked for: the libraries are better.
+    said = run(command, {**preload, "WD_DRIVER_PATH": folder}, input=DATA)
+    if said.stdout.decode() != "2 True True":
+        fail(f"python without: {said.stdout}")
+    # Asked for, but not there: said once, and done.
+    said = run(command, {**preload, "WD_COMP_DRIVER": "example"}, input=DATA)
+    if said.stdout.decode() != "2 True False" or \
+            said.stderr.count(b"no driver of that name") != 1:
+        fail(f"python without it: {said.stdout} {said.stderr}")
+
+
+def check_command(folder):
+    env = {"WD_DRIVER_PATH": folder, "WD_COMP_DRIVER": "example"}
+    packed = run([WEFT, "gzip", "-p", "2", "-c"], env, input=DATA * 4).stdout
+    if gzip.decompress(packed) != DATA * 4 or packed[10] >> 1 & 3 != FIXED:
+        fail("weft gzip did not use it")
+    if b"libwd.so.0" not in run(["readelf", "-d", WEFT]).stdout:
+        fail("the command has a libwd of its own")
+
+
+def check_info(folder, bad):
+    env = {"WD_DRIVER_PATH": f"{bad}:{folder}:/nowhere:here"}
+    facts = json.loads(run([WEFT, "info", "--json"], env).stdout)
+    drivers = {d["name"]: d for d in facts["compression"]["drivers"]}
+    example = drivers.get("example")
+    if not example or example["from"] != f"{folder}/driver.so" or \
+            "is asked before it" not in (example["why_not"] or ""):
+        fail(f"weft info: {example}")
+    if drivers["libdeflate"]["from"] != "built in":
+        fail(f"weft info: {drivers}")
+    problems = "\n".join(facts["problems"])
+    for name, (_, why) in BAD.items():
+        if f"{bad}/{name} is not used" not in problems or why not in problems:
+            fail(f"weft info says nothing of {name}: {problems}")
+    for folder_name in ("/nowhere", "here"):
+        if f"{folder_name} is not used" not in problems:
+            fail(f"weft info says nothing of {folder_name}: {problems}")
+
+
+def check_bad(folder, bad):
+    """Each is named once, and the good one behind them works."""
+    said = run([sys.executable, "-c", PROGRAM],
+               {"LD_PRELOAD": LIBRARY, "WD_DRIVER_PATH": f"{bad}:{folder}",
+                "WD_COMP_DRIVER": "example"}, input=DATA)
+    if not said.stdout.decode().startswith(str(FIXED)):
+        fail(f"behind bad ones: {said.stdout} {said.stderr}")
+    for name, (_, why) in BAD.items():
+        lines = [line for line in said.stderr.decode().splitlines()
+                 if f"/{name} " in line and why in line]
+        if len(lines) != 1:
+            fail(f"{name}: {why}: {said.stderr.decode()}")
+
+
+def check_setuid(folder, top):
+    """The user of such a program must not choose which code it runs."""
+    program = os.path.join(top, "setuid")
+    shutil.copy(os.path.join(BUILD, "src", "libwd.so.0"), top)
+    compile_c(SETUID, program, f"-L{top}", "-l:libwd.so.0",
+              f"-Wl,-rpath,{top}")
+    env = {"WD_DRIVER_PATH": folder, "WD_COMP_DRIVER": "example"}
+    if run([program], env).stdout != b"example\n":
+        fail("the program does not use the example")
+    if os.geteuid() or os.statvfs(program).f_flag & os.ST_NOSUID:
+        return
+    os.chown(program, 65534, 65534)
+    os.chmod(program, 0o6755)
+    for name in ("example", "zlib"):
+        used = run([program], {**env, "WD_COMP_DRIVER": name}).stdout
+        if used.decode().strip() in ("example", "zlib"):
+            fail("a set-user-ID program took a driver from its user")
+
+
+def main():
+    if not os.path.exists(LIBRARY) or not shutil.which("pkg-config"):
+        print("no libweft-z.so here, or no pkg-config")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as top:
+        os.chmod(top, 0o755)
+        folder, bad = os.path.join(top, "good"), os.path.join(top, "bad")
+        os.mkdir(folder)
+        os.mkdir(bad)
+        build(folder)
+        for name, (source, _) in BAD.items():
+            compile_c("#include <weft/wd_comp_drv.h>\n" + source,
+                      os.path.join(bad, name), "-shared", "-fPIC")
+        check_python(folder)
+        check_command(folder)
+        check_info(folder, bad)
+        check_bad(folder, bad)
+        check_setuid(folder, top)
+
+
+main()

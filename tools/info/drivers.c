@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The drivers of compression: where each is from, what it can do, what it is
+ * asked for first, and why not. It asks the registry as any program would.
+ */
+#include "tools/info/facts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "alg/plugin.h"
+#include "alg/registry.h"
+
+static void add(char *text, size_t size, const char *what)
+{
+	size_t len = strlen(text);
+
+	snprintf(text + len, size - len, "%s%s", len ? ", " : "", what);
+}
+
+/* "1-9" of bits. */
+static void write_levels(unsigned int levels, char *text, size_t size)
+{
+	for (int from = 0; from < 32; from++) {
+		char range[32];
+		int to = from;
+
+		if (!(levels >> from & 1))
+			continue;
+		while (to < 31 && levels >> (to + 1) & 1)
+			to++;
+		if (to > from)
+			snprintf(range, sizeof(range), "%d-%d", from, to);
+		else
+			snprintf(range, sizeof(range), "%d", from);
+		add(text, size, range);
+		from = to;
+	}
+}
+
+static void describe(const struct wd_alg_comp *d, struct wf_tools_driver *to)
+{
+	char levels[64] = "", text[128];
+
+	write_levels(d->levels, levels, sizeof(levels));
+	if (d->can & WD_COMP_CAN_DEFLATE) {
+		snprintf(text, sizeof(text), "deflate at levels %s", levels);
+		add(to->can, sizeof(to->can), text);
+	}
+	if (d->can & WD_COMP_CAN_INFLATE)
+		add(to->can, sizeof(to->can), "inflate");
+	if (d->can & WD_COMP_CAN_DEFLATE_DICT)
+		add(to->can, sizeof(to->can), "dictionaries");
+	if (d->can & WD_COMP_CAN_DEFLATE_STREAM)
+		add(to->can, sizeof(to->can), "streams");
+	to->in_flight =
+		d->submit ? (d->limits.in_flight ? d->limits.in_flight : 1) : 0;
+	if (!d->submit)
+		return;
+	snprintf(text, sizeof(text), "%u jobs in flight on a channel",
+		 to->in_flight);
+	add(to->can, sizeof(to->can), text);
+}
+
+/* Whether @d is the one that is asked first. */
+static bool is_first(const struct wd_alg_comp *d,
+		     const struct wf_alg_want *want, char *best, size_t size)
+{
+	struct wf_alg_slot *slot = wf_alg_registry_get(want);
+	const struct wd_alg_comp *first;
+
+	if (!slot)
+		return false;
+	first = wf_alg_registry_driver(slot);
+	snprintf(best, size, "%s", first->name);
+	wf_alg_registry_put(slot);
+	return first == d;
+}
+
+static void find_use(const struct wd_alg_comp *d, struct wf_tools_driver *to)
+{
+	unsigned int levels = 0;
+	char best[64] = "", text[96] = "";
+
+	for (int level = 1; level <= WD_COMP_LEVEL_MOST; level++) {
+		struct wf_alg_want want = { .can = WD_COMP_CAN_DEFLATE,
+					    .level = level };
+
+		if (d->levels >> level & 1 &&
+		    is_first(d, &want, best, sizeof(best)))
+			levels |= 1u << level;
+	}
+	if (levels) {
+		write_levels(levels, text, sizeof(text));
+		snprintf(to->first, sizeof(to->first), "deflate at levels %s",
+			 text);
+	}
+	if (d->can & WD_COMP_CAN_INFLATE &&
+	    is_first(d,
+		     &(struct wf_alg_want){ .can = WD_COMP_CAN_INFLATE,
+					    .level = -1 },
+		     best, sizeof(best)))
+		add(to->first, sizeof(to->first), "inflate");
+	if (!*to->first && *best)
+		snprintf(to->why_not, sizeof(to->why_not),
+			 "%s is asked before it; WD_COMP_DRIVER=%s prefers it",
+			 best, d->name);
+}
+
+static void read_failures(struct wf_tools_facts *facts)
+{
+	struct wf_alg_plugin_failure failure;
+
+	for (unsigned int i = 0; wf_alg_plugin_failed(i, &failure); i++)
+		wf_tools_facts_problem(facts,
+				       "the driver plug-in %s is not used: %s",
+				       failure.path, failure.why);
+}
+
+void wf_tools_drivers_read(struct wf_tools_facts *facts)
+{
+	struct wf_alg_known known;
+	const char *preferred = wf_alg_registry_preferred();
+
+	snprintf(facts->driver_folder, sizeof(facts->driver_folder), "%s",
+		 wf_alg_plugin_folder());
+	snprintf(facts->driver_preferred, sizeof(facts->driver_preferred), "%s",
+		 preferred ? preferred : "");
+	for (unsigned int i = 0; facts->n_drivers < WF_TOOLS_MAX_DRIVERS &&
+				 wf_alg_registry_known(i, &known);
+	     i++) {
+		struct wf_tools_driver *to =
+			&facts->drivers[facts->n_drivers++];
+
+		snprintf(to->name, sizeof(to->name), "%s", known.driver->name);
+		snprintf(to->from, sizeof(to->from), "%s", known.from);
+		snprintf(to->about, sizeof(to->about), "%s",
+			 known.driver->about ? known.driver->about : "");
+		describe(known.driver, to);
+		if (known.bad)
+			snprintf(to->why_not, sizeof(to->why_not), "it %s",
+				 known.bad);
+		else
+			find_use(known.driver, to);
+	}
+	read_failures(facts);
+}
