@@ -128,6 +128,36 @@ static void test_idle_are_not_watched(void **state)
 	assert_true(wf_shm_watch_check(watch));
 }
 
+/* Channels are counted in turns: every one is after some flushes, and all are
+ * when the endpoint is about to sleep. */
+static void test_all_are_counted(void **state)
+{
+	struct crowd *c = *state;
+	struct wf_shm_ep *from = &c->j->from, *to = &c->j->to;
+
+	for (int round = 1; round <= 2; round++) {
+		for (int i = 0; i < CROWD; i++) {
+			post_one(c);
+			send_one(c, i, (uint64_t)i + 1);
+			expect_one(c, i, (uint64_t)i + 1);
+		}
+		if (round == 2)
+			wf_shm_stats_flush_all(from);
+		for (int i = 0; round == 1 && i <= CROWD / 16; i++)
+			wf_shm_stats_flush(from);
+		for (int i = 0; i <= CROWD / 16; i++)
+			wf_shm_stats_flush(to);
+		assert_int_equal(
+			wf_base_stats_get(&from->stats, WF_SHM_STAT_slots_out),
+			round * CROWD);
+		assert_int_equal(
+			wf_base_stats_get(&to->stats, WF_SHM_STAT_slots_in),
+			round * CROWD);
+	}
+	assert_int_equal(wf_base_stats_get(&from->stats, WF_SHM_STAT_peers_out),
+			 CROWD + 1);
+}
+
 /* A sender that looked at the word just before it changed: bug class of any
  * scheme with bells. The ring is looked at once more, half a millisecond
  * later. */
@@ -591,6 +621,7 @@ int main(void)
 		TEST(test_everybody_is_heard),
 		TEST(test_talker_is_watched),
 		TEST(test_idle_are_not_watched),
+		TEST(test_all_are_counted),
 		TEST(test_missed_bell),
 		TEST(test_message_wakes),
 		cmocka_unit_test(test_few_sleep_again),

@@ -110,7 +110,7 @@ bool wf_shm_doze_begin(struct wf_shm_ep *ep)
 	if (!ep->slept) {
 		for (uint32_t i = 0; i < ep->watch.count; i++)
 			wf_shm_in_credit(ep->watch.ins[i]);
-		wf_shm_stats_flush(ep);
+		wf_shm_stats_flush_all(ep);
 	}
 	tell_receivers(ep, 1);
 	wf_shm_watch_all_bells(&ep->watch);

@@ -73,7 +73,9 @@ void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep)
 {
 	if (out->state == WF_SHM_OUT_DEAD)
 		return;
-	if (out->state != WF_SHM_OUT_OPEN)
+	if (out->state == WF_SHM_OUT_OPEN)
+		out->ep->open_outs--;
+	else
 		out->ep->connecting--;
 	out->state = WF_SHM_OUT_DEAD;
 	out->slots_free = 0;
@@ -169,6 +171,7 @@ void wf_shm_out_free(struct wf_shm_out *out)
 	if (out->state == WF_SHM_OUT_CONNECTING ||
 	    out->state == WF_SHM_OUT_GREETED)
 		out->ep->connecting--;
+	out->ep->open_outs -= out->state == WF_SHM_OUT_OPEN;
 	drop_all(out, 0);
 	wf_shm_stats_count_out(out);
 	wf_shm_out_release(out);
@@ -195,7 +198,13 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 		out->eager_max = attr->cma_min - 1;
 	if (out->eager_max < WF_SHM_PUT_MAX)
 		out->eager_max = WF_SHM_PUT_MAX;
+	out->learn_max = out->eager_max;
+	if (out->mover.way == WF_SHM_WAY_CMA && attr->cma_call_ns &&
+	    attr->eager_max > out->eager_max)
+		out->learn_max = attr->eager_max;
+	out->untried = WF_SHM_PROTO_TRIAL;
 	out->state = WF_SHM_OUT_OPEN;
+	out->ep->open_outs++;
 	out->ep->connecting--;
 	wf_shm_out_push(out);
 }

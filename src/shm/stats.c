@@ -6,6 +6,9 @@
 
 #include "shm/ep.h"
 
+/* Channels of each direction that one flush looks at. */
+#define FLUSHED 16
+
 #define X(name) #name,
 const char *const wf_shm_stats_names[WF_SHM_STAT_COUNT] = { WF_SHM_STATS(X) };
 #undef X
@@ -47,23 +50,44 @@ void wf_shm_stats_count_in(struct wf_shm_in *in)
 	in->parts = 0;
 }
 
-void wf_shm_stats_flush(struct wf_shm_ep *ep)
+/* Some of the channels, in turns: with a thousand of them a look at all takes
+ * longer than many a message. */
+static void count_outs(struct wf_shm_ep *ep, uint32_t limit)
+{
+	const struct wf_list *last = ep->all_outs.prev, *pos = NULL;
+
+	for (; limit && pos != last && last != &ep->all_outs; limit--) {
+		struct wf_shm_out *out = wf_container_of(
+			ep->all_outs.next, struct wf_shm_out, link);
+
+		wf_shm_stats_count_out(out);
+		pos = &out->link;
+		wf_base_list_del(&out->link);
+		wf_base_list_add_tail(&ep->all_outs, &out->link);
+	}
+}
+
+static void count_ins(struct wf_shm_ep *ep, uint32_t limit)
+{
+	const struct wf_shm_watch *watch = &ep->watch;
+
+	if (limit > watch->count)
+		limit = watch->count;
+	while (limit--) {
+		if (ep->stats_at >= watch->count)
+			ep->stats_at = 0;
+		wf_shm_stats_count_in(watch->ins[ep->stats_at++]);
+	}
+}
+
+static void flush(struct wf_shm_ep *ep, uint32_t limit)
 {
 	const struct wf_match *msg = &ep->rxq->msg;
 	const struct wf_match *tagged = &ep->rxq->tagged;
 	struct wf_stats *stats = &ep->stats;
-	struct wf_list *pos, *tmp;
-	uint64_t open = 0;
 
-	wf_list_for_each (pos, tmp, &ep->all_outs) {
-		struct wf_shm_out *out =
-			wf_container_of(pos, struct wf_shm_out, link);
-
-		open += out->state == WF_SHM_OUT_OPEN;
-		wf_shm_stats_count_out(out);
-	}
-	for (uint32_t i = 0; i < ep->watch.count; i++)
-		wf_shm_stats_count_in(ep->watch.ins[i]);
+	count_outs(ep, limit);
+	count_ins(ep, limit);
 	wf_base_stats_set(stats, WF_SHM_STAT_unexpected,
 			  (uint64_t)msg->unexpected + tagged->unexpected);
 	wf_base_stats_set(stats, WF_SHM_STAT_unexpected_max,
@@ -71,7 +95,17 @@ void wf_shm_stats_flush(struct wf_shm_ep *ep)
 				  msg->unexpected_max :
 				  tagged->unexpected_max);
 	wf_base_stats_set(stats, WF_SHM_STAT_pending, ep->tx_pool.in_use);
-	wf_base_stats_set(stats, WF_SHM_STAT_peers_out, open);
+	wf_base_stats_set(stats, WF_SHM_STAT_peers_out, ep->open_outs);
 	wf_base_stats_set(stats, WF_SHM_STAT_unanswered, ep->connecting);
 	wf_base_stats_set(stats, WF_SHM_STAT_peers_in, ep->watch.count);
+}
+
+void wf_shm_stats_flush(struct wf_shm_ep *ep)
+{
+	flush(ep, FLUSHED);
+}
+
+void wf_shm_stats_flush_all(struct wf_shm_ep *ep)
+{
+	flush(ep, UINT32_MAX);
 }

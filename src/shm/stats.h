@@ -80,8 +80,11 @@ static inline void wf_shm_stats_add(struct wf_stats *stats,
 void wf_shm_stats_count_out(struct wf_shm_out *out);
 void wf_shm_stats_count_in(struct wf_shm_in *in);
 
-/* Adds up what channels have counted. Called every half millisecond of
- * polling. */
+/* Adds up what some of the channels have counted, others the next time. Called
+ * every half millisecond of polling. */
 void wf_shm_stats_flush(struct wf_shm_ep *ep);
+
+/* All of them: before sleep, when nobody polls. */
+void wf_shm_stats_flush_all(struct wf_shm_ep *ep);
 
 #endif
