@@ -134,7 +134,12 @@ static void test_source(void **state)
 	(void)state;
 	assert_int_equal(ibv_query_gid(pair.context, 1, 0, &gid), 0);
 	post(&pair, &from, 1, pair.end[1].qp->qp_num);
-	usleep(2000); /* it is under way, if not refused yet */
+	/* The device takes requests in order: when it has refused a second one,
+	 * for a queue pair that is not there, the first is under way. */
+	post(&pair, &from, 2, pair.end[1].qp->qp_num ^ 0x200);
+	cqe = next(&from);
+	assert_int_equal(cqe.req_id, 2);
+	assert_int_not_equal(cqe.status, WF_NIC_OK);
 	assert_int_equal(ibv_destroy_ah(pair.ah), 0);
 	offer(&pair.end[1], &to, 3);
 	cqe = next(&to);
