@@ -146,6 +146,10 @@ static bool take_over(struct wf_engine *e, struct wf_piece *p)
 	e->at = c->border;
 	if (!e->source.memory)
 		e->source.begin = e->at.bit / 8;
+	/* A piece that found no border to stop at may have gone on beyond the
+	 * ranges that are given out: one before ->at would be in vain. */
+	if (!e->bgzf && !e->u->points && e->cut < e->at.bit)
+		e->cut = e->at.bit;
 	adapt(e, c);
 	queue(e, p);
 	return true;
