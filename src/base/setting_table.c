@@ -96,12 +96,10 @@ const struct wf_setting wf_base_settings[] = {
 		.min = 4097,
 		.max = UINT64_MAX,
 		.fallback = 8193,
-		.words = "8193, then what a pair finds",
 		.help = "With CMA, messages from this size on stay with the "
 			"sender until matched and are copied once",
-		.why = "two copies that overlap beat one copy and a system "
-		       "call up to a size that depends on how far two "
-		       "processors are apart",
+		.why = "measured: up to 8 KiB two copies that overlap beat one "
+		       "copy and a system call",
 	},
 	{
 		.name = "medium_max",

@@ -233,8 +233,6 @@ void wf_prov_param_init(struct fi_provider *provider)
 
 		if (fields[i].number == &wf_prov_param.coop_min)
 			wf_prov_param.coop_min_is_set = given;
-		if (fields[i].number == &wf_prov_param.cma_min)
-			wf_prov_param.cma_min_is_set = given;
 		if (fields[i].number == &wf_prov_param.medium_max)
 			wf_prov_param.medium_max_is_set = given;
 		if (fields[i].number == &wf_prov_param.read_min)
@@ -249,32 +247,17 @@ void wf_prov_param_init(struct fi_provider *provider)
 
 static void measure_calls(void)
 {
-	wf_prov_param.call_ns = wf_base_cma_call_ns();
-	if (!wf_prov_param.coop_min_is_set)
-		wf_prov_param.coop_min =
-			wf_base_setting_coop_min(wf_prov_param.call_ns);
-}
-
-static void measure_once(void)
-{
-	WF_PER_PROCESS static struct wf_os_once once = WF_OS_ONCE_INIT;
-
-	wf_os_once(&once, measure_calls);
+	wf_prov_param.coop_min =
+		wf_base_setting_coop_min(wf_base_cma_call_ns());
 }
 
 size_t wf_prov_param_coop_min(void)
 {
-	if (wf_prov_param.cma && !wf_prov_param.coop_min_is_set)
-		measure_once();
-	return wf_prov_param.coop_min;
-}
+	WF_PER_PROCESS static struct wf_os_once once = WF_OS_ONCE_INIT;
 
-uint64_t wf_prov_param_call_ns(void)
-{
-	if (!wf_prov_param.cma || wf_prov_param.cma_min_is_set)
-		return 0;
-	measure_once();
-	return wf_prov_param.call_ns;
+	if (wf_prov_param.cma && !wf_prov_param.coop_min_is_set)
+		wf_os_once(&once, measure_calls);
+	return wf_prov_param.coop_min;
 }
 
 void wf_prov_param_fini(void)

@@ -29,8 +29,6 @@ struct wf_prov_param {
 	size_t coop_min;	   /* FI_WEFT_COOP_MIN: from here both sides
 				     * copy; see wf_prov_param_coop_min() */
 	bool coop_min_is_set;	   /* by the user */
-	bool cma_min_is_set;	   /* the same */
-	uint64_t call_ns;	   /* see wf_prov_param_call_ns() */
 	bool medium_max_is_set;	   /* the same */
 	bool read_min_is_set;	   /* the same */
 	bool cma;		   /* FI_WEFT_CMA: may CMA be used at all */
@@ -81,10 +79,6 @@ int wf_prov_param_key(void);
  * what a copy between processes costs. For endpoints only: a sandbox may kill a
  * process that tries. */
 size_t wf_prov_param_coop_min(void);
-
-/* What a copy between processes takes to begin, measured in the same way; 0 if
- * the user has set FI_WEFT_CMA_MIN or FI_WEFT_CMA=0. */
-uint64_t wf_prov_param_call_ns(void);
 
 struct wf_nic_fault;
 

@@ -31,9 +31,6 @@ struct wf_shm_ep_attr {
 	int name_fd;	  /* of wf_shm_name_bind(), -1: none; ours on success */
 	size_t eager_max; /* without CMA */
 	size_t cma_min;	  /* with it: above WF_SHM_PUT_MAX, parked from here */
-	/* What a copy by CMA takes to begin: channels learn by it from which
-	 * size on CMA is faster. 0: cma_min holds. */
-	uint64_t cma_call_ns;
 	size_t share_min;
 	size_t chunk;
 	uint64_t connect_timeout_ms;

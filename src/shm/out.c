@@ -198,11 +198,6 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 		out->eager_max = attr->cma_min - 1;
 	if (out->eager_max < WF_SHM_PUT_MAX)
 		out->eager_max = WF_SHM_PUT_MAX;
-	out->learn_max = out->eager_max;
-	if (out->mover.way == WF_SHM_WAY_CMA && attr->cma_call_ns &&
-	    attr->eager_max > out->eager_max)
-		out->learn_max = attr->eager_max;
-	out->untried = WF_SHM_PROTO_TRIAL;
 	out->state = WF_SHM_OUT_OPEN;
 	out->ep->open_outs++;
 	out->ep->connecting--;

@@ -52,12 +52,9 @@ struct wf_shm_out {
 	uint8_t *data;
 	struct wf_shm_lap line_lap;
 	uint32_t chunk;	  /* bytes per record of a larger message */
-	size_t eager_max; /* above this, messages are parked ... */
+	size_t eager_max; /* above this, messages are parked */
 	enum wf_shm_out_state state;
 
-	size_t learn_max;    /* ... but now and then only above this ... */
-	uint32_t untried;    /* ... when so many could have gone by the ring */
-	uint64_t chunk_ns;   /* that copying a record took lately; 0: unknown */
 	uint32_t slots_done; /* of the last credit we looked at */
 	uint32_t lines_done;
 	uint32_t counted;      /* slots in the statistics; since then: */

@@ -54,66 +54,6 @@ static void test_choice(void **state)
 	joined_close(j);
 }
 
-static const struct wf_shm_proto *choice(const struct joined *j, size_t len)
-{
-	struct wf_tx req = { .len = len };
-	struct wf_shm_tx tx;
-
-	wf_shm_tx_init(&tx, &req);
-	return wf_shm_proto_choose(j->out, &tx);
-}
-
-/* Nearby processors copy by the ring, distant ones by CMA. */
-static void test_ring_max(void **state)
-{
-	(void)state;
-	assert_int_equal(wf_shm_proto_ring_max(150, 1300, 4096, 16384), 16384);
-	assert_in_range(wf_shm_proto_ring_max(330, 500, 4096, 16384), 8192,
-			12287);
-	assert_in_range(wf_shm_proto_ring_max(900, 1600, 4096, 16384), 8192,
-			12287);
-	assert_in_range(wf_shm_proto_ring_max(2000, 500, 4096, 16384), 4096,
-			6143);
-	assert_int_equal(wf_shm_proto_ring_max(900000, 500, 4096, 16384), 4096);
-	assert_int_equal(wf_shm_proto_ring_max(1, UINT32_MAX, 4096, 16384),
-			 16384);
-}
-
-/* What a channel learns decides, and is learnt anew now and then. */
-static void test_learns(void **state)
-{
-	struct joined *j = joined_open(WF_SHM_WAY_CMA);
-	struct joined_case c = { .len = 16384, .tx_parts = 1, .rx_parts = 1 };
-	uint64_t tag = 0;
-
-	(void)state;
-	/* Set by the user: nothing is learnt. */
-	joined_exchange(j, &c, ++tag);
-	assert_int_equal(j->out->chunk_ns, 0);
-	/* A copy by CMA that takes no time: 16 KiB go by the ring to learn it,
-	 * then never but for one of so many. */
-	j->from.attr.cma_call_ns = 1;
-	joined_exchange(j, &c, ++tag);
-	assert_int_not_equal(j->out->chunk_ns, 0);
-	j->out->untried = 0;
-	for (int i = 0; i < WF_SHM_PROTO_TRIAL; i++) {
-		j->out->eager_max = 4096;
-		assert_ptr_equal(choice(j, c.len), &wf_shm_proto_parked);
-		joined_exchange(j, &c, ++tag);
-	}
-	assert_ptr_equal(choice(j, c.len), &wf_shm_proto_chunked);
-	assert_ptr_equal(choice(j, c.len + 1), &wf_shm_proto_parked);
-	joined_exchange(j, &c, ++tag);
-	assert_int_equal(j->out->untried, 0);
-	/* One that takes for ever. */
-	j->from.attr.cma_call_ns = UINT32_MAX;
-	j->out->untried = WF_SHM_PROTO_TRIAL;
-	joined_exchange(j, &c, ++tag);
-	assert_int_equal(j->out->eager_max, 16384);
-	assert_ptr_equal(choice(j, c.len), &wf_shm_proto_chunked);
-	joined_close(j);
-}
-
 /* -- every protocol -------------------------------------------------------- */
 
 static const size_t lens[] = {
@@ -747,8 +687,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_choice),
-		cmocka_unit_test(test_ring_max),
-		cmocka_unit_test(test_learns),
 		cmocka_unit_test(test_every_shape_same_process),
 		cmocka_unit_test(test_every_shape_cma),
 		cmocka_unit_test(test_every_shape_shared),

@@ -42,16 +42,6 @@ extern const struct wf_shm_proto wf_shm_proto_atomic;
 const struct wf_shm_proto *wf_shm_proto_choose(const struct wf_shm_out *out,
 					       const struct wf_shm_tx *tx);
 
-/* A channel that parks messages which could go by the ring sends one of so many
- * by the ring, to learn how long that takes now. */
-#define WF_SHM_PROTO_TRIAL 64
-
-/* The largest message, up to @most bytes, that goes faster by the ring than by
- * CMA where a record of @chunk bytes is copied in @chunk_ns and a copy by CMA
- * takes @call_ns to begin. */
-size_t wf_shm_proto_ring_max(uint64_t chunk_ns, uint64_t call_ns, size_t chunk,
-			     size_t most);
-
 static inline bool wf_shm_proto_waits(const struct wf_shm_tx *tx)
 {
 	return tx->proto->parks ||

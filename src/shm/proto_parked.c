@@ -64,7 +64,6 @@ static int push_description(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		bytes = tx->req->iov_count * sizeof(struct wf_shm_part);
 	if (!wf_shm_out_has_room(out, bytes) || !wf_shm_out_wait(out, tx))
 		return -EAGAIN;
-	out->untried += tx->req->len <= out->learn_max;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_sent_parked, 1);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_sent_parked_bytes,
 			 tx->req->len);
