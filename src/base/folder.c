@@ -8,8 +8,55 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/users.h"
 #include "os/file.h"
 #include "os/process.h"
+
+/* Whether nobody else can put something else in the place of what is in @path,
+ * a folder above the one that is judged. A user without a number here counts as
+ * root: in a user namespace that is how the root of the host is shown. */
+static bool judge_parent(const char *path, uid_t own, char *why, size_t room)
+{
+	struct wf_os_folder parent;
+	int err = wf_os_folder(path, &parent);
+
+	if (err == -ENOTDIR)
+		snprintf(why, room,
+			 "%s is a symbolic link: name what it leads to", path);
+	else if (err)
+		snprintf(why, room, "%s cannot be looked at: %s", path,
+			 strerror(-err));
+	else if (parent.uid && parent.uid != own &&
+		 wf_base_users_is_known(parent.uid))
+		snprintf(why, room,
+			 "%s belongs to user %u, who could replace the folder",
+			 path, (unsigned int)parent.uid);
+	else if (parent.is_shared && !parent.is_sticky)
+		snprintf(why, room,
+			 "other users can write to %s and replace the folder: "
+			 "`chmod +t %s`, or take another folder",
+			 path, path);
+	else
+		return true;
+	return false;
+}
+
+static bool judge_parents(const char *path, uid_t own, char *why, size_t room)
+{
+	char parent[WF_BASE_FOLDER_LEN + 1];
+	const char *end = path;
+
+	/* "/", and all that ends before another "/". */
+	do {
+		size_t len = end == path ? 1 : (size_t)(end - path);
+
+		snprintf(parent, sizeof(parent), "%.*s", (int)len, path);
+		if (!judge_parent(parent, own, why, room))
+			return false;
+		end = strchr(end + 1, '/');
+	} while (end);
+	return true;
+}
 
 bool wf_base_folder_judge(const char *path, char *why, size_t room)
 {
@@ -55,5 +102,5 @@ bool wf_base_folder_judge(const char *path, char *why, size_t room)
 			 (unsigned int)own);
 		return false;
 	}
-	return true;
+	return judge_parents(path, own, why, room);
 }

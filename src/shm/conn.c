@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "base/users.h"
 #include "os/file.h"
 #include "os/socket.h"
 #include "shm/channels.h"
@@ -553,7 +554,7 @@ static int find_addr(const struct wf_shm_ep *ep,
 	if (wf_shm_user_is_ours(cred->uid))
 		return 0;
 	err = wf_shm_name_owner(&ep->attr.home, addr, &owner);
-	if (!err && owner == cred->uid && wf_shm_user_is_known(owner))
+	if (!err && owner == cred->uid && wf_base_users_is_known(owner))
 		return 0;
 	/* It may succeed later. Nobody listening there will not. */
 	if (err && err != -ECONNREFUSED && passes(-err))

@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 #include "base/users.h"
-#include "os/file.h"
 #include "os/inline.h"
 #include "os/process.h"
 #include "os/socket.h"
@@ -19,53 +18,9 @@
 /* Refused users that are told about. */
 #define TOLD_MAX 16
 
-#define OVERFLOW_UID 65534 /* where the kernel does not say */
-
-static uid_t read_overflow_uid(void)
-{
-	unsigned int uid;
-	char text[64];
-
-	if (wf_os_read_text("/proc/sys/kernel/overflowuid", text,
-			    sizeof(text)) < 0 ||
-	    sscanf(text, "%u", &uid) != 1)
-		return OVERFLOW_UID;
-	return uid;
-}
-
-/* Read once: it is asked for at every connect. */
-static uid_t overflow_uid(void)
-{
-	WF_PER_PROCESS static _Atomic int64_t known = -1;
-	int64_t uid = atomic_load_explicit(&known, memory_order_relaxed);
-
-	if (uid < 0) {
-		uid = read_overflow_uid();
-		atomic_store_explicit(&known, uid, memory_order_relaxed);
-	}
-	return (uid_t)uid;
-}
-
-/* Whether this user namespace has a number for every user: then nobody is shown
- * as the overflow user but that user. */
-static bool all_are_mapped(void)
-{
-	unsigned int inside, outside, count;
-	char text[64]; /* the first line is shorter */
-
-	return wf_os_read_text("/proc/self/uid_map", text, sizeof(text)) > 0 &&
-	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
-	       !inside && !outside && count == UINT32_MAX;
-}
-
-bool wf_shm_user_is_known(uid_t uid)
-{
-	return uid != overflow_uid() || all_are_mapped();
-}
-
 bool wf_shm_user_is_ours(uid_t uid)
 {
-	return uid == wf_os_geteuid() && wf_shm_user_is_known(uid);
+	return uid == wf_os_geteuid() && wf_base_users_is_known(uid);
 }
 
 /* Whether nothing was said about @uid yet. Anybody can connect again and again,

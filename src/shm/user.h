@@ -17,10 +17,6 @@ int wf_shm_user_check(const char *allow, int fd, struct ucred *cred);
 /* Tells, once for each user, that a process that we allow does not allow us. */
 void wf_shm_user_refused(const struct ucred *cred);
 
-/* Whether @uid stands for one user. In a user namespace, all users that have
- * no number there are shown as the overflow user. */
-bool wf_shm_user_is_known(uid_t uid);
-
 /* Whether @uid is our own user. */
 bool wf_shm_user_is_ours(uid_t uid);
 

@@ -7,6 +7,7 @@
 #include "shm/user.h"
 
 #include "base/log.h"
+#include "base/users.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -150,8 +151,8 @@ static int check_overflow(int fd)
 		return 2;
 	if (cred.uid != geteuid())
 		return 3;
-	if (wf_shm_user_is_known(OVERFLOW) || wf_shm_user_is_ours(OVERFLOW) ||
-	    !wf_shm_user_is_known(0))
+	if (wf_base_users_is_known(OVERFLOW) || wf_shm_user_is_ours(OVERFLOW) ||
+	    !wf_base_users_is_known(0))
 		return 4;
 	return wf_shm_user_check("65534", fd, &cred) ? 5 : 0;
 }
