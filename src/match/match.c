@@ -71,13 +71,14 @@ static uint32_t lane_of(struct wf_match *m, uint64_t ignore)
 void wf_match_enter_lane(struct wf_match *m, struct wf_rx *rx)
 {
 	uint32_t i = lane_of(m, rx->ignore);
-	struct wf_match_lane *lane = &m->lanes[i];
+	struct wf_match_lane *lane;
 
 	rx->lane = (uint8_t)i;
 	if (i == STRAY) {
 		m->strays++;
 		return;
 	}
+	lane = &m->lanes[i];
 	if (rx->src == WF_MATCH_ANY)
 		lane->any++;
 	else
@@ -89,12 +90,13 @@ void wf_match_enter_lane(struct wf_match *m, struct wf_rx *rx)
 
 void wf_match_leave_lane(struct wf_match *m, struct wf_rx *rx)
 {
-	struct wf_match_lane *lane = &m->lanes[rx->lane];
+	struct wf_match_lane *lane;
 
 	if (rx->lane == STRAY) {
 		m->strays--;
 		return;
 	}
+	lane = &m->lanes[rx->lane];
 	if (rx->src == WF_MATCH_ANY)
 		lane->any--;
 	else

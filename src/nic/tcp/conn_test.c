@@ -585,8 +585,8 @@ static void test_counts_more(void **state)
  * is limited, and peers are served all the same. */
 static void test_strangers(void **state)
 {
-	static const char noise[] =
-		"GET / HTTP/1.0\r\n\r\n and forty bytes more";
+	static const char noise[sizeof(struct wf_tcp_hello)] =
+		"GET / HTTP/1.0\r\n\r\n and zeros";
 	int fds[KNOCKS];
 	struct wf_tcp_dev *dev;
 	uint64_t refused;
