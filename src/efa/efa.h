@@ -123,6 +123,7 @@ void wf_efa_ah_renew_all(void);
 
 struct wf_efa_channel {
 	struct ibv_comp_channel channel; /* first; fd: the end that is read */
+	int from;			 /* that end again; does not block */
 	int to;				 /* the end that is written */
 	pthread_mutex_t lock;		 /* of whoever takes events out */
 };
