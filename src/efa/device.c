@@ -127,6 +127,22 @@ static int open_socket_locked(const struct wf_addr *addr)
 	return ret;
 }
 
+/* The device does not encrypt, and must not send in the clear what the user
+ * wants to be encrypted. */
+static int check_key_locked(void)
+{
+	static bool told;
+
+	if (!getenv("FI_WEFT_KEY_FILE"))
+		return 0;
+	if (!told)
+		wf_tell("FI_WEFT_KEY_FILE: the software EFA device does not "
+			"encrypt and is not opened: unset the variable to send "
+			"in the clear");
+	told = true;
+	return EOPNOTSUPP;
+}
+
 static void source(const struct wf_addr *addr, uint8_t raw[16])
 {
 	union ibv_gid gid;
@@ -146,8 +162,10 @@ static struct wf_nic *open_locked(void)
 		.source = source,
 	};
 	struct wf_nic *nic;
-	int ret = ended ? ENODEV : choose_addr(&attr.addr);
+	int ret = ended ? ENODEV : check_key_locked();
 
+	if (!ret)
+		ret = choose_addr(&attr.addr);
 	if (ret)
 		goto err;
 	ret = open_socket_locked(&attr.addr);

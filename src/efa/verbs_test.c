@@ -5,6 +5,7 @@
  * that are full, another process.
  */
 #include <endian.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 
 #include "efa/pair_test.h"
@@ -392,6 +393,25 @@ static void test_process(void **state)
 	close_pair(&pair);
 }
 
+/* Who wants encryption does not get a device that sends in the clear. */
+static void test_key(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid) {
+		setenv("FI_WEFT_KEY_FILE", "", 1);
+		if (wf_efa_device_nic() || errno != EOPNOTSUPP)
+			_exit(1);
+		unsetenv("FI_WEFT_KEY_FILE");
+		_exit(wf_efa_device_nic() ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* A protection domain knows senders by its own handles alone. */
 static void test_domains(void **state)
 {
@@ -441,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_domains),
 		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
