@@ -46,6 +46,9 @@ def check_tool():
     said = efa.run("ibv_devinfo", env={"WEFT_EFA_IFACE": "nosuch0"}, status=1)
     if "WEFT_EFA_IFACE" not in said:
         pingpong.fail(f"an interface that is not there:\n{said}")
+    said = efa.run("ibv_devinfo", env={"FI_WEFT_KEY_FILE": "key"}, status=1)
+    if "does not encrypt" not in said:
+        pingpong.fail(f"with a key file:\n{said}")
 
 
 def check_narrow():

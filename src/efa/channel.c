@@ -3,11 +3,13 @@
  * Completion channels: a pipe that carries the addresses of completion queues,
  * eight bytes each, as the kernel's descriptor does. libfabric reads it by
  * itself. Each armed queue writes one event; the thread that does the device's
- * work writes it.
+ * work writes it. A program may wait in a read; we must not, so we read by a
+ * file description of our own.
  */
 #include <fcntl.h>
-#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -18,27 +20,52 @@ static struct wf_efa_channel *channel_of(struct ibv_comp_channel *channel)
 	return (struct wf_efa_channel *)channel;
 }
 
+/* The end @fd of a pipe once more, with flags of its own. */
+static int reopen(int fd)
+{
+	char path[32];
+	int again, reason;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (again < 0) {
+		reason = errno;
+		wf_warn("efa: no completion channel: %s: %s", path,
+			strerror(reason));
+		errno = reason;
+	}
+	return again;
+}
+
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct wf_efa_channel *channel = calloc(1, sizeof(*channel));
-	int fds[2];
+	int fds[2], saved;
 
-	if (!channel || pipe2(fds, O_CLOEXEC)) {
-		free(channel);
+	if (!channel)
 		return NULL;
-	}
+	if (pipe2(fds, O_CLOEXEC))
+		goto err_channel;
 	/* A reader may wait; whoever does the device's work must not. */
-	if (fcntl(fds[1], F_SETFL, O_NONBLOCK)) {
-		close(fds[0]);
-		close(fds[1]);
-		free(channel);
-		return NULL;
-	}
+	if (fcntl(fds[1], F_SETFL, O_NONBLOCK))
+		goto err_pipe;
+	channel->from = reopen(fds[0]);
+	if (channel->from < 0)
+		goto err_pipe;
 	channel->channel.context = context;
 	channel->channel.fd = fds[0];
 	channel->to = fds[1];
 	pthread_mutex_init(&channel->lock, NULL);
 	return &channel->channel;
+
+err_pipe:
+	saved = errno;
+	close(fds[0]);
+	close(fds[1]);
+	errno = saved;
+err_channel:
+	free(channel);
+	return NULL;
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *base)
@@ -48,6 +75,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 	if (base->refcnt)
 		return EBUSY;
 	close(base->fd);
+	close(channel->from);
 	close(channel->to);
 	pthread_mutex_destroy(&channel->lock);
 	free(channel);
@@ -92,15 +120,14 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int count)
 	pthread_mutex_unlock(&cq->mutex);
 }
 
-/* Takes every event out and puts those of others back. */
+/* Takes every event out and puts those of others back. The program may read at
+ * the same time. */
 static void withdraw(struct wf_efa_channel *channel, struct wf_efa_cq *cq)
 {
-	struct pollfd fd = { .fd = channel->channel.fd, .events = POLLIN };
 	uint64_t event, *kept = NULL;
 	size_t count = 0;
 
-	while (poll(&fd, 1, 0) == 1 &&
-	       read(fd.fd, &event, sizeof(event)) == sizeof(event)) {
+	while (read(channel->from, &event, sizeof(event)) == sizeof(event)) {
 		uint64_t *more;
 
 		if (event == (uintptr_t)cq) {

@@ -399,6 +399,9 @@ int ibv_destroy_cq(struct ibv_cq *base)
 	if (wf_efa_device_has(cq->nic)) {
 		int ret;
 
+		/* A queue that stays must go on to write events. */
+		if (wf_nic_cq_is_used(cq->ring))
+			return EBUSY;
 		wf_efa_ring_forget_cq(cq);
 		wf_nic_cq_notify(cq->ring, NULL, NULL);
 		if (base->channel)

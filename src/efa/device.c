@@ -5,6 +5,7 @@
  * parent's and opens one of its own, under another GID, when it needs one.
  */
 #include <net/if.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,21 +30,38 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_nic *_Atomic the_nic;
 static int nic_fd = -1;
 static bool ended;
+static atomic_bool watched;
 static _Atomic int objects;
+
+static void close_socket_locked(void)
+{
+	if (nic_fd >= 0)
+		close(nic_fd);
+	nic_fd = -1;
+}
 
 static void in_child(struct wf_fork_watch *watch)
 {
 	(void)watch;
 	pthread_mutex_init(&lock, NULL);
-	if (nic_fd >= 0)
-		close(nic_fd);
-	nic_fd = -1;
+	close_socket_locked();
 	the_nic = NULL;
 	objects = 0;
+	wf_efa_ah_forked();
 	wf_efa_ring_forked();
+	wf_efa_sysfs_forked();
+	/* The child's list of watches is empty: its own children need this one
+	 * in it again. */
+	watched = false;
 }
 
 static struct wf_fork_watch watch = { .in_child = in_child };
+
+void wf_efa_device_watch(void)
+{
+	if (!watched)
+		wf_base_fork_watch_once(&watch, &watched);
+}
 
 /* How well an interface serves as the default: one that other hosts can reach
  * before loopback. 0: not at all. */
@@ -97,15 +115,32 @@ static uint64_t connect_ns(void)
 }
 
 /* A socket of our own: a child closes it, or the port would outlive us. */
-static int open_socket(const struct wf_addr *addr)
+static int open_socket_locked(const struct wf_addr *addr)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int ret = 0;
 
-	if (fd >= 0 && bind(fd, &addr->sa, sizeof(addr->in))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
+	wf_base_fork_hold();
+	nic_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	wf_base_fork_release();
+	if (nic_fd < 0 || bind(nic_fd, &addr->sa, sizeof(addr->in)))
+		ret = errno;
+	return ret;
+}
+
+/* The device does not encrypt, and must not send in the clear what the user
+ * wants to be encrypted. */
+static int check_key_locked(void)
+{
+	static bool told;
+
+	if (!getenv("FI_WEFT_KEY_FILE"))
+		return 0;
+	if (!told)
+		wf_tell("FI_WEFT_KEY_FILE: the software EFA device does not "
+			"encrypt and is not opened: unset the variable to send "
+			"in the clear");
+	told = true;
+	return EOPNOTSUPP;
 }
 
 static void source(const struct wf_addr *addr, uint8_t raw[16])
@@ -126,32 +161,29 @@ static struct wf_nic *open_locked(void)
 		.connect_ns = connect_ns(),
 		.source = source,
 	};
-	static bool watched;
 	struct wf_nic *nic;
-	int ret = ended ? ENODEV : choose_addr(&attr.addr);
+	int ret = ended ? ENODEV : check_key_locked();
 
+	if (!ret)
+		ret = choose_addr(&attr.addr);
 	if (ret)
 		goto err;
-	attr.fd = open_socket(&attr.addr);
-	if (attr.fd < 0) {
-		ret = errno;
+	ret = open_socket_locked(&attr.addr);
+	if (ret) {
 		wf_warn("efa: no UDP socket: %s", strerror(ret));
 		goto err;
 	}
+	attr.fd = nic_fd;
 	ret = -wf_nic_open("udp", &attr, &nic);
 	if (ret) {
 		wf_warn("efa: cannot open the NIC: %s", strerror(ret));
-		close(attr.fd);
 		goto err;
 	}
-	if (!watched)
-		wf_base_fork_watch(&watch);
-	watched = true;
-	nic_fd = attr.fd;
 	the_nic = nic;
 	return nic;
 
 err:
+	close_socket_locked();
 	errno = ret;
 	return NULL;
 }
@@ -162,6 +194,7 @@ struct wf_nic *wf_efa_device_nic(void)
 
 	if (nic)
 		return nic;
+	wf_efa_device_watch();
 	pthread_mutex_lock(&lock);
 	nic = the_nic;
 	if (!nic)
@@ -213,8 +246,7 @@ __attribute__((destructor)) static void end(void)
 	if (nic && !objects) {
 		the_nic = NULL;
 		wf_nic_close(nic);
-		close(nic_fd);
-		nic_fd = -1;
+		close_socket_locked();
 		nic = NULL;
 	}
 	pthread_mutex_unlock(&lock);

@@ -11,7 +11,8 @@
  * Locks, from the outside: poll of a CQ, sq of a queue pair, ring of a CQ, the
  * NIC's own. A program holds poll from ibv_start_poll() to ibv_end_poll() and sq
  * from ibv_wr_start() to ibv_wr_complete(), as with libefa, and posts inside of
- * the first.
+ * the first. The functions that end in _forked make a forked child's locks and
+ * lists anew.
  */
 #ifndef WF_EFA_EFA_H
 #define WF_EFA_EFA_H
@@ -55,6 +56,8 @@ struct wf_nic *wf_efa_device_nic(void);
 bool wf_efa_device_has(const struct wf_nic *nic);
 /* The NIC's own address as a GID. 0 or an errno. */
 int wf_efa_device_gid(union ibv_gid *gid);
+/* Before a lock of this library is taken that a child must find free. */
+void wf_efa_device_watch(void);
 /* Queue pairs and completion queues, without which the NIC may be closed. */
 void wf_efa_device_hold(int n);
 
@@ -72,6 +75,7 @@ int wf_efa_gid_addr(const union ibv_gid *gid, struct wf_addr *addr);
 
 /* The folder that stands for /sys; made if it is not there. NULL: errno. */
 const char *wf_efa_sysfs(void);
+void wf_efa_sysfs_forked(void);
 
 /* -- context.c -------------------------------------------------------------- */
 
@@ -118,11 +122,13 @@ bool wf_efa_ah_gid(const struct wf_nic_wc *wc, union ibv_gid *gid);
 /* A send has failed because a peer was given up: later ones try again. The
  * hardware knows no peers that stay lost. */
 void wf_efa_ah_renew_all(void);
+void wf_efa_ah_forked(void);
 
 /* -- channel.c -------------------------------------------------------------- */
 
 struct wf_efa_channel {
 	struct ibv_comp_channel channel; /* first; fd: the end that is read */
+	int from;			 /* that end again; does not block */
 	int to;				 /* the end that is written */
 	pthread_mutex_t lock;		 /* of whoever takes events out */
 };
@@ -228,7 +234,6 @@ void wf_efa_ring_forget_qp(struct wf_efa_qp *qp);
 void wf_efa_ring_forget_cq(struct wf_efa_cq *cq);
 /* No ring is looked at any more, and the NIC is left alone. */
 void wf_efa_ring_stop(void);
-/* In a forked child. */
 void wf_efa_ring_forked(void);
 
 /* -- post.c ----------------------------------------------------------------- */

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Completion channels: one event for each time that a queue is armed, also while
- * nobody polls; events that nobody reads go with their queue.
+ * nobody polls; events that nobody reads go with their queue, also while a
+ * thread of the program waits for events.
  */
 #include <poll.h>
 
 #include "efa/pair_test.h"
+
+/* All events together fit into a pipe. */
+#define ROUNDS 300
+#define OTHERS 16
 
 static const struct kind events = { .events = true, .rnr_retry = -1 };
 
@@ -78,6 +83,74 @@ static void test_unread(void **state)
 	close_pair(&pair);
 }
 
+/* Takes events until there is one with a context. */
+static void *reader(void *arg)
+{
+	struct ibv_comp_channel *channel = arg;
+	struct ibv_cq *cq;
+	void *context;
+
+	do {
+		if (ibv_get_cq_event(channel, &cq, &context))
+			return channel;
+		ibv_ack_cq_events(cq, 1);
+	} while (!context);
+	return NULL;
+}
+
+/* The thread may take an event that ibv_destroy_cq() is about to take back. Those
+ * of another queue keep it busy. */
+static void test_reader(void **state)
+{
+	struct pair pair = open_pair(&events);
+	struct ibv_cq *last = ibv_cq_ex_to_cq(pair.end[0].cq), *other;
+	pthread_t thread;
+	void *failed;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, reader, pair.channel),
+			 0);
+	other = ibv_create_cq(pair.context, 1, NULL, pair.channel, 0);
+	assert_non_null(other);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct ibv_cq *cq =
+			ibv_create_cq(pair.context, 1, NULL, pair.channel, 0);
+
+		assert_non_null(cq);
+		wf_efa_channel_event(wf_efa_cq_of(cq));
+		for (int k = 0; k < OTHERS; k++)
+			wf_efa_channel_event(wf_efa_cq_of(other));
+		assert_int_equal(ibv_destroy_cq(cq), 0);
+	}
+	assert_non_null(last->cq_context);
+	wf_efa_channel_event(wf_efa_cq_of(last));
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	assert_null(failed);
+	assert_int_equal(ibv_destroy_cq(other), 0);
+	close_pair(&pair);
+}
+
+/* A queue that cannot be destroyed yet stays as it is, with its events. */
+static void test_used(void **state)
+{
+	struct pair pair = open_pair(&events);
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(pair.end[0].cq), *got;
+	void *context;
+
+	(void)state;
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(ibv_destroy_cq(cq), EBUSY);
+	assert_int_equal(receive(&pair.end[1], 1, 0, 100), 0);
+	assert_int_equal(send_to(&pair, 2, 0, 8), 0);
+	wait_one(&pair.end[0]);
+	assert_true(readable(&pair, 20000));
+	assert_int_equal(ibv_destroy_cq(cq), EBUSY);
+	assert_int_equal(ibv_get_cq_event(pair.channel, &got, &context), 0);
+	assert_ptr_equal(got, cq);
+	ibv_ack_cq_events(got, 1);
+	close_pair(&pair);
+}
+
 static void test_none(void **state)
 {
 	struct pair pair = open_pair(&(struct kind){ .rnr_retry = -1 });
@@ -91,8 +164,8 @@ static void test_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_event),
-		cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_event),  cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_reader), cmocka_unit_test(test_used),
 		cmocka_unit_test(test_none),
 	};
 

@@ -234,13 +234,15 @@ int ibv_destroy_ah(struct ibv_ah *base)
 {
 	struct wf_efa_ah *ah = wf_efa_ah_of(base);
 
-	pthread_mutex_lock(&ah_lock);
-	*ah->prev = ah->next;
-	if (ah->next)
-		ah->next->prev = ah->prev;
-	pthread_mutex_unlock(&ah_lock);
-	if (wf_efa_device_has(ah->nic))
+	/* A parent's is in no list of its child. */
+	if (wf_efa_device_has(ah->nic)) {
+		pthread_mutex_lock(&ah_lock);
+		*ah->prev = ah->next;
+		if (ah->next)
+			ah->next->prev = ah->prev;
+		pthread_mutex_unlock(&ah_lock);
 		wf_nic_ah_destroy(ah->nic, ah->num);
+	}
 	wf_efa_pd_of(base->pd)->ahs[ah->num]--;
 	wf_efa_pd_of(base->pd)->users--;
 	free(ah);
@@ -280,6 +282,12 @@ void wf_efa_ah_renew_all(void)
 			wf_nic_ah_renew(ah->nic, ah->num);
 	}
 	pthread_mutex_unlock(&ah_lock);
+}
+
+void wf_efa_ah_forked(void)
+{
+	pthread_mutex_init(&ah_lock, NULL);
+	ahs = NULL;
 }
 
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port,

@@ -4,8 +4,10 @@
  * descriptors and doorbells, reads completions, and calls nothing. A thread of
  * ours stands for the hardware then: it looks at the doorbells and lets the NIC
  * work for as long as there are such rings. It does all of that under the lock,
- * so that who takes a ring away knows that it is not looked at.
+ * so that who takes a ring away knows that it is not looked at. While somebody
+ * waits for the lock it does not take it again: a mutex is not fair.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -19,8 +21,16 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list qps = { &qps, &qps };
 static struct wf_list cqs = { &cqs, &cqs };
+static _Atomic int waiting; /* for the lock, other than the thread */
 static bool running;
 static bool stopped;
+
+static void take(void)
+{
+	waiting++;
+	pthread_mutex_lock(&lock);
+	waiting--;
+}
 
 /* One look at everything. Returns whether there was something to do. */
 static bool look_locked(void)
@@ -54,6 +64,8 @@ static void *watch(void *arg)
 	for (;;) {
 		bool did;
 
+		while (waiting)
+			wf_base_rest(&rest);
 		pthread_mutex_lock(&lock);
 		if (stopped || wf_base_list_empty(&qps)) {
 			running = false;
@@ -115,7 +127,7 @@ int efadv_query_qp_wqs(struct ibv_qp *base, struct wf_efadv_wq_attr *sq_attr,
 	if (qp->ud)
 		return EOPNOTSUPP;
 	wf_nic_qp_export(qp->ring, &sq, &rq);
-	pthread_mutex_lock(&lock);
+	take();
 	if (!qp->watched.next) {
 		wf_base_list_add_tail(&qps, &qp->watched);
 		ret = start_locked();
@@ -143,7 +155,7 @@ int efadv_query_cq(struct ibv_cq *base, struct wf_efadv_cq_attr *attr,
 	    !wf_efa_device_has(cq->nic))
 		return EINVAL;
 	wf_nic_cq_export(cq->ring, &ring);
-	pthread_mutex_lock(&lock);
+	take();
 	if (!cq->watched.next)
 		wf_base_list_add_tail(&cqs, &cq->watched);
 	pthread_mutex_unlock(&lock);
@@ -158,7 +170,7 @@ int efadv_query_cq(struct ibv_cq *base, struct wf_efadv_cq_attr *attr,
 
 static void forget(struct wf_list *watched)
 {
-	pthread_mutex_lock(&lock);
+	take();
 	if (watched->next)
 		wf_base_list_del(watched);
 	watched->next = NULL;
@@ -177,7 +189,7 @@ void wf_efa_ring_forget_cq(struct wf_efa_cq *cq)
 
 void wf_efa_ring_stop(void)
 {
-	pthread_mutex_lock(&lock);
+	take();
 	stopped = true;
 	pthread_mutex_unlock(&lock);
 }
@@ -187,5 +199,6 @@ void wf_efa_ring_forked(void)
 	pthread_mutex_init(&lock, NULL);
 	wf_base_list_init(&qps);
 	wf_base_list_init(&cqs);
+	waiting = 0;
 	running = false;
 }

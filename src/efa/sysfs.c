@@ -67,6 +67,8 @@ static const struct entry tree[] = {
 	{ .path = "weft-efa", .text = "1\n" },
 };
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 #define ENTRIES (sizeof(tree) / sizeof(tree[0]))
 
 static int make_file(int at, const char *path, const char *text)
@@ -146,11 +148,11 @@ static int make(const char *dir)
 
 const char *wf_efa_sysfs(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static char dir[PATH_MAX / 2];
 	const char *run = getenv("XDG_RUNTIME_DIR");
 	const char *found = dir;
 
+	wf_efa_device_watch();
 	pthread_mutex_lock(&lock);
 	if (!dir[0] || !is_good(dir)) {
 		snprintf(dir, sizeof(dir), "%s/weft-efa-%u",
@@ -166,4 +168,9 @@ const char *wf_efa_sysfs(void)
 	}
 	pthread_mutex_unlock(&lock);
 	return found;
+}
+
+void wf_efa_sysfs_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
 }

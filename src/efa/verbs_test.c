@@ -5,6 +5,7 @@
  * that are full, another process.
  */
 #include <endian.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 
 #include "efa/pair_test.h"
@@ -327,10 +328,11 @@ static void test_full(void **state)
 	close_pair(&pair);
 }
 
-/* Another process, which we have no handle for: its GID comes with the message.
- * What the child got from its parent does not work any more. */
+static void hear_child(struct pair *pair, int generations);
+
+/* What the child got from its parent does not work any more. */
 static void child(const struct pair *old, const union ibv_gid *gid,
-		  uint32_t qpn)
+		  uint32_t qpn, int generations)
 {
 	struct ibv_ah_attr attr = { .is_global = 1,
 				    .port_num = 1,
@@ -340,9 +342,12 @@ static void child(const struct pair *old, const union ibv_gid *gid,
 	union ibv_gid own;
 
 	assert_int_equal(ibv_post_recv(old->end[0].qp, &wr, &bad), EINVAL);
+	assert_int_equal(ibv_destroy_ah(old->ah), 0);
 	mine = open_pair(&srd);
 	assert_int_equal(ibv_query_gid(mine.context, 1, 0, &own), 0);
 	assert_memory_not_equal(own.raw, gid->raw, 16);
+	if (generations > 1)
+		hear_child(&mine, generations - 1);
 	memcpy(mine.end[0].buf, own.raw, 16);
 	assert_int_equal(ibv_destroy_ah(mine.ah), 0);
 	mine.ah = ibv_create_ah(mine.pd, &attr);
@@ -352,23 +357,23 @@ static void child(const struct pair *old, const union ibv_gid *gid,
 	_exit(wait_one(&mine.end[0]).status == IBV_WC_SUCCESS ? 0 : 1);
 }
 
-static void test_process(void **state)
+/* Another process, which we have no handle for: its GID comes with the
+ * message. */
+static void hear_child(struct pair *pair, int generations)
 {
-	struct pair pair = open_pair(&srd);
-	struct end *to = &pair.end[1];
+	struct end *to = &pair->end[1];
 	struct wf_efadv_cq *dv = efadv_cq_from_ibv_cq_ex(to->cq);
 	union ibv_gid gid, from;
 	struct seen seen;
 	int status;
 	pid_t pid;
 
-	(void)state;
-	assert_int_equal(ibv_query_gid(pair.context, 1, 0, &gid), 0);
+	assert_int_equal(ibv_query_gid(pair->context, 1, 0, &gid), 0);
 	assert_int_equal(receive(to, 3, 0, 100), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid)
-		child(&pair, &gid, to->qp->qp_num);
+		child(pair, &gid, to->qp->qp_num, generations);
 	seen = wait_one(to);
 	assert_int_equal(seen.status, IBV_WC_SUCCESS);
 	assert_int_equal(seen.slid, 0xffff);
@@ -376,7 +381,35 @@ static void test_process(void **state)
 	assert_memory_equal(to->buf, from.raw, 16);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+}
+
+/* A child of a child has a device of its own, too. */
+static void test_process(void **state)
+{
+	struct pair pair = open_pair(&srd);
+
+	(void)state;
+	hear_child(&pair, 2);
 	close_pair(&pair);
+}
+
+/* Who wants encryption does not get a device that sends in the clear. */
+static void test_key(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid) {
+		setenv("FI_WEFT_KEY_FILE", "", 1);
+		if (wf_efa_device_nic() || errno != EOPNOTSUPP)
+			_exit(1);
+		unsetenv("FI_WEFT_KEY_FILE");
+		_exit(wf_efa_device_nic() ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 /* A protection domain knows senders by its own handles alone. */
@@ -428,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_domains),
 		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,9 +80,19 @@ err_cq:
 	return ret;
 }
 
+bool wf_nic_cq_is_used(struct wf_nic_cq *cq)
+{
+	bool used;
+
+	wf_base_lock_take(&cq->nic->lock);
+	used = cq->users;
+	wf_base_lock_drop(&cq->nic->lock);
+	return used;
+}
+
 int wf_nic_cq_destroy(struct wf_nic_cq *cq)
 {
-	if (cq->users)
+	if (wf_nic_cq_is_used(cq))
 		return -EBUSY;
 	put_ring(cq->nic, cq->memory);
 	free(cq);

@@ -187,7 +187,9 @@ int wf_nic_ah_query(struct wf_nic *nic, uint16_t ah, struct wf_nic_path *path);
  * device holds completions (and refuses receives) until there is room. */
 int wf_nic_cq_create(struct wf_nic *nic, uint32_t entries,
 		     struct wf_nic_cq **cq);
-/* -EBUSY: queue pairs report to it. */
+/* Whether queue pairs report to it. */
+bool wf_nic_cq_is_used(struct wf_nic_cq *cq);
+/* -EBUSY: it is used. */
 int wf_nic_cq_destroy(struct wf_nic_cq *cq);
 
 #define WF_NIC_WC_RECV 0x1u /* of a receive, else of a send queue */

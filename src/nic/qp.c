@@ -155,11 +155,13 @@ int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
 		goto err;
 	wf_base_lock_take(&nic->lock);
 	ret = join_locked(nic, qp);
+	if (!ret) {
+		qp->send_cq->users++;
+		qp->recv_cq->users++;
+	}
 	wf_base_lock_drop(&nic->lock);
 	if (ret)
 		goto err;
-	qp->send_cq->users++;
-	qp->recv_cq->users++;
 	*out = qp;
 	return 0;
 
@@ -220,9 +222,9 @@ void wf_nic_qp_destroy(struct wf_nic_qp *qp)
 	/* The generation moves on: what is left in the completion queues, or
 	 * on its way from a peer, finds nobody. */
 	wf_queue_ids_put(&nic->qpns, qp->num);
-	wf_base_lock_drop(&nic->lock);
 	qp->send_cq->users--;
 	qp->recv_cq->users--;
+	wf_base_lock_drop(&nic->lock);
 	queues_fini(qp);
 }
 
