@@ -213,11 +213,13 @@ int wf_shm_folder_listen(const struct wf_shm_home *home,
 	err = wf_os_chmod(hidden.sun_path, open ? 0666 : 0600);
 	if (!err)
 		err = wf_os_listen(fd, BACKLOG);
-	if (!err)
-		err = show(home, &hidden, &un);
 	if (err)
 		goto err_unlink;
+	/* Not after our name is there: it would be tried, and wake us. */
 	sweep(home);
+	err = show(home, &hidden, &un);
+	if (err)
+		goto err_unlink;
 	return fd;
 
 err_unlink:

@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -293,6 +294,22 @@ static void test_hidden(void **state)
 	assert_int_equal(rmdir(hidden), 0);
 }
 
+/* A bug: a new endpoint looked whether its own name was a leftover, and so woke
+ * whoever slept on it. Which names it looks at is drawn at random. */
+static void test_not_woken(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct wf_addr addr = addr_of("10.0.0.1", 5000, ELSEWHERE);
+		int fd = listen_at(ELSEWHERE, &addr);
+		struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+
+		assert_true(fd >= 0);
+		assert_int_equal(poll(&poll_fd, 1, 0), 0);
+		leave(ELSEWHERE, &addr, fd);
+	}
+}
+
 /* In a sticky folder nobody replaces what another user left, dead or not. */
 static void test_held(void **state)
 {
@@ -356,6 +373,7 @@ int main(void)
 		cmocka_unit_test(test_successor),
 		cmocka_unit_test(test_links),
 		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_not_woken),
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_sweep),
 	};
