@@ -79,8 +79,7 @@ struct wf_engine {
 	uint64_t head;	     /* the one that ->at is in */
 	size_t point;	     /* of u->points: the next */
 	bool bgzf;	     /* members that tell their length */
-	unsigned int misses; /* in a row */
-	uint64_t pause;	     /* nothing ahead before this range */
+	unsigned int misses; /* in a row, of pieces ahead */
 
 	/* What is settled: */
 	struct wf_border at;

@@ -34,8 +34,7 @@
 #define SERIAL_ROOM (512u << 10)
 #define LARGE_PAGE (2u << 20)
 #define READ_MOST (1u << 20)
-#define MISSES 4 /* in a row, until nothing is done ahead ... */
-#define PAUSE 16 /* ... for so many ranges */
+#define MISSES 4 /* in a row, until nothing is done ahead */
 #define SPARE 2	 /* pieces for what is next in order */
 
 /* Kept from those that are done ahead. */
@@ -158,10 +157,33 @@ static bool take_over(struct wf_engine *e, struct wf_piece *p)
 static void miss(struct wf_engine *e)
 {
 	e->u->missed++;
-	if (++e->misses >= MISSES) {
-		e->misses = 0;
-		e->pause = e->numbers + PAUSE;
-	}
+	e->misses++;
+}
+
+/* Whether a search would find this border. */
+static bool is_findable(const struct wf_engine *e, struct wf_border at)
+{
+	uint64_t byte = at.bit / 8, last = (at.bit + 2) / 8;
+	const uint8_t *in;
+	unsigned int bits;
+
+	if (at.member)
+		return true;
+	if (last >= e->source.end)
+		return false;
+	in = wf_alg_source_at(&e->source, byte);
+	bits = in[byte] | (unsigned int)in[last] << 8;
+	return (bits >> (at.bit & 7) & 7) == 4;
+}
+
+/* What goes on in order has come from @range to ->at. After too many misses,
+ * the next try is worth it where a piece ahead could have begun here: fixed
+ * blocks alone never come to such a border, so they are searched no more. */
+static void try_again(struct wf_engine *e, const struct wf_range *range)
+{
+	if (e->misses >= MISSES &&
+	    (range->exact ? e->at.bit == range->to : is_findable(e, e->at)))
+		e->misses = MISSES - 1;
 }
 
 /* The piece of the range that ->at is in is done. True: look at the next. */
@@ -171,7 +193,11 @@ static bool settle(struct wf_engine *e, struct wf_piece *p)
 	bool here = p->found && same(p->chunk.begin, e->at);
 
 	if (take_over(e, p)) {
-		e->misses = 0;
+		/* A begin that was told proves nothing about the search. */
+		if (ahead)
+			e->misses = 0;
+		else
+			try_again(e, &p->range);
 		e->u->ahead += ahead;
 		if (p->why == WF_CHUNK_STOP) {
 			e->head++;
@@ -207,10 +233,12 @@ static void advance(struct wf_engine *e)
 			   e->at.bit >=
 				   e->ranges[e->head % e->ranges_count].to) {
 			/* All of the range is out already. */
-			if (p && p->state == WF_PIECE_DONE)
+			if (p && p->state == WF_PIECE_DONE) {
+				miss(e);
 				give_back(e, p);
-			else if (p)
+			} else if (p) {
 				atomic_store(&p->unwanted, true);
+			}
 			e->head++;
 		} else if (p && p->state == WF_PIECE_DONE) {
 			more = settle(e, p);
@@ -266,7 +294,7 @@ static struct wf_piece *next_ahead(struct wf_engine *e)
 		return piece_for(e, e->head);
 	if (e->numbers != e->head || wait) {
 		if (e->threads == 1 || e->unused <= SPARE ||
-		    e->numbers < e->pause)
+		    e->misses >= MISSES)
 			return NULL;
 	}
 	return wf_alg_engine_range_locked(e) ? piece_for(e, e->numbers - 1) :
@@ -330,21 +358,10 @@ static enum job choose(struct wf_engine *e, struct wf_piece **piece)
 static bool is_handover(struct wf_engine *e, const struct wf_range *range)
 {
 	const struct wf_serial *s = &e->serial;
-	const uint8_t *in;
-	uint64_t end = s->at.bit + 3;
-	unsigned int bits;
 
 	if (s->at.bit < range->to || e->in_order)
 		return false;
-	if (s->at.member || range->exact)
-		return true;
-	if ((end + 7) / 8 > e->source.end)
-		return false;
-	in = wf_alg_source_at(&e->source, s->at.bit / 8);
-	bits = in[s->at.bit / 8];
-	if ((end + 7) / 8 > s->at.bit / 8 + 1)
-		bits |= (unsigned int)in[s->at.bit / 8 + 1] << 8;
-	return (bits >> (s->at.bit & 7) & 7) == 4;
+	return range->exact || is_findable(e, s->at);
 }
 
 /* The first header tells how the rest is cut. */
@@ -366,6 +383,9 @@ static void begin_ranges(struct wf_engine *e)
 		e->at = (struct wf_border){ 0, true };
 	}
 	e->cut = e->at.bit;
+	/* If the first block could not be found, perhaps none can: one try. */
+	if (!is_findable(e, e->at))
+		e->misses = MISSES - 1;
 	e->serial_begun = false;
 	e->stuck = e->in_order;
 }
@@ -418,6 +438,7 @@ static void go_in_order(struct wf_engine *e, struct wf_piece *p,
 			e->have = wf_alg_serial_window(s, e->window);
 			e->serial_begun = false;
 			e->stuck = false;
+			try_again(e, &range);
 		}
 		made = !e->serial_begun || e->over || ret == WF_SERIAL_INPUT;
 		pthread_mutex_unlock(&e->lock);
@@ -485,9 +506,8 @@ static void run_ahead_locked(struct wf_engine *e, struct wf_piece *p)
 	wf_alg_engine_ahead(p);
 	pthread_mutex_lock(&e->lock);
 	p->state = WF_PIECE_DONE;
-	if (atomic_load(&p->unwanted)) {
-		give_back(e, p);
-	} else if (!p->found && !atomic_load(&p->known)) {
+	if (atomic_load(&p->unwanted) ||
+	    (!p->found && !atomic_load(&p->known))) {
 		miss(e);
 		give_back(e, p);
 	}

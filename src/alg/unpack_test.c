@@ -120,36 +120,76 @@ static void pack_member(const uint8_t *data, size_t len, uint8_t flags,
 	file.len = raw + out;
 }
 
+/* The end of the file, where it is no whole byte. */
+struct bits {
+	uint64_t buf;
+	unsigned int count;
+};
+
+static void add_bits(struct bits *b, unsigned int value, unsigned int n)
+{
+	b->buf |= (uint64_t)value << b->count;
+	for (b->count += n; b->count >= 8; b->count -= 8) {
+		add(&(uint8_t){ (uint8_t)b->buf }, 1);
+		b->buf >>= 8;
+	}
+}
+
+/* A Huffman code: its first bit is the highest one. */
+static void add_code(struct bits *b, unsigned int code, unsigned int n)
+{
+	while (n--)
+		add_bits(b, code >> n & 1, 1);
+}
+
+static void add_literal(struct bits *b, uint8_t v)
+{
+	if (v < 144)
+		add_code(b, 0x30u + v, 8);
+	else
+		add_code(b, 0x190u + v - 144, 9);
+}
+
 /* Literals in one fixed block, which no search can find. */
 static void pack_fixed(const uint8_t *data, size_t len)
 {
 	static const uint8_t head[10] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3 };
 	uint32_t check = wd_comp_check(WD_COMP_GZIP, 0, data, len);
-	uint64_t buf = 3; /* last, fixed */
-	unsigned int bits = 3;
+	struct bits b = { 0 };
 
 	add(head, sizeof(head));
-	for (size_t i = 0; i <= len; i++) {
-		unsigned int v = i < len ? data[i] : 256, n = 8, code;
-
-		code = v < 144 ? 0x30 + v : v < 256 ? 0x190 + v - 144 : 0;
-		n = v < 144 ? 8 : v < 256 ? 9 : 7;
-		for (unsigned int j = 0; j < n; j++)
-			buf |= (uint64_t)(code >> (n - 1 - j) & 1)
-			       << (bits + j);
-		bits += n;
-		while (bits >= 8 || (i == len && bits)) {
-			uint8_t byte = (uint8_t)buf;
-
-			add(&byte, 1);
-			buf >>= 8;
-			bits = bits > 8 ? bits - 8 : 0;
-		}
-	}
+	add_bits(&b, 3, 3); /* last, fixed */
+	for (size_t i = 0; i < len; i++)
+		add_literal(&b, data[i]);
+	add_code(&b, 0, 7);
+	add_bits(&b, 0, -b.count & 7);
 	for (int i = 0; i < 4; i++)
 		add(&(uint8_t){ (uint8_t)(check >> 8 * i) }, 1);
 	for (int i = 0; i < 4; i++)
 		add(&(uint8_t){ (uint8_t)(len >> 8 * i) }, 1);
+}
+
+/* Fixed blocks without a header before them: RUNS of 258 bytes and one byte in
+ * each. An empty stored block is behind them, so that more can follow. */
+#define RUNS 200
+#define RUN_BLOCK (RUNS * 258 + 1)
+
+static void add_runs(unsigned int blocks)
+{
+	struct bits b = { 0 };
+
+	while (blocks--) {
+		add_bits(&b, 2, 3); /* not the last, fixed */
+		add_literal(&b, (uint8_t)blocks);
+		for (int i = 0; i < RUNS; i++) {
+			add_code(&b, 0xc5, 8); /* 258 bytes ... */
+			add_code(&b, 0, 5);    /* ... from one back */
+		}
+		add_code(&b, 0, 7);
+	}
+	add_bits(&b, 0, 3);
+	add_bits(&b, 0, -b.count & 7);
+	add("\0\0\xff\xff", 4);
 }
 
 /* One member by the strict decoder. *in and *out are advanced. */
@@ -489,6 +529,61 @@ static void test_bomb(void **state)
 	}
 }
 
+static void unpack_runs(struct wf_unpack *u, unsigned int threads)
+{
+	struct sink sink = { 0 };
+
+	*u = (struct wf_unpack){ .alg = WD_COMP_RAW,
+				 .threads = threads,
+				 .chunk = 32768,
+				 .in = file.data,
+				 .in_len = file.len,
+				 .put = count,
+				 .arg = &sink };
+	assert_int_equal(wf_alg_unpack_run(u), 0);
+	assert_int_equal(u->total_out, sink.len);
+	assert_int_equal(u->check, sink.seed);
+}
+
+/* No piece can begin in fixed blocks: several threads once searched all of them
+ * in vain, because each piece in order made them begin again. */
+static void test_fixed(void **state)
+{
+	(void)state;
+	begin();
+	add_runs(800);
+	add("\3", 2); /* an empty fixed block, the last */
+	for (unsigned int threads = 1; threads < 5; threads++) {
+		struct wf_unpack u;
+
+		unpack_runs(&u, threads);
+		assert_int_equal(u.total_out, 800 * RUN_BLOCK);
+		assert_int_equal(u.ahead, 0);
+		assert_in_range(u.missed, 0, threads);
+	}
+}
+
+/* Behind fixed blocks, which end the search, it begins again. A thread that does
+ * not get a processor for so long can do nothing ahead: several rounds. */
+static void test_fixed_before(void **state)
+{
+	bool again = false;
+
+	(void)state;
+	make_text(plain, PLAIN, 9);
+	begin();
+	add_runs(800);
+	pack(WD_COMP_RAW, plain, PLAIN, 6, "zlib");
+	for (int round = 0; round < 100 && !again; round++) {
+		struct wf_unpack u;
+
+		unpack_runs(&u, 2);
+		assert_int_equal(u.total_out, 800 * RUN_BLOCK + PLAIN);
+		again = u.missed && u.ahead;
+	}
+	assert_true(again);
+}
+
 /* One stream of any format; what is behind it is left. */
 static void test_formats(void **state)
 {
@@ -599,6 +694,8 @@ int main(void)
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_bomb),
+		cmocka_unit_test(test_fixed),
+		cmocka_unit_test(test_fixed_before),
 		cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_far_points),

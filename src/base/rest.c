@@ -19,15 +19,18 @@
 
 void wf_base_rest(struct wf_rest *rest)
 {
+	unsigned int naps =
+		atomic_load_explicit(&rest->naps, memory_order_relaxed);
 	uint64_t begin;
 
-	if (rest->naps) {
-		rest->naps--;
+	if (naps) {
+		atomic_store_explicit(&rest->naps, naps - 1,
+				      memory_order_relaxed);
 		wf_os_sleep(NAP_NS);
 		return;
 	}
 	begin = wf_base_clock_ns();
 	wf_os_yield();
 	if (wf_base_clock_ns() - begin > SLICE)
-		rest->naps = NAPS;
+		atomic_store_explicit(&rest->naps, NAPS, memory_order_relaxed);
 }

@@ -6,11 +6,11 @@
 #ifndef WF_BASE_REST_H
 #define WF_BASE_REST_H
 
-#include <stdint.h>
+#include <stdatomic.h>
 
-/* One for each loop, zeroed. */
+/* One for each loop, zeroed. Several threads may have one together. */
 struct wf_rest {
-	uint32_t naps; /* to be taken before the next yield */
+	atomic_uint naps; /* to be taken before the next yield */
 };
 
 void wf_base_rest(struct wf_rest *rest);

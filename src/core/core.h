@@ -33,6 +33,7 @@ struct wf_core {
 	uint8_t *routes;     /* number of the way + 1 by name; 0: not known */
 	uint64_t names_seen; /* of host.names.changes */
 	struct wf_rest rest;
+	bool rest_is_due; /* nothing has come for a while; under the lock */
 	struct wf_lock own_lock;
 };
 
@@ -59,6 +60,15 @@ static inline void wf_core_leave(struct wf_core *core)
 static inline bool wf_core_has_threads(const struct wf_core *core)
 {
 	return core->lock->real;
+}
+
+/* Whether whoever polls should rest, without the lock (base/rest.h). Lock held. */
+static inline bool wf_core_take_rest(struct wf_core *core)
+{
+	bool due = core->rest_is_due;
+
+	core->rest_is_due = false;
+	return due;
 }
 
 /* Fills in @core for a host whose queues, names, registrations, address and

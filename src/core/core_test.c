@@ -374,6 +374,31 @@ static bool wakes(const struct world *w, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
+/* A bug: endpoints with a lock never gave up the processor that their peer was
+ * waiting for. Whoever drops the lock is told to; without a lock, it was done. */
+static void test_rest(void **state)
+{
+	struct world *w = *state;
+
+	w->first.found = WF_POLLED_NOTHING;
+	w->second.found = WF_POLLED_NOTHING;
+	progress(w, 5000);
+	assert_false(wf_core_take_rest(&w->core));
+	w->core.lock->real = true;
+	progress(w, 5000);
+	assert_true(wf_core_take_rest(&w->core));
+	assert_false(wf_core_take_rest(&w->core));
+	progress(w, WF_HOST_POLLS_PER_CLOCK);
+	assert_true(wf_core_take_rest(&w->core));
+	/* Something has come. */
+	w->first.found = WF_POLLED_SOMETHING;
+	progress(w, 1);
+	w->first.found = WF_POLLED_NOTHING;
+	progress(w, WF_HOST_POLLS_PER_CLOCK);
+	assert_false(wf_core_take_rest(&w->core));
+	w->core.lock->real = false;
+}
+
 static void test_sleep(void **state)
 {
 	struct world *w = *state;
@@ -487,12 +512,12 @@ static void test_forked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_WORLD(test_route),		WITH_WORLD(test_names_change),
-		WITH_WORLD(test_progress),	WITH_WORLD(test_look),
-		WITH_WORLD(test_idle),		WITH_WORLD(test_sleep),
-		WITH_WORLD(test_sleep_refused), WITH_WORLD(test_sleep_deadline),
-		WITH_WORLD(test_linger),	WITH_WORLD(test_linger_ends),
-		WITH_WORLD(test_forked),
+		WITH_WORLD(test_route),		 WITH_WORLD(test_names_change),
+		WITH_WORLD(test_progress),	 WITH_WORLD(test_look),
+		WITH_WORLD(test_idle),		 WITH_WORLD(test_rest),
+		WITH_WORLD(test_sleep),		 WITH_WORLD(test_sleep_refused),
+		WITH_WORLD(test_sleep_deadline), WITH_WORLD(test_linger),
+		WITH_WORLD(test_linger_ends),	 WITH_WORLD(test_forked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,14 +62,18 @@ static inline void poll_way(struct wf_core *core, struct wf_way *way)
  * more processes than CPUs, callers that poll without ever yielding (MPI_Send
  * over Open MPI's mtl/ofi) else keep their peers from answering until the
  * scheduler steps in, milliseconds later. Alone on a CPU, a yield costs a third
- * of a microsecond in 32 polls. Never with a lock held: others may wait for it.
+ * of a microsecond in 32 polls. Never with a lock held: others may wait for it,
+ * so where there is one the caller rests when it has dropped it.
  */
 static void rest_when_quiet(struct wf_core *core)
 {
-	if (wf_core_has_threads(core) || core->host.quiet_ticks++ < QUIET_TICKS)
+	if (core->host.quiet_ticks++ < QUIET_TICKS)
 		return;
 	core->host.quiet_ticks = QUIET_TICKS;
-	wf_base_rest(&core->rest);
+	if (wf_core_has_threads(core))
+		core->rest_is_due = true;
+	else
+		wf_base_rest(&core->rest);
 }
 
 void wf_core_look(struct wf_core *core, uint64_t now)

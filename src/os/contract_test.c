@@ -714,6 +714,9 @@ static void test_folders(void **state)
 		wf_os_folder_each("/no-such-folder", count_entry, &entries),
 		-ENOENT);
 	assert_int_equal(wf_os_unlink("/no-such-folder/file"), -ENOENT);
+	assert_int_equal(wf_os_socket_file("/no-such-folder/file"), -ENOENT);
+	assert_int_equal(wf_os_socket_file("/tmp"), -ENOTSOCK);
+	assert_int_equal(wf_os_socket_file("/proc/self"), -ENOTSOCK);
 }
 
 static void test_namespace(void **state)

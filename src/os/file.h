@@ -77,6 +77,15 @@ int wf_os_folder_each(const char *path,
 		      bool (*take)(const char *name, uint64_t age, void *arg),
 		      void *arg);
 
+/* A descriptor of the Unix socket that @path names, which keeps the file
+ * without opening it. -ENOTSOCK where that is something else, also a symbolic
+ * link, and for a socket that has a second name. */
+int wf_os_socket_file(const char *path);
+
+/* Whether @path names the file that @fd is a descriptor of; links are not
+ * followed. 1, 0 or -errno. */
+int wf_os_is_named(int fd, const char *path);
+
 int wf_os_unlink(const char *path);
 int wf_os_rename(const char *from, const char *to);
 int wf_os_chmod(const char *path, mode_t mode);

@@ -21,6 +21,10 @@ int wf_os_accept(int fd, struct sockaddr *name, socklen_t *len);
 
 int wf_os_bind(int fd, const struct sockaddr *name, socklen_t len);
 int wf_os_connect(int fd, const struct sockaddr *name, socklen_t len);
+/* Connects the Unix socket @fd to the one that listens in the file @file, of
+ * wf_os_socket_file(), whatever the name of the file leads to by now. -ENOENT
+ * where /proc does not show this process. */
+int wf_os_connect_file(int fd, int file);
 int wf_os_listen(int fd, int backlog);
 int wf_os_shutdown(int fd, int how);
 int wf_os_getsockname(int fd, struct sockaddr *name, socklen_t *len);

@@ -122,13 +122,18 @@ static inline void wf_prov_ep_turn(struct wf_prov_ep *ep)
 	ep->srx->rxq.cntr = wf_prov_ep_cntr(ep, WF_PROV_EVENT_RECV);
 }
 
-static inline void wf_prov_ep_progress(struct wf_prov_ep *ep)
+/* True: the caller should rest when it holds no lock. */
+static inline bool wf_prov_ep_progress(struct wf_prov_ep *ep)
 {
+	bool rest;
+
 	wf_core_enter(&ep->core.common);
 	if (wf_unlikely(ep->srx))
 		wf_prov_ep_turn(ep);
 	wf_core_ep_progress(&ep->core);
+	rest = wf_core_take_rest(&ep->core.common);
 	wf_core_leave(&ep->core.common);
+	return rest;
 }
 
 /* Flags that may be defaults of an endpoint or of one of its aliases; 0,

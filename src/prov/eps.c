@@ -131,11 +131,14 @@ void wf_prov_eps_remove(struct wf_prov_eps *eps, const struct wf_prov_ep *ep)
 void wf_prov_eps_progress(struct wf_prov_eps *eps)
 {
 	struct wf_list *pos, *tmp;
+	bool rest = false;
 
 	wf_base_lock_take(&eps->lock);
 	wf_list_for_each (pos, tmp, &eps->list)
-		wf_prov_ep_progress(ep_at(pos));
+		rest |= wf_prov_ep_progress(ep_at(pos));
 	wf_base_lock_drop(&eps->lock);
+	if (wf_unlikely(rest))
+		wf_base_rest(&eps->rest);
 }
 
 bool wf_prov_eps_sleep(struct wf_prov_eps *eps)

@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "base/rest.h"
 
 struct wf_core_ep;
 struct wf_prov_ep;
@@ -21,6 +22,7 @@ struct wf_prov_eps {
 	struct wf_lock lock;
 	struct wf_list list; /* wf_prov_eps_link */
 	int epoll_fd;	     /* looks at all of them; -1: nobody waits */
+	struct wf_rest rest; /* of whoever polls them, without a lock */
 };
 
 /* An endpoint's place in the list. */

@@ -536,10 +536,11 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 }
 
 /* The address that the peer may be known by. A process of our own user is
- * believed: it could write our memory anyway. A process of another user must be
- * of the user that listens as that address, which the kernel tells us when we
- * connect back; else it is a stranger without an address. 0, or the positive
- * errno to answer. */
+ * believed: in our PID namespace it could write our memory anyway, and from
+ * another container it meets us only if somebody gave it our folder
+ * (docs/containers.md). A process of another user must be of the user that
+ * listens as that address, which the kernel tells us when we connect back; else
+ * it is a stranger without an address. 0, or the positive errno to answer. */
 static int find_addr(const struct wf_shm_ep *ep,
 		     const struct wf_shm_hello *hello, const struct ucred *cred,
 		     struct wf_addr *addr)

@@ -21,7 +21,8 @@
 #define MARK "ep-"
 #define HEAD_LEN 17
 
-/* A socket has this before its name until it listens. */
+/* Begins the name that a socket has until it listens; a random number ends
+ * it. */
 #define HIDDEN "."
 
 /* What a new endpoint looks at to find leftovers: others do their part. */
@@ -72,30 +73,65 @@ static int open_socket(void)
 	return wf_os_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 }
 
-static int connect_to(const struct sockaddr_un *un)
+/* A name that nobody else has or could have made before. */
+static int make_hidden(struct sockaddr_un *un, const struct wf_shm_home *home)
 {
-	int fd = open_socket(), err;
+	char name[HEAD_LEN + 17];
+	uint64_t number;
+	int err = wf_os_random(&number, sizeof(number), true);
 
-	if (fd < 0)
-		return fd;
-	err = wf_os_connect(fd, (const struct sockaddr *)un, sizeof(*un));
-	if (!err)
-		return fd;
-	wf_os_close(fd);
-	/* Something else than a socket of ours is nobody who listens. */
-	return err == -ENOENT || err == -ENOTDIR || err == -EPROTOTYPE ?
-		       -ECONNREFUSED :
-		       err;
+	if (err)
+		return err;
+	snprintf(name, sizeof(name), MARK "%06x-%06x-%016llx",
+		 wf_base_place_host(home->place),
+		 wf_base_place_space(home->place), (unsigned long long)number);
+	return make_path(un, home->folder, HIDDEN, name) ? 0 : -ENAMETOOLONG;
 }
 
-/* The same, and removes what a process left that was killed. */
-static int meet(const struct sockaddr_un *un)
+/* Removes the name of @file, a socket that refuses. Meanwhile a process may
+ * have put its own socket there, which must stay, and no call removes a name
+ * only if it is still that of a certain file. So the name is moved aside and
+ * looked at there. What was moved by mistake goes back: its owner lives and has
+ * the port, so nobody else takes the name in between. */
+static void clear_away(const struct wf_shm_home *home,
+		       const struct sockaddr_un *un, int file)
 {
-	int fd = connect_to(un);
+	struct sockaddr_un aside;
 
-	if (fd == -ECONNREFUSED)
-		wf_os_unlink(un->sun_path); /* fails where there is nothing */
-	return fd;
+	if (wf_os_is_named(file, un->sun_path) != 1 ||
+	    make_hidden(&aside, home) ||
+	    wf_os_rename(un->sun_path, aside.sun_path))
+		return;
+	if (wf_os_is_named(file, aside.sun_path) == 1)
+		wf_os_unlink(aside.sun_path);
+	else
+		wf_os_rename(aside.sun_path, un->sun_path);
+}
+
+/* Connects to the socket that listens as @un, and removes what a process left
+ * that was killed. The file is held meanwhile, so that its number stands for it
+ * alone, and the connection goes to it: in a folder of several users a name may
+ * be a link to somebody else's socket. Whatever is no socket is nobody who
+ * listens, and none of ours to remove. */
+static int meet(const struct wf_shm_home *home, const struct sockaddr_un *un)
+{
+	int file = wf_os_socket_file(un->sun_path), fd, err;
+
+	if (file < 0)
+		return file == -ENOENT || file == -ENOTDIR ||
+				       file == -ENOTSOCK ?
+			       -ECONNREFUSED :
+			       file;
+	fd = open_socket();
+	err = fd < 0 ? fd : wf_os_connect_file(fd, file);
+	if (err && fd >= 0)
+		wf_os_close(fd);
+	if (err == -ECONNREFUSED)
+		clear_away(home, un, file);
+	wf_os_close(file);
+	if (!err)
+		return fd;
+	return err == -EPROTOTYPE ? -ECONNREFUSED : err;
 }
 
 /* -- listening -------------------------------------------------------------- */
@@ -119,7 +155,7 @@ static bool sweep_one(const char *name, uint64_t age, void *arg)
 		return false;
 	if (!(sweep->draw >> sweep->seen++ % 64 & 1))
 		return false;
-	fd = meet(&un);
+	fd = meet(sweep->home, &un);
 	if (fd >= 0)
 		wf_os_close(fd);
 	return ++sweep->looked_at == SWEEP_MOST;
@@ -136,9 +172,10 @@ static void sweep(const struct wf_shm_home *home)
 }
 
 /* Gives the socket that listens in @hidden its name. */
-static int show(const struct sockaddr_un *hidden, const struct sockaddr_un *un)
+static int show(const struct wf_shm_home *home,
+		const struct sockaddr_un *hidden, const struct sockaddr_un *un)
 {
-	int fd = connect_to(un), err;
+	int fd = meet(home, un), err;
 
 	if (fd >= 0)
 		wf_os_close(fd);
@@ -160,13 +197,14 @@ int wf_shm_folder_listen(const struct wf_shm_home *home,
 	int fd, err;
 
 	make_name(name, sizeof(name), home->place, addr);
-	if (!make_path(&un, home->folder, "", name) ||
-	    !make_path(&hidden, home->folder, HIDDEN, name))
+	if (!make_path(&un, home->folder, "", name))
 		return -ENAMETOOLONG;
+	err = make_hidden(&hidden, home);
+	if (err)
+		return err;
 	fd = open_socket();
 	if (fd < 0)
 		return fd;
-	wf_os_unlink(hidden.sun_path); /* of a process that was killed */
 	err = wf_os_bind(fd, (struct sockaddr *)&hidden, sizeof(hidden));
 	if (err)
 		goto err_close;
@@ -176,7 +214,7 @@ int wf_shm_folder_listen(const struct wf_shm_home *home,
 	if (!err)
 		err = wf_os_listen(fd, BACKLOG);
 	if (!err)
-		err = show(&hidden, &un);
+		err = show(home, &hidden, &un);
 	if (err)
 		goto err_unlink;
 	sweep(home);
@@ -219,7 +257,7 @@ static bool search_one(const char *name, uint64_t age, void *arg)
 	    strcmp(name + HEAD_LEN, search->text) != 0 ||
 	    !make_path(&un, search->home->folder, "", name))
 		return false;
-	fd = meet(&un);
+	fd = meet(search->home, &un);
 	if (fd == -ECONNREFUSED)
 		return false;
 	if (search->fd == -ECONNREFUSED) {
@@ -259,5 +297,5 @@ int wf_shm_folder_connect(const struct wf_shm_home *home,
 	make_name(name, sizeof(name), place, addr);
 	if (!make_path(&un, home->folder, "", name))
 		return -ENAMETOOLONG;
-	return meet(&un);
+	return meet(home, &un);
 }

@@ -7,7 +7,7 @@
  * A file of that name is a socket that listens, or was left by a process that
  * was killed: it appears when the socket listens, by being renamed. So a socket
  * that refuses is a leftover, and whoever meets it removes it. An endpoint holds
- * its port, so no other one of its place has its name.
+ * its port, so no other one of its place has its name. Links are not followed.
  */
 #ifndef WF_SHM_FOLDER_H
 #define WF_SHM_FOLDER_H

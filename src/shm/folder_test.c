@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <utime.h>
@@ -30,6 +32,37 @@
 
 static char folder[32];
 static const struct wf_shm_home home = { .folder = folder, .place = PLACE };
+
+/* What another process does at the worst moment: after a socket has refused, or
+ * just before its name is moved. */
+static void (*after_refusal)(void), (*before_rename)(void);
+
+static void run_once(void (**hook)(void))
+{
+	void (*call)(void) = *hook;
+
+	*hook = NULL;
+	if (call)
+		call();
+}
+
+/* In place of the C library's. */
+int connect(int fd, const struct sockaddr *name, socklen_t len)
+{
+	int ret = (int)syscall(SYS_connect, fd, name, len);
+
+	if (ret && errno == ECONNREFUSED) {
+		run_once(&after_refusal);
+		errno = ECONNREFUSED;
+	}
+	return ret;
+}
+
+int rename(const char *from, const char *to)
+{
+	run_once(&before_rename);
+	return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 
 static int make_folder(void **state)
 {
@@ -156,51 +189,127 @@ static void test_leftover(void **state)
 {
 	struct wf_addr addr = addr_of("10.0.0.1", 5000, ELSEWHERE);
 	struct wf_addr bare = addr_of("10.0.0.1", 5000, 0);
-	char path[128], hidden[128];
+	char path[128];
 	int fd;
 
 	(void)state;
 	path_of(path, "", ELSEWHERE, "10.0.0.1:5000");
-	path_of(hidden, ".", ELSEWHERE, "10.0.0.1:5000");
 	leave_behind(path);
 	assert_int_equal(wf_shm_folder_connect(&home, &addr), -ECONNREFUSED);
 	assert_false(is_there(path));
 	leave_behind(path);
 	assert_int_equal(wf_shm_folder_connect(&home, &bare), -ECONNREFUSED);
 	assert_false(is_there(path));
-	/* The next process takes over, whatever was left. */
+	/* The next process takes over. */
 	leave_behind(path);
-	leave_behind(hidden);
 	fd = listen_at(ELSEWHERE, &addr);
 	assert_true(fd >= 0);
-	assert_false(is_there(hidden));
 	check_met(&addr);
 	/* Nobody takes over from one that lives. */
 	assert_int_equal(listen_at(ELSEWHERE, &addr), -EADDRINUSE);
-	assert_false(is_there(hidden));
 	check_met(&addr);
 	leave(ELSEWHERE, &addr, fd);
+}
+
+static int successor = -1;
+
+/* Takes over from a leftover, as wf_shm_folder_listen() does it in another
+ * process. */
+static void succeed(void)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	char path[128];
+
+	path_of(path, "", ELSEWHERE, "10.0.0.1:5000");
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/new", folder);
+	successor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_true(successor >= 0);
+	assert_int_equal(bind(successor, (struct sockaddr *)&un, sizeof(un)),
+			 0);
+	assert_int_equal(listen(successor, 8), 0);
+	assert_int_equal(rename(un.sun_path, path), 0);
+}
+
+/* The bug was that who met the leftover removed the name of the process that
+ * had come meanwhile, and nobody met that any more. */
+static void test_successor(void **state)
+{
+	struct wf_addr addr = addr_of("10.0.0.1", 5000, ELSEWHERE);
+	void (**const moments[])(void) = { &after_refusal, &before_rename };
+	char path[128];
+
+	(void)state;
+	path_of(path, "", ELSEWHERE, "10.0.0.1:5000");
+	for (size_t i = 0; i < 2; i++) {
+		leave_behind(path);
+		*moments[i] = succeed;
+		assert_int_equal(wf_shm_folder_connect(&home, &addr),
+				 -ECONNREFUSED);
+		assert_null(*moments[i]);
+		check_met(&addr);
+		leave(ELSEWHERE, &addr, successor);
+	}
+}
+
+/* Another user of the folder could lead those who mean one endpoint to another
+ * one of the same user. */
+static void test_links(void **state)
+{
+	struct wf_addr addr = addr_of("10.0.0.1", 5000, ELSEWHERE);
+	struct wf_addr meant = addr_of("10.0.0.1", 6000, ELSEWHERE);
+	struct wf_addr bare = addr_of("10.0.0.1", 6000, 0);
+	char path[128], name[128];
+	int fd = listen_at(ELSEWHERE, &addr);
+
+	(void)state;
+	assert_true(fd >= 0);
+	path_of(path, "", ELSEWHERE, "10.0.0.1:5000");
+	path_of(name, "", ELSEWHERE, "10.0.0.1:6000");
+	assert_int_equal(symlink(path, name), 0);
+	assert_int_equal(wf_shm_folder_connect(&home, &meant), -ECONNREFUSED);
+	assert_int_equal(wf_shm_folder_connect(&home, &bare), -ECONNREFUSED);
+	assert_int_equal(unlink(name), 0); /* was left alone */
+	assert_int_equal(link(path, name), 0);
+	assert_int_equal(wf_shm_folder_connect(&home, &meant), -ECONNREFUSED);
+	assert_int_equal(unlink(name), 0);
+	check_met(&addr);
+	leave(ELSEWHERE, &addr, fd);
+}
+
+/* A name that can be guessed could be taken before. */
+static void test_hidden(void **state)
+{
+	struct wf_addr addr = addr_of("10.0.0.1", 5000, ELSEWHERE);
+	char hidden[128];
+	int fd;
+
+	(void)state;
+	path_of(hidden, ".", ELSEWHERE, "10.0.0.1:5000");
+	assert_int_equal(mkdir(hidden, 0700), 0);
+	fd = listen_at(ELSEWHERE, &addr);
+	assert_true(fd >= 0);
+	check_met(&addr);
+	leave(ELSEWHERE, &addr, fd);
+	assert_int_equal(rmdir(hidden), 0);
 }
 
 /* In a sticky folder nobody replaces what another user left, dead or not. */
 static void test_held(void **state)
 {
 	struct wf_addr addr = addr_of("10.0.0.1", 5000, ELSEWHERE);
-	char path[128], hidden[128];
+	char path[128];
 
 	(void)state;
 	if (geteuid())
 		skip();
 	path_of(path, "", ELSEWHERE, "10.0.0.1:5000");
-	path_of(hidden, ".", ELSEWHERE, "10.0.0.1:5000");
 	leave_behind(path);
 	assert_int_equal(chmod(folder, 01777), 0);
 	assert_int_equal(seteuid(61003), 0);
 	assert_int_equal(listen_at(ELSEWHERE, &addr), -EADDRINUSE);
 	assert_int_equal(seteuid(0), 0);
 	assert_true(is_there(path));
-	assert_false(is_there(hidden));
-	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(path), 0); /* rmdir() sees all others */
 }
 
 /* New endpoints look for what others left, some each: soon it is gone. */
@@ -241,8 +350,13 @@ static void test_sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meet),	 cmocka_unit_test(test_bare),
-		cmocka_unit_test(test_leftover), cmocka_unit_test(test_held),
+		cmocka_unit_test(test_meet),
+		cmocka_unit_test(test_bare),
+		cmocka_unit_test(test_leftover),
+		cmocka_unit_test(test_successor),
+		cmocka_unit_test(test_links),
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_sweep),
 	};
 

@@ -235,6 +235,32 @@ int wf_os_folder_each(const char *path,
 	return 0;
 }
 
+int wf_os_socket_file(const char *path)
+{
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), err;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	err = fstat(fd, &st) ? -errno : 0;
+	if (!err && (!S_ISSOCK(st.st_mode) || st.st_nlink > 1))
+		err = -ENOTSOCK;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+int wf_os_is_named(int fd, const char *path)
+{
+	struct stat file, named;
+
+	if (fstat(fd, &file) ||
+	    fstatat(AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	return file.st_dev == named.st_dev && file.st_ino == named.st_ino;
+}
+
 int wf_os_unlink(const char *path)
 {
 	return unlink(path) ? -errno : 0;

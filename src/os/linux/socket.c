@@ -5,6 +5,7 @@
 #include "os/socket.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 int wf_os_socket(int family, int type, int protocol)
 {
@@ -28,6 +29,16 @@ int wf_os_bind(int fd, const struct sockaddr *name, socklen_t len)
 int wf_os_connect(int fd, const struct sockaddr *name, socklen_t len)
 {
 	return connect(fd, name, len) ? -errno : 0;
+}
+
+int wf_os_connect_file(int fd, int file)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+
+	/* Not /proc/self: the first thread may have ended. */
+	snprintf(un.sun_path, sizeof(un.sun_path), "/proc/thread-self/fd/%d",
+		 file);
+	return wf_os_connect(fd, (struct sockaddr *)&un, sizeof(un));
 }
 
 int wf_os_listen(int fd, int backlog)
