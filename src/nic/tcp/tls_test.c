@@ -201,6 +201,11 @@ static void test_keys(void **state)
 	assert_int_equal(COUNTED(&p.b, tls_handshakes), 1);
 	assert_int_equal(COUNTED(&p.b, tls_refused), 0);
 	pair_close(&p);
+	attr = pair_attr(AF_INET6);
+	attr.key_file = ours;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	pair_close(&p);
 	check_apart(ours, other);
 	check_apart(ours, NULL);
 	check_apart(NULL, ours);
