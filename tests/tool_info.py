@@ -261,7 +261,7 @@ def check_key():
         good = {"FI_WEFT_KEY_FILE": str(key)}
         for more in {}, {"FI_WEFT_NIC": "tcp"}:
             path = info(good | more)["paths"][-1]
-            if not path["encrypted"] or "kTLS" not in path["tls"] or \
+            if not path["encrypted"] or "OpenSSL" not in path["tls"] or \
                     path["device"] != "tcp":
                 fail(f"{more}: {path}")
         if info()["paths"][-1]["encrypted"]:
@@ -269,6 +269,9 @@ def check_key():
         for mode, more, words in (
                 (0o600, {"FI_WEFT_NIC": "udp"}, "does not encrypt"),
                 (0o640, {}, "chmod 600"),
+                (0o600, {"FI_WEFT_KEY_FILE": ""}, "names no file"),
+                (0o600, {"FI_WEFT_KEY_FILE": None, "FI_WEFT_KEYFILE": "x"},
+                 "is FI_WEFT_KEY_FILE meant"),
                 (0o600, {"FI_WEFT_KEY_FILE": tmp + "/none"}, "cannot be")):
             key.chmod(mode)
             facts = info(good | more, 1)

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +99,20 @@ static void define(struct fi_provider *provider, const struct wf_setting *s,
 		s->words ? s->words : wf_base_setting_text(s, fallback, text));
 }
 
+/* The environment may change under us. */
+static bool keep_text(size_t i, const char *given)
+{
+	char name[64];
+
+	*fields[i].text = strdup(given);
+	if (*fields[i].text)
+		return true;
+	wf_tell("%s=%s: no memory to keep it", variable(fields[i].name, name),
+		given);
+	wf_prov_param.is_short = true;
+	return false;
+}
+
 /* False: the setting was not given, or not in a way that counts. */
 static bool read_setting(struct fi_provider *provider, size_t i)
 {
@@ -109,17 +124,18 @@ static bool read_setting(struct fi_provider *provider, size_t i)
 
 	assert(s);
 	define(provider, s, value);
-	if (fi_param_get_str(provider, s->name, &given) || !given || !*given)
+	if (fi_param_get_str(provider, s->name, &given) || !given)
 		return false;
+	/* Who names a key means to encrypt, even if a script has lost the name:
+	 * it is kept, and wf_prov_param_key() refuses it. */
+	if (!*given)
+		return fields[i].text == &wf_prov_param.key_file &&
+		       keep_text(i, given);
 	counts = wf_base_setting_read(s, given, &value, note);
 	set_value(i, value);
 	variable(s->name, name);
-	/* The environment may change under us. */
-	if (fields[i].text && counts && !(*fields[i].text = strdup(given))) {
-		wf_tell("%s=%s: no memory to keep it", name, given);
-		wf_prov_param.is_short = true;
+	if (fields[i].text && counts && !keep_text(i, given))
 		return false;
-	}
 	if (!*note)
 		return counts;
 	if (s->kind == WF_SETTING_IFACE)
@@ -138,6 +154,8 @@ static void tell_unknown(const char *name, const struct wf_setting *meant,
 	char buf[64];
 
 	(void)arg;
+	if (meant && !strcmp(meant->name, "key_file"))
+		wf_prov_param.key_is_misspelt = true;
 	if (meant)
 		wf_tell(WF_SETTING_PREFIX "%s: there is no such setting; is %s "
 					  "meant?",
@@ -175,6 +193,12 @@ int wf_prov_param_key(void)
 	char why[WF_NIC_WHY];
 	int ret;
 
+	if (!wf_prov_param.key_file && wf_prov_param.key_is_misspelt) {
+		if (!atomic_exchange(&told, true))
+			wf_tell("FI_WEFT_KEY_FILE is not set, and seems to be "
+				"meant: nothing is sent in the clear instead");
+		return -EINVAL;
+	}
 	if (!wf_prov_param.key_file || atomic_load(&is_good))
 		return 0;
 	ret = wf_nic_device_secure(wf_prov_param.nic, wf_prov_param.key_file,
@@ -204,9 +228,13 @@ static void cut_ifaces(void)
 		wf_tell("FI_WEFT_IFACE=%s: no memory to keep it", all);
 		wf_prov_param.is_short = true;
 	}
-	if (count > most)
-		wf_tell("FI_WEFT_IFACE=%s: this device (FI_WEFT_NIC) uses the "
-			"first %u of these interfaces",
+	if (count > most && most == 1)
+		wf_tell("FI_WEFT_IFACE=%s: this device (FI_WEFT_NIC) uses only "
+			"the first of these interfaces",
+			all);
+	else if (count > most)
+		wf_tell("FI_WEFT_IFACE=%s: this device (FI_WEFT_NIC) uses only "
+			"the first %u of these interfaces",
 			all, most);
 }
 
@@ -275,6 +303,7 @@ void wf_prov_param_fini(void)
 	wf_prov_param.fault = NULL;
 	wf_prov_param.nic = NULL;
 	wf_prov_param.key_file = NULL;
+	wf_prov_param.key_is_misspelt = false;
 	wf_prov_param.iface = NULL;
 	wf_prov_param.ifaces = NULL;
 	wf_prov_param.allow_uid = NULL;

@@ -48,7 +48,8 @@ struct wf_prov_param {
 	char *nic;		   /* FI_WEFT_NIC: device between nodes; NULL:
 				      the default */
 	char *key_file;		   /* FI_WEFT_KEY_FILE: the job's secret; NULL:
-				    * nothing is encrypted */
+				    * nothing is encrypted; "": refused */
+	bool key_is_misspelt;	   /* a name like that is set */
 	char *fault;		   /* FI_WEFT_FAULT: what happens to packets,
 				    * for tests */
 	char *allow_uid;	   /* FI_WEFT_ALLOW_UID: NULL = own user only,

@@ -57,7 +57,8 @@ static const char *find_key(const struct wf_tools_facts *facts)
 		wf_tools_param_find(facts, "KEY_FILE");
 	const char *path = getenv("FI_WEFT_KEY_FILE");
 
-	if (path && *path)
+	/* An empty one is refused as well. */
+	if (path)
 		return path;
 	return key && *key->given ? key->given : NULL;
 }

@@ -185,7 +185,7 @@ static bool is_refusal(int err)
 {
 	return err == ECONNREFUSED || err == EHOSTUNREACH ||
 	       err == ENETUNREACH || err == ENETDOWN || err == EHOSTDOWN ||
-	       err == EACCES;
+	       err == EACCES || err == EKEYREJECTED || err == EREMCHG;
 }
 
 static void give_up(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer, int err)
@@ -194,7 +194,9 @@ static void give_up(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer, int err)
 
 	wf_info("peer %s is given up: %s",
 		wf_base_addr_str(&peer->addr, text, sizeof(text)),
-		strerror(err));
+		err == EKEYREJECTED ? "the two sides have no key in common" :
+		err == EREMCHG	    ? "connections to it lead to another" :
+				      strerror(err));
 	wf_tcp_peer_end_life(dev, peer,
 			     is_refusal(err) || wf_tcp_files_is_short(-err) ?
 				     WF_NIC_UNREACH :
@@ -207,9 +209,10 @@ static void failed(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan, int err)
 {
 	struct wf_tcp_peer *peer = chan->peer;
 	uint64_t ns = RETRY_FIRST << (chan->tries < 8 ? chan->tries : 8);
-	/* Who says that we have the wrong key is not silent. */
+	/* Who says that we are not let in is not silent. */
+	bool is_out = err == EKEYREJECTED || err == EREMCHG;
 	bool late = dev->now - chan->asked_from >=
-		    (err == EACCES ? dev->connect_ns : patience(dev, chan));
+		    (is_out ? dev->connect_ns : patience(dev, chan));
 
 	if (chan->conn)
 		wf_tcp_conn_close(dev, chan->conn);
@@ -302,6 +305,9 @@ static bool say_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	bool full;
 
 	wf_tcp_hello_fill(dev, chan, word, &hello);
+	if (conn->tls && word == WF_TCP_HELLO &&
+	    wf_tcp_secure_name(dev, conn, &hello))
+		return false;
 	return wf_tcp_stream_send(conn, &iov, 1, sizeof(hello), &full) ==
 		       (ssize_t)sizeof(hello) &&
 	       !full;
@@ -406,7 +412,7 @@ static int read_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	if (got <= 0 && !conn->tls && conn->head_len && conn->mine &&
 	    bytes[0] == WF_TCP_TLS_ALERT) {
 		wf_tcp_secure_denied(dev, conn);
-		return -EACCES;
+		return -EKEYREJECTED;
 	}
 	if (got <= 0)
 		return got ? (int)got : -ECONNRESET;
@@ -461,9 +467,15 @@ static void answered(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	const struct wf_tcp_hello hello = conn->hello;
 
 	if (!wf_tcp_hello_valid(&hello) || hello.channel != chan->index ||
-	    hello.word == WF_TCP_HELLO) {
+	    hello.word == WF_TCP_HELLO ||
+	    (hello.word == WF_TCP_ASTRAY && !conn->tls)) {
 		wf_tcp_count(dev, bad_magic, 1);
 		wf_tcp_conn_broken(dev, conn, EPROTO);
+		return;
+	}
+	if (hello.word == WF_TCP_ASTRAY) {
+		wf_tcp_secure_astray(dev, conn);
+		wf_tcp_conn_broken(dev, conn, EREMCHG);
 		return;
 	}
 	if (hello.word == WF_TCP_YIELD) {
@@ -531,8 +543,11 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		wf_tcp_conn_close(dev, conn);
 		return;
 	}
-	/* He is who he is by where he comes from; only the port is his word. */
-	if (is_left(conn) || wf_tcp_sock_names(conn->fd, &from, &to)) {
+	/* He is who he is by where he comes from; only the port is his word. By
+	 * TLS, all of it is. */
+	if (is_left(conn) || wf_tcp_sock_names(conn->fd, &from, &to) ||
+	    (conn->tls &&
+	     !wf_tcp_secure_is_meant(dev, conn, &hello, &from, &to))) {
 		wf_tcp_conn_close(dev, conn);
 		return;
 	}

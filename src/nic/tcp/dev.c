@@ -601,7 +601,8 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 
 const struct wf_nic_ops wf_nic_tcp_ops = {
 	.name = "tcp",
-	.about = "the kernel's TCP, two connections to each peer",
+	.about = "the kernel's TCP, with connections of their own for "
+		 "small messages and for bulk",
 	.socket = SOCK_STREAM,
 	.addrs = WF_TCP_RAILS_MOST,
 	.copy = WF_QUEUE_COPY_MEMORY,

@@ -289,7 +289,7 @@ struct wf_tcp_dev {
 			       was not held */
 	uint64_t kicked_at;
 	struct wf_tcp_tls *tls; /* NULL: there is no key */
-	bool told_key;		/* that somebody has another or none */
+	uint8_t told_key;	/* reasons that the user knows: secure.c */
 	uint8_t *stage;		/* of what comes */
 	uint8_t *out;		/* of what goes */
 	struct wf_nic_attend attend;
@@ -387,8 +387,8 @@ void wf_tcp_conn_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* -- secure.c: who may come in ----------------------------------------------- */
 
 /* Goes on with the handshake of TLS. 1: it is over, and the other side knows the
- * key; 0: it has to say something first; -EACCES: it does not know it, which the
- * user is told; another -errno: the connection is over. */
+ * key; 0: it has to say something first; -EKEYREJECTED: it does not know it, which
+ * the user is told; another -errno: the connection is over. */
 int wf_tcp_secure_shake(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* A guest begins with TLS, and there is no key here. */
 void wf_tcp_secure_unexpected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
@@ -397,6 +397,18 @@ void wf_tcp_secure_denied(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Tells whoever is at the other end, with TLS or without, that he cannot come
  * in. */
 void wf_tcp_secure_refuse(int fd);
+/* Both ends of @conn, for the other side to see whether they are what it sees. */
+int wf_tcp_secure_name(const struct wf_tcp_dev *dev,
+		       const struct wf_tcp_conn *conn,
+		       struct wf_tcp_hello *hello);
+/* Whether a guest means us, at @to, and is the one that he says, at @from. If not,
+ * he and the user are told. */
+bool wf_tcp_secure_is_meant(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			    const struct wf_tcp_hello *hello,
+			    const struct wf_addr *from,
+			    const struct wf_addr *to);
+/* The answer to our hello was that we meant another. */
+void wf_tcp_secure_astray(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 
 /* -- files.c: descriptors ----------------------------------------------------- */
 
@@ -414,6 +426,7 @@ int wf_tcp_rail_open(struct wf_tcp_dev *dev, const struct wf_addr *more,
 void wf_tcp_rail_close(struct wf_tcp_dev *dev);
 int wf_tcp_rail_watch(struct wf_tcp_dev *dev);
 void wf_tcp_rail_unwatch(struct wf_tcp_dev *dev);
+void wf_tcp_rail_write(const struct wf_addr *addr, struct wf_tcp_rail *rail);
 /* What a hello of SMALL says of them. */
 void wf_tcp_rail_fill(const struct wf_tcp_dev *dev, struct wf_tcp_hello *hello);
 bool wf_tcp_rail_valid(const struct wf_tcp_hello *hello);

@@ -37,9 +37,11 @@ enum wf_tcp_word {
 	WF_TCP_HELLO = 1,   /* of the side that connects */
 	WF_TCP_WELCOME = 2, /* frames may follow */
 	WF_TCP_YIELD = 3,   /* the other side's own connection is used */
+	WF_TCP_ASTRAY = 4,  /* TLS: the connection did not lead to whom it names
+			       */
 };
 
-/* Where the sender can be reached, too. */
+/* An address. */
 struct wf_tcp_rail {
 	uint16_t family; /* 4 or 6 */
 	uint16_t port;
@@ -65,14 +67,20 @@ struct wf_tcp_hello {
 	uint16_t port;	/* where the sender listens */
 	uint16_t rails; /* SMALL: further addresses of the sender */
 	struct wf_tcp_rail rail[WF_TCP_RAILS_MOST - 1];
+	/* HELLO by TLS: both ends of the connection as its sender sees them. All
+	 * processes have the same key: without this, whoever can redirect a
+	 * connection would choose which of them it leads to. Else zeroes. */
+	struct wf_tcp_rail from; /* the port is the one above */
+	struct wf_tcp_rail to;
 	uint32_t reserved;
 };
 
-static_assert(sizeof(struct wf_tcp_hello) == 104, "hello");
+static_assert(sizeof(struct wf_tcp_hello) == 144, "hello");
 static_assert(offsetof(struct wf_tcp_hello, life) == 8, "hello");
 static_assert(offsetof(struct wf_tcp_hello, number) == 24, "hello");
 static_assert(offsetof(struct wf_tcp_hello, taken) == 32, "hello");
 static_assert(offsetof(struct wf_tcp_hello, port) == 36, "hello");
+static_assert(offsetof(struct wf_tcp_hello, from) == 100, "hello");
 
 #define WF_TCP_MAGIC 0xa7
 

@@ -45,7 +45,7 @@ bool wf_tcp_hello_valid(const struct wf_tcp_hello *hello)
 {
 	return hello->magic == WF_TCP_HELLO_MAGIC &&
 	       hello->version == WF_TCP_VERSION &&
-	       hello->word >= WF_TCP_HELLO && hello->word <= WF_TCP_YIELD &&
+	       hello->word >= WF_TCP_HELLO && hello->word <= WF_TCP_ASTRAY &&
 	       hello->channel < WF_TCP_CHANNELS && hello->insists <= 1 &&
 	       hello->life && hello->number && hello->port &&
 	       wf_tcp_rail_valid(hello);

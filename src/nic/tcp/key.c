@@ -129,6 +129,12 @@ int wf_tcp_key_read(const char *path, struct wf_tcp_key *key, char *why,
 			 ") cannot be loaded: install it");
 		return -ENOSYS;
 	}
+	if (!*path) {
+		snprintf(why, room,
+			 "it names no file; unset it if nothing is to be "
+			 "encrypted");
+		return -EINVAL;
+	}
 	got = wf_os_read_owned(path, secret, sizeof(secret), &of);
 	if (got < 0) {
 		snprintf(why, room, "it cannot be read: %s",

@@ -172,8 +172,12 @@ static int run_timers(struct wf_tcp_dev *dev)
 	}
 	if (wf_unlikely(dev->no_accept && dev->now >= dev->accept_at)) {
 		dev->no_accept = wf_tcp_sock_watch(dev, dev->listen_fd,
-						   &dev->listen_fd, false) ||
-				 wf_tcp_rail_watch(dev);
+						   &dev->listen_fd, false);
+		/* All or none, as above. */
+		if (!dev->no_accept && wf_tcp_rail_watch(dev)) {
+			(void)!wf_tcp_sock_unwatch(dev, dev->listen_fd);
+			dev->no_accept = true;
+		}
 		dev->accept_at = dev->now + RETRY_AFTER;
 	}
 	if (wf_unlikely(dev->guest_count))

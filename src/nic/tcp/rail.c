@@ -21,12 +21,17 @@
 
 int wf_tcp_rail_watch(struct wf_tcp_dev *dev)
 {
-	int err = 0;
+	for (unsigned int i = 0; i < dev->rails; i++) {
+		int err = wf_tcp_sock_watch(dev, dev->rail_fds[i],
+					    &dev->rail_fds[i], false);
 
-	for (unsigned int i = 0; i < dev->rails && !err; i++)
-		err = wf_tcp_sock_watch(dev, dev->rail_fds[i],
-					&dev->rail_fds[i], false);
-	return err;
+		/* All or none: who tries again begins with the first. */
+		while (err && i--)
+			(void)!wf_tcp_sock_unwatch(dev, dev->rail_fds[i]);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 void wf_tcp_rail_unwatch(struct wf_tcp_dev *dev)
@@ -49,9 +54,11 @@ int wf_tcp_rail_open(struct wf_tcp_dev *dev, const struct wf_addr *more,
 		wf_base_addr_set_port(addr, 0);
 		fd = wf_tcp_sock_listen(addr);
 		if (fd < 0) {
-			wf_warn("bulk does not go by %s: %s",
-				wf_base_addr_str(addr, text, sizeof(text)),
-				strerror(-fd));
+			*strrchr(wf_base_addr_str(addr, text, sizeof(text)),
+				 ':') = '\0';
+			wf_warn("FI_WEFT_IFACE: large transfers do not use %s: "
+				"%s",
+				text, strerror(-fd));
 			break;
 		}
 		wf_tcp_sock_begin(dev, fd);
@@ -68,7 +75,7 @@ void wf_tcp_rail_close(struct wf_tcp_dev *dev)
 
 /* -- the peer's ------------------------------------------------------------- */
 
-static void write_rail(const struct wf_addr *addr, struct wf_tcp_rail *rail)
+void wf_tcp_rail_write(const struct wf_addr *addr, struct wf_tcp_rail *rail)
 {
 	rail->port = wf_base_addr_port(addr);
 	if (addr->sa.sa_family == AF_INET) {
@@ -103,7 +110,7 @@ void wf_tcp_rail_fill(const struct wf_tcp_dev *dev, struct wf_tcp_hello *hello)
 {
 	hello->rails = (uint16_t)dev->rails;
 	for (unsigned int i = 0; i < dev->rails; i++)
-		write_rail(&dev->rail_addrs[i], &hello->rail[i]);
+		wf_tcp_rail_write(&dev->rail_addrs[i], &hello->rail[i]);
 }
 
 bool wf_tcp_rail_valid(const struct wf_tcp_hello *hello)
@@ -128,12 +135,17 @@ void wf_tcp_rail_learn(const struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	if (hello->channel != WF_TCP_SMALL)
 		return;
 	while (count < hello->rails && count < dev->rails) {
-		peer->rail_addrs[count] = read_rail(&hello->rail[count]);
+		const struct wf_addr *ours = &dev->rail_addrs[count];
+		struct wf_addr its = read_rail(&hello->rail[count]);
+
 		/* The lists go together address by address. */
-		if (peer->rail_addrs[count].sa.sa_family !=
-		    dev->rail_addrs[count].sa.sa_family)
+		if (its.sa.sa_family != ours->sa.sa_family)
 			break;
-		count++;
+		/* So a link-local address is on the link of ours. */
+		if (its.sa.sa_family == AF_INET6 &&
+		    IN6_IS_ADDR_LINKLOCAL(&its.in6.sin6_addr))
+			its.in6.sin6_scope_id = ours->in6.sin6_scope_id;
+		peer->rail_addrs[count++] = its;
 	}
 	/* Channels that are in use stay: counts go on in them. */
 	if (count > peer->rails)
@@ -180,8 +192,8 @@ void wf_tcp_rail_leave(struct wf_tcp_chan *chan, int err)
 
 	chan->by_first = true;
 	chan->tries = 0;
-	wf_warn("bulk does not reach %s by interface %u of FI_WEFT_IFACE (%s); "
-		"it goes by the first",
+	wf_warn("FI_WEFT_IFACE: large transfers do not reach %s by interface %u "
+		"of the list (%s); they use the first",
 		wf_base_addr_str(&chan->peer->addr, text, sizeof(text)),
 		chan->index - WF_TCP_BULK + 1u, strerror(err));
 }

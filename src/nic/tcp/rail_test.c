@@ -5,6 +5,7 @@
  */
 #include "nic/pair_test.h"
 
+#include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include "nic/tcp/dev.h"
@@ -268,12 +269,74 @@ static void test_stranger(void **state)
 	pair_close(&p);
 }
 
+static struct wf_tcp_hello tell_rails(const char *first, const char *second)
+{
+	struct wf_tcp_hello words = { .channel = WF_TCP_SMALL, .rails = 2 };
+	const char *texts[] = { first, second };
+
+	for (int i = 0; i < 2; i++) {
+		bool is_6 = strchr(texts[i], ':');
+
+		words.rail[i].family = is_6 ? 6 : 4;
+		words.rail[i].port = 7;
+		assert_int_equal(inet_pton(is_6 ? AF_INET6 : AF_INET, texts[i],
+					   words.rail[i].addr),
+				 1);
+	}
+	return words;
+}
+
+/* An address of another family leaves what is known as it is; a link-local one is
+ * on the link of ours. */
+static void test_learn(void **state)
+{
+	struct wf_tcp_dev *dev = calloc(1, sizeof(*dev));
+	struct wf_tcp_peer *peer = calloc(1, sizeof(*peer));
+	struct wf_tcp_hello words = tell_rails("127.0.0.2", "fe80::1");
+	struct wf_addr first;
+
+	(void)state;
+	assert_non_null(dev);
+	assert_non_null(peer);
+	dev->rails = 2;
+	dev->rail_addrs[0] = rail(0, 0);
+	dev->rail_addrs[1].in6.sin6_family = AF_INET6;
+	dev->rail_addrs[1].in6.sin6_scope_id = 5;
+	wf_tcp_rail_learn(dev, peer, &words);
+	assert_int_equal(peer->rails, 2);
+	assert_int_equal(peer->rail_addrs[1].in6.sin6_scope_id, 5);
+	first = peer->rail_addrs[0];
+	words = tell_rails("fe80::2", "fe80::3");
+	wf_tcp_rail_learn(dev, peer, &words);
+	assert_int_equal(peer->rails, 2);
+	assert_memory_equal(&peer->rail_addrs[0], &first, sizeof(first));
+	free(peer);
+	free(dev);
+}
+
+/* What could not be watched as a whole is tried again from the first on. */
+static void test_watch(void **state)
+{
+	struct wf_tcp_dev *dev;
+	struct pair p;
+
+	(void)state;
+	open_rails(&p, RAILS, RAILS);
+	dev = wf_tcp_dev_of(p.a.nic);
+	assert_int_equal(wf_tcp_sock_unwatch(dev, dev->rail_fds[0]), 0);
+	assert_int_equal(wf_tcp_rail_watch(dev), -EEXIST);
+	assert_int_equal(wf_tcp_sock_unwatch(dev, dev->rail_fds[1]), 0);
+	assert_int_equal(wf_tcp_rail_watch(dev), 0);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spread), cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_broken), cmocka_unit_test(test_astray),
 		cmocka_unit_test(test_uneven), cmocka_unit_test(test_stranger),
+		cmocka_unit_test(test_learn),  cmocka_unit_test(test_watch),
 	};
 
 	pair_device = "tcp";

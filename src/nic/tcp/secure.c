@@ -7,16 +7,30 @@
  */
 #include <errno.h>
 
+#include <string.h>
+
 #include "base/log.h"
 #include "nic/tcp/stream.h"
 
 #define CHECK                                                                  \
 	"is FI_WEFT_KEY_FILE set, and the same file, for all processes of "    \
 	"the job?"
+#define CHECK_WAY                                                              \
+	"with FI_WEFT_KEY_FILE nothing may change addresses on the way (NAT, " \
+	"a proxy)"
 
-/* Once aloud: every peer of a job may be refused for the same reason. */
+/* Reasons to refuse somebody. Of each the user is told once aloud: every peer of a
+ * job may be refused for the same one, and another may follow. */
+enum reason {
+	STRANGER = 0, /* somebody who is not of weft: never aloud */
+	WANTS_TLS = 1,
+	WITHOUT_TLS = 2,
+	OTHER_KEY = 4,
+	ASTRAY = 8,
+};
+
 static void tell(struct wf_tcp_dev *dev, const struct wf_tcp_conn *conn,
-		 const char *why)
+		 enum reason reason, const char *why)
 {
 	struct wf_addr from, to;
 	char text[WF_ADDR_STR_LEN] = "a peer";
@@ -26,23 +40,24 @@ static void tell(struct wf_tcp_dev *dev, const struct wf_tcp_conn *conn,
 		wf_base_addr_str(&conn->chan->peer->addr, text, sizeof(text));
 	else if (!wf_tcp_sock_names(conn->fd, &from, &to))
 		wf_base_addr_str(&from, text, sizeof(text));
-	if (dev->told_key) {
+	if (reason == STRANGER || dev->told_key & reason) {
 		wf_info("no connection with %s: %s", text, why);
 		return;
 	}
-	dev->told_key = true;
-	wf_tell("no connection with %s: %s; " CHECK, text, why);
+	dev->told_key |= (uint8_t)reason;
+	wf_tell("no connection with %s: %s; %s", text, why,
+		reason == ASTRAY ? CHECK_WAY : CHECK);
 }
 
 void wf_tcp_secure_unexpected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
-	tell(dev, conn, "it wants TLS, and we have no key");
+	tell(dev, conn, WANTS_TLS, "it wants TLS, and we have no key");
 	wf_tcp_secure_refuse(conn->fd);
 }
 
 void wf_tcp_secure_denied(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
-	tell(dev, conn, "it wants TLS, and we have no key");
+	tell(dev, conn, WANTS_TLS, "it wants TLS, and we have no key");
 }
 
 void wf_tcp_secure_refuse(int fd)
@@ -69,9 +84,11 @@ static int look(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return got ? (int)got : -ECONNRESET;
 	if (first == WF_TCP_TLS_HANDSHAKE)
 		return 1;
-	tell(dev, conn, "it comes without TLS, and we have a key");
+	tell(dev, conn,
+	     first == (WF_TCP_HELLO_MAGIC & 0xff) ? WITHOUT_TLS : STRANGER,
+	     "it comes without TLS, and we have a key");
 	wf_tcp_secure_refuse(conn->fd);
-	return -EACCES;
+	return -EKEYREJECTED;
 }
 
 int wf_tcp_secure_shake(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
@@ -89,11 +106,81 @@ int wf_tcp_secure_shake(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		conn->shaking = true;
 	}
 	ret = wf_tcp_tls_shake(conn->tls);
-	if (ret == -EACCES)
-		tell(dev, conn, wf_tcp_tls_reason(conn->tls));
+	if (ret == -EKEYREJECTED)
+		tell(dev, conn,
+		     conn->mine || wf_tcp_tls_is_other(conn->tls) ? OTHER_KEY :
+								    STRANGER,
+		     wf_tcp_tls_reason(conn->tls));
 	if (ret > 0) {
 		wf_tcp_count(dev, tls_handshakes, 1);
 		conn->shaking = false;
 	}
 	return ret;
+}
+
+/* -- who is meant ------------------------------------------------------------ */
+
+/* All processes of a job prove the same: that they know its key. So the two sides
+ * compare the addresses that each of them sees. If they differ, somebody has
+ * changed where the connection leads to or where it seems to come from, and what
+ * is sent to one peer would reach another. */
+int wf_tcp_secure_name(const struct wf_tcp_dev *dev,
+		       const struct wf_tcp_conn *conn,
+		       struct wf_tcp_hello *hello)
+{
+	struct wf_addr there, here;
+	int err = wf_tcp_sock_names(conn->fd, &there, &here);
+
+	if (err)
+		return err;
+	/* It has another while it connects. */
+	wf_base_addr_set_port(&here, dev->port);
+	wf_tcp_rail_write(&here, &hello->from);
+	wf_tcp_rail_write(&there, &hello->to);
+	return 0;
+}
+
+static bool is_at(const struct wf_tcp_rail *said, const struct wf_addr *addr)
+{
+	struct wf_tcp_rail seen;
+
+	/* Without the scope of IPv6, which each host numbers for itself. */
+	memset(&seen, 0, sizeof(seen));
+	wf_tcp_rail_write(addr, &seen);
+	return !memcmp(&seen, said, sizeof(seen));
+}
+
+bool wf_tcp_secure_is_meant(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			    const struct wf_tcp_hello *hello,
+			    const struct wf_addr *from,
+			    const struct wf_addr *to)
+{
+	struct wf_addr peer = *from;
+	struct wf_tcp_hello answer = {
+		.magic = WF_TCP_HELLO_MAGIC,
+		.version = WF_TCP_VERSION,
+		.word = WF_TCP_ASTRAY,
+		.channel = hello->channel,
+		.life = hello->life,
+		.number = hello->number,
+		.port = dev->port,
+	};
+	struct iovec iov = { &answer, sizeof(answer) };
+	bool full;
+
+	wf_base_addr_set_port(&peer, hello->port);
+	if (is_at(&hello->from, &peer) && is_at(&hello->to, to))
+		return true;
+	tell(dev, conn, ASTRAY,
+	     is_at(&hello->from, &peer) ?
+		     "it meant another address than ours" :
+		     "it does not come from the address that it has");
+	(void)!wf_tcp_stream_send(conn, &iov, 1, sizeof(answer), &full);
+	return false;
+}
+
+void wf_tcp_secure_astray(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	tell(dev, conn, ASTRAY,
+	     "who answers there has, or sees us at, another address");
 }

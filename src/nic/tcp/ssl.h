@@ -18,7 +18,6 @@
 
 #define WF_TCP_SSL_CALLS(X)                                                    \
 	X(BIO_clear_flags)                                                     \
-	X(BIO_ctrl)                                                            \
 	X(BIO_free)                                                            \
 	X(BIO_get_data)                                                        \
 	X(BIO_get_new_index)                                                   \
@@ -27,7 +26,6 @@
 	X(BIO_meth_set_read)                                                   \
 	X(BIO_meth_set_write)                                                  \
 	X(BIO_new)                                                             \
-	X(BIO_new_socket)                                                      \
 	X(BIO_set_data)                                                        \
 	X(BIO_set_flags)                                                       \
 	X(BIO_set_init)                                                        \

@@ -3,14 +3,12 @@
  * TLS 1.3 by OpenSSL, without its sockets: it is given what was read from the
  * socket in one call, and what it encrypts leaves in one call. So a connection
  * makes as few system calls as without TLS, none raises SIGPIPE, and nothing
- * waits inside OpenSSL but a record of which a part has not come yet. After the
- * handshake the kernel does it instead, where it can.
+ * waits inside OpenSSL but a record of which a part has not come yet.
  */
 #include "nic/tcp/tls.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,6 @@
 #include "base/log.h"
 #include "nic/tcp/key.h"
 #include "nic/tcp/ssl.h"
-#include "os/file.h"
 #include "os/inline.h"
 #include "os/socket.h"
 #include "os/thread.h"
@@ -48,7 +45,6 @@ struct wf_tcp_tls {
 	const struct wf_tcp_ssl *call;
 	SSL_CTX *ctx;
 	struct wf_tcp_key key;
-	bool kernel; /* the kernel knows TLS */
 	uint64_t rekey_after;
 	uint8_t *in; /* what came */
 	size_t in_at;
@@ -61,13 +57,10 @@ struct wf_tcp_tls {
 struct wf_tcp_session {
 	struct wf_tcp_tls *tls;
 	SSL *ssl;
-	BIO *socket; /* OpenSSL's own; for what it asks of the kernel */
 	int fd;
 	uint8_t mode;
 	bool mine;
 	bool other_key; /* the other side named a key that is not ours */
-	bool kernel_sends;
-	bool kernel_receives;
 	ssize_t broken; /* how the socket ended: 0 of its end, or -errno */
 	bool is_broken;
 	bool is_dry;   /* the last call for bytes found none */
@@ -149,13 +142,11 @@ static int bio_write(BIO *bio, const char *bytes, int len)
 
 static long bio_ctrl(BIO *bio, int cmd, long num, void *arg)
 {
-	const struct wf_tcp_ssl *call = wf_tcp_ssl_get();
-	struct wf_tcp_session *s = call->BIO_get_data(bio);
-
-	if (cmd == BIO_CTRL_FLUSH)
-		return 1;
-	/* Whether the kernel takes the keys, among others. */
-	return s && s->socket ? call->BIO_ctrl(s->socket, cmd, num, arg) : 0;
+	(void)bio;
+	(void)num;
+	(void)arg;
+	/* Among others it is asked whether the kernel takes the keys: never. */
+	return cmd == BIO_CTRL_FLUSH;
 }
 
 /* -- who is there ------------------------------------------------------------ */
@@ -245,19 +236,6 @@ static bool has_aes(void)
 }
 #endif
 
-/* A socket that is not connected cannot have it; that is said only where the
- * kernel knows it. */
-static bool kernel_has_tls(void)
-{
-	int fd = wf_os_socket(AF_INET, SOCK_STREAM, 0), err;
-
-	if (fd < 0)
-		return false;
-	err = wf_os_setsockopt(fd, IPPROTO_TCP, TCP_ULP, "tls", 4);
-	wf_os_close(fd);
-	return !err || err == -ENOTCONN;
-}
-
 static bool set_up(struct wf_tcp_tls *tls)
 {
 	const struct wf_tcp_ssl *call = tls->call;
@@ -265,8 +243,6 @@ static bool set_up(struct wf_tcp_tls *tls)
 
 	call->SSL_CTX_set_options(ctx,
 				  SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
-	if (tls->kernel)
-		call->SSL_CTX_set_options(ctx, SSL_OP_ENABLE_KTLS);
 	call->SSL_CTX_ctrl(ctx, SSL_CTRL_SET_SESS_CACHE_MODE,
 			   SSL_SESS_CACHE_OFF, NULL);
 	/* Peers that say nothing take no buffers. */
@@ -300,7 +276,6 @@ static int make(struct wf_tcp_tls *tls, char *why, size_t room)
 		snprintf(why, room, "there is no memory for TLS");
 		return -ENOMEM;
 	}
-	tls->kernel = kernel_has_tls();
 	tls->rekey_after = REKEY_AFTER;
 	if (set_up(tls))
 		return 0;
@@ -358,10 +333,8 @@ void wf_tcp_tls_about(char *text, size_t room)
 	if (!call)
 		snprintf(text, room, WF_TCP_SSL_LIBRARY " cannot be loaded");
 	else
-		snprintf(text, room, "TLS 1.3 by OpenSSL %s (kTLS: %s)",
-			 call->OpenSSL_version(OPENSSL_VERSION_STRING),
-			 kernel_has_tls() ? "yes" :
-					    "no, this kernel has no tls");
+		snprintf(text, room, "TLS 1.3 by OpenSSL %s",
+			 call->OpenSSL_version(OPENSSL_VERSION_STRING));
 }
 
 /* -- of a connection --------------------------------------------------------- */
@@ -381,10 +354,7 @@ struct wf_tcp_session *wf_tcp_tls_begin(struct wf_tcp_tls *tls, int fd,
 	s->ssl = call->SSL_new(tls->ctx);
 	if (s->ssl)
 		bio = call->BIO_new(shared.method);
-	if (bio && tls->kernel)
-		s->socket = call->BIO_new_socket(fd, BIO_NOCLOSE);
-	if (!bio || (tls->kernel && !s->socket) ||
-	    !call->SSL_set_ex_data(s->ssl, 0, s)) {
+	if (!bio || !call->SSL_set_ex_data(s->ssl, 0, s)) {
 		call->BIO_free(bio);
 		call->ERR_clear_error();
 		wf_tcp_tls_end(s);
@@ -409,7 +379,6 @@ void wf_tcp_tls_end(struct wf_tcp_session *s)
 		return;
 	s->mode = OPEN; /* not a word */
 	s->tls->call->SSL_free(s->ssl);
-	s->tls->call->BIO_free(s->socket);
 	free(s->left);
 	free(s);
 }
@@ -417,6 +386,11 @@ void wf_tcp_tls_end(struct wf_tcp_session *s)
 const char *wf_tcp_tls_reason(const struct wf_tcp_session *s)
 {
 	return s->reason;
+}
+
+bool wf_tcp_tls_is_other(const struct wf_tcp_session *s)
+{
+	return s->other_key;
 }
 
 /* What OpenSSL says of the last failure. */
@@ -450,15 +424,7 @@ static int begin_data(struct wf_tcp_session *s)
 	if (!call->SSL_session_reused(s->ssl)) {
 		snprintf(s->reason, sizeof(s->reason),
 			 "it did not use the key");
-		return -EACCES;
-	}
-	if (s->socket) {
-		s->kernel_sends =
-			call->BIO_ctrl(s->socket, BIO_CTRL_GET_KTLS_SEND, 0,
-				       NULL) > 0;
-		s->kernel_receives =
-			call->BIO_ctrl(s->socket, BIO_CTRL_GET_KTLS_RECV, 0,
-				       NULL) > 0;
+		return -EKEYREJECTED;
 	}
 	return 1;
 }
@@ -477,7 +443,7 @@ int wf_tcp_tls_shake(struct wf_tcp_session *s)
 	keep_reason(s);
 	if (s->is_broken)
 		return s->broken ? (int)s->broken : -ECONNRESET;
-	return -EACCES;
+	return -EKEYREJECTED;
 }
 
 static size_t length_of(const struct iovec *iov, unsigned int count)
@@ -605,25 +571,6 @@ static int send_out(struct wf_tcp_session *s)
 	return 0;
 }
 
-/* The kernel encrypts. It cannot change its key: another connection has one. */
-static ssize_t send_by_kernel(struct wf_tcp_session *s, const struct iovec *iov,
-			      unsigned int count, bool *full)
-{
-	const struct msghdr head = { .msg_iov = (struct iovec *)iov,
-				     .msg_iovlen = count };
-	ssize_t n;
-
-	if (s->sealed > s->tls->rekey_after)
-		return -ECANCELED;
-	n = wf_os_sendmsg(s->fd, &head, 0);
-	if (is_busy(n))
-		n = 0;
-	*full = n >= 0 && (size_t)n < length_of(iov, count);
-	if (n > 0)
-		s->sealed += (size_t)n;
-	return n;
-}
-
 ssize_t wf_tcp_tls_send(struct wf_tcp_session *s, const struct iovec *iov,
 			unsigned int count, bool *full)
 {
@@ -632,8 +579,6 @@ ssize_t wf_tcp_tls_send(struct wf_tcp_session *s, const struct iovec *iov,
 	int ret;
 
 	*full = false;
-	if (s->kernel_sends)
-		return send_by_kernel(s, iov, count, full);
 	if (s->left) {
 		ret = flush(s);
 		*full = ret == -EAGAIN;
@@ -668,8 +613,6 @@ ssize_t wf_tcp_tls_take(struct wf_tcp_session *s, void *bytes, size_t len)
 	size_t got = 0;
 	int ok;
 
-	if (s->kernel_receives)
-		return wf_os_recv(s->fd, bytes, len, 0);
 	s->mode = DIRECT;
 	ok = call->SSL_read_ex(s->ssl, bytes, len, &got);
 	s->mode = OPEN;
@@ -719,15 +662,8 @@ ssize_t wf_tcp_tls_recv(struct wf_tcp_session *s, const struct iovec *iov,
 {
 	struct wf_tcp_tls *tls = s->tls;
 	size_t room = length_of(iov, count), want = IN_ROOM;
-	struct msghdr head = { .msg_iov = (struct iovec *)iov,
-			       .msg_iovlen = count };
 	ssize_t n;
 
-	if (s->kernel_receives) {
-		n = wf_os_recvmsg(s->fd, &head, 0);
-		*drained = n < 0 || (size_t)n < room;
-		return n;
-	}
 	/* A record may be nearly here already. */
 	assert(room > 2 * (RECORD + RECORD_MORE));
 	if (want > room - RECORD - RECORD_MORE)

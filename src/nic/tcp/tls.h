@@ -40,11 +40,13 @@ struct wf_tcp_session *wf_tcp_tls_begin(struct wf_tcp_tls *tls, int fd,
 void wf_tcp_tls_end(struct wf_tcp_session *session);
 
 /* Goes on with the handshake. 1: both sides have proved that they know the key;
- * 0: the other side is to say something; -EACCES: it does not know it, or says
- * that we do not; another -errno: the connection is over. */
+ * 0: the other side is to say something; -EKEYREJECTED: it does not know it, or
+ * says that we do not; another -errno: the connection is over. */
 int wf_tcp_tls_shake(struct wf_tcp_session *session);
-/* Why it was -EACCES. */
+/* Why it was -EKEYREJECTED. */
 const char *wf_tcp_tls_reason(const struct wf_tcp_session *session);
+/* Whether the other side named a key, and not ours. */
+bool wf_tcp_tls_is_other(const struct wf_tcp_session *session);
 
 /* Bytes of the vector that were taken, as many as there is room for now, or
  * -errno. *@full: the socket has no more room; what was taken and did not leave

@@ -62,6 +62,12 @@ const char *wf_tcp_tls_reason(const struct wf_tcp_session *session)
 	return WHY;
 }
 
+bool wf_tcp_tls_is_other(const struct wf_tcp_session *session)
+{
+	(void)session;
+	return false;
+}
+
 ssize_t wf_tcp_tls_send(struct wf_tcp_session *session, const struct iovec *iov,
 			unsigned int count, bool *full)
 {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "nic/tcp/dev.h"
 #include "nic/tcp/tls.h"
@@ -89,6 +90,8 @@ static void test_files(void **state)
 	snprintf(path, sizeof(path), "%s/none", folder);
 	assert_int_equal(judge(path, why), -ENOENT);
 	assert_int_equal(judge(folder, why), -EINVAL);
+	assert_int_equal(judge("", why), -EINVAL);
+	assert_non_null(strstr(why, "names no file"));
 	assert_int_equal(judge("/dev/zero", why), -EINVAL);
 	/* A link of ours is as good as the file. */
 	snprintf(name, sizeof(name), "%s/link", folder);
@@ -198,6 +201,11 @@ static void test_keys(void **state)
 	assert_int_equal(COUNTED(&p.b, tls_handshakes), 1);
 	assert_int_equal(COUNTED(&p.b, tls_refused), 0);
 	pair_close(&p);
+	attr = pair_attr(AF_INET6);
+	attr.key_file = ours;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	pair_close(&p);
 	check_apart(ours, other);
 	check_apart(ours, NULL);
 	check_apart(NULL, ours);
@@ -274,6 +282,32 @@ struct link {
 
 /* To each of two NICs it is where the other one is: 127.0.0.8 and 127.0.0.9 in
  * place of 127.0.0.1. */
+#define AT_B 0x7f000008u
+#define AT_A 0x7f000009u
+
+/* A relay in the middle of a cable cannot be seen. Ours can, unless the sockets of
+ * A and of B show as their own address the one that the other side has for them. */
+enum { SEEN = 0, HIDES_A = 1, HIDES_B = 2 };
+static unsigned int hides = HIDES_A | HIDES_B;
+
+int getsockname(int fd, __SOCKADDR_ARG name, socklen_t *restrict len)
+{
+	int ret = (int)syscall(SYS_getsockname, fd, name.__sockaddr__, len);
+	struct sockaddr_in *local = (void *)name.__sockaddr__, peer;
+	socklen_t peer_len = sizeof(peer);
+	uint32_t from;
+
+	if (ret || local->sin_family != AF_INET ||
+	    getpeername(fd, (struct sockaddr *)&peer, &peer_len))
+		return ret;
+	from = ntohl(peer.sin_addr.s_addr);
+	if (from == AT_B && hides & HIDES_A)
+		local->sin_addr.s_addr = htonl(AT_A);
+	else if (from == AT_A && hides & HIDES_B)
+		local->sin_addr.s_addr = htonl(AT_B);
+	return 0;
+}
+
 struct relay {
 	int fds[2];
 	struct wf_addr addrs[2]; /* where it listens for each ... */
@@ -293,7 +327,7 @@ static void relay_open(struct relay *r, struct wf_nic *a, struct wf_nic *b)
 	r->to[1] = *wf_nic_addr(a);
 	for (uint32_t i = 0; i < 2; i++) {
 		r->addrs[i] = r->to[i];
-		r->addrs[i].in.sin_addr.s_addr = htonl(0x7f000008 + i);
+		r->addrs[i].in.sin_addr.s_addr = htonl(i ? AT_A : AT_B);
 		r->fds[i] = socket(
 			AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 		assert_true(r->fds[i] >= 0);
@@ -512,6 +546,71 @@ static void test_tampered(void **state)
 	pair_close(&p);
 }
 
+/* Who redirects a connection to another process of the job, or makes it seem to
+ * come from another, sees it refused, although both sides have the key. */
+static void test_astray(void **state)
+{
+	for (hides = SEEN; hides < (HIDES_A | HIDES_B); hides++) {
+		struct wf_nic_attr attr = pair_attr(AF_INET);
+		uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+		struct wf_nic_wc wc;
+		struct wf_nic_wr wr;
+		struct relay r;
+		struct pair p;
+
+		(void)state;
+		attr.key_file = ours;
+		attr.connect_ns = 300 * WF_NS_PER_MS;
+		pair_open_attr(&p, &attr, &attr);
+		relay_open(&r, p.a.nic, p.b.nic);
+		wr = pair_wr(&p.a, &p.b, 1);
+		assert_int_equal(wf_nic_ah_create(p.a.nic, &r.addrs[0], &wr.ah),
+				 0);
+		pair_recv(&p.b, 1, 0, 64);
+		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
+		while (!wf_nic_cq_poll(p.a.cq, &wc, 1)) {
+			pair_progress(&p);
+			relay_pass(&r);
+			assert_true(wf_base_clock_ns() < end);
+		}
+		assert_int_equal(wc.status, WF_NIC_UNREACH);
+		assert_true(COUNTED(&p.b, tls_handshakes) > 0);
+		assert_true(COUNTED(&p.b, tls_refused) > 0);
+		assert_true(COUNTED(&p.a, tls_refused) > 0);
+		assert_int_equal(COUNTED(&p.b, rx_msgs), 0);
+		assert_int_equal(COUNTED(&p.b, accepts), 0);
+		relay_close(&r);
+		/* By the right way they find each other. */
+		hello(&p);
+		pair_close(&p);
+	}
+}
+
+/* Of a stranger the user is not told aloud, so that he is told of a peer. */
+static void test_strangers(void **state)
+{
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+	struct wf_tcp_dev *dev;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	attr.key_file = ours;
+	pair_open_attr(&p, &attr, &attr);
+	dev = wf_tcp_dev_of(p.b.nic);
+	fd = knock(&p.b, "GET / HTTP/1.1", 14);
+	while (!COUNTED(&p.b, tls_refused))
+		wf_nic_progress(p.b.nic);
+	assert_int_equal(dev->told_key, 0);
+	close(fd);
+	fd = knock(&p.b, "wt", 2);
+	while (COUNTED(&p.b, tls_refused) < 2)
+		wf_nic_progress(p.b.nic);
+	assert_int_not_equal(dev->told_key, 0);
+	close(fd);
+	pair_close(&p);
+}
+
 /* -- data -------------------------------------------------------------------- */
 
 static void move(struct pair *p, bool reads, uint32_t len, uint32_t seed)
@@ -576,11 +675,17 @@ static void test_close(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_files),	 cmocka_unit_test(test_newline),
-		cmocka_unit_test(test_clear),	 cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_flood),	 cmocka_unit_test(test_secret),
-		cmocka_unit_test(test_tampered), cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_newline),
+		cmocka_unit_test(test_clear),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_secret),
+		cmocka_unit_test(test_tampered),
+		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_close),
+		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_astray),
 	};
 
 	pair_device = "tcp";
