@@ -469,40 +469,6 @@ static void test_calls_back(void **state)
 	end(&driver);
 }
 
-static void *unregister(void *arg)
-{
-	uintptr_t done = 0;
-
-	for (int i = 0; i < 100000; i++)
-		done += wd_alg_comp_unregister(arg) != -EBUSY;
-	return (void *)done;
-}
-
-/* Whoever has a reference finds the driver, also while somebody tries to
- * unregister it. */
-static void test_referenced(void **state)
-{
-	static struct wd_alg_comp driver;
-	struct wf_alg_want want = { .level = -1, .name = "referenced" };
-	struct wf_alg_slot *slot;
-	pthread_t thread;
-	void *done;
-
-	(void)state;
-	driver = driver_of("referenced");
-	begin(&driver, NONE);
-	slot = wf_alg_registry_get(&want);
-	assert_non_null(slot);
-	assert_int_equal(pthread_create(&thread, NULL, unregister, &driver), 0);
-	while (pthread_tryjoin_np(thread, &done)) {
-		for (int i = 0; i < 1000; i++)
-			assert_non_null(wf_alg_registry_driver(slot));
-	}
-	assert_null(done);
-	wf_alg_registry_put(slot);
-	end(&driver);
-}
-
 /* Failures of a device: it may come back. */
 static void test_dies(void **state)
 {
@@ -667,7 +633,6 @@ int main(void)
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_directions),
 		cmocka_unit_test(test_calls_back),
-		cmocka_unit_test(test_referenced),
 		cmocka_unit_test(test_dies),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_limits),

@@ -407,34 +407,6 @@ static void test_copies(void **state)
 	}
 }
 
-/* A device takes 64 MiB of room at most: where there is more, and it is needed,
- * another driver does the job. */
-static void test_large_room(void **state)
-{
-	const size_t size = 65u << 20;
-	struct wd_comp_ctx pack = { .comp_level = 1, .driver = "libdeflate" };
-	struct wd_comp_ctx ctx = { 0 };
-	uint8_t *zeros = calloc(1, size), *unpacked = malloc(size);
-	uint8_t *small = malloc(size / 64);
-	size_t in = size, len = size / 64, room = size;
-	struct rig rig;
-
-	(void)state;
-	assert_non_null(zeros);
-	assert_non_null(unpacked);
-	assert_non_null(small);
-	assert_int_equal(wd_alg_deflate(&pack, zeros, &in, small, &len), 0);
-	only(&rig, WD_IOMMU_SVA);
-	assert_int_equal(wd_alg_inflate(&ctx, small, &len, unpacked, &room), 0);
-	assert_int_equal(room, size);
-	assert_memory_equal(unpacked, zeros, size);
-	assert_string_not_equal(ctx.used, "device");
-	rig_kill(&rig);
-	free(small);
-	free(unpacked);
-	free(zeros);
-}
-
 static int setup(void **state)
 {
 	(void)state;
@@ -455,7 +427,6 @@ int main(void)
 		cmocka_unit_test(test_channel),
 		cmocka_unit_test(test_third_party),
 		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_large_room),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
