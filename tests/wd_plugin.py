@@ -8,6 +8,7 @@ Its blocks have fixed codes, which no other driver chooses for such data: that i
 how the output tells who made it.
 """
 
+import errno
 import gzip
 import json
 import os
@@ -65,6 +66,27 @@ int main(void)
 		return 1;
 	puts(ctx.used);
 	return 0;
+}
+"""
+
+CALLER = r"""
+#include <stdio.h>
+#include <weft/wd_comp_drv.h>
+int compress(void *dst, unsigned long *dst_len, const void *src,
+	     unsigned long src_len);
+static int work(struct wd_comp_job *job) { (void)job; return -19; }
+static const struct wd_alg_comp table = { .name = "caller",
+	.can = WD_COMP_CAN_DEFLATE, .deflate = work };
+static const struct wd_alg_comp *const tables[] = { &table, 0 };
+const struct wd_driver wd_driver = { 1, sizeof(struct wd_driver), tables };
+__attribute__((constructor)) static void begin(void)
+{
+	static unsigned char in[50000], out[60000];
+	unsigned long len = sizeof(out);
+	int ret = compress(out, &len, in, sizeof(in));
+
+	printf("%d %d\n", ret, wd_alg_comp_register(&table));
+	fflush(stdout);
 }
 """
 
@@ -182,6 +204,20 @@ def check_bad(folder, bad):
             fail(f"{name}: {why}: {said.stderr.decode()}")
 
 
+def check_caller(top):
+    """A plug-in that calls back while it is loaded does not stop the process:
+    it compresses by the drivers before it, and is told that it must not
+    register any."""
+    folder = os.path.join(top, "caller")
+    os.mkdir(folder)
+    compile_c(CALLER, os.path.join(folder, "caller.so"), "-shared", "-fPIC")
+    said = run([sys.executable, "-c", "import zlib; zlib.compress(b'0' * 999)"],
+               {"LD_PRELOAD": LIBRARY, "WD_DRIVER_PATH": folder})
+    if said.stdout.decode() != f"0 {-errno.EDEADLK}\n" or \
+            said.stderr.count(b"must not call it while it is loaded") != 1:
+        fail(f"a plug-in that calls back: {said.stdout} {said.stderr}")
+
+
 def check_devd(folder, top):
     """A plug-in behind the device process serves who does not have it."""
     name = os.path.join(top, "devd")
@@ -238,6 +274,7 @@ def main():
         check_command(folder)
         check_info(folder, bad)
         check_bad(folder, bad)
+        check_caller(top)
         check_devd(folder, top)
         check_setuid(folder, top)
 

@@ -81,15 +81,18 @@ struct wd_comp_limits {
 	uint32_t align;	    /* of src and dst, a power of two; 0: any */
 	uint64_t src_max;   /* bytes of one job; 0: no limit */
 	uint64_t dst_max;
-	uint32_t timeout_ms; /* for one job; 0: 10 s */
-	uint32_t memory;     /* WD_COMP_MEM_* */
+	/* For one job, from when those submitted before it are back; 0: 10 s. */
+	uint32_t timeout_ms;
+	uint32_t memory; /* WD_COMP_MEM_* */
 };
 
 /*
  * A driver works on raw deflate data; formats, checksums and chunking are
  * done above it. All members may be called from several threads at once, but on
  * one channel or stream only by one thread at a time; none may call back into
- * this interface.
+ * this interface. While a plug-in is loaded, and from init(), it may compress in
+ * this thread: the drivers before it do that. wd_alg_comp_register() and
+ * _unregister() are -EDEADLK there.
  *
  * A job's result is 0, -ENOSPC, -EBADMSG, -ENODATA or -ENOMEM. Any other error
  * hands it to the next driver, and so it is with -ENODEV (the device is gone)
@@ -148,14 +151,16 @@ struct wd_alg_comp {
 	 * open_chan: a channel for jobs that need @can, WD_COMP_CAN_DEFLATE or
 	 * _INFLATE. @ch is the application's (requested, not started; it stays
 	 * the application's) or NULL: one of the driver's own. 0, or -errno, which
-	 * makes the job another driver's.
+	 * makes the job another driver's. For a @ch, @can is first all of the two
+	 * that the table has; a driver that cannot do both on one channel
+	 * fails, and is then asked for the one that the first job needs.
 	 */
 	int (*open_chan)(void **chan, struct wd_chan *ch, unsigned int can);
 	/* Drops the jobs that are on it, too: that is how they are cancelled.
 	 * When it returns, the device touches no memory of theirs. */
 	void (*close_chan)(void *chan);
 	/* Takes the first jobs of @jobs, and says how many: 0 if the channel is
-	 * full. -errno: it takes none and never will. A job is the driver's until
+	 * full (without a job on it for timeout_ms: a fault). -errno: it takes none and never will. A job is the driver's until
 	 * poll() has given it back, unless ->done says that it is over. */
 	int (*submit)(void *chan, struct wd_comp_job *const *jobs,
 		      unsigned int n);

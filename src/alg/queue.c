@@ -28,10 +28,17 @@
 /* Others may want to submit meanwhile. */
 #define WAIT_SHARED 1
 #define TIMEOUT_MS 10000u
+/* The part of the time-out that may pass between two looks at a queue. What is
+ * more does not count: the process was stopped, or had other work, and the
+ * device may have been served by it. */
+#define LOOKS 8
 
-struct flight {
-	struct wd_comp_job *job;
-	uint64_t until;
+#define DIRECTIONS (WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE)
+
+/* How long we have been looking for something that does not come. */
+struct patience {
+	uint64_t looked; /* when */
+	uint64_t spent;	 /* since it began, in ns */
 };
 
 struct wf_alg_queue {
@@ -49,7 +56,8 @@ struct wf_alg_queue {
 	struct wf_list link; /* among the idle */
 	unsigned int depth;
 	unsigned int in_flight;
-	struct flight flight[]; /* oldest first */
+	struct patience oldest;	      /* for flight[0], since it is that */
+	struct wd_comp_job *flight[]; /* oldest first */
 };
 
 static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -160,8 +168,8 @@ static void end_locked(struct wf_alg_queue *q)
 		q->driver->close_chan(q->chan);
 	q->chan = NULL;
 	for (unsigned int i = 0; i < q->in_flight; i++) {
-		q->flight[i].job->result = -ENODEV;
-		deliver(q->flight[i].job);
+		q->flight[i]->result = -ENODEV;
+		deliver(q->flight[i]);
 	}
 	q->in_flight = 0;
 }
@@ -264,6 +272,24 @@ static void released(void *user)
 	close_queue(user);
 }
 
+/* For both directions if the driver can, as the channel is all that the
+ * application has; otherwise for the one of the first job. */
+static struct wf_alg_queue *open_on(struct wf_alg_slot *slot,
+				    struct wd_chan *ch, unsigned int can)
+{
+	unsigned int all = wf_alg_registry_driver(slot)->can & DIRECTIONS;
+	struct wf_alg_queue *q = open_queue(slot, ch, all);
+
+	return q || all == can ? q : open_queue(slot, ch, can);
+}
+
+/* Another driver's, or of the other direction: not for this job. */
+static struct wf_alg_queue *
+if_fit(struct wf_alg_queue *q, const struct wf_alg_slot *slot, unsigned int can)
+{
+	return q && q->slot == slot && (q->can & can) == can ? q : NULL;
+}
+
 struct wf_alg_queue *wf_alg_queue_of(struct wf_alg_slot *slot,
 				     struct wd_chan *ch, unsigned int can)
 {
@@ -274,12 +300,12 @@ struct wf_alg_queue *wf_alg_queue_of(struct wf_alg_slot *slot,
 		return NULL;
 	q = atomic_load_explicit(&core->user, memory_order_acquire);
 	if (wf_likely(q))
-		return q->slot == slot ? q : NULL;
+		return if_fit(q, slot, can);
 	pthread_once(&once, setup);
 	pthread_mutex_lock(&attach_lock);
 	q = atomic_load(&core->user);
 	if (!q) {
-		q = open_queue(slot, ch, can);
+		q = open_on(slot, ch, can);
 		if (q) {
 			q->shared = true;
 			core->user_close = released;
@@ -287,7 +313,7 @@ struct wf_alg_queue *wf_alg_queue_of(struct wf_alg_slot *slot,
 		}
 	}
 	pthread_mutex_unlock(&attach_lock);
-	return q && q->slot == slot ? q : NULL;
+	return if_fit(q, slot, can);
 }
 
 /* -- what drivers say ------------------------------------------------------ */
@@ -323,9 +349,27 @@ static void finish_locked(struct wf_alg_queue *q, struct wd_comp_job *job)
 	deliver(job);
 }
 
-static bool is_late(const struct wf_alg_queue *q)
+static uint64_t timeout_of(const struct wf_alg_queue *q)
 {
-	return q->in_flight && wf_base_clock_ns() > q->flight[0].until;
+	const struct wd_comp_limits *l = &q->driver->limits;
+
+	return (l->timeout_ms ? l->timeout_ms : TIMEOUT_MS) * WF_NS_PER_MS;
+}
+
+static void begin(struct patience *p)
+{
+	*p = (struct patience){ .looked = wf_base_clock_ns() };
+}
+
+/* Whether it has lasted longer than the driver may take. */
+static bool is_late(const struct wf_alg_queue *q, struct patience *p)
+{
+	uint64_t now = wf_base_clock_ns(), timeout = timeout_of(q);
+	uint64_t passed = now - p->looked;
+
+	p->looked = now;
+	p->spent += passed < timeout / LOOKS ? passed : timeout / LOOKS;
+	return p->spent > timeout;
 }
 
 /* False: it has no such job. */
@@ -333,10 +377,13 @@ static bool take_back(struct wf_alg_queue *q, const struct wd_comp_job *job)
 {
 	unsigned int i = 0;
 
-	while (i < q->in_flight && q->flight[i].job != job)
+	while (i < q->in_flight && q->flight[i] != job)
 		i++;
 	if (i == q->in_flight)
 		return false;
+	/* Those behind it had to wait for it. */
+	if (!i)
+		begin(&q->oldest);
 	q->in_flight--;
 	memmove(&q->flight[i], &q->flight[i + 1],
 		(q->in_flight - i) * sizeof(q->flight[0]));
@@ -368,7 +415,7 @@ static int poll_locked(struct wf_alg_queue *q)
 						  "does not have");
 		finish_locked(q, done[i]);
 	}
-	if (!n && is_late(q))
+	if (!n && q->in_flight && is_late(q, &q->oldest))
 		return distrust_locked(q, "did not finish a job in time");
 	return n;
 }
@@ -376,10 +423,6 @@ static int poll_locked(struct wf_alg_queue *q)
 static int submit_locked(struct wf_alg_queue *q,
 			 struct wd_comp_job *const *jobs, unsigned int n)
 {
-	const struct wd_alg_comp *d = q->driver;
-	unsigned int ms =
-		d->limits.timeout_ms ? d->limits.timeout_ms : TIMEOUT_MS;
-	uint64_t until;
 	int taken;
 
 	if (q->foreign || !q->chan)
@@ -388,20 +431,21 @@ static int submit_locked(struct wf_alg_queue *q,
 		n = q->depth - q->in_flight;
 	if (!n)
 		return 0;
-	taken = d->submit(q->chan, jobs, n);
+	taken = q->driver->submit(q->chan, jobs, n);
 	if (taken < 0) {
 		end_locked(q);
 		return -ENODEV;
 	}
 	if ((unsigned int)taken > n)
 		return distrust_locked(q, "took more jobs than it was given");
-	until = wf_base_clock_ns() + ms * WF_NS_PER_MS;
 	for (int i = 0; i < taken; i++) {
-		if (jobs[i]->done)
+		if (jobs[i]->done) {
 			finish_locked(q, jobs[i]);
-		else
-			q->flight[q->in_flight++] =
-				(struct flight){ jobs[i], until };
+			continue;
+		}
+		if (!q->in_flight)
+			begin(&q->oldest);
+		q->flight[q->in_flight++] = jobs[i];
 	}
 	return taken;
 }
@@ -438,6 +482,7 @@ int wf_alg_queue_poll(struct wf_alg_queue *q)
 void wf_alg_queue_wait(struct wf_alg_queue *q, int timeout_ms)
 {
 	static const struct timespec nap = { .tv_nsec = NAP_NS };
+	int look_ms = (int)(timeout_of(q) / WF_NS_PER_MS / LOOKS);
 	bool sleeps;
 
 	pthread_mutex_lock(&q->lock);
@@ -450,6 +495,9 @@ void wf_alg_queue_wait(struct wf_alg_queue *q, int timeout_ms)
 		nanosleep(&nap, NULL);
 		return;
 	}
+	/* Time that is slept here counts for time-outs. */
+	if (timeout_ms > look_ms)
+		timeout_ms = look_ms ? look_ms : 1;
 	q->driver->wait(q->chan, timeout_ms);
 	pthread_mutex_lock(&q->lock);
 	q->sleeping = false;
@@ -471,15 +519,35 @@ static bool is_done(struct wf_alg_queue *q, const struct wd_comp_job *job)
 	return done;
 }
 
+/* It took no job: -ENODEV when it has nothing to do either, and that for longer
+ * than a job may last. */
+static int wait_for_room(struct wf_alg_queue *q, struct patience *empty)
+{
+	int ret;
+
+	pthread_mutex_lock(&q->lock);
+	ret = poll_locked(q);
+	if (ret || q->in_flight || !empty->looked)
+		begin(empty);
+	else if (is_late(q, empty))
+		ret = distrust_locked(q, "takes no job, though it has none");
+	pthread_mutex_unlock(&q->lock);
+	if (!ret)
+		wf_alg_queue_wait(q, WAIT_SHARED);
+	return ret < 0 ? ret : 0;
+}
+
 int wf_alg_queue_run(struct wf_alg_queue *q, struct wd_comp_job *job)
 {
+	struct patience empty = { 0 };
 	uint64_t until = 0;
 	int taken;
 
 	job->owner = NULL;
 	while (!(taken = wf_alg_queue_submit(q, &job, 1))) {
-		if (!wf_alg_queue_poll(q))
-			wf_alg_queue_wait(q, WAIT_SHARED);
+		taken = wait_for_room(q, &empty);
+		if (taken)
+			break;
 	}
 	if (taken < 0)
 		return taken;

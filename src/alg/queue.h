@@ -3,7 +3,8 @@
  * A channel of a driver with the jobs that are on it. What a driver says is
  * checked here, once for all of them: a job that it does not have, lengths that
  * cannot be, and a job that does not come back in time end the channel, and the
- * driver is not asked again. Each job that was taken ends exactly once.
+ * driver is not asked again. The time of a job begins when those submitted before
+ * it are back; time in which nobody looks counts for an eighth of it at most. Each job that was taken ends exactly once.
  *
  * Any number of threads may use one queue: whoever polls gives every job that is
  * done to its owner.
@@ -36,7 +37,8 @@ struct wf_alg_queue *wf_alg_queue_get(struct wf_alg_slot *slot,
 void wf_alg_queue_put(struct wf_alg_queue *q);
 
 /* The queue on an application's channel: made at the first use, closed by
- * wd_release_channel(). NULL if the driver does not take the channel. */
+ * wd_release_channel(). NULL if the driver does not take the channel, or has it
+ * for the other direction. */
 struct wf_alg_queue *wf_alg_queue_of(struct wf_alg_slot *slot,
 				     struct wd_chan *ch, unsigned int can);
 

@@ -21,6 +21,8 @@
 
 #include "alg/registry.h"
 #include "alg/wrap.h"
+#include "base/clock.h"
+#include "chan/core.h"
 
 #define SIZE 20000u
 #define JOBS 24
@@ -39,7 +41,11 @@ enum fault {
 	TOO_MANY,    /* more than it was given */
 	REFUSES,     /* -ENOTSUP for the job: no fault of the driver */
 	BREAKS,	     /* -EIO for the job */
+	FULL,	     /* takes none, and has none */
+	ONE_BY_ONE,  /* no fault: each takes PACE after the one before it */
 };
+
+#define PACE (20 * WF_NS_PER_MS)
 
 /* What the driver of these tests is to do, and what it saw. */
 static enum fault fault;
@@ -48,6 +54,7 @@ static unsigned int queued, most, submits, opened, closed, last_chan;
 static bool hold; /* poll() finds nothing */
 static useconds_t delay_us;
 static pthread_t submitter;
+static uint64_t last_done;
 
 static int t_open(void **chan, struct wd_chan *ch, unsigned int can)
 {
@@ -86,8 +93,12 @@ static int t_submit(void *chan, struct wd_comp_job *const *jobs, unsigned int n)
 	submitter = pthread_self();
 	if (fault == SUBMIT_DIES)
 		return -EIO;
+	if (fault == FULL)
+		return 0;
 	if (fault == TOO_MANY)
 		return (int)n + 1;
+	if (fault == ONE_BY_ONE && !queued)
+		last_done = wf_base_clock_ns();
 	for (unsigned int i = 0; i < n; i++) {
 		assert_false(jobs[i]->inflate);
 		if (fault == AT_ONCE) {
@@ -116,6 +127,12 @@ static int t_poll(void *chan, struct wd_comp_job **done, unsigned int n)
 		return -EIO;
 	if (delay_us)
 		usleep(delay_us);
+	if (fault == ONE_BY_ONE) {
+		if (wf_base_clock_ns() < last_done + PACE)
+			return 0;
+		last_done = wf_base_clock_ns();
+		n = 1;
+	}
 	if (fault == STRANGER) {
 		done[0] = &stranger;
 		return 1;
@@ -216,6 +233,8 @@ static void test_sync(void **state)
 }
 
 static int calls[JOBS];
+static struct wd_comp_ctx slow_ctx[JOBS];
+static uint8_t slow_outs[JOBS][SIZE + 200];
 
 static void count(struct wd_comp_ctx *ctx, int result, void *arg)
 {
@@ -303,6 +322,153 @@ static void test_async_dies(void **state)
 	end(&driver);
 }
 
+static void start(int n)
+{
+	memset(calls, 0, sizeof(calls));
+	for (int i = 0; i < n; i++) {
+		slow_ctx[i] = (struct wd_comp_ctx){ .alg_type = WD_COMP_GZIP,
+						    .comp_level = 6 };
+		assert_int_equal(wd_alg_async_deflate(&slow_ctx[i], count,
+						      &calls[i], data, SIZE,
+						      slow_outs[i],
+						      sizeof(slow_outs[i])),
+				 0);
+	}
+}
+
+static void await(int n, const char *by)
+{
+	for (int done = 0; done < n; done += wd_alg_poll(0))
+		assert_int_equal(wd_alg_wait(-1), 0);
+	for (int i = 0; i < n; i++) {
+		assert_int_equal(calls[i], 1);
+		assert_string_equal(slow_ctx[i].used, by);
+	}
+	wd_alg_async_fini();
+}
+
+/* A device is not late because many jobs are before one, nor because nobody
+ * has looked at it: all of that takes longer than the time-out of one job. */
+static void test_busy(void **state)
+{
+	static struct wd_alg_comp driver;
+
+	(void)state;
+	driver = driver_of("busy");
+	begin(&driver, ONE_BY_ONE);
+	start(DEPTH);
+	await(DEPTH, "busy");
+	fault = NONE;
+	hold = true;
+	start(1);
+	usleep(3000 * driver.limits.timeout_ms);
+	assert_int_equal(wd_alg_poll(0), 0);
+	hold = false;
+	await(1, "busy");
+	end(&driver);
+}
+
+/* -- an application's channel ---------------------------------------------- */
+
+static unsigned int opened_for, inflates;
+static bool both;
+
+static int ch_open(void **chan, struct wd_chan *ch, unsigned int can)
+{
+	static int channel;
+
+	assert_non_null(ch);
+	if (!both && can != WD_COMP_CAN_DEFLATE && can != WD_COMP_CAN_INFLATE)
+		return -ENOTSUP;
+	opened++;
+	opened_for = can;
+	*chan = &channel;
+	return 0;
+}
+
+static int ch_submit(void *chan, struct wd_comp_job *const *jobs,
+		     unsigned int n)
+{
+	(void)chan;
+	for (unsigned int i = 0; i < n; i++) {
+		jobs[i]->done = 1;
+		if (!jobs[i]->inflate) {
+			work(jobs[i]);
+			continue;
+		}
+		inflates++;
+		jobs[i]->result = -ENOTSUP;
+	}
+	return (int)n;
+}
+
+/* A channel gets the jobs for which it was opened, and no others. */
+static void test_directions(void **state)
+{
+	static struct wd_alg_comp driver;
+
+	(void)state;
+	driver = driver_of("directions");
+	driver.can |= WD_COMP_CAN_INFLATE;
+	driver.api = "directions";
+	driver.open_chan = ch_open;
+	driver.submit = ch_submit;
+	for (int i = 0; i < 2; i++) {
+		struct uacce_dev_info info = { 0 };
+		struct wf_chan_core core = { 0 };
+		struct wd_chan ch = { .core = &core, .dev_info = &info };
+		struct wd_comp_ctx ctx = { .ch = &ch, .comp_level = 6 };
+		size_t in = SIZE, len = sizeof(out), room = sizeof(plain);
+
+		strcpy(info.api, driver.api);
+		both = i;
+		inflates = 0;
+		begin(&driver, NONE);
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, out, &len), 0);
+		assert_string_equal(ctx.used, "directions");
+		assert_int_equal(opened_for,
+				 WD_COMP_CAN_DEFLATE |
+					 (both ? WD_COMP_CAN_INFLATE : 0));
+		assert_int_equal(wd_alg_inflate(&ctx, out, &len, plain, &room),
+				 0);
+		assert_int_equal(room, SIZE);
+		assert_int_equal(inflates, both);
+		assert_int_equal(opened, 1);
+		core.user_close(core.user);
+		end(&driver);
+	}
+}
+
+/* -- registration ---------------------------------------------------------- */
+
+static struct wd_alg_comp second;
+static int second_result;
+static const char *used_in_init;
+
+static int calling_init(void)
+{
+	second_result = wd_alg_comp_register(&second);
+	used_in_init = pack(data);
+	return 0;
+}
+
+/* A driver that calls back while it is registered is told so; it does not stop
+ * the process. */
+static void test_calls_back(void **state)
+{
+	static struct wd_alg_comp driver;
+
+	(void)state;
+	second = driver_of("second");
+	driver = driver_of("calls back");
+	driver.init = calling_init;
+	begin(&driver, NONE);
+	assert_int_equal(second_result, -EDEADLK);
+	assert_string_not_equal(used_in_init, "calls back");
+	assert_string_equal(pack(data), "calls back");
+	end(&driver);
+}
+
 /* Failures of a device: it may come back. */
 static void test_dies(void **state)
 {
@@ -326,14 +492,16 @@ static void test_dies(void **state)
 static void test_faults(void **state)
 {
 	static const enum fault faults[] = { NEVER,	STRANGER, TOO_LONG,
-					     TOO_SHORT, TOO_MANY, TWICE };
+					     TOO_SHORT, TOO_MANY, TWICE,
+					     FULL };
 	static const char *const names[] = { "never",	 "stranger",
 					     "too long", "too short",
-					     "too many", "twice" };
-	static struct wd_alg_comp drivers[6];
+					     "too many", "twice",
+					     "full" };
+	static struct wd_alg_comp drivers[7];
 
 	(void)state;
-	for (size_t i = 0; i < 6; i++) {
+	for (size_t i = 0; i < 7; i++) {
 		drivers[i] = driver_of(names[i]);
 		begin(&drivers[i], faults[i]);
 		/* The second completion is found by the second job. */
@@ -462,6 +630,9 @@ int main(void)
 		cmocka_unit_test(test_sync),
 		cmocka_unit_test(test_async),
 		cmocka_unit_test(test_async_dies),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_directions),
+		cmocka_unit_test(test_calls_back),
 		cmocka_unit_test(test_dies),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_limits),

@@ -2,10 +2,10 @@
 /*
  * A small table of slots, and behind it the drivers: what was registered, as a
  * whole table, whatever size the driver's own has. A driver that was known once
- * stays in memory, so that whoever has seen it may read its table. A reader counts itself into a slot, then looks again
- * whether the driver is still there; unregistration takes the driver out, then
- * looks whether anybody counts. Both orders are sequentially consistent, so
- * that one of the two sees the other.
+ * stays in memory, so that whoever has seen it may read its table. A reader
+ * counts itself into a slot, then looks again whether the driver is still there.
+ * Unregistration replaces a count of 0 by LEAVING, which turns readers away, and
+ * only then takes the driver out: whoever has a reference always finds it.
  */
 #include "alg/registry.h"
 
@@ -21,10 +21,12 @@
 #include "alg/drivers.h"
 #include "alg/plugin.h"
 #include "alg/queue.h"
+#include "base/cpu.h"
 #include "base/log.h"
 #include "weft/wd.h"
 
 #define SLOTS 32 /* bits of want.except */
+#define LEAVING (1u << 31)
 
 /* Up to here tables without WD_COMP_SIZED go. */
 #define OLD_SIZE offsetof(struct wd_alg_comp, version)
@@ -41,7 +43,7 @@ struct entry {
 
 struct wf_alg_slot {
 	_Atomic(struct entry *) entry;
-	atomic_int refs;
+	atomic_uint refs; /* LEAVING: no more of them */
 };
 
 static const struct wd_alg_comp *const builtin[] = {
@@ -64,6 +66,9 @@ static atomic_bool preferred_sought;
 static bool reproducible; /* WD_COMP_REPRODUCIBLE */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* This thread loads or registers a driver: what the driver calls meanwhile must
+ * wait neither for the end of loading nor for the lock. */
+static __thread bool registering;
 
 static bool is_complete(const struct wd_alg_comp *d)
 {
@@ -158,11 +163,20 @@ static void add_builtin(void)
 
 	preferred = setting("WD_COMP_DRIVER");
 	reproducible = value && strcmp(value, "0") != 0;
+	registering = true;
 	/* Without the lock: nobody takes it before this is over, and a child
 	 * forked meanwhile does this again (pthread_once() sees to that). */
 	for (size_t i = 0; builtin[i]; i++)
 		add_locked(builtin[i], "built in");
 	wf_alg_plugin_load();
+	registering = false;
+}
+
+/* A driver that calls us while it is loaded gets the drivers before it. */
+static void need_drivers(void)
+{
+	if (wf_likely(!registering))
+		pthread_once(&once, add_builtin);
 }
 
 int wf_alg_registry_plug(const struct wd_alg_comp *driver, const char *from)
@@ -195,7 +209,7 @@ static void seek_preferred(void)
 
 bool wf_alg_registry_reproducible(void)
 {
-	pthread_once(&once, add_builtin);
+	need_drivers();
 	return reproducible;
 }
 
@@ -258,8 +272,10 @@ static bool is_better(const struct wd_alg_comp *a, const struct wd_alg_comp *b,
 
 struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 {
-	pthread_once(&once, add_builtin);
-	if (preferred &&
+	uint32_t except = want->except;
+
+	need_drivers();
+	if (preferred && !registering &&
 	    !atomic_load_explicit(&preferred_sought, memory_order_relaxed))
 		seek_preferred();
 	for (;;) {
@@ -270,8 +286,7 @@ struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 			const struct entry *e = atomic_load_explicit(
 				&slots[i].entry, memory_order_acquire);
 
-			if (!e || want->except >> i & 1 ||
-			    !can_do(&e->table, want) ||
+			if (!e || except >> i & 1 || !can_do(&e->table, want) ||
 			    !is_better(&e->table, best ? &best->table : NULL,
 				       want) ||
 			    atomic_load_explicit(&e->bad, memory_order_relaxed))
@@ -282,8 +297,9 @@ struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 		if (!slot)
 			return NULL;
 		/* Pairs with wd_alg_comp_unregister(). */
-		atomic_fetch_add(&slot->refs, 1);
-		if (atomic_load(&slot->entry) == best)
+		if (atomic_fetch_add(&slot->refs, 1) & LEAVING)
+			except |= wf_alg_registry_bit(slot);
+		else if (atomic_load(&slot->entry) == best)
 			return slot;
 		atomic_fetch_sub(&slot->refs, 1);
 	}
@@ -333,13 +349,25 @@ uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot)
 	return 1u << (slot - slots);
 }
 
+static int refuse_call(const char *call)
+{
+	wf_warn("%s: a driver must not call it while it is loaded or "
+		"registered; a plug-in names its drivers in wd_driver",
+		call);
+	return -EDEADLK;
+}
+
 int wd_alg_comp_register(const struct wd_alg_comp *driver)
 {
 	int ret;
 
-	pthread_once(&once, add_builtin);
+	if (registering)
+		return refuse_call("wd_alg_comp_register()");
+	need_drivers();
 	pthread_mutex_lock(&change);
+	registering = true;
 	ret = add_locked(driver, "program");
+	registering = false;
 	pthread_mutex_unlock(&change);
 	if (ret && driver && driver->name)
 		wf_info("driver %s was not registered: %s", driver->name,
@@ -354,20 +382,25 @@ int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 
 	if (!driver)
 		return -EINVAL;
-	pthread_once(&once, add_builtin);
+	if (registering)
+		return refuse_call("wd_alg_comp_unregister()");
+	need_drivers();
 	pthread_mutex_lock(&change);
 	for (int i = 0; i < SLOTS; i++) {
+		unsigned int none = 0;
+
 		e = atomic_load(&slots[i].entry);
 		if (!e || (e->source != driver && &e->table != driver))
 			continue;
 		/* Its idle channels are no use of it. */
 		wf_alg_queue_close_idle(&slots[i]);
 		/* Pairs with wf_alg_registry_get(). */
-		atomic_store(&slots[i].entry, NULL);
-		ret = 0;
-		if (atomic_load(&slots[i].refs)) {
-			atomic_store(&slots[i].entry, e);
-			ret = -EBUSY;
+		ret = -EBUSY;
+		if (atomic_compare_exchange_strong(&slots[i].refs, &none,
+						   LEAVING)) {
+			atomic_store(&slots[i].entry, NULL);
+			atomic_fetch_sub(&slots[i].refs, LEAVING);
+			ret = 0;
 		}
 		break;
 	}
@@ -379,7 +412,7 @@ int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 
 bool wf_alg_registry_known(unsigned int n, struct wf_alg_known *known)
 {
-	pthread_once(&once, add_builtin);
+	need_drivers();
 	for (int i = 0; i < SLOTS; i++) {
 		const struct entry *e = atomic_load(&slots[i].entry);
 
@@ -397,7 +430,7 @@ bool wf_alg_registry_known(unsigned int n, struct wf_alg_known *known)
 
 const char *wf_alg_registry_preferred(void)
 {
-	pthread_once(&once, add_builtin);
+	need_drivers();
 	return preferred;
 }
 

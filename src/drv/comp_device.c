@@ -138,6 +138,9 @@ static void take(struct wd_comp_job *job, const struct wf_drv_result *result)
 	job->produced = result->produced;
 	job->ended = result->flags & WF_DEVICE_DONE_FINAL;
 	job->result = result->status;
+	/* It was told of a part of the room only: another driver has it all. */
+	if (job->result == -ENOSPC && job->dst_len > WF_DEVICE_LEN_MAX)
+		job->result = -ENOTSUP;
 	job->copied += (uint64_t)result->copied + result->bounced;
 }
 
