@@ -81,12 +81,12 @@ static void look_at(struct wf_nic_attend *dev, struct look *look)
 	/* An owner who sleeps at the socket is woken himself. */
 	dev->watched = !atomic_load_explicit(dev->owner_asleep,
 					     memory_order_relaxed) &&
-		       look->count <= SOCKETS;
+		       !dev->blind && look->count <= SOCKETS;
 	if (dev->watched)
 		look->fds[look->count++] =
 			(struct pollfd){ .fd = dev->fd, .events = POLLIN };
 	else
-		look->crowded = look->count > SOCKETS;
+		look->crowded |= dev->blind || look->count > SOCKETS;
 }
 
 /* Before a sleep that is not short: from now on a call wakes us, one that came

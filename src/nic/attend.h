@@ -21,6 +21,9 @@ struct wf_nic_attend {
 	 * descriptor. Returns when there is something to do next, by the
 	 * monotonic clock; UINT64_MAX: never. Takes the device's lock. */
 	uint64_t (*step_in)(struct wf_nic_attend *attend, bool woken);
+	/* Set by step_in(): the descriptor is readable by something that only
+	 * the owner can take. Who sleeps at it would not sleep. */
+	bool blind;
 	bool on;
 	/* The attendant's. */
 	_Atomic uint32_t calls; /* of the owner */
