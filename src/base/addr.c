@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/place.h"
 #include "os/file.h"
 #include "os/socket.h"
@@ -83,14 +84,10 @@ bool wf_base_addr_equal(const struct wf_addr *a, const struct wf_addr *b)
 uint64_t wf_base_addr_hash(const struct wf_addr *addr)
 {
 	struct wf_addr plain = *addr;
-	const unsigned char *p = (const unsigned char *)&plain;
-	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
 
 	/* Addresses made by wf_base_addr_set() are zero where unused. */
 	wf_base_place_put(&plain, 0);
-	for (size_t i = 0; i < wf_base_addr_len(addr); i++)
-		hash = (hash ^ p[i]) * 0x100000001b3u;
-	return hash;
+	return wf_base_hash(&plain, wf_base_addr_len(addr));
 }
 
 uint16_t wf_base_addr_port(const struct wf_addr *addr)

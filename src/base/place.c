@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "os/file.h"
 #include "os/net.h"
 
@@ -24,14 +25,13 @@ static uint64_t mix(uint64_t hash)
 
 uint64_t wf_base_place_own(void)
 {
-	uint64_t hash = 0xcbf29ce484222325u, space;
+	uint64_t hash, space;
 	char boot[64];
 
 	if (wf_os_read_text(BOOT_ID, boot, sizeof(boot)) <= 0 ||
 	    wf_os_netns(&space))
 		return 0;
-	for (const char *c = boot; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+	hash = wf_base_hash(boot, strlen(boot));
 	/* Never 0. The kernel counts namespaces: the lower bits of two that are
 	 * there at the same time differ. */
 	return (mix(hash) >> 40 | 1) << 24 | (space & 0xffffff);

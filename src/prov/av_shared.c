@@ -13,6 +13,7 @@
 
 #include "base/cpu.h"
 #include "base/memfd.h"
+#include "base/hash.h"
 #include "base/place.h"
 #include "os/file.h"
 #include "os/memory.h"
@@ -75,15 +76,13 @@ static bool is_name(const char *name)
 /* -- the creator ----------------------------------------------------------- */
 
 /* A name in the abstract namespace goes to one process, and goes back when that
- * ends. It is hashed (FNV) because a socket's is shorter than an AV's. */
+ * ends. It is hashed because a socket's is shorter than an AV's. */
 static int claim_name(const char *name)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	uint64_t hash = 0xcbf29ce484222325u;
+	uint64_t hash = wf_base_hash(name, strlen(name));
 	int fd, len, err;
 
-	for (const char *at = name; *at; at++)
-		hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
 	len = snprintf(sun.sun_path + 1, sizeof(sun.sun_path) - 1,
 		       WF_AV_SHARED_FILE "%u/%016llx", wf_os_geteuid(),
 		       (unsigned long long)hash);
