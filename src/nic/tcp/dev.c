@@ -237,7 +237,7 @@ static void tcp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	}
 	dev->strangers++;
 	dev->now = wf_base_clock_ns();
-	wf_tcp_peer_let_go(dev, peer);
+	wf_tcp_peer_release(dev, peer);
 }
 
 static bool tcp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
