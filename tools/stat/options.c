@@ -13,7 +13,7 @@
 
 #define LONGEST_S 86400
 
-enum { OPT_JSON = 256, OPT_OPENMETRICS };
+enum { OPT_JSON = 256 };
 
 static const struct option long_options[] = {
 	{ "count", required_argument, NULL, 'n' },
@@ -22,7 +22,6 @@ static const struct option long_options[] = {
 	{ "sort", required_argument, NULL, 's' },
 	{ "paths", no_argument, NULL, 'P' },
 	{ "json", no_argument, NULL, OPT_JSON },
-	{ "openmetrics", optional_argument, NULL, OPT_OPENMETRICS },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -30,46 +29,48 @@ static const struct option long_options[] = {
 static const char help[] =
 	"usage: weft stat [OPTIONS]\n"
 	"\n"
-	"Shows what the weft endpoints of this machine are doing: a line for "
-	"each,\n"
-	"busiest first, until q or Ctrl-C; one table if output is no terminal.\n"
-	"Nothing is asked of the processes: counters are read from their "
-	"memory.\n"
+	"Shows what the weft endpoints of this machine do: a live view on a "
+	"terminal,\n"
+	"where ? lists the keys and q quits; one table elsewhere. weft reads the\n"
+	"counters from memory of the processes and does not disturb them.\n"
 	"\n"
-	"  -n, --count N       as many tables, then exit\n"
-	"  -i, --interval S    seconds over which is counted (1), 0.1 or more\n"
-	"  -p, --pid PID,...   only endpoints of these processes\n"
+	"  -n, --count N       print N tables, one below the other, and exit\n"
+	"  -i, --interval S    measure over S seconds (1), 0.1 or more\n"
+	"  -p, --pid PID,...   show only the endpoints of these processes\n"
 	"  -s, --sort KEY      bytes (the default), messages, unexpected, "
 	"sleeps,\n"
-	"                      peers or pid\n"
-	"  -P, --paths         for each endpoint a table of messages and bytes "
-	"by path\n"
-	"      --json          every counter once, as JSON, without waiting\n"
-	"  -h, --help          print this and exit\n"
-	"\n"
-	"Columns, the later ones on wide terminals only:\n"
-	"  PEERS     connected to or from       OUT/s, IN/s  messages a second\n"
-	"  UNEXP     messages without receive   OUT-B, IN-B  their bytes a "
-	"second\n"
-	"  SLEEP/s   went to sleep              NO-CMA       channels where CMA "
-	"was\n"
-	"  RMA/s     writes and reads                        refused\n"
-	"  ATOM/s    atomics                    RING-B/s, CMA-B/s  bytes by "
+	"                      peers, rank or pid\n"
+	"  -P, --paths         show the messages and bytes of each endpoint by "
 	"path\n"
-	"  PEND      waiting for room or peer   LOST         peers that went "
+	"      --json          print every counter once, as JSON, without "
+	"waiting\n"
+	"  -h, --help          print this help and exit\n"
+	"\n"
+	"Columns, as many as the terminal has room for:\n"
+	"  RANK, JOB   of MPI processes             PEERS    connected peers\n"
+	"  OUT/s, IN/s messages a second            UNANS    peers that do not "
+	"answer\n"
+	"  OUT-B, IN-B their bytes a second         UNEXP    messages without a "
+	"receive\n"
+	"  PEND        operations that wait         SLEEP/s  times it went to "
+	"sleep\n"
+	"  RMA/s       writes and reads, RMA-B/s    NO-CMA   channels without "
+	"CMA\n"
+	"  ATOM/s      atomic operations            LOST     peers that went "
 	"away\n"
-	"  NET-B/s   bytes by packets           RETX/s       packets sent "
-	"again\n"
-	"  RTT-ns    round trip of the last peer heard by packets\n"
+	"  RING-B/s    bytes through rings          CMA-B/s  bytes copied by "
+	"CMA\n"
+	"  NET-B/s     bytes by packets             RETX/s   packets sent again\n"
+	"  RTT         round trip of the last peer heard by packets\n"
 	"\n"
 	"Devices of `weft devd` have a table of their own: CHANS open channels,\n"
 	"WAIT jobs not done yet, JOBS/s, IN-B and OUT-B bytes taken and made a\n"
 	"second, FAILED jobs with an error, COPY-B bytes copied (SVA), INTR/s,\n"
 	"MEMORY reserved bytes, REFUSED channels, FAULTS channels given up.\n"
 	"\n"
-	"Exit status: 0 if an endpoint or device was seen, 1 if there was none or "
-	"something\n"
-	"failed, 2 for a wrong command line.\n";
+	"Exit status: 0 if an endpoint or device was seen, 1 if there was none "
+	"or\n"
+	"something failed, 2 for a wrong command line.\n";
 
 int wf_tools_stat_complain(const char *format, ...)
 {
@@ -171,10 +172,6 @@ int wf_tools_stat_options_read(struct wf_tools_stat_options *s, int argc,
 			break;
 		case OPT_JSON:
 			s->json = true;
-			break;
-		case OPT_OPENMETRICS:
-			s->openmetrics = true;
-			s->listen = optarg;
 			break;
 		case 'h':
 			fputs(help, stdout);
