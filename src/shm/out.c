@@ -421,8 +421,12 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	bool whole;
 	int ret;
 
-	if (out->state != WF_SHM_OUT_OPEN)
+	if (out->state == WF_SHM_OUT_DEAD)
 		return -EAGAIN;
+	/* The caller goes on to the next peer: a process that refused until
+	 * this one has answered would connect to one after the other. */
+	if (out->state != WF_SHM_OUT_OPEN)
+		return send_copy(out, tx);
 	tx->proto = wf_shm_proto_choose(out, tx);
 	if (!tx->proto)
 		return -EOPNOTSUPP;
@@ -479,7 +483,7 @@ bool wf_shm_out_holds_copies(const struct wf_shm_out *out)
 {
 	const struct wf_list *pos;
 
-	if (out->state != WF_SHM_OUT_OPEN)
+	if (out->state == WF_SHM_OUT_DEAD)
 		return false;
 	for (pos = out->pending.next; pos != &out->pending; pos = pos->next) {
 		if (wf_container_of(pos, struct wf_shm_tx, link)->bounce)
