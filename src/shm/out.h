@@ -158,6 +158,11 @@ bool wf_shm_out_stirs(const struct wf_shm_out *out);
  * line when short. */
 bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
 
+/* For protocols, before they let the receiver use that part of the ring: whether
+ * it has memory. False: try again later. */
+bool wf_shm_out_has_shares(struct wf_shm_out *out);
+bool wf_shm_out_has_returns(struct wf_shm_out *out);
+
 /* For protocols: names an operation that waits for replies; false without
  * memory. */
 bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx);
