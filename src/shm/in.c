@@ -84,7 +84,7 @@ void wf_shm_in_busy(struct wf_shm_in *in)
 		wf_base_list_add_tail(&in->ep->busy_ins, &in->busy_link);
 	in->is_busy = true;
 	wf_shm_ep_busy(in->ep);
-	wf_transport_host_disturb(in->ep->host);
+	wf_transport_host_wake(in->ep->host);
 }
 
 uint32_t wf_shm_in_reply(struct wf_shm_in *in,
@@ -188,7 +188,7 @@ static struct wf_shm_parcel *parcel_keep(struct wf_shm_in *in, bool tagged,
 			.compq = in->ep->rxq->compq,
 			.cntr = in->ep->rxq->cntr,
 			.owner = in->ep,
-			.tells_all = in->ep->rxq->tells_all,
+			.reports_all = in->ep->rxq->reports_all,
 			.tag = env->tag,
 			.data = env->data,
 			.src = env->src,
@@ -684,6 +684,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 	wf_base_table_fini(&in->pulls);
 	wf_shm_reply_fini(&in->replies);
 	wf_shm_region_unmap(&in->region);
+	wf_shm_mover_close(&in->mover);
 	free(in);
 }
 

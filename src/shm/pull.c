@@ -191,7 +191,7 @@ static void read_failed(struct wf_shm_pull *pull, int err)
 		wf_info("CMA is refused (error %d): using the ring", err);
 		wf_shm_stats_add(&pull->in->ep->stats, WF_SHM_STAT_cma_refused,
 				 1);
-		pull->in->mover.way = WF_SHM_WAY_NONE;
+		wf_shm_mover_close(&pull->in->mover);
 	}
 	/* With the peer gone nothing will come; its socket tells soon. */
 	ask_for_stream(pull);
@@ -406,7 +406,7 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 			.compq = rxq->compq,
 			.cntr = rxq->cntr,
 			.owner = in->ep,
-			.tells_all = rxq->tells_all,
+			.reports_all = rxq->reports_all,
 			.tag = tag,
 			.data = data,
 			.src = in->src,

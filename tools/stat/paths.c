@@ -80,13 +80,13 @@ static const struct path protocols[] = {
 };
 
 static const char *const packet_others[] = {
-	NET("rtt_ns"),	      NET("cwnd_bytes"),	NET("losses"),
-	NET("duplicates"),    NET("rnr_sent"),		NET("rnr_received"),
-	NET("reorder_depth"), NET("read_nacks"),	NET("peers"),
-	NET("peers_lost"),    NET("unexpected"),	NET("pending"),
-	NET("keys_rejected"), NET("handshakes"),	NET("bad_packets"),
-	NET("stale_packets"), NET("stale_completions"), NET("unanswered"),
-	NET("peers_let_go"),
+	NET("rtt_ns"),	       NET("cwnd_bytes"),	 NET("losses"),
+	NET("duplicates"),     NET("rnr_sent"),		 NET("rnr_received"),
+	NET("reorder_depth"),  NET("read_nacks"),	 NET("peers"),
+	NET("peers_lost"),     NET("unexpected"),	 NET("pending"),
+	NET("keys_rejected"),  NET("handshakes"),	 NET("bad_packets"),
+	NET("stale_packets"),  NET("stale_completions"), NET("unanswered"),
+	NET("peers_released"),
 };
 
 /* What remains to be said, "name value". */
