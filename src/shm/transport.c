@@ -183,6 +183,7 @@ static void poll_outs(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->waiting_outs)
 		wf_shm_out_poll(
 			wf_container_of(pos, struct wf_shm_out, waiting_link));
+	ep->starved = false;
 	wf_list_for_each (pos, tmp, &ep->pending_outs)
 		wf_shm_out_push(
 			wf_container_of(pos, struct wf_shm_out, pending_link));
