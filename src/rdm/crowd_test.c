@@ -340,7 +340,7 @@ static void forget_memo(struct node *n, const struct wf_addr *of)
 	struct wf_nic_memo memo;
 	uint16_t ah;
 
-	assert_int_equal(wf_nic_ah_create(n->ep.nic, of, &ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(n->ep.nic, of, &ah), 0);
 	assert_true(wf_nic_ah_recall(n->ep.nic, ah, &memo));
 	assert_int_equal(wf_nic_ah_destroy(n->ep.nic, ah), 0);
 }

@@ -119,7 +119,7 @@ int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer)
 	struct wf_rdm_ep *ep = peer->ep;
 	struct wf_nic_memo memo;
 	bool found;
-	int err = wf_nic_ah_create(ep->nic, &peer->addr, &peer->ah);
+	int err = wf_nic_ah_create_socket(ep->nic, &peer->addr, &peer->ah);
 
 	if (err)
 		return err;

@@ -684,6 +684,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 	wf_base_table_fini(&in->pulls);
 	wf_shm_reply_fini(&in->replies);
 	wf_shm_region_unmap(&in->region);
+	wf_shm_mover_close(&in->mover);
 	free(in);
 }
 

@@ -164,6 +164,7 @@ void wf_shm_out_release(struct wf_shm_out *out)
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
 	wf_op_reg_unmap(&out->regs);
+	wf_shm_mover_close(&out->mover);
 }
 
 void wf_shm_out_free(struct wf_shm_out *out)

@@ -56,7 +56,7 @@ static int handle_failure(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
 	}
 	wf_info("CMA is refused (error %d): using the ring", err);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_cma_refused, 1);
-	out->mover.way = WF_SHM_WAY_NONE;
+	wf_shm_mover_close(&out->mover);
 	tx->proto = NULL; /* chosen again */
 	return -EAGAIN;
 }

@@ -191,7 +191,7 @@ static void read_failed(struct wf_shm_pull *pull, int err)
 		wf_info("CMA is refused (error %d): using the ring", err);
 		wf_shm_stats_add(&pull->in->ep->stats, WF_SHM_STAT_cma_refused,
 				 1);
-		pull->in->mover.way = WF_SHM_WAY_NONE;
+		wf_shm_mover_close(&pull->in->mover);
 	}
 	/* With the peer gone nothing will come; its socket tells soon. */
 	ask_for_stream(pull);

@@ -133,6 +133,7 @@ static void forked(void *self)
 		ep->watch.ins[i]->sock.fd = -1;
 		ep->watch.ins[i]->region.base = NULL;
 		ep->watch.ins[i]->ended = true;
+		wf_shm_mover_close(&ep->watch.ins[i]->mover);
 	}
 	wf_list_for_each (pos, tmp, &ep->all_outs) {
 		struct wf_shm_out *out =
@@ -143,6 +144,7 @@ static void forked(void *self)
 		out->sock.fd = -1;
 		out->region.base = NULL;
 		out->slots_free = 0;
+		wf_shm_mover_close(&out->mover);
 	}
 	ep->out_count = 0;
 	wf_base_stats_forked(&ep->stats);

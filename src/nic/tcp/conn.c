@@ -350,7 +350,8 @@ static const struct wf_addr *source_for(const struct wf_tcp_dev *dev,
 
 	if (peer->local.sa.sa_family)
 		return &peer->local;
-	return wf_base_addr_is_any(&dev->nic.addr) ? &unknown : &dev->nic.addr;
+	return wf_base_addr_is_any(&dev->nic.socket) ? &unknown :
+						       &dev->nic.socket;
 }
 
 static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)

@@ -216,7 +216,7 @@ static void test_keys(void **state)
 
 static int knock(struct side *s, const void *bytes, size_t len)
 {
-	const struct wf_addr *to = wf_nic_addr(s->nic);
+	const struct wf_addr *to = wf_nic_socket(s->nic);
 	int fd = socket(to->sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
@@ -326,8 +326,8 @@ struct relay {
 static void relay_open(struct relay *r, struct wf_nic *a, struct wf_nic *b)
 {
 	memset(r, 0, sizeof(*r));
-	r->to[0] = *wf_nic_addr(b);
-	r->to[1] = *wf_nic_addr(a);
+	r->to[0] = *wf_nic_socket(b);
+	r->to[1] = *wf_nic_socket(a);
 	for (uint32_t i = 0; i < 2; i++) {
 		r->addrs[i] = r->to[i];
 		r->addrs[i].in.sin_addr.s_addr = htonl(i ? AT_A : AT_B);
@@ -485,7 +485,8 @@ static void open_relayed(struct pair *p, struct relay *r, const char *key,
 	attr.key_file = key;
 	pair_open_attr(p, &attr, &attr);
 	relay_open(r, p->a.nic, p->b.nic);
-	assert_int_equal(wf_nic_ah_create(p->a.nic, &r->addrs[0], ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(p->a.nic, &r->addrs[0], ah),
+			 0);
 }
 
 /* What passes can be read without a key, and not with one. */
@@ -567,8 +568,9 @@ static void test_astray(void **state)
 		pair_open_attr(&p, &attr, &attr);
 		relay_open(&r, p.a.nic, p.b.nic);
 		wr = pair_wr(&p.a, &p.b, 1);
-		assert_int_equal(wf_nic_ah_create(p.a.nic, &r.addrs[0], &wr.ah),
-				 0);
+		assert_int_equal(
+			wf_nic_ah_create_socket(p.a.nic, &r.addrs[0], &wr.ah),
+			0);
 		pair_recv(&p.b, 1, 0, 64);
 		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
 		while (!wf_nic_cq_poll(p.a.cq, &wc, 1)) {
