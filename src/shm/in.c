@@ -665,7 +665,7 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 		if (ret == -EAGAIN)
 			break; /* no memory: the slot waits */
 		if (wf_unlikely(ret)) {
-			wf_warn("peer wrote a slot that makes no sense");
+			wf_warn("the peer wrote an invalid slot");
 			wf_shm_stats_add(&in->ep->stats,
 					 WF_SHM_STAT_protocol_errors, 1);
 			in->broken = true;

@@ -214,7 +214,7 @@ static bool look_at_credit(struct wf_shm_out *out)
 
 	if (slots - out->slots_done > out->slot_lap.head - out->slots_done ||
 	    lines - out->lines_done > out->line_lap.head - out->lines_done) {
-		wf_warn("peer returned credit it did not have");
+		wf_warn("the peer returned more credit than it had");
 		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_protocol_errors,
 				 1);
 		wf_shm_out_mark_dead(out, EPROTO, false);
@@ -704,7 +704,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 		out->reply_tail++;
 		count++;
 		if (!handle_reply(out, &reply)) {
-			wf_warn("peer sent a reply that makes no sense");
+			wf_warn("the peer sent an invalid reply");
 			wf_shm_stats_add(&out->ep->stats,
 					 WF_SHM_STAT_protocol_errors, 1);
 			wf_shm_out_mark_dead(out, EPROTO, false);

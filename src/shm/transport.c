@@ -107,7 +107,7 @@ static void shm_close(void *self)
 		if (!wf_shm_out_holds_copies(wf_container_of(
 			    pos, struct wf_shm_out, pending_link)))
 			continue;
-		wf_warn("closed with injected messages that nobody read");
+		wf_warn("closed before the peer read all injected messages");
 		break;
 	}
 	for (uint32_t i = 0; i < ep->watch.count; i++)
