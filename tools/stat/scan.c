@@ -318,16 +318,24 @@ static void join_packets(struct wf_tools_scan *scan)
 	scan->count = kept;
 }
 
-uint64_t wf_tools_scan_get(const struct wf_tools_endpoint *endpoint,
-			   const char *name)
+const uint64_t *wf_tools_scan_counter(const struct wf_tools_endpoint *endpoint,
+				      const char *name)
 {
 	size_t len = strlen(WF_TOOLS_PACKETS);
 
 	if (!strncmp(name, WF_TOOLS_PACKETS, len))
-		return wf_tools_page_get(&endpoint->packets, name + len);
+		return wf_tools_page_find(&endpoint->packets, name + len);
 	/* Its names mean something else there. */
-	return is_packets(endpoint) ? 0 :
-				      wf_tools_page_get(&endpoint->page, name);
+	return is_packets(endpoint) ? NULL :
+				      wf_tools_page_find(&endpoint->page, name);
+}
+
+uint64_t wf_tools_scan_get(const struct wf_tools_endpoint *endpoint,
+			   const char *name)
+{
+	const uint64_t *value = wf_tools_scan_counter(endpoint, name);
+
+	return value ? *value : 0;
 }
 
 int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,

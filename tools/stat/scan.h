@@ -56,6 +56,8 @@ bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint);
 /* Its value, or 0 if there is no such counter. Those of the packet side begin
  * with WF_TOOLS_PACKETS. */
 #define WF_TOOLS_PACKETS "packets."
+const uint64_t *wf_tools_scan_counter(const struct wf_tools_endpoint *endpoint,
+				      const char *name); /* NULL: none */
 uint64_t wf_tools_scan_get(const struct wf_tools_endpoint *endpoint,
 			   const char *name);
 
