@@ -75,6 +75,11 @@ static void set_source(struct wf_core *core, struct wf_wait *wait, uint64_t src)
 		wf_base_waits_peer(wait, &addr);
 }
 
+static bool is_alike(const struct wf_rx *a, const struct wf_rx *b)
+{
+	return a->tag == b->tag && a->ignore == b->ignore && a->src == b->src;
+}
+
 static void add_receives(struct wf_core *core, const struct wf_match *m,
 			 uint32_t most, struct wf_report_seen *seen,
 			 uint64_t now)
@@ -82,14 +87,21 @@ static void add_receives(struct wf_core *core, const struct wf_match *m,
 	const struct wf_rx *oldest[WF_REPORT_MOST];
 	uint32_t count = wf_match_oldest(m, oldest, most);
 	struct wf_report_seen after[WF_REPORT_MOST] = { 0 };
+	struct wf_wait *last = NULL;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct wf_rx *rx = oldest[i];
-		struct wf_wait *wait = wf_base_waits_add(
-			&core->report.waits, WF_WAIT_RECEIVE,
-			WF_WAIT_FOR_MESSAGE,
-			since(seen, &after[i], rx, rx->seq, now));
+		uint64_t when = since(seen, &after[i], rx, rx->seq, now);
+		struct wf_wait *wait;
 
+		/* Receives in a row that take the same messages. */
+		if (i && is_alike(rx, oldest[i - 1]) && last) {
+			last->count++;
+			continue;
+		}
+		wait = wf_base_waits_add(&core->report.waits, WF_WAIT_RECEIVE,
+					 WF_WAIT_FOR_MESSAGE, when);
+		last = wait;
 		if (!wait)
 			break;
 		wait->flags = rx->tagged ? WF_WAIT_TAGGED : 0;

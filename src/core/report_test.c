@@ -151,6 +151,21 @@ static void test_messages(void **state)
 	wf_match_unpark(&w->rxq.tagged, &ux);
 }
 
+/* Those that take the same messages are counted. */
+static void test_alike(void **state)
+{
+	struct world *w = *state;
+	const struct wf_waits_bank *bank;
+
+	for (int i = 0; i < 5; i++)
+		post(w, 7, PEER);
+	post(w, 7, WF_MATCH_ANY);
+	bank = report(w, WF_NS_PER_S);
+	assert_int_equal(bank->count, 2);
+	assert_int_equal(bank->waits[0].count, 5);
+	assert_int_equal(bank->waits[1].count, 1);
+}
+
 /* Many receives leave out some, but not messages. */
 static void test_many(void **state)
 {
@@ -217,8 +232,8 @@ static void test_times(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_receives),   TEST(test_messages), TEST(test_many),
-		TEST(test_full_queue), TEST(test_times),
+		TEST(test_receives), TEST(test_messages),   TEST(test_many),
+		TEST(test_alike),    TEST(test_full_queue), TEST(test_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,12 +49,12 @@ struct wf_shm_tx {
 	size_t pushed; /* bytes already in the ring */
 	uint32_t op;   /* name in replies, see wf_shm_out_wait() */
 	uint8_t slot_flags;
-	bool stream;	/* pushes what the receiver asked for */
-	void *bounce;	/* our copy of an injected message that had to wait */
-	uint64_t since; /* first seen by waits.c, ns; 0: not yet */
+	bool stream;  /* pushes what the receiver asked for */
+	void *bounce; /* our copy of an injected message that had to wait */
 	struct wf_shm_done done;
 	/* Not set until they are used. */
 	struct wf_tx own;
+	uint64_t since; /* kept: first seen by waits.c, ns; 0: not yet */
 	struct wf_shm_help help;
 };
 
@@ -80,7 +80,6 @@ static inline void wf_shm_tx_init(struct wf_shm_tx *tx, const struct wf_tx *req)
 			  (wf_shm_tx_is_answered(req) ? WF_SHM_SLOT_ACK : 0));
 	tx->stream = false;
 	tx->bounce = NULL;
-	tx->since = 0;
 	tx->done = (struct wf_shm_done){ 0 };
 }
 

@@ -98,6 +98,12 @@ static void write_peer(const struct wf_tools_graph *graph,
 	wf_tools_words_who(to, out);
 }
 
+static void write_more(const struct wf_wait *wait, FILE *out)
+{
+	if (wait->count > 1)
+		fprintf(out, " (and %u more)", wait->count - 1);
+}
+
 static const char *const steps[WF_WAIT_STEP_COUNT] = {
 	[WF_WAIT_FOR_NONE] = "it is under way",
 	[WF_WAIT_FOR_LISTENER] = "nobody answers there",
@@ -148,8 +154,7 @@ static void write_operation(const struct wf_tools_graph *graph,
 		write_size(wait->done, out);
 		fputs(" are done", out);
 	}
-	if (wait->count > 1)
-		fprintf(out, " (and %u more)", wait->count - 1);
+	write_more(wait, out);
 }
 
 void wf_tools_words_wait(const struct wf_tools_graph *graph,
@@ -162,6 +167,7 @@ void wf_tools_words_wait(const struct wf_tools_graph *graph,
 		write_tag(wait, out);
 		fputs(" from ", out);
 		write_peer(graph, w, wait, out);
+		write_more(wait, out);
 		break;
 	case WF_WAIT_MESSAGE:
 		fputs("has a message of ", out);
