@@ -119,7 +119,7 @@ void wf_chan_memory_release(struct wf_chan_core *core)
 	settle();
 	if (!region || atomic_fetch_sub(&region->refs, 1) > 1)
 		return;
-	done = !core->session || core->let_go || core->foreign ||
+	done = !core->session || core->released || core->foreign ||
 	       wf_chan_session_has_ended(core->session);
 	if (region->third && !done)
 		owe(region, core->session);

@@ -44,7 +44,7 @@ static void note(struct wf_core *core, struct wf_way *way,
 		return;
 	}
 	way->idle = 0;
-	wf_transport_host_stirred(&core->host);
+	wf_transport_host_active(&core->host);
 }
 
 static inline void poll_way(struct wf_core *core, struct wf_way *way)

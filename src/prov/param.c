@@ -247,7 +247,7 @@ static void choose_folder(void)
 	if (wf_prov_param.dir && !strcmp(wf_prov_param.dir, "none"))
 		wf_prov_param.folder = NULL;
 	else if (!wf_prov_param.dir &&
-		 wf_base_folder_judge(WF_BASE_FOLDER_DEFAULT, why, sizeof(why)))
+		 wf_base_folder_check(WF_BASE_FOLDER_DEFAULT, why, sizeof(why)))
 		wf_prov_param.folder = WF_BASE_FOLDER_DEFAULT;
 }
 

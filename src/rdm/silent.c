@@ -28,7 +28,7 @@ static bool source_of(const struct wf_rdm_ep *ep, const struct wf_addr *to,
 	int fd = wf_os_socket(to->sa.sa_family, SOCK_DGRAM, 0);
 	bool found;
 
-	*from = *wf_nic_addr(ep->nic);
+	*from = *wf_nic_socket(ep->nic);
 	if (!wf_base_addr_is_any(from)) {
 		if (fd >= 0)
 			wf_os_close(fd);
@@ -39,7 +39,7 @@ static bool source_of(const struct wf_rdm_ep *ep, const struct wf_addr *to,
 		!wf_base_addr_set(from, &name, len);
 	if (fd >= 0)
 		wf_os_close(fd);
-	wf_base_addr_set_port(from, wf_base_addr_port(wf_nic_addr(ep->nic)));
+	wf_base_addr_set_port(from, wf_base_addr_port(wf_nic_socket(ep->nic)));
 	return found;
 }
 

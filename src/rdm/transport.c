@@ -358,7 +358,7 @@ static bool doze(void *self, uint64_t *deadline)
 }
 
 /* The device looked when it began to wait. */
-static bool stirs(void *self, uint64_t *deadline)
+static bool has_work(void *self, uint64_t *deadline)
 {
 	(void)self;
 	(void)deadline;
@@ -435,7 +435,7 @@ const struct wf_transport wf_rdm_transport = {
 	.waits = waits,
 	.drain = drain,
 	.doze = doze,
-	.stirs = stirs,
+	.has_work = has_work,
 	.wake = wake,
 	.inserted = inserted,
 	.removed = removed,

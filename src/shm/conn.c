@@ -195,7 +195,7 @@ static void give_up(struct wf_shm_out *out, int err, uint64_t now)
 		wf_base_addr_str(&out->addr, text, sizeof(text)),
 		(unsigned long long)((now - out->since) / WF_NS_PER_MS),
 		strerror(err));
-	wf_shm_out_doom(out, err, true);
+	wf_shm_out_mark_dead(out, err, true);
 }
 
 static bool passes(int err)
@@ -489,7 +489,7 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 		over = !take_wakes(out->sock.fd);
 	if (over && wf_shm_out_settle(out)) {
 		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_peers_lost, 1);
-		wf_shm_out_doom(out, ECONNRESET, false);
+		wf_shm_out_mark_dead(out, ECONNRESET, false);
 	}
 }
 

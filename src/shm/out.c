@@ -69,7 +69,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 	return out;
 }
 
-void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep)
+void wf_shm_out_mark_dead(struct wf_shm_out *out, int err, bool keep)
 {
 	if (out->state == WF_SHM_OUT_DEAD)
 		return;
@@ -83,7 +83,7 @@ void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep)
 	out->keep = keep;
 	out->ep->reap = true;
 	wf_shm_ep_busy(out->ep);
-	wf_transport_host_disturb(out->ep->host);
+	wf_transport_host_wake(out->ep->host);
 }
 
 static void stop_sharing(struct wf_shm_out *out, const struct wf_shm_tx *tx)
@@ -164,6 +164,7 @@ void wf_shm_out_release(struct wf_shm_out *out)
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
 	wf_op_reg_unmap(&out->regs);
+	wf_shm_mover_close(&out->mover);
 }
 
 void wf_shm_out_free(struct wf_shm_out *out)
@@ -216,7 +217,7 @@ static bool look_at_credit(struct wf_shm_out *out)
 		wf_warn("peer returned credit it did not have");
 		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_protocol_errors,
 				 1);
-		wf_shm_out_doom(out, EPROTO, false);
+		wf_shm_out_mark_dead(out, EPROTO, false);
 		return false;
 	}
 	out->slots_done = slots;
@@ -652,7 +653,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 			wf_warn("peer sent a reply that makes no sense");
 			wf_shm_stats_add(&out->ep->stats,
 					 WF_SHM_STAT_protocol_errors, 1);
-			wf_shm_out_doom(out, EPROTO, false);
+			wf_shm_out_mark_dead(out, EPROTO, false);
 			return count;
 		}
 	}
@@ -660,7 +661,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 	if (count) {
 		wf_shared_store(&out->region.header->replies_seen,
 				out->reply_tail, release);
-		wf_transport_host_stirred(out->ep->host);
+		wf_transport_host_active(out->ep->host);
 	}
 	if (out->sharing)
 		help_sharing(out);
@@ -688,7 +689,7 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 	wf_os_send(out->sock.fd, "", 1, MSG_DONTWAIT);
 }
 
-bool wf_shm_out_stirs(const struct wf_shm_out *out)
+bool wf_shm_out_has_work(const struct wf_shm_out *out)
 {
 	const struct wf_shm_reply *at;
 	uint64_t credit;

@@ -99,7 +99,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 
 /* Marks the channel dead; the endpoint reaps it when nobody is inside. @keep:
  * the address never answered, let the next sender know. */
-void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep);
+void wf_shm_out_mark_dead(struct wf_shm_out *out, int err, bool keep);
 
 /* Fails everything in flight with @err (positive). */
 void wf_shm_out_fail_all(struct wf_shm_out *out, int err);
@@ -151,7 +151,7 @@ bool wf_shm_out_settle(struct wf_shm_out *out);
 void wf_shm_out_ring(struct wf_shm_out *out);
 
 /* Whether a look at replies and credit would find something. */
-bool wf_shm_out_stirs(const struct wf_shm_out *out);
+bool wf_shm_out_has_work(const struct wf_shm_out *out);
 
 /* For protocols. Room for one slot and @len bytes of data? Asks the receiver's
  * line when short. */

@@ -46,7 +46,7 @@ static bool has_ended(const struct wf_shm_out *out)
 /* The copying failed. A process that is gone has closed its socket: the channel
  * ends when the sockets are looked at. A process whose first thread has ended
  * cannot be reached by its pid either, but its other threads read the ring. */
-static int judge(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
+static int handle_failure(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
 {
 	if (err == EFAULT)
 		return -FI_EFAULT;
@@ -56,7 +56,7 @@ static int judge(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
 	}
 	wf_info("CMA is refused (error %d): using the ring", err);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_cma_refused, 1);
-	out->mover.way = WF_SHM_WAY_NONE;
+	wf_shm_mover_close(&out->mover);
 	tx->proto = NULL; /* chosen again */
 	return -EAGAIN;
 }
@@ -76,7 +76,7 @@ static int move(struct wf_shm_out *out, struct wf_shm_tx *tx,
 		err = wf_shm_mover_read(&out->mover, req->iov, req->iov_count,
 					remote, remote_count, req->len);
 	if (err)
-		return judge(out, tx, -err);
+		return handle_failure(out, tx, -err);
 	tx->done.moved = true;
 	count(out->ep, tx);
 	return 0;

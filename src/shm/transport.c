@@ -134,6 +134,7 @@ static void forked(void *self)
 		ep->watch.ins[i]->sock.fd = -1;
 		ep->watch.ins[i]->region.base = NULL;
 		ep->watch.ins[i]->ended = true;
+		wf_shm_mover_close(&ep->watch.ins[i]->mover);
 	}
 	wf_list_for_each (pos, tmp, &ep->all_outs) {
 		struct wf_shm_out *out =
@@ -144,6 +145,7 @@ static void forked(void *self)
 		out->sock.fd = -1;
 		out->region.base = NULL;
 		out->slots_free = 0;
+		wf_shm_mover_close(&out->mover);
 	}
 	ep->out_count = 0;
 	wf_base_stats_forked(&ep->stats);
@@ -188,7 +190,7 @@ static void poll_outs(struct wf_shm_ep *ep)
 }
 
 /* Whether there is more to do than to look at rings. */
-static bool has_work(const struct wf_shm_ep *ep)
+static bool has_slow_work(const struct wf_shm_ep *ep)
 {
 	return !wf_base_list_empty(&ep->busy_ins) ||
 	       !wf_base_list_empty(&ep->waiting_outs) ||
@@ -214,7 +216,7 @@ static enum wf_polled shm_poll(void *self)
 	const struct wf_shm_watch *watch = &ep->watch;
 
 	wf_shm_watch_poll(&ep->watch);
-	if (has_work(ep))
+	if (has_slow_work(ep))
 		work(ep);
 	else
 		ep->host->only = watch->count == 1 && watch->watched == 1 &&
@@ -231,7 +233,7 @@ static void tick(void *self, uint64_t now)
 	uint32_t mark = watch->watched ? watch->ins[watch->hot]->next : 0;
 
 	if (mark != ep->quiet_mark)
-		wf_transport_host_stirred(ep->host);
+		wf_transport_host_active(ep->host);
 	ep->quiet_mark = mark;
 	wf_shm_watch_tick(&ep->watch, now);
 }
@@ -296,9 +298,9 @@ static bool doze(void *self, uint64_t *deadline)
 	return wf_shm_doze_begin(self);
 }
 
-static bool stirs(void *self, uint64_t *deadline)
+static bool has_work(void *self, uint64_t *deadline)
 {
-	return wf_shm_doze_stirs(self, deadline);
+	return wf_shm_doze_has_work(self, deadline);
 }
 
 static void wake(void *self)
@@ -320,7 +322,7 @@ const struct wf_transport wf_shm_transport = {
 	.waits = waits,
 	.drain = drain,
 	.doze = doze,
-	.stirs = stirs,
+	.has_work = has_work,
 	.wake = wake,
 	.inserted = inserted,
 	.removed = removed,

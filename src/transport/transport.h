@@ -68,11 +68,11 @@ struct wf_transport {
 
 	/* Going to sleep, while on: peers are told that they have to wake us.
 	 * False: not now, make progress. After the barrier on all processors
-	 * that follows, stirs() looks again. Both lower *@deadline, ns of the
+	 * that follows, has_work() looks again. Both lower *@deadline, ns of the
 	 * monotonic clock, to when progress is needed even if nobody wakes us.
 	 */
 	bool (*doze)(void *self, uint64_t *deadline);
-	bool (*stirs)(void *self, uint64_t *deadline);
+	bool (*has_work)(void *self, uint64_t *deadline);
 	/* Awake again, or doze() of another transport said no. */
 	void (*wake)(void *self);
 

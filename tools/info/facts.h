@@ -159,8 +159,8 @@ void wf_tools_node_read(struct wf_tools_node *node);
 /* Takes apart what libfabric says of a setting, @help, and fills help,
  * fallback, value, note, source and why. ->name and ->given are set. @call_ns is
  * of struct wf_tools_cma. */
-void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
-			  uint64_t call_ns);
+void wf_tools_param_fill(struct wf_tools_param *param, const char *help,
+			 uint64_t call_ns);
 
 /* Adds a problem for each FI_WEFT_* of the environment that is no setting. */
 void wf_tools_param_unknown(struct wf_tools_facts *facts);

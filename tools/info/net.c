@@ -63,7 +63,7 @@ static const char *find_key(const struct wf_tools_facts *facts)
 	return key && *key->given ? key->given : NULL;
 }
 
-static void judge_key(struct wf_tools_facts *facts)
+static void check_key(struct wf_tools_facts *facts)
 {
 	const struct wf_tools_param *nic = wf_tools_param_find(facts, "NIC");
 	const char *path = find_key(facts), *device;
@@ -128,7 +128,7 @@ void wf_tools_net_read(struct wf_tools_facts *facts)
 	struct wf_tools_net *net = &facts->net;
 	int fd;
 
-	judge_key(facts);
+	check_key(facts);
 	if (!facts->n_ifaces)
 		return;
 	choose_device(net, facts);

@@ -70,8 +70,8 @@ static const struct wf_setting *find(const char *name)
 	return wf_base_setting_find(name + strlen(WF_SETTING_PREFIX));
 }
 
-void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
-			  uint64_t call_ns)
+void wf_tools_param_fill(struct wf_tools_param *param, const char *help,
+			 uint64_t call_ns)
 {
 	const struct wf_setting *s = find(param->name);
 	char text[WF_SETTING_TEXT_LEN];

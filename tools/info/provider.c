@@ -249,8 +249,8 @@ static void read_params(struct wf_tools_facts *facts)
 			 params[i].name);
 		snprintf(param->given, sizeof(param->given), "%s",
 			 params[i].value ? params[i].value : "");
-		wf_tools_param_judge(param, params[i].help_string,
-				     facts->cma.call_ns);
+		wf_tools_param_fill(param, params[i].help_string,
+				    facts->cma.call_ns);
 		if (*param->note)
 			tell_note(facts, param);
 		facts->n_params++;

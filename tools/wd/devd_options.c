@@ -315,8 +315,8 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 	case OPT_CPU:
 		return read_cpu(optarg, &config->first_cpu);
 	case OPT_DEPTH:
-		return read_uint("--depth", optarg, WF_DEVICE_DEPTH_MIN,
-				 WF_DEVICE_DEPTH_MAX, &config->depth);
+		return read_uint("--depth", optarg, WF_ACCEL_DEPTH_MIN,
+				 WF_ACCEL_DEPTH_MAX, &config->depth);
 	case OPT_ARENA:
 		return read_size("--arena", optarg, &config->arena);
 	case OPT_CLIENTS:

@@ -101,6 +101,10 @@ static void write_waiter(struct wf_tools_json *json,
 	wf_tools_json_number(json, "pid", (uint64_t)w->process.pid);
 	wf_tools_json_number(json, "uid", w->process.uid);
 	wf_tools_json_text(json, "command", w->process.command);
+	if (w->job.rank >= 0)
+		wf_tools_json_number(json, "rank", (uint64_t)w->job.rank);
+	if (w->job.id[0])
+		wf_tools_json_text(json, "job", w->job.id);
 	wf_tools_json_text(json, "address", w->waits.name);
 	wf_tools_json_text(json, "state", state);
 	wf_tools_json_bool(json, "asleep", w->waits.asleep);

@@ -88,6 +88,7 @@ static int read_page(void *arg, const struct wf_tools_process *p, int fd)
 	waiter->process = *p;
 	waiter->inode = st.st_ino;
 	waiter->net = net_of(p->pid);
+	wf_tools_job_read(&waiter->job, p->pid);
 	waiters->count++;
 	return 0;
 }

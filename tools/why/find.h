@@ -7,12 +7,14 @@
 #define WF_TOOLS_WHY_FIND_H
 
 #include "tools/proc.h"
+#include "tools/stat/job.h"
 #include "tools/why/page.h"
 
 struct wf_tools_waiter {
 	struct wf_tools_process process;
 	ino_t inode; /* of its page */
 	ino_t net;   /* network namespace; 0: not known */
+	struct wf_tools_job job;
 	struct wf_tools_waits waits;
 };
 

@@ -39,6 +39,7 @@ static void open_host(struct host *h, size_t count)
 			.state = 'R',
 		};
 		w->waits.polled = NOW;
+		w->job.rank = -1;
 		snprintf(w->waits.name, sizeof(w->waits.name), "127.0.0.1:%zu",
 			 i);
 	}

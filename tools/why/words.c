@@ -48,7 +48,10 @@ static void write_size(uint64_t bytes, FILE *out)
 
 void wf_tools_words_who(const struct wf_tools_waiter *w, FILE *out)
 {
-	fprintf(out, "pid %d (%s)", (int)w->process.pid, w->process.command);
+	fprintf(out, "pid %d (%s", (int)w->process.pid, w->process.command);
+	if (w->job.rank >= 0)
+		fprintf(out, ", rank %d", w->job.rank);
+	fputc(')', out);
 }
 
 void wf_tools_words_state(const struct wf_tools_graph *graph,

@@ -13,7 +13,7 @@
 enum { WF_TOOLS_AGE_LEN = 32 };
 const char *wf_tools_words_age(uint64_t ns, char buf[WF_TOOLS_AGE_LEN]);
 
-/* "pid 4711 (a.out)". */
+/* "pid 4711 (a.out, rank 3)". */
 void wf_tools_words_who(const struct wf_tools_waiter *w, FILE *out);
 
 /* What the process does: "polls", "sleeps until a peer wakes it", ... */

@@ -5,6 +5,8 @@
 #include "os/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -85,6 +87,30 @@ ssize_t wf_os_vm_write(pid_t pid, const struct iovec *local, size_t local_count,
 {
 	ssize_t moved = process_vm_writev(pid, local, local_count, remote,
 					  remote_count, 0);
+
+	return moved < 0 ? -errno : moved;
+}
+
+int wf_os_memory_open(pid_t pid)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+ssize_t wf_os_memory_read(int fd, void *to, size_t len, uint64_t addr)
+{
+	ssize_t moved = pread(fd, to, len, (off_t)addr);
+
+	return moved < 0 ? -errno : moved;
+}
+
+ssize_t wf_os_memory_write(int fd, const void *from, size_t len, uint64_t addr)
+{
+	ssize_t moved = pwrite(fd, from, len, (off_t)addr);
 
 	return moved < 0 ? -errno : moved;
 }
