@@ -16,6 +16,7 @@
 #include "shm/pull.h"
 #include "shm/put.h"
 #include "shm/tx.h"
+#include "shm/waits.h"
 
 /* Sockets are looked at so often while a connection is being made. */
 #define LOOK_EVERY_CONNECTING (20 * WF_NS_PER_US)
@@ -247,6 +248,11 @@ static uint64_t look(void *self, uint64_t now)
 	return ep->connecting ? LOOK_EVERY_CONNECTING : UINT64_MAX;
 }
 
+static void waits(void *self, struct wf_waits *to, uint64_t now)
+{
+	wf_shm_waits(self, to, now);
+}
+
 static bool has_peers(const void *self)
 {
 	const struct wf_shm_ep *ep = self;
@@ -314,6 +320,7 @@ const struct wf_transport wf_shm_transport = {
 	.poll = shm_poll,
 	.tick = tick,
 	.look = look,
+	.waits = waits,
 	.drain = drain,
 	.doze = doze,
 	.has_work = has_work,
