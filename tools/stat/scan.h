@@ -11,10 +11,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "tools/proc.h"
 #include "tools/stat/job.h"
 #include "tools/stat/page.h"
-
-#define WF_TOOLS_COMMAND_LEN 16
 
 struct wf_tools_endpoint {
 	pid_t pid;
