@@ -16,6 +16,7 @@
 #include "shm/pull.h"
 #include "shm/put.h"
 #include "shm/tx.h"
+#include "shm/window.h"
 
 /* Sockets are looked at so often while a connection is being made. */
 #define LOOK_EVERY_CONNECTING (20 * WF_NS_PER_US)
@@ -145,6 +146,7 @@ static void forked(void *self)
 		out->region.base = NULL;
 		out->slots_free = 0;
 		wf_shm_mover_close(&out->mover);
+		wf_shm_window_forked(out);
 	}
 	ep->out_count = 0;
 	wf_base_stats_forked(&ep->stats);
