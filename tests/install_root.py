@@ -184,7 +184,8 @@ def check_completion():
             set(complete("weft", "bench", "--floor", "")) != tests:
         fail(f"{tests} {complete('weft', 'bench', '--floor', '')}")
     # Arguments of options. Bug: tests were offered in their place.
-    keys = ["bytes", "messages", "unexpected", "sleeps", "peers", "pid"]
+    keys = ["bytes", "messages", "unexpected", "sleeps", "peers", "rank",
+            "pid"]
     for words, want in ((("bench", "--api", ""), ["msg", "tagged"]),
                         (("bench", "-t", ""), []),
                         (("stat", "-s", ""), keys),

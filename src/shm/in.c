@@ -589,6 +589,48 @@ take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 	return 0;
 }
 
+/* Whether the slot after the one that @word describes holds a parked message,
+ * too. */
+static bool is_burst(const struct wf_shm_in *in, uint64_t word)
+{
+	uint32_t pos = in->slot_pos + 1;
+
+	if ((WF_SHM_WORD_FLAGS(word) & WF_SHM_SLOT_TURN) ||
+	    pos == in->slot_count)
+		pos = 0;
+	word = wf_shared_load(&in->slots[pos].word, relaxed);
+	return WF_SHM_WORD_SEQ(word) == in->next + 2 &&
+	       WF_SHM_WORD_KIND(word) == WF_SHM_KIND_PARKED;
+}
+
+/* Parked messages as long as they follow each other, until *@count, to which they
+ * are added, is @budget: the smaller ones are read together. 0, or why one was not
+ * taken. */
+static int take_parked(struct wf_shm_in *in, uint64_t word, int budget,
+		       int *count)
+{
+	const struct wf_shm_slot *slot = &in->slots[in->slot_pos];
+	int ret;
+
+	for (;;) {
+		in->burst = is_burst(in, word);
+		ret = take_slot(in, slot, word);
+		*count += !ret;
+		if (ret || !in->burst || *count >= budget ||
+		    !wf_op_compq_room(in->rxq->compq))
+			break;
+		/* Copied again: it is checked now. */
+		slot = &in->slots[in->slot_pos];
+		word = wf_shared_load(&slot->word, acquire);
+		if (WF_SHM_WORD_SEQ(word) != in->next + 1 ||
+		    WF_SHM_WORD_KIND(word) != WF_SHM_KIND_PARKED)
+			break;
+	}
+	in->burst = false;
+	wf_shm_pull_flush(in);
+	return ret;
+}
+
 int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 {
 	int count = 0;
@@ -613,7 +655,13 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 			count++;
 			continue;
 		}
-		ret = take_slot(in, slot, word);
+		if (WF_SHM_WORD_KIND(word) == WF_SHM_KIND_PARKED) {
+			ret = take_parked(in, word, budget, &count);
+			if (!ret)
+				continue;
+		} else {
+			ret = take_slot(in, slot, word);
+		}
 		if (ret == -EAGAIN)
 			break; /* no memory: the slot waits */
 		if (wf_unlikely(ret)) {

@@ -41,6 +41,10 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 		       const struct wf_shm_part *parts, uint8_t flags,
 		       uint64_t tag, uint64_t data);
 
+/* Reads the messages of a burst that were put off. None is left when
+ * wf_shm_in_poll() returns. */
+void wf_shm_pull_flush(struct wf_shm_in *in);
+
 /* A piece of a stream arrived. 0 or -EPROTO. */
 int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
 		       const uint8_t *bytes, size_t len);

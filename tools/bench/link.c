@@ -5,13 +5,19 @@
  */
 #include "tools/bench/link.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The same at both ends, so that one variable names both. */
@@ -111,6 +117,43 @@ static int end_up(struct wf_tools_link *link, int which)
 	return ret ? ret : ip(link, "link set " VETH " up");
 }
 
+/*
+ * The kernel says a moment later that both ends are up. Until then providers
+ * find no address: libfabric's tcp then failed in one of two processes.
+ */
+static int wait_running(struct wf_tools_link *link)
+{
+	const struct timespec pause = { .tv_nsec = 2 * WF_NS_PER_MS };
+	struct ifreq request = { .ifr_name = VETH };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int tries, ret = -EIO;
+
+	for (tries = 0; fd >= 0 && tries < 2500 && ret; tries++) {
+		if (!ioctl(fd, SIOCGIFFLAGS, &request) &&
+		    request.ifr_flags & IFF_RUNNING)
+			ret = 0;
+		else
+			nanosleep(&pause, NULL);
+	}
+	if (fd >= 0)
+		close(fd);
+	return ret ? fail(link, ret, VETH " does not come up") : 0;
+}
+
+/* In both namespaces; ends in the second. */
+static int wait_both(struct wf_tools_link *link)
+{
+	int which, ret = 0;
+
+	for (which = 0; which < 2 && !ret; which++) {
+		if (setns(link->namespaces[which], CLONE_NEWNET))
+			ret = fail(link, -errno, "setns: %s", strerror(errno));
+		else
+			ret = wait_running(link);
+	}
+	return ret;
+}
+
 /* Ends in the second namespace. */
 static int join(struct wf_tools_link *link)
 {
@@ -129,7 +172,9 @@ static int join(struct wf_tools_link *link)
 		ret = end_up(link, 1);
 	if (!ret && setns(link->namespaces[0], CLONE_NEWNET))
 		ret = fail(link, -errno, "setns: %s", strerror(errno));
-	return ret ? ret : end_up(link, 0);
+	if (!ret)
+		ret = end_up(link, 0);
+	return ret ? ret : wait_both(link);
 }
 
 int wf_tools_link_open(struct wf_tools_link *link)

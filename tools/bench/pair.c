@@ -225,31 +225,36 @@ static int listen_to(struct wf_tools_pair *pair, unsigned which,
 }
 
 /*
- * The initiator is in trouble. If the responder fell first, its own words or
- * its death say more: then true, with the text in *reply.
+ * A worker is in trouble. If the other one, @which, fell first, its own words
+ * or its death say more: then true, with the text in *reply. -EOWNERDEAD of a
+ * worker says that it only noticed.
  */
-static bool is_responders_fault(struct wf_tools_pair *pair, struct pollfd *fd,
-				struct wf_tools_reply *reply)
+static bool is_fault_of(struct wf_tools_pair *pair, unsigned which,
+			struct wf_tools_reply *reply)
 {
 	uint64_t deadline = wf_base_clock_ns() + EXPLAIN_MS * WF_NS_PER_MS;
+	struct pollfd fd = { .fd = pair->controls[which], .events = POLLIN };
 	struct wf_tools_reply other;
 	char how[128];
 	int ret, status;
 
-	if (wf_tools_process_poll(fd, 1, deadline) <= 0)
+	if (wf_tools_process_poll(&fd, 1, deadline) <= 0)
 		return false;
-	ret = listen_to(pair, 1, &other);
+	ret = listen_to(pair, which, &other);
+	/* It may have got ready before that. */
+	if (!ret && wf_tools_process_poll(&fd, 1, deadline) > 0)
+		ret = listen_to(pair, which, &other);
 	if (ret != -ECHILD) {
-		if (ret)
+		if (ret && ret != -EOWNERDEAD)
 			*reply = other;
-		return ret;
+		return ret && ret != -EOWNERDEAD;
 	}
-	status = wf_tools_process_end(pair->pids[1], GRACE_MS);
-	pair->pids[1] = 0;
-	if (!status) /* it only followed the initiator out */
+	status = wf_tools_process_end(pair->pids[which], GRACE_MS);
+	pair->pids[which] = 0;
+	if (!status) /* it only followed the other one out */
 		return false;
 	wf_tools_process_describe(status, how, sizeof(how));
-	snprintf(reply->text, sizeof(reply->text), "responder %s", how);
+	snprintf(reply->text, sizeof(reply->text), "%s %s", roles[which], how);
 	return true;
 }
 
@@ -280,7 +285,8 @@ static int hear(struct wf_tools_pair *pair, const struct wf_tools_plan *plan,
 	}
 	*which = fds[0].revents ? 0 : 1;
 	ret = listen_to(pair, *which, reply);
-	if (!*which && ret && is_responders_fault(pair, &fds[1], reply))
+	if (ret && (!*which || ret == -EOWNERDEAD) &&
+	    is_fault_of(pair, !*which, reply))
 		return give_up(pair, ret, reply->text);
 	if (ret == -ECHILD)
 		return worker_died(pair, *which);

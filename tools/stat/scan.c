@@ -118,7 +118,11 @@ static void is_unsound(struct wf_tools_scan *scan, const struct process *p,
 static int read_page(struct wf_tools_scan *scan, const struct process *p,
 		     int fd)
 {
-	struct wf_tools_endpoint endpoint = { .pid = p->pid, .uid = p->uid };
+	struct wf_tools_endpoint endpoint = {
+		.pid = p->pid,
+		.uid = p->uid,
+		.job.rank = -1,
+	};
 	const char *why = NULL;
 	struct stat st;
 	void *raw;
@@ -362,17 +366,39 @@ void wf_tools_scan_free(struct wf_tools_scan *scan)
 	memset(scan, 0, sizeof(*scan));
 }
 
+bool wf_tools_scan_is_same(const struct wf_tools_endpoint *one,
+			   const struct wf_tools_endpoint *other)
+{
+	return other->pid == one->pid && other->inode == one->inode &&
+	       other->page.started == one->page.started;
+}
+
 const struct wf_tools_endpoint *
 wf_tools_scan_find(const struct wf_tools_scan *scan,
 		   const struct wf_tools_endpoint *endpoint)
 {
 	for (size_t i = 0; i < scan->count; i++) {
-		const struct wf_tools_endpoint *other = &scan->endpoints[i];
-
-		if (other->pid == endpoint->pid &&
-		    other->inode == endpoint->inode &&
-		    other->page.started == endpoint->page.started)
-			return other;
+		if (wf_tools_scan_is_same(&scan->endpoints[i], endpoint))
+			return &scan->endpoints[i];
 	}
 	return NULL;
+}
+
+/* A process keeps the job that it was started in. Its endpoints follow each
+ * other in a scan. */
+void wf_tools_scan_jobs(struct wf_tools_scan *scan,
+			const struct wf_tools_scan *before)
+{
+	for (size_t i = 0; i < scan->count; i++) {
+		struct wf_tools_endpoint *ep = &scan->endpoints[i];
+		const struct wf_tools_endpoint *old =
+			before ? wf_tools_scan_find(before, ep) : NULL;
+
+		if (old)
+			ep->job = old->job;
+		else if (i && ep[-1].pid == ep->pid)
+			ep->job = ep[-1].job;
+		else if (!wf_tools_scan_is_device(ep))
+			wf_tools_job_read(&ep->job, ep->pid);
+	}
 }

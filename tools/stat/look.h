@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One look at what the command line asks for, and what there is to say about
+ * it.
+ */
+#ifndef WF_TOOLS_STAT_LOOK_H
+#define WF_TOOLS_STAT_LOOK_H
+
+#include <stdio.h>
+
+#include "tools/stat/options.h"
+#include "tools/stat/scan.h"
+
+/* With the jobs of endpoints. @before: an earlier look, or NULL. 0, or -errno
+ * when it was said what is wrong. */
+int wf_tools_look(const struct wf_tools_stat_options *options,
+		  const struct wf_tools_scan *before,
+		  struct wf_tools_scan *scan);
+
+/* What you must know when you read the numbers: what is missing, and why. */
+void wf_tools_look_notes(const struct wf_tools_stat_options *options,
+			 const struct wf_tools_scan *scan, FILE *out);
+
+#endif
