@@ -16,24 +16,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 /* The same at both ends, so that one variable names both. */
 #define VETH "weft0"
+#define VETH_RESPONDER "10.98.0.2" /* see end_up() */
 
 static const char *const words[] = {
 	[WF_TOOLS_OVER_NODE] = "node",
 	[WF_TOOLS_OVER_LOOPBACK] = "loopback",
 	[WF_TOOLS_OVER_VETH] = "veth",
+	[WF_TOOLS_OVER_HOSTS] = "hosts",
 };
 
 int wf_tools_link_parse(const char *word, enum wf_tools_over *over)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (i = 0; i < WF_TOOLS_OVER_HOSTS; i++) {
 		if (strcmp(words[i], word))
 			continue;
 		*over = (enum wf_tools_over)i;
@@ -58,6 +61,11 @@ const char *wf_tools_link_describe(const struct wf_tools_link *link, char *buf,
 		snprintf(buf, len,
 			 "two network namespaces joined by veth, MTU %u",
 			 link->mtu);
+		break;
+	case WF_TOOLS_OVER_HOSTS:
+		snprintf(buf, len, "this host and %.32s (%.40s), by %s",
+			 link->host.name, link->host.address,
+			 link->interface[0] ? link->interface : "?");
 		break;
 	default:
 		snprintf(buf, len, "this node");
@@ -177,6 +185,30 @@ static int join(struct wf_tools_link *link)
 	return ret ? ret : wait_both(link);
 }
 
+/* Our turn until wf_tools_link_close(). */
+static int open_hosts(struct wf_tools_link *link)
+{
+	static char *const request[] = { "hold" };
+	char said[WF_TOOLS_HOST_ERROR];
+	int fd, ret;
+
+	if (getrandom(&link->host.session, sizeof(link->host.session), 0) < 0 ||
+	    !link->host.session)
+		link->host.session = (uint64_t)getpid();
+	fd = wf_tools_host_find(&link->host, link->error);
+	if (fd < 0)
+		return fd;
+	ret = wf_tools_host_start(fd, request, 1, said);
+	if (ret) {
+		close(fd);
+		return fail(link, ret, "%.60s says: %.180s", link->host.name,
+			    said);
+	}
+	wf_tools_host_interface(fd, link->interface, sizeof(link->interface));
+	link->held = fd;
+	return 0;
+}
+
 int wf_tools_link_open(struct wf_tools_link *link)
 {
 	int home, ret;
@@ -184,6 +216,8 @@ int wf_tools_link_open(struct wf_tools_link *link)
 	link->namespaces[0] = -1;
 	link->namespaces[1] = -1;
 	link->error[0] = '\0';
+	if (link->over == WF_TOOLS_OVER_HOSTS)
+		return open_hosts(link);
 	if (link->over != WF_TOOLS_OVER_VETH)
 		return 0;
 	if (geteuid())
@@ -212,6 +246,9 @@ void wf_tools_link_close(struct wf_tools_link *link)
 			close(link->namespaces[i]);
 		link->namespaces[i] = -1;
 	}
+	if (link->held)
+		close(link->held);
+	link->held = 0;
 }
 
 void wf_tools_link_env(const struct wf_tools_link *link,
@@ -222,16 +259,26 @@ void wf_tools_link_env(const struct wf_tools_link *link,
 		"FI_TCP_IFACE",
 		"FI_UDP_IFACE",
 	};
-	const char *name = link->over == WF_TOOLS_OVER_VETH ? VETH : "lo";
+	const char *name = link->over == WF_TOOLS_OVER_VETH  ? VETH :
+			   link->over == WF_TOOLS_OVER_HOSTS ? link->interface :
+							       "lo";
 	size_t n = 0, i;
 
-	if (link->over != WF_TOOLS_OVER_NODE) {
+	env[n++] = "WEFT_BENCH_PEER";
+	env[n++] = link->over == WF_TOOLS_OVER_VETH  ? VETH_RESPONDER :
+		   link->over == WF_TOOLS_OVER_HOSTS ? link->host.address :
+						       "127.0.0.1";
+	if (link->over == WF_TOOLS_OVER_LOOPBACK ||
+	    link->over == WF_TOOLS_OVER_VETH) {
 		env[n++] = "FI_WEFT_SHM";
 		env[n++] = "0";
-		for (i = 0; i < 3; i++) {
-			env[n++] = interfaces[i];
-			env[n++] = name;
-		}
+	}
+	for (i = 0; i < 3 && link->over != WF_TOOLS_OVER_NODE; i++) {
+		if (link->over == WF_TOOLS_OVER_HOSTS &&
+		    (!name[0] || getenv(interfaces[i])))
+			continue;
+		env[n++] = interfaces[i];
+		env[n++] = name;
 	}
 	env[n] = NULL;
 }

@@ -10,6 +10,7 @@
 #include "tools/bench/engine.h"
 #include "tools/bench/floor_defs.h"
 #include "tools/bench/process.h"
+#include "tools/bench/proxy.h"
 #include "tools/bench/worker.h"
 
 #include <errno.h>
@@ -109,6 +110,13 @@ static pid_t start_worker(const struct wf_tools_plan *plan, const char *engine,
 		 plan->one_cpu ? "y" : "", plan->more);
 	snprintf(window, sizeof(window), "%u", most_window(plan));
 	snprintf(bytes, sizeof(bytes), "%zu", most_bytes(plan));
+	if (role && plan->link.over == WF_TOOLS_OVER_HOSTS) {
+		/* The server there starts it, and a proxy stands for it. */
+		argv[1] = "worker";
+		return wf_tools_proxy_start(&plan->link.host, plan->cpus[role],
+					    argv + 1, WF_TOOLS_WORKER_ARGC,
+					    control, side);
+	}
 	return wf_tools_process_spawn(&process);
 }
 
@@ -266,7 +274,7 @@ static int hear(struct wf_tools_pair *pair, const struct wf_tools_plan *plan,
 	uint64_t deadline = wf_base_clock_ns() + 8 * plan->run_ns +
 			    plan->timeout_s * WF_NS_PER_S;
 	struct pollfd fds[2];
-	char text[64];
+	char text[128];
 	unsigned i;
 	int ret;
 
@@ -279,8 +287,12 @@ static int hear(struct wf_tools_pair *pair, const struct wf_tools_plan *plan,
 	if (ret == -EINTR)
 		return give_up(pair, ret, "stopped");
 	if (ret <= 0) {
-		snprintf(text, sizeof(text), "no result within %u s",
-			 plan->timeout_s);
+		snprintf(text, sizeof(text), "no result within %u s%s",
+			 plan->timeout_s,
+			 plan->link.over == WF_TOOLS_OVER_HOSTS ?
+				 ": does a firewall drop other ports than that "
+				 "of `weft bench --server`?" :
+				 "");
 		return give_up(pair, -ETIMEDOUT, text);
 	}
 	*which = fds[0].revents ? 0 : 1;

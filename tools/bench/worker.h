@@ -9,7 +9,7 @@
 
 /* Order of the arguments behind argv[0]; all are needed. */
 enum {
-	WF_TOOLS_WORKER_ENGINE = 1, /* "floor", or the first test's */
+	WF_TOOLS_WORKER_ENGINE = 1, /* "floor", "socket", or the first test's */
 	WF_TOOLS_WORKER_NAME,	    /* provider; "ring" or "handoff" */
 	WF_TOOLS_WORKER_ROLE,	    /* "initiator" or "responder" */
 	WF_TOOLS_WORKER_FLAGS,	/* of "trvy": tagged, rewrite, ...; mN: more */
