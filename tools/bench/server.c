@@ -103,7 +103,7 @@ static bool is_worker(const struct guest *guest)
 	       !strchr(words[WF_TOOLS_WORKER_NAME], '/') &&
 	       !strcmp(words[WF_TOOLS_WORKER_ROLE], "responder") &&
 	       strlen(flags) < 24 &&
-	       strspn(flags, "-trvym0123456789") == strlen(flags) &&
+	       strspn(flags, WF_TOOLS_WORKER_FLAG_CHARS) == strlen(flags) &&
 	       is_number(words[WF_TOOLS_WORKER_WINDOW], WF_TOOLS_MAX_WINDOW) &&
 	       is_number(words[WF_TOOLS_WORKER_BYTES], MOST_BYTES);
 }
