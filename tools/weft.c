@@ -11,6 +11,7 @@
 #include "tools/info/info.h"
 #include "tools/stat/stat.h"
 #include "tools/wd/devd.h"
+#include "tools/why/why.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -43,6 +44,8 @@ static const struct command commands[] = {
 	  wf_tools_gunzip_main },
 	{ "stat", "show live counters of running endpoints and devices",
 	  wf_tools_stat_main },
+	{ "why", "say what endpoints wait for, and who is to blame",
+	  wf_tools_why_main },
 	{ "devd", "serve software devices to Warpdrive programs",
 	  wf_tools_devd_main },
 	{ "efa", "run a program on an EFA device in software",

@@ -279,6 +279,7 @@ static int on_first(struct wf_shm_in *in, const struct message *msg)
 	as->op = msg->slot->eager.op;
 	as->ack = msg->flags & WF_SHM_SLOT_ACK;
 	as->parcel = NULL;
+	as->since = 0;
 	as->rx = wf_match_rxq_take(in->ep->rxq, tagged, as->env.tag,
 				   as->env.src, total);
 	if (as->rx) {

@@ -16,6 +16,7 @@
 #include "shm/pull.h"
 #include "shm/put.h"
 #include "shm/tx.h"
+#include "shm/waits.h"
 
 /* Sockets are looked at so often while a connection is being made. */
 #define LOOK_EVERY_CONNECTING (20 * WF_NS_PER_US)
@@ -183,6 +184,7 @@ static void poll_outs(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->waiting_outs)
 		wf_shm_out_poll(
 			wf_container_of(pos, struct wf_shm_out, waiting_link));
+	ep->starved = false;
 	wf_list_for_each (pos, tmp, &ep->pending_outs)
 		wf_shm_out_push(
 			wf_container_of(pos, struct wf_shm_out, pending_link));
@@ -244,6 +246,11 @@ static uint64_t look(void *self, uint64_t now)
 	wf_shm_conn_tend(ep, now);
 	wf_shm_stats_flush(ep);
 	return ep->connecting ? LOOK_EVERY_CONNECTING : UINT64_MAX;
+}
+
+static void waits(void *self, struct wf_waits *to, uint64_t now)
+{
+	wf_shm_waits(self, to, now);
 }
 
 static bool has_peers(const void *self)
@@ -313,6 +320,7 @@ const struct wf_transport wf_shm_transport = {
 	.poll = shm_poll,
 	.tick = tick,
 	.look = look,
+	.waits = waits,
 	.drain = drain,
 	.doze = doze,
 	.has_work = has_work,
