@@ -682,6 +682,7 @@ local function tcp_frame(buf, pinfo, root, head)
 		sent(buf(head, first), pinfo, root, "weft_tcp.payload")
 		if at < head + len then
 			tree:add(f["weft_tcp.payload"], buf(at, head + len - at))
+			pinfo.cols.info:append(" " .. (head + len - at) .. " bytes")
 		end
 	else
 		sent(buf(head, len), pinfo, root, "weft_tcp.payload")
@@ -716,8 +717,12 @@ function tcp.dissector(buf, pinfo, root)
 		local rest = buf(at)
 		local len, head = tcp_length(rest)
 
-		if at > 0 and len ~= 0 and (len or 0) <= rest:len() then
-			pinfo.cols.info:append("; ")
+		if len ~= 0 and (len or 0) <= rest:len() then
+			-- Also after one that began in an earlier segment.
+			if pinfo.private["weft_tcp"] then
+				pinfo.cols.info:append("; ")
+			end
+			pinfo.private["weft_tcp"] = "1"
 		end
 		if not len then
 			-- In the middle of something.
