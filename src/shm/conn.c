@@ -48,6 +48,7 @@ struct guest {
 	struct wf_shm_ep *ep;
 	struct wf_list link;
 	uint64_t deadline;
+	bool watched; /* in the loop */
 };
 
 static void on_listener(struct wf_source *source, uint32_t events,
@@ -146,7 +147,6 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 			.size = sizeof(hello),
 			.features = our_features(out->ep),
 		},
-		.process = wf_shm_mover_process(),
 		.slots_log2 = attr->slots_log2,
 		.lines_log2 = attr->lines_log2,
 	};
@@ -154,6 +154,7 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 	static_assert(sizeof(struct sockaddr_in6) <= sizeof(hello.addr),
 		      "both families fit");
 	wf_shm_mover_own_probe(&hello.probe_addr, &hello.probe_value);
+	hello.process = hello.probe_value;
 	memcpy(hello.addr, own, wf_base_addr_len(own));
 	return wf_base_fds_send(out->sock.fd, &hello, sizeof(hello), &memfd, 1);
 }
@@ -505,12 +506,12 @@ static struct wf_shm_welcome welcome_of(const struct wf_shm_ep *ep, int status)
 			.features = our_features(ep),
 			.status = status,
 		},
-		.process = wf_shm_mover_process(),
 		.flags = (ep->remote_writes ? WF_SHM_WELCOME_WRITES : 0) |
 			 (ep->remote_reads ? WF_SHM_WELCOME_READS : 0),
 	};
 
 	wf_shm_mover_own_probe(&welcome.probe_addr, &welcome.probe_value);
+	welcome.process = welcome.probe_value;
 	return welcome;
 }
 
@@ -594,7 +595,8 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	err = wf_shm_channels_add_in(ep, in);
 	if (err)
 		goto err_free;
-	wf_transport_loop_remove(&ep->host->loop, &guest->sock);
+	if (guest->watched)
+		wf_transport_loop_remove(&ep->host->loop, &guest->sock);
 	err = wf_shm_conn_watch(ep, &in->sock);
 	if (!err)
 		err = accept_in(ep, in);
@@ -632,6 +634,16 @@ static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
 	return 0;
 }
 
+/* Most have said hello before they are let in, and are not looked at twice. */
+static void wait_for_hello(struct guest *guest)
+{
+	if (guest->watched)
+		return;
+	guest->watched = true;
+	if (wf_shm_conn_watch(guest->ep, &guest->sock))
+		guest_leave(guest->ep, guest);
+}
+
 static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 {
 	struct guest *guest = wf_container_of(source, struct guest, sock);
@@ -646,8 +658,10 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	(void)now;
 	got = wf_base_fds_recv(guest->sock.fd, &hello, sizeof(hello), &memfd, 1,
 			       &cut);
-	if (got == -EAGAIN)
+	if (got == -EAGAIN) {
+		wait_for_hello(guest);
 		return;
+	}
 	if (got <= 0) {
 		if (memfd >= 0)
 			wf_os_close(memfd); /* came with an empty message */
@@ -712,10 +726,7 @@ static void let_in(struct wf_shm_ep *ep, const struct wf_source *listener,
 			.deadline = now + GUEST_PATIENCE,
 		};
 		wf_base_list_add_tail(&ep->guests, &guest->link);
-		if (wf_shm_conn_watch(ep, &guest->sock))
-			guest_leave(ep, guest);
-		else
-			on_guest(&guest->sock, 0, now);
+		on_guest(&guest->sock, 0, now);
 	}
 }
 
