@@ -18,13 +18,11 @@
 #include "shm/conn_defs.h"
 #include "shm/door.h"
 #include "shm/ep.h"
+#include "shm/link.h"
 #include "shm/name.h"
 #include "shm/user.h"
 
 #define BACKLOG 4096
-
-/* Datagrams that are read at once from a socket that wakes us. */
-#define WAKES 32
 
 /* Someone who connects and says nothing is shown out after this time, or when
  * too many do: they hold descriptors of ours. */
@@ -374,21 +372,6 @@ uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
 	return next;
 }
 
-/* Somebody wakes us; what for is seen elsewhere. False: the peer is gone. */
-static bool take_wakes(int fd)
-{
-	char bytes[64];
-	ssize_t got;
-
-	/* A bound, because a peer may write faster than we read. */
-	for (int i = 0; i < WAKES; i++) {
-		got = wf_os_recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-		if (got <= 0)
-			return got == -EAGAIN || got == -EINTR;
-	}
-	return true;
-}
-
 /* What the welcome says. 0, or the positive errno of the refusal. */
 static int check_welcome(const struct wf_shm_welcome *welcome, ssize_t got)
 {
@@ -467,10 +450,12 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 			  may_copy(out->ep, out->features));
 	count_refusal(out->ep, &out->mover);
 	out->bell = welcome.bell;
+	out->number = welcome.number;
 	out->remote_flags = welcome.flags;
 	if (!(out->features & WF_SHM_FEATURE_BARRIER))
 		out->ep->host->all_joined = false;
 	wf_shm_out_opened(out);
+	wf_shm_link_out_opened(out);
 close_fds:
 	wf_base_fds_close(fds, WF_SHM_WELCOME_FDS);
 }
@@ -480,18 +465,11 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 {
 	struct wf_shm_out *out =
 		wf_container_of(source, struct wf_shm_out, sock);
-	bool over = events & WF_LOOP_OVER;
 
-	if (out->state == WF_SHM_OUT_GREETED) {
+	if (out->state == WF_SHM_OUT_GREETED)
 		on_welcome(out, now);
-		return;
-	}
-	if (!over && (events & EPOLLIN))
-		over = !take_wakes(out->sock.fd);
-	if (over && wf_shm_out_settle(out)) {
-		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_peers_lost, 1);
-		wf_shm_out_mark_dead(out, ECONNRESET, false);
-	}
+	else
+		wf_shm_link_out_ready(out, events);
 }
 
 /* -- being connected to ---------------------------------------------------- */
@@ -533,6 +511,7 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 					      ep->regs->memfd };
 
 	welcome.bell = in->bell;
+	welcome.number = in->number;
 	return wf_base_fds_send(in->sock.fd, &welcome, sizeof(welcome), fds,
 				WF_SHM_WELCOME_FDS);
 }
@@ -605,6 +584,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	guest->sock.fd = -1; /* the channel's now */
 	if (!wf_shm_user_is_ours(cred->uid))
 		ep->watch.distrusted = true;
+	wf_shm_link_in_opened(in);
 	return 0;
 
 err_drop:
@@ -744,21 +724,6 @@ static void on_door(struct wf_source *source, uint32_t events, uint64_t now)
 }
 
 /* -- at every look ---------------------------------------------------------- */
-
-void wf_shm_conn_in_ready(struct wf_source *source, uint32_t events,
-			  uint64_t now)
-{
-	struct wf_shm_in *in = wf_container_of(source, struct wf_shm_in, sock);
-
-	(void)now;
-	if (!(events & WF_LOOP_OVER) && take_wakes(source->fd))
-		return;
-	/* Level-triggered: take it out, or it fires until reaped. */
-	wf_transport_loop_remove(&in->ep->host->loop, source);
-	in->ended = true;
-	in->ep->reap = true;
-	wf_shm_ep_busy(in->ep);
-}
 
 /* Only here, where no event refers to them: the oldest stand first. */
 static void show_out_guests(struct wf_shm_ep *ep, uint64_t now)

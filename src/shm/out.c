@@ -17,6 +17,7 @@
 #include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
+#include "shm/link.h"
 #include "shm/proto.h"
 #include "shm/put.h"
 #include "shm/remote.h"
@@ -56,6 +57,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 		.addr = *addr,
 		.state = WF_SHM_OUT_CONNECTING,
 		.sock = { .fd = -1, .ready = wf_shm_conn_out_ready },
+		.old = { .fd = -1, .ready = wf_shm_link_old_ready },
 		.board = { .memfd = -1 },
 		.chunk = ep->attr.chunk,
 		.since = now,
@@ -160,7 +162,7 @@ void wf_shm_out_fail_all(struct wf_shm_out *out, int err)
 
 void wf_shm_out_release(struct wf_shm_out *out)
 {
-	wf_shm_conn_drop(out->ep, &out->sock);
+	wf_shm_link_drop_out(out);
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
 	wf_op_reg_unmap(&out->regs);
@@ -739,7 +741,7 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 		return;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
 	/* A full socket is readable at the other end: that wakes, too. */
-	wf_os_send(out->sock.fd, "", 1, MSG_DONTWAIT);
+	wf_os_send(wf_shm_link_out_fd(out), "", 1, MSG_DONTWAIT);
 }
 
 bool wf_shm_out_has_work(const struct wf_shm_out *out)

@@ -13,6 +13,7 @@
 #include "op/iov.h"
 #include "os/poll.h"
 #include "shm/ep.h"
+#include "shm/link.h"
 #include "shm/proto.h"
 #include "shm/put.h"
 #include "shm/remote.h"
@@ -38,7 +39,8 @@ static void count(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 
 static bool has_ended(const struct wf_shm_out *out)
 {
-	struct pollfd end = { .fd = out->sock.fd, .events = POLLRDHUP };
+	struct pollfd end = { .fd = wf_shm_link_out_fd(out),
+			      .events = POLLRDHUP };
 
 	return wf_os_poll(&end, 1, 0) > 0;
 }
