@@ -23,6 +23,7 @@
 #include "shm/remote.h"
 #include "shm/share.h"
 #include "shm/tx.h"
+#include "shm/window.h"
 
 /* A lap of slots is 4 KiB long and a lap of lines 8 KiB where the receiver keeps
  * up: both directions stay in a first-level cache of 32 KiB. Measured on a Zen 4
@@ -165,6 +166,7 @@ void wf_shm_out_release(struct wf_shm_out *out)
 	wf_shm_link_drop_out(out);
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
+	wf_shm_window_close_all(out);
 	wf_op_reg_unmap(&out->regs);
 	wf_shm_mover_close(&out->mover);
 }
@@ -216,7 +218,7 @@ static bool look_at_credit(struct wf_shm_out *out)
 
 	if (slots - out->slots_done > out->slot_lap.head - out->slots_done ||
 	    lines - out->lines_done > out->line_lap.head - out->lines_done) {
-		wf_warn("peer returned credit it did not have");
+		wf_warn("the peer returned more credit than it had");
 		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_protocol_errors,
 				 1);
 		wf_shm_out_mark_dead(out, EPROTO, false);
@@ -705,7 +707,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 		out->reply_tail++;
 		count++;
 		if (!handle_reply(out, &reply)) {
-			wf_warn("peer sent a reply that makes no sense");
+			wf_warn("the peer sent an invalid reply");
 			wf_shm_stats_add(&out->ep->stats,
 					 WF_SHM_STAT_protocol_errors, 1);
 			wf_shm_out_mark_dead(out, EPROTO, false);

@@ -17,6 +17,8 @@
 #include "shm/pull.h"
 #include "shm/put.h"
 #include "shm/tx.h"
+#include "shm/waits.h"
+#include "shm/window.h"
 
 /* Sockets are looked at so often while a connection is being made. */
 #define LOOK_EVERY_CONNECTING (20 * WF_NS_PER_US)
@@ -108,7 +110,7 @@ static void shm_close(void *self)
 		if (!wf_shm_out_holds_copies(wf_container_of(
 			    pos, struct wf_shm_out, pending_link)))
 			continue;
-		wf_warn("closed with injected messages that nobody read");
+		wf_warn("closed before the peer read all injected messages");
 		break;
 	}
 	for (uint32_t i = 0; i < ep->watch.count; i++)
@@ -143,6 +145,7 @@ static void forked(void *self)
 		out->region.base = NULL;
 		out->slots_free = 0;
 		wf_shm_mover_close(&out->mover);
+		wf_shm_window_forked(out);
 	}
 	ep->out_count = 0;
 	wf_base_stats_forked(&ep->stats);
@@ -245,6 +248,11 @@ static uint64_t look(void *self, uint64_t now)
 	return ep->connecting ? LOOK_EVERY_CONNECTING : UINT64_MAX;
 }
 
+static void waits(void *self, struct wf_waits *to, uint64_t now)
+{
+	wf_shm_waits(self, to, now);
+}
+
 static bool has_peers(const void *self)
 {
 	const struct wf_shm_ep *ep = self;
@@ -312,6 +320,7 @@ const struct wf_transport wf_shm_transport = {
 	.poll = shm_poll,
 	.tick = tick,
 	.look = look,
+	.waits = waits,
 	.drain = drain,
 	.doze = doze,
 	.has_work = has_work,
