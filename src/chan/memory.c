@@ -71,8 +71,8 @@ static void watch_owed(void)
 
 static void owe(struct wf_chan_region *region, struct wf_chan_session *session)
 {
-	wf_warn("%zu bytes are kept from their allocator until the device that "
-		"was given up is done with them",
+	wf_warn("%zu bytes stay allocated until the device that "
+		"was given up has released them",
 		region->size);
 	pthread_once(&owed_once, watch_owed);
 	wf_chan_session_hold(session);

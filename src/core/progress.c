@@ -89,6 +89,7 @@ void wf_core_look(struct wf_core *core, uint64_t now)
 		every = wish < every ? wish : every;
 	}
 	core->host.look_at = now + every;
+	wf_core_report_look(&core->report, core, now);
 }
 
 /* Not inlined: one poll in 32 gets here, and all others would save its

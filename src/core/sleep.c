@@ -65,8 +65,10 @@ bool wf_core_sleep(struct wf_core *core)
 		 * before this; what it wrote is seen below. */
 		wf_base_barrier_all(host->all_joined);
 		if (!any_has_work(core, &deadline) &&
-		    wf_transport_loop_set(&host->loop, patience(deadline)))
+		    wf_transport_loop_set(&host->loop, patience(deadline))) {
+			wf_core_report_sleep(core);
 			return true;
+		}
 	}
 	if (told)
 		wf_core_wake(core);
@@ -78,6 +80,7 @@ void wf_core_wake(struct wf_core *core)
 	struct wf_host *host = &core->host;
 
 	host->asleep = false;
+	wf_base_waits_asleep(&core->report.waits, 0);
 	for (uint32_t i = 0; i < core->way_count; i++) {
 		if (core->ways[i].on)
 			core->ways[i].ops->wake(core->ways[i].self);

@@ -128,7 +128,7 @@ static void refuse(struct wf_devd *devd, int fd, int status)
 		return;
 	if (may_say(&devd->deaf_at))
 		wf_warn("%u refused connections hold descriptors that take "
-			"long to close: nobody is let in until one is closed",
+			"long to close: new clients wait until one is closed",
 			devd->refusing);
 	devd->deaf = true;
 	epoll_ctl(devd->epoll_fd, EPOLL_CTL_DEL, devd->listen_fd, NULL);
@@ -309,8 +309,8 @@ void wf_devd_client_reap(struct wf_devd_chan *chan)
 
 static void put_out(struct wf_devd_client *client)
 {
-	wf_warn("process %d of user %u made its interrupt block: that user is "
-		"served no more",
+	wf_warn("process %d of user %u blocked a worker by its interrupt: the user is "
+		"no longer served",
 		(int)client->pid, (unsigned int)client->uid);
 	client->user->barred = true;
 	wf_devd_client_drop(client);

@@ -93,7 +93,7 @@ static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 		return -EBUSY;
 	if (client->n_chans >= devd->config.client_channels ||
 	    !wf_devd_user_may_open(devd, client->user)) {
-		wf_info("process %d has %u channels, its user %u: no more",
+		wf_info("process %d has %u channels, its user %u: the limit is reached",
 			(int)client->pid, client->n_chans, client->user->chans);
 		return -EBUSY;
 	}

@@ -123,8 +123,8 @@ static void fault(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
 	chan->faulted = true;
 	count(&worker->faults, 1);
 	wf_devd_stats_add(&chan->counts, WF_DEVD_STAT_faults, 1);
-	wf_info("channel %u of process %d: %s; it is served no more", chan->id,
-		(int)chan->client->pid, what);
+	wf_info("channel %u of process %d: %s; it is no longer served",
+		chan->id, (int)chan->client->pid, what);
 	atomic_store_explicit(&chan->mmio->state, WF_ACCEL_FAULT,
 			      memory_order_release);
 }

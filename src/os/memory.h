@@ -22,6 +22,11 @@ int wf_os_munmap(void *base, size_t bytes);
 int wf_os_mprotect(void *base, size_t bytes, int prot);
 int wf_os_madvise(void *base, size_t bytes, int advice);
 
+/* Takes the pages of a writable mapping now. 0; -ENOMEM when there is no memory
+ * for them, also where touching them would be a signal; -EINVAL when the kernel
+ * cannot (Linux before 5.14). */
+int wf_os_populate(void *base, size_t bytes);
+
 /* Whether each page of a range is mapped in this process. True, too, where the
  * kernel does not say. */
 bool wf_os_is_mapped(const void *base, size_t bytes);

@@ -29,7 +29,7 @@
 #include "prov/shared.h"
 
 /* Ring geometry: 256 slots and 64 KiB of data; with replies, shares and returns
- * a channel is 116 KiB, a pair 232 KiB. */
+ * a channel is 112 KiB when all of it is in use (docs/shm.md). */
 #define SLOTS_LOG2 WF_KNOB(slots_log2, 8)
 #define LINES_LOG2 WF_KNOB(lines_log2, 10)
 

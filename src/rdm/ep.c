@@ -258,7 +258,8 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	if (err) {
 		wf_base_stats_close(&ep->stats);
 		if (!ep->warned)
-			wf_warn("no packets at %s: %s", text, strerror(-err));
+			wf_warn("cannot use packets at %s: %s", text,
+				strerror(-err));
 		ep->warned = true;
 		return err;
 	}
@@ -338,7 +339,7 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 	}
 	if (!ep->host->forked) {
 		if (!is_idle(ep))
-			wf_info("closed with messages that nobody took");
+			wf_info("closed before the peer took all messages");
 		close_device(ep);
 	}
 	ep->awake = false;

@@ -455,7 +455,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 			wf_warn("the peer takes packets only: FI_WEFT_SHM must "
 				"be the same for all processes of a node");
 		if (status == EPROTO)
-			wf_warn("peer speaks another layout (%u, ours is %u)",
+			wf_warn("the peer uses ring layout %u, this process %u",
 				welcome.greeting.layout, WF_SHM_LAYOUT);
 		give_up(out, status, now);
 		goto close_fds;
@@ -621,7 +621,7 @@ static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
 	    hello->greeting.magic != WF_SHM_MAGIC)
 		return EPROTO;
 	if (hello->greeting.layout != WF_SHM_LAYOUT) {
-		wf_warn("refused a peer with layout %u, ours is %u",
+		wf_warn("refused a peer with ring layout %u, this process uses %u",
 			hello->greeting.layout, WF_SHM_LAYOUT);
 		return EPROTO;
 	}

@@ -11,7 +11,7 @@
 
 /* What has to be tried again and again while asleep: replies that found no
  * room, guests that say nothing, messages that wait for room in the completion
- * queue. */
+ * queue or for memory of their ring. */
 #define RETRY_NS WF_NS_PER_MS
 
 /* A process of another user may have cleared the word by which others wake us,
@@ -21,7 +21,8 @@
 static bool needs_timer(const struct wf_shm_ep *ep)
 {
 	return !wf_base_list_empty(&ep->busy_ins) ||
-	       !wf_base_list_empty(&ep->guests);
+	       !wf_base_list_empty(&ep->guests) ||
+	       (ep->starved && !wf_base_list_empty(&ep->pending_outs));
 }
 
 static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)

@@ -301,6 +301,7 @@ static int on_first(struct wf_shm_in *in, const struct message *msg)
 	as->op = msg->slot->eager.op;
 	as->ack = msg->flags & WF_SHM_SLOT_ACK;
 	as->parcel = NULL;
+	as->since = 0;
 	as->rx = wf_match_rxq_take(in->ep->rxq, tagged, as->env.tag,
 				   as->env.src, total);
 	if (as->rx) {
@@ -687,7 +688,7 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 		if (ret == -EAGAIN)
 			break; /* no memory: the slot waits */
 		if (wf_unlikely(ret)) {
-			wf_warn("peer wrote a slot that makes no sense");
+			wf_warn("the peer wrote an invalid slot");
 			wf_shm_stats_add(&in->ep->stats,
 					 WF_SHM_STAT_protocol_errors, 1);
 			in->broken = true;

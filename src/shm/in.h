@@ -30,6 +30,7 @@ struct wf_shm_parcel;
 struct wf_shm_assembly {
 	struct wf_envelope env;
 	size_t have;
+	uint64_t since; /* first seen by waits.c, ns; 0: not yet */
 	uint32_t op;
 	bool ack;
 	struct wf_rx *rx;	      /* goes straight to the user, or ... */

@@ -222,7 +222,7 @@ static bool look_at_credit(struct wf_shm_out *out)
 
 	if (slots - out->slots_done > out->slot_lap.head - out->slots_done ||
 	    lines - out->lines_done > out->line_lap.head - out->lines_done) {
-		wf_warn("peer returned credit it did not have");
+		wf_warn("the peer returned more credit than it had");
 		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_protocol_errors,
 				 1);
 		wf_shm_out_mark_dead(out, EPROTO, false);
@@ -236,6 +236,51 @@ static bool look_at_credit(struct wf_shm_out *out)
 static uint32_t at_most(uint32_t value, uint32_t limit)
 {
 	return value < limit ? value : limit;
+}
+
+/* There is no memory for a part of the ring. Tried again with what waits for it,
+ * also by who sleeps (doze.c): the peer may have no reason to wake us. */
+static bool is_short(struct wf_shm_out *out, int err)
+{
+	out->ep->starved |= err != 0;
+	return err;
+}
+
+/* How many slots have memory, @count of them if there is any: at least up to the
+ * next one, which the receiver looks at. */
+static uint32_t slots_for(struct wf_shm_out *out, uint32_t count)
+{
+	struct wf_shm_region *region = &out->region;
+
+	if (count > region->slot_count)
+		count = region->slot_count;
+	if (count > region->slots_ready)
+		is_short(out, wf_shm_region_grow_slots(region, count));
+	return region->slots_ready;
+}
+
+static bool have_lines(struct wf_shm_out *out, uint32_t count)
+{
+	struct wf_shm_region *region = &out->region;
+
+	return count <= region->lines_ready ||
+	       !is_short(out, wf_shm_region_grow_lines(region, count));
+}
+
+bool wf_shm_out_has_shares(struct wf_shm_out *out)
+{
+	struct wf_shm_region *region = &out->region;
+
+	return region->shares_ready ||
+	       !is_short(out, wf_shm_region_grow_shares(region));
+}
+
+bool wf_shm_out_has_returns(struct wf_shm_out *out)
+{
+	struct wf_shm_region *region = &out->region;
+
+	return region->returns_ready ||
+	       !is_short(out, wf_shm_region_grow_returns(region));
 }
 
 /* How many slots may be written before the credit must be looked at again. At
@@ -255,8 +300,11 @@ static void plan_slots(struct wf_shm_out *out)
 		out->slots_free = at_most(room, 1);
 		out->slot_turn = WF_SHM_SLOT_TURN;
 	} else {
-		out->slots_free = at_most(at_most(room, SLOT_STEP),
-					  lap->size - 1 - lap->pos);
+		/* The receiver looks at the slot after the last one. */
+		uint32_t ready = slots_for(out, lap->pos + SLOT_STEP + 1);
+
+		out->slots_free =
+			at_most(at_most(room, SLOT_STEP), ready - 1 - lap->pos);
 	}
 }
 
@@ -272,11 +320,13 @@ static bool plan_lines(struct wf_shm_out *out, uint32_t lines)
 		out->line_turn = WF_SHM_SLOT_DATA_TURN;
 	}
 	room = wf_shm_lap_free(lap, out->lines_done);
-	if (room < lines)
+	if (room < lines || !have_lines(out, lap->pos + lines))
 		return false;
 	out->lines_free = lines;
 	if (lap->pos < LINE_WINDOW && LINE_WINDOW - lap->pos > lines)
-		out->lines_free = at_most(room, LINE_WINDOW - lap->pos);
+		out->lines_free = at_most(
+			room, at_most(LINE_WINDOW, out->region.lines_ready) -
+				      lap->pos);
 	return true;
 }
 
@@ -430,8 +480,12 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	bool whole;
 	int ret;
 
-	if (out->state != WF_SHM_OUT_OPEN)
+	if (out->state == WF_SHM_OUT_DEAD)
 		return -EAGAIN;
+	/* The caller goes on to the next peer: a process that refused until
+	 * this one has answered would connect to one after the other. */
+	if (out->state != WF_SHM_OUT_OPEN)
+		return send_copy(out, tx);
 	tx->proto = wf_shm_proto_choose(out, tx);
 	if (!tx->proto)
 		return -EOPNOTSUPP;
@@ -507,7 +561,7 @@ bool wf_shm_out_holds_copies(const struct wf_shm_out *out)
 {
 	const struct wf_list *pos;
 
-	if (out->state != WF_SHM_OUT_OPEN)
+	if (out->state == WF_SHM_OUT_DEAD)
 		return false;
 	for (pos = out->pending.next; pos != &out->pending; pos = pos->next) {
 		if (wf_container_of(pos, struct wf_shm_tx, link)->bounce)
@@ -677,7 +731,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 		out->reply_tail++;
 		count++;
 		if (!handle_reply(out, &reply)) {
-			wf_warn("peer sent a reply that makes no sense");
+			wf_warn("the peer sent an invalid reply");
 			wf_shm_stats_add(&out->ep->stats,
 					 WF_SHM_STAT_protocol_errors, 1);
 			wf_shm_out_mark_dead(out, EPROTO, false);

@@ -130,8 +130,9 @@ bool wf_shm_out_refresh(struct wf_shm_out *out);
 /* Few slots are left, or a lap ended. */
 void wf_shm_out_low(struct wf_shm_out *out);
 
-/* Sends @req or queues a copy; an injected message that finds no room is copied. 0,
- * -EAGAIN (not connected and it may not wait, or the transmit depth is reached),
+/* Sends @req or queues a copy; an injected message that finds no room, or a peer
+ * that has not answered yet, is copied. 0,
+ * -EAGAIN (the transmit depth is reached, or the channel is dead),
  * or the -errno of a dead peer. */
 int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req);
 
@@ -163,6 +164,11 @@ bool wf_shm_out_has_work(const struct wf_shm_out *out);
 /* For protocols. Room for one slot and @len bytes of data? Asks the receiver's
  * line when short. */
 bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
+
+/* For protocols, before they let the receiver use that part of the ring: whether
+ * it has memory. False: try again later. */
+bool wf_shm_out_has_shares(struct wf_shm_out *out);
+bool wf_shm_out_has_returns(struct wf_shm_out *out);
 
 /* For protocols: names an operation that waits for replies; false without
  * memory. */

@@ -177,6 +177,8 @@ void wf_shm_remote_put(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 
 int wf_shm_remote_take_return(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
+	if (!wf_shm_out_has_returns(out))
+		return -1;
 	for (int i = 0; i < WF_SHM_RETURNS; i++) {
 		if (out->returns[i])
 			continue;

@@ -108,7 +108,7 @@ bool wf_shm_share_help(struct wf_shm_share *share, struct wf_shm_mover *mover,
 	wf_shared_add(&share->sender_done, done, release);
 	if (ret >= 0)
 		return !ret;
-	wf_info("cannot help copying: error %d", -ret);
+	wf_info("cannot copy the sender's part of a message: error %d", -ret);
 	wf_shared_store(&share->sender_failed, (uint32_t)-ret, release);
 	return false;
 }

@@ -16,6 +16,7 @@
 #include "shm/pull.h"
 #include "shm/put.h"
 #include "shm/tx.h"
+#include "shm/waits.h"
 #include "shm/window.h"
 
 /* Sockets are looked at so often while a connection is being made. */
@@ -108,7 +109,7 @@ static void shm_close(void *self)
 		if (!wf_shm_out_holds_copies(wf_container_of(
 			    pos, struct wf_shm_out, pending_link)))
 			continue;
-		wf_warn("closed with injected messages that nobody read");
+		wf_warn("closed before the peer read all injected messages");
 		break;
 	}
 	for (uint32_t i = 0; i < ep->watch.count; i++)
@@ -185,6 +186,7 @@ static void poll_outs(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->waiting_outs)
 		wf_shm_out_poll(
 			wf_container_of(pos, struct wf_shm_out, waiting_link));
+	ep->starved = false;
 	wf_list_for_each (pos, tmp, &ep->pending_outs)
 		wf_shm_out_push(
 			wf_container_of(pos, struct wf_shm_out, pending_link));
@@ -246,6 +248,11 @@ static uint64_t look(void *self, uint64_t now)
 	wf_shm_conn_tend(ep, now);
 	wf_shm_stats_flush(ep);
 	return ep->connecting ? LOOK_EVERY_CONNECTING : UINT64_MAX;
+}
+
+static void waits(void *self, struct wf_waits *to, uint64_t now)
+{
+	wf_shm_waits(self, to, now);
 }
 
 static bool has_peers(const void *self)
@@ -315,6 +322,7 @@ const struct wf_transport wf_shm_transport = {
 	.poll = shm_poll,
 	.tick = tick,
 	.look = look,
+	.waits = waits,
 	.drain = drain,
 	.doze = doze,
 	.has_work = has_work,

@@ -424,8 +424,9 @@ int __wrap_madvise(void *addr, size_t len, int advice)
 {
 	(void)addr;
 	(void)len;
-	(void)advice;
 	sim_enter("madvise");
+	if (advice == MADV_POPULATE_WRITE && sim_fault(SIM_FAULT_MEMORY))
+		return SIM_RET(-ENOMEM);
 	return 0;
 }
 

@@ -401,7 +401,10 @@ static void say_why(struct unpacker *u, int ret)
 
 	switch (ret) {
 	case -EINVAL:
-		text = "not in gzip format";
+		text = io->options->make_index ?
+			       "not in gzip format; --index takes a gzip file, "
+			       "so compress it first" :
+			       "not in gzip format";
 		io->go_on = true;
 		break;
 	case -EBADMSG:

@@ -89,6 +89,7 @@ struct wf_tools_net {
 	int socket;		  /* SOCK_STREAM, SOCK_DGRAM */
 	char control[32];	  /* SOCK_STREAM: congestion control */
 	bool encrypts;		  /* there is a key that can be used */
+	bool key_fails;		  /* ... a key that cannot */
 	char tls[256];		  /* how, or why not */
 	bool gso;    /* the kernel cuts one buffer into packets ... */
 	bool gro;    /* ... and joins them again */
@@ -171,6 +172,9 @@ wf_tools_param_find(const struct wf_tools_facts *facts, const char *name);
 
 /* From the parameters in force, and whether shared memory is off. */
 void wf_tools_folder_read(struct wf_tools_facts *facts);
+
+/* Whether there is a key, and whether it can be used. */
+void wf_tools_net_check_key(struct wf_tools_facts *facts);
 
 /* From the interfaces and the parameters in force. */
 void wf_tools_net_read(struct wf_tools_facts *facts);

@@ -94,7 +94,7 @@ void wf_tools_param_fill(struct wf_tools_param *param, const char *help,
 	if (s && !wf_base_setting_read(s, param->given, &value, param->note))
 		return;
 	if (is_bad_fault(s, param->given)) {
-		snprintf(param->note, sizeof(param->note), "cannot be read: %s",
+		snprintf(param->note, sizeof(param->note), "it is invalid: %s",
 			 logged);
 		return;
 	}

@@ -141,10 +141,11 @@ static void add_state(struct line *line, const struct wf_tools_view *view,
 	char text[WF_TOOLS_SCALED_LEN];
 
 	if (view->totals[q] > 0)
-		add(line, "  %s%s %s%s",
+		add(line, "  %s%s %s%s%s",
 		    wf_tools_paint(frame->paint, WF_TOOLS_FAINT), label,
 		    wf_tools_paint(frame->paint, style),
-		    wf_tools_quantity_scaled(view->totals[q], text));
+		    wf_tools_quantity_scaled(view->totals[q], text),
+		    wf_tools_paint(frame->paint, WF_TOOLS_NORMAL));
 }
 
 static void write_totals(const struct wf_tools_view *view,

@@ -13,7 +13,7 @@
 
 #define LONGEST_S 86400
 
-enum { OPT_JSON = 256 };
+enum { OPT_JSON = 256, OPT_OPENMETRICS };
 
 static const struct option long_options[] = {
 	{ "count", required_argument, NULL, 'n' },
@@ -22,6 +22,7 @@ static const struct option long_options[] = {
 	{ "sort", required_argument, NULL, 's' },
 	{ "paths", no_argument, NULL, 'P' },
 	{ "json", no_argument, NULL, OPT_JSON },
+	{ "openmetrics", optional_argument, NULL, OPT_OPENMETRICS },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -44,6 +45,10 @@ static const char help[] =
 	"path\n"
 	"      --json          print every counter once, as JSON, without "
 	"waiting\n"
+	"      --openmetrics   print every counter once for Prometheus;\n"
+	"                      --openmetrics=[ADDRESS:]PORT serves them by "
+	"HTTP at\n"
+	"                      /metrics, on 127.0.0.1 if ADDRESS is not given\n"
 	"  -h, --help          print this help and exit\n"
 	"\n"
 	"Columns, as many as the terminal has room for:\n"
@@ -172,6 +177,10 @@ int wf_tools_stat_options_read(struct wf_tools_stat_options *s, int argc,
 			break;
 		case OPT_JSON:
 			s->json = true;
+			break;
+		case OPT_OPENMETRICS:
+			s->openmetrics = true;
+			s->listen = optarg;
 			break;
 		case 'h':
 			fputs(help, stdout);

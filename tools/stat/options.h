@@ -20,6 +20,8 @@ struct wf_tools_stat_options {
 	enum wf_tools_sort sort;
 	bool paths;
 	bool json;
+	bool openmetrics;
+	const char *listen; /* [ADDRESS:]PORT; NULL: once to standard output */
 };
 
 /* 0, 1 when help was printed, -EINVAL when it was said what is wrong. */

@@ -92,17 +92,25 @@ static unsigned *place_of(const char *name)
 	return &places[((uintptr_t)name >> 2) % 1024];
 }
 
-uint64_t wf_tools_page_get(const struct wf_tools_page *page, const char *name)
+const uint64_t *wf_tools_page_find(const struct wf_tools_page *page,
+				   const char *name)
 {
 	unsigned *place = place_of(name);
 
 	if (*place < page->count && !strcmp(page->counters[*place].name, name))
-		return page->counters[*place].value;
+		return &page->counters[*place].value;
 	for (unsigned i = 0; i < page->count; i++) {
 		if (!strcmp(page->counters[i].name, name)) {
 			*place = i;
-			return page->counters[i].value;
+			return &page->counters[i].value;
 		}
 	}
-	return 0;
+	return NULL;
+}
+
+uint64_t wf_tools_page_get(const struct wf_tools_page *page, const char *name)
+{
+	const uint64_t *value = wf_tools_page_find(page, name);
+
+	return value ? *value : 0;
 }

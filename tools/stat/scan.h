@@ -11,10 +11,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "tools/proc.h"
 #include "tools/stat/job.h"
 #include "tools/stat/page.h"
-
-#define WF_TOOLS_COMMAND_LEN 16
 
 struct wf_tools_endpoint {
 	pid_t pid;
@@ -56,6 +55,8 @@ bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint);
 /* Its value, or 0 if there is no such counter. Those of the packet side begin
  * with WF_TOOLS_PACKETS. */
 #define WF_TOOLS_PACKETS "packets."
+const uint64_t *wf_tools_scan_counter(const struct wf_tools_endpoint *endpoint,
+				      const char *name); /* NULL: none */
 uint64_t wf_tools_scan_get(const struct wf_tools_endpoint *endpoint,
 			   const char *name);
 

@@ -278,6 +278,7 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	chan->disputes = 0;
 	chan->insists = false;
 	chan->asked_from = 0;
+	peer->is_refused = false;
 	peer->last_err = 0;
 	peer->used_at = dev->now;
 	chan->conn->tunes = TUNES;

@@ -319,6 +319,7 @@ static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->hears = peer->life;
 	path->replaced =
 		peer->lost && peer->life && peer->life != peer->lost_life;
+	path->refused = peer->is_refused;
 	path->asking_ns = chan->asked_from && !path->up ?
 				  wf_base_clock_ns() - chan->asked_from :
 				  0;

@@ -198,6 +198,7 @@ struct wf_tcp_peer {
 	bool owes; /* in dev->ackers */
 	bool has_memo;
 	bool lost;	   /* see wf_nic_ah_abandon() */
+	bool is_refused;   /* see struct wf_nic_path */
 	uint8_t rails;	   /* bulk channels beyond the first */
 	uint8_t next_rail; /* of them all */
 	int last_err;	   /* of connecting, positive */
