@@ -12,6 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "op/copy.h"
 #include "op/iov.h"
@@ -269,6 +270,27 @@ static void place(const struct wf_rx *rx, size_t at, const uint8_t *bytes,
 	wf_op_iov_scatter(rx->iov, rx->iov_count, at, bytes, len);
 }
 
+/* The same, and clocks some. */
+static void place_clocked(struct wf_shm_in *in, size_t at,
+			  const struct message *msg)
+{
+	const struct wf_rx *rx = in->assembly.rx;
+	uint64_t begin;
+	uint32_t told;
+
+	if (wf_likely(!wf_shm_pace_is_due(&in->pace, msg->len)) ||
+	    rx->len < at + msg->len) {
+		place(rx, at, msg->bytes, msg->len);
+		return;
+	}
+	begin = wf_base_clock_ns();
+	place(rx, at, msg->bytes, msg->len);
+	told = wf_shm_pace_note(&in->pace, wf_base_clock_ns() - begin,
+				msg->len);
+	if (told)
+		wf_shared_store(&in->region.header->pace, told, relaxed);
+}
+
 static int on_first(struct wf_shm_in *in, const struct message *msg)
 {
 	struct wf_shm_assembly *as = &in->assembly;
@@ -285,7 +307,7 @@ static int on_first(struct wf_shm_in *in, const struct message *msg)
 	as->rx = wf_match_rxq_take(in->ep->rxq, tagged, as->env.tag,
 				   as->env.src, total);
 	if (as->rx) {
-		place(as->rx, 0, msg->bytes, msg->len);
+		place_clocked(in, 0, msg);
 	} else {
 		as->parcel =
 			parcel_keep(in, tagged, &as->env, msg->bytes, msg->len);
@@ -323,7 +345,7 @@ static int on_next(struct wf_shm_in *in, const struct message *msg)
 	if (!as->have || !msg->len || msg->len > as->env.len - as->have)
 		return -EPROTO;
 	if (as->rx) {
-		place(as->rx, as->have, msg->bytes, msg->len);
+		place_clocked(in, as->have, msg);
 	} else if (as->parcel) {
 		memcpy(as->parcel->payload + as->have, msg->bytes, msg->len);
 		as->parcel->have += msg->len;

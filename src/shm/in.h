@@ -15,6 +15,7 @@
 #include "match/rxq.h"
 #include "os/shared.h"
 #include "shm/mover.h"
+#include "shm/pace.h"
 #include "shm/region.h"
 #include "shm/reply.h"
 #include "transport/loop.h"
@@ -96,6 +97,7 @@ struct wf_shm_in {
 	struct wf_shm_pull *batch[WF_SHM_IN_BATCH]; /* read in one call */
 	uint32_t share_ended[WF_SHM_SHARES]; /* place of the final reply */
 	struct wf_shm_assembly assembly;
+	struct wf_shm_pace pace;
 	struct wf_list parcels; /* messages of this peer without a receive */
 	struct wf_list busy;	/* pulls that go on in progress */
 	struct wf_table pulls;	/* by the sender's number */

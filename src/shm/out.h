@@ -20,6 +20,7 @@
 #include "shm/board.h"
 #include "shm/lap.h"
 #include "shm/mover.h"
+#include "shm/pace.h"
 #include "shm/region.h"
 #include "transport/loop.h"
 #include "base/table.h"
@@ -88,6 +89,9 @@ struct wf_shm_out {
 	int err;	     /* DEAD: positive errno; before: of the last try */
 	bool keep;	     /* DEAD: stays, to tell the next sender why */
 	bool warned;	     /* that the peer does not answer */
+	struct wf_shm_pace pace;
+	bool learns;	  /* eager_max depends on it and on the receiver's */
+	uint32_t untried; /* messages that went by CMA since it was tried */
 	uint32_t features;
 
 	struct wf_list pending;	     /* wf_shm_tx, in order */
