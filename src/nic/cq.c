@@ -190,7 +190,7 @@ static bool decode(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe,
 	else if (!claim(qp, cqe, wc))
 		return false;
 	wc->len = cqe->length;
-	if (wf_nic_cqe_op(cqe) == WF_NIC_OP_WRITE)
+	if (wf_unlikely(wf_nic_cqe_op(cqe) == WF_NIC_OP_WRITE))
 		wc->len |= (uint32_t)cqe->length_hi << 16;
 	wc->imm = cqe->imm;
 	wc->qpn = cqe->qpn;
@@ -203,6 +203,10 @@ static bool decode(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe,
 		(cqe->flags & WF_NIC_CQE_HAS_IMM ? WF_NIC_WC_IMM : 0) |
 		(cqe->flags & WF_NIC_CQE_UNSOLICITED ? WF_NIC_WC_UNSOLICITED :
 						       0);
+	if (wf_unlikely(wf_nic_cqe_op(cqe) == WF_NIC_OP_ASK)) {
+		wc->flags |= WF_NIC_WC_ASKS;
+		wc->more = cqe->more;
+	}
 	return true;
 }
 

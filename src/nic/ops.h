@@ -99,6 +99,11 @@ struct wf_nic_ops {
 	void (*ah_query)(struct wf_nic *nic, const struct wf_nic_ah *ah,
 			 struct wf_nic_path *path);
 
+	/* See nic.h. NULL, all of them: caps.max_placed is 0. */
+	int (*place)(struct wf_nic *nic, uint32_t number, void *at, void *arg);
+	void (*unplace)(struct wf_nic *nic, uint32_t number);
+	int (*placed)(struct wf_nic *nic, void **args, int n);
+
 	/* A doorbell of the send queue was written. No lock; a device that
 	 * sees doorbells by itself has none of these. */
 	void (*kick)(struct wf_nic *nic, struct wf_nic_qp *qp);
@@ -131,9 +136,10 @@ struct wf_nic {
 	struct wf_nic_mr_table mrs;
 	struct wf_queue_ids qpns;
 	struct wf_nic_qp **qps;
-	bool had_qp;		/* at some time */
-	struct wf_nic_ah **ahs; /* by number; grows */
-	uint32_t ah_count;	/* numbers that were ever given out */
+	bool had_qp;		 /* at some time */
+	_Atomic uint32_t placed; /* that wf_nic_placed() has not told */
+	struct wf_nic_ah **ahs;	 /* by number; grows */
+	uint32_t ah_count;	 /* numbers that were ever given out */
 	uint32_t ah_room;
 	struct wf_list ah_free; /* the longest free first */
 	uint32_t ah_frees;

@@ -88,8 +88,9 @@ struct wf_rdm_ep {
 	bool deny_reads; /* tests: as if there were no memory for it */
 	uint16_t next_turn;
 	uint32_t inline_max;
-	uint32_t max_msg;  /* bytes of a packet */
-	uint32_t max_recv; /* bytes of a peer's */
+	uint32_t max_msg;    /* bytes of a packet */
+	uint32_t max_recv;   /* bytes of a peer's */
+	uint32_t max_placed; /* bytes of a message that goes to a place */
 	uint32_t outstanding;
 	uint32_t posts; /* requests given to the device so far */
 	uint32_t reading;

@@ -100,6 +100,7 @@ static int tcp_progress(struct wf_nic *nic)
 		return 0;
 	wf_nic_attend_called(&dev->attend);
 	wf_base_lock_take(&nic->lock);
+	dev->attending = false;
 	did = wf_tcp_pass(dev);
 	wf_base_lock_drop(&nic->lock);
 	return did;
@@ -121,7 +122,8 @@ static int tcp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 	if (dev->threaded) {
 		*deadline_ns = WF_TCP_NEVER;
 		wf_queue_wake_arm(&dev->soft.user_asleep);
-		if (!cq || !wf_queue_cq_ready(&cq->ring))
+		if ((!cq || !wf_queue_cq_ready(&cq->ring)) &&
+		    !wf_nic_has_placed(nic))
 			return 0;
 		wf_queue_wake_disarm(&dev->soft.user_asleep);
 		return -EAGAIN;
@@ -133,7 +135,7 @@ static int tcp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
 	*deadline_ns = wf_tcp_pass_rest(dev);
-	ready = *deadline_ns <= dev->now;
+	ready = *deadline_ns <= dev->now || wf_nic_has_placed(nic);
 	wf_base_lock_drop(&nic->lock);
 	if (!ready)
 		return 0;
@@ -376,6 +378,7 @@ static void free_dev(struct wf_tcp_dev *dev)
 	free(dev->stage);
 	free(dev->out);
 	wf_queue_ids_fini(&dev->read_ids);
+	wf_tcp_place_fini(dev);
 	wf_base_pool_fini(&dev->ops);
 	if (dev->own_listen)
 		close_fd(dev->listen_fd);
@@ -427,7 +430,7 @@ static void tcp_forked(struct wf_nic *nic)
 	close_fd(dev->soft.user_fd);
 }
 
-static void set_caps(struct wf_tcp_dev *dev)
+static void set_caps(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 {
 	dev->nic.caps = (struct wf_nic_caps){
 		.max_msg = MAX_MSG,
@@ -443,6 +446,7 @@ static void set_caps(struct wf_tcp_dev *dev)
 		.user_keys = dev->find,
 		.recvs = RECVS,
 		.max_recv = MAX_MSG,
+		.max_placed = attr->places ? WF_TCP_PLACED_MAX : 0,
 	};
 }
 
@@ -509,6 +513,8 @@ static int open_memory(struct wf_tcp_dev *dev)
 {
 	int ret = wf_queue_ids_init(&dev->read_ids, WF_TCP_READS_MOST, 31);
 
+	if (!ret && dev->nic.caps.max_placed)
+		ret = wf_tcp_place_open(dev);
 	if (ret)
 		return ret;
 	dev->reads = calloc(WF_TCP_READS_MOST, sizeof(*dev->reads));
@@ -576,7 +582,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 		free(dev);
 		return ret;
 	}
-	set_caps(dev);
+	set_caps(dev, attr);
 	wf_tcp_sock_raise_limit();
 	ret = open_memory(dev);
 	if (!ret)
@@ -622,6 +628,9 @@ const struct wf_nic_ops wf_nic_tcp_ops = {
 	.ah_abandon = tcp_ah_abandon,
 	.ah_renew = tcp_ah_renew,
 	.ah_query = tcp_ah_query,
+	.place = wf_tcp_place_give,
+	.unplace = wf_tcp_place_take,
+	.placed = wf_tcp_place_tell,
 	.kick = tcp_kick,
 	.progress = tcp_progress,
 	.wait_fd = tcp_wait_fd,

@@ -32,7 +32,10 @@ struct wf_tcp_tls;
 #define WF_TCP_SERVE_MOST 1024u /* reads of one peer that we serve at a time */
 #define WF_TCP_SERVE_ALL 16384u /* and of all together: their memory is ours */
 #define WF_TCP_STAGE (128u << 10)
+#define WF_TCP_PLACES_MOST 1024u /* messages that ask, or have a place */
 #define WF_TCP_HOT_MOST 2u
+/* Bytes of a message in two pieces: a header of rdm, and 256 KiB. */
+#define WF_TCP_PLACED_MAX ((256u << 10) + 512u)
 
 enum wf_tcp_op_kind {
 	WF_TCP_OP_SEND,
@@ -59,6 +62,8 @@ struct wf_tcp_op {
 	uint8_t status; /* how it ends once it is acknowledged; SERVE: why it
 			   cannot be served; NACK: why */
 	bool over;	/* nobody is told any more: it is only counted */
+	uint8_t pad;	/* SEND in two pieces: bytes between them */
+	bool split;	/* WF_TCP_SPLIT */
 	uint16_t src_qpn;
 	uint32_t read_id; /* READ: ours; SERVE: the peer's */
 	uint32_t seq;	  /* NACK: of the refused frame */
@@ -74,16 +79,21 @@ struct wf_tcp_held {
 	struct wf_tcp_frame frame;
 	uint32_t seq;
 	uint64_t until; /* then it is refused */
+	bool asked;	/* its user was told, and the payload is all that is
+			   here: place.c */
+	uint32_t place;
 	uint8_t payload[];
 };
 
 enum wf_tcp_sink_kind {
 	WF_TCP_SINK_NONE,
-	WF_TCP_SINK_DROP,  /* refused: the payload goes nowhere */
-	WF_TCP_SINK_RECV,  /* into a receive */
-	WF_TCP_SINK_HELD,  /* into a wf_tcp_held */
-	WF_TCP_SINK_WRITE, /* into memory of ours that the peer writes to */
-	WF_TCP_SINK_READ,  /* into memory that we read to */
+	WF_TCP_SINK_DROP,   /* refused: the payload goes nowhere */
+	WF_TCP_SINK_RECV,   /* into a receive */
+	WF_TCP_SINK_HELD,   /* into a wf_tcp_held */
+	WF_TCP_SINK_WRITE,  /* into memory of ours that the peer writes to */
+	WF_TCP_SINK_READ,   /* into memory that we read to */
+	WF_TCP_SINK_ASKED,  /* the user has not said where to */
+	WF_TCP_SINK_PLACED, /* where the user said */
 };
 
 /* Where the payload of the frame that is being received goes. */
@@ -94,6 +104,8 @@ struct wf_tcp_sink {
 	uint32_t left;
 	struct wf_nic_qp *qp;	    /* RECV */
 	struct wf_nic_rx_desc desc; /* RECV */
+	bool has_place;		    /* RECV of a first piece, ASKED, PLACED */
+	uint32_t place;
 	struct wf_tcp_held *held;
 };
 
@@ -129,6 +141,7 @@ struct wf_tcp_conn {
 	};
 	struct wf_tcp_sink sink;
 	uint32_t guess_len; /* of the last message, if it was not small */
+	bool splits;	    /* the last message was SPLIT */
 	uint8_t guesses;    /* messages that may come at once, less one */
 	uint16_t guess_qpn; /* where it went */
 	uint8_t *carry;	    /* bytes that were read and wait for a receive */
@@ -226,6 +239,19 @@ struct wf_tcp_qp {
 	uint32_t spares;
 };
 
+/* A message whose user is asked where its payload goes: place.c. */
+struct wf_tcp_place {
+	struct wf_nic_qp *qp;
+	struct wf_tcp_conn *conn; /* over which it comes; NULL: it is here */
+	struct wf_tcp_held *held; /* what came before there was a place */
+	uint8_t *from;		  /* held: where the payload begins */
+	void *at;		  /* what the user said ... */
+	void *arg;
+	uint32_t len;
+	bool given; /* ... if he did */
+	bool done;  /* in dev->placed; arg NULL: he does not want to hear */
+};
+
 struct wf_tcp_dev {
 	union { /* first */
 		struct wf_nic nic;
@@ -275,6 +301,13 @@ struct wf_tcp_dev {
 	uint32_t serving;
 	uint32_t refusals; /* NACK ops of all peers */
 	struct wf_pool ops;
+	struct wf_queue_ids place_ids;
+	struct wf_tcp_place *places;
+	uint32_t *placed; /* a ring of numbers that wf_nic_placed() tells */
+	uint32_t placed_at;
+	uint32_t placed_end;
+	uint64_t kept_bytes; /* of places: in memory of ours */
+	bool attending;	     /* this pass is not the owner's */
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
 	bool ring_waits;    /* descriptors in some ring do: for a read id, or
@@ -515,6 +548,8 @@ void wf_tcp_in_bytes(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		     const uint8_t *bytes, uint32_t len);
 /* The frame in the middle of which the connection is does not come to an end. */
 void wf_tcp_in_forget(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The receive of a first piece is taken away: so is the rest of the frame. */
+void wf_tcp_in_lose_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Whether the memory that the payload goes to may still be written; if not, the
  * rest of it goes nowhere. */
 void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
@@ -543,6 +578,11 @@ enum wf_nic_status wf_tcp_target_reach(const struct wf_tcp_dev *dev,
 				       void **at);
 /* The rest of a write: whether its memory may still be written. */
 void wf_tcp_target_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The first piece of a message is in a receive, the rest asks for a place. */
+void wf_tcp_target_announce(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+			    struct wf_nic_qp *qp,
+			    const struct wf_nic_rx_desc *desc,
+			    const struct wf_tcp_head *head, uint32_t number);
 /* All of it is there. */
 void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Tries frames that are held. */
@@ -550,6 +590,41 @@ int wf_tcp_target_retry(struct wf_tcp_dev *dev);
 /* See wf_tcp_conn_absent(). */
 void wf_tcp_target_absent(struct wf_tcp_dev *dev, uint64_t ns);
 void wf_tcp_target_drop_held(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
+
+/* -- place.c: payloads that go where the user says ---------------------------- */
+
+int wf_tcp_place_open(struct wf_tcp_dev *dev);
+void wf_tcp_place_fini(struct wf_tcp_dev *dev);
+bool wf_tcp_place_has_room(const struct wf_tcp_dev *dev);
+/* The first piece of a frame is about to be received; it has room. */
+void wf_tcp_place_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The first piece is here: tells the user. From here on nothing is read. */
+void wf_tcp_place_ask(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The user takes long: the rest of the frame is kept meanwhile. 0 or -ENOMEM. */
+int wf_tcp_place_keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* All of it is in place. */
+void wf_tcp_place_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* All of it is in conn->sink.held, which is given away. */
+void wf_tcp_place_kept(struct wf_tcp_dev *dev, struct wf_tcp_held *held);
+/* The same of a frame whose user was not told before: its number. It has room. */
+uint32_t wf_tcp_place_whole(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+			    struct wf_tcp_held *held);
+/* The rest of the frame does not come. */
+void wf_tcp_place_lose(struct wf_tcp_dev *dev, uint32_t number);
+void wf_tcp_place_flush(struct wf_tcp_dev *dev, struct wf_nic_qp *qp);
+int wf_tcp_place_give(struct wf_nic *nic, uint32_t number, void *at, void *arg);
+void wf_tcp_place_take(struct wf_nic *nic, uint32_t number);
+int wf_tcp_place_tell(struct wf_nic *nic, void **args, int n);
+
+/* Bytes of @head's payload that go into a receive, with those between the
+ * pieces. */
+static inline uint32_t wf_tcp_first_len(const struct wf_tcp_dev *dev,
+					const struct wf_tcp_head *head)
+{
+	return head->flags & WF_TCP_SPLIT && dev->nic.caps.max_placed ?
+		       wf_tcp_split_at(head->arg) :
+		       head->len;
+}
 
 /* -- out.c: what goes -------------------------------------------------------- */
 

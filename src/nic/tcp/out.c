@@ -25,6 +25,9 @@
 #define ACK_OWED (256u << 10)
 #define ACK_PER_FRAME 2048u
 
+/* Between the two pieces of a message. */
+static const uint8_t nothing[WF_TCP_SPLIT_ALIGN];
+
 struct batch {
 	struct iovec iov[IOVS];
 	uint32_t heads[FRAMES]; /* of the frames that begin here, in dev->out */
@@ -265,7 +268,7 @@ static uint32_t payload_of(const struct wf_tcp_op *op)
 	if (op->kind == WF_TCP_OP_READ || op->kind == WF_TCP_OP_NACK ||
 	    (op->kind == WF_TCP_OP_SERVE && op->status))
 		return 0;
-	return op->req.len;
+	return op->req.len + op->pad;
 }
 
 /* Of the window. */
@@ -342,8 +345,13 @@ static void build(const struct wf_tcp_op *op, const uint32_t ack[2],
 		.qkey = req->qkey,
 		.imm = req->imm,
 	};
-	if (op->kind == WF_TCP_OP_SEND)
+	if (op->kind == WF_TCP_OP_SEND) {
+		if (wf_unlikely(op->split)) {
+			frame->head.flags |= WF_TCP_SPLIT;
+			frame->head.arg = req->sge[0].len;
+		}
 		return;
+	}
 	frame->rdma = (struct wf_tcp_rdma){
 		.addr = req->raddr,
 		.key = req->rkey,
@@ -418,6 +426,16 @@ static void add_piece(struct batch *b, const void *at, size_t len)
 	b->iov[b->count++] = (struct iovec){ (void *)at, len };
 }
 
+/* Of @len bytes, those from *@from on. */
+static void add_part(struct batch *b, const uint8_t *at, uint32_t len,
+		     uint32_t *from)
+{
+	uint32_t skip = *from < len ? *from : len;
+
+	*from -= skip;
+	add_piece(b, at + skip, len - skip);
+}
+
 /* The bytes of the payload from @from on, where they lie. */
 static void add_payload(struct batch *b, const struct wf_tcp_op *op,
 			uint32_t from)
@@ -438,13 +456,9 @@ static void add_payload(struct batch *b, const struct wf_tcp_op *op,
 	for (unsigned i = 0; i < req->sges; i++) {
 		const struct wf_nic_local *sge = &req->sge[i];
 
-		if (from >= sge->len) {
-			from -= sge->len;
-			continue;
-		}
-		add_piece(b, (void *)(uintptr_t)(sge->addr + from),
-			  sge->len - from);
-		from = 0;
+		add_part(b, (void *)(uintptr_t)sge->addr, sge->len, &from);
+		if (!i && op->pad)
+			add_part(b, nothing, op->pad, &from);
 	}
 }
 
@@ -477,7 +491,7 @@ static bool add_op(struct wf_tcp_dev *dev, struct batch *b,
 	uint8_t *at = dev->out + b->staged;
 	struct wf_tcp_frame frame;
 
-	if (b->frames == FRAMES || b->count + 1 + WF_NIC_SGE_MAX > IOVS ||
+	if (b->frames == FRAMES || b->count + 2 + WF_NIC_SGE_MAX > IOVS ||
 	    b->staged + sizeof(frame) + COPY_MAX > WF_TCP_STAGE)
 		return false;
 	if (!b->frames) {

@@ -308,6 +308,7 @@ uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken)
 	(void)woken;
 	for (int i = 0; i < ATTEND_PASSES && more; i++) {
 		wf_base_lock_take(&dev->nic.lock);
+		dev->attending = true;
 		more = wf_tcp_pass(dev);
 		if (!more)
 			due = wf_tcp_pass_rest(dev);
@@ -347,6 +348,7 @@ static void *thread_main(void *arg)
 		int did;
 
 		wf_base_lock_take(&dev->nic.lock);
+		dev->attending = true;
 		did = wf_tcp_pass(dev);
 		at = did ? 0 : wf_tcp_pass_rest(dev);
 		stop = dev->stop;

@@ -121,6 +121,15 @@ static bool must_wait(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 	return true;
 }
 
+/* Whether the second piece has to go to a place, because no receive holds it.
+ * One that a receive holds is there as soon without. */
+static bool is_split(const struct wf_tcp_dev *dev,
+		     const struct wf_nic_request *req)
+{
+	return wf_unlikely(req->len > dev->nic.caps.max_msg) &&
+	       req->op == WF_NIC_OP_SEND;
+}
+
 /* False: no room for another; the descriptor stays in the ring. */
 static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 {
@@ -159,6 +168,11 @@ static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 	op->qp = qp;
 	op->src_qpn = qp->num;
 	op->kind = kinds[op->req.op];
+	if (is_split(dev, &op->req)) {
+		op->split = true;
+		op->pad = (uint8_t)(wf_tcp_split_at(op->req.sge[0].len) -
+				    op->req.sge[0].len);
+	}
 	if (op->kind == WF_TCP_OP_READ) {
 		op->read_id = wf_queue_ids_get(&dev->read_ids);
 		dev->reads[wf_queue_ids_index(&dev->read_ids, op->read_id)] =
@@ -191,17 +205,19 @@ static void flush_sinks(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 	struct wf_list *pos, *tmp;
 
 	wf_list_for_each (pos, tmp, &dev->sinks) {
-		struct wf_tcp_sink *sink =
-			&wf_container_of(pos, struct wf_tcp_conn, sink_link)
-				 ->sink;
+		struct wf_tcp_conn *conn =
+			wf_container_of(pos, struct wf_tcp_conn, sink_link);
+		struct wf_tcp_sink *sink = &conn->sink;
 
 		if ((sink->kind != WF_TCP_SINK_RECV &&
 		     sink->kind != WF_TCP_SINK_WRITE) ||
 		    sink->qp != qp)
 			continue;
-		if (sink->kind == WF_TCP_SINK_RECV)
+		if (sink->kind == WF_TCP_SINK_RECV) {
+			wf_tcp_in_lose_place(dev, conn);
 			wf_nic_soft_flush_recv(&dev->soft, qp, qp_of(qp)->stuck,
 					       &sink->desc);
+		}
 		sink->kind = WF_TCP_SINK_DROP;
 		sink->status = WF_NIC_BAD_QPN;
 	}
@@ -217,6 +233,7 @@ void wf_tcp_work_flush(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 						struct wf_tcp_op, qp_link),
 				WF_NIC_FLUSHED);
 	flush_sinks(dev, qp);
+	wf_tcp_place_flush(dev, qp);
 	while (mine->spares)
 		wf_nic_soft_flush_recv(&dev->soft, qp, mine->stuck,
 				       &mine->spare[--mine->spares]);
