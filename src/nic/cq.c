@@ -173,7 +173,10 @@ static bool claim(struct wf_nic_qp *qp, const struct wf_nic_cqe *cqe,
 	if (recv && cqe->ah == WF_NIC_AH_UNKNOWN)
 		wc->from = qp->rq_from[wf_queue_ids_index(ids, cqe->req_id)];
 	wf_queue_ids_put(ids, cqe->req_id);
-	wf_queue_sub_done(recv ? &qp->rq : &qp->sq, 1);
+	if (recv)
+		wf_queue_sub_done(&qp->rq, 1);
+	else if (!qp->sq_unringed[wf_queue_ids_index(ids, cqe->req_id)])
+		wf_queue_sub_done(&qp->sq, 1);
 	return true;
 }
 

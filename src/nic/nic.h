@@ -43,6 +43,8 @@ struct wf_nic_caps {
 	uint32_t push_max; /* messages up to this are there sooner, and no less
 			      of them at a time, if they are sent in packets
 			      and not read by the receiver */
+	bool takes_sends;  /* wf_nic_post_send() is done sooner than
+				wf_nic_post_inline() */
 	bool user_keys;	   /* wf_nic_attr.find is asked: wf_nic_remote */
 	uint32_t recvs;	   /* that are worth posting. Where the last posted are
 			      used first, many cost nothing until many messages
@@ -333,6 +335,8 @@ struct wf_nic_sge {
 
 #define WF_NIC_WR_IMM 0x1u  /* imm is given to the peer */
 #define WF_NIC_WR_MORE 0x2u /* another post or wf_nic_qp_ring() follows */
+/* Nobody waits for its end: the completion may come some polls later. */
+#define WF_NIC_WR_QUIET 0x4u
 
 struct wf_nic_wr {
 	uint64_t wr_id;

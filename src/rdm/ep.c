@@ -145,7 +145,7 @@ static void set_limits(struct wf_rdm_ep *ep)
 	ep->max_msg = caps->max_msg;
 	ep->max_recv = caps->max_recv;
 	ep->peer_limit = caps->max_ah;
-	ep->inline_max = caps->inline_max;
+	ep->inline_max = caps->takes_sends ? 0 : caps->inline_max;
 	ep->direct = caps->user_keys;
 	if (ep->attr.medium_advised)
 		ep->attr.medium_max = caps->push_max;
@@ -500,7 +500,9 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 		err = wf_rdm_tx_new(ep, peer, req, &tx);
 		if (!err) {
 			tx->req.delivery = wants_receipt(req);
+			ep->alone = !req->more;
 			err = wf_rdm_ep_enqueue(ep, peer, tx);
+			ep->alone = false;
 		}
 	}
 	if (!req->more || err)

@@ -79,6 +79,8 @@ struct wf_rdm_ep {
 	bool deaf;	 /* so that our socket is not looked at */
 	bool dozing;	 /* wf_rdm_ep_doze() said yes */
 	bool unrung;	 /* something was posted and not rung for */
+	bool alone;	 /* an operation is submitted behind which none is */
+	bool last;	 /* and this packet is all that it posts */
 	bool aging;	 /* time to look for peers that are not in use */
 	bool crowded;	 /* too many peers: some are to be let go */
 	bool shut;	 /* strangers are refused */

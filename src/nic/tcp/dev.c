@@ -66,6 +66,15 @@ static bool may_wait(struct wf_tcp_dev *dev)
 	       dev->held_back < BURST_BYTES && ++dev->kicks_held < BURST_MOST;
 }
 
+/* What was taken leaves. */
+static void leave(struct wf_tcp_dev *dev)
+{
+	wf_tcp_pass_pump(dev, KICK_QUANTUM);
+	dev->kicked_at = dev->now;
+	dev->kicks_held = 0;
+	dev->held_back = 0;
+}
+
 static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
@@ -80,15 +89,47 @@ static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
 	wf_tcp_work_take(dev, qp);
-	if (!may_wait(dev)) {
-		wf_tcp_pass_pump(dev, KICK_QUANTUM);
-		dev->kicked_at = dev->now;
-		dev->kicks_held = 0;
-		dev->held_back = 0;
-	}
+	if (!may_wait(dev))
+		leave(dev);
 	wf_base_lock_drop(&nic->lock);
 	/* Who sleeps does not know of the timers that this has set. */
 	wf_nic_soft_wake(&dev->soft);
+}
+
+static int tcp_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
+		    const struct wf_nic_wr *wr, const struct wf_nic_sge *sge,
+		    int count)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	bool more = wr->flags & WF_NIC_WR_MORE, waits = more;
+	struct wf_tcp_op *op = NULL;
+	int err = -ENOMEM;
+
+	wf_base_lock_take(&nic->lock);
+	/* The kick that follows looks at the clock. */
+	if (!more)
+		dev->now = wf_base_clock_ns();
+	/* What waits in the ring, for memory or a read to end, goes first. */
+	if (wf_likely(!wf_queue_work_poll(&qp->sq_work)))
+		op = wf_tcp_work_send(dev, qp, req_id, wr, sge, count, &err);
+	if (wf_unlikely(err)) {
+		wf_base_lock_drop(&nic->lock);
+		return err;
+	}
+	if (!more)
+		waits = may_wait(dev);
+	if (op && (waits || !wf_base_list_empty(&dev->active) ||
+		   !wf_tcp_out_now(dev, op)))
+		wf_tcp_work_queue(dev, op, op->chan);
+	if (!waits)
+		leave(dev);
+	wf_base_lock_drop(&nic->lock);
+	if (!more) {
+		/* Off the way of the message. */
+		wf_nic_attend_called(&dev->attend);
+		wf_nic_soft_wake(&dev->soft);
+	}
+	return err;
 }
 
 static int tcp_progress(struct wf_nic *nic)
@@ -295,6 +336,7 @@ static void tcp_ah_abandon(struct wf_nic *nic, struct wf_nic_ah *ah)
 
 	peer->lost = true;
 	dev->now = wf_base_clock_ns();
+	wf_tcp_settle(dev);
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
 		abandon(dev, &peer->chans[i].todo);
 		abandon(dev, &peer->chans[i].flight);
@@ -325,7 +367,7 @@ static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 				  wf_base_clock_ns() - chan->asked_from :
 				  0;
 	path->in_flight = chan->flying;
-	path->queued = chan->sent - chan->acked;
+	path->queued = chan->sent - chan->known;
 	path->resets = peer->fails;
 	path->max_msg = nic->caps.max_msg;
 }
@@ -444,6 +486,7 @@ static void set_caps(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 		.max_mr = WF_NIC_MR_MAX,
 		.push_max = 65536,
 		.user_keys = dev->find,
+		.takes_sends = !attr->thread,
 		.recvs = RECVS,
 		.max_recv = MAX_MSG,
 		.max_placed = attr->places ? WF_TCP_PLACED_MAX : 0,
@@ -471,6 +514,7 @@ static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	wf_base_list_init(&dev->peers);
 	wf_base_list_init(&dev->active);
 	wf_base_list_init(&dev->ackers);
+	wf_base_list_init(&dev->settles);
 	wf_base_list_init(&dev->conns);
 	wf_base_list_init(&dev->guests);
 	wf_base_list_init(&dev->dead);
@@ -631,6 +675,7 @@ const struct wf_nic_ops wf_nic_tcp_ops = {
 	.place = wf_tcp_place_give,
 	.unplace = wf_tcp_place_take,
 	.placed = wf_tcp_place_tell,
+	.send = tcp_send,
 	.kick = tcp_kick,
 	.progress = tcp_progress,
 	.wait_fd = tcp_wait_fd,

@@ -64,6 +64,7 @@ struct wf_tcp_op {
 	bool over;	/* nobody is told any more: it is only counted */
 	uint8_t pad;	/* SEND in two pieces: bytes between them */
 	bool split;	/* WF_TCP_SPLIT */
+	bool quiet;	/* nobody waits for its end */
 	uint16_t src_qpn;
 	uint32_t read_id; /* READ: ours; SERVE: the peer's */
 	uint32_t seq;	  /* NACK: of the refused frame */
@@ -168,6 +169,7 @@ struct wf_tcp_chan {
 	struct wf_tcp_peer *peer;
 	struct wf_tcp_conn *conn;   /* from CONNECT on */
 	struct wf_list active_link; /* dev->active */
+	struct wf_list settle_link; /* dev->settles */
 	struct wf_list todo;
 	struct wf_list flight;
 	/* Refusals of the peer's frames, in order of the frames: those that are
@@ -186,7 +188,8 @@ struct wf_tcp_chan {
 	uint32_t welcome;  /* of the peer's, the last that we welcomed */
 	uint32_t welcomed; /* of ours, the last that the peer welcomed */
 	uint32_t sent;	   /* counted frames written ... */
-	uint32_t acked;	   /* ... and known to be there */
+	uint32_t known;	   /* ... that the peer has said are there ... */
+	uint32_t acked;	   /* ... and that have ended: follows known */
 	uint32_t taken;	   /* of the peer's, read off the stream */
 	uint32_t told;	   /* of them, acknowledged by us */
 	uint32_t flying;   /* bytes in flight */
@@ -283,8 +286,13 @@ struct wf_tcp_dev {
 	struct wf_list buckets[256];
 	struct wf_tcp_peer *mirror;
 	struct wf_nic_timers timers;
-	struct wf_list active; /* channels with something to write */
-	struct wf_list ackers; /* in order of ack_at */
+	struct wf_list active;	/* channels with something to write */
+	struct wf_list ackers;	/* in order of ack_at */
+	struct wf_list settles; /* channels whose acked is behind known */
+	bool delivered;		/* this pass: a message for the user */
+	bool settle_now;	/* something waits for it */
+	uint32_t loud;		/* requests whose end somebody may wait for */
+	uint32_t hurries;	/* passes that did nothing else */
 	struct wf_list conns;
 	struct wf_list guests; /* the oldest first */
 	struct wf_list dead;
@@ -632,6 +640,9 @@ void wf_tcp_out_activate(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* Writes what the kernel takes, up to @quantum bytes. Returns how many. */
 size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		       size_t quantum);
+/* Writes one message at once, if nothing is before it and it is short. False: it
+ * is to be queued. */
+bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op);
 /* Something of the peer was taken: it is to be told, soon or now. */
 void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		    uint32_t bytes);
@@ -639,16 +650,41 @@ int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all);
 uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan);
 /* Puts a refusal into chan->nacks or chan->nacks_sent. */
 void wf_tcp_out_add_nack(struct wf_list *nacks, struct wf_tcp_op *op);
-/* The peer has @count of the channel's frames. False: it cannot have. */
-bool wf_tcp_out_acked(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
-		      uint32_t count);
 /* One word at once, if there is room: BYE, REST. */
 void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		    enum wf_tcp_kind kind);
 
+/* -- settle.c: the end of requests ------------------------------------------- */
+
+/* The peer says that it has @count of the channel's frames. False: it cannot
+ * have. Their requests end in wf_tcp_settle(). */
+bool wf_tcp_settle_heard(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+			 uint32_t count);
+void wf_tcp_settle(struct wf_tcp_dev *dev);
+
+static inline uint32_t wf_tcp_op_payload(const struct wf_tcp_op *op)
+{
+	if (op->kind == WF_TCP_OP_READ || op->kind == WF_TCP_OP_NACK ||
+	    (op->kind == WF_TCP_OP_SERVE && op->status))
+		return 0;
+	return op->req.len + op->pad;
+}
+
+/* Of the window. */
+static inline uint32_t wf_tcp_op_cost(const struct wf_tcp_op *op)
+{
+	return (uint32_t)sizeof(struct wf_tcp_head) + wf_tcp_op_payload(op);
+}
+
 /* -- work.c: requests -------------------------------------------------------- */
 
 void wf_tcp_work_take(struct wf_tcp_dev *dev, struct wf_nic_qp *qp);
+/* A message that is in no ring. NULL: it is queued, has failed, or (*@err) there
+ * is no memory for it. Else it is to be queued. */
+struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+				   uint16_t req_id, const struct wf_nic_wr *wr,
+				   const struct wf_nic_sge *sge, int count,
+				   int *err);
 /* The end of an op: its completion, and its memory once it is not counted. */
 void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		     enum wf_nic_status status);

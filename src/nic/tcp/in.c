@@ -181,10 +181,10 @@ static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 					   small + WF_TCP_BULK;
 	int ret;
 
-	if ((head->ack[0] != small->acked &&
-	     !wf_tcp_out_acked(dev, small, head->ack[0])) ||
-	    (head->ack[1] != bulk->acked &&
-	     !wf_tcp_out_acked(dev, bulk, head->ack[1]))) {
+	if ((head->ack[0] != small->known &&
+	     !wf_tcp_settle_heard(dev, small, head->ack[0])) ||
+	    (head->ack[1] != bulk->known &&
+	     !wf_tcp_settle_heard(dev, bulk, head->ack[1]))) {
 		spoil(dev, conn);
 		return 0;
 	}

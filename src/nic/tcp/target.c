@@ -81,6 +81,7 @@ static void complete(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		wf_nic_qp_note_socket(qp, desc->req_id, &peer->addr);
 	wf_tcp_work_complete(dev, qp, &cqe);
 	wf_tcp_count(dev, rx_msgs, 1);
+	dev->delivered = true;
 }
 
 void wf_tcp_target_announce(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
@@ -103,6 +104,7 @@ void wf_tcp_target_announce(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		wf_nic_qp_note_socket(qp, desc->req_id, &peer->addr);
 	wf_tcp_work_complete(dev, qp, &cqe);
 	wf_tcp_count(dev, rx_msgs, 1);
+	dev->delivered = true;
 }
 
 unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,

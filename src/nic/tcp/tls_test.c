@@ -140,7 +140,7 @@ static void test_clear(void **state)
 	assert_int_equal(wf_nic_open("udp", &attr, &nic), -ENOTSUP);
 	assert_int_equal(wf_nic_device_secure("udp", ours, why), -ENOTSUP);
 	assert_non_null(strstr(why, "FI_WEFT_NIC=tcp"));
-	attr.key_file = "/nowhere";
+	attr.key_file = "/proc/self/nothing";
 	assert_int_equal(wf_nic_open("tcp", &attr, &nic), -ENOENT);
 	assert_string_equal(wf_nic_device_encrypting(), "tcp");
 }
