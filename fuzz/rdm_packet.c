@@ -468,7 +468,7 @@ static void forget(struct world *w)
 	w->known = false;
 	wf_rdm_ep_removed(&w->ep, NAME);
 	w->known = true;
-	wf_fuzz_stats.doomed++;
+	wf_fuzz_stats.broken_sender++;
 }
 
 /* -- one input -------------------------------------------------------------- */

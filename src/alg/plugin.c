@@ -26,15 +26,26 @@ static struct {
 } failures[FAILURES];
 static unsigned int failed;
 
-static void fail(const char *path, const char *why)
+static void keep_failure(const char *path, const char *why)
 {
-	wf_warn("driver plug-in %s is not used: %s", path, why);
 	if (failed == FAILURES)
 		return;
 	snprintf(failures[failed].path, sizeof(failures[failed].path), "%s",
 		 path);
 	snprintf(failures[failed].why, sizeof(failures[failed].why), "%s", why);
 	failed++;
+}
+
+static void fail(const char *path, const char *why)
+{
+	wf_warn("driver plug-in %s is not used: %s", path, why);
+	keep_failure(path, why);
+}
+
+static void fail_folder(const char *folder, const char *why)
+{
+	wf_warn("the driver folder %s is not used: %s", folder, why);
+	keep_failure(folder, why);
 }
 
 static const char *reason_of(int err)
@@ -110,13 +121,13 @@ static void load_folder(const char *folder, bool asked)
 	int count;
 
 	if (*folder != '/') {
-		fail(folder, "WD_DRIVER_PATH takes absolute paths only");
+		fail_folder(folder, "it is not an absolute path");
 		return;
 	}
 	count = scandir(folder, &list, is_plugin, alphasort);
 	if (count < 0) {
 		if (asked || errno != ENOENT)
-			fail(folder, strerror(errno));
+			fail_folder(folder, strerror(errno));
 		return;
 	}
 	for (int i = 0; i < count; i++) {

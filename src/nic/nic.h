@@ -171,6 +171,9 @@ struct wf_nic_path {
 	/* Lost, and another process than the one that was lost has connected to
 	 * us since. */
 	bool replaced;
+	/* The two sides have refused each other, and the device has reported the
+	 * reason. */
+	bool refused;
 	uint64_t srtt_ns;    /* 0: not measured yet */
 	uint64_t min_rtt_ns; /* 0: not measured yet */
 	uint64_t cwnd;	     /* bytes */

@@ -66,13 +66,17 @@ static void interface_of(const struct wf_addr *addr, char *name, size_t room)
 	free(all);
 }
 
-/* Once for each peer, until it answers. */
+/* Once for each peer, until it answers. If the peer has refused us, the device has
+ * reported the reason, and to guess at firewalls would contradict it. */
 static void warn(struct wf_rdm_peer *peer)
 {
 	char to[WF_ADDR_STR_LEN], from[WF_ADDR_STR_LEN], name[64] = "unknown";
+	struct wf_nic_path path;
 	struct wf_addr source;
 
 	peer->warned = true;
+	if (!wf_nic_ah_query(peer->ep->nic, peer->ah, &path) && path.refused)
+		return;
 	if (peer->ep->silent_lines++ >= LINES)
 		return;
 	if (source_of(peer->ep, &peer->addr, &source))

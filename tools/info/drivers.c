@@ -117,9 +117,9 @@ static void read_failures(struct wf_tools_facts *facts)
 	struct wf_alg_plugin_failure failure;
 
 	for (unsigned int i = 0; wf_alg_plugin_failed(i, &failure); i++)
-		wf_tools_facts_problem(facts,
-				       "the driver plug-in %s is not used: %s",
-				       failure.path, failure.why);
+		wf_tools_facts_problem(
+			facts, "compression drivers: %s is not used: %s",
+			failure.path, failure.why);
 }
 
 void wf_tools_drivers_read(struct wf_tools_facts *facts)

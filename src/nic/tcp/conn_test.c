@@ -78,45 +78,49 @@ static void test_verdicts(void **state)
 	(void)state;
 	/* Ours waits for its answer: one side yields, the other does not. */
 	chan.state = WF_TCP_GREET;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_LEAVE);
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
+			 WF_TCP_LEAVE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, false),
+			 WF_TCP_TAKE);
 	/* Nobody has seen ours yet. */
 	chan.state = WF_TCP_CONNECT;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	chan.state = WF_TCP_GREET;
 	/* Who insists is not left, and does not leave for what was said before
 	 * that. Bug: both sides gave up their connection for the other's, again
 	 * and again, when the processor was shared by so many that hellos were
 	 * read a second late. */
 	hello.insists = 1;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	chan.insists = true;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_LEAVE);
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
+			 WF_TCP_LEAVE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, false),
+			 WF_TCP_TAKE);
 	hello.insists = 0;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, false),
 			 WF_TCP_LEAVE);
 	chan.insists = false;
 	/* Ours was welcomed: the hello was sent before that, unless it names
 	 * it as over. */
 	chan.state = WF_TCP_UP;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, false),
 			 WF_TCP_LEAVE);
 	hello.insists = 1;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, false),
 			 WF_TCP_LEAVE);
 	hello.insists = 0;
 	hello.replaces = 5;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	/* Theirs was welcomed: a later one replaces it, an earlier one does
 	 * not. */
 	conn.mine = false;
 	chan.welcome = 3;
 	hello.replaces = 0;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
 			 WF_TCP_REFUSE);
 	hello.number = 4;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	/* Said before the other side welcomed ours, which has ended since: what
 	 * it says of frames is out of date. */
 	chan.welcomed = 6;
@@ -124,20 +128,20 @@ static void test_verdicts(void **state)
 	hello.known = 8;
 	chan.conn = NULL;
 	hello.replaces = 5;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
 			 WF_TCP_REFUSE);
 	hello.replaces = 6;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	hello.known = 0;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
 			 WF_TCP_REFUSE);
 	chan.conn = &conn;
 	/* Another process. */
 	hello.life = 9;
 	hello.number = 1;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	hello.word = WF_TCP_WELCOME;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
 			 WF_TCP_REFUSE);
 }
 

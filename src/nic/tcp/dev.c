@@ -281,7 +281,7 @@ static void tcp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	}
 	dev->strangers++;
 	dev->now = wf_base_clock_ns();
-	wf_tcp_peer_let_go(dev, peer);
+	wf_tcp_peer_release(dev, peer);
 }
 
 static bool tcp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
@@ -363,6 +363,7 @@ static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->hears = peer->life;
 	path->replaced =
 		peer->lost && peer->life && peer->life != peer->lost_life;
+	path->refused = peer->is_refused;
 	path->asking_ns = chan->asked_from && !path->up ?
 				  wf_base_clock_ns() - chan->asked_from :
 				  0;
