@@ -18,7 +18,7 @@ static __device__ __forceinline__ void fill_table(uint32_t *table)
 }
 
 extern "C" __global__ void __launch_bounds__(32 * INFLATE_WARPS)
-	weft_inflate(struct wf_piece *pieces, uint32_t count)
+	weft_inflate_1(struct wf_piece *pieces, uint32_t count)
 {
 	__shared__ struct wf_inflate_space space[INFLATE_WARPS];
 	__shared__ uint32_t table[256];
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(32 * INFLATE_WARPS)
 }
 
 extern "C" __global__ void __launch_bounds__(32)
-	weft_deflate(struct wf_piece *pieces, uint32_t count, uint32_t *tokens)
+	weft_deflate_1(struct wf_piece *pieces, uint32_t count, uint32_t *tokens)
 {
 	__shared__ struct wf_deflate_space space;
 	__shared__ uint32_t table[256];

@@ -23,18 +23,27 @@
 static struct {
 	char path[256];
 	char why[256];
+	char absent[64];
 } failures[FAILURES];
 static unsigned int failed;
 
-static void fail(const char *path, const char *why)
+/* @absent: the driver whose device is not here, or NULL. */
+static void note(const char *path, const char *why, const char *absent)
 {
-	wf_warn("driver plug-in %s is not used: %s", path, why);
 	if (failed == FAILURES)
 		return;
 	snprintf(failures[failed].path, sizeof(failures[failed].path), "%s",
 		 path);
 	snprintf(failures[failed].why, sizeof(failures[failed].why), "%s", why);
+	snprintf(failures[failed].absent, sizeof(failures[failed].absent), "%s",
+		 absent ? absent : "");
 	failed++;
+}
+
+static void fail(const char *path, const char *why)
+{
+	wf_warn("driver plug-in %s is not used: %s", path, why);
+	note(path, why, NULL);
 }
 
 static const char *reason_of(int err)
@@ -60,7 +69,10 @@ static void add_drivers(const struct wd_driver *plugin, const char *path)
 	for (size_t i = 0; plugin->comp[i]; i++) {
 		int err = wf_alg_registry_plug(plugin->comp[i], path);
 
-		if (err)
+		if (err == -ENODEV)
+			note(path, "there is no such device here",
+			     plugin->comp[i]->name);
+		else if (err)
 			fail(path, reason_of(err));
 	}
 }
@@ -150,8 +162,10 @@ bool wf_alg_plugin_failed(unsigned int n, struct wf_alg_plugin_failure *failure)
 {
 	if (n >= failed)
 		return false;
-	*failure = (struct wf_alg_plugin_failure){ failures[n].path,
-						   failures[n].why };
+	*failure = (struct wf_alg_plugin_failure){
+		failures[n].path, failures[n].why,
+		*failures[n].absent ? failures[n].absent : NULL
+	};
 	return true;
 }
 
