@@ -13,8 +13,8 @@
 
 #define ALIGN 64u
 #define INFLATE_WARPS 2u /* as kernels.cu has it */
-/* Room that is not used between two outputs: less is copied along, because a
- * copy of its own takes longer. */
+/* Bytes between two inputs or outputs that are copied along, because a copy of its
+ * own takes longer. Less than a page: both neighbours are pinned, so it is, too. */
 #define GAP 4096u
 /* Room for one output: whoever has more gets this much. */
 #define ROOM_MOST (64u << 20)
@@ -24,19 +24,18 @@ static size_t aligned(size_t n)
 	return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-int wf_cuda_batch_make(struct wf_batch *b, const struct wf_cu *cu)
+int wf_cuda_batch_make(struct wf_batch *b, const struct wf_cu *cu,
+		       size_t memory)
 {
 	void *host = NULL, *pieces = NULL;
 
-	if (!b->host &&
-	    !cu->cuMemHostAlloc(&host, WF_BATCH_MEMORY, WF_CU_HOST_PORTABLE))
+	b->memory = memory;
+	if (!cu->cuMemHostAlloc(&host, memory, WF_CU_HOST_PORTABLE))
 		b->host = host;
-	if (!b->pieces &&
-	    !cu->cuMemHostAlloc(&pieces, WF_BATCH_PIECES * sizeof(*b->pieces),
+	if (!cu->cuMemHostAlloc(&pieces, WF_BATCH_PIECES * sizeof(*b->pieces),
 				WF_CU_HOST_PORTABLE))
 		b->pieces = pieces;
-	if (b->host && b->pieces &&
-	    !cu->cuMemAlloc_v2(&b->device, WF_BATCH_MEMORY) &&
+	if (b->host && b->pieces && !cu->cuMemAlloc_v2(&b->device, memory) &&
 	    !cu->cuMemAlloc_v2(&b->device_pieces,
 			       WF_BATCH_PIECES * sizeof(*b->pieces)) &&
 	    !cu->cuStreamCreate(&b->stream, WF_CU_STREAM_APART) &&
@@ -73,12 +72,16 @@ void wf_cuda_batch_free(struct wf_batch *b, const struct wf_cu *cu)
 
 /* -- jobs ------------------------------------------------------------------ */
 
+/* What it takes of the batch's memory, at most. */
 static size_t input_of(const struct wf_batch_job *j)
 {
 	size_t dict = j->job->dict_len ? aligned(j->job->dict_len) : 0;
 
-	return j->src == WF_PLACE_DEVICE ? dict :
-					   dict + aligned(j->job->src_len);
+	return j->src == WF_PLACE_DEVICE ?
+		       dict :
+	       j->src == WF_PLACE_PINNED ?
+		       dict + aligned(j->job->src_len + GAP) :
+		       dict + aligned(j->job->src_len);
 }
 
 void wf_cuda_batch_plan(struct wf_batch_job *j, const struct wd_comp_job *job)
@@ -96,38 +99,63 @@ void wf_cuda_batch_plan(struct wf_batch_job *j, const struct wd_comp_job *job)
 	}
 }
 
-/* What it takes of the batch's memory. */
 static size_t output_of(const struct wf_batch_job *j)
 {
 	return j->job->inflate && j->dst == WF_PLACE_DEVICE ? 0 :
 							      aligned(j->room);
 }
 
-bool wf_cuda_batch_could(const struct wf_batch_job *j, bool inflate)
+static unsigned int pieces_most(const struct wf_batch_job *j)
 {
-	return input_of(j) + output_of(j) <= WF_BATCH_MEMORY &&
-	       j->count <= (inflate ? WF_BATCH_PIECES : WF_BATCH_DEFLATE);
+	return j->job->inflate ? WF_BATCH_PIECES : WF_BATCH_DEFLATE;
+}
+
+bool wf_cuda_batch_could(const struct wf_batch_job *j, size_t memory)
+{
+	return input_of(j) + output_of(j) <= memory &&
+	       j->count <= pieces_most(j);
 }
 
 bool wf_cuda_batch_fits(const struct wf_batch *b, const struct wf_batch_job *j)
 {
-	unsigned int most = b->inflate ? WF_BATCH_PIECES : WF_BATCH_DEFLATE;
-
 	return !b->closed && b->inflate == !!j->job->inflate &&
-	       b->in + b->out + input_of(j) + output_of(j) <= WF_BATCH_MEMORY &&
-	       b->pieces_count + j->count <= most &&
+	       b->in + b->out + input_of(j) + output_of(j) <= b->memory &&
+	       b->pieces_count + j->count <= pieces_most(j) &&
 	       b->jobs_count < WF_BATCH_PIECES;
+}
+
+/* Whether a pinned input lies right behind that of the job before it: then it does
+ * so in the batch, and one copy takes both. */
+static bool is_behind(const struct wf_batch *b, const struct wf_batch_job *j)
+{
+	const struct wf_batch_job *last;
+	uintptr_t end;
+
+	if (!b->jobs_count || j->src != WF_PLACE_PINNED || j->job->dict_len)
+		return false;
+	last = &b->jobs[b->jobs_count - 1];
+	if (!last->job || last->src != WF_PLACE_PINNED)
+		return false;
+	end = (uintptr_t)last->job->src + last->job->src_len;
+	return (uintptr_t)j->job->src >= end &&
+	       (uintptr_t)j->job->src - end < GAP;
 }
 
 struct wf_batch_job *wf_cuda_batch_add(struct wf_batch *b,
 				       const struct wf_batch_job *job)
 {
-	struct wf_batch_job *j = &b->jobs[b->jobs_count++];
+	struct wf_batch_job *j = &b->jobs[b->jobs_count];
 
 	*j = *job;
+	j->batch = b;
 	j->in = b->in + (j->job->dict_len ? aligned(j->job->dict_len) : 0);
-	j->first = b->pieces_count;
 	b->in += input_of(j);
+	if (is_behind(b, j)) {
+		j->in = j[-1].in + (size_t)(j->job->src - j[-1].job->src);
+		b->in = aligned(j->in + j->job->src_len);
+	}
+	b->jobs_count++;
+	j->first = b->pieces_count;
 	b->out += output_of(j);
 	b->pieces_count += j->count;
 	b->left++;
@@ -204,16 +232,31 @@ static void describe_nothing(struct wf_batch *b, const struct wf_batch_job *j)
 
 static int copy_pinned(struct wf_batch *b, const struct wf_cu *cu)
 {
+	const struct wf_batch_job *first = NULL;
+	size_t len = 0;
 	int err = 0;
 
 	for (unsigned int i = 0; i < b->jobs_count && !err; i++) {
 		const struct wf_batch_job *j = &b->jobs[i];
 
-		if (j->job && j->src == WF_PLACE_PINNED && j->job->src_len)
-			err = cu->cuMemcpyHtoDAsync_v2(
-				b->device + j->in, j->job->src, j->job->src_len,
-				b->stream);
+		if (!j->job || j->src != WF_PLACE_PINNED || !j->job->src_len)
+			continue;
+		if (first && i && j[-1].job &&
+		    j->job->src - first->job->src ==
+			    (ptrdiff_t)(j->in - first->in)) {
+			len = j->in + j->job->src_len - first->in;
+			continue;
+		}
+		if (first)
+			err = cu->cuMemcpyHtoDAsync_v2(b->device + first->in,
+						       first->job->src, len,
+						       b->stream);
+		first = j;
+		len = j->job->src_len;
 	}
+	if (first && !err)
+		err = cu->cuMemcpyHtoDAsync_v2(b->device + first->in,
+					       first->job->src, len, b->stream);
 	return err;
 }
 
@@ -381,17 +424,18 @@ static int copy_deflated(const struct wf_batch *b, const struct wf_batch_job *j,
 	return err;
 }
 
-/* Bytes from @from to @to of the batch's memory, which may wait for more. */
+/* Bytes from @from to @to of the batch's memory on their way to @host, which may
+ * wait for more. */
 struct stretch {
 	size_t from, to;
+	uint8_t *host;
 };
 
 static int copy_stretch(const struct wf_batch *b, const struct wf_cu *cu,
 			const struct stretch *s)
 {
 	return s->to > s->from ?
-		       cu->cuMemcpyDtoHAsync_v2(b->host + s->from,
-						b->device + s->from,
+		       cu->cuMemcpyDtoHAsync_v2(s->host, b->device + s->from,
 						s->to - s->from, b->stream) :
 		       0;
 }
@@ -400,26 +444,27 @@ static int copy_inflated(const struct wf_batch *b, const struct wf_batch_job *j,
 			 const struct wf_cu *cu, struct stretch *s)
 {
 	struct wd_comp_job *job = j->job;
+	bool pinned = j->dst == WF_PLACE_PINNED;
+	uint8_t *host = pinned ? job->dst : b->host + j->out;
+	/* What is between two outputs may be copied along in our memory only. */
+	size_t gap = pinned ? 0 : GAP;
 	int err = 0;
 
-	if (j->dst == WF_PLACE_PINNED)
-		return cu->cuMemcpyDtoHAsync_v2(job->dst, b->device + j->out,
-						job->produced, b->stream);
 	if (j->dst == WF_PLACE_DEVICE)
 		return 0;
-	if (s->to > s->from && j->out - s->to > GAP) {
+	if (s->to == s->from || j->out - s->to > gap ||
+	    host - s->host != (ptrdiff_t)(j->out - s->from)) {
 		err = copy_stretch(b, cu, s);
-		s->from = s->to;
-	}
-	if (s->to == s->from)
 		s->from = j->out;
+		s->host = host;
+	}
 	s->to = j->out + job->produced;
 	return err;
 }
 
 int wf_cuda_batch_copy(struct wf_batch *b, const struct wf_cu *cu)
 {
-	struct stretch s = { 0, 0 };
+	struct stretch s = { 0, 0, NULL };
 	int err = 0;
 
 	for (unsigned int i = 0; i < b->jobs_count && !err; i++) {

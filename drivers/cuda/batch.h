@@ -11,6 +11,7 @@
 #ifndef WF_CUDA_BATCH_H
 #define WF_CUDA_BATCH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <weft/wd_comp_drv.h>
@@ -18,7 +19,6 @@
 #include "cuda/piece_defs.h"
 #include "cuda/program.h"
 
-#define WF_BATCH_MEMORY (96u << 20) /* of a batch, on each side */
 #define WF_BATCH_PIECES 4096u
 #define WF_BATCH_DEFLATE 1024u /* their tokens have 64 MiB */
 
@@ -46,14 +46,18 @@ struct wf_batch_job {
 	size_t out;  /* where the output is */
 	size_t room; /* for it */
 	bool taken;
+	struct wf_batch *batch;
+	struct wf_batch_job *next; /* of the same channel */
 };
 
 struct wf_batch {
 	enum wf_batch_state state;
 	bool inflate;
-	bool closed;	      /* nothing is added any more */
-	unsigned int filling; /* threads that copy inputs, without the lock */
-	uint8_t *host;	      /* pinned; NULL before the first use */
+	bool closed;	       /* nothing is added any more */
+	atomic_uint filling;   /* threads that copy inputs, without the lock */
+	uint64_t begun, added; /* when the first and the last job came */
+	size_t memory;	       /* on each side */
+	uint8_t *host;	       /* pinned */
 	wf_cu_ptr device;
 	struct wf_piece *pieces; /* pinned */
 	wf_cu_ptr device_pieces;
@@ -66,14 +70,16 @@ struct wf_batch {
 	struct wf_batch_job jobs[WF_BATCH_PIECES];
 };
 
-/* Memory, stream and event. 0 or -errno: nothing is left then. */
-int wf_cuda_batch_make(struct wf_batch *b, const struct wf_cu *cu);
+/* Memory, @memory bytes of it on each side, stream and event. 0 or -errno: nothing
+ * is left then. */
+int wf_cuda_batch_make(struct wf_batch *b, const struct wf_cu *cu,
+		       size_t memory);
 void wf_cuda_batch_free(struct wf_batch *b, const struct wf_cu *cu);
 
 /* How many pieces, and how much memory a job needs; without the lock. */
 void wf_cuda_batch_plan(struct wf_batch_job *j, const struct wd_comp_job *job);
-/* False: it will not fit into any batch, or not into this one. */
-bool wf_cuda_batch_could(const struct wf_batch_job *j, bool inflate);
+/* False: it will not fit into any batch of that size, or not into this one. */
+bool wf_cuda_batch_could(const struct wf_batch_job *j, size_t memory);
 bool wf_cuda_batch_fits(const struct wf_batch *b, const struct wf_batch_job *j);
 /* Adds it; the copy of what is in ordinary memory follows without the lock. */
 struct wf_batch_job *wf_cuda_batch_add(struct wf_batch *b,

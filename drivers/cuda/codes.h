@@ -22,74 +22,95 @@ struct wf_codes {
 	uint16_t offset[16]; /* where they begin in the order */
 };
 
-/* The same in all lanes. ->pad of the bits in ->buf are not in the input: they
- * are zeros behind its end. */
+/* The same in all lanes. Bits ->pos to 31 of ->low come next, then ->high. The
+ * word behind these is loaded already, so that nobody waits for it when it is
+ * needed. Behind the end of the input there are zeros. */
 struct wf_reader {
 	const uint8_t *src;
 	uint32_t len;
-	uint32_t at;
-	wf_u64 buf;
-	uint32_t count;
-	uint32_t pad;
+	uint32_t at; /* bytes that were loaded */
+	uint32_t low, high, next;
+	uint32_t pos;  /* less than 32 */
+	int32_t taken; /* bits before ->low */
 };
 
-/* After it there are 33 bits or more. */
-WF_PIECE_FN void wf_reader_fill(struct wf_reader *r)
+/* A word that ends behind the input. */
+WF_PIECE_FAR uint32_t wf_reader_end(struct wf_reader *r)
 {
 	uint32_t word = 0;
 
-	if (r->count > 32)
-		return;
-	if (r->len - r->at >= 4) {
-		word = wf_load_aligned(r->src + r->at);
-		r->at += 4;
-	} else {
-		uint32_t have = 0;
+	for (uint32_t shift = 0; r->at < r->len; shift += 8)
+		word |= (uint32_t)r->src[r->at++] << shift;
+	return word;
+}
 
-		for (; r->at < r->len; have += 8)
-			word |= (uint32_t)r->src[r->at++] << have;
-		r->pad += 32 - have;
-	}
-	r->buf |= (wf_u64)word << r->count;
-	r->count += 32;
+WF_PIECE_FN uint32_t wf_reader_word(struct wf_reader *r)
+{
+	uint32_t word;
+
+	if (r->len - r->at < 4)
+		return wf_reader_end(r);
+	word = wf_load_aligned(r->src + r->at);
+	r->at += 4;
+	return word;
 }
 
 WF_PIECE_FN void wf_reader_begin(struct wf_reader *r, const uint8_t *src,
 				 uint32_t len)
 {
+	uint32_t odd = (uint32_t)(wf_u64)src & 3;
+
 	r->src = src;
 	r->len = len;
 	r->at = 0;
-	r->buf = 0;
-	r->count = 0;
-	r->pad = 0;
-	/* From here on, words are aligned. */
-	while (r->at < len && (wf_u64)(src + r->at) & 3) {
-		r->buf |= (wf_u64)src[r->at++] << r->count;
-		r->count += 8;
+	r->pos = 8 * odd;
+	r->taken = -(int32_t)(8 * odd);
+	r->low = 0;
+	/* Up to an aligned word; from there on all are. */
+	for (uint32_t i = odd; odd && i < 4 && r->at < len; i++)
+		r->low |= (uint32_t)src[r->at++] << 8 * i;
+	if (!odd)
+		r->low = wf_reader_word(r);
+	r->high = wf_reader_word(r);
+	r->next = wf_reader_word(r);
+}
+
+/* The next 32 bits. */
+WF_PIECE_FN uint32_t wf_reader_peek(const struct wf_reader *r)
+{
+	return wf_bits_window(r->low, r->high, r->pos);
+}
+
+/* No more than 32. */
+WF_PIECE_FN void wf_reader_skip(struct wf_reader *r, uint32_t bits)
+{
+	r->pos += bits;
+	if (r->pos >= 32) {
+		r->pos -= 32;
+		r->taken += 32;
+		r->low = r->high;
+		r->high = r->next;
+		r->next = wf_reader_word(r);
 	}
-	wf_reader_fill(r);
 }
 
 WF_PIECE_FN uint32_t wf_reader_take(struct wf_reader *r, uint32_t bits)
 {
-	uint32_t value = (uint32_t)r->buf & ((1u << bits) - 1);
+	uint32_t value = wf_reader_peek(r) & ((1u << bits) - 1);
 
-	r->buf >>= bits;
-	r->count -= bits;
+	wf_reader_skip(r, bits);
 	return value;
 }
 
-/* More was taken than there is. */
-WF_PIECE_FN int wf_reader_is_over(const struct wf_reader *r)
+/* Bits that are left; less than 0: more were taken than there are. */
+WF_PIECE_FN int32_t wf_reader_left(const struct wf_reader *r)
 {
-	return r->count < r->pad;
+	return (int32_t)(8 * r->len) - r->taken - (int32_t)r->pos;
 }
 
-/* Whole bytes that were not taken. */
-WF_PIECE_FN uint32_t wf_reader_left(const struct wf_reader *r)
+WF_PIECE_FN int wf_reader_is_over(const struct wf_reader *r)
 {
-	return r->len - r->at + (r->count - r->pad) / 8;
+	return wf_reader_left(r) < 0;
 }
 
 /* The code of up to @most bits, the highest bit first, at the top of 15 bits of
@@ -163,22 +184,19 @@ WF_PIECE_FAR int wf_codes_build(uint32_t *bad, struct wf_codes *c,
 	return 1;
 }
 
-/* The next symbol; 0xffff if there is no such code. */
-WF_PIECE_FN uint32_t wf_codes_next(const struct wf_codes *c,
+/* What begins with @bits of the input: length << 9 | symbol, 0 if there is no such
+ * code. */
+WF_PIECE_FN uint32_t wf_codes_look(const struct wf_codes *c,
 				   const uint16_t *order, const uint16_t *table,
-				   uint32_t bits, struct wf_reader *r)
+				   uint32_t size, uint32_t bits)
 {
-	uint32_t entry = table[(uint32_t)r->buf & ((1u << bits) - 1)];
+	uint32_t entry = table[bits & ((1u << size) - 1)];
 
 	if (!entry)
-		entry = wf_codes_find(c, order,
-				      wf_bits_reverse((uint32_t)r->buf) >>
-					      (32 - WF_CODE_MOST),
-				      bits + 1, WF_CODE_MOST);
-	if (!entry)
-		return 0xffff;
-	wf_reader_take(r, entry >> 9);
-	return entry & 0x1ff;
+		entry = wf_codes_find(
+			c, order, wf_bits_reverse(bits) >> (32 - WF_CODE_MOST),
+			size + 1, WF_CODE_MOST);
+	return entry;
 }
 
 #endif

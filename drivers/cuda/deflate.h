@@ -31,17 +31,21 @@ WF_PIECE_FN uint32_t wf_hash(uint32_t word)
 	return word * 2654435761u >> (32 - WF_HASH_BITS);
 }
 
-/* One lane: how many bytes are the same, WF_MATCH_ALONE at most. */
+/* One lane: how many bytes are the same, WF_MATCH_ALONE at most. Loads of 16 bytes
+ * are under way at the same time. */
 WF_PIECE_FN uint32_t wf_match_alone(const uint8_t *a, const uint8_t *b,
 				    uint32_t most)
 {
-	uint32_t n = 0, differ;
+	uint32_t n = 0, differ[4];
 
-	while (n + 4 <= most) {
-		differ = wf_load(a + n) ^ wf_load(b + n);
-		if (differ)
-			return n + wf_bits_lowest(differ) / 8;
-		n += 4;
+	for (; n + 16 <= most; n += 16) {
+		for (uint32_t i = 0; i < 4; i++)
+			differ[i] =
+				wf_load(a + n + 4 * i) ^ wf_load(b + n + 4 * i);
+		for (uint32_t i = 0; i < 4; i++)
+			if (differ[i])
+				return n + 4 * i +
+				       wf_bits_lowest(differ[i]) / 8;
 	}
 	while (n < most && a[n] == b[n])
 		n++;

@@ -18,12 +18,22 @@
 
 #define BATCHES 4
 #define NAP_NS 20000
-/* Output of a batch that is worth a launch while others run. */
-#define ENOUGH (16u << 20)
+/* A batch that is not full is launched when nothing was added for QUIET, or when
+ * its first job has waited so long while the GPU works on others, or is idle. A
+ * kernel takes milliseconds for a piece of 64 KiB, whether it has one or a
+ * thousand: it pays to wait for more. */
+#define QUIET_NS 100000
+#define BUSY_NS 10000000
+#define IDLE_NS 2000000
+#define MEMORY_MB 96u
+#define MEMORY_LEAST_MB 4u
+#define MEMORY_MOST_MB 1024u
 #define TAKE 16
+#define RUN 16 /* jobs that are added at once */
 
+/* Its jobs, in the order in which they came and go. Under the lock. */
 struct channel {
-	unsigned int jobs; /* on it */
+	struct wf_batch_job *first, *last;
 };
 
 static struct {
@@ -34,6 +44,7 @@ static struct {
 	struct wf_cuda_program program;
 	void *context;
 	int device;
+	size_t memory;
 	struct wf_batch *batches[BATCHES]; /* in the order of their launch */
 	struct wf_batch *open;
 } engine = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -108,11 +119,29 @@ static int choose_device(int *major, int *minor, const char **why)
 		       0;
 }
 
+/* Of a batch, on each side. */
+static size_t memory_wanted(void)
+{
+	const char *asked = secure_getenv("WD_CUDA_MEMORY");
+	unsigned long mb = asked ? strtoul(asked, NULL, 0) : MEMORY_MB;
+
+	if (mb < MEMORY_LEAST_MB || mb > MEMORY_MOST_MB) {
+		wf_cuda_library_say("WD_CUDA_MEMORY=%s is not from %u to %u "
+				    "(MiB); it is %u",
+				    asked, MEMORY_LEAST_MB, MEMORY_MOST_MB,
+				    MEMORY_MB);
+		mb = MEMORY_MB;
+	}
+	return mb << 20;
+}
+
 static int start_locked(void)
 {
 	const char *why = NULL;
 	int major, minor;
 	int ret = wf_cuda_library_load(&engine.cu, &why);
+
+	engine.memory = memory_wanted();
 
 	if (!ret)
 		ret = choose_device(&major, &minor, &why);
@@ -211,6 +240,27 @@ static void move_on_locked(struct wf_batch *b)
 		give_up("a kernel", err);
 }
 
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool is_due_locked(const struct wf_batch *b)
+{
+	uint64_t now;
+
+	if (b->state != WF_BATCH_OPEN || b->filling || !b->jobs_count)
+		return false;
+	if (b->closed)
+		return true;
+	now = clock_ns();
+	return now - b->added > QUIET_NS ||
+	       now - b->begun > (count_in_flight() ? BUSY_NS : IDLE_NS);
+}
+
 /* With the context current. */
 static void pump_locked(void)
 {
@@ -220,10 +270,7 @@ static void pump_locked(void)
 		if (!b)
 			continue;
 		move_on_locked(b);
-		if (b->state != WF_BATCH_OPEN || b->filling || !b->jobs_count)
-			continue;
-		if (b->closed || !count_in_flight() ||
-		    (b->out >= ENOUGH && count_in_flight() < BATCHES - 1))
+		if (is_due_locked(b))
 			launch_locked(b);
 	}
 }
@@ -250,7 +297,7 @@ static struct wf_batch *open_batch_locked(bool inflate)
 	b = engine.batches[i];
 	if (!b) {
 		b = calloc(1, sizeof(*b));
-		if (!b || wf_cuda_batch_make(b, &engine.cu)) {
+		if (!b || wf_cuda_batch_make(b, &engine.cu, engine.memory)) {
 			free(b);
 			return NULL;
 		}
@@ -265,6 +312,7 @@ static struct wf_batch *open_batch_locked(bool inflate)
 	b->jobs_count = 0;
 	b->pieces_count = 0;
 	b->left = 0;
+	b->begun = 0;
 	engine.open = b;
 	return b;
 }
@@ -307,39 +355,65 @@ static enum wf_batch_place place_of(const void *at, size_t len)
 	return WF_PLACE_PAGES;
 }
 
-/* True if it is on its way, or over: the GPU will never do it. */
-static bool submit_one(struct channel *c, struct wd_comp_job *job)
+/* False: the GPU will never do it, and it is over. */
+static bool plan_one(struct channel *c, struct wd_comp_job *job,
+		     struct wf_batch_job *plan)
 {
-	struct wf_batch_job plan = { .job = job, .chan = c }, *j;
-	struct wf_batch *b;
+	*plan = (struct wf_batch_job){ .job = job, .chan = c };
+	plan->src = place_of(job->src, job->src_len);
+	plan->dst = place_of(job->dst, job->dst_len);
+	wf_cuda_batch_plan(plan, job);
+	if (wf_cuda_batch_could(plan, engine.memory) &&
+	    (job->inflate || !job->dict_len))
+		return true;
+	job->result = -ENOTSUP;
+	job->done = 1;
+	return false;
+}
+
+static void append_locked(struct channel *c, struct wf_batch_job *j)
+{
+	if (c->last)
+		c->last->next = j;
+	else
+		c->first = j;
+	c->last = j;
+}
+
+/* How many of them are in one batch now. */
+static unsigned int
+submit_some(struct channel *c, const struct wf_batch_job *plans, unsigned int n)
+{
+	struct wf_batch_job *added[RUN];
+	struct wf_batch *b = NULL;
+	unsigned int count = 0;
 
 	pthread_mutex_lock(&engine.lock);
 	enter();
-	plan.src = place_of(job->src, job->src_len);
-	plan.dst = place_of(job->dst, job->dst_len);
-	wf_cuda_batch_plan(&plan, job);
-	if (!wf_cuda_batch_could(&plan, job->inflate) ||
-	    (!job->inflate && job->dict_len)) {
-		leave();
-		pthread_mutex_unlock(&engine.lock);
-		job->result = -ENOTSUP;
-		job->done = 1;
-		return true;
+	while (count < n) {
+		struct wf_batch *next = room_for_locked(&plans[count]);
+
+		if (!next || (b && b != next))
+			break;
+		/* Before anybody, this loop too, can launch it. */
+		if (!b)
+			next->filling++;
+		b = next;
+		added[count] = wf_cuda_batch_add(b, &plans[count]);
+		append_locked(c, added[count++]);
 	}
-	b = room_for_locked(&plan);
+	if (b) {
+		b->added = clock_ns();
+		if (!b->begun)
+			b->begun = b->added;
+	}
 	leave();
-	j = b ? wf_cuda_batch_add(b, &plan) : NULL;
-	if (j)
-		b->filling++;
 	pthread_mutex_unlock(&engine.lock);
-	if (!j)
-		return false;
-	wf_cuda_batch_fill(b, j);
-	pthread_mutex_lock(&engine.lock);
-	b->filling--;
-	pthread_mutex_unlock(&engine.lock);
-	c->jobs += 1;
-	return true;
+	for (unsigned int i = 0; i < count; i++)
+		wf_cuda_batch_fill(b, added[i]);
+	if (b)
+		b->filling--;
+	return count;
 }
 
 int wf_cuda_engine_submit(void *chan, struct wd_comp_job *const *jobs,
@@ -347,79 +421,88 @@ int wf_cuda_engine_submit(void *chan, struct wd_comp_job *const *jobs,
 {
 	unsigned int taken = 0;
 
-	if (engine.failed)
-		return -EIO;
-	while (taken < n && submit_one(chan, jobs[taken]))
-		taken++;
-	return (int)taken;
+	while (taken < n && !engine.failed) {
+		struct wf_batch_job plans[RUN];
+		unsigned int count = 0, added;
+		bool over = false;
+
+		enter();
+		while (count < RUN && taken + count < n && !over) {
+			over = !plan_one(chan, jobs[taken + count],
+					 &plans[count]);
+			count += !over;
+		}
+		leave();
+		added = submit_some(chan, plans, count);
+		/* What is behind those that have no place is not taken. */
+		if (over && added < count)
+			jobs[taken + count]->done = 0;
+		taken += added + (over && added == count);
+		if (count && !added)
+			break;
+	}
+	return engine.failed && !taken ? -EIO : (int)taken;
 }
 
 /* Jobs of the channel that are done, at most @most; they are taken. */
-static unsigned int take_locked(const struct channel *c, struct wf_batch **from,
-				struct wf_batch_job **jobs, unsigned int most)
+static unsigned int take_locked(struct channel *c, struct wf_batch_job **jobs,
+				unsigned int most)
 {
 	unsigned int n = 0;
 
-	for (int i = 0; i < BATCHES && n < most; i++) {
-		struct wf_batch *b = engine.batches[i];
-
-		if (!b || b->state != WF_BATCH_DONE)
-			continue;
-		for (unsigned int k = 0; k < b->jobs_count && n < most; k++) {
-			if (b->jobs[k].chan != c || b->jobs[k].taken)
-				continue;
-			b->jobs[k].taken = true;
-			from[n] = b;
-			jobs[n++] = &b->jobs[k];
-		}
+	while (n < most && c->first &&
+	       c->first->batch->state == WF_BATCH_DONE) {
+		jobs[n] = c->first;
+		jobs[n++]->taken = true;
+		c->first = c->first->next;
 	}
+	if (!c->first)
+		c->last = NULL;
 	return n;
 }
 
 int wf_cuda_engine_poll(void *chan, struct wd_comp_job **done, unsigned int n)
 {
 	struct channel *c = chan;
-	struct wf_batch *from[TAKE];
 	struct wf_batch_job *jobs[TAKE];
 	unsigned int count;
 
-	if (!c->jobs)
-		return 0;
 	pthread_mutex_lock(&engine.lock);
-	enter();
-	pump_locked();
-	leave();
-	count = take_locked(c, from, jobs, n < TAKE ? n : TAKE);
+	if (c->first) {
+		enter();
+		pump_locked();
+		leave();
+	}
+	count = take_locked(c, jobs, n < TAKE ? n : TAKE);
 	pthread_mutex_unlock(&engine.lock);
 	if (!count)
 		return engine.failed ? -EIO : 0;
 	for (unsigned int i = 0; i < count; i++) {
 		done[i] = jobs[i]->job;
-		wf_cuda_batch_finish(from[i], jobs[i]);
+		wf_cuda_batch_finish(jobs[i]->batch, jobs[i]);
 	}
 	pthread_mutex_lock(&engine.lock);
 	for (unsigned int i = 0; i < count; i++) {
-		from[i]->left--;
-		free_if_empty_locked(from[i]);
+		jobs[i]->batch->left--;
+		free_if_empty_locked(jobs[i]->batch);
 	}
 	pthread_mutex_unlock(&engine.lock);
-	c->jobs -= count;
 	return (int)count;
 }
 
-static bool is_any_done(const struct channel *c)
+/* If nobody else does it. True: there is something to take. */
+static bool look(const struct channel *c)
 {
-	bool any = engine.failed;
+	bool any;
 
-	pthread_mutex_lock(&engine.lock);
-	for (int i = 0; i < BATCHES && !any; i++) {
-		const struct wf_batch *b = engine.batches[i];
-
-		for (unsigned int k = 0; b && b->state == WF_BATCH_DONE &&
-					 k < b->jobs_count && !any;
-		     k++)
-			any = b->jobs[k].chan == c && !b->jobs[k].taken;
-	}
+	if (pthread_mutex_trylock(&engine.lock))
+		return false;
+	enter();
+	pump_locked();
+	leave();
+	/* Without a job, there may be room for one: it is not slept for. */
+	any = engine.failed || !c->first ||
+	      c->first->batch->state == WF_BATCH_DONE;
 	pthread_mutex_unlock(&engine.lock);
 	return any;
 }
@@ -433,10 +516,9 @@ int wf_cuda_engine_wait(void *chan, int timeout_ms)
 	end.tv_sec += timeout_ms / 1000;
 	end.tv_nsec += timeout_ms % 1000 * 1000000L;
 	do {
-		pump();
-		if (is_any_done(chan))
-			return 0;
 		nanosleep(&nap, NULL);
+		if (look(chan))
+			return 0;
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while ((now.tv_sec - end.tv_sec) * 1000000000L + now.tv_nsec -
 			 end.tv_nsec <
@@ -485,7 +567,7 @@ void wf_cuda_engine_close(void *chan)
 	static const struct timespec nap = { .tv_nsec = NAP_NS };
 	struct channel *c = chan;
 
-	for (int i = 0; i < BATCHES && c->jobs; i++) {
+	for (int i = 0; i < BATCHES && c->first; i++) {
 		bool gone = false;
 
 		while (!gone) {

@@ -31,6 +31,7 @@ struct op {
 	size_t len;
 	bool inflate;
 	uint32_t *tokens;
+	void *before; /* what was to be copied when the call was made */
 };
 
 struct range {
@@ -94,6 +95,10 @@ static void run_op(const struct op *op)
 
 	switch (op->kind) {
 	case COPY:
+		/* A driver must leave it alone from the call on. */
+		if (op->before && memcmp(op->before, op->from, op->len) != 0)
+			abort();
+		free(op->before);
 		memcpy(op->to, op->from, op->len);
 		break;
 	case KERNEL:
@@ -284,20 +289,22 @@ int cuMemFreeHost(void *at)
 int cuMemcpyHtoDAsync_v2(wf_cu_ptr to, const void *from, size_t len, void *s)
 {
 	(void)s;
-	return add((struct op){ COPY, (void *)to, from, len, 0, NULL });
+	return add((struct op){ COPY, (void *)to, from, len, 0, NULL,
+				memcpy(malloc(len), from, len) });
 }
 
 int cuMemcpyDtoHAsync_v2(void *to, wf_cu_ptr from, size_t len, void *s)
 {
 	(void)s;
-	return add((struct op){ COPY, to, (const void *)from, len, 0, NULL });
+	return add((struct op){ COPY, to, (const void *)from, len, 0, NULL,
+				NULL });
 }
 
 int cuMemcpyDtoDAsync_v2(wf_cu_ptr to, wf_cu_ptr from, size_t len, void *s)
 {
 	(void)s;
 	return add((struct op){ COPY, (void *)to, (const void *)from, len, 0,
-				NULL });
+				NULL, NULL });
 }
 
 int cuStreamCreate(void **stream, unsigned int flags)
@@ -332,7 +339,7 @@ int cuEventRecord(void *event, void *stream)
 	pthread_mutex_lock(&lock);
 	((struct event *)event)->wanted++;
 	pthread_mutex_unlock(&lock);
-	return add((struct op){ EVENT, event, NULL, 0, 0, NULL });
+	return add((struct op){ EVENT, event, NULL, 0, 0, NULL, NULL });
 }
 
 int cuEventQuery(void *event)
@@ -365,7 +372,7 @@ int cuLaunchKernel(void *function, unsigned int x, unsigned int y,
 	launches++;
 	return add((struct op){
 		KERNEL, (void *)*(wf_cu_ptr *)args[0], NULL, count, inflate,
-		inflate ? NULL : (uint32_t *)*(wf_cu_ptr *)args[2] });
+		inflate ? NULL : (uint32_t *)*(wf_cu_ptr *)args[2], NULL });
 }
 
 int cuPointerGetAttribute(void *value, int attribute, wf_cu_ptr at)

@@ -5,7 +5,8 @@
  * It refuses what zlib refuses. For the code of pieces only (lanes.h).
  *
  * All lanes decode the same symbols, in registers; tables are in memory that the
- * lanes share (3.7 KiB, so that 60 warps fit on a multiprocessor). One lane
+ * lanes share (3.8 KiB, so that registers are what limits the number of warps on
+ * a multiprocessor). One lane
  * writes a literal; all of them copy a match, each its bytes, and a byte of the
  * match never depends on another. A code of up to 10 bits (8 for distances) is
  * one look into a table of 16-bit entries; a longer one is searched by its
@@ -39,27 +40,29 @@ struct wf_writer {
 	uint32_t dict_len;
 };
 
-/* Each caller has filled; 15 bits are left at least. */
-WF_PIECE_FN uint32_t wf_match_length(uint32_t symbol, struct wf_reader *r)
+/* The length that a symbol and the bits behind it mean; *@used of these. */
+WF_PIECE_FN uint32_t wf_match_length(uint32_t symbol, uint32_t bits,
+				     uint32_t *used)
 {
-	uint32_t n = symbol - 257, extra;
+	uint32_t n = symbol - 257;
 
+	*used = 0;
 	if (n < 8)
 		return n + 3;
 	if (n == 28)
 		return 258;
-	extra = (n >> 2) - 1;
-	return 3 + ((4 + (n & 3)) << extra) + wf_reader_take(r, extra);
+	*used = (n >> 2) - 1;
+	return 3 + ((4 + (n & 3)) << *used) + (bits & ((1u << *used) - 1));
 }
 
-WF_PIECE_FN uint32_t wf_match_distance(uint32_t n, struct wf_reader *r)
+WF_PIECE_FN uint32_t wf_match_distance(uint32_t n, uint32_t bits,
+				       uint32_t *used)
 {
-	uint32_t extra;
-
+	*used = 0;
 	if (n < 4)
 		return n + 1;
-	extra = (n >> 1) - 1;
-	return 1 + ((2 + (n & 1)) << extra) + wf_reader_take(r, extra);
+	*used = (n >> 1) - 1;
+	return 1 + ((2 + (n & 1)) << *used) + (bits & ((1u << *used) - 1));
 }
 
 /* The lengths of a dynamic block's codes. 0: refused, or at the end of input. */
@@ -68,7 +71,6 @@ WF_PIECE_FAR int wf_lens_read(struct wf_inflate_space *s, struct wf_reader *r,
 {
 	uint32_t lens, at = 0, last = 0;
 
-	wf_reader_fill(r);
 	*lits = wf_reader_take(r, 5) + 257;
 	*dists = wf_reader_take(r, 5) + 1;
 	lens = wf_reader_take(r, 4) + 4;
@@ -85,7 +87,6 @@ WF_PIECE_FAR int wf_lens_read(struct wf_inflate_space *s, struct wf_reader *r,
 					  8 + ((i - 4) >> 1);
 		uint32_t bits;
 
-		wf_reader_fill(r);
 		bits = wf_reader_take(r, 3);
 		WF_ONE_LANE
 		{
@@ -96,12 +97,13 @@ WF_PIECE_FAR int wf_lens_read(struct wf_inflate_space *s, struct wf_reader *r,
 			    WF_LEN_BITS, s->lens, 19, 1))
 		return 0;
 	while (at < *lits + *dists) {
-		uint32_t symbol, n = 1, len;
+		uint32_t entry, symbol, n = 1, len;
 
-		wf_reader_fill(r);
-		symbol = wf_codes_next(&s->lit_codes, s->lit_order, s->lit,
-				       WF_LEN_BITS, r);
-		if (symbol > 18 || wf_reader_is_over(r))
+		entry = wf_codes_look(&s->lit_codes, s->lit_order, s->lit,
+				      WF_LEN_BITS, wf_reader_peek(r));
+		wf_reader_skip(r, entry >> 9);
+		symbol = entry & 0x1ff;
+		if (!entry || wf_reader_is_over(r))
 			return 0;
 		len = symbol < 16 ? symbol : symbol == 16 ? last : 0;
 		if (symbol == 16 && !at)
@@ -143,86 +145,85 @@ WF_PIECE_FAR int wf_codes_read(struct wf_inflate_space *s, struct wf_reader *r,
 			      WF_DIST_BITS, s->lens + lits, dists, 0);
 }
 
+/* Byte @i of a match, which may repeat itself. */
+WF_PIECE_FN uint8_t wf_writer_byte(const struct wf_writer *w, uint32_t i,
+				   uint32_t distance)
+{
+	const uint8_t *to = w->dst + w->at;
+	uint32_t n = i < distance ? i : i % distance;
+
+	if (distance <= w->at)
+		return to[(long)n - (long)distance];
+	/* In the dictionary, or behind it. */
+	return n < distance - w->at ?
+		       w->dict[w->dict_len - (distance - w->at) + n] :
+		       w->dst[n - (distance - w->at)];
+}
+
 /* There is room, and so much before it. */
 WF_PIECE_FN void wf_writer_copy(struct wf_writer *w, uint32_t length,
 				uint32_t distance)
 {
-	uint8_t *to = w->dst + w->at;
-
 	/* What lanes wrote before is read by others now. */
 	wf_lanes_sync();
-	if (distance > w->at) {
-		/* Into the dictionary, and perhaps out of it again. */
-		uint32_t in_dict = distance - w->at;
-
-		WF_EACH (i, length) {
-			uint32_t n = i % distance;
-
-			to[i] = n < in_dict ?
-					w->dict[w->dict_len - in_dict + n] :
-					w->dst[n - in_dict];
-		}
-	} else if (distance >= length) {
-		WF_EACH (i, length)
-			to[i] = to[(long)i - (long)distance];
-	} else {
-		WF_EACH (i, length)
-			to[i] = to[(long)(i % distance) - (long)distance];
-	}
+	WF_EACH (i, length)
+		w->dst[w->at + i] = wf_writer_byte(w, i, distance);
 	w->at += length;
 }
 
 /* A stored block. */
 WF_PIECE_FAR uint32_t wf_block_stored(struct wf_reader *r, struct wf_writer *w)
 {
-	uint32_t len, inverse, n;
+	uint32_t len, inverse, n, from;
 
-	if (wf_reader_is_over(r))
-		return WF_PIECE_SHORT;
-	wf_reader_take(r, r->count & 7);
-	wf_reader_fill(r);
+	wf_reader_skip(r, (uint32_t)wf_reader_left(r) & 7);
 	len = wf_reader_take(r, 16);
-	wf_reader_fill(r);
 	inverse = wf_reader_take(r, 16);
 	if (wf_reader_is_over(r))
 		return WF_PIECE_SHORT;
 	if (len != (inverse ^ 0xffff))
 		return WF_PIECE_BAD;
-	/* Bytes again: those that were read ahead are given back. */
-	r->at -= (r->count - r->pad) / 8;
-	n = r->len - r->at < len ? r->len - r->at : len;
+	/* Bytes again: those that were loaded ahead are given back. */
+	from = r->len - (uint32_t)wf_reader_left(r) / 8;
+	n = r->len - from < len ? r->len - from : len;
 	if (n > w->len - w->at)
 		n = w->len - w->at;
 	wf_lanes_sync();
 	WF_EACH (i, n)
-		w->dst[w->at + i] = r->src[r->at + i];
+		w->dst[w->at + i] = r->src[from + i];
 	w->at += n;
-	wf_reader_begin(r, r->src + r->at + n, r->len - r->at - n);
+	wf_reader_begin(r, r->src + from + n, r->len - from - n);
 	if (n < len)
 		return w->at == w->len ? WF_PIECE_FULL : WF_PIECE_SHORT;
 	return WF_PIECE_OK;
 }
 
 /* A symbol that is none: because the input ends within it? */
-WF_PIECE_FN uint32_t wf_reader_why(const struct wf_reader *r, uint32_t symbol)
+WF_PIECE_FN uint32_t wf_reader_why(const struct wf_reader *r, uint32_t entry)
 {
-	uint32_t need = symbol == 0xffff ? WF_CODE_MOST : 0;
-
-	return r->count < r->pad + need ? WF_PIECE_SHORT : WF_PIECE_BAD;
+	return wf_reader_left(r) < (entry ? 0 : (int32_t)WF_CODE_MOST) ?
+		       WF_PIECE_SHORT :
+		       WF_PIECE_BAD;
 }
 
-WF_PIECE_FN uint32_t wf_block_symbols(struct wf_inflate_space *s,
-				      struct wf_reader *r, struct wf_writer *w)
+/* One symbol after the other, looking at both ends all the time. */
+WF_PIECE_FN uint32_t wf_block_exact(struct wf_inflate_space *s,
+				    struct wf_reader *r, struct wf_writer *w)
 {
 	for (;;) {
-		uint32_t symbol, length, distance;
+		uint32_t bits = wf_reader_peek(r), used, length, distance;
+		uint32_t entry = wf_codes_look(&s->lit_codes, s->lit_order,
+					       s->lit, WF_LIT_BITS, bits);
+		uint32_t symbol = entry & 0x1ff;
 
-		wf_reader_fill(r);
-		symbol = wf_codes_next(&s->lit_codes, s->lit_order, s->lit,
-				       WF_LIT_BITS, r);
+		wf_reader_skip(r, entry >> 9);
+		if (!entry || symbol > 285)
+			return wf_reader_why(r, entry);
+		if (wf_reader_is_over(r))
+			return WF_PIECE_SHORT;
+		if (symbol == WF_END_OF_BLOCK)
+			return WF_PIECE_OK;
 		if (symbol < 256) {
-			if (wf_reader_is_over(r))
-				return WF_PIECE_SHORT;
 			if (w->at == w->len)
 				return WF_PIECE_FULL;
 			WF_ONE_LANE
@@ -232,18 +233,18 @@ WF_PIECE_FN uint32_t wf_block_symbols(struct wf_inflate_space *s,
 			w->at++;
 			continue;
 		}
-		if (symbol == WF_END_OF_BLOCK)
-			return wf_reader_is_over(r) ? WF_PIECE_SHORT :
-						      WF_PIECE_OK;
-		if (symbol > 285)
-			return wf_reader_why(r, symbol);
-		length = wf_match_length(symbol, r);
-		wf_reader_fill(r);
-		symbol = wf_codes_next(&s->dist_codes, s->dist_order, s->dist,
-				       WF_DIST_BITS, r);
-		if (symbol > 29)
-			return wf_reader_why(r, symbol);
-		distance = wf_match_distance(symbol, r);
+		length = wf_match_length(symbol, bits >> (entry >> 9), &used);
+		wf_reader_skip(r, used);
+		bits = wf_reader_peek(r);
+		entry = wf_codes_look(&s->dist_codes, s->dist_order, s->dist,
+				      WF_DIST_BITS, bits);
+		symbol = entry & 0x1ff;
+		wf_reader_skip(r, entry >> 9);
+		if (!entry || symbol > 29)
+			return wf_reader_why(r, entry);
+		distance =
+			wf_match_distance(symbol, bits >> (entry >> 9), &used);
+		wf_reader_skip(r, used);
 		if (wf_reader_is_over(r))
 			return WF_PIECE_SHORT;
 		if (distance > w->at + w->dict_len)
@@ -256,14 +257,109 @@ WF_PIECE_FN uint32_t wf_block_symbols(struct wf_inflate_space *s,
 	}
 }
 
-/* The loop works on copies, which a compiler keeps in registers. */
+/*
+ * As long as there is input and room for whole turns. Bytes of a match are loaded
+ * and stored only when the next match needs to know them: the symbols between are
+ * decoded while the load is under way, which takes hundreds of cycles.
+ * WF_PIECE_NONE: the rest is for wf_block_exact().
+ */
+WF_PIECE_FN uint32_t wf_block_wide(struct wf_inflate_space *s,
+				   struct wf_reader *r, struct wf_writer *w)
+{
+	WF_LANE_VARIABLE(uint8_t, loaded);
+	uint32_t waits = 0, waits_at = 0, status = WF_PIECE_NONE;
+
+	while (r->len - r->at >= 4 && w->len - w->at >= 512) {
+		uint32_t bits = wf_reader_peek(r), used, length, distance;
+		uint32_t entry = wf_codes_look(&s->lit_codes, s->lit_order,
+					       s->lit, WF_LIT_BITS, bits);
+		uint32_t symbol = entry & 0x1ff;
+
+		used = entry >> 9;
+		if (entry && symbol < 256) {
+			WF_ONE_LANE
+			{
+				w->dst[w->at] = (uint8_t)symbol;
+			}
+			w->at++;
+			/* Another one, if it is short. */
+			entry = s->lit[bits >> used &
+				       ((1u << WF_LIT_BITS) - 1)];
+			symbol = entry & 0x1ff;
+			if (entry && symbol < 256) {
+				WF_ONE_LANE
+				{
+					w->dst[w->at] = (uint8_t)symbol;
+				}
+				w->at++;
+				used += entry >> 9;
+			}
+			wf_reader_skip(r, used);
+			continue;
+		}
+		if (!entry || symbol > 285) {
+			status = WF_PIECE_BAD;
+			break;
+		}
+		if (symbol == WF_END_OF_BLOCK) {
+			wf_reader_skip(r, used);
+			status = WF_PIECE_OK;
+			break;
+		}
+		length = wf_match_length(symbol, bits >> used, &distance);
+		wf_reader_skip(r, used + distance);
+		bits = wf_reader_peek(r);
+		entry = wf_codes_look(&s->dist_codes, s->dist_order, s->dist,
+				      WF_DIST_BITS, bits);
+		symbol = entry & 0x1ff;
+		if (!entry || symbol > 29) {
+			status = WF_PIECE_BAD;
+			break;
+		}
+		distance =
+			wf_match_distance(symbol, bits >> (entry >> 9), &used);
+		wf_reader_skip(r, (entry >> 9) + used);
+		if (distance > w->at + w->dict_len) {
+			status = WF_PIECE_BAD;
+			break;
+		}
+		WF_EACH_LANE (lane) {
+			if (lane < waits)
+				w->dst[waits_at + lane] =
+					WF_OF_LANE(loaded, lane);
+		}
+		waits = 0;
+		if (length > WF_LANES) {
+			wf_writer_copy(w, length, distance);
+			continue;
+		}
+		wf_lanes_sync();
+		WF_EACH_LANE (lane) {
+			if (lane < length)
+				WF_OF_LANE(loaded, lane) =
+					wf_writer_byte(w, lane, distance);
+		}
+		waits = length;
+		waits_at = w->at;
+		w->at += length;
+	}
+	WF_EACH_LANE (lane) {
+		if (lane < waits)
+			w->dst[waits_at + lane] = WF_OF_LANE(loaded, lane);
+	}
+	return status;
+}
+
+/* The loops work on copies, which a compiler keeps in registers. */
 WF_PIECE_FN uint32_t wf_block_coded(struct wf_inflate_space *s,
 				    struct wf_reader *r, struct wf_writer *w)
 {
 	struct wf_reader reader = *r;
 	struct wf_writer writer = *w;
-	uint32_t status = wf_block_symbols(s, &reader, &writer);
+	uint32_t status = wf_block_wide(s, &reader, &writer);
 
+	if (status == WF_PIECE_NONE)
+		status = wf_block_exact(s, &reader, &writer);
 	*r = reader;
 	*w = writer;
 	return status;
@@ -276,7 +372,6 @@ WF_PIECE_FN uint32_t wf_block_read(struct wf_inflate_space *s,
 {
 	uint32_t kind;
 
-	wf_reader_fill(r);
 	*final = wf_reader_take(r, 1);
 	kind = wf_reader_take(r, 2);
 	if (wf_reader_is_over(r))
@@ -303,7 +398,7 @@ WF_PIECE_FN void wf_piece_inflate(struct wf_piece *p, const uint8_t *src,
 	wf_reader_begin(&r, src, p->src_len);
 	while (status == WF_PIECE_OK && !final) {
 		/* Nothing follows a block that ends on a byte? */
-		border = wf_reader_left(&r) == 0 && r.count == r.pad;
+		border = wf_reader_left(&r) == 0;
 		if (border)
 			status = WF_PIECE_SHORT;
 		else
@@ -317,8 +412,10 @@ WF_PIECE_FN void wf_piece_inflate(struct wf_piece *p, const uint8_t *src,
 		p->border = border;
 		p->produced = w.at;
 		p->check = check;
-		p->consumed = p->src_len -
-			      (wf_reader_is_over(&r) ? 0 : wf_reader_left(&r));
+		p->consumed =
+			p->src_len - (wf_reader_is_over(&r) ?
+					      0 :
+					      (uint32_t)wf_reader_left(&r) / 8);
 	}
 	wf_lanes_sync();
 }

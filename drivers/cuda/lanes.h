@@ -8,7 +8,7 @@
  *
  * The rules that keep it so: a variable has one value for all lanes (each lane
  * computes it from the same memory), unless it is declared inside of
- * WF_EACH_LANE or WF_BALLOT; memory is written inside of these or of
+ * WF_EACH_LANE or WF_BALLOT, or by WF_LANE_VARIABLE; memory is written inside of these or of
  * WF_ONE_LANE; wf_lanes_sync() stands between writing and reading.
  */
 #ifndef WF_CUDA_LANES_H
@@ -38,6 +38,10 @@ typedef int int32_t;
 	for (uint32_t lane = WF_LANE, once_ = 1; once_; once_ = 0)
 #define WF_EACH(i, count) for (uint32_t i = WF_LANE; i < (count); i += WF_LANES)
 #define WF_ONE_LANE if (WF_LANE == 0)
+
+/* A variable of each lane: declared, and that of @lane. */
+#define WF_LANE_VARIABLE(type, name) type name
+#define WF_OF_LANE(name, lane) name
 
 #define WF_BALLOT(mask, lane, is)                                              \
 	do {                                                                   \
@@ -102,6 +106,12 @@ WF_PIECE_FN uint32_t wf_bits_highest(uint32_t value)
 	return 31u - (uint32_t)__clz((int)value);
 }
 
+/* 32 bits from bit @at (less than 32) on. */
+WF_PIECE_FN uint32_t wf_bits_window(uint32_t low, uint32_t high, uint32_t at)
+{
+	return __funnelshift_r(low, high, at);
+}
+
 /* 4 bytes at an address that is a multiple of 4, or at any. */
 WF_PIECE_FN uint32_t wf_load_aligned(const uint8_t *at)
 {
@@ -136,6 +146,9 @@ typedef unsigned long long wf_u64;
 #define WF_EACH_LANE(lane) for (uint32_t lane = 0; lane < WF_LANES; lane++)
 #define WF_EACH(i, count) for (uint32_t i = 0; i < (count); i++)
 #define WF_ONE_LANE
+
+#define WF_LANE_VARIABLE(type, name) type name[WF_LANES]
+#define WF_OF_LANE(name, lane) name[lane]
 
 #define WF_BALLOT(mask, lane, is)                                              \
 	do {                                                                   \
@@ -200,6 +213,11 @@ WF_PIECE_FN uint32_t wf_bits_lowest(uint32_t value)
 WF_PIECE_FN uint32_t wf_bits_highest(uint32_t value)
 {
 	return 31u - (uint32_t)__builtin_clz(value);
+}
+
+WF_PIECE_FN uint32_t wf_bits_window(uint32_t low, uint32_t high, uint32_t at)
+{
+	return (uint32_t)(((wf_u64)high << 32 | low) >> at);
 }
 
 WF_PIECE_FN uint32_t wf_load(const uint8_t *at)

@@ -117,7 +117,7 @@ static char *compile(const struct wf_nvrtc *nvrtc, const char *arch,
 
 	*why = "the kernels cannot be compiled";
 	if (nvrtc->nvrtcCreateProgram(
-		    &program, wf_cuda_sources[0].text, wf_cuda_sources[0].name,
+		    &program, wf_cuda_source_texts[0], wf_cuda_source_names[0],
 		    WF_CUDA_SOURCES - 1, &wf_cuda_source_texts[1],
 		    &wf_cuda_source_names[1]))
 		return NULL;
@@ -158,7 +158,8 @@ static int use_prebuilt(struct wf_cuda_program *p, const struct wf_cu *cu)
 	size_t len;
 	int fd, ret;
 
-	if (!dladdr((const void *)wf_cuda_sources, &info) || !info.dli_fname)
+	if (!dladdr((const void *)wf_cuda_source_names, &info) ||
+	    !info.dli_fname)
 		return -ENOENT;
 	snprintf(path, sizeof(path) - sizeof(FATBIN), "%s", info.dli_fname);
 	end = strrchr(path, '/');
@@ -191,7 +192,7 @@ int wf_cuda_program_load(struct wf_cuda_program *program,
 		return ret;
 	nvrtc.nvrtcVersion(&version[0], &version[1]);
 	for (unsigned int i = 0; i < WF_CUDA_SOURCES; i++)
-		hash = hash_text(hash, wf_cuda_sources[i].text);
+		hash = hash_text(hash, wf_cuda_source_texts[i]);
 	snprintf(arch, sizeof(arch), "-arch=sm_%d%d", major, minor);
 	snprintf(name, sizeof(name), "cuda-%016llx-%d%d-%d.%d",
 		 (unsigned long long)hash, major, minor, version[0],
