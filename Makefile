@@ -18,6 +18,8 @@ help:
 	@echo 'make format     let clang-format rewrite the sources'
 	@echo 'make build      build only, in $(BUILD)/'
 	@echo 'make install    install below PREFIX=$(PREFIX) (DESTDIR is honoured)'
+	@echo 'make deb        build Debian packages in build-deb/'
+	@echo 'make deb-check  install, use and purge them in a copy of this system'
 	@echo 'make uninstall  remove what the last make install put there'
 	@echo 'make clean      remove every build folder'
 
@@ -28,7 +30,16 @@ $(BUILD)/build.ninja:
 	meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX) \
 		-Dtests=disabled
 
-ninja: $(BUILD)/build.ninja
+# A folder that another user has built in, or installed from.
+ninja-mine:
+	@for file in $(BUILD) $(BUILD)/.ninja_log; do \
+		test ! -e $$file || test -w $$file || { \
+			echo "weft: $$file belongs to $$(stat -c %U $$file): remove" \
+				"$(BUILD)/, or build elsewhere, as in make BUILD=build-mine"; \
+			exit 1; }; \
+	done
+
+ninja: ninja-mine $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
 build: deps-build
@@ -89,9 +100,16 @@ install: deps-build
 uninstall:
 	@scripts/uninstall "$(BUILD)"
 
-clean:
-	rm -rf $(BUILD) build-gcc build-clang build-asan build-tsan
+# build-deb/ is ignored by git.
+deb: deps-deb
+	@scripts/deb build-deb
 
-.PHONY: help ninja build demo bench test storm sim lint format install uninstall \
-	clean
+deb-check: deps-deb
+	@scripts/deb-check build-deb
+
+clean:
+	rm -rf $(BUILD) build-deb build-gcc build-clang build-asan build-tsan
+
+.PHONY: help ninja ninja-mine build demo bench test storm sim lint format install uninstall \
+	deb deb-check clean
 .DEFAULT_GOAL := help

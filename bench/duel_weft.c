@@ -80,7 +80,7 @@ static int open_nic(struct side *s, const struct wf_nic_attr *attr)
 
 static int introduce(struct side *s)
 {
-	struct blob mine = { .addr = *wf_nic_addr(s->nic),
+	struct blob mine = { .addr = *wf_nic_socket(s->nic),
 			     .memory = (uintptr_t)s->memory,
 			     .rkey = s->mr.rkey,
 			     .qpn = wf_nic_qp_num(s->qp) };
@@ -88,7 +88,7 @@ static int introduce(struct side *s)
 	memcpy(s->duel->blob[s->me], &mine, sizeof(mine));
 	duel_meet(s->duel, s->me, 1, idle, s);
 	memcpy(&s->peer, s->duel->blob[!s->me], sizeof(s->peer));
-	return wf_nic_ah_create(s->nic, &s->peer.addr, &s->ah);
+	return wf_nic_ah_create_socket(s->nic, &s->peer.addr, &s->ah);
 }
 
 static int poll_cq(struct side *s)

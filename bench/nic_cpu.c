@@ -98,8 +98,8 @@ static int weft_open_mtu(uint32_t mtu)
 			weft_recv(i);
 	}
 	for (int i = 0; i < 2 && !ret; i++)
-		ret = wf_nic_ah_create(ends[i].nic, wf_nic_addr(ends[!i].nic),
-				       &ends[i].ah);
+		ret = wf_nic_ah_create_socket(
+			ends[i].nic, wf_nic_socket(ends[!i].nic), &ends[i].ah);
 	return ret;
 }
 

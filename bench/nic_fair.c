@@ -73,7 +73,7 @@ static void open_flow(struct flow *f, struct board *board, int me, int number)
 	CHECK(f->memory);
 	CHECK(!wf_nic_mr_reg(f->nic, f->memory, CHUNK,
 			     WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_WRITE, &f->mr));
-	board->addr[me][number] = *wf_nic_addr(f->nic);
+	board->addr[me][number] = *wf_nic_socket(f->nic);
 	board->qpn[me][number] = wf_nic_qp_num(f->qp);
 	if (me) {
 		board->rkey[number] = f->mr.rkey;
@@ -228,8 +228,8 @@ static void play(struct wire *wire, int me, const char *rival, unsigned *step)
 	if (!weft)
 		tcp = tcp_socket(me, rival);
 	for (int i = 0; i < n; i++)
-		CHECK(!wf_nic_ah_create(flows[i].nic, &board->addr[!me][i],
-					&flows[i].ah));
+		CHECK(!wf_nic_ah_create_socket(
+			flows[i].nic, &board->addr[!me][i], &flows[i].ah));
 	if (me)
 		receive_side(board, flows, n, tcp, *step + 1);
 	else if (weft || tcp >= 0)

@@ -45,6 +45,7 @@ static void open_side(struct side *s, const char *provider)
 	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
 	struct fi_av_attr av = { .type = FI_AV_TABLE };
 	struct fi_info *hints = fi_allocinfo();
+	int ret;
 
 	if (!hints)
 		check("fi_allocinfo", -FI_ENOMEM);
@@ -52,8 +53,15 @@ static void open_side(struct side *s, const char *provider)
 	hints->caps = FI_TAGGED;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->fabric_attr->prov_name = strdup(provider);
-	check("fi_getinfo (is FI_PROVIDER_PATH set?)",
-	      fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &s->info));
+	ret = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &s->info);
+	if (ret == -FI_ENODATA) {
+		fprintf(stderr,
+			"ping: libfabric finds no provider %s: `fi_info -l` "
+			"lists them, FI_PROVIDER_PATH adds a folder\n",
+			provider);
+		exit(1);
+	}
+	check("fi_getinfo", ret);
 	fi_freeinfo(hints);
 	check("fi_fabric", fi_fabric(s->info->fabric_attr, &s->fabric, NULL));
 	check("fi_domain", fi_domain(s->fabric, s->info, &s->domain, NULL));

@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 	       (unsigned long long)wf_fuzz_stats.completed,
 	       (unsigned long long)wf_fuzz_stats.failed,
 	       (unsigned long long)wf_fuzz_stats.broken,
-	       (unsigned long long)wf_fuzz_stats.doomed);
+	       (unsigned long long)wf_fuzz_stats.broken_sender);
 	/* Else the inputs did not get anywhere. */
 	return wf_fuzz_stats.completed && wf_fuzz_stats.failed ? 0 : 1;
 }

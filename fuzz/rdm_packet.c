@@ -91,7 +91,7 @@ static int get_name(void *arg, uint64_t name, struct wf_addr *addr)
 
 	if (name != NAME)
 		return -1;
-	*addr = *wf_nic_addr(w->nic);
+	*addr = *wf_nic_socket(w->nic);
 	return 0;
 }
 
@@ -99,7 +99,7 @@ static uint64_t find_name(void *arg, const struct wf_addr *addr)
 {
 	const struct world *w = arg;
 
-	return w->known && wf_base_addr_equal(addr, wf_nic_addr(w->nic)) ?
+	return w->known && wf_base_addr_equal(addr, wf_nic_socket(w->nic)) ?
 		       NAME :
 		       WF_MATCH_ANY;
 }
@@ -169,7 +169,7 @@ static void open_world(struct world *w, uint8_t how)
 	attr.fd = w->fd;
 	w->known = true;
 	w->connid = 1000;
-	need(!wf_nic_ah_create(w->nic, &host.addr, &w->ah));
+	need(!wf_nic_ah_create_socket(w->nic, &host.addr, &w->ah));
 	need(!wf_op_compq_init(&w->txq, 64, false) &&
 	     !wf_op_compq_init(&w->rxcq, 64, false) &&
 	     !wf_op_regs_open(&w->regs, false));
@@ -381,7 +381,7 @@ static void dress(struct world *w, struct source *in,
 		  struct wf_wire_packet *wire, size_t *len)
 {
 	const struct wf_rdm_peer *peer =
-		wf_rdm_peer_find(&w->ep, wf_nic_addr(w->nic));
+		wf_rdm_peer_find(&w->ep, wf_nic_socket(w->nic));
 	unsigned int kind = wf_wire_packet_kind(wire->type);
 	uint64_t total = number(in);
 
@@ -468,7 +468,7 @@ static void forget(struct world *w)
 	w->known = false;
 	wf_rdm_ep_removed(&w->ep, NAME);
 	w->known = true;
-	wf_fuzz_stats.doomed++;
+	wf_fuzz_stats.broken_sender++;
 }
 
 /* -- one input -------------------------------------------------------------- */

@@ -464,7 +464,7 @@ static void reopen(struct wf_fuzz_world *w)
 	}
 	if (!wf_fuzz_out_of(w)) {
 		open_out(w);
-		wf_fuzz_stats.doomed++;
+		wf_fuzz_stats.broken_sender++;
 	}
 }
 
@@ -472,7 +472,7 @@ static void world_close(struct wf_fuzz_world *w)
 {
 	/* Closing would wait for injected messages that nobody reads. */
 	if (wf_fuzz_out_of(w))
-		wf_shm_out_doom(wf_fuzz_out_of(w), EIO, false);
+		wf_shm_out_mark_dead(wf_fuzz_out_of(w), EIO, false);
 	wf_core_close(&w->to_core);
 	wf_core_close(&w->from_core);
 	drain_all(w);

@@ -15,7 +15,7 @@ struct wf_fuzz_stats {
 	uint64_t completed;
 	uint64_t failed;
 	uint64_t broken; /* inputs after which the receiver gave the peer up */
-	uint64_t doomed; /* ... the sender */
+	uint64_t broken_sender; /* ... the sender */
 };
 
 extern struct wf_fuzz_stats wf_fuzz_stats;

@@ -74,7 +74,7 @@ static void open_world(struct world *w)
 	w->addr = attr.addr;
 	w->listen_fd = wf_tcp_sock_listen(&w->addr);
 	need(w->listen_fd >= 0);
-	need(!wf_nic_ah_create(w->nic, &w->addr, &w->ah));
+	need(!wf_nic_ah_create_socket(w->nic, &w->addr, &w->ah));
 }
 
 static void close_world(struct world *w)
@@ -102,7 +102,7 @@ static void join(struct world *w, uint8_t channel)
 		.number = 1,
 		.port = wf_base_addr_port(&w->addr),
 	};
-	const struct wf_addr *to = wf_nic_addr(w->nic);
+	const struct wf_addr *to = wf_nic_socket(w->nic);
 
 	for (int i = 0; i < RECEIVES; i++)
 		need(!wf_nic_post_recv(w->qp, 1, &sge, false));

@@ -77,7 +77,7 @@ static void open_world(struct world *w)
 	     !bind(w->fd, &attr.addr.sa, sizeof(struct sockaddr_in)) &&
 	     !getsockname(w->fd, (struct sockaddr *)&name, &len) &&
 	     !wf_base_addr_set(&w->addr, &name, len));
-	need(!wf_nic_ah_create(w->nic, &w->addr, &w->ah));
+	need(!wf_nic_ah_create_socket(w->nic, &w->addr, &w->ah));
 }
 
 static void close_world(struct world *w)

@@ -119,8 +119,9 @@ static void feed(struct side *side, struct program *p, size_t at, size_t len,
 }
 
 /* Unpacked by the real zlib, our output gives what was fed. */
-static void judge(const struct wf_zreal *z, int bits, const uint8_t *dict,
-		  uInt dict_len, size_t len, size_t fed, bool whole)
+static void check_output(const struct wf_zreal *z, int bits,
+			 const uint8_t *dict, uInt dict_len, size_t len,
+			 size_t fed, bool whole)
 {
 	z_stream s = { 0 };
 	int ret;
@@ -229,8 +230,8 @@ static void run_deflate(struct program *p, const struct wf_zreal *z)
 		sides[0].s.next_out = packed[0];
 		sides[0].s.avail_out = (uInt)bound;
 		CHECK(deflate(&sides[0].s, Z_FINISH) == Z_STREAM_END);
-		judge(z, bits == -8 ? -9 : bits, data + 100, dict_len,
-		      sides[0].s.total_out, len, true);
+		check_output(z, bits == -8 ? -9 : bits, data + 100, dict_len,
+			     sides[0].s.total_out, len, true);
 		CHECK(deflateReset(&sides[0].s) == Z_OK);
 		z->deflateReset(&sides[1].s);
 		if (dict_len && bits < 16) {
@@ -260,8 +261,8 @@ static void run_deflate(struct program *p, const struct wf_zreal *z)
 		/* deflateParams(0) may start counting anew in zlib: no. */
 		CHECK(sides[0].s.adler == sides[1].s.adler);
 		if (flush >= Z_PARTIAL_FLUSH && flush != Z_BLOCK && !primed)
-			judge(z, bits == -8 ? -9 : bits, data + 100, dict_len,
-			      sides[0].out, at, false);
+			check_output(z, bits == -8 ? -9 : bits, data + 100,
+				     dict_len, sides[0].out, at, false);
 		if (!next(p, 12))
 			break;
 	}
@@ -272,8 +273,8 @@ static void run_deflate(struct program *p, const struct wf_zreal *z)
 		      !sides[i].s.avail_out);
 	}
 	CHECK(sides[0].s.adler == sides[1].s.adler);
-	judge(z, bits == -8 ? -9 : bits, data + 100, dict_len, sides[0].out, at,
-	      true);
+	check_output(z, bits == -8 ? -9 : bits, data + 100, dict_len,
+		     sides[0].out, at, true);
 	for (int i = 0; i < 2; i++)
 		CHECK(CALL(&sides[i], deflateEnd, &sides[i].s) == Z_OK);
 	wf_fuzz_stats.completed++;
@@ -459,7 +460,7 @@ static void run_whole(struct program *p, const struct wf_zreal *z)
 	CHECK(room == z->compressBound(len));
 	CHECK(compress2(packed[0], &room, data, len, (int)next(p, 11) - 1) ==
 	      Z_OK);
-	judge(z, 15, NULL, 0, room, len, true);
+	check_output(z, 15, NULL, 0, room, len, true);
 	src = next(p, 3) ? room : next(p, (unsigned int)room + 1);
 	if (!next(p, 3))
 		packed[0][next(p, (unsigned int)room)] ^= 1;

@@ -172,7 +172,7 @@ static void test_one_for_all(enum fi_threading threading)
 	fi_addr_t to[3];
 
 	weft_test_open(&t[0], &opts);
-	opts.beside = &t[0];
+	opts.sibling = &t[0];
 	for (int i = 1; i < 3; i++) {
 		opts.same_cqs = i == 2;
 		weft_test_open(&t[i], &opts);

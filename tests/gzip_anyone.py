@@ -165,8 +165,8 @@ def index(tmp):
         path = tmp / "x.gz"
         path.write_bytes(packed)
         weft("--index", path, command="gzip")
-        beside = tmp / "x.gz.wfi"
-        assert beside.stat().st_size < len(packed) / 4
+        sidecar = tmp / "x.gz.wfi"
+        assert sidecar.stat().st_size < len(packed) / 4
         for a, b in ((0, 0), (5, 10), (2_000_000, 2_100_000),
                      (len(data) - 7, len(data) - 1)):
             got = weft(f"--range={a}-{b}", path).stdout
@@ -174,14 +174,14 @@ def index(tmp):
         assert weft("--range", "2900000-", path).stdout == data[2900000:]
         assert weft("-c", path).stdout == data
         # One that lies, and one of another file.
-        good = beside.read_bytes()
+        good = sidecar.read_bytes()
         for at in (9, 17, 41, 49, len(good) - 1):
             bad = bytearray(good)
             bad[at] ^= 4
-            beside.write_bytes(bad)
+            sidecar.write_bytes(bad)
             assert weft("-c", path).stdout == data, at
             assert weft("--range", "7-9", path).stdout == data[7:10], at
-        beside.unlink()
+        sidecar.unlink()
         assert weft("--range", "2500000-2500009", path).stdout == \
             data[2500000:2500010]
     assert b"before it begins" in weft("--range", "9-3", path, code=1).stderr
@@ -197,11 +197,11 @@ def index(tmp):
     for junk, what in ((b"junk", b"is no index"), (b"", b"is no index"),
                        (b"J" * 99, b"is no index"),
                        (b"WFINDEX1" * 9, b"another file")):
-        beside.write_bytes(junk)
+        sidecar.write_bytes(junk)
         done = weft("--range", "7-9", path)
         assert done.stdout == data[7:10] and what in done.stderr, done
         assert not weft("-tq", path).stderr
-    beside.unlink()
+    sidecar.unlink()
     # Standard input has no place beside it.
     before = set(os.listdir(tmp))
     done = weft("--index", command="gzip", code=1, input=gzip.compress(data),

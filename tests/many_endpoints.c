@@ -113,7 +113,7 @@ static void host(struct weft_test_line *line, void *arg)
 	for (int i = 0; i < PER_PROCESS; i++) {
 		weft_test_open(&eps[i], &mine);
 		weft_test_put(line, eps[i].name, sizeof(eps[i].name));
-		mine.beside = &eps[0];
+		mine.sibling = &eps[0];
 		mine.same_cqs = true;
 	}
 	CHECK(weft_test_get(line, name, sizeof(name)));

@@ -57,6 +57,9 @@ static void sender(struct weft_test_line *line, void *arg)
 	for (int tagged = 0; tagged < 2; tagged++) {
 		weft_test_sync(line);
 		for (uint64_t i = 0; i < COUNT; i++) {
+			/* Both are at their half when either goes on. */
+			if (i == COUNT / 2)
+				weft_test_sync(line);
 			fill(buf, who, i);
 			if (tagged)
 				CHECK_OK(weft_test_tsend(&t, buf, size_of(i),
@@ -114,7 +117,7 @@ static void check(const struct weft_test_comp *comp, const struct slot *slot,
 
 /* Returns how often the sender was another than that of the message before. */
 static unsigned int receive(struct weft_test *t, const fi_addr_t *peers,
-			    bool tagged)
+			    struct weft_test_line *lines, bool tagged)
 {
 	uint64_t next[SENDERS] = { 0 };
 	unsigned int changes = 0;
@@ -132,6 +135,10 @@ static unsigned int receive(struct weft_test *t, const fi_addr_t *peers,
 		last = comp.src;
 		if (posted++ < SENDERS * COUNT)
 			post(t, slot, tagged);
+		if (next[0] + next[1] != SENDERS * COUNT / 2)
+			continue;
+		for (int j = 0; j < SENDERS; j++)
+			weft_test_sync(&lines[j]);
 	}
 	CHECK_EQ(next[0], COUNT);
 	CHECK_EQ(next[1], COUNT);
@@ -183,7 +190,7 @@ int main(void)
 			post(&t, &slots[i], tagged);
 		for (int i = 0; i < SENDERS; i++)
 			weft_test_sync(&lines[i]);
-		changes = receive(&t, peers, tagged);
+		changes = receive(&t, peers, lines, tagged);
 		printf("%s: changed between both %u times\n",
 		       tagged ? "tagged" : "plain", changes);
 		CHECK(changes > 2);

@@ -178,7 +178,7 @@ static int open_host(struct host *h)
 			     WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_READ |
 				     WF_NIC_REMOTE_WRITE,
 			     &h->mr));
-	h->board->addr[h->me] = *wf_nic_addr(h->nic);
+	h->board->addr[h->me] = *wf_nic_socket(h->nic);
 	h->board->qpn[h->me] = wf_nic_qp_num(h->qp);
 	if (h->me) {
 		h->board->rkey = h->mr.rkey;
@@ -319,7 +319,8 @@ static void play(struct host *h, const struct scene *scene, unsigned *step)
 		h->board->received = 0;
 	}
 	meet(h, ++*step);
-	CHECK(!wf_nic_ah_create(h->nic, &h->board->addr[!h->me], &h->ah));
+	CHECK(!wf_nic_ah_create_socket(h->nic, &h->board->addr[!h->me],
+				       &h->ah));
 	for (uint64_t i = 0; h->me && i < RECEIVES; i++)
 		post_receive(h, i);
 	if (h->me) {

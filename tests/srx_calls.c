@@ -50,7 +50,7 @@ static void group_open(struct group *g)
 	for (int i = 0; i < EPS; i++) {
 		weft_test_open(&g->t[i], &opts);
 		CHECK_EQ(g->t[i].info->ep_attr->rx_ctx_cnt, FI_SHARED_CONTEXT);
-		opts.beside = &g->t[0];
+		opts.sibling = &g->t[0];
 		opts.same_cqs = true;
 		g->to[i] = weft_test_know(&g->t[0], &g->t[i]);
 	}

@@ -54,7 +54,7 @@ int main(void)
 	weft_test_begin(30);
 	for (int i = 0; i < EPS; i++) {
 		weft_test_open(&t[i], &opts);
-		opts.beside = &t[0];
+		opts.sibling = &t[0];
 		to[i] = weft_test_know(&t[0], &t[i]);
 	}
 	for (size_t i = 0; i < ROUNDS; i++)

@@ -220,7 +220,7 @@ static void without_guard(const struct place *place)
 	};
 	weft_test_raw_publish(slot, 0, 0, WF_SHM_KIND_PARKED,
 			      WF_SHM_SLOT_TAGGED);
-	reply = (const struct wf_shm_reply *)(raw.base + WF_SHM_PAGE);
+	reply = (const struct wf_shm_reply *)(raw.base + WF_SHM_REPLIES_AT);
 	while (!atomic_load(&reply->seq))
 		CHECK(weft_test_ms() < end);
 	CHECK_EQ(reply->kind, WF_SHM_REPLY_STREAM);

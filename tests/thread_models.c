@@ -229,7 +229,7 @@ static void world_open(struct world *w, enum fi_threading model)
 	for (int i = 0; i < eps; i++) {
 		weft_test_open(&w->t[i], &opts);
 		CHECK_EQ(w->t[i].info->domain_attr->threading, model);
-		opts.beside = &w->t[0];
+		opts.sibling = &w->t[0];
 		opts.same_cqs = w->shape == ONE_CQ;
 		w->to[i] = weft_test_know(&w->t[0], &w->t[i]);
 	}

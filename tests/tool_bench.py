@@ -3,10 +3,13 @@
 are gone afterwards also when it was interrupted, and what cannot be measured is
 refused with a reason. No time decides anything here."""
 
+import itertools
 import json
 import os
+import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -51,6 +54,30 @@ def workers(parent):
     return found
 
 
+def check_plot(path, results):
+    """A line of ratios for latency and one for bandwidth: larger is higher."""
+    with open(path, encoding="utf-8") as text:
+        drawn = re.findall(r'<path class="ratio"[^>]* d="([^"]*)"', text.read())
+    if len(drawn) != 2:
+        fail(f"{len(drawn)} lines of ratios in {path}")
+    for test, line in zip(("latency", "bandwidth"), drawn):
+        heights = [-float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", line)]
+        medians = {
+            (one["series"], one["size"]): statistics.median(one["samples_ns"])
+            for one in results if one["test"] == test and one["samples_ns"]}
+        sizes = sorted(size for name, size in medians if name == "tcp")
+        ratios = [medians["weft", size] / medians["tcp", size]
+                  for size in sizes]
+        if test == "bandwidth":
+            ratios = [1 / ratio for ratio in ratios]
+        # Equal to the tenth of a pixel that the plot has.
+        for a, b in itertools.combinations(range(len(ratios)), 2):
+            if (ratios[a] - ratios[b]) * (heights[a] - heights[b]) < 0:
+                fail(f"{test}: ratios {ratios} are drawn at {heights}")
+        if len(heights) != len(ratios):
+            fail(f"{test}: {len(heights)} points of {len(ratios)}")
+
+
 def check_whole(over, *options):
     """Every byte of every message, in batches and alone."""
     with tempfile.TemporaryDirectory() as folder:
@@ -58,9 +85,10 @@ def check_whole(over, *options):
         said = bench("latency", "bandwidth", "rate", "--sizes", "1,2000,70000",
                      "-r", "1", "-t", "1", "-w", "16", "--more", "5",
                      "--verify", "--over", over, "-a", "tcp", "--timeout",
-                     "30", "--json", path, *options)[0]
+                     "30", "--json", path, "--svg", path + ".svg", *options)[0]
         with open(path, encoding="utf-8") as text:
             found = json.load(text)
+        check_plot(path + ".svg", found["results"])
     if found["plan"]["over"] != over or found["plan"]["more"] != 5 or \
             "FI_MORE" not in said or "over  " not in said:
         fail(f"{found['plan']}\n{said}")

@@ -94,7 +94,7 @@ def check_settings_as_used():
              ("SHM", "perhaps", "true", "neither true nor false"),
              ("IFACE", "nosuch0", "nosuch0", "no interface"),
              ("ALLOW_UID", "alice", None, "user numbers"),
-             ("FAULT", "lose=1%", None, "cannot be read"),
+             ("FAULT", "lose=1%", None, "is invalid"),
              ("CONECT_TIMEOUT", "", None, "FI_WEFT_CONNECT_TIMEOUT meant?"))
     given = {"FI_WEFT_" + one[0]: one[1] for one in wrong}
     facts = info(given, 1)
@@ -278,6 +278,10 @@ def check_key():
             if facts["provider"]["found"] or \
                     not any(words in one for one in facts["problems"]):
                 fail(f"{more}: {facts['problems']} {facts['provider']}")
+            # Bug: the first line guessed that no interface was up.
+            if "FI_WEFT_KEYFILE" not in more and \
+                    "offers nothing" in " ".join(facts["problems"]):
+                fail(f"{more}: {facts['problems']}")
 
 
 def check_ways():
@@ -319,8 +323,8 @@ def check_absence():
                  ["offers nothing", "FI_WEFT_IFACE"])):
             facts = info(settings, 1, program)
             said = " ".join(facts["problems"])
-            # Bug: "nosuch0 is used", of an interface that does not exist.
-            if facts["provider"]["found"] or " is used" in said or \
+            # Bug: it claimed to use an interface that does not exist.
+            if facts["provider"]["found"] or "using" in said or \
                     not all(word in said for word in words):
                 fail(f"{settings}: {said}")
             if not text(settings, 1, program).startswith("Problems\n"):

@@ -303,7 +303,8 @@ def check_terminal(end):
     os.close(theirs)
     os.close(mine)
     os.close(fd)
-    if code or said.count("LOST") < 3 or "\x1b[2A" not in said:
+    # Not over what stood there before, and without a cursor.
+    if code or said.count("LOST") < 3 or "\x1b[?1049h\x1b[?25l" not in said:
         fail(f"{code}: {said!r}")
 
 

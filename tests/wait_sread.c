@@ -123,7 +123,7 @@ static void test_peer(enum fi_wait_obj obj)
 	fi_addr_t to;
 
 	weft_test_open(&t[0], &opts);
-	opts.beside = &t[0];
+	opts.sibling = &t[0];
 	opts.same_cqs = true;
 	weft_test_open(&t[1], &opts);
 	weft_test_fork(&line, peer, &obj);

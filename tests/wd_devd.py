@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -92,6 +93,47 @@ def check_not_a_socket():
         assert [file.name for file in pathlib.Path(tmp).iterdir()] == ["letter"]
 
 
+def check_passed():
+    """A socket that the service manager made, and keeps."""
+    with tempfile.TemporaryDirectory() as tmp, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        path = f"{tmp}/devd.sock"
+        listener.bind(path)
+
+        def activate(*args, count=1):
+            # LISTEN_PID is the pid of the program itself.
+            return subprocess.Popen(
+                ["sh", "-c", 'fd=$1; shift; LISTEN_PID=$$ exec "$@" 3<&"$fd"',
+                 "sh", str(listener.fileno()), WEFT, "devd", *args],
+                pass_fds=[listener.fileno()], stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True,
+                env={**os.environ, "LISTEN_FDS": str(count)})
+
+        def refused(word, *args, **how):
+            devd = activate(*args, **how)
+            _, err = devd.communicate(timeout=60)
+            assert devd.returncode == 2 and word in err, (devd.returncode, err)
+
+        refused("does not listen")
+        listener.listen(16)
+        refused("2 sockets", count=2)
+        refused("was passed", "-s", NAME)
+        # Twice: the first one must leave the socket as it was.
+        for _ in range(2):
+            client = subprocess.Popen(
+                [WEFT, "devd", "--list"], stdout=subprocess.PIPE, text=True,
+                env={**os.environ, "WEFT_DEVD": path,
+                     "WEFT_SYSFS": "/nonexistent"})
+            devd = activate()
+            line = devd.stdout.readline()
+            assert line.endswith(f"at {path}\n"), line
+            out, _ = client.communicate(timeout=60)
+            assert "weft_sva-0" in out, out
+            status, _ = stop(devd)
+            assert status == 0
+            assert os.listdir(tmp) == ["devd.sock"]
+
+
 def check_signals():
     """While clients are there, and twice."""
     devd = start("-s", NAME)
@@ -144,6 +186,7 @@ START = time.monotonic()
 check_plain()
 check_path()
 check_not_a_socket()
+check_passed()
 check_signals()
 check_mistakes()
 check_bench()

@@ -156,7 +156,7 @@ def sizes(folder):
     kinds = {"headers": "/usr/include/**/*.h",
              "python": os.path.dirname(os.__file__) + "/**/*.py",
              "libraries": "/usr/lib/*-linux-gnu/*.so*",
-             "documents": "/usr/share/doc/**/*", "generated": None}
+             "perl": "/usr/share/perl/**/*.p[lm]", "generated": None}
     for name, pattern in kinds.items():
         data = some_files(pattern, size) if pattern else generated(size)
         if len(data) < size:

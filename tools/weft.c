@@ -11,6 +11,7 @@
 #include "tools/info/info.h"
 #include "tools/stat/stat.h"
 #include "tools/wd/devd.h"
+#include "tools/why/why.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -34,14 +35,17 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{ "info", "say what weft has to work with here, and what is wrong",
+	{ "info", "show what weft finds on this machine, and what is wrong",
 	  wf_tools_info_main },
 	{ "bench", "measure messages, remote memory, waiting, memory",
 	  wf_tools_bench_main },
 	{ "gzip", "compress files, on all processors", wf_tools_gzip_main },
-	{ "gunzip", "decompress them", wf_tools_gunzip_main },
-	{ "stat", "show live counters of running endpoints",
+	{ "gunzip", "decompress files, on all processors",
+	  wf_tools_gunzip_main },
+	{ "stat", "show live counters of running endpoints and devices",
 	  wf_tools_stat_main },
+	{ "why", "say what endpoints wait for, and who is to blame",
+	  wf_tools_why_main },
 	{ "devd", "serve software devices to Warpdrive programs",
 	  wf_tools_devd_main },
 	{ "efa", "run a program on an EFA device in software",
@@ -69,8 +73,9 @@ static void print_help(FILE *out)
 
 	fputs("usage: weft COMMAND [OPTIONS]\n"
 	      "\n"
-	      "weft moves messages between processes: a libfabric provider and "
-	      "its tools.\n"
+	      "The tools of weft, which moves data in user space: a libfabric "
+	      "provider,\n"
+	      "channels to accelerators, and compression.\n"
 	      "\n"
 	      "Commands:\n",
 	      out);
@@ -84,8 +89,8 @@ static void print_help(FILE *out)
 	      "  -h, --help     print this and exit\n"
 	      "  -V, --version  print the version and exit\n"
 	      "\n"
-	      "`weft help COMMAND` says more about one command; so does "
-	      "`man weft`.\n",
+	      "`weft help COMMAND` describes one command, `man weft` all of "
+	      "them.\n",
 	      out);
 }
 

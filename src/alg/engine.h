@@ -38,6 +38,7 @@ struct wf_piece {
 	enum wf_piece_state state;
 	uint64_t number; /* of the range */
 	struct wf_range range;
+	uint64_t reads_from; /* byte of input, until it is done */
 	enum wf_chunk_why why;
 	bool found; /* it has a begin */
 	/* What came before it: told when it is known, perhaps while the piece

@@ -18,7 +18,7 @@
 
 #include <weft/wd_comp_drv.h>
 
-#define MOST (5u << 20)
+#define MOST (9u << 18)
 
 static uint8_t *data, *packed, *plain;
 

@@ -28,7 +28,7 @@ static struct {
 static unsigned int failed;
 
 /* @absent: the driver whose device is not here, or NULL. */
-static void note(const char *path, const char *why, const char *absent)
+static void keep_failure(const char *path, const char *why, const char *absent)
 {
 	if (failed == FAILURES)
 		return;
@@ -43,7 +43,13 @@ static void note(const char *path, const char *why, const char *absent)
 static void fail(const char *path, const char *why)
 {
 	wf_warn("driver plug-in %s is not used: %s", path, why);
-	note(path, why, NULL);
+	keep_failure(path, why, NULL);
+}
+
+static void fail_folder(const char *folder, const char *why)
+{
+	wf_warn("the driver folder %s is not used: %s", folder, why);
+	keep_failure(folder, why, NULL);
 }
 
 static const char *reason_of(int err)
@@ -70,8 +76,8 @@ static void add_drivers(const struct wd_driver *plugin, const char *path)
 		int err = wf_alg_registry_plug(plugin->comp[i], path);
 
 		if (err == -ENODEV)
-			note(path, "there is no such device here",
-			     plugin->comp[i]->name);
+			keep_failure(path, "there is no such device here",
+				     plugin->comp[i]->name);
 		else if (err)
 			fail(path, reason_of(err));
 	}
@@ -122,13 +128,13 @@ static void load_folder(const char *folder, bool asked)
 	int count;
 
 	if (*folder != '/') {
-		fail(folder, "WD_DRIVER_PATH takes absolute paths only");
+		fail_folder(folder, "it is not an absolute path");
 		return;
 	}
 	count = scandir(folder, &list, is_plugin, alphasort);
 	if (count < 0) {
 		if (asked || errno != ENOENT)
-			fail(folder, strerror(errno));
+			fail_folder(folder, strerror(errno));
 		return;
 	}
 	for (int i = 0; i < count; i++) {

@@ -94,13 +94,27 @@ static bool point_range(struct wf_engine *e, struct wf_range *r)
 	return true;
 }
 
+/* What goes on in order may be behind the next point or member, whose input is
+ * gone then: from here on as any other. */
+static void skip_what_is_gone(struct wf_engine *e)
+{
+	if (e->source.memory || e->cut / 8 >= e->source.begin)
+		return;
+	e->u->points = NULL;
+	e->bgzf = false;
+	e->cut = e->source.begin * 8;
+}
+
 bool wf_alg_engine_range_locked(struct wf_engine *e)
 {
-	struct wf_range r = { .from = e->cut };
-	bool bgzf = e->bgzf;
+	struct wf_range r = { 0 };
+	bool bgzf;
 
 	if (e->cut == UINT64_MAX || e->numbers - e->head >= e->ranges_count)
 		return false;
+	skip_what_is_gone(e);
+	bgzf = e->bgzf;
+	r.from = e->cut;
 	if (e->u->points && e->point < e->u->points_count && !point_fits(e))
 		e->u->points = NULL; /* from here on as any other */
 	if (e->u->points && e->point < e->u->points_count) {

@@ -69,8 +69,9 @@ const uint8_t *wf_alg_source_at(const struct wf_source *s, uint64_t from)
 				 (uintptr_t)(from % s->size) - (uintptr_t)from);
 }
 
-uint8_t *wf_alg_source_room(const struct wf_source *s, size_t *room)
+uint8_t *wf_alg_source_room(const struct wf_source *s, uint64_t from,
+			    size_t *room)
 {
-	*room = s->size - (size_t)(s->end - s->begin);
+	*room = s->size - (size_t)(s->end - from);
 	return s->ring + s->end % s->size;
 }

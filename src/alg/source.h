@@ -30,7 +30,8 @@ void wf_alg_source_end(struct wf_source *s);
 /* Where byte 0 would be, if the bytes from @from on, up to s->end, are all
  * that is looked at. */
 const uint8_t *wf_alg_source_at(const struct wf_source *s, uint64_t from);
-/* Where to read to, and how much at most. */
-uint8_t *wf_alg_source_room(const struct wf_source *s, size_t *room);
+/* Where to read to, and how much at most. Bytes from @from on are kept. */
+uint8_t *wf_alg_source_room(const struct wf_source *s, uint64_t from,
+			    size_t *room);
 
 #endif

@@ -71,6 +71,7 @@ static struct wf_piece *take_piece(struct wf_engine *e)
 		p++;
 	p->state = WF_PIECE_BUSY;
 	p->number = UINT64_MAX;
+	p->reads_from = UINT64_MAX;
 	p->error = 0;
 	p->found = false;
 	p->chunk.out = p->chunk.room;
@@ -260,8 +261,8 @@ static struct wf_piece *piece_for(struct wf_engine *e, uint64_t number)
 	p->range = e->ranges[number % e->ranges_count];
 	if (next)
 		tell(e, p);
-	p->chunk.in = wf_alg_source_at(&e->source, next ? e->at.bit / 8 :
-							  p->range.from / 8);
+	p->reads_from = next ? e->at.bit / 8 : p->range.from / 8;
+	p->chunk.in = wf_alg_source_at(&e->source, p->reads_from);
 	p->chunk.len = (size_t)e->source.end;
 	return p;
 }
@@ -313,10 +314,26 @@ static bool wants_serial(struct wf_engine *e)
 	       e->source.end > e->at.bit / 8 + 1;
 }
 
+/* Where the input begins that somebody may still look at. A piece that is not
+ * wanted any more looks at its range until it notices, though what goes on in
+ * order is behind that. */
+static uint64_t input_in_use(const struct wf_engine *e)
+{
+	uint64_t from = e->source.begin;
+
+	for (unsigned int i = 0; i < e->count; i++) {
+		const struct wf_piece *p = &e->pieces[i];
+
+		if (p->state == WF_PIECE_BUSY && p->reads_from < from)
+			from = p->reads_from;
+	}
+	return from;
+}
+
 static bool can_read(const struct wf_engine *e)
 {
 	return !e->source.eof && !e->reading && !e->over &&
-	       e->source.size - (e->source.end - e->source.begin) >=
+	       e->source.size - (e->source.end - input_in_use(e)) >=
 		       e->source.size / 16;
 }
 
@@ -539,7 +556,7 @@ static void run_put_locked(struct wf_engine *e, struct wf_piece *p)
 static void run_read_locked(struct wf_engine *e)
 {
 	size_t room;
-	uint8_t *to = wf_alg_source_room(&e->source, &room);
+	uint8_t *to = wf_alg_source_room(&e->source, input_in_use(e), &room);
 	ssize_t n;
 
 	e->reading = true;

@@ -13,9 +13,9 @@
 #include "os/process.h"
 
 /* Whether nobody else can put something else in the place of what is in @path,
- * a folder above the one that is judged. A user without a number here counts as
+ * a parent of the folder that is checked. A user without a number here counts as
  * root: in a user namespace that is how the root of the host is shown. */
-static bool judge_parent(const char *path, uid_t own, char *why, size_t room)
+static bool check_parent(const char *path, uid_t own, char *why, size_t room)
 {
 	struct wf_os_folder parent;
 	int err = wf_os_folder(path, &parent);
@@ -41,7 +41,7 @@ static bool judge_parent(const char *path, uid_t own, char *why, size_t room)
 	return false;
 }
 
-static bool judge_parents(const char *path, uid_t own, char *why, size_t room)
+static bool check_parents(const char *path, uid_t own, char *why, size_t room)
 {
 	char parent[WF_BASE_FOLDER_LEN + 1];
 	const char *end = path;
@@ -51,14 +51,14 @@ static bool judge_parents(const char *path, uid_t own, char *why, size_t room)
 		size_t len = end == path ? 1 : (size_t)(end - path);
 
 		snprintf(parent, sizeof(parent), "%.*s", (int)len, path);
-		if (!judge_parent(parent, own, why, room))
+		if (!check_parent(parent, own, why, room))
 			return false;
 		end = strchr(end + 1, '/');
 	} while (end);
 	return true;
 }
 
-bool wf_base_folder_judge(const char *path, char *why, size_t room)
+bool wf_base_folder_check(const char *path, char *why, size_t room)
 {
 	struct wf_os_folder folder;
 	uid_t own = wf_os_geteuid();
@@ -102,5 +102,5 @@ bool wf_base_folder_judge(const char *path, char *why, size_t room)
 			 (unsigned int)own);
 		return false;
 	}
-	return judge_parents(path, own, why, room);
+	return check_parents(path, own, why, room);
 }

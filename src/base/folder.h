@@ -18,6 +18,6 @@
 
 /* Whether endpoints of this process may use @path. Otherwise @why, of @room
  * bytes, says why not, without a full stop. */
-bool wf_base_folder_judge(const char *path, char *why, size_t room);
+bool wf_base_folder_check(const char *path, char *why, size_t room);
 
 #endif

@@ -39,7 +39,7 @@ static void check(const char *path, bool good, const char *word)
 {
 	char why[224];
 
-	assert_int_equal(wf_base_folder_judge(path, why, sizeof(why)), good);
+	assert_int_equal(wf_base_folder_check(path, why, sizeof(why)), good);
 	if (good)
 		assert_string_equal(why, "");
 	else
@@ -162,7 +162,7 @@ static void test_rootless(void **state)
 	if (!pid) {
 		if (!become_rootless())
 			_exit(77);
-		_exit(!wf_base_folder_judge(top, why, sizeof(why)));
+		_exit(!wf_base_folder_check(top, why, sizeof(why)));
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(chown(top, 0, 0), 0);

@@ -227,7 +227,7 @@ static bool read_text(const struct wf_setting *s, const char *given,
 			 "commas");
 		return false;
 	} else if (s->kind == WF_SETTING_FOLDER && strcmp(given, "none") != 0) {
-		return wf_base_folder_judge(given, note, WF_SETTING_NOTE);
+		return wf_base_folder_check(given, note, WF_SETTING_NOTE);
 	}
 	return true;
 }

@@ -27,11 +27,11 @@ const struct wf_setting wf_base_settings[] = {
 		.name = "iface",
 		.kind = WF_SETTING_IFACE,
 		.words = "the first that is up and not loopback",
-		.help = "Network interface whose address endpoints take; "
-			"large transfers to other nodes use further ones, "
-			"separated by commas, as well",
-		.why = "peers on other nodes reach this node by it; between "
-		       "processes of one node it makes no difference",
+		.help = "Network interface whose address endpoints use; you "
+			"may name more, separated by commas, for large "
+			"transfers to other nodes",
+		.why = "peers on other nodes reach this node through it; "
+		       "between processes of one node it makes no difference",
 	},
 	{
 		.name = "connect_timeout",
@@ -51,8 +51,8 @@ const struct wf_setting wf_base_settings[] = {
 		.max = 4096,
 		.fallback = 4096,
 		.help = "Largest message of fi_inject and FI_INJECT",
-		.why = "one record of a ring holds as much: it is copied at "
-		       "once, in one piece",
+		.why = "one record of a ring holds as much, so that the call "
+		       "can copy it at once",
 	},
 	{
 		.name = "tx_size",
@@ -63,8 +63,8 @@ const struct wf_setting wf_base_settings[] = {
 		.fallback = 1024,
 		.help = "Transmit operations in flight per endpoint unless "
 			"the application asks for a number",
-		.why = "more than a peer usually has in hand; memory is taken "
-		       "only as it is used",
+		.why = "more than a program usually has in flight; memory is "
+		       "allocated only when it is used",
 	},
 	{
 		.name = "rx_size",
@@ -75,8 +75,8 @@ const struct wf_setting wf_base_settings[] = {
 		.fallback = 1024,
 		.help = "Receive depth per endpoint unless the application "
 			"asks for a number",
-		.why = "the same for receives; memory is taken only as it is "
-		       "used",
+		.why = "the same for receives; memory is allocated only when "
+		       "it is used",
 	},
 	{
 		.name = "eager_max",
@@ -87,8 +87,8 @@ const struct wf_setting wf_base_settings[] = {
 		.help = "Without CMA, messages up to this size are sent before "
 			"a receive is known; larger ones stay with the sender "
 			"until matched",
-		.why = "four records under way at once; more would fill a "
-		       "ring before the receiver wants it",
+		.why = "four records in flight; more would fill a ring before "
+		       "the receiver needs the data",
 	},
 	{
 		.name = "cma_min",
@@ -98,8 +98,8 @@ const struct wf_setting wf_base_settings[] = {
 		.fallback = 8193,
 		.help = "With CMA, messages from this size on stay with the "
 			"sender until matched and are copied once",
-		.why = "measured: up to 8 KiB two copies that overlap beat one "
-		       "copy and a system call",
+		.why = "measured: up to 8 KiB two overlapping copies are "
+		       "faster than one copy and a system call",
 	},
 	{
 		.name = "medium_max",
@@ -109,8 +109,8 @@ const struct wf_setting wf_base_settings[] = {
 		.words = "16384 over udp, 65536 over tcp",
 		.help = "Messages to other nodes up to this size are sent "
 			"before a receive is known",
-		.why = "measured: from here on reading by the receiver is "
-		       "faster",
+		.why = "measured: above this size it is faster if the "
+		       "receiver reads the message",
 	},
 	{
 		.name = "read_min",
@@ -141,9 +141,9 @@ const struct wf_setting wf_base_settings[] = {
 		.min = 576,
 		.max = 65536,
 		.fallback = 0,
-		.help = "Largest packet to other nodes; 0 asks the interface, "
-			"and a smaller MTU of the route to a peer always "
-			"counts",
+		.help = "Largest packet to other nodes; 0 means the MTU of the "
+			"interface; a smaller MTU of the route to a peer "
+			"always applies",
 		.why = "the interface knows it",
 	},
 	{
@@ -153,10 +153,10 @@ const struct wf_setting wf_base_settings[] = {
 		.max = DAY_S,
 		.fallback = 900,
 		.help = "Silence after which a process on another node, or one "
-			"on this node that was never heard of, is taken for "
-			"dead while something waits for it",
-		.why = "a process that computes does not answer; TCP tries as "
-		       "long",
+			"on this node that has never answered, counts as dead "
+			"while an operation waits for it",
+		.why = "a process that computes does not answer; TCP tries "
+		       "for as long",
 	},
 	{
 		.name = "coop_min",
@@ -167,8 +167,8 @@ const struct wf_setting wf_base_settings[] = {
 			 "more than 1 us to begin",
 		.help = "From this size on, sender and receiver copy a message "
 			"together",
-		.why = "measured: a half for each side costs a second system "
-		       "call, and pays from there on",
+		.why = "measured: sharing the copy costs a second system "
+		       "call, and is faster from this size on",
 	},
 	{
 		.name = "cma",
@@ -176,16 +176,16 @@ const struct wf_setting wf_base_settings[] = {
 		.fallback = 1,
 		.help = "Whether process_vm_readv may copy between processes; "
 			"without it data goes through shared memory",
-		.why = "one copy instead of two; where the kernel refuses, the "
-		       "ring is used anyway",
+		.why = "one copy instead of two; if the kernel refuses, the "
+		       "ring is used",
 	},
 	{
 		.name = "shm",
 		.kind = WF_SETTING_BOOL,
 		.fallback = 1,
 		.help = "Whether processes on this node are reached through "
-			"shared memory; else by packets. It must be the same "
-			"for all of them",
+			"shared memory; if not, by packets. It must be the "
+			"same for all of them",
 		.why = "shared memory is many times faster",
 	},
 	{
@@ -196,35 +196,34 @@ const struct wf_setting wf_base_settings[] = {
 		.help = "Device by which other nodes are reached. It must be "
 			"the same for all processes of a job",
 		.why = "the kernel's TCP is faster from 16 KiB on, shares links "
-		       "fairly, and RMA needs no help of the target; udp is "
-		       "for tests of a bad network (FI_WEFT_FAULT)",
+		       "fairly, and RMA needs no progress of the target; udp "
+		       "can simulate a bad network (FI_WEFT_FAULT)",
 	},
 	{
 		.name = "key_file",
 		.kind = WF_SETTING_TEXT,
 		.words = "none",
-		.help = "File with the secret of the job, mode 0600: what goes "
+		.help = "File with the secret of the job, mode 0600: traffic "
 			"to other nodes is encrypted (TLS 1.3), and processes "
-			"without it are refused. It must be the same for all "
-			"processes of a job",
-		.why = "without a secret that only the job has, encryption "
-		       "would prove nothing",
+			"without the secret are refused. It must be the same "
+			"for all processes of a job",
+		.why = "encryption needs a secret that only the job knows",
 	},
 	{
 		.name = "net_thread",
 		.kind = WF_SETTING_BOOL,
 		.fallback = 0,
-		.help = "Whether a thread of each endpoint moves packets to "
-			"and from other nodes while the application does not "
-			"call",
+		.help = "Whether each endpoint has a thread that moves packets "
+			"to and from other nodes while the application makes "
+			"no calls",
 		.why = "the thread costs a hand-over for every message",
 	},
 	{
 		.name = "fault",
 		.kind = WF_SETTING_TEXT,
 		.words = "nothing",
-		.help = "What happens to packets on their way out, to test "
-			"applications: loss=1%,reorder=25%,dup=0.5%,delay=1ms,"
+		.help = "Faults of outgoing packets, to test applications: "
+			"loss=1%,reorder=25%,dup=0.5%,delay=1ms,"
 			"seed=7",
 		.why = "it is for tests",
 	},
@@ -235,8 +234,8 @@ const struct wf_setting wf_base_settings[] = {
 		.help = "Folder in which processes of this host that are in "
 			"different network namespaces (containers) find each "
 			"other; \"none\" uses no folder",
-		.why = "a folder that containers share is the one place where "
-		       "they can meet; without it they exchange packets",
+		.why = "containers need a common folder to find each other; "
+		       "without one they exchange packets",
 	},
 	{
 		.name = "ptracer",
@@ -245,18 +244,18 @@ const struct wf_setting wf_base_settings[] = {
 		.help = "Whether any process of the same user may trace this "
 			"one, so that CMA works where the kernel has "
 			"kernel.yama.ptrace_scope = 1",
-		.why = "it takes away a protection that the administrator "
-		       "chose: a process of the user that was taken over could "
-		       "read this one's memory",
+		.why = "it removes a protection that the administrator chose: "
+		       "a compromised process of the user could read this "
+		       "one's memory",
 	},
 	{
 		.name = "allow_uid",
 		.kind = WF_SETTING_USERS,
-		.words = "the own user only",
+		.words = "the same user only",
 		.help = "Users whose processes may connect on this node: "
 			"\"any\", or user numbers separated by commas",
-		.why = "a process that connects shares memory with us: other "
-		       "users only when they are named",
+		.why = "a process that connects shares memory with this one, "
+		       "so other users must be named",
 	},
 };
 

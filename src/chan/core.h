@@ -74,7 +74,7 @@ struct wf_chan_core {
 	bool foreign; /* we are a forked child: nothing here is ours */
 	/* A soft device's. */
 	struct wf_chan_session *session;
-	bool let_go; /* the device has said so */
+	bool released; /* the device has confirmed that it uses no memory */
 	uint32_t id;
 	int event_fd; /* -1: none */
 	int kick_fd;

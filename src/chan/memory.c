@@ -71,8 +71,8 @@ static void watch_owed(void)
 
 static void owe(struct wf_chan_region *region, struct wf_chan_session *session)
 {
-	wf_warn("%zu bytes are kept from their allocator until the device that "
-		"was given up is done with them",
+	wf_warn("%zu bytes stay allocated until the device that "
+		"was given up has released them",
 		region->size);
 	pthread_once(&owed_once, watch_owed);
 	wf_chan_session_hold(session);
@@ -119,7 +119,7 @@ void wf_chan_memory_release(struct wf_chan_core *core)
 	settle();
 	if (!region || atomic_fetch_sub(&region->refs, 1) > 1)
 		return;
-	done = !core->session || core->let_go || core->foreign ||
+	done = !core->session || core->released || core->foreign ||
 	       wf_chan_session_has_ended(core->session);
 	if (region->third && !done)
 		owe(region, core->session);

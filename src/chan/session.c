@@ -185,7 +185,8 @@ static int connect_to(const char *path)
 
 /* -- messages -------------------------------------------------------------- */
 
-static int send_request(int sock, const struct wf_dev_request *request, int fd)
+static int send_request(int sock, const struct wf_broker_request *request,
+			int fd)
 {
 	union {
 		struct cmsghdr header;
@@ -226,7 +227,7 @@ static void keep_fds(struct msghdr *msg, int *fds)
 		for (i = 0; i < n; i++) {
 			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int),
 			       sizeof(int));
-			if (fds && i < WF_DEV_FDS_MAX)
+			if (fds && i < WF_BROKER_FDS_MAX)
 				fds[i] = fd;
 			else
 				close(fd);
@@ -252,12 +253,12 @@ static int wait_readable(int sock, int timeout_ms)
 	}
 }
 
-static int take_reply(int sock, int timeout_ms, struct wf_dev_reply *reply,
+static int take_reply(int sock, int timeout_ms, struct wf_broker_reply *reply,
 		      int *fds)
 {
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(WF_DEV_FDS_MAX * sizeof(int))];
+		char room[CMSG_SPACE(WF_BROKER_FDS_MAX * sizeof(int))];
 	} control;
 	struct iovec iov = { reply, sizeof(*reply) };
 	struct msghdr msg = {
@@ -283,7 +284,7 @@ static int take_reply(int sock, int timeout_ms, struct wf_dev_reply *reply,
 	} while (got < 0 && errno == EINTR);
 	if (got > 0)
 		keep_fds(&msg, fds);
-	if (got != (ssize_t)sizeof(*reply) || reply->magic != WF_DEV_MAGIC ||
+	if (got != (ssize_t)sizeof(*reply) || reply->magic != WF_BROKER_MAGIC ||
 	    reply->status > 0)
 		return -EPIPE;
 	/* Descriptors were lost: we have room for no more. */
@@ -340,13 +341,13 @@ static void give_up(struct wf_chan_session *session)
  * waiting for the answer. */
 static void ping(struct wf_chan_session *session, uint64_t now)
 {
-	struct wf_dev_request request = {
-		.magic = WF_DEV_MAGIC,
-		.version = WF_DEV_VERSION,
-		.op = WF_DEV_DEVICE,
+	struct wf_broker_request request = {
+		.magic = WF_BROKER_MAGIC,
+		.version = WF_BROKER_VERSION,
+		.op = WF_BROKER_DEVICE,
 		.index = UINT32_MAX,
 	};
-	struct wf_dev_reply reply;
+	struct wf_broker_reply reply;
 	int err;
 
 	/* Whoever holds it is waiting for a reply, and counts the time. */
@@ -396,7 +397,7 @@ bool wf_chan_session_alive(struct wf_chan_session *session)
 
 static void close_fds(int *fds)
 {
-	for (int i = 0; fds && i < WF_DEV_FDS_MAX; i++) {
+	for (int i = 0; fds && i < WF_BROKER_FDS_MAX; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 		fds[i] = -1;
@@ -405,8 +406,8 @@ static void close_fds(int *fds)
 
 /* The answer to @request; the one to a ping comes before it. */
 static int await_reply(struct wf_chan_session *session,
-		       const struct wf_dev_request *request,
-		       struct wf_dev_reply *reply, int *fds)
+		       const struct wf_broker_request *request,
+		       struct wf_broker_reply *reply, int *fds)
 {
 	int err = 0;
 
@@ -420,21 +421,21 @@ static int await_reply(struct wf_chan_session *session,
 		if (!err && reply->op != request->op)
 			err = -EPROTO;
 		/* A job still runs: it is there, and we wait. */
-	} while (!err && request->op == WF_DEV_CLOSE &&
+	} while (!err && request->op == WF_BROKER_CLOSE &&
 		 reply->status == -EINPROGRESS);
 	return err;
 }
 
 static int call_locked(struct wf_chan_session *session,
-		       struct wf_dev_request *request, int send_fd,
-		       struct wf_dev_reply *reply, int *fds)
+		       struct wf_broker_request *request, int send_fd,
+		       struct wf_broker_reply *reply, int *fds)
 {
 	int err;
 
 	if (atomic_load(&session->dead))
 		return -ENODEV;
-	request->magic = WF_DEV_MAGIC;
-	request->version = WF_DEV_VERSION;
+	request->magic = WF_BROKER_MAGIC;
+	request->version = WF_BROKER_VERSION;
 	/* Turned away at the door, we find the reason all the same. */
 	(void)send_request(session->fd, request, send_fd);
 	err = await_reply(session, request, reply, fds);
@@ -450,12 +451,12 @@ static int call_locked(struct wf_chan_session *session,
 }
 
 int wf_chan_session_call(struct wf_chan_session *session,
-			 struct wf_dev_request *request, int send_fd,
-			 struct wf_dev_reply *reply, int *fds)
+			 struct wf_broker_request *request, int send_fd,
+			 struct wf_broker_reply *reply, int *fds)
 {
 	int ret;
 
-	for (int i = 0; fds && i < WF_DEV_FDS_MAX; i++)
+	for (int i = 0; fds && i < WF_BROKER_FDS_MAX; i++)
 		fds[i] = -1;
 	pthread_mutex_lock(&session->lock);
 	ret = call_locked(session, request, send_fd, reply, fds);
@@ -469,8 +470,8 @@ int wf_chan_session_call(struct wf_chan_session *session,
 
 static int say_hello(struct wf_chan_session *session)
 {
-	struct wf_dev_request request = { .op = WF_DEV_HELLO };
-	struct wf_dev_reply reply;
+	struct wf_broker_request request = { .op = WF_BROKER_HELLO };
+	struct wf_broker_reply reply;
 
 	return wf_chan_session_call(session, &request, -1, &reply, NULL);
 }

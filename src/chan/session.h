@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "chan/dev_defs.h"
+#include "chan/broker_defs.h"
 
 struct wf_chan_session;
 
@@ -27,12 +27,12 @@ extern int wf_chan_session_reply_ms;
 int wf_chan_session_get(const char *socket, struct wf_chan_session **session);
 void wf_chan_session_put(struct wf_chan_session *session);
 
-/* One request. Sends @send_fd unless -1; puts up to WF_DEV_FDS_MAX received
+/* One request. Sends @send_fd unless -1; puts up to WF_BROKER_FDS_MAX received
  * descriptors into @fds (-1 where none came), or closes them if it is NULL.
  * The status of the reply, or -ENODEV if the device is gone. */
 int wf_chan_session_call(struct wf_chan_session *session,
-			 struct wf_dev_request *request, int send_fd,
-			 struct wf_dev_reply *reply, int *fds);
+			 struct wf_broker_request *request, int send_fd,
+			 struct wf_broker_reply *reply, int *fds);
 
 /* Whether the device is there. Asks the kernel at most once a millisecond. */
 bool wf_chan_session_alive(struct wf_chan_session *session);

@@ -95,8 +95,8 @@ static int make_file(uint64_t size, bool sealed)
 	return fd;
 }
 
-static void send_fds(int sock, const struct wf_dev_reply *reply, const int *fds,
-		     int n)
+static void send_fds(int sock, const struct wf_broker_reply *reply,
+		     const int *fds, int n)
 {
 	union {
 		struct cmsghdr header;
@@ -122,9 +122,9 @@ static void send_fds(int sock, const struct wf_dev_reply *reply, const int *fds,
 		close(fds[i]);
 }
 
-static void fill_record(struct wf_dev_record *record, uint32_t index)
+static void fill_record(struct wf_broker_record *record, uint32_t index)
 {
-	*record = (struct wf_dev_record){
+	*record = (struct wf_broker_record){
 		.node_id = -1,
 		.iommu_type = WD_IOMMU_SHARE_DOMAIN,
 		.available_instances = 1,
@@ -140,19 +140,19 @@ static void fill_record(struct wf_dev_record *record, uint32_t index)
 		memset(record->name, 'x', sizeof(record->name));
 }
 
-static int make_fds(const struct wf_dev_request *request, int *fds)
+static int make_fds(const struct wf_broker_request *request, int *fds)
 {
 	int n = 0;
 
-	if (act.made && request->op == WF_DEV_OPEN) {
+	if (act.made && request->op == WF_BROKER_OPEN) {
 		memcpy(fds, made, sizeof(made));
 		return 3;
 	}
-	if (request->op == WF_DEV_OPEN && act.fds)
+	if (request->op == WF_BROKER_OPEN && act.fds)
 		fds[n++] = make_file(act.file, !act.unsealed);
-	while (request->op == WF_DEV_OPEN && n < act.fds)
+	while (request->op == WF_BROKER_OPEN && n < act.fds)
 		fds[n++] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (request->op == WF_DEV_RESERVE)
+	if (request->op == WF_BROKER_RESERVE)
 		fds[n++] = make_file(act.reserved, true);
 	return n;
 }
@@ -160,29 +160,29 @@ static int make_fds(const struct wf_dev_request *request, int *fds)
 /* False: hangs up. */
 static bool answer(int sock)
 {
-	struct wf_dev_request request;
-	struct wf_dev_reply reply = { .magic = WF_DEV_MAGIC,
-				      .version = WF_DEV_VERSION };
+	struct wf_broker_request request;
+	struct wf_broker_reply reply = { .magic = WF_BROKER_MAGIC,
+					 .version = WF_BROKER_VERSION };
 	int fds[8], n;
 
 	if (recv(sock, &request, sizeof(request), 0) != sizeof(request))
 		return false;
 	think();
 	reply.op = (uint16_t)(request.op + act.wrong_op);
-	if (request.op == WF_DEV_HELLO) {
+	if (request.op == WF_BROKER_HELLO) {
 		reply.op = request.op;
 		reply.size = 1;
-	} else if (request.op == WF_DEV_DEVICE) {
+	} else if (request.op == WF_BROKER_DEVICE) {
 		reply.op = request.op;
 		if (request.index < (uint32_t)act.devices)
 			fill_record(&reply.record, request.index);
 		else
 			reply.status = -ENOENT;
-	} else if (request.op == WF_DEV_OPEN) {
+	} else if (request.op == WF_BROKER_OPEN) {
 		reply.status = act.open_status;
 		reply.chan = 7;
 		opens++;
-	} else if (request.op == WF_DEV_CLOSE) {
+	} else if (request.op == WF_BROKER_CLOSE) {
 		closes++;
 	} else {
 		reply.dma = act.dma;
@@ -194,9 +194,9 @@ static bool answer(int sock)
 
 static void serve(int sock)
 {
-	struct wf_dev_reply reply = { .magic = WF_DEV_MAGIC,
-				      .version = WF_DEV_VERSION,
-				      .op = WF_DEV_HELLO };
+	struct wf_broker_reply reply = { .magic = WF_BROKER_MAGIC,
+					 .version = WF_BROKER_VERSION,
+					 .op = WF_BROKER_HELLO };
 
 	think();
 	reply.status = act.hello;
@@ -300,7 +300,7 @@ static void test_endless_list(void **state)
 	(void)state;
 	lie.devices = INT32_MAX;
 	tell();
-	assert_int_equal(wd_list_devices(NULL, &list), WF_DEV_DEVICES_MAX);
+	assert_int_equal(wd_list_devices(NULL, &list), WF_BROKER_DEVICES_MAX);
 	wd_free_devices(list);
 	lie.bad_records = true;
 	tell();

@@ -33,7 +33,7 @@ static bool ends(const char *text, size_t size)
 }
 
 static int take_record(const char *socket, const char *sysfs,
-		       const struct wf_dev_record *record,
+		       const struct wf_broker_record *record,
 		       struct uacce_dev_info *dev)
 {
 	static_assert(sizeof(record->name) == WD_NAME_SIZE &&
@@ -73,12 +73,12 @@ static int scan_session(struct wf_chan_session *session, const char *socket,
 			const char *sysfs, const char *name,
 			struct wf_chan_devices *devices)
 {
-	struct wf_dev_request request = { .op = WF_DEV_DEVICE };
-	struct wf_dev_reply reply;
+	struct wf_broker_request request = { .op = WF_BROKER_DEVICE };
+	struct wf_broker_reply reply;
 	struct uacce_dev_info dev;
 	int err;
 
-	for (; request.index < WF_DEV_DEVICES_MAX; request.index++) {
+	for (; request.index < WF_BROKER_DEVICES_MAX; request.index++) {
 		err = wf_chan_session_call(session, &request, -1, &reply, NULL);
 		if (err) /* past the last, or gone */
 			return 0;
@@ -121,7 +121,7 @@ static int scan_places(const char *sysfs, struct wf_chan_devices *devices)
 
 int wf_chan_soft_scan(const char *sysfs, struct wf_chan_devices *devices)
 {
-	const char *list = secure_getenv(WF_DEV_SOCKETS_ENV);
+	const char *list = secure_getenv(WF_BROKER_SOCKETS_ENV);
 	char *copy, *word, *rest = NULL;
 	int err = 0;
 
@@ -183,21 +183,21 @@ static bool holds(int fd, uint64_t offset, uint64_t size)
 	       size <= (uint64_t)st.st_size - offset;
 }
 
-static void close_all(const int fds[WF_DEV_FDS_MAX])
+static void close_all(const int fds[WF_BROKER_FDS_MAX])
 {
-	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+	for (int i = 0; i < WF_BROKER_FDS_MAX; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
 }
 
 /* What came with an OPEN. */
-static int take_regions(struct wd_chan *ch, const int fds[WF_DEV_FDS_MAX])
+static int take_regions(struct wd_chan *ch, const int fds[WF_BROKER_FDS_MAX])
 {
 	const struct uacce_dev_info *dev = ch->dev_info;
-	int regions = fds[WF_DEV_FD_REGIONS];
+	int regions = fds[WF_BROKER_FD_REGIONS];
 
-	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+	for (int i = 0; i < WF_BROKER_FDS_MAX; i++) {
 		if (fds[i] < 0)
 			return -EPROTO;
 	}
@@ -206,16 +206,16 @@ static int take_regions(struct wd_chan *ch, const int fds[WF_DEV_FDS_MAX])
 			return -EPROTO;
 	}
 	ch->fd = regions;
-	ch->core->kick_fd = fds[WF_DEV_FD_KICK];
-	ch->core->event_fd = fds[WF_DEV_FD_EVENT];
+	ch->core->kick_fd = fds[WF_BROKER_FD_KICK];
+	ch->core->event_fd = fds[WF_BROKER_FD_EVENT];
 	return 0;
 }
 
-static int request_of(struct wd_chan *ch, enum wf_dev_op op)
+static int request_of(struct wd_chan *ch, enum wf_broker_op op)
 {
-	struct wf_dev_request request = { .op = (uint16_t)op,
-					  .chan = ch->core->id };
-	struct wf_dev_reply reply;
+	struct wf_broker_request request = { .op = (uint16_t)op,
+					     .chan = ch->core->id };
+	struct wf_broker_reply reply;
 
 	return wf_chan_session_call(ch->core->session, &request, -1, &reply,
 				    NULL);
@@ -223,13 +223,13 @@ static int request_of(struct wd_chan *ch, enum wf_dev_op op)
 
 static int soft_open(struct wd_chan *ch)
 {
-	struct wf_dev_request request = { .op = WF_DEV_OPEN };
+	struct wf_broker_request request = { .op = WF_BROKER_OPEN };
 	struct uacce_dev_info *dev = ch->dev_info;
 	struct wf_chan_core *core = ch->core;
-	struct wf_dev_reply reply = { 0 };
+	struct wf_broker_reply reply = { 0 };
 	char socket[WD_PATH_SIZE];
 	const char *name;
-	int fds[WF_DEV_FDS_MAX], memory = -1;
+	int fds[WF_BROKER_FDS_MAX], memory = -1;
 	int err;
 
 	err = split_path(dev->dev_path, socket, sizeof(socket), &name);
@@ -258,7 +258,7 @@ static int soft_open(struct wd_chan *ch)
 	}
 	/* It is open, but we could not take it. */
 	if (core->id)
-		request_of(ch, WF_DEV_CLOSE);
+		request_of(ch, WF_BROKER_CLOSE);
 	wf_chan_session_put(core->session);
 	core->session = NULL;
 	return err;
@@ -266,9 +266,9 @@ static int soft_open(struct wd_chan *ch)
 
 static int soft_stop(struct wd_chan *ch)
 {
-	int err = request_of(ch, WF_DEV_CLOSE);
+	int err = request_of(ch, WF_BROKER_CLOSE);
 
-	ch->core->let_go = !err;
+	ch->core->released = !err;
 	return err;
 }
 
@@ -285,7 +285,7 @@ static void soft_close(struct wd_chan *ch)
 
 static int soft_start(struct wd_chan *ch)
 {
-	return request_of(ch, WF_DEV_START);
+	return request_of(ch, WF_BROKER_START);
 }
 
 static bool soft_alive(struct wd_chan *ch)
@@ -371,13 +371,13 @@ static int make_room(const struct wf_chan_session *session, size_t size,
 static int soft_reserve(struct wd_chan *ch, size_t size, void **va,
 			uint64_t *dma)
 {
-	struct wf_dev_request request = {
-		.op = WF_DEV_RESERVE,
+	struct wf_broker_request request = {
+		.op = WF_BROKER_RESERVE,
 		.chan = ch->core->id,
 		.size = size,
 	};
-	struct wf_dev_reply reply;
-	int fds[WF_DEV_FDS_MAX];
+	struct wf_broker_reply reply;
+	int fds[WF_BROKER_FDS_MAX];
 	int err;
 
 	err = make_room(ch->core->session, size, va);
@@ -407,13 +407,13 @@ err_room:
 static int soft_attach(struct wd_chan *ch, int fd, uint64_t offset, size_t size,
 		       uint64_t *dma)
 {
-	struct wf_dev_request request = {
-		.op = WF_DEV_ATTACH,
+	struct wf_broker_request request = {
+		.op = WF_BROKER_ATTACH,
 		.chan = ch->core->id,
 		.offset = offset,
 		.size = size,
 	};
-	struct wf_dev_reply reply;
+	struct wf_broker_reply reply;
 	int err;
 
 	if (fd < 0)
@@ -429,12 +429,12 @@ static int soft_attach(struct wd_chan *ch, int fd, uint64_t offset, size_t size,
 
 static int soft_share(struct wd_chan *owner, struct wd_chan *target)
 {
-	struct wf_dev_request request = {
-		.op = WF_DEV_SHARE,
+	struct wf_broker_request request = {
+		.op = WF_BROKER_SHARE,
 		.chan = owner->core->id,
 		.target = target->core->id,
 	};
-	struct wf_dev_reply reply;
+	struct wf_broker_reply reply;
 
 	/* Another device process knows nothing of our domain. */
 	if (owner->core->session != target->core->session)

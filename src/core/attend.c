@@ -50,7 +50,7 @@ static bool has_polled(struct wf_attended *a)
 	return polled;
 }
 
-/* Asks to be told when the endpoint stirs, once: while its owner polls, its loop
+/* Asks once for a wake-up when the endpoint has work: while its owner polls, its loop
  * may be ready all the time. */
 static bool arm(struct wf_attended *a)
 {
@@ -66,7 +66,7 @@ static bool arm(struct wf_attended *a)
 	return a->armed;
 }
 
-/* True: the endpoint sleeps, and its loop tells when it stirs. */
+/* True: the endpoint sleeps, and its loop wakes us when it has work. */
 static bool drive(struct wf_attended *a)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -80,7 +80,7 @@ static bool drive(struct wf_attended *a)
 }
 
 enum found {
-	FOUND_QUIET, /* something wakes us when it stirs */
+	FOUND_QUIET, /* a wake-up comes when it has work */
 	FOUND_OWNER, /* its owner polls: look again in a while */
 	FOUND_BUSY,  /* look again at once */
 };

@@ -28,7 +28,7 @@ struct wf_attended {
 	 * look: both are the same only if it has not polled since. */
 	uint32_t polls;
 	uint64_t now;
-	bool armed; /* the thread is told when the endpoint stirs */
+	bool armed; /* work of the endpoint wakes the thread */
 	bool fired; /* it was */
 	struct wf_list link;
 };

@@ -93,7 +93,7 @@ static bool doze(void *self, uint64_t *deadline)
 	return !e->ready;
 }
 
-static bool stirs(void *self, uint64_t *deadline)
+static bool has_work(void *self, uint64_t *deadline)
 {
 	struct end *e = self;
 
@@ -122,7 +122,7 @@ static const struct wf_transport counting = {
 	.look = look,
 	.drain = drain,
 	.doze = doze,
-	.stirs = stirs,
+	.has_work = has_work,
 	.wake = nothing,
 };
 

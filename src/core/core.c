@@ -18,12 +18,17 @@ void wf_core_init(struct wf_core *core, bool threads)
 
 int wf_core_open(struct wf_core *core, const struct wf_host *host)
 {
+	int err;
+
 	core->host = *host;
 	core->names_seen = 0;
 	core->host.joined = wf_base_barrier_join();
 	core->host.all_joined = core->host.joined;
 	core->host.now = wf_base_clock_ns();
-	return wf_transport_loop_open(&core->host.loop);
+	err = wf_transport_loop_open(&core->host.loop);
+	if (!err)
+		wf_core_report_open(core);
+	return err;
 }
 
 struct wf_way *wf_core_add(struct wf_core *core, const struct wf_transport *ops,
@@ -43,6 +48,7 @@ void wf_core_close(struct wf_core *core)
 	for (uint32_t i = core->way_count; i-- > 0;)
 		core->ways[i].ops->close(core->ways[i].self);
 	core->way_count = 0;
+	wf_core_report_close(core);
 	wf_transport_loop_close(&core->host.loop);
 	free(core->routes);
 	core->routes = NULL;
@@ -56,6 +62,7 @@ void wf_core_forked(struct wf_core *core)
 	core->host.forked = true;
 	core->host.asleep = false;
 	wf_transport_host_busy(&core->host);
+	wf_core_report_forked(core);
 	for (uint32_t i = 0; i < core->way_count; i++)
 		core->ways[i].ops->forked(core->ways[i].self);
 	wf_transport_loop_close(&core->host.loop);

@@ -24,7 +24,7 @@ struct fake {
 	int reaches;
 	bool has_peers;
 	bool dozes;
-	bool stirs;
+	bool has_work;
 	uint64_t deadline; /* of the doze */
 	uint64_t look_in;
 	enum wf_polled found;
@@ -136,11 +136,11 @@ static bool fake_doze(void *self, uint64_t *deadline)
 	return f->dozes;
 }
 
-static bool fake_stirs(void *self, uint64_t *deadline)
+static bool fake_has_work(void *self, uint64_t *deadline)
 {
 	(void)deadline;
 	say(self, 's');
-	return ((struct fake *)self)->stirs;
+	return ((struct fake *)self)->has_work;
 }
 
 static void fake_wake(void *self)
@@ -184,7 +184,7 @@ static const struct wf_transport fake_transport = {
 	.look = fake_look,
 	.drain = fake_drain,
 	.doze = fake_doze,
-	.stirs = fake_stirs,
+	.has_work = fake_has_work,
 	.wake = fake_wake,
 	.inserted = fake_inserted,
 	.removed = fake_removed,
@@ -408,13 +408,13 @@ static void test_sleep(void **state)
 	assert_true(w->core.host.asleep);
 	assert_false(wakes(w, 0));
 	/* A send began something: the thread that waits is woken. */
-	wf_transport_host_disturb(&w->core.host);
+	wf_transport_host_wake(&w->core.host);
 	assert_true(wakes(w, 10000));
 	progress(w, 1);
 	expect(w, "w1w2");
 	assert_false(w->core.host.asleep);
 	assert_int_equal(w->first.looks, 1);
-	wf_transport_host_disturb(&w->core.host); /* nobody sleeps */
+	wf_transport_host_wake(&w->core.host); /* nobody sleeps */
 	assert_true(wf_core_sleep(&w->core));
 	assert_false(wakes(w, 0));
 }
@@ -433,7 +433,7 @@ static void test_sleep_refused(void **state)
 	assert_false(wf_core_sleep(&w->core));
 	expect(w, "z2n1w1w2");
 	w->first.dozes = true;
-	w->second.stirs = true;
+	w->second.has_work = true;
 	assert_false(wf_core_sleep(&w->core));
 	expect(w, "z2z1s1s2w1w2");
 	assert_false(w->core.host.asleep);

@@ -44,7 +44,7 @@ static void note(struct wf_core *core, struct wf_way *way,
 		return;
 	}
 	way->idle = 0;
-	wf_transport_host_stirred(&core->host);
+	wf_transport_host_active(&core->host);
 }
 
 static inline void poll_way(struct wf_core *core, struct wf_way *way)
@@ -89,6 +89,7 @@ void wf_core_look(struct wf_core *core, uint64_t now)
 		every = wish < every ? wish : every;
 	}
 	core->host.look_at = now + every;
+	wf_core_report_look(&core->report, core, now);
 }
 
 /* Not inlined: one poll in 32 gets here, and all others would save its

@@ -28,12 +28,12 @@ static bool all_doze(struct wf_core *core, uint64_t *deadline, bool *told)
 	return true;
 }
 
-static bool any_stirs(struct wf_core *core, uint64_t *deadline)
+static bool any_has_work(struct wf_core *core, uint64_t *deadline)
 {
 	for (uint32_t i = 0; i < core->way_count; i++) {
 		const struct wf_way *way = &core->ways[i];
 
-		if (way->on && way->ops->stirs(way->self, deadline))
+		if (way->on && way->ops->has_work(way->self, deadline))
 			return true;
 	}
 	return false;
@@ -64,9 +64,11 @@ bool wf_core_sleep(struct wf_core *core)
 		/* Whoever wrote without seeing what was told has written
 		 * before this; what it wrote is seen below. */
 		wf_base_barrier_all(host->all_joined);
-		if (!any_stirs(core, &deadline) &&
-		    wf_transport_loop_set(&host->loop, patience(deadline)))
+		if (!any_has_work(core, &deadline) &&
+		    wf_transport_loop_set(&host->loop, patience(deadline))) {
+			wf_core_report_sleep(core);
 			return true;
+		}
 	}
 	if (told)
 		wf_core_wake(core);
@@ -78,6 +80,7 @@ void wf_core_wake(struct wf_core *core)
 	struct wf_host *host = &core->host;
 
 	host->asleep = false;
+	wf_base_waits_asleep(&core->report.waits, 0);
 	for (uint32_t i = 0; i < core->way_count; i++) {
 		if (core->ways[i].on)
 			core->ways[i].ops->wake(core->ways[i].self);

@@ -96,7 +96,7 @@ struct set {
 
 enum verdict { COMPLETE, SINGLE, EMPTY, REFUSED };
 
-static enum verdict judge(struct set *set)
+static enum verdict classify(struct set *set)
 {
 	unsigned int longest = WF_TABLE_MAX_BITS;
 	uint32_t room = 1; /* codes of this length that are free */
@@ -124,7 +124,7 @@ static enum verdict sort(struct set *set, const uint8_t *lens,
 	memset(set->count, 0, sizeof(set->count));
 	for (unsigned int i = 0; i < used; i++)
 		set->count[lens[syms[i]]]++;
-	verdict = judge(set);
+	verdict = classify(set);
 	if (verdict == REFUSED)
 		return verdict;
 	at[1] = 0;

@@ -62,24 +62,24 @@ static int run_nop(struct wf_devd_work *work)
 
 /* -- the table ------------------------------------------------------------- */
 
-static const struct wf_devd_alg table[WF_DEVICE_ALGS] = {
-	[WF_DEVICE_NOP] = { .name = "nop", .run = run_nop },
-	[WF_DEVICE_COPY] = {
+static const struct wf_devd_alg table[WF_ACCEL_ALGS] = {
+	[WF_ACCEL_NOP] = { .name = "nop", .run = run_nop },
+	[WF_ACCEL_COPY] = {
 		.name = "copy",
 		.flags = WF_DEVD_ALG_IN | WF_DEVD_ALG_OUT | WF_DEVD_ALG_PIECES,
 		.run = run_copy,
 	},
-	[WF_DEVICE_CRC32] = {
+	[WF_ACCEL_CRC32] = {
 		.name = "crc32",
 		.flags = WF_DEVD_ALG_IN | WF_DEVD_ALG_PIECES,
 		.run = run_crc32,
 	},
-	[WF_DEVICE_DEFLATE] = {
+	[WF_ACCEL_DEFLATE] = {
 		.name = "deflate",
 		.flags = WF_DEVD_ALG_IN | WF_DEVD_ALG_OUT | WF_DEVD_ALG_STREAM,
 		.run = wf_devd_comp_deflate,
 	},
-	[WF_DEVICE_INFLATE] = {
+	[WF_ACCEL_INFLATE] = {
 		.name = "inflate",
 		.flags = WF_DEVD_ALG_IN | WF_DEVD_ALG_OUT | WF_DEVD_ALG_STREAM,
 		.run = wf_devd_comp_inflate,
@@ -88,12 +88,12 @@ static const struct wf_devd_alg table[WF_DEVICE_ALGS] = {
 
 const struct wf_devd_alg *wf_devd_alg_get(unsigned int alg)
 {
-	return alg < WF_DEVICE_ALGS && table[alg].run ? &table[alg] : NULL;
+	return alg < WF_ACCEL_ALGS && table[alg].run ? &table[alg] : NULL;
 }
 
 uint32_t wf_devd_alg_bit(const char *name)
 {
-	for (unsigned int i = 0; i < WF_DEVICE_ALGS; i++) {
+	for (unsigned int i = 0; i < WF_ACCEL_ALGS; i++) {
 		if (table[i].run && !strcmp(table[i].name, name))
 			return 1u << i;
 	}
@@ -104,7 +104,7 @@ uint32_t wf_devd_alg_all(void)
 {
 	uint32_t all = 0;
 
-	for (unsigned int i = 0; i < WF_DEVICE_ALGS; i++)
+	for (unsigned int i = 0; i < WF_ACCEL_ALGS; i++)
 		all |= table[i].run ? 1u << i : 0;
 	return all;
 }
@@ -114,7 +114,7 @@ void wf_devd_alg_names(uint32_t algs, char *text, size_t size)
 	size_t at = 0;
 
 	text[0] = '\0';
-	for (unsigned int i = 0; i < WF_DEVICE_ALGS; i++) {
+	for (unsigned int i = 0; i < WF_ACCEL_ALGS; i++) {
 		if (!(algs >> i & 1) || !table[i].run)
 			continue;
 		at += (size_t)snprintf(text + at, size - at, "%s%s",

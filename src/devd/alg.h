@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "drv/device_defs.h"
+#include "drv/accel_defs.h"
 
 /* A worker's memory for what it fetches from clients, and for what it makes.
  * Grows, and lives as long as the worker: an algorithm that is left by a jump
@@ -26,7 +26,7 @@ struct wf_devd_scratch {
 bool wf_devd_scratch_grow(uint8_t **buffer, size_t *size, size_t want);
 
 struct wf_devd_work {
-	const struct wf_device_job *job; /* checked as far as it is general */
+	const struct wf_accel_job *job; /* checked as far as it is general */
 	const uint8_t *in;
 	size_t in_len;
 	uint8_t *out;
@@ -43,7 +43,7 @@ struct wf_devd_work {
 	size_t produced;
 	uint32_t checksum;
 	size_t copied;	/* by the algorithm, besides the work */
-	uint16_t flags; /* WF_DEVICE_DONE_* */
+	uint16_t flags; /* WF_ACCEL_DONE_* */
 };
 
 /* Reads from src, writes to dst. */

@@ -21,28 +21,28 @@
 
 static size_t dus_size(const struct wf_devd *devd)
 {
-	size_t size = WF_DEVICE_DUS_SIZE(devd->config.depth);
+	size_t size = WF_ACCEL_DUS_SIZE(devd->config.depth);
 
 	return (size + WF_DEVD_PAGE - 1) & ~(size_t)(WF_DEVD_PAGE - 1);
 }
 
 void wf_devd_chan_record(const struct wf_devd *devd,
 			 const struct wf_devd_device *device,
-			 struct wf_dev_record *record)
+			 struct wf_broker_record *record)
 {
 	const struct wf_devd_device_config *config = &device->config;
 
-	*record = (struct wf_dev_record){
+	*record = (struct wf_broker_record){
 		.node_id = config->node_id,
 		.iommu_type = config->iommu_type,
 		.flags = config->iommu_type == WD_IOMMU_SVA,
 		.available_instances =
 			(int32_t)(config->instances - device->in_use),
-		.offset = { 0, WF_DEVICE_MMIO_SIZE, 0 },
-		.size = { WF_DEVICE_MMIO_SIZE, dus_size(devd), 0 },
+		.offset = { 0, WF_ACCEL_MMIO_SIZE, 0 },
+		.size = { WF_ACCEL_MMIO_SIZE, dus_size(devd), 0 },
 	};
 	snprintf(record->name, sizeof(record->name), "%s", config->name);
-	snprintf(record->api, sizeof(record->api), "%s", WF_DEVICE_API);
+	snprintf(record->api, sizeof(record->api), "%s", WF_ACCEL_API);
 	wf_devd_alg_names(config->algs, record->algs, sizeof(record->algs));
 }
 
@@ -74,21 +74,21 @@ err_close:
 
 static void init_queues(struct wf_devd_chan *chan, uint32_t depth)
 {
-	struct wf_device_job *jobs =
-		(void *)((uint8_t *)chan->base + WF_DEVICE_MMIO_SIZE);
+	struct wf_accel_job *jobs =
+		(void *)((uint8_t *)chan->base + WF_ACCEL_MMIO_SIZE);
 	struct wf_queue_sub_attr sub = {
 		.ring = jobs,
 		.doorbell = &chan->mmio->doorbell,
 		.entries = depth,
-		.stride = sizeof(struct wf_device_job),
+		.stride = sizeof(struct wf_accel_job),
 	};
 	struct wf_queue_cq_attr cq = {
 		.ring = jobs + depth,
 		.credit = &chan->mmio->credit,
 		.entries = depth,
-		.stride = sizeof(struct wf_device_done),
-		.phase_word = offsetof(struct wf_device_done, word),
-		.phase_bit = WF_DEVICE_PHASE,
+		.stride = sizeof(struct wf_accel_done),
+		.phase_word = offsetof(struct wf_accel_done, word),
+		.phase_bit = WF_ACCEL_PHASE,
 	};
 	int err;
 
@@ -115,7 +115,7 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 	chan->device = device;
 	chan->algs = device->config.algs;
 	chan->sva = device->config.iommu_type == WD_IOMMU_SVA;
-	chan->bytes = WF_DEVICE_MMIO_SIZE + dus_size(devd);
+	chan->bytes = WF_ACCEL_MMIO_SIZE + dus_size(devd);
 	err = map_regions(chan, memfd);
 	if (err)
 		goto err_free;
@@ -130,10 +130,10 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 		goto err_kick;
 	}
 	chan->mmio = chan->base;
-	chan->mmio->magic = WF_DEVICE_MAGIC;
+	chan->mmio->magic = WF_ACCEL_MAGIC;
 	chan->mmio->depth = devd->config.depth;
 	chan->mmio->algs = chan->algs;
-	chan->mmio->len_max = WF_DEVICE_LEN_MAX;
+	chan->mmio->len_max = WF_ACCEL_LEN_MAX;
 	init_queues(chan, devd->config.depth);
 	chan->id = ++client->next_chan;
 	wf_base_list_add_tail(&client->chans, &chan->in_client);

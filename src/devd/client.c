@@ -30,18 +30,18 @@
 
 /* Nobody waits for a client that does not read: it is dropped. */
 static int send_reply(struct wf_devd_client *client,
-		      const struct wf_dev_reply *reply, const int *fds)
+		      const struct wf_broker_reply *reply, const int *fds)
 {
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(WF_DEV_FDS_MAX * sizeof(int))];
+		char room[CMSG_SPACE(WF_BROKER_FDS_MAX * sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { (void *)(uintptr_t)reply, sizeof(*reply) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *cmsg;
 	size_t n = 0;
 
-	while (fds && n < WF_DEV_FDS_MAX && fds[n] >= 0)
+	while (fds && n < WF_BROKER_FDS_MAX && fds[n] >= 0)
 		n++;
 	if (n && !reply->status) {
 		msg.msg_control = control.room;
@@ -110,10 +110,10 @@ static void refuse(struct wf_devd *devd, int fd, int status)
 	};
 	struct wf_devd_errand *sent;
 	struct wf_devd_client nobody = { .fd = fd };
-	struct wf_dev_reply reply = {
-		.magic = WF_DEV_MAGIC,
-		.version = WF_DEV_VERSION,
-		.op = WF_DEV_HELLO,
+	struct wf_broker_reply reply = {
+		.magic = WF_BROKER_MAGIC,
+		.version = WF_BROKER_VERSION,
+		.op = WF_BROKER_HELLO,
 		.status = status,
 	};
 
@@ -128,7 +128,7 @@ static void refuse(struct wf_devd *devd, int fd, int status)
 		return;
 	if (may_say(&devd->deaf_at))
 		wf_warn("%u refused connections hold descriptors that take "
-			"long to close: nobody is let in until one is closed",
+			"long to close: new clients wait until one is closed",
 			devd->refusing);
 	devd->deaf = true;
 	epoll_ctl(devd->epoll_fd, EPOLL_CTL_DEL, devd->listen_fd, NULL);
@@ -292,10 +292,10 @@ void wf_devd_client_drop(struct wf_devd_client *client)
 void wf_devd_client_reap(struct wf_devd_chan *chan)
 {
 	struct wf_devd_client *client = chan->client;
-	struct wf_dev_reply reply = {
-		.magic = WF_DEV_MAGIC,
-		.version = WF_DEV_VERSION,
-		.op = WF_DEV_CLOSE,
+	struct wf_broker_reply reply = {
+		.magic = WF_BROKER_MAGIC,
+		.version = WF_BROKER_VERSION,
+		.op = WF_BROKER_CLOSE,
 		.chan = chan->id,
 	};
 	bool answer = chan->answer && !client->gone;
@@ -309,8 +309,8 @@ void wf_devd_client_reap(struct wf_devd_chan *chan)
 
 static void put_out(struct wf_devd_client *client)
 {
-	wf_warn("process %d of user %u made its interrupt block: that user is "
-		"served no more",
+	wf_warn("process %d of user %u blocked a worker by its interrupt: the user is "
+		"no longer served",
 		(int)client->pid, (unsigned int)client->uid);
 	client->user->barred = true;
 	wf_devd_client_drop(client);
@@ -324,10 +324,10 @@ static bool tell_waiting(struct wf_devd_client *client)
 	wf_list_for_each (pos, tmp, &client->chans) {
 		struct wf_devd_chan *chan =
 			wf_container_of(pos, struct wf_devd_chan, in_client);
-		struct wf_dev_reply reply = {
-			.magic = WF_DEV_MAGIC,
-			.version = WF_DEV_VERSION,
-			.op = WF_DEV_CLOSE,
+		struct wf_broker_reply reply = {
+			.magic = WF_BROKER_MAGIC,
+			.version = WF_BROKER_VERSION,
+			.op = WF_BROKER_CLOSE,
 			.chan = chan->id,
 			.status = -EINPROGRESS,
 		};
@@ -370,7 +370,7 @@ bool wf_devd_client_here(const struct wf_devd_client *client)
 /* One request, unless it carries descriptors: then it stays where it is, for
  * an errand. -EAGAIN: none; -EPIPE: no more of them. */
 static int take_request(struct wf_devd_client *client,
-			struct wf_dev_request *request, bool *carries)
+			struct wf_broker_request *request, bool *carries)
 {
 	struct iovec iov = { request, sizeof(*request) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -399,16 +399,16 @@ static void discard(struct wf_devd *devd, struct wf_devd_gift *gift)
 }
 
 static int answer(struct wf_devd_client *client,
-		  const struct wf_dev_request *request,
+		  const struct wf_broker_request *request,
 		  struct wf_devd_gift *gift)
 {
-	int fds[WF_DEV_FDS_MAX] = { -1, -1, -1 };
-	struct wf_dev_reply reply;
+	int fds[WF_BROKER_FDS_MAX] = { -1, -1, -1 };
+	struct wf_broker_reply reply;
 	int err = 0;
 
 	if (wf_devd_request_handle(client, request, gift, &reply, fds))
 		err = send_reply(client, &reply, fds);
-	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+	for (int i = 0; i < WF_BROKER_FDS_MAX; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
@@ -418,7 +418,7 @@ static int answer(struct wf_devd_client *client,
 static int serve_one(struct wf_devd_client *client)
 {
 	struct wf_devd_gift none = WF_DEVD_NO_GIFT;
-	struct wf_dev_request request;
+	struct wf_broker_request request;
 	bool carries;
 	int err;
 

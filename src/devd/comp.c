@@ -16,9 +16,9 @@
 
 static int check(const struct wf_devd_work *work)
 {
-	const struct wf_device_job *job = work->job;
+	const struct wf_accel_job *job = work->job;
 
-	if (job->format != WF_DEVICE_FORMAT_RAW)
+	if (job->format != WF_ACCEL_FORMAT_RAW)
 		return EOPNOTSUPP;
 	if (job->level > 9 || job->stream || job->dict_len > DICT_MAX ||
 	    job->flush > WD_COMP_FULL_FLUSH || job->flush == WD_COMP_NO_FLUSH ||
@@ -50,7 +50,7 @@ static int run(struct wf_devd_work *work, bool inflate)
 	work->consumed = job.consumed;
 	work->produced = job.produced;
 	if (job.ended || (!inflate && job.flush == WD_COMP_FINISH))
-		work->flags |= WF_DEVICE_DONE_FINAL;
+		work->flags |= WF_ACCEL_DONE_FINAL;
 	return -ret;
 }
 

@@ -193,9 +193,9 @@ static void test_each_its_own(void **state)
 	rig_init(&rig);
 	rig.config.n_devices = 0;
 	device = wf_devd_config_add(&rig.config, "pack-0", WD_IOMMU_SVA);
-	device->algs = 1u << WF_DEVICE_DEFLATE;
+	device->algs = 1u << WF_ACCEL_DEFLATE;
 	device = wf_devd_config_add(&rig.config, "unpack-0", WD_IOMMU_SVA);
-	device->algs = 1u << WF_DEVICE_INFLATE;
+	device->algs = 1u << WF_ACCEL_INFLATE;
 	rig_fork(&rig);
 	for (int i = 0; i < 4; i++) {
 		struct wd_comp_ctx ctx = { .comp_level = 1,

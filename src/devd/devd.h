@@ -29,7 +29,10 @@ struct wf_devd_device_config {
 struct wf_devd_config {
 	const char *socket; /* a path, from the root */
 	bool makes_folder;  /* the folder is the device's, and goes with it */
-	mode_t mode;	    /* of the socket; 0: 0600, 0666 with allow_uid */
+	/* Listens already at @socket, for whoever started us, and stays when
+	 * we end: file, lock and backlog are theirs. 0: none. */
+	int passed_fd;
+	mode_t mode;	       /* of the socket; 0: 0600, 0666 with allow_uid */
 	const char *allow_uid; /* besides our own: "any", "12,34", or NULL */
 	bool allow_sva;	       /* to them, too: they can hold up a worker */
 	unsigned int workers;

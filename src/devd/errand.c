@@ -33,7 +33,7 @@ struct wf_devd_errands {
 /* -- what they do ---------------------------------------------------------- */
 
 /* Exactly one descriptor is taken; the kernel drops others here. */
-static int receive(int sock, struct wf_dev_request *request, int *fd)
+static int receive(int sock, struct wf_broker_request *request, int *fd)
 {
 	union {
 		struct cmsghdr header;

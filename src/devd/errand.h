@@ -48,7 +48,7 @@ struct wf_devd_errand {
 	uint64_t limit;
 	/* What RECEIVE brings: -EPIPE if the message makes no sense. */
 	int err;
-	struct wf_dev_request request;
+	struct wf_broker_request request;
 	struct wf_devd_gift gift; /* UNMAP: its region goes */
 };
 

@@ -48,19 +48,19 @@ static bool is_memory_of(int fd, pid_t pid)
 	       is_named(fd, path);
 }
 
-struct wf_devd_gift wf_devd_gift_take(const struct wf_dev_request *request,
+struct wf_devd_gift wf_devd_gift_take(const struct wf_broker_request *request,
 				      int fd, pid_t pid, uint64_t limit)
 {
 	struct wf_devd_gift gift = WF_DEVD_NO_GIFT;
 
 	if (fd < 0)
 		return gift;
-	if (request->op == WF_DEV_OPEN && is_memory_of(fd, pid)) {
+	if (request->op == WF_BROKER_OPEN && is_memory_of(fd, pid)) {
 		gift.memory = fd;
 		return gift;
 	}
 	/* Sizes that cannot be are refused by the request itself. */
-	if (request->op == WF_DEV_ATTACH && request->size &&
+	if (request->op == WF_BROKER_ATTACH && request->size &&
 	    request->size <= limit && !(request->size % WF_DEVD_PAGE))
 		gift.status = wf_devd_region_attach(
 			&gift.region, fd, request->offset, request->size);

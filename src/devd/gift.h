@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "chan/dev_defs.h"
+#include "chan/broker_defs.h"
 
 struct wf_devd_region;
 
@@ -30,7 +30,7 @@ struct wf_devd_gift {
 
 /* Looks at @fd (-1: none came) for what @request needs, closes it unless it is
  * kept. ATTACH maps no more than @limit bytes. */
-struct wf_devd_gift wf_devd_gift_take(const struct wf_dev_request *request,
+struct wf_devd_gift wf_devd_gift_take(const struct wf_broker_request *request,
 				      int fd, pid_t pid, uint64_t limit);
 
 #endif

@@ -88,7 +88,7 @@ static int greet(void)
 	int fd = raw_connect(rig.socket);
 
 	if (fd >= 0 &&
-	    raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_HELLO })) {
+	    raw_ask(fd, (struct wf_broker_request){ .op = WF_BROKER_HELLO })) {
 		close(fd);
 		return -1;
 	}
@@ -97,15 +97,15 @@ static int greet(void)
 
 static int open_raw(int fd, const char *name, uint32_t *chan)
 {
-	struct wf_dev_request request = { .op = WF_DEV_OPEN };
-	int fds[WF_DEV_FDS_MAX] = { -1, -1, -1 };
-	struct wf_dev_reply reply;
+	struct wf_broker_request request = { .op = WF_BROKER_OPEN };
+	int fds[WF_BROKER_FDS_MAX] = { -1, -1, -1 };
+	struct wf_broker_reply reply;
 
 	strcpy(request.name, name);
 	assert_int_equal(raw_send(fd, request, NULL, 0), 0);
-	assert_true(raw_take(fd, &reply, fds, WF_DEV_FDS_MAX));
+	assert_true(raw_take(fd, &reply, fds, WF_BROKER_FDS_MAX));
 	*chan = reply.chan;
-	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+	for (int i = 0; i < WF_BROKER_FDS_MAX; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
@@ -179,12 +179,12 @@ static void test_channels(void **state)
 	assert_true(count_fds() < before + 16 * 2 + 6);
 	/* One back, one more. */
 	assert_int_equal(
-		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_CLOSE,
-						     .chan = last }),
+		raw_ask(fd, (struct wf_broker_request){ .op = WF_BROKER_CLOSE,
+							.chan = last }),
 		0);
 	assert_int_equal(
-		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_CLOSE,
-						     .chan = last }),
+		raw_ask(fd, (struct wf_broker_request){ .op = WF_BROKER_CLOSE,
+							.chan = last }),
 		-EINVAL);
 	assert_int_equal(open_raw(fd, "noiommu-0", &chan), 0);
 	assert_int_equal(open_raw(fd, "noiommu-0", &chan), -EBUSY);
@@ -204,14 +204,14 @@ static void test_descriptors(void **state)
 	for (int i = 0; i < 64; i++)
 		extra[i] = eventfd(0, EFD_CLOEXEC);
 	for (int i = 0; i < 500; i++) {
-		struct wf_dev_request request = {
-			.op = (uint16_t)(i % (WF_DEV_OPS + 2)),
+		struct wf_broker_request request = {
+			.op = (uint16_t)(i % (WF_BROKER_OPS + 2)),
 			.chan = chan,
 			.size = 4096,
 		};
-		struct wf_dev_reply reply;
+		struct wf_broker_reply reply;
 
-		if (request.op == WF_DEV_CLOSE)
+		if (request.op == WF_BROKER_CLOSE)
 			request.chan = 0;
 		assert_int_equal(
 			raw_send(fd, request, extra, (size_t)(1 + i % 64)), 0);
@@ -273,7 +273,7 @@ static void halt(void)
 static void send_lingering(int sock, uint16_t op, size_t n)
 {
 	int fds[2] = { eventfd(0, EFD_CLOEXEC), lingering_socket() };
-	struct wf_dev_request request = { .op = op };
+	struct wf_broker_request request = { .op = op };
 
 	assert_int_equal(raw_send(sock, request, &fds[1 - n], 1 + n), 0);
 	close(fds[1]);
@@ -354,8 +354,9 @@ static void test_lingering_descriptors(void **state)
 	/* With a request that wants none, with one that does, behind the one
 	 * that is taken. */
 	for (int i = 0; i < 3; i++) {
-		static const uint16_t ops[] = { WF_DEV_DEVICE, WF_DEV_ATTACH,
-						WF_DEV_OPEN };
+		static const uint16_t ops[] = { WF_BROKER_DEVICE,
+						WF_BROKER_ATTACH,
+						WF_BROKER_OPEN };
 		int sock = greet();
 
 		halt();
@@ -377,7 +378,7 @@ static void test_unread_descriptors(void **state)
 		halt();
 		sock = raw_connect(rig.socket);
 		assert_int_equal(send(sock, "half", len, 0), len);
-		send_lingering(sock, WF_DEV_HELLO, 0);
+		send_lingering(sock, WF_BROKER_HELLO, 0);
 		close(sock);
 		expect_held(threads);
 		release(threads);
@@ -388,7 +389,7 @@ static void test_unread_descriptors(void **state)
 	}
 	halt();
 	sock = raw_connect(rig.socket);
-	send_lingering(sock, WF_DEV_HELLO, 0);
+	send_lingering(sock, WF_BROKER_HELLO, 0);
 	kill(rig.pid, SIGCONT);
 	expect_threads(threads + 1);
 	for (int i = 0; i < 20; i++)
@@ -405,7 +406,7 @@ static void test_unread_descriptors(void **state)
 static bool is_answered(int sock)
 {
 	struct pollfd poll_fd = { .fd = sock, .events = POLLIN };
-	struct wf_dev_reply reply;
+	struct wf_broker_reply reply;
 
 	if (!poll(&poll_fd, 1, 0))
 		return false;
@@ -430,7 +431,7 @@ static void crowd(int refused[70])
 	for (int i = 0; i < 70; i++) {
 		refused[i] = raw_connect(rig.socket);
 		assert_true(refused[i] >= 0);
-		send_lingering(refused[i], WF_DEV_HELLO, 0);
+		send_lingering(refused[i], WF_BROKER_HELLO, 0);
 	}
 	kill(rig.pid, SIGCONT);
 	/* Each is told that it is refused. */
@@ -475,8 +476,8 @@ static void test_many_refused(void **state)
 static void test_refused_for_long(void **state)
 {
 	struct pollfd late = { .events = POLLIN };
-	struct wf_dev_request hello = { .op = WF_DEV_HELLO };
-	struct wf_dev_reply reply = { .status = -1 };
+	struct wf_broker_request hello = { .op = WF_BROKER_HELLO };
+	struct wf_broker_reply reply = { .status = -1 };
 	int refused[70];
 
 	(void)state;
@@ -500,9 +501,10 @@ static void test_refused_for_long(void **state)
  * neither another process's, nor a file that only looks like it. */
 static void test_forged_memory(void **state)
 {
-	struct wf_dev_request request = { .op = WF_DEV_OPEN, .name = "sva-0" };
+	struct wf_broker_request request = { .op = WF_BROKER_OPEN,
+					     .name = "sva-0" };
 	int before = count_fds(), sock = greet();
-	struct wf_dev_reply reply;
+	struct wf_broker_reply reply;
 	char other[64];
 	int fd;
 
@@ -549,10 +551,10 @@ static int make_file(int seals, off_t size)
 
 static int attach(int sock, int fd, uint64_t offset, uint64_t size)
 {
-	struct wf_dev_request request = { .op = WF_DEV_ATTACH,
-					  .offset = offset,
-					  .size = size };
-	struct wf_dev_reply reply;
+	struct wf_broker_request request = { .op = WF_BROKER_ATTACH,
+					     .offset = offset,
+					     .size = size };
+	struct wf_broker_reply reply;
 	int status;
 
 	assert_int_equal(open_raw(sock, "share-0", &request.chan), 0);
@@ -560,8 +562,9 @@ static int attach(int sock, int fd, uint64_t offset, uint64_t size)
 	assert_true(raw_take(sock, &reply, NULL, 0));
 	status = reply.status;
 	assert_int_equal(
-		raw_ask(sock, (struct wf_dev_request){ .op = WF_DEV_CLOSE,
-						       .chan = request.chan }),
+		raw_ask(sock,
+			(struct wf_broker_request){ .op = WF_BROKER_CLOSE,
+						    .chan = request.chan }),
 		0);
 	return status;
 }
@@ -625,9 +628,9 @@ static void test_attach_lies(void **state)
 
 static int share(int sock, uint32_t chan, uint32_t target)
 {
-	return raw_ask(sock, (struct wf_dev_request){ .op = WF_DEV_SHARE,
-						      .chan = chan,
-						      .target = target });
+	return raw_ask(sock, (struct wf_broker_request){ .op = WF_BROKER_SHARE,
+							 .chan = chan,
+							 .target = target });
 }
 
 /* What the library would not ask for. */
@@ -646,9 +649,10 @@ static void test_share_lies(void **state)
 		assert_int_equal(open_raw(other, "share-0", &foreign), 0);
 	assert_int_equal(share(sock, a, b), -EINVAL); /* has none */
 	assert_int_equal(
-		raw_ask(sock, (struct wf_dev_request){ .op = WF_DEV_RESERVE,
-						       .chan = a,
-						       .size = 4096 }),
+		raw_ask(sock,
+			(struct wf_broker_request){ .op = WF_BROKER_RESERVE,
+						    .chan = a,
+						    .size = 4096 }),
 		0);
 	assert_int_equal(share(sock, a, a), -EINVAL);
 	assert_int_equal(share(sock, a, phys), -EINVAL);
@@ -662,8 +666,8 @@ static void test_share_lies(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(
 			raw_ask(sock,
-				(struct wf_dev_request){ .op = WF_DEV_START,
-							 .chan = a }),
+				(struct wf_broker_request){
+					.op = WF_BROKER_START, .chan = a }),
 			i ? -EINVAL : 0);
 	close(sock);
 	close(other);
@@ -672,7 +676,7 @@ static void test_share_lies(void **state)
 /* What is mapped by the device loses its pages while jobs run on it. */
 static void test_holes(void **state)
 {
-	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32, .src_len = 1u << 20 };
+	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32, .src_len = 1u << 20 };
 	struct wf_drv_device device;
 	struct wf_drv_result result;
 
@@ -691,18 +695,18 @@ static void test_holes(void **state)
 
 /* A device that says what cannot be is not believed either: the test writes
  * into its own copy of the completions. */
-static void forge(struct wf_drv_device *device, struct wf_device_done done)
+static void forge(struct wf_drv_device *device, struct wf_accel_done done)
 {
-	struct wf_device_job *jobs = device->dus;
-	struct wf_device_done *ring = (void *)(jobs + device->mmio->depth);
-	struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+	struct wf_accel_job *jobs = device->dus;
+	struct wf_accel_done *ring = (void *)(jobs + device->mmio->depth);
+	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
 				  .src_len = 10,
 				  .dst_len = 20 };
 	struct wf_drv_result result;
 
 	/* Not rung: the device knows nothing of it. */
 	assert_int_equal(wf_drv_device_submit(device, &job, true), 0);
-	done.word = device->slots[0].id | WF_DEVICE_PHASE;
+	done.word = device->slots[0].id | WF_ACCEL_PHASE;
 	ring[0] = done;
 	assert_int_equal(wf_drv_device_poll(device, &result, 1), 1);
 	assert_int_equal(result.status, -EPROTO);
@@ -716,10 +720,10 @@ static void test_lying_completion(void **state)
 
 	(void)state;
 	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
-	forge(&device, (struct wf_device_done){ .consumed = 11 });
+	forge(&device, (struct wf_accel_done){ .consumed = 11 });
 	wf_drv_device_close(&device);
 	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
-	forge(&device, (struct wf_device_done){ .produced = 21 });
+	forge(&device, (struct wf_accel_done){ .produced = 21 });
 	wf_drv_device_close(&device);
 }
 

@@ -101,7 +101,7 @@ static int run_reserved(struct wf_devd_chan *chan,
 			const struct wf_devd_alg *alg,
 			struct wf_devd_work *work)
 {
-	const struct wf_device_job *job = work->job;
+	const struct wf_accel_job *job = work->job;
 	/* Pairs with the release in request.c: the region is all there. */
 	struct wf_devd_region *region =
 		atomic_load_explicit(&chan->region, memory_order_acquire);
@@ -177,7 +177,7 @@ void wf_devd_scratch_trim(struct wf_devd_scratch *scratch)
 	*scratch = (struct wf_devd_scratch){ 0 };
 }
 
-static void count_copied(struct wf_device_done *done, size_t len)
+static void count_copied(struct wf_accel_done *done, size_t len)
 {
 	done->copied = len > UINT32_MAX - done->copied ?
 			       UINT32_MAX :
@@ -215,9 +215,9 @@ static int deliver(struct wf_devd_chan *chan, uint8_t *local, uint64_t remote,
 static int run_pieces(struct wf_devd_chan *chan,
 		      struct wf_devd_scratch *scratch,
 		      const struct wf_devd_alg *alg, struct wf_devd_work *work,
-		      struct wf_device_done *done)
+		      struct wf_accel_done *done)
 {
-	const struct wf_device_job *job = work->job;
+	const struct wf_accel_job *job = work->job;
 	size_t at = 0, part;
 	int status;
 
@@ -253,9 +253,9 @@ static int run_pieces(struct wf_devd_chan *chan,
 
 static int run_whole(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 		     const struct wf_devd_alg *alg, struct wf_devd_work *work,
-		     struct wf_device_done *done)
+		     struct wf_accel_done *done)
 {
-	const struct wf_device_job *job = work->job;
+	const struct wf_accel_job *job = work->job;
 	size_t in = (size_t)job->dict_len + job->src_len;
 	int status;
 
@@ -285,7 +285,7 @@ static int run_whole(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 
 static int run_sva(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 		   const struct wf_devd_alg *alg, struct wf_devd_work *work,
-		   struct wf_device_done *done)
+		   struct wf_accel_done *done)
 {
 	if (!is_here(chan))
 		return ESRCH;
@@ -297,19 +297,17 @@ static int run_sva(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 /* -- the descriptor -------------------------------------------------------- */
 
 static int check(const struct wf_devd_chan *chan,
-		 const struct wf_device_job *job,
-		 const struct wf_devd_alg **alg)
+		 const struct wf_accel_job *job, const struct wf_devd_alg **alg)
 {
 	if (job->flags || job->spare || job->spare2)
 		return EINVAL;
-	if (job->alg >= WF_DEVICE_ALGS || !(chan->algs >> job->alg & 1))
+	if (job->alg >= WF_ACCEL_ALGS || !(chan->algs >> job->alg & 1))
 		return EOPNOTSUPP;
 	*alg = wf_devd_alg_get(job->alg);
 	if (!*alg)
 		return EOPNOTSUPP;
-	if (job->src_len > WF_DEVICE_LEN_MAX ||
-	    job->dst_len > WF_DEVICE_LEN_MAX ||
-	    job->dict_len > WF_DEVICE_LEN_MAX)
+	if (job->src_len > WF_ACCEL_LEN_MAX ||
+	    job->dst_len > WF_ACCEL_LEN_MAX || job->dict_len > WF_ACCEL_LEN_MAX)
 		return EMSGSIZE;
 	if (!((*alg)->flags & WF_DEVD_ALG_IN) && (job->src || job->src_len))
 		return EINVAL;
@@ -324,8 +322,8 @@ static int check(const struct wf_devd_chan *chan,
 
 uint64_t wf_devd_job_run(struct wf_devd_chan *chan,
 			 struct wf_devd_scratch *scratch,
-			 const struct wf_device_job *job,
-			 struct wf_device_done *done)
+			 const struct wf_accel_job *job,
+			 struct wf_accel_done *done)
 {
 	struct wf_devd_work work = {
 		.job = job,
@@ -335,7 +333,7 @@ uint64_t wf_devd_job_run(struct wf_devd_chan *chan,
 	const struct wf_devd_alg *alg = NULL;
 	int status;
 
-	*done = (struct wf_device_done){ .word = job->id & ~WF_DEVICE_PHASE };
+	*done = (struct wf_accel_done){ .word = job->id & ~WF_ACCEL_PHASE };
 	status = check(chan, job, &alg);
 	if (!status) {
 		if (!(alg->flags & (WF_DEVD_ALG_IN | WF_DEVD_ALG_OUT)))

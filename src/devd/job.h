@@ -18,8 +18,8 @@ void wf_devd_scratch_trim(struct wf_devd_scratch *scratch);
  * that went through our hands, for fairness. */
 uint64_t wf_devd_job_run(struct wf_devd_chan *chan,
 			 struct wf_devd_scratch *scratch,
-			 const struct wf_device_job *job,
-			 struct wf_device_done *done);
+			 const struct wf_accel_job *job,
+			 struct wf_accel_done *done);
 
 /* Memory of a client may vanish under a job (a hole punched into a file, no
  * huge page left): SIGBUS, which becomes an error of that job. Once per

@@ -161,10 +161,28 @@ static int bind_to(const struct wf_devd *devd)
 	return err;
 }
 
+/* Our own descriptor of a socket that was passed. Its listen() decides which
+ * user clients see: they connect to root's socket although we are not root. */
+static int take_passed(struct wf_devd *devd)
+{
+	int flags;
+
+	devd->listen_fd = fcntl(devd->config.passed_fd, F_DUPFD_CLOEXEC, 3);
+	if (devd->listen_fd < 0)
+		return -errno;
+	flags = fcntl(devd->listen_fd, F_GETFL);
+	if (flags >= 0 && !fcntl(devd->listen_fd, F_SETFL, flags | O_NONBLOCK))
+		return 0;
+	close(devd->listen_fd);
+	return -EBADF;
+}
+
 int wf_devd_listen_open(struct wf_devd *devd)
 {
 	int err;
 
+	if (devd->config.passed_fd)
+		return take_passed(devd);
 	if (strlen(devd->config.socket) >= WF_CHAN_PLACE_SIZE)
 		return -ENAMETOOLONG;
 	err = claim(devd);
@@ -199,6 +217,11 @@ void wf_devd_listen_close(struct wf_devd *devd)
 	};
 	struct wf_devd_errand *sent;
 
+	/* Those who wait are for the next one to serve. */
+	if (devd->config.passed_fd) {
+		close(devd->listen_fd);
+		return;
+	}
 	unlink(devd->config.socket);
 	unclaim(devd);
 	/* Those who were not let in may have sent descriptors already. */

@@ -353,10 +353,10 @@ static void test_vanishing_memory(void **state)
 	struct wf_devd_region region = { .dma = 1 << 20, .size = 8192 };
 	struct wf_devd_scratch scratch = { 0 };
 	struct wf_devd_chan chan = { .algs = ~0u };
-	struct wf_device_job job = { .alg = WF_DEVICE_CRC32,
-				     .src = 1 << 20,
-				     .src_len = 8192 };
-	struct wf_device_done done;
+	struct wf_accel_job job = { .alg = WF_ACCEL_CRC32,
+				    .src = 1 << 20,
+				    .src_len = 8192 };
+	struct wf_accel_done done;
 	int fd = memfd_create("vanishes", MFD_CLOEXEC);
 
 	(void)state;
@@ -376,17 +376,17 @@ static void test_vanishing_memory(void **state)
 		assert_int_equal(done.consumed, 0);
 	}
 	/* A bug: one that had allocated something lost it. */
-	job.alg = WF_DEVICE_DEFLATE;
-	job.format = WF_DEVICE_FORMAT_RAW;
+	job.alg = WF_ACCEL_DEFLATE;
+	job.format = WF_ACCEL_FORMAT_RAW;
 	job.flush = WD_COMP_FINISH;
 	job.level = 1;
 	job.dst = 1 << 20;
 	job.dst_len = 4096;
 	wf_devd_job_run(&chan, &scratch, &job, &done);
 	assert_int_equal(done.status, EFAULT);
-	job = (struct wf_device_job){ .alg = WF_DEVICE_CRC32,
-				      .src = 1 << 20,
-				      .src_len = 4096 };
+	job = (struct wf_accel_job){ .alg = WF_ACCEL_CRC32,
+				     .src = 1 << 20,
+				     .src_len = 4096 };
 	wf_devd_job_run(&chan, &scratch, &job, &done);
 	assert_int_equal(done.status, 0);
 	wf_devd_scratch_fini(&scratch);
@@ -409,11 +409,11 @@ static void test_client_is_gone(void **state)
 	struct wf_devd_chan chan = { .algs = ~0u,
 				     .sva = true,
 				     .client = &client };
-	struct wf_device_job job = { .alg = WF_DEVICE_CRC32,
-				     .src = (uintptr_t)rig_names,
-				     .src_len = 8 };
+	struct wf_accel_job job = { .alg = WF_ACCEL_CRC32,
+				    .src = (uintptr_t)rig_names,
+				    .src_len = 8 };
 	struct wf_devd_scratch scratch = { 0 };
-	struct wf_device_done done;
+	struct wf_accel_done done;
 	char path[32];
 
 	(void)state;

@@ -56,7 +56,7 @@ static void open_device(struct wf_drv_device *device, const char *name,
  * credit that made room did not wake it. */
 static void test_late_reader(void **state)
 {
-	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 	struct wf_drv_device device;
 	uint32_t depth;
 
@@ -89,8 +89,11 @@ static void test_never_reads(void **state)
 	(void)state;
 	open_device(&other, "share-0", 1u << 17);
 	assert_int_equal(
-		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_HELLO }), 0);
-	while (!raw_send(fd, (struct wf_dev_request){ .op = WF_DEV_DEVICE },
+		raw_ask(fd,
+			(struct wf_broker_request){ .op = WF_BROKER_HELLO }),
+		0);
+	while (!raw_send(fd,
+			 (struct wf_broker_request){ .op = WF_BROKER_DEVICE },
 			 NULL, 0)) {
 		assert_true(++sent < 100000);
 		if (sent % 100 == 0)
@@ -111,7 +114,7 @@ static void test_never_takes_results(void **state)
 	(void)state;
 	open_device(&other, "share-0", 1u << 17);
 	for (int i = 0; i < 3; i++) {
-		struct wf_drv_job job = { .alg = WF_DEVICE_CRC32,
+		struct wf_drv_job job = { .alg = WF_ACCEL_CRC32,
 					  .src_len = 4096 };
 
 		assert_int_equal(rig_open(&stalled[i], rig_names[i], 1u << 17),
@@ -143,7 +146,7 @@ static void test_never_takes_results(void **state)
  * another, which came last. */
 static int done_before(void)
 {
-	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32, .src_len = 4 << 20 };
+	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32, .src_len = 4 << 20 };
 	void *memory = calloc(1, job.src_len);
 	struct wf_drv_device greedy, modest;
 	struct wf_drv_result result;
@@ -191,7 +194,7 @@ static void halt(void)
 static void stopped_with_jobs(const char *name, bool sleeping)
 {
 	static uint8_t src[1 << 20], dst[1 << 20];
-	struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
 				  .src = src,
 				  .dst = dst,
 				  .src_len = sizeof(src),
@@ -242,7 +245,7 @@ static void test_stopped_inside(void **state)
 {
 	enum { BYTES = 32 << 20 };
 	uint8_t *src = calloc(1, BYTES), *dst = calloc(1, BYTES);
-	struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
 				  .src = src,
 				  .dst = dst,
 				  .src_len = BYTES,
@@ -348,7 +351,7 @@ static void test_stopped_with_memory(void **state)
 	static const struct wd_3rd_memory allocator = { .alloc_mem = lend,
 							.free_mem = take_back,
 							.get_fd = lent };
-	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
 	struct wf_drv_device device, other;
 
@@ -431,7 +434,7 @@ static pid_t find_worker(void)
  * the device says that it is there. */
 static void test_slow_job(void **state)
 {
-	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 	struct wf_drv_device device, other;
 	struct hold hold = { .tid = find_worker() };
 	uint64_t start = wf_base_clock_ns();
@@ -513,7 +516,7 @@ static void test_stopped_neighbour(void **state)
  * what is not is -ENODEV. */
 static void test_stopped_anywhere(void **state)
 {
-	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 	unsigned int seed = 5;
 	pid_t teaser = fork();
 

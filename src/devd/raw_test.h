@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "chan/dev_defs.h"
+#include "chan/broker_defs.h"
 
 /* A connection, or -1. */
 static inline int raw_connect(const char *path)
@@ -28,7 +28,7 @@ static inline int raw_connect(const char *path)
 }
 
 /* One request with @n descriptors. */
-static inline int raw_send(int sock, struct wf_dev_request request,
+static inline int raw_send(int sock, struct wf_broker_request request,
 			   const int *fds, size_t n)
 {
 	union {
@@ -39,8 +39,8 @@ static inline int raw_send(int sock, struct wf_dev_request request,
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *cmsg;
 
-	request.magic = WF_DEV_MAGIC;
-	request.version = WF_DEV_VERSION;
+	request.magic = WF_BROKER_MAGIC;
+	request.version = WF_BROKER_VERSION;
 	if (n) {
 		msg.msg_control = control.room;
 		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
@@ -54,12 +54,12 @@ static inline int raw_send(int sock, struct wf_dev_request request,
 }
 
 /* The reply, and up to @n descriptors. False: the device hung up. */
-static inline bool raw_take(int sock, struct wf_dev_reply *reply, int *fds,
+static inline bool raw_take(int sock, struct wf_broker_reply *reply, int *fds,
 			    size_t n)
 {
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(WF_DEV_FDS_MAX * sizeof(int))];
+		char room[CMSG_SPACE(WF_BROKER_FDS_MAX * sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { reply, sizeof(*reply) };
 	struct msghdr msg = {
@@ -79,9 +79,9 @@ static inline bool raw_take(int sock, struct wf_dev_reply *reply, int *fds,
 }
 
 /* Its status, 1 if the device hung up. */
-static inline int raw_ask(int sock, struct wf_dev_request request)
+static inline int raw_ask(int sock, struct wf_broker_request request)
 {
-	struct wf_dev_reply reply;
+	struct wf_broker_reply reply;
 
 	if (raw_send(sock, request, NULL, 0) ||
 	    !raw_take(sock, &reply, NULL, 0))

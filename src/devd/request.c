@@ -11,12 +11,12 @@
 #include "devd/worker.h"
 
 struct answer {
-	struct wf_dev_reply *reply;
+	struct wf_broker_reply *reply;
 	int *fds;
 };
 
 typedef int (*handler)(struct wf_devd_client *client,
-		       const struct wf_dev_request *request,
+		       const struct wf_broker_request *request,
 		       struct wf_devd_gift *gift, struct answer *answer);
 
 static struct wf_devd_chan *find_chan(struct wf_devd_client *client,
@@ -37,7 +37,7 @@ static struct wf_devd_chan *find_chan(struct wf_devd_client *client,
 /* -- hello, device --------------------------------------------------------- */
 
 static int do_hello(struct wf_devd_client *client,
-		    const struct wf_dev_request *request,
+		    const struct wf_broker_request *request,
 		    struct wf_devd_gift *gift, struct answer *answer)
 {
 	(void)request;
@@ -48,7 +48,7 @@ static int do_hello(struct wf_devd_client *client,
 }
 
 static int do_device(struct wf_devd_client *client,
-		     const struct wf_dev_request *request,
+		     const struct wf_broker_request *request,
 		     struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd *devd = client->devd;
@@ -93,7 +93,7 @@ static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 		return -EBUSY;
 	if (client->n_chans >= devd->config.client_channels ||
 	    !wf_devd_user_may_open(devd, client->user)) {
-		wf_info("process %d has %u channels, its user %u: no more",
+		wf_info("process %d has %u channels, its user %u: the limit is reached",
 			(int)client->pid, client->n_chans, client->user->chans);
 		return -EBUSY;
 	}
@@ -101,13 +101,13 @@ static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 	    !may_reach(client, gift))
 		return -EPERM;
 	err = wf_devd_chan_make(client, device, &chan,
-				&answer->fds[WF_DEV_FD_REGIONS]);
+				&answer->fds[WF_BROKER_FD_REGIONS]);
 	if (err)
 		return err;
-	answer->fds[WF_DEV_FD_KICK] = dup(chan->kick_fd);
-	answer->fds[WF_DEV_FD_EVENT] = dup(chan->event_fd);
-	if (answer->fds[WF_DEV_FD_KICK] < 0 ||
-	    answer->fds[WF_DEV_FD_EVENT] < 0) {
+	answer->fds[WF_BROKER_FD_KICK] = dup(chan->kick_fd);
+	answer->fds[WF_BROKER_FD_EVENT] = dup(chan->event_fd);
+	if (answer->fds[WF_BROKER_FD_KICK] < 0 ||
+	    answer->fds[WF_BROKER_FD_EVENT] < 0) {
 		err = -errno;
 		wf_devd_chan_free(chan);
 		return err;
@@ -122,7 +122,7 @@ static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 }
 
 static int do_open(struct wf_devd_client *client,
-		   const struct wf_dev_request *request,
+		   const struct wf_broker_request *request,
 		   struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd_device *device =
@@ -138,7 +138,7 @@ static int do_open(struct wf_devd_client *client,
 }
 
 static int do_start(struct wf_devd_client *client,
-		    const struct wf_dev_request *request,
+		    const struct wf_broker_request *request,
 		    struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd_chan *chan = find_chan(client, request->chan);
@@ -220,7 +220,7 @@ static int place(struct wf_devd_chan *chan, struct wf_devd_region *region,
 }
 
 static int do_reserve(struct wf_devd_client *client,
-		      const struct wf_dev_request *request,
+		      const struct wf_broker_request *request,
 		      struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd_chan *chan = find_chan(client, request->chan);
@@ -236,7 +236,7 @@ static int do_reserve(struct wf_devd_client *client,
 }
 
 static int do_attach(struct wf_devd_client *client,
-		     const struct wf_dev_request *request,
+		     const struct wf_broker_request *request,
 		     struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd_chan *chan = find_chan(client, request->chan);
@@ -253,7 +253,7 @@ static int do_attach(struct wf_devd_client *client,
 }
 
 static int do_share(struct wf_devd_client *client,
-		    const struct wf_dev_request *request,
+		    const struct wf_broker_request *request,
 		    struct wf_devd_gift *gift, struct answer *answer)
 {
 	struct wf_devd_chan *chan = find_chan(client, request->chan);
@@ -277,33 +277,33 @@ static int do_share(struct wf_devd_client *client,
 
 /* -- which one ------------------------------------------------------------- */
 
-static const handler handlers[WF_DEV_OPS] = {
-	[WF_DEV_HELLO] = do_hello,     [WF_DEV_DEVICE] = do_device,
-	[WF_DEV_OPEN] = do_open,       [WF_DEV_START] = do_start,
-	[WF_DEV_RESERVE] = do_reserve, [WF_DEV_ATTACH] = do_attach,
-	[WF_DEV_SHARE] = do_share,
+static const handler handlers[WF_BROKER_OPS] = {
+	[WF_BROKER_HELLO] = do_hello,	  [WF_BROKER_DEVICE] = do_device,
+	[WF_BROKER_OPEN] = do_open,	  [WF_BROKER_START] = do_start,
+	[WF_BROKER_RESERVE] = do_reserve, [WF_BROKER_ATTACH] = do_attach,
+	[WF_BROKER_SHARE] = do_share,
 };
 
 bool wf_devd_request_handle(struct wf_devd_client *client,
-			    const struct wf_dev_request *request,
+			    const struct wf_broker_request *request,
 			    struct wf_devd_gift *gift,
-			    struct wf_dev_reply *reply, int *fds)
+			    struct wf_broker_reply *reply, int *fds)
 {
 	struct answer answer = { reply, fds };
 	struct wf_devd_chan *chan;
 
-	*reply = (struct wf_dev_reply){
-		.magic = WF_DEV_MAGIC,
-		.version = WF_DEV_VERSION,
+	*reply = (struct wf_broker_reply){
+		.magic = WF_BROKER_MAGIC,
+		.version = WF_BROKER_VERSION,
 		.op = request->op,
 	};
-	if (request->magic != WF_DEV_MAGIC ||
-	    request->version != WF_DEV_VERSION ||
-	    (!client->greeted && request->op != WF_DEV_HELLO)) {
+	if (request->magic != WF_BROKER_MAGIC ||
+	    request->version != WF_BROKER_VERSION ||
+	    (!client->greeted && request->op != WF_BROKER_HELLO)) {
 		reply->status = -EPROTO;
 		return true;
 	}
-	if (request->op == WF_DEV_CLOSE) {
+	if (request->op == WF_BROKER_CLOSE) {
 		chan = find_chan(client, request->chan);
 		if (chan) {
 			chan->answer = true;
@@ -313,7 +313,7 @@ bool wf_devd_request_handle(struct wf_devd_client *client,
 		reply->status = -EINVAL;
 		return true;
 	}
-	if (request->op >= WF_DEV_OPS || !handlers[request->op]) {
+	if (request->op >= WF_BROKER_OPS || !handlers[request->op]) {
 		reply->status = -EOPNOTSUPP;
 		return true;
 	}

@@ -204,8 +204,7 @@ static inline struct wf_drv_result rig_run(struct wf_drv_device *device,
 
 static inline void rig_nop(struct wf_drv_device *device)
 {
-	const struct wf_drv_job job = { .alg = WF_DEVICE_NOP,
-					.cookie = device };
+	const struct wf_drv_job job = { .alg = WF_ACCEL_NOP, .cookie = device };
 	struct wf_drv_result result = rig_run(device, &job);
 
 	assert_int_equal(result.status, 0);
@@ -214,9 +213,9 @@ static inline void rig_nop(struct wf_drv_device *device)
 
 /* A descriptor as it is, past the driver's checks. */
 static inline struct wf_drv_result rig_raw(struct wf_drv_device *device,
-					   const struct wf_device_job *raw)
+					   const struct wf_accel_job *raw)
 {
-	_Alignas(64) struct wf_device_job staged = *raw;
+	_Alignas(64) struct wf_accel_job staged = *raw;
 	struct wf_drv_slot *slot;
 
 	staged.id = wf_queue_ids_get(&device->ids);
@@ -258,7 +257,7 @@ static inline void rig_fill(void *data, size_t len, uint32_t seed)
 static inline void rig_check_crc(struct wf_drv_device *device, void *memory,
 				 uint32_t len)
 {
-	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32,
+	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32,
 				  .src = memory,
 				  .src_len = len };
 	uint64_t bounced = device->bounced;

@@ -34,7 +34,7 @@ static void copy_jobs(struct wf_drv_device *device, uint8_t *src, uint8_t *dst,
 		      uint32_t len, bool reserved)
 {
 	uint64_t bounced = device->bounced;
-	struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
 				  .src = src,
 				  .dst = dst,
 				  .src_len = len,
@@ -57,7 +57,7 @@ static void copy_jobs(struct wf_drv_device *device, uint8_t *src, uint8_t *dst,
 
 static void crc_jobs(struct wf_drv_device *device, uint8_t *src, uint32_t len)
 {
-	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32,
+	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32,
 				  .src = src,
 				  .src_len = len };
 	struct wf_drv_result result;
@@ -82,7 +82,7 @@ static void crc_jobs(struct wf_drv_device *device, uint8_t *src, uint32_t len)
 static void deep_jobs(struct wf_drv_device *device, uint8_t *src)
 {
 	uint32_t depth = device->mmio->depth, sent = 0, got = 0;
-	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32, .src = src };
+	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32, .src = src };
 	struct wf_drv_result results[16];
 	uint8_t *seen = calloc(10 * depth, 1);
 
@@ -141,7 +141,7 @@ static void addresses(struct wf_drv_device *device, int type)
 		    dma - 100 + POOL - 1);
 }
 
-static void refuse(struct wf_drv_device *device, struct wf_device_job raw,
+static void refuse(struct wf_drv_device *device, struct wf_accel_job raw,
 		   int status)
 {
 	struct wf_drv_result result = rig_raw(device, &raw);
@@ -154,12 +154,12 @@ static void refuse(struct wf_drv_device *device, struct wf_device_job raw,
 /* What every scenario refuses, whatever the memory. */
 static void malformed(struct wf_drv_device *device, uint64_t good)
 {
-	const struct wf_device_job copy = { .alg = WF_DEVICE_COPY,
-					    .src = good,
-					    .dst = good + 4096,
-					    .src_len = 64,
-					    .dst_len = 64 };
-	struct wf_device_job job;
+	const struct wf_accel_job copy = { .alg = WF_ACCEL_COPY,
+					   .src = good,
+					   .dst = good + 4096,
+					   .src_len = 64,
+					   .dst_len = 64 };
+	struct wf_accel_job job;
 
 #define TRY(field, value, status)                                              \
 	do {                                                                   \
@@ -168,9 +168,9 @@ static void malformed(struct wf_drv_device *device, uint64_t good)
 		refuse(device, job, status);                                   \
 	} while (0)
 	TRY(alg, 200, EOPNOTSUPP);
-	TRY(alg, WF_DEVICE_ALGS, EOPNOTSUPP);
-	TRY(alg, WF_DEVICE_NOP, EINVAL);   /* takes no memory */
-	TRY(alg, WF_DEVICE_CRC32, EINVAL); /* writes none */
+	TRY(alg, WF_ACCEL_ALGS, EOPNOTSUPP);
+	TRY(alg, WF_ACCEL_NOP, EINVAL);	  /* takes no memory */
+	TRY(alg, WF_ACCEL_CRC32, EINVAL); /* writes none */
 	TRY(flags, 1, EINVAL);
 	TRY(spare, 1, EINVAL);
 	TRY(spare2, 1ull << 63, EINVAL);
@@ -180,7 +180,7 @@ static void malformed(struct wf_drv_device *device, uint64_t good)
 	TRY(dict_len, 8, EINVAL);
 	TRY(stream, 1, EINVAL);
 	TRY(src_len, UINT32_MAX, EMSGSIZE);
-	TRY(dst_len, WF_DEVICE_LEN_MAX + 1, EMSGSIZE);
+	TRY(dst_len, WF_ACCEL_LEN_MAX + 1, EMSGSIZE);
 	TRY(dst_len, 63, ENOSPC);
 	TRY(src_len, 65, ENOSPC);
 #undef TRY
@@ -205,21 +205,21 @@ static void out_of_bounds(struct wf_drv_device *device, int type)
 		{ UINT64_MAX - 10, 64 },
 		{ (uintptr_t)device->ch.ss_va, 64 }, /* the virtual one */
 		{ (uintptr_t)local, 64 },
-		{ start, WF_DEVICE_LEN_MAX },
+		{ start, WF_ACCEL_LEN_MAX },
 	};
 
 	assert_int_not_equal(type, WD_IOMMU_SVA);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct wf_device_job job = { .alg = WF_DEVICE_CRC32,
-					     .src = bad[i].addr,
-					     .src_len = bad[i].len };
+		struct wf_accel_job job = { .alg = WF_ACCEL_CRC32,
+					    .src = bad[i].addr,
+					    .src_len = bad[i].len };
 
 		refuse(device, job, EFAULT);
-		job = (struct wf_device_job){ .alg = WF_DEVICE_COPY,
-					      .src = start,
-					      .src_len = 1,
-					      .dst = bad[i].addr,
-					      .dst_len = bad[i].len };
+		job = (struct wf_accel_job){ .alg = WF_ACCEL_COPY,
+					     .src = start,
+					     .src_len = 1,
+					     .dst = bad[i].addr,
+					     .dst_len = bad[i].len };
 		refuse(device, job, EFAULT);
 	}
 }
@@ -231,7 +231,7 @@ static void faults(struct wf_drv_device *device)
 	uint8_t *map = mmap(NULL, 3 * (size_t)page, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t at = (uintptr_t)map;
-	struct wf_device_job job = { .alg = WF_DEVICE_CRC32 };
+	struct wf_accel_job job = { .alg = WF_ACCEL_CRC32 };
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	munmap(map + page, (size_t)page);
@@ -248,11 +248,11 @@ static void faults(struct wf_drv_device *device)
 	refuse(device, job, EFAULT);
 	job.src = at + 2 * (uint64_t)page; /* may be read */
 	assert_int_equal(rig_raw(device, &job).status, 0);
-	job = (struct wf_device_job){ .alg = WF_DEVICE_COPY,
-				      .src = at,
-				      .src_len = 64,
-				      .dst = at + 2 * (uint64_t)page,
-				      .dst_len = 64 };
+	job = (struct wf_accel_job){ .alg = WF_ACCEL_COPY,
+				     .src = at,
+				     .src_len = 64,
+				     .dst = at + 2 * (uint64_t)page,
+				     .dst_len = 64 };
 	refuse(device, job, EFAULT); /* but not written: a file */
 	job.dst = at + (uint64_t)page;
 	refuse(device, job, EFAULT);
@@ -366,7 +366,7 @@ static void test_limits(void **state)
 	assert_int_equal(rig_open(&devices[2], "share-0", 0), 0);
 	assert_int_equal(rig_open(&devices[3], "share-0", 0), 0);
 	assert_int_equal(rig_open(&last, "share-0", 0), -EBUSY);
-	refuse(&devices[2], (struct wf_device_job){ .alg = WF_DEVICE_CRC32 },
+	refuse(&devices[2], (struct wf_accel_job){ .alg = WF_ACCEL_CRC32 },
 	       EOPNOTSUPP);
 	/* Given back at once: a release is over when it returns. */
 	for (int i = 0; i < 20; i++) {
@@ -382,7 +382,7 @@ static void test_limits(void **state)
 
 static void test_stop_cancels(void **state)
 {
-	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32, .src_len = 1u << 20 };
+	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32, .src_len = 1u << 20 };
 	struct wf_drv_result result;
 	struct wf_drv_device device;
 	unsigned int sent = 0, good = 0, cancelled = 0;
@@ -417,7 +417,7 @@ static void stop_means_stop(const char *name)
 {
 	enum { BYTES = 8 << 20 };
 	uint8_t *foreign = calloc(2, BYTES), *src = foreign;
-	struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
 				  .src_len = BYTES / 2,
 				  .dst_len = BYTES / 2 };
 	struct wf_drv_device device;

@@ -88,8 +88,8 @@ static bool is_sane(const struct wf_devd_config *config)
 	return config->socket && config->socket[0] == '/' &&
 	       config->n_devices && config->n_devices <= WF_DEVD_DEVICES_MAX &&
 	       config->workers && config->workers <= WF_DEVD_WORKERS_MAX &&
-	       config->depth >= WF_DEVICE_DEPTH_MIN &&
-	       config->depth <= WF_DEVICE_DEPTH_MAX &&
+	       config->depth >= WF_ACCEL_DEPTH_MIN &&
+	       config->depth <= WF_ACCEL_DEPTH_MAX &&
 	       !(config->depth & (config->depth - 1)) &&
 	       config->arena / WF_DEVD_PAGE <= UINT32_MAX / 2;
 }

@@ -14,13 +14,13 @@
 #include <sys/types.h>
 
 #include "base/list.h"
-#include "chan/dev_defs.h"
+#include "chan/broker_defs.h"
 #include "devd/devd.h"
 #include "devd/gift.h"
 #include "devd/region.h"
 #include "devd/stats.h"
 #include "devd/user.h"
-#include "drv/device_defs.h"
+#include "drv/accel_defs.h"
 #include "queue/cq.h"
 #include "queue/sub.h"
 
@@ -88,7 +88,7 @@ struct wf_devd_chan {
 	struct wf_devd_region *_Atomic region;
 	void *base; /* both regions, mapped */
 	size_t bytes;
-	struct wf_device_mmio *mmio;
+	struct wf_accel_mmio *mmio;
 	struct wf_queue_work work;
 	struct wf_queue_cqw cqw;
 	int kick_fd;  /* the client writes, we only watch */
@@ -137,7 +137,7 @@ void wf_devd_chan_put_region(struct wf_devd *devd,
 void wf_devd_chan_free(struct wf_devd_chan *chan);
 void wf_devd_chan_record(const struct wf_devd *devd,
 			 const struct wf_devd_device *device,
-			 struct wf_dev_record *record);
+			 struct wf_broker_record *record);
 
 /* -- client.c: one request at a time --------------------------------------- */
 
@@ -161,12 +161,12 @@ bool wf_devd_client_here(const struct wf_devd_client *client);
 
 /* -- request.c ------------------------------------------------------------- */
 
-/* Fills in the reply and up to WF_DEV_FDS_MAX descriptors to send and close.
+/* Fills in the reply and up to WF_BROKER_FDS_MAX descriptors to send and close.
  * Takes out of @gift what is kept. False: the reply comes later (CLOSE). */
 bool wf_devd_request_handle(struct wf_devd_client *client,
-			    const struct wf_dev_request *request,
+			    const struct wf_broker_request *request,
 			    struct wf_devd_gift *gift,
-			    struct wf_dev_reply *reply, int *fds);
+			    struct wf_broker_reply *reply, int *fds);
 /* Takes a channel from its worker, or at once if it has none. */
 void wf_devd_request_close(struct wf_devd_chan *chan);
 

@@ -64,7 +64,7 @@ static void expect_interrupt(struct wf_drv_device *device, int type)
 {
 	uint64_t before = get(type, WF_DEVD_STAT_interrupts);
 	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
-	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 
 	atomic_store(&device->mmio->user_sleeps, 1);
 	assert_int_equal(wf_drv_device_submit(device, &job, false), 0);
@@ -78,7 +78,7 @@ static void expect_interrupt(struct wf_drv_device *device, int type)
 static void test_jobs(void **state)
 {
 	static uint8_t src[3000], dst[3000];
-	struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
 				  .src = src,
 				  .dst = dst,
 				  .src_len = sizeof(src),
@@ -144,7 +144,7 @@ static void test_shared_memory(void **state)
 static void test_refusals(void **state)
 {
 	struct wf_drv_device a, b;
-	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 	int type = WD_IOMMU_NONE;
 	uint64_t before = get(type, WF_DEVD_STAT_turned_away);
 	uint64_t jobs = get(type, WF_DEVD_STAT_jobs);

@@ -51,7 +51,7 @@ static void work(struct wf_drv_device *device, uint64_t seed, int rounds)
 
 	while (rounds--) {
 		uint32_t len = (uint32_t)(next_random(&seed) % sizeof(src));
-		struct wf_drv_job job = { .alg = WF_DEVICE_COPY,
+		struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
 					  .src = src,
 					  .dst = dst,
 					  .src_len = len,
@@ -63,7 +63,7 @@ static void work(struct wf_drv_device *device, uint64_t seed, int rounds)
 		result = rig_run(device, &job);
 		assert_int_equal(result.status, 0);
 		assert_memory_equal(src, dst, len);
-		job = (struct wf_drv_job){ .alg = WF_DEVICE_CRC32,
+		job = (struct wf_drv_job){ .alg = WF_ACCEL_CRC32,
 					   .src = src,
 					   .src_len = len };
 		result = rig_run(device, &job);
@@ -169,9 +169,9 @@ static void test_64_clients(void **state)
 static void other_process(uint64_t dma)
 {
 	struct wf_drv_device device;
-	struct wf_device_job job = { .alg = WF_DEVICE_CRC32,
-				     .src = dma,
-				     .src_len = 64 };
+	struct wf_accel_job job = { .alg = WF_ACCEL_CRC32,
+				    .src = dma,
+				    .src_len = 64 };
 
 	/* Addresses of another process mean nothing here, or something else:
 	 * NOIOMMU refuses what is not ours. */
@@ -197,7 +197,7 @@ static struct wf_drv_device *forked;
 
 static void child_of_client(uint64_t in_flight)
 {
-	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 	struct wf_drv_result result;
 	struct wf_drv_device own;
 	int n = 0;
@@ -231,7 +231,7 @@ static void child_of_client(uint64_t in_flight)
 static void test_fork(void **state)
 {
 	static struct wf_drv_device device;
-	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32 };
+	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32 };
 	uint8_t *memory;
 	pid_t pid;
 
@@ -290,7 +290,7 @@ static void test_parent_dies_first(void **state)
 static void becomes_another(uint64_t fd)
 {
 	struct wf_drv_device device;
-	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32,
+	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32,
 				  .src = rig.socket,
 				  .src_len = sizeof(rig.socket) };
 
@@ -325,8 +325,7 @@ static void test_exec(void **state)
 static void device_killed(bool sleeping, bool restart)
 {
 	enum { JOBS = 100 };
-	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32,
-				  .src_len = 512 << 10 };
+	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32, .src_len = 512 << 10 };
 	struct wf_drv_device device, second, again;
 	struct wf_drv_result result;
 	uint8_t *memory = calloc(1, job.src_len);
@@ -388,7 +387,7 @@ static void test_device_killed_anywhere(void **state)
 
 	(void)state;
 	for (int i = 0; i < 18; i++) {
-		struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+		struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 		struct wf_drv_result result;
 		struct wf_drv_device device;
 		pid_t killer = fork();
@@ -422,12 +421,12 @@ static void test_device_killed_anywhere(void **state)
 
 static void post_raw(struct wf_drv_device *device, unsigned int count)
 {
-	struct wf_device_job *ring = device->dus;
+	struct wf_accel_job *ring = device->dus;
 	uint32_t bell = atomic_load(&device->mmio->doorbell);
 
 	while (count--) {
 		ring[bell & (device->mmio->depth - 1)] =
-			(struct wf_device_job){ .alg = WF_DEVICE_NOP };
+			(struct wf_accel_job){ .alg = WF_ACCEL_NOP };
 		bell++;
 	}
 	atomic_store(&device->mmio->doorbell, bell);
@@ -450,7 +449,7 @@ static void test_stalled_client(void **state)
 	post_raw(&stalled, depth);
 	work(&other, 2, 50);
 	/* Its own credit lets it go on. */
-	assert_int_equal(atomic_load(&stalled.mmio->state), WF_DEVICE_RUNNING);
+	assert_int_equal(atomic_load(&stalled.mmio->state), WF_ACCEL_RUNNING);
 	atomic_store(&stalled.mmio->credit, depth);
 	wd_drv_kick(&stalled.ch);
 	work(&other, 3, 50);
@@ -461,7 +460,7 @@ static void test_stalled_client(void **state)
 static void ring_nonsense(uint32_t doorbell, uint32_t credit)
 {
 	struct wf_drv_device liar, other;
-	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
 
 	assert_int_equal(rig_open(&liar, "share-0", 0), 0);
@@ -470,7 +469,7 @@ static void ring_nonsense(uint32_t doorbell, uint32_t credit)
 	atomic_store(&liar.mmio->credit, credit);
 	atomic_store(&liar.mmio->doorbell, doorbell);
 	wd_drv_kick(&liar.ch);
-	while (atomic_load(&liar.mmio->state) != WF_DEVICE_FAULT)
+	while (atomic_load(&liar.mmio->state) != WF_ACCEL_FAULT)
 		assert_true(wf_base_clock_ns() < end);
 	assert_int_equal(rig_result(&liar, true).status, -EIO);
 	assert_int_equal(wf_drv_device_submit(&liar, &job, false), -EIO);
@@ -493,7 +492,7 @@ static void test_lying_doorbell(void **state)
 static void test_blocking_interrupt(void **state)
 {
 	struct wf_drv_device spoiler, other;
-	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 	uint64_t full = UINT64_MAX - 1, end;
 	int fd;
 
@@ -506,7 +505,7 @@ static void test_blocking_interrupt(void **state)
 	atomic_store(&spoiler.mmio->user_sleeps, 1);
 	assert_int_equal(wf_drv_device_submit(&spoiler, &job, false), 0);
 	end = wf_base_clock_ns() + RIG_PATIENCE;
-	while (atomic_load(&spoiler.mmio->state) != WF_DEVICE_FAULT)
+	while (atomic_load(&spoiler.mmio->state) != WF_ACCEL_FAULT)
 		assert_true(wf_base_clock_ns() < end);
 	work(&other, 1, 50);
 	/* The kick of the spoiler, full: its own loss. */
@@ -529,17 +528,20 @@ static void test_hostile_requests(void **state)
 	(void)state;
 	fd = raw_connect(rig.socket);
 	assert_int_equal(
-		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_DEVICE }),
+		raw_ask(fd,
+			(struct wf_broker_request){ .op = WF_BROKER_DEVICE }),
 		-EPROTO);
 	assert_int_equal(
-		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_HELLO }), 0);
+		raw_ask(fd,
+			(struct wf_broker_request){ .op = WF_BROKER_HELLO }),
+		0);
 	/* Its memory was not given: no SVA. */
 	assert_int_equal(
-		raw_ask(fd, (struct wf_dev_request){ .op = WF_DEV_OPEN,
-						     .name = "sva-0" }),
+		raw_ask(fd, (struct wf_broker_request){ .op = WF_BROKER_OPEN,
+							.name = "sva-0" }),
 		-EPERM);
 	for (uint32_t i = 0; i < 400; i++) {
-		struct wf_dev_request request = {
+		struct wf_broker_request request = {
 			.op = (uint16_t)(next_random(&random) % 12),
 			.chan = (uint32_t)(next_random(&random) % 4),
 			.target = (uint32_t)(next_random(&random) % 4),

@@ -158,7 +158,7 @@ static void test_user_limits(void **state)
 static void spoiler(uint64_t arg)
 {
 	struct wf_drv_device device;
-	struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 	uint64_t full = UINT64_MAX - 1, end;
 	struct wf_drv_result result;
 	int fd;
@@ -417,22 +417,22 @@ static void wait_until_root(pid_t pid)
 
 /* Posts into the queue of @pid, which is another program by now. What is said
  * in the completion. */
-static struct wf_device_done post_stolen(pid_t pid, struct wf_device_mmio *mmio)
+static struct wf_accel_done post_stolen(pid_t pid, struct wf_accel_mmio *mmio)
 {
-	struct wf_device_job *ring =
-		(void *)((uint8_t *)mmio + WF_DEVICE_MMIO_SIZE);
-	volatile struct wf_device_done *done = (void *)(ring + mmio->depth);
+	struct wf_accel_job *ring =
+		(void *)((uint8_t *)mmio + WF_ACCEL_MMIO_SIZE);
+	volatile struct wf_accel_done *done = (void *)(ring + mmio->depth);
 	uint32_t at = atomic_load(&mmio->doorbell);
 	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
 	struct wf_drv_device waker;
 
-	ring[at] = (struct wf_device_job){ .alg = WF_DEVICE_CRC32,
-					   .src = first_address(pid),
-					   .src_len = 64 };
+	ring[at] = (struct wf_accel_job){ .alg = WF_ACCEL_CRC32,
+					  .src = first_address(pid),
+					  .src_len = 64 };
 	atomic_store(&mmio->doorbell, at + 1);
 	/* Its worker sleeps: another client wakes it. */
 	assert_int_equal(rig_open(&waker, "share-0", 0), 0);
-	while (!(done[at].word & WF_DEVICE_PHASE)) {
+	while (!(done[at].word & WF_ACCEL_PHASE)) {
 		assert_true(wf_base_clock_ns() < end);
 		rig_nop(&waker);
 	}
@@ -444,8 +444,8 @@ static struct wf_device_done post_stolen(pid_t pid, struct wf_device_mmio *mmio)
  * The client becomes a setuid program, its queue stays in other hands. */
 static void test_setuid_client(void **state)
 {
-	struct wf_device_mmio *mmio;
-	struct wf_device_done done;
+	struct wf_accel_mmio *mmio;
+	struct wf_accel_done done;
 	int go[2], ready[2], sock, memfd;
 	struct rig open_rig;
 	size_t size;
@@ -465,7 +465,7 @@ static void test_setuid_client(void **state)
 	nobody_ready = ready[1];
 	pid = rig_spawn(becomes_root, (uint64_t)go[0]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
-	size = WF_DEVICE_MMIO_SIZE + stolen->dus_size;
+	size = WF_ACCEL_MMIO_SIZE + stolen->dus_size;
 	memfd = steal_fd(pid, stolen->ch.fd);
 	mmio = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	assert_ptr_not_equal(mmio, MAP_FAILED);

@@ -89,13 +89,13 @@ static void take_in(struct wf_devd_worker *worker)
 			      &event))
 			wf_warn("channel %u cannot be watched: %s", chan->id,
 				strerror(errno));
-		atomic_store_explicit(&chan->mmio->state, WF_DEVICE_RUNNING,
+		atomic_store_explicit(&chan->mmio->state, WF_ACCEL_RUNNING,
 				      memory_order_release);
 	}
 	pthread_mutex_unlock(&worker->lock);
 }
 
-static void let_go(struct wf_devd_worker *worker)
+static void release_leaving(struct wf_devd_worker *worker)
 {
 	struct wf_devd *devd = worker->devd;
 	struct wf_list *pos, *tmp;
@@ -123,9 +123,9 @@ static void fault(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
 	chan->faulted = true;
 	count(&worker->faults, 1);
 	wf_devd_stats_add(&chan->counts, WF_DEVD_STAT_faults, 1);
-	wf_info("channel %u of process %d: %s; it is served no more", chan->id,
-		(int)chan->client->pid, what);
-	atomic_store_explicit(&chan->mmio->state, WF_DEVICE_FAULT,
+	wf_info("channel %u of process %d: %s; it is no longer served",
+		chan->id, (int)chan->client->pid, what);
+	atomic_store_explicit(&chan->mmio->state, WF_ACCEL_FAULT,
 			      memory_order_release);
 }
 
@@ -153,7 +153,7 @@ struct tally {
 	uint64_t failed, in, out, copied;
 };
 
-static void tally_job(struct tally *tally, const struct wf_device_done *done)
+static void tally_job(struct tally *tally, const struct wf_accel_done *done)
 {
 	tally->failed += done->status != 0;
 	tally->in += done->consumed;
@@ -179,8 +179,8 @@ static void tally_up(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
 unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
 				 struct wf_devd_chan *chan)
 {
-	struct wf_device_done done;
-	struct wf_device_job job;
+	struct wf_accel_done done;
+	struct wf_accel_job job;
 	uint64_t bytes, turn = 0;
 	struct tally tally = { 0 };
 	unsigned int n;
@@ -291,7 +291,7 @@ static void *worker_main(void *arg)
 						     memory_order_relaxed))) {
 			atomic_store(&worker->changed, false);
 			take_in(worker);
-			let_go(worker);
+			release_leaving(worker);
 		}
 		if (serve_all(worker)) {
 			rounds = 0;

@@ -76,19 +76,19 @@ static void dev_close(void *chan)
 static int submit_one(struct wf_drv_device *device, struct wd_comp_job *job,
 		      bool more)
 {
-	enum wf_device_alg alg =
-		job->inflate ? WF_DEVICE_INFLATE : WF_DEVICE_DEFLATE;
+	enum wf_accel_alg alg =
+		job->inflate ? WF_ACCEL_INFLATE : WF_ACCEL_DEFLATE;
 	struct wf_drv_job to = {
 		.alg = alg,
 		.src = job->src,
 		.src_len = (uint32_t)job->src_len,
 		.dst = job->dst,
-		.dst_len = job->dst_len < WF_DEVICE_LEN_MAX ?
+		.dst_len = job->dst_len < WF_ACCEL_LEN_MAX ?
 				   (uint32_t)job->dst_len :
-				   WF_DEVICE_LEN_MAX,
+				   WF_ACCEL_LEN_MAX,
 		.dict = job->dict,
 		.dict_len = (uint32_t)job->dict_len,
-		.format = WF_DEVICE_FORMAT_RAW,
+		.format = WF_ACCEL_FORMAT_RAW,
 		.level = (uint8_t)job->level,
 		.window_log2 = (uint8_t)job->window,
 		.flush = (uint8_t)job->flush,
@@ -136,10 +136,10 @@ static void take(struct wd_comp_job *job, const struct wf_drv_result *result)
 {
 	job->consumed = result->consumed;
 	job->produced = result->produced;
-	job->ended = result->flags & WF_DEVICE_DONE_FINAL;
+	job->ended = result->flags & WF_ACCEL_DONE_FINAL;
 	job->result = result->status;
 	/* It was told of a part of the room only: another driver has it all. */
-	if (job->result == -ENOSPC && job->dst_len > WF_DEVICE_LEN_MAX)
+	if (job->result == -ENOSPC && job->dst_len > WF_ACCEL_LEN_MAX)
 		job->result = -ENOTSUP;
 	job->copied += (uint64_t)result->copied + result->bounced;
 }
@@ -175,10 +175,10 @@ const struct wd_alg_comp wf_drv_comp_device = {
 	.version = WD_COMP_DRV_VERSION,
 	.size = sizeof(struct wd_alg_comp),
 	.about = "devices of `weft devd`",
-	.api = WF_DEVICE_API,
+	.api = WF_ACCEL_API,
 	.limits = {
 		.in_flight = IN_FLIGHT,
-		.src_max = WF_DEVICE_LEN_MAX,
+		.src_max = WF_ACCEL_LEN_MAX,
 		.timeout_ms = TIMEOUT_MS,
 		.memory = WD_COMP_MEM_RESERVED,
 	},

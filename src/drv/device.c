@@ -50,25 +50,25 @@ static void *map_region(struct wd_chan *ch, enum uacce_qfrt type)
 static int init_queues(struct wf_drv_device *device)
 {
 	uint32_t depth = device->mmio->depth;
-	struct wf_device_job *jobs = device->dus;
+	struct wf_accel_job *jobs = device->dus;
 	struct wf_queue_sub_attr sub = {
 		.ring = jobs,
 		.doorbell = &device->mmio->doorbell,
 		.entries = depth,
-		.stride = sizeof(struct wf_device_job),
+		.stride = sizeof(struct wf_accel_job),
 	};
 	struct wf_queue_cq_attr cq = {
 		.credit = &device->mmio->credit,
 		.entries = depth,
-		.stride = sizeof(struct wf_device_done),
-		.phase_word = offsetof(struct wf_device_done, word),
-		.phase_bit = WF_DEVICE_PHASE,
+		.stride = sizeof(struct wf_accel_done),
+		.phase_word = offsetof(struct wf_accel_done, word),
+		.phase_bit = WF_ACCEL_PHASE,
 	};
 	int err;
 
-	if (device->mmio->magic != WF_DEVICE_MAGIC ||
-	    depth < WF_DEVICE_DEPTH_MIN || depth > WF_DEVICE_DEPTH_MAX ||
-	    WF_DEVICE_DUS_SIZE(depth) > device->dus_size)
+	if (device->mmio->magic != WF_ACCEL_MAGIC ||
+	    depth < WF_ACCEL_DEPTH_MIN || depth > WF_ACCEL_DEPTH_MAX ||
+	    WF_ACCEL_DUS_SIZE(depth) > device->dus_size)
 		return -EPROTO;
 	cq.ring = jobs + depth;
 	err = wf_queue_sub_init(&device->sub, &sub);
@@ -91,8 +91,8 @@ static int map_queues(struct wf_drv_device *device)
 	struct uacce_dev_info *dev = device->ch.dev_info;
 	int err;
 
-	if (strcmp(dev->api, WF_DEVICE_API) ||
-	    dev->qfrs_size[UACCE_QFRT_MMIO] < sizeof(struct wf_device_mmio))
+	if (strcmp(dev->api, WF_ACCEL_API) ||
+	    dev->qfrs_size[UACCE_QFRT_MMIO] < sizeof(struct wf_accel_mmio))
 		return -EPROTO;
 	device->mmio = map_region(&device->ch, UACCE_QFRT_MMIO);
 	if (!device->mmio)
@@ -245,7 +245,7 @@ static inline int address(struct wf_drv_device *device, const void *va,
 
 static int address_all(struct wf_drv_device *device, struct wf_drv_slot *slot,
 		       const struct wf_drv_job *job,
-		       struct wf_device_job *staged)
+		       struct wf_accel_job *staged)
 {
 	int err;
 
@@ -279,7 +279,7 @@ void wf_drv_device_ring(struct wf_drv_device *device)
 int wf_drv_device_submit(struct wf_drv_device *device,
 			 const struct wf_drv_job *job, bool more)
 {
-	_Alignas(WF_LINE) struct wf_device_job staged;
+	_Alignas(WF_LINE) struct wf_accel_job staged;
 	struct wf_drv_slot *slot;
 	uint32_t id;
 	int err;
@@ -300,7 +300,7 @@ int wf_drv_device_submit(struct wf_drv_device *device,
 		.id = id,
 		.used = true,
 	};
-	staged = (struct wf_device_job){
+	staged = (struct wf_accel_job){
 		.id = id,
 		.alg = (uint8_t)job->alg,
 		.format = job->format,
@@ -339,8 +339,7 @@ static void finish(struct wf_drv_device *device, struct wf_drv_slot *slot)
 }
 
 static void take(struct wf_drv_device *device, struct wf_drv_slot *slot,
-		 const struct wf_device_done *done,
-		 struct wf_drv_result *result)
+		 const struct wf_accel_done *done, struct wf_drv_result *result)
 {
 	*result = (struct wf_drv_result){
 		.cookie = slot->cookie,
@@ -368,13 +367,13 @@ static void take(struct wf_drv_device *device, struct wf_drv_slot *slot,
 static int take_ready(struct wf_drv_device *device,
 		      struct wf_drv_result *results, int max)
 {
-	struct wf_device_done done;
+	struct wf_accel_done done;
 	uint16_t told = device->cq.told;
 	uint32_t id;
 	int n = 0;
 
 	while (n < max && wf_queue_cq_take(&device->cq, &done)) {
-		id = done.word & ~WF_DEVICE_PHASE;
+		id = done.word & ~WF_ACCEL_PHASE;
 		if (wf_unlikely(!wf_queue_ids_live(&device->ids, id))) {
 			device->strays++;
 			continue;
@@ -421,7 +420,7 @@ static void look(struct wf_drv_device *device)
 			device->ch.dev_info->name, device->ids.in_use);
 	} else if (atomic_load_explicit(&device->mmio->state,
 					memory_order_acquire) ==
-		   WF_DEVICE_FAULT) {
+		   WF_ACCEL_FAULT) {
 		device->broken = -EIO;
 		wf_warn("%s refuses to serve this channel any longer",
 			device->ch.dev_info->name);

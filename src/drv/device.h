@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/fork.h"
-#include "drv/device_defs.h"
+#include "drv/accel_defs.h"
 #include "queue/cq.h"
 #include "queue/ids.h"
 #include "queue/sub.h"
@@ -27,7 +27,7 @@
  * device cannot reach (Share Domain, NOIOMMU) goes through reserved memory:
  * one copy per byte, counted in ->bounced. */
 struct wf_drv_job {
-	enum wf_device_alg alg;
+	enum wf_accel_alg alg;
 	const void *src;
 	void *dst;
 	const void *dict;
@@ -49,7 +49,7 @@ struct wf_drv_result {
 	uint32_t consumed;
 	uint32_t produced;
 	uint32_t checksum;
-	uint32_t flags;	  /* WF_DEVICE_DONE_* */
+	uint32_t flags;	  /* WF_ACCEL_DONE_* */
 	uint32_t copied;  /* by the device, besides the work */
 	uint32_t bounced; /* by the driver, out of reserved memory */
 };
@@ -67,7 +67,7 @@ struct wf_drv_slot {
 
 struct wf_drv_device {
 	struct wd_chan ch; /* first: this is a vendor's channel */
-	struct wf_device_mmio *mmio;
+	struct wf_accel_mmio *mmio;
 	void *dus;
 	size_t dus_size;
 	struct wf_queue_sub sub;

@@ -214,7 +214,7 @@ int wf_efa_device_gid(union ibv_gid *gid)
 
 	if (!nic)
 		return errno;
-	wf_efa_gid_of(wf_nic_addr(nic), gid);
+	wf_efa_gid_of(wf_nic_socket(nic), gid);
 	return 0;
 }
 

@@ -199,7 +199,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		goto err;
-	ret = wf_nic_ah_create(nic, &addr, &ah->num);
+	ret = wf_nic_ah_create_socket(nic, &addr, &ah->num);
 	if (!ret && ah->num >= WF_EFA_AH_MAX) {
 		wf_nic_ah_destroy(nic, ah->num);
 		ret = -ENOSPC;
@@ -254,19 +254,21 @@ void wf_efa_ah_name(struct ibv_pd *pd, struct wf_nic_wc *wc)
 	if (wc->ah >= WF_EFA_AH_MAX || wf_efa_pd_of(pd)->ahs[wc->ah])
 		return;
 	pthread_mutex_lock(&ah_lock);
-	wc->from = addrs[wc->ah];
+	wf_nic_addr_of_socket(&wc->from, &addrs[wc->ah]);
 	pthread_mutex_unlock(&ah_lock);
 	wc->ah = WF_NIC_AH_UNKNOWN;
 }
 
 bool wf_efa_ah_gid(const struct wf_nic_wc *wc, union ibv_gid *gid)
 {
-	struct wf_addr from = wc->from;
+	struct wf_addr from;
 
 	if (wc->ah < WF_EFA_AH_MAX) {
 		pthread_mutex_lock(&ah_lock);
 		from = addrs[wc->ah];
 		pthread_mutex_unlock(&ah_lock);
+	} else if (wf_nic_addr_to_socket(&wc->from, &from)) {
+		return false;
 	}
 	if (from.sa.sa_family != AF_INET)
 		return false;

@@ -73,7 +73,7 @@ static void put_grh(struct wf_efa_qp *qp, const struct wf_nic_wc *wc,
 		.hop_limit = 64,
 	};
 
-	wf_efa_gid_of(wf_nic_addr(qp->nic), &grh.dgid);
+	wf_efa_gid_of(wf_nic_socket(qp->nic), &grh.dgid);
 	wf_efa_ah_gid(wc, &grh.sgid);
 	memcpy(at, &grh, WF_EFA_GRH);
 }

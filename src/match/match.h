@@ -71,7 +71,7 @@ struct wf_ux {
 	struct wf_compq *compq;
 	struct wf_cntr *cntr;
 	const void *owner;
-	bool tells_all;
+	bool reports_all;
 	uint64_t flags;				 /* FI_REMOTE_CQ_DATA */
 	struct wf_list lanes[WF_MATCH_UX_LANES]; /* links; of those in use */
 };

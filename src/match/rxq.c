@@ -18,7 +18,7 @@ void wf_match_rxq_init(struct wf_rxq *rxq, struct wf_compq *compq)
 	rxq->cntr = NULL;
 	rxq->plain = true;
 	rxq->shared = false;
-	rxq->tells_all = false;
+	rxq->reports_all = false;
 	rxq->min_multi = 64;
 	wf_base_pool_init(&rxq->pool, sizeof(struct wf_rx), RX_PER_SLAB, 0);
 	wf_match_init(&rxq->msg);
@@ -66,7 +66,7 @@ void wf_match_rxq_deliver(struct wf_rxq *rxq, struct wf_ux *ux,
 {
 	rxq->compq = ux->compq;
 	rxq->cntr = ux->cntr;
-	rxq->tells_all = ux->tells_all;
+	rxq->reports_all = ux->reports_all;
 	ux->ops->deliver(ux, rx);
 }
 
@@ -129,7 +129,7 @@ void wf_match_rxq_done_slow(struct wf_rxq *rxq, struct wf_rx *rx,
 		wf_op_cntr_fail(rxq->cntr, 1);
 	} else {
 		if (!rxq->compq->discards &&
-		    (rx->wants_comp || rxq->tells_all ||
+		    (rx->wants_comp || rxq->reports_all ||
 		     (comp.flags & FI_MULTI_RECV)))
 			wf_op_compq_push(rxq->compq, &comp);
 		wf_op_cntr_add(rxq->cntr, 1);

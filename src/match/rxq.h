@@ -24,7 +24,7 @@ struct wf_rxq {
 	struct wf_cntr *cntr; /* counts receives; NULL: none */
 	bool plain;	      /* one endpoint, no counter: receives may be */
 	bool shared;	      /* receives outlive each of the endpoints */
-	bool tells_all;	      /* else only receives that want it are reported */
+	bool reports_all;     /* else only receives that want it are reported */
 	struct wf_pool pool;
 	size_t min_multi; /* FI_OPT_MIN_MULTI_RECV */
 	struct wf_match msg;

@@ -534,6 +534,7 @@ static void test_first_contact(void **state)
 	struct wf_nic_wr wr = { .wr_id = 1,
 				.qkey = PAIR_QKEY,
 				.qpn = WF_NIC_QPN_FIRST };
+	struct wf_addr from;
 	struct pair p;
 
 	(void)state;
@@ -546,7 +547,9 @@ static void test_first_contact(void **state)
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "who?", 4), 0);
 	wc = pair_wait(&p, &p.b);
 	assert_int_equal(wc.ah, WF_NIC_AH_UNKNOWN);
-	assert_true(wf_base_addr_equal(&wc.from, wf_nic_addr(p.a.nic)));
+	assert_true(wf_nic_addr_equal(&wc.from, wf_nic_addr(p.a.nic)));
+	assert_int_equal(wf_nic_addr_to_socket(&wc.from, &from), 0);
+	assert_true(wf_base_addr_equal(&from, wf_nic_socket(p.a.nic)));
 	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
 	assert_int_equal(wf_nic_ah_create(p.b.nic, &wc.from, &wr.ah), 0);
 	wr.qpn = wc.src_qpn;
@@ -576,8 +579,9 @@ static void test_self(void **state)
 
 	(void)state;
 	pair_open(&p);
-	assert_int_equal(wf_nic_ah_create(p.a.nic, wf_nic_addr(p.a.nic), &ah),
-			 0);
+	assert_int_equal(
+		wf_nic_ah_create_socket(p.a.nic, wf_nic_socket(p.a.nic), &ah),
+		0);
 	wr = pair_wr(&p.a, &p.a, 1);
 	wr.ah = ah;
 	pair_recv(&p.a, 2, 0, 64);
@@ -596,15 +600,18 @@ static void test_handles(void **state)
 
 	(void)state;
 	pair_open(&p);
-	assert_int_equal(
-		wf_nic_ah_create(p.a.nic, wf_nic_addr(p.b.nic), &again), 0);
+	assert_int_equal(wf_nic_ah_create_socket(
+				 p.a.nic, wf_nic_socket(p.b.nic), &again),
+			 0);
 	assert_int_equal(again, p.a.ah);
-	bad = *wf_nic_addr(p.b.nic);
+	bad = *wf_nic_socket(p.b.nic);
 	wf_base_addr_set_port(&bad, 0);
-	assert_int_equal(wf_nic_ah_create(p.a.nic, &bad, &again), -EINVAL);
+	assert_int_equal(wf_nic_ah_create_socket(p.a.nic, &bad, &again),
+			 -EINVAL);
 	bad = pair_attr(AF_INET6).addr;
 	wf_base_addr_set_port(&bad, 5);
-	assert_int_equal(wf_nic_ah_create(p.a.nic, &bad, &again), -EINVAL);
+	assert_int_equal(wf_nic_ah_create_socket(p.a.nic, &bad, &again),
+			 -EINVAL);
 	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), 0);
 	assert_false(path.up);
 	assert_int_equal(path.max_msg, wf_nic_caps(p.a.nic)->max_msg);
@@ -613,15 +620,17 @@ static void test_handles(void **state)
 	assert_int_equal(wf_nic_ah_destroy(p.a.nic, p.a.ah), -EINVAL);
 	assert_int_equal(wf_nic_ah_query(p.a.nic, p.a.ah, &path), -EINVAL);
 	/* A number is not met again while completions may still tell it. */
-	bad = *wf_nic_addr(p.b.nic);
+	bad = *wf_nic_socket(p.b.nic);
 	for (int i = 0; i < 60; i++) {
-		assert_int_equal(wf_nic_ah_create(p.a.nic, &bad, &again), 0);
+		assert_int_equal(wf_nic_ah_create_socket(p.a.nic, &bad, &again),
+				 0);
 		assert_int_not_equal(again, p.a.ah);
 		assert_int_equal(wf_nic_ah_destroy(p.a.nic, again), 0);
 	}
 	for (unsigned i = 0; i < 1000; i++) {
 		wf_base_addr_set_port(&bad, (uint16_t)(1 + i));
-		assert_int_equal(wf_nic_ah_create(p.a.nic, &bad, &again), 0);
+		assert_int_equal(wf_nic_ah_create_socket(p.a.nic, &bad, &again),
+				 0);
 	}
 	pair_close(&p);
 }

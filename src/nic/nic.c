@@ -71,9 +71,20 @@ const char *wf_nic_name(const struct wf_nic *nic)
 	return nic->ops->name;
 }
 
-const struct wf_addr *wf_nic_addr(const struct wf_nic *nic)
+const struct wf_nic_addr *wf_nic_addr(const struct wf_nic *nic)
 {
 	return &nic->addr;
+}
+
+const struct wf_addr *wf_nic_socket(const struct wf_nic *nic)
+{
+	return nic->socket.sa.sa_family ? &nic->socket : NULL;
+}
+
+void wf_nic_set_socket(struct wf_nic *nic, const struct wf_addr *addr)
+{
+	nic->socket = *addr;
+	wf_nic_addr_of_socket(&nic->addr, addr);
 }
 
 void wf_nic_close(struct wf_nic *nic)
@@ -166,13 +177,14 @@ int wf_nic_mr_soft_dereg(struct wf_nic *nic, uint32_t lkey)
 
 /* -- address handles -------------------------------------------------------- */
 
-static struct wf_list *bucket_of(struct wf_nic *nic, const struct wf_addr *addr)
+static struct wf_list *bucket_of(struct wf_nic *nic,
+				 const struct wf_nic_addr *addr)
 {
-	return &nic->ah_buckets[wf_base_addr_hash(addr) % WF_NIC_AH_BUCKETS];
+	return &nic->ah_buckets[wf_nic_addr_hash(addr) % WF_NIC_AH_BUCKETS];
 }
 
 static struct wf_nic_ah *find_addr(struct wf_nic *nic,
-				   const struct wf_addr *addr)
+				   const struct wf_nic_addr *addr)
 {
 	struct wf_list *head = bucket_of(nic, addr), *pos, *tmp;
 
@@ -180,7 +192,7 @@ static struct wf_nic_ah *find_addr(struct wf_nic *nic,
 		struct wf_nic_ah *ah =
 			wf_container_of(pos, struct wf_nic_ah, link);
 
-		if (wf_base_addr_equal(&ah->addr, addr))
+		if (wf_nic_addr_equal(&ah->addr, addr))
 			return ah;
 	}
 	return NULL;
@@ -233,7 +245,7 @@ static struct wf_nic_ah *take_place(struct wf_nic *nic)
 	return ah;
 }
 
-static int create_locked(struct wf_nic *nic, const struct wf_addr *addr,
+static int create_locked(struct wf_nic *nic, const struct wf_nic_addr *addr,
 			 uint16_t *num)
 {
 	struct wf_nic_ah *ah = find_addr(nic, addr);
@@ -259,17 +271,32 @@ static int create_locked(struct wf_nic *nic, const struct wf_addr *addr,
 	return 0;
 }
 
-bool wf_nic_addr_reachable(const struct wf_nic *nic, const struct wf_addr *addr)
+int wf_nic_ah_socket(const struct wf_nic *nic, const struct wf_nic_ah *ah,
+		     struct wf_addr *to)
 {
-	return addr->sa.sa_family == nic->addr.sa.sa_family &&
-	       !wf_base_addr_is_any(addr) && wf_base_addr_port(addr);
+	if (wf_nic_addr_to_socket(&ah->addr, to) ||
+	    to->sa.sa_family != nic->socket.sa.sa_family ||
+	    wf_base_addr_is_any(to) || !wf_base_addr_port(to))
+		return -EINVAL;
+	return 0;
 }
 
-int wf_nic_ah_create(struct wf_nic *nic, const struct wf_addr *addr,
+int wf_nic_ah_create_socket(struct wf_nic *nic, const struct wf_addr *from,
+			    uint16_t *ah)
+{
+	struct wf_nic_addr addr;
+
+	wf_nic_addr_of_socket(&addr, from);
+	return wf_nic_ah_create(nic, &addr, ah);
+}
+
+int wf_nic_ah_create(struct wf_nic *nic, const struct wf_nic_addr *addr,
 		     uint16_t *ah)
 {
 	int ret;
 
+	if (!addr->len || addr->len > WF_NIC_ADDR_MAX)
+		return -EINVAL;
 	wf_base_lock_take(&nic->lock);
 	ret = create_locked(nic, addr, ah);
 	wf_base_lock_drop(&nic->lock);

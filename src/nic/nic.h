@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "nic/addr.h"
 #include "nic/counters.h"
 #include "nic/wqe_defs.h"
 
@@ -55,7 +56,9 @@ const struct wf_nic_counters *wf_nic_counters(const struct wf_nic *nic);
 const char *wf_nic_name(const struct wf_nic *nic);
 
 /* The address that peers make their address handles of. */
-const struct wf_addr *wf_nic_addr(const struct wf_nic *nic);
+const struct wf_nic_addr *wf_nic_addr(const struct wf_nic *nic);
+/* The same as a socket's. NULL: the device has other addresses. */
+const struct wf_addr *wf_nic_socket(const struct wf_nic *nic);
 
 /* Everything made with it must be gone. Peers are told. */
 void wf_nic_close(struct wf_nic *nic);
@@ -119,8 +122,11 @@ int wf_nic_mr_dereg(struct wf_nic *nic, uint32_t lkey);
 
 /* One per peer address; the same address gives the same handle again, counted.
  * -EINVAL: not an address this NIC can reach, -ENOSPC. */
-int wf_nic_ah_create(struct wf_nic *nic, const struct wf_addr *addr,
+int wf_nic_ah_create(struct wf_nic *nic, const struct wf_nic_addr *addr,
 		     uint16_t *ah);
+/* The same by a socket address. */
+int wf_nic_ah_create_socket(struct wf_nic *nic, const struct wf_addr *addr,
+			    uint16_t *ah);
 int wf_nic_ah_destroy(struct wf_nic *nic, uint16_t ah);
 
 /* A few words that the user wants to find again when it has another handle for
@@ -160,6 +166,9 @@ struct wf_nic_path {
 	/* Lost, and another process than the one that was lost has connected to
 	 * us since. */
 	bool replaced;
+	/* The two sides have refused each other, and the device has reported the
+	 * reason. */
+	bool refused;
 	uint64_t srtt_ns;    /* 0: not measured yet */
 	uint64_t min_rtt_ns; /* 0: not measured yet */
 	uint64_t cwnd;	     /* bytes */
@@ -206,7 +215,7 @@ struct wf_nic_wc {
 	uint8_t status;	  /* enum wf_nic_status */
 	uint8_t op;	  /* enum wf_nic_opcode */
 	uint32_t flags;
-	struct wf_addr from; /* receives with WF_NIC_AH_UNKNOWN: who sent it */
+	struct wf_nic_addr from; /* receives with WF_NIC_AH_UNKNOWN: of whom */
 };
 
 /* @notify is called when a completion is written after wf_nic_cq_arm(), once for

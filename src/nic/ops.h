@@ -113,7 +113,7 @@ struct wf_nic_ops {
 
 struct wf_nic_ah {
 	struct wf_list link; /* bucket */
-	struct wf_addr addr;
+	struct wf_nic_addr addr;
 	void *dev;
 	uint32_t refs; /* 0: free, and link is in the list of those */
 	uint16_t num;
@@ -122,8 +122,9 @@ struct wf_nic_ah {
 struct wf_nic {
 	const struct wf_nic_ops *ops;
 	struct wf_nic_caps caps;
-	struct wf_addr addr;
-	struct wf_lock lock; /* of everything below and of the device */
+	struct wf_nic_addr addr;
+	struct wf_addr socket; /* the same; family 0: it is not a socket's */
+	struct wf_lock lock;   /* of everything below and of the device */
 	void (*source)(const struct wf_addr *addr, uint8_t source[16]);
 	struct wf_nic_counters *counters;
 	struct wf_nic_counters *own_counters; /* where the caller gave none */
@@ -177,16 +178,19 @@ struct wf_nic_qp {
 	void *memory; /* of both rings, where they are not the device's */
 	/* By receive: who sent it, where there is no handle. Written by the
 	 * device before the completion, read by the user after it. */
-	struct wf_addr *rq_from;
+	struct wf_nic_addr *rq_from;
 	_Alignas(64) _Atomic uint32_t sq_doorbell;
 	_Alignas(64) _Atomic uint32_t rq_doorbell;
 };
 
 /* -- for devices ------------------------------------------------------------ */
 
-/* Whether @addr can be a peer of a device whose own address is a socket's. */
-bool wf_nic_addr_reachable(const struct wf_nic *nic,
-			   const struct wf_addr *addr);
+/* The address of a device that has a socket's. */
+void wf_nic_set_socket(struct wf_nic *nic, const struct wf_addr *addr);
+/* The socket address of a handle, if it can be a peer of such a device; else
+ * -EINVAL. */
+int wf_nic_ah_socket(const struct wf_nic *nic, const struct wf_nic_ah *ah,
+		     struct wf_addr *to);
 
 /* Keys of the NIC's own table (mr.h), for devices in software. */
 int wf_nic_mr_soft_reg(struct wf_nic *nic, void *addr, size_t len,
@@ -205,7 +209,9 @@ struct wf_nic_ah *wf_nic_ah_find(struct wf_nic *nic, uint16_t num);
 /* To be said before the completion of a receive whose ah is
  * WF_NIC_AH_UNKNOWN. @req_id comes from the ring. */
 void wf_nic_qp_note_from(struct wf_nic_qp *qp, uint16_t req_id,
-			 const struct wf_addr *from);
+			 const struct wf_nic_addr *from);
+void wf_nic_qp_note_socket(struct wf_nic_qp *qp, uint16_t req_id,
+			   const struct wf_addr *from);
 
 /* -EAGAIN: no room. */
 int wf_nic_cq_push(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe);

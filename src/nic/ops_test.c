@@ -109,8 +109,11 @@ static void hard_qp_destroy(struct wf_nic *nic, struct wf_nic_qp *qp)
 static int hard_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
 	(void)nic;
-	/* It alone knows which addresses it reaches. */
-	return wf_base_addr_port(&ah->addr) == 7 ? 0 : -EINVAL;
+	/* It alone knows which addresses it reaches: all bytes of one come
+	 * here. */
+	return ah->addr.len == WF_NIC_ADDR_MAX && ah->addr.bytes[63] == 7 ?
+		       0 :
+		       -EINVAL;
 }
 
 static const struct wf_nic_ops hard_ops = {
@@ -133,8 +136,8 @@ static void test_hooks(void **state)
 	struct wf_nic_qp_attr attr = { .sq_entries = ENTRIES,
 				       .rq_entries = ENTRIES };
 	struct wf_nic_wr wr = { .wr_id = 1, .qpn = 9, .flags = WF_NIC_WR_MORE };
-	struct wf_addr addr = { .in = { .sin_family = AF_INET,
-					.sin_port = htons(7) } };
+	struct wf_nic_addr addr = { .len = WF_NIC_ADDR_MAX,
+				    .bytes = { [63] = 7 } };
 	struct wf_nic_tx_wqe wqe;
 	struct wf_nic_rx_desc desc;
 	struct wf_nic_sge sge;
@@ -143,7 +146,7 @@ static void test_hooks(void **state)
 	struct wf_nic_qp *qp;
 	struct wf_nic_mr mr;
 	struct wf_nic_wc wc;
-	uint16_t ah;
+	uint16_t ah, again;
 
 	(void)state;
 	memset(&nic, 0, sizeof(nic));
@@ -173,8 +176,19 @@ static void test_hooks(void **state)
 	assert_int_equal(wf_nic_cq_poll(cq, &wc, 1), 1);
 	assert_int_equal(wc.wr_id, 42);
 	assert_int_equal(hard.polls, 1);
+	assert_null(wf_nic_socket(&nic));
 	assert_int_equal(wf_nic_ah_create(&nic, &addr, &ah), 0);
-	wf_base_addr_set_port(&addr, 8);
+	assert_int_equal(wf_nic_ah_create(&nic, &addr, &again), 0);
+	assert_int_equal(again, ah);
+	/* An address of the same length that ends otherwise is another. */
+	addr.bytes[62] = 1;
+	assert_int_equal(wf_nic_ah_create(&nic, &addr, &again), 0);
+	assert_int_not_equal(again, ah);
+	addr.bytes[63] = 8;
+	assert_int_equal(wf_nic_ah_create(&nic, &addr, &ah), -EINVAL);
+	addr.len = WF_NIC_ADDR_MAX + 1;
+	assert_int_equal(wf_nic_ah_create(&nic, &addr, &ah), -EINVAL);
+	addr.len = 0;
 	assert_int_equal(wf_nic_ah_create(&nic, &addr, &ah), -EINVAL);
 	wf_nic_qp_destroy(qp);
 	assert_true(hard.flushed);

@@ -89,10 +89,12 @@ static inline void side_close(struct side *s)
 
 static inline void pair_join(struct pair *p)
 {
-	assert_int_equal(
-		wf_nic_ah_create(p->a.nic, wf_nic_addr(p->b.nic), &p->a.ah), 0);
-	assert_int_equal(
-		wf_nic_ah_create(p->b.nic, wf_nic_addr(p->a.nic), &p->b.ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(
+				 p->a.nic, wf_nic_socket(p->b.nic), &p->a.ah),
+			 0);
+	assert_int_equal(wf_nic_ah_create_socket(
+				 p->b.nic, wf_nic_socket(p->a.nic), &p->b.ah),
+			 0);
 }
 
 static inline void pair_open_attr(struct pair *p, const struct wf_nic_attr *a,

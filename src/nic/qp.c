@@ -171,12 +171,21 @@ err:
 }
 
 void wf_nic_qp_note_from(struct wf_nic_qp *qp, uint16_t req_id,
-			 const struct wf_addr *from)
+			 const struct wf_nic_addr *from)
 {
 	uint32_t at = wf_queue_ids_index(&qp->rq_ids, req_id);
 
 	if (at < qp->rq_ids.count)
 		qp->rq_from[at] = *from;
+}
+
+void wf_nic_qp_note_socket(struct wf_nic_qp *qp, uint16_t req_id,
+			   const struct wf_addr *from)
+{
+	struct wf_nic_addr addr;
+
+	wf_nic_addr_of_socket(&addr, from);
+	wf_nic_qp_note_from(qp, req_id, &addr);
 }
 
 uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp)

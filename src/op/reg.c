@@ -232,6 +232,25 @@ void wf_op_regs_del(struct wf_regs *regs, uint64_t key)
 	wf_base_lock_drop(&regs->lock);
 }
 
+void wf_op_regs_share(struct wf_regs *regs, uint64_t key,
+		      const struct wf_reg_file *file)
+{
+	uint32_t unused;
+	int64_t slot;
+
+	wf_base_lock_take(&regs->lock);
+	slot = find_locked(regs, key, &unused);
+	if (slot >= 0 && regs->entries[slot].seg_count == 1) {
+		struct wf_reg_entry *entry = &regs->entries[slot];
+
+		begin_change(entry);
+		entry->file = *file;
+		entry->flags |= WF_REG_FILE;
+		end_change(entry);
+	}
+	wf_base_lock_drop(&regs->lock);
+}
+
 int wf_op_regs_watch(struct wf_regs *regs, uint64_t key,
 		     const struct wf_reg_watch *watch)
 {
@@ -394,6 +413,28 @@ int wf_op_reg_find_key(const struct wf_reg_view *view, uint64_t key,
 	struct wf_reg_entry entry;
 
 	return find_entry(view, key, &entry, target);
+}
+
+/* Until two looks see the same: changes are rare, and the whole is small. */
+int wf_op_reg_copy(const struct wf_reg_view *view, uint64_t key,
+		   struct wf_reg_entry *entry, uint32_t *slot)
+{
+	struct wf_reg_target target;
+	int err = find_entry(view, key, entry, &target);
+	const entry_word *from;
+	entry_word *to = (void *)&entry->file;
+
+	if (err)
+		return err;
+	*slot = target.slot;
+	from = (const void *)&view->entries[target.slot].file;
+	for (size_t i = 0; i < sizeof(entry->file) / 8; i++)
+		to[i] = wf_shared_load_plain(&from[i], relaxed);
+	wf_shared_fence(acquire);
+	return wf_op_reg_is_current(view, target.slot,
+				    wf_shared_load(&entry->seq, relaxed)) ?
+		       0 :
+		       -EAGAIN;
 }
 
 int wf_op_reg_find(const struct wf_reg_view *view,

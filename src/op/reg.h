@@ -18,6 +18,7 @@
 #include "base/lock.h"
 #include "op/cntr.h"
 #include "op/reg_defs.h"
+#include "os/shared.h"
 #include "os/types.h"
 
 /* Somebody's table as it can be read. */
@@ -69,6 +70,10 @@ int wf_op_regs_add(struct wf_regs *regs, uint64_t key, uint64_t access,
 		   uint32_t flags, const struct iovec *iov, size_t count);
 void wf_op_regs_del(struct wf_regs *regs, uint64_t key);
 
+/* Lets peers map the memory of @key, which has one segment. */
+void wf_op_regs_share(struct wf_regs *regs, uint64_t key,
+		      const struct wf_reg_file *file);
+
 /* Counts remote accesses to @key from now on; NULL = not that kind.
  * 0, -ENOENT, -ENOMEM. */
 int wf_op_regs_watch(struct wf_regs *regs, uint64_t key,
@@ -83,6 +88,17 @@ int wf_op_reg_find(const struct wf_reg_view *view,
 /* Finds the registration alone: slot and flags. 0, -ENOENT, -EAGAIN. */
 int wf_op_reg_find_key(const struct wf_reg_view *view, uint64_t key,
 		       struct wf_reg_target *target);
+
+/* Copies all of an entry; @slot: its place. 0, -ENOENT, -EAGAIN. */
+int wf_op_reg_copy(const struct wf_reg_view *view, uint64_t key,
+		   struct wf_reg_entry *entry, uint32_t *slot);
+
+/* Whether the entry at @slot is the one that had the sequence @seq. */
+static inline bool wf_op_reg_is_current(const struct wf_reg_view *view,
+					uint32_t slot, uint32_t seq)
+{
+	return wf_shared_load(&view->entries[slot].seq, acquire) == seq;
+}
 
 /* Tells the counters of the registration at @slot. Lock held. */
 void wf_op_regs_count_locked(struct wf_regs *regs, uint32_t slot, bool write);

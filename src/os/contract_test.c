@@ -74,6 +74,26 @@ static void test_memfd_is_shared_and_sealed(void **state)
 	assert_int_equal(wf_os_munmap(b, BYTES), 0);
 }
 
+/* Pages are there when the call says so, in the file as well. */
+static void test_pages_are_taken(void **state)
+{
+	void *a = NULL;
+	int fd = wf_os_memfd_create("weft-contract"), err;
+
+	(void)state;
+	assert_int_equal(wf_os_ftruncate(fd, BYTES), 0);
+	assert_int_equal(
+		wf_os_mmap(&a, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd),
+		0);
+	err = wf_os_populate(a, BYTES);
+	assert_true(!err || err == -EINVAL);
+	/* Not a mapping. */
+	assert_int_equal(wf_os_munmap(a, BYTES), 0);
+	err = wf_os_populate(a, BYTES);
+	assert_true(err == -ENOMEM || err == -EINVAL);
+	wf_os_close(fd);
+}
+
 static void test_sealed_against_new_writers(void **state)
 {
 	void *writer = NULL, *other = NULL;
@@ -733,6 +753,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memfd_is_shared_and_sealed),
+		cmocka_unit_test(test_pages_are_taken),
 		cmocka_unit_test(test_sealed_against_new_writers),
 		cmocka_unit_test(test_mappings_come_and_go),
 		cmocka_unit_test(test_memfd_is_found_by_name),

@@ -29,7 +29,7 @@
 #include "prov/shared.h"
 
 /* Ring geometry: 256 slots and 64 KiB of data; with replies, shares and returns
- * a channel is 116 KiB, a pair 232 KiB. */
+ * a channel is 112 KiB when all of it is in use (docs/shm.md). */
 #define SLOTS_LOG2 WF_KNOB(slots_log2, 8)
 #define LINES_LOG2 WF_KNOB(lines_log2, 10)
 
@@ -100,9 +100,10 @@ static void in_child(struct wf_fork_watch *watch)
 
 /* -- enabling -------------------------------------------------------------- */
 
-/* Whether something tells of operations of that side. */
-static bool is_told(const struct wf_prov_ep *ep, const struct wf_prov_cq *cq,
-		    const enum wf_prov_event *events, size_t count)
+/* Whether a CQ or a counter reports operations of one side. */
+static bool is_reported(const struct wf_prov_ep *ep,
+			const struct wf_prov_cq *cq,
+			const enum wf_prov_event *events, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (ep->cntrs[events[i]])
@@ -124,13 +125,13 @@ static int check_bindings(const struct wf_prov_ep *ep)
 		WF_FI_WARN(FI_LOG_EP_CTRL, "endpoint has no AV bound\n");
 		return -FI_ENOAV;
 	}
-	if (!is_told(ep, ep->tx_cq, tx, 3) &&
+	if (!is_reported(ep, ep->tx_cq, tx, 3) &&
 	    (both || (ep->caps & (FI_SEND | FI_READ | FI_WRITE)))) {
 		WF_FI_WARN(FI_LOG_EP_CTRL,
 			   "no CQ or counter is bound for FI_TRANSMIT\n");
 		return -FI_ENOCQ;
 	}
-	if (messages && !is_told(ep, ep->rx_cq, rx, 1) &&
+	if (messages && !is_reported(ep, ep->rx_cq, rx, 1) &&
 	    (both || (ep->caps & FI_RECV))) {
 		WF_FI_WARN(FI_LOG_EP_CTRL,
 			   "no CQ or counter is bound for FI_RECV\n");

@@ -118,7 +118,7 @@ static inline struct wf_cntr *wf_prov_ep_cntr(const struct wf_prov_ep *ep,
 static inline void wf_prov_ep_turn(struct wf_prov_ep *ep)
 {
 	ep->srx->rxq.compq = ep->rx_compq;
-	ep->srx->rxq.tells_all = ep->rx_always & ep->rx_mask;
+	ep->srx->rxq.reports_all = ep->rx_always & ep->rx_mask;
 	ep->srx->rxq.cntr = wf_prov_ep_cntr(ep, WF_PROV_EVENT_RECV);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The endpoints that a queue or counter hears of: reading it drives their
- * progress, and who waits for it sleeps until one of them stirs.
+ * progress, and a caller that waits sleeps until one of them has work.
  *
  * Order of locks: this list, an endpoint, a queue's ring.
  */
@@ -51,7 +51,7 @@ void wf_prov_eps_remove(struct wf_prov_eps *eps, const struct wf_prov_ep *ep);
 /* Drives every one of them. */
 void wf_prov_eps_progress(struct wf_prov_eps *eps);
 
-/* True: all of them sleep, and epoll_fd tells when one stirs. */
+/* True: all of them sleep, and epoll_fd is readable when one has work. */
 bool wf_prov_eps_sleep(struct wf_prov_eps *eps);
 
 #endif

@@ -141,7 +141,7 @@ static bool read_setting(struct fi_provider *provider, size_t i)
 	if (s->kind == WF_SETTING_IFACE)
 		wf_tell("%s=%s: %s", name, given, note);
 	else
-		wf_tell("%s=%s: %s; %s is used", name, given, note,
+		wf_tell("%s=%s: %s; using %s", name, given, note,
 			s->words && !counts ?
 				s->words :
 				wf_base_setting_text(s, value, text));
@@ -171,7 +171,7 @@ static void check_fault(void)
 {
 	if (!wf_prov_param.fault || wf_prov_param_fault())
 		return;
-	wf_tell("FI_WEFT_FAULT=%s cannot be read, nothing happens to packets",
+	wf_tell("FI_WEFT_FAULT=%s is invalid and has no effect",
 		wf_prov_param.fault);
 	free(wf_prov_param.fault);
 	wf_prov_param.fault = NULL;
@@ -195,8 +195,8 @@ int wf_prov_param_key(void)
 
 	if (!wf_prov_param.key_file && wf_prov_param.key_is_misspelt) {
 		if (!atomic_exchange(&told, true))
-			wf_tell("FI_WEFT_KEY_FILE is not set, and seems to be "
-				"meant: nothing is sent in the clear instead");
+			wf_tell("FI_WEFT_KEY_FILE is not set, but probably "
+				"meant: nothing is sent in the clear");
 		return -EINVAL;
 	}
 	if (!wf_prov_param.key_file || atomic_load(&is_good))
@@ -247,7 +247,7 @@ static void choose_folder(void)
 	if (wf_prov_param.dir && !strcmp(wf_prov_param.dir, "none"))
 		wf_prov_param.folder = NULL;
 	else if (!wf_prov_param.dir &&
-		 wf_base_folder_judge(WF_BASE_FOLDER_DEFAULT, why, sizeof(why)))
+		 wf_base_folder_check(WF_BASE_FOLDER_DEFAULT, why, sizeof(why)))
 		wf_prov_param.folder = WF_BASE_FOLDER_DEFAULT;
 }
 

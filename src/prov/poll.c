@@ -47,7 +47,7 @@ static uint64_t cntr_sum(const struct wf_prov_cntr *cntr)
 
 /* Makes progress, and says whether there is something to read: entries of a
  * queue, a counter that has changed since it was reported. */
-static bool stirs(struct member *member)
+static bool is_ready(struct member *member)
 {
 	struct wf_prov_cntr *cntr;
 	struct wf_prov_cq *cq;
@@ -79,7 +79,7 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 
 		if (found == count)
 			break;
-		if (stirs(member))
+		if (is_ready(member))
 			context[found++] = member->fid->context;
 	}
 	wf_os_mutex_unlock(&poll->lock);

@@ -65,7 +65,7 @@ void wf_prov_srx_leave_locked(struct wf_prov_ep *ep)
 	}
 	rxq->compq = &wf_op_compq_none;
 	rxq->cntr = NULL;
-	rxq->tells_all = false;
+	rxq->reports_all = false;
 }
 
 static int srx_control(struct fid *fid, int command, void *arg)

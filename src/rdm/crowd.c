@@ -47,7 +47,7 @@ static bool can_be_unnamed(const struct wf_rdm_peer *peer)
 		ep->by_name[peer->name] == peer);
 }
 
-static void let_go(struct wf_rdm_peer *peer)
+static void release(struct wf_rdm_peer *peer)
 {
 	struct wf_rdm_ep *ep = peer->ep;
 	struct wf_nic_memo memo;
@@ -128,7 +128,7 @@ static uint32_t relieve(struct wf_rdm_ep *ep)
 			pos = &peer->link;
 		if (used || !is_idle(peer) || !can_be_unnamed(peer))
 			continue;
-		let_go(peer);
+		release(peer);
 		gone++;
 	}
 	return gone;
@@ -139,12 +139,12 @@ static void free_leaving(struct wf_rdm_ep *ep)
 	while (!wf_base_list_empty(&ep->leaving)) {
 		wf_rdm_peer_free(wf_container_of(
 			ep->leaving.next, struct wf_rdm_peer, active_link));
-		wf_rdm_stat_add(ep, WF_RDM_STAT_peers_let_go, 1);
+		wf_rdm_stat_add(ep, WF_RDM_STAT_peers_released, 1);
 	}
 }
 
 /* Those that are outside the AV and have been silent for long. */
-static void let_old_go(struct wf_rdm_ep *ep)
+static void release_old(struct wf_rdm_ep *ep)
 {
 	uint64_t idle = ep->attr.idle_ms ? ep->attr.idle_ms : IDLE_MS;
 	struct wf_list *pos, *tmp;
@@ -158,7 +158,7 @@ static void let_old_go(struct wf_rdm_ep *ep)
 		    ep->now - peer->used < idle * WF_NS_PER_MS ||
 		    !is_idle(peer))
 			continue;
-		let_go(peer);
+		release(peer);
 		if (++gone == BATCH)
 			return; /* there may be more */
 	}
@@ -199,5 +199,5 @@ void wf_rdm_crowd_run(struct wf_rdm_ep *ep)
 	ep->crowded = false;
 	ep->full_since = 0;
 	if (ep->aging)
-		let_old_go(ep);
+		release_old(ep);
 }

@@ -147,7 +147,7 @@ static void test_churn(void **state)
 	for (int i = 0; i < LIVE; i++)
 		assert_int_equal(came[i], sent[i]);
 	assert_true(server->ep.peer_count <= ROOM + 1);
-	assert_true(stat_of(server, WF_RDM_STAT_peers_let_go) > CLIENTS / 2);
+	assert_true(stat_of(server, WF_RDM_STAT_peers_released) > CLIENTS / 2);
 	assert_int_equal(stat_of(server, WF_RDM_STAT_bad_packets), 0);
 	for (int i = 0; i < LIVE; i++)
 		leave(&live[i], false);
@@ -224,7 +224,7 @@ static void test_more_than_room(void **state)
 	}
 	assert_int_equal(stat_of(server, WF_RDM_STAT_peers_lost), 0);
 	assert_int_equal(stat_of(server, WF_RDM_STAT_stale_packets), 0);
-	assert_true(stat_of(server, WF_RDM_STAT_peers_let_go) > TALKERS);
+	assert_true(stat_of(server, WF_RDM_STAT_peers_released) > TALKERS);
 	assert_true(server->ep.peer_count <= ROOM + BUFS);
 	/* It sends to those it forgot, under one name after the other, while
 	 * they send, too. */
@@ -322,7 +322,7 @@ static void test_silence(void **state)
 	join(&client);
 	send_one(&client, LIVE, 0, 8);
 	assert_int_equal(server->ep.peer_count, 2);
-	AWAIT(net, stat_of(server, WF_RDM_STAT_peers_let_go) == 1);
+	AWAIT(net, stat_of(server, WF_RDM_STAT_peers_released) == 1);
 	net_turn(net, 200);
 	assert_int_equal(server->ep.peer_count, 1);
 	/* It goes on where it was. */
@@ -340,7 +340,7 @@ static void forget_memo(struct node *n, const struct wf_addr *of)
 	struct wf_nic_memo memo;
 	uint16_t ah;
 
-	assert_int_equal(wf_nic_ah_create(n->ep.nic, of, &ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(n->ep.nic, of, &ah), 0);
 	assert_true(wf_nic_ah_recall(n->ep.nic, ah, &memo));
 	assert_int_equal(wf_nic_ah_destroy(n->ep.nic, ah), 0);
 }

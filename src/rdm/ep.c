@@ -46,15 +46,16 @@
  * opened it stays in the socket, which is not looked at until the next try: it
  * would be readable all the time, and nobody could sleep. The way is on
  * meanwhile, so that there is a next try. */
-static void on_stirred(struct wf_source *source, uint32_t events, uint64_t now)
+static void on_readable(struct wf_source *source, uint32_t events, uint64_t now)
 {
-	struct wf_rdm_ep *ep = wf_container_of(source, struct wf_rdm_ep, stir);
+	struct wf_rdm_ep *ep =
+		wf_container_of(source, struct wf_rdm_ep, socket_source);
 
 	(void)events;
 	(void)now;
 	if (ep->awake || !wf_rdm_ep_try_wake(ep) || ep->closing)
 		return;
-	wf_transport_loop_remove(&ep->host->loop, &ep->stir);
+	wf_transport_loop_remove(&ep->host->loop, &ep->socket_source);
 	ep->deaf = true;
 	ep->way->on = true;
 	wf_transport_host_busy(ep->host);
@@ -63,7 +64,7 @@ static void on_stirred(struct wf_source *source, uint32_t events, uint64_t now)
 void wf_rdm_ep_hear_again(struct wf_rdm_ep *ep, uint64_t now)
 {
 	if (!ep->deaf || now < ep->wake_at ||
-	    wf_transport_loop_add(&ep->host->loop, &ep->stir))
+	    wf_transport_loop_add(&ep->host->loop, &ep->socket_source))
 		return;
 	ep->deaf = false;
 	wf_transport_host_look(ep->host);
@@ -75,7 +76,7 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 	*ep = (struct wf_rdm_ep){
 		.host = host,
 		.way = way,
-		.stir = { .fd = attr->fd, .ready = on_stirred },
+		.socket_source = { .fd = attr->fd, .ready = on_readable },
 		.txq = host->txq,
 		.rxq = host->rxq,
 		.attr = *attr,
@@ -88,38 +89,38 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 		wf_base_list_init(&ep->by_addr[i]);
 	for (int i = 0; i < WF_RDM_MSG_BUCKETS; i++)
 		wf_base_list_init(&ep->by_msg[i]);
-	return wf_transport_loop_add(&host->loop, &ep->stir);
+	return wf_transport_loop_add(&host->loop, &ep->socket_source);
 }
 
 /* The device looks at the socket from now on, and has a descriptor that tells of
  * everything. */
 static int watch_device(struct wf_rdm_ep *ep)
 {
-	struct wf_source socket = ep->stir;
+	struct wf_source socket = ep->socket_source;
 	int err;
 
-	ep->stir = (struct wf_source){
+	ep->socket_source = (struct wf_source){
 		.fd = wf_nic_wait_fd(ep->nic),
-		.ready = on_stirred,
+		.ready = on_readable,
 	};
-	if (ep->stir.fd == socket.fd)
+	if (ep->socket_source.fd == socket.fd)
 		return 0;
-	err = wf_transport_loop_add(&ep->host->loop, &ep->stir);
+	err = wf_transport_loop_add(&ep->host->loop, &ep->socket_source);
 	if (err)
-		ep->stir = socket;
+		ep->socket_source = socket;
 	return err;
 }
 
 /* Of the two that were watched meanwhile, one is left. */
 static void stop_watching(struct wf_rdm_ep *ep, bool device)
 {
-	struct wf_source socket = { .fd = ep->attr.fd, .ready = on_stirred };
-	struct wf_source other = device ? ep->stir : socket;
+	struct wf_source socket = { .fd = ep->attr.fd, .ready = on_readable };
+	struct wf_source other = device ? ep->socket_source : socket;
 
-	if (ep->stir.fd != socket.fd)
+	if (ep->socket_source.fd != socket.fd)
 		wf_transport_loop_remove(&ep->host->loop, &other);
 	if (device)
-		ep->stir = socket;
+		ep->socket_source = socket;
 }
 
 static void set_limits(struct wf_rdm_ep *ep)
@@ -257,7 +258,8 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	if (err) {
 		wf_base_stats_close(&ep->stats);
 		if (!ep->warned)
-			wf_warn("no packets at %s: %s", text, strerror(-err));
+			wf_warn("cannot use packets at %s: %s", text,
+				strerror(-err));
 		ep->warned = true;
 		return err;
 	}
@@ -279,7 +281,7 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	ep->way->on = true;
 	wf_transport_host_busy(ep->host);
 	/* A sleeper has not been told what to wait for here. */
-	wf_transport_host_disturb(ep->host);
+	wf_transport_host_wake(ep->host);
 	wf_rdm_ep_ring(ep);
 	return 0;
 }
@@ -330,14 +332,14 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 
 	ep->closing = true;
 	if (!ep->host->forked)
-		wf_transport_loop_remove(&ep->host->loop, &ep->stir);
+		wf_transport_loop_remove(&ep->host->loop, &ep->socket_source);
 	if (!ep->awake) {
 		ep->way->on = false;
 		return;
 	}
 	if (!ep->host->forked) {
 		if (!is_idle(ep))
-			wf_info("closed with messages that nobody took");
+			wf_info("closed before the peer took all messages");
 		close_device(ep);
 	}
 	ep->awake = false;

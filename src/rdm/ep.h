@@ -100,7 +100,8 @@ struct wf_rdm_ep {
 	uint64_t runting; /* bytes sent before they are read, not yet done */
 	struct wf_host *host;
 	struct wf_way *way;
-	struct wf_source stir; /* our socket, then the device's descriptor */
+	struct wf_source
+		socket_source; /* our socket, then the device's descriptor */
 	uint64_t wake_at;   /* the device could not be opened: try again then */
 	uint64_t wake_wait; /* and so long after that; grows */
 	int wake_err;

@@ -269,7 +269,12 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	if (wf_unlikely(!buf->peer)) {
 		/* Each handle that the device tells of is one of ours. */
 		assert(wc->ah == WF_NIC_AH_UNKNOWN);
-		buf->from = wc->from;
+		if (wf_nic_addr_to_socket(&wc->from, &buf->from)) {
+			/* Nobody whom the AV could know. */
+			wf_rdm_stat_add(ep, WF_RDM_STAT_bad_packets, 1);
+			give(ep, buf);
+			return;
+		}
 	}
 	if (wf_unlikely(!wf_base_list_empty(&ep->stalled)) ||
 	    receive(ep, buf)) {

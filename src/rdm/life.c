@@ -70,8 +70,8 @@ void wf_rdm_life_resume(struct wf_rdm_life *life, uint32_t number)
 		life->ours = make(KEEP, number);
 }
 
-enum wf_rdm_life_news wf_rdm_life_judge(const struct wf_rdm_life *life,
-					uint32_t id)
+enum wf_rdm_life_news wf_rdm_life_classify(const struct wf_rdm_life *life,
+					   uint32_t id)
 {
 	if (id == life->theirs)
 		return life->over ? WF_RDM_LIFE_OVER : WF_RDM_LIFE_SAME;
@@ -85,7 +85,7 @@ enum wf_rdm_life_news wf_rdm_life_judge(const struct wf_rdm_life *life,
 void wf_rdm_life_hear(struct wf_rdm_life *life, uint32_t id, bool silent,
 		      uint32_t number)
 {
-	if (wf_rdm_life_judge(life, id) == WF_RDM_LIFE_ENDS)
+	if (wf_rdm_life_classify(life, id) == WF_RDM_LIFE_ENDS)
 		life->ours = make(KEEP, number);
 	else if (silent)
 		life->ours = make(KEEP, life->ours);

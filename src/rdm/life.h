@@ -70,8 +70,8 @@ void wf_rdm_life_lose(struct wf_rdm_life *life, uint32_t number);
 void wf_rdm_life_resume(struct wf_rdm_life *life, uint32_t number);
 
 /* What a packet with @id (not 0) means. */
-enum wf_rdm_life_news wf_rdm_life_judge(const struct wf_rdm_life *life,
-					uint32_t id);
+enum wf_rdm_life_news wf_rdm_life_classify(const struct wf_rdm_life *life,
+					   uint32_t id);
 
 /* The first packet of another life, judged as RESTARTS or ENDS. @silent: nothing
  * was sent in our present life, which may then say KEEP as well. */

@@ -129,7 +129,7 @@ static void take_request(struct side *s, const struct packet *packet)
 
 static void hear(struct side *s, const struct packet *packet)
 {
-	enum wf_rdm_life_news news = wf_rdm_life_judge(&s->life, packet->id);
+	enum wf_rdm_life_news news = wf_rdm_life_classify(&s->life, packet->id);
 
 	if (news == WF_RDM_LIFE_RESTARTS || news == WF_RDM_LIFE_ENDS) {
 		s->expected = 0;
@@ -258,29 +258,33 @@ static void test_rules(void **state)
 	(void)state;
 	wf_rdm_life_begin(&a, 100);
 	wf_rdm_life_begin(&b, 200);
-	assert_int_equal(wf_rdm_life_judge(&b, a.ours), WF_RDM_LIFE_RESTARTS);
+	assert_int_equal(wf_rdm_life_classify(&b, a.ours),
+			 WF_RDM_LIFE_RESTARTS);
 	wf_rdm_life_hear(&b, a.ours, true, 201);
-	assert_int_equal(wf_rdm_life_judge(&b, a.ours), WF_RDM_LIFE_SAME);
-	assert_int_equal(wf_rdm_life_judge(&a, b.ours), WF_RDM_LIFE_RESTARTS);
+	assert_int_equal(wf_rdm_life_classify(&b, a.ours), WF_RDM_LIFE_SAME);
+	assert_int_equal(wf_rdm_life_classify(&a, b.ours),
+			 WF_RDM_LIFE_RESTARTS);
 	wf_rdm_life_hear(&a, b.ours, false, 101);
 	/* A loses it, and still takes what comes of the old life. */
 	before = a.ours;
 	wf_rdm_life_lose(&a, 102);
 	assert_int_not_equal(a.ours, before);
-	assert_int_equal(wf_rdm_life_judge(&a, b.ours), WF_RDM_LIFE_OVER);
-	assert_int_equal(wf_rdm_life_judge(&b, a.ours), WF_RDM_LIFE_ENDS);
+	assert_int_equal(wf_rdm_life_classify(&a, b.ours), WF_RDM_LIFE_OVER);
+	assert_int_equal(wf_rdm_life_classify(&b, a.ours), WF_RDM_LIFE_ENDS);
 	wf_rdm_life_hear(&b, a.ours, false, 202);
-	assert_int_equal(wf_rdm_life_judge(&b, before), WF_RDM_LIFE_STALE);
-	assert_int_equal(wf_rdm_life_judge(&a, b.ours), WF_RDM_LIFE_RESTARTS);
+	assert_int_equal(wf_rdm_life_classify(&b, before), WF_RDM_LIFE_STALE);
+	assert_int_equal(wf_rdm_life_classify(&a, b.ours),
+			 WF_RDM_LIFE_RESTARTS);
 	wf_rdm_life_hear(&a, b.ours, false, 103);
 	/* Another process is at the address of A. */
 	wf_rdm_life_begin(&a, 500);
-	assert_int_equal(wf_rdm_life_judge(&b, a.ours), WF_RDM_LIFE_ENDS);
+	assert_int_equal(wf_rdm_life_classify(&b, a.ours), WF_RDM_LIFE_ENDS);
 	/* It was let go and comes back. */
 	wf_rdm_life_hear(&b, a.ours, false, 203);
 	wf_rdm_life_hear(&a, b.ours, false, 501);
 	wf_rdm_life_resume(&a, 502);
-	assert_int_equal(wf_rdm_life_judge(&b, a.ours), WF_RDM_LIFE_RESTARTS);
+	assert_int_equal(wf_rdm_life_classify(&b, a.ours),
+			 WF_RDM_LIFE_RESTARTS);
 }
 
 /* Bug: one that was let go before it had heard the other side came back as NEW.
@@ -294,8 +298,10 @@ static void test_back_unheard(void **state)
 	wf_rdm_life_begin(&b, 200);
 	wf_rdm_life_hear(&b, a.ours, false, 201);
 	wf_rdm_life_resume(&a, 101);
-	assert_int_equal(wf_rdm_life_judge(&b, a.ours), WF_RDM_LIFE_RESTARTS);
-	assert_int_equal(wf_rdm_life_judge(&a, b.ours), WF_RDM_LIFE_RESTARTS);
+	assert_int_equal(wf_rdm_life_classify(&b, a.ours),
+			 WF_RDM_LIFE_RESTARTS);
+	assert_int_equal(wf_rdm_life_classify(&a, b.ours),
+			 WF_RDM_LIFE_RESTARTS);
 }
 
 /* Bug: an id named the life that its sender had forgotten by 12 bits. One of
@@ -314,9 +320,9 @@ static void test_other_process(void **state)
 		wf_rdm_life_begin(&b, draw(UINT32_MAX));
 		wf_rdm_life_hear(&b, old.ours, true, 0);
 		wf_rdm_life_lose(&b, 1);
-		assert_int_equal(wf_rdm_life_judge(&old, b.ours),
+		assert_int_equal(wf_rdm_life_classify(&old, b.ours),
 				 WF_RDM_LIFE_ENDS);
-		ends += wf_rdm_life_judge(&new, b.ours) == WF_RDM_LIFE_ENDS;
+		ends += wf_rdm_life_classify(&new, b.ours) == WF_RDM_LIFE_ENDS;
 	}
 	assert_in_range(ends, 0, 3);
 }

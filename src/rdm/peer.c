@@ -119,7 +119,7 @@ int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer)
 	struct wf_rdm_ep *ep = peer->ep;
 	struct wf_nic_memo memo;
 	bool found;
-	int err = wf_nic_ah_create(ep->nic, &peer->addr, &peer->ah);
+	int err = wf_nic_ah_create_socket(ep->nic, &peer->addr, &peer->ah);
 
 	if (err)
 		return err;
@@ -440,7 +440,7 @@ static int begin_anew(struct wf_rdm_peer *peer, uint32_t id)
 
 	if (peer->life.theirs || is_replaced(peer))
 		wf_rdm_peer_check(peer);
-	ends = wf_rdm_life_judge(&peer->life, id) == WF_RDM_LIFE_ENDS;
+	ends = wf_rdm_life_classify(&peer->life, id) == WF_RDM_LIFE_ENDS;
 	if (peer->life.theirs) {
 		stop_answering(peer, FI_ECONNRESET);
 		if (!wf_rdm_in_finish(peer))
@@ -462,7 +462,7 @@ static int admit_other(struct wf_rdm_peer *peer,
 		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_bad_packets, 1);
 		return -EPROTO;
 	}
-	switch (wf_rdm_life_judge(&peer->life, packet->connid)) {
+	switch (wf_rdm_life_classify(&peer->life, packet->connid)) {
 	case WF_RDM_LIFE_SAME:
 		return 0;
 	case WF_RDM_LIFE_OVER:

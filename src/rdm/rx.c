@@ -93,7 +93,7 @@ static void park(struct wf_rdm_rx *rx)
 		.compq = rxq->compq,
 		.cntr = rxq->cntr,
 		.owner = rx->ep,
-		.tells_all = rxq->tells_all,
+		.reports_all = rxq->reports_all,
 		.tag = rx->env.tag,
 		.data = rx->env.data,
 		.src = rx->env.src,

@@ -67,6 +67,7 @@ struct wf_rdm_rx {
 	uint32_t read_count; /* memory of the sender that we read */
 	uint32_t seg_count;  /* memory of ours that the peer names */
 	uint64_t read_from;
+	uint64_t since; /* first seen by waits.c, ns; 0: not yet */
 	struct wf_rdm_pull *pull;
 	struct wf_rdm_stream stream; /* ANSWER to a long read */
 	struct wf_wire_iov reads[WF_WIRE_IOV_MAX];

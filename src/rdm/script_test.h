@@ -39,7 +39,7 @@ static inline struct node *script_node(struct script *s)
 
 static inline struct wf_rdm_peer *script_peer(struct script *s)
 {
-	return wf_rdm_peer_find(&script_node(s)->ep, wf_nic_addr(s->nic));
+	return wf_rdm_peer_find(&script_node(s)->ep, wf_nic_socket(s->nic));
 }
 
 static inline void script_give(struct script *s, uint64_t i)
@@ -77,8 +77,8 @@ static inline struct script *script_open(const struct wf_rdm_ep_attr *attr)
 			 0);
 	for (uint64_t i = 0; i < SCRIPT_BUFS; i++)
 		script_give(s, i);
-	assert_int_equal(wf_nic_ah_create(s->nic, &n->addr, &s->ah), 0);
-	n->names[SCRIPT_NAME] = *wf_nic_addr(s->nic);
+	assert_int_equal(wf_nic_ah_create_socket(s->nic, &n->addr, &s->ah), 0);
+	n->names[SCRIPT_NAME] = *wf_nic_socket(s->nic);
 	s->connid = 1000;
 	return s;
 }

@@ -28,7 +28,7 @@ int wf_rdm_serve_total(const struct wf_wire_iov *iov, uint32_t count,
 }
 
 /* Counts what was refused. */
-static int judge(struct wf_rdm_peer *peer, int err)
+static int count_refusal(struct wf_rdm_peer *peer, int err)
 {
 	if (err)
 		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_keys_rejected, 1);
@@ -67,7 +67,7 @@ int wf_rdm_serve_put(struct wf_rdm_peer *peer, const struct wf_wire_iov *segs,
 		at.last = last && at.len == len;
 		err = wf_op_serve_put(peer->ep->host->regs, &at, from);
 		if (err)
-			return judge(peer, err);
+			return count_refusal(peer, err);
 		from += at.len;
 		len -= at.len;
 	}
@@ -87,7 +87,7 @@ static int get(struct wf_rdm_peer *peer, const struct wf_wire_iov *segs,
 		at.last = last && at.len == len;
 		err = wf_op_serve_get(peer->ep->host->regs, &at, to);
 		if (err)
-			return judge(peer, err);
+			return count_refusal(peer, err);
 		to += at.len;
 		len -= at.len;
 	}
@@ -108,7 +108,7 @@ int wf_rdm_serve_check(struct wf_rdm_peer *peer, const struct wf_wire_iov *segs,
 					   &target);
 
 		if (err)
-			return judge(peer, err);
+			return count_refusal(peer, err);
 	}
 	return 0;
 }

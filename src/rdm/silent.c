@@ -28,7 +28,7 @@ static bool source_of(const struct wf_rdm_ep *ep, const struct wf_addr *to,
 	int fd = wf_os_socket(to->sa.sa_family, SOCK_DGRAM, 0);
 	bool found;
 
-	*from = *wf_nic_addr(ep->nic);
+	*from = *wf_nic_socket(ep->nic);
 	if (!wf_base_addr_is_any(from)) {
 		if (fd >= 0)
 			wf_os_close(fd);
@@ -39,7 +39,7 @@ static bool source_of(const struct wf_rdm_ep *ep, const struct wf_addr *to,
 		!wf_base_addr_set(from, &name, len);
 	if (fd >= 0)
 		wf_os_close(fd);
-	wf_base_addr_set_port(from, wf_base_addr_port(wf_nic_addr(ep->nic)));
+	wf_base_addr_set_port(from, wf_base_addr_port(wf_nic_socket(ep->nic)));
 	return found;
 }
 
@@ -66,13 +66,17 @@ static void interface_of(const struct wf_addr *addr, char *name, size_t room)
 	free(all);
 }
 
-/* Once for each peer, until it answers. */
+/* Once for each peer, until it answers. If the peer has refused us, the device has
+ * reported the reason, and to guess at firewalls would contradict it. */
 static void warn(struct wf_rdm_peer *peer)
 {
 	char to[WF_ADDR_STR_LEN], from[WF_ADDR_STR_LEN], name[64] = "unknown";
+	struct wf_nic_path path;
 	struct wf_addr source;
 
 	peer->warned = true;
+	if (!wf_nic_ah_query(peer->ep->nic, peer->ah, &path) && path.refused)
+		return;
 	if (peer->ep->silent_lines++ >= LINES)
 		return;
 	if (source_of(peer->ep, &peer->addr, &source))

@@ -50,10 +50,10 @@
 	X(handshakes)	 /* of peers */                                        \
 	X(peers)                                                               \
 	X(peers_lost)                                                          \
-	X(peers_let_go)	 /* forgotten: nothing was under way */                \
-	X(unanswered)	 /* peers that have not answered for 2 s, now */       \
-	X(stale_packets) /* of a life that is over */                          \
-	X(bad_packets)	 /* that broke the rules */                            \
+	X(peers_released) /* forgotten: nothing was under way */               \
+	X(unanswered)	  /* peers that have not answered for 2 s, now */      \
+	X(stale_packets)  /* of a life that is over */                         \
+	X(bad_packets)	  /* that broke the rules */                           \
 	X(stale_completions)                                                   \
 	X(packets_out) /* of the device, all kinds */                          \
 	X(packets_in)                                                          \

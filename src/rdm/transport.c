@@ -17,6 +17,7 @@
 #include "rdm/pull.h"
 #include "rdm/rx.h"
 #include "rdm/silent.h"
+#include "rdm/waits.h"
 
 /* Completions handled per progress. */
 #define COMPLETIONS 64
@@ -357,7 +358,7 @@ static bool doze(void *self, uint64_t *deadline)
 }
 
 /* The device looked when it began to wait. */
-static bool stirs(void *self, uint64_t *deadline)
+static bool has_work(void *self, uint64_t *deadline)
 {
 	(void)self;
 	(void)deadline;
@@ -398,6 +399,11 @@ static int submit(void *self, uint64_t dst, const struct wf_tx *tx)
 	return wf_unlikely(err == -ENOMEM) ? -EAGAIN : err;
 }
 
+static void waits(void *self, struct wf_waits *to, uint64_t now)
+{
+	wf_rdm_waits(self, to, now);
+}
+
 static bool has_peers(const void *self)
 {
 	const struct wf_rdm_ep *ep = self;
@@ -426,9 +432,10 @@ const struct wf_transport wf_rdm_transport = {
 	.poll = rdm_poll,
 	.tick = tick,
 	.look = look,
+	.waits = waits,
 	.drain = drain,
 	.doze = doze,
-	.stirs = stirs,
+	.has_work = has_work,
 	.wake = wake,
 	.inserted = inserted,
 	.removed = removed,

@@ -54,6 +54,7 @@ struct wf_rdm_tx {
 	uint32_t pieces;	 /* that are not done */
 	uint64_t piece_at;
 	uint8_t *bounce; /* copy of the caller's bytes */
+	uint64_t since;	 /* first seen by waits.c, ns; 0: not yet */
 	struct wf_nic_mr mrs[WF_OP_IOV_MAX];
 	struct wf_tx req;
 	struct wf_remote remote; /* of req; no segment: a message */

@@ -101,7 +101,7 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
 		return -ENOMEM;
 	ep->outs[dst] = *out;
 	wf_shm_conn_try(*out, (*out)->since);
-	wf_transport_host_disturb(
+	wf_transport_host_wake(
 		ep->host); /* to try again, and to give up in time */
 	return 0;
 }

@@ -195,7 +195,7 @@ static void give_up(struct wf_shm_out *out, int err, uint64_t now)
 		wf_base_addr_str(&out->addr, text, sizeof(text)),
 		(unsigned long long)((now - out->since) / WF_NS_PER_MS),
 		strerror(err));
-	wf_shm_out_doom(out, err, true);
+	wf_shm_out_mark_dead(out, err, true);
 }
 
 static bool passes(int err)
@@ -455,7 +455,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 			wf_warn("the peer takes packets only: FI_WEFT_SHM must "
 				"be the same for all processes of a node");
 		if (status == EPROTO)
-			wf_warn("peer speaks another layout (%u, ours is %u)",
+			wf_warn("the peer uses ring layout %u, this process %u",
 				welcome.greeting.layout, WF_SHM_LAYOUT);
 		give_up(out, status, now);
 		goto close_fds;
@@ -489,7 +489,7 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 		over = !take_wakes(out->sock.fd);
 	if (over && wf_shm_out_settle(out)) {
 		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_peers_lost, 1);
-		wf_shm_out_doom(out, ECONNRESET, false);
+		wf_shm_out_mark_dead(out, ECONNRESET, false);
 	}
 }
 
@@ -621,7 +621,7 @@ static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
 	    hello->greeting.magic != WF_SHM_MAGIC)
 		return EPROTO;
 	if (hello->greeting.layout != WF_SHM_LAYOUT) {
-		wf_warn("refused a peer with layout %u, ours is %u",
+		wf_warn("refused a peer with ring layout %u, this process uses %u",
 			hello->greeting.layout, WF_SHM_LAYOUT);
 		return EPROTO;
 	}

@@ -33,7 +33,7 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 			   uint64_t now);
 
 /* Tries to connect and to say hello; on failure the channel stays CONNECTING
- * and is tried again, or is doomed. */
+ * and is tried again, or is marked dead. */
 void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now);
 
 /* When the next retry, warning or time-out is due, ns; UINT64_MAX: none is. */

@@ -258,6 +258,33 @@ static void test_connects(void **state)
 	assert_int_equal(warnings, 0);
 }
 
+/* Bug: an injected message was refused until the peer had answered. A process that
+ * sends one to each of many connected to them one after the other. */
+static void test_injected_waits(void **state)
+{
+	struct world *w = *state;
+	uint64_t value = 7;
+	struct joined_buf b = {
+		.len = sizeof(value),
+		.count = 1,
+		.iov[0] = { &value, sizeof(value) },
+	};
+	struct wf_tx tx = joined_tx(&b, 1);
+	const struct wf_shm_out *out;
+
+	tx.inject = true;
+	assert_int_equal(wf_core_submit(&w->core_a, 0, &tx), 0);
+	out = wf_container_of(w->a.all_outs.next, struct wf_shm_out, link);
+	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
+	/* An endpoint that closes waits for it. */
+	assert_true(wf_shm_out_holds_copies(out));
+	expect_open(w, out);
+	assert_false(wf_shm_out_holds_copies(out));
+	for (int i = 0; i < 3; i++)
+		wf_core_progress(joined_core(&w->b));
+	assert_int_equal(w->rxq_b.tagged.unexpected, 1);
+}
+
 /* Bug: a welcome that could not be sent, because the user had too many
  * descriptors in flight, was only logged: the sender waited for ever. */
 static void test_welcome_that_cannot_be_sent(void **state)
@@ -521,6 +548,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_connects),
+		TEST(test_injected_waits),
 		TEST(test_welcome_that_cannot_be_sent),
 		TEST(test_refusal_that_cannot_be_sent),
 		TEST(test_hello_that_cannot_be_sent),

@@ -11,7 +11,7 @@
 
 /* What has to be tried again and again while asleep: replies that found no
  * room, guests that say nothing, messages that wait for room in the completion
- * queue. */
+ * queue or for memory of their ring. */
 #define RETRY_NS WF_NS_PER_MS
 
 /* A process of another user may have cleared the word by which others wake us,
@@ -21,7 +21,8 @@
 static bool needs_timer(const struct wf_shm_ep *ep)
 {
 	return !wf_base_list_empty(&ep->busy_ins) ||
-	       !wf_base_list_empty(&ep->guests);
+	       !wf_base_list_empty(&ep->guests) ||
+	       (ep->starved && !wf_base_list_empty(&ep->pending_outs));
 }
 
 static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)
@@ -39,27 +40,27 @@ static void tell_receivers(struct wf_shm_ep *ep, uint32_t asleep)
 }
 
 /* Whether progress would find replies or credit. */
-static bool outs_stir(const struct wf_shm_ep *ep)
+static bool outs_have_work(const struct wf_shm_ep *ep)
 {
 	const struct wf_list *pos;
 
 	for (pos = ep->waiting_outs.next; pos != &ep->waiting_outs;
 	     pos = pos->next) {
-		if (wf_shm_out_stirs(wf_container_of(pos, struct wf_shm_out,
-						     waiting_link)))
+		if (wf_shm_out_has_work(wf_container_of(pos, struct wf_shm_out,
+							waiting_link)))
 			return true;
 	}
 	for (pos = ep->pending_outs.next; pos != &ep->pending_outs;
 	     pos = pos->next) {
-		if (wf_shm_out_stirs(wf_container_of(pos, struct wf_shm_out,
-						     pending_link)))
+		if (wf_shm_out_has_work(wf_container_of(pos, struct wf_shm_out,
+							pending_link)))
 			return true;
 	}
 	return false;
 }
 
 /* Whether messages wait. */
-static bool ins_stir(const struct wf_shm_ep *ep)
+static bool ins_have_work(const struct wf_shm_ep *ep)
 {
 	return ep->draining || wf_shm_watch_pending(&ep->watch);
 }
@@ -82,22 +83,22 @@ static bool is_sharing(const struct wf_shm_ep *ep)
  * replies and room can only be taken after the application has read it, which it
  * may do without a call that makes progress: *@stalled says that they are to be
  * looked at again soon, but are no reason to stay awake. */
-static bool stirs(const struct wf_shm_ep *ep, bool *stalled)
+static bool has_work(const struct wf_shm_ep *ep, bool *stalled)
 {
 	bool out = !wf_base_list_empty(&ep->waiting_outs) ||
 		   !wf_base_list_empty(&ep->pending_outs);
 
 	*stalled = false;
 	if (wf_shm_watch_has_room(&ep->watch)) {
-		if (ins_stir(ep))
+		if (ins_have_work(ep))
 			return true;
 	} else {
-		*stalled = ins_stir(ep);
+		*stalled = ins_have_work(ep);
 	}
 	if (!out)
 		return false;
 	if (wf_op_compq_room(ep->txq))
-		return outs_stir(ep);
+		return outs_have_work(ep);
 	*stalled = true;
 	return is_sharing(ep);
 }
@@ -124,12 +125,12 @@ static void lower(uint64_t *deadline, uint64_t ns)
 		*deadline = ns;
 }
 
-bool wf_shm_doze_stirs(struct wf_shm_ep *ep, uint64_t *deadline)
+bool wf_shm_doze_has_work(struct wf_shm_ep *ep, uint64_t *deadline)
 {
 	bool stalled;
 
 	wf_shm_watch_settle(&ep->watch);
-	if (stirs(ep, &stalled))
+	if (has_work(ep, &stalled))
 		return true;
 	if (stalled || needs_timer(ep))
 		lower(deadline, wf_base_clock_ns() + RETRY_NS);

@@ -13,9 +13,9 @@
 
 struct wf_shm_ep;
 
-/* As doze(), stirs() and wake() of transport/transport.h. */
+/* As doze(), has_work() and wake() of transport/transport.h. */
 bool wf_shm_doze_begin(struct wf_shm_ep *ep);
-bool wf_shm_doze_stirs(struct wf_shm_ep *ep, uint64_t *deadline);
+bool wf_shm_doze_has_work(struct wf_shm_ep *ep, uint64_t *deadline);
 void wf_shm_doze_end(struct wf_shm_ep *ep);
 
 #endif

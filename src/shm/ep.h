@@ -56,7 +56,8 @@ struct wf_shm_ep {
 	uint32_t quiet_mark;	 /* slots of the hot channel at the last tick */
 
 	uint32_t busy_pulls;
-	bool reap;     /* a channel died */
+	bool reap;    /* a channel died */
+	bool starved; /* a ring could not get the memory that what waits needs */
 	bool draining; /* the peer of a ring is gone, messages are left */
 	bool slept;    /* before the doze that goes on */
 	bool closing;  /* only copies of ours are left to send */

@@ -84,7 +84,7 @@ void wf_shm_in_busy(struct wf_shm_in *in)
 		wf_base_list_add_tail(&in->ep->busy_ins, &in->busy_link);
 	in->is_busy = true;
 	wf_shm_ep_busy(in->ep);
-	wf_transport_host_disturb(in->ep->host);
+	wf_transport_host_wake(in->ep->host);
 }
 
 uint32_t wf_shm_in_reply(struct wf_shm_in *in,
@@ -188,7 +188,7 @@ static struct wf_shm_parcel *parcel_keep(struct wf_shm_in *in, bool tagged,
 			.compq = in->ep->rxq->compq,
 			.cntr = in->ep->rxq->cntr,
 			.owner = in->ep,
-			.tells_all = in->ep->rxq->tells_all,
+			.reports_all = in->ep->rxq->reports_all,
 			.tag = env->tag,
 			.data = env->data,
 			.src = env->src,
@@ -279,6 +279,7 @@ static int on_first(struct wf_shm_in *in, const struct message *msg)
 	as->op = msg->slot->eager.op;
 	as->ack = msg->flags & WF_SHM_SLOT_ACK;
 	as->parcel = NULL;
+	as->since = 0;
 	as->rx = wf_match_rxq_take(in->ep->rxq, tagged, as->env.tag,
 				   as->env.src, total);
 	if (as->rx) {
@@ -589,6 +590,48 @@ take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 	return 0;
 }
 
+/* Whether the slot after the one that @word describes holds a parked message,
+ * too. */
+static bool is_burst(const struct wf_shm_in *in, uint64_t word)
+{
+	uint32_t pos = in->slot_pos + 1;
+
+	if ((WF_SHM_WORD_FLAGS(word) & WF_SHM_SLOT_TURN) ||
+	    pos == in->slot_count)
+		pos = 0;
+	word = wf_shared_load(&in->slots[pos].word, relaxed);
+	return WF_SHM_WORD_SEQ(word) == in->next + 2 &&
+	       WF_SHM_WORD_KIND(word) == WF_SHM_KIND_PARKED;
+}
+
+/* Parked messages as long as they follow each other, until *@count, to which they
+ * are added, is @budget: the smaller ones are read together. 0, or why one was not
+ * taken. */
+static int take_parked(struct wf_shm_in *in, uint64_t word, int budget,
+		       int *count)
+{
+	const struct wf_shm_slot *slot = &in->slots[in->slot_pos];
+	int ret;
+
+	for (;;) {
+		in->burst = is_burst(in, word);
+		ret = take_slot(in, slot, word);
+		*count += !ret;
+		if (ret || !in->burst || *count >= budget ||
+		    !wf_op_compq_room(in->rxq->compq))
+			break;
+		/* Copied again: it is checked now. */
+		slot = &in->slots[in->slot_pos];
+		word = wf_shared_load(&slot->word, acquire);
+		if (WF_SHM_WORD_SEQ(word) != in->next + 1 ||
+		    WF_SHM_WORD_KIND(word) != WF_SHM_KIND_PARKED)
+			break;
+	}
+	in->burst = false;
+	wf_shm_pull_flush(in);
+	return ret;
+}
+
 int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 {
 	int count = 0;
@@ -613,11 +656,17 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 			count++;
 			continue;
 		}
-		ret = take_slot(in, slot, word);
+		if (WF_SHM_WORD_KIND(word) == WF_SHM_KIND_PARKED) {
+			ret = take_parked(in, word, budget, &count);
+			if (!ret)
+				continue;
+		} else {
+			ret = take_slot(in, slot, word);
+		}
 		if (ret == -EAGAIN)
 			break; /* no memory: the slot waits */
 		if (wf_unlikely(ret)) {
-			wf_warn("peer wrote a slot that makes no sense");
+			wf_warn("the peer wrote an invalid slot");
 			wf_shm_stats_add(&in->ep->stats,
 					 WF_SHM_STAT_protocol_errors, 1);
 			in->broken = true;
@@ -684,6 +733,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 	wf_base_table_fini(&in->pulls);
 	wf_shm_reply_fini(&in->replies);
 	wf_shm_region_unmap(&in->region);
+	wf_shm_mover_close(&in->mover);
 	free(in);
 }
 

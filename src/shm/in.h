@@ -29,11 +29,15 @@ struct wf_shm_parcel;
 struct wf_shm_assembly {
 	struct wf_envelope env;
 	size_t have;
+	uint64_t since; /* first seen by waits.c, ns; 0: not yet */
 	uint32_t op;
 	bool ack;
 	struct wf_rx *rx;	      /* goes straight to the user, or ... */
 	struct wf_shm_parcel *parcel; /* ... waits for a receive */
 };
+
+/* Parked messages of a burst that are read in one system call. */
+#define WF_SHM_IN_BATCH 8
 
 struct wf_shm_in {
 	uint32_t next;	   /* slots consumed, free-running */
@@ -80,6 +84,10 @@ struct wf_shm_in {
 	uint32_t features;	  /* what the sender can do, too */
 	uint32_t shares_used;	  /* bit set = in use */
 	uint32_t alone;		  /* messages to read without help (pull.c) */
+	bool burst;		  /* another parked message is there already */
+	uint32_t batch_count;
+	size_t batch_bytes;
+	struct wf_shm_pull *batch[WF_SHM_IN_BATCH]; /* read in one call */
 	uint32_t share_ended[WF_SHM_SHARES]; /* place of the final reply */
 	struct wf_shm_assembly assembly;
 	struct wf_list parcels; /* messages of this peer without a receive */

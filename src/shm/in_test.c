@@ -436,7 +436,7 @@ static void test_sender_that_leaves_is_not_believed(void **state)
 }
 
 /* Half a message is an error of the receive that gets it, now or later. */
-static void test_what_is_lost_is_told(void **state)
+static void test_lost_message_is_reported(void **state)
 {
 	(void)state;
 	for (int late = 0; late < 2; late++) {
@@ -737,7 +737,7 @@ int main(void)
 		cmocka_unit_test(test_sender_that_left_is_not_read),
 		cmocka_unit_test(test_sender_waits_for_reader),
 		cmocka_unit_test(test_sender_that_leaves_is_not_believed),
-		cmocka_unit_test(test_what_is_lost_is_told),
+		cmocka_unit_test(test_lost_message_is_reported),
 		cmocka_unit_test(test_parked_is_lost),
 		cmocka_unit_test(test_closed_share_is_left_alone),
 		cmocka_unit_test(test_close_waits_for_chunks),

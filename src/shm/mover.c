@@ -5,14 +5,32 @@
 #include "shm/mover.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
+#include "base/cpu.h"
 #include "op/iov.h"
+#include "os/file.h"
+#include "os/inline.h"
 #include "os/process.h"
+#include "os/shared.h"
 #include "shm/conn_defs.h"
 #include "shm/guard.h"
 
 /* The kernel moves at most 2 GiB a call; stay well below. */
 #define CALL_MAX ((size_t)1 << 30)
+
+/* Up to this size a piece goes faster through the memory file: one access instead
+ * of two (the guard page and the piece), but the kernel copies each page twice.
+ * Measured on a Zen 4, ns for 8 B, 4 KiB, 8 KiB, 16 KiB: file 1260, 1418, 2134,
+ * 4020; CMA with the guard page 1991, 2045, 2500, 3637. */
+#define FILE_MAX 8192
+
+/* The file costs a descriptor, and about ten microseconds to open. */
+#define FILE_AFTER 32
+#define FILES_MAX 64
+
+/* Memory files of this process. Relaxed: a limit, nothing else depends on it. */
+WF_PER_PROCESS static atomic_uint files;
 
 uint64_t wf_shm_mover_process(void)
 {
@@ -73,15 +91,99 @@ static int move_by_cma(const struct wf_shm_mover *mover, bool write,
 	return 0;
 }
 
+/* One piece on each side. */
+static int move_by_file(const struct wf_shm_mover *mover, bool write,
+			uint8_t *here, uint64_t there, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t moved =
+			write ? wf_os_memory_write(mover->memory, here + done,
+						   len - done, there + done) :
+				wf_os_memory_read(mover->memory, here + done,
+						  len - done, there + done);
+
+		if (moved == -EIO)
+			return -EFAULT;
+		if (moved <= 0)
+			return moved ? (int)moved : -ESRCH;
+		done += (size_t)moved;
+	}
+	return 0;
+}
+
+static void close_file(struct wf_shm_mover *mover)
+{
+	wf_os_close(mover->memory);
+	mover->memory = -1;
+	wf_shared_add(&files, -1u, relaxed);
+}
+
+/* The guard page is read through the file: if it holds the number, the file is
+ * the memory of the process that it always was. */
+static void open_file(struct wf_shm_mover *mover)
+{
+	uint64_t seen = ~mover->process;
+	int fd;
+
+	if (wf_shared_add(&files, 1, relaxed) >= FILES_MAX)
+		goto err_count;
+	fd = wf_os_memory_open(mover->pid);
+	if (fd < 0)
+		goto err_count;
+	mover->memory = fd;
+	if (move_by_file(mover, false, (uint8_t *)&seen, mover->guard,
+			 sizeof(seen)) ||
+	    seen != mover->process)
+		close_file(mover);
+	return;
+
+err_count:
+	wf_shared_add(&files, -1u, relaxed);
+}
+
+/* Whether a piece goes through the file. */
+static bool is_for_file(struct wf_shm_mover *mover, size_t local_count,
+			size_t remote_count, size_t len)
+{
+	if (len > FILE_MAX || local_count != 1 || remote_count != 1)
+		return false;
+	if (wf_unlikely(mover->small)) {
+		mover->small--;
+		if (!mover->small)
+			open_file(mover);
+	}
+	return mover->memory >= 0;
+}
+
+static int move_by_kernel(struct wf_shm_mover *mover, bool write,
+			  const struct iovec *local, size_t local_count,
+			  const struct iovec *remote, size_t remote_count,
+			  size_t len)
+{
+	if (is_for_file(mover, local_count, remote_count, len))
+		return move_by_file(mover, write, local->iov_base,
+				    (uint64_t)(uintptr_t)remote->iov_base, len);
+	return move_by_cma(mover, write, local, local_count, remote,
+			   remote_count, len);
+}
+
+int wf_shm_mover_prove(const struct wf_shm_mover *mover)
+{
+	uint64_t seen;
+	const struct iovec local = { &seen, sizeof(seen) };
+	const struct iovec remote = { (void *)(uintptr_t)mover->guard,
+				      sizeof(seen) };
+
+	return move_by_cma(mover, false, &local, 1, &remote, 1, sizeof(seen));
+}
+
 void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		       uint64_t probe_addr, uint64_t probe_value,
 		       bool cma_allowed)
 {
 	struct wf_shm_guard own = wf_shm_guard_own();
-	uint64_t seen;
-	const struct iovec local = { &seen, sizeof(seen) };
-	const struct iovec remote = { (void *)(uintptr_t)probe_addr,
-				      sizeof(seen) };
 
 	*mover = (struct wf_shm_mover){
 		.way = WF_SHM_WAY_NONE,
@@ -94,6 +196,8 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 			own.process %
 				(WF_SHM_GUARD_BYTES / WF_SHM_GUARD_LINE - 1) *
 				WF_SHM_GUARD_LINE,
+		.memory = -1,
+		.small = FILE_AFTER,
 	};
 	/* The number alone proves nothing: we tell it to everybody. */
 	if (pid == wf_os_getpid() && process == own.process) {
@@ -103,9 +207,15 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 	/* A pid from another pid namespace is 0, or names someone else: the
 	 * value tells. */
 	if (cma_allowed && pid > 0 && probe_addr &&
-	    !(probe_addr % WF_SHM_GUARD_BYTES) &&
-	    !move_by_cma(mover, false, &local, 1, &remote, 1, sizeof(seen)))
+	    !(probe_addr % WF_SHM_GUARD_BYTES) && !wf_shm_mover_prove(mover))
 		mover->way = WF_SHM_WAY_CMA;
+}
+
+void wf_shm_mover_close(struct wf_shm_mover *mover)
+{
+	if (mover->way == WF_SHM_WAY_CMA && mover->memory >= 0)
+		close_file(mover);
+	mover->way = WF_SHM_WAY_NONE;
 }
 
 /* Copies between two vectors of this process. */
@@ -125,10 +235,9 @@ static void move_by_copy(const struct iovec *to, size_t to_count,
 	}
 }
 
-int wf_shm_mover_read(const struct wf_shm_mover *mover,
-		      const struct iovec *local, size_t local_count,
-		      const struct iovec *remote, size_t remote_count,
-		      size_t len)
+int wf_shm_mover_read(struct wf_shm_mover *mover, const struct iovec *local,
+		      size_t local_count, const struct iovec *remote,
+		      size_t remote_count, size_t len)
 {
 	if (mover->way == WF_SHM_WAY_SELF) {
 		move_by_copy(local, local_count, remote, remote_count, len);
@@ -136,14 +245,13 @@ int wf_shm_mover_read(const struct wf_shm_mover *mover,
 	}
 	if (mover->way != WF_SHM_WAY_CMA)
 		return -EPERM;
-	return move_by_cma(mover, false, local, local_count, remote,
-			   remote_count, len);
+	return move_by_kernel(mover, false, local, local_count, remote,
+			      remote_count, len);
 }
 
-int wf_shm_mover_write(const struct wf_shm_mover *mover,
-		       const struct iovec *local, size_t local_count,
-		       const struct iovec *remote, size_t remote_count,
-		       size_t len)
+int wf_shm_mover_write(struct wf_shm_mover *mover, const struct iovec *local,
+		       size_t local_count, const struct iovec *remote,
+		       size_t remote_count, size_t len)
 {
 	if (mover->way == WF_SHM_WAY_SELF) {
 		move_by_copy(remote, remote_count, local, local_count, len);
@@ -151,6 +259,6 @@ int wf_shm_mover_write(const struct wf_shm_mover *mover,
 	}
 	if (mover->way != WF_SHM_WAY_CMA)
 		return -EPERM;
-	return move_by_cma(mover, true, local, local_count, remote,
-			   remote_count, len);
+	return move_by_kernel(mover, true, local, local_count, remote,
+			      remote_count, len);
 }

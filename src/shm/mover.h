@@ -3,11 +3,14 @@
  * Copying between this process and a peer in one step: by CMA
  * (process_vm_readv/writev) where the kernel allows it for this pair and
  * direction, by plain copying when the peer's endpoint lives in this very
- * process, not at all otherwise.
+ * process, not at all otherwise. A peer with which several small pieces were
+ * exchanged gets its memory opened as a file (/proc/PID/mem), which is faster for
+ * small pieces.
  *
- * No other file may call process_vm_readv or process_vm_writev on a peer: here
- * every call itself proves that the pid still is the process that it was when
- * the channel was opened (guard.h), and no byte of another process is touched.
+ * No other file may copy from or to a peer by its pid: here every CMA call itself
+ * proves that the pid still is the process that it was when the channel was
+ * opened (guard.h), and the file was proved to be the memory of that process when
+ * it was opened, which it stays. No byte of another process is touched.
  */
 #ifndef WF_SHM_MOVER_H
 #define WF_SHM_MOVER_H
@@ -30,6 +33,8 @@ struct wf_shm_mover {
 	uint64_t process; /* the number on its guard page ... */
 	uint64_t guard;	  /* ... which is here ... */
 	uint64_t scratch; /* ... and where we may write to it */
+	int memory;	  /* its memory as a file, or -1 */
+	uint32_t small;	  /* small pieces until it is opened */
 };
 
 /* The random number that names this process (anew in a forked child). */
@@ -44,17 +49,23 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		       uint64_t probe_addr, uint64_t probe_value,
 		       bool cma_allowed);
 
+/* Whether the pid is still the process that it was: 0 or -errno. For what is
+ * opened by the pid, right after that. */
+int wf_shm_mover_prove(const struct wf_shm_mover *mover);
+
+/* Gives up what it holds; also in a forked child. It copies nothing afterwards.
+ * For one that was never opened, too, if all of it is 0. */
+void wf_shm_mover_close(struct wf_shm_mover *mover);
+
 /* Copy @len bytes; both vectors hold at least that. 0 or -errno: -ESRCH when
  * the peer is gone, also if its pid is another process by now (what was read
  * then is of no use), -EFAULT for memory that is not there, -EPERM and others
  * when the kernel (no longer) lets us. */
-int wf_shm_mover_read(const struct wf_shm_mover *mover,
-		      const struct iovec *local, size_t local_count,
-		      const struct iovec *remote, size_t remote_count,
-		      size_t len);
-int wf_shm_mover_write(const struct wf_shm_mover *mover,
-		       const struct iovec *local, size_t local_count,
-		       const struct iovec *remote, size_t remote_count,
-		       size_t len);
+int wf_shm_mover_read(struct wf_shm_mover *mover, const struct iovec *local,
+		      size_t local_count, const struct iovec *remote,
+		      size_t remote_count, size_t len);
+int wf_shm_mover_write(struct wf_shm_mover *mover, const struct iovec *local,
+		       size_t local_count, const struct iovec *remote,
+		       size_t remote_count, size_t len);
 
 #endif

@@ -6,6 +6,7 @@
 #include "shm/mover.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -128,7 +129,7 @@ static void test_child_is_another_process(void **state)
 }
 
 /* Parts of different sizes on both sides, and less than they hold. */
-static void check_parts(const struct wf_shm_mover *mover, bool self)
+static void check_parts(struct wf_shm_mover *mover, bool self)
 {
 	struct iovec local[] = { { here, 100 },
 				 { here + 200, 0 },
@@ -178,7 +179,7 @@ static void test_read_parts(void **state)
 }
 
 /* Written bytes are read back. */
-static void check_write(const struct wf_shm_mover *mover)
+static void check_write(struct wf_shm_mover *mover)
 {
 	struct iovec local[] = { { here, 30000 }, { here + 40000, 11 } };
 	struct iovec remote[] = { { there, 7 }, { there + 100, 30004 } };
@@ -310,6 +311,150 @@ static void test_pid_used_again(void **state)
 	end_child(dead.pid);
 }
 
+/* Exchanges so many small pieces that the peer's memory is opened as a file.
+ * False where that is not allowed, or there is no CMA either. */
+static bool open_file(struct wf_shm_mover *mover)
+{
+	struct iovec local = { here, 8 }, remote = { there, 8 };
+
+	for (int i = 0; i < 64 && mover->way == WF_SHM_WAY_CMA; i++)
+		assert_int_equal(
+			wf_shm_mover_read(mover, &local, 1, &remote, 1, 8), 0);
+	return mover->memory >= 0;
+}
+
+static void end_file(struct wf_shm_mover *mover)
+{
+	int fd = mover->memory;
+
+	end_child(mover->pid);
+	wf_shm_mover_close(mover);
+	assert_int_equal(mover->way, WF_SHM_WAY_NONE);
+	if (fd >= 0)
+		assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
+/* Pieces of all sizes, before and after the limit of the file. */
+static void test_file(void **state)
+{
+	static const size_t sizes[] = { 1, 8, 4095, 4096, 4097, 8192, 8193 };
+	struct iovec local = { here, SIZE }, remote = { there + 3, SIZE - 3 };
+	struct wf_shm_mover mover;
+
+	(void)state;
+	mover = start_child();
+	if (!open_file(&mover)) {
+		end_file(&mover);
+		skip();
+	}
+	memset(there, 0, SIZE);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		size_t len = sizes[i];
+		uint8_t *want = malloc(len);
+
+		assert_non_null(want);
+		fill(here, (uint8_t)(40 + i));
+		memcpy(want, here, len);
+		assert_int_equal(
+			wf_shm_mover_write(&mover, &local, 1, &remote, 1, len),
+			0);
+		memset(here, 0xee, SIZE);
+		assert_int_equal(
+			wf_shm_mover_read(&mover, &local, 1, &remote, 1, len),
+			0);
+		assert_memory_equal(here, want, len);
+		assert_int_equal(here[len], 0xee);
+		free(want);
+	}
+	for (size_t i = 0; i < SIZE; i++)
+		assert_int_equal(there[i], 0);
+	/* Memory that is not there, at once and in the middle. */
+	remote.iov_base = (void *)4096;
+	assert_int_equal(wf_shm_mover_read(&mover, &local, 1, &remote, 1, 8),
+			 -EFAULT);
+	assert_int_equal(wf_shm_mover_write(&mover, &local, 1, &remote, 1, 8),
+			 -EFAULT);
+	remote.iov_base = (void *)(uintptr_t)(mover.guard + 4096 - 8);
+	assert_int_equal(wf_shm_mover_read(&mover, &local, 1, &remote, 1, 16),
+			 -EFAULT);
+	end_file(&mover);
+}
+
+/* The file stays with the memory of the process that is gone, whoever has its
+ * pid now. */
+static void test_file_of_a_pid_used_again(void **state)
+{
+	struct iovec local = { here, 5000 }, remote = { there, 5000 };
+	static uint8_t seen[5000];
+	struct iovec plain = { seen, sizeof(seen) };
+	struct wf_shm_mover dead = start_child();
+
+	(void)state;
+	if (!open_file(&dead)) {
+		end_file(&dead);
+		skip();
+	}
+	end_child(dead.pid);
+	memset(here, 0x11, SIZE);
+	memset(there, 0x22, SIZE);
+	if (!start_stranger(dead.pid))
+		skip();
+	assert_int_equal(wf_shm_mover_write(&dead, &local, 1, &remote, 1, 5000),
+			 -ESRCH);
+	assert_int_equal(wf_shm_mover_read(&dead, &local, 1, &remote, 1, 5000),
+			 -ESRCH);
+	assert_int_equal(process_vm_readv(dead.pid, &plain, 1, &remote, 1, 0),
+			 5000);
+	assert_memory_equal(seen, there, 5000);
+	end_file(&dead);
+}
+
+/* A file that is opened after the pid has gone to another process is not used:
+ * here the pid changes hands while small pieces are counted. */
+static void test_file_is_proved(void **state)
+{
+	struct iovec local = { here, 8 }, remote = { there, 8 };
+	struct wf_shm_mover dead = start_child();
+
+	(void)state;
+	if (dead.way != WF_SHM_WAY_CMA) {
+		end_file(&dead);
+		skip();
+	}
+	end_child(dead.pid);
+	if (!start_stranger(dead.pid))
+		skip();
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(
+			wf_shm_mover_write(&dead, &local, 1, &remote, 1, 8),
+			-ESRCH);
+	assert_int_equal(dead.memory, -1);
+	end_file(&dead);
+}
+
+/* Descriptors are for the application: a process takes so many and no more. */
+static void test_files_are_few(void **state)
+{
+	enum { MANY = 80 };
+	static struct wf_shm_mover movers[MANY];
+	struct wf_shm_mover child = start_child();
+	int files = 0;
+
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		wf_shm_mover_open(&movers[i], child.pid, child.process,
+				  child.guard, child.process, true);
+		files += open_file(&movers[i]);
+	}
+	assert_true(files <= 64);
+	for (int i = 0; i < MANY; i++)
+		wf_shm_mover_close(&movers[i]);
+	/* And gives them back. */
+	if (files)
+		assert_true(open_file(&child));
+	end_file(&child);
+}
+
 /* What a grandchild with the pid of a process that it descends from inherits:
  * @own says that the page was made under this very pid, but it is not there. */
 static void test_no_copy_of_the_guard(void **state)
@@ -356,6 +501,10 @@ int main(void)
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_gone_and_forbidden),
 		cmocka_unit_test(test_pid_used_again),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_file_of_a_pid_used_again),
+		cmocka_unit_test(test_file_is_proved),
+		cmocka_unit_test(test_files_are_few),
 		cmocka_unit_test(test_no_copy_of_the_guard),
 	};
 

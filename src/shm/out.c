@@ -22,6 +22,7 @@
 #include "shm/remote.h"
 #include "shm/share.h"
 #include "shm/tx.h"
+#include "shm/window.h"
 
 /* A lap of slots is 4 KiB long and a lap of lines 8 KiB where the receiver keeps
  * up: both directions stay in a first-level cache of 32 KiB. Measured on a Zen 4
@@ -69,7 +70,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 	return out;
 }
 
-void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep)
+void wf_shm_out_mark_dead(struct wf_shm_out *out, int err, bool keep)
 {
 	if (out->state == WF_SHM_OUT_DEAD)
 		return;
@@ -83,7 +84,7 @@ void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep)
 	out->keep = keep;
 	out->ep->reap = true;
 	wf_shm_ep_busy(out->ep);
-	wf_transport_host_disturb(out->ep->host);
+	wf_transport_host_wake(out->ep->host);
 }
 
 static void stop_sharing(struct wf_shm_out *out, const struct wf_shm_tx *tx)
@@ -163,7 +164,9 @@ void wf_shm_out_release(struct wf_shm_out *out)
 	wf_shm_conn_drop(out->ep, &out->sock);
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
+	wf_shm_window_close_all(out);
 	wf_op_reg_unmap(&out->regs);
+	wf_shm_mover_close(&out->mover);
 }
 
 void wf_shm_out_free(struct wf_shm_out *out)
@@ -213,10 +216,10 @@ static bool look_at_credit(struct wf_shm_out *out)
 
 	if (slots - out->slots_done > out->slot_lap.head - out->slots_done ||
 	    lines - out->lines_done > out->line_lap.head - out->lines_done) {
-		wf_warn("peer returned credit it did not have");
+		wf_warn("the peer returned more credit than it had");
 		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_protocol_errors,
 				 1);
-		wf_shm_out_doom(out, EPROTO, false);
+		wf_shm_out_mark_dead(out, EPROTO, false);
 		return false;
 	}
 	out->slots_done = slots;
@@ -227,6 +230,51 @@ static bool look_at_credit(struct wf_shm_out *out)
 static uint32_t at_most(uint32_t value, uint32_t limit)
 {
 	return value < limit ? value : limit;
+}
+
+/* There is no memory for a part of the ring. Tried again with what waits for it,
+ * also by who sleeps (doze.c): the peer may have no reason to wake us. */
+static bool is_short(struct wf_shm_out *out, int err)
+{
+	out->ep->starved |= err != 0;
+	return err;
+}
+
+/* How many slots have memory, @count of them if there is any: at least up to the
+ * next one, which the receiver looks at. */
+static uint32_t slots_for(struct wf_shm_out *out, uint32_t count)
+{
+	struct wf_shm_region *region = &out->region;
+
+	if (count > region->slot_count)
+		count = region->slot_count;
+	if (count > region->slots_ready)
+		is_short(out, wf_shm_region_grow_slots(region, count));
+	return region->slots_ready;
+}
+
+static bool have_lines(struct wf_shm_out *out, uint32_t count)
+{
+	struct wf_shm_region *region = &out->region;
+
+	return count <= region->lines_ready ||
+	       !is_short(out, wf_shm_region_grow_lines(region, count));
+}
+
+bool wf_shm_out_has_shares(struct wf_shm_out *out)
+{
+	struct wf_shm_region *region = &out->region;
+
+	return region->shares_ready ||
+	       !is_short(out, wf_shm_region_grow_shares(region));
+}
+
+bool wf_shm_out_has_returns(struct wf_shm_out *out)
+{
+	struct wf_shm_region *region = &out->region;
+
+	return region->returns_ready ||
+	       !is_short(out, wf_shm_region_grow_returns(region));
 }
 
 /* How many slots may be written before the credit must be looked at again. At
@@ -246,8 +294,11 @@ static void plan_slots(struct wf_shm_out *out)
 		out->slots_free = at_most(room, 1);
 		out->slot_turn = WF_SHM_SLOT_TURN;
 	} else {
-		out->slots_free = at_most(at_most(room, SLOT_STEP),
-					  lap->size - 1 - lap->pos);
+		/* The receiver looks at the slot after the last one. */
+		uint32_t ready = slots_for(out, lap->pos + SLOT_STEP + 1);
+
+		out->slots_free =
+			at_most(at_most(room, SLOT_STEP), ready - 1 - lap->pos);
 	}
 }
 
@@ -263,11 +314,13 @@ static bool plan_lines(struct wf_shm_out *out, uint32_t lines)
 		out->line_turn = WF_SHM_SLOT_DATA_TURN;
 	}
 	room = wf_shm_lap_free(lap, out->lines_done);
-	if (room < lines)
+	if (room < lines || !have_lines(out, lap->pos + lines))
 		return false;
 	out->lines_free = lines;
 	if (lap->pos < LINE_WINDOW && LINE_WINDOW - lap->pos > lines)
-		out->lines_free = at_most(room, LINE_WINDOW - lap->pos);
+		out->lines_free = at_most(
+			room, at_most(LINE_WINDOW, out->region.lines_ready) -
+				      lap->pos);
 	return true;
 }
 
@@ -421,8 +474,12 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	bool whole;
 	int ret;
 
-	if (out->state != WF_SHM_OUT_OPEN)
+	if (out->state == WF_SHM_OUT_DEAD)
 		return -EAGAIN;
+	/* The caller goes on to the next peer: a process that refused until
+	 * this one has answered would connect to one after the other. */
+	if (out->state != WF_SHM_OUT_OPEN)
+		return send_copy(out, tx);
 	tx->proto = wf_shm_proto_choose(out, tx);
 	if (!tx->proto)
 		return -EOPNOTSUPP;
@@ -479,7 +536,7 @@ bool wf_shm_out_holds_copies(const struct wf_shm_out *out)
 {
 	const struct wf_list *pos;
 
-	if (out->state != WF_SHM_OUT_OPEN)
+	if (out->state == WF_SHM_OUT_DEAD)
 		return false;
 	for (pos = out->pending.next; pos != &out->pending; pos = pos->next) {
 		if (wf_container_of(pos, struct wf_shm_tx, link)->bounce)
@@ -649,10 +706,10 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 		out->reply_tail++;
 		count++;
 		if (!handle_reply(out, &reply)) {
-			wf_warn("peer sent a reply that makes no sense");
+			wf_warn("the peer sent an invalid reply");
 			wf_shm_stats_add(&out->ep->stats,
 					 WF_SHM_STAT_protocol_errors, 1);
-			wf_shm_out_doom(out, EPROTO, false);
+			wf_shm_out_mark_dead(out, EPROTO, false);
 			return count;
 		}
 	}
@@ -660,7 +717,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 	if (count) {
 		wf_shared_store(&out->region.header->replies_seen,
 				out->reply_tail, release);
-		wf_transport_host_stirred(out->ep->host);
+		wf_transport_host_active(out->ep->host);
 	}
 	if (out->sharing)
 		help_sharing(out);
@@ -688,7 +745,7 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 	wf_os_send(out->sock.fd, "", 1, MSG_DONTWAIT);
 }
 
-bool wf_shm_out_stirs(const struct wf_shm_out *out)
+bool wf_shm_out_has_work(const struct wf_shm_out *out)
 {
 	const struct wf_shm_reply *at;
 	uint64_t credit;

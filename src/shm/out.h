@@ -27,6 +27,7 @@
 struct wf_shm_ep;
 struct wf_shm_out;
 struct wf_shm_tx;
+struct wf_shm_windows;
 struct wf_tx;
 
 enum wf_shm_out_state {
@@ -64,7 +65,9 @@ struct wf_shm_out {
 	uint32_t bell;	       /* our number on its board */
 	uint32_t remote_flags; /* WF_SHM_WELCOME_* */
 	struct wf_shm_board_map board;
-	struct wf_reg_view regs;		   /* its registrations */
+	struct wf_reg_view regs;	/* its registrations, ... */
+	struct wf_shm_windows *windows; /* ... those that we map, or NULL */
+	uint32_t amo_head; /* slots up to the last atomic in the ring */
 	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* who waits for each */
 	struct wf_source sock;
 	struct wf_shm_region region;
@@ -99,7 +102,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 
 /* Marks the channel dead; the endpoint reaps it when nobody is inside. @keep:
  * the address never answered, let the next sender know. */
-void wf_shm_out_doom(struct wf_shm_out *out, int err, bool keep);
+void wf_shm_out_mark_dead(struct wf_shm_out *out, int err, bool keep);
 
 /* Fails everything in flight with @err (positive). */
 void wf_shm_out_fail_all(struct wf_shm_out *out, int err);
@@ -123,8 +126,9 @@ bool wf_shm_out_refresh(struct wf_shm_out *out);
 /* Few slots are left, or a lap ended. */
 void wf_shm_out_low(struct wf_shm_out *out);
 
-/* Sends @req or queues a copy; an injected message that finds no room is copied. 0,
- * -EAGAIN (not connected and it may not wait, or the transmit depth is reached),
+/* Sends @req or queues a copy; an injected message that finds no room, or a peer
+ * that has not answered yet, is copied. 0,
+ * -EAGAIN (the transmit depth is reached, or the channel is dead),
  * or the -errno of a dead peer. */
 int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req);
 
@@ -151,11 +155,16 @@ bool wf_shm_out_settle(struct wf_shm_out *out);
 void wf_shm_out_ring(struct wf_shm_out *out);
 
 /* Whether a look at replies and credit would find something. */
-bool wf_shm_out_stirs(const struct wf_shm_out *out);
+bool wf_shm_out_has_work(const struct wf_shm_out *out);
 
 /* For protocols. Room for one slot and @len bytes of data? Asks the receiver's
  * line when short. */
 bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
+
+/* For protocols, before they let the receiver use that part of the ring: whether
+ * it has memory. False: try again later. */
+bool wf_shm_out_has_shares(struct wf_shm_out *out);
+bool wf_shm_out_has_returns(struct wf_shm_out *out);
 
 /* For protocols: names an operation that waits for replies; false without
  * memory. */

@@ -414,7 +414,7 @@ static void test_full_completions_sleep(void **state)
 	for (int i = 0; i < 100; i++)
 		joined_drive(j);
 	assert_int_equal(j->out->waiting.count, 1);
-	assert_true(wf_shm_out_stirs(j->out)); /* the reply is there */
+	assert_true(wf_shm_out_has_work(j->out)); /* the reply is there */
 	assert_true(wf_core_sleep(&j->from_core));
 	j->txq.tail = j->txq.head;
 	assert_int_equal(poll(&p, 1, 60000), 1);

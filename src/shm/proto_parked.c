@@ -62,7 +62,8 @@ static int push_description(struct wf_shm_out *out, struct wf_shm_tx *tx)
 
 	if (tx->req->iov_count > 1)
 		bytes = tx->req->iov_count * sizeof(struct wf_shm_part);
-	if (!wf_shm_out_has_room(out, bytes) || !wf_shm_out_wait(out, tx))
+	if (!wf_shm_out_has_room(out, bytes) || !wf_shm_out_has_shares(out) ||
+	    !wf_shm_out_wait(out, tx))
 		return -EAGAIN;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_sent_parked, 1);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_sent_parked_bytes,

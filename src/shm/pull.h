@@ -32,6 +32,7 @@ struct wf_shm_pull {
 	bool claims_over; /* SHARED: no chunk is left */
 	int failed;	  /* SHARED: errno of our copying */
 	uint32_t theirs;  /* SHARED, failed: chunks the sender had claimed */
+	uint64_t since;	  /* first seen by waits.c, ns; 0: not yet */
 	uint32_t iov_count;
 	struct iovec iov[WF_SHM_SHARE_IOV]; /* in the sender */
 };
@@ -40,6 +41,10 @@ struct wf_shm_pull {
 int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 		       const struct wf_shm_part *parts, uint8_t flags,
 		       uint64_t tag, uint64_t data);
+
+/* Reads the messages of a burst that were put off. None is left when
+ * wf_shm_in_poll() returns. */
+void wf_shm_pull_flush(struct wf_shm_in *in);
 
 /* A piece of a stream arrived. 0 or -EPROTO. */
 int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,

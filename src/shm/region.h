@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The memory of one channel: made as a sealed memfd by the sender, mapped by
- * both. No file, so nothing can be stale or left behind; reserved when made,
- * so running out of memory is an error here and not a signal later; not
- * inherited by a forked child.
+ * both. No file, so nothing can be stale or left behind; not inherited by a
+ * forked child.
+ *
+ * The sender takes the pages as it needs them, and always before anybody touches
+ * them, so that running out of memory is an error and not a signal: two pages at
+ * first, which are all that a peer costs who says little, more when messages are
+ * longer or wait (wf_shm_region_grow_*).
  */
 #ifndef WF_SHM_REGION_H
 #define WF_SHM_REGION_H
+
+#include <stdbool.h>
 
 #include "shm/ring_defs.h"
 
@@ -21,6 +27,11 @@ struct wf_shm_region {
 	uint8_t *data;
 	uint32_t slot_count;
 	uint32_t line_count;
+	/* The sender's: how many of them have memory, and which parts. */
+	uint32_t slots_ready;
+	uint32_t lines_ready;
+	bool shares_ready;
+	bool returns_ready;
 };
 
 /* Makes and maps a region; *@memfd is the caller's to pass on and close.
@@ -32,6 +43,14 @@ int wf_shm_region_create(struct wf_shm_region *region, unsigned int slots_log2,
  * peer announced. 0, -EPROTO or -errno. */
 int wf_shm_region_map(struct wf_shm_region *region, int memfd,
 		      unsigned int slots_log2, unsigned int lines_log2);
+
+/* Takes memory for the first @count slots or lines, rounded up to pages, and for
+ * all shares or returns. The sender's, when the _ready word says less. 0, or
+ * -ENOMEM. */
+int wf_shm_region_grow_slots(struct wf_shm_region *region, uint32_t count);
+int wf_shm_region_grow_lines(struct wf_shm_region *region, uint32_t count);
+int wf_shm_region_grow_shares(struct wf_shm_region *region);
+int wf_shm_region_grow_returns(struct wf_shm_region *region);
 
 void wf_shm_region_unmap(struct wf_shm_region *region);
 

@@ -5,14 +5,19 @@
  * that made the region (the sender) to the one that maps it (the receiver).
  *
  *   page 0   header: who, which version, how large; then one line for each
- *            word that one side writes and the other reads
- *   page 1   replies: receiver to sender, 32 bytes each
- *   page 2   shares: for copying by both sides at once
- *   page 3.. returns: where the receiver puts what a read or a fetching
- *            atomic asked for
- *   then     slots: two lines per message, with the payload of small ones; one
+ *            word that one side writes and the other reads; in its second
+ *            half replies: receiver to sender, 32 bytes each
+ *   page 1.. slots: two lines per message, with the payload of small ones; one
  *            line is all that up to 32 bytes touch
  *   then     data: payload that does not fit the slot, in lines
+ *   then     shares, one page: for copying by both sides at once
+ *   then     returns: where the receiver puts what a read or a fetching
+ *            atomic asked for
+ *
+ * The sender takes memory for a part before it uses it or asks the receiver to:
+ * for page 0 and the first page of slots at once, for the rest when it is needed
+ * (region.h). The receiver touches the slot after the last one that it has read,
+ * records that slots name, and shares and returns that it was asked to use.
  *
  * A slot's place never holds payload, so a stale or hostile payload cannot
  * look like a slot, and the word that says what a slot is is written for every
@@ -36,7 +41,7 @@
 #include "base/cpu.h"
 
 #define WF_SHM_MAGIC 0x74666577u /* "weft" */
-#define WF_SHM_LAYOUT 2
+#define WF_SHM_LAYOUT 3
 
 /* What a side can do; a channel uses what both state. */
 #define WF_SHM_FEATURE_ACK 0x1u	    /* delivery-complete acknowledgements */
@@ -65,7 +70,7 @@
 
 /* Replies in the ring at a time, and how many an operation may get: share,
  * stream, final. Messages copied by both sides at a time. */
-#define WF_SHM_REPLIES 128
+#define WF_SHM_REPLIES 64
 #define WF_SHM_REPLIES_PER_OP 3
 #define WF_SHM_SHARES 32
 #define WF_SHM_SHARE_IOV 4
@@ -208,8 +213,6 @@ struct wf_shm_share {
 static_assert(sizeof(struct wf_shm_share) == 128, "two lines");
 static_assert(sizeof(struct wf_shm_share) * WF_SHM_SHARES == WF_SHM_PAGE,
 	      "one page of shares");
-static_assert(sizeof(struct wf_shm_reply) * WF_SHM_REPLIES == WF_SHM_PAGE,
-	      "one page of replies");
 
 struct wf_shm_header {
 	uint32_t magic;
@@ -246,16 +249,40 @@ static_assert(offsetof(struct wf_shm_header, bell_wanted) == 192, "and apart");
 static_assert(offsetof(struct wf_shm_header, sender_asleep) == 256, "apart");
 static_assert(sizeof(struct wf_shm_header) == 320, "five lines");
 
-#define WF_SHM_REPLIES_AT WF_SHM_PAGE
-#define WF_SHM_SHARES_AT (2 * WF_SHM_PAGE)
-#define WF_SHM_RETURNS_AT (3 * WF_SHM_PAGE)
-#define WF_SHM_SLOTS_AT (WF_SHM_RETURNS_AT + WF_SHM_RETURNS * WF_SHM_RETURN_MAX)
+#define WF_SHM_REPLIES_AT (WF_SHM_PAGE / 2)
+#define WF_SHM_SLOTS_AT WF_SHM_PAGE
+
+static_assert(sizeof(struct wf_shm_header) <= WF_SHM_REPLIES_AT, "fits");
+static_assert(WF_SHM_REPLIES_AT +
+			      sizeof(struct wf_shm_reply) * WF_SHM_REPLIES ==
+		      WF_SHM_SLOTS_AT,
+	      "the rest of the page");
+
+static inline size_t wf_shm_data_at(unsigned int slots_log2)
+{
+	return WF_SHM_SLOTS_AT + ((size_t)WF_SHM_SLOT_SIZE << slots_log2);
+}
+
+static inline size_t wf_shm_shares_at(unsigned int slots_log2,
+				      unsigned int lines_log2)
+{
+	size_t end =
+		wf_shm_data_at(slots_log2) + ((size_t)WF_LINE << lines_log2);
+
+	return (end + WF_SHM_PAGE - 1) & ~(size_t)(WF_SHM_PAGE - 1);
+}
+
+static inline size_t wf_shm_returns_at(unsigned int slots_log2,
+				       unsigned int lines_log2)
+{
+	return wf_shm_shares_at(slots_log2, lines_log2) + WF_SHM_PAGE;
+}
 
 static inline size_t wf_shm_region_bytes(unsigned int slots_log2,
 					 unsigned int lines_log2)
 {
-	return WF_SHM_SLOTS_AT + ((size_t)WF_SHM_SLOT_SIZE << slots_log2) +
-	       ((size_t)WF_LINE << lines_log2);
+	return wf_shm_returns_at(slots_log2, lines_log2) +
+	       (size_t)WF_SHM_RETURNS * WF_SHM_RETURN_MAX;
 }
 
 #endif

@@ -74,7 +74,7 @@ bool wf_shm_share_join(const struct wf_shm_share *share, struct wf_shm_tx *tx)
 }
 
 struct writer {
-	const struct wf_shm_mover *mover;
+	struct wf_shm_mover *mover;
 	const struct wf_shm_tx *tx;
 };
 
@@ -91,8 +91,8 @@ static int write_chunk(void *arg, uint64_t offset, uint64_t part)
 	return wf_shm_mover_write(w->mover, from, n, to, m, part);
 }
 
-bool wf_shm_share_help(struct wf_shm_share *share,
-		       const struct wf_shm_mover *mover, struct wf_shm_tx *tx)
+bool wf_shm_share_help(struct wf_shm_share *share, struct wf_shm_mover *mover,
+		       struct wf_shm_tx *tx)
 {
 	struct writer w = { .mover = mover, .tx = tx };
 	uint32_t done = 0;
@@ -108,7 +108,7 @@ bool wf_shm_share_help(struct wf_shm_share *share,
 	wf_shared_add(&share->sender_done, done, release);
 	if (ret >= 0)
 		return !ret;
-	wf_info("cannot help copying: error %d", -ret);
+	wf_info("cannot copy the sender's part of a message: error %d", -ret);
 	wf_shared_store(&share->sender_failed, (uint32_t)-ret, release);
 	return false;
 }

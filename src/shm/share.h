@@ -30,7 +30,7 @@ int wf_shm_share_copy(struct wf_shm_share *share, uint64_t chunk, uint64_t len,
 bool wf_shm_share_join(const struct wf_shm_share *share, struct wf_shm_tx *tx);
 
 /* Sender: copies. False when there is nothing more for it to do. */
-bool wf_shm_share_help(struct wf_shm_share *share,
-		       const struct wf_shm_mover *mover, struct wf_shm_tx *tx);
+bool wf_shm_share_help(struct wf_shm_share *share, struct wf_shm_mover *mover,
+		       struct wf_shm_tx *tx);
 
 #endif

@@ -16,6 +16,8 @@
 #include "shm/pull.h"
 #include "shm/put.h"
 #include "shm/tx.h"
+#include "shm/waits.h"
+#include "shm/window.h"
 
 /* Sockets are looked at so often while a connection is being made. */
 #define LOOK_EVERY_CONNECTING (20 * WF_NS_PER_US)
@@ -107,7 +109,7 @@ static void shm_close(void *self)
 		if (!wf_shm_out_holds_copies(wf_container_of(
 			    pos, struct wf_shm_out, pending_link)))
 			continue;
-		wf_warn("closed with injected messages that nobody read");
+		wf_warn("closed before the peer read all injected messages");
 		break;
 	}
 	for (uint32_t i = 0; i < ep->watch.count; i++)
@@ -133,6 +135,7 @@ static void forked(void *self)
 		ep->watch.ins[i]->sock.fd = -1;
 		ep->watch.ins[i]->region.base = NULL;
 		ep->watch.ins[i]->ended = true;
+		wf_shm_mover_close(&ep->watch.ins[i]->mover);
 	}
 	wf_list_for_each (pos, tmp, &ep->all_outs) {
 		struct wf_shm_out *out =
@@ -143,6 +146,8 @@ static void forked(void *self)
 		out->sock.fd = -1;
 		out->region.base = NULL;
 		out->slots_free = 0;
+		wf_shm_mover_close(&out->mover);
+		wf_shm_window_forked(out);
 	}
 	ep->out_count = 0;
 	wf_base_stats_forked(&ep->stats);
@@ -181,13 +186,14 @@ static void poll_outs(struct wf_shm_ep *ep)
 	wf_list_for_each (pos, tmp, &ep->waiting_outs)
 		wf_shm_out_poll(
 			wf_container_of(pos, struct wf_shm_out, waiting_link));
+	ep->starved = false;
 	wf_list_for_each (pos, tmp, &ep->pending_outs)
 		wf_shm_out_push(
 			wf_container_of(pos, struct wf_shm_out, pending_link));
 }
 
 /* Whether there is more to do than to look at rings. */
-static bool has_work(const struct wf_shm_ep *ep)
+static bool has_slow_work(const struct wf_shm_ep *ep)
 {
 	return !wf_base_list_empty(&ep->busy_ins) ||
 	       !wf_base_list_empty(&ep->waiting_outs) ||
@@ -213,7 +219,7 @@ static enum wf_polled shm_poll(void *self)
 	const struct wf_shm_watch *watch = &ep->watch;
 
 	wf_shm_watch_poll(&ep->watch);
-	if (has_work(ep))
+	if (has_slow_work(ep))
 		work(ep);
 	else
 		ep->host->only = watch->count == 1 && watch->watched == 1 &&
@@ -230,7 +236,7 @@ static void tick(void *self, uint64_t now)
 	uint32_t mark = watch->watched ? watch->ins[watch->hot]->next : 0;
 
 	if (mark != ep->quiet_mark)
-		wf_transport_host_stirred(ep->host);
+		wf_transport_host_active(ep->host);
 	ep->quiet_mark = mark;
 	wf_shm_watch_tick(&ep->watch, now);
 }
@@ -242,6 +248,11 @@ static uint64_t look(void *self, uint64_t now)
 	wf_shm_conn_tend(ep, now);
 	wf_shm_stats_flush(ep);
 	return ep->connecting ? LOOK_EVERY_CONNECTING : UINT64_MAX;
+}
+
+static void waits(void *self, struct wf_waits *to, uint64_t now)
+{
+	wf_shm_waits(self, to, now);
 }
 
 static bool has_peers(const void *self)
@@ -290,9 +301,9 @@ static bool doze(void *self, uint64_t *deadline)
 	return wf_shm_doze_begin(self);
 }
 
-static bool stirs(void *self, uint64_t *deadline)
+static bool has_work(void *self, uint64_t *deadline)
 {
-	return wf_shm_doze_stirs(self, deadline);
+	return wf_shm_doze_has_work(self, deadline);
 }
 
 static void wake(void *self)
@@ -311,9 +322,10 @@ const struct wf_transport wf_shm_transport = {
 	.poll = shm_poll,
 	.tick = tick,
 	.look = look,
+	.waits = waits,
 	.drain = drain,
 	.doze = doze,
-	.stirs = stirs,
+	.has_work = has_work,
 	.wake = wake,
 	.inserted = inserted,
 	.removed = removed,

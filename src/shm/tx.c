@@ -21,6 +21,7 @@ struct wf_shm_tx *wf_shm_tx_keep(struct wf_shm_ep *ep,
 	wf_base_list_init(&kept->link);
 	wf_op_tx_copy(&kept->own, tx->req);
 	kept->req = &kept->own;
+	kept->since = 0;
 	if (!tx->req->remote)
 		return kept;
 	kept->own.remote = wf_base_pool_get(&ep->remote_pool);

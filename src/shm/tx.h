@@ -54,6 +54,7 @@ struct wf_shm_tx {
 	struct wf_shm_done done;
 	/* Not set until they are used. */
 	struct wf_tx own;
+	uint64_t since; /* kept: first seen by waits.c, ns; 0: not yet */
 	struct wf_shm_help help;
 };
 

@@ -60,7 +60,7 @@ static inline void wf_transport_host_busy(struct wf_host *host)
 }
 
 /* Something came: the processor is not offered to others for a while. */
-static inline void wf_transport_host_stirred(struct wf_host *host)
+static inline void wf_transport_host_active(struct wf_host *host)
 {
 	host->quiet_ticks = 0;
 }
@@ -74,7 +74,7 @@ static inline void wf_transport_host_look(struct wf_host *host)
 /* A call that makes no progress, a send or a receive, found or began something
  * that needs progress: wakes the threads that wait for the loop. Does nothing
  * unless the endpoint is asleep; it is until one of them makes progress. */
-static inline void wf_transport_host_disturb(struct wf_host *host)
+static inline void wf_transport_host_wake(struct wf_host *host)
 {
 	if (wf_unlikely(host->asleep))
 		wf_transport_loop_set(&host->loop, 1);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/waits.h"
 #include "op/tx.h"
 #include "transport/host.h"
 
@@ -47,7 +48,7 @@ struct wf_transport {
 	/* Whether it has peers. */
 	bool (*has_peers)(const void *self);
 
-	/* The following four only while the way is on. */
+	/* The following five only while the way is on. */
 	/* The result matters to a transport whose polls are system calls:
 	 * while they find nothing and another one has peers, it is polled less
 	 * often. Others return WF_POLLED_WAITING. */
@@ -57,6 +58,9 @@ struct wf_transport {
 	/* The descriptors were looked at: retries, time-outs, statistics.
 	 * Returns in how many ns they are to be looked at again. */
 	uint64_t (*look)(void *self, uint64_t now);
+	/* Adds what operations wait for to a report that is being written;
+	 * may note in them when they were first seen. May be NULL. */
+	void (*waits)(void *self, struct wf_waits *waits, uint64_t now);
 	/* The endpoint closes. Gives up what lies in buffers of the
 	 * application, which may be gone, and makes progress with the rest.
 	 * True: something is left that nobody can wait for. */
@@ -64,11 +68,11 @@ struct wf_transport {
 
 	/* Going to sleep, while on: peers are told that they have to wake us.
 	 * False: not now, make progress. After the barrier on all processors
-	 * that follows, stirs() looks again. Both lower *@deadline, ns of the
+	 * that follows, has_work() looks again. Both lower *@deadline, ns of the
 	 * monotonic clock, to when progress is needed even if nobody wakes us.
 	 */
 	bool (*doze)(void *self, uint64_t *deadline);
-	bool (*stirs)(void *self, uint64_t *deadline);
+	bool (*has_work)(void *self, uint64_t *deadline);
 	/* Awake again, or doze() of another transport said no. */
 	void (*wake)(void *self);
 

@@ -112,8 +112,8 @@ static int open_cqs(struct weft_test *t, const struct weft_test_opts *o)
 	int err = 0;
 
 	if (o->same_cqs) {
-		t->txcq = o->beside->txcq;
-		t->rxcq = o->beside->rxcq;
+		t->txcq = o->sibling->txcq;
+		t->rxcq = o->sibling->rxcq;
 		t->cqs_are_shared = true;
 		return 0;
 	}
@@ -161,10 +161,10 @@ static int open_domain(struct weft_test *t, const struct weft_test_opts *o)
 	};
 	int err;
 
-	if (o->beside) {
-		t->fabric = o->beside->fabric;
-		t->domain = o->beside->domain;
-		t->av = o->beside->av;
+	if (o->sibling) {
+		t->fabric = o->sibling->fabric;
+		t->domain = o->sibling->domain;
+		t->av = o->sibling->av;
 		t->domain_is_shared = true;
 		return 0;
 	}

@@ -55,9 +55,10 @@ struct weft_test_opts {
 	const char *av_name; /* of a shared AV ... */
 	uint64_t av_flags;   /* ... FI_READ for one that is there */
 	int mr_mode;
-	uint64_t msg_order;	  /* of both sides */
-	struct weft_test *beside; /* its fabric, domain and AV are shared ... */
-	bool same_cqs;		  /* ... and its CQs */
+	uint64_t msg_order; /* of both sides */
+	struct weft_test
+		*sibling; /* its fabric, domain and AV are shared ... */
+	bool same_cqs;	  /* ... and its CQs */
 	/* Called before fi_enable(), say to bind counters. */
 	void (*prepare)(struct weft_test *t, void *arg);
 	void *prepare_arg;

@@ -10,10 +10,12 @@ import tree
 
 # A pattern, who may match it, and why.
 RULES = (
-    (re.compile(r"\b(?:process_vm_(?:readv|writev)|wf_os_vm_(?:read|write))\b"
+    (re.compile(r"\b(?:process_vm_(?:readv|writev)|wf_os_vm_(?:read|write)|"
+                r"wf_os_memory_(?:open|read|write))\b"
                 r" *[(,;:]|"
                 r"[=?:] *(?:process_vm_(?:readv|writev)|"
-                r"wf_os_vm_(?:read|write))\b"),
+                r"wf_os_vm_(?:read|write)|"
+                r"wf_os_memory_(?:open|read|write))\b"),
      ("src/os/process.h", "src/os/linux/process.c", "src/base/cma.c",
       "src/shm/mover.c", "tools/info/cma.c"),
      "no stale process is touched: copy through shm/mover.h"),
@@ -58,6 +60,7 @@ def self_test():
             "src/base/wait.c": "\tsched_yield();\n",
             "src/base/again.c": "\twf_os_yield();\n",
             "src/shm/reader.c": "\twf_os_vm_read(pid, a, 1, b, 1);\n",
+            "src/shm/filer.c": "\tfd = wf_os_memory_open(pid);\n",
             "src/devd/user.c": "\tsetfsuid(uid);\n",
             "src/devd/user_test.c": "\tsetfsuid(uid);\n",
             "tools/text.c": 'const char *s = "sched_yield()";\n',
@@ -68,6 +71,7 @@ def self_test():
             "src/base/wait.c:1: a yield",
             "src/base/again.c:1: a yield",
             "src/shm/reader.c:1: no stale",
+            "src/shm/filer.c:1: no stale",
             "src/devd/user.c:1: no thread",
         ])
 

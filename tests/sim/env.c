@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -41,13 +42,23 @@ ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags)
 	return (ssize_t)len;
 }
 
-/* No file of /proc is there: the provider has defaults. */
+/* Memory of processes is all that is there of /proc: for the rest, the provider
+ * has defaults. */
 int __wrap_open64(const char *path, int flags, ...)
 {
-	(void)path;
+	struct sim_proc *proc = NULL;
+	int pid, end = 0;
+
 	(void)flags;
 	sim_enter("open");
-	return SIM_RET(-ENOENT);
+	if (sscanf(path, "/proc/%d/mem%n", &pid, &end) == 1 && end &&
+	    !path[end])
+		proc = sim_proc_find(sim_proc_current()->node, pid);
+	if (!proc)
+		return SIM_RET(-ENOENT);
+	if (sim_fault(SIM_FAULT_COPY))
+		return SIM_RET(-EACCES);
+	return SIM_RET(sim_file_install(sim_memory_file(proc)));
 }
 
 int __wrap_openat64(int dir, const char *path, int flags, ...)

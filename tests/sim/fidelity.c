@@ -515,6 +515,27 @@ static void copies(void)
 	free(there);
 }
 
+static void memory_files(void)
+{
+	char path[32], here[16], *there = calloc(1, 16);
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)getpid());
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	IS(fd >= 0);
+	strcpy(there, "of a process");
+	IS(pread(fd, here, sizeof(here), (off_t)(uintptr_t)there) == 16);
+	IS(!strcmp(here, there));
+	IS(pwrite(fd, "as", 2, (off_t)(uintptr_t)there) == 2);
+	IS(!strcmp(there, "as a process"));
+	FAILS(pread(fd, here, sizeof(here), 16), EIO);
+	FAILS(pwrite(fd, here, sizeof(here), 16), EIO);
+	close(fd);
+	snprintf(path, sizeof(path), "/proc/%d/mem", 1 << 21);
+	FAILS(open(path, O_RDWR | O_CLOEXEC), ENOENT);
+	free(there);
+}
+
 void fidelity_run(const char *addr)
 {
 	names();
@@ -525,4 +546,5 @@ void fidelity_run(const char *addr)
 	packets(addr);
 	streams(addr);
 	copies();
+	memory_files();
 }

@@ -67,6 +67,8 @@ struct sim_file *sim_unix_socket(bool nonblocking);
 struct sim_file *sim_inet_socket(bool nonblocking);
 struct sim_file *sim_stream_socket(bool nonblocking);
 struct sim_file *sim_memfd(const char *name);
+/* /proc/PID/mem of @proc. */
+struct sim_file *sim_memory_file(struct sim_proc *proc);
 
 /* -- memory ----------------------------------------------------------------- */
 

@@ -424,8 +424,9 @@ int __wrap_madvise(void *addr, size_t len, int advice)
 {
 	(void)addr;
 	(void)len;
-	(void)advice;
 	sim_enter("madvise");
+	if (advice == MADV_POPULATE_WRITE && sim_fault(SIM_FAULT_MEMORY))
+		return SIM_RET(-ENOMEM);
 	return 0;
 }
 
@@ -653,6 +654,67 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local,
 	(void)flags;
 	return SIM_RET(move(pid, local, locals, remote, remotes, true));
 }
+
+/* -- memory as a file ------------------------------------------------------- */
+
+struct memory_file {
+	struct sim_file file;
+	struct sim_proc *proc;
+	unsigned int life; /* of it; in another one the file is empty */
+};
+
+static const struct sim_file_ops memory_ops;
+
+struct sim_file *sim_memory_file(struct sim_proc *proc)
+{
+	struct memory_file *memory = real_calloc(1, sizeof(*memory));
+
+	memory->file.ops = &memory_ops;
+	memory->file.refs = 1;
+	memory->proc = proc;
+	memory->life = proc->life;
+	return &memory->file;
+}
+
+static void memory_release(struct sim_file *file)
+{
+	real_free(file);
+}
+
+static ssize_t move_at(int fd, void *buf, size_t len, off_t at, bool write)
+{
+	const struct iovec local = { buf, len };
+	const struct iovec remote = { (void *)(uintptr_t)at, len };
+	struct cursor here = { &local, 1, 0 }, there = { &remote, 1, 0 };
+	struct memory_file *memory;
+	ssize_t moved;
+
+	sim_enter(write ? "pwrite" : "pread");
+	memory = (struct memory_file *)sim_file_get(fd);
+	if (!memory || memory->file.ops != &memory_ops)
+		return -EBADF;
+	if (!memory->proc->alive || memory->proc->life != memory->life)
+		return 0;
+	if (len > 1 && sim_fault(SIM_FAULT_COPY))
+		len = 1 + sim_rng_below(&sim.fault[SIM_FAULT_COPY], len - 1);
+	moved = copy(memory->proc, &here, &there, len, write);
+	return moved == -EFAULT ? -EIO : moved;
+}
+
+ssize_t __wrap_pread64(int fd, void *buf, size_t len, off_t at)
+{
+	return SIM_RET(move_at(fd, buf, len, at, false));
+}
+
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off_t at)
+{
+	return SIM_RET(move_at(fd, (void *)(uintptr_t)buf, len, at, true));
+}
+
+static const struct sim_file_ops memory_ops = {
+	.name = "memory",
+	.release = memory_release,
+};
 
 static const struct sim_file_ops memfd_ops = {
 	.name = "memfd",

@@ -95,6 +95,8 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local,
 				 unsigned long locals,
 				 const struct iovec *remote,
 				 unsigned long remotes, unsigned long flags);
+ssize_t __wrap_pread64(int fd, void *buf, size_t len, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off_t at);
 /* race.c */
 void *__wrap_memcpy(void *to, const void *from, size_t len);
 void *__wrap_memset(void *to, int byte, size_t len);

@@ -16,7 +16,7 @@
  *	src/shm/watch.c: retire_idle look_again wf_shm_watch_settle
  *	src/shm/watch.c: wf_shm_watch_all_bells wf_shm_watch_few_bells
  *	src/shm/watch.c: wf_shm_watch_pending
- *	src/shm/doze.c: wf_shm_doze_begin wf_shm_doze_stirs wf_shm_doze_end
+ *	src/shm/doze.c: wf_shm_doze_begin wf_shm_doze_has_work wf_shm_doze_end
  *	src/core/sleep.c: wf_core_sleep wf_core_wake
  *	src/base/barrier.c: wf_base_barrier_all
  *

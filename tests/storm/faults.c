@@ -140,6 +140,16 @@ int posix_fallocate(int fd, off_t offset, off_t len)
 	return strikes(STORM_NO_MEMORY, 5) ? ENOSPC : real(fd, offset, len);
 }
 
+int madvise(void *at, size_t len, int advice)
+{
+	REAL(madvise);
+	if (advice == MADV_POPULATE_WRITE && strikes(STORM_NO_MEMORY, 5)) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return real(at, len, advice);
+}
+
 /* -- descriptors ------------------------------------------------------------ */
 
 int memfd_create(const char *name, unsigned int flags)

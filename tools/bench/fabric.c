@@ -11,11 +11,13 @@
 #include <rdma/fi_errno.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* Old enough for Debian 12, new enough for every provider that counts. */
 #define API FI_VERSION(1, 17)
@@ -193,6 +195,23 @@ void wf_tools_fabric_carve(struct wf_tools_fabric *f, size_t size)
 	}
 }
 
+/* A memfd that peers can trust not to shrink, or -errno. */
+static int make_memfd(size_t bytes)
+{
+	int fd = memfd_create("weft-bench", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)bytes) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK)) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
 static int open_memory(struct wf_tools_fabric *f)
 {
 	const uint64_t access = FI_SEND | FI_RECV;
@@ -200,8 +219,16 @@ static int open_memory(struct wf_tools_fabric *f)
 	int ret;
 
 	f->memory_len = 2 * f->config.bytes;
-	f->memory = mmap(NULL, f->memory_len, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (f->config.memfd) {
+		f->memfd = make_memfd(f->memory_len);
+		if (f->memfd < 0)
+			return wf_tools_fabric_fail(f, "memfd_create",
+						    f->memfd);
+	}
+	f->memory =
+		mmap(NULL, f->memory_len, PROT_READ | PROT_WRITE,
+		     f->memfd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED,
+		     f->memfd, 0);
 	if (f->memory == MAP_FAILED) {
 		f->memory = NULL;
 		return wf_tools_fabric_fail(f, "mmap", -errno);
@@ -309,6 +336,7 @@ int wf_tools_fabric_open(const struct wf_tools_engine_config *config,
 		return -ENOMEM;
 	}
 	f->config = *config;
+	f->memfd = -1;
 	f->n_ops = config->window + WF_TOOLS_SPARE_OPS;
 	ret = find_info(f);
 	if (!ret)
@@ -359,6 +387,8 @@ void wf_tools_fabric_close(struct wf_tools_fabric *f)
 	free(f->finished);
 	if (f->memory)
 		munmap(f->memory, f->memory_len);
+	if (f->memfd >= 0)
+		close(f->memfd);
 	free(f);
 }
 

@@ -26,6 +26,7 @@ enum {
 	OPT_MTU,
 	OPT_MORE,
 	OPT_REWRITE,
+	OPT_MEMFD,
 	OPT_VERIFY,
 	OPT_CPUS,
 	OPT_TIMEOUT,
@@ -52,6 +53,7 @@ static const struct option long_options[] = {
 	{ "mtu", required_argument, NULL, OPT_MTU },
 	{ "more", required_argument, NULL, OPT_MORE },
 	{ "rewrite", no_argument, NULL, OPT_REWRITE },
+	{ "memfd", no_argument, NULL, OPT_MEMFD },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
 	{ "cpus", required_argument, NULL, OPT_CPUS },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
@@ -121,6 +123,7 @@ static const char help_more[] =
 	"      --rewrite         latency: senders write all their buffer anew\n"
 	"                        before each message; that is clocked in\n"
 	"                        place on both sides and taken out\n"
+	"      --memfd           buffers lie in a memfd, which peers can map\n"
 	"      --verify          check every byte (inside the times shown)\n"
 	"      --timeout S       give a run up after S seconds (10)\n"
 	"\n"
@@ -281,6 +284,9 @@ static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
 				   &given->more);
 	case OPT_REWRITE:
 		plan->rewrite = true;
+		return 0;
+	case OPT_MEMFD:
+		plan->memfd = true;
 		return 0;
 	case OPT_VERIFY:
 		plan->verify = true;

@@ -104,8 +104,9 @@ static pid_t start_worker(const struct wf_tools_plan *plan, const char *engine,
 		.env = env,
 	};
 
-	snprintf(flags, sizeof(flags), "-%s%s%s%sm%u", plan->tagged ? "t" : "",
-		 plan->rewrite ? "r" : "", plan->verify ? "v" : "",
+	snprintf(flags, sizeof(flags), "-%s%s%s%s%sm%u",
+		 plan->tagged ? "t" : "", plan->rewrite ? "r" : "",
+		 plan->memfd ? "f" : "", plan->verify ? "v" : "",
 		 plan->one_cpu ? "y" : "", plan->more);
 	snprintf(window, sizeof(window), "%u", most_window(plan));
 	snprintf(bytes, sizeof(bytes), "%zu", most_bytes(plan));

@@ -47,6 +47,7 @@ struct wf_tools_plan {
 	bool one_cpu; /* both sides share a CPU: waiting must yield */
 	bool tagged;
 	bool rewrite;
+	bool memfd;
 	bool verify;
 	unsigned more; /* messages of a batch by FI_MORE; 0: none */
 	struct wf_tools_link link;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Draws the results as an SVG: a panel for each test, both axes logarithmic,
- * or bars where there is one size only. It needs no library and no font
+ * with the ratio to each other provider in a strip below it, or bars where
+ * there is one size only. It needs no library and no font
  * beyond sans-serif, and must not show what was not measured.
  */
 #include "tools/bench/report.h"
@@ -16,6 +17,8 @@ enum {
 	LEFT = 92,
 	RIGHT = 150, /* the legend's room */
 	PLOT_HEIGHT = 360,
+	RATIO_GAP = 16,
+	RATIO_HEIGHT = 110,
 	PANEL_TOP = 44,
 	PANEL_BOTTOM = 58,
 	BAR = 30,
@@ -27,10 +30,16 @@ enum {
 struct panel {
 	const struct wf_tools_report *report;
 	enum wf_tools_test test;
-	double top; /* of the plot, in pixels */
+	double top, height; /* of the plot, in pixels */
 	double x0, x1, y0, y1;
 	FILE *out;
 };
+
+static bool is_floor(const struct wf_tools_series *s)
+{
+	return s->kind == WF_TOOLS_SERIES_RING ||
+	       s->kind == WF_TOOLS_SERIES_HANDOFF;
+}
 
 /* Colours that the colour-blind can tell apart (Okabe and Ito). */
 static const char *colour_of(const struct wf_tools_report *r, unsigned which)
@@ -43,12 +52,10 @@ static const char *colour_of(const struct wf_tools_report *r, unsigned which)
 
 	if (!which)
 		return "#d55e00";
-	if (r->series[which]->kind == WF_TOOLS_SERIES_RING ||
-	    r->series[which]->kind == WF_TOOLS_SERIES_HANDOFF)
+	if (is_floor(r->series[which]))
 		return "#888888";
 	for (i = 1; i < which; i++)
-		n += r->series[i]->kind != WF_TOOLS_SERIES_RING &&
-		     r->series[i]->kind != WF_TOOLS_SERIES_HANDOFF;
+		n += !is_floor(r->series[i]);
 	return colours[n % (sizeof(colours) / sizeof(colours[0]))];
 }
 
@@ -103,7 +110,7 @@ static double x_of(const struct panel *p, double size)
 
 static double y_of(const struct panel *p, double value)
 {
-	return p->top + PLOT_HEIGHT * (p->y1 - log10(value)) / (p->y1 - p->y0);
+	return p->top + p->height * (p->y1 - log10(value)) / (p->y1 - p->y0);
 }
 
 static bool get(const struct panel *p, unsigned which, unsigned index,
@@ -148,11 +155,26 @@ static const char *say(enum wf_tools_test test, double value, char buf[32])
 	return buf;
 }
 
-/* Edges from the data, opened to the next 1, 2 or 5 of a decade. */
+/* Edges opened to the next 1, 2 or 5 of a decade. */
+static void open_edges(struct panel *p, double low, double high)
+{
+	double decade = pow(10, floor(log10(low)));
+
+	p->y0 = log10(low >= 5 * decade ? 5 * decade :
+		      low >= 2 * decade ? 2 * decade :
+					  decade);
+	decade = pow(10, floor(log10(high)));
+	p->y1 = log10(high <= decade	 ? decade :
+		      high <= 2 * decade ? 2 * decade :
+		      high <= 5 * decade ? 5 * decade :
+					   10 * decade);
+}
+
+/* Edges from the data. */
 static bool scale(struct panel *p)
 {
 	const struct wf_tools_sizes *sizes = &p->report->plan->sizes[p->test];
-	double low = INFINITY, high = 0, decade;
+	double low = INFINITY, high = 0;
 	struct wf_tools_stats stats;
 	unsigned i, k;
 
@@ -166,18 +188,9 @@ static bool scale(struct panel *p)
 	}
 	if (high <= 0)
 		return false;
-	decade = pow(10, floor(log10(low)));
-	low = low >= 5 * decade ? 5 * decade :
-	      low >= 2 * decade ? 2 * decade :
-				  decade;
-	decade = pow(10, floor(log10(high)));
-	high = high <= 2 * decade ? 2 * decade :
-	       high <= 5 * decade ? 5 * decade :
-				    10 * decade;
+	open_edges(p, low, fmax(high, low * 1.01));
 	p->x0 = log10((double)sizes->v[0]);
 	p->x1 = log10((double)sizes->v[sizes->n - 1]);
-	p->y0 = log10(low);
-	p->y1 = log10(high);
 	return true;
 }
 
@@ -221,16 +234,28 @@ static const char *axis_of(enum wf_tools_test test)
 	return axes[wf_tools_test_get(test)->axis];
 }
 
+static void draw_x_grid(const struct panel *p)
+{
+	const struct wf_tools_sizes *sizes = &p->report->plan->sizes[p->test];
+	unsigned i;
+
+	for (i = 0; i < sizes->n; i++) {
+		double x = x_of(p, (double)sizes->v[i]);
+
+		draw_line(p->out, x, p->top, x, p->top + p->height,
+			  "stroke=\"#f0f0f0\"");
+	}
+}
+
 static void draw_x_axis(const struct panel *p)
 {
 	const struct wf_tools_sizes *sizes = &p->report->plan->sizes[p->test];
-	double bottom = p->top + PLOT_HEIGHT, x, last = -1e9;
+	double bottom = p->top + p->height, x, last = -1e9;
 	char text[WF_TOOLS_SIZE_TEXT];
 	unsigned i;
 
 	for (i = 0; i < sizes->n; i++) {
 		x = x_of(p, (double)sizes->v[i]);
-		draw_line(p->out, x, p->top, x, bottom, "stroke=\"#f0f0f0\"");
 		draw_line(p->out, x, bottom, x, bottom + 5,
 			  "stroke=\"#333333\"");
 		if (x - last < 27) /* no room for its label */
@@ -319,16 +344,147 @@ static void draw_legend(const struct panel *p)
 	}
 }
 
+static void draw_frame(const struct panel *p)
+{
+	fprintf(p->out,
+		"<rect x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" "
+		"fill=\"none\" stroke=\"#333333\"/>\n",
+		LEFT, p->top, PLOT_WIDTH, p->height);
+}
+
+/* As in the table: the median of the first beside that of another. */
+static bool get_ratio(const struct panel *p, unsigned which, unsigned index,
+		      double *ratio)
+{
+	struct wf_tools_stats own, other;
+
+	if (is_floor(p->report->series[which]) || !get(p, 0, index, &own) ||
+	    !get(p, which, index, &other))
+		return false;
+	*ratio = own.median / other.median;
+	return true;
+}
+
+/* 1 is always in the strip. False: there is nothing to compare. */
+static bool scale_ratio(struct panel *p)
+{
+	double low = 1, high = 1, ratio;
+	bool any = false;
+	unsigned i, k;
+
+	for (k = 1; k < p->report->n_series; k++) {
+		for (i = 0; i < p->report->plan->sizes[p->test].n; i++) {
+			if (!get_ratio(p, k, i, &ratio))
+				continue;
+			low = fmin(low, ratio);
+			high = fmax(high, ratio);
+			any = true;
+		}
+	}
+	open_edges(p, low, fmax(high, 1.01));
+	return any;
+}
+
+static void draw_ratio(const struct panel *p, unsigned which)
+{
+	const struct wf_tools_sizes *sizes = &p->report->plan->sizes[p->test];
+	bool pen = false;
+	double ratio;
+	unsigned i;
+
+	fprintf(p->out,
+		"<path class=\"ratio\" fill=\"none\" stroke=\"%s\" "
+		"stroke-width=\"1.8\" d=\"",
+		colour_of(p->report, which));
+	for (i = 0; i < sizes->n; i++) {
+		if (!get_ratio(p, which, i, &ratio)) {
+			pen = false;
+			continue;
+		}
+		fprintf(p->out, "%c%.1f %.1f ", pen ? 'L' : 'M',
+			x_of(p, (double)sizes->v[i]), y_of(p, ratio));
+		pen = true;
+	}
+	fputs("\"/>\n", p->out);
+}
+
+static void draw_ratio_axis(const struct panel *p)
+{
+	static const double ticks[] = { 0.001, 0.01, 0.02, 0.05, 0.1,
+					0.2,   0.5,  1,	   2,	 5,
+					10,    20,   50,   100,	 1000 };
+	/* Labels at powers of ten only, if there is no room for all. */
+	bool crowded = p->y1 - p->y0 > 2;
+	char text[32];
+	double y;
+	unsigned i;
+
+	for (i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
+		if (log10(ticks[i]) < p->y0 - 1e-9 ||
+		    log10(ticks[i]) > p->y1 + 1e-9)
+			continue;
+		y = y_of(p, ticks[i]);
+		draw_line(p->out, LEFT, y, LEFT + PLOT_WIDTH, y,
+			  ticks[i] == 1 ? "stroke=\"#333333\"" :
+					  "stroke=\"#e4e4e4\"");
+		if (crowded &&
+		    fabs(log10(ticks[i]) - round(log10(ticks[i]))) > 1e-9)
+			continue;
+		snprintf(text, sizeof(text), "%g", ticks[i]);
+		draw_label(p->out, LEFT - 8, y + 4,
+			   "text-anchor=\"end\" class=\"tick\"", text);
+	}
+}
+
+/* Below the curves, over the same sizes; what is better is shaded. */
+static void draw_ratios(const struct panel *curves)
+{
+	bool more = wf_tools_test_is_more(curves->test);
+	struct panel p = *curves;
+	double one, x = LEFT + PLOT_WIDTH + 16;
+	char text[64];
+	unsigned k;
+
+	p.top += p.height + RATIO_GAP;
+	p.height = RATIO_HEIGHT;
+	scale_ratio(&p);
+	one = y_of(&p, 1);
+	fprintf(p.out,
+		"<rect x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" "
+		"fill=\"#eef6ee\"/>\n",
+		LEFT, more ? p.top : one, PLOT_WIDTH,
+		more ? one - p.top : p.top + p.height - one);
+	draw_x_grid(&p);
+	draw_ratio_axis(&p);
+	draw_x_axis(&p);
+	draw_frame(&p);
+	for (k = p.report->n_series; k-- > 1;)
+		draw_ratio(&p, k);
+	snprintf(text, sizeof(text),
+		 "%.24s / other:", p.report->series[0]->name);
+	draw_label(p.out, x, p.top + 14, "class=\"axis\"", text);
+	draw_label(p.out, x, p.top + 30, "class=\"axis\"",
+		   more ? "above 1 is better" : "below 1 is better");
+}
+
+static bool has_ratios(const struct wf_tools_report *r, enum wf_tools_test test)
+{
+	struct panel p = { .report = r, .test = test };
+
+	return r->plan->sizes[test].n > 1 && scale_ratio(&p);
+}
+
 static void draw_curves(const struct panel *p)
 {
 	unsigned k;
 
+	draw_x_grid(p);
 	draw_y_axis(p);
-	draw_x_axis(p);
-	fprintf(p->out,
-		"<rect x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
-		"fill=\"none\" stroke=\"#333333\"/>\n",
-		LEFT, p->top, PLOT_WIDTH, PLOT_HEIGHT);
+	if (has_ratios(p->report, p->test))
+		draw_ratios(p);
+	else
+		draw_x_axis(p);
+	draw_frame(p);
 	/* The provider under test comes last, over the others. */
 	for (k = p->report->n_series; k-- > 0;)
 		draw_series(p, k);
@@ -373,7 +529,8 @@ static double panel_height(const struct wf_tools_report *r,
 {
 	if (is_bars(r, test))
 		return PANEL_TOP + BAR * (double)r->n_series + 24;
-	return PANEL_TOP + PLOT_HEIGHT + PANEL_BOTTOM;
+	return PANEL_TOP + PLOT_HEIGHT + PANEL_BOTTOM +
+	       (has_ratios(r, test) ? RATIO_GAP + RATIO_HEIGHT : 0);
 }
 
 static void draw_panel(const struct wf_tools_report *r, enum wf_tools_test test,
@@ -383,6 +540,7 @@ static void draw_panel(const struct wf_tools_report *r, enum wf_tools_test test,
 		.report = r,
 		.test = test,
 		.top = top + PANEL_TOP,
+		.height = PLOT_HEIGHT,
 		.out = out,
 	};
 	char title[192], size[WF_TOOLS_SIZE_TEXT];

@@ -44,6 +44,10 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 		      "          writing is clocked in place on both sides "
 		      "and taken out (ucx, mpi, floors: not done)\n",
 		      out);
+	if (plan->memfd)
+		fputs("memfd     buffers lie in a memfd that cannot shrink "
+		      "(ucx, mpi, floors: not done)\n",
+		      out);
 	if (plan->verify)
 		fputs("verify    every byte is written and checked inside the "
 		      "time shown (ucx, mpi, floors: not done)\n",

@@ -308,6 +308,7 @@ static int read_arguments(struct worker *w, int argc, char **argv)
 		.initiator = !strcmp(argv[WF_TOOLS_WORKER_ROLE], "initiator"),
 		.tagged = strchr(flags, 't'),
 		.rewrite = strchr(flags, 'r'),
+		.memfd = strchr(flags, 'f'),
 		.verify = strchr(flags, 'v'),
 		.yield = strchr(flags, 'y'),
 		.more = strchr(flags, 'm') ?

@@ -12,7 +12,7 @@ enum {
 	WF_TOOLS_WORKER_ENGINE = 1, /* "floor", or the first test's */
 	WF_TOOLS_WORKER_NAME,	    /* provider; "ring" or "handoff" */
 	WF_TOOLS_WORKER_ROLE,	    /* "initiator" or "responder" */
-	WF_TOOLS_WORKER_FLAGS,	/* of "trvy": tagged, rewrite, ...; mN: more */
+	WF_TOOLS_WORKER_FLAGS,	/* of "trfvy": tagged, rewrite, ...; mN: more */
 	WF_TOOLS_WORKER_WINDOW, /* the largest */
 	WF_TOOLS_WORKER_BYTES,	/* under way each way, at most */
 	WF_TOOLS_WORKER_ARGC,

@@ -425,8 +425,8 @@ static void standard(const struct wf_gzip_options *o)
 
 	if (o->make_index) {
 		fprintf(stderr,
-			"%s: --index needs a file, beside which the index is "
-			"written\n",
+			"%s: --index needs a file, because it writes the index "
+			"next to it\n",
 			program);
 		worse(FAILED);
 	} else if (o->list)

@@ -12,14 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a handler removes; written before it counts. */
-static char doomed[4096 + 16];
-static volatile sig_atomic_t is_doomed;
+/* The file that a signal handler removes. The name is written first, then the flag. */
+static char unfinished[4096 + 16];
+static volatile sig_atomic_t has_unfinished;
 
 static void die(int sig)
 {
-	if (is_doomed)
-		unlink(doomed);
+	if (has_unfinished)
+		unlink(unfinished);
 	/* SA_RESETHAND: the second time it ends us as it should. */
 	raise(sig);
 }
@@ -51,8 +51,8 @@ static int open_named(struct wf_gzip_out *out, bool force)
 			  0600);
 	if (fd < 0)
 		return -errno;
-	strcpy(doomed, out->path);
-	is_doomed = 1;
+	strcpy(unfinished, out->path);
+	has_unfinished = 1;
 	out->named = true;
 	out->fd = fd;
 	return 0;
@@ -96,8 +96,8 @@ static int give_name(struct wf_gzip_out *out)
 	if (errno != EEXIST || !out->force)
 		return -errno;
 	snprintf(spare, sizeof(spare), "%s.%ld", out->path, (long)getpid());
-	strcpy(doomed, spare);
-	is_doomed = 1;
+	strcpy(unfinished, spare);
+	has_unfinished = 1;
 	if (linkat(AT_FDCWD, self, AT_FDCWD, spare, AT_SYMLINK_FOLLOW))
 		return -errno;
 	if (rename(spare, out->path)) {
@@ -130,7 +130,7 @@ int wf_tools_gzip_out_finish(struct wf_gzip_out *out, const struct stat *like)
 	if (ret && (out->named || ret == -EIO || ret == -ENOSPC))
 		unlink(out->path);
 	out->fd = -1;
-	is_doomed = 0;
+	has_unfinished = 0;
 	return ret;
 }
 
@@ -140,5 +140,5 @@ void wf_tools_gzip_out_drop(struct wf_gzip_out *out)
 	if (out->named)
 		unlink(out->path);
 	out->fd = -1;
-	is_doomed = 0;
+	has_unfinished = 0;
 }

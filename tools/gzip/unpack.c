@@ -18,7 +18,7 @@
 #include <weft/wd_comp.h>
 
 #include "alg/unpack.h"
-#include "tools/gzip/beside.h"
+#include "tools/gzip/sidecar.h"
 #include "tools/gzip/index.h"
 
 #define BUFFER (256u << 10)
@@ -37,7 +37,7 @@ struct unpacker {
 	uint64_t at;
 	struct wf_gzip_index index;
 	struct wf_unpack_point *points;
-	struct wf_gzip_beside *beside;
+	struct wf_gzip_sidecar *sidecar;
 	const char *why; /* the engine's */
 };
 
@@ -179,8 +179,8 @@ static int note_piece(void *arg, const struct wf_unpack_point *begin,
 	int ret;
 
 	if (o->make_index)
-		return wf_tools_gzip_beside_add(u->beside, begin, check, len);
-	ret = wf_tools_gzip_beside_check(u->beside, begin->out, check, len);
+		return wf_tools_gzip_sidecar_add(u->sidecar, begin, check, len);
+	ret = wf_tools_gzip_sidecar_check(u->sidecar, begin->out, check, len);
 	/* Nothing more is wanted. */
 	return ret ? ret : u->at >= o->range_to ? -ECANCELED : 0;
 }
@@ -279,12 +279,12 @@ static int run_engine(struct unpacker *u)
 		engine.put_at = put_at;
 	if (o->make_index || o->range)
 		engine.piece = note_piece;
-	if (u->beside && !o->make_index) {
-		engine.points = wf_tools_gzip_beside_points(
-			u->beside, &engine.points_count);
+	if (u->sidecar && !o->make_index) {
+		engine.points = wf_tools_gzip_sidecar_points(
+			u->sidecar, &engine.points_count);
 		io->points = (unsigned int)engine.points_count;
-		if (o->range && wf_tools_gzip_beside_find(
-					u->beside, o->range_from, &start,
+		if (o->range && wf_tools_gzip_sidecar_find(
+					u->sidecar, o->range_from, &start,
 					&engine.points, &engine.points_count)) {
 			engine.start = &start;
 			u->at = start.out;
@@ -292,7 +292,7 @@ static int run_engine(struct unpacker *u)
 	}
 	ret = wf_alg_unpack_run(&engine);
 	if (!ret && o->range)
-		ret = wf_tools_gzip_beside_check_end(u->beside);
+		ret = wf_tools_gzip_sidecar_check_end(u->sidecar);
 	if (ret == -ECANCELED)
 		ret = 0;
 	if (engine.put_at) {
@@ -352,24 +352,25 @@ static int with_index(struct unpacker *u)
 	int ret;
 
 	if (io->options->make_index)
-		u->beside = wf_tools_gzip_beside_new();
+		u->sidecar = wf_tools_gzip_sidecar_new();
 	else if (io->map)
-		u->beside = wf_tools_gzip_beside_read(io->name, io->map,
-						      (size_t)io->size, &wrong);
+		u->sidecar = wf_tools_gzip_sidecar_read(
+			io->name, io->map, (size_t)io->size, &wrong);
 	if (wrong && !io->options->quiet)
 		fprintf(stderr,
-			"%s: %s" WF_GZIP_BESIDE_SUFFIX " %s -- ignored\n",
+			"%s: %s" WF_GZIP_SIDECAR_SUFFIX " %s -- ignored\n",
 			wf_tools_gzip_program(), io->name, wrong);
-	if (io->options->make_index && !u->beside)
+	if (io->options->make_index && !u->sidecar)
 		return -ENOMEM;
 	ret = run(u);
 	if (!ret && io->options->range && io->options->range_from &&
 	    u->at <= io->options->range_from)
 		ret = -ERANGE;
 	if (!ret && io->options->make_index)
-		ret = wf_tools_gzip_beside_write(u->beside, io->name, io->map,
-						 (size_t)io->size, &io->points);
-	wf_tools_gzip_beside_free(u->beside);
+		ret = wf_tools_gzip_sidecar_write(u->sidecar, io->name, io->map,
+						  (size_t)io->size,
+						  &io->points);
+	wf_tools_gzip_sidecar_free(u->sidecar);
 	return ret;
 }
 
@@ -400,7 +401,10 @@ static void say_why(struct unpacker *u, int ret)
 
 	switch (ret) {
 	case -EINVAL:
-		text = "not in gzip format";
+		text = io->options->make_index ?
+			       "not in gzip format; --index takes a gzip file, "
+			       "so compress it first" :
+			       "not in gzip format";
 		io->go_on = true;
 		break;
 	case -EBADMSG:

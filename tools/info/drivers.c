@@ -136,7 +136,8 @@ static void read_failures(struct wf_tools_facts *facts)
 			add_absent(facts, &failure);
 		else
 			wf_tools_facts_problem(
-				facts, "the driver plug-in %s is not used: %s",
+				facts,
+				"compression drivers: %s is not used: %s",
 				failure.path, failure.why);
 	}
 }

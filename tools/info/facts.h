@@ -89,6 +89,7 @@ struct wf_tools_net {
 	int socket;		  /* SOCK_STREAM, SOCK_DGRAM */
 	char control[32];	  /* SOCK_STREAM: congestion control */
 	bool encrypts;		  /* there is a key that can be used */
+	bool key_fails;		  /* ... a key that cannot */
 	char tls[256];		  /* how, or why not */
 	bool gso;    /* the kernel cuts one buffer into packets ... */
 	bool gro;    /* ... and joins them again */
@@ -160,8 +161,8 @@ void wf_tools_node_read(struct wf_tools_node *node);
 /* Takes apart what libfabric says of a setting, @help, and fills help,
  * fallback, value, note, source and why. ->name and ->given are set. @call_ns is
  * of struct wf_tools_cma. */
-void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
-			  uint64_t call_ns);
+void wf_tools_param_fill(struct wf_tools_param *param, const char *help,
+			 uint64_t call_ns);
 
 /* Adds a problem for each FI_WEFT_* of the environment that is no setting. */
 void wf_tools_param_unknown(struct wf_tools_facts *facts);
@@ -172,6 +173,9 @@ wf_tools_param_find(const struct wf_tools_facts *facts, const char *name);
 
 /* From the parameters in force, and whether shared memory is off. */
 void wf_tools_folder_read(struct wf_tools_facts *facts);
+
+/* Whether there is a key, and whether it can be used. */
+void wf_tools_net_check_key(struct wf_tools_facts *facts);
 
 /* From the interfaces and the parameters in force. */
 void wf_tools_net_read(struct wf_tools_facts *facts);

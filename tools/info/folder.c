@@ -32,7 +32,7 @@ void wf_tools_folder_read(struct wf_tools_facts *facts)
 		snprintf(folder->path, sizeof(folder->path), "%s", dir->given);
 		return;
 	}
-	if (wf_base_folder_judge(WF_BASE_FOLDER_DEFAULT, why, sizeof(why))) {
+	if (wf_base_folder_check(WF_BASE_FOLDER_DEFAULT, why, sizeof(why))) {
 		strcpy(folder->path, WF_BASE_FOLDER_DEFAULT);
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `weft info`: what weft has to work with here.
+ * `weft info`: shows what weft finds on this machine.
  */
 #ifndef WF_TOOLS_INFO_INFO_H
 #define WF_TOOLS_INFO_INFO_H

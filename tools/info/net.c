@@ -63,7 +63,7 @@ static const char *find_key(const struct wf_tools_facts *facts)
 	return key && *key->given ? key->given : NULL;
 }
 
-static void judge_key(struct wf_tools_facts *facts)
+void wf_tools_net_check_key(struct wf_tools_facts *facts)
 {
 	const struct wf_tools_param *nic = wf_tools_param_find(facts, "NIC");
 	const char *path = find_key(facts), *device;
@@ -79,10 +79,11 @@ static void judge_key(struct wf_tools_facts *facts)
 			 nic->value :
 			 wf_nic_device_encrypting();
 	net->encrypts = !wf_nic_device_secure(device, path, net->tls);
-	if (!net->encrypts)
+	net->key_fails = !net->encrypts;
+	if (net->key_fails)
 		wf_tools_facts_problem(facts,
 				       "FI_WEFT_KEY_FILE=%s: %s; programs "
-				       "find no weft until then",
+				       "do not find weft until it is corrected",
 				       path, net->tls);
 }
 
@@ -128,7 +129,6 @@ void wf_tools_net_read(struct wf_tools_facts *facts)
 	struct wf_tools_net *net = &facts->net;
 	int fd;
 
-	judge_key(facts);
 	if (!facts->n_ifaces)
 		return;
 	choose_device(net, facts);

@@ -70,8 +70,8 @@ static const struct wf_setting *find(const char *name)
 	return wf_base_setting_find(name + strlen(WF_SETTING_PREFIX));
 }
 
-void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
-			  uint64_t call_ns)
+void wf_tools_param_fill(struct wf_tools_param *param, const char *help,
+			 uint64_t call_ns)
 {
 	const struct wf_setting *s = find(param->name);
 	char text[WF_SETTING_TEXT_LEN];
@@ -94,7 +94,7 @@ void wf_tools_param_judge(struct wf_tools_param *param, const char *help,
 	if (s && !wf_base_setting_read(s, param->given, &value, param->note))
 		return;
 	if (is_bad_fault(s, param->given)) {
-		snprintf(param->note, sizeof(param->note), "cannot be read: %s",
+		snprintf(param->note, sizeof(param->note), "it is invalid: %s",
 			 logged);
 		return;
 	}

@@ -29,20 +29,20 @@ void wf_tools_facts_problem(struct wf_tools_facts *facts, const char *format,
 	va_end(args);
 }
 
-static struct wf_tools_param judge(const char *name, const char *given,
-				   const char *help)
+static struct wf_tools_param param_of(const char *name, const char *given,
+				      const char *help)
 {
 	struct wf_tools_param param = { .note = "" };
 
 	snprintf(param.name, sizeof(param.name), "%s", name);
 	snprintf(param.given, sizeof(param.given), "%s", given);
-	wf_tools_param_judge(&param, help, 1300);
+	wf_tools_param_fill(&param, help, 1300);
 	return param;
 }
 
 static void test_text_is_taken_apart(void **state)
 {
-	struct wf_tools_param p = judge(
+	struct wf_tools_param p = param_of(
 		"FI_WEFT_CMA_MIN", "",
 		"weft: Bytes (of a message), 1 to 9 (default: the (best) one)");
 
@@ -53,16 +53,16 @@ static void test_text_is_taken_apart(void **state)
 	assert_string_equal(p.source, "default");
 	assert_non_null(p.why);
 	/* It depends on the machine. */
-	p = judge("FI_WEFT_COOP_MIN", "", "x (default: it depends)");
+	p = param_of("FI_WEFT_COOP_MIN", "", "x (default: it depends)");
 	assert_string_equal(p.fallback, "it depends");
 	assert_string_equal(p.value, "16384");
-	p = judge("FI_WEFT_NEW", "", "no default");
+	p = param_of("FI_WEFT_NEW", "", "no default");
 	assert_string_equal(p.help, "no default");
 	assert_string_equal(p.value, "");
 	assert_null(p.why);
-	p = judge("FI_WEFT_NEW", "", NULL);
+	p = param_of("FI_WEFT_NEW", "", NULL);
 	assert_string_equal(p.help, "");
-	p = judge("FI_WEFT_NEW", "", " (default: ");
+	p = param_of("FI_WEFT_NEW", "", " (default: ");
 	assert_string_equal(p.value, "");
 }
 
@@ -88,13 +88,13 @@ static void test_values(void **state)
 		struct wf_tools_param p;
 
 		setenv(cases[i].name, cases[i].given, 1);
-		p = judge(cases[i].name, cases[i].given, "x (default: 17)");
+		p = param_of(cases[i].name, cases[i].given, "x (default: 17)");
 		unsetenv(cases[i].name);
 		assert_string_equal(p.value, cases[i].value);
 		assert_int_equal(*p.note != 0, cases[i].odd);
 		assert_string_equal(p.source, "environment");
 	}
-	assert_string_equal(judge("FI_WEFT_CMA_MIN", "1", "x").source,
+	assert_string_equal(param_of("FI_WEFT_CMA_MIN", "1", "x").source,
 			    "libfabric");
 }
 

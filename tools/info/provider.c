@@ -151,7 +151,7 @@ static bool explain_file(struct wf_tools_facts *facts, const char *dir,
 		wf_tools_facts_problem(
 			facts, "%s is no libfabric provider: build it again",
 			file);
-	else
+	else if (!facts->net.key_fails) /* which has been reported */
 		wf_tools_facts_problem(
 			facts,
 			"libfabric found the provider in %.*s but it offers "
@@ -226,10 +226,9 @@ static void tell_note(struct wf_tools_facts *facts,
 	/* An interface that does not exist is not replaced by another. */
 	bool replaced = strcmp(param->given, param->value) != 0;
 
-	wf_tools_facts_problem(facts, "%s=%s: %s%s%s%s", param->name,
-			       param->given, param->note, replaced ? "; " : "",
-			       replaced ? param->value : "",
-			       replaced ? " is used" : "");
+	wf_tools_facts_problem(
+		facts, "%s=%s: %s%s%s", param->name, param->given, param->note,
+		replaced ? "; using " : "", replaced ? param->value : "");
 }
 
 static void read_params(struct wf_tools_facts *facts)
@@ -249,8 +248,8 @@ static void read_params(struct wf_tools_facts *facts)
 			 params[i].name);
 		snprintf(param->given, sizeof(param->given), "%s",
 			 params[i].value ? params[i].value : "");
-		wf_tools_param_judge(param, params[i].help_string,
-				     facts->cma.call_ns);
+		wf_tools_param_fill(param, params[i].help_string,
+				    facts->cma.call_ns);
 		if (*param->note)
 			tell_note(facts, param);
 		facts->n_params++;
@@ -282,6 +281,7 @@ void wf_tools_provider_read(struct wf_tools_facts *facts)
 	fi_freeinfo(hints);
 	/* Variables are known once it was loaded, whatever it offers. */
 	read_params(facts);
+	wf_tools_net_check_key(facts);
 	check_own_folder(facts);
 	if (ret) {
 		if (ret != -FI_ENODATA)

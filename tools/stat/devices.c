@@ -3,7 +3,7 @@
  * A line for each device of `weft devd`. The names of counters are those of
  * src/devd/stats.h; one that a page does not have counts as 0.
  */
-#include "tools/stat/live.h"
+#include "tools/stat/table.h"
 
 #include <string.h>
 
@@ -13,22 +13,23 @@
 struct column {
 	const char *title;
 	const char *counter;
-	bool rate; /* by the second; else as it is */
+	bool rate;    /* by the second; else as it is */
+	bool trouble; /* if it is not 0 */
 };
 
 /* In the order in which they appear, as far as the line is wide. */
 static const struct column columns[] = {
-	{ "CHANS", "channels", false },
-	{ "WAIT", "waiting", false },
-	{ "JOBS/s", "jobs", true },
-	{ "IN-B/s", "bytes_in", true },
-	{ "OUT-B/s", "bytes_out", true },
-	{ "FAILED", "failed", false },
-	{ "COPY-B/s", "copied_bytes", true },
-	{ "INTR/s", "interrupts", true },
-	{ "MEMORY", "memory", false },
-	{ "REFUSED", "turned_away", false },
-	{ "FAULTS", "faults", false },
+	{ "CHANS", "channels", false, false },
+	{ "WAIT", "waiting", false, false },
+	{ "JOBS/s", "jobs", true, false },
+	{ "IN-B/s", "bytes_in", true, false },
+	{ "OUT-B/s", "bytes_out", true, false },
+	{ "FAILED", "failed", false, true },
+	{ "COPY-B/s", "copied_bytes", true, false },
+	{ "INTR/s", "interrupts", true, false },
+	{ "MEMORY", "memory", false, false },
+	{ "REFUSED", "turned_away", false, true },
+	{ "FAULTS", "faults", false, true },
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -40,15 +41,14 @@ static int width_of(const struct column *column)
 }
 
 /* How long the names are, and how many columns fit. */
-static size_t lay_out(const struct wf_tools_live *live, size_t first,
-		      int *name_width)
+static size_t lay_out(const struct wf_tools_sheet *sheet, int *name_width)
 {
-	int left = (int)live->width - PID_WIDTH - 1;
+	int left = (int)sheet->width - PID_WIDTH - 1;
 	size_t n = 0;
 
 	*name_width = NAME_MIN;
-	for (size_t i = first; i < live->now->count; i++) {
-		int len = (int)strlen(live->now->endpoints[i].page.name);
+	for (size_t i = 0; i < sheet->count; i++) {
+		int len = (int)strlen(sheet->rows[i]->now->page.name);
 
 		*name_width = len > *name_width ? len : *name_width;
 	}
@@ -58,42 +58,44 @@ static size_t lay_out(const struct wf_tools_live *live, size_t first,
 	return n;
 }
 
-static void write_line(const struct wf_tools_live *live,
-		       const struct wf_tools_endpoint *device, int name_width,
+static void write_line(const struct wf_tools_sheet *sheet,
+		       const struct wf_tools_row *row, int name_width,
 		       size_t n_columns, FILE *out)
 {
-	const struct wf_tools_endpoint *before =
-		wf_tools_scan_find(live->before, device);
 	char text[WF_TOOLS_SCALED_LEN];
 
-	fprintf(out, "%*d %-*s", PID_WIDTH, (int)device->pid, name_width,
-		device->page.name);
+	fprintf(out, "%*d %-*s", PID_WIDTH, (int)row->now->pid, name_width,
+		row->now->page.name);
 	for (size_t i = 0; i < n_columns; i++) {
 		const struct column *column = &columns[i];
-		double value = column->rate ?
-				       wf_tools_quantity_rate(column->counter,
-							      before, device) :
-				       (double)wf_tools_page_get(
-					       &device->page, column->counter);
+		double value =
+			column->rate ?
+				wf_tools_quantity_rate(column->counter,
+						       row->before, row->now) :
+				(double)wf_tools_page_get(&row->now->page,
+							  column->counter);
+		enum wf_tools_style style = value <= 0	    ? WF_TOOLS_FAINT :
+					    column->trouble ? WF_TOOLS_WARNING :
+							      WF_TOOLS_NORMAL;
 
-		fprintf(out, " %*s", width_of(column),
+		fprintf(out, " %s%*s", wf_tools_paint(sheet->paint, style),
+			width_of(column),
 			wf_tools_quantity_scaled(value, text));
 	}
-	fputc('\n', out);
+	fprintf(out, "%s\n", wf_tools_paint(sheet->paint, WF_TOOLS_NORMAL));
 }
 
-void wf_tools_devices_write(const struct wf_tools_live *live, FILE *out)
+void wf_tools_devices_write(const struct wf_tools_sheet *sheet, size_t first,
+			    size_t n, FILE *out)
 {
-	size_t first = wf_tools_live_endpoints(live), n;
 	int name_width;
+	size_t n_columns = lay_out(sheet, &name_width);
 
-	if (first == live->now->count)
-		return;
-	n = lay_out(live, first, &name_width);
-	fprintf(out, "%*s %-*s", PID_WIDTH, "PID", name_width, "DEVICE");
-	for (size_t i = 0; i < n; i++)
+	fprintf(out, "%s%*s %-*s", wf_tools_paint(sheet->paint, WF_TOOLS_HEAD),
+		PID_WIDTH, "PID", name_width, "DEVICE");
+	for (size_t i = 0; i < n_columns; i++)
 		fprintf(out, " %*s", width_of(&columns[i]), columns[i].title);
-	fputc('\n', out);
-	for (size_t i = first; i < live->now->count; i++)
-		write_line(live, &live->now->endpoints[i], name_width, n, out);
+	fprintf(out, "%s\n", wf_tools_paint(sheet->paint, WF_TOOLS_NORMAL));
+	for (size_t i = first; i < first + n; i++)
+		write_line(sheet, sheet->rows[i], name_width, n_columns, out);
 }

@@ -31,6 +31,10 @@ struct wf_tools_page {
 int wf_tools_page_read(struct wf_tools_page *page,
 		       const struct wf_stats_page *raw, const char **why);
 
+/* Where its value is, or NULL if there is no such counter. */
+const uint64_t *wf_tools_page_find(const struct wf_tools_page *page,
+				   const char *name);
+
 /* Its value, or 0 if there is no such counter (another build). */
 uint64_t wf_tools_page_get(const struct wf_tools_page *page, const char *name);
 

@@ -3,12 +3,13 @@
  * A block for each endpoint: which ways its messages took, in the last
  * interval and since it was opened.
  */
-#include "tools/stat/live.h"
+#include "tools/stat/table.h"
 
 #include <string.h>
 #include <time.h>
 
 #define LABEL 20
+#define CELL 7
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 struct path {
@@ -80,13 +81,13 @@ static const struct path protocols[] = {
 };
 
 static const char *const packet_others[] = {
-	NET("rtt_ns"),	      NET("cwnd_bytes"),	NET("losses"),
-	NET("duplicates"),    NET("rnr_sent"),		NET("rnr_received"),
-	NET("reorder_depth"), NET("read_nacks"),	NET("peers"),
-	NET("peers_lost"),    NET("unexpected"),	NET("pending"),
-	NET("keys_rejected"), NET("handshakes"),	NET("bad_packets"),
-	NET("stale_packets"), NET("stale_completions"), NET("unanswered"),
-	NET("peers_let_go"),
+	NET("rtt_ns"),	       NET("cwnd_bytes"),	 NET("losses"),
+	NET("duplicates"),     NET("rnr_sent"),		 NET("rnr_received"),
+	NET("reorder_depth"),  NET("read_nacks"),	 NET("peers"),
+	NET("peers_lost"),     NET("unexpected"),	 NET("pending"),
+	NET("keys_rejected"),  NET("handshakes"),	 NET("bad_packets"),
+	NET("stale_packets"),  NET("stale_completions"), NET("unanswered"),
+	NET("peers_released"),
 };
 
 /* What remains to be said, "name value". */
@@ -97,30 +98,52 @@ static const char *const others[] = {
 	"unanswered",
 };
 
-static void write_cells(const struct wf_tools_endpoint *before,
-			const struct wf_tools_endpoint *ep, const char *count,
+/* What a line has room for. */
+struct shape {
+	bool both;   /* directions side by side, else one below the other */
+	bool totals; /* also since the endpoint was opened */
+};
+
+static struct shape shape_of(const struct wf_tools_sheet *sheet)
+{
+	return (struct shape){
+		.both = sheet->width >= 2 + LABEL + 2 * 4 * CELL,
+		.totals = sheet->width >= 2 + LABEL + 4 * CELL,
+	};
+}
+
+static void write_cells(const struct wf_tools_row *row,
+			const struct shape *shape, const char *count,
 			const char *bytes, FILE *out)
 {
 	const char *names[2] = { count, bytes };
 	char text[WF_TOOLS_SCALED_LEN];
 
 	for (int i = 0; i < 2; i++)
-		fprintf(out, " %6s",
+		fprintf(out, "%*s", CELL,
 			names[i] ? wf_tools_quantity_scaled(
 					   wf_tools_quantity_rate(names[i],
-								  before, ep),
+								  row->before,
+								  row->now),
 					   text) :
 				   "");
-	for (int i = 0; i < 2; i++)
-		fprintf(out, " %6s",
-			names[i] ?
-				wf_tools_quantity_scaled(
-					(double)wf_tools_scan_get(ep, names[i]),
-					text) :
-				"");
+	for (int i = 0; i < 2 && shape->totals; i++)
+		fprintf(out, "%*s", CELL,
+			names[i] ? wf_tools_quantity_scaled(
+					   (double)wf_tools_scan_get(row->now,
+								     names[i]),
+					   text) :
+				   "");
 }
 
-static void write_others(const struct wf_tools_live *live,
+static void write_heads(const struct shape *shape, bool in, FILE *out)
+{
+	fprintf(out, "%*s%*s", CELL, in ? "IN/s" : "OUT/s", CELL, "B/s");
+	if (shape->totals)
+		fprintf(out, "%*s%*s", CELL, in ? "IN" : "OUT", CELL, "BYTES");
+}
+
+static void write_others(const struct wf_tools_sheet *sheet,
 			 const struct wf_tools_endpoint *ep,
 			 const char *const *names, size_t count, FILE *out)
 {
@@ -134,7 +157,7 @@ static void write_others(const struct wf_tools_live *live,
 			wf_tools_quantity_scaled(
 				(double)wf_tools_scan_get(ep, names[i]), text));
 
-		if (used && used + (unsigned)len + 1 > live->width) {
+		if (used && used + (unsigned)len + 1 > sheet->width) {
 			fputc('\n', out);
 			used = 0;
 		}
@@ -143,48 +166,94 @@ static void write_others(const struct wf_tools_live *live,
 	fputc('\n', out);
 }
 
-static void write_table(const struct wf_tools_live *live,
-			const struct wf_tools_endpoint *ep,
-			const struct path *all, size_t count, FILE *out)
+/* A path that was never taken stands back. */
+static enum wf_tools_style style_of(const struct wf_tools_row *row,
+				    const struct path *path)
 {
-	const struct wf_tools_endpoint *before =
-		wf_tools_scan_find(live->before, ep);
+	uint64_t taken = 0;
 
-	fprintf(out, "  %-*s %6s %6s %6s %6s %6s %6s %6s %6s\n", LABEL, "",
-		"OUT/s", "B/s", "OUT", "BYTES", "IN/s", "B/s", "IN", "BYTES");
+	if (path->out)
+		taken += wf_tools_scan_get(row->now, path->out);
+	if (path->in)
+		taken += wf_tools_scan_get(row->now, path->in);
+	return taken ? WF_TOOLS_NORMAL : WF_TOOLS_FAINT;
+}
+
+/* @out_too, @in_too: the directions that stand in this table. */
+static void write_part(const struct wf_tools_sheet *sheet,
+		       const struct wf_tools_row *row, const struct path *all,
+		       size_t count, bool out_too, bool in_too, FILE *out)
+{
+	const char *end = wf_tools_paint(sheet->paint, WF_TOOLS_NORMAL);
+	struct shape shape = shape_of(sheet);
+
+	fprintf(out, "%s  %-*s", wf_tools_paint(sheet->paint, WF_TOOLS_HEAD),
+		LABEL, "");
+	if (out_too)
+		write_heads(&shape, false, out);
+	if (in_too)
+		write_heads(&shape, true, out);
+	fprintf(out, "%s\n", end);
 	for (size_t i = 0; i < count; i++) {
 		const struct path *path = &all[i];
 
-		fprintf(out, "  %-*s", LABEL, path->label);
-		write_cells(before, ep, path->out, path->out_bytes, out);
-		write_cells(before, ep, path->in, path->in_bytes, out);
-		fputc('\n', out);
+		if (!(out_too && path->out) && !(in_too && path->in))
+			continue;
+		fprintf(out, "%s  %-*s",
+			wf_tools_paint(sheet->paint, style_of(row, path)),
+			LABEL, path->label);
+		if (out_too)
+			write_cells(row, &shape, path->out, path->out_bytes,
+				    out);
+		if (in_too)
+			write_cells(row, &shape, path->in, path->in_bytes, out);
+		fprintf(out, "%s\n", end);
 	}
 }
 
-static void write_block(const struct wf_tools_live *live,
-			const struct wf_tools_endpoint *ep, FILE *out)
+static void write_table(const struct wf_tools_sheet *sheet,
+			const struct wf_tools_row *row, const struct path *all,
+			size_t count, FILE *out)
 {
+	if (shape_of(sheet).both) {
+		write_part(sheet, row, all, count, true, true, out);
+		return;
+	}
+	write_part(sheet, row, all, count, true, false, out);
+	write_part(sheet, row, all, count, false, true, out);
+}
+
+static void write_block(const struct wf_tools_sheet *sheet,
+			const struct wf_tools_row *row, FILE *out)
+{
+	const struct wf_tools_endpoint *ep = row->now;
 	double age = difftime(time(NULL), (time_t)ep->page.started);
 
-	fprintf(out, "%s %s, process %d (%s), open for %.0f s\n", ep->page.kind,
-		ep->page.name, (int)ep->pid, ep->command, age > 0 ? age : 0);
+	fprintf(out, "%s%s %s, process %d (%s)",
+		wf_tools_paint(sheet->paint, WF_TOOLS_STRONG), ep->page.kind,
+		ep->page.name, (int)ep->pid, ep->command);
+	if (ep->job.rank >= 0)
+		fprintf(out, ", rank %d", ep->job.rank);
+	fprintf(out, ", open for %.0f s%s\n", age > 0 ? age : 0,
+		wf_tools_paint(sheet->paint, WF_TOOLS_NORMAL));
 	if (strcmp(ep->page.kind, "packets")) {
-		write_table(live, ep, paths, COUNT_OF(paths), out);
-		write_others(live, ep, others, COUNT_OF(others), out);
+		write_table(sheet, row, paths, COUNT_OF(paths), out);
+		write_others(sheet, ep, others, COUNT_OF(others), out);
 	}
 	if (!ep->packets.count)
 		return;
-	fputs("by packets, to and from other nodes\n", out);
-	write_table(live, ep, protocols, COUNT_OF(protocols), out);
-	write_others(live, ep, packet_others, COUNT_OF(packet_others), out);
+	fprintf(out, "%sby packets, to and from other nodes%s\n",
+		wf_tools_paint(sheet->paint, WF_TOOLS_STRONG),
+		wf_tools_paint(sheet->paint, WF_TOOLS_NORMAL));
+	write_table(sheet, row, protocols, COUNT_OF(protocols), out);
+	write_others(sheet, ep, packet_others, COUNT_OF(packet_others), out);
 }
 
-void wf_tools_paths_write(const struct wf_tools_live *live, FILE *out)
+void wf_tools_paths_write(const struct wf_tools_sheet *sheet, FILE *out)
 {
-	for (size_t i = 0; i < wf_tools_live_endpoints(live); i++) {
+	for (size_t i = 0; i < sheet->count; i++) {
 		if (i)
 			fputc('\n', out);
-		write_block(live, &live->now->endpoints[i], out);
+		write_block(sheet, sheet->rows[i], out);
 	}
 }

@@ -119,11 +119,44 @@ static const struct quantity quantities[WF_TOOLS_QUANTITIES] = {
 				   NET("compare_atomic_bytes"),
 				   NET("received_bytes") } },
 	[WF_TOOLS_RETRANSMITS] = { "RETX/s", RATE, { NET("retransmits") } },
-	[WF_TOOLS_RTT] = { "RTT-ns", MOST, { NET("rtt_ns") } },
+	[WF_TOOLS_RTT] = { "RTT", MOST, { NET("rtt_ns") } },
 	[WF_TOOLS_LOST] = { "LOST", SUM, { "peers_lost", NET("peers_lost") } },
 	[WF_TOOLS_UNANSWERED] = { "UNANS",
 				  SUM,
 				  { "unanswered", NET("unanswered") } },
+	[WF_TOOLS_NET_PEERS] = { "PEERS", MOST, { NET("peers") } },
+	[WF_TOOLS_NET_OUT_BYTES] = { "OUT-B/s",
+				     RATE,
+				     { NET("sent_eager_bytes"),
+				       NET("sent_medium_bytes"),
+				       NET("sent_runtread_bytes"),
+				       NET("sent_longread_bytes"),
+				       NET("sent_longcts_bytes"),
+				       NET("direct_write_bytes"),
+				       NET("eager_write_bytes"),
+				       NET("longread_write_bytes"),
+				       NET("longcts_write_bytes"),
+				       NET("write_atomic_bytes"),
+				       NET("fetch_atomic_bytes"),
+				       NET("compare_atomic_bytes") } },
+	[WF_TOOLS_NET_IN_BYTES] = { "IN-B/s",
+				    RATE,
+				    { NET("received_bytes"),
+				      NET("direct_read_bytes"),
+				      NET("short_read_bytes"),
+				      NET("longcts_read_bytes") } },
+	[WF_TOOLS_PACKETS_OUT] = { "OUT-P/s", RATE, { NET("packets_out") } },
+	[WF_TOOLS_PACKETS_IN] = { "IN-P/s", RATE, { NET("packets_in") } },
+	[WF_TOOLS_LOSSES] = { "LOSS/s", RATE, { NET("losses") } },
+	[WF_TOOLS_WINDOW] = { "WINDOW", MOST, { NET("cwnd_bytes") } },
+	[WF_TOOLS_NET_PENDING] = { "PEND", SUM, { NET("pending") } },
+	[WF_TOOLS_NET_UNANSWERED] = { "UNANS", SUM, { NET("unanswered") } },
+	[WF_TOOLS_NET_LOST] = { "LOST", SUM, { NET("peers_lost") } },
+	[WF_TOOLS_REORDERED] = { "REORD/s", RATE, { NET("reordered") } },
+	[WF_TOOLS_DUPLICATES] = { "DUP/s", RATE, { NET("duplicates") } },
+	[WF_TOOLS_NET_CALLS] = { "CALLS/s",
+				 RATE,
+				 { NET("send_calls"), NET("receive_calls") } },
 };
 
 /* Seconds over which something was counted; more than 0. */
@@ -199,5 +232,29 @@ const char *wf_tools_quantity_scaled(double value,
 			 value < 99.95 ? 1 :
 					 0,
 			 value, units[unit]);
+	return buf;
+}
+
+const char *wf_tools_quantity_text(enum wf_tools_quantity q, double value,
+				   char buf[WF_TOOLS_SCALED_LEN])
+{
+	static const char *const units[] = { "ns", "us", "ms" };
+	unsigned unit = 0;
+
+	if (q != WF_TOOLS_RTT)
+		return wf_tools_quantity_scaled(value, buf);
+	while (value >= 999.5 && unit < 2) {
+		value /= 1000;
+		unit++;
+	}
+	if (!value)
+		return strcpy(buf, "-");
+	if (value > 9999)
+		return strcpy(buf, ">10s");
+	snprintf(buf, WF_TOOLS_SCALED_LEN, "%.*f%s",
+		 unit && value < 9.995 ? 2 :
+		 unit && value < 99.95 ? 1 :
+					 0,
+		 value, units[unit]);
 	return buf;
 }

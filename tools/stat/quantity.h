@@ -27,6 +27,20 @@ enum wf_tools_quantity {
 	WF_TOOLS_NET_BYTES,
 	WF_TOOLS_RETRANSMITS,
 	WF_TOOLS_RTT,
+	/* Of the packet side alone: */
+	WF_TOOLS_NET_PEERS,
+	WF_TOOLS_NET_OUT_BYTES,
+	WF_TOOLS_NET_IN_BYTES,
+	WF_TOOLS_PACKETS_OUT,
+	WF_TOOLS_PACKETS_IN,
+	WF_TOOLS_LOSSES,
+	WF_TOOLS_WINDOW,
+	WF_TOOLS_NET_PENDING,
+	WF_TOOLS_NET_UNANSWERED,
+	WF_TOOLS_NET_LOST,
+	WF_TOOLS_REORDERED,
+	WF_TOOLS_DUPLICATES,
+	WF_TOOLS_NET_CALLS,
 	WF_TOOLS_QUANTITIES,
 };
 
@@ -48,5 +62,10 @@ double wf_tools_quantity_rate(const char *counter,
 enum { WF_TOOLS_SCALED_LEN = 8 };
 const char *wf_tools_quantity_scaled(double value,
 				     char buf[WF_TOOLS_SCALED_LEN]);
+
+/* A value as a table has it: scaled; a round trip with its unit. At most 6
+ * characters. */
+const char *wf_tools_quantity_text(enum wf_tools_quantity q, double value,
+				   char buf[WF_TOOLS_SCALED_LEN]);
 
 #endif

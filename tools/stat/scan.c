@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Walks /proc for pages of counters. It must not believe a file's name: a page
- * is mapped, for reading, only when its size is right and sealed, so that no
- * owner can make us fault.
+ * Collects pages of counters. A page is mapped, for reading, only when its size
+ * is right and sealed, so that no owner can make us fault.
  */
 #include "tools/stat/scan.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,74 +16,10 @@
 #include "base/clock.h"
 #include "base/memfd.h"
 
-/* As the kernel shows a memfd of that name. */
-#define LINK "/memfd:" WF_STATS_FILE " (deleted)"
-
 /* Listeners of endpoints stand there as "@weft/ADDRESS"; 00010000 is a socket
  * that accepts. */
 #define SOCKETS "/proc/net/unix"
 #define ACCEPTS 0x10000u
-
-struct process {
-	pid_t pid;
-	uid_t uid;
-	uint32_t own_pid; /* what it calls itself, in its own namespace */
-	char command[WF_TOOLS_COMMAND_LEN];
-};
-
-/* -- one process ----------------------------------------------------------- */
-
-/* A program started through /proc/self/exe is called "exe": the file's name
- * says more. */
-static void name_by_file(struct process *p)
-{
-	char path[64], file[PATH_MAX];
-	const char *slash;
-	ssize_t len;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)p->pid);
-	len = readlink(path, file, sizeof(file) - 1);
-	if (len <= 0)
-		return;
-	file[len] = 0;
-	slash = strrchr(file, '/');
-	snprintf(p->command, sizeof(p->command), "%.*s",
-		 WF_TOOLS_COMMAND_LEN - 1, slash ? slash + 1 : file);
-}
-
-/* False when it is gone. */
-static bool describe(struct process *p, pid_t pid)
-{
-	char path[64], line[256];
-	FILE *status;
-
-	*p = (struct process){ .pid = pid, .own_pid = (uint32_t)pid };
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	status = fopen(path, "re");
-	if (!status)
-		return false;
-	while (fgets(line, sizeof(line), status)) {
-		const char *last;
-
-		if (!strncmp(line, "Name:\t", 6)) {
-			line[strcspn(line, "\n")] = 0;
-			snprintf(p->command, sizeof(p->command), "%.*s",
-				 WF_TOOLS_COMMAND_LEN - 1, line + 6);
-		}
-		if (!strncmp(line, "Uid:\t", 5))
-			p->uid = (uid_t)strtoul(line + 5, NULL, 10);
-		/* The innermost namespace comes last. */
-		last = strrchr(line, '\t');
-		if (!strncmp(line, "NSpid:\t", 7) && last)
-			p->own_pid = (uint32_t)strtoul(last, NULL, 10);
-	}
-	fclose(status);
-	if (!strcmp(p->command, "exe"))
-		name_by_file(p);
-	for (char *c = p->command; *c; c++)
-		*c = isprint((unsigned char)*c) ? *c : '?';
-	return true;
-}
 
 static int add(struct wf_tools_scan *scan,
 	       const struct wf_tools_endpoint *endpoint)
@@ -107,18 +38,22 @@ static int add(struct wf_tools_scan *scan,
 	return 0;
 }
 
-static void is_unsound(struct wf_tools_scan *scan, const struct process *p,
-		       const char *why)
+static void is_unsound(struct wf_tools_scan *scan,
+		       const struct wf_tools_process *p, const char *why)
 {
 	scan->unsound++;
 	scan->unsound_pid = p->pid;
 	scan->unsound_why = why;
 }
 
-static int read_page(struct wf_tools_scan *scan, const struct process *p,
-		     int fd)
+static int read_page(void *arg, const struct wf_tools_process *p, int fd)
 {
-	struct wf_tools_endpoint endpoint = { .pid = p->pid, .uid = p->uid };
+	struct wf_tools_scan *scan = arg;
+	struct wf_tools_endpoint endpoint = {
+		.pid = p->pid,
+		.uid = p->uid,
+		.job.rank = -1,
+	};
 	const char *why = NULL;
 	struct stat st;
 	void *raw;
@@ -149,56 +84,15 @@ static int read_page(struct wf_tools_scan *scan, const struct process *p,
 	return add(scan, &endpoint);
 }
 
-static int try_file(struct wf_tools_scan *scan, const struct process *p,
-		    int dir, const char *name)
-{
-	char target[sizeof(LINK) + 1];
-	ssize_t len = readlinkat(dir, name, target, sizeof(target));
-	int fd, ret;
-
-	if (len != (ssize_t)sizeof(LINK) - 1 ||
-	    memcmp(target, LINK, sizeof(LINK) - 1))
-		return 0;
-	/* It may be something else by now: nothing that waits or acts. */
-	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return 0;
-	ret = read_page(scan, p, fd);
-	close(fd);
-	return ret;
-}
-
-/* 0 also when it went away meanwhile; -EACCES, -ENOMEM. */
-static int scan_process(struct wf_tools_scan *scan, const struct process *p)
-{
-	struct dirent *entry;
-	char path[64];
-	int ret = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)p->pid);
-	dir = opendir(path);
-	if (!dir)
-		return errno == EACCES || errno == EPERM ? -EACCES :
-		       errno == ENOMEM			 ? -ENOMEM :
-							   0;
-	while (!ret && (entry = readdir(dir))) {
-		if (isdigit((unsigned char)entry->d_name[0]))
-			ret = try_file(scan, p, dirfd(dir), entry->d_name);
-	}
-	closedir(dir);
-	return ret;
-}
-
 static int visit(struct wf_tools_scan *scan, pid_t pid, bool *exists)
 {
-	struct process p;
+	struct wf_tools_process p;
 	int ret;
 
-	*exists = describe(&p, pid);
+	*exists = wf_tools_proc_describe(&p, pid);
 	if (!*exists)
 		return 0;
-	ret = scan_process(scan, &p);
+	ret = wf_tools_proc_memfds(&p, WF_STATS_FILE, read_page, scan);
 	if (ret != -EACCES)
 		return ret;
 	scan->denied++;
@@ -207,21 +101,11 @@ static int visit(struct wf_tools_scan *scan, pid_t pid, bool *exists)
 
 /* -- all of them ----------------------------------------------------------- */
 
-static int visit_all(struct wf_tools_scan *scan)
+static int visit_any(void *arg, pid_t pid)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
 	bool exists;
-	int ret = 0;
 
-	if (!proc)
-		return -errno;
-	while (!ret && (entry = readdir(proc))) {
-		if (isdigit((unsigned char)entry->d_name[0]))
-			ret = visit(scan, (pid_t)atoi(entry->d_name), &exists);
-	}
-	closedir(proc);
-	return ret;
+	return visit(arg, pid, &exists);
 }
 
 /* One that is reached by every address of the node listens as "*4:PORT". */
@@ -314,16 +198,24 @@ static void join_packets(struct wf_tools_scan *scan)
 	scan->count = kept;
 }
 
-uint64_t wf_tools_scan_get(const struct wf_tools_endpoint *endpoint,
-			   const char *name)
+const uint64_t *wf_tools_scan_counter(const struct wf_tools_endpoint *endpoint,
+				      const char *name)
 {
 	size_t len = strlen(WF_TOOLS_PACKETS);
 
 	if (!strncmp(name, WF_TOOLS_PACKETS, len))
-		return wf_tools_page_get(&endpoint->packets, name + len);
+		return wf_tools_page_find(&endpoint->packets, name + len);
 	/* Its names mean something else there. */
-	return is_packets(endpoint) ? 0 :
-				      wf_tools_page_get(&endpoint->page, name);
+	return is_packets(endpoint) ? NULL :
+				      wf_tools_page_find(&endpoint->page, name);
+}
+
+uint64_t wf_tools_scan_get(const struct wf_tools_endpoint *endpoint,
+			   const char *name)
+{
+	const uint64_t *value = wf_tools_scan_counter(endpoint, name);
+
+	return value ? *value : 0;
 }
 
 int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
@@ -335,7 +227,7 @@ int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 	memset(scan, 0, sizeof(*scan));
 	*missing = 0;
 	if (!n_pids) {
-		ret = visit_all(scan);
+		ret = wf_tools_proc_all(visit_any, scan);
 		if (!ret)
 			scan->elsewhere = count_elsewhere(scan);
 	}
@@ -362,17 +254,39 @@ void wf_tools_scan_free(struct wf_tools_scan *scan)
 	memset(scan, 0, sizeof(*scan));
 }
 
+bool wf_tools_scan_is_same(const struct wf_tools_endpoint *one,
+			   const struct wf_tools_endpoint *other)
+{
+	return other->pid == one->pid && other->inode == one->inode &&
+	       other->page.started == one->page.started;
+}
+
 const struct wf_tools_endpoint *
 wf_tools_scan_find(const struct wf_tools_scan *scan,
 		   const struct wf_tools_endpoint *endpoint)
 {
 	for (size_t i = 0; i < scan->count; i++) {
-		const struct wf_tools_endpoint *other = &scan->endpoints[i];
-
-		if (other->pid == endpoint->pid &&
-		    other->inode == endpoint->inode &&
-		    other->page.started == endpoint->page.started)
-			return other;
+		if (wf_tools_scan_is_same(&scan->endpoints[i], endpoint))
+			return &scan->endpoints[i];
 	}
 	return NULL;
+}
+
+/* A process keeps the job that it was started in. Its endpoints follow each
+ * other in a scan. */
+void wf_tools_scan_jobs(struct wf_tools_scan *scan,
+			const struct wf_tools_scan *before)
+{
+	for (size_t i = 0; i < scan->count; i++) {
+		struct wf_tools_endpoint *ep = &scan->endpoints[i];
+		const struct wf_tools_endpoint *old =
+			before ? wf_tools_scan_find(before, ep) : NULL;
+
+		if (old)
+			ep->job = old->job;
+		else if (i && ep[-1].pid == ep->pid)
+			ep->job = ep[-1].job;
+		else if (!wf_tools_scan_is_device(ep))
+			wf_tools_job_read(&ep->job, ep->pid);
+	}
 }

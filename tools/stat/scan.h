@@ -11,16 +11,17 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "tools/proc.h"
+#include "tools/stat/job.h"
 #include "tools/stat/page.h"
-
-#define WF_TOOLS_COMMAND_LEN 16
 
 struct wf_tools_endpoint {
 	pid_t pid;
 	uid_t uid;
 	ino_t inode; /* of its page: with the pid, what it is known by */
 	char command[WF_TOOLS_COMMAND_LEN];
-	uint64_t at_ns; /* when it was read */
+	uint64_t at_ns;		 /* when it was read */
+	struct wf_tools_job job; /* see wf_tools_scan_jobs() */
 	struct wf_tools_page page;
 	/* Its packet side, once that woke up; count 0: none. */
 	struct wf_tools_page packets;
@@ -44,15 +45,26 @@ struct wf_tools_scan {
 int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 		      size_t n_pids, pid_t *missing);
 
+/* Fills in the job of each endpoint: as @before has it, else from the
+ * environment of its process. */
+void wf_tools_scan_jobs(struct wf_tools_scan *scan,
+			const struct wf_tools_scan *before);
+
 /* A device of `weft devd`, whose counters are others than an endpoint's. */
 bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint);
 /* Its value, or 0 if there is no such counter. Those of the packet side begin
  * with WF_TOOLS_PACKETS. */
 #define WF_TOOLS_PACKETS "packets."
+const uint64_t *wf_tools_scan_counter(const struct wf_tools_endpoint *endpoint,
+				      const char *name); /* NULL: none */
 uint64_t wf_tools_scan_get(const struct wf_tools_endpoint *endpoint,
 			   const char *name);
 
 void wf_tools_scan_free(struct wf_tools_scan *scan);
+
+/* Whether two that were read at different times are one. */
+bool wf_tools_scan_is_same(const struct wf_tools_endpoint *one,
+			   const struct wf_tools_endpoint *other);
 
 /* The same endpoint in an earlier scan, or NULL. */
 const struct wf_tools_endpoint *

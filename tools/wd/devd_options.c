@@ -15,6 +15,7 @@
 
 #include "base/amount.h"
 #include "devd/alg.h"
+#include "tools/wd/passed.h"
 
 enum {
 	OPT_MODE = 256,
@@ -96,6 +97,7 @@ static const char help[] =
 	"  -v, --verbose         say what happens; a summary at the end\n"
 	"  -h, --help            print this and exit\n"
 	"\n"
+	"A service manager can pass the socket (systemd: weft-devd.socket).\n"
 	"Programs look at the sockets named in WEFT_DEVD (separated by\n"
 	"colons), else at their user's and root's.\n"
 	"\n"
@@ -315,8 +317,8 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 	case OPT_CPU:
 		return read_cpu(optarg, &config->first_cpu);
 	case OPT_DEPTH:
-		return read_uint("--depth", optarg, WF_DEVICE_DEPTH_MIN,
-				 WF_DEVICE_DEPTH_MAX, &config->depth);
+		return read_uint("--depth", optarg, WF_ACCEL_DEPTH_MIN,
+				 WF_ACCEL_DEPTH_MAX, &config->depth);
 	case OPT_ARENA:
 		return read_size("--arena", optarg, &config->arena);
 	case OPT_CLIENTS:
@@ -341,6 +343,27 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 		      stderr);
 		return -EINVAL;
 	}
+}
+
+/* A socket that we were started with is the place to serve. */
+static int take_passed(struct wf_tools_devd_options *options)
+{
+	struct wf_devd_config *config = &options->config;
+	char path[WF_DEVD_SOCKET_SIZE], why[128];
+	int fd = wf_tools_passed_socket(path, sizeof(path), why, sizeof(why));
+
+	if (!fd)
+		return 0;
+	if (fd < 0)
+		return complain("%s", why);
+	if (config->socket != options->socket)
+		return complain("--socket %s, but a socket that listens at %s "
+				"was passed",
+				config->socket, path);
+	memcpy(options->socket, path, sizeof(path));
+	config->makes_folder = false;
+	config->passed_fd = fd;
+	return 0;
 }
 
 int wf_tools_devd_options_read(struct wf_tools_devd_options *options, int argc,
@@ -373,5 +396,5 @@ int wf_tools_devd_options_read(struct wf_tools_devd_options *options, int argc,
 				   WD_IOMMU_SHARE_DOMAIN);
 		wf_devd_config_add(config, "weft_noiommu-0", WD_IOMMU_NONE);
 	}
-	return 0;
+	return options->list ? 0 : take_passed(options);
 }

@@ -269,7 +269,7 @@ double wf_tools_wd_empty(struct wf_tools_wd_rig *rig, uint64_t rounds,
 			 bool asleep)
 {
 	struct wf_drv_device *device = &rig->devices[WD_IOMMU_SHARE_DOMAIN];
-	const struct wf_drv_job job = { .alg = WF_DEVICE_NOP };
+	const struct wf_drv_job job = { .alg = WF_ACCEL_NOP };
 	uint64_t warm = rounds / 8 + 1, start = 0;
 	struct wf_drv_result result;
 
@@ -291,7 +291,7 @@ double wf_tools_wd_rate(struct wf_tools_wd_rig *rig, int type,
 	struct wf_drv_result results[32];
 	uint8_t *memory = smm_alloc(device->ch.ss_va, 2 * JOB_BYTES);
 	struct wf_drv_job job = {
-		.alg = WF_DEVICE_COPY,
+		.alg = WF_ACCEL_COPY,
 		.src = memory,
 		.dst = memory + JOB_BYTES,
 		.src_len = JOB_BYTES,
@@ -366,7 +366,7 @@ int wf_tools_wd_copies(struct wf_tools_wd_rig *rig, int type, bool foreign,
 	uint8_t *memory =
 		foreign ? malloc(2 * FOREIGN_BYTES) :
 			  smm_alloc(device->ch.ss_va, 2 * FOREIGN_BYTES);
-	struct wf_drv_job job = { .alg = WF_DEVICE_CRC32,
+	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32,
 				  .src = memory,
 				  .src_len = FOREIGN_BYTES };
 	uint64_t before = device->bounced;
@@ -379,7 +379,7 @@ int wf_tools_wd_copies(struct wf_tools_wd_rig *rig, int type, bool foreign,
 		return -EIO;
 	*in = (double)(device->bounced - before + result.copied) /
 	      FOREIGN_BYTES;
-	job.alg = WF_DEVICE_COPY;
+	job.alg = WF_ACCEL_COPY;
 	job.dst = memory + FOREIGN_BYTES;
 	job.dst_len = FOREIGN_BYTES;
 	before = device->bounced;

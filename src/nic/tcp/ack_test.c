@@ -11,7 +11,8 @@
 
 static struct wf_tcp_peer *peer_of(struct side *s, struct side *other)
 {
-	return wf_tcp_peer_find(wf_tcp_dev_of(s->nic), wf_nic_addr(other->nic));
+	return wf_tcp_peer_find(wf_tcp_dev_of(s->nic),
+				wf_nic_socket(other->nic));
 }
 
 static void post(struct side *from, struct side *to, uint64_t id)

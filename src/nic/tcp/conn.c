@@ -278,6 +278,7 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	chan->disputes = 0;
 	chan->insists = false;
 	chan->asked_from = 0;
+	peer->is_refused = false;
 	peer->last_err = 0;
 	peer->used_at = dev->now;
 	chan->conn->tunes = TUNES;
@@ -350,7 +351,8 @@ static const struct wf_addr *source_for(const struct wf_tcp_dev *dev,
 
 	if (peer->local.sa.sa_family)
 		return &peer->local;
-	return wf_base_addr_is_any(&dev->nic.addr) ? &unknown : &dev->nic.addr;
+	return wf_base_addr_is_any(&dev->nic.socket) ? &unknown :
+						       &dev->nic.socket;
 }
 
 static void start(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
@@ -560,8 +562,8 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	}
 	wf_base_addr_set_port(&to, dev->port);
 	chan = &peer->chans[hello.channel];
-	verdict = wf_tcp_hello_judge(chan, &hello,
-				     is_below(peer, &hello, &to, &from));
+	verdict = wf_tcp_hello_decide(chan, &hello,
+				      is_below(peer, &hello, &to, &from));
 	if (verdict != WF_TCP_TAKE) {
 		if (verdict == WF_TCP_LEAVE)
 			(void)say_hello(dev, conn, chan, WF_TCP_YIELD);
@@ -758,5 +760,5 @@ void wf_tcp_conn_tick(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 {
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++)
 		tick(dev, &peer->chans[i]);
-	wf_tcp_peer_let_go(dev, peer);
+	wf_tcp_peer_release(dev, peer);
 }

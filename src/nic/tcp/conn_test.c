@@ -11,7 +11,8 @@
 
 static struct wf_tcp_peer *peer_of(struct side *s, struct side *other)
 {
-	return wf_tcp_peer_find(wf_tcp_dev_of(s->nic), wf_nic_addr(other->nic));
+	return wf_tcp_peer_find(wf_tcp_dev_of(s->nic),
+				wf_nic_socket(other->nic));
 }
 
 static unsigned count_conns(struct side *s)
@@ -77,45 +78,49 @@ static void test_verdicts(void **state)
 	(void)state;
 	/* Ours waits for its answer: one side yields, the other does not. */
 	chan.state = WF_TCP_GREET;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_LEAVE);
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
+			 WF_TCP_LEAVE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, false),
+			 WF_TCP_TAKE);
 	/* Nobody has seen ours yet. */
 	chan.state = WF_TCP_CONNECT;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	chan.state = WF_TCP_GREET;
 	/* Who insists is not left, and does not leave for what was said before
 	 * that. Bug: both sides gave up their connection for the other's, again
 	 * and again, when the processor was shared by so many that hellos were
 	 * read a second late. */
 	hello.insists = 1;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	chan.insists = true;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_LEAVE);
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
+			 WF_TCP_LEAVE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, false),
+			 WF_TCP_TAKE);
 	hello.insists = 0;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, false),
 			 WF_TCP_LEAVE);
 	chan.insists = false;
 	/* Ours was welcomed: the hello was sent before that, unless it names
 	 * it as over. */
 	chan.state = WF_TCP_UP;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, false),
 			 WF_TCP_LEAVE);
 	hello.insists = 1;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, false),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, false),
 			 WF_TCP_LEAVE);
 	hello.insists = 0;
 	hello.replaces = 5;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	/* Theirs was welcomed: a later one replaces it, an earlier one does
 	 * not. */
 	conn.mine = false;
 	chan.welcome = 3;
 	hello.replaces = 0;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
 			 WF_TCP_REFUSE);
 	hello.number = 4;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	/* Said before the other side welcomed ours, which has ended since: what
 	 * it says of frames is out of date. */
 	chan.welcomed = 6;
@@ -123,20 +128,20 @@ static void test_verdicts(void **state)
 	hello.known = 8;
 	chan.conn = NULL;
 	hello.replaces = 5;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
 			 WF_TCP_REFUSE);
 	hello.replaces = 6;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	hello.known = 0;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
 			 WF_TCP_REFUSE);
 	chan.conn = &conn;
 	/* Another process. */
 	hello.life = 9;
 	hello.number = 1;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true), WF_TCP_TAKE);
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true), WF_TCP_TAKE);
 	hello.word = WF_TCP_WELCOME;
-	assert_int_equal(wf_tcp_hello_judge(&chan, &hello, true),
+	assert_int_equal(wf_tcp_hello_decide(&chan, &hello, true),
 			 WF_TCP_REFUSE);
 }
 
@@ -268,12 +273,13 @@ static void test_restart(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	attr.addr = *wf_nic_addr(p.b.nic);
+	attr.addr = *wf_nic_socket(p.b.nic);
 	side_close(&p.b);
 	memset(&p.b, 0, sizeof(p.b));
 	side_open(&p.b, &attr);
-	assert_int_equal(
-		wf_nic_ah_create(p.b.nic, wf_nic_addr(p.a.nic), &p.b.ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(
+				 p.b.nic, wf_nic_socket(p.a.nic), &p.b.ah),
+			 0);
 	/* It said goodbye. */
 	while (!COUNTED(&p.a, peer_deaths))
 		pair_progress(&p);
@@ -312,8 +318,8 @@ static void test_late_hello(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	to = wf_nic_addr(p.a.nic);
-	last.port = wf_base_addr_port(wf_nic_addr(p.b.nic));
+	to = wf_nic_socket(p.a.nic);
+	last.port = wf_base_addr_port(wf_nic_socket(p.b.nic));
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, &to->sa, wf_base_addr_len(to)), 0);
@@ -381,10 +387,11 @@ static void test_nobody(void **state)
 	(void)state;
 	attr.connect_ns = 300 * WF_NS_PER_MS;
 	pair_open_attr(&p, &attr, &attr);
-	nowhere = *wf_nic_addr(p.b.nic);
+	nowhere = *wf_nic_socket(p.b.nic);
 	side_close(&p.b);
 	memset(&p.b, 0, sizeof(p.b));
-	assert_int_equal(wf_nic_ah_create(p.a.nic, &nowhere, &p.a.ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(p.a.nic, &nowhere, &p.a.ah),
+			 0);
 	p.b.qp = p.a.qp;
 	post(&p.a, &p.b, 5);
 	for (int i = 0; i < 1000; i++)
@@ -531,9 +538,9 @@ static void test_places(void **state)
 		memset(&guests[i], 0, sizeof(guests[i]));
 		side_open(&guests[i], &attr);
 		wf_tcp_dev_of(guests[i].nic)->idle_ns = 1 * WF_NS_PER_MS;
-		assert_int_equal(wf_nic_ah_create(guests[i].nic,
-						  wf_nic_addr(p.a.nic),
-						  &guests[i].ah),
+		assert_int_equal(wf_nic_ah_create_socket(guests[i].nic,
+							 wf_nic_socket(p.a.nic),
+							 &guests[i].ah),
 				 0);
 		q.b = guests[i];
 		pair_recv(&p.a, 1, 0, 64);
@@ -553,7 +560,7 @@ static void test_places(void **state)
 
 static int knock(struct side *s, const void *bytes, size_t len)
 {
-	const struct wf_addr *to = wf_nic_addr(s->nic);
+	const struct wf_addr *to = wf_nic_socket(s->nic);
 	int fd = socket(to->sa.sa_family, SOCK_STREAM, 0);
 
 	assert_true(fd >= 0);

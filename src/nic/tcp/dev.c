@@ -199,11 +199,12 @@ static int tcp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
 	struct wf_tcp_peer *peer;
+	struct wf_addr addr;
 
-	if (!wf_nic_addr_reachable(nic, &ah->addr))
+	if (wf_nic_ah_socket(nic, ah, &addr))
 		return -EINVAL;
 	dev->now = wf_base_clock_ns();
-	peer = wf_tcp_peer_get(dev, &ah->addr, false);
+	peer = wf_tcp_peer_get(dev, &addr, false);
 	if (!peer)
 		return -ENOSPC;
 	peer->ah = ah->num;
@@ -211,7 +212,7 @@ static int tcp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 		dev->strangers--;
 		peer->lost = false;
 	}
-	if (is_self(dev, &ah->addr))
+	if (is_self(dev, &peer->addr))
 		dev->mirror->ah = ah->num;
 	ah->dev = peer;
 	return 0;
@@ -228,7 +229,7 @@ static void tcp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	if (--peer->handles)
 		return;
 	peer->ah = WF_NIC_AH_UNKNOWN;
-	if (is_self(dev, &ah->addr))
+	if (is_self(dev, &peer->addr))
 		dev->mirror->ah = WF_NIC_AH_UNKNOWN;
 	/* One that nobody has taken back yet is kept. */
 	if (memo) {
@@ -237,7 +238,7 @@ static void tcp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	}
 	dev->strangers++;
 	dev->now = wf_base_clock_ns();
-	wf_tcp_peer_let_go(dev, peer);
+	wf_tcp_peer_release(dev, peer);
 }
 
 static bool tcp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
@@ -318,6 +319,7 @@ static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 	path->hears = peer->life;
 	path->replaced =
 		peer->lost && peer->life && peer->life != peer->lost_life;
+	path->refused = peer->is_refused;
 	path->asking_ns = chan->asked_from && !path->up ?
 				  wf_base_clock_ns() - chan->asked_from :
 				  0;
@@ -479,11 +481,10 @@ static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 
 static int open_listener(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 {
-	struct wf_addr bound = attr->addr;
+	struct wf_addr bound = attr->addr, addr = attr->addr;
 	socklen_t len = sizeof(bound.in6);
 	int err;
 
-	dev->nic.addr = attr->addr;
 	if (attr->fd < 0) {
 		dev->own_listen = true;
 		dev->listen_fd = wf_tcp_sock_listen(&bound);
@@ -495,7 +496,8 @@ static int open_listener(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	if (err)
 		return err;
 	dev->port = wf_base_addr_port(&bound);
-	wf_base_addr_set_port(&dev->nic.addr, dev->port);
+	wf_base_addr_set_port(&addr, dev->port);
+	wf_nic_set_socket(&dev->nic, &addr);
 	wf_tcp_sock_begin(dev, dev->listen_fd);
 	dev->poll_fd = wf_os_epoll_create();
 	if (dev->poll_fd < 0)

@@ -198,6 +198,7 @@ struct wf_tcp_peer {
 	bool owes; /* in dev->ackers */
 	bool has_memo;
 	bool lost;	   /* see wf_nic_ah_abandon() */
+	bool is_refused;   /* see struct wf_nic_path */
 	uint8_t rails;	   /* bulk channels beyond the first */
 	uint8_t next_rail; /* of them all */
 	int last_err;	   /* of connecting, positive */
@@ -468,9 +469,9 @@ void wf_tcp_hello_fill(const struct wf_tcp_dev *dev,
 		       struct wf_tcp_hello *hello);
 bool wf_tcp_hello_valid(const struct wf_tcp_hello *hello);
 /* @below: our address is the smaller one. */
-enum wf_tcp_verdict wf_tcp_hello_judge(const struct wf_tcp_chan *chan,
-				       const struct wf_tcp_hello *hello,
-				       bool below);
+enum wf_tcp_verdict wf_tcp_hello_decide(const struct wf_tcp_chan *chan,
+					const struct wf_tcp_hello *hello,
+					bool below);
 /* Which of two ends keeps its connection when both connect at once: the same
  * answer on both sides. */
 bool wf_tcp_hello_below(const struct wf_addr *ours, const struct wf_addr *its);
@@ -496,7 +497,7 @@ bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			uint32_t taken);
 /* Frees it if nothing depends on it any more. One that lives is kept, as long as
  * others do not need its place. */
-void wf_tcp_peer_let_go(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
+void wf_tcp_peer_release(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 void wf_tcp_peer_arm(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		     uint64_t due);
 bool wf_tcp_peer_is_busy(const struct wf_tcp_peer *peer);

@@ -48,13 +48,13 @@ static int open_all(void **state)
 	side_open(&hub, &attr);
 	for (unsigned int i = 0; i < PEERS; i++) {
 		side_open(&others[i], &attr);
-		assert_int_equal(wf_nic_ah_create(hub.nic,
-						  wf_nic_addr(others[i].nic),
-						  &handles[i]),
+		assert_int_equal(wf_nic_ah_create_socket(
+					 hub.nic, wf_nic_socket(others[i].nic),
+					 &handles[i]),
 				 0);
-		assert_int_equal(wf_nic_ah_create(others[i].nic,
-						  wf_nic_addr(hub.nic),
-						  &others[i].ah),
+		assert_int_equal(wf_nic_ah_create_socket(others[i].nic,
+							 wf_nic_socket(hub.nic),
+							 &others[i].ah),
 				 0);
 	}
 	return 0;

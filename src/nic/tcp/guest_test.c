@@ -22,7 +22,7 @@ static void post(struct side *from, struct side *to, uint64_t id)
 /* Connects to @s as the peer of port @port, and waits for the welcome. */
 static int enter(struct side *s, unsigned int port, uint8_t channel)
 {
-	const struct wf_addr *to = wf_nic_addr(s->nic);
+	const struct wf_addr *to = wf_nic_socket(s->nic);
 	int fd = socket(to->sa.sa_family, SOCK_STREAM, 0);
 	struct wf_tcp_hello hello = { .magic = WF_TCP_HELLO_MAGIC,
 				      .version = WF_TCP_VERSION,

@@ -64,9 +64,9 @@ static bool is_outdated(const struct wf_tcp_chan *chan,
 		(int32_t)(hello->replaces - chan->welcomed) < 0);
 }
 
-enum wf_tcp_verdict wf_tcp_hello_judge(const struct wf_tcp_chan *chan,
-				       const struct wf_tcp_hello *hello,
-				       bool below)
+enum wf_tcp_verdict wf_tcp_hello_decide(const struct wf_tcp_chan *chan,
+					const struct wf_tcp_hello *hello,
+					bool below)
 {
 	const struct wf_tcp_conn *conn = chan->conn;
 

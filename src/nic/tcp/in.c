@@ -311,8 +311,8 @@ void wf_tcp_in_bytes(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 /* -- reading ----------------------------------------------------------------- */
 
 /* 0: nothing was there; -1: the connection is over. */
-static ssize_t judge(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
-		     ssize_t got)
+static ssize_t take_result(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			   ssize_t got)
 {
 	if (got == -EAGAIN || got == -EINTR) {
 		wf_tcp_count(dev, rx_empty, 1);
@@ -412,10 +412,10 @@ static ssize_t read_guessed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 {
 	/* One is expected where one came the last time: a longer vector costs
 	 * a ping-pong more than it is worth. */
-	ssize_t got =
-		judge(dev, conn,
-		      wf_tcp_stream_recv(conn, g->iov, 2 * g->count + 1,
-					 g->bytes + WF_TCP_STAGE, drained));
+	ssize_t got = take_result(
+		dev, conn,
+		wf_tcp_stream_recv(conn, g->iov, 2 * g->count + 1,
+				   g->bytes + WF_TCP_STAGE, drained));
 	const size_t one = sizeof(struct wf_tcp_head) + conn->guess_len;
 	size_t at = 0, all;
 
@@ -462,7 +462,7 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 					  drained) :
 		       wf_tcp_stream_recv(conn, &iov[1], 1, WF_TCP_STAGE,
 					  drained);
-	got = judge(dev, conn, got);
+	got = take_result(dev, conn, got);
 	if (got <= 0)
 		return got;
 	if (direct) {

@@ -19,8 +19,8 @@
 #define FOR_ID "weft nic/tcp 1 key id"
 #define ID_BYTES 8u
 
-static int judge(const struct wf_os_owned *of, size_t len, char *why,
-		 size_t room)
+static int check_file(const struct wf_os_owned *of, size_t len, char *why,
+		      size_t room)
 {
 	uid_t us = wf_os_geteuid();
 
@@ -143,7 +143,7 @@ int wf_tcp_key_read(const char *path, struct wf_tcp_key *key, char *why,
 	}
 	if (got <= (ssize_t)WF_TCP_KEY_MAX)
 		got = (ssize_t)without_newline(secret, (size_t)got);
-	ret = judge(&of, (size_t)got, why, room);
+	ret = check_file(&of, (size_t)got, why, room);
 	if (!ret) {
 		ret = fill(ssl, secret, (size_t)got, key);
 		if (ret)

@@ -11,7 +11,7 @@
 #include "os/process.h"
 
 /* How often one without a handle is looked at. */
-#define LET_GO_EVERY (1 * WF_NS_PER_S)
+#define RELEASE_EVERY (1 * WF_NS_PER_S)
 
 static struct wf_list *bucket_of(struct wf_tcp_dev *dev,
 				 const struct wf_addr *addr)
@@ -143,7 +143,7 @@ struct wf_tcp_peer *wf_tcp_peer_get(struct wf_tcp_dev *dev,
 	if (!peer)
 		return NULL;
 	wf_base_list_add_tail(bucket_of(dev, addr), &peer->bucket);
-	wf_tcp_peer_arm(dev, peer, dev->now + LET_GO_EVERY);
+	wf_tcp_peer_arm(dev, peer, dev->now + RELEASE_EVERY);
 	return peer;
 }
 
@@ -261,7 +261,7 @@ void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	peer->lost = peer->handles;
 	wf_tcp_count(dev, peer_deaths, 1);
 	end(dev, peer, status);
-	wf_tcp_peer_arm(dev, peer, dev->now + LET_GO_EVERY);
+	wf_tcp_peer_arm(dev, peer, dev->now + RELEASE_EVERY);
 }
 
 /* It has not arrived, and need not. */
@@ -337,12 +337,12 @@ void wf_tcp_peer_free(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 	free(peer);
 }
 
-void wf_tcp_peer_let_go(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
+void wf_tcp_peer_release(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 {
 	if (peer->handles || peer->mirror)
 		return;
 	if (!is_spare(peer))
-		wf_tcp_peer_arm(dev, peer, dev->now + LET_GO_EVERY);
+		wf_tcp_peer_arm(dev, peer, dev->now + RELEASE_EVERY);
 	else if (!peer->life)
 		wf_tcp_peer_free(dev, peer);
 	else if (dev->strangers > dev->max_peers)

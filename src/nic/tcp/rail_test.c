@@ -17,7 +17,8 @@
 
 static struct wf_tcp_peer *peer_of(struct side *s, struct side *other)
 {
-	return wf_tcp_peer_find(wf_tcp_dev_of(s->nic), wf_nic_addr(other->nic));
+	return wf_tcp_peer_find(wf_tcp_dev_of(s->nic),
+				wf_nic_socket(other->nic));
 }
 
 /* 127.0.0.2 and so on; @net is the second number. */

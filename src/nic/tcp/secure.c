@@ -37,6 +37,8 @@ static void tell(struct wf_tcp_dev *dev, const struct wf_tcp_conn *conn,
 
 	wf_tcp_count(dev, tls_refused, 1);
 	if (conn->chan)
+		conn->chan->peer->is_refused = true;
+	if (conn->chan)
 		wf_base_addr_str(&conn->chan->peer->addr, text, sizeof(text));
 	else if (!wf_tcp_sock_names(conn->fd, &from, &to))
 		wf_base_addr_str(&from, text, sizeof(text));
@@ -51,13 +53,15 @@ static void tell(struct wf_tcp_dev *dev, const struct wf_tcp_conn *conn,
 
 void wf_tcp_secure_unexpected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
-	tell(dev, conn, WANTS_TLS, "it wants TLS, and we have no key");
+	tell(dev, conn, WANTS_TLS,
+	     "it requires TLS, and this process has no key");
 	wf_tcp_secure_refuse(conn->fd);
 }
 
 void wf_tcp_secure_denied(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
-	tell(dev, conn, WANTS_TLS, "it wants TLS, and we have no key");
+	tell(dev, conn, WANTS_TLS,
+	     "it requires TLS, and this process has no key");
 }
 
 void wf_tcp_secure_refuse(int fd)
@@ -86,7 +90,7 @@ static int look(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return 1;
 	tell(dev, conn,
 	     first == (WF_TCP_HELLO_MAGIC & 0xff) ? WITHOUT_TLS : STRANGER,
-	     "it comes without TLS, and we have a key");
+	     "it does not use TLS, and this process has a key");
 	wf_tcp_secure_refuse(conn->fd);
 	return -EKEYREJECTED;
 }

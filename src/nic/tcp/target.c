@@ -78,7 +78,7 @@ static void complete(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	};
 
 	if (peer->ah == WF_NIC_AH_UNKNOWN)
-		wf_nic_qp_note_from(qp, desc->req_id, &peer->addr);
+		wf_nic_qp_note_socket(qp, desc->req_id, &peer->addr);
 	wf_tcp_work_complete(dev, qp, &cqe);
 	wf_tcp_count(dev, rx_msgs, 1);
 }

@@ -405,7 +405,7 @@ static void keep_reason(struct wf_tcp_session *s)
 	else if (!text)
 		text = "the handshake failed";
 	snprintf(s->reason, sizeof(s->reason), "%s%s%s",
-		 s->mine ? "it does not take our key (" : "", text,
+		 s->mine ? "it does not accept our key (" : "", text,
 		 s->mine ? ")" : "");
 	call->ERR_clear_error();
 }
@@ -467,7 +467,7 @@ static ssize_t fail(const struct wf_tcp_session *s)
 	const char *text =
 		call->ERR_reason_error_string(call->ERR_peek_last_error());
 
-	wf_info("TLS: %s", text ? text : "the stream makes no sense");
+	wf_info("TLS: %s", text ? text : "the stream is invalid");
 	call->ERR_clear_error();
 	return -EPROTO;
 }

@@ -179,7 +179,7 @@ void wf_tcp_work_take(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 		return;
 	ready = wf_queue_work_poll(&qp->sq_work);
 	if (ready < 0) {
-		wf_warn("queue pair %u: its doorbell makes no sense", qp->num);
+		wf_warn("queue pair %u: invalid doorbell", qp->num);
 		return;
 	}
 	while (ready-- && take_one(dev, qp))

@@ -157,7 +157,7 @@ static void test_port_is_free(void **state)
 		for_ever = true;
 		assert_true(comes(&polls, polls + 1));
 		nanosleep(&moment, NULL);
-		addr = *wf_nic_addr(p.b.nic);
+		addr = *wf_nic_socket(p.b.nic);
 		watched = -1;
 		for_ever = false;
 		side_close(&p.b);

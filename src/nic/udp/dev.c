@@ -167,10 +167,11 @@ static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	struct wf_udp_peer *peer;
+	struct wf_addr addr;
 
-	if (!wf_nic_addr_reachable(nic, &ah->addr))
+	if (wf_nic_ah_socket(nic, ah, &addr))
 		return -EINVAL;
-	peer = wf_udp_engine_hold(&dev->engine, wf_base_clock_ns(), &ah->addr);
+	peer = wf_udp_engine_hold(&dev->engine, wf_base_clock_ns(), &addr);
 	if (!peer)
 		return -ENOSPC;
 	peer->ah = ah->num;
@@ -322,7 +323,7 @@ static int start_engine(struct wf_udp_dev *dev, const struct wf_nic_attr *attr)
 
 static void set_caps(struct wf_udp_dev *dev, const struct wf_nic_attr *attr)
 {
-	uint32_t packet = wf_udp_path_payload(dev->nic.addr.sa.sa_family,
+	uint32_t packet = wf_udp_path_payload(dev->nic.socket.sa.sa_family,
 					      dev->sock.link_mtu);
 	uint32_t max_msg = packet - (uint32_t)sizeof(struct wf_udp_data);
 	uint32_t max_peers = dev->engine.set.max_peers;
@@ -353,6 +354,7 @@ static int begin_attend(struct wf_udp_dev *dev)
 static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 {
 	struct wf_udp_dev *dev = calloc(1, sizeof(*dev));
+	struct wf_addr addr;
 	bool locked;
 	int ret;
 
@@ -378,10 +380,11 @@ static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	dev->reads = calloc(WF_UDP_READS_MOST, sizeof(*dev->reads));
 	if (!dev->reads)
 		goto err;
-	ret = wf_udp_sock_open(&dev->sock, attr, &dev->nic.addr,
-			       dev->nic.counters);
-	if (!ret)
-		ret = start_engine(dev, attr);
+	ret = wf_udp_sock_open(&dev->sock, attr, &addr, dev->nic.counters);
+	if (ret)
+		goto err;
+	wf_nic_set_socket(&dev->nic, &addr);
+	ret = start_engine(dev, attr);
 	if (ret)
 		goto err;
 	set_caps(dev, attr);

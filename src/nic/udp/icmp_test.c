@@ -35,8 +35,8 @@ static uint16_t ip_sum(const void *bytes, size_t len)
 static void forge(int raw, struct side *to, struct side *about, uint8_t code,
 		  uint16_t mtu, const void *quote, size_t len)
 {
-	const struct wf_addr *src = wf_nic_addr(to->nic);
-	const struct wf_addr *dst = wf_nic_addr(about->nic);
+	const struct wf_addr *src = wf_nic_socket(to->nic);
+	const struct wf_addr *dst = wf_nic_socket(about->nic);
 	struct {
 		struct icmphdr icmp;
 		struct iphdr ip;

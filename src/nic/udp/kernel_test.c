@@ -193,7 +193,7 @@ static void test_segments_elsewhere(void **state)
 		dev->sock.failed = true;
 		dev->sock.failure.too_large = i == 0;
 		dev->sock.failure.no_segments = i == 1;
-		dev->sock.failure.to = *wf_nic_addr(p.b.nic);
+		dev->sock.failure.to = *wf_nic_socket(p.b.nic);
 		wf_base_addr_set_port(&dev->sock.failure.to, 9);
 		wf_nic_progress(p.a.nic);
 		assert_true(dev->sock.gso && !dev->sock.failed);

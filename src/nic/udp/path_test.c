@@ -197,10 +197,11 @@ static void test_wide_again(void **state)
 /* @from is open; it reaches @to through @host of this host. */
 static void reach(struct side *from, const struct side *to, uint32_t host)
 {
-	struct wf_addr addr = *wf_nic_addr(to->nic);
+	struct wf_addr addr = *wf_nic_socket(to->nic);
 
 	addr.in.sin_addr.s_addr = htonl(host);
-	assert_int_equal(wf_nic_ah_create(from->nic, &addr, &from->ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(from->nic, &addr, &from->ah),
+			 0);
 }
 
 /* Probes go out until one is answered; @between runs before each. */

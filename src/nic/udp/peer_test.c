@@ -44,10 +44,10 @@ static void test_nobody_there(void **state)
 	(void)state;
 	pair_open_attr(&p, &attr, &attr);
 	/* A port that nobody has, most likely. */
-	addr = *wf_nic_addr(p.b.nic);
+	addr = *wf_nic_socket(p.b.nic);
 	wr = pair_wr(&p.a, &p.b, 1);
 	side_close(&p.b);
-	assert_int_equal(wf_nic_ah_create(p.a.nic, &addr, &wr.ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(p.a.nic, &addr, &wr.ah), 0);
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
 	assert_int_equal(wait_alone(&p.a), WF_NIC_UNREACH);
 	side_close(&p.a);
@@ -137,7 +137,8 @@ static void test_never_answers(void **state)
 		int fd = open_mute(&addr);
 
 		wr = pair_wr(&p.a, &p.b, 1);
-		assert_int_equal(wf_nic_ah_create(p.a.nic, &addr, &wr.ah), 0);
+		assert_int_equal(
+			wf_nic_ah_create_socket(p.a.nic, &addr, &wr.ah), 0);
 		assert_int_equal(wf_nic_ah_query(p.a.nic, wr.ah, &path), 0);
 		assert_true(path.asking_ns == 0);
 		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
@@ -261,9 +262,9 @@ static void test_no_way_there(void **state)
 	attr.dead_ns = 0;
 	pair_open_attr(&p, &attr, &attr);
 	wr = pair_wr(&p.a, &p.b, 1);
-	addr = *wf_nic_addr(p.b.nic);
+	addr = *wf_nic_socket(p.b.nic);
 	addr.in.sin_addr.s_addr = htonl(0xc0000201); /* not from a loopback */
-	assert_int_equal(wf_nic_ah_create(p.a.nic, &addr, &wr.ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(p.a.nic, &addr, &wr.ah), 0);
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
 	assert_int_equal(wait_alone(&p.a), WF_NIC_UNREACH);
 	pair_close(&p);
@@ -301,11 +302,12 @@ static void test_restart(void **state)
 	wr = pair_wr(&p.a, &p.b, 1);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "old", 3), 0);
-	attr.addr = *wf_nic_addr(p.b.nic);
+	attr.addr = *wf_nic_socket(p.b.nic);
 	kill_side(&p.b);
 	side_open(&p.b, &attr);
-	assert_int_equal(
-		wf_nic_ah_create(p.b.nic, wf_nic_addr(p.a.nic), &p.b.ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(
+				 p.b.nic, wf_nic_socket(p.a.nic), &p.b.ah),
+			 0);
 	/* By chance the new one has the same numbers. */
 	assert_int_equal(wf_nic_qp_num(p.b.qp), wr.qpn);
 	pair_recv(&p.b, 1, 0, 64);
@@ -340,11 +342,12 @@ static void test_restart_sends(void **state)
 	(void)state;
 	pair_open_attr(&p, &attr, &attr);
 	hello(&p);
-	attr.addr = *wf_nic_addr(p.b.nic);
+	attr.addr = *wf_nic_socket(p.b.nic);
 	kill_side(&p.b);
 	side_open(&p.b, &attr);
-	assert_int_equal(
-		wf_nic_ah_create(p.b.nic, wf_nic_addr(p.a.nic), &p.b.ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(
+				 p.b.nic, wf_nic_socket(p.a.nic), &p.b.ah),
+			 0);
 	pair_recv(&p.a, 1, 0, 64);
 	wr = pair_wr(&p.b, &p.a, 1);
 	assert_int_equal(wf_nic_post_inline(p.b.qp, &wr, "new", 3), 0);
@@ -498,7 +501,7 @@ static void test_goodbye_acks(void **state)
 	pair_open_attr(&p, &attr, &attr);
 	hello(&p);
 	dev = wf_udp_dev_of(p.a.nic);
-	b = *wf_nic_addr(p.b.nic);
+	b = *wf_nic_socket(p.b.nic);
 	pair_recv(&p.b, 1, 0, 64);
 	wr = pair_wr(&p.a, &p.b, 1);
 	assert_int_equal(wf_nic_post_inline(p.a.qp, &wr, "x", 1), 0);
@@ -562,11 +565,12 @@ static void test_late_read_data(void **state)
 	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &from, &sge), 0);
 	while (!COUNTED(&p.b, reads_served))
 		pair_progress(&p);
-	attr.addr = *wf_nic_addr(p.a.nic);
+	attr.addr = *wf_nic_socket(p.a.nic);
 	kill_side(&p.a);
 	side_open(&p.a, &attr);
-	assert_int_equal(
-		wf_nic_ah_create(p.a.nic, wf_nic_addr(p.b.nic), &p.a.ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(
+				 p.a.nic, wf_nic_socket(p.b.nic), &p.a.ah),
+			 0);
 	/* The new one has accepted a connection, and has none of its own. */
 	while (!COUNTED(&p.a, accepts))
 		pair_progress(&p);
@@ -627,12 +631,12 @@ static void test_memo(void **state)
 	(void)state;
 	pair_open(&p);
 	hello(&p);
-	addr = wf_nic_addr(p.b.nic);
+	addr = wf_nic_socket(p.b.nic);
 	assert_false(wf_nic_ah_recall(p.a.nic, p.a.ah, &found));
 	assert_int_equal(wf_nic_ah_leave(p.a.nic, p.a.ah, &memo), 0);
-	assert_int_equal(wf_nic_ah_create(p.a.nic, addr, &p.a.ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(p.a.nic, addr, &p.a.ah), 0);
 	assert_int_equal(wf_nic_ah_destroy(p.a.nic, p.a.ah), 0);
-	assert_int_equal(wf_nic_ah_create(p.a.nic, addr, &p.a.ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(p.a.nic, addr, &p.a.ah), 0);
 	assert_true(wf_nic_ah_recall(p.a.nic, p.a.ah, &found));
 	assert_memory_equal(&found, &memo, sizeof(memo));
 	assert_false(wf_nic_ah_recall(p.a.nic, p.a.ah, &found));

@@ -151,7 +151,7 @@ static bool out_of_room(int error)
  * A segment that is larger than the path is another matter: the device asks for
  * the size of the path again. The message that failed is taken for lost: it is sent
  * again soon enough. */
-static void judge(struct wf_udp_sock *sock, int error, bool segments)
+static void classify_failure(struct wf_udp_sock *sock, int error, bool segments)
 {
 	struct wf_udp_failure *failure = &sock->failure;
 
@@ -220,7 +220,7 @@ static unsigned send_all(struct wf_udp_sock *sock)
 			wf_nic_count(&sock->counters->tx_busy, 1);
 			break;
 		}
-		judge(sock, -ret, tx->msg[done].count > 1);
+		classify_failure(sock, -ret, tx->msg[done].count > 1);
 		/* An error of an earlier packet that the network reported, a
 		 * link that is down, a route that is gone: lost. */
 		wf_nic_count(&sock->counters->tx_errors, 1);

@@ -162,7 +162,7 @@ static int stranger_socket(struct wf_addr *me)
 static void send_sealed(int fd, const struct side *to, void *packet, size_t len)
 {
 	struct wf_udp_common *common = packet;
-	const struct wf_addr *addr = wf_nic_addr(to->nic);
+	const struct wf_addr *addr = wf_nic_socket(to->nic);
 
 	common->crc = wf_udp_sum_head(packet, len);
 	assert_int_equal(
@@ -314,10 +314,10 @@ static void test_crowd(void **state)
 	to = me;
 	for (int i = 0; i < PLACES - 1; i++) {
 		wf_base_addr_set_port(&to, (uint16_t)(1 + i));
-		assert_int_equal(wf_nic_ah_create(p.b.nic, &to, &ah), 0);
+		assert_int_equal(wf_nic_ah_create_socket(p.b.nic, &to, &ah), 0);
 	}
 	wf_base_addr_set_port(&to, 99);
-	assert_int_equal(wf_nic_ah_create(p.b.nic, &to, &ah), -ENOSPC);
+	assert_int_equal(wf_nic_ah_create_socket(p.b.nic, &to, &ah), -ENOSPC);
 	pair_close(&p);
 }
 
@@ -376,8 +376,8 @@ static void test_forged(void **state)
 	data.common.crc = wf_udp_sum_head(&data, sizeof(data));
 	for (int i = 0; i < 1000; i++)
 		wf_udp_engine_receive(
-			&dev->engine, dev->now, wf_nic_addr(p.a.nic),
-			wf_nic_addr(p.a.nic), (uint8_t *)&data, sizeof(data));
+			&dev->engine, dev->now, wf_nic_socket(p.a.nic),
+			wf_nic_socket(p.a.nic), (uint8_t *)&data, sizeof(data));
 	assert_int_equal(COUNTED(&p.b, bad_cid), 1000);
 	assert_true(COUNTED(&p.b, resets_sent) <= 64);
 	/* The refusal of what was forged finds nobody who sent it. */
@@ -433,7 +433,7 @@ static void test_forged_answers(void **state)
 	fd = stranger_socket(&me);
 	knock(fd, &p.a, 0x77);
 	stranger = wf_udp_peer_find(&dev->engine, &me);
-	peer = wf_udp_peer_find(&dev->engine, wf_nic_addr(p.b.nic));
+	peer = wf_udp_peer_find(&dev->engine, wf_nic_socket(p.b.nic));
 	assert_true(stranger && peer && stranger != peer);
 	for (int i = 0; i < 3; i++) {
 		sge = pair_sge(&p.a, 0, 100);

@@ -53,7 +53,7 @@ static void complete(struct wf_udp_dev *dev, struct wf_udp_peer *peer,
 
 	take_receive(dev, qp);
 	if (peer->ah == WF_NIC_AH_UNKNOWN) {
-		wf_nic_qp_note_from(qp, desc->req_id, &peer->addr);
+		wf_nic_qp_note_socket(qp, desc->req_id, &peer->addr);
 		if (dev->nic.source && op == WF_NIC_OP_SEND)
 			dev->nic.source(&peer->addr, cqe.source);
 	}

@@ -40,7 +40,7 @@ static void player_open(struct player *p, struct wf_nic *nic,
 	assert_int_equal(wf_nic_mr_reg(nic, p->memory, sizeof(p->memory),
 				       WF_NIC_LOCAL_WRITE, &p->mr),
 			 0);
-	assert_int_equal(wf_nic_ah_create(nic, to, &p->ah), 0);
+	assert_int_equal(wf_nic_ah_create_socket(nic, to, &p->ah), 0);
 }
 
 static void player_close(struct player *p)
@@ -140,8 +140,8 @@ static void play_all(bool thread)
 	memset(a, 0, sizeof(a));
 	memset(b, 0, sizeof(b));
 	for (int i = 0; i < PLAYERS; i++) {
-		player_open(&a[i], p.a.nic, wf_nic_addr(p.b.nic));
-		player_open(&b[i], p.b.nic, wf_nic_addr(p.a.nic));
+		player_open(&a[i], p.a.nic, wf_nic_socket(p.b.nic));
+		player_open(&b[i], p.b.nic, wf_nic_socket(p.a.nic));
 		a[i].other = wf_nic_qp_num(b[i].qp);
 		b[i].other = wf_nic_qp_num(a[i].qp);
 		a[i].serves = true;

@@ -78,10 +78,11 @@ static void test_others_are_left_alone(void **state)
 	pair_open(&p);
 	dev = wf_udp_dev_of(p.a.nic);
 	for (unsigned i = 0; i < PEERS; i++) {
-		struct wf_addr addr = *wf_nic_addr(p.b.nic);
+		struct wf_addr addr = *wf_nic_socket(p.b.nic);
 
 		wf_base_addr_set_port(&addr, (uint16_t)(1024 + i));
-		assert_int_equal(wf_nic_ah_create(p.a.nic, &addr, &ah), 0);
+		assert_int_equal(wf_nic_ah_create_socket(p.a.nic, &addr, &ah),
+				 0);
 		assert_int_equal(wf_nic_ah_destroy(p.a.nic, ah), 0);
 	}
 	for (uint32_t i = 0; i < dev->engine.peer_count; i++) {
@@ -115,7 +116,7 @@ static void test_window_is_for_senders(void **state)
 	hello(&p);
 	dev = wf_udp_dev_of(p.b.nic);
 	for (unsigned i = 0; i < 64; i++) {
-		struct wf_addr addr = *wf_nic_addr(p.a.nic);
+		struct wf_addr addr = *wf_nic_socket(p.a.nic);
 
 		wf_base_addr_set_port(&addr, (uint16_t)(1024 + i));
 		crowd[i] = wf_udp_peer_get(&dev->engine, &addr, true);

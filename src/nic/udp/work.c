@@ -121,7 +121,7 @@ void wf_udp_work_take(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 		return;
 	ready = wf_queue_work_poll(&qp->sq_work);
 	if (ready < 0) {
-		wf_warn("queue pair %u: its doorbell makes no sense", qp->num);
+		wf_warn("queue pair %u: invalid doorbell", qp->num);
 		return;
 	}
 	while (ready-- && take_one(dev, qp))

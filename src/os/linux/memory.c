@@ -8,9 +8,25 @@
 #include <stdint.h>
 #include <unistd.h>
 
+/* Of Linux 5.14; the C library may be older. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 int wf_os_mmap(void **base, size_t bytes, int prot, int flags, int fd)
 {
 	void *at = mmap(*base, bytes, prot, flags, fd, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*base = at;
+	return 0;
+}
+
+int wf_os_mmap_at(void **base, size_t bytes, int prot, int flags, int fd,
+		  uint64_t offset)
+{
+	void *at = mmap(*base, bytes, prot, flags, fd, (off_t)offset);
 
 	if (at == MAP_FAILED)
 		return -errno;
@@ -31,6 +47,18 @@ int wf_os_mprotect(void *base, size_t bytes, int prot)
 int wf_os_madvise(void *base, size_t bytes, int advice)
 {
 	return madvise(base, bytes, advice) ? -errno : 0;
+}
+
+int wf_os_populate(void *base, size_t bytes)
+{
+	int ret;
+
+	do {
+		ret = madvise(base, bytes, MADV_POPULATE_WRITE);
+	} while (ret && (errno == EINTR || errno == EAGAIN));
+	if (!ret)
+		return 0;
+	return errno == EINVAL ? -EINVAL : -ENOMEM;
 }
 
 /* mincore() wants a byte for each page, and fails with ENOMEM when one is not

@@ -280,7 +280,7 @@ bool wf_udp_engine_release(struct wf_udp_engine *engine, uint64_t now,
 	if (--peer->handles)
 		return false;
 	engine->strangers++;
-	wf_udp_peer_let_go(engine, peer);
+	wf_udp_peer_release(engine, peer);
 	return true;
 }
 

@@ -78,7 +78,8 @@ bool wf_udp_peer_overdue(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 void wf_udp_peer_ping(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		      uint64_t cid);
 /* The last handle for it is gone: so is it, once nothing is left to do. */
-void wf_udp_peer_let_go(struct wf_udp_engine *engine, struct wf_udp_peer *peer);
+void wf_udp_peer_release(struct wf_udp_engine *engine,
+			 struct wf_udp_peer *peer);
 uint64_t wf_udp_peer_new_cid(struct wf_udp_engine *engine,
 			     struct wf_udp_peer *peer);
 

@@ -365,8 +365,8 @@ static void take_bits(struct wf_udp_engine *engine, struct wf_udp_out *out,
 /* After several timeouts: if most of what was in flight is gone, so was the path
  * (RFC 9002, section 7.6, persistent congestion); if not, the peer was only
  * slow to answer. */
-static void judge_silence(struct wf_udp_engine *engine, struct wf_udp_out *out,
-			  uint64_t flight)
+static void check_congestion(struct wf_udp_engine *engine,
+			     struct wf_udp_out *out, uint64_t flight)
 {
 	if (out->in_flight > flight / 2)
 		return;
@@ -412,7 +412,7 @@ void wf_udp_out_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 	flight = out->in_flight;
 	find_lost(engine, peer);
 	if (silent && flight)
-		judge_silence(engine, out, flight);
+		check_congestion(engine, out, flight);
 	wf_udp_out_set_probe(engine, peer);
 	if (!wf_base_list_empty(&out->ops) || !wf_base_list_empty(&out->lost))
 		wf_udp_peer_activate(engine, peer);

@@ -108,7 +108,7 @@ struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_engine *engine,
 		engine->peer_count++;
 	wf_nic_gauge(&engine->counters->peers, ++engine->peers_here);
 	engine->strangers++;
-	wf_udp_peer_let_go(engine, peer);
+	wf_udp_peer_release(engine, peer);
 	return peer;
 }
 
@@ -313,7 +313,7 @@ static void await_reads(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 
 /* -- peers that nobody has a handle for ------------------------------------- */
 
-void wf_udp_peer_let_go(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
+void wf_udp_peer_release(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	peer->reap_at = engine->now + REAP_EVERY;
 	wf_udp_peer_arm(engine, peer);

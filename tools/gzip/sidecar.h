@@ -16,8 +16,8 @@
  *		up to the next; size of the window; size of that when packed
  *		(32 bits each); the packed window
  */
-#ifndef WF_TOOLS_GZIP_BESIDE_H
-#define WF_TOOLS_GZIP_BESIDE_H
+#ifndef WF_TOOLS_GZIP_SIDECAR_H
+#define WF_TOOLS_GZIP_SIDECAR_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,41 +25,41 @@
 
 #include "alg/unpack.h"
 
-#define WF_GZIP_BESIDE_SUFFIX ".wfi"
+#define WF_GZIP_SIDECAR_SUFFIX ".wfi"
 
-struct wf_gzip_beside;
+struct wf_gzip_sidecar;
 
 /* To make one: NULL without memory. */
-struct wf_gzip_beside *wf_tools_gzip_beside_new(void);
+struct wf_gzip_sidecar *wf_tools_gzip_sidecar_new(void);
 /* The next piece of output, as alg/unpack.h tells it. 0 or -ENOMEM. */
-int wf_tools_gzip_beside_add(struct wf_gzip_beside *b,
-			     const struct wf_unpack_point *begin,
-			     uint32_t check, size_t len);
+int wf_tools_gzip_sidecar_add(struct wf_gzip_sidecar *b,
+			      const struct wf_unpack_point *begin,
+			      uint32_t check, size_t len);
 /* Beside @name, whose content is @map. -errno; *count places. */
-int wf_tools_gzip_beside_write(const struct wf_gzip_beside *b, const char *name,
-			       const uint8_t *map, size_t size,
-			       unsigned int *count);
+int wf_tools_gzip_sidecar_write(const struct wf_gzip_sidecar *b,
+				const char *name, const uint8_t *map,
+				size_t size, unsigned int *count);
 
 /* What is beside @name; NULL if there is nothing, or (*wrong is not NULL then)
  * if it is of no use. */
-struct wf_gzip_beside *wf_tools_gzip_beside_read(const char *name,
-						 const uint8_t *map,
-						 size_t size,
-						 const char **wrong);
+struct wf_gzip_sidecar *wf_tools_gzip_sidecar_read(const char *name,
+						   const uint8_t *map,
+						   size_t size,
+						   const char **wrong);
 /* All places. */
 const struct wf_unpack_point *
-wf_tools_gzip_beside_points(const struct wf_gzip_beside *b, size_t *count);
+wf_tools_gzip_sidecar_points(const struct wf_gzip_sidecar *b, size_t *count);
 /* The last place before @from and those after it; false if there is none. */
-bool wf_tools_gzip_beside_find(const struct wf_gzip_beside *b, uint64_t from,
-			       struct wf_unpack_point *start,
-			       const struct wf_unpack_point **points,
-			       size_t *count);
+bool wf_tools_gzip_sidecar_find(const struct wf_gzip_sidecar *b, uint64_t from,
+				struct wf_unpack_point *start,
+				const struct wf_unpack_point **points,
+				size_t *count);
 /* A piece of output: -EBADMSG if what is between two places is not what it
  * was when the index was made. @b may be NULL. */
-int wf_tools_gzip_beside_check(struct wf_gzip_beside *b, uint64_t out,
-			       uint32_t check, size_t len);
+int wf_tools_gzip_sidecar_check(struct wf_gzip_sidecar *b, uint64_t out,
+				uint32_t check, size_t len);
 /* The data has ended: -EBADMSG if it had gone on when the index was made. */
-int wf_tools_gzip_beside_check_end(const struct wf_gzip_beside *b);
-void wf_tools_gzip_beside_free(struct wf_gzip_beside *b);
+int wf_tools_gzip_sidecar_check_end(const struct wf_gzip_sidecar *b);
+void wf_tools_gzip_sidecar_free(struct wf_gzip_sidecar *b);
 
 #endif

@@ -9,7 +9,7 @@
  *
  * With libFuzzer, all in one line:
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc
- *	-Iinclude fuzz/dev_client.c $(ls src/{base,queue,chan,devd}/[a-z]*.c |
+ *	-Iinclude fuzz/broker_client.c $(ls src/{base,queue,chan,devd}/[a-z]*.c |
  *	grep -v _test)
  * In the tests: together with driver.c.
  */
@@ -158,22 +158,22 @@ static uint32_t any_length(struct program *p)
 
 static void write_job(struct program *p, struct wf_devd_chan *chan)
 {
-	uint8_t *dus = (uint8_t *)chan->base + WF_DEVICE_MMIO_SIZE;
-	struct wf_device_job *jobs = (void *)dus;
+	uint8_t *dus = (uint8_t *)chan->base + WF_ACCEL_MMIO_SIZE;
+	struct wf_accel_job *jobs = (void *)dus;
 	uint32_t bell = atomic_load(&chan->mmio->doorbell);
 	uint8_t how = (uint8_t)take(p, 1);
-	struct wf_device_job job = {
+	struct wf_accel_job job = {
 		.id = (uint32_t)take(p, 2),
 		.alg = how % 3,
 		.src_len = any_length(p),
 		.seed = (uint32_t)take(p, 4),
 	};
 
-	if (job.alg == WF_DEVICE_NOP)
+	if (job.alg == WF_ACCEL_NOP)
 		job.src_len = 0;
 	else
 		job.src = any_address(p, chan, job.src_len);
-	if (job.alg == WF_DEVICE_COPY) {
+	if (job.alg == WF_ACCEL_COPY) {
 		job.dst_len = how & 0x80 ? job.src_len : any_length(p);
 		job.dst = any_address(p, chan, job.dst_len);
 	}
@@ -225,25 +225,25 @@ static void ask(struct program *p, struct world *world,
 {
 	static const char *const names[] = { "sva-0", "share-0", "noiommu-0",
 					     "none" };
-	int fds[WF_DEV_FDS_MAX] = { -1, -1, -1 };
-	struct wf_dev_request request = {
-		.magic = WF_DEV_MAGIC,
-		.version = WF_DEV_VERSION,
-		.op = (uint16_t)(take(p, 1) % (WF_DEV_OPS + 1)),
+	int fds[WF_BROKER_FDS_MAX] = { -1, -1, -1 };
+	struct wf_broker_request request = {
+		.magic = WF_BROKER_MAGIC,
+		.version = WF_BROKER_VERSION,
+		.op = (uint16_t)(take(p, 1) % (WF_BROKER_OPS + 1)),
 		.chan = (uint32_t)take(p, 1) % 8,
 		.target = (uint32_t)take(p, 1) % 8,
 		.index = (uint32_t)take(p, 1) % 5,
 	};
 	uint8_t how = (uint8_t)take(p, 1);
 	struct wf_devd_gift gift;
-	struct wf_dev_reply reply;
+	struct wf_broker_reply reply;
 
 	request.size = how < 200 ? (uint64_t)(how % 5) * 4096 : take(p, 8);
 	request.offset = how % 7 ? 0 : take(p, 8);
 	strcpy(request.name, names[take(p, 1) % 4]);
 	if (how == 255)
 		memset(request.name, 'x', sizeof(request.name));
-	if (request.op == WF_DEV_START) /* no threads here */
+	if (request.op == WF_BROKER_START) /* no threads here */
 		return;
 	gift = wf_devd_gift_take(&request, how % 3 ? -1 : dup(world->sock[1]),
 				 client->pid,
@@ -253,7 +253,7 @@ static void ask(struct program *p, struct world *world,
 		abort();
 	if (gift.region || gift.memory >= 0)
 		abort();
-	for (int i = 0; i < WF_DEV_FDS_MAX; i++) {
+	for (int i = 0; i < WF_BROKER_FDS_MAX; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}

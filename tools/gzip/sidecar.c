@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The index beside a file, in memory and on disk. What is read from disk is
- * checked before anything of it is used.
+ * The index file next to a gzip file, in memory and on disk. An index that is
+ * read from disk is checked before any of it is used.
  */
-#include "tools/gzip/beside.h"
+#include "tools/gzip/sidecar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,13 +22,13 @@
 #define SPACING (1u << 20) /* plain data between two places, at least */
 #define PACKED_MOST (WF_CHUNK_WINDOW + 64)
 
-struct wf_gzip_beside {
+struct wf_gzip_sidecar {
 	size_t count;
 	size_t room;
 	struct wf_unpack_point *points; /* windows are ours */
 	uint32_t *checks;
 	uint64_t size; /* plain data */
-	/* The segment that beside_check() is in. */
+	/* The segment that sidecar_check() is in. */
 	bool checking;
 	size_t segment;
 	uint32_t check;
@@ -49,12 +49,12 @@ static uint64_t get(const uint8_t *in, int bytes)
 	return value;
 }
 
-struct wf_gzip_beside *wf_tools_gzip_beside_new(void)
+struct wf_gzip_sidecar *wf_tools_gzip_sidecar_new(void)
 {
-	return calloc(1, sizeof(struct wf_gzip_beside));
+	return calloc(1, sizeof(struct wf_gzip_sidecar));
 }
 
-void wf_tools_gzip_beside_free(struct wf_gzip_beside *b)
+void wf_tools_gzip_sidecar_free(struct wf_gzip_sidecar *b)
 {
 	if (!b)
 		return;
@@ -66,7 +66,7 @@ void wf_tools_gzip_beside_free(struct wf_gzip_beside *b)
 }
 
 /* Room for another place. */
-static bool grow(struct wf_gzip_beside *b)
+static bool grow(struct wf_gzip_sidecar *b)
 {
 	size_t room = b->room ? 2 * b->room : 64;
 	struct wf_unpack_point *points;
@@ -87,7 +87,7 @@ static bool grow(struct wf_gzip_beside *b)
 }
 
 /* @window: @have bytes. */
-static bool add(struct wf_gzip_beside *b, struct wf_unpack_point point,
+static bool add(struct wf_gzip_sidecar *b, struct wf_unpack_point point,
 		const uint8_t *window)
 {
 	uint8_t *copy = malloc(point.have ? point.have : 1);
@@ -104,9 +104,9 @@ static bool add(struct wf_gzip_beside *b, struct wf_unpack_point point,
 	return true;
 }
 
-int wf_tools_gzip_beside_add(struct wf_gzip_beside *b,
-			     const struct wf_unpack_point *begin,
-			     uint32_t check, size_t len)
+int wf_tools_gzip_sidecar_add(struct wf_gzip_sidecar *b,
+			      const struct wf_unpack_point *begin,
+			      uint32_t check, size_t len)
 {
 	uint64_t last = b->count ? b->points[b->count - 1].out : 0;
 
@@ -122,7 +122,7 @@ int wf_tools_gzip_beside_add(struct wf_gzip_beside *b,
 
 static bool path_of(const char *name, char *path, size_t room)
 {
-	return (size_t)snprintf(path, room, "%s" WF_GZIP_BESIDE_SUFFIX, name) <
+	return (size_t)snprintf(path, room, "%s" WF_GZIP_SIDECAR_SUFFIX, name) <
 	       room;
 }
 
@@ -137,7 +137,7 @@ static void last_bytes(const uint8_t *map, size_t size, uint8_t out[8])
 }
 
 /* All but the head; its length, 0 without memory. */
-static size_t body_of(const struct wf_gzip_beside *b, uint8_t **body)
+static size_t body_of(const struct wf_gzip_sidecar *b, uint8_t **body)
 {
 	uint8_t *out = malloc(b->count * (PLACE + PACKED_MOST) + 1);
 	size_t at = 0;
@@ -163,9 +163,9 @@ static size_t body_of(const struct wf_gzip_beside *b, uint8_t **body)
 	return out ? at : 0;
 }
 
-int wf_tools_gzip_beside_write(const struct wf_gzip_beside *b, const char *name,
-			       const uint8_t *map, size_t size,
-			       unsigned int *count)
+int wf_tools_gzip_sidecar_write(const struct wf_gzip_sidecar *b,
+				const char *name, const uint8_t *map,
+				size_t size, unsigned int *count)
 {
 	char path[4096];
 	uint8_t head[HEAD] = MAGIC, *body = NULL;
@@ -197,7 +197,7 @@ int wf_tools_gzip_beside_write(const struct wf_gzip_beside *b, const char *name,
 }
 
 /* One place; how long it is, 0 if it cannot be. */
-static size_t read_place(struct wf_gzip_beside *b, const uint8_t *in,
+static size_t read_place(struct wf_gzip_sidecar *b, const uint8_t *in,
 			 size_t len)
 {
 	uint8_t window[WF_CHUNK_WINDOW];
@@ -229,7 +229,7 @@ static size_t read_place(struct wf_gzip_beside *b, const uint8_t *in,
 	return PLACE + packed;
 }
 
-static bool parse(struct wf_gzip_beside *b, const uint8_t *in, size_t len,
+static bool parse(struct wf_gzip_sidecar *b, const uint8_t *in, size_t len,
 		  const uint8_t *map, size_t size)
 {
 	uint8_t last[8];
@@ -253,12 +253,12 @@ static bool parse(struct wf_gzip_beside *b, const uint8_t *in, size_t len,
 	return count && at == len;
 }
 
-struct wf_gzip_beside *wf_tools_gzip_beside_read(const char *name,
-						 const uint8_t *map,
-						 size_t size,
-						 const char **wrong)
+struct wf_gzip_sidecar *wf_tools_gzip_sidecar_read(const char *name,
+						   const uint8_t *map,
+						   size_t size,
+						   const char **wrong)
 {
-	struct wf_gzip_beside *b = NULL;
+	struct wf_gzip_sidecar *b = NULL;
 	char path[4096];
 	struct stat st;
 	uint8_t *in = NULL;
@@ -279,11 +279,11 @@ struct wf_gzip_beside *wf_tools_gzip_beside_read(const char *name,
 	else if (len < HEAD || memcmp(in, MAGIC, 8) != 0)
 		*wrong = "is no index";
 	else
-		b = wf_tools_gzip_beside_new();
+		b = wf_tools_gzip_sidecar_new();
 	close(fd);
 	if (b && !parse(b, in, len, map, size)) {
 		*wrong = "is damaged, or belongs to another file";
-		wf_tools_gzip_beside_free(b);
+		wf_tools_gzip_sidecar_free(b);
 		b = NULL;
 	}
 	free(in);
@@ -291,14 +291,14 @@ struct wf_gzip_beside *wf_tools_gzip_beside_read(const char *name,
 }
 
 const struct wf_unpack_point *
-wf_tools_gzip_beside_points(const struct wf_gzip_beside *b, size_t *count)
+wf_tools_gzip_sidecar_points(const struct wf_gzip_sidecar *b, size_t *count)
 {
 	*count = b->count;
 	return b->points;
 }
 
 /* How many places are at or before @out in the plain data. */
-static size_t places_up_to(const struct wf_gzip_beside *b, uint64_t out)
+static size_t places_up_to(const struct wf_gzip_sidecar *b, uint64_t out)
 {
 	size_t low = 0, high = b->count;
 
@@ -313,10 +313,10 @@ static size_t places_up_to(const struct wf_gzip_beside *b, uint64_t out)
 	return low;
 }
 
-bool wf_tools_gzip_beside_find(const struct wf_gzip_beside *b, uint64_t from,
-			       struct wf_unpack_point *start,
-			       const struct wf_unpack_point **points,
-			       size_t *count)
+bool wf_tools_gzip_sidecar_find(const struct wf_gzip_sidecar *b, uint64_t from,
+				struct wf_unpack_point *start,
+				const struct wf_unpack_point **points,
+				size_t *count)
 {
 	size_t low = places_up_to(b, from);
 
@@ -328,8 +328,8 @@ bool wf_tools_gzip_beside_find(const struct wf_gzip_beside *b, uint64_t from,
 	return true;
 }
 
-int wf_tools_gzip_beside_check(struct wf_gzip_beside *b, uint64_t out,
-			       uint32_t check, size_t len)
+int wf_tools_gzip_sidecar_check(struct wf_gzip_sidecar *b, uint64_t out,
+				uint32_t check, size_t len)
 {
 	uint64_t limit;
 
@@ -358,7 +358,7 @@ int wf_tools_gzip_beside_check(struct wf_gzip_beside *b, uint64_t out,
 		       -EBADMSG;
 }
 
-int wf_tools_gzip_beside_check_end(const struct wf_gzip_beside *b)
+int wf_tools_gzip_sidecar_check_end(const struct wf_gzip_sidecar *b)
 {
 	return b && b->checking ? -EBADMSG : 0;
 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an endpoint tells of its waits (base/waits_defs.h), for `weft why`: a
+ * time stamp whenever progress looks at the descriptors, and what it waits for
+ * ten times a second and before sleep. Nothing of it is on the path of a
+ * message. The endpoint's lock covers all of it.
+ */
+#ifndef WF_CORE_REPORT_H
+#define WF_CORE_REPORT_H
+
+#include <stdint.h>
+
+#include "base/waits.h"
+
+struct wf_core;
+
+/* Receives or unexpected messages of one kind that are told of. */
+#define WF_REPORT_MOST 16
+
+/* A receive or a message of the last report: it began to wait when it was first
+ * seen, because the calls that post receives do not look at the clock. */
+struct wf_report_seen {
+	const void *what;
+	uint64_t seq; /* of the receive; tag of the message */
+	uint64_t since;
+};
+
+struct wf_report {
+	struct wf_waits waits;
+	uint64_t due;
+	uint64_t full_since[2]; /* the two completion queues; 0: not full */
+	/* Receives and messages, tagged and plain. */
+	struct wf_report_seen seen[4][WF_REPORT_MOST];
+};
+
+void wf_core_report_open(struct wf_core *core);
+void wf_core_report_close(struct wf_core *core);
+/* In a forked child. Async-signal-safe. */
+void wf_core_report_forked(struct wf_core *core);
+
+/* Writes the report. */
+void wf_core_report_write(struct wf_core *core, uint64_t now);
+
+/* The same before sleep. */
+void wf_core_report_sleep(struct wf_core *core);
+
+/* Progress looked at the descriptors. */
+static inline void wf_core_report_look(struct wf_report *report,
+				       struct wf_core *core, uint64_t now)
+{
+	wf_base_waits_polled(&report->waits, now);
+	if (now >= report->due)
+		wf_core_report_write(core, now);
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Looks for endpoints and says what could not be seen.
+ */
+#include "tools/stat/look.h"
+
+#include <errno.h>
+#include <string.h>
+
+int wf_tools_look(const struct wf_tools_stat_options *options,
+		  const struct wf_tools_scan *before,
+		  struct wf_tools_scan *scan)
+{
+	pid_t missing;
+	int ret = wf_tools_scan_all(scan, options->pids, options->n_pids,
+				    &missing);
+
+	if (ret)
+		return ret;
+	if (missing && options->n_pids == 1) {
+		wf_tools_scan_free(scan);
+		return -ESRCH;
+	}
+	wf_tools_scan_jobs(scan, before);
+	return 0;
+}
+
+int wf_tools_look_failed(const struct wf_tools_stat_options *options, int error)
+{
+	if (error == -ESRCH)
+		wf_tools_stat_complain("there is no process %d",
+				       (int)options->pids[0]);
+	else
+		wf_tools_stat_complain("cannot look for endpoints: %s",
+				       strerror(-error));
+	return error;
+}
+
+void wf_tools_look_notes(const struct wf_tools_stat_options *s,
+			 const struct wf_tools_scan *scan, FILE *out)
+{
+	if (!scan->count)
+		fprintf(out, "no endpoint or device of weft is open%s\n",
+			s->n_pids ? " in that process" : " here");
+	if (scan->elsewhere)
+		fprintf(out,
+			"%u endpoint%s of other users or containers %s not "
+			"shown: look as their user or as root\n",
+			scan->elsewhere, scan->elsewhere == 1 ? "" : "s",
+			scan->elsewhere == 1 ? "is" : "are");
+	if (scan->denied && s->n_pids)
+		fprintf(out,
+			"%u process%s may not be looked into: look as %s user "
+			"or as root\n",
+			scan->denied, scan->denied == 1 ? "" : "es",
+			scan->denied == 1 ? "its" : "their");
+	if (scan->unsound)
+		fprintf(out, "%u page%s of counters left out; process %d: %s\n",
+			scan->unsound, scan->unsound == 1 ? "" : "s",
+			(int)scan->unsound_pid, scan->unsound_why);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Collects pages of waits. A page is mapped, for reading, only when its size is
+ * right and sealed, so that no owner can make us fault.
+ */
+#include "tools/why/find.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "base/memfd.h"
+
+static ino_t net_of(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+static bool is_known(const struct wf_tools_waiters *waiters, pid_t pid,
+		     ino_t inode)
+{
+	for (size_t i = 0; i < waiters->count; i++) {
+		if (waiters->all[i].process.pid == pid &&
+		    waiters->all[i].inode == inode)
+			return true;
+	}
+	return false;
+}
+
+static struct wf_tools_waiter *make_room(struct wf_tools_waiters *waiters)
+{
+	size_t room = waiters->room ? waiters->room * 2 : 16;
+	struct wf_tools_waiter *bigger;
+
+	if (waiters->count == waiters->room) {
+		bigger = realloc(waiters->all, room * sizeof(*bigger));
+		if (!bigger)
+			return NULL;
+		waiters->all = bigger;
+		waiters->room = room;
+	}
+	return &waiters->all[waiters->count];
+}
+
+static int read_page(void *arg, const struct wf_tools_process *p, int fd)
+{
+	struct wf_tools_waiters *waiters = arg;
+	struct wf_tools_waiter *waiter;
+	const char *why = NULL;
+	struct stat st;
+	void *raw;
+	int ret;
+
+	if (fstat(fd, &st) || !wf_base_memfd_is_sound(fd, WF_WAITS_BYTES)) {
+		waiters->unsound++;
+		waiters->unsound_why = "its size is wrong or may change";
+		return 0;
+	}
+	/* The same page through another descriptor? */
+	if (is_known(waiters, p->pid, st.st_ino))
+		return 0;
+	waiter = make_room(waiters);
+	if (!waiter)
+		return -ENOMEM;
+	raw = mmap(NULL, WF_WAITS_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	if (raw == MAP_FAILED)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	ret = wf_tools_waits_read(&waiter->waits, raw, &why);
+	munmap(raw, WF_WAITS_BYTES);
+	if (ret) {
+		waiters->unsound++;
+		waiters->unsound_why = why;
+		return 0;
+	}
+	/* A forked child holds its parent's page for a moment. */
+	if (waiter->waits.pid != p->own_pid)
+		return 0;
+	waiter->process = *p;
+	waiter->inode = st.st_ino;
+	waiter->net = net_of(p->pid);
+	wf_tools_job_read(&waiter->job, p->pid);
+	waiters->count++;
+	return 0;
+}
+
+static int visit(void *arg, pid_t pid)
+{
+	struct wf_tools_waiters *waiters = arg;
+	struct wf_tools_process p;
+	int ret;
+
+	if (!wf_tools_proc_describe(&p, pid))
+		return 0;
+	ret = wf_tools_proc_memfds(&p, WF_WAITS_FILE, read_page, waiters);
+	if (ret != -EACCES)
+		return ret;
+	waiters->denied++;
+	return 0;
+}
+
+int wf_tools_waiters_find(struct wf_tools_waiters *waiters)
+{
+	int ret;
+
+	*waiters = (struct wf_tools_waiters){ 0 };
+	ret = wf_tools_proc_all(visit, waiters);
+	/* After all pages were read: nothing in them is of the future. */
+	waiters->now = wf_base_clock_ns();
+	if (ret)
+		wf_tools_waiters_free(waiters);
+	return ret;
+}
+
+void wf_tools_waiters_free(struct wf_tools_waiters *waiters)
+{
+	free(waiters->all);
+	*waiters = (struct wf_tools_waiters){ 0 };
+}
+
+/* -- addresses --------------------------------------------------------------- */
+
+/* One that is reached by every address of its host. */
+static bool is_wildcard(const char *name)
+{
+	return !strncmp(name, "0.0.0.0:", 8) || !strncmp(name, "[::]:", 5);
+}
+
+static bool has_address(const struct wf_tools_waiter *w, const char *address,
+			uint64_t place)
+{
+	const char *port = strrchr(address, ':');
+	const char *own = strrchr(w->waits.name, ':');
+
+	if (place && w->waits.place && place != w->waits.place)
+		return false;
+	return !strcmp(w->waits.name, address) ||
+	       (is_wildcard(w->waits.name) && port && own &&
+		!strcmp(port, own));
+}
+
+/* Addresses are unique in a network namespace only. */
+const struct wf_tools_waiter *
+wf_tools_waiters_peer(const struct wf_tools_waiters *waiters,
+		      const struct wf_tools_waiter *from,
+		      const struct wf_wait *wait)
+{
+	const struct wf_tools_waiter *found = NULL;
+
+	if (!wait->peer[0])
+		return NULL;
+	for (size_t i = 0; i < waiters->count; i++) {
+		const struct wf_tools_waiter *w = &waiters->all[i];
+
+		if (!has_address(w, wait->peer, wait->place))
+			continue;
+		if (!found || w->net == from->net)
+			found = w;
+		if (found->net == from->net)
+			break;
+	}
+	return found;
+}
+
+bool wf_tools_waiters_is_local(const char *address)
+{
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	char text[64];
+	struct wf_addr addr;
+	char *end;
+
+	snprintf(text, sizeof(text), "%s", address);
+	end = strrchr(text, ':');
+	if (!end)
+		return false;
+	*end = 0;
+	if (text[0] == '[') {
+		text[strcspn(text, "%]")] = 0;
+		return inet_pton(AF_INET6, text + 1, &in6.sin6_addr) == 1 &&
+		       !wf_base_addr_set(&addr, &in6, sizeof(in6)) &&
+		       wf_base_addr_is_local(&addr);
+	}
+	return inet_pton(AF_INET, text, &in.sin_addr) == 1 &&
+	       !wf_base_addr_set(&addr, &in, sizeof(in)) &&
+	       wf_base_addr_is_local(&addr);
+}

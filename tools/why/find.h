@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All endpoints of this machine that say what they wait for, and the state of
+ * their processes.
+ */
+#ifndef WF_TOOLS_WHY_FIND_H
+#define WF_TOOLS_WHY_FIND_H
+
+#include "tools/proc.h"
+#include "tools/stat/job.h"
+#include "tools/why/page.h"
+
+struct wf_tools_waiter {
+	struct wf_tools_process process;
+	ino_t inode; /* of its page */
+	ino_t net;   /* network namespace; 0: not known */
+	struct wf_tools_job job;
+	struct wf_tools_waits waits;
+};
+
+struct wf_tools_waiters {
+	struct wf_tools_waiter *all; /* those of a process follow each other */
+	size_t count;
+	size_t room;
+	uint64_t now;	      /* when they were read */
+	unsigned int denied;  /* processes that we may not look into */
+	unsigned int unsound; /* pages that made no sense ... */
+	const char *unsound_why;
+};
+
+/* 0, -ENOMEM, or -errno when there is no /proc. */
+int wf_tools_waiters_find(struct wf_tools_waiters *waiters);
+void wf_tools_waiters_free(struct wf_tools_waiters *waiters);
+
+/* The endpoint that @from means by @wait->peer, or NULL. */
+const struct wf_tools_waiter *
+wf_tools_waiters_peer(const struct wf_tools_waiters *waiters,
+		      const struct wf_tools_waiter *from,
+		      const struct wf_wait *wait);
+
+/* Whether an address as text is of an interface of this network namespace. */
+bool wf_tools_waiters_is_local(const char *address);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What was found out, for people and for programs.
+ */
+#ifndef WF_TOOLS_WHY_REPORT_H
+#define WF_TOOLS_WHY_REPORT_H
+
+#include "tools/why/graph.h"
+#include "tools/why/words.h"
+
+/* Which processes are told of: by place in graph->nodes. */
+struct wf_tools_why_view {
+	const struct wf_tools_graph *graph;
+	const bool *shown;
+	bool all; /* also those that wait for nothing */
+};
+
+/* Whether @culprit is what a process that is shown waits for. */
+bool wf_tools_why_is_shown(const struct wf_tools_why_view *view,
+			   const struct wf_tools_culprit *culprit);
+
+void wf_tools_why_text(const struct wf_tools_why_view *view, FILE *out);
+
+/* Field names are an interface: they may grow, not change. */
+void wf_tools_why_json(const struct wf_tools_why_view *view, FILE *out);
+
+#endif
