@@ -25,8 +25,6 @@
 
 struct wf_fuzz_stats wf_fuzz_stats;
 
-static uint32_t table[256];
-
 static void expect(int is, const char *what)
 {
 	if (is)
@@ -64,7 +62,7 @@ static void run_inflate(const uint8_t *in, size_t len, size_t room,
 	int ret;
 
 	memset(ours + room, 0xa5, GUARD);
-	wf_piece_inflate(&p, in, ours, NULL, &space, table);
+	wf_piece_inflate(&p, in, ours, NULL, &space);
 	check_guard(ours, room);
 	expect(p.produced <= room && p.consumed <= len, "lengths");
 	ret = wf_drv_zlib.inflate(&job);
@@ -105,7 +103,7 @@ static void run_deflate(const uint8_t *in, size_t len, uint8_t *packed,
 	struct wd_comp_job job = { .src = packed, .dst = out, .dst_len = len };
 
 	memset(packed + room, 0xa5, GUARD);
-	wf_piece_deflate(&p, in, packed, tokens, &space, table);
+	wf_piece_deflate(&p, in, packed, tokens, &space);
 	check_guard(packed, room);
 	expect(p.status == WF_PIECE_OK, "the bound is too small");
 	job.src_len = p.produced;
@@ -124,8 +122,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t made = 0, len, room;
 	uint8_t *copy;
 
-	for (uint32_t i = 0; i < 256 && !table[255]; i++)
-		table[i] = wf_crc_entry(i);
 	len = wf_fuzz_write_deflate(&p, in, sizeof(in),
 				    wf_fuzz_next(&p, IN_MOST), 0,
 				    wf_fuzz_rarely(&p, 2) ? 0 : 50, &made);

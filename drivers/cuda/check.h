@@ -77,11 +77,15 @@ WF_PIECE_FN uint32_t wf_slice_at(uint32_t len, uint32_t lane)
 	return slice * lane < len ? slice * lane : len;
 }
 
-WF_PIECE_FN uint32_t wf_crc_piece(const uint32_t *table, const uint8_t *data,
+/* @table: room for 256. */
+WF_PIECE_FN uint32_t wf_crc_piece(uint32_t *table, const uint8_t *data,
 				  uint32_t len, uint32_t *parts)
 {
 	uint32_t crc = wf_crc_shift(WF_ALL_LANES, len);
 
+	WF_EACH (i, 256)
+		table[i] = wf_crc_entry(i);
+	wf_lanes_sync();
 	WF_EACH_LANE (lane) {
 		uint32_t from = wf_slice_at(len, lane);
 		uint32_t to = wf_slice_at(len, lane + 1);
@@ -141,7 +145,7 @@ WF_PIECE_FN uint32_t wf_adler_piece(const uint8_t *data, uint32_t len,
 }
 
 /* As the flags of the piece say. */
-WF_PIECE_FN uint32_t wf_check_piece(uint32_t flags, const uint32_t *table,
+WF_PIECE_FN uint32_t wf_check_piece(uint32_t flags, uint32_t *table,
 				    const uint8_t *data, uint32_t len,
 				    uint32_t *parts)
 {

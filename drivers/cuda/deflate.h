@@ -31,21 +31,17 @@ WF_PIECE_FN uint32_t wf_hash(uint32_t word)
 	return word * 2654435761u >> (32 - WF_HASH_BITS);
 }
 
-/* One lane: how many bytes are the same, WF_MATCH_ALONE at most. Loads of 16 bytes
- * are under way at the same time. */
+/* One lane: how many bytes are the same, WF_MATCH_ALONE at most. */
 WF_PIECE_FN uint32_t wf_match_alone(const uint8_t *a, const uint8_t *b,
 				    uint32_t most)
 {
-	uint32_t n = 0, differ[4];
+	uint32_t n = 0, differ;
 
-	for (; n + 16 <= most; n += 16) {
-		for (uint32_t i = 0; i < 4; i++)
-			differ[i] =
-				wf_load(a + n + 4 * i) ^ wf_load(b + n + 4 * i);
-		for (uint32_t i = 0; i < 4; i++)
-			if (differ[i])
-				return n + 4 * i +
-				       wf_bits_lowest(differ[i]) / 8;
+	while (n + 4 <= most) {
+		differ = wf_load(a + n) ^ wf_load(b + n);
+		if (differ)
+			return n + wf_bits_lowest(differ) / 8;
+		n += 4;
 	}
 	while (n < most && a[n] == b[n])
 		n++;
@@ -189,11 +185,10 @@ WF_PIECE_FN uint32_t wf_window_take(struct wf_packer *p, uint32_t at)
 }
 
 /* @tokens has WF_PIECE_TOKENS. @dst is a multiple of 4; WF_PIECE_BOUND() bytes are
- * always enough. @table: 256 of wf_crc_entry(). */
+ * always enough. */
 WF_PIECE_FN void wf_piece_deflate(struct wf_piece *piece, const uint8_t *src,
 				  uint8_t *dst, uint32_t *tokens,
-				  struct wf_deflate_space *s,
-				  const uint32_t *table)
+				  struct wf_deflate_space *s)
 {
 	struct wf_packer p = { s, src, piece->src_len, dst,
 			       /* Less what comes behind the last block. */
@@ -202,7 +197,8 @@ WF_PIECE_FN void wf_piece_deflate(struct wf_piece *piece, const uint8_t *src,
 	uint32_t final = piece->flags & WF_PIECE_FINAL ? 1 : 0, at = 0, check;
 	int ok = 1;
 
-	check = wf_check_piece(piece->flags, table, src, p.len, s->sums);
+	check = wf_check_piece(piece->flags, s->huffman.weight, src, p.len,
+			       s->sums);
 	WF_EACH (i, 1u << WF_HASH_BITS)
 		s->seen[i] = 0;
 	WF_EACH (i, 4 * WF_LANES)

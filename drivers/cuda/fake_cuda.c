@@ -61,23 +61,19 @@ static void run_kernel(const struct op *op)
 {
 	static struct wf_inflate_space inflate;
 	static struct wf_deflate_space deflate;
-	static uint32_t table[256];
 	struct wf_piece *p = op->to;
 
-	for (uint32_t i = 0; i < 256; i++)
-		table[i] = wf_crc_entry(i);
 	for (size_t i = 0; i < op->len; i++) {
 		const uint8_t *src = (const uint8_t *)(uintptr_t)p[i].src;
 		uint8_t *dst = (uint8_t *)(uintptr_t)p[i].dst;
 		const uint8_t *dict = (const uint8_t *)(uintptr_t)p[i].dict;
 
 		if (op->inflate)
-			wf_piece_inflate(&p[i], src, dst, dict, &inflate,
-					 table);
+			wf_piece_inflate(&p[i], src, dst, dict, &inflate);
 		else
 			wf_piece_deflate(&p[i], src, dst,
 					 op->tokens + i * WF_PIECE_TOKENS,
-					 &deflate, table);
+					 &deflate);
 	}
 }
 

@@ -5,13 +5,12 @@
  * It refuses what zlib refuses. For the code of pieces only (lanes.h).
  *
  * All lanes decode the same symbols, in registers; tables are in memory that the
- * lanes share (3.8 KiB, so that registers are what limits the number of warps on
- * a multiprocessor). One lane
- * writes a literal; all of them copy a match, each its bytes, and a byte of the
- * match never depends on another. A code of up to 10 bits (8 for distances) is
- * one look into a table of 16-bit entries; a longer one is searched by its
- * length. Lengths and distances are computed from their symbols, which is
- * cheaper than entries of 32 bits, with which half as many warps would fit.
+ * lanes share (6.4 KiB, so that 32 warps fit on a multiprocessor). One lane writes a
+ * literal; all of them copy a match, each its bytes, and a byte of the match never
+ * depends on another. A code of up to 10 bits (8 for distances) is one look into a
+ * table; a longer one is searched by its length. Entries have 32 bits, with the
+ * least length or distance and the number of extra bits: a GPU is busy with
+ * instructions here, not with memory, and to compute these took a hundred of them.
  */
 #ifndef WF_CUDA_INFLATE_H
 #define WF_CUDA_INFLATE_H
@@ -21,8 +20,8 @@
 
 /* Of one warp; shared memory on a GPU. */
 struct wf_inflate_space {
-	uint16_t lit[1u << WF_LIT_BITS]; /* length << 9 | symbol, 0: longer */
-	uint16_t dist[1u << WF_DIST_BITS];
+	uint32_t lit[1u << WF_LIT_BITS]; /* entries; at last, for a CRC-32 */
+	uint32_t dist[1u << WF_DIST_BITS];
 	uint16_t lit_order[WF_LITS];
 	uint16_t dist_order[WF_DISTS];
 	struct wf_codes lit_codes;
@@ -39,31 +38,6 @@ struct wf_writer {
 	const uint8_t *dict;
 	uint32_t dict_len;
 };
-
-/* The length that a symbol and the bits behind it mean; *@used of these. */
-WF_PIECE_FN uint32_t wf_match_length(uint32_t symbol, uint32_t bits,
-				     uint32_t *used)
-{
-	uint32_t n = symbol - 257;
-
-	*used = 0;
-	if (n < 8)
-		return n + 3;
-	if (n == 28)
-		return 258;
-	*used = (n >> 2) - 1;
-	return 3 + ((4 + (n & 3)) << *used) + (bits & ((1u << *used) - 1));
-}
-
-WF_PIECE_FN uint32_t wf_match_distance(uint32_t n, uint32_t bits,
-				       uint32_t *used)
-{
-	*used = 0;
-	if (n < 4)
-		return n + 1;
-	*used = (n >> 1) - 1;
-	return 1 + ((2 + (n & 1)) << *used) + (bits & ((1u << *used) - 1));
-}
 
 /* The lengths of a dynamic block's codes. 0: refused, or at the end of input. */
 WF_PIECE_FAR int wf_lens_read(struct wf_inflate_space *s, struct wf_reader *r,
@@ -94,15 +68,16 @@ WF_PIECE_FAR int wf_lens_read(struct wf_inflate_space *s, struct wf_reader *r,
 		}
 	}
 	if (!wf_codes_build(&s->bad, &s->lit_codes, s->lit_order, s->lit,
-			    WF_LEN_BITS, s->lens, 19, 1))
+			    WF_LEN_BITS, s->lens, 19, WF_CODES_LEN))
 		return 0;
 	while (at < *lits + *dists) {
 		uint32_t entry, symbol, n = 1, len;
 
 		entry = wf_codes_look(&s->lit_codes, s->lit_order, s->lit,
-				      WF_LEN_BITS, wf_reader_peek(r));
-		wf_reader_skip(r, entry >> 9);
-		symbol = entry & 0x1ff;
+				      WF_CODES_LEN, WF_LEN_BITS,
+				      wf_reader_peek(r));
+		wf_reader_skip(r, WF_ENTRY_LENGTH(entry));
+		symbol = WF_ENTRY_VALUE(entry);
 		if (!entry || wf_reader_is_over(r))
 			return 0;
 		len = symbol < 16 ? symbol : symbol == 16 ? last : 0;
@@ -140,9 +115,10 @@ WF_PIECE_FAR int wf_codes_read(struct wf_inflate_space *s, struct wf_reader *r,
 		return 0;
 	}
 	return wf_codes_build(&s->bad, &s->lit_codes, s->lit_order, s->lit,
-			      WF_LIT_BITS, s->lens, lits, 0) &&
+			      WF_LIT_BITS, s->lens, lits, WF_CODES_LIT) &&
 	       wf_codes_build(&s->bad, &s->dist_codes, s->dist_order, s->dist,
-			      WF_DIST_BITS, s->lens + lits, dists, 0);
+			      WF_DIST_BITS, s->lens + lits, dists,
+			      WF_CODES_DIST);
 }
 
 /* Byte @i of a match, which may repeat itself. */
@@ -201,9 +177,10 @@ WF_PIECE_FAR uint32_t wf_block_stored(struct wf_reader *r, struct wf_writer *w)
 /* A symbol that is none: because the input ends within it? */
 WF_PIECE_FN uint32_t wf_reader_why(const struct wf_reader *r, uint32_t entry)
 {
-	return wf_reader_left(r) < (entry ? 0 : (int32_t)WF_CODE_MOST) ?
-		       WF_PIECE_SHORT :
-		       WF_PIECE_BAD;
+	int32_t need =
+		entry ? (int32_t)WF_ENTRY_LENGTH(entry) : (int32_t)WF_CODE_MOST;
+
+	return wf_reader_left(r) < need ? WF_PIECE_SHORT : WF_PIECE_BAD;
 }
 
 /* One symbol after the other, looking at both ends all the time. */
@@ -211,42 +188,40 @@ WF_PIECE_FN uint32_t wf_block_exact(struct wf_inflate_space *s,
 				    struct wf_reader *r, struct wf_writer *w)
 {
 	for (;;) {
-		uint32_t bits = wf_reader_peek(r), used, length, distance;
-		uint32_t entry = wf_codes_look(&s->lit_codes, s->lit_order,
-					       s->lit, WF_LIT_BITS, bits);
-		uint32_t symbol = entry & 0x1ff;
+		uint32_t bits = wf_reader_peek(r), length, distance;
+		uint32_t entry =
+			wf_codes_look(&s->lit_codes, s->lit_order, s->lit,
+				      WF_CODES_LIT, WF_LIT_BITS, bits);
 
-		wf_reader_skip(r, entry >> 9);
-		if (!entry || symbol > 285)
+		if (!entry || entry & WF_ENTRY_WRONG)
 			return wf_reader_why(r, entry);
+		wf_reader_skip(r,
+			       WF_ENTRY_LENGTH(entry) + WF_ENTRY_EXTRA(entry));
 		if (wf_reader_is_over(r))
 			return WF_PIECE_SHORT;
-		if (symbol == WF_END_OF_BLOCK)
+		if (entry & WF_ENTRY_END)
 			return WF_PIECE_OK;
-		if (symbol < 256) {
+		if (entry & WF_ENTRY_LITERAL) {
 			if (w->at == w->len)
 				return WF_PIECE_FULL;
 			WF_ONE_LANE
 			{
-				w->dst[w->at] = (uint8_t)symbol;
+				w->dst[w->at] = (uint8_t)WF_ENTRY_VALUE(entry);
 			}
 			w->at++;
 			continue;
 		}
-		length = wf_match_length(symbol, bits >> (entry >> 9), &used);
-		wf_reader_skip(r, used);
+		length = wf_entry_value(entry, bits);
 		bits = wf_reader_peek(r);
 		entry = wf_codes_look(&s->dist_codes, s->dist_order, s->dist,
-				      WF_DIST_BITS, bits);
-		symbol = entry & 0x1ff;
-		wf_reader_skip(r, entry >> 9);
-		if (!entry || symbol > 29)
+				      WF_CODES_DIST, WF_DIST_BITS, bits);
+		if (!entry || entry & WF_ENTRY_WRONG)
 			return wf_reader_why(r, entry);
-		distance =
-			wf_match_distance(symbol, bits >> (entry >> 9), &used);
-		wf_reader_skip(r, used);
+		wf_reader_skip(r,
+			       WF_ENTRY_LENGTH(entry) + WF_ENTRY_EXTRA(entry));
 		if (wf_reader_is_over(r))
 			return WF_PIECE_SHORT;
+		distance = wf_entry_value(entry, bits);
 		if (distance > w->at + w->dict_len)
 			return WF_PIECE_BAD;
 		if (length > w->len - w->at) {
@@ -255,6 +230,30 @@ WF_PIECE_FN uint32_t wf_block_exact(struct wf_inflate_space *s,
 		}
 		wf_writer_copy(w, length, distance);
 	}
+}
+
+/* Up to two literals, the first of which is @entry. How many bits they have. */
+WF_PIECE_FN uint32_t wf_block_literals(struct wf_inflate_space *s,
+				       struct wf_writer *w, uint32_t entry,
+				       uint32_t bits)
+{
+	uint32_t used = WF_ENTRY_LENGTH(entry);
+
+	WF_ONE_LANE
+	{
+		w->dst[w->at] = (uint8_t)WF_ENTRY_VALUE(entry);
+	}
+	w->at++;
+	entry = s->lit[bits >> used & ((1u << WF_LIT_BITS) - 1)];
+	if (entry & WF_ENTRY_LITERAL) {
+		WF_ONE_LANE
+		{
+			w->dst[w->at] = (uint8_t)WF_ENTRY_VALUE(entry);
+		}
+		w->at++;
+		used += WF_ENTRY_LENGTH(entry);
+	}
+	return used;
 }
 
 /*
@@ -269,57 +268,34 @@ WF_PIECE_FN uint32_t wf_block_wide(struct wf_inflate_space *s,
 	WF_LANE_VARIABLE(uint8_t, loaded);
 	uint32_t waits = 0, waits_at = 0, status = WF_PIECE_NONE;
 
-	while (r->len - r->at >= 4 && w->len - w->at >= 512) {
-		uint32_t bits = wf_reader_peek(r), used, length, distance;
-		uint32_t entry = wf_codes_look(&s->lit_codes, s->lit_order,
-					       s->lit, WF_LIT_BITS, bits);
-		uint32_t symbol = entry & 0x1ff;
+	while (r->len - r->at >= 8 && w->len - w->at >= 512) {
+		uint32_t bits = wf_reader_peek(r), length, distance;
+		uint32_t entry =
+			wf_codes_look(&s->lit_codes, s->lit_order, s->lit,
+				      WF_CODES_LIT, WF_LIT_BITS, bits);
 
-		used = entry >> 9;
-		if (entry && symbol < 256) {
-			WF_ONE_LANE
-			{
-				w->dst[w->at] = (uint8_t)symbol;
-			}
-			w->at++;
-			/* Another one, if it is short. */
-			entry = s->lit[bits >> used &
-				       ((1u << WF_LIT_BITS) - 1)];
-			symbol = entry & 0x1ff;
-			if (entry && symbol < 256) {
-				WF_ONE_LANE
-				{
-					w->dst[w->at] = (uint8_t)symbol;
-				}
-				w->at++;
-				used += entry >> 9;
-			}
-			wf_reader_skip(r, used);
+		if (entry & WF_ENTRY_LITERAL) {
+			wf_reader_skip_wide(
+				r, wf_block_literals(s, w, entry, bits));
 			continue;
 		}
-		if (!entry || symbol > 285) {
-			status = WF_PIECE_BAD;
+		if (!entry || entry & (WF_ENTRY_END | WF_ENTRY_WRONG)) {
+			wf_reader_skip_wide(r, WF_ENTRY_LENGTH(entry));
+			status = entry & WF_ENTRY_END ? WF_PIECE_OK :
+							WF_PIECE_BAD;
 			break;
 		}
-		if (symbol == WF_END_OF_BLOCK) {
-			wf_reader_skip(r, used);
-			status = WF_PIECE_OK;
-			break;
-		}
-		length = wf_match_length(symbol, bits >> used, &distance);
-		wf_reader_skip(r, used + distance);
+		length = wf_entry_value(entry, bits);
+		wf_reader_skip_wide(r, WF_ENTRY_LENGTH(entry) +
+					       WF_ENTRY_EXTRA(entry));
 		bits = wf_reader_peek(r);
 		entry = wf_codes_look(&s->dist_codes, s->dist_order, s->dist,
-				      WF_DIST_BITS, bits);
-		symbol = entry & 0x1ff;
-		if (!entry || symbol > 29) {
-			status = WF_PIECE_BAD;
-			break;
-		}
-		distance =
-			wf_match_distance(symbol, bits >> (entry >> 9), &used);
-		wf_reader_skip(r, (entry >> 9) + used);
-		if (distance > w->at + w->dict_len) {
+				      WF_CODES_DIST, WF_DIST_BITS, bits);
+		distance = wf_entry_value(entry, bits);
+		wf_reader_skip_wide(r, WF_ENTRY_LENGTH(entry) +
+					       WF_ENTRY_EXTRA(entry));
+		if (!entry || entry & WF_ENTRY_WRONG ||
+		    distance > w->at + w->dict_len) {
 			status = WF_PIECE_BAD;
 			break;
 		}
@@ -329,15 +305,17 @@ WF_PIECE_FN uint32_t wf_block_wide(struct wf_inflate_space *s,
 					WF_OF_LANE(loaded, lane);
 		}
 		waits = 0;
-		if (length > WF_LANES) {
+		if (length > WF_LANES || distance > w->at) {
 			wf_writer_copy(w, length, distance);
 			continue;
 		}
 		wf_lanes_sync();
 		WF_EACH_LANE (lane) {
+			uint32_t n = lane < distance ? lane : lane % distance;
+
 			if (lane < length)
 				WF_OF_LANE(loaded, lane) =
-					wf_writer_byte(w, lane, distance);
+					w->dst[w->at - distance + n];
 		}
 		waits = length;
 		waits_at = w->at;
@@ -385,11 +363,9 @@ WF_PIECE_FN uint32_t wf_block_read(struct wf_inflate_space *s,
 	return wf_block_coded(s, r, w);
 }
 
-/* @table: 256 of wf_crc_entry(). */
 WF_PIECE_FN void wf_piece_inflate(struct wf_piece *p, const uint8_t *src,
 				  uint8_t *dst, const uint8_t *dict,
-				  struct wf_inflate_space *s,
-				  const uint32_t *table)
+				  struct wf_inflate_space *s)
 {
 	struct wf_writer w = { dst, p->dst_len, 0, dict, p->dict_len };
 	struct wf_reader r;
@@ -405,7 +381,7 @@ WF_PIECE_FN void wf_piece_inflate(struct wf_piece *p, const uint8_t *src,
 			status = wf_block_read(s, &r, &w, &final);
 	}
 	wf_lanes_sync();
-	check = wf_check_piece(p->flags, table, dst, w.at, s->parts);
+	check = wf_check_piece(p->flags, s->lit, dst, w.at, s->parts);
 	WF_ONE_LANE
 	{
 		p->status = status;

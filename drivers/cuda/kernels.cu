@@ -10,40 +10,27 @@
  * and shared memory allow, and neither waits for many others. */
 #define INFLATE_WARPS 2
 
-static __device__ __forceinline__ void fill_table(uint32_t *table)
-{
-	for (uint32_t i = threadIdx.x; i < 256; i += blockDim.x)
-		table[i] = wf_crc_entry(i);
-	__syncthreads();
-}
-
 extern "C" __global__ void __launch_bounds__(32 * INFLATE_WARPS)
 	weft_inflate_1(struct wf_piece *pieces, uint32_t count)
 {
 	__shared__ struct wf_inflate_space space[INFLATE_WARPS];
-	__shared__ uint32_t table[256];
 	uint32_t warp = threadIdx.x / 32;
 	uint32_t i = blockIdx.x * INFLATE_WARPS + warp;
 
-	fill_table(table);
 	if (i < count)
 		wf_piece_inflate(&pieces[i], (const uint8_t *)pieces[i].src,
 				 (uint8_t *)pieces[i].dst,
-				 (const uint8_t *)pieces[i].dict, &space[warp],
-				 table);
+				 (const uint8_t *)pieces[i].dict, &space[warp]);
 }
 
 extern "C" __global__ void __launch_bounds__(32)
 	weft_deflate_1(struct wf_piece *pieces, uint32_t count, uint32_t *tokens)
 {
 	__shared__ struct wf_deflate_space space;
-	__shared__ uint32_t table[256];
 	uint32_t i = blockIdx.x;
 
-	fill_table(table);
 	if (i < count)
 		wf_piece_deflate(&pieces[i], (const uint8_t *)pieces[i].src,
 				 (uint8_t *)pieces[i].dst,
-				 tokens + (wf_u64)i * WF_PIECE_TOKENS, &space,
-				 table);
+				 tokens + (wf_u64)i * WF_PIECE_TOKENS, &space);
 }

@@ -27,8 +27,6 @@
 
 static uint8_t *corpus;
 static size_t corpus_len;
-static uint32_t table[256];
-
 static uint32_t random_state = 1;
 
 static uint32_t next_random(void)
@@ -69,7 +67,7 @@ static struct wf_piece deflate_piece(const uint8_t *src, size_t len,
 				  .status = WF_PIECE_NONE };
 
 	memset(&space, 0x5a, sizeof(space));
-	wf_piece_deflate(&piece, src, dst, tokens, &space, table);
+	wf_piece_deflate(&piece, src, dst, tokens, &space);
 	return piece;
 }
 
@@ -85,7 +83,7 @@ static struct wf_piece inflate_piece(const uint8_t *src, size_t len,
 				  .status = WF_PIECE_NONE };
 
 	memset(&space, 0x5a, sizeof(space));
-	wf_piece_inflate(&piece, src, dst, dict, &space, table);
+	wf_piece_inflate(&piece, src, dst, dict, &space);
 	return piece;
 }
 
@@ -306,8 +304,6 @@ static int setup(void **state)
 	if (!corpus)
 		return -1;
 	corpus_len = wf_tools_comp_corpus(corpus, CORPUS);
-	for (uint32_t i = 0; i < 256; i++)
-		table[i] = wf_crc_entry(i);
 	return corpus_len < 400000 ? -1 : 0;
 }
 
