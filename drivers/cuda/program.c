@@ -54,20 +54,19 @@ static char *read_code(int fd, bool mine, size_t *len)
 static int open_cache(void)
 {
 	const char *home = secure_getenv("XDG_CACHE_HOME");
-	char path[4096], *end;
+	char path[4096];
 	struct stat st;
 	int fd;
 
-	if (home && *home == '/')
+	if (home && *home == '/') {
 		snprintf(path, sizeof(path), "%s/weft", home);
-	else if ((home = secure_getenv("HOME")) && *home == '/')
+	} else if ((home = secure_getenv("HOME")) && *home == '/') {
+		snprintf(path, sizeof(path), "%s/.cache", home);
+		mkdir(path, 0700);
 		snprintf(path, sizeof(path), "%s/.cache/weft", home);
-	else
+	} else {
 		return -1;
-	end = strrchr(path, '/');
-	*end = 0;
-	mkdir(path, 0700);
-	*end = '/';
+	}
 	mkdir(path, 0700);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 &&
