@@ -62,6 +62,8 @@ struct wf_shm_ep {
 	bool draining; /* the peer of a ring is gone, messages are left */
 	bool slept;    /* before the doze that goes on */
 	bool closing;  /* only copies of ours are left to send */
+	bool settling; /* an out is shut, and its replies find no room */
+	uint32_t last_number; /* given to a channel that we read */
 	uint32_t connecting;
 	uint32_t open_outs;
 	uint32_t stats_at; /* the ring whose counts are added up next */

@@ -20,6 +20,7 @@
 #include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
+#include "shm/link.h"
 #include "shm/pull.h"
 #include "shm/serve.h"
 
@@ -53,7 +54,8 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 		.src = src,
 		.rxq = ep->rxq,
 		.ep = ep,
-		.sock = { .fd = fd, .ready = wf_shm_conn_in_ready },
+		.number = ++ep->last_number,
+		.sock = { .fd = fd, .ready = wf_shm_link_in_ready },
 		.region = *region,
 		.features = WF_SHM_FEATURES,
 		.addr = *addr,
@@ -76,7 +78,7 @@ void wf_shm_in_nudge(struct wf_shm_in *in)
 	    !wf_shared_exchange(asleep, 0, seq_cst))
 		return;
 	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_wakes, 1);
-	wf_os_send(in->sock.fd, "", 1, MSG_DONTWAIT);
+	wf_os_send(wf_shm_link_in_fd(in), "", 1, MSG_DONTWAIT);
 }
 
 void wf_shm_in_busy(struct wf_shm_in *in)
@@ -750,7 +752,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 		if (pull)
 			wf_shm_pull_orphan(pull, err);
 	}
-	wf_shm_conn_drop(in->ep, &in->sock);
+	wf_shm_link_drop_in(in);
 	wf_base_list_del(&in->busy_link);
 	wf_base_table_fini(&in->pulls);
 	wf_shm_reply_fini(&in->replies);

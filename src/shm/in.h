@@ -22,6 +22,7 @@
 #include "base/table.h"
 
 struct wf_shm_ep;
+struct wf_shm_out;
 struct wf_shm_pull;
 struct wf_shm_parcel;
 
@@ -68,6 +69,11 @@ struct wf_shm_in {
 	struct wf_rxq *rxq;
 	struct wf_shm_ep *ep;
 	struct wf_source sock;
+	struct wf_shm_out *twin; /* has the same socket, see link.h */
+	uint32_t number;	 /* the channel's, in notes */
+	uint32_t asked_for;	 /* asked: the channel that shall be our twin */
+	bool asked;
+	bool told; /* the peer knows that we end */
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	struct wf_addr addr; /* AF_UNSPEC: a stranger */

@@ -26,6 +26,7 @@
 #include "base/table.h"
 
 struct wf_shm_ep;
+struct wf_shm_in;
 struct wf_shm_out;
 struct wf_shm_tx;
 struct wf_shm_windows;
@@ -72,6 +73,11 @@ struct wf_shm_out {
 	uint32_t amo_head; /* slots up to the last atomic in the ring */
 	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* who waits for each */
 	struct wf_source sock;
+	struct wf_source old;	/* given up for that of the twin, see link.h */
+	struct wf_shm_in *twin; /* has the same socket */
+	uint32_t number;	/* the channel's, in notes */
+	bool told;		/* the peer knows that we end */
+	bool shut;		/* the peer does not read any more */
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	uint64_t dst; /* fi_addr_t */
