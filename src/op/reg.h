@@ -33,7 +33,7 @@ struct wf_reg_known {
 	uint64_t access;
 	uint64_t addr; /* what peers call the first byte ... */
 	uint64_t len;
-	uint8_t *base; /* ... which is here in the owner's memory */
+	uint64_t base; /* ... which is here in the owner's memory */
 	uint32_t slot;
 	uint32_t seq; /* of the entry: it has not changed since */
 	uint32_t flags;
@@ -137,7 +137,7 @@ static inline int wf_op_reg_find_known(const struct wf_reg_view *view,
 	target->slot = known->slot;
 	target->flags = known->flags;
 	target->seg_count = 1;
-	target->segs[0].iov_base = known->base + at;
+	target->segs[0].iov_base = (void *)(uintptr_t)(known->base + at);
 	target->segs[0].iov_len = want->len;
 	return 0;
 }
