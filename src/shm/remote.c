@@ -111,7 +111,8 @@ int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 		/* Nothing is touched: no key is needed. */
 		if (!want.len)
 			continue;
-		err = wf_op_reg_find(&out->regs, &want, &target);
+		err = wf_op_reg_find_known(&out->regs, &out->known, &want,
+					   &target);
 		if (err == -EAGAIN)
 			return err;
 		if (err) {
