@@ -9,7 +9,7 @@
 #include "nic/tcp/dev.h"
 #include "rdm/rx.h"
 
-#define LONGEST (256u << 10) /* that is not read by the receiver */
+#define LONGEST (512u << 10) /* that is not read by the receiver */
 
 static uint8_t from[LONGEST + 64], into[LONGEST + 64];
 
