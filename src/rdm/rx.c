@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations of peers: their life, and the packets they are owed.
+ * Operations of peers: their life, and the packets that we owe for them.
  */
 #include "rdm/rx.h"
 
@@ -51,7 +51,7 @@ void wf_rdm_rx_free(struct wf_rdm_rx *rx)
 
 	wf_rdm_pull_end(rx);
 	wf_rdm_place_end(rx);
-	/* The endpoint closes, but not the receive that it was filling. */
+	/* The endpoint closes, but the receive that it was filling stays. */
 	if (rx->rx && ep->rxq->shared)
 		wf_match_rxq_fail(ep->rxq, rx->rx, &rx->env, FI_ECANCELED);
 	wf_rdm_named_del(ep, &rx->named);
@@ -186,7 +186,7 @@ void wf_rdm_rx_finish(struct wf_rdm_rx *rx)
 {
 	wf_base_list_del(&rx->msg_link);
 	if (rx->waits) {
-		/* Nothing more comes: no packet looks for it any more. */
+		/* Nothing more will arrive: no packet looks for it any more. */
 		wf_base_list_del(&rx->link);
 		wf_base_list_add_tail(&rx->named.peer->parked, &rx->link);
 		return;
@@ -259,7 +259,7 @@ static void deliver(struct wf_ux *ux, struct wf_rx *to)
 	/* The device still fills the buffer. */
 	if (rx->placing)
 		return;
-	/* With holes where more is to come. */
+	/* It has holes where bytes are still missing. */
 	wf_op_iov_scatter(to->iov, to->iov_count, 0, rx->buffer, len);
 	free(rx->buffer);
 	rx->buffer = NULL;
@@ -369,7 +369,8 @@ bool wf_rdm_rx_pay(struct wf_rdm_rx *rx)
 			    !debts[i].pay(rx))
 			return false;
 	}
-	/* To pay one debt may make another: reads that fail are told of. */
+	/* Sending one owed packet may create another: failed reads are
+	 * reported. */
 	if (rx->owes)
 		return false;
 	wf_base_list_del(&rx->owe_link);
