@@ -58,7 +58,7 @@ struct wf_rdm_pkt *wf_rdm_pkt_build(struct wf_rdm_ep *ep,
 				    size_t header, size_t more);
 
 /* Passes it to the device; wf_rdm_ep_ring() rings the doorbell, unless it is the
- * last one (ep->last). The caller has checked that there is room. */
+ * last (ep->last). The caller has checked that there is room. */
 void wf_rdm_pkt_post(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt);
 void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			  const struct wf_nic_remote *from,
