@@ -316,6 +316,7 @@ struct wf_tcp_dev {
 	uint32_t placed_at;
 	uint32_t placed_end;
 	uint64_t kept_bytes; /* of places: in memory of ours */
+	uint64_t filling;    /* bytes of frames that come into a wf_tcp_held */
 	bool attending;	     /* this pass is not the owner's */
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
