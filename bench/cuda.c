@@ -177,7 +177,7 @@ static void to_or_from(void *to, const void *from, size_t len, bool out)
 		err = cu.cuMemcpyHtoDAsync_v2((wf_cu_ptr)to, from, len, stream);
 	cu.cuEventRecord(event, stream);
 	while (cu.cuEventQuery(event) == WF_CU_NOT_READY)
-		usleep(100);
+		;
 	cu.cuEventDestroy_v2(event);
 	if (err)
 		exit(1);
