@@ -157,7 +157,8 @@ static void write_totals(const struct wf_tools_view *view,
 	if (frame->width >= NARROW)
 		add(&line, " ");
 	if (network) {
-		add_total(&line, view, frame, "packets out",
+		add_total(&line, view, frame,
+			  frame->width < NARROW ? "out" : "packets out",
 			  WF_TOOLS_PACKETS_OUT, WF_TOOLS_NET_OUT_BYTES);
 		add_total(&line, view, frame, "in", WF_TOOLS_PACKETS_IN,
 			  WF_TOOLS_NET_IN_BYTES);
