@@ -190,7 +190,7 @@ static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	if (!wf_udp_engine_release(&dev->engine, wf_base_clock_ns(), peer))
 		return;
 	peer->ah = WF_NIC_AH_UNKNOWN;
-	/* One that nobody has taken back yet is kept. */
+	/* A peer that its user has not released yet is kept. */
 	if (memo) {
 		peer->has_memo = true;
 		peer->memo = *memo;
@@ -288,7 +288,8 @@ static void udp_close(struct wf_nic *nic)
 		/* Twice: nobody is left to retransmit it. */
 		wf_udp_engine_goodbye(&dev->engine, wf_base_clock_ns());
 		wf_udp_engine_goodbye(&dev->engine, wf_base_clock_ns());
-		/* What a test's bad wire holds back is late, not lost. */
+		/* Packets that a test's bad wire holds back are late, not
+		 * lost. */
 		if (dev->sock.fault)
 			wf_udp_fault_run(dev->sock.fault, UINT64_MAX);
 	}
