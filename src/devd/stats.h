@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a device counts for `weft stat`. A worker counts in the channel that it
- * serves; the manager adds that up now and then into the device's page.
+ * The counters of a device for `weft stat`. A worker counts in the channel that
+ * it serves; the manager adds them up now and then in the device's page.
  */
 #ifndef WF_DEVD_STATS_H
 #define WF_DEVD_STATS_H
@@ -57,7 +57,7 @@ static inline void wf_devd_stats_add(struct wf_devd_counts *counts,
 int wf_devd_stats_open(struct wf_devd *devd);
 void wf_devd_stats_close(struct wf_devd *devd);
 
-/* Before a channel goes: what it has counted stays with its device. */
+/* Before a channel is freed: its counts stay with its device. */
 void wf_devd_stats_keep(struct wf_devd_chan *chan);
 
 /* Adds up. True if jobs were done since the last time. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Direct: atomics on memory that both processes map (window.h), by the instructions
- * that the target would use, without a word to it. Only where these are atomic
- * against other processes: elements of up to 8 bytes, naturally aligned (op/amo.h).
- * If the target counts accesses, it is asked to run them instead.
+ * Direct: atomics on memory that both processes map (window.h), by the
+ * instructions that the target would use, without involving it. Only where
+ * these are atomic against other processes: elements of up to 8 bytes,
+ * naturally aligned (op/amo.h). If the target counts accesses, it runs them
+ * instead.
  */
 #include <errno.h>
 
