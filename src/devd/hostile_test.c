@@ -699,9 +699,12 @@ static void forge(struct wf_drv_device *device, struct wf_accel_done done)
 {
 	struct wf_accel_job *jobs = device->dus;
 	struct wf_accel_done *ring = (void *)(jobs + device->mmio->depth);
+	uint8_t src[10] = { 0 }, dst[20];
 	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
-				  .src_len = 10,
-				  .dst_len = 20 };
+				  .src = src,
+				  .dst = dst,
+				  .src_len = sizeof(src),
+				  .dst_len = sizeof(dst) };
 	struct wf_drv_result result;
 
 	/* Not rung: the device knows nothing of it. */

@@ -89,6 +89,8 @@ struct wf_devd_chan {
 	void *base; /* both regions, mapped */
 	size_t bytes;
 	struct wf_accel_mmio *mmio;
+	uint8_t *stage; /* behind the rings */
+	uint32_t stage_size;
 	struct wf_queue_work work;
 	struct wf_queue_cqw cqw;
 	int kick_fd;  /* the client writes, we only watch */
