@@ -31,8 +31,8 @@ enum wf_reg_state {
 	WF_REG_DELETED, /* does not end one */
 };
 
-/* Beside the access bits of libfabric (FI_REMOTE_READ, ...), which are far
- * above: addresses count from 0, and the owner wants to hear of accesses. */
+/* In addition to the access bits of libfabric (FI_REMOTE_READ, ...), which are
+ * far above: addresses are offsets from 0; the owner counts accesses. */
 #define WF_REG_OFFSETS 0x1u
 #define WF_REG_EVENTS 0x2u
 /* There is one segment, in a file of memory that peers may map: ->file. */

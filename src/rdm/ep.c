@@ -42,10 +42,10 @@
 #define WAKE_FIRST (5 * WF_NS_PER_MS)
 #define WAKE_MOST (250 * WF_NS_PER_MS)
 
-/* The first packet of all: somebody elsewhere knows us. If the device cannot be
- * opened it stays in the socket, which is not looked at until the next try: it
- * would be readable all the time, and nobody could sleep. The way is on
- * meanwhile, so that there is a next try. */
+/* The first packet: a peer on another node knows us. If the device cannot be
+ * opened, the packet stays in the socket, which is not watched until the next
+ * try: it would be readable all the time, and nobody could sleep. The way stays
+ * on meanwhile, so that there is a next try. */
 static void on_readable(struct wf_source *source, uint32_t events, uint64_t now)
 {
 	struct wf_rdm_ep *ep =
@@ -92,7 +92,7 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 	return wf_transport_loop_add(&host->loop, &ep->socket_source);
 }
 
-/* The device looks at the socket from now on, and has a descriptor that tells of
+/* From now on the device watches the socket, and has a descriptor that reports
  * everything. */
 static int watch_device(struct wf_rdm_ep *ep)
 {
@@ -123,6 +123,22 @@ static void stop_watching(struct wf_rdm_ep *ep, bool device)
 		ep->socket_source = socket;
 }
 
+/* Bytes of the longest message that goes to a place: as the device advises, and
+ * not where the user has said that messages are to be sent otherwise. */
+static uint32_t placed_most(const struct wf_rdm_ep *ep,
+			    const struct wf_nic_caps *caps)
+{
+	size_t most = caps->max_placed > WF_WIRE_HEADER_MAX ?
+			      caps->max_placed - WF_WIRE_HEADER_MAX :
+			      0;
+
+	if (!ep->attr.medium_advised && most > ep->attr.medium_max)
+		most = ep->attr.medium_max;
+	if (!ep->attr.read_advised && most >= ep->attr.read_min)
+		most = ep->attr.read_min ? ep->attr.read_min - 1 : 0;
+	return (uint32_t)most;
+}
+
 static void set_limits(struct wf_rdm_ep *ep)
 {
 	const struct wf_nic_caps *caps = wf_nic_caps(ep->nic);
@@ -130,19 +146,20 @@ static void set_limits(struct wf_rdm_ep *ep)
 	ep->max_msg = caps->max_msg;
 	ep->max_recv = caps->max_recv;
 	ep->peer_limit = caps->max_ah;
-	ep->inline_max = caps->inline_max;
+	ep->inline_max = caps->takes_sends ? 0 : caps->inline_max;
 	ep->direct = caps->user_keys;
 	if (ep->attr.medium_advised)
 		ep->attr.medium_max = caps->push_max;
 	if (ep->attr.read_advised)
 		ep->attr.read_min = caps->push_max + 1;
+	ep->max_placed = placed_most(ep, caps);
 	ep->buf_count = caps->recvs		? caps->recvs :
 			ep->max_msg > LARGE_MSG ? BUFS_LARGE :
 						  BUFS_SMALL;
 }
 
-/* The queue pair comes last: from then on the device accepts connections, and
- * whoever sends over one that is closed again loses what he sent. */
+/* The queue pair comes last: from then on the device accepts connections, and a
+ * peer that sends over one that is closed again loses what it sent. */
 static int make_queues(struct wf_rdm_ep *ep)
 {
 	struct wf_nic_qp_attr qp = {
@@ -187,6 +204,7 @@ static int open_device(struct wf_rdm_ep *ep)
 		.more_count = ep->attr.more_count,
 		.thread = ep->attr.thread,
 		.attend = !ep->attr.thread,
+		.places = true,
 		.mtu = ep->attr.mtu,
 		.max_peers = ep->attr.max_peers,
 		.connect_ns = ep->attr.connect_timeout_ms * WF_NS_PER_MS,
@@ -280,7 +298,7 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	ep->probe_at = ep->now + WF_RDM_PROBE_EVERY;
 	ep->way->on = true;
 	wf_transport_host_busy(ep->host);
-	/* A sleeper has not been told what to wait for here. */
+	/* A sleeper does not yet watch for this. */
 	wf_transport_host_wake(ep->host);
 	wf_rdm_ep_ring(ep);
 	return 0;
@@ -288,8 +306,8 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 
 /* -- closing --------------------------------------------------------------- */
 
-/* Buffers of the application may be gone: what is in no copy of ours is given
- * up. */
+/* Buffers of the application may be gone: operations of which we have no copy
+ * are given up. */
 static void keep_copies(struct wf_rdm_ep *ep, struct wf_list *head)
 {
 	struct wf_list *pos, *tmp;
@@ -437,8 +455,8 @@ int wf_rdm_ep_enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	return 0;
 }
 
-/* Whoever wants to hear that a write is done wants to hear that it was refused,
- * too: only a receipt, or its absence, says so. */
+/* If the application wants to know that a write is done, it also wants to know
+ * that it was refused: only a receipt, or its absence, tells. */
 static bool wants_receipt(const struct wf_tx *req)
 {
 	bool told = !req->inject || req->wants_comp || req->cntr;
@@ -461,14 +479,14 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 	if (ep->host->forked)
 		return -EOPNOTSUPP;
 	if (wf_unlikely(!ep->awake)) {
-		/* What is told as an error is found out anew each time: the
-		 * caller may have done something about it. */
+		/* An error is determined anew each time: the caller may have
+		 * removed its cause. */
 		err = ep->wake_err == -ENOMEM ? wf_rdm_ep_try_wake(ep) :
 						wf_rdm_ep_wake(ep);
 		if (err)
 			return err;
 	}
-	/* The process that is there now is not the one that was before. */
+	/* The process that is there now is not the previous one. */
 	if (wf_unlikely(wf_rdm_ep_has_resets(ep)))
 		wf_rdm_ep_progress(ep);
 	peer = peer_of(ep, dst, &err);
@@ -484,7 +502,9 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 		err = wf_rdm_tx_new(ep, peer, req, &tx);
 		if (!err) {
 			tx->req.delivery = wants_receipt(req);
+			ep->alone = !req->more;
 			err = wf_rdm_ep_enqueue(ep, peer, tx);
+			ep->alone = false;
 		}
 	}
 	if (!req->more || err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the packet side of an endpoint counts.
+ * Counters of the packet side of an endpoint.
  */
 #include "rdm/stats.h"
 

@@ -53,6 +53,19 @@ void wf_transport_loop_drop(struct wf_loop *loop, struct wf_source *source)
 	source->fd = -1;
 }
 
+void wf_transport_loop_move(struct wf_loop *loop, struct wf_source *from,
+			    struct wf_source *to)
+{
+	struct epoll_event event = {
+		.events = EPOLLIN | EPOLLRDHUP,
+		.data.ptr = to,
+	};
+
+	to->fd = from->fd;
+	from->fd = -1;
+	wf_os_epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, to->fd, &event);
+}
+
 void wf_transport_loop_run(struct wf_loop *loop, uint64_t now)
 {
 	struct epoll_event events[EVENTS];
@@ -66,8 +79,8 @@ void wf_transport_loop_run(struct wf_loop *loop, uint64_t now)
 	}
 }
 
-/* Made before the first sleep, whether that has an end or not: a call that
- * disturbs a sleeper needs it, and may find no descriptor left. */
+/* The timer is created before the first sleep, even if that has no deadline: a
+ * call that wakes a sleeper needs it, and might find no descriptor left. */
 static bool make_timer(struct wf_loop *loop)
 {
 	int fd;

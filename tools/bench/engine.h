@@ -76,5 +76,6 @@ extern const struct wf_tools_engine_ops wf_tools_engine_floor;
 extern const struct wf_tools_engine_ops wf_tools_engine_remote;
 extern const struct wf_tools_engine_ops wf_tools_engine_peers;
 extern const struct wf_tools_engine_ops wf_tools_engine_wake;
+extern const struct wf_tools_engine_ops wf_tools_engine_socket;
 
 #endif

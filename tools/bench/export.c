@@ -53,6 +53,15 @@ static void json_plan(const struct wf_tools_report *r, FILE *out)
 		plan->link.over == WF_TOOLS_OVER_VETH ? plan->link.mtu : 0,
 		plan->more, plan->window[WF_TOOLS_BANDWIDTH],
 		plan->window[WF_TOOLS_RATE]);
+	if (plan->link.over != WF_TOOLS_OVER_HOSTS)
+		return;
+	fputs("  \"host\": {", out);
+	json_field(out, "name", plan->link.host.name);
+	fputs(", ", out);
+	json_field(out, "address", plan->link.host.address);
+	fputs(", ", out);
+	json_field(out, "interface", plan->link.interface);
+	fputs("},\n", out);
 }
 
 static void json_series(const struct wf_tools_report *r, FILE *out)
@@ -61,6 +70,7 @@ static void json_series(const struct wf_tools_report *r, FILE *out)
 		[WF_TOOLS_SERIES_FABRIC] = "libfabric",
 		[WF_TOOLS_SERIES_UCX] = "ucx",
 		[WF_TOOLS_SERIES_MPI] = "mpi",
+		[WF_TOOLS_SERIES_SOCKET] = "socket",
 		[WF_TOOLS_SERIES_RING] = "floor",
 		[WF_TOOLS_SERIES_HANDOFF] = "floor",
 	};

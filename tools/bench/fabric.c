@@ -253,6 +253,13 @@ static int open_memory(struct wf_tools_fabric *f)
 	return 0;
 }
 
+/* The other worker knows why. */
+static int lost_other(struct wf_tools_fabric *f)
+{
+	snprintf(f->error, sizeof(f->error), "the other side is gone");
+	return -EOWNERDEAD;
+}
+
 int wf_tools_fabric_tell_name(struct wf_tools_fabric *f, struct fid_ep *ep)
 {
 	uint8_t name[MAX_NAME];
@@ -263,7 +270,7 @@ int wf_tools_fabric_tell_name(struct wf_tools_fabric *f, struct fid_ep *ep)
 	if (ret)
 		return wf_tools_fabric_fail(f, "fi_getname", ret);
 	if (send(WF_TOOLS_FD_SIDE, name, len, MSG_NOSIGNAL) != (ssize_t)len)
-		return wf_tools_fabric_fail(f, "sending the address", -errno);
+		return lost_other(f);
 	return 0;
 }
 
@@ -275,8 +282,7 @@ int wf_tools_fabric_hear_name(struct wf_tools_fabric *f, fi_addr_t *addr)
 
 	got = recv(WF_TOOLS_FD_SIDE, name, sizeof(name), 0);
 	if (got <= 0)
-		return wf_tools_fabric_fail(f, "the other side is gone",
-					    -FI_ENOTCONN);
+		return lost_other(f);
 	ret = fi_av_insert(f->av, name, 1, addr, 0, NULL);
 	if (ret != 1)
 		return wf_tools_fabric_fail(f, "fi_av_insert",
@@ -300,11 +306,10 @@ static int expose_memory(struct wf_tools_fabric *f)
 	mine[1] = fi_mr_key(f->exposed);
 	if (send(WF_TOOLS_FD_SIDE, mine, sizeof(mine), MSG_NOSIGNAL) !=
 	    (ssize_t)sizeof(mine))
-		return wf_tools_fabric_fail(f, "sending the key", -errno);
+		return lost_other(f);
 	if (recv(WF_TOOLS_FD_SIDE, theirs, sizeof(theirs), 0) !=
 	    (ssize_t)sizeof(theirs))
-		return wf_tools_fabric_fail(f, "the other side is gone",
-					    -FI_ENOTCONN);
+		return lost_other(f);
 	f->remote_addr = theirs[0];
 	f->remote_key = theirs[1];
 	return 0;

@@ -30,6 +30,9 @@ enum {
 	OPT_VERIFY,
 	OPT_CPUS,
 	OPT_TIMEOUT,
+	OPT_SERVER,
+	OPT_PORT,
+	OPT_HOSTS,
 	OPT_SHORT,
 	OPT_JSON,
 	OPT_CSV,
@@ -57,6 +60,9 @@ static const struct option long_options[] = {
 	{ "verify", no_argument, NULL, OPT_VERIFY },
 	{ "cpus", required_argument, NULL, OPT_CPUS },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "server", no_argument, NULL, OPT_SERVER },
+	{ "port", required_argument, NULL, OPT_PORT },
+	{ "hosts", required_argument, NULL, OPT_HOSTS },
 	{ "short", no_argument, NULL, OPT_SHORT },
 	{ "json", required_argument, NULL, OPT_JSON },
 	{ "csv", required_argument, NULL, OPT_CSV },
@@ -66,7 +72,8 @@ static const struct option long_options[] = {
 
 /* In parts, for compilers only promise strings of 4095 characters. */
 static const char help_what[] =
-	"usage: weft bench [OPTIONS] [TEST...]\n"
+	"usage: weft bench [OPTIONS] [HOST] [TEST...]\n"
+	"       weft bench --server         on that HOST\n"
 	"       weft bench wd [OPTIONS]     channels to accelerators\n"
 	"\n"
 	"Two processes, each on a CPU of its own, send messages to each other\n"
@@ -85,14 +92,17 @@ static const char help_what[] =
 	"  wake       wake-sread, wake-epoll: from a send to a sleeper's\n"
 	"             return; wait-cpu: CPU time used while asleep\n"
 	"  crowd      crowd-time, crowd-memory: many processes, all to all\n"
+	"With a HOST the second process is there, and the first five groups can\n"
+	"be measured.\n"
 	"\n"
 	"What to measure:\n"
 	"  -p, --provider NAME   libfabric provider under test (weft), as in\n"
 	"                        FI_PROVIDER: shm, tcp, 'udp;ofi_rxd'\n"
 	"  -a, --against LIST    others, run in turns with the first:\n"
-	"                        providers, ucx (ucx_perftest), or through\n"
-	"                        Open MPI: mpi:vader (its own shared memory),\n"
-	"                        mpi:PROVIDER\n"
+	"                        providers, socket (plain TCP), ucx\n"
+	"                        (ucx_perftest), or through Open MPI:\n"
+	"                        mpi:vader (its own shared memory),\n"
+	"                        mpi:btl-tcp (its own TCP), mpi:PROVIDER\n"
 	"  -f, --floor           also what the machine itself allows: a cache\n"
 	"                        line handed over, a bare ring (to 64K)\n"
 	"  -s, --sizes LIST      bytes: 8,64,1K or 1-8M, powers of two (1-8M)\n"
@@ -126,6 +136,11 @@ static const char help_more[] =
 	"      --memfd           buffers lie in a memfd, which peers can map\n"
 	"      --verify          check every byte (inside the times shown)\n"
 	"      --timeout S       give a run up after S seconds (10)\n"
+	"      --server          serve `weft bench HOST` of other hosts, one at\n"
+	"                        a time, until Ctrl-C; whoever can connect can\n"
+	"                        measure\n"
+	"      --port N          TCP port of the server (47590), both sides\n"
+	"      --hosts A,B       of mpi: mpirun starts a rank on each\n"
 	"\n"
 	"What comes out, besides the table:\n"
 	"      --json FILE       everything, every sample\n"
@@ -153,6 +168,9 @@ struct given {
 	unsigned long timeout_s;
 	unsigned long mtu;
 	unsigned long more;
+	unsigned long port;
+	const char *host;
+	char *hosts;
 	const char *cpus;
 	bool brief;
 	bool mpi;
@@ -294,6 +312,14 @@ static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
 	case OPT_CPUS:
 		given->cpus = optarg;
 		return 0;
+	case OPT_SERVER:
+		plan->server = true;
+		return 0;
+	case OPT_PORT:
+		return read_number("--port", optarg, 65535, &given->port);
+	case OPT_HOSTS:
+		given->hosts = optarg;
+		return 0;
 	case OPT_SHORT:
 		given->brief = true;
 		return 0;
@@ -330,15 +356,63 @@ static int read_tests(struct wf_tools_plan *plan, struct given *given, int n,
 			plan->tests[t] = true;
 			found = true;
 		}
-		if (!found)
+		if (found) {
+			any = true;
+			continue;
+		}
+		/* Whether it is one will be seen when it is looked up. */
+		if (given->host || strlen(words[i]) > 253)
 			return complain("'%s' is no test; `weft bench --help` "
 					"lists them",
 					words[i]);
-		any = true;
+		given->host = words[i];
 	}
 	for (t = 0; !any && t < WF_TOOLS_TESTS; t++)
 		plan->tests[t] = given->mpi ? t == WF_TOOLS_LATENCY :
 					      wf_tools_test_get(t)->messages;
+	return 0;
+}
+
+static int read_host(struct wf_tools_plan *plan, const struct given *given)
+{
+	plan->link.host.port = given->port ? (unsigned)given->port :
+					     (unsigned)WF_TOOLS_HOST_PORT;
+	if (plan->server && given->host)
+		return complain("--server waits for others; '%s' is too much",
+				given->host);
+	if (given->port && !plan->server && !given->host)
+		return complain("--port belongs to --server or to a host");
+	if (!given->host)
+		return 0;
+	if (plan->link.over != WF_TOOLS_OVER_NODE)
+		return complain("--over is for one host; '%s' is no test",
+				given->host);
+	plan->link.over = WF_TOOLS_OVER_HOSTS;
+	plan->link.host.name = given->host;
+	return 0;
+}
+
+/* "a,b" as mpirun wants it, a rank on each. */
+static int read_mpi_hosts(struct wf_tools_plan *plan, const struct given *given)
+{
+	static char text[600];
+	char *comma;
+
+	if (!given->hosts)
+		return 0;
+	comma = strchr(given->hosts, ',');
+	if (!comma || comma == given->hosts || !comma[1] ||
+	    strchr(comma + 1, ',') || strchr(given->hosts, ':') ||
+	    strlen(given->hosts) > 512)
+		return complain("--hosts wants two names like a,b, not '%s'",
+				given->hosts);
+	if (!given->mpi || given->host)
+		return complain("--hosts belongs to mpi, whose ranks mpirun "
+				"starts; else name one host where `weft bench "
+				"--server` runs");
+	snprintf(text, sizeof(text), "%.*s:1,%s:1", (int)(comma - given->hosts),
+		 given->hosts, comma + 1);
+	plan->mpi_hosts = text;
 	return 0;
 }
 
@@ -369,7 +443,8 @@ static int choose_cpus(struct wf_tools_plan *plan, const char *text)
 					"-cp $$` shows the allowed ones",
 					cpu);
 	}
-	plan->one_cpu = plan->cpus[0] == plan->cpus[1];
+	plan->one_cpu = plan->cpus[0] == plan->cpus[1] &&
+			plan->link.over != WF_TOOLS_OVER_HOSTS;
 	return 0;
 }
 
@@ -443,10 +518,16 @@ static void fill_names(struct wf_tools_plan *plan, const struct given *given)
 	if (!plan->provider)
 		plan->provider = given->mpi ? "mpi:weft" : "weft";
 	if (given->mpi && !plan->n_against) {
-		plan->against[plan->n_against++] = "mpi:vader";
+		plan->against[plan->n_against++] =
+			plan->mpi_hosts ? "mpi:btl-tcp" : "mpi:vader";
 		plan->against[plan->n_against++] = "mpi:tcp";
 	}
-	if (plan->link.over != WF_TOOLS_OVER_NODE && !plan->n_against) {
+	if (plan->link.over == WF_TOOLS_OVER_HOSTS && !plan->n_against &&
+	    !given->mpi) {
+		plan->against[plan->n_against++] = "tcp";
+		plan->against[plan->n_against++] = "socket";
+		plan->against[plan->n_against++] = "ucx";
+	} else if (plan->link.over != WF_TOOLS_OVER_NODE && !plan->n_against) {
 		plan->against[plan->n_against++] = "tcp";
 		plan->against[plan->n_against++] = "udp;ofi_rxd";
 	}
@@ -476,10 +557,14 @@ static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
 	}
 }
 
+static bool is_mpi(const char *name)
+{
+	return !strncmp(name, WF_TOOLS_MPI_PREFIX, strlen(WF_TOOLS_MPI_PREFIX));
+}
+
 static bool is_ours(const char *name)
 {
-	return strcmp(name, "ucx") &&
-	       strncmp(name, WF_TOOLS_MPI_PREFIX, strlen(WF_TOOLS_MPI_PREFIX));
+	return strcmp(name, "ucx") && !is_mpi(name);
 }
 
 /* Who starts processes of his own decides himself what they go over. */
@@ -493,18 +578,45 @@ static int check_link(const struct wf_tools_plan *plan)
 				WF_TOOLS_LINK_MTU_MIN);
 	if (plan->link.over == WF_TOOLS_OVER_NODE)
 		return 0;
+	if (plan->link.over == WF_TOOLS_OVER_HOSTS) {
+		for (i = WF_TOOLS_IDLE; i < WF_TOOLS_TESTS; i++) {
+			if (plan->tests[i])
+				return complain("%s is measured on one host",
+						wf_tools_test_get(i)->word);
+		}
+	}
 	for (i = 0; i < plan->n_against; i++)
-		all &= is_ours(plan->against[i]);
+		all &= is_ours(plan->against[i]) ||
+		       (plan->link.over == WF_TOOLS_OVER_HOSTS &&
+			!strcmp(plan->against[i], "ucx"));
 	if (!all)
-		return complain("--over %s is for libfabric providers; leave "
-				"ucx, mpi and --floor out",
-				wf_tools_link_word(plan->link.over));
+		return plan->link.over == WF_TOOLS_OVER_HOSTS ?
+			       complain(
+				       "with a host leave mpi and --floor out; "
+				       "'%s' is taken for one",
+				       plan->link.host.name) :
+			       complain("--over %s is for libfabric providers; "
+					"leave ucx, mpi and --floor out",
+					wf_tools_link_word(plan->link.over));
 	if (plan->link.over == WF_TOOLS_OVER_VETH &&
 	    (plan->tests[WF_TOOLS_CROWD_TIME] ||
 	     plan->tests[WF_TOOLS_CROWD_MEMORY]))
 		return complain("--over veth joins two processes; crowd has "
 				"more, measure it --over loopback");
 	return 0;
+}
+
+/* mpirun starts its ranks there, and nobody starts anything else. */
+static int check_mpi_hosts(const struct wf_tools_plan *plan)
+{
+	bool all = is_mpi(plan->provider) && !plan->floor;
+	unsigned i;
+
+	if (!plan->mpi_hosts)
+		return 0;
+	for (i = 0; i < plan->n_against; i++)
+		all &= is_mpi(plan->against[i]);
+	return all ? 0 : complain("--hosts is for mpi:NAME and nothing else");
 }
 
 /* What can only be judged when every option has been seen. */
@@ -524,7 +636,7 @@ static int check_whole(struct wf_tools_plan *plan)
 	if (plan->rewrite && !plan->tests[WF_TOOLS_LATENCY])
 		return complain("--rewrite belongs to the latency test; add "
 				"latency");
-	return check_link(plan);
+	return check_mpi_hosts(plan) ? -EINVAL : check_link(plan);
 }
 
 int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
@@ -546,6 +658,10 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 			return ret;
 	}
 	ret = read_tests(plan, &given, argc - optind, argv + optind);
+	if (!ret)
+		ret = read_host(plan, &given);
+	if (!ret)
+		ret = read_mpi_hosts(plan, &given);
 	if (!ret)
 		ret = fill_sizes(plan, &given);
 	fill_names(plan, &given);
