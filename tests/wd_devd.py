@@ -134,6 +134,46 @@ def check_passed():
             assert os.listdir(tmp) == ["devd.sock"]
 
 
+def check_reload():
+    """SIGHUP reads the file again; a mistake in it changes nothing."""
+    with tempfile.TemporaryDirectory() as tmp:
+        file = pathlib.Path(tmp) / "devd.conf"
+        file.write_text("# ours\n\nclients 9\ndevice = first-0,instances=3\n")
+        devd = start("-s", NAME, "--config", str(file))
+
+        def again(text, said):
+            file.write_text(text)
+            devd.send_signal(signal.SIGHUP)
+            line = ""
+            while said not in line:
+                line = devd.stderr.readline()
+                assert line, (text, said)
+            return run("devd", "--list", WEFT_DEVD=NAME,
+                       WEFT_SYSFS="/nonexistent").stdout
+
+        shown = again("device first-0,instances=5  # more\nallow-sva\n"
+                      "device other-0,scenario=share\n", "again")
+        assert "other-0" in shown and "5 free" in shown, shown
+        for text in ("clients many\n", "nonsense 1\n", "list\n",
+                     "socket /x\n", "device a/b\n"):
+            assert again(text, "stay as they were") == shown, text
+        shown = again("workers 5\ndevice first-0,instances=7\n", "restart")
+        assert "7 free" in shown and "0 free" in shown, shown
+        assert stop(devd)[0] == 0
+        for text in ("clients many\n", "config x\n", "help\n"):
+            file.write_text(text)
+            done = run("devd", "-s", NAME, "--config", str(file))
+            assert done.returncode == 2 and str(file) in done.stderr, done
+        done = run("devd", "-s", NAME, "--config", tmp)
+        assert done.returncode == 2 and "cannot read" in done.stderr, done
+        # The command line overrides the file, which may be missing.
+        file.unlink()
+        devd = start("-s", NAME, "--config", str(file))
+        assert stop(devd, signal.SIGTERM)[0] == 0
+    # Without a file, as before.
+    assert stop(start("-s", NAME), signal.SIGHUP)[0] == 0
+
+
 def check_signals():
     """While clients are there, and twice."""
     devd = start("-s", NAME)
@@ -187,6 +227,7 @@ check_plain()
 check_path()
 check_not_a_socket()
 check_passed()
+check_reload()
 check_signals()
 check_mistakes()
 check_bench()

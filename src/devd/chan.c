@@ -46,8 +46,11 @@ void wf_devd_chan_record(const struct wf_devd *devd,
 		.node_id = config->node_id,
 		.iommu_type = config->iommu_type,
 		.flags = config->iommu_type == WD_IOMMU_SVA,
+		/* Fewer may be allowed now than are in use. */
 		.available_instances =
-			(int32_t)(config->instances - device->in_use),
+			config->instances > device->in_use ?
+				(int32_t)(config->instances - device->in_use) :
+				0,
 		.offset = { 0, WF_ACCEL_MMIO_SIZE, 0 },
 		.size = { WF_ACCEL_MMIO_SIZE, dus_size(devd, device), 0 },
 	};

@@ -108,7 +108,7 @@ struct wf_devd {
 	struct wf_devd_errands *errands;
 	unsigned int refusing; /* connections that errands close */
 	bool deaf;	       /* too many of them: nobody is let in */
-	atomic_bool stop;
+	atomic_bool stop, interrupted;
 	bool crowded;	    /* said so, once */
 	uint64_t said_at;   /* a warning that anybody can cause */
 	uint64_t deaf_at;   /* ... another one */

@@ -15,19 +15,23 @@
 static const char *const names[WF_DEVD_STAT_COUNT] = { WF_DEVD_STATS(X) };
 #undef X
 
-int wf_devd_stats_open(struct wf_devd *devd)
+int wf_devd_stats_open_device(struct wf_devd *devd,
+			      struct wf_devd_device *device)
 {
 	char name[sizeof(((struct wf_stats_page *)0)->name)];
+
+	snprintf(name, sizeof(name), "%.30s:%.24s", devd->config.socket,
+		 device->config.name);
+	return wf_base_stats_open(&device->stats, "device", name, names,
+				  WF_DEVD_STAT_COUNT);
+}
+
+int wf_devd_stats_open(struct wf_devd *devd)
+{
 	int err = 0;
 
-	for (unsigned int i = 0; i < devd->config.n_devices && !err; i++) {
-		struct wf_devd_device *device = &devd->devices[i];
-
-		snprintf(name, sizeof(name), "%.30s:%.24s", devd->config.socket,
-			 device->config.name);
-		err = wf_base_stats_open(&device->stats, "device", name, names,
-					 WF_DEVD_STAT_COUNT);
-	}
+	for (unsigned int i = 0; i < devd->config.n_devices && !err; i++)
+		err = wf_devd_stats_open_device(devd, &devd->devices[i]);
 	if (err)
 		wf_devd_stats_close(devd);
 	return err;
