@@ -64,6 +64,32 @@ def check_plain():
     assert shown.returncode == 1 and "no devices" in shown.stderr, shown
 
 
+def check_accounts():
+    """What a user had done is shown, after its programs have ended."""
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp) / "data"
+        path.write_bytes(b"warp and weft " * 20000)
+        devd = start("-s", NAME, "-d", "zip-0,scenario=share")
+        done = run("gzip", "-k", str(path), WEFT_DEVD=NAME,
+                   WEFT_SYSFS="/nonexistent", WD_COMP_DRIVER="device")
+        assert done.returncode == 0, done
+        name = f"{NAME}:uid {os.getuid()}"
+        for _ in range(600):
+            seen = json.loads(run("stat", "--json", "--pid",
+                                  str(devd.pid)).stdout)["devices"]
+            rows = {row["address"]: row for row in seen}
+            if name in rows and rows[name]["counters"]["jobs"] and \
+                    not rows[name]["counters"]["channels"]:
+                break
+            time.sleep(0.1)
+        user = rows[name]
+        assert user["kind"] == "user" and user["counters"]["jobs"] > 0, rows
+        assert user["counters"] == rows[f"{NAME}:zip-0"]["counters"], rows
+        metrics = run("stat", "--openmetrics", "--pid", str(devd.pid)).stdout
+        assert "zip-0" in metrics and ":uid" not in metrics, metrics
+        stop(devd)
+
+
 def check_path():
     with tempfile.TemporaryDirectory() as tmp:
         path = pathlib.Path(tmp) / "devd.sock"
@@ -224,6 +250,7 @@ def check_bench():
 
 START = time.monotonic()
 check_plain()
+check_accounts()
 check_path()
 check_not_a_socket()
 check_passed()

@@ -156,6 +156,8 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 	wf_base_list_add_tail(&client->chans, &chan->in_client);
 	client->n_chans++;
 	client->user->chans++;
+	client->user->opened++;
+	wf_devd_stats_open_user(devd, client->user);
 	device->in_use++;
 	device->opened++;
 	devd->n_chans++;

@@ -31,7 +31,8 @@ struct wf_devd_device {
 	uint64_t memory; /* bytes reserved */
 	struct wf_stats stats;
 	/* Of channels that are gone. */
-	uint64_t counted[WF_DEVD_STAT_COUNT - WF_DEVD_STAT_FIRST];
+	uint64_t counted[WF_DEVD_STAT_COUNTED];
+	struct wf_devd_account account;
 };
 
 /* What stands behind a descriptor in the manager's epoll set. */
