@@ -177,7 +177,7 @@ static int admit(struct wf_devd *devd, int fd, const struct ucred *cred)
 	if (err) {
 		if (client->pidfd >= 0)
 			close(client->pidfd);
-		wf_devd_user_put(user);
+		wf_devd_user_put(devd, user);
 		free(client);
 		return err;
 	}
@@ -226,7 +226,7 @@ static void free_client(struct wf_devd_client *client)
 	client->devd->n_clients--;
 	if (client->pidfd >= 0)
 		close(client->pidfd);
-	wf_devd_user_put(client->user);
+	wf_devd_user_put(client->devd, client->user);
 	free(client);
 }
 

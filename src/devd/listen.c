@@ -161,6 +161,14 @@ static int bind_to(const struct wf_devd *devd)
 	return err;
 }
 
+void wf_devd_listen_mode(struct wf_devd *devd)
+{
+	if (!devd->config.passed_fd &&
+	    chmod(devd->config.socket, mode_of(&devd->config)))
+		wf_warn("%s keeps its permissions: %s", devd->config.socket,
+			strerror(errno));
+}
+
 /* Our own descriptor of a socket that was passed. Its listen() decides which
  * user clients see: they connect to root's socket although we are not root. */
 static int take_passed(struct wf_devd *devd)

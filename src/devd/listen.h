@@ -13,4 +13,7 @@ struct wf_devd;
 int wf_devd_listen_open(struct wf_devd *devd);
 void wf_devd_listen_close(struct wf_devd *devd);
 
+/* The socket's permissions are those of the configuration again. */
+void wf_devd_listen_mode(struct wf_devd *devd);
+
 #endif

@@ -134,6 +134,7 @@ static int do_open(struct wf_devd_client *client,
 		return -ENODEV;
 	err = open_on(client, device, gift, answer);
 	device->turned_away += err != 0;
+	client->user->turned_away += err != 0;
 	return err;
 }
 

@@ -31,7 +31,8 @@ struct wf_devd_device {
 	uint64_t memory; /* bytes reserved */
 	struct wf_stats stats;
 	/* Of channels that are gone. */
-	uint64_t counted[WF_DEVD_STAT_COUNT - WF_DEVD_STAT_FIRST];
+	uint64_t counted[WF_DEVD_STAT_COUNTED];
+	struct wf_devd_account account;
 };
 
 /* The object behind a descriptor in the manager's epoll set. */
@@ -89,6 +90,8 @@ struct wf_devd_chan {
 	void *base; /* both regions, mapped */
 	size_t bytes;
 	struct wf_accel_mmio *mmio;
+	uint8_t *stage; /* behind the rings */
+	uint32_t stage_size;
 	struct wf_queue_work work;
 	struct wf_queue_cqw cqw;
 	int kick_fd;  /* the client writes, we only watch */
@@ -106,7 +109,7 @@ struct wf_devd {
 	struct wf_devd_errands *errands;
 	unsigned int refusing; /* connections that errands close */
 	bool deaf;	       /* too many of them: nobody is let in */
-	atomic_bool stop;
+	atomic_bool stop, interrupted;
 	bool crowded;	    /* said so, once */
 	uint64_t said_at;   /* a warning that anybody can cause */
 	uint64_t deaf_at;   /* ... another one */

@@ -24,8 +24,10 @@
 #include "weft/wd_drv.h"
 
 /* A job as its user sees it: plain addresses of this process. Memory that the
- * device cannot reach (Share Domain, NOIOMMU) goes through reserved memory:
- * one copy per byte, counted in ->bounced. */
+ * device cannot reach (Share Domain, NOIOMMU) goes through reserved memory, and
+ * that of small jobs with SVA through the channel's stage: one copy per byte,
+ * counted in ->bounced. Then src and dict are read by submit, and dst is written
+ * by poll. */
 struct wf_drv_job {
 	enum wf_accel_alg alg;
 	const void *src;
@@ -51,19 +53,24 @@ struct wf_drv_result {
 	uint32_t checksum;
 	uint32_t flags;	  /* WF_ACCEL_DONE_* */
 	uint32_t copied;  /* by the device, besides the work */
-	uint32_t bounced; /* by the driver, out of reserved memory */
+	uint32_t bounced; /* by the driver, on their way back */
 };
 
 /* What the driver keeps for a job in flight. */
 struct wf_drv_slot {
 	void *cookie;
 	void *dst;
-	uint8_t *bounce[3]; /* src, dst, dict; NULL: reached directly */
+	uint8_t *bounce[3]; /* src, dst, dict; NULL: not in the pool */
+	const uint8_t *out; /* where the result is; NULL: at dst */
 	uint32_t src_len;
 	uint32_t dst_len;
 	uint32_t id;
+	uint8_t stage; /* STAGED and its place in the stage */
 	bool used;
 };
+
+#define WF_DRV_STAGED 0x80u
+static_assert(WF_ACCEL_STAGE_SLOTS <= WF_DRV_STAGED, "place and flag: a byte");
 
 struct wf_drv_device {
 	struct wd_chan ch; /* first: this is a vendor's channel */
@@ -81,8 +88,12 @@ struct wf_drv_device {
 	atomic_int broken; /* 0, or why there is nothing to come: -errno */
 	uint32_t fail_at;  /* next slot to give up */
 	uint32_t empty;	   /* polls that found nothing */
-	uint64_t bounced;  /* bytes copied to and from reserved memory */
-	uint64_t strays;   /* completions that belong to no job */
+	uint8_t *stage;	   /* in the DUS; NULL: none */
+	/* Places in it that are free, the last one first: it is in the caches. */
+	uint8_t free_stages[WF_ACCEL_STAGE_SLOTS];
+	uint8_t n_free_stages;
+	uint64_t bounced; /* bytes copied to and from memory of the device's */
+	uint64_t strays;  /* completions that belong to no job */
 };
 
 /*
