@@ -225,6 +225,17 @@ static void reap_ins(struct wf_shm_ep *ep)
 	}
 }
 
+/* The peer does not read any more. What it acknowledged was delivered. */
+static void end_shut(struct wf_shm_out *out)
+{
+	if (!wf_shm_out_settle(out)) {
+		out->ep->settling = true;
+		return;
+	}
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_peers_lost, 1);
+	wf_shm_out_mark_dead(out, ECONNRESET, false);
+}
+
 static void reap_outs(struct wf_shm_ep *ep)
 {
 	struct wf_list *pos, *tmp;
@@ -233,6 +244,8 @@ static void reap_outs(struct wf_shm_ep *ep)
 		struct wf_shm_out *out =
 			wf_container_of(pos, struct wf_shm_out, link);
 
+		if (out->shut && out->state == WF_SHM_OUT_OPEN)
+			end_shut(out);
 		if (out->state != WF_SHM_OUT_DEAD)
 			continue;
 		wf_shm_out_fail_all(out, out->err);
@@ -246,6 +259,7 @@ void wf_shm_channels_reap(struct wf_shm_ep *ep)
 {
 	ep->reap = false;
 	ep->draining = false;
+	ep->settling = false;
 	reap_outs(ep);
 	reap_ins(ep);
 }

@@ -17,6 +17,8 @@
 #include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
+#include "shm/link.h"
+#include "shm/pace.h"
 #include "shm/proto.h"
 #include "shm/put.h"
 #include "shm/remote.h"
@@ -36,6 +38,9 @@
 
 /* Slots written between two looks at the credit beyond the window. */
 #define SLOT_STEP 32
+
+/* Messages by CMA, of those that could go through the ring, for one that does. */
+#define TRY_EVERY 128
 
 static struct wf_shm_tx *to_tx(struct wf_list *link)
 {
@@ -57,6 +62,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 		.addr = *addr,
 		.state = WF_SHM_OUT_CONNECTING,
 		.sock = { .fd = -1, .ready = wf_shm_conn_out_ready },
+		.old = { .fd = -1, .ready = wf_shm_link_old_ready },
 		.board = { .memfd = -1 },
 		.chunk = ep->attr.chunk,
 		.since = now,
@@ -161,7 +167,7 @@ void wf_shm_out_fail_all(struct wf_shm_out *out, int err)
 
 void wf_shm_out_release(struct wf_shm_out *out)
 {
-	wf_shm_conn_drop(out->ep, &out->sock);
+	wf_shm_link_drop_out(out);
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
 	wf_shm_window_close_all(out);
@@ -201,6 +207,8 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 		out->eager_max = attr->cma_min - 1;
 	if (out->eager_max < WF_SHM_PUT_MAX)
 		out->eager_max = WF_SHM_PUT_MAX;
+	out->learns = out->mover.way == WF_SHM_WAY_CMA && attr->call_ns &&
+		      attr->eager_max > WF_SHM_PUT_MAX;
 	out->state = WF_SHM_OUT_OPEN;
 	out->ep->open_outs++;
 	out->ep->connecting--;
@@ -240,19 +248,6 @@ static bool is_short(struct wf_shm_out *out, int err)
 	return err;
 }
 
-/* How many slots have memory, @count of them if there is any: at least up to the
- * next one, which the receiver looks at. */
-static uint32_t slots_for(struct wf_shm_out *out, uint32_t count)
-{
-	struct wf_shm_region *region = &out->region;
-
-	if (count > region->slot_count)
-		count = region->slot_count;
-	if (count > region->slots_ready)
-		is_short(out, wf_shm_region_grow_slots(region, count));
-	return region->slots_ready;
-}
-
 static bool have_lines(struct wf_shm_out *out, uint32_t count)
 {
 	struct wf_shm_region *region = &out->region;
@@ -277,6 +272,22 @@ bool wf_shm_out_has_returns(struct wf_shm_out *out)
 	       !is_short(out, wf_shm_region_grow_returns(region));
 }
 
+/* The receiver has read nothing of this lap: it goes on, as far as slots have
+ * memory up to the one after the last, which the receiver looks at. Not inlined:
+ * where the receiver keeps up, nobody comes here. */
+static __attribute__((noinline)) void plan_beyond(struct wf_shm_out *out,
+						  uint32_t room)
+{
+	struct wf_shm_region *region = &out->region;
+	uint32_t pos = out->slot_lap.pos;
+	uint32_t count = at_most(pos + SLOT_STEP + 1, region->slot_count);
+
+	if (count > region->slots_ready)
+		is_short(out, wf_shm_region_grow_slots(region, count));
+	out->slots_free = at_most(at_most(room, SLOT_STEP),
+				  region->slots_ready - 1 - pos);
+}
+
 /* How many slots may be written before the credit must be looked at again. At
  * the end of the window the slot is given the flag that ends the lap, if the
  * first slot is free again; else the lap goes on, to the end of the part at
@@ -294,11 +305,7 @@ static void plan_slots(struct wf_shm_out *out)
 		out->slots_free = at_most(room, 1);
 		out->slot_turn = WF_SHM_SLOT_TURN;
 	} else {
-		/* The receiver looks at the slot after the last one. */
-		uint32_t ready = slots_for(out, lap->pos + SLOT_STEP + 1);
-
-		out->slots_free =
-			at_most(at_most(room, SLOT_STEP), ready - 1 - lap->pos);
+		plan_beyond(out, room);
 	}
 }
 
@@ -503,11 +510,30 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return send_copy(out, tx);
 }
 
+/* Chooses between ring and CMA for a message that could go by either. What goes
+ * by CMA teaches nothing, so now and then one goes through the ring. */
+static void weigh(struct wf_shm_out *out, const struct wf_tx *req)
+{
+	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+	uint32_t pace = wf_shared_load(&out->region.header->pace, relaxed);
+
+	if (req->remote || req->len > attr->eager_max)
+		return;
+	out->eager_max = attr->cma_min - 1;
+	if (pace && out->pace.told)
+		out->eager_max = wf_shm_pace_ring_max(
+			out->pace.told, pace, attr->call_ns, attr->eager_max);
+	if (req->len > out->eager_max && !(out->untried++ % TRY_EVERY))
+		out->eager_max = attr->eager_max;
+}
+
 int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req)
 {
 	struct wf_shm_tx tx, *kept;
 	int ret;
 
+	if (req->len > WF_SHM_PUT_MAX && out->learns)
+		weigh(out, req);
 	wf_shm_tx_init(&tx, req);
 	if (req->inject)
 		return inject(out, &tx);
@@ -742,7 +768,7 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 		return;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
 	/* A full socket is readable at the other end: that wakes, too. */
-	wf_os_send(out->sock.fd, "", 1, MSG_DONTWAIT);
+	wf_os_send(wf_shm_link_out_fd(out), "", 1, MSG_DONTWAIT);
 }
 
 bool wf_shm_out_has_work(const struct wf_shm_out *out)

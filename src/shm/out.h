@@ -20,11 +20,13 @@
 #include "shm/board.h"
 #include "shm/lap.h"
 #include "shm/mover.h"
+#include "shm/pace.h"
 #include "shm/region.h"
 #include "transport/loop.h"
 #include "base/table.h"
 
 struct wf_shm_ep;
+struct wf_shm_in;
 struct wf_shm_out;
 struct wf_shm_tx;
 struct wf_shm_windows;
@@ -70,6 +72,11 @@ struct wf_shm_out {
 	uint32_t amo_head; /* slots up to the last atomic in the ring */
 	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* who waits for each */
 	struct wf_source sock;
+	struct wf_source old;	/* given up for that of the twin, see link.h */
+	struct wf_shm_in *twin; /* has the same socket */
+	uint32_t number;	/* the channel's, in notes */
+	bool told;		/* the peer knows that we end */
+	bool shut;		/* the peer does not read any more */
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	uint64_t dst; /* fi_addr_t */
@@ -82,6 +89,9 @@ struct wf_shm_out {
 	int err;	     /* DEAD: positive errno; before: of the last try */
 	bool keep;	     /* DEAD: stays, to tell the next sender why */
 	bool warned;	     /* that the peer does not answer */
+	struct wf_shm_pace pace;
+	bool learns;	  /* eager_max depends on it and on the receiver's */
+	uint32_t untried; /* messages that went by CMA since it was tried */
 	uint32_t features;
 
 	struct wf_list pending;	     /* wf_shm_tx, in order */
