@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The queues of a client on a device: one sealed memfd with the MMIO page and,
- * behind it, the rings. The client can write anything into it at any time;
- * nothing in it is believed (queue/sub.h, queue/cq.h, job.c).
+ * behind it, the rings. The client can write anything into it at any time, so
+ * nothing in it is trusted (queue/sub.h, queue/cq.h, job.c).
  */
 #include <errno.h>
 #include <fcntl.h>

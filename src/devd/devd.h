@@ -29,8 +29,9 @@ struct wf_devd_device_config {
 struct wf_devd_config {
 	const char *socket; /* a path, from the root */
 	bool makes_folder;  /* the folder is the device's, and goes with it */
-	/* Listens already at @socket, for whoever started us, and stays when
-	 * we end: file, lock and backlog are theirs. 0: none. */
+	/* Already listening at @socket, for the process that started us, and
+	 * not closed when we end: file, lock and backlog belong to that
+	 * process. 0: none. */
 	int passed_fd;
 	mode_t mode;	       /* of the socket; 0: 0600, 0666 with allow_uid */
 	const char *allow_uid; /* besides our own: "any", "12,34", or NULL */

@@ -18,8 +18,8 @@
 #define PIECE (256u << 10)
 /* Of a worker's memory, while it sleeps. */
 #define KEPT (2u << 20)
-/* Between two looks at whether a client is there: two system calls beside the
- * two of a small job. */
+/* Time between two checks that a client is there: two system calls in addition
+ * to the two of a small job. */
 #define LOOK_EVERY (100 * WF_NS_PER_US)
 
 /* -- memory that vanishes -------------------------------------------------- */
@@ -33,7 +33,7 @@ static void on_bus_error(int number)
 {
 	if (escape)
 		siglongjmp(*escape, 1);
-	/* Not ours: let it do what it does. */
+	/* Not ours: take the previous action. */
 	sigaction(SIGBUS, &before, NULL);
 	raise(number);
 }
@@ -89,7 +89,8 @@ struct span {
 	uint64_t dma, size;
 };
 
-/* Where a channel's address lies, or NULL: not all of it is the channel's. */
+/* Where a channel's address is in our memory, or NULL if not all of it belongs
+ * to the channel. */
 static uint8_t *reach(const struct span *span, uint64_t addr, uint64_t len)
 {
 	static uint8_t nothing;

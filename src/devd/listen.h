@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The socket of the software device: a path, and beside it a lock that says
- * whether a process serves it. What a killed one has left is replaced, what
- * is ours is removed at the end.
+ * The socket of the software device: a path, and next to it a lock that says
+ * whether a process serves it. Files of a killed process are replaced, our own
+ * are removed at the end.
  */
 #ifndef WF_DEVD_LISTEN_H
 #define WF_DEVD_LISTEN_H

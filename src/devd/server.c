@@ -273,8 +273,8 @@ static void handle(struct wf_devd *devd, enum wf_devd_source *source)
 	}
 }
 
-/* A client has two descriptors in the set, and serving one may free it: what
- * the same round says of the other is dropped. */
+/* A client has two descriptors in the set, and serving one may free it: an
+ * event of the other in the same round is dropped. */
 static void forget(struct epoll_event *events, int from, int n, void *source)
 {
 	for (int i = from; i < n; i++) {

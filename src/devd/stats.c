@@ -71,7 +71,7 @@ void wf_devd_stats_keep(struct wf_devd_chan *chan)
 	add_up(chan, chan->client->user->counted);
 }
 
-/* As its client has rung, who may lie. */
+/* From the client's doorbell, which may be false. */
 static uint64_t waiting(const struct wf_devd_chan *chan)
 {
 	uint64_t jobs = atomic_load_explicit(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Users of the device: what all clients of one have together, and how much that
- * may be. The owner of the device process and root are bound by the limits of a
- * client and of the device only. The manager thread's.
+ * Users of the device: what all clients of one user have together, and the
+ * limits for that. For the owner of the device process and for root, only the
+ * limits of a client and of the device apply. Used by the manager thread.
  */
 #ifndef WF_DEVD_USER_H
 #define WF_DEVD_USER_H

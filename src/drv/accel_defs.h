@@ -34,8 +34,8 @@
  * hold a worker, and a worker's memory. */
 #define WF_ACCEL_LEN_MAX (64u << 20)
 
-/* What is done. The numbers are part of the layout; which of them a device
- * offers is in its list of algorithms, by name. */
+/* The operation. The numbers are part of the layout; a device lists the
+ * algorithms that it offers by name. */
 enum wf_accel_alg {
 	WF_ACCEL_NOP,	  /* "nop": nothing, and says so */
 	WF_ACCEL_COPY,	  /* "copy": src to dst, at most dst_len */

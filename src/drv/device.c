@@ -191,7 +191,8 @@ int wf_drv_device_attach(struct wf_drv_device *device, struct wd_chan *ch)
 	int err;
 
 	device->ch = *ch;
-	/* What is reserved there is the application's, not a pool of ours. */
+	/* The memory reserved there belongs to the application; it is not a
+	 * pool of ours. */
 	device->ch.ss_va = NULL;
 	device->borrowed = true;
 	err = start(device, 0);
@@ -442,7 +443,7 @@ static int take_ready(struct wf_drv_device *device,
 		     &done, &results[n++]);
 	}
 	/* A device that found no room for completions may have gone to sleep
-	 * over jobs it has been told of: credit is a doorbell, too. */
+	 * with jobs submitted: credit is a doorbell, too. */
 	if (device->cq.told != told && device->ids.in_use)
 		wake_device(device);
 	return n;

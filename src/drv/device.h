@@ -109,11 +109,11 @@ int wf_drv_device_open(struct wf_drv_device *device, size_t reserve);
  * else is, unless the device is SVA. */
 int wf_drv_device_attach(struct wf_drv_device *device, struct wd_chan *ch);
 
-/* Stops, and drops what was not polled. Reserved memory goes with it, but for a
- * channel of the application's, which stays. */
+/* Stops the device, and drops results that were not polled. Frees reserved
+ * memory, except on a channel of the application's, which stays. */
 void wf_drv_device_close(struct wf_drv_device *device);
 
-/* Takes a job. With @more the device may be told later, by the next one or by
+/* Submits a job. With @more the doorbell may wait for the next job or for
  * wf_drv_device_ring(). -EAGAIN: poll first; -EFAULT: memory that the device
  * cannot reach, and no pool to go through; -ENOMEM: larger than the pool;
  * -EINVAL; -ENODEV and others when it is over. */
@@ -129,8 +129,8 @@ int wf_drv_device_poll(struct wf_drv_device *device,
 /* Sleeps until there may be something to poll. 0; -ETIMEDOUT; -EINTR. */
 int wf_drv_device_wait(struct wf_drv_device *device, int timeout_ms);
 
-/* The device lets go; results already there come first, then -ECANCELED for
- * the rest. */
+/* The device stops; available results come first, then -ECANCELED for the
+ * rest. */
 void wf_drv_device_stop(struct wf_drv_device *device);
 
 static inline unsigned int

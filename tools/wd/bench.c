@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `weft bench wd`: what a job through a channel costs beside the bare cache
- * line, SMM beside malloc, and how often bytes are copied. What is compared is
- * measured in turns; medians are shown. It must not judge: it prints.
+ * `weft bench wd`: the cost of a job through a channel compared with the bare
+ * cache line, SMM compared with malloc, and how often bytes are copied. All are
+ * measured in turns, and medians are shown. It prints, and draws no
+ * conclusions.
  */
 #include "tools/wd/bench.h"
 
