@@ -121,7 +121,8 @@ struct wf_rdm_ep {
 	struct wf_rdm_peer **by_name;
 	size_t name_count;
 	struct wf_rdm_peer **by_ah;
-	size_t ah_count;
+	size_t ah_count; /* its room; greater than the number of the next handle */
+	uint32_t ah_next; /* the next new handle has this number at most */
 	struct wf_list by_addr[WF_RDM_BUCKETS];
 	struct wf_list
 		by_msg[WF_RDM_MSG_BUCKETS]; /* wf_rdm_rx: wf_rdm_rx_find() */
