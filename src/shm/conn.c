@@ -431,7 +431,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 	cred = peer_of(out);
 	status = check_welcome(&welcome, got);
 	if (!status) {
-		/* It has the ring, whatever becomes of us. */
+		/* The peer reads the ring, also if we fail below. */
 		wf_shm_early_end(out);
 		status = map_welcome(out, fds, cut);
 	}
