@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`weft info`: what it says is what fi_info and the system say, settings are
-shown as the provider takes them, and a provider that is not there is missed
-with a remedy. That sizes take the ways it names is in tool_counters."""
+"""`weft info` agrees with fi_info and the system, shows settings as the
+provider uses them, and suggests a remedy if the provider is missing.
+tool_counters tests that message sizes use the protocols that it names."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def check_provider():
     addresses = [one["address"] for one in facts["provider"]["interfaces"]]
     if "127.0.0.1" not in addresses:
         fail(f"{addresses}")
-    # Without a path it is found beside the program.
+    # Without a path it is found next to the program.
     facts = info({"FI_PROVIDER_PATH": None})
     if not facts["provider"]["found"] or \
             not os.path.samefile(facts["provider"]["path"], BUILD / "src"):
@@ -99,7 +99,7 @@ def check_settings_as_used():
     given = {"FI_WEFT_" + one[0]: one[1] for one in wrong}
     facts = info(given, 1)
     said = text(given, 1)
-    # Said as a problem, at the setting, and by the provider itself.
+    # Reported as a problem, at the setting, and by the provider itself.
     places = [facts["problems"],
               re.split(r"\n  (?=FI_WEFT_)", said[said.index("Settings"):]),
               told(given), told(given, "warn")]
@@ -207,7 +207,7 @@ def check_settings():
                                   if value.isdigit() else "off")
         if odd == taken:
             fail(f"{name}={given}: {facts['problems']}")
-    # What the provider itself says of those that it tells.
+    # For settings that the provider reports: what the provider says.
     facts = info({"FI_WEFT_TX_SIZE": "100", "FI_WEFT_INJECT_SIZE": "5000"})
     if str(facts["provider"]["tx_size"]) != \
             setting(facts, "TX_SIZE")["value"] or \
@@ -232,7 +232,7 @@ def check_net():
     mtu = pathlib.Path("/sys/class/net", usual["interface"], "mtu")
     if mtu.exists() and usual["mtu"] != int(mtu.read_text()):
         fail(f"{usual}")
-    # Bug: with FI_WEFT_SHM=0 it showed the ways through shared memory, too.
+    # Bug: with FI_WEFT_SHM=0 it showed the protocols of shared memory, too.
     asked = net({"FI_WEFT_IFACE": "lo", "FI_WEFT_MTU": "3000",
                  "FI_WEFT_SHM": "0"}, ["packets"])
     if asked["interface"] != "lo" or asked["mtu"] != 3000 or \
@@ -329,7 +329,7 @@ def check_absence():
                 fail(f"{settings}: {said}")
             if not text(settings, 1, program).startswith("Problems\n"):
                 fail(f"{settings}: problems do not come first")
-        # An installed one may be found by the copy as well.
+        # The copy may also find an installed provider.
         said = run([alone, "info", "--json"], {"FI_PROVIDER_PATH": None},
                    0 if info_works_alone(alone) else 1)
         if not json.loads(said)["provider"]["found"] and \
