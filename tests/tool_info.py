@@ -6,6 +6,7 @@ tool_counters tests that message sizes use the protocols that it names."""
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
@@ -23,15 +24,18 @@ def fail(text):
     sys.exit(1)
 
 
-def run(command, settings, code):
+def environment(settings):
     env = {key: value for key, value in os.environ.items()
            if not key.startswith(OURS)}
     env.update({"LC_ALL": "C", "FI_PROVIDER_PATH": str(BUILD / "src")})
     env.update(settings)
-    env = {key: value for key, value in env.items() if value is not None}
-    done = subprocess.run(command, text=True, env=env, check=False, timeout=60,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE)
+    return {key: value for key, value in env.items() if value is not None}
+
+
+def run(command, settings, code):
+    done = subprocess.run(command, text=True, env=environment(settings),
+                          check=False, timeout=60, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode != code:
         fail(f"{command} {settings}: {done.returncode}, not {code}:\n"
              f"{done.stdout}{done.stderr}")
@@ -361,6 +365,32 @@ def check_machine():
         fail(f"{facts['cma']}")
 
 
+def check_width(piped):
+    """80 columns on a terminal. Elsewhere each fact is one line: grep finds it
+    whole."""
+    path = str(BUILD / "src")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([WEFT, "info"], env=environment({}),
+                          stdout=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # the end of a terminal
+            pass
+        process.wait(timeout=60)
+    os.close(ours)
+    lines = shown.decode().splitlines()
+    long = [line for line in lines if len(line) > 80 and path not in line]
+    if long or "Machine" not in lines:
+        fail(f"wider than 80 columns: {long}, of {len(lines)} lines")
+    broken = [line for line in piped.splitlines() if line.startswith(" " * 17)
+              and not re.match(r" +\S+ (and more )?bytes: ", line)]
+    if broken:
+        fail(f"more than a line for a fact: {broken}")
+
+
 def check_text():
     said = text({"FI_WEFT_CMA_MIN": "20000"})
     for words in ("Provider", "Interfaces", "Copying between processes",
@@ -368,11 +398,7 @@ def check_text():
                   "because:", "membarrier"):
         if words not in said:
             fail(f"no '{words}' in\n{said}")
-    path = str(BUILD / "src")
-    long = [line for line in said.splitlines()
-            if len(line) > 80 and path not in line]
-    if long:
-        fail(f"wider than 80 columns: {long}")
+    check_width(said)
     for words in (["--what"], ["word"]):
         run([WEFT, "info", *words], {}, 2)
     if "usage: weft info" not in run([WEFT, "info", "--help"], {}, 0):
