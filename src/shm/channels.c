@@ -86,7 +86,8 @@ uint64_t wf_shm_channels_name(const struct wf_shm_ep *ep,
 }
 
 /* A channel to @dst in any state but dead. */
-static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
+static int open_out(struct wf_shm_ep *ep, uint64_t dst, const struct wf_tx *tx,
+		    struct wf_shm_out **out)
 {
 	struct wf_addr addr;
 	int err = ep->host->names.get(ep->host->names.arg, dst, &addr);
@@ -100,7 +101,9 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
 	if (!*out)
 		return -ENOMEM;
 	ep->outs[dst] = *out;
-	wf_shm_conn_try(*out, (*out)->since);
+	/* An injected message goes with the hello (early.h). */
+	if (!tx->inject)
+		wf_shm_conn_try(*out, (*out)->since);
 	wf_transport_host_wake(
 		ep->host); /* to try again, and to give up in time */
 	return 0;
@@ -127,7 +130,7 @@ int wf_shm_channels_submit(struct wf_shm_ep *ep, uint64_t dst,
 			return -err;
 	}
 	if (!out) {
-		err = open_out(ep, dst, &out);
+		err = open_out(ep, dst, tx, &out);
 		if (err)
 			return err;
 	}

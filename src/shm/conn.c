@@ -17,6 +17,7 @@
 #include "shm/channels.h"
 #include "shm/conn_defs.h"
 #include "shm/door.h"
+#include "shm/early.h"
 #include "shm/ep.h"
 #include "shm/link.h"
 #include "shm/name.h"
@@ -171,12 +172,15 @@ static int greet(struct wf_shm_out *out)
 				   attr->lines_log2, &memfd);
 	if (err)
 		return err;
+	wf_shm_early_begin(out);
 	err = say_hello(out, memfd);
 	wf_os_close(memfd);
 	if (!err)
 		err = wf_shm_conn_watch(out->ep, &out->sock);
-	if (err)
+	if (err) {
+		out->early = NULL;
 		wf_shm_region_unmap(&out->region);
+	}
 	return err;
 }
 

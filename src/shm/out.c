@@ -16,6 +16,7 @@
 #include "os/shared.h"
 #include "os/socket.h"
 #include "shm/conn.h"
+#include "shm/early.h"
 #include "shm/ep.h"
 #include "shm/link.h"
 #include "shm/pace.h"
@@ -140,6 +141,7 @@ static void drop_all(struct wf_shm_out *out, int err)
 	struct wf_list *pos, *tmp;
 
 	leave(out);
+	out->early = NULL;
 	for (uint32_t i = 0; out->waiting.count && i < out->waiting.room; i++) {
 		struct wf_shm_tx *tx = wf_base_table_get(&out->waiting, i);
 
@@ -167,6 +169,7 @@ void wf_shm_out_fail_all(struct wf_shm_out *out, int err)
 
 void wf_shm_out_release(struct wf_shm_out *out)
 {
+	out->early = NULL; /* it waits for the next ring */
 	wf_shm_link_drop_out(out);
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
@@ -193,11 +196,6 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
 
-	out->slots = out->region.slots;
-	out->data = out->region.data;
-	out->bell_wanted = &out->region.header->bell_wanted;
-	wf_shm_lap_init(&out->slot_lap, out->region.slot_count);
-	wf_shm_lap_init(&out->line_lap, out->region.line_count);
 	/* Two copies through the ring lose to one copy and a system call much
 	 * earlier than to the wait for a receive when there is no CMA. What may
 	 * be injected must fit the ring whole. */
@@ -212,6 +210,7 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 	out->state = WF_SHM_OUT_OPEN;
 	out->ep->open_outs++;
 	out->ep->connecting--;
+	wf_shm_early_end(out);
 	wf_shm_out_push(out);
 }
 
@@ -377,7 +376,7 @@ bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return true;
 }
 
-static void enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx)
+void wf_shm_out_enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
 	/* wf_shm_out_finish() may have emptied the queue since the last push. */
 	if (wf_base_list_empty(&out->pending_link))
@@ -454,7 +453,7 @@ static int send_copy(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 	}
 	ret = try_now(out, kept);
 	if (ret == -EAGAIN)
-		enqueue(out, kept);
+		wf_shm_out_enqueue(out, kept);
 	else
 		end_push(out, kept, ret);
 	return 0;
@@ -483,10 +482,8 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 
 	if (out->state == WF_SHM_OUT_DEAD)
 		return -EAGAIN;
-	/* The caller goes on to the next peer: a process that refused until
-	 * this one has answered would connect to one after the other. */
 	if (out->state != WF_SHM_OUT_OPEN)
-		return send_copy(out, tx);
+		return wf_shm_early_inject(out, tx);
 	tx->proto = wf_shm_proto_choose(out, tx);
 	if (!tx->proto)
 		return -EOPNOTSUPP;
@@ -552,7 +549,7 @@ int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req)
 		return -EAGAIN;
 	ret = try_now(out, kept);
 	if (ret == -EAGAIN)
-		enqueue(out, kept);
+		wf_shm_out_enqueue(out, kept);
 	else
 		end_push(out, kept, ret);
 	return 0;
@@ -637,7 +634,7 @@ static void start_stream(struct wf_shm_out *out, struct wf_shm_tx *tx,
 	tx->stream = true;
 	tx->pushed = 0;
 	tx->help.len = len;
-	enqueue(out, tx);
+	wf_shm_out_enqueue(out, tx);
 }
 
 void wf_shm_out_finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)

@@ -94,7 +94,9 @@ struct wf_shm_out {
 	uint32_t untried; /* messages that went by CMA since it was tried */
 	uint32_t features;
 
-	struct wf_list pending;	     /* wf_shm_tx, in order */
+	struct wf_list pending; /* wf_shm_tx, in order */
+	struct wf_shm_tx
+		*early; /* the first of them is in the ring (early.h) */
 	struct wf_list pending_link; /* in ep->pending_outs */
 	struct wf_table waiting;     /* wf_shm_tx, by number of its name */
 	uint32_t waiting_turn;	     /* makes names of operations differ */
@@ -123,6 +125,9 @@ void wf_shm_out_release(struct wf_shm_out *out);
 /* Frees @out, and without a completion whatever it still holds. */
 void wf_shm_out_free(struct wf_shm_out *out);
 
+/* Waits in order behind what is pending. */
+void wf_shm_out_enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx);
+
 /* The channel is open: lets messages go. */
 void wf_shm_out_opened(struct wf_shm_out *out);
 
@@ -136,9 +141,8 @@ bool wf_shm_out_refresh(struct wf_shm_out *out);
 /* Few slots are left, or a lap ended. */
 void wf_shm_out_low(struct wf_shm_out *out);
 
-/* Sends @req or queues a copy; an injected message that finds no room, or a peer
- * that has not answered yet, is copied. 0,
- * -EAGAIN (the transmit depth is reached, or the channel is dead),
+/* Sends @req or queues a copy; an injected message that finds no room is copied. 0,
+ * -EAGAIN (not connected and it may not wait, or the transmit depth is reached),
  * or the -errno of a dead peer. */
 int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req);
 
