@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small table of slots, and behind it the drivers: what was registered, as a
- * whole table, whatever size the driver's own has. A driver that was known once
- * stays in memory, so that whoever has seen it may read its table. A reader
- * counts itself into a slot, then looks again whether the driver is still there.
- * Unregistration replaces a count of 0 by LEAVING, which turns readers away, and
- * only then takes the driver out: whoever has a reference always finds it.
+ * A small table of slots, and behind it the drivers: complete copies of the
+ * registered tables, whatever size the driver's own has. A driver that was
+ * known once stays in memory, so that a thread that has seen it may read its
+ * table. A reader counts itself into a slot, then checks again whether the
+ * driver is still there. Unregistration replaces a count of 0 by LEAVING, which
+ * rejects readers, and only then removes the driver: a thread with a reference
+ * always finds it.
  */
 #include "alg/registry.h"
 
@@ -60,13 +61,14 @@ static const struct wd_alg_comp *const builtin[] = {
 };
 
 static struct wf_alg_slot slots[SLOTS];
+static atomic_int n_used;     /* slots that ever had a driver are before it */
 static struct entry *entries; /* under the lock, or while loading */
 static const char *preferred; /* WD_COMP_DRIVER */
 static atomic_bool preferred_sought;
 static bool reproducible; /* WD_COMP_REPRODUCIBLE */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-/* This thread loads or registers a driver: what the driver calls meanwhile must
+/* This thread loads or registers a driver: calls of the driver meanwhile must
  * wait neither for the end of loading nor for the lock. */
 static __thread bool registering;
 
@@ -145,9 +147,12 @@ static int add_locked(const struct wd_alg_comp *driver, const char *from)
 	if (!entry)
 		return -ENOMEM;
 	ret = table.init ? table.init() : 0;
-	if (!ret)
-		atomic_store(&free_slot->entry, entry);
-	return ret;
+	if (ret)
+		return ret;
+	atomic_store(&free_slot->entry, entry);
+	if (free_slot - slots >= atomic_load(&n_used))
+		atomic_store(&n_used, (int)(free_slot - slots) + 1);
+	return 0;
 }
 
 /* NULL if it is empty. secure_: the user of a set-user-ID program must not
@@ -167,7 +172,7 @@ static void add_builtin(void)
 	reproducible = value && strcmp(value, "0") != 0;
 	registering = true;
 	/* Without the lock: nobody takes it before this is over, and a child
-	 * forked meanwhile does this again (pthread_once() sees to that). */
+	 * forked meanwhile runs this again (pthread_once() ensures that). */
 	for (size_t i = 0; builtin[i]; i++)
 		add_locked(builtin[i], "built in");
 	wf_alg_plugin_load();
@@ -283,8 +288,9 @@ struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 	for (;;) {
 		const struct entry *best = NULL;
 		struct wf_alg_slot *slot = NULL;
+		int n = atomic_load_explicit(&n_used, memory_order_relaxed);
 
-		for (int i = 0; i < SLOTS; i++) {
+		for (int i = 0; i < n; i++) {
 			const struct entry *e = atomic_load_explicit(
 				&slots[i].entry, memory_order_acquire);
 
@@ -394,7 +400,7 @@ int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 		e = atomic_load(&slots[i].entry);
 		if (!e || (e->source != driver && &e->table != driver))
 			continue;
-		/* Its idle channels are no use of it. */
+		/* Its idle channels do not count as uses. */
 		wf_alg_queue_close_idle(&slots[i]);
 		/* Pairs with wf_alg_registry_get(). */
 		ret = -EBUSY;
