@@ -141,6 +141,8 @@ static int submit_on(struct wf_alg_slot *slot, struct wd_comp_job *job,
 	taken = wf_alg_queue_submit(l->q, &job, 1);
 	if (taken < 0)
 		atomic_store(&l->dead, true);
+	else if (!taken)
+		wf_alg_queue_was_full(l->q);
 	if (taken != 1)
 		wf_alg_lane_left(l);
 	leave(l);

@@ -92,11 +92,14 @@ static int run_here(struct wf_alg_slot *slot, const struct wd_alg_comp *d,
 {
 	int ret = job->inflate ? d->inflate(job) : d->deflate(job);
 
-	if (wf_likely(job->consumed <= job->src_len &&
-		      job->produced <= job->dst_len))
-		return ret;
-	wf_alg_registry_distrust(slot, "returned lengths that cannot be");
-	return -EIO;
+	if (wf_unlikely(job->consumed > job->src_len ||
+			job->produced > job->dst_len)) {
+		wf_alg_registry_distrust(slot,
+					 "returned lengths that cannot be");
+		ret = -EIO;
+	}
+	wf_alg_stats_job(wf_alg_registry_stats(slot), job, ret);
+	return ret;
 }
 
 /* If a device is first, and nobody has named it or its channel: choose it or

@@ -32,13 +32,14 @@
 /* Up to here tables without WD_COMP_SIZED go. */
 #define OLD_SIZE offsetof(struct wd_alg_comp, version)
 
-/* All but ->bad and ->cost is constant. */
+/* All but ->bad, ->cost and ->stats is constant. */
 struct entry {
 	struct wd_alg_comp table;
 	const struct wd_alg_comp *source; /* whose copy that is */
 	const char *from;
 	_Atomic(const char *) bad;
 	struct wf_alg_cost cost;
+	struct wf_alg_stats stats;
 	struct entry *next;
 };
 
@@ -119,6 +120,7 @@ static struct entry *entry_of(const struct wd_alg_comp *source,
 	e->table = *table;
 	e->source = source;
 	e->from = from;
+	wf_alg_stats_init(&e->stats, e->table.name);
 	e->next = entries;
 	entries = e;
 	return e;
@@ -334,6 +336,11 @@ const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *slot)
 struct wf_alg_cost *wf_alg_registry_cost(const struct wf_alg_slot *slot)
 {
 	return &atomic_load_explicit(&slot->entry, memory_order_relaxed)->cost;
+}
+
+struct wf_alg_stats *wf_alg_registry_stats(const struct wf_alg_slot *slot)
+{
+	return &atomic_load_explicit(&slot->entry, memory_order_relaxed)->stats;
 }
 
 bool wf_alg_registry_is_preferred(const struct wd_alg_comp *driver)

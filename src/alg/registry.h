@@ -14,6 +14,7 @@
 #include <weft/wd_comp_drv.h>
 
 #include "alg/cost.h"
+#include "alg/stats.h"
 
 struct wf_alg_slot;
 
@@ -41,6 +42,8 @@ const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
 void wf_alg_registry_distrust(struct wf_alg_slot *slot, const char *why);
 /* What its jobs took. */
 struct wf_alg_cost *wf_alg_registry_cost(const struct wf_alg_slot *slot);
+/* What it did, for `weft stat`. */
+struct wf_alg_stats *wf_alg_registry_stats(const struct wf_alg_slot *slot);
 /* Whether WD_COMP_DRIVER names it. */
 bool wf_alg_registry_is_preferred(const struct wd_alg_comp *driver);
 /* Another reference to the same. */
