@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "alg/choice.h"
 #include "alg/crew.h"
 #include "alg/lane.h"
 #include "alg/piece.h"
@@ -44,6 +45,9 @@ struct job {
 	struct wf_alg_whole whole;
 	struct wf_alg_lane *lane;
 	uint32_t bit;
+	/* Where the job's time goes if cost has chosen the driver, else NULL. */
+	struct wf_alg_cost *cost;
+	struct wf_alg_start start;
 	bool unfinished; /* the driver's part is over, ours is not */
 };
 
@@ -87,6 +91,7 @@ static void in_child(void)
 	in_flight = 0;
 	closing = false;
 	polling = false;
+	wf_alg_registry_forked();
 	init_changed();
 	pthread_mutex_init(&lock, NULL);
 }
@@ -98,6 +103,15 @@ static void setup(void)
 	 * order in which submit() takes the two locks. */
 	wf_alg_crew_need(0);
 	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* The driver that cost has chosen is done with it, or never gets it. */
+static void end_cost(struct job *job, bool good)
+{
+	if (job->cost)
+		wf_alg_cost_end(job->cost, &job->whole.job, job->start, good,
+				wf_base_clock_ns());
+	job->cost = NULL;
 }
 
 static void finish_locked(struct job *job, int result)
@@ -127,12 +141,14 @@ static void run_job(struct wf_crew_task *task)
 
 /* -- jobs on queues of drivers --------------------------------------------- */
 
-/* In the crew: the driver has failed, and another does it. */
+/* In the crew: a device has failed, and another driver does it; or a library is
+ * expected to end sooner than the devices before it. */
 static void run_again(struct wf_crew_task *task)
 {
 	struct job *job = wf_container_of(task, struct job, task);
 	int result = wf_alg_whole_work(&job->whole);
 
+	end_cost(job, !result);
 	result = wf_alg_whole_end(&job->whole, result, &job->ctx->in_len,
 				  &job->ctx->out_len);
 	pthread_mutex_lock(&lock);
@@ -149,6 +165,7 @@ static void is_back(struct wf_alg_owner *owner)
 	int result = w->job.result;
 
 	wf_alg_lane_left(job->lane);
+	end_cost(job, !result);
 	pthread_mutex_lock(&lock);
 	job->unfinished = wf_alg_piece_is_final(result);
 	if (!job->unfinished) {
@@ -159,6 +176,64 @@ static void is_back(struct wf_alg_owner *owner)
 	if (job->unfinished || result)
 		finish_locked(job, result);
 	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Gives it to @slot: 0 if that has it now, -ENOTSUP if it is one without queues.
+ */
+static int give(struct job *job, struct wf_alg_slot *slot, struct wd_chan *ch)
+{
+	const struct wd_alg_comp *d = wf_alg_registry_driver(slot);
+	struct wd_comp_job *piece = &job->whole.job;
+	int ret;
+
+	/* Before it may be over. */
+	job->bit = wf_alg_registry_bit(slot);
+	job->ctx->used = d->name;
+	if (job->cost)
+		job->start =
+			wf_alg_cost_begin(job->cost, piece, wf_base_clock_ns());
+	if (!d->submit || !wf_alg_queue_fits(d, piece))
+		return -ENOTSUP;
+	ret = wf_alg_lane_submit(slot, piece, ch, &job->lane);
+	if (ret) {
+		end_cost(job, false);
+		job->lane = NULL;
+	}
+	return ret;
+}
+
+/* Where cost decides, a job that a device does not take goes to the next; a
+ * library does it in the crew. */
+static bool is_given(struct job *job, struct wf_alg_want want)
+{
+	struct wf_alg_whole *w = &job->whole;
+	bool by_cost = false;
+	uint32_t passed;
+	int ret;
+
+	for (;;) {
+		struct wf_alg_slot *slot = wf_alg_choice_later(
+			&want, &w->job, &passed, &job->cost);
+
+		if (!slot)
+			return false;
+		if (by_cost && !job->cost)
+			job->cost = wf_alg_registry_cost(slot);
+		by_cost = job->cost;
+		ret = give(job, slot, want.ch);
+		wf_alg_registry_put(slot);
+		if (!ret)
+			return true;
+		if (!by_cost)
+			return false;
+		if (ret == -ENOTSUP) {
+			w->want.except = want.except | passed;
+			job->task.run = run_again;
+			return false;
+		}
+		want.except |= job->bit;
+	}
 }
 
 /* True if a driver has it now. */
@@ -180,11 +255,7 @@ static bool is_submitted(struct job *job)
 	wf_alg_piece_want(&w->job, &want, job->inflate);
 	job->owner.done = is_back;
 	w->job.owner = &job->owner;
-	if (!wf_alg_lane_submit(&w->job, &want, &job->lane, &ctx->used,
-				&job->bit))
-		return true;
-	job->lane = NULL;
-	return false;
+	return is_given(job, want);
 }
 
 /* -- calls ----------------------------------------------------------------- */
@@ -240,6 +311,7 @@ static int submit(struct wd_comp_ctx *ctx, bool inflate,
 		in_flight--;
 		ctx->job = NULL;
 		pthread_cond_broadcast(&changed);
+		end_cost(job, false);
 	}
 	pthread_mutex_unlock(&lock);
 	if (ret)
@@ -448,6 +520,7 @@ int wd_alg_cancel(struct wd_comp_ctx *ctx)
 	else {
 		ctx->in_len = 0;
 		ctx->out_len = 0;
+		end_cost(job, false);
 		finish_locked(job, -ECANCELED);
 	}
 	pthread_mutex_unlock(&lock);
@@ -493,6 +566,7 @@ void wd_alg_async_fini(void)
 		}
 		job->ctx->in_len = 0;
 		job->ctx->out_len = 0;
+		end_cost(job, false);
 		finish_locked(job, -ECANCELED);
 	}
 	pthread_mutex_unlock(&lock);

@@ -264,6 +264,7 @@ static void test_async(void **state)
 	for (int i = 0; i < DEPTH; i++) {
 		ctx[i].alg_type = WD_COMP_GZIP;
 		ctx[i].comp_level = 6;
+		ctx[i].driver = "async"; /* else cost decides */
 		assert_int_equal(wd_alg_async_deflate(&ctx[i], count, &calls[i],
 						      data, SIZE, outs[i],
 						      sizeof(outs[i])),
@@ -322,12 +323,13 @@ static void test_async_dies(void **state)
 	end(&driver);
 }
 
-static void start(int n)
+static void start(int n, const char *by)
 {
 	memset(calls, 0, sizeof(calls));
 	for (int i = 0; i < n; i++) {
 		slow_ctx[i] = (struct wd_comp_ctx){ .alg_type = WD_COMP_GZIP,
-						    .comp_level = 6 };
+						    .comp_level = 6,
+						    .driver = by };
 		assert_int_equal(wd_alg_async_deflate(&slow_ctx[i], count,
 						      &calls[i], data, SIZE,
 						      slow_outs[i],
@@ -356,11 +358,11 @@ static void test_busy(void **state)
 	(void)state;
 	driver = driver_of("busy");
 	begin(&driver, ONE_BY_ONE);
-	start(DEPTH);
+	start(DEPTH, "busy");
 	await(DEPTH, "busy");
 	fault = NONE;
 	hold = true;
-	start(1);
+	start(1, "busy");
 	usleep(3000 * driver.limits.timeout_ms);
 	assert_int_equal(wd_alg_poll(0), 0);
 	hold = false;

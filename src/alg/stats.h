@@ -31,7 +31,8 @@
 	X(bytes_out)	/* ... and made */                                     \
 	X(copied_bytes) /* so that the device reaches them */                  \
 	X(handed_on)	/* jobs that the next driver had to do */              \
-	X(busy)		/* submissions that found the channel full */
+	X(busy)		/* submissions that found the channel full */          \
+	X(passed_over)	/* jobs that were expected to end sooner elsewhere */
 
 #define X(name) WF_ALG_STAT_##name,
 enum wf_alg_stat { WF_ALG_STATS(X) WF_ALG_STAT_COUNT };

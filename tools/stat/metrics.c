@@ -392,6 +392,11 @@ static const struct family driver_families[] = {
 	  NULL,
 	  "Jobs that found a channel of the driver full.",
 	  { { "busy", "", 0 } } },
+	{ "weft_driver_jobs_passed_over",
+	  COUNTER,
+	  NULL,
+	  "Jobs that were expected to end sooner with another driver.",
+	  { { "passed_over", "", 0 } } },
 };
 
 /* What pages of a kind have. */
