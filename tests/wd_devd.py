@@ -87,6 +87,13 @@ def check_accounts():
         assert user["kind"] == "user" and user["counters"]["jobs"] > 0, rows
         assert user["counters"] == rows[f"{NAME}:zip-0"]["counters"], rows
         metrics = run("stat", "--openmetrics", "--pid", str(devd.pid)).stdout
+        listed = run("devd", "--list", WEFT_DEVD=NAME,
+                     WEFT_SYSFS="/nonexistent").stdout
+        done = user["counters"]
+        for line in (f"jobs       {done['jobs']} done, 0 failed, 0 wait",
+                     f"bytes      {done['bytes_in']} in, "
+                     f"{done['bytes_out']} out"):
+            assert line in listed, listed
         # A user's jobs are a device's, under another name: sums are right.
         for kind, label in (("device", f"{NAME}:zip-0"), ("user", name)):
             line = re.search(rf'weft_{kind}_jobs_total{{[^}}]*{kind}='

@@ -32,6 +32,7 @@ static const struct column columns[] = {
 	{ "MEMORY", "memory", false, false },
 	{ "REFUSED", "turned_away", false, true },
 	{ "FAULTS", "faults", false, true },
+	{ "QUOTA", "held_back", false, true },
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 

@@ -359,6 +359,11 @@ static const struct family families[] = {
 		  "bytes",                                                               \
 		  "Reserved memory of the channels.",                                    \
 		  { { "memory", "", 0 } } },                                             \
+		{ owner "_quota_waits",                                                  \
+		  COUNTER,                                                               \
+		  NULL,                                                                  \
+		  "Times that jobs had to wait for the quota of their user.",            \
+		  { { "held_back", "", 0 } } },                                          \
 		{ owner "_interrupts",                                                   \
 		  COUNTER,                                                               \
 		  NULL,                                                                  \
