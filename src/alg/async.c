@@ -16,7 +16,9 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "alg/choice.h"
 #include "alg/crew.h"
@@ -61,6 +63,10 @@ static bool closing;
 static bool polling;
 static bool poll_stop;
 static pthread_t poll_thread;
+static int event_fd = -1; /* of wd_alg_event_fd() */
+static bool signalled;	  /* it is readable */
+static bool watch_stop;
+static pthread_t watch_thread;	     /* there while event_fd is */
 static __thread unsigned int inside; /* callbacks this thread is in */
 
 static void init_changed(void)
@@ -91,6 +97,11 @@ static void in_child(void)
 	in_flight = 0;
 	closing = false;
 	polling = false;
+	/* The parent reads and writes it. */
+	if (event_fd >= 0)
+		close(event_fd);
+	event_fd = -1;
+	signalled = false;
 	wf_alg_registry_forked();
 	init_changed();
 	pthread_mutex_init(&lock, NULL);
@@ -114,11 +125,25 @@ static void end_cost(struct job *job, bool good)
 	job->cost = NULL;
 }
 
+/* The descriptor is readable while there is something in the list. */
+static void signal_locked(void)
+{
+	bool is = !wf_base_list_empty(&done_list);
+	uint64_t value = 1;
+
+	if (event_fd < 0 || signalled == is)
+		return;
+	if (is ? write(event_fd, &value, sizeof(value)) :
+		 read(event_fd, &value, sizeof(value)))
+		signalled = is;
+}
+
 static void finish_locked(struct job *job, int result)
 {
 	job->result = result;
 	wf_base_list_del(&job->all);
 	wf_base_list_add_tail(&done_list, &job->done);
+	signal_locked();
 	pthread_cond_broadcast(&changed);
 }
 
@@ -170,6 +195,8 @@ static void is_back(struct wf_alg_owner *owner)
 	job->unfinished = wf_alg_piece_is_final(result);
 	if (!job->unfinished) {
 		w->want.except |= job->bit;
+		/* It may be released, and then it is the application's. */
+		w->want.ch = NULL;
 		job->task.run = run_again;
 		result = wf_alg_crew_add(&job->task) ? -ENODEV : 0;
 	}
@@ -374,6 +401,7 @@ int wd_alg_poll(unsigned int max)
 		in_flight--;
 		pthread_cond_broadcast(&changed);
 	}
+	signal_locked();
 	pthread_mutex_unlock(&lock);
 	return (int)count;
 }
@@ -453,9 +481,21 @@ static void *poll_main(void *arg)
 	return NULL;
 }
 
-int wd_alg_poll_start(void)
+/* Signals of the program are for its own threads. */
+static int start_thread(pthread_t *thread, void *(*run)(void *arg))
 {
 	sigset_t every, old;
+	int ret;
+
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &old);
+	ret = pthread_create(thread, NULL, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -ret;
+}
+
+int wd_alg_poll_start(void)
+{
 	int ret;
 
 	pthread_once(&once, setup);
@@ -465,13 +505,10 @@ int wd_alg_poll_start(void)
 		return -EBUSY;
 	}
 	poll_stop = false;
-	sigfillset(&every);
-	pthread_sigmask(SIG_SETMASK, &every, &old);
-	ret = pthread_create(&poll_thread, NULL, poll_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = start_thread(&poll_thread, poll_main);
 	polling = !ret;
 	pthread_mutex_unlock(&lock);
-	return -ret;
+	return ret;
 }
 
 int wd_alg_poll_stop(void)
@@ -493,6 +530,67 @@ int wd_alg_poll_stop(void)
 	pthread_mutex_unlock(&lock);
 	pthread_join(thread, NULL);
 	return 0;
+}
+
+/* -- a descriptor to wait on ----------------------------------------------- */
+
+/* Looks at the queues of devices, so that jobs there get into the list. The
+ * application runs the callbacks. */
+static void *watch_main(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&lock);
+	while (!watch_stop)
+		sleep_locked();
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+static int open_event_locked(void)
+{
+	int ret;
+
+	event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (event_fd < 0)
+		return -errno;
+	watch_stop = false;
+	ret = start_thread(&watch_thread, watch_main);
+	if (ret) {
+		close(event_fd);
+		event_fd = -1;
+		return ret;
+	}
+	signal_locked();
+	return event_fd;
+}
+
+int wd_alg_event_fd(void)
+{
+	int ret;
+
+	pthread_once(&once, setup);
+	pthread_mutex_lock(&lock);
+	if (event_fd >= 0)
+		ret = event_fd;
+	else
+		ret = closing ? -EBUSY : open_event_locked();
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+/* The lock is released while the thread ends. */
+static void close_event_locked(void)
+{
+	if (event_fd < 0)
+		return;
+	watch_stop = true;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	pthread_join(watch_thread, NULL);
+	pthread_mutex_lock(&lock);
+	close(event_fd);
+	event_fd = -1;
+	signalled = false;
 }
 
 int wd_alg_async_threads(unsigned int count)
@@ -585,6 +683,7 @@ void wd_alg_async_fini(void)
 		wd_alg_poll(0);
 		pthread_mutex_lock(&lock);
 	}
+	close_event_locked();
 	closing = false;
 	pthread_mutex_unlock(&lock);
 }

@@ -125,10 +125,19 @@ struct wf_stats_page *wf_alg_stats_make(struct wf_alg_stats *stats)
 	return page;
 }
 
+static void add(struct wf_stats_page *page, enum wf_alg_stat item,
+		uint64_t more)
+{
+	atomic_fetch_add_explicit(&page->items[item].value, more,
+				  memory_order_relaxed);
+}
+
 void wf_alg_stats_bytes(struct wf_alg_stats *stats, uint64_t in, uint64_t out)
 {
-	wf_alg_stats_add(stats, WF_ALG_STAT_bytes_in, in);
-	wf_alg_stats_add(stats, WF_ALG_STAT_bytes_out, out);
+	struct wf_stats_page *page = wf_alg_stats_page(stats);
+
+	add(page, WF_ALG_STAT_bytes_in, in);
+	add(page, WF_ALG_STAT_bytes_out, out);
 }
 
 /* Output that does not fit is stored by the library; a piece ends without a
@@ -144,16 +153,19 @@ static bool is_expected(const struct wd_comp_job *job, int result)
 void wf_alg_stats_job(struct wf_alg_stats *stats, const struct wd_comp_job *job,
 		      int result)
 {
+	struct wf_stats_page *page = wf_alg_stats_page(stats);
+
 	if (!wf_alg_piece_is_final(result)) {
-		wf_alg_stats_add(stats, WF_ALG_STAT_handed_on, 1);
+		add(page, WF_ALG_STAT_handed_on, 1);
 		return;
 	}
-	wf_alg_stats_add(stats, WF_ALG_STAT_jobs, 1);
+	add(page, WF_ALG_STAT_jobs, 1);
 	if (result && !is_expected(job, result))
-		wf_alg_stats_add(stats, WF_ALG_STAT_failed, 1);
-	wf_alg_stats_bytes(stats, job->consumed, job->produced);
+		add(page, WF_ALG_STAT_failed, 1);
+	add(page, WF_ALG_STAT_bytes_in, job->consumed);
+	add(page, WF_ALG_STAT_bytes_out, job->produced);
 	if (job->copied)
-		wf_alg_stats_add(stats, WF_ALG_STAT_copied_bytes, job->copied);
+		add(page, WF_ALG_STAT_copied_bytes, job->copied);
 }
 
 /* -- zlib programs --------------------------------------------------------- */

@@ -55,16 +55,20 @@ void wf_alg_stats_init(struct wf_alg_stats *stats, const char *name);
 /* The page, made now. Never NULL; without memory it is one that nobody sees. */
 struct wf_stats_page *wf_alg_stats_make(struct wf_alg_stats *stats);
 
-static inline void wf_alg_stats_add(struct wf_alg_stats *stats,
-				    enum wf_alg_stat item, uint64_t more)
+static inline struct wf_stats_page *
+wf_alg_stats_page(struct wf_alg_stats *stats)
 {
 	struct wf_stats_page *page =
 		atomic_load_explicit(&stats->page, memory_order_acquire);
 
-	if (wf_unlikely(!page))
-		page = wf_alg_stats_make(stats);
-	atomic_fetch_add_explicit(&page->items[item].value, more,
-				  memory_order_relaxed);
+	return wf_likely(page) ? page : wf_alg_stats_make(stats);
+}
+
+static inline void wf_alg_stats_add(struct wf_alg_stats *stats,
+				    enum wf_alg_stat item, uint64_t more)
+{
+	atomic_fetch_add_explicit(&wf_alg_stats_page(stats)->items[item].value,
+				  more, memory_order_relaxed);
 }
 
 /* The driver is done with a job. */
