@@ -12,9 +12,11 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "os/inline.h"
+#include "os/knob.h"
 #include "os/memory.h"
 #include "os/process.h"
 #include "shm/conn_defs.h"
+#include "shm/life.h"
 
 /* No kernel and no C library places anything here by itself: 20 TiB, so that a
  * page of another process lies at the same address with a probability of less
@@ -97,6 +99,7 @@ static void *map_page(void)
 /* A child that got a copy of the page would pass for its parent. */
 static void make(void)
 {
+	struct wf_shm_guard_line line = { 0 };
 	void *page;
 	int err;
 
@@ -112,7 +115,11 @@ static void make(void)
 			wf_os_munmap(page, page_bytes);
 		return;
 	}
-	memcpy(page, &own.process, sizeof(own.process));
+	line.process = own.process;
+	/* A simulated process is ended by nobody who knows of the mark. */
+	if (WF_KNOB(life, true))
+		wf_shm_life_make(&line.life);
+	memcpy(page, &line, sizeof(line));
 	own.addr = (uint64_t)(uintptr_t)page;
 }
 

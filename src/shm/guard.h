@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The guard page of this process: one page at a random address that holds the
- * random number of the process and that no forked child inherits. A peer names
- * it first in every process_vm_readv() or process_vm_writev() call. The kernel
+ * random number of the process, and where its life page is (life.h), and that no
+ * forked child inherits. A peer names it first in every process_vm_readv() or
+ * process_vm_writev() call, but for reads once it has the life page. The kernel
  * looks the pid up once per call and stops at the first address that is not
  * mapped, so a call that meets another process under our pid fails before it
  * touches that process.

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The life page of a process: shared memory in which the kernel itself marks the
+ * end of the process, or that it runs another program, before its pid is free and
+ * before its memory is another one (os/thread.h). A peer that has read memory of
+ * the process by its pid and finds the mark unchanged afterwards knows that it was
+ * that process. That takes a load; to read the guard page along takes as long as
+ * to copy 8 KiB.
+ *
+ * The mark is a thread's, the one that opened the first endpoint. If that thread
+ * ends before its process, peers go back to the guard page.
+ */
+#ifndef WF_SHM_LIFE_H
+#define WF_SHM_LIFE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "os/thread.h"
+#include "os/types.h"
+
+struct wf_shm_life_name;
+
+/* Makes the page of this process, which stays for ever and which no child
+ * inherits, and its name. 0 or -errno. The caller keeps fork() out. */
+int wf_shm_life_make(struct wf_shm_life_name *name);
+
+/* The page of a peer, as we map it. All of it is 0: none. */
+struct wf_shm_life {
+	struct wf_os_life mark;
+	void *page;
+};
+
+/* Maps the page that process @pid calls @name. The caller proves afterwards that
+ * the pid is the peer's. 0 or -errno. */
+int wf_shm_life_map(struct wf_shm_life *life, pid_t pid,
+		    const struct wf_shm_life_name *name);
+void wf_shm_life_unmap(struct wf_shm_life *life);
+
+#endif
