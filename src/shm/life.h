@@ -7,6 +7,13 @@
  * that process. That takes a load; to read the guard page along takes as long as
  * to copy 8 KiB.
  *
+ * Why that is safe: between the death of a peer and the moment at which its end is
+ * noticed, a read may meet a stranger under its pid. The kernel lets us read from
+ * it only what we may read anyway. Nothing changes in the stranger; its bytes stand
+ * in the buffer of the receive, as those of the peer would, until the load finds
+ * that the mark is gone. Then the read is done again with the guard page, which
+ * fails, and the receive ends with an error. Writes are never proved like this.
+ *
  * The mark is a thread's, the one that opened the first endpoint. If that thread
  * ends before its process, peers go back to the guard page.
  */
