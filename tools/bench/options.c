@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Turns the command line of `weft bench` into a plan. All defaults live here.
- * It must not start anything: a wrong option costs the user no waiting.
+ * Turns the command line of `weft bench` into a plan. All defaults are here. It
+ * must not start anything, so that a wrong option is reported at once.
  */
 #include "tools/bench/options.h"
 
@@ -70,21 +70,20 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* In parts, for compilers only promise strings of 4095 characters. */
+/* In parts, because C guarantees only strings of 4095 characters. */
 static const char help_what[] =
 	"usage: weft bench [OPTIONS] [HOST] [TEST...]\n"
 	"       weft bench --server         on that HOST\n"
 	"       weft bench wd [OPTIONS]     channels to accelerators\n"
+	"       weft bench comp [OPTIONS]   compression\n"
 	"\n"
 	"Two processes, each on a CPU of its own, send messages to each other\n"
-	"over the libfabric API. Without a test named, the first three are "
-	"run.\n"
+	"over the libfabric API. If you name no test, the first three run.\n"
 	"  latency    ping-pong, half of a round trip\n"
 	"  bandwidth  one way, a window of messages, then an acknowledgement\n"
 	"  rate       the same with small messages and a large window\n"
 	"  mpi        the same between two ranks of Open MPI: -p mpi:weft\n"
-	"             -a mpi:vader,mpi:tcp, latency, 8-1M, if nothing else\n"
-	"             is said\n"
+	"             -a mpi:vader,mpi:tcp latency -s 8-1M by default\n"
 	"  rma        {write,read}-{latency,bandwidth} of remote memory\n"
 	"  atomics    fetch-add, compare-swap, add-rate: 64 bits\n"
 	"  idle       one fi_cq_read that finds nothing, by peers\n"
@@ -92,8 +91,8 @@ static const char help_what[] =
 	"  wake       wake-sread, wake-epoll: from a send to a sleeper's\n"
 	"             return; wait-cpu: CPU time used while asleep\n"
 	"  crowd      crowd-time, crowd-memory: many processes, all to all\n"
-	"With a HOST the second process is there, and the first five groups can\n"
-	"be measured.\n"
+	"With a HOST the second process runs there. latency, bandwidth, rate, rma\n"
+	"and atomics can be measured that way.\n"
 	"\n"
 	"What to measure:\n"
 	"  -p, --provider NAME   libfabric provider under test (weft), as in\n"
@@ -103,8 +102,8 @@ static const char help_what[] =
 	"                        (ucx_perftest), or through Open MPI:\n"
 	"                        mpi:vader (its own shared memory),\n"
 	"                        mpi:btl-tcp (its own TCP), mpi:PROVIDER\n"
-	"  -f, --floor           also what the machine itself allows: a cache\n"
-	"                        line handed over, a bare ring (to 64K)\n"
+	"  -f, --floor           also the limits of the machine: a cache line\n"
+	"                        handed over, a bare ring (to 64K)\n"
 	"  -s, --sizes LIST      bytes: 8,64,1K or 1-8M, powers of two (1-8M)\n"
 	"      --rate-sizes LIST sizes of the rate test (64); if rate is the\n"
 	"                        only test, --sizes does the same\n"
@@ -116,47 +115,46 @@ static const char help_what[] =
 	"  -r, --reps N          repetitions, whose median is shown (9)\n"
 	"  -t, --time MS         timed part of each run (4)\n"
 	"  -w, --window N        messages in a window (64, for rate 256);\n"
-	"                        cut so that at most 64 MiB are under way\n"
+	"                        reduced so that at most 64 MiB are in flight\n"
 	"      --cpus A,B        CPU of each process (the first two allowed)\n"
 	"      --api msg|tagged  which calls (tagged)\n";
 
 static const char help_more[] =
-	"      --over WHAT       what lies between the processes: node (the\n"
-	"                        default), loopback (the interface, and no\n"
+	"      --over WHAT       what connects the processes: node (the\n"
+	"                        default), loopback (the interface, without\n"
 	"                        shared memory), veth (two network namespaces\n"
 	"                        joined by a link, made for the run; as root);\n"
-	"                        against tcp and 'udp;ofi_rxd' if no other is\n"
-	"                        named\n"
+	"                        against tcp and 'udp;ofi_rxd' by default\n"
 	"      --mtu N           of the veth link (1500)\n"
-	"      --more N          bandwidth and rate: all but each Nth message\n"
-	"                        of a window are sent with FI_MORE\n"
-	"      --rewrite         latency: senders write all their buffer anew\n"
-	"                        before each message; that is clocked in\n"
-	"                        place on both sides and taken out\n"
-	"      --memfd           buffers lie in a memfd, which peers can map\n"
-	"      --verify          check every byte (inside the times shown)\n"
-	"      --timeout S       give a run up after S seconds (10)\n"
+	"      --more N          bandwidth and rate: send all but each Nth\n"
+	"                        message of a window with FI_MORE\n"
+	"      --rewrite         latency: senders rewrite their whole buffer\n"
+	"                        before each message; the time of that is\n"
+	"                        measured on both sides and subtracted\n"
+	"      --memfd           buffers are in a memfd, which peers can map\n"
+	"      --verify          check every byte (the times include that)\n"
+	"      --timeout S       give up a run after S seconds (10)\n"
 	"      --server          serve `weft bench HOST` of other hosts, one at\n"
-	"                        a time, until Ctrl-C; whoever can connect can\n"
-	"                        measure\n"
+	"                        a time, until Ctrl-C; every host that can\n"
+	"                        connect can measure\n"
 	"      --port N          TCP port of the server (47590), both sides\n"
 	"      --hosts A,B       of mpi: mpirun starts a rank on each\n"
 	"\n"
-	"What comes out, besides the table:\n"
+	"Output besides the table:\n"
 	"      --json FILE       everything, every sample\n"
 	"      --csv FILE        a line for each test, size and provider\n"
 	"      --svg FILE        a plot\n"
 	"  -h, --help            print this and exit\n"
 	"\n"
-	"The provider weft is found beside this program's build or\n"
-	"installation; FI_PROVIDER_PATH overrides that. UCX runs with\n"
-	"UCX_TLS=sm,self unless UCX_TLS is set.\n"
+	"The provider weft is the one of this program's build or installation;\n"
+	"FI_PROVIDER_PATH overrides that. UCX runs with UCX_TLS=sm,self unless\n"
+	"UCX_TLS is set.\n"
 	"\n"
 	"  weft bench --short --floor --against shm,tcp,ucx --svg bench.svg\n"
 	"  weft bench -p shm latency --sizes 8-4K\n"
 	"  sudo weft bench latency bandwidth rate --short --over veth\n";
 
-/* What the command line said, before defaults fill the rest. */
+/* The values of the command line, before defaults fill in the rest. */
 struct given {
 	const char *sizes;
 	const char *rate_sizes;
@@ -360,7 +358,7 @@ static int read_tests(struct wf_tools_plan *plan, struct given *given, int n,
 			any = true;
 			continue;
 		}
-		/* Whether it is one will be seen when it is looked up. */
+		/* Whether it is a host is known when it is looked up. */
 		if (given->host || strlen(words[i]) > 253)
 			return complain("'%s' is no test; `weft bench --help` "
 					"lists them",
@@ -448,7 +446,7 @@ static int choose_cpus(struct wf_tools_plan *plan, const char *text)
 	return 0;
 }
 
-/* Every other test that has sizes but rate. */
+/* All tests with sizes except rate. */
 static bool has_sizes(const struct wf_tools_plan *plan)
 {
 	unsigned t;
@@ -535,7 +533,7 @@ static void fill_names(struct wf_tools_plan *plan, const struct given *given)
 
 static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
 {
-	/* Short: between two task switches of a busy machine. */
+	/* Short enough to fit between two task switches of a busy machine. */
 	unsigned long ms = given->brief ? 2 : 4;
 	unsigned t, usual;
 
@@ -567,7 +565,7 @@ static bool is_ours(const char *name)
 	return strcmp(name, "ucx") && !is_mpi(name);
 }
 
-/* Who starts processes of his own decides himself what they go over. */
+/* Programs that start their own processes choose the network themselves. */
 static int check_link(const struct wf_tools_plan *plan)
 {
 	bool all = is_ours(plan->provider) && !plan->floor;
@@ -606,7 +604,7 @@ static int check_link(const struct wf_tools_plan *plan)
 	return 0;
 }
 
-/* mpirun starts its ranks there, and nobody starts anything else. */
+/* mpirun starts its ranks on those hosts; nothing else is started there. */
 static int check_mpi_hosts(const struct wf_tools_plan *plan)
 {
 	bool all = is_mpi(plan->provider) && !plan->floor;
@@ -619,7 +617,7 @@ static int check_mpi_hosts(const struct wf_tools_plan *plan)
 	return all ? 0 : complain("--hosts is for mpi:NAME and nothing else");
 }
 
-/* What can only be judged when every option has been seen. */
+/* Checks that need all options. */
 static int check_whole(struct wf_tools_plan *plan)
 {
 	unsigned i;
