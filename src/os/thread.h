@@ -86,6 +86,8 @@ struct wf_os_life {
  * shared with others, and must stay mapped as long as the thread lives. 0 or
  * -errno. */
 int wf_os_life_begin(void *page, size_t bytes);
+/* Takes the mark away. False if it is another thread's: then @page must stay. */
+bool wf_os_life_end(void *page);
 /* Finds the mark in a page of another process, which may hold anything. 0, or
  * -EPROTO where there is none. */
 int wf_os_life_find(const void *page, size_t bytes, struct wf_os_life *life);

@@ -33,6 +33,7 @@
 WF_PER_PROCESS static struct wf_shm_guard own;
 WF_PER_PROCESS static pid_t owner; /* the process that made it */
 WF_PER_PROCESS static size_t page_bytes;
+WF_PER_PROCESS static uint32_t users; /* of the life page */
 
 static uint64_t random_word(void)
 {
@@ -99,13 +100,14 @@ static void *map_page(void)
 /* A child that got a copy of the page would pass for its parent. */
 static void make(void)
 {
-	struct wf_shm_guard_line line = { 0 };
 	void *page;
 	int err;
 
 	page_bytes = wf_os_page_bytes();
 	owner = wf_os_getpid();
 	own = (struct wf_shm_guard){ .process = random_word() };
+	users = 0;
+	wf_shm_life_forked();
 	page = map_page();
 	err = page ? wf_os_madvise(page, page_bytes, MADV_DONTFORK) : -ENOMEM;
 	if (err) {
@@ -115,11 +117,7 @@ static void make(void)
 			wf_os_munmap(page, page_bytes);
 		return;
 	}
-	line.process = own.process;
-	/* A simulated process is ended by nobody who knows of the mark. */
-	if (WF_KNOB(life, true))
-		wf_shm_life_make(&line.life);
-	memcpy(page, &line, sizeof(line));
+	memcpy(page, &own.process, sizeof(own.process));
 	own.addr = (uint64_t)(uintptr_t)page;
 }
 
@@ -145,4 +143,39 @@ struct wf_shm_guard wf_shm_guard_own(void)
 	guard = own;
 	wf_base_fork_release();
 	return guard;
+}
+
+/* A peer that reads the line meanwhile finds no page of that name. */
+static void name_life(const struct wf_shm_life_name *name)
+{
+	struct wf_shm_guard_line *line = (void *)(uintptr_t)own.addr;
+
+	if (line)
+		line->life = *name;
+}
+
+void wf_shm_guard_hold(void)
+{
+	struct wf_shm_life_name name = { 0 };
+
+	wf_base_fork_hold();
+	if (!is_ours())
+		make();
+	/* A simulated process is ended by nobody who knows of the mark. */
+	if (!users++ && WF_KNOB(life, true) && !wf_shm_life_make(&name))
+		name_life(&name);
+	wf_base_fork_release();
+}
+
+void wf_shm_guard_drop(void)
+{
+	const struct wf_shm_life_name none = { 0 };
+
+	wf_base_fork_hold();
+	/* A child closes what it has inherited. */
+	if (is_ours() && users && !--users) {
+		name_life(&none);
+		wf_shm_life_end();
+	}
+	wf_base_fork_release();
 }

@@ -22,4 +22,9 @@ struct wf_shm_guard {
  * own. Not for hot paths: takes a lock and makes a system call. */
 struct wf_shm_guard wf_shm_guard_own(void);
 
+/* Between these two, the process has a life page (life.h), if it can. For each
+ * endpoint. */
+void wf_shm_guard_hold(void);
+void wf_shm_guard_drop(void);
+
 #endif

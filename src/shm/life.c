@@ -15,19 +15,31 @@
 
 #define PAGE_BYTES ((size_t)4096)
 
-/* The descriptor by which peers find the page. A forked child has a copy. */
-WF_PER_PROCESS static int own_fd = -1;
+/* The page of this process, NULL: none, and the descriptor by which peers find
+ * it, of which a forked child has a copy. */
+WF_PER_PROCESS static void *own_page;
+WF_PER_PROCESS static int own_fd;
 WF_PER_PROCESS static uint64_t own_inode;
 
-static void close_inherited(void)
+void wf_shm_life_forked(void)
 {
 	struct wf_os_stat st;
 
 	/* The application may have closed it, and the number be another's. */
-	if (own_fd >= 0 && wf_os_seals(own_fd) >= 0 &&
-	    !wf_os_fstat(own_fd, &st) && st.inode == own_inode)
+	if (own_page && wf_os_seals(own_fd) >= 0 && !wf_os_fstat(own_fd, &st) &&
+	    st.inode == own_inode)
 		wf_os_close(own_fd);
-	own_fd = -1;
+	own_page = NULL;
+}
+
+void wf_shm_life_end(void)
+{
+	if (!own_page)
+		return;
+	if (wf_os_life_end(own_page))
+		wf_os_munmap(own_page, PAGE_BYTES);
+	own_page = NULL;
+	wf_os_close(own_fd);
 }
 
 /* Peers may read it, and that is all. */
@@ -44,7 +56,6 @@ int wf_shm_life_make(struct wf_shm_life_name *name)
 	void *page = NULL;
 	int fd, err;
 
-	close_inherited();
 	fd = wf_base_memfd_create("weft-life", PAGE_BYTES);
 	if (fd < 0)
 		return fd;
@@ -57,11 +68,11 @@ int wf_shm_life_make(struct wf_shm_life_name *name)
 	err = wf_os_madvise(page, PAGE_BYTES, MADV_DONTFORK);
 	if (!err)
 		err = seal(fd);
-	/* The last one: the mark cannot be taken back. */
 	if (!err)
 		err = wf_os_life_begin(page, PAGE_BYTES);
 	if (err)
 		goto err_page;
+	own_page = page;
 	own_fd = fd;
 	own_inode = st.inode;
 	*name = (struct wf_shm_life_name){

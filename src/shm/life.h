@@ -15,7 +15,8 @@
  * fails, and the receive ends with an error. Writes are never proved like this.
  *
  * The mark is a thread's, the one that opened the first endpoint. If that thread
- * ends before its process, peers go back to the guard page.
+ * ends before its process, or the last endpoint is closed, peers go back to the guard
+ * page.
  */
 #ifndef WF_SHM_LIFE_H
 #define WF_SHM_LIFE_H
@@ -28,9 +29,13 @@
 
 struct wf_shm_life_name;
 
-/* Makes the page of this process, which stays for ever and which no child
- * inherits, and its name. 0 or -errno. The caller keeps fork() out. */
+/* Makes the page of this process, which no child inherits, and its name. 0 or
+ * -errno. The caller keeps fork() out of all three. */
 int wf_shm_life_make(struct wf_shm_life_name *name);
+/* Ends it. The page stays if another thread made it. */
+void wf_shm_life_end(void);
+/* In a forked child: what is left of the parent's. */
+void wf_shm_life_forked(void);
 
 /* The page of a peer, as we map it. All of it is 0: none. */
 struct wf_shm_life {

@@ -169,6 +169,14 @@ int wf_os_life_begin(void *page, size_t bytes)
 	return 0;
 }
 
+bool wf_os_life_end(void *page)
+{
+	struct life_page *life = page;
+
+	return life->word_at && life->alive == (uint32_t)syscall(SYS_gettid) &&
+	       !pthread_mutex_unlock(&life->mutex);
+}
+
 int wf_os_life_find(const void *page, size_t bytes, struct wf_os_life *life)
 {
 	const struct life_page *theirs = page;
