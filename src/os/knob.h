@@ -18,7 +18,6 @@ struct wf_sim_knobs {
 	unsigned int slots_log2;
 	unsigned int lines_log2;
 	unsigned int max_peers;
-	unsigned int life; /* 0: the simulated kernel sets no marks */
 };
 
 extern struct wf_sim_knobs wf_sim_knobs; /* of the simulator alone */

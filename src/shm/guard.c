@@ -12,7 +12,6 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "os/inline.h"
-#include "os/knob.h"
 #include "os/memory.h"
 #include "os/process.h"
 #include "shm/conn_defs.h"
@@ -161,8 +160,7 @@ void wf_shm_guard_hold(void)
 	wf_base_fork_hold();
 	if (!is_ours())
 		make();
-	/* A simulated process is ended by nobody who knows of the mark. */
-	if (!users++ && WF_KNOB(life, true) && !wf_shm_life_make(&name))
+	if (!users++ && !wf_shm_life_make(&name))
 		name_life(&name);
 	wf_base_fork_release();
 }
