@@ -193,8 +193,8 @@ const struct wf_setting wf_base_settings[] = {
 	{
 		.name = "nic",
 		.kind = WF_SETTING_CHOICE,
-		.choices = "tcp or udp",
-		.words = "tcp",
+		.choices = "tcp or udp or efa",
+		.words = "efa where there is an EFA device, else tcp",
 		.help = "Device by which other nodes are reached. It must be "
 			"the same for all processes of a job",
 		.why = "the kernel's TCP is faster from 16 KiB on, shares links "
