@@ -277,7 +277,7 @@ int wf_nic_ah_socket(const struct wf_nic *nic, const struct wf_nic_ah *ah,
 {
 	if (wf_nic_addr_to_socket(&ah->addr, to) ||
 	    to->sa.sa_family != nic->socket.sa.sa_family ||
-	    wf_base_addr_is_any(to) || !wf_base_addr_port(to))
+	    !wf_base_addr_is_whole(to))
 		return -EINVAL;
 	return 0;
 }

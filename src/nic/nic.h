@@ -50,6 +50,8 @@ struct wf_nic_caps {
 			      come at once. 0: as many as stay in a cache */
 	uint32_t max_recv; /* what any peer may send in one message: receives
 			      of this size take them all */
+	uint32_t copy_max; /* bytes that are sooner copied into a packet than
+			      registered; 0: the user's choice */
 };
 
 const struct wf_nic_caps *wf_nic_caps(const struct wf_nic *nic);
@@ -319,10 +321,10 @@ struct wf_nic_sge {
 
 struct wf_nic_wr {
 	uint64_t wr_id;
-	uint32_t qkey;
+	uint32_t qkey; /* as qpn */
 	uint32_t imm;
 	uint16_t ah;
-	uint16_t qpn;
+	uint16_t qpn; /* efa: both are part of the address, and not used */
 	uint32_t flags;
 };
 

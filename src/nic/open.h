@@ -35,7 +35,13 @@ int wf_nic_fault_parse(const char *text, struct wf_nic_fault *fault);
 /* Of one host, at most. */
 #define WF_NIC_ADDRS_MOST 4
 
+struct wf_nic_key;
+struct wf_nic_port;
+
 struct wf_nic_attr {
+	/* Of a device without sockets: wf_nic_port_open(). It stays the
+	 * caller's. */
+	struct wf_nic_port *port;
 	/* A bound socket of the kind that the device wants
 	 * (wf_nic_device_socket()), which stays the caller's and is the NIC's
 	 * alone to use until it is closed; -1: bind one to addr. */
@@ -112,7 +118,30 @@ const char *wf_nic_device_encrypting(void);
 
 /* The type of socket that carries an address of @device (NULL: the default) and
  * becomes readable when a peer wants something: SOCK_STREAM, which listens, or
- * SOCK_DGRAM. */
+ * SOCK_DGRAM. 0: its addresses are no sockets', but those of ports. */
 int wf_nic_device_socket(const char *device);
+
+/* The hardware of a device without sockets: what it is called here, and its
+ * address, which is that of no endpoint yet. -ENODEV: there is none. May load a
+ * library. */
+int wf_nic_device_find(const char *device, char *name, size_t room,
+		       struct wf_addr *addr);
+
+/* An address of such a device, for one NIC at a time; and the descriptor that
+ * will be that of wf_nic_wait_fd(). The NIC is closed before it. Once a queue
+ * pair was made with it, it is used up. 0 or -errno. */
+int wf_nic_port_open(const char *device, struct wf_nic_port **port,
+		     struct wf_addr *addr, int *fd);
+void wf_nic_port_close(struct wf_nic_port *port);
+/* Memory that peers reach by RDMA through any NIC of this process on @device, by
+ * the key of the hardware. @access as in wf_nic_mr_reg(). -EOPNOTSUPP: the device
+ * has no such keys, or not this access. */
+int wf_nic_key_open(const char *device, void *addr, size_t len, unsigned access,
+		    struct wf_nic_key **key, uint32_t *rkey);
+void wf_nic_key_close(struct wf_nic_key *key);
+
+/* In a forked child: closes the descriptors, so that the hardware is given back
+ * when the parent ends. Async-signal-safe. */
+void wf_nic_port_forked(struct wf_nic_port *port);
 
 #endif

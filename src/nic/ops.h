@@ -21,6 +21,8 @@
 
 struct wf_nic_ah;
 struct wf_nic_attr;
+struct wf_nic_key;
+struct wf_nic_port;
 
 /* Where the rings of a queue pair are. */
 struct wf_nic_rings {
@@ -34,11 +36,24 @@ struct wf_nic_rings {
 struct wf_nic_ops {
 	const char *name;
 	const char *about; /* what it is, in some words */
-	int socket; /* what carries an address: SOCK_STREAM, SOCK_DGRAM */
+	/* What carries an address: SOCK_STREAM, SOCK_DGRAM; 0: a port. */
+	int socket;
 	unsigned int addrs; /* of a host that it uses at once; 0: one */
 	/* The memory of the send rings: 0 for device memory; a device in
 	 * ordinary memory uses WF_QUEUE_COPY_MEMORY (docs/wqe.md). */
 	enum wf_queue_copy_kind copy;
+
+	/* No lock. Of devices without sockets: see open.h. Others, NULL. */
+	int (*find)(char *name, size_t room, struct wf_addr *addr);
+	int (*port_open)(struct wf_nic_port **port, struct wf_addr *addr,
+			 int *fd);
+	void (*port_close)(struct wf_nic_port *port);
+	void (*port_forked)(struct wf_nic_port *port);
+
+	/* No lock. Memory of no NIC: see wf_nic_key_open(). */
+	int (*key_open)(void *addr, size_t len, unsigned access,
+			struct wf_nic_key **key, uint32_t *rkey);
+	void (*key_close)(struct wf_nic_key *key);
 
 	/* No lock. Opens a device and fills in its caps: see open.h. */
 	int (*open)(const struct wf_nic_attr *attr, struct wf_nic **nic);
@@ -109,6 +124,16 @@ struct wf_nic_ops {
 	int (*wait_begin)(struct wf_nic *nic, struct wf_nic_cq *cq,
 			  uint64_t *deadline_ns);
 	void (*wait_end)(struct wf_nic *nic);
+};
+
+/* What the device has for an address of its own, and for memory of no NIC,
+ * begins with these. */
+struct wf_nic_port {
+	const struct wf_nic_ops *ops;
+};
+
+struct wf_nic_key {
+	const struct wf_nic_ops *ops;
 };
 
 struct wf_nic_ah {

@@ -32,6 +32,10 @@
 #define BUFS_LARGE 128 /* 1 MiB: they stay in a cache of that size */
 #define LARGE_MSG 4096
 
+/* Up to this size bytes are copied into the packet: that is cheaper than
+ * registering them. Unless the device knows better. */
+#define COPY_MAX 512
+
 /* Large packets under way at once: 4 MiB. */
 #define LARGE_PKTS 512
 
@@ -73,6 +77,8 @@ void wf_rdm_ep_hear_again(struct wf_rdm_ep *ep, uint64_t now)
 int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 		   struct wf_host *host, struct wf_way *way)
 {
+	int err;
+
 	*ep = (struct wf_rdm_ep){
 		.host = host,
 		.way = way,
@@ -89,7 +95,15 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 		wf_base_list_init(&ep->by_addr[i]);
 	for (int i = 0; i < WF_RDM_MSG_BUCKETS; i++)
 		wf_base_list_init(&ep->by_msg[i]);
-	return wf_transport_loop_add(&host->loop, &ep->socket_source);
+	err = wf_transport_loop_add(&host->loop, &ep->socket_source);
+	if (err || !attr->port)
+		return err;
+	/* Without a socket nothing tells us of a first packet: the device must
+	 * have receives. */
+	err = wf_rdm_ep_wake(ep);
+	if (err)
+		wf_transport_loop_remove(&host->loop, &ep->socket_source);
+	return err;
 }
 
 /* From now on the device watches the socket, and has a descriptor that reports
@@ -132,6 +146,12 @@ static void set_limits(struct wf_rdm_ep *ep)
 	ep->peer_limit = caps->max_ah;
 	ep->inline_max = caps->inline_max;
 	ep->direct = caps->user_keys;
+	ep->copy_max = caps->copy_max ? caps->copy_max : COPY_MAX;
+	ep->connid = wf_base_addr_is_efa(&ep->host->addr) ?
+			     ep->host->addr.efa.qkey :
+			     0;
+	if (!caps->max_rdma)
+		ep->attr.reads = false;
 	if (ep->attr.medium_advised)
 		ep->attr.medium_max = caps->push_max;
 	if (ep->attr.read_advised)
@@ -182,6 +202,7 @@ static int open_device(struct wf_rdm_ep *ep)
 {
 	const struct wf_nic_attr attr = {
 		.fd = ep->attr.fd,
+		.port = ep->attr.port,
 		.addr = ep->host->addr,
 		.more = ep->attr.more,
 		.more_count = ep->attr.more_count,
