@@ -18,6 +18,7 @@
 #include "rdm/pkt.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
+#include "rdm/trace.h"
 
 /* Up to here bytes are copied into the packet: cheaper than to register. */
 #define COPY_MAX 512
@@ -324,6 +325,8 @@ static void report(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	struct wf_rdm_tx *whole = tx->whole;
 
+	if (wf_unlikely(ep->host->trace))
+		wf_rdm_trace_done(ep, tx);
 	if (whole) {
 		if (tx->err && !whole->err)
 			whole->err = tx->err;

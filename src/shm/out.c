@@ -21,6 +21,7 @@
 #include "shm/put.h"
 #include "shm/remote.h"
 #include "shm/share.h"
+#include "shm/trace.h"
 #include "shm/tx.h"
 
 /* A lap of slots is 4 KiB long and a lap of lines 8 KiB where the receiver keeps
@@ -187,7 +188,7 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 
 	out->slots = out->region.slots;
 	out->data = out->region.data;
-	out->bell_wanted = &out->region.header->bell_wanted;
+	wf_shm_trace_opened(out);
 	wf_shm_lap_init(&out->slot_lap, out->region.slot_count);
 	wf_shm_lap_init(&out->line_lap, out->region.line_count);
 	/* Two copies through the ring lose to one copy and a system call much
@@ -619,6 +620,8 @@ void wf_shm_out_finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)
 	/* It may still be in the pending queue when the receiver gave up. */
 	wf_base_list_del(&tx->link);
 	stop_waiting(out, tx);
+	if (wf_unlikely(wf_shm_trace_is_on(out)))
+		wf_shm_trace_end(out, tx->op);
 	if (status)
 		wf_shm_tx_fail(ep, tx, status);
 	else
@@ -736,8 +739,17 @@ bool wf_shm_out_settle(struct wf_shm_out *out)
 
 void wf_shm_out_ring(struct wf_shm_out *out)
 {
+	bool traced = wf_shm_trace_is_on(out);
+
+	if (wf_unlikely(traced)) {
+		wf_shm_trace_put(out);
+		if (!wf_shared_load(&out->region.header->bell_wanted, relaxed))
+			return;
+	}
 	if (!wf_shm_board_ring(out->board.board, out->bell))
 		return;
+	if (wf_unlikely(traced))
+		wf_shm_trace_rang(out);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
 	/* A full socket is readable at the other end: that wakes, too. */
 	wf_os_send(out->sock.fd, "", 1, MSG_DONTWAIT);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `weft trace`: reads options, records for a while, and writes a file.
+ */
+#include "tools/trace/trace.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/amount.h"
+#include "base/clock.h"
+#include "tools/trace/chrome.h"
+
+#define MAX_PIDS 256
+#define MOST 200000
+#define LONGEST_MS 3600000
+
+static const struct option long_options[] = {
+	{ "output", required_argument, NULL, 'o' },
+	{ "time", required_argument, NULL, 't' },
+	{ "most", required_argument, NULL, 'm' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+	"usage: weft trace [OPTIONS] PID ...\n"
+	"\n"
+	"Records what the weft endpoints of these processes do, and writes a "
+	"timeline for\n"
+	"https://ui.perfetto.dev or chrome://tracing: messages with their "
+	"protocol, size\n"
+	"and tag, arrows from each send to its receive, operations that wait for a "
+	"peer,\n"
+	"sleep and wake-ups, and when each endpoint polls.\n"
+	"\n"
+	"Processes need no preparation. Recording costs them some nanoseconds a "
+	"message,\n"
+	"and nothing before and afterwards.\n"
+	"\n"
+	"  -o, --output FILE  where to write; the default is weft-trace.json\n"
+	"  -t, --time TIME    how long to record, as 500ms or 2s (1s), or until "
+	"Ctrl-C\n"
+	"  -m, --most N       as many events of an endpoint, then no more "
+	"(200000)\n"
+	"  -h, --help         print this and exit\n"
+	"\n"
+	"Exit status: 0 if the file was written, 1 if there is no endpoint or "
+	"something\n"
+	"failed, 2 for a wrong command line.\n";
+
+struct settings {
+	const char *output;
+	uint64_t time_ms;
+	size_t most;
+	pid_t pids[MAX_PIDS];
+	size_t n_pids;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static int complain(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+
+static int complain(const char *format, ...)
+{
+	va_list args;
+
+	fputs("weft trace: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return -EINVAL;
+}
+
+static int read_time(struct settings *s, const char *text)
+{
+	bool plain = strspn(text, "0123456789") == strlen(text);
+	const char *end;
+
+	/* A plain number counts seconds. */
+	if (wf_base_amount_time(text, &end, plain ? 1000 : 1, &s->time_ms) ||
+	    *end)
+		return complain("--time wants a time, not '%s'", text);
+	if (plain && s->time_ms <= LONGEST_MS)
+		s->time_ms *= 1000;
+	if (!s->time_ms || s->time_ms > LONGEST_MS)
+		return complain("--time wants 1 ms to 1 h, not '%s'", text);
+	return 0;
+}
+
+static int read_most(struct settings *s, const char *text)
+{
+	char *end;
+
+	errno = 0;
+	s->most = strtoul(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || !s->most)
+		return complain("--most wants a number from 1 on, not '%s'",
+				text);
+	return 0;
+}
+
+static int read_pid(struct settings *s, const char *text)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	if (errno || end == text || *end || pid <= 0 || pid > INT32_MAX)
+		return complain("'%s' is no process id", text);
+	if (s->n_pids == MAX_PIDS)
+		return complain("at most %d process ids", MAX_PIDS);
+	s->pids[s->n_pids++] = (pid_t)pid;
+	return 0;
+}
+
+static int read_options(struct settings *s, int argc, char **argv, bool *helped)
+{
+	int c;
+
+	while ((c = getopt_long(argc, argv, "o:t:m:h", long_options, NULL)) !=
+	       -1) {
+		int err = 0;
+
+		switch (c) {
+		case 'o':
+			s->output = optarg;
+			break;
+		case 't':
+			err = read_time(s, optarg);
+			break;
+		case 'm':
+			err = read_most(s, optarg);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			*helped = true;
+			return 0;
+		default:
+			err = complain("`weft trace --help` lists the options");
+			break;
+		}
+		if (err)
+			return err;
+	}
+	for (; optind < argc; optind++) {
+		if (read_pid(s, argv[optind]))
+			return -EINVAL;
+	}
+	return s->n_pids ? 0 : complain("which processes?");
+}
+
+static void interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+static int find_all(const struct settings *s, struct wf_tools_capture *capture)
+{
+	for (size_t i = 0; i < s->n_pids; i++) {
+		size_t before = capture->count;
+		int ret = wf_tools_capture_add(capture, s->pids[i]);
+
+		if (ret == -ESRCH)
+			return complain("there is no process %d",
+					(int)s->pids[i]);
+		if (ret)
+			return complain("cannot look into process %d: %s",
+					(int)s->pids[i], strerror(-ret));
+		if (capture->count == before)
+			complain("process %d has no weft endpoint",
+				 (int)s->pids[i]);
+	}
+	return capture->count ? 0 : -ENOENT;
+}
+
+static int write_file(const struct settings *s,
+		      struct wf_tools_capture *capture)
+{
+	struct wf_tools_arrows arrows;
+	size_t events = 0, lost = 0;
+	FILE *out;
+
+	if (wf_tools_arrows_find(&arrows, capture))
+		return complain("not enough memory");
+	out = fopen(s->output, "we");
+	if (out)
+		wf_tools_chrome_write(capture, &arrows, out);
+	if (!out || ferror(out) || fclose(out)) {
+		wf_tools_arrows_free(&arrows);
+		return complain("cannot write %s: %s", s->output,
+				strerror(errno));
+	}
+	for (size_t i = 0; i < capture->count; i++) {
+		events += capture->all[i].count;
+		lost += capture->all[i].lost;
+	}
+	printf("%s: %zu events of %zu endpoints, %zu arrows", s->output, events,
+	       capture->count, arrows.count);
+	if (lost)
+		printf("; %zu events were not kept", lost);
+	puts("");
+	wf_tools_arrows_free(&arrows);
+	return 0;
+}
+
+int wf_tools_trace_main(int argc, char **argv)
+{
+	struct settings s = {
+		.output = "weft-trace.json",
+		.time_ms = 1000,
+		.most = MOST,
+	};
+	struct wf_tools_capture capture = { 0 };
+	bool helped = false;
+	int ret;
+
+	if (read_options(&s, argc, argv, &helped))
+		return 2;
+	if (helped)
+		return 0;
+	capture.most = s.most;
+	ret = find_all(&s, &capture);
+	if (!ret) {
+		signal(SIGINT, interrupt);
+		signal(SIGTERM, interrupt);
+		ret = wf_tools_capture_run(&capture, s.time_ms * WF_NS_PER_MS,
+					   &interrupted);
+		if (ret)
+			complain("not enough memory");
+		else
+			ret = write_file(&s, &capture);
+	}
+	wf_tools_capture_free(&capture);
+	return ret ? 1 : 0;
+}
