@@ -180,6 +180,13 @@ def main():
             term.type(f"clear; NO_COLOR=1 LC_ALL=C {WEFT} stat -i 0.1", "Enter")
             term.wait("q quit", "192.0.2.3")
             check_colours(term, False)
+            # Bug: the reason was written to the screen that goes away.
+            term.type("q")
+            term.type(f"clear; {WEFT} stat -i 0.1 -p {ranks[0].pid}", "Enter")
+            term.wait("q quit", "192.0.2.3")
+            ranks[0].stdin.close()
+            ranks[0].wait()
+            term.wait(f"weft stat: there is no process {ranks[0].pid}")
         finally:
             term.tmux("kill-server")
             for rank in ranks:

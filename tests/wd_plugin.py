@@ -172,7 +172,7 @@ def check_command(folder):
 
 
 def check_info(folder, bad):
-    env = {"WD_DRIVER_PATH": f"{bad}:{folder}:/nowhere:here"}
+    env = {"WD_DRIVER_PATH": f"{bad}:{folder}:{folder}/none:here"}
     facts = json.loads(run([WEFT, "info", "--json"], env).stdout)
     drivers = {d["name"]: d for d in facts["compression"]["drivers"]}
     example = drivers.get("example")
@@ -185,7 +185,7 @@ def check_info(folder, bad):
     for name, (_, why) in BAD.items():
         if f"{bad}/{name} is not used" not in problems or why not in problems:
             fail(f"weft info says nothing of {name}: {problems}")
-    for folder_name in ("/nowhere", "here"):
+    for folder_name in (f"{folder}/none", "here"):
         if f"{folder_name} is not used" not in problems:
             fail(f"weft info says nothing of {folder_name}: {problems}")
 

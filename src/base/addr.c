@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Socket addresses as identities. Knows nothing of who uses them.
+ * Socket addresses as identities. This file does not depend on who uses them.
  */
 #include "base/addr.h"
 
@@ -117,13 +117,15 @@ static bool is_loopback(const struct wf_addr *addr)
 	       ntohl(addr->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* What goes to an address of ours comes from it. No route: not ours. */
+/* If the kernel would send to @addr from that same address, the address is
+ * ours. Without a route it is not. */
 static bool is_own_source(int fd, const struct wf_addr *addr)
 {
 	struct wf_addr to = *addr, from = { 0 };
 	socklen_t len = sizeof(from);
 
-	wf_base_addr_set_port(&to, 9); /* nothing is sent */
+	wf_base_addr_set_port(&to,
+			      9); /* connect() of a UDP socket sends nothing */
 	if (wf_os_connect(fd, &to.sa, wf_base_addr_len(&to)) ||
 	    wf_os_getsockname(fd, &from.sa, &len))
 		return false;
@@ -138,8 +140,8 @@ int wf_base_addr_find_local(const struct wf_addr *addr)
 
 	if (wf_base_addr_is_any(addr) || is_loopback(addr))
 		return 1;
-	/* Not by bind(): where net.ipv4.ip_nonlocal_bind is set, that takes any
-	 * address. */
+	/* bind() cannot answer this: if net.ipv4.ip_nonlocal_bind is set, it
+	 * accepts any address. */
 	fd = wf_os_socket(addr->sa.sa_family, SOCK_DGRAM, 0);
 	if (fd == -EAFNOSUPPORT)
 		return 0;

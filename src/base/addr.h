@@ -39,8 +39,8 @@ bool wf_base_addr_is_any(const struct wf_addr *addr); /* 0.0.0.0 or :: */
 /* Whether the address belongs to an interface of this network namespace.
  * Makes system calls. */
 bool wf_base_addr_is_local(const struct wf_addr *addr);
-/* The same, 1 or 0, for those who can ask again: -errno if it cannot be found
- * out now, for want of a descriptor or of memory. */
+/* The same for callers that can ask again: 1, 0, or -errno if there is no
+ * descriptor or memory to find it out now. */
 int wf_base_addr_find_local(const struct wf_addr *addr);
 
 /* "1.2.3.4:5" or "[fe80::1%2]:5". Returns @buf. */

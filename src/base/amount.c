@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reads sizes and times. It prints nothing and knows no ranges: the caller
- * says what was wrong and what is possible.
+ * reports errors and the possible values.
  */
 #include "base/amount.h"
 

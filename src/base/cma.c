@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Measures a copy by CMA. It copies within the own process only.
+ * Measures a copy by CMA. It copies only within its own process.
  */
 #include "base/cma.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the processor is told beyond C: hints, and the size of a cache line.
+ * Processor hints beyond C, and the size of a cache line.
  */
 #ifndef WF_BASE_CPU_H
 #define WF_BASE_CPU_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages with descriptors over a Unix socket that keeps messages apart.
+ * Messages with descriptors over a Unix socket that preserves message
+ * boundaries.
  */
 #ifndef WF_BASE_FDS_H
 #define WF_BASE_FDS_H
@@ -14,9 +15,9 @@
 int wf_base_fds_send(int sock, const void *buf, size_t len, const int *fds,
 		     size_t count);
 
-/* Takes @count descriptors; those that did not come are -1, and more than were
- * asked for are closed. *@cut: some were lost for want of room in our table of
- * descriptors. Bytes, 0 at the end, or -errno. */
+/* Receives up to @count descriptors; missing ones are -1, and additional ones
+ * are closed. *@cut: some were lost because our table of descriptors is full.
+ * Returns bytes, 0 at the end, or -errno. */
 ssize_t wf_base_fds_recv(int sock, void *buf, size_t len, int *fds,
 			 size_t count, bool *cut);
 

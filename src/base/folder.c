@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Judges folders. Makes and removes nothing.
+ * Checks folders. It creates and removes nothing.
  */
 #include "base/folder.h"
 
@@ -12,9 +12,9 @@
 #include "os/file.h"
 #include "os/process.h"
 
-/* Whether nobody else can put something else in the place of what is in @path,
- * a parent of the folder that is checked. A user without a number here counts as
- * root: in a user namespace that is how the root of the host is shown. */
+/* Whether nobody else can replace an entry of @path, which is a parent of the
+ * folder that is checked. A user without a number here counts as root: a user
+ * namespace shows the root of the host like that. */
 static bool check_parent(const char *path, uid_t own, char *why, size_t room)
 {
 	struct wf_os_folder parent;
@@ -46,7 +46,7 @@ static bool check_parents(const char *path, uid_t own, char *why, size_t room)
 	char parent[WF_BASE_FOLDER_LEN + 1];
 	const char *end = path;
 
-	/* "/", and all that ends before another "/". */
+	/* "/", and each prefix that ends before another "/". */
 	do {
 		size_t len = end == path ? 1 : (size_t)(end - path);
 
@@ -82,7 +82,7 @@ bool wf_base_folder_check(const char *path, char *why, size_t room)
 		snprintf(why, room, "cannot be used: %s", strerror(-err));
 		return false;
 	}
-	/* Its owner can replace whatever is in it. */
+	/* The owner can replace everything in it. */
 	if (folder.uid && folder.uid != own) {
 		snprintf(why, room,
 			 "it belongs to user %u; it must belong to root or to "
@@ -90,7 +90,7 @@ bool wf_base_folder_check(const char *path, char *why, size_t room)
 			 (unsigned int)folder.uid, (unsigned int)own);
 		return false;
 	}
-	/* So could whoever may write to it. */
+	/* So can everybody who may write to it. */
 	if (folder.is_shared && !folder.is_sticky) {
 		snprintf(why, room,
 			 "other users can write to it and remove what is "

@@ -9,11 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Used where the user names none, if it is there and can be used. */
+/* The default, if it exists and can be used. */
 #define WF_BASE_FOLDER_DEFAULT "/run/weft"
 
-/* The longest path, so that there is room for the name of any endpoint behind
- * it in the path of a socket. */
+/* The longest path: the path of a socket must have room for the name of any
+ * endpoint behind it. */
 #define WF_BASE_FOLDER_LEN 40
 
 /* Whether endpoints of this process may use @path. Otherwise @why, of @room

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One pthread_atfork() registration for the whole library. The lock is held
- * across fork() so that the child finds a whole list.
+ * One pthread_atfork() registration for the whole library. fork() runs with the
+ * lock held, so that the child finds a consistent list.
  */
 #include "base/fork.h"
 

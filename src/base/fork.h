@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What happens to our objects in a forked child: the child must neither keep
- * sockets of the parent open (peers would not see the parent die) nor touch
- * rings. Objects that own descriptors stand in a list; in a child each one's
- * callback closes them.
+ * What happens to our objects in a forked child. The child must not keep
+ * sockets of the parent open (peers would not notice that the parent dies) and
+ * must not touch rings. Objects that own descriptors are in a list; in a child,
+ * the callback of each closes them.
  */
 #ifndef WF_BASE_FORK_H
 #define WF_BASE_FORK_H
@@ -29,7 +29,8 @@ void wf_base_fork_unwatch(struct wf_fork_watch *watch);
  */
 void wf_base_fork_watch_once(struct wf_fork_watch *watch, atomic_bool *watched);
 
-/* Between these, fork() in another thread waits. Not around the calls above. */
+/* Between these calls, fork() in another thread waits. Do not use them around
+ * the calls above. */
 void wf_base_fork_hold(void);
 void wf_base_fork_release(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A hash of some bytes (FNV-1a, 64 bits): for tables and names, not against
- * somebody who looks for two inputs with the same one.
+ * A hash of some bytes (FNV-1a, 64 bits) for tables and names. It does not
+ * resist an attacker who looks for collisions.
  */
 #ifndef WF_BASE_HASH_H
 #define WF_BASE_HASH_H

@@ -50,7 +50,7 @@ static inline void wf_base_list_add_head(struct wf_list *head,
 	wf_base_list_add_tail(head->next, item);
 }
 
-/* For an item that is given away at once: its links are left as they are. */
+/* For an item that is reused at once: its links keep their old values. */
 static inline void wf_base_list_unlink(struct wf_list *item)
 {
 	item->prev->next = item->next;

@@ -39,8 +39,8 @@ void wf_base_lock_wait(struct wf_lock *lock)
 	sleep_until_taken(lock);
 }
 
-/* The next holder may free the memory that the lock is part of before the second
- * call. That call then wakes nobody: it does not read the lock. */
+/* The next holder may free the memory of the lock before the second call. That
+ * call then wakes nobody: it does not read the lock. */
 void wf_base_lock_wake(struct wf_lock *lock)
 {
 	atomic_store_explicit(&lock->held, 0, memory_order_release);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock that is chosen at creation: real where several threads may come,
- * nothing where the application promised to serialize. A waiter spins briefly,
- * then sleeps, because the holder may need the same processor (lock.c).
- * Without waiters, taking it is one atomic exchange and dropping it a store.
+ * A lock whose kind is chosen at creation: a real one if several threads may
+ * use it, none if the application promised to serialize. A waiter spins
+ * briefly, then sleeps, because the holder may need the same processor
+ * (lock.c). Without waiters, taking the lock is one atomic exchange and
+ * dropping it a store.
  */
 #ifndef WF_BASE_LOCK_H
 #define WF_BASE_LOCK_H

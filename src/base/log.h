@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Log lines from the lower layers. They go to a sink that the layer on top
- * installs (the provider hands them to libfabric's log); without one, warnings
- * go to standard error. On a path that runs per message only behind
- * wf_base_log_debugs().
+ * Log lines of the lower layers. They go to a sink that the top layer installs
+ * (the provider passes them to libfabric's log); without a sink, warnings go to
+ * standard error. Code that runs per message must check wf_base_log_debugs()
+ * first.
  */
 #ifndef WF_BASE_LOG_H
 #define WF_BASE_LOG_H
@@ -11,8 +11,8 @@
 #include <stdbool.h>
 
 enum wf_log_level {
-	/* A warning that the user must see: also where libfabric's log is not
-	 * switched on. At most once per cause. */
+	/* A warning that the user must see, even if libfabric's log is switched
+	 * off. At most once per cause. */
 	WF_LOG_TELL,
 	WF_LOG_WARN,
 	WF_LOG_INFO,
@@ -26,7 +26,7 @@ void wf_base_log_set_sink(wf_log_sink sink);
 void wf_base_log(enum wf_log_level level, const char *func, int line,
 		 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* Whether anyone reads debug lines: asked before one that is per message. */
+/* Whether debug lines are read: check it before a line that is per message. */
 extern bool wf_base_log_debugging;
 void wf_base_log_set_debug(bool on);
 

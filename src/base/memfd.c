@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Making memfds, and judging those of others.
+ * Creates memfds, and checks those of others.
  */
 #include "base/memfd.h"
 
@@ -59,8 +59,8 @@ bool wf_base_memfd_is_sound(int memfd, size_t bytes)
 	int seals = wf_os_seals(memfd);
 	struct wf_os_stat st;
 
-	/* Huge pages can be sealed, too, but nothing makes sure that there are
-	 * any when they are touched: what is not there is a signal. */
+	/* Huge pages can be sealed, too, but nothing guarantees that one is
+	 * available when it is touched: a missing page is a signal. */
 	return seals >= 0 && (seals & WF_OS_SEAL_SHRINK) &&
 	       !wf_os_fstat(memfd, &st) && st.bytes == bytes && st.in_memory;
 }

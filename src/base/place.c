@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Places: how they are found out, and where an address keeps one.
+ * Places: how they are determined, and where an address keeps one.
  */
 #include "base/place.h"
 
@@ -32,8 +32,8 @@ uint64_t wf_base_place_own(void)
 	    wf_os_netns(&space))
 		return 0;
 	hash = wf_base_hash(boot, strlen(boot));
-	/* Never 0. The kernel counts namespaces: the lower bits of two that are
-	 * there at the same time differ. */
+	/* Never 0. The kernel numbers namespaces consecutively: the lower bits
+	 * of two that exist at the same time differ. */
 	return (mix(hash) >> 40 | 1) << 24 | (space & 0xffffff);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Slabs behind a pool. A slab is one cache-line aligned block whose first line
- * links it to the others; it is given back only when the pool is closed.
+ * links it to the others; it is freed only when the pool is closed.
  */
 #include "base/pool.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Giving up the processor for a moment in a loop that waits for another process,
- * which may wait for this very processor.
+ * Yields the processor for a moment in a loop that waits for another process,
+ * which may need this very processor.
  */
 #ifndef WF_BASE_REST_H
 #define WF_BASE_REST_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Judges what was given for a setting: taken, brought into its range, or
- * ignored, with the words for it. It prints nothing, and fetches no value: the
- * provider asks libfabric, which also reads files. The table is in
- * setting_table.c.
+ * Checks the value that was given for a setting: it is used, brought into its
+ * range, or ignored, with a reason in words. This file prints nothing and reads
+ * no environment: the provider asks libfabric, which also reads files. The
+ * table is in setting_table.c.
  */
 #include "base/setting.h"
 
@@ -147,8 +147,8 @@ static bool read_number(const struct wf_setting *s, const char *given,
 	int err = parse(s, given, &asked);
 	char range[WF_SETTING_TEXT_LEN];
 
-	/* A negative number is no number here: its nearest bound is hardly
-	 * ever what was meant (-1 stands for "no limit" elsewhere). */
+	/* A negative number is not accepted: the nearest bound is hardly ever
+	 * what the user meant (-1 often means "no limit"). */
 	if (err == -EINVAL) {
 		snprintf(note, WF_SETTING_NOTE, "%s", examples(s));
 		return false;
@@ -190,8 +190,8 @@ static bool is_choice(const char *choices, const char *given)
 	return false;
 }
 
-/* The first of a list, separated by commas, that is no interface; false: all
- * are. */
+/* The first name in a list, separated by commas, that is no interface; false if
+ * all are. */
 static bool find_absent(const char *given, char name[IF_NAMESIZE])
 {
 	while (*given) {
@@ -211,7 +211,8 @@ static bool read_text(const struct wf_setting *s, const char *given,
 	char name[IF_NAMESIZE];
 
 	if (s->kind == WF_SETTING_IFACE && find_absent(given, name)) {
-		/* Another one might lead to another network. */
+		/* It is not replaced: another interface might lead to another
+		 * network. */
 		snprintf(note, WF_SETTING_NOTE,
 			 "there is no interface \"%s\", and no other is taken "
 			 "in its place",

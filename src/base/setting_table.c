@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every setting FI_WEFT_*. Its place in fi_weft(7) is held by tests/tool_info;
- * the provider has one field for each (src/prov/param.c).
+ * Every setting FI_WEFT_*. tests/tool_info checks that fi_weft(7) describes
+ * each one; the provider has one field for each (src/prov/param.c).
  */
 #include "base/setting.h"
 

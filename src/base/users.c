@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers and lists of users. A list that is not well formed allows the users
- * before the fault, and nobody else.
+ * Numbers and lists of users. A malformed list allows the users before the
+ * error, and nobody else.
  */
 #include "base/users.h"
 
@@ -58,8 +58,8 @@ static uid_t overflow_uid(void)
 	return (uid_t)uid;
 }
 
-/* Whether this user namespace has a number for every user: then nobody is shown
- * as the overflow user but that user. */
+/* Whether this user namespace has a number for every user: then only the
+ * overflow user is shown as such. */
 static bool all_are_mapped(void)
 {
 	unsigned int inside, outside, count;

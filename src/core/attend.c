@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The thread that drives endpoints whose owner does not call. It is there, with
- * its two descriptors, while there are such endpoints: whoever closes the last
- * one waits until the thread has ended.
+ * The thread that makes progress for endpoints whose owner makes no calls. It
+ * exists, with its two descriptors, while there are such endpoints: the call
+ * that closes the last one waits until the thread has ended.
  *
  * Order of locks: the list's, an endpoint's.
  */
@@ -18,13 +18,13 @@
 #include "os/poll.h"
 #include "os/thread.h"
 
-/* How soon an owner that stopped polling is stepped in for; in ms, as epoll
- * counts. */
+/* How soon after its owner stopped polling the thread serves an endpoint; in
+ * ms, as epoll counts. */
 #define TICK_MS 1
-/* Rounds of progress for one endpoint before others have their turn and before
- * an owner that wants the lock gets it. */
+/* Rounds of progress for one endpoint before the others are served, and before
+ * an owner that waits for the lock gets it. */
 #define ROUNDS 16
-/* Endpoints that are told apart in one look; the rest is ready in the next. */
+/* Endpoints that one look can report; the others are ready in the next. */
 #define EVENTS 64
 
 WF_PER_PROCESS static struct wf_os_mutex lock = WF_OS_MUTEX_INIT;
@@ -90,7 +90,7 @@ static enum found look_at(struct wf_attended *a)
 	enum found found = FOUND_QUIET;
 	bool fired;
 
-	/* Whoever holds it may linger in fi_close(): nobody else waits for that. */
+	/* The holder may linger in fi_close(): nobody else waits for that. */
 	if (!wf_base_lock_try(a->core->lock))
 		return FOUND_OWNER;
 	fired = a->fired;
@@ -101,8 +101,8 @@ static enum found look_at(struct wf_attended *a)
 		found = FOUND_OWNER;
 		goto drop;
 	}
-	/* An owner that sleeps there is woken itself, and not by us: only what
-	 * has come is a reason to make progress. */
+	/* An owner that sleeps there is woken by the loop, not by us: only what
+	 * has arrived is a reason to make progress. */
 	if (fired || !a->core->host.asleep) {
 		if (!drive(a))
 			found = FOUND_BUSY;
@@ -117,8 +117,8 @@ drop:
 
 /* -- the thread ------------------------------------------------------------- */
 
-/* An event may name an endpoint that is not there any more: only those in the
- * list are touched. */
+/* An event may name an endpoint that no longer exists: only those in the list
+ * are touched. */
 static void note_fired(const struct epoll_event *events, int count)
 {
 	struct wf_list *pos, *tmp;
@@ -219,7 +219,7 @@ static int open_fds(void)
 	return err;
 }
 
-/* It does not take the lock any more once it does not run. */
+/* Once the thread has ended it does not take the lock any more. */
 static void join(void)
 {
 	if (started)
@@ -240,7 +240,8 @@ static int start(void)
 	return err;
 }
 
-/* Nobody needs the thread any more, unless somebody comes meanwhile. */
+/* The thread is not needed any more, unless another endpoint is added
+ * meanwhile. */
 static void stop(void)
 {
 	while (running && wf_base_list_empty(&all))
@@ -253,7 +254,7 @@ static void stop(void)
 
 /* -- forks ------------------------------------------------------------------ */
 
-/* No child is made while the thread is in an endpoint. */
+/* fork() waits while the thread is in an endpoint. */
 static void before_fork(void)
 {
 	wf_os_mutex_lock(&lock);
@@ -337,8 +338,8 @@ void wf_core_attend_remove(struct wf_attended *a)
 		return;
 	a->added = false;
 	wf_os_mutex_lock(&lock);
-	/* A child has left it out: a descriptor of its own may have the number
-	 * of the parent's. */
+	/* A forked child has left it out: a descriptor of the child may have
+	 * the number of the parent's. */
 	if (!wf_base_list_empty(&a->link)) {
 		wf_base_list_del(&a->link);
 		wf_os_epoll_ctl(epoll_fd, EPOLL_CTL_DEL,

@@ -61,7 +61,7 @@ void wf_core_close(struct wf_core *core)
 
 void wf_core_forked(struct wf_core *core)
 {
-	/* Whoever had entered does not exist here. */
+	/* Threads that had entered do not exist in the child. */
 	wf_base_lock_init(core->lock, core->lock->real);
 	core->host.forked = true;
 	core->host.asleep = false;

@@ -41,10 +41,12 @@ struct wf_core {
 	struct wf_trace trace;
 };
 
-/* First of all. @threads: several may come at once, and the lock is a real one. */
+/* The first call. @threads: several may enter at once, and the lock is a real
+ * one. */
 void wf_core_init(struct wf_core *core, bool threads);
 
-/* @core takes messages for receives of @other: under its lock. Not yet open. */
+/* @core receives messages for receives of @other, under its lock. Call it
+ * before the core is opened. */
 static inline void wf_core_share(struct wf_core *core, struct wf_core *other)
 {
 	core->lock = &other->own_lock;
@@ -66,7 +68,8 @@ static inline bool wf_core_has_threads(const struct wf_core *core)
 	return core->lock->real;
 }
 
-/* Whether whoever polls should rest, without the lock (base/rest.h). Lock held. */
+/* Whether the polling thread should rest after it has dropped the lock
+ * (base/rest.h). Lock held. */
 static inline bool wf_core_take_rest(struct wf_core *core)
 {
 	bool due = core->rest_is_due;
@@ -100,8 +103,8 @@ void wf_core_inserted(struct wf_core *core, uint64_t name,
 void wf_core_removed(struct wf_core *core, uint64_t name);
 void wf_core_unregistered(struct wf_core *core, uint64_t key);
 
-/* The names of a shared AV are changed by other processes: looks whether they
- * were. Only where host.names.changes is set. */
+/* Other processes can change the names of a shared AV: checks whether they
+ * have. Only if host.names.changes is set. */
 void wf_core_follow(struct wf_core *core);
 
 /* -- progress.c -- */
@@ -118,8 +121,8 @@ void wf_core_look(struct wf_core *core, uint64_t now);
 
 /* -- sleep.c -- */
 
-/* True: nothing is to be done, and waiting for the loop will not miss anything.
- * False: make progress. */
+/* True: there is nothing to do, and a thread that waits for the loop will miss
+ * nothing. False: make progress. */
 bool wf_core_sleep(struct wf_core *core);
 
 /* Awake again; progress does that. */
@@ -127,8 +130,8 @@ void wf_core_wake(struct wf_core *core);
 
 /* -- linger.c -- */
 
-/* Nobody can wait for an injected operation: what still waits when the endpoint
- * is closed gets some time. */
+/* Nobody can wait for an injected operation: those that are pending when the
+ * endpoint is closed get some time. */
 void wf_core_linger(struct wf_core *core);
 
 #endif

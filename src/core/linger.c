@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The last moments of an endpoint.
+ * Closing an endpoint: gives pending operations that nobody can wait for some
+ * time.
  */
 #include "base/clock.h"
 #include "core/core.h"
@@ -23,7 +24,7 @@ void wf_core_linger(struct wf_core *core)
 		if (!left)
 			return;
 		core->host.now = now;
-		wf_core_look(core, now); /* who has died? */
+		wf_core_look(core, now); /* find out who has died */
 		wf_base_rest(&core->rest);
 		now = wf_base_clock_ns();
 	} while (left);

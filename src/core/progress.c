@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Progress of an endpoint by the long way: every transport that is on, and now
- * and then the clock, the descriptors, and a rest.
+ * Progress of an endpoint when the short way does not suffice: every transport
+ * that is on, and now and then the clock, the descriptors, and a rest.
  */
 #include "base/clock.h"
 #include "core/core.h"
@@ -59,13 +59,13 @@ static inline void poll_way(struct wf_core *core, struct wf_way *way)
 		note(core, way, polled);
 }
 
-/* Nothing has come for a while: whoever we wait for may want this very CPU. With
- * more processes than CPUs, callers that poll without ever yielding (MPI_Send
- * over Open MPI's mtl/ofi) else keep their peers from answering until the
- * scheduler steps in, milliseconds later. Alone on a CPU, a yield costs a third
- * of a microsecond in 32 polls. Never with a lock held: others may wait for it,
- * so where there is one the caller rests when it has dropped it.
- */
+/* Nothing has arrived for a while: the process we wait for may need this very
+ * CPU. With more processes than CPUs, callers that poll without ever yielding
+ * (MPI_Send over Open MPI's mtl/ofi) otherwise keep their peers from answering
+ * until the scheduler preempts them, milliseconds later. Alone on a CPU, a
+ * yield costs a third of a microsecond in 32 polls. Never yield with a lock
+ * held, because others may wait for it: if there is a lock, the caller rests
+ * after it has dropped it. */
 static void rest_when_quiet(struct wf_core *core)
 {
 	if (core->host.quiet_ticks++ < QUIET_TICKS)
@@ -94,8 +94,8 @@ void wf_core_look(struct wf_core *core, uint64_t now)
 	wf_core_trace_look(core, now);
 }
 
-/* Not inlined: one poll in 32 gets here, and all others would save its
- * registers. */
+/* Not inlined: only one poll in 32 gets here, and all others would have to save
+ * its registers. */
 __attribute__((noinline)) void wf_core_tick(struct wf_core *core)
 {
 	struct wf_host *host = &core->host;

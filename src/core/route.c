@@ -48,7 +48,8 @@ static int find(struct wf_core *core, uint64_t dst)
 		const struct wf_way *way = &core->ways[i];
 
 		err = way->ops->reaches(way->self, &addr);
-		/* The next transport would be a choice for good. */
+		/* To go on to the next transport would be a permanent
+		 * choice. */
 		if (err < 0)
 			return -EAGAIN;
 		if (!err)
@@ -92,7 +93,8 @@ void wf_core_inserted(struct wf_core *core, uint64_t name,
 		const struct wf_way *way = &core->ways[i];
 
 		way->ops->inserted(way->self, name, addr, taken);
-		/* An IP address without a place tells itself where it is. */
+		/* The address of an IP address without a place says where it
+		 * is. */
 		if (wf_base_place_of(addr) && !taken)
 			taken = way->ops->reaches(way->self, addr) > 0;
 	}
@@ -116,7 +118,8 @@ void wf_core_unregistered(struct wf_core *core, uint64_t key)
 
 void wf_core_follow(struct wf_core *core)
 {
-	/* Acquire: what was counted is seen. Pairs with the creator's count. */
+	/* Acquire: the changes that were counted are visible. Pairs with the
+	 * creator's count. */
 	uint64_t changes = wf_shared_load(core->host.names.changes, acquire);
 
 	if (wf_likely(changes == core->names_seen))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Going to sleep without missing anything. An endpoint that sleeps has told its
- * peers: whoever sends to it or answers it makes the epoll descriptor of its
- * loop readable, as do new peers, dying ones, and the time at which something
- * has to be tried again.
+ * Going to sleep without missing anything. A sleeping endpoint has told its
+ * peers: a peer that sends to it or answers it makes the epoll descriptor of
+ * its loop readable. So do new peers, dying peers, and the time at which
+ * something must be tried again.
  *
- * No fence is needed on the paths that send and answer: between telling and the
- * last look, the sleeper runs one barrier for all processors.
+ * The paths that send and answer need no fence: between the announcement and
+ * the last check, the sleeper runs one barrier on all processors.
  */
 #include "base/barrier.h"
 #include "base/clock.h"
@@ -61,8 +61,8 @@ bool wf_core_sleep(struct wf_core *core)
 	wf_transport_host_busy(host);
 	if (all_doze(core, &deadline, &told)) {
 		host->asleep = true;
-		/* Whoever wrote without seeing what was told has written
-		 * before this; what it wrote is seen below. */
+		/* A peer that wrote without seeing the announcement has written
+		 * before this barrier; the check below sees what it wrote. */
 		wf_base_barrier_all(host->all_joined);
 		if (!any_has_work(core, &deadline) &&
 		    wf_transport_loop_set(&host->loop, patience(deadline))) {
@@ -89,12 +89,12 @@ void wf_core_wake(struct wf_core *core)
 		if (core->ways[i].on)
 			core->ways[i].ops->wake(core->ways[i].self);
 	}
-	/* Others who sleep until something happens here are not waited upon
-	 * any more by our peers: they look for themselves. */
+	/* Our peers no longer wake other threads that sleep here: those threads
+	 * check for themselves. */
 	if (wf_core_has_threads(core))
 		wf_transport_loop_set(&host->loop, 1);
-	/* The descriptors are looked at by this progress: what woke us is
-	 * there. The clock has gone on meanwhile. */
+	/* This progress checks the descriptors: one of them woke us. Time has
+	 * passed meanwhile. */
 	host->now = wf_base_clock_ns();
 	host->look_at = 0;
 	host->polls = WF_HOST_POLLS_PER_CLOCK;

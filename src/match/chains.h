@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hash tables of the matcher: their size and memory. What hangs in them, and
- * under which key, is for their users to know.
+ * Hash tables of the matcher: their size and memory. Their users define the
+ * entries and keys.
  */
 #ifndef WF_MATCH_CHAINS_H
 #define WF_MATCH_CHAINS_H
@@ -27,7 +27,7 @@ static inline uint32_t wf_match_chains_count(const struct wf_chains *chains)
 
 void wf_match_chains_clear(struct wf_chains *chains);
 
-/* Whether @count entries want a larger table, and there is one. */
+/* Whether @count entries need a larger table, and a larger one is possible. */
 static inline bool wf_match_chains_small(const struct wf_chains *chains,
 					 uint32_t count)
 {

@@ -54,7 +54,7 @@ struct wf_ux;
 struct wf_ux_ops {
 	/* Moves the message into @rx and reports it; owns both from now on. */
 	void (*deliver)(struct wf_ux *ux, struct wf_rx *rx);
-	/* The application does not want the data; tells the sender so. */
+	/* The application discards the data; the sender is notified. */
 	void (*discard)(struct wf_ux *ux);
 };
 
@@ -133,8 +133,8 @@ void wf_match_unpark(struct wf_match *m, struct wf_ux *ux);
 struct wf_ux *wf_match_find_ux(struct wf_match *m, uint64_t tag,
 			       uint64_t ignore, uint64_t src);
 
-/* The source of unexpected messages has changed: call this before the next
- * search. */
+/* Call this before the next search if the source of unexpected messages has
+ * changed. */
 void wf_match_ux_renamed(struct wf_match *m);
 
 /* The first posted receive with this context, or NULL. */
@@ -155,7 +155,8 @@ static inline struct wf_list *wf_match_chain(const struct wf_chains *chains,
 	return &chains->heads[wf_match_hash(tag, src) >> chains->shift];
 }
 
-/* Give a masked receive that is not in the front a lane, and take it back. */
+/* Assign a lane to a masked receive that is not in the front, and release
+ * it. */
 void wf_match_enter_lane(struct wf_match *m, struct wf_rx *rx);
 void wf_match_leave_lane(struct wf_match *m, struct wf_rx *rx);
 

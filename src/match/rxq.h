@@ -46,7 +46,8 @@ void wf_match_rxq_init(struct wf_rxq *rxq, struct wf_compq *compq);
  * the endpoint is closing. */
 void wf_match_rxq_fini(struct wf_rxq *rxq);
 
-/* wf_match_rxq_post() when messages wait or @rx is not plain. */
+/* The slow part of wf_match_rxq_post(), when messages wait or @rx is not
+ * plain. */
 void wf_match_rxq_post_slow(struct wf_rxq *rxq, struct wf_rx *rx);
 
 /* 0 and an FI_ECANCELED completion, or -ENOENT. */
@@ -69,7 +70,7 @@ void wf_match_rxq_forget(struct wf_rxq *rxq, const void *owner);
 struct wf_rx *wf_match_rxq_cut(struct wf_rxq *rxq, struct wf_rx *rx,
 			       size_t len);
 
-/* What wf_match_rxq_done() does for anything but the plain case. */
+/* The slow part of wf_match_rxq_done(), for receives that are not plain. */
 void wf_match_rxq_done_slow(struct wf_rxq *rxq, struct wf_rx *rx,
 			    const struct wf_envelope *env);
 
@@ -102,12 +103,12 @@ static inline void wf_match_rxq_write_plain(struct wf_comp *comp,
 	comp->tag = env->tag;
 }
 
-/* Through the queue. Out of line: it saves registers that the direct way does
- * without. */
+/* Through the queue. Out of line, because it needs registers that the direct
+ * way does not. */
 void wf_match_rxq_queue_plain(struct wf_rxq *rxq, struct wf_rx *rx,
 			      const struct wf_envelope *env);
 
-/* Reports what wf_match_take_plain() gave and gives it back. */
+/* Reports a receive of wf_match_take_plain() and returns it to the pool. */
 static inline void wf_match_rxq_done_plain(struct wf_rxq *rxq, struct wf_rx *rx,
 					   const struct wf_envelope *env)
 {
@@ -140,7 +141,7 @@ static inline struct wf_rx *wf_match_rxq_take(struct wf_rxq *rxq, bool tagged,
 	return rx;
 }
 
-/* Reports a receive whose bytes are in place and gives it back. */
+/* Reports a receive whose bytes are in place and returns it to the pool. */
 static inline void wf_match_rxq_done(struct wf_rxq *rxq, struct wf_rx *rx,
 				     const struct wf_envelope *env)
 {

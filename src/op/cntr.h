@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stands behind a counter of libfabric: successes and failures, counted
- * by any thread. Sequentially consistent, so that whoever counts sees a
- * sleeper that did not see the count.
+ * The values behind a counter of libfabric: successes and failures, counted by
+ * any thread. Sequentially consistent: a thread that counts sees a sleeper that
+ * did not see the count.
  */
 #ifndef WF_OP_CNTR_H
 #define WF_OP_CNTR_H

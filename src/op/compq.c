@@ -13,8 +13,8 @@
 #include "os/inline.h"
 #include "os/knob.h"
 
-/* From four times the size that was asked for, and not under 16384, a queue
- * pushes back instead of growing with every message a slow reader leaves. */
+/* From four times the requested size on, and at least 16384, a queue stops new
+ * work instead of growing with every message that a slow reader leaves. */
 #define HIGH_FACTOR 4
 #define HIGH_MIN WF_KNOB(compq_high_min, 16384)
 #define SIZE_MIN 16
@@ -119,7 +119,7 @@ int wf_op_compq_grow_locked(struct wf_compq *q)
 	if (!ring)
 		return -ENOMEM;
 	use_ring(q, ring, slots);
-	/* If this fails, the old one does for as much as it holds. */
+	/* If this fails, the old ring serves as long as it has room. */
 	if (q->promised)
 		make_spare_locked(q);
 	return 0;

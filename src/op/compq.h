@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The queue behind a completion queue: one cache line per completion, in the
- * widest form; the provider narrows it to the format that was asked for.
+ * widest form; the provider narrows it to the requested format.
  *
- * Nothing is lost: the queue grows when half full, and above its high mark
- * wf_op_compq_room() says no, upon which transports stop taking new work until
- * the application reads. Completions of work already taken still find a slot.
+ * Nothing is lost: the queue grows when it is half full. Above its high mark
+ * wf_op_compq_room() returns false, and transports take no new work until the
+ * application reads. Completions of work that was already taken still find a
+ * slot.
  */
 #ifndef WF_OP_COMPQ_H
 #define WF_OP_COMPQ_H
@@ -79,14 +80,14 @@ struct wf_compq {
 
 int wf_op_compq_init(struct wf_compq *q, size_t size, bool locked);
 
-/* A queue that takes failures and forgets them, for an endpoint that has only
- * counters. Successes are not to be pushed. */
+/* A queue that accepts failures and drops them, for an endpoint that has only
+ * counters. Successes must not be pushed. */
 extern struct wf_compq wf_op_compq_none;
 
 void wf_op_compq_fini(struct wf_compq *q);
 
-/* @operations more may be under way and may fail at once: they find a slot even
- * if there is no memory then. 0 or -ENOMEM. */
+/* @operations more may be in flight and may all fail at once: they find a slot
+ * even if there is no memory then. 0 or -ENOMEM. */
 int wf_op_compq_promise(struct wf_compq *q, uint32_t operations);
 void wf_op_compq_unpromise(struct wf_compq *q, uint32_t operations);
 
@@ -101,16 +102,16 @@ void wf_op_compq_fail(struct wf_compq *q, const struct wf_comp *comp, int err,
 		      size_t olen);
 
 /* Relaxed: a reader without the lock only wants to know whether it is worth
- * taking. */
+ * taking the lock. */
 static inline uint32_t wf_op_compq_count(const struct wf_compq *q)
 {
 	return __atomic_load_n(&q->head, __ATOMIC_RELAXED) -
 	       __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
 }
 
-/* Whether new work may be taken. Asks for memory ahead of need. Under
- * FI_THREAD_SAFE the answer may be stale by the time of the push; the half
- * that is kept free covers that. */
+/* Whether new work may be taken. Allocates memory ahead of need. Under
+ * FI_THREAD_SAFE the answer may be stale by the time of the push; the half that
+ * is kept free covers that. */
 static inline bool wf_op_compq_room(struct wf_compq *q)
 {
 	if (wf_likely(wf_op_compq_count(q) <=
@@ -123,12 +124,12 @@ static inline bool wf_op_compq_room(struct wf_compq *q)
  * up: a lost completion would be a silent hang instead. */
 struct wf_comp *wf_op_compq_slow_slot_locked(struct wf_compq *q);
 
-/* Begins the sleep of who waits; false: there is something to read. */
+/* Begins the sleep of a waiter; false: there is something to read. */
 bool wf_op_compq_doze(struct wf_compq *q);
 
-/* Takes the lock and gives the slot to fill in, every member of it;
- * wf_op_compq_end() publishes it. Written in place: a completion is one line.
- */
+/* Takes the lock and returns the slot, of which the caller must fill in every
+ * member; wf_op_compq_end() publishes it. Written in place: a completion is one
+ * line. */
 static inline struct wf_comp *wf_op_compq_begin(struct wf_compq *q)
 {
 	wf_base_lock_take(&q->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How transports turn addresses into names (fi_addr_t) and back. Whoever has
- * the address vector fills it in. Called under the endpoint's lock, on slow
+ * How transports translate addresses into names (fi_addr_t) and back. The owner
+ * of the address vector fills it in. Called under the endpoint's lock, on slow
  * paths.
  */
 #ifndef WF_OP_NAMES_H
@@ -16,7 +16,8 @@ struct wf_names {
 	int (*get)(void *arg, uint64_t name, struct wf_addr *addr);
 	/* UINT64_MAX when @addr has no name. */
 	uint64_t (*find)(void *arg, const struct wf_addr *addr);
-	/* NULL, or counts changes that nobody calls us for: progress looks. */
+	/* NULL, or counts changes that are not announced by a call: progress
+	 * checks it. */
 	const _Atomic uint64_t *changes;
 	void *arg;
 };

@@ -18,8 +18,8 @@
 #define PAGE 4096
 #define SLOTS_PER_PAGE (PAGE / sizeof(struct wf_reg_entry))
 
-/* A writer that was put off the processor in the middle of a change is not
- * waited for here: the caller comes back. */
+/* If the writer was preempted in the middle of a change, we do not wait for it:
+ * the caller tries again. */
 #define READ_TRIES 64
 
 int wf_op_regs_open(struct wf_regs *regs, bool locked)
@@ -40,7 +40,8 @@ int wf_op_regs_open(struct wf_regs *regs, bool locked)
 	err = wf_base_memfd_seal_writing(regs->memfd);
 	if (err)
 		goto err_unmap;
-	/* Keys of a process that is gone should not fit its successor. */
+	/* Keys of a process that has ended should not be valid for its
+	 * successor. */
 	if (wf_os_random(&regs->next_key, sizeof(regs->next_key), false))
 		regs->next_key = wf_base_clock_ns();
 	regs->next_key >>= 8;
@@ -65,8 +66,8 @@ void wf_op_regs_close(struct wf_regs *regs)
 	*regs = (struct wf_regs){ .memfd = -1 };
 }
 
-/* Keys that follow each other lie side by side, 32 to a page; the rest of the
- * key is spread. */
+/* Consecutive keys are next to each other, 32 to a page; the other bits of the
+ * key are spread. */
 static uint32_t first_slot(uint64_t key)
 {
 	uint64_t spread = (key / SLOTS_PER_PAGE) * 0x9e3779b97f4a7c15u;
@@ -120,8 +121,8 @@ static int64_t find_locked(const struct wf_regs *regs, uint64_t key,
 	return found ? -ENOENT : -ENOSPC;
 }
 
-/* Release on both ends: who sees the new sequence sees what came before. Pairs
- * with the fence in read_entry(). */
+/* Release on both ends: a reader that sees the new sequence sees what was
+ * written before. Pairs with the fence in read_entry(). */
 static void begin_change(struct wf_reg_entry *entry)
 {
 	uint32_t seq = wf_shared_load(&entry->seq, relaxed);
@@ -196,8 +197,8 @@ int wf_op_regs_add(struct wf_regs *regs, uint64_t key, uint64_t access,
 	return err;
 }
 
-/* Deleted entries before the end of a chain are of no use: they become its end.
- */
+/* Deleted entries before the end of a chain are useless: they become its
+ * end. */
 static void shorten_chain_locked(struct wf_regs *regs, uint32_t slot)
 {
 	if (regs->entries[next_slot(slot)].state != WF_REG_FREE)
@@ -228,6 +229,25 @@ void wf_op_regs_del(struct wf_regs *regs, uint64_t key)
 		if (regs->watches)
 			regs->watches[slot] = (struct wf_reg_watch){ 0 };
 		shorten_chain_locked(regs, (uint32_t)slot);
+	}
+	wf_base_lock_drop(&regs->lock);
+}
+
+void wf_op_regs_share(struct wf_regs *regs, uint64_t key,
+		      const struct wf_reg_file *file)
+{
+	uint32_t unused;
+	int64_t slot;
+
+	wf_base_lock_take(&regs->lock);
+	slot = find_locked(regs, key, &unused);
+	if (slot >= 0 && regs->entries[slot].seg_count == 1) {
+		struct wf_reg_entry *entry = &regs->entries[slot];
+
+		begin_change(entry);
+		entry->file = *file;
+		entry->flags |= WF_REG_FILE;
+		end_change(entry);
 	}
 	wf_base_lock_drop(&regs->lock);
 }
@@ -278,7 +298,7 @@ void wf_op_regs_count_locked(struct wf_regs *regs, uint32_t slot, bool write)
 typedef uint64_t __attribute__((may_alias)) entry_word;
 
 /* Copies an entry that may change at any time. False: it is changing. The copy
- * is made by words, so that the race is one of atomics. */
+ * is made word by word, so that only atomics race. */
 static bool read_entry(const struct wf_reg_entry *entry,
 		       struct wf_reg_entry *copy)
 {
@@ -292,7 +312,8 @@ static bool read_entry(const struct wf_reg_entry *entry,
 
 		for (size_t i = 0; i < head; i++)
 			to[i] = wf_shared_load_plain(&from[i], relaxed);
-		/* Most have one. A peer may say anything: check() judges. */
+		/* Most have one. The value is a peer's: check() validates
+		 * it. */
 		words = copy->seg_count <= WF_REG_SEGS ?
 				copy->seg_count * sizeof(copy->segs[0]) / 8 :
 				0;
@@ -394,6 +415,28 @@ int wf_op_reg_find_key(const struct wf_reg_view *view, uint64_t key,
 	struct wf_reg_entry entry;
 
 	return find_entry(view, key, &entry, target);
+}
+
+/* Until two looks see the same: changes are rare, and the whole is small. */
+int wf_op_reg_copy(const struct wf_reg_view *view, uint64_t key,
+		   struct wf_reg_entry *entry, uint32_t *slot)
+{
+	struct wf_reg_target target;
+	int err = find_entry(view, key, entry, &target);
+	const entry_word *from;
+	entry_word *to = (void *)&entry->file;
+
+	if (err)
+		return err;
+	*slot = target.slot;
+	from = (const void *)&view->entries[target.slot].file;
+	for (size_t i = 0; i < sizeof(entry->file) / 8; i++)
+		to[i] = wf_shared_load_plain(&from[i], relaxed);
+	wf_shared_fence(acquire);
+	return wf_op_reg_is_current(view, target.slot,
+				    wf_shared_load(&entry->seq, relaxed)) ?
+		       0 :
+		       -EAGAIN;
 }
 
 int wf_op_reg_find(const struct wf_reg_view *view,

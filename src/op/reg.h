@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registrations of memory: the owner's side, which adds and removes, and the
- * peer's, which maps the owner's table and looks keys up. Both check the same
- * way: key, bounds, access.
+ * Registrations of memory: the owner's side, which adds and removes them, and
+ * the peer's, which maps the owner's table and looks up keys. Both check the
+ * same: key, bounds, access.
  *
- * What is found stays registered only as long as the owner keeps it: an
- * initiator on this node that writes by itself relies, as with any hardware,
- * on the application not taking memory away under an operation. The owner's
- * own accesses happen under the lock and are safe from that.
+ * An entry that was found stays valid only as long as the owner keeps it: as
+ * with any hardware, an initiator on this node that writes by itself relies on
+ * the application not removing memory during an operation. The owner's own
+ * accesses run under the lock and are safe from that.
  */
 #ifndef WF_OP_REG_H
 #define WF_OP_REG_H
@@ -18,14 +18,15 @@
 #include "base/lock.h"
 #include "op/cntr.h"
 #include "op/reg_defs.h"
+#include "os/shared.h"
 #include "os/types.h"
 
-/* Somebody's table as it can be read. */
+/* A table that can be read, ours or a peer's. */
 struct wf_reg_view {
 	const struct wf_reg_entry *entries; /* NULL: none */
 };
 
-/* Who wants to hear of remote accesses to one registration. */
+/* The counters for remote accesses to one registration. */
 struct wf_reg_watch {
 	struct wf_cntr *reads;
 	struct wf_cntr *writes;
@@ -57,17 +58,21 @@ struct wf_reg_target {
 	struct iovec segs[WF_REG_SEGS];
 };
 
-/* 0 or -errno. @locked: threads may meet here. */
+/* 0 or -errno. @locked: several threads may use it. */
 int wf_op_regs_open(struct wf_regs *regs, bool locked);
 void wf_op_regs_close(struct wf_regs *regs);
 
-/* A key that nobody has. */
+/* An unused key. */
 uint64_t wf_op_regs_new_key(struct wf_regs *regs);
 
 /* Adds a registration. 0, -EEXIST when the key is in use, -ENOSPC, -ENOMEM. */
 int wf_op_regs_add(struct wf_regs *regs, uint64_t key, uint64_t access,
 		   uint32_t flags, const struct iovec *iov, size_t count);
 void wf_op_regs_del(struct wf_regs *regs, uint64_t key);
+
+/* Lets peers map the memory of @key, which has one segment. */
+void wf_op_regs_share(struct wf_regs *regs, uint64_t key,
+		      const struct wf_reg_file *file);
 
 /* Counts remote accesses to @key from now on; NULL = not that kind.
  * 0, -ENOENT, -ENOMEM. */
@@ -84,7 +89,18 @@ int wf_op_reg_find(const struct wf_reg_view *view,
 int wf_op_reg_find_key(const struct wf_reg_view *view, uint64_t key,
 		       struct wf_reg_target *target);
 
-/* Tells the counters of the registration at @slot. Lock held. */
+/* Copies all of an entry; @slot: its place. 0, -ENOENT, -EAGAIN. */
+int wf_op_reg_copy(const struct wf_reg_view *view, uint64_t key,
+		   struct wf_reg_entry *entry, uint32_t *slot);
+
+/* Whether the entry at @slot is the one that had the sequence @seq. */
+static inline bool wf_op_reg_is_current(const struct wf_reg_view *view,
+					uint32_t slot, uint32_t seq)
+{
+	return wf_shared_load(&view->entries[slot].seq, acquire) == seq;
+}
+
+/* Counts in the counters of the registration at @slot. Lock held. */
 void wf_op_regs_count_locked(struct wf_regs *regs, uint32_t slot, bool write);
 
 static inline struct wf_reg_view wf_op_regs_view(const struct wf_regs *regs)

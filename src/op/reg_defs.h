@@ -31,14 +31,23 @@ enum wf_reg_state {
 	WF_REG_DELETED, /* does not end one */
 };
 
-/* Beside the access bits of libfabric (FI_REMOTE_READ, ...), which are far
- * above: addresses count from 0, and the owner wants to hear of accesses. */
+/* In addition to the access bits of libfabric (FI_REMOTE_READ, ...), which are
+ * far above: addresses are offsets from 0; the owner counts accesses. */
 #define WF_REG_OFFSETS 0x1u
 #define WF_REG_EVENTS 0x2u
+/* There is one segment, in a file of memory that peers may map: ->file. */
+#define WF_REG_FILE 0x4u
 
 struct wf_reg_seg {
 	uint64_t addr;
 	uint64_t len;
+};
+
+struct wf_reg_file {
+	uint32_t fd; /* of the owner */
+	uint32_t unused;
+	uint64_t offset; /* of the first byte of the segment */
+	uint64_t inode;
 };
 
 struct wf_reg_entry {
@@ -50,7 +59,7 @@ struct wf_reg_entry {
 	uint32_t seg_count;
 	uint32_t flags; /* WF_REG_OFFSETS, ... */
 	struct wf_reg_seg segs[WF_REG_SEGS];
-	uint8_t pad[24];
+	struct wf_reg_file file; /* if WF_REG_FILE is set */
 };
 
 static_assert(sizeof(struct wf_reg_entry) == 128, "two lines");

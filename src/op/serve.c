@@ -111,9 +111,9 @@ int wf_op_serve_amo_bytes(const struct wf_served_amo *amo, uint64_t len)
 	return (int)(amo->kind == WF_OP_AMO_COMPARE ? 2 * len : len);
 }
 
-/* An element may lie across two segments of a registration: then it is put
- * together, and is atomic only against those who do the same, which is more
- * than an application may ask for. */
+/* An element may span two segments of a registration: it is then assembled, and
+ * is atomic only against accesses that do the same, which is more than an
+ * application may ask for. */
 static void run_locked(const struct wf_served *at,
 		       const struct wf_served_amo *amo,
 		       const struct wf_reg_target *target)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a peer asks us to do with our memory, done at its target: the key is
- * checked and the memory touched under the lock of the registrations, so that
- * whoever takes the memory away waits. Knows nothing of how the request came.
+ * Executes a peer's request on our memory, at its target: the key is checked
+ * and the memory accessed under the lock of the registrations, so that a call
+ * that removes the memory waits. Does not know how the request arrived.
  */
 #ifndef WF_OP_SERVE_H
 #define WF_OP_SERVE_H
@@ -28,7 +28,7 @@ int wf_op_serve_get(struct wf_regs *regs, const struct wf_served *at, void *to);
 int wf_op_serve_find(struct wf_regs *regs, const struct wf_served *at,
 		     uint64_t access, struct wf_reg_target *target);
 
-/* Somebody else did it: only counts. */
+/* Another party did it: only counts. */
 void wf_op_serve_note(struct wf_regs *regs, uint64_t key, bool write);
 
 /* An operation on all of @at as a peer describes it: unchecked numbers. */
@@ -45,10 +45,10 @@ struct wf_served_amo {
 #define WF_OP_SERVE_AMO_MAX 4096
 
 /* Bytes of operand and compare value that come with @len bytes of target, or
- * -EPROTO when there is no such operation on so many. */
+ * -EPROTO if there is no such operation on so many bytes. */
 int wf_op_serve_amo_bytes(const struct wf_served_amo *amo, uint64_t len);
 
-/* Runs what wf_op_serve_amo_bytes() found possible. */
+/* Runs an operation that wf_op_serve_amo_bytes() has accepted. */
 int wf_op_serve_amo(struct wf_regs *regs, const struct wf_served *at,
 		    const struct wf_served_amo *amo);
 

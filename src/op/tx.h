@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An operation of ours as the application asked for it: what to move, where
- * to, and whom to tell. The provider fills one in on its stack; every transport
- * takes the same description and copies what it keeps. How far an operation has
- * come is the transport's business and stands elsewhere.
+ * An operation of ours as the application requested it: what to move, where to,
+ * and how to report it. The provider fills one in on its stack; every transport
+ * takes the same description and copies what it keeps. The transport keeps its
+ * progress elsewhere.
  */
 #ifndef WF_OP_TX_H
 #define WF_OP_TX_H
@@ -53,8 +53,8 @@ static inline void wf_op_tx_init(struct wf_tx *tx, enum wf_tx_kind kind)
 	tx->kind = kind;
 }
 
-/* @to refers to the same remote memory as @from; whoever keeps it longer than
- * the call copies that as well. */
+/* @to refers to the same remote memory as @from; a user that keeps it longer
+ * than the call must copy that as well. */
 static inline void wf_op_tx_copy(struct wf_tx *to, const struct wf_tx *from)
 {
 	memcpy(to, from, offsetof(struct wf_tx, iov));

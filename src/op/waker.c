@@ -40,12 +40,12 @@ void wf_op_waker_wake(struct wf_waker *waker)
 	atomic_store_explicit(&waker->asleep, false, memory_order_relaxed);
 	waker->rings++;
 	waker->rung = waker->sleepers;
-	/* Full: then it is readable, which is all that is wanted. */
+	/* It is full, and so readable, which suffices. */
 	wf_os_eventfd_write(waker->fd, 1);
 	wf_base_lock_drop(&waker->lock);
 }
 
-/* Sleepers that were not rung for want to be. */
+/* Sleepers for whom nobody has rung yet need a ring. */
 static void still_locked(struct wf_waker *waker)
 {
 	uint64_t count;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Wakes who sleeps on something of this process: a queue that another thread
- * fills, a counter it counts. A descriptor that is readable from the ring on
- * until it is stilled. Ringing costs nothing while nobody sleeps.
+ * Wakes threads that sleep on an object of this process: a queue that another
+ * thread fills, a counter that it increments. It has a descriptor that is
+ * readable from a ring until it is cleared. Ringing costs nothing while nobody
+ * sleeps.
  *
- * Whoever goes to sleep says so (doze), then looks once more; whoever has
- * something new shows it, then rings. The owner's lock, or a sequentially
- * consistent change of what is looked at, orders the two.
+ * A thread that goes to sleep announces it (doze), then checks once more. A
+ * thread with news publishes it, then rings. The owner's lock, or a
+ * sequentially consistent change of the object, orders the two.
  *
  * Several threads may sleep on one descriptor, each between enter and leave. It
- * stays readable until each of those that slept when it was rung has left:
- * otherwise the first to look would still it, and the others would sleep on.
+ * stays readable until each thread that slept at the time of the ring has left:
+ * otherwise the first to check would clear it, and the others would sleep on.
  */
 #ifndef WF_OP_WAKER_H
 #define WF_OP_WAKER_H
@@ -48,12 +49,13 @@ void wf_op_waker_forked(struct wf_waker *waker);
 /* Makes the descriptor readable, whether or not somebody sleeps. */
 void wf_op_waker_wake(struct wf_waker *waker);
 
-/* Makes it unreadable again, unless a thread sleeps that it was made readable
- * for. */
+/* Makes it unreadable again, unless a thread sleeps for which it was made
+ * readable. */
 void wf_op_waker_still(struct wf_waker *waker);
 
-/* The calling thread stills it and will sleep on it: before it dozes. Leaves
- * when it has slept or decided otherwise, with what enter returned. */
+/* The calling thread clears it and will sleep on it: call it before doze. The
+ * thread leaves when it has slept or decided not to, with the value that enter
+ * returned. */
 uint32_t wf_op_waker_enter(struct wf_waker *waker);
 void wf_op_waker_leave(struct wf_waker *waker, uint32_t entered);
 

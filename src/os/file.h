@@ -44,6 +44,7 @@ int wf_os_seals(int fd);
 
 struct wf_os_stat {
 	uint64_t bytes;
+	uint64_t inode;
 	uid_t uid;	/* of the owner */
 	bool in_memory; /* on a tmpfs, so of ordinary pages */
 };

@@ -49,6 +49,10 @@ ssize_t wf_os_vm_read(pid_t pid, const struct iovec *local, size_t local_count,
 ssize_t wf_os_vm_write(pid_t pid, const struct iovec *local, size_t local_count,
 		       const struct iovec *remote, size_t remote_count);
 
+/* Opens the regular file that process @pid has open as its descriptor @fd.
+ * -ESTALE where that is not the file @inode: nothing is opened then. */
+int wf_os_fd_open(pid_t pid, uint32_t fd, uint64_t inode, bool write);
+
 /* Opens the memory of the process that has @pid now, as a file whose offsets are
  * its addresses. The descriptor stays with that memory: when the process ends or
  * runs another program, both calls below return 0 for ever. Only shm/mover.c

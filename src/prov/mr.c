@@ -10,6 +10,8 @@
 #include <rdma/fi_errno.h>
 
 #include "base/list.h"
+#include "os/file.h"
+#include "os/memory.h"
 #include "prov/caps.h"
 #include "prov/cntr.h"
 #include "prov/domain.h"
@@ -19,11 +21,16 @@
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define ACCESS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | REMOTE)
 
+/* To find the file behind memory takes some microseconds: not worth it for
+ * less. */
+#define SHARE_MIN 4096
+
 struct mr {
 	struct fid_mr fid;
 	struct wf_prov_domain *domain;
 	struct wf_prov_cntr *reads; /* bound, or NULL */
 	struct wf_prov_cntr *writes;
+	int memfd; /* behind the memory, for peers that map it; or -1 */
 };
 
 static struct fi_ops mr_fid_ops;
@@ -40,6 +47,8 @@ static int mr_close(struct fid *fid)
 
 	wf_op_regs_del(&dom->regs, mr->fid.key);
 	wf_prov_domain_unregistered(dom, mr->fid.key);
+	if (mr->memfd >= 0)
+		wf_os_close(mr->memfd);
 	if (mr->reads)
 		atomic_fetch_sub(&mr->reads->refs, 1);
 	if (mr->writes)
@@ -154,6 +163,32 @@ static int add(struct mr *mr, const struct fi_mr_attr *attr)
 	}
 }
 
+/* Memory in a memfd can be mapped by peers of the node, if it cannot shrink under
+ * them. */
+static void share(struct mr *mr, const struct fi_mr_attr *attr)
+{
+	const struct iovec *iov = attr->mr_iov;
+	struct wf_os_mapping mapping;
+	int seals;
+
+	if (attr->iov_count != 1 || !(attr->access & REMOTE) ||
+	    iov->iov_len < SHARE_MIN ||
+	    wf_os_memfd_behind(iov->iov_base, iov->iov_len, &mapping))
+		return;
+	seals = wf_os_seals(mapping.fd);
+	if (seals < 0 || !(seals & WF_OS_SEAL_SHRINK)) {
+		wf_os_close(mapping.fd);
+		return;
+	}
+	mr->memfd = mapping.fd;
+	wf_op_regs_share(&mr->domain->regs, mr->fid.key,
+			 &(struct wf_reg_file){
+				 .fd = (uint32_t)mapping.fd,
+				 .offset = mapping.offset,
+				 .inode = mapping.inode,
+			 });
+}
+
 static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 		      uint64_t flags, struct fid_mr **mr_fid)
 {
@@ -174,11 +209,13 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	mr->fid.fid.context = attr->context;
 	mr->fid.fid.ops = &mr_fid_ops;
 	mr->fid.mem_desc = mr;
+	mr->memfd = -1;
 	err = add(mr, attr);
 	if (err) {
 		free(mr);
 		return err;
 	}
+	share(mr, attr);
 	atomic_fetch_add(&mr->domain->refs, 1);
 	*mr_fid = &mr->fid;
 	return 0;

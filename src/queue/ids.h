@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Request ids: what a descriptor carries and its completion brings back, in any
- * order. An id is an index in its low bits and a generation above; the
- * generation moves on whenever the index is given back, so that a completion
- * that comes late, twice or from a liar is told from one that is due. Local to
- * one side; needs its owner's lock.
+ * Request ids: a descriptor carries one, and its completion brings it back, in
+ * any order. An id is an index in its low bits and a generation above. The
+ * generation advances whenever the index is freed, so that a completion that is
+ * late, repeated or forged can be recognized. Local to one side; needs its
+ * owner's lock.
  */
 #ifndef WF_QUEUE_IDS_H
 #define WF_QUEUE_IDS_H
@@ -66,7 +66,7 @@ static inline bool wf_queue_ids_live(const struct wf_queue_ids *ids,
 	       ids->slots[at].next == WF_QUEUE_ID_IN_USE;
 }
 
-/* Gives back a live id. */
+/* Frees a live id. */
 static inline void wf_queue_ids_put(struct wf_queue_ids *ids, uint32_t id)
 {
 	uint32_t at = id & ids->mask;

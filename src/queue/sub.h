@@ -126,8 +126,8 @@ static inline void wf_queue_sub_settle(struct wf_queue_sub *sub)
 	sub->next = sub->ring + ((size_t)at << sub->shift);
 }
 
-/* Tells the other side of everything posted. Its acquire of the doorbell is in
- * wf_queue_work_poll(). */
+/* Announces everything posted to the other side. Pairs with the acquire of the
+ * doorbell in wf_queue_work_poll(). */
 static inline void wf_queue_sub_ring(struct wf_queue_sub *sub)
 {
 	if (!wf_queue_sub_pending(sub))
@@ -177,8 +177,8 @@ struct wf_queue_work {
 int wf_queue_work_init(struct wf_queue_work *work,
 		       const struct wf_queue_sub_attr *attr);
 
-/* Descriptors that may be taken now. -EPROTO: the doorbell says what cannot be
- * (not a 16-bit count, more than the ring holds): give the writer up. */
+/* Descriptors that may be taken now. -EPROTO: the doorbell is impossible (not a
+ * 16-bit count, or more than the ring holds): give the writer up. */
 static inline int wf_queue_work_poll(struct wf_queue_work *work)
 {
 	uint32_t bell =

@@ -29,7 +29,8 @@ static inline void wf_queue_wake_disarm(_Atomic uint32_t *asleep)
 	atomic_store_explicit(asleep, 0, memory_order_relaxed);
 }
 
-/* True for one waker per arming. A hostile word costs wake-ups, no more. */
+/* True for one waker per arming. A hostile word costs wake-ups and nothing
+ * else. */
 static inline bool wf_queue_wake_needed(_Atomic uint32_t *asleep)
 {
 	atomic_thread_fence(memory_order_seq_cst);

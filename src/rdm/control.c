@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets of operations that are under way. The decoder has checked what a
- * packet says of itself; here is checked whether it means something to us.
+ * Packets of operations in flight. The decoder has validated each packet by
+ * itself; this file checks whether it matches an operation of ours.
  */
 #include "rdm/control.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which peers are kept. Letting one go takes two steps: first its handle is
- * destroyed, from when on the device tells its packets by address. Completions
- * that tell the number of the handle may still be on their way; when all of
- * them have been seen, and none was of this peer, it is freed.
+ * Which peers are kept. Releasing one takes two steps. First its handle is
+ * destroyed; from then on the device identifies its packets by address.
+ * Completions with the number of the handle may still arrive; when all of them
+ * have been seen, and none was of this peer, it is freed.
  */
 #include "rdm/crowd.h"
 
@@ -68,8 +68,8 @@ int wf_rdm_crowd_rejoin(struct wf_rdm_peer *peer)
 
 	if (err)
 		return err;
-	/* Completions may still tell the number that it had; none tells the
-	 * one before. */
+	/* Completions may still carry its previous number, but none carries the
+	 * number before that. */
 	if (peer->left_ah != peer->ah && peer->left_ah < peer->ep->ah_count &&
 	    peer->ep->by_ah[peer->left_ah] == peer)
 		peer->ep->by_ah[peer->left_ah] = NULL;
@@ -83,8 +83,8 @@ int wf_rdm_crowd_rejoin(struct wf_rdm_peer *peer)
 
 static uint32_t limit_of(const struct wf_rdm_ep *ep)
 {
-	/* As many as there may be packets of strangers that are acknowledged
-	 * and have not been looked at. */
+	/* Room for the packets of unknown peers that are acknowledged and have
+	 * not been read. */
 	return ep->peer_limit > ep->buf_count + 1 ?
 		       ep->peer_limit - ep->buf_count :
 		       (ep->peer_limit + 1) / 2;
@@ -103,13 +103,13 @@ void wf_rdm_crowd_joined(struct wf_rdm_ep *ep)
 	if (ep->peer_count < limit_of(ep))
 		return;
 	ep->crowded = true;
-	/* As many as have a packet here may still come. */
+	/* As many unknown peers may still appear as have a packet here. */
 	if (!ep->shut)
 		wf_nic_qp_strangers(ep->qp, false);
 	ep->shut = true;
 }
 
-/* Each peer that was used since it was last looked at is passed over once. */
+/* A peer that was used since the last look is skipped once. */
 static uint32_t relieve(struct wf_rdm_ep *ep)
 {
 	uint32_t left = 2 * ep->peer_count, gone = 0;
@@ -143,7 +143,7 @@ static void free_leaving(struct wf_rdm_ep *ep)
 	}
 }
 
-/* Those that are outside the AV and have been silent for long. */
+/* Releases peers outside the AV that have been silent for long. */
 static void release_old(struct wf_rdm_ep *ep)
 {
 	uint64_t idle = ep->attr.idle_ms ? ep->attr.idle_ms : IDLE_MS;
@@ -171,7 +171,7 @@ static void make_room(struct wf_rdm_ep *ep)
 		return;
 	if (relieve(ep))
 		return;
-	/* A look at all of them is not for every poll. */
+	/* To look at all of them at every poll would cost too much. */
 	ep->crowd_wait = RELIEVE_EVERY;
 	if (!ep->full_since)
 		ep->full_since = ep->now;
@@ -185,7 +185,7 @@ static void make_room(struct wf_rdm_ep *ep)
 
 void wf_rdm_crowd_run(struct wf_rdm_ep *ep)
 {
-	/* Packets that wait point to their peers. */
+	/* Waiting packets point to their peers. */
 	if (!wf_base_list_empty(&ep->stalled))
 		return;
 	free_leaving(ep);

@@ -32,17 +32,18 @@ struct wf_rdm_ep;
 struct wf_rdm_peer;
 
 /* Whether there may be another peer: one that we send to, or one whose packet
- * is here. Notes that there are too many. */
+ * has arrived. Records that there are too many. */
 bool wf_rdm_crowd_room(struct wf_rdm_ep *ep, bool came);
 
-/* A peer was made. */
+/* A peer was created. */
 void wf_rdm_crowd_joined(struct wf_rdm_ep *ep);
 
-/* Once in every progress, when all completions of the device have been seen:
- * frees those that were let go the last time, and lets others go. */
+/* Called once in every progress, when all completions of the device have
+ * been seen: frees the peers that were released the last time, and releases
+ * others. */
 void wf_rdm_crowd_run(struct wf_rdm_ep *ep);
 
-/* @peer was let go and is in demand again. 0 or -errno. */
+/* @peer was released and is needed again. 0 or -errno. */
 int wf_rdm_crowd_rejoin(struct wf_rdm_peer *peer);
 
 #endif

@@ -12,7 +12,7 @@
 #include "rdm/pkt.h"
 #include "rdm/tx.h"
 
-#define CREDITS 64 /* packets that we would like to send at once */
+#define CREDITS 64 /* packets that we prefer to send at once */
 
 static void data_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
 {
@@ -63,7 +63,7 @@ int wf_rdm_cts_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	pkts[0] = wf_rdm_tx_request(ep, tx, &wire, 0, len);
 	if (!pkts[0])
 		return 0;
-	/* After a NACK what went before stays sent. */
+	/* After a NACK, the bytes that were sent before stay sent. */
 	tx->sent += len;
 	tx->constructed = true;
 	return 1;

@@ -16,7 +16,7 @@ struct wf_rdm_tx;
 int wf_rdm_cts_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 			 struct wf_rdm_pkt **pkts, bool with_data);
 
-/* It is with the device (handle_tx_packets_posted): the rest may be granted. */
+/* The device has it (handle_tx_packets_posted): the rest may be granted. */
 void wf_rdm_cts_posted(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
 #endif

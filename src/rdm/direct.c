@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RMA by the device alone. Each request is for one piece of our memory and one of
- * the target's. A key that the target refuses
- * fails the operation; where the target's application has to take part (it
- * counts accesses, or the region has several pieces) the whole operation goes
- * again, by packets.
+ * RMA by the device alone. Each request is for one piece of our memory and one
+ * of the target's. A key that the target refuses fails the operation. If the
+ * target's application must take part (it counts accesses, or the region has
+ * several pieces), the whole operation is repeated by packets.
  */
 #include "rdm/direct.h"
 
@@ -21,8 +20,8 @@
 #include "rdm/protocol.h"
 #include "rdm/tx.h"
 
-/* One read: more would make others of the same peer wait. A write is as long as
- * can be, because nothing of it is written if its end is refused. */
+/* One read: a longer one would delay others of the same peer. A write is as
+ * long as possible, because nothing of it is written if its end is refused. */
 #define READ_MAX ((uint64_t)1 << 20)
 
 /* -- at the target ----------------------------------------------------------- */
@@ -78,8 +77,8 @@ static void remember_slow(struct wf_rdm_peer *peer, const struct wf_remote *to)
 	}
 }
 
-/* Nothing is written where one of several pieces is refused: only what the
- * target judges as one. */
+/* If one of several pieces is refused, nothing may be written: so only what the
+ * target checks as one request. */
 static bool is_one_range(const struct wf_remote *remote)
 {
 	const struct wf_remote_seg *segs = remote->segs;
@@ -107,7 +106,7 @@ bool wf_rdm_direct_can_use(const struct wf_rdm_ep *ep,
 	return true;
 }
 
-/* It goes again, by packets. */
+/* It is repeated by packets. */
 static void go_by_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	struct wf_rdm_peer *peer = tx->named.peer;
@@ -209,7 +208,7 @@ int wf_rdm_direct_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 {
 	int count = 0;
 
-	/* Refused: it waits for those that are under way. */
+	/* Refused: it waits for the requests in flight. */
 	while (!tx->not_direct && count < max && tx->sent < tx->req.len) {
 		pkts[count] = next_part(ep, tx);
 		if (!pkts[count])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RMA that the device does by itself: it writes to and reads from the memory of
- * the target by the key of its registration, and nobody asks the target's
- * application. For devices that know keys of their users (caps.user_keys).
+ * RMA that the device does by itself: it accesses the target's memory by the
+ * key of its registration, without the target's application. For devices that
+ * know the keys of their users (caps.user_keys).
  */
 #ifndef WF_RDM_DIRECT_H
 #define WF_RDM_DIRECT_H

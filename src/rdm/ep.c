@@ -43,10 +43,10 @@
 #define WAKE_FIRST (5 * WF_NS_PER_MS)
 #define WAKE_MOST (250 * WF_NS_PER_MS)
 
-/* The first packet of all: somebody elsewhere knows us. If the device cannot be
- * opened it stays in the socket, which is not looked at until the next try: it
- * would be readable all the time, and nobody could sleep. The way is on
- * meanwhile, so that there is a next try. */
+/* The first packet: a peer on another node knows us. If the device cannot be
+ * opened, the packet stays in the socket, which is not watched until the next
+ * try: it would be readable all the time, and nobody could sleep. The way stays
+ * on meanwhile, so that there is a next try. */
 static void on_readable(struct wf_source *source, uint32_t events, uint64_t now)
 {
 	struct wf_rdm_ep *ep =
@@ -93,7 +93,7 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 	return wf_transport_loop_add(&host->loop, &ep->socket_source);
 }
 
-/* The device looks at the socket from now on, and has a descriptor that tells of
+/* From now on the device watches the socket, and has a descriptor that reports
  * everything. */
 static int watch_device(struct wf_rdm_ep *ep)
 {
@@ -142,8 +142,8 @@ static void set_limits(struct wf_rdm_ep *ep)
 						  BUFS_SMALL;
 }
 
-/* The queue pair comes last: from then on the device accepts connections, and
- * whoever sends over one that is closed again loses what he sent. */
+/* The queue pair comes last: from then on the device accepts connections, and a
+ * peer that sends over one that is closed again loses what it sent. */
 static int make_queues(struct wf_rdm_ep *ep)
 {
 	struct wf_nic_qp_attr qp = {
@@ -281,7 +281,7 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	ep->probe_at = ep->now + WF_RDM_PROBE_EVERY;
 	ep->way->on = true;
 	wf_transport_host_busy(ep->host);
-	/* A sleeper has not been told what to wait for here. */
+	/* A sleeper does not yet watch for this. */
 	wf_transport_host_wake(ep->host);
 	wf_rdm_ep_ring(ep);
 	return 0;
@@ -289,8 +289,8 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 
 /* -- closing --------------------------------------------------------------- */
 
-/* Buffers of the application may be gone: what is in no copy of ours is given
- * up. */
+/* Buffers of the application may be gone: operations of which we have no copy
+ * are given up. */
 static void keep_copies(struct wf_rdm_ep *ep, struct wf_list *head)
 {
 	struct wf_list *pos, *tmp;
@@ -440,8 +440,8 @@ int wf_rdm_ep_enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	return 0;
 }
 
-/* Whoever wants to hear that a write is done wants to hear that it was refused,
- * too: only a receipt, or its absence, says so. */
+/* If the application wants to know that a write is done, it also wants to know
+ * that it was refused: only a receipt, or its absence, tells. */
 static bool wants_receipt(const struct wf_tx *req)
 {
 	bool told = !req->inject || req->wants_comp || req->cntr;
@@ -464,14 +464,14 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 	if (ep->host->forked)
 		return -EOPNOTSUPP;
 	if (wf_unlikely(!ep->awake)) {
-		/* What is told as an error is found out anew each time: the
-		 * caller may have done something about it. */
+		/* An error is determined anew each time: the caller may have
+		 * removed its cause. */
 		err = ep->wake_err == -ENOMEM ? wf_rdm_ep_try_wake(ep) :
 						wf_rdm_ep_wake(ep);
 		if (err)
 			return err;
 	}
-	/* The process that is there now is not the one that was before. */
+	/* The process that is there now is not the previous one. */
 	if (wf_unlikely(wf_rdm_ep_has_resets(ep)))
 		wf_rdm_ep_progress(ep);
 	peer = peer_of(ep, dst, &err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The packet side of an endpoint: a transport (transport/transport.h). The
- * device behind it, its peers, and their operations; transport.c drives it. Off
- * until the first peer elsewhere is in play: then it is no more than a few
- * words and a socket that is looked at. The endpoint's lock covers all of it
- * and is held by every caller.
+ * The packet side of an endpoint: a transport (transport/transport.h). It owns
+ * the device, its peers and their operations; transport.c runs it. It is off
+ * until there is a peer on another node: until then it is a few words and a
+ * watched socket. The endpoint's lock covers all of it and is held by every
+ * caller.
  */
 #ifndef WF_RDM_EP_H
 #define WF_RDM_EP_H
@@ -30,7 +30,7 @@ struct wf_rdm_buf;
 struct wf_rdm_peer;
 struct wf_rdm_tx;
 
-/* What every endpoint of ours knows; it keeps out strays, not attackers. */
+/* Known to every endpoint of weft: it rejects stray packets, not attackers. */
 #define WF_RDM_QKEY 0x77656674u
 
 /* PEER_ERROR: what op_id is. */
@@ -41,7 +41,7 @@ struct wf_rdm_tx;
 /* Packets posted for one peer before others have their turn. */
 #define WF_RDM_PEER_BUDGET 64
 
-/* Peers that we wait for are asked whether they live so often. */
+/* How often peers that we wait for are asked whether they are alive. */
 #define WF_RDM_PROBE_EVERY (250 * WF_NS_PER_MS)
 
 /* Of messages that come in several packets. A peer has at most WF_RDM_AHEAD / 2
@@ -144,16 +144,16 @@ struct wf_rdm_ep {
 
 extern const struct wf_transport wf_rdm_transport;
 
-/* Looks at the socket and costs nothing else yet. 0 or -errno. */
+/* Watches the socket and costs nothing else yet. 0 or -errno. */
 int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 		   struct wf_host *host, struct wf_way *way);
 
 /* Opens the device. 0 or -errno, then everything is as before. */
 int wf_rdm_ep_wake(struct wf_rdm_ep *ep);
-/* The same, unless that failed a moment ago: -errno is that of then. */
+/* The same, unless that failed a moment ago: then it returns that -errno. */
 int wf_rdm_ep_try_wake(struct wf_rdm_ep *ep);
-/* Looks at our socket again if the device could not be opened and it is time
- * to try. */
+/* Watches our socket again if the device could not be opened and it is time to
+ * try. */
 void wf_rdm_ep_hear_again(struct wf_rdm_ep *ep, uint64_t now);
 
 /* As the functions of transport/transport.h by these names. */
@@ -163,14 +163,14 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 bool wf_rdm_ep_drain(struct wf_rdm_ep *ep);
 void wf_rdm_ep_removed(struct wf_rdm_ep *ep, uint64_t name);
 
-/* Whether nothing is to be done before the device's descriptor is readable or
- * *@deadline has come, which is lowered. */
+/* Whether there is nothing to do until the device's descriptor is readable or
+ * *@deadline, which is lowered. */
 bool wf_rdm_ep_doze(struct wf_rdm_ep *ep, uint64_t *deadline);
 
 /* False: there was nothing to do. */
 bool wf_rdm_ep_progress(struct wf_rdm_ep *ep);
 
-/* The device lost somebody, and that was not seen to yet. */
+/* The device lost a peer, and that was not handled yet. */
 bool wf_rdm_ep_has_resets(const struct wf_rdm_ep *ep);
 
 /* Queues @tx behind all others of @peer, and sends it if nothing is in the way.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets from the device. A packet that cannot be taken in for want of memory
- * or of room for its completion stays in its buffer; when all buffers are used
- * up the device tells senders to wait. Nothing is dropped but what is wrong.
+ * Packets from the device. A packet that cannot be processed because there is
+ * no memory, or no room for its completion, stays in its buffer; when all
+ * buffers are used, the device tells senders to wait. Only invalid packets are
+ * dropped.
  */
 #include "rdm/in.h"
 
@@ -72,8 +73,8 @@ static void drop(struct wf_rdm_peer *peer)
 
 /* -- in order -------------------------------------------------------------- */
 
-/* Whether its sender may have been told that it is delivered, with no word of
- * ours. */
+/* Whether its sender may already have been told that it is delivered, without a
+ * packet of ours. */
 static bool is_unasked(const struct wf_rdm_protocol *protocol,
 		       const struct wf_wire_packet *packet)
 {
@@ -82,8 +83,8 @@ static bool is_unasked(const struct wf_rdm_protocol *protocol,
 		!(wf_wire_packet_kind(packet->type) & WF_WIRE_KIND_DC));
 }
 
-/* A request. Of a life that gets no answers, what needs one is not begun: its
- * sender fails it. */
+/* A request. If it belongs to a life that gets no answers, and needs one, it is
+ * not begun: its sender fails it. */
 static inline int take(struct wf_rdm_peer *peer,
 		       const struct wf_rdm_protocol *protocol,
 		       const struct wf_wire_packet *packet)
@@ -95,8 +96,8 @@ static inline int take(struct wf_rdm_peer *peer,
 	return protocol->receive(peer, packet);
 }
 
-/* A packet whose number had its turn: part of a message that is being put
- * together, or one that must not happen twice. */
+/* A packet whose number had its turn: part of a message that is being
+ * assembled, or one that must not be processed twice. */
 static int receive_past(struct wf_rdm_peer *peer,
 			const struct wf_rdm_protocol *protocol,
 			const struct wf_wire_packet *packet)
@@ -125,8 +126,8 @@ static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved,
 	return err;
 }
 
-/* What came early has its turn now, if any. Without memory it stays where it
- * is; the peer is looked at again. */
+/* Processes packets that came early and whose turn it is now. Without memory
+ * they stay where they are, and the peer is served again later. */
 static bool catch_up(struct wf_rdm_peer *peer)
 {
 	struct wf_rdm_order *order = &peer->order;
@@ -174,7 +175,7 @@ static int receive_in_turn(struct wf_rdm_peer *peer,
 	struct wf_rdm_order *order = &peer->order;
 	int turn, err;
 
-	/* It names a message that had its turn. */
+	/* It belongs to a message that had its turn. */
 	if (packet->flags & WF_WIRE_NACKED)
 		return take(peer, protocol, packet);
 	turn = wf_rdm_order_arrive(order, packet->msg_id, buf->bytes, buf->len);
@@ -183,7 +184,7 @@ static int receive_in_turn(struct wf_rdm_peer *peer,
 		err = take(peer, protocol, packet);
 		if (err == -EAGAIN)
 			return err;
-		/* Wrong or not, its number is used up. */
+		/* Valid or not, its number is used. */
 		wf_rdm_order_advance(order);
 		if (order->held)
 			catch_up(peer);
@@ -216,7 +217,7 @@ static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 	}
 }
 
-/* 0, or -EAGAIN: give it again. */
+/* 0, or -EAGAIN: pass it again. */
 static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 {
 	const struct wf_rdm_protocol *protocol;
@@ -225,7 +226,7 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 	unsigned int kind;
 	int err;
 
-	/* Without memory for it: nothing that was acknowledged is dropped. */
+	/* Without memory for it: an acknowledged packet must not be dropped. */
 	if (wf_unlikely(!peer)) {
 		peer = wf_rdm_peer_get(ep, &buf->from, true, &err);
 		buf->peer = peer;
@@ -270,7 +271,7 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	buf->len = wc->len;
 	buf->peer = wc->ah < ep->ah_count ? ep->by_ah[wc->ah] : NULL;
 	if (wf_unlikely(!buf->peer)) {
-		/* Each handle that the device tells of is one of ours. */
+		/* The device reports only handles of ours. */
 		assert(wc->ah == WF_NIC_AH_UNKNOWN);
 		if (wf_nic_addr_to_socket(&wc->from, &buf->from)) {
 			/* Nobody whom the AV could know. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receive buffers, and the way of a packet from the device to its protocol.
+ * Receive buffers, and the path of a packet from the device to its protocol.
  */
 #ifndef WF_RDM_IN_H
 #define WF_RDM_IN_H
@@ -30,12 +30,12 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc);
 /* Packets of @peer that are kept and whose turn it is. */
 void wf_rdm_in_catch_up(struct wf_rdm_peer *peer);
 
-/* No more packets of its life come. What is kept has its turn now, although
- * messages before it are missing: those failed at their sender. False: there is
- * no memory for it, try again. */
+/* No more packets of its life will arrive. Packets that are kept have their
+ * turn now, although messages before them are missing: those failed at their
+ * sender. False: there is no memory for it, try again. */
 bool wf_rdm_in_finish(struct wf_rdm_peer *peer);
 
-/* Tries those again that could not be taken in. */
+/* Tries again to process the packets that were kept back. */
 void wf_rdm_in_retry(struct wf_rdm_ep *ep);
 
 #endif

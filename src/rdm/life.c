@@ -62,8 +62,8 @@ void wf_rdm_life_lose(struct wf_rdm_life *life, uint32_t number)
 
 void wf_rdm_life_resume(struct wf_rdm_life *life, uint32_t number)
 {
-	/* Of one that was not heard nothing can be lost. It may have heard us, and
-	 * would take NEW for another process. */
+	/* If nothing was heard of the peer, nothing can be lost. The peer may
+	 * have heard of us, and would take NEW for another process. */
 	if (life->over && life->theirs)
 		wf_rdm_life_lose(life, number);
 	else

@@ -58,23 +58,23 @@ enum wf_rdm_life_news {
 	WF_RDM_LIFE_ENDS,     /* that, and our life is to end */
 };
 
-/* Nothing is known of the peer. @number: another one for each life of an
- * endpoint, random at first, so that a process is not taken for the one that was
- * at its address before. */
+/* Nothing is known of the peer. @number: differs for each life of an endpoint,
+ * random at first, so that a process is not mistaken for its predecessor at the
+ * address. */
 void wf_rdm_life_begin(struct wf_rdm_life *life, uint32_t number);
 
 /* Our connection is lost: another life begins. */
 void wf_rdm_life_lose(struct wf_rdm_life *life, uint32_t number);
 
-/* A new connection, with nothing lost: the peer was let go and comes back. */
+/* A new connection, with nothing lost: the peer was released and returns. */
 void wf_rdm_life_resume(struct wf_rdm_life *life, uint32_t number);
 
 /* What a packet with @id (not 0) means. */
 enum wf_rdm_life_news wf_rdm_life_classify(const struct wf_rdm_life *life,
 					   uint32_t id);
 
-/* The first packet of another life, judged as RESTARTS or ENDS. @silent: nothing
- * was sent in our present life, which may then say KEEP as well. */
+/* The first packet of another life, classified as RESTARTS or ENDS. @silent:
+ * nothing was sent in our present life, which may then say KEEP as well. */
 void wf_rdm_life_hear(struct wf_rdm_life *life, uint32_t id, bool silent,
 		      uint32_t number);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Operations that peers refer to by a number of ours: one table for those of
- * ours and for those of peers, since a packet does not say which it means. A
- * number is used again only with another upper half, which is random at first:
- * a peer may still answer an operation of the process that was at our address
- * before, and reach us. Packets name the life of their sender only, so the
- * number is all that tells such an answer from one to us.
+ * ours and for those of peers, because a packet does not say which it means. A
+ * number is reused only with another upper half, which is random at first: a
+ * peer may still answer an operation of the previous process at our address,
+ * and the answer reaches us. Packets name only the life of their sender, so
+ * only the number distinguishes such an answer from one to us.
  */
 #ifndef WF_RDM_NAMED_H
 #define WF_RDM_NAMED_H
@@ -27,7 +27,7 @@ struct wf_rdm_named {
 int wf_rdm_named_add(struct wf_rdm_ep *ep, struct wf_rdm_named *named);
 void wf_rdm_named_del(struct wf_rdm_ep *ep, struct wf_rdm_named *named);
 
-/* What @peer means by @id; NULL when that is nothing of its. */
+/* The operation of @peer with @id, or NULL. */
 struct wf_rdm_named *wf_rdm_named_get(const struct wf_rdm_ep *ep,
 				      const struct wf_rdm_peer *peer,
 				      uint32_t id);

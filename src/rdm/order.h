@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of one peer in the order of their numbers. Packets that came early
- * are copied, so that they hold no receive buffer: a window of lists for the
- * next messages, an overflow for those beyond, a limit for all of them. Senders
- * stay below the limit by themselves (peer.c), so that whoever reaches it broke
- * the rules.
+ * Messages of one peer in the order of their numbers. Packets that arrive early
+ * are copied, so that they hold no receive buffer: there is a window of lists
+ * for the next messages, an overflow for those beyond, and a limit for all of
+ * them. Senders stay below the limit by themselves (peer.c), so a peer that
+ * reaches it violates the protocol.
  */
 #ifndef WF_RDM_ORDER_H
 #define WF_RDM_ORDER_H
@@ -14,7 +14,8 @@
 #include "base/list.h"
 
 #define WF_RDM_WINDOW 64u
-/* Packets that a sender may be ahead of its oldest unacknowledged message. */
+/* Packets that a sender may have sent after its oldest unacknowledged
+ * message. */
 #define WF_RDM_AHEAD 2048u
 /* ... and that a receiver holds: some more, because messages end in between. */
 #define WF_RDM_HELD_MAX (2 * WF_RDM_AHEAD)
@@ -43,7 +44,7 @@ enum wf_rdm_turn {
 void wf_rdm_order_init(struct wf_rdm_order *order);
 void wf_rdm_order_fini(struct wf_rdm_order *order);
 
-/* Whose turn a packet is: enum wf_rdm_turn, -ENOMEM, or -EPROTO when it is too
+/* Whose turn a packet is: enum wf_rdm_turn, -ENOMEM, or -EPROTO if it is too
  * far ahead. */
 int wf_rdm_order_arrive(struct wf_rdm_order *order, uint32_t msg_id,
 			const void *bytes, uint32_t len);
@@ -51,7 +52,7 @@ int wf_rdm_order_arrive(struct wf_rdm_order *order, uint32_t msg_id,
 /* The message that was expected had its turn. */
 void wf_rdm_order_advance(struct wf_rdm_order *order);
 
-/* Goes on with the next message that is kept; there is one, and none of the
+/* Continues with the next message that is kept; there is one, and none of the
  * message before it. */
 void wf_rdm_order_skip(struct wf_rdm_order *order);
 

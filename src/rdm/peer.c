@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers: who they are, how they are found, and their lives.
+ * Peers: their identity, how they are found, and their lives.
  */
 #include "rdm/peer.h"
 
@@ -112,8 +112,8 @@ static void begin_receiving(struct wf_rdm_peer *peer)
 	peer->mute = false;
 }
 
-/* What it sends goes on where it was. What we send begins anew: the connection
- * that it knew our life by may be gone. */
+/* Its life continues. Ours begins anew: the connection by which it knew our
+ * life may be gone. */
 int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer)
 {
 	struct wf_rdm_ep *ep = peer->ep;
@@ -206,7 +206,7 @@ static void unindex(struct wf_rdm_peer *peer, uint16_t ah)
 		peer->ep->by_ah[ah] = NULL;
 }
 
-/* It holds nothing, and its handle was given back; or the endpoint closes: the
+/* It holds nothing and its handle was released; or the endpoint closes: the
  * device is gone, the matcher is empty. */
 void wf_rdm_peer_free(struct wf_rdm_peer *peer)
 {
@@ -241,8 +241,8 @@ void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name)
 				 name);
 }
 
-/* What was begun in this life ends. Lists are taken over first: completions may
- * have consequences. */
+/* Ends what was begun in this life. The lists are taken over first, because
+ * completions may have consequences. */
 static void fail_txs(struct wf_rdm_ep *ep, struct wf_list *head, int err)
 {
 	struct wf_list *pos, *tmp;
@@ -251,8 +251,8 @@ static void fail_txs(struct wf_rdm_ep *ep, struct wf_list *head, int err)
 		struct wf_rdm_tx *tx =
 			wf_container_of(pos, struct wf_rdm_tx, link);
 
-		/* Pieces come before their whole and free nothing but
-		 * themselves and it, which is behind them. */
+		/* Pieces come before their whole, and free only themselves and
+		 * the whole, which is behind them. */
 		if (tx->pieces || tx->err)
 			continue;
 		if (tx->whole && tx->whole->pieces == 1 &&
@@ -262,8 +262,8 @@ static void fail_txs(struct wf_rdm_ep *ep, struct wf_list *head, int err)
 	}
 }
 
-/* Nothing that it sent is answered any more. What needs no answer goes on: all
- * that it was told is delivered arrives. */
+/* Nothing that it sent is answered any more. Messages that need no answer
+ * continue: everything that was reported to it as delivered arrives. */
 static void stop_answering(struct wf_rdm_peer *peer, int err)
 {
 	struct wf_list *pos, *tmp;
@@ -275,7 +275,8 @@ static void stop_answering(struct wf_rdm_peer *peer, int err)
 		struct wf_rdm_rx *rx =
 			wf_container_of(pos, struct wf_rdm_rx, link);
 
-		/* Done, and only owed something: nobody is left to owe to. */
+		/* It is done, and only an answer is owed: there is nobody to
+		 * send it to. */
 		if (rx->over) {
 			rx->owes = 0;
 			wf_base_list_del(&rx->owe_link);
@@ -289,7 +290,8 @@ static void stop_answering(struct wf_rdm_peer *peer, int err)
 	}
 }
 
-/* No more packets of its life come: what is not whole never will be. */
+/* No more packets of its life will arrive: incomplete messages stay
+ * incomplete. */
 static void stop_receiving(struct wf_rdm_peer *peer, int err)
 {
 	struct wf_list *pos, *tmp;
@@ -303,8 +305,8 @@ static void stop_receiving(struct wf_rdm_peer *peer, int err)
 	}
 }
 
-/* Requests of the old life are with the device: until it has given all of them
- * back, none of the next one may be posted, or a connection could carry both. */
+/* The device has requests of the old life: until it has returned all of them,
+ * none of the next life may be posted, or a connection could carry both. */
 static void bar(struct wf_rdm_peer *peer)
 {
 	wf_nic_ah_abandon(peer->ep->nic, peer->ah);
@@ -350,7 +352,8 @@ static void end_sending(struct wf_rdm_peer *peer, int err)
 	fail_txs(ep, &peer->flight, err);
 }
 
-/* No more of its life comes, and all that came has been looked at. */
+/* No more packets of its life will arrive, and all that arrived have been
+ * processed. */
 static bool is_over(const struct wf_rdm_peer *peer)
 {
 	struct wf_nic_path path;
@@ -366,8 +369,9 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 	wf_rdm_life_lose(&peer->life, peer->ep->next_life++);
 	end_sending(peer, err);
 	stop_answering(peer, err);
-	/* It has not heard of the last time, and cannot be reached. While it is
-	 * connected to us, what it sends is acknowledged and has to arrive. */
+	/* It has not heard of the last loss, and cannot be reached. While it
+	 * is connected to us, what it sends is acknowledged and must be
+	 * delivered. */
 	if (again && is_over(peer)) {
 		wf_rdm_in_finish(peer);
 		stop_receiving(peer, err);
@@ -466,9 +470,9 @@ static int admit_other(struct wf_rdm_peer *peer,
 	case WF_RDM_LIFE_SAME:
 		return 0;
 	case WF_RDM_LIFE_OVER:
-		/* It does not know yet; our id says so. */
+		/* It does not know that yet; our id says so. */
 		greet(peer);
-		/* Answers are to operations that have ended. */
+		/* Answers belong to operations that have ended. */
 		if (wf_wire_packet_kind(packet->type) & WF_WIRE_KIND_REQUEST)
 			return 0;
 		break;
@@ -504,7 +508,7 @@ void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,
 {
 	struct wf_nic_path path;
 
-	/* A bound for peers that claim to be behind something very narrow. */
+	/* A bound for peers that claim to have a very small MTU. */
 	if (!wf_nic_ah_query(peer->ep->nic, peer->ah, &path) &&
 	    path.max_msg >= WF_WIRE_HEADER_MAX && path.max_msg < peer->max_msg)
 		peer->max_msg = path.max_msg;

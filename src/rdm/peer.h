@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who is at the other end: its address handle, what it can do, the order of its
- * messages, and everything under way to and from it. A peer is made at the
- * first operation or packet, and given back when it holds nothing and nobody
- * talks to it (crowd.h); its name in the AV comes and goes.
+ * A peer: its address handle, its features, the order of its messages, and
+ * everything in flight to and from it. A peer is created at the first operation
+ * or packet, and released when it holds nothing and nobody talks to it
+ * (crowd.h); its name in the AV comes and goes.
  *
- * Connection ids tell one life of a peer from the next: see life.h. All packets
- * of one life of ours go over one connection of the device. When a life ends, the
+ * Connection ids distinguish the lives of a peer: see life.h. All packets of
+ * one life of ours go over one connection of the device. When a life ends, the
  * connection does, and the peer is barred: nothing is posted to it until the
- * device has given back every request of the old life.
+ * device has returned every request of the old life.
  */
 #ifndef WF_RDM_PEER_H
 #define WF_RDM_PEER_H
@@ -91,7 +91,7 @@ struct wf_rdm_peer *wf_rdm_peer_find(struct wf_rdm_ep *ep,
 				     const struct wf_addr *addr);
 void wf_rdm_peer_free(struct wf_rdm_peer *peer);
 
-/* For crowd.c: the words by which it goes on where it was; another handle. */
+/* For crowd.c: the words with which it can continue; another handle. */
 void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
 			  struct wf_nic_memo *memo);
 int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer);
@@ -100,25 +100,25 @@ int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer);
 void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name);
 
 /* Our life with it ends: operations fail with @err (positive), and so do those
- * of its own that we would have to answer. */
+ * of the peer that we would have to answer. */
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);
 
-/* Something is to be posted. False: the device still has requests of an old
+/* There is something to post. False: the device still has requests of an old
  * life. */
 bool wf_rdm_peer_unbar(struct wf_rdm_peer *peer);
 
-/* Whether anything of ours needs more of the peer than that the device delivers
- * what it has. */
+/* Whether any operation of ours needs more of the peer than that the device
+ * delivers its packets. */
 bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer);
 
-/* Whether the device has lost the peer, and wf_rdm_peer_check() has not looked
+/* Whether the device has lost the peer, and wf_rdm_peer_check() has not run
  * since: what is posted to it now fails. */
 bool wf_rdm_peer_is_reset(const struct wf_rdm_peer *peer);
 
-/* The device may have lost some peer: those that it has are failed. */
+/* The device may have lost peers: fails the ones that it has lost. */
 void wf_rdm_peer_check(struct wf_rdm_peer *peer);
 
-/* Checks whose life a packet belongs to. 0; -EPROTO: drop it; -EAGAIN: not now,
+/* Checks which life a packet belongs to. 0; -EPROTO: drop it; -EAGAIN: not now,
  * there is no memory for what came before it. */
 int wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 		      const struct wf_wire_packet *packet);

@@ -67,15 +67,16 @@ static bool request_completed(const struct wf_rdm_tx *tx)
 	return !tx->pieces;
 }
 
-/* Of what was cut: it is over with its last piece, sends nothing itself and has
- * no number that a peer could answer. Not in the registry: nothing selects it. */
+/* For the operation that was cut: it ends with its last piece, sends nothing
+ * itself and has no number that a peer could answer. Not in the registry:
+ * nothing selects it. */
 static const struct wf_rdm_protocol in_pieces = {
 	.name = "in_pieces",
 	.kind = WF_TX_ATOMIC,
 	.request_completed = request_completed,
 };
 
-/* All or none: the entries are there before the first is sent. */
+/* All or none: the entries are allocated before the first is sent. */
 int wf_rdm_pieces_submit(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 			 const struct wf_tx *req, bool receipt, size_t room)
 {
@@ -107,7 +108,7 @@ int wf_rdm_pieces_submit(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 			err = wf_rdm_ep_enqueue(ep, peer, tx);
 		}
 		if (err) {
-			/* Without memory half of it is under way. */
+			/* Without memory, half of it is in flight. */
 			if (!whole->err)
 				whole->err = FI_ENOMEM;
 			whole->pieces--;

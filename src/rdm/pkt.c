@@ -156,7 +156,8 @@ static int to_errno(enum wf_nic_status status)
 	}
 }
 
-/* What says that the whole peer is gone, and not one request refused. */
+/* Errors that mean that the whole peer is gone, not that one request was
+ * refused. */
 static bool is_death(enum wf_nic_status status)
 {
 	switch (status) {
@@ -185,9 +186,9 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	}
 	peer->outstanding--;
 	ep->outstanding--;
-	/* While it is barred requests of lives that have ended come back. */
+	/* While it is barred, requests of lives that have ended come back. */
 	if (wf_unlikely(is_death(status) && !peer->barred)) {
-		/* Nobody there, or somebody who is no longer. */
+		/* Nobody is there, or not any more. */
 		if (!peer->greeted_us)
 			err = FI_EHOSTUNREACH;
 		else if (err == FI_EHOSTUNREACH)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Packets on their way out, and requests to the device that are no packets
- * (reads). Each says itself who is told when it is done. Small ones hold a
- * header and a few bytes, their other bytes stay where they are; large ones
- * hold everything.
+ * (reads). Each names the function to call when it is done. Small ones hold a
+ * header and a few bytes, and refer to their other bytes; large ones hold
+ * everything.
  */
 #ifndef WF_RDM_PKT_H
 #define WF_RDM_PKT_H
@@ -23,8 +23,8 @@ struct wf_wire_packet;
 
 struct wf_rdm_pkt {
 	struct wf_rdm_peer *peer;
-	/* The device is done with it; @err is 0 or a positive errno. The
-	 * packet is given back by whoever calls. */
+	/* The device is done with it; @err is 0 or a positive errno. The caller
+	 * frees the packet. */
 	void (*completed)(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			  int err);
 	void *owner;	  /* a wf_rdm_tx or wf_rdm_rx, or NULL */
@@ -56,8 +56,8 @@ struct wf_rdm_pkt *wf_rdm_pkt_build(struct wf_rdm_ep *ep,
 				    const struct wf_wire_packet *wire,
 				    size_t header, size_t more);
 
-/* To the device; the doorbell is wf_rdm_ep_ring()'s. The caller made sure of
- * room. */
+/* Passes it to the device; wf_rdm_ep_ring() rings the doorbell. The caller has
+ * checked that there is room. */
 void wf_rdm_pkt_post(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt);
 void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			  const struct wf_nic_remote *from,
@@ -66,7 +66,7 @@ void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 /* What the device answers. */
 void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc);
 
-/* For packets whose end nobody waits for. */
+/* For packets whose completion nobody waits for. */
 void wf_rdm_pkt_none(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What leaves for a peer next: debts first, then operations in the order in
- * which they were given, then the data of long ones in turns. Whether the peer
- * is there, and which life it is in, is not decided here.
+ * What is sent to a peer next: owed packets first, then operations in the order
+ * in which they were given, then the data of long ones in turns. This file does
+ * not decide whether the peer exists, or which life it is in.
  */
 #include "rdm/post.h"
 
@@ -74,8 +74,8 @@ static bool post_handshake(struct wf_rdm_peer *peer)
 	return true;
 }
 
-/* A write of nothing to nowhere: it changes nothing there, and the device finds
- * out whether anyone is. */
+/* A write of no bytes to no address: it changes nothing, and the device finds
+ * out whether the peer exists. */
 static bool post_probe(struct wf_rdm_peer *peer)
 {
 	const struct wf_wire_packet wire = {
@@ -95,13 +95,14 @@ uint32_t wf_rdm_post_room(const struct wf_rdm_peer *peer)
 	const struct wf_rdm_ep *ep = peer->ep;
 	uint32_t room = wf_nic_qp_send_room(ep->qp);
 
-	/* One that does not answer must not have all of it. */
+	/* A peer that does not answer must not occupy all of the queue. */
 	if (ep->peer_count > 1 && peer->outstanding >= WF_RDM_PEER_SHARE)
 		return 0;
 	return room;
 }
 
-/* Debts that cannot be paid now stand at the end, so that others are. */
+/* Owed packets that cannot be sent now go to the end of the list, so that
+ * others are sent. */
 static bool post_owed(struct wf_rdm_peer *peer)
 {
 	struct wf_list *pos, *tmp, *last = peer->owing.prev;
@@ -129,7 +130,8 @@ static bool post_asking(struct wf_rdm_peer *peer)
 	return true;
 }
 
-/* Whether anything but the operation that @tx is a piece of is in flight. */
+/* Whether anything is in flight besides the operation of which @tx is a
+ * piece. */
 static bool others_fly(const struct wf_rdm_peer *peer,
 		       const struct wf_rdm_tx *tx)
 {
@@ -241,7 +243,7 @@ static int post_queue(struct wf_rdm_peer *peer, int budget, bool *stuck)
 						       struct wf_rdm_tx, link);
 		int count;
 
-		/* What it waits for activates us again. */
+		/* The event that it waits for activates the peer again. */
 		if (is_blocked(peer, tx))
 			return posted;
 		count = post_tx(peer, tx, budget - posted);
@@ -255,7 +257,7 @@ static int post_queue(struct wf_rdm_peer *peer, int budget, bool *stuck)
 	return posted;
 }
 
-/* One after the other, a few packets each. */
+/* One operation after the other, a few packets each. */
 static bool post_streams(struct wf_rdm_peer *peer, int budget)
 {
 	while (budget > 0 && !wf_base_list_empty(&peer->streams)) {
@@ -269,7 +271,7 @@ static bool post_streams(struct wf_rdm_peer *peer, int budget)
 		if (!count && !wf_rdm_ep_has_room(peer->ep))
 			return false;
 		if (!count && !wf_base_list_empty(&peer->streams))
-			return false; /* no packet to be had */
+			return false; /* no packet is free */
 		budget -= count;
 	}
 	return wf_base_list_empty(&peer->streams);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What leaves for a peer next. Operations stand in peer->queue, what peers are
- * owed in peer->owing; whoever adds to either activates the peer, and progress
- * pumps active ones in turns.
+ * What is sent to a peer next. Operations are in peer->queue, packets that are
+ * owed to it in peer->owing. A function that adds to either activates the peer,
+ * and progress serves active peers in turns.
  */
 #ifndef WF_RDM_POST_H
 #define WF_RDM_POST_H
@@ -15,7 +15,8 @@ struct wf_rdm_peer;
 /* There is something to post. */
 void wf_rdm_post_activate(struct wf_rdm_peer *peer);
 
-/* Requests that the device may still get for it, besides what is owed. */
+/* Requests that the device may still get for it, in addition to what is
+ * owed. */
 uint32_t wf_rdm_post_room(const struct wf_rdm_peer *peer);
 
 /* Of the device's queue, for one of several peers. */

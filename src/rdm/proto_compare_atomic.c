@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compare atomic: with values to compare with; what was there comes back.
+ * Compare atomic: has values to compare with, and returns the previous value.
  */
 #include "rdm/protocol.h"
 #include "rdm/rta.h"

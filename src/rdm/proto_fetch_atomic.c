@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fetch atomic: what was there comes back.
+ * Fetch atomic: returns the previous value.
  */
 #include "rdm/protocol.h"
 #include "rdm/rta.h"

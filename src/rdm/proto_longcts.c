@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Longcts: the first packet announces the message, the receiver grants windows
- * (CTS) once it has a receive, the rest follows as CTSDATA. For whoever cannot
- * read the sender's memory, and for a message that could not be read after all:
- * then the first packet has no bytes and names a message that is known.
+ * (CTS) once it has a receive, and the rest follows as CTSDATA. For receivers
+ * that cannot read the sender's memory, and for a message that could not be
+ * read after all: then the first packet has no bytes and names a message that
+ * is known.
  */
 #include <errno.h>
 
@@ -35,7 +36,7 @@ static void matched(struct wf_rdm_rx *rx)
 	wf_rdm_rx_grant(rx);
 }
 
-/* It goes on where what came before left off. */
+/* It continues where the previous attempt ended. */
 static int receive_nacked(struct wf_rdm_peer *peer,
 			  const struct wf_wire_packet *packet)
 {

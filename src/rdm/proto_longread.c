@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Longread: one packet says where the message lies; the receiver reads it
- * through the device once it has a receive, and says when it is done (EOR).
+ * Longread: one packet says where the message is; the receiver reads it through
+ * the device once it has a receive, and confirms when it is done (EOR).
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Longread write: one packet names the target's memory and where the bytes lie;
- * the target reads them in place and says when it is done (EOR).
+ * Longread write: one packet names the target's memory and where the bytes are;
+ * the target reads them in place and confirms when it is done (EOR).
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Medium: the message is several packets, each of which says what message it
- * belongs to and where it goes. The first to come finds the receive.
+ * Medium: the message is several packets, each of which says to which message
+ * it belongs and where its bytes go. The first to arrive finds the receive.
  */
 #include <errno.h>
 
@@ -12,8 +12,8 @@
 #include "rdm/rx.h"
 #include "rdm/tx.h"
 
-/* What we take from peers, whose limit may be another: a parked one is kept in
- * memory. */
+/* What we accept from peers, whose limit may differ: a parked message is kept
+ * in memory. */
 #define RECEIVE_MAX ((uint64_t)16 << 20)
 
 #define ALIGN 64u
@@ -21,7 +21,7 @@
 static bool can_use_for_send(const struct wf_rdm_ep *ep,
 			     const struct wf_rdm_tx *tx, size_t room)
 {
-	/* Not more packets than a receiver holds for one that is late. */
+	/* No more packets than a receiver keeps for a message that is early. */
 	return room && tx->req.len <= ep->attr.medium_max &&
 	       tx->req.len / room < WF_RDM_AHEAD;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runtread: the first bytes go at once, in several packets, while the receiver
- * reads the rest. Each packet says where the message lies, so that whichever
- * comes first can begin the read. The bytes that go unasked are limited for the
- * endpoint as a whole.
+ * Runtread: the first bytes are sent at once, in several packets, while the
+ * receiver reads the rest. Each packet says where the message is, so that the
+ * first to arrive can begin the read. The number of such bytes is limited for
+ * the endpoint as a whole.
  */
 #include <errno.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	return count;
 }
 
-/* Over when the runt is here and the rest has been read. */
+/* It is complete when the runt has arrived and the rest has been read. */
 static void end(struct wf_rdm_rx *rx)
 {
 	uint64_t all = rx->nacked ? rx->env.len : rx->read_from;
@@ -129,8 +129,9 @@ static int receive(struct wf_rdm_peer *peer,
 	    packet->data_len > rx->env.len - rx->have)
 		return -EPROTO;
 	wf_rdm_rx_place(rx, packet->seg_offset, packet->data, packet->data_len);
-	/* The packet after our NACK may have overtaken this one. What is missing
-	 * of the runt counts as granted, and may have left no room for more. */
+	/* The packet after our NACK may have overtaken this one. The missing
+	 * bytes of the runt count as granted, and may have left no room for
+	 * more. */
 	if (rx->granted)
 		wf_rdm_rx_grant(rx);
 	end(rx);
@@ -145,7 +146,7 @@ static void handle_tx_packets_posted(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 		wf_rdm_protocol_nacked(ep, tx);
 }
 
-/* What is read and what was sent before it end each by itself. */
+/* The read and the bytes that were sent before it end independently. */
 static bool request_completed(const struct wf_rdm_tx *tx)
 {
 	return tx->answered && !tx->requests;

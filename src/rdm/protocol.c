@@ -30,7 +30,7 @@ static uint8_t type_of(const struct wf_rdm_protocol *protocol, bool tagged,
 	const struct wf_rdm_request_types *types = &protocol->types;
 	uint8_t with = tagged ? types->dc_tagged : types->dc_msg;
 
-	/* What ends by an answer is delivered when it comes. */
+	/* Operations that end with an answer are delivered when it arrives. */
 	if (dc && (with || !protocol->ends_by_answer))
 		return with;
 	return tagged ? types->tagged : types->msg;
@@ -54,7 +54,7 @@ static uint16_t flags_of(const struct wf_rdm_tx *tx)
 
 int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
-	/* All that the length of a header depends on. */
+	/* The length of a header depends on these fields alone. */
 	struct wf_wire_packet wire;
 
 	tx->wire_flags = flags_of(tx);
@@ -113,7 +113,8 @@ void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	wf_rdm_post_activate(peer);
 }
 
-/* Whose each type is; written once, the same by everyone. */
+/* The protocol of each type; written once, with the same values by every
+ * thread. */
 WF_SAME_FOR_ALL static const struct wf_rdm_protocol *by_type[256];
 
 void wf_rdm_protocol_init(void)

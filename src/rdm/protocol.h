@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Protocols: how an operation becomes packets, and what its packets mean at the
- * other end. One file and one table each; the registry is tried in order. All
+ * Protocols: how an operation becomes packets, and how the other end handles
+ * them. One file and one table each; the registry is tried in order. All
  * callbacks run under the endpoint's lock and none blocks.
  */
 #ifndef WF_RDM_PROTOCOL_H
@@ -32,35 +32,36 @@ struct wf_rdm_protocol {
 	const char *name;
 	enum wf_tx_kind kind;
 	struct wf_rdm_request_types types;
-	/* Over with the peer's word (EOR, data), not with the device's. */
+	/* Ends with the peer's answer (EOR, data), not when the device has
+	 * delivered it. */
 	bool ends_by_answer;
-	/* A message of it may be several request packets, all with its number:
-	 * those that follow the first come after their turn. */
+	/* A message may be several request packets, all with its number: those
+	 * after the first arrive after their turn. */
 	bool has_more;
 	/* The device does it, and there is no request packet. */
 	bool no_packets;
-	/* All of it comes in request packets, and nothing of it waits for a
-	 * word of the receiver's but a receipt that was asked for. */
+	/* All of it arrives in request packets, and nothing of it waits for the
+	 * receiver except a requested receipt. */
 	bool is_unasked;
 
 	/* -- sending -- */
-	/* Whether it carries @tx: its flags, wire type, numbers and memory are
-	 * settled; @room is what one packet of this type holds. */
+	/* Whether it can carry @tx, whose flags, wire type, numbers and memory
+	 * are settled; @room is what one packet of this type holds. */
 	bool (*can_use_for_send)(const struct wf_rdm_ep *ep,
 				 const struct wf_rdm_tx *tx, size_t room);
-	/* Makes up to @max packets into @pkts, each with its callback, and sets
-	 * tx->constructed with the last. Returns how many; fewer than needed
-	 * when there is no packet to be had, then it is called again. */
+	/* Makes up to @max packets in @pkts, each with its callback, and sets
+	 * tx->constructed with the last. Returns how many; fewer than needed if
+	 * no packet is free, then it is called again. */
 	int (*construct_tx_packets)(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				    struct wf_rdm_pkt **pkts, int max);
-	/* All of them are with the device. NULL: nothing follows from that. */
+	/* The device has all of them. NULL: nothing follows from that. */
 	void (*handle_tx_packets_posted)(struct wf_rdm_ep *ep,
 					 struct wf_rdm_tx *tx);
 	/* All packets were made, and the device has delivered another, or the
-	 * peer's last word came: whether the operation is over. */
+	 * peer's last answer arrived: returns whether the operation is over. */
 	bool (*request_completed)(const struct wf_rdm_tx *tx);
 	/* A packet that names the operation: EOR, RECEIPT, READRSP, CTSDATA,
-	 * ATOMRSP or READ_NACK. 0; -EPROTO: it means nothing to it. */
+	 * ATOMRSP or READ_NACK. 0; -EPROTO: it does not fit the operation. */
 	int (*answered)(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
 			const struct wf_wire_packet *packet);
 	/* The operation is over, or goes on by another protocol. NULL: it
@@ -69,14 +70,14 @@ struct wf_rdm_protocol {
 
 	/* -- receiving -- */
 	/* A request packet, in its turn if it has one. 0; -EAGAIN: no memory,
-	 * nothing has happened, give it again; -EPROTO: drop it. */
+	 * nothing has happened, pass it again; -EPROTO: drop it. */
 	int (*receive)(struct wf_rdm_peer *peer,
 		       const struct wf_wire_packet *packet);
-	/* A message that was parked has its receive (or nobody wants it).
-	 * NULL: it only waits for its packets. */
+	/* A parked message has its receive (or was discarded). NULL: it only
+	 * waits for its packets. */
 	void (*matched)(struct wf_rdm_rx *rx);
-	/* All bytes that the request did not bring have come: they were read,
-	 * or the peer has sent what it was granted for a write. NULL: it has
+	/* All bytes that the request did not contain have arrived: they were
+	 * read, or the peer has sent what was granted for a write. NULL: it has
 	 * no such bytes, or they end the operation by themselves. */
 	void (*pulled)(struct wf_rdm_rx *rx);
 };
@@ -104,15 +105,16 @@ extern const struct wf_rdm_protocol *const wf_rdm_protocols[WF_RDM_PROTOCOLS];
  * that can: tx->protocol. 0, -EAGAIN, -EMSGSIZE when none can. */
 int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
-/* READ_NACK, for protocols whose messages are read: the receiver cannot, and the
- * same message goes on by CTS once all packets of it are made. 0 or -EPROTO. */
+/* READ_NACK, for protocols whose messages are read: the receiver cannot read
+ * it, and the same message continues by CTS once all its packets are made. 0 or
+ * -EPROTO. */
 int wf_rdm_protocol_nack(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 void wf_rdm_protocol_nacked(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
 /* Before the first packet. */
 void wf_rdm_protocol_init(void);
 
-/* Whose request packet that is; NULL: nobody's. */
+/* The protocol of that request packet; NULL: none. */
 const struct wf_rdm_protocol *wf_rdm_protocol_of(uint8_t type);
 
 /* Its place in the registry, for counting. */

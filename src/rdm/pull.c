@@ -16,7 +16,7 @@
 #include "rdm/protocol.h"
 #include "rdm/rx.h"
 
-/* One request: more would make others of the same peer wait. */
+/* One request: a longer one would delay others of the same peer. */
 #define READ_MAX ((uint64_t)1 << 20)
 
 struct wf_rdm_pull {
@@ -110,7 +110,7 @@ void wf_rdm_pull_message(struct wf_rdm_rx *rx)
 	wf_rdm_rx_owe(rx, WF_RDM_OWES_NACK);
 }
 
-/* Where byte @at of the whole lies on one side, and how many follow it. */
+/* Where byte @at of the whole is on one side, and how many bytes follow it. */
 static uint64_t locate(const struct wf_rdm_pull *pull, uint64_t at,
 		       uint32_t *part)
 {

@@ -13,23 +13,23 @@
 
 struct wf_rdm_rx;
 
-/* Reads what rx->reads name, from rx->read_from on, into @iov, which holds as
- * much of it as is wanted. 0, or -errno: it cannot be read. Ends with
+/* Reads the memory that rx->reads name, from rx->read_from on, into @iov, which
+ * holds as many bytes as are wanted. 0, or -errno: it cannot be read. Ends with
  * rx->protocol->pulled(). */
 int wf_rdm_pull_begin(struct wf_rdm_rx *rx, const struct iovec *iov,
 		      uint32_t count, uint64_t end);
 
-/* A message that has its receive: reads as much of it as that holds. Its sender
- * has another way where it cannot be read. */
+/* A message that has its receive: reads as much of it as the receive holds. If
+ * it cannot be read, its sender uses another protocol. */
 void wf_rdm_pull_message(struct wf_rdm_rx *rx);
 
 /* Posts reads; false when there is no room for all of them. */
 bool wf_rdm_pull_pump(struct wf_rdm_rx *rx);
 
-/* Takes our memory back from the device. */
+/* Deregisters our memory from the device. */
 void wf_rdm_pull_end(struct wf_rdm_rx *rx);
 
-/* Whether what is read may lie in the memory of @key. */
+/* Whether the read may access the memory of @key. */
 bool wf_rdm_pull_uses(const struct wf_rdm_rx *rx, uint64_t key);
 
 #endif

@@ -133,7 +133,8 @@ static int run(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet,
 	return err;
 }
 
-/* What a peer says of an atomic: all of it is checked before any is done. */
+/* A peer's description of an atomic: all of it is checked before any of it is
+ * done. */
 static int check(const struct wf_wire_packet *packet, enum wf_op_amo_kind kind,
 		 uint64_t *total)
 {
@@ -160,7 +161,7 @@ static void conclude(struct wf_rdm_peer *peer, enum wf_op_amo_kind kind)
 	struct wf_rdm_ep *ep = peer->ep;
 
 	wf_rdm_stat_add(ep, WF_RDM_STAT_served, 1);
-	/* fi_ep_bind(3): for an endpoint what fetches is a read. */
+	/* fi_ep_bind(3): an atomic that fetches counts as a read. */
 	wf_op_cntr_add(kind == WF_OP_AMO_WRITE ? ep->host->remote_writes :
 						 ep->host->remote_reads,
 		       1);

@@ -23,7 +23,7 @@ uint64_t wf_rdm_rtr_room(const struct wf_rdm_peer *peer);
 int wf_rdm_rtr_construct(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 			 struct wf_rdm_pkt **pkts, uint64_t first);
 
-/* What came back: for protocols (answered). */
+/* The data of the answer: for protocols (answered). */
 int wf_rdm_rtr_answered(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
 			const struct wf_wire_packet *packet);
 

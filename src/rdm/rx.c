@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations of peers: their life, and the packets they are owed.
+ * Operations of peers: their life, and the packets that we owe for them.
  */
 #include "rdm/rx.h"
 
@@ -49,7 +49,7 @@ void wf_rdm_rx_free(struct wf_rdm_rx *rx)
 	struct wf_rdm_ep *ep = rx->ep;
 
 	wf_rdm_pull_end(rx);
-	/* The endpoint closes, but not the receive that it was filling. */
+	/* The endpoint closes, but the receive that it was filling stays. */
 	if (rx->rx && ep->rxq->shared)
 		wf_match_rxq_fail(ep->rxq, rx->rx, &rx->env, FI_ECANCELED);
 	wf_rdm_named_del(ep, &rx->named);
@@ -184,7 +184,7 @@ void wf_rdm_rx_finish(struct wf_rdm_rx *rx)
 {
 	wf_base_list_del(&rx->msg_link);
 	if (rx->waits) {
-		/* Nothing more comes: no packet looks for it any more. */
+		/* Nothing more will arrive: no packet looks for it any more. */
 		wf_base_list_del(&rx->link);
 		wf_base_list_add_tail(&rx->named.peer->parked, &rx->link);
 		return;
@@ -253,7 +253,7 @@ static void deliver(struct wf_ux *ux, struct wf_rx *to)
 		return;
 	}
 	rx->rx = to;
-	/* With holes where more is to come. */
+	/* It has holes where bytes are still missing. */
 	wf_op_iov_scatter(to->iov, to->iov_count, 0, rx->buffer, len);
 	free(rx->buffer);
 	rx->buffer = NULL;
@@ -363,7 +363,8 @@ bool wf_rdm_rx_pay(struct wf_rdm_rx *rx)
 			    !debts[i].pay(rx))
 			return false;
 	}
-	/* To pay one debt may make another: reads that fail are told of. */
+	/* Sending one owed packet may create another: failed reads are
+	 * reported. */
 	if (rx->owes)
 		return false;
 	wf_base_list_del(&rx->owe_link);

@@ -81,14 +81,14 @@ struct wf_rdm_rx *wf_rdm_rx_new(struct wf_rdm_peer *peer,
 /* At once, without a completion. */
 void wf_rdm_rx_free(struct wf_rdm_rx *rx);
 
-/* A message of @total bytes of which @early come before it has a receive. The
+/* A message of @total bytes of which @early arrive before it has a receive. The
  * receive is taken, or the message parked. NULL without memory. */
 struct wf_rdm_rx *wf_rdm_rx_message(struct wf_rdm_peer *peer,
 				    const struct wf_rdm_protocol *protocol,
 				    const struct wf_wire_packet *packet,
 				    uint64_t total, size_t early);
 
-/* The one that is being put together, or NULL. */
+/* The message that is being assembled, or NULL. */
 struct wf_rdm_rx *wf_rdm_rx_find(const struct wf_rdm_peer *peer,
 				 uint32_t msg_id);
 
@@ -96,21 +96,21 @@ struct wf_rdm_rx *wf_rdm_rx_find(const struct wf_rdm_peer *peer,
 void wf_rdm_rx_place(struct wf_rdm_rx *rx, uint64_t offset, const void *bytes,
 		     size_t len);
 
-/* The peer is owed something; also what is sent when there is room. */
+/* Records that the peer is owed a packet, which is sent when there is room. */
 void wf_rdm_rx_owe(struct wf_rdm_rx *rx, uint8_t what);
-/* Sends what is owed. False when there is no room for all of it. */
+/* Sends owed packets. False if there is no room for all of them. */
 bool wf_rdm_rx_pay(struct wf_rdm_rx *rx);
 
 /* All bytes of a message are in place and it has its receive: reported. */
 void wf_rdm_rx_finish(struct wf_rdm_rx *rx);
 
-/* Ends it with a positive errno; @tell the peer if it can be told. */
+/* Ends it with a positive errno; @tell: informs the peer if possible. */
 void wf_rdm_rx_fail(struct wf_rdm_rx *rx, int err, bool tell);
 
 /* Frees it if nothing is left to do. */
 void wf_rdm_rx_settle(struct wf_rdm_rx *rx);
 
-/* Asks for bytes by CTS when too few are under way. */
+/* Asks for bytes by CTS if too few are in flight. */
 void wf_rdm_rx_grant(struct wf_rdm_rx *rx);
 
 /* The peer's place in the AV. */

@@ -27,7 +27,7 @@ int wf_rdm_serve_total(const struct wf_wire_iov *iov, uint32_t count,
 	return 0;
 }
 
-/* Counts what was refused. */
+/* Counts refused accesses. */
 static int count_refusal(struct wf_rdm_peer *peer, int err)
 {
 	if (err)
@@ -137,14 +137,14 @@ static void answer_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
 	struct wf_rdm_rx *rx = pkt->owner;
 
 	(void)ep;
-	(void)err; /* a peer that is gone was told of before */
+	(void)err; /* the loss of the peer was reported before */
 	rx->outstanding--;
 	if (wf_rdm_stream_over(&rx->stream))
 		rx->over = true;
 	wf_rdm_rx_settle(rx);
 }
 
-/* Bytes of our memory, copied while nobody can take it away. */
+/* Bytes of our memory, copied while nobody can remove it. */
 static struct wf_rdm_pkt *memory_packet(struct wf_rdm_rx *rx,
 					const struct wf_wire_packet *wire,
 					uint64_t offset, size_t len, int *err)

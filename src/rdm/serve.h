@@ -14,12 +14,12 @@ struct wf_rdm_peer;
 struct wf_rdm_rx;
 struct wf_wire_iov;
 
-/* Bytes of all segments, or -EPROTO when they are more than can be. */
+/* Bytes of all segments, or -EPROTO if they are more than possible. */
 int wf_rdm_serve_total(const struct wf_wire_iov *iov, uint32_t count,
 		       uint64_t *total);
 
-/* Puts bytes at an offset of what @segs name together; @last: these are the
- * last of the operation. 0 or -FI_EKEYREJECTED. */
+/* Puts bytes at an offset of the memory that @segs name together; @last: these
+ * are the last of the operation. 0 or -FI_EKEYREJECTED. */
 int wf_rdm_serve_put(struct wf_rdm_peer *peer, const struct wf_wire_iov *segs,
 		     uint32_t count, uint64_t offset, const void *bytes,
 		     size_t len, bool last);
@@ -28,11 +28,11 @@ int wf_rdm_serve_put(struct wf_rdm_peer *peer, const struct wf_wire_iov *segs,
 int wf_rdm_serve_check(struct wf_rdm_peer *peer, const struct wf_wire_iov *segs,
 		       uint32_t count, uint64_t access);
 
-/* A write is complete: tells who wants to know. */
+/* A write is complete: informs those who asked for it. */
 void wf_rdm_serve_written(struct wf_rdm_peer *peer, bool has_data,
 			  uint64_t data, uint64_t total);
 
-/* What a peer is owed for WF_RDM_OWES_ANSWER; false when there is no packet. */
+/* The packet for WF_RDM_OWES_ANSWER; false if no packet is free. */
 bool wf_rdm_serve_answer(struct wf_rdm_rx *rx);
 
 #endif

@@ -16,7 +16,8 @@
 #include "rdm/peer.h"
 
 #define WARN_MS 2000
-/* Lines between two checks: a host that is down may have been a thousand peers. */
+/* Lines between two checks: there may have been a thousand peers on a host that
+ * is down. */
 #define LINES 4
 
 /* The address that the kernel sends from when it sends to @to. */
@@ -91,7 +92,7 @@ static void warn(struct wf_rdm_peer *peer)
 }
 
 /* An operation waits for it, and the device is not connected. A handshake that
- * we owe to somebody who has left is nothing that anybody waits for. */
+ * we owe to a peer that has left does not count: nobody waits for it. */
 static bool is_awaited(const struct wf_rdm_peer *peer, struct wf_nic_path *path)
 {
 	return (!wf_base_list_empty(&peer->queue) ||
@@ -115,7 +116,8 @@ void wf_rdm_silent_check(struct wf_rdm_ep *ep)
 			peer->asked_ns = 0;
 			continue;
 		}
-		/* The device may have given it up, of which we hear soon. */
+		/* The device may have given it up, which it will report
+		 * soon. */
 		if (path.asking_ns)
 			peer->asked_ns = path.asking_ns;
 		if (peer->asked_ns < limit * WF_NS_PER_MS)
@@ -135,6 +137,6 @@ void wf_rdm_silent_failed(struct wf_rdm_peer *peer)
 {
 	if (peer->asked_ns && !peer->warned)
 		warn(peer);
-	/* What is tried next has the same time again. */
+	/* The next attempt has the full time again. */
 	peer->asked_ns = 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the packet side of an endpoint counts.
+ * Counters of the packet side of an endpoint.
  */
 #include "rdm/stats.h"
 
@@ -28,6 +28,12 @@ void wf_rdm_stats_flush(struct wf_rdm_ep *ep)
 	COPY(cwnd_bytes, cwnd_bytes);
 	COPY(send_calls, tx_calls);
 	COPY(receive_calls, rx_calls);
+	COPY(wire_out_bytes, tx_bytes);
+	COPY(wire_in_bytes, rx_bytes);
+	COPY(overflows, rx_overflow);
+	COPY(damaged, bad_crc);
+	COPY(tls_connections, tls_handshakes);
+	COPY(tls_refused, tls_refused);
 #undef COPY
 	wf_base_stats_set(&ep->stats, WF_RDM_STAT_unexpected, ep->unexpected);
 	wf_base_stats_set(&ep->stats, WF_RDM_STAT_pending, ep->tx_pool.in_use);

@@ -65,7 +65,13 @@
 	X(rtt_ns)     /* smoothed, of the last peer heard */                   \
 	X(cwnd_bytes) /* its window */                                         \
 	X(send_calls) /* system calls */                                       \
-	X(receive_calls)
+	X(receive_calls)                                                       \
+	X(wire_out_bytes) /* with headers and what was sent again */           \
+	X(wire_in_bytes)                                                       \
+	X(overflows)	   /* packets that the socket had no room for */       \
+	X(damaged)	   /* packets with a wrong checksum */                 \
+	X(tls_connections) /* encrypted ... */                                 \
+	X(tls_refused)	   /* ... and refused: another key, or none */
 
 #define X(name) WF_RDM_STAT_##name,
 enum wf_rdm_stat { WF_RDM_STATS(X) WF_RDM_STAT_COUNT };

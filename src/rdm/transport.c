@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets as a transport: progress, sleep, and what the core tells it.
+ * Packets as a transport: progress, sleep, and notifications of the core.
  */
 #include <errno.h>
 
@@ -23,24 +23,25 @@
 #define COMPLETIONS 64
 #define ROUNDS 4
 
-/* What nobody can wait for leaves, and is sent again if it was lost, for so long
- * after the endpoint was closed: a peer that computes acknowledges nothing, and
- * has it in its socket. */
+/* Operations that nobody can wait for are sent, and retransmitted, for this
+ * long after the endpoint was closed: a peer that computes acknowledges
+ * nothing, and has them in its socket. */
 #define LINGER (250 * WF_NS_PER_MS)
 
-/* An endpoint that sleeps although it has packets to post tries so often; or
- * packets that it could not take in, because there was no memory or no room for
- * their completions, which the application may make without a call that makes
+/* How often a sleeping endpoint tries to post packets, or to process packets
+ * that it kept back because there was no memory or no room for their
+ * completions. The application may make room without a call that makes
  * progress. */
 #define RETRY_EVERY (5 * WF_NS_PER_MS)
 #define STALLED_EVERY WF_NS_PER_MS
 
 /* -- names ----------------------------------------------------------------- */
 
-/* A peer on another host opens the device: from then on it answers when that
- * peer connects, even while this process computes and does not call us; the peer
- * would give up at the connect time-out. On this host, where packets are an
- * exception, a silent process has FI_WEFT_DEAD_TIMEOUT to answer. */
+/* A peer on another host opens the device: from then on the device answers when
+ * that peer connects, even while this process computes and does not call us.
+ * Otherwise the peer would give up at the connect time-out. On this host, where
+ * packets are an exception, a silent process has FI_WEFT_DEAD_TIMEOUT to
+ * answer. */
 static void inserted(void *self, uint64_t name, const struct wf_addr *addr,
 		     bool taken)
 {
@@ -78,7 +79,7 @@ void wf_rdm_ep_removed(struct wf_rdm_ep *ep, uint64_t name)
 	}
 }
 
-/* Whatever has a name is looked at again. */
+/* Checks everything again that has a name. */
 static void renamed(void *self)
 {
 	struct wf_rdm_ep *ep = self;
@@ -92,7 +93,8 @@ static void renamed(void *self)
 			wf_container_of(pos, struct wf_rdm_peer, link);
 		struct wf_addr addr;
 
-		/* Asked by name: one that is being changed is not there. */
+		/* Looks the name up; a name that is being changed counts as
+		 * absent. */
 		if (peer->name != WF_MATCH_ANY &&
 		    (names->get(names->arg, peer->name, &addr) ||
 		     !wf_base_addr_equal(&addr, &peer->addr)))
@@ -110,7 +112,7 @@ static void unregistered(void *self, uint64_t key)
 
 	if (!ep->awake || ep->host->forked)
 		return;
-	/* A peer may be in the middle of an access by the device. */
+	/* The device may be in the middle of an access by a peer. */
 	if (ep->direct)
 		wf_nic_sync(ep->nic);
 	wf_list_for_each (pos, tmp, &ep->peers) {
@@ -135,7 +137,8 @@ bool wf_rdm_ep_has_resets(const struct wf_rdm_ep *ep)
 	       ep->resets;
 }
 
-/* The device lost somebody. What came from him before that has been seen. */
+/* The device lost a peer. Everything that arrived from it before has been
+ * processed. */
 static void follow_resets(struct wf_rdm_ep *ep)
 {
 	struct wf_list *pos, *tmp;
@@ -184,7 +187,7 @@ static int take_completions(struct wf_rdm_ep *ep)
 	return total;
 }
 
-/* Each once, so that none takes the room of all others. */
+/* Each peer once, so that none takes the room of all others. */
 static void pump(struct wf_rdm_ep *ep)
 {
 	struct wf_list *last = ep->active.prev;
@@ -214,8 +217,9 @@ static bool waits_for(const struct wf_rdm_peer *peer)
 	       !wf_base_list_empty(&peer->rxs) || peer->order.held;
 }
 
-/* Who waits for a peer's word has nothing with the device that would tell that
- * the peer is gone: a packet that means nothing does. */
+/* An operation that waits for the peer's answer has no request at the device
+ * that could report that the peer is gone. So an empty write is sent as a
+ * probe. */
 static void probe(struct wf_rdm_ep *ep)
 {
 	struct wf_list *pos, *tmp;
@@ -343,8 +347,8 @@ bool wf_rdm_ep_doze(struct wf_rdm_ep *ep, uint64_t *deadline)
 	lower(deadline, device);
 	if (waits_for_peers(ep))
 		lower(deadline, ep->probe_at);
-	/* The device wakes us when it has room again. For want of memory or of
-	 * numbers there is nobody to do so. */
+	/* The device wakes us when it has room again. If memory or numbers are
+	 * missing, nobody does. */
 	if (waits)
 		lower(deadline, wf_base_clock_ns() + RETRY_EVERY);
 	if (!wf_base_list_empty(&ep->stalled))
@@ -357,7 +361,7 @@ static bool doze(void *self, uint64_t *deadline)
 	return wf_rdm_ep_doze(self, deadline);
 }
 
-/* The device looked when it began to wait. */
+/* The device checked when it began to wait. */
 static bool has_work(void *self, uint64_t *deadline)
 {
 	(void)self;
@@ -376,7 +380,7 @@ static void forked(void *self)
 {
 	struct wf_rdm_ep *ep = self;
 
-	/* Its lock may be held by a thread that is not here. */
+	/* A thread that does not exist in the child may hold its lock. */
 	if (ep->nic)
 		wf_nic_forked(ep->nic);
 	ep->nic = NULL;
@@ -384,7 +388,7 @@ static void forked(void *self)
 		wf_base_stats_forked(&ep->stats);
 }
 
-/* Every address, once others have said no. */
+/* It reaches every address, after the others have declined. */
 static int reaches(const void *self, const struct wf_addr *addr)
 {
 	(void)self;

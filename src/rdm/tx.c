@@ -20,7 +20,8 @@
 #include "rdm/protocol.h"
 #include "rdm/trace.h"
 
-/* Up to here bytes are copied into the packet: cheaper than to register. */
+/* Up to this size bytes are copied into the packet: that is cheaper than
+ * registering them. */
 #define COPY_MAX 512
 
 /* -- memory ---------------------------------------------------------------- */
@@ -38,8 +39,8 @@ static void unregister(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	}
 }
 
-/* Tried before a protocol is chosen, so that none has to be given up later.
- * Without it the bytes are copied. */
+/* Registered before a protocol is chosen, so that none has to be given up
+ * later. If it fails, the bytes are copied. */
 static void try_register(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	const struct wf_tx *req = &tx->req;
@@ -89,7 +90,7 @@ static void keep(struct wf_rdm_tx *tx, const struct wf_tx *req)
 	tx->req.remote = &tx->remote;
 }
 
-/* Others may have waited for what happened. */
+/* Others may have waited for this. */
 static void wake_queue(struct wf_rdm_peer *peer)
 {
 	if (!wf_base_list_empty(&peer->queue))
@@ -127,8 +128,8 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	wf_base_list_init(&tx->unacked_link);
 	wf_rdm_stream_init(&tx->stream);
 	keep(tx, req);
-	/* Small ones are in their packet at once, unless that has to wait, or
-	 * may have to be made later. */
+	/* Small ones are copied into their packet at once, unless it has to
+	 * wait, or may have to be made later. */
 	if (req->inject &&
 	    (req->len > COPY_MAX || direct ||
 	     peer->max_msg < WF_RDM_PKT_SMALL) &&
@@ -275,8 +276,8 @@ static void request_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
 {
 	struct wf_rdm_tx *tx = pkt->owner;
 
-	/* A number that was given and is not delivered would stop all that
-	 * follow it: begin anew. As long as we are counted, @tx stays. */
+	/* A number that was assigned and is not delivered would block all that
+	 * follow it: begin a new life. While we are counted, @tx stays. */
 	if (wf_unlikely(err && !tx->err && !tx->reported))
 		wf_rdm_peer_fail(pkt->peer, err);
 	tx->outstanding--;
@@ -370,7 +371,8 @@ void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 		wf_base_list_del(&tx->stream.link);
 		uncount(tx);
 		report(ep, tx);
-		/* Nothing more is made of it: it only waits for the device. */
+		/* No more packets are made of it: it only waits for the
+		 * device. */
 		wf_base_list_del(&tx->link);
 		wf_base_list_add_tail(&tx->named.peer->flight, &tx->link);
 	}

@@ -3,9 +3,9 @@
  * An operation of ours, from the call to its completion. From a pool with a
  * hard limit, the transmit depth: to get one is the limit check.
  *
- * Its memory is registered with the device for as long as it lasts. To give it
- * up takes the registration back, upon which the device no longer touches the
- * memory; the entry itself goes when the device has given all packets back.
+ * Its memory is registered with the device for as long as the operation lasts.
+ * To give it up removes the registration, and the device no longer accesses the
+ * memory; the entry itself is freed when the device has returned all packets.
  */
 #ifndef WF_RDM_TX_H
 #define WF_RDM_TX_H
@@ -67,9 +67,9 @@ void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire);
 size_t wf_rdm_tx_room(const struct wf_rdm_tx *tx,
 		      const struct wf_wire_packet *wire);
 
-/* A packet with @wire and the bytes [@offset, @offset + @len) of the
- * operation: copied when they are few or in pieces, else pointed at. NULL: no
- * packet just now. */
+/* A packet with @wire and the bytes [@offset, @offset + @len) of the operation:
+ * copied if they are few or in pieces, otherwise referred to. NULL: no packet
+ * is free now. */
 struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				    const struct wf_wire_packet *wire,
 				    uint64_t offset, size_t len);
@@ -82,15 +82,16 @@ struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 /* Takes a number for the peer's answers. -ENOMEM, -ENOSPC. */
 int wf_rdm_tx_name(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
-/* The memory that peers may read, as it stands in packets. */
+/* The memory that peers may read, as packets contain it. */
 uint32_t wf_rdm_tx_read_iov(const struct wf_rdm_tx *tx,
 			    struct wf_wire_iov *iov);
 
-/* The peer's last word: 0 or a positive errno. */
+/* The peer's last answer: 0 or a positive errno. */
 void wf_rdm_tx_answer(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err);
 
-/* For protocols (request_completed): what is over when the device has delivered
- * it, or with the receipt that was asked for; and what is over when answered. */
+/* For protocols (request_completed): operations that end when the device has
+ * delivered them, or with the requested receipt; and operations that end with
+ * an answer. */
 bool wf_rdm_tx_is_delivered(const struct wf_rdm_tx *tx);
 bool wf_rdm_tx_is_answered(const struct wf_rdm_tx *tx);
 
@@ -98,22 +99,23 @@ bool wf_rdm_tx_is_answered(const struct wf_rdm_tx *tx);
 int wf_rdm_tx_receipt(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx,
 		      const struct wf_wire_packet *packet);
 
-/* Fails it now, whatever is under way. */
+/* Fails it now, whatever is in flight. */
 void wf_rdm_tx_abort(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx, int err);
 
-/* Gives it up without a word: the endpoint closes. */
+/* Gives it up without a report: the endpoint closes. */
 void wf_rdm_tx_quit(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
-/* Something changed: reports what is complete, releases what is over. @tx may
- * be gone afterwards. */
+/* Something changed: reports it if it is complete, frees it if it is over. @tx
+ * may be gone afterwards. */
 void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);
 
 /* A new one for @peer, not queued. -EAGAIN at the limit, -ENOMEM. */
 int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 		  const struct wf_tx *req, struct wf_rdm_tx **tx);
 
-/* The caller's buffers are his again: bytes that are not in packets yet are
- * copied. 0 or -ENOMEM. Those of long ones are from the beginning. */
+/* The caller gets his buffers back: bytes that are not in packets yet are
+ * copied. 0 or -ENOMEM. The bytes of long operations are copied from the
+ * beginning. */
 int wf_rdm_tx_keep_copy(struct wf_rdm_tx *tx);
 
 /* Without a completion: the endpoint closes, or it was never submitted. Its

@@ -169,15 +169,21 @@ static int move_by_kernel(struct wf_shm_mover *mover, bool write,
 			   remote_count, len);
 }
 
+int wf_shm_mover_prove(const struct wf_shm_mover *mover)
+{
+	uint64_t seen;
+	const struct iovec local = { &seen, sizeof(seen) };
+	const struct iovec remote = { (void *)(uintptr_t)mover->guard,
+				      sizeof(seen) };
+
+	return move_by_cma(mover, false, &local, 1, &remote, 1, sizeof(seen));
+}
+
 void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		       uint64_t probe_addr, uint64_t probe_value,
 		       bool cma_allowed)
 {
 	struct wf_shm_guard own = wf_shm_guard_own();
-	uint64_t seen;
-	const struct iovec local = { &seen, sizeof(seen) };
-	const struct iovec remote = { (void *)(uintptr_t)probe_addr,
-				      sizeof(seen) };
 
 	*mover = (struct wf_shm_mover){
 		.way = WF_SHM_WAY_NONE,
@@ -201,8 +207,7 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 	/* A pid from another pid namespace is 0, or names someone else: the
 	 * value tells. */
 	if (cma_allowed && pid > 0 && probe_addr &&
-	    !(probe_addr % WF_SHM_GUARD_BYTES) &&
-	    !move_by_cma(mover, false, &local, 1, &remote, 1, sizeof(seen)))
+	    !(probe_addr % WF_SHM_GUARD_BYTES) && !wf_shm_mover_prove(mover))
 		mover->way = WF_SHM_WAY_CMA;
 }
 

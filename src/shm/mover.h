@@ -49,6 +49,10 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		       uint64_t probe_addr, uint64_t probe_value,
 		       bool cma_allowed);
 
+/* Whether the pid is still the process that it was: 0 or -errno. For what is
+ * opened by the pid, right after that. */
+int wf_shm_mover_prove(const struct wf_shm_mover *mover);
+
 /* Gives up what it holds; also in a forked child. It copies nothing afterwards.
  * For one that was never opened, too, if all of it is 0. */
 void wf_shm_mover_close(struct wf_shm_mover *mover);

@@ -23,6 +23,7 @@
 #include "shm/share.h"
 #include "shm/trace.h"
 #include "shm/tx.h"
+#include "shm/window.h"
 
 /* A lap of slots is 4 KiB long and a lap of lines 8 KiB where the receiver keeps
  * up: both directions stay in a first-level cache of 32 KiB. Measured on a Zen 4
@@ -164,6 +165,7 @@ void wf_shm_out_release(struct wf_shm_out *out)
 	wf_shm_conn_drop(out->ep, &out->sock);
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
+	wf_shm_window_close_all(out);
 	wf_op_reg_unmap(&out->regs);
 	wf_shm_mover_close(&out->mover);
 }

@@ -27,6 +27,7 @@
 struct wf_shm_ep;
 struct wf_shm_out;
 struct wf_shm_tx;
+struct wf_shm_windows;
 struct wf_tx;
 
 enum wf_shm_out_state {
@@ -64,7 +65,9 @@ struct wf_shm_out {
 	uint32_t bell;	       /* our number on its board */
 	uint32_t remote_flags; /* WF_SHM_WELCOME_* */
 	struct wf_shm_board_map board;
-	struct wf_reg_view regs;		   /* its registrations */
+	struct wf_reg_view regs;	/* its registrations, ... */
+	struct wf_shm_windows *windows; /* ... those that we map, or NULL */
+	uint32_t amo_head; /* slots up to the last atomic in the ring */
 	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* who waits for each */
 	struct wf_source sock;
 	struct wf_shm_region region;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The registries of protocols: for messages and for remote memory.
+ * The registries of protocols: for messages, remote memory and atomics.
  */
 #include "shm/proto.h"
 
@@ -13,11 +13,15 @@ static const struct wf_shm_proto *const registry[] = {
 	&wf_shm_proto_parked,
 };
 
-static const struct wf_shm_proto *const remote_registry[] = {
-	&wf_shm_proto_atomic, /* first: none else is as short */
+static const struct wf_shm_proto *const rma_registry[] = {
 	&wf_shm_proto_onesided,
 	&wf_shm_proto_write,
 	&wf_shm_proto_read,
+};
+
+static const struct wf_shm_proto *const atomic_registry[] = {
+	&wf_shm_proto_direct,
+	&wf_shm_proto_atomic,
 };
 
 static const struct wf_shm_proto *
@@ -37,8 +41,11 @@ const struct wf_shm_proto *wf_shm_proto_choose(const struct wf_shm_out *out,
 	if ((tx->slot_flags & WF_SHM_SLOT_ACK) &&
 	    !(out->features & WF_SHM_FEATURE_ACK))
 		return NULL;
-	if (tx->req->remote)
-		return first_of(remote_registry, ARRAY_SIZE(remote_registry),
+	if (tx->req->kind == WF_TX_ATOMIC)
+		return first_of(atomic_registry, ARRAY_SIZE(atomic_registry),
 				out, tx);
+	if (tx->req->remote)
+		return first_of(rma_registry, ARRAY_SIZE(rma_registry), out,
+				tx);
 	return first_of(registry, ARRAY_SIZE(registry), out, tx);
 }

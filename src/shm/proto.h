@@ -37,6 +37,7 @@ extern const struct wf_shm_proto wf_shm_proto_onesided;
 extern const struct wf_shm_proto wf_shm_proto_write;
 extern const struct wf_shm_proto wf_shm_proto_read;
 extern const struct wf_shm_proto wf_shm_proto_atomic;
+extern const struct wf_shm_proto wf_shm_proto_direct;
 
 /* The first that can, or NULL. */
 const struct wf_shm_proto *wf_shm_proto_choose(const struct wf_shm_out *out,

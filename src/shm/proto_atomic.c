@@ -14,7 +14,8 @@
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	(void)out;
-	return tx->req->kind == WF_TX_ATOMIC;
+	(void)tx;
+	return true;
 }
 
 static bool fetches(const struct wf_shm_tx *tx)
@@ -86,6 +87,7 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 			tx->done.outstanding++;
 		wf_shm_remote_put(out, tx, &piece, WF_SHM_KIND_ATOMIC,
 				  (uint8_t)buffer, bytes, fill);
+		out->amo_head = out->slot_lap.head;
 		tx->pushed += piece.len;
 		wf_shm_remote_advance(tx, &piece);
 		begun = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One-sided: the initiator copies by itself, with one system call (or none
- * inside a process), and the target need not make progress. It is told
+ * inside a process and on memory that both map), and the target need not make progress. It is told
  * afterwards only if it wants to be: remote CQ data, or counters of remote
  * accesses.
  */
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "op/iov.h"
 #include "os/poll.h"
+#include "os/shared.h"
 #include "shm/ep.h"
 #include "shm/proto.h"
 #include "shm/put.h"
@@ -19,8 +20,8 @@
 
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
-	return out->mover.way != WF_SHM_WAY_NONE &&
-	       tx->req->kind != WF_TX_ATOMIC;
+	(void)tx;
+	return out->mover.way != WF_SHM_WAY_NONE;
 }
 
 static void count(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
@@ -61,13 +62,26 @@ static int handle_failure(struct wf_shm_out *out, struct wf_shm_tx *tx, int err)
 	return -EAGAIN;
 }
 
-static int move(struct wf_shm_out *out, struct wf_shm_tx *tx,
+/* Both processes map the memory, here at @at. Release: whoever learns of the
+ * operation sees its bytes. */
+static void move_mapped(const struct wf_tx *req, void *at)
+{
+	if (req->kind == WF_TX_WRITE)
+		wf_op_iov_gather(req->iov, req->iov_count, 0, at, req->len);
+	else
+		wf_op_iov_scatter(req->iov, req->iov_count, 0, at, req->len);
+	wf_shared_fence(release);
+}
+
+static int move(struct wf_shm_out *out, struct wf_shm_tx *tx, void *mapped,
 		const struct iovec *remote, size_t remote_count)
 {
 	const struct wf_tx *req = tx->req;
 	int err = 0;
 
-	if (!req->len)
+	if (mapped)
+		move_mapped(req, mapped);
+	else if (!req->len)
 		err = 0;
 	else if (req->kind == WF_TX_WRITE)
 		err = wf_shm_mover_write(&out->mover, req->iov, req->iov_count,
@@ -98,10 +112,13 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
 	struct iovec remote[WF_OP_IOV_PARTS_MAX];
 	bool has_room = false, events = true;
-	size_t remote_count;
+	size_t remote_count = 0;
+	void *mapped = NULL;
 	int err;
 
-	if (!tx->done.moved) {
+	if (!tx->done.moved && out->windows)
+		mapped = wf_shm_remote_mapped(out, tx->req, &events);
+	if (!tx->done.moved && !mapped) {
 		err = wf_shm_remote_check(out, tx, remote, &remote_count,
 					  &events);
 		if (err)
@@ -114,7 +131,7 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	if (events && !has_room && tx->req->inject)
 		return -EAGAIN;
 	if (!tx->done.moved) {
-		err = move(out, tx, remote, remote_count);
+		err = move(out, tx, mapped, remote, remote_count);
 		if (err)
 			return err;
 	}

@@ -16,6 +16,7 @@
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
 #include "shm/put.h"
+#include "shm/window.h"
 
 /* Above this a value that was fetched does not fit the reply itself. */
 #define REPLY_BYTES 8
@@ -54,7 +55,7 @@ void wf_shm_remote_advance(struct wf_shm_tx *tx,
 	}
 }
 
-static uint64_t access_of(const struct wf_tx *req)
+uint64_t wf_shm_remote_access(const struct wf_tx *req)
 {
 	if (req->kind == WF_TX_WRITE)
 		return FI_REMOTE_WRITE;
@@ -65,16 +66,38 @@ static uint64_t access_of(const struct wf_tx *req)
 		       FI_REMOTE_WRITE | FI_REMOTE_READ;
 }
 
+/* Whether accesses of that kind are told to the peer's endpoint. */
+static bool is_reported(const struct wf_shm_out *out, uint64_t access)
+{
+	return out->remote_flags &
+	       (access & FI_REMOTE_WRITE ? WF_SHM_WELCOME_WRITES :
+					   WF_SHM_WELCOME_READS);
+}
+
+void *wf_shm_remote_mapped(const struct wf_shm_out *out,
+			   const struct wf_tx *req, bool *events)
+{
+	const struct wf_remote_seg *seg = req->remote->segs;
+	uint64_t access = wf_shm_remote_access(req);
+	const struct wf_shm_window *w;
+
+	if (req->remote->seg_count != 1 || !seg->len)
+		return NULL;
+	w = wf_shm_window_find(out->windows, &out->regs, seg, access);
+	if (!w)
+		return NULL;
+	*events = w->events || is_reported(out, access);
+	return wf_shm_window_at(w, seg);
+}
+
 int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 			struct iovec *to, size_t *count, bool *events)
 {
 	const struct wf_remote *remote = tx->req->remote;
-	uint64_t access = access_of(tx->req);
+	uint64_t access = wf_shm_remote_access(tx->req);
 
 	*count = 0;
-	*events = out->remote_flags &
-		  (access & FI_REMOTE_WRITE ? WF_SHM_WELCOME_WRITES :
-					      WF_SHM_WELCOME_READS);
+	*events = is_reported(out, access);
 	for (uint32_t i = 0; i < remote->seg_count; i++) {
 		const struct wf_reg_access want = {
 			.addr = remote->segs[i].addr,
@@ -97,6 +120,9 @@ int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 			return -FI_EKEYREJECTED;
 		}
 		*events |= target.flags & WF_REG_EVENTS;
+		/* From the next operation on. */
+		if (wf_unlikely(target.flags & WF_REG_FILE))
+			wf_shm_window_open(out, want.key);
 		for (uint32_t j = 0; j < target.seg_count; j++)
 			to[(*count)++] = target.segs[j];
 	}

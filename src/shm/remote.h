@@ -28,6 +28,14 @@ struct wf_shm_remote_piece wf_shm_remote_next(const struct wf_shm_tx *tx,
 void wf_shm_remote_advance(struct wf_shm_tx *tx,
 			   const struct wf_shm_remote_piece *piece);
 
+/* What the operation does to memory: FI_REMOTE_READ, FI_REMOTE_WRITE. */
+uint64_t wf_shm_remote_access(const struct wf_tx *req);
+
+/* Where the memory of an operation on one segment is mapped here, or NULL.
+ * *@events as below. */
+void *wf_shm_remote_mapped(const struct wf_shm_out *out,
+			   const struct wf_tx *req, bool *events);
+
 /* Checks every segment. *@events: somebody there wants to hear of it. 0,
  * -FI_EKEYREJECTED, -EAGAIN. @to has room for WF_OP_IOV_PARTS_MAX. */
 int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,

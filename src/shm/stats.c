@@ -5,6 +5,7 @@
 #include "shm/stats.h"
 
 #include "shm/ep.h"
+#include "shm/window.h"
 
 /* Channels of each direction that one flush looks at. */
 #define FLUSHED 16
@@ -61,6 +62,7 @@ static void count_outs(struct wf_shm_ep *ep, uint32_t limit)
 			ep->all_outs.next, struct wf_shm_out, link);
 
 		wf_shm_stats_count_out(out);
+		wf_shm_window_sweep(out);
 		pos = &out->link;
 		wf_base_list_del(&out->link);
 		wf_base_list_add_tail(&ep->all_outs, &out->link);

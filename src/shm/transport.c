@@ -18,6 +18,7 @@
 #include "shm/trace.h"
 #include "shm/tx.h"
 #include "shm/waits.h"
+#include "shm/window.h"
 
 /* Sockets are looked at so often while a connection is being made. */
 #define LOOK_EVERY_CONNECTING (20 * WF_NS_PER_US)
@@ -149,6 +150,7 @@ static void forked(void *self)
 		out->region.base = NULL;
 		out->slots_free = 0;
 		wf_shm_mover_close(&out->mover);
+		wf_shm_window_forked(out);
 	}
 	ep->out_count = 0;
 	wf_base_stats_forked(&ep->stats);

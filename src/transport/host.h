@@ -53,15 +53,15 @@ struct wf_host {
 	struct wf_cntr *remote_reads;
 };
 
-/* There is more to do than to look at one ring: a channel came or died, a
+/* There is more to do than to poll one ring: a channel was opened or died, a
  * message waits for room or for a reply, a transport was started. Progress
- * finds out itself when it is over. */
+ * notices by itself when this is over. */
 static inline void wf_transport_host_busy(struct wf_host *host)
 {
 	host->only = NULL;
 }
 
-/* Something came: the processor is not offered to others for a while. */
+/* Something arrived: do not yield the processor for a while. */
 static inline void wf_transport_host_active(struct wf_host *host)
 {
 	host->quiet_ticks = 0;
@@ -73,9 +73,10 @@ static inline void wf_transport_host_look(struct wf_host *host)
 	host->look_at = 0;
 }
 
-/* A call that makes no progress, a send or a receive, found or began something
- * that needs progress: wakes the threads that wait for the loop. Does nothing
- * unless the endpoint is asleep; it is until one of them makes progress. */
+/* For a call that makes no progress, a send or a receive, and found or began
+ * something that needs progress: wakes the threads that wait for the loop. Does
+ * nothing unless the endpoint is asleep; it stays asleep until one of them
+ * makes progress. */
 static inline void wf_transport_host_wake(struct wf_host *host)
 {
 	if (wf_unlikely(host->asleep))

@@ -66,8 +66,8 @@ void wf_transport_loop_run(struct wf_loop *loop, uint64_t now)
 	}
 }
 
-/* Made before the first sleep, whether that has an end or not: a call that
- * disturbs a sleeper needs it, and may find no descriptor left. */
+/* The timer is created before the first sleep, even if that has no deadline: a
+ * call that wakes a sleeper needs it, and might find no descriptor left. */
 static bool make_timer(struct wf_loop *loop)
 {
 	int fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The descriptors of an endpoint: one epoll set and one timer. A thread that
- * waits for the endpoint waits for the set. Whoever owns a descriptor adds a
+ * waits for the endpoint waits for the set. The owner of a descriptor adds a
  * source; the loop calls it back when the descriptor is ready and knows nothing
  * else of it. The endpoint's lock covers all of it.
  */
@@ -13,7 +13,7 @@
 
 #include "os/poll.h"
 
-/* A descriptor that is looked at; a member of the object that owns it. */
+/* A watched descriptor; a member of the object that owns it. */
 struct wf_source {
 	int fd; /* -1: none */
 	/* @events are those of epoll(7). May add and drop sources, but free
@@ -34,19 +34,19 @@ struct wf_loop {
 int wf_transport_loop_open(struct wf_loop *loop);
 void wf_transport_loop_close(struct wf_loop *loop);
 
-/* Looks at @source from now on. 0 or -errno. */
+/* Starts to watch @source. 0 or -errno. */
 int wf_transport_loop_add(struct wf_loop *loop, struct wf_source *source);
 
-/* No longer; the descriptor stays open. */
+/* Stops watching; the descriptor stays open. */
 void wf_transport_loop_remove(struct wf_loop *loop, struct wf_source *source);
 
-/* The same, and closes the descriptor if it is open. It is taken out of the set
- * first: a child that was forked meanwhile holds it open until it lets go of
- * it, and what is only closed goes on making events, for memory that is freed.
- */
+/* The same, and closes the descriptor if it is open. It is removed from the set
+ * first: a child that was forked meanwhile holds the descriptor open until it
+ * closes it, and a descriptor that is only closed would still produce events,
+ * for memory that is freed. */
 void wf_transport_loop_drop(struct wf_loop *loop, struct wf_source *source);
 
-/* Calls back for what is ready; waits for nothing. */
+/* Calls back the sources that are ready; does not wait. */
 void wf_transport_loop_run(struct wf_loop *loop, uint64_t now);
 
 /* Expires after @ns, 0: never, and then makes the epoll descriptor readable

@@ -325,8 +325,8 @@ static void get_iovs(struct reader *r, struct wf_wire_iov *iov, uint32_t count)
 		get(r, iov, count * sizeof(*iov));
 }
 
-/* Newer peers may say more than we understand: what is beyond our room is
- * passed over. */
+/* Newer peers may send more than we understand: skip what is beyond our
+ * room. */
 static void get_handshake(struct reader *r, struct wf_wire_packet *packet)
 {
 	uint32_t count, pad, p2p = 0;

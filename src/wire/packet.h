@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets, decoded and encoded. This is the one place where a packet's type is
- * looked at before its protocol is known, and where every field of a packet
- * that came from the network is checked: lengths, counts, flags that belong to
- * the type. What the fields mean (is there such an operation, does the offset
- * lie in the message) is for those who know.
+ * Packets, decoded and encoded. Only this file reads a packet's type before its
+ * protocol is known, and it checks every field of a packet from the network:
+ * lengths, counts, flags that belong to the type. The callers check the meaning
+ * of the fields (whether the operation exists, whether the offset is within the
+ * message).
  */
 #ifndef WF_WIRE_PACKET_H
 #define WF_WIRE_PACKET_H

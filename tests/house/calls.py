@@ -22,7 +22,8 @@ RULES = (
     (re.compile(r"\b(?:sched_yield|wf_os_yield) *\("),
      # The bench plays a user who yields, where it is asked to.
      ("src/os/thread.h", "src/os/linux/thread.c", "src/base/rest.c",
-      "tools/bench/floor.c", "tools/bench/message.h"),
+      "tools/bench/floor.c", "tools/bench/message.h",
+      "tools/bench/socket.c"),
      "a yield beside a busy process starves: use base/rest.h"),
     (re.compile(r"\bset(?:fs|res|re|e)?[ug]id *\("),
      (),

@@ -10,6 +10,7 @@
 #include "tools/bench/options.h"
 #include "tools/bench/process.h"
 #include "tools/bench/report.h"
+#include "tools/bench/server.h"
 #include "tools/bench/size.h"
 #include "tools/comp/bench.h"
 #include "tools/wd/bench.h"
@@ -50,6 +51,8 @@ static enum wf_tools_series_kind kind_of(const char *name)
 		return WF_TOOLS_SERIES_UCX;
 	if (!strncmp(name, WF_TOOLS_MPI_PREFIX, strlen(WF_TOOLS_MPI_PREFIX)))
 		return WF_TOOLS_SERIES_MPI;
+	if (!strcmp(name, "socket"))
+		return WF_TOOLS_SERIES_SOCKET;
 	return WF_TOOLS_SERIES_FABRIC;
 }
 
@@ -303,8 +306,10 @@ int wf_tools_bench_main(int argc, char **argv)
 	if (ret)
 		return ret < 0 ? 2 : 0;
 	report.plan = &plan;
-	warn(&report);
 	wf_tools_process_catch();
+	if (plan.server)
+		return wf_tools_server_run(&plan);
+	warn(&report);
 	ret = open_link(&plan);
 	if (!ret)
 		ret = open_files(&plan, &files);

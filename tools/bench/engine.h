@@ -28,6 +28,7 @@ struct wf_tools_engine_config {
 	bool initiator;
 	bool tagged;
 	bool rewrite;
+	bool memfd; /* buffers lie in one */
 	bool verify;
 	bool yield;    /* give the CPU away when there is nothing yet */
 	bool remote;   /* RMA and atomics are wanted */
@@ -75,5 +76,6 @@ extern const struct wf_tools_engine_ops wf_tools_engine_floor;
 extern const struct wf_tools_engine_ops wf_tools_engine_remote;
 extern const struct wf_tools_engine_ops wf_tools_engine_peers;
 extern const struct wf_tools_engine_ops wf_tools_engine_wake;
+extern const struct wf_tools_engine_ops wf_tools_engine_socket;
 
 #endif

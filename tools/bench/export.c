@@ -40,18 +40,28 @@ static void json_plan(const struct wf_tools_report *r, FILE *out)
 	fprintf(out,
 		"  \"plan\": {\n    \"api\": \"%s\",\n    \"reps\": %u,\n"
 		"    \"run_ms\": %.0f,\n    \"cpus\": [%d, %d],\n"
-		"    \"rewrite\": %s,\n    \"verify\": %s,\n"
+		"    \"rewrite\": %s,\n    \"memfd\": %s,\n"
+		"    \"verify\": %s,\n"
 		"    \"over\": \"%s\",\n    \"mtu\": %u,\n    \"more\": %u,\n"
 		"    \"window_bandwidth\": %u,\n    \"window_rate\": %u\n"
 		"  },\n",
 		plan->tagged ? "tagged" : "msg", plan->reps,
 		(double)plan->run_ns / 1e6, plan->cpus[0], plan->cpus[1],
 		plan->rewrite ? "true" : "false",
-		plan->verify ? "true" : "false",
+		plan->memfd ? "true" : "false", plan->verify ? "true" : "false",
 		wf_tools_link_word(plan->link.over),
 		plan->link.over == WF_TOOLS_OVER_VETH ? plan->link.mtu : 0,
 		plan->more, plan->window[WF_TOOLS_BANDWIDTH],
 		plan->window[WF_TOOLS_RATE]);
+	if (plan->link.over != WF_TOOLS_OVER_HOSTS)
+		return;
+	fputs("  \"host\": {", out);
+	json_field(out, "name", plan->link.host.name);
+	fputs(", ", out);
+	json_field(out, "address", plan->link.host.address);
+	fputs(", ", out);
+	json_field(out, "interface", plan->link.interface);
+	fputs("},\n", out);
 }
 
 static void json_series(const struct wf_tools_report *r, FILE *out)
@@ -60,6 +70,7 @@ static void json_series(const struct wf_tools_report *r, FILE *out)
 		[WF_TOOLS_SERIES_FABRIC] = "libfabric",
 		[WF_TOOLS_SERIES_UCX] = "ucx",
 		[WF_TOOLS_SERIES_MPI] = "mpi",
+		[WF_TOOLS_SERIES_SOCKET] = "socket",
 		[WF_TOOLS_SERIES_RING] = "floor",
 		[WF_TOOLS_SERIES_HANDOFF] = "floor",
 	};

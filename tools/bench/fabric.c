@@ -11,11 +11,13 @@
 #include <rdma/fi_errno.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* Old enough for Debian 12, new enough for every provider that counts. */
 #define API FI_VERSION(1, 17)
@@ -193,6 +195,23 @@ void wf_tools_fabric_carve(struct wf_tools_fabric *f, size_t size)
 	}
 }
 
+/* A memfd that peers can trust not to shrink, or -errno. */
+static int make_memfd(size_t bytes)
+{
+	int fd = memfd_create("weft-bench", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)bytes) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK)) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
 static int open_memory(struct wf_tools_fabric *f)
 {
 	const uint64_t access = FI_SEND | FI_RECV;
@@ -200,8 +219,16 @@ static int open_memory(struct wf_tools_fabric *f)
 	int ret;
 
 	f->memory_len = 2 * f->config.bytes;
-	f->memory = mmap(NULL, f->memory_len, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (f->config.memfd) {
+		f->memfd = make_memfd(f->memory_len);
+		if (f->memfd < 0)
+			return wf_tools_fabric_fail(f, "memfd_create",
+						    f->memfd);
+	}
+	f->memory =
+		mmap(NULL, f->memory_len, PROT_READ | PROT_WRITE,
+		     f->memfd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED,
+		     f->memfd, 0);
 	if (f->memory == MAP_FAILED) {
 		f->memory = NULL;
 		return wf_tools_fabric_fail(f, "mmap", -errno);
@@ -226,6 +253,13 @@ static int open_memory(struct wf_tools_fabric *f)
 	return 0;
 }
 
+/* The other worker knows why. */
+static int lost_other(struct wf_tools_fabric *f)
+{
+	snprintf(f->error, sizeof(f->error), "the other side is gone");
+	return -EOWNERDEAD;
+}
+
 int wf_tools_fabric_tell_name(struct wf_tools_fabric *f, struct fid_ep *ep)
 {
 	uint8_t name[MAX_NAME];
@@ -236,7 +270,7 @@ int wf_tools_fabric_tell_name(struct wf_tools_fabric *f, struct fid_ep *ep)
 	if (ret)
 		return wf_tools_fabric_fail(f, "fi_getname", ret);
 	if (send(WF_TOOLS_FD_SIDE, name, len, MSG_NOSIGNAL) != (ssize_t)len)
-		return wf_tools_fabric_fail(f, "sending the address", -errno);
+		return lost_other(f);
 	return 0;
 }
 
@@ -248,8 +282,7 @@ int wf_tools_fabric_hear_name(struct wf_tools_fabric *f, fi_addr_t *addr)
 
 	got = recv(WF_TOOLS_FD_SIDE, name, sizeof(name), 0);
 	if (got <= 0)
-		return wf_tools_fabric_fail(f, "the other side is gone",
-					    -FI_ENOTCONN);
+		return lost_other(f);
 	ret = fi_av_insert(f->av, name, 1, addr, 0, NULL);
 	if (ret != 1)
 		return wf_tools_fabric_fail(f, "fi_av_insert",
@@ -273,11 +306,10 @@ static int expose_memory(struct wf_tools_fabric *f)
 	mine[1] = fi_mr_key(f->exposed);
 	if (send(WF_TOOLS_FD_SIDE, mine, sizeof(mine), MSG_NOSIGNAL) !=
 	    (ssize_t)sizeof(mine))
-		return wf_tools_fabric_fail(f, "sending the key", -errno);
+		return lost_other(f);
 	if (recv(WF_TOOLS_FD_SIDE, theirs, sizeof(theirs), 0) !=
 	    (ssize_t)sizeof(theirs))
-		return wf_tools_fabric_fail(f, "the other side is gone",
-					    -FI_ENOTCONN);
+		return lost_other(f);
 	f->remote_addr = theirs[0];
 	f->remote_key = theirs[1];
 	return 0;
@@ -309,6 +341,7 @@ int wf_tools_fabric_open(const struct wf_tools_engine_config *config,
 		return -ENOMEM;
 	}
 	f->config = *config;
+	f->memfd = -1;
 	f->n_ops = config->window + WF_TOOLS_SPARE_OPS;
 	ret = find_info(f);
 	if (!ret)
@@ -359,6 +392,8 @@ void wf_tools_fabric_close(struct wf_tools_fabric *f)
 	free(f->finished);
 	if (f->memory)
 		munmap(f->memory, f->memory_len);
+	if (f->memfd >= 0)
+		close(f->memfd);
 	free(f);
 }
 

@@ -40,6 +40,7 @@ struct wf_tools_fabric {
 	size_t inject_size;
 	uint8_t *memory; /* config.bytes to send from, as many to receive in */
 	size_t memory_len;
+	int memfd; /* that memory lies in, or -1 */
 	struct wf_tools_fabric_op *sends;
 	struct wf_tools_fabric_op *receives;
 	unsigned n_ops; /* of each */

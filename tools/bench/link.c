@@ -5,29 +5,38 @@
  */
 #include "tools/bench/link.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The same at both ends, so that one variable names both. */
 #define VETH "weft0"
+#define VETH_RESPONDER "10.98.0.2" /* see end_up() */
 
 static const char *const words[] = {
 	[WF_TOOLS_OVER_NODE] = "node",
 	[WF_TOOLS_OVER_LOOPBACK] = "loopback",
 	[WF_TOOLS_OVER_VETH] = "veth",
+	[WF_TOOLS_OVER_HOSTS] = "hosts",
 };
 
 int wf_tools_link_parse(const char *word, enum wf_tools_over *over)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (i = 0; i < WF_TOOLS_OVER_HOSTS; i++) {
 		if (strcmp(words[i], word))
 			continue;
 		*over = (enum wf_tools_over)i;
@@ -52,6 +61,11 @@ const char *wf_tools_link_describe(const struct wf_tools_link *link, char *buf,
 		snprintf(buf, len,
 			 "two network namespaces joined by veth, MTU %u",
 			 link->mtu);
+		break;
+	case WF_TOOLS_OVER_HOSTS:
+		snprintf(buf, len, "this host and %.32s (%.40s), by %s",
+			 link->host.name, link->host.address,
+			 link->interface[0] ? link->interface : "?");
 		break;
 	default:
 		snprintf(buf, len, "this node");
@@ -111,6 +125,43 @@ static int end_up(struct wf_tools_link *link, int which)
 	return ret ? ret : ip(link, "link set " VETH " up");
 }
 
+/*
+ * The kernel says a moment later that both ends are up. Until then providers
+ * find no address: libfabric's tcp then failed in one of two processes.
+ */
+static int wait_running(struct wf_tools_link *link)
+{
+	const struct timespec pause = { .tv_nsec = 2 * WF_NS_PER_MS };
+	struct ifreq request = { .ifr_name = VETH };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int tries, ret = -EIO;
+
+	for (tries = 0; fd >= 0 && tries < 2500 && ret; tries++) {
+		if (!ioctl(fd, SIOCGIFFLAGS, &request) &&
+		    request.ifr_flags & IFF_RUNNING)
+			ret = 0;
+		else
+			nanosleep(&pause, NULL);
+	}
+	if (fd >= 0)
+		close(fd);
+	return ret ? fail(link, ret, VETH " does not come up") : 0;
+}
+
+/* In both namespaces; ends in the second. */
+static int wait_both(struct wf_tools_link *link)
+{
+	int which, ret = 0;
+
+	for (which = 0; which < 2 && !ret; which++) {
+		if (setns(link->namespaces[which], CLONE_NEWNET))
+			ret = fail(link, -errno, "setns: %s", strerror(errno));
+		else
+			ret = wait_running(link);
+	}
+	return ret;
+}
+
 /* Ends in the second namespace. */
 static int join(struct wf_tools_link *link)
 {
@@ -129,7 +180,33 @@ static int join(struct wf_tools_link *link)
 		ret = end_up(link, 1);
 	if (!ret && setns(link->namespaces[0], CLONE_NEWNET))
 		ret = fail(link, -errno, "setns: %s", strerror(errno));
-	return ret ? ret : end_up(link, 0);
+	if (!ret)
+		ret = end_up(link, 0);
+	return ret ? ret : wait_both(link);
+}
+
+/* Our turn until wf_tools_link_close(). */
+static int open_hosts(struct wf_tools_link *link)
+{
+	static char *const request[] = { "hold" };
+	char said[WF_TOOLS_HOST_ERROR];
+	int fd, ret;
+
+	if (getrandom(&link->host.session, sizeof(link->host.session), 0) < 0 ||
+	    !link->host.session)
+		link->host.session = (uint64_t)getpid();
+	fd = wf_tools_host_find(&link->host, link->error);
+	if (fd < 0)
+		return fd;
+	ret = wf_tools_host_start(fd, request, 1, said);
+	if (ret) {
+		close(fd);
+		return fail(link, ret, "%.60s says: %.180s", link->host.name,
+			    said);
+	}
+	wf_tools_host_interface(fd, link->interface, sizeof(link->interface));
+	link->held = fd;
+	return 0;
 }
 
 int wf_tools_link_open(struct wf_tools_link *link)
@@ -139,6 +216,8 @@ int wf_tools_link_open(struct wf_tools_link *link)
 	link->namespaces[0] = -1;
 	link->namespaces[1] = -1;
 	link->error[0] = '\0';
+	if (link->over == WF_TOOLS_OVER_HOSTS)
+		return open_hosts(link);
 	if (link->over != WF_TOOLS_OVER_VETH)
 		return 0;
 	if (geteuid())
@@ -167,6 +246,9 @@ void wf_tools_link_close(struct wf_tools_link *link)
 			close(link->namespaces[i]);
 		link->namespaces[i] = -1;
 	}
+	if (link->held)
+		close(link->held);
+	link->held = 0;
 }
 
 void wf_tools_link_env(const struct wf_tools_link *link,
@@ -177,16 +259,26 @@ void wf_tools_link_env(const struct wf_tools_link *link,
 		"FI_TCP_IFACE",
 		"FI_UDP_IFACE",
 	};
-	const char *name = link->over == WF_TOOLS_OVER_VETH ? VETH : "lo";
+	const char *name = link->over == WF_TOOLS_OVER_VETH  ? VETH :
+			   link->over == WF_TOOLS_OVER_HOSTS ? link->interface :
+							       "lo";
 	size_t n = 0, i;
 
-	if (link->over != WF_TOOLS_OVER_NODE) {
+	env[n++] = "WEFT_BENCH_PEER";
+	env[n++] = link->over == WF_TOOLS_OVER_VETH  ? VETH_RESPONDER :
+		   link->over == WF_TOOLS_OVER_HOSTS ? link->host.address :
+						       "127.0.0.1";
+	if (link->over == WF_TOOLS_OVER_LOOPBACK ||
+	    link->over == WF_TOOLS_OVER_VETH) {
 		env[n++] = "FI_WEFT_SHM";
 		env[n++] = "0";
-		for (i = 0; i < 3; i++) {
-			env[n++] = interfaces[i];
-			env[n++] = name;
-		}
+	}
+	for (i = 0; i < 3 && link->over != WF_TOOLS_OVER_NODE; i++) {
+		if (link->over == WF_TOOLS_OVER_HOSTS &&
+		    (!name[0] || getenv(interfaces[i])))
+			continue;
+		env[n++] = interfaces[i];
+		env[n++] = name;
 	}
 	env[n] = NULL;
 }

@@ -6,24 +6,30 @@
 #ifndef WF_TOOLS_BENCH_LINK_H
 #define WF_TOOLS_BENCH_LINK_H
 
+#include "tools/bench/host.h"
+
 #include <stddef.h>
 
 enum wf_tools_over {
 	WF_TOOLS_OVER_NODE, /* whatever each provider takes on one node */
 	WF_TOOLS_OVER_LOOPBACK,
 	WF_TOOLS_OVER_VETH,
+	WF_TOOLS_OVER_HOSTS, /* the responder is on another host */
 };
 
 enum {
-	WF_TOOLS_LINK_ENV = 10,
+	WF_TOOLS_LINK_ENV = 12,
 	WF_TOOLS_LINK_MTU_MIN = 1280, /* of IPv6: what every link carries */
 };
 
 struct wf_tools_link {
 	enum wf_tools_over over;
-	unsigned mtu;	   /* of the veth */
-	int namespaces[2]; /* of WF_TOOLS_OVER_VETH, else -1 */
-	char error[192];   /* of wf_tools_link_open() */
+	unsigned mtu;		   /* of the veth */
+	int namespaces[2];	   /* of WF_TOOLS_OVER_VETH, else -1 */
+	struct wf_tools_host host; /* of WF_TOOLS_OVER_HOSTS, as all below */
+	int held;		   /* keeps other clients away; 0: none */
+	char interface[32];	   /* that leads there */
+	char error[WF_TOOLS_HOST_ERROR]; /* of wf_tools_link_open() */
 };
 
 /* Which one a word names: -EINVAL if none. */
@@ -37,14 +43,18 @@ const char *wf_tools_link_describe(const struct wf_tools_link *link, char *buf,
 				   size_t len);
 
 /*
- * Makes what is needed. The namespaces have no name and are held by nothing but
+ * Makes what is needed, or finds the other host and takes its turn there. The namespaces have no name and are held by nothing but
  * these descriptors and the processes inside: whatever way this program ends,
  * they and the link go with it. 0 or -errno, with a text in link->error.
  */
 int wf_tools_link_open(struct wf_tools_link *link);
 void wf_tools_link_close(struct wf_tools_link *link);
 
-/* Variables that keep every provider on the link: name, value, ..., NULL. */
+/*
+ * Variables that keep every provider on the link: name, value, ..., NULL. The
+ * user's own choice of an interface stays. WEFT_BENCH_PEER is the address of the
+ * responder.
+ */
 void wf_tools_link_env(const struct wf_tools_link *link,
 		       const char *env[WF_TOOLS_LINK_ENV]);
 

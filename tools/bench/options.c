@@ -26,9 +26,12 @@ enum {
 	OPT_MTU,
 	OPT_MORE,
 	OPT_REWRITE,
+	OPT_MEMFD,
 	OPT_VERIFY,
 	OPT_CPUS,
 	OPT_TIMEOUT,
+	OPT_SERVER,
+	OPT_PORT,
 	OPT_SHORT,
 	OPT_JSON,
 	OPT_CSV,
@@ -52,9 +55,12 @@ static const struct option long_options[] = {
 	{ "mtu", required_argument, NULL, OPT_MTU },
 	{ "more", required_argument, NULL, OPT_MORE },
 	{ "rewrite", no_argument, NULL, OPT_REWRITE },
+	{ "memfd", no_argument, NULL, OPT_MEMFD },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
 	{ "cpus", required_argument, NULL, OPT_CPUS },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "server", no_argument, NULL, OPT_SERVER },
+	{ "port", required_argument, NULL, OPT_PORT },
 	{ "short", no_argument, NULL, OPT_SHORT },
 	{ "json", required_argument, NULL, OPT_JSON },
 	{ "csv", required_argument, NULL, OPT_CSV },
@@ -64,7 +70,8 @@ static const struct option long_options[] = {
 
 /* In parts, for compilers only promise strings of 4095 characters. */
 static const char help_what[] =
-	"usage: weft bench [OPTIONS] [TEST...]\n"
+	"usage: weft bench [OPTIONS] [HOST] [TEST...]\n"
+	"       weft bench --server         on that HOST\n"
 	"       weft bench wd [OPTIONS]     channels to accelerators\n"
 	"\n"
 	"Two processes, each on a CPU of its own, send messages to each other\n"
@@ -83,13 +90,16 @@ static const char help_what[] =
 	"  wake       wake-sread, wake-epoll: from a send to a sleeper's\n"
 	"             return; wait-cpu: CPU time used while asleep\n"
 	"  crowd      crowd-time, crowd-memory: many processes, all to all\n"
+	"With a HOST the second process is there, and the first five groups can\n"
+	"be measured.\n"
 	"\n"
 	"What to measure:\n"
 	"  -p, --provider NAME   libfabric provider under test (weft), as in\n"
 	"                        FI_PROVIDER: shm, tcp, 'udp;ofi_rxd'\n"
 	"  -a, --against LIST    others, run in turns with the first:\n"
-	"                        providers, ucx (ucx_perftest), or through\n"
-	"                        Open MPI: mpi:vader (its own shared memory),\n"
+	"                        providers, socket (plain TCP), ucx\n"
+	"                        (ucx_perftest), or through Open MPI:\n"
+	"                        mpi:vader (its own shared memory),\n"
 	"                        mpi:PROVIDER\n"
 	"  -f, --floor           also what the machine itself allows: a cache\n"
 	"                        line handed over, a bare ring (to 64K)\n"
@@ -121,8 +131,13 @@ static const char help_more[] =
 	"      --rewrite         latency: senders write all their buffer anew\n"
 	"                        before each message; that is clocked in\n"
 	"                        place on both sides and taken out\n"
+	"      --memfd           buffers lie in a memfd, which peers can map\n"
 	"      --verify          check every byte (inside the times shown)\n"
 	"      --timeout S       give a run up after S seconds (10)\n"
+	"      --server          serve `weft bench HOST` of other hosts, one at\n"
+	"                        a time, until Ctrl-C; whoever can connect can\n"
+	"                        measure\n"
+	"      --port N          TCP port of the server (47590), both sides\n"
 	"\n"
 	"What comes out, besides the table:\n"
 	"      --json FILE       everything, every sample\n"
@@ -150,6 +165,8 @@ struct given {
 	unsigned long timeout_s;
 	unsigned long mtu;
 	unsigned long more;
+	unsigned long port;
+	const char *host;
 	const char *cpus;
 	bool brief;
 	bool mpi;
@@ -282,12 +299,20 @@ static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
 	case OPT_REWRITE:
 		plan->rewrite = true;
 		return 0;
+	case OPT_MEMFD:
+		plan->memfd = true;
+		return 0;
 	case OPT_VERIFY:
 		plan->verify = true;
 		return 0;
 	case OPT_CPUS:
 		given->cpus = optarg;
 		return 0;
+	case OPT_SERVER:
+		plan->server = true;
+		return 0;
+	case OPT_PORT:
+		return read_number("--port", optarg, 65535, &given->port);
 	case OPT_SHORT:
 		given->brief = true;
 		return 0;
@@ -324,15 +349,39 @@ static int read_tests(struct wf_tools_plan *plan, struct given *given, int n,
 			plan->tests[t] = true;
 			found = true;
 		}
-		if (!found)
+		if (found) {
+			any = true;
+			continue;
+		}
+		/* Whether it is one will be seen when it is looked up. */
+		if (given->host || strlen(words[i]) > 253)
 			return complain("'%s' is no test; `weft bench --help` "
 					"lists them",
 					words[i]);
-		any = true;
+		given->host = words[i];
 	}
 	for (t = 0; !any && t < WF_TOOLS_TESTS; t++)
 		plan->tests[t] = given->mpi ? t == WF_TOOLS_LATENCY :
 					      wf_tools_test_get(t)->messages;
+	return 0;
+}
+
+static int read_host(struct wf_tools_plan *plan, const struct given *given)
+{
+	plan->link.host.port = given->port ? (unsigned)given->port :
+					     (unsigned)WF_TOOLS_HOST_PORT;
+	if (plan->server && given->host)
+		return complain("--server waits for others; '%s' is too much",
+				given->host);
+	if (given->port && !plan->server && !given->host)
+		return complain("--port belongs to --server or to a host");
+	if (!given->host)
+		return 0;
+	if (plan->link.over != WF_TOOLS_OVER_NODE)
+		return complain("--over is for one host; '%s' is no test",
+				given->host);
+	plan->link.over = WF_TOOLS_OVER_HOSTS;
+	plan->link.host.name = given->host;
 	return 0;
 }
 
@@ -363,7 +412,8 @@ static int choose_cpus(struct wf_tools_plan *plan, const char *text)
 					"-cp $$` shows the allowed ones",
 					cpu);
 	}
-	plan->one_cpu = plan->cpus[0] == plan->cpus[1];
+	plan->one_cpu = plan->cpus[0] == plan->cpus[1] &&
+			plan->link.over != WF_TOOLS_OVER_HOSTS;
 	return 0;
 }
 
@@ -440,7 +490,12 @@ static void fill_names(struct wf_tools_plan *plan, const struct given *given)
 		plan->against[plan->n_against++] = "mpi:vader";
 		plan->against[plan->n_against++] = "mpi:tcp";
 	}
-	if (plan->link.over != WF_TOOLS_OVER_NODE && !plan->n_against) {
+	if (plan->link.over == WF_TOOLS_OVER_HOSTS && !plan->n_against &&
+	    !given->mpi) {
+		plan->against[plan->n_against++] = "tcp";
+		plan->against[plan->n_against++] = "socket";
+		plan->against[plan->n_against++] = "ucx";
+	} else if (plan->link.over != WF_TOOLS_OVER_NODE && !plan->n_against) {
 		plan->against[plan->n_against++] = "tcp";
 		plan->against[plan->n_against++] = "udp;ofi_rxd";
 	}
@@ -487,12 +542,26 @@ static int check_link(const struct wf_tools_plan *plan)
 				WF_TOOLS_LINK_MTU_MIN);
 	if (plan->link.over == WF_TOOLS_OVER_NODE)
 		return 0;
+	if (plan->link.over == WF_TOOLS_OVER_HOSTS) {
+		for (i = WF_TOOLS_IDLE; i < WF_TOOLS_TESTS; i++) {
+			if (plan->tests[i])
+				return complain("%s is measured on one host",
+						wf_tools_test_get(i)->word);
+		}
+	}
 	for (i = 0; i < plan->n_against; i++)
-		all &= is_ours(plan->against[i]);
+		all &= is_ours(plan->against[i]) ||
+		       (plan->link.over == WF_TOOLS_OVER_HOSTS &&
+			!strcmp(plan->against[i], "ucx"));
 	if (!all)
-		return complain("--over %s is for libfabric providers; leave "
-				"ucx, mpi and --floor out",
-				wf_tools_link_word(plan->link.over));
+		return plan->link.over == WF_TOOLS_OVER_HOSTS ?
+			       complain(
+				       "with a host leave mpi and --floor out; "
+				       "'%s' is taken for one",
+				       plan->link.host.name) :
+			       complain("--over %s is for libfabric providers; "
+					"leave ucx, mpi and --floor out",
+					wf_tools_link_word(plan->link.over));
 	if (plan->link.over == WF_TOOLS_OVER_VETH &&
 	    (plan->tests[WF_TOOLS_CROWD_TIME] ||
 	     plan->tests[WF_TOOLS_CROWD_MEMORY]))
@@ -540,6 +609,8 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 			return ret;
 	}
 	ret = read_tests(plan, &given, argc - optind, argv + optind);
+	if (!ret)
+		ret = read_host(plan, &given);
 	if (!ret)
 		ret = fill_sizes(plan, &given);
 	fill_names(plan, &given);

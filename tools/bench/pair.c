@@ -10,6 +10,7 @@
 #include "tools/bench/engine.h"
 #include "tools/bench/floor_defs.h"
 #include "tools/bench/process.h"
+#include "tools/bench/proxy.h"
 #include "tools/bench/worker.h"
 
 #include <errno.h>
@@ -104,11 +105,19 @@ static pid_t start_worker(const struct wf_tools_plan *plan, const char *engine,
 		.env = env,
 	};
 
-	snprintf(flags, sizeof(flags), "-%s%s%s%sm%u", plan->tagged ? "t" : "",
-		 plan->rewrite ? "r" : "", plan->verify ? "v" : "",
+	snprintf(flags, sizeof(flags), "-%s%s%s%s%sm%u",
+		 plan->tagged ? "t" : "", plan->rewrite ? "r" : "",
+		 plan->memfd ? "f" : "", plan->verify ? "v" : "",
 		 plan->one_cpu ? "y" : "", plan->more);
 	snprintf(window, sizeof(window), "%u", most_window(plan));
 	snprintf(bytes, sizeof(bytes), "%zu", most_bytes(plan));
+	if (role && plan->link.over == WF_TOOLS_OVER_HOSTS) {
+		/* The server there starts it, and a proxy stands for it. */
+		argv[1] = "worker";
+		return wf_tools_proxy_start(&plan->link.host, plan->cpus[role],
+					    argv + 1, WF_TOOLS_WORKER_ARGC,
+					    control, side);
+	}
 	return wf_tools_process_spawn(&process);
 }
 
@@ -225,31 +234,36 @@ static int listen_to(struct wf_tools_pair *pair, unsigned which,
 }
 
 /*
- * The initiator is in trouble. If the responder fell first, its own words or
- * its death say more: then true, with the text in *reply.
+ * A worker is in trouble. If the other one, @which, fell first, its own words
+ * or its death say more: then true, with the text in *reply. -EOWNERDEAD of a
+ * worker says that it only noticed.
  */
-static bool is_responders_fault(struct wf_tools_pair *pair, struct pollfd *fd,
-				struct wf_tools_reply *reply)
+static bool is_fault_of(struct wf_tools_pair *pair, unsigned which,
+			struct wf_tools_reply *reply)
 {
 	uint64_t deadline = wf_base_clock_ns() + EXPLAIN_MS * WF_NS_PER_MS;
+	struct pollfd fd = { .fd = pair->controls[which], .events = POLLIN };
 	struct wf_tools_reply other;
 	char how[128];
 	int ret, status;
 
-	if (wf_tools_process_poll(fd, 1, deadline) <= 0)
+	if (wf_tools_process_poll(&fd, 1, deadline) <= 0)
 		return false;
-	ret = listen_to(pair, 1, &other);
+	ret = listen_to(pair, which, &other);
+	/* It may have got ready before that. */
+	if (!ret && wf_tools_process_poll(&fd, 1, deadline) > 0)
+		ret = listen_to(pair, which, &other);
 	if (ret != -ECHILD) {
-		if (ret)
+		if (ret && ret != -EOWNERDEAD)
 			*reply = other;
-		return ret;
+		return ret && ret != -EOWNERDEAD;
 	}
-	status = wf_tools_process_end(pair->pids[1], GRACE_MS);
-	pair->pids[1] = 0;
-	if (!status) /* it only followed the initiator out */
+	status = wf_tools_process_end(pair->pids[which], GRACE_MS);
+	pair->pids[which] = 0;
+	if (!status) /* it only followed the other one out */
 		return false;
 	wf_tools_process_describe(status, how, sizeof(how));
-	snprintf(reply->text, sizeof(reply->text), "responder %s", how);
+	snprintf(reply->text, sizeof(reply->text), "%s %s", roles[which], how);
 	return true;
 }
 
@@ -261,7 +275,7 @@ static int hear(struct wf_tools_pair *pair, const struct wf_tools_plan *plan,
 	uint64_t deadline = wf_base_clock_ns() + 8 * plan->run_ns +
 			    plan->timeout_s * WF_NS_PER_S;
 	struct pollfd fds[2];
-	char text[64];
+	char text[128];
 	unsigned i;
 	int ret;
 
@@ -274,13 +288,18 @@ static int hear(struct wf_tools_pair *pair, const struct wf_tools_plan *plan,
 	if (ret == -EINTR)
 		return give_up(pair, ret, "stopped");
 	if (ret <= 0) {
-		snprintf(text, sizeof(text), "no result within %u s",
-			 plan->timeout_s);
+		snprintf(text, sizeof(text), "no result within %u s%s",
+			 plan->timeout_s,
+			 plan->link.over == WF_TOOLS_OVER_HOSTS ?
+				 ": does a firewall drop other ports than that "
+				 "of `weft bench --server`?" :
+				 "");
 		return give_up(pair, -ETIMEDOUT, text);
 	}
 	*which = fds[0].revents ? 0 : 1;
 	ret = listen_to(pair, *which, reply);
-	if (!*which && ret && is_responders_fault(pair, &fds[1], reply))
+	if (ret && (!*which || ret == -EOWNERDEAD) &&
+	    is_fault_of(pair, !*which, reply))
 		return give_up(pair, ret, reply->text);
 	if (ret == -ECHILD)
 		return worker_died(pair, *which);

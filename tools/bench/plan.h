@@ -47,9 +47,11 @@ struct wf_tools_plan {
 	bool one_cpu; /* both sides share a CPU: waiting must yield */
 	bool tagged;
 	bool rewrite;
+	bool memfd;
 	bool verify;
 	unsigned more; /* messages of a batch by FI_MORE; 0: none */
 	struct wf_tools_link link;
+	bool server; /* serve another host, measure nothing */
 	const char *json;
 	const char *csv;
 	const char *svg;

@@ -156,6 +156,8 @@ int wf_tools_series_start(struct wf_tools_series *s,
 	else
 		ret = wf_tools_pair_start(&s->pair, plan,
 					  floor ? "floor" :
+					  s->kind == WF_TOOLS_SERIES_SOCKET ?
+						  "socket" :
 						  wf_tools_plan_engine(plan),
 					  s->name, env);
 	if (ret)

@@ -22,11 +22,16 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 		m->virtual_on[0] ? ")" : "");
 	fprintf(out, "system    %s, governor %s, load %.2f\n", m->kernel,
 		m->governor, m->load);
-	fprintf(out, "pinning   CPU %d and CPU %d%s\n", plan->cpus[0],
-		plan->cpus[1],
-		m->siblings ? ", threads of one core: expect other numbers "
-			      "across cores" :
-			      "");
+	if (plan->link.over == WF_TOOLS_OVER_HOSTS)
+		fprintf(out, "pinning   CPU %d here, the server's there\n",
+			plan->cpus[0]);
+	else
+		fprintf(out, "pinning   CPU %d and CPU %d%s\n", plan->cpus[0],
+			plan->cpus[1],
+			m->siblings ?
+				", threads of one core: expect other numbers "
+				"across cores" :
+				"");
 	fprintf(out, "runs      %u repetitions of %.0f ms, taken in turns\n",
 		plan->reps, (double)plan->run_ns / 1e6);
 	if (plan->link.over != WF_TOOLS_OVER_NODE)
@@ -36,17 +41,21 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 	if (plan->more)
 		fprintf(out,
 			"more      bandwidth and rate: %u messages a batch, by "
-			"FI_MORE (ucx, mpi, floors: not done)\n",
+			"FI_MORE (others than libfabric: not done)\n",
 			plan->more);
 	if (plan->rewrite)
 		fputs("rewrite   latency: before each message its sender "
 		      "writes the whole buffer anew; the\n"
 		      "          writing is clocked in place on both sides "
-		      "and taken out (ucx, mpi, floors: not done)\n",
+		      "and taken out (others than libfabric: not done)\n",
+		      out);
+	if (plan->memfd)
+		fputs("memfd     buffers lie in a memfd that cannot shrink "
+		      "(ucx, mpi, floors: not done)\n",
 		      out);
 	if (plan->verify)
 		fputs("verify    every byte is written and checked inside the "
-		      "time shown (ucx, mpi, floors: not done)\n",
+		      "time shown (others than libfabric: not done)\n",
 		      out);
 }
 

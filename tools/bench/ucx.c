@@ -3,12 +3,15 @@
  * Drives ucx_perftest. Client and server read their tests from a pipe that
  * stands in for a batch file (-b), so that one pair of processes serves a
  * whole repetition and sleeps between its runs. It must not tune UCX beyond
- * keeping it on the node, and yields to UCX_TLS if the user has set it.
+ * keeping it on the node, or off it between hosts, and yields to UCX_TLS if the
+ * user has set it.
  */
 #include "tools/bench/ucx.h"
 
 #include "base/clock.h"
+#include "tools/bench/control_defs.h"
 #include "tools/bench/process.h"
+#include "tools/bench/proxy.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -98,14 +101,14 @@ static bool is_listening(const char *table, int port)
 	return found;
 }
 
-static int wait_listening(const struct wf_tools_ucx *ucx)
+static int wait_listening(int port)
 {
 	unsigned ms;
 	int ret;
 
 	for (ms = 0; ms < 3000; ms++) {
-		if (is_listening("/proc/net/tcp", ucx->port) ||
-		    is_listening("/proc/net/tcp6", ucx->port))
+		if (is_listening("/proc/net/tcp", port) ||
+		    is_listening("/proc/net/tcp6", port))
 			return 0;
 		ret = wf_tools_process_poll(NULL, 0,
 					    wf_base_clock_ns() + WF_NS_PER_MS);
@@ -115,15 +118,28 @@ static int wait_listening(const struct wf_tools_ucx *ucx)
 	return -ETIMEDOUT;
 }
 
-/* The server is number 1 and gets the second CPU, as a responder does. */
-static int start_one(struct wf_tools_ucx *ucx, const struct wf_tools_plan *plan,
-		     int which, int output)
+/* Not by shared memory between hosts: two of them may be one machine. */
+static const char *transports(const struct wf_tools_plan *plan)
 {
 	const char *tls = getenv("UCX_TLS");
-	const char *const env[] = { "UCX_TLS", tls ? tls : "sm,self", NULL };
-	char port[16];
-	char *argv[] = { PROGRAM,   "-b", "/dev/fd/3", "-p", port, "-t",
-			 "tag_lat", "-f", "-v",	       NULL, NULL };
+
+	if (tls)
+		return tls;
+	return plan->server || plan->link.over == WF_TOOLS_OVER_HOSTS ?
+		       "^sm" :
+		       "sm,self";
+}
+
+/* The server is number 1 and gets the second CPU, as a responder does. Returns
+ * the pid, with the end of its orders in *orders, or -errno. */
+static pid_t start_one(const struct wf_tools_plan *plan, int which, int port,
+		       const char *host, int output, int *orders)
+{
+	const char *const env[] = { "UCX_TLS", transports(plan), NULL };
+	char number[16];
+	char *argv[] = { PROGRAM, "-b",		"/dev/fd/3", "-p",
+			 number,  "-t",		"tag_lat",   "-f",
+			 "-v",	  (char *)host, NULL };
 	struct wf_tools_process process = {
 		.path = PROGRAM,
 		.argv = argv,
@@ -132,24 +148,42 @@ static int start_one(struct wf_tools_ucx *ucx, const struct wf_tools_plan *plan,
 			 -1 },
 		.env = env,
 	};
-	int orders[2];
+	int ends[2];
 	pid_t pid;
 
-	if (which == CLIENT)
-		argv[9] = "127.0.0.1";
-	snprintf(port, sizeof(port), "%d", ucx->port);
-	if (pipe2(orders, O_CLOEXEC))
+	snprintf(number, sizeof(number), "%d", port);
+	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
-	process.fds[3] = orders[0];
+	process.fds[3] = ends[0];
 	pid = wf_tools_process_spawn(&process);
-	close(orders[0]);
-	if (pid < 0) {
-		close(orders[1]);
+	close(ends[0]);
+	if (pid < 0)
+		close(ends[1]);
+	else
+		*orders = ends[1];
+	return pid;
+}
+
+pid_t wf_tools_ucx_serve(const struct wf_tools_plan *plan, int output,
+			 int *port, int *orders)
+{
+	pid_t pid;
+	int ret;
+
+	if (!is_installed())
+		return -ENOENT;
+	*port = free_port();
+	if (*port < 0)
+		return *port;
+	pid = start_one(plan, SERVER, *port, NULL, output, orders);
+	if (pid < 0)
 		return pid;
-	}
-	ucx->pids[which] = pid;
-	ucx->orders[which] = orders[1];
-	return 0;
+	ret = wait_listening(*port);
+	if (!ret)
+		return pid;
+	close_fd(orders);
+	wf_tools_process_end(pid, 0);
+	return ret;
 }
 
 static int give_up(struct wf_tools_ucx *ucx, int ret, const char *text)
@@ -161,33 +195,69 @@ static int give_up(struct wf_tools_ucx *ucx, int ret, const char *text)
 	return ret;
 }
 
+/* The server on the other host: a proxy takes its orders there. */
+static pid_t serve_there(struct wf_tools_ucx *ucx,
+			 const struct wf_tools_plan *plan)
+{
+	uint64_t deadline = wf_base_clock_ns() + plan->timeout_s * WF_NS_PER_S;
+	struct wf_tools_reply reply;
+	struct pollfd fd = { .events = POLLIN };
+	int ends[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	pid = wf_tools_proxy_start(&plan->link.host, plan->cpus[SERVER],
+				   (char *const[]){ "ucx" }, 1, ends[1], -1);
+	close(ends[1]);
+	fd.fd = ends[0];
+	if (pid < 0 || wf_tools_process_poll(&fd, 1, deadline) <= 0 ||
+	    recv(ends[0], &reply, sizeof(reply), 0) != (ssize_t)sizeof(reply) ||
+	    reply.status) {
+		if (pid > 0 && fd.revents)
+			snprintf(ucx->error, sizeof(ucx->error), "%.255s",
+				 reply.text);
+		if (pid > 0)
+			wf_tools_process_end(pid, 0);
+		close(ends[0]);
+		return -EREMOTEIO;
+	}
+	reply.text[sizeof(reply.text) - 1] = '\0';
+	ucx->port = atoi(reply.text);
+	ucx->orders[SERVER] = ends[0];
+	return pid;
+}
+
 int wf_tools_ucx_start(struct wf_tools_ucx *ucx,
 		       const struct wf_tools_plan *plan)
 {
-	int output[2], ret;
+	bool hosts = plan->link.over == WF_TOOLS_OVER_HOSTS;
+	int output[2];
+	pid_t pid;
 
 	ucx->error[0] = '\0';
 	ucx->text_len = 0;
 	ucx->column = -1;
+	snprintf(ucx->about, sizeof(ucx->about), PROGRAM ", UCX_TLS=%s",
+		 transports(plan));
 	if (!is_installed())
-		return give_up(ucx, -ENOENT,
-			       "not installed (Debian: apt install ucx-utils)");
-	ucx->port = free_port();
-	if (ucx->port < 0)
-		return give_up(ucx, ucx->port, "no free TCP port");
+		return give_up(ucx, -ENOENT, WF_TOOLS_UCX_MISSING);
 	if (pipe2(output, O_CLOEXEC))
 		return give_up(ucx, -errno, "no pipe");
 	ucx->output = output[0];
-	ret = start_one(ucx, plan, SERVER, output[1]);
-	if (!ret)
-		ret = wait_listening(ucx);
-	if (!ret)
-		ret = start_one(ucx, plan, CLIENT, output[1]);
+	pid = hosts ? serve_there(ucx, plan) :
+		      wf_tools_ucx_serve(plan, output[1], &ucx->port,
+					 &ucx->orders[SERVER]);
+	if (pid > 0) {
+		ucx->pids[SERVER] = pid;
+		pid = start_one(plan, CLIENT, ucx->port,
+				hosts ? plan->link.host.address : "127.0.0.1",
+				output[1], &ucx->orders[CLIENT]);
+	}
 	close(output[1]);
-	snprintf(ucx->about, sizeof(ucx->about), PROGRAM ", UCX_TLS=%s",
-		 getenv("UCX_TLS") ? getenv("UCX_TLS") : "sm,self");
-	if (ret)
-		return give_up(ucx, ret, "ucx_perftest does not start");
+	if (pid < 0)
+		return give_up(ucx, pid, "ucx_perftest does not start");
+	ucx->pids[CLIENT] = pid;
 	return 0;
 }
 

@@ -24,6 +24,15 @@ struct wf_tools_ucx {
 	char about[256];
 };
 
+#define WF_TOOLS_UCX_MISSING "not installed (Debian: apt install ucx-utils)"
+
+/*
+ * Starts a server of ucx_perftest and waits until it listens: its pid, port and
+ * the pipe for its orders, or -errno (-ENOENT: not installed).
+ */
+pid_t wf_tools_ucx_serve(const struct wf_tools_plan *plan, int output,
+			 int *port, int *orders);
+
 /* Once, before everything else. */
 void wf_tools_ucx_init(struct wf_tools_ucx *ucx);
 

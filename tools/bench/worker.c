@@ -41,6 +41,7 @@ static const struct {
 	{ "peers", &wf_tools_engine_peers, FI_WAIT_NONE },
 	{ "wake", &wf_tools_engine_wake, FI_WAIT_UNSPEC },
 	{ "wake-fd", &wf_tools_engine_wake, FI_WAIT_FD },
+	{ "socket", &wf_tools_engine_socket, FI_WAIT_NONE },
 };
 
 #define N_ENGINES (sizeof(engines) / sizeof(engines[0]))
@@ -108,10 +109,12 @@ static int open_engine(struct worker *w, const char *name)
 	return w->ops->open(&w->config, &w->engine, w->error, sizeof(w->error));
 }
 
-/* Whether the engine that is open plays this test; the floors play all. */
+/* Whether the engine that is open plays this test; floors and sockets play
+ * all. */
 static bool plays(const struct worker *w, uint32_t test)
 {
 	return w->ops == &wf_tools_engine_floor ||
+	       w->ops == &wf_tools_engine_socket ||
 	       !strcmp(w->name, wf_tools_test_get(test)->engine);
 }
 
@@ -308,6 +311,7 @@ static int read_arguments(struct worker *w, int argc, char **argv)
 		.initiator = !strcmp(argv[WF_TOOLS_WORKER_ROLE], "initiator"),
 		.tagged = strchr(flags, 't'),
 		.rewrite = strchr(flags, 'r'),
+		.memfd = strchr(flags, 'f'),
 		.verify = strchr(flags, 'v'),
 		.yield = strchr(flags, 'y'),
 		.more = strchr(flags, 'm') ?

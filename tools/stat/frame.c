@@ -141,10 +141,11 @@ static void add_state(struct line *line, const struct wf_tools_view *view,
 	char text[WF_TOOLS_SCALED_LEN];
 
 	if (view->totals[q] > 0)
-		add(line, "  %s%s %s%s",
+		add(line, "  %s%s %s%s%s",
 		    wf_tools_paint(frame->paint, WF_TOOLS_FAINT), label,
 		    wf_tools_paint(frame->paint, style),
-		    wf_tools_quantity_scaled(view->totals[q], text));
+		    wf_tools_quantity_scaled(view->totals[q], text),
+		    wf_tools_paint(frame->paint, WF_TOOLS_NORMAL));
 }
 
 static void write_totals(const struct wf_tools_view *view,
@@ -156,7 +157,8 @@ static void write_totals(const struct wf_tools_view *view,
 	if (frame->width >= NARROW)
 		add(&line, " ");
 	if (network) {
-		add_total(&line, view, frame, "packets out",
+		add_total(&line, view, frame,
+			  frame->width < NARROW ? "out" : "packets out",
 			  WF_TOOLS_PACKETS_OUT, WF_TOOLS_NET_OUT_BYTES);
 		add_total(&line, view, frame, "in", WF_TOOLS_PACKETS_IN,
 			  WF_TOOLS_NET_IN_BYTES);

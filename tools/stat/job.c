@@ -73,6 +73,8 @@ void wf_tools_job_parse(struct wf_tools_job *job, const char *block, size_t len)
 	*job = (struct wf_tools_job){ .rank = -1 };
 	while (len && block[len - 1])
 		len--; /* cut off in the middle */
+	if (!len)
+		return;
 	job->rank = number(look_up(block, len, ranks, COUNT_OF(ranks)), -1);
 	/* The number of tasks alone makes no job: a batch script has it too. */
 	if (job->rank < 0)

@@ -64,14 +64,22 @@ void wf_tools_keys_close(struct wf_tools_keys *keys)
 
 /* -- what was typed -------------------------------------------------------- */
 
-/* A sequence ends with its first letter or '~'. */
-static unsigned sequence_length(const char *typed, unsigned count)
+/* How many of the characters are arguments of a sequence; what follows them
+ * ends it. */
+static unsigned arguments(const char *typed, unsigned count)
 {
-	unsigned at = 2;
+	unsigned at = 0;
 
 	while (at < count &&
 	       (typed[at] == ';' || (typed[at] >= '0' && typed[at] <= '9')))
 		at++;
+	return at;
+}
+
+static unsigned sequence_length(const char *typed, unsigned count)
+{
+	unsigned at = 2 + arguments(typed + 2, count - 2);
+
 	return at < count ? at + 1 : count;
 }
 
@@ -95,6 +103,21 @@ int wf_tools_keys_decode(const char *typed, unsigned count, unsigned *used)
 	return WF_TOOLS_KEY_OTHER;
 }
 
+/* The last key is the beginning of a sequence. */
+static bool is_cut(const char *typed, unsigned count)
+{
+	unsigned at = count;
+
+	while (at && typed[at - 1] != WF_TOOLS_KEY_ESCAPE)
+		at--;
+	if (!at)
+		return false;
+	typed += at;
+	count -= at;
+	return !count || ((typed[0] == '[' || typed[0] == 'O') &&
+			  arguments(typed + 1, count - 1) == count - 1);
+}
+
 static void take(struct wf_tools_keys *keys)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -106,7 +129,7 @@ static void take(struct wf_tools_keys *keys)
 		return;
 	}
 	keys->count = (unsigned)got;
-	if (keys->typed[got - 1] != WF_TOOLS_KEY_ESCAPE ||
+	if (!is_cut(keys->typed, keys->count) ||
 	    poll(&input, 1, SEQUENCE_MS) <= 0)
 		return;
 	got = read(STDIN_FILENO, keys->typed + keys->count,

@@ -15,18 +15,25 @@ int wf_tools_look(const struct wf_tools_stat_options *options,
 	int ret = wf_tools_scan_all(scan, options->pids, options->n_pids,
 				    &missing);
 
-	if (ret) {
-		wf_tools_stat_complain("cannot look for endpoints: %s",
-				       strerror(-ret));
+	if (ret)
 		return ret;
-	}
 	if (missing && options->n_pids == 1) {
-		wf_tools_stat_complain("there is no process %d", (int)missing);
 		wf_tools_scan_free(scan);
 		return -ESRCH;
 	}
 	wf_tools_scan_jobs(scan, before);
 	return 0;
+}
+
+int wf_tools_look_failed(const struct wf_tools_stat_options *options, int error)
+{
+	if (error == -ESRCH)
+		wf_tools_stat_complain("there is no process %d",
+				       (int)options->pids[0]);
+	else
+		wf_tools_stat_complain("cannot look for endpoints: %s",
+				       strerror(-error));
+	return error;
 }
 
 void wf_tools_look_notes(const struct wf_tools_stat_options *s,

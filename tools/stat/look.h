@@ -11,11 +11,15 @@
 #include "tools/stat/options.h"
 #include "tools/stat/scan.h"
 
-/* With the jobs of endpoints. @before: an earlier look, or NULL. 0, or -errno
- * when it was said what is wrong. */
+/* With the jobs of endpoints. @before: an earlier look, or NULL. 0 or -errno;
+ * -ESRCH: the only process that was asked for does not exist. */
 int wf_tools_look(const struct wf_tools_stat_options *options,
 		  const struct wf_tools_scan *before,
 		  struct wf_tools_scan *scan);
+
+/* Says why a look failed. Returns @error. */
+int wf_tools_look_failed(const struct wf_tools_stat_options *options,
+			 int error);
 
 /* What you must know when you read the numbers: what is missing, and why. */
 void wf_tools_look_notes(const struct wf_tools_stat_options *options,

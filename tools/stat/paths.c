@@ -87,7 +87,9 @@ static const char *const packet_others[] = {
 	NET("peers_lost"),     NET("unexpected"),	 NET("pending"),
 	NET("keys_rejected"),  NET("handshakes"),	 NET("bad_packets"),
 	NET("stale_packets"),  NET("stale_completions"), NET("unanswered"),
-	NET("peers_released"),
+	NET("peers_released"), NET("wire_out_bytes"),	 NET("wire_in_bytes"),
+	NET("overflows"),      NET("damaged"),		 NET("tls_connections"),
+	NET("tls_refused"),
 };
 
 /* What remains to be said, "name value". */

@@ -79,7 +79,7 @@ static int write_metrics(const struct server *server, bool head, FILE *out)
 	int ret = wf_tools_look(server->options, NULL, &scan);
 
 	if (ret)
-		return ret;
+		return wf_tools_look_failed(server->options, ret);
 	text = open_memstream(&body, &length);
 	ret = text ? wf_tools_metrics_write(&scan, text) : -ENOMEM;
 	wf_tools_scan_free(&scan);

@@ -19,7 +19,7 @@ static int dump(const struct wf_tools_stat_options *options)
 	int ret = wf_tools_look(options, NULL, &scan);
 
 	if (ret)
-		return ret;
+		return wf_tools_look_failed(options, ret);
 	if (options->openmetrics)
 		ret = wf_tools_metrics_write(&scan, stdout);
 	else

@@ -71,8 +71,8 @@ static const struct column network_page[] = {
 	{ NUMBER, 5, WF_TOOLS_NET_PEERS },
 	{ NUMBER, 1, WF_TOOLS_NET_OUT_BYTES },
 	{ NUMBER, 1, WF_TOOLS_NET_IN_BYTES },
-	{ NUMBER, 12, WF_TOOLS_PACKETS_OUT },
-	{ NUMBER, 12, WF_TOOLS_PACKETS_IN },
+	{ NUMBER, 10, WF_TOOLS_PACKETS_OUT },
+	{ NUMBER, 10, WF_TOOLS_PACKETS_IN },
 	{ NUMBER, 4, WF_TOOLS_RTT },
 	{ NUMBER, 3, WF_TOOLS_RETRANSMITS },
 	{ NUMBER, 11, WF_TOOLS_LOSSES },
@@ -82,7 +82,11 @@ static const struct column network_page[] = {
 	{ NUMBER, 15, WF_TOOLS_NET_LOST },
 	{ NUMBER, 16, WF_TOOLS_REORDERED },
 	{ NUMBER, 17, WF_TOOLS_DUPLICATES },
-	{ NUMBER, 19, WF_TOOLS_NET_CALLS },
+	{ NUMBER, 12, WF_TOOLS_DROPS },
+	{ NUMBER, 20, WF_TOOLS_TLS_REFUSED },
+	{ NUMBER, 19, WF_TOOLS_WIRE_OUT },
+	{ NUMBER, 19, WF_TOOLS_WIRE_IN },
+	{ NUMBER, 21, WF_TOOLS_NET_CALLS },
 };
 
 struct page {
@@ -286,10 +290,12 @@ static enum wf_tools_style style_of(enum wf_tools_quantity q, double value)
 	case WF_TOOLS_NET_UNANSWERED:
 	case WF_TOOLS_LOST:
 	case WF_TOOLS_NET_LOST:
+	case WF_TOOLS_TLS_REFUSED:
 		return WF_TOOLS_TROUBLE;
 	case WF_TOOLS_REFUSED:
 	case WF_TOOLS_RETRANSMITS:
 	case WF_TOOLS_LOSSES:
+	case WF_TOOLS_DROPS:
 		return WF_TOOLS_WARNING;
 	default:
 		return WF_TOOLS_NORMAL;

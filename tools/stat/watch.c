@@ -197,6 +197,8 @@ static int watch_tables(const struct wf_tools_stat_options *options)
 	wf_tools_rows_free(&rows);
 	wf_tools_scan_free(&before);
 	wf_tools_scan_free(&now);
+	if (ret && ret != -EIO)
+		wf_tools_look_failed(options, ret);
 	return ret ? ret : seen;
 }
 
@@ -329,6 +331,9 @@ static int watch_live(const struct wf_tools_stat_options *options)
 	}
 	wf_tools_screen_leave(&live->screen);
 	wf_tools_keys_close(&live->keys);
+	/* A message is for the screen that stays. */
+	if (ret < 0 && ret != -EIO)
+		wf_tools_look_failed(options, ret);
 	if (ret > 0 && !ferror(stdout)) {
 		write_tables(options, &live->view.rows, stdout);
 		wf_tools_look_notes(options, &live->now, stdout);

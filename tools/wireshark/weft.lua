@@ -14,6 +14,14 @@ local udp = Proto("weft_udp", "weft NIC over UDP")
 local tcp = Proto("weft_tcp", "weft NIC over TCP")
 local rdm = Proto("weft_rdm", "EFA RDM protocol of weft")
 
+-- Neither a library for bits nor the place of unpack() is the same in all
+-- versions of Lua that Wireshark had.
+local unpack = table.unpack or unpack
+
+local function has(flags, mask)
+	return math.floor(flags / mask) % 2 == 1
+end
+
 -- -- numbers ----------------------------------------------------------------
 
 local UDP_MAGIC = 0x77
@@ -70,7 +78,7 @@ local f = {}
 local function fields(proto, list)
 	local all = {}
 	for _, entry in ipairs(list) do
-		local kind, abbr, name, a, b, c = table.unpack(entry)
+		local kind, abbr, name, a, b, c = unpack(entry)
 		local full = proto.name:lower() .. "." .. abbr
 		f[full] = ProtoField[kind](full, name, a, b, c)
 		table.insert(all, f[full])
@@ -172,7 +180,7 @@ local function request(type, name, header, list)
 end
 
 local function message(msg, tagged, name, header, list)
-	local with_tag = { table.unpack(list) }
+	local with_tag = { unpack(list) }
 
 	table.insert(with_tag, { "tag", header, 8 })
 	request(msg, name .. "_MSGRTM", header, list)
@@ -321,36 +329,36 @@ local function handshake(r, buf, flags)
 	for _ = 1, math.min(count, 16) do
 		r:take("extra", 8)
 	end
-	if bit.band(flags, RDM_CONNID) ~= 0 then
+	if has(flags, RDM_CONNID) then
 		r:take("connid", 4, 4)
 	end
-	if bit.band(flags, 0x1) ~= 0 then
+	if has(flags, 0x1) then
 		r:take("host_id", 8)
 	end
-	if bit.band(flags, 0x2) ~= 0 then
+	if has(flags, 0x2) then
 		r:take("device_version", 4, 4)
 	end
-	if bit.band(flags, 0x4) ~= 0 then
+	if has(flags, 0x4) then
 		r:take("qpn", 4)
 		r:take("qkey", 4)
 	end
-	if bit.band(flags, 0x8) ~= 0 then
+	if has(flags, 0x8) then
 		r:take("p2p", 4, 4)
 	end
 end
 
 local function optionals(r, buf, flags)
-	if bit.band(flags, RDM_RAW_ADDR) ~= 0 and r:has(4) then
+	if has(flags, RDM_RAW_ADDR) and r:has(4) then
 		local len = math.min(buf(r.at, 4):le_uint(), 36)
 		r.at = r.at + 4
 		if len > 0 then
 			r:take("raw_addr", len)
 		end
 	end
-	if bit.band(flags, RDM_CQ_DATA) ~= 0 then
+	if has(flags, RDM_CQ_DATA) then
 		r:take("cq_data", 8)
 	end
-	if bit.band(flags, RDM_CONNID) ~= 0 then
+	if has(flags, RDM_CONNID) then
 		r:take("connid", 4)
 	end
 end
@@ -398,7 +406,7 @@ function rdm.dissector(buf, pinfo, root)
 			table.insert(info, field[1] .. "=" .. tostring(value))
 		end
 	end
-	if entry.connid and bit.band(flags, RDM_CONNID) ~= 0 then
+	if entry.connid and has(flags, RDM_CONNID) then
 		tree:add_le(f["weft_rdm.connid"], buf(entry.connid, 4))
 	end
 	r:iovs(count_of(buf, entry, "rma_iov_count"), "Remote memory")
@@ -406,7 +414,7 @@ function rdm.dissector(buf, pinfo, root)
 		handshake(r, buf, flags)
 	elseif entry.request then
 		optionals(r, buf, flags)
-	elseif entry.connid_follows and bit.band(flags, RDM_CONNID) ~= 0 then
+	elseif entry.connid_follows and has(flags, RDM_CONNID) then
 		r:take("connid", 4, 4)
 	end
 	r:iovs(count_of(buf, entry, "read_iov_count"), "To be read")
@@ -447,7 +455,7 @@ local function udp_length(buf)
 	elseif type == 7 then
 		need = UDP_OPS[kind] and len >= 64 and
 			64 + buf(36, 2):le_uint() +
-			(bit.band(buf(2, 1):uint(), UDP_DATA_PART) ~= 0 and 8 or 0)
+			(has(buf(2, 1):uint(), UDP_DATA_PART) and 8 or 0)
 	elseif type == 8 then
 		need = 32 + 8 * kind
 	elseif type == 11 then
@@ -503,7 +511,7 @@ local function udp_data(buf, pinfo, tree, root)
 	end
 	tree:add(f["weft_udp.op"], buf(3, 1))
 	add_all(buf, tree, "weft_udp.", { { "seq", 16, 4 }, { "ts", 20, 4 } })
-	if bit.band(flags, UDP_DATA_ACKS) ~= 0 then
+	if has(flags, UDP_DATA_ACKS) then
 		add_all(buf, tree, "weft_udp.", {
 			{ "ack", 24, 4 }, { "ack_ts", 28, 4 }, { "ack_tag", 38, 2 },
 		})
@@ -512,7 +520,7 @@ local function udp_data(buf, pinfo, tree, root)
 		{ "dst_qpn", 32, 2 }, { "src_qpn", 34, 2 }, { "len", 36, 2 },
 		{ "qkey", 40, 4 },
 	})
-	if bit.band(flags, UDP_DATA_IMM) ~= 0 or op == 3 or op == 4 then
+	if has(flags, UDP_DATA_IMM) or op == 3 or op == 4 then
 		tree:add_le(f["weft_udp.imm"], buf(44, 4))
 	end
 	if op >= 2 then
@@ -520,7 +528,7 @@ local function udp_data(buf, pinfo, tree, root)
 			{ "addr", 48, 8 }, { "key", 56, 4 }, { "arg", 60, 4 },
 		})
 	end
-	if bit.band(flags, UDP_DATA_PART) ~= 0 and buf:len() >= 72 then
+	if has(flags, UDP_DATA_PART) and buf:len() >= 72 then
 		add_all(buf, tree, "weft_udp.", {
 			{ "part_off", 64, 2 }, { "part_total", 66, 2 },
 		})
@@ -674,7 +682,7 @@ local function tcp_frame(buf, pinfo, root, head)
 		return
 	elseif kind ~= 5 then
 		tree:add(f["weft_tcp.payload"], buf(head, len))
-	elseif bit.band(flags, TCP_SPLIT) ~= 0 then
+	elseif has(flags, TCP_SPLIT) then
 		-- Headers, some bytes that mean nothing, and the message.
 		local first = math.min(buf(28, 4):le_uint(), len)
 		local at = math.ceil((head + first) / TCP_SPLIT_ALIGN) *
@@ -682,6 +690,7 @@ local function tcp_frame(buf, pinfo, root, head)
 		sent(buf(head, first), pinfo, root, "weft_tcp.payload")
 		if at < head + len then
 			tree:add(f["weft_tcp.payload"], buf(at, head + len - at))
+			pinfo.cols.info:append(" " .. (head + len - at) .. " bytes")
 		end
 	else
 		sent(buf(head, len), pinfo, root, "weft_tcp.payload")
@@ -716,8 +725,12 @@ function tcp.dissector(buf, pinfo, root)
 		local rest = buf(at)
 		local len, head = tcp_length(rest)
 
-		if at > 0 and len ~= 0 and (len or 0) <= rest:len() then
-			pinfo.cols.info:append("; ")
+		if len ~= 0 and (len or 0) <= rest:len() then
+			-- Also after one that began in an earlier segment.
+			if pinfo.private["weft_tcp"] then
+				pinfo.cols.info:append("; ")
+			end
+			pinfo.private["weft_tcp"] = "1"
 		end
 		if not len then
 			-- In the middle of something.

@@ -114,6 +114,7 @@ int wf_os_fstat(int fd, struct wf_os_stat *st)
 		return -errno;
 	*st = (struct wf_os_stat){
 		.bytes = (uint64_t)file.st_size,
+		.inode = file.st_ino,
 		.uid = file.st_uid,
 		.in_memory = fs.f_type == TMPFS_MAGIC,
 	};

@@ -23,6 +23,17 @@ int wf_os_mmap(void **base, size_t bytes, int prot, int flags, int fd)
 	return 0;
 }
 
+int wf_os_mmap_at(void **base, size_t bytes, int prot, int flags, int fd,
+		  uint64_t offset)
+{
+	void *at = mmap(*base, bytes, prot, flags, fd, (off_t)offset);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*base = at;
+	return 0;
+}
+
 int wf_os_munmap(void *base, size_t bytes)
 {
 	return munmap(base, bytes) ? -errno : 0;

@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -89,6 +90,28 @@ ssize_t wf_os_vm_write(pid_t pid, const struct iovec *local, size_t local_count,
 					  remote_count, 0);
 
 	return moved < 0 ? -errno : moved;
+}
+
+/* By O_PATH first: to open a file of a stranger may have effects. */
+int wf_os_fd_open(pid_t pid, uint32_t fd, uint64_t inode, bool write)
+{
+	int flags = (write ? O_RDWR : O_RDONLY) | O_CLOEXEC;
+	int file, own = -ESTALE;
+	struct stat st;
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%u", (int)pid, fd);
+	file = open(path, O_PATH | O_CLOEXEC);
+	if (file < 0)
+		return -errno;
+	if (!fstat(file, &st) && S_ISREG(st.st_mode) && st.st_ino == inode) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+		own = open(path, flags);
+		if (own < 0)
+			own = -errno;
+	}
+	close(file);
+	return own;
 }
 
 int wf_os_memory_open(pid_t pid)
