@@ -295,6 +295,9 @@ static uint32_t events_of(struct sim_file *file)
 
 static uint32_t watch_events(const struct sim_watch *watch)
 {
+	/* Reported once: nothing more until it is set again. */
+	if (watch->event.events == EPOLLONESHOT)
+		return 0;
 	return events_of(watch->file) &
 	       (watch->event.events | EPOLLERR | EPOLLHUP);
 }
@@ -413,6 +416,8 @@ static int collect(struct epoll_file *set, struct epoll_event *events, int max)
 				continue;
 			events[count].events = seen;
 			events[count++].data = w->event.data;
+			if (w->event.events & EPOLLONESHOT)
+				w->event.events = EPOLLONESHOT;
 		}
 	}
 	set->turn = number ? (set->turn + 1) % (number + 1) : 0;
