@@ -4,18 +4,24 @@
  * nonblocking sends with an acknowledgement. It has no libfabric in it: which
  * transport carries the messages is mpirun's affair. `weft bench` tells both
  * ranks through pipes what to do, so that several pairs can wait, asleep, for
- * their turns; without pipes it prints a table of its own.
+ * their turns. Between hosts rank 0 hears it from mpirun's input and tells rank
+ * 1. Without orders it prints a table of its own.
  */
 #include <errno.h>
 #include <mpi.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { TAG = 1, ACK_BYTES = 8, MAX_WINDOW = 65536 };
+enum { TAG = 1, ORDER_TAG = 2, ACK_BYTES = 8, MAX_WINDOW = 65536, LINE = 128 };
+
+/* Of rank 1 on another host while nothing is asked of it: pairs that are
+ * measured meanwhile use the same processor. */
+#define NAP_NS 10000000
 
 /* One line of orders: kind, then numbers. */
 struct order {
@@ -29,6 +35,9 @@ struct order {
 struct rank {
 	int me;
 	int peer;
+	FILE *orders; /* NULL: rank 0 tells us */
+	FILE *results;
+	bool tells; /* rank 1 has no pipe */
 	char *out;
 	char *in;
 	size_t room; /* bytes of each */
@@ -157,13 +166,42 @@ static FILE *open_pipe(const char *path, const char *mode)
 	return f;
 }
 
-/* Asleep in fgets between two orders; the end of the pipe is the end. */
-static void obey(struct rank *r, const char *orders, const char *results)
+/* Waits without polling for a line of rank 0. */
+static void hear_order(struct rank *r, char line[LINE])
 {
-	FILE *in = open_pipe(orders, "re");
-	FILE *out = r->me ? NULL : open_pipe(results, "we");
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	int there = 0;
+
+	for (;;) {
+		MPI_Iprobe(r->peer, ORDER_TAG, MPI_COMM_WORLD, &there,
+			   MPI_STATUS_IGNORE);
+		if (there)
+			break;
+		nanosleep(&nap, NULL);
+	}
+	MPI_Recv(line, LINE, MPI_CHAR, r->peer, ORDER_TAG, MPI_COMM_WORLD,
+		 MPI_STATUS_IGNORE);
+}
+
+/* Asleep between two orders; false at their end. */
+static bool next_order(struct rank *r, char line[LINE])
+{
+	memset(line, 0, LINE);
+	if (!r->orders)
+		hear_order(r, line);
+	else if (!fgets(line, LINE, r->orders))
+		line[0] = '\0';
+	if (r->tells)
+		MPI_Send(line, LINE, MPI_CHAR, r->peer, ORDER_TAG,
+			 MPI_COMM_WORLD);
+	return line[0];
+}
+
+static void obey(struct rank *r)
+{
+	FILE *out = r->results;
 	struct order o;
-	char line[128];
+	char line[LINE];
 	int mine, pids[2];
 	double ns;
 
@@ -173,7 +211,7 @@ static void obey(struct rank *r, const char *orders, const char *results)
 		fprintf(out, "ready %d %d\n", pids[0], pids[1]);
 		fflush(out);
 	}
-	while (fgets(line, sizeof(line), in)) {
+	while (next_order(r, line)) {
 		if (sscanf(line, "%15s %zu %lu %lu %lu", o.kind, &o.size,
 			   &o.count, &o.warm, &o.window) != 5 ||
 		    !o.count || !o.window || o.window > MAX_WINDOW) {
@@ -188,7 +226,21 @@ static void obey(struct rank *r, const char *orders, const char *results)
 	}
 	if (out)
 		fclose(out);
-	fclose(in);
+	if (r->orders)
+		fclose(r->orders);
+}
+
+/* By pipes of `weft bench`, whose names are arguments, or between hosts. */
+static void open_orders(struct rank *r, int argc, char **argv)
+{
+	if (argc == 5) {
+		r->orders = open_pipe(argv[2 + r->me], "re");
+		r->results = r->me ? NULL : open_pipe(argv[4], "we");
+	} else if (!r->me) {
+		r->orders = stdin;
+		r->results = stdout;
+		r->tells = true;
+	}
 }
 
 static void show_table(struct rank *r)
@@ -227,17 +279,18 @@ static void pin(const char *cpus)
 	}
 }
 
-/* Arguments: none, or CPUS ORDERS-OF-0 ORDERS-OF-1 RESULTS. */
+/* Arguments: none; CPUS ORDERS-OF-0 ORDERS-OF-1 RESULTS; or CPUS, with orders on
+ * standard input. */
 int main(int argc, char **argv)
 {
 	struct rank r = { 0 };
 	int size;
 
-	if (argc != 1 && argc != 5) {
+	if (argc != 1 && argc != 2 && argc != 5) {
 		fputs("usage: mpirun -np 2 weft-bench-mpi\n", stderr);
 		return 2;
 	}
-	if (argc == 5)
+	if (argc > 1)
 		pin(argv[1]);
 	MPI_Init(&argc, &argv);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -247,10 +300,12 @@ int main(int argc, char **argv)
 	errno = EINVAL;
 	if (size != 2 || !r.requests)
 		die("two ranks are needed");
-	if (argc == 5)
-		obey(&r, argv[2 + r.me], argv[4]);
-	else
+	if (argc > 1) {
+		open_orders(&r, argc, argv);
+		obey(&r);
+	} else {
 		show_table(&r);
+	}
 	free(r.requests);
 	free(r.out);
 	free(r.in);

@@ -515,6 +515,8 @@ static void run(const char *cma, bool filter)
 
 	printf("FI_WEFT_CMA=%s%s\n", cma, filter ? ", filtered" : "");
 	setenv("FI_WEFT_CMA", cma, 1);
+	/* Else the two would find out which way is faster. */
+	setenv("FI_WEFT_CMA_MIN", "8193", 1);
 	read_plan(&plan);
 	if (filter && !plan.cma)
 		return;

@@ -44,6 +44,14 @@ struct wd_comp_job {
 		copied; /* result: bytes copied so that the device reaches them */
 	void *data[2]; /* the driver's, from submit() to poll() */
 	void *owner;   /* the library's */
+
+	/* From here on since version 2 of the interface. The check of the plain
+	 * data that the caller needs, CRC-32 (WD_COMP_GZIP) or Adler-32
+	 * (WD_COMP_ZLIB), else WD_COMP_RAW; and, from a driver with
+	 * WD_COMP_CAN_CHECK that has computed it, what it is. */
+	int check_alg;
+	int checked; /* result: ->check is set */
+	uint32_t check;
 };
 
 struct wd_comp_mem {
@@ -63,11 +71,15 @@ struct wd_comp_mem {
 #define WD_COMP_CAN_REFUSE (1u << 6)
 /* It gives its jobs to `weft devd`, which must not ask it in turn. */
 #define WD_COMP_BY_DEVD (1u << 7)
+/* Inflate with a flush other than FINISH: a piece that ends on a byte, after any
+ * block. A driver of streams can do it without saying so. */
+#define WD_COMP_CAN_INFLATE_PIECE (1u << 8)
+#define WD_COMP_CAN_CHECK (1u << 9) /* job->check */
 /* The table has ->version, ->size and what follows them. Tables without this bit
  * end at ->close: that was the whole of it once. */
 #define WD_COMP_SIZED (1u << 31)
 
-#define WD_COMP_DRV_VERSION 1
+#define WD_COMP_DRV_VERSION 2
 
 /* Memory that a device reaches where it is; what else there is, its driver
  * copies, and counts in job->copied. */
@@ -108,7 +120,9 @@ struct wd_alg_comp {
 	unsigned int levels; /* bit N: level N, as good as zlib's within 5 % */
 	int min_window;	     /* smallest window deflate can keep to */
 
-	/* Once at registration and at unregistration; 0 or -errno. */
+	/* Once at registration and at unregistration; 0 or -errno. A plug-in's
+	 * init returns -ENODEV where there is no such device: that is no
+	 * fault, and only `weft info` says so. */
 	int (*init)(void);
 	void (*exit)(void);
 

@@ -114,6 +114,7 @@ static int pack_part(void *arg, unsigned int slot)
 		.level = p->ctx->comp_level,
 		.window = p->ctx->window_size,
 		.tight = p->ctx->tight,
+		.check_alg = check_alg(p->ctx),
 		.flush =
 			i + 1 == p->count ? WD_COMP_FINISH : WD_COMP_SYNC_FLUSH,
 	};
@@ -131,8 +132,9 @@ static int pack_part(void *arg, unsigned int slot)
 		      -ENOMEM;
 	part->len = job.produced;
 	part->copied = job.copied + job.produced; /* once more, to its place */
-	part->check = wd_comp_check(alg, wd_comp_check_init(alg), job.src,
-				    job.src_len);
+	part->check = job.checked ? job.check :
+				    wd_comp_check(alg, wd_comp_check_init(alg),
+						  job.src, job.src_len);
 	return ret;
 }
 

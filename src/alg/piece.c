@@ -153,6 +153,7 @@ static int run(struct wd_comp_job *job, struct wf_alg_want *want,
 		job->ended = 0;
 		job->border = 0;
 		job->copied = 0;
+		job->checked = 0;
 		if (!d->submit)
 			ret = run_here(slot, d, job);
 		else
@@ -183,7 +184,7 @@ void wf_alg_piece_want(struct wd_comp_job *job, struct wf_alg_want *want,
 	if (inflate) {
 		want->can |= WD_COMP_CAN_INFLATE |
 			     (job->dict_len ? WD_COMP_CAN_INFLATE_DICT : 0) |
-			     (job->flush ? WD_COMP_CAN_INFLATE_STREAM : 0);
+			     (job->flush ? WD_COMP_CAN_INFLATE_PIECE : 0);
 		want->level = -1;
 		return;
 	}

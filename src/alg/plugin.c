@@ -23,29 +23,33 @@
 static struct {
 	char path[256];
 	char why[256];
+	char absent[64];
 } failures[FAILURES];
 static unsigned int failed;
 
-static void keep_failure(const char *path, const char *why)
+/* @absent: the driver whose device is not here, or NULL. */
+static void keep_failure(const char *path, const char *why, const char *absent)
 {
 	if (failed == FAILURES)
 		return;
 	snprintf(failures[failed].path, sizeof(failures[failed].path), "%s",
 		 path);
 	snprintf(failures[failed].why, sizeof(failures[failed].why), "%s", why);
+	snprintf(failures[failed].absent, sizeof(failures[failed].absent), "%s",
+		 absent ? absent : "");
 	failed++;
 }
 
 static void fail(const char *path, const char *why)
 {
 	wf_warn("driver plug-in %s is not used: %s", path, why);
-	keep_failure(path, why);
+	keep_failure(path, why, NULL);
 }
 
 static void fail_folder(const char *folder, const char *why)
 {
 	wf_warn("the driver folder %s is not used: %s", folder, why);
-	keep_failure(folder, why);
+	keep_failure(folder, why, NULL);
 }
 
 static const char *reason_of(int err)
@@ -71,7 +75,10 @@ static void add_drivers(const struct wd_driver *plugin, const char *path)
 	for (size_t i = 0; plugin->comp[i]; i++) {
 		int err = wf_alg_registry_plug(plugin->comp[i], path);
 
-		if (err)
+		if (err == -ENODEV)
+			keep_failure(path, "there is no such device here",
+				     plugin->comp[i]->name);
+		else if (err)
 			fail(path, reason_of(err));
 	}
 }
@@ -161,8 +168,10 @@ bool wf_alg_plugin_failed(unsigned int n, struct wf_alg_plugin_failure *failure)
 {
 	if (n >= failed)
 		return false;
-	*failure = (struct wf_alg_plugin_failure){ failures[n].path,
-						   failures[n].why };
+	*failure = (struct wf_alg_plugin_failure){
+		failures[n].path, failures[n].why,
+		*failures[n].absent ? failures[n].absent : NULL
+	};
 	return true;
 }
 

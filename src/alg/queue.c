@@ -461,6 +461,7 @@ int wf_alg_queue_submit(struct wf_alg_queue *q, struct wd_comp_job *const *jobs,
 		jobs[i]->done = 0;
 		jobs[i]->result = -EINPROGRESS;
 		jobs[i]->copied = 0;
+		jobs[i]->checked = 0;
 	}
 	pthread_mutex_lock(&q->lock);
 	ret = submit_locked(q, jobs, n);

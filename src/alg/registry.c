@@ -96,6 +96,8 @@ static int copy_table(struct wd_alg_comp *to, const struct wd_alg_comp *from)
 		return -EINVAL;
 	memset(to, 0, sizeof(*to));
 	memcpy(to, from, size < sizeof(*to) ? size : sizeof(*to));
+	if (to->can & WD_COMP_CAN_INFLATE_STREAM)
+		to->can |= WD_COMP_CAN_INFLATE_PIECE;
 	return is_complete(to) ? 0 : -EINVAL;
 }
 

@@ -74,6 +74,7 @@ int wf_alg_whole_begin(struct wf_alg_whole *w, struct wd_comp_ctx *ctx,
 			.level = ctx->comp_level,
 			.tight = inflate ? 0 : ctx->tight,
 			.flush = ctx->flush_type,
+			.check_alg = wf_alg_whole_check(ctx),
 		},
 		.want = { .node = ctx->node,
 			  .name = ctx->driver,
@@ -91,19 +92,29 @@ int wf_alg_whole_work(struct wf_alg_whole *w)
 		       wf_alg_piece_deflate(&w->job, w->want, &w->ctx->used);
 }
 
+/* By whoever had the plain data last. */
+static uint32_t check_of(const struct wf_alg_whole *w, const uint8_t *data,
+			 size_t len)
+{
+	int alg = wf_alg_whole_check(w->ctx);
+
+	return w->job.checked ?
+		       w->job.check :
+		       wd_comp_check(alg, wd_comp_check_init(alg), data, len);
+}
+
 static int end_deflate(struct wf_alg_whole *w, int ret, size_t *src_len,
 		       size_t *dst_len)
 {
 	struct wd_comp_ctx *ctx = w->ctx;
-	int alg = ctx->alg_type, check = wf_alg_whole_check(ctx);
+	int alg = ctx->alg_type;
 
 	*src_len = 0;
 	*dst_len = 0;
 	if (ret)
 		return ret;
 	wf_alg_wrap_header(w->dst, alg, ctx->comp_level, w->job.window);
-	ctx->check = wd_comp_check(check, wd_comp_check_init(check), w->src,
-				   w->given);
+	ctx->check = check_of(w, w->src, w->given);
 	wf_alg_wrap_trailer(w->dst + w->head + w->job.produced, alg, ctx->check,
 			    w->given);
 	*src_len = w->job.consumed;
@@ -117,7 +128,7 @@ static int end_inflate(struct wf_alg_whole *w, int ret, size_t *src_len,
 {
 	struct wd_comp_ctx *ctx = w->ctx;
 	bool piece = ctx->flush_type != WD_COMP_FINISH;
-	int alg = ctx->alg_type, check = wf_alg_whole_check(ctx);
+	int alg = ctx->alg_type;
 	size_t tail = wf_alg_wrap_trailer_size(alg);
 
 	*src_len = w->head + w->job.consumed;
@@ -128,8 +139,7 @@ static int end_inflate(struct wf_alg_whole *w, int ret, size_t *src_len,
 		ret = 0;
 	if (ret)
 		return ret;
-	ctx->check = wd_comp_check(check, wd_comp_check_init(check), w->dst,
-				   w->job.produced);
+	ctx->check = check_of(w, w->dst, w->job.produced);
 	if (w->given - *src_len < tail)
 		return -ENODATA;
 	if (!wf_alg_wrap_trailer_is(w->src + *src_len, alg, ctx->check,

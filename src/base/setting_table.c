@@ -10,11 +10,11 @@
 #define MIB ((uint64_t)1 << 20)
 
 /* Both sides copying costs a second system call: worth it for less where the
- * call itself takes long. Halves of 16 KiB gain on a machine with calls of
+ * call itself takes long. Halves of 9 to 16 KiB gain on a machine with calls of
  * 1.3 us, and lose on one with calls of 0.5 us, where 64 KiB gain
  * (docs/performance.md). */
 #define COOP_MIN 65536
-#define COOP_MIN_SLOW_CALLS 16384
+#define COOP_MIN_SLOW_CALLS 8193
 #define SLOW_CALL_NS 1000
 
 uint64_t wf_base_setting_coop_min(uint64_t call_ns)
@@ -99,7 +99,9 @@ const struct wf_setting wf_base_settings[] = {
 		.help = "With CMA, messages from this size on stay with the "
 			"sender until matched and are copied once",
 		.why = "measured: up to 8 KiB two overlapping copies are "
-		       "faster than one copy and a system call",
+		       "faster than one copy and a system call. Each pair of "
+		       "processes begins with that, clocks its copies and goes "
+		       "on with 4097 to 16385, unless this is set",
 	},
 	{
 		.name = "medium_max",
@@ -163,7 +165,7 @@ const struct wf_setting wf_base_settings[] = {
 		.kind = WF_SETTING_BYTES,
 		.max = UINT64_MAX,
 		.fallback = COOP_MIN,
-		.words = "65536, or 16384 where a copy between processes takes "
+		.words = "65536, or 8193 where a copy between processes takes "
 			 "more than 1 us to begin",
 		.help = "From this size on, sender and receiver copy a message "
 			"together",

@@ -261,6 +261,8 @@ void wf_prov_param_init(struct fi_provider *provider)
 
 		if (fields[i].number == &wf_prov_param.coop_min)
 			wf_prov_param.coop_min_is_set = given;
+		if (fields[i].number == &wf_prov_param.cma_min)
+			wf_prov_param.cma_min_is_set = given;
 		if (fields[i].number == &wf_prov_param.medium_max)
 			wf_prov_param.medium_max_is_set = given;
 		if (fields[i].number == &wf_prov_param.read_min)
@@ -273,19 +275,32 @@ void wf_prov_param_init(struct fi_provider *provider)
 	wf_base_setting_unknown(tell_unknown, NULL);
 }
 
+WF_PER_PROCESS static uint64_t call_ns;
+
 static void measure_calls(void)
 {
-	wf_prov_param.coop_min =
-		wf_base_setting_coop_min(wf_base_cma_call_ns());
+	call_ns = wf_base_cma_call_ns();
+}
+
+static uint64_t measured_call(void)
+{
+	WF_PER_PROCESS static struct wf_os_once once = WF_OS_ONCE_INIT;
+
+	if (wf_prov_param.cma)
+		wf_os_once(&once, measure_calls);
+	return call_ns;
 }
 
 size_t wf_prov_param_coop_min(void)
 {
-	WF_PER_PROCESS static struct wf_os_once once = WF_OS_ONCE_INIT;
+	if (!wf_prov_param.cma || wf_prov_param.coop_min_is_set)
+		return wf_prov_param.coop_min;
+	return wf_base_setting_coop_min(measured_call());
+}
 
-	if (wf_prov_param.cma && !wf_prov_param.coop_min_is_set)
-		wf_os_once(&once, measure_calls);
-	return wf_prov_param.coop_min;
+uint64_t wf_prov_param_call_ns(void)
+{
+	return wf_prov_param.cma_min_is_set ? 0 : measured_call();
 }
 
 void wf_prov_param_fini(void)

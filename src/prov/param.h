@@ -29,37 +29,38 @@ struct wf_prov_param {
 	size_t coop_min;	   /* FI_WEFT_COOP_MIN: from here both sides
 				     * copy; see wf_prov_param_coop_min() */
 	bool coop_min_is_set;	   /* by the user */
-	bool medium_max_is_set;	   /* the same */
-	bool read_min_is_set;	   /* the same */
-	bool cma;		   /* FI_WEFT_CMA: may CMA be used at all */
-	bool shm;		   /* FI_WEFT_SHM: may peers on this node be
+	bool cma_min_is_set;
+	bool medium_max_is_set; /* the same */
+	bool read_min_is_set;	/* the same */
+	bool cma;		/* FI_WEFT_CMA: may CMA be used at all */
+	bool shm;		/* FI_WEFT_SHM: may peers on this node be
 				    * reached through memory */
-	size_t medium_max;	   /* FI_WEFT_MEDIUM_MAX: longer messages to
+	size_t medium_max;	/* FI_WEFT_MEDIUM_MAX: longer messages to
 				    * other nodes do not go unasked */
-	size_t read_min;	   /* FI_WEFT_READ_MIN: those are read by the
+	size_t read_min;	/* FI_WEFT_READ_MIN: those are read by the
 				    * receiver */
-	size_t runt_size;	   /* FI_WEFT_RUNT_SIZE: bytes of them that go
+	size_t runt_size;	/* FI_WEFT_RUNT_SIZE: bytes of them that go
 				    * unasked */
-	size_t mtu;		   /* FI_WEFT_MTU: of the link; 0 = ask */
-	size_t dead_timeout_s;	   /* FI_WEFT_DEAD_TIMEOUT: silence after which
+	size_t mtu;		/* FI_WEFT_MTU: of the link; 0 = ask */
+	size_t dead_timeout_s;	/* FI_WEFT_DEAD_TIMEOUT: silence after which
 				    * a peer elsewhere is given up */
-	bool net_thread;	   /* FI_WEFT_NET_THREAD: packets move without
+	bool net_thread;	/* FI_WEFT_NET_THREAD: packets move without
 				    * progress of the application */
-	char *nic;		   /* FI_WEFT_NIC: device between nodes; NULL:
+	char *nic;		/* FI_WEFT_NIC: device between nodes; NULL:
 				      the default */
-	char *key_file;		   /* FI_WEFT_KEY_FILE: the job's secret; NULL:
+	char *key_file;		/* FI_WEFT_KEY_FILE: the job's secret; NULL:
 				    * nothing is encrypted; "": refused */
-	bool key_is_misspelt;	   /* a name like that is set */
-	char *fault;		   /* FI_WEFT_FAULT: what happens to packets,
+	bool key_is_misspelt;	/* a name like that is set */
+	char *fault;		/* FI_WEFT_FAULT: what happens to packets,
 				    * for tests */
-	char *allow_uid;	   /* FI_WEFT_ALLOW_UID: NULL = own user only,
+	char *allow_uid;	/* FI_WEFT_ALLOW_UID: NULL = own user only,
 				     * "any", or a comma separated list */
-	char *dir;		   /* FI_WEFT_DIR; NULL: not given */
-	const char *folder;	   /* where processes of other namespaces are
+	char *dir;		/* FI_WEFT_DIR; NULL: not given */
+	const char *folder;	/* where processes of other namespaces are
 				    * met; NULL: nowhere */
-	bool ptracer;		   /* FI_WEFT_PTRACER: peers may copy where
+	bool ptracer;		/* FI_WEFT_PTRACER: peers may copy where
 				    * Yama would not let them */
-	bool is_short;		   /* There was no memory to keep a setting.
+	bool is_short;		/* There was no memory to keep a setting.
 				    * Without it, the process might use another
 				    * device than its peers. */
 };
@@ -76,10 +77,14 @@ void wf_prov_param_fini(void);
  * encrypted. */
 int wf_prov_param_key(void);
 
-/* FI_WEFT_COOP_MIN. Unless it or FI_WEFT_CMA=0 is set, the first call measures
- * what a copy between processes costs. For endpoints only: a sandbox may kill a
- * process that tries. */
+/* FI_WEFT_COOP_MIN, or what follows from the cost of a copy between processes. The
+ * first of these two calls measures it, unless FI_WEFT_CMA=0 or the settings that
+ * depend on it are set. For endpoints only: a sandbox may kill a process that
+ * tries. */
 size_t wf_prov_param_coop_min(void);
+
+/* What a page by CMA costs, ns; 0 if FI_WEFT_CMA_MIN is set or there is no CMA. */
+uint64_t wf_prov_param_call_ns(void);
 
 struct wf_nic_fault;
 

@@ -86,7 +86,8 @@ uint64_t wf_shm_channels_name(const struct wf_shm_ep *ep,
 }
 
 /* A channel to @dst in any state but dead. */
-static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
+static int open_out(struct wf_shm_ep *ep, uint64_t dst, const struct wf_tx *tx,
+		    struct wf_shm_out **out)
 {
 	struct wf_addr addr;
 	int err = ep->host->names.get(ep->host->names.arg, dst, &addr);
@@ -100,7 +101,9 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, struct wf_shm_out **out)
 	if (!*out)
 		return -ENOMEM;
 	ep->outs[dst] = *out;
-	wf_shm_conn_try(*out, (*out)->since);
+	/* An injected message goes with the hello (early.h). */
+	if (!tx->inject)
+		wf_shm_conn_try(*out, (*out)->since);
 	wf_transport_host_wake(
 		ep->host); /* to try again, and to give up in time */
 	return 0;
@@ -127,7 +130,7 @@ int wf_shm_channels_submit(struct wf_shm_ep *ep, uint64_t dst,
 			return -err;
 	}
 	if (!out) {
-		err = open_out(ep, dst, &out);
+		err = open_out(ep, dst, tx, &out);
 		if (err)
 			return err;
 	}
@@ -225,6 +228,17 @@ static void reap_ins(struct wf_shm_ep *ep)
 	}
 }
 
+/* The peer does not read any more. What it acknowledged was delivered. */
+static void end_shut(struct wf_shm_out *out)
+{
+	if (!wf_shm_out_settle(out)) {
+		out->ep->settling = true;
+		return;
+	}
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_peers_lost, 1);
+	wf_shm_out_mark_dead(out, ECONNRESET, false);
+}
+
 static void reap_outs(struct wf_shm_ep *ep)
 {
 	struct wf_list *pos, *tmp;
@@ -233,6 +247,8 @@ static void reap_outs(struct wf_shm_ep *ep)
 		struct wf_shm_out *out =
 			wf_container_of(pos, struct wf_shm_out, link);
 
+		if (out->shut && out->state == WF_SHM_OUT_OPEN)
+			end_shut(out);
 		if (out->state != WF_SHM_OUT_DEAD)
 			continue;
 		wf_shm_out_fail_all(out, out->err);
@@ -246,6 +262,7 @@ void wf_shm_channels_reap(struct wf_shm_ep *ep)
 {
 	ep->reap = false;
 	ep->draining = false;
+	ep->settling = false;
 	reap_outs(ep);
 	reap_ins(ep);
 }

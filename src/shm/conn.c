@@ -17,14 +17,13 @@
 #include "shm/channels.h"
 #include "shm/conn_defs.h"
 #include "shm/door.h"
+#include "shm/early.h"
 #include "shm/ep.h"
+#include "shm/link.h"
 #include "shm/name.h"
 #include "shm/user.h"
 
 #define BACKLOG 4096
-
-/* Datagrams that are read at once from a socket that wakes us. */
-#define WAKES 32
 
 /* Someone who connects and says nothing is shown out after this time, or when
  * too many do: they hold descriptors of ours. */
@@ -48,6 +47,7 @@ struct guest {
 	struct wf_shm_ep *ep;
 	struct wf_list link;
 	uint64_t deadline;
+	bool watched; /* in the loop */
 };
 
 static void on_listener(struct wf_source *source, uint32_t events,
@@ -146,7 +146,6 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 			.size = sizeof(hello),
 			.features = our_features(out->ep),
 		},
-		.process = wf_shm_mover_process(),
 		.slots_log2 = attr->slots_log2,
 		.lines_log2 = attr->lines_log2,
 	};
@@ -154,6 +153,7 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 	static_assert(sizeof(struct sockaddr_in6) <= sizeof(hello.addr),
 		      "both families fit");
 	wf_shm_mover_own_probe(&hello.probe_addr, &hello.probe_value);
+	hello.process = hello.probe_value;
 	memcpy(hello.addr, own, wf_base_addr_len(own));
 	return wf_base_fds_send(out->sock.fd, &hello, sizeof(hello), &memfd, 1);
 }
@@ -172,12 +172,15 @@ static int greet(struct wf_shm_out *out)
 				   attr->lines_log2, &memfd);
 	if (err)
 		return err;
+	wf_shm_early_begin(out);
 	err = say_hello(out, memfd);
 	wf_os_close(memfd);
 	if (!err)
 		err = wf_shm_conn_watch(out->ep, &out->sock);
-	if (err)
+	if (err) {
+		out->early = NULL;
 		wf_shm_region_unmap(&out->region);
+	}
 	return err;
 }
 
@@ -373,21 +376,6 @@ uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
 	return next;
 }
 
-/* Somebody wakes us; what for is seen elsewhere. False: the peer is gone. */
-static bool take_wakes(int fd)
-{
-	char bytes[64];
-	ssize_t got;
-
-	/* A bound, because a peer may write faster than we read. */
-	for (int i = 0; i < WAKES; i++) {
-		got = wf_os_recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-		if (got <= 0)
-			return got == -EAGAIN || got == -EINTR;
-	}
-	return true;
-}
-
 /* What the welcome says. 0, or the positive errno of the refusal. */
 static int check_welcome(const struct wf_shm_welcome *welcome, ssize_t got)
 {
@@ -466,10 +454,12 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 			  may_copy(out->ep, out->features));
 	count_refusal(out->ep, &out->mover);
 	out->bell = welcome.bell;
+	out->number = welcome.number;
 	out->remote_flags = welcome.flags;
 	if (!(out->features & WF_SHM_FEATURE_BARRIER))
 		out->ep->host->all_joined = false;
 	wf_shm_out_opened(out);
+	wf_shm_link_out_opened(out);
 close_fds:
 	wf_base_fds_close(fds, WF_SHM_WELCOME_FDS);
 }
@@ -479,18 +469,11 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 {
 	struct wf_shm_out *out =
 		wf_container_of(source, struct wf_shm_out, sock);
-	bool over = events & WF_LOOP_OVER;
 
-	if (out->state == WF_SHM_OUT_GREETED) {
+	if (out->state == WF_SHM_OUT_GREETED)
 		on_welcome(out, now);
-		return;
-	}
-	if (!over && (events & EPOLLIN))
-		over = !take_wakes(out->sock.fd);
-	if (over && wf_shm_out_settle(out)) {
-		wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_peers_lost, 1);
-		wf_shm_out_mark_dead(out, ECONNRESET, false);
-	}
+	else
+		wf_shm_link_out_ready(out, events);
 }
 
 /* -- being connected to ---------------------------------------------------- */
@@ -505,12 +488,12 @@ static struct wf_shm_welcome welcome_of(const struct wf_shm_ep *ep, int status)
 			.features = our_features(ep),
 			.status = status,
 		},
-		.process = wf_shm_mover_process(),
 		.flags = (ep->remote_writes ? WF_SHM_WELCOME_WRITES : 0) |
 			 (ep->remote_reads ? WF_SHM_WELCOME_READS : 0),
 	};
 
 	wf_shm_mover_own_probe(&welcome.probe_addr, &welcome.probe_value);
+	welcome.process = welcome.probe_value;
 	return welcome;
 }
 
@@ -532,6 +515,7 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 					      ep->regs->memfd };
 
 	welcome.bell = in->bell;
+	welcome.number = in->number;
 	return wf_base_fds_send(in->sock.fd, &welcome, sizeof(welcome), fds,
 				WF_SHM_WELCOME_FDS);
 }
@@ -594,7 +578,8 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	err = wf_shm_channels_add_in(ep, in);
 	if (err)
 		goto err_free;
-	wf_transport_loop_remove(&ep->host->loop, &guest->sock);
+	if (guest->watched)
+		wf_transport_loop_remove(&ep->host->loop, &guest->sock);
 	err = wf_shm_conn_watch(ep, &in->sock);
 	if (!err)
 		err = accept_in(ep, in);
@@ -603,6 +588,7 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	guest->sock.fd = -1; /* the channel's now */
 	if (!wf_shm_user_is_ours(cred->uid))
 		ep->watch.distrusted = true;
+	wf_shm_link_in_opened(in);
 	return 0;
 
 err_drop:
@@ -632,6 +618,16 @@ static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
 	return 0;
 }
 
+/* Most have said hello before they are let in, and are not looked at twice. */
+static void wait_for_hello(struct guest *guest)
+{
+	if (guest->watched)
+		return;
+	guest->watched = true;
+	if (wf_shm_conn_watch(guest->ep, &guest->sock))
+		guest_leave(guest->ep, guest);
+}
+
 static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 {
 	struct guest *guest = wf_container_of(source, struct guest, sock);
@@ -646,8 +642,10 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	(void)now;
 	got = wf_base_fds_recv(guest->sock.fd, &hello, sizeof(hello), &memfd, 1,
 			       &cut);
-	if (got == -EAGAIN)
+	if (got == -EAGAIN) {
+		wait_for_hello(guest);
 		return;
+	}
 	if (got <= 0) {
 		if (memfd >= 0)
 			wf_os_close(memfd); /* came with an empty message */
@@ -712,10 +710,7 @@ static void let_in(struct wf_shm_ep *ep, const struct wf_source *listener,
 			.deadline = now + GUEST_PATIENCE,
 		};
 		wf_base_list_add_tail(&ep->guests, &guest->link);
-		if (wf_shm_conn_watch(ep, &guest->sock))
-			guest_leave(ep, guest);
-		else
-			on_guest(&guest->sock, 0, now);
+		on_guest(&guest->sock, 0, now);
 	}
 }
 
@@ -733,21 +728,6 @@ static void on_door(struct wf_source *source, uint32_t events, uint64_t now)
 }
 
 /* -- at every look ---------------------------------------------------------- */
-
-void wf_shm_conn_in_ready(struct wf_source *source, uint32_t events,
-			  uint64_t now)
-{
-	struct wf_shm_in *in = wf_container_of(source, struct wf_shm_in, sock);
-
-	(void)now;
-	if (!(events & WF_LOOP_OVER) && take_wakes(source->fd))
-		return;
-	/* Level-triggered: take it out, or it fires until reaped. */
-	wf_transport_loop_remove(&in->ep->host->loop, source);
-	in->ended = true;
-	in->ep->reap = true;
-	wf_shm_ep_busy(in->ep);
-}
 
 /* Only here, where no event refers to them: the oldest stand first. */
 static void show_out_guests(struct wf_shm_ep *ep, uint64_t now)

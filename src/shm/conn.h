@@ -27,8 +27,6 @@ int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_source *sock);
 void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_source *sock);
 
 /* What the sockets of a channel call back when they are ready. */
-void wf_shm_conn_in_ready(struct wf_source *source, uint32_t events,
-			  uint64_t now);
 void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 			   uint64_t now);
 

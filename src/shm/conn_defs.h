@@ -5,7 +5,8 @@
  * the receiver's board and registrations. Fields may be added at the end;
  * `size` tells how much the other side knows.
  *
- * Later, either side writes a byte to wake the other; its value means nothing.
+ * Later, either side writes a byte to wake the other; its value means nothing. A
+ * note says what becomes of the socket (link.h).
  */
 #ifndef WF_SHM_CONN_DEFS_H
 #define WF_SHM_CONN_DEFS_H
@@ -38,8 +39,22 @@ struct wf_shm_welcome {
 	uint64_t process;
 	uint64_t probe_addr;
 	uint64_t probe_value;
-	uint32_t bell;	/* the sender's number on the board */
-	uint32_t flags; /* WF_SHM_WELCOME_* */
+	uint32_t bell;	 /* the sender's number on the board */
+	uint32_t flags;	 /* WF_SHM_WELCOME_* */
+	uint32_t number; /* of the channel at the receiver, never used again */
+	uint32_t pad;
+};
+
+enum wf_shm_note_kind {
+	WF_SHM_NOTE_JOIN = 1, /* use the socket of the channel ->number */
+	WF_SHM_NOTE_JOINED,
+	WF_SHM_NOTE_LEFT, /* the sending end of ->number is gone */
+	WF_SHM_NOTE_SHUT, /* the receiving end of ->number is gone */
+};
+
+struct wf_shm_note {
+	uint32_t kind;
+	uint32_t number;
 };
 
 /* Counters wait for remote accesses to any memory of the receiver: a sender
@@ -58,6 +73,7 @@ struct wf_shm_welcome {
 
 static_assert(sizeof(struct wf_shm_greeting) == 16, "known to all versions");
 static_assert(sizeof(struct wf_shm_hello) == 72, "as sent");
-static_assert(sizeof(struct wf_shm_welcome) == 48, "as sent");
+static_assert(sizeof(struct wf_shm_welcome) == 56, "as sent");
+static_assert(sizeof(struct wf_shm_note) == 8, "no wake is as long");
 
 #endif

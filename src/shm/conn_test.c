@@ -258,31 +258,83 @@ static void test_connects(void **state)
 	assert_int_equal(warnings, 0);
 }
 
-/* Bug: an injected message was refused until the peer had answered. A process that
- * sends one to each of many connected to them one after the other. */
-static void test_injected_waits(void **state)
+static int inject_some(struct world *w, size_t len)
 {
-	struct world *w = *state;
-	uint64_t value = 7;
+	static uint8_t bytes[4096];
 	struct joined_buf b = {
-		.len = sizeof(value),
+		.len = len,
 		.count = 1,
-		.iov[0] = { &value, sizeof(value) },
+		.iov[0] = { bytes, len },
 	};
 	struct wf_tx tx = joined_tx(&b, 1);
-	const struct wf_shm_out *out;
 
 	tx.inject = true;
-	assert_int_equal(wf_core_submit(&w->core_a, 0, &tx), 0);
-	out = wf_container_of(w->a.all_outs.next, struct wf_shm_out, link);
-	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
-	/* An endpoint that closes waits for it. */
-	assert_true(wf_shm_out_holds_copies(out));
-	expect_open(w, out);
-	assert_false(wf_shm_out_holds_copies(out));
+	return wf_core_submit(&w->core_a, 0, &tx);
+}
+
+static void expect_messages(struct world *w, uint32_t count)
+{
 	for (int i = 0; i < 3; i++)
 		wf_core_progress(joined_core(&w->b));
-	assert_int_equal(w->rxq_b.tagged.unexpected, 1);
+	assert_int_equal(w->rxq_b.tagged.unexpected, count);
+}
+
+/* Bugs: an injected message was refused until the peer had answered, so a process
+ * that sends one to each of many connected to one after the other. Then it waited
+ * for the answer: it was never sent by a process that made no call afterwards. */
+static void test_injected_goes_with_hello(void **state)
+{
+	struct world *w = *state;
+	const struct wf_shm_out *out;
+
+	assert_int_equal(inject_some(w, 4096), 0);
+	out = wf_container_of(w->a.all_outs.next, struct wf_shm_out, link);
+	assert_int_equal(out->state, WF_SHM_OUT_GREETED);
+	/* An endpoint that closes waits for the answer. */
+	assert_true(wf_shm_out_holds_copies(out));
+	assert_int_equal(inject_some(w, 8), -EAGAIN);
+	/* The sender makes no progress. */
+	look(w, &w->b, 1);
+	expect_messages(w, 1);
+	expect_open(w, out);
+	assert_false(wf_shm_out_holds_copies(out));
+	assert_int_equal(inject_some(w, 8), 0);
+	expect_messages(w, 2);
+}
+
+/* The peer has to be greeted again: the message is in each ring, and arrives
+ * once. */
+static void test_injected_goes_again(void **state)
+{
+	struct world *w = *state;
+
+	fail_welcomes = 5;
+	assert_int_equal(inject_some(w, 100), 0);
+	expect_open(w, wf_container_of(w->a.all_outs.next, struct wf_shm_out,
+				       link));
+	assert_int_equal(fail_welcomes, 0);
+	expect_messages(w, 1);
+}
+
+/* No hello, no message: nothing of it is kept. */
+static void test_injected_without_hello(void **state)
+{
+	struct world *w = *state;
+	const struct wf_shm_out *out;
+
+	fail_hellos = 1;
+	assert_int_equal(inject_some(w, 8), -EAGAIN);
+	out = wf_container_of(w->a.all_outs.next, struct wf_shm_out, link);
+	assert_int_equal(out->state, WF_SHM_OUT_CONNECTING);
+	assert_false(wf_shm_out_holds_copies(out));
+	for (uint64_t ms = 1; ms < 20; ms++) {
+		look(w, &w->b, ms);
+		look(w, &w->a, ms);
+	}
+	assert_int_equal(out->state, WF_SHM_OUT_OPEN);
+	expect_messages(w, 0);
+	assert_int_equal(inject_some(w, 8), 0);
+	expect_messages(w, 1);
 }
 
 /* Bug: a welcome that could not be sent, because the user had too many
@@ -548,7 +600,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_connects),
-		TEST(test_injected_waits),
+		TEST(test_injected_goes_with_hello),
+		TEST(test_injected_goes_again),
+		TEST(test_injected_without_hello),
 		TEST(test_welcome_that_cannot_be_sent),
 		TEST(test_refusal_that_cannot_be_sent),
 		TEST(test_hello_that_cannot_be_sent),

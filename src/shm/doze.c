@@ -86,7 +86,7 @@ static bool is_sharing(const struct wf_shm_ep *ep)
 static bool has_work(const struct wf_shm_ep *ep, bool *stalled)
 {
 	bool out = !wf_base_list_empty(&ep->waiting_outs) ||
-		   !wf_base_list_empty(&ep->pending_outs);
+		   !wf_base_list_empty(&ep->pending_outs) || ep->settling;
 
 	*stalled = false;
 	if (wf_shm_watch_has_room(&ep->watch)) {
@@ -98,7 +98,7 @@ static bool has_work(const struct wf_shm_ep *ep, bool *stalled)
 	if (!out)
 		return false;
 	if (wf_op_compq_room(ep->txq))
-		return outs_have_work(ep);
+		return ep->settling || outs_have_work(ep);
 	*stalled = true;
 	return is_sharing(ep);
 }

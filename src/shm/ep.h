@@ -31,6 +31,7 @@ struct wf_shm_ep_attr {
 	int name_fd;	  /* of wf_shm_name_bind(), -1: none; ours on success */
 	size_t eager_max; /* without CMA */
 	size_t cma_min;	  /* with it: above WF_SHM_PUT_MAX, parked from here */
+	uint64_t call_ns; /* of a page by CMA; 0: cma_min was set, and stays */
 	size_t share_min;
 	size_t chunk;
 	uint64_t connect_timeout_ms;
@@ -61,6 +62,8 @@ struct wf_shm_ep {
 	bool draining; /* the peer of a ring is gone, messages are left */
 	bool slept;    /* before the doze that goes on */
 	bool closing;  /* only copies of ours are left to send */
+	bool settling; /* an out is shut, and its replies find no room */
+	uint32_t last_number; /* given to a channel that we read */
 	uint32_t connecting;
 	uint32_t open_outs;
 	uint32_t stats_at; /* the ring whose counts are added up next */

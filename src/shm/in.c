@@ -12,6 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "op/copy.h"
 #include "op/iov.h"
@@ -19,6 +20,7 @@
 #include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
+#include "shm/link.h"
 #include "shm/pull.h"
 #include "shm/serve.h"
 #include "shm/trace.h"
@@ -53,7 +55,8 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 		.src = src,
 		.rxq = ep->rxq,
 		.ep = ep,
-		.sock = { .fd = fd, .ready = wf_shm_conn_in_ready },
+		.number = ++ep->last_number,
+		.sock = { .fd = fd, .ready = wf_shm_link_in_ready },
 		.region = *region,
 		.features = WF_SHM_FEATURES,
 		.addr = *addr,
@@ -76,7 +79,7 @@ void wf_shm_in_nudge(struct wf_shm_in *in)
 	    !wf_shared_exchange(asleep, 0, seq_cst))
 		return;
 	wf_shm_stats_add(&in->ep->stats, WF_SHM_STAT_wakes, 1);
-	wf_os_send(in->sock.fd, "", 1, MSG_DONTWAIT);
+	wf_os_send(wf_shm_link_in_fd(in), "", 1, MSG_DONTWAIT);
 }
 
 void wf_shm_in_busy(struct wf_shm_in *in)
@@ -271,6 +274,27 @@ static void place(const struct wf_rx *rx, size_t at, const uint8_t *bytes,
 	wf_op_iov_scatter(rx->iov, rx->iov_count, at, bytes, len);
 }
 
+/* The same, and clocks some. */
+static void place_clocked(struct wf_shm_in *in, size_t at,
+			  const struct message *msg)
+{
+	const struct wf_rx *rx = in->assembly.rx;
+	uint64_t begin;
+	uint32_t told;
+
+	if (wf_likely(!wf_shm_pace_is_due(&in->pace, msg->len)) ||
+	    rx->len < at + msg->len) {
+		place(rx, at, msg->bytes, msg->len);
+		return;
+	}
+	begin = wf_base_clock_ns();
+	place(rx, at, msg->bytes, msg->len);
+	told = wf_shm_pace_note(&in->pace, wf_base_clock_ns() - begin,
+				msg->len);
+	if (told)
+		wf_shared_store(&in->region.header->pace, told, relaxed);
+}
+
 static int on_first(struct wf_shm_in *in, const struct message *msg)
 {
 	struct wf_shm_assembly *as = &in->assembly;
@@ -287,7 +311,7 @@ static int on_first(struct wf_shm_in *in, const struct message *msg)
 	as->rx = wf_match_rxq_take(in->ep->rxq, tagged, as->env.tag,
 				   as->env.src, total);
 	if (as->rx) {
-		place(as->rx, 0, msg->bytes, msg->len);
+		place_clocked(in, 0, msg);
 	} else {
 		as->parcel =
 			parcel_keep(in, tagged, &as->env, msg->bytes, msg->len);
@@ -325,7 +349,7 @@ static int on_next(struct wf_shm_in *in, const struct message *msg)
 	if (!as->have || !msg->len || msg->len > as->env.len - as->have)
 		return -EPROTO;
 	if (as->rx) {
-		place(as->rx, as->have, msg->bytes, msg->len);
+		place_clocked(in, as->have, msg);
 	} else if (as->parcel) {
 		memcpy(as->parcel->payload + as->have, msg->bytes, msg->len);
 		as->parcel->have += msg->len;
@@ -732,7 +756,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 		if (pull)
 			wf_shm_pull_orphan(pull, err);
 	}
-	wf_shm_conn_drop(in->ep, &in->sock);
+	wf_shm_link_drop_in(in);
 	wf_base_list_del(&in->busy_link);
 	wf_base_table_fini(&in->pulls);
 	wf_shm_reply_fini(&in->replies);

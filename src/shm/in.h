@@ -15,12 +15,14 @@
 #include "match/rxq.h"
 #include "os/shared.h"
 #include "shm/mover.h"
+#include "shm/pace.h"
 #include "shm/region.h"
 #include "shm/reply.h"
 #include "transport/loop.h"
 #include "base/table.h"
 
 struct wf_shm_ep;
+struct wf_shm_out;
 struct wf_shm_pull;
 struct wf_shm_parcel;
 
@@ -67,6 +69,11 @@ struct wf_shm_in {
 	struct wf_rxq *rxq;
 	struct wf_shm_ep *ep;
 	struct wf_source sock;
+	struct wf_shm_out *twin; /* has the same socket, see link.h */
+	uint32_t number;	 /* the channel's, in notes */
+	uint32_t asked_for;	 /* asked: the channel that shall be our twin */
+	bool asked;
+	bool told; /* the peer knows that we end */
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	struct wf_addr addr; /* AF_UNSPEC: a stranger */
@@ -90,6 +97,7 @@ struct wf_shm_in {
 	struct wf_shm_pull *batch[WF_SHM_IN_BATCH]; /* read in one call */
 	uint32_t share_ended[WF_SHM_SHARES]; /* place of the final reply */
 	struct wf_shm_assembly assembly;
+	struct wf_shm_pace pace;
 	struct wf_list parcels; /* messages of this peer without a receive */
 	struct wf_list busy;	/* pulls that go on in progress */
 	struct wf_table pulls;	/* by the sender's number */

@@ -16,7 +16,10 @@
 #include "os/shared.h"
 #include "os/socket.h"
 #include "shm/conn.h"
+#include "shm/early.h"
 #include "shm/ep.h"
+#include "shm/link.h"
+#include "shm/pace.h"
 #include "shm/proto.h"
 #include "shm/put.h"
 #include "shm/remote.h"
@@ -38,6 +41,9 @@
 /* Slots written between two looks at the credit beyond the window. */
 #define SLOT_STEP 32
 
+/* Messages by CMA, of those that could go through the ring, for one that does. */
+#define TRY_EVERY 128
+
 static struct wf_shm_tx *to_tx(struct wf_list *link)
 {
 	return wf_container_of(link, struct wf_shm_tx, link);
@@ -58,6 +64,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 		.addr = *addr,
 		.state = WF_SHM_OUT_CONNECTING,
 		.sock = { .fd = -1, .ready = wf_shm_conn_out_ready },
+		.old = { .fd = -1, .ready = wf_shm_link_old_ready },
 		.board = { .memfd = -1 },
 		.chunk = ep->attr.chunk,
 		.since = now,
@@ -135,6 +142,7 @@ static void drop_all(struct wf_shm_out *out, int err)
 	struct wf_list *pos, *tmp;
 
 	leave(out);
+	out->early = NULL;
 	for (uint32_t i = 0; out->waiting.count && i < out->waiting.room; i++) {
 		struct wf_shm_tx *tx = wf_base_table_get(&out->waiting, i);
 
@@ -162,7 +170,8 @@ void wf_shm_out_fail_all(struct wf_shm_out *out, int err)
 
 void wf_shm_out_release(struct wf_shm_out *out)
 {
-	wf_shm_conn_drop(out->ep, &out->sock);
+	out->early = NULL; /* it waits for the next ring */
+	wf_shm_link_drop_out(out);
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
 	wf_shm_window_close_all(out);
@@ -188,11 +197,7 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
 
-	out->slots = out->region.slots;
-	out->data = out->region.data;
 	wf_shm_trace_opened(out);
-	wf_shm_lap_init(&out->slot_lap, out->region.slot_count);
-	wf_shm_lap_init(&out->line_lap, out->region.line_count);
 	/* Two copies through the ring lose to one copy and a system call much
 	 * earlier than to the wait for a receive when there is no CMA. What may
 	 * be injected must fit the ring whole. */
@@ -202,9 +207,12 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 		out->eager_max = attr->cma_min - 1;
 	if (out->eager_max < WF_SHM_PUT_MAX)
 		out->eager_max = WF_SHM_PUT_MAX;
+	out->learns = out->mover.way == WF_SHM_WAY_CMA && attr->call_ns &&
+		      attr->eager_max > WF_SHM_PUT_MAX;
 	out->state = WF_SHM_OUT_OPEN;
 	out->ep->open_outs++;
 	out->ep->connecting--;
+	wf_shm_early_end(out);
 	wf_shm_out_push(out);
 }
 
@@ -241,19 +249,6 @@ static bool is_short(struct wf_shm_out *out, int err)
 	return err;
 }
 
-/* How many slots have memory, @count of them if there is any: at least up to the
- * next one, which the receiver looks at. */
-static uint32_t slots_for(struct wf_shm_out *out, uint32_t count)
-{
-	struct wf_shm_region *region = &out->region;
-
-	if (count > region->slot_count)
-		count = region->slot_count;
-	if (count > region->slots_ready)
-		is_short(out, wf_shm_region_grow_slots(region, count));
-	return region->slots_ready;
-}
-
 static bool have_lines(struct wf_shm_out *out, uint32_t count)
 {
 	struct wf_shm_region *region = &out->region;
@@ -278,6 +273,22 @@ bool wf_shm_out_has_returns(struct wf_shm_out *out)
 	       !is_short(out, wf_shm_region_grow_returns(region));
 }
 
+/* The receiver has read nothing of this lap: it goes on, as far as slots have
+ * memory up to the one after the last, which the receiver looks at. Not inlined:
+ * where the receiver keeps up, nobody comes here. */
+static __attribute__((noinline)) void plan_beyond(struct wf_shm_out *out,
+						  uint32_t room)
+{
+	struct wf_shm_region *region = &out->region;
+	uint32_t pos = out->slot_lap.pos;
+	uint32_t count = at_most(pos + SLOT_STEP + 1, region->slot_count);
+
+	if (count > region->slots_ready)
+		is_short(out, wf_shm_region_grow_slots(region, count));
+	out->slots_free = at_most(at_most(room, SLOT_STEP),
+				  region->slots_ready - 1 - pos);
+}
+
 /* How many slots may be written before the credit must be looked at again. At
  * the end of the window the slot is given the flag that ends the lap, if the
  * first slot is free again; else the lap goes on, to the end of the part at
@@ -295,11 +306,7 @@ static void plan_slots(struct wf_shm_out *out)
 		out->slots_free = at_most(room, 1);
 		out->slot_turn = WF_SHM_SLOT_TURN;
 	} else {
-		/* The receiver looks at the slot after the last one. */
-		uint32_t ready = slots_for(out, lap->pos + SLOT_STEP + 1);
-
-		out->slots_free =
-			at_most(at_most(room, SLOT_STEP), ready - 1 - lap->pos);
+		plan_beyond(out, room);
 	}
 }
 
@@ -371,7 +378,7 @@ bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return true;
 }
 
-static void enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx)
+void wf_shm_out_enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
 	/* wf_shm_out_finish() may have emptied the queue since the last push. */
 	if (wf_base_list_empty(&out->pending_link))
@@ -448,7 +455,7 @@ static int send_copy(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 	}
 	ret = try_now(out, kept);
 	if (ret == -EAGAIN)
-		enqueue(out, kept);
+		wf_shm_out_enqueue(out, kept);
 	else
 		end_push(out, kept, ret);
 	return 0;
@@ -477,10 +484,8 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 
 	if (out->state == WF_SHM_OUT_DEAD)
 		return -EAGAIN;
-	/* The caller goes on to the next peer: a process that refused until
-	 * this one has answered would connect to one after the other. */
 	if (out->state != WF_SHM_OUT_OPEN)
-		return send_copy(out, tx);
+		return wf_shm_early_inject(out, tx);
 	tx->proto = wf_shm_proto_choose(out, tx);
 	if (!tx->proto)
 		return -EOPNOTSUPP;
@@ -504,11 +509,30 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return send_copy(out, tx);
 }
 
+/* Chooses between ring and CMA for a message that could go by either. What goes
+ * by CMA teaches nothing, so now and then one goes through the ring. */
+static void weigh(struct wf_shm_out *out, const struct wf_tx *req)
+{
+	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+	uint32_t pace = wf_shared_load(&out->region.header->pace, relaxed);
+
+	if (req->remote || req->len > attr->eager_max)
+		return;
+	out->eager_max = attr->cma_min - 1;
+	if (pace && out->pace.told)
+		out->eager_max = wf_shm_pace_ring_max(
+			out->pace.told, pace, attr->call_ns, attr->eager_max);
+	if (req->len > out->eager_max && !(out->untried++ % TRY_EVERY))
+		out->eager_max = attr->eager_max;
+}
+
 int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req)
 {
 	struct wf_shm_tx tx, *kept;
 	int ret;
 
+	if (req->len > WF_SHM_PUT_MAX && out->learns)
+		weigh(out, req);
 	wf_shm_tx_init(&tx, req);
 	if (req->inject)
 		return inject(out, &tx);
@@ -527,7 +551,7 @@ int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req)
 		return -EAGAIN;
 	ret = try_now(out, kept);
 	if (ret == -EAGAIN)
-		enqueue(out, kept);
+		wf_shm_out_enqueue(out, kept);
 	else
 		end_push(out, kept, ret);
 	return 0;
@@ -612,7 +636,7 @@ static void start_stream(struct wf_shm_out *out, struct wf_shm_tx *tx,
 	tx->stream = true;
 	tx->pushed = 0;
 	tx->help.len = len;
-	enqueue(out, tx);
+	wf_shm_out_enqueue(out, tx);
 }
 
 void wf_shm_out_finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)
@@ -754,7 +778,7 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 		wf_shm_trace_rang(out);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
 	/* A full socket is readable at the other end: that wakes, too. */
-	wf_os_send(out->sock.fd, "", 1, MSG_DONTWAIT);
+	wf_os_send(wf_shm_link_out_fd(out), "", 1, MSG_DONTWAIT);
 }
 
 bool wf_shm_out_has_work(const struct wf_shm_out *out)

@@ -20,11 +20,13 @@
 #include "shm/board.h"
 #include "shm/lap.h"
 #include "shm/mover.h"
+#include "shm/pace.h"
 #include "shm/region.h"
 #include "transport/loop.h"
 #include "base/table.h"
 
 struct wf_shm_ep;
+struct wf_shm_in;
 struct wf_shm_out;
 struct wf_shm_tx;
 struct wf_shm_windows;
@@ -70,6 +72,11 @@ struct wf_shm_out {
 	uint32_t amo_head; /* slots up to the last atomic in the ring */
 	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* who waits for each */
 	struct wf_source sock;
+	struct wf_source old;	/* given up for that of the twin, see link.h */
+	struct wf_shm_in *twin; /* has the same socket */
+	uint32_t number;	/* the channel's, in notes */
+	bool told;		/* the peer knows that we end */
+	bool shut;		/* the peer does not read any more */
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	uint64_t dst; /* fi_addr_t */
@@ -82,9 +89,14 @@ struct wf_shm_out {
 	int err;	     /* DEAD: positive errno; before: of the last try */
 	bool keep;	     /* DEAD: stays, to tell the next sender why */
 	bool warned;	     /* that the peer does not answer */
+	struct wf_shm_pace pace;
+	bool learns;	  /* eager_max depends on it and on the receiver's */
+	uint32_t untried; /* messages that went by CMA since it was tried */
 	uint32_t features;
 
-	struct wf_list pending;	     /* wf_shm_tx, in order */
+	struct wf_list pending; /* wf_shm_tx, in order */
+	struct wf_shm_tx
+		*early; /* the first of them is in the ring (early.h) */
 	struct wf_list pending_link; /* in ep->pending_outs */
 	struct wf_table waiting;     /* wf_shm_tx, by number of its name */
 	uint32_t waiting_turn;	     /* makes names of operations differ */
@@ -115,6 +127,9 @@ void wf_shm_out_release(struct wf_shm_out *out);
 /* Frees @out, and without a completion whatever it still holds. */
 void wf_shm_out_free(struct wf_shm_out *out);
 
+/* Waits in order behind what is pending. */
+void wf_shm_out_enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx);
+
 /* The channel is open: lets messages go. */
 void wf_shm_out_opened(struct wf_shm_out *out);
 
@@ -128,9 +143,8 @@ bool wf_shm_out_refresh(struct wf_shm_out *out);
 /* Few slots are left, or a lap ended. */
 void wf_shm_out_low(struct wf_shm_out *out);
 
-/* Sends @req or queues a copy; an injected message that finds no room, or a peer
- * that has not answered yet, is copied. 0,
- * -EAGAIN (the transmit depth is reached, or the channel is dead),
+/* Sends @req or queues a copy; an injected message that finds no room is copied. 0,
+ * -EAGAIN (not connected and it may not wait, or the transmit depth is reached),
  * or the -errno of a dead peer. */
 int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req);
 

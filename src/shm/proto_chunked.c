@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "op/iov.h"
 #include "shm/ep.h"
 #include "shm/proto.h"
@@ -13,6 +14,20 @@
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	return tx->req->len <= out->eager_max;
+}
+
+/* Copies a record into the ring, and clocks some. */
+static void copy(struct wf_shm_out *out, const struct wf_shm_tx *tx,
+		 size_t part)
+{
+	const struct wf_tx *req = tx->req;
+	uint8_t *to = wf_shm_put_record(out, part);
+	bool is_due = out->learns && wf_shm_pace_is_due(&out->pace, part);
+	uint64_t begin = is_due ? wf_base_clock_ns() : 0;
+
+	wf_op_iov_gather(req->iov, req->iov_count, tx->pushed, to, part);
+	if (is_due)
+		wf_shm_pace_note(&out->pace, wf_base_clock_ns() - begin, part);
 }
 
 static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
@@ -35,8 +50,7 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		wf_shm_stats_add(&out->ep->stats,
 				 WF_SHM_STAT_sent_chunked_bytes, part);
 		slot = wf_shm_put_slot(out);
-		wf_op_iov_gather(tx->req->iov, tx->req->iov_count, tx->pushed,
-				 wf_shm_put_record(out, part), part);
+		copy(out, tx, part);
 		slot->tag = tx->req->tag;
 		slot->data = tx->req->data;
 		slot->eager = (struct wf_shm_eager){

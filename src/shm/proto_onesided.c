@@ -14,6 +14,7 @@
 #include "os/poll.h"
 #include "os/shared.h"
 #include "shm/ep.h"
+#include "shm/link.h"
 #include "shm/proto.h"
 #include "shm/put.h"
 #include "shm/remote.h"
@@ -39,7 +40,8 @@ static void count(struct wf_shm_ep *ep, const struct wf_shm_tx *tx)
 
 static bool has_ended(const struct wf_shm_out *out)
 {
-	struct pollfd end = { .fd = out->sock.fd, .events = POLLRDHUP };
+	struct pollfd end = { .fd = wf_shm_link_out_fd(out),
+			      .events = POLLRDHUP };
 
 	return wf_os_poll(&end, 1, 0) > 0;
 }

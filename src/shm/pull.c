@@ -17,6 +17,7 @@
 #include "os/poll.h"
 #include "os/shared.h"
 #include "shm/ep.h"
+#include "shm/link.h"
 #include "shm/share.h"
 
 /* A share is cut into about this many chunks: enough that the sides end
@@ -525,7 +526,8 @@ int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
 /* Whether the process that sends has ended: it cannot copy any more. */
 static bool is_gone(const struct wf_shm_in *in)
 {
-	struct pollfd sock = { .fd = in->sock.fd, .events = POLLRDHUP };
+	struct pollfd sock = { .fd = wf_shm_link_in_fd(in),
+			       .events = POLLRDHUP };
 
 	return in->ended || (wf_os_poll(&sock, 1, 0) > 0 &&
 			     sock.revents & (POLLRDHUP | POLLHUP | POLLERR));

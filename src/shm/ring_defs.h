@@ -221,11 +221,12 @@ struct wf_shm_header {
 	uint8_t lines_log2;
 	uint8_t pad0[56];
 	/* The receiver's line: slots consumed in the low half, data lines in
-	 * the high half, one store for both; and whether it is reading from a
-	 * buffer of the sender. */
+	 * the high half, one store for both; whether it is reading from a
+	 * buffer of the sender; and how fast it is (pace.h). */
 	_Atomic uint64_t credit WF_ALIGNED(WF_LINE);
 	_Atomic uint32_t reading;
-	uint8_t pad1[52];
+	_Atomic uint32_t pace; /* ns in which it copies 4 KiB; 0: unknown */
+	uint8_t pad1[48];
 	/* The sender's line: replies it has dealt with, and whether it has given
 	 * up all that is under way. Its buffers may hold anything from then on:
 	 * a receiver that has read from them looks at this word afterwards. */

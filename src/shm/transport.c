@@ -12,6 +12,7 @@
 #include "shm/conn.h"
 #include "shm/doze.h"
 #include "shm/ep.h"
+#include "shm/link.h"
 #include "shm/name.h"
 #include "shm/pull.h"
 #include "shm/put.h"
@@ -134,8 +135,7 @@ static void forked(void *self)
 	struct wf_list *pos, *tmp;
 
 	for (uint32_t i = 0; i < ep->watch.count; i++) {
-		wf_os_close(ep->watch.ins[i]->sock.fd);
-		ep->watch.ins[i]->sock.fd = -1;
+		wf_shm_link_forked_in(ep->watch.ins[i]);
 		ep->watch.ins[i]->region.base = NULL;
 		ep->watch.ins[i]->ended = true;
 		wf_shm_mover_close(&ep->watch.ins[i]->mover);
@@ -144,9 +144,7 @@ static void forked(void *self)
 		struct wf_shm_out *out =
 			wf_container_of(pos, struct wf_shm_out, link);
 
-		if (out->sock.fd >= 0)
-			wf_os_close(out->sock.fd);
-		out->sock.fd = -1;
+		wf_shm_link_forked_out(out);
 		out->region.base = NULL;
 		out->slots_free = 0;
 		wf_shm_mover_close(&out->mover);
@@ -201,7 +199,7 @@ static bool has_slow_work(const struct wf_shm_ep *ep)
 	return !wf_base_list_empty(&ep->busy_ins) ||
 	       !wf_base_list_empty(&ep->waiting_outs) ||
 	       !wf_base_list_empty(&ep->pending_outs) || ep->reap ||
-	       ep->draining;
+	       ep->draining || ep->settling;
 }
 
 static __attribute__((noinline)) void work(struct wf_shm_ep *ep)
@@ -211,7 +209,7 @@ static __attribute__((noinline)) void work(struct wf_shm_ep *ep)
 	if (!wf_base_list_empty(&ep->waiting_outs) ||
 	    !wf_base_list_empty(&ep->pending_outs))
 		poll_outs(ep);
-	if (wf_unlikely(ep->reap || ep->draining))
+	if (wf_unlikely(ep->reap || ep->draining || ep->settling))
 		wf_shm_channels_reap(ep);
 	wf_shm_ep_busy(ep);
 }

@@ -89,6 +89,8 @@ static void add_pending(struct wf_waits *waits, struct wf_shm_out *out,
 	for (pos = out->pending.next;
 	     pos != &out->pending && count < OPERATIONS; pos = pos->next)
 		count++;
+	if (!count)
+		return; /* the last one left since the last push */
 	add_tx(waits, out, first, step_of_pending(out, first), count, now);
 }
 

@@ -53,6 +53,19 @@ void wf_transport_loop_drop(struct wf_loop *loop, struct wf_source *source)
 	source->fd = -1;
 }
 
+void wf_transport_loop_move(struct wf_loop *loop, struct wf_source *from,
+			    struct wf_source *to)
+{
+	struct epoll_event event = {
+		.events = EPOLLIN | EPOLLRDHUP,
+		.data.ptr = to,
+	};
+
+	to->fd = from->fd;
+	from->fd = -1;
+	wf_os_epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, to->fd, &event);
+}
+
 void wf_transport_loop_run(struct wf_loop *loop, uint64_t now)
 {
 	struct epoll_event events[EVENTS];

@@ -46,6 +46,11 @@ void wf_transport_loop_remove(struct wf_loop *loop, struct wf_source *source);
  * for memory that is freed. */
 void wf_transport_loop_drop(struct wf_loop *loop, struct wf_source *source);
 
+/* The descriptor of @from becomes that of @to. An event of @from that was not
+ * called back for yet still goes there. */
+void wf_transport_loop_move(struct wf_loop *loop, struct wf_source *from,
+			    struct wf_source *to);
+
 /* Calls back the sources that are ready; does not wait. */
 void wf_transport_loop_run(struct wf_loop *loop, uint64_t now);
 

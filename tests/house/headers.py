@@ -17,7 +17,7 @@ def compile_alone(top, path):
     rel = path.relative_to(top)
     name = "/".join(rel.parts[1:])
     command = [os.environ.get("CC", "gcc"), "-I", str(top / "src"),
-               "-I", str(top / "include"),
+               "-I", str(top / "include"), "-I", str(top / "drivers"),
                *shlex.split(os.environ.get("WEFT_CFLAGS", "")), *FLAGS]
     done = subprocess.run(command, input=f'#include "{name}"\n' * 2,
                           capture_output=True, text=True)
@@ -25,7 +25,7 @@ def compile_alone(top, path):
 
 
 def check(top):
-    paths = tree.files(top, (".h",), ("src", "include"))
+    paths = tree.files(top, (".h",), ("src", "include", "drivers"))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(lambda path: compile_alone(top, path), paths)
     return [r for r in results if r], len(paths)

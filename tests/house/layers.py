@@ -35,18 +35,21 @@ LAYERS = {
     "drv": ("public", "base", "queue", "chan", "deflate", "alg", "zreal"),
     "zshim": ("public", "base", "queue", "chan", "deflate", "alg", "zreal"),
     "devd": ("public", "base", "queue", "chan", "alg", "drv"),
+    # Plug-ins see what a vendor sees. What is below zlib is for tests.
+    "cuda": ("public",),
     # nic: the one parser of FI_WEFT_FAULT.
     "tools": ("public", "base", "nic", "deflate", "alg", "drv", "devd"),
 }
 
-# Unit tests of a transport have the core drive it.
-TESTS = {"shm": ("core",), "rdm": ("core",)}
+# Unit tests of a transport have the core drive it; those of a plug-in compare.
+TESTS = {"shm": ("core",), "rdm": ("core",),
+         "cuda": ("alg", "tools")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 
 
 def layer_of(parts):
-    if parts[0] == "src":
+    if parts[0] in ("src", "drivers"):
         return parts[1] if len(parts) > 2 else None
     return "public" if parts[0] == "include" else "tools"
 
@@ -70,7 +73,8 @@ def target_of(top, path, quote, name):
 
 def check(top):
     found = []
-    paths = tree.files(top, (".c", ".h"), ("src", "tools", "include"))
+    paths = tree.files(top, (".c", ".h"),
+                       ("src", "drivers", "tools", "include"))
     for path in paths:
         rel = path.relative_to(top)
         layer = layer_of(rel.parts)

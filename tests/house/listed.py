@@ -10,6 +10,7 @@ import tree
 
 WHERE = {
     "src": (".c",),
+    "drivers": (".c",),
     "tools": (".c",),
     "fuzz": (".c",),
     "tests": (".c", ".py", ".sh"),

@@ -227,6 +227,16 @@ static void events(void)
 	IS(write(fd, &value, sizeof(value)) == 8 &&
 	   write(fd, &value, sizeof(value)) == 8);
 	IS(epoll_wait(outer, &event, 1, 0) == 1);
+	/* Told once, until it is asked for again; found in another set. */
+	event.events = EPOLLIN | EPOLLONESHOT;
+	IS(!epoll_ctl(outer, EPOLL_CTL_MOD, set, &event));
+	IS(epoll_wait(outer, &event, 1, 0) == 1);
+	IS(epoll_wait(outer, &event, 1, 0) == 0);
+	event.events = EPOLLIN | EPOLLONESHOT;
+	IS(!epoll_ctl(outer, EPOLL_CTL_MOD, set, &event));
+	IS(epoll_wait(outer, &event, 1, 0) == 1);
+	event.events = EPOLLIN;
+	IS(!epoll_ctl(outer, EPOLL_CTL_MOD, set, &event));
 	IS(read(fd, &value, sizeof(value)) == 8 && value == 6);
 	IS(epoll_wait(outer, &event, 1, 0) == 0);
 	event.events = EPOLLIN;

@@ -295,11 +295,10 @@ static uint32_t events_of(struct sim_file *file)
 
 static uint32_t watch_events(const struct sim_watch *watch)
 {
-	/* Reported once: nothing more until it is set again. */
-	if (watch->event.events == EPOLLONESHOT)
-		return 0;
 	return events_of(watch->file) &
-	       (watch->event.events | EPOLLERR | EPOLLHUP);
+	       (watch->event.events ?
+			watch->event.events | EPOLLERR | EPOLLHUP :
+			0);
 }
 
 static uint32_t epoll_events(struct sim_file *file)
@@ -416,8 +415,9 @@ static int collect(struct epoll_file *set, struct epoll_event *events, int max)
 				continue;
 			events[count].events = seen;
 			events[count++].data = w->event.data;
+			/* Not told again before it is set again. */
 			if (w->event.events & EPOLLONESHOT)
-				w->event.events = EPOLLONESHOT;
+				w->event.events = 0;
 		}
 	}
 	set->turn = number ? (set->turn + 1) % (number + 1) : 0;

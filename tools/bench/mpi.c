@@ -2,6 +2,7 @@
 /*
  * Drives a pair of MPI ranks. mpirun closes what they would inherit, so they
  * open our pipes by their names in /proc; between two orders they sleep there.
+ * Between hosts rank 0 has mpirun's input and output instead.
  * It must not tune a transport: what `man weft` shows is what is run.
  */
 #include "tools/bench/mpi.h"
@@ -25,7 +26,7 @@ enum { READ, WRITE };
 
 /* MPI_Finalize and mpirun's own end take some tenths of a second. */
 #define GRACE_MS 5000
-#define MAX_ARGS 40
+#define MAX_ARGS 120
 
 static void close_fd(int *fd)
 {
@@ -94,11 +95,18 @@ static int open_pipes(struct wf_tools_mpi *mpi, int output[2])
 	return 0;
 }
 
+static bool is_own(const char *name)
+{
+	return !strcmp(name, "vader") || !strcmp(name, "btl-tcp");
+}
+
 /* What Open MPI is told; ends with NULL. */
 static void transport_args(const char *name, char **args)
 {
-	static char *const own[] = { "--mca", "pml",	    "ob1", "--mca",
-				     "btl",   "vader,self", NULL };
+	static char *const vader[] = { "--mca", "pml",	      "ob1", "--mca",
+				       "btl",	"vader,self", NULL };
+	static char *const tcp[] = { "--mca", "pml",	  "ob1", "--mca",
+				     "btl",   "tcp,self", NULL };
 	static char *const ofi[] = { "--mca",
 				     "pml",
 				     "cm",
@@ -111,55 +119,119 @@ static void transport_args(const char *name, char **args)
 				     "--mca",
 				     "opal_common_ofi_provider_include",
 				     NULL };
-	char *const *from = strcmp(name, "vader") ? ofi : own;
+	char *const *from = !strcmp(name, "vader")   ? vader :
+			    !strcmp(name, "btl-tcp") ? tcp :
+						       ofi;
 
 	while (*from)
 		*args++ = *from++;
-	if (strcmp(name, "vader"))
+	if (!is_own(name))
 		*args++ = (char *)name;
 	*args = NULL;
 }
 
+struct command {
+	char *argv[MAX_ARGS + 1];
+	unsigned n;
+	char names[1024]; /* of variables */
+	size_t used;
+};
+
+/* What does not fit is left out: nobody has that many variables. */
+static void add(struct command *c, const char *word)
+{
+	if (c->n < MAX_ARGS)
+		c->argv[c->n++] = (char *)word;
+}
+
+static void add_all(struct command *c, char *const *words)
+{
+	while (*words)
+		add(c, *words++);
+}
+
+static void export_name(struct command *c, const char *name, size_t len)
+{
+	if (c->used + len + 1 > sizeof(c->names))
+		return;
+	add(c, "-x");
+	add(c, memcpy(c->names + c->used, name, len));
+	c->names[c->used + len] = '\0';
+	c->used += len + 1;
+}
+
+/* To ranks of other hosts mpirun takes only what it is told to. */
+static void add_hosts(struct command *c, const struct wf_tools_plan *plan,
+		      const char *const *env)
+{
+	char **variable;
+
+	add(c, "--host");
+	add(c, plan->mpi_hosts);
+	for (variable = environ; *variable; variable++) {
+		if (!strncmp(*variable, "FI_", 3) &&
+		    strncmp(*variable, "FI_PROVIDER=", 12) &&
+		    strncmp(*variable, "FI_PROVIDER_PATH=", 17))
+			export_name(c, *variable, strcspn(*variable, "="));
+	}
+	if (getenv("FI_PROVIDER_PATH"))
+		export_name(c, "FI_PROVIDER_PATH", 16);
+	for (; env[0]; env += 2) {
+		if (!strcmp(env[0], "FI_PROVIDER_PATH"))
+			export_name(c, env[0], strlen(env[0]));
+	}
+}
+
+/*
+ * Ranks of this host open our pipes by name; those of others hear from rank 0,
+ * which has mpirun's input and output.
+ */
 static pid_t start_mpirun(struct wf_tools_mpi *mpi,
 			  const struct wf_tools_plan *plan, const char *name,
 			  const char *const *env, int output)
 {
+	static char *const start[] = { "mpirun",    "--allow-run-as-root",
+				       "--bind-to", "none",
+				       "-np",	    "2",
+				       NULL };
+	/* Other hosts have no such folder. */
+	static char *const local[] = { "--oversubscribe", "--mca",
+				       "orte_tmpdir_base", NULL };
 	char program[PATH_MAX], cpus[32], paths[3][64];
-	char *argv[MAX_ARGS] = { "mpirun",
-				 "--allow-run-as-root",
-				 "--oversubscribe",
-				 "--bind-to",
-				 "none",
-				 "--mca",
-				 "orte_tmpdir_base",
-				 mpi->session,
-				 "-np",
-				 "2" };
-	char *const own[] = { program, cpus, paths[0], paths[1], paths[2] };
 	const int fds[] = { mpi->orders[0][READ], mpi->orders[1][READ],
 			    mpi->results[WRITE] };
+	char *transport[MAX_ARGS];
+	struct command c = { .n = 0 };
 	struct wf_tools_process process = {
 		.path = "mpirun",
-		.argv = argv,
+		.argv = c.argv,
 		.cpu = plan->cpus[0],
 		.fds = { -1, output, output, -1, -1, -1 },
 		.env = env,
 	};
-	unsigned i, n;
+	unsigned i;
 
 	if (wf_tools_locate_mpi(program, sizeof(program)))
 		return -ENOENT;
-	for (n = 0; argv[n]; n++)
-		;
-	transport_args(name, argv + n);
-	for (; argv[n]; n++)
-		;
-	for (i = 0; i < 3; i++)
+	add_all(&c, start);
+	if (plan->mpi_hosts) {
+		add_hosts(&c, plan, env);
+		process.fds[0] = fds[0];
+		process.fds[1] = fds[2];
+	} else {
+		add_all(&c, local);
+		add(&c, mpi->session);
+	}
+	transport_args(name, transport);
+	add_all(&c, transport);
+	add(&c, program);
+	add(&c, cpus);
+	snprintf(cpus, sizeof(cpus), "%d,%d", plan->cpus[0], plan->cpus[1]);
+	for (i = 0; i < 3 && !plan->mpi_hosts; i++) {
 		snprintf(paths[i], sizeof(paths[i]), "/proc/%d/fd/%d",
 			 (int)getpid(), fds[i]);
-	snprintf(cpus, sizeof(cpus), "%d,%d", plan->cpus[0], plan->cpus[1]);
-	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		argv[n++] = own[i];
+		add(&c, paths[i]);
+	}
 	return wf_tools_process_spawn(&process);
 }
 
@@ -184,8 +256,7 @@ int wf_tools_mpi_start(struct wf_tools_mpi *mpi,
 	mpi->said[0] = '\0';
 	name += strlen(WF_TOOLS_MPI_PREFIX);
 	snprintf(mpi->about, sizeof(mpi->about), "Open MPI, %s%s",
-		 strcmp(name, "vader") ? "mtl/ofi over " : "pml/ob1 over ",
-		 name);
+		 is_own(name) ? "pml/ob1 over " : "mtl/ofi over ", name);
 	ret = make_session(mpi);
 	if (ret)
 		return give_up(mpi, ret, "no folder in /tmp");
@@ -239,6 +310,21 @@ static int mpirun_ended(struct wf_tools_mpi *mpi)
 	return give_up(mpi, -ECHILD, text);
 }
 
+/* Moves what rank 0 said to the front: between hosts mpirun may print, too. */
+static bool find_word(char *text)
+{
+	char *line = text;
+
+	while (strncmp(line, "ready ", 6) && strncmp(line, "result ", 7)) {
+		line = strchr(line, '\n');
+		if (!line)
+			return false;
+		line++;
+	}
+	memmove(text, line, strlen(line) + 1);
+	return true;
+}
+
 /* A line of rank 0. Lines are short and come whole: one write, one read. */
 static int hear(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
 		char *line, size_t len)
@@ -271,7 +357,8 @@ static int hear(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
 		if (got <= 0)
 			return give_up(mpi, -ECHILD, "rank 0 ended");
 		line[got] = '\0';
-		return 0;
+		if (find_word(line))
+			return 0;
 	}
 }
 
@@ -290,6 +377,8 @@ int wf_tools_mpi_ready(struct wf_tools_mpi *mpi,
 	close_fd(&mpi->orders[0][READ]);
 	close_fd(&mpi->orders[1][READ]);
 	close_fd(&mpi->results[WRITE]);
+	if (plan->mpi_hosts) /* of other hosts: nothing of ours has them */
+		memset(mpi->pids, 0, sizeof(mpi->pids));
 	return 0;
 }
 
@@ -303,7 +392,7 @@ static int play(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
 		       test == WF_TOOLS_LATENCY ? "latency" : "stream", size,
 		       count, ceil(count / 8),
 		       wf_tools_plan_window(plan, test, size));
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < (plan->mpi_hosts ? 1 : 2); i++) {
 		if (write(mpi->orders[i][WRITE], order, (size_t)len) != len)
 			return give_up(mpi, -EPIPE, "a rank ended");
 	}

@@ -33,8 +33,8 @@ void wf_tools_mpi_init(struct wf_tools_mpi *mpi);
 
 /*
  * As the calls of struct wf_tools_pair, with the index of the size in the plan
- * added to run. @name: "mpi:vader" is Open MPI's own shared memory, any other a
- * libfabric provider below mtl/ofi. -ENOENT from start: mpirun or our program
+ * added to run. @name: "mpi:vader" is Open MPI's own shared memory, "mpi:btl-tcp" its
+ * own TCP, any other a libfabric provider below mtl/ofi. -ENOENT from start: mpirun or our program
  * for it is missing, and error says what to do.
  */
 int wf_tools_mpi_start(struct wf_tools_mpi *mpi,

@@ -32,6 +32,7 @@ enum {
 	OPT_TIMEOUT,
 	OPT_SERVER,
 	OPT_PORT,
+	OPT_HOSTS,
 	OPT_SHORT,
 	OPT_JSON,
 	OPT_CSV,
@@ -61,6 +62,7 @@ static const struct option long_options[] = {
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "server", no_argument, NULL, OPT_SERVER },
 	{ "port", required_argument, NULL, OPT_PORT },
+	{ "hosts", required_argument, NULL, OPT_HOSTS },
 	{ "short", no_argument, NULL, OPT_SHORT },
 	{ "json", required_argument, NULL, OPT_JSON },
 	{ "csv", required_argument, NULL, OPT_CSV },
@@ -100,7 +102,7 @@ static const char help_what[] =
 	"                        providers, socket (plain TCP), ucx\n"
 	"                        (ucx_perftest), or through Open MPI:\n"
 	"                        mpi:vader (its own shared memory),\n"
-	"                        mpi:PROVIDER\n"
+	"                        mpi:btl-tcp (its own TCP), mpi:PROVIDER\n"
 	"  -f, --floor           also what the machine itself allows: a cache\n"
 	"                        line handed over, a bare ring (to 64K)\n"
 	"  -s, --sizes LIST      bytes: 8,64,1K or 1-8M, powers of two (1-8M)\n"
@@ -138,6 +140,7 @@ static const char help_more[] =
 	"                        a time, until Ctrl-C; whoever can connect can\n"
 	"                        measure\n"
 	"      --port N          TCP port of the server (47590), both sides\n"
+	"      --hosts A,B       of mpi: mpirun starts a rank on each\n"
 	"\n"
 	"What comes out, besides the table:\n"
 	"      --json FILE       everything, every sample\n"
@@ -167,6 +170,7 @@ struct given {
 	unsigned long more;
 	unsigned long port;
 	const char *host;
+	char *hosts;
 	const char *cpus;
 	bool brief;
 	bool mpi;
@@ -313,6 +317,9 @@ static int read_option(struct wf_tools_plan *plan, struct given *given, int c)
 		return 0;
 	case OPT_PORT:
 		return read_number("--port", optarg, 65535, &given->port);
+	case OPT_HOSTS:
+		given->hosts = optarg;
+		return 0;
 	case OPT_SHORT:
 		given->brief = true;
 		return 0;
@@ -382,6 +389,30 @@ static int read_host(struct wf_tools_plan *plan, const struct given *given)
 				given->host);
 	plan->link.over = WF_TOOLS_OVER_HOSTS;
 	plan->link.host.name = given->host;
+	return 0;
+}
+
+/* "a,b" as mpirun wants it, a rank on each. */
+static int read_mpi_hosts(struct wf_tools_plan *plan, const struct given *given)
+{
+	static char text[600];
+	char *comma;
+
+	if (!given->hosts)
+		return 0;
+	comma = strchr(given->hosts, ',');
+	if (!comma || comma == given->hosts || !comma[1] ||
+	    strchr(comma + 1, ',') || strchr(given->hosts, ':') ||
+	    strlen(given->hosts) > 512)
+		return complain("--hosts wants two names like a,b, not '%s'",
+				given->hosts);
+	if (!given->mpi || given->host)
+		return complain("--hosts belongs to mpi, whose ranks mpirun "
+				"starts; else name one host where `weft bench "
+				"--server` runs");
+	snprintf(text, sizeof(text), "%.*s:1,%s:1", (int)(comma - given->hosts),
+		 given->hosts, comma + 1);
+	plan->mpi_hosts = text;
 	return 0;
 }
 
@@ -487,7 +518,8 @@ static void fill_names(struct wf_tools_plan *plan, const struct given *given)
 	if (!plan->provider)
 		plan->provider = given->mpi ? "mpi:weft" : "weft";
 	if (given->mpi && !plan->n_against) {
-		plan->against[plan->n_against++] = "mpi:vader";
+		plan->against[plan->n_against++] =
+			plan->mpi_hosts ? "mpi:btl-tcp" : "mpi:vader";
 		plan->against[plan->n_against++] = "mpi:tcp";
 	}
 	if (plan->link.over == WF_TOOLS_OVER_HOSTS && !plan->n_against &&
@@ -525,10 +557,14 @@ static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
 	}
 }
 
+static bool is_mpi(const char *name)
+{
+	return !strncmp(name, WF_TOOLS_MPI_PREFIX, strlen(WF_TOOLS_MPI_PREFIX));
+}
+
 static bool is_ours(const char *name)
 {
-	return strcmp(name, "ucx") &&
-	       strncmp(name, WF_TOOLS_MPI_PREFIX, strlen(WF_TOOLS_MPI_PREFIX));
+	return strcmp(name, "ucx") && !is_mpi(name);
 }
 
 /* Who starts processes of his own decides himself what they go over. */
@@ -570,6 +606,19 @@ static int check_link(const struct wf_tools_plan *plan)
 	return 0;
 }
 
+/* mpirun starts its ranks there, and nobody starts anything else. */
+static int check_mpi_hosts(const struct wf_tools_plan *plan)
+{
+	bool all = is_mpi(plan->provider) && !plan->floor;
+	unsigned i;
+
+	if (!plan->mpi_hosts)
+		return 0;
+	for (i = 0; i < plan->n_against; i++)
+		all &= is_mpi(plan->against[i]);
+	return all ? 0 : complain("--hosts is for mpi:NAME and nothing else");
+}
+
 /* What can only be judged when every option has been seen. */
 static int check_whole(struct wf_tools_plan *plan)
 {
@@ -587,7 +636,7 @@ static int check_whole(struct wf_tools_plan *plan)
 	if (plan->rewrite && !plan->tests[WF_TOOLS_LATENCY])
 		return complain("--rewrite belongs to the latency test; add "
 				"latency");
-	return check_link(plan);
+	return check_mpi_hosts(plan) ? -EINVAL : check_link(plan);
 }
 
 int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
@@ -611,6 +660,8 @@ int wf_tools_options_read(struct wf_tools_plan *plan, int argc, char **argv)
 	ret = read_tests(plan, &given, argc - optind, argv + optind);
 	if (!ret)
 		ret = read_host(plan, &given);
+	if (!ret)
+		ret = read_mpi_hosts(plan, &given);
 	if (!ret)
 		ret = fill_sizes(plan, &given);
 	fill_names(plan, &given);

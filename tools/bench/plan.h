@@ -51,7 +51,8 @@ struct wf_tools_plan {
 	bool verify;
 	unsigned more; /* messages of a batch by FI_MORE; 0: none */
 	struct wf_tools_link link;
-	bool server; /* serve another host, measure nothing */
+	const char *mpi_hosts; /* "A:1,B:1", of mpirun; NULL: this one */
+	bool server;	       /* serve another host, measure nothing */
 	const char *json;
 	const char *csv;
 	const char *svg;

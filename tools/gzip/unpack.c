@@ -20,6 +20,7 @@
 #include "alg/unpack.h"
 #include "tools/gzip/sidecar.h"
 #include "tools/gzip/index.h"
+#include "tools/gzip/pieces.h"
 
 #define BUFFER (256u << 10)
 
@@ -239,6 +240,22 @@ static int run_driver(struct unpacker *u, uint8_t *in, uint8_t *out)
 	return ret;
 }
 
+/* By a driver that was asked for and takes many pieces at once. 1: it does not, or
+ * the file has none. */
+static int run_pieces(struct unpacker *u)
+{
+	struct wf_gzip_pieces *pieces;
+	int ret = 1;
+
+	if (u->io->options->range || u->io->options->make_index)
+		return 1;
+	pieces = wf_tools_gzip_pieces_find(u->io);
+	if (pieces && wf_tools_gzip_pieces_can(pieces, u->io))
+		ret = wf_tools_gzip_pieces_run(pieces, u->io, put, u);
+	wf_tools_gzip_pieces_free(pieces);
+	return ret;
+}
+
 /* As it is, like cat. */
 static int copy(struct unpacker *u)
 {
@@ -336,6 +353,9 @@ static int run(struct unpacker *u)
 		return copy(u);
 	if (!io->options->driver)
 		return run_engine(u);
+	ret = run_pieces(u);
+	if (ret <= 0)
+		return ret;
 	in = malloc(BUFFER);
 	out = malloc(BUFFER);
 	ret = in && out ? run_driver(u, in, out) : -ENOMEM;

@@ -112,14 +112,34 @@ static void find_use(const struct wd_alg_comp *d, struct wf_tools_driver *to)
 			 best, d->name);
 }
 
+/* What is installed for a device that this machine does not have. */
+static void add_absent(struct wf_tools_facts *facts,
+		       const struct wf_alg_plugin_failure *failure)
+{
+	struct wf_tools_driver *to;
+
+	if (facts->n_drivers == WF_TOOLS_MAX_DRIVERS)
+		return;
+	to = &facts->drivers[facts->n_drivers++];
+	snprintf(to->name, sizeof(to->name), "%s", failure->absent);
+	snprintf(to->from, sizeof(to->from), "%s", failure->path);
+	snprintf(to->why_not, sizeof(to->why_not), "%s", failure->why);
+	to->absent = true;
+}
+
 static void read_failures(struct wf_tools_facts *facts)
 {
 	struct wf_alg_plugin_failure failure;
 
-	for (unsigned int i = 0; wf_alg_plugin_failed(i, &failure); i++)
-		wf_tools_facts_problem(
-			facts, "compression drivers: %s is not used: %s",
-			failure.path, failure.why);
+	for (unsigned int i = 0; wf_alg_plugin_failed(i, &failure); i++) {
+		if (failure.absent)
+			add_absent(facts, &failure);
+		else
+			wf_tools_facts_problem(
+				facts,
+				"compression drivers: %s is not used: %s",
+				failure.path, failure.why);
+	}
 }
 
 void wf_tools_drivers_read(struct wf_tools_facts *facts)

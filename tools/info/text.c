@@ -254,11 +254,13 @@ static void say_drivers(const struct wf_tools_facts *f, FILE *out)
 
 		fprintf(out, "  %s (%s)%s%s\n", d->name, d->from,
 			*d->about ? ": " : "", d->about);
-		say(out, "  can", d->can);
+		if (*d->can)
+			say(out, "  can", d->can);
 		if (*d->first)
 			say(out, "  first for", d->first);
 		if (*d->why_not)
-			say(out, "  not first", d->why_not);
+			say(out, d->absent ? "  not used" : "  not first",
+			    d->why_not);
 	}
 	say(out, "plug-ins", f->driver_folder);
 	fputc('\n', out);

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sockets of open channels.
+ */
+#include "shm/link.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "os/file.h"
+#include "os/socket.h"
+#include "shm/conn.h"
+#include "shm/conn_defs.h"
+#include "shm/ep.h"
+
+/* Datagrams that are read at once from a socket: a peer may write faster than we
+ * read. */
+#define WAKES 32
+
+static bool is_over(int err)
+{
+	return err && err != -EAGAIN && err != -EINTR;
+}
+
+static int tell(int fd, uint32_t kind, uint32_t number)
+{
+	const struct wf_shm_note note = { .kind = kind, .number = number };
+	ssize_t sent = wf_os_send(fd, &note, sizeof(note), MSG_DONTWAIT);
+
+	return sent < 0 ? (int)sent : 0;
+}
+
+static void untwin(struct wf_shm_out *out, struct wf_shm_in *in)
+{
+	out->twin = NULL;
+	in->twin = NULL;
+}
+
+/* The peer has no sending end for @in any more. What it wrote still counts. */
+static void end_in(struct wf_shm_in *in)
+{
+	in->ended = true;
+	in->told = true;
+	in->ep->reap = true;
+	wf_shm_ep_busy(in->ep);
+}
+
+/* The peer has no receiving end for @out any more. It ends when the replies that
+ * the peer has left behind are dealt with (channels.c). */
+static void end_out(struct wf_shm_out *out)
+{
+	out->shut = true;
+	out->told = true;
+	out->ep->reap = true;
+	wf_shm_ep_busy(out->ep);
+	wf_transport_host_wake(out->ep->host);
+}
+
+/* -- becoming twins ---------------------------------------------------------- */
+
+/* Both sides come to the same answer: each knows what the other calls itself. */
+static bool is_lower(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
+{
+	const struct wf_addr *own = &ep->host->addr, *peer = &in->addr;
+
+	if (own->sa.sa_family != peer->sa.sa_family)
+		return own->sa.sa_family < peer->sa.sa_family;
+	return memcmp(own, peer, wf_base_addr_len(own)) < 0;
+}
+
+static bool may_join(const struct wf_shm_out *out, const struct wf_shm_in *in)
+{
+	return out->state == WF_SHM_OUT_OPEN && !out->shut && !out->twin &&
+	       out->sock.fd >= 0 && !in->twin && in->sock.fd >= 0 &&
+	       !in->ended && !in->broken && in->src == out->dst &&
+	       out->mover.process == in->mover.process;
+}
+
+/* Asks; nothing changes before the answer. */
+static void ask(struct wf_shm_out *out, struct wf_shm_in *in)
+{
+	if (in->asked || !may_join(out, in) || !is_lower(out->ep, in))
+		return;
+	in->asked = !tell(in->sock.fd, WF_SHM_NOTE_JOIN, out->number);
+	in->asked_for = out->number;
+}
+
+void wf_shm_link_out_opened(struct wf_shm_out *out)
+{
+	const struct wf_shm_watch *watch = &out->ep->watch;
+
+	for (uint32_t i = 0; i < watch->count; i++) {
+		if (watch->ins[i]->src == out->dst)
+			ask(out, watch->ins[i]);
+	}
+}
+
+void wf_shm_link_in_opened(struct wf_shm_in *in)
+{
+	struct wf_shm_out *out = wf_shm_ep_out(in->ep, in->src);
+
+	if (out)
+		ask(out, in);
+}
+
+static struct wf_shm_in *find_in(const struct wf_shm_ep *ep, uint32_t number)
+{
+	for (uint32_t i = 0; i < ep->watch.count; i++) {
+		if (ep->watch.ins[i]->number == number)
+			return ep->watch.ins[i];
+	}
+	return NULL;
+}
+
+/* @out was connected by us, and is asked to use the socket of the ring with the
+ * number @number. What was said to us by the old one is still heard. */
+static void on_join(struct wf_shm_out *out, uint32_t number)
+{
+	struct wf_shm_in *in = find_in(out->ep, number);
+
+	if (!in || out->old.fd >= 0 || !may_join(out, in) ||
+	    is_lower(out->ep, in) ||
+	    tell(out->sock.fd, WF_SHM_NOTE_JOINED, number))
+		return;
+	wf_transport_loop_move(&out->ep->host->loop, &out->sock, &out->old);
+	out->twin = in;
+	in->twin = out;
+}
+
+static void on_joined(struct wf_shm_in *in)
+{
+	struct wf_shm_out *out = wf_shm_ep_out(in->ep, in->src);
+
+	if (!in->asked || !out || out->number != in->asked_for ||
+	    !may_join(out, in))
+		return;
+	wf_shm_conn_drop(in->ep, &in->sock);
+	in->asked = false;
+	out->twin = in;
+	in->twin = out;
+}
+
+/* It may come before the JOINED that was sent before it, by the other socket. */
+static void on_left(const struct wf_shm_out *out, struct wf_shm_in *in,
+		    uint32_t number)
+{
+	if (!in && out)
+		in = find_in(out->ep, number);
+	if (in && in->number == number &&
+	    (!out || in->twin == out ||
+	     (in->asked && in->asked_for == out->number)))
+		end_in(in);
+}
+
+/* -- what comes -------------------------------------------------------------- */
+
+/* @out or @in is NULL where the socket is not that of such a channel. */
+static void take_note(struct wf_shm_out *out, struct wf_shm_in *in,
+		      const struct wf_shm_note *note)
+{
+	switch (note->kind) {
+	case WF_SHM_NOTE_JOIN:
+		if (out)
+			on_join(out, note->number);
+		break;
+	case WF_SHM_NOTE_JOINED:
+		if (in)
+			on_joined(in);
+		break;
+	case WF_SHM_NOTE_LEFT:
+		on_left(out, in, note->number);
+		break;
+	case WF_SHM_NOTE_SHUT:
+		if (out && out->number == note->number)
+			end_out(out);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Somebody wakes us; what for is seen elsewhere. Or tells us something, after
+ * which @source may not be a socket of ours any more. False: the peer is gone. */
+static bool take_words(const struct wf_source *source, struct wf_shm_out *out,
+		       struct wf_shm_in *in)
+{
+	union {
+		struct wf_shm_note note;
+		char bytes[64];
+	} word;
+	int fd = source->fd;
+
+	for (int i = 0; i < WAKES && source->fd == fd; i++) {
+		ssize_t got = wf_os_recv(fd, &word, sizeof(word), MSG_DONTWAIT);
+
+		if (got <= 0)
+			return !is_over(got ? (int)got : -EPIPE);
+		if (got == (ssize_t)sizeof(word.note))
+			take_note(out, in, &word.note);
+	}
+	return true;
+}
+
+void wf_shm_link_out_ready(struct wf_shm_out *out, uint32_t events)
+{
+	bool over = events & WF_LOOP_OVER;
+
+	/* What was told before the end counts: read it first. */
+	if (events & EPOLLIN)
+		over |= !take_words(&out->sock, out, out->twin);
+	if (!over || out->sock.fd < 0)
+		return;
+	if (out->old.fd >= 0) {
+		/* The peer has not joined us, and may still be there. */
+		wf_shm_conn_drop(out->ep, &out->sock);
+		wf_transport_loop_move(&out->ep->host->loop, &out->old,
+				       &out->sock);
+		return;
+	}
+	if (out->twin)
+		end_in(out->twin);
+	if (!wf_shm_out_settle(out))
+		return; /* level-triggered: again when there is room */
+	out->told = true;
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_peers_lost, 1);
+	wf_shm_out_mark_dead(out, ECONNRESET, false);
+}
+
+void wf_shm_link_in_ready(struct wf_source *source, uint32_t events,
+			  uint64_t now)
+{
+	struct wf_shm_in *in = wf_container_of(source, struct wf_shm_in, sock);
+	struct wf_shm_out *out = in->twin;
+	bool over = events & WF_LOOP_OVER;
+
+	(void)now;
+	if (events & EPOLLIN)
+		over |= !take_words(source, out, in);
+	if (!over || in->sock.fd < 0)
+		return;
+	/* Level-triggered: take it out, or it fires until reaped. */
+	wf_transport_loop_remove(&in->ep->host->loop, source);
+	out = in->twin;
+	if (out && out->old.fd >= 0) {
+		/* The peer has not joined us, and may still be there. */
+		wf_transport_loop_move(&in->ep->host->loop, &out->old,
+				       &out->sock);
+		untwin(out, in);
+	} else if (out) {
+		end_out(out);
+	}
+	end_in(in);
+}
+
+void wf_shm_link_old_ready(struct wf_source *source, uint32_t events,
+			   uint64_t now)
+{
+	struct wf_shm_out *out =
+		wf_container_of(source, struct wf_shm_out, old);
+	bool over = events & WF_LOOP_OVER;
+
+	(void)now;
+	if (events & EPOLLIN)
+		over |= !take_words(source, NULL, NULL);
+	if (over)
+		wf_shm_conn_drop(out->ep, source);
+}
+
+/* -- going ------------------------------------------------------------------- */
+
+void wf_shm_link_drop_out(struct wf_shm_out *out)
+{
+	struct wf_shm_in *in = out->twin;
+
+	wf_shm_conn_drop(out->ep, &out->old);
+	if (!in) {
+		wf_shm_conn_drop(out->ep, &out->sock);
+		return;
+	}
+	if (out->sock.fd >= 0)
+		wf_transport_loop_move(&out->ep->host->loop, &out->sock,
+				       &in->sock);
+	untwin(out, in);
+	/* A socket that is full: the end of all is the end of one, too. */
+	if (!out->told &&
+	    tell(in->sock.fd, WF_SHM_NOTE_LEFT, out->number) == -EAGAIN)
+		end_in(in);
+}
+
+void wf_shm_link_drop_in(struct wf_shm_in *in)
+{
+	struct wf_shm_out *out = in->twin;
+
+	if (!out) {
+		wf_shm_conn_drop(in->ep, &in->sock);
+		/* The peer may have joined already, which we do not know. */
+		out = in->asked ? wf_shm_ep_out(in->ep, in->src) : NULL;
+		if (out && out->number == in->asked_for && out->sock.fd >= 0)
+			tell(out->sock.fd, WF_SHM_NOTE_SHUT, in->number);
+		return;
+	}
+	if (in->sock.fd >= 0)
+		wf_transport_loop_move(&in->ep->host->loop, &in->sock,
+				       &out->sock);
+	untwin(out, in);
+	if (!in->told &&
+	    tell(out->sock.fd, WF_SHM_NOTE_SHUT, in->number) == -EAGAIN)
+		end_out(out);
+}
+
+static void close_copy(struct wf_source *source)
+{
+	if (source->fd >= 0)
+		wf_os_close(source->fd);
+	source->fd = -1;
+}
+
+void wf_shm_link_forked_out(struct wf_shm_out *out)
+{
+	close_copy(&out->sock);
+	close_copy(&out->old);
+	out->twin = NULL;
+}
+
+void wf_shm_link_forked_in(struct wf_shm_in *in)
+{
+	close_copy(&in->sock);
+	in->twin = NULL;
+	in->asked = false;
+}

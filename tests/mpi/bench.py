@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`weft bench mpi --hosts`: a rank on each of two hosts (hosts.py), over weft,
+Open MPI's own TCP and libfabric's tcp. Nothing is left behind, and what cannot
+be is refused. No time decides anything here."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import hosts
+import job
+
+WEFT = os.path.join(os.environ["WEFT_BUILD"], "tools", "weft")
+ENV = {
+    "OMPI_MCA_plm_rsh_agent": str(job.HOST),
+    "OMPI_MCA_oob_tcp_if_include": hosts.NETWORK,
+    "OMPI_MCA_btl_tcp_if_include": hosts.NETWORK,
+    # All ranks of three jobs poll on these two processors.
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+}
+
+
+def bench(*options, code=0):
+    done = subprocess.run([WEFT, "bench", *options], check=False, text=True,
+                          env={**os.environ, **ENV}, timeout=300,
+                          stdin=subprocess.DEVNULL, capture_output=True)
+    if done.returncode != code:
+        job.fail(f"weft bench {' '.join(options)}: {done.returncode}, not "
+                 f"{code}:\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def check_refusals():
+    for options, word in ((["mpi", "--hosts", "host0"], "two names"),
+                          (["mpi", "--hosts", "a,b,c"], "two names"),
+                          (["latency", "--hosts", "a,b"], "belongs to mpi"),
+                          (["mpi", "--hosts", "a,b", "-a", "tcp"], "mpi:NAME"),
+                          (["mpi", "--hosts", "a,b", "c"], "belongs to mpi")):
+        said = bench(*options, code=2)
+        if word not in said:
+            job.fail(f"{options}: no '{word}' in:\n{said}")
+
+
+def check_hosts():
+    before = hosts.carried()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "out.json")
+        said = bench("mpi", "--hosts", "host0,host1", "-r", "1", "-t", "1",
+                     "-s", "8,100000", "--timeout", "60", "--json", path)
+        with open(path, encoding="utf-8") as text:
+            found = json.load(text)
+    for name in ("mpi:weft", "mpi:btl-tcp", "mpi:tcp"):
+        seen = {one["size"] for one in found["results"]
+                if one["series"] == name and one["samples_ns"]}
+        if seen != {8, 100000}:
+            job.fail(f"{name}: {seen}\n{said}")
+    if hosts.carried() - before < 600000:
+        job.fail(f"only {hosts.carried() - before} bytes between the hosts")
+    left = [name for name in os.listdir("/tmp")
+            if name.startswith(("weft-bench", "ompi."))]
+    if left:
+        job.fail(f"left in /tmp: {left}")
+
+
+def main():
+    job.require()
+    if not os.path.exists(os.path.join(os.environ["WEFT_BUILD"], "bench",
+                                       "weft-bench-mpi")):
+        job.skip("built without MPI")
+    check_refusals()
+    hosts.enter()
+    hosts.make(2)
+    check_hosts()
+    sys.exit(0)
+
+
+main()

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The driver cuda in the command: gzip and gunzip by it, with the libcuda of the
+tests, are understood by everybody else, and the other way round; what is damaged is
+refused; without a GPU it is not used, and only `weft info` says so."""
+
+import gzip
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+BUILD = os.path.abspath(os.environ["WEFT_BUILD"])
+WEFT = os.path.join(BUILD, "tools", "weft")
+DRIVER = os.path.join(BUILD, "drivers", "cuda")
+FAKE = os.path.join(DRIVER, "libcuda-test.fake")
+
+DATA = b"".join(b"line %d of the input of a GPU\n" % (i * i % 65537)
+                for i in range(100000))
+
+
+def fail(why):
+    print(why)
+    sys.exit(1)
+
+
+def run(*args, gpu=True, ok=True, **more):
+    env = {**os.environ, "WD_DRIVER_PATH": DRIVER,
+           "XDG_CACHE_HOME": more.pop("cache", "/dev/null/none")}
+    env.pop("WD_CUDA_LIBRARY", None)
+    if gpu:
+        env.update({"WD_CUDA_LIBRARY": FAKE, "WD_CUDA_NVRTC": FAKE})
+    done = subprocess.run([WEFT, *args], capture_output=True, timeout=120,
+                          env=env, **more)
+    if ok is not None and (done.returncode == 0) != ok:
+        fail(f"{args}: {done.returncode}\n{done.stderr.decode()[-3000:]}")
+    return done
+
+
+def bgzf(data, size=65280):
+    """As the SAM specification has it, with its empty member at the end."""
+    out = b""
+    for at in [*range(0, len(data), size), len(data)]:
+        piece = data[at:at + size]
+        packer = zlib.compressobj(6, zlib.DEFLATED, -15)
+        body = packer.compress(piece) + packer.flush()
+        out += struct.pack("<4BI2BH2B2H", 31, 139, 8, 4, 0, 0, 255, 6, 66, 67,
+                           2, len(body) + 25) + body
+        out += struct.pack("<2I", zlib.crc32(piece), len(piece))
+    return out
+
+
+def check_gunzip(folder):
+    path = os.path.join(folder, "file.gz")
+    packed = bgzf(DATA)
+    for name, text in ("bgzf", packed), ("index", None):
+        if text is None:
+            with open(path[:-3], "wb") as file:
+                file.write(DATA)
+            run("gzip", "-kf6", path[:-3])
+        else:
+            with open(path, "wb") as file:
+                file.write(text)
+        done = run("gunzip", "-c", "--stats", "--driver", "cuda", path)
+        if done.stdout != DATA:
+            fail(f"{name}: other bytes")
+        if b"driver cuda" not in done.stderr:
+            fail(f"{name}: by whom? {done.stderr}")
+        with open(path, "rb") as file:
+            good = file.read()
+        # Within a member; a checksum; a length.
+        for at in len(good) // 2, len(good) - 8 - 28 * (name == "bgzf"):
+            with open(path, "wb") as file:
+                file.write(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+            done = run("gunzip", "-c", "--driver", "cuda", path, ok=False)
+            if b"damaged" not in done.stderr:
+                fail(f"{name}: {done.stderr}")
+
+
+def check_gzip(folder):
+    path = os.path.join(folder, "more")
+    with open(path, "wb") as file:
+        file.write(DATA)
+    done = run("gzip", "-kf1", "--stats", "--driver", "cuda", path)
+    if b"driver cuda" not in done.stderr:
+        fail(f"by whom? {done.stderr}")
+    with open(path + ".gz", "rb") as file:
+        packed = file.read()
+    if gzip.decompress(packed) != DATA:
+        fail("python reads other bytes")
+    if len(packed) > 1.1 * len(gzip.compress(DATA, 1)):
+        fail(f"{len(packed)} bytes are too many")
+    if run("gunzip", "-c", "--driver", "cuda", path + ".gz").stdout != DATA:
+        fail("by itself: other bytes")
+
+
+def check_absence():
+    done = run("info", gpu=False, ok=None)
+    text = done.stdout.decode()
+    if "cuda" not in text or "there is no such device here" not in text:
+        fail(f"weft info says nothing of it: {text}")
+    if "cuda" in done.stderr.decode():
+        fail(f"it is no fault: {done.stderr}")
+    done = run("gzip", "-1", gpu=False, input=DATA)
+    if done.stderr or gzip.decompress(done.stdout) != DATA:
+        fail(f"without a GPU: {done.stderr}")
+    done = run("gzip", "-1", "--driver", "cuda", gpu=False, input=DATA,
+               ok=False)
+
+
+def check_cache(folder):
+    cache = os.path.join(folder, "cache")
+    os.mkdir(cache)
+    run("gzip", "-1", "--driver", "cuda", input=DATA, cache=cache)
+    files = os.listdir(os.path.join(cache, "weft"))
+    if len(files) != 1:
+        fail(f"kept {files}")
+    path = os.path.join(cache, "weft", files[0])
+    # What others may have written is not used; what is no code is made anew.
+    for mode, text in (0o666, b"theirs"), (0o600, b"broken"):
+        with open(path, "wb") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        run("gzip", "-1", "--driver", "cuda", input=DATA, cache=cache)
+        with open(path, "rb") as file:
+            if file.read() == text:
+                fail(f"{text} is still there")
+
+
+if os.path.exists("/dev/nvidiactl"):
+    print("there is a GPU")
+    sys.exit(77)
+with tempfile.TemporaryDirectory() as tmp:
+    check_gunzip(tmp)
+    check_gzip(tmp)
+    check_absence()
+    check_cache(tmp)
