@@ -765,16 +765,11 @@ bool wf_shm_out_settle(struct wf_shm_out *out)
 
 void wf_shm_out_ring(struct wf_shm_out *out)
 {
-	bool traced = wf_shm_trace_is_on(out);
-
-	if (wf_unlikely(traced)) {
-		wf_shm_trace_put(out);
-		if (!wf_shared_load(&out->region.header->bell_wanted, relaxed))
-			return;
-	}
+	if (wf_unlikely(wf_shm_trace_is_on(out)) && !wf_shm_trace_put(out))
+		return;
 	if (!wf_shm_board_ring(out->board.board, out->bell))
 		return;
-	if (wf_unlikely(traced))
+	if (wf_unlikely(wf_shm_trace_is_on(out)))
 		wf_shm_trace_rang(out);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
 	/* A full socket is readable at the other end: that wakes, too. */

@@ -79,7 +79,7 @@ static uint64_t length_of(const struct wf_shm_slot *slot, uint64_t word)
 	}
 }
 
-void wf_shm_trace_put(struct wf_shm_out *out)
+bool wf_shm_trace_put(struct wf_shm_out *out)
 {
 	/* The lap does not turn before this was called. */
 	const struct wf_shm_slot *slot = wf_shm_put_slot(out) - 1;
@@ -88,6 +88,7 @@ void wf_shm_trace_put(struct wf_shm_out *out)
 	wf_base_trace_emit(out->ep->host->trace, WF_TRACE_PUT, out_channel(out),
 			   out->slot_lap.head, WF_SHM_WORD_KIND(word),
 			   slot->tag, length_of(slot, word));
+	return wf_shared_load(&out->region.header->bell_wanted, relaxed);
 }
 
 void wf_shm_trace_rang(struct wf_shm_out *out)

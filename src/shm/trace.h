@@ -25,8 +25,8 @@ static inline bool wf_shm_trace_is_on(const struct wf_shm_out *out)
 	return out->bell_wanted != &out->region.header->bell_wanted;
 }
 
-/* A slot was published. */
-void wf_shm_trace_put(struct wf_shm_out *out);
+/* A slot was published. Returns whether the receiver wants to be told. */
+bool wf_shm_trace_put(struct wf_shm_out *out);
 
 /* The peer was woken. */
 void wf_shm_trace_rang(struct wf_shm_out *out);
