@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Independent pieces of 64 KiB on a GPU beside the processors of the same machine,
- * on the same data, in one run: how many GB of plain data a second, for several
- * numbers of pieces. Each output is compared with the plain data once.
+ * Independent pieces of 64 KiB on a GPU beside the processors of the same
+ * machine, on the same data, in one run: how many GB of plain data a second,
+ * for several numbers of pieces. Each output is compared with the plain data
+ * once.
  *
  *	cuda [-t THREADS] [-n PIECES] [-r ROUNDS]
  *
- * Columns: one processor and all of them, by the driver that libwd chooses; then
- * the driver cuda, from and to ordinary memory with one thread and with all,
- * pinned memory, and memory of the GPU.
+ * Columns: one processor and all of them, by the driver that libwd chooses;
+ * then the driver cuda, from and to ordinary memory with one thread and with
+ * all, pinned memory, and memory of the GPU.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -155,7 +156,8 @@ static double best_of(const struct wd_alg_comp *driver,
 	return best;
 }
 
-/* -- memory ----------------------------------------------------------------- */
+/* -- memory
+ * ----------------------------------------------------------------- */
 
 enum place { PAGES, PINNED, DEVICE };
 
@@ -177,7 +179,7 @@ static void to_or_from(void *to, const void *from, size_t len, bool out)
 		err = cu.cuMemcpyHtoDAsync_v2((wf_cu_ptr)to, from, len, stream);
 	cu.cuEventRecord(event, stream);
 	while (cu.cuEventQuery(event) == WF_CU_NOT_READY)
-		usleep(100);
+		;
 	cu.cuEventDestroy_v2(event);
 	if (err)
 		exit(1);
@@ -221,7 +223,8 @@ static const uint8_t *see(enum place place, const void *at, uint8_t *copy,
 	return copy;
 }
 
-/* -- figures ---------------------------------------------------------------- */
+/* -- figures
+ * ---------------------------------------------------------------- */
 
 struct bench {
 	const uint8_t *plain;  /* ordinary memory */

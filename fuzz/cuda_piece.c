@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernels' code against hostile data: deflate streams with any set of codes,
- * wrong fields, flipped bits and missing ends, by the code of a piece and by zlib.
- * Both must take or refuse them, with the same bytes before that, and the code of
- * a piece must keep to its input and its room; then the plain data is compressed,
- * and zlib must get it back.
+ * The kernels' code against hostile data: deflate streams with any set of
+ * codes, wrong fields, flipped bits and missing ends, by the code of a piece
+ * and by zlib. Both must take or refuse them, with the same bytes before that,
+ * and the code of a piece must keep to its input and its room; then the plain
+ * data is compressed, and zlib must get it back.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -281,8 +281,7 @@ static bool sync_is_right(const struct side *d)
 	       strcmp(d->z->zlibVersion(), "1.3") >= 0;
 }
 
-/* What may be asked or told between two calls. Returns how much input it has
- * used. */
+/* A query or change between two calls. Returns how much input it has used. */
 static size_t ask(struct wf_fuzz_program *p, struct side sides[2], int bits)
 {
 	unsigned int what = next(p, 12), n = next(p, 17);

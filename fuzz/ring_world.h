@@ -26,7 +26,7 @@
 #define READ_KEY 8
 
 /* A buffer that belongs to an operation. Freed with its completion, so that
- * ASan sees whoever touches it later. */
+ * ASan detects later accesses. */
 struct wf_fuzz_hold {
 	uint8_t *buf;
 	bool multi; /* freed at the end: several messages */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between a fuzz target and whoever drives it: libFuzzer's entry, and counts
- * that tell whether inputs get anywhere.
+ * Between a fuzz target and its driver: libFuzzer's entry, and counts that show
+ * whether inputs get anywhere.
  */
 #ifndef WF_FUZZ_TARGET_H
 #define WF_FUZZ_TARGET_H

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define ROUNDS 60
-#define BURST 100 /* not more than the ring of replies holds */
+#define BURST 300 /* more than the ring of replies holds */
 #define TAG 5
 #define THIRD_TAG 6
 #define THIRD_LEN 100000

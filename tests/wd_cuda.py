@@ -96,6 +96,30 @@ def check_gzip(folder):
         fail("by itself: other bytes")
 
 
+ZLIB = """
+import sys, zlib
+data = sys.stdin.buffer.read()
+if zlib.decompress(zlib.compress(data, 1)) != data:
+    sys.exit("not the same again")
+# It is loaded when a job comes to the driver, and not before.
+maps = open("/proc/self/maps").read()
+sys.stdout.write(str("libcuda-test" in maps))
+"""
+
+
+def check_zlib():
+    """A program of zlib's, unchanged."""
+    for driver in "cuda", "isal":
+        env = {**os.environ, "WD_DRIVER_PATH": DRIVER, "WD_CUDA_LIBRARY": FAKE,
+               "WD_CUDA_NVRTC": FAKE, "WD_COMP_DRIVER": driver,
+               "XDG_CACHE_HOME": "/dev/null/none",
+               "LD_PRELOAD": os.path.join(BUILD, "src", "libweft-z.so.1")}
+        done = subprocess.run([sys.executable, "-c", ZLIB], input=DATA,
+                              capture_output=True, timeout=120, env=env)
+        if done.returncode or done.stdout != b"%r" % (driver == "cuda"):
+            fail(f"python's zlib with {driver}: {done}")
+
+
 def check_absence():
     done = run("info", gpu=False, ok=None)
     text = done.stdout.decode()
@@ -135,5 +159,6 @@ if os.path.exists("/dev/nvidiactl"):
 with tempfile.TemporaryDirectory() as tmp:
     check_gunzip(tmp)
     check_gzip(tmp)
+    check_zlib()
     check_absence()
     check_cache(tmp)

@@ -64,6 +64,32 @@ def check_plain():
     assert shown.returncode == 1 and "no devices" in shown.stderr, shown
 
 
+def check_accounts():
+    """What a user had done is shown, after its programs have ended."""
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp) / "data"
+        path.write_bytes(b"warp and weft " * 20000)
+        devd = start("-s", NAME, "-d", "zip-0,scenario=share")
+        done = run("gzip", "-k", str(path), WEFT_DEVD=NAME,
+                   WEFT_SYSFS="/nonexistent", WD_COMP_DRIVER="device")
+        assert done.returncode == 0, done
+        name = f"{NAME}:uid {os.getuid()}"
+        for _ in range(600):
+            seen = json.loads(run("stat", "--json", "--pid",
+                                  str(devd.pid)).stdout)["devices"]
+            rows = {row["address"]: row for row in seen}
+            if name in rows and rows[name]["counters"]["jobs"] and \
+                    not rows[name]["counters"]["channels"]:
+                break
+            time.sleep(0.1)
+        user = rows[name]
+        assert user["kind"] == "user" and user["counters"]["jobs"] > 0, rows
+        assert user["counters"] == rows[f"{NAME}:zip-0"]["counters"], rows
+        metrics = run("stat", "--openmetrics", "--pid", str(devd.pid)).stdout
+        assert "zip-0" in metrics and ":uid" not in metrics, metrics
+        stop(devd)
+
+
 def check_path():
     with tempfile.TemporaryDirectory() as tmp:
         path = pathlib.Path(tmp) / "devd.sock"
@@ -134,6 +160,46 @@ def check_passed():
             assert os.listdir(tmp) == ["devd.sock"]
 
 
+def check_reload():
+    """SIGHUP reads the file again; a mistake in it changes nothing."""
+    with tempfile.TemporaryDirectory() as tmp:
+        file = pathlib.Path(tmp) / "devd.conf"
+        file.write_text("# ours\n\nclients 9\ndevice = first-0,instances=3\n")
+        devd = start("-s", NAME, "--config", str(file))
+
+        def again(text, said):
+            file.write_text(text)
+            devd.send_signal(signal.SIGHUP)
+            line = ""
+            while said not in line:
+                line = devd.stderr.readline()
+                assert line, (text, said)
+            return run("devd", "--list", WEFT_DEVD=NAME,
+                       WEFT_SYSFS="/nonexistent").stdout
+
+        shown = again("device first-0,instances=5  # more\nallow-sva\n"
+                      "device other-0,scenario=share\n", "again")
+        assert "other-0" in shown and "5 free" in shown, shown
+        for text in ("clients many\n", "nonsense 1\n", "list\n",
+                     "socket /x\n", "device a/b\n"):
+            assert again(text, "stay as they were") == shown, text
+        shown = again("workers 5\ndevice first-0,instances=7\n", "restart")
+        assert "7 free" in shown and "0 free" in shown, shown
+        assert stop(devd)[0] == 0
+        for text in ("clients many\n", "config x\n", "help\n"):
+            file.write_text(text)
+            done = run("devd", "-s", NAME, "--config", str(file))
+            assert done.returncode == 2 and str(file) in done.stderr, done
+        done = run("devd", "-s", NAME, "--config", tmp)
+        assert done.returncode == 2 and "cannot read" in done.stderr, done
+        # The command line overrides the file, which may be missing.
+        file.unlink()
+        devd = start("-s", NAME, "--config", str(file))
+        assert stop(devd, signal.SIGTERM)[0] == 0
+    # Without a file, as before.
+    assert stop(start("-s", NAME), signal.SIGHUP)[0] == 0
+
+
 def check_signals():
     """While clients are there, and twice."""
     devd = start("-s", NAME)
@@ -184,9 +250,11 @@ def check_bench():
 
 START = time.monotonic()
 check_plain()
+check_accounts()
 check_path()
 check_not_a_socket()
 check_passed()
+check_reload()
 check_signals()
 check_mistakes()
 check_bench()

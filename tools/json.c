@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writing JSON. It must not decide what is written.
+ * Writes JSON. The callers decide what is written.
  */
 #include "tools/json.h"
 

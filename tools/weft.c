@@ -104,8 +104,8 @@ static bool is_option(const char *arg, const char *brief, const char *name)
 	return !strcmp(arg, brief) || !strcmp(arg, name);
 }
 
-/* What was printed may not have arrived: a full disk must not look like
- * success to a script. */
+/* The output may not have arrived: a full disk must not look like success to a
+ * script. */
 static int finish(int status)
 {
 	errno = 0;

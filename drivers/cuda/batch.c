@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a batch holds and what it has the GPU do. A job to decompress is one piece;
- * one to compress is cut into pieces of 64 KiB, which are independent of each
- * other, end on a byte, and are put one after the other on their way back.
+ * What a batch holds and what it has the GPU do. A job to decompress is one
+ * piece; one to compress is cut into pieces of 64 KiB, which are independent of
+ * each other, end on a byte, and are put one after the other on their way back.
  */
 #include "cuda/batch.h"
 
@@ -13,8 +13,9 @@
 
 #define ALIGN 64u
 #define INFLATE_WARPS 2u /* as kernels.cu has it */
-/* Bytes between two inputs or outputs that are copied along, because a copy of its
- * own takes longer. Less than a page: both neighbours are pinned, so it is, too. */
+/* Bytes between two inputs or outputs that are copied along, because a copy
+ * of its own takes longer. Less than a page: both neighbours are pinned, so
+ * it is, too. */
 #define GAP 4096u
 /* Room for one output: whoever has more gets this much. */
 #define ROOM_MOST (64u << 20)
@@ -124,8 +125,8 @@ bool wf_cuda_batch_fits(const struct wf_batch *b, const struct wf_batch_job *j)
 	       b->jobs_count < WF_BATCH_PIECES;
 }
 
-/* Whether a pinned input lies right behind that of the job before it: then it does
- * so in the batch, and one copy takes both. */
+/* Whether a pinned input lies right behind that of the job before it: then
+ * it does so in the batch, and one copy takes both. */
 static bool is_behind(const struct wf_batch *b, const struct wf_batch_job *j)
 {
 	const struct wf_batch_job *last;
@@ -424,8 +425,8 @@ static int copy_deflated(const struct wf_batch *b, const struct wf_batch_job *j,
 	return err;
 }
 
-/* Bytes from @from to @to of the batch's memory on their way to @host, which may
- * wait for more. */
+/* Bytes from @from to @to of the batch's memory on their way to @host, which
+ * may wait for more. */
 struct stretch {
 	size_t from, to;
 	uint8_t *host;
@@ -446,7 +447,8 @@ static int copy_inflated(const struct wf_batch *b, const struct wf_batch_job *j,
 	struct wd_comp_job *job = j->job;
 	bool pinned = j->dst == WF_PLACE_PINNED;
 	uint8_t *host = pinned ? job->dst : b->host + j->out;
-	/* What is between two outputs may be copied along in our memory only. */
+	/* What is between two outputs may be copied along in our memory
+	 * only. */
 	size_t gap = pinned ? 0 : GAP;
 	int err = 0;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Jobs that go to the GPU together: one copy in, one kernel, copies out. A batch
- * has memory on both sides, of the same layout: inputs first, outputs behind them.
- * The engine (engine.c) calls all of this with its lock held and its context
- * current, unless it is said otherwise.
+ * Jobs that go to the GPU together: one copy in, one kernel, copies out. A
+ * batch has memory on both sides, of the same layout: inputs first, outputs
+ * behind them. The engine (engine.c) calls all of this with its lock held and
+ * its context current, unless it is said otherwise.
  *
  *	FREE -> OPEN (jobs are added) -> RUNNING (kernel) -> COPYING (results)
  *	-> DONE (channels take their jobs back) -> FREE
@@ -70,8 +70,8 @@ struct wf_batch {
 	struct wf_batch_job jobs[WF_BATCH_PIECES];
 };
 
-/* Memory, @memory bytes of it on each side, stream and event. 0 or -errno: nothing
- * is left then. */
+/* Memory, @memory bytes of it on each side, stream and event. 0 or -errno:
+ * nothing is left then. */
 int wf_cuda_batch_make(struct wf_batch *b, const struct wf_cu *cu,
 		       size_t memory);
 void wf_cuda_batch_free(struct wf_batch *b, const struct wf_cu *cu);

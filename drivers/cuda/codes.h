@@ -15,8 +15,9 @@
 #define WF_DISTS 32u
 #define WF_END_OF_BLOCK 256u
 
-/* What a code means: its length, how many extra bits follow, and the literal or the
- * least value. 0: there is no such code, or it is longer than the table's. */
+/* What a code means: its length, how many extra bits follow, and the literal
+ * or the least value. 0: there is no such code, or it is longer than the
+ * table's. */
 #define WF_ENTRY_LENGTH(entry) ((entry)&15u)
 #define WF_ENTRY_EXTRA(entry) ((entry) >> 4 & 15u)
 #define WF_ENTRY_LITERAL (1u << 8)

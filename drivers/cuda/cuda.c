@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver "cuda": compression on NVIDIA's GPUs, as a plug-in. It is there for
- * many independent pieces at once; one piece alone is slower on a GPU than on a
- * processor, so it is below the libraries and is used when it is asked for.
+ * The driver "cuda": compression on NVIDIA's GPUs, as a plug-in. It is there
+ * for many independent pieces at once; one piece alone is slower on a GPU than
+ * on a processor, so it is below the libraries and is used when it is asked
+ * for.
  */
 #include <errno.h>
 

@@ -35,80 +35,59 @@ _Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8,
 
 typedef uint64_t wf_cu_ptr; /* CUdeviceptr */
 
-/* name, arguments */
-#define WF_CU_CALLS(call)                                                                            \
-	call(cuInit, (unsigned int)) call(cuDeviceGetCount, (int *)) call(                           \
-		cuDeviceGet,                                                                         \
-		(int *,                                                                              \
-		 int)) call(cuDeviceGetName,                                                         \
-			    (char *, int,                                                            \
-			     int)) call(cuDeviceGetAttribute,                                        \
-					(int *, int,                                                 \
-					 int)) call(cuDevicePrimaryCtxRetain,                        \
-						    (void **, int))                                  \
-		call(cuCtxPushCurrent_v2, (void *)) call(                                            \
-			cuCtxPopCurrent_v2,                                                          \
-			(void **)) call(cuModuleLoadData,                                            \
-					(void **,                                                    \
-					 const void                                                  \
-						 *)) call(cuModuleGetFunction,                       \
-							  (void **, void *,                          \
-							   const char *))                            \
-			call(cuModuleUnload, (void *)) call(                                         \
-				cuMemAlloc_v2,                                                       \
-				(wf_cu_ptr *,                                                        \
-				 size_t)) call(cuMemFree_v2,                                         \
-					       (wf_cu_ptr)) call(cuMemHostAlloc,                     \
-								 (void **,                           \
-								  size_t,                            \
-								  unsigned int))                     \
-				call(cuMemFreeHost, (void *)) call(                                  \
-					cuMemcpyHtoDAsync_v2,                                        \
-					(wf_cu_ptr, const void *, size_t,                            \
-					 void *)) call(cuMemcpyDtoHAsync_v2,                         \
-						       (void *, wf_cu_ptr,                           \
-							size_t, void *))                             \
-					call(cuMemcpyDtoDAsync_v2,                                   \
-					     (wf_cu_ptr, wf_cu_ptr, size_t,                          \
-					      void *)) call(cuStreamCreate,                          \
-							    (void **,                                \
-							     unsigned int)) call(cuStreamDestroy_v2, \
-										 (void *))           \
-						call(cuEventCreate, (void **, unsigned int)) call(   \
-							cuEventDestroy_v2,                           \
-							(void *)) call(cuEventRecord,                \
-								       (void *, void *))             \
-							call(cuEventQuery, (void *)) call(           \
-								cuLaunchKernel,                      \
-								(void *,                             \
-								 unsigned int,                       \
-								 unsigned int,                       \
-								 unsigned int,                       \
-								 unsigned int,                       \
-								 unsigned int,                       \
-								 unsigned int,                       \
-								 unsigned int,                       \
-								 void *,                             \
-								 void **,                            \
-								 void **))                           \
-								call(cuPointerGetAttribute,          \
-								     (void *,                        \
-								      int,                           \
-								      wf_cu_ptr))                    \
-									call(cuGetErrorString,       \
-									     (int,                   \
-									      const char             \
-										      **))
+/* libcuda: names and arguments are NVIDIA's; 0 or a CUresult. */
+struct wf_cu {
+	int (*cuInit)(unsigned int flags);
+	int (*cuDeviceGetCount)(int *count);
+	int (*cuDeviceGet)(int *device, int number);
+	int (*cuDeviceGetName)(char *name, int len, int device);
+	int (*cuDeviceGetAttribute)(int *value, int attribute, int device);
+	int (*cuDevicePrimaryCtxRetain)(void **context, int device);
+	int (*cuCtxPushCurrent_v2)(void *context);
+	int (*cuCtxPopCurrent_v2)(void **context);
+	int (*cuModuleLoadData)(void **module, const void *image);
+	int (*cuModuleGetFunction)(void **function, void *module,
+				   const char *name);
+	int (*cuModuleUnload)(void *module);
+	int (*cuMemAlloc_v2)(wf_cu_ptr *at, size_t len);
+	int (*cuMemFree_v2)(wf_cu_ptr at);
+	int (*cuMemHostAlloc)(void **at, size_t len, unsigned int flags);
+	int (*cuMemFreeHost)(void *at);
+	int (*cuMemcpyHtoDAsync_v2)(wf_cu_ptr to, const void *from, size_t len,
+				    void *stream);
+	int (*cuMemcpyDtoHAsync_v2)(void *to, wf_cu_ptr from, size_t len,
+				    void *stream);
+	int (*cuMemcpyDtoDAsync_v2)(wf_cu_ptr to, wf_cu_ptr from, size_t len,
+				    void *stream);
+	int (*cuStreamCreate)(void **stream, unsigned int flags);
+	int (*cuStreamDestroy_v2)(void *stream);
+	int (*cuEventCreate)(void **event, unsigned int flags);
+	int (*cuEventDestroy_v2)(void *event);
+	int (*cuEventRecord)(void *event, void *stream);
+	int (*cuEventQuery)(void *event);
+	int (*cuLaunchKernel)(void *function, unsigned int grid_x,
+			      unsigned int grid_y, unsigned int grid_z,
+			      unsigned int block_x, unsigned int block_y,
+			      unsigned int block_z, unsigned int shared,
+			      void *stream, void **args, void **extra);
+	int (*cuPointerGetAttribute)(void *value, int attribute, wf_cu_ptr at);
+	int (*cuGetErrorString)(int error, const char **text);
+};
 
-/* name, arguments; the last two are not in versions before 11.1 */
-#define WF_NVRTC_CALLS(call)                                                   \
-	call(nvrtcCreateProgram,                                               \
-	     (void **, const char *, const char *, int, const char *const *,   \
-	      const char *const *)) call(nvrtcDestroyProgram, (void **))       \
-		call(nvrtcCompileProgram, (void *, int, const char *const *))  \
-			call(nvrtcGetProgramLogSize, (void *, size_t *)) call( \
-				nvrtcGetProgramLog, (void *, char *))          \
-				call(nvrtcGetCUBINSize, (void *, size_t *))    \
-					call(nvrtcGetCUBIN, (void *, char *))
+/* libnvrtc: 0 or an nvrtcResult. The last two came with 11.1. */
+struct wf_nvrtc {
+	int (*nvrtcVersion)(int *major, int *minor);
+	int (*nvrtcCreateProgram)(void **program, const char *text,
+				  const char *name, int count,
+				  const char *const *headers,
+				  const char *const *names);
+	int (*nvrtcDestroyProgram)(void **program);
+	int (*nvrtcCompileProgram)(void *program, int count,
+				   const char *const *options);
+	int (*nvrtcGetProgramLogSize)(void *program, size_t *size);
+	int (*nvrtcGetProgramLog)(void *program, char *log);
+	int (*nvrtcGetCUBINSize)(void *program, size_t *size);
+	int (*nvrtcGetCUBIN)(void *program, char *code);
+};
 
 #endif

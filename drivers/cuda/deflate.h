@@ -6,12 +6,12 @@
  * The lanes look at 32 positions at once: each hashes the 4 bytes at its own,
  * takes the last position before it with the same hash, from the other lanes or
  * from a table in shared memory (8 KiB), and compares. Then all of them choose
- * together which matches to take: a match gives way to a longer one right behind
- * it. Tokens (16384 of 4 bytes at most) go to memory of the device; when they are
- * full, or the piece ends, a block is written with the codes that make it
- * smallest, or stored. Each lane computes the bits of one token, a sum over the
- * lanes says where they belong, and they are joined in shared memory and written
- * as whole words.
+ * together which matches to take: a match gives way to a longer one right
+ * behind it. Tokens (16384 of 4 bytes at most) go to memory of the device; when
+ * they are full, or the piece ends, a block is written with the codes that make
+ * it smallest, or stored. Each lane computes the bits of one token, a sum over
+ * the lanes says where they belong, and they are joined in shared memory and
+ * written as whole words.
  */
 #ifndef WF_CUDA_DEFLATE_H
 #define WF_CUDA_DEFLATE_H
@@ -184,8 +184,8 @@ WF_PIECE_FN uint32_t wf_window_take(struct wf_packer *p, uint32_t at)
 	return at + here;
 }
 
-/* @tokens has WF_PIECE_TOKENS. @dst is a multiple of 4; WF_PIECE_BOUND() bytes are
- * always enough. */
+/* @tokens has WF_PIECE_TOKENS. @dst is a multiple of 4; WF_PIECE_BOUND()
+ * bytes are always enough. */
 WF_PIECE_FN void wf_piece_deflate(struct wf_piece *piece, const uint8_t *src,
 				  uint8_t *dst, uint32_t *tokens,
 				  struct wf_deflate_space *s)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The engine: CUDA's context, the batches, and who may do what with them. Its
- * lock is not held while bytes are copied by this processor. It must not disturb
- * the application's own use of CUDA: its context is the primary one, which it
- * makes current for its own calls only.
+ * lock is not held while bytes are copied by this processor. It must not
+ * disturb the application's own use of CUDA: its context is the primary one,
+ * which it makes current for its own calls only.
  */
 #include "cuda/engine.h"
 
@@ -18,10 +18,10 @@
 
 #define BATCHES 4
 #define NAP_NS 20000
-/* A batch that is not full is launched when nothing was added for QUIET, or when
- * its first job has waited so long while the GPU works on others, or is idle. A
- * kernel takes milliseconds for a piece of 64 KiB, whether it has one or a
- * thousand: it pays to wait for more. */
+/* A batch that is not full is launched when nothing was added for QUIET, or
+ * when its first job has waited so long while the GPU works on others, or is
+ * idle. A kernel takes milliseconds for a piece of 64 KiB, whether it has
+ * one or a thousand: it pays to wait for more. */
 #define QUIET_NS 100000
 #define BUSY_NS 10000000
 #define IDLE_NS 2000000

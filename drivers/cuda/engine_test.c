@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver as programs use it: through libwd, by its name. CUDA is the fake one
- * here (fake_cuda.c); on a machine with a GPU this runs with the real one as well.
+ * The driver as programs use it: through libwd, by its name. CUDA is the fake
+ * one here (fake_cuda.c); on a machine with a GPU this runs with the real one
+ * as well.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -235,7 +236,8 @@ static void test_parallel(void **state)
 	free(plain);
 }
 
-/* -- memory ----------------------------------------------------------------- */
+/* -- memory
+ * ----------------------------------------------------------------- */
 
 static void *context;
 
@@ -269,7 +271,8 @@ static wf_cu_ptr make_device(size_t len)
 	return at;
 }
 
-/* Memory that the GPU copies itself, and its own: nobody copies, nor touches. */
+/* Memory that the GPU copies itself, and its own: nobody copies, nor
+ * touches. */
 static void test_memory(void **state)
 {
 	struct wd_comp_ctx ctx = { .comp_level = 1,
@@ -336,8 +339,8 @@ static const struct wd_alg_comp *find_driver(void)
 	return NULL;
 }
 
-/* Many jobs in one call, more than a batch takes: a batch was launched before the
- * last of its inputs were there. */
+/* Many jobs in one call, more than a batch takes: a batch was launched
+ * before the last of its inputs were there. */
 static void test_submit(void **state)
 {
 	const struct wd_alg_comp *driver = find_driver();
@@ -422,9 +425,11 @@ static void test_close(void **state)
 	assert_null(run_thread(NULL));
 }
 
-/* -- what fails ------------------------------------------------------------- */
+/* -- what fails
+ * ------------------------------------------------------------- */
 
-/* In a process of its own, before this one has used the driver. 0: as wanted. */
+/* In a process of its own, before this one has used the driver. 0: as
+ * wanted. */
 static int in_child(const char *name, const char *value, int (*run)(void))
 {
 	int status = -1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A libcuda and libnvrtc for tests on machines without a GPU: a thread does what
- * was put into streams, in order, and later than the call; kernels run as plain C.
- * "Device" memory has no access rights but for this thread's work, so that a
- * driver that touches it is caught. FAKE_CUDA_FAIL_AFTER=n: everything from the
- * Nth launch on fails. It must not be installed.
+ * A libcuda and libnvrtc for tests on machines without a GPU: a thread does
+ * what was put into streams, in order, and later than the call; kernels run as
+ * plain C. "Device" memory has no access rights but for this thread's work, so
+ * that a driver that touches it is caught. FAKE_CUDA_FAIL_AFTER=n: everything
+ * from the Nth launch on fails. It must not be installed.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -391,7 +391,8 @@ int cuGetErrorString(int error, const char **text)
 	return 0;
 }
 
-/* -- the compiler ----------------------------------------------------------- */
+/* -- the compiler
+ * ----------------------------------------------------------- */
 
 int nvrtcVersion(int *major, int *minor)
 {

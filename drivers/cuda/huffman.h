@@ -4,8 +4,8 @@
  * may be. For the code of pieces only (lanes.h).
  *
  * Symbols are ordered by how often they come, each lane finding the places of
- * some. One lane then joins the two rarest again and again, which needs two queues
- * and no heap, since both are in order.
+ * some. One lane then joins the two rarest again and again, which needs two
+ * queues and no heap, since both are in order.
  */
 #ifndef WF_CUDA_HUFFMAN_H
 #define WF_CUDA_HUFFMAN_H
@@ -83,8 +83,8 @@ WF_PIECE_FN void wf_huffman_lengths(struct wf_huffman_space *h,
 		h->parent[b] = (uint16_t)made;
 		made++;
 	}
-	/* From the root down: a depth is that of the parent and one. The weights
-	 * are not needed any more and give way to depths. */
+	/* From the root down: a depth is that of the parent and one. The
+	 * weights are not needed any more and give way to depths. */
 	h->weight[made - 1] = 0;
 	for (uint32_t i = made - 1; i-- > 0;)
 		h->weight[i] = h->weight[h->parent[WF_SYMBOLS_MOST + i]] + 1;

@@ -2,14 +2,15 @@
 /*
  * What the code of a piece is written in: 32 lanes that work on one piece
  * together. The code is compiled twice. On a GPU the lanes are the threads of a
- * warp, and each runs all of it; in plain C one thread takes the lanes one after
- * the other, so that the same functions can be tested, and run by a fuzzer, on
- * any machine. The results are the same to the bit.
+ * warp, and each runs all of it; in plain C one thread takes the lanes one
+ * after the other, so that the same functions can be tested, and run by a
+ * fuzzer, on any machine. The results are the same to the bit.
  *
  * The rules that keep it so: a variable has one value for all lanes (each lane
  * computes it from the same memory), unless it is declared inside of
- * WF_EACH_LANE or WF_BALLOT, or by WF_LANE_VARIABLE; memory is written inside of these or of
- * WF_ONE_LANE; wf_lanes_sync() stands between writing and reading.
+ * WF_EACH_LANE or WF_BALLOT, or by WF_LANE_VARIABLE; memory is written inside
+ * of these or of WF_ONE_LANE; wf_lanes_sync() stands between writing and
+ * reading.
  */
 #ifndef WF_CUDA_LANES_H
 #define WF_CUDA_LANES_H

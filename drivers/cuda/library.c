@@ -19,16 +19,51 @@ struct symbol {
 	size_t at; /* of its pointer */
 };
 
-#define SYMBOL(name, args) { #name, offsetof(TABLE, name) },
+#define CU(name)                                                               \
+	{                                                                      \
+#name, offsetof(struct wf_cu, name)                            \
+	}
+#define NVRTC(name)                                                            \
+	{                                                                      \
+#name, offsetof(struct wf_nvrtc, name)                         \
+	}
 
-#define TABLE struct wf_cu
-static const struct symbol cu_symbols[] = { WF_CU_CALLS(SYMBOL) };
-#undef TABLE
+static const struct symbol cu_symbols[] = {
+	CU(cuInit),
+	CU(cuDeviceGetCount),
+	CU(cuDeviceGet),
+	CU(cuDeviceGetName),
+	CU(cuDeviceGetAttribute),
+	CU(cuDevicePrimaryCtxRetain),
+	CU(cuCtxPushCurrent_v2),
+	CU(cuCtxPopCurrent_v2),
+	CU(cuModuleLoadData),
+	CU(cuModuleGetFunction),
+	CU(cuModuleUnload),
+	CU(cuMemAlloc_v2),
+	CU(cuMemFree_v2),
+	CU(cuMemHostAlloc),
+	CU(cuMemFreeHost),
+	CU(cuMemcpyHtoDAsync_v2),
+	CU(cuMemcpyDtoHAsync_v2),
+	CU(cuMemcpyDtoDAsync_v2),
+	CU(cuStreamCreate),
+	CU(cuStreamDestroy_v2),
+	CU(cuEventCreate),
+	CU(cuEventDestroy_v2),
+	CU(cuEventRecord),
+	CU(cuEventQuery),
+	CU(cuLaunchKernel),
+	CU(cuPointerGetAttribute),
+	CU(cuGetErrorString),
+};
 
-#define TABLE struct wf_nvrtc
-static const struct symbol nvrtc_symbols[] = { SYMBOL(nvrtcVersion, )
-						       WF_NVRTC_CALLS(SYMBOL) };
-#undef TABLE
+static const struct symbol nvrtc_symbols[] = {
+	NVRTC(nvrtcVersion),	       NVRTC(nvrtcCreateProgram),
+	NVRTC(nvrtcDestroyProgram),    NVRTC(nvrtcCompileProgram),
+	NVRTC(nvrtcGetProgramLogSize), NVRTC(nvrtcGetProgramLog),
+	NVRTC(nvrtcGetCUBINSize),      NVRTC(nvrtcGetCUBIN),
+};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -10,17 +10,6 @@
 
 #include "cuda/cuda_defs.h"
 
-struct wf_cu {
-#define WF_CU_MEMBER(name, args) int(*name) args;
-	WF_CU_CALLS(WF_CU_MEMBER)
-};
-
-struct wf_nvrtc {
-	WF_CU_MEMBER(nvrtcVersion, (int *, int *))
-	WF_NVRTC_CALLS(WF_CU_MEMBER)
-#undef WF_CU_MEMBER
-};
-
 /* Whether a driver of NVIDIA's is likely to be here: it costs two system calls,
  * where loading libcuda costs milliseconds. */
 bool wf_cuda_library_is_likely(void);

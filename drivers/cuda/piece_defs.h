@@ -11,8 +11,8 @@
 /* The largest piece that is compressed: positions in it fit into 16 bits. */
 #define WF_PIECE_MOST 65536u
 /* Room for the compressed form of a piece of @len bytes: blocks that do not
- * shrink are stored (5 bytes each, WF_PIECE_BLOCKS of them at most), and an empty
- * stored block ends it. A multiple of 4. */
+ * shrink are stored (5 bytes each, WF_PIECE_BLOCKS of them at most), and an
+ * empty stored block ends it. A multiple of 4. */
 #define WF_PIECE_BOUND(len) (((len) + 64u) & ~3u)
 /* Tokens of one block, 4 bytes each, in memory of their own. */
 #define WF_PIECE_TOKENS 16384u

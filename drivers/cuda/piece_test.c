@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The code of the kernels, compiled as plain C: what it compresses, zlib
- * decompresses, and the other way round; checksums are the right ones; nothing is
- * written outside of the room. On a GPU the results are the same, bit by bit.
+ * decompresses, and the other way round; checksums are the right ones; nothing
+ * is written outside of the room. On a GPU the results are the same, bit by
+ * bit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -258,7 +259,8 @@ static void test_room(void **state)
 	free_room(packed, WF_PIECE_BOUND(20000));
 }
 
-/* What zlib makes, at each level, begins at any address, and follows other data. */
+/* What zlib makes, at each level, begins at any address, and follows other
+ * data. */
 static void test_zlib(void **state)
 {
 	const size_t len = 300000;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Compiles the kernels, and keeps what came out in $XDG_CACHE_HOME/weft or
- * ~/.cache/weft. A file there is used if it and its folder belong to this user and
- * nobody else can write to them; its name has a hash of the sources, the kind of
- * GPU and the compiler. Set-user-ID programs have no cache.
+ * ~/.cache/weft. A file there is used if it and its folder belong to this user
+ * and nobody else can write to them; its name has a hash of the sources, the
+ * kind of GPU and the compiler. Set-user-ID programs have no cache.
  */
 #include "cuda/program.h"
 

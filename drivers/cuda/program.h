@@ -18,8 +18,8 @@ struct wf_cuda_program {
 	void *deflate;
 };
 
-/* For compute capability @major.@minor, in the current context. 0, or -errno and
- * in *@why a line, which is constant. */
+/* For compute capability @major.@minor, in the current context. 0, or -errno
+ * and in *@why a line, which is constant. */
 int wf_cuda_program_load(struct wf_cuda_program *program,
 			 const struct wf_cu *cu, int major, int minor,
 			 const char **why);

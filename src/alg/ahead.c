@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What threads do with one piece, without the lock: find its begin, decompress
- * it, put bytes in place of markers, check it, write it.
+ * The work of a thread on one piece, without the lock: it finds where the piece
+ * begins, decompresses it, replaces markers by bytes, checks it, and writes it.
  */
 #include "alg/engine.h"
 
@@ -14,8 +14,8 @@
 #include "alg/wrap.h"
 #include "deflate/find.h"
 
-/* Memory that is used where the begin is known: if not even one block fits, all
- * of it was in vain. */
+/* Memory for a piece whose begin is known: if not even one block fits, the work
+ * was in vain. */
 #define KNOWN_ROOM (6u << 20)
 #define SEARCH (32u << 10)  /* bytes between two looks at the rest */
 #define STRIDE (256u << 10) /* resolved, checked and written at a time */
@@ -57,7 +57,7 @@ static void run_known(struct wf_piece *p)
 	p->why = wf_deflate_chunk_run(&p->chunk);
 }
 
-/* The next place in the range from @bit on, as far as it is worth to look at
+/* The next place in the range from @bit on, as far as it is worth searching at
  * once. False: none there, *bit is behind it. */
 static bool next_begin(struct wf_piece *p, uint64_t *bit,
 		       struct wf_border *begin)
@@ -136,11 +136,12 @@ void wf_alg_engine_ahead(struct wf_piece *p)
 
 static int check_alg(const struct wf_engine *e)
 {
-	/* Raw data has no checksum of its own: whoever asks gets a CRC-32. */
+	/* Raw data has no checksum of its own: a caller that asks gets a
+	 * CRC-32. */
 	return e->u->alg == WD_COMP_ZLIB ? WD_COMP_ZLIB : WD_COMP_GZIP;
 }
 
-/* Checks and puts @len bytes, which are at @at in the piece's output. */
+/* Checks and writes @len bytes, which are at @at in the piece's output. */
 static int pass(struct wf_engine *e, struct wf_piece *p, const uint8_t *data,
 		size_t at, size_t len, size_t *ends)
 {
@@ -197,7 +198,7 @@ int wf_alg_engine_finish(struct wf_engine *e, struct wf_piece *p,
 	return ret;
 }
 
-/* As zlib calls what is wrong in the trailer of a member. */
+/* zlib's words for what is wrong in the trailer of a member. */
 static const char *wrong_trailer(const struct wf_engine *e,
 				 const uint8_t trailer[8])
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asynchronous calls. Where the driver has queues, a stateless job is submitted
- * by the caller, and whoever polls or waits here polls its queue, too; what a
- * device fails with, and what a library is to do, goes to the crew. From there a
- * job comes into the list of those done, and leaves it when its callback is run:
- * by wd_alg_poll(), by the poll thread, or by wd_alg_async_fini(), whoever takes
- * it off the list. So a callback runs exactly once. Callbacks run without any
- * lock of ours.
+ * Asynchronous calls. If the driver has queues, the caller submits a stateless
+ * job, and a thread that polls or waits here polls its queue, too. The crew
+ * does the jobs that a device failed, and those of libraries. A finished job
+ * enters the list of done jobs, and leaves it when its callback is run: by
+ * wd_alg_poll(), by the poll thread, or by wd_alg_async_fini(). The thread that
+ * takes it off the list runs the callback, so it runs exactly once. Callbacks
+ * run without any lock of ours.
  */
 #include <weft/wd_comp.h>
 
@@ -79,7 +79,7 @@ static void in_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The parent's jobs are the parent's: their callbacks run there. */
+/* The parent's jobs stay with the parent: their callbacks run there. */
 static void in_child(void)
 {
 	wf_base_list_init(&done_list);
@@ -140,7 +140,8 @@ static void run_again(struct wf_crew_task *task)
 	pthread_mutex_unlock(&lock);
 }
 
-/* With its queue locked: the checksum is left to whoever runs the callback. */
+/* With its queue locked: the thread that runs the callback computes the
+ * checksum. */
 static void is_back(struct wf_alg_owner *owner)
 {
 	struct job *job = wf_container_of(owner, struct job, owner);
@@ -167,7 +168,7 @@ static bool is_submitted(struct job *job)
 	struct wf_alg_whole *w = &job->whole;
 	struct wf_alg_want want;
 
-	/* Errors are told by the call that the crew makes. */
+	/* The call that the crew makes reports errors. */
 	if (ctx->stream_mode != WD_COMP_STATELESS || !ctx->in || !ctx->out ||
 	    (!job->inflate && !ctx->comp_level) ||
 	    wf_alg_ctx_check(ctx, ctx->in, &ctx->in_len, ctx->out,
@@ -226,7 +227,7 @@ static int submit(struct wd_comp_ctx *ctx, bool inflate,
 	}
 	/* From here on, if it succeeds, the job may be over at any time. */
 	if (is_submitted(job)) {
-		/* Those who wait must look at its queue now. */
+		/* Waiting threads must poll its queue from now on. */
 		pthread_mutex_lock(&lock);
 		pthread_cond_broadcast(&changed);
 		pthread_mutex_unlock(&lock);
@@ -260,7 +261,7 @@ int wd_alg_async_inflate(struct wd_comp_ctx *ctx, wd_comp_callback callback,
 	return submit(ctx, true, callback, arg, src, src_len, dst, dst_len);
 }
 
-/* What is left to do after the driver, without a lock. */
+/* The rest of the work after the driver, without a lock. */
 static void settle(struct job *job)
 {
 	struct wf_alg_whole *w = &job->whole;
@@ -289,7 +290,7 @@ int wd_alg_poll(unsigned int max)
 			settle(job);
 			pthread_mutex_lock(&lock);
 		}
-		/* From here on the context is the application's again. */
+		/* From here on the context belongs to the application again. */
 		job->ctx->job = NULL;
 		pthread_mutex_unlock(&lock);
 		inside++;
@@ -453,7 +454,7 @@ int wd_alg_cancel(struct wd_comp_ctx *ctx)
 	return ret;
 }
 
-/* One that nobody has begun, and nobody will but the caller; or NULL. */
+/* A job that nobody has begun, and that only the caller can begin; or NULL. */
 static struct job *queued_locked(void)
 {
 	struct wf_list *pos, *tmp;
@@ -480,7 +481,7 @@ void wd_alg_async_fini(void)
 		return;
 	}
 	closing = true;
-	/* What devices have is under way: it is waited for. */
+	/* Jobs on devices are in flight: wait for them. */
 	while (wf_alg_lane_busy())
 		sleep_locked();
 	while ((job = queued_locked())) {

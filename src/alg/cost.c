@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Measured costs. Two threads that note a job at once may lose one of them:
- * what is kept is a mean of many.
+ * Measured costs. If two threads record a job at once, one of them may be lost:
+ * the value is a mean of many.
  */
 #include "alg/cost.h"
 
@@ -35,7 +35,7 @@ void wf_alg_cost_note(struct wf_alg_cost *cost, const struct wd_comp_job *job,
 	uint64_t old = atomic_load_explicit(&cost->of[kind][size].ns_per_kib,
 					    memory_order_relaxed);
 
-	/* What got faster is believed sooner: a single slow job says less. */
+	/* An improvement counts faster: a single slow job says less. */
 	if (!atomic_fetch_add_explicit(&cost->of[kind][size].jobs, 1,
 				       memory_order_relaxed))
 		old = now;

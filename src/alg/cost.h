@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What jobs of a driver took lately, its queue included, by kind and size of the
- * job; and the choice between a device and whoever is next: a job goes where it
- * is expected to end sooner. Any thread may use it, without a lock.
+ * How long recent jobs of a driver took, including its queue, by kind and size
+ * of the job; and the choice between a device and the next driver: a job goes
+ * where it is expected to end sooner. Any thread may use it, without a lock.
  */
 #ifndef WF_ALG_COST_H
 #define WF_ALG_COST_H
@@ -29,8 +29,8 @@ void wf_alg_cost_note(struct wf_alg_cost *cost, const struct wd_comp_job *job,
 
 /*
  * Whether @next is to do the job in place of @first, a device: because it does
- * such jobs sooner, or because too little is known of it. Now and then the one
- * that is slower gets a job, so that a change is seen.
+ * such jobs sooner, or because too little is known of it. Now and then the
+ * slower one gets a job, so that a change is noticed.
  */
 int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 			     struct wf_alg_cost *next,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One queue, one lock, some threads. The lock is held across fork(), so that a
- * child finds it whole; there the crew begins again from nothing.
+ * child finds it consistent; in the child the crew starts from nothing.
  */
 #include "alg/crew.h"
 
@@ -80,8 +80,9 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Signals are for the application's threads; but what a thread does to itself
- * (a mapped file that got shorter) goes to its handlers as from any other. */
+/* Signals are for the application's threads; but a signal that a thread causes
+ * itself (a mapped file that became shorter) goes to the handlers as from any
+ * other. */
 static int start_locked(void)
 {
 	sigset_t all, old;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that do work for whoever has some: asynchronous jobs and parallel
- * pieces. They start when there is work, as many as allowed, and stay until
- * told to stop. In a forked child there are none, and none of the parent's
- * work.
+ * Threads that do asynchronous jobs and parallel pieces. They start when there
+ * is work, as many as allowed, and stay until told to stop. A forked child has
+ * none, and none of the parent's work.
  */
 #ifndef WF_ALG_CREW_H
 #define WF_ALG_CREW_H
@@ -32,7 +31,7 @@ void wf_alg_crew_together(unsigned int threads, void (*func)(void *arg),
 /* At most this many threads; at least @at_least where more are asked for. */
 void wf_alg_crew_limit(unsigned int threads);
 void wf_alg_crew_need(unsigned int at_least);
-/* Waits for what has begun, and ends all threads. What is queued stays. */
+/* Waits for work that has begun, and ends all threads. Queued work stays. */
 void wf_alg_crew_stop(void);
 
 #endif

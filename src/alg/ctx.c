@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wd_alg_deflate() and wd_alg_inflate(): checks what the application filled in
- * and hands it to a piece (stateless) or a stream (stateful). Owns
- * ctx->private.
+ * wd_alg_deflate() and wd_alg_inflate(): check what the application filled in
+ * and pass it to a piece (stateless) or a stream (stateful). Owns ctx->private.
  */
 #include <weft/wd_comp.h>
 

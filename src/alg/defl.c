@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The chunking compressor. Order of output: edge (header), pend, then what is
- * made next; new output is made only when both are empty. Checksums are over
- * input as it is taken, as zlib's are.
+ * The chunking compressor. Order of output: edge (header), pend, then new
+ * output, which is made only when both are empty. Checksums cover the input as
+ * it is taken, like zlib's.
  */
 #include "alg/defl.h"
 
@@ -210,7 +210,7 @@ static void set_edge(struct wf_alg_defl *d, const uint8_t *bytes, size_t len)
 	d->edge_len = len;
 }
 
-/* Input that is taken for good. */
+/* Input that is consumed. */
 static void take(struct wf_alg_defl *d, struct wf_alg_io *io, size_t n)
 {
 	d->check = wd_comp_check(d->alg, d->check, io->in, n);
@@ -269,8 +269,8 @@ static int go_streaming(struct wf_alg_defl *d)
 	return 0;
 }
 
-/* The driver that streams brings out its last bits, which wait for room as
- * other output does; the next one begins on a byte. */
+/* The driver that streams writes its last bits, which wait for room as other
+ * output does; the next driver begins on a byte. */
 static int leave_stream(struct wf_alg_defl *d)
 {
 	static const uint8_t nothing[1];
@@ -307,7 +307,7 @@ int wf_alg_defl_set_history(struct wf_alg_defl *d, const uint8_t *dict,
 	if (ret)
 		return ret;
 	remember(d, dict, len);
-	/* Who streams can use it; not all who take pieces can. */
+	/* Drivers that stream can use it; not all that take pieces can. */
 	d->decided = true;
 	ret = go_streaming(d);
 	if (ret)
@@ -386,7 +386,8 @@ static int stream_step(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 	return ret;
 }
 
-/* Small pieces lose what they could have looked back at: they make up for it. */
+/* Small pieces lose what they could have looked back at, so they use a higher
+ * level. */
 static bool is_small(const struct wf_alg_defl *d, size_t len, int flush)
 {
 	bool alone =
@@ -439,7 +440,7 @@ static int make_piece(struct wf_alg_defl *d, struct wf_alg_io *io,
 	return 0;
 }
 
-/* How much of the caller's input makes a piece where it lies; 0: gather. */
+/* How much of the caller's input makes a piece without a copy; 0: gather. */
 static size_t direct_size(const struct wf_alg_defl *d,
 			  const struct wf_alg_io *io, int flush)
 {
@@ -463,7 +464,7 @@ static int next_piece(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 	bool all, last;
 	int ret;
 
-	/* Memory first: nothing is taken that could not be worked on. */
+	/* Memory first: no input is taken that could not be processed. */
 	if (!n || n < io->in_len || flush != WD_COMP_FINISH) {
 		if (!need_buf(d))
 			return -ENOMEM;
@@ -496,7 +497,7 @@ static int next_piece(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 	return 0;
 }
 
-/* Nothing to compress, but something to say. */
+/* Nothing to compress, but a header or marker to write. */
 static void say_nothing(struct wf_alg_defl *d, int flush)
 {
 	static const uint8_t empty_last[] = { 0x03, 0x00 };

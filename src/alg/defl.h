@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stream being compressed: input and output cut anywhere. Where the best
- * driver only takes whole pieces, input is gathered into chunks; where small
- * flushes make chunks a bad deal, the stream changes to a driver that streams,
+ * A stream that is compressed, with input and output divided anywhere. If the
+ * best driver only takes whole pieces, input is gathered into chunks. If small
+ * flushes make chunks inefficient, the stream changes to a driver that streams,
  * at the end of a piece, with the last 32 KiB as its dictionary.
  */
 #ifndef WF_ALG_DEFL_H
@@ -83,7 +83,7 @@ void wf_alg_defl_end(struct wf_alg_defl *d);
 /* The last bytes of input, 32 KiB at most; returns how many. @out may be NULL. */
 size_t wf_alg_defl_history(const struct wf_alg_defl *d, uint8_t *out);
 /* As if these had been the last bytes of input; after a flush, or while
- * chunking. -EBUSY elsewhere. */
+ * chunking. -EBUSY otherwise. */
 int wf_alg_defl_set_history(struct wf_alg_defl *d, const uint8_t *dict,
 			    size_t len);
 /* Bytes of output that wait for room. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the parallel decompression share: the pieces under way, and
- * the place up to which everything is settled. One lock guards all of it but
- * what belongs to the thread that works on a piece.
+ * Shared by the files of the parallel decompression: the pieces in progress,
+ * and the place up to which everything is settled. One lock guards all of it
+ * except what belongs to the thread that works on a piece.
  */
 #ifndef WF_ALG_ENGINE_H
 #define WF_ALG_ENGINE_H

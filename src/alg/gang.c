@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two locks: `in` is held while a piece is taken, which may mean to wait for
- * input; `out` guards the rest and is never held during work or input. Who
- * holds `in` may take `out`, not the other way round.
+ * input; `out` guards the rest and is never held during work or input. A thread
+ * that holds `in` may take `out`, not the other way round.
  */
 #include "alg/gang.h"
 
@@ -55,7 +55,7 @@ static void set_empty_locked(struct run *r, unsigned int slot)
 	pthread_cond_broadcast(&r->moved);
 }
 
-/* Puts what has its place already. */
+/* Writes pieces that have their place already. */
 static void put_placed(struct run *r)
 {
 	pthread_mutex_lock(&r->out);
@@ -74,7 +74,7 @@ static void put_placed(struct run *r)
 	pthread_mutex_unlock(&r->out);
 }
 
-/* Waits until the next piece has a slot; false if there is no use. */
+/* Waits until the next piece has a slot; false if the work is over. */
 static bool has_room(struct run *r)
 {
 	bool good;
@@ -106,8 +106,8 @@ static bool take(struct run *r, unsigned int *slot)
 	return got;
 }
 
-/* What can have its turn, unless another thread is at it: that one will look
- * again before it stops. */
+/* Handles the pieces whose turn it is, unless another thread does that: it will
+ * check again before it stops. */
 static void turn(struct run *r, unsigned int slot)
 {
 	const struct wf_gang *gang = r->gang;
@@ -133,7 +133,7 @@ static void turn(struct run *r, unsigned int slot)
 			set_empty_locked(r, now);
 	}
 	pthread_mutex_unlock(&r->out);
-	/* Whoever gave out places sees to it that they are used. */
+	/* The caller that assigned places makes sure that they are used. */
 	if (gang->place)
 		put_placed(r);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that take pieces in order, work on them at the same time, and put
- * them in order again: under compression in library and command. Where a piece
- * can be put anywhere once its place is known, only the places are given out in
- * order. Else whoever finishes the piece whose turn it is puts it, and those
- * after it that are done.
+ * Threads that take pieces in order, work on them at the same time, and write
+ * them in order: used for compression in library and command. If a piece can be
+ * written anywhere once its place is known, only the places are assigned in
+ * order. Otherwise the thread that finishes the piece whose turn it is writes
+ * it, and those after it that are done.
  */
 #ifndef WF_ALG_GANG_H
 #define WF_ALG_GANG_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The decompressor around a driver's stream. Sizes and checksums are checked
- * here, whoever did the work.
+ * here, whichever driver did the work.
  */
 #include "alg/infl.h"
 
@@ -148,7 +148,7 @@ int wf_alg_infl_run(struct wf_alg_infl *s, struct wf_alg_io *io)
 	if (s->failed)
 		return s->failed;
 	ret = run(s, io);
-	/* Want of memory may pass; a driver that is gone stays gone. */
+	/* A lack of memory may pass; a driver that is gone stays gone. */
 	if (ret < 0 && ret != -ENOMEM)
 		s->failed = ret;
 	return ret;

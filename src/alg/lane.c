@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of lanes. Its lock is for the list alone: no driver is called, and no
- * owner told, while it is held. Whoever uses a lane counts itself into it.
+ * The list of lanes. Its lock is for the list alone: no driver or owner is
+ * called while it is held. A user of a lane counts itself into it.
  */
 #include "alg/lane.h"
 
@@ -38,7 +38,7 @@ static void in_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The parent's jobs are the parent's. */
+/* The parent's jobs stay with the parent. */
 static void in_child(void)
 {
 	wf_base_list_init(&lanes);
@@ -51,7 +51,7 @@ static void setup(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
-/* A queue of our own goes back to where it came from. */
+/* A queue of our own returns to its pool. */
 static void free_lane(struct wf_alg_lane *lane)
 {
 	if (lane->ch)
@@ -95,7 +95,7 @@ static struct wf_alg_lane *find(const struct wf_alg_slot *slot,
 	return found;
 }
 
-/* Two threads may make one each: both are used. */
+/* Two threads may create one each: both are used. */
 static struct wf_alg_lane *make(struct wf_alg_slot *slot, struct wd_chan *ch,
 				unsigned int can)
 {
@@ -134,7 +134,7 @@ static int submit_on(struct wf_alg_slot *slot, struct wd_comp_job *job,
 		l = make(slot, ch, can);
 	if (!l)
 		return -ENODEV;
-	/* Before: the owner may be told at once. */
+	/* Before: the owner may be notified at once. */
 	*lane = l;
 	atomic_fetch_add(&l->jobs, 1);
 	atomic_fetch_add(&jobs_total, 1);

@@ -14,8 +14,8 @@
 struct wf_alg_lane;
 
 /*
- * Puts @job on a queue, if the driver that is to do it has queues; then its owner
- * is told once, maybe before this returns, and calls wf_alg_lane_left(*@lane).
+ * Puts @job on a queue, if the driver for it has queues; its owner is then
+ * notified once, maybe before this returns, and calls wf_alg_lane_left(*@lane).
  * -ENOTSUP: it has none; -EAGAIN: it is full; -ENODEV: it is gone. *@used gets
  * the driver's name, *@bit its bit in want.except.
  */
@@ -27,7 +27,7 @@ void wf_alg_lane_left(struct wf_alg_lane *lane);
 
 /* Whether any job is on a queue. */
 bool wf_alg_lane_busy(void);
-/* Tells owners of what is done, and says of how many. */
+/* Notifies the owners of jobs that are done, and returns how many. */
 int wf_alg_lane_poll(void);
 /* Sleeps until there may be something to poll; of several lanes one is looked at,
  * so that @timeout_ms is to be short. */

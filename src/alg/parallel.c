@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One buffer over several threads. Compressing cuts it into pieces that carry
- * the 32 KiB before them as a dictionary, where the driver can use one, and
- * begins without at every restart point, from which inflating may start. The
- * result is one plain stream that anybody can read; what is read may be
- * anybody's, too. The work is done by gang.c and unpack.c.
+ * One buffer over several threads. Compression divides it into pieces that have
+ * the 32 KiB before them as a dictionary, if the driver can use one, and starts
+ * without a dictionary at every restart point, from which decompression may
+ * start. The result is one plain stream that any program can read;
+ * decompression accepts streams of any program. gang.c and unpack.c do the
+ * work.
  */
 #include <weft/wd_comp_drv.h>
 
@@ -19,7 +20,8 @@
 #include "alg/wrap.h"
 
 #define DICT 32768u
-/* A piece with a dictionary loses little; one without makes up by its size. */
+/* A piece with a dictionary loses little; a piece without one is larger to
+ * compensate. */
 #define PIECE (512u << 10)
 #define PIECE_ALONE (1u << 20)
 #define RESTART 4 /* pieces with a dictionary between two restart points */
@@ -63,7 +65,7 @@ static int check_alg(const struct wd_comp_ctx *ctx)
 	return ctx->alg_type == WD_COMP_RAW ? ctx->raw_check : ctx->alg_type;
 }
 
-/* Whether whoever gets the pieces can use a dictionary. */
+/* Whether the driver that gets the pieces can use a dictionary. */
 static bool uses_dict(const struct wd_comp_ctx *ctx)
 {
 	struct wf_alg_want want = want_of(ctx);
@@ -295,7 +297,7 @@ static bool is_usable(const struct wd_comp_index *index, size_t src_len)
 	return true;
 }
 
-/* Nobody looks back from a restart point. */
+/* No data after a restart point refers to data before it. */
 static struct wf_unpack_point *points_of(const struct wd_comp_index *index)
 {
 	static const uint8_t nothing[1];
@@ -337,7 +339,7 @@ int wd_alg_inflate_parallel(struct wd_comp_ctx *ctx, unsigned int threads,
 
 	if (is_bad(ctx, src, src_len, dst, dst_len) || !threads)
 		return -EINVAL;
-	/* A driver or channel that was asked for does it, alone. */
+	/* A driver or channel that was requested does it alone. */
 	if (ctx->driver || ctx->ch)
 		return by_driver(ctx, src, src_len, dst, dst_len);
 	u.len = *dst_len;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The path of one piece: choose, run, and once more elsewhere if the device is
- * gone. What does not shrink is stored, so that bounds hold for every driver.
+ * The path of one piece: choose a driver, run it, and run another one if the
+ * device is gone. Data that does not shrink is stored, so that bounds hold for
+ * every driver.
  */
 #include "alg/piece.h"
 
@@ -38,7 +39,8 @@ static int store(struct wd_comp_job *job)
 	if (need > job->dst_len)
 		return -ENOSPC;
 	n = wf_alg_stored_write(job->dst, job->src, job->src_len, last);
-	/* Whoever asked for a flush may look for the marker at the end. */
+	/* A caller that asked for a flush may look for the marker at the
+	 * end. */
 	if (!last)
 		n += wf_alg_stored_write(job->dst + n, nothing, 0, false);
 	job->consumed = job->src_len;
@@ -60,7 +62,7 @@ bool wf_alg_piece_is_final(int result)
 	}
 }
 
-/* A channel that was kept may have died meanwhile: then a new one. */
+/* A channel that was kept may have died meanwhile: then open a new one. */
 static int run_queued(struct wf_alg_slot *slot, const struct wf_alg_want *want,
 		      struct wd_comp_job *job)
 {
@@ -97,8 +99,8 @@ static int run_here(struct wf_alg_slot *slot, const struct wd_alg_comp *d,
 	return -EIO;
 }
 
-/* Where a device is first, and nobody has asked for it by name or channel: it or
- * the next one, whoever is expected to end sooner. */
+/* If a device is first, and nobody has named it or its channel: choose it or
+ * the next driver, whichever is expected to end sooner. */
 static struct wf_alg_slot *sooner(struct wf_alg_slot *first,
 				  const struct wf_alg_want *want,
 				  const struct wd_comp_job *job)
@@ -202,7 +204,7 @@ int wf_alg_piece_settle(struct wd_comp_job *job, int result)
 	     (!result && job->produced > wf_alg_stored_size(job->src_len)))) {
 		int stored = store(job);
 
-		/* What fits as it is stays, where stored blocks do not. */
+		/* If storing is not possible, data that fits stays as it is. */
 		result = stored ? result : 0;
 	}
 	return result;

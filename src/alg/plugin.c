@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds and opens plug-ins. It must not be left with anything half done: a
- * driver is registered as a whole, or its file is reported.
+ * Finds and opens plug-ins. Nothing may be left half done: either a driver is
+ * registered completely, or its file is reported.
  */
 #include "alg/plugin.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Queues on channels of drivers. A queue's lock is held while its driver is
- * called, so that a driver sees one thread at a time; jobs are told to their
- * owners under it, too, in the order in which they end.
+ * called, so that a driver sees one thread at a time; owners are also notified
+ * under it, in the order in which their jobs end.
  */
 #include "alg/queue.h"
 
@@ -28,14 +28,14 @@
 /* Others may want to submit meanwhile. */
 #define WAIT_SHARED 1
 #define TIMEOUT_MS 10000u
-/* The part of the time-out that may pass between two looks at a queue. What is
- * more does not count: the process was stopped, or had other work, and the
- * device may have been served by it. */
+/* The part of the time-out that may pass between two looks at a queue.
+ * Additional time does not count: the process was stopped, or had other work,
+ * and may not have served the device. */
 #define LOOKS 8
 
 #define DIRECTIONS (WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE)
 
-/* How long we have been looking for something that does not come. */
+/* How long we have been waiting for something that does not arrive. */
 struct patience {
 	uint64_t looked; /* when */
 	uint64_t spent;	 /* since it began, in ns */
@@ -78,7 +78,7 @@ static void in_parent(void)
 	pthread_mutex_unlock(&idle_lock);
 }
 
-/* Channels are the parent's; base/fork closes what they hold open. */
+/* Channels are the parent's; base/fork closes their descriptors. */
 static void in_child(void)
 {
 	struct wf_list *pos, *tmp;
@@ -89,7 +89,8 @@ static void in_child(void)
 	wf_base_list_init(&idle);
 	kept = 0;
 	in_parent();
-	/* Another thread may have held it; what it had begun is not ours. */
+	/* Another thread may have held it; the work it had begun is not
+	 * ours. */
 	pthread_mutex_init(&attach_lock, NULL);
 }
 
@@ -159,7 +160,7 @@ static void deliver(struct wd_comp_job *job)
 		owner->done(owner);
 }
 
-/* The device lets go of all jobs, then their owners hear of it. */
+/* The device releases all jobs, then their owners are notified. */
 static void end_locked(struct wf_alg_queue *q)
 {
 	while (q->sleeping && !q->foreign)
@@ -318,7 +319,7 @@ struct wf_alg_queue *wf_alg_queue_of(struct wf_alg_slot *slot,
 
 /* -- what drivers say ------------------------------------------------------ */
 
-/* Nobody trusts the driver any more: everything it has is taken back. */
+/* The driver is no longer trusted: everything it has is taken back. */
 static int distrust_locked(struct wf_alg_queue *q, const char *why)
 {
 	wf_alg_registry_distrust(q->slot, why);
@@ -328,7 +329,7 @@ static int distrust_locked(struct wf_alg_queue *q, const char *why)
 
 static const char *lie_of(const struct wd_comp_job *job)
 {
-	/* As it was submitted: a job before it may have lain at this address. */
+	/* As it was submitted: an earlier job may have been at this address. */
 	if (job->result == -EINPROGRESS || job->result > 0)
 		return "returned a job without a result";
 	if (job->consumed > job->src_len || job->produced > job->dst_len ||
@@ -361,7 +362,7 @@ static void begin(struct patience *p)
 	*p = (struct patience){ .looked = wf_base_clock_ns() };
 }
 
-/* Whether it has lasted longer than the driver may take. */
+/* Whether it has taken longer than the driver may take. */
 static bool is_late(const struct wf_alg_queue *q, struct patience *p)
 {
 	uint64_t now = wf_base_clock_ns(), timeout = timeout_of(q);
@@ -381,7 +382,7 @@ static bool take_back(struct wf_alg_queue *q, const struct wd_comp_job *job)
 		i++;
 	if (i == q->in_flight)
 		return false;
-	/* Those behind it had to wait for it. */
+	/* The jobs behind it had to wait for it. */
 	if (!i)
 		begin(&q->oldest);
 	q->in_flight--;
@@ -496,7 +497,7 @@ void wf_alg_queue_wait(struct wf_alg_queue *q, int timeout_ms)
 		nanosleep(&nap, NULL);
 		return;
 	}
-	/* Time that is slept here counts for time-outs. */
+	/* Time that is spent asleep here counts for time-outs. */
 	if (timeout_ms > look_ms)
 		timeout_ms = look_ms ? look_ms : 1;
 	q->driver->wait(q->chan, timeout_ms);
@@ -520,8 +521,8 @@ static bool is_done(struct wf_alg_queue *q, const struct wd_comp_job *job)
 	return done;
 }
 
-/* It took no job: -ENODEV when it has nothing to do either, and that for longer
- * than a job may last. */
+/* It took no job: -ENODEV if it has nothing to do either, for longer than a job
+ * may take. */
 static int wait_for_room(struct wf_alg_queue *q, struct patience *empty)
 {
 	int ret;

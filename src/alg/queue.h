@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A channel of a driver with the jobs that are on it. What a driver says is
- * checked here, once for all of them: a job that it does not have, lengths that
- * cannot be, and a job that does not come back in time end the channel, and the
- * driver is not asked again. The time of a job begins when those submitted before
- * it are back; time in which nobody looks counts for an eighth of it at most. Each job that was taken ends exactly once.
+ * A channel of a driver with its jobs. The results of all drivers are checked
+ * here: a job that the driver does not have, impossible lengths, and a job that
+ * does not return in time end the channel, and the driver is not used again.
+ * The time of a job begins when those submitted before it are back; time in
+ * which nobody polls counts for at most an eighth of it. Each job that was
+ * taken ends exactly once.
  *
- * Any number of threads may use one queue: whoever polls gives every job that is
- * done to its owner.
+ * Any number of threads may use one queue: a thread that polls passes every job
+ * that is done to its owner.
  */
 #ifndef WF_ALG_QUEUE_H
 #define WF_ALG_QUEUE_H
@@ -42,8 +43,8 @@ void wf_alg_queue_put(struct wf_alg_queue *q);
 struct wf_alg_queue *wf_alg_queue_of(struct wf_alg_slot *slot,
 				     struct wd_chan *ch, unsigned int can);
 
-/* For whoever uses it longer than a call: wd_release_channel() ends the queue, the
- * last reference frees it. */
+/* For users that keep it longer than a call: wd_release_channel() ends the
+ * queue, the last reference frees it. */
 void wf_alg_queue_ref(struct wf_alg_queue *q);
 void wf_alg_queue_unref(struct wf_alg_queue *q);
 
@@ -52,18 +53,18 @@ void wf_alg_queue_unref(struct wf_alg_queue *q);
 int wf_alg_queue_run(struct wf_alg_queue *q, struct wd_comp_job *job);
 
 /* How many of @jobs were taken, 0 if it is full; -ENODEV. The owners of those
- * that ended at once have been told. */
+ * that ended at once have been notified. */
 int wf_alg_queue_submit(struct wf_alg_queue *q, struct wd_comp_job *const *jobs,
 			unsigned int n);
 
-/* Tells owners of what is done. How many; -ENODEV when the channel is over and
- * everybody has been told. */
+/* Notifies the owners of jobs that are done. How many; -ENODEV when the channel
+ * is over and all have been notified. */
 int wf_alg_queue_poll(struct wf_alg_queue *q);
 
 /* Sleeps until there may be something to poll. */
 void wf_alg_queue_wait(struct wf_alg_queue *q, int timeout_ms);
 
-/* Closes what was put back and belongs to this driver. */
+/* Closes the idle queues of this driver. */
 void wf_alg_queue_close_idle(const struct wf_alg_slot *slot);
 
 #endif

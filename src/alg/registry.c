@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small table of slots, and behind it the drivers: what was registered, as a
- * whole table, whatever size the driver's own has. A driver that was known once
- * stays in memory, so that whoever has seen it may read its table. A reader
- * counts itself into a slot, then looks again whether the driver is still there.
- * Unregistration replaces a count of 0 by LEAVING, which turns readers away, and
- * only then takes the driver out: whoever has a reference always finds it.
+ * A small table of slots, and behind it the drivers: complete copies of the
+ * registered tables, whatever size the driver's own has. A driver that was
+ * known once stays in memory, so that a thread that has seen it may read its
+ * table. A reader counts itself into a slot, then checks again whether the
+ * driver is still there. Unregistration replaces a count of 0 by LEAVING, which
+ * rejects readers, and only then removes the driver: a thread with a reference
+ * always finds it.
  */
 #include "alg/registry.h"
 
@@ -66,7 +67,7 @@ static atomic_bool preferred_sought;
 static bool reproducible; /* WD_COMP_REPRODUCIBLE */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-/* This thread loads or registers a driver: what the driver calls meanwhile must
+/* This thread loads or registers a driver: calls of the driver meanwhile must
  * wait neither for the end of loading nor for the lock. */
 static __thread bool registering;
 
@@ -167,7 +168,7 @@ static void add_builtin(void)
 	reproducible = value && strcmp(value, "0") != 0;
 	registering = true;
 	/* Without the lock: nobody takes it before this is over, and a child
-	 * forked meanwhile does this again (pthread_once() sees to that). */
+	 * forked meanwhile runs this again (pthread_once() ensures that). */
 	for (size_t i = 0; builtin[i]; i++)
 		add_locked(builtin[i], "built in");
 	wf_alg_plugin_load();
@@ -394,7 +395,7 @@ int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 		e = atomic_load(&slots[i].entry);
 		if (!e || (e->source != driver && &e->table != driver))
 			continue;
-		/* Its idle channels are no use of it. */
+		/* Its idle channels do not count as uses. */
 		wf_alg_queue_close_idle(&slots[i]);
 		/* Pairs with wf_alg_registry_get(). */
 		ret = -EBUSY;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which drivers there are, and which one gets a stream: the one that can do
- * exactly what is asked, by priority, then by NUMA distance. Looking takes no
- * lock (a child may be forked at any time); only (un)registration does.
+ * The drivers, and the choice of one for a stream: the driver that can do
+ * exactly what is requested, by priority, then by NUMA distance. A search takes
+ * no lock (a child may be forked at any time); only (un)registration does.
  */
 #ifndef WF_ALG_REGISTRY_H
 #define WF_ALG_REGISTRY_H
@@ -33,11 +33,11 @@ struct wf_alg_want {
 /* A reference to the best driver, or NULL. */
 struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want);
 void wf_alg_registry_put(struct wf_alg_slot *slot);
-/* Its table as a library of this version has it: members that the driver does
- * not have are 0. It is there for ever. */
+/* Its table as a library of this version defines it: members that the driver
+ * does not have are 0. It is never freed. */
 const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
-/* The driver has done what cannot be: it is reported, @why, and not asked again.
- * @why is a constant. */
+/* The driver has returned an impossible result: it is reported with @why, a
+ * constant, and not used again. */
 void wf_alg_registry_distrust(struct wf_alg_slot *slot, const char *why);
 /* What its jobs took. */
 struct wf_alg_cost *wf_alg_registry_cost(const struct wf_alg_slot *slot);

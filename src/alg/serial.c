@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Around the strict decoder (deflate/inflate.h): its stream reads a header with
- * the format's own rules, then begins anew as a raw one, because that is what
- * can begin in the middle. Checksums are for whoever has all the output.
+ * the format's own rules, then starts anew as a raw one, because only that can
+ * start in the middle. The caller with all the output computes checksums.
  */
 #include "alg/serial.h"
 
@@ -93,8 +93,9 @@ static enum wf_serial_ret fail(struct wf_serial *s, int error)
 	return WF_SERIAL_FAILED;
 }
 
-/* Whether a member begins here: its first two bytes. As gzip, zeros between
- * members are padding, and what is no member after the first is passed over. */
+/* Whether a member begins here: its first two bytes. As in gzip, zeros between
+ * members are padding, and data after the first member that is no member is
+ * ignored. */
 static bool begins_member(struct wf_serial *s, const uint8_t *in, uint64_t end,
 			  bool eof, enum wf_serial_ret *ret)
 {

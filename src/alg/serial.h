@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Decompresses in order what cannot be decompressed ahead: headers and
- * trailers of members, blocks too large for a piece, the end of the input and
- * every error. It goes step by step, so that whoever runs it can change over to
- * pieces at any border.
+ * Decompresses in order what cannot be decompressed ahead: headers and trailers
+ * of members, blocks too large for a piece, the end of the input and every
+ * error. It works step by step, so that its caller can change over to pieces at
+ * any border.
  */
 #ifndef WF_ALG_SERIAL_H
 #define WF_ALG_SERIAL_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The input of a parallel decompression: all of it in memory, or a window onto
- * what is read piece by piece. The window is a ring that is mapped twice, one
- * behind the other, so that any part of it is contiguous. It has no lock: one
- * thread reads, and the bounds that others use are the owner's to guard.
+ * data that is read piece by piece. The window is a ring that is mapped twice,
+ * one behind the other, so that any part of it is contiguous. It has no lock:
+ * one thread reads, and the owner guards the bounds that others use.
  */
 #ifndef WF_ALG_SOURCE_H
 #define WF_ALG_SOURCE_H

@@ -86,7 +86,7 @@ static bool same(struct wf_border a, struct wf_border b)
 	return a.bit == b.bit && a.member == b.member;
 }
 
-/* Tells a piece what is before it. */
+/* Passes to a piece the window before it. */
 static void tell(struct wf_engine *e, struct wf_piece *p)
 {
 	p->known_at = e->at;
@@ -132,7 +132,7 @@ static bool take_over(struct wf_engine *e, struct wf_piece *p)
 
 	if (!p->found || !same(c->begin, e->at) || same(c->border, e->at))
 		return false;
-	/* A window from elsewhere must be the true one. */
+	/* A window from elsewhere must equal the real one. */
 	if (p->range.exact && p->range.hint && !atomic_load(&p->known) &&
 	    (p->range.hint_have > e->have ||
 	     memcmp(p->range.hint,
@@ -146,8 +146,8 @@ static bool take_over(struct wf_engine *e, struct wf_piece *p)
 	e->at = c->border;
 	if (!e->source.memory)
 		e->source.begin = e->at.bit / 8;
-	/* A piece that found no border to stop at may have gone on beyond the
-	 * ranges that are given out: one before ->at would be in vain. */
+	/* A piece that found no border to stop at may have continued beyond the
+	 * assigned ranges: a piece before ->at would be useless. */
 	if (!e->bgzf && !e->u->points && e->cut < e->at.bit)
 		e->cut = e->at.bit;
 	adapt(e, c);
@@ -194,7 +194,8 @@ static bool settle(struct wf_engine *e, struct wf_piece *p)
 	bool here = p->found && same(p->chunk.begin, e->at);
 
 	if (take_over(e, p)) {
-		/* A begin that was told proves nothing about the search. */
+		/* A begin that was passed to the piece proves nothing about the
+		 * search. */
 		if (ahead)
 			e->misses = 0;
 		else
@@ -217,7 +218,8 @@ static bool settle(struct wf_engine *e, struct wf_piece *p)
 	return false;
 }
 
-/* Takes over what is next and done. If that is under way, it is told. */
+/* Takes over the next piece if it is done. If it is in progress, it is told its
+ * window. */
 static void advance(struct wf_engine *e)
 {
 	/* What was made in order has its turn first: it is not queued before
@@ -314,9 +316,9 @@ static bool wants_serial(struct wf_engine *e)
 	       e->source.end > e->at.bit / 8 + 1;
 }
 
-/* Where the input begins that somebody may still look at. A piece that is not
- * wanted any more looks at its range until it notices, though what goes on in
- * order is behind that. */
+/* Where the input begins that a thread may still read. A piece that is no
+ * longer needed reads its range until it notices, although the serial part is
+ * already behind it. */
 static uint64_t input_in_use(const struct wf_engine *e)
 {
 	uint64_t from = e->source.begin;
@@ -341,7 +343,8 @@ static enum job choose(struct wf_engine *e, struct wf_piece **piece)
 {
 	struct wf_piece *first = NULL;
 
-	/* Whoever waits for input must not keep the others from going home. */
+	/* A thread that waits for input must not keep the others from
+	 * ending. */
 	if ((e->failed || e->over) && e->reading && e->u->stop)
 		e->u->stop(e->u->arg);
 	if (e->failed || (e->over && e->put == e->turns))
@@ -671,7 +674,7 @@ static void choose_sizes(struct wf_engine *e)
 	if (e->threads > 1 && !u->chunk && e->chunk > CHUNK_FIRST)
 		e->chunk = CHUNK_FIRST;
 	/* While one thread waits for input, it decompresses nothing: it must
-	 * not leave anything for later. */
+	 * not leave work for later. */
 	e->in_order = e->threads == 1 && !u->in;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whole streams in one call: formats around raw pieces. It must not care who does
- * the work, or when.
+ * Whole streams in one call: formats around raw pieces. It does not depend on
+ * which driver does the work, or when.
  */
 #include "alg/whole.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stateless call in three steps: what is to be done, the work on the raw piece
- * by some driver, and header, trailer and checksum around it. The steps may be
- * made by different threads: that is what an asynchronous call is.
+ * A stateless call in three steps: what is to be done; the work on the raw
+ * piece by some driver; header, trailer and checksum around it. Different
+ * threads may do the steps: this is how an asynchronous call works.
  */
 #ifndef WF_ALG_WHOLE_H
 #define WF_ALG_WHOLE_H
@@ -28,10 +28,10 @@ struct wf_alg_whole {
 int wf_alg_whole_begin(struct wf_alg_whole *w, struct wd_comp_ctx *ctx,
 		       bool inflate, const uint8_t *src, size_t src_len,
 		       uint8_t *dst, size_t dst_len);
-/* By whoever is best now. */
+/* By the driver that is best now. */
 int wf_alg_whole_work(struct wf_alg_whole *w);
-/* @ret is what came of the work. What the call returns; results go into the
- * context, and how much was consumed and produced into the last two. */
+/* @ret is the result of the work. Returns the value of the call; results go
+ * into the context, and the bytes consumed and produced into the last two. */
 int wf_alg_whole_end(struct wf_alg_whole *w, int ret, size_t *src_len,
 		     size_t *dst_len);
 

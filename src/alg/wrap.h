@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stands around the deflate data: headers and trailers of zlib (RFC 1950)
- * and gzip (RFC 1952), byte for byte as zlib writes them. Headers are read by
- * deflate/inflate.h. Stored blocks are written here too: they need no driver.
+ * The frame around deflate data: headers and trailers of zlib (RFC 1950) and
+ * gzip (RFC 1952), byte for byte as zlib writes them. deflate/inflate.h reads
+ * headers. Stored blocks are written here too, because they need no driver.
  */
 #ifndef WF_ALG_WRAP_H
 #define WF_ALG_WRAP_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's own part of a channel, and the table that stands between
- * channels and the kinds of devices. The public calls (chan.c, memory.c) check
- * their arguments and the state; a kind of device only does its work.
+ * The library's own part of a channel, and the table between channels and the
+ * kinds of devices. The public calls (chan.c, memory.c) check their arguments
+ * and the state; a kind of device only does its work.
  */
 #ifndef WF_CHAN_CORE_H
 #define WF_CHAN_CORE_H
@@ -36,7 +36,7 @@ struct wf_chan_region {
 struct wf_chan_ops {
 	/* Opens ch->dev_info: sets ch->fd and the fields below. -errno. */
 	int (*open)(struct wd_chan *ch);
-	/* Returns when the device has let go. */
+	/* Returns when the device has released the channel. */
 	int (*stop)(struct wd_chan *ch);
 	/* Frees what open() made, but ch->fd. */
 	void (*close)(struct wd_chan *ch);
@@ -48,11 +48,11 @@ struct wf_chan_ops {
 	int (*reserve)(struct wd_chan *ch, size_t size, void **va,
 		       uint64_t *dma);
 	/* Makes memory behind a descriptor addressable. -EOPNOTSUPP: the device
-	 * maps nothing, the allocator's word counts; -EBADF: it has to, and
-	 * there is no descriptor (@fd < 0). */
+	 * maps nothing, and the allocator's address is used; -EBADF: it must
+	 * map it, and there is no descriptor (@fd < 0). */
 	int (*attach)(struct wd_chan *ch, int fd, uint64_t offset, size_t size,
 		      uint64_t *dma);
-	/* Tells the device. -EINVAL: not of one domain. */
+	/* Informs the device. -EINVAL: not of one domain. */
 	int (*share)(struct wd_chan *owner, struct wd_chan *target);
 };
 
@@ -92,8 +92,8 @@ static inline struct wf_chan_core *wf_chan_core_of(struct wd_chan *ch)
 /* Drops the channel's reference, before the session's. */
 void wf_chan_memory_release(struct wf_chan_core *core);
 
-/* mmap() of reserved memory, kept out of forked children; over what lies at *va
- * unless that is NULL. -errno. */
+/* mmap() of reserved memory, not inherited by forked children; over the mapping
+ * at *va unless that is NULL. -errno. */
 int wf_chan_memory_map(int fd, uint64_t offset, size_t size, void **va);
 
 #endif

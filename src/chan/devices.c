@@ -55,7 +55,7 @@ static int by_merit(const void *left, const void *right)
 		order = compare(a->kind == WD_DEV_SOFT, b->kind == WD_DEV_SOFT);
 	if (!order)
 		order = compare(a->numa_dis, b->numa_dis);
-	/* The less a scenario asks of its user, the better. */
+	/* A scenario that requires less of its user is better. */
 	if (!order)
 		order = compare(a->iommu_type, b->iommu_type);
 	if (!order)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reserved memory of channels: getting it in each scenario, sharing it, and
- * where a device sees it. A lock per channel covers what it has; sharing takes
- * those of both, the lower address first.
+ * Reserved memory of channels: how it is allocated in each scenario, shared,
+ * and addressed by a device. A lock per channel covers its memory; sharing
+ * takes the locks of both, the lower address first.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -39,7 +39,8 @@ int wf_chan_memory_map(int fd, uint64_t offset, size_t size, void **va)
 
 static void free_region(struct wf_chan_region *region)
 {
-	/* A child never had the mapping: what lies there now is not ours. */
+	/* A child never had the mapping: the memory at this address is not
+	 * ours. */
 	if (region->owner == getpid()) {
 		if (region->third)
 			region->third->free_mem(region->va);
@@ -49,15 +50,15 @@ static void free_region(struct wf_chan_region *region)
 	free(region);
 }
 
-/* Memory of an allocator, which would use it for something else, that a device
- * may still write to: it was given up because it was silent (stopped), and
- * goes on with its job when it wakes. Looked at by whoever reserves or
- * releases next. */
+/* Memory of an allocator, which would reuse it, that a device may still write
+ * to: the device was given up because it was silent (stopped), and continues
+ * its job when it wakes. The next call that reserves or releases memory checks
+ * it. */
 static pthread_mutex_t owed_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list owed = { &owed, &owed };
 static pthread_once_t owed_once = PTHREAD_ONCE_INIT;
 
-/* The parent's stays the parent's. */
+/* The parent's memory stays with the parent. */
 static void forget_owed(void)
 {
 	pthread_mutex_init(&owed_lock, NULL);
@@ -129,8 +130,8 @@ void wf_chan_memory_release(struct wf_chan_core *core)
 
 /* -- reserve --------------------------------------------------------------- */
 
-/* From the user's allocator. Its descriptor, if it has one, tells a device
- * that must map the memory what to map; else its own word counts. */
+/* From the user's allocator. If it has a descriptor, a device that must map the
+ * memory uses that; otherwise the allocator's address is used. */
 static int reserve_third(struct wd_chan *ch, struct wf_chan_region *region)
 {
 	const struct wd_3rd_memory *third = ch->core->third;
@@ -148,7 +149,7 @@ static int reserve_third(struct wd_chan *ch, struct wf_chan_region *region)
 	if (third->get_fd)
 		fd = third->get_fd(region->va, &offset);
 	err = ch->core->ops->attach(ch, fd, offset, region->size, &region->dma);
-	/* A device that maps nothing believes the allocator. */
+	/* A device that maps nothing trusts the allocator's address. */
 	if (err == -EOPNOTSUPP && region->dma)
 		err = 0;
 	if (err == -EOPNOTSUPP || err == -EBADF) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where device processes listen unless they are told otherwise: a socket in a
- * folder that only its user (or root) can write to. A name that anybody can
- * take, as in the abstract namespace, would let any user keep a device from
- * starting, or sit in its place.
+ * Where device processes listen by default: on a socket in a folder that only
+ * its user (or root) can write to. With a name that anybody can take, as in the
+ * abstract namespace, any user could keep a device from starting, or listen in
+ * its place.
  *
- *	root			/run/weft/devd.sock
- *	a user			$XDG_RUNTIME_DIR/weft/devd.sock
- *	... without it		/tmp/weft-UID/devd.sock
+ * root: /run/weft/devd.sock; a user: $XDG_RUNTIME_DIR/weft/devd.sock, or
+ * without that variable /tmp/weft-UID/devd.sock
  */
 #ifndef WF_CHAN_PLACE_H
 #define WF_CHAN_PLACE_H
@@ -22,8 +21,9 @@
  * if it is a folder of that user, and not in a set-uid program. */
 void wf_chan_place_own(char socket[WF_CHAN_PLACE_SIZE]);
 
-/* Where a program looks, in order: its user's places, then root's. Places whose
- * folder is not there or not safe are left out. How many there are. */
+/* Where a program looks, in order: its user's sockets, then root's. Sockets
+ * whose folder does not exist or is not safe are left out. Returns their
+ * number. */
 int wf_chan_place_list(char sockets[WF_CHAN_PLACES][WF_CHAN_PLACE_SIZE]);
 
 /* Whether the folder of @socket belongs to root or the effective user, and

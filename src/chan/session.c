@@ -20,14 +20,14 @@
 #include "base/list.h"
 #include "base/log.h"
 
-/* A device that answers nothing for so long is as good as gone. It says that it
- * is there while a CLOSE waits for the job that runs. */
+/* A device that does not answer for this long counts as gone. While a CLOSE
+ * waits for the running job, the device reports that it is alive. */
 int wf_chan_session_reply_ms = 5000;
-/* One that was silent before has no more than this to answer: it may be stopped
- * (SIGSTOP), and would cost every request the time above. */
+/* A device that was silent before has only this long to answer: it may be
+ * stopped (SIGSTOP), and would cost every request the time above. */
 #define SHORT_MS 500
 #define LOOK_EVERY WF_NS_PER_MS
-/* Not heard for so long, it is asked whether it is there. */
+/* After this much silence we ask whether it is alive. */
 #define QUIET (1 * WF_NS_PER_S)
 #define SILENT_MAX 4
 
@@ -49,15 +49,15 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list table = { &table, &table };
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
-/* Sockets whose device did not answer the last time. The lock is for what is
- * said about sockets, too. */
+/* Sockets whose device did not answer the last time. The lock also serializes
+ * log lines about sockets. */
 static pthread_mutex_t silent_lock = PTHREAD_MUTEX_INITIALIZER;
 static char silent[SILENT_MAX][sizeof(((struct sockaddr_un *)0)->sun_path)];
 static unsigned int next_silent;
 
-/* Another thread may have held any of our locks when the process forked: in
- * the child nobody does. The table starts empty; whoever has a session in it
- * keeps that, dead, until its channels are released. */
+/* Another thread may have held any of our locks when the process forked; in the
+ * child nobody does. The table starts empty; a user of a session of the parent
+ * keeps it, dead, until its channels are released. */
 static void table_in_child(void)
 {
 	pthread_mutex_init(&table_lock, NULL);
@@ -117,7 +117,7 @@ static void note_silence(const char *socket, bool is_silent)
 
 /* -- connecting ------------------------------------------------------------ */
 
-/* One line for a stranger, not one for every look. */
+/* One log line per foreign listener, not one for every look. */
 static void report_stranger(const char *socket, uid_t uid)
 {
 	static char reported[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -133,7 +133,7 @@ static void report_stranger(const char *socket, uid_t uid)
 			socket, (unsigned int)uid, (unsigned int)geteuid());
 }
 
-/* The kernel tells whose process called listen(). */
+/* The kernel says which user's process called listen(). */
 static int check_server(int fd, const char *socket)
 {
 	struct ucred cred;
@@ -153,14 +153,14 @@ static int connect_error(int error)
 	case EACCES:
 	case ENOMEM:
 		return -error;
-	case EAGAIN: /* the queue at its door is full */
+	case EAGAIN: /* the queue of the listening socket is full */
 		return -EBUSY;
 	default:
 		return -ENODEV;
 	}
 }
 
-/* Never blocks: a device that is stopped or flooded must not stop us too. */
+/* Never blocks: a device that is stopped or overloaded must not stop us. */
 static int connect_to(const char *path)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -276,7 +276,8 @@ static int take_reply(int sock, int timeout_ms, struct wf_broker_reply *reply,
 		return err;
 	do {
 		got = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-		/* A last word comes after the news that it hung up. */
+		/* A last message may come after the end of the connection is
+		 * reported. */
 		if (got < 0 && errno == ECONNRESET && !reset) {
 			reset = true;
 			errno = EINTR;
@@ -287,7 +288,7 @@ static int take_reply(int sock, int timeout_ms, struct wf_broker_reply *reply,
 	if (got != (ssize_t)sizeof(*reply) || reply->magic != WF_BROKER_MAGIC ||
 	    reply->status > 0)
 		return -EPIPE;
-	/* Descriptors were lost: we have room for no more. */
+	/* Descriptors were lost: our table is full. */
 	if (msg.msg_flags & MSG_CTRUNC && !reply->status)
 		reply->status = -EMFILE;
 	return 0;
@@ -304,9 +305,9 @@ void wf_chan_session_end(struct wf_chan_session *session)
 {
 	if (atomic_exchange(&session->dead, true))
 		return;
-	/* It may only have been stopped. When it goes on it must find us gone,
-	 * for we tell our user that his jobs are over. Its own end stays open:
-	 * that is how we learn that it is done. */
+	/* It may only have been stopped. When it continues it must find us
+	 * gone, because we tell our user that his jobs are over. Its own end
+	 * stays open: its end tells us when it is done. */
 	shutdown(session->fd, SHUT_WR);
 }
 
@@ -328,7 +329,7 @@ static bool look(struct wf_chan_session *session)
 	return !atomic_load_explicit(&session->dead, memory_order_relaxed);
 }
 
-/* Its silence has lasted too long. */
+/* It has been silent for too long. */
 static void give_up(struct wf_chan_session *session)
 {
 	wf_warn("device process at %s does not answer, given up",
@@ -337,8 +338,8 @@ static void give_up(struct wf_chan_session *session)
 	wf_chan_session_end(session);
 }
 
-/* A device that is stopped keeps its connection: asks it now and then, without
- * waiting for the answer. */
+/* A stopped device keeps its connection: asks it now and then, without waiting
+ * for the answer. */
 static void ping(struct wf_chan_session *session, uint64_t now)
 {
 	struct wf_broker_request request = {
@@ -350,7 +351,7 @@ static void ping(struct wf_chan_session *session, uint64_t now)
 	struct wf_broker_reply reply;
 	int err;
 
-	/* Whoever holds it is waiting for a reply, and counts the time. */
+	/* The holder of the lock waits for a reply, and measures the time. */
 	if (pthread_mutex_trylock(&session->lock))
 		return;
 	if (session->pinged_at) {
@@ -404,7 +405,7 @@ static void close_fds(int *fds)
 	}
 }
 
-/* The answer to @request; the one to a ping comes before it. */
+/* The answer to @request; the answer to a ping comes before it. */
 static int await_reply(struct wf_chan_session *session,
 		       const struct wf_broker_request *request,
 		       struct wf_broker_reply *reply, int *fds)
@@ -420,7 +421,7 @@ static int await_reply(struct wf_chan_session *session,
 					 fds);
 		if (!err && reply->op != request->op)
 			err = -EPROTO;
-		/* A job still runs: it is there, and we wait. */
+		/* A job still runs: the device is alive, and we wait. */
 	} while (!err && request->op == WF_BROKER_CLOSE &&
 		 reply->status == -EINPROGRESS);
 	return err;
@@ -436,7 +437,7 @@ static int call_locked(struct wf_chan_session *session,
 		return -ENODEV;
 	request->magic = WF_BROKER_MAGIC;
 	request->version = WF_BROKER_VERSION;
-	/* Turned away at the door, we find the reason all the same. */
+	/* If we were refused, the reason can still be read. */
 	(void)send_request(session->fd, request, send_fd);
 	err = await_reply(session, request, reply, fds);
 	if (!err) {
@@ -526,7 +527,7 @@ static struct wf_chan_session *find_locked(const char *socket)
 			wf_container_of(pos, struct wf_chan_session, link);
 
 		if (!strcmp(session->socket, socket)) {
-			/* A dead one stays with its channels only. */
+			/* A dead session stays only with its channels. */
 			if (look(session))
 				return session;
 			wf_base_list_del(pos);
@@ -545,7 +546,8 @@ static bool find(const char *socket, struct wf_chan_session **session)
 	return *session;
 }
 
-/* The lock is not held while we wait for the device: others have theirs. */
+/* The lock is not held while we wait for the device: other sessions have their
+ * own. */
 int wf_chan_session_get(const char *socket, struct wf_chan_session **session)
 {
 	struct wf_chan_session *opened;
@@ -567,7 +569,7 @@ int wf_chan_session_get(const char *socket, struct wf_chan_session **session)
 	}
 	pthread_mutex_unlock(&table_lock);
 	if (*session != opened)
-		free_session(opened); /* somebody was faster */
+		free_session(opened); /* another thread was faster */
 	return 0;
 }
 

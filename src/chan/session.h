@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The connection of this process to one software device process. All channels
- * share it: to the device it is the process, and its end is the end of all of
- * them. A request holds its lock until the reply; polling and waiting do not
- * take it. A forked child closes its copy and starts its own.
+ * share it. For the device it identifies the process, and its end is the end of
+ * all of them. A request holds its lock until the reply; polling and waiting do
+ * not take it. A forked child closes its copy and opens its own.
  */
 #ifndef WF_CHAN_SESSION_H
 #define WF_CHAN_SESSION_H
@@ -40,9 +40,9 @@ bool wf_chan_session_alive(struct wf_chan_session *session);
 /* Readable at its end; for poll() beside something else, then _alive(). */
 int wf_chan_session_fd(const struct wf_chan_session *session);
 
-/* Whether the device has closed its end: it does so when the last of its workers
- * has let go of our channels, or it died. A device that we gave up because it
- * was silent may still be at work on our memory. */
+/* Whether the device has closed its end: it does so when its last worker has
+ * released our channels, or it died. A device that we gave up because it was
+ * silent may still work on our memory. */
 bool wf_chan_session_has_ended(struct wf_chan_session *session);
 
 /* One more reference, for _put(). */

@@ -84,8 +84,8 @@ static bool is_free(uint32_t tag)
 	return (tag & WF_SMM_TAG_STATE) == WF_SMM_TAG_FREE;
 }
 
-/* Without the lock. The acquire of who takes a block pairs with the release of
- * who gave it up: both are here. */
+/* Without the lock. The acquire of the thread that takes a block pairs with the
+ * release of the thread that freed it: both are here. */
 static bool change(struct wf_smm_pool *pool, uint32_t block, uint32_t from,
 		   uint32_t to)
 {
@@ -200,7 +200,7 @@ static void forget_free(struct wf_smm_pool *pool)
 	memset(pool->heads, 0xff, sizeof(pool->heads));
 }
 
-/* First granules alone say what is a block: write all else anew. */
+/* Only first granules define blocks: write everything else anew. */
 static bool repair(struct wf_smm_pool *pool)
 {
 	uint32_t at, tag, size, i;
@@ -210,7 +210,7 @@ static bool repair(struct wf_smm_pool *pool)
 		size = tag & WF_SMM_TAG_SIZE;
 		if (!size || size > pool->count - at)
 			return false;
-		/* Claimed by the dead one: stays taken. */
+		/* Claimed by the process that died: stays allocated. */
 		if (!(tag & WF_SMM_TAG_STATE))
 			set_tag(pool, at, WF_SMM_TAG_USED | size);
 	}
@@ -290,7 +290,8 @@ static int lay_out(struct wf_smm_pool *pool, uintptr_t end, size_t granule)
 	return 0;
 }
 
-/* Tells a pool from what lay at its place before, in this process. */
+/* Distinguishes a pool from an earlier one at the same place, in this
+ * process. */
 static uint64_t new_id(void)
 {
 	static _Atomic uint64_t last;
@@ -361,8 +362,8 @@ static uint32_t give_back(struct wf_smm_pool *pool, uint32_t block)
 
 /* -- what threads keep ----------------------------------------------------- */
 
-/* Those of another pool at the same place are forgotten: their memory may be
- * gone, and who needs it finds it. */
+/* Blocks of another pool at the same place are forgotten: their memory may be
+ * gone, and an allocation that needs them finds them. */
 static struct shelf *shelf_of(const struct wf_smm_pool *pool, uint32_t size)
 {
 	struct keep *keep = &keeps[(uintptr_t)pool >> 12 & (KEEPS - 1)];
@@ -388,7 +389,8 @@ static uint32_t take_kept(struct wf_smm_pool *pool, uint32_t size)
 	return WF_SMM_NONE;
 }
 
-/* False: it is not kept, for want of room or because it is not in use. */
+/* False: it is not kept, because there is no room or because it is not in
+ * use. */
 static bool keep_it(struct wf_smm_pool *pool, uint32_t block, uint32_t size)
 {
 	struct shelf *shelf = shelf_of(pool, size);
@@ -402,15 +404,15 @@ static bool keep_it(struct wf_smm_pool *pool, uint32_t block, uint32_t size)
 	if (!change(pool, block, WF_SMM_TAG_USED | size,
 		    WF_SMM_TAG_KEPT | size))
 		return false;
-	/* After it is so: give_back_kept() asks first and looks then, so one
-	 * of us sees the other. */
+	/* After the change is visible: give_back_kept() announces first and
+	 * checks then, so one of us sees the other. */
 	if (!atomic_load(&pool->any_kept))
 		atomic_store(&pool->any_kept, 1);
 	shelf->blocks[shelf->n++] = block;
 	return true;
 }
 
-/* Everything that any thread keeps becomes free. False: there was nothing. */
+/* Frees everything that any thread keeps. False: there was nothing. */
 static bool give_back_kept(struct wf_smm_pool *pool)
 {
 	uint32_t at, size;

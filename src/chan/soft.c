@@ -172,7 +172,7 @@ int wf_chan_soft_lookup(const char *sysfs, const char *path,
 
 /* -- channels -------------------------------------------------------------- */
 
-/* Large enough, and not to be shrunk under our feet. */
+/* Large enough, and sealed against shrinking. */
 static bool holds(int fd, uint64_t offset, uint64_t size)
 {
 	struct stat st;
@@ -239,8 +239,8 @@ static int soft_open(struct wd_chan *ch)
 	err = wf_chan_session_get(socket, &core->session);
 	if (err)
 		return err;
-	/* Only now, and only to a device that needs it: whoever lists devices
-	 * lets nobody look into its memory. */
+	/* Only now, and only to a device that needs it: a program that lists
+	 * devices gives nobody access to its memory. */
 	if (dev->iommu_type == WD_IOMMU_SVA)
 		memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	err = wf_chan_session_call(core->session, &request, memory, &reply,
@@ -307,9 +307,9 @@ static int wait_slice(struct wf_chan_core *core, int timeout_ms)
 	n = poll(fds, 2, timeout_ms);
 	if (n < 0)
 		return -errno;
-	/* What was completed before the end is still there to be taken. */
+	/* Results that were completed before the end can still be taken. */
 	if (fds[0].revents & POLLIN) {
-		/* Not blocking: somebody else may have been faster. */
+		/* Not blocking: another thread may have been faster. */
 		return read(core->event_fd, &value, sizeof(value)) < 0 &&
 				       errno != EAGAIN ?
 			       -errno :
@@ -320,7 +320,7 @@ static int wait_slice(struct wf_chan_core *core, int timeout_ms)
 	return wf_chan_session_alive(core->session) ? -ETIMEDOUT : -ENODEV;
 }
 
-/* In slices: a device that is stopped has no end that poll() could see. */
+/* In slices: if a device is stopped, poll() does not see an end. */
 static int soft_wait(struct wd_chan *ch, int timeout_ms)
 {
 	uint64_t now = wf_base_clock_ns(), end;
@@ -347,14 +347,15 @@ static int soft_kick(struct wd_chan *ch)
 
 	if (!soft_alive(ch))
 		return -ENODEV;
-	/* EAGAIN: as many kicks as can be are there already. */
+	/* EAGAIN: as many kicks as possible are pending already. */
 	if (write(ch->core->kick_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		return -errno;
 	return 0;
 }
 
-/* Whether we could take a descriptor and map so much: what the device has
- * reserved cannot be given back before the channel is. *@va: the place. */
+/* Whether we could accept a descriptor and map this much: memory that the
+ * device has reserved cannot be freed before the channel is. *@va: the
+ * place. */
 static int make_room(const struct wf_chan_session *session, size_t size,
 		     void **va)
 {
@@ -387,7 +388,7 @@ static int soft_reserve(struct wd_chan *ch, size_t size, void **va,
 				   fds);
 	if (err)
 		goto err_room;
-	/* 0 would be no address, and none may lie beyond the last. */
+	/* 0 would be no address, and none may be beyond the last. */
 	if (!reply.dma || reply.dma + size < reply.dma ||
 	    !holds(fds[0], 0, size))
 		err = -EPROTO;
@@ -418,7 +419,7 @@ static int soft_attach(struct wd_chan *ch, int fd, uint64_t offset, size_t size,
 
 	if (fd < 0)
 		return -EBADF;
-	/* The device refuses memory that could be shrunk under its feet. */
+	/* The device refuses memory that could be shrunk. */
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
 	err = wf_chan_session_call(ch->core->session, &request, fd, &reply,
 				   NULL);
@@ -436,7 +437,7 @@ static int soft_share(struct wd_chan *owner, struct wd_chan *target)
 	};
 	struct wf_broker_reply reply;
 
-	/* Another device process knows nothing of our domain. */
+	/* Another device process does not know our domain. */
 	if (owner->core->session != target->core->session)
 		return -EINVAL;
 	return wf_chan_session_call(owner->core->session, &request, -1, &reply,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads UACCE devices from sysfs, in both dialects. What stands there is taken
- * as text from outside: bounded, and checked before it is believed.
+ * Reads UACCE devices from sysfs, in both dialects. The contents are treated as
+ * text from outside: bounded, and checked before use.
  */
 #include "chan/uacce.h"
 
@@ -130,7 +130,7 @@ static int read_mainline(int folder, struct uacce_dev_info *dev)
 			dev->qfrs_size[i] = (unsigned long)size;
 	}
 	read_int(folder, "device/numa_node", &dev->node_id);
-	/* The kernel took it out of service after too many errors. */
+	/* The kernel disabled it after too many errors. */
 	if (!read_int(folder, "isolate", &isolated) && isolated)
 		dev->available_instances = 0;
 	return 0;
@@ -151,7 +151,7 @@ static int read_offsets(int folder, struct uacce_dev_info *dev)
 			return -EINVAL;
 		word = end;
 	}
-	/* Regions lie in order; SS is as large as one asks for. */
+	/* Regions are in order; SS has the requested size. */
 	for (i = 0; i < UACCE_QFRT_SS; i++) {
 		if (at[i] == WF_UACCE_SEED_NO_REGION)
 			continue;
@@ -225,7 +225,7 @@ static int read_device(const char *sysfs, const char *dev_root, int folder,
 		return -ENAMETOOLONG;
 	if (stat(dev->dev_path, &st))
 		return -errno;
-	/* The folder is what tells the dialects apart. */
+	/* The folder distinguishes the dialects. */
 	attrs = openat(folder, "attrs", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
 	if (attrs < 0)
 		attrs = dup(folder);

@@ -23,10 +23,10 @@ struct wf_back {
 };
 
 /*
- * One stream; @s->window and @s->wbits say what the window is, and it begins
- * empty. @io->in is used first, and is what is not used afterwards; it is NULL
- * if there was too little. WF_INFLATE_END, WF_INFLATE_BAD_DATA or, if a
- * function failed, WF_INFLATE_NO_PROGRESS.
+ * One stream; @s->window and @s->wbits define the window, which begins empty.
+ * @io->in is used first; afterwards it is the unused input, or NULL if there
+ * was too little. WF_INFLATE_END, WF_INFLATE_BAD_DATA or, if a function failed,
+ * WF_INFLATE_NO_PROGRESS.
  */
 enum wf_inflate_ret wf_deflate_back_run(struct wf_inflate *s,
 					struct wf_inflate_io *io,

@@ -30,7 +30,7 @@ struct wf_chunk_tables {
 	uint8_t lens[WF_TABLE_LITS + WF_TABLE_DISTS];
 };
 
-/* The input: @left bits in @buf, then what is at @in. */
+/* The input: @left bits in @buf, then the bytes at @in. */
 struct bits {
 	uint64_t buf;
 	unsigned int left;
@@ -125,8 +125,8 @@ static inline __attribute__((always_inline)) void copy_back(uint8_t *out,
 	const uint8_t *from = out - d;
 	uint8_t *end = out + n;
 
-	/* A pattern that is shorter than a word: there is twice as much of it
-	 * after each round. What is stored behind it comes again. */
+	/* A pattern that is shorter than a word: each round doubles it. Bytes
+	 * that are stored behind it are written again. */
 	while (wf_unlikely(d < 16)) {
 		uint8_t word[16];
 
@@ -498,7 +498,8 @@ static bool has_marker(const uint16_t *v, size_t n)
 	return false;
 }
 
-/* Goes on in bytes behind what is there. @window: that before the chunk. */
+/* Continues in bytes behind the output so far. @window: the data before the
+ * chunk. */
 static bool become_narrow(struct wf_chunk *c, const uint8_t *window)
 {
 	const uint16_t *last = (const uint16_t *)(const void *)c->out - WINDOW;

@@ -34,7 +34,7 @@ static inline const uint8_t *wf_cursor_end(const uint8_t *begin, size_t len)
 	return len ? begin + len : begin;
 }
 
-/* What a step says to the loop that calls it. */
+/* The result of a step for the loop that calls it. */
 enum wf_step {
 	WF_STEP_ON,    /* mode says what comes next */
 	WF_STEP_LEAVE, /* no input, no room, or told to stop here */
@@ -103,7 +103,8 @@ void wf_deflate_fast_run(struct wf_inflate *s, struct wf_cursor *c);
 
 /* Takes all output of the call that it has not yet into the checksum. */
 void wf_deflate_inflate_check(struct wf_inflate *s, struct wf_cursor *c);
-/* And tells the caller, as zlib does at the end of a call or stream. */
+/* The same, and reports it to the caller, as zlib does at the end of a call or
+ * stream. */
 void wf_deflate_inflate_show_check(struct wf_inflate *s, struct wf_cursor *c);
 
 /* The window: 0 or -ENOMEM. */
@@ -120,7 +121,7 @@ static inline bool wf_deflate_window_has(const struct wf_inflate *s,
 }
 
 /* Writes @len bytes from @distance bytes before c->out; the caller has checked
- * that they are there and that there is room. */
+ * that they exist and that there is room. */
 void wf_deflate_window_match(const struct wf_inflate *s, struct wf_cursor *c,
 			     unsigned int distance, unsigned int len);
 

@@ -122,7 +122,7 @@ static inline const uint8_t *in_window(const struct wf_inflate *s,
 	return len <= back && at + len <= s->wsize ? s->window + at : NULL;
 }
 
-/* A match that begins in the window: false if nothing is there. */
+/* A match that begins in the window: false if there is no such data. */
 static inline bool window_copy(const struct wf_inflate *s, struct wf_cursor *c,
 			       unsigned int distance, unsigned int len)
 {
@@ -336,8 +336,8 @@ exact_copy(uint8_t *to, unsigned int distance, unsigned int len)
 		*to++ = *from++;
 }
 
-/* A match that is longer than the room: as much as there is room for. False if
- * nothing is there. What is left is as zlib has it then. */
+/* A match that is longer than the room: copies as much as fits. False if there
+ * is no such data. The rest of the state is then as zlib has it. */
 static __attribute__((noinline)) bool cut_match(struct wf_inflate *s,
 						struct wf_cursor *c,
 						unsigned int distance,
@@ -465,8 +465,8 @@ INLINE bool eight_literal(const struct tables *t, struct reader *r,
 	return true;
 }
 
-/* If both are there, it cannot be predicted: what follows is looked up behind
- * 8 and behind 9 bits. */
+/* If both occur, prediction fails: look up what follows 8 bits and what follows
+ * 9 bits. */
 INLINE bool either_literal(const struct tables *t, struct reader *r,
 			   uint8_t **out, uint32_t *e)
 {
@@ -571,7 +571,8 @@ INLINE void exact_body(struct wf_inflate *s, struct wf_cursor *c,
 			continue;
 		}
 		if (e & WF_TABLE_OTHER) {
-			/* A bad one is for those who count its parts. */
+			/* A bad symbol is left to symbol.c, which counts its
+			 * parts. */
 			if (e & WF_TABLE_BAD)
 				break;
 			r.hold >>= used;
@@ -620,8 +621,9 @@ static void fixed_plain(struct wf_inflate *s, struct wf_cursor *c,
 static const struct loops plain = { wide_plain, exact_plain, fixed_plain };
 
 #if defined(__x86_64__)
-/* Writes what is there. In memory that was never written to, a read before
- * would make the kernel map a page of zeros, and the write another page. */
+/* Writes the bytes that are there. In memory that was never written to, a
+ * read first would make the kernel map a page of zeros, and the write
+ * another page. */
 static inline void touch(uint8_t *p)
 {
 	__asm__ volatile("orb $0, %0" : "+m"(*p));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Finds where a deflate block may begin in data of which nothing before it is
- * known: the start of every piece that is decompressed ahead of its turn. What
- * is found is a guess until the data before it has been decompressed.
+ * known: the start of every piece that is decompressed ahead of its turn. The
+ * result is a guess until the data before it has been decompressed.
  */
 #ifndef WF_DEFLATE_FIND_H
 #define WF_DEFLATE_FIND_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What may be asked and told between two calls of inflate: the window, bits
- * ahead of the input, the search for a flush, where a stream is.
+ * Queries and changes between two calls of inflate: the window, bits ahead of
+ * the input, the search for a flush, the position of a stream.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Literals and matches in zlib's steps: one byte of input at a time, and each
- * part of a symbol by itself. It is for symbols that the input or the room
- * cuts, and for bad ones: where it stops, what it has consumed and what it
- * says is what callers see of zlib. Whole symbols are fast.c's.
+ * part of a symbol by itself. For symbols that the input or the room cuts, and
+ * for bad ones: callers see where zlib stops, what it has consumed and what it
+ * reports. fast.c decodes whole symbols.
  */
 #include "deflate/cursor.h"
 

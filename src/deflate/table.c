@@ -25,7 +25,7 @@
 /* Least value and number of extra bits. */
 #define VALUE(base, extra) ((uint32_t)(base) << 16 | (extra))
 
-/* What an entry says beside the length of its code, which is added to both
+/* The value of an entry except the length of its code, which is added to both
  * its fields of bits. RFC 1951, 3.2.5; 286 and 287 must not occur. */
 static const uint32_t lit_entries[LITS_MOST] = {
 	LITERAL64(0),	LITERAL64(64), LITERAL64(128),

@@ -91,8 +91,8 @@ extern const struct wf_table_pair wf_deflate_fixed;
 
 /*
  * Make a table from the lengths of @count codes (at most 288 and 32), each at
- * most WF_TABLE_MAX_BITS. 0, or -EBADMSG where zlib refuses the set.
- * That a code for the end of the block is there is for the caller to check.
+ * most WF_TABLE_MAX_BITS. 0, or -EBADMSG where zlib refuses the set. The caller
+ * must check that there is a code for the end of the block.
  */
 int wf_deflate_table_lit(uint32_t table[WF_TABLE_LIT_SIZE],
 			 unsigned int *root_bits, const uint8_t *lens,

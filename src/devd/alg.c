@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of algorithms, and those that every device has: enough to try all
+ * The table of algorithms, and those that every device has: enough to test all
  * of a channel without any library.
  */
 #include "devd/alg.h"

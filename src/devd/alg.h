@@ -36,9 +36,9 @@ struct wf_devd_work {
 	bool shared; /* a client can write to all of these at any time; then
 		      * the scratch is the algorithm's to use */
 	struct wf_devd_scratch *scratch;
-	/* Results. consumed and produced are 0 and checksum job->seed at the
-	 * start; a later piece of one job finds what the one before left in
-	 * checksum. */
+	/* Results. At the start consumed and produced are 0 and checksum is
+	 * job->seed; a later piece of one job finds in checksum the value of
+	 * the piece before. */
 	size_t consumed;
 	size_t produced;
 	uint32_t checksum;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The queues of a client on a device: one sealed memfd with the MMIO page and,
- * behind it, the rings. The client can write anything into it at any time;
- * nothing in it is believed (queue/sub.h, queue/cq.h, job.c).
+ * behind it, the rings. The client can write anything into it at any time, so
+ * nothing in it is trusted (queue/sub.h, queue/cq.h, job.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +19,19 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-static size_t dus_size(const struct wf_devd *devd)
+/* Reserved memory needs no stage. */
+static uint32_t stage_size(const struct wf_devd_device *device)
 {
-	size_t size = WF_ACCEL_DUS_SIZE(devd->config.depth);
+	return device->config.iommu_type == WD_IOMMU_SVA ?
+		       WF_ACCEL_STAGE_SLOT * WF_ACCEL_STAGE_SLOTS :
+		       0;
+}
+
+static size_t dus_size(const struct wf_devd *devd,
+		       const struct wf_devd_device *device)
+{
+	size_t size =
+		WF_ACCEL_DUS_SIZE(devd->config.depth) + stage_size(device);
 
 	return (size + WF_DEVD_PAGE - 1) & ~(size_t)(WF_DEVD_PAGE - 1);
 }
@@ -36,10 +46,13 @@ void wf_devd_chan_record(const struct wf_devd *devd,
 		.node_id = config->node_id,
 		.iommu_type = config->iommu_type,
 		.flags = config->iommu_type == WD_IOMMU_SVA,
+		/* Fewer may be allowed now than are in use. */
 		.available_instances =
-			(int32_t)(config->instances - device->in_use),
+			config->instances > device->in_use ?
+				(int32_t)(config->instances - device->in_use) :
+				0,
 		.offset = { 0, WF_ACCEL_MMIO_SIZE, 0 },
-		.size = { WF_ACCEL_MMIO_SIZE, dus_size(devd), 0 },
+		.size = { WF_ACCEL_MMIO_SIZE, dus_size(devd, device), 0 },
 	};
 	snprintf(record->name, sizeof(record->name), "%s", config->name);
 	snprintf(record->api, sizeof(record->api), "%s", WF_ACCEL_API);
@@ -115,7 +128,7 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 	chan->device = device;
 	chan->algs = device->config.algs;
 	chan->sva = device->config.iommu_type == WD_IOMMU_SVA;
-	chan->bytes = WF_ACCEL_MMIO_SIZE + dus_size(devd);
+	chan->bytes = WF_ACCEL_MMIO_SIZE + dus_size(devd, device);
 	err = map_regions(chan, memfd);
 	if (err)
 		goto err_free;
@@ -134,11 +147,17 @@ int wf_devd_chan_make(struct wf_devd_client *client,
 	chan->mmio->depth = devd->config.depth;
 	chan->mmio->algs = chan->algs;
 	chan->mmio->len_max = WF_ACCEL_LEN_MAX;
+	chan->stage_size = stage_size(device);
+	chan->stage = (uint8_t *)chan->base + WF_ACCEL_MMIO_SIZE +
+		      WF_ACCEL_DUS_SIZE(devd->config.depth);
+	chan->mmio->stage = chan->stage_size;
 	init_queues(chan, devd->config.depth);
 	chan->id = ++client->next_chan;
 	wf_base_list_add_tail(&client->chans, &chan->in_client);
 	client->n_chans++;
 	client->user->chans++;
+	client->user->opened++;
+	wf_devd_stats_open_user(devd, client->user);
 	device->in_use++;
 	device->opened++;
 	devd->n_chans++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients: who may connect, their requests in and replies out, and the end of
- * them, by goodbye or by death.
+ * Clients: which may connect, their requests and replies, and how they end, by
+ * goodbye or by death.
  */
 #include <errno.h>
 #include <poll.h>
@@ -28,7 +28,7 @@
 
 /* -- replies --------------------------------------------------------------- */
 
-/* Nobody waits for a client that does not read: it is dropped. */
+/* A client that does not read is dropped: nobody waits for it. */
 static int send_reply(struct wf_devd_client *client,
 		      const struct wf_broker_reply *reply, const int *fds)
 {
@@ -60,7 +60,7 @@ static int send_reply(struct wf_devd_client *client,
 
 /* -- coming and going ------------------------------------------------------ */
 
-/* Anybody can make us say it: not more than once a second. */
+/* Anybody can cause this line: at most one a second. */
 static bool may_say(uint64_t *said_at)
 {
 	uint64_t now = wf_base_clock_ns();
@@ -123,7 +123,7 @@ static void refuse(struct wf_devd *devd, int fd, int status)
 		close(fd);
 		return;
 	}
-	/* Whoever is refused can hold a thread with each try. */
+	/* Each refused client can occupy a thread. */
 	if (++devd->refusing < REFUSING_MAX)
 		return;
 	if (may_say(&devd->deaf_at))
@@ -177,7 +177,7 @@ static int admit(struct wf_devd *devd, int fd, const struct ucred *cred)
 	if (err) {
 		if (client->pidfd >= 0)
 			close(client->pidfd);
-		wf_devd_user_put(user);
+		wf_devd_user_put(devd, user);
 		free(client);
 		return err;
 	}
@@ -226,7 +226,7 @@ static void free_client(struct wf_devd_client *client)
 	client->devd->n_clients--;
 	if (client->pidfd >= 0)
 		close(client->pidfd);
-	wf_devd_user_put(client->user);
+	wf_devd_user_put(client->devd, client->user);
 	free(client);
 }
 

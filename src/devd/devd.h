@@ -29,8 +29,9 @@ struct wf_devd_device_config {
 struct wf_devd_config {
 	const char *socket; /* a path, from the root */
 	bool makes_folder;  /* the folder is the device's, and goes with it */
-	/* Listens already at @socket, for whoever started us, and stays when
-	 * we end: file, lock and backlog are theirs. 0: none. */
+	/* Already listening at @socket, for the process that started us, and
+	 * not closed when we end: file, lock and backlog belong to that
+	 * process. 0: none. */
 	int passed_fd;
 	mode_t mode;	       /* of the socket; 0: 0600, 0666 with allow_uid */
 	const char *allow_uid; /* besides our own: "any", "12,34", or NULL */
@@ -73,11 +74,20 @@ struct wf_devd_device_config *wf_devd_config_add(struct wf_devd_config *config,
  * something that is no socket; -EPERM: the folder is open to others. */
 int wf_devd_open(const struct wf_devd_config *config, struct wf_devd **devd);
 
-/* Serves until wf_devd_stop(). 0 or -errno. */
+/* Serves until wf_devd_stop(): 0, or -errno; until wf_devd_interrupt(): 1, and is
+ * to be called again. */
 int wf_devd_run(struct wf_devd *devd);
 
 /* From any thread, and from a signal handler. */
 void wf_devd_stop(struct wf_devd *devd);
+void wf_devd_interrupt(struct wf_devd *devd);
+
+/* Between two calls of wf_devd_run(): other users, limits and devices, for what
+ * is asked from now on; nobody loses what he has. A device that @config does not
+ * have gives no more channels. What cannot change (place, workers, depth, arena)
+ * stays, and is said. The strings of the configuration before are no longer
+ * used, except for the socket. */
+void wf_devd_reload(struct wf_devd *devd, const struct wf_devd_config *config);
 
 struct wf_devd_stats {
 	uint64_t clients; /* served so far */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads for what may block. The hub outlives the device as long as one of
- * them is out.
+ * Threads for work that may block. The hub outlives the device while one of
+ * them runs.
  */
 #include "devd/errand.h"
 
@@ -89,7 +89,7 @@ static void run(struct wf_devd_errand *errand)
 	}
 }
 
-/* Nobody is there to take it. */
+/* There is no owner to take it. */
 static void drop(struct wf_devd_errand *errand)
 {
 	if (errand->gift.region)
@@ -230,9 +230,9 @@ bool wf_devd_errand_needed(int fd)
 	const int on = 1;
 
 	shutdown(fd, SHUT_RD);
-	/* Who sent it comes with each message now, also with an empty one, and
-	 * is cut off, for there is no room for it: this tells a message from
-	 * the end. */
+	/* The sender's credentials now come with each message, even with an
+	 * empty one, and are truncated, because there is no room for them: this
+	 * distinguishes a message from the end. */
 	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
 		return true;
 	for (int i = 0; i < 4; i++) {
@@ -240,7 +240,7 @@ bool wf_devd_errand_needed(int fd)
 		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 		ssize_t got = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
 
-		/* An error that the other side left is told first. */
+		/* An error that the other side left is reported first. */
 		if (got >= 0)
 			return msg.msg_flags & MSG_CTRUNC;
 	}

@@ -46,7 +46,7 @@ struct wf_devd_errand {
 	int fd;			       /* the connection */
 	pid_t pid;
 	uint64_t limit;
-	/* What RECEIVE brings: -EPIPE if the message makes no sense. */
+	/* The result of RECEIVE: -EPIPE if the message is invalid. */
 	int err;
 	struct wf_broker_request request;
 	struct wf_devd_gift gift; /* UNMAP: its region goes */
@@ -58,16 +58,16 @@ int wf_devd_errands_open(struct wf_devd_errands **hub, int wake_fd);
  * connections they were given. */
 void wf_devd_errands_close(struct wf_devd_errands *hub);
 
-/* Sends somebody; the errand comes back by _next(). When there are too many
- * out already it is sent later. -ENOMEM. */
+/* Starts a thread for it; the errand returns by _next(). If too many run
+ * already, it starts later. -ENOMEM. */
 int wf_devd_errand_send(struct wf_devd_errands *hub,
 			const struct wf_devd_errand *what,
 			struct wf_devd_errand **sent);
 /* One that is over, to be freed by free(), or NULL. */
 struct wf_devd_errand *wf_devd_errand_next(struct wf_devd_errands *hub);
 
-/* Now and then: sends a signal (SIGUSR2, whose handler worker.c installs) to
- * those that are out for too long. */
+/* Call it now and then: sends a signal (SIGUSR2, whose handler worker.c
+ * installs) to threads that run for too long. */
 void wf_devd_errands_hurry(struct wf_devd_errands *hub, uint64_t now);
 
 /* Whether the connection holds messages, which may carry descriptors. Takes no

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Looking at what clients send.
+ * Checks what clients send.
  */
 #include "devd/gift.h"
 
@@ -59,7 +59,7 @@ struct wf_devd_gift wf_devd_gift_take(const struct wf_broker_request *request,
 		gift.memory = fd;
 		return gift;
 	}
-	/* Sizes that cannot be are refused by the request itself. */
+	/* The request itself refuses impossible sizes. */
 	if (request->op == WF_BROKER_ATTACH && request->size &&
 	    request->size <= limit && !(request->size % WF_DEVD_PAGE))
 		gift.status = wf_devd_region_attach(

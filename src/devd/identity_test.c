@@ -50,7 +50,8 @@ static void become(uid_t uid, gid_t gid)
 static void use_sva(void)
 {
 	struct wf_drv_device device;
-	uint8_t bytes[100];
+	/* Not through the stage. */
+	uint8_t bytes[WF_ACCEL_STAGE_SLOT + 100];
 
 	MUST(!rig_open(&device, "sva-0", 0));
 	for (int i = 0; i < 50; i++)

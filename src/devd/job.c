@@ -18,8 +18,8 @@
 #define PIECE (256u << 10)
 /* Of a worker's memory, while it sleeps. */
 #define KEPT (2u << 20)
-/* Between two looks at whether a client is there: two system calls beside the
- * two of a small job. */
+/* Time between two checks that a client is there: two system calls in addition
+ * to the two of a small job. */
 #define LOOK_EVERY (100 * WF_NS_PER_US)
 
 /* -- memory that vanishes -------------------------------------------------- */
@@ -33,7 +33,7 @@ static void on_bus_error(int number)
 {
 	if (escape)
 		siglongjmp(*escape, 1);
-	/* Not ours: let it do what it does. */
+	/* Not ours: take the previous action. */
 	sigaction(SIGBUS, &before, NULL);
 	raise(number);
 }
@@ -81,34 +81,36 @@ static int run_guarded(const struct wf_devd_alg *alg, struct wf_devd_work *work)
 	return status;
 }
 
-/* -- reserved memory: Share Domain and NOIOMMU ----------------------------- */
+/* -- memory that is mapped here: reserved memory, the stage ---------------- */
 
-/* Where a channel's address lies, or NULL: not all of it is the channel's. */
-static uint8_t *reach(const struct wf_devd_region *region, uint64_t addr,
-		      uint64_t len)
+/* Memory that a channel's jobs may name. */
+struct span {
+	uint8_t *base;
+	uint64_t dma, size;
+};
+
+/* Where a channel's address is in our memory, or NULL if not all of it belongs
+ * to the channel. */
+static uint8_t *reach(const struct span *span, uint64_t addr, uint64_t len)
 {
 	static uint8_t nothing;
 
 	if (!len)
 		return &nothing;
-	if (!region || addr < region->dma || len > region->size ||
-	    addr - region->dma > region->size - len)
+	if (addr < span->dma || len > span->size ||
+	    addr - span->dma > span->size - len)
 		return NULL;
-	return region->base + (addr - region->dma);
+	return span->base + (addr - span->dma);
 }
 
-static int run_reserved(struct wf_devd_chan *chan,
-			const struct wf_devd_alg *alg,
-			struct wf_devd_work *work)
+static int run_mapped(const struct span *span, const struct wf_devd_alg *alg,
+		      struct wf_devd_work *work)
 {
 	const struct wf_accel_job *job = work->job;
-	/* Pairs with the release in request.c: the region is all there. */
-	struct wf_devd_region *region =
-		atomic_load_explicit(&chan->region, memory_order_acquire);
 
-	work->in = reach(region, job->src, job->src_len);
-	work->out = reach(region, job->dst, job->dst_len);
-	work->dict = reach(region, job->dict, job->dict_len);
+	work->in = reach(span, job->src, job->src_len);
+	work->out = reach(span, job->dst, job->dst_len);
+	work->dict = reach(span, job->dict, job->dict_len);
 	if (!work->in || !work->out || !work->dict)
 		return EFAULT;
 	work->in_len = job->src_len;
@@ -116,6 +118,31 @@ static int run_reserved(struct wf_devd_chan *chan,
 	work->dict_len = job->dict_len;
 	work->shared = true;
 	return run_guarded(alg, work);
+}
+
+static int run_staged(const struct wf_devd_chan *chan,
+		      const struct wf_devd_alg *alg, struct wf_devd_work *work)
+{
+	const struct span span = { .base = chan->stage,
+				   .size = chan->stage_size };
+
+	return run_mapped(&span, alg, work);
+}
+
+static int run_reserved(struct wf_devd_chan *chan,
+			const struct wf_devd_alg *alg,
+			struct wf_devd_work *work)
+{
+	/* Pairs with the release in request.c: the region is all there. */
+	struct wf_devd_region *region =
+		atomic_load_explicit(&chan->region, memory_order_acquire);
+	struct span span = { 0 };
+
+	if (region)
+		span = (struct span){ .base = region->base,
+				      .dma = region->dma,
+				      .size = region->size };
+	return run_mapped(&span, alg, work);
 }
 
 /* -- any memory of the client: SVA ----------------------------------------- */
@@ -299,7 +326,9 @@ static int run_sva(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 static int check(const struct wf_devd_chan *chan,
 		 const struct wf_accel_job *job, const struct wf_devd_alg **alg)
 {
-	if (job->flags || job->spare || job->spare2)
+	if (job->flags & ~WF_ACCEL_JOB_STAGED || job->spare || job->spare2)
+		return EINVAL;
+	if (job->flags && !chan->stage_size)
 		return EINVAL;
 	if (job->alg >= WF_ACCEL_ALGS || !(chan->algs >> job->alg & 1))
 		return EOPNOTSUPP;
@@ -338,6 +367,8 @@ uint64_t wf_devd_job_run(struct wf_devd_chan *chan,
 	if (!status) {
 		if (!(alg->flags & (WF_DEVD_ALG_IN | WF_DEVD_ALG_OUT)))
 			status = alg->run(&work);
+		else if (job->flags & WF_ACCEL_JOB_STAGED)
+			status = run_staged(chan, alg, &work);
 		else if (chan->sva)
 			status = run_sva(chan, scratch, alg, &work, done);
 		else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One job: checks the descriptor, reaches the memory as the scenario has it,
- * runs the algorithm. Whatever is wrong with a job ends in its completion.
+ * One job: checks the descriptor, accesses the memory as the scenario requires,
+ * runs the algorithm. Every error of a job is reported in its completion.
  */
 #ifndef WF_DEVD_JOB_H
 #define WF_DEVD_JOB_H

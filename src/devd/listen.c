@@ -19,8 +19,8 @@
 #include "devd/errand.h"
 #include "devd/server.h"
 
-/* As many as the kernel lets wait (net.core.somaxconn): a program that finds
- * no room is told at once that there is no device for it. */
+/* As many as the kernel allows to wait (net.core.somaxconn): a program that
+ * finds no room gets an error at once. */
 #define BACKLOG 4096
 /* How often another device may remove its folder or its lock before we have
  * ours. */
@@ -58,7 +58,7 @@ static int make_folder(const struct wf_devd *devd)
 	return -EPERM;
 }
 
-/* Stays if somebody has put something else there. */
+/* Stays if another process has put something else there. */
 static void remove_folder(const struct wf_devd *devd)
 {
 	char folder[WF_CHAN_PLACE_SIZE];
@@ -100,7 +100,7 @@ err_close:
 	return err;
 }
 
-/* Whoever holds the lock may replace what a dead one left. */
+/* The holder of the lock may replace what a dead process left. */
 static int claim(struct wf_devd *devd)
 {
 	struct stat there;
@@ -161,6 +161,14 @@ static int bind_to(const struct wf_devd *devd)
 	return err;
 }
 
+void wf_devd_listen_mode(struct wf_devd *devd)
+{
+	if (!devd->config.passed_fd &&
+	    chmod(devd->config.socket, mode_of(&devd->config)))
+		wf_warn("%s keeps its permissions: %s", devd->config.socket,
+			strerror(errno));
+}
+
 /* Our own descriptor of a socket that was passed. Its listen() decides which
  * user clients see: they connect to root's socket although we are not root. */
 static int take_passed(struct wf_devd *devd)
@@ -217,14 +225,14 @@ void wf_devd_listen_close(struct wf_devd *devd)
 	};
 	struct wf_devd_errand *sent;
 
-	/* Those who wait are for the next one to serve. */
+	/* The next device serves the clients that wait. */
 	if (devd->config.passed_fd) {
 		close(devd->listen_fd);
 		return;
 	}
 	unlink(devd->config.socket);
 	unclaim(devd);
-	/* Those who were not let in may have sent descriptors already. */
+	/* Clients that were not accepted may have sent descriptors already. */
 	shutdown(devd->listen_fd, SHUT_RDWR);
 	if (wf_devd_errand_send(devd->errands, &errand, &sent))
 		close(devd->listen_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What clients ask for, one function each. A request is text from outside: its
- * numbers are checked here, its limits are the configuration's.
+ * The requests of clients, one function each. A request is data from outside:
+ * its numbers are checked here, its limits come from the configuration.
  */
 #include <errno.h>
 #include <string.h>
@@ -134,6 +134,7 @@ static int do_open(struct wf_devd_client *client,
 		return -ENODEV;
 	err = open_on(client, device, gift, answer);
 	device->turned_away += err != 0;
+	client->user->turned_away += err != 0;
 	return err;
 }
 
@@ -207,7 +208,7 @@ static int place(struct wf_devd_chan *chan, struct wf_devd_region *region,
 		}
 		region->arena = &client->devd->arena;
 	} else {
-		/* A page that belongs to nobody between two regions. */
+		/* An unused page between two regions. */
 		region->dma = client->next_iova;
 		client->next_iova += region->size + WF_DEVD_PAGE;
 	}

@@ -33,6 +33,7 @@ static int teardown(void **state)
 static void copy_jobs(struct wf_drv_device *device, uint8_t *src, uint8_t *dst,
 		      uint32_t len, bool reserved)
 {
+	bool staged = rig_is_staged(device, len, len);
 	uint64_t bounced = device->bounced;
 	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
 				  .src = src,
@@ -49,10 +50,11 @@ static void copy_jobs(struct wf_drv_device *device, uint8_t *src, uint8_t *dst,
 	assert_int_equal(result.produced, len);
 	assert_memory_equal(src, dst, len);
 	/* A byte is copied once on its way in and once on its way out: by the
-	 * device (SVA), by the driver (foreign memory), by nobody. */
-	assert_int_equal(result.copied, device->sva ? 2 * len : 0);
+	 * device (SVA), by the driver (SVA and a small job, foreign memory), by
+	 * nobody. */
+	assert_int_equal(result.copied, device->sva && !staged ? 2 * len : 0);
 	assert_int_equal(device->bounced - bounced,
-			 device->sva || reserved ? 0 : 2 * len);
+			 staged || !(device->sva || reserved) ? 2 * len : 0);
 }
 
 static void crc_jobs(struct wf_drv_device *device, uint8_t *src, uint32_t len)
@@ -68,7 +70,9 @@ static void crc_jobs(struct wf_drv_device *device, uint8_t *src, uint32_t len)
 	assert_int_equal(result.consumed, len);
 	assert_int_equal(result.produced, 0);
 	assert_int_equal(result.checksum, rig_crc32(src, len));
-	assert_int_equal(result.copied, device->sva ? len : 0);
+	assert_int_equal(result.copied,
+			 device->sva && !rig_is_staged(device, len, 0) ? len :
+									 0);
 	/* In two halves. */
 	job.src_len = len / 3;
 	result = rig_run(device, &job);
@@ -113,6 +117,9 @@ static void deep_jobs(struct wf_drv_device *device, uint8_t *src)
 	}
 	assert_int_equal(wf_drv_device_in_flight(device), 0);
 	assert_int_equal(device->strays, 0);
+	/* Whatever a job went through is free for the next one. */
+	assert_int_equal(device->n_free_stages,
+			 device->mmio->stage / WF_ACCEL_STAGE_SLOT);
 	free(seen);
 }
 
@@ -171,7 +178,8 @@ static void malformed(struct wf_drv_device *device, uint64_t good)
 	TRY(alg, WF_ACCEL_ALGS, EOPNOTSUPP);
 	TRY(alg, WF_ACCEL_NOP, EINVAL);	  /* takes no memory */
 	TRY(alg, WF_ACCEL_CRC32, EINVAL); /* writes none */
-	TRY(flags, 1, EINVAL);
+	TRY(flags, 2, EINVAL);
+	TRY(flags, WF_ACCEL_JOB_STAGED, device->sva ? EFAULT : EINVAL);
 	TRY(spare, 1, EINVAL);
 	TRY(spare2, 1ull << 63, EINVAL);
 	TRY(level, 9, EINVAL);
@@ -217,6 +225,41 @@ static void out_of_bounds(struct wf_drv_device *device, int type)
 		refuse(device, job, EFAULT);
 		job = (struct wf_accel_job){ .alg = WF_ACCEL_COPY,
 					     .src = start,
+					     .src_len = 1,
+					     .dst = bad[i].addr,
+					     .dst_len = bad[i].len };
+		refuse(device, job, EFAULT);
+	}
+}
+
+/* SVA: the stage is memory of the channel, and ends somewhere. */
+static void beyond_the_stage(struct wf_drv_device *device)
+{
+	uint64_t end = device->mmio->stage;
+	const struct {
+		uint64_t addr;
+		uint32_t len;
+	} bad[] = {
+		{ end - 63, 64 },	  { end, 1 },
+		{ 0, (uint32_t)end + 1 }, { UINT64_MAX, 2 },
+		{ UINT64_MAX - 10, 64 },
+	};
+	struct wf_accel_job good = { .alg = WF_ACCEL_CRC32,
+				     .flags = WF_ACCEL_JOB_STAGED,
+				     .src = end - 64,
+				     .src_len = 64 };
+
+	assert_true(end >= WF_ACCEL_STAGE_SLOT);
+	assert_int_equal(rig_raw(device, &good).status, 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct wf_accel_job job = { .alg = WF_ACCEL_CRC32,
+					    .flags = WF_ACCEL_JOB_STAGED,
+					    .src = bad[i].addr,
+					    .src_len = bad[i].len };
+
+		refuse(device, job, EFAULT);
+		job = (struct wf_accel_job){ .alg = WF_ACCEL_COPY,
+					     .flags = WF_ACCEL_JOB_STAGED,
 					     .src_len = 1,
 					     .dst = bad[i].addr,
 					     .dst_len = bad[i].len };
@@ -289,10 +332,12 @@ static void body(int type)
 	deep_jobs(&device, reserved);
 	addresses(&device, type);
 	malformed(&device, (uintptr_t)device.ch.ss_dma);
-	if (type == WD_IOMMU_SVA)
+	if (type == WD_IOMMU_SVA) {
 		faults(&device);
-	else
+		beyond_the_stage(&device);
+	} else {
 		out_of_bounds(&device, type);
+	}
 	assert_int_equal(smm_free(device.ch.ss_va, reserved), 0);
 	wf_drv_device_close(&device);
 	free(foreign);

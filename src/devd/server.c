@@ -273,8 +273,8 @@ static void handle(struct wf_devd *devd, enum wf_devd_source *source)
 	}
 }
 
-/* A client has two descriptors in the set, and serving one may free it: what
- * the same round says of the other is dropped. */
+/* A client has two descriptors in the set, and serving one may free it: an
+ * event of the other in the same round is dropped. */
 static void forget(struct epoll_event *events, int from, int n, void *source)
 {
 	for (int i = from; i < n; i++) {
@@ -304,6 +304,8 @@ int wf_devd_run(struct wf_devd *devd)
 	int n;
 
 	while (!atomic_load(&devd->stop)) {
+		if (atomic_exchange(&devd->interrupted, false))
+			return 1;
 		n = epoll_wait(devd->epoll_fd, events, EVENTS,
 			       !devd->n_clients && !devd->refusing ? -1 :
 			       devd->busy			   ? BUSY_MS :
@@ -325,13 +327,24 @@ int wf_devd_run(struct wf_devd *devd)
 	return 0;
 }
 
-void wf_devd_stop(struct wf_devd *devd)
+static void wake(struct wf_devd *devd)
 {
 	const uint64_t one = 1;
 
-	atomic_store(&devd->stop, true);
 	if (write(devd->inbox_fd, &one, sizeof(one)) < 0)
 		return; /* it is full: the loop wakes anyway */
+}
+
+void wf_devd_stop(struct wf_devd *devd)
+{
+	atomic_store(&devd->stop, true);
+	wake(devd);
+}
+
+void wf_devd_interrupt(struct wf_devd *devd)
+{
+	atomic_store(&devd->interrupted, true);
+	wake(devd);
 }
 
 void wf_devd_stats(struct wf_devd *devd, struct wf_devd_stats *stats)

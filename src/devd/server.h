@@ -2,7 +2,7 @@
 /*
  * What the parts of the software device share: the server, its clients, their
  * channels. The manager thread owns all of it; a worker owns the queues of the
- * channels it was given until it gives them back. Fields say whose they are.
+ * channels assigned to it until it returns them. Each field names its owner.
  */
 #ifndef WF_DEVD_SERVER_H
 #define WF_DEVD_SERVER_H
@@ -31,10 +31,11 @@ struct wf_devd_device {
 	uint64_t memory; /* bytes reserved */
 	struct wf_stats stats;
 	/* Of channels that are gone. */
-	uint64_t counted[WF_DEVD_STAT_COUNT - WF_DEVD_STAT_FIRST];
+	uint64_t counted[WF_DEVD_STAT_COUNTED];
+	struct wf_devd_account account;
 };
 
-/* What stands behind a descriptor in the manager's epoll set. */
+/* The object behind a descriptor in the manager's epoll set. */
 enum wf_devd_source {
 	WF_DEVD_LISTENER,
 	WF_DEVD_INBOX,
@@ -89,6 +90,8 @@ struct wf_devd_chan {
 	void *base; /* both regions, mapped */
 	size_t bytes;
 	struct wf_accel_mmio *mmio;
+	uint8_t *stage; /* behind the rings */
+	uint32_t stage_size;
 	struct wf_queue_work work;
 	struct wf_queue_cqw cqw;
 	int kick_fd;  /* the client writes, we only watch */
@@ -106,7 +109,7 @@ struct wf_devd {
 	struct wf_devd_errands *errands;
 	unsigned int refusing; /* connections that errands close */
 	bool deaf;	       /* too many of them: nobody is let in */
-	atomic_bool stop;
+	atomic_bool stop, interrupted;
 	bool crowded;	    /* said so, once */
 	uint64_t said_at;   /* a warning that anybody can cause */
 	uint64_t deaf_at;   /* ... another one */
@@ -149,12 +152,12 @@ void wf_devd_client_drop(struct wf_devd_client *client);
 /* An errand came back. Frees it. */
 void wf_devd_client_returned(struct wf_devd *devd,
 			     struct wf_devd_errand *errand);
-/* The device ends: those whose errand is out are freed without it. */
+/* The device ends: clients whose errand still runs are freed without it. */
 void wf_devd_client_forget_all(struct wf_devd *devd);
 /* A channel came back from its worker. */
 void wf_devd_client_reap(struct wf_devd_chan *chan);
-/* Now and then: tells those who wait for a CLOSE that we are there, puts out
- * those who hold us up. */
+/* Call it now and then: tells clients that wait for a CLOSE that we are alive,
+ * and removes clients that hold us up. */
 void wf_devd_client_tick(struct wf_devd *devd);
 /* Whether the process is there, so that its memory is its own. Any thread. */
 bool wf_devd_client_here(const struct wf_devd_client *client);
@@ -162,7 +165,7 @@ bool wf_devd_client_here(const struct wf_devd_client *client);
 /* -- request.c ------------------------------------------------------------- */
 
 /* Fills in the reply and up to WF_BROKER_FDS_MAX descriptors to send and close.
- * Takes out of @gift what is kept. False: the reply comes later (CLOSE). */
+ * Takes what is kept out of @gift. False: the reply comes later (CLOSE). */
 bool wf_devd_request_handle(struct wf_devd_client *client,
 			    const struct wf_broker_request *request,
 			    struct wf_devd_gift *gift,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a device counts for `weft stat`. A worker counts in the channel that it
- * serves; the manager adds that up now and then into the device's page.
+ * serves; the manager adds that up now and then into the pages of the device and
+ * of the client's user.
  */
 #ifndef WF_DEVD_STATS_H
 #define WF_DEVD_STATS_H
@@ -33,14 +34,24 @@ enum wf_devd_stat { WF_DEVD_STATS(X) WF_DEVD_STAT_COUNT };
 /* The first that a channel counts. */
 #define WF_DEVD_STAT_FIRST WF_DEVD_STAT_jobs
 
+#define WF_DEVD_STAT_COUNTED (WF_DEVD_STAT_COUNT - WF_DEVD_STAT_FIRST)
+
 /* Of one channel; its worker writes, the manager reads. */
 struct wf_devd_counts {
-	_Atomic uint64_t n[WF_DEVD_STAT_COUNT - WF_DEVD_STAT_FIRST];
+	_Atomic uint64_t n[WF_DEVD_STAT_COUNTED];
+};
+
+/* What a device or a user has, and has done: as it was when it was last added
+ * up. */
+struct wf_devd_account {
+	uint64_t channels, opened, turned_away, memory, waiting;
+	uint64_t counted[WF_DEVD_STAT_COUNTED];
 };
 
 struct wf_devd;
 struct wf_devd_chan;
 struct wf_devd_device;
+struct wf_devd_user;
 
 static inline void wf_devd_stats_add(struct wf_devd_counts *counts,
 				     enum wf_devd_stat item, uint64_t more)
@@ -55,9 +66,16 @@ static inline void wf_devd_stats_add(struct wf_devd_counts *counts,
 
 /* A page per device, named as programs name it ("socket:name"). -ENOMEM. */
 int wf_devd_stats_open(struct wf_devd *devd);
+/* Of one that came later. */
+int wf_devd_stats_open_device(struct wf_devd *devd,
+			      struct wf_devd_device *device);
 void wf_devd_stats_close(struct wf_devd *devd);
 
-/* Before a channel goes: what it has counted stays with its device. */
+/* A page for a user, named "socket:uid N", with the counters of a device. Without
+ * memory there is none. */
+void wf_devd_stats_open_user(struct wf_devd *devd, struct wf_devd_user *user);
+
+/* Before a channel goes: what it has counted stays with its device and its user. */
 void wf_devd_stats_keep(struct wf_devd_chan *chan);
 
 /* Adds up. True if jobs were done since the last time. */

@@ -77,7 +77,8 @@ static void expect_interrupt(struct wf_drv_device *device, int type)
 
 static void test_jobs(void **state)
 {
-	static uint8_t src[3000], dst[3000];
+	/* Not through the stage: the device copies, and counts it. */
+	static uint8_t src[6000], dst[6000];
 	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
 				  .src = src,
 				  .dst = dst,
@@ -171,6 +172,64 @@ static void test_refusals(void **state)
 	wf_drv_device_close(&a);
 }
 
+static struct wf_devd_user *user;
+
+static uint64_t of_user(enum wf_devd_stat item)
+{
+	return wf_base_stats_get(&user->stats, item);
+}
+
+static void expect_user(enum wf_devd_stat item, uint64_t value)
+{
+	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
+
+	while (of_user(item) != value && wf_base_clock_ns() < end)
+		usleep(1000);
+	assert_int_equal(of_user(item), value);
+}
+
+/* The account of a user: of all devices, and still there when its clients are
+ * gone. */
+static void test_user(void **state)
+{
+	struct wf_drv_device one, two, refused;
+	uint64_t jobs, in, opened, away;
+	char name[128];
+
+	(void)state;
+	/* The tests before have used it. The manager has this lock now and then:
+	 * what it did before is seen. */
+	pthread_mutex_lock(&rig.devd->inbox_lock);
+	pthread_mutex_unlock(&rig.devd->inbox_lock);
+	user = wf_container_of(rig.devd->users.next, struct wf_devd_user, link);
+	snprintf(name, sizeof(name), "%s:uid %lu", rig.socket,
+		 (unsigned long)geteuid());
+	assert_string_equal(user->stats.page->kind, "user");
+	assert_string_equal(user->stats.page->name, name);
+	expect_user(WF_DEVD_STAT_channels, 0);
+	jobs = of_user(WF_DEVD_STAT_jobs);
+	in = of_user(WF_DEVD_STAT_bytes_in);
+	opened = of_user(WF_DEVD_STAT_opened);
+	away = of_user(WF_DEVD_STAT_turned_away);
+	assert_true(jobs > 0);
+	assert_int_equal(rig_open(&one, "share-0", 1u << 17), 0);
+	assert_int_equal(rig_open(&two, "noiommu-0", 1u << 17), 0);
+	assert_int_equal(rig_open(&refused, "noiommu-0", 0), -EBUSY);
+	expect_user(WF_DEVD_STAT_channels, 2);
+	expect_user(WF_DEVD_STAT_opened, opened + 2);
+	expect_user(WF_DEVD_STAT_turned_away, away + 1);
+	expect_user(WF_DEVD_STAT_memory, 2u << 17);
+	rig_check_crc(&one, one.ch.ss_va, 1000);
+	rig_check_crc(&two, two.ch.ss_va, 500);
+	expect_user(WF_DEVD_STAT_jobs, jobs + 2);
+	expect_user(WF_DEVD_STAT_bytes_in, in + 1500);
+	wf_drv_device_close(&one);
+	wf_drv_device_close(&two);
+	expect_user(WF_DEVD_STAT_channels, 0);
+	expect_user(WF_DEVD_STAT_memory, 0);
+	expect_user(WF_DEVD_STAT_jobs, jobs + 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +237,7 @@ int main(void)
 		cmocka_unit_test(test_jobs),
 		cmocka_unit_test(test_shared_memory),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_user),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -10,6 +10,9 @@
 
 #include "devd/server.h"
 
+/* Users without a client whose accounts are kept: a page and a descriptor each. */
+#define KEPT 64
+
 static struct wf_devd_user *find(struct wf_devd *devd, uid_t uid)
 {
 	struct wf_list *pos, *tmp;
@@ -48,14 +51,42 @@ int wf_devd_user_get(struct wf_devd *devd, uid_t uid,
 
 static void forget(struct wf_devd_user *user)
 {
+	wf_base_stats_close(&user->stats);
 	wf_base_list_del(&user->link);
 	free(user);
 }
 
-void wf_devd_user_put(struct wf_devd_user *user)
+/* The one that has been without a client for longest is the first such. */
+static void forget_some(struct wf_devd *devd)
 {
-	if (!--user->clients && !user->barred)
+	struct wf_devd_user *oldest = NULL;
+	struct wf_list *pos, *tmp;
+	unsigned int idle = 0;
+
+	wf_list_for_each (pos, tmp, &devd->users) {
+		struct wf_devd_user *user =
+			wf_container_of(pos, struct wf_devd_user, link);
+
+		if (user->clients || user->barred)
+			continue;
+		idle++;
+		oldest = oldest ? oldest : user;
+	}
+	if (idle > KEPT)
+		forget(oldest);
+}
+
+void wf_devd_user_put(struct wf_devd *devd, struct wf_devd_user *user)
+{
+	if (--user->clients || user->barred)
+		return;
+	if (!user->stats.page) {
 		forget(user);
+		return;
+	}
+	wf_base_list_del(&user->link);
+	wf_base_list_add_tail(&devd->users, &user->link);
+	forget_some(devd);
 }
 
 bool wf_devd_user_may_open(const struct wf_devd *devd,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Users of the device: what all clients of one have together, and how much that
- * may be. The owner of the device process and root are bound by the limits of a
- * client and of the device only. The manager thread's.
+ * Users of the device: what all clients of one user have together, and the
+ * limits for that. For the owner of the device process and for root, only the
+ * limits of a client and of the device apply. Used by the manager thread.
  */
 #ifndef WF_DEVD_USER_H
 #define WF_DEVD_USER_H
@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/list.h"
+#include "devd/stats.h"
 
 struct wf_devd;
 
@@ -23,14 +24,20 @@ struct wf_devd_user {
 	unsigned int clients;
 	unsigned int chans;
 	uint64_t memory;
+	/* What its clients had and did, those that are gone too. The page is
+	 * open once it has had a channel. */
+	uint64_t opened, turned_away;
+	uint64_t counted[WF_DEVD_STAT_COUNTED];
+	struct wf_devd_account account;
+	struct wf_stats stats;
 };
 
 /* Another client of @uid. -EACCES: barred; -EBUSY: has as many as it may;
  * -ENOMEM. */
 int wf_devd_user_get(struct wf_devd *devd, uid_t uid,
 		     struct wf_devd_user **user);
-/* That client is gone. */
-void wf_devd_user_put(struct wf_devd_user *user);
+/* That client is gone. What a user did is kept, for some time, for `weft stat`. */
+void wf_devd_user_put(struct wf_devd *devd, struct wf_devd_user *user);
 
 /* Whether it may have one more channel, so many more bytes. */
 bool wf_devd_user_may_open(const struct wf_devd *devd,

@@ -276,7 +276,8 @@ static void test_stranger_serves(void **state)
 static void uses_sva(uint64_t expected)
 {
 	struct wf_drv_device device;
-	uint8_t byte[100] = { 1 };
+	/* Not through the stage. */
+	uint8_t byte[WF_ACCEL_STAGE_SLOT + 100] = { 1 };
 
 	become_nobody();
 	MUST(rig_open(&device, "sva-0", 0) == -(int)expected);

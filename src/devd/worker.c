@@ -78,8 +78,8 @@ static void take_in(struct wf_devd_worker *worker)
 	wf_list_for_each (pos, tmp, &worker->incoming) {
 		struct wf_devd_chan *chan =
 			wf_container_of(pos, struct wf_devd_chan, in_worker);
-		/* Edges: each kick is one, and nobody has to read the counter,
-		 * which is the client's to spoil. */
+		/* Edge-triggered: each kick is an event, and nobody has to read
+		 * the counter, which the client could manipulate. */
 		struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 
 		wf_base_list_unlink(pos);
@@ -135,8 +135,8 @@ static void interrupt(struct wf_devd_worker *worker, struct wf_devd_chan *chan)
 
 	if (!wf_queue_wake_needed(&chan->mmio->user_sleeps))
 		return;
-	/* The flag that keeps this from blocking can be taken away by the
-	 * client, who shares the open file: wf_devd_worker_watch(). */
+	/* The client shares the open file and can clear the flag that prevents
+	 * this from blocking: wf_devd_worker_watch(). */
 	atomic_store_explicit(&worker->signalling, wf_base_clock_ns(),
 			      memory_order_relaxed);
 	if (write(chan->event_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
@@ -161,7 +161,7 @@ static void tally_job(struct tally *tally, const struct wf_accel_done *done)
 	tally->copied += done->copied;
 }
 
-/* After the client was told: it does not wait for our bookkeeping. */
+/* After the client was notified: it does not wait for our bookkeeping. */
 static void tally_up(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
 		     const struct tally *tally, unsigned int jobs)
 {

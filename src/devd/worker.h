@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Worker threads: each serves the queues of some channels, in turns, a few jobs
- * at a time, so that none waits for another client. A worker looks for work for
- * a while, then tells its channels that it sleeps.
+ * at a time, so that no client waits for another. A worker polls for work for a
+ * while, then announces to its channels that it sleeps.
  */
 #ifndef WF_DEVD_WORKER_H
 #define WF_DEVD_WORKER_H

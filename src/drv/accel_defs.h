@@ -7,9 +7,11 @@
  *   MMIO   one page: registers that the device fills in, then lines that each
  *          have one writer: the doorbell, the user's credit and sleep flag, the
  *          device's state
- *   DUS    the ring of jobs, 64 bytes each, then the ring of completions, 32 each
+ *   DUS    the ring of jobs, 64 bytes each, then the ring of completions, 32
+ *          each, then (SVA) the stage: memory for the bytes of small jobs
  *
- * Addresses are virtual (SVA), IOVAs, or physical, depending on the scenario.
+ * Addresses are virtual (SVA), IOVAs, or physical, depending on the scenario, or
+ * offsets in the stage.
  */
 #ifndef WF_DRV_ACCEL_DEFS_H
 #define WF_DRV_ACCEL_DEFS_H
@@ -32,8 +34,8 @@
  * hold a worker, and a worker's memory. */
 #define WF_ACCEL_LEN_MAX (64u << 20)
 
-/* What is done. The numbers are part of the layout; which of them a device
- * offers is in its list of algorithms, by name. */
+/* The operation. The numbers are part of the layout; a device lists the
+ * algorithms that it offers by name. */
 enum wf_accel_alg {
 	WF_ACCEL_NOP,	  /* "nop": nothing, and says so */
 	WF_ACCEL_COPY,	  /* "copy": src to dst, at most dst_len */
@@ -52,10 +54,20 @@ enum wf_accel_format {
 	WF_ACCEL_FORMATS,
 };
 
+/* flags of a job: addresses are offsets in the stage, also in SVA. A copy between
+ * two processes by the kernel costs several times what it costs to copy 4 KiB
+ * twice. A device without a stage refuses it. */
+#define WF_ACCEL_JOB_STAGED 0x1u
+
+/* How drivers divide the stage: 4 KiB on the way in, more than that on the way
+ * out, an odd number of lines, so that jobs are in different sets of a cache. */
+#define WF_ACCEL_STAGE_SLOT (145u * WF_LINE)
+#define WF_ACCEL_STAGE_SLOTS 64u
+
 struct wf_accel_job {
 	uint32_t id; /* brought back by the completion; below 2^31 */
 	uint8_t alg;
-	uint8_t flags; /* none defined: 0 */
+	uint8_t flags; /* WF_ACCEL_JOB_* */
 	uint8_t format;
 	uint8_t level;
 	uint64_t src;
@@ -100,7 +112,8 @@ struct wf_accel_mmio {
 	uint32_t depth; /* jobs, and completions: a power of two */
 	uint32_t algs;	/* bits of enum wf_accel_alg */
 	uint32_t len_max;
-	uint32_t spare0[12];
+	uint32_t stage; /* bytes behind the rings; 0: there is none */
+	uint32_t spare0[11];
 
 	/* The user's. */
 	_Atomic uint32_t doorbell;
@@ -137,6 +150,7 @@ static_assert(offsetof(struct wf_accel_done, consumed) == 8, "layout");
 static_assert(offsetof(struct wf_accel_done, produced) == 12, "layout");
 static_assert(offsetof(struct wf_accel_done, checksum) == 16, "layout");
 static_assert(offsetof(struct wf_accel_done, copied) == 20, "layout");
+static_assert(offsetof(struct wf_accel_mmio, stage) == 16, "layout");
 static_assert(offsetof(struct wf_accel_mmio, doorbell) == WF_LINE, "layout");
 static_assert(offsetof(struct wf_accel_mmio, credit) == 2 * WF_LINE, "layout");
 static_assert(offsetof(struct wf_accel_mmio, device_sleeps) == 3 * WF_LINE,

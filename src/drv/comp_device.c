@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Compression on a software device: the driver "device". A channel is one of
- * drv/device, on a device that does what is asked; the library above keeps them
- * and chooses. Whatever a device cannot do or does not live to do is -ENODEV, so
- * that the next driver does it. It must not be asked by default: another process
- * is slower than this one, unless this one has other work.
+ * drv/device, on a device with the requested algorithm; the library above keeps
+ * channels and chooses among drivers. If a device cannot do a job, or dies
+ * during it, the result is -ENODEV, so that the next driver does it. It is not
+ * used by default: another process is slower than this one, unless this one has
+ * other work.
  */
 #include "alg/drivers.h"
 
@@ -127,7 +128,7 @@ static int dev_submit(void *chan, struct wd_comp_job *const *jobs,
 		err = submit_one(device, jobs[i], i + 1 < n);
 	if (!err)
 		return (int)i;
-	/* What was taken before is on its way. */
+	/* Jobs that were taken before are in flight. */
 	wf_drv_device_ring(device);
 	return i > 1 || err == -EAGAIN ? (int)i - 1 : err;
 }
@@ -138,7 +139,7 @@ static void take(struct wd_comp_job *job, const struct wf_drv_result *result)
 	job->produced = result->produced;
 	job->ended = result->flags & WF_ACCEL_DONE_FINAL;
 	job->result = result->status;
-	/* It was told of a part of the room only: another driver has it all. */
+	/* It knew only a part of the room: another driver has all of it. */
 	if (job->result == -ENOSPC && job->dst_len > WF_ACCEL_LEN_MAX)
 		job->result = -ENOTSUP;
 	job->copied += (uint64_t)result->copied + result->bounced;

@@ -47,6 +47,23 @@ static void *map_region(struct wd_chan *ch, enum uacce_qfrt type)
 	return start;
 }
 
+/* A device of an older build has none. */
+static int init_stage(struct wf_drv_device *device, uint32_t depth)
+{
+	uint32_t size = device->mmio->stage;
+	uint32_t slots = size / WF_ACCEL_STAGE_SLOT;
+
+	if (size > device->dus_size - WF_ACCEL_DUS_SIZE(depth))
+		return -EPROTO;
+	if (slots > WF_ACCEL_STAGE_SLOTS)
+		slots = WF_ACCEL_STAGE_SLOTS;
+	device->stage = (uint8_t *)device->dus + WF_ACCEL_DUS_SIZE(depth);
+	for (uint32_t i = 0; i < slots; i++)
+		device->free_stages[i] = (uint8_t)(slots - 1 - i);
+	device->n_free_stages = (uint8_t)slots;
+	return 0;
+}
+
 static int init_queues(struct wf_drv_device *device)
 {
 	uint32_t depth = device->mmio->depth;
@@ -70,6 +87,9 @@ static int init_queues(struct wf_drv_device *device)
 	    depth < WF_ACCEL_DEPTH_MIN || depth > WF_ACCEL_DEPTH_MAX ||
 	    WF_ACCEL_DUS_SIZE(depth) > device->dus_size)
 		return -EPROTO;
+	err = init_stage(device, depth);
+	if (err)
+		return err;
 	cq.ring = jobs + depth;
 	err = wf_queue_sub_init(&device->sub, &sub);
 	if (!err)
@@ -171,7 +191,8 @@ int wf_drv_device_attach(struct wf_drv_device *device, struct wd_chan *ch)
 	int err;
 
 	device->ch = *ch;
-	/* What is reserved there is the application's, not a pool of ours. */
+	/* The memory reserved there belongs to the application; it is not a
+	 * pool of ours. */
 	device->ch.ss_va = NULL;
 	device->borrowed = true;
 	err = start(device, 0);
@@ -184,6 +205,10 @@ int wf_drv_device_attach(struct wf_drv_device *device, struct wd_chan *ch)
 
 static void free_bounce(struct wf_drv_device *device, struct wf_drv_slot *slot)
 {
+	if (slot->stage)
+		device->free_stages[device->n_free_stages++] =
+			slot->stage & ~WF_DRV_STAGED;
+	slot->stage = 0;
 	for (int i = SRC; i <= DICT; i++) {
 		if (slot->bounce[i])
 			smm_free(device->ch.ss_va, slot->bounce[i]);
@@ -243,12 +268,46 @@ static inline int address(struct wf_drv_device *device, const void *va,
 	return make_bounce(device, va, len, fill, bounce, dma);
 }
 
+static inline uint64_t lines(uint32_t len)
+{
+	return ((uint64_t)len + WF_LINE - 1) & ~(uint64_t)(WF_LINE - 1);
+}
+
+/* SVA: the bytes of a small job go through the stage, which costs no system
+ * call. False: too many bytes, or too many jobs in flight. */
+static bool stage_all(struct wf_drv_device *device, struct wf_drv_slot *slot,
+		      const struct wf_drv_job *job, struct wf_accel_job *staged)
+{
+	uint64_t dict = lines(job->src_len), dst = dict + lines(job->dict_len);
+	uint64_t size = dst + lines(job->dst_len);
+	uint64_t at;
+
+	if (size > WF_ACCEL_STAGE_SLOT || !size || !device->n_free_stages)
+		return false;
+	slot->stage = device->free_stages[--device->n_free_stages];
+	at = (uint64_t)slot->stage * WF_ACCEL_STAGE_SLOT;
+	slot->stage |= WF_DRV_STAGED;
+	slot->out = device->stage + at + dst;
+	if (job->src_len)
+		memcpy(device->stage + at, job->src, job->src_len);
+	if (job->dict_len)
+		memcpy(device->stage + at + dict, job->dict, job->dict_len);
+	device->bounced += (uint64_t)job->src_len + job->dict_len;
+	staged->flags = WF_ACCEL_JOB_STAGED;
+	staged->src = job->src_len ? at : 0;
+	staged->dict = job->dict_len ? at + dict : 0;
+	staged->dst = job->dst_len ? at + dst : 0;
+	return true;
+}
+
 static int address_all(struct wf_drv_device *device, struct wf_drv_slot *slot,
 		       const struct wf_drv_job *job,
 		       struct wf_accel_job *staged)
 {
 	int err;
 
+	if (device->sva && stage_all(device, slot, job, staged))
+		return 0;
 	err = address(device, job->src, job->src_len, true, &slot->bounce[SRC],
 		      &staged->src);
 	if (!err)
@@ -257,6 +316,7 @@ static int address_all(struct wf_drv_device *device, struct wf_drv_slot *slot,
 	if (!err)
 		err = address(device, job->dict, job->dict_len, true,
 			      &slot->bounce[DICT], &staged->dict);
+	slot->out = slot->bounce[DST];
 	return err;
 }
 
@@ -355,8 +415,8 @@ static void take(struct wf_drv_device *device, struct wf_drv_slot *slot,
 		result->status = -EPROTO;
 		result->consumed = result->produced = 0;
 	}
-	if (slot->bounce[DST] && result->produced) {
-		memcpy(slot->dst, slot->bounce[DST], result->produced);
+	if (slot->out && result->produced) {
+		memcpy(slot->dst, slot->out, result->produced);
 		device->bounced += result->produced;
 		result->bounced = result->produced;
 	}
@@ -383,7 +443,7 @@ static int take_ready(struct wf_drv_device *device,
 		     &done, &results[n++]);
 	}
 	/* A device that found no room for completions may have gone to sleep
-	 * over jobs it has been told of: credit is a doorbell, too. */
+	 * with jobs submitted: credit is a doorbell, too. */
 	if (device->cq.told != told && device->ids.in_use)
 		wake_device(device);
 	return n;

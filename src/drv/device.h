@@ -24,8 +24,10 @@
 #include "weft/wd_drv.h"
 
 /* A job as its user sees it: plain addresses of this process. Memory that the
- * device cannot reach (Share Domain, NOIOMMU) goes through reserved memory:
- * one copy per byte, counted in ->bounced. */
+ * device cannot reach (Share Domain, NOIOMMU) goes through reserved memory, and
+ * that of small jobs with SVA through the channel's stage: one copy per byte,
+ * counted in ->bounced. Then src and dict are read by submit, and dst is written
+ * by poll. */
 struct wf_drv_job {
 	enum wf_accel_alg alg;
 	const void *src;
@@ -51,19 +53,24 @@ struct wf_drv_result {
 	uint32_t checksum;
 	uint32_t flags;	  /* WF_ACCEL_DONE_* */
 	uint32_t copied;  /* by the device, besides the work */
-	uint32_t bounced; /* by the driver, out of reserved memory */
+	uint32_t bounced; /* by the driver, on their way back */
 };
 
 /* What the driver keeps for a job in flight. */
 struct wf_drv_slot {
 	void *cookie;
 	void *dst;
-	uint8_t *bounce[3]; /* src, dst, dict; NULL: reached directly */
+	uint8_t *bounce[3]; /* src, dst, dict; NULL: not in the pool */
+	const uint8_t *out; /* where the result is; NULL: at dst */
 	uint32_t src_len;
 	uint32_t dst_len;
 	uint32_t id;
+	uint8_t stage; /* STAGED and its place in the stage */
 	bool used;
 };
+
+#define WF_DRV_STAGED 0x80u
+static_assert(WF_ACCEL_STAGE_SLOTS <= WF_DRV_STAGED, "place and flag: a byte");
 
 struct wf_drv_device {
 	struct wd_chan ch; /* first: this is a vendor's channel */
@@ -81,8 +88,12 @@ struct wf_drv_device {
 	atomic_int broken; /* 0, or why there is nothing to come: -errno */
 	uint32_t fail_at;  /* next slot to give up */
 	uint32_t empty;	   /* polls that found nothing */
-	uint64_t bounced;  /* bytes copied to and from reserved memory */
-	uint64_t strays;   /* completions that belong to no job */
+	uint8_t *stage;	   /* in the DUS; NULL: none */
+	/* Places in it that are free, the last one first: it is in the caches. */
+	uint8_t free_stages[WF_ACCEL_STAGE_SLOTS];
+	uint8_t n_free_stages;
+	uint64_t bounced; /* bytes copied to and from memory of the device's */
+	uint64_t strays;  /* completions that belong to no job */
 };
 
 /*
@@ -98,11 +109,11 @@ int wf_drv_device_open(struct wf_drv_device *device, size_t reserve);
  * else is, unless the device is SVA. */
 int wf_drv_device_attach(struct wf_drv_device *device, struct wd_chan *ch);
 
-/* Stops, and drops what was not polled. Reserved memory goes with it, but for a
- * channel of the application's, which stays. */
+/* Stops the device, and drops results that were not polled. Frees reserved
+ * memory, except on a channel of the application's, which stays. */
 void wf_drv_device_close(struct wf_drv_device *device);
 
-/* Takes a job. With @more the device may be told later, by the next one or by
+/* Submits a job. With @more the doorbell may wait for the next job or for
  * wf_drv_device_ring(). -EAGAIN: poll first; -EFAULT: memory that the device
  * cannot reach, and no pool to go through; -ENOMEM: larger than the pool;
  * -EINVAL; -ENODEV and others when it is over. */
@@ -118,8 +129,8 @@ int wf_drv_device_poll(struct wf_drv_device *device,
 /* Sleeps until there may be something to poll. 0; -ETIMEDOUT; -EINTR. */
 int wf_drv_device_wait(struct wf_drv_device *device, int timeout_ms);
 
-/* The device lets go; results already there come first, then -ECANCELED for
- * the rest. */
+/* The device stops; available results come first, then -ECANCELED for the
+ * rest. */
 void wf_drv_device_stop(struct wf_drv_device *device);
 
 static inline unsigned int

@@ -48,8 +48,8 @@ static const int levels[KINDS][10] = {
 	[TIGHT] = { 0, 1, 1, 2, 3, 5, 6, 7, 7, 8 },
 };
 
-/* Samples that tell the kind: a piece in so many bytes, at level 1, which is
- * some per cent of the work to come. */
+/* Samples that determine the kind: one piece in this many bytes, at level 1,
+ * which is some per cent of the work to come. */
 #define SAMPLE 4096u
 #define SAMPLE_EVERY (4 * SAMPLE)
 #define SAMPLES_MOST 8
@@ -205,7 +205,7 @@ static int ld_inflate(struct wd_comp_job *job)
 	}
 	job->consumed = 0;
 	job->produced = 0;
-	/* libdeflate does not tell a short input from a wrong one. */
+	/* libdeflate does not distinguish a short input from an invalid one. */
 	return result == LIBDEFLATE_INSUFFICIENT_SPACE ? -ENOSPC : -EBADMSG;
 }
 

@@ -46,7 +46,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 		return NULL;
 	if (pipe2(fds, O_CLOEXEC))
 		goto err_channel;
-	/* A reader may wait; whoever does the device's work must not. */
+	/* A reader may wait; a thread that does the device's work must not. */
 	if (fcntl(fds[1], F_SETFL, O_NONBLOCK))
 		goto err_pipe;
 	channel->from = reopen(fds[0]);
@@ -87,8 +87,8 @@ void wf_efa_channel_event(void *arg)
 	struct wf_efa_cq *cq = arg;
 	uint64_t event = (uintptr_t)cq;
 
-	/* One event for each queue that is armed fits into any pipe, unless
-	 * thousands of queues share it and nobody reads. */
+	/* One event for each armed queue fits into any pipe, unless thousands
+	 * of queues share it and nobody reads. */
 	if (write(channel_of(cq->cq.channel)->to, &event, sizeof(event)) ==
 	    sizeof(event))
 		atomic_fetch_add(&cq->events, 1);

@@ -398,7 +398,8 @@ enum ibv_fork_status ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
-/* The device has no asynchronous events; whoever waits for one waits. */
+/* The device has no asynchronous events; a thread that waits for one waits for
+ * ever. */
 int ibv_get_async_event(struct ibv_context *context,
 			struct ibv_async_event *event)
 {

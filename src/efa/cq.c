@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues: those of the NIC as libibverbs hands them out. A poll that
- * finds nothing lets the NIC work and looks once more; while nobody polls, the
+ * Completion queues: those of the NIC in the form of libibverbs. A poll that
+ * finds nothing lets the NIC work and polls once more; while nobody polls, the
  * NIC's attendant does the work.
  */
 #include <endian.h>
@@ -79,8 +79,8 @@ static bool take_or_work(struct wf_efa_cq *cq)
 	return take(cq);
 }
 
-/* After a poll, without a lock: whoever sends to us may want this processor. A
- * device in hardware would not, so a program that polls never gives it up by
+/* After a poll, without a lock: a sender to us may need this processor. With
+ * a hardware device it would not, so a program that polls never yields by
  * itself. */
 static void rest(bool some)
 {
@@ -203,7 +203,7 @@ static int read_sgid(struct wf_efadv_cq *dv, union ibv_gid *sgid)
 {
 	const struct wf_nic_wc *wc = &of_dv(dv)->wc;
 
-	/* As libefa: who has a handle knows the GID. */
+	/* Like libefa: a receiver that has a handle knows the GID. */
 	if (wc->ah != WF_NIC_AH_UNKNOWN || !wf_efa_ah_gid(wc, sgid))
 		return -ENOENT;
 	return 0;

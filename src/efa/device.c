@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device and the NIC behind it: one for each process, opened when something
- * of it is needed, closed when the process ends. A forked child lets go of its
+ * The device and the NIC behind it: one for each process, opened when it is
+ * first needed, closed when the process ends. A forked child releases its
  * parent's and opens one of its own, under another GID, when it needs one.
  */
 #include <net/if.h>
@@ -232,8 +232,8 @@ int wf_efa_refuse(bool *once, const char *what)
 	return EOPNOTSUPP;
 }
 
-/* Peers must not wait for an acknowledgement that nobody sends any more. Where
- * queue pairs are left, other threads may still use them: memory stays. */
+/* Peers must not wait for an acknowledgement that is never sent. If queue pairs
+ * are left, other threads may still use them: their memory stays. */
 __attribute__((destructor)) static void end(void)
 {
 	struct wf_nic *nic;
@@ -258,7 +258,7 @@ __attribute__((destructor)) static void end(void)
 	while (wf_base_clock_ns() < until);
 }
 
-/* libfabric reads the tree by this name. It is set before threads are there. */
+/* libfabric finds the tree by this name. It is set before there are threads. */
 __attribute__((constructor)) static void begin(void)
 {
 	const char *dir = wf_efa_sysfs();

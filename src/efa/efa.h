@@ -79,7 +79,7 @@ void wf_efa_sysfs_forked(void);
 
 /* -- context.c -------------------------------------------------------------- */
 
-/* Fills in what a program calls by pointer. */
+/* Fills in the functions that a program calls by pointer. */
 void wf_efa_cq_table(struct verbs_context *verbs);
 void wf_efa_qp_table(struct verbs_context *verbs);
 void wf_efa_post_table(struct verbs_context *verbs);
@@ -112,8 +112,8 @@ static inline struct wf_efa_ah *wf_efa_ah_of(struct ibv_ah *ah)
 	return (struct wf_efa_ah *)ah;
 }
 
-/* Who sent what @wc tells of, as @pd knows it: by a handle of its own or by the
- * address. */
+/* The sender of the message that @wc reports, as @pd knows it: by a handle of
+ * its own or by the address. */
 void wf_efa_ah_name(struct ibv_pd *pd, struct wf_nic_wc *wc);
 
 /* The sender's GID. False: not known. */
@@ -137,7 +137,7 @@ struct wf_efa_cq;
 
 /* As notify of wf_nic_cq_notify(). */
 void wf_efa_channel_event(void *cq);
-/* Takes back events that nobody has read, waits for acknowledgements of the
+/* Removes events that nobody has read, and waits for acknowledgements of the
  * others. */
 void wf_efa_channel_leave(struct wf_efa_cq *cq);
 

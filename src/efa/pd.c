@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Protection domains, memory regions and address handles. A memory region is one
- * of the NIC's, with its keys; an address handle is one of the NIC's, with its
- * number. The NIC has one table of each: keys are not told apart by protection
- * domain.
+ * Protection domains, memory regions and address handles. A memory region is
+ * one of the NIC's, with its keys; an address handle is one of the NIC's, with
+ * its number. The NIC has one table of each: it does not separate keys by
+ * protection domain.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "efa/efa.h"
 
-/* What libibverbs allows anybody to ask for in vain. */
+/* Flags that libibverbs allows every device to ignore. */
 #define OPTIONAL_ACCESS 0x3ff00000
 
 struct mr {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs: SRD as the NIC has them, and UD, which is the same with the
- * failures of a datagram left out and a header in front of what is received.
+ * Queue pairs: SRD as the NIC has them, and UD, which is the same without the
+ * failures that a datagram does not report, and with a header in front of
+ * received data.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -88,8 +89,8 @@ bool wf_efa_qp_settle(struct wf_efa_qp *qp, struct wf_nic_wc *wc)
 	if (wf_likely(!qp->ud))
 		return false;
 	if (!(wc->flags & WF_NIC_WC_RECV)) {
-		/* A datagram that nobody takes is lost, which its sender does
-		 * not hear of. */
+		/* A datagram that nobody takes is lost, and its sender is not
+		 * notified. */
 		if (wc->status >= WF_NIC_REM_ADDR)
 			wc->status = WF_NIC_OK;
 		return false;

@@ -123,7 +123,7 @@ int efadv_query_qp_wqs(struct ibv_qp *base, struct wf_efadv_wq_attr *sq_attr,
 	if (inlen < offsetof(struct wf_efadv_wq_attr, caps) ||
 	    !wf_efa_device_has(qp->nic))
 		return EINVAL;
-	/* What is received has no header, and its failures are seen. */
+	/* Received data has no header, and failures are reported. */
 	if (qp->ud)
 		return EOPNOTSUPP;
 	wf_nic_qp_export(qp->ring, &sq, &rq);

@@ -105,7 +105,7 @@ static void take_down(const char *dir)
 	rmdir(dir);
 }
 
-/* Whether the folder is one of ours, whole, and nobody else's. */
+/* Whether the folder is complete, is ours, and nobody else can write to it. */
 static bool is_good(const char *dir)
 {
 	char file[PATH_MAX + 16];
@@ -136,7 +136,7 @@ static int make(const char *dir)
 	if (!ret)
 		ret = chmod(fresh, 0755) || rename(fresh, dir) ? -1 : 0;
 	saved = errno;
-	/* Somebody else of the same user may have been first. */
+	/* Another process of the same user may have been first. */
 	if (ret) {
 		take_down(fresh);
 		if (is_good(dir))

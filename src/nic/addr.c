@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses of NICs: compared, hashed, and made of socket addresses.
+ * Addresses of NICs: compared, hashed, and made from socket addresses.
  */
 #include "nic/addr.h"
 

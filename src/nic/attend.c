@@ -20,9 +20,9 @@
 #include "os/thread.h"
 #include "queue/wake.h"
 
-/* How soon an owner who stopped calling is stepped in for, and how long to sleep
- * at most: nobody wakes us for a socket that an owner sleeps at and does not
- * read after all. */
+/* How soon after its owner stopped calling a device is served, and how long to
+ * sleep at most: if the owner sleeps at the socket and does not read after all,
+ * nobody wakes us for it. */
 #define TICK (2 * WF_NS_PER_MS)
 #define TICK_IDLE (64 * WF_NS_PER_MS)
 /* Sockets to sleep at; devices beyond are looked at every tick. */
@@ -43,7 +43,7 @@ WF_PER_PROCESS static int wake_fd = -1;
 /* And an owner's call must wake it. */
 WF_PER_PROCESS static _Atomic uint32_t asleep;
 
-/* What a look at all devices has found. */
+/* The result of a look at all devices. */
 struct look {
 	bool called;  /* some owner has */
 	bool crowded; /* some socket has no place in fds */
@@ -78,7 +78,7 @@ static void look_at(struct wf_nic_attend *dev, struct look *look)
 	}
 	due = dev->step_in(dev, dev->watched);
 	look->due = due < look->due ? due : look->due;
-	/* An owner who sleeps at the socket is woken himself. */
+	/* An owner who sleeps at the socket is woken by it. */
 	dev->watched = !atomic_load_explicit(dev->owner_asleep,
 					     memory_order_relaxed) &&
 		       !dev->blind && look->count <= SOCKETS;
@@ -190,7 +190,7 @@ static int start_locked(void)
 		wake_fd = wf_os_eventfd();
 	if (wake_fd < 0)
 		return wake_fd;
-	/* One that was about to end goes on. */
+	/* A thread that was about to end continues. */
 	if (running)
 		return 0;
 	join_locked();
@@ -203,7 +203,8 @@ static int start_locked(void)
 	return ret;
 }
 
-/* Nobody needs the thread any more, unless somebody comes meanwhile. */
+/* The thread is not needed any more, unless another device is added
+ * meanwhile. */
 static void stop_locked(void)
 {
 	if (running)
@@ -240,8 +241,9 @@ void wf_nic_attend_end(struct wf_nic_attend *dev)
 	wf_os_mutex_lock(&lock);
 	wf_base_list_del(&dev->link);
 	dev->on = false;
-	/* As long as it sleeps at the socket, the kernel keeps the port, and
-	 * whoever closes an endpoint and binds its address again is refused. */
+	/* While the thread sleeps at the socket, the kernel keeps the port, and
+	 * a process that closes an endpoint and binds its address again is
+	 * refused. */
 	before = rests;
 	if (resting && dev->watched)
 		wf_os_eventfd_write(wake_fd, 1);

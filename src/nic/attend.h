@@ -21,8 +21,9 @@ struct wf_nic_attend {
 	 * descriptor. Returns when there is something to do next, by the
 	 * monotonic clock; UINT64_MAX: never. Takes the device's lock. */
 	uint64_t (*step_in)(struct wf_nic_attend *attend, bool woken);
-	/* Set by step_in(): the descriptor is readable by something that only
-	 * the owner can take. Who sleeps at it would not sleep. */
+	/* Set by step_in(): the descriptor is readable because of something
+	 * that only the owner can take. A thread that sleeps at it would not
+	 * sleep. */
 	bool blind;
 	bool on;
 	/* The attendant's. */
@@ -31,16 +32,15 @@ struct wf_nic_attend {
 	bool watched; /* it sleeps at the descriptor */
 };
 
-/* From here on somebody steps in when the owner does not call; until he is told
- * not to. 0 or -errno. No lock of the device is held. */
+/* From here on the attendant serves the device when the owner does not call,
+ * until it is removed. 0 or -errno. No lock of the device is held. */
 int wf_nic_attend_begin(struct wf_nic_attend *attend);
 void wf_nic_attend_end(struct wf_nic_attend *attend);
 
 void wf_nic_attend_wake(void);
 
-/* The owner calls. There may be timers that an attendant who sleeps does not
- * know of. One owner at a time; what is lost when there are more does not
- * matter. */
+/* The owner calls. It may have set timers that a sleeping attendant does not
+ * know. One owner at a time; lost counts do no harm if there are more. */
 static inline void wf_nic_attend_called(struct wf_nic_attend *attend)
 {
 	atomic_store_explicit(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a NIC counts, in a block that the caller may place where another process
- * reads it. One writer, words of 64 bits, never reset: a reader takes
- * differences. Only added to at the end.
+ * The counters of a NIC, in a block that the caller may place where another
+ * process reads it. One writer, words of 64 bits, never reset: a reader takes
+ * differences. New ones are only added at the end.
  */
 #ifndef WF_NIC_COUNTERS_H
 #define WF_NIC_COUNTERS_H

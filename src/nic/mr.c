@@ -12,9 +12,9 @@
 
 #define FIRST_COUNT 64u
 
-/* Enough that a peer who saw some keys cannot count on to the next: not a
- * secret against someone who may try as often as he likes, which is why a
- * refused key is counted. */
+/* Enough that a peer who saw some keys cannot derive the next. Not a secret
+ * against an attacker who may try as often as he likes, so refused keys are
+ * counted. */
 static uint32_t next_random(struct wf_nic_mr_table *table)
 {
 	uint64_t z = table->random += 0x9e3779b97f4a7c15u;

@@ -53,7 +53,9 @@ void wf_nic_soft_complete(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 
 	/* In order behind those that wait already. */
 	if (wf_base_list_empty(&soft->stuck) && !wf_nic_cq_push(cq, cqe)) {
-		wf_nic_soft_wake(soft);
+		soft->news = true;
+		if (!soft->tells)
+			wf_nic_soft_tell(soft);
 		return;
 	}
 	stuck = place_of(qp, places, cqe);

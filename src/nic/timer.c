@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A binary heap of timers that are put right lazily: one whose time has moved on
- * keeps its place until it comes to the top.
+ * A binary heap of timers that is corrected lazily: a timer that was moved to a
+ * later time keeps its place until it comes to the top.
  */
 #include "nic/timer.h"
 

@@ -449,6 +449,31 @@ int wf_op_reg_find(const struct wf_reg_view *view,
 	return err ? err : check(&entry, want, target);
 }
 
+int wf_op_reg_find_new(const struct wf_reg_view *view,
+		       struct wf_reg_known *known,
+		       const struct wf_reg_access *want,
+		       struct wf_reg_target *target)
+{
+	struct wf_reg_entry entry;
+	int err = find_entry(view, want->key, &entry, target);
+
+	if (!err)
+		err = check(&entry, want, target);
+	if (err || entry.seg_count != 1)
+		return err;
+	*known = (struct wf_reg_known){
+		.key = entry.key,
+		.access = entry.access,
+		.addr = entry.flags & WF_REG_OFFSETS ? 0 : entry.segs[0].addr,
+		.len = entry.segs[0].len,
+		.base = entry.segs[0].addr,
+		.slot = target->slot,
+		.seq = wf_shared_load(&entry.seq, relaxed),
+		.flags = entry.flags,
+	};
+	return 0;
+}
+
 int wf_op_reg_map(struct wf_reg_view *view, int memfd)
 {
 	void *entries = NULL;

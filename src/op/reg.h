@@ -26,6 +26,19 @@ struct wf_reg_view {
 	const struct wf_reg_entry *entries; /* NULL: none */
 };
 
+/* What was found last, of a registration with one segment: most operations name
+ * the same one again. All of it is 0 in the beginning. */
+struct wf_reg_known {
+	uint64_t key;
+	uint64_t access;
+	uint64_t addr; /* what peers call the first byte ... */
+	uint64_t len;
+	uint64_t base; /* ... which is here in the owner's memory */
+	uint32_t slot;
+	uint32_t seq; /* of the entry: it has not changed since */
+	uint32_t flags;
+};
+
 /* The counters for remote accesses to one registration. */
 struct wf_reg_watch {
 	struct wf_cntr *reads;
@@ -39,6 +52,7 @@ struct wf_regs {
 	int memfd;		      /* for peers; sealed against writing */
 	uint32_t count;
 	uint64_t next_key;
+	struct wf_reg_known served; /* by the last request of a peer */
 	uint64_t reserved[WF_REG_BYTES / 4096 / 64]; /* pages that are there */
 };
 
@@ -85,6 +99,12 @@ int wf_op_reg_find(const struct wf_reg_view *view,
 		   const struct wf_reg_access *want,
 		   struct wf_reg_target *target);
 
+/* The same, of what is not known; fills @known if it can. */
+int wf_op_reg_find_new(const struct wf_reg_view *view,
+		       struct wf_reg_known *known,
+		       const struct wf_reg_access *want,
+		       struct wf_reg_target *target);
+
 /* Finds the registration alone: slot and flags. 0, -ENOENT, -EAGAIN. */
 int wf_op_reg_find_key(const struct wf_reg_view *view, uint64_t key,
 		       struct wf_reg_target *target);
@@ -98,6 +118,28 @@ static inline bool wf_op_reg_is_current(const struct wf_reg_view *view,
 					uint32_t slot, uint32_t seq)
 {
 	return wf_shared_load(&view->entries[slot].seq, acquire) == seq;
+}
+
+/* wf_op_reg_find() that remembers the last registration. */
+static inline int wf_op_reg_find_known(const struct wf_reg_view *view,
+				       struct wf_reg_known *known,
+				       const struct wf_reg_access *want,
+				       struct wf_reg_target *target)
+{
+	uint64_t at = want->addr - known->addr;
+
+	/* If nothing is known, access is 0. */
+	if (known->key != want->key ||
+	    (known->access & want->access) != want->access || !want->access ||
+	    at > known->len || want->len > known->len - at ||
+	    !wf_op_reg_is_current(view, known->slot, known->seq))
+		return wf_op_reg_find_new(view, known, want, target);
+	target->slot = known->slot;
+	target->flags = known->flags;
+	target->seg_count = 1;
+	target->segs[0].iov_base = (void *)(uintptr_t)(known->base + at);
+	target->segs[0].iov_len = want->len;
+	return 0;
 }
 
 /* Counts in the counters of the registration at @slot. Lock held. */

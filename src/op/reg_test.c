@@ -23,12 +23,14 @@
 struct fixture {
 	struct wf_regs regs;
 	struct wf_reg_view view; /* as a peer maps it */
+	struct wf_reg_known known;
 };
 
 static int open_regs(void **state)
 {
 	static struct fixture f;
 
+	f = (struct fixture){ 0 };
 	if (wf_op_regs_open(&f.regs, true) ||
 	    wf_op_reg_map(&f.view, f.regs.memfd))
 		return -1;
@@ -66,23 +68,53 @@ static int find(struct fixture *f, uint64_t key, uint64_t addr, uint64_t len,
 	return wf_op_reg_find(&f->view, &want, target);
 }
 
+/* Once more with what is known from the last time: that makes no difference. */
+static int find_both(struct fixture *f, uint64_t key, uint64_t addr,
+		     uint64_t len, uint64_t access,
+		     struct wf_reg_target *target)
+{
+	const struct wf_reg_access want = {
+		.addr = addr,
+		.len = len,
+		.key = key,
+		.access = access,
+	};
+	struct wf_reg_target again = { 0 };
+	int err = find(f, key, addr, len, access, target);
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wf_op_reg_find_known(&f->view, &f->known,
+						      &want, &again),
+				 err);
+		if (err)
+			continue;
+		assert_int_equal(again.slot, target->slot);
+		assert_int_equal(again.flags, target->flags);
+		assert_int_equal(again.seg_count, target->seg_count);
+		assert_memory_equal(again.segs, target->segs,
+				    again.seg_count * sizeof(again.segs[0]));
+	}
+	return err;
+}
+
 static void test_bounds(void **state)
 {
 	struct fixture *f = *state;
 	struct wf_reg_target t;
 
 	assert_int_equal(add(f, 5, RW, 0, 0x10000, 100), 0);
-	assert_int_equal(find(f, 5, 0x10000, 100, FI_REMOTE_READ, &t), 0);
+	assert_int_equal(find_both(f, 5, 0x10000, 100, FI_REMOTE_READ, &t), 0);
 	assert_int_equal(t.seg_count, 1);
 	assert_int_equal((uintptr_t)t.segs[0].iov_base, 0x10000);
-	assert_int_equal(find(f, 5, 0x10000 + 99, 1, FI_REMOTE_WRITE, &t), 0);
-	assert_int_equal(find(f, 5, 0x10000 + 99, 2, RW, &t), -ENOENT);
-	assert_int_equal(find(f, 5, 0x10000 - 1, 1, RW, &t), -ENOENT);
-	assert_int_equal(find(f, 5, 0x10000, 101, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 5, 0x10000 + 99, 1, FI_REMOTE_WRITE, &t),
+			 0);
+	assert_int_equal(find_both(f, 5, 0x10000 + 99, 2, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 5, 0x10000 - 1, 1, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 5, 0x10000, 101, RW, &t), -ENOENT);
 	/* Sums that wrap. */
-	assert_int_equal(find(f, 5, UINT64_MAX, 2, RW, &t), -ENOENT);
-	assert_int_equal(find(f, 5, 0x10000, UINT64_MAX, RW, &t), -ENOENT);
-	assert_int_equal(find(f, 6, 0x10000, 1, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 5, UINT64_MAX, 2, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 5, 0x10000, UINT64_MAX, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 6, 0x10000, 1, RW, &t), -ENOENT);
 }
 
 static void test_access(void **state)
@@ -93,11 +125,14 @@ static void test_access(void **state)
 	assert_int_equal(add(f, 1, FI_REMOTE_READ, 0, 0x1000, 8), 0);
 	assert_int_equal(add(f, 2, FI_REMOTE_WRITE, 0, 0x1000, 8), 0);
 	assert_int_equal(add(f, 3, 0, 0, 0x1000, 8), 0);
-	assert_int_equal(find(f, 1, 0x1000, 8, FI_REMOTE_READ, &t), 0);
-	assert_int_equal(find(f, 1, 0x1000, 8, FI_REMOTE_WRITE, &t), -ENOENT);
-	assert_int_equal(find(f, 2, 0x1000, 8, FI_REMOTE_READ, &t), -ENOENT);
-	assert_int_equal(find(f, 2, 0x1000, 8, RW, &t), -ENOENT);
-	assert_int_equal(find(f, 3, 0x1000, 8, FI_REMOTE_READ, &t), -ENOENT);
+	assert_int_equal(find_both(f, 1, 0x1000, 8, FI_REMOTE_READ, &t), 0);
+	assert_int_equal(find_both(f, 1, 0x1000, 8, FI_REMOTE_WRITE, &t),
+			 -ENOENT);
+	assert_int_equal(find_both(f, 2, 0x1000, 8, FI_REMOTE_READ, &t),
+			 -ENOENT);
+	assert_int_equal(find_both(f, 2, 0x1000, 8, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 3, 0x1000, 8, FI_REMOTE_READ, &t),
+			 -ENOENT);
 }
 
 static void test_offsets_over_segments(void **state)
@@ -112,18 +147,18 @@ static void test_offsets_over_segments(void **state)
 
 	assert_int_equal(
 		wf_op_regs_add(&f->regs, 9, RW, WF_REG_OFFSETS, iov, 3), 0);
-	assert_int_equal(find(f, 9, 0, 30, RW, &t), 0);
+	assert_int_equal(find_both(f, 9, 0, 30, RW, &t), 0);
 	assert_int_equal(t.seg_count, 2);
-	assert_int_equal(find(f, 9, 8, 4, RW, &t), 0);
+	assert_int_equal(find_both(f, 9, 8, 4, RW, &t), 0);
 	assert_int_equal(t.seg_count, 2);
 	assert_int_equal((uintptr_t)t.segs[0].iov_base, 0x1008);
 	assert_int_equal(t.segs[0].iov_len, 2);
 	assert_int_equal((uintptr_t)t.segs[1].iov_base, 0x3000);
 	assert_int_equal(t.segs[1].iov_len, 2);
-	assert_int_equal(find(f, 9, 10, 20, RW, &t), 0);
+	assert_int_equal(find_both(f, 9, 10, 20, RW, &t), 0);
 	assert_int_equal(t.seg_count, 1);
-	assert_int_equal(find(f, 9, 10, 21, RW, &t), -ENOENT);
-	assert_int_equal(find(f, 9, 31, 0, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 9, 10, 21, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 9, 31, 0, RW, &t), -ENOENT);
 }
 
 /* By virtual addresses, an access lies in one segment. */
@@ -135,9 +170,9 @@ static void test_addresses_over_segments(void **state)
 	struct wf_reg_target t;
 
 	assert_int_equal(wf_op_regs_add(&f->regs, 9, RW, 0, iov, 2), 0);
-	assert_int_equal(find(f, 9, 0x5004, 12, RW, &t), 0);
-	assert_int_equal(find(f, 9, 0x1008, 9, RW, &t), -ENOENT);
-	assert_int_equal(find(f, 9, 0x3000, 1, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 9, 0x5004, 12, RW, &t), 0);
+	assert_int_equal(find_both(f, 9, 0x1008, 9, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 9, 0x3000, 1, RW, &t), -ENOENT);
 }
 
 static void test_all_memory(void **state)
@@ -146,9 +181,9 @@ static void test_all_memory(void **state)
 	struct wf_reg_target t;
 
 	assert_int_equal(add(f, 77, RW, WF_REG_OFFSETS, 0, SIZE_MAX), 0);
-	assert_int_equal(find(f, 77, 0xdeadbeef, 4096, RW, &t), 0);
+	assert_int_equal(find_both(f, 77, 0xdeadbeef, 4096, RW, &t), 0);
 	assert_int_equal((uintptr_t)t.segs[0].iov_base, 0xdeadbeef);
-	assert_int_equal(find(f, 77, UINT64_MAX - 4, 5, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, 77, UINT64_MAX - 4, 5, RW, &t), -ENOENT);
 }
 
 static void test_keys(void **state)
@@ -161,10 +196,10 @@ static void test_keys(void **state)
 	assert_int_equal(add(f, key, RW, 0, 0x2000, 8), -EEXIST);
 	assert_int_not_equal(wf_op_regs_new_key(&f->regs), key);
 	wf_op_regs_del(&f->regs, key);
-	assert_int_equal(find(f, key, 0x1000, 8, RW, &t), -ENOENT);
+	assert_int_equal(find_both(f, key, 0x1000, 8, RW, &t), -ENOENT);
 	wf_op_regs_del(&f->regs, key); /* harmless */
 	assert_int_equal(add(f, key, RW, 0, 0x2000, 8), 0);
-	assert_int_equal(find(f, key, 0x2000, 8, RW, &t), 0);
+	assert_int_equal(find_both(f, key, 0x2000, 8, RW, &t), 0);
 	assert_int_equal(f->regs.count, 1);
 }
 
@@ -188,7 +223,8 @@ static void test_chains(void **state)
 			int want = i % 2 == round % 2 ? -ENOENT : 0;
 
 			assert_int_equal(
-				find(f, keys[i], 0x1000u + i, 1, RW, &t), want);
+				find_both(f, keys[i], 0x1000u + i, 1, RW, &t),
+				want);
 		}
 		for (int i = 0; i < 64; i++)
 			wf_op_regs_del(&f->regs, keys[i]);
@@ -245,8 +281,9 @@ static void test_watch(void **state)
 	assert_int_equal(wf_op_regs_watch(&f->regs, 5, &watch), -ENOENT);
 	assert_int_equal(wf_op_reg_find_key(&f->view, 4, &t), 0);
 	assert_false(t.flags & WF_REG_EVENTS);
+	assert_int_equal(find_both(f, 4, 0x1000, 8, RW, &t), 0);
 	assert_int_equal(wf_op_regs_watch(&f->regs, 4, &watch), 0);
-	assert_int_equal(wf_op_reg_find_key(&f->view, 4, &t), 0);
+	assert_int_equal(find_both(f, 4, 0x1000, 8, RW, &t), 0);
 	assert_true(t.flags & WF_REG_EVENTS);
 	wf_op_regs_count_locked(&f->regs, t.slot, true);
 	wf_op_regs_count_locked(&f->regs, t.slot, true);
@@ -254,6 +291,7 @@ static void test_watch(void **state)
 	assert_int_equal(atomic_load(&writes.value), 2);
 	assert_int_equal(atomic_load(&reads.value), 1);
 	wf_op_regs_del(&f->regs, 4);
+	assert_int_not_equal(find_both(f, 4, 0x1000, 8, RW, &t), 0);
 	wf_op_regs_count_locked(&f->regs, t.slot, true);
 	assert_int_equal(atomic_load(&writes.value), 2);
 }

@@ -25,7 +25,8 @@ static int find_locked(struct wf_regs *regs, const struct wf_served *at,
 	};
 
 	*target = (struct wf_reg_target){ 0 };
-	if (!want.len || !wf_op_reg_find(&view, &want, target))
+	if (!want.len ||
+	    !wf_op_reg_find_known(&view, &regs->served, &want, target))
 		return 0;
 	wf_info("refused an access to memory: key %#llx, %llu bytes",
 		(unsigned long long)want.key, (unsigned long long)want.len);

@@ -95,7 +95,7 @@ int wf_os_chmod(const char *path, mode_t mode);
  * number of bytes, or -errno. */
 ssize_t wf_os_read_text(const char *path, char *text, size_t room);
 
-/* Who may read and change a file, and what its name leads to. */
+/* Who may read and change a file, and what its name refers to. */
 struct wf_os_owned {
 	uid_t uid;	   /* of the owner */
 	uid_t link_uid;	   /* of the last name, if that is a symbolic link; else
@@ -104,9 +104,9 @@ struct wf_os_owned {
 	bool is_file;	   /* a regular one: of no other is anything read */
 };
 
-/* Reads at most @room bytes of a file and says whose it is: of the file that was
- * read, whatever its name leads to by then. Never waits for a writer. The number
- * of bytes, or -errno. */
+/* Reads at most @room bytes of a file and returns its owner: of the file that
+ * was read, whatever its name refers to by then. Never waits for a writer. The
+ * number of bytes, or -errno. */
 ssize_t wf_os_read_owned(const char *path, void *bytes, size_t room,
 			 struct wf_os_owned *of);
 

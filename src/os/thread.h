@@ -65,8 +65,8 @@ int wf_os_thread_start(struct wf_os_thread *thread, void *(*run)(void *arg),
 void wf_os_thread_join(struct wf_os_thread thread);
 void wf_os_thread_detach(struct wf_os_thread thread);
 
-/* Waits while *@word is @value, for @ns at most, or less: a signal may end it,
- * and nobody says what did. Only threads of this process wake it. */
+/* Waits while *@word is @value, for at most @ns: a signal may end it earlier,
+ * and the reason is not reported. Only threads of this process wake it. */
 void wf_os_futex_wait(const void *word, uint32_t value, uint64_t ns);
 void wf_os_futex_wake(const void *word, unsigned int count);
 

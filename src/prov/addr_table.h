@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses by index and indexes by address: what an AV keeps. An address
- * stands in the table once and is counted; a new one takes the lowest free
- * index, as FI_AV_TABLE wants it. One address at two places (base/place.h) is
- * two addresses. Takes no lock.
+ * Addresses by index and indexes by address: the contents of an AV. An address
+ * is in the table once and is counted; a new one takes the lowest free index,
+ * as FI_AV_TABLE requires. One address at two places (base/place.h) is two
+ * addresses. Takes no lock.
  */
 #ifndef WF_PROV_ADDR_TABLE_H
 #define WF_PROV_ADDR_TABLE_H
@@ -47,7 +47,7 @@ int wf_prov_addr_table_insert(struct wf_prov_addr_table *table,
 int wf_prov_addr_table_place(struct wf_prov_addr_table *table, uint32_t index,
 			     const struct wf_addr *addr);
 
-/* Takes one insertion back. -EINVAL if there is none; @is_gone tells whether it
+/* Reverses one insertion. -EINVAL if there is none; @is_gone says whether it
  * was the last. */
 int wf_prov_addr_table_remove(struct wf_prov_addr_table *table, uint64_t index,
 			      bool *is_gone);

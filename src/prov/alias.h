@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Aliases: another handle of an endpoint, with default flags of its own. The
- * calls on the fast path are written once more for them (OPS() in msg.c and
- * tagged.c); the others find out here which handle they were given.
+ * calls on the fast path are instantiated once more for them (OPS() in msg.c
+ * and tagged.c); the others find out here which handle they were given.
  */
 #ifndef WF_PROV_ALIAS_H
 #define WF_PROV_ALIAS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fi_atomic(3): every call. The plain and vector forms are the message form
- * with less to say.
+ * with fewer arguments.
  */
 #include "prov/atomic.h"
 

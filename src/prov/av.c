@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Address vectors. Two locks: `changing` is held over a whole insertion or
- * removal, the calls to users included, so that users hear of changes in the
- * order in which they happened; `lock` only while the table is touched, so
- * that users may look up from inside their own lock. Order: changing, the
- * endpoint's lock, lock.
+ * Address vectors. Two locks: `changing` is held during a whole insertion or
+ * removal, including the calls to users, so that users learn of changes in the
+ * order in which they happened; `lock` is held only while the table is
+ * accessed, so that users may look up addresses inside their own lock. Order:
+ * changing, the endpoint's lock, lock.
  */
 #include "prov/av.h"
 
@@ -230,8 +230,8 @@ static int batch_end(struct batch *batch)
 			       0);
 }
 
-/* How far apart the elements of a user's array are: its first element tells,
- * and the domain's format where that one is not an address. */
+/* The distance between the elements of a user's array: determined by its first
+ * element, or by the domain's format if that is no address. */
 static size_t stride_of(const struct wf_prov_av *av, const void *addr)
 {
 	bool in6 = av->domain->addr_format == FI_SOCKADDR_IN6;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counts nodes and services up, and prints addresses. Knows no AV.
+ * Increments nodes and services, and prints addresses. Knows no AV.
  */
 #include "prov/av_names.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Named AVs in memfds: making, finding, writing and reading them. What is read
- * was written by another process and is checked like anything from outside.
+ * Named AVs in memfds: creates, finds, writes and reads them. The contents were
+ * written by another process and are checked like anything from outside.
  */
 #include "prov/av_shared.h"
 
@@ -112,8 +112,7 @@ static void in_child(struct wf_fork_watch *watch)
 	wf_os_mprotect(shared->base, WF_AV_SHARED_BYTES, PROT_READ);
 }
 
-/* Takes pages until @index has some. Slots that nobody used say so in the
- * map. */
+/* Allocates pages until @index has some. Unused slots are marked in the map. */
 static int make_room_for(struct wf_prov_av_shared *shared, uint32_t index)
 {
 	while (index >= shared->room) {
@@ -194,7 +193,7 @@ int wf_prov_av_shared_create(struct wf_prov_av_shared *shared, const char *name,
 		goto err_memory;
 	header = header_of(shared);
 	header->layout = WF_AV_SHARED_LAYOUT;
-	/* Pairs with is_sound(): who sees it sees the header. */
+	/* Pairs with is_sound(): a reader that sees it sees the header. */
 	wf_shared_store(&header->magic, WF_AV_SHARED_MAGIC, release);
 	shared->fork_watch.in_child = in_child;
 	wf_base_fork_watch(&shared->fork_watch);
@@ -213,7 +212,7 @@ void wf_prov_av_shared_close(struct wf_prov_av_shared *shared)
 {
 	if (shared->owner)
 		wf_base_fork_unwatch(&shared->fork_watch);
-	/* First what it is found by, then the name. */
+	/* First the fields by which it is found, then the name. */
 	if (shared->memfd >= 0)
 		wf_os_close(shared->memfd);
 	if (shared->claim >= 0)

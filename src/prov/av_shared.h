@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The shared side of a named AV: its creator publishes indexes and addresses,
- * readers in other processes bring a table of their own up to date with them.
- * A named AV has one writer, and exists as long as its creator has it open;
- * readers keep what was there last. Takes no lock.
+ * and readers in other processes update a table of their own from them. A named
+ * AV has one writer, and exists as long as its creator has it open; readers
+ * keep the last contents. Takes no lock.
  */
 #ifndef WF_PROV_AV_SHARED_H
 #define WF_PROV_AV_SHARED_H
@@ -42,7 +42,7 @@ void wf_prov_av_shared_close(struct wf_prov_av_shared *shared);
 /* What the application gets as map_addr. */
 void *wf_prov_av_shared_map(const struct wf_prov_av_shared *shared);
 
-/* Counts the changes of the creator, for those who want to look often. */
+/* Counts the changes of the creator, for users that check often. */
 const _Atomic uint64_t *
 wf_prov_av_shared_changes(const struct wf_prov_av_shared *shared);
 
@@ -51,7 +51,7 @@ int wf_prov_av_shared_set(struct wf_prov_av_shared *shared, uint32_t index,
 			  const struct wf_addr *addr);
 void wf_prov_av_shared_clear(struct wf_prov_av_shared *shared, uint32_t index);
 
-/* The reader's: what has changed is changed in @table. */
+/* The reader's: applies the changes to @table. */
 void wf_prov_av_shared_sync(struct wf_prov_av_shared *shared,
 			    struct wf_prov_addr_table *table);
 

@@ -24,8 +24,8 @@
 #define WF_PROV_DOMAIN_CAPS (WF_PROV_COMM_CAPS | FI_SHARED_AV)
 #define WF_PROV_CAPS (WF_PROV_TX_CAPS | WF_PROV_RX_CAPS | WF_PROV_DOMAIN_CAPS)
 
-/* Given also to those who did not ask, because they cost nothing. All others
- * are given only when asked for, or when nothing was asked for. */
+/* Also given to applications that did not ask, because they cost nothing. All
+ * others are given only when requested, or when nothing was requested. */
 #define WF_PROV_FREE_CAPS (FI_MULTI_RECV | WF_PROV_COMM_CAPS)
 
 /* Which operations need a direction, and the directions they can have. */
@@ -57,8 +57,8 @@
 	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW |              \
 	 FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |     \
 	 FI_ORDER_ATOMIC_WAW)
-/* Given also to those who did not ask. The others cost packets a round trip for
- * each operation, and are for those who do. */
+/* Also given to applications that did not ask. The others cost packets a round
+ * trip for each operation, and must be requested. */
 #define WF_PROV_FREE_ORDER                                                     \
 	(FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |            \
 	 FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)

@@ -18,7 +18,8 @@ static struct wf_prov_cntr *cntr_of(struct fid_cntr *fid)
 	return wf_container_of(fid, struct wf_prov_cntr, fid);
 }
 
-/* What has been looked at: fi_trywait() says no once there is more. */
+/* The value that was last read: fi_trywait() returns -FI_EAGAIN once there is
+ * more. */
 static void look(struct wf_prov_cntr *cntr)
 {
 	wf_prov_eps_progress(&cntr->eps);

@@ -71,7 +71,7 @@ static inline void write_entry(enum fi_cq_format format, void *to,
 		entry->tag = comp->tag;
 }
 
-/* What is there, up to @count or the first error. */
+/* The available entries, up to @count or the first error. */
 static inline ssize_t drain(struct wf_prov_cq *cq, enum fi_cq_format format,
 			    void *buf, size_t count, fi_addr_t *src,
 			    bool locked)

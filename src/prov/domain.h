@@ -36,7 +36,7 @@ struct wf_prov_domain {
 	bool own_keys;		 /* FI_MR_PROV_KEY; else the user's */
 	struct wf_regs regs;	 /* registrations (mr.c) */
 	struct wf_fork_watch fork_watch;
-	/* Counters of remote accesses to registrations hear of every
+	/* Counters of remote accesses to registrations depend on every
 	 * endpoint. */
 	struct wf_os_mutex lock;
 	struct wf_prov_eps eps;	 /* enabled */

@@ -151,7 +151,7 @@ static struct wf_rxq *choose_rxq(struct wf_prov_ep *ep)
 	return &ep->rxq;
 }
 
-/* Whoever reads one of these drives us. */
+/* Reading one of these makes progress for this endpoint. */
 static void attach(struct wf_prov_ep *ep)
 {
 	struct wf_prov_eps_link *link = ep->links;
@@ -221,7 +221,7 @@ static int promise_completions(struct wf_compq *txq, struct wf_compq *rxq,
 	return -FI_ENOMEM;
 }
 
-/* What the core and its transports are told. */
+/* The parameters of the core and its transports. */
 static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 {
 	const struct wf_prov_param *param = &wf_prov_param;
@@ -438,9 +438,9 @@ static int bind_cntr(struct wf_prov_ep *ep, struct wf_prov_cntr *cntr,
 	return 0;
 }
 
-/* Sandia OpenSHMEM enables its endpoint first, to learn the address. Operations
- * of our own take the counter that is bound when they are called; posted
- * receives and peers that are connected were told what there was before. */
+/* Sandia OpenSHMEM enables its endpoint first, to learn the address. Our own
+ * operations use the counter that is bound when they are called; posted
+ * receives and connected peers were set up with what was bound before. */
 static int bind_cntr_late(struct wf_prov_ep *ep, struct wf_prov_cntr *cntr,
 			  uint64_t flags)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Endpoints: binding, enabling, options, names. What moves data is the core
- * (core/ep.h), and its lock covers the receive queue, too; endpoints that share
- * a receive context share its lock.
+ * Endpoints: binding, enabling, options, names. The core (core/ep.h) moves
+ * data, and its lock also covers the receive queue; endpoints that share a
+ * receive context share its lock.
  */
 #ifndef WF_PROV_EP_H
 #define WF_PROV_EP_H

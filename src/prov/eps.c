@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The endpoints that a queue or counter hears of.
+ * The endpoints behind a queue or counter.
  */
 #include "prov/eps.h"
 
@@ -43,8 +43,8 @@ static void find_only_locked(struct wf_prov_eps *eps)
 	eps->only = one && !ep_at(first)->srx ? &ep_at(first)->core : NULL;
 }
 
-/* False: epoll_fd does not tell of this endpoint, for want of memory. Whoever
- * wants to sleep tries again, and stays awake until it succeeds. */
+/* False: epoll_fd does not report this endpoint, because there is no memory. A
+ * caller that wants to sleep tries again, and stays awake until it succeeds. */
 static bool watch_locked(struct wf_prov_eps *eps, struct wf_prov_eps_link *link)
 {
 	struct epoll_event event = { .events = EPOLLIN };

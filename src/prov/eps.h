@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The endpoints that a queue or counter hears of: reading it drives their
- * progress, and a caller that waits sleeps until one of them has work.
+ * The endpoints behind a queue or counter: reading it makes their progress, and
+ * a caller that waits sleeps until one of them has work.
  *
  * Order of locks: this list, an endpoint, a queue's ring.
  */
@@ -43,8 +43,8 @@ bool wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
 			struct wf_prov_ep *ep);
 void wf_prov_eps_detach(struct wf_prov_eps_link *link);
 
-/* The same with a place made here, unless @ep is in the list: for those that
- * hear of all endpoints of a domain. 0 or -ENOMEM. */
+/* The same with a place allocated here, unless @ep is in the list: for objects
+ * that depend on all endpoints of a domain. 0 or -ENOMEM. */
 int wf_prov_eps_add(struct wf_prov_eps *eps, struct wf_prov_ep *ep);
 void wf_prov_eps_remove(struct wf_prov_eps *eps, const struct wf_prov_ep *ep);
 

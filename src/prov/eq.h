@@ -19,9 +19,9 @@ void wf_prov_eq_ref(struct wf_prov_eq *eq);
 void wf_prov_eq_unref(struct wf_prov_eq *eq);
 bool wf_prov_eq_empty(struct wf_prov_eq *eq);
 
-/* Add an event or an error; what is passed is copied, err_data included. They
- * are never refused for want of room: only fi_eq_write() meets the queue's
- * size. 0 or -FI_ENOMEM. */
+/* Add an event or an error; the arguments are copied, including err_data. They
+ * are never refused because the queue is full: its size limits only
+ * fi_eq_write(). 0 or -FI_ENOMEM. */
 int wf_prov_eq_post(struct wf_prov_eq *eq, uint32_t event, const void *buf,
 		    size_t len, uint64_t flags);
 int wf_prov_eq_post_err(struct wf_prov_eq *eq,

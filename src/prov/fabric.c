@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fabric object. Counts what was opened under it; knows no more of it.
+ * The fabric object. Counts the objects that were opened under it, and knows no
+ * more of them.
  */
 #include "prov/fabric.h"
 
@@ -43,7 +44,7 @@ static int fabric_close(struct fid *fid)
 	return 0;
 }
 
-/* Success tells the application that it may sleep on its descriptors. */
+/* Success means that the application may sleep on its descriptors. */
 static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids,
 			  int count)
 {

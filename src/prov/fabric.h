@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fabric object: remembers the API version the application speaks.
+ * The fabric object: remembers the API version of the application.
  */
 #ifndef WF_PROV_FABRIC_H
 #define WF_PROV_FABRIC_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Says yes or no to hints, and says why at level info: with FI_LOG_LEVEL=info
- * a user must see which attribute cost him the provider. Changes nothing.
+ * Accepts or refuses hints, and logs the reason at level info: with
+ * FI_LOG_LEVEL=info a user must see because of which attribute he does not get
+ * the provider. Changes nothing.
  */
 #include "prov/hints.h"
 
@@ -65,8 +66,8 @@ int wf_prov_hints_family(uint32_t addr_format)
 	}
 }
 
-/* "weft", "weft;ofi_x", "^tcp;shm": libfabric has judged these; what is left
- * is a list of others. */
+/* "weft", "weft;ofi_x", "^tcp;shm": libfabric has evaluated these; what remains
+ * is a list of other providers. */
 static bool names_us(const char *prov_name)
 {
 	return prov_name[0] == '^' || strcasestr(prov_name, WF_PROV_NAME);

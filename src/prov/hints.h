@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Matching of fi_getinfo()'s hints against what weft can do. Addresses and
- * names of interfaces are not judged here.
+ * Matches fi_getinfo()'s hints against what weft supports. Addresses and names
+ * of interfaces are checked elsewhere.
  */
 #ifndef WF_PROV_HINTS_H
 #define WF_PROV_HINTS_H

@@ -11,8 +11,8 @@
 #include "base/addr.h"
 #include "os/net.h"
 
-/* One address of an interface; an interface with two addresses stands in the
- * list twice. */
+/* One address of an interface; an interface with two addresses is in the list
+ * twice. */
 struct wf_prov_iface {
 	char name[IF_NAMESIZE];
 	struct wf_addr addr; /* port 0 */

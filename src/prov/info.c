@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fi_getinfo(): finds the addresses that were meant, and writes the answers.
- * Structures of libfabric are made by libfabric (fi_allocinfo, fi_dupinfo),
- * because newer ones have members that we do not know.
+ * fi_getinfo(): finds the requested addresses, and writes the answers.
+ * libfabric creates its own structures (fi_allocinfo, fi_dupinfo), because
+ * newer ones have members that we do not know.
  */
 #include "prov/info.h"
 
@@ -298,9 +298,9 @@ static void fill_ep(struct fi_ep_attr *attr, const struct fi_ep_attr *hint)
 				   1;
 }
 
-/* Nothing is required of memory: who can use virtual addresses or keys of ours
- * gets them, who can not gets offsets and his own. An API older than 1.5 knows
- * no 0 and is told what that was called. */
+/* weft requires nothing of memory: an application that supports virtual
+ * addresses or keys of ours gets them, another one gets offsets and its own
+ * keys. An API older than 1.5 does not know 0 and gets the old name for it. */
 static int answer_mr_mode(uint32_t version, int hint)
 {
 	if (hint & (FI_MR_BASIC | FI_MR_SCALABLE))

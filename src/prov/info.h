@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fi_getinfo(): what weft can do, matched against what was asked.
+ * fi_getinfo(): what weft supports, matched against the request.
  */
 #ifndef WF_PROV_INFO_H
 #define WF_PROV_INFO_H

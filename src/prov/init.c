@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where libfabric enters: the provider object, its start and its end. The only
- * file that the outside knows by name.
+ * The entry point for libfabric: the provider object, its start and its end.
+ * Only this file is known by name outside.
  */
 #include "os/file.h"
 #include "os/inline.h"
@@ -19,9 +19,10 @@
 
 #define TELL_LEN 640 /* more than a line of base/log.c */
 
-/* libfabric logs nothing unless FI_LOG_LEVEL is set, not even warnings: what
- * the user must know then goes to standard error. FI_LOG_PROV says that the
- * user, or `weft info`, which says it all itself, has decided what to see. */
+/* libfabric logs nothing unless FI_LOG_LEVEL is set, not even warnings:
+ * messages that the user must see then go to standard error. If FI_LOG_PROV is
+ * set, the user, or `weft info`, which reports everything itself, has decided
+ * what to see. */
 static void tell(const char *text)
 {
 	char line[TELL_LEN];

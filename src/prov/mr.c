@@ -99,7 +99,7 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-/* Memory is ready when it is registered, and stays what it is. */
+/* Memory is ready when it is registered, and does not change. */
 static int mr_control(struct fid *fid, int command, void *arg)
 {
 	(void)fid;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory registration, fi_mr(3). For local buffers weft needs none: a
- * registration is what peers may touch, and the descriptor is accepted and not
- * looked at. The registrations themselves are in op/reg.h.
+ * Memory registration, fi_mr(3). Local buffers need none: a registration
+ * defines what peers may access, and the descriptor is accepted and ignored.
+ * The registrations themselves are in op/reg.h.
  */
 #ifndef WF_PROV_MR_H
 #define WF_PROV_MR_H

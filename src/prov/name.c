@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An endpoint's address. The port, of UDP and of TCP, and the name in shared
- * memory are taken when the endpoint is opened, so that its address is known,
- * unique on the node, and fit for any launcher and any device.
+ * memory are reserved when the endpoint is opened, so that its address is
+ * known, unique on the node, and usable with any launcher and any device.
  */
 #include "prov/name.h"
 
@@ -23,9 +23,9 @@
 #include "prov/provider.h"
 #include "shm/name.h"
 
-/* Ports that are tried where any will do: the kernel gives one that is free for
- * one protocol, but anybody may hold the other one's, or the name in shared
- * memory that goes with it. */
+/* Ports to try if any will do: the kernel chooses one that is free for one
+ * protocol, but another process may hold it for the other protocol, or the name
+ * in shared memory that belongs to it. */
 #define PORT_TRIES 64
 /* Connections that wait until the device is open; the kernel has a limit of its
  * own (net.core.somaxconn). */
@@ -59,9 +59,9 @@ static int choose(struct wf_addr *addr, const void *sa, size_t len,
 	return wf_base_addr_set(addr, sa, len) ? -FI_EINVAL : 0;
 }
 
-/* The device's socket, if it streams, listens at once: peers may connect before
- * the device is open. One that is only held does not, so that whoever tries to
- * connect is refused. */
+/* If the device's socket is a stream, it listens at once: peers may connect
+ * before the device is open. A socket that only reserves the port does not
+ * listen, so that connections to it are refused. */
 static int bind_socket(const struct wf_addr *addr, int type, bool held,
 		       uint16_t *port)
 {
@@ -141,7 +141,8 @@ err_datagram:
 	return err;
 }
 
-/* So that the name tells processes of other network namespaces who is meant. */
+/* The name then tells processes of other network namespaces which endpoint it
+ * means. */
 static void state_place(struct wf_prov_ep *ep)
 {
 	uint64_t place = wf_base_place_own();

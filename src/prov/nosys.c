@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The answers of operations that weft does not have. No logic lives here.
+ * The functions for operations that weft does not support. They contain no
+ * logic.
  */
 #include "prov/nosys.h"
 
 #include <rdma/fi_errno.h>
 
-/* A stub has no use for what it is passed. */
+/* A stub ignores its arguments. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 int wf_prov_nosys_bind(struct fid *fid, struct fid *bfid, uint64_t flags)

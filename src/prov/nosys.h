@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations that weft does not have. libfabric's inline wrappers call through
- * the tables unchecked, so every slot must hold a function; these answer
- * -FI_ENOSYS.
+ * Operations that weft does not support. libfabric's inline wrappers call
+ * through the tables unchecked, so every slot must hold a function; these
+ * return -FI_ENOSYS.
  */
 #ifndef WF_PROV_NOSYS_H
 #define WF_PROV_NOSYS_H
@@ -75,8 +75,8 @@ int wf_prov_nosys_shutdown(struct fid_ep *ep, uint64_t flags);
 int wf_prov_nosys_join(struct fid_ep *ep, const void *addr, uint64_t flags,
 		       struct fid_mc **mc, void *context);
 
-/* Whole tables of what is not there. Not const, because libfabric's pointers
- * to tables are not. */
+/* Whole tables of unsupported operations. Not const, because libfabric's
+ * pointers to tables are not. */
 extern struct fi_ops_rma wf_prov_nosys_rma;
 extern struct fi_ops_atomic wf_prov_nosys_atomic;
 extern struct fi_ops_collective wf_prov_nosys_collective;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Looking at messages that have no receive. A claimed message leaves the
- * matcher and is remembered in the application's fi_context until it is
- * received or discarded.
+ * Peeks at messages that have no receive. A claimed message leaves the matcher
+ * and is remembered in the application's fi_context until it is received or
+ * discarded.
  */
 #include "prov/peek.h"
 

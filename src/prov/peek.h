@@ -14,8 +14,8 @@ struct wf_prov_xfer;
 ssize_t wf_prov_peek_locked(struct wf_prov_ep *ep,
 			    const struct wf_prov_xfer *xfer);
 
-/* Gives up what was claimed and never received: all of it, or what came to
- * @owner (as in struct wf_ux). */
+/* Gives up claimed messages that were never received: all of them, or those
+ * that came to @owner (as in struct wf_ux). */
 void wf_prov_peek_close(struct wf_prov_ep *ep, const void *owner);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From names to addresses, and from a destination to the address one would be
- * seen under. Both make system calls; names may be asked of the network.
+ * From names to addresses, and from a destination to the source address that
+ * the system would use. Both make system calls; resolving a name may use the
+ * network.
  */
 #ifndef WF_PROV_RESOLVE_H
 #define WF_PROV_RESOLVE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fi_rma(3): every call. They differ in how they name the same things, so each
- * fills in one description; the lock is taken in one place, as none of this is
- * worth a second op table beside the copying itself.
+ * fills in one description; the lock is taken in one place, because a second op
+ * table would gain nothing compared with the copying itself.
  */
 #include "prov/rma.h"
 

@@ -166,9 +166,9 @@ static struct fi_ops srx_fid_ops = {
 
 /* -- transmitting ---------------------------------------------------------- */
 
-/* Endpoints transmit by themselves, so nothing is shared but this structure.
- * Sandia OpenSHMEM closes the context before the endpoint that uses it: it goes
- * with the last of those who refer to it. */
+/* Endpoints transmit by themselves, so they share only this structure. Sandia
+ * OpenSHMEM closes the context before the endpoint that uses it: it is freed
+ * with its last user. */
 struct wf_prov_stx {
 	struct fid_stx fid;
 	struct wf_prov_domain *domain;

@@ -21,8 +21,8 @@ int wf_prov_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr,
 struct wf_prov_ep;
 
 /* An endpoint of a shared receive context is enabled, is closed. The context
- * reports what is no message's (a cancelled receive) to the endpoint that polled
- * last, but never to one that left. */
+ * reports what belongs to no message (a cancelled receive) to the endpoint that
+ * polled last, but never to one that has left. */
 void wf_prov_srx_join_locked(struct wf_prov_ep *ep);
 void wf_prov_srx_leave_locked(struct wf_prov_ep *ep);
 

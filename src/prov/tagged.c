@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fi_tagged(3): every call, as thin as can be. OPS() writes the calls that are
- * on the fast path three times: with the lock, without, and for aliases and
- * for endpoints that count their sends.
+ * fi_tagged(3): every call, as thin as possible. OPS() instantiates the calls
+ * on the fast path three times: with the lock, without it, and for aliases and
+ * endpoints that count their sends.
  */
 #include "prov/msg.h"
 #include "prov/xfer.h"
@@ -142,7 +142,7 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 		.injectdata = injectdata_##name,                               \
 	}
 
-/* What the plain handle of an endpoint has. */
+/* The table of an endpoint's plain handle. */
 #define EP_OF(fid) wf_prov_ep_of(fid)
 #define EP_TX(fid) (EP_OF(fid)->tx_flags)
 #define EP_RX(fid) (EP_OF(fid)->rx_flags)

@@ -52,8 +52,8 @@ int wf_prov_wait_open(struct wf_prov_wait *wait, enum fi_wait_obj obj)
 		wait->obj = FI_WAIT_FD;
 		return open_fd(wait);
 	default:
-		/* A mutex and a condition cannot be told by another process;
-		 * wait sets are gone from libfabric. */
+		/* Another process cannot signal a mutex and a condition;
+		 * libfabric has removed wait sets. */
 		WF_FI_INFO(FI_LOG_CQ,
 			   "wait object %d is not supported: use FI_WAIT_FD or "
 			   "FI_WAIT_UNSPEC\n",

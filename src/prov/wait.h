@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Waiting for a queue or a counter without using the processor. One descriptor
- * tells of everything: peers of all endpoints behind it, and other threads of
+ * reports everything: peers of all endpoints behind it, and other threads of
  * this process (op/waker.h).
  */
 #ifndef WF_PROV_WAIT_H
@@ -19,13 +19,13 @@ struct wf_prov_wait {
 	enum fi_wait_obj obj; /* NONE, YIELD or FD */
 	struct wf_prov_eps *eps;
 	struct wf_waker *waker;
-	/* Begins the waker's sleep if there is nothing to read, under the
-	 * lock that covers what is read. False: there is something. */
+	/* Begins the waker's sleep if there is nothing to read, under the lock
+	 * that covers the queue. False: there is something. */
 	bool (*doze)(struct wf_prov_wait *wait);
 };
 
-/* @obj is what the application asked for. 0, -FI_ENOSYS for a kind that we do
- * not have, or -errno. */
+/* @obj is the requested kind. 0, -FI_ENOSYS for an unsupported kind, or
+ * -errno. */
 int wf_prov_wait_open(struct wf_prov_wait *wait, enum fi_wait_obj obj);
 void wf_prov_wait_close(struct wf_prov_wait *wait);
 

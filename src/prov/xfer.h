@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What message and tagged calls have in common. Each function is inlined into
+ * The common part of message and tagged calls. Each function is inlined into
  * the two op tables (with and without the lock), so the choice costs nothing
  * per call.
  */

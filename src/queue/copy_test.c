@@ -78,7 +78,7 @@ static void test_best_is_the_widest(void **state)
 			 WF_QUEUE_COPY_PLAIN);
 }
 
-static void test_refuses_what_it_cannot(void **state)
+static void test_refuses_unsupported_copies(void **state)
 {
 	struct world w;
 
@@ -128,7 +128,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_copies_64_bytes),
 		cmocka_unit_test(test_best_is_the_widest),
-		cmocka_unit_test(test_refuses_what_it_cannot),
+		cmocka_unit_test(test_refuses_unsupported_copies),
 		cmocka_unit_test(test_leaves_registers_alone),
 	};
 

@@ -481,9 +481,9 @@ static void test_half_a_message(void **state)
 
 /* -- silence ---------------------------------------------------------------- */
 
-/* We wait for its word, nothing of ours is on its way, and it is gone without
- * one. */
-static void test_gone_without_a_word(void **state)
+/* We wait for its answer, nothing of ours is in flight, and it vanishes without
+ * notice. */
+static void test_vanished_without_notice(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
 	struct wf_tx req = req_send(from, BYTES, 5);
@@ -582,7 +582,7 @@ int main(void)
 		cmocka_unit_test(test_named_later),
 		cmocka_unit_test(test_names_change),
 		cmocka_unit_test(test_half_a_message),
-		cmocka_unit_test(test_gone_without_a_word),
+		cmocka_unit_test(test_vanished_without_notice),
 		cmocka_unit_test(test_sleep),
 		cmocka_unit_test(test_fork),
 	};

@@ -9,7 +9,7 @@
 #include "nic/tcp/dev.h"
 #include "rdm/rx.h"
 
-#define LONGEST (256u << 10) /* that is not read by the receiver */
+#define LONGEST (512u << 10) /* that is not read by the receiver */
 
 static uint8_t from[LONGEST + 64], into[LONGEST + 64];
 
@@ -258,6 +258,32 @@ static void test_lost(void **state)
 	net_close(net);
 }
 
+/* The receive fails while the sender goes on: its memory is not touched any
+ * more, and what follows arrives. */
+static void test_failed(void **state)
+{
+	struct net *net = begin();
+	struct node *to = &net->nodes[1];
+	struct wf_tx req = req_send(from, 9, 78);
+	uint8_t next[9];
+
+	(void)state;
+	receive(to, LONGEST, 1, true);
+	begin_slow(net);
+	wf_rdm_rx_fail(first_rx(to), FI_EIO, false);
+	assert_int_equal(await(net, &to->rxcq).err, FI_EIO);
+	memset(into, 0xdd, LONGEST);
+	node_recv_buf(to, 78, next, sizeof(next));
+	net_submit(net, 0, 1, &req);
+	assert_int_equal(await(net, &to->rxcq).err, 0);
+	assert_true(filled(next, sizeof(next), 4));
+	for (size_t i = 0; i < LONGEST; i++)
+		assert_int_equal(into[i], 0xdd);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	end(net);
+}
+
 /* The receiver ends in the middle, with a receive and without. */
 static void test_closed(void **state)
 {
@@ -320,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_meanwhile),
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_failed),
 		cmocka_unit_test(test_closed),
 		cmocka_unit_test(test_computes),
 	};

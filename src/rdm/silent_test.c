@@ -60,9 +60,10 @@ static void check_line(const struct net *net)
 	assert_non_null(strstr(line, "FI_WEFT_SHM"));
 }
 
-/* One line, a gauge, an error for each operation; traffic with others goes on;
- * the next operation has the same time again, and the gauge tells of it. */
-static void test_told(void **state)
+/* One line, a gauge, an error for each operation; traffic with others
+ * continues; the next operation has the full time again, and the gauge shows
+ * it. */
+static void test_silence_reported(void **state)
 {
 	static const size_t lens[] = { 8, 20000, 100000 };
 	struct net *net = begin(CONNECT_MS);
@@ -89,9 +90,9 @@ static void test_told(void **state)
 	net_close(net);
 }
 
-/* Bug: where the connect time-out is shorter than the time after which a line is
+/* Bug: if the connect time-out is shorter than the time after which a line is
  * written, each failure wrote one. */
-static void test_told_once(void **state)
+static void test_silence_reported_once(void **state)
 {
 	struct wf_rdm_ep_attr attr = net_attr();
 	struct wf_tx req = req_send(from, 8, 5);
@@ -189,8 +190,8 @@ static void test_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_told),
-		cmocka_unit_test(test_told_once),
+		cmocka_unit_test(test_silence_reported),
+		cmocka_unit_test(test_silence_reported_once),
 		cmocka_unit_test(test_injected),
 		cmocka_unit_test(test_asleep),
 		cmocka_unit_test(test_late),

@@ -25,7 +25,7 @@
  * it. */
 #define HIDDEN "."
 
-/* What a new endpoint looks at to find leftovers: others do their part. */
+/* How much a new endpoint checks to find leftovers: others check the rest. */
 #define SWEEP_MOST 16
 
 /* Between bind() and listen() a socket refuses, too; that takes microseconds. */

@@ -17,7 +17,8 @@
 
 #include "base/addr.h"
 
-/* Where an endpoint is, and where it is met by those who are elsewhere. */
+/* The place of an endpoint, and the folder where processes of other places find
+ * it. */
 struct wf_shm_home {
 	const char *folder; /* NULL: nowhere; outlives the endpoint */
 	uint64_t place;	    /* 0: not found out */

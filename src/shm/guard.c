@@ -36,8 +36,8 @@ static uint64_t random_word(void)
 {
 	uint64_t word;
 
-	/* Without the kernel's randomness, time and pid still tell the
-	 * processes of a node apart. */
+	/* Without the kernel's random numbers, time and pid still distinguish
+	 * the processes of a node. */
 	if (wf_os_random(&word, sizeof(word), false))
 		word = (wf_base_clock_ns() ^ (uint64_t)wf_os_getpid() << 40) *
 		       0x9e3779b97f4a7c15u;
@@ -116,8 +116,8 @@ static void make(void)
 	own.addr = (uint64_t)(uintptr_t)page;
 }
 
-/* Whether we have what @own says: in a child the page is not there. The pid
- * alone does not tell, a grandchild may have that of its grandparent. */
+/* Whether we have what @own says: a child does not have the page. The pid does
+ * not suffice, because a grandchild may have that of its grandparent. */
 static bool is_ours(void)
 {
 	if (owner != wf_os_getpid())

@@ -311,7 +311,7 @@ static void lose_sender(struct joined *j)
 	j->in = NULL;
 }
 
-static void test_what_came_is_kept(void **state)
+static void test_arrived_messages_kept(void **state)
 {
 	struct joined *j = joined_open(WF_SHM_WAY_SELF);
 	struct joined_buf from, to;
@@ -733,7 +733,7 @@ int main(void)
 		cmocka_unit_test(test_discarded_completes),
 		cmocka_unit_test(test_full_queue_stops_the_ring),
 		cmocka_unit_test(test_truncation),
-		cmocka_unit_test(test_what_came_is_kept),
+		cmocka_unit_test(test_arrived_messages_kept),
 		cmocka_unit_test(test_sender_that_left_is_not_read),
 		cmocka_unit_test(test_sender_waits_for_reader),
 		cmocka_unit_test(test_sender_that_leaves_is_not_believed),

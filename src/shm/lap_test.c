@@ -292,7 +292,7 @@ static void test_burst(void **state)
 }
 
 /* What is free, by hand. */
-static void test_what_is_free(void **state)
+static void test_free_units(void **state)
 {
 	struct wf_shm_lap lap;
 
@@ -322,7 +322,7 @@ int main(void)
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_stays_in_window),
 		cmocka_unit_test(test_burst),
-		cmocka_unit_test(test_what_is_free),
+		cmocka_unit_test(test_free_units),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static int move_by_cma(const struct wf_shm_mover *mover, bool write,
 		    (!write && word != mover->process))
 			return -ESRCH;
 		moved -= (ssize_t)sizeof(word);
-		/* Short: the page after what was moved is not there; the next
+		/* Short: the page after the moved bytes is not mapped; the next
 		 * call then moves nothing. */
 		if (!moved)
 			return -EFAULT;
@@ -199,13 +199,13 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		.memory = -1,
 		.small = FILE_AFTER,
 	};
-	/* The number alone proves nothing: we tell it to everybody. */
+	/* The number alone proves nothing: every peer knows it. */
 	if (pid == wf_os_getpid() && process == own.process) {
 		mover->way = WF_SHM_WAY_SELF;
 		return;
 	}
-	/* A pid from another pid namespace is 0, or names someone else: the
-	 * value tells. */
+	/* A pid from another pid namespace is 0, or that of another process:
+	 * the value shows it. */
 	if (cma_allowed && pid > 0 && probe_addr &&
 	    !(probe_addr % WF_SHM_GUARD_BYTES) && !wf_shm_mover_prove(mover))
 		mover->way = WF_SHM_WAY_CMA;

@@ -43,18 +43,18 @@ uint64_t wf_shm_mover_process(void);
 /* The guard page of this process, for hello and welcome. */
 void wf_shm_mover_own_probe(uint64_t *addr, uint64_t *value);
 
-/* Finds the way to a peer: @process and the probe are what it announced, @pid
- * what the kernel says of it. */
+/* Finds how to copy from and to a peer: @process and the probe are what the
+ * peer announced, @pid is what the kernel reports. */
 void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		       uint64_t probe_addr, uint64_t probe_value,
 		       bool cma_allowed);
 
-/* Whether the pid is still the process that it was: 0 or -errno. For what is
- * opened by the pid, right after that. */
+/* Whether the pid is still that of the same process: 0 or -errno. Call it right
+ * after opening something by the pid. */
 int wf_shm_mover_prove(const struct wf_shm_mover *mover);
 
-/* Gives up what it holds; also in a forked child. It copies nothing afterwards.
- * For one that was never opened, too, if all of it is 0. */
+/* Releases what it holds; also in a forked child. It copies nothing afterwards.
+ * Also for one that was never opened, if all of it is 0. */
 void wf_shm_mover_close(struct wf_shm_mover *mover);
 
 /* Copy @len bytes; both vectors hold at least that. 0 or -errno: -ESRCH when

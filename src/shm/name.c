@@ -115,7 +115,7 @@ int wf_shm_name_owner(const struct wf_shm_home *home,
 
 /* -- which way ------------------------------------------------------------- */
 
-/* Packets go to a peer that cannot be met for a reason that stays. */
+/* Peers that can never be met in the folder are reached by packets. */
 static bool is_final(int err)
 {
 	switch (err) {

@@ -29,9 +29,9 @@ int wf_shm_name_owner(const struct wf_shm_home *home,
 		      const struct wf_addr *addr, uid_t *uid);
 
 /* Whether @addr is to be reached through shared memory, 1 or 0: it is of our
- * network namespace; or it is of another one of this host and its process, which
- * @allow lets us talk to (user.h), is in the folder; or packets could not reach
- * it. -errno: that cannot be found out now. */
+ * network namespace; or it is of another one of this host and its process,
+ * which @allow permits (user.h), is in the folder; or packets could not reach
+ * it. -errno: that cannot be determined now. */
 int wf_shm_name_reaches(const struct wf_shm_home *home, const char *allow,
 			const struct wf_addr *addr);
 

@@ -68,6 +68,7 @@ struct wf_shm_out {
 	uint32_t remote_flags; /* WF_SHM_WELCOME_* */
 	struct wf_shm_board_map board;
 	struct wf_reg_view regs;	/* its registrations, ... */
+	struct wf_reg_known known;	/* the last of them that was used */
 	struct wf_shm_windows *windows; /* ... those that we map, or NULL */
 	uint32_t amo_head; /* slots up to the last atomic in the ring */
 	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* who waits for each */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Direct: atomics on memory that both processes map (window.h), by the instructions
- * that the target would use, without a word to it. Only where these are atomic
- * against other processes: elements of up to 8 bytes, naturally aligned (op/amo.h).
- * If the target counts accesses, it is asked to run them instead.
+ * Direct: atomics on memory that both processes map (window.h), by the
+ * instructions that the target would use, without involving it. Only where
+ * these are atomic against other processes: elements of up to 8 bytes,
+ * naturally aligned (op/amo.h). If the target counts accesses, it runs them
+ * instead.
  */
 #include <errno.h>
 
@@ -45,6 +46,12 @@ static void *place(const struct wf_shm_out *out, const struct wf_tx *req)
 	return at && !events && !((uintptr_t)at % size) ? at : NULL;
 }
 
+/* A vector that is not used is not set. */
+static void *first(const struct iovec *iov, uint32_t count)
+{
+	return count ? iov[0].iov_base : NULL;
+}
+
 static bool can_send(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	return out->windows && place(out, tx->req);
@@ -61,8 +68,9 @@ static int push(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		return -EAGAIN;
 	}
 	wf_op_amo_run((enum wf_op_amo_kind)remote->amo_kind, remote->amo_op,
-		      remote->amo_type, at, req->iov[0].iov_base,
-		      remote->compare[0].iov_base, remote->result[0].iov_base,
+		      remote->amo_type, at, first(req->iov, req->iov_count),
+		      first(remote->compare, remote->compare_count),
+		      first(remote->result, remote->result_count),
 		      req->len / wf_op_amo_size(remote->amo_type));
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_atomics, 1);
 	return 0;

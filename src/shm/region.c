@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Making and mapping the memory of a channel.
+ * Creates and maps the memory of a channel.
  */
 #include "shm/region.h"
 

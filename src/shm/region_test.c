@@ -90,7 +90,7 @@ static size_t taken(int memfd)
 /* Bug: 116 KiB were taken for a peer that sends one message; 192 processes that
  * know each other had 4.1 GiB. What is used has memory first, because touching
  * what has none may be a signal. */
-static void test_takes_what_is_used(void **state)
+static void test_allocates_used_pages(void **state)
 {
 	static const size_t page = 4096;
 	struct wf_shm_region a, b;
@@ -234,7 +234,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_see_the_same),
 		cmocka_unit_test(test_sealed),
-		cmocka_unit_test(test_takes_what_is_used),
+		cmocka_unit_test(test_allocates_used_pages),
 		cmocka_unit_test(test_child_does_not_inherit),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_refuses_what_may_shrink),

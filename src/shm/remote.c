@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What protocols for remote memory have in common.
+ * The common part of the protocols for remote memory.
  */
 #include "shm/remote.h"
 
@@ -66,7 +66,7 @@ uint64_t wf_shm_remote_access(const struct wf_tx *req)
 		       FI_REMOTE_WRITE | FI_REMOTE_READ;
 }
 
-/* Whether accesses of that kind are told to the peer's endpoint. */
+/* Whether accesses of that kind are reported to the peer's endpoint. */
 static bool is_reported(const struct wf_shm_out *out, uint64_t access)
 {
 	return out->remote_flags &
@@ -111,7 +111,8 @@ int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 		/* Nothing is touched: no key is needed. */
 		if (!want.len)
 			continue;
-		err = wf_op_reg_find(&out->regs, &want, &target);
+		err = wf_op_reg_find_known(&out->regs, &out->known, &want,
+					   &target);
 		if (err == -EAGAIN)
 			return err;
 		if (err) {

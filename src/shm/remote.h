@@ -28,7 +28,7 @@ struct wf_shm_remote_piece wf_shm_remote_next(const struct wf_shm_tx *tx,
 void wf_shm_remote_advance(struct wf_shm_tx *tx,
 			   const struct wf_shm_remote_piece *piece);
 
-/* What the operation does to memory: FI_REMOTE_READ, FI_REMOTE_WRITE. */
+/* How the operation accesses memory: FI_REMOTE_READ, FI_REMOTE_WRITE. */
 uint64_t wf_shm_remote_access(const struct wf_tx *req);
 
 /* Where the memory of an operation on one segment is mapped here, or NULL.
@@ -36,7 +36,7 @@ uint64_t wf_shm_remote_access(const struct wf_tx *req);
 void *wf_shm_remote_mapped(const struct wf_shm_out *out,
 			   const struct wf_tx *req, bool *events);
 
-/* Checks every segment. *@events: somebody there wants to hear of it. 0,
+/* Checks every segment. *@events: the target wants to be notified. 0,
  * -FI_EKEYREJECTED, -EAGAIN. @to has room for WF_OP_IOV_PARTS_MAX. */
 int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 			struct iovec *to, size_t *count, bool *events);
@@ -53,7 +53,7 @@ void wf_shm_remote_put(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 /* A return buffer for @tx, or -1. */
 int wf_shm_remote_take_return(struct wf_shm_out *out, struct wf_shm_tx *tx);
 
-/* A reply to a piece of @tx. False when it makes no sense. */
+/* A reply to a piece of @tx. False if it is invalid. */
 bool wf_shm_remote_reply(struct wf_shm_out *out, struct wf_shm_tx *tx,
 			 const struct wf_shm_reply *reply);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a receiver tells a sender.
+ * Replies of a receiver to a sender.
  */
 #include "shm/reply.h"
 
@@ -25,8 +25,8 @@ void wf_shm_reply_fini(struct wf_shm_replies *replies)
 
 int wf_shm_reply_expect(struct wf_shm_replies *replies)
 {
-	/* What is kept already has its place for longer than its operation
-	 * is owed: the sender may send on and read no reply. */
+	/* A kept reply may occupy its place for longer than its operation
+	 * lasts: the sender may go on sending and read no reply. */
 	uint32_t need =
 		replies->count + (replies->owed + 1) * WF_SHM_REPLIES_PER_OP;
 	uint32_t room = replies->room ? replies->room : ROOM_MIN;
@@ -50,7 +50,7 @@ int wf_shm_reply_expect(struct wf_shm_replies *replies)
 	return 0;
 }
 
-/* The sender's word is only compared: whatever it says, we write inside the
+/* The sender's value is only compared: whatever it is, we write inside the
  * ring. */
 static bool ring_has_room(struct wf_shm_replies *replies)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a receiver tells a sender: written into the channel's reply ring while
- * that has room, kept here in order while it has not. Memory is set aside when
- * the message arrives that will need the reply, so that none is ever lost.
+ * Replies of a receiver to a sender: written into the channel's reply ring
+ * while that has room, kept here in order while it has not. Memory is reserved
+ * when the message that will need the reply arrives, so that none is ever lost.
  */
 #ifndef WF_SHM_REPLY_H
 #define WF_SHM_REPLY_H
@@ -43,7 +43,7 @@ int wf_shm_reply_expect(struct wf_shm_replies *replies);
 uint32_t wf_shm_reply_send(struct wf_shm_replies *replies,
 			   const struct wf_shm_kept_reply *reply);
 
-/* Writes what was kept as far as there is room. */
+/* Writes kept replies as far as there is room. */
 void wf_shm_reply_flush(struct wf_shm_replies *replies);
 
 /* Whether the sender has dealt with the reply at @place. */

@@ -11,7 +11,7 @@
 #include "op/serve.h"
 #include "shm/ep.h"
 
-/* Remote CQ data stands alone: no receive is taken for it. */
+/* Remote CQ data comes alone: it takes no receive. */
 static void report_data(struct wf_shm_in *in, const struct wf_shm_request *req)
 {
 	const struct wf_comp comp = {
@@ -83,8 +83,8 @@ int wf_shm_serve_write(struct wf_shm_in *in, const struct wf_shm_request *req)
 	struct wf_served at = served(in, req);
 	int err = 0;
 
-	/* Only the last piece is answered: one that asks before would be owed
-	 * a reply for ever. */
+	/* Only the last piece is answered: a peer that asks for an answer
+	 * before would be owed a reply for ever. */
 	if (req->rma.len > req->bytes_len ||
 	    ((req->flags & WF_SHM_SLOT_ACK) &&
 	     !(req->rma.flags & WF_SHM_RMA_LAST)))

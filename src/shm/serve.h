@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Operations on remote memory at their target: writes, reads and atomics that
- * peers ask for through the ring, and notes of what they did by themselves.
- * Every key, bound and number is checked against the domain's registrations;
- * what is refused touches nothing and is told to the initiator.
+ * peers request through the ring, and notes of what they did by themselves.
+ * Every key, bound and number is checked against the domain's registrations; a
+ * refused operation touches nothing and is reported to the initiator.
  */
 #ifndef WF_SHM_SERVE_H
 #define WF_SHM_SERVE_H
 
 #include "shm/in.h"
 
-/* What a slot asks for, copied out of shared memory once. */
+/* The request of a slot, copied out of shared memory once. */
 struct wf_shm_request {
 	struct wf_shm_rma rma;
 	uint64_t total; /* bytes of the whole operation */

@@ -26,7 +26,7 @@ int wf_shm_share_copy(struct wf_shm_share *share, uint64_t chunk, uint64_t len,
 		      int (*copy)(void *arg, uint64_t offset, uint64_t part),
 		      void *arg, uint32_t *done);
 
-/* Sender: takes over what the receiver wrote. False when it makes no sense. */
+/* Sender: takes over what the receiver wrote. False if it is invalid. */
 bool wf_shm_share_join(const struct wf_shm_share *share, struct wf_shm_tx *tx);
 
 /* Sender: copies. False when there is nothing more for it to do. */

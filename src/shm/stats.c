@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Adding up what an endpoint's channels have counted.
+ * Adds up the counts of an endpoint's channels.
  */
 #include "shm/stats.h"
 

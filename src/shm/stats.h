@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an endpoint counts for `weft stat`. Paths that are taken per message are
- * counted in their channel and added up now and then (wf_shm_stats_flush());
- * the others count here at once.
+ * The counters of an endpoint for `weft stat`. Paths that are taken per message
+ * are counted in their channel and added up now and then
+ * (wf_shm_stats_flush()); the others count here at once.
  */
 #ifndef WF_SHM_STATS_H
 #define WF_SHM_STATS_H
@@ -76,7 +76,7 @@ static inline void wf_shm_stats_add(struct wf_stats *stats,
 	wf_base_stats_add(stats, item, more);
 }
 
-/* Adds up what a channel has counted; also before it goes. */
+/* Adds up the counts of a channel; also before it is freed. */
 void wf_shm_stats_count_out(struct wf_shm_out *out);
 void wf_shm_stats_count_in(struct wf_shm_in *in);
 

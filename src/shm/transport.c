@@ -85,11 +85,31 @@ err_stats:
 	return err;
 }
 
+/* Replies that found no room: who sent a message that we have would learn that it
+ * failed. */
+static bool flush_replies(struct wf_shm_ep *ep)
+{
+	struct wf_list *pos, *tmp;
+	bool holds = false;
+
+	wf_list_for_each (pos, tmp, &ep->busy_ins) {
+		struct wf_shm_in *in =
+			wf_container_of(pos, struct wf_shm_in, busy_link);
+
+		if (in->ended)
+			continue;
+		wf_shm_reply_flush(&in->replies);
+		wf_shm_in_nudge(in);
+		holds |= in->replies.count;
+	}
+	return holds;
+}
+
 static bool drain(void *self)
 {
 	struct wf_shm_ep *ep = self;
 	struct wf_list *pos, *tmp;
-	bool holds = false;
+	bool holds = flush_replies(ep);
 
 	wf_list_for_each (pos, tmp, &ep->pending_outs) {
 		struct wf_shm_out *out =

@@ -87,8 +87,8 @@ static inline void wf_shm_tx_init(struct wf_shm_tx *tx, const struct wf_tx *req)
 struct wf_shm_tx *wf_shm_tx_keep(struct wf_shm_ep *ep,
 				 const struct wf_shm_tx *tx);
 
-/* The caller's buffers are its own again: a kept operation goes on with a copy
- * of what they hold. False without memory. */
+/* The caller gets its buffers back: a kept operation continues with a copy of
+ * their contents. False without memory. */
 bool wf_shm_tx_copy_buffers(struct wf_shm_tx *kept);
 
 void wf_shm_tx_release(struct wf_shm_ep *ep, struct wf_shm_tx *kept);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which users an endpoint deals with.
+ * The users that an endpoint accepts.
  */
 #include "shm/user.h"
 
@@ -15,7 +15,7 @@
 #include "os/process.h"
 #include "os/socket.h"
 
-/* Refused users that are told about. */
+/* Refused users that are reported. */
 #define TOLD_MAX 16
 
 bool wf_shm_user_is_ours(uid_t uid)
@@ -23,8 +23,8 @@ bool wf_shm_user_is_ours(uid_t uid)
 	return uid == wf_os_geteuid() && wf_base_users_is_known(uid);
 }
 
-/* Whether nothing was said about @uid yet. Anybody can connect again and again,
- * so each user is worth one line, and only some of them. */
+/* Whether nothing was reported about @uid yet. Anybody can connect again and
+ * again, so each user gets one line, and only some of them. */
 static bool is_news(uid_t uid)
 {
 	WF_PER_PROCESS static _Atomic int64_t

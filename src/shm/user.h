@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which users an endpoint deals with: its own, and those of FI_WEFT_ALLOW_UID.
+ * The users that an endpoint accepts: its own, and those of FI_WEFT_ALLOW_UID.
  */
 #ifndef WF_SHM_USER_H
 #define WF_SHM_USER_H
@@ -11,10 +11,11 @@
 
 /* Which process of which user is at the other end of the socket @fd. 0, or
  * -EACCES unless that is our user or one of @allow: NULL, "any" or numbers with
- * commas between them. A refusal is told once for each user. */
+ * commas between them. A refusal is reported once for each user. */
 int wf_shm_user_check(const char *allow, int fd, struct ucred *cred);
 
-/* Tells, once for each user, that a process that we allow does not allow us. */
+/* Reports, once for each user, that a process that we allow does not allow
+ * us. */
 void wf_shm_user_refused(const struct ucred *cred);
 
 /* Whether @uid is our own user. */

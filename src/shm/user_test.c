@@ -93,9 +93,9 @@ static void take_line(enum wf_log_level level, const char *func, int line,
 	strncpy(said, text, sizeof(said) - 1);
 }
 
-/* Bug: refusals were seen only with FI_LOG_LEVEL. Now each user is told about,
+/* Bug: refusals were seen only with FI_LOG_LEVEL. Now each user is reported
  * once, although anybody may connect as often as he likes. */
-static void test_told_once(void **state)
+static void test_refusal_reported_once(void **state)
 {
 	struct ucred cred = { .uid = OTHER };
 	int fd;
@@ -203,7 +203,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_told_once),
+		cmocka_unit_test(test_refusal_reported_once),
 		cmocka_unit_test(test_overflow_user),
 		cmocka_unit_test(test_nobody_is_a_user),
 	};

@@ -44,9 +44,10 @@
 #define WATCHED_MAX WF_KNOB(watched_max, 8)
 #define QUIET_TURNS WF_KNOB(quiet_turns, 256)
 
-/* One that was quiet for so many turns, some 100 us, is not watched any more,
- * though nobody wants its place: a poll without a message looks at one ring and
- * at the bells. Its next message costs its sender a bell. */
+/* A ring that was quiet for this many turns, some 100 us, is not watched any
+ * more, even if no other ring needs its place: a poll without a message then
+ * looks at one ring and at the bells. Its next message costs its sender a
+ * bell. */
 #define IDLE_TURNS WF_KNOB(idle_turns, 4096)
 
 /* A store leaves its buffer within a microsecond, and at once when its thread
@@ -317,7 +318,7 @@ static void look_again(struct wf_shm_watch *watch, uint64_t now)
 	}
 }
 
-/* Somebody may have cleared the bells of others. */
+/* Another party may have cleared the bells of others. */
 static void sweep(struct wf_shm_watch *watch, uint64_t now)
 {
 	watch->sweep_at = now + AGAIN_AFTER;

@@ -66,8 +66,8 @@ static inline void *wf_shm_window_at(const struct wf_shm_window *w,
 /* A registration that has WF_REG_FILE was met: maps it if that is possible. */
 void wf_shm_window_open(struct wf_shm_out *out, uint64_t key);
 
-/* Unmaps what is not registered any more, a part of it each time: its pages stay
- * with us until then. */
+/* Unmaps memory that is not registered any more, a part of it each time: its
+ * pages stay allocated until then. */
 void wf_shm_window_sweep(struct wf_shm_out *out);
 
 /* In a forked child: nothing of it is mapped here. */

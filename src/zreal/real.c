@@ -38,14 +38,15 @@ static bool is_weft(void *handle)
 
 static void load(void)
 {
-	/* secure_: whoever runs a set-user-ID program must not choose its code. */
+	/* secure_: the user of a set-user-ID program must not choose its
+	 * code. */
 	const char *name = secure_getenv("WEFT_LIBZ");
 	void *handle;
 
 	if (!name || !*name)
 		name = DEFAULT_NAME;
 	/* Without RTLD_DEEPBIND: calls that zlib makes to itself through its
-	 * table of imports may come to us, and are told apart by the state. */
+	 * import table may reach us; the state shows whose stream it is. */
 	handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
 		wf_warn("no zlib: %s; set WEFT_LIBZ to its file", dlerror());

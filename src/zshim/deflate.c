@@ -306,7 +306,7 @@ WF_ZSHIM_API int deflateParams(z_streamp strm, int level, int strategy)
 				       strategy == s->strategy ?
 			       Z_OK :
 			       fail(strm, Z_STREAM_ERROR);
-	/* What was given up to here is compressed as it was before. */
+	/* The data up to here is compressed with the previous parameters. */
 	ret = run(strm, s, WD_COMP_SYNC_FLUSH);
 	if (ret < 0)
 		return z_of(strm, ret);

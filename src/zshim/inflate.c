@@ -337,8 +337,8 @@ WF_ZSHIM_API int inflateGetHeader(z_streamp strm, gz_headerp head)
 	return Z_OK;
 }
 
-/* To take distances beyond the window for zeros is what zlib has to be built
- * for; nobody does. */
+/* zlib must be specially built to treat distances beyond the window as zeros;
+ * nobody does that. */
 WF_ZSHIM_API int inflateUndermine(z_streamp strm, int subvert)
 {
 	(void)subvert;

@@ -10,7 +10,7 @@
 static void *default_alloc(void *opaque, unsigned int items, unsigned int size)
 {
 	(void)opaque;
-	/* Cleared where it must be by whoever uses it, as with zlib. */
+	/* The user clears what must be cleared, as with zlib. */
 	return malloc((size_t)items * size);
 }
 

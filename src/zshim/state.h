@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a stream of ours is told from one of the real zlib. Both have a pointer
- * to the z_stream first; then ours has a magic that no state of zlib can show,
- * where zlib's has a small number. A deflate stream given to the real zlib
- * holds zlib's own state and nothing of ours: from then on calls pass through.
- * Inflate streams are always ours.
+ * How a stream of ours is distinguished from one of the real zlib. Both have a
+ * pointer to the z_stream first; then ours has a magic number that no state of
+ * zlib can contain, where zlib's has a small number. A deflate stream that was
+ * passed to the real zlib has zlib's own state and nothing of ours: from then
+ * on calls pass through. Inflate streams are always ours.
  */
 #ifndef WF_ZSHIM_STATE_H
 #define WF_ZSHIM_STATE_H
@@ -43,8 +43,8 @@ static inline bool wf_zshim_is(z_streamp strm, uint64_t magic)
  * none. The opaque pointer is the stream: it must not move, as with zlib. */
 struct wd_comp_mem wf_zshim_mem(z_streamp strm);
 
-/* Whether that may be memory set aside for zlib: whoever keeps an account for
- * the stream (nginx) has it in opaque. */
+/* Whether this may be memory that was set aside for zlib: a program that keeps
+ * an account for the stream (nginx) has it in opaque. */
 bool wf_zshim_mem_is_counted(z_streamp strm);
 
 /* zlib's texts for its errors. */

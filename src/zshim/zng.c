@@ -22,7 +22,7 @@ struct inner {
 	int reproducible;
 };
 
-/* Only by these names in the dynamic symbol table: nobody includes them. */
+/* Only for these names in the dynamic symbol table: no file includes them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 API const char zng_vstring[] = VERSION " weft";
@@ -208,7 +208,7 @@ API int32_t zng_inflateBackInit_(struct wf_zng_stream *strm, int32_t bits,
 		       zng_inflateBackInit(strm, bits, window);
 }
 
-/* A call on a stream, and what it answers without one. */
+/* A call on a stream, and its result without one. */
 #define STREAM(type, name, params, args, failed)                               \
 	API type zng_##name params                                             \
 	{                                                                      \
@@ -323,7 +323,7 @@ static int copy(struct wf_zng_stream *dest, struct wf_zng_stream *source,
 		return Z_STREAM_ERROR;
 	pull(source);
 	*dest = *source;
-	/* Whatever happens, it must not end what is another's. */
+	/* It must never end a stream of another owner. */
 	dest->state = NULL;
 	to = create(dest);
 	if (!to)
@@ -373,7 +373,7 @@ static int check_values(struct wf_zng_value *values, size_t count)
 	return ret;
 }
 
-/* One that was asked for: what it is set to. NULL if it was not. */
+/* The value of a requested parameter. NULL if it was not requested. */
 static struct wf_zng_value *find(struct wf_zng_value *values, size_t count,
 				 int param, int *value)
 {
@@ -405,7 +405,7 @@ API int32_t zng_deflateSetParams(struct wf_zng_stream *strm,
 	strategy = find(values, count, WF_ZNG_STRATEGY, &new_strategy);
 	reproducible =
 		find(values, count, WF_ZNG_REPRODUCIBLE, &new_reproducible);
-	/* Before the parameters, which flush what was given before. */
+	/* Before the parameters, which flush the data so far. */
 	if (new_reproducible && !in->reproducible &&
 	    wf_zshim_deflate_reproducible(pull(strm)) != Z_OK) {
 		reproducible->status = Z_STREAM_ERROR;

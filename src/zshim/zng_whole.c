@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * zlib-ng's names for what has no stream: whole buffers, checksums, files.
+ * zlib-ng's names for functions without a stream: whole buffers, checksums,
+ * files.
  */
 #include "zshim/state.h"
 
@@ -9,7 +10,7 @@
 
 #define API WF_ZSHIM_API
 
-/* Only by these names in the dynamic symbol table: nobody includes them. */
+/* Only for these names in the dynamic symbol table: no file includes them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 API int32_t zng_compress2(uint8_t *dest, size_t *dest_len, const uint8_t *src,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One of many: opens an endpoint, learns of all the others, sends each a
- * message and receives one from each. There are more of these than CPUs, so
- * whoever finds nothing gives its CPU away.
+ * One of many processes: opens an endpoint, learns the addresses of all others,
+ * sends each a message and receives one from each. There are more of these than
+ * CPUs, so a process that finds nothing yields its CPU.
  */
 #include "tools/bench/crowd_member.h"
 

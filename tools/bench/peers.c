@@ -66,7 +66,8 @@ static int meet(struct peers *p)
 	return ret;
 }
 
-/* Lets the provider notice who has gone, on both sides, and free it. */
+/* Lets the provider notice which peers have gone, on both sides, and free
+ * them. */
 static int settle(struct peers *p)
 {
 	uint64_t until;

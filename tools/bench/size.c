@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reads and writes message sizes. It knows no options and prints nothing: the
- * caller says what was wrong.
+ * caller reports errors.
  */
 #include "tools/bench/size.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table on the terminal. Medians, and ratios that follow from the medians
- * shown. It must not hide a failure: what has no number has a reason below.
+ * The table on the terminal: medians, and ratios computed from the medians
+ * shown. It must not hide a failure: below the table is a reason for each
+ * missing number.
  */
 #include "tools/bench/report.h"
 #include "tools/bench/size.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tests of `weft bench`: what each is called, in what it is measured, over
- * what it runs and who plays it. Everything that depends on which test it is
- * and is not the measuring itself stands in this table.
+ * The tests of `weft bench`: name, unit, axis and participants of each.
+ * Everything that depends on the test and is not the measuring itself is in
+ * this table.
  */
 #ifndef WF_TOOLS_BENCH_TEST_H
 #define WF_TOOLS_BENCH_TEST_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `weft bench comp`: compression beside its peers.
+ * `weft bench comp`: compression compared with its peers.
  */
 #ifndef WF_TOOLS_COMP_BENCH_H
 #define WF_TOOLS_COMP_BENCH_H

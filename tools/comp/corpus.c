@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The corpus: headers and Python sources for one half, shared libraries for
- * the other, each in the order of their names. Whoever has the same packages
- * has the same corpus.
+ * The corpus: headers and Python sources for one half, shared libraries for the
+ * other, each in the order of their names. Machines with the same packages have
+ * the same corpus.
  */
 #include "tools/comp/bench.h"
 

@@ -277,7 +277,8 @@ static bool is_for_terminal(const struct wf_gzip_options *o, int fd)
 	return true;
 }
 
-/* Whether the input is still what was read: it is about to be removed. */
+/* Whether the input is unchanged since it was read: it is about to be
+ * removed. */
 static bool is_same(const struct wf_gzip_io *io, const struct stat *before)
 {
 	struct stat now;
@@ -297,7 +298,7 @@ static void in_place(struct wf_gzip_io *io, struct stat *st, const char *path)
 	if (ret) {
 		fprintf(stderr, "%s: %s: %s%s\n", program, path, strerror(-ret),
 			ret == -EEXIST ? "; -f replaces it" : "");
-		/* As gzip: a file that is there is a warning. */
+		/* Like gzip: an output file that exists is a warning. */
 		worse(ret == -EEXIST ? WARNED : FAILED);
 		return;
 	}

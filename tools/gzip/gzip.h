@@ -14,7 +14,8 @@
 
 int wf_tools_gzip_main(int argc, char **argv);
 int wf_tools_gunzip_main(int argc, char **argv);
-/* By other programs' names: what those who call them rely on. */
+/* Called by other programs' names: the behaviour that users of those rely
+ * on. */
 int wf_tools_zcat_main(int argc, char **argv);
 int wf_tools_igzip_main(int argc, char **argv);
 
@@ -83,7 +84,7 @@ void wf_tools_gzip_progress(const struct wf_gzip_io *io, uint64_t done);
 void wf_tools_gzip_progress_end(void);
 
 bool wf_tools_gzip_name_ends(const char *name, const char *suffix);
-/* The name of the output; false, with a word why, if there is none. */
+/* The name of the output; false, with a message, if there is none. */
 bool wf_tools_gzip_name_output(const struct wf_gzip_options *o,
 			       const char *name, char *out, size_t room);
 /* @path becomes the name in the header of the file, if it has one. */

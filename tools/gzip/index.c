@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The index in memory and in the extra field. What is read is a claim that
- * whoever uses it must check.
+ * The index in memory and in the extra field. An index that was read is a claim
+ * that its user must check.
  */
 #include "tools/gzip/index.h"
 
@@ -66,7 +66,7 @@ void wf_tools_gzip_index_add(struct wf_gzip_index *index, uint64_t at)
 		index->skipped++;
 		return;
 	}
-	/* A length of 4 GiB cannot be told: no index is better. */
+	/* A length of 4 GiB cannot be represented: write no index. */
 	if (at - index->last > UINT32_MAX / 4 || index->span > 1u << 30) {
 		index->count = 0;
 		index->span = 0;

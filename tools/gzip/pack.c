@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Packs one file: several threads pack a block each and write it when it is its
- * turn. The result is one gzip member. Every so
- * often a block begins without a dictionary; where the output can be written
- * to again at its start, the header tells where those are.
+ * turn. The result is one gzip member. At regular distances a block begins
+ * without a dictionary; if the start of the output can be rewritten, the header
+ * says where those blocks are.
  */
 #include "tools/gzip/gzip.h"
 
@@ -198,7 +198,7 @@ static ssize_t read_full(int fd, uint8_t *buf, size_t len)
 	return (ssize_t)at;
 }
 
-/* What was read ahead, then what is still to be read. */
+/* Data that was read ahead, then data that is still to be read. */
 static ssize_t read_input(struct packer *p, uint8_t *buf, size_t len)
 {
 	size_t n = p->ahead_len - p->ahead_at;
@@ -215,9 +215,9 @@ static ssize_t read_input(struct packer *p, uint8_t *buf, size_t len)
 }
 
 /*
- * An index has its place in the header, which comes first: where the size of
- * the input is not known, read some of it. Small input is then as good as a
- * file; what is larger gets a place for 2 KiB.
+ * The header, which comes first, contains the index: if the size of the input
+ * is not known, read some of it first. Small input is then treated like a file;
+ * larger input gets 2 KiB for the index.
  */
 static int look_ahead(struct packer *p)
 {

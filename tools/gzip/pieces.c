@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pieces are given to the driver in groups, a group by a thread on a channel of its
- * own, so that thousands are under way. Each piece must end exactly where it is
- * said to, with the length that was said; then the checksums are compared.
+ * Pieces are given to the driver in groups, a group by a thread on a channel of
+ * its own, so that thousands are under way. Each piece must end exactly where
+ * it is said to, with the length that was said; then the checksums are
+ * compared.
  */
 #include "tools/gzip/pieces.h"
 
@@ -86,8 +87,8 @@ static bool add(struct wf_gzip_pieces *p, struct piece piece)
 	return true;
 }
 
-/* BGZF (the SAM specification, 4.1): each member tells how long it is, in its only
- * field. */
+/* BGZF (the SAM specification, 4.1): each member tells how long it is, in
+ * its only field. */
 static bool find_members(struct wf_gzip_pieces *p, const uint8_t *in,
 			 uint64_t len)
 {
@@ -117,8 +118,8 @@ static bool find_members(struct wf_gzip_pieces *p, const uint8_t *in,
 	return p->count > 0;
 }
 
-/* Restart points, every so many bytes of output. The length of all is at the end,
- * without what is more than 32 bits: the last piece has what is left. */
+/* Restart points, every so many bytes of output. The length of all is at the
+ * end, without what is more than 32 bits: the last piece has what is left. */
 static bool add_points(struct wf_gzip_pieces *p,
 		       const struct wf_gzip_index *index, uint64_t at,
 		       const uint8_t *in, uint64_t len)
@@ -217,7 +218,8 @@ bool wf_tools_gzip_pieces_can(const struct wf_gzip_pieces *p,
 	return slot != NULL;
 }
 
-/* -- groups ------------------------------------------------------------------ */
+/* -- groups
+ * ------------------------------------------------------------------ */
 
 static int take_group(void *arg, unsigned int slot, int *none)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unpacks a file in pieces by a driver that takes many at once: the members of a
- * BGZF file, or what lies between the restart points that `weft gzip` leaves in
- * the header.
+ * Unpacks a file in pieces by a driver that takes many at once: the members of
+ * a BGZF file, or what lies between the restart points that `weft gzip` leaves
+ * in the header.
  */
 #ifndef WF_TOOLS_GZIP_PIECES_H
 #define WF_TOOLS_GZIP_PIECES_H
@@ -21,8 +21,9 @@ void wf_tools_gzip_pieces_free(struct wf_gzip_pieces *pieces);
 bool wf_tools_gzip_pieces_can(const struct wf_gzip_pieces *pieces,
 			      const struct wf_gzip_io *io);
 
-/* Unpacks all of them. @put: in order, one thread at a time. 0, -EBADMSG (a piece
- * is damaged, or the index is wrong), -ENODEV, -ENOMEM, or what @put returned. */
+/* Unpacks all of them. @put: in order, one thread at a time. 0, -EBADMSG (a
+ * piece is damaged, or the index is wrong), -ENODEV, -ENOMEM, or what @put
+ * returned. */
 int wf_tools_gzip_pieces_run(
 	struct wf_gzip_pieces *pieces, struct wf_gzip_io *io,
 	int (*put)(void *arg, const uint8_t *data, size_t len), void *arg);

@@ -351,8 +351,8 @@ int wf_tools_gzip_sidecar_check(struct wf_gzip_sidecar *b, uint64_t out,
 	if (out + len < limit)
 		return 0;
 	b->checking = false;
-	/* Pieces end at every place, unless the data is not what it was: one
-	 * that ends behind a place has another length than it had. */
+	/* Pieces end at every place, unless the data has changed: a piece that
+	 * ends behind a place has another length than before. */
 	return out + len == limit && b->check == b->checks[b->segment] ?
 		       0 :
 		       -EBADMSG;

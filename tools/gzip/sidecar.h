@@ -31,17 +31,17 @@ struct wf_gzip_sidecar;
 
 /* To make one: NULL without memory. */
 struct wf_gzip_sidecar *wf_tools_gzip_sidecar_new(void);
-/* The next piece of output, as alg/unpack.h tells it. 0 or -ENOMEM. */
+/* The next piece of output, as alg/unpack.h reports it. 0 or -ENOMEM. */
 int wf_tools_gzip_sidecar_add(struct wf_gzip_sidecar *b,
 			      const struct wf_unpack_point *begin,
 			      uint32_t check, size_t len);
-/* Beside @name, whose content is @map. -errno; *count places. */
+/* Writes it next to @name, whose content is @map. -errno; *count places. */
 int wf_tools_gzip_sidecar_write(const struct wf_gzip_sidecar *b,
 				const char *name, const uint8_t *map,
 				size_t size, unsigned int *count);
 
-/* What is beside @name; NULL if there is nothing, or (*wrong is not NULL then)
- * if it is of no use. */
+/* Reads the index next to @name; NULL if there is none, or (*wrong is not NULL
+ * then) if it cannot be used. */
 struct wf_gzip_sidecar *wf_tools_gzip_sidecar_read(const char *name,
 						   const uint8_t *map,
 						   size_t size,
@@ -54,8 +54,8 @@ bool wf_tools_gzip_sidecar_find(const struct wf_gzip_sidecar *b, uint64_t from,
 				struct wf_unpack_point *start,
 				const struct wf_unpack_point **points,
 				size_t *count);
-/* A piece of output: -EBADMSG if what is between two places is not what it
- * was when the index was made. @b may be NULL. */
+/* A piece of output: -EBADMSG if the data between two places has changed since
+ * the index was made. @b may be NULL. */
 int wf_tools_gzip_sidecar_check(struct wf_gzip_sidecar *b, uint64_t out,
 				uint32_t check, size_t len);
 /* The data has ended: -EBADMSG if it had gone on when the index was made. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unpacks one file: hands it to the engine (alg/unpack.h) with what it needs to
- * know of input and output. A file that is written to gets each piece at its
- * place from the thread that made it; everything else is written in order.
+ * Unpacks one file: passes it to the engine (alg/unpack.h) with its input and
+ * output. In a regular output file, the thread that made a piece writes it at
+ * its place; otherwise pieces are written in order.
  */
 #include "tools/gzip/gzip.h"
 
@@ -127,7 +127,7 @@ static bool can_place(struct unpacker *u)
 	       !u->io->options->range && u->io->options->threads > 1;
 }
 
-/* The file ends behind what is right, as if it had been written in order. */
+/* The file ends behind the valid data, as if it had been written in order. */
 static int end_places(struct unpacker *u, uint64_t good)
 {
 	struct stat st;
@@ -364,7 +364,7 @@ static int run(struct unpacker *u)
 	return ret;
 }
 
-/* The index beside the file: read, or made. */
+/* The index next to the file: read it, or make it. */
 static int with_index(struct unpacker *u)
 {
 	struct wf_gzip_io *io = u->io;
@@ -394,8 +394,8 @@ static int with_index(struct unpacker *u)
 	return ret;
 }
 
-/* What is wrong with one file and no reason to leave the others alone, or only
- * if they are tested; gzip ends at all other errors. */
+/* Errors of one file that are no reason to skip the others, or only in a test;
+ * gzip ends at all other errors. */
 static const struct {
 	const char *why;
 	const char *text;

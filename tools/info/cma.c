@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Finds out whether processes may read each other's memory here, by doing it:
- * settings alone do not tell (containers, security modules). The same word has
- * another value in each process, so that a wrong one cannot pass.
+ * settings alone do not show it (containers, security modules). The same word
+ * has another value in each process, so that a wrong read is noticed.
  */
 #include "tools/info/facts.h"
 

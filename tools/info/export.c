@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was found, for other programs. Field names are an interface: they may
- * grow, not change.
+ * Prints the facts as JSON. Field names are an interface: new ones may be
+ * added, none may change.
  */
 #include "tools/info/report.h"
 

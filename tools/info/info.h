@@ -5,8 +5,8 @@
 #ifndef WF_TOOLS_INFO_INFO_H
 #define WF_TOOLS_INFO_INFO_H
 
-/* The subcommand. 0: weft can be used; 1: it cannot, and it was said why; 2:
- * the command line makes no sense. */
+/* The subcommand. 0: weft can be used; 1: it cannot, and the reason was
+ * printed; 2: the command line is invalid. */
 int wf_tools_info_main(int argc, char **argv);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The FI_WEFT_* settings: libfabric lists them with what was given and with the
- * default of the provider that is loaded, and base/setting says what becomes
- * of it, as it does in the provider. It must not know values of its own.
+ * The FI_WEFT_* settings: libfabric lists them with the given value and with
+ * the default of the loaded provider, and base/setting evaluates them as in the
+ * provider. It must not know values of its own.
  */
 #include "tools/info/facts.h"
 

@@ -55,8 +55,8 @@ static void find_path(struct wf_tools_facts *facts)
 	}
 }
 
-/* The folder where libfabric looks without being told: the default of its
- * own setting, which its help text holds. */
+/* The folder where libfabric looks by default: the default of its own setting,
+ * which is part of its help text. */
 static bool find_own_folder(char *dir, size_t len)
 {
 	static const char mark[] = "(default: ";
@@ -268,8 +268,8 @@ void wf_tools_provider_read(struct wf_tools_facts *facts)
 		 FI_MAJOR(version), FI_MINOR(version));
 	find_path(facts);
 	check_filter(facts);
-	/* What is wrong with settings is said below; the provider would say
-	 * it as well (src/prov/init.c). */
+	/* Problems of settings are reported below; the provider would report
+	 * them as well (src/prov/init.c). */
 	setenv("FI_LOG_PROV", "weft", 0);
 	hints = fi_allocinfo();
 	if (!hints) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was found, for people. 80 columns.
+ * Prints the facts as text, 80 columns wide.
  */
 #include "tools/info/report.h"
 

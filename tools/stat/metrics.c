@@ -561,7 +561,9 @@ int wf_tools_metrics_write(const struct wf_tools_scan *scan, FILE *out)
 	if (!owners.all)
 		return -ENOMEM;
 	for (size_t i = 0; i < scan->count; i++) {
-		if (is_new(&owners, &scan->endpoints[i]))
+		/* What users did is in the samples of the devices. */
+		if (!wf_tools_scan_is_user(&scan->endpoints[i]) &&
+		    is_new(&owners, &scan->endpoints[i]))
 			owners.all[owners.count++] = &scan->endpoints[i];
 	}
 	write_scan(scan, out);

@@ -243,9 +243,15 @@ int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 	return ret;
 }
 
+bool wf_tools_scan_is_user(const struct wf_tools_endpoint *endpoint)
+{
+	return !strcmp(endpoint->page.kind, "user");
+}
+
 bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint)
 {
-	return !strcmp(endpoint->page.kind, "device");
+	return !strcmp(endpoint->page.kind, "device") ||
+	       wf_tools_scan_is_user(endpoint);
 }
 
 void wf_tools_scan_free(struct wf_tools_scan *scan)

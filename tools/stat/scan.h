@@ -50,8 +50,10 @@ int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 void wf_tools_scan_jobs(struct wf_tools_scan *scan,
 			const struct wf_tools_scan *before);
 
-/* A device of `weft devd`, whose counters are others than an endpoint's. */
+/* A device of `weft devd`, or a user of it, whose counters are others than an
+ * endpoint's. */
 bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint);
+bool wf_tools_scan_is_user(const struct wf_tools_endpoint *endpoint);
 /* Its value, or 0 if there is no such counter. Those of the packet side begin
  * with WF_TOOLS_PACKETS. */
 #define WF_TOOLS_PACKETS "packets."

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `weft bench wd`: what a job through a channel costs beside the bare cache
- * line, SMM beside malloc, and how often bytes are copied. What is compared is
- * measured in turns; medians are shown. It must not judge: it prints.
+ * `weft bench wd`: the cost of a job through a channel compared with the bare
+ * cache line, SMM compared with malloc, and how often bytes are copied. All are
+ * measured in turns, and medians are shown. It prints, and draws no
+ * conclusions.
  */
 #include "tools/wd/bench.h"
 
@@ -20,9 +21,19 @@
 #define REPS_MAX 1000
 #define N_FLIGHTS 4
 #define N_SIZES 3
+#define N_LOADS 3
 #define TRIES 3
 
 static const unsigned int flights[N_FLIGHTS] = { 1, 2, 8, 64 };
+static const struct {
+	uint32_t bytes;
+	bool touched;
+	const char *name;
+} loads[N_LOADS] = {
+	{ 64, false, "64 bytes" },
+	{ 4096, false, "4 KiB" },
+	{ 4096, true, "4 KiB, written and read" },
+};
 static const size_t sizes[N_SIZES] = { 64, 4096, 65536 };
 static const char *const scenarios[] = { "SVA", "Share Domain", "NOIOMMU" };
 
@@ -41,7 +52,7 @@ struct samples {
 /* All that is measured, repetition by repetition. */
 struct outcome {
 	struct samples bare, empty, asleep;
-	struct samples rate[3][N_FLIGHTS];
+	struct samples rate[N_LOADS][3][N_FLIGHTS];
 	struct samples smm[N_SIZES], malloc[N_SIZES];
 	double in[3][2], out[3][2]; /* scenario, foreign */
 	int failed;
@@ -51,8 +62,8 @@ static const char help[] =
 	"usage: weft bench wd [OPTIONS]\n"
 	"\n"
 	"Measures channels to a software device in another process: an empty\n"
-	"job beside a bare cache line, jobs of 64 bytes a second, SMM beside\n"
-	"malloc, and how often a byte is copied in each scenario.\n"
+	"job beside a bare cache line, copies of 64 bytes and 4 KiB a\n"
+	"second, SMM beside malloc, and how often a byte is copied in each scenario.\n"
 	"\n"
 	"  -r, --reps N    repetitions, whose median is shown (51)\n"
 	"  -n, --rounds N  round trips in a repetition (2000)\n"
@@ -182,7 +193,7 @@ enum kind { BARE, EMPTY, ASLEEP, RATE, SMM, MALLOC };
 struct what {
 	enum kind kind;
 	int type;
-	unsigned int flight;
+	struct wf_tools_wd_load load;
 	size_t size;
 };
 
@@ -197,7 +208,7 @@ static double run_sample(struct wf_tools_wd_rig *rig, const struct what *what,
 	case ASLEEP:
 		return wf_tools_wd_empty(rig, rounds / 20 + 1, true);
 	case RATE:
-		return wf_tools_wd_rate(rig, what->type, what->flight, rounds);
+		return wf_tools_wd_rate(rig, what->type, &what->load, rounds);
 	case SMM:
 	case MALLOC:
 		return wf_tools_wd_alloc(what->kind == SMM, what->size,
@@ -229,6 +240,23 @@ static void sample(struct wf_tools_wd_rig *rig, struct outcome *outcome,
 	add(outcome, samples, best);
 }
 
+static void measure_rates(struct wf_tools_wd_rig *rig, struct outcome *outcome,
+			  int job, uint64_t rounds)
+{
+	for (int i = 0; i < N_FLIGHTS; i++) {
+		for (int type = 0; type < 3; type++)
+			sample(rig, outcome, &outcome->rate[job][type][i],
+			       (struct what){
+				       .kind = RATE,
+				       .type = type,
+				       .load = { .bytes = loads[job].bytes,
+						 .in_flight = flights[i],
+						 .touched =
+							 loads[job].touched } },
+			       rounds);
+	}
+}
+
 static void measure_once(struct wf_tools_wd_rig *rig, struct outcome *outcome,
 			 uint64_t rounds)
 {
@@ -239,14 +267,8 @@ static void measure_once(struct wf_tools_wd_rig *rig, struct outcome *outcome,
 	       rounds);
 	sample(rig, outcome, &outcome->asleep, (struct what){ .kind = ASLEEP },
 	       rounds);
-	for (int type = 0; type < 3; type++) {
-		for (int i = 0; i < N_FLIGHTS; i++)
-			sample(rig, outcome, &outcome->rate[type][i],
-			       (struct what){ .kind = RATE,
-					      .type = type,
-					      .flight = flights[i] },
-			       type == 0 ? rounds / 8 + 1 : rounds);
-	}
+	for (int i = 0; i < N_LOADS; i++)
+		measure_rates(rig, outcome, i, rounds);
 	for (int i = 0; i < N_SIZES; i++) {
 		sample(rig, outcome, &outcome->smm[i],
 		       (struct what){ .kind = SMM, .size = sizes[i] }, rounds);
@@ -281,6 +303,23 @@ static int measure(struct wf_tools_wd_rig *rig, struct outcome *outcome,
 
 /* -- what comes out -------------------------------------------------------- */
 
+static void print_rates(const struct outcome *o, int job)
+{
+	printf("\n%-24s M/s, in flight", loads[job].name);
+	for (int i = 0; i < N_FLIGHTS; i++)
+		printf(" %7u", flights[i]);
+	for (int type = 0; type < 3; type++) {
+		printf("\n  %-34s", scenarios[type]);
+		for (int i = 0; i < N_FLIGHTS; i++)
+			printf(" %7.2f", median(&o->rate[job][type][i]) / 1e6);
+	}
+	printf("\n  %-34s", "SVA / Share Domain");
+	for (int i = 0; i < N_FLIGHTS; i++)
+		printf(" %7.2f",
+		       median(&o->rate[job][WD_IOMMU_SVA][i]) /
+			       median(&o->rate[job][WD_IOMMU_SHARE_DOMAIN][i]));
+}
+
 static void print_table(const struct outcome *o, const struct options *options)
 {
 	double bare = median(&o->bare);
@@ -296,14 +335,9 @@ static void print_table(const struct outcome *o, const struct options *options)
 	printf("empty job, client sleeps   %8.0f ns (%.0f-%.0f)\n",
 	       median(&o->asleep), quantile(&o->asleep, 0.1),
 	       quantile(&o->asleep, 0.9));
-	printf("\n64-byte copies, M jobs/s   in flight:");
-	for (int i = 0; i < N_FLIGHTS; i++)
-		printf(" %7u", flights[i]);
-	for (int type = 0; type < 3; type++) {
-		printf("\n  %-34s", scenarios[type]);
-		for (int i = 0; i < N_FLIGHTS; i++)
-			printf(" %7.2f", median(&o->rate[type][i]) / 1e6);
-	}
+	printf("\ncopies");
+	for (int i = 0; i < N_LOADS; i++)
+		print_rates(o, i);
 	printf("\n\none block out and back, ns        SMM   malloc      x\n");
 	for (int i = 0; i < N_SIZES; i++)
 		printf("  %6zu bytes               %7.1f  %7.1f  %5.2f\n",
@@ -333,12 +367,13 @@ static void write_json(const struct outcome *o, FILE *out)
 	put_samples(out, "line_round_trip_ns", &o->bare);
 	put_samples(out, "empty_job_ns", &o->empty);
 	put_samples(out, "empty_job_asleep_ns", &o->asleep);
-	for (int type = 0; type < 3; type++) {
-		for (int i = 0; i < N_FLIGHTS; i++) {
-			snprintf(name, sizeof(name), "jobs_per_s %s %u",
-				 scenarios[type], flights[i]);
-			put_samples(out, name, &o->rate[type][i]);
-		}
+	for (int i = 0; i < N_LOADS * 3 * N_FLIGHTS; i++) {
+		int job = i / 3 / N_FLIGHTS, type = i / N_FLIGHTS % 3;
+		int flight = i % N_FLIGHTS;
+
+		snprintf(name, sizeof(name), "jobs_per_s %s %u of %s",
+			 scenarios[type], flights[flight], loads[job].name);
+		put_samples(out, name, &o->rate[job][type][flight]);
 	}
 	for (int i = 0; i < N_SIZES; i++) {
 		snprintf(name, sizeof(name), "smm_ns %zu", sizes[i]);

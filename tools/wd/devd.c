@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,6 +16,12 @@
 #include "tools/wd/devd_options.h"
 
 static struct wf_devd *serving;
+
+static void on_hangup(int number)
+{
+	(void)number;
+	wf_devd_interrupt(serving);
+}
 
 static void on_signal(int number)
 {
@@ -93,7 +100,7 @@ static void allow_many_files(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void catch_signals(void)
+static void catch_signals(bool reloads)
 {
 	/* A second one ends it at once: a job may be taking long. */
 	struct sigaction action = { .sa_handler = on_signal,
@@ -101,10 +108,32 @@ static void catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	/* Without a file there is nothing to read again, and who started us
+	 * may be a terminal that is closed. */
+	if (reloads)
+		action = (struct sigaction){ .sa_handler = on_hangup };
 	sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	/* Memory of clients is a file to RLIMIT_FSIZE: an error is enough. */
 	signal(SIGXFSZ, SIG_IGN);
+}
+
+/* A mistake in the file changes nothing. */
+static void reload(struct wf_tools_devd_options *options, int argc, char **argv)
+{
+	struct wf_tools_devd_options fresh;
+
+	if (wf_tools_devd_options_again(&fresh, argc, argv)) {
+		fputs("weft devd: the options stay as they were\n", stderr);
+		return;
+	}
+	wf_devd_reload(serving, &fresh.config);
+	fprintf(stderr, "weft devd: read %s again\n", fresh.file);
+	/* Where it listens stays; the strings of before are not used now. */
+	memcpy(fresh.socket, options->socket, sizeof(fresh.socket));
+	fresh.config.socket = options->config.socket;
+	wf_tools_devd_options_free(options);
+	*options = fresh;
 }
 
 int wf_tools_devd_main(int argc, char **argv)
@@ -140,7 +169,7 @@ int wf_tools_devd_main(int argc, char **argv)
 			options.config.socket, strerror(-err));
 		return 1;
 	}
-	catch_signals();
+	catch_signals(options.file);
 	printf("serving %u devices at %s\n", options.config.n_devices,
 	       options.config.socket);
 	/* A script may wait for this line. */
@@ -150,9 +179,11 @@ int wf_tools_devd_main(int argc, char **argv)
 		wf_devd_close(serving);
 		return 1;
 	}
-	err = wf_devd_run(serving);
+	while ((err = wf_devd_run(serving)) == 1)
+		reload(&options, argc, argv);
 	wf_devd_stats(serving, &stats);
 	wf_devd_close(serving);
+	wf_tools_devd_options_free(&options);
 	if (options.verbose)
 		fprintf(stderr,
 			"weft devd: %llu clients, %llu channels, %llu jobs, "

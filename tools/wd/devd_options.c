@@ -31,6 +31,7 @@ enum {
 	OPT_USER_CLIENTS,
 	OPT_USER_CHANNELS,
 	OPT_USER_MEMORY,
+	OPT_CONFIG,
 };
 
 static const struct option long_options[] = {
@@ -53,6 +54,7 @@ static const struct option long_options[] = {
 	{ "user-clients", required_argument, NULL, OPT_USER_CLIENTS },
 	{ "user-channels", required_argument, NULL, OPT_USER_CHANNELS },
 	{ "user-memory", required_argument, NULL, OPT_USER_MEMORY },
+	{ "config", required_argument, NULL, OPT_CONFIG },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -92,6 +94,9 @@ static const char help[] =
 	"      --user-clients N, --user-channels N, --user-memory SIZE\n"
 	"                        what all processes of one other user may\n"
 	"                        have together (64, 128, 128M)\n"
+	"      --config FILE     more options, one in a line, without dashes;\n"
+	"                        SIGHUP reads it again: users, limits and\n"
+	"                        devices change, and no client is dropped\n"
 	"  -l, --list            list the devices that programs here would\n"
 	"                        find, and exit\n"
 	"  -v, --verbose         say what happens; a summary at the end\n"
@@ -107,11 +112,16 @@ static const char help[] =
 static int complain(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 
+/* The file whose options are being read. */
+static const char *reading;
+
 static int complain(const char *format, ...)
 {
 	va_list args;
 
 	fputs("weft devd: ", stderr);
+	if (reading)
+		fprintf(stderr, "%s: ", reading);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
@@ -338,6 +348,9 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 				 &config->user_channels);
 	case OPT_USER_MEMORY:
 		return read_size("--user-memory", optarg, &config->user_memory);
+	case OPT_CONFIG:
+		options->file = optarg;
+		return 0;
 	default:
 		fputs("weft devd: `weft devd --help` lists what there is\n",
 		      stderr);
@@ -366,28 +379,73 @@ static int take_passed(struct wf_tools_devd_options *options)
 	return 0;
 }
 
-int wf_tools_devd_options_read(struct wf_tools_devd_options *options, int argc,
-			       char **argv)
+static void start_anew(struct wf_tools_devd_options *options)
+{
+	memset(options, 0, sizeof(*options));
+	wf_devd_config_init(&options->config);
+	wf_devd_config_place(&options->config, options->socket);
+}
+
+/* 0; 1: help is asked for; -EINVAL: complained. */
+static int read_args(struct wf_tools_devd_options *options, int argc,
+		     char **argv)
+{
+	int option, err = 0;
+
+	optind = 0; /* getopt() starts anew, whatever it read before */
+	while (!err && (option = getopt_long(argc, argv, "s:d:w:lvh",
+					     long_options, NULL)) != -1) {
+		if (reading && (option == 'h' || option == 'l' ||
+				option == 's' || option == OPT_CONFIG))
+			return complain("'%s' is for the command line only",
+					argv[optind - 1] + 2);
+		if (option == 'h')
+			return 1;
+		err = read_option(options, option);
+	}
+	if (!err && optind < argc)
+		return complain("what is '%s'?", argv[optind]);
+	return err;
+}
+
+/* A service starts before its file is written, and says so. */
+static int read_file(struct wf_tools_devd_options *options, const char *path)
+{
+	int err = wf_tools_devd_file_read(path, &options->args);
+
+	if (err == -ENOENT) {
+		fprintf(stderr, "weft devd: there is no %s: no options in it\n",
+			path);
+		return 0;
+	}
+	if (err)
+		return complain("cannot read %s: %s", path, strerror(-err));
+	reading = path;
+	err = read_args(options, options->args.argc, options->args.argv);
+	reading = NULL;
+	return err;
+}
+
+static int read_all(struct wf_tools_devd_options *options, int argc,
+		    char **argv)
 {
 	struct wf_devd_config *config = &options->config;
-	int option, err;
+	const char *file;
+	int err;
 
-	memset(options, 0, sizeof(*options));
-	wf_devd_config_init(config);
-	wf_devd_config_place(config, options->socket);
-	optind = 1;
-	while ((option = getopt_long(argc, argv, "s:d:w:lvh", long_options,
-				     NULL)) != -1) {
-		if (option == 'h') {
-			fputs(help, stdout);
-			return 1;
-		}
-		err = read_option(options, option);
-		if (err)
-			return err;
+	start_anew(options);
+	err = read_args(options, argc, argv);
+	file = options->file;
+	if (!err && file) {
+		start_anew(options);
+		err = read_file(options, file);
+		if (!err)
+			err = read_args(options, argc, argv);
 	}
-	if (optind < argc)
-		return complain("what is '%s'?", argv[optind]);
+	if (err == 1)
+		fputs(help, stdout);
+	if (err)
+		return err;
 	if (config->depth & (config->depth - 1))
 		return complain("--depth wants a power of two");
 	if (!config->n_devices) {
@@ -396,5 +454,32 @@ int wf_tools_devd_options_read(struct wf_tools_devd_options *options, int argc,
 				   WD_IOMMU_SHARE_DOMAIN);
 		wf_devd_config_add(config, "weft_noiommu-0", WD_IOMMU_NONE);
 	}
-	return options->list ? 0 : take_passed(options);
+	return 0;
+}
+
+int wf_tools_devd_options_read(struct wf_tools_devd_options *options, int argc,
+			       char **argv)
+{
+	int err = read_all(options, argc, argv);
+
+	if (!err && !options->list)
+		err = take_passed(options);
+	if (err)
+		wf_tools_devd_options_free(options);
+	return err;
+}
+
+int wf_tools_devd_options_again(struct wf_tools_devd_options *options, int argc,
+				char **argv)
+{
+	int err = read_all(options, argc, argv);
+
+	if (err)
+		wf_tools_devd_options_free(options);
+	return err;
+}
+
+void wf_tools_devd_options_free(struct wf_tools_devd_options *options)
+{
+	wf_tools_devd_file_free(&options->args);
 }

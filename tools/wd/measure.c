@@ -23,7 +23,6 @@
 #include "weft/smm.h"
 
 #define POOL (4u << 20)
-#define JOB_BYTES 64u
 #define FOREIGN_BYTES (256u << 10)
 #define BLOCKS 64
 /* Long enough that it never sleeps between two jobs of a sample, short enough
@@ -282,35 +281,90 @@ double wf_tools_wd_empty(struct wf_tools_wd_rig *rig, uint64_t rounds,
 	return (double)(wf_base_clock_ns() - start) / (double)rounds;
 }
 
+/* The buffers of the jobs in flight, and which of them are free. */
+struct desk {
+	const struct wf_tools_wd_load *load;
+	uint8_t *memory;
+	uint32_t free[WF_TOOLS_WD_FLIGHT_MAX];
+	unsigned int n_free;
+};
+
+static uint8_t *src_of(const struct desk *desk, uint32_t at)
+{
+	return desk->memory + 2 * (size_t)at * desk->load->bytes;
+}
+
+static int send_one(struct wf_drv_device *device, struct desk *desk, bool more)
+{
+	uint32_t bytes = desk->load->bytes, at = desk->free[desk->n_free - 1];
+	struct wf_drv_job job = {
+		.alg = WF_ACCEL_COPY,
+		.src = src_of(desk, at),
+		.dst = src_of(desk, at) + bytes,
+		.src_len = bytes,
+		.dst_len = bytes,
+		.cookie = (void *)(uintptr_t)at,
+	};
+	int err;
+
+	if (desk->load->touched)
+		memset(src_of(desk, at), (int)at + 1, bytes);
+	err = wf_drv_device_submit(device, &job, more);
+	if (!err)
+		desk->n_free--;
+	return err;
+}
+
+/* Whether the result is what was sent. */
+static bool take_one(struct desk *desk, const struct wf_drv_result *result)
+{
+	uint32_t at = (uint32_t)(uintptr_t)result->cookie;
+	uint32_t bytes = desk->load->bytes;
+	const uint8_t *dst = src_of(desk, at) + bytes;
+	uint64_t sum = 0, word;
+
+	desk->free[desk->n_free++] = at;
+	if (result->status)
+		return false;
+	if (!desk->load->touched)
+		return true;
+	for (uint32_t i = 0; i < bytes; i += sizeof(word)) {
+		memcpy(&word, dst + i, sizeof(word));
+		sum += word;
+	}
+	return sum ==
+	       bytes / sizeof(word) * (0x0101010101010101u * (uint8_t)(at + 1));
+}
+
 double wf_tools_wd_rate(struct wf_tools_wd_rig *rig, int type,
-			unsigned int in_flight, uint64_t jobs)
+			const struct wf_tools_wd_load *load, uint64_t jobs)
 {
 	struct wf_drv_device *device = &rig->devices[type];
 	uint64_t warm = jobs / 8 + 1, total = jobs + warm, start = 0;
 	uint64_t sent = 0, done = 0;
 	struct wf_drv_result results[32];
-	uint8_t *memory = smm_alloc(device->ch.ss_va, 2 * JOB_BYTES);
-	struct wf_drv_job job = {
-		.alg = WF_ACCEL_COPY,
-		.src = memory,
-		.dst = memory + JOB_BYTES,
-		.src_len = JOB_BYTES,
-		.dst_len = JOB_BYTES,
-	};
+	struct desk desk = { .load = load };
 	int n;
 
+	desk.memory = smm_alloc(device->ch.ss_va,
+				2 * (size_t)load->bytes * load->in_flight);
+	if (!desk.memory)
+		return -1;
+	while (desk.n_free < load->in_flight) {
+		desk.free[desk.n_free] = desk.n_free;
+		desk.n_free++;
+	}
 	while (done < total) {
-		while (sent < total && sent - done < in_flight) {
-			bool last = sent + 1 == total ||
-				    sent + 1 - done == in_flight;
+		while (sent < total && desk.n_free) {
+			bool last = sent + 1 == total || desk.n_free == 1;
 
-			if (wf_drv_device_submit(device, &job, !last))
+			if (send_one(device, &desk, !last))
 				return -1;
 			sent++;
 		}
 		n = wf_drv_device_poll(device, results, 32);
 		for (int i = 0; i < n; i++) {
-			if (results[i].status)
+			if (!take_one(&desk, &results[i]))
 				return -1;
 		}
 		if (n < 0)
@@ -319,7 +373,7 @@ double wf_tools_wd_rate(struct wf_tools_wd_rig *rig, int type,
 			start = wf_base_clock_ns();
 		done += (uint64_t)n;
 	}
-	smm_free(device->ch.ss_va, memory);
+	smm_free(device->ch.ss_va, desk.memory);
 	return (double)jobs * 1e9 / (double)(wf_base_clock_ns() - start);
 }
 

@@ -37,9 +37,18 @@ double wf_tools_wd_bare(struct wf_tools_wd_rig *rig, uint64_t rounds);
 double wf_tools_wd_empty(struct wf_tools_wd_rig *rig, uint64_t rounds,
 			 bool asleep);
 
-/* Copies of 64 bytes a second; -1 if a job failed. */
+#define WF_TOOLS_WD_FLIGHT_MAX 64
+
+/* Copies, so many at a time, each with buffers of its own. */
+struct wf_tools_wd_load {
+	uint32_t bytes; /* a multiple of 8 */
+	unsigned int in_flight;
+	bool touched; /* the client writes each source and reads each result */
+};
+
+/* Jobs a second; -1 if one failed. */
 double wf_tools_wd_rate(struct wf_tools_wd_rig *rig, int type,
-			unsigned int in_flight, uint64_t jobs);
+			const struct wf_tools_wd_load *load, uint64_t jobs);
 
 /* Nanoseconds for one block taken and given back, of SMM or of malloc, while
  * some others come and go. */

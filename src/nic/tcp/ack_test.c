@@ -209,9 +209,9 @@ static void test_acks_while_full(void **state)
 	pair_close(&p);
 }
 
-/* What the peer has received is known to be there although it has closed since,
- * and although that is noticed by writing. */
-static void test_last_words(void **state)
+/* Messages that the peer has received count as delivered although it has closed
+ * since, and although a write notices that. */
+static void test_received_before_close(void **state)
 {
 	struct wf_nic_wc wc;
 	struct pair p;
@@ -334,7 +334,7 @@ int main(void)
 		cmocka_unit_test(test_both_refuse),
 		cmocka_unit_test(test_refused_again),
 		cmocka_unit_test(test_acks_while_full),
-		cmocka_unit_test(test_last_words),
+		cmocka_unit_test(test_received_before_close),
 		cmocka_unit_test(test_abandon),
 		cmocka_unit_test(test_abandon_cut),
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections: made when a channel is wanted, greeted, given up, closed when
- * they are idle. What is said over them is not known here.
+ * Connections: opened when a channel is needed, greeted, given up, closed when
+ * they are idle. This file does not know the frames.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -109,8 +109,8 @@ void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	else if (conn->chan->conn == conn)
 		conn->chan->conn = NULL;
 	conn->dead = true;
-	/* Another process may have a copy of the descriptor: the connection ends
-	 * all the same, and we are not told of it any more. */
+	/* Another process may have a copy of the descriptor: the connection
+	 * ends nevertheless, and we get no more events of it. */
 	if (!dev->is_copy) {
 		wf_tcp_sock_unwatch(dev, conn->fd);
 		wf_os_shutdown(conn->fd, SHUT_RDWR);
@@ -161,7 +161,7 @@ static uint64_t patience(const struct wf_tcp_dev *dev,
 
 	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
 		return RAIL_PATIENCE;
-	/* A process of this host is there if somebody listens. */
+	/* A process of this host exists if its port is listened on. */
 	return asks && chan->peer->is_near ? dev->dead_ns : dev->connect_ns;
 }
 
@@ -209,7 +209,7 @@ static void failed(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan, int err)
 {
 	struct wf_tcp_peer *peer = chan->peer;
 	uint64_t ns = RETRY_FIRST << (chan->tries < 8 ? chan->tries : 8);
-	/* Who says that we are not let in is not silent. */
+	/* A peer that refuses us is not silent. */
 	bool is_out = err == EKEYREJECTED || err == EREMCHG;
 	bool late = dev->now - chan->asked_from >=
 		    (is_out ? dev->connect_ns : patience(dev, chan));
@@ -224,7 +224,8 @@ static void failed(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan, int err)
 	/* The last error that says something. */
 	if (err != ETIMEDOUT || !peer->last_err)
 		peer->last_err = err;
-	/* Somebody was there, and nobody is now: not a process that is late. */
+	/* A process was there and is gone: this is not a process that is
+	 * late. */
 	if (late || (peer->life && err == ECONNREFUSED)) {
 		give_up(dev, peer, peer->last_err);
 		return;
@@ -291,7 +292,8 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	wf_tcp_conn_warm(dev, chan->conn);
 	wf_tcp_count(dev, connects, chan->conn->mine);
 	wf_tcp_count(dev, accepts, !chan->conn->mine);
-	/* What is not sent again has to be acknowledged over this one. */
+	/* Frames that are not sent again must be acknowledged over this
+	 * connection. */
 	chan->told = wf_tcp_out_ack_of(chan) - 1;
 	wf_tcp_out_owe(dev, peer, UINT32_MAX);
 	wf_tcp_out_activate(dev, chan);
@@ -425,9 +427,9 @@ static int read_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	return 1;
 }
 
-/* The other end was closed after the hello, or said more than that. Such a hello
- * may be the last word of a process that died long ago, and whose place another
- * one has taken that we know already. */
+/* The other end was closed after the hello, or sent more than that. Such a
+ * hello may be the last message of a process that died long ago, and whose
+ * successor we know already. */
 static bool is_left(const struct wf_tcp_conn *conn)
 {
 	uint8_t byte;
@@ -436,8 +438,8 @@ static bool is_left(const struct wf_tcp_conn *conn)
 	return got != -EAGAIN && got != -EINTR;
 }
 
-/* The two sides do not agree on what has arrived. Once it may be a hello that
- * comes late. If it is said again, one side has begun to count anew and the other
+/* The two sides do not agree on what has arrived. Once, it may be a hello that
+ * is late. If it is repeated, one side has begun to count anew and the other
  * takes it for the same life: then both begin another one. */
 static void disagree(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
@@ -487,8 +489,9 @@ static void answered(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return;
 	}
 	if (chan->peer->life && chan->peer->life != hello.life) {
-		/* What was meant for the one before ends; this connection is
-		 * the new one's, but closed with the rest. */
+		/* Operations that were meant for the previous process end; this
+		 * connection belongs to the new one, but is closed with the
+		 * rest. */
 		know_life(dev, chan->peer, hello.life);
 		return;
 	}
@@ -528,7 +531,7 @@ static bool is_below(const struct wf_tcp_peer *peer,
 					      wf_tcp_hello_below(to, from);
 }
 
-/* A guest has said who he is. */
+/* A guest has sent its hello. */
 static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	const struct wf_tcp_hello hello = conn->hello;
@@ -545,8 +548,8 @@ static void greeted(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		wf_tcp_conn_close(dev, conn);
 		return;
 	}
-	/* He is who he is by where he comes from; only the port is his word. By
-	 * TLS, all of it is. */
+	/* The address from which it connects identifies it; only the port is
+	 * its own claim. With TLS all of it is proved. */
 	if (is_left(conn) || wf_tcp_sock_names(conn->fd, &from, &to) ||
 	    (conn->tls &&
 	     !wf_tcp_secure_is_meant(dev, conn, &hello, &from, &to))) {
@@ -662,8 +665,8 @@ static void stop_accepting(struct wf_tcp_dev *dev, int err)
 
 void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd)
 {
-	/* Opened and not ready yet, and may never be: they wait in the socket,
-	 * for whoever opens it next. */
+	/* They were opened and are not ready yet, and may never be: they wait
+	 * in the socket for the next owner. */
 	if (!dev->nic.had_qp)
 		return;
 	for (int i = 0; i < ACCEPT_MOST; i++) {
@@ -672,8 +675,8 @@ void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd)
 
 		if (fd == -ECONNABORTED || fd == -EINTR)
 			continue;
-		/* Without a descriptor the kernel does not say whether anybody
-		 * waits. The first time somebody does. */
+		/* Without a descriptor the kernel does not say whether a
+		 * connection waits. The first time one does. */
 		if (wf_tcp_files_is_short(fd) && !i)
 			stop_accepting(dev, fd);
 		if (fd < 0)

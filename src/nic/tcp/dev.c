@@ -125,9 +125,13 @@ static int tcp_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
 		leave(dev);
 	wf_base_lock_drop(&nic->lock);
 	if (!more) {
-		/* Off the way of the message. */
+		/* Off the way of the message. The first has a fence, which
+		 * is what the second needs, if there is an attendant. */
 		wf_nic_attend_called(&dev->attend);
-		wf_nic_soft_wake(&dev->soft);
+		if (!dev->attend.on ||
+		    atomic_load_explicit(&dev->soft.user_asleep,
+					 memory_order_relaxed))
+			wf_nic_soft_wake(&dev->soft);
 	}
 	return err;
 }
@@ -221,6 +225,7 @@ static void tcp_qp_flush(struct wf_nic *nic, struct wf_nic_qp *qp)
 
 	dev->now = wf_base_clock_ns();
 	wf_tcp_work_flush(dev, qp);
+	wf_nic_soft_tell(&dev->soft);
 }
 
 static void tcp_qp_destroy(struct wf_nic *nic, struct wf_nic_qp *qp)
@@ -282,6 +287,7 @@ static void tcp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	dev->strangers++;
 	dev->now = wf_base_clock_ns();
 	wf_tcp_peer_release(dev, peer);
+	wf_nic_soft_tell(&dev->soft);
 }
 
 static bool tcp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
@@ -342,6 +348,7 @@ static void tcp_ah_abandon(struct wf_nic *nic, struct wf_nic_ah *ah)
 		abandon(dev, &peer->chans[i].flight);
 	}
 	abandon(dev, &peer->reads);
+	wf_nic_soft_tell(&dev->soft);
 }
 
 static void tcp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
@@ -500,6 +507,7 @@ static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	dev->poll_fd = -1;
 	dev->wake_fd = -1;
 	dev->soft.user_fd = -1;
+	dev->soft.tells = true;
 	dev->pid = wf_os_getpid();
 	dev->now = wf_base_clock_ns();
 	dev->awake_at = dev->now;

@@ -34,8 +34,8 @@ struct wf_tcp_tls;
 #define WF_TCP_STAGE (128u << 10)
 #define WF_TCP_PLACES_MOST 1024u /* messages that ask, or have a place */
 #define WF_TCP_HOT_MOST 2u
-/* Bytes of a message in two pieces: a header of rdm, and 256 KiB. */
-#define WF_TCP_PLACED_MAX ((256u << 10) + 512u)
+/* Bytes of a message in two pieces: a header of rdm, and 512 KiB. */
+#define WF_TCP_PLACED_MAX ((512u << 10) + 512u)
 
 enum wf_tcp_op_kind {
 	WF_TCP_OP_SEND,
@@ -316,6 +316,7 @@ struct wf_tcp_dev {
 	uint32_t placed_at;
 	uint32_t placed_end;
 	uint64_t kept_bytes; /* of places: in memory of ours */
+	uint64_t filling;    /* bytes of frames that come into a wf_tcp_held */
 	bool attending;	     /* this pass is not the owner's */
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
@@ -671,10 +672,11 @@ static inline uint32_t wf_tcp_op_payload(const struct wf_tcp_op *op)
 	return op->req.len + op->pad;
 }
 
-/* Of the window. */
+/* Of the window. Frames without a payload are counted for more than their
+ * bytes, because the receiver keeps more for each. */
 static inline uint32_t wf_tcp_op_cost(const struct wf_tcp_op *op)
 {
-	return (uint32_t)sizeof(struct wf_tcp_head) + wf_tcp_op_payload(op);
+	return 2 * (uint32_t)sizeof(struct wf_tcp_head) + wf_tcp_op_payload(op);
 }
 
 /* -- work.c: requests -------------------------------------------------------- */

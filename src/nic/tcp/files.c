@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Descriptors, when there are none left: idle connections are closed for others.
+ * When no descriptors are left: closes idle connections for others.
  */
 #include <errno.h>
 #include <string.h>

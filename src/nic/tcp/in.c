@@ -101,8 +101,10 @@ void wf_tcp_in_forget(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 
 		mine->spare[mine->spares++] = sink->desc;
 	}
-	if (sink->kind == WF_TCP_SINK_HELD && !sink->held->asked)
+	if (sink->kind == WF_TCP_SINK_HELD && !sink->held->asked) {
+		dev->filling -= conn->frame.head.len;
 		free(sink->held);
+	}
 	if (sink->has_place)
 		wf_tcp_place_lose(dev, sink->place);
 	sink->has_place = false;

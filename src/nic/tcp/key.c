@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads and judges the file with a job's secret, and derives the key of the
+ * Reads and checks the file with a job's secret, and derives the key of the
  * protocol from it (HKDF with SHA-256, RFC 5869).
  */
 #include "nic/tcp/key.h"
@@ -13,7 +13,8 @@
 #include "os/file.h"
 #include "os/process.h"
 
-/* What the derived keys are for: another version of the protocol has others. */
+/* The purpose of the derived keys: another version of the protocol derives
+ * others. */
 #define SALT "weft"
 #define FOR_PSK "weft nic/tcp 1 TLS 1.3 PSK"
 #define FOR_ID "weft nic/tcp 1 key id"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A job's secret: a file that only its owner can read. Whatever stands in it is
- * not used itself, but what is derived from it for this protocol.
+ * A job's secret: a file that only its owner can read. Its contents are not
+ * used directly; the protocol uses a key derived from them.
  */
 #ifndef WF_NIC_TCP_KEY_H
 #define WF_NIC_TCP_KEY_H

@@ -17,13 +17,13 @@
 #define FRAMES 256u
 /* Of messages, per peer: so many bytes may be on their way, or wait over there
  * for a receive. */
-#define WINDOW (1u << 20)
+#define WINDOW (2u << 20)
 
 /* An acknowledgement leaves with the next frame, or after this time, or at once
  * when so much waits for it. A message counts for more than its bytes. */
 #define ACK_DELAY (8 * WF_NS_PER_US)
-#define ACK_OWED (256u << 10)
-#define ACK_PER_FRAME 2048u
+#define ACK_OWED (1u << 20)
+#define ACK_PER_FRAME 8192u
 
 /* Between the two pieces of a message. */
 static const uint8_t nothing[WF_TCP_SPLIT_ALIGN];

@@ -269,6 +269,7 @@ int wf_tcp_pass(struct wf_tcp_dev *dev)
 		wf_tcp_conn_free_dead(dev);
 	if (!wf_base_list_empty(&dev->soft.stuck))
 		wf_nic_soft_unstick(&dev->soft);
+	wf_nic_soft_tell(&dev->soft);
 	return did;
 }
 
@@ -278,6 +279,7 @@ static uint64_t rest_until(struct wf_tcp_dev *dev)
 
 	wf_tcp_settle(dev);
 	wf_tcp_out_acks(dev, true);
+	wf_nic_soft_tell(&dev->soft);
 	at = wf_nic_timers_next(&dev->timers);
 	if (!wf_base_list_empty(&dev->active))
 		return 0;

@@ -249,6 +249,7 @@ int wf_tcp_place_give(struct wf_nic *nic, uint32_t number, void *at, void *arg)
 	wf_tcp_in_resume(dev, conn);
 	if (!conn->dead && !conn->carry)
 		wf_tcp_in_read(dev, conn);
+	wf_nic_soft_tell(&dev->soft);
 	return 0;
 }
 

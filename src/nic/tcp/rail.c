@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Rails: further addresses of this host, over which bulk is spread. Both sides
- * tell each other theirs in the hello of SMALL; bulk channel BULK + n then
- * connects address n of one list with address n of the other. Who comes by a
- * rail is known by the lives of both sides, which only they know, and not by
- * where he comes from. A rail that cannot be connected, or stops answering,
- * costs its own bandwidth and nothing else: its channel goes on between the
- * first addresses.
+ * send theirs in the hello of SMALL; bulk channel BULK + n then connects
+ * address n of one list with address n of the other. A connection over a rail
+ * is identified by the lives of both sides, which only they know, and not by
+ * its source address. A rail that cannot be connected, or stops answering,
+ * costs only its own bandwidth: its channel continues between the first
+ * addresses.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ int wf_tcp_rail_watch(struct wf_tcp_dev *dev)
 		int err = wf_tcp_sock_watch(dev, dev->rail_fds[i],
 					    &dev->rail_fds[i], false);
 
-		/* All or none: who tries again begins with the first. */
+		/* All or none: a retry begins with the first. */
 		while (err && i--)
 			(void)!wf_tcp_sock_unwatch(dev, dev->rail_fds[i]);
 		if (err)
@@ -50,7 +50,7 @@ int wf_tcp_rail_open(struct wf_tcp_dev *dev, const struct wf_addr *more,
 		int fd;
 
 		*addr = more[i];
-		/* Somebody else may have our port there. */
+		/* Another process may have our port there. */
 		wf_base_addr_set_port(addr, 0);
 		fd = wf_tcp_sock_listen(addr);
 		if (fd < 0) {

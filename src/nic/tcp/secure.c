@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who may come in: connections of a device with a key begin with the handshake
- * of TLS, those of others without. Whoever comes the other way, or with another
- * key, is refused with a word that both kinds understand, and the user is told
- * what to check.
+ * Which connections are accepted: those of a device with a key begin with the
+ * handshake of TLS, those of others without. A connection of the other kind, or
+ * with another key, is refused with a message that both kinds understand, and
+ * the user is told what to check.
  */
 #include <errno.h>
 
@@ -19,8 +19,8 @@
 	"with FI_WEFT_KEY_FILE nothing may change addresses on the way (NAT, " \
 	"a proxy)"
 
-/* Reasons to refuse somebody. Of each the user is told once aloud: every peer of a
- * job may be refused for the same one, and another may follow. */
+/* Reasons for a refusal. Each is reported to the user once: every peer of a job
+ * may be refused for the same reason, and another reason may follow. */
 enum reason {
 	STRANGER = 0, /* somebody who is not of weft: never aloud */
 	WANTS_TLS = 1,
@@ -70,13 +70,12 @@ void wf_tcp_secure_refuse(int fd)
 	static const uint8_t alert[] = { WF_TCP_TLS_ALERT, 3, 3, 0, 2, 2, 115 };
 	uint8_t bytes[2048];
 
-	/* What is left unread would make the kernel forget our words. */
+	/* Unread data would make the kernel discard our answer. */
 	(void)!wf_os_recv(fd, bytes, sizeof(bytes), 0);
 	(void)!wf_os_send(fd, alert, sizeof(alert), 0);
 }
 
-/* Whether a guest begins as one does who knows TLS. 1, 0: nothing is here yet,
- * or -errno. */
+/* Whether a guest begins with TLS. 1, 0: nothing has arrived yet, or -errno. */
 static int look(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	uint8_t first;
@@ -124,10 +123,10 @@ int wf_tcp_secure_shake(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 
 /* -- who is meant ------------------------------------------------------------ */
 
-/* All processes of a job prove the same: that they know its key. So the two sides
- * compare the addresses that each of them sees. If they differ, somebody has
- * changed where the connection leads to or where it seems to come from, and what
- * is sent to one peer would reach another. */
+/* All processes of a job prove the same: that they know its key. So the two
+ * sides compare the addresses that each of them sees. If they differ, an
+ * attacker has changed where the connection leads to or where it seems to come
+ * from, and data for one peer would reach another. */
 int wf_tcp_secure_name(const struct wf_tcp_dev *dev,
 		       const struct wf_tcp_conn *conn,
 		       struct wf_tcp_hello *hello)

@@ -36,9 +36,9 @@ static void load(void)
 			return;
 		*(void **)((char *)&calls + entries[i].at) = found;
 	}
-	/* Without a handler at the end of the process: it would free what a
-	 * thread of ours still uses. It is too late for that only where the
-	 * program has begun to use the same library before. */
+	/* Without an exit handler: it would free memory that a thread of ours
+	 * still uses. This has no effect only if the program has used the same
+	 * library before. */
 	usable = calls.OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * OpenSSL's functions that nic/tcp uses. The library is loaded when a key file
- * asks for it: a process without one neither needs nor loads it. It is not linked,
- * so that the functions of another OpenSSL, or of one of its relatives, that the
- * program brings along are not called instead.
+ * OpenSSL's functions that nic/tcp uses. The library is loaded when there is a
+ * key file: a process without one neither needs nor loads it. It is not linked,
+ * so that the functions of another OpenSSL, or of one of its relatives, in the
+ * program are not called instead.
  */
 #ifndef WF_NIC_TCP_SSL_H
 #define WF_NIC_TCP_SSL_H

@@ -20,6 +20,10 @@
  * half of this (out.c), each with a head at least: one that goes beyond does
  * not keep to that. */
 #define REFUSALS_MOST 65536u
+/* Announced by peers without a handle, and not here yet. More of them have to
+ * wait, and then to come again: each could announce a long message and never
+ * send it. */
+#define FILLING_ALL (32u << 20)
 #define REFUSALS_ALL 262144u /* then peers without a handle have to go */
 
 /* -- receives ---------------------------------------------------------------- */
@@ -424,13 +428,14 @@ static void drop_into(struct wf_tcp_conn *conn, enum wf_nic_status status)
 	conn->sink.status = (uint8_t)status;
 }
 
-static int into_held(struct wf_tcp_conn *conn)
+static int into_held(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	conn->sink.held = hold(conn, conn->frame.head.len);
 	if (!conn->sink.held)
 		return -ENOMEM;
 	conn->sink.kind = WF_TCP_SINK_HELD;
 	conn->sink.at = conn->sink.held->payload;
+	dev->filling += conn->frame.head.len;
 	return 0;
 }
 
@@ -448,16 +453,20 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	enum wf_nic_status status = find_qp(dev, head, &sink->qp);
 	bool asks = is_split(dev, head);
 
+	if (wf_unlikely(asks && conn->chan->peer->ah == WF_NIC_AH_UNKNOWN &&
+			dev->filling > FILLING_ALL))
+		return may_wait ? -EAGAIN : -ENOMEM;
+
 	/* Nobody would answer. */
 	if (wf_unlikely(asks && status == WF_NIC_OK &&
 			(dev->attending || !wf_tcp_place_has_room(dev))))
-		return into_held(conn);
+		return into_held(dev, conn);
 	/* Somebody whom we do not know gets a receive for a message that is
 	 * here, not for one that is announced: he could keep all of them by
 	 * sending no more than heads. */
 	if (status == WF_NIC_OK && head->len &&
 	    conn->chan->peer->ah == WF_NIC_AH_UNKNOWN)
-		return into_held(conn);
+		return into_held(dev, conn);
 	/* Behind those that wait already. */
 	if (status == WF_NIC_OK && !wf_base_list_empty(&conn->chan->held))
 		status = WF_NIC_RNR;
@@ -465,7 +474,7 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		status = find_receive(dev, conn->chan->peer, head, sink->qp,
 				      &sink->desc);
 	if (status == WF_NIC_RNR)
-		return may_wait ? -EAGAIN : into_held(conn);
+		return may_wait ? -EAGAIN : into_held(dev, conn);
 	if (status != WF_NIC_OK) {
 		drop_into(conn, status);
 		return 0;
@@ -558,7 +567,7 @@ int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	case WF_TCP_READ:
 		status = serve(dev, conn->chan->peer, &conn->frame);
 		if (status == WF_NIC_RNR)
-			return into_held(conn);
+			return into_held(dev, conn);
 		drop_into(conn, status);
 		return 0;
 	default: /* NACK */
@@ -634,6 +643,7 @@ static int end_held(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		wf_tcp_place_kept(dev, held);
 		return 0;
 	}
+	dev->filling -= held->frame.head.len;
 	if (wf_base_list_empty(&chan->held))
 		status = deliver(dev, held);
 	if (status == WF_NIC_RNR) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TLS 1.3 by OpenSSL, without its sockets: it is given what was read from the
- * socket in one call, and what it encrypts leaves in one call. So a connection
- * makes as few system calls as without TLS, none raises SIGPIPE, and nothing
- * waits inside OpenSSL but a record of which a part has not come yet.
+ * TLS 1.3 by OpenSSL, without its sockets: it gets what one call has read from
+ * the socket, and what it encrypts leaves with one call. So a connection makes
+ * as few system calls as without TLS, none raises SIGPIPE, and OpenSSL holds
+ * back only a record of which a part has not arrived yet.
  */
 #include "nic/tcp/tls.h"
 
@@ -21,7 +21,7 @@
 #include "os/thread.h"
 
 #define RECORD 16384u
-/* What a record has beyond that, at most. */
+/* The overhead of a record, at most. */
 #define RECORD_MORE 512u
 /* Records that are encrypted before they leave: few enough to stay in the cache
  * until then. */
@@ -198,9 +198,9 @@ static int find_key(SSL *ssl, const unsigned char *id, size_t len,
 
 /* -- of a process ------------------------------------------------------------ */
 
-/* What all devices share, and nobody frees: threads that have used OpenSSL come
- * back to it when they end, whenever that is. A context apart from what the program
- * does with the same library, also when it ends. */
+/* Shared by all devices and never freed: threads that have used OpenSSL return
+ * to it when they end, whenever that is. A context separate from what the
+ * program does with the same library, also when it ends. */
 WF_PER_PROCESS static struct {
 	struct wf_os_once once;
 	OSSL_LIB_CTX *lib;
@@ -364,7 +364,8 @@ struct wf_tcp_session *wf_tcp_tls_begin(struct wf_tcp_tls *tls, int fd,
 	call->BIO_set_init(bio, 1);
 	call->SSL_set_bio(s->ssl, bio, bio);
 	if (mine) {
-		/* A certificate proves nothing here, whoever signed it. */
+		/* A certificate proves nothing here, whichever authority signed
+		 * it. */
 		call->SSL_set_verify(s->ssl, SSL_VERIFY_PEER, NULL);
 		call->SSL_set_connect_state(s->ssl);
 	} else {
@@ -377,7 +378,7 @@ void wf_tcp_tls_end(struct wf_tcp_session *s)
 {
 	if (!s)
 		return;
-	s->mode = OPEN; /* not a word */
+	s->mode = OPEN; /* sends nothing */
 	s->tls->call->SSL_free(s->ssl);
 	free(s->left);
 	free(s);
@@ -532,7 +533,7 @@ static ssize_t seal_all(struct wf_tcp_session *s, const struct iovec *iov,
 	return (ssize_t)taken;
 }
 
-/* What was encrypted before goes first. 0: all of it has left. */
+/* Data that was encrypted before is sent first. 0: all of it has left. */
 static int flush(struct wf_tcp_session *s)
 {
 	ssize_t n = wf_os_send(s->fd, s->left + s->left_at,
@@ -651,7 +652,7 @@ static ssize_t open_all(struct wf_tcp_session *s, const struct iovec *iov,
 		at += got;
 		total += got;
 	}
-	/* There is room for all of it: it ends for want of bytes. */
+	/* There is room for all of it: it ends because no bytes are left. */
 	if (i == count || !is_waiting(s))
 		return fail(s);
 	return (ssize_t)total;

@@ -2,11 +2,11 @@
 /*
  * TLS 1.3 between a connection and its socket. Both sides know a job's secret
  * and nothing else of each other: there are no certificates, tickets or early
- * data, and whoever does not know it is refused before a byte of it is seen by
- * the rest of the device. stream.h is what the device calls.
+ * data, and a peer that does not know it is refused before the rest of the
+ * device sees any of its bytes. The device uses it through stream.h.
  *
- *   tls      of a device: the key, and memory that all connections share
- *   session  of a connection
+ * tls: of a device, the key, and memory that all connections share. session: of
+ * a connection.
  */
 #ifndef WF_NIC_TCP_TLS_H
 #define WF_NIC_TCP_TLS_H
@@ -39,9 +39,9 @@ struct wf_tcp_session *wf_tcp_tls_begin(struct wf_tcp_tls *tls, int fd,
 /* Says nothing to the other side. */
 void wf_tcp_tls_end(struct wf_tcp_session *session);
 
-/* Goes on with the handshake. 1: both sides have proved that they know the key;
- * 0: the other side is to say something; -EKEYREJECTED: it does not know it, or
- * says that we do not; another -errno: the connection is over. */
+/* Continues the handshake. 1: both sides have proved that they know the key; 0:
+ * it is the other side's turn; -EKEYREJECTED: it does not know the key, or says
+ * that we do not; another -errno: the connection is over. */
 int wf_tcp_tls_shake(struct wf_tcp_session *session);
 /* Why it was -EKEYREJECTED. */
 const char *wf_tcp_tls_reason(const struct wf_tcp_session *session);

@@ -31,10 +31,10 @@
 
 /* -- the table -------------------------------------------------------------- */
 
-/* In a burst, that is while others are under way and the last left just now, a
- * request waits for more of its kind, which leave in one system call: a send
- * costs the kernel ten times what it costs us. The next pass takes it along:
- * the owner's, or the attendant's if he does not call. */
+/* In a burst, that is while others are in flight and the last left just now, a
+ * request waits for more, which leave in one system call: a send costs the
+ * kernel ten times what it costs us. The next pass sends it: the owner's, or
+ * the attendant's if the owner does not call. */
 static bool may_wait(struct wf_udp_dev *dev)
 {
 	return dev->attend.on && dev->engine.slots.in_use &&
@@ -63,7 +63,7 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 		dev->kicks_held = 0;
 	}
 	wf_base_lock_drop(&nic->lock);
-	/* Who sleeps does not know of the timers that this has set. */
+	/* A sleeper does not know of the timers that this has set. */
 	if (dev->poll_fd >= 0 && wf_queue_wake_needed(&dev->soft.user_asleep))
 		wf_os_eventfd_write(dev->soft.user_fd, 1);
 }
@@ -125,7 +125,7 @@ static void udp_wait_end(struct wf_nic *nic)
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	uint64_t value;
 
-	/* Whoever slept at the socket was woken by what came. */
+	/* A thread that slept at the socket was woken by what arrived. */
 	atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
 			      memory_order_relaxed);
 	if (dev->soft.user_fd < 0)
@@ -179,8 +179,8 @@ static int udp_ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 	return 0;
 }
 
-/* The peer stays for a while: it may still send to us, and what was posted goes
- * on. */
+/* The peer is kept for a while: it may still send to us, and posted requests
+ * continue. */
 static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 			   const struct wf_nic_memo *memo)
 {
@@ -190,7 +190,7 @@ static void udp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	if (!wf_udp_engine_release(&dev->engine, wf_base_clock_ns(), peer))
 		return;
 	peer->ah = WF_NIC_AH_UNKNOWN;
-	/* One that nobody has taken back yet is kept. */
+	/* A peer that its user has not released yet is kept. */
 	if (memo) {
 		peer->has_memo = true;
 		peer->memo = *memo;
@@ -279,16 +279,17 @@ static void udp_close(struct wf_nic *nic)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 
-	/* A child that was forked has a copy of all of this, but no thread, and
-	 * its parent goes on: nothing is said in its name. */
+	/* A forked child has a copy of all of this, but no thread, and its
+	 * parent continues: nothing may be sent in the parent's name. */
 	if (dev->pid == wf_os_getpid()) {
 		if (dev->attend.on)
 			wf_nic_attend_end(&dev->attend);
 		wf_udp_pass_stop(dev);
-		/* Twice: nobody is left to repeat what gets lost. */
+		/* Twice: nobody is left to retransmit it. */
 		wf_udp_engine_goodbye(&dev->engine, wf_base_clock_ns());
 		wf_udp_engine_goodbye(&dev->engine, wf_base_clock_ns());
-		/* What a test's bad wire holds back is late, not lost. */
+		/* Packets that a test's bad wire holds back are late, not
+		 * lost. */
 		if (dev->sock.fault)
 			wf_udp_fault_run(dev->sock.fault, UINT64_MAX);
 	}

@@ -95,7 +95,7 @@ wf_udp_dev_of_engine(struct wf_udp_engine *engine)
 int wf_udp_pass(struct wf_udp_dev *dev);
 /* Sends what peers have to send. */
 void wf_udp_pass_pump(struct wf_udp_dev *dev);
-/* When there is something to do even if nobody calls. */
+/* The time at which there is work even if nobody calls. */
 uint64_t wf_udp_pass_next(struct wf_udp_dev *dev);
 /* No lock. What a sleeper needs beside the socket; the thread. */
 int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread);
@@ -122,7 +122,7 @@ enum wf_nic_status wf_udp_target(struct wf_udp_engine *engine,
 
 /* -- work.c ----------------------------------------------------------------- */
 
-/* Takes what the doorbell of @qp has told, at dev->now. */
+/* Takes the requests that the doorbell of @qp has announced, at dev->now. */
 void wf_udp_work_take(struct wf_udp_dev *dev, struct wf_nic_qp *qp);
 /* As ended() of struct wf_udp_port. */
 void wf_udp_work_ended(struct wf_udp_engine *engine, struct wf_udp_op *op,

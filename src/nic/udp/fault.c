@@ -107,7 +107,8 @@ static struct wf_udp_late *pop(struct wf_udp_fault *fault)
 	return first;
 }
 
-/* As a path that is narrower than its ends, and tells nobody. */
+/* Like a path whose MTU is smaller than that of its ends, and that reports
+ * nothing. */
 static bool fits(const struct wf_udp_fault *fault, const struct wf_addr *to,
 		 const struct iovec *iov, int count)
 {

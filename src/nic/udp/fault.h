@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets that get lost, doubled, late, out of order or damaged on their way to
- * the socket, by seed and rate. Stands between the NIC and the socket where a
- * test asked for it; takes copies, so the NIC notices nothing.
+ * Packets that are lost, duplicated, late, out of order or damaged on their way
+ * to the socket, by seed and rate. It is between the NIC and the socket if a
+ * test asked for it; it makes copies, so the NIC notices nothing.
  */
 #ifndef WF_NIC_UDP_FAULT_H
 #define WF_NIC_UDP_FAULT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One pass of the software NIC's work: what came, what is due, what may leave;
- * and the thread that does nothing else, if there is one.
+ * One pass of the software NIC's work: received packets, timers, packets to
+ * send; and the thread that does nothing else, if there is one.
  */
 #include <errno.h>
 
@@ -16,8 +16,8 @@
 /* Passes in a row in the owner's place. */
 #define ATTEND_PASSES 16
 #define SEGS_PER_BUFFER 64
-/* Beyond this between two looks at the socket, what is found says nothing about
- * the path. */
+/* If the socket was not read for longer than this, the packets found say
+ * nothing about the path. */
 #define LATE_AFTER (5 * WF_NS_PER_MS)
 /* Packets of one peer in one pass; of one that has the pass for itself: five
  * buffers of segments at the size of an Ethernet, 18 % cheaper than one and a
@@ -61,7 +61,7 @@ static unsigned appetite(struct wf_udp_dev *dev)
 
 static int receive(struct wf_udp_dev *dev)
 {
-	/* Who comes back after long has more waiting than one look finds. */
+	/* After a long absence more packets wait than one look finds. */
 	bool greedy = dev->now - dev->received_at > WF_NS_PER_MS;
 	int total = 0;
 
@@ -132,12 +132,13 @@ int wf_udp_pass(struct wf_udp_dev *dev)
 	return did;
 }
 
-/* When there is something to do even if nobody calls. */
+/* The time at which there is work even if nobody calls. */
 uint64_t wf_udp_pass_next(struct wf_udp_dev *dev)
 {
 	uint64_t at = wf_udp_engine_next(&dev->engine, dev->now);
 
-	/* For reads of ours to end, which packets will tell; or for memory. */
+	/* For reads of ours to end, which packets will report; or for
+	 * memory. */
 	if (dev->ring_waits && dev->read_ids.in_use < WF_UDP_READS_MOST &&
 	    at > dev->now + RETRY_AFTER)
 		at = dev->now + RETRY_AFTER;
@@ -217,8 +218,8 @@ static void *thread_main(void *arg)
 	}
 }
 
-/* What a sleeper needs beside the socket, if others may do something that it
- * has to know of. */
+/* What a sleeper needs in addition to the socket, if others may do something
+ * that it must know. */
 int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread)
 {
 	struct epoll_event event = { .events = EPOLLIN };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the engine asks for: packets into the batch of the socket, the bytes of
- * requests, what the kernel knows of the way to an address.
+ * The engine's requests: packets into the batch of the socket, the bytes of
+ * requests, the kernel's knowledge of the path to an address.
  */
 #include <errno.h>
 #include <string.h>
@@ -45,8 +45,8 @@ static void *make_room(struct wf_udp_dev *dev,
 
 	if (wf_likely(room))
 		return room;
-	/* What nobody waits for is not sent again: it gets the room of what
-	 * is, even if the kernel has none. */
+	/* Packets that nobody waits for are not sent again: they may use
+	 * reserved room, even if the kernel has none. */
 	if (wf_udp_port_flush(dev) && packet->slot)
 		return NULL;
 	return wf_udp_sock_packet(&dev->sock, packet->to, total, packet->alone,

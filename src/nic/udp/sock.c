@@ -60,8 +60,8 @@ uint32_t wf_udp_sock_path(const struct wf_udp_sock *sock,
 {
 	int fd = wf_os_socket(to->sa.sa_family, SOCK_DGRAM, 0);
 	int mtu = (int)sock->link_mtu, found;
-	/* What the kernel was told by ICMP may be forged: it is not believed
-	 * below what every network carries (RFC 8899, section 5.1.2). */
+	/* The kernel's value from ICMP may be forged: values below what every
+	 * network carries are not used (RFC 8899, section 5.1.2). */
 	int least = mtu && mtu < PATH_LEAST ? mtu : PATH_LEAST;
 	socklen_t len = sizeof(found);
 

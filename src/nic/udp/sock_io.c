@@ -147,10 +147,10 @@ static bool out_of_room(int error)
 	       error == ENOMEM;
 }
 
-/* What the interface cannot segment is sent one by one to that peer from now on.
- * A segment that is larger than the path is another matter: the device asks for
- * the size of the path again. The message that failed is taken for lost: it is sent
- * again soon enough. */
+/* Packets that the interface cannot segment are sent one by one to that peer
+ * from now on. A segment that is larger than the path is another matter: the
+ * device asks for the size of the path again. The message that failed counts as
+ * lost, and is sent again soon. */
 static void classify_failure(struct wf_udp_sock *sock, int error, bool segments)
 {
 	struct wf_udp_failure *failure = &sock->failure;
@@ -389,8 +389,8 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock, unsigned most,
 		rx->want =
 			want * 2 > WF_UDP_RX_MSGS ? WF_UDP_RX_MSGS : want * 2;
 	}
-	/* What the kernel has just copied is to be in the cache still when it
-	 * is copied on. */
+	/* The data that the kernel has just copied should still be in the cache
+	 * when it is copied again. */
 	while (rx->want > 1 && bytes / (unsigned)got * rx->want > HOT_BYTES)
 		rx->want--;
 	return got;

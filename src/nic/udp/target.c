@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a data packet does here: a message into a posted receive, bytes into or
- * out of registered memory, data for a read of ours. Runs once per packet
- * (in.c sees to that) and without the application.
+ * The effect of a data packet: a message into a posted receive, bytes into or
+ * out of registered memory, data for a read of ours. Runs once per packet (in.c
+ * ensures that) and without the application.
  */
 #include <string.h>
 
@@ -109,7 +109,7 @@ static enum wf_nic_status receive_send(struct wf_udp_dev *dev,
 	if (head->len &&
 	    !wf_nic_mr_local(&dev->nic.mrs, desc.lkey_ctrl & WF_NIC_LKEY_MASK,
 			     addr, head->len, WF_NIC_LOCAL_WRITE)) {
-		/* The receive is spoilt, and its owner must hear of it. */
+		/* The receive is damaged, and its owner must know it. */
 		complete(dev, peer, qp, &desc, head, WF_NIC_OP_SEND, 0,
 			 WF_NIC_BAD_LKEY);
 		return WF_NIC_BAD_STATUS;
@@ -199,9 +199,10 @@ static enum wf_nic_status receive_read_data(struct wf_udp_dev *dev,
 		wf_udp_dev_count(dev, bad_field, 1);
 		return WF_NIC_OK;
 	}
-	/* Nobody can answer what has not left. It is for the process that was at
-	 * our address before and had a read with this id; it reaches us only
-	 * until the peer hears of us, which is before a request leaves. */
+	/* A request that was not sent cannot be answered. The packet is for the
+	 * previous process at our address, which had a read with this id; it
+	 * reaches us only until the peer learns of us, which is before a
+	 * request leaves. */
 	if (wf_unlikely(!request->op.made))
 		return WF_NIC_OK;
 	if (head->arg) {
@@ -249,7 +250,7 @@ enum wf_nic_status wf_udp_target(struct wf_udp_engine *engine,
 	if (head->common.kind == WF_UDP_READ_DATA)
 		return receive_read_data(dev, peer, head, payload);
 	qp = wf_nic_qp_find(&dev->nic, head->dst_qpn);
-	/* Opened and not ready yet: they are not told to give up. */
+	/* They are opened and not ready yet: peers are not told to give up. */
 	if (!qp && !dev->nic.had_qp)
 		return WF_NIC_RNR;
 	if (!qp || qp->qkey != head->qkey || qp->flushed)

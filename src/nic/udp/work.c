@@ -80,7 +80,7 @@ static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 		return false;
 	request = wf_base_pool_get(&dev->requests);
 	if (!request) {
-		/* Nobody rings again for what was rung already. */
+		/* A doorbell that was rung already is not rung again. */
 		dev->ring_waits = true;
 		return false;
 	}

@@ -86,7 +86,7 @@ void wf_udp_cc_acked(struct wf_udp_cc *cc, uint64_t bytes, uint64_t sent_no,
 {
 	if (sent_no > cc->round_end)
 		end_round(cc, newest);
-	/* Not while what is acked was sent before the last cut. */
+	/* Not while the acked packets were sent before the last cut. */
 	if (!limited || sent_no <= cc->recover)
 		return;
 	if (cc->cwnd < cc->ssthresh) {
@@ -103,8 +103,8 @@ void wf_udp_cc_acked(struct wf_udp_cc *cc, uint64_t bytes, uint64_t sent_no,
 	cc->cwnd = min(cc->cwnd, CWND_MOST);
 }
 
-/* Losses of one round trip are one event: only what was sent after the last cut
- * says that it was not enough. */
+/* Losses of one round trip are one event: only packets that were sent after the
+ * last cut show that it was not enough. */
 void wf_udp_cc_lost(struct wf_udp_cc *cc, uint64_t sent_no, uint64_t newest)
 {
 	if (sent_no <= cc->recover)
@@ -142,7 +142,7 @@ void wf_udp_cc_sent(struct wf_udp_cc *cc, uint64_t bytes, uint64_t now)
 	if (cc->srtt < PACE_FROM)
 		return;
 	rate = cc->cwnd < cc->ssthresh ? 2 * cc->cwnd : cc->cwnd * 5 / 4;
-	/* What was not used lately may be made up for, to a point. */
+	/* Unused rate of the recent past may be made up for, to a limit. */
 	if (cc->pace_at + PACE_BURST < now)
 		cc->pace_at = now - PACE_BURST;
 	cc->pace_at += bytes * cc->srtt / rate;

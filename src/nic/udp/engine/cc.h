@@ -43,7 +43,7 @@ void wf_udp_cc_rtt(struct wf_udp_cc *cc, uint64_t rtt, uint64_t now);
 void wf_udp_cc_acked(struct wf_udp_cc *cc, uint64_t bytes, uint64_t sent_no,
 		     uint64_t newest, bool limited);
 
-/* What was sent as number @sent_no is lost. */
+/* The packet that was sent as number @sent_no is lost. */
 void wf_udp_cc_lost(struct wf_udp_cc *cc, uint64_t sent_no, uint64_t newest);
 
 /* Several timeouts in a row: begin anew. */

@@ -214,7 +214,7 @@ int wf_udp_engine_pump(struct wf_udp_engine *engine, uint64_t now,
 	engine->now = now;
 	if (now < engine->retry_at || wf_base_list_empty(&engine->active))
 		return 0;
-	/* Each once: who has more to send comes again in the next turn. */
+	/* Each peer once: a peer with more to send gets the next turn. */
 	turn = engine->active;
 	turn.next->prev = &turn;
 	turn.prev->next = &turn;
@@ -238,7 +238,8 @@ int wf_udp_engine_turn(struct wf_udp_engine *engine, uint64_t now,
 	engine->now = now;
 	did = run_timers(engine);
 	did += wf_udp_engine_pump(engine, now, quantum, alone);
-	/* Nobody sends an ack again that a full socket did not take. */
+	/* An ack that a full socket did not take is not repeated by anybody
+	 * else. */
 	while (!wf_base_list_empty(&engine->ackers) && now >= engine->retry_at)
 		wf_udp_in_send_ack(engine,
 				   wf_container_of(engine->ackers.next,

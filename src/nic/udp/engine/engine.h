@@ -35,7 +35,8 @@ struct wf_udp_packet {
 #define WF_UDP_HEAD_MOST                                                       \
 	(sizeof(struct wf_udp_ack) + sizeof(uint64_t) * WF_UDP_ACK_WORDS)
 
-/* What the engine needs of its owner. Called inside the engine's functions. */
+/* The functions that the engine needs of its owner. Called inside the engine's
+ * functions. */
 struct wf_udp_port {
 	/* Sends, or keeps for the next flush: the header is copied, the payload
 	 * stays where it is until then. -EAGAIN: no room, and the owner has
@@ -43,15 +44,15 @@ struct wf_udp_port {
 	 * all, wf_udp_engine_unsent() is called. */
 	int (*send)(struct wf_udp_engine *engine,
 		    const struct wf_udp_packet *packet);
-	/* Sends what was kept. No slot is remembered afterwards. */
+	/* Sends the packets of the batch. No slot is remembered afterwards. */
 	void (*flush)(struct wf_udp_engine *engine);
-	/* Fills in what the header of a packet says of its op (queue pairs,
-	 * keys, addresses, immediate data) and where @len bytes from @off of
-	 * the op lie now. Pieces; -1: they may not be read any more. */
+	/* Fills in the fields of a packet's header that describe its op (queue
+	 * pairs, keys, addresses, immediate data), and where @len bytes from
+	 * @off of the op are now. Pieces; -1: they may not be read any more. */
 	int (*fetch)(struct wf_udp_engine *engine,
 		     const struct wf_udp_slot *slot, uint32_t off, uint32_t len,
 		     struct wf_udp_data *head, struct iovec iov[2]);
-	/* Does what a data packet asks for. WF_NIC_OK: done, once; else it was
+	/* Executes a data packet. WF_NIC_OK: done, once; otherwise it was
 	 * refused and nothing happened. */
 	enum wf_nic_status (*place)(struct wf_udp_engine *engine,
 				    struct wf_udp_peer *peer,
@@ -88,7 +89,7 @@ struct wf_udp_failure {
 	bool no_segments; /* which it does not do here */
 };
 
-/* What the owner chooses before wf_udp_engine_init(). */
+/* Set by the owner before wf_udp_engine_init(). */
 struct wf_udp_setup {
 	const struct wf_udp_port *port;
 	struct wf_nic_counters *counters;
@@ -109,8 +110,8 @@ struct wf_udp_engine {
 	struct wf_nic_counters *counters;
 	const struct wf_udp_port *port;
 	uint64_t now;
-	/* The owner's: nobody looked at the socket for long, so that it is
-	 * not known when what is received now came. */
+	/* The owner's: nobody read the socket for long, so it is not known when
+	 * the packets that are read now arrived. */
 	bool late;
 	bool ready;	     /* the owner's: there was a queue pair */
 	struct wf_addr here; /* set.any: where the packet that is looked at
@@ -144,13 +145,13 @@ void wf_udp_engine_init(struct wf_udp_engine *engine, uint64_t now,
 			const struct wf_udp_setup *setup);
 /* Frees peers and slots. Ops that have not ended are forgotten. */
 void wf_udp_engine_fini(struct wf_udp_engine *engine);
-/* Acknowledges what is here, so that nobody waits for it; then says goodbye to
- * every peer. */
+/* Acknowledges everything that has arrived, so that nobody waits for it; then
+ * says goodbye to every peer. */
 void wf_udp_engine_goodbye(struct wf_udp_engine *engine, uint64_t now);
 
 /* -- what comes ------------------------------------------------------------- */
 
-/* One packet off the wire: nothing in it is believed. @here is our address that
+/* One packet off the wire: nothing in it is trusted. @here is our address that
  * it came to; read only if set.any. */
 void wf_udp_engine_receive(struct wf_udp_engine *engine, uint64_t now,
 			   const struct wf_addr *from,
@@ -179,9 +180,9 @@ void wf_udp_op_end(struct wf_udp_engine *engine, struct wf_udp_op *op,
  * that is alone up to @alone. Returns how many peers. */
 int wf_udp_engine_pump(struct wf_udp_engine *engine, uint64_t now,
 		       unsigned quantum, unsigned alone);
-/* Runs what is due, each peer once; then as wf_udp_engine_pump(); then sends the
- * acknowledgements that no packet has carried. Returns how many things it did.
- */
+/* Runs timers that are due, each peer once; then as wf_udp_engine_pump(); then
+ * sends the acknowledgements that no packet has carried. Returns how many
+ * things it did. */
 int wf_udp_engine_turn(struct wf_udp_engine *engine, uint64_t now,
 		       unsigned quantum, unsigned alone);
 /* When a turn has something to do, if nothing comes; 0: now. */

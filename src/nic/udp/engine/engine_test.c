@@ -520,9 +520,9 @@ static void tell(struct wire *wire, uint64_t cid, bool refused)
 	wf_udp_engine_told(&wire->node[0].engine, wire->now, &word);
 }
 
-/* The network says that nobody is there. With a quote that only the path has
- * seen it is believed at the third time; without one the peer is asked. */
-static void test_told(void **state)
+/* The network reports that nobody is there. With a quote that only the path has
+ * seen, the third report counts; without one the peer is asked. */
+static void test_unreachable_reported(void **state)
 {
 	struct wire *wire = wire_open();
 	struct wf_udp_out *out = &wire->node[0].peer->out;
@@ -616,7 +616,7 @@ int main(void)
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_away),
 		cmocka_unit_test(test_read_waits),
-		cmocka_unit_test(test_told),
+		cmocka_unit_test(test_unreachable_reported),
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_forgotten),
 	};

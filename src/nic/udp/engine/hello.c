@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How a connection is opened: INIT, COOKIE, OPEN, ACCEPT. Nothing is kept of an
- * INIT; the cookie that answers it is a keyed hash of who asked, so that only
- * someone who receives at that address can go on. Each side then knows a random
- * id of the other's, and packets without it are dropped.
+ * INIT; the cookie that answers it is a keyed hash of the sender, so that only
+ * a host that receives at that address can continue. Each side then knows a
+ * random id of the other's, and packets without it are dropped.
  */
 #include <string.h>
 
 #include "nic/udp/engine/inner.h"
 #include "nic/udp/engine/sum.h"
 
-/* A cookie is good for one to two of them: as long as someone who computes may
- * take for the next step of a handshake. */
+/* A cookie is valid for one to two of them: a process that computes may take
+ * that long for the next step of a handshake. */
 #define EPOCH (300 * WF_NS_PER_S)
 #define FIRST_RETRY (5 * WF_NS_PER_MS)
 #define LAST_RETRY (250 * WF_NS_PER_MS)
@@ -22,8 +22,8 @@
 /* Larger datagrams cost more than they save, and a lost one more: docs/nic.md. */
 #define SEG_MOST 8192u
 
-/* Half of what the socket holds, since the kernel counts its own structures
- * too, shared among the peers that send just now. */
+/* Half of the socket's buffer, because the kernel counts its own structures
+ * too, shared among the peers that send now. */
 uint32_t wf_udp_hello_rwnd(const struct wf_udp_engine *engine)
 {
 	uint32_t share = engine->senders > engine->senders_before ?
@@ -155,8 +155,8 @@ static void receive_init(struct wf_udp_engine *engine,
 	send_hello(engine, from, &engine->here, &answer, WF_UDP_COOKIE);
 }
 
-/* The answer to what we asked: from whom, and to the id that only he was told.
- */
+/* The answer to our request: from the right peer, and to the id that only it
+ * knows. */
 static struct wf_udp_peer *asked(struct wf_udp_engine *engine,
 				 const struct wf_addr *from,
 				 const struct wf_udp_hello *hello)
@@ -196,7 +196,8 @@ static void receive_cookie(struct wf_udp_engine *engine,
 		return;
 	sample_rtt(engine, peer, hello);
 	wf_udp_peer_heard(engine, peer);
-	/* What the kernel chose is what the peer knows us by from now on. */
+	/* From now on the peer knows us by the address that the kernel
+	 * chose. */
 	if (engine->set.any && !peer->local.sa.sa_family)
 		peer->local = engine->here;
 	peer->out.state = WF_UDP_OUT_OPEN;
@@ -217,8 +218,8 @@ static bool cookie_good(const struct wf_udp_engine *engine,
 		       cookie_for(engine, from, hello->src_cid, hello->epoch);
 }
 
-/* Whether a connection was replaced by a later one: its OPEN comes late, or
- * from someone who recorded it. */
+/* Whether a connection was replaced by a later one: its OPEN is late, or was
+ * recorded and replayed. */
 static bool retired(const struct wf_udp_peer *peer, uint64_t cid)
 {
 	for (unsigned i = 0; i < WF_UDP_RETIRED; i++) {
@@ -229,9 +230,10 @@ static bool retired(const struct wf_udp_peer *peer, uint64_t cid)
 }
 
 /* The peer has connected to one of our addresses: it knows us by that one, and
- * ours to it must come from there. What we asked it from another is asked again
- * under a new id, so that a late answer is not taken for one to this. It has no
- * more time for it: a peer could move the deadline for ever otherwise. */
+ * our connection to it must come from there. A request that we sent from
+ * another address is repeated under a new id, so that a late answer is not
+ * taken for an answer to this. It gets no more time: otherwise a peer could
+ * move the deadline for ever. */
 static void learn_local(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -250,10 +252,10 @@ static void learn_local(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 }
 
 /* Whether our connection leads to another process than the one that asks. That
- * one is gone, and what we send to it is lost: the user has to know it before
- * the first packet of the new process, or would answer that one over the old
- * connection. The new process refuses the connection when it hears of it, and
- * asks again. */
+ * other process is gone, and what we send to it is lost: the user must know it
+ * before the first packet of the new process, or would answer that packet over
+ * the old connection. The new process refuses the connection when it learns of
+ * it, and asks again. */
 static bool leads_elsewhere(struct wf_udp_engine *engine,
 			    struct wf_udp_peer *peer,
 			    const struct wf_udp_hello *hello)
@@ -323,8 +325,8 @@ static void receive_accept(struct wf_udp_engine *engine,
 	struct wf_udp_peer *peer = asked(engine, from, hello);
 	uint32_t seg;
 
-	/* It may come while we ask for another cookie: whoever needs longer
-	 * than our patience for each answer would never be connected. */
+	/* It may arrive while we ask for another cookie: a peer that needs
+	 * longer than our time-out for each answer would never be connected. */
 	if (!peer || (peer->out.state != WF_UDP_OUT_OPEN &&
 		      peer->out.state != WF_UDP_OUT_INIT))
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets off the wire. Everything is checked here before anybody acts on it:
- * length, protocol, checksum, connection, address; what fails is counted and
- * dropped. Then the receiving end of a connection: which packets are here, and
- * when to say so.
+ * Packets off the wire. Everything is checked here before it is used: length,
+ * protocol, checksum, connection, address; invalid packets are counted and
+ * dropped. Then the receiving end of a connection: which packets have arrived,
+ * and when to acknowledge them.
  */
 #include <string.h>
 
@@ -52,9 +52,10 @@ void wf_udp_in_close(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 	peer->in.ack_at = WF_UDP_NEVER;
 	wf_base_list_del(&peer->acker);
 	wf_udp_part_drop_all(engine, peer);
-	/* Reads of the peer's came that way. Ours do not end here: who serves
-	 * them may close this connection while it is quiet and open another;
-	 * who does not any more answers the other connection with a reset. */
+	/* Reads of the peer came that way. Ours do not end here: a peer that
+	 * serves them may close this connection while it is quiet and open
+	 * another; a peer that no longer serves them answers the other
+	 * connection with a reset. */
 	while (!wf_base_list_empty(&peer->served))
 		wf_udp_op_end(engine,
 			      wf_container_of(peer->served.next,
@@ -138,7 +139,7 @@ bool wf_udp_in_fill_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 	return true;
 }
 
-/* As the sender's clock: for whoever answers by something else than an ack. */
+/* Like the sender's clock: for answers other than acks. */
 uint32_t wf_udp_in_echo(const struct wf_udp_engine *engine,
 			const struct wf_udp_peer *peer)
 {
@@ -342,7 +343,7 @@ static void receive_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 	memcpy(bits, h->bytes + sizeof(h->ack), (size_t)8 * h->ack.common.kind);
 	if (h->ack.rwnd >= 4096)
 		out->rwnd = h->ack.rwnd;
-	/* What we sent again had arrived after all: more patience. */
+	/* A retransmitted packet had arrived after all: wait longer. */
 	if (dups && dups < INT16_MAX) {
 		out->dups = h->ack.dups;
 		if (out->reo_mult < REO_MULT_MOST)
@@ -369,9 +370,9 @@ static void receive_nack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 	wf_udp_out_nack(engine, peer, note->seq, status);
 }
 
-/* The peer does not know the connection that we use. Believed if it names it.
- * Only that connection is over: a process that has just started refuses what
- * was meant for the one before it, and has connected to us already. */
+/* The peer does not know the connection that we use. Valid if it names it. Only
+ * that connection is over: a process that has just started refuses what was
+ * meant for its predecessor, and has connected to us already. */
 static void receive_reset(struct wf_udp_engine *engine,
 			  const struct wf_addr *from, uint64_t cid)
 {
@@ -387,8 +388,8 @@ static void receive_reset(struct wf_udp_engine *engine,
 	}
 }
 
-/* Who closes the end that receives tells what it received: the ack itself may
- * have been lost, and there will be no other. */
+/* A peer that closes the receiving end reports what it received: the ack itself
+ * may have been lost, and there will be no other. */
 static void receive_close(struct wf_udp_engine *engine,
 			  struct wf_udp_peer *peer,
 			  const struct wf_udp_note *note)
@@ -463,7 +464,7 @@ static void dispatch(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 
 /* -- checks ----------------------------------------------------------------- */
 
-/* Bytes of the header, 0: lengths that cannot be. */
+/* Bytes of the header, 0: impossible lengths. */
 static size_t header_len(const struct wf_udp_common *common, size_t len)
 {
 	size_t head;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the engine share, and nobody else uses: see engine.h. All
+ * Shared by the files of the engine, and used by nobody else: see engine.h. All
  * of it runs at engine->now.
  */
 #ifndef WF_NIC_UDP_ENGINE_INNER_H
@@ -22,8 +22,9 @@ static inline uint32_t wf_udp_engine_us(const struct wf_udp_engine *engine)
 /* -- engine.c --------------------------------------------------------------- */
 
 uint64_t wf_udp_engine_random(struct wf_udp_engine *engine);
-/* One packet of @len bytes that nobody waits for, from @from, which is an address
- * of ours: an answer leaves from the address that the question came to. */
+/* One packet of @len bytes that nobody waits for, from @from, which is an
+ * address of ours: an answer leaves from the address at which the question
+ * arrived. */
 void wf_udp_engine_answer(struct wf_udp_engine *engine,
 			  const struct wf_addr *to, const struct wf_addr *from,
 			  struct wf_udp_common *packet, size_t len);
@@ -37,8 +38,8 @@ void wf_udp_engine_padded(struct wf_udp_engine *engine,
 
 struct wf_udp_peer *wf_udp_peer_find(struct wf_udp_engine *engine,
 				     const struct wf_addr *addr);
-/* NULL: too many, or no memory. @stranger: who came by himself. Those cannot
- * take the places of those whom the user wants to reach. */
+/* NULL: too many, or no memory. @stranger: a peer that connected by itself.
+ * Those cannot take the places of peers that the user wants to reach. */
 struct wf_udp_peer *wf_udp_peer_get(struct wf_udp_engine *engine,
 				    const struct wf_addr *addr, bool stranger);
 void wf_udp_peer_free(struct wf_udp_engine *engine, struct wf_udp_peer *peer);
@@ -52,7 +53,7 @@ void wf_udp_peer_activate(struct wf_udp_engine *engine,
 /* As wf_udp_engine_abandon(). */
 void wf_udp_peer_abandon(struct wf_udp_engine *engine,
 			 struct wf_udp_peer *peer);
-/* The peer says so: as wf_udp_peer_abandon(), and it counts as a death. */
+/* The peer reports it: as wf_udp_peer_abandon(), and it counts as a death. */
 void wf_udp_peer_refused(struct wf_udp_engine *engine,
 			 struct wf_udp_peer *peer);
 /* Everything that depends on it fails, both ways. */
@@ -61,14 +62,14 @@ void wf_udp_peer_fail(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 void wf_udp_peer_tick(struct wf_udp_engine *engine, struct wf_udp_peer *peer);
 /* A packet that is certainly its own came. */
 void wf_udp_peer_heard(struct wf_udp_engine *engine, struct wf_udp_peer *peer);
-/* The network proves, or our kernel says, that it cannot be reached. */
+/* The network proves, or our kernel reports, that it cannot be reached. */
 void wf_udp_peer_against(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			 bool refused);
-/* Whether @bytes are of a packet that we sent to the peer: they have an id that
- * only it was told. */
+/* Whether @bytes are of a packet that we sent to the peer: they contain an id
+ * that only the peer knows. */
 bool wf_udp_peer_quoted(const struct wf_udp_peer *peer, const uint8_t *bytes,
 			size_t len);
-/* Somebody says so without proof: the peer is asked. */
+/* An unproved report: the peer is asked. */
 void wf_udp_peer_doubt(struct wf_udp_engine *engine, struct wf_udp_peer *peer);
 /* Whether it is to be given up, if @since is when we began to wait. Then it
  * has been. */
@@ -123,11 +124,11 @@ int wf_udp_pump_slot(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 /* -- path.c: how large a packet may be -------------------------------------- */
 
 void wf_udp_path_up(struct wf_udp_out *out, uint32_t seg);
-/* It carries no more than @seg, somebody says. */
+/* A report that the path carries no more than @seg. */
 void wf_udp_path_narrow(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			uint32_t seg);
-/* What became of packets. Again: nothing is heard of it, it is sent once more.
- * Unheard of: the peer answers pings, and acknowledges none. */
+/* The fate of packets. Again: nothing was heard of it, and it is sent once
+ * more. Unheard of: the peer answers pings, but acknowledges none. */
 void wf_udp_path_lost(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		      const struct wf_udp_slot *slot);
 void wf_udp_path_acked(struct wf_udp_out *out, const struct wf_udp_slot *slot);
@@ -165,7 +166,7 @@ uint32_t wf_udp_in_echo(const struct wf_udp_engine *engine,
 bool wf_udp_in_fill_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			struct wf_udp_data *head);
 
-/* What it filled in has not left. */
+/* The buffer that it filled in has not been sent. */
 void wf_udp_in_ack_again(struct wf_udp_engine *engine,
 			 struct wf_udp_peer *peer);
 

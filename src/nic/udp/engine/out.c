@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The sending end of a connection: what was acknowledged, what is lost, when to
- * ask again. Loss is told as RACK does (RFC 8985): a packet is lost if one sent
- * sufficiently later has arrived. "Sufficiently" is three packets on a path
- * that keeps order, and a time on one that was seen not to. What nobody
- * acknowledges at all is probed for (RFC 9002, section 6.2).
+ * ask again. Loss is detected as in RACK (RFC 8985): a packet is lost if one
+ * sent sufficiently later has arrived. "Sufficiently" is three packets on a
+ * path that keeps order, and a time on a path that was seen to reorder. If
+ * nothing is acknowledged, probes are sent (RFC 9002, section 6.2).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@
 #define REO_LASTS 16 /* losses */
 #define PROBE_MOST (250 * WF_NS_PER_MS)
 #define LONG_SILENCE (5 * WF_NS_PER_S) /* from here on once a second */
-/* Timeouts in a row after which a sign of life is asked for before anything is
- * sent again: what a peer that computes does not read must not fill up its
+/* Timeouts in a row after which a sign of life is required before anything is
+ * sent again: packets that a computing peer does not read must not fill its
  * socket. */
 #define PING_AFTER 6
 #define COLLAPSE_AFTER 3
@@ -124,8 +124,8 @@ static struct wf_udp_slot *oldest(struct wf_udp_out *out)
 	return wf_container_of(out->flight.next, struct wf_udp_slot, link);
 }
 
-/* Nothing is heard of what is in flight. The oldest packet goes again, and its
- * ack will tell what became of the others. */
+/* Nothing is heard of the packets in flight. The oldest is sent again, and its
+ * ack will show what became of the others. */
 static void probe(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -147,7 +147,7 @@ static void probe(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 }
 
 /* An ack that acknowledges nothing. If it answers a ping, the peer is back, and
- * what was in flight is not there: the oldest packet goes again. */
+ * the packets in flight did not arrive: the oldest is sent again. */
 static void answered(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -270,7 +270,7 @@ void wf_udp_out_tick(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 		probe(engine, peer);
 }
 
-/* The kernel had no room for it: nobody's fault. */
+/* The kernel had no room for it: this is no sign of congestion. */
 void wf_udp_engine_unsent(struct wf_udp_engine *engine,
 			  struct wf_udp_slot *slot)
 {
@@ -307,13 +307,13 @@ static void slot_acked(struct wf_udp_engine *engine, struct wf_udp_out *out,
 	wf_base_list_unlink(&slot->link);
 	if (slot->state == WF_UDP_SLOT_FLIGHT)
 		out->in_flight -= slot->cost;
-	/* Sent once, and overtaken by one sent later: the path reorders. What
-	 * was taken for lost and came after all says the same. */
+	/* Sent once, and overtaken by one sent later: the path reorders. A
+	 * packet that counted as lost and arrived after all shows the same. */
 	if (slot->tries == 1 && (slot->sent_no < out->acked_no ||
 				 slot->state != WF_UDP_SLOT_FLIGHT))
 		wf_udp_out_reorders(out);
-	/* Of one that was sent again, an earlier copy may be what arrived: then
-	 * it says nothing about the order of arrival. */
+	/* If it was sent again, an earlier copy may have arrived: it says
+	 * nothing about the order of arrival. */
 	if (slot->sent_no > news->newest &&
 	    (slot->tries == 1 ||
 	     (int32_t)(news->ts - (uint32_t)(slot->sent_at / WF_NS_PER_US)) >=
@@ -385,7 +385,7 @@ void wf_udp_out_ack(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 
 	if (out->state != WF_UDP_OUT_UP)
 		return;
-	/* Overtaken by a later one: says nothing new. */
+	/* Overtaken by a later ack: contains nothing new. */
 	if ((int32_t)(base - out->una) < 0)
 		return;
 	if (base - out->una > out->next - out->una) {

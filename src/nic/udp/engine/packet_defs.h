@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The packets of nic/udp: everything that two builds must agree on. Little-
- * endian. A peer is known by its socket address; a connection carries one way,
- * from who opened it to who accepted it, and is known to each side by a random
- * 64-bit id that only the other side was told. See docs/nic.md.
+ * endian. A peer is identified by its socket address; a connection carries one
+ * way, from the side that opened it to the side that accepted it, and each side
+ * identifies it by a random 64-bit id that only the other side knows. See
+ * docs/nic.md.
  *
  * Any change changes WF_UDP_VERSION.
  */
@@ -55,12 +56,12 @@ enum wf_udp_data_op {
 #define WF_UDP_DATA_ACK_LATE 0x08u
 #define WF_UDP_DATA_PART 0x10u /* wf_udp_part follows, then a part */
 
-/* Flags of ACK. The receiver was away when the packet came, and cannot tell for
- * how long it had been there: ts is not for measuring round trips. */
+/* Flags of ACK. The receiver was not served when the packet arrived, and does
+ * not know for how long it had waited: ts is not for measuring round trips. */
 #define WF_UDP_ACK_LATE 0x01u
 
-/* What every packet begins with. The checksum is CRC32C of the whole header but
- * itself, and of the payload where the connection says so. */
+/* The beginning of every packet. The checksum is CRC32C of the whole header but
+ * itself, and of the payload if the connection requires it. */
 struct wf_udp_common {
 	uint8_t magic;
 	uint8_t type;
@@ -149,7 +150,8 @@ static_assert(offsetof(struct wf_udp_part, total) == 2, "part");
 #define WF_UDP_WINDOW 2048u /* packets of one connection in flight */
 #define WF_UDP_ACK_WORDS (WF_UDP_WINDOW / 64)
 
-/* common.kind words of bitmap follow: bit i says that base + 1 + i is here. */
+/* common.kind words of bitmap follow: bit i says that base + 1 + i has
+ * arrived. */
 struct wf_udp_ack {
 	struct wf_udp_common common;
 	uint32_t base; /* everything before it is here */

@@ -12,8 +12,8 @@
 /* Of one peer, and of all: each holds memory. */
 #define WHOLES_MOST 256u
 #define WHOLES_ALL 1024u
-/* Where there is no room, a packet of which no part came for so long makes some.
- * Nobody was told that its parts are here: they are sent again. */
+/* If there is no room, a packet of which no part arrived for this long makes
+ * some. Its parts were not acknowledged: they are sent again. */
 #define WHOLE_LASTS (2 * WF_NS_PER_S)
 
 struct whole {

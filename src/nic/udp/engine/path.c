@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How large a packet the way to a peer carries (RFC 8899 in its simplest form).
- * A connection begins with what both links carry. Where packets of that size
- * vanish and smaller ones arrive, it goes on with a size that passes
- * everywhere, and becomes larger again when a probe of a larger size was
+ * The largest packet that the path to a peer carries (RFC 8899 in its simplest
+ * form). A connection begins with what both links carry. If packets of that
+ * size vanish and smaller ones arrive, it continues with a size that passes
+ * everywhere, and increases it again when a probe of a larger size was
  * answered. Packets that were made before are sent in parts.
  */
 #include "base/log.h"

@@ -12,8 +12,8 @@
 #define REFUSED_MOST 3u
 #define AWAY (100 * WF_NS_PER_MS)
 #define DOUBT_EVERY (100 * WF_NS_PER_MS)
-/* What was last said against a peer is forgotten after this long: asking goes
- * on every second. */
+/* An unproved report about a peer is forgotten after this long: pings continue
+ * every second. */
 #define AGAINST_LASTS (5 * WF_NS_PER_S)
 /* A peer without a handle: how often it is looked at, after what quiet our
  * connection to it is closed, and when one that may send to us, and does not,
@@ -190,8 +190,8 @@ void wf_udp_peer_heard(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 	peer->against_from = 0;
 }
 
-/* Several times in a row, and not a word from the peer in between: its socket
- * is gone. While we are still asking for a connection, it may yet come. */
+/* Several times in a row, and no packet of the peer in between: its socket is
+ * gone. While we are still asking for a connection, the peer may yet appear. */
 void wf_udp_peer_against(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			 bool refused)
 {
@@ -219,16 +219,16 @@ bool wf_udp_peer_quoted(const struct wf_udp_peer *peer, const uint8_t *bytes,
 	memcpy(&cid, bytes + sizeof(common), sizeof(cid));
 	if (common.magic != WF_UDP_MAGIC)
 		return false;
-	/* Of a handshake it is our own id that nobody else knows yet. */
+	/* During a handshake it is our own id that nobody else knows yet. */
 	if (common.type == WF_UDP_INIT || common.type == WF_UDP_OPEN)
 		return cid && cid == peer->out.cid;
 	return common.dst_cid && (common.dst_cid == peer->out.remote_cid ||
 				  common.dst_cid == peer->in.remote_cid);
 }
 
-/* RFC 9000, section 14.2.1, and RFC 5927: such a message may be a hint, and no
- * more. A peer that lives answers a ping; one that does not is found out by what
- * the network quotes of the ping, or by its silence. */
+/* RFC 9000, section 14.2.1, and RFC 5927: such a message is a hint, and no
+ * more. A living peer answers a ping; a dead one is detected by what the
+ * network quotes of the ping, or by its silence. */
 void wf_udp_peer_doubt(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 {
 	if (peer->out.state != WF_UDP_OUT_UP ||
@@ -239,8 +239,8 @@ void wf_udp_peer_doubt(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 }
 
 /* How long a handshake may take. On this host the kernel refuses packets to a
- * port that nobody has bound: a silent one belongs to a process that computes,
- * or is not run, and such a process is not dead. */
+ * port that nobody has bound: a silent port belongs to a process that computes,
+ * or is not scheduled, and such a process is not dead. */
 static uint64_t connect_patience(struct wf_udp_engine *engine,
 				 const struct wf_udp_peer *peer, bool against)
 {
@@ -281,7 +281,7 @@ bool wf_udp_peer_overdue(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 	return true;
 }
 
-/* Answered by an ack or, by someone who does not know us, a reset. */
+/* Answered by an ack or, by a process that does not know us, a reset. */
 void wf_udp_peer_ping(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		      uint64_t cid)
 {
@@ -372,8 +372,8 @@ static bool reap(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 	return true;
 }
 
-/* A timer has run out long ago: nobody looked. The peer is not to blame for that
- * time: it may have been stopped like us, and go on a moment later. */
+/* A timer expired long ago: nobody checked it. That time does not count against
+ * the peer: it may have been stopped like us, and continue a moment later. */
 static void excuse(struct wf_udp_peer *peer, uint64_t due, uint64_t late)
 {
 	struct wf_udp_out *out = &peer->out;
@@ -404,16 +404,16 @@ void wf_udp_peer_tick(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 	wf_udp_peer_arm(engine, peer);
 }
 
-/* Requests of ours end. Reads that we serve do not: they came the other way,
- * and stand in no list but peer->served afterwards. */
+/* Requests of ours end. Reads that we serve do not: they came over the other
+ * connection, and are afterwards only in peer->served. */
 static void end_requests(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 			 enum wf_nic_status status)
 {
 	struct wf_udp_out *out = &peer->out;
 	struct wf_list *pos, *tmp;
 
-	/* Ops whose packets are all made stand in no list of the peer's, but
-	 * each of their slots points to them. */
+	/* Ops whose packets are all made are in no list of the peer, but each
+	 * of their slots points to them. */
 	for (uint32_t seq = out->una; seq != out->next; seq++) {
 		struct wf_udp_slot *slot = out->slots[seq % WF_UDP_WINDOW];
 
@@ -482,7 +482,7 @@ static void count_death(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 	wf_udp_count(engine, peer_deaths, 1);
 	peer->fails++;
 	peer->lost = true;
-	/* Whoever asks again is given the time of someone new. */
+	/* A peer that asks again gets the time of a new one. */
 	peer->against_from = 0;
 	peer->refused = 0;
 }

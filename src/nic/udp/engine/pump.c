@@ -149,8 +149,8 @@ static inline int put_slot(struct wf_udp_engine *engine,
 	return put(engine, peer, slot, ack_now, NULL, slot->len);
 }
 
-/* Memory is no longer registered. To a peer that reads it this packet says so,
- * and no other is made; a request of ours ends. */
+/* Memory is no longer registered. For a peer that reads it, this packet says
+ * so, and no other is made; a request of ours ends. */
 static void lose_memory(struct wf_udp_engine *engine, struct wf_udp_slot *slot)
 {
 	struct wf_udp_op *op = slot->op;
@@ -186,7 +186,7 @@ static struct wf_udp_op *current(struct wf_udp_out *out)
 	return wf_container_of(out->ops.next, struct wf_udp_op, link);
 }
 
-/* What the next packet of @op is. False: not before the others are acked. */
+/* The next packet of @op. False: not before the others are acked. */
 static bool shape(const struct wf_udp_out *out, struct wf_udp_op *op,
 		  struct wf_udp_slot *slot)
 {
@@ -275,10 +275,10 @@ static uint64_t window(const struct wf_udp_out *out)
 	return out->cc.cwnd < out->rwnd ? out->cc.cwnd : out->rwnd;
 }
 
-/* Whether the receiver should answer at once: a quarter of the window is out
- * since it was last asked; or nobody was asked and this is the last packet for
- * now (the next does not fit), a repeated one, or the end of something large.
- */
+/* Whether the receiver should answer at once: a quarter of the window was sent
+ * since the last request for an answer; or there was no such request and this
+ * is the last packet for now (the next does not fit), a retransmission, or the
+ * end of something large. */
 static bool ask(struct wf_udp_out *out, const struct wf_udp_slot *slot,
 		uint64_t limit)
 {
@@ -313,8 +313,8 @@ static bool may_send(struct wf_udp_engine *engine, struct wf_udp_peer *peer)
 	return true;
 }
 
-/* Nothing was made although something could have been: no memory. Nobody else
- * would come back to it. */
+/* Nothing was made although something could have been: no memory. Nothing else
+ * would trigger another try. */
 static bool starved(const struct wf_udp_out *out)
 {
 	return !wf_base_list_empty(&out->ops) &&
