@@ -10,7 +10,7 @@
 
 #define ROUNDS 12
 #define OLD_ONES 20
-#define LARGE 600000 /* more than is sent before the receiver asks */
+#define LARGE 200000
 
 struct life {
 	uint16_t port;

@@ -94,8 +94,8 @@ static bool point_range(struct wf_engine *e, struct wf_range *r)
 	return true;
 }
 
-/* What goes on in order may be behind the next point or member, whose input is
- * gone then: from here on as any other. */
+/* The serial part may have passed the next point or member, whose input is gone
+ * then. From here on, ranges are cut at fixed distances. */
 static void skip_what_is_gone(struct wf_engine *e)
 {
 	if (e->source.memory || e->cut / 8 >= e->source.begin)

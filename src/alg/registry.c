@@ -61,6 +61,7 @@ static const struct wd_alg_comp *const builtin[] = {
 };
 
 static struct wf_alg_slot slots[SLOTS];
+static atomic_int n_used;     /* slots that ever had a driver are before it */
 static struct entry *entries; /* under the lock, or while loading */
 static const char *preferred; /* WD_COMP_DRIVER */
 static atomic_bool preferred_sought;
@@ -146,9 +147,12 @@ static int add_locked(const struct wd_alg_comp *driver, const char *from)
 	if (!entry)
 		return -ENOMEM;
 	ret = table.init ? table.init() : 0;
-	if (!ret)
-		atomic_store(&free_slot->entry, entry);
-	return ret;
+	if (ret)
+		return ret;
+	atomic_store(&free_slot->entry, entry);
+	if (free_slot - slots >= atomic_load(&n_used))
+		atomic_store(&n_used, (int)(free_slot - slots) + 1);
+	return 0;
 }
 
 /* NULL if it is empty. secure_: the user of a set-user-ID program must not
@@ -284,8 +288,9 @@ struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 	for (;;) {
 		const struct entry *best = NULL;
 		struct wf_alg_slot *slot = NULL;
+		int n = atomic_load_explicit(&n_used, memory_order_relaxed);
 
-		for (int i = 0; i < SLOTS; i++) {
+		for (int i = 0; i < n; i++) {
 			const struct entry *e = atomic_load_explicit(
 				&slots[i].entry, memory_order_acquire);
 

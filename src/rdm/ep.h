@@ -79,8 +79,6 @@ struct wf_rdm_ep {
 	bool deaf;	 /* so that our socket is not looked at */
 	bool dozing;	 /* wf_rdm_ep_doze() said yes */
 	bool unrung;	 /* something was posted and not rung for */
-	bool alone;	 /* an operation is submitted behind which none is */
-	bool last;	 /* and this packet is all that it posts */
 	bool aging;	 /* time to look for peers that are not in use */
 	bool crowded;	 /* too many peers: some are to be let go */
 	bool shut;	 /* strangers are refused */
@@ -90,9 +88,8 @@ struct wf_rdm_ep {
 	bool deny_reads; /* tests: as if there were no memory for it */
 	uint16_t next_turn;
 	uint32_t inline_max;
-	uint32_t max_msg;    /* bytes of a packet */
-	uint32_t max_recv;   /* bytes of a peer's */
-	uint32_t max_placed; /* bytes of a message that goes to a place */
+	uint32_t max_msg;  /* bytes of a packet */
+	uint32_t max_recv; /* bytes of a peer's */
 	uint32_t outstanding;
 	uint32_t posts; /* requests given to the device so far */
 	uint32_t reading;
@@ -124,7 +121,8 @@ struct wf_rdm_ep {
 	struct wf_rdm_peer **by_name;
 	size_t name_count;
 	struct wf_rdm_peer **by_ah;
-	size_t ah_count;
+	size_t ah_count; /* its room; greater than the number of the next handle */
+	uint32_t ah_next; /* the next new handle has this number at most */
 	struct wf_list by_addr[WF_RDM_BUCKETS];
 	struct wf_list
 		by_msg[WF_RDM_MSG_BUCKETS]; /* wf_rdm_rx: wf_rdm_rx_find() */

@@ -4,6 +4,7 @@
  */
 #include "rdm/peer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,22 +25,41 @@
 
 /* -- finding them ----------------------------------------------------------- */
 
-static int index_peer(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer)
+/* Room for the next handle, before the device has it: from then on the device
+ * reports packets of that handle, and its peer must be found. */
+static int make_room(struct wf_rdm_ep *ep)
 {
-	if (peer->ah >= ep->ah_count) {
-		size_t count = ep->ah_count ? ep->ah_count * 2 : 64;
-		struct wf_rdm_peer **all;
+	struct wf_rdm_peer **all;
+	size_t count = ep->ah_count ? ep->ah_count * 2 : 64;
 
-		while (count <= peer->ah)
-			count *= 2;
-		all = realloc(ep->by_ah, count * sizeof(struct wf_rdm_peer *));
-		if (!all)
-			return -ENOMEM;
-		memset(all + ep->ah_count, 0,
-		       (count - ep->ah_count) * sizeof(struct wf_rdm_peer *));
-		ep->by_ah = all;
-		ep->ah_count = count;
+	if (ep->ah_next < ep->ah_count)
+		return 0;
+	all = realloc(ep->by_ah, count * sizeof(struct wf_rdm_peer *));
+	if (!all)
+		return -ENOMEM;
+	memset(all + ep->ah_count, 0,
+	       (count - ep->ah_count) * sizeof(struct wf_rdm_peer *));
+	ep->by_ah = all;
+	ep->ah_count = count;
+	return 0;
+}
+
+/* The device numbers handles one after the other, also one that fails. */
+static int take_ah(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer)
+{
+	int err = make_room(ep);
+
+	if (err)
+		return err;
+	err = wf_nic_ah_create_socket(ep->nic, &peer->addr, &peer->ah);
+	if (err) {
+		if (ep->ah_next < WF_NIC_AH_UNKNOWN)
+			ep->ah_next++;
+		return err;
 	}
+	assert(peer->ah < ep->ah_count);
+	if (ep->ah_next <= peer->ah)
+		ep->ah_next = peer->ah + 1u;
 	ep->by_ah[peer->ah] = peer;
 	return 0;
 }
@@ -119,15 +139,10 @@ int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer)
 	struct wf_rdm_ep *ep = peer->ep;
 	struct wf_nic_memo memo;
 	bool found;
-	int err = wf_nic_ah_create_socket(ep->nic, &peer->addr, &peer->ah);
+	int err = take_ah(ep, peer);
 
 	if (err)
 		return err;
-	err = index_peer(ep, peer);
-	if (err) {
-		wf_nic_ah_destroy(ep->nic, peer->ah);
-		return err;
-	}
 	found = wf_nic_ah_recall(ep->nic, peer->ah, &memo);
 	peer->next_msg_id = 0;
 	if (found) {

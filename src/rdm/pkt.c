@@ -39,7 +39,6 @@ struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
 	pkt->len = 0;
 	pkt->large = large;
 	pkt->is_request = false;
-	pkt->quiet = true;
 	pkt->rdma = 0;
 	pkt->data.len = 0;
 	return pkt;
@@ -74,31 +73,26 @@ struct wf_rdm_pkt *wf_rdm_pkt_build(struct wf_rdm_ep *ep,
 	return pkt;
 }
 
-static struct wf_nic_wr request(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
-				uint32_t flags)
+static struct wf_nic_wr request(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt)
 {
 	struct wf_rdm_peer *peer = pkt->peer;
 
 	peer->outstanding++;
 	ep->outstanding++;
 	ep->posts++;
-	if (flags & WF_NIC_WR_MORE)
-		ep->unrung = true;
+	ep->unrung = true;
 	return (struct wf_nic_wr){
 		.wr_id = wr_id_of(pkt),
 		.qkey = WF_RDM_QKEY,
 		.ah = peer->ah,
 		.qpn = WF_NIC_QPN_FIRST,
-		.flags = flags,
+		.flags = WF_NIC_WR_MORE,
 	};
 }
 
 void wf_rdm_pkt_post(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt)
 {
-	const struct wf_nic_wr wr =
-		request(ep, pkt,
-			(ep->last ? 0 : WF_NIC_WR_MORE) |
-				(pkt->quiet ? WF_NIC_WR_QUIET : 0));
+	const struct wf_nic_wr wr = request(ep, pkt);
 	int err;
 
 	if (pkt->rdma) {
@@ -123,7 +117,7 @@ void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			  const struct wf_nic_remote *from,
 			  const struct wf_nic_sge *to)
 {
-	const struct wf_nic_wr wr = request(ep, pkt, WF_NIC_WR_MORE);
+	const struct wf_nic_wr wr = request(ep, pkt);
 	int err = wf_nic_post_read(ep->qp, &wr, from, to);
 
 	assert(!err);

@@ -430,8 +430,11 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 	}
 	cred = peer_of(out);
 	status = check_welcome(&welcome, got);
-	if (!status)
+	if (!status) {
+		/* The peer reads the ring, also if we fail below. */
+		wf_shm_early_end(out);
 		status = map_welcome(out, fds, cut);
+	}
 	if (passes(status)) {
 		start_over(out, status, now);
 		goto close_fds;
@@ -589,6 +592,9 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	if (!wf_shm_user_is_ours(cred->uid))
 		ep->watch.distrusted = true;
 	wf_shm_link_in_opened(in);
+	/* A message that came with the hello (early.h) rang no bell. */
+	if (wf_shm_in_ready(in))
+		wf_transport_host_wake(ep->host);
 	return 0;
 
 err_drop:

@@ -22,7 +22,8 @@ int wf_shm_early_inject(struct wf_shm_out *out, const struct wf_shm_tx *tx);
  * pending message into it, if that may go early. */
 void wf_shm_early_begin(struct wf_shm_out *out);
 
-/* The peer has answered: the copy is of no more use. */
+/* The peer has taken the ring and reads the message: the copy is of no more use,
+ * though the channel may have to be opened again. */
 void wf_shm_early_end(struct wf_shm_out *out);
 
 #endif

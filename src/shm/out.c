@@ -212,7 +212,6 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 	out->state = WF_SHM_OUT_OPEN;
 	out->ep->open_outs++;
 	out->ep->connecting--;
-	wf_shm_early_end(out);
 	wf_shm_out_push(out);
 }
 

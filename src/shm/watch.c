@@ -190,6 +190,8 @@ int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in)
 	/* Without a bell of its own it must be watched. */
 	if (watch->watched < WATCHED_MAX || in->bell == WF_SHM_BELLS)
 		start_watching(watch, in);
+	else if (wf_shm_in_ready(in))
+		set_bell(watch, in);
 	return 0;
 }
 

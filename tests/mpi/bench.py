@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`weft bench mpi --hosts`: a rank on each of two hosts (hosts.py), over weft,
-Open MPI's own TCP and libfabric's tcp. Nothing is left behind, and what cannot
+"""`weft bench mpi` on this host, whose ranks sleep in read() after their first
+message, and `weft bench mpi --hosts`: a rank on each of two hosts (hosts.py),
+over weft, Open MPI's own TCP and libfabric's tcp. Nothing is left behind, and what cannot
 be is refused. No time decides anything here."""
 
 import json
@@ -43,6 +44,15 @@ def check_refusals():
             job.fail(f"{options}: no '{word}' in:\n{said}")
 
 
+def check_here():
+    """A bug: the first message of a rank stayed with it until it called MPI
+    again, which it does when it is told to, after all messages have come."""
+    said = bench("mpi", "-r", "1", "-t", "1", "-s", "8", "-p", "mpi:weft",
+                 "-a", "mpi:vader", "--timeout", "60")
+    if "Not measured" in said:
+        job.fail(said)
+
+
 def check_hosts():
     before = hosts.carried()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,6 +82,7 @@ def main():
     check_refusals()
     hosts.enter()
     hosts.make(2)
+    check_here()
     check_hosts()
     sys.exit(0)
 
