@@ -100,11 +100,12 @@ static const struct wf_trace_page *page_of(pid_t pid)
 		if (len <= 0)
 			continue;
 		link[len] = 0;
-		if (strcmp(link, "/memfd:" WF_TRACE_FILE " (deleted)"))
+		if (strcmp(link, "/memfd:" WF_WAITS_FILE " (deleted)"))
 			continue;
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		CHECK(fd >= 0);
-		page = mmap(NULL, WF_TRACE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+		page = mmap(NULL, WF_TRACE_BYTES, PROT_READ, MAP_SHARED, fd,
+			    WF_TRACE_AT);
 		CHECK(page != MAP_FAILED);
 		close(fd);
 		return page;
@@ -120,9 +121,9 @@ static void check_is_off(const struct wf_trace_page *page)
 
 	do {
 		CHECK(weft_test_ms() < give_up);
-		head = page->head;
+		head = page->front.written;
 		nanosleep(&pause, NULL);
-	} while (page->head != head);
+	} while (page->front.written != head);
 }
 
 static void trace(const pid_t *pids, const char *time)
@@ -149,7 +150,7 @@ static void check_file(const pid_t *pids)
 /* A reader that is killed leaves nothing on. */
 static void check_killed(const pid_t *pids, const struct wf_trace_page *page)
 {
-	uint64_t head = page->head, give_up = weft_test_ms() + 60000;
+	uint64_t head = page->front.written, give_up = weft_test_ms() + 60000;
 	const struct timespec pause = { 0, 10000000 };
 	char weft[512], number[16];
 	pid_t pid;
@@ -163,7 +164,7 @@ static void check_killed(const pid_t *pids, const struct wf_trace_page *page)
 		      number, NULL);
 		_exit(1);
 	}
-	while (page->head == head) {
+	while (page->front.written == head) {
 		CHECK(weft_test_ms() < give_up);
 		nanosleep(&pause, NULL);
 	}
@@ -191,7 +192,7 @@ int main(void)
 	for (int i = 0; i < 2; i++)
 		weft_test_put(&lines[i], names[!i], sizeof(names[i]));
 	page = page_of(pids[0]);
-	CHECK_EQ(page->head, 0);
+	CHECK_EQ(page->front.written, 0);
 	trace(pids, "100ms");
 	check_is_off(page);
 	trace(pids, "500ms");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Making and closing a ring of events.
+ * Makes, maps and closes a ring of events.
  */
 #include "base/trace.h"
 
@@ -8,12 +8,8 @@
 
 #include "base/memfd.h"
 #include "base/place.h"
-#include "os/file.h"
 #include "os/memory.h"
 #include "os/process.h"
-
-/* What is there from the beginning; the rest when somebody wants it. */
-#define HEAD_BYTES 4096
 
 static void write_addr(char *text, size_t room, const struct wf_addr *addr)
 {
@@ -23,40 +19,34 @@ static void write_addr(char *text, size_t room, const struct wf_addr *addr)
 	snprintf(text, room, "%.*s", (int)room - 1, full);
 }
 
-void wf_base_trace_open(struct wf_trace *trace, const struct wf_addr *addr)
+void wf_base_trace_open(struct wf_trace *trace, const struct wf_waits *waits,
+			const struct wf_addr *addr)
 {
-	struct wf_trace_page *page;
+	struct wf_trace_front *front;
 	void *mapped = NULL;
-	int fd;
 
-	*trace = (struct wf_trace){ .fd = -1 };
-	fd = wf_base_memfd_create_sparse(WF_TRACE_FILE, WF_TRACE_BYTES);
-	if (fd < 0)
+	*trace = (struct wf_trace){ .fd = waits->fd };
+	if (!waits->page ||
+	    wf_base_memfd_reserve(waits->fd, WF_TRACE_AT, sizeof(*front)) ||
+	    wf_os_mmap_at(&mapped, sizeof(*front), PROT_READ | PROT_WRITE,
+			  MAP_SHARED, waits->fd, WF_TRACE_AT))
 		return;
-	if (wf_base_memfd_reserve(fd, 0, HEAD_BYTES) ||
-	    wf_os_mmap(&mapped, WF_TRACE_BYTES, PROT_READ | PROT_WRITE,
-		       MAP_SHARED, fd)) {
-		wf_os_close(fd);
-		return;
-	}
-	page = mapped;
-	write_addr(page->name, sizeof(page->name), addr);
-	page->place = wf_base_place_of(addr);
-	page->pid = (uint32_t)wf_os_getpid();
-	page->layout = WF_TRACE_LAYOUT;
-	page->magic = WF_TRACE_MAGIC;
-	trace->page = page;
-	trace->fd = fd;
+	front = mapped;
+	write_addr(front->name, sizeof(front->name), addr);
+	front->place = wf_base_place_of(addr);
+	front->pid = (uint32_t)wf_os_getpid();
+	front->layout = WF_TRACE_LAYOUT;
+	front->magic = WF_TRACE_MAGIC;
+	trace->front = front;
 }
 
 void wf_base_trace_close(struct wf_trace *trace)
 {
-	if (!trace->page)
-		return;
-	wf_os_munmap(trace->page, WF_TRACE_BYTES);
-	wf_os_close(trace->fd);
-	trace->page = NULL;
-	trace->fd = -1;
+	if (trace->page)
+		wf_os_munmap(trace->page, WF_TRACE_BYTES);
+	if (trace->front)
+		wf_os_munmap(trace->front, sizeof(*trace->front));
+	*trace = (struct wf_trace){ .fd = -1 };
 }
 
 void wf_base_trace_forked(struct wf_trace *trace)
@@ -66,12 +56,17 @@ void wf_base_trace_forked(struct wf_trace *trace)
 
 bool wf_base_trace_start(struct wf_trace *trace)
 {
-	if (!trace->page)
+	void *mapped = NULL;
+
+	if (trace->page)
+		return true;
+	if (!trace->front ||
+	    wf_base_memfd_reserve(trace->fd, WF_TRACE_AT, WF_TRACE_BYTES) ||
+	    wf_os_mmap_at(&mapped, WF_TRACE_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, trace->fd, WF_TRACE_AT))
 		return false;
-	if (!trace->ready)
-		trace->ready = !wf_base_memfd_reserve(
-			trace->fd, HEAD_BYTES, WF_TRACE_BYTES - HEAD_BYTES);
-	return trace->ready;
+	trace->page = mapped;
+	return true;
 }
 
 uint16_t wf_base_trace_channel(struct wf_trace *trace,
@@ -87,7 +82,7 @@ uint16_t wf_base_trace_channel(struct wf_trace *trace,
 		channel->place = wf_base_place_of(addr);
 	}
 	/* Release: the channel is there before its number is used. */
-	atomic_store_explicit(&trace->page->channel_count, trace->channel_count,
-			      memory_order_release);
+	atomic_store_explicit(&trace->page->front.channel_count,
+			      trace->channel_count, memory_order_release);
 	return (uint16_t)(trace->channel_count - 1);
 }

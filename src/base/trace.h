@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The owner's side of a ring of events (trace_defs.h). One writer at a time (the
- * endpoint's lock). Without a descriptor there is no ring, and nobody can turn
+ * endpoint's lock). Without a page of waits there is no ring, and nobody can turn
  * it on.
  */
 #ifndef WF_BASE_TRACE_H
@@ -11,24 +11,27 @@
 
 #include "base/addr.h"
 #include "base/trace_defs.h"
+#include "base/waits.h"
 #include "os/inline.h"
 
 struct wf_trace {
-	struct wf_trace_page *page; /* NULL: none */
-	uint64_t head;
+	struct wf_trace_front *front; /* NULL: none */
+	struct wf_trace_page *page;   /* NULL: was never turned on */
+	uint64_t written;
 	uint32_t channel_count;
-	bool ready; /* its memory is taken */
-	int fd;	    /* keeps it findable; -1: none */
+	int fd; /* of the waits */
 };
 
-/* For the endpoint that peers call @addr. */
-void wf_base_trace_open(struct wf_trace *trace, const struct wf_addr *addr);
+/* For the endpoint that peers call @addr, in the file of its @waits, which is
+ * closed after the ring. */
+void wf_base_trace_open(struct wf_trace *trace, const struct wf_waits *waits,
+			const struct wf_addr *addr);
 void wf_base_trace_close(struct wf_trace *trace);
 
 /* In a forked child: the ring is the parent's. Async-signal-safe. */
 void wf_base_trace_forked(struct wf_trace *trace);
 
-/* Takes the memory; false: there is none. */
+/* Takes and maps the memory; false: there is none. */
 bool wf_base_trace_start(struct wf_trace *trace);
 
 /* A number for a channel to or from @addr. */
@@ -39,8 +42,8 @@ uint16_t wf_base_trace_channel(struct wf_trace *trace,
 static inline bool wf_base_trace_wanted(const struct wf_trace *trace,
 					uint64_t now)
 {
-	return trace->page && atomic_load_explicit(&trace->page->wanted,
-						   memory_order_relaxed) > now;
+	return trace->front && atomic_load_explicit(&trace->front->wanted,
+						    memory_order_relaxed) > now;
 }
 
 static inline void wf_base_trace_emit(struct wf_trace *trace,
@@ -49,7 +52,7 @@ static inline void wf_base_trace_emit(struct wf_trace *trace,
 				      uint64_t len)
 {
 	struct wf_trace_event *event =
-		&trace->page->events[trace->head % WF_TRACE_EVENTS];
+		&trace->page->events[trace->written % WF_TRACE_EVENTS];
 
 	event->ticks = wf_os_ticks();
 	event->tag = tag;
@@ -59,7 +62,7 @@ static inline void wf_base_trace_emit(struct wf_trace *trace,
 	event->type = (uint8_t)type;
 	event->kind = kind;
 	/* Release: whoever sees the number sees the event. */
-	atomic_store_explicit(&trace->page->head, ++trace->head,
+	atomic_store_explicit(&trace->page->front.written, ++trace->written,
 			      memory_order_release);
 }
 

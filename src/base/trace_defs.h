@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A ring of events of an endpoint, for `weft trace`. It is a memfd of this name,
- * found in the owner's /proc/<pid>/fd. Its memory is taken when somebody turns
- * tracing on, which a reader does by writing a time into `wanted`: the owner
- * records until then. A reader that is killed therefore leaves nothing on.
+ * A ring of events of an endpoint, for `weft trace`. It follows the page of waits
+ * in the same memfd (waits_defs.h), so that it costs no descriptor of its own. A
+ * reader turns it on by writing a time into `wanted`: the owner records until
+ * then. A reader that is killed therefore leaves nothing on. All but the front
+ * has no memory before it is first turned on.
  *
- * Who may open the file may also attach a debugger, so the owner trusts it with
- * the contents, but not with its own memory: it reads nothing but `wanted`.
+ * The owner reads nothing but `wanted` here: a reader can spoil what other
+ * readers see, and nothing else.
  */
 #ifndef WF_BASE_TRACE_DEFS_H
 #define WF_BASE_TRACE_DEFS_H
@@ -16,7 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WF_TRACE_FILE "weft-trace"
+#include "base/waits_defs.h"
+
 #define WF_TRACE_MAGIC 0x72746677u /* "wftr" */
 #define WF_TRACE_LAYOUT 1
 #define WF_TRACE_CHANNELS 256
@@ -79,7 +81,7 @@ struct wf_trace_channel {
 	char peer[56];
 };
 
-struct wf_trace_page {
+struct wf_trace_front {
 	uint32_t magic;
 	uint16_t layout;
 	uint16_t pad;
@@ -90,20 +92,27 @@ struct wf_trace_page {
 	uint8_t pad3[48];
 	_Atomic uint64_t wanted; /* ns of the monotonic clock; readers' */
 	uint8_t pad4[56];
-	_Atomic uint64_t head; /* events written so far */
+	_Atomic uint64_t written; /* events so far */
 	_Atomic uint32_t channel_count;
 	uint8_t pad5[3892];
+};
+
+struct wf_trace_page {
+	struct wf_trace_front front;
 	struct wf_trace_channel channels[WF_TRACE_CHANNELS];
 	struct wf_trace_event events[WF_TRACE_EVENTS];
 };
 
 #define WF_TRACE_BYTES sizeof(struct wf_trace_page)
+#define WF_TRACE_AT WF_WAITS_BYTES /* in the file */
+#define WF_WAITS_FILE_BYTES (WF_TRACE_AT + WF_TRACE_BYTES)
 
 static_assert(sizeof(struct wf_trace_event) == 32, "two to a line");
 static_assert(sizeof(struct wf_trace_channel) == 64, "a line");
-static_assert(offsetof(struct wf_trace_page, wanted) == 128, "two lines");
-static_assert(offsetof(struct wf_trace_page, head) == 192, "a line apart");
-static_assert(offsetof(struct wf_trace_page, channels) == 4096, "a page");
+static_assert(offsetof(struct wf_trace_front, wanted) == 128, "two lines");
+static_assert(offsetof(struct wf_trace_front, written) == 192, "a line apart");
+static_assert(sizeof(struct wf_trace_front) == 4096, "a page");
+static_assert(WF_TRACE_AT % 4096 == 0, "can be mapped alone");
 static_assert(sizeof(struct wf_trace_page) % 4096 == 0, "whole pages");
 
 #endif

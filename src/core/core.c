@@ -51,8 +51,8 @@ void wf_core_close(struct wf_core *core)
 	for (uint32_t i = core->way_count; i-- > 0;)
 		core->ways[i].ops->close(core->ways[i].self);
 	core->way_count = 0;
-	wf_core_report_close(core);
 	wf_core_trace_close(core);
+	wf_core_report_close(core);
 	wf_transport_loop_close(&core->host.loop);
 	free(core->routes);
 	core->routes = NULL;
@@ -66,8 +66,8 @@ void wf_core_forked(struct wf_core *core)
 	core->host.forked = true;
 	core->host.asleep = false;
 	wf_transport_host_busy(&core->host);
-	wf_core_report_forked(core);
 	wf_core_trace_forked(core);
+	wf_core_report_forked(core);
 	for (uint32_t i = 0; i < core->way_count; i++)
 		core->ways[i].ops->forked(core->ways[i].self);
 	wf_transport_loop_close(&core->host.loop);

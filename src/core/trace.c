@@ -8,7 +8,7 @@
 
 void wf_core_trace_open(struct wf_core *core)
 {
-	wf_base_trace_open(&core->trace, &core->host.addr);
+	wf_base_trace_open(&core->trace, &core->report.waits, &core->host.addr);
 	core->host.trace = NULL;
 }
 

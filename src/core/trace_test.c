@@ -101,25 +101,29 @@ static int close_world(void **state)
 
 static void want(struct world *w, uint64_t until)
 {
-	atomic_store(&w->core.trace.page->wanted, until);
+	atomic_store(&w->core.trace.front->wanted, until);
 }
 
 static void test_on_and_off(void **state)
 {
 	struct world *w = *state;
-	const struct wf_trace_page *page = w->core.trace.page;
+	const struct wf_trace_page *page;
 
 	wf_core_look(&w->core, 1000);
 	assert_null(w->core.host.trace);
 	assert_int_equal(w->fake.turns, 0);
-	assert_int_equal(page->head, 0);
+	assert_int_equal(w->core.trace.front->written, 0);
+	/* It costs no memory before somebody wants it. */
+	assert_null(w->core.trace.page);
 	want(w, 5000);
 	wf_core_look(&w->core, 2000);
 	wf_core_look(&w->core, 3000);
+	page = w->core.trace.page;
+	assert_non_null(page);
 	assert_int_equal(w->fake.turns, 1);
 	assert_true(w->fake.on);
 	assert_ptr_equal(w->core.ways[0].ops, &traced);
-	assert_int_equal(page->head, 2);
+	assert_int_equal(page->front.written, 2);
 	assert_int_equal(page->events[0].type, WF_TRACE_POLL);
 	/* Whoever wanted it is gone. */
 	wf_core_look(&w->core, 5000);
@@ -128,23 +132,24 @@ static void test_on_and_off(void **state)
 	assert_ptr_equal(w->core.ways[0].ops, &usual);
 	assert_null(w->core.host.trace);
 	wf_core_look(&w->core, 6000);
-	assert_int_equal(page->head, 2);
+	assert_int_equal(page->front.written, 2);
 	/* And again: events go on behind the others. */
 	want(w, 9000);
 	wf_core_look(&w->core, 7000);
-	assert_int_equal(page->head, 3);
+	assert_int_equal(page->front.written, 3);
 }
 
 static void test_sleep(void **state)
 {
 	struct world *w = *state;
-	const struct wf_trace_page *page = w->core.trace.page;
+	const struct wf_trace_page *page;
 
 	want(w, UINT64_MAX);
 	wf_core_look(&w->core, 1000);
+	page = w->core.trace.page;
 	assert_true(wf_core_sleep(&w->core));
 	wf_core_wake(&w->core);
-	assert_int_equal(page->head, 3);
+	assert_int_equal(page->front.written, 3);
 	assert_int_equal(page->events[1].type, WF_TRACE_SLEEP);
 	assert_int_equal(page->events[2].type, WF_TRACE_WAKE);
 	assert_true(page->events[1].ticks <= page->events[2].ticks);
@@ -160,13 +165,13 @@ static void test_wrap(void **state)
 	assert_true(wf_base_trace_start(t));
 	for (uint32_t i = 0; i < WF_TRACE_EVENTS + 5; i++)
 		wf_base_trace_emit(t, WF_TRACE_PUT, 7, i, 1, 2, 3);
-	assert_int_equal(t->page->head, WF_TRACE_EVENTS + 5);
+	assert_int_equal(t->page->front.written, WF_TRACE_EVENTS + 5);
 	assert_int_equal(t->page->events[4].seq, WF_TRACE_EVENTS + 4);
 	assert_int_equal(t->page->events[5].seq, 5);
 	for (uint16_t i = 0; i < WF_TRACE_CHANNELS; i++)
 		assert_int_equal(wf_base_trace_channel(t, &addr), i);
 	assert_int_equal(wf_base_trace_channel(t, &addr), WF_TRACE_NO_CHANNEL);
-	assert_int_equal(t->page->channel_count, WF_TRACE_CHANNELS);
+	assert_int_equal(t->page->front.channel_count, WF_TRACE_CHANNELS);
 }
 
 static void test_forked(void **state)
@@ -179,6 +184,7 @@ static void test_forked(void **state)
 	wf_core_forked(&w->core);
 	assert_null(w->core.host.trace);
 	assert_null(w->core.trace.page);
+	assert_null(w->core.trace.front);
 }
 
 #define TEST(name)                                                             \

@@ -197,7 +197,6 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
 
-	wf_shm_trace_opened(out);
 	/* Two copies through the ring lose to one copy and a system call much
 	 * earlier than to the wait for a receive when there is no CMA. What may
 	 * be injected must fit the ring whole. */

@@ -6,7 +6,6 @@
 
 #include "base/trace.h"
 #include "os/shared.h"
-#include "shm/ep.h"
 #include "shm/put.h"
 
 #define X(name, text)                                                          \
@@ -41,9 +40,9 @@ static uint16_t in_channel(struct wf_shm_in *in)
 	return in->trace_channel;
 }
 
-void wf_shm_trace_opened(struct wf_shm_out *out)
+void wf_shm_trace_ring(struct wf_shm_out *out)
 {
-	out->bell_wanted = out->ep->host->trace ?
+	out->bell_wanted = wf_shm_trace_is_on(out) ?
 				   &always :
 				   &out->region.header->bell_wanted;
 }
@@ -56,7 +55,8 @@ void wf_shm_trace_turn(struct wf_shm_ep *ep, bool on)
 		struct wf_shm_out *out =
 			wf_container_of(pos, struct wf_shm_out, link);
 
-		if (out->state == WF_SHM_OUT_OPEN)
+		/* Also if the peer has not answered the hello yet. */
+		if (out->region.base)
 			out->bell_wanted =
 				on ? &always : &out->region.header->bell_wanted;
 	}

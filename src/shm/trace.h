@@ -11,18 +11,19 @@
 
 #include <stdbool.h>
 
+#include "shm/ep.h"
 #include "shm/in.h"
 #include "shm/out.h"
 
 /* All channels, at the beginning and at the end. */
 void wf_shm_trace_turn(struct wf_shm_ep *ep, bool on);
 
-/* A channel is open: sets out->bell_wanted. */
-void wf_shm_trace_opened(struct wf_shm_out *out);
+/* The channel has a ring: sets out->bell_wanted. */
+void wf_shm_trace_ring(struct wf_shm_out *out);
 
 static inline bool wf_shm_trace_is_on(const struct wf_shm_out *out)
 {
-	return out->bell_wanted != &out->region.header->bell_wanted;
+	return out->ep->host->trace;
 }
 
 /* A slot was published. Returns whether the receiver wants to be told. */

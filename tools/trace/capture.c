@@ -6,7 +6,6 @@
  */
 #include "tools/trace/capture.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,20 +18,12 @@
 
 #include "base/clock.h"
 #include "base/memfd.h"
+#include "tools/grow.h"
 
 #define LEASE (500 * WF_NS_PER_MS)
 #define PAUSE (500 * WF_NS_PER_US)
 
 /* -- finding ------------------------------------------------------------------ */
-
-static bool check_text(char *text, size_t len)
-{
-	if (!memchr(text, 0, len))
-		return false;
-	for (; *text; text++)
-		*text = isprint((unsigned char)*text) ? *text : '?';
-	return true;
-}
 
 static bool is_known(const struct wf_tools_capture *capture, pid_t pid,
 		     ino_t inode)
@@ -47,17 +38,13 @@ static bool is_known(const struct wf_tools_capture *capture, pid_t pid,
 
 static struct wf_tools_traced *make_room(struct wf_tools_capture *capture)
 {
-	size_t room = capture->room ? capture->room * 2 : 8;
-	struct wf_tools_traced *bigger;
+	struct wf_tools_traced *all = wf_tools_grow(
+		capture->all, capture->count, &capture->room, sizeof(*all));
 
-	if (capture->count == capture->room) {
-		bigger = realloc(capture->all, room * sizeof(*bigger));
-		if (!bigger)
-			return NULL;
-		capture->all = bigger;
-		capture->room = room;
-	}
-	return &capture->all[capture->count];
+	if (!all)
+		return NULL;
+	capture->all = all;
+	return &all[capture->count];
 }
 
 static struct wf_trace_page *map(int fd)
@@ -71,7 +58,7 @@ static struct wf_trace_page *map(int fd)
 	if (writable < 0)
 		return NULL;
 	page = mmap(NULL, WF_TRACE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
-		    writable, 0);
+		    writable, WF_TRACE_AT);
 	close(writable);
 	return page == MAP_FAILED ? NULL : page;
 }
@@ -83,7 +70,8 @@ static int found(void *arg, const struct wf_tools_process *p, int fd)
 	struct wf_trace_page *page;
 	struct stat st;
 
-	if (fstat(fd, &st) || !wf_base_memfd_is_sound(fd, WF_TRACE_BYTES) ||
+	if (fstat(fd, &st) ||
+	    !wf_base_memfd_is_sound(fd, WF_WAITS_FILE_BYTES) ||
 	    is_known(capture, p->pid, st.st_ino))
 		return 0;
 	traced = make_room(capture);
@@ -96,13 +84,15 @@ static int found(void *arg, const struct wf_tools_process *p, int fd)
 		.process = *p,
 		.inode = st.st_ino,
 		.page = page,
-		.place = page->place,
-		.tail = atomic_load_explicit(&page->head, memory_order_acquire),
+		.place = page->front.place,
+		.tail = atomic_load_explicit(&page->front.written,
+					     memory_order_acquire),
 	};
-	memcpy(traced->name, page->name, sizeof(traced->name));
-	if (page->magic != WF_TRACE_MAGIC || page->layout != WF_TRACE_LAYOUT ||
-	    page->pid != p->own_pid ||
-	    !check_text(traced->name, sizeof(traced->name))) {
+	memcpy(traced->name, page->front.name, sizeof(traced->name));
+	if (page->front.magic != WF_TRACE_MAGIC ||
+	    page->front.layout != WF_TRACE_LAYOUT ||
+	    page->front.pid != p->own_pid ||
+	    !wf_tools_proc_text(traced->name, sizeof(traced->name))) {
 		munmap(page, WF_TRACE_BYTES);
 		return 0;
 	}
@@ -117,7 +107,7 @@ int wf_tools_capture_add(struct wf_tools_capture *capture, pid_t pid)
 
 	if (!wf_tools_proc_describe(&p, pid))
 		return -ESRCH;
-	return wf_tools_proc_memfds(&p, WF_TRACE_FILE, found, capture);
+	return wf_tools_proc_memfds(&p, WF_WAITS_FILE, found, capture);
 }
 
 /* -- collecting --------------------------------------------------------------- */
@@ -143,8 +133,8 @@ static bool grow(struct wf_tools_traced *traced, size_t more)
 static void drop_overwritten(struct wf_tools_traced *traced, uint64_t first,
 			     size_t at)
 {
-	uint64_t head =
-		atomic_load_explicit(&traced->page->head, memory_order_acquire);
+	uint64_t head = atomic_load_explicit(&traced->page->front.written,
+					     memory_order_acquire);
 	uint64_t gone =
 		head >= WF_TRACE_EVENTS ? head - WF_TRACE_EVENTS + 1 : 0;
 	size_t bad;
@@ -161,8 +151,8 @@ static void drop_overwritten(struct wf_tools_traced *traced, uint64_t first,
 
 static int drain(struct wf_tools_traced *traced, size_t most)
 {
-	uint64_t head =
-		atomic_load_explicit(&traced->page->head, memory_order_acquire);
+	uint64_t head = atomic_load_explicit(&traced->page->front.written,
+					     memory_order_acquire);
 	size_t at = traced->count;
 	uint64_t first;
 
@@ -188,8 +178,8 @@ static int drain(struct wf_tools_traced *traced, size_t most)
 static void renew(struct wf_tools_capture *capture, uint64_t until)
 {
 	for (size_t i = 0; i < capture->count; i++)
-		atomic_store_explicit(&capture->all[i].page->wanted, until,
-				      memory_order_relaxed);
+		atomic_store_explicit(&capture->all[i].page->front.wanted,
+				      until, memory_order_relaxed);
 	capture->wanted = until;
 }
 
@@ -199,15 +189,15 @@ static void end_lease(struct wf_tools_capture *capture)
 	for (size_t i = 0; i < capture->count; i++) {
 		uint64_t mine = capture->wanted;
 
-		atomic_compare_exchange_strong(&capture->all[i].page->wanted,
-					       &mine, 0);
+		atomic_compare_exchange_strong(
+			&capture->all[i].page->front.wanted, &mine, 0);
 	}
 }
 
 static void check(struct wf_tools_traced *traced)
 {
-	uint32_t count = atomic_load_explicit(&traced->page->channel_count,
-					      memory_order_acquire);
+	uint32_t count = atomic_load_explicit(
+		&traced->page->front.channel_count, memory_order_acquire);
 	size_t kept = 0;
 
 	traced->channel_count =
@@ -217,7 +207,7 @@ static void check(struct wf_tools_traced *traced)
 	for (uint32_t i = 0; i < traced->channel_count; i++) {
 		struct wf_trace_channel *channel = &traced->channels[i];
 
-		if (!check_text(channel->peer, sizeof(channel->peer)))
+		if (!wf_tools_proc_text(channel->peer, sizeof(channel->peer)))
 			channel->peer[0] = 0;
 	}
 	for (size_t i = 0; i < traced->count; i++) {
