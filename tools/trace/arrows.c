@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/grow.h"
+
 static bool is_wildcard(const char *name)
 {
 	return !strncmp(name, "0.0.0.0:", 8) || !strncmp(name, "[::]:", 5);
@@ -77,17 +79,13 @@ static int by_number(const void *a, const void *b)
 static int add(struct wf_tools_arrows *arrows,
 	       const struct wf_tools_arrow *arrow)
 {
-	size_t room = arrows->room ? arrows->room * 2 : 1024;
-	struct wf_tools_arrow *bigger;
+	struct wf_tools_arrow *all = wf_tools_grow(arrows->all, arrows->count,
+						   &arrows->room, sizeof(*all));
 
-	if (arrows->count == arrows->room) {
-		bigger = realloc(arrows->all, room * sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		arrows->all = bigger;
-		arrows->room = room;
-	}
-	arrows->all[arrows->count++] = *arrow;
+	if (!all)
+		return -ENOMEM;
+	arrows->all = all;
+	all[arrows->count++] = *arrow;
 	return 0;
 }
 

@@ -124,15 +124,12 @@ static void write_operation(struct writer *w, const char *phase,
 	end(w);
 }
 
-static void write_put(struct writer *w, const struct wf_tools_traced *t,
-		      size_t i)
+/* A message that leaves, by shared memory or by packets. */
+static void write_message(struct writer *w, const char *name,
+			  const struct wf_tools_traced *t, size_t i)
 {
 	const struct wf_trace_event *e = &t->events[i];
-	const char *kind =
-		e->kind < WF_TRACE_SLOT_MAX ? slots[e->kind] : "unknown";
-	char name[48];
 
-	snprintf(name, sizeof(name), "send %s", kind);
 	begin_moment(w, name, t, i);
 	fprintf(w->out,
 		",\"args\":{\"bytes\":%" PRIu64 ",\"tag\":\"0x%" PRIx64
@@ -141,6 +138,17 @@ static void write_put(struct writer *w, const struct wf_tools_traced *t,
 	write_peer(w, t, e);
 	fputc('}', w->out);
 	end(w);
+}
+
+static void write_put(struct writer *w, const struct wf_tools_traced *t,
+		      size_t i)
+{
+	const struct wf_trace_event *e = &t->events[i];
+	char name[48];
+
+	snprintf(name, sizeof(name), "send %s",
+		 e->kind < WF_TRACE_SLOT_MAX ? slots[e->kind] : "unknown");
+	write_message(w, name, t, i);
 	if (e->kind == WF_TRACE_SLOT_PARKED)
 		write_operation(w, "b", name, t, e,
 				e->len >> WF_TRACE_LEN_BITS);
@@ -154,14 +162,7 @@ static void write_post(struct writer *w, const struct wf_tools_traced *t,
 
 	snprintf(name, sizeof(name), "%s by packets",
 		 e->kind < 4 ? operations[e->kind] : "operation");
-	begin_moment(w, name, t, i);
-	fprintf(w->out,
-		",\"args\":{\"bytes\":%" PRIu64 ",\"tag\":\"0x%" PRIx64
-		"\",\"number\":%u",
-		(uint64_t)(e->len & LEN_MASK), e->tag, e->seq);
-	write_peer(w, t, e);
-	fputc('}', w->out);
-	end(w);
+	write_message(w, name, t, i);
 	write_operation(w, "b", name, t, e, e->len >> WF_TRACE_LEN_BITS);
 }
 

@@ -6,15 +6,12 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/amount.h"
 #include "base/clock.h"
+#include "tools/options.h"
 #include "tools/trace/chrome.h"
 
-#define MAX_PIDS 256
 #define MOST 200000
 #define LONGEST_MS 3600000
 
@@ -55,68 +52,27 @@ static const char help[] =
 struct settings {
 	const char *output;
 	uint64_t time_ms;
-	size_t most;
-	pid_t pids[MAX_PIDS];
-	size_t n_pids;
+	unsigned long most;
+	struct wf_tools_pids pids;
 };
 
 static volatile sig_atomic_t interrupted;
 
-static int complain(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
-
-static int complain(const char *format, ...)
-{
-	va_list args;
-
-	fputs("weft trace: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	return -EINVAL;
-}
+#define complain(...) wf_tools_complain("trace", __VA_ARGS__)
 
 static int read_time(struct settings *s, const char *text)
 {
-	bool plain = strspn(text, "0123456789") == strlen(text);
-	const char *end;
-
-	/* A plain number counts seconds. */
-	if (wf_base_amount_time(text, &end, plain ? 1000 : 1, &s->time_ms) ||
-	    *end)
-		return complain("--time wants a time, not '%s'", text);
-	if (plain && s->time_ms <= LONGEST_MS)
-		s->time_ms *= 1000;
-	if (!s->time_ms || s->time_ms > LONGEST_MS)
-		return complain("--time wants 1 ms to 1 h, not '%s'", text);
+	if (wf_tools_time_read(text, &s->time_ms) || !s->time_ms ||
+	    s->time_ms > LONGEST_MS)
+		return complain("--time wants 1ms to 1h, not '%s'", text);
 	return 0;
 }
 
 static int read_most(struct settings *s, const char *text)
 {
-	char *end;
-
-	errno = 0;
-	s->most = strtoul(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || !s->most)
+	if (wf_tools_number_read(text, &s->most))
 		return complain("--most wants a number from 1 on, not '%s'",
 				text);
-	return 0;
-}
-
-static int read_pid(struct settings *s, const char *text)
-{
-	char *end;
-	long pid;
-
-	errno = 0;
-	pid = strtol(text, &end, 10);
-	if (errno || end == text || *end || pid <= 0 || pid > INT32_MAX)
-		return complain("'%s' is no process id", text);
-	if (s->n_pids == MAX_PIDS)
-		return complain("at most %d process ids", MAX_PIDS);
-	s->pids[s->n_pids++] = (pid_t)pid;
 	return 0;
 }
 
@@ -150,10 +106,10 @@ static int read_options(struct settings *s, int argc, char **argv, bool *helped)
 			return err;
 	}
 	for (; optind < argc; optind++) {
-		if (read_pid(s, argv[optind]))
+		if (wf_tools_pids_read(&s->pids, "trace", argv[optind]))
 			return -EINVAL;
 	}
-	return s->n_pids ? 0 : complain("which processes?");
+	return s->pids.count ? 0 : complain("which processes?");
 }
 
 static void interrupt(int number)
@@ -164,19 +120,19 @@ static void interrupt(int number)
 
 static int find_all(const struct settings *s, struct wf_tools_capture *capture)
 {
-	for (size_t i = 0; i < s->n_pids; i++) {
+	for (size_t i = 0; i < s->pids.count; i++) {
 		size_t before = capture->count;
-		int ret = wf_tools_capture_add(capture, s->pids[i]);
+		int ret = wf_tools_capture_add(capture, s->pids.all[i]);
 
 		if (ret == -ESRCH)
 			return complain("there is no process %d",
-					(int)s->pids[i]);
+					(int)s->pids.all[i]);
 		if (ret)
 			return complain("cannot look into process %d: %s",
-					(int)s->pids[i], strerror(-ret));
+					(int)s->pids.all[i], strerror(-ret));
 		if (capture->count == before)
 			complain("process %d has no weft endpoint",
-				 (int)s->pids[i]);
+				 (int)s->pids.all[i]);
 	}
 	return capture->count ? 0 : -ENOENT;
 }
