@@ -12,7 +12,8 @@
 struct wf_tools_why_view {
 	const struct wf_tools_graph *graph;
 	const bool *shown;
-	bool all; /* also those that wait for nothing */
+	bool all;	/* also those that wait for nothing */
+	unsigned width; /* of lines; 0: as long as they are */
 };
 
 /* Whether @culprit is what a process that is shown waits for. */

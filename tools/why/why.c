@@ -8,6 +8,8 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tools/options.h"
@@ -165,11 +167,23 @@ static int check_pids(const struct settings *s,
 	return ret;
 }
 
+/* Of the terminal. Whoever reads a file or a pipe wants whole lines. */
+static unsigned width(void)
+{
+	struct winsize size = { 0 };
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
+}
+
 static int tell(const struct settings *s,
 		const struct wf_tools_waiters *waiters)
 {
 	struct wf_tools_graph graph;
-	struct wf_tools_why_view view = { .graph = &graph, .all = s->all };
+	struct wf_tools_why_view view = {
+		.graph = &graph,
+		.all = s->all,
+		.width = width(),
+	};
 	bool *shown, waits = false;
 
 	if (wf_tools_graph_make(&graph, waiters, s->patience)) {
