@@ -23,20 +23,26 @@ def fail(text):
     sys.exit(1)
 
 
+def nanoseconds(microseconds):
+    """What the file says to three digits behind the point."""
+    return round(microseconds * 1000)
+
+
 def check_tracks(events):
-    """Slices of a track follow each other or lie inside each other."""
+    """Slices of a track follow each other or lie inside each other: Perfetto
+    moves others to another track."""
     tracks = collections.defaultdict(list)
     for event in events:
         if event["ph"] == "X":
+            begin = nanoseconds(event["ts"])
             tracks[event["pid"], event["tid"]].append(
-                (event["ts"], event["ts"] + event["dur"]))
+                (begin, begin + nanoseconds(event["dur"])))
     for track, slices in tracks.items():
         inside = []
         for begin, end in sorted(slices, key=lambda s: (s[0], -s[1])):
-            # Times are rounded to nanoseconds.
-            while inside and inside[-1] <= begin + 0.002:
+            while inside and inside[-1] <= begin:
                 inside.pop()
-            if inside and end > inside[-1] + 0.002:
+            if inside and end > inside[-1]:
                 fail(f"slices of {track} overlap at {begin}")
             inside.append(end)
     return tracks
@@ -56,21 +62,28 @@ def check_arrows(events, tracks):
         if set(both) != {"s", "f"} or both["s"]["ts"] > both["f"]["ts"]:
             fail(f"no arrow: {both}")
         for end in both.values():
-            if end["ts"] not in begins[end["pid"], end["tid"]]:
+            if nanoseconds(end["ts"]) not in begins[end["pid"], end["tid"]]:
                 fail(f"in no slice: {end}")
     return ends
 
 
 def check_operations(events):
-    """Each begins before it ends. Some began before we looked."""
+    """Each begins before it ends. Some began before we looked, and some were
+    not over. Perfetto finds the end by name, category and id. Bug: those by
+    packets ended under another name, and never for Perfetto."""
     opened = {}
     closed = 0
     for event in sorted((e for e in events if e["ph"] in "be"),
                         key=lambda e: e["ts"]):
+        key = event["pid"], event["name"], event["cat"], event["id"]
         if event["ph"] == "b":
-            opened[event["id"]] = event
-        else:
-            closed += opened.pop(event["id"], None) is not None
+            if key in opened:
+                fail(f"begins twice: {event}")
+            opened[key] = event
+        elif opened.pop(key, None):
+            closed += 1
+        elif any(e["id"] == event["id"] for e in opened.values()):
+            fail(f"does not end as it began: {event}")
     return closed
 
 

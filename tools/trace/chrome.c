@@ -8,6 +8,7 @@
 #include "tools/trace/chrome.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -25,7 +26,9 @@
 static const char *const slots[] = { "none", WF_TRACE_SLOTS(X) };
 #undef X
 
-static const char *const operations[] = { "send", "write", "read", "atomic" };
+static const char *const operations[] = { "send by packets", "write by packets",
+					  "read by packets",
+					  "atomic by packets" };
 
 struct writer {
 	const struct wf_tools_capture *capture;
@@ -33,9 +36,11 @@ struct writer {
 	bool follows;
 };
 
+/* Whole ns, because the file holds no fractions: slices whose rounded ends
+ * overlapped would be moved to another track. */
 static double ns_of(const struct writer *w, const struct wf_trace_event *e)
 {
-	return wf_tools_capture_ns(w->capture, e->ticks);
+	return round(wf_tools_capture_ns(w->capture, e->ticks));
 }
 
 /* The track of an endpoint's messages; that of its progress is one more. */
@@ -154,16 +159,23 @@ static void write_put(struct writer *w, const struct wf_tools_traced *t,
 				e->len >> WF_TRACE_LEN_BITS);
 }
 
+/* The name of an operation by packets: Perfetto looks for the end of one under
+ * the name that it began with. */
+static const char *packets_name(const struct wf_trace_event *e)
+{
+	return e->kind < sizeof(operations) / sizeof(operations[0]) ?
+		       operations[e->kind] :
+		       "operation by packets";
+}
+
 static void write_post(struct writer *w, const struct wf_tools_traced *t,
 		       size_t i)
 {
 	const struct wf_trace_event *e = &t->events[i];
-	char name[48];
 
-	snprintf(name, sizeof(name), "%s by packets",
-		 e->kind < 4 ? operations[e->kind] : "operation");
-	write_message(w, name, t, i);
-	write_operation(w, "b", name, t, e, e->len >> WF_TRACE_LEN_BITS);
+	write_message(w, packets_name(e), t, i);
+	write_operation(w, "b", packets_name(e), t, e,
+			e->len >> WF_TRACE_LEN_BITS);
 }
 
 static void write_received(struct writer *w, const struct wf_tools_traced *t,
@@ -219,7 +231,7 @@ static void write_event(struct writer *w, const struct wf_tools_traced *t,
 		write_operation(w, "e", "send parked", t, e, e->seq);
 		break;
 	case WF_TRACE_DONE:
-		write_operation(w, "e", "by packets", t, e,
+		write_operation(w, "e", packets_name(e), t, e,
 				e->len >> WF_TRACE_LEN_BITS);
 		break;
 	case WF_TRACE_REPLY:

@@ -109,7 +109,7 @@ static int read_options(struct settings *s, int argc, char **argv, bool *helped)
 		if (wf_tools_pids_read(&s->pids, "trace", argv[optind]))
 			return -EINVAL;
 	}
-	return s->pids.count ? 0 : complain("which processes?");
+	return s->pids.count ? 0 : complain("give one process id or more");
 }
 
 static void interrupt(int number)
@@ -135,6 +135,20 @@ static int find_all(const struct settings *s, struct wf_tools_capture *capture)
 				 (int)s->pids.all[i]);
 	}
 	return capture->count ? 0 : -ENOENT;
+}
+
+/* An endpoint looks whether somebody records when it looks at the clock. */
+static void tell_silent(const struct wf_tools_capture *capture)
+{
+	for (size_t i = 0; i < capture->count; i++) {
+		const struct wf_tools_traced *t = &capture->all[i];
+
+		if (!t->count && !t->lost)
+			complain("%s of process %d (%s) recorded nothing: it "
+				 "slept or polled fewer than 32 times",
+				 t->name, (int)t->process.pid,
+				 t->process.command);
+	}
 }
 
 static int write_file(const struct settings *s,
@@ -163,6 +177,7 @@ static int write_file(const struct settings *s,
 	if (lost)
 		printf("; %zu events were not kept", lost);
 	puts("");
+	tell_silent(capture);
 	wf_tools_arrows_free(&arrows);
 	return 0;
 }
