@@ -166,8 +166,8 @@ owner_of(struct wf_tools_scan *scan, const struct wf_tools_endpoint *packets)
 	return NULL;
 }
 
-/* An endpoint has two pages and is one all the same. A page whose owner is not
- * there (it is closing, or of another build) stands for itself. */
+/* An endpoint that uses packets has two pages and one row. A page whose owner is
+ * not there (it is closing, or of another build) stands for itself. */
 static void join_packets(struct wf_tools_scan *scan)
 {
 	size_t kept = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Finds arrows. Both ends number the messages of a channel alike: slots of a
- * ring, or messages by packets. A number may come again, when a peer connects
- * anew: the last one before the message was taken is meant.
+ * ring, or messages by packets. When a peer connects again, its numbers begin
+ * again: a receive then belongs to the last send of that number before it.
  */
 #include "tools/trace/arrows.h"
 

@@ -129,7 +129,8 @@ static bool grow(struct wf_tools_traced *traced, size_t more)
 	return true;
 }
 
-/* What the owner may be writing just now is one lap behind the next. */
+/* The owner may be writing an event now, in the place of the one that is a lap
+ * older. */
 static void drop_overwritten(struct wf_tools_traced *traced, uint64_t first,
 			     size_t at)
 {
@@ -183,7 +184,7 @@ static void renew(struct wf_tools_capture *capture, uint64_t until)
 	capture->wanted = until;
 }
 
-/* Others may record at the same time, and go on. */
+/* Another command may record at the same time, and continues. */
 static void end_lease(struct wf_tools_capture *capture)
 {
 	for (size_t i = 0; i < capture->count; i++) {

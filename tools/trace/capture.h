@@ -36,7 +36,7 @@ struct wf_tools_capture {
 	size_t count;
 	size_t room;
 	size_t most; /* events of an endpoint that are kept */
-	/* Two readings of both clocks: what a tick is. */
+	/* Both clocks at the beginning and at the end: how long a tick is. */
 	uint64_t begin_ticks, begin_ns;
 	uint64_t end_ticks, end_ns;
 	uint64_t wanted; /* by the last renewal */

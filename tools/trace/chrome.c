@@ -14,10 +14,11 @@
 #include "base/clock.h"
 #include "tools/json.h"
 
-/* A moment, made wide enough to be seen and to hold the end of an arrow. */
+/* How wide an event is drawn, so that it can be seen and hold the end of an
+ * arrow. */
 #define MOMENT_NS 200.0
-/* Looks at the descriptors that are further apart are two stretches of
- * polling. */
+/* The endpoint did something else if it did not look at its descriptors for
+ * longer than this. */
 #define POLL_GAP_NS (3.0 * WF_NS_PER_MS)
 
 #define LEN_MASK ((1ull << WF_TRACE_LEN_BITS) - 1)
@@ -192,14 +193,14 @@ static void write_received(struct writer *w, const struct wf_tools_traced *t,
 	end(w);
 }
 
-/* From one event of a kind to the next of another. */
+/* A slice from falling asleep to the wake-up. */
 static void write_sleep(struct writer *w, const struct wf_tools_traced *t,
 			size_t i)
 {
 	double at = ns_of(w, &t->events[i]), until;
 	size_t j = i + 1;
 
-	/* The next one is asleep already. */
+	/* Up to the next SLEEP if there is no WAKE before it. */
 	while (j < t->count && t->events[j].type != WF_TRACE_WAKE &&
 	       t->events[j].type != WF_TRACE_SLEEP)
 		j++;
@@ -254,7 +255,8 @@ static void write_event(struct writer *w, const struct wf_tools_traced *t,
 	}
 }
 
-/* Stretches in which progress looked at its descriptors again and again. */
+/* A slice for each time span in which progress looked at its descriptors
+ * regularly. */
 static void write_polling(struct writer *w, const struct wf_tools_traced *t)
 {
 	double first = 0, last = 0;

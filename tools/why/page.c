@@ -11,7 +11,7 @@
 
 #include "tools/proc.h"
 
-/* An owner publishes ten times a second: the second try finds it at rest. */
+/* An owner publishes ten times a second, so the second try succeeds. */
 #define TRIES 100
 
 static int refuse(const char **why, const char *text)

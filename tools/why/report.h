@@ -8,7 +8,7 @@
 #include "tools/why/graph.h"
 #include "tools/why/words.h"
 
-/* Which processes are told of: by place in graph->nodes. */
+/* Which processes are shown: by place in graph->nodes. */
 struct wf_tools_why_view {
 	const struct wf_tools_graph *graph;
 	const bool *shown;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/why/wrap.h"
+#include "tools/wrap.h"
 
 bool wf_tools_why_is_shown(const struct wf_tools_why_view *view,
 			   const struct wf_tools_culprit *culprit)
