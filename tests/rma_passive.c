@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where CMA is allowed the target of RMA needs not take part: it makes no call
- * of libfabric while its peer reads and writes its memory. Deregistering takes
- * effect at once all the same.
+ * Where CMA is permitted, the target of RMA takes no part: it makes no call of
+ * libfabric while its peer reads and writes its memory. Deregistering takes
+ * effect at once nevertheless.
  */
 #include "rma_util.h"
 
@@ -51,7 +51,7 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	rma_get(t, peer, &target, 0, buf, 4);
 	weft_test_fill(buf, LEN, 99);
 	put_vector(t, peer, &target, buf);
-	/* It wakes, looks, withdraws the key, and sleeps again. */
+	/* The target wakes up, checks, withdraws the key, and sleeps again. */
 	weft_test_put(line, "l", 1);
 	CHECK(weft_test_get(line, buf, 1));
 	rma_check_withdrawn(t, peer, &target);
