@@ -173,6 +173,22 @@ static void check_killed(const pid_t *pids, const struct wf_trace_page *page)
 	check_is_off(page);
 }
 
+/* Both are stopped first: by packets, one of them would notice that the other is
+ * gone, and fail. */
+static void end(struct weft_test_line lines[2])
+{
+	int status;
+
+	for (int i = 0; i < 2; i++) {
+		CHECK_SYS(kill(lines[i].pid, SIGSTOP));
+		CHECK_EQ(waitpid(lines[i].pid, &status, WUNTRACED),
+			 lines[i].pid);
+		CHECK(WIFSTOPPED(status));
+	}
+	for (int i = 0; i < 2; i++)
+		weft_test_kill(&lines[i]);
+}
+
 int main(void)
 {
 	void (*const sides[])(struct weft_test_line *, void *) = { asker,
@@ -198,7 +214,6 @@ int main(void)
 	trace(pids, "500ms");
 	check_file(pids);
 	check_killed(pids, page);
-	for (int i = 0; i < 2; i++)
-		weft_test_kill(&lines[i]);
+	end(lines);
 	return 0;
 }
