@@ -395,6 +395,54 @@ static void test_rejoin_after_close(void **state)
 	net_close(net);
 }
 
+/* The client sends once more, and forgets the server when the server's device has
+ * it. */
+static void send_and_forget(uint64_t number)
+{
+	struct wf_tx req = req_send(bytes, 8, TAG);
+	uint64_t end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
+	struct got got;
+
+	post_receive();
+	req.has_data = true;
+	req.data = (uint64_t)LIVE << 32 | number;
+	client.known[1] = true;
+	assert_int_equal(wf_rdm_ep_submit(&client.ep, 1, &req), 0);
+	while (!pop(&client.txq, &got)) {
+		wf_core_progress(&client.core);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	assert_int_equal(got.err, 0);
+	client.known[1] = false;
+	wf_rdm_ep_removed(&client.ep, 1);
+	while (client.ep.peer_count) {
+		wf_core_progress(&client.core);
+		assert_true(wf_base_clock_ns() < end);
+	}
+}
+
+/* Bug: who lost its connection, and then let the peer go twice before it heard of
+ * it, began two lives with the same id: messages of the second had the numbers of
+ * the first, and the other side took them for those. */
+static void test_two_lives(void **state)
+{
+	(void)state;
+	begin();
+	join_idle(&client, 20);
+	send_one(&client, LIVE, 0, 8);
+	AWAIT(net,
+	      (wf_core_progress(&client.core), take(), strangers == 1) &&
+		      wf_rdm_peer_find(&client.ep, &server->addr)->greeted_us);
+	wf_rdm_peer_fail(wf_rdm_peer_find(&client.ep, &server->addr),
+			 FI_ECONNRESET);
+	/* The server computes. */
+	for (uint64_t i = 1; i < 4; i++)
+		send_and_forget(i);
+	AWAIT(net, (take(), strangers == 4));
+	leave(&client, false);
+	net_close(net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +451,7 @@ int main(void)
 		cmocka_unit_test(test_full_of_messages),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_rejoin_after_close),
+		cmocka_unit_test(test_two_lives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

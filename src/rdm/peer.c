@@ -87,7 +87,7 @@ struct wf_rdm_peer *wf_rdm_peer_find(struct wf_rdm_ep *ep,
 
 /* -- given back, and come again -------------------------------------------- */
 
-enum { THEIRS, PAST, EXPECTED, FEATURE_BITS, MAX_MSG, FLAGS };
+enum { OURS, THEIRS, PAST, EXPECTED, FEATURE_BITS, MAX_MSG, FLAGS };
 
 #define IS_OVER 0x1u
 #define GREETED_US 0x2u
@@ -99,6 +99,7 @@ void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
 	uint32_t *words = memo->words;
 
 	*memo = (struct wf_nic_memo){ .words = { 0 } };
+	words[OURS] = peer->life.ours;
 	words[THEIRS] = peer->life.theirs;
 	words[PAST] = peer->life.past;
 	words[EXPECTED] = peer->order.expected;
@@ -113,6 +114,8 @@ static void recall(struct wf_rdm_peer *peer, const struct wf_nic_memo *memo)
 {
 	const uint32_t *words = memo->words;
 
+	/* The next one must differ from it. */
+	peer->life.ours = words[OURS];
 	peer->life.theirs = words[THEIRS];
 	peer->life.past = words[PAST];
 	peer->life.over = words[FLAGS] & IS_OVER;
