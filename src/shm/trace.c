@@ -109,11 +109,17 @@ void wf_shm_trace_reply(struct wf_shm_in *in, uint32_t op)
 			   wf_base_table_number(op), 0, 0, 0);
 }
 
-void wf_shm_trace_taken(struct wf_shm_ep *ep)
+/* Polls after which all rings are looked at: one may ring during a poll. */
+#define ALL_EVERY 32
+
+void wf_shm_trace_taken(struct wf_shm_ep *ep, bool all)
 {
 	const struct wf_shm_watch *watch = &ep->watch;
+	uint32_t rings = watch->watched;
 
-	for (uint32_t i = 0; i < watch->watched; i++) {
+	if (all || !(++ep->trace_polls % ALL_EVERY))
+		rings = watch->count;
+	for (uint32_t i = 0; i < rings; i++) {
 		struct wf_shm_in *in = watch->ins[i];
 		uint32_t count = in->next - in->trace_next;
 

@@ -38,7 +38,7 @@ void wf_shm_trace_end(struct wf_shm_out *out, uint32_t op);
 /* The peer's operation was answered for the last time. */
 void wf_shm_trace_reply(struct wf_shm_in *in, uint32_t op);
 
-/* After a poll: what was taken. */
-void wf_shm_trace_taken(struct wf_shm_ep *ep);
+/* After a poll: what was taken. @all: also from rings that are not watched. */
+void wf_shm_trace_taken(struct wf_shm_ep *ep, bool all);
 
 #endif

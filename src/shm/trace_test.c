@@ -7,7 +7,8 @@
 #include "shm/trace.h"
 
 #include "base/clock.h"
-#include "shm/joined_test.h"
+#include "shm/crowd_test.h"
+#include "shm/put.h"
 
 static void turn(struct wf_core *core, bool on)
 {
@@ -159,6 +160,27 @@ static void test_off(void **state)
 	assert_int_equal(next(&j->to_core, &to, WF_TRACE_TAKE)->len, 1);
 }
 
+/* Bug: what came through a ring that was not watched was recorded late. */
+static void test_unwatched(void **state)
+{
+	struct crowd *c = crowd_open(CROWD, JOINED_SLOTS_LOG2);
+	const struct wf_trace_event *e;
+	uint64_t at = 0, value = 1;
+
+	(void)state;
+	turn(&c->j->to_core, true);
+	assert_false(c->ins[CROWD - 1]->watched);
+	assert_true(wf_shm_put(c->outs[CROWD - 1], WF_SHM_SLOT_TAGGED, 1, 0,
+			       &value, sizeof(value)));
+	wf_core_progress(&c->j->to_core);
+	e = next(&c->j->to_core, &at, WF_TRACE_TAKE);
+	assert_non_null(e);
+	assert_true(c->ins[CROWD - 1]->traced);
+	assert_int_equal(e->channel, c->ins[CROWD - 1]->trace_channel);
+	assert_int_equal(e->len, 1);
+	crowd_close(c);
+}
+
 #define TEST(name)                                                             \
 	cmocka_unit_test_setup_teardown(name, open_joined, close_joined)
 
@@ -169,6 +191,7 @@ int main(void)
 		TEST(test_numbers),
 		TEST(test_operation),
 		TEST(test_off),
+		cmocka_unit_test(test_unwatched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

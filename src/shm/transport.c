@@ -255,9 +255,10 @@ static enum wf_polled shm_poll(void *self)
 static enum wf_polled traced_poll(void *self)
 {
 	struct wf_shm_ep *ep = self;
+	bool rung = wf_shm_watch_has_rung(&ep->watch);
 	enum wf_polled polled = shm_poll(ep);
 
-	wf_shm_trace_taken(ep);
+	wf_shm_trace_taken(ep, rung);
 	wf_shm_ep_busy(ep);
 	return polled;
 }
