@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The devices, by name. No other file names one.
+ * The devices, by name. No other file knows their names.
  */
 #include "nic/open.h"
 
@@ -40,7 +40,7 @@ int wf_nic_open(const char *device, const struct wf_nic_attr *attr,
 
 	if (!ops)
 		return -ENODEV;
-	/* Never in the clear instead. */
+	/* Do not send in the clear instead. */
 	if (attr->key_file && !ops->secure)
 		return -ENOTSUP;
 	return ops->open(attr, nic);

@@ -12,6 +12,7 @@
 #include "shm/conn.h"
 #include "shm/doze.h"
 #include "shm/ep.h"
+#include "shm/guard.h"
 #include "shm/link.h"
 #include "shm/name.h"
 #include "shm/pull.h"
@@ -72,6 +73,7 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 	err = wf_shm_conn_listen(ep);
 	if (err)
 		goto err_board;
+	wf_shm_guard_hold();
 	way->on = true;
 	return 0;
 
@@ -144,6 +146,7 @@ static void shm_close(void *self)
 	wf_base_pool_fini(&ep->remote_pool);
 	wf_shm_watch_close(&ep->watch);
 	free(ep->outs);
+	wf_shm_guard_drop();
 }
 
 static void forked(void *self)
