@@ -50,9 +50,10 @@ static struct wf_shm_mover start_child(void)
 		for (;;)
 			pause();
 	}
+	/* A child that dies ends the read. */
+	close(ends[1]);
 	assert_int_equal(read(ends[0], &guard, sizeof(guard)), sizeof(guard));
 	close(ends[0]);
-	close(ends[1]);
 	wf_shm_mover_open(&mover, pid, guard.process, guard.addr, guard.process,
 			  true);
 	return mover;
