@@ -161,7 +161,7 @@ static void forked(void *self)
 		wf_shm_link_forked_in(ep->watch.ins[i]);
 		ep->watch.ins[i]->region.base = NULL;
 		ep->watch.ins[i]->ended = true;
-		wf_shm_mover_close(&ep->watch.ins[i]->mover);
+		wf_shm_mover_forked(&ep->watch.ins[i]->mover);
 	}
 	wf_list_for_each (pos, tmp, &ep->all_outs) {
 		struct wf_shm_out *out =
@@ -170,7 +170,7 @@ static void forked(void *self)
 		wf_shm_link_forked_out(out);
 		out->region.base = NULL;
 		out->slots_free = 0;
-		wf_shm_mover_close(&out->mover);
+		wf_shm_mover_forked(&out->mover);
 		wf_shm_window_forked(out);
 	}
 	ep->out_count = 0;

@@ -148,6 +148,22 @@ static int hold_for_ever(pthread_mutex_t *mutex)
 	return -err;
 }
 
+/* Another thread that calls execve() gets the number of the first one before the
+ * kernel goes through its list, and does not find itself in the mark. */
+static bool is_first_thread(void)
+{
+	return syscall(SYS_gettid) == getpid();
+}
+
+/* A sandbox may have refused the list, which the C library does not report. */
+static bool has_robust_list(void)
+{
+	void *head = NULL;
+	size_t len;
+
+	return !syscall(SYS_get_robust_list, 0, &head, &len) && head;
+}
+
 int wf_os_life_begin(void *page, size_t bytes)
 {
 	struct life_page *life = page;
@@ -157,6 +173,8 @@ int wf_os_life_begin(void *page, size_t bytes)
 
 	if (bytes < sizeof(*life))
 		return -EINVAL;
+	if (!is_first_thread() || !has_robust_list())
+		return -ENOTSUP;
 	err = hold_for_ever(&life->mutex);
 	if (err)
 		return err;
