@@ -118,6 +118,8 @@ static int tcp_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
 	}
 	if (!more)
 		waits = may_wait(dev);
+	else if (op && wf_unlikely(op->chan->state != WF_TCP_UP))
+		dev->now = wf_base_clock_ns(); /* it may begin to connect */
 	if (op && (waits || !wf_base_list_empty(&dev->active) ||
 		   !wf_tcp_out_now(dev, op)))
 		wf_tcp_work_queue(dev, op, op->chan);

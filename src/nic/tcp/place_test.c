@@ -310,6 +310,52 @@ static void test_flushed(void **state)
 	}
 }
 
+/* Bug: a message that asks overtook another which waited for a receive. Its user
+ * takes it for one that makes no sense. */
+static void test_turn(void **state)
+{
+	struct wf_nic_qp_attr attr = { .sq_entries = 4,
+				       .rq_entries = 4,
+				       .qkey = PAIR_QKEY };
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	struct wf_nic_qp *first, *second;
+	const struct wf_list *held;
+	struct wf_nic_wc wc;
+	struct pair p;
+
+	(void)state;
+	open_placed(&p);
+	first = p.b.qp;
+	post_receives(&p, 2);
+	attr.send_cq = p.b.cq;
+	attr.recv_cq = p.b.cq;
+	assert_int_equal(wf_nic_qp_create(p.b.nic, &attr, &p.b.qp), 0);
+	send_short(&p, 7);
+	second = p.b.qp;
+	p.b.qp = first;
+	send_long(&p, 1, 50000);
+	p.b.qp = second;
+	held = &wf_tcp_dev_of(p.b.nic)->all_held;
+	while (wf_base_list_empty(held) || held->next->next == held) {
+		pair_progress(&p);
+		assert_int_equal(wf_nic_cq_poll(p.b.cq, &wc, 1), 0);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	for (int i = 0; i < 10; i++)
+		pair_progress(&p);
+	assert_int_equal(wf_nic_cq_poll(p.b.cq, &wc, 1), 0);
+	pair_recv(&p.b, 3, 3 * 1024, 1024);
+	came_short(&p, 7);
+	assert_int_equal(
+		wf_nic_place(p.b.nic, asked(&p, 1, 50000), p.b.memory + AT, &p),
+		0);
+	assert_ptr_equal(wait_placed(&p), &p);
+	assert_true(filled(p.b.memory + AT, 50000, 1));
+	wf_nic_qp_destroy(p.b.qp);
+	p.b.qp = first;
+	pair_close(&p);
+}
+
 /* Who does not answer questions is not asked. */
 static void test_off(void **state)
 {
@@ -339,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_taken_back),
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_flushed),
+		cmocka_unit_test(test_turn),
 		cmocka_unit_test(test_off),
 	};
 

@@ -596,6 +596,15 @@ static bool tell_written(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	return true;
 }
 
+/* Messages that ask come in order: where one that asks goes depends on those
+ * before it. Others may come in any order. */
+static bool is_in_turn(const struct wf_tcp_held *held)
+{
+	const struct wf_list *all = &held->chan->held;
+
+	return wf_base_list_empty(all) || all->next == &held->link;
+}
+
 static enum wf_nic_status deliver(struct wf_tcp_dev *dev,
 				  struct wf_tcp_held *held)
 {
@@ -613,7 +622,8 @@ static enum wf_nic_status deliver(struct wf_tcp_dev *dev,
 	if (head->kind == WF_TCP_WRITE)
 		return tell_written(dev, peer, head, qp) ? WF_NIC_OK :
 							   WF_NIC_RNR;
-	if (is_split(dev, head) && !wf_tcp_place_has_room(dev))
+	if (is_split(dev, head) &&
+	    (!wf_tcp_place_has_room(dev) || !is_in_turn(held)))
 		return WF_NIC_RNR;
 	status = find_receive(dev, peer, head, qp, &desc);
 	if (status != WF_NIC_OK)
