@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every call of fi_atomic(3) with every operation on every datatype: what
- * fi_atomicvalid() and fi_query_atomic() promise is done, and what they deny
- * is refused with -FI_EOPNOTSUPP. Results, target memory and completions are
- * compared with plain C. Between two processes, with and without CMA, and to
- * the endpoint itself.
+ * Every call of fi_atomic(3) with every operation on every datatype: the
+ * provider does what fi_atomicvalid() and fi_query_atomic() promise, and
+ * refuses everything else with -FI_EOPNOTSUPP. Results, target memory and
+ * completions are compared with plain C. Between two processes, with and
+ * without CMA, and to the endpoint itself.
  */
 #include "amo_util.h"
 
@@ -15,7 +15,7 @@
 enum kind { BASE, FETCH, COMPARE, KINDS };
 enum form { PLAIN, VECTOR, MSG, INJECT, FORMS };
 
-/* What is done, and with what. */
+/* One operation and its arguments. */
 struct act {
 	struct weft_test *t;
 	fi_addr_t peer;
@@ -151,7 +151,8 @@ static ssize_t call(struct act *a)
 
 /* -- what is promised ------------------------------------------------------ */
 
-/* The calls of a kind know only its operations. */
+/* fi_atomicvalid() of each kind of call knows only the operations of that
+ * kind. */
 static bool belongs(enum kind kind, enum fi_op op)
 {
 	if (op >= FI_CSWAP)
@@ -170,7 +171,7 @@ static int valid(struct act *a, size_t *count)
 		       fi_compare_atomicvalid(ep, a->type, a->op, count);
 }
 
-/* Both say the same, and it is what there should be. */
+/* Both functions agree, and their answer is the expected one. */
 static bool check_promise(struct act *a)
 {
 	static const uint64_t flags[KINDS] = { 0, FI_FETCH_ATOMIC,
@@ -211,7 +212,7 @@ static void perform(struct act *a, uint64_t seed)
 				    seed + i);
 		weft_test_amo_value(a->type, before + i * a->size,
 				    seed * 5 + i);
-		/* Equal to what is there, now and then. */
+		/* Sometimes equal to the value in memory. */
 		weft_test_amo_value(a->type, a->compare + i * a->size,
 				    i % 2 ? seed * 5 + i : seed * 7 + i);
 	}
@@ -258,7 +259,7 @@ static void check_one(struct act *a, uint64_t seed)
 	perform(a, seed);
 }
 
-/* @step: how many to pass over each time. */
+/* @step: how many combinations to skip each time. */
 static void check_all(struct act *a, size_t step)
 {
 	const size_t all =
@@ -277,9 +278,9 @@ static void check_all(struct act *a, size_t step)
 	}
 }
 
-/* Bug: fi_atomicmsg() with FI_INJECT and several segments was answered with
- * -FI_EAGAIN for ever near the end of the ring's window, although both sides
- * made progress. */
+/* Bug: near the end of the ring's window, fi_atomicmsg() with FI_INJECT and
+ * several segments returned -FI_EAGAIN for ever, although both sides made
+ * progress. */
 static void inject_segments(struct act *a)
 {
 	const size_t limit = a->t->info->tx_attr->rma_iov_limit;
@@ -325,7 +326,7 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 {
 	struct act a = { .t = t, .peer = peer, .target = rma_learn(line) };
 
-	/* Not every time where processors would like it. */
+	/* Sometimes unaligned. */
 	if (*(size_t *)arg > 1)
 		a.target.base += UNALIGNED;
 	check_all(&a, *(size_t *)arg);

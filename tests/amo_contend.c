@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Several processes, the owner among them, change the same words at once: no
- * update is lost, and no two fetches bring the same value.
+ * Several processes, one of them the owner, change the same words at the same
+ * time: no update is lost, and no two fetches return the same value.
  */
 #include "amo_util.h"
 
@@ -12,7 +12,7 @@
 #define SWAPS 300
 #define SUMS 500
 
-/* What all of them work on, one line each. */
+/* The memory that all processes change, one cache line for each word. */
 struct shared {
 	_Alignas(64) uint64_t ticket;  /* fetch-add */
 	_Alignas(64) uint64_t swapped; /* by compare and swap */
@@ -36,7 +36,8 @@ static void wait(struct worker *w, void *context, uint64_t flags)
 	rma_wait(w->t, context, FI_ATOMIC | flags);
 }
 
-/* Eight at a time: also those of one peer overtake each other. */
+/* Eight at a time, so that operations of one peer can overtake each other,
+ * too. */
 static void fetch_tickets(struct worker *w)
 {
 	static const uint64_t one = 1;
@@ -53,7 +54,7 @@ static void fetch_tickets(struct worker *w)
 	}
 }
 
-/* Counts up with nothing but compare and swap. */
+/* Increments the word with compare and swap only. */
 static void swap(struct worker *w)
 {
 	uint64_t expected = 0, next, seen;
@@ -138,8 +139,8 @@ static void take_tickets(bool *seen, const uint64_t *tickets)
 	}
 }
 
-/* What was injected last may still be on its way: the last of each peer is a
- * sum of this one. */
+/* The last injected operation may still be on its way. The last operation of
+ * each peer is a sum of this type, so wait for it. */
 static void settle(const struct shared *shared)
 {
 	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;

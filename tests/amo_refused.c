@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Atomics that may not be: wrong key, out of bounds, no right to read or to
- * write, too many elements, types and operations that there are not. Errors at
- * the initiator, the target keeps its value, and the next one works.
+ * Atomics that must be refused: wrong key, out of bounds, no right to read or
+ * to write, too many elements, unknown types and operations. The initiator gets
+ * an error, the target keeps its value, and the next operation works.
  */
 #include "amo_util.h"
 
@@ -20,7 +20,7 @@ struct side {
 	struct rma_target targets[REGIONS];
 };
 
-/* All three kinds at @addr are refused with @err (0: any). */
+/* All three kinds of atomics at @addr are refused with @err (0: any error). */
 static void check_refused(struct side *s, uint64_t addr, uint64_t key,
 			  size_t count, int err, unsigned int kinds)
 {
@@ -50,7 +50,8 @@ static void check_refused(struct side *s, uint64_t addr, uint64_t key,
 		if (kind == 3)
 			POST(fi_inject_atomic(ep, operand, count, s->peer, addr,
 					      key, FI_UINT64, FI_SUM));
-		/* A packet of which nobody waits to hear. */
+		/* By packets, the initiator does not wait for an answer to this
+		 * one. */
 		if (kind == 3 && weft_test_by_packets())
 			continue;
 		got = rma_wait_refused(s->t, expected);
@@ -86,7 +87,8 @@ static void try_targets(struct side *s)
 	check_refused(s, both->base - 8, both->key, 1, 0, 15);
 	check_refused(s, ~0ull - 3, both->key, 1, 0, 15);
 	check_works(s);
-	/* Changing needs the right to write, fetching that to read. */
+	/* To change memory you need the right to write, to fetch the right to
+	 * read. */
 	check_refused(s, s->targets[READ_ONLY].base, s->targets[READ_ONLY].key,
 		      1, 0, 15);
 	check_refused(s, s->targets[WRITE_ONLY].base,
@@ -94,7 +96,7 @@ static void try_targets(struct side *s)
 	check_works(s);
 }
 
-/* What reads only may read what is only for reading. */
+/* An operation that only reads works on memory that is only readable. */
 static void try_read(struct side *s)
 {
 	const struct rma_target *target = &s->targets[READ_ONLY];
@@ -108,7 +110,7 @@ static void try_read(struct side *s)
 	CHECK_EQ(result, VALUE);
 }
 
-/* Known here already: the call says so. */
+/* The initiator can detect these errors, so the call returns them. */
 static void try_arguments(struct side *s)
 {
 	const struct rma_target *both = &s->targets[BOTH];

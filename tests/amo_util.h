@@ -10,7 +10,7 @@
 
 #define AMO_CAPS (RMA_CAPS | FI_ATOMIC)
 
-/* A side of weft_test_pair(): lends some aligned memory until the peer is
+/* One side of weft_test_pair(): offers some aligned memory until the peer is
  * done. */
 static inline void amo_lend(struct weft_test *t, fi_addr_t peer,
 			    struct weft_test_line *line, void *arg)
@@ -36,8 +36,9 @@ static inline bool amo_same(enum fi_datatype type, const uint8_t *a,
 	return true;
 }
 
-/* An operation that fetches nothing may be complete here before it is done
- * there, and RMA may overtake it. A fetch does not (FI_ORDER_ATOMIC_RAW). */
+/* An operation that fetches nothing may complete here before the target has run
+ * it, and RMA may overtake it. A fetch may not be overtaken
+ * (FI_ORDER_ATOMIC_RAW). */
 static inline void amo_settle(struct weft_test *t, fi_addr_t peer,
 			      const struct rma_target *target)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What Debian's fi_info says of weft: text that a user reads, hints that are
-honoured or refused, and variables that the manual explains."""
+"""What Debian's fi_info prints about weft: text for the user, hints that are
+fulfilled or refused, and variables that the manual explains."""
 
 import os
 import pathlib
@@ -45,7 +45,7 @@ def check_short():
     if not all(name == "weft"
                for name in re.findall(r"provider: (.*)", said)):
         fail(f"other providers:\n{said}")
-    # The loopback interface is an answer, but never the first.
+    # The loopback interface is listed, but never first.
     domains = re.findall(r"domain: (.*)", said)
     if "lo" not in domains or (set(domains) != {"lo"} and domains[0] == "lo"):
         fail(f"domains: {domains}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Debian's fi_pingpong over weft: the server without a node, the client with
-the loopback address and with one of the node's, all sizes, both kinds of
-messages, with the data checked."""
+"""Debian's fi_pingpong over weft: the server without a node name, the client
+with the loopback address and with an address of the node, all sizes, both kinds
+of messages. The data is checked."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ def main():
     if address:
         rows = pingpong.run(address, ["-m", "tagged", "-S", "all", "-I", "3"])
         expect(rows, messages="3", at_least=20)
-    # Large messages without reading each other's memory.
+    # Large messages without CMA.
     rows = pingpong.run("127.0.0.1", ["-S", "1048576", "-I", "20", "-c"],
                         env={"FI_WEFT_CMA": "0"})
     expect(rows, sizes=["1m"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The lines with fi_pingpong in README.md and fi_weft(7), run as they stand but
-for the number of rounds, with a server that starts late.
+"""The lines with fi_pingpong in README.md and fi_weft(7), run as they are
+except for the number of rounds, with a server that starts late.
 
 The bug: the client did not wait for the server, and ended with "Connection
 refused" in half of all tries; ten rounds printed poor figures.
@@ -16,7 +16,8 @@ import tempfile
 
 SRC = pathlib.Path(os.environ.get("WEFT_SRC", "."))
 
-# The server, which has no address, comes a second later than it would.
+# The server is the line without an address; it starts a second later than
+# usual.
 LATE = """#!/bin/sh
 case "$*" in
 *127.0.0.1*) ;;

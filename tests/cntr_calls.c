@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Every call of fi_cntr(3) on a counter alone: values, errors, and waiting for
- * thresholds with and without time-outs, while other threads change it.
+ * thresholds with and without time-outs, while other threads change the
+ * counter.
  */
 #include "msg_util.h"
 
@@ -77,7 +78,7 @@ static void check_time(struct fid_cntr *cntr, uint64_t threshold, int ms)
 	CHECK(waited < (uint64_t)ms + 2000);
 }
 
-/* Changes a counter in a moment. */
+/* Changes a counter after a short time. */
 struct change {
 	struct fid_cntr *cntr;
 	int (*call)(struct fid_cntr *cntr, uint64_t value);
@@ -138,15 +139,15 @@ static void test_wait(struct fid_cntr *cntr)
 	check_time(cntr, 11, 20);
 	check_time(cntr, ~0ull, 1);
 	expect(cntr, 10, 0);
-	/* Reached while waiting, exactly or more. */
+	/* Reached while waiting, exactly or exceeded. */
 	CHECK_OK(wait_while((struct change){ cntr, add, 1 }, 11, 20000));
 	CHECK_OK(wait_while((struct change){ cntr, add, 100 }, 12, -1));
 	CHECK_OK(wait_while((struct change){ cntr, set, 500 }, 499, -1));
-	/* Not far enough. */
+	/* Increased, but not to the threshold. */
 	CHECK_EQ(wait_while((struct change){ cntr, add, 1 }, 502, 80),
 		 -FI_ETIMEDOUT);
 	expect(cntr, 501, 0);
-	/* A change of the errors ends it; an old one does not. */
+	/* A new error ends the wait; an old one does not. */
 	CHECK_EQ(wait_while((struct change){ cntr, adderr, 1 }, 600, 20000),
 		 -FI_EAVAIL);
 	CHECK_EQ(wait_while((struct change){ cntr, adderr, 1 }, 600, -1),
@@ -197,7 +198,7 @@ static void test_attributes(struct weft_test *t)
 	attr = (struct fi_cntr_attr){ .events = FI_CNTR_EVENTS_COMP,
 				      .wait_obj = 77 };
 	CHECK(fi_cntr_open(t->domain, &attr, &cntr, NULL) < 0);
-	/* Without a wait object there is no waiting. */
+	/* Without a wait object a thread cannot wait. */
 	cntr = open_cntr(t, FI_WAIT_NONE);
 	CHECK(fi_cntr_wait(cntr, 1, 1) < 0);
 	CHECK_EQ(fi_close(&t->domain->fid), -FI_EBUSY);
@@ -218,7 +219,7 @@ int main(void)
 	test_wait(open_cntr(&t, FI_WAIT_UNSPEC));
 	test_wait(open_cntr(&t, FI_WAIT_FD));
 	test_wait(open_cntr(&t, FI_WAIT_YIELD));
-	/* This one a provider need not have. */
+	/* A provider need not implement this one. */
 	if (!fi_cntr_open(t.domain, &other, &cntr, NULL))
 		test_wait(cntr);
 	test_two(&t);

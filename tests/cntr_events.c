@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters of an endpoint: each kind of operation counts in the one that was
- * bound for it, once, whether or not it makes a completion, and failures count
- * as errors. One counter may stand for several kinds and several endpoints.
+ * Counters of an endpoint: each kind of operation counts once, in the counter
+ * that was bound for it, whether or not it generates a completion. Failures
+ * count as errors. One counter may serve several kinds of operations and
+ * several endpoints.
  */
 #include "amo_util.h"
 
@@ -89,7 +90,7 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	weft_test_sync(line);
 	/* Selective completion, and none selected. */
 	msg_expect_quiet(t->txcq, 1);
-	/* Errors are told in the CQ and counted apart. */
+	/* Errors are reported in the CQ and counted separately. */
 	POST(fi_write(t->ep, words, 8, NULL, peer, target.base, ~target.key,
 		      words));
 	weft_test_wait_err(t->txcq, words, FI_EKEYREJECTED);
@@ -127,14 +128,14 @@ static void target(struct weft_test *t, fi_addr_t peer,
 	rma_offer(t, line, words, sizeof(words), &mr);
 	expect(t, want);
 	weft_test_sync(line);
-	/* Refused access is nothing that happened. */
+	/* A refused access is not counted as an access. */
 	weft_test_sync(line);
 	expect(t, want);
-	/* Data of a write is told, whatever is selected. */
+	/* CQ data of a write is reported, even if completions are selective. */
 	weft_test_wait(t->rxcq, &comp);
 	CHECK_EQ(comp.entry.flags,
 		 FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
-	/* A receive that is taken back is an error. */
+	/* A cancelled receive is an error. */
 	CHECK_OK(weft_test_trecv(t, in[0], 10, 7, 0, in));
 	CHECK_OK(fi_cancel(&t->ep->fid, in));
 	weft_test_wait_err(t->rxcq, in, FI_ECANCELED);
@@ -192,7 +193,7 @@ static void test_one_for_all(enum fi_threading threading)
 		count += 3;
 		weft_test_count(cntr, count);
 	}
-	/* It stays until the last of them is gone. */
+	/* The counter stays until the last endpoint is closed. */
 	CHECK_EQ(fi_close(&cntr->fid), -FI_EBUSY);
 	CHECK_OK(fi_close(&mr->fid));
 	weft_test_close(&t[2]);
@@ -211,12 +212,12 @@ static void test_bind(void)
 	weft_test_open(&t, &opts);
 	weft_test_cntr(&t, FI_SEND, FI_WAIT_NONE);
 	weft_test_cntr(&t, FI_RECV | FI_WRITE, FI_WAIT_NONE);
-	/* One counter for a kind. */
+	/* Only one counter for each kind of operation. */
 	weft_test_cntr(&t, 0, FI_WAIT_NONE);
 	CHECK(fi_ep_bind(t.ep, &t.cntrs[2]->fid, FI_SEND) < 0);
 	CHECK(fi_ep_bind(t.ep, &t.cntrs[2]->fid, FI_READ | FI_WRITE) < 0);
 	CHECK_OK(fi_ep_bind(t.ep, &t.cntrs[2]->fid, FI_READ));
-	/* What is no event. */
+	/* Flags that are not events. */
 	weft_test_cntr(&t, 0, FI_WAIT_NONE);
 	CHECK(fi_ep_bind(t.ep, &t.cntrs[3]->fid, FI_INJECT) < 0);
 	CHECK_OK(fi_enable(t.ep));

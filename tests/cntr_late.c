@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters and a shared transmit context bound to an endpoint that is enabled,
- * as Sandia OpenSHMEM does: what is called from then on is counted, and reading
- * or waiting on such a counter drives the endpoint. What others have been told
- * by then stays as it is: queues, counters of receives and of remote accesses.
+ * Counters and a shared transmit context are bound to an endpoint that is
+ * already enabled, as Sandia OpenSHMEM does. Operations from then on are
+ * counted, and reading the counter or waiting on it drives the endpoint.
+ * Queues, and counters of receives and of remote accesses, cannot be bound
+ * late, because peers already know about them.
  */
 #include "amo_util.h"
 
 #define ROUNDS 60
 #define LARGE 100000
-#define AT 64 /* of the region: what is written; before it, sum and end */
+#define AT 64 /* offset of the data; sum and end mark are before it */
 
 enum { WRITES, READS, SENDS };
 
@@ -18,7 +19,7 @@ static size_t size_of(uint64_t round)
 	return round % 10 == 9 ? LARGE : (size_t)round * 40;
 }
 
-/* Drives nothing but what the counter belongs to. */
+/* Drives only the endpoints of the counter. */
 static void count(struct fid_cntr *cntr, uint64_t value, bool wait)
 {
 	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
@@ -44,13 +45,13 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	struct fid_stx *stx;
 
 	(void)arg;
-	/* Connected, and not yet counted. */
+	/* Connects; this write is not counted yet. */
 	POST(fi_inject_write(t->ep, &one, 8, peer, target.base + 16,
 			     target.key));
 	CHECK_OK(fi_stx_context(t->domain, NULL, &stx, NULL));
 	CHECK_OK(fi_ep_bind(t->ep, &stx->fid, 0));
 	CHECK(fi_ep_bind(t->ep, &stx->fid, 0) < 0);
-	/* It stays for the endpoint, which may be closed after it. */
+	/* The endpoint keeps the context; you may close it first. */
 	CHECK_OK(fi_close(&stx->fid));
 	weft_test_cntr(t, FI_WRITE, FI_WAIT_UNSPEC);
 	weft_test_cntr(t, FI_READ, FI_WAIT_UNSPEC);
@@ -76,7 +77,8 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 				     NULL));
 		count(t->cntrs[READS], 2 * i + 2, i % 3);
 		CHECK_EQ(old, i);
-		/* The short path does not look for a counter. */
+		/* The short path does not look for a counter. It must not be
+		 * used from here on. */
 		POST(fi_tinject(t->ep, &i, 8, peer, 1));
 		count(t->cntrs[SENDS], i + 1, i % 2);
 	}
@@ -113,8 +115,8 @@ static void target(struct weft_test *t, fi_addr_t peer,
 	free(region);
 }
 
-/* A counter that hears of all endpoints, because memory is bound to it, is
- * bound to one of them as well: its place in the list is not taken twice. */
+/* A counter that memory is bound to is notified by all endpoints. If it is then
+ * also bound to one of them, it must not be in the endpoint's list twice. */
 static void test_memory_first(void)
 {
 	const struct weft_test_opts opts = { .caps = RMA_CAPS | FI_RMA_EVENT,
@@ -140,7 +142,7 @@ static void test_memory_first(void)
 	CHECK_OK(fi_close(&mr->fid));
 	CHECK_OK(fi_close(&t.ep->fid));
 	t.ep = NULL;
-	/* It refers to no endpoint that is gone. */
+	/* The counter refers to no closed endpoint. */
 	CHECK_EQ(fi_cntr_read(cntr), 1);
 	CHECK_OK(fi_close(&cntr->fid));
 	weft_test_close(&t);
@@ -160,7 +162,7 @@ static void test_refused(void)
 		 -FI_EOPBADSTATE);
 	CHECK_EQ(fi_ep_bind(t.ep, &cntr->fid, 0), -FI_EBADFLAGS);
 	CHECK_EQ(fi_ep_bind(t.ep, &t.av->fid, 0), -FI_EOPBADSTATE);
-	/* Nothing of it was bound. */
+	/* None of these was bound. */
 	CHECK_OK(fi_close(&cntr->fid));
 	weft_test_close(&t);
 }
@@ -173,7 +175,7 @@ int main(void)
 		.one_cq = true,
 	};
 
-	/* Reads need the target, and so progress at both ends. */
+	/* Reads need the target, so both ends must make progress. */
 	CHECK_OK(setenv("FI_WEFT_CMA", "0", 1));
 	weft_test_begin(60);
 	weft_test_pair(&opts, target, initiator, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An endpoint that has counters instead of completion queues, for one
- * direction or for both: everything works, and reading or waiting on the
- * counter drives it.
+ * An endpoint that has counters instead of completion queues, for one direction
+ * or for both: everything works, and reading the counter or waiting on it
+ * drives the endpoint.
  */
 #include "amo_util.h"
 
@@ -29,7 +29,8 @@ static size_t size_of(int round)
 	return round % 10 == 9 ? LARGE : (size_t)round;
 }
 
-/* Sends, then gets it back: by reading the counter, or by waiting on it. */
+/* Sends a message and gets it back, by reading the counter or by waiting on
+ * it. */
 static void first(struct weft_test *t, fi_addr_t peer,
 		  struct weft_test_line *line, void *arg)
 {
@@ -55,7 +56,7 @@ static void first(struct weft_test *t, fi_addr_t peer,
 		CHECK(weft_test_holds(in, len, (uint64_t)i));
 		tx++;
 		rx++;
-		/* Written there, read from there. */
+		/* Writes to the peer and reads back. */
 		POST(fi_write(t->ep, out, len, NULL, peer, target.base,
 			      target.key, NULL));
 		weft_test_count(t->cntrs[TX], ++tx);
@@ -93,7 +94,7 @@ static void second(struct weft_test *t, fi_addr_t peer,
 	free(region);
 }
 
-/* A failure has nowhere to go but the counter. */
+/* A failure can only be reported by the counter. */
 static void test_error(void)
 {
 	struct weft_test_opts opts = {
@@ -111,7 +112,7 @@ static void test_error(void)
 	CHECK_EQ(fi_cntr_wait(t.cntrs[TX], 1, 20000), -FI_EAVAIL);
 	CHECK_EQ(fi_cntr_read(t.cntrs[TX]), 0);
 	CHECK_EQ(fi_cntr_readerr(t.cntrs[TX]), 1);
-	/* And on it goes. */
+	/* The endpoint still works. */
 	POST(fi_inject(t.ep, &word, 8, self));
 	CHECK_OK(fi_cntr_wait(t.cntrs[TX], 1, 20000));
 	weft_test_close(&t);

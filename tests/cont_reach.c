@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes in namespaces of their own, as containers have them, that share a
- * folder: they reach each other through shared memory, whatever their addresses
- * are, and never somebody else who has the same address. What a killed process
- * leaves in the folder is neither believed nor kept. A folder that cannot be
- * trusted is not used, and without one packets do.
+ * Processes in namespaces of their own, as in containers, that share a folder:
+ * they reach each other through shared memory, whatever their addresses are,
+ * and never another process with the same address. A socket that a killed
+ * process left in the folder is not trusted, and is removed. A folder that
+ * cannot be trusted is not used; without a folder, packets are used.
  */
 #include "common/fabric.h"
 
@@ -45,8 +45,8 @@ static struct weft_test_opts at_port(const char *service)
 
 /* -- what all of them do ---------------------------------------------------- */
 
-/* A message of every way (inline, one record, chunks, large) each way round,
- * with its source. */
+/* Exchanges a message by every protocol (inline, one record, chunks, large) in
+ * each direction, and checks its source. */
 static void talk(struct weft_test *t, fi_addr_t peer, bool first)
 {
 	static const size_t sizes[] = { 8, 2000, 12000, 100000, LARGE };
@@ -88,7 +88,7 @@ static bool states_place(const struct weft_test *t)
 
 struct way {
 	const char *folder; /* of the child; NULL: the same */
-	bool bare;	    /* its address states no place */
+	bool bare;	    /* its address does not state a place */
 	bool by6;	    /* IPv6 */
 };
 
@@ -117,7 +117,7 @@ static void talk_child(struct weft_test_line *line, void *arg)
 
 /* -- the cases --------------------------------------------------------------- */
 
-/* One page of memory is all that their /dev/shm has. */
+/* Their /dev/shm has only one page of memory. */
 static void small_shm(void)
 {
 	CHECK_SYS(unshare(CLONE_NEWNS));
@@ -180,8 +180,9 @@ static void same_child(struct weft_test_line *line, void *arg)
 	weft_test_close(&t);
 }
 
-/* Both have 127.0.0.1:47600 and 127.0.0.1:47601: the name of an endpoint says
- * which is meant, a bare address the one of the own namespace. */
+/* Both namespaces have 127.0.0.1:47600 and 127.0.0.1:47601. The name of an
+ * endpoint tells which one is meant; a bare address means the one in our own
+ * namespace. */
 static void case_same_address(void)
 {
 	struct weft_test_opts first = at_port(SAME), second = at_port(OTHER);
@@ -212,7 +213,7 @@ static void case_same_address(void)
 	weft_test_join(&line);
 }
 
-/* One life of a server; the file stays when it is killed. */
+/* One run of a server; its file stays in the folder when it is killed. */
 static void live(struct weft_test_line *line, uint64_t tag)
 {
 	struct weft_test_opts o = at_port(SAME);
@@ -225,10 +226,11 @@ static void live(struct weft_test_line *line, uint64_t tag)
 	pause();
 }
 
-/* Two lives in one network namespace. */
+/* Runs the server twice in one network namespace. */
 static void lives_child(struct weft_test_line *line, void *arg)
 {
-	struct weft_test_line *end = arg; /* says when a life is over */
+	struct weft_test_line *end =
+		arg; /* tells the parent when a run has ended */
 
 	for (uint64_t tag = 1; tag <= 2; tag++) {
 		pid_t pid = fork();
@@ -264,10 +266,10 @@ static void case_killed(void)
 	for (uint64_t tag = 1; tag <= 2; tag++) {
 		fi_addr_t now = weft_test_meet(&t, &line);
 
-		/* Its name is the same: so is what the first life was called. */
+		/* The second run has the same name as the first. */
 		CHECK(tag == 1 || now == server);
 		server = now;
-		/* What goes to the first life before its death is seen fails. */
+		/* Messages to the first run fail until its death is noticed. */
 		do {
 			CHECK_OK(weft_test_tdeliver(&t, &tag, sizeof(tag),
 						    server, tag, &context));
@@ -278,10 +280,11 @@ static void case_killed(void)
 		CHECK_EQ(got, tag);
 		weft_test_put(&end, &mark, 1);
 		CHECK(weft_test_get_driving(&line, &mark, 1));
-		CHECK_EQ(space_files(), 2); /* ours, and what it left */
+		CHECK_EQ(space_files(), 2); /* ours, and the one that it left */
 	}
-	/* Nobody is there any more, and whoever finds that out tidies up. Twice:
-	 * the first may still belong to the connection that ended. */
+	/* Nobody is there any more, and the process that notices this removes
+	 * the file. It takes two tries: the first may still use the connection
+	 * that has ended. */
 	for (int i = 0; i < 2; i++) {
 		CHECK_OK(weft_test_tdeliver(&t, &mark, 1, server, 9, &context));
 		weft_test_wait(t.txcq, &comp);
@@ -293,7 +296,7 @@ static void case_killed(void)
 	CHECK_EQ(space_files(), 0);
 }
 
-/* What the provider says on standard error while @run runs. */
+/* Checks that the provider writes @word to standard error while @run runs. */
 static void hear(void (*run)(void), const char *word)
 {
 	int keep = dup(2),
@@ -375,8 +378,9 @@ static int hold(const char *path)
 	return fd;
 }
 
-/* Somebody has the name of an endpoint in the folder. Peers that let other users
- * in could take it for the endpoint, so there is none; else they refuse it. */
+/* Another process already has the name of an endpoint in the folder. If other
+ * users are allowed, peers could take it for the endpoint, so the endpoint does
+ * not open; otherwise peers refuse that process. */
 static void held(bool others_are_allowed)
 {
 	struct weft_test_opts o = at_port(SAME);
@@ -430,7 +434,7 @@ static void removed_child(struct weft_test_line *line, void *arg)
 	weft_test_close(&t);
 }
 
-/* Those who have met go on. */
+/* Processes that are already connected continue. */
 static void case_removed(void)
 {
 	char command[64];
@@ -454,7 +458,7 @@ static void case_removed(void)
 	CHECK_SYS(chmod(space_folder(), 01777));
 }
 
-/* As rootless containers have it: the user is root of a user namespace. */
+/* As in rootless containers: the user is root of a user namespace. */
 static void become_rootless(void)
 {
 	static const char map[] = "0 61003 1";
@@ -462,7 +466,8 @@ static void become_rootless(void)
 
 	CHECK_SYS(setgid(STRANGER));
 	CHECK_SYS(setuid(STRANGER));
-	CHECK_SYS(prctl(PR_SET_DUMPABLE, 1)); /* else the map is root's */
+	CHECK_SYS(prctl(PR_SET_DUMPABLE,
+			1)); /* otherwise the map belongs to root */
 	if (unshare(CLONE_NEWUSER))
 		_exit(77);
 	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
@@ -478,7 +483,7 @@ static void rootless_child(struct weft_test_line *line, void *arg)
 	talk_child(line, arg);
 }
 
-/* Two user namespaces: the kernel tells each which of its users the other is. */
+/* Two user namespaces: the kernel tells each which of its users the peer is. */
 static void case_rootless(void)
 {
 	struct weft_test_line line;
@@ -494,7 +499,7 @@ static void case_rootless(void)
 	weft_test_join(&line);
 }
 
-/* A child has the endpoint of its parent, and no say in it. */
+/* A child inherits the endpoint of its parent, and its exit changes nothing. */
 static void case_forked(void)
 {
 	struct weft_test_line line;
@@ -519,7 +524,7 @@ static void case_forked(void)
 
 /* -- with a network between them --------------------------------------------- */
 
-/* The bytes that it took on the link. */
+/* Returns the number of bytes sent over the link. */
 static unsigned long long talk_across(struct way *way)
 {
 	struct weft_test_opts o = opts_of(way);
@@ -550,7 +555,7 @@ static void case_linked(void)
 	CHECK(talk_across(&(struct way){ .by6 = true }) < LARGE / 10);
 }
 
-/* As fi_getinfo() makes it of an IP address and a port. */
+/* As fi_getinfo() makes it from an IP address and a port. */
 static void case_linked_bare(void)
 {
 	net_begin(1500);
@@ -565,7 +570,8 @@ static void case_packets(void)
 	CHECK_EQ(space_files(), 0);
 }
 
-/* Both state a place, which packets do not carry: a peer is known all the same. */
+/* Both addresses state a place, which packets do not carry; a peer is
+ * recognized nevertheless. */
 static void talk_apart(bool by6)
 {
 	char folder[] = "/tmp/weft-other-XXXXXX";
@@ -609,7 +615,7 @@ static const struct {
 	{ "a folder each, IPv6", case_two_folders6 },
 };
 
-/* An argument is a part of the name of the cases that are run. */
+/* An argument selects the cases whose names contain it. */
 int main(int argc, char **argv)
 {
 	setenv("WEFT_TEST_SPACES", "1", 1);
@@ -622,7 +628,7 @@ int main(int argc, char **argv)
 		if (argc > 1 && !strstr(cases[i].name, argv[1]))
 			continue;
 		fflush(NULL);
-		/* Settings are read once in a process. */
+		/* A process reads the settings only once. */
 		pid = fork();
 		CHECK_SYS(pid);
 		if (!pid) {

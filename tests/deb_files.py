@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The lists of Debian packages: every file that is installed is in exactly one
-package, every line of a list finds a file, every package has one, and the
-versions agree. `make deb` and `make deb-check` build and try the packages;
-this is what of it costs nothing.
+package, every line of a list matches a file, every package has a list, and the
+versions agree. `make deb` and `make deb-check` build and try the packages; this
+test does the cheap part of that.
 """
 
 import fnmatch

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The efa provider of Debian's libfabric, unchanged, on the software EFA device:
-fi_info finds it, fi_pingpong moves messages of all sizes with the data checked,
-as reliable datagrams (all of EFA's RDM protocols) and as plain ones."""
+"""The efa provider of Debian's libfabric, unchanged, on the software EFA
+device: fi_info finds it, and fi_pingpong exchanges messages of all sizes, with
+the data checked, over reliable datagrams (all of EFA's RDM protocols) and over
+plain ones."""
 
 import os
 import sys

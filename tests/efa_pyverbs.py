@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """rdma-core's own tests of EFA devices, as Debian's python3-pyverbs ships them,
-on the software EFA device: SRD traffic by both ways to post, states, full queues,
-the sender's GID, what libefa asks a device."""
+on the software EFA device: SRD traffic by both posting interfaces, states, full
+queues, the sender's GID, and the queries of libefa."""
 
 import glob
 import gzip
@@ -18,7 +18,7 @@ import efa  # noqa: E402
 import pingpong  # noqa: E402
 
 SHIPPED = "/usr/share/doc/rdma-core/tests"
-# Debian's, for which the package is; another one may come first in PATH.
+# Debian's python, which the package is for; another one may come first in PATH.
 PYTHON = "/usr/bin/python3"
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Debian's programs for libibverbs on the software EFA device: ibv_devinfo says
-what the device is, perftest moves data over SRD, also where a packet of the
-network is shorter than a message."""
+"""Debian's programs for libibverbs on the software EFA device: ibv_devinfo
+shows what the device is, perftest moves data over SRD, also where a packet of
+the network is shorter than a message."""
 
 import os
 import re
@@ -17,7 +17,7 @@ SAYS = (r"hca_id:\s*weft0", r"vendor_id:\s*0x1d0f",
         r"vendor_part_id:\s*61345", r"state:\s*PORT_ACTIVE",
         r"GID\[\s*0\]:\s*fe80:")
 
-# The last word of perftest's table is not asked for: it is a time.
+# The last column of perftest's table is ignored, because it is a time.
 RUNS = (("ib_send_bw", "8192"), ("ib_send_lat", "64"), ("ib_read_bw", "65536"))
 
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Default flags of operations: read and changed with FI_GETOPSFLAG and
- * FI_SETOPSFLAG for each direction, and different through an alias of the
- * endpoint. What they say happens: completions under selective completion,
- * delivery, multi-receive.
+ * Default flags of operations: FI_GETOPSFLAG and FI_SETOPSFLAG read and change
+ * them for each direction, and an alias of the endpoint has its own. The flags
+ * take effect: completions under selective completion, delivery, multi-receive.
  */
 #include "rma_util.h"
 
@@ -26,7 +25,7 @@ static void set(struct fid_ep *ep, uint64_t flags)
 	CHECK_OK(fi_control(&ep->fid, FI_SETOPSFLAG, &flags));
 }
 
-/* A message through these two; which sides complete. */
+/* Sends a message between these two and checks which sides complete. */
 static void check(struct weft_test *t, fi_addr_t self, struct fid_ep *tx,
 		  struct fid_ep *rx, bool sent, bool received)
 {
@@ -65,7 +64,7 @@ static void test_flags(struct weft_test *t, fi_addr_t self)
 	CHECK_EQ(get(t->ep, FI_TRANSMIT) & FI_COMPLETION, FI_COMPLETION);
 	CHECK_EQ(get(t->ep, FI_RECV) & FI_COMPLETION, 0);
 	check(t, self, t->ep, t->ep, true, false);
-	/* All transmits: RMA, too. */
+	/* The flags apply to all transmit operations, RMA included. */
 	POST(fi_write(t->ep, "w", 1, NULL, self, target.base, target.key,
 		      &context));
 	rma_wait(t, &context, FI_RMA | FI_WRITE);
@@ -128,14 +127,14 @@ static void test_aliases(struct weft_test *t, fi_addr_t self)
 	CHECK_EQ(get(tx, FI_RECV) & FI_COMPLETION, 0);
 	CHECK_EQ(get(rx, FI_RECV) & FI_COMPLETION, FI_COMPLETION);
 	CHECK_EQ(get(t->ep, FI_TRANSMIT) & FI_COMPLETION, 0);
-	/* One endpoint, whichever way it is called. */
+	/* Both names refer to the same endpoint. */
 	check(t, self, t->ep, t->ep, false, false);
 	check(t, self, tx, t->ep, true, false);
 	check(t, self, t->ep, rx, false, true);
 	check(t, self, tx, rx, true, true);
 	check(t, self, rx, tx, false, false);
 	check(t, self, same, same, false, false);
-	/* Changed later, without the others. */
+	/* Changes one later; the others keep their flags. */
 	set(same, FI_TRANSMIT | FI_COMPLETION);
 	set(tx, FI_TRANSMIT);
 	check(t, self, same, rx, true, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FI_MORE on every call that takes it: operations that were held back go out
- * with the next one, complete, and keep their order, whatever comes between.
+ * FI_MORE on every call that takes it: operations that were held back are sent
+ * with the next one, complete, and keep their order, whatever comes in between.
  */
 #include "amo_util.h"
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Anybody's gzip files through `weft gunzip`: the same bytes and the same answer
-on every number of threads, whole, cut off and damaged; an index beside them; and
-the names by which other programs call their decompressor.
+"""gzip files of other programs through `weft gunzip`: the same bytes and the
+same result with every number of threads, for complete, truncated and damaged
+files; their indexes; and the names by which other programs call their
+decompressor.
 """
 
 import gzip
@@ -33,7 +34,7 @@ def plain_of(packed):
     while packed[:2] == b"\x1f\x8b":
         d = zlib.decompressobj(31)
         try:
-            # Byte by byte near the end: an error must not take output along.
+            # Byte by byte near the end: an error must not discard output.
             for at in range(0, len(packed), 1 << 14):
                 out += d.decompress(packed[at:at + (1 << 14)])
         except zlib.error:
@@ -83,7 +84,7 @@ def same_everywhere(tmp):
             assert weft(p, input=packed).stdout == want, (name, threads)
             weft("-k", "-f", p, path)
             assert (tmp / "x").read_bytes() == want, (name, threads)
-        # Its index fits, whatever it is made of.
+        # Its index works, whatever program made the file.
         weft("--index", path, command="gzip")
         assert weft("--range", "0-", path).stdout == want, name
         (tmp / "x.gz.wfi").unlink()
@@ -104,7 +105,7 @@ def damaged(tmp):
                              capture_output=True)
         want, error = plain_of(bytes(bad))
         assert one.returncode == (1 if error else 0), (i, one.stderr)
-        # zlib's caller loses what a call made before its error.
+        # With zlib, the caller loses the output of the call that fails.
         assert one.stdout[:len(want)] == want, i
         for threads in (2, 4):
             out = tmp / "out"
@@ -173,7 +174,7 @@ def index(tmp):
             assert got == data[a:b + 1], (a, b, len(got))
         assert weft("--range", "2900000-", path).stdout == data[2900000:]
         assert weft("-c", path).stdout == data
-        # One that lies, and one of another file.
+        # One index with wrong contents, and one of another file.
         good = sidecar.read_bytes()
         for at in (9, 17, 41, 49, len(good) - 1):
             bad = bytearray(good)
@@ -186,14 +187,15 @@ def index(tmp):
             data[2500000:2500010]
     assert b"before it begins" in weft("--range", "9-3", path, code=1).stderr
     assert b"wants A-B" in weft("--range", "9:3", path, code=1).stderr
-    # It ends behind the data: what there is; it begins there: told.
+    # A range that ends behind the data returns what there is; one that begins
+    # there is reported.
     beyond = f"{len(data) - 2}-{len(data) + 9}"
     assert weft("--range", beyond, path).stdout == data[-2:]
     for start in (len(data), len(data) + 7, 1 << 40):
         done = weft("--range", f"{start}-", path, code=1)
         assert f"has {len(data)} bytes" in done.stderr.decode(), done
     assert weft("--range", "0-", input=gzip.compress(b"")).stdout == b""
-    # What is no index is reported, and not used.
+    # A file that is not an index is reported, and not used.
     for junk, what in ((b"junk", b"is no index"), (b"", b"is no index"),
                        (b"J" * 99, b"is no index"),
                        (b"WFINDEX1" * 9, b"another file")):
@@ -202,14 +204,14 @@ def index(tmp):
         assert done.stdout == data[7:10] and what in done.stderr, done
         assert not weft("-tq", path).stderr
     sidecar.unlink()
-    # Standard input has no place beside it.
+    # Standard input has no index file next to it.
     before = set(os.listdir(tmp))
     done = weft("--index", command="gzip", code=1, input=gzip.compress(data),
                 cwd=tmp)
     assert b"needs a file" in done.stderr and not done.stdout
     assert set(os.listdir(tmp)) == before
-    # The file is not what it was: told.
-    # Where the output became shorter or longer, that was once not seen.
+    # A file that has changed since is reported. Bug: it was not noticed if the
+    # output became shorter or longer.
     good = gzip.compress(data, 6)
     path.write_bytes(good)
     weft("--index", path, command="gzip")
@@ -276,7 +278,7 @@ def the_same_bytes(tmp):
             assert weft(*args, command="gzip", input=data).stdout == want
             weft(*args, "-kf", path, command="gzip")
             assert (tmp / "x.gz").read_bytes() == want
-    # A byte more at the begin: most of what comes out is the same.
+    # One byte more at the beginning: most of the output is the same.
     one = weft("--rsyncable", "-c", path, command="gzip").stdout
     two = weft("--rsyncable", input=b"+" + data, command="gzip").stdout
     assert gzip.decompress(two) == b"+" + data

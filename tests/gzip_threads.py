@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`weft gzip` with more threads than processors, there and back, whole and
-damaged: small enough to run under TSan as well, which is what it is for.
+"""`weft gzip` with more threads than processors, in both directions, for
+complete and damaged files: small enough to run under TSan as well, which is its
+purpose.
 """
 
 import os

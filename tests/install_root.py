@@ -100,7 +100,7 @@ def check_refusal():
     mine = WORK / "mine"
     mine.mkdir()
     os.chown(mine, 65534, 65534)
-    # The second bug: meson's own complaint about its folder, a traceback.
+    # The second bug: meson's own message about its folder, a traceback.
     for build, word in ((mine, str(PREFIX)), (BUILD, f"{BUILD} belongs to")):
         said = run(["sh", script, str(build), str(PREFIX)], 1,
                    preexec_fn=drop).decode()
@@ -183,7 +183,7 @@ def check_completion():
     if not {"latency", "memory", "wd"} <= tests or \
             set(complete("weft", "bench", "--floor", "")) != tests:
         fail(f"{tests} {complete('weft', 'bench', '--floor', '')}")
-    # Arguments of options. Bug: tests were offered in their place.
+    # Arguments of options. Bug: names of tests were offered instead.
     keys = ["bytes", "messages", "unexpected", "sleeps", "peers", "rank",
             "pid"]
     for words, want in ((("bench", "--api", ""), ["msg", "tagged"]),
@@ -266,15 +266,15 @@ def is_known(path):
 
 
 def check_removal():
-    # A second installation makes no folders; they are removed all the same.
+    # A second installation creates no folders; they are removed nevertheless.
     run([SRC / "scripts" / "install", BUILD, PREFIX])
     run([SRC / "scripts" / "uninstall", BUILD])
-    # Bug: empty folders that it had made stayed.
+    # Bug: empty folders that it had created stayed.
     left = [path for path in PREFIX.rglob("*") if not is_known(path)]
     if left or not (PREFIX / "share" / "man").is_dir():
         fail(f"left behind: {left}")
     said = run([SRC / "scripts" / "uninstall", BUILD], 1).decode()
-    # A bug: it said that it had removed what was not there.
+    # Bug: it claimed to have removed files that were not there.
     if "nothing" not in said:
         fail(f"a second removal: {said}")
     cached = run(["sh", "-c", "PATH=$PATH:/sbin:/usr/sbin ldconfig -p"])

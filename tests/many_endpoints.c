@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * 1024 endpoints in one AV: they live in a few processes, each of which keeps
- * its own in one domain with one CQ. One endpoint talks to all of them, they
- * all talk to it, then some among each other; what arrives is what was sent,
- * by whom it was sent.
+ * 1024 endpoints in one AV, in a few processes, each of which has its own
+ * endpoints in one domain with one CQ. One endpoint exchanges messages with all
+ * of them, then some exchange messages with each other. Each message arrives
+ * unchanged, with the right source.
  */
 #include "msg_util.h"
 
@@ -46,8 +46,8 @@ static size_t size_of(uint64_t i)
 
 static struct weft_test eps[PER_PROCESS];
 
-/* Each gets its message from the hub, and answers. @first: the number of the
- * first here among all. */
+/* Each endpoint receives its message from the hub, and answers. @first: the
+ * number of this process's first endpoint among all. */
 static void answer_all(uint64_t first, fi_addr_t hub)
 {
 	static uint8_t bufs[PER_PROCESS][LARGE];
@@ -82,7 +82,7 @@ static void answer_all(uint64_t first, fi_addr_t hub)
 	}
 }
 
-/* Neighbours, so that some talk to several. */
+/* Neighbours exchange messages, so that some have several peers. */
 static void talk_to_next(uint64_t i)
 {
 	struct weft_test *from = &eps[i], *to = &eps[(i + 1) % PER_PROCESS];
@@ -93,7 +93,7 @@ static void talk_to_next(uint64_t i)
 
 	weft_test_fill(out, 64, i);
 	CHECK_OK(weft_test_trecv(to, in, 64, 7777, 0, in));
-	CHECK_OK(weft_test_inject(from, out, 0, addr)); /* left lying */
+	CHECK_OK(weft_test_inject(from, out, 0, addr)); /* nobody receives it */
 	POST(fi_tinject(from->ep, out, 64, addr, 7777));
 	weft_test_wait(to->rxcq, &comp);
 	CHECK_EQ(comp.ret, 1);
@@ -121,7 +121,7 @@ static void host(struct weft_test_line *line, void *arg)
 	answer_all(first, hub);
 	for (uint64_t i = 0; i < PER_PROCESS; i++)
 		talk_to_next(i);
-	/* All is sent: those who still work need the processors. */
+	/* Everything is sent. Processes that still work need the processors. */
 	weft_test_put(line, "d", 1);
 	CHECK(weft_test_get(line, &mark, 1));
 	for (int i = PER_PROCESS; i--;)
@@ -186,9 +186,9 @@ static void talk_to_all(struct weft_test *t)
 	}
 }
 
-/* One descriptor for each peer, though messages go both ways, so that 512 are
- * within the usual limit of 1024. Bug: there were two. A socket is given up when
- * both sides have agreed on it. */
+/* One descriptor for each peer, although messages go in both directions, so
+ * that 512 peers stay within the usual limit of 1024 descriptors. Bug: there
+ * were two. A socket is closed when both sides have agreed on the other one. */
 static void check_descriptors(const struct weft_test_traces *before)
 {
 	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;

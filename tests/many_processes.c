@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * 64 processes, each of which sends to all others at once: small messages and
- * large ones, several rounds. Everyone gets from everyone exactly what was
- * meant for it.
+ * 64 processes, each of which sends to all others at the same time: small and
+ * large messages, several rounds. Every process receives from every other
+ * exactly the messages that were meant for it.
  */
 #include "msg_util.h"
 
@@ -30,7 +30,7 @@ struct member {
 	uint8_t *out[PROCESSES];
 };
 
-/* The tag says from whom and when; order among rounds is not waited for. */
+/* The tag contains sender and round; rounds may arrive in any order. */
 static void one_round(struct member *m, uint64_t round)
 {
 	uint64_t end = weft_test_ms() + 2 * WEFT_TEST_PATIENCE_MS;
@@ -42,7 +42,7 @@ static void one_round(struct member *m, uint64_t round)
 					 seed_of(i, m->me, round), 0,
 					 m->in[i]));
 	for (uint64_t k = 0; k < PROCESSES; k++) {
-		/* Everyone begins with another one. */
+		/* Each process starts with a different peer. */
 		uint64_t i = (m->me + k) % PROCESSES;
 
 		weft_test_fill(m->out[i], len, seed_of(m->me, i, round));
@@ -92,7 +92,7 @@ static void member(struct weft_test_line *line, void *arg)
 	}
 	for (uint64_t round = 0; round < ROUNDS; round++)
 		one_round(&m, round);
-	/* All is sent: those who still work need the processors. */
+	/* Everything is sent. Processes that still work need the processors. */
 	weft_test_put(line, "d", 1);
 	CHECK(weft_test_get(line, &mark, 1));
 	weft_test_close(&m.t);
@@ -114,7 +114,7 @@ int main(void)
 	begin = weft_test_ms();
 	for (int i = 0; i < PROCESSES; i++)
 		weft_test_put(&lines[i], names, sizeof(names));
-	/* All are done before any may go. */
+	/* All processes finish before any of them exits. */
 	for (int i = 0; i < PROCESSES; i++)
 		CHECK(weft_test_get(&lines[i], &mark, 1));
 	printf("%d processes, all to all, in %llu ms\n", PROCESSES,

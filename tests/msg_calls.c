@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every call of fi_msg(3) and fi_tagged(3), between two processes: each way to
- * send meets each way to receive, in all sizes, posted before and after the
- * message came. Completions must be right in every member.
+ * Every call of fi_msg(3) and fi_tagged(3) between two processes: each way to
+ * send is combined with each way to receive, in all sizes, with the receive
+ * posted before and after the message arrives. Every member of the completions
+ * is checked.
  */
 #include "msg_util.h"
 
-#define DATA 0x8123456789abcdefull /* all of the 64 bits */
+#define DATA 0x8123456789abcdefull /* uses all 64 bits */
 #define TAG 0xfedcba9876543210ull
 
 enum how_sent {
@@ -27,12 +28,12 @@ static const size_t sizes[] = {
 	0, 1, 40, 41, 104, 105, 320, 4096, 4097, 200000
 };
 
-/* One of all the ways; both sides count through them alike. */
+/* One of all combinations; both sides enumerate them in the same order. */
 struct way {
 	enum how_sent sent;
 	enum how_received received;
 	bool tagged;
-	bool late; /* the receive is posted when the message is there */
+	bool late; /* the receive is posted after the message has arrived */
 	size_t len;
 	uint64_t seed;
 };
@@ -47,7 +48,7 @@ static bool has_data(enum how_sent how)
 	return how == SENDMSG_DATA || how == SENDDATA || how == INJECTDATA;
 }
 
-/* @step: how many to pass over each time. */
+/* @step: how many combinations to skip each time. */
 static bool next_way(struct way *w, size_t *at, size_t step)
 {
 	size_t i = *at;
@@ -71,7 +72,7 @@ static bool next_way(struct way *w, size_t *at, size_t step)
 
 /* -- sending --------------------------------------------------------------- */
 
-/* Parts of an uneven cut. */
+/* Cuts a buffer into parts of different sizes. */
 static size_t cut(struct iovec *iov, void *buf, size_t len)
 {
 	size_t at = 0;
@@ -199,7 +200,7 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 			send_tagged(t->ep, &w, buf, peer, &context);
 		else
 			send_msg(t->ep, &w, buf, peer, &context);
-		/* An injected buffer is ours again. */
+		/* The buffer of an injected message can be changed at once. */
 		if (injects(w.sent))
 			memset(buf, 0, w.len);
 		if (w.late)
@@ -309,8 +310,8 @@ int main(void)
 
 	weft_test_begin(60);
 	weft_test_pair(&opts, sender, receiver, &step);
-	/* With the lock the calls are other functions, the way is the same:
-	 * every call once more, but not with every other. */
+	/* With the lock the provider uses other functions that take the same
+	 * steps: run every call again, but not every combination. */
 	opts.threading = FI_THREAD_SAFE;
 	step = 7;
 	weft_test_pair(&opts, sender, receiver, &step);

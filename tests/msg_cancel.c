@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Cancelled receives: told once, gone from the queue, and the messages go to
- * the next.
+ * Cancelled receives: each is reported once and removed from the queue, and its
+ * message goes to the next receive.
  */
 #include "msg_util.h"
 
@@ -45,17 +45,17 @@ static void test_cancel(bool tagged, uint64_t ignore)
 		CHECK(comp.err.flags & (tagged ? FI_TAGGED : FI_MSG));
 	}
 	CHECK_EQ(fi_cancel(&b.ep->fid, &context[2]), -FI_ENOENT);
-	/* The messages pass the gaps. */
+	/* The messages skip the cancelled receives. */
 	send_one(tagged, "message");
 	weft_test_wait_ok(b.rxcq, &context[1]);
 	CHECK(!strcmp(buf[1], "message"));
 	send_one(tagged, "another");
 	weft_test_wait_ok(b.rxcq, &context[3]);
 	CHECK(!strcmp(buf[3], "another"));
-	/* Too late. */
+	/* Too late to cancel. */
 	CHECK_EQ(fi_cancel(&b.ep->fid, &context[3]), -FI_ENOENT);
 	msg_expect_quiet(b.rxcq, 5);
-	/* And what comes later waits for the next receive. */
+	/* Later messages go to the next receive. */
 	post(tagged, buf[0], ignore, &context[0]);
 	CHECK_OK(fi_cancel(&b.ep->fid, &context[0]));
 	weft_test_wait_err(b.rxcq, &context[0], FI_ECANCELED);
@@ -87,7 +87,7 @@ static void test_cancel_multi(void)
 	CHECK_EQ(fi_cancel(&b.ep->fid, buf), -FI_ENOENT);
 }
 
-/* More than a queue of them, in an order of its own. */
+/* More than a queue holds, cancelled in a different order. */
 static void test_cancel_many(void)
 {
 	enum { COUNT = 500 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When completions come and when they do not: selective completion, and the
- * levels from FI_INJECT_COMPLETE to FI_DELIVERY_COMPLETE.
+ * Which operations generate completions: selective completion, and the levels
+ * from FI_INJECT_COMPLETE to FI_DELIVERY_COMPLETE.
  */
 #include "msg_util.h"
 
@@ -39,8 +39,9 @@ static void post_recv(struct weft_test *t, void *buf, size_t len,
 
 /* -- selective completion -------------------------------------------------- */
 
-/* Drives both ends until a message that reports nothing is there: on a busy
- * machine it may take longer than the quiet that is looked for. */
+/* Drives both ends until the bytes of a message without a completion have
+ * arrived: on a busy machine this may take longer than the time for which we
+ * check that no completion comes. */
 static void wait_for_bytes(const void *to, const void *from, size_t len)
 {
 	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
@@ -49,7 +50,7 @@ static void wait_for_bytes(const void *to, const void *from, size_t len)
 		weft_test_progress();
 }
 
-/* Each of the messages that report nothing is followed by one that does. */
+/* Each message without a completion is followed by one that has one. */
 static void test_selective(size_t len)
 {
 	struct weft_test_opts opts = {
@@ -88,7 +89,7 @@ static void test_selective(size_t len)
 		weft_test_wait_ok(a.txcq, &loud);
 		weft_test_wait_ok(b.rxcq, &loud);
 	}
-	/* Failures are told in any case. */
+	/* Failures are always reported. */
 	if (len) {
 		CHECK_OK(weft_test_trecv(&b, to, len - 1, 1, 0, &quiet));
 		CHECK_OK(weft_test_tsend(&a, from, len, peer, 1, &quiet));
@@ -121,7 +122,7 @@ static void test_selective_default(void)
 	CHECK_OK(weft_test_tsend(&a, &from, 8, peer, 1, &tx));
 	weft_test_wait_ok(a.txcq, &tx);
 	weft_test_wait_ok(b.rxcq, &rx);
-	/* Calls with flags say it themselves. */
+	/* Calls with a flags argument override the default. */
 	post_recv(&b, &to, 8, 0, &rx);
 	post_send(&a, peer, &from, 8, 0, &tx);
 	msg_expect_quiet(a.txcq, 5);
@@ -158,14 +159,15 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 		post_send(t, peer, buf, len, level | FI_COMPLETION, &context);
 		if (level & FI_INJECT)
 			memset(buf, 0, len);
-		/* Delivered means matched: the other side waits. */
+		/* Delivered means matched: the receiver has not posted a
+		 * receive yet. */
 		if (level & FI_DELIVERY_COMPLETE)
 			msg_expect_quiet(t->txcq, 10);
 		weft_test_sync(line);
 		weft_test_wait_ok(t->txcq, &context);
 		free(buf);
 	}
-	/* The receives are posted. */
+	/* Now the receives are posted. */
 	weft_test_sync(line);
 	for (size_t i = 0; i < COUNT_OF(sizes) * COUNT_OF(levels); i++) {
 		uint64_t level = levels[i % COUNT_OF(levels)];

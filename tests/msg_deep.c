@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many messages that wait for their receives must not hold up the one that is
- * received first. Bug of libfabric's shm: unexpected messages exhausted the
- * sender's slots, a stall.
+ * Many messages that wait for their receives must not delay the message that is
+ * received first. Bug of libfabric's shm: unexpected messages used up the
+ * sender's slots, and the sender stalled.
  */
 #include "msg_util.h"
 

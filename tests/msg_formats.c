@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The four formats of completion queues: the right members, several at once,
- * not a byte more than asked for, errors in between.
+ * The four formats of completion queues: the right members, several entries at
+ * once, no byte beyond the requested ones, and errors between completions.
  */
 #include "msg_util.h"
 
@@ -18,7 +18,7 @@ static const struct {
 	{ FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry) },
 };
 
-/* Reads exactly @count entries, however many come at once. */
+/* Reads exactly @count entries, in one call or in several. */
 static void read_all(struct fid_cq *cq, char *to, size_t size, size_t count)
 {
 	size_t have = 0;
@@ -89,7 +89,7 @@ static void test_format(enum fi_cq_format format, size_t size)
 	weft_test_close(&b);
 }
 
-/* What comes first, be it an error. */
+/* Returns what comes first, completion or error. */
 static ssize_t read_next(struct fid_cq *cq, void *entries, size_t count)
 {
 	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
@@ -102,7 +102,8 @@ static ssize_t read_next(struct fid_cq *cq, void *entries, size_t count)
 	return ret;
 }
 
-/* An error stands in its place: reading stops before it, readerr takes it. */
+/* An error keeps its position: fi_cq_read() stops before it, and
+ * fi_cq_readerr() takes it. */
 static void test_error_between(void)
 {
 	struct fi_cq_tagged_entry entries[4];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A receiver that closes its endpoint as soon as it has what it waited for: the
- * sender, which asked for delivery to be confirmed, learns that it was. Bug
- * (fabtests rdm_multi_client -U): the channel was given up before the replies
- * in it were read, and what had been delivered failed with FI_ECONNRESET.
+ * A receiver closes its endpoint as soon as it has what it waited for: the
+ * sender, which asked for delivery confirmation, gets it. Bug (fabtests
+ * rdm_multi_client -U): the sender gave up the channel before it read the
+ * replies in it, and delivered messages failed with FI_ECONNRESET.
  *
- * That takes a sender that looks at sockets before it looks at replies, as one
- * does that was away for a while and finds a large message from a third.
+ * This happens if the sender looks at sockets before it looks at replies, for
+ * example because it made no progress for a while and then finds a large
+ * message from a third endpoint.
  */
 #include "msg_util.h"
 
@@ -17,13 +18,13 @@
 #define TAG 5
 #define THIRD_TAG 6
 #define THIRD_LEN 100000
-#define LONG_NAP 3000 /* us; sockets were not looked at for a millisecond */
+#define LONG_NAP 3000 /* us; no look at sockets for a millisecond */
 
 struct round {
 	size_t len;
-	int count;  /* of messages before the receiver goes */
-	bool warm;  /* the channel is open before */
-	bool third; /* someone else sends once the receiver is gone */
+	int count;  /* messages before the receiver closes */
+	bool warm;  /* the channel is opened before */
+	bool third; /* another endpoint sends after the receiver has closed */
 	useconds_t nap;
 };
 
@@ -42,7 +43,7 @@ static struct round round_of(size_t size, int i)
 	};
 }
 
-/* The third endpoint lives with the receiver. */
+/* The third endpoint is in the receiver's process. */
 struct third {
 	struct weft_test t;
 	fi_addr_t to;
@@ -106,7 +107,7 @@ static void send_and_learn(struct weft_test *t, struct weft_test_line *line,
 	for (int i = 0; i < r->count; i++)
 		CHECK_OK(weft_test_tdeliver(t, buf, r->len, peer, TAG,
 					    &contexts[i]));
-	/* Nobody drives the sender while the receiver goes. */
+	/* Nobody drives the sender while the receiver closes. */
 	if (r->third)
 		CHECK(weft_test_get(line, &hello, 1));
 	usleep(r->third ? LONG_NAP : r->nap);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multi-receive buffers as MPICH uses them: several posted, each consumed
- * message by message; where every message must lie follows from the lengths.
+ * Multi-receive buffers as MPICH uses them: several are posted, and messages
+ * fill each of them one after the other. The lengths determine where each
+ * message must be.
  */
 #include "msg_util.h"
 
 struct plan {
 	size_t room;	/* of a buffer */
 	size_t min;	/* FI_OPT_MIN_MULTI_RECV */
-	size_t longest; /* message; not above min, so that none is cut off */
+	size_t longest; /* of a message; at most min, so that none is truncated */
 	size_t count;	/* messages */
 	size_t buffers;
-	bool late; /* the messages are there before the first buffer */
+	bool late; /* the messages arrive before the first buffer is posted */
 };
 
 static const struct plan plans[] = {
 	{ 4096, 64, 64, 300, 8, false },
 	{ 4096, 64, 64, 300, 8, true },
-	/* 8 x 1 MiB, 16 KiB: MPICH's. */
+	/* MPICH uses 8 x 1 MiB and 16 KiB. */
 	{ 1 << 20, 16384, 16384, 700, 8, false },
 	{ 1 << 20, 200000, 200000, 50, 8, false },
 	{ 1 << 20, 200000, 200000, 50, 8, true },
@@ -63,7 +64,7 @@ struct place {
 	size_t offset;
 };
 
-/* Where each message goes, and how many buffers are used up. */
+/* Computes where each message goes, and how many buffers are used up. */
 static size_t foresee(const struct plan *plan, struct place *places)
 {
 	struct place at = { 0, 0 };
@@ -153,7 +154,8 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 		check_message(plan, &comp, places, memory);
 		buffer = places[comp.entry.data].buffer;
 		left[buffer]--;
-		/* Given back with the last message in it, never before. */
+		/* A buffer is released with the last message in it, never
+		 * before. */
 		CHECK_EQ(!!(comp.entry.flags & FI_MULTI_RECV),
 			 !left[buffer] && buffer < want);
 		used += !!(comp.entry.flags & FI_MULTI_RECV);
@@ -164,7 +166,7 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 	free(memory);
 }
 
-/* Without FI_MULTI_RECV in the call: it is the endpoint's default. */
+/* The call has no FI_MULTI_RECV; it is the endpoint's default. */
 static void test_by_default(void)
 {
 	struct weft_test_opts opts = { .rx_flags = FI_MULTI_RECV };
@@ -198,7 +200,7 @@ static void run_plans(void)
 		weft_test_pair(&opts, sender, receiver, (void *)&plans[i]);
 }
 
-/* Without reading each other's memory everything goes through the ring. */
+/* Without CMA everything goes through the ring. */
 static void without_cma(struct weft_test_line *line, void *arg)
 {
 	(void)line;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Order: the n-th receive gets the n-th message, whatever its size and however
- * it was sent. Random sizes across all protocols, both directions at once, all
- * bytes checked.
+ * it was sent. Random sizes across all protocols, both directions at once; all
+ * bytes are checked.
  */
 #include "msg_util.h"
 
@@ -46,7 +46,7 @@ static void *context_of(struct flow *f, uint64_t i)
 	return &f->tx[i % WINDOW];
 }
 
-/* By every kind of call in turn. False: no room now. */
+/* Sends by every kind of call in turn. False: there is no room now. */
 static bool send_next(struct flow *f)
 {
 	uint64_t i = f->sent, at = i % WINDOW;
@@ -119,8 +119,8 @@ static void take_sent(struct flow *f)
 	}
 }
 
-/* Completions may change places (no completion order is promised), messages
- * may not: the receive at @at was the number that is expected there. */
+/* Completions may arrive in any order (none is promised), messages may not: the
+ * receive at @at must have got the expected message. */
 static void take_received(struct flow *f)
 {
 	struct weft_test_comp comp;
@@ -160,7 +160,7 @@ static void side(struct weft_test *t, fi_addr_t peer,
 		f->in[i] = msg_alloc(LONGEST);
 	}
 	while (f->sent_done < count() || f->received < count()) {
-		/* Now the receives come first, now the messages. */
+		/* Sometimes the receives come first, sometimes the messages. */
 		if (weft_test_random(&dice) % 8)
 			send_next(f);
 		if (weft_test_random(&dice) % 3 == 0)
@@ -176,7 +176,7 @@ static void side(struct weft_test *t, fi_addr_t peer,
 	free(f);
 }
 
-/* Without reading each other's memory everything goes through the ring. */
+/* Without CMA everything goes through the ring. */
 static void without_cma(struct weft_test_line *line, void *arg)
 {
 	(void)line;

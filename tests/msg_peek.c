@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Looking at messages before receiving them: PEEK, CLAIM and DISCARD in all
- * combinations, between two processes, for messages of every protocol. The
- * sender asks for delivery completions, so that each way to end a message is
- * seen to end it there, too.
+ * PEEK, CLAIM and DISCARD in all combinations, between two processes, for
+ * messages of every protocol. The sender asks for delivery completions, so that
+ * the test sees that each way to finish a message also completes it at the
+ * sender.
  */
 #include "msg_util.h"
 
@@ -19,7 +19,8 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 	struct weft_test_comp comp;
 
 	(void)arg;
-	weft_test_sync(line); /* the receiver has seen that nothing is there */
+	weft_test_sync(
+		line); /* the receiver has seen that no message is there */
 	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		uint8_t *bufs[MESSAGES];
 
@@ -30,7 +31,7 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 					  DATA + m, peer, m, &contexts[m]));
 		}
 		weft_test_sync(line);
-		/* Each completes when the receiver is done with it. */
+		/* Each completes when the receiver has finished with it. */
 		for (uint64_t m = 0; m < MESSAGES; m++) {
 			uint64_t which = MESSAGES;
 
@@ -65,7 +66,7 @@ static void post(struct weft_test *t, uint64_t tag, uint64_t ignore,
 	POST(fi_trecvmsg(t->ep, &msg, flags));
 }
 
-/* The message is there, whole in all that is said of it. */
+/* The message is there, and the completion describes it correctly. */
 static void expect_found(struct weft_test *t, uint64_t tag, size_t len,
 			 struct fi_context *context)
 {
@@ -113,7 +114,7 @@ static void peek(struct weft_test *t, uint64_t tag, uint64_t flags, size_t len,
 	CHECK_EQ(comp.entry.data, DATA + tag);
 }
 
-/* The sender sees the end of @which, and of no other. */
+/* The sender gets the completion of @which, and of no other message. */
 static void ended(struct weft_test_line *line, uint64_t which)
 {
 	weft_test_put(line, &which, sizeof(which));
@@ -146,7 +147,7 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 		size_t len = sizes[i];
 
 		weft_test_sync(line);
-		/* 0: seen twice, then received as usual. */
+		/* 0: peeked twice, then received as usual. */
 		peek(t, 0, 0, len, &one);
 		peek(t, 0, 0, len, &one);
 		expect_nothing(t, 77, 0);
@@ -169,8 +170,8 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 		expect_found(t, 3, len, &one);
 		ended(line, 3);
 		expect_nothing(t, 3, 0);
-		/* 4 and 5: two claims at once, ended the other way round; the
-		 * first is found by a wildcard. */
+		/* 4 and 5: two claims at a time, finished in reverse order; a
+		 * wildcard finds the first. */
 		post(t, 0, ~0ull, FI_PEEK | FI_CLAIM, NULL, 0, &one);
 		expect_found(t, 4, len, &one);
 		peek(t, 5, FI_CLAIM, len, &two);
@@ -181,7 +182,7 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 	}
 }
 
-/* Claims of nothing are refused, not followed. */
+/* Invalid claims are refused, and their pointers not followed. */
 static void test_wrong_claims(void)
 {
 	struct fi_context context = { { NULL } };
@@ -199,7 +200,7 @@ static void test_wrong_claims(void)
 	weft_test_close(&t);
 }
 
-/* Claimed messages that are never received go with the endpoint. */
+/* Closing the endpoint frees claimed messages that were never received. */
 static void test_close_with_claim(void)
 {
 	static const size_t lens[] = { 8, 10000, 100000 };
@@ -228,7 +229,7 @@ static void run_pair(void)
 	weft_test_pair(&opts, sender, receiver, NULL);
 }
 
-/* Without reading each other's memory everything goes through the ring. */
+/* Without CMA everything goes through the ring. */
 static void without_cma(struct weft_test_line *line, void *arg)
 {
 	(void)line;

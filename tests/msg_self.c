@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages that never leave the process: an endpoint to itself, and two
- * endpoints of one program, as every MPI does it.
+ * Messages that stay in the process: from an endpoint to itself, and between
+ * two endpoints of one program, as every MPI does.
  */
 #include "msg_util.h"
 
 static const size_t sizes[] = { 0,    1,     40,    41,	   2048,    4096,
 				4097, 16384, 16385, 65536, 1 << 20, 9 << 20 };
 
-/* @late: the receive is posted when the message is there. */
+/* @late: the receive is posted after the message has arrived. */
 static void exchange(struct weft_test *from, fi_addr_t addr,
 		     struct weft_test *to, size_t len, bool tagged, bool late)
 {
@@ -59,7 +59,8 @@ static void test_window(struct weft_test *t, fi_addr_t self)
 		weft_test_wait_ok(t->rxcq, &in[i]);
 		CHECK_EQ(in[i], i);
 	}
-	/* Each once; through memory in order, by packets as they arrived. */
+	/* Each arrives once; through memory in order, by packets in any
+	 * order. */
 	for (uint64_t i = 0; i < COUNT; i++) {
 		struct weft_test_comp comp;
 		uint64_t *which;
@@ -89,7 +90,7 @@ static void test_all(enum fi_threading threading)
 	weft_test_open(&b, &opts);
 	other = weft_test_know(&a, &b);
 	all_sizes(&a, other, &b);
-	/* The other way round, and itself again. */
+	/* In the other direction, and to itself again. */
 	all_sizes(&b, weft_test_know(&b, &a), &a);
 	all_sizes(&a, self, &a);
 	weft_test_close(&a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who sent it: FI_SOURCE for known and unknown senders, and receives that take
- * messages of one sender only.
+ * The source of messages: FI_SOURCE for known and unknown senders, and receives
+ * that accept messages of one sender only.
  */
 #include "msg_util.h"
 
@@ -59,7 +59,9 @@ static void test_stranger(void)
 	fi_addr_t peer;
 
 	weft_test_open(&t, &usual);
-	weft_test_open(&other, &usual); /* takes a name: not 0 is right */
+	weft_test_open(
+		&other,
+		&usual); /* inserts a name: a result other than 0 is correct */
 	weft_test_know(&t, &other);
 	weft_test_fork(&line, stranger, NULL);
 	weft_test_put(&line, t.name, sizeof(t.name));
@@ -71,7 +73,7 @@ static void test_stranger(void)
 	CHECK(weft_test_get(&line, name, sizeof(name)));
 	weft_test_sync(&line);
 	weft_test_sync(&line);
-	/* The second round is there, nobody has received it yet. */
+	/* The second round has arrived, and nobody has received it yet. */
 	weft_test_progress_for(20);
 	peer = weft_test_insert(&t, name);
 	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
@@ -79,7 +81,7 @@ static void test_stranger(void)
 		expect_from(&t, peer, 10 + i);
 	}
 	weft_test_sync(&line);
-	/* No longer known: as before. */
+	/* The sender is unknown again, as before. */
 	CHECK_OK(fi_av_remove(t.av, &peer, 1, 0));
 	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		CHECK_OK(weft_test_trecv(&t, buf, 50000, 20 + i, 0, NULL));
@@ -128,7 +130,7 @@ static void expect_at(struct weft_test *t, void *context, fi_addr_t src)
 	CHECK_EQ(comp.src, src);
 }
 
-/* Receives from a, from b and from anyone; @tagged with exact tags. */
+/* Receives from a, from b and from any sender; @tagged with exact tags. */
 static void post_one(struct three *s, bool tagged, fi_addr_t src, void *buf,
 		     void *context)
 {
@@ -154,7 +156,7 @@ static void test_directed(bool tagged, size_t len)
 	struct three s;
 
 	open_three(&s);
-	/* Posted first: b's message passes the receive meant for a. */
+	/* Receives posted first: b's message passes over the receive for a. */
 	post_one(&s, tagged, s.a_at_c, buf, &from_a);
 	post_one(&s, tagged, s.b_at_c, buf, &from_b);
 	post_one(&s, tagged, FI_ADDR_UNSPEC, buf, &any);
@@ -167,7 +169,7 @@ static void test_directed(bool tagged, size_t len)
 	msg_expect_quiet(s.c.rxcq, 5);
 	send_one(&s.a, tagged, s.to_c_from_a, buf, len);
 	expect_at(&s.c, &from_a, s.a_at_c);
-	/* One of b's waits, and now one of a's: each receive finds its own. */
+	/* A message of b waits, then one of a: each receive finds its own. */
 	send_one(&s.a, tagged, s.to_c_from_a, buf, len);
 	weft_test_progress_for(5);
 	post_one(&s, tagged, s.a_at_c, buf, &from_a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting in fi_cq_sread(): until the time is over, a message comes from
- * another process, or another thread calls fi_cq_signal().
+ * fi_cq_sread() waits until the time-out, a message from another process, or a
+ * call of fi_cq_signal() by another thread.
  */
 #include "msg_util.h"
 
@@ -54,11 +54,11 @@ static void test_signal(struct weft_test *t, int timeout)
 	CHECK_EQ(fi_cq_sread(t->rxcq, &entry, 1, NULL, timeout), -FI_EAGAIN);
 	CHECK(weft_test_ms() - begin < 60000);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
-	/* Once is once. */
+	/* One signal ends one wait. */
 	begin = weft_test_ms();
 	CHECK_EQ(fi_cq_sread(t->rxcq, &entry, 1, NULL, 50), -FI_EAGAIN);
 	CHECK(weft_test_ms() - begin >= 49);
-	/* A signal that nobody waited for is not lost. */
+	/* A signal is not lost if nobody waits yet. */
 	CHECK_OK(fi_cq_signal(t->rxcq));
 	CHECK_EQ(fi_cq_sread(t->rxcq, &entry, 1, NULL, timeout), -FI_EAGAIN);
 }
@@ -80,7 +80,7 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 		nap(30);
 		weft_test_fill(buf, len, i);
 		CHECK_OK(weft_test_tsend(t, buf, len, peer, i, NULL));
-		/* The large ones need both of us awake. */
+		/* Large messages need both processes awake. */
 		CHECK_EQ(fi_cq_sread(t->txcq, &entry, 1, NULL, 100000), 1);
 	}
 	weft_test_sync(line);
@@ -112,7 +112,7 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 		CHECK_EQ(src, peer);
 		CHECK(weft_test_holds(buf, len, i));
 	}
-	/* An error ends the waiting, too. */
+	/* An error ends the wait, too. */
 	CHECK_OK(weft_test_trecv(t, buf, 1, 77, 0, buf));
 	CHECK_OK(fi_cancel(&t->ep->fid, buf));
 	{
@@ -125,7 +125,7 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 	free(buf);
 }
 
-/* Without a wait object there is nothing to wait on. */
+/* Without a wait object fi_cq_sread() cannot wait. */
 static void test_none(void)
 {
 	struct fi_cq_tagged_entry entry;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls at the wrong time or with the wrong objects: a clear error, never a
- * crash; and closing with everything still in flight.
+ * Calls at the wrong time or with the wrong objects return a clear error and
+ * never crash; and endpoints are closed with all kinds of operations in flight.
  */
 #include "msg_util.h"
 
@@ -67,7 +67,7 @@ static void test_before_enable(enum fi_threading threading)
 	CHECK_OK(fi_enable(t.ep));
 	weft_test_name(&t);
 	CHECK_EQ(weft_test_port(&t), got);
-	/* Enabling twice does no harm; what was set is still there. */
+	/* Enabling twice does no harm; the options are still set. */
 	CHECK_OK(fi_enable(t.ep));
 	CHECK_OK(fi_getopt(&t.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV,
 			   &got, &size));
@@ -99,8 +99,8 @@ static void test_options(void)
 
 /* -- binding --------------------------------------------------------------- */
 
-/* An AV that only an endpoint not yet enabled is bound to: closing it left
- * the endpoint with freed memory. */
+/* Bug: closing an AV that was bound only to an endpoint not yet enabled left
+ * the endpoint with a pointer to freed memory. */
 static void check_av_stays(struct weft_test *t)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE };
@@ -125,7 +125,7 @@ static void test_bind(void)
 
 	weft_test_open(&t, NULL);
 	CHECK_OK(fi_cq_open(t.domain, &cq_attr, &cq, NULL));
-	/* Enabled: too late. */
+	/* Already enabled: too late to bind. */
 	CHECK_EQ(fi_ep_bind(t.ep, &cq->fid, FI_RECV), -FI_EOPBADSTATE);
 	CHECK_OK(fi_endpoint(t.domain, t.info, &ep, NULL));
 	CHECK_EQ(fi_enable(ep), -FI_ENOAV);
@@ -141,7 +141,7 @@ static void test_bind(void)
 	CHECK_EQ(fi_enable(ep), -FI_ENOCQ);
 	CHECK_OK(fi_ep_bind(ep, &cq->fid, FI_RECV));
 	CHECK_OK(fi_enable(ep));
-	/* What is in use is not closed. */
+	/* Objects in use cannot be closed. */
 	CHECK_EQ(fi_close(&cq->fid), -FI_EBUSY);
 	CHECK_EQ(fi_close(&t.txcq->fid), -FI_EBUSY);
 	CHECK_EQ(fi_close(&t.domain->fid), -FI_EBUSY);
@@ -175,13 +175,13 @@ static void test_arguments(void)
 	CHECK_EQ(fi_recvv(t.ep, iov, NULL, 5, self, NULL), -FI_EINVAL);
 	CHECK_EQ(fi_inject(t.ep, large, inject + 1, self), -FI_EMSGSIZE);
 	CHECK_EQ(fi_tinject(t.ep, large, inject + 1, self, 1), -FI_EMSGSIZE);
-	/* Addresses that nobody inserted. */
+	/* Addresses that are not in the AV. */
 	CHECK(fi_send(t.ep, buf, 1, NULL, self + 1, NULL) < 0);
 	CHECK(fi_send(t.ep, buf, 1, NULL, FI_ADDR_UNSPEC, NULL) < 0);
 	CHECK(fi_inject(t.ep, buf, 1, 1ull << 40) < 0);
 	CHECK(fi_send(t.ep, large, inject + 1, NULL, 12345, NULL) != 0);
 	msg_expect_quiet(t.txcq, 5);
-	/* And it still works. No buffer is a buffer of no bytes. */
+	/* The endpoint still works. A NULL buffer of length 0 is allowed. */
 	CHECK_OK(weft_test_recv(&t, NULL, 0, NULL));
 	CHECK_OK(weft_test_send(&t, NULL, 0, self, NULL));
 	weft_test_wait(t.rxcq, &comp);
@@ -196,9 +196,9 @@ static void test_arguments(void)
 
 /* -- closing --------------------------------------------------------------- */
 
-/* Everything that can be in flight: posted receives, messages nobody received
- * (whole, half, parked), sends that wait for room, for a match, for a
- * connection. */
+/* Everything that can be in flight: posted receives; messages that nobody
+ * received (whole, partial, parked); sends that wait for room, for a match, for
+ * a connection. */
 static void test_close_in_flight(bool receiver_first)
 {
 	static const size_t sizes[] = { 8, 1000, 16384, 100000, 1 << 20 };
@@ -226,7 +226,7 @@ static void test_close_in_flight(bool receiver_first)
 	weft_test_progress();
 	if (receiver_first) {
 		weft_test_close(&b);
-		/* The other end sees it, and goes on. */
+		/* The other end notices, and continues. */
 		weft_test_progress_for(20);
 		weft_test_close(&a);
 	} else {
@@ -238,8 +238,8 @@ static void test_close_in_flight(bool receiver_first)
 	weft_test_check_clean(&before);
 }
 
-/* What the closed sender had delivered is received; the rest fails or waits,
- * nothing hangs. */
+/* The messages that the closed sender had delivered are received; the others
+ * fail or stay unmatched, and nothing hangs. */
 static void test_close_sender(void)
 {
 	uint8_t from[100], to[100];

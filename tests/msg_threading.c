@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FI_THREAD_DOMAIN and FI_THREAD_COMPLETION: threads that share nothing need
- * no lock. Each has a domain of its own (under COMPLETION an endpoint and a CQ
- * of its own in one domain) and exchanges messages with the next.
+ * FI_THREAD_DOMAIN and FI_THREAD_COMPLETION: threads that share nothing need no
+ * lock. Each thread has its own domain (under COMPLETION its own endpoint and
+ * CQ in one domain) and exchanges messages with the next thread.
  */
 #include "msg_util.h"
 
@@ -56,7 +56,7 @@ static void *work(void *arg)
 		CHECK(weft_test_holds(in, len, from * 1000 + i));
 		wait_for(t->txcq, t->rxcq, &tx);
 	}
-	/* The next may still need us. */
+	/* The next thread may still need us. */
 	while (pthread_barrier_wait(&all_here) == EINTR)
 		;
 	free(out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * FI_THREAD_SAFE: several threads of two processes send, receive and read
- * completions on one endpoint each, and both sides connect at once. Any thread
- * may read the completion of any other's operation.
+ * completions on one endpoint each, and both sides connect at the same time.
+ * Any thread may read the completion of another thread's operation.
  */
 #include "msg_util.h"
 
@@ -14,8 +14,9 @@
 #define COUNT 400
 
 struct op {
-	struct fi_context context; /* first: what a completion names */
-	atomic_int state;	   /* 0 open, 1 done, else an error */
+	struct fi_context
+		context;  /* first member: the context of a completion */
+	atomic_int state; /* 0: pending, 1: done, otherwise an error */
 	size_t len;
 };
 
@@ -38,7 +39,7 @@ static void read_one(struct fid_cq *cq)
 	if (got == -FI_EAGAIN)
 		return;
 	if (got == -FI_EAVAIL) {
-		/* Another thread may have taken it in between. */
+		/* Another thread may have taken it meanwhile. */
 		if (fi_cq_readerr(cq, &err, 0) != 1)
 			return;
 		op = err.op_context;
@@ -48,7 +49,7 @@ static void read_one(struct fid_cq *cq)
 	CHECK_EQ(got, 1);
 	op = entry.op_context;
 	op->len = entry.len;
-	/* Once and only once. */
+	/* Completes exactly once. */
 	CHECK_EQ(atomic_exchange(&op->state, 1), 0);
 }
 
@@ -64,7 +65,7 @@ static void finish(struct worker *w, struct op *op)
 	atomic_store(&op->state, 0);
 }
 
-/* A call that may be told to try again. */
+/* Repeats a call while it returns -FI_EAGAIN. */
 #define INSIST(w, call)                                                        \
 	do {                                                                   \
 		ssize_t again_;                                                \
@@ -121,7 +122,8 @@ static void side(struct weft_test *t, fi_addr_t peer,
 	weft_test_sync(line);
 }
 
-/* One endpoint to itself from several threads: a lock taken twice hangs. */
+/* Several threads use one endpoint to send to itself: a lock that is taken
+ * twice would hang. */
 static void test_self(void)
 {
 	struct weft_test_opts opts = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages that are longer than their receive: FI_ETRUNC with the right
- * lengths, the beginning in place, nothing behind it touched, and the sender
- * none the wiser. Between two processes, for every protocol.
+ * Messages that are longer than their receive: FI_ETRUNC with both lengths, the
+ * beginning in the buffer, nothing behind the buffer touched, and success at
+ * the sender. Between two processes, for every protocol.
  */
 #include "msg_util.h"
 
@@ -16,7 +16,7 @@ static const struct {
 	{ 100000, 99999 }, { 2 << 20, 1 << 20 },
 };
 
-/* Tagged and not, posted before and after. */
+/* Tagged and untagged, posted before and after the message arrives. */
 #define ROUNDS 4
 
 static void sender(struct weft_test *t, fi_addr_t peer,
@@ -90,7 +90,7 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 	weft_test_sync(line);
 }
 
-/* Without reading each other's memory everything goes through the ring. */
+/* Without CMA everything goes through the ring. */
 static void without_cma(struct weft_test_line *line, void *arg)
 {
 	(void)line;

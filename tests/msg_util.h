@@ -9,7 +9,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A call of libfabric that must be taken, now or once there is room. */
+/* Repeats a call of libfabric until it is accepted. */
 #define POST(call)                                                             \
 	do {                                                                   \
 		long long post_;                                               \
@@ -30,8 +30,8 @@ static inline void *msg_alloc(size_t len)
 	return buf;
 }
 
-/* Runs @child in a process of its own: for settings that libfabric reads once.
- * To be called before the first call of libfabric. */
+/* Runs @child in a process of its own, for settings that libfabric reads once.
+ * Call it before the first call of libfabric. */
 static inline void
 msg_run_apart(void (*child)(struct weft_test_line *line, void *arg), void *arg)
 {
@@ -41,7 +41,7 @@ msg_run_apart(void (*child)(struct weft_test_line *line, void *arg), void *arg)
 	weft_test_join(&line);
 }
 
-/* Nothing happens on @cq for @ms. */
+/* No event on @cq for @ms. */
 static inline void msg_expect_quiet(struct fid_cq *cq, unsigned int ms)
 {
 	struct weft_test_comp comp;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A host with several addresses, and an endpoint that is bound to all of them.
- * It has one name, and is reached by any of its addresses, from wherever the
- * client is bound; the client sees it under the address that it used. (Bug: it
- * answered from another address than the client had used. The client dropped
- * the answer and asked again, for ever: fabtests' av_xfer, multi_ep,
+ * It has one name, and peers reach it by any of its addresses, whatever address
+ * the client is bound to; the client sees it under the address that it used.
+ * (Bug: it answered from another address than the client had used. The client
+ * dropped the answer and asked again, for ever: fabtests' av_xfer, multi_ep,
  * unexpected_msg and multi_recv hung that way.)
  */
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ static fi_addr_t insert(struct weft_test *t, const char *addr, uint16_t port)
 	return weft_test_insert(t, name);
 }
 
-/* From @a to @b, small and large. @src: what @b knows @a by. */
+/* Sends from @a to @b, small and large. @src: the name by which @b knows @a. */
 static void carry(struct weft_test *a, fi_addr_t to, struct weft_test *b,
 		  fi_addr_t src)
 {
@@ -64,7 +64,7 @@ static void carry(struct weft_test *a, fi_addr_t to, struct weft_test *b,
 	free(in);
 }
 
-/* The client begins; the server answers whom it heard. */
+/* The client sends first; the server answers the source of the message. */
 static void client_first(const char *source, const char *addr)
 {
 	struct weft_test_opts any = opts_of("0.0.0.0"), at = opts_of(source);
@@ -75,8 +75,8 @@ static void client_first(const char *source, const char *addr)
 	weft_test_open(&client, &at);
 	to = insert(&client, addr, weft_test_port(&server));
 	carry(&client, to, &server, FI_ADDR_UNSPEC);
-	/* Its name is what the server hears from: but from a wildcard the
-	 * client leaves by whatever it chose. */
+	/* Now the server knows the client by name. A client that is bound to a
+	 * wildcard sends from whatever address the kernel chose. */
 	back = weft_test_know(&server, &client);
 	carry(&server, back, &client, to);
 	carry(&client, to, &server, back);
@@ -84,7 +84,8 @@ static void client_first(const char *source, const char *addr)
 	weft_test_close(&server);
 }
 
-/* Names were exchanged, and the one that is bound to any address begins. */
+/* Both know the other's name, and the endpoint that is bound to any address
+ * sends first. */
 static void server_first(const char *source)
 {
 	struct weft_test_opts any = opts_of("0.0.0.0"), at = opts_of(source);
@@ -101,8 +102,8 @@ static void server_first(const char *source)
 	weft_test_close(&server);
 }
 
-/* From the other host, by an address of a link that its packets do not leave
- * by. */
+/* A client on the other host uses an address of a link that its packets do not
+ * leave by. */
 static void far_client(struct weft_test_line *line, void *arg)
 {
 	struct weft_test_opts at = opts_of(net_addr(1));
@@ -151,7 +152,8 @@ static void from_afar(void)
 	weft_test_close(&server);
 }
 
-/* The other host takes a message and answers to the name that it was told. */
+/* The other host receives a message and answers to the name that it was
+ * told. */
 static void far_server(struct weft_test_line *line, void *arg)
 {
 	struct weft_test_opts at = opts_of(arg);
@@ -175,9 +177,10 @@ static void far_server(struct weft_test_line *line, void *arg)
 	weft_test_close(&t);
 }
 
-/* One that is bound to every address begins, also by a link that its name does
- * not belong to. Bug: its packets then had the address of that link, its peer did
- * not know it by that, and the answer to its name failed with EHOSTUNREACH. */
+/* An endpoint that is bound to every address sends first, also over a link that
+ * its name does not belong to. Bug: its packets then had the address of that
+ * link, its peer did not know it by that address, and the answer to its name
+ * failed with EHOSTUNREACH. */
 static void to_afar(const char *source)
 {
 	struct weft_test_opts any = opts_of("0.0.0.0");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The link between two hosts fails for two seconds, at one end and at the
- * other, while everything is under way: nothing fails, nothing is lost, and it
- * goes on by itself.
+ * The link between two hosts fails for two seconds, at one end and then at the
+ * other, while operations of every kind are in flight: nothing fails, nothing
+ * is lost, and the operations continue by themselves.
  */
 #include "common/net.h"
 #include "rma_util.h"
@@ -32,7 +32,7 @@ static void start(struct weft_test *t, fi_addr_t peer,
 	}
 }
 
-/* One is surely on its way meanwhile. */
+/* At least one message is on its way meanwhile. */
 static void interrupt(struct weft_test *t, fi_addr_t peer, int host)
 {
 	static struct fi_context late;

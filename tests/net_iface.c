@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two links between the same hosts: FI_WEFT_IFACE says whose address endpoints
- * take, and their packets go that way. Without it the first is taken.
+ * Two links between the same hosts: FI_WEFT_IFACE selects whose address
+ * endpoints use, and their packets go over that link. Without it the first link
+ * is used.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer on another host is killed, or its host vanishes, in the middle of
- * everything: messages of all protocols, writes, reads and atomics to it, and
- * a large message from it. Every operation completes, once; those that cannot
- * have been done with an error, and so does the receive that was being filled.
- * Receives that name nobody stay, others are
- * served, and closing does not hang.
+ * A peer on another host is killed, or its host disappears, while operations of
+ * every kind are in flight: messages of all protocols, writes, reads and
+ * atomics to it, and a large message from it. Every operation completes once,
+ * with an error if it cannot have been done; so does the receive that was being
+ * filled. Receives from any source stay posted, other peers are served, and
+ * closing does not hang.
  */
 #include "common/net.h"
 #include "rma_util.h"
@@ -51,13 +51,13 @@ static void post(struct weft_test *t, fi_addr_t peer,
 	struct fi_context *context = &contexts[kind][i];
 
 	switch (kind) {
-	case 0: /* nobody takes them: these cannot complete well */
+	case 0: /* nobody receives them: these cannot complete with success */
 		CHECK_OK(weft_test_tdeliver(t, out, 100, peer, 7, context));
 		break;
 	case 1:
 		CHECK_OK(weft_test_tsend(t, out, LARGE, peer, 8, context));
 		break;
-	case 2: /* these may */
+	case 2: /* these may succeed */
 		CHECK_OK(weft_test_send(t, out, 20000, peer, context));
 		break;
 	case 3:
@@ -107,7 +107,8 @@ static void end_host(struct weft_test_line *line, bool host)
 		weft_test_kill(line);
 }
 
-/* Whole, or with an error once it has begun; else it is still ours. */
+/* The receive completes, or fails after its message has begun; otherwise it is
+ * still posted. */
 static const char *end_receive(struct weft_test *t, struct fi_context *huge)
 {
 	struct weft_test_comp comp;
@@ -121,7 +122,7 @@ static const char *end_receive(struct weft_test *t, struct fi_context *huge)
 					   "failed";
 }
 
-/* @witness is another peer, which lives. */
+/* @witness is another peer, which stays alive. */
 static void lose_one(struct weft_test *t, fi_addr_t witness,
 		     struct weft_test_line *to_witness, unsigned int ms,
 		     bool host)
@@ -153,7 +154,7 @@ static void lose_one(struct weft_test *t, fi_addr_t witness,
 		weft_test_kill(&line);
 	}
 	CHECK_OK(fi_av_remove(t->av, &peer, 1, 0));
-	/* The other is served, by the receive that stayed. */
+	/* The other peer is served, by the receive that stayed posted. */
 	CHECK_OK(weft_test_send(t, &number, sizeof(number), witness, &ping));
 	weft_test_wait_ok(t->txcq, &ping);
 	weft_test_put(to_witness, "p", 1);
@@ -222,7 +223,7 @@ int main(void)
 
 	weft_test_begin(100);
 	net_require();
-	/* A socket that is gone is noticed without waiting for silence. */
+	/* A closed socket is noticed at once, without a time-out. */
 	setenv("FI_WEFT_DEAD_TIMEOUT", "900", 1);
 	msg_run_apart(run, &host);
 	host = true;

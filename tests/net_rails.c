@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two links between the same hosts, both named by FI_WEFT_IFACE: a large message
- * goes by both. When the second link fails in the middle, what was on it arrives
- * by the first.
+ * Two links between the same hosts, both named by FI_WEFT_IFACE: a large
+ * message uses both. When the second link fails in the middle, the data that
+ * was on it arrives over the first.
  */
 #include "common/net.h"
 #include "msg_util.h"
@@ -11,7 +11,7 @@
 
 static const struct weft_test_opts opts = { .any_node = true };
 
-/* To the other side and from it. */
+/* To the other host and back. */
 static void exchange(struct weft_test *t, fi_addr_t peer, uint8_t *out,
 		     uint8_t *in, uint64_t tag)
 {
@@ -37,7 +37,7 @@ static void side(struct weft_test_line *line, void *arg)
 	(void)arg;
 	weft_test_open(&t, &opts);
 	peer = weft_test_meet(&t, line);
-	/* Both connections are there. */
+	/* Both connections are open. */
 	exchange(&t, peer, out, in, 1);
 	weft_test_sync(line);
 	first = net_sent("link0");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer on another host is removed from the AV while operations to it are
- * under way: each completes, once. Inserted again it is reached again, and
- * another peer notices nothing.
+ * A peer on another host is removed from the AV while operations to it are in
+ * flight: each completes once. After it is inserted again, it is reached again;
+ * another peer is not affected.
  */
 #include "common/net.h"
 #include "rma_util.h"
@@ -29,7 +29,8 @@ static void peer_main(struct weft_test_line *line, void *arg)
 	weft_test_open(&t, &opts);
 	weft_test_meet(&t, line);
 	rma_offer(&t, line, region, LARGE, &mr);
-	/* A message in each round that it takes; others it lets lie. */
+	/* The peer receives one message in each round, and leaves the others
+	 * unreceived. */
 	while (weft_test_get_driving(line, &mark, 1) && mark == 'r') {
 		uint64_t word = 0;
 
@@ -79,7 +80,7 @@ static void take_all(struct weft_test *t)
 		CHECK(which >= 0 && which < KINDS * EACH);
 		CHECK(!done[which / EACH][which % EACH]);
 		done[which / EACH][which % EACH] = true;
-		/* Nobody took these. */
+		/* Nobody received these. */
 		if (which / EACH < 2)
 			CHECK(comp.ret < 0);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process is killed and started again at its address, by packets. What the
- * new one sends first arrives and completes without an error, also while the
- * other side still sends to the old one. (Bug: the new process refused the
- * connection to the old one, upon which the other side closed the new process's
- * own: 10 times of 10 its first messages were lost.)
+ * A process is killed and started again at its address, by packets. The first
+ * messages of the new process arrive and complete without an error, also while
+ * the other side still sends to the old one. (Bug: the new process refused the
+ * connection to the old one; the other side then closed the new process's own
+ * connection, and in 10 of 10 runs its first messages were lost.)
  */
 #include <stdio.h>
 
@@ -29,7 +29,7 @@ static size_t size_of(int i)
 	return i % 5 ? (size_t)(8 + i) : LARGE;
 }
 
-/* Sends at once, says so, and computes until it is killed. */
+/* Sends at once, tells the parent, and computes until it is killed. */
 static void live(struct weft_test_line *line, void *arg)
 {
 	const struct life *life = arg;
@@ -66,7 +66,8 @@ static void one_life(struct weft_test *t, struct life *life, uint8_t *in)
 
 	weft_test_fork(&line, live, life);
 	peer = weft_test_meet(t, &line);
-	/* To whoever is there: the old one if nobody has noticed. */
+	/* To the process that is there now, or to the old one if its end was
+	 * not noticed yet. */
 	for (int i = 0; i < 8 && life->round & 1; i++)
 		CHECK_OK(weft_test_send(t, &word, sizeof(word), peer, &tx[i]));
 	for (int i = 0; i < MESSAGES; i++) {
@@ -91,7 +92,7 @@ int main(void)
 
 	setenv("FI_WEFT_SHM", "0", 1);
 	weft_test_begin(100);
-	weft_test_open(&t, &opts); /* a port that is free */
+	weft_test_open(&t, &opts); /* a free port */
 	life.port = weft_test_port(&t);
 	weft_test_close(&t);
 	weft_test_open(&t, &opts);

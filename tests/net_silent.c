@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host whose firewall drops UDP, or a process that is not one of ours: a
- * socket that swallows every packet. After 2 s one warning says who does not
- * answer and what to check, `weft stat` shows it, and at the connect time-out
- * each operation fails. (Bug: 150 s without an error or a line in the log.)
+ * A host whose firewall drops UDP, or a process that is not a weft process: a
+ * socket that accepts every packet and never answers. After 2 s one warning
+ * names the peer and says what to check, `weft stat` shows it, and at the
+ * connect time-out each operation fails. (Bug: 150 s without an error or a line
+ * in the log.)
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -60,7 +61,7 @@ static void read_log(const char *log, char *text, size_t room)
 	fclose(from);
 }
 
-/* What `weft stat` says of this process. */
+/* Reads what `weft stat` prints for this process. */
 static void read_stat(char *text, size_t room)
 {
 	char command[512];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between two hosts, messages of every kind and writes and reads, from nothing
- * to 8 MiB, expected and not: over IPv4 and IPv6, in packets of 1500 and 9000
- * bytes, which nobody had to ask for and which are never cut on the way.
+ * Between two hosts, messages of every kind and writes and reads, from 0 bytes
+ * to 8 MiB, expected and unexpected: over IPv4 and IPv6, in packets of 1500 and
+ * 9000 bytes. weft finds the packet size by itself, and packets are never
+ * fragmented.
  */
 #include "common/net.h"
 #include "rma_util.h"
@@ -95,7 +96,7 @@ static void receive_all(struct weft_test *t, fi_addr_t peer,
 
 			memset(buf, 0xee, sizes[i] + 1);
 			if (k % 2 == 0)
-				weft_test_sync(line); /* it has come before */
+				weft_test_sync(line); /* it arrived earlier */
 			if (is_tagged(k / 2))
 				CHECK_OK(weft_test_trecv(t, buf, LARGEST, TAG,
 							 0, buf));

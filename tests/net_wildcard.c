@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One endpoint, a peer on its own host and one on another: receives that name
- * nobody match the messages of both, which come through shared memory and by
- * packets at the same time. Each peer's match receives in the order in which
- * these were posted, none is lost or mixed up, and every completion says who it
- * was. (A long message may complete after a short one that follows it.) Receives
- * that name one of them match only its.
+ * One endpoint with a peer on its own host and one on another: receives from
+ * any source match the messages of both, which arrive through shared memory and
+ * by packets at the same time. The messages of each peer match receives in the
+ * order in which the receives were posted, none is lost or mixed up, and every
+ * completion names its sender. (A long message may complete after a short one
+ * that follows it.) Receives that name one peer match only its messages.
  */
 #include <sched.h>
 
@@ -58,7 +58,8 @@ static void sender(struct weft_test_line *line, void *arg)
 	for (int tagged = 0; tagged < 2; tagged++) {
 		weft_test_sync(line);
 		for (uint64_t i = 0; i < COUNT; i++) {
-			/* Both are at their half when either goes on. */
+			/* Both peers have sent half of their messages before
+			 * either continues. */
 			if (i == COUNT / 2)
 				weft_test_sync(line);
 			fill(buf, who, i);
@@ -85,12 +86,12 @@ static void sender(struct weft_test_line *line, void *arg)
 struct slot {
 	struct fi_context context;
 	uint8_t *buf;
-	int turn; /* the how manieth receive */
+	int turn; /* number of the receive, in the order of posting */
 };
 
 static struct slot slots[DEPTH];
 
-/* The turn of the receive that each message matched; 0: it has not come. */
+/* Number of the receive that each message matched; 0: it has not arrived. */
 static int turns[SENDERS][COUNT + 1];
 
 static void post(struct weft_test *t, struct slot *slot, bool tagged)
@@ -121,7 +122,7 @@ static void check(const struct weft_test_comp *comp, const struct slot *slot,
 	free(want);
 }
 
-/* Returns how often the sender was another than that of the message before. */
+/* Returns how often two consecutive messages had different senders. */
 static unsigned int receive(struct weft_test *t, const fi_addr_t *peers,
 			    struct weft_test_line *lines, bool tagged)
 {
@@ -155,7 +156,7 @@ static unsigned int receive(struct weft_test *t, const fi_addr_t *peers,
 	return changes;
 }
 
-/* Posted for one each, in the other order than they come. */
+/* One receive posted for each peer, in the opposite order of the messages. */
 static void receive_named(struct weft_test *t, const fi_addr_t *peers,
 			  struct weft_test_line *lines)
 {
@@ -207,7 +208,7 @@ int main(void)
 		CHECK(changes > 2);
 	}
 	receive_named(&t, peers, lines);
-	/* It was both. */
+	/* Both transports were used. */
 	weft_test_look(&now);
 	CHECK(now.rings > before.rings);
 	CHECK(net_sent("link0") > 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The software NIC between two network namespaces over a wire that loses,
- * doubles, reorders, delays and limits packets, or is cut for two seconds:
- * every message arrives once and intact, every request completes once and well,
- * and memory stays bounded.
+ * The software NIC between two network namespaces over a link that loses,
+ * duplicates, reorders, delays and limits packets, or is down for two seconds:
+ * every message arrives once and unchanged, every request completes once with
+ * success, and memory stays bounded.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -33,7 +33,7 @@ struct scene {
 	uint32_t queue;
 	bool cut;
 	uint32_t messages;
-	uint32_t big; /* bytes of a write and a read; 0: all there is */
+	uint32_t big; /* bytes of a write and a read; 0: the maximum */
 };
 
 static const struct scene scenes[] = {
@@ -67,7 +67,7 @@ static const struct scene scenes[] = {
 };
 #define SCENES (sizeof(scenes) / sizeof(scenes[0]))
 
-/* What the hosts tell each other; lies in wire->user. */
+/* State that the hosts share; it is in wire->user. */
 struct board {
 	_Atomic unsigned step[WIRE_HOSTS];
 	struct wf_addr addr[WIRE_HOSTS];
@@ -134,8 +134,8 @@ static size_t resident(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Works, or sleeps while there is nothing to do: three processes share what may
- * be two busy processors. */
+/* Makes progress, or sleeps while there is nothing to do: three processes share
+ * two processors, which may be busy. */
 static void work(struct host *h)
 {
 	struct pollfd fd = { .fd = wf_nic_wait_fd(h->nic), .events = POLLIN };
@@ -209,7 +209,7 @@ static void receive(struct host *h)
 		memcpy(&number, at, 4);
 		CHECK(number < MESSAGES_MOST && wc.len == size_of(number));
 		CHECK(filled(at + 4, number, wc.len - 4));
-		CHECK(!h->count[number]++); /* once */
+		CHECK(!h->count[number]++); /* received once */
 		h->board->received++;
 		post_receive(h, wc.wr_id);
 	}
@@ -285,7 +285,7 @@ static void send_all(struct host *h, const struct scene *scene)
 	}
 	while (h->done < scene->messages)
 		reap(h);
-	/* Written there and read back: the same bytes. */
+	/* Written to the peer and read back: the bytes are the same. */
 	fill(h->memory, 77, big);
 	send_big(h, MESSAGES_MOST, big, false);
 	send_big(h, MESSAGES_MOST + 1, big, true);
@@ -350,7 +350,7 @@ static int host_main(struct wire *wire, int me)
 	h.me = me;
 	for (size_t i = 0; i < SCENES; i++) {
 		play(&h, &scenes[i], &step);
-		/* What the first scene took is what all may take. */
+		/* Later scenes may not use more memory than the first. */
 		if (!before)
 			before = resident();
 	}

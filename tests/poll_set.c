@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Poll sets: fi_poll() drives what is in them and names the completion queues
- * that are not empty and the counters that have changed, by the context they
- * were opened with, and no more than there is room for.
+ * Poll sets: fi_poll() drives the queues and counters in the set. It reports
+ * the completion queues that are not empty and the counters that have changed,
+ * by the context they were opened with, and at most as many as the caller has
+ * room for.
  */
 #include "msg_util.h"
 
@@ -61,8 +62,9 @@ static void world_close(struct world *w)
 	weft_test_close(&w->t);
 }
 
-/* Until fi_poll() names all of @want, two bits for the queues, one for the
- * counter. "False positives" are allowed; what has events is always named. */
+/* Polls until fi_poll() has reported all of @want: two bits for the queues, one
+ * for the counter. "False positives" are allowed; an object that has events is
+ * always reported. */
 static void poll_until(struct world *w, unsigned int want)
 {
 	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
@@ -84,7 +86,7 @@ static void poll_until(struct world *w, unsigned int want)
 			CHECK(bit && !(got & bit));
 			got |= bit;
 		}
-		/* A counter is named once for a change. */
+		/* A counter is reported once for each change. */
 		want &= ~(got & 4);
 	} while ((got & want) != want);
 }
@@ -101,25 +103,25 @@ static void test_set(struct world *w)
 	uint64_t word = 1;
 	void *contexts[4];
 
-	CHECK_EQ(fi_poll(w->set, contexts, 4), 0); /* nothing in it */
+	CHECK_EQ(fi_poll(w->set, contexts, 4), 0); /* the set is empty */
 	for (int i = 0; i < 2; i++)
 		CHECK_OK(fi_poll_add(w->set, &w->cqs[i]->fid, 0));
 	CHECK_OK(fi_poll_add(w->set, &w->cntr->fid, 0));
 	CHECK_EQ(fi_poll(w->set, contexts, 4), 0);
-	/* Nothing but fi_poll() drives this. */
+	/* Only fi_poll() drives these operations. */
 	POST(fi_recv(w->t.ep, &word, 8, NULL, FI_ADDR_UNSPEC, NULL));
 	POST(fi_send(w->t.ep, &word, 8, NULL, w->self, NULL));
 	poll_until(w, 1 | 2 | 4);
-	/* No more than there is room for. */
+	/* It reports at most as many as there is room for. */
 	CHECK_EQ(fi_poll(w->set, contexts, 1), 1);
-	/* As long as they are not empty. */
+	/* Queues are reported as long as they are not empty. */
 	poll_until(w, 1 | 2);
 	take(w->cqs[1]);
 	poll_until(w, 1);
 	take(w->cqs[0]);
 	for (int i = 0; fi_poll(w->set, contexts, 4); i++)
 		CHECK(i < 3);
-	/* A counter again, when it has changed again. */
+	/* The counter is reported again after another change. */
 	POST(fi_inject(w->t.ep, &word, 8, w->self));
 	POST(fi_recv(w->t.ep, &word, 8, NULL, FI_ADDR_UNSPEC, NULL));
 	poll_until(w, 2 | 4);
@@ -127,7 +129,7 @@ static void test_set(struct world *w)
 	take(w->cqs[1]);
 }
 
-/* What was taken out is not looked at. */
+/* An object that was removed from the set is not polled. */
 static void test_del(struct world *w)
 {
 	uint64_t word = 1;
@@ -143,7 +145,7 @@ static void test_del(struct world *w)
 	CHECK_EQ(fi_poll(w->set, contexts, 4), 1);
 	take(w->cqs[0]);
 	take(w->cqs[1]);
-	/* In again. */
+	/* Add it again. */
 	CHECK_OK(fi_poll_add(w->set, &w->cqs[1]->fid, 0));
 	POST(fi_recv(w->t.ep, &word, 8, NULL, FI_ADDR_UNSPEC, NULL));
 	POST(fi_inject(w->t.ep, &word, 8, w->self));
@@ -151,7 +153,7 @@ static void test_del(struct world *w)
 	take(w->cqs[1]);
 	for (int i = 0; i < 2; i++)
 		CHECK_OK(fi_poll_del(w->set, &w->cqs[i]->fid, 0));
-	/* Only queues and counters are for polling. */
+	/* A poll set accepts only queues and counters. */
 	CHECK(fi_poll_add(w->set, &w->t.av->fid, 0) < 0);
 	CHECK(fi_poll_add(w->set, &w->t.ep->fid, 0) < 0);
 }

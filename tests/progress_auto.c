@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FI_PROGRESS_AUTO for data: while the target computes, here in read(2), and
- * makes no call of libfabric, messages, RMA and atomics of its peer complete,
- * also where the target itself has to do the work: CMA is refused. It finds all
- * of it when it looks. Under manual progress none of this would end.
+ * FI_PROGRESS_AUTO for data: the target computes (here it waits in read(2)) and
+ * makes no call of libfabric. Messages, RMA and atomics of its peer complete
+ * nevertheless, also where the target itself must do the work because CMA is
+ * refused. The target finds all of them when it looks. Under manual progress
+ * none of these operations would end.
  */
 #include "rma_util.h"
 
 #define LEN ((size_t)1 << 20)
 #define FETCHES 200
-#define AT 64 /* of the region: what is written; before it, the sum */
+#define AT 64 /* offset of the data in the region; the sum is before it */
 
 static const size_t sizes[] = { 0, 8, 100, 4096, 20000, LEN };
 
-/* Every operation is acknowledged by the target before it is complete. */
+/* The target acknowledges every operation before it completes. */
 static void send_all(struct weft_test *t, fi_addr_t peer, uint8_t *buf)
 {
 	for (uint64_t i = 0; i < COUNT_OF(sizes); i++) {
@@ -101,11 +102,11 @@ static void target(struct weft_test *t, fi_addr_t peer,
 			POST(fi_trecv(t->ep, into[i], sizes[i], NULL,
 				      FI_ADDR_UNSPEC, i, 0, &contexts[i]));
 		}
-		/* The first time it has never polled, the second time it did
-		 * just now. */
+		/* The first time the target has never polled, the second time
+		 * it has just polled. */
 		weft_test_put(line, "c", 1);
 		CHECK(weft_test_get(line, &mark, 1));
-		/* All of it is there before the first call. */
+		/* Everything has arrived before the first call. */
 		memcpy(&sum, region, 8);
 		CHECK_EQ(sum, (round + 1) * FETCHES);
 		CHECK(weft_test_holds(region + AT, LEN - AT,
@@ -127,8 +128,9 @@ static void target(struct weft_test *t, fi_addr_t peer,
 	free(region);
 }
 
-/* Bug: the first message opens the device, while the thread sleeps on what was
- * there before. Nothing woke it for the answers of the peer. */
+/* Bug: the first message opens the device while the thread sleeps on the
+ * descriptors that existed before. Nothing woke the thread for the answers of
+ * the peer. */
 static void first_sender(struct weft_test *t, fi_addr_t peer,
 			 struct weft_test_line *line, void *arg)
 {
@@ -137,7 +139,7 @@ static void first_sender(struct weft_test *t, fi_addr_t peer,
 
 	(void)arg;
 	weft_test_fill(buf, LEN, 1);
-	usleep(20000); /* it sleeps now; if not, nothing is proved */
+	usleep(20000); /* it sleeps now; otherwise the test proves nothing */
 	POST(fi_tsend(t->ep, buf, LEN, NULL, peer, 1, &context));
 	CHECK(weft_test_get(line, &mark, 1));
 	rma_wait(t, &context, FI_SEND | FI_TAGGED);
@@ -184,7 +186,7 @@ int main(void)
 		.data_progress = FI_PROGRESS_AUTO,
 	};
 
-	/* The target does the work, not the initiator by itself. */
+	/* The target does the work, not the initiator. */
 	CHECK_OK(setenv("FI_WEFT_CMA", "0", 1));
 	weft_test_begin(60);
 	msg_run_apart(run_first, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Address vectors as applications see them: both types, both families, names
- * and ranges, duplicates, errors by every way they can be reported.
+ * and ranges, duplicates, and errors in every way that they can be reported.
  */
 #include "prov_check.h"
 
@@ -50,7 +50,7 @@ static struct sockaddr_in6 ipv6(const char *ip, uint16_t port)
 	return in6;
 }
 
-/* What the AV holds at @addr, as a string; "-" if nothing. */
+/* Returns the address that the AV holds at @addr as a string; "-" if none. */
 static const char *at(struct fid_av *av, fi_addr_t addr)
 {
 	static char text[128];
@@ -77,7 +77,7 @@ static void test_insert_remove(enum fi_av_type type)
 	CHECK_INT(addr[2], 2);
 	CHECK_AT(av, 1, "fi_sockaddr_in://10.0.0.2:2");
 	CHECK_INT(fi_av_insert(av, in, 0, NULL, 0, NULL), 0);
-	/* A duplicate is the same address, and is removed twice. */
+	/* A duplicate gets the same fi_addr_t, and must be removed twice. */
 	CHECK_INT(fi_av_insert(av, &in[1], 1, &other, 0, NULL), 1);
 	CHECK_INT(other, addr[1]);
 	CHECK_INT(fi_av_remove(av, &addr[1], 1, 0), 0);
@@ -85,7 +85,7 @@ static void test_insert_remove(enum fi_av_type type)
 	CHECK_INT(fi_av_remove(av, &addr[1], 1, 0), 0);
 	CHECK_AT(av, 1, "-");
 	CHECK_INT(fi_av_remove(av, &addr[1], 1, 0), -FI_EINVAL);
-	/* The lowest free index is taken next. */
+	/* The next insertion uses the lowest free index. */
 	CHECK_INT(fi_av_insert(av, &in[1], 1, NULL, 0, NULL), 1);
 	CHECK_AT(av, 1, "fi_sockaddr_in://10.0.0.2:2");
 	CHECK_INT(fi_av_remove(av, addr, 1, 1), -FI_EINVAL);
@@ -105,7 +105,7 @@ static void test_families(void)
 
 	CHECK_INT(fi_av_insert(av, in6, 2, addr, 0, NULL), 2);
 	CHECK_AT(av, addr[0], "fi_sockaddr_in6://[fd00::1]:1");
-	/* A mapped IPv4 address is that IPv4 address. */
+	/* A mapped IPv4 address is equal to that IPv4 address. */
 	CHECK_INT(fi_av_insert(av, &in, 1, &same, 0, NULL), 1);
 	CHECK_INT(same, addr[1]);
 	CHECK_INT(fi_close(&av->fid), 0);
@@ -128,7 +128,7 @@ static void test_bad_addresses(void)
 		CHECK_INT(err[i], want[i]);
 		CHECK((addr[i] == FI_ADDR_NOTAVAIL) == !!want[i], "%d", i);
 	}
-	/* The first one's family does not tell: the domain's does. */
+	/* The domain decides the family, not the first address. */
 	CHECK_INT(fi_av_insert(av, &in[1], 4, addr, 0, NULL), 1);
 	CHECK_INT(fi_av_insert(av, in, 1, addr, FI_SYNC_ERR, NULL), -FI_EINVAL);
 	CHECK_INT(fi_av_insert(av, in, 1, addr, FI_PEEK, NULL), -FI_EBADFLAGS);
@@ -218,7 +218,7 @@ static void test_async(void)
 	CHECK_INT(fi_av_insert(av, in, 2, addr, FI_SYNC_ERR, &context),
 		  -FI_EBADFLAGS);
 	CHECK_INT(fi_av_insert(av, in, 2, addr, 0, &context), 0);
-	/* Errors come before the event that ends the insertion. */
+	/* Errors are reported before the event that ends the insertion. */
 	CHECK_INT(fi_eq_sread(eq, &event, &entry, sizeof(entry), 1000, 0),
 		  -FI_EAVAIL);
 	CHECK_INT(fi_eq_readerr(eq, &err, 0), sizeof(err));
@@ -240,7 +240,7 @@ static void test_async(void)
 	CHECK_INT(fi_close(&eq->fid), 0);
 }
 
-/* MPICH tries a shared AV and must see it fail in peace. */
+/* MPICH tries a shared AV, which must fail without harm. */
 static void test_open_refuses(void)
 {
 	struct fi_av_attr named = { .name = "shared", .flags = FI_READ };

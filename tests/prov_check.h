@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests of libfabric objects share: checks that count, and a domain
- * to try things on.
+ * What the tests of libfabric objects share: checks that count failures, and a
+ * domain to use.
  */
 #ifndef WEFT_TESTS_PROV_CHECK_H
 #define WEFT_TESTS_PROV_CHECK_H
@@ -20,7 +20,7 @@
 
 static int check_failed;
 
-/* Goes on after a failure: one run tells all. */
+/* Continues after a failure, so that one run reports all failures. */
 #define CHECK(cond, ...)                                                       \
 	do {                                                                   \
 		if (!(cond)) {                                                 \
@@ -39,7 +39,7 @@ static int check_failed;
 		CHECK(got_ == want_, "got %lld, want %lld", got_, want_);      \
 	} while (0)
 
-/* For what the rest of the test cannot do without. */
+/* For what the rest of the test requires. */
 #define MUST(call)                                                             \
 	do {                                                                   \
 		long long ret_ = (long long)(call);                            \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event queues as applications see them: reading, peeking, waiting by every
- * object, and the limits of fi_eq_write().
+ * Event queues as applications see them: reading, peeking, waiting with every
+ * wait object, and the limits of fi_eq_write().
  */
 #include "prov_check.h"
 
@@ -32,7 +32,7 @@ static ssize_t write_number(struct fid_eq *eq, uint64_t number)
 	return fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry), 0);
 }
 
-/* The number, or an error. */
+/* Returns the number in the event, or an error. */
 static long long read_number(struct fid_eq *eq, uint64_t flags)
 {
 	struct fi_eq_entry entry;
@@ -61,15 +61,15 @@ static void test_order_and_peek(void)
 	CHECK_INT(read_number(eq, FI_PEEK), 1);
 	CHECK_INT(read_number(eq, 0), 1);
 	CHECK_INT(fi_eq_readerr(eq, &err, 0), -FI_EAGAIN);
-	/* A small buffer gets what fits. */
+	/* A small buffer gets the bytes that fit. */
 	CHECK_INT(fi_eq_read(eq, &event, &entry, 8, 0), 8);
 	CHECK_INT(read_number(eq, 0), 3);
 	CHECK_INT(read_number(eq, 0), -FI_EAGAIN);
-	/* Without a wait object there is nothing to wait with. */
+	/* Without a wait object a thread cannot wait. */
 	CHECK_INT(fi_eq_sread(eq, &event, &entry, sizeof(entry), 0, 0),
 		  -FI_ENOSYS);
 	CHECK_INT(write_number(eq, 4), sizeof(entry));
-	CHECK_INT(fi_close(&eq->fid), 0); /* events left are lost */
+	CHECK_INT(fi_close(&eq->fid), 0); /* unread events are lost */
 }
 
 static void test_size(void)
@@ -117,7 +117,8 @@ static void test_sread(enum fi_wait_obj wait_obj)
 	CHECK(now() - start >= 0.09, "waited %f s", now() - start);
 	CHECK_INT(fi_eq_sread(eq, &event, &entry, sizeof(entry), 0, 0),
 		  -FI_EAGAIN);
-	/* Another thread's event wakes, with and without an end of time. */
+	/* An event of another thread wakes the waiting one, with and without a
+	 * time-out. */
 	for (int timeout = -1; timeout <= 10000; timeout += 10001) {
 		MUST(pthread_create(&thread, NULL, write_later, eq));
 		CHECK_INT(fi_eq_sread(eq, &event, &entry, sizeof(entry),
@@ -192,7 +193,7 @@ static void test_strerror(void)
 	CHECK(fi_eq_strerror(eq, FI_EINVAL, NULL, buf, sizeof(buf)) == buf,
 	      "buffer");
 	CHECK(!strcmp(buf, "Inval"), "%s", buf);
-	/* What cannot be handed out is refused. */
+	/* Objects that fi_control() cannot return are refused. */
 	CHECK(fi_control(&eq->fid, FI_GETWAIT, &fd) < 0, "a wait object");
 	CHECK_INT(fi_control(&eq->fid, FI_ENABLE, NULL), -FI_ENOSYS);
 	CHECK_INT(fi_close(&fabric->fid), -FI_EBUSY);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fi_getinfo() as applications see it: what is listed, which addresses come
- * back for which names, and what the environment changes. Hints have a test of
- * their own (prov_hints).
+ * fi_getinfo() as applications see it: what is listed, which addresses are
+ * returned for which names, and what the environment changes. Hints have a test
+ * of their own (prov_hints).
  */
 #include "prov_info_check.h"
 
@@ -26,7 +26,7 @@ static void check_info(const struct fi_info *info, uint32_t version)
 	      "caps 0x%llx", (unsigned long long)info->caps);
 	CHECK(!(info->tx_attr->caps & ~info->caps), "tx");
 	CHECK(!(info->rx_attr->caps & ~info->caps), "rx");
-	/* What costs nothing; more for those who ask. */
+	/* The order that costs nothing; stricter orders must be requested. */
 	CHECK_INT(info->tx_attr->msg_order & FI_ORDER_STRICT, FI_ORDER_SAS);
 	CHECK_INT(info->rx_attr->msg_order, info->tx_attr->msg_order);
 	CHECK(info->caps & FI_RMA && info->caps & FI_ATOMIC &&
@@ -57,7 +57,7 @@ static void check_info(const struct fi_info *info, uint32_t version)
 	CHECK(!info->dest_addr, "a destination out of nothing");
 }
 
-/* MPICH begins with no hints and version 0. */
+/* MPICH starts with no hints and version 0. */
 static void test_listing(uint32_t version)
 {
 	struct fi_info *list = get_info(version, NULL, NULL, 0, NULL, 0);
@@ -77,7 +77,7 @@ static void test_addresses(void)
 {
 	struct fi_info *hints = check_hints(), *info;
 
-	/* A server that names its port: reachable by any local address. */
+	/* A server that names its port is reachable by any local address. */
 	info = get_info(API, NULL, "7476", FI_SOURCE, hints, 0);
 	CHECK(info && is_addr(info->src_addr, "0.0.0.0", 7476) &&
 		      !info->dest_addr && !info->next,
@@ -89,7 +89,8 @@ static void test_addresses(void)
 		      !strcmp(info->domain_attr->name, "lo"),
 	      "bound server");
 	fi_freeinfo(info);
-	/* A client; "localhost" must mean what 0.0.0.0 listens on. */
+	/* A client: "localhost" must mean the address that 0.0.0.0 listens
+	 * on. */
 	info = get_info(API, "localhost", "7476", 0, hints, 0);
 	CHECK(info && is_addr(info->dest_addr, "127.0.0.1", 7476) &&
 		      is_addr(info->src_addr, "127.0.0.1", 0),
@@ -99,7 +100,8 @@ static void test_addresses(void)
 	CHECK(info && is_addr(info->dest_addr, "127.0.0.1", 7476),
 	      "client without node");
 	fi_freeinfo(info);
-	/* An explicit source, kept with its port; node overrides dest_addr. */
+	/* An explicit source address is kept with its port; node overrides
+	 * dest_addr. */
 	put_src(hints, "127.0.0.2", 7478);
 	hints->dest_addr = hints->src_addr;
 	hints->dest_addrlen = hints->src_addrlen;
@@ -136,7 +138,7 @@ static void test_bad_addresses(void)
 	fi_freeinfo(hints);
 }
 
-/* Utility providers probe with this private flag of libfabric's. */
+/* Utility providers probe with this private flag of libfabric. */
 static void test_utility_probe(void)
 {
 	struct fi_info *hints = check_hints(), *info;
@@ -175,7 +177,8 @@ static void test_opened_objects(void)
 	hints->fabric_attr->fabric = NULL;
 	hints->domain_attr->domain = NULL;
 	CHECK_INT(fi_close(&domain->fid), 0);
-	/* A domain is opened only with attributes that could be answered. */
+	/* fi_domain() refuses attributes that fi_getinfo() could not have
+	 * returned. */
 	info->domain_attr->data_progress = (enum fi_progress)99;
 	CHECK_INT(fi_domain(fabric, info, &domain, NULL), -FI_EINVAL);
 	CHECK_INT(fi_close(&fabric->fid), 0);
@@ -183,7 +186,7 @@ static void test_opened_objects(void)
 	fi_freeinfo(hints);
 }
 
-/* The environment is read once, so each of these has a process of its own. */
+/* The environment is read once, so each of these runs in its own process. */
 static void in_child(const char *name, void (*body)(void))
 {
 	int status = 1;
@@ -235,7 +238,7 @@ static void with_sizes(void)
 	fi_freeinfo(info);
 }
 
-/* A user who wonders about FI_ENODATA must find the attribute in the log. */
+/* A user who gets FI_ENODATA must find the name of the attribute in the log. */
 static void with_log(void)
 {
 	struct fi_info *hints;

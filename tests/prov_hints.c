@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The hints of fi_getinfo(), one by one: which are refused with FI_ENODATA, and
- * which are met and echoed.
+ * which are fulfilled and returned.
  */
 #include "prov_info_check.h"
 
@@ -99,7 +99,7 @@ static void rx_shared(struct fi_info *h)
 }
 static void auth_key(struct fi_info *h)
 {
-	/* libfabric copies the key, so there must be one. */
+	/* libfabric copies the key, so the hint must contain one. */
 	h->ep_attr->auth_key = calloc(1, 8);
 	h->ep_attr->auth_key_size = 8;
 }
@@ -159,7 +159,7 @@ static void src_other_domain(struct fi_info *h)
 	h->domain_attr->name = strdup("invalid_domain");
 }
 
-/* Hints that must be met, and what must come back. */
+/* Hints that must be fulfilled, and what must be returned. */
 static void caps_tagged(struct fi_info *h)
 {
 	h->caps = FI_TAGGED;
@@ -181,7 +181,7 @@ static bool only_send(const struct fi_info *i)
 	       !(i->rx_attr->caps & FI_RECV);
 }
 /* As Open MPI 4.1's mtl/ofi asks. */
-/* Given when asked for, and takes nothing else away. */
+/* Returned when requested, without removing anything else. */
 static void shared_av(struct fi_info *h)
 {
 	h->caps = FI_MSG | FI_SHARED_AV;
@@ -259,7 +259,8 @@ static void mr_any(struct fi_info *h)
 	h->domain_attr->mr_mode = ~(FI_MR_BASIC | FI_MR_SCALABLE);
 	h->mode = ~0ull;
 }
-/* Virtual addresses and our keys for those who can use them; nothing else. */
+/* Virtual addresses and provider keys for applications that support them, and
+ * nothing else. */
 static bool mr_any_ok(const struct fi_info *i)
 {
 	return i->domain_attr->mr_mode ==
@@ -300,8 +301,8 @@ static void type_any(struct fi_info *h)
 }
 static void src_any(struct fi_info *h)
 {
-	/* No port: libfabric's ofi_rxm, asked before us, writes port 0 into
-	 * hints that hold the wildcard (rxm_getinfo, 1.17 and 2.6). */
+	/* No port: libfabric's ofi_rxm, which is asked first, writes port 0
+	 * into hints that hold the wildcard (rxm_getinfo, 1.17 and 2.6). */
 	put_src(h, "0.0.0.0", 0);
 }
 static bool src_any_ok(const struct fi_info *i)
@@ -382,7 +383,7 @@ static void test_hints(void)
 		for (struct fi_info *info = list; info; info = info->next)
 			CHECK(cases[i].good && cases[i].good(info), "%s",
 			      cases[i].name);
-		/* What was answered must be accepted as a hint. */
+		/* What fi_getinfo() returns must be accepted as a hint. */
 		if (list) {
 			fi_freeinfo(get_info(API, NULL, NULL, 0, list, 0));
 			fi_freeinfo(list);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Questions that tests of fi_getinfo() ask of its answers.
+ * Questions about the results of fi_getinfo().
  */
 #ifndef WEFT_TESTS_PROV_INFO_CHECK_H
 #define WEFT_TESTS_PROV_INFO_CHECK_H
@@ -11,7 +11,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 
-/* TEST-NET-3: on no interface. */
+/* TEST-NET-3: no interface has it. */
 #define NODE_ONLY_DOCUMENTED "203.0.113.7"
 
 static inline struct fi_info *get_info(uint32_t version, const char *node,

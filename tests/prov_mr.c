@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory registration as a call: for messages not needed, but there for
- * programs that register whatever they send. Keys are unique, what makes no
- * sense is refused, a domain with registrations stays open, and descriptors are
- * accepted. What peers may do is in rma_keys.
+ * The call to register memory: messages do not need it, but it works for
+ * programs that register everything they send. Keys are unique, invalid
+ * requests are refused, a domain with registrations cannot be closed, and
+ * descriptors are accepted. rma_keys tests what peers may access.
  */
 #include "common/fabric.h"
 

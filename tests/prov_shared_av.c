@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Named AVs that processes share: what the creator inserts and removes is what
- * readers find and send to, whatever happens to either; other names, other
- * users and whatever merely looks like one are not found.
+ * Named AVs that processes share: readers find, and send to, the addresses that
+ * the creator inserts and removes, whatever happens to either process. AVs with
+ * other names, of other users, and files that only look like an AV are not
+ * found.
  */
 #include "common/fabric.h"
 
@@ -22,7 +23,7 @@
 #define NOBODY 65534
 #define CHANGES 100000
 
-static char names[2][80]; /* of this run */
+static char names[2][80]; /* unique to this run */
 
 static const struct weft_test_opts creator = {
 	.caps = FI_MSG | FI_SOURCE | FI_SHARED_AV,
@@ -44,7 +45,7 @@ static struct sockaddr_in numbered(uint16_t number)
 	return in;
 }
 
-/* The number of the address that @av holds there, 0 if none. */
+/* Returns the number of the address that @av holds there, 0 if none. */
 static int at(struct fid_av *av, fi_addr_t addr)
 {
 	struct sockaddr_in in;
@@ -58,8 +59,7 @@ static int at(struct fid_av *av, fi_addr_t addr)
 	return ntohs(in.sin_port);
 }
 
-/* The same for addresses that are more than a word: the number is in all
- * parts. */
+/* The same for addresses longer than a word: the number is in all parts. */
 static struct sockaddr_in6 numbered6(uint16_t number)
 {
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6,
@@ -136,7 +136,7 @@ static void reads_all(struct weft_test_line *line, void *arg)
 	CHECK_EQ(at(t.av, 1700), 0);
 	CHECK_EQ(t.map[1700], FI_ADDR_NOTAVAIL);
 	CHECK_EQ(at(t.av, 1), 2);
-	weft_test_sync(line); /* ... and one comes in another's place. */
+	weft_test_sync(line); /* ... and one is replaced. */
 	weft_test_sync(line);
 	CHECK_EQ(t.map[0], 0);
 	CHECK_EQ(at(t.av, 0), 1701);
@@ -172,7 +172,7 @@ static void test_reading(void)
 	weft_test_close(&t);
 }
 
-/* One index has two addresses in turn, and nobody ever sees half of each. */
+/* One index has two addresses in turn, and no reader ever sees half of each. */
 static void reads_on(struct weft_test_line *line, void *arg)
 {
 	struct weft_test t;
@@ -187,7 +187,8 @@ static void reads_on(struct weft_test_line *line, void *arg)
 
 		CHECK(number == 0 || number == 111 || number == 60000);
 		seen[number == 0 ? 0 : number == 111 ? 1 : 2]++;
-		/* On a busy machine it may be all over before we look. */
+		/* On a busy machine the writer may finish before the reader
+		 * looks. */
 	} while (recv(line->fd, &stop, 1, MSG_DONTWAIT) < 1);
 	printf("seen %d and %d times\n", seen[1], seen[2]);
 	weft_test_close(&t);
@@ -243,13 +244,13 @@ static void talks(struct weft_test_line *line, void *arg)
 	(void)arg;
 	weft_test_open(&t, &reader);
 	weft_test_put(line, t.name, sizeof(t.name));
-	/* To the first address, then to its successor in the same place. */
+	/* To the first address, then to its successor at the same index. */
 	send_number(&t, t.map[0], 1);
 	weft_test_sync(line);
 	weft_test_progress();
 	send_number(&t, t.map[0], 2);
-	/* The sender is a stranger at first, and then has a name, although it
-	 * is the same connection. */
+	/* The sender is unknown at first, and later has a name, although the
+	 * connection is the same. */
 	CHECK_EQ(take_number(&t, 3), FI_ADDR_NOTAVAIL);
 	weft_test_sync(line);
 	CHECK_EQ(take_number(&t, 4), 1);
@@ -306,7 +307,7 @@ static void test_names(void)
 	struct weft_test t;
 
 	weft_test_open(&t, &usual);
-	/* Nothing there: an error, and nothing that would have to be undone. */
+	/* The AV does not exist: an error, and the attributes are unchanged. */
 	CHECK_EQ(fi_av_open(t.domain, &attr, &none, NULL), -FI_ENOENT);
 	CHECK(attr.map_addr == &attr);
 	CHECK_EQ(open_av(&t, NULL, FI_READ, &none), -FI_EINVAL);
@@ -320,7 +321,7 @@ static void test_names(void)
 	CHECK_EQ(open_av(&t, name, FI_READ, &none), -FI_ENOENT);
 	CHECK_OK(open_av(&t, name, 0, &none));
 	CHECK_OK(fi_close(&none->fid));
-	/* Two names are two AVs; one of them begins like the other. */
+	/* Two names are two AVs, also if one name is a prefix of the other. */
 	snprintf(names[1], sizeof(names[1]), "%.64s/x y", names[0]);
 	CHECK_OK(open_av(&t, names[0], 0, &a));
 	CHECK_OK(open_av(&t, names[1], FI_EVENT, &b));
@@ -332,12 +333,12 @@ static void test_names(void)
 	CHECK_OK(open_av(&t, names[1], FI_READ, &read_b));
 	CHECK_EQ(at(read_a, 0), 1);
 	CHECK_EQ(at(read_b, 0), 2);
-	/* One creator at a time. */
+	/* Only one creator at a time. */
 	CHECK_EQ(open_av(&t, names[0], 0, &none), -FI_EADDRINUSE);
 	CHECK_OK(fi_close(&a->fid));
 	CHECK_EQ(open_av(&t, names[0], FI_READ, &none), -FI_ENOENT);
 	CHECK_OK(open_av(&t, names[0], 0, &a));
-	CHECK_EQ(at(read_a, 0), 1); /* what it was opened as */
+	CHECK_EQ(at(read_a, 0), 1); /* it still is the AV that was opened */
 	CHECK_EQ(at(a, 0), 0);
 	CHECK_OK(fi_close(&read_a->fid));
 	CHECK_OK(fi_close(&read_b->fid));
@@ -380,7 +381,7 @@ static void test_killed(void)
 	weft_test_close(&t);
 }
 
-/* A child of the creator neither writes it nor keeps it alive. */
+/* A child of the creator can neither write the AV nor keep it alive. */
 static void test_forked(void)
 {
 	struct sockaddr_in in = numbered(5);
@@ -431,7 +432,7 @@ static void other_user(struct weft_test_line *line, void *arg)
 	CHECK_SYS(setuid(NOBODY));
 	weft_test_open(&t, &usual);
 	CHECK_EQ(open_av(&t, names[0], FI_READ, &av), -FI_ENOENT);
-	/* The name is another one for this user. */
+	/* For this user the same name means another AV. */
 	CHECK_OK(open_av(&t, names[0], 0, &av));
 	CHECK_OK(open_av(&t, names[1], 0, &av));
 	weft_test_sync(line);
@@ -458,7 +459,7 @@ static void test_other_user(void)
 	weft_test_close(&t);
 }
 
-/* Something of the right name with any content. */
+/* A file of the right name with arbitrary contents. */
 static char *forge(int *fd, size_t bytes, int seals)
 {
 	char file[100];
@@ -496,8 +497,8 @@ static void refuse(struct weft_test *t, size_t bytes, int seals, uint32_t magic,
 	close(fd);
 }
 
-/* Anything may stand in it, and change: lookups find an address or none, and
- * endpoints go on. */
+/* The file may contain anything, and change at any time: a lookup finds an
+ * address or none, and endpoints continue to work. */
 static void test_hostile(void)
 {
 	struct wf_av_shared_header *header;
@@ -561,7 +562,7 @@ int main(void)
 
 	weft_test_begin(110);
 	snprintf(names[0], sizeof(names[0]), "weft test %d", (int)getpid());
-	weft_test_open(&t, &usual); /* what a library keeps, it has now */
+	weft_test_open(&t, &usual); /* allocates what libraries keep for good */
 	weft_test_close(&t);
 	weft_test_look(&before);
 	test_reading();

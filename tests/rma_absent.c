@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Targets that come and go: RMA to an address where nobody is yet, a target
- * killed while it is read and written, one that comes back on the same
- * address. Every operation ends, with success or with an error, closing never
- * hangs, and a new life of the peer is reached under the same fi_addr.
+ * that is killed while it is read and written, and one that restarts at the
+ * same address. Every operation ends with success or with an error, closing
+ * never hangs, and the restarted peer is reached under the same fi_addr.
  */
 #include "rma_util.h"
 
@@ -26,11 +26,11 @@ static void nap(unsigned int ms)
 	nanosleep(&ts, NULL);
 }
 
-/* The memory is there before anyone can connect. Users' keys: nothing has to
- * be told. */
+/* The memory is registered before anyone can connect. The application chooses
+ * the keys, so it need not send them. */
 static void offer(struct weft_test *t, void *arg)
 {
-	static struct fid_mr *mr; /* goes with the process */
+	static struct fid_mr *mr; /* freed when the process ends */
 	uint8_t *region = arg;
 
 	weft_test_fill(region, LEN, 1);
@@ -38,7 +38,7 @@ static void offer(struct weft_test *t, void *arg)
 			   NULL));
 }
 
-/* One life of a target; it ends by being killed. */
+/* One run of a target; it ends when it is killed. */
 static void live(struct weft_test_line *line, void *arg)
 {
 	const struct life *life = arg;
@@ -103,7 +103,7 @@ static void test_early(struct weft_test *t, struct life *life, bool reads)
 	free(buf);
 }
 
-/* Nobody ever comes: errors, also for what is injected. */
+/* Nobody ever comes: errors, also for injected operations. */
 static void test_nobody(struct weft_test *t)
 {
 	uint8_t name[WEFT_TEST_NAME_MAX], buf[100] = { 0 };
@@ -117,7 +117,7 @@ static void test_nobody(struct weft_test *t)
 	rma_wait_refused(t, &context);
 	POST(fi_read(t->ep, buf, 100, NULL, peer, 0, KEY, &context));
 	rma_wait_refused(t, &context);
-	/* At once, or by a completion. */
+	/* The error comes at once, or by a completion. */
 	while ((ret = fi_inject_write(t->ep, buf, 100, peer, 0, KEY)) ==
 	       -FI_EAGAIN)
 		weft_test_progress();
@@ -127,7 +127,7 @@ static void test_nobody(struct weft_test *t)
 
 /* -- killed ---------------------------------------------------------------- */
 
-/* Reads and writes as fast as they are taken, the target dies meanwhile. */
+/* Reads and writes as fast as possible; the target dies meanwhile. */
 struct traffic {
 	struct weft_test *t;
 	fi_addr_t peer;
@@ -188,7 +188,8 @@ static void one_life(struct traffic *tr, struct life *life, uint64_t *random,
 
 	weft_test_fork(&line, live, life);
 	CHECK(weft_test_get_driving(&line, &mark, 1));
-	/* Until this life answers: what came before may still fail. */
+	/* Until this run of the peer answers; earlier operations may still
+	 * fail. */
 	for (good = tr->good; tr->good == good;) {
 		CHECK(weft_test_ms() < end);
 		traffic_turn(tr, true);
@@ -223,7 +224,7 @@ static void test_lives(void)
 	tr.peer = weft_test_insert(&t, name);
 	for (int i = 0; i < LIVES; i++)
 		one_life(&tr, &life, &random, i % 2);
-	/* With operations to the last, dead one in flight. */
+	/* Operations to the previous, dead peer are still in flight. */
 	weft_test_close(&t);
 	weft_test_check_clean(&before);
 	for (int i = 0; i < WINDOW; i++)

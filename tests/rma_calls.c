@@ -2,14 +2,14 @@
 /*
  * Every call of fi_rma(3) in all sizes, with vectors on both sides, to another
  * process and to the endpoint itself; with CMA and through the ring; without
- * and with the lock. Completions must be right in every member, and no byte
- * beside those named is touched.
+ * and with the lock. Every member of the completions is checked, and no byte
+ * outside the named ones is touched.
  */
 #include "rma_util.h"
 
 #define DATA 0x8123456789abcdefull
 #define LARGEST ((size_t)1 << 20)
-#define AT 61 /* not where anything is aligned */
+#define AT 61 /* aligned to nothing */
 #define PARTS_MAX 16
 
 enum how {
@@ -68,7 +68,7 @@ static bool next_way(struct way *w, size_t *at, size_t inject_size)
 
 /* -- initiator ------------------------------------------------------------- */
 
-/* Uneven parts; some are empty when there is little to cut. */
+/* Parts of different sizes; some are empty if there are few bytes. */
 static void cut(struct iovec *iov, size_t parts, void *buf, size_t len)
 {
 	size_t at = 0;
@@ -82,7 +82,7 @@ static void cut(struct iovec *iov, size_t parts, void *buf, size_t len)
 	}
 }
 
-/* Other parts than those of the local side. */
+/* Parts that differ from those of the local side. */
 static void cut_remote(struct fi_rma_iov *rma, size_t parts, uint64_t addr,
 		       size_t len, uint64_t key)
 {
@@ -158,8 +158,8 @@ static void start(struct weft_test *t, const struct way *w, void *buf,
 	}
 }
 
-/* Posts and sees the completion: then reads have brought, and writes (but
- * those that make no completion) have delivered. */
+/* Posts the operation and waits for its completion. Then a read has returned
+ * its data, and a write (except one without a completion) has delivered it. */
 static void initiate(struct weft_test *t, const struct way *w, fi_addr_t peer,
 		     const struct rma_target *target)
 {
@@ -171,7 +171,7 @@ static void initiate(struct weft_test *t, const struct way *w, fi_addr_t peer,
 		weft_test_fill(buf, w->len, w->seed);
 	start(t, w, buf, peer, target, &context);
 	if (injects(w->how))
-		memset(buf, 0, w->len); /* ours again */
+		memset(buf, 0, w->len); /* we may use it again */
 	if (w->how == INJECT_WRITE || w->how == INJECT_WRITEDATA) {
 		CHECK(!weft_test_poll(t->txcq, &comp));
 	} else {
@@ -201,8 +201,9 @@ static bool all_are(const uint8_t *bytes, size_t count, uint8_t value)
 	return true;
 }
 
-/* An injected write may still be on its way: until its last byte differs from
- * what was there (the first and last are never 0xdd in what is written). */
+/* An injected write may still be on its way. Waits until its last byte differs
+ * from what was there before (what is written never begins or ends with
+ * 0xdd). */
 static void await(const uint8_t *region, const struct way *w)
 {
 	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FI_RMA_EVENT: counters that tell a target of what was done to it. Bound to
- * an endpoint they count reads and writes that target it, bound to a region
- * the writes to that region; data is there when the counter says so. Refused
- * access is not counted.
+ * FI_RMA_EVENT: counters that tell a target about remote accesses. A counter of
+ * an endpoint counts the reads and writes that target the endpoint, a counter
+ * of a region the writes to that region. The data is there when the counter
+ * says so. Refused accesses are not counted.
  */
 #include "rma_util.h"
 
@@ -31,7 +31,7 @@ static size_t size_of(uint64_t round)
 
 /* -- initiator ------------------------------------------------------------- */
 
-/* In turn: a write, an injected one, one with data; a read. */
+/* In turn: a write, an injected write, a write with data; a read. */
 static void act(struct weft_test *t, fi_addr_t peer,
 		const struct rma_target *target, uint64_t round, uint8_t *buf)
 {
@@ -77,18 +77,19 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 		rma_get(t, peer, &counted, 0, buf, size_of(i));
 		CHECK(weft_test_get_driving(line, &mark, 1));
 	}
-	/* To another region: the endpoint's counter, not the region's. */
+	/* To another region: the endpoint's counter counts it, the region's
+	 * does not. */
 	rma_put(t, peer, &other, 0, buf, 8);
-	/* Refused: nobody's. */
+	/* Refused: no counter counts it. */
 	POST(fi_write(t->ep, buf, 8, NULL, peer, counted.base + LEN,
 		      counted.key, &context));
 	rma_wait_refused(t, &context);
 	POST(fi_read(t->ep, buf, 8, NULL, peer, counted.base, ~counted.key,
 		     &context));
 	rma_wait_refused(t, &context);
-	weft_test_sync(line); /* it looks */
+	weft_test_sync(line); /* the target checks its counters */
 	weft_test_sync(line);
-	/* An atomic is a write, one that fetches is a read. */
+	/* An atomic counts as a write, one that fetches as a read. */
 	POST(fi_atomic(t->ep, buf, 1, NULL, peer, counted.base, counted.key,
 		       FI_UINT64, FI_SUM, &context));
 	rma_wait(t, &context, FI_ATOMIC | FI_WRITE);
@@ -130,7 +131,7 @@ static void target(struct weft_test *t, fi_addr_t peer,
 	(void)arg;
 	rma_offer(t, line, uncounted, LEN, &other);
 	for (uint64_t i = 0; i < ROUNDS; i++) {
-		/* Whichever is looked at, the data is there. */
+		/* Whichever counter changes first, the data is there. */
 		weft_test_count(t->cntrs[i % 2 ? WRITES : REGION], i + 1);
 		CHECK(weft_test_holds(region, size_of(i), i));
 		weft_test_count(t->cntrs[WRITES], i + 1);
@@ -140,7 +141,7 @@ static void target(struct weft_test *t, fi_addr_t peer,
 			CHECK_EQ(comp.ret, 1);
 			CHECK_EQ(comp.entry.data, i);
 		}
-		/* From the last of these on, the peer reads. */
+		/* The peer reads only after the last of these writes. */
 		CHECK_EQ(fi_cntr_read(t->cntrs[READS]), 0);
 		weft_test_put(line, "n", 1);
 	}
@@ -156,10 +157,11 @@ static void target(struct weft_test *t, fi_addr_t peer,
 	weft_test_sync(line);
 	weft_test_count(t->cntrs[WRITES], ROUNDS + 2);
 	weft_test_count(t->cntrs[READS], ROUNDS + 1);
-	/* FI_REMOTE_WRITE of a region: whatever modifies it. */
+	/* FI_REMOTE_WRITE of a region counts every operation that modifies
+	 * it. */
 	weft_test_count(t->cntrs[REGION], ROUNDS + 2);
 	msg_expect_quiet(t->rxcq, 1);
-	/* A counter stays as long as it is bound. */
+	/* A counter cannot be closed as long as it is bound. */
 	CHECK_EQ(fi_close(&t->cntrs[REGION]->fid), -FI_EBUSY);
 	weft_test_sync(line);
 	CHECK_OK(fi_close(&mr->fid));

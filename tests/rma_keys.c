@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Access that was not granted: wrong and withdrawn keys, ranges that leave the
- * region by one byte at either end or wrap around, reading what may only be
- * written and the reverse. Each is an error completion at the initiator; not a
- * byte moves in either direction, and both endpoints go on.
+ * Accesses without permission: wrong and withdrawn keys, ranges that leave the
+ * region by one byte at either end or wrap around, reading memory that may only
+ * be written and the reverse. Each is an error completion at the initiator; no
+ * byte moves in either direction, and both endpoints continue to work.
  */
 #include "rma_util.h"
 
@@ -29,7 +29,7 @@ struct attempt {
 	uint64_t addr;
 	uint64_t key;
 	size_t len;
-	int err; /* 0: one of those for a range or an access */
+	int err; /* 0: any error for a range or an access */
 };
 
 static void check_err(const struct attempt *a, int err)
@@ -69,12 +69,12 @@ static void try_write(const struct attempt *a)
 	CHECK_OK(fi_write(a->t->ep, buf, a->len, NULL, a->peer, a->addr, a->key,
 			  &context));
 	check_err(a, rma_wait_refused(a->t, &context));
-	/* No completion was asked for; a failure is told nevertheless. */
+	/* No completion was requested; a failure is reported nevertheless. */
 	if (a->len <= a->t->info->tx_attr->inject_size) {
 		CHECK_OK(fi_inject_write(a->t->ep, buf, a->len, a->peer,
 					 a->addr, a->key));
-		/* A packet of which nobody waits to hear; over TCP there is
-		 * none, and the device hears. */
+		/* A packet has no answer that the initiator waits for. Over TCP
+		 * the device writes instead, and reports the failure. */
 		if (!weft_test_by_packets() || over_tcp())
 			check_err(a, rma_wait_refused(a->t, NULL));
 	}
@@ -87,7 +87,7 @@ static void try_both(const struct attempt *a)
 	try_write(a);
 }
 
-/* One part of several is wrong: nothing of the others is written. */
+/* If one of several parts is wrong, no part is written. */
 static void try_vector(const struct attempt *a, const struct rma_target *good)
 {
 	uint8_t *buf = msg_alloc(3 * a->len);
@@ -121,9 +121,9 @@ static void try_ranges(struct weft_test *t, fi_addr_t peer,
 	const struct attempt attempts[] = {
 		/* one byte too far */
 		{ t, peer, last - len + 1, target->key, len, 0 },
-		/* one byte too early; with offsets this wraps around */
+		/* one byte before the start; with offsets this wraps around */
 		{ t, peer, target->base - 1, target->key, len, 0 },
-		/* behind it, and at the end of all addresses */
+		/* behind the region, and at the end of the address space */
 		{ t, peer, last, target->key, len, 0 },
 		{ t, peer, ~0ull - len + 1, target->key, len, 0 },
 		{ t, peer, ~0ull, target->key, len, 0 },
@@ -161,7 +161,7 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 
 	(void)arg;
 	CHECK(weft_test_get(line, targets, sizeof(targets)));
-	/* What is allowed works, at the first and at the last byte ... */
+	/* Permitted accesses work, at the first and at the last byte ... */
 	rma_get(t, peer, &targets[BOTH], 0, buf, LEN);
 	CHECK(weft_test_holds(buf, LEN, SEED + BOTH));
 	rma_put(t, peer, &targets[BOTH], LEN - 1, buf + LEN - 1, 1);
@@ -169,7 +169,7 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	CHECK(weft_test_holds(buf, LEN, SEED + READ_ONLY));
 	weft_test_fill(buf, LEN, SEED + WRITE_ONLY);
 	rma_put(t, peer, &targets[WRITE_ONLY], 0, buf, LEN);
-	/* ... what is not does not, and neither harms the other. */
+	/* ... others do not, and neither affects the other. */
 	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		struct attempt a = { t,
 				     peer,
@@ -207,7 +207,8 @@ static void target(struct weft_test *t, fi_addr_t peer,
 	(void)peer;
 	(void)arg;
 	for (int i = 0; i < REGIONS; i++) {
-		/* What lies around a region is ours, too. */
+		/* The bytes around a region are ours, too, and must not
+		 * change. */
 		buf[i] = msg_alloc(LEN + 1);
 		weft_test_fill(buf[i] + 1, LEN, SEED + (uint64_t)i);
 		targets[i] = rma_expose(t, buf[i] + 1, LEN, access_of[i],
@@ -224,7 +225,7 @@ static void target(struct weft_test *t, fi_addr_t peer,
 			CHECK_OK(fi_close(&mr[i]->fid));
 		free(buf[i]);
 	}
-	/* Nothing of all that is told here, and messages come. */
+	/* None of this is reported at the target, and messages still arrive. */
 	msg_expect_quiet(t->rxcq, 1);
 	CHECK_OK(weft_test_trecv(t, in, LEN, 1, 0, NULL));
 	weft_test_wait_ok(t->rxcq, NULL);

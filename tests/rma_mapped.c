@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory in a memfd that cannot shrink is mapped by peers of the node: writes, reads
- * and atomics need no call of the target, and atomics of both processes on one word
- * are atomic against each other. Deregistering takes effect at once.
+ * Peers on the same node map memory in a memfd that cannot shrink: writes,
+ * reads and atomics need no call of the target, and atomics of both processes
+ * on one word are atomic with respect to each other. Deregistering takes effect
+ * at once.
  */
 #include "amo_util.h"
 
@@ -11,7 +12,7 @@
 #include <sys/uio.h>
 
 #define LEN ((size_t)1 << 20)
-#define WORD 4096 /* what both add to */
+#define WORD 4096 /* the word that both add to */
 #define ADDS 20000
 
 static const size_t sizes[] = { 1, 8, 100, 4096, 70000, LEN - 8192 };
@@ -38,8 +39,8 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	uint64_t word = 0;
 
 	(void)arg;
-	/* From now on the target calls nothing of libfabric. An atomic would wait
-	 * for it for ever if it were asked to run it. */
+	/* From now on the target makes no call of libfabric. If the target had
+	 * to run an atomic, it would never complete. */
 	rma_get(t, peer, &target, 0, &word, 8);
 	weft_test_sync(line);
 	CHECK_EQ(add(t, peer, &target, 5), 0);
@@ -54,7 +55,8 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	weft_test_put(line, "a", 1);
 	for (int i = 0; i < ADDS; i++)
 		add(t, peer, &target, 1);
-	/* It looks, withdraws the key and its memory, and waits again. */
+	/* The target checks the memory, withdraws the key and unmaps the
+	 * memory, and waits again. */
 	weft_test_put(line, "l", 1);
 	CHECK(weft_test_get(line, buf, 1));
 	CHECK_OK(fi_read(t->ep, buf, 8, NULL, peer, target.base, target.key,
@@ -92,7 +94,7 @@ static void target(struct weft_test *t, fi_addr_t peer,
 	region = map_memfd(&fd);
 	word = (uint64_t *)(region + WORD);
 	rma_offer(t, line, region, LEN, &mr);
-	close(fd);	      /* it was needed for registering only */
+	close(fd);	      /* only registering needs it */
 	weft_test_sync(line); /* lets the peer connect */
 	CHECK(weft_test_get(line, &mark, 1));
 	CHECK_EQ(mark, 'a');
@@ -117,7 +119,8 @@ static void wait_a_while(struct weft_test_line *line, void *arg)
 	weft_test_get(line, &mark, 1);
 }
 
-/* Whether the kernel lets a parent reach its child here, as mapping needs. */
+/* Whether the kernel lets a parent access its child here, which mapping
+ * requires. */
 static bool is_allowed(void)
 {
 	static uint64_t word = 5;

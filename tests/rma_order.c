@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a peer may rely on: after a message that followed a write, the data is
- * there; after a fence everything before it is done; FI_DELIVERY_COMPLETE means
- * what it says; a read sees the write before it. And many operations at once,
- * more than the endpoint takes, all complete, once.
+ * Ordering that a peer may rely on: when a message that followed a write has
+ * arrived, the data is there; after a fence, all earlier operations are done;
+ * FI_DELIVERY_COMPLETE means delivery; a read sees the write before it. And
+ * more operations at once than the endpoint accepts all complete, once.
  */
 #include "rma_util.h"
 
@@ -14,8 +14,8 @@ static const size_t sizes[] = { 8, 1000, 20000, LARGEST };
 
 enum way { WAITED, IN_ORDER, FENCED, WAYS };
 
-/* Where packets are lost each of them may take long, on a busy machine above
- * all. */
+/* If packets are lost, each operation may take long, above all on a busy
+ * machine. */
 static uint64_t rounds(void)
 {
 	return getenv("FI_WEFT_FAULT") ? 60 : 200;
@@ -42,7 +42,7 @@ static void send_number(struct weft_test *t, fi_addr_t peer,
 	POST(fi_sendmsg(t->ep, &msg, FI_COMPLETION | flags));
 }
 
-/* Completions have no order. */
+/* Completions may come in any order. */
 static void wait_two(struct weft_test *t, void *one, void *two)
 {
 	struct weft_test_comp comp;
@@ -99,7 +99,7 @@ static void reader(struct weft_test *t, fi_addr_t peer,
 	for (uint64_t i = 0; i < rounds(); i++) {
 		memset(region, 0, size_of(i));
 		CHECK_OK(weft_test_recv(t, &number, sizeof(number), NULL));
-		/* Only now: the region is clean. */
+		/* Not earlier: only now the region is cleared. */
 		if (i)
 			weft_test_put(line, "n", 1);
 		weft_test_wait_ok(t->rxcq, NULL);
@@ -113,8 +113,9 @@ static void reader(struct weft_test *t, fi_addr_t peer,
 
 /* -- delivered ------------------------------------------------------------- */
 
-/* The completion is there: so is the data, though the target has not been told
- * of anything. It looks when the line says so, without progress. */
+/* When the completion is there, the data is there, too, although nothing has
+ * notified the target. The target looks at its memory, without progress, when
+ * the line tells it to. */
 static void deliverer(struct weft_test *t, fi_addr_t peer,
 		      struct weft_test_line *line, void *arg)
 {
@@ -158,8 +159,8 @@ static void delivered(struct weft_test *t, fi_addr_t peer,
 
 /* -- fences and reads ------------------------------------------------------ */
 
-/* The second write replaces the first, the read sees the second: each with a
- * fence, of all sizes. */
+/* The second write replaces the first, and the read sees the second: each with
+ * a fence, in all sizes. */
 static void fencer(struct weft_test *t, fi_addr_t peer,
 		   struct weft_test_line *line, void *arg)
 {
@@ -204,7 +205,8 @@ static void fencer(struct weft_test *t, fi_addr_t peer,
 				contexts;
 			CHECK(which >= 0 && which < 3 && !done[which]);
 			done[which] = true;
-			/* A fenced one is done when those before it are. */
+			/* A fenced operation completes after all earlier
+			 * ones. */
 			CHECK(!which || done[which - 1]);
 		}
 		CHECK(weft_test_holds(bufs[2], size_of(i + 1), 3 * i + 1));
@@ -245,7 +247,7 @@ static void take(struct weft_test *t, bool *done, struct fi_context *contexts,
 	--*left;
 }
 
-/* Writes to one half, reads of the other, as many as are taken. */
+/* Writes to one half and reads of the other, as many as are accepted. */
 static void crowd(struct weft_test *t, fi_addr_t peer,
 		  struct weft_test_line *line, void *arg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where CMA is allowed the target of RMA needs not take part: it makes no call
- * of libfabric while its peer reads and writes its memory. Deregistering takes
- * effect at once all the same.
+ * Where CMA is permitted, the target of RMA takes no part: it makes no call of
+ * libfabric while its peer reads and writes its memory. Deregistering takes
+ * effect at once nevertheless.
  */
 #include "rma_util.h"
 
@@ -59,7 +59,7 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	rma_get(t, peer, &target, 0, buf, 4);
 	weft_test_fill(buf, LEN, 99);
 	put_vector(t, peer, &target, buf);
-	/* It wakes, looks, withdraws the key, and sleeps again. */
+	/* The target wakes up, checks, withdraws the key, and sleeps again. */
 	weft_test_put(line, "l", 1);
 	CHECK(weft_test_get(line, buf, 1));
 	CHECK_OK(fi_read(t->ep, buf, 8, NULL, peer, target.base, target.key,
@@ -91,7 +91,7 @@ static void target(struct weft_test *t, fi_addr_t peer,
 	free(region);
 }
 
-/* Whether the kernel lets a parent reach its child here. */
+/* Whether the kernel lets a parent access its child here. */
 static void wait_a_while(struct weft_test_line *line, void *arg)
 {
 	char mark;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registering memory for peers: keys chosen by the user and by the provider,
- * offsets and virtual addresses, several pieces as one region, all memory as
- * one region, memory that is allocated later, many regions that come and go.
+ * Registering memory for peers: keys chosen by the application and by the
+ * provider, offsets and virtual addresses, several pieces as one region, all
+ * memory as one region, memory that is allocated later, many regions that come
+ * and go.
  */
 #include "rma_util.h"
 
@@ -12,7 +13,7 @@
 #define MANY 300
 #define BIG_KEY 0xfedcba9876543210ull
 
-/* Both ends in one thread; region of @b, seen from @a. */
+/* Both ends in one thread; a region of @b as @a sees it. */
 struct world {
 	struct weft_test a;
 	struct weft_test b;
@@ -29,7 +30,7 @@ static void world_open(struct world *w, int mr_mode)
 	w->to = weft_test_know(&w->a, &w->b);
 	weft_test_know(&w->b, &w->a);
 	w->mr_mode = w->b.info->domain_attr->mr_mode;
-	/* Only what was offered may come back. */
+	/* fi_getinfo() may return only modes that were offered. */
 	CHECK(!(w->mr_mode & ~mr_mode));
 }
 
@@ -44,7 +45,7 @@ static bool prov_keys(const struct world *w)
 	return w->mr_mode & FI_MR_PROV_KEY || w->mr_mode == FI_MR_BASIC;
 }
 
-/* Writes and reads the region through its peer. */
+/* Writes and reads the region from the peer. */
 static void check_reachable(struct world *w, const struct rma_target *target,
 			    const uint8_t *memory, uint64_t seed)
 {
@@ -90,13 +91,13 @@ static void test_user_keys(struct world *w)
 	}
 	for (size_t i = 0; i < COUNT_OF(keys); i++)
 		check_reachable(w, &targets[i], memory + i * LEN, i);
-	/* A key is free again when its region is closed. */
+	/* A key can be used again after its region is closed. */
 	CHECK_OK(fi_close(&mr[2]->fid));
 	check_refused(w, &targets[2]);
 	targets[2] =
 		rma_expose(&w->b, memory, 100, RMA_ACCESS, BIG_KEY, &mr[2]);
 	check_reachable(w, &targets[2], memory, 9);
-	/* Domains have their own: the same key in the other one. */
+	/* Each domain has its own keys: the same key in the other domain. */
 	rma_expose(&w->a, memory, 100, RMA_ACCESS, BIG_KEY, &other);
 	CHECK_OK(fi_close(&other->fid));
 	for (size_t i = 0; i < COUNT_OF(keys); i++)
@@ -111,7 +112,7 @@ static void test_provider_keys(struct world *w)
 	struct fid_mr *mr[4];
 
 	for (size_t i = 0; i < 4; i++) {
-		/* What is asked for does not count. */
+		/* The requested key does not count. */
 		targets[i] = rma_expose(&w->b, memory + i * LEN, LEN,
 					RMA_ACCESS, 7, &mr[i]);
 		CHECK(targets[i].key != FI_KEY_NOTAVAIL);
@@ -131,8 +132,8 @@ static void test_provider_keys(struct world *w)
 
 /* -- shapes ---------------------------------------------------------------- */
 
-/* Pieces far from each other. With offsets they follow one another, with
- * virtual addresses each is where it is. */
+/* Pieces that are far apart. With offsets they follow one another; with virtual
+ * addresses each is at its own address. */
 static void test_pieces(struct world *w, bool by_attr)
 {
 	uint8_t *memory = msg_alloc(3 * LEN), *buf = msg_alloc(LEN);
@@ -162,13 +163,13 @@ static void test_pieces(struct world *w, bool by_attr)
 	check_reachable(w, &second, iov[1].iov_base, 2);
 	CHECK(weft_test_holds(iov[0].iov_base, 1000, 1));
 	if (!first.base) {
-		/* Over the seam. */
+		/* Across the boundary of two pieces. */
 		first.len = 4000;
 		rma_get(&w->a, w->to, &first, 0, buf, 4000);
 		CHECK(weft_test_holds(buf, 1000, 1));
 		CHECK(weft_test_holds(buf + 1000, 3000, 2));
 	}
-	/* What lies between is not part of it. */
+	/* The memory between them is not part of the region. */
 	CHECK_EQ(memory[3000], 0xee);
 	CHECK_EQ(memory[2 * LEN - 1], 0xee);
 	CHECK_EQ(memory[2 * LEN + 1000], 0xee);
@@ -193,8 +194,8 @@ static void test_all_memory(struct world *w)
 	free(memory);
 }
 
-/* Without FI_MR_ALLOCATED a range may be registered before there is memory.
- * Before that, access fails and harms nobody. */
+/* Without FI_MR_ALLOCATED a range may be registered before it has memory. Until
+ * then an access fails and does no harm. */
 static void test_later(struct world *w)
 {
 	uint8_t *memory =
@@ -241,7 +242,7 @@ static void test_many(struct world *w)
 			rma_get(&w->a, w->to, &targets[i], 0, &word, 8);
 			CHECK_EQ(word, i << round);
 		}
-		/* Every other one first. */
+		/* Close every other one first. */
 		for (uint64_t i = 0; i < MANY; i += 2)
 			CHECK_OK(fi_close(&mr[i]->fid));
 		check_refused(w, &targets[0]);
@@ -253,7 +254,7 @@ static void test_many(struct world *w)
 	free(words);
 }
 
-/* The same memory in several regions, each with its own rights. */
+/* The same memory in several regions, each with its own access rights. */
 static void test_overlap(struct world *w)
 {
 	uint64_t words[2] = { 1, 2 }, word = 3;

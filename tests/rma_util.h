@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What tests of RMA and atomics share beyond common/fabric.h: memory that
- * peers may reach, and waiting for what they did to it.
+ * What tests of RMA and atomics share beyond common/fabric.h: memory that peers
+ * may access, and waiting for their accesses.
  */
 #ifndef WEFT_TESTS_RMA_UTIL_H
 #define WEFT_TESTS_RMA_UTIL_H
@@ -18,7 +18,7 @@ struct rma_target {
 	uint64_t len;
 };
 
-/* Addresses are offsets unless the provider wants virtual ones. */
+/* Addresses are offsets unless the provider requires virtual addresses. */
 static inline uint64_t rma_base(const struct weft_test *t, const void *buf)
 {
 	int mode = t->info->domain_attr->mr_mode;
@@ -28,7 +28,7 @@ static inline uint64_t rma_base(const struct weft_test *t, const void *buf)
 		       0;
 }
 
-/* Registers @buf. @key counts where users choose keys. */
+/* Registers @buf. @key is used where applications choose keys. */
 static inline struct rma_target rma_expose(struct weft_test *t, void *buf,
 					   size_t len, uint64_t access,
 					   uint64_t key, struct fid_mr **mr)
@@ -40,7 +40,7 @@ static inline struct rma_target rma_expose(struct weft_test *t, void *buf,
 	return target;
 }
 
-/* The same, and tells the peer. */
+/* The same, and sends the key to the peer. */
 static inline void rma_offer(struct weft_test *t, struct weft_test_line *line,
 			     void *buf, size_t len, struct fid_mr **mr)
 {
@@ -71,7 +71,7 @@ static inline void rma_wait(struct weft_test *t, void *context, uint64_t flags)
 	CHECK_EQ(comp.entry.flags, flags);
 }
 
-/* The next completion is a failure of @context; which one. */
+/* The next completion is a failure of @context; returns the error. */
 static inline int rma_wait_refused(struct weft_test *t, void *context)
 {
 	struct weft_test_comp comp;
@@ -82,7 +82,7 @@ static inline int rma_wait_refused(struct weft_test *t, void *context)
 	return -comp.ret;
 }
 
-/* There and complete: @len bytes at the target + @at. */
+/* Writes @len bytes to the target at @at, and waits until they are there. */
 static inline void rma_put(struct weft_test *t, fi_addr_t peer,
 			   const struct rma_target *target, uint64_t at,
 			   const void *buf, size_t len)
@@ -114,7 +114,7 @@ static inline void rma_get(struct weft_test *t, fi_addr_t peer,
 	rma_wait(t, &context, FI_RMA | FI_READ);
 }
 
-/* Until the word in memory that others write has this value. */
+/* Waits until a word that others write has this value. */
 static inline void rma_wait_word(const uint64_t *word, uint64_t value)
 {
 	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;

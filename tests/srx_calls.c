@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A shared receive context: buffers posted there are filled by messages to any
- * of the endpoints bound to it. Tagged and not, posted before and after, from
- * other processes and from each other. Completions go to the queue of the
- * endpoint that a message came to: one for all here, one each in srx_queues.c.
+ * A shared receive context: messages to any of the endpoints bound to it fill
+ * the buffers posted there. Tagged and untagged, posted before and after the
+ * message arrives, from other processes and from each other. Completions go to
+ * the queue of the endpoint that received the message: here all endpoints share
+ * one, in srx_queues.c each has its own.
  */
 #include "msg_util.h"
 
@@ -13,10 +14,10 @@
 /* Endpoints of one process that share a receive context. */
 struct group {
 	struct fid_ep *srx;
-	struct fid_cntr *cntr; /* of all that is received */
+	struct fid_cntr *cntr; /* of all receives */
 	struct fid_cq *rxcq;
 	struct weft_test t[EPS];
-	fi_addr_t to[EPS]; /* in the AV they share */
+	fi_addr_t to[EPS]; /* in the AV that they share */
 	enum fi_threading threading;
 };
 
@@ -61,7 +62,7 @@ static void group_close(struct group *g)
 {
 	weft_test_close(&g->t[2]);
 	weft_test_close(&g->t[1]);
-	/* One is still bound. */
+	/* One endpoint is still bound. */
 	CHECK_EQ(fi_close(&g->srx->fid), -FI_EBUSY);
 	CHECK_OK(fi_close(&g->t[0].ep->fid));
 	g->t[0].ep = NULL;
@@ -89,7 +90,7 @@ struct way {
 	size_t len;
 	int to;
 	bool tagged;
-	bool late; /* posted when it is there */
+	bool late; /* posted after the message has arrived */
 };
 
 static struct way way_of(size_t i)
@@ -151,7 +152,7 @@ static void receive(struct group *g, struct weft_test_line *line)
 
 		if (w.late)
 			weft_test_sync(line);
-		if (w.late) /* lets it come in */
+		if (w.late) /* lets it arrive */
 			weft_test_progress_for(1);
 		post(g, buf, LARGE, w.tagged, i, FI_ADDR_UNSPEC, &context);
 		if (!w.late)
@@ -182,8 +183,8 @@ static void test_process(struct group *g)
 
 /* -- among themselves ------------------------------------------------------ */
 
-/* Buffers run out and come back; nothing is lost, the order of one sender to
- * one endpoint is kept. */
+/* Buffers run out and are posted again; no message is lost, and the order of
+ * one sender to one endpoint is kept. */
 static void test_flood(struct group *g)
 {
 	enum { MESSAGES = 300 };
@@ -222,7 +223,7 @@ static void test_flood(struct group *g)
 	}
 }
 
-/* Taking back, too little room, and from one source only. */
+/* Cancelling, truncation, and receiving from one source only. */
 static void test_rest(struct group *g)
 {
 	uint8_t buf[64], other[64];
@@ -230,7 +231,7 @@ static void test_rest(struct group *g)
 	struct weft_test_comp comp;
 	const fi_addr_t *to = g->to;
 
-	/* From 1 only; what 2 sends meets the second. */
+	/* Only from 1; a message of 2 matches the second receive. */
 	post(g, buf, 64, true, 9, to[1], &one);
 	post(g, other, 64, true, 9, FI_ADDR_UNSPEC, &two);
 	POST(fi_tinject(g->t[2].ep, "two", 4, to[0], 9));
@@ -240,7 +241,7 @@ static void test_rest(struct group *g)
 	weft_test_wait(g->rxcq, &comp);
 	CHECK(comp.entry.op_context == &one);
 	CHECK(!strcmp((char *)buf, "one") && !strcmp((char *)other, "two"));
-	/* Too little room. */
+	/* The buffer is too small. */
 	post(g, buf, 2, true, 9, FI_ADDR_UNSPEC, &one);
 	POST(fi_tinject(g->t[1].ep, "one", 4, to[2], 9));
 	weft_test_wait_err(g->rxcq, &one, FI_ETRUNC);
@@ -264,7 +265,7 @@ static void test_rest(struct group *g)
 		}
 	}
 	CHECK_OK(fi_cancel(&g->srx->fid, &one));
-	/* Taken back: what comes now meets the next. */
+	/* Cancelled: a message that arrives now matches the next receive. */
 	post(g, buf, 64, true, 9, FI_ADDR_UNSPEC, &one);
 	post(g, other, 64, true, 9, FI_ADDR_UNSPEC, &two);
 	CHECK_OK(fi_cancel(&g->srx->fid, &one));

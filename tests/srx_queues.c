@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Endpoints that share a receive context, but neither completion queue nor
+ * Endpoints that share a receive context, but neither a completion queue nor a
  * counter: fi_endpoint(3) says that a completed receive goes to those of the
- * endpoint, whoever posted its buffer. Messages that met a buffer, and those
- * that had to wait for one.
+ * endpoint, whoever posted its buffer. For messages that found a buffer, and
+ * for messages that had to wait for one.
  */
 #include "msg_util.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A peer that computes for longer than the connect time-out before it makes any
- * progress is alive: the first message to it arrives all the same. Programs that
- * read a file or compute between MPI_Init and their first receive do that.
+ * progress is alive: the first message to it arrives nevertheless. Programs
+ * that read a file or compute between MPI_Init and their first receive behave
+ * like this.
  */
 #include "common/fabric.h"
 

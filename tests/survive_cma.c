@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernel forbids process_vm_readv and process_vm_writev: to one side or
- * the other, to both, from the start, by FI_WEFT_CMA, or suddenly while large
- * messages are on their way. Every message arrives whole, through the ring.
+ * The kernel forbids process_vm_readv and process_vm_writev: for one side, the
+ * other, or both; from the start, by FI_WEFT_CMA, or suddenly while large
+ * messages are in flight. Every message arrives complete, through the ring.
  */
 #include "common/fabric.h"
 #include "common/forbid.h"
@@ -15,8 +15,8 @@ enum { SENDER = 1, RECEIVER = 2 };
 
 struct variant {
 	const char *name;
-	int forbidden; /* from the start, to whom */
-	int suddenly;  /* in the middle, to whom */
+	int forbidden; /* for whom, from the start */
+	int suddenly;  /* for whom, in the middle */
 	int by_param;
 	bool both_ways;
 };
@@ -45,7 +45,7 @@ struct stream {
 	fi_addr_t peer;
 	uint8_t *buf[WINDOW];
 	struct fi_context context[WINDOW];
-	bool busy[WINDOW]; /* they end in any order */
+	bool busy[WINDOW]; /* they complete in any order */
 	uint64_t posted;
 	uint64_t done;
 	bool sends;
@@ -143,7 +143,7 @@ static void run_sender(struct weft_test_line *line, void *arg)
 	run(line, SENDER, arg);
 }
 
-/* Both sides are children: a filter stays for life. */
+/* Both sides are child processes, because a filter cannot be removed. */
 static void run_both(struct weft_test_line *line, void *arg)
 {
 	struct weft_test_line to_sender;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Both sides connect to each other at the same moment, many times; and many
- * endpoints in several processes connect to one at once, which answers each.
+ * endpoints in several processes connect at once to one endpoint, which answers
+ * each of them.
  */
 #include "common/fabric.h"
 
@@ -25,7 +26,7 @@ static void burst(struct weft_test *t, fi_addr_t peer, size_t size)
 		CHECK_OK(weft_test_tsend(t, out[i], size, peer, (uint64_t)i,
 					 &tx[i]));
 	}
-	/* In any order: large ones are copied by both sides. */
+	/* In any order, because both sides copy large messages. */
 	for (int i = 0; i < BURST; i++)
 		weft_test_wait_ok(t->txcq, NULL);
 	for (int i = 0; i < BURST; i++)
@@ -44,7 +45,8 @@ static void at_once(struct weft_test_line *line, void *arg)
 
 		weft_test_open(&t, NULL);
 		peer = weft_test_meet(&t, line);
-		/* Both leave here together, nobody has looked around. */
+		/* Both sides start here at the same time, before either has
+		 * made progress. */
 		weft_test_put(line, &mark, 1);
 		CHECK(weft_test_get(line, &mark, 1));
 		burst(&t, peer, round & 1 ? 16 : 20000);
@@ -84,7 +86,7 @@ static void crowd(struct weft_test_line *line, void *arg)
 		weft_test_close(&t[i]);
 }
 
-/* Sends every message back to where it came from. */
+/* Returns every message to its sender. */
 static void echo(struct weft_test *t, int count)
 {
 	struct weft_test_comp comp;

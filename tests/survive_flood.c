@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A flood of unexpected messages, small and large, at a receiver that takes
- * them late and slowly. Nothing is lost, order is kept, what was kept for
- * later is freed when taken, and the sender is not stuck for good.
+ * A flood of unexpected messages, small and large, at a receiver that receives
+ * them late and slowly. Nothing is lost, the order is kept, the memory of a
+ * buffered message is freed when it is received, and the sender can continue.
  */
 #include "common/fabric.h"
 
 #include <malloc.h>
 
 #define COUNT 60000
-#define LARGE_EVERY 500 /* of these, every one stays with the sender */
+#define LARGE_EVERY 500 /* their payload stays with the sender */
 #define LARGE 100000
 #define MEDIUM 6000
 #define MEDIUM_EVERY 20
 #define IN_FLIGHT 256
 
-/* What a heap may keep after all was freed. */
+/* Memory that a heap may keep after everything was freed. */
 #define SLACK ((size_t)256 << 10)
 
 static size_t size_of(uint64_t number)
@@ -42,7 +42,8 @@ static void flood(struct weft_test *t, fi_addr_t peer,
 		struct weft_test_comp comp;
 		int i;
 
-		/* A large one completes only when taken; others go on. */
+		/* A large message completes only when it is received; others
+		 * continue. */
 		while (weft_test_poll(t->txcq, &comp)) {
 			struct fi_context *c = comp.entry.op_context;
 
@@ -64,7 +65,7 @@ static void flood(struct weft_test *t, fi_addr_t peer,
 	CHECK(weft_test_get_driving(line, &done, 1));
 }
 
-/* Takes the next message whatever it is and checks that it is the next. */
+/* Receives the next message of any kind and checks that it is the right one. */
 static void take(struct weft_test *t, uint8_t *buf, uint64_t number)
 {
 	struct weft_test_comp comp;
@@ -90,14 +91,14 @@ static void slow_receiver(struct weft_test *t, fi_addr_t peer,
 	(void)peer;
 	(void)arg;
 	CHECK(buf);
-	take(t, buf, number++); /* what a peer costs is there */
+	take(t, buf, number++); /* allocates what a peer costs */
 	before = mallinfo2().uordblks;
-	usleep(200000); /* not even looking: the ring fills */
+	usleep(200000); /* no progress: the ring fills up */
 	do {
 		weft_test_progress_for(100);
 		kept = mallinfo2().uordblks;
 		CHECK(weft_test_ms() < end);
-	} while (kept <= before + SLACK); /* else it were no flood */
+	} while (kept <= before + SLACK); /* otherwise it was no flood */
 	while (number < COUNT / 4) {
 		take(t, buf, number++);
 		if (number % 1000 == 0)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an endpoint costs: at rest at most 1 MiB, a connected pair at most
- * 256 KiB. Counted is what this process has allocated, touched or not
- * (mallinfo2: bytes in use and mapped by malloc), and the touched pages of rings
- * (Rss of every weft memfd in /proc/self/smaps, once however often it is
- * mapped). `weft bench memory` counts touched pages only. A pair is what is added
- * when two endpoints of this process that already talk to others begin to talk
- * to each other: both rings and the books of both sides. What an endpoint
- * allocates once, at its first messages, counts as the endpoint's. Sockets are
- * the kernel's and not counted.
+ * The memory of an endpoint: at rest at most 1 MiB, a connected pair at most
+ * 256 KiB. The test counts what this process has allocated, touched or not
+ * (mallinfo2: bytes in use and mapped by malloc), and the touched pages of
+ * rings (Rss of every weft memfd in /proc/self/smaps, once even if it is mapped
+ * several times). `weft bench memory` counts touched pages only. The memory of
+ * a pair is what is added when two endpoints of this process, each of which
+ * already has a peer, begin to exchange messages: both rings and the
+ * bookkeeping of both sides. What an endpoint allocates once, at its first
+ * messages, counts as the endpoint's. Sockets belong to the kernel and are not
+ * counted.
  *
- * Growth over messages is survive_window.c's matter.
+ * survive_window.c tests growth over many messages.
  */
 #include "common/fabric.h"
 
@@ -27,8 +28,8 @@ static size_t heap_bytes(void)
 	return info.uordblks + info.hblkhd;
 }
 
-/* What is there of the memory that endpoints share, each piece once. The table
- * of registrations has room for many and holds few. */
+/* The touched memory that endpoints share, each piece once. The table of
+ * registrations has room for many entries and holds few. */
 static size_t shared_bytes(const char *name)
 {
 	FILE *smaps = fopen("/proc/self/smaps", "r");
@@ -85,7 +86,7 @@ int main(void)
 	struct weft_test t[4];
 
 	weft_test_begin(60);
-	weft_test_open(&t[0], NULL); /* loads what stays */
+	weft_test_open(&t[0], NULL); /* allocates what is never freed */
 	weft_test_close(&t[0]);
 	before = all_bytes();
 	weft_test_open(&t[0], NULL);
@@ -94,7 +95,7 @@ int main(void)
 		weft_test_open(&t[i], NULL);
 	talk(&t[0], &t[1]);
 	talk(&t[2], &t[3]);
-	used = (all_bytes() - before) / 4; /* and half a pair each */
+	used = (all_bytes() - before) / 4; /* with half a pair each */
 	rings = ring_bytes();
 	before = all_bytes();
 	talk(&t[0], &t[2]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The application forks. The child may live on, exit, touch the endpoint or
- * close it: its calls return errors or nothing, and the parent's traffic goes
- * on unharmed. A parent that dies is seen as dead although its child lives.
+ * The application forks. The child may live on, exit, use the endpoint or close
+ * it: its calls return errors or do nothing, and the parent's messages are not
+ * affected. Peers notice the death of the parent although its child lives.
  */
 #include "common/fabric.h"
 
@@ -13,7 +13,7 @@
 #define LARGE 300000
 #define UNTAKEN 5
 
-/* Answers whatever comes with the same bytes, until told to stop. */
+/* Answers every message with the same bytes, until told to stop. */
 static void echo(struct weft_test *t, fi_addr_t peer)
 {
 	static uint8_t buf[LARGE];
@@ -61,7 +61,7 @@ static void leave_at_once(struct weft_test *t, fi_addr_t peer)
 	(void)peer;
 }
 
-/* None of it may crash, hang or reach anybody. */
+/* None of these calls may crash, hang or reach a peer. */
 static void touch_everything(struct weft_test *t, fi_addr_t peer)
 {
 	static uint8_t buf[LARGE];
@@ -78,7 +78,8 @@ static void touch_everything(struct weft_test *t, fi_addr_t peer)
 	CHECK(fi_send(t->ep, buf, 8, NULL, peer, &context[1]) < 0);
 	CHECK(fi_tsend(t->ep, buf, LARGE, NULL, peer, 1, &context[2]) < 0);
 	CHECK(fi_inject(t->ep, buf, 8, peer) < 0);
-	/* Unexpected messages wait in the parent: they are not for us. */
+	/* Unexpected messages wait in the parent: the child must not get
+	 * them. */
 	fi_tsendmsg(t->ep, &msg, FI_COMPLETION);
 	fi_trecvmsg(t->ep, &msg, FI_PEEK | FI_DISCARD);
 	fi_trecvmsg(t->ep, &msg, FI_PEEK);
@@ -109,7 +110,7 @@ static void touch_and_close(struct weft_test *t, fi_addr_t peer)
 	weft_test_close(t);
 }
 
-/* A child may have an endpoint of its own, and talk even to its parent's
+/* A child may open an endpoint of its own, and even send to its parent's
  * peer. */
 static void begin_anew(struct weft_test *t, fi_addr_t peer)
 {
@@ -158,8 +159,8 @@ static void check_exit(pid_t pid)
 					 WTERMSIG(status));
 }
 
-/* Messages that wait without a receive while the fork happens: small, in
- * records, to be confirmed, and parked with the sender. */
+/* Messages that wait without a receive during the fork: small, in records, to
+ * be confirmed, and parked with the sender. */
 static void leave_untaken(struct weft_test *t, fi_addr_t peer,
 			  struct fi_context *context)
 {
@@ -227,7 +228,7 @@ static void forking_side(struct weft_test *t, fi_addr_t peer,
 		pid_t pid;
 
 		ask_all(t, peer, i * 16);
-		/* Now with a message on its way. */
+		/* Now with a message in flight. */
 		CHECK_OK(weft_test_trecv(t, in, LARGE, 200, 0, &rx));
 		CHECK_OK(weft_test_tsend(t, out, LARGE, peer, 200, &tx));
 		pid = fork_plainly();
@@ -240,7 +241,7 @@ static void forking_side(struct weft_test *t, fi_addr_t peer,
 		check_exit(pid);
 	}
 	ask_all(t, peer, 100);
-	ask(t, peer, 0, 0); /* the echo ends */
+	ask(t, peer, 0, 0); /* the echo process ends */
 	CHECK_SYS(kill(sleeper, SIGKILL));
 	waitpid(sleeper, NULL, 0);
 }
@@ -260,7 +261,7 @@ static void parent_of_survivor(struct weft_test_line *line, void *arg)
 	child = fork();
 	CHECK_SYS(child);
 	if (!child) {
-		/* Outlives its parent, but not a test that failed. */
+		/* Outlives its parent, but not a failed test. */
 		signal(SIGALRM, SIG_DFL);
 		alarm(100);
 		for (;;)
@@ -304,10 +305,11 @@ static void death_is_seen(void)
 	peer = weft_test_meet(&t, &line);
 	weft_test_look(&before);
 	echo_three(&t, peer);
-	/* What the first packet brings stays until it is closed. */
+	/* Descriptors that the first packet opens stay open until the endpoint
+	 * is closed. */
 	if (weft_test_by_packets())
 		weft_test_look(&before);
-	before.descriptors--; /* the line's end goes with the peer */
+	before.descriptors--; /* our end of the line is closed with the peer */
 	CHECK(weft_test_get_driving(&line, &grandchild, sizeof(grandchild)));
 	CHECK_OK(weft_test_tdeliver(&t, &value, sizeof(value), peer, 1,
 				    &context));
@@ -321,7 +323,7 @@ static void death_is_seen(void)
 		weft_test_look(&now);
 		CHECK(weft_test_ms() < end);
 	} while (now.rings || now.descriptors > before.descriptors);
-	CHECK_SYS(kill(grandchild, 0)); /* it does live */
+	CHECK_SYS(kill(grandchild, 0)); /* it is still alive */
 	CHECK_SYS(kill(grandchild, SIGKILL));
 	CHECK_EQ(waitpid(grandchild, NULL, 0), grandchild);
 	weft_test_close(&t);

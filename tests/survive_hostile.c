@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers that connect properly and then write nonsense into their rings, one
- * after the other, killed or hanging up, while an endpoint serves a good peer:
- * the good peer's messages arrive whole, and of the bad ones nothing stays.
- * (What nonsense does inside is fuzz/ring_peer.c's matter.)
+ * Peers connect properly and then write invalid data into their rings, one
+ * after the other, and are killed or close the connection, while an endpoint
+ * serves a well-behaved peer: the messages of that peer arrive complete, and
+ * nothing of the hostile peers is left. (fuzz/ring_peer.c tests what invalid
+ * data does inside.)
  */
 #include "common/fabric.h"
 #include "common/raw.h"
@@ -30,7 +31,7 @@ static void write_slot(struct weft_test_raw *raw, uint32_t number,
 	for (int i = 0; i < WF_SHM_INLINE_MAX; i++)
 		slot->payload[i] = (uint8_t)weft_test_random(seed);
 	slot->tag = weft_test_random(seed) % 4;
-	/* Half of them almost right. */
+	/* Half of them are almost valid. */
 	if (weft_test_random(seed) & 1) {
 		slot->parked.iov_count = 1;
 		slot->parked.op = number;
@@ -59,20 +60,21 @@ static void bad_peers(struct weft_test_line *line, void *arg)
 		for (uint32_t at = WF_SHM_SLOTS_AT; at < raw.bytes; at += 4) {
 			uint32_t word = weft_test_random(&seed);
 
-			/* Data only: slots follow below. */
+			/* Only the data area: slots follow below. */
 			if (at >=
 			    WF_SHM_SLOTS_AT + (WF_LINE << WEFT_TEST_RAW_SLOTS))
 				memcpy(raw.base + at, &word, 4);
 		}
 		for (uint32_t n = 0; n < count; n++)
 			write_slot(&raw, n, &seed);
-		/* Shown out, or leaving in the middle. */
+		/* The endpoint closes the connection, or the peer leaves in the
+		 * middle. */
 		weft_test_raw_recv(raw.sock, &byte, 1, 5);
 		weft_test_raw_close(&raw);
 	}
 }
 
-/* Receives that take whatever the bad ones say. */
+/* Receives that match whatever the hostile peers send. */
 struct wild {
 	struct weft_test *t;
 	uint8_t *buf[WILD];
@@ -95,7 +97,7 @@ static void wild_turn(struct wild *wild)
 		struct fi_context *context = comp.entry.op_context;
 		int i = (int)(context - wild->context);
 
-		/* Remote CQ data: a write of nothing needs no key. */
+		/* Remote CQ data: a write of 0 bytes needs no key. */
 		if (comp.ret == 1 && (comp.entry.flags & FI_REMOTE_WRITE))
 			continue;
 		CHECK(i >= 0 && i < WILD);

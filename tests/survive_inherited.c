@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that was cloned behind our back (no handler ran in it) holds our
- * sockets open. Peers come and go all the same; the sockets of those that are
- * gone make no more events, and whoever waits sleeps. Bug: they were closed
- * without being taken out of the epoll set, which then named freed memory.
+ * A process that was cloned without running the fork handlers holds our sockets
+ * open. Peers come and go nevertheless; the sockets of peers that are gone
+ * cause no more events, and a waiting thread sleeps. Bug: the sockets were
+ * closed without being removed from the epoll set, which then referred to freed
+ * memory.
  */
 #include "wait_util.h"
 
@@ -14,7 +15,7 @@
 
 #define PEERS 4
 #define IDLE_MS 200
-/* In that time; what has no end is far above. */
+/* In that time; an endless loop wakes far more often. */
 #define WAKES_MAX 50
 
 static const struct weft_test_opts opts = {
@@ -50,7 +51,7 @@ static void peer(struct weft_test_line *line, void *arg)
 		weft_test_progress();
 }
 
-/* How often the descriptor wakes one who has nothing to do. */
+/* How often the descriptor wakes a thread that has nothing to do. */
 static int count_wakes(struct weft_test *t)
 {
 	struct pollfd pfd = { .fd = wait_fd_of(&t->txcq->fid),
@@ -68,7 +69,8 @@ static int count_wakes(struct weft_test *t)
 	return wakes;
 }
 
-/* Both ways once; then it is killed while the clone has both sockets. */
+/* A message each way; then the peer is killed while the clone holds both
+ * sockets. */
 static void one_peer(struct weft_test *t)
 {
 	struct weft_test_line line;

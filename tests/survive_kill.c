@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer is killed at random points of sending and receiving. The survivor
- * gets every completion it waits for, as a success or as an error; what it
- * received is whole; it goes on; and nothing of the dead is left: no
- * descriptor, no mapping, no process, no file.
+ * A peer is killed at random points of sending and receiving. The survivor gets
+ * every completion that it waits for, as a success or as an error; every
+ * message that it received is complete; it continues to work; and nothing of
+ * the dead peer is left: no descriptor, no mapping, no process, no file.
  */
 #include "common/fabric.h"
 
@@ -12,7 +12,7 @@
 #define WINDOW 8
 #define LARGEST ((size_t)2 << 20)
 
-/* In the slot, in one record, in several, parked, shared. */
+/* One size each: in the slot, in one record, in several, parked, shared. */
 static const size_t sizes[] = { 8, 64, 1024, 4096, 16384, 200000, LARGEST };
 
 enum { CHILD_SENDS = 1, PARENT_SENDS = 2 };
@@ -20,7 +20,7 @@ enum { CHILD_SENDS = 1, PARENT_SENDS = 2 };
 struct traffic {
 	struct weft_test *t;
 	fi_addr_t peer;
-	uint64_t tag; /* of the round, and the buffer in the low byte */
+	uint64_t tag; /* number of the round; the low byte is the buffer */
 	size_t size;
 	int sends;
 	bool stop;
@@ -28,7 +28,7 @@ struct traffic {
 	int receiving;
 	int received;
 	int failed;
-	struct fi_context last; /* sent to the dead */
+	struct fi_context last; /* sent to the dead peer */
 	int last_ret;
 	struct fi_context tx[WINDOW];
 	struct fi_context rx[WINDOW];
@@ -60,7 +60,7 @@ static void post_send(struct traffic *tr, int i)
 
 	if (tr->stop || !tr->sends)
 		return;
-	/* Every other one is to be confirmed by the peer. */
+	/* The peer must confirm every other message. */
 	if (i & 1)
 		ret = weft_test_tdeliver(tr->t, tr->out[i], tr->size, tr->peer,
 					 tr->tag | (uint64_t)i, &tr->tx[i]);
@@ -118,7 +118,7 @@ static void on_received(struct traffic *tr, const struct weft_test_comp *comp)
 	post_recv(tr, i);
 }
 
-/* Bounded, since each completion may bring the next. */
+/* Bounded, because each completion may start the next operation. */
 static void turn(struct traffic *tr)
 {
 	struct weft_test_comp comp;
@@ -142,7 +142,7 @@ static void victim(struct weft_test_line *line, void *arg)
 		turn(tr);
 }
 
-/* Everything in flight ends, one way or the other. */
+/* Everything in flight ends, with success or with an error. */
 static void drain(struct traffic *tr)
 {
 	uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;
@@ -153,7 +153,7 @@ static void drain(struct traffic *tr)
 		if (weft_test_ms() > end)
 			FAIL("%d sends of %zu hang", tr->sending, tr->size);
 	}
-	/* The dead hold no receive back: each has failed or can be taken. */
+	/* A dead peer keeps no receive: each has failed or can be cancelled. */
 	while (tr->receiving) {
 		for (int i = 0; i < WINDOW; i++)
 			fi_cancel(&tr->t->ep->fid, &tr->rx[i]);
@@ -179,14 +179,14 @@ static void one_round(struct weft_test *t, struct traffic *tr, int round,
 	tr->t = t;
 	tr->sends = mode & PARENT_SENDS;
 	tr->peer = weft_test_meet(t, &line);
-	/* Half of them die while connecting or with the first messages. */
+	/* Half of the peers die while connecting or with the first messages. */
 	end = weft_test_ms() + weft_test_random(seed) % (round & 1 ? 3 : 12);
 	start(tr);
 	do {
 		turn(tr);
 	} while (weft_test_ms() < end);
 	weft_test_kill(&line);
-	/* What nobody will ever confirm fails. */
+	/* Operations that nobody will ever confirm fail. */
 	CHECK_OK(weft_test_tdeliver(t, tr->out[0], tr->size, tr->peer, tr->tag,
 				    &tr->last));
 	tr->sending++;
@@ -210,7 +210,7 @@ static void wait_until_clean(const struct weft_test_traces *before)
 	weft_test_check_clean(before);
 }
 
-/* In a process of its own: the environment is read once. */
+/* In a process of its own, because the environment is read once. */
 static void survive(struct weft_test_line *line, void *arg)
 {
 	const int *rounds = arg;
@@ -228,7 +228,8 @@ static void survive(struct weft_test_line *line, void *arg)
 	weft_test_look(&opened);
 	for (int round = 0; round < *rounds; round++) {
 		one_round(&t, &tr, round, &seed);
-		/* What the first packet brings stays until it is closed. */
+		/* Descriptors that the first packet opens stay open until the
+		 * endpoint is closed. */
 		if (!round && weft_test_by_packets())
 			weft_test_look(&opened);
 		if (round % 20 == 19)

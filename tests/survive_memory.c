@@ -2,8 +2,8 @@
 /*
  * No memory or no descriptor for a ring, at the sender or at the receiver:
  * messages wait for a while, then fail with an error that names the reason;
- * once there is memory again everything works. By packets it is the call that
- * is refused, until there is memory, and nothing else fails. A receiver without memory for
+ * once there is memory again, everything works. By packets, the call is refused
+ * until there is memory, and nothing else fails. A receiver without memory for
  * unexpected messages leaves them in the ring and loses none.
  */
 #include "common/fabric.h"
@@ -22,7 +22,7 @@ struct variant {
 	int resource;
 	int spare;   /* descriptors left */
 	bool lifted; /* soon after the message was sent */
-	int err;     /* else it fails with this */
+	int err;     /* otherwise the message fails with this */
 };
 
 static const struct variant variants[] = {
@@ -54,7 +54,7 @@ static size_t mapped_bytes(void)
 	return pages * 4096;
 }
 
-/* From here on a ring's size is not to be had, or no descriptor. */
+/* From here on there is no memory for a ring, or no descriptor. */
 static void tighten(const struct variant *v, struct rlimit *old)
 {
 	struct rlimit tight;
@@ -80,7 +80,7 @@ static void lift(const struct variant *v, const struct rlimit *old)
 	CHECK_SYS(setrlimit((__rlimit_resource_t)v->resource, old));
 }
 
-/* False: by packets it is not taken now. */
+/* False: by packets, the call is refused now. */
 static bool post(struct weft_test *t, fi_addr_t peer, const uint64_t *value,
 		 struct fi_context *context)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages to addresses where nobody is: each fails within the time that
- * FI_WEFT_CONNECT_TIMEOUT allows, traffic with others goes on meanwhile, and
- * whoever appears in time is reached. An address of another node fails at
- * once.
+ * Messages to addresses where nobody listens: each fails within
+ * FI_WEFT_CONNECT_TIMEOUT, messages to others continue meanwhile, and a process
+ * that starts in time is reached. A message to an address of another node fails
+ * at once.
  */
 #include "common/fabric.h"
 
@@ -13,7 +13,7 @@
 
 #define TIMEOUT_MS 300
 
-/* The machine may be busy; nothing is said about being late by less. */
+/* The machine may be busy, so only longer delays are errors. */
 #define LATE_MS 60000
 
 struct world {
@@ -59,15 +59,15 @@ static void one_fails_others_go_on(struct world *w)
 		CHECK(weft_test_ms() - begin < TIMEOUT_MS + LATE_MS);
 	}
 	took = weft_test_ms() - begin;
-	CHECK(took >= TIMEOUT_MS - 5); /* it was given its time */
+	CHECK(took >= TIMEOUT_MS - 5); /* it waited for the whole time-out */
 	CHECK(goes_on > 1);
 	printf("gave up after %llu ms, %d messages to others meanwhile\n",
 	       (unsigned long long)took, goes_on);
 }
 
-/* What was taken fails by an error completion, though success has none
- * (fi_cq(3)). Bug: it was lost, and a program that waited for the answer to an
- * injected request waited for ever. */
+/* An accepted message fails with an error completion, although its success has
+ * no completion (fi_cq(3)). Bug: the error was lost, and a program that waited
+ * for the answer to an injected request waited for ever. */
 static void inject_fails(struct world *w)
 {
 	uint64_t value = 0;
@@ -79,8 +79,8 @@ static void inject_fails(struct world *w)
 		weft_test_wait_err(w->a.txcq, NULL, FI_EHOSTUNREACH);
 }
 
-/* Shared memory takes no injected message while nobody is there: the call itself
- * fails. */
+/* Shared memory accepts no injected message while nobody listens: the call
+ * itself fails. */
 static void inject_learns_it(struct world *w)
 {
 	uint64_t begin = weft_test_ms(), value = 0;
@@ -91,7 +91,7 @@ static void inject_learns_it(struct world *w)
 		return;
 	}
 	CHECK_EQ(fi_inject(w->a.ep, &value, sizeof(value), w->nobody),
-		 -FI_EHOSTUNREACH); /* what the sends before it found */
+		 -FI_EHOSTUNREACH); /* the error that the earlier sends found */
 	do {
 		ret = fi_inject(w->a.ep, &value, sizeof(value), w->nobody);
 		weft_test_progress();
@@ -126,8 +126,8 @@ static void elsewhere_fails_at_once(struct world *w)
 	CHECK(weft_test_ms() - begin < LATE_MS);
 }
 
-/* Bug: a send to an address that had just been given up took the channel away
- * with what waited in it, which then never completed. */
+/* Bug: a send to an address that had just been given up freed the channel with
+ * the operations that waited in it, which then never completed. */
 static void each_send_fails(struct world *w)
 {
 	struct sockaddr_in sin = {
@@ -149,7 +149,7 @@ static void each_send_fails(struct world *w)
 		weft_test_wait_err(w->a.txcq, &contexts[i], FI_EHOSTUNREACH);
 }
 
-/* True unless the machine was so busy that the peer came too late. */
+/* True unless the machine was so busy that the peer started too late. */
 static bool reach_late_comer(struct world *w)
 {
 	struct weft_test_opts opts = { 0 };
@@ -188,7 +188,7 @@ static void late_comer_is_reached(struct world *w)
 		CHECK(weft_test_ms() - begin < LATE_MS);
 }
 
-/* Names that the AV does not know, or no longer. */
+/* Addresses that are not in the AV, or no longer. */
 static void unknown_names_fail(struct world *w)
 {
 	uint64_t value = 0;

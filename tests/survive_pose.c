@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What other users can do with names, where FI_WEFT_ALLOW_UID lets them in.
+ * What other users can do with names, where FI_WEFT_ALLOW_UID admits them.
  *
- * Bugs: the address in a peer's hello was believed, so that a process of
- * another user could pose as any fi_addr_t; and whoever held the abstract name
- * of a port first made fi_enable() fail, although another port was free.
+ * Bugs: the endpoint believed the address in a peer's hello, so a process of
+ * another user could claim to be any fi_addr_t; and a process that already held
+ * the abstract name of a port made fi_enable() fail, although another port was
+ * free.
  */
 #include "common/fabric.h"
 #include "common/raw.h"
@@ -27,10 +28,10 @@ static void become_other(void)
 	CHECK_SYS(setgroups(0, NULL));
 	CHECK_SYS(setresgid(OTHER_USER, OTHER_USER, OTHER_USER));
 	CHECK_SYS(setresuid(OTHER_USER, OTHER_USER, OTHER_USER));
-	prctl(PR_SET_PDEATHSIG, 9); /* forgotten with the change of user */
+	prctl(PR_SET_PDEATHSIG, 9); /* the change of user cleared it */
 }
 
-/* Says that it is the friend, and sends a message. */
+/* Claims to be the friend, and sends a message. */
 static void pose(struct weft_test_line *line, const struct ports *ports)
 {
 	struct wf_shm_hello hello = weft_test_raw_hello(ports->friend);
@@ -60,7 +61,7 @@ static void other_user(struct weft_test_line *line, void *arg)
 	CHECK(weft_test_get(line, &ports, sizeof(ports)));
 	become_other();
 	pose(line, &ports);
-	/* The same as itself. */
+	/* The same process under its own address. */
 	weft_test_open(&t, NULL);
 	victim = weft_test_meet(&t, line);
 	CHECK_OK(weft_test_tsend(&t, &value, sizeof(value), victim, 1,
@@ -112,7 +113,7 @@ static void test_posing(void)
 	weft_test_put(&other, &ports, sizeof(ports));
 	CHECK(weft_test_get_driving(&other, &byte, 1));
 	CHECK_EQ(source_of_next(&victim), FI_ADDR_NOTAVAIL);
-	/* Nor does it get the name later. */
+	/* It does not get the name later, either. */
 	CHECK_OK(fi_av_remove(victim.av, &to_friend, 1, 0));
 	to_friend = weft_test_know(&victim, &friend);
 	weft_test_put(&other, "g", 1);
@@ -121,7 +122,7 @@ static void test_posing(void)
 	weft_test_sync(&other);
 	weft_test_join(&other);
 
-	/* A process of our user could write our memory anyway. */
+	/* A process of our own user could write our memory anyway. */
 	weft_test_put(&same, &ports, sizeof(ports));
 	CHECK(weft_test_get_driving(&same, &byte, 1));
 	CHECK_EQ(source_of_next(&victim), to_friend);
@@ -131,7 +132,7 @@ static void test_posing(void)
 	weft_test_close(&victim);
 }
 
-/* A node with four ports, the names of three of them taken. */
+/* A node with four ports, where another process holds the names of three. */
 static void test_squatting(struct weft_test_line *line, void *arg)
 {
 	static const char range[] = "45000 45003";

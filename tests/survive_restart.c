@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer ends, by itself or killed, and comes back on the same address.
- * Messages to it and from it work again under the same fi_addr; what was sent
- * to its former life is not seen by the new one.
+ * A peer ends, by itself or killed, and starts again on the same address.
+ * Messages to it and from it work again under the same fi_addr; the new process
+ * does not see messages that were sent to the old one.
  */
 #include "common/fabric.h"
 
@@ -30,8 +30,8 @@ static struct weft_test_opts opts_at(char *service, size_t room, uint16_t port)
 	return at;
 }
 
-/* One life of the peer: gets a message of this round, answers it, and lets
- * others lie. */
+/* One run of the peer: receives a message of this round, answers it, and leaves
+ * others unreceived. */
 static void live(struct weft_test_line *line, void *arg)
 {
 	const struct life *life = arg;
@@ -54,7 +54,7 @@ static void live(struct weft_test_line *line, void *arg)
 	CHECK_EQ(comp.entry.tag, life->round);
 	CHECK_OK(weft_test_tsend(&t, &got, sizeof(got), parent, got, &context));
 	weft_test_wait_ok(t.txcq, &context);
-	weft_test_sync(line); /* lets messages come that it will not take */
+	weft_test_sync(line); /* more messages arrive, it receives none */
 	if (life->round & 1) {
 		weft_test_close(&t);
 		return;
@@ -63,7 +63,7 @@ static void live(struct weft_test_line *line, void *arg)
 		weft_test_progress();
 }
 
-/* What was injected to a life that is over has an error completion, without a
+/* A message injected to a run that has ended gets an error completion without a
  * context, unless it had arrived. */
 static void wait_for(struct weft_test *t, struct weft_test_comp *comp,
 		     const struct fi_context *context)
@@ -74,7 +74,7 @@ static void wait_for(struct weft_test *t, struct weft_test_comp *comp,
 	CHECK(comp->entry.op_context == context);
 }
 
-/* Sends until a life of the peer confirms it. */
+/* Sends until a run of the peer confirms it. */
 static void send_surely(struct weft_test *t, fi_addr_t peer, uint64_t round)
 {
 	struct weft_test_comp comp;
@@ -87,7 +87,7 @@ static void send_surely(struct weft_test *t, fi_addr_t peer, uint64_t round)
 	} while (comp.ret < 0);
 }
 
-/* To this life, which leaves them lying: small ones and a parked one. */
+/* To this run, which does not receive them: small messages and a parked one. */
 static void send_in_vain(struct weft_test *t, fi_addr_t peer,
 			 const uint8_t *large, struct fi_context *context)
 {
@@ -138,7 +138,7 @@ int main(void)
 	weft_test_begin(100);
 	CHECK(large);
 	weft_test_fill(large, LARGE, 1);
-	weft_test_open(&t, &opts); /* a port that is free */
+	weft_test_open(&t, &opts); /* a free port */
 	life.port = weft_test_port(&t);
 	weft_test_close(&t);
 	weft_test_look(&before);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer is killed while data moves between its memory and ours, and its pid
- * goes at once to an unrelated process with other data at the same addresses.
- * Bug: process_vm_writev() went on into the memory of that process, and
- * process_vm_readv() delivered what it found there as the peer's message. Now
- * the memory of the other process is untouched, and every operation ends with
- * an error.
+ * A peer is killed while data is copied between its memory and ours, and its
+ * pid goes at once to an unrelated process that has other data at the same
+ * addresses. Bug: process_vm_writev() continued into the memory of that
+ * process, and process_vm_readv() delivered what it found there as the peer's
+ * message. Now the memory of the other process is not touched, and every
+ * operation ends with an error.
  */
 #include "common/fabric.h"
 
@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* Several times what one call of progress copies. */
+/* Several times as much as one call of progress copies. */
 #define SIZE ((size_t)40 << 20)
 #define RMA_SIZE 100000
 #define TAG 5
@@ -38,7 +38,8 @@ static const struct scene scenes[] = {
 	{ "fi_read", false, FI_REMOTE_READ },
 };
 
-static uint8_t *arena; /* of the peer and of the stranger, at one address */
+/* Of the peer and of the unrelated process, at the same address. */
+static uint8_t *arena;
 static uint8_t *ours;
 
 static uint8_t *make_memory(void)
@@ -76,7 +77,7 @@ static void introduce(struct weft_test *t, fi_addr_t peer, bool first)
 	weft_test_wait_ok(t->txcq, &tx);
 }
 
-/* The peer: says when it is to be killed, and calls nothing any more. */
+/* The peer: tells when to kill it, and makes no further call. */
 static void peer(struct weft_test_line *line, void *arg)
 {
 	const struct scene *scene = arg;
@@ -107,7 +108,7 @@ static void peer(struct weft_test_line *line, void *arg)
 		pause();
 }
 
-/* The unrelated process: answers whether its memory is as it left it. */
+/* The unrelated process: reports whether its memory is unchanged. */
 static void stranger(struct weft_test_line *line)
 {
 	char byte = 0;

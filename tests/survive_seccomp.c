@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sandbox that kills whoever calls process_vm_readv or process_vm_writev.
- * Bug: the provider measured these calls while it was loaded, before it read
- * FI_WEFT_CMA, so that any program with libfabric died. Now loading it and
- * opening what is no endpoint call neither, and with FI_WEFT_CMA=0 nothing
- * does.
+ * A sandbox that kills a process that calls process_vm_readv or
+ * process_vm_writev. Bug: the provider measured these calls while it was
+ * loaded, before it read FI_WEFT_CMA, so every program with libfabric died. Now
+ * loading the provider and opening anything but an endpoint makes neither call,
+ * and with FI_WEFT_CMA=0 nothing does.
  */
 #include "common/fabric.h"
 #include "common/forbid.h"
@@ -61,7 +61,7 @@ static void talks(struct weft_test_line *line, void *arg)
 	weft_test_close(&t);
 }
 
-/* The parent must not load anything before its children do. */
+/* The parent must not load the provider before its children do. */
 static void talks_first(struct weft_test_line *line, void *arg)
 {
 	struct weft_test_line other;

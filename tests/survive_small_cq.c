@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Completion queues of 16 entries under load, read one entry at a time, late
- * and in bursts: not one completion is lost or doubled, sent or received, and
- * errors among them come in their place.
+ * and in bursts: no completion of a send or a receive is lost or duplicated,
+ * and errors come in the right order.
  */
 #include "common/fabric.h"
 
@@ -11,7 +11,7 @@
 
 static const struct weft_test_opts opts = { .cq_size = 16 };
 
-/* The contexts: each must be seen once per turn. */
+/* The contexts: each must be seen once per round. */
 struct ledger {
 	struct fi_context context[POSTED];
 	bool open[POSTED];
@@ -40,7 +40,8 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 	char done;
 
 	while (ledger->seen < COUNT) {
-		/* As many as it takes, then completions one by one. */
+		/* Posts as many as the queue accepts, then reads completions
+		 * one by one. */
 		while (posted < COUNT && !ledger->open[next]) {
 			ssize_t ret;
 
@@ -90,7 +91,7 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 		int i;
 
 		if (number % 20000 == 0)
-			weft_test_progress_for(20); /* it piles up */
+			weft_test_progress_for(20); /* completions pile up */
 		weft_test_wait(t->rxcq, &comp);
 		i = settle(ledger, &comp);
 		CHECK_EQ(comp.ret, room_for(number) == 4 ? -FI_ETRUNC : 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes of another user: refused in both directions with FI_EACCES by
- * default, allowed by FI_WEFT_ALLOW_UID. Where the kernel then forbids CMA
- * between them, the ring carries large messages.
+ * Processes of another user: by default they are refused in both directions
+ * with FI_EACCES; FI_WEFT_ALLOW_UID admits them. Where the kernel then forbids
+ * CMA between them, the ring carries large messages.
  */
 #include "common/fabric.h"
 
@@ -46,7 +46,8 @@ static void send_all(struct weft_test *t, fi_addr_t peer, bool allowed)
 	struct fi_context context;
 
 	CHECK(out);
-	/* Refused here: the call tells. Refused by the peer: a completion. */
+	/* If we refuse the peer, the call returns the error; if the peer
+	 * refuses us, a completion does. */
 	if (!allowed) {
 		ssize_t ret = weft_test_inject(t, out, 8, peer);
 
@@ -79,7 +80,7 @@ static void take_all(struct weft_test *t)
 	free(in);
 }
 
-/* Sends, then takes, or the other way round. */
+/* Sends, then receives, or the other way round. */
 static void talk(struct weft_test_line *line, const struct variant *v,
 		 bool first)
 {
@@ -116,13 +117,13 @@ static void as_nobody(struct weft_test_line *line, void *arg)
 	CHECK_SYS(setgroups(0, NULL));
 	CHECK_SYS(setresgid(NOBODY, NOBODY, NOBODY));
 	CHECK_SYS(setresuid(NOBODY, NOBODY, NOBODY));
-	/* Forgotten with the change of user. */
+	/* The change of user cleared it. */
 	prctl(PR_SET_PDEATHSIG, 9);
 	allow(v->nobody_allows);
 	talk(line, v, true);
 }
 
-/* In a child too: the environment is read once per process. */
+/* In a child, too, because a process reads the environment once. */
 static void as_root(struct weft_test_line *line, void *arg)
 {
 	const struct variant *v = arg;
@@ -135,7 +136,7 @@ static void as_root(struct weft_test_line *line, void *arg)
 	weft_test_join(&to_nobody);
 }
 
-/* A clone below a home folder may be closed to others. */
+/* Other users may have no access to a clone below a home folder. */
 static bool provider_is_readable(void)
 {
 	const char *dir = getenv("FI_PROVIDER_PATH");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connecting where the answer does not come. A peer that is stopped before it
- * answers: the send fails at the dead time-out, and once the peer goes on it is
- * reached. A peer that cannot answer because its user has too many
- * descriptors in flight (ETOOMANYREFS, which root never sees): it is reached as
- * soon as it can.
+ * Connecting when no answer comes. A peer is stopped before it answers: the
+ * send fails at the dead time-out, and once the peer continues it is reached. A
+ * peer cannot answer because its user has too many descriptors in flight
+ * (ETOOMANYREFS, which root never sees): it is reached as soon as it can
+ * answer.
  *
- * Bug: in both cases the sender waited for ever, without a word.
+ * Bug: in both cases the sender waited for ever, without a message.
  */
 #include "common/fabric.h"
 #include "common/raw.h"
@@ -69,7 +69,7 @@ static void test_stopped_peer(void)
 	weft_test_wait_err(t.txcq, &context, FI_ETIMEDOUT);
 	CHECK(weft_test_ms() - begin >= DEAD_S * 1000 - 5);
 	CHECK_SYS(kill(line.pid, SIGCONT));
-	/* On a busy machine it may still not be fast enough. */
+	/* On a busy machine this may still be too slow. */
 	do {
 		CHECK_OK(weft_test_tsend(&t, &value, sizeof(value), peer, 1,
 					 &context));
@@ -87,7 +87,7 @@ static void become_user(void)
 	CHECK_SYS(setgroups(0, NULL));
 	CHECK_SYS(setresgid(USER, USER, USER));
 	CHECK_SYS(setresuid(USER, USER, USER));
-	prctl(PR_SET_PDEATHSIG, 9); /* forgotten with the change of user */
+	prctl(PR_SET_PDEATHSIG, 9); /* the change of user cleared it */
 }
 
 static void sender(struct weft_test_line *line, void *arg)
@@ -108,7 +108,7 @@ static void sender(struct weft_test_line *line, void *arg)
 	weft_test_close(&t);
 }
 
-/* In a child too, for the change of user. */
+/* In a child, too, because of the change of user. */
 static void receiver(struct weft_test_line *line, void *arg)
 {
 	const struct rlimit limit = { LIMIT, LIMIT };
@@ -145,7 +145,7 @@ int main(void)
 
 	weft_test_begin(100);
 	if (!geteuid()) {
-		/* Time enough on any machine. */
+		/* Long enough on any machine. */
 		setenv("FI_WEFT_CONNECT_TIMEOUT", "60000", 1);
 		weft_test_fork(&line, receiver, NULL);
 		weft_test_join(&line);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers that speak another layout version, or nonsense, as the one who
- * connects and as the one who is connected to: refused with an answer or an
- * error, no descriptor is kept, and good peers are served as before.
+ * Peers that use another layout version, or send invalid data, as connecting
+ * and as listening side: they are refused with an answer or an error, no
+ * descriptor is kept, and other peers are served as before.
  */
 #include "common/fabric.h"
 #include "common/raw.h"
@@ -17,12 +17,12 @@
 
 struct place {
 	uint16_t endpoint; /* port of the endpoint under test */
-	uint16_t own;	   /* port of the peer by hand */
+	uint16_t own;	   /* port of the peer that this test plays */
 };
 
 /* -- as the one who connects ----------------------------------------------- */
 
-/* Says @hello with a descriptor and wants to be refused with @status. */
+/* Sends @hello with a descriptor and expects to be refused with @status. */
 static void refused(const struct place *place, const void *hello, size_t len,
 		    int fd, int fds, int status)
 {
@@ -35,7 +35,7 @@ static void refused(const struct place *place, const void *hello, size_t len,
 	CHECK_EQ(welcome.greeting.magic, WF_SHM_MAGIC);
 	CHECK_EQ(welcome.greeting.layout, WF_SHM_LAYOUT);
 	CHECK_EQ(welcome.greeting.status, status);
-	/* ... and shown out. */
+	/* ... and the endpoint closes the connection. */
 	CHECK_EQ(weft_test_raw_recv(sock, &welcome, sizeof(welcome), ANSWER_MS),
 		 0);
 	close(sock);
@@ -49,7 +49,7 @@ static void bad_hellos(const struct place *place)
 	bad = good;
 	bad.greeting.layout++;
 	refused(place, &bad, sizeof(bad), memfd, 1, EPROTO);
-	/* A later version may say more or less than we know. */
+	/* A later version may send more or fewer bytes than we know. */
 	refused(place, &bad, sizeof(bad.greeting), memfd, 1, EPROTO);
 	refused(place, &bad, sizeof(bad.greeting), -1, 0, EPROTO);
 	bad = good;
@@ -87,7 +87,7 @@ static void bad_descriptors(const struct place *place)
 	refused(place, &hello, sizeof(hello), fd, 1, EPROTO);
 	close(fd);
 	fd = weft_test_raw_memfd(REGION, 0);
-	CHECK_EQ(pwrite(fd, "\0\0", 2, 4), 2); /* layout 0 inside */
+	CHECK_EQ(pwrite(fd, "\0\0", 2, 4), 2); /* layout 0 in the header */
 	CHECK_SYS(fcntl(fd, F_ADD_SEALS, SEALS));
 	refused(place, &hello, sizeof(hello), fd, 1, EPROTO);
 	close(fd);
@@ -119,8 +119,8 @@ static void many_descriptors(const struct place *place)
 					    ANSWER_MS),
 			 sizeof(welcome));
 		CHECK_EQ(welcome.greeting.status, 0);
-		/* Talking again wakes, and says nothing; what comes with it is
-		 * not kept. */
+		/* A second hello only wakes the endpoint; descriptors that come
+		 * with it are not kept. */
 		weft_test_raw_send(sock, &hello, sizeof(hello), memfd, 3);
 		CHECK_EQ(weft_test_raw_recv(sock, &welcome, sizeof(welcome),
 					    100),
@@ -130,7 +130,7 @@ static void many_descriptors(const struct place *place)
 	close(memfd);
 }
 
-/* An empty message with a descriptor: bug, the descriptor was kept. */
+/* Bug: the descriptor of an empty message was kept. */
 static void empty_message(const struct place *place)
 {
 	int sock = weft_test_raw_connect(place->endpoint);
@@ -143,7 +143,7 @@ static void empty_message(const struct place *place)
 	close(memfd);
 }
 
-/* Someone who says nothing is shown out after a while. */
+/* A connection without a hello is closed after a while. */
 static void silent_guests(const struct place *place)
 {
 	int socks[20];
@@ -158,8 +158,8 @@ static void silent_guests(const struct place *place)
 	}
 }
 
-/* Says that it is the endpoint's own process and has it read at any address:
- * bug, the endpoint read its own memory there and crashed. */
+/* Claims to be the endpoint's own process and has it read at an arbitrary
+ * address. Bug: the endpoint read its own memory there and crashed. */
 static void false_self(const struct place *place)
 {
 	struct wf_shm_hello hello = weft_test_raw_hello(place->own);
@@ -184,14 +184,15 @@ static void false_self(const struct place *place)
 	};
 	weft_test_raw_publish(slot, 0, 0, WF_SHM_KIND_PARKED,
 			      WF_SHM_SLOT_TAGGED);
-	/* A slot of no kind ends it. */
+	/* A slot of no known kind ends the channel. */
 	weft_test_raw_publish(weft_test_raw_slot(&raw, 1), 1, 0, 99, 0);
 	CHECK_EQ(weft_test_raw_recv(raw.sock, &byte, 1, ANSWER_MS), 0);
 	weft_test_raw_close(&raw);
 }
 
-/* A build without guard pages announces a word somewhere: its memory is not
- * touched, because nothing would prove that its pid still is its own. */
+/* A build without guard pages announces the address of an ordinary word: its
+ * memory is not touched, because nothing would prove that its pid is still its
+ * own. */
 static void without_guard(const struct place *place)
 {
 	struct wf_shm_hello hello = weft_test_raw_hello(place->own);
@@ -244,9 +245,9 @@ static void connector(struct weft_test_line *line, void *arg)
 /* -- as the one who is connected to ----------------------------------------- */
 
 struct reply {
-	int len; /* 0: hangs up */
+	int len; /* 0: closes the connection */
 	int status;
-	int err; /* of the sender's completion */
+	int err; /* error of the sender's completion */
 	struct wf_shm_greeting greeting;
 };
 
@@ -273,7 +274,8 @@ static const struct reply replies[] = {
 	  GREETING(WF_SHM_MAGIC, WF_SHM_LAYOUT) },
 	{ sizeof(struct wf_shm_welcome), ENOMEM, FI_ENOMEM,
 	  GREETING(WF_SHM_MAGIC, WF_SHM_LAYOUT) },
-	/* Bug: hanging up on every try went on for ever. */
+	/* Bug: if the peer closed every connection, the sender tried for
+	 * ever. */
 	{ 0, 0, FI_ECONNRESET, GREETING(0, 0) },
 };
 
@@ -293,7 +295,7 @@ static void answer(int listening, const struct reply *reply)
 	close(fd);
 }
 
-/* Gives everyone the answer that it was told last. */
+/* Gives every peer the answer that the parent chose last. */
 static void listener(struct weft_test_line *line, void *arg)
 {
 	const struct place *place = arg;
@@ -307,7 +309,7 @@ static void listener(struct weft_test_line *line, void *arg)
 	weft_test_put(line, &which, 1);
 	for (;;) {
 		CHECK_SYS(poll(pfds, 2, -1));
-		/* Told before anybody comes for it. */
+		/* The parent chooses before any peer connects. */
 		if (pfds[0].revents)
 			CHECK(weft_test_get(line, &which, sizeof(which)));
 		else
@@ -372,7 +374,8 @@ int main(void)
 	weft_test_fork(&line, connector, &place);
 	CHECK(!weft_test_get_driving(&line, &byte, 1)); /* until it ends */
 	weft_test_join(&line);
-	/* The messages of the false self and of the one without a guard. */
+	/* The messages of the peer that claims to be us, and of the peer
+	 * without a guard page. */
 	for (int i = 0; i < 2; i++) {
 		weft_test_wait(t.rxcq, &comp);
 		CHECK(comp.ret < 0);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * 2500 iterations of a window of 2000 messages, or as many as the first argument
- * says, every one checked: number, order, length and contents. Nothing grows on
- * the way: resident memory after the last message is what it was after the first
- * windows, at both ends.
+ * 2500 iterations of a window of 2000 messages, or as many iterations as the
+ * first argument says. Every message is checked: number, order, length and
+ * contents. Memory does not grow: the resident memory after the last message is
+ * the same as after the first windows, at both ends.
  *
- * Both sides wait for each other once a window. Where many processes want the
- * processors that alone may take minutes: after one minute the window that has
- * begun is the last, if there were enough to see growth.
+ * Both sides wait for each other once in a window. If many processes compete
+ * for the processors, this alone may take minutes: after one minute the current
+ * window is the last, if there were enough windows to see growth.
  */
 #include "common/fabric.h"
 
@@ -17,7 +17,7 @@
 #define ENOUGH_MS 60000
 #define MAX_SIZE 64
 
-/* Pages that libc or the kernel may take in passing. */
+/* Pages that libc or the kernel may allocate in the meantime. */
 #define SLACK ((size_t)512 << 10)
 
 static uint64_t iterations = 2500;
@@ -33,7 +33,7 @@ static size_t size_of(uint64_t number)
 	return 8 + number * 7 % (MAX_SIZE - 8 + 1);
 }
 
-/* Cheaper than weft_test_fill(), but no two messages alike. */
+/* Cheaper than weft_test_fill(), but no two messages are the same. */
 static void write_message(uint8_t *buf, size_t len, uint64_t number)
 {
 	uint64_t word = number * 0x9e3779b97f4a7c15u;
@@ -67,7 +67,7 @@ static void collect(struct fid_cq *cq, int count, struct fi_cq_tagged_entry *to)
 		ssize_t got = fi_cq_read(cq, at, room);
 
 		if (got == -FI_EAGAIN) {
-			weft_test_progress(); /* gives way now and then */
+			weft_test_progress(); /* yields at times */
 			if (weft_test_ms() > end)
 				FAIL("%d completions are missing", count);
 			continue;
@@ -100,7 +100,7 @@ static void sender(struct weft_test *t, fi_addr_t peer,
 	char ready = 'r';
 
 	for (uint64_t n = 0; ready == 'r'; n++) {
-		/* The window is posted there: nothing is unexpected. */
+		/* The peer has posted the window: no message is unexpected. */
 		CHECK(weft_test_get(line, &ready, 1));
 		for (int i = 0; i < WINDOW; i++, number++) {
 			size_t len = size_of(number);
@@ -135,7 +135,7 @@ static void receiver(struct weft_test *t, fi_addr_t peer,
 						 &batch->context[i]));
 		if (n == iterations - 1 ||
 		    (n >= ENOUGH && weft_test_ms() - begin > enough_ms))
-			ready = 'l'; /* the last */
+			ready = 'l'; /* the last window */
 		weft_test_put(line, &ready, 1);
 		collect(t->rxcq, WINDOW, entries);
 		for (int i = 0; i < WINDOW; i++, number++) {

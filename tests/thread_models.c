@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each threading model with all it allows: threads do messages, RMA and
- * atomics at once, on one endpoint (FI_THREAD_SAFE), on an endpoint each with
- * one CQ for all (FI_THREAD_SAFE), posting and polling apart (FI_THREAD_FID),
- * and with endpoint and CQ each in a shared domain and AV (the others).
+ * Each threading model with everything it permits: threads use messages, RMA
+ * and atomics at the same time, on one endpoint (FI_THREAD_SAFE), on an
+ * endpoint each with one CQ for all (FI_THREAD_SAFE), with posting and polling
+ * in different threads (FI_THREAD_FID), and with an endpoint and a CQ each in a
+ * shared domain and AV (the others).
  *
- * In all of them one more thread uses what no model but FI_THREAD_DOMAIN has the
- * application serialize with endpoints: it adds addresses and removes them,
+ * In each model one more thread uses objects that only FI_THREAD_DOMAIN has the
+ * application serialize with endpoints: it inserts and removes addresses,
  * registers memory, and reads a counter bound to memory, which makes progress.
- * Bug: under FI_THREAD_COMPLETION all of that entered the endpoints of other
+ * Bug: under FI_THREAD_COMPLETION all of these entered the endpoints of other
  * threads without a lock.
  */
 #include "amo_util.h"
@@ -23,18 +24,18 @@
 
 enum shape { ONE_EP, ONE_CQ, OWN_CQ, POLLED };
 
-/* What a completion names. */
+/* The context of a completion. */
 struct op {
-	struct fi_context context; /* first */
-	atomic_int state;	   /* 0 open, 1 done, else an error */
+	struct fi_context context; /* must be first */
+	atomic_int state;	   /* 0: pending, 1: done, otherwise an error */
 };
 
-/* What threads share. */
+/* What the threads share. */
 struct world {
 	struct weft_test t[THREADS]; /* ONE_EP: only the first */
 	fi_addr_t to[THREADS];
 	enum shape shape;
-	struct rma_target word; /* all add to it */
+	struct rma_target word; /* all threads add to it */
 	struct rma_target memory;
 	atomic_bool over;
 };
@@ -107,7 +108,7 @@ static void finish(struct worker *k, struct op *op)
 
 /* -- one thread ------------------------------------------------------------ */
 
-/* A message round the circle of threads. */
+/* A message around the circle of threads. */
 static void exchange(struct worker *k, uint8_t *out, uint8_t *in, uint64_t i)
 {
 	const uint64_t next = (uint64_t)(k->me + 1) % THREADS;
@@ -127,7 +128,7 @@ static void exchange(struct worker *k, uint8_t *out, uint8_t *in, uint64_t i)
 	CHECK(weft_test_holds(in, len, i * THREADS + before));
 }
 
-/* Own part of the memory, everybody's word. */
+/* Each thread's part of the memory, and one word for all. */
 static void reach(struct worker *k, uint8_t *out, uint8_t *in, uint64_t i)
 {
 	struct world *w = k->w;
@@ -162,7 +163,7 @@ static void *work(void *arg)
 		exchange(k, out, in, i);
 		reach(k, out, in, i);
 	}
-	/* The others may still need us. */
+	/* The other threads may still need us. */
 	atomic_fetch_add(&done, 1);
 	while (atomic_load(&done) < THREADS)
 		drive(k);
@@ -184,7 +185,7 @@ static void *poll_for(void *arg)
 	return NULL;
 }
 
-/* Beside the others. */
+/* The additional thread, at the same time as the others. */
 static void *meddle(void *arg)
 {
 	struct world *w = arg;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`weft bench --over`: messages really go by packets and arrive whole, namespaces
-are gone afterwards also when it was interrupted, and what cannot be measured is
-refused with a reason. No time decides anything here."""
+"""`weft bench --over`: messages really go by packets and arrive complete, the
+namespaces are removed afterwards, also after an interrupt, and requests that
+cannot be measured are refused with a reason. No timing decides the result."""
 
 import itertools
 import json
@@ -70,7 +70,7 @@ def check_plot(path, results):
                   for size in sizes]
         if test == "bandwidth":
             ratios = [1 / ratio for ratio in ratios]
-        # Equal to the tenth of a pixel that the plot has.
+        # Equal within the tenth of a pixel that the plot resolves.
         for a, b in itertools.combinations(range(len(ratios)), 2):
             if (ratios[a] - ratios[b]) * (heights[a] - heights[b]) < 0:
                 fail(f"{test}: ratios {ratios} are drawn at {heights}")
@@ -119,7 +119,7 @@ def check_packets(over):
                 sent += one.get("packets", {}).get("sent_eager", 0)
                 if one["pid"] in pids and one["counters"].get("sent_inline"):
                     fail(f"through shared memory: {one}")
-        # As Ctrl-C would do it.
+        # Like Ctrl-C.
         child.send_signal(signal.SIGINT)
         code = child.wait(60)
     if not sent:

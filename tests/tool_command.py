@@ -53,7 +53,8 @@ def check_full():
                        "--time", "1", "--timeout", "60"],
                       ["gzip", "-c", str(file)], ["gzip", "-l", str(packed)],
                       ["gunzip", "-c", str(packed)], ["devd", "--help"],
-                      # Bug: it served on, and scripts waited for its line.
+                      # Bug: it went on serving, and scripts waited for its
+                      # line.
                       ["devd", "--socket", f"{folder}/devd.sock"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 done = run(*words, stdout=full)

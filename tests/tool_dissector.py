@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The dissector for Wireshark. Its numbers are those of the headers of the
-sources. Where there are tshark and the right to capture, it takes apart what
-fi_pingpong sends over UDP and over TCP, completely."""
+"""The dissector for Wireshark. Its numbers agree with the headers of the
+sources. Where tshark and the permission to capture are available, it dissects
+completely what fi_pingpong sends over UDP and over TCP."""
 
 import os
 import re
@@ -175,7 +175,7 @@ def check_traffic():
             "channel BULK", "Length of the message: 1048576"):
         if not re.search(pattern, said):
             fail(f"no {pattern} in\n{said[:6000]}")
-    # Nothing else goes by UDP here.
+    # Nothing else uses UDP here.
     for bad in ("continuation", "Malformed", "cut off", r"(?m)^ *UDP \d+ "):
         found = re.search(bad, said)
         if found:

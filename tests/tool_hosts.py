@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`weft bench --server` and `weft bench HOST`, on two hosts that are network
-namespaces: every byte arrives, over the wire between them; one client at a
-time; and whatever is wrong is said in one line: nobody there, no answer,
-another version, something else that listens, a server that ends. Nothing is
-left behind on either side. No time decides anything here."""
+namespaces: every byte arrives over the link between them; the server serves one
+client at a time; and every error is reported in one line: nobody listens, no
+answer, another version, another program that listens, a server that ends.
+Nothing is left behind on either side. No timing decides the result."""
 
 import contextlib
 import ctypes
@@ -53,7 +53,7 @@ def make_hosts(stack):
                       ["addr", "add", f"{address}/24", "dev", "eth0"],
                       ["link", "set", "eth0", "up"]):
             subprocess.run([*ns, *words], check=True)
-    # Packets to this address go out and are not for anybody.
+    # Packets to this address leave the host, and nobody receives them.
     subprocess.run(["nsenter", "-t", pids[0], "-n", "ip", "neigh", "add",
                     SILENT, "lladdr", "02:00:00:00:00:99", "dev", "eth0"],
                    check=True)
@@ -96,7 +96,8 @@ def carried(here):
 
 
 def check_whole(here):
-    # Of others a run may fail: libfabric 1.17's tcp loses one now and then.
+    # Runs of other providers may fail: libfabric 1.17's tcp sometimes loses
+    # one.
     names = {"weft": 5, "socket": 5, "tcp": 1}
     if shutil.which("ucx_perftest"):
         names["ucx"] = 1
@@ -115,7 +116,7 @@ def check_whole(here):
                 if one["series"] == name and one["samples_ns"]}
         if len(seen) < least:
             fail(f"{name}: {seen}\n{said}")
-    # Both ways, of weft alone: latency and bandwidth of 70000 bytes.
+    # In both directions, of weft alone: latency and bandwidth of 70000 bytes.
     if carried(here) - before < 200000:
         fail(f"only {carried(here) - before} bytes came over the wire")
     said = bench(here, THERE, "write-latency", "fetch-add", "--sizes", "9000",

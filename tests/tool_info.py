@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`weft info`: what it says is what fi_info and the system say, settings are
-shown as the provider takes them, and a provider that is not there is missed
-with a remedy. That sizes take the ways it names is in tool_counters."""
+"""`weft info` agrees with fi_info and the system, shows settings as the
+provider uses them, and suggests a remedy if the provider is missing.
+tool_counters tests that message sizes use the protocols that it names."""
 
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
@@ -23,15 +24,18 @@ def fail(text):
     sys.exit(1)
 
 
-def run(command, settings, code):
+def environment(settings):
     env = {key: value for key, value in os.environ.items()
            if not key.startswith(OURS)}
     env.update({"LC_ALL": "C", "FI_PROVIDER_PATH": str(BUILD / "src")})
     env.update(settings)
-    env = {key: value for key, value in env.items() if value is not None}
-    done = subprocess.run(command, text=True, env=env, check=False, timeout=60,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE)
+    return {key: value for key, value in env.items() if value is not None}
+
+
+def run(command, settings, code):
+    done = subprocess.run(command, text=True, env=environment(settings),
+                          check=False, timeout=60, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode != code:
         fail(f"{command} {settings}: {done.returncode}, not {code}:\n"
              f"{done.stdout}{done.stderr}")
@@ -66,7 +70,7 @@ def check_provider():
     addresses = [one["address"] for one in facts["provider"]["interfaces"]]
     if "127.0.0.1" not in addresses:
         fail(f"{addresses}")
-    # Without a path it is found beside the program.
+    # Without a path it is found next to the program.
     facts = info({"FI_PROVIDER_PATH": None})
     if not facts["provider"]["found"] or \
             not os.path.samefile(facts["provider"]["path"], BUILD / "src"):
@@ -99,7 +103,7 @@ def check_settings_as_used():
     given = {"FI_WEFT_" + one[0]: one[1] for one in wrong}
     facts = info(given, 1)
     said = text(given, 1)
-    # Said as a problem, at the setting, and by the provider itself.
+    # Reported as a problem, at the setting, and by the provider itself.
     places = [facts["problems"],
               re.split(r"\n  (?=FI_WEFT_)", said[said.index("Settings"):]),
               told(given), told(given, "warn")]
@@ -207,7 +211,7 @@ def check_settings():
                                   if value.isdigit() else "off")
         if odd == taken:
             fail(f"{name}={given}: {facts['problems']}")
-    # What the provider itself says of those that it tells.
+    # For settings that the provider reports: what the provider says.
     facts = info({"FI_WEFT_TX_SIZE": "100", "FI_WEFT_INJECT_SIZE": "5000"})
     if str(facts["provider"]["tx_size"]) != \
             setting(facts, "TX_SIZE")["value"] or \
@@ -232,7 +236,7 @@ def check_net():
     mtu = pathlib.Path("/sys/class/net", usual["interface"], "mtu")
     if mtu.exists() and usual["mtu"] != int(mtu.read_text()):
         fail(f"{usual}")
-    # Bug: with FI_WEFT_SHM=0 it showed the ways through shared memory, too.
+    # Bug: with FI_WEFT_SHM=0 it showed the protocols of shared memory, too.
     asked = net({"FI_WEFT_IFACE": "lo", "FI_WEFT_MTU": "3000",
                  "FI_WEFT_SHM": "0"}, ["packets"])
     if asked["interface"] != "lo" or asked["mtu"] != 3000 or \
@@ -329,7 +333,7 @@ def check_absence():
                 fail(f"{settings}: {said}")
             if not text(settings, 1, program).startswith("Problems\n"):
                 fail(f"{settings}: problems do not come first")
-        # An installed one may be found by the copy as well.
+        # The copy may also find an installed provider.
         said = run([alone, "info", "--json"], {"FI_PROVIDER_PATH": None},
                    0 if info_works_alone(alone) else 1)
         if not json.loads(said)["provider"]["found"] and \
@@ -361,6 +365,32 @@ def check_machine():
         fail(f"{facts['cma']}")
 
 
+def check_width(piped):
+    """80 columns on a terminal. Elsewhere each fact is one line: grep finds it
+    whole."""
+    path = str(BUILD / "src")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([WEFT, "info"], env=environment({}),
+                          stdout=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # the end of a terminal
+            pass
+        process.wait(timeout=60)
+    os.close(ours)
+    lines = shown.decode().splitlines()
+    long = [line for line in lines if len(line) > 80 and path not in line]
+    if long or "Machine" not in lines:
+        fail(f"wider than 80 columns: {long}, of {len(lines)} lines")
+    broken = [line for line in piped.splitlines() if line.startswith(" " * 17)
+              and not re.match(r" +\S+ (and more )?bytes: ", line)]
+    if broken:
+        fail(f"more than a line for a fact: {broken}")
+
+
 def check_text():
     said = text({"FI_WEFT_CMA_MIN": "20000"})
     for words in ("Provider", "Interfaces", "Copying between processes",
@@ -368,11 +398,7 @@ def check_text():
                   "because:", "membarrier"):
         if words not in said:
             fail(f"no '{words}' in\n{said}")
-    path = str(BUILD / "src")
-    long = [line for line in said.splitlines()
-            if len(line) > 80 and path not in line]
-    if long:
-        fail(f"wider than 80 columns: {long}")
+    check_width(said)
     for words in (["--what"], ["word"]):
         run([WEFT, "info", *words], {}, 2)
     if "usage: weft info" not in run([WEFT, "info", "--help"], {}, 0):

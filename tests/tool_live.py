@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`weft stat` as a user sees it, in a terminal of tmux: at 40, 80 and 200
-columns and when the window is resized, with its keys, stopped and continued,
-and the terminal as it is left. Endpoints are pages made by hand, in processes
-that have the environment of MPI ranks."""
+"""`weft stat` as a user sees it, in a tmux terminal: at 40, 80 and 200 columns
+and when the window is resized, with its keys, stopped and continued, and the
+state in which it leaves the terminal. The endpoints are pages made by hand, in
+processes that have the environment of MPI ranks."""
 
 import os
 import re
@@ -87,7 +87,7 @@ def check_sizes(term):
     text = term.wait(r"weft stat .* 3 endpoints in 3 processes .*\d:\d\d:\d\d",
                      r"1 Endpoints 2 Network 3 Paths", r"NET-B/s",
                      r"(?m)^q quit .*pause", r"RANK COMMAND")
-    # Idle ones stand by rank, one that has no packets shows none.
+    # Idle endpoints are sorted by rank; an endpoint without packets shows none.
     rows = re.findall(r"(?m)^ *\d+ +(\d) .*(192\.0\.2\.\d):4711", text)
     if rows != [(str(i), f"192.0.2.{i}") for i in (1, 2, 3)]:
         fail(f"{rows}:\n{text}")
@@ -99,7 +99,7 @@ def check_sizes(term):
     term.resize(200, 30)
     term.wait(r"JOB .*ADDRESS .*BYTES/s .*RING-B/s CMA-B/s", "8128",
               r"(?m)^q quit .*interval")
-    # Room for the table alone.
+    # Room for the table only.
     term.resize(80, 6)
     term.wait(r"\A +PID RANK", "192.0.2.3")
     term.resize(80, 24)
@@ -180,7 +180,8 @@ def main():
             term.type(f"clear; NO_COLOR=1 LC_ALL=C {WEFT} stat -i 0.1", "Enter")
             term.wait("q quit", "192.0.2.3")
             check_colours(term, False)
-            # Bug: the reason was written to the screen that goes away.
+            # Bug: the reason was written to the alternate screen, which
+            # disappears.
             term.type("q")
             term.type(f"clear; {WEFT} stat -i 0.1 -p {ranks[0].pid}", "Enter")
             term.wait("q quit", "192.0.2.3")

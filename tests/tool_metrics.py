@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`weft stat --openmetrics`: the text obeys the rules of OpenMetrics, has every
-counter of the sources and the numbers of the pages; the server answers also
-while other clients are slow, send nonsense, or are too many; and the example
-dashboard asks for nothing that is not there."""
+"""`weft stat --openmetrics`: the text follows the rules of OpenMetrics, has
+every counter of the sources and the numbers of the pages; the server also
+answers while other clients are slow, send nonsense, or are too many; and the
+example dashboard uses only metrics that exist."""
 
 import json
 import os
@@ -105,7 +105,7 @@ def check_all_counters():
         pages.append({n: value + i for i, n in enumerate(names)})
         value += 1000
         fds.append(page.publish(page.make(pages[-1], kind=kind, name=name)))
-    # Another one of the same name, and one of a newer build.
+    # Another endpoint of the same name, and one of a newer build.
     fds.append(page.publish(page.make({"sent_inline": 1}, name=b"192.0.2.7:1")))
     fds.append(page.publish(page.make({"of_tomorrow": 5}, name=b"192.0.2.7:2")))
     text = run("--openmetrics", "-p", str(os.getpid()))[0]
@@ -187,7 +187,7 @@ def ask(client, request):
 
 
 def check_server():
-    # An answer that does not fit the buffers of a socket.
+    # An answer that is larger than the buffers of a socket.
     names = dict.fromkeys(counters("src/shm/stats.h"), 0)
     names["sent_inline"] = 7
     fds = [page.publish(page.make(names, name=b"192.0.2.7:%d" % i))
@@ -206,8 +206,9 @@ def check_server():
     except urllib.error.HTTPError as error:
         if error.code != 404:
             fail(f"{error}")
-    # Clients that say nothing, that do not end, that say nonsense. With them
-    # the server is nearly full, and one that is served makes room.
+    # Clients that send nothing, that do not end their request, that send
+    # nonsense. With them the server is nearly full, and each client that is
+    # served makes room.
     idle = [server.connect() for _ in range(12)]
     idle[0].sendall(b"GET /metr")
     for request, code in ((b"POST /metrics HTTP/1.1\r\n\r\n", b"405"),
@@ -217,14 +218,15 @@ def check_server():
         said = ask(server.connect(), request)
         if not said.startswith(b"HTTP/1.1 " + code):
             fail(f"{request[:20]}: {said[:80]}")
-    # One that asks and does not read for a while holds up nobody.
+    # A client that sends a request and does not read for a while delays no
+    # other client.
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     slow.connect(server.address)
     slow.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
     if len(server.get()[0]) < 200000:
         fail("the answer is too small to be slow")
-    # More than it serves at once: they wait for those that leave.
+    # More clients than it serves at once: they wait until others leave.
     waiting = [server.connect() for _ in range(8)]
     for client in waiting:
         client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")

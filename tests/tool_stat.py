@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`weft stat` against pages made by hand: numbers and rates as they were
-counted, pages that lie, processes of others, endpoints that come and go, and a
-terminal that is left in order."""
+"""`weft stat` with pages made by hand: numbers and rates as counted, pages with
+false contents, processes of other users, endpoints that come and go, and a
+terminal that is restored."""
 
 import fcntl
 import json
@@ -95,7 +95,7 @@ def check_table():
     if cells["PID"] != str(os.getpid()) or cells["PEERS"] != "3" or \
             cells["UNEXP"] != "12.3k" or cells["IN/s"] != "0":
         fail(f"{cells}")
-    # The writer may be held up, but a scale is not missed.
+    # The writer may be delayed, but the unit must be right.
     if not re.fullmatch(r"(\d+\.?\d*)k", cells["OUT/s"]) or \
             not re.fullmatch(r"(\d+\.?\d*)M", cells["OUT-B/s"]):
         fail(f"{cells}")
@@ -289,7 +289,7 @@ def check_terminal(end):
     fcntl.ioctl(theirs, termios.TIOCSWINSZ,
                 struct.pack("HHHH", 24, 200, 0, 0))
     before = termios.tcgetattr(theirs)
-    # The page is ours: looked at from outside.
+    # The page is ours, seen from outside.
     child = subprocess.Popen([WEFT, "stat", "-i", "0.1", "--pid",
                               str(os.getpid())], stdin=theirs, stdout=theirs,
                              stderr=theirs, preexec_fn=lambda: lead(theirs))
@@ -303,7 +303,7 @@ def check_terminal(end):
     os.close(theirs)
     os.close(mine)
     os.close(fd)
-    # Not over what stood there before, and without a cursor.
+    # Not over the previous contents of the screen, and without a cursor.
     if code or said.count("LOST") < 3 or "\x1b[?1049h\x1b[?25l" not in said:
         fail(f"{code}: {said!r}")
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Nobody spins: both sides of a conversation sleep whenever they wait, and so
- * does one whom several call at random times. A wake-up that gets lost is a
- * hang.
+ * No side spins: both sides of an exchange sleep whenever they wait, and so
+ * does an endpoint to which several peers send at random times. A lost wake-up
+ * is a hang.
  */
 #include "wait_util.h"
 
@@ -90,7 +90,7 @@ static void caller(struct weft_test_line *line, void *arg)
 	weft_test_open(&t, &opts);
 	peer = weft_test_meet(&t, line);
 	for (number = 0; number < CALLS; number++) {
-		/* Now in a burst, now after a pause. */
+		/* Sometimes in a burst, sometimes after a pause. */
 		if (weft_test_random(&random) % 16 == 0)
 			wait_nap(1 + weft_test_random(&random) % 3);
 		CHECK_OK(weft_test_tsend(&t, &number, 8, peer, 1, &number));

@@ -65,7 +65,7 @@ static void sleeper(struct weft_test *t, fi_addr_t peer,
 		weft_test_put(line, "s", 1);
 		sleep_until(t, t->cntrs[SENT], i + 1, obj);
 	}
-	/* A send that nobody takes, and its taker dies. */
+	/* A send that nobody receives, and its receiver dies. */
 	CHECK_OK(weft_test_tsend(t, buf, LARGE, peer, 1, NULL));
 	weft_test_progress_for(5);
 	weft_test_put(line, "s", 1);

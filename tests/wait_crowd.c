@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Several threads sleep on one counter, and each is woken when it has the value
- * that the thread waits for, also if another thread looks at the counter just
- * then. Bug: the descriptor that wakes them was made unreadable by the first
- * that looked, while others had not yet woken, and they slept for ever. Sandia
- * OpenSHMEM's mt_contention hung in one of ten runs.
+ * Several threads sleep on one counter, and each is woken when the counter
+ * reaches the value that the thread waits for, also if another thread reads the
+ * counter at that moment. Bug: the first thread that looked made the wake-up
+ * descriptor unreadable while others had not woken up yet, and these slept for
+ * ever. Sandia OpenSHMEM's mt_contention hung in one of ten runs.
  */
 #include <pthread.h>
 
@@ -31,7 +31,8 @@ static void *wait_for_count(void *arg)
 	return NULL;
 }
 
-/* Counts when the others sleep, mostly, and looks at once. */
+/* Increments the counter when, usually, the others sleep, and reads it at
+ * once. */
 static void count(struct weft_test *t, struct crowd *crowd)
 {
 	const struct timespec nap = { .tv_nsec = 500000 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FI_WAIT_FD: an application sleeps on the descriptor of its CQ and is woken
- * by whatever makes a completion: a message, one from a process that connects
- * meanwhile, the end of an own send, data of a remote write, the death of a
- * peer. While it sleeps its memory can be read and written.
+ * FI_WAIT_FD: an application sleeps on the descriptor of its CQ and is woken by
+ * everything that generates a completion: a message, a message from a process
+ * that connects meanwhile, the completion of its own send, data of a remote
+ * write, the death of a peer. While it sleeps, peers can read and write its
+ * memory.
  */
 #include "wait_util.h"
 
@@ -34,17 +35,18 @@ static void test_calls(void)
 	CHECK_EQ(obj, FI_WAIT_FD);
 	pfd.fd = wait_fd_of(&t.txcq->fid);
 	CHECK_EQ(wait_fd_of(&t.txcq->fid), pfd.fd);
-	/* Nothing there: one may sleep, and sleeps. */
+	/* The queue is empty: the application may sleep, and nothing wakes
+	 * it. */
 	CHECK_OK(fi_trywait(t.fabric, fids, 1));
 	CHECK_EQ(poll(&pfd, 1, 20), 0);
 	CHECK_OK(fi_trywait(t.fabric, fids, 2));
-	/* Something unread: one may not. */
+	/* A completion is unread: the application must not sleep. */
 	CHECK_OK(weft_test_recv(&t, buf, 8, NULL));
 	CHECK_OK(weft_test_send(&t, "weft", 5, self, NULL));
 	while (fi_trywait(t.fabric, fids, 1) != -FI_EAGAIN)
 		weft_test_progress();
 	CHECK_EQ(fi_trywait(t.fabric, fids, 1), -FI_EAGAIN);
-	/* One of two is not enough. */
+	/* After one of two completions is read, it still must not sleep. */
 	weft_test_wait(t.txcq, &comp);
 	CHECK_EQ(fi_trywait(t.fabric, fids, 1), -FI_EAGAIN);
 	weft_test_wait(t.txcq, &comp);
@@ -54,7 +56,7 @@ static void test_calls(void)
 	weft_test_close(&t);
 }
 
-/* Event queues may be waited for with the same call, and so together. */
+/* The same call accepts event queues, also together with CQs. */
 static void test_eq(void)
 {
 	struct fi_eq_attr attr = { .size = 16,
@@ -87,13 +89,14 @@ static void test_eq(void)
 
 /* -- woken by a peer ------------------------------------------------------- */
 
-/* Each step: the parent tells that it goes to sleep, the child naps, acts. */
+/* In each step the parent tells that it will sleep; the child waits briefly,
+ * then acts. */
 enum step {
-	SMALL,	   /* a message */
-	LARGE_ONE, /* a large message: both have to copy */
-	TAKE,	   /* takes a large message of ours */
-	DATA,	   /* writes our memory with data */
-	MEMORY,	   /* writes and reads our memory, then a message */
+	SMALL,	   /* sends a message */
+	LARGE_ONE, /* sends a large message: both sides must copy */
+	TAKE,	   /* receives a large message from us */
+	DATA,	   /* writes our memory with CQ data */
+	MEMORY,	   /* writes and reads our memory, then sends a message */
 	STEPS,
 };
 
@@ -145,7 +148,8 @@ static void waker(struct weft_test *t, fi_addr_t peer,
 	(void)arg;
 	for (int i = 0; i < ROUNDS * STEPS; i++) {
 		CHECK(weft_test_get_driving(line, &mark, 1));
-		wait_nap(20); /* also lets the first connect in its sleep */
+		/* The first one also connects while the parent sleeps. */
+		wait_nap(20);
 		act(t, peer, &target, i % STEPS, buf);
 	}
 	weft_test_sync(line);
@@ -212,7 +216,7 @@ static void stranger(struct weft_test_line *line, void *arg)
 	weft_test_close(&t);
 }
 
-/* Takes its time, and goes without a word. */
+/* Waits, and ends without closing anything. */
 static void mortal(struct weft_test_line *line, void *arg)
 {
 	struct weft_test t;
@@ -246,7 +250,7 @@ static void test_strangers(void)
 		CHECK_EQ(number, 5);
 		weft_test_join(&line);
 	}
-	/* A send that nobody will ever take fails when its taker dies. */
+	/* A send that nobody will ever receive fails when its receiver dies. */
 	for (int i = 0; i < 3; i++) {
 		weft_test_fork(&line, mortal, NULL);
 		peer = weft_test_meet(&t, &line);
@@ -289,7 +293,7 @@ static void test_epoll(void)
 	}
 	CHECK_OK(weft_test_trecv(&b, &word, 8, 1, 0, &context));
 	POST(fi_tinject(a.ep, "seven b", 8, weft_test_know(&a, &b), 1));
-	/* A CQ for each domain has to be tried with its own fabric. */
+	/* A CQ of each domain must be tried with its own fabric. */
 	for (uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;;) {
 		struct weft_test_comp comp;
 

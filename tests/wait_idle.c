@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whoever waits uses no processor: in fi_cq_sread(), in fi_cntr_wait(), on a
- * descriptor; with peers connected, receives posted and an address where
- * nobody answers. How soon a sleeper is woken is printed and decides nothing.
+ * A waiting process uses no processor time: in fi_cq_sread(), in
+ * fi_cntr_wait(), on a descriptor; with peers connected, receives posted, and
+ * an address where nobody answers. The wake-up time is printed and decides
+ * nothing.
  */
 #include "wait_util.h"
 
 #include <pthread.h>
 
 #define IDLE_MS 300
-/* Of these: more is a loop. */
+/* Processor time within IDLE_MS: more means a loop. */
 #define BUSY_MS 60
 #define WAKES 200
 
@@ -94,7 +95,7 @@ static void waker(struct weft_test *t, fi_addr_t peer,
 	(void)arg;
 	CHECK_OK(weft_test_tsend(t, &stamp, 8, peer, 0, &context));
 	weft_test_wait_ok(t->txcq, &context);
-	/* Quiet while the other measures its idleness. */
+	/* Quiet while the other process measures its idle time. */
 	CHECK(weft_test_get(line, &mark, 1));
 	for (int i = 0; i < 2 * WAKES; i++) {
 		wait_nap(1);
@@ -137,7 +138,7 @@ static void sleeper(struct weft_test *t, fi_addr_t peer,
 
 	(void)peer;
 	(void)arg;
-	/* Connected, something posted, and a call that is not answered. */
+	/* Connected, a receive posted, and a send that nobody answers. */
 	CHECK_OK(weft_test_trecv(t, buf, 8, 0, 0, &contexts[0]));
 	weft_test_wait_ok(t->rxcq, &contexts[0]);
 	CHECK_OK(weft_test_trecv(t, buf, 8, 5, 0, &contexts[1]));

@@ -2,7 +2,7 @@
 /*
  * fi_cq_sread() with each wait object: time-outs, fi_cq_signal() from another
  * thread, several endpoints on one CQ, a sender that connects meanwhile, errors
- * and the death of a peer. A call that may wait for ever is ended by each.
+ * and the death of a peer. Each of these ends a call without a time-out.
  */
 #include "wait_util.h"
 
@@ -76,7 +76,7 @@ static void sread_ok(struct fid_cq *cq, void *context)
 	CHECK(entry.op_context == context);
 }
 
-/* Comes, sends to both endpoints, takes a large message, and dies. */
+/* Connects, sends to both endpoints, receives a large message, and dies. */
 static void peer(struct weft_test_line *line, void *arg)
 {
 	struct weft_test_opts opts = opts_with(*(enum fi_wait_obj *)arg);
@@ -138,7 +138,8 @@ static void test_peer(enum fi_wait_obj obj)
 		sread_ok(t[0].rxcq, &contexts[i % 2]);
 		CHECK(weft_test_holds(buf, i % 3 ? 100 : LARGE, (uint64_t)i));
 	}
-	/* Ends of own sends: the first is taken, the second never. */
+	/* Completions of our own sends: the peer receives the first, never the
+	 * second. */
 	for (int i = 0; i < 2; i++) {
 		CHECK_OK(weft_test_tsend(&t[1], buf, LARGE, to, 2,
 					 &contexts[i]));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What tests of waiting share beyond rma_util.h: sleeping as an application
- * does that has a descriptor, and what that costs.
+ * What tests of waiting share beyond rma_util.h: sleeping like an application
+ * that has a descriptor, and the processor time that it costs.
  */
 #ifndef WEFT_TESTS_WAIT_UTIL_H
 #define WEFT_TESTS_WAIT_UTIL_H
@@ -40,7 +40,7 @@ static inline uint64_t wait_cpu_ms(void)
 }
 
 /* The loop of fi_poll(3): reads, and sleeps only if fi_trywait() says that it
- * is safe. Drives nothing else. False when @ms are over. */
+ * is safe. Drives nothing else. False after @ms. */
 static inline bool wait_on_fd(struct weft_test *t, struct fid_cq *cq,
 			      struct weft_test_comp *comp, unsigned int ms)
 {
@@ -62,7 +62,7 @@ static inline bool wait_on_fd(struct weft_test *t, struct fid_cq *cq,
 	return true;
 }
 
-/* The same: a success of @context has to come. */
+/* The same; the completion must be a success of @context. */
 static inline void wait_on_fd_ok(struct weft_test *t, struct fid_cq *cq,
 				 void *context)
 {

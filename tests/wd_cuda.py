@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The driver cuda in the command: gzip and gunzip by it, with the libcuda of the
-tests, are understood by everybody else, and the other way round; what is damaged is
-refused; without a GPU it is not used, and only `weft info` says so."""
+"""The driver cuda in the command: other programs understand its gzip files, and
+it understands theirs, with the libcuda of the tests; damaged files are refused;
+without a GPU the driver is not used, and only `weft info` says so."""
 
 import gzip
 import os
@@ -70,7 +70,7 @@ def check_gunzip(folder):
             fail(f"{name}: by whom? {done.stderr}")
         with open(path, "rb") as file:
             good = file.read()
-        # Within a member; a checksum; a length.
+        # Damage within a member, in a checksum, in a length.
         for at in len(good) // 2, len(good) - 8 - 28 * (name == "bgzf"):
             with open(path, "wb") as file:
                 file.write(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
@@ -142,7 +142,8 @@ def check_cache(folder):
     if len(files) != 1:
         fail(f"kept {files}")
     path = os.path.join(cache, "weft", files[0])
-    # What others may have written is not used; what is no code is made anew.
+    # Code that others may have written is not used; invalid code is compiled
+    # again.
     for mode, text in (0o666, b"theirs"), (0o600, b"broken"):
         with open(path, "wb") as file:
             file.write(text)

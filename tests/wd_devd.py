@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command `weft devd`: starts, says where, lists, refuses a second one,
-takes over what a killed one left, goes at a signal and leaves nothing; and
-`weft bench wd` runs."""
+"""The command `weft devd`: it starts, prints where it listens, lists devices,
+refuses a second daemon, takes over what a killed daemon left, ends at a signal
+and leaves nothing behind; and `weft bench wd` runs."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import tempfile
 import time
 
 WEFT = os.path.join(os.environ["WEFT_BUILD"], "tools", "weft")
-# Short enough to be shown whole by `weft stat`.
+# Short enough for `weft stat` to show it completely.
 NAME = f"/tmp/wd-{os.getpid()}"
 
 
@@ -60,7 +60,7 @@ def check_plain():
     status, err = stop(devd)
     assert status == 0 and "clients" in err, (status, err)
     shown = run("devd", "--list", WEFT_DEVD=NAME, WEFT_SYSFS="/nonexistent")
-    # A bug: it said so and exited with 0.
+    # Bug: it reported this and exited with 0.
     assert shown.returncode == 1 and "no devices" in shown.stderr, shown
 
 
@@ -144,7 +144,7 @@ def check_passed():
         listener.listen(16)
         refused("2 sockets", count=2)
         refused("was passed", "-s", NAME)
-        # Twice: the first one must leave the socket as it was.
+        # Twice: the first one must leave the socket unchanged.
         for _ in range(2):
             client = subprocess.Popen(
                 [WEFT, "devd", "--list"], stdout=subprocess.PIPE, text=True,
@@ -196,7 +196,7 @@ def check_reload():
         file.unlink()
         devd = start("-s", NAME, "--config", str(file))
         assert stop(devd, signal.SIGTERM)[0] == 0
-    # Without a file, as before.
+    # Without a file: the defaults.
     assert stop(start("-s", NAME), signal.SIGHUP)[0] == 0
 
 
@@ -237,7 +237,7 @@ def check_bench():
         assert "empty job" in done.stdout, done
         with open(path, encoding="utf-8") as file:
             out = json.load(file)
-        # Facts, not timings: 1 copy by SVA, none or one bounce elsewhere.
+        # Facts, not timings: 1 copy with SVA, otherwise no or one bounce copy.
         assert out["copies"] == {"SVA": [1, 1, 1, 1],
                                  "Share Domain": [0, 0, 1, 1],
                                  "NOIOMMU": [0, 0, 1, 1]}, out["copies"]

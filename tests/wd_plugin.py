@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Drivers of compression as plug-ins: the example is built out of tree by
-pkg-config, and python's zlib runs through it unchanged; a plug-in that cannot be
-used is named once and skipped; a set-user-ID program takes none from its user.
+"""Compression drivers as plug-ins: the example is built outside of the tree
+with pkg-config, and python's zlib uses it unchanged; a plug-in that cannot be
+used is reported once and skipped; a set-user-ID program loads none for its
+user.
 
-Its blocks have fixed codes, which no other driver chooses for such data: that is
-how the output tells who made it.
+Its blocks have fixed codes, which no other driver chooses for such data, so the
+output shows which driver made it.
 """
 
 import errno
@@ -151,11 +152,11 @@ def check_python(folder):
     said = run(command, asked, input=DATA)
     if said.stdout.decode() != f"{FIXED} True True" or said.stderr:
         fail(f"python by the example: {said.stdout} {said.stderr}")
-    # There, but not asked for: the libraries are better.
+    # Available, but not requested: the libraries are preferred.
     said = run(command, {**preload, "WD_DRIVER_PATH": folder}, input=DATA)
     if said.stdout.decode() != "2 True True":
         fail(f"python without: {said.stdout}")
-    # Asked for, but not there: said once, and done.
+    # Requested, but not available: reported once, and the work is done.
     said = run(command, {**preload, "WD_COMP_DRIVER": "example"}, input=DATA)
     if said.stdout.decode() != "2 True False" or \
             said.stderr.count(b"no driver of that name") != 1:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A user of libwd.so and its headers alone, against `weft devd` as installed:
- * what a vendor's driver and an application do, with public names only.
+ * A program that uses libwd.so and its headers only, with `weft devd` as
+ * installed: it does what a vendor's driver and an application do, with public
+ * names only.
  */
 #include <weft/smm.h>
 #include <weft/wd.h>
@@ -15,7 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* A vendor's channel, as the seed wants it. */
+/* A vendor's channel. */
 struct vendor_chan {
 	struct wd_chan ch;
 	void *mmio;
@@ -50,7 +51,7 @@ static void start_device(void)
 	}
 	close(fds[1]);
 	out = fdopen(fds[0], "r");
-	/* It says so when programs can find it. */
+	/* The daemon prints this when programs can find it. */
 	CHECK(out && fgets(line, sizeof(line), out));
 	CHECK(strstr(line, socket_name));
 	fclose(out);
@@ -94,7 +95,7 @@ static void check_lists(void)
 	struct uacce_dev_info *list;
 
 	CHECK_EQ(wd_list_devices(NULL, &list), 3);
-	CHECK(!strcmp(list[0].name, "any-0")); /* SVA asks least */
+	CHECK(!strcmp(list[0].name, "any-0")); /* SVA needs least */
 	CHECK_EQ(list[0].available_instances, 3);
 	wd_free_devices(list);
 	CHECK_EQ(wd_list_devices("crc32", &list), 2);
@@ -120,7 +121,7 @@ static void check_memory(void)
 	CHECK(wd_get_dma_from_va(&b.ch, block) ==
 	      wd_get_dma_from_va(&a.ch, block));
 	close_chan(&a);
-	memset(block, 1, 10000); /* still there */
+	memset(block, 1, 10000); /* the memory is still there */
 	CHECK_EQ(smm_free(b.ch.ss_va, block), 0);
 	close_chan(&b);
 	CHECK(wd_reserve_mem(&phys.ch, 8192));

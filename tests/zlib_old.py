@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """libweft-z.so with the zlib of older systems. Ubuntu 20.04 and RHEL 8 have
-1.2.11, which lacks four functions; the library then refused all of it.
+1.2.11, which lacks four functions. Bug: the library then refused all of it.
 
-There is no old zlib here, so this takes the one there is and makes those
-functions impossible to find, by other hashes in its table of symbols.
+There is no old zlib here, so this test takes the installed one and makes those
+functions impossible to find, by changing hashes in its symbol table.
 """
 
 import os
@@ -69,7 +69,7 @@ def without(elf, functions):
     for i in range(first, size // 24):
         name = strings + struct.unpack_from("<I", elf, symbols + i * 24)[0]
         if bytes(elf[name:elf.index(0, name)]) in functions:
-            # The lowest bit says where a chain ends.
+            # The lowest bit marks the end of a chain.
             elf[chain + (i - first) * 4] ^= 0x02
     return bytes(elf)
 
@@ -79,7 +79,7 @@ def run(library):
     done = subprocess.run([sys.executable, "-c", USE, LIBRARY], env=env,
                           capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
-    # Nothing was missed.
+    # No function was missed.
     assert done.stderr == "", done.stderr
     return done.stdout
 
@@ -92,7 +92,7 @@ with tempfile.TemporaryDirectory() as tmp:
     path = pathlib.Path(tmp, "libz-old.so.1")
     path.write_bytes(without(given, LATER))
     print(run(path), end="")
-    # One that lacks more is named, and refused.
+    # A zlib that lacks more is reported, and refused.
     path.write_bytes(without(given, LATER | {b"inflateValidate"}))
     env = {**os.environ, "LD_PRELOAD": LIBRARY, "WEFT_LIBZ": str(path)}
     done = subprocess.run([sys.executable, "-c",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Programs that use zlib, unchanged, with libweft-z.so preloaded: git, curl
-against a web server that answers with gzip, rsync -z, and pigz as a judge.
+with a web server that answers with gzip, rsync -z, and pigz to verify.
 
-What a program is missing for is skipped, and said.
+Tests whose program is not installed are skipped, with a message.
 """
 
 import contextlib

@@ -2,7 +2,7 @@
 """python3's zlib and gzip modules, unchanged, with libweft-z.so preloaded.
 
 The same script runs with and without the library; each side unpacks what the
-other packed, and both must give the same answers to bad input.
+other packed, and both must give the same results for bad input.
 """
 
 import os
@@ -161,7 +161,7 @@ def sizes(folder):
         data = some_files(pattern, size) if pattern else generated(size)
         if len(data) < size:
             continue
-        # Made-up data at level 8 is 5.6 % larger: as fast as we can be.
+        # Synthetic data is 5.6 % larger at level 8, which is left out for it.
         for level in range(1, 10 if pattern else 8):
             n = whole = len(zlib.compress(data, level))
             if streams:
@@ -213,14 +213,14 @@ def main():
                 if int(a[i]) > int(b[i]) * 1.05:
                     sys.exit(f"{a[0]}, level {a[1]}: {a[2:]} bytes whole and "
                              f"in a stream, zlib {b[2:]}")
-        # Otherwise all of this was zlib against zlib.
+        # Otherwise this would compare zlib with zlib.
         name = "source.6.zlib"
         a, b = ((f / name).read_bytes() for f in (ours, theirs))
         if a == b:
             sys.exit("the library was not used")
         if len(a) > len(b) * 1.05:
             sys.exit(f"level 6: {len(a)} bytes, zlib {len(b)}")
-        # Headers are zlib's to the bit.
+        # Headers are identical to zlib's.
         for path in theirs.iterdir():
             if path.suffix in (".zlib", ".obj"):
                 head = 0 if ".-15." in path.name or ".-9." in path.name else 2

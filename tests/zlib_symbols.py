@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""libweft-z.so shows every function of the zlib that is here, under the same
-version, and nothing else but zlib-ng's names.
+"""libweft-z.so exports every function of the installed zlib, under the same
+version, and otherwise only zlib-ng's names.
 """
 
 import os

@@ -100,8 +100,8 @@ const struct wf_setting wf_base_settings[] = {
 			"sender until matched and are copied once",
 		.why = "measured: up to 8 KiB two overlapping copies are "
 		       "faster than one copy and a system call. Each pair of "
-		       "processes begins with that, clocks its copies and goes "
-		       "on with 4097 to 16385, unless this is set",
+		       "processes begins with that, tries both ways from time "
+		       "to time and keeps the faster one, unless this is set",
 	},
 	{
 		.name = "medium_max",

@@ -250,7 +250,7 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 			.name_fd = ep->name_fd,
 			.eager_max = param->eager_max,
 			.cma_min = param->cma_min,
-			.call_ns = wf_prov_param_call_ns(),
+			.learns = !param->cma_min_is_set,
 			.share_min = wf_prov_param_coop_min(),
 			.chunk = CHUNK,
 			.connect_timeout_ms = param->connect_timeout_ms,

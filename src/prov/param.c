@@ -298,11 +298,6 @@ size_t wf_prov_param_coop_min(void)
 	return wf_base_setting_coop_min(measured_call());
 }
 
-uint64_t wf_prov_param_call_ns(void)
-{
-	return wf_prov_param.cma_min_is_set ? 0 : measured_call();
-}
-
 void wf_prov_param_fini(void)
 {
 	free(wf_prov_param.iface);

@@ -78,13 +78,9 @@ void wf_prov_param_fini(void);
 int wf_prov_param_key(void);
 
 /* FI_WEFT_COOP_MIN, or what follows from the cost of a copy between processes. The
- * first of these two calls measures it, unless FI_WEFT_CMA=0 or the settings that
- * depend on it are set. For endpoints only: a sandbox may kill a process that
- * tries. */
+ * first call measures it, unless that setting or FI_WEFT_CMA=0 is given. For
+ * endpoints only: a sandbox may kill a process that tries. */
 size_t wf_prov_param_coop_min(void);
-
-/* What a page by CMA costs, ns; 0 if FI_WEFT_CMA_MIN is set or there is no CMA. */
-uint64_t wf_prov_param_call_ns(void);
 
 struct wf_nic_fault;
 

@@ -48,9 +48,9 @@ static void forget(struct wf_shm_ep *ep, struct wf_shm_out *out)
 	wf_shm_out_free(out);
 }
 
-/* Whether the peer that calls itself @peer is meant by the address @known of the
- * AV. One of them may state no place: an address of ours is of our namespace
- * then, any other one of whoever has it. */
+/* Whether the address @known of the AV means the peer that states the address
+ * @peer. If only one of the two states a place: an address of this node then
+ * means our own namespace, and any other address means whoever has it. */
 static bool is_meant(const struct wf_shm_ep *ep, const struct wf_addr *peer,
 		     const struct wf_addr *known)
 {
@@ -76,16 +76,16 @@ uint64_t wf_shm_channels_name(const struct wf_shm_ep *ep,
 	uint64_t name;
 
 	if (addr->sa.sa_family == AF_UNSPEC)
-		return WF_MATCH_ANY; /* a stranger */
+		return WF_MATCH_ANY; /* a peer without an address */
 	name = names->find(names->arg, addr);
-	/* The AV does not know where we are. */
+	/* The AV does not know in which place we are. */
 	if (name == WF_MATCH_ANY || names->get(names->arg, name, &known) ||
 	    is_meant(ep, addr, &known))
 		return name;
 	return WF_MATCH_ANY;
 }
 
-/* A channel to @dst in any state but dead. */
+/* Returns a channel to @dst in any state except dead. */
 static int open_out(struct wf_shm_ep *ep, uint64_t dst, const struct wf_tx *tx,
 		    struct wf_shm_out **out)
 {
@@ -104,8 +104,7 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, const struct wf_tx *tx,
 	/* An injected message goes with the hello (early.h). */
 	if (!tx->inject)
 		wf_shm_conn_try(*out, (*out)->since);
-	wf_transport_host_wake(
-		ep->host); /* to try again, and to give up in time */
+	wf_transport_host_wake(ep->host); /* for retries and the time-out */
 	return 0;
 }
 
@@ -120,12 +119,14 @@ int wf_shm_channels_submit(struct wf_shm_ep *ep, uint64_t dst,
 	if (out && out->state == WF_SHM_OUT_DEAD) {
 		err = out->err;
 		if (!out->keep)
-			return -EAGAIN; /* reaped by the next progress */
-		/* It may have died since the last one: what waits fails. */
+			return -EAGAIN; /* freed by the next progress */
+		/* It may have died since the last progress: its pending
+		 * operations fail. */
 		wf_shm_out_fail_all(out, err);
 		forget(ep, out);
 		out = NULL;
-		/* An injected message has no other way to learn it. */
+		/* For an injected message only the call can report the
+		 * error. */
 		if (tx->inject)
 			return -err;
 	}
@@ -160,7 +161,7 @@ void wf_shm_channels_removed(struct wf_shm_ep *ep, uint64_t name)
 	forget(ep, out);
 }
 
-/* Whatever has a name is looked at again. */
+/* Looks up all names again. */
 void wf_shm_channels_renamed(struct wf_shm_ep *ep)
 {
 	const struct wf_names *names = &ep->host->names;
@@ -211,7 +212,7 @@ static void reap_ins(struct wf_shm_ep *ep)
 	for (uint32_t i = 0; i < ep->watch.count;) {
 		struct wf_shm_in *in = ep->watch.ins[i];
 
-		/* What a closed peer wrote is still delivered. */
+		/* Messages that a closed peer wrote are still delivered. */
 		if (!in->broken && in->ended && wf_shm_in_ready(in)) {
 			wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
 			ep->draining = true;
@@ -228,7 +229,7 @@ static void reap_ins(struct wf_shm_ep *ep)
 	}
 }
 
-/* The peer does not read any more. What it acknowledged was delivered. */
+/* The peer no longer reads. Operations that it acknowledged were delivered. */
 static void end_shut(struct wf_shm_out *out)
 {
 	if (!wf_shm_out_settle(out)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The channels of an endpoint: those that it sends by, found by the name
- * (fi_addr_t) of the peer and made at the first operation; those that it
- * receives by; and the end of either. A channel that dies is only marked, and
- * freed when nobody is inside it.
+ * The channels of an endpoint: the channels for sending, which are found by the
+ * fi_addr_t of the peer and created at the first operation; the channels for
+ * receiving; and the end of both. A channel that dies is only marked, and freed
+ * when no function uses it any more.
  */
 #ifndef WF_SHM_CHANNELS_H
 #define WF_SHM_CHANNELS_H
@@ -15,29 +15,29 @@ struct wf_shm_ep;
 struct wf_shm_in;
 struct wf_tx;
 
-/* Everything that did not take the fast path (put.h). 0, -EAGAIN, or -errno
- * when there is no way to @dst. */
+/* Submits everything that did not take the fast path (put.h). 0, -EAGAIN, or
+ * -errno if @dst cannot be reached. */
 int wf_shm_channels_submit(struct wf_shm_ep *ep, uint64_t dst,
 			   const struct wf_tx *tx);
 
-/* The name of the peer that calls itself @addr (AF_UNSPEC: it has no address);
- * WF_MATCH_ANY: it has none. */
+/* The fi_addr_t of the peer that states the address @addr (AF_UNSPEC: it has no
+ * address); WF_MATCH_ANY: the AV does not have it. */
 uint64_t wf_shm_channels_name(const struct wf_shm_ep *ep,
 			      const struct wf_addr *addr);
 
-/* The AV changed; the last: anything in it may have. */
+/* The AV changed. wf_shm_channels_renamed(): any entry may have changed. */
 void wf_shm_channels_inserted(struct wf_shm_ep *ep, uint64_t name,
 			      const struct wf_addr *addr);
 void wf_shm_channels_removed(struct wf_shm_ep *ep, uint64_t name);
 void wf_shm_channels_renamed(struct wf_shm_ep *ep);
 
-/* A peer connected: from now on its ring is polled. -ENOMEM. */
+/* A peer has connected: its ring is polled from now on. 0 or -ENOMEM. */
 int wf_shm_channels_add_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
 
-/* Takes it out again. */
+/* Removes it again. */
 void wf_shm_channels_drop_in(struct wf_shm_ep *ep, struct wf_shm_in *in);
 
-/* Frees the dead, and reads what closed peers have left. */
+/* Frees dead channels, and reads the messages that closed peers left. */
 void wf_shm_channels_reap(struct wf_shm_ep *ep);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connecting two endpoints of a node.
+ * Connects two endpoints of a node.
  */
 #include "shm/conn.h"
 
@@ -25,21 +25,23 @@
 
 #define BACKLOG 4096
 
-/* Someone who connects and says nothing is shown out after this time, or when
- * too many do: they hold descriptors of ours. */
+/* We close a connection on which no hello arrives within this time, and the
+ * oldest ones if there are more than GUESTS_MAX: each holds a descriptor of
+ * ours. */
 #define GUESTS_MAX 64
 #define GUEST_PATIENCE (2 * WF_NS_PER_S)
 
-/* Between two tries to connect where nobody listens yet, or where something is
- * short: from the first to the second, doubling. */
+/* Time between two tries to connect if nobody listens yet or a resource is
+ * short: doubles from the first value to the last. */
 #define RETRY_FIRST WF_NS_PER_MS
 #define RETRY_LAST (32 * WF_NS_PER_MS)
 
-/* A peer that has not answered for so long is worth a line in the log. */
+/* After so long without an answer from a peer we log one line. */
 #define WARN_AFTER (2 * WF_NS_PER_S)
 
-/* Without a descriptor for it, who connects waits until we try again. The
- * listener would be readable all the time meanwhile, and nobody could sleep. */
+/* If there is no descriptor to accept a connection, the peer waits until we try
+ * again after this time. Meanwhile we do not watch the listener: it would
+ * always be readable, and the endpoint could not sleep. */
 #define DEAF_FOR (10 * WF_NS_PER_MS)
 
 struct guest {
@@ -129,7 +131,8 @@ static uint32_t our_features(const struct wf_shm_ep *ep)
 				  WF_SHM_FEATURES & ~WF_SHM_FEATURE_BARRIER;
 }
 
-/* Nothing proves that a pid still is a peer of a build without guard pages. */
+/* If the peer's build has no guard pages, nothing proves that the pid is still
+ * that peer. */
 static bool may_copy(const struct wf_shm_ep *ep, uint32_t features)
 {
 	return ep->attr.cma && (features & WF_SHM_FEATURE_GUARD);
@@ -158,7 +161,7 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 	return wf_base_fds_send(out->sock.fd, &hello, sizeof(hello), &memfd, 1);
 }
 
-/* Makes the ring and passes it on. */
+/* Creates the ring and passes it to the peer. */
 static int greet(struct wf_shm_out *out)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
@@ -204,9 +207,9 @@ static void give_up(struct wf_shm_out *out, int err, uint64_t now)
 static bool passes(int err)
 {
 	switch (err) {
-	case ECONNREFUSED: /* not there yet */
+	case ECONNREFUSED: /* nobody listens yet */
 	case EAGAIN:	   /* its backlog is full */
-	case EPIPE:	   /* we said hello too late, or it goes away */
+	case EPIPE:	   /* our hello came too late, or the peer is closing */
 	case ECONNRESET:
 	case ENOMEM:
 	case ENOSPC:
@@ -220,8 +223,8 @@ static bool passes(int err)
 	}
 }
 
-/* What an operation fails with at the connect time-out: the error of the last
- * try, if there was one that says more than that nobody answered. */
+/* The error of an operation at the connect time-out: that of the last try, if
+ * it says more than that nobody answered. */
 static int unanswered(int err)
 {
 	return !err || err == ECONNREFUSED || err == EAGAIN ? EHOSTUNREACH :
@@ -262,9 +265,10 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 		give_up(out, -err, now);
 }
 
-/* It went away before it answered, or has no room for us now. The connect
- * time-out does not count the time that a peer took to say so, up to the dead
- * time-out in all: one that does the same every time would never fail. */
+/* The peer closed the socket before it answered, or has no room for us now. The
+ * connect time-out does not include the time that a peer took for that, up to
+ * the dead time-out in all; without that limit a peer that does the same every
+ * time would never fail. */
 static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
@@ -278,15 +282,16 @@ static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 	retry(out, err, now);
 }
 
-/* A process that has our hello and computes does not answer, and is not dead:
- * its end would be the end of the socket. It gets as much time as one on another
+/* A process that has our hello but computes does not answer, and is not dead:
+ * if it died, the socket would end. It gets as much time as a peer on another
  * node. */
 static uint64_t dead_at(const struct wf_shm_out *out)
 {
 	return out->greeted + out->ep->attr.dead_timeout_s * WF_NS_PER_S;
 }
 
-/* Who listens at the other end; all 0 if the kernel does not say. */
+/* The process that listens at the other end; all 0 if the kernel does not
+ * say. */
 static struct ucred peer_of(const struct wf_shm_out *out)
 {
 	struct ucred cred = { 0 };
@@ -303,9 +308,9 @@ static unsigned long long in_seconds(uint64_t ns)
 	return (ns + WF_NS_PER_S - 1) / WF_NS_PER_S;
 }
 
-/* One line for a peer that was never reached, or that took our hello and never
- * answered: it may be stopped, or make no progress. One that has answered once
- * may be slow for ever. */
+/* Logs one line for a peer that was never reached, or that has our hello and
+ * never answered: it may be stopped, or make no progress. A peer that has
+ * answered once may be slow for ever. */
 static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
 {
 	bool greeted = out->state == WF_SHM_OUT_GREETED;
@@ -339,8 +344,8 @@ static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
 			in_seconds(left));
 }
 
-/* A channel that is not open yet: every state of it ends. A hello is not said
- * twice, because the socket does not lose it. */
+/* Advances a channel that is not open yet. Every state ends. A hello is not
+ * sent twice on a socket, because the socket does not lose it. */
 static void tend(struct wf_shm_out *out, uint64_t now)
 {
 	if (out->state == WF_SHM_OUT_CONNECTING && now >= out->retry_at)
@@ -376,7 +381,7 @@ uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
 	return next;
 }
 
-/* What the welcome says. 0, or the positive errno of the refusal. */
+/* Checks the welcome. 0, or the positive errno of the refusal. */
 static int check_welcome(const struct wf_shm_welcome *welcome, ssize_t got)
 {
 	const struct wf_shm_greeting *greeting = &welcome->greeting;
@@ -403,7 +408,7 @@ static int map_welcome(struct wf_shm_out *out, const int *fds, bool cut)
 	return -err;
 }
 
-/* The kernel does not let us, although we would. */
+/* Counts it if we want to use CMA and the kernel does not permit it. */
 static void count_refusal(struct wf_shm_ep *ep,
 			  const struct wf_shm_mover *mover)
 {
@@ -431,7 +436,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 	cred = peer_of(out);
 	status = check_welcome(&welcome, got);
 	if (!status) {
-		/* The peer reads the ring, also if we fail below. */
+		/* The peer reads the ring, even if we fail below. */
 		wf_shm_early_end(out);
 		status = map_welcome(out, fds, cut);
 	}
@@ -500,8 +505,9 @@ static struct wf_shm_welcome welcome_of(const struct wf_shm_ep *ep, int status)
 	return welcome;
 }
 
-/* Without descriptors, so that it can be sent when the welcome cannot. If even
- * this fails, the end of the socket tells the sender to start over. */
+/* Without descriptors, so that we can send it when the welcome with its
+ * descriptors cannot be sent. If even this fails, the end of the socket tells
+ * the sender to start again. */
 static void refuse(const struct wf_shm_ep *ep, int fd, int status)
 {
 	struct wf_shm_welcome welcome = welcome_of(ep, status);
@@ -509,8 +515,8 @@ static void refuse(const struct wf_shm_ep *ep, int fd, int status)
 	wf_os_send(fd, &welcome, sizeof(welcome), 0);
 }
 
-/* 0 or -errno, for example -ETOOMANYREFS: too many descriptors of this user
- * are on their way. */
+/* 0 or -errno, for example -ETOOMANYREFS: too many descriptors of this user are
+ * in flight. */
 static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 {
 	struct wf_shm_welcome welcome = welcome_of(ep, 0);
@@ -523,12 +529,12 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 				WF_SHM_WELCOME_FDS);
 }
 
-/* The address that the peer may be known by. A process of our own user is
- * believed: in our PID namespace it could write our memory anyway, and from
- * another container it meets us only if somebody gave it our folder
- * (docs/containers.md). A process of another user must be of the user that
- * listens as that address, which the kernel tells us when we connect back; else
- * it is a stranger without an address. 0, or the positive errno to answer. */
+/* The address under which we know the peer. We believe a process of our own
+ * user: in our PID namespace it could write our memory anyway, and a process in
+ * another container reaches us only if somebody gave it our folder
+ * (docs/containers.md). A process of another user must belong to the user that
+ * listens at that address, which the kernel tells us when we connect to it;
+ * otherwise the peer has no address. 0, or the positive errno to answer. */
 static int find_addr(const struct wf_shm_ep *ep,
 		     const struct wf_shm_hello *hello, const struct ucred *cred,
 		     struct wf_addr *addr)
@@ -543,14 +549,14 @@ static int find_addr(const struct wf_shm_ep *ep,
 	err = wf_shm_name_owner(&ep->attr.home, addr, &owner);
 	if (!err && owner == cred->uid && wf_base_users_is_known(owner))
 		return 0;
-	/* It may succeed later. Nobody listening there will not. */
+	/* These errors may go away. If nobody listens, that will not help. */
 	if (err && err != -ECONNREFUSED && passes(-err))
 		return -err;
 	memset(addr, 0, sizeof(*addr));
 	return 0;
 }
 
-/* Makes a channel out of a hello. 0, or the positive errno to answer. */
+/* Opens a channel for a hello. 0, or the positive errno to answer. */
 static int admit(struct wf_shm_ep *ep, struct guest *guest,
 		 const struct wf_shm_hello *hello, int memfd,
 		 const struct ucred *cred)
@@ -588,11 +594,11 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 		err = accept_in(ep, in);
 	if (err)
 		goto err_drop;
-	guest->sock.fd = -1; /* the channel's now */
+	guest->sock.fd = -1; /* it belongs to the channel now */
 	if (!wf_shm_user_is_ours(cred->uid))
 		ep->watch.distrusted = true;
 	wf_shm_link_in_opened(in);
-	/* A message that came with the hello (early.h) rang no bell. */
+	/* A message that came with the hello (early.h) has set no bell. */
 	if (wf_shm_in_ready(in))
 		wf_transport_host_wake(ep->host);
 	return 0;
@@ -624,7 +630,8 @@ static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
 	return 0;
 }
 
-/* Most have said hello before they are let in, and are not looked at twice. */
+/* Most peers have sent their hello when we accept them, and their sockets need
+ * not be added to the loop. */
 static void wait_for_hello(struct guest *guest)
 {
 	if (guest->watched)
@@ -654,7 +661,7 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	}
 	if (got <= 0) {
 		if (memfd >= 0)
-			wf_os_close(memfd); /* came with an empty message */
+			wf_os_close(memfd); /* it came with an empty message */
 		guest_leave(ep, guest);
 		return;
 	}
@@ -735,7 +742,7 @@ static void on_door(struct wf_source *source, uint32_t events, uint64_t now)
 
 /* -- at every look ---------------------------------------------------------- */
 
-/* Only here, where no event refers to them: the oldest stand first. */
+/* Only here, where no pending event refers to them. The oldest are first. */
 static void show_out_guests(struct wf_shm_ep *ep, uint64_t now)
 {
 	struct wf_list *pos, *tmp;

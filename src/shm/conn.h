@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How two endpoints of a node find each other: an abstract Unix socket named
- * after the endpoint's address. Abstract names live in one network namespace
- * and vanish with the socket; the kernel vouches for who is at the other end.
- * The connection stays open for as long as the channel: its end is how death
- * is seen. Nothing here runs per message.
+ * How two endpoints of a node find each other: through an abstract Unix socket
+ * named after the endpoint's address. Abstract names belong to one network
+ * namespace and disappear with the socket; the kernel tells which user and
+ * process are at the other end. The connection stays open as long as the
+ * channel: when it ends, the peer has ended. Nothing here runs per message.
  */
 #ifndef WF_SHM_CONN_H
 #define WF_SHM_CONN_H
@@ -20,24 +20,24 @@ int wf_shm_conn_listen(struct wf_shm_ep *ep);
 void wf_shm_conn_unlisten(struct wf_shm_ep *ep);
 void wf_shm_conn_forked(struct wf_shm_ep *ep);
 
-/* Has the endpoint's loop look at @sock. 0 or -errno. */
+/* Adds @sock to the endpoint's loop. 0 or -errno. */
 int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_source *sock);
 
-/* No longer, and closes it if it is open. */
+/* Removes it from the loop, and closes it if it is open. */
 void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_source *sock);
 
-/* What the sockets of a channel call back when they are ready. */
+/* The callback of a channel's socket when it is ready. */
 void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 			   uint64_t now);
 
-/* Tries to connect and to say hello; on failure the channel stays CONNECTING
- * and is tried again, or is marked dead. */
+/* Tries to connect and to send the hello. If it fails, the channel stays
+ * CONNECTING and is tried again, or is marked dead. */
 void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now);
 
 /* When the next retry, warning or time-out is due, ns; UINT64_MAX: none is. */
 uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep);
 
-/* After the sockets were looked at: retries and time-outs. */
+/* Retries and time-outs, after the events of the sockets were handled. */
 void wf_shm_conn_tend(struct wf_shm_ep *ep, uint64_t now);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What two endpoints say to each other on the Unix socket that opens a
- * channel: one hello with the region's descriptor, one welcome with those of
- * the receiver's board and registrations. Fields may be added at the end;
- * `size` tells how much the other side knows.
+ * What two endpoints send to each other on the Unix socket that opens a
+ * channel: one hello with the descriptor of the region, one welcome with those
+ * of the receiver's board and registrations. Fields may be added at the end;
+ * `size` tells how many bytes the sender knows.
  *
- * Later, either side writes a byte to wake the other; its value means nothing. A
- * note says what becomes of the socket (link.h).
+ * Later, either side writes a byte to wake the other; its value means nothing.
+ * A note tells what happens to the socket (link.h).
  */
 #ifndef WF_SHM_CONN_DEFS_H
 #define WF_SHM_CONN_DEFS_H
@@ -25,8 +25,8 @@ struct wf_shm_greeting {
 
 struct wf_shm_hello {
 	struct wf_shm_greeting greeting;
-	uint64_t process;     /* random per process: equal = same memory */
-	uint64_t probe_addr;  /* the sender's guard page, 0: has none ... */
+	uint64_t process;     /* random per process; equal: the same memory */
+	uint64_t probe_addr;  /* the sender's guard page; 0: it has none ... */
 	uint64_t probe_value; /* ... and the number in its first 8 bytes */
 	uint8_t slots_log2;
 	uint8_t lines_log2;
@@ -41,15 +41,15 @@ struct wf_shm_welcome {
 	uint64_t probe_value;
 	uint32_t bell;	 /* the sender's number on the board */
 	uint32_t flags;	 /* WF_SHM_WELCOME_* */
-	uint32_t number; /* of the channel at the receiver, never used again */
+	uint32_t number; /* of the channel at the receiver; never reused */
 	uint32_t pad;
 };
 
 enum wf_shm_note_kind {
 	WF_SHM_NOTE_JOIN = 1, /* use the socket of the channel ->number */
 	WF_SHM_NOTE_JOINED,
-	WF_SHM_NOTE_LEFT, /* the sending end of ->number is gone */
-	WF_SHM_NOTE_SHUT, /* the receiving end of ->number is gone */
+	WF_SHM_NOTE_LEFT, /* the sending end of ->number is closed */
+	WF_SHM_NOTE_SHUT, /* the receiving end of ->number is closed */
 };
 
 struct wf_shm_note {
@@ -57,14 +57,14 @@ struct wf_shm_note {
 	uint32_t number;
 };
 
-/* Counters wait for remote accesses to any memory of the receiver: a sender
- * that writes or reads by itself tells of it. */
+/* The receiver has counters for remote accesses to any of its memory: a sender
+ * that writes or reads by itself must send a NOTE (ring_defs.h). */
 #define WF_SHM_WELCOME_WRITES 0x1u
 #define WF_SHM_WELCOME_READS 0x2u
 
 /* With WF_SHM_FEATURE_GUARD, probe_addr is a guard page (guard.h). Peers may
- * write to it from the second line on: every call that writes elsewhere writes
- * one word there first. */
+ * write to it from the second line on: every call that writes elsewhere first
+ * writes one word there. */
 #define WF_SHM_GUARD_BYTES 4096
 #define WF_SHM_GUARD_LINE 64
 

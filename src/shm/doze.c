@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Telling peers that we sleep.
+ * Tells peers that this endpoint sleeps.
  */
 #include "shm/doze.h"
 
@@ -9,13 +9,13 @@
 #include "shm/conn.h"
 #include "shm/ep.h"
 
-/* What has to be tried again and again while asleep: replies that found no
- * room, guests that say nothing, messages that wait for room in the completion
- * queue or for memory of their ring. */
+/* Interval of retries while asleep: for replies that found no room, connections
+ * without a hello, and messages that wait for room in the completion queue or
+ * for memory of their ring. */
 #define RETRY_NS WF_NS_PER_MS
 
-/* A process of another user may have cleared the word by which others wake us,
- * see watch.c. */
+/* A process of another user may have cleared the word by which others wake us
+ * (see watch.c), so we look after this time. */
 #define DISTRUST_NS (100 * WF_NS_PER_MS)
 
 static bool needs_timer(const struct wf_shm_ep *ep)
@@ -59,13 +59,13 @@ static bool outs_have_work(const struct wf_shm_ep *ep)
 	return false;
 }
 
-/* Whether messages wait. */
+/* Whether there are messages to read. */
 static bool ins_have_work(const struct wf_shm_ep *ep)
 {
 	return ep->draining || wf_shm_watch_pending(&ep->watch);
 }
 
-/* Copying for a receiver takes no room in a queue. */
+/* Helping a receiver to copy needs no room in a queue. */
 static bool is_sharing(const struct wf_shm_ep *ep)
 {
 	const struct wf_list *pos;
@@ -79,10 +79,10 @@ static bool is_sharing(const struct wf_shm_ep *ep)
 	return false;
 }
 
-/* Whether there is something to do now. With a full completion queue messages,
- * replies and room can only be taken after the application has read it, which it
- * may do without a call that makes progress: *@stalled says that they are to be
- * looked at again soon, but are no reason to stay awake. */
+/* Whether there is work now. If a completion queue is full, messages, replies
+ * and room can be handled only after the application has read the queue, which
+ * it may do without a call that makes progress. *@stalled then tells the caller
+ * to look again soon, but this is no reason to stay awake. */
 static bool has_work(const struct wf_shm_ep *ep, bool *stalled)
 {
 	bool out = !wf_base_list_empty(&ep->waiting_outs) ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Telling peers that we sleep: who sends to us rings our bell and wakes us by a
- * byte on the socket; who answers us or gives us credit does, too. The core
- * (core/sleep.c) says when, and runs the barrier between the first and the
- * second of these.
+ * Tells peers that this endpoint sleeps: a peer that sends to us sets our bell
+ * and wakes us with a byte on the socket, and so does a peer that answers us or
+ * gives us credit. The core (core/sleep.c) decides when, and runs the barrier
+ * between the first and the second of these functions.
  */
 #ifndef WF_SHM_DOZE_H
 #define WF_SHM_DOZE_H

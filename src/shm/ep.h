@@ -31,7 +31,7 @@ struct wf_shm_ep_attr {
 	int name_fd;	  /* of wf_shm_name_bind(), -1: none; ours on success */
 	size_t eager_max; /* without CMA */
 	size_t cma_min;	  /* with it: above WF_SHM_PUT_MAX, parked from here */
-	uint64_t call_ns; /* of a page by CMA; 0: cma_min was set, and stays */
+	bool learns;	  /* ... unless a receiver says otherwise (pace.h) */
 	size_t share_min;
 	size_t chunk;
 	uint64_t connect_timeout_ms;

@@ -270,25 +270,18 @@ static void place(const struct wf_rx *rx, size_t at, const uint8_t *bytes,
 	wf_op_iov_scatter(rx->iov, rx->iov_count, at, bytes, len);
 }
 
-/* The same, and clocks some. */
-static void place_clocked(struct wf_shm_in *in, size_t at,
-			  const struct message *msg)
+/* Without CMA here, the ring is the only way that there is to try. */
+void wf_shm_in_paced(struct wf_shm_in *in, size_t len, enum wf_shm_pace_way way,
+		     uint32_t stamp)
 {
-	const struct wf_rx *rx = in->assembly.rx;
-	uint64_t begin;
-	uint32_t told;
+	uint32_t now;
 
-	if (wf_likely(!wf_shm_pace_is_due(&in->pace, msg->len)) ||
-	    rx->len < at + msg->len) {
-		place(rx, at, msg->bytes, msg->len);
+	if (in->mover.way != WF_SHM_WAY_CMA || !wf_shm_pace_is_open(len))
 		return;
-	}
-	begin = wf_base_clock_ns();
-	place(rx, at, msg->bytes, msg->len);
-	told = wf_shm_pace_note(&in->pace, wf_base_clock_ns() - begin,
-				msg->len);
-	if (told)
-		wf_shared_store(&in->region.header->pace, told, relaxed);
+	now = stamp ? wf_shm_pace_stamp(wf_base_clock_ns()) : 0;
+	if (wf_shm_pace_note(&in->pace, len, way, stamp, now))
+		wf_shared_store(&in->region.header->ways, in->pace.told,
+				relaxed);
 }
 
 static int on_first(struct wf_shm_in *in, const struct message *msg)
@@ -301,13 +294,14 @@ static int on_first(struct wf_shm_in *in, const struct message *msg)
 		return -EPROTO;
 	as->env = envelope(in, msg, total);
 	as->op = msg->slot->eager.op;
+	as->stamp = msg->slot->eager.stamp;
 	as->ack = msg->flags & WF_SHM_SLOT_ACK;
 	as->parcel = NULL;
 	as->since = 0;
 	as->rx = wf_match_rxq_take(in->ep->rxq, tagged, as->env.tag,
 				   as->env.src, total);
 	if (as->rx) {
-		place_clocked(in, 0, msg);
+		place(as->rx, 0, msg->bytes, msg->len);
 	} else {
 		as->parcel =
 			parcel_keep(in, tagged, &as->env, msg->bytes, msg->len);
@@ -336,6 +330,7 @@ static void finish_assembly(struct wf_shm_in *in)
 	as->rx = NULL;
 	if (as->ack)
 		wf_shm_in_reply_final(in, as->op, 0);
+	wf_shm_in_paced(in, as->env.len, WF_SHM_PACE_RING, as->stamp);
 }
 
 static int on_next(struct wf_shm_in *in, const struct message *msg)
@@ -345,7 +340,7 @@ static int on_next(struct wf_shm_in *in, const struct message *msg)
 	if (!as->have || !msg->len || msg->len > as->env.len - as->have)
 		return -EPROTO;
 	if (as->rx) {
-		place_clocked(in, as->have, msg);
+		place(as->rx, as->have, msg->bytes, msg->len);
 	} else if (as->parcel) {
 		memcpy(as->parcel->payload + as->have, msg->bytes, msg->len);
 		as->parcel->have += msg->len;

@@ -33,6 +33,7 @@ struct wf_shm_assembly {
 	size_t have;
 	uint64_t since; /* first seen by waits.c, ns; 0: not yet */
 	uint32_t op;
+	uint32_t stamp; /* when it was sent (pace.h) */
 	bool ack;
 	struct wf_rx *rx;	      /* goes straight to the user, or ... */
 	struct wf_shm_parcel *parcel; /* ... waits for a receive */
@@ -138,6 +139,11 @@ void wf_shm_in_credit(struct wf_shm_in *in);
 
 /* Handles up to @budget messages. Returns how many. */
 int wf_shm_in_poll(struct wf_shm_in *in, int budget);
+
+/* A message of @len bytes that may go by either way is complete; @stamp says when
+ * it was sent, 0 if it had to wait for its receive. */
+void wf_shm_in_paced(struct wf_shm_in *in, size_t len, enum wf_shm_pace_way way,
+		     uint32_t stamp);
 
 /* A reply or credit was given: wakes the sender if it sleeps for that. */
 void wf_shm_in_nudge(struct wf_shm_in *in);

@@ -13,8 +13,8 @@
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
 
-/* Datagrams that are read at once from a socket: a peer may write faster than we
- * read. */
+/* At most so many messages are read from a socket at once, because a peer may
+ * write faster than we read. */
 #define WAKES 32
 
 static bool is_over(int err)
@@ -36,7 +36,8 @@ static void untwin(struct wf_shm_out *out, struct wf_shm_in *in)
 	in->twin = NULL;
 }
 
-/* The peer has no sending end for @in any more. What it wrote still counts. */
+/* The peer has closed the sending end of @in. Messages that it wrote are still
+ * delivered. */
 static void end_in(struct wf_shm_in *in)
 {
 	in->ended = true;
@@ -45,8 +46,8 @@ static void end_in(struct wf_shm_in *in)
 	wf_shm_ep_busy(in->ep);
 }
 
-/* The peer has no receiving end for @out any more. It ends when the replies that
- * the peer has left behind are dealt with (channels.c). */
+/* The peer has closed the receiving end of @out. The channel ends after we have
+ * handled the replies that the peer left (channels.c). */
 static void end_out(struct wf_shm_out *out)
 {
 	out->shut = true;
@@ -58,7 +59,8 @@ static void end_out(struct wf_shm_out *out)
 
 /* -- becoming twins ---------------------------------------------------------- */
 
-/* Both sides come to the same answer: each knows what the other calls itself. */
+/* Both sides compute the same answer, because each knows the other's
+ * address. */
 static bool is_lower(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 {
 	const struct wf_addr *own = &ep->host->addr, *peer = &in->addr;
@@ -76,7 +78,7 @@ static bool may_join(const struct wf_shm_out *out, const struct wf_shm_in *in)
 	       out->mover.process == in->mover.process;
 }
 
-/* Asks; nothing changes before the answer. */
+/* Sends the request; nothing changes before the answer. */
 static void ask(struct wf_shm_out *out, struct wf_shm_in *in)
 {
 	if (in->asked || !may_join(out, in) || !is_lower(out->ep, in))
@@ -112,8 +114,8 @@ static struct wf_shm_in *find_in(const struct wf_shm_ep *ep, uint32_t number)
 	return NULL;
 }
 
-/* @out was connected by us, and is asked to use the socket of the ring with the
- * number @number. What was said to us by the old one is still heard. */
+/* We connected @out; the peer asks us to use the socket of the ring with the
+ * number @number instead. We continue to read the old socket. */
 static void on_join(struct wf_shm_out *out, uint32_t number)
 {
 	struct wf_shm_in *in = find_in(out->ep, number);
@@ -140,7 +142,7 @@ static void on_joined(struct wf_shm_in *in)
 	in->twin = out;
 }
 
-/* It may come before the JOINED that was sent before it, by the other socket. */
+/* It may arrive before the JOINED that was sent earlier on the other socket. */
 static void on_left(const struct wf_shm_out *out, struct wf_shm_in *in,
 		    uint32_t number)
 {
@@ -154,7 +156,7 @@ static void on_left(const struct wf_shm_out *out, struct wf_shm_in *in,
 
 /* -- what comes -------------------------------------------------------------- */
 
-/* @out or @in is NULL where the socket is not that of such a channel. */
+/* @out or @in is NULL if the socket does not belong to such a channel. */
 static void take_note(struct wf_shm_out *out, struct wf_shm_in *in,
 		      const struct wf_shm_note *note)
 {
@@ -179,8 +181,8 @@ static void take_note(struct wf_shm_out *out, struct wf_shm_in *in,
 	}
 }
 
-/* Somebody wakes us; what for is seen elsewhere. Or tells us something, after
- * which @source may not be a socket of ours any more. False: the peer is gone. */
+/* Reads bytes that wake us, which need no further action here, and notes. After
+ * a note @source may no longer be our socket. False: the peer has ended. */
 static bool take_words(const struct wf_source *source, struct wf_shm_out *out,
 		       struct wf_shm_in *in)
 {
@@ -205,13 +207,13 @@ void wf_shm_link_out_ready(struct wf_shm_out *out, uint32_t events)
 {
 	bool over = events & WF_LOOP_OVER;
 
-	/* What was told before the end counts: read it first. */
+	/* Read first: notes that were sent before the end count. */
 	if (events & EPOLLIN)
 		over |= !take_words(&out->sock, out, out->twin);
 	if (!over || out->sock.fd < 0)
 		return;
 	if (out->old.fd >= 0) {
-		/* The peer has not joined us, and may still be there. */
+		/* The peer has not joined yet, and may still be alive. */
 		wf_shm_conn_drop(out->ep, &out->sock);
 		wf_transport_loop_move(&out->ep->host->loop, &out->old,
 				       &out->sock);
@@ -220,7 +222,7 @@ void wf_shm_link_out_ready(struct wf_shm_out *out, uint32_t events)
 	if (out->twin)
 		end_in(out->twin);
 	if (!wf_shm_out_settle(out))
-		return; /* level-triggered: again when there is room */
+		return; /* level-triggered: called again when there is room */
 	out->told = true;
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_peers_lost, 1);
 	wf_shm_out_mark_dead(out, ECONNRESET, false);
@@ -238,11 +240,11 @@ void wf_shm_link_in_ready(struct wf_source *source, uint32_t events,
 		over |= !take_words(source, out, in);
 	if (!over || in->sock.fd < 0)
 		return;
-	/* Level-triggered: take it out, or it fires until reaped. */
+	/* Level-triggered: remove it, or it fires until it is reaped. */
 	wf_transport_loop_remove(&in->ep->host->loop, source);
 	out = in->twin;
 	if (out && out->old.fd >= 0) {
-		/* The peer has not joined us, and may still be there. */
+		/* The peer has not joined yet, and may still be alive. */
 		wf_transport_loop_move(&in->ep->host->loop, &out->old,
 				       &out->sock);
 		untwin(out, in);
@@ -281,7 +283,7 @@ void wf_shm_link_drop_out(struct wf_shm_out *out)
 		wf_transport_loop_move(&out->ep->host->loop, &out->sock,
 				       &in->sock);
 	untwin(out, in);
-	/* A socket that is full: the end of all is the end of one, too. */
+	/* The socket is full, so the note cannot be sent: end both channels. */
 	if (!out->told &&
 	    tell(in->sock.fd, WF_SHM_NOTE_LEFT, out->number) == -EAGAIN)
 		end_in(in);
@@ -293,7 +295,7 @@ void wf_shm_link_drop_in(struct wf_shm_in *in)
 
 	if (!out) {
 		wf_shm_conn_drop(in->ep, &in->sock);
-		/* The peer may have joined already, which we do not know. */
+		/* The peer may have joined already without our knowing it. */
 		out = in->asked ? wf_shm_ep_out(in->ep, in->src) : NULL;
 		if (out && out->number == in->asked_for && out->sock.fd >= 0)
 			tell(out->sock.fd, WF_SHM_NOTE_SHUT, in->number);

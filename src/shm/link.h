@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sockets of open channels: who sleeps is woken by them, and the end of one
- * is the end of the peer. A channel is opened with a socket of its own. Two
- * endpoints that send to each other need one, not two: of two channels between
- * them, one gives up its socket and uses that of the other, its twin. So 512
- * peers are 512 descriptors.
+ * The sockets of open channels. The socket of a channel wakes a peer that
+ * sleeps, and its end tells that the peer has ended. Each channel is opened
+ * with a socket of its own. Two endpoints that send to each other need one
+ * socket, not two: one of the two channels between them closes its socket and
+ * uses that of the other, its twin. So 512 peers take 512 descriptors.
  *
- * How: the endpoint with the lower address (A) asks on the socket that it was
- * connected by (the one to give up) to JOIN the one that it has connected. The
- * other (B) finds its end of that, has its sending end use it, and says JOINED;
- * it keeps listening to the old socket, by which A may still wake it. A then uses
- * the other socket, too, and closes the old one. If A goes before that, B is still
- * there by the old socket.
+ * How they agree: the endpoint with the lower address (A) sends JOIN on the
+ * socket that the other endpoint (B) has connected, which is the one to close.
+ * It names the channel that A has connected. B finds its end of that channel,
+ * uses its socket for sending, too, and answers JOINED; B still reads the old
+ * socket, because A may use it to wake B. A then also uses the shared socket,
+ * and closes the old one. If A ends before that, B still has the old socket.
  *
- * While two channels have one socket, its end does not tell the end of one of
- * them: LEFT tells that of the sending end, SHUT that of the receiving end. Both
- * name the channel by the number that its receiver gave it, so that what comes
- * late is not taken for another.
+ * While two channels share a socket, the end of the socket cannot tell the end
+ * of only one of them. LEFT tells that the sending end is closed, SHUT that the
+ * receiving end is. Both name the channel by the number that its receiver gave
+ * it, so that a late note is not taken for another channel.
  *
- * The endpoint's lock covers all of it.
+ * The endpoint's lock protects all of it.
  */
 #ifndef WF_SHM_LINK_H
 #define WF_SHM_LINK_H
@@ -38,7 +38,7 @@ static inline int wf_shm_link_in_fd(const struct wf_shm_in *in)
 	return in->sock.fd < 0 && in->twin ? in->twin->sock.fd : in->sock.fd;
 }
 
-/* The channel is open: looks for a twin. */
+/* The channel was opened: looks for a twin. */
 void wf_shm_link_out_opened(struct wf_shm_out *out);
 void wf_shm_link_in_opened(struct wf_shm_in *in);
 
@@ -49,11 +49,11 @@ void wf_shm_link_in_ready(struct wf_source *source, uint32_t events,
 void wf_shm_link_old_ready(struct wf_source *source, uint32_t events,
 			   uint64_t now);
 
-/* The channel lets go of its socket. The peer is told. */
+/* The channel stops using its socket. The peer is notified. */
 void wf_shm_link_drop_out(struct wf_shm_out *out);
 void wf_shm_link_drop_in(struct wf_shm_in *in);
 
-/* In a forked child: closes what it has a copy of. */
+/* In a forked child: closes its copies of the descriptors. */
 void wf_shm_link_forked_out(struct wf_shm_out *out);
 void wf_shm_link_forked_in(struct wf_shm_in *in);
 

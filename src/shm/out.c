@@ -40,9 +40,6 @@
 /* Slots written between two looks at the credit beyond the window. */
 #define SLOT_STEP 32
 
-/* Messages by CMA, of those that could go through the ring, for one that does. */
-#define TRY_EVERY 128
-
 static struct wf_shm_tx *to_tx(struct wf_list *link)
 {
 	return wf_container_of(link, struct wf_shm_tx, link);
@@ -205,7 +202,7 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 		out->eager_max = attr->cma_min - 1;
 	if (out->eager_max < WF_SHM_PUT_MAX)
 		out->eager_max = WF_SHM_PUT_MAX;
-	out->learns = out->mover.way == WF_SHM_WAY_CMA && attr->call_ns &&
+	out->learns = out->mover.way == WF_SHM_WAY_CMA && attr->learns &&
 		      attr->eager_max > WF_SHM_PUT_MAX;
 	out->state = WF_SHM_OUT_OPEN;
 	out->ep->open_outs++;
@@ -506,21 +503,26 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return send_copy(out, tx);
 }
 
-/* Chooses between ring and CMA for a message that could go by either. What goes
- * by CMA teaches nothing, so now and then one goes through the ring. */
-static void weigh(struct wf_shm_out *out, const struct wf_tx *req)
+/* A message may go through the ring or by CMA: the receiver has the word. */
+static void choose_way(struct wf_shm_out *out, const struct wf_tx *req)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
-	uint32_t pace = wf_shared_load(&out->region.header->pace, relaxed);
+	uint32_t told = wf_shared_load(&out->region.header->ways, relaxed);
 
-	if (req->remote || req->len > attr->eager_max)
-		return;
 	out->eager_max = attr->cma_min - 1;
-	if (pace && out->pace.told)
-		out->eager_max = wf_shm_pace_ring_max(
-			out->pace.told, pace, attr->call_ns, attr->eager_max);
-	if (req->len > out->eager_max && !(out->untried++ % TRY_EVERY))
-		out->eager_max = attr->eager_max;
+	out->stamps = false;
+	if (req->remote || !wf_shm_pace_is_open(req->len))
+		return;
+	out->stamps = told & WF_SHM_WAYS_STAMP;
+	out->eager_max =
+		wf_shm_pace_is_ring(told, req->len, req->len < attr->cma_min) ?
+			attr->eager_max :
+			WF_SHM_PUT_MAX;
+}
+
+uint32_t wf_shm_out_stamp(const struct wf_shm_out *out)
+{
+	return out->stamps ? wf_shm_pace_stamp(wf_base_clock_ns()) : 0;
 }
 
 int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req)
@@ -529,7 +531,7 @@ int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req)
 	int ret;
 
 	if (req->len > WF_SHM_PUT_MAX && out->learns)
-		weigh(out, req);
+		choose_way(out, req);
 	wf_shm_tx_init(&tx, req);
 	if (req->inject)
 		return inject(out, &tx);

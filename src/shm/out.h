@@ -20,7 +20,6 @@
 #include "shm/board.h"
 #include "shm/lap.h"
 #include "shm/mover.h"
-#include "shm/pace.h"
 #include "shm/region.h"
 #include "transport/loop.h"
 #include "base/table.h"
@@ -90,9 +89,8 @@ struct wf_shm_out {
 	int err;	     /* DEAD: positive errno; before: of the last try */
 	bool keep;	     /* DEAD: stays, to tell the next sender why */
 	bool warned;	     /* that the peer does not answer */
-	struct wf_shm_pace pace;
-	bool learns;	  /* eager_max depends on it and on the receiver's */
-	uint32_t untried; /* messages that went by CMA since it was tried */
+	bool learns;	     /* the receiver may choose the way (pace.h), ... */
+	bool stamps; /* ... and wants to know when this message was sent */
 	uint32_t features;
 
 	struct wf_list pending; /* wf_shm_tx, in order */
@@ -180,6 +178,10 @@ bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
  * it has memory. False: try again later. */
 bool wf_shm_out_has_shares(struct wf_shm_out *out);
 bool wf_shm_out_has_returns(struct wf_shm_out *out);
+
+/* For protocols: when the message was sent, if the receiver wants to know; else
+ * 0. */
+uint32_t wf_shm_out_stamp(const struct wf_shm_out *out);
 
 /* For protocols: names an operation that waits for replies; false without
  * memory. */

@@ -1,55 +1,186 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Up to which size messages go through the ring.
+ * The choice between ring and CMA: trials, and what follows from them.
  */
 #include "shm/pace.h"
 
-#include "shm/put.h"
+/* A trial is so many runs, by turns of the way in use and of the other one; of each
+ * way the fastest run counts, because whatever else the processors do only adds
+ * to a run. A run is two full batches of messages that are read by one call
+ * (pull.c). */
+#define RUNS 6
+#define RUN 16
 
-#define WINDOW 8 /* records that are clocked before a worse figure counts */
+/* Messages before the first trial of a kind, and after each. A trial that changes
+ * nothing doubles the wait. In a burst, messages are still on the old way when the
+ * other one is asked for; a trial that took longer for that reason is paid for by
+ * a longer wait. */
+#define FIRST_WAIT 32
+#define WAIT_MIN 1024
+#define WAIT_MAX 8192
+#define WAIT_FOR_SPENT 32
 
-/* Through the ring the first record is copied by both sides, one after the other,
- * and each further one takes as long as the slower side and 100 ns around it:
- * fast + (slow + 100) * n / 4096 ns. By CMA a message takes FIXED + call / 4 +
- * 327 * n / 4096 ns; what both ways have in common is left out. From figures of three
- * machines (docs/performance.md), 8 KiB by the ring and by CMA: EPYC, one CCX (sides
- * 150 and 200 ns) 1.0 and 2.2 us; two CCX, 4.4 and 2.9 us; Xeon (1150 ns together) 2.4
- * and about 2.1 us. */
-#define FIXED 895
-#define SLOPE (327 - 100)
+/* A trial ends without a result after so many messages: the sender may have no
+ * other way, or messages of this kind no longer come. */
+#define SPENT_MAX 2048
 
-uint32_t wf_shm_pace_note(struct wf_shm_pace *pace, uint64_t ns, size_t len)
+/* Longer times are somebody else's: a process was not running. */
+#define TOOK_MAX 1000000
+
+/* The other way must be better by this part. */
+#define MARGIN 32
+
+static bool is_stamping(const struct wf_shm_pace *pace)
 {
-	uint64_t scaled = ns * 4096 / len;
-	uint32_t figure = scaled > UINT32_MAX ? UINT32_MAX : (uint32_t)scaled;
-	bool first = !pace->count++;
-
-	/* 0 means that there is none. */
-	if (!figure)
-		figure = 1;
-	if (first || figure < pace->best)
-		pace->best = figure;
-	if (pace->told && pace->best >= pace->told && pace->count < WINDOW)
-		return 0;
-	if (pace->count == WINDOW)
-		pace->count = 0;
-	if (pace->told == pace->best)
-		return 0;
-	pace->told = pace->best;
-	return pace->told;
+	return pace->told & WF_SHM_WAYS_STAMP;
 }
 
-size_t wf_shm_pace_ring_max(uint32_t here, uint32_t there, uint64_t call_ns,
-			    size_t most)
+static void tell(struct wf_shm_pace *pace, enum wf_shm_pace_way way)
 {
-	int64_t slow = here > there ? here : there;
-	int64_t fast = here > there ? there : here;
-	int64_t room = 4096 * (FIXED + (int64_t)call_ns / 4 - fast);
+	uint32_t told = pace->told & ~WF_SHM_WAYS_RING(pace->kind);
 
-	if (slow <= SLOPE && room > 0)
-		return most;
-	if (room <= WF_SHM_PUT_MAX * (slow - SLOPE))
-		return WF_SHM_PUT_MAX;
-	room /= slow - SLOPE;
-	return (uint64_t)room < most ? (size_t)room : most;
+	if (way == WF_SHM_PACE_RING)
+		told |= WF_SHM_WAYS_RING(pace->kind);
+	pace->told = told | WF_SHM_WAYS_KNOWN(pace->kind);
+}
+
+/* Begins with the way that is in use. */
+static void start_trial(struct wf_shm_pace *pace, uint32_t kind,
+			enum wf_shm_pace_way way)
+{
+	pace->kind = (uint8_t)kind;
+	pace->way = (uint8_t)way;
+	pace->runs = 0;
+	pace->has_last = false;
+	pace->count = 0;
+	pace->sum = 0;
+	pace->spent = 0;
+	pace->best[WF_SHM_PACE_CMA] = UINT32_MAX;
+	pace->best[WF_SHM_PACE_RING] = UINT32_MAX;
+	tell(pace, way);
+	pace->told |= WF_SHM_WAYS_STAMP;
+}
+
+/* @way is used until the next trial. */
+static void end_trial(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
+		      bool changed)
+{
+	uint32_t *wait = &pace->kinds[pace->kind].wait;
+	uint32_t least = pace->spent * WAIT_FOR_SPENT;
+
+	*wait = changed || !*wait ? WAIT_MIN : *wait * 2;
+	if (*wait > WAIT_MAX)
+		*wait = WAIT_MAX;
+	pace->kinds[pace->kind].until = *wait > least ? *wait : least;
+	tell(pace, way);
+	pace->told &= ~WF_SHM_WAYS_STAMP;
+}
+
+/* All runs are over. The first one was by the way in use, the last one was not. */
+static void decide(struct wf_shm_pace *pace)
+{
+	enum wf_shm_pace_way other = pace->way;
+	enum wf_shm_pace_way used = WF_SHM_PACE_WAYS - 1 - other;
+	uint32_t limit = pace->best[used] - pace->best[used] / MARGIN;
+	bool changes = pace->best[other] < limit;
+
+	end_trial(pace, changes ? other : used, changes);
+}
+
+static void end_run(struct wf_shm_pace *pace, uint32_t now)
+{
+	if (pace->sum < pace->best[pace->way])
+		pace->best[pace->way] = pace->sum;
+	pace->count = 0;
+	pace->sum = 0;
+	if (++pace->runs == RUNS) {
+		decide(pace);
+		return;
+	}
+	pace->way = WF_SHM_PACE_WAYS - 1 - pace->way;
+	pace->settled = now;
+	tell(pace, pace->way);
+}
+
+/* Stamps are the low half of a clock: differences hold, and 0 stands for less. */
+static uint32_t since(uint32_t from, uint32_t to)
+{
+	return (int32_t)(to - from) > 0 ? to - from : 0;
+}
+
+/* For how long the message was under way, and the one before it was not. */
+static uint32_t took(struct wf_shm_pace *pace, uint32_t begin, uint32_t end)
+{
+	uint32_t from =
+		pace->has_last && since(begin, pace->last) ? pace->last : begin;
+	uint32_t ns = since(from, end);
+
+	pace->last = end;
+	pace->has_last = true;
+	return ns < TOOK_MAX ? ns : TOOK_MAX;
+}
+
+/* A stamped message of the kind that is tried. */
+static void clock_message(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
+			  uint32_t begin, uint32_t end, uint32_t ns)
+{
+	if (way != pace->way) {
+		/* Sent before we asked for the other way: those behind it
+		 * wait for it. */
+		pace->settled = end;
+		return;
+	}
+	if (pace->runs && since(begin, pace->settled))
+		return;
+	pace->sum += ns;
+	if (++pace->count == RUN)
+		end_run(pace, end);
+}
+
+/* Between trials. */
+static void count_down(struct wf_shm_pace *pace, uint32_t kind,
+		       enum wf_shm_pace_way way)
+{
+	uint32_t *until = &pace->kinds[kind].until;
+
+	if (!*until)
+		*until = FIRST_WAIT;
+	if (!--*until)
+		start_trial(pace, kind, way);
+}
+
+bool wf_shm_pace_note(struct wf_shm_pace *pace, size_t len,
+		      enum wf_shm_pace_way way, uint32_t begin, uint32_t end)
+{
+	uint32_t kind = wf_shm_pace_kind(len);
+	uint32_t told = pace->told;
+	uint32_t ns;
+
+	if (!is_stamping(pace)) {
+		count_down(pace, kind, way);
+		return pace->told != told;
+	}
+	pace->spent++;
+	if (begin) {
+		bool is_first = !pace->has_last;
+
+		ns = took(pace, begin, end);
+		if (kind == pace->kind && !is_first)
+			clock_message(pace, way, begin, end, ns);
+	}
+	if (is_stamping(pace) && pace->spent >= SPENT_MAX)
+		end_trial(pace,
+			  pace->runs % 2 ? WF_SHM_PACE_WAYS - 1 - pace->way :
+					   pace->way,
+			  false);
+	return pace->told != told;
+}
+
+bool wf_shm_pace_is_ring(uint32_t told, size_t len, bool otherwise)
+{
+	uint32_t kind = wf_shm_pace_kind(len);
+
+	if (!(told & WF_SHM_WAYS_KNOWN(kind)))
+		return otherwise;
+	return told & WF_SHM_WAYS_RING(kind);
 }

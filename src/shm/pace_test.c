@@ -1,66 +1,241 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests of the choice between ring and CMA: what the receiver tells, what the
- * sender makes of it, and that it tries again.
+ * Unit tests of the choice between ring and CMA: which way wins on machines as they
+ * were measured, what a trial costs, and that the sender follows.
  */
 #include "shm/pace.h"
 
 #include "shm/joined_test.h"
 #include "shm/put.h"
 
-#define CALL 1300
+#define LEN 8192
 
-static void test_limits(void **state)
+/* What 8 KiB take by CMA and through the ring, ns: one at a time, and in a burst, as
+ * docs/performance.md has them. */
+struct machine {
+	uint32_t alone[WF_SHM_PACE_WAYS];
+	uint32_t burst[WF_SHM_PACE_WAYS];
+};
+
+static const struct machine xeon = { { 2380, 2620 }, { 870, 1635 } };
+static const struct machine near_caches = { { 2430, 1010 }, { 1300, 900 } };
+static const struct machine far_caches = { { 2900, 4400 }, { 1450, 3100 } };
+/* The two uses want different ways. */
+static const struct machine odd = { { 2400, 1800 }, { 900, 1600 } };
+
+/* A pair of processes that exist as numbers only. */
+struct pair {
+	struct wf_shm_pace pace;
+	const struct machine *machine;
+	uint32_t now; /* begins near the end of what a stamp holds */
+	uint32_t messages;
+	uint32_t by[WF_SHM_PACE_WAYS];
+	uint32_t disturbed; /* one of so many messages waits for 300 us */
+};
+
+static struct pair open_pair(const struct machine *machine)
 {
-	const size_t most = 16384;
-
-	(void)state;
-	/* Near caches: all through the ring. Far ones: nothing but one record. */
-	assert_int_equal(wf_shm_pace_ring_max(1, 1, CALL, most), most);
-	assert_int_equal(wf_shm_pace_ring_max(450, 150, CALL, most), most);
-	assert_int_equal(wf_shm_pace_ring_max(1500, 800, CALL, most),
-			 WF_SHM_PUT_MAX);
-	assert_int_equal(
-		wf_shm_pace_ring_max(UINT32_MAX, UINT32_MAX, CALL, most),
-		WF_SHM_PUT_MAX);
-	/* A Xeon on which 8 KiB are faster by CMA, and 5 KiB are not slower,
-	 * whichever side is the slower one. */
-	assert_in_range(wf_shm_pace_ring_max(900, 250, 500, most), 4500, 7000);
-	assert_in_range(wf_shm_pace_ring_max(350, 800, 500, most), 4500, 7000);
-	/* A slower call is worth more copying. */
-	assert_true(wf_shm_pace_ring_max(700, 500, 3000, most) >
-		    wf_shm_pace_ring_max(700, 500, 300, most));
+	return (struct pair){ .machine = machine, .now = UINT32_MAX - 50000 };
 }
 
-/* Better at once, worse after eight, and scaled to 4 KiB. */
-static void test_told(void **state)
+static enum wf_shm_pace_way way_of(const struct pair *p)
+{
+	return wf_shm_pace_is_ring(p->pace.told, LEN, true) ? WF_SHM_PACE_RING :
+							      WF_SHM_PACE_CMA;
+}
+
+static uint32_t stamp(const struct pair *p)
+{
+	return p->pace.told & WF_SHM_WAYS_STAMP ? wf_shm_pace_stamp(p->now) : 0;
+}
+
+static void complete(struct pair *p, enum wf_shm_pace_way way, uint32_t begin)
+{
+	p->by[way]++;
+	p->messages++;
+	if (p->disturbed && !(p->messages % p->disturbed))
+		p->now += 300000;
+	wf_shm_pace_note(&p->pace, LEN, way, begin, p->now | 1);
+}
+
+static void one_at_a_time(struct pair *p, int count)
+{
+	for (int i = 0; i < count; i++) {
+		enum wf_shm_pace_way way = way_of(p);
+		uint32_t begin = stamp(p);
+
+		p->now += p->machine->alone[way];
+		complete(p, way, begin);
+		p->now += 5000; /* the answer, and what the program does */
+	}
+}
+
+/* The sender sends a window as the word says when it begins, and waits. By CMA the
+ * receiver completes eight at once. */
+static void in_bursts(struct pair *p, int windows)
+{
+	enum { WINDOW = 64, BATCH = 8 };
+
+	for (int i = 0; i < windows; i++) {
+		enum wf_shm_pace_way way = way_of(p);
+		uint32_t begin = stamp(p);
+		int batch = way == WF_SHM_PACE_CMA ? BATCH : 1;
+
+		p->now += p->machine->alone[way] - p->machine->burst[way];
+		for (int k = 0; k < WINDOW; k++) {
+			if (!(k % batch))
+				p->now += (uint32_t)batch *
+					  p->machine->burst[way];
+			complete(p, way, begin);
+		}
+		p->now += 2000;
+	}
+}
+
+static void test_one_at_a_time(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	p = open_pair(&xeon);
+	one_at_a_time(&p, 500);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_CMA);
+	p = open_pair(&near_caches);
+	one_at_a_time(&p, 500);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_RING);
+	p = open_pair(&far_caches);
+	one_at_a_time(&p, 500);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_CMA);
+	p = open_pair(&odd);
+	one_at_a_time(&p, 500);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_RING);
+}
+
+static void test_in_bursts(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	p = open_pair(&xeon);
+	in_bursts(&p, 30);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_CMA);
+	p = open_pair(&near_caches);
+	in_bursts(&p, 30);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_RING);
+	p = open_pair(&far_caches);
+	in_bursts(&p, 30);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_CMA);
+	p = open_pair(&odd);
+	in_bursts(&p, 30);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_CMA);
+}
+
+/* A host that moves processors, and a program that changes its habit. */
+static void test_follows_change(void **state)
+{
+	struct pair p = open_pair(&near_caches);
+
+	(void)state;
+	one_at_a_time(&p, 50000);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_RING);
+	p.machine = &far_caches;
+	one_at_a_time(&p, 20000);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_CMA);
+	p.machine = &odd;
+	one_at_a_time(&p, 20000);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_RING);
+	in_bursts(&p, 600);
+	assert_int_equal(way_of(&p), WF_SHM_PACE_CMA);
+}
+
+/* A process that is not running for a while says nothing about a way. */
+static void test_disturbed(void **state)
+{
+	for (uint32_t every = 50; every < 500; every += 37) {
+		struct pair p = open_pair(&xeon);
+
+		p.disturbed = every;
+		one_at_a_time(&p, 20000);
+		assert_int_equal(way_of(&p), WF_SHM_PACE_CMA);
+		assert_true(p.by[WF_SHM_PACE_RING] < p.messages / 20);
+		p = open_pair(&near_caches);
+		p.disturbed = every;
+		one_at_a_time(&p, 20000);
+		assert_int_equal(way_of(&p), WF_SHM_PACE_RING);
+		assert_true(p.by[WF_SHM_PACE_CMA] < p.messages / 20);
+	}
+	(void)state;
+}
+
+/* Few messages take the worse way. */
+static void test_price(void **state)
+{
+	struct pair p = open_pair(&near_caches);
+
+	(void)state;
+	one_at_a_time(&p, 50000);
+	assert_true(p.by[WF_SHM_PACE_CMA] < p.messages / 50);
+	p = open_pair(&xeon);
+	in_bursts(&p, 1000);
+	assert_true(p.by[WF_SHM_PACE_RING] < p.messages / 25);
+}
+
+/* Nothing is learnt from messages without a stamp, and nobody waits for them; a
+ * sender that does not follow is let alone. */
+static void test_ends(void **state)
 {
 	struct wf_shm_pace pace = { 0 };
+	uint32_t stamped = 0, now = 1;
 
 	(void)state;
-	assert_int_equal(wf_shm_pace_note(&pace, 900, 4096), 900);
-	assert_int_equal(wf_shm_pace_note(&pace, 950, 4096), 0);
-	assert_int_equal(wf_shm_pace_note(&pace, 100, 2048), 200);
-	for (int i = 0; i < 20; i++)
-		wf_shm_pace_note(&pace, 200, 4096);
-	assert_int_equal(pace.told, 200);
-	/* One that is disturbed does not count, but 16 of them do. */
-	wf_shm_pace_note(&pace, 5000, 4096);
-	assert_int_equal(pace.told, 200);
-	for (int i = 0; i < 16; i++)
-		wf_shm_pace_note(&pace, 1000, 4096);
-	assert_int_equal(pace.told, 1000);
-	/* 0 would say that nothing is known. */
-	assert_int_equal(wf_shm_pace_note(&pace, 0, 4096), 1);
+	for (int i = 0; i < 10000; i++) {
+		wf_shm_pace_note(&pace, LEN, WF_SHM_PACE_RING, 0, 0);
+		stamped += !!(pace.told & WF_SHM_WAYS_STAMP);
+	}
+	assert_in_range(stamped, 1, 5000);
+	assert_true(wf_shm_pace_is_ring(pace.told, LEN, false));
+	pace = (struct wf_shm_pace){ 0 };
+	stamped = 0;
+	for (int i = 0; i < 100000; i++) {
+		wf_shm_pace_note(&pace, LEN, WF_SHM_PACE_CMA, now, now + 1000);
+		now = (now + 4000) | 1;
+		stamped += !!(pace.told & WF_SHM_WAYS_STAMP);
+	}
+	assert_in_range(stamped, 1, 20000);
+	assert_false(wf_shm_pace_is_ring(pace.told, LEN, true));
 }
 
-static struct joined *open_learning(uint64_t call_ns)
+/* Each kind has its own way, and none but 4097 to 20480 bytes has one. */
+static void test_kinds(void **state)
+{
+	uint32_t told = WF_SHM_WAYS_KNOWN(0) | WF_SHM_WAYS_KNOWN(1) |
+			WF_SHM_WAYS_RING(1) | WF_SHM_WAYS_RING(5);
+
+	(void)state;
+	assert_false(wf_shm_pace_is_open(0));
+	assert_false(wf_shm_pace_is_open(4096));
+	assert_true(wf_shm_pace_is_open(4097));
+	assert_true(wf_shm_pace_is_open(20480));
+	assert_false(wf_shm_pace_is_open(20481));
+	assert_int_equal(wf_shm_pace_kind(20480), WF_SHM_PACE_KINDS - 1);
+	assert_false(wf_shm_pace_is_ring(told, 4097, true));
+	assert_false(wf_shm_pace_is_ring(told, 6144, true));
+	assert_true(wf_shm_pace_is_ring(told, 6145, false));
+	assert_true(wf_shm_pace_is_ring(told, 8192, false));
+	/* Not known. */
+	assert_true(wf_shm_pace_is_ring(told, 8193, true));
+	assert_false(wf_shm_pace_is_ring(told, 16384, false));
+}
+
+/* -- a channel ---------------------------------------------------------------- */
+
+static struct joined *open_learning(bool learns)
 {
 	struct joined *j = joined_open(WF_SHM_WAY_CMA);
 
 	j->from.attr.cma_min = 8193;
-	j->from.attr.call_ns = call_ns;
-	j->out->learns = call_ns;
+	j->from.attr.learns = learns;
+	j->out->learns = learns;
 	j->out->eager_max = 8192;
 	return j;
 }
@@ -70,82 +245,87 @@ static uint64_t chunked(const struct joined *j)
 	return wf_base_stats_get(&j->from.stats, WF_SHM_STAT_sent_chunked);
 }
 
-static bool goes_by_ring(struct joined *j, size_t len, uint64_t tag)
+static int by_ring(struct joined *j, size_t len, int count)
 {
 	struct joined_case c = { len, 1, 1, false, false };
 	uint64_t before = chunked(j);
 
-	joined_exchange(j, &c, tag);
-	return chunked(j) != before;
-}
-
-static int by_ring(struct joined *j, size_t len, int count)
-{
-	int ring = 0;
-
 	for (int i = 0; i < count; i++)
-		ring += goes_by_ring(j, len, (uint64_t)i + 1);
-	return ring;
+		joined_exchange(j, &c, (uint64_t)i + 1);
+	return (int)(chunked(j) - before);
 }
 
-static void tell(struct joined *j, uint32_t pace)
+static void tell(struct joined *j, uint32_t told)
 {
-	/* The receiver of the test clocks no records that are so small. */
-	j->out->chunk = 1024;
-	j->out->pace.told = pace;
-	atomic_store(&j->out->region.header->pace, pace);
+	j->in->pace.told = told;
+	atomic_store(&j->out->region.header->ways, told);
 }
 
 static void test_sender_follows(void **state)
 {
-	struct joined *j = open_learning(CALL);
+	struct joined *j = open_learning(true);
 
 	(void)state;
-	tell(j, 100);
-	assert_int_equal(by_ring(j, 16384, 50), 50);
-	assert_int_equal(by_ring(j, 16385, 10), 0);
-	/* Now and then one is tried, so that the receiver can tell. */
-	tell(j, 5000);
-	assert_in_range(by_ring(j, 16384, 300), 1, 4);
-	assert_in_range(by_ring(j, 5000, 300), 1, 4);
-	tell(j, 100);
-	assert_int_equal(by_ring(j, 5000, 50), 50);
+	/* Too few for a trial. */
+	assert_int_equal(by_ring(j, 8192, 5), 5);
+	assert_int_equal(by_ring(j, 8193, 5), 0);
+	tell(j,
+	     WF_SHM_WAYS_KNOWN(1) | WF_SHM_WAYS_KNOWN(5) | WF_SHM_WAYS_RING(5));
+	assert_int_equal(by_ring(j, 8192, 5), 0);
+	assert_int_equal(by_ring(j, 16384, 5), 5);
+	assert_int_equal(by_ring(j, 6144, 5), 5);
+	/* What the ring is not to carry at all. */
+	assert_int_equal(by_ring(j, 20480, 5), 0);
+	tell(j, UINT32_MAX);
+	assert_int_equal(by_ring(j, 20480, 5), 0);
+	assert_int_equal(by_ring(j, 40000, 5), 0);
 	joined_close(j);
 }
 
 /* The user's word stays. */
 static void test_set_by_user(void **state)
 {
-	struct joined *j = open_learning(0);
+	struct joined *j = open_learning(false);
 
 	(void)state;
-	tell(j, 100);
+	tell(j, WF_SHM_WAYS_KNOWN(1) | WF_SHM_WAYS_KNOWN(2) |
+			WF_SHM_WAYS_RING(2) | WF_SHM_WAYS_STAMP);
 	assert_int_equal(by_ring(j, 8193, 50), 0);
-	tell(j, 5000);
 	assert_int_equal(by_ring(j, 8192, 50), 50);
 	joined_close(j);
 }
 
-static void test_both_clock(void **state)
+/* Both ways are tried and clocked, and one is chosen. */
+static void test_trial(void **state)
 {
-	struct joined *j = open_learning(CALL);
+	struct joined *j = open_learning(true);
+	const struct wf_shm_pace *pace = &j->in->pace;
+	uint32_t kind = wf_shm_pace_kind(LEN);
+	int ring = by_ring(j, LEN, 200);
 
 	(void)state;
-	assert_int_equal(atomic_load(&j->out->region.header->pace), 0);
-	by_ring(j, 8192, 10);
-	assert_true(atomic_load(&j->out->region.header->pace));
-	assert_true(j->out->pace.told);
+	assert_in_range(ring, 80, 152);
+	assert_in_range(pace->best[WF_SHM_PACE_CMA], 100, UINT32_MAX - 1);
+	assert_in_range(pace->best[WF_SHM_PACE_RING], 100, UINT32_MAX - 1);
+	assert_true(pace->told & WF_SHM_WAYS_KNOWN(kind));
+	assert_false(pace->told & WF_SHM_WAYS_STAMP);
+	assert_int_equal(atomic_load(&j->out->region.header->ways), pace->told);
 	joined_close(j);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_told),
+		cmocka_unit_test(test_one_at_a_time),
+		cmocka_unit_test(test_in_bursts),
+		cmocka_unit_test(test_follows_change),
+		cmocka_unit_test(test_disturbed),
+		cmocka_unit_test(test_price),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_sender_follows),
 		cmocka_unit_test(test_set_by_user),
-		cmocka_unit_test(test_both_clock),
+		cmocka_unit_test(test_trial),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,7 @@ static int push_description(struct wf_shm_out *out, struct wf_shm_tx *tx)
 		.op = tx->op,
 		.iov_count = tx->req->iov_count,
 		.addr = (uint64_t)(uintptr_t)tx->req->iov[0].iov_base,
+		.stamp = wf_shm_out_stamp(out),
 	};
 	wf_shm_put_publish(out, slot, bytes, WF_SHM_KIND_PARKED,
 			   tx->slot_flags | wf_shm_put_turn(out));

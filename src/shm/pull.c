@@ -129,6 +129,7 @@ static void count(const struct wf_shm_pull *pull)
 static void pull_finish(struct wf_shm_pull *pull, int err)
 {
 	struct wf_envelope env = pull_envelope(pull);
+	bool is_read = !err && pull->state != WF_SHM_PULL_STREAMED;
 
 	if (pull->in)
 		reply_final(pull, err);
@@ -138,17 +139,21 @@ static void pull_finish(struct wf_shm_pull *pull, int err)
 		wf_match_rxq_fail(pull->ux.rxq, pull->rx, &env, err);
 	else
 		wf_match_rxq_done(pull->ux.rxq, pull->rx, &env);
+	if (pull->in && is_read)
+		wf_shm_in_paced(pull->in, env.len, WF_SHM_PACE_CMA,
+				pull->stamp);
 	pull_free(pull);
 }
 
 /* The process may live on without the endpoint that the message came from. If
  * the sender has not left after the copy, what was read is the message. Inside a
  * process, a sender that leaves while we read waits for us, because its buffers
- * may be unmapped next (out.c). */
+ * may be unmapped next (out.c); nobody else looks whether we read. */
 static int read_part(void *arg, uint64_t offset, uint64_t part)
 {
 	const struct wf_shm_pull *pull = arg;
 	struct wf_shm_header *header = pull->in->region.header;
+	bool is_here = pull->in->mover.way == WF_SHM_WAY_SELF;
 	struct iovec to[WF_OP_IOV_MAX], from[WF_SHM_SHARE_IOV];
 	int ret = -ESRCH;
 	size_t n, m;
@@ -156,14 +161,16 @@ static int read_part(void *arg, uint64_t offset, uint64_t part)
 	n = wf_op_iov_slice(pull->rx->iov, pull->rx->iov_count, offset, part,
 			    to);
 	m = wf_op_iov_slice(pull->iov, pull->iov_count, offset, part, from);
-	wf_shared_store(&header->reading, 1, seq_cst);
+	if (is_here)
+		wf_shared_store(&header->reading, 1, seq_cst);
 	if (!wf_shared_load(&header->sender_left, seq_cst))
 		ret = wf_shm_mover_read(&pull->in->mover, to, n, from, m, part);
 	/* The fence keeps the load behind the copy. */
 	wf_shared_fence(seq_cst);
 	if (wf_shared_load(&header->sender_left, seq_cst))
 		ret = -ESRCH;
-	wf_shared_store(&header->reading, 0, seq_cst);
+	if (is_here)
+		wf_shared_store(&header->reading, 0, seq_cst);
 	return ret;
 }
 
@@ -484,6 +491,7 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 		.in = in,
 		.op = parked->op,
 		.iov_count = parked->iov_count,
+		.stamp = parked->stamp,
 	};
 	for (uint32_t i = 0; i < parked->iov_count; i++) {
 		pull->iov[i].iov_base = (void *)(uintptr_t)parts[i].addr;
@@ -496,6 +504,7 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 	}
 	rx = wf_match_rxq_take(rxq, tagged, tag, in->src, parked->total);
 	if (!rx) {
+		pull->stamp = 0;
 		wf_match_park(wf_match_rxq_of(rxq, tagged), &pull->ux);
 		return 0;
 	}

@@ -32,6 +32,7 @@ struct wf_shm_pull {
 	bool claims_over; /* SHARED: no chunk is left */
 	int failed;	  /* SHARED: errno of our copying */
 	uint32_t theirs;  /* SHARED, failed: chunks the sender had claimed */
+	uint32_t stamp;	  /* when it was sent; 0: not said, or it waited */
 	uint64_t since;	  /* first seen by waits.c, ns; 0: not yet */
 	uint32_t iov_count;
 	struct iovec iov[WF_SHM_SHARE_IOV]; /* in the sender */

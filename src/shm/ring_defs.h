@@ -41,7 +41,7 @@
 #include "base/cpu.h"
 
 #define WF_SHM_MAGIC 0x74666577u /* "weft" */
-#define WF_SHM_LAYOUT 3
+#define WF_SHM_LAYOUT 4
 
 /* What a side can do; a channel uses what both state. */
 #define WF_SHM_FEATURE_ACK 0x1u	    /* delivery-complete acknowledgements */
@@ -111,7 +111,7 @@ enum wf_shm_kind {
 struct wf_shm_eager {
 	uint64_t total; /* FIRST: bytes of the whole message */
 	uint32_t op;	/* ACK: the sender's operation */
-	uint32_t pad;
+	uint32_t stamp; /* FIRST: when it was sent (pace.h); 0: not said */
 };
 
 struct wf_shm_parked {
@@ -119,7 +119,8 @@ struct wf_shm_parked {
 	uint32_t op;
 	uint32_t iov_count; /* 1: here; more: in a record of the data area */
 	uint64_t addr;
-	uint64_t pad;
+	uint32_t stamp; /* as in wf_shm_eager */
+	uint32_t pad;
 };
 
 struct wf_shm_stream {
@@ -214,6 +215,11 @@ static_assert(sizeof(struct wf_shm_share) == 128, "two lines");
 static_assert(sizeof(struct wf_shm_share) * WF_SHM_SHARES == WF_SHM_PAGE,
 	      "one page of shares");
 
+/* By which way the sender shall send messages that could go by either (pace.h). */
+#define WF_SHM_WAYS_RING(kind) (1u << (kind))
+#define WF_SHM_WAYS_KNOWN(kind) (1u << (8 + (kind))) /* else it decides */
+#define WF_SHM_WAYS_STAMP 0x10000u /* and tell when it sent them */
+
 struct wf_shm_header {
 	uint32_t magic;
 	uint16_t layout;
@@ -221,27 +227,30 @@ struct wf_shm_header {
 	uint8_t lines_log2;
 	uint8_t pad0[56];
 	/* The receiver's line: slots consumed in the low half, data lines in
-	 * the high half, one store for both; whether it is reading from a
-	 * buffer of the sender; and how fast it is (pace.h). */
+	 * the high half, one store for both; and whether it is reading from a
+	 * buffer of the sender, if that is in the same process. */
 	_Atomic uint64_t credit WF_ALIGNED(WF_LINE);
 	_Atomic uint32_t reading;
-	_Atomic uint32_t pace; /* ns in which it copies 4 KiB; 0: unknown */
-	uint8_t pad1[48];
-	/* The sender's line: replies it has dealt with, and whether it has given
-	 * up all that is under way. Its buffers may hold anything from then on:
-	 * a receiver that has read from them looks at this word afterwards. */
+	uint8_t pad1[52];
+	/* The sender's line: replies it has dealt with. */
 	_Atomic uint32_t replies_seen WF_ALIGNED(WF_LINE);
-	_Atomic uint32_t sender_left;
-	uint8_t pad2[56];
+	uint8_t pad2[60];
 	/* Whether the receiver looks at this ring by itself (0), or wants its
-	 * bell rung (board_defs.h). Rarely written: the sender reads it for
-	 * every message, from its own cache. */
+	 * bell rung (board_defs.h); and which way it wants messages to take,
+	 * WF_SHM_WAYS_*. Rarely written: the sender reads it for every message,
+	 * from its own cache. */
 	_Atomic uint32_t bell_wanted WF_ALIGNED(WF_LINE);
-	uint8_t pad3[60];
+	_Atomic uint32_t ways;
+	uint8_t pad3[56];
 	/* Set by a sender that sleeps until a reply or credit comes; whoever
-	 * brings it clears the word and writes to the socket. */
+	 * brings it clears the word and writes to the socket. And whether the
+	 * sender has given up all that is under way. Its buffers may hold
+	 * anything from then on: a receiver that has read from them looks at
+	 * this word afterwards. Both are rarely written, and the receiver reads
+	 * them for every message that it answers, from its own cache. */
 	_Atomic uint32_t sender_asleep WF_ALIGNED(WF_LINE);
-	uint8_t pad4[60];
+	_Atomic uint32_t sender_left;
+	uint8_t pad4[56];
 };
 
 static_assert(offsetof(struct wf_shm_header, credit) == 64, "a line apart");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What fi_atomic(3) says each operation does to one element.
+ * What each operation does to one element according to fi_atomic(3).
  */
 #include "common/amo.h"
 
@@ -9,12 +9,13 @@
 
 #include "common/check.h"
 
-/* Bytes of an x87 number that hold something; the other six are padding. */
+/* Bytes of an x87 number that are used; the other six are padding. */
 #define X87_BYTES 10
 
 /* -- one function per type -------------------------------------------------- */
 
-/* For every kind of number. Integers wrap: they are calculated as @wide. */
+/* For every kind of number. Integers wrap around: they are computed as
+ * @wide. */
 #define CASES_ALL(t, b, c, wide)                                               \
 	case FI_SUM:                                                           \
 		*(t) = (wide) * (t) + (wide) * (b);                            \
@@ -43,7 +44,7 @@
 		*(t) = *(c) != *(t) ? *(b) : *(t);                             \
 		break
 
-/* For those that have an order. */
+/* For types that have an order. */
 #define CASES_ORDERED(t, b, c)                                                 \
 	case FI_MIN:                                                           \
 		*(t) = *(b) < *(t) ? *(b) : *(t);                              \
@@ -207,8 +208,8 @@ void weft_test_amo_value(enum fi_datatype type, void *element, uint64_t seed)
 			       &(long double){ value / 2.0L }, X87_BYTES);
 		break;
 	default:
-		/* The sign fills all bytes: large values where there is none.
-		 */
+		/* The sign extends to all bytes, which gives large values for
+		 * unsigned types. */
 		memset(element, value < 0 ? 0xff : 0, size);
 		memcpy(element, &value, 1);
 	}

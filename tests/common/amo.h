@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What fi_atomic(3) says each operation does to one element, as plain C, for
- * tests to compare with.
+ * What each operation does to one element according to fi_atomic(3), as plain
+ * C, for tests to compare with.
  */
 #ifndef WEFT_TESTS_COMMON_AMO_H
 #define WEFT_TESTS_COMMON_AMO_H
@@ -18,15 +18,15 @@
 
 size_t weft_test_amo_size(enum fi_datatype type);
 
-/* Whether the operation means anything for the type: integers know all; bits
- * of other numbers are not for operations; complex ones have no order. */
+/* Whether the operation is defined for the type: all operations for integers,
+ * no bit operations for other types, no order for complex numbers. */
 bool weft_test_amo_defined(enum fi_datatype type, enum fi_op op);
 
 /* Changes *@target. */
 void weft_test_amo_apply(enum fi_datatype type, enum fi_op op, void *target,
 			 const void *operand, const void *compare);
 
-/* A small value that follows from @seed; every third is 0. */
+/* A small value that depends on @seed; every third is 0. */
 void weft_test_amo_value(enum fi_datatype type, void *element, uint64_t seed);
 
 /* Padding does not count. */

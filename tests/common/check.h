@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checks for whole-system tests: the first that fails prints where and what,
- * and ends the process with 1. A child that fails is noticed by whoever waits
- * for it (fabric.h).
+ * Checks for system tests: the first check that fails prints location and
+ * values, and ends the process with 1. The process that waits for a child
+ * notices its failure (fabric.h).
  */
 #ifndef WEFT_TESTS_COMMON_CHECK_H
 #define WEFT_TESTS_COMMON_CHECK_H

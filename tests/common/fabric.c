@@ -41,8 +41,8 @@ bool weft_test_by_packets(void)
 	return net_is_on() || (shm && !strcmp(shm, "0"));
 }
 
-/* A test that takes 2 s alone took a minute beside a hundred others on two
- * cores. Shorter than the limit of meson, which prints no reason. */
+/* A test that takes 2 s alone took a minute together with a hundred others on
+ * two cores. Shorter than meson's limit, because meson prints no reason. */
 #define ALARM_LEAST 110
 
 void weft_test_begin(unsigned int seconds)
@@ -64,7 +64,7 @@ void weft_test_begin(unsigned int seconds)
 
 /* -- opening --------------------------------------------------------------- */
 
-/* The own address unless the test names one. */
+/* Our own address unless the test names one. */
 static const char *node_of(const struct weft_test_opts *o)
 {
 	if (o->node)
@@ -336,8 +336,8 @@ uint64_t weft_test_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Called when nothing was there: on a busy machine the peer may be waiting for
- * this very core. */
+/* Called when there was no completion: on a busy machine the peer may be
+ * waiting for this processor. */
 static void breathe(void)
 {
 	static _Thread_local struct wf_rest rest;
@@ -353,8 +353,9 @@ void weft_test_progress(void)
 
 	breathe();
 	for (struct weft_test *t = open_list; t; before = t, t = t->next) {
-		/* Those that share CQs follow each other. One read drives all
-		 * of them, and each of them must not drive all again. */
+		/* Endpoints that share CQs are neighbours in the list. One read
+		 * drives all of them, so the others need no read of their
+		 * own. */
 		bool driven = before && before->txcq == t->txcq &&
 			      before->rxcq == t->rxcq;
 
@@ -371,7 +372,7 @@ void weft_test_progress_for(unsigned int ms)
 {
 	uint64_t end = weft_test_ms() + ms;
 
-	/* The processor may be somebody else's for all of that time. */
+	/* Another process may have the processor for all of that time. */
 	for (int turns = 0; turns < 200 || weft_test_ms() < end; turns++)
 		weft_test_progress();
 }
@@ -457,7 +458,7 @@ void weft_test_count(struct fid_cntr *cntr, uint64_t value)
 	CHECK_EQ(fi_cntr_readerr(cntr), 0);
 }
 
-/* Repeats @call while the answer is to try again. */
+/* Repeats @call while it returns -FI_EAGAIN. */
 #define INSIST(call)                                                           \
 	do {                                                                   \
 		uint64_t end = weft_test_ms() + WEFT_TEST_PATIENCE_MS;         \
@@ -547,7 +548,7 @@ uint32_t weft_test_random(uint64_t *state)
 	return (uint32_t)((z ^ z >> 31) >> 32);
 }
 
-/* One byte of the pattern: cheap, and no two places alike. */
+/* One byte of the pattern: cheap, and different at different positions. */
 static uint8_t byte_at(uint64_t seed, size_t at)
 {
 	return (uint8_t)((seed * 0x9e3779b1u + at) * 0x85ebca6bu >> 24);

@@ -15,7 +15,8 @@
 
 #include "common/check.h"
 
-/* @action: what becomes of a call. Exits 77 where no filter is possible. */
+/* @action: what the kernel does on the call. Exits with 77 where no filter is
+ * possible. */
 static void filter_cma(uint32_t action)
 {
 	struct sock_filter code[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makes network namespaces and links between them, by the command ip. A
- * namespace is held by a descriptor, so that it needs no name and no process.
+ * Creates network namespaces and links between them with the command ip. A
+ * descriptor holds a namespace, so it needs no name and no process.
  */
 #include "common/net.h"
 
@@ -50,20 +50,20 @@ static int open_own(void)
 	return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 }
 
-/* Of the host we are on: that a port is closed may be said as often as it is.
- * Else tests that kill many wait a second for each. */
+/* On the host we are on: removes the rate limit on ICMP messages about closed
+ * ports. Otherwise tests that kill many processes wait a second for each. */
 static void talk_freely(void)
 {
 	int fd =
 		open("/proc/sys/net/ipv4/icmp_ratelimit", O_WRONLY | O_CLOEXEC);
 
 	if (fd < 0)
-		return; /* it only takes longer */
+		return; /* without it the test only takes longer */
 	(void)!write(fd, "0", 1);
 	close(fd);
 }
 
-/* 0 or what failed. */
+/* Returns NULL or what failed. */
 static const char *make(unsigned int mtu)
 {
 	for (int i = 0; i < NET_HOSTS; i++) {
@@ -169,7 +169,7 @@ void net_ip(int host, const char *format, ...)
 		FAIL("ip %s: %d", format, ret);
 }
 
-/* What stands below @name: a line with names, a line with numbers. */
+/* The values of @name: a line with names, then a line with numbers. */
 static unsigned long long column(char *names, char *numbers, const char *name)
 {
 	char *more_names, *more_numbers, *number;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two hosts on one machine: network namespaces without a name, joined by two
- * links. Processes move from one to the other. Everything vanishes with the
- * last of them, however it ends.
+ * Two hosts on one machine: unnamed network namespaces, joined by two links.
+ * Processes can move from one to the other. Everything disappears with the last
+ * process, however it ends.
  *
- * WEFT_TEST_NET=<MTU> makes weft_test_begin() call net_begin(). What
- * weft_test_fork() starts is then on the other host than who started it.
+ * WEFT_TEST_NET=<MTU> makes weft_test_begin() call net_begin().
+ * weft_test_fork() then starts processes on the other host.
  */
 #ifndef WEFT_TESTS_COMMON_NET_H
 #define WEFT_TESTS_COMMON_NET_H
@@ -14,17 +14,17 @@
 
 #define NET_HOSTS 2
 
-/* Exits 77 where there can be no hosts. */
+/* Exits with 77 where hosts cannot be created. */
 void net_require(void);
 
-/* Makes both hosts; the caller is on the first from now on. Exits 77 where it
- * is not allowed. Nothing happens when they are there. */
+/* Creates both hosts; the caller is on the first one from now on. Exits with 77
+ * if it is not permitted. Does nothing if the hosts exist. */
 void net_begin(unsigned int mtu);
 
-/* Whether there are hosts. */
+/* Whether the hosts exist. */
 bool net_is_on(void);
 
-/* The calling thread goes to @host; its children will be there. */
+/* Moves the calling thread to @host; its children will be there. */
 void net_enter(int host);
 int net_here(void);
 
@@ -33,14 +33,14 @@ const char *net_addr(int host);
 const char *net_addr6(int host);
 const char *net_other_addr(int host);
 
-/* Runs "ip" with these arguments on @host: must succeed. */
+/* Runs "ip" with these arguments on @host; it must succeed. */
 void net_ip(int host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Packets that the host the caller is on has cut into fragments so far. */
+/* Packets that the caller's host has fragmented so far. */
 unsigned long long net_fragments(void);
 
-/* Bytes that went out by @link of the host the caller is on. */
+/* Bytes that the caller's host has sent over @link. */
 unsigned long long net_sent(const char *link);
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A page of counters made by hand (src/base/stats_defs.h): what another build,
-or something that only looks like one, may show to `weft stat`."""
+or a file that only looks like a page, may show to `weft stat`."""
 
 import fcntl
 import os

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers in other processes, and what a test leaves behind.
+ * Peers in other processes, and checks of what a test leaves behind.
  */
 #include "common/fabric.h"
 
@@ -69,7 +69,7 @@ void weft_test_kill(struct weft_test_line *line)
 	CHECK_SYS(kill(line->pid, SIGKILL));
 	CHECK_EQ(waitpid(line->pid, &status, 0), line->pid);
 	close(line->fd);
-	/* It may have ended by itself before; not with a failed check. */
+	/* It may have ended before, but not with a failed check. */
 	CHECK(WIFSIGNALED(status) || !WEXITSTATUS(status));
 }
 

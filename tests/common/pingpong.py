@@ -71,7 +71,7 @@ def table(text):
 
 def run_both(server_command, port, client_command, env):
     """(exit code, output) of the client and of the server."""
-    # A file, not a pipe: nobody reads while the other side runs.
+    # A file and not a pipe, because nobody reads while the other side runs.
     with tempfile.TemporaryFile("w+") as log, \
             subprocess.Popen(server_command, env=env, text=True,
                              stdin=subprocess.DEVNULL, stdout=log,

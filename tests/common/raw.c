@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer by hand.
+ * A peer without weft's code.
  */
 #include "common/raw.h"
 

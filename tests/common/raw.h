@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer by hand, for tests of what happens when a peer does not keep to the
- * rules: it speaks on the Unix socket and writes rings, and nothing of weft's
- * code is in it but the layouts.
+ * A peer without weft's code, for tests of peers that break the rules: it uses
+ * the Unix socket and writes rings by itself, and shares only the layouts with
+ * weft.
  */
 #ifndef WEFT_TESTS_COMMON_RAW_H
 #define WEFT_TESTS_COMMON_RAW_H
@@ -23,11 +23,11 @@ struct weft_test_raw {
 	uint8_t *base; /* the ring, mapped */
 };
 
-/* Connects to, or listens as, 127.0.0.1 with @port. Returns a socket. */
+/* Connects to 127.0.0.1 with @port, or listens there. Returns a socket. */
 int weft_test_raw_connect(uint16_t port);
 int weft_test_raw_listen(uint16_t port);
 
-/* A memfd as a proper sender makes it, and a proper hello for it. */
+/* A memfd as a correct sender makes it, and a correct hello for it. */
 int weft_test_raw_memfd(size_t bytes, int seals);
 struct wf_shm_hello weft_test_raw_hello(uint16_t own_port);
 
@@ -35,11 +35,11 @@ struct wf_shm_hello weft_test_raw_hello(uint16_t own_port);
 void weft_test_raw_send(int sock, const void *buf, size_t len, int fd,
 			int count);
 
-/* Receives; a descriptor that comes along is closed. Returns the bytes, 0 at
- * the end, -1 when nothing came within @ms. */
+/* Receives, and closes a descriptor that arrives with the message. Returns the
+ * number of bytes, 0 at the end, -1 if nothing came within @ms. */
 int weft_test_raw_recv(int sock, void *buf, size_t len, int ms);
 
-/* Opens a channel properly. False when refused. */
+/* Opens a channel correctly. False if it is refused. */
 bool weft_test_raw_open(struct weft_test_raw *raw, uint16_t port,
 			const struct wf_shm_hello *hello,
 			struct wf_shm_welcome *welcome);

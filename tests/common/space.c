@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makes namespaces by system calls. They vanish with the last process in them.
+ * Creates namespaces by system calls. They disappear with the last process in
+ * them.
  */
 #include "common/space.h"
 
@@ -24,7 +25,7 @@ static pid_t maker;
 static void remove_folder(void)
 {
 	if (getpid() == maker)
-		rmdir(folder); /* stays if something is left in it */
+		rmdir(folder); /* it stays if files are left in it */
 }
 
 /* Whether a child may do what space_fork() and space_enter() do. */
@@ -87,7 +88,7 @@ pid_t space_fork(void)
 	pid_t pid;
 
 	CHECK_SYS(own);
-	/* For children only; given back at once. */
+	/* Only for the children; restored at once. */
 	CHECK_SYS(unshare(CLONE_NEWPID));
 	pid = fork();
 	CHECK_SYS(pid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The wire between two namespaces: making the links (by the command ip), and
- * carrying frames (packet sockets, a heap of those that are late).
+ * The link between two namespaces: creates the interfaces (with the command
+ * ip), and carries frames (packet sockets, a heap of delayed frames).
  */
 #include "common/wire.h"
 
@@ -107,7 +107,7 @@ static void drop(struct carrier *c)
 	atomic_fetch_add(&c->wire->dropped, 1);
 }
 
-/* When the last bit of a frame has left a link of that rate. 0: its queue is
+/* When a link of that rate has sent the last bit of a frame. 0: its queue is
  * full. */
 static uint64_t leave_at(struct carrier *c, int to, int len, uint64_t now)
 {
@@ -140,8 +140,8 @@ static void carry(struct carrier *c, int to, const uint8_t *bytes, int len)
 		uint64_t when = at + rules->delay_us * WF_NS_PER_US;
 		struct late *late;
 
-		/* As netem: these overtake those that are delayed; where
-		 * nothing is, they are the late ones. */
+		/* As netem does: these frames overtake the delayed ones; if no
+		 * frame is delayed, these are. */
 		if (happens(c, rules->reorder))
 			when = rules->delay_us ? at : at + draw(c) % REORDER_NS;
 		if (when <= now) {
@@ -229,7 +229,7 @@ static int ip(const char *format, ...)
 	return system(command) ? -EIO : 0;
 }
 
-/* Frames as they would be on a cable: whole, with their sums. */
+/* Frames as on a cable: not coalesced, with their checksums. */
 static void no_offloads(const char *name)
 {
 	static const uint32_t off[] = { ETHTOOL_STXCSUM, ETHTOOL_SGSO,
@@ -337,7 +337,7 @@ struct wire *wire_create(void)
 	return mem == MAP_FAILED ? NULL : mem;
 }
 
-/* The first that fails takes the others with it. */
+/* The first process that fails ends the others. */
 static int wait_for_all(struct wire *wire)
 {
 	int left = WIRE_HOSTS, result = 0;

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What mpirun takes for rsh: starts its daemon here, under the name of the host
-# that was asked for. Ranks of different daemons believe to be on different
-# nodes, and share nothing but what the provider carries.
+# mpirun uses this as rsh: it starts the daemon here, under the name of the host
+# that mpirun names. Ranks of different daemons assume that they are on different
+# nodes, and share only what the provider carries.
 host=$1
 shift
 # shellcheck disable=SC2016

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`weft bench mpi` on this host, whose ranks sleep in read() after their first
 message, and `weft bench mpi --hosts`: a rank on each of two hosts (hosts.py),
-over weft, Open MPI's own TCP and libfabric's tcp. Nothing is left behind, and what cannot
-be is refused. No time decides anything here."""
+over weft, Open MPI's own TCP and libfabric's tcp. Nothing is left behind, and
+impossible requests are refused. No timing decides the result."""
 
 import json
 import os

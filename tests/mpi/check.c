@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Begin, end and checks of the MPI tests. The proof that weft was used: with
- * WEFT_MPI_EXPECT=weft every rank must at the end have mapped rings of weft's
- * or counters of packets, and no segment of Open MPI's own shared memory.
+ * Start, end and checks of the MPI tests. At the end each rank proves that weft
+ * was used: with WEFT_MPI_EXPECT=weft it must have mapped rings of weft or
+ * counters of packets, and no segment of Open MPI's own shared memory.
  */
 #include "check.h"
 
@@ -25,7 +25,7 @@ void weft_mpi_begin(int *argc, char ***argv, int level)
 {
 	int given = MPI_THREAD_SINGLE;
 
-	/* mpirun outlives a rank that hangs; this does not. */
+	/* mpirun outlives a rank that hangs; this alarm ends the rank. */
 	alarm(140);
 	if (level == MPI_THREAD_SINGLE)
 		MPI_Init(argc, argv);
@@ -54,7 +54,7 @@ static int count_maps(const char *text)
 }
 
 /* Whether a page of counters (base/stats_defs.h) is that of packets, which is
- * made with the first. */
+ * created with the first packet. */
 static bool has_packets(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -72,7 +72,8 @@ static bool has_packets(void)
 	return found;
 }
 
-/* Another MPI transport, when the tests themselves are on trial, proves none. */
+/* With another MPI transport, to try the tests themselves, there is nothing to
+ * prove. */
 static void prove_weft(void)
 {
 	const char *expect = getenv("WEFT_MPI_EXPECT");

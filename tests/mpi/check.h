@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every MPI test needs: begin and end, checks that end the whole job,
- * bytes that tell which message they belong to, and proof at the end that weft
- * carried the messages. It knows MPI only, not how the job was started.
+ * What every MPI test needs: start and end, checks that end the whole job,
+ * bytes that identify the message they belong to, and the proof at the end that
+ * weft carried the messages. It knows MPI only, not how the job was started.
  */
 #ifndef WEFT_TESTS_MPI_CHECK_H
 #define WEFT_TESTS_MPI_CHECK_H
@@ -44,20 +44,21 @@ extern int weft_mpi_size;
 			     want_);                                           \
 	} while (0)
 
-/* Sizes on both sides of every path of weft's and of Open MPI's. */
+/* Sizes below and above the limits of every protocol of weft and of Open
+ * MPI. */
 extern const int weft_mpi_sizes[];
 extern const int weft_mpi_sizes_count;
 
-/* @level is asked for and must be given. Ends the job after a deadline. */
+/* @level is requested and must be granted. Ends the job after a deadline. */
 void weft_mpi_begin(int *argc, char ***argv, int level);
 
-/* Meets the others, proves that weft was used, finalizes, returns 0. */
+/* Waits for all ranks, proves that weft was used, finalizes, returns 0. */
 int weft_mpi_end(void);
 
-/* Says on rank 0 what is next, so that a hang has a name. */
+/* Rank 0 prints the next step, so that you know where a test hangs. */
 void weft_mpi_step(const char *what);
 
-/* @len bytes that depend on @seed and on their place. */
+/* @len bytes that depend on @seed and on their position. */
 void weft_mpi_fill(void *buf, size_t len, uint32_t seed);
 void weft_mpi_verify(const void *buf, size_t len, uint32_t seed);
 
@@ -70,7 +71,7 @@ void *weft_mpi_alloc(size_t len);
 void weft_mpi_check_status(const MPI_Status *status, int source, int tag,
 			   int bytes);
 
-/* For messages: two words in one. */
+/* Combines two words into a seed. */
 static inline uint32_t weft_mpi_seed(int a, int b, int c)
 {
 	return (uint32_t)a * 2654435761u + (uint32_t)b * 40503u + (uint32_t)c;

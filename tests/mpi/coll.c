@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Collectives, blocking and nonblocking, from nothing to a megabyte, with every
- * element of every result checked. First, middle and last rank are root in turn.
+ * Collectives, blocking and nonblocking, from 0 bytes to a megabyte; every
+ * element of every result is checked. The first, a middle and the last rank are
+ * root in turn.
  */
 #include "check.h"
 
@@ -82,7 +83,7 @@ static void test_reduce(int count, int root, bool later)
 		MPI_Allreduce(a, b, count, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
 	finish(&req, later);
 	expect(b, n - 1, count);
-	/* In place, and a scan whose result tells the ranks apart. */
+	/* In place, and a scan whose result differs between ranks. */
 	MPI_Allreduce(MPI_IN_PLACE, a, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	for (i = 0; i < count; i++)
 		CHECK_EQ(a[i], sum(n, i));
@@ -176,7 +177,7 @@ static void test_gather(int count, int root, bool later)
 	expect(a, me + root, count);
 }
 
-/* Rank r has r + 1 parts of what the others have; gaps between the parts. */
+/* Rank r contributes r + 1 parts; there are gaps between the parts. */
 static void test_vectors(int count, int root, bool later)
 {
 	int part = count / n, lengths[64], places[64], r, at = 0;
@@ -237,7 +238,8 @@ static void test_alltoall(int count, bool later)
 	finish(&req, later);
 	for (r = 0; r < n; r++)
 		expect(b + r * part, r * 64 + me, part);
-	/* From r to s: more the further apart; nothing to oneself. */
+	/* From r to s: more the further apart they are; nothing to the rank
+	 * itself. */
 	for (r = 0; r < n; r++) {
 		out_n[r] = abs(r - me) * part / n;
 		in_n[r] = out_n[r];
@@ -296,7 +298,7 @@ static void test_operations(void)
 	MPI_Op_free(&op);
 }
 
-/* Several collectives under way at once, between them messages. */
+/* Several collectives at the same time, and messages between them. */
 static void test_overlap(void)
 {
 	enum { AT_ONCE = 12 };
@@ -317,7 +319,7 @@ static void test_overlap(void)
 		CHECK_EQ(outs[i], n * (n - 1) / 2 + n * i);
 }
 
-/* Nobody leaves a barrier before everybody has come to it. */
+/* No rank leaves a barrier before all ranks have entered it. */
 static void test_barrier(void)
 {
 	int i, r, seen;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Communicators: duplicates keep messages apart, split ones have ranks of their
- * own, inter-communicators join two groups, topologies know neighbours,
- * hundreds come and go. With "spawn", further processes are started and talked
- * to.
+ * Communicators: duplicates keep messages apart, split ones have their own
+ * ranks, inter-communicators connect two groups, topologies know neighbours,
+ * hundreds are created and freed. With "spawn", further processes are started
+ * and exchange messages.
  */
 #include "check.h"
 
 static int me, n;
 
-/* The same source and tag in two communicators: no message strays. */
+/* The same source and tag in two communicators: no message arrives in the wrong
+ * one. */
 static void test_dup(void)
 {
 	MPI_Comm one, two;
@@ -37,7 +38,7 @@ static void test_split(void)
 	MPI_Group world, some;
 	MPI_Comm half, first;
 
-	/* Ranks in reverse. */
+	/* Ranks in reverse order. */
 	MPI_Comm_split(MPI_COMM_WORLD, odd, n - me, &half);
 	MPI_Comm_rank(half, &rank);
 	MPI_Comm_size(half, &size);
@@ -64,7 +65,7 @@ static void test_split(void)
 	MPI_Group_free(&world);
 }
 
-/* Evens and odds, each a group of its own, talk across. */
+/* Even and odd ranks, each a group, exchange messages between the groups. */
 static void test_intercomm(void)
 {
 	int odd = me % 2, size, total, token = me, got, high, local;
@@ -129,7 +130,8 @@ static void test_topology(void)
 	MPI_Comm_free(&grid);
 }
 
-/* Freed with a message under way: it still arrives. Many, one after another. */
+/* Freed while a message is in flight, which still arrives. Many, one after
+ * another. */
 static void test_many(void)
 {
 	int i, k, total, right = (me + 1) % n, left = (me + n - 1) % n;
@@ -154,7 +156,7 @@ static void test_many(void)
 	}
 }
 
-/* Children are new processes with endpoints that nobody has seen before. */
+/* Children are new processes whose endpoints are new to all peers. */
 static void test_spawn(const char *program)
 {
 	enum { CHILDREN = 2 };

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What mpirun takes for rsh: starts its daemon in a container, that is on a host
-# that hosts.py has made, and with PID and IPC namespaces of its own.
+# mpirun uses this as rsh: it starts the daemon in a container, that is, on a host
+# that hosts.py has created, with PID and IPC namespaces of its own.
 host=$1
 shift
 # shellcheck disable=SC2016

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What mpirun takes for rsh: starts its daemon on a host that hosts.py has made,
+# mpirun uses this as rsh: it starts the daemon on a host that hosts.py has created,
 # under that host's name.
 host=$1
 shift

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Hosts on one machine: network namespaces joined by a bridge.
 
-They live in a namespace of processes and mounts of their own, so that nothing
-of them is left, however this process ends.
+They are in their own PID and mount namespaces, so that nothing of them is left,
+however this process ends.
 """
 
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The HPC Challenge benchmark of Debian over weft: HPL, PTRANS, RandomAccess,
-FFT, latency and bandwidth on a small problem. It checks its own results; we
-check that it did, and found nothing."""
+FFT, latency and bandwidth on a small problem. It checks its own results; this
+test checks that it did so, and found no error."""
 
 import pathlib
 import re
@@ -10,7 +10,7 @@ import tempfile
 
 import job
 
-# Line by line, as hpcc wants it; what follows a number is for people.
+# The lines of hpcc's input file; the text after a number is a comment.
 INPUT = """\
 HPLinpack benchmark input file
 weft

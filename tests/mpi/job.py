@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tempfile
 
-# Debian's Open MPI leaves OFI out in openmpi-mca-params.conf, so it is named.
-# pml cm has no transport but an mtl, and weft is the only one allowed: without
-# weft, MPI_Init fails. btl self: Open MPI's own shared memory is not opened.
+# Debian's openmpi-mca-params.conf excludes OFI, so name it here. pml cm has no
+# transport except an mtl, and weft is the only provider allowed: without weft,
+# MPI_Init fails. btl self: Open MPI's own shared memory is not opened.
 MESSAGES = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "btl", "self",
             "--mca", "opal_common_ofi_provider_include", "weft"]
-# Windows need a btl with RMA and atomics, and there is none but weft's: without
-# it, no window can be made.
+# Windows need a btl with RMA and atomics, and only weft's is allowed: without
+# it, no window can be created.
 ONE_SIDED = ["--mca", "pml", "cm", "--mca", "mtl", "ofi",
              "--mca", "btl", "ofi,self", "--mca", "osc", "rdma",
              "--mca", "osc_rdma_btls", "ofi",
@@ -62,8 +62,8 @@ def require_apart():
 
 def command(ranks, program, session, transport=MESSAGES, apart=False,
             hosts=0, agent=HOST):
-    # There are more ranks and threads than CPUs, and all of them poll: whoever
-    # has nothing to do lets the others run.
+    # There are more ranks and threads than processors, and all of them poll: a
+    # rank that has nothing to do must let the others run.
     line = ["mpirun", "--allow-run-as-root", "-np", str(ranks), "--bind-to",
             "none", "--mca", "mpi_yield_when_idle", "1", "--mca",
             "orte_tmpdir_base", session, *transport]
@@ -102,8 +102,9 @@ def run(ranks, program, env=None, timeout=150, cwd=None, **how):
     """(exit code, output) of a job; the code is None if it took too long."""
     full = {**os.environ, "WEFT_MPI_EXPECT": "weft",
             "OPENBLAS_NUM_THREADS": "1", **(env or {})}
-    # A folder of its own: jobs that share one trip over each other's start and
-    # end. A file, not a pipe: what a rank has started may keep a pipe open.
+    # A folder of its own, because jobs that share one disturb each other when
+    # they start and end. A file and not a pipe, because processes that a rank
+    # started may keep a pipe open.
     with tempfile.TemporaryDirectory() as session, \
             tempfile.TemporaryFile("w+", errors="replace") as log, \
             subprocess.Popen(command(ranks, program, session, **how),

@@ -114,7 +114,7 @@ def stencil(n=128, steps=60):
         MPI.Request.Waitall(requests)
         spread(mine)
         spread(padded)
-        # Beyond the edges of the whole it stays cold.
+        # Outside of the whole grid it stays cold.
     for request in requests:
         request.Free()
     wanted = padded[1 + RANK * part:1 + (RANK + 1) * part]

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One-sided: put, get, accumulate, fetch-and-op, compare-and-swap under every
- * kind of synchronization, on windows over memory of the user's own, allocated
- * and attached ones. Every rank hits every other, and all of them one.
+ * One-sided operations: put, get, accumulate, fetch-and-op, compare-and-swap
+ * with every kind of synchronization, on windows over the application's own
+ * memory, allocated and attached ones. Every rank accesses every other, and all
+ * ranks access one.
  */
 #include "check.h"
 
@@ -23,7 +24,7 @@ struct window {
 	bool own; /* the memory is ours to free */
 };
 
-/* Room of WORDS for each rank. */
+/* WORDS words for each rank. */
 static struct window open_window(int flavor)
 {
 	MPI_Aint bytes = (MPI_Aint)sizeof(int64_t) * WORDS * n;
@@ -69,7 +70,7 @@ static void expect(const int64_t *in, int from, int to, int count, int round)
 		CHECK_EQ(in[i], word(from, to, i, round));
 }
 
-/* Everybody puts into everybody's window, then gets it back from there. */
+/* Every rank puts into every window, then gets the data back. */
 static void test_fence(struct window *w)
 {
 	int64_t *out = weft_mpi_alloc(sizeof(int64_t) * WORDS * (size_t)n);
@@ -88,7 +89,7 @@ static void test_fence(struct window *w)
 		MPI_Win_fence(0, w->win);
 		for (r = 0; r < n; r++)
 			expect(w->base + r * WORDS, r, me, count, c);
-		/* What r + 1 wrote into r. */
+		/* What r + 1 wrote to r. */
 		for (r = 0; r < n; r++)
 			MPI_Get(in + r * WORDS, count, MPI_INT64_T, r,
 				(MPI_Aint)((r + 1) % n) * WORDS, count,
@@ -102,7 +103,8 @@ static void test_fence(struct window *w)
 	free(in);
 }
 
-/* A ring: each exposes to its left neighbour and writes to its right one. */
+/* A ring: each rank exposes its window to its left neighbour and writes to its
+ * right one. */
 static void test_pscw(struct window *w)
 {
 	int right = (me + 1) % n, left = (me + n - 1) % n, round, flag;
@@ -134,7 +136,8 @@ static void test_pscw(struct window *w)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Passive target: the owner makes no call, and sees it after a barrier. */
+/* Passive target: the owner makes no call, and sees the data after a
+ * barrier. */
 static void test_lock(struct window *w)
 {
 	int64_t *out = weft_mpi_alloc(sizeof(int64_t) * WORDS);
@@ -200,7 +203,7 @@ static void test_requests(struct window *w)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Every other word of the target, from bytes that lie together. */
+/* Every other word of the target, from contiguous bytes. */
 static void test_types(struct window *w)
 {
 	int64_t out[100], in[100];
@@ -226,9 +229,9 @@ static void test_types(struct window *w)
 }
 
 /*
- * All add to the same words of rank 0 at once: nothing is lost. The maximum is
- * taken of many only: of a few, Open MPI 4.1.4 asks btl/ofi for an atomic that
- * it does not have, and aborts.
+ * All ranks add to the same words of rank 0 at the same time: nothing is lost.
+ * The maximum is computed over many elements only: for a few, Open MPI 4.1.4
+ * requests an atomic from btl/ofi that it does not have, and aborts.
  */
 static void test_accumulate(struct window *w)
 {
@@ -307,10 +310,10 @@ static void test_fetch_and_op(struct window *w)
 }
 
 /*
- * A lock of the program's own, guarding a word that is read and written. Open
- * MPI 4.1.4 crashes when it swaps in memory that it could reach itself, whatever
- * the transport (mended in 4.1.5): so the owner, and on one node everybody, only
- * takes part where that is not so.
+ * A lock that the program implements, which guards a word that is read and
+ * written. Open MPI 4.1.4 crashes when it swaps in memory that it could access
+ * directly, with every transport (fixed in 4.1.5). Therefore the owner, and on
+ * one node every rank, takes part only where this does not happen.
  */
 static void test_compare_and_swap(struct window *w)
 {
@@ -345,8 +348,9 @@ static void test_compare_and_swap(struct window *w)
 }
 
 /*
- * Memory attached to a window that began without any. On one node only: else
- * Open MPI 4.1.4 takes its lock of the list of regions twice and hangs.
+ * Memory attached to a window that was created without any. On one node only:
+ * otherwise Open MPI 4.1.4 takes its lock of the list of regions twice and
+ * hangs.
  */
 static void test_dynamic(void)
 {

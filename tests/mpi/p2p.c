@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Point to point in every mode and size: blocking, nonblocking, persistent,
- * all ways of waiting, cancelling, truncation, sends to oneself. Ranks work in
- * pairs, even with odd, so that all of them are busy at once.
+ * Point to point in every mode and size: blocking, nonblocking, persistent, all
+ * ways to wait, cancelling, truncation, sends to itself. Ranks work in pairs,
+ * even with odd, so that all of them are busy at the same time.
  */
 #include "check.h"
 
@@ -23,7 +23,7 @@ static void send_blocking(enum mode mode, int len, int tag)
 		MPI_Bsend(out, len, MPI_BYTE, peer, tag, MPI_COMM_WORLD);
 		break;
 	case READY:
-		/* The receiver says that its receive is posted. */
+		/* The receiver tells that its receive is posted. */
 		MPI_Recv(NULL, 0, MPI_BYTE, peer, 99, MPI_COMM_WORLD,
 			 MPI_STATUS_IGNORE);
 		MPI_Rsend(out, len, MPI_BYTE, peer, tag, MPI_COMM_WORLD);
@@ -123,8 +123,8 @@ static void test_modes(void)
 }
 
 /*
- * Buffered ones are started once: Open MPI 4.1.4 sends the data of the first
- * start again at the second, over its own transports too.
+ * Buffered requests are started only once: at the second start Open MPI 4.1.4
+ * sends the data of the first again, also over its own transports.
  */
 static void test_persistent(void)
 {
@@ -200,7 +200,7 @@ static int many_length(int i)
 	return lengths[i % 6];
 }
 
-/* Receives completed one by one, in bunches, or by testing. */
+/* Receives complete one by one, in groups, or by testing. */
 static void collect(MPI_Request *req, int how)
 {
 	int done = 0, n, flag, index, which[MANY];
@@ -251,7 +251,7 @@ static void test_waits(void)
 		for (i = 0; i < MANY; i++)
 			MPI_Irecv(in + i * PIECE, PIECE, MPI_BYTE, peer, i,
 				  MPI_COMM_WORLD, &rx[i]);
-		/* Sent in reverse: matched by tag, not by order. */
+		/* Sent in reverse order: matched by tag. */
 		for (i = MANY - 1; i >= 0; i--) {
 			weft_mpi_fill(out + i * PIECE, (size_t)many_length(i),
 				      weft_mpi_seed(i, how, weft_mpi_rank));
@@ -266,7 +266,8 @@ static void test_waits(void)
 	}
 }
 
-/* All is sent before the first receive is posted; taken in reverse. */
+/* Everything is sent before the first receive is posted, and received in
+ * reverse order. */
 static void test_unexpected(void)
 {
 	MPI_Request tx[MANY];
@@ -306,7 +307,7 @@ static void test_cancel(void)
 	MPI_Wait(&other, &status);
 	MPI_Test_cancelled(&status, &flag);
 	CHECK(flag);
-	/* What was cancelled takes no message any more. */
+	/* A cancelled receive matches no message. */
 	MPI_Barrier(MPI_COMM_WORLD);
 	weft_mpi_fill(out, 100, 5);
 	memset(in, 0, 400);
@@ -314,7 +315,7 @@ static void test_cancel(void)
 		     peer, 77, MPI_COMM_WORLD, &status);
 	weft_mpi_verify(in + 100, 100, 5);
 	CHECK_EQ(in[0], 0);
-	/* One that has its message cannot be cancelled. */
+	/* A receive that has its message cannot be cancelled. */
 	MPI_Irecv(in, 100, MPI_BYTE, peer, 79, MPI_COMM_WORLD, &req);
 	MPI_Send(out, 100, MPI_BYTE, peer, 79, MPI_COMM_WORLD);
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -327,7 +328,8 @@ static void test_cancel(void)
 		FAIL("a receive that was met has been cancelled");
 }
 
-/* @posted: the receive waits for the message, else the other way round. */
+/* @posted: the receive is posted before the message arrives, otherwise
+ * after. */
 static void truncate_one(MPI_Comm comm, int len, int room, bool posted)
 {
 	MPI_Request req, tx;
@@ -349,7 +351,7 @@ static void truncate_one(MPI_Comm comm, int len, int room, bool posted)
 	CHECK_EQ(ret, MPI_ERR_TRUNCATE);
 	MPI_Wait(&tx, MPI_STATUS_IGNORE);
 	CHECK_EQ((uint8_t)in[room], 0xee);
-	/* The next one is whole. */
+	/* The next message is complete. */
 	MPI_Sendrecv(out, len, MPI_BYTE, peer, 6, in, len, MPI_BYTE, peer, 6,
 		     comm, &status);
 	weft_mpi_verify(in, (size_t)len, 9);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Probes, matched probes, wildcards and order. Rank 0 receives from all the
- * others, which send sizes of every path of weft's.
+ * Probes, matched probes, wildcards and order. Rank 0 receives from all others,
+ * which send sizes of every protocol of weft.
  */
 #include "check.h"
 
@@ -24,7 +24,7 @@ static void send_one(int to, int i, int tag)
 	MPI_Send(buf, len, MPI_BYTE, to, tag, MPI_COMM_WORLD);
 }
 
-/* Long ones must not keep the next from being sent. */
+/* Long messages must not block the next send. */
 static void send_at_once(int to, int tag)
 {
 	MPI_Request req[AT_ONCE];
@@ -52,7 +52,8 @@ static void check_one(const MPI_Status *status, int source, int i, int tag)
 	weft_mpi_verify(buf, (size_t)len, weft_mpi_seed(source, i, tag));
 }
 
-/* MPI_Probe tells who, what and how long; the receive gets exactly that. */
+/* MPI_Probe returns source, tag and length; the receive gets exactly that
+ * message. */
 static void test_probe(void)
 {
 	int next[64] = { 0 };
@@ -90,7 +91,7 @@ static void test_iprobe(void)
 			send_one(0, i, 2);
 		return;
 	}
-	/* Nothing is there, however often one looks. */
+	/* No message is there, however often the rank probes. */
 	for (i = 0; i < 1000; i++) {
 		MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag,
 			   &status);
@@ -107,7 +108,7 @@ static void test_iprobe(void)
 			} while (!flag);
 			weft_mpi_check_status(&status, source, 2,
 					      length_of(source, i));
-			/* Looking does not take. */
+			/* A probe does not remove the message. */
 			MPI_Iprobe(source, MPI_ANY_TAG, MPI_COMM_WORLD, &flag,
 				   &status);
 			CHECK(flag);
@@ -121,7 +122,8 @@ static void test_iprobe(void)
 	CHECK(polls > 0);
 }
 
-/* What a matched probe has taken, no other receive or probe can see. */
+/* A message that a matched probe has taken is invisible to other receives and
+ * probes. */
 static void test_mprobe(void)
 {
 	MPI_Message first, second;
@@ -161,7 +163,8 @@ static void test_mprobe(void)
 	CHECK_EQ(status.MPI_SOURCE, MPI_PROC_NULL);
 }
 
-/* Receives for any source and tag, posted early: order of each sender holds. */
+/* Receives for any source and tag, posted early: messages of each sender stay
+ * in order. */
 static void test_wildcards(void)
 {
 	enum { DEPTH = 16, ROOM = 150000 };
@@ -197,11 +200,12 @@ static void test_wildcards(void)
 	free(room);
 }
 
-/* Of several receives that fit, the one posted first gets the message. */
+/* If several receives match, the one posted first gets the message. */
 static void test_oldest_wins(void)
 {
 	static const int tags[] = { 5, MPI_ANY_TAG, 5, 6, MPI_ANY_TAG, 7 };
-	/* Messages with tags 5 6 5 6 7 7 meet the receives in this order. */
+	/* Messages with the tags 5 6 5 6 7 7 match the receives in this
+	 * order. */
 	static const int sent[] = { 5, 6, 5, 6, 7, 7 };
 	MPI_Request req[6];
 	MPI_Status status[6];

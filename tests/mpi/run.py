@@ -31,7 +31,7 @@ HOW = {
     "absent": {},
 }
 FOLDER = "/run/weft"
-# What mpirun and its daemons say to each other is less.
+# mpirun and its daemons send each other less than this.
 CONTROL = 3 << 20
 
 

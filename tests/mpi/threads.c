@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * MPI_THREAD_MULTIPLE: threads of every rank send, receive, probe and take part
- * in collectives at the same time, each on a communicator of its own or all on
- * one with tags of their own. That Open MPI then asks for FI_THREAD_SAFE is
- * seen by standing in for fi_getinfo.
+ * in collectives at the same time, each on its own communicator or all on one
+ * with different tags. To see that Open MPI then asks for FI_THREAD_SAFE, the
+ * program replaces fi_getinfo.
  */
 #include "check.h"
 
@@ -25,8 +25,8 @@ static MPI_Comm shared;
 static enum fi_threading asked;
 
 /*
- * Found before libfabric's, for the program comes first in the search. Only
- * hints that name tagged messages are those of mtl/ofi.
+ * The linker finds this one before libfabric's, because the program comes first
+ * in the search. Only hints with tagged messages are those of mtl/ofi.
  */
 int fi_getinfo(uint32_t version, const char *node, const char *service,
 	       uint64_t flags, const struct fi_info *hints,
@@ -82,7 +82,7 @@ static void exchange(const struct worker *w, int i, char *out, char *in)
 	weft_mpi_verify(in, (size_t)len, weft_mpi_seed(peer, tag, 1));
 }
 
-/* Many under way from one thread while the others do the same. */
+/* Many messages in flight from one thread while the others do the same. */
 static void burst(const struct worker *w, int i, char *out, char *in)
 {
 	enum { PIECE = 9000 };
@@ -122,7 +122,8 @@ static void *messages(void *arg)
 	return NULL;
 }
 
-/* On its own communicator: the order of collectives is the thread's own. */
+/* On its own communicator, because collectives of one communicator need one
+ * order. */
 static void *collectives(void *arg)
 {
 	const struct worker *w = arg;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Derived datatypes: what is scattered in memory on one side arrives scattered
- * in another way on the other, small and large, and nothing in the gaps is
- * touched.
+ * Derived datatypes: data with gaps on one side arrives with other gaps on the
+ * other side, small and large, and nothing in the gaps is touched.
  */
 #include "check.h"
 
@@ -106,7 +105,7 @@ static void test_struct(int n)
 		CHECK_EQ(in[i].codes[1], (short)-i);
 		CHECK_EQ(in[i].codes[2], peer);
 		CHECK_EQ(in[i].id, i * 7);
-		/* The padding behind kind is nobody's. */
+		/* The padding after kind must not change. */
 		CHECK_EQ(((uint8_t *)&in[i])[1], 0xee);
 	}
 	MPI_Type_free(&type);
@@ -149,7 +148,7 @@ static void test_subarray(void)
 	MPI_Type_free(&target);
 }
 
-/* Blocks of different lengths, in an order of their own, by address. */
+/* Blocks of different lengths in any order, by address. */
 static void test_indexed(int scale)
 {
 	int lengths[] = { 3 * scale, 1 * scale, 5 * scale };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of an application: it opens an endpoint, sends its messages, takes
- * what comes, and closes everything when the director says that all have what
- * they wait for. It uses libfabric's interface only.
+ * The application that a simulated process runs: it opens an endpoint, sends
+ * its messages, receives what arrives, and closes everything when the director
+ * says that all processes have what they wait for. It uses libfabric's
+ * interface only.
  */
 #include "app.h"
 
@@ -19,7 +20,7 @@
 #define SLEPT_THROUGH (2 * SIM_S)
 #define PATIENCE (3 * SIM_S)
 #define CANCEL_READS 1000
-#define PROMPT_LEN 1000 /* goes at once, whatever the protocols */
+#define PROMPT_LEN 1000 /* can be sent at once, by every protocol */
 #define PROMPT_LARGEST 3000
 #define PROMPT_MESSAGES 20
 #define PROMPT_NS (25 * SIM_MS)
@@ -79,7 +80,7 @@ static bool post_multi(struct sim_app *app, struct app_recv *r)
 	return !err;
 }
 
-/* In order: the first that fails ends it. */
+/* In order: the first refused post ends the loop. */
 static void post_receives(struct sim_app *app)
 {
 	for (int i = 0; i < APP_RECEIVES; i++) {
@@ -105,7 +106,7 @@ static struct app_op *free_op(struct sim_app *app)
 	return NULL;
 }
 
-/* Small ones more often. */
+/* Small sizes more often. */
 static uint32_t draw_len(struct sim_app *app)
 {
 	uint32_t bits = 1;
@@ -143,7 +144,7 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 	case 0:
 		if (len > sim.s.inject_size)
 			break;
-		op->fate = ORACLE_UNSENT; /* nothing will tell */
+		op->fate = ORACLE_UNSENT; /* it has no completion */
 		return kind == ORACLE_TAGGED ?
 			       fi_tinject(ep, buf, len, to, id) :
 			       fi_injectdata(ep, buf, len, id, to);
@@ -165,9 +166,9 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 	return fi_sendmsg(ep, &msg, flags | FI_REMOTE_CQ_DATA);
 }
 
-/* Nothing is wrong but that processes compute, and two of them are connected: what
- * threads do is not late, whatever the peer does. Not under priorities, where a
- * thread may not run for as long as others do. */
+/* The only fault is that processes compute, and the two are connected: threads
+ * must answer in time, whatever the peer does. Not with thread priorities,
+ * where a thread may have to wait for others. */
 static bool is_calm(const struct sim_app *app, unsigned int peer)
 {
 	return !(sim.s.faults & ~(1u << SIM_FAULT_COMPUTE)) && !sim.s.pct &&
@@ -177,7 +178,7 @@ static bool is_calm(const struct sim_app *app, unsigned int peer)
 	       sim.s.messages <= PROMPT_MESSAGES && peer != app->proc->number;
 }
 
-/* By packets, small messages are acknowledged by threads. */
+/* By packets, threads acknowledge small messages. */
 static bool is_prompt(const struct sim_app *app, const struct app_op *op,
 		      unsigned int peer, uint32_t len)
 {
@@ -226,13 +227,13 @@ static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 	return true;
 }
 
-/* Process 0 answers, the others ask. */
+/* Process 0 answers, the others send requests. */
 static bool asks(void)
 {
 	return sim.s.work == SIM_WORK_REQUEST || sim.s.work == SIM_WORK_CHURN;
 }
 
-/* Whom the next message goes to; itself: nobody. */
+/* The peer of the next message; the process itself means none. */
 static unsigned int draw_peer(struct sim_app *app)
 {
 	unsigned int me = app->proc->number, procs = sim.s.procs;
@@ -272,7 +273,7 @@ static bool send_drawn(struct sim_app *app)
 		return false;
 	if (app->credit)
 		return answer_one(app, op);
-	/* A request may be lost with the process that took it. */
+	/* A request may be lost with the process that received it. */
 	if (sim.now > app->asked_at + PATIENCE)
 		app->awaiting = false;
 	if (!app->left || app->awaiting)
@@ -287,7 +288,7 @@ static bool send_drawn(struct sim_app *app)
 	    (sim.s.work == SIM_WORK_MIX && draw(app, 3) == 0)) {
 		if (!app_remote_start(app, op, peer))
 			return false;
-		/* The target's thread serves it. */
+		/* A thread of the target serves it. */
 		op->prompt = sim.s.progress && is_calm(app, peer);
 		op->computed = app->computed;
 		app->left--;
@@ -301,8 +302,8 @@ static bool send_drawn(struct sim_app *app)
 	return true;
 }
 
-/* What is refused is tried again, and nothing else in its place: a call that is
- * refused for ever then shows. */
+/* Repeats the refused call, and starts no other one instead, so that a call
+ * that is refused for ever is noticed. */
 static bool send_next(struct sim_app *app)
 {
 	struct sim_rng before = app->draws;
@@ -384,7 +385,7 @@ static void completed(struct sim_app *app,
 		app_remote_ended(app, op, err);
 	else
 		oracle_fate(op->id, err ? ORACLE_FAILED : op->fate, err);
-	/* A request that was lost is not answered. */
+	/* A request that was lost gets no answer. */
 	if (err)
 		app->awaiting = false;
 }
@@ -491,7 +492,7 @@ static void step(struct sim_app *app)
 		app->phase = APP_DONE;
 		sim_trace("has sent everything");
 	}
-	/* Not while something waits for another try. */
+	/* Not while a refused call must be repeated. */
 	sleep = sim.s.sleeps && !app->credit &&
 		(!app->left || app->awaiting || !free_op(app)) &&
 		below(app, 4) == 0;
@@ -522,7 +523,7 @@ static void open_all(struct sim_app *app)
 	sim_busy();
 }
 
-/* A client goes, and will come again. */
+/* A client ends, and will start again. */
 static bool leaves(const struct sim_app *app)
 {
 	return sim.s.work == SIM_WORK_CHURN && app->proc->number &&
@@ -543,8 +544,8 @@ static struct app_recv *posted(struct sim_app *app)
 	return NULL;
 }
 
-/* One of two endpoints goes, with its queue. Receives that both shared can be
- * cancelled, and the other one's queue tells of it. */
+/* Closes one of two endpoints, with its queue. Receives that both shared can
+ * still be cancelled, and the queue of the other endpoint reports it. */
 static void cancel_receives(struct sim_app *app)
 {
 	struct app_recv *r;
@@ -553,7 +554,7 @@ static void cancel_receives(struct sim_app *app)
 	while ((r = posted(app))) {
 		ssize_t err = fi_cancel(&app->srx->fid, r);
 
-		/* A message to the endpoint that is gone had it. */
+		/* A message to the closed endpoint had already taken it. */
 		if (err == -FI_ENOENT)
 			r->buf.posted = false;
 		else if (err)

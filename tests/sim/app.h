@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The application that every simulated process runs: one endpoint, messages to
- * and from all others, what it may have posted at a time.
+ * and from all others, and everything that it may have posted at a time.
  */
 #ifndef SIM_APP_H
 #define SIM_APP_H
@@ -23,16 +23,16 @@
 #define APP_MULTIS 2
 #define APP_GUARD 64
 #define APP_KEY 0x77
-#define APP_SLOT 2048 /* of a window, for each peer */
+#define APP_SLOT 2048 /* part of a window, one for each peer */
 #define APP_PORT 7000
-#define APP_STRIDE 32 /* ports of one life, or of first endpoints */
+#define APP_STRIDE 32 /* ports of one incarnation, or of first endpoints */
 #define APP_SECOND 16384
 
 enum app_what { APP_SEND, APP_RECV, APP_MULTI, APP_REMOTE };
 enum app_remote { APP_WRITE, APP_READ, APP_ADD, APP_ADD_TWO, APP_REMOTES };
 
-/* Memory that may be posted, with guards on both sides. First member of all
- * that is a context. */
+/* Memory that may be posted, with guard bytes on both sides. First member of
+ * every structure that serves as a context. */
 struct app_buf {
 	struct fi_context2 context;
 	enum app_what what;
@@ -45,15 +45,15 @@ struct app_buf {
 struct app_op {
 	struct app_buf buf;
 	uint64_t id;
-	enum oracle_fate fate; /* if it succeeds */
+	enum oracle_fate fate; /* the result if it succeeds */
 	enum app_remote remote;
 	unsigned int peer, peer_life;
 	uint64_t version;
 	uint32_t bytes;
 	uint64_t operand;
 	uint64_t begun;
-	uint64_t computed; /* by the application before it began */
-	bool prompt;	   /* the peer need not call for its completion */
+	uint64_t computed; /* time of computing before it began */
+	bool prompt;	   /* it completes even if the peer makes no call */
 };
 
 struct app_recv {
@@ -62,7 +62,7 @@ struct app_recv {
 	size_t used; /* of a multi-receive */
 };
 
-/* What a process knows of its slot in the window of a peer. */
+/* What a process knows about its slot in the window of a peer. */
 struct app_slot {
 	bool busy, known;
 	unsigned int life;
@@ -88,8 +88,8 @@ struct sim_app {
 	struct fid_mr *mr;
 	fi_addr_t addr[SIM_PROCS];
 	unsigned int addr_life[SIM_PROCS];
-	/* With shared receives: the context, and an endpoint beside the first,
-	 * with a queue of its own. */
+	/* With shared receives: the context, and a second endpoint with a queue
+	 * of its own. */
 	struct fid_ep *srx, *second;
 	struct fid_cq *second_cq;
 	struct fi_info *second_info;
@@ -106,12 +106,12 @@ struct sim_app {
 	uint64_t posts;
 	unsigned int left; /* messages to send */
 	unsigned int under_way;
-	unsigned int owed[SIM_PROCS]; /* answers to requests */
+	unsigned int owed[SIM_PROCS]; /* answers that are owed */
 	unsigned int credit;	      /* their sum */
 	bool awaiting;		      /* an answer */
 	uint64_t asked_at;
-	uint64_t computed;   /* time that it did not call */
-	bool met[SIM_PROCS]; /* a message to it has completed */
+	uint64_t computed;   /* time without a call */
+	bool met[SIM_PROCS]; /* a message to that peer has completed */
 };
 
 void *app_main(void *arg);
@@ -121,14 +121,14 @@ bool app_may_touch(const struct sim_app *app, const char *addr, size_t len,
 
 /* app_open.c */
 int app_open(struct sim_app *app);
-/* The address of a client that has come back with another one. */
+/* The address of a client that has restarted with another one. */
 int app_renew_peer(struct sim_app *app, unsigned int peer);
-/* Which process has a port. */
+/* Which process owns a port. */
 unsigned int app_of_port(uint16_t port);
 /* Closes the second endpoint and its queue. */
 void app_close_second(struct sim_app *app);
 void app_close(struct sim_app *app);
-/* Memory, once in a life. */
+/* Allocates the memory, once for each incarnation. */
 void app_prepare(struct sim_app *app);
 void app_check_guards(const struct sim_app *app);
 
@@ -138,7 +138,7 @@ bool app_remote_start(struct sim_app *app, struct app_op *op,
 void app_remote_ended(struct sim_app *app, struct app_op *op, int err);
 void app_remote_check_end(void);
 
-/* The director lets everybody close. */
+/* The director allows all processes to close. */
 extern bool app_all_done;
 
 #endif

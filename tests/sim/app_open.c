@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Opening and closing what an application uses.
+ * Opens and closes the objects that an application uses.
  */
 #include <string.h>
 
@@ -74,7 +74,7 @@ void app_check_guards(const struct sim_app *app)
 		check_guard(&app->multis[i].buf);
 }
 
-/* Clients that come and go have another address each time. */
+/* Clients that restart have another address each time. */
 static uint16_t port_of(const struct sim_proc *proc)
 {
 	unsigned int life =
@@ -129,7 +129,7 @@ static int get_info(struct sim_app *app, unsigned int more,
 	return err;
 }
 
-/* One that is bound to all addresses is known by any of them. */
+/* An endpoint that is bound to all addresses is known by any of them. */
 static struct in_addr addr_of(const struct sim_app *app,
 			      const struct sim_proc *peer)
 {
@@ -195,7 +195,8 @@ static int open_window(struct sim_app *app)
 	return err;
 }
 
-/* A multi-receive with less room than this is over: no message is cut. */
+/* A multi-receive with less room than this is finished, so that no message is
+ * truncated. */
 static int set_least(struct fid_ep *ep)
 {
 	size_t least = sim.s.largest;

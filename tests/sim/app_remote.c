@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Remote memory: each process has a slot for each other in its window, which
- * only that one writes, and a counter for each, which all add to. A read of the
- * own slot must give what was last written there; fetched values must be those
- * of a counter that only counts up; at the end the counters hold the sum.
+ * Remote memory: in the window of each process, every other process has a slot
+ * that only it writes, and a counter that all add to. A read of the own slot
+ * must return what was written last; fetched values must be those of a counter
+ * that only increases; at the end the counters hold the sum.
  */
 #include <string.h>
 
 #include "app.h"
 
-/* What was added to counter @b of process @a's life. */
+/* What was added to counter @b of this incarnation of process @a. */
 static struct counter {
 	unsigned int life;
-	uint64_t sure, maybe; /* added, perhaps added */
-	uint64_t highest;     /* value fetched */
+	uint64_t sure, maybe; /* certainly added, possibly added */
+	uint64_t highest;     /* last value fetched */
 } counters[SIM_PROCS][SIM_PROCS];
 
 static uint8_t byte_at(uint64_t version, size_t i)
@@ -108,7 +108,8 @@ static struct counter *counter_of(const struct app_op *op, unsigned int next)
 	struct counter *c =
 		&counters[op->peer][(op->version + next) % sim.s.procs];
 
-	/* What was meant for the former life may be added in this one. */
+	/* An operation meant for the previous incarnation may reach this
+	 * one. */
 	if (c->life != op->peer_life)
 		*c = (struct counter){ .life = op->peer_life,
 				       .maybe = sim.s.kills ?
@@ -148,7 +149,8 @@ bool app_remote_start(struct sim_app *app, struct app_op *op, unsigned int peer)
 	op->buf.posted = true;
 	op->buf.send = op->remote == APP_WRITE;
 	app->doing = "remote operation";
-	/* Before the call: others may see the sum before it returns. */
+	/* Before the call, because others may see the sum before the call
+	 * returns. */
 	count_maybe(op, 1);
 	err = start(app, op);
 	app->doing = NULL;

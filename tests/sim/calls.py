@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""No call of the provider passes the simulated kernel by.
+"""No call of the provider bypasses the simulated kernel.
 
-Reads what the simulator's build of the provider needs from outside. Each name is
-one that the simulator answers, or one that only computes.
+Reads which external names the simulator's build of the provider needs. Each
+must be one that the simulator implements, or one that only computes.
 """
 
 import os
 import subprocess
 import sys
 
-# What depends on nothing but its arguments.
+# Functions that depend only on their arguments.
 PURE = set("""
 __assert_fail __cpu_indicator_init __cpu_model __ctype_b_loc __ctype_tolower_loc
 __ctype_toupper_loc __errno_location __isoc99_sscanf __muldc3 __mulsc3 __mulxc3
@@ -23,7 +23,7 @@ strnlen strpbrk strrchr strsep strspn strstr strtod strtol strtoul strtoull vsnp
 sim_statics_begin
 """.split())
 
-# What the simulator leaves real, and why.
+# Functions that the simulator leaves real, and why.
 REAL = {
     "closedir": "opendir() fails in the simulator",
     "dirfd": "the same",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Runs one scenario: starts the processes, kills, stops and restarts them, cuts
- * links, lets all faults end, waits until everything has come that must come,
- * and looks what is left.
+ * links, ends all faults, waits until everything has arrived that must arrive,
+ * and checks what is left.
  */
 #include "director.h"
 
@@ -139,7 +139,7 @@ static void direct(void)
 		if (sim.s.churns)
 			restart_dead(true);
 	}
-	/* What is wrong shows after a moment, too: messages that come twice. */
+	/* Some errors show later: messages that arrive twice. */
 	sim_sleep_until(sim.now + 20 * SIM_MS, NULL);
 	oracle_check_end();
 	app_remote_check_end();
@@ -177,7 +177,7 @@ static void begin(const struct sim_scenario *s, bool trace)
 {
 	memset(&sim, 0, sizeof(sim));
 	sim.s = *s;
-	/* A fault that was left out (--only) takes its numbers along. */
+	/* If a fault is left out (--only), its count is 0, too. */
 	if (!(s->faults & 1u << SIM_FAULT_KILL))
 		sim.s.kills = 0;
 	if (!(s->faults & 1u << SIM_FAULT_DESCRIPTORS))

@@ -9,8 +9,8 @@
 
 /* Runs fidelity.c in a simulated process. */
 void director_fidelity(void);
-/* Returns if all is well; sim_fail() ends the process otherwise. Once in a
- * process. */
+/* Returns if the scenario succeeds; otherwise sim_fail() ends the process. Only
+ * once in a process. */
 void director_run(const struct sim_scenario *s, bool trace);
 
 #endif

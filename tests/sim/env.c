@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What surrounds a simulated process: its identity, randomness, interfaces,
- * settings, /proc, and the few functions of libfabric that allocate memory which
- * the provider frees, or the other way round.
+ * The environment of a simulated process: its identity, randomness, interfaces,
+ * settings, /proc, and the few functions of libfabric that allocate memory
+ * which the provider frees, or the reverse.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -42,8 +42,8 @@ ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags)
 	return (ssize_t)len;
 }
 
-/* Memory of processes is all that is there of /proc: for the rest, the provider
- * has defaults. */
+/* Of /proc only the memory of processes exists; for everything else the
+ * provider has defaults. */
 int __wrap_open64(const char *path, int flags, ...)
 {
 	struct sim_proc *proc = NULL;

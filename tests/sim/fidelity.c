@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Assertions on a kernel, in plain calls of the C library.
+ * Assertions about a kernel, as plain calls of the C library.
  */
 #include "fidelity.h"
 
@@ -127,7 +127,7 @@ static void resets(void)
 	int listener, client, server;
 	char buf[8];
 
-	/* Closed with something unread. */
+	/* Closed with unread data. */
 	connect_pair(&listener, &client);
 	server = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
 	IS(send(client, "x", 1, 0) == 1);
@@ -227,7 +227,7 @@ static void events(void)
 	IS(write(fd, &value, sizeof(value)) == 8 &&
 	   write(fd, &value, sizeof(value)) == 8);
 	IS(epoll_wait(outer, &event, 1, 0) == 1);
-	/* Told once, until it is asked for again; found in another set. */
+	/* Reported once, until it is armed again; also inside another set. */
 	event.events = EPOLLIN | EPOLLONESHOT;
 	IS(!epoll_ctl(outer, EPOLL_CTL_MOD, set, &event));
 	IS(epoll_wait(outer, &event, 1, 0) == 1);
@@ -243,11 +243,11 @@ static void events(void)
 	IS(!epoll_ctl(set, EPOLL_CTL_ADD, timer, &event));
 	IS(!timerfd_settime(timer, 0, &soon, NULL));
 	IS(epoll_wait(outer, &event, 1, -1) == 1);
-	/* Readable until it is read or set. */
+	/* Readable until it is read or set again. */
 	IS(epoll_wait(outer, &event, 1, 0) == 1);
 	IS(!timerfd_settime(timer, 0, &never, NULL));
 	IS(epoll_wait(outer, &event, 1, 1) == 0);
-	/* A descriptor that is closed is not watched any more. */
+	/* A closed descriptor is no longer watched. */
 	IS(write(fd, &value, sizeof(value)) == 8);
 	close(fd);
 	IS(epoll_wait(outer, &event, 1, 0) == 0);
@@ -327,7 +327,7 @@ static void packets(const char *addr)
 	third = socket(AF_INET, SOCK_DGRAM, 0);
 	FAILS(bind(third, (void *)&b, sizeof(b)), EADDRINUSE);
 	close(third);
-	/* Nobody has the port any more: the sender is told. */
+	/* Nobody owns the port any more: the sender gets an error. */
 	close(fd_b);
 	IS(send_to(fd_a, &b, "lost") == 4);
 	wait_for(fd_a, EPOLLERR);
@@ -362,7 +362,7 @@ static int result_of(int fd)
 	return err;
 }
 
-/* Its events once any of @events is among them. */
+/* Returns the events once any of @events is among them. */
 static uint32_t await(int fd, uint32_t events)
 {
 	struct epoll_event event = { .events = events };
@@ -436,14 +436,14 @@ static void stream_bytes(const char *addr, int listener)
 	IS(n < 0 && errno == EAGAIN);
 	read_all(server, sent);
 	IS(await(client, EPOLLOUT) == EPOLLOUT);
-	/* The end comes after the bytes. */
+	/* The end of the stream comes after the bytes. */
 	IS(send(client, "last", 4, 0) == 4);
 	IS(!shutdown(client, SHUT_WR));
 	FAILS(send(client, "x", 1, MSG_NOSIGNAL), EPIPE);
 	IS(await(server, EPOLLRDHUP) & EPOLLRDHUP);
 	read_all(server, 4);
 	IS(recv(server, buf, sizeof(buf), 0) == 0);
-	/* The other way is still open. */
+	/* The other direction is still open. */
 	IS(send(server, "back", 4, 0) == 4);
 	read_all(client, 4);
 	close(server);
@@ -458,7 +458,7 @@ static void stream_resets(const char *addr, int listener)
 	int client, server;
 	char buf[16];
 
-	/* Closed with something unread. */
+	/* Closed with unread data. */
 	tcp_pair(addr, listener, &client, &server);
 	IS(send(client, "x", 1, 0) == 1);
 	await(server, EPOLLIN);
@@ -468,7 +468,7 @@ static void stream_resets(const char *addr, int listener)
 	IS(recv(client, buf, sizeof(buf), 0) == 0);
 	FAILS(send(client, "x", 1, MSG_NOSIGNAL), EPIPE);
 	close(client);
-	/* Bytes to a socket that is closed. */
+	/* Bytes sent to a closed socket. */
 	tcp_pair(addr, listener, &client, &server);
 	close(server);
 	IS(await(client, EPOLLRDHUP) & EPOLLRDHUP);
@@ -476,7 +476,7 @@ static void stream_resets(const char *addr, int listener)
 	await(client, EPOLLERR);
 	IS(result_of(client) == EPIPE);
 	close(client);
-	/* A port that is held and not listened to. */
+	/* A port that is bound, but not listened on. */
 	IS(!getsockname(listener, (void *)&to, &len));
 	close(listener);
 	listener = tcp_socket(addr, to.sin_port, false);
@@ -518,7 +518,7 @@ static void copies(void)
 	IS(process_vm_readv(getpid(), &local, 1, remote, 1, 0) == 16);
 	IS(!strcmp(here, there));
 	remote[0].iov_len = 8;
-	/* As far as there is memory. */
+	/* Up to the end of the memory. */
 	IS(process_vm_readv(getpid(), &local, 1, remote, 2, 0) == 8);
 	FAILS(process_vm_readv(getpid(), &local, 1, remote + 1, 1, 0), EFAULT);
 	FAILS(process_vm_readv(1 << 21, &local, 1, remote, 1, 0), ESRCH);

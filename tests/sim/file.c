@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Descriptors of simulated processes, and the files that are not sockets or
- * memory: epoll sets, eventfds, timers. The lowest free number is given, as the
- * kernel does.
+ * Descriptors of simulated processes, and the files that are neither sockets
+ * nor memory: epoll sets, eventfds, timers. As in the kernel, a new descriptor
+ * has the lowest free number.
  */
 #include <errno.h>
 #include <poll.h>
@@ -404,7 +404,8 @@ static int collect(struct epoll_file *set, struct epoll_event *events, int max)
 	unsigned int number = 0;
 	int count = 0;
 
-	/* Two rounds over the list, so that those behind come first at times. */
+	/* Two rounds over the list, so that later entries sometimes come
+	 * first. */
 	for (int round = 0; round < 2; round++) {
 		number = 0;
 		for (struct sim_watch *w = set->watches; w && count < max;
@@ -415,7 +416,7 @@ static int collect(struct epoll_file *set, struct epoll_event *events, int max)
 				continue;
 			events[count].events = seen;
 			events[count++].data = w->event.data;
-			/* Not told again before it is set again. */
+			/* Not reported again until it is armed again. */
 			if (w->event.events & EPOLLONESHOT)
 				w->event.events = 0;
 		}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UDP sockets of the simulated nodes and the network between them. A packet to a
- * port that nobody has makes an ICMP error, which the socket's error queue
- * tells; one that finds no room in the receiver's buffer is lost, and so is one
- * that is larger than the link and may not be fragmented (EMSGSIZE).
+ * UDP sockets of the simulated nodes and the network between them. A packet to
+ * a port that nobody owns causes an ICMP error, which the error queue of the
+ * sender's socket reports. A packet that finds no room in the receiver's buffer
+ * is lost, and so is a packet that is larger than the link's MTU and must not
+ * be fragmented (EMSGSIZE).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,13 +29,13 @@
 #define HEADS 28u
 #define FIRST_NET 0x0a000001u
 #define SECOND_NET 0x0a010001u
-#define HEADER 24u /* bytes under a sum of their own */
+#define HEADER 24u /* bytes protected by their own checksum */
 
 struct datagram {
 	struct datagram *next;
 	struct sockaddr_in from, to;
 	struct sim_node *src, *dst;
-	int error; /* an ICMP message about a packet of ours */
+	int error; /* an ICMP message about a packet that we sent */
 	size_t len;
 	uint8_t data[];
 };
@@ -166,7 +167,7 @@ static int inet_bind(struct sim_file *file, const struct sockaddr *sa,
 	return 0;
 }
 
-/* The address that packets to @to come from. */
+/* The source address of packets to @to. */
 static struct in_addr source_for(const struct inet_file *sock,
 				 struct in_addr to)
 {
@@ -252,8 +253,8 @@ static struct datagram *copy_of(const struct datagram *d)
 	return copy;
 }
 
-/* For a trace: whom a packet is from and to, its type and sequence number, and
- * what becomes of it (see nic/udp/engine/packet_defs.h). */
+/* For the trace: source and destination of a packet, its type and sequence
+ * number, and what happens to it (see nic/udp/engine/packet_defs.h). */
 static void note_packet(const struct datagram *d, const char *fate)
 {
 	static const char *const types[] = {
@@ -286,7 +287,7 @@ static bool never_arrives(const struct datagram *d, const struct sim_node *from,
 		 (sim.s.narrow && d->len + HEADS > sim.s.narrow)));
 }
 
-/* Returns when it arrives; 0: it does not. Others may arrive in its place. */
+/* Returns when it arrives; 0: never. Other packets may arrive in its place. */
 static uint64_t damage(struct datagram *d, uint64_t at)
 {
 	struct sim_rng *rng = &sim.fault[SIM_FAULT_LOSS];
@@ -301,9 +302,9 @@ static uint64_t damage(struct datagram *d, uint64_t at)
 		note_packet(d, ", comes late");
 		return at + sim_rng_below(rng, 500 * SIM_US);
 	case 4:
-		/* The kernel's sum finds damage, except for what a hostile or
-		 * broken box on the way has summed anew: only the header is made
-		 * to stand that. */
+		/* The kernel's checksum detects damage, unless a hostile or
+		 * broken device on the way has computed a new checksum. Only
+		 * the header is protected against that. */
 		note_packet(d, ", is damaged");
 		if (d->len > HEADER)
 			d->data[sim_rng_below(rng, HEADER)] ^=
@@ -315,8 +316,8 @@ static uint64_t damage(struct datagram *d, uint64_t at)
 	}
 }
 
-/* Somebody who knows addresses and ports, and has not seen the packet, says a few
- * times that it was refused. */
+/* An attacker who knows addresses and ports, but has not seen the packet,
+ * reports several times that it was refused. */
 static void forge(const struct datagram *about)
 {
 	uint64_t count = 1 + sim_rng_below(&sim.fault[SIM_FAULT_ICMP], 6);
@@ -332,7 +333,7 @@ static void forge(const struct datagram *about)
 	}
 }
 
-/* What the link does to a packet. */
+/* Applies the faults of the link to a packet. */
 static void transmit(struct datagram *d)
 {
 	const struct sim_node *from = d->src, *to = d->dst;
@@ -584,8 +585,8 @@ static int inet_setopt(struct sim_file *file, int level, int name,
 		sock->recverr = on;
 	if (level == IPPROTO_IP && name == IP_PKTINFO)
 		sock->pktinfo = on;
-	/* Packets come one by one: a network that coalesces them is not
-	 * simulated. */
+	/* Packets are received one by one: the simulated network does not
+	 * coalesce them. */
 	if (level == IPPROTO_UDP && name == UDP_GRO)
 		return -ENOPROTOOPT;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parts of the simulated kernel know of each other: open files,
- * memory of processes.
+ * What the parts of the simulated kernel share: open files, memory of
+ * processes.
  */
 #ifndef SIM_KERNEL_H
 #define SIM_KERNEL_H
@@ -16,7 +16,7 @@
 
 struct sim_file_ops {
 	const char *name;
-	/* EPOLL* that hold now. */
+	/* The EPOLL* events that are true now. */
 	uint32_t (*events)(struct sim_file *file);
 	/* The last reference is gone. */
 	void (*release)(struct sim_file *file);
@@ -54,13 +54,14 @@ struct sim_file {
 
 struct sim_file *sim_file_get(int fd);
 void sim_file_put(struct sim_file *file);
-/* A descriptor of the current process for @file, whose reference it takes. */
+/* Makes a descriptor of the current process for @file, and takes over its
+ * reference. */
 int sim_file_install(struct sim_file *file);
-/* A free descriptor or -EMFILE, and its use. */
+/* Finds a free descriptor or returns -EMFILE; uses it. */
 int sim_file_room(void);
 void sim_file_use(int fd, struct sim_file *file);
 void sim_file_close_all(struct sim_proc *proc);
-/* Calls of an epoll set about a file that is gone. */
+/* Removes a closed file from all epoll sets. */
 void sim_epoll_forget(struct sim_file *file);
 
 struct sim_file *sim_unix_socket(bool nonblocking);
@@ -72,8 +73,8 @@ struct sim_file *sim_memory_file(struct sim_proc *proc);
 
 /* -- memory ----------------------------------------------------------------- */
 
-/* Memory that several processes can map. All mappings of it lie at one address:
- * only race.c would notice, and is simpler for it. */
+/* Memory that several processes can map. All mappings of it are at the same
+ * address, which keeps race.c simple; nothing else depends on it. */
 struct sim_shared {
 	char *base;
 	size_t bytes;
@@ -82,16 +83,16 @@ struct sim_shared {
 	char name[32];
 };
 
-/* NULL: not shared memory. */
+/* NULL: it is not shared memory. */
 struct sim_shared *sim_memory_shared(uintptr_t addr);
 void sim_memory_end(struct sim_proc *proc);
 void sim_memory_check_end(const struct sim_proc *proc);
-/* How many bytes from @addr on are memory of @proc. */
+/* How many bytes starting at @addr are memory of @proc. */
 size_t sim_memory_valid(const struct sim_proc *proc, uintptr_t addr,
 			size_t len);
 bool sim_memory_in_pool(uintptr_t addr);
 
-/* Memory of applications: not the provider's heap. */
+/* Memory of applications, apart from the provider's heap. */
 void *sim_memory_app_alloc(struct sim_proc *proc, size_t bytes);
 
 /* Sets errno of a wrapped call. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * weft-sim: runs scenarios, each in a process of its own, so that all begin with
- * the same memory and a crash is a failure like others.
+ * weft-sim: runs scenarios, each in a process of its own, so that all start
+ * with the same memory and a crash is a failure like any other.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -22,13 +22,13 @@
 
 #define TWICE 50 /* every so many scenarios run a second time */
 #define JOBS_MAX 64
-#define REAL_SECONDS 60	 /* of a processor, for one scenario */
+#define REAL_SECONDS 60	 /* of processor time, for one scenario */
 #define FAILURES_MAX 100 /* seeds that are listed at the end */
 #define TELL_EVERY 60.0
 
 static struct options {
 	uint64_t seed;
-	uint64_t count; /* scenarios; 0: until the time is over */
+	uint64_t count; /* scenarios; 0: until the time is up */
 	double seconds;
 	unsigned int jobs;
 	bool trace, shrink, go_on;
@@ -60,7 +60,7 @@ static double seconds_now(void)
 
 /* -- one scenario ----------------------------------------------------------- */
 
-/* What a child says goes to a file, so that those of several jobs do not mix. */
+/* A child writes to a file, so that the output of several jobs is not mixed. */
 static FILE *hearing(void)
 {
 	FILE *said = tmpfile();
@@ -108,7 +108,7 @@ static void run_child(const struct sim_scenario *s, int to, bool trace)
 	_exit(0);
 }
 
-/* @said: where its standard error goes, or NULL. */
+/* @said: the file for its standard error, or NULL. */
 static pid_t start(const struct sim_scenario *s, int *from, bool trace,
 		   FILE *said)
 {
@@ -131,7 +131,7 @@ static pid_t start(const struct sim_scenario *s, int *from, bool trace,
 	return -1;
 }
 
-/* 0 and *@answer, or what wait() says. */
+/* Returns 0 and *@answer, or the status of wait(). */
 static int finish(pid_t pid, int from, struct answer *answer)
 {
 	bool told = real_read(from, answer, sizeof(*answer)) ==
@@ -312,7 +312,8 @@ static int run_many(void)
 	return failures.count != 0;
 }
 
-/* Seeds that once found something, one a line; the rest is a comment. */
+/* Seeds that once found a bug, one on each line; the rest of a line is a
+ * comment. */
 static int run_file(void)
 {
 	FILE *file = fopen(options.file, "re");
@@ -402,7 +403,8 @@ static int run_one(void)
 	return 0;
 }
 
-/* Addresses are the same in every run: what depends on them is repeated. */
+/* Makes addresses the same in every run, so that everything that depends on
+ * them is repeated. */
 static void fix_addresses(char **argv)
 {
 	int now = personality(0xffffffff);

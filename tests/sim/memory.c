@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of simulated processes: the heap, mappings, memfds, and copies from one
- * process to another. It is real memory of the one real process; the tables here
- * say which part belongs to whom, so that a copy to memory that a process does
- * not have fails as it would, and a process that dies leaves nothing.
+ * Memory of simulated processes: the heap, mappings, memfds, and copies from
+ * one process to another. It is real memory of the one real process. The tables
+ * here record which part belongs to which process, so that a copy to memory
+ * that a process does not have fails as in the kernel, and a dead process
+ * leaves nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -168,7 +169,7 @@ static char *pool;
 static size_t pool_used;
 static struct sim_shared *shared_list[SHARED_MAX];
 static unsigned int shared_count;
-/* Which object a page of the pool belongs to, plus one. */
+/* The object that a page of the pool belongs to, plus one. */
 static uint16_t *page_owner;
 
 bool sim_memory_in_pool(uintptr_t addr)
@@ -214,12 +215,12 @@ static int shared_resize(struct sim_shared *shared, size_t bytes)
 	shared_list[shared_count++] = shared;
 	for (size_t i = 0; i < room / PAGE; i++)
 		page_owner[pool_used / PAGE + i] = (uint16_t)shared_count;
-	/* A page that nobody has lies behind each. */
+	/* An unused page follows each object. */
 	pool_used += room + PAGE;
 	return 0;
 }
 
-/* What is gone may not be touched. */
+/* Freed memory must not be touched. */
 static void shared_put(struct sim_shared *shared)
 {
 	if (--shared->refs || !shared->bytes)
@@ -291,7 +292,7 @@ int __wrap_posix_fallocate64(int fd, off_t at, off_t bytes)
 		return EBADF;
 	if (sim_fault(SIM_FAULT_MEMORY))
 		return ENOSPC;
-	/* Pages are there when they are touched. */
+	/* Pages exist once they are touched. */
 	if ((size_t)(at + bytes) <= memfd->shared->bytes)
 		return 0;
 	return -shared_resize(memfd->shared, (size_t)(at + bytes));
@@ -341,7 +342,7 @@ struct sim_map {
 	struct sim_map *next;
 	char *addr;
 	size_t bytes;
-	struct sim_shared *shared; /* NULL: of this process alone */
+	struct sim_shared *shared; /* NULL: private to this process */
 };
 
 void *__wrap_mmap64(void *addr, size_t len, int prot, int flags, int fd,
@@ -459,8 +460,9 @@ struct app_memory {
 
 static struct app_memory *app_list;
 
-/* A new life has its memory where the former had it, as programs do that start
- * without random addresses: a copy that was meant for the former finds it. */
+/* A new incarnation has its memory at the same addresses as the previous one,
+ * as programs do that start without random addresses: a copy that was meant for
+ * the previous one reaches it. */
 void *sim_memory_app_alloc(struct sim_proc *proc, size_t bytes)
 {
 	struct app_memory *m;
@@ -544,7 +546,7 @@ void sim_memory_check_end(const struct sim_proc *proc)
 			 "%zu bytes, allocated at %p (addr2line)",
 			 proc->block_count, proc->block_bytes, block->bytes,
 			 block->caller);
-	/* The guard page stays as long as the process. */
+	/* The guard page exists as long as the process. */
 	for (const struct sim_map *m = proc->maps; m; m = m->next) {
 		if (m->shared || m->bytes != PAGE)
 			sim_fail("a mapping of %zu bytes is left: %s", m->bytes,
@@ -660,7 +662,7 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local,
 struct memory_file {
 	struct sim_file file;
 	struct sim_proc *proc;
-	unsigned int life; /* of it; in another one the file is empty */
+	unsigned int life; /* empty in another incarnation */
 };
 
 static const struct sim_file_ops memory_ops;

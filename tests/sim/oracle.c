@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ledger of all messages of a run, and what it must say.
+ * The record of all messages of a run, and the checks on it.
  */
 #include "oracle.h"
 
@@ -97,7 +97,7 @@ void oracle_unsent(uint64_t id)
 		msg->fate = ORACLE_UNSENT;
 }
 
-/* For good, between two processes that live. */
+/* Permanently, between two living processes. */
 static bool connects_may_fail(void)
 {
 	return sim.s.blocked ||
@@ -196,8 +196,9 @@ uint32_t oracle_len(uint64_t id)
 
 /* -- receiving -------------------------------------------------------------- */
 
-/* A neighbour of the same kind, lane and two lives was taken by an earlier
- * receive if its number is lower, by a later one if it is higher. */
+/* A message of the same kind, lane and incarnations with a lower number must
+ * have been matched by an earlier receive, one with a higher number by a later
+ * receive. */
 static void check_order(uint64_t id, int step)
 {
 	const struct pair *pair = pair_of(id);
@@ -238,7 +239,7 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 	if (!msg || (id >> 48 & 0xff) != at->number || !msg->fate ||
 	    msg->kind != kind) {
 		if (!buf)
-			return; /* which one is not known */
+			return; /* the failed message is unknown */
 		sim_fail("message %s was never sent to this process",
 			 oracle_name(id));
 	}
@@ -267,11 +268,12 @@ void oracle_received(struct sim_proc *at, uint64_t id, enum oracle_kind kind,
 
 /* -- the end ---------------------------------------------------------------- */
 
-/* A message that its sender believes sent may be lost with the receiver's former
- * life: until the first one arrives in the new life, it may have gone to the
- * memory that the former left. The endpoints of a process learn of a death each
- * for themselves, so only messages of the same lane count. By packets a dead
- * process acknowledges nothing: what was sent after its death arrives. */
+/* A message that its sender believes sent may be lost with the receiver's
+ * previous incarnation: until the first message arrives in the new one,
+ * messages may have gone to the memory that the previous one left. The
+ * endpoints of a process notice a death independently, so only messages of the
+ * same lane count. By packets a dead process acknowledges nothing: what was
+ * sent after its death arrives. */
 static bool may_be_lost(const struct pair *pair, uint32_t seq,
 			const struct sim_proc *from, const struct sim_proc *to)
 {
@@ -328,7 +330,7 @@ uint64_t oracle_waiting(const struct sim_proc *proc, uint64_t age)
 		const struct pair *pair = &pairs[a][proc->number];
 
 		for (uint32_t seq = 0; seq < pair->count; seq++) {
-			/* It may yet fail. */
+			/* It may still fail. */
 			if (pair->msgs[seq].fate == ORACLE_INJECTED &&
 			    connects_may_fail())
 				continue;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the compiler tells of memory accesses. The provider is compiled with
- * -fsanitize=thread, and this file stands in the place of that run-time library:
- * every atomic access is a point, and stores to shared memory go through a store
- * buffer as processors of the x86 family have it. An entry leaves the buffer by
- * seed, by age, by a locked instruction, a fence, a call of the kernel or a
- * membarrier of anybody. Plain accesses keep their order with those before them.
+ * Handles the memory accesses that the compiler reports. The provider is
+ * compiled with -fsanitize=thread, and this file replaces that run-time
+ * library: every atomic access is a scheduling point, and stores to shared
+ * memory go through a store buffer as in x86 processors. An entry leaves the
+ * buffer at random, by age, by a locked instruction, by a fence, by a call of
+ * the kernel, or by any process's membarrier. Plain accesses keep their order
+ * with those before them.
  */
 #include <string.h>
 
@@ -70,7 +71,7 @@ static bool is_shared(const volatile void *addr)
 	       sim_memory_in_pool((uintptr_t)addr);
 }
 
-/* Memory that this process has unmapped, or never had. */
+/* Fails on memory that this process has unmapped, or never had. */
 static void check_mapped(const volatile void *addr)
 {
 	const struct sim_shared *shared = sim_memory_shared((uintptr_t)addr);
@@ -122,7 +123,7 @@ static void store_word(volatile void *addr, const void *value, uint32_t size,
 	}
 }
 
-/* The newest of our own stores that are not seen yet, or memory. */
+/* The newest of our own stores that others do not see yet, or memory. */
 static void load_word(const volatile void *addr, void *value, uint32_t size)
 {
 	struct sim_task *task = sim.current;
@@ -250,7 +251,8 @@ void __tsan_write_range(void *addr, size_t size)
 	plain_write(addr);
 }
 
-/* Calls, because -fno-builtin-memcpy keeps the compiler from inlining them. */
+/* These are function calls, because -fno-builtin-memcpy keeps the compiler from
+ * inlining them. */
 void *__wrap_memcpy(void *to, const void *from, size_t len)
 {
 	plain_write(to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Random streams: splitmix64, seeded by the scenario and by what it is for.
+ * Random streams: splitmix64, seeded by the scenario and the purpose.
  */
 #include "sim.h"
 
@@ -15,7 +15,7 @@ uint64_t sim_rng_next(struct sim_rng *rng)
 
 __extension__ typedef unsigned __int128 wide;
 
-/* Without a division: this is called at every point. */
+/* Without a division, because it is called at every point. */
 static uint64_t scale(uint64_t x, uint64_t n)
 {
 	return (uint64_t)((wide)x * n >> 64);

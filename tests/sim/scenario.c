@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Draws a scenario from a seed. Each run has a few kinds of faults, not all at
- * once: with everything failing nothing gets far enough to be wrong.
+ * once: if everything fails, no operation gets far enough to go wrong.
  */
 #include <string.h>
 
@@ -62,7 +62,7 @@ static void draw_faults(struct sim_scenario *s)
 	s->heal_at = PICK(1, 5, 20, 100) * SIM_MS;
 	if (s->work != SIM_WORK_RESTART)
 		return;
-	/* Nothing else: what fails must then be explained by a death. */
+	/* No other faults: only a death may then explain a failure. */
 	if (PICK(0, 1))
 		s->faults &= 1u << SIM_FAULT_COMPUTE;
 	s->faults |= 1u << SIM_FAULT_KILL | 1u << SIM_FAULT_PID;
@@ -95,7 +95,8 @@ static void draw_knobs(struct sim_scenario *s)
 	s->knobs.max_peers = PICK(4096, 4096, 32);
 }
 
-/* More addresses than a device has places: only packets can show something. */
+/* More addresses than a device has entries for peers: this tests packets
+ * only. */
 static void draw_churn(struct sim_scenario *s)
 {
 	s->knobs.max_peers = 32;
@@ -111,11 +112,11 @@ static void draw_churn(struct sim_scenario *s)
 		s->largest = 9000;
 }
 
-/* Processes compute, and nothing is wrong: messages must not be late either (see
- * is_prompt() in app.c). */
+/* Processes compute, and there are no other faults: then messages must not be
+ * late, either (see is_prompt() in app.c). */
 static void draw_calm(struct sim_scenario *s)
 {
-	/* Under automatic progress memory is served by threads, too. */
+	/* Under automatic progress, threads serve shared memory, too. */
 	s->shm = s->progress;
 	s->srx = false;
 	s->fds_max = 0;
@@ -127,7 +128,8 @@ static void draw_calm(struct sim_scenario *s)
 	s->largest = PICK(64, 3000);
 }
 
-/* From a stream of its own: what else a seed means stays the same. */
+/* From a stream of its own, so that the rest of a seed's scenario stays the
+ * same. */
 static bool draw_progress(uint64_t seed)
 {
 	struct sim_rng own;
@@ -169,26 +171,27 @@ void sim_scenario_draw(struct sim_scenario *s, uint64_t seed)
 	else if (!PICK(0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
 		draw_calm(s);
 	if (s->srx) {
-		/* It has two queues. The end of a multi-receive may be read
-		 * from one before what came into it is read from the other. */
+		/* It has two queues. The application may read the end of a
+		 * multi-receive from one before it reads, from the other, a
+		 * message that arrived in it. */
 		s->sleeps = false;
 		s->multi_recv = false;
 		s->any = false;
 	}
 	if (s->blocked)
 		s->faults |= 1u << SIM_FAULT_PARTITION;
-	/* Each waits for its time-out. */
+	/* Each message waits for its time-out. */
 	if (s->blocked && s->messages > 10)
 		s->messages = 10;
 	/* Too few descriptors are a fault, too. */
 	if (s->fds_max)
 		s->faults |= 1u << SIM_FAULT_DESCRIPTORS;
-	/* Threads that poll keep those of lower priority waiting for long. */
+	/* Polling threads delay those of lower priority for long. */
 	if (s->progress && s->pct && s->procs > 6)
 		s->procs = 6;
 	if (s->nodes > s->procs)
 		s->nodes = s->procs;
-	/* Large messages cost real time. */
+	/* Large messages take real time. */
 	if (s->largest > 9000 && s->messages > 60)
 		s->messages = 60;
 }

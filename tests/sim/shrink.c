@@ -18,7 +18,7 @@ static const struct field {
 	{ "messages", offsetof(struct sim_scenario, messages) },
 	{ "largest", offsetof(struct sim_scenario, largest) },
 	{ "kills", offsetof(struct sim_scenario, kills) },
-	/* Those below are not made smaller. */
+	/* The ones below are not reduced. */
 	{ "nodes", offsetof(struct sim_scenario, nodes) },
 	{ "shm", offsetof(struct sim_scenario, shm) },
 	{ "tcp", offsetof(struct sim_scenario, tcp) },

@@ -30,7 +30,7 @@
 
 /* -- random streams --------------------------------------------------------- */
 
-/* One stream for each purpose: to leave out one kind of fault does not change
+/* One stream for each purpose: leaving out one kind of fault does not change
  * what the others draw. */
 struct sim_rng {
 	uint64_t state;
@@ -52,12 +52,12 @@ enum sim_fault {
 	SIM_FAULT_COPY,	       /* process_vm_*: EPERM, short */
 	SIM_FAULT_KILL,	       /* death at any call or shared access */
 	SIM_FAULT_STOP,	       /* SIGSTOP, SIGCONT */
-	SIM_FAULT_COMPUTE,     /* an application does not call for long */
+	SIM_FAULT_COMPUTE,     /* an application makes no call for long */
 	SIM_FAULT_PID,	       /* a pid is used again */
-	SIM_FAULT_LOSS,	       /* packets: lost, doubled, late, damaged */
+	SIM_FAULT_LOSS,	       /* packets: lost, duplicated, late, damaged */
 	SIM_FAULT_PARTITION,   /* packets between two nodes vanish */
 	SIM_FAULT_FULL,	       /* ENOBUFS, EAGAIN from UDP sockets */
-	SIM_FAULT_ICMP,	       /* forged: packets of ours were refused */
+	SIM_FAULT_ICMP,	       /* forged: "our packets were refused" */
 	SIM_FAULTS
 };
 
@@ -92,7 +92,7 @@ struct sim_scenario {
 	unsigned int tiny;  /* read one completion at a time, then compute */
 	bool pct;
 	unsigned int switch_one_in;
-	unsigned int drain_one_in; /* store buffers */
+	unsigned int drain_one_in; /* of store buffers */
 	unsigned int fds_max;
 	uint32_t faults; /* bits of enum sim_fault */
 	unsigned int fault_one_in;
@@ -103,13 +103,13 @@ struct sim_scenario {
 	unsigned int shm;
 	bool multi_recv;
 	bool srx;	       /* two endpoints that share their receives */
-	unsigned int tcp;      /* the device, else UDP */
-	unsigned int progress; /* automatic */
+	unsigned int tcp;      /* use the device tcp, otherwise UDP */
+	unsigned int progress; /* automatic progress */
 	bool any;	       /* bound to every address of the node */
-	unsigned int churns;   /* lives of each client */
-	unsigned int narrow;   /* larger packets vanish between nodes */
+	unsigned int churns;   /* restarts of each client */
+	unsigned int narrow;   /* larger packets are lost */
 	bool blocked;	       /* no packet arrives at another node */
-	/* Knobs of the provider. */
+	/* Settings of the provider. */
 	unsigned int cma, eager_max, cma_min, coop_min, tx_size, rx_size;
 	unsigned int medium_max, read_min, runt_size, mtu, net_thread;
 	unsigned int inject_size;
@@ -140,9 +140,9 @@ struct sim_task {
 	enum sim_state state;
 	uint64_t wake_at;
 	uint64_t seen;	   /* value of world.changes when it blocked */
-	const char *waits; /* what it is blocked in */
+	const char *waits; /* the call in which it is blocked */
 	unsigned int number;
-	unsigned int births; /* of tasks in this place */
+	unsigned int births; /* tasks that used this entry */
 	unsigned int priority;
 	void *(*entry)(void *arg);
 	void *arg;
@@ -168,14 +168,14 @@ struct sim_node {
 };
 
 struct sim_proc {
-	unsigned int number; /* its place: a new life has the same */
+	unsigned int number; /* index; a new incarnation has the same */
 	unsigned int life;
 	struct sim_node *node;
 	int pid;
 	bool alive;
 	uint64_t stopped_until;
 	uint64_t die_in; /* calls and shared accesses; 0: does not */
-	char *statics;	 /* the provider's, while another process runs */
+	char *statics; /* the provider's statics, while another process runs */
 	struct sim_file *fds[SIM_FDS];
 	unsigned int fd_count;
 	struct sim_block *blocks; /* malloc() */
@@ -183,8 +183,8 @@ struct sim_proc {
 	unsigned int block_count;
 	struct sim_map *maps;
 	unsigned int tasks;
-	bool calm; /* no faults: opening or closing by the application */
-	unsigned int unsafe; /* depth: inside of the simulator, no switch */
+	bool calm;	     /* no faults: the application opens or closes */
+	unsigned int unsafe; /* depth: inside the simulator, no task switch */
 	struct sim_app *app;
 	uint64_t died_at;
 };
@@ -195,36 +195,36 @@ struct sim_world {
 	struct sim_scenario s;
 	uint64_t now;
 	uint64_t steps;	   /* points passed */
-	uint64_t changes;  /* counts what may end a blocking call */
-	uint64_t progress; /* when something last was achieved */
+	uint64_t changes;  /* counts events that may end a blocking call */
+	uint64_t progress; /* when an application last made progress */
 	uint64_t points_at_now;
-	unsigned int buffered; /* tasks with stores not yet seen */
+	unsigned int buffered; /* tasks whose stores are not all seen */
 	struct sim_node node[SIM_NODES];
 	struct sim_proc proc[SIM_PROCS];
 	struct sim_task task[SIM_TASKS];
 	unsigned int task_count;
 	struct sim_task *current;
-	struct sim_proc *loaded; /* whose statics are in place */
+	struct sim_proc *loaded; /* the process whose statics are in place */
 	struct sim_rng sched, draw, cost, fault[SIM_FAULTS], random, app, net;
 	uint64_t fault_count[SIM_FAULTS];
 	bool healed;
-	bool quiet; /* the end: nothing is traced, nobody is scheduled */
+	bool quiet; /* the end: no trace, no scheduling */
 	uint64_t trace_hash;
 	bool trace;
 };
 
 extern struct sim_world sim;
 
-/* Whether a fault of this kind happens now to the current process. */
+/* Whether a fault of this kind happens to the current process now. */
 bool sim_fault(enum sim_fault fault);
 
-/* A place where another task may go on, or this process may die. */
+/* A point where another task may continue, or this process may die. */
 void sim_point(void);
-/* A call of the kernel: takes time, drains the store buffer, is a point. Counts
- * as nothing while the simulator itself is at work. */
+/* A call of the kernel: takes time, drains the store buffer, is a point. Has no
+ * effect while the simulator itself is at work. */
 void sim_enter(const char *call);
-/* Gives the processor away until @until; the task may be woken before by a
- * change of anything a call can wait for if @waits is given. */
+/* Gives up the processor until @until. If @waits is given, a change of anything
+ * that a call can wait for may wake the task earlier. */
 void sim_sleep_until(uint64_t until, const char *waits);
 /* The application found nothing to do. */
 void sim_idle(void);
@@ -256,9 +256,10 @@ void sim_event_run(void);
 /* -- trace and failure ------------------------------------------------------ */
 
 __attribute__((format(printf, 1, 2))) void sim_trace(const char *fmt, ...);
-/* The same for details: only printed, and only with --trace. */
+/* The same for details: printed only with --trace. */
 __attribute__((format(printf, 1, 2))) void sim_note(const char *fmt, ...);
-/* The scenario failed: says why, what happened last and who waits. */
+/* The scenario failed: prints the reason, the last events and which processes
+ * wait. */
 __attribute__((noreturn, format(printf, 1, 2))) void sim_fail(const char *fmt,
 							      ...);
 void sim_trace_tail(FILE *to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calls on sockets, of either kind.
+ * The calls on sockets of all kinds.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 #include "real.h"
 #include "wrap.h"
 
-/* The file if it can do what is asked, else NULL and errno. */
+/* The file if it supports the call, otherwise NULL and errno. */
 #define FILE_WITH(fd, member)                                                  \
 	({                                                                     \
 		struct sim_file *file_ = sim_file_get(fd);                     \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * TCP sockets of the simulated nodes. Bytes arrive in order and once, in pieces
- * of any size; a packet that the link loses comes later, and so does all that
- * was sent behind it. A connection ends by a FIN, which is behind the bytes, or
- * by a reset: of a process that died with bytes unread, of a port where nobody
- * listens, or of a box on the way that forgot the connection. What has arrived
- * can be read before the reset is told. Hosts do not vanish, so keep-alive and
- * TCP_USER_TIMEOUT have nothing to do.
+ * of any size; a packet that the link loses arrives later, and so does
+ * everything sent after it. A connection ends with a FIN, which follows the
+ * bytes, or with a reset: by a process that died with unread bytes, by a port
+ * where nobody listens, or by a device on the way that forgot the connection.
+ * Bytes that have arrived can be read before the reset is reported. Hosts do
+ * not disappear, so keep-alive and TCP_USER_TIMEOUT have nothing to do.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "wrap.h"
 
 #define PORT_FIRST 43000
-#define BUFFERS (192u << 10) /* of both ends together */
+#define BUFFERS (192u << 10) /* bytes in both directions together */
 #define PIECES 3
 #define RTO_NS (200 * SIM_MS)
 #define SYN_RETRY (1000 * SIM_MS)
@@ -37,7 +37,7 @@ struct end {
 	struct stream_file *file; /* NULL: closed */
 	struct piece *first, **last;
 	size_t queued;
-	size_t flight;	  /* bytes on their way to here */
+	size_t flight;	  /* bytes on their way to this end */
 	uint64_t last_at; /* when the last of them arrives */
 	bool fin;	  /* no more will come */
 };
@@ -64,7 +64,7 @@ struct stream_file {
 	unsigned int owner; /* process that made it, for traces */
 };
 
-/* What is on its way: bytes, a FIN or a reset. */
+/* Something in transit: bytes, a FIN or a reset. */
 struct letter {
 	struct connection *conn;
 	unsigned int to;
@@ -142,7 +142,7 @@ static bool overlap(struct in_addr a, struct in_addr b)
 	return !a.s_addr || !b.s_addr || a.s_addr == b.s_addr;
 }
 
-/* SO_REUSEADDR of both lets them share a port unless one listens. */
+/* With SO_REUSEADDR, two sockets may share a port unless one listens. */
 static bool is_taken(const struct stream_file *sock, struct sockaddr_in want)
 {
 	for (const struct stream_file *s = sockets; s; s = s->next) {
@@ -246,7 +246,7 @@ static void deliver(void *arg)
 		reset(conn);
 		real_free(letter->piece);
 	} else if (!end->file && letter->piece) {
-		/* Closed: bytes are refused. */
+		/* The end is closed: bytes cause a reset. */
 		reset(conn);
 		real_free(letter->piece);
 	} else if (letter->piece) {
@@ -263,7 +263,7 @@ static void deliver(void *arg)
 }
 
 /* When the next letter to that end arrives: not before those that were sent
- * earlier. 0: the connection is broken by something on the way. */
+ * earlier. 0: a device on the way breaks the connection. */
 static uint64_t arrival(struct stream_file *sock)
 {
 	const struct sockaddr_in *to = &sock->there;
@@ -349,7 +349,7 @@ static void refused(void *arg)
 	put_conn(conn);
 }
 
-/* A SYN comes to the node that it names. */
+/* A SYN arrives at its destination. */
 static void knock(void *arg)
 {
 	struct connection *conn = arg;
@@ -638,7 +638,7 @@ static int stream_shutdown(struct sim_file *file, int how)
 	return 0;
 }
 
-/* With bytes unread the other side is told that they are lost. */
+/* If bytes are unread, the other side learns that they are lost. */
 static void close_conn(struct stream_file *sock)
 {
 	struct connection *conn = sock->conn;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Coroutines, the scheduler and virtual time. A task is a thread of a simulated
- * process. makecontext() gives birth to it; _setjmp() and _longjmp() switch,
- * because swapcontext() makes a system call each time. The provider's statics
- * are one section of the program (process.ld), which is exchanged when the next
- * task belongs to another process.
+ * process. makecontext() creates it; _setjmp() and _longjmp() switch, because
+ * swapcontext() makes a system call each time. The provider's statics are one
+ * section of the program (process.ld), which is exchanged when the next task
+ * belongs to another process.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -128,7 +128,7 @@ static __attribute__((noinline)) void switch_to(struct sim_task *next)
 	load_statics(next->proc);
 	errno = next->saved_errno;
 	if (next->entry && !next->joined) {
-		next->joined = true; /* born: from now on by longjmp */
+		next->joined = true; /* from now on by longjmp */
 		setcontext(&next->birth);
 	}
 	_longjmp(next->jump, 1);
@@ -213,7 +213,7 @@ static void schedule(void)
 			break;
 		let_time_pass();
 	}
-	/* It checks again what it waited for. */
+	/* It checks again whether its wait is over. */
 	if (next->state == SIM_BLOCKED)
 		next->state = SIM_READY;
 	switch_to(next);
@@ -282,7 +282,7 @@ void sim_sleep_until(uint64_t until, const char *waits)
 
 #define IDLE_LEAST SIM_US
 #define IDLE_MOST (300 * SIM_US)
-/* Nothing was achieved for this long: the processes wait for a time-out, and may
+/* After this time without progress the processes wait for a time-out, and may
  * do so in longer steps. */
 #define IDLE_LONG (50 * SIM_MS)
 #define IDLE_LONG_MOST (10 * SIM_MS)
@@ -440,7 +440,7 @@ void sim_proc_start(struct sim_proc *proc, void *(*entry)(void *), void *arg)
 	if (sim.loaded == proc)
 		sim.loaded = NULL;
 	proc->life++;
-	/* That of the former life has done its work, this one not. */
+	/* The application of the previous incarnation has finished. */
 	proc->app = NULL;
 	proc->pid = new_pid(proc->node);
 	proc->alive = true;

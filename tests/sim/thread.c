@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads of simulated processes, and what they wait for each other with. A
+ * Threads of simulated processes, and their mutexes and conditions. A
  * pthread_mutex_t holds the number of its owner plus one in its first word; a
  * condition counts its signals there.
  */
@@ -151,7 +151,7 @@ int __wrap_pthread_join(pthread_t thread, void **ret)
 	struct sim_task *task = &sim.task[(thread & 0xffff) - 1];
 
 	(void)ret;
-	/* Another thread may have taken its place. */
+	/* Another thread may use the same entry by now. */
 	while (task->births == thread >> 16 && task->state != SIM_OVER)
 		sim_sleep_until(SIM_NEVER, "pthread_join");
 	return 0;
@@ -183,7 +183,7 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 
 /* -- time ------------------------------------------------------------------- */
 
-/* Not a call of the kernel: stores stay where they are. */
+/* Not a call of the kernel: stores stay in the buffer. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	(void)clock;
@@ -215,8 +215,8 @@ int __wrap_nanosleep(const struct timespec *ts, struct timespec *left)
 
 int __wrap_sched_yield(void)
 {
-	/* Whoever yields waits for somebody; in longer steps where nobody has
-	 * achieved anything for a while. */
+	/* A task that yields waits for another; in longer steps if there was no
+	 * progress for a while. */
 	bool is_long = sim.now > sim.progress + SIM_MS;
 
 	sim_enter("sched_yield");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The log of what happened. Every line goes into a hash, which two runs of one
- * seed must share, and into a ring whose end is printed when a run fails. Lines
- * hold no addresses, because those are not part of the scenario.
+ * The log of events. Every line goes into a hash, which two runs of one seed
+ * must share, and into a ring whose end is printed when a run fails. Lines
+ * contain no addresses, because these are not part of the scenario.
  */
 #include <stdlib.h>
 #include <string.h>

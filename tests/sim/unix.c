@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unix sockets of the kind SOCK_SEQPACKET with abstract names, which carry
- * descriptors and tell the peer's user and process. Names belong to a node.
+ * Unix sockets of the type SOCK_SEQPACKET with abstract names, which carry
+ * descriptors and report the peer's user and process. Names belong to a node.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ static int unix_listen(struct sim_file *file, int backlog)
 
 	sock->listening = true;
 	sock->backlog = backlog;
-	sock->cred = own_cred(); /* what those see that connect */
+	sock->cred = own_cred(); /* what connecting processes see */
 	return 0;
 }
 
@@ -199,7 +199,7 @@ static void unix_release(struct sim_file *file)
 	real_free(sock);
 }
 
-/* Takes references of what is passed along. */
+/* Takes references to the passed descriptors. */
 static int take_files(const struct msghdr *msg, struct packet *packet)
 {
 	struct cmsghdr *c;

@@ -2,8 +2,8 @@
 /*
  * The functions of the C library and of libfabric that the linker redirects
  * (--wrap, see meson.build): together they are the simulated kernel as the
- * provider sees it. They do what the manual says of those that they replace,
- * in virtual time and with faults.
+ * provider sees it. They do what the manual says of the functions that they
+ * replace, in virtual time and with faults.
  */
 #ifndef SIM_WRAP_H
 #define SIM_WRAP_H

@@ -268,8 +268,8 @@ int wf_tools_mpi_start(struct wf_tools_mpi *mpi,
 	if (ret == -ENOENT)
 		return give_up(mpi, ret,
 			       "this weft was built without MPI (Debian: apt "
-			       "install libopenmpi-dev openmpi-bin, then build "
-			       "again)");
+			       "install libopenmpi-dev openmpi-bin, then make "
+			       "clean build)");
 	if (ret < 0)
 		return give_up(mpi, ret, "mpirun does not start");
 	mpi->mpirun = ret;

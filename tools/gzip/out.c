@@ -24,10 +24,11 @@ static void die(int sig)
 	raise(sig);
 }
 
+static const int signals[] = { SIGINT,	SIGTERM, SIGHUP, SIGPIPE,
+			       SIGXFSZ, SIGXCPU, SIGBUS };
+
 void wf_tools_gzip_out_catch_signals(void)
 {
-	static const int signals[] = { SIGINT,	SIGTERM, SIGHUP, SIGPIPE,
-				       SIGXFSZ, SIGXCPU, SIGBUS };
 	struct sigaction action = { .sa_handler = die,
 				    .sa_flags = SA_RESETHAND };
 
@@ -42,20 +43,31 @@ void wf_tools_gzip_out_catch_signals(void)
 	}
 }
 
+/* The file and the handlers' knowledge of it appear together: a signal between
+ * the two would leave the file. Threads of libwd block all signals. */
 static int open_named(struct wf_gzip_out *out, bool force)
 {
-	int fd = open(out->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	sigset_t caught, old;
+	int fd, err;
+
+	sigemptyset(&caught);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(&caught, signals[i]);
+	pthread_sigmask(SIG_BLOCK, &caught, &old);
+	fd = open(out->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0 && errno == EEXIST && force && !unlink(out->path))
 		fd = open(out->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
 			  0600);
-	if (fd < 0)
-		return -errno;
-	strcpy(unfinished, out->path);
-	has_unfinished = 1;
-	out->named = true;
-	out->fd = fd;
-	return 0;
+	err = fd < 0 ? -errno : 0;
+	if (!err) {
+		strcpy(unfinished, out->path);
+		has_unfinished = 1;
+		out->named = true;
+		out->fd = fd;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
 }
 
 int wf_tools_gzip_out_open(struct wf_gzip_out *out, const char *path,

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Prints the facts as text, 80 columns wide.
+ * Prints the facts as text: 80 columns wide on a terminal; elsewhere a fact is
+ * one line, so that grep(1) finds it whole.
  */
 #include "tools/info/report.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "nic/open.h"
 
 #define WIDTH 79
 #define LABEL 15
 
-/* A text that goes on below itself, indented. */
+static unsigned width; /* of a line */
+
+/* Prints @text; its further lines are indented. */
 static void wrap(FILE *out, unsigned indent, unsigned used, const char *text)
 {
 	while (*text) {
 		size_t len = strcspn(text, " ");
 
-		if (used > indent && used + len + 1 > WIDTH) {
+		if (used > indent && used + len + 1 > width) {
 			fprintf(out, "\n%*s", (int)indent, "");
 			used = indent;
 		} else if (used > indent) {
@@ -287,8 +292,9 @@ static void say_node(const struct wf_tools_facts *f, FILE *out)
 	say(out, "membarrier",
 	    node->membarrier ?
 		    "yes: going to sleep costs peers nothing" :
-		    "no: who goes to sleep waits 100 us longer (kernel 4.16 "
-		    "or later has it; a seccomp filter may hide it)");
+		    "no: an endpoint that goes to sleep waits 100 us longer "
+		    "(kernel 4.16 or later has it; a seccomp filter may hide "
+		    "it)");
 	say(out, "memfd",
 	    node->memfd ? "yes, with seals" :
 			  "NO: rings cannot be made (memfd_create, seals)");
@@ -299,6 +305,7 @@ static void say_node(const struct wf_tools_facts *f, FILE *out)
 
 void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
 {
+	width = isatty(fileno(out)) ? WIDTH : UINT_MAX;
 	say_problems(facts, out);
 	say_provider(facts, out);
 	say_cma(facts, out);
