@@ -325,9 +325,46 @@ static void test_second_leaves(void **state)
 	pair_close(&p);
 }
 
+/* The completion of a request that nobody waits for may come late, but not so
+ * late that its owner sleeps before it has seen it. */
+static void test_quiet(void **state)
+{
+	struct wf_nic_wr wr;
+	struct wf_nic_sge sge;
+	struct wf_nic_wc wc;
+	uint64_t deadline;
+	struct pair p;
+
+	(void)state;
+	pair_device = "tcp";
+	pair_open(&p);
+	hello(&p);
+	pair_recv(&p.b, 5, 0, 64);
+	pair_recv(&p.a, 6, 64, 64);
+	wr = pair_wr(&p.a, &p.b, 7);
+	wr.flags = WF_NIC_WR_QUIET;
+	sge = pair_sge(&p.a, 0, 8);
+	assert_int_equal(wf_nic_post_send(p.a.qp, &wr, &sge, 1), 0);
+	while (!wf_nic_cq_poll(p.b.cq, &wc, 1))
+		wf_nic_progress(p.b.nic);
+	/* The answer says that it is there. */
+	post(&p.b, &p.a, 1);
+	while (!wf_nic_cq_poll(p.a.cq, &wc, 1))
+		wf_nic_progress(p.a.nic);
+	if (wc.wr_id == 6) {
+		assert_int_equal(wf_nic_wait_begin(p.a.nic, p.a.cq, &deadline),
+				 -EAGAIN);
+		assert_int_equal(wf_nic_cq_poll(p.a.cq, &wc, 1), 1);
+	}
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(wc.status, WF_NIC_OK);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_quiet),
 		cmocka_unit_test(test_second_leaves),
 		cmocka_unit_test(test_overtake_write),
 		cmocka_unit_test(test_overtake_read),
