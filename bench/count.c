@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One call of libfabric in each function, many times, in one process: for
- * callgrind, which counts what a function executes (bench/instructions runs it
- * and divides). Endpoints of one process talk as those of two do, except that
- * copies need no system call. It measures no time.
+ * callgrind, which counts the instructions of a function (bench/instructions
+ * runs it and divides). Endpoints of one process exchange messages as those of
+ * two do, except that copies need no system call. It measures no time.
  */
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those that do the same must not become one. */
+/* The compiler must not merge functions that do the same. */
 #if defined(__clang__)
 #define STEP __attribute__((noinline))
 #else
@@ -178,7 +178,7 @@ STEP static long step_read_fetched(struct side *s)
 	return fi_cq_read(s->cq, &entry, 1);
 }
 
-/* Something must come: the others are served meanwhile. */
+/* A completion must come: the other endpoints are driven meanwhile. */
 static void until(struct side *s, struct side *other)
 {
 	struct fi_cq_tagged_entry entry;
@@ -237,7 +237,7 @@ static void masked(unsigned rounds, unsigned depth)
 		if (step_read_received(b) != 1)
 			must("a message did not arrive", -FI_EOTHER);
 	}
-	/* Messages first. */
+	/* The messages arrive first. */
 	for (i = 0; i < rounds; i++) {
 		must("tinject", step_tinject(a));
 		step_read_idle(b);
@@ -247,8 +247,8 @@ static void masked(unsigned rounds, unsigned depth)
 	}
 }
 
-/* A receive that takes one of @depth unexpected messages, any of them; then
- * another message like it arrives. */
+/* A receive that matches any one of @depth unexpected messages; then another
+ * message like it arrives. */
 static void unexpected(unsigned rounds, unsigned depth)
 {
 	struct side *a = &here, *b = &peers[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two processes that measure something between them: what bench/nic_udp's
- * engines share. A duel lies in shared memory; side 0 keeps the time.
+ * Two processes that measure something between them: what the engines of
+ * bench/nic_udp share. A duel is in shared memory; side 0 measures the time.
  */
 #ifndef WF_BENCH_DUEL_H
 #define WF_BENCH_DUEL_H
@@ -31,11 +31,12 @@ struct duel {
 	double rate;	   /* small messages per second, in millions */
 };
 
-/* Both sides get here before either goes on. @idle is called meanwhile. */
+/* Both sides reach this point before either continues. @idle is called
+ * meanwhile. */
 void duel_meet(struct duel *duel, int me, unsigned step,
 	       void (*idle)(void *arg), void *arg);
 
-/* 0, or 1 after saying what failed. */
+/* 0, or 1 after a message that says what failed. */
 int duel_weft(struct duel *duel, int me);
 int duel_fabric(struct duel *duel, int me);
 

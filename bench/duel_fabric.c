@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A provider of libfabric in a duel: an RDM endpoint, messages by fi_send and
+ * A libfabric provider in a duel: an RDM endpoint, messages by fi_send and
  * fi_recv, small ones by fi_inject.
  */
 #include <errno.h>
@@ -183,7 +183,7 @@ static void play_latency(struct side *s)
 				      1e3 / 2 / s->duel->rounds;
 }
 
-/* One way, then a word that all has arrived. */
+/* One direction, then a message that everything has arrived. */
 static void play_bandwidth(struct side *s)
 {
 	unsigned total = s->duel->larges, posted = 0;
@@ -226,7 +226,7 @@ static void play_rate(struct side *s)
 	uint64_t start = wf_base_clock_ns();
 
 	for (unsigned i = 0; !s->me && i < total && !s->duel->failed; i++) {
-		/* As far ahead as receives are posted. */
+		/* At most as many ahead as receives are posted. */
 		while (i / RATE_WINDOW >
 			       2 + s->receives + total / RATE_WINDOW - end &&
 		       !s->duel->failed)
@@ -263,6 +263,6 @@ int duel_fabric(struct duel *duel, int me)
 	duel_meet(duel, me, 4, idle, &s);
 	play_rate(&s);
 	duel_meet(duel, me, 5, idle, &s);
-	/* The process ends: rxd takes seconds to close. */
+	/* The process just exits, because rxd takes seconds to close. */
 	return duel->failed;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The software NIC in a duel: small messages by send and receive, large ones by
- * RDMA write, which is how the protocols above move them.
+ * RDMA write, as the protocols above it move them.
  */
 #include <errno.h>
 #include <sched.h>

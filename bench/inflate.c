@@ -32,7 +32,7 @@ struct side {
 	int (*init)(z_streamp, int, const char *, int);
 	int (*inflate)(z_streamp, int);
 	int (*end)(z_streamp);
-	/* Instead of them: whole buffers only. */
+	/* For these: whole buffers only. */
 	void (*whole)(const struct side *side, size_t i);
 	double best;
 };
@@ -80,7 +80,7 @@ static void with_stream(const struct side *side, size_t i)
 			s.avail_in = (uInt)n;
 			at += n;
 		}
-		/* The same room again and again, as a reader of files has. */
+		/* Always the same room, as a program that reads files has. */
 		s.next_out = out;
 		s.avail_out = (uInt)piece;
 		ret = side->inflate(&s, Z_NO_FLUSH);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Loss by an XDP program of six instructions. The kernel segments what a sender
- * left to the link before such a program sees it, and so a loss is one packet,
- * as on a real wire.
+ * Loses packets by an XDP program of six instructions. Before such a program
+ * sees them, the kernel divides what a sender left to segmentation offload, so
+ * each loss is one packet, as on a real link.
  */
 #include "loss.h"
 
@@ -22,7 +22,8 @@ static int bpf(int command, union bpf_attr *attr)
 
 static int load(uint32_t ppm)
 {
-	/* Below half of all: the number is compared as 32 bits with sign. */
+	/* Less than half of all, because the number is compared as a signed
+	 * 32-bit value. */
 	uint64_t below = ((uint64_t)ppm << 32) / 1000000;
 	const struct bpf_insn code[] = {
 		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_prandom_u32 },

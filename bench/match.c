@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a receive costs among thousands: one that takes one of many unexpected
- * messages, and a message that meets one of many posted receives, in random
- * order, with the masks that MPI uses. One process with two endpoints, any
- * provider of libfabric (MATCH_PROVIDER); bench/matching runs it for two and
- * divides. For each case it prints the time of one receive or message and its
- * completion, in ns: what one round in 20 stays below, and the median.
+ * The cost of a receive among thousands: a receive that matches one of many
+ * unexpected messages, and a message that matches one of many posted receives,
+ * in random order, with the masks that MPI uses. One process with two
+ * endpoints, any provider of libfabric (MATCH_PROVIDER); bench/matching runs it
+ * for two providers and divides. For each case it prints the time of one
+ * receive or message with its completion, in ns: the 5th percentile of the
+ * rounds, and the median.
  */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -23,8 +24,8 @@
 
 enum { BATCH = 16, ROUNDS = 400, NAME = 256, MOST = 1 << 16 };
 
-/* How tags look: where the number of the message stands, and what receives
- * ignore. */
+/* The layout of tags: where the number of the message is, and which bits
+ * receives ignore. */
 struct layout {
 	const char *name;
 	uint64_t fixed;	 /* communicator and the like */
@@ -55,7 +56,7 @@ static uint64_t words[MOST];
 static const struct layout *layout;
 static unsigned depth;
 static unsigned order[MOST];
-static uint64_t sent[MOST]; /* what it carried; checked */
+static uint64_t sent[MOST]; /* its contents; checked */
 
 static void must(const char *what, long ret)
 {
@@ -146,7 +147,7 @@ static void receive_one(unsigned i)
 	must("fi_trecv", ret);
 }
 
-/* Reads so many completions. */
+/* Reads this many completions. */
 static void complete(unsigned count)
 {
 	struct fi_cq_tagged_entry entries[BATCH];
@@ -185,7 +186,7 @@ static void shuffle(void)
 	}
 }
 
-/* Lets the receiver take everything out of the ring. */
+/* Lets the receiver read all messages from the ring. */
 static void settle(void)
 {
 	for (int i = 0; i < 64; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One of two MPI ranks that are measured: blocking ping-pong, or windows of
- * nonblocking sends with an acknowledgement. It has no libfabric in it: which
- * transport carries the messages is mpirun's affair. `weft bench` tells both
- * ranks through pipes what to do, so that several pairs can wait, asleep, for
- * their turns. Between hosts rank 0 hears it from mpirun's input and tells rank
- * 1. Without orders it prints a table of its own.
+ * One of two measured MPI ranks: blocking ping-pong, or windows of nonblocking
+ * sends with an acknowledgement. It does not use libfabric: mpirun chooses the
+ * transport that carries the messages. `weft bench` sends commands to both
+ * ranks through pipes, so that several pairs can sleep until their turn.
+ * Between hosts rank 0 reads commands from mpirun's input and passes them to
+ * rank 1. Without commands it prints a table of its own.
  */
 #include <errno.h>
 #include <mpi.h>
@@ -19,11 +19,11 @@
 
 enum { TAG = 1, ORDER_TAG = 2, ACK_BYTES = 8, MAX_WINDOW = 65536, LINE = 128 };
 
-/* Of rank 1 on another host while nothing is asked of it: pairs that are
+/* Interval at which rank 1 on another host looks for commands: pairs that are
  * measured meanwhile use the same processor. */
 #define NAP_NS 10000000
 
-/* One line of orders: kind, then numbers. */
+/* One line of commands: kind, then numbers. */
 struct order {
 	char kind[16]; /* "latency" or "stream" */
 	size_t size;
@@ -35,7 +35,7 @@ struct order {
 struct rank {
 	int me;
 	int peer;
-	FILE *orders; /* NULL: rank 0 tells us */
+	FILE *orders; /* NULL: rank 0 sends them */
 	FILE *results;
 	bool tells; /* rank 1 has no pipe */
 	char *out;
@@ -58,7 +58,7 @@ static void die(const char *what)
 	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* Touched in full: a page fault is no part of a transport. */
+/* Touched completely: a page fault is not part of a transport. */
 static char *buffer(size_t size)
 {
 	char *p = aligned_alloc(4096, size);
@@ -132,7 +132,7 @@ static void play_window(struct rank *r, const struct order *o, unsigned long n)
 			 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* Whole windows only, so that both ranks count alike. */
+/* Whole windows only, so that both ranks have the same count. */
 static double play_stream(struct rank *r, const struct order *o)
 {
 	unsigned long warm = (o->warm + o->window - 1) / o->window;
@@ -183,7 +183,7 @@ static void hear_order(struct rank *r, char line[LINE])
 		 MPI_STATUS_IGNORE);
 }
 
-/* Asleep between two orders; false at their end. */
+/* Sleeps between two commands; false at their end. */
 static bool next_order(struct rank *r, char line[LINE])
 {
 	memset(line, 0, LINE);
@@ -230,7 +230,8 @@ static void obey(struct rank *r)
 		fclose(r->orders);
 }
 
-/* By pipes of `weft bench`, whose names are arguments, or between hosts. */
+/* Commands come by pipes of `weft bench`, whose names are arguments, or between
+ * hosts. */
 static void open_orders(struct rank *r, int argc, char **argv)
 {
 	if (argc == 5) {

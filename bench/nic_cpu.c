@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Processor time per message of the software NIC, libfabric's providers and
- * plain TCP sockets on loopback: both ends in one process, taking turns, so that
- * nobody ever waits and the machine may be busy with other things. Counts what
- * both ends and the kernel do together; says nothing of what two processors do
- * at the same time.
+ * plain TCP sockets on loopback: both ends are in one process and take turns,
+ * so that neither ever waits and the machine may do other work. It counts what
+ * both ends and the kernel do together; it says nothing about two processors
+ * that work at the same time.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,13 +33,13 @@
 #define RECEIVES 64u
 #define TURNS 3
 
-/* One way from end 0 to end 1 unless said otherwise. */
+/* From end 0 to end 1 unless stated otherwise. */
 struct engine {
 	const char *name;
 	int (*open)(const char *name);
 	void (*send)(int from, size_t len); /* starts one message */
-	unsigned (*sent)(void);		    /* larges of end 0 completed */
-	unsigned (*received)(int at);	    /* smalls received so far */
+	unsigned (*sent)(void);	      /* completed large messages of end 0 */
+	unsigned (*received)(int at); /* small messages received so far */
 	void (*work)(int at);
 };
 
@@ -381,7 +381,7 @@ static double play_small(const struct engine *e, unsigned rounds)
 			e->send(from, SMALL);
 			while (e->received(!from) - base[!from] <= i) {
 				e->work(!from);
-				/* A connection is made by both. */
+				/* Both ends must make progress to connect. */
 				if (i < WARM)
 					e->work(from);
 			}
@@ -407,7 +407,7 @@ static double play_large(const struct engine *e, unsigned total)
 	return (cpu_us() - start) / total;
 }
 
-/* In a process of its own: libraries keep threads and state. */
+/* In a process of its own, because libraries keep threads and state. */
 static int play(const struct engine *e, double out[2])
 {
 	int fds[2], status;

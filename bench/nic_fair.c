@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who gets how much of a link that is full: two flows of the software NIC, and
- * one beside a kernel TCP flow with each congestion control that the kernel
- * has. The link is the wire of the tests: a rate, a delay, a queue that drops
- * its tail.
+ * How flows share a link that is full: two flows of the software NIC, and one
+ * together with a kernel TCP flow, with each congestion control that the kernel
+ * has. The link is that of the tests: a rate, a delay, a queue that drops its
+ * tail.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,7 +22,7 @@
 
 #define RATE 12500000u /* bytes per second: 100 Mbit/s */
 #define DELAY_US 5000u /* one way */
-#define QUEUE 250000u  /* twice what is under way */
+#define QUEUE 250000u  /* twice the bandwidth-delay product */
 #define CHUNK (64u << 10)
 #define FLOWS 2
 #define WARM (5 * WF_NS_PER_S)
@@ -134,7 +134,7 @@ static int tcp_socket(int me, const char *control)
 	return got;
 }
 
-/* Bytes that the peer has acknowledged: what is in the socket does not count. */
+/* Bytes that the peer has acknowledged: bytes in the socket do not count. */
 static uint64_t tcp_acked(int fd)
 {
 	struct tcp_info info = { .tcpi_state = 0 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The software NIC beside libfabric's tcp and udp;ofi_rxd: latency and rate of
- * 64 bytes, bandwidth of 1 MiB, on loopback and between two network namespaces
- * joined by a veth link, clean and losing packets. In turns, each with fresh
- * processes; shown are medians and the ratio to tcp.
+ * The software NIC compared with libfabric's tcp and udp;ofi_rxd: latency and
+ * rate of 64 bytes, bandwidth of 1 MiB, on loopback and between two network
+ * namespaces joined by a veth link, without and with packet loss. They take
+ * turns, each with fresh processes; medians and the ratio to tcp are shown.
  */
 #include <getopt.h>
 #include <sched.h>
@@ -27,7 +27,7 @@
 struct contender {
 	const char *name;
 	const char *engine;
-	bool no_loss; /* does not come through it */
+	bool no_loss; /* does not survive it */
 	unsigned rounds;
 	unsigned larges;
 	bool skip;
@@ -65,14 +65,14 @@ struct place {
 	const char *name;
 	const char *node[2];
 	bool veth;
-	bool one_by_one; /* no packet is large, and some are lost */
+	bool one_by_one; /* no large packets, and some are lost */
 	uint32_t loss;	 /* of a million */
 };
 
 static const struct place places[] = {
 	{ "loopback", { "127.0.0.1", "127.0.0.1" }, false, false, 0 },
 	{ "veth", { "10.98.0.1", "10.98.0.2" }, true, false, 0 },
-	/* The same link with packets of its own size only: compare these. */
+	/* The same link without segmentation offload: compare these two. */
 	{ "loss 0 %", { "10.98.0.1", "10.98.0.2" }, true, true, 0 },
 	{ "loss 1 %", { "10.98.0.1", "10.98.0.2" }, true, true, 10000 },
 	{ "loss 5 %", { "10.98.0.1", "10.98.0.2" }, true, true, 50000 },
@@ -86,7 +86,7 @@ static int shell(const char *format, int number)
 	return system(command);
 }
 
-/* Side 0 makes the link when side 1 has a namespace, and gives it one end. */
+/* Side 0 creates the link when side 1 has a namespace, and gives it one end. */
 static int enter(int me, _Atomic int *ready, pid_t other)
 {
 	if (unshare(CLONE_NEWNET) || shell("ip link set lo up", 0))
@@ -110,7 +110,7 @@ static int enter(int me, _Atomic int *ready, pid_t other)
 	if (shell("ip addr add 10.98.0.2/24 dev v1", 0) ||
 	    shell("ip link set v1 up", 0))
 		return 1;
-	/* Until the link is up at both ends. */
+	/* Waits until the link is up at both ends. */
 	usleep(50000);
 	*ready = 3;
 	return 0;

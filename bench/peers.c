@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One endpoint and very many peers elsewhere: what they cost it. The peers are
- * endpoints of a few other processes. The hub sends a message to each, gets an
- * answer from each, and prints the time, its memory and its descriptors; then
- * the same again, now that all are connected. It opens nothing but libfabric.
+ * One endpoint and very many peers elsewhere: their cost for the endpoint. The
+ * peers are endpoints of a few other processes. The hub sends a message to
+ * each, gets an answer from each, and prints the time, its memory and its
+ * descriptors; then the same again, when all are connected. It uses libfabric
+ * only.
  */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -127,8 +128,8 @@ static void send_to(struct fid_ep *ep, fi_addr_t to, const void *bytes,
 
 /* -- the peers ---------------------------------------------------------------- */
 
-/* @first of @mine peers, each of which answers what it gets, as long as the hub
- * is there. */
+/* Peers from @first on, @mine of them, each of which answers every message, as
+ * long as the hub is there. */
 static void serve(unsigned int mine, unsigned int first, int out, int in)
 {
 	struct fid_ep **eps = must_have(calloc(mine, sizeof(*eps)));

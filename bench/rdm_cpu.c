@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Processor time of a message, of both ends and the kernel together: two
- * endpoints of one process that take turns. What else the machine does changes
- * it little, so it can be compared where clocks cannot. For callgrind and
- * strace too. It opens nothing but libfabric.
+ * endpoints of one process that take turns. Other work on the machine changes
+ * it little, so it can be compared where times cannot. Also for callgrind and
+ * strace. It uses libfabric only.
  */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -134,7 +134,7 @@ static void post(struct side *s, unsigned i)
 				  FI_ADDR_UNSPEC, TAG, 0, &s->contexts[i]));
 }
 
-/* True: it will be completed. */
+/* True: it will generate a completion. */
 static bool send_one(struct side *s, struct side *other, unsigned i)
 {
 	bool inject = size <= info->tx_attr->inject_size;
@@ -154,7 +154,7 @@ static bool send_one(struct side *s, struct side *other, unsigned i)
 	return !inject;
 }
 
-/* A window of messages to @to, all of them received. */
+/* A window of messages to @to; all of them are received. */
 static void play(struct side *from, struct side *to, unsigned count)
 {
 	unsigned long received = to->received + count, sent = from->sent;
@@ -178,7 +178,7 @@ static double cpu_ns(bool kernel)
 	return (double)tv->tv_sec * 1e9 + (double)tv->tv_usec * 1e3;
 }
 
-/* What callgrind is told to count. */
+/* The function that callgrind counts. */
 __attribute__((noinline)) static void measured(unsigned long messages,
 					       bool pingpong)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the way to a driver costs a call: the driver's work is the same function,
- * called directly, as a library's deflate(), by a submit() that finishes the job,
- * and by submit() and poll(). The work is a copy of SIZE bytes, so that sizes can
- * be compared; the ways are taken in turns, and medians are shown. `--count WAY
- * SIZE N` makes N calls and prints nothing, for `valgrind --tool=callgrind
- * --toggle-collect=measured`.
+ * The overhead of a call to a driver: the driver's work is the same function,
+ * called directly, as a library's deflate(), by a submit() that finishes the
+ * job, and by submit() and poll(). The work is a copy of SIZE bytes, so that
+ * sizes can be compared; the variants take turns, and medians are shown.
+ * `--count WAY SIZE N` makes N calls and prints nothing, for `valgrind
+ * --tool=callgrind --toggle-collect=measured`.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static const char *const names[WAYS] = { "direct", "library", "submit",
 
 static uint8_t *in, *out;
 
-/* Produces little: what does not shrink would be stored instead. */
+/* Produces little output: data that does not shrink would be stored instead. */
 __attribute__((noinline)) static int work(struct wd_comp_job *job)
 {
 	memcpy(job->dst, job->src, job->src_len);

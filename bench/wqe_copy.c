@@ -57,6 +57,7 @@ static struct variant variants[] = {
 	{ "weft sse", "wqe_post", wqe_post, WF_QUEUE_COPY_SSE },
 	{ "weft avx", "wqe_post", wqe_post, WF_QUEUE_COPY_AVX },
 	{ "weft avx512", "wqe_post", wqe_post, WF_QUEUE_COPY_AVX512 },
+	{ "weft movdir64b", "wqe_post", wqe_post, WF_QUEUE_COPY_MOVDIR64B },
 	{ "weft neon", "wqe_post", wqe_post, WF_QUEUE_COPY_NEON },
 };
 #define VARIANTS (sizeof(variants) / sizeof(variants[0]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Single steps through one call. The child stops itself, calls, and exits; the
+ * Single-steps through one call. The child stops itself, calls, and exits; the
  * parent starts counting at the function's first instruction.
  */
 #include "wqe_step.h"
@@ -52,7 +52,7 @@ static int count(pid_t pid, wqe_post_fn post, struct wqe_steps *steps)
 	}
 	top = lowest = regs.rsp;
 	*steps = (struct wqe_steps){ .instructions = 0 };
-	/* The return takes the stack above where it was at the entry. */
+	/* The return moves the stack pointer above its value at the entry. */
 	while (regs.rsp <= top) {
 		errno = 0;
 		steps->calls += is_call((unsigned long)ptrace(
@@ -76,8 +76,8 @@ int wqe_step_count(wqe_post_fn post, struct wqe_queue *q, bool ring,
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
-		/* Once before: lazy binding and first faults are not counted.
-		 */
+		/* Once before, so that lazy binding and first page faults are
+		 * not counted. */
 		post(q, ring);
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 			_exit(1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counts what one call executes, instruction by instruction, in a traced child:
- * exact, and also where valgrind does not know the instructions (AVX-512).
+ * Counts the instructions of one call in a traced child: exact, and also where
+ * valgrind does not know the instructions (AVX-512).
  */
 #ifndef WF_BENCH_WQE_STEP_H
 #define WF_BENCH_WQE_STEP_H

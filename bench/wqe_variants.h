@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ways to post one descriptor that bench/wqe_copy measures, all behind one
- * signature so that each can be counted and timed by the same code.
+ * The ways to post one descriptor that bench/wqe_copy measures, all with one
+ * signature, so that the same code can count and time each of them.
  */
 #ifndef WF_BENCH_WQE_VARIANTS_H
 #define WF_BENCH_WQE_VARIANTS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that uses zlib, and what one call costs it at each size: plain,
- * and with LIBRARY preloaded. Two processes work in turns; shown are medians
- * of processor time. `--count WHAT SIZE N` makes N calls and prints nothing,
- * for `valgrind --tool=callgrind --toggle-collect=measured`.
+ * The cost of one zlib call at each size in a program that uses zlib: plain,
+ * and with LIBRARY preloaded. Two processes take turns; medians of processor
+ * time are shown. `--count WHAT SIZE N` makes N calls and prints nothing, for
+ * `valgrind --tool=callgrind --toggle-collect=measured`.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void do_inflate(size_t i)
 		die("inflate");
 }
 
-/* As a reader of files and sockets does. */
+/* As a program that reads files and sockets does. */
 static void do_inflate_pieces(size_t i)
 {
 	z_stream s = { 0 };
@@ -110,7 +110,7 @@ static void do_deflate_pieces(size_t i)
 	deflate_with(i, 6, size / 4 + 1 < PIECE ? size / 4 + 1 : PIECE);
 }
 
-/* A server that sends what there is. */
+/* A server that sends what it has. */
 static void do_deflate_flushes(size_t i)
 {
 	z_stream s = { .next_in = data + i * size,
@@ -228,7 +228,8 @@ static size_t what_of(const char *name)
 	return i;
 }
 
-/* A process that works on request: "what size calls", answered by ns. */
+/* A process that works on request: it reads "what size calls" and answers with
+ * ns. */
 static int work(void)
 {
 	size_t what, bytes, calls, len = wf_tools_comp_corpus(data, CORPUS);

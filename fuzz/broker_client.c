@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A hostile client of the software device. The input is a program of what it
- * writes into its queues (jobs, doorbells, credit, any word anywhere), of what
- * it asks for, and of when the device gets its turn. Much of it is right, so
- * that it gets far. Whatever it does: no crash, nothing touched outside the
- * memory that a channel may touch (which lies between pages that nobody may),
- * every completion for a job that was taken, and the device goes on.
+ * A hostile client of the software device. The input is a program: what the
+ * client writes into its queues (jobs, doorbells, credit, any word anywhere),
+ * what it requests, and when the device gets its turn. Much of it is valid, so
+ * that it gets far. Whatever it does: no crash, nothing touched outside of the
+ * memory that a channel may touch (which is between pages that nobody may
+ * access), every completion belongs to a job that was taken, and the device
+ * continues to work.
  *
  * With libFuzzer, all in one line:
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc
@@ -44,10 +45,10 @@ struct program {
 struct world {
 	struct wf_devd devd;
 	struct wf_devd_worker worker;
-	uint8_t *fenced; /* a region between pages that nobody may touch */
-	pid_t scapegoat; /* whose memory SVA jobs may spoil */
+	uint8_t *fenced; /* a region between pages that nobody may access */
+	pid_t scapegoat; /* process whose memory SVA jobs may overwrite */
 	int scapegoat_pidfd;
-	int sock[2]; /* the client's, and where its replies come out */
+	int sock[2]; /* the client's, and where its replies arrive */
 };
 
 static uint64_t take(struct program *p, size_t bytes)
@@ -82,7 +83,7 @@ static pid_t make_scapegoat(void)
 
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		while (getppid() == parent) /* it may be gone already */
+		while (getppid() == parent) /* it may have ended already */
 			pause();
 		_exit(0);
 	}
@@ -177,7 +178,7 @@ static void write_job(struct program *p, struct wf_devd_chan *chan)
 		job.dst_len = how & 0x80 ? job.src_len : any_length(p);
 		job.dst = any_address(p, chan, job.dst_len);
 	}
-	/* A byte of it may be anything. */
+	/* Any byte of it may be anything. */
 	if (how % 16 == 15)
 		((uint8_t *)&job)[take(p, 1) % 64] = (uint8_t)take(p, 1);
 	jobs[bell % DEPTH] = job;
@@ -193,7 +194,7 @@ static void write_word(struct program *p, struct wf_devd_chan *chan)
 	atomic_store(&word[take(p, 2) % words], (uint32_t)take(p, 4));
 }
 
-/* Reads completions as a client would, or says that it has. */
+/* Reads completions as a client would, or claims to have read them. */
 static void give_credit(struct program *p, struct wf_devd_chan *chan)
 {
 	uint16_t written = chan->cqw.written;
@@ -336,7 +337,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	wf_base_list_add_tail(&world->devd.clients, &client->link);
 	world->devd.n_clients++;
 	chan = open_chan(client, type);
-	/* Of its own, so that a request cannot close what the program uses. */
+	/* An id that no request can name, so that none closes the channel that
+	 * the program uses. */
 	chan->id = UINT32_MAX;
 	if (type != WD_IOMMU_SVA) {
 		client->memory += REGION;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernels' code against hostile data: deflate streams with any set of
- * codes, wrong fields, flipped bits and missing ends, by the code of a piece
- * and by zlib. Both must take or refuse them, with the same bytes before that,
- * and the code of a piece must keep to its input and its room; then the plain
- * data is compressed, and zlib must get it back.
+ * Tests the kernels' code with hostile data: deflate streams with any set of
+ * codes, wrong fields, flipped bits and missing ends, decoded by the code of a
+ * piece and by zlib. Both must accept or reject them, with the same bytes
+ * before that, and the code of a piece must stay within its input and its room.
+ * Then the plain data is compressed, and zlib must restore it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,8 @@ static void expect(int is, const char *what)
 	abort();
 }
 
-/* malloc() of exactly so much: a sanitizer sees a byte too far. */
+/* malloc() of exactly this size, so that a sanitizer detects an access beyond
+ * it. */
 static uint8_t *exact(const uint8_t *data, size_t len)
 {
 	uint8_t *copy = malloc(len ? len : 1);
@@ -79,7 +80,8 @@ static void run_inflate(const uint8_t *in, size_t len, size_t room,
 		wf_fuzz_stats.completed++;
 		break;
 	case -ENOSPC:
-		/* A wrong symbol behind a full room is seen by one or both. */
+		/* If the room is full, only one of the two may see a wrong
+		 * symbol behind it. */
 		expect(p.status == WF_PIECE_FULL || p.status == WF_PIECE_BAD ||
 			       p.status == WF_PIECE_SHORT,
 		       "took what has no room");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The writer of random deflate streams.
+ * Writes random deflate streams.
  */
 #include "deflate_writer.h"
 
@@ -103,7 +103,7 @@ static void make_codes(struct code *c, unsigned int symbols)
 	}
 }
 
-/* A complete set of @count codes for the symbols that @c lists as used. */
+/* A complete set of @count codes for the symbols that @c marks as used. */
 static void make_set(struct writer *w, struct code *c, unsigned int symbols,
 		     unsigned int count, unsigned int longest)
 {
@@ -155,7 +155,7 @@ static void put_code(struct writer *w, const struct code *c, unsigned int sym)
 	put(w, c->codes[sym], c->lens[sym]);
 }
 
-/* Lengths of codes as symbols with repeats. */
+/* Encodes the lengths of codes as symbols with repeats. */
 struct runs {
 	uint8_t sym[LITS + DISTS];
 	uint8_t extra[LITS + DISTS];
@@ -174,7 +174,7 @@ static void make_runs(struct writer *w, struct runs *r, const uint8_t *lens,
 		while (i + n < count && lens[i + n] == lens[i])
 			n++;
 		if (is_wrong(w) && rarely(w->p, 60))
-			n += 150; /* past the end */
+			n += 150; /* beyond the end */
 		if (!lens[i] && n >= 11 && !rarely(w->p, 8)) {
 			most = n < 138 ? n : 138;
 			r->sym[r->count] = 18;

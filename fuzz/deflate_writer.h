@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Writes deflate streams bit by bit, from random choices: blocks of all kinds,
- * any set of codes, and now and then a field that is wrong.
+ * any set of codes, and sometimes a wrong field.
  */
 #ifndef FUZZ_DEFLATE_WRITER_H
 #define FUZZ_DEFLATE_WRITER_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Random numbers: the input of the fuzzer, then others that follow from it. */
+/* Random numbers: the input of the fuzzer, then numbers computed from it. */
 struct wf_fuzz_program {
 	const uint8_t *next;
 	size_t left;
@@ -21,10 +21,10 @@ unsigned int wf_fuzz_next(struct wf_fuzz_program *p, unsigned int below);
 #define wf_fuzz_rarely(p, times) (!wf_fuzz_next(p, times))
 
 /*
- * Raw deflate data of about @size bytes, at most @room. @before is how much
- * output there is for it to refer to. @wrong: how rarely a field is wrong, 0:
- * never. Returns its size; *made is how much output a reader makes of it, if
- * nothing is wrong.
+ * Raw deflate data of about @size bytes, at most @room. @before: the amount of
+ * earlier output that it can refer to. @wrong: a field is wrong once in so many
+ * times, 0: never. Returns its size; *made is the amount of output that a
+ * reader produces, if nothing is wrong.
  */
 size_t wf_fuzz_write_deflate(struct wf_fuzz_program *p, uint8_t *to,
 			     size_t room, size_t size, size_t before,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Runs a fuzz target without libFuzzer: files named on the command line, or
- * random inputs for some seconds, the same in every run. `driver -s N` runs
- * the inputs from number N on: that is how a crash is found again. `driver -s N
- * COUNT` runs so many of them, however long that takes.
+ * random inputs for some seconds, the same in every run. `driver -s N` runs the
+ * inputs starting with number N, to reproduce a crash. `driver -s N COUNT` runs
+ * COUNT of them, however long that takes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #define LARGEST 4096
 #define SECONDS 4
-#define AT_LEAST 300 /* inputs, however slow the build */
+#define AT_LEAST 300 /* inputs, even if the build is slow */
 #define BATCH 500
 
 static uint64_t next_random(uint64_t *state)
@@ -54,7 +54,7 @@ static int run_file(const char *path)
 	return 0;
 }
 
-/* A hostile peer is complained about all the time. */
+/* A hostile peer causes warnings all the time. */
 static void keep_quiet(enum wf_log_level level, const char *func, int line,
 		       const char *text)
 {
@@ -101,6 +101,6 @@ int main(int argc, char **argv)
 	       (unsigned long long)wf_fuzz_stats.failed,
 	       (unsigned long long)wf_fuzz_stats.broken,
 	       (unsigned long long)wf_fuzz_stats.broken_sender);
-	/* Else the inputs did not get anywhere. */
+	/* Otherwise the inputs did not reach anything. */
 	return wf_fuzz_stats.completed && wf_fuzz_stats.failed ? 0 : 1;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * inflate* by weft and by zlib itself, side by side, call by call: what they
- * return and say, what they consume and make, and every byte of the room, with
- * 64 behind it. Streams are good, damaged and made to be bad; they are cut
- * everywhere, and asked everything between two calls.
+ * Calls inflate* of weft and of zlib with the same arguments and compares each
+ * call: return codes and messages, bytes consumed and produced, and every byte
+ * of the output buffer and of 64 bytes behind it. Streams are valid, damaged
+ * and deliberately invalid; they are cut everywhere, and every query is made
+ * between two calls.
  */
 #include "target.h"
 
@@ -43,7 +44,7 @@ static uint8_t plain[1 << 20];
 struct side {
 	const struct wf_zreal *z;
 	int which;
-	int allocs; /* that are granted */
+	int allocs; /* allocations that succeed */
 	z_stream s;
 	gz_header head;
 	uint8_t texts[3][NAME_ROOM + 1];
@@ -115,7 +116,7 @@ static void same_dict(struct side sides[2])
 	CHECK(!memcmp(windows[0], windows[1], len[0]));
 }
 
-/* Compressed by zlib, from data with some repeats. */
+/* Compressed by zlib, from data with some repetition. */
 static size_t pack_real(struct wf_fuzz_program *p, const struct wf_zreal *z,
 			bool with_dict)
 {
@@ -205,7 +206,7 @@ static unsigned int add_header(struct wf_fuzz_program *p, uint8_t *to, int wrap,
 	return (unsigned int)(at - to);
 }
 
-/* The checksum of what raw data unpacks to, if it does. */
+/* The checksum of the data that raw data unpacks to, if it does. */
 static void add_trailer(struct wf_fuzz_program *p, const struct wf_zreal *z,
 			size_t *len, int wrap, bool with_dict)
 {
@@ -238,7 +239,7 @@ static void add_trailer(struct wf_fuzz_program *p, const struct wf_zreal *z,
 	*len = (size_t)(at - packed - 400);
 }
 
-/* A stream at packed; its length. */
+/* Writes a stream to packed; returns its length. */
 static size_t make_stream(struct wf_fuzz_program *p, const struct wf_zreal *z,
 			  int wrap, bool with_dict)
 {
@@ -281,7 +282,7 @@ static bool sync_is_right(const struct side *d)
 	       strcmp(d->z->zlibVersion(), "1.3") >= 0;
 }
 
-/* A query or change between two calls. Returns how much input it has used. */
+/* A query or change between two calls. Returns the amount of input used. */
 static size_t ask(struct wf_fuzz_program *p, struct side sides[2], int bits)
 {
 	unsigned int what = next(p, 12), n = next(p, 17);
@@ -299,7 +300,7 @@ static size_t ask(struct wf_fuzz_program *p, struct side sides[2], int bits)
 		BOTH(ret, inflateValidate, &d->s, value & 1);
 		break;
 	case 2:
-		/* With more, zlib gives back bytes that it never had. */
+		/* With more bits, zlib returns bytes that it never had. */
 		if (have + n < 8)
 			BOTH(ret, inflatePrime, &d->s, (int)n, value);
 		break;
@@ -365,7 +366,7 @@ static void compare_all(struct side sides[2])
 	CHECK(used[0] == used[1]);
 }
 
-/* A copy of input in front of memory that nobody may read. */
+/* A copy of input directly before memory that cannot be read. */
 static uint8_t *guarded(const uint8_t *from, size_t len)
 {
 	static uint8_t *end;
@@ -465,7 +466,7 @@ static int reader_bits(struct wf_fuzz_program *p, int wrap)
 			      bits + 16;
 }
 
-/* The stream at packed, once. */
+/* Decompresses the stream in packed once. */
 static void run_stream(struct wf_fuzz_program *p, const struct wf_zreal *z,
 		       size_t len, int wrap, bool with_dict)
 {
@@ -504,7 +505,8 @@ static void run_stream(struct wf_fuzz_program *p, const struct wf_zreal *z,
 		BOTH(ret, inflateSetDictionary, &d->s, dict, 3000);
 		CHECK(ret[0] == ret[1]);
 	}
-	/* A part of the first byte by hand: the rest is shifted, and bad. */
+	/* Passes a part of the first byte by inflatePrime(): the rest is
+	 * shifted, and invalid. */
 	if (bits < 0 && rarely(p, 20)) {
 		int n = (int)next(p, 17), value = packed[0] | packed[1] << 8;
 
@@ -517,8 +519,8 @@ static void run_stream(struct wf_fuzz_program *p, const struct wf_zreal *z,
 	CHECK(ret[0] == Z_OK && ret[1] == Z_OK);
 }
 
-/* Each stream is cut in several ways: to make one takes longer than to read it.
- */
+/* Each stream is cut in several ways, because making one takes longer than
+ * reading it. */
 static void run_inflate(struct wf_fuzz_program *p, const struct wf_zreal *z)
 {
 	int wrap = (int)next(p, 3);
@@ -529,7 +531,7 @@ static void run_inflate(struct wf_fuzz_program *p, const struct wf_zreal *z)
 		run_stream(p, z, len, wrap, with_dict);
 }
 
-/* The input of inflateBack() in pieces, and what comes out of it. */
+/* The input of inflateBack() in pieces, and its output. */
 struct pipe {
 	size_t at;
 	size_t len;
@@ -591,7 +593,7 @@ static void run_back(struct wf_fuzz_program *p, const struct wf_zreal *z)
 		ret[i] = CALL(d, inflateBack, &d->s, pipe_in, &pipes[i],
 			      pipe_out, &pipes[i]);
 	}
-	/* zlib's fast loop takes some distances that its slow one refuses. */
+	/* zlib's fast loop accepts some distances that its slow one rejects. */
 	if (!is_too_far(&sides[0]) && !is_too_far(&sides[1])) {
 		CHECK(ret[0] == ret[1]);
 		CHECK(pipes[0].at == pipes[1].at);

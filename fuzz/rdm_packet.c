@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: a peer that has a connection and means harm. The input is a row
- * of packets for the engine; most are put together from numbers that the engine
- * knows (its operations, the next message, a key), so that they get somewhere;
- * the rest is as it is. In between the engine works, posts receives, begins
- * operations and forgets the peer. Whatever comes, nothing outside what was
- * registered or posted is written, and each operation of ours ends once.
+ * Fuzz target: a hostile peer that has a connection. The input is a sequence of
+ * packets for the engine. Most are built from numbers that the engine knows
+ * (its operations, the next message, a key), so that they pass the first
+ * checks; the others are sent as they are. In between the engine works, posts
+ * receives, starts operations and removes the peer. Whatever arrives, nothing
+ * outside of registered or posted memory is written, and each operation of ours
+ * ends once.
  */
 #include "target.h"
 
@@ -26,7 +27,7 @@
 #include "wire/packet.h"
 
 #define MEMORY 262144u
-#define GUARD 4096u /* on both sides: never written */
+#define GUARD 4096u /* on both sides; never written */
 #define BUFS 64u
 #define BYTES 2048u
 #define KEY 7
@@ -59,7 +60,7 @@ struct world {
 	uint8_t readable[65536];		/* of the peer */
 };
 
-/* The input, a few bytes at a time. */
+/* Reads the input, a few bytes at a time. */
 struct source {
 	const uint8_t *at;
 	size_t left;
@@ -195,7 +196,7 @@ static unsigned int drain(struct wf_compq *q)
 			wf_fuzz_stats.failed++;
 		else
 			wf_fuzz_stats.completed++;
-		/* Writes with data are no receives. */
+		/* Writes with data complete no receive. */
 		if (comp->flags & FI_RMA && comp->flags & FI_REMOTE_WRITE)
 			count--;
 		wf_op_compq_take_locked(q);
@@ -338,7 +339,7 @@ static uint64_t number(struct source *in)
 	return how < 250 ? take(in, 1) : take(in, 8);
 }
 
-/* Mostly something that the engine has numbered. */
+/* Usually a number that the engine has assigned. */
 static uint32_t an_id(struct world *w, struct source *in)
 {
 	uint32_t which = (uint32_t)take(in, 1);
@@ -451,7 +452,7 @@ static void say(struct world *w, struct source *in)
 	header = wf_wire_packet_encode(&wire, to, BYTES - len);
 	need(header);
 	memset(to + header, 0x5c, len);
-	/* Anything, now and then. */
+	/* Sometimes anything. */
 	if (!(take(in, 1) & 15))
 		to[4 + take(in, 1) % 60] = (uint8_t)take(in, 1);
 	sge.len = (uint32_t)(header + len);
@@ -509,7 +510,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (in.left)
 		act(&w, &in);
 	turn(&w, 10);
-	/* Whatever was said, it all ends when the peer is forgotten. */
+	/* Whatever was sent, everything ends when the peer is removed. */
 	forget(&w);
 	for (int i = 0; w.ended < w.begun && i < 10000; i++)
 		turn(&w, 1);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A hostile peer at the other end of two rings: one that an endpoint receives
- * from, one that it sends to. The input is a program of what the peer writes
- * (slots, data, shares, replies, credit, or any word anywhere) and of what the
+ * from, one that it sends to. The input is a program: what the peer writes
+ * (slots, data, shares, replies, credit, or any word anywhere), and what the
  * endpoint does meanwhile. The peer sees our state, so that what it writes is
- * right often enough to get far. Whatever it writes: no crash, no access out
- * of bounds, no buffer touched after its completion, none completed twice.
+ * valid often enough to get far. Whatever it writes: no crash, no access out of
+ * bounds, no buffer touched after its completion, none completed twice.
  *
  * With libFuzzer, all in one line:
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc
@@ -48,7 +48,7 @@ uint8_t wf_fuzz_take8(struct wf_fuzz_world *w)
 	return (uint8_t)wf_fuzz_take(w, 1);
 }
 
-/* A length, an address or a count: mostly of a likely size, sometimes any. */
+/* A length, an address or a count: usually of a likely size, sometimes any. */
 uint64_t wf_fuzz_take_size(struct wf_fuzz_world *w)
 {
 	static const uint32_t likely[] = { 0,	 1,    8,     40,    41,
@@ -62,7 +62,7 @@ uint64_t wf_fuzz_take_size(struct wf_fuzz_world *w)
 	return how < 240 ? UINT64_MAX - how : wf_fuzz_take(w, 8);
 }
 
-/* In the scapegoat, whose memory is a copy of ours, or anywhere. */
+/* In the scapegoat process, whose memory is a copy of ours, or anywhere. */
 uint64_t wf_fuzz_take_address(struct wf_fuzz_world *w)
 {
 	return wf_fuzz_take8(w) < 200 ?
@@ -134,7 +134,8 @@ static void open_ep(struct wf_core *core, struct wf_shm_ep *ep,
 
 static uint8_t spare[200000];
 
-/* Somebody whose memory may be read and written anywhere; how to get there. */
+/* A process whose memory may be read and written anywhere, and the way to reach
+ * it. */
 static struct wf_shm_mover scapegoat(bool cma)
 {
 	static struct wf_shm_guard guard;
@@ -223,7 +224,7 @@ static void drain(struct wf_compq *q)
 		struct wf_comp *comp = &q->ring[q->tail & q->mask];
 		struct wf_fuzz_hold *hold = comp->context;
 
-		/* Remote CQ data stands alone. */
+		/* Remote CQ data comes without other data. */
 		if (!comp->failure && (comp->flags & FI_REMOTE_WRITE)) {
 			wf_op_compq_take_locked(q);
 			continue;
@@ -352,7 +353,7 @@ static void op_send(struct wf_fuzz_world *w)
 	}
 }
 
-/* Reads, writes and atomics, of which the peer answers what it likes. */
+/* Reads, writes and atomics, some of which the peer answers. */
 static void op_remote(struct wf_fuzz_world *w)
 {
 	uint8_t how = wf_fuzz_take8(w);
@@ -455,7 +456,7 @@ static void world_open(struct wf_fuzz_world *w, const uint8_t *data,
 	w->spare = spare;
 }
 
-/* Gives a new peer to an endpoint that has given up the last one. */
+/* Connects a new peer to an endpoint that has given up the last one. */
 static void reopen(struct wf_fuzz_world *w)
 {
 	if (!wf_fuzz_in_of(w)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the two halves of the hostile peer share: the world that an input runs
- * in, and the input as a source of numbers. ring_peer.c owns the world and
- * what our endpoints do, ring_writes.c what the peer writes.
+ * What the two halves of the hostile peer share: the state that an input runs
+ * in, and the input as a source of numbers. ring_peer.c owns the state and what
+ * our endpoints do, ring_writes.c what the peer writes.
  */
 #ifndef WF_FUZZ_RING_WORLD_H
 #define WF_FUZZ_RING_WORLD_H
@@ -25,8 +25,8 @@
 #define OPEN_KEY 7
 #define READ_KEY 8
 
-/* A buffer that belongs to an operation. Freed with its completion, so that
- * ASan detects later accesses. */
+/* A buffer that belongs to an operation. It is freed with its completion, so
+ * that ASan detects later accesses. */
 struct wf_fuzz_hold {
 	uint8_t *buf;
 	bool multi; /* freed at the end: several messages */
@@ -41,11 +41,11 @@ struct wf_fuzz_world {
 	struct wf_shm_ep to, from;
 	struct wf_shm_mover mover;
 	struct wf_regs regs;
-	uint8_t *open; /* on the heap: ASan sees a byte too many */
+	uint8_t *open; /* on the heap, so that ASan detects overruns */
 	uint8_t *readable;
 	struct wf_shm_region ring_in, ring_out; /* as the peer maps them */
 	uint32_t written;   /* slots that the peer has published */
-	uint32_t write_pos; /* place of the next one */
+	uint32_t write_pos; /* index of the next one */
 	uint32_t replied;
 	uint8_t *spare; /* memory for the peer's messages */
 	struct wf_fuzz_hold rx[HOLDS], tx[HOLDS];
@@ -63,16 +63,16 @@ struct wf_fuzz_world {
 /* The next number of the program; 0 at its end. */
 uint64_t wf_fuzz_take(struct wf_fuzz_world *w, size_t bytes);
 uint8_t wf_fuzz_take8(struct wf_fuzz_world *w);
-/* A length or a count: mostly of a likely size, sometimes any. */
+/* A length or a count: usually of a likely size, sometimes any. */
 uint64_t wf_fuzz_take_size(struct wf_fuzz_world *w);
-/* In the scapegoat, whose memory is a copy of ours, or anywhere. */
+/* In the scapegoat process, whose memory is a copy of ours, or anywhere. */
 uint64_t wf_fuzz_take_address(struct wf_fuzz_world *w);
 
 /* The channels that are open now, or NULL. */
 struct wf_shm_in *wf_fuzz_in_of(struct wf_fuzz_world *w);
 struct wf_shm_out *wf_fuzz_out_of(struct wf_fuzz_world *w);
 
-/* What the peer may write, one step of the program each. */
+/* What the peer may write, one function for each step of the program. */
 void wf_fuzz_op_slot(struct wf_fuzz_world *w);
 void wf_fuzz_op_data(struct wf_fuzz_world *w);
 void wf_fuzz_op_share(struct wf_fuzz_world *w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the hostile peer writes into its rings. Mostly what a peer could write
- * that keeps to the rules, so that the rest is met in every state.
+ * What the hostile peer writes into its rings. Mostly what a correct peer could
+ * write, so that the rest arrives in every state.
  */
 #include "ring_world.h"
 
@@ -50,7 +50,7 @@ static uint32_t free_op(struct wf_fuzz_world *w, const struct wf_shm_in *in)
 	return op;
 }
 
-/* Mostly inside the memory that is open; returns the length of the record. */
+/* Usually inside the memory that is open; returns the length of the record. */
 static size_t write_rma(struct wf_fuzz_world *w, struct wf_shm_slot *slot,
 			uint8_t kind, size_t len)
 {
@@ -79,8 +79,8 @@ static size_t write_rma(struct wf_fuzz_world *w, struct wf_shm_slot *slot,
 					   2 * slot->rma.len % 8193;
 }
 
-/* The part of a slot that its kind needs; what a rule-abiding peer could
- * write, with @len corrected accordingly. */
+/* The part of a slot that its kind needs, as a correct peer could write it,
+ * with @len corrected accordingly. */
 static uint8_t write_sense(struct wf_fuzz_world *w, const struct wf_shm_in *in,
 			   struct wf_shm_slot *slot, uint8_t kind, size_t *len)
 {
@@ -101,7 +101,7 @@ static uint8_t write_sense(struct wf_fuzz_world *w, const struct wf_shm_in *in,
 		slot->stream.offset = pull->have;
 		missing = pull->want - pull->have;
 		*len = *len && *len < missing ? *len : missing;
-		/* A little too much, now and then. */
+		/* Sometimes a little too much. */
 		if (wf_fuzz_take8(w) < 20)
 			*len = missing + 1 + wf_fuzz_take8(w);
 		*len = *len > WF_SHM_RECORD_MAX ? WF_SHM_RECORD_MAX : *len;
@@ -163,7 +163,8 @@ void wf_fuzz_op_slot(struct wf_fuzz_world *w)
 	atomic_store(&slot->word,
 		     WF_SHM_WORD(++w->written, (uint16_t)len, kind, flags));
 	wf_fuzz_stats.slots++;
-	/* Several at once only sometimes: sense depends on what was taken. */
+	/* Only sometimes several at once, because validity depends on what was
+	 * taken. */
 	if (wf_fuzz_take8(w) < 220)
 		wf_core_progress(&w->to_core);
 }
@@ -174,7 +175,7 @@ void wf_fuzz_op_data(struct wf_fuzz_world *w)
 	struct wf_shm_in *in = wf_fuzz_in_of(w);
 	size_t at = wf_fuzz_take(w, 2) % (((size_t)WF_LINE << LINES_LOG2) - 64);
 
-	/* Mostly where the next record is read. */
+	/* Usually where the next record is read. */
 	if (in && wf_fuzz_take8(w) < 200)
 		at = (size_t)in->line_pos * WF_LINE;
 	for (int i = 0; i < WF_SHM_SHARE_IOV; i++) {
@@ -190,7 +191,7 @@ static void write_share(struct wf_fuzz_world *w, struct wf_shm_share *share,
 {
 	uint8_t how = wf_fuzz_take8(w);
 
-	/* First what makes sense, then a little less. */
+	/* First a valid value, then a slightly wrong one. */
 	if (len) {
 		atomic_store(&share->claimed, 0);
 		share->iov_count = 1 + wf_fuzz_take8(w) % WF_SHM_SHARE_IOV;

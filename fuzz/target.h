@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between a fuzz target and its driver: libFuzzer's entry, and counts that show
- * whether inputs get anywhere.
+ * The interface between a fuzz target and its driver: libFuzzer's entry, and
+ * counts that show how far inputs get.
  */
 #ifndef WF_FUZZ_TARGET_H
 #define WF_FUZZ_TARGET_H
@@ -14,8 +14,8 @@ struct wf_fuzz_stats {
 	uint64_t replies;
 	uint64_t completed;
 	uint64_t failed;
-	uint64_t broken; /* inputs after which the receiver gave the peer up */
-	uint64_t broken_sender; /* ... the sender */
+	uint64_t broken; /* inputs after which the receiver gave up the peer */
+	uint64_t broken_sender; /* ... the sender did */
 };
 
 extern struct wf_fuzz_stats wf_fuzz_stats;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: the byte stream of a peer that means harm, over a real
- * connection to the NIC on TCP. The input is a row of frames; most get the
- * magic, the keys and the counts that a real peer would know, so that they come
- * past the first checks; the rest is as it is. The stream is cut at any byte.
- * Whatever comes, the NIC must not touch memory that is not registered, lose
- * count of its own requests, or stop.
+ * Fuzz target: the byte stream of a hostile peer, over a real connection to the
+ * NIC on TCP. The input is a sequence of frames. Most get the magic, the keys
+ * and the counts that a real peer would know, so that they pass the first
+ * checks; the others are sent as they are. The stream is cut at any byte.
+ * Whatever arrives, the NIC must not touch memory that is not registered, lose
+ * track of its own requests, or stop.
  */
 #include "target.h"
 
@@ -18,7 +18,7 @@
 #include "nic/tcp/dev.h"
 
 #define MEMORY 65536u
-#define GUARD 4096u /* on both sides: never written */
+#define GUARD 4096u /* on both sides; never written */
 #define RECEIVES 16
 #define REQUESTS 8
 
@@ -29,7 +29,7 @@ struct world {
 	struct wf_nic_cq *cq;
 	struct wf_nic_qp *qp;
 	struct wf_nic_mr mr;
-	struct wf_addr addr; /* of the peer: a socket that nobody accepts at */
+	struct wf_addr addr; /* of the peer: a socket on which nobody accepts */
 	int listen_fd;
 	int fd; /* the stream */
 	uint16_t ah;
@@ -87,7 +87,7 @@ static void close_world(struct world *w)
 	close(w->fd);
 }
 
-/* Requests under way, and the peer's connection. @channel: which. */
+/* Starts requests, and opens the peer's connection. @channel: which one. */
 static void join(struct world *w, uint8_t channel)
 {
 	struct wf_nic_wr wr = { .ah = w->ah, .qpn = 1, .qkey = 7 };
@@ -123,7 +123,7 @@ static void join(struct world *w, uint8_t channel)
 		wf_nic_progress(w->nic);
 }
 
-/* What a peer would know is put where it belongs, by the bits of @how. */
+/* Fills in what a real peer would know, as the bits of @how say. */
 static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 {
 	struct wf_tcp_head *h = (struct wf_tcp_head *)p;
@@ -226,7 +226,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += len;
 		size -= len;
 		len = dress(&w, how, frame, len);
-		/* In two pieces, with a look between them. */
+		/* In two pieces, with progress between them. */
 		cut = how & 128 ? len * (how & 7) / 8 : 0;
 		(void)!send(w.fd, frame, cut, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (cut)
@@ -243,7 +243,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		wf_nic_progress(w.nic);
 	check_guard(&w);
 	poll_all(&w);
-	/* Each request of ours ends once, whatever was said about it. */
+	/* Each request of ours ends once, whatever the peer sent about it. */
 	wf_nic_qp_flush(w.qp);
 	poll_all(&w);
 	need(w.completions == w.requests);

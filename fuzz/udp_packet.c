@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: packets of a peer that means harm, as the software NIC takes
- * them off its socket. The input is a row of packets. Most get the magic, the
- * ids and the checksum that a real peer would know, so that they come past the
- * first checks; the rest is as it is. Whatever comes, the NIC must not touch
- * memory that is not registered, lose count of its own requests, or stop.
+ * Fuzz target: packets of a hostile peer, as the software NIC reads them from
+ * its socket. The input is a sequence of packets. Most get the magic, the ids
+ * and the checksum that a real peer would know, so that they pass the first
+ * checks; the others are sent as they are. Whatever arrives, the NIC must not
+ * touch memory that is not registered, lose track of its own requests, or stop.
  */
 #include "target.h"
 
@@ -18,7 +18,7 @@
 #include "nic/udp/engine/sum.h"
 
 #define MEMORY 65536u
-#define GUARD 4096u /* on both sides: never written */
+#define GUARD 4096u /* on both sides; never written */
 #define RECEIVES 16
 #define REQUESTS 8
 
@@ -88,7 +88,8 @@ static void close_world(struct world *w)
 	close(w->fd);
 }
 
-/* Connected both ways, as after a handshake, with requests under way. */
+/* Connected in both directions, as after a handshake, with requests in
+ * flight. */
 static void join(struct world *w)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(w->nic);
@@ -116,7 +117,7 @@ static void join(struct world *w)
 	}
 }
 
-/* What a peer would know is put where it belongs, by the first byte's bits. */
+/* Fills in what a real peer would know, as the bits of the first byte say. */
 static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(w->nic);
@@ -221,7 +222,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_guard(&w);
 	wf_nic_progress(w.nic);
 	poll_all(&w);
-	/* Each request of ours ends once, whatever was said about it. */
+	/* Each request of ours ends once, whatever the peer sent about it. */
 	wf_nic_qp_flush(w.qp);
 	poll_all(&w);
 	need(w.completions == w.requests);

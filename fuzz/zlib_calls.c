@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * zlib's API by weft and by zlib itself, side by side. The input is a program:
+ * zlib's API in weft and in zlib itself, compared. The input is a program:
  * streams with all kinds of parameters, cut everywhere, flushed, copied, reset,
- * changed, damaged. Inflating must answer every call as zlib does, to the byte.
- * Compressed bytes may differ; what they unpack to, and the counts, may not.
+ * changed, damaged. Inflating must return the same as zlib for every call, to
+ * the byte. Compressed bytes may differ; the data that they unpack to, and the
+ * counts, may not.
  */
 #include "target.h"
 
@@ -24,7 +25,7 @@ struct wf_fuzz_stats wf_fuzz_stats;
 struct program {
 	const uint8_t *next;
 	size_t left;
-	uint64_t more; /* random numbers go on where the input ends */
+	uint64_t more; /* random numbers continue after the end of the input */
 };
 
 static uint8_t data[DATA], packed[2][PACKED], plain[2][DATA + 64];
@@ -69,7 +70,7 @@ static void make_data(struct program *p)
 		p->more = p->more * 6364136223846793005ull +
 			  1442695040888963407ull;
 		data[i] = (uint8_t)((p->more >> 40) % alphabet);
-		/* Runs and repeats, so that there is something to find. */
+		/* Runs and repeats, so that there are matches to find. */
 		if (i > 600 && !((p->more >> 20) % 64)) {
 			size_t n = (p->more >> 50) % 500;
 
@@ -118,7 +119,7 @@ static void feed(struct side *side, struct program *p, size_t at, size_t len,
 	CHECK(!side->s.avail_in);
 }
 
-/* Unpacked by the real zlib, our output gives what was fed. */
+/* The real zlib unpacks our output to the original data. */
 static void check_output(const struct wf_zreal *z, int bits,
 			 const uint8_t *dict, uInt dict_len, size_t len,
 			 size_t fed, bool whole)
@@ -176,7 +177,7 @@ static void one_change(struct side *side, struct program *p, int what, int a,
 	case 1:
 		CHECK(CALL(side, deflateCopy, &copy, &side->s) == Z_OK);
 		CALL(side, deflateEnd, &side->s);
-		/* The state knows its stream: copy back the same way. */
+		/* The state refers to its stream: copy it back the same way. */
 		CHECK(CALL(side, deflateCopy, &side->s, &copy) == Z_OK);
 		CALL(side, deflateEnd, &copy);
 		break;
@@ -220,7 +221,7 @@ static void run_deflate(struct program *p, const struct wf_zreal *z)
 		return;
 	CHECK(sides[0].s.adler == sides[1].s.adler);
 	if (!next(p, 5)) {
-		/* All at once in what deflateBound() says. */
+		/* All at once, in the room that deflateBound() returns. */
 		uInt len = size(p, DATA);
 		uLong bound = deflateBound(&sides[0].s, len);
 
@@ -258,7 +259,7 @@ static void run_deflate(struct program *p, const struct wf_zreal *z)
 		changes++;
 		CHECK(sides[0].s.total_in == sides[1].s.total_in);
 		CHECK(sides[0].s.total_out == sides[0].out);
-		/* deflateParams(0) may start counting anew in zlib: no. */
+		/* The counts go on after deflateParams(0), as in zlib. */
 		CHECK(sides[0].s.adler == sides[1].s.adler);
 		if (flush >= Z_PARTIAL_FLUSH && flush != Z_BLOCK && !primed)
 			check_output(z, bits == -8 ? -9 : bits, data + 100,
@@ -320,7 +321,7 @@ static size_t pack_real(struct program *p, const struct wf_zreal *z, int bits,
 	return at;
 }
 
-/* What may be asked between two steps, and must not disturb them. */
+/* Queries between two steps, which must not disturb them. */
 static void ask(struct program *p, struct side sides[2], bool ended)
 {
 	unsigned int what = next(p, ended ? 3 : 5), bits = next(p, 16);
@@ -451,7 +452,7 @@ static void run_inflate(struct program *p, const struct wf_zreal *z)
 		CHECK(CALL(&sides[i], inflateEnd, &sides[i].s) == Z_OK);
 }
 
-/* compress() and uncompress(), with room too small as well. */
+/* compress() and uncompress(), also with too little room. */
 static void run_whole(struct program *p, const struct wf_zreal *z)
 {
 	uLong len = size(p, DATA), room = compressBound(len), src, dst, want;

@@ -97,9 +97,11 @@ def run(*options, code=0):
 def check_all_counters():
     """Each has a family; none is left over. Values differ, so that no two can be
     mistaken for each other."""
-    lists = [counters(f"src/{name}/stats.h") for name in ("shm", "rdm", "devd")]
+    lists = [counters(f"src/{name}/stats.h")
+             for name in ("shm", "rdm", "devd", "devd", "alg")]
     kinds = [(b"endpoint", b"192.0.2.7:1"), (b"packets", b"192.0.2.7:1"),
-             (b"device", b'/tmp/"a"\\b:c')]
+             (b"device", b'/tmp/"a"\\b:c'), (b"user", b"/tmp/a:uid 7"),
+             (b"driver", b"isal")]
     value, fds, pages = 1000, [], []
     for names, (kind, name) in zip(lists, kinds):
         pages.append({n: value + i for i, n in enumerate(names)})
@@ -132,6 +134,11 @@ def check_all_counters():
     if value_of(families, "weft_device_jobs",
                 device='/tmp/\\"a\\"\\\\b:c') != pages[2]["jobs"]:
         fail("jobs of the device")
+    if value_of(families, "weft_user_jobs", user="/tmp/a:uid 7") != \
+            pages[3]["jobs"] or \
+            value_of(families, "weft_driver_copied_bytes", driver="isal") != \
+            pages[4]["copied_bytes"]:
+        fail("jobs of the user, copies of the driver")
     return {name + ("_total" if family["TYPE"] == "counter" else "")
             for name, family in families.items()}
 

@@ -30,6 +30,8 @@ def run(*args, gpu=True, ok=True, **more):
     env = {**os.environ, "WD_DRIVER_PATH": DRIVER,
            "XDG_CACHE_HOME": more.pop("cache", "/dev/null/none")}
     env.pop("WD_CUDA_LIBRARY", None)
+    env.update({name: more.pop(name) for name in list(more)
+                if name.startswith("WD_")})
     if gpu:
         env.update({"WD_CUDA_LIBRARY": FAKE, "WD_CUDA_NVRTC": FAKE})
     done = subprocess.run([WEFT, *args], capture_output=True, timeout=120,
@@ -68,6 +70,12 @@ def check_gunzip(folder):
             fail(f"{name}: other bytes")
         if b"driver cuda" not in done.stderr:
             fail(f"{name}: by whom? {done.stderr}")
+        # Cost decides: the first groups go to the device, and the output is the
+        # same by whoever it is.
+        done = run("gunzip", "-c", "--stats", path, WD_COMP_CONSIDER="cuda")
+        if done.stdout != DATA or \
+                (b"driver cuda" in done.stderr) != (name == "bgzf"):
+            fail(f"{name}, by cost: {done.stderr}")
         with open(path, "rb") as file:
             good = file.read()
         # Damage within a member, in a checksum, in a length.

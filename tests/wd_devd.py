@@ -6,6 +6,7 @@ and leaves nothing behind; and `weft bench wd` runs."""
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import stat
@@ -86,7 +87,18 @@ def check_accounts():
         assert user["kind"] == "user" and user["counters"]["jobs"] > 0, rows
         assert user["counters"] == rows[f"{NAME}:zip-0"]["counters"], rows
         metrics = run("stat", "--openmetrics", "--pid", str(devd.pid)).stdout
-        assert "zip-0" in metrics and ":uid" not in metrics, metrics
+        listed = run("devd", "--list", WEFT_DEVD=NAME,
+                     WEFT_SYSFS="/nonexistent").stdout
+        done = user["counters"]
+        for line in (f"jobs       {done['jobs']} done, 0 failed, 0 wait",
+                     f"bytes      {done['bytes_in']} in, "
+                     f"{done['bytes_out']} out"):
+            assert line in listed, listed
+        # A user's jobs are a device's, under another name: sums are right.
+        for kind, label in (("device", f"{NAME}:zip-0"), ("user", name)):
+            line = re.search(rf'weft_{kind}_jobs_total{{[^}}]*{kind}='
+                             rf'"{label}"}} (\d+)', metrics)
+            assert line and int(line[1]) == user["counters"]["jobs"], metrics
         stop(devd)
 
 

@@ -147,6 +147,15 @@ int wd_alg_async_inflate(struct wd_comp_ctx *ctx, wd_comp_callback callback,
 int wd_alg_poll(unsigned int max);
 int wd_alg_wait(int timeout_ms);
 
+/*
+ * A descriptor for poll(2) and event loops: readable while there are callbacks to
+ * run, until wd_alg_poll() has run them. Where jobs are on devices, a thread of
+ * the library looks at these. The same descriptor at each call, until
+ * wd_alg_async_fini() closes it; do not read, write or close it. A forked child
+ * does not have it and may ask for its own. Or -errno.
+ */
+int wd_alg_event_fd(void);
+
 /* A thread that polls, so that nobody else need. -EBUSY if there is one. */
 int wd_alg_poll_start(void);
 int wd_alg_poll_stop(void);

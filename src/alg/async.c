@@ -16,8 +16,11 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "alg/choice.h"
 #include "alg/crew.h"
 #include "alg/lane.h"
 #include "alg/piece.h"
@@ -44,6 +47,9 @@ struct job {
 	struct wf_alg_whole whole;
 	struct wf_alg_lane *lane;
 	uint32_t bit;
+	/* Where the job's time goes if cost has chosen the driver, else NULL. */
+	struct wf_alg_cost *cost;
+	struct wf_alg_start start;
 	bool unfinished; /* the driver's part is over, ours is not */
 };
 
@@ -57,6 +63,10 @@ static bool closing;
 static bool polling;
 static bool poll_stop;
 static pthread_t poll_thread;
+static int event_fd = -1; /* of wd_alg_event_fd() */
+static bool signalled;	  /* it is readable */
+static bool watch_stop;
+static pthread_t watch_thread;	     /* there while event_fd is */
 static __thread unsigned int inside; /* callbacks this thread is in */
 
 static void init_changed(void)
@@ -87,6 +97,12 @@ static void in_child(void)
 	in_flight = 0;
 	closing = false;
 	polling = false;
+	/* The parent reads and writes it. */
+	if (event_fd >= 0)
+		close(event_fd);
+	event_fd = -1;
+	signalled = false;
+	wf_alg_registry_forked();
 	init_changed();
 	pthread_mutex_init(&lock, NULL);
 }
@@ -100,11 +116,34 @@ static void setup(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
+/* The driver that cost has chosen is done with it, or never gets it. */
+static void end_cost(struct job *job, bool good)
+{
+	if (job->cost)
+		wf_alg_cost_end(job->cost, &job->whole.job, job->start, good,
+				wf_base_clock_ns());
+	job->cost = NULL;
+}
+
+/* The descriptor is readable while there is something in the list. */
+static void signal_locked(void)
+{
+	bool is = !wf_base_list_empty(&done_list);
+	uint64_t value = 1;
+
+	if (event_fd < 0 || signalled == is)
+		return;
+	if (is ? write(event_fd, &value, sizeof(value)) :
+		 read(event_fd, &value, sizeof(value)))
+		signalled = is;
+}
+
 static void finish_locked(struct job *job, int result)
 {
 	job->result = result;
 	wf_base_list_del(&job->all);
 	wf_base_list_add_tail(&done_list, &job->done);
+	signal_locked();
 	pthread_cond_broadcast(&changed);
 }
 
@@ -127,12 +166,14 @@ static void run_job(struct wf_crew_task *task)
 
 /* -- jobs on queues of drivers --------------------------------------------- */
 
-/* In the crew: the driver has failed, and another does it. */
+/* In the crew: a device has failed, and another driver does it; or a library is
+ * expected to end sooner than the devices before it. */
 static void run_again(struct wf_crew_task *task)
 {
 	struct job *job = wf_container_of(task, struct job, task);
 	int result = wf_alg_whole_work(&job->whole);
 
+	end_cost(job, !result);
 	result = wf_alg_whole_end(&job->whole, result, &job->ctx->in_len,
 				  &job->ctx->out_len);
 	pthread_mutex_lock(&lock);
@@ -149,16 +190,77 @@ static void is_back(struct wf_alg_owner *owner)
 	int result = w->job.result;
 
 	wf_alg_lane_left(job->lane);
+	end_cost(job, !result);
 	pthread_mutex_lock(&lock);
 	job->unfinished = wf_alg_piece_is_final(result);
 	if (!job->unfinished) {
 		w->want.except |= job->bit;
+		/* It may be released, and then it is the application's. */
+		w->want.ch = NULL;
 		job->task.run = run_again;
 		result = wf_alg_crew_add(&job->task) ? -ENODEV : 0;
 	}
 	if (job->unfinished || result)
 		finish_locked(job, result);
 	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Gives it to @slot: 0 if that has it now, -ENOTSUP if it is one without queues.
+ */
+static int give(struct job *job, struct wf_alg_slot *slot, struct wd_chan *ch)
+{
+	const struct wd_alg_comp *d = wf_alg_registry_driver(slot);
+	struct wd_comp_job *piece = &job->whole.job;
+	int ret;
+
+	/* Before it may be over. */
+	job->bit = wf_alg_registry_bit(slot);
+	job->ctx->used = d->name;
+	if (job->cost)
+		job->start =
+			wf_alg_cost_begin(job->cost, piece, wf_base_clock_ns());
+	if (!d->submit || !wf_alg_queue_fits(d, piece))
+		return -ENOTSUP;
+	ret = wf_alg_lane_submit(slot, piece, ch, &job->lane);
+	if (ret) {
+		end_cost(job, false);
+		job->lane = NULL;
+	}
+	return ret;
+}
+
+/* Where cost decides, a job that a device does not take goes to the next; a
+ * library does it in the crew. */
+static bool is_given(struct job *job, struct wf_alg_want want)
+{
+	struct wf_alg_whole *w = &job->whole;
+	bool by_cost = false;
+	uint32_t passed;
+	int ret;
+
+	for (;;) {
+		struct wf_alg_slot *slot = wf_alg_choice_later(
+			&want, &w->job, &passed, &job->cost);
+
+		if (!slot)
+			return false;
+		if (by_cost && !job->cost)
+			job->cost = wf_alg_registry_cost(slot);
+		by_cost = job->cost;
+		ret = give(job, slot, want.ch);
+		wf_alg_registry_put(slot);
+		if (!ret)
+			return true;
+		if (!by_cost)
+			return false;
+		if (ret == -ENOTSUP) {
+			w->want.except = want.except | passed;
+			job->task.run = run_again;
+			return false;
+		}
+		want.except |= job->bit;
+	}
 }
 
 /* True if a driver has it now. */
@@ -180,11 +282,7 @@ static bool is_submitted(struct job *job)
 	wf_alg_piece_want(&w->job, &want, job->inflate);
 	job->owner.done = is_back;
 	w->job.owner = &job->owner;
-	if (!wf_alg_lane_submit(&w->job, &want, &job->lane, &ctx->used,
-				&job->bit))
-		return true;
-	job->lane = NULL;
-	return false;
+	return is_given(job, want);
 }
 
 /* -- calls ----------------------------------------------------------------- */
@@ -240,6 +338,7 @@ static int submit(struct wd_comp_ctx *ctx, bool inflate,
 		in_flight--;
 		ctx->job = NULL;
 		pthread_cond_broadcast(&changed);
+		end_cost(job, false);
 	}
 	pthread_mutex_unlock(&lock);
 	if (ret)
@@ -302,6 +401,7 @@ int wd_alg_poll(unsigned int max)
 		in_flight--;
 		pthread_cond_broadcast(&changed);
 	}
+	signal_locked();
 	pthread_mutex_unlock(&lock);
 	return (int)count;
 }
@@ -381,9 +481,21 @@ static void *poll_main(void *arg)
 	return NULL;
 }
 
-int wd_alg_poll_start(void)
+/* Signals of the program are for its own threads. */
+static int start_thread(pthread_t *thread, void *(*run)(void *arg))
 {
 	sigset_t every, old;
+	int ret;
+
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &old);
+	ret = pthread_create(thread, NULL, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -ret;
+}
+
+int wd_alg_poll_start(void)
+{
 	int ret;
 
 	pthread_once(&once, setup);
@@ -393,13 +505,10 @@ int wd_alg_poll_start(void)
 		return -EBUSY;
 	}
 	poll_stop = false;
-	sigfillset(&every);
-	pthread_sigmask(SIG_SETMASK, &every, &old);
-	ret = pthread_create(&poll_thread, NULL, poll_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = start_thread(&poll_thread, poll_main);
 	polling = !ret;
 	pthread_mutex_unlock(&lock);
-	return -ret;
+	return ret;
 }
 
 int wd_alg_poll_stop(void)
@@ -421,6 +530,67 @@ int wd_alg_poll_stop(void)
 	pthread_mutex_unlock(&lock);
 	pthread_join(thread, NULL);
 	return 0;
+}
+
+/* -- a descriptor to wait on ----------------------------------------------- */
+
+/* Looks at the queues of devices, so that jobs there get into the list. The
+ * application runs the callbacks. */
+static void *watch_main(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&lock);
+	while (!watch_stop)
+		sleep_locked();
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+static int open_event_locked(void)
+{
+	int ret;
+
+	event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (event_fd < 0)
+		return -errno;
+	watch_stop = false;
+	ret = start_thread(&watch_thread, watch_main);
+	if (ret) {
+		close(event_fd);
+		event_fd = -1;
+		return ret;
+	}
+	signal_locked();
+	return event_fd;
+}
+
+int wd_alg_event_fd(void)
+{
+	int ret;
+
+	pthread_once(&once, setup);
+	pthread_mutex_lock(&lock);
+	if (event_fd >= 0)
+		ret = event_fd;
+	else
+		ret = closing ? -EBUSY : open_event_locked();
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+/* The lock is released while the thread ends. */
+static void close_event_locked(void)
+{
+	if (event_fd < 0)
+		return;
+	watch_stop = true;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	pthread_join(watch_thread, NULL);
+	pthread_mutex_lock(&lock);
+	close(event_fd);
+	event_fd = -1;
+	signalled = false;
 }
 
 int wd_alg_async_threads(unsigned int count)
@@ -448,6 +618,7 @@ int wd_alg_cancel(struct wd_comp_ctx *ctx)
 	else {
 		ctx->in_len = 0;
 		ctx->out_len = 0;
+		end_cost(job, false);
 		finish_locked(job, -ECANCELED);
 	}
 	pthread_mutex_unlock(&lock);
@@ -493,6 +664,7 @@ void wd_alg_async_fini(void)
 		}
 		job->ctx->in_len = 0;
 		job->ctx->out_len = 0;
+		end_cost(job, false);
 		finish_locked(job, -ECANCELED);
 	}
 	pthread_mutex_unlock(&lock);
@@ -511,6 +683,7 @@ void wd_alg_async_fini(void)
 		wd_alg_poll(0);
 		pthread_mutex_lock(&lock);
 	}
+	close_event_locked();
 	closing = false;
 	pthread_mutex_unlock(&lock);
 }

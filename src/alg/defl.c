@@ -266,6 +266,7 @@ static int go_streaming(struct wf_alg_defl *d)
 	}
 	d->slot = slot;
 	d->used = wf_alg_registry_driver(slot)->name;
+	wf_alg_stats_add(wf_alg_registry_stats(slot), WF_ALG_STAT_jobs, 1);
 	return 0;
 }
 
@@ -364,6 +365,8 @@ static int stream_step(struct wf_alg_defl *d, struct wf_alg_io *io, int flush)
 	}
 	d->flushed = false;
 	ret = wf_alg_registry_driver(d->slot)->step(d->stream, &job);
+	wf_alg_stats_bytes(wf_alg_registry_stats(d->slot), job.consumed,
+			   job.produced);
 	d->full = job.produced == job.dst_len;
 	if (direct) {
 		io->out += job.produced;

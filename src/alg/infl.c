@@ -57,6 +57,7 @@ static int open_stream(struct wf_alg_infl *s)
 	}
 	s->slot = slot;
 	s->used = wf_alg_registry_driver(slot)->name;
+	wf_alg_stats_add(wf_alg_registry_stats(slot), WF_ALG_STAT_jobs, 1);
 	return 0;
 }
 
@@ -81,6 +82,8 @@ static int read_data(struct wf_alg_infl *s, struct wf_alg_io *io)
 	};
 	int ret = wf_alg_registry_driver(s->slot)->step(s->stream, &job);
 
+	wf_alg_stats_bytes(wf_alg_registry_stats(s->slot), job.consumed,
+			   job.produced);
 	s->check = wd_comp_check(s->alg, s->check, io->out, job.produced);
 	s->total_out += job.produced;
 	io->in += job.consumed;

@@ -122,14 +122,16 @@ static struct wf_alg_lane *make(struct wf_alg_slot *slot, struct wd_chan *ch,
 	return lane;
 }
 
-static int submit_on(struct wf_alg_slot *slot, struct wd_comp_job *job,
-		     struct wd_chan *ch, struct wf_alg_lane **lane)
+int wf_alg_lane_submit(struct wf_alg_slot *slot, struct wd_comp_job *job,
+		       struct wd_chan *ch, struct wf_alg_lane **lane)
 {
 	unsigned int can =
 		job->inflate ? WD_COMP_CAN_INFLATE : WD_COMP_CAN_DEFLATE;
-	struct wf_alg_lane *l = find(slot, ch, can);
+	struct wf_alg_lane *l;
 	int taken;
 
+	pthread_once(&once, setup);
+	l = find(slot, ch, can);
 	if (!l)
 		l = make(slot, ch, can);
 	if (!l)
@@ -141,33 +143,14 @@ static int submit_on(struct wf_alg_slot *slot, struct wd_comp_job *job,
 	taken = wf_alg_queue_submit(l->q, &job, 1);
 	if (taken < 0)
 		atomic_store(&l->dead, true);
+	else if (!taken)
+		wf_alg_queue_was_full(l->q);
 	if (taken != 1)
 		wf_alg_lane_left(l);
 	leave(l);
 	if (taken == 1)
 		return 0;
 	return taken < 0 ? -ENODEV : -EAGAIN;
-}
-
-int wf_alg_lane_submit(struct wd_comp_job *job, const struct wf_alg_want *want,
-		       struct wf_alg_lane **lane, const char **used,
-		       uint32_t *bit)
-{
-	struct wf_alg_slot *slot = wf_alg_registry_get(want);
-	const struct wd_alg_comp *d;
-	int ret = -ENOTSUP;
-
-	if (!slot)
-		return -ENOTSUP;
-	pthread_once(&once, setup);
-	d = wf_alg_registry_driver(slot);
-	if (d->submit && wf_alg_queue_fits(d, job)) {
-		*used = d->name;
-		*bit = wf_alg_registry_bit(slot);
-		ret = submit_on(slot, job, want->ch, lane);
-	}
-	wf_alg_registry_put(slot);
-	return ret;
 }
 
 void wf_alg_lane_left(struct wf_alg_lane *lane)

@@ -14,14 +14,13 @@
 struct wf_alg_lane;
 
 /*
- * Puts @job on a queue, if the driver for it has queues; its owner is then
+ * Puts @job on a queue of the driver, which has queues and whose limits allow
+ * it; on the application's channel if @ch is one. The owner of the job is then
  * notified once, maybe before this returns, and calls wf_alg_lane_left(*@lane).
- * -ENOTSUP: it has none; -EAGAIN: it is full; -ENODEV: it is gone. *@used gets
- * the driver's name, *@bit its bit in want.except.
+ * -EAGAIN: it is full; -ENODEV: it is gone.
  */
-int wf_alg_lane_submit(struct wd_comp_job *job, const struct wf_alg_want *want,
-		       struct wf_alg_lane **lane, const char **used,
-		       uint32_t *bit);
+int wf_alg_lane_submit(struct wf_alg_slot *slot, struct wd_comp_job *job,
+		       struct wd_chan *ch, struct wf_alg_lane **lane);
 /* By the owner of a job that is done. */
 void wf_alg_lane_left(struct wf_alg_lane *lane);
 

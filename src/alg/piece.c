@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "alg/choice.h"
 #include "alg/cost.h"
 #include "alg/queue.h"
 #include "alg/wrap.h"
@@ -92,38 +93,14 @@ static int run_here(struct wf_alg_slot *slot, const struct wd_alg_comp *d,
 {
 	int ret = job->inflate ? d->inflate(job) : d->deflate(job);
 
-	if (wf_likely(job->consumed <= job->src_len &&
-		      job->produced <= job->dst_len))
-		return ret;
-	wf_alg_registry_distrust(slot, "returned lengths that cannot be");
-	return -EIO;
-}
-
-/* If a device is first, and nobody has named it or its channel: choose it or
- * the next driver, whichever is expected to end sooner. */
-static struct wf_alg_slot *sooner(struct wf_alg_slot *first,
-				  const struct wf_alg_want *want,
-				  const struct wd_comp_job *job)
-{
-	struct wf_alg_want others = *want;
-	struct wf_alg_slot *next;
-
-	others.except |= wf_alg_registry_bit(first);
-	next = wf_alg_registry_get(&others);
-	if (next && wf_alg_cost_prefers_next(wf_alg_registry_cost(first),
-					     wf_alg_registry_cost(next), job)) {
-		wf_alg_registry_put(first);
-		return next;
+	if (wf_unlikely(job->consumed > job->src_len ||
+			job->produced > job->dst_len)) {
+		wf_alg_registry_distrust(slot,
+					 "returned lengths that cannot be");
+		ret = -EIO;
 	}
-	wf_alg_registry_put(next);
-	return first;
-}
-
-static bool is_open_to_choice(const struct wd_alg_comp *d,
-			      const struct wf_alg_want *want)
-{
-	return d->submit && !want->name && !want->ch &&
-	       !wf_alg_registry_is_preferred(d);
+	wf_alg_stats_job(wf_alg_registry_stats(slot), job, ret);
+	return ret;
 }
 
 static int run(struct wd_comp_job *job, struct wf_alg_want *want,
@@ -143,8 +120,8 @@ static int run(struct wd_comp_job *job, struct wf_alg_want *want,
 		if (!slot)
 			return ret;
 		d = wf_alg_registry_driver(slot);
-		if (wf_unlikely(is_open_to_choice(d, want))) {
-			slot = sooner(slot, want, job);
+		if (wf_unlikely(wf_alg_choice_is_open(d, want))) {
+			slot = wf_alg_choice_now(slot, want, job);
 			d = wf_alg_registry_driver(slot);
 			start = wf_base_clock_ns();
 		}

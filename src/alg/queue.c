@@ -47,6 +47,7 @@ struct wf_alg_queue {
 	bool sleeping;		  /* somebody does, without the lock */
 	struct wf_alg_slot *slot; /* referenced */
 	const struct wd_alg_comp *driver;
+	struct wf_alg_stats *stats;
 	void *chan; /* NULL: it is over */
 	unsigned int can;
 	atomic_uint refs;
@@ -146,15 +147,26 @@ static struct wf_alg_queue *open_queue(struct wf_alg_slot *slot,
 	q->can = can;
 	q->depth = depth;
 	q->refs = 1;
+	q->stats = wf_alg_registry_stats(slot);
+	wf_alg_stats_add(q->stats, WF_ALG_STAT_channels, 1);
 	q->watch.in_child = queue_in_child;
 	wf_base_fork_watch(&q->watch);
 	return q;
 }
 
-static void deliver(struct wd_comp_job *job)
+/* The counters of a forked child do not have what its parent began. */
+static void count(struct wf_alg_queue *q, enum wf_alg_stat item, uint64_t more)
+{
+	if (!q->foreign)
+		wf_alg_stats_add(q->stats, item, more);
+}
+
+static void deliver(struct wf_alg_queue *q, struct wd_comp_job *job)
 {
 	struct wf_alg_owner *owner = job->owner;
 
+	if (!q->foreign)
+		wf_alg_stats_job(q->stats, job, job->result);
 	job->done = 1;
 	if (owner)
 		owner->done(owner);
@@ -167,10 +179,14 @@ static void end_locked(struct wf_alg_queue *q)
 		pthread_cond_wait(&q->awake, &q->lock);
 	if (q->chan && !q->foreign)
 		q->driver->close_chan(q->chan);
+	if (q->chan)
+		count(q, WF_ALG_STAT_channels, -(uint64_t)1);
 	q->chan = NULL;
+	if (q->in_flight)
+		count(q, WF_ALG_STAT_waiting, -(uint64_t)q->in_flight);
 	for (unsigned int i = 0; i < q->in_flight; i++) {
 		q->flight[i]->result = -ENODEV;
-		deliver(q->flight[i]);
+		deliver(q, q->flight[i]);
 	}
 	q->in_flight = 0;
 }
@@ -347,7 +363,7 @@ static void finish_locked(struct wf_alg_queue *q, struct wd_comp_job *job)
 		wf_alg_registry_distrust(q->slot, lie);
 		job->result = -EIO;
 	}
-	deliver(job);
+	deliver(q, job);
 }
 
 static uint64_t timeout_of(const struct wf_alg_queue *q)
@@ -386,6 +402,7 @@ static bool take_back(struct wf_alg_queue *q, const struct wd_comp_job *job)
 	if (!i)
 		begin(&q->oldest);
 	q->in_flight--;
+	count(q, WF_ALG_STAT_waiting, -(uint64_t)1);
 	memmove(&q->flight[i], &q->flight[i + 1],
 		(q->in_flight - i) * sizeof(q->flight[0]));
 	return true;
@@ -447,6 +464,7 @@ static int submit_locked(struct wf_alg_queue *q,
 		if (!q->in_flight)
 			begin(&q->oldest);
 		q->flight[q->in_flight++] = jobs[i];
+		count(q, WF_ALG_STAT_waiting, 1);
 	}
 	return taken;
 }
@@ -468,6 +486,11 @@ int wf_alg_queue_submit(struct wf_alg_queue *q, struct wd_comp_job *const *jobs,
 	ret = submit_locked(q, jobs, n);
 	pthread_mutex_unlock(&q->lock);
 	return ret;
+}
+
+void wf_alg_queue_was_full(struct wf_alg_queue *q)
+{
+	count(q, WF_ALG_STAT_busy, 1);
 }
 
 int wf_alg_queue_poll(struct wf_alg_queue *q)
@@ -547,6 +570,8 @@ int wf_alg_queue_run(struct wf_alg_queue *q, struct wd_comp_job *job)
 
 	job->owner = NULL;
 	while (!(taken = wf_alg_queue_submit(q, &job, 1))) {
+		if (!empty.looked)
+			wf_alg_queue_was_full(q);
 		taken = wait_for_room(q, &empty);
 		if (taken)
 			break;

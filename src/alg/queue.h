@@ -57,6 +57,9 @@ int wf_alg_queue_run(struct wf_alg_queue *q, struct wd_comp_job *job);
 int wf_alg_queue_submit(struct wf_alg_queue *q, struct wd_comp_job *const *jobs,
 			unsigned int n);
 
+/* It took no job, which is counted for `weft stat`: once a job. */
+void wf_alg_queue_was_full(struct wf_alg_queue *q);
+
 /* Notifies the owners of jobs that are done. How many; -ENODEV when the channel
  * is over and all have been notified. */
 int wf_alg_queue_poll(struct wf_alg_queue *q);

@@ -11,10 +11,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <weft/wd_comp_drv.h>
@@ -51,7 +54,7 @@ enum fault {
 static enum fault fault;
 static struct wd_comp_job *queue[DEPTH], *before;
 static unsigned int queued, most, submits, opened, closed, last_chan;
-static bool hold; /* poll() finds nothing */
+static atomic_bool hold; /* poll() finds nothing */
 static useconds_t delay_us;
 static pthread_t submitter;
 static uint64_t last_done;
@@ -264,6 +267,7 @@ static void test_async(void **state)
 	for (int i = 0; i < DEPTH; i++) {
 		ctx[i].alg_type = WD_COMP_GZIP;
 		ctx[i].comp_level = 6;
+		ctx[i].driver = "async"; /* else cost decides */
 		assert_int_equal(wd_alg_async_deflate(&ctx[i], count, &calls[i],
 						      data, SIZE, outs[i],
 						      sizeof(outs[i])),
@@ -322,12 +326,13 @@ static void test_async_dies(void **state)
 	end(&driver);
 }
 
-static void start(int n)
+static void start(int n, const char *by)
 {
 	memset(calls, 0, sizeof(calls));
 	for (int i = 0; i < n; i++) {
 		slow_ctx[i] = (struct wd_comp_ctx){ .alg_type = WD_COMP_GZIP,
-						    .comp_level = 6 };
+						    .comp_level = 6,
+						    .driver = by };
 		assert_int_equal(wd_alg_async_deflate(&slow_ctx[i], count,
 						      &calls[i], data, SIZE,
 						      slow_outs[i],
@@ -356,11 +361,11 @@ static void test_busy(void **state)
 	(void)state;
 	driver = driver_of("busy");
 	begin(&driver, ONE_BY_ONE);
-	start(DEPTH);
+	start(DEPTH, "busy");
 	await(DEPTH, "busy");
 	fault = NONE;
 	hold = true;
-	start(1);
+	start(1, "busy");
 	usleep(3000 * driver.limits.timeout_ms);
 	assert_int_equal(wd_alg_poll(0), 0);
 	hold = false;
@@ -437,6 +442,105 @@ static void test_directions(void **state)
 		core.user_close(core.user);
 		end(&driver);
 	}
+}
+
+/* The channel is released with jobs on it, which resets the device: other drivers
+ * do them, and nobody looks at the channel any more, which may be gone. */
+static void test_reset(void **state)
+{
+	static struct wd_alg_comp driver;
+	static struct wd_comp_ctx ctx[4];
+	static uint8_t outs[4][SIZE + 200];
+	struct uacce_dev_info info = { .api = "reset" };
+	struct wf_chan_core core = { 0 };
+	struct wd_chan ch = { .core = &core, .dev_info = &info };
+
+	(void)state;
+	driver = driver_of("reset");
+	driver.api = "reset";
+	driver.open_chan = ch_open;
+	both = true;
+	begin(&driver, NONE);
+	hold = true;
+	memset(calls, 0, sizeof(calls));
+	for (int i = 0; i < 4; i++) {
+		ctx[i] = (struct wd_comp_ctx){ .ch = &ch,
+					       .alg_type = WD_COMP_GZIP,
+					       .comp_level = 6 };
+		assert_int_equal(wd_alg_async_deflate(&ctx[i], count, &calls[i],
+						      data, SIZE, outs[i],
+						      sizeof(outs[i])),
+				 0);
+	}
+	assert_int_equal(queued, 4);
+	core.user_close(core.user);
+	assert_int_equal(closed, 1);
+	memset(&ch, 0, sizeof(ch));
+	for (int done = 0; done < 4; done += wd_alg_poll(0))
+		assert_int_equal(wd_alg_wait(-1), 0);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(calls[i], 1);
+		assert_string_not_equal(ctx[i].used, "reset");
+		check_unpacks(outs[i], ctx[i].out_len);
+	}
+	wd_alg_async_fini();
+	end(&driver);
+}
+
+/* -- a descriptor to wait on ----------------------------------------------- */
+
+static bool is_readable(int fd, int timeout_ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pfd, 1, timeout_ms) == 1;
+}
+
+/* A job on a device, and one of a library: nobody but the library looks at the
+ * device, and the descriptor tells of both. */
+static void test_event(void **state)
+{
+	static struct wd_alg_comp driver;
+	struct wd_comp_ctx ctx;
+	int fd, status;
+	pid_t pid;
+
+	(void)state;
+	driver = driver_of("event");
+	driver.limits.timeout_ms = 60000;
+	begin(&driver, NONE);
+	fd = wd_alg_event_fd();
+	assert_true(fd >= 0);
+	assert_int_equal(wd_alg_event_fd(), fd);
+	for (int library = 0; library < 2; library++) {
+		ctx = (struct wd_comp_ctx){ .alg_type = WD_COMP_GZIP,
+					    .comp_level = 6,
+					    .driver = library ? "zlib" :
+								"event" };
+		calls[0] = 0;
+		hold = true;
+		assert_int_equal(wd_alg_async_deflate(&ctx, count, &calls[0],
+						      data, SIZE, out,
+						      sizeof(out)),
+				 0);
+		if (!library)
+			assert_false(is_readable(fd, 20));
+		hold = false;
+		assert_true(is_readable(fd, 60000));
+		assert_int_equal(calls[0], 0); /* ours to run */
+		assert_int_equal(wd_alg_poll(0), 1);
+		assert_int_equal(calls[0], 1);
+		assert_false(is_readable(fd, 0));
+	}
+	pid = fork();
+	if (!pid)
+		_exit(wd_alg_event_fd() < 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	wd_alg_async_fini();
+	assert_true(wd_alg_event_fd() >= 0);
+	wd_alg_async_fini();
+	end(&driver);
 }
 
 /* -- registration ---------------------------------------------------------- */
@@ -630,6 +734,8 @@ int main(void)
 		cmocka_unit_test(test_sync),
 		cmocka_unit_test(test_async),
 		cmocka_unit_test(test_async_dies),
+		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_event),
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_directions),
 		cmocka_unit_test(test_calls_back),

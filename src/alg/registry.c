@@ -28,17 +28,19 @@
 
 #define SLOTS 32 /* bits of want.except */
 #define LEAVING (1u << 31)
+#define FIRST (1 << 20) /* more priority than any driver has by itself */
 
 /* Up to here tables without WD_COMP_SIZED go. */
 #define OLD_SIZE offsetof(struct wd_alg_comp, version)
 
-/* All but ->bad and ->cost is constant. */
+/* All but ->bad, ->cost and ->stats is constant. */
 struct entry {
 	struct wd_alg_comp table;
 	const struct wd_alg_comp *source; /* whose copy that is */
 	const char *from;
 	_Atomic(const char *) bad;
 	struct wf_alg_cost cost;
+	struct wf_alg_stats stats;
 	struct entry *next;
 };
 
@@ -61,9 +63,10 @@ static const struct wd_alg_comp *const builtin[] = {
 };
 
 static struct wf_alg_slot slots[SLOTS];
-static atomic_int n_used;     /* slots that ever had a driver are before it */
-static struct entry *entries; /* under the lock, or while loading */
-static const char *preferred; /* WD_COMP_DRIVER */
+static atomic_int n_used;      /* slots that ever had a driver are before it */
+static struct entry *entries;  /* under the lock, or while loading */
+static const char *preferred;  /* WD_COMP_DRIVER */
+static const char *considered; /* WD_COMP_CONSIDER */
 static atomic_bool preferred_sought;
 static bool reproducible; /* WD_COMP_REPRODUCIBLE */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
@@ -84,6 +87,20 @@ static bool is_complete(const struct wd_alg_comp *d)
 	       (!(d->can & streams) || (d->open && d->step && d->close));
 }
 
+bool wf_alg_registry_is_considered(const char *name)
+{
+	size_t len = strlen(name);
+	const char *at = considered;
+
+	while (at && *at) {
+		if (!strncmp(at, name, len) && (!at[len] || at[len] == ','))
+			return len;
+		at = strchr(at, ',');
+		at = at ? at + 1 : NULL;
+	}
+	return false;
+}
+
 /* A driver of another version of the interface has a shorter or longer table. */
 static int copy_table(struct wd_alg_comp *to, const struct wd_alg_comp *from)
 {
@@ -100,6 +117,9 @@ static int copy_table(struct wd_alg_comp *to, const struct wd_alg_comp *from)
 	memcpy(to, from, size < sizeof(*to) ? size : sizeof(*to));
 	if (to->can & WD_COMP_CAN_INFLATE_STREAM)
 		to->can |= WD_COMP_CAN_INFLATE_PIECE;
+	if (to->name && wf_alg_registry_is_considered(to->name) &&
+	    to->priority < FIRST)
+		to->priority += FIRST;
 	return is_complete(to) ? 0 : -EINVAL;
 }
 
@@ -119,6 +139,7 @@ static struct entry *entry_of(const struct wd_alg_comp *source,
 	e->table = *table;
 	e->source = source;
 	e->from = from;
+	wf_alg_stats_init(&e->stats, e->table.name);
 	e->next = entries;
 	entries = e;
 	return e;
@@ -169,6 +190,7 @@ static void add_builtin(void)
 	const char *value = setting("WD_COMP_REPRODUCIBLE");
 
 	preferred = setting("WD_COMP_DRIVER");
+	considered = setting("WD_COMP_CONSIDER");
 	reproducible = value && strcmp(value, "0") != 0;
 	registering = true;
 	/* Without the lock: nobody takes it before this is over, and a child
@@ -334,6 +356,21 @@ const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *slot)
 struct wf_alg_cost *wf_alg_registry_cost(const struct wf_alg_slot *slot)
 {
 	return &atomic_load_explicit(&slot->entry, memory_order_relaxed)->cost;
+}
+
+struct wf_alg_stats *wf_alg_registry_stats(const struct wf_alg_slot *slot)
+{
+	return &atomic_load_explicit(&slot->entry, memory_order_relaxed)->stats;
+}
+
+void wf_alg_registry_forked(void)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		struct entry *e = atomic_load(&slots[i].entry);
+
+		if (e)
+			atomic_store(&e->cost.backlog, 0);
+	}
 }
 
 bool wf_alg_registry_is_preferred(const struct wd_alg_comp *driver)

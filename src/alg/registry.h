@@ -14,6 +14,7 @@
 #include <weft/wd_comp_drv.h>
 
 #include "alg/cost.h"
+#include "alg/stats.h"
 
 struct wf_alg_slot;
 
@@ -41,6 +42,10 @@ const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);
 void wf_alg_registry_distrust(struct wf_alg_slot *slot, const char *why);
 /* What its jobs took. */
 struct wf_alg_cost *wf_alg_registry_cost(const struct wf_alg_slot *slot);
+/* What it did, for `weft stat`. */
+struct wf_alg_stats *wf_alg_registry_stats(const struct wf_alg_slot *slot);
+/* In a forked child: the jobs under way are the parent's. */
+void wf_alg_registry_forked(void);
 /* Whether WD_COMP_DRIVER names it. */
 bool wf_alg_registry_is_preferred(const struct wd_alg_comp *driver);
 /* Another reference to the same. */
@@ -65,6 +70,9 @@ struct wf_alg_known {
 
 /* The Nth that was ever registered and still is; false if there are no more. */
 bool wf_alg_registry_known(unsigned int n, struct wf_alg_known *known);
+/* Whether WD_COMP_CONSIDER names it: it comes before all others, and if it has
+ * channels cost decides. */
+bool wf_alg_registry_is_considered(const char *name);
 /* WD_COMP_DRIVER, or NULL. */
 const char *wf_alg_registry_preferred(void);
 

@@ -169,7 +169,7 @@ static void fake_renamed(void *self)
 	say(self, 'r');
 }
 
-#define LINGER (20 * WF_NS_PER_MS)
+#define LINGER (300 * WF_NS_PER_MS) /* a busy machine may not run us */
 
 static const struct wf_transport fake_transport = {
 	.name = "fake",

@@ -30,10 +30,13 @@ struct wf_core_ep_attr {
 int wf_core_ep_open(struct wf_core_ep *ep, const struct wf_core_ep_attr *attr);
 void wf_core_ep_close(struct wf_core_ep *ep);
 
-/* Polls the only ring, and looks at the clock. */
+/* Polls the only ring that is watched, and looks at the clock. */
 void wf_core_ep_tick(struct wf_core_ep *ep);
 
-/* An idle poll of an endpoint with one peer is a handful of loads. */
+/* An idle poll is a handful of loads: the ring that was last in use, and whether
+ * any other has rung. While the first has messages, the others are looked at once
+ * in WF_HOST_POLLS_PER_CLOCK polls; one of them that has messages is then watched
+ * as well, by the long way. */
 static inline void wf_core_ep_progress(struct wf_core_ep *ep)
 {
 	struct wf_host *host = &ep->common.host;
@@ -45,6 +48,8 @@ static inline void wf_core_ep_progress(struct wf_core_ep *ep)
 		wf_core_ep_tick(ep);
 	else if (wf_shm_in_ready(in))
 		wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
+	else if (wf_unlikely(wf_shm_watch_has_rung(&ep->shm.watch)))
+		wf_core_progress(&ep->common);
 	else
 		wf_shm_in_prefetch(in);
 }

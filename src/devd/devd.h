@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "devd/quota.h"
 #include "weft/wd.h"
 
 #define WF_DEVD_DEVICES_MAX 32
@@ -49,6 +50,8 @@ struct wf_devd_config {
 	unsigned int user_clients;
 	unsigned int user_channels;
 	uint64_t user_memory;
+	/* ... and have done a second. */
+	struct wf_devd_rates user_rates;
 	unsigned int n_devices;
 	struct wf_devd_device_config devices[WF_DEVD_DEVICES_MAX];
 };

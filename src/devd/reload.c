@@ -104,6 +104,8 @@ void wf_devd_reload(struct wf_devd *devd, const struct wf_devd_config *config)
 	now->user_clients = config->user_clients;
 	now->user_channels = config->user_channels;
 	now->user_memory = config->user_memory;
+	now->user_rates = config->user_rates;
+	wf_devd_user_change(devd);
 	change_devices(devd, config);
 	wf_devd_listen_mode(devd);
 }

@@ -26,6 +26,8 @@
 #define WATCH_MS 250
 /* ... and while jobs are done, so that rates are those of the moment. */
 #define BUSY_MS 100
+/* While jobs wait for a quota: they go on in steps of this. */
+#define QUOTA_MS 10
 #define TICK (1 * WF_NS_PER_S)
 
 /* -- configuration --------------------------------------------------------- */
@@ -291,11 +293,22 @@ static void look_after(struct wf_devd *devd)
 	for (unsigned int i = 0; i < devd->config.workers; i++)
 		wf_devd_worker_watch(&devd->workers[i], now);
 	devd->busy = wf_devd_stats_flush(devd);
+	if (wf_devd_user_refill(devd, now, &devd->waits)) {
+		for (unsigned int i = 0; i < devd->config.workers; i++)
+			wf_devd_worker_wake(&devd->workers[i]);
+	}
 	if (now - devd->ticked_at < TICK)
 		return;
 	devd->ticked_at = now;
 	wf_devd_client_tick(devd);
 	wf_devd_errands_hurry(devd->errands, now);
+}
+
+static int pause_of(const struct wf_devd *devd)
+{
+	if (!devd->n_clients && !devd->refusing)
+		return -1;
+	return devd->waits ? QUOTA_MS : devd->busy ? BUSY_MS : WATCH_MS;
 }
 
 int wf_devd_run(struct wf_devd *devd)
@@ -306,10 +319,7 @@ int wf_devd_run(struct wf_devd *devd)
 	while (!atomic_load(&devd->stop)) {
 		if (atomic_exchange(&devd->interrupted, false))
 			return 1;
-		n = epoll_wait(devd->epoll_fd, events, EVENTS,
-			       !devd->n_clients && !devd->refusing ? -1 :
-			       devd->busy			   ? BUSY_MS :
-								     WATCH_MS);
+		n = epoll_wait(devd->epoll_fd, events, EVENTS, pause_of(devd));
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < n; i++) {

@@ -110,11 +110,13 @@ struct wf_devd {
 	unsigned int refusing; /* connections that errands close */
 	bool deaf;	       /* too many of them: nobody is let in */
 	atomic_bool stop, interrupted;
-	bool crowded;	    /* said so, once */
-	uint64_t said_at;   /* a warning that anybody can cause */
-	uint64_t deaf_at;   /* ... another one */
-	uint64_t ticked_at; /* clients were looked after */
-	bool busy;	    /* jobs were done meanwhile */
+	bool crowded;	      /* said so, once */
+	uint64_t said_at;     /* a warning that anybody can cause */
+	uint64_t deaf_at;     /* ... another one */
+	uint64_t ticked_at;   /* clients were looked after */
+	uint64_t refilled_at; /* quotas of users */
+	bool busy;	      /* jobs were done meanwhile */
+	bool waits;	      /* jobs wait for the quota of their user */
 	struct wf_list clients, users;
 	atomic_uint n_clients, n_chans;
 	_Atomic uint64_t clients_seen, chans_seen;

@@ -25,7 +25,8 @@
 	X(bytes_out)	/* ... and made */                                     \
 	X(copied_bytes) /* besides the work: SVA */                            \
 	X(interrupts)                                                          \
-	X(faults) /* channels given up for nonsense */
+	X(faults)    /* channels given up for nonsense */                      \
+	X(held_back) /* times that the quota of the user was used up */
 
 #define X(name) WF_DEVD_STAT_##name,
 enum wf_devd_stat { WF_DEVD_STATS(X) WF_DEVD_STAT_COUNT };

@@ -42,6 +42,9 @@ int wf_devd_user_get(struct wf_devd *devd, uid_t uid,
 			return -ENOMEM;
 		user->uid = uid;
 		user->own = uid == geteuid() || !uid;
+		if (!user->own)
+			wf_devd_quota_set(&user->quota,
+					  &devd->config.user_rates);
 		wf_base_list_add_tail(&devd->users, &user->link);
 	}
 	user->clients++;
@@ -101,6 +104,38 @@ bool wf_devd_user_may_reserve(const struct wf_devd *devd,
 	uint64_t limit = devd->config.user_memory;
 
 	return user->own || (size <= limit && user->memory <= limit - size);
+}
+
+void wf_devd_user_change(struct wf_devd *devd)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &devd->users) {
+		struct wf_devd_user *user =
+			wf_container_of(pos, struct wf_devd_user, link);
+
+		if (!user->own)
+			wf_devd_quota_set(&user->quota,
+					  &devd->config.user_rates);
+	}
+}
+
+bool wf_devd_user_refill(struct wf_devd *devd, uint64_t now, bool *waits)
+{
+	uint64_t passed = now - devd->refilled_at;
+	struct wf_list *pos, *tmp;
+	bool go = false;
+
+	devd->refilled_at = now;
+	*waits = false;
+	wf_list_for_each (pos, tmp, &devd->users) {
+		struct wf_devd_user *user =
+			wf_container_of(pos, struct wf_devd_user, link);
+
+		go |= wf_devd_quota_refill(&user->quota, passed);
+		*waits |= atomic_load(&user->quota.wanted);
+	}
+	return go;
 }
 
 void wf_devd_user_free_all(struct wf_devd *devd)

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/list.h"
+#include "devd/quota.h"
 #include "devd/stats.h"
 
 struct wf_devd;
@@ -24,6 +25,7 @@ struct wf_devd_user {
 	unsigned int clients;
 	unsigned int chans;
 	uint64_t memory;
+	struct wf_devd_quota quota;
 	/* What its clients had and did, those that are gone too. The page is
 	 * open once it has had a channel. */
 	uint64_t opened, turned_away;
@@ -44,6 +46,13 @@ bool wf_devd_user_may_open(const struct wf_devd *devd,
 			   const struct wf_devd_user *user);
 bool wf_devd_user_may_reserve(const struct wf_devd *devd,
 			      const struct wf_devd_user *user, uint64_t size);
+
+/* The rates of the configuration are others now. */
+void wf_devd_user_change(struct wf_devd *devd);
+/* Adds to what users may have done, for the time since the last call. True if
+ * workers have left jobs of some user alone, which can be done now. *@waits: jobs
+ * of some user still wait. */
+bool wf_devd_user_refill(struct wf_devd *devd, uint64_t now, bool *waits);
 
 /* All of them, those that were barred too. */
 void wf_devd_user_free_all(struct wf_devd *devd);

@@ -70,6 +70,12 @@ void wf_devd_worker_recall(struct wf_devd_chan *chan)
 	nudge(worker->wake_fd);
 }
 
+void wf_devd_worker_wake(struct wf_devd_worker *worker)
+{
+	atomic_store(&worker->changed, true);
+	nudge(worker->wake_fd);
+}
+
 static void take_in(struct wf_devd_worker *worker)
 {
 	struct wf_list *pos, *tmp;
@@ -176,6 +182,21 @@ static void tally_up(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
 	wf_devd_stats_add(counts, WF_DEVD_STAT_copied_bytes, tally->copied);
 }
 
+/* Its user has had as much done as he may: the channel waits. */
+static bool is_held_back(struct wf_devd_chan *chan)
+{
+	struct wf_devd *devd = chan->client->devd;
+	bool first;
+
+	if (wf_likely(wf_devd_quota_allows(&chan->client->user->quota, &first)))
+		return false;
+	if (first) {
+		wf_devd_stats_add(&chan->counts, WF_DEVD_STAT_held_back, 1);
+		nudge(devd->inbox_fd);
+	}
+	return true;
+}
+
 unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
 				 struct wf_devd_chan *chan)
 {
@@ -190,6 +211,8 @@ unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
 		return 0;
 	ready = wf_queue_work_poll(&chan->work);
 	if (wf_likely(!ready))
+		return 0;
+	if (ready > 0 && is_held_back(chan))
 		return 0;
 	room = ready < 0 ? ready : wf_queue_cqw_room(&chan->cqw);
 	if (wf_unlikely(room < 0)) {
@@ -216,6 +239,8 @@ unsigned int wf_devd_worker_turn(struct wf_devd_worker *worker,
 	if (n) {
 		interrupt(worker, chan);
 		tally_up(worker, chan, &tally, n);
+		wf_devd_quota_take(&chan->client->user->quota, n,
+				   tally.in + tally.out);
 	}
 	return n;
 }

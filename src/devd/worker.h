@@ -42,6 +42,9 @@ void wf_devd_worker_give(struct wf_devd_worker *worker,
 			 struct wf_devd_chan *chan);
 void wf_devd_worker_recall(struct wf_devd_chan *chan);
 
+/* Manager: look at all channels again. */
+void wf_devd_worker_wake(struct wf_devd_worker *worker);
+
 /* Manager, now and then: frees a worker that a client holds up. */
 void wf_devd_worker_watch(struct wf_devd_worker *worker, uint64_t now);
 

@@ -120,8 +120,22 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int count)
 	pthread_mutex_unlock(&cq->mutex);
 }
 
+/* An event that the program will not see: who destroys its queue must not wait
+ * until it is acknowledged. The queue lives, because its destruction withdraws
+ * its events under the lock of the channel. */
+static void lose(uint64_t event, const char *why)
+{
+	struct wf_efa_cq *cq = (struct wf_efa_cq *)(uintptr_t)event;
+
+	wf_warn("efa: %s, an event is lost", why);
+	pthread_mutex_lock(&cq->cq.mutex);
+	atomic_fetch_sub(&cq->events, 1);
+	pthread_cond_signal(&cq->cq.cond);
+	pthread_mutex_unlock(&cq->cq.mutex);
+}
+
 /* Takes every event out and puts those of others back. The program may read at
- * the same time. */
+ * the same time. Under the lock of the channel. */
 static void withdraw(struct wf_efa_channel *channel, struct wf_efa_cq *cq)
 {
 	uint64_t event, *kept = NULL;
@@ -136,7 +150,7 @@ static void withdraw(struct wf_efa_channel *channel, struct wf_efa_cq *cq)
 		}
 		more = realloc(kept, (count + 1) * sizeof(*kept));
 		if (!more) {
-			wf_warn("efa: no memory, an event is lost");
+			lose(event, "no memory");
 			continue;
 		}
 		kept = more;
@@ -144,7 +158,7 @@ static void withdraw(struct wf_efa_channel *channel, struct wf_efa_cq *cq)
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (write(channel->to, &kept[i], sizeof(*kept)) < 0)
-			wf_warn("efa: an event is lost");
+			lose(kept[i], "a completion channel is full");
 	}
 	free(kept);
 }

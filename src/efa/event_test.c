@@ -151,6 +151,39 @@ static void test_used(void **state)
 	close_pair(&pair);
 }
 
+/* The event of one queue has no place in memory while another queue is
+ * destroyed: it is lost, and the destruction of the first does not wait until it
+ * is acknowledged. */
+static bool no_memory;
+
+void *__real_realloc(void *at, size_t size);
+void *__wrap_realloc(void *at, size_t size);
+
+void *__wrap_realloc(void *at, size_t size)
+{
+	return no_memory ? NULL : __real_realloc(at, size);
+}
+
+static void test_lost(void **state)
+{
+	struct pair pair = open_pair(&events);
+	struct ibv_cq *cq[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		cq[i] = ibv_create_cq(pair.context, 1, NULL, pair.channel, 0);
+		assert_non_null(cq[i]);
+		wf_efa_channel_event(wf_efa_cq_of(cq[i]));
+	}
+	no_memory = true;
+	assert_int_equal(ibv_destroy_cq(cq[1]), 0);
+	no_memory = false;
+	assert_false(readable(&pair, 0));
+	/* It would hang here. */
+	assert_int_equal(ibv_destroy_cq(cq[0]), 0);
+	close_pair(&pair);
+}
+
 static void test_none(void **state)
 {
 	struct pair pair = open_pair(&(struct kind){ .rnr_retry = -1 });
@@ -166,7 +199,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_event),  cmocka_unit_test(test_unread),
 		cmocka_unit_test(test_reader), cmocka_unit_test(test_used),
-		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_lost),   cmocka_unit_test(test_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,13 +114,14 @@ struct kind {
 	bool unsolicited;
 	bool events;
 	int rnr_retry; /* -1: as it is */
+	uint32_t cqe;  /* 0: 4 * DEPTH */
 };
 
 static inline void open_end(struct pair *pair, struct end *end,
 			    const struct kind *kind)
 {
 	struct ibv_cq_init_attr_ex cq = {
-		.cqe = 4 * DEPTH,
+		.cqe = kind->cqe ? kind->cqe : 4 * DEPTH,
 		.wc_flags = IBV_WC_STANDARD_FLAGS,
 		.channel = kind->events ? pair->channel : NULL,
 		.cq_context = pair->pd,

@@ -105,17 +105,23 @@ static void take_down(const char *dir)
 	rmdir(dir);
 }
 
-/* Whether the folder is complete, is ours, and nobody else can write to it. */
-static bool is_good(const char *dir)
+/* Why a folder cannot be used, in words for the user. NULL: it can be. Another
+ * user may have made it first in /tmp, or may be able to change what is in it. */
+static const char *fault_of(const char *dir)
 {
 	char file[PATH_MAX + 16];
 	struct stat st;
 
-	if (lstat(dir, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
-	    st.st_mode & (S_IWGRP | S_IWOTH))
-		return false;
+	if (lstat(dir, &st))
+		return "it is not there";
+	if (!S_ISDIR(st.st_mode))
+		return "it is not a folder";
+	if (st.st_uid != geteuid())
+		return "it belongs to another user";
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return "others can write to it";
 	snprintf(file, sizeof(file), "%s/weft-efa", dir);
-	return !access(file, R_OK);
+	return access(file, R_OK) ? "it is not complete" : NULL;
 }
 
 static int make(const char *dir)
@@ -139,11 +145,23 @@ static int make(const char *dir)
 	/* Another process of the same user may have been first. */
 	if (ret) {
 		take_down(fresh);
-		if (is_good(dir))
+		if (!fault_of(dir))
 			return 0;
 	}
 	errno = saved;
 	return ret;
+}
+
+static void complain(const char *dir, int reason)
+{
+	struct stat st;
+
+	if (lstat(dir, &st))
+		wf_warn("efa: cannot make %s: %s", dir, strerror(reason));
+	else
+		wf_warn("efa: %s is not used: %s. Remove it, or let "
+			"XDG_RUNTIME_DIR name a folder of your own",
+			dir, fault_of(dir));
 }
 
 const char *wf_efa_sysfs(void)
@@ -151,22 +169,25 @@ const char *wf_efa_sysfs(void)
 	static char dir[PATH_MAX / 2];
 	const char *run = getenv("XDG_RUNTIME_DIR");
 	const char *found = dir;
+	int reason = 0;
 
 	wf_efa_device_watch();
 	pthread_mutex_lock(&lock);
-	if (!dir[0] || !is_good(dir)) {
+	if (!dir[0] || fault_of(dir)) {
 		snprintf(dir, sizeof(dir), "%s/weft-efa-%u",
 			 run && run[0] == '/' && !access(run, W_OK) ? run :
 								      "/tmp",
 			 (unsigned)geteuid());
-		if (!is_good(dir) && make(dir)) {
-			wf_warn("efa: cannot make %s: %s", dir,
-				strerror(errno));
+		if (fault_of(dir) && make(dir)) {
+			reason = errno;
+			complain(dir, reason);
 			dir[0] = '\0';
 			found = NULL;
 		}
 	}
 	pthread_mutex_unlock(&lock);
+	if (!found)
+		errno = reason;
 	return found;
 }
 

@@ -8,8 +8,23 @@
 
 #if defined(__x86_64__)
 
+#include <cpuid.h>
+
+#define CPUID_FEATURES 7
+#define CPUID_ECX_MOVDIR64B (1u << 28)
+
+static bool has_movdir64b(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	return __get_cpuid_count(CPUID_FEATURES, 0, &eax, &ebx, &ecx, &edx) &&
+	       ecx & CPUID_ECX_MOVDIR64B;
+}
+
 static bool can(enum wf_queue_copy_kind kind)
 {
+	if (kind == WF_QUEUE_COPY_MOVDIR64B)
+		return has_movdir64b();
 	__builtin_cpu_init();
 	if (kind == WF_QUEUE_COPY_AVX512)
 		return __builtin_cpu_supports("avx512f");
@@ -20,8 +35,16 @@ static bool can(enum wf_queue_copy_kind kind)
 
 #elif defined(__aarch64__)
 
+#include "os/process.h"
+
+/* Linux's AT_HWCAP3 and HWCAP3_LS64; the C library's headers may be older. */
+#define HWCAP3 29
+#define HWCAP3_ST64B (1ul << 3)
+
 static bool can(enum wf_queue_copy_kind kind)
 {
+	if (kind == WF_QUEUE_COPY_ST64B)
+		return wf_os_auxval(HWCAP3) & HWCAP3_ST64B;
 	return kind == WF_QUEUE_COPY_NEON;
 }
 
@@ -69,6 +92,8 @@ const char *wf_queue_copy_name(enum wf_queue_copy_kind kind)
 		[WF_QUEUE_COPY_AVX] = "avx",
 		[WF_QUEUE_COPY_AVX512] = "avx512",
 		[WF_QUEUE_COPY_NEON] = "neon",
+		[WF_QUEUE_COPY_MOVDIR64B] = "movdir64b",
+		[WF_QUEUE_COPY_ST64B] = "st64b",
 		[WF_QUEUE_COPY_MEMORY] = "memory",
 	};
 

@@ -90,21 +90,25 @@ POST_BY(plain, 64)
 POST_BY(sse, 64)
 POST_BY(avx, 64)
 POST_BY(avx512, 64)
+POST_BY(movdir64b, 64)
 
 static const wf_queue_post_fn posts[WF_QUEUE_COPY_KINDS] = {
 	[WF_QUEUE_COPY_PLAIN] = post_plain,
 	[WF_QUEUE_COPY_SSE] = post_sse,
 	[WF_QUEUE_COPY_AVX] = post_avx,
 	[WF_QUEUE_COPY_AVX512] = post_avx512,
+	[WF_QUEUE_COPY_MOVDIR64B] = post_movdir64b,
 };
 
 #elif defined(__aarch64__)
 
 POST_BY(neon, 64)
+POST_BY(st64b, 64)
 
 static const wf_queue_post_fn posts[WF_QUEUE_COPY_KINDS] = {
 	[WF_QUEUE_COPY_PLAIN] = post_plain,
 	[WF_QUEUE_COPY_NEON] = post_neon,
+	[WF_QUEUE_COPY_ST64B] = post_st64b,
 };
 
 #else

@@ -25,15 +25,31 @@ void wf_shm_board_close(struct wf_shm_board_map *map);
 
 /* Rings. True: the owner sleeps, and it is for us to wake it. Sequentially
  * consistent: pairs with the owner, who says that it sleeps and then looks at
- * the bells. */
+ * the bells. An exchange, because several ring at once: an owner that reads the
+ * word of the last one sees the bells of all. */
 static inline bool wf_shm_board_ring(struct wf_shm_board *board, uint32_t bell)
 {
-	if (bell < WF_SHM_BELLS)
-		wf_shared_store(&board->bells[bell], 1, seq_cst);
-	else
+	if (bell < WF_SHM_BELLS) {
+		wf_shared_store(&board->bells[bell], 1, release);
+		wf_shared_exchange(&board->rung, 1, seq_cst);
+	} else {
 		wf_shared_fence(seq_cst);
+	}
 	return wf_shared_load(&board->asleep, seq_cst) &&
 	       wf_shared_exchange(&board->asleep, 0, seq_cst);
+}
+
+/* Whether a bell may have been rung. */
+static inline bool wf_shm_board_has_rung(const struct wf_shm_board *board)
+{
+	return wf_shared_load(&board->rung, relaxed);
+}
+
+/* The owner is about to look at all bells. Acquire: those that were set before
+ * the word was are seen; the word of any later one stays. */
+static inline void wf_shm_board_begin(struct wf_shm_board *board)
+{
+	wf_shared_exchange(&board->rung, 0, acq_rel);
 }
 
 /* Bells [64 * line, 64 * line + 64): zero when none has been rung. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The board of an endpoint: one memfd that every peer which sends to it maps.
- * A bell for each, and a word that says whether the endpoint sleeps. With it,
- * looking for work among hundreds of quiet rings is looking at a few lines,
- * and a process can sleep without a message being missed.
+ * A bell for each, a word that says that some bell was rung, and one that says
+ * whether the endpoint sleeps. With it, looking for work among hundreds of quiet
+ * rings is looking at one word, and a process can sleep without a message being
+ * missed.
  *
  * Peers may write anything here at any time: a bell rung for nothing is a look
  * for nothing.
@@ -24,7 +25,10 @@
 struct wf_shm_board {
 	/* 1: wake it by a byte on the socket, after clearing this. */
 	_Atomic uint32_t asleep WF_ALIGNED(WF_LINE);
-	uint8_t pad[60];
+	/* 1: look at the bells. Set after a bell, cleared before they are
+	 * looked at. */
+	_Atomic uint32_t rung;
+	uint8_t pad[56];
 	/* A byte each, read by lines. */
 	_Atomic uint8_t bells[WF_SHM_BELLS] WF_ALIGNED(WF_LINE);
 };

@@ -108,8 +108,8 @@ static void test_talker_is_watched(void **state)
 	expect_one(c, i, 2);
 }
 
-/* Nobody talks: a poll looks at one ring and at the bells, and what comes then
- * arrives all the same. */
+/* Nobody talks: a poll looks at one ring and at the word that says that a bell was
+ * rung, which is the short way, and what comes then arrives all the same. */
 static void test_idle_are_not_watched(void **state)
 {
 	struct crowd *c = *state;
@@ -119,9 +119,14 @@ static void test_idle_are_not_watched(void **state)
 		wf_core_progress(&c->j->to_core);
 	assert_int_equal(watch->watched, 1);
 	assert_true(wf_shm_watch_check(watch));
+	assert_ptr_equal(c->j->to.host->only, watch->ins[0]);
 	for (int i = 0; i < CROWD; i++) {
+		bool was_watched = watch->watched && c->ins[i]->watched;
+
+		assert_false(wf_shm_watch_has_rung(watch));
 		post_one(c);
 		send_one(c, i, (uint64_t)i + 1);
+		assert_int_equal(wf_shm_watch_has_rung(watch), !was_watched);
 		expect_one(c, i, (uint64_t)i + 1);
 	}
 	assert_int_equal(watch->watched, 8);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The shared-memory side of an endpoint: a transport (transport/transport.h).
- * What it is made of is here; transport.c drives it, channels.c finds and reaps
- * its channels, doze.c tells peers that it sleeps. The endpoint's lock covers
- * all of it.
+ * This is its state; transport.c drives it, channels.c finds its channels and
+ * frees dead ones, doze.c tells peers that it sleeps. The endpoint's lock
+ * protects all of it.
  */
 #ifndef WF_SHM_EP_H
 #define WF_SHM_EP_H
@@ -40,7 +40,7 @@ struct wf_shm_ep_attr {
 	uint8_t lines_log2;
 	bool cma;
 	const char *allow_uid; /* NULL, "any" or a list; outlives us */
-	bool refuses;	       /* peers are told to go elsewhere */
+	bool refuses;	       /* refuse peers: they must use packets */
 };
 
 struct wf_shm_ep {
@@ -53,26 +53,26 @@ struct wf_shm_ep {
 	struct wf_rxq *rxq;
 	struct wf_shm_watch watch; /* all rings that we read */
 	struct wf_shm_board_map board;
-	struct wf_list busy_ins; /* have pulls that go on, kept replies */
+	struct wf_list busy_ins; /* have unfinished pulls, or kept replies */
 	uint32_t quiet_mark;	 /* slots of the hot channel at the last tick */
 
 	uint32_t busy_pulls;
-	bool reap;    /* a channel died */
-	bool starved; /* a ring could not get the memory that what waits needs */
-	bool draining; /* the peer of a ring is gone, messages are left */
-	bool slept;    /* before the doze that goes on */
-	bool closing;  /* only copies of ours are left to send */
-	bool settling; /* an out is shut, and its replies find no room */
-	uint32_t last_number; /* given to a channel that we read */
+	bool reap;     /* a channel died */
+	bool starved;  /* a ring lacks memory for a message that waits */
+	bool draining; /* the peer of a ring has ended, messages are left */
+	bool slept;    /* was asleep before this doze */
+	bool closing;  /* only our copies of messages are left to send */
+	bool settling; /* an out is shut, and there is no room for its replies */
+	uint32_t last_number; /* last number given to a channel that we read */
 	uint32_t connecting;
 	uint32_t open_outs;
-	uint32_t stats_at; /* the ring whose counts are added up next */
+	uint32_t stats_at;	     /* the ring whose counts are added next */
 	struct wf_list pending_outs; /* have messages that wait for room */
 	struct wf_list waiting_outs; /* have messages that wait for a reply */
 
 	struct wf_source listener;
 	struct wf_source door; /* the same in the folder; -1: none */
-	uint64_t deaf_until;   /* nobody can be let in till then; 0: all can */
+	uint64_t deaf_until;   /* no peer is accepted until then; 0: all */
 	struct wf_list guests;
 	struct wf_list all_outs;
 	struct wf_pool tx_pool;
@@ -90,7 +90,7 @@ extern const struct wf_transport wf_shm_transport;
 int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 		   struct wf_host *host, struct wf_way *way);
 
-/* There is more to do than to look at one ring. */
+/* There is more to do than to poll one ring. */
 static inline void wf_shm_ep_busy(struct wf_shm_ep *ep)
 {
 	wf_transport_host_busy(ep->host);

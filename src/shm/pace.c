@@ -11,6 +11,10 @@
 #define RUNS 6
 #define RUN 16
 
+/* In a burst, messages have piled up when the way changes, and the receiver takes
+ * them faster than the sender can send. So many are not counted. */
+#define SETTLING 16
+
 /* Messages before the first trial of a kind, and after each. A trial that changes
  * nothing doubles the wait. In a burst, messages are still on the old way when the
  * other one is asked for; a trial that took longer for that reason is paid for by
@@ -132,8 +136,11 @@ static void clock_message(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
 	}
 	if (pace->runs && since(begin, pace->settled))
 		return;
+	pace->count++;
+	if (pace->count <= SETTLING)
+		return;
 	pace->sum += ns;
-	if (++pace->count == RUN)
+	if (pace->count == SETTLING + RUN)
 		end_run(pace, end);
 }
 

@@ -43,8 +43,8 @@ struct wf_shm_pace {
 	uint8_t way;	  /* that is tried now */
 	uint8_t runs;	  /* that are over */
 	bool has_last;	  /* ->last is known */
-	uint32_t count;	  /* messages of this run that were clocked, ... */
-	uint32_t sum;	  /* ... and their time, ns */
+	uint32_t count;	  /* messages of this run, ... */
+	uint32_t sum;	  /* ... and the time of those that count, ns */
 	uint32_t last;	  /* when the message before was complete, ns */
 	uint32_t settled; /* what was sent before does not count */
 	uint32_t spent;	  /* messages since the trial began */

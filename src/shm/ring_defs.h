@@ -4,28 +4,30 @@
  * node must agree on. A channel carries messages one way, from the process
  * that made the region (the sender) to the one that maps it (the receiver).
  *
- *   page 0   header: who, which version, how large; then one line for each
- *            word that one side writes and the other reads; in its second
- *            half replies: receiver to sender, 32 bytes each
- *   page 1.. slots: two lines per message, with the payload of small ones; one
- *            line is all that up to 32 bytes touch
- *   then     data: payload that does not fit the slot, in lines
- *   then     shares, one page: for copying by both sides at once
- *   then     returns: where the receiver puts what a read or a fetching
- *            atomic asked for
+ *   page 0   header: identity, version and sizes; then one line for each group
+ *            of words that one side writes and the other reads; its second
+ *            half holds replies: receiver to sender, 32 bytes each
+ *   page 1.. slots: two lines per message, with the payload of small ones;
+ *            a message of up to 32 bytes touches only one line
+ *   then     data: payload that does not fit into the slot, in lines
+ *   then     shares, one page: for messages that both sides copy
+ *   then     returns: where the receiver puts the result of a read or of a
+ *            fetching atomic
  *
- * The sender takes memory for a part before it uses it or asks the receiver to:
- * for page 0 and the first page of slots at once, for the rest when it is needed
- * (region.h). The receiver touches the slot after the last one that it has read,
- * records that slots name, and shares and returns that it was asked to use.
+ * The sender takes memory for a part before it uses it or asks the receiver to
+ * use it: for page 0 and the first page of slots at once, for the rest when it
+ * is needed (region.h). The receiver touches the slot after the last one that it
+ * has read, records that slots name, and shares and returns that it was asked to
+ * use.
  *
- * A slot's place never holds payload, so a stale or hostile payload cannot
- * look like a slot, and the word that says what a slot is is written for every
- * message. It goes last and carries the sequence; the receiver writes nothing
- * per slot, it returns credit in batches.
- * Slots follow each other, records too; the sender may go back to the start of
- * either before its end (lap.h) and says so by a flag. Places follow from
- * counts and lengths: no offset and no pointer is ever taken from the peer.
+ * The memory of a slot never holds payload, so a stale or hostile payload cannot
+ * look like a slot. The sender writes the word that describes a slot for every
+ * message. It writes the word last, with the sequence in it. The receiver writes
+ * nothing per slot; it returns credit in batches.
+ * Slots follow each other, and so do records; the sender may go back to the
+ * start of either before its end (lap.h), and sets a flag to say so. Positions
+ * are computed from counts and lengths: no offset and no pointer is ever taken
+ * from the peer.
  *
  * Any change here changes WF_SHM_LAYOUT. Additions that old builds can ignore
  * get a feature bit instead.
@@ -43,7 +45,7 @@
 #define WF_SHM_MAGIC 0x74666577u /* "weft" */
 #define WF_SHM_LAYOUT 4
 
-/* What a side can do; a channel uses what both state. */
+/* What a side supports; a channel uses what both sides announce. */
 #define WF_SHM_FEATURE_ACK 0x1u	    /* delivery-complete acknowledgements */
 #define WF_SHM_FEATURE_SHARE 0x2u   /* copying by both sides */
 #define WF_SHM_FEATURE_STREAM 0x4u  /* large messages through the ring */
@@ -59,8 +61,8 @@
 #define WF_SHM_LINES_LOG2_MIN 8
 #define WF_SHM_LINES_LOG2_MAX 20
 
-/* A pair of lines, because processors fetch lines in pairs: the second line
- * of a 64-byte message costs almost nothing there and a miss elsewhere. */
+/* A pair of lines, because processors fetch lines in pairs: the second line of
+ * a 64-byte message then costs almost nothing, and elsewhere a cache miss. */
 #define WF_SHM_SLOT_SIZE 128
 
 /* Payload bytes in the slot itself, and in one record of the data area. */
@@ -68,8 +70,8 @@
 #define WF_SHM_LINE_MAX 32 /* of them in its first line */
 #define WF_SHM_RECORD_MAX 8192
 
-/* Replies in the ring at a time, and how many an operation may get: share,
- * stream, final. Messages copied by both sides at a time. */
+/* Replies in the ring at a time, and how many one operation may get: share,
+ * stream, final. Messages that both sides copy, at a time. */
 #define WF_SHM_REPLIES 64
 #define WF_SHM_REPLIES_PER_OP 3
 #define WF_SHM_SHARES 32
@@ -99,7 +101,8 @@ enum wf_shm_kind {
 #define WF_SHM_SLOT_TURN 0x8u	    /* the next slot is the first one */
 #define WF_SHM_SLOT_DATA_TURN 0x10u /* this record is at the start */
 
-/* First word: sequence in the low half, so that one load tells all. */
+/* First word: the sequence is in the low half, so one load is enough to see a
+ * new slot and its description. */
 #define WF_SHM_WORD(seq, len, kind, flags)                                     \
 	((uint64_t)(uint32_t)(seq) | (uint64_t)(len) << 32 |                   \
 	 (uint64_t)(kind) << 48 | (uint64_t)(flags) << 56)
@@ -129,11 +132,11 @@ struct wf_shm_stream {
 	uint32_t pad;
 };
 
-/* Remote memory. What belongs to it and fits stands behind it in the slot
- * (->rma_bytes) and the slot has no record; else it is the record. The slot's
- * tag says how many bytes the whole operation moves. */
+/* Remote memory. Its data follows it in the slot (->rma_bytes) if it fits, and
+ * the slot has no record; otherwise the data is the record. The slot's tag is
+ * the number of bytes of the whole operation. */
 struct wf_shm_rma {
-	uint64_t addr; /* as the registration counts */
+	uint64_t addr; /* address or offset, as registered */
 	uint64_t key;
 	uint32_t op;	/* ACK: the sender's operation */
 	uint32_t len;	/* bytes of this piece in the receiver's memory */
@@ -180,7 +183,7 @@ struct wf_shm_part {
 };
 
 enum wf_shm_reply_kind {
-	WF_SHM_REPLY_SHARE = 1, /* help copying: the share is filled in */
+	WF_SHM_REPLY_SHARE = 1, /* help to copy: the share is filled in */
 	WF_SHM_REPLY_STREAM,	/* send ->len bytes through the ring */
 	WF_SHM_REPLY_FINAL,	/* ->status; the operation is over */
 	WF_SHM_REPLY_KIND_MAX,
@@ -198,12 +201,12 @@ struct wf_shm_reply {
 
 static_assert(sizeof(struct wf_shm_reply) == 32, "two per line");
 
-/* Copying by both sides: chunks are claimed from one counter. The receiver
- * fills it in before it replies; afterwards each side writes its own words. */
+/* Copying by both sides: both claim chunks from one counter. The receiver fills
+ * in the share before it replies; afterwards each side writes its own words. */
 struct wf_shm_share {
 	_Atomic uint32_t claimed;	/* next chunk; both add */
 	_Atomic uint32_t sender_done;	/* chunks the sender has copied */
-	_Atomic uint32_t sender_failed; /* errno; it claims no more */
+	_Atomic uint32_t sender_failed; /* errno; it claims no more chunks */
 	uint32_t iov_count;
 	uint64_t chunk;
 	uint64_t len;
@@ -215,10 +218,11 @@ static_assert(sizeof(struct wf_shm_share) == 128, "two lines");
 static_assert(sizeof(struct wf_shm_share) * WF_SHM_SHARES == WF_SHM_PAGE,
 	      "one page of shares");
 
-/* By which way the sender shall send messages that could go by either (pace.h). */
+/* By which path the sender shall send messages that could use either
+ * (pace.h). */
 #define WF_SHM_WAYS_RING(kind) (1u << (kind))
 #define WF_SHM_WAYS_KNOWN(kind) (1u << (8 + (kind))) /* else it decides */
-#define WF_SHM_WAYS_STAMP 0x10000u /* and tell when it sent them */
+#define WF_SHM_WAYS_STAMP 0x10000u /* and write the time of sending */
 
 struct wf_shm_header {
 	uint32_t magic;
@@ -226,28 +230,30 @@ struct wf_shm_header {
 	uint8_t slots_log2;
 	uint8_t lines_log2;
 	uint8_t pad0[56];
-	/* The receiver's line: slots consumed in the low half, data lines in
-	 * the high half, one store for both; and whether it is reading from a
-	 * buffer of the sender, if that is in the same process. */
+	/* The receiver's line: the number of consumed slots in the low half, of
+	 * data lines in the high half, so that one store returns both; and
+	 * whether it is reading from a buffer of the sender, if both are in the
+	 * same process. */
 	_Atomic uint64_t credit WF_ALIGNED(WF_LINE);
 	_Atomic uint32_t reading;
 	uint8_t pad1[52];
-	/* The sender's line: replies it has dealt with. */
+	/* The sender's line: the number of replies that it has handled. */
 	_Atomic uint32_t replies_seen WF_ALIGNED(WF_LINE);
 	uint8_t pad2[60];
-	/* Whether the receiver looks at this ring by itself (0), or wants its
-	 * bell rung (board_defs.h); and which way it wants messages to take,
-	 * WF_SHM_WAYS_*. Rarely written: the sender reads it for every message,
-	 * from its own cache. */
+	/* Whether the receiver polls this ring (0), or wants its bell set
+	 * (board_defs.h); and which path messages shall take, WF_SHM_WAYS_*.
+	 * Rarely written: the sender reads it for every message, from its own
+	 * cache. */
 	_Atomic uint32_t bell_wanted WF_ALIGNED(WF_LINE);
 	_Atomic uint32_t ways;
 	uint8_t pad3[56];
-	/* Set by a sender that sleeps until a reply or credit comes; whoever
-	 * brings it clears the word and writes to the socket. And whether the
-	 * sender has given up all that is under way. Its buffers may hold
-	 * anything from then on: a receiver that has read from them looks at
-	 * this word afterwards. Both are rarely written, and the receiver reads
-	 * them for every message that it answers, from its own cache. */
+	/* A sender that sleeps until a reply or credit comes sets the first
+	 * word; the side that brings it clears the word and writes to the
+	 * socket. The second word says that the sender has given up everything
+	 * in flight. From then on its buffers may contain anything, so a
+	 * receiver that has read from them checks this word afterwards. Both
+	 * are rarely written, and the receiver reads them for every message
+	 * that it answers, from its own cache. */
 	_Atomic uint32_t sender_asleep WF_ALIGNED(WF_LINE);
 	_Atomic uint32_t sender_left;
 	uint8_t pad4[56];

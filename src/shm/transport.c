@@ -240,10 +240,10 @@ static enum wf_polled shm_poll(void *self)
 	if (has_slow_work(ep))
 		work(ep);
 	else
-		ep->host->only = watch->count == 1 && watch->watched == 1 &&
-						 !ep->host->names.changes ?
-					 watch->ins[0] :
-					 NULL;
+		ep->host->only =
+			watch->watched == 1 && !ep->host->names.changes ?
+				watch->ins[0] :
+				NULL;
 	return WF_POLLED_WAITING;
 }
 

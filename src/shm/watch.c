@@ -7,10 +7,11 @@
  *
  * How it is kept:
  *
- * - A sender publishes its message, then loads bell_wanted, then sets its bell.
- *   We clear a bell before we look at its ring. Whatever is in the ring after
- *   the look, because the budget is used up, the completion queue is full or
- *   memory is short, we set the bell again ourselves.
+ * - A sender publishes its message, then loads bell_wanted, then sets its bell,
+ *   then the word `rung` of the board. We look at the bells if that word is set,
+ *   and clear it before. We clear a bell before we look at its ring. Whatever is
+ *   in the ring after the look, because the budget is used up, the completion
+ *   queue is full or memory is short, we set the bell again ourselves.
  * - A ring that stops being watched gets bell_wanted = 1. Our store and the
  *   sender's store of its message may both still stand in store buffers while
  *   each side loads the old value: the sender does not ring, we see an empty
@@ -93,6 +94,7 @@ static void want_bell(struct wf_shm_in *in, bool wanted)
 static void set_bell(struct wf_shm_watch *watch, const struct wf_shm_in *in)
 {
 	wf_shared_store(&watch->board->bells[in->bell], 1, relaxed);
+	wf_shared_store(&watch->board->rung, 1, relaxed);
 }
 
 static void start_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
@@ -223,9 +225,7 @@ static void look(struct wf_shm_watch *watch, struct wf_shm_in *in)
 		set_bell(watch, in);
 }
 
-/* Not inlined: most polls find no bell. */
-static __attribute__((noinline)) void answer_line(struct wf_shm_watch *watch,
-						  uint32_t line)
+static void answer_line(struct wf_shm_watch *watch, uint32_t line)
 {
 	for (uint32_t i = 0; i < WF_SHM_BELLS_PER_LINE; i++) {
 		uint32_t bell = line * WF_SHM_BELLS_PER_LINE + i;
@@ -240,16 +240,21 @@ static __attribute__((noinline)) void answer_line(struct wf_shm_watch *watch,
 	}
 }
 
-static inline void poll_bells(struct wf_shm_watch *watch)
+/* Not inlined: most polls find no bell. */
+static __attribute__((noinline)) void answer_bells(struct wf_shm_watch *watch)
 {
-	const struct wf_shm_board *board = watch->board;
-	uint32_t lines = watch->bell_lines;
+	struct wf_shm_board *board = watch->board;
 
-	for (uint32_t i = 0; i < lines; i++) {
-		if (wf_likely(!wf_shm_board_line(board, i)))
+	if (!wf_shm_watch_has_room(watch))
+		return;
+	wf_shm_board_begin(board);
+	for (uint32_t i = 0; i < watch->bell_lines; i++) {
+		if (!wf_shm_board_line(board, i))
 			continue;
-		if (wf_unlikely(!wf_shm_watch_has_room(watch)))
+		if (!wf_shm_watch_has_room(watch)) {
+			wf_shared_store(&board->rung, 1, relaxed);
 			return;
+		}
 		answer_line(watch, i);
 	}
 }
@@ -293,8 +298,8 @@ void wf_shm_watch_poll(struct wf_shm_watch *watch)
 	}
 	if (watch->watched > 1)
 		poll_watched(watch);
-	if (watch->count > watch->watched)
-		poll_bells(watch);
+	if (wf_unlikely(wf_shm_watch_has_rung(watch)))
+		answer_bells(watch);
 }
 
 static struct wf_shm_in *to_in(struct wf_list *again_link)
@@ -420,7 +425,8 @@ static bool check_ring(const struct wf_shm_watch *watch, uint32_t place)
 	bool has_bell = in->bell < WF_SHM_BELLS;
 	bool again = !wf_base_list_empty(&in->again_link);
 	bool rung = has_bell &&
-		    wf_shared_load(&watch->board->bells[in->bell], seq_cst);
+		    wf_shared_load(&watch->board->bells[in->bell], seq_cst) &&
+		    wf_shared_load(&watch->board->rung, seq_cst);
 
 	if (in->place != place || in->watched != (place < watch->watched))
 		return false;

@@ -52,6 +52,12 @@ void wf_shm_watch_close(struct wf_shm_watch *watch);
 int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in);
 void wf_shm_watch_drop(struct wf_shm_watch *watch, struct wf_shm_in *in);
 
+/* Whether a ring that is not watched may have a message. */
+static inline bool wf_shm_watch_has_rung(const struct wf_shm_watch *watch)
+{
+	return wf_shm_board_has_rung(watch->board);
+}
+
 /* Takes messages from the watched rings and from those that rang. */
 void wf_shm_watch_poll(struct wf_shm_watch *watch);
 

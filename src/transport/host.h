@@ -27,9 +27,9 @@ struct wf_shm_in;
 #define WF_HOST_POLLS_PER_CLOCK 32
 
 struct wf_host {
-	/* The short way to poll (core/ep.h): the only ring of shared memory,
-	 * as long as there is nothing else to do. Its transport sets it; NULL
-	 * asks for the long way. */
+	/* The short way to poll (core/ep.h): the only ring of shared memory that
+	 * is watched, as long as there is nothing else to do. Its transport
+	 * sets it; NULL asks for the long way. */
 	struct wf_shm_in *only;
 	uint32_t polls;	      /* since the clock was looked at */
 	uint32_t quiet_ticks; /* looks at the clock since something came */

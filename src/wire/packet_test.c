@@ -11,11 +11,19 @@
 
 #include <cmocka.h>
 
+#include "wire/captured_test.h"
 #include "wire/packet.h"
 #include "wire/vectors_test.h"
 
-#define COUNT (sizeof(vectors) / sizeof(vectors[0]))
-#define ROOM 1024
+#define MADE (sizeof(vectors) / sizeof(vectors[0]))
+#define COUNT (MADE + sizeof(captured) / sizeof(captured[0]))
+#define ROOM (16 * 1024)
+
+/* Those that were written down, then those that were seen. */
+static const struct vector *vector_at(size_t i)
+{
+	return i < MADE ? &vectors[i] : &captured[i - MADE];
+}
 
 static size_t from_hex(const char *hex, uint8_t *to)
 {
@@ -29,18 +37,32 @@ static size_t from_hex(const char *hex, uint8_t *to)
 	return len;
 }
 
+/* The packet of a vector, with data for what was not kept. */
+static size_t bytes_of(const struct vector *vector, uint8_t *to)
+{
+	size_t len = from_hex(vector->hex, to);
+
+	memset(to + len, 0x5a, vector->rest);
+	return len + vector->rest;
+}
+
 static void test_encode(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT; i++) {
-		const struct wf_wire_packet *packet = &vectors[i].packet;
-		uint8_t want[ROOM], got[ROOM];
-		size_t len = from_hex(vectors[i].hex, want);
+		const struct vector *vector = vector_at(i);
+		const struct wf_wire_packet *packet = &vector->packet;
+		static uint8_t want[ROOM], got[ROOM];
+		size_t len = from_hex(vector->hex, want);
 		size_t header = wf_wire_packet_encode(packet, got, ROOM);
 
+		if (vector->what)
+			print_message("%s\n", vector->what);
+		if (vector->unset)
+			memset(want + vector->unset, 0, 4);
 		assert_int_equal(header, wf_wire_packet_header(packet));
 		assert_true(header <= WF_WIRE_HEADER_MAX);
-		header += from_hex(vectors[i].data, got + header);
+		header += from_hex(vector->data, got + header);
 		assert_int_equal(header, len);
 		assert_memory_equal(got, want, len);
 		/* Too little room is said, not overrun. */
@@ -59,23 +81,47 @@ static void check_fields(const struct wf_wire_packet *got,
 	copy.data = NULL;
 	copy.data_len = 0;
 	assert_memory_equal(&copy, want, offsetof(struct wf_wire_packet, data));
+	assert_memory_equal(got->rma_iov, want->rma_iov,
+			    want->rma_iov_count * sizeof(*want->rma_iov));
+	assert_memory_equal(got->read_iov, want->read_iov,
+			    want->read_iov_count * sizeof(*want->read_iov));
+	assert_memory_equal(got->raw_addr, want->raw_addr, want->raw_addr_len);
+	assert_memory_equal(got->extra, want->extra,
+			    want->extra_count * sizeof(*want->extra));
 }
 
 static void test_decode(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT; i++) {
+		const struct vector *vector = vector_at(i);
+		static uint8_t bytes[ROOM], data[ROOM];
+		size_t len = bytes_of(vector, bytes);
+		size_t data_len = from_hex(vector->data, data);
 		struct wf_wire_packet packet;
-		uint8_t bytes[ROOM], data[ROOM];
-		size_t len = from_hex(vectors[i].hex, bytes);
-		size_t data_len = from_hex(vectors[i].data, data);
 
+		if (vector->what)
+			print_message("%s\n", vector->what);
 		assert_int_equal(wf_wire_packet_decode(&packet, bytes, len), 0);
-		check_fields(&packet, &vectors[i].packet);
-		assert_int_equal(packet.data_len, data_len);
+		check_fields(&packet, &vector->packet);
+		assert_int_equal(packet.data_len, data_len + vector->rest);
 		assert_memory_equal(packet.data, data, data_len);
 		assert_string_not_equal(wf_wire_packet_name(packet.type),
 					"unknown");
+	}
+}
+
+/* Every type is among those that libfabric was seen to send. */
+static void test_all_captured(void **state)
+{
+	(void)state;
+	for (unsigned int type = 0; type < 256; type++) {
+		bool seen = false;
+
+		for (size_t i = MADE; i < COUNT; i++)
+			seen |= vector_at(i)->packet.type == type;
+		assert_int_equal(seen, strcmp(wf_wire_packet_name(type),
+					      "unknown") != 0);
 	}
 }
 
@@ -85,9 +131,10 @@ static void test_cut(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT; i++) {
-		uint8_t bytes[ROOM];
-		size_t len = from_hex(vectors[i].hex, bytes);
-		size_t header = wf_wire_packet_header(&vectors[i].packet);
+		const struct vector *vector = vector_at(i);
+		size_t header = wf_wire_packet_header(&vector->packet);
+		static uint8_t bytes[ROOM];
+		size_t len = from_hex(vector->hex, bytes);
 
 		for (size_t cut = 0; cut < len; cut++) {
 			uint8_t *copy = malloc(cut ? cut : 1);
@@ -109,10 +156,11 @@ static void test_any_byte(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT; i++) {
-		uint8_t bytes[ROOM], again[ROOM];
-		size_t len = from_hex(vectors[i].hex, bytes);
+		const struct vector *vector = vector_at(i);
+		static uint8_t bytes[ROOM], again[ROOM];
+		size_t len = bytes_of(vector, bytes);
 
-		for (size_t at = 0; at < len; at++) {
+		for (size_t at = 0; at < len - vector->rest; at++) {
 			uint8_t before = bytes[at];
 
 			for (int value = 0; value < 256; value++) {
@@ -238,6 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_encode),
 		cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_all_captured),
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_any_byte),
 		cmocka_unit_test(test_lengths),

@@ -10,8 +10,13 @@
 #include "wire/packet.h"
 
 struct vector {
+	const char *what; /* for the one who reads a failure */
 	const char *hex;
 	const char *data; /* hex of what follows the headers */
+	uint16_t rest;	  /* bytes of data that follow and are not kept here */
+	/* Where four bytes of padding are that the sender did not set: they have
+	 * what was in its buffer before. 0: none. */
+	uint16_t unset;
 	struct wf_wire_packet packet;
 };
 

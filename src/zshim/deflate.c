@@ -198,6 +198,18 @@ static bool is_flushed_small(const z_stream *strm, int flush)
 	}
 }
 
+/* Counts, for `weft stat`. */
+static int real_deflate(const struct wf_zreal *real, z_streamp strm, int flush)
+{
+	uLong in = strm ? strm->total_in : 0, out = strm ? strm->total_out : 0;
+	int ret = real->deflate(strm, flush);
+
+	if (ret >= Z_OK)
+		wf_alg_stats_real_zlib(ret == Z_STREAM_END, strm->total_in - in,
+				       strm->total_out - out);
+	return ret;
+}
+
 WF_ZSHIM_API int deflate(z_streamp strm, int flush)
 {
 	const struct wf_zreal *real = wf_zreal_get();
@@ -205,7 +217,7 @@ WF_ZSHIM_API int deflate(z_streamp strm, int flush)
 	int ret, old;
 
 	if (!s)
-		return real ? real->deflate(strm, flush) : Z_STREAM_ERROR;
+		return real ? real_deflate(real, strm, flush) : Z_STREAM_ERROR;
 	if (flush < 0 || flush > Z_BLOCK)
 		return Z_STREAM_ERROR;
 	if (!strm->next_out || (strm->avail_in && !strm->next_in) ||
@@ -215,7 +227,7 @@ WF_ZSHIM_API int deflate(z_streamp strm, int flush)
 		return fail(strm, Z_BUF_ERROR);
 	if (untouched(s) && is_flushed_small(strm, flush) &&
 	    to_real(strm, s) == Z_OK)
-		return real->deflate(strm, flush);
+		return real_deflate(real, strm, flush);
 	old = s->last_flush;
 	if (!wf_alg_defl_pending(&s->d) && !strm->avail_in &&
 	    rank(flush) <= rank(old) && flush != Z_FINISH && old >= 0)
@@ -229,7 +241,7 @@ WF_ZSHIM_API int deflate(z_streamp strm, int flush)
 		/* No memory for chunks: the real one may need less. */
 		s->last_flush = -2;
 		if (to_real(strm, s) == Z_OK)
-			return real->deflate(strm, flush);
+			return real_deflate(real, strm, flush);
 	}
 	if (!strm->avail_out)
 		s->last_flush = -1;

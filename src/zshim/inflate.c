@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "alg/stats.h"
 #include "deflate/back.h"
 #include "deflate/inflate.h"
 
@@ -33,8 +34,13 @@ SAME(comment_max, comm_max);
 SAME(hcrc, hcrc);
 SAME(done, done);
 
+/* Bytes of output after which they are counted for `weft stat`; fewer are counted
+ * when the stream ends, so that small calls cost nothing. */
+#define COUNT_AT (64u << 10)
+
 struct inflater {
 	struct wf_zshim_head head;
+	uint64_t in, out; /* not yet counted */
 	struct wf_inflate s;
 	struct wf_inflate_codes codes;
 };
@@ -45,6 +51,14 @@ static struct wf_inflate *ours(z_streamp strm)
 	    !strm->zfree)
 		return NULL;
 	return &((struct inflater *)strm->state)->s;
+}
+
+static void count(struct inflater *in, unsigned int streams)
+{
+	if (in->in || in->out)
+		wf_alg_stats_inflated(streams, in->in, in->out);
+	in->in = 0;
+	in->out = 0;
 }
 
 /* The one place where results become zlib's. */
@@ -105,6 +119,8 @@ static struct inflater *create(z_streamp strm, uint64_t magic)
 	if (!in)
 		return NULL;
 	in->s.mem = mem;
+	in->in = 0;
+	in->out = 0;
 	in->head.strm = strm;
 	in->head.magic = magic;
 	strm->state = (struct internal_state *)in;
@@ -155,12 +171,18 @@ WF_ZSHIM_API int inflate(z_streamp strm, int flush)
 	struct wf_inflate *s = ours(strm);
 	struct wf_inflate_io io;
 	enum wf_inflate_ret ret;
+	struct inflater *in;
 
 	if (!s || !strm->next_out || (!strm->next_in && strm->avail_in))
 		return Z_STREAM_ERROR;
 	io = (struct wf_inflate_io){ strm->next_in, strm->avail_in,
 				     strm->next_out, strm->avail_out };
 	ret = wf_deflate_inflate_run(s, &io, flush_of(flush));
+	in = (struct inflater *)strm->state;
+	in->in += strm->avail_in - io.in_len;
+	in->out += strm->avail_out - io.out_len;
+	if (ret == WF_INFLATE_END || in->out >= COUNT_AT)
+		count(in, ret == WF_INFLATE_END);
 	if (s->counted) {
 		strm->total_in += strm->avail_in - io.in_len;
 		strm->total_out += strm->avail_out - io.out_len;
@@ -183,6 +205,7 @@ WF_ZSHIM_API int inflateEnd(z_streamp strm)
 
 	if (!s)
 		return Z_STREAM_ERROR;
+	count((struct inflater *)strm->state, 0);
 	wf_deflate_inflate_end(s);
 	strm->zfree(strm->opaque, strm->state);
 	strm->state = NULL;

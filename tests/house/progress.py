@@ -32,6 +32,9 @@ if [ "$1" = setup ]; then
 		> "$folder/meson-info/intro-tests.json"
 	echo '[{"id": "a", "filename": ["a"]}]' \\
 		> "$folder/meson-info/intro-targets.json"
+	echo '[{"directory": "/", "output": "b.o", "command":
+		"reader -MD -MQ b.o -MF b.d -o b.o -c b.c"}]' \\
+		> "$folder/compile_commands.json"
 	exit 0
 fi
 folder=$3
@@ -49,8 +52,16 @@ END
 exit 1
 """
 
+# The compiler, for a source that no unit test needs.
+READER = """#!/bin/sh
+[ "$*" = "b.c -fsyntax-only" ] || exit 2
+[ "$WARNS" ] || exit 0
+echo "b.c:1: warning: odd" >&2
+exit 1
+"""
 
-def run(top, *builds, broken=False):
+
+def run(top, *builds, broken=False, warns=False):
     """What the script prints, and its exit status."""
     with tempfile.TemporaryDirectory() as tmp:
         tmp = pathlib.Path(tmp)
@@ -63,12 +74,14 @@ def run(top, *builds, broken=False):
             return "no PROGRESS_S = 10", 0
         (scripts / "scripts" / "run-tests").write_text(fast)
         shutil.copy("/bin/true", scripts / "scripts" / "isolate")
-        for name, stub in (("ninja", NINJA), ("meson", MESON)):
+        for name, stub in (("ninja", NINJA), ("meson", MESON),
+                           ("reader", READER)):
             (tools / name).write_text(stub)
             (tools / name).chmod(0o755)
         done = subprocess.run(
             [sys.executable, "-B", scripts / "scripts" / "run-tests", *builds],
-            env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
+            env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}",
+                 "WARNS": "1" if warns else ""},
             stdout=subprocess.PIPE, text=True, check=False, timeout=60)
         return done.stdout, done.returncode
 
@@ -99,9 +112,10 @@ def check(top):
          "no output of the second build", said)
     want(said.splitlines()[-1:] == ["4 passed, 2 failed, 2 skipped"],
          "no counts of both builds", said)
-    said, code = run(top, "clang")
-    want(code == 0 and said.splitlines()[-1:] == ["1 passed, 0 failed"],
-         "tests of a build that only compiles", said)
+    said, code = run(top, "asan", warns=True)
+    want(code == 1 and "b.c:1: warning: odd" in said.splitlines() and
+         said.splitlines()[-1:] == ["0 passed, 1 failed"],
+         "no warning of a source that no unit test needs", said)
     said, code = run(top, "gcc", broken=True)
     want(code == 1 and "a.c:1: error: no" in said and "Compiling" not in said,
          "not just the error of the compiler", said)

@@ -44,6 +44,7 @@ REAL = {
     "environ": "read once: settings come from the scenario",
     "freeaddrinfo": "numeric addresses only",
     "getaddrinfo": "the same",
+    "getauxval": "what the processor can do is the same for all",
     "getrlimit64": "simulated descriptors have a limit of their own",
     "setrlimit64": "the same",
     "if_nametoindex": "for link-local addresses",

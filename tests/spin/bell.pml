@@ -3,16 +3,18 @@
  * Two rings into one endpoint that watches one of them at a time, or none: bells,
  * which ring is watched, going to sleep and being woken.
  *
- * What must hold: a ring with a message is watched, or its bell is set, or it is
- * on the look-again list, whenever the buffers are drained and nobody is in the
- * middle of a call. An endpoint does not sleep while a message waits that nobody
+ * What must hold: a ring with a message is watched, or its bell and the word that
+ * says that a bell was rung are set, or it is on the look-again list, whenever the
+ * buffers are drained and nobody is in the middle of a call. An endpoint does not sleep while a message waits that nobody
  * will wake it for.
  *
  * Models:
  *	src/shm/put.h: wf_shm_put_publish
  *	src/shm/out.c: wf_shm_out_ring
- *	src/shm/board.h: wf_shm_board_ring wf_shm_board_answer
- *	src/shm/watch.c: start_watching stop_watching promote look answer_line
+ *	src/shm/board.h: wf_shm_board_ring wf_shm_board_begin
+ *	src/shm/board.h: wf_shm_board_answer
+ *	src/shm/watch.c: set_bell answer_bells answer_line
+ *	src/shm/watch.c: start_watching stop_watching promote look
  *	src/shm/watch.c: retire_idle look_again wf_shm_watch_settle
  *	src/shm/watch.c: wf_shm_watch_all_bells wf_shm_watch_few_bells
  *	src/shm/watch.c: wf_shm_watch_pending
@@ -33,6 +35,9 @@
  *	-DCLEAR_AFTER_LOOK: a bell is cleared after its ring was looked at
  *	-DNO_BELL_AGAIN: messages are left in a ring whose bell was cleared
  *	-DWAKE_FIRST: a sender looks whether we sleep before it rings
+ *	-DRUNG_FIRST: a sender sets the word before its bell
+ *	-DCLEAR_RUNG_LATE: the word is cleared after the bells were looked at
+ *	-DNO_RUNG_AGAIN: we set a bell again, but not the word
  */
 #define PROCS 3
 #define BUFFERED 3
@@ -44,7 +49,8 @@
 #define WANTED(r) (RINGS + (r))
 #define BELL(r) (2 * RINGS + (r))
 #define ASLEEP (3 * RINGS)
-#define ADDRS (3 * RINGS + 1)
+#define RUNG (3 * RINGS + 1)
+#define ADDRS (3 * RINGS + 2)
 
 #include "memory.pml"
 
@@ -69,17 +75,24 @@ byte mark[RINGS];
 #define ALL_TAKEN (taken[0] == MESSAGES(0) && taken[1] == MESSAGES(1))
 #define ALL_DRAINED (DRAINED(0) && DRAINED(1) && DRAINED(US))
 #define REMEMBERED(r)                                                          \
-	(mem[PUBLISHED(r)] == taken[r] || watched == r || mem[BELL(r)] ||      \
-	 again[r] != NOT_LISTED || putting[r])
+	(mem[PUBLISHED(r)] == taken[r] || watched == r ||                      \
+	 (mem[BELL(r)] && mem[RUNG]) || again[r] != NOT_LISTED || putting[r])
 
-/* wf_shm_board_ring(), then the socket. */
+/* wf_shm_board_ring(), then the socket. The bell is set with release; nothing is
+ * loaded before the exchange that follows, which waits for all stores. */
 inline ring_bell(r)
 {
 #ifdef WAKE_FIRST
 	asleep = LOAD(r, ASLEEP);
+#endif
+#ifdef RUNG_FIRST
+	STORE_SEQ_CST(r, RUNG, 1);
 	STORE_SEQ_CST(r, BELL(r), 1);
 #else
 	STORE_SEQ_CST(r, BELL(r), 1);
+	STORE_SEQ_CST(r, RUNG, 1);
+#endif
+#ifndef WAKE_FIRST
 	asleep = LOAD(r, ASLEEP);
 #endif
 	if
@@ -113,6 +126,17 @@ proctype sender(byte r)
 	od
 }
 
+/* Nobody but us loads these two: whether they stand in our buffer is the same. */
+inline set_bell(r)
+{
+	atomic {
+		mem[BELL(r)] = 1;
+#ifndef NO_RUNG_AGAIN
+		mem[RUNG] = 1
+#endif
+	}
+}
+
 /* A poll that takes some of the messages. */
 inline take_some(r)
 {
@@ -134,7 +158,7 @@ inline stop_watching(r)
 	STORE(US, WANTED(r), 1);
 #ifdef LOOK_AT_ONCE
 	if
-	:: READY(r) -> STORE(US, BELL(r), 1)
+	:: READY(r) -> set_bell(r)
 	:: else
 	fi
 #else
@@ -174,7 +198,7 @@ inline look(r)
 	found = false;
 #ifndef NO_BELL_AGAIN
 	if
-	:: watched != r && READY(r) -> STORE(US, BELL(r), 1)
+	:: watched != r && READY(r) -> set_bell(r)
 	:: else
 	fi
 #endif
@@ -200,6 +224,33 @@ inline answer(r)
 #endif
 }
 
+/* One line of bells each. */
+inline answer_line(r)
+{
+	if
+	:: LOAD(US, BELL(r)) -> answer(r)
+	:: else
+	fi
+}
+
+/* The completion queue may be full in between. */
+inline answer_bells()
+{
+#ifndef CLEAR_RUNG_LATE
+	RMW_RELEASE(US, RUNG, bell, 0);
+	bell = 0;
+#endif
+	answer_line(0);
+	if
+	:: answer_line(1)
+	:: LOAD(US, BELL(1)) -> mem[RUNG] = 1
+	fi;
+#ifdef CLEAR_RUNG_LATE
+	RMW_RELEASE(US, RUNG, bell, 0);
+#endif
+	bell = 0
+}
+
 inline look_again(r)
 {
 	if
@@ -211,7 +262,7 @@ inline look_again(r)
 	:: again[r] == DUE && mem[PUBLISHED(r)] >= mark[r] ->
 		atomic { again[r] = NOT_LISTED; mark[r] = 0 };
 		if
-		:: READY(r) -> STORE(US, BELL(r), 1)
+		:: READY(r) -> set_bell(r)
 		:: else
 		fi
 	fi
@@ -223,7 +274,7 @@ inline settle(r)
 	:: again[r] != NOT_LISTED ->
 		atomic { again[r] = NOT_LISTED; mark[r] = 0 };
 		if
-		:: READY(r) -> STORE(US, BELL(r), 1)
+		:: READY(r) -> set_bell(r)
 		:: else
 		fi
 	:: else
@@ -302,8 +353,7 @@ proctype receiver()
 	   :: watched == 0 && READY(0) -> atomic { taken[0]++ }
 	   :: watched == 1 && READY(1) -> atomic { taken[1]++ }
 	   :: watched != NONE -> retire_idle()
-	   :: LOAD(US, BELL(0)) -> answer(0)
-	   :: LOAD(US, BELL(1)) -> answer(1)
+	   :: LOAD(US, RUNG) -> answer_bells()
 	   :: again[0] != NOT_LISTED -> look_again(0)
 	   :: again[1] != NOT_LISTED -> look_again(1)
 	   :: sleep()

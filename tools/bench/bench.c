@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `weft bench`: makes the series that the plan names, runs them in turns and
- * has the outcome shown. All that is compared is measured in the same minutes
- * on the same two CPUs. It must not call libfabric: only workers do.
+ * `weft bench`: creates the series that the plan names, runs them in turns and
+ * shows the results. Everything that is compared is measured in the same
+ * minutes on the same two CPUs. This file must not call libfabric: only workers
+ * do.
  */
 #include "tools/bench/bench.h"
 
@@ -21,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Files are opened before the work: a typo must not cost the results. */
+/* Files are opened before the measurement: a typo must not cost the results. */
 struct files {
 	FILE *json;
 	FILE *csv;
@@ -97,8 +98,8 @@ static void end_progress(const struct progress *p)
 }
 
 /*
- * Every second repetition takes the others in reverse: whoever came after a
- * big neighbour, with its caches cold, then comes before it.
+ * Every second repetition runs the others in reverse order: a series that came
+ * after a large neighbour, with cold caches, then comes before it.
  */
 static int run_round(struct wf_tools_report *r, struct progress *p,
 		     unsigned rep, enum wf_tools_test test, unsigned index)
@@ -119,7 +120,8 @@ static int run_round(struct wf_tools_report *r, struct progress *p,
 	return 0;
 }
 
-/* Fresh processes each time, so that no luck of layout lasts for all. */
+/* Fresh processes each time, so that an accidental memory layout does not
+ * affect all repetitions. */
 static int run_repetition(struct wf_tools_report *r, struct progress *p,
 			  unsigned rep)
 {
@@ -248,7 +250,7 @@ static void warn(const struct wf_tools_report *r)
 		      stderr);
 }
 
-/* All done, or the first of it that failed. */
+/* Runs everything, or stops at the first failure. */
 static int measure(struct wf_tools_report *r, struct files *files)
 {
 	int ret;
@@ -285,7 +287,7 @@ static int measure(struct wf_tools_report *r, struct files *files)
 
 int wf_tools_bench_main(int argc, char **argv)
 {
-	/* How getopt begins its complaints. */
+	/* The prefix of getopt's messages. */
 	static char comp_name[] = "weft bench comp",
 		    wd_name[] = "weft bench wd";
 	struct wf_tools_report report = { 0 };
@@ -319,7 +321,7 @@ int wf_tools_bench_main(int argc, char **argv)
 		wf_tools_series_free(report.series[i]);
 	wf_tools_link_close(&plan.link);
 	closed = close_files(&plan, &files);
-	/* Die of the signal, so that a shell or make stops as well. */
+	/* End by the signal, so that a shell or make stops as well. */
 	if (ret == -EINTR)
 		wf_tools_process_die();
 	return ret || closed ? 1 : 0;

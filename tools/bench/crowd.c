@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Leads a crowd through its three steps (open, know each other, talk) and adds
- * up what its members tell. It must not call libfabric, and leaves nobody
- * behind however it ends.
+ * Leads a crowd of processes through its three steps (open, exchange names,
+ * send) and adds up the results of its members. It must not call libfabric, and
+ * leaves no process behind however it ends.
  */
 #include "tools/bench/crowd.h"
 
@@ -57,7 +57,8 @@ static int fail(struct wf_tools_crowd *crowd, int ret, const char *text)
 	return ret;
 }
 
-/* The next word of each; the deadline is for all of them. */
+/* The next report of each member; the deadline applies to all of them
+ * together. */
 static int hear_all(struct wf_tools_crowd *crowd,
 		    const struct wf_tools_plan *plan, struct member *members,
 		    unsigned n)
@@ -141,7 +142,8 @@ static int lead(struct wf_tools_crowd *crowd, const struct wf_tools_plan *plan,
 			last = members[i].word.now;
 	}
 	result->ns = (double)(last - start);
-	/* All have all: now count, while everybody is still there. */
+	/* All members have all messages: count now, while all of them still
+	 * exist. */
 	if (!ret)
 		ret = tell_all(crowd, members, n, "", 1);
 	if (!ret)

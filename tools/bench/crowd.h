@@ -12,13 +12,13 @@ struct wf_tools_crowd {
 };
 
 struct wf_tools_crowd_result {
-	double ns;    /* from the word to begin until the last has all */
-	double bytes; /* that all of them together use beyond their start */
+	double ns; /* from the start signal until the last member has everything */
+	double bytes; /* that all of them use beyond their start */
 };
 
 /*
  * Starts n processes, has each send a message to every other, and ends them.
- * env as in struct wf_tools_process. 0 or -errno, then nothing runs.
+ * env as in struct wf_tools_process. 0 or -errno; then no process is left.
  */
 int wf_tools_crowd_run(struct wf_tools_crowd *crowd,
 		       const struct wf_tools_plan *plan, const char *provider,

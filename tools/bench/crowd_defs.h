@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parent and the processes of a crowd say to each other. Both ends
+ * What the parent and the processes of a crowd send to each other. Both ends
  * are always the same binary, so the layouts carry no version.
  */
 #ifndef WF_TOOLS_BENCH_CROWD_DEFS_H
@@ -14,12 +14,12 @@ enum {
 };
 
 /*
- * A member says where it stands, and waits for the parent: for all the names
- * (struct wf_tools_crowd_name, one after the other), for the word to begin (a
- * byte), for the end of the socket.
+ * A member reports its state, and waits for the parent: for all names (struct
+ * wf_tools_crowd_name, one after the other), for the start signal (a byte), for
+ * the end of the socket.
  */
 struct wf_tools_crowd_word {
-	int32_t status;	  /* 0, or -errno and text says why */
+	int32_t status;	  /* 0, or -errno, and text has the reason */
 	uint32_t padding; /* zero */
 	uint64_t now;	  /* by the monotonic clock */
 	double bytes;	  /* used beyond the start */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One of many processes: opens an endpoint, learns the addresses of all others,
- * sends each a message and receives one from each. There are more of these than
- * CPUs, so a process that finds nothing yields its CPU.
+ * One of many processes: opens an endpoint, gets the addresses of all others,
+ * sends each a message and receives one from each. There are more processes
+ * than CPUs, so a process that finds nothing yields its CPU.
  */
 #include "tools/bench/crowd_member.h"
 
@@ -41,7 +41,7 @@ static int say(struct member *m, int status, const char *text)
 	return status;
 }
 
-/* Sleeps until the parent speaks: nobody talks yet. */
+/* Sleeps until the parent sends something: no messages are exchanged yet. */
 static ssize_t hear_first(void *message, size_t len)
 {
 	ssize_t got;
@@ -52,7 +52,7 @@ static ssize_t hear_first(void *message, size_t len)
 	return got;
 }
 
-/* Makes progress until the parent speaks: others may need us. */
+/* Makes progress until the parent sends something: others may need us. */
 static ssize_t hear(struct member *m, void *message, size_t len)
 {
 	ssize_t got;
@@ -136,7 +136,7 @@ static int take_part(struct member *m)
 		ret = say(m, 0, "");
 	if (!ret && hear(m, &word, 1) == 1)
 		ret = say(m, 0, "");
-	/* The parent closes when it has heard from everybody. */
+	/* The parent closes the socket when all members have reported. */
 	if (!ret)
 		hear(m, &word, 1);
 	return ret;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Results for other programs: JSON with every sample, CSV with a line for each
- * median. Field names are an interface: they may grow, not change.
+ * median. Field names are an interface: fields may be added, not changed.
  */
 #include "tools/bench/report.h"
 
@@ -158,7 +158,7 @@ void wf_tools_export_json(const struct wf_tools_report *r, FILE *out)
 	fputs("\n  ]\n}\n", out);
 }
 
-/* Errors may hold commas and quotes; both survive between quotes. */
+/* Errors may contain commas and quotes, so the field is quoted. */
 static void csv_text(FILE *out, const char *text)
 {
 	fputc('"', out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Opens an endpoint of any libfabric provider and introduces it to its peer.
- * It must not favour a provider: hints, sizes and flags are the same for all.
+ * Opens an endpoint of any libfabric provider and connects it to its peer. It
+ * must not favour a provider: hints, sizes and flags are the same for all.
  */
 #include "tools/bench/fabric.h"
 
@@ -19,15 +19,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Old enough for Debian 12, new enough for every provider that counts. */
+/* Old enough for Debian 12, new enough for every relevant provider. */
 #define API FI_VERSION(1, 17)
 
-/* What registering modes we can live with when 0 is refused. */
+/* The registration modes that we support if 0 is refused. */
 #define MR_MODES                                                               \
 	(FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
 
 /*
- * Of remote memory: shm's short way, in which the initiator copies by itself,
+ * For remote memory: shm's fast path, in which the initiator copies by itself,
  * needs virtual addresses.
  */
 #define REMOTE_MODE FI_MR_VIRT_ADDR
@@ -78,7 +78,8 @@ static struct fi_info *make_hints(const struct wf_tools_fabric *f, int mr_mode,
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
-	/* Inject never completes; all else must, or buffers reuse blindly. */
+	/* Injected messages never generate a completion; all others must,
+	 * because buffers are used again after it. */
 	hints->tx_attr->op_flags = FI_COMPLETION;
 	hints->rx_attr->op_flags = FI_COMPLETION;
 	hints->tx_attr->size = depth;
@@ -195,7 +196,7 @@ void wf_tools_fabric_carve(struct wf_tools_fabric *f, size_t size)
 	}
 }
 
-/* A memfd that peers can trust not to shrink, or -errno. */
+/* A memfd that cannot shrink, as peers require, or -errno. */
 static int make_memfd(size_t bytes)
 {
 	int fd = memfd_create("weft-bench", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -233,7 +234,7 @@ static int open_memory(struct wf_tools_fabric *f)
 		f->memory = NULL;
 		return wf_tools_fabric_fail(f, "mmap", -errno);
 	}
-	/* Not the shared zero page, and no byte that matches by accident. */
+	/* Neither the shared zero page, nor bytes that match by accident. */
 	memset(f->memory, 0xa5, f->memory_len);
 	f->sends = calloc(f->n_ops, sizeof(*f->sends));
 	f->receives = calloc(f->n_ops, sizeof(*f->receives));
@@ -253,7 +254,7 @@ static int open_memory(struct wf_tools_fabric *f)
 	return 0;
 }
 
-/* The other worker knows why. */
+/* The other worker reports the reason. */
 static int lost_other(struct wf_tools_fabric *f)
 {
 	snprintf(f->error, sizeof(f->error), "the other side is gone");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the machine itself allows, to hold a provider against: one cache line
- * handed over, and a bare ring of slots through which each side copies its
- * payload in and out. It must stay the least work that moves the bytes: no
- * tags, no matching, no completions.
+ * The limits of the machine, to compare a provider with: the hand-over of one
+ * cache line, and a bare ring of slots through which each side copies its
+ * payload. It must stay the least work that moves the bytes: no tags, no
+ * matching, no completions.
  */
 #include "tools/bench/engine.h"
 
@@ -20,15 +20,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* One side's view of one ring: what it need not ask the other for. */
+/* One side's view of one ring: what it need not ask the other side for. */
 struct ring_end {
 	uint8_t *slots;
 	size_t stride;
 	size_t offset; /* of the payload in a slot */
 	uint64_t count;
 	uint64_t at;	 /* slots filled or emptied so far */
-	uint64_t known;	 /* producer: the tail last seen; consumer: told */
-	uint64_t spread; /* consumer tells its tail after as many */
+	uint64_t known;	 /* producer: last tail seen; consumer: told */
+	uint64_t spread; /* the consumer publishes its tail after so many */
 	_Atomic uint64_t *tail;
 };
 
@@ -55,7 +55,8 @@ static void aim(struct ring_end *end, struct wf_tools_floor_ring *ring,
 
 	memset(end, 0, sizeof(*end));
 	end->slots = ring->slots;
-	/* Little goes beside the sequence, else after its line, aligned. */
+	/* A small payload is next to the sequence, otherwise after its line,
+	 * aligned. */
 	end->offset = phase->size <= WF_LINE - 8 ? 8 : WF_LINE;
 	end->stride = wf_tools_engine_slot(end->offset + phase->size);
 	end->count = 2;
@@ -131,7 +132,7 @@ static void play_ping_pong(struct floor *f, size_t size, uint64_t n)
 	}
 }
 
-/* One way as fast as the ring lets it, and one answer at the very end. */
+/* One direction as fast as the ring permits, and one answer at the very end. */
 static void play_stream(struct floor *f, size_t size, uint64_t n)
 {
 	uint8_t *sent = f->user, *got = f->user + f->config.bytes;
@@ -183,7 +184,8 @@ static void clear(struct wf_tools_floor_ring *ring, const struct ring_end *end)
 		memset(end->slots + i * end->stride, 0, 8);
 }
 
-/* The initiator clears before it speaks to the responder, which only looks. */
+/* The initiator clears the memory before it contacts the responder, which only
+ * looks at it. */
 static int floor_prepare(void *engine, const struct wf_tools_phase *phase)
 {
 	struct floor *f = engine;
@@ -194,7 +196,7 @@ static int floor_prepare(void *engine, const struct wf_tools_phase *phase)
 		atomic_store(&m->line[0].value, 0);
 		atomic_store(&m->line[1].value, 0);
 	}
-	if (f->hand_off) /* whatever the size: it moves no payload */
+	if (f->hand_off) /* of any size: it moves no payload */
 		return 0;
 	if (phase->size > WF_TOOLS_FLOOR_MAX_SIZE)
 		return -EMSGSIZE;

@@ -9,12 +9,14 @@
 #include <stdint.h>
 
 enum {
-	/* The bare ring ends here: larger messages are not copied twice. */
+	/* The largest message of the bare ring: copying larger ones twice is
+	 * not the best way. */
 	WF_TOOLS_FLOOR_MAX_SIZE = 64 << 10,
 	/*
-	 * A stream wants depth. A ping-pong has one message under way, and is
-	 * fastest with few slots that stay in a first-level cache: at 4 KiB
-	 * 64 slots cost a tenth more than 4, and a floor is the fastest.
+	 * A stream needs depth. A ping-pong has one message in flight, and is
+	 * fastest with few slots, which stay in a first-level cache: at 4 KiB,
+	 * 64 slots take a tenth more time than 4, and the floor must be the
+	 * fastest.
 	 */
 	WF_TOOLS_FLOOR_SLOTS = 64,
 	WF_TOOLS_FLOOR_PING_SLOTS = 8,
@@ -23,7 +25,7 @@ enum {
 	WF_TOOLS_FLOOR_BYTES = 4 * (WF_TOOLS_FLOOR_MAX_SIZE + 64),
 };
 
-/* A page apart, so that no prefetcher couples what must stay apart. */
+/* A page apart, so that no prefetcher fetches the other one. */
 struct wf_tools_floor_line {
 	_Atomic uint64_t value __attribute__((aligned(4096)));
 };

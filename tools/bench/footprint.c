@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads what the kernel counts. It must not allocate while it counts.
+ * Reads the kernel's counts. It must not allocate while it counts.
  */
 #include "tools/bench/footprint.h"
 

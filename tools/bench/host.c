@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connects, greets and frames. What comes from the other host is checked here:
- * lengths, channels, versions. It does not know what the processes say.
+ * Connects, exchanges hellos and frames. What comes from the other host is
+ * checked here: lengths, channels, versions. This file does not know what the
+ * processes send.
  */
 #include "tools/bench/host.h"
 
@@ -24,7 +25,8 @@
 enum {
 	CONNECT_S = 5,
 	HELLO_S = 5,
-	/* A host that vanishes is noticed after this: idle, then probes. */
+	/* A host that disappears is noticed after this time: idle time, then
+	 * probes. */
 	IDLE_S = 10,
 	PROBE_S = 3,
 	PROBES = 3,
@@ -217,7 +219,7 @@ static int explain(const struct wf_tools_host *host, int err, char *error)
 
 static int connect_within(int fd, const struct addrinfo *to)
 {
-	/* connect() obeys the time-out for sending. */
+	/* connect() uses the time-out for sending. */
 	set_timeout(fd, SO_SNDTIMEO, CONNECT_S);
 	if (!connect(fd, to->ai_addr, to->ai_addrlen))
 		return 0;
@@ -328,7 +330,7 @@ static int take_local(int fd, int local, enum wf_tools_host_channel channel)
 	return wf_tools_host_send(fd, channel, data, (size_t)got);
 }
 
-/* One frame from the other host to the socket it is for. */
+/* Passes one frame from the other host to its socket. */
 static int take_frame(int fd, int control, int side, char *text)
 {
 	enum wf_tools_host_channel channel;
@@ -350,7 +352,7 @@ static int take_frame(int fd, int control, int side, char *text)
 						-1;
 	if (to < 0)
 		return -ENODATA;
-	/* Whoever does not take it has ended, and its last words come next. */
+	/* The receiver has ended; its last message comes next. */
 	written = write(to, data, len);
 	(void)written;
 	return 0;
@@ -374,8 +376,8 @@ int wf_tools_host_relay(int fd, int control, int side, char *text)
 			if (ret)
 				return ret;
 		}
-		/* The end of the side is told by the control, which has the
-		 * last words. */
+		/* The control channel reports the end of this one, with the
+		 * last message. */
 		if (fds[1].revents && take_local(fd, side, WF_TOOLS_HOST_SIDE))
 			fds[1].fd = -1;
 		if (fds[2].revents &&
@@ -386,7 +388,7 @@ int wf_tools_host_relay(int fd, int control, int side, char *text)
 
 /* -- addresses ------------------------------------------------------------- */
 
-/* The bytes of an address; IPv4 in IPv6 is IPv4. */
+/* The bytes of an address; an IPv4-mapped address is its IPv4 address. */
 static const void *bytes_of(const struct sockaddr *addr, size_t *len)
 {
 	const struct sockaddr_in6 *six = (const void *)addr;

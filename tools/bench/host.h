@@ -33,22 +33,22 @@ int wf_tools_host_connect(const struct wf_tools_host *host, char *error);
 int wf_tools_host_welcome(int fd, uint64_t *session);
 
 /* Frames. 0, -ENODATA at the end of the connection, or -errno. receive: *len is
- * the room first, then what came. */
+ * first the room, then the number of bytes received. */
 int wf_tools_host_send(int fd, enum wf_tools_host_channel channel,
 		       const void *data, size_t len);
 int wf_tools_host_receive(int fd, enum wf_tools_host_channel *channel,
 			  void *data, size_t *len);
 
 /*
- * Asks for a process ("hold", "worker", "ucx") and waits until it is there:
- * @answer (WF_TOOLS_HOST_ERROR) is what the server said.
+ * Requests a process ("hold", "worker", "ucx") and waits until it runs: @answer
+ * (WF_TOOLS_HOST_ERROR) is the server's reply.
  */
 int wf_tools_host_start(int fd, char *const *words, unsigned n, char *answer);
 
 /* Carries packets between the connection and two sockets of this host until one
- * side ends. @control may also be a pipe that takes what comes. -1: no such
- * socket. Returns 0 when ours ended, -ENODATA when the
- * connection did, -ECHILD when the server said how the process ended (@text, of
+ * side ends. @control may also be a pipe that takes what arrives. -1: no such
+ * socket. Returns 0 when our socket ended, -ENODATA when the connection did,
+ * -ECHILD when the server reported how the process ended (@text, of
  * WF_TOOLS_HOST_ERROR), -EINTR when the user wants to stop. */
 int wf_tools_host_relay(int fd, int control, int side, char *text);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What `weft bench HOST` and `weft bench --server` say to each other over TCP.
- * Both begin with a hello, then come frames. Numbers of hello and frame are in
- * network byte order. Frames carry the structures of control_defs.h as they are:
- * the hello therefore refuses another version or byte order.
+ * What `weft bench HOST` and `weft bench --server` send to each other over TCP.
+ * Both begin with a hello; then come frames. The numbers of hello and frame are
+ * in network byte order. Frames carry the structures of control_defs.h as they
+ * are in memory, so the hello refuses another version or byte order.
  */
 #ifndef WF_TOOLS_BENCH_HOST_DEFS_H
 #define WF_TOOLS_BENCH_HOST_DEFS_H
@@ -14,7 +14,7 @@
 #define WF_TOOLS_HOST_MAGIC "weftbnch"
 
 enum {
-	/* Of everything here and in control_defs.h. */
+	/* Version of everything here and in control_defs.h. */
 	WF_TOOLS_HOST_VERSION = 1,
 	WF_TOOLS_HOST_PORT = 47590,
 	WF_TOOLS_HOST_MOST = 8192, /* bytes in a frame */
@@ -33,9 +33,9 @@ static_assert(sizeof(struct wf_tools_host_hello) == 56, "layout");
 enum wf_tools_host_channel {
 	WF_TOOLS_HOST_CONTROL, /* what WF_TOOLS_FD_CONTROL carries */
 	WF_TOOLS_HOST_SIDE,    /* what WF_TOOLS_FD_SIDE carries */
-	/* From the client, once: strings that end in zero each. "hold": keep
-	 * other clients away until I close; "worker" and its arguments; "ucx".
-	 */
+	/* From the client, once: strings, each with a terminating zero. "hold":
+	 * keep other clients away until I close; "worker" and its arguments;
+	 * "ucx". */
 	WF_TOOLS_HOST_START,
 	WF_TOOLS_HOST_STARTED, /* from the server: done; "ucx": its port */
 	WF_TOOLS_HOST_REFUSED, /* from the server: why */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The link between the two processes. It speaks of namespaces and interfaces
- * and knows nothing of what is sent over them.
+ * The link between the two processes. This file handles namespaces and
+ * interfaces and knows nothing of what is sent over them.
  */
 #include "tools/bench/link.h"
 
@@ -105,7 +105,7 @@ static int ip(struct wf_tools_link *link, const char *format, ...)
 	return fail(link, -EIO, "`%s` failed: is iproute2 installed?", command);
 }
 
-/* A namespace for this process, and a descriptor that keeps it. */
+/* Creates a namespace for this process, and a descriptor that keeps it. */
 static int new_namespace(struct wf_tools_link *link, int *fd)
 {
 	if (unshare(CLONE_NEWNET))
@@ -126,7 +126,7 @@ static int end_up(struct wf_tools_link *link, int which)
 }
 
 /*
- * The kernel says a moment later that both ends are up. Until then providers
+ * The kernel reports a moment later that both ends are up. Until then providers
  * find no address: libfabric's tcp then failed in one of two processes.
  */
 static int wait_running(struct wf_tools_link *link)
@@ -148,7 +148,7 @@ static int wait_running(struct wf_tools_link *link)
 	return ret ? fail(link, ret, VETH " does not come up") : 0;
 }
 
-/* In both namespaces; ends in the second. */
+/* In both namespaces; afterwards we are in the second. */
 static int wait_both(struct wf_tools_link *link)
 {
 	int which, ret = 0;
@@ -162,7 +162,7 @@ static int wait_both(struct wf_tools_link *link)
 	return ret;
 }
 
-/* Ends in the second namespace. */
+/* Afterwards we are in the second namespace. */
 static int join(struct wf_tools_link *link)
 {
 	int ret;
@@ -185,7 +185,7 @@ static int join(struct wf_tools_link *link)
 	return ret ? ret : wait_both(link);
 }
 
-/* Our turn until wf_tools_link_close(). */
+/* We hold the server until wf_tools_link_close(). */
 static int open_hosts(struct wf_tools_link *link)
 {
 	static char *const request[] = { "hold" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads /proc and /sys for what a reader must know to judge the numbers. It
+ * Reads from /proc and /sys what a reader must know to judge the figures. It
  * must not change any setting of the machine.
  */
 #include "tools/bench/machine.h"
@@ -26,7 +26,7 @@ static bool read_first_line(const char *path, char *buf, size_t len)
 	return ok && *buf;
 }
 
-/* The value behind "key : value", or NULL. Cuts the line's end off. */
+/* The value of "key : value", or NULL. Cuts off the end of the line. */
 static char *value_of(char *line, const char *key)
 {
 	char *colon;
@@ -69,7 +69,7 @@ static void read_cpu(struct wf_tools_machine *m, const char *arch)
 		snprintf(m->virtual_on, sizeof(m->virtual_on), "maker unknown");
 }
 
-/* Lists like "0,4" and "0-1": is the number among them? */
+/* Whether the number is in a list such as "0,4" or "0-1". */
 static bool is_listed(const char *list, int number)
 {
 	char *end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a number depends on besides the code: the machine.
+ * What a figure depends on besides the code: the machine.
  */
 #ifndef WF_TOOLS_BENCH_MACHINE_H
 #define WF_TOOLS_BENCH_MACHINE_H
@@ -18,7 +18,7 @@ struct wf_tools_machine {
 	bool siblings;	     /* the two CPUs are threads of one core */
 };
 
-/* Never fails: what cannot be learnt is "unknown". */
+/* Never fails: a fact that cannot be found is "unknown". */
 void wf_tools_machine_read(struct wf_tools_machine *machine,
 			   const struct wf_tools_plan *plan);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One message over libfabric: sent, received, waited for. Inlined, for this is
- * what the clock sees.
+ * One message over libfabric: sent, received, waited for. Inlined, because this
+ * is what the clock measures.
  */
 #ifndef WF_TOOLS_BENCH_MESSAGE_H
 #define WF_TOOLS_BENCH_MESSAGE_H
@@ -18,8 +18,9 @@ enum {
 };
 
 /*
- * Reads what is there and counts it. Receives are also noted in the order they
- * came, for whoever needs their ops. Returns 0 or a negative error.
+ * Reads and counts the completions that are there. Receives are also recorded
+ * in their order, for callers that need their ops. Returns 0 or a negative
+ * error.
  */
 static inline int wf_tools_message_read(struct wf_tools_fabric *f)
 {
@@ -46,7 +47,8 @@ static inline int wf_tools_message_read(struct wf_tools_fabric *f)
 	return wf_tools_fabric_fail(f, "fi_cq_read", n);
 }
 
-/* Until so many were received and every send can have its buffer again. */
+/* Waits until so many messages were received and every send can use its buffer
+ * again. */
 static inline int wf_tools_message_wait(struct wf_tools_fabric *f,
 					uint64_t received)
 {
@@ -76,7 +78,7 @@ static inline ssize_t wf_tools_message_try_send(struct wf_tools_fabric *f,
 	return fi_send(f->ep, op->buf, size, f->desc, f->peer, op);
 }
 
-/* As above, by the calls that take FI_MORE. */
+/* As above, with the calls that accept FI_MORE. */
 static inline ssize_t wf_tools_message_try_batch(struct wf_tools_fabric *f,
 						 struct wf_tools_fabric_op *op,
 						 size_t size, bool more)
@@ -104,7 +106,7 @@ static inline ssize_t wf_tools_message_try_batch(struct wf_tools_fabric *f,
 				  fi_sendmsg(f->ep, &msg, flags);
 }
 
-/* -FI_EAGAIN is flow control, here and below: progress, then again. */
+/* -FI_EAGAIN is flow control, here and below: make progress, then try again. */
 static inline int wf_tools_message_send(struct wf_tools_fabric *f,
 					struct wf_tools_fabric_op *op,
 					size_t size)

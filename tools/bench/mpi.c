@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Drives a pair of MPI ranks. mpirun closes what they would inherit, so they
- * open our pipes by their names in /proc; between two orders they sleep there.
- * Between hosts rank 0 has mpirun's input and output instead.
- * It must not tune a transport: what `man weft` shows is what is run.
+ * Drives a pair of MPI ranks. mpirun closes inherited descriptors, so the ranks
+ * open our pipes by their names in /proc; between two commands they sleep
+ * there. Between hosts rank 0 has mpirun's input and output instead. This file
+ * must not tune a transport: it runs what `man weft` shows.
  */
 #include "tools/bench/mpi.h"
 
@@ -24,7 +24,7 @@
 
 enum { READ, WRITE };
 
-/* MPI_Finalize and mpirun's own end take some tenths of a second. */
+/* MPI_Finalize and the end of mpirun take some tenths of a second. */
 #define GRACE_MS 5000
 #define MAX_ARGS 120
 
@@ -65,8 +65,8 @@ static int remove_one(const char *path, const struct stat *st, int type,
 }
 
 /*
- * A folder of its own for each mpirun: two that share one, as is their way,
- * trip over each other when one ends while the other begins.
+ * A folder of its own for each mpirun: if two share one, as they do by default,
+ * they disturb each other when one ends while the other starts.
  */
 static int make_session(struct wf_tools_mpi *mpi)
 {
@@ -100,7 +100,7 @@ static bool is_own(const char *name)
 	return !strcmp(name, "vader") || !strcmp(name, "btl-tcp");
 }
 
-/* What Open MPI is told; ends with NULL. */
+/* The arguments of Open MPI; ends with NULL. */
 static void transport_args(const char *name, char **args)
 {
 	static char *const vader[] = { "--mca", "pml",	      "ob1", "--mca",
@@ -137,7 +137,7 @@ struct command {
 	size_t used;
 };
 
-/* What does not fit is left out: nobody has that many variables. */
+/* Variables that do not fit are left out; nobody has that many. */
 static void add(struct command *c, const char *word)
 {
 	if (c->n < MAX_ARGS)
@@ -160,7 +160,8 @@ static void export_name(struct command *c, const char *name, size_t len)
 	c->used += len + 1;
 }
 
-/* To ranks of other hosts mpirun takes only what it is told to. */
+/* mpirun passes on only the variables that are named to ranks on other
+ * hosts. */
 static void add_hosts(struct command *c, const struct wf_tools_plan *plan,
 		      const char *const *env)
 {
@@ -183,8 +184,8 @@ static void add_hosts(struct command *c, const struct wf_tools_plan *plan,
 }
 
 /*
- * Ranks of this host open our pipes by name; those of others hear from rank 0,
- * which has mpirun's input and output.
+ * Ranks on this host open our pipes by name; ranks on other hosts get commands
+ * from rank 0, which has mpirun's input and output.
  */
 static pid_t start_mpirun(struct wf_tools_mpi *mpi,
 			  const struct wf_tools_plan *plan, const char *name,
@@ -237,7 +238,7 @@ static pid_t start_mpirun(struct wf_tools_mpi *mpi,
 
 static int give_up(struct wf_tools_mpi *mpi, int ret, const char *text)
 {
-	/* What Open MPI itself complained about says more than we can. */
+	/* Open MPI's own message says more than we can. */
 	snprintf(mpi->error, sizeof(mpi->error), "%.60s%s%.250s", text,
 		 mpi->said[0] ? ": " : "", mpi->said);
 	wf_tools_mpi_stop(mpi);
@@ -276,7 +277,7 @@ int wf_tools_mpi_start(struct wf_tools_mpi *mpi,
 	return 0;
 }
 
-/* Keeps the first words, without the rulers that Open MPI draws. */
+/* Keeps the first lines, without the rules that Open MPI draws. */
 static void hear_output(struct wf_tools_mpi *mpi)
 {
 	char text[1024], *line, *rest = text;
@@ -298,7 +299,7 @@ static void hear_output(struct wf_tools_mpi *mpi)
 	}
 }
 
-/* Its output ended, and so did it. */
+/* Its output has ended, and so has mpirun. */
 static int mpirun_ended(struct wf_tools_mpi *mpi)
 {
 	char how[48], text[64];
@@ -310,7 +311,8 @@ static int mpirun_ended(struct wf_tools_mpi *mpi)
 	return give_up(mpi, -ECHILD, text);
 }
 
-/* Moves what rank 0 said to the front: between hosts mpirun may print, too. */
+/* Moves the output of rank 0 to the front: between hosts mpirun may print,
+ * too. */
 static bool find_word(char *text)
 {
 	char *line = text;
@@ -325,7 +327,7 @@ static bool find_word(char *text)
 	return true;
 }
 
-/* A line of rank 0. Lines are short and come whole: one write, one read. */
+/* A line of rank 0. Lines are short and complete: one write, one read. */
 static int hear(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
 		char *line, size_t len)
 {
@@ -373,11 +375,12 @@ int wf_tools_mpi_ready(struct wf_tools_mpi *mpi,
 		return ret;
 	if (sscanf(line, "ready %d %d", &mpi->pids[0], &mpi->pids[1]) != 2)
 		return give_up(mpi, -EPROTO, "not a word of weft-bench-mpi");
-	/* The ranks have opened theirs: now an end can be seen as such. */
+	/* The ranks have opened their ends: now the end of file can be
+	 * detected. */
 	close_fd(&mpi->orders[0][READ]);
 	close_fd(&mpi->orders[1][READ]);
 	close_fd(&mpi->results[WRITE]);
-	if (plan->mpi_hosts) /* of other hosts: nothing of ours has them */
+	if (plan->mpi_hosts) /* on other hosts: no process here has them */
 		memset(mpi->pids, 0, sizeof(mpi->pids));
 	return 0;
 }
@@ -414,7 +417,8 @@ int wf_tools_mpi_run(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
 	double count;
 	int ret, tries;
 
-	/* The ranks have no notion of time: guess first, then learn. */
+	/* The ranks do not measure in time: start with a guess, then use the
+	 * last result. */
 	if (*seen <= 0)
 		*seen = 1000 + (double)size / 4;
 	for (tries = 0; tries < 3; tries++) {
@@ -433,13 +437,13 @@ void wf_tools_mpi_stop(struct wf_tools_mpi *mpi)
 {
 	unsigned i;
 
-	/* The end of their orders is the end of the ranks, unless they hang. */
+	/* The end of their commands ends the ranks, unless they hang. */
 	close_all(mpi);
 	for (i = 0; mpi->hang && i < 2; i++) {
 		if (mpi->pids[i])
 			kill(mpi->pids[i], SIGKILL);
 	}
-	/* mpirun ends when they have, and leaves nothing behind. */
+	/* mpirun ends after the ranks, and leaves nothing behind. */
 	if (mpi->mpirun)
 		wf_tools_process_end(mpi->mpirun, GRACE_MS);
 	mpi->mpirun = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two MPI ranks under mpirun (bench/mpi_worker.c), over a transport of Open
- * MPI's choosing or ours.
+ * Two MPI ranks under mpirun (bench/mpi_worker.c), over a transport of Open MPI
+ * or a libfabric provider.
  */
 #ifndef WF_TOOLS_BENCH_MPI_H
 #define WF_TOOLS_BENCH_MPI_H
@@ -23,7 +23,7 @@ struct wf_tools_mpi {
 	/* ns per message last seen, for the number of messages of a run */
 	double seen[WF_TOOLS_TESTS][WF_TOOLS_MAX_SIZES];
 	char session[64]; /* mpirun's folder; empty: none */
-	char said[256];	  /* the first of what they printed */
+	char said[256];	  /* the beginning of their output */
 	char error[320];
 	char about[256];
 };
@@ -32,10 +32,11 @@ struct wf_tools_mpi {
 void wf_tools_mpi_init(struct wf_tools_mpi *mpi);
 
 /*
- * As the calls of struct wf_tools_pair, with the index of the size in the plan
- * added to run. @name: "mpi:vader" is Open MPI's own shared memory, "mpi:btl-tcp" its
- * own TCP, any other a libfabric provider below mtl/ofi. -ENOENT from start: mpirun or our program
- * for it is missing, and error says what to do.
+ * The same as the calls of struct wf_tools_pair, with the index of the size in
+ * the plan added to run. @name: "mpi:vader" is Open MPI's own shared memory,
+ * "mpi:btl-tcp" its own TCP, any other name a libfabric provider below mtl/ofi.
+ * -ENOENT from start: mpirun or our program for it is missing, and error says
+ * what to do.
  */
 int wf_tools_mpi_start(struct wf_tools_mpi *mpi,
 		       const struct wf_tools_plan *plan, const char *name,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Turns the command line of `weft bench` into a plan. All defaults live here.
- * It must not start anything: a wrong option costs the user no waiting.
+ * Turns the command line of `weft bench` into a plan. All defaults are here. It
+ * must not start anything, so that a wrong option is reported at once.
  */
 #include "tools/bench/options.h"
 
@@ -154,7 +154,7 @@ static const char help_more[] =
 	"  weft bench -p shm latency --sizes 8-4K\n"
 	"  sudo weft bench latency bandwidth rate --short --over veth\n";
 
-/* What the command line said, before defaults fill the rest. */
+/* The values of the command line, before defaults fill in the rest. */
 struct given {
 	const char *sizes;
 	const char *rate_sizes;
@@ -358,7 +358,7 @@ static int read_tests(struct wf_tools_plan *plan, struct given *given, int n,
 			any = true;
 			continue;
 		}
-		/* Whether it is one will be seen when it is looked up. */
+		/* Whether it is a host is known when it is looked up. */
 		if (given->host || strlen(words[i]) > 253)
 			return complain("'%s' is no test; `weft bench --help` "
 					"lists them",
@@ -446,7 +446,7 @@ static int choose_cpus(struct wf_tools_plan *plan, const char *text)
 	return 0;
 }
 
-/* Every other test that has sizes but rate. */
+/* All tests with sizes except rate. */
 static bool has_sizes(const struct wf_tools_plan *plan)
 {
 	unsigned t;
@@ -533,7 +533,7 @@ static void fill_names(struct wf_tools_plan *plan, const struct given *given)
 
 static void fill_numbers(struct wf_tools_plan *plan, const struct given *given)
 {
-	/* Short: between two task switches of a busy machine. */
+	/* Short enough to fit between two task switches of a busy machine. */
 	unsigned long ms = given->brief ? 2 : 4;
 	unsigned t, usual;
 
@@ -565,7 +565,7 @@ static bool is_ours(const char *name)
 	return strcmp(name, "ucx") && !is_mpi(name);
 }
 
-/* Who starts processes of his own decides himself what they go over. */
+/* Programs that start their own processes choose the network themselves. */
 static int check_link(const struct wf_tools_plan *plan)
 {
 	bool all = is_ours(plan->provider) && !plan->floor;
@@ -604,7 +604,7 @@ static int check_link(const struct wf_tools_plan *plan)
 	return 0;
 }
 
-/* mpirun starts its ranks there, and nobody starts anything else. */
+/* mpirun starts its ranks on those hosts; nothing else is started there. */
 static int check_mpi_hosts(const struct wf_tools_plan *plan)
 {
 	bool all = is_mpi(plan->provider) && !plan->floor;
@@ -617,7 +617,7 @@ static int check_mpi_hosts(const struct wf_tools_plan *plan)
 	return all ? 0 : complain("--hosts is for mpi:NAME and nothing else");
 }
 
-/* What can only be judged when every option has been seen. */
+/* Checks that need all options. */
 static int check_whole(struct wf_tools_plan *plan)
 {
 	unsigned i;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starts two workers, tells the initiator what to measure, and watches both:
- * a worker that dies, reports trouble or stays silent too long ends the pair.
- * It must not call libfabric, whose state would leak into the children.
+ * Starts two workers, tells the initiator what to measure, and watches both: a
+ * worker that dies, reports an error or is silent for too long ends the pair.
+ * It must not call libfabric, whose state would be inherited by the children.
  */
 #include "tools/bench/pair.h"
 
@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A worker that is told to go by a closed socket needs no longer than this. */
+/* A worker whose socket was closed ends within this time. */
 #define GRACE_MS 1000
 #define EXPLAIN_MS 100
 
@@ -40,7 +40,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* What each direction holds at most, over all that the plan asks for. */
+/* The most that each direction holds, over all sizes and tests of the plan. */
 static size_t most_bytes(const struct wf_tools_plan *plan)
 {
 	size_t most = 4096, bytes;
@@ -112,7 +112,8 @@ static pid_t start_worker(const struct wf_tools_plan *plan, const char *engine,
 	snprintf(window, sizeof(window), "%u", most_window(plan));
 	snprintf(bytes, sizeof(bytes), "%zu", most_bytes(plan));
 	if (role && plan->link.over == WF_TOOLS_OVER_HOSTS) {
-		/* The server there starts it, and a proxy stands for it. */
+		/* The server on the other host starts it, and a proxy
+		 * represents it here. */
 		argv[1] = "worker";
 		return wf_tools_proxy_start(&plan->link.host, plan->cpus[role],
 					    argv + 1, WF_TOOLS_WORKER_ARGC,
@@ -121,7 +122,7 @@ static pid_t start_worker(const struct wf_tools_plan *plan, const char *engine,
 	return wf_tools_process_spawn(&process);
 }
 
-/* Memory without a name: nothing is left behind whoever dies. */
+/* Memory without a name: nothing is left behind, whichever process dies. */
 static int make_memory(void)
 {
 	int fd = memfd_create("weft-bench-floor", MFD_CLOEXEC);
@@ -182,7 +183,7 @@ out:
 	return ret;
 }
 
-/* Ends both; the status of the one that went first tells the story. */
+/* Ends both; the status of the one that ended first is the reason. */
 static void end_pair(struct wf_tools_pair *pair, unsigned grace_ms,
 		     int status[2])
 {
@@ -220,7 +221,7 @@ static int worker_died(struct wf_tools_pair *pair, unsigned which)
 	return -ECHILD;
 }
 
-/* 0, a worker's own error, or -ECHILD when it went without a word. */
+/* 0, a worker's own error, or -ECHILD if it ended without a report. */
 static int listen_to(struct wf_tools_pair *pair, unsigned which,
 		     struct wf_tools_reply *reply)
 {
@@ -234,9 +235,9 @@ static int listen_to(struct wf_tools_pair *pair, unsigned which,
 }
 
 /*
- * A worker is in trouble. If the other one, @which, fell first, its own words
- * or its death say more: then true, with the text in *reply. -EOWNERDEAD of a
- * worker says that it only noticed.
+ * A worker reported an error. If the other one, @which, failed first, its
+ * report or its death is the better reason: then true, with the text in *reply.
+ * -EOWNERDEAD of a worker means that it only noticed.
  */
 static bool is_fault_of(struct wf_tools_pair *pair, unsigned which,
 			struct wf_tools_reply *reply)
@@ -250,7 +251,7 @@ static bool is_fault_of(struct wf_tools_pair *pair, unsigned which,
 	if (wf_tools_process_poll(&fd, 1, deadline) <= 0)
 		return false;
 	ret = listen_to(pair, which, &other);
-	/* It may have got ready before that. */
+	/* It may have become ready before that. */
 	if (!ret && wf_tools_process_poll(&fd, 1, deadline) > 0)
 		ret = listen_to(pair, which, &other);
 	if (ret != -ECHILD) {
@@ -260,18 +261,19 @@ static bool is_fault_of(struct wf_tools_pair *pair, unsigned which,
 	}
 	status = wf_tools_process_end(pair->pids[which], GRACE_MS);
 	pair->pids[which] = 0;
-	if (!status) /* it only followed the other one out */
+	if (!status) /* it ended only because the other one did */
 		return false;
 	wf_tools_process_describe(status, how, sizeof(how));
 	snprintf(reply->text, sizeof(reply->text), "%s %s", roles[which], how);
 	return true;
 }
 
-/* The next word of a worker; *which says whose it was. */
+/* The next report of a worker; *which says whose it was. */
 static int hear(struct wf_tools_pair *pair, const struct wf_tools_plan *plan,
 		struct wf_tools_reply *reply, unsigned *which)
 {
-	/* Beside the timed part there is the search for its length. */
+	/* In addition to the timed part, the worker must find the right number
+	 * of messages. */
 	uint64_t deadline = wf_base_clock_ns() + 8 * plan->run_ns +
 			    plan->timeout_s * WF_NS_PER_S;
 	struct pollfd fds[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two workers, seen from the parent.
+ * Two workers, as the parent sees them.
  */
 #ifndef WF_TOOLS_BENCH_PAIR_H
 #define WF_TOOLS_BENCH_PAIR_H
@@ -19,15 +19,15 @@ struct wf_tools_pair {
 void wf_tools_pair_init(struct wf_tools_pair *pair);
 
 /*
- * Starts both workers; they get ready meanwhile. env as in struct
- * wf_tools_process. Returns 0 or -errno, then nothing runs.
+ * Starts both workers, which prepare meanwhile. env as in struct
+ * wf_tools_process. Returns 0 or -errno; then no process is left.
  */
 int wf_tools_pair_start(struct wf_tools_pair *pair,
 			const struct wf_tools_plan *plan, const char *engine,
 			const char *name, const char *const *env);
 
 /*
- * Waits until both are ready. On an error (-errno, -ETIMEDOUT, -EINTR when
+ * Waits until both are ready. After an error (-errno, -ETIMEDOUT, -EINTR when
  * the user wants to stop), here and below, the pair has been ended.
  */
 int wf_tools_pair_ready(struct wf_tools_pair *pair,
@@ -38,7 +38,7 @@ int wf_tools_pair_run(struct wf_tools_pair *pair,
 		      const struct wf_tools_plan *plan, enum wf_tools_test test,
 		      size_t size, double *ns);
 
-/* Ends the workers in good order. May be called at any time. */
+/* Ends the workers properly. May be called at any time. */
 void wf_tools_pair_stop(struct wf_tools_pair *pair);
 
 #endif

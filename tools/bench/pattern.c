@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The messages over libfabric: ping-pong and windows. The loops do what a
- * careful program would: receives are posted before their message can come,
- * small messages are injected, the next receive is posted after the answer is
- * on its way. It must not do more between the clock's two readings.
+ * careful program would do: they post a receive before its message can arrive,
+ * inject small messages, and post the next receive after the answer has been
+ * sent. They must not do more between the two readings of the clock.
  */
 #include "tools/bench/engine.h"
 
@@ -12,7 +12,7 @@
 #include "tools/bench/payload.h"
 #include "tools/bench/plan.h"
 
-/* Before each send of a ping-pong; the untimed warm-up is not counted. */
+/* Before each send of a ping-pong; the untimed warm-up does not count. */
 static void renew(struct wf_tools_fabric *f, size_t size, uint64_t number,
 		  bool timed, struct wf_tools_timing *timing)
 {
@@ -30,9 +30,9 @@ static void renew(struct wf_tools_fabric *f, size_t size, uint64_t number,
 }
 
 /*
- * In both ping and pong two receives are posted, so that a message always
- * finds one and posting the next stays off the critical path. They share a
- * buffer unless bytes are checked: only one message is ever under way.
+ * Two receives are posted on both sides of the ping-pong, so that a message
+ * always finds one and posting the next is not on the critical path. They share
+ * a buffer unless bytes are checked, because only one message is in flight.
  */
 static int ping(struct wf_tools_fabric *f, const struct wf_tools_phase *phase,
 		struct wf_tools_timing *timing)
@@ -125,8 +125,8 @@ static int stream(struct wf_tools_fabric *f, const struct wf_tools_phase *phase,
 }
 
 /*
- * Each receive is posted again as it completes, so that a whole window stands
- * ready when its acknowledgement goes out and none comes unexpected.
+ * Each receive is posted again when it completes, so that a whole window is
+ * posted when its acknowledgement is sent, and no message is unexpected.
  */
 static int drain(struct wf_tools_fabric *f, const struct wf_tools_phase *phase)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes and checks messages. It must not be cheap on differences: a byte of
- * another message or another place must show.
+ * Writes and checks messages. Every byte of another message or another position
+ * must be detected.
  */
 #include "tools/bench/payload.h"
 
@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 /*
- * Words that differ from each
- * other and from message to message: memset would be another program.
+ * Words that differ from each other and from message to message. memset would
+ * have other costs.
  */
 void wf_tools_payload_fill(uint8_t *buf, size_t size, uint64_t number)
 {

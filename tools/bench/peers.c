@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One endpoint of the initiator that knows many peers: as many endpoints in
- * the responder, each of which exchanged a message with it. Measures what
- * looking for nothing costs then, and the memory it all takes.
+ * One endpoint of the initiator with many peers: as many endpoints in the
+ * responder, each of which has exchanged a message with it. Measures the cost
+ * of a poll that finds nothing, and the memory of all of it.
  */
 #include "tools/bench/engine.h"
 
@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* More than the time between two looks at the sockets, where there are such. */
+/* Longer than the time between two looks at the sockets, if a provider has
+ * such. */
 #define SETTLE_NS (20 * WF_NS_PER_MS)
 
 struct peer {
@@ -47,7 +48,7 @@ static void drop_peers(struct peers *p)
 	p->connected = false;
 }
 
-/* Both sides wait for each other, making progress meanwhile. */
+/* Both sides wait for each other, and make progress meanwhile. */
 static int meet(struct peers *p)
 {
 	uint8_t word = 0;
@@ -136,7 +137,7 @@ static int send_one(struct peers *p, struct fid_ep *ep, fi_addr_t addr)
 	return ret ? wf_tools_fabric_fail(f, "send", ret) : 0;
 }
 
-/* A message each way for every one of them. */
+/* A message in each direction for each of them. */
 static int connect_peers(struct peers *p)
 {
 	struct wf_tools_fabric *f = p->f;
@@ -182,7 +183,7 @@ static int play_idle(struct peers *p, const struct wf_tools_phase *phase,
 	return 0;
 }
 
-/* From nothing, so that what is counted is what the peers brought. */
+/* From the beginning, so that only the peers are counted. */
 static int play_memory(struct peers *p, const struct wf_tools_phase *phase,
 		       struct wf_tools_timing *timing)
 {
@@ -203,7 +204,8 @@ static int play_memory(struct peers *p, const struct wf_tools_phase *phase,
 	if (!ret)
 		ret = meet(p);
 	before = wf_tools_footprint();
-	/* Both have counted; what is shared is now brought in by both. */
+	/* Both sides have counted; memory that they share is now used by
+	 * both. */
 	if (!ret)
 		ret = meet(p);
 	if (!ret)
@@ -211,7 +213,7 @@ static int play_memory(struct peers *p, const struct wf_tools_phase *phase,
 	if (!ret && phase->test == WF_TOOLS_PAIR_MEMORY)
 		timing->value = wf_tools_footprint() - before;
 	timing->value /= (double)phase->size;
-	/* Nobody lets go of anything while the other counts. */
+	/* Neither side frees anything while the other counts. */
 	return ret ? ret : meet(p);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What follows from a plan by arithmetic alone. It must not change the plan.
+ * Values that are computed from a plan. It must not change the plan.
  */
 #include "tools/bench/plan.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a run of `weft bench` is to do: the words that options, schedule,
+ * What a run of `weft bench` shall do: the types that options, schedule,
  * workers and reports share.
  */
 #ifndef WF_TOOLS_BENCH_PLAN_H
@@ -21,8 +21,9 @@ enum {
 	WF_TOOLS_MAX_PEERS = 1024,
 	WF_TOOLS_MAX_PROCESSES = 256,
 	/*
-	 * A window is cut so that no more than this is under way: 64 messages
-	 * of 8 MiB would measure memory traffic of 512 MiB a turn, and slowly.
+	 * A window is reduced so that at most this much is in flight: 64
+	 * messages of 8 MiB would measure, slowly, 512 MiB of memory traffic in
+	 * each turn.
 	 */
 	WF_TOOLS_MAX_IN_FLIGHT = 64 << 20,
 };

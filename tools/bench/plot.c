@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Draws the results as an SVG: a panel for each test, both axes logarithmic,
- * with the ratio to each other provider in a strip below it, or bars where
- * there is one size only. It needs no library and no font
- * beyond sans-serif, and must not show what was not measured.
+ * Draws the results as an SVG: a panel for each test, with both axes
+ * logarithmic and the ratio to each other provider in a strip below it, or bars
+ * if there is only one size. It needs no library and no font except sans-serif,
+ * and must not show anything that was not measured.
  */
 #include "tools/bench/report.h"
 #include "tools/bench/size.h"
@@ -15,7 +15,7 @@ enum {
 	WIDTH = 960,
 	HEAD = 84,
 	LEFT = 92,
-	RIGHT = 150, /* the legend's room */
+	RIGHT = 150, /* room for the legend */
 	PLOT_HEIGHT = 360,
 	RATIO_GAP = 16,
 	RATIO_HEIGHT = 110,
@@ -26,7 +26,7 @@ enum {
 
 #define PLOT_WIDTH (WIDTH - LEFT - RIGHT)
 
-/* One panel's piece of paper: logarithms of what its edges stand for. */
+/* The coordinates of one panel: logarithms of the values at its edges. */
 struct panel {
 	const struct wf_tools_report *report;
 	enum wf_tools_test test;
@@ -133,7 +133,7 @@ static bool get(const struct panel *p, unsigned which, unsigned index,
 	return stats->low > 0;
 }
 
-/* A round value as people say it. */
+/* A round value as text. */
 static const char *say(enum wf_tools_test test, double value, char buf[32])
 {
 	static const char *const units[][3] = {
@@ -155,7 +155,7 @@ static const char *say(enum wf_tools_test test, double value, char buf[32])
 	return buf;
 }
 
-/* Edges opened to the next 1, 2 or 5 of a decade. */
+/* Moves the edges outward to the next 1, 2 or 5 of a decade. */
 static void open_edges(struct panel *p, double low, double high)
 {
 	double decade = pow(10, floor(log10(low)));
@@ -170,7 +170,7 @@ static void open_edges(struct panel *p, double low, double high)
 					   10 * decade);
 }
 
-/* Edges from the data. */
+/* Computes the edges from the data. */
 static bool scale(struct panel *p)
 {
 	const struct wf_tools_sizes *sizes = &p->report->plan->sizes[p->test];
@@ -293,7 +293,7 @@ static void draw_series(const struct panel *p, unsigned which)
 		"stroke-width=\"%s\"%s d=\"",
 		colour, colour, which ? "1.8" : "3", dash_of(s));
 	for (i = 0; i < sizes->n; i++) {
-		/* A gap where nothing was measured: no line across it. */
+		/* A gap where nothing was measured: no line crosses it. */
 		if (!get(p, which, i, &stats)) {
 			pen = false;
 			continue;
@@ -352,7 +352,7 @@ static void draw_frame(const struct panel *p)
 		LEFT, p->top, PLOT_WIDTH, p->height);
 }
 
-/* As in the table: the median of the first beside that of another. */
+/* As in the table: the median of the first divided by that of another. */
 static bool get_ratio(const struct panel *p, unsigned which, unsigned index,
 		      double *ratio)
 {
@@ -413,7 +413,7 @@ static void draw_ratio_axis(const struct panel *p)
 	static const double ticks[] = { 0.001, 0.01, 0.02, 0.05, 0.1,
 					0.2,   0.5,  1,	   2,	 5,
 					10,    20,   50,   100,	 1000 };
-	/* Labels at powers of ten only, if there is no room for all. */
+	/* Labels only at powers of ten if there is no room for all. */
 	bool crowded = p->y1 - p->y0 > 2;
 	char text[32];
 	double y;
@@ -436,7 +436,7 @@ static void draw_ratio_axis(const struct panel *p)
 	}
 }
 
-/* Below the curves, over the same sizes; what is better is shaded. */
+/* Below the curves, over the same sizes; the better side is shaded. */
 static void draw_ratios(const struct panel *curves)
 {
 	bool more = wf_tools_test_is_more(curves->test);
@@ -485,7 +485,7 @@ static void draw_curves(const struct panel *p)
 	else
 		draw_x_axis(p);
 	draw_frame(p);
-	/* The provider under test comes last, over the others. */
+	/* The provider under test comes last, on top of the others. */
 	for (k = p->report->n_series; k-- > 0;)
 		draw_series(p, k);
 	draw_legend(p);

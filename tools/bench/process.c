@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starts, ends and reaps children. Whatever way this program ends, no child
- * and no file in /dev/shm may stay behind. It knows nothing of what the
- * children measure.
+ * Starts, ends and reaps children. However this program ends, no child and no
+ * file in /dev/shm may be left. It knows nothing of what the children measure.
  */
 #include "tools/bench/process.h"
 
@@ -43,7 +42,7 @@ void wf_tools_process_catch(void)
 		sigaction(stops[i], &action, NULL);
 		sigaddset(&mask, stops[i]);
 	}
-	/* A worker that died is seen by its socket, not by our own death. */
+	/* We notice the death of a worker by its socket, so ignore SIGPIPE. */
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &mask, &waiting_mask);
 }
@@ -62,7 +61,8 @@ static int child_fds(const int fds[WF_TOOLS_PROCESS_FDS])
 	int aside[WF_TOOLS_PROCESS_FDS];
 	int i;
 
-	/* All away first: a source may lie where another one is to go. */
+	/* Move all of them away first: a source may be at another one's target
+	 * number. */
 	for (i = 0; i < WF_TOOLS_PROCESS_FDS; i++) {
 		if (fds[i] >= 0)
 			aside[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_ASIDE);
@@ -93,11 +93,12 @@ static void child_run(const struct wf_tools_process *process, pid_t parent)
 	cpu_set_t set;
 
 	/*
-	 * SIGTERM and not SIGKILL, for libfabric's shm removes its files on
-	 * that. The parent may have died before the request was in place.
+	 * SIGTERM and not SIGKILL, because libfabric's shm removes its files
+	 * then. The parent may have died before this request took effect.
 	 */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	/* Signals to our group reach the parent alone, who ends us in order. */
+	/* Signals to our process group reach only the parent, which ends us
+	 * properly. */
 	setpgid(0, 0);
 	if (getppid() != parent)
 		_exit(127);
@@ -125,7 +126,7 @@ pid_t wf_tools_process_spawn(const struct wf_tools_process *process)
 	pid_t parent = getpid();
 	pid_t pid;
 
-	fflush(NULL); /* a child that fails must not print our text again */
+	fflush(NULL); /* a child that fails must not print our buffered text again */
 	pid = fork();
 	if (pid < 0)
 		return -errno;
@@ -145,7 +146,8 @@ int wf_tools_process_poll(struct pollfd *fds, unsigned n, uint64_t deadline)
 		left = deadline > now ? deadline - now : 0;
 		ts.tv_sec = (time_t)(left / WF_NS_PER_S);
 		ts.tv_nsec = (long)(left % WF_NS_PER_S);
-		/* A child we were stopped with also gives EINTR: go on then. */
+		/* EINTR also comes when we were stopped and continued: go on
+		 * then. */
 		ret = ppoll(fds, n, &ts, &waiting_mask);
 	} while (ret < 0 && errno == EINTR && !caught);
 	return ret < 0 ? -errno : ret;
@@ -166,8 +168,8 @@ static bool reap(pid_t pid, unsigned wait_ms, int *status)
 }
 
 /*
- * libfabric's shm names its regions PID:UID:N. A worker that was killed had no
- * time to unlink them; the pid was ours, so the files are.
+ * libfabric's shm names its regions PID:UID:N. A worker that was killed could
+ * not unlink them; the pid was ours, so the files are.
  */
 static void sweep_shm(pid_t pid)
 {

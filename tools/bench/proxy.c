@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stands for a responder on another host: has the server there start it, and
- * carries what the parent and the initiator say to it and what it answers. It
- * sleeps while messages are measured, which do not pass here.
+ * Represents a responder on another host: asks the server there to start it,
+ * and forwards what the parent and the initiator send to it and what it
+ * answers. It sleeps while messages are measured, because these do not pass
+ * through it.
  */
 #include "tools/bench/proxy.h"
 

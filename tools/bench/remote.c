@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Remote memory over libfabric: writes, reads and atomics of the initiator on
- * the responder's memory. Every operation gives a completion; a window of them
- * is under way and the next begins when all of it has completed, as in
- * fabtests' fi_rma_bw. The responder does nothing but make progress, for
- * providers that need it. It must not do more between the clock's readings.
+ * the responder's memory. Every operation generates a completion; a window of
+ * them is in flight, and the next begins when all have completed, as in
+ * fabtests' fi_rma_bw. The responder only makes progress, for providers that
+ * need it. It must not do more between the two readings of the clock.
  */
 #include "tools/bench/engine.h"
 
@@ -18,14 +18,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of one kind of operation: the way to post number i of a window. */
+/* One kind of operation: posts number i of a window. */
 struct kind {
 	ssize_t (*post)(struct wf_tools_fabric *f,
 			const struct wf_tools_phase *phase, unsigned i);
 };
 
-/* What is sent lies in the first half of the memory, what comes in the other.
- */
+/* Data to send is in the first half of the memory, received data in the
+ * other. */
 static uint64_t far_half(const struct wf_tools_fabric *f)
 {
 	return f->remote_addr + f->config.bytes;
@@ -41,7 +41,7 @@ static ssize_t post_write(struct wf_tools_fabric *f,
 			f->remote_key, op);
 }
 
-/* Of the memory at @from in the peer's, to where receive @i would go. */
+/* Of the memory at @from in the peer's, to the place of receive @i. */
 static ssize_t post_read_at(struct wf_tools_fabric *f, size_t size,
 			    uint64_t from, unsigned i)
 {
@@ -58,7 +58,7 @@ static ssize_t post_read(struct wf_tools_fabric *f,
 	return post_read_at(f, phase->size, f->remote_addr, i);
 }
 
-/* The word that all atomics are on, the operand, and what was fetched. */
+/* The word that all atomics use, the operand, and the fetched value. */
 static uint64_t *operands(struct wf_tools_fabric *f)
 {
 	return (uint64_t *)(void *)f->memory;
@@ -76,7 +76,7 @@ static ssize_t post_fetch_add(struct wf_tools_fabric *f,
 			       FI_SUM, &f->sends[i]);
 }
 
-/* Each expects what the one before it has left. */
+/* Each expects the value that the previous one stored. */
 static ssize_t post_compare_swap(struct wf_tools_fabric *f,
 				 const struct wf_tools_phase *phase, unsigned i)
 {
@@ -119,7 +119,7 @@ static inline int post(struct wf_tools_fabric *f, struct kind kind,
 	return 0;
 }
 
-/* Before a window, when bytes are checked: nothing may match by accident. */
+/* Before a window, if bytes are checked: nothing may match by accident. */
 static void renew(struct wf_tools_fabric *f, const struct wf_tools_phase *phase,
 		  uint64_t first)
 {
@@ -134,8 +134,8 @@ static void renew(struct wf_tools_fabric *f, const struct wf_tools_phase *phase,
 	}
 }
 
-/* After it: what was read is what the responder laid out, what was written is
- * read back. */
+/* After the window: what was read must be what the responder wrote, and what
+ * was written is read back. */
 static int inspect(struct wf_tools_fabric *f,
 		   const struct wf_tools_phase *phase, uint64_t first)
 {
@@ -169,7 +169,7 @@ static bool has_bytes(const struct wf_tools_phase *phase)
 	return phase->test <= WF_TOOLS_READ_BANDWIDTH;
 }
 
-/* Inlined for each kind: no indirect call under the clock. */
+/* Inlined for each kind: no indirect call while the clock runs. */
 static inline __attribute__((always_inline)) int
 run(struct wf_tools_fabric *f, struct kind kind,
     const struct wf_tools_phase *phase, struct wf_tools_timing *timing)
@@ -197,7 +197,7 @@ run(struct wf_tools_fabric *f, struct kind kind,
 	return ret;
 }
 
-/* The responder set the word to 0: each must have been done once. */
+/* The responder set the word to 0: each operation must have been done once. */
 static int check_count(struct wf_tools_fabric *f,
 		       const struct wf_tools_phase *phase)
 {
@@ -253,8 +253,8 @@ static int remote_prepare(void *engine, const struct wf_tools_phase *phase)
 	memset(f->memory + f->config.bytes, 0, sizeof(uint64_t));
 	for (i = 0; f->config.verify && i < phase->window; i++)
 		wf_tools_payload_fill(f->sends[i].buf, size, i);
-	/* The word of the initiator that the phase is over: behind all that
-	 * may be written. */
+	/* The initiator's message that the phase is over, behind all memory
+	 * that may be written. */
 	f->receives[f->n_ops - 1].buf = f->goodbye;
 	return wf_tools_message_post(f, &f->receives[f->n_ops - 1],
 				     WF_TOOLS_MESSAGE_ACK, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a run found, and the forms it is shown in.
+ * The results of a run, and the forms in which they are shown.
  */
 #ifndef WF_TOOLS_BENCH_REPORT_H
 #define WF_TOOLS_BENCH_REPORT_H
@@ -25,7 +25,7 @@ struct wf_tools_report {
 void wf_tools_table_head(const struct wf_tools_report *report, FILE *out);
 void wf_tools_table_write(const struct wf_tools_report *report, FILE *out);
 
-/* Errors of the stream stay in it: the caller asks ferror(). */
+/* Errors of the stream stay in it: the caller checks ferror(). */
 void wf_tools_export_json(const struct wf_tools_report *report, FILE *out);
 void wf_tools_export_csv(const struct wf_tools_report *report, FILE *out);
 void wf_tools_plot_svg(const struct wf_tools_report *report, FILE *out);

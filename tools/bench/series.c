@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makes a provider, UCX, MPI and the floors look alike to the schedule, and keeps
- * what they gave. A series that fails must not disturb the others.
+ * Gives providers, UCX, MPI and the floors the same interface for the schedule,
+ * and keeps their results. A series that fails must not disturb the others.
  */
 #include "tools/bench/series.h"
 
@@ -17,7 +17,8 @@
 
 enum {
 	MAX_TRIES = 3,
-	/* A kernel thread's moment now and then is part of any machine. */
+	/* Kernel threads run for a moment on every machine; so much is
+	 * normal. */
 	ALLOWED_SWITCHES = 1,
 };
 
@@ -107,7 +108,7 @@ static const char *error_of(const struct wf_tools_series *s)
 	}
 }
 
-/* What fails before the first message would fail again: never retried. */
+/* A failure before the first message would happen again: no retry. */
 static int note_failure(struct wf_tools_series *s, int ret)
 {
 	s->running = false;
@@ -119,8 +120,8 @@ static int note_failure(struct wf_tools_series *s, int ret)
 enum { SERIES_ENV = 5 + WF_TOOLS_LINK_ENV };
 
 /*
- * The user's FI_PROVIDER would hide the others, and each of our hints names
- * its provider anyway.
+ * The user's FI_PROVIDER would hide the other providers, and each of our hints
+ * names its provider anyway.
  */
 static void make_env(const struct wf_tools_series *s,
 		     const struct wf_tools_plan *plan,
@@ -228,7 +229,7 @@ static int run_once(struct wf_tools_series *s, const struct wf_tools_plan *plan,
 				 plan->sizes[test].v[index], ns);
 }
 
-/* What other processes do changes the value. */
+/* Other processes change the value. */
 static bool is_timed(enum wf_tools_test test)
 {
 	const struct wf_tools_test_info *info = wf_tools_test_get(test);
@@ -237,17 +238,16 @@ static bool is_timed(enum wf_tools_test test)
 }
 
 /*
- * A process that polls and is sent off its CPU takes milliseconds to answer
- * what else takes a fraction of a microsecond. For all series alike, such a
- * run is tried again, and the least disturbed one is kept. Not on one CPU,
- * where nothing happens without it.
+ * A polling process that loses its CPU takes milliseconds instead of a fraction
+ * of a microsecond to answer. Such a run is repeated, for all series, and the
+ * least disturbed one is kept. Not on one CPU, where this always happens.
  */
 static int run_undisturbed(struct wf_tools_series *s,
 			   const struct wf_tools_plan *plan,
 			   enum wf_tools_test test, unsigned index, double *ns)
 {
 	unsigned long before, taken, least = ULONG_MAX;
-	/* Where many stay disturbed, more waiting gains little. */
+	/* If many runs stay disturbed, more waiting gains little. */
 	bool hopeless = plan->one_cpu || s->disturbed > 2 + s->kept / 4 ||
 			!is_timed(test);
 	int ret, tries = hopeless ? 1 : MAX_TRIES;
@@ -320,7 +320,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Between the two nearest ranks, in proportion. */
+/* Interpolates between the two nearest ranks. */
 static double rank(const double *sorted, unsigned n, double part)
 {
 	double at = part * (n - 1);
@@ -350,7 +350,7 @@ bool wf_tools_series_stats(const struct wf_tools_series *s,
 	const struct wf_tools_cell *cell = &s->cells[test][index];
 	double sorted[WF_TOOLS_MAX_REPS];
 
-	/* One that failed half way does not count as measured. */
+	/* A cell that failed half way does not count as measured. */
 	if (cell->error[0] || !cell->n)
 		return false;
 	memcpy(sorted, cell->ns, cell->n * sizeof(*sorted));

@@ -21,8 +21,8 @@ enum wf_tools_series_kind {
 
 /* One test at one size. */
 struct wf_tools_cell {
-	/* Of each good repetition, in order; room for all. ns, or what the
-	 * test gives instead. */
+	/* One for each good repetition, in order; room for all. ns, or the unit
+	 * of the test. */
 	double *ns;
 	unsigned n;
 	char error[320]; /* not empty: failed, and was not tried again */
@@ -39,7 +39,7 @@ struct wf_tools_series {
 	struct wf_tools_crowd crowd;
 	struct wf_tools_cell cells[WF_TOOLS_TESTS][WF_TOOLS_MAX_SIZES];
 	unsigned kept;	    /* samples in all cells */
-	unsigned disturbed; /* of these: something else took a CPU meanwhile */
+	unsigned disturbed; /* of these, by other processes */
 	char failure[320];  /* not empty: cannot run at all */
 	char about[256];
 };
@@ -54,19 +54,19 @@ struct wf_tools_series *wf_tools_series_new(const struct wf_tools_plan *plan,
 					    const char *name);
 void wf_tools_series_free(struct wf_tools_series *series);
 
-/* Whether the column has anything at this place. */
+/* Whether the column has a value at this place. */
 bool wf_tools_series_covers(const struct wf_tools_series *series,
 			    enum wf_tools_test test, size_t size);
 
 /*
- * start for all series, then ready for all: they get ready side by side. What
- * goes wrong is noted in the series; -EINTR alone is returned.
+ * start for all series, then ready for all: they prepare at the same time.
+ * Errors are recorded in the series; only -EINTR is returned.
  */
 int wf_tools_series_start(struct wf_tools_series *series,
 			  const struct wf_tools_plan *plan);
 int wf_tools_series_ready(struct wf_tools_series *series,
 			  const struct wf_tools_plan *plan);
-/* One run, its result in the cell. As above. */
+/* One run; its result goes into the cell. Errors as above. */
 int wf_tools_series_run(struct wf_tools_series *series,
 			const struct wf_tools_plan *plan,
 			enum wf_tools_test test, unsigned index);
@@ -76,15 +76,15 @@ void wf_tools_series_stop(struct wf_tools_series *series);
 bool wf_tools_series_stats(const struct wf_tools_series *series,
 			   enum wf_tools_test test, unsigned index,
 			   struct wf_tools_stats *stats);
-/* Of all the samples of a test together: what does not depend on a size. */
+/* Over all samples of a test: for values that do not depend on a size. */
 bool wf_tools_series_total(const struct wf_tools_series *series,
 			   const struct wf_tools_plan *plan,
 			   enum wf_tools_test test,
 			   struct wf_tools_stats *stats);
 
 /*
- * What was measured (ns per message, bytes, per cent) in the unit of its test:
- * ns, MB/s (10^6 bytes), millions a second, per cent or KiB.
+ * Converts a measurement (ns per message, bytes, per cent) to the unit of its
+ * test: ns, MB/s (10^6 bytes), millions per second, per cent or KiB.
  */
 double wf_tools_series_value(enum wf_tools_test test, size_t size, double ns);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Serves responders to another host: one process for each connection, which
- * starts what the client asks for, out of a short list, and ends it with the
- * connection. One client at a time is measured: a second one would disturb the
- * figures of the first. It takes no variables, paths or programs from a client.
+ * starts what the client requests, from a short list, and ends it with the
+ * connection. Only one client measures at a time, because a second one would
+ * disturb the results of the first. The server accepts no variables, paths or
+ * programs from a client.
  */
 #include "tools/bench/server.h"
 
@@ -36,10 +37,10 @@ enum {
 
 #define MOST_BYTES (4ull << 30)
 
-/* Whose turn it is; shared by all processes of the server. */
+/* The client that holds the server; shared by all processes of the server. */
 struct turn {
-	_Atomic uint64_t session; /* 0: nobody's */
-	_Atomic int holder;	  /* the process that will end it */
+	_Atomic uint64_t session; /* 0: none */
+	_Atomic int holder;	  /* the process that will release it */
 };
 
 struct guest {
@@ -87,7 +88,8 @@ static bool is_number(const char *word, uint64_t most)
 	return *word >= '0' && *word <= '9' && !*end && value && value <= most;
 }
 
-/* The words of a worker as `weft bench` gives them, and no others. */
+/* Accepts the arguments of a worker as `weft bench` passes them, and no
+ * others. */
 static bool is_worker(const struct guest *guest)
 {
 	char *const *words = guest->words;
@@ -181,7 +183,7 @@ static int serve_worker(struct guest *guest)
 	return end_worker(guest, pid, !ret);
 }
 
-/* Orders come as packets of the control and go into a pipe. */
+/* Commands arrive as packets of the control channel and go into a pipe. */
 static int serve_ucx(struct guest *guest)
 {
 	char text[WF_TOOLS_HOST_ERROR], port_text[16];
@@ -201,7 +203,7 @@ static int serve_ucx(struct guest *guest)
 	return end_worker(guest, pid, !ret);
 }
 
-/* Until the client closes: it has the turn so long. */
+/* Until the client closes the connection: it holds the server so long. */
 static int hold(struct guest *guest)
 {
 	struct pollfd fd = { .fd = guest->fd, .events = POLLIN };
@@ -213,7 +215,7 @@ static int hold(struct guest *guest)
 	wf_tools_process_poll(&fd, 1, UINT64_MAX / 2);
 	printf("%s has ended\n", guest->address);
 	fflush(stdout);
-	/* In this order: the next holder may come at once. */
+	/* In this order: the next client may come at once. */
 	atomic_store(&guest->turn->holder, 0);
 	atomic_store(&guest->turn->session, 0);
 	return 0;
@@ -257,7 +259,7 @@ static int open_listener(unsigned port)
 	const int on = 1, off = 0;
 	int fd, ret;
 
-	/* Both families; without IPv6 the other one. */
+	/* Both families; without IPv6 only IPv4. */
 	fd = socket(AF_INET6, type, 0);
 	if (fd >= 0) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -313,7 +315,7 @@ static void reap(struct turn *turn, unsigned *children)
 
 	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
 		(*children)--;
-		/* It was killed and could not give the turn back. */
+		/* It was killed and could not release the server. */
 		if (pid == atomic_load(&turn->holder)) {
 			atomic_store(&turn->holder, 0);
 			atomic_store(&turn->session, 0);
@@ -345,7 +347,8 @@ int wf_tools_server_run(const struct wf_tools_plan *plan)
 	if (fflush(stdout))
 		return 1;
 	do {
-		/* With too many, the next one waits for a child to end. */
+		/* If there are too many, the next client waits until a child
+		 * ends. */
 		fd.events = children < MOST_CHILDREN ? POLLIN : 0;
 		ret = wf_tools_process_poll(
 			&fd, 1, wf_base_clock_ns() + LOOK_MS * WF_NS_PER_MS);

@@ -7,7 +7,7 @@
 
 #include "tools/bench/plan.h"
 
-/* Serves until a signal. Returns 0 or 1: what went wrong has been said. */
+/* Serves until a signal. Returns 0 or 1; errors have been printed. */
 int wf_tools_server_run(const struct wf_tools_plan *plan);
 
 #endif

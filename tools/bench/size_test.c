@@ -20,7 +20,7 @@ static void list_reads_numbers_units_and_ranges(void **state)
 	unsigned i;
 
 	(void)state;
-	/* Unsorted, with doubles: the result is neither. */
+	/* Unsorted and with duplicates; the result has neither. */
 	assert_int_equal(wf_tools_size_list("1M,64,8,1K-4KiB,2k", &sizes), 0);
 	assert_int_equal(sizes.n, 6);
 	for (i = 0; i < sizes.n; i++)

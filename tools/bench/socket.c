@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Messages over one plain TCP connection, without libfabric: what the kernel's
- * sockets give a program that polls. It must stay as simple as that: a send()
- * for each message, no batches, no headers.
+ * sockets give a program that polls. It must stay that simple: a send() for
+ * each message, no batches, no headers.
  */
 #include "tools/bench/engine.h"
 
@@ -139,7 +139,7 @@ static int open_listener(struct plain *p, uint16_t *port)
 	return fd;
 }
 
-/* Whoever never comes is noticed by the parent's time-out. */
+/* The parent's time-out notices a peer that never connects. */
 static int accept_from(struct plain *p)
 {
 	uint16_t port;

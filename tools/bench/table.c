@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The table on the terminal: medians, and ratios computed from the medians
- * shown. It must not hide a failure: below the table is a reason for each
- * missing number.
+ * shown. It must not hide a failure: the reason for each missing number is
+ * below the table.
  */
 #include "tools/bench/report.h"
 #include "tools/bench/size.h"

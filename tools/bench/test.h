@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tests of `weft bench`: name, unit, axis and participants of each.
- * Everything that depends on the test and is not the measuring itself is in
+ * Everything that depends on the test, except the measurement itself, is in
  * this table.
  */
 #ifndef WF_TOOLS_BENCH_TEST_H
@@ -45,7 +45,7 @@ enum wf_tools_unit {
 	WF_TOOLS_UNIT_MEMORY, /* bytes */
 };
 
-/* What a test is repeated over: the first column of its table. */
+/* What a test is repeated for: the first column of its table. */
 enum wf_tools_axis {
 	WF_TOOLS_AXIS_SIZE,
 	WF_TOOLS_AXIS_WORD, /* 8 bytes, always */
@@ -55,26 +55,26 @@ enum wf_tools_axis {
 
 struct wf_tools_test_info {
 	const char *word;  /* of options and files */
-	const char *group; /* a word for it and its like; the messages: NULL */
+	const char *group; /* the group's name; for messages: NULL */
 	const char *title;
 	enum wf_tools_unit unit;
 	enum wf_tools_axis axis;
-	const char *engine; /* of a worker; NULL: not played by two */
-	unsigned window;    /* usual one; 0: has none */
-	/* Measured in a single phase of so many; 0: as many as fill the time.
-	 */
+	const char *engine; /* of two workers; NULL: none */
+	unsigned window;    /* the default; 0: has none */
+	/* Measured in a single phase of so many; 0: as many as fill the
+	 * time. */
 	unsigned fixed;
-	/* The engine gives the value itself; else it is the clock's. */
+	/* The engine returns the value itself; otherwise it is a time. */
 	bool own_value;
-	bool messages; /* over fi_tagged or fi_msg, as UCX and floors do too */
+	bool messages; /* uses fi_tagged or fi_msg, and runs for UCX and floors, too */
 };
 
 const struct wf_tools_test_info *wf_tools_test_get(enum wf_tools_test test);
 
-/* Whether a word of the command line, also a short one, means this test. */
+/* Whether a word of the command line, possibly abbreviated, means this test. */
 bool wf_tools_test_is(enum wf_tools_test test, const char *word);
 
-/* More is better: else less is. */
+/* Larger values are better; otherwise smaller ones. */
 static inline bool wf_tools_test_is_more(enum wf_tools_test test)
 {
 	enum wf_tools_unit unit = wf_tools_test_get(test)->unit;
@@ -82,10 +82,11 @@ static inline bool wf_tools_test_is_more(enum wf_tools_test test)
 	return unit == WF_TOOLS_UNIT_BANDWIDTH || unit == WF_TOOLS_UNIT_RATE;
 }
 
-/* "ns", "MB/s", "M/s", "%", "KiB": what values of a test are shown in. */
+/* "ns", "MB/s", "M/s", "%", "KiB": the unit in which values of a test are
+ * shown. */
 const char *wf_tools_test_unit(enum wf_tools_test test);
 
-/* "size", "peers", "procs": heads the first column. */
+/* "size", "peers", "procs": the heading of the first column. */
 const char *wf_tools_test_axis(enum wf_tools_test test);
 
 #endif

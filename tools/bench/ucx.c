@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Drives ucx_perftest. Client and server read their tests from a pipe that
- * stands in for a batch file (-b), so that one pair of processes serves a
- * whole repetition and sleeps between its runs. It must not tune UCX beyond
- * keeping it on the node, or off it between hosts, and yields to UCX_TLS if the
- * user has set it.
+ * Drives ucx_perftest. Client and server read their tests from a pipe instead
+ * of a batch file (-b), so that one pair of processes serves a whole repetition
+ * and sleeps between its runs. It must not tune UCX beyond keeping it on the
+ * node, or off it between hosts, and uses UCX_TLS if the user has set it.
  */
 #include "tools/bench/ucx.h"
 
@@ -60,7 +59,7 @@ static bool is_installed(void)
 	return found;
 }
 
-/* The kernel picks one; it is free again for the server a moment later. */
+/* The kernel chooses one; it is free for the server a moment later. */
 static int free_port(void)
 {
 	struct sockaddr_in addr = {
@@ -81,7 +80,8 @@ static int free_port(void)
 	return ret;
 }
 
-/* Looks for a listener without connecting: the server accepts but once. */
+/* Looks for a listener without connecting, because the server accepts only
+ * once. */
 static bool is_listening(const char *table, int port)
 {
 	unsigned local, state;
@@ -118,7 +118,7 @@ static int wait_listening(int port)
 	return -ETIMEDOUT;
 }
 
-/* Not by shared memory between hosts: two of them may be one machine. */
+/* Not by shared memory between hosts: two of them may be on one machine. */
 static const char *transports(const struct wf_tools_plan *plan)
 {
 	const char *tls = getenv("UCX_TLS");
@@ -131,7 +131,7 @@ static const char *transports(const struct wf_tools_plan *plan)
 }
 
 /* The server is number 1 and gets the second CPU, as a responder does. Returns
- * the pid, with the end of its orders in *orders, or -errno. */
+ * the pid, with the pipe for its commands in *orders, or -errno. */
 static pid_t start_one(const struct wf_tools_plan *plan, int which, int port,
 		       const char *host, int output, int *orders)
 {
@@ -188,14 +188,14 @@ pid_t wf_tools_ucx_serve(const struct wf_tools_plan *plan, int output,
 
 static int give_up(struct wf_tools_ucx *ucx, int ret, const char *text)
 {
-	/* What UCX itself complained about says more than we can. */
+	/* UCX's own message says more than we can. */
 	if (!ucx->error[0])
 		snprintf(ucx->error, sizeof(ucx->error), "%s", text);
 	wf_tools_ucx_stop(ucx);
 	return ret;
 }
 
-/* The server on the other host: a proxy takes its orders there. */
+/* The server on the other host: a proxy forwards its commands. */
 static pid_t serve_there(struct wf_tools_ucx *ucx,
 			 const struct wf_tools_plan *plan)
 {
@@ -286,9 +286,9 @@ static double field(const char *line, int n)
 }
 
 /*
- * The header names the columns, whose number has changed before. The time has
- * three decimals of a microsecond; for small messages the rate, the fourth
- * column behind it, says the same with more digits.
+ * The header names the columns, whose number has changed between versions. The
+ * time has three decimals of a microsecond; for small messages the rate, four
+ * columns later, has more digits.
  */
 static bool read_line(struct wf_tools_ucx *ucx, const char *line, double *ns)
 {
@@ -316,7 +316,7 @@ static bool read_line(struct wf_tools_ucx *ucx, const char *line, double *ns)
 	return *ns > 0;
 }
 
-/* Takes whole lines off the text; true when a result was among them. */
+/* Removes whole lines from the text; true if one was a result. */
 static bool read_text(struct wf_tools_ucx *ucx, double *ns)
 {
 	bool found = false;
@@ -394,7 +394,8 @@ int wf_tools_ucx_run(struct wf_tools_ucx *ucx, const struct wf_tools_plan *plan,
 	double count;
 	int ret, tries;
 
-	/* ucx_perftest has no notion of time: guess first, then learn. */
+	/* ucx_perftest counts messages, not time: start with a guess, then use
+	 * the last result. */
 	if (*seen <= 0)
 		*seen = 100 + (double)size / 8;
 	for (tries = 0; tries < 3; tries++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UCX by its own benchmark, ucx_perftest: a server and a client that run one
- * test after the other.
+ * UCX measured by its own benchmark, ucx_perftest: a server and a client that
+ * run one test after the other.
  */
 #ifndef WF_TOOLS_BENCH_UCX_H
 #define WF_TOOLS_BENCH_UCX_H
@@ -17,7 +17,7 @@ struct wf_tools_ucx {
 	int port;
 	/* ns per message last seen, for the number of messages of a run */
 	double seen[WF_TOOLS_TESTS][WF_TOOLS_MAX_SIZES];
-	char text[4096]; /* output not yet taken apart */
+	char text[4096]; /* output that was not parsed yet */
 	size_t text_len;
 	int column; /* of overall_lat, once the header has been seen */
 	char error[320];
@@ -28,7 +28,7 @@ struct wf_tools_ucx {
 
 /*
  * Starts a server of ucx_perftest and waits until it listens: its pid, port and
- * the pipe for its orders, or -errno (-ENOENT: not installed).
+ * the pipe for its commands, or -errno (-ENOENT: not installed).
  */
 pid_t wf_tools_ucx_serve(const struct wf_tools_plan *plan, int output,
 			 int *port, int *orders);
@@ -37,8 +37,9 @@ pid_t wf_tools_ucx_serve(const struct wf_tools_plan *plan, int output,
 void wf_tools_ucx_init(struct wf_tools_ucx *ucx);
 
 /*
- * As the calls of struct wf_tools_pair, with the index of the size in the plan
- * added to run. -ENOENT from start: not installed, and error says what to do.
+ * The same as the calls of struct wf_tools_pair, with the index of the size in
+ * the plan added to run. -ENOENT from start: not installed, and error says what
+ * to do.
  */
 int wf_tools_ucx_start(struct wf_tools_ucx *ucx,
 		       const struct wf_tools_plan *plan);

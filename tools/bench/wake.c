@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A responder that sleeps until something comes, in fi_cq_sread or in epoll on
- * the queue's descriptor, and how long it takes to notice: the initiator sends
- * the time of its clock, the one of both processes. It must not poll where it
- * says that it sleeps.
+ * A responder that sleeps until a message arrives, in fi_cq_sread or in epoll
+ * on the queue's descriptor, and the time until it notices: the initiator sends
+ * the time of the clock that both processes share. It must not poll where it
+ * claims to sleep.
  */
 #include "tools/bench/engine.h"
 
@@ -18,11 +18,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Long enough that whoever spins first has gone to sleep. */
+/* Long enough that a receiver that spins first has gone to sleep. */
 #define PAUSE_NS (400 * WF_NS_PER_US)
 
 enum {
-	PATIENCE_MS = 1000, /* then the call is made again */
+	PATIENCE_MS = 1000, /* after that the call is made again */
 	WAIT_MS = 200,	    /* of the test of CPU time */
 };
 
@@ -132,7 +132,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median: one that met a busy CPU says nothing of the others. */
+/* The median: a run on a busy CPU says nothing about the others. */
 static int follow(struct wake *k, const struct wf_tools_phase *phase,
 		  struct wf_tools_timing *timing)
 {
@@ -194,7 +194,8 @@ static double cpu_ns(void)
 	return (double)ts.tv_sec * WF_NS_PER_S + (double)ts.tv_nsec;
 }
 
-/* Nothing comes. Once before, for what the first sleep alone costs. */
+/* No message comes. Once before, because the first sleep has additional
+ * costs. */
 static int wait_long(struct wake *k, struct wf_tools_timing *timing)
 {
 	struct fi_cq_tagged_entry entry;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A worker: opens an engine and plays the phases it is told. The initiator
- * hears from the parent what to measure and finds out how many messages fill
- * the asked time; the responder hears of phases from the initiator. It must
- * not print: the parent speaks for both.
+ * A worker: opens an engine and runs the phases that it is told. The parent
+ * tells the initiator what to measure, and the initiator finds out how many
+ * messages fill the requested time; the responder is told of phases by the
+ * initiator. It must not print: the parent does so for both.
  */
 #include "tools/bench/worker.h"
 
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* More than any run needs; ends the search when a clock stands still. */
+/* More than any run needs; ends the search if a clock does not advance. */
 #define MAX_COUNT (1ull << 32)
 /* Part of a run that goes untimed first, so that caches and pages are warm. */
 #define WARM_PART 8
@@ -68,7 +68,7 @@ static int reply(int32_t status, uint64_t count, double ns, const char *format,
 	return status;
 }
 
-/* 0, -ENODATA when the other end closed in good order, or -errno. */
+/* 0, -ENODATA if the other end closed properly, or -errno. */
 static int receive(int fd, void *message, size_t len, int flags)
 {
 	ssize_t got;
@@ -90,8 +90,8 @@ static int say(const void *message, size_t len)
 	return sent == (ssize_t)len ? 0 : -EPIPE;
 }
 
-/* Both sides do this at the same time. One engine is open at a time: what
- * another left would have to be polled as well. */
+/* Both sides do this at the same time. Only one engine is open at a time: an
+ * open engine would have to be polled as well. */
 static int open_engine(struct worker *w, const char *name)
 {
 	size_t i;
@@ -109,8 +109,7 @@ static int open_engine(struct worker *w, const char *name)
 	return w->ops->open(&w->config, &w->engine, w->error, sizeof(w->error));
 }
 
-/* Whether the engine that is open plays this test; floors and sockets play
- * all. */
+/* Whether the open engine runs this test; floors and sockets run all. */
 static bool plays(const struct worker *w, uint32_t test)
 {
 	return w->ops == &wf_tools_engine_floor ||
@@ -135,7 +134,7 @@ static int lead_open(struct worker *w, uint32_t test)
 	return open_engine(w, wf_tools_test_get(test)->engine);
 }
 
-/* One phase with the responder; the rewriting of both is in *timing. */
+/* One phase with the responder; *timing includes the rewriting of both. */
 static int lead_phase(struct worker *w, const struct wf_tools_phase *phase,
 		      struct wf_tools_timing *timing)
 {
@@ -167,7 +166,7 @@ static int lead_phase(struct worker *w, const struct wf_tools_phase *phase,
 	return 0;
 }
 
-/* A latency message is there and back: two ways of the clock's time. */
+/* A latency message goes there and back: two messages in the measured time. */
 static double ns_each(const struct wf_tools_phase *phase,
 		      const struct wf_tools_timing *timing)
 {
@@ -191,7 +190,7 @@ static void set_count(struct wf_tools_phase *phase, double count)
 	phase->warm = (phase->count / WARM_PART + unit - 1) / unit * unit;
 }
 
-/* Enough that a single task switch cannot pass for their price. */
+/* Enough messages that a single task switch cannot dominate their time. */
 static double first_count(uint64_t size)
 {
 	double count = (double)(1 << 20) / (double)size;
@@ -200,10 +199,10 @@ static double first_count(uint64_t size)
 }
 
 /*
- * Grows the count until the timed part lasts as asked. The first phases also
- * connect the two sides and fault pages in, and any may be hit by a task
- * switch: a phase only counts when its length was foretold by the one before
- * it, not when it came out long by surprise.
+ * Increases the count until the timed part lasts as requested. The first phases
+ * also connect the two sides and fault in pages, and a task switch may
+ * interrupt any phase: a phase counts only if the one before it predicted its
+ * length, not if it was long by accident.
  */
 static int measure(struct worker *w, const struct wf_tools_run *run)
 {
@@ -231,11 +230,11 @@ static int measure(struct worker *w, const struct wf_tools_run *run)
 		spent += (double)timing.ns;
 		if (foretold && (double)timing.ns > want / 2)
 			break;
-		/* On a busy machine nothing comes as foretold: enough. */
+		/* On a busy machine no prediction is right: stop here. */
 		if (spent > 4 * want)
 			break;
 		factor = want / ((double)timing.ns + 1);
-		/* Small counts say little of the price of one message. */
+		/* Small counts say little about the time of one message. */
 		foretold = factor < 16;
 		factor = foretold ? factor : 16;
 		if ((double)phase.count * factor > (double)MAX_COUNT)
@@ -341,7 +340,7 @@ int wf_tools_worker_main(int argc, char **argv)
 	ret = reply(0, 0, 0, "%s", worker.ops->describe(worker.engine));
 	if (!ret)
 		ret = worker.config.initiator ? lead(&worker) : follow(&worker);
-	/* After an error the provider's state is nobody's guess: just go. */
+	/* After an error the state of the provider is unknown: just exit. */
 	if (!ret)
 		worker.ops->close(worker.engine);
 	return ret ? 1 : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The hidden subcommand: one of the two processes that are measured.
+ * The hidden subcommand: one of the two measured processes.
  */
 #ifndef WF_TOOLS_BENCH_WORKER_H
 #define WF_TOOLS_BENCH_WORKER_H
@@ -18,7 +18,8 @@ enum {
 	WF_TOOLS_WORKER_ARGC,
 };
 
-/* What may be in the flags, for a server that does not trust its client. */
+/* The characters that may be in the flags, for a server that does not trust its
+ * client. */
 #define WF_TOOLS_WORKER_FLAG_CHARS "-trfvym0123456789"
 
 int wf_tools_worker_main(int argc, char **argv);

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Pieces are given to the driver in groups, a group by a thread on a channel of
- * its own, so that thousands are under way. Each piece must end exactly where
- * it is said to, with the length that was said; then the checksums are
- * compared.
+ * its own, so that thousands are under way. If nobody has named the driver, each
+ * group goes where it is expected to end soonest, to the device or to a library
+ * in this thread. Each piece must end exactly where it is said to, with the
+ * length that was said; then the checksums are compared.
  */
 #include "tools/gzip/pieces.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weft/wd_comp_drv.h>
 
+#include "alg/choice.h"
 #include "alg/defl.h"
 #include "alg/gang.h"
+#include "alg/piece.h"
 #include "alg/queue.h"
 #include "alg/wrap.h"
+#include "base/clock.h"
 #include "deflate/inflate.h"
 #include "tools/gzip/index.h"
 
@@ -53,6 +58,9 @@ struct wf_gzip_pieces {
 	int (*put)(void *arg, const uint8_t *data, size_t len);
 	void *arg;
 	struct wf_alg_slot *driver;
+	/* Groups by the device, and by libraries; the last of these. */
+	atomic_uint by_device, by_library;
+	const char *_Atomic library;
 	size_t next, largest, group_len;
 	struct group *groups;
 	uint32_t check;
@@ -87,12 +95,20 @@ static bool add(struct wf_gzip_pieces *p, struct piece piece)
 	return true;
 }
 
-/* BGZF (the SAM specification, 4.1): each member tells how long it is, in
- * its only field. */
+/* BGZF (the SAM specification, 4.1): each member tells how long it is, in its
+ * only field. */
+static bool is_bgzf(const uint8_t *m, uint64_t len)
+{
+	static const uint8_t head[] = { 0x1f, 0x8b, 8, 4 };
+
+	return len >= BGZF_HEAD + WF_GZIP_TRAILER &&
+	       !memcmp(m, head, sizeof(head)) && m[10] == 6 && !m[11] &&
+	       m[12] == 'B' && m[13] == 'C' && m[14] == 2 && !m[15];
+}
+
 static bool find_members(struct wf_gzip_pieces *p, const uint8_t *in,
 			 uint64_t len)
 {
-	static const uint8_t head[] = { 0x1f, 0x8b, 8, 4 };
 	uint64_t at = 0;
 
 	p->members = true;
@@ -100,9 +116,7 @@ static bool find_members(struct wf_gzip_pieces *p, const uint8_t *in,
 		const uint8_t *m = in + at;
 		uint32_t n;
 
-		if (len - at < BGZF_HEAD + WF_GZIP_TRAILER ||
-		    memcmp(m, head, sizeof(head)) != 0 || m[10] != 6 || m[11] ||
-		    m[12] != 'B' || m[13] != 'C' || m[14] != 2 || m[15])
+		if (!is_bgzf(m, len - at))
 			return false;
 		n = (m[16] | (uint32_t)m[17] << 8) + 1;
 		if (n < BGZF_HEAD + WF_GZIP_TRAILER || n > len - at ||
@@ -174,6 +188,10 @@ struct wf_gzip_pieces *wf_tools_gzip_pieces_find(const struct wf_gzip_io *io)
 		goto none;
 	if (find_members(p, io->map, io->size))
 		return p;
+	/* An index may be wrong (of the first of two files, one behind the
+	 * other), which is found out late. */
+	if (!io->options->driver)
+		goto none;
 	p->count = 0;
 	p->members = false;
 	if (find_points(p, io->map, io->size))
@@ -191,15 +209,21 @@ void wf_tools_gzip_pieces_free(struct wf_gzip_pieces *p)
 	free(p);
 }
 
-static struct wf_alg_slot *driver_for(const struct wf_gzip_pieces *p,
-				      const char *name)
+static struct wf_alg_want want_of(const struct wf_gzip_pieces *p,
+				  const char *name)
 {
-	struct wf_alg_want want = {
+	return (struct wf_alg_want){
 		.can = WD_COMP_CAN_INFLATE |
 		       (p->members ? 0 : WD_COMP_CAN_INFLATE_PIECE),
 		.level = -1,
 		.name = name,
 	};
+}
+
+static struct wf_alg_slot *driver_for(const struct wf_gzip_pieces *p,
+				      const char *name)
+{
+	struct wf_alg_want want = want_of(p, name);
 	struct wf_alg_slot *slot = wf_alg_registry_get(&want);
 
 	if (slot && !wf_alg_registry_driver(slot)->submit) {
@@ -207,6 +231,21 @@ static struct wf_alg_slot *driver_for(const struct wf_gzip_pieces *p,
 		slot = NULL;
 	}
 	return slot;
+}
+
+bool wf_tools_gzip_pieces_are_considered(const struct wf_gzip_io *io)
+{
+	struct wf_alg_want want = { .can = WD_COMP_CAN_INFLATE, .level = -1 };
+	struct wf_alg_slot *slot;
+	bool is;
+
+	/* Before drivers are loaded. */
+	if (!io->map || !is_bgzf(io->map, io->size))
+		return false;
+	slot = wf_alg_registry_get(&want);
+	is = slot && wf_alg_choice_is_open(wf_alg_registry_driver(slot), &want);
+	wf_alg_registry_put(slot);
+	return is;
 }
 
 bool wf_tools_gzip_pieces_can(const struct wf_gzip_pieces *p,
@@ -313,21 +352,81 @@ static int check_job(const struct wf_gzip_pieces *p, const struct piece *piece,
 	return 0;
 }
 
-static int unpack_group(void *arg, unsigned int slot)
+static int by_device(struct wf_gzip_pieces *p, struct wf_alg_slot *driver,
+		     struct group *g)
 {
-	struct wf_gzip_pieces *p = arg;
-	struct group *g = &p->groups[slot];
 	struct waiting waiting = { .owner.done = is_back };
 	struct wf_alg_queue *q;
 	bool fresh;
 	int ret;
 
-	q = wf_alg_queue_get(p->driver, WD_COMP_CAN_INFLATE, &fresh);
+	q = wf_alg_queue_get(driver, WD_COMP_CAN_INFLATE, &fresh);
 	if (!q)
 		return -ENODEV;
 	make_jobs(p, g, &waiting);
 	ret = run_jobs(q, g, &waiting);
 	wf_alg_queue_put(q);
+	atomic_fetch_add(&p->by_device, 1);
+	return ret;
+}
+
+/* One after the other, by none of the drivers in @except. */
+static int by_library(struct wf_gzip_pieces *p, uint32_t except,
+		      struct group *g)
+{
+	struct waiting waiting = { .owner.done = is_back };
+	const char *used = NULL;
+
+	make_jobs(p, g, &waiting);
+	for (size_t i = 0; i < g->count; i++) {
+		struct wf_alg_want want = { .except = except };
+		struct wd_comp_job *job = &g->jobs[i];
+
+		job->owner = NULL;
+		job->result = wf_alg_piece_inflate(job, want, &used);
+	}
+	atomic_fetch_add(&p->by_library, 1);
+	atomic_store(&p->library, used);
+	return 0;
+}
+
+/* A device that fails, or cannot be opened, leaves the group to libraries, if
+ * nobody has named it. */
+static int run_group(struct wf_gzip_pieces *p, struct group *g)
+{
+	struct wf_alg_want want = want_of(p, p->io->options->driver);
+	struct wd_comp_job all = { .inflate = 1 };
+	struct wf_alg_start start = { 0 };
+	struct wf_alg_cost *cost;
+	struct wf_alg_slot *slot;
+	uint32_t passed;
+	int ret;
+
+	for (size_t i = 0; i < g->count; i++)
+		all.src_len += p->list[g->first + i].in_len;
+	slot = wf_alg_choice_later(&want, &all, &passed, &cost);
+	if (!slot)
+		return -ENOTSUP;
+	if (cost)
+		start = wf_alg_cost_begin(cost, &all, wf_base_clock_ns());
+	if (wf_alg_registry_driver(slot)->submit)
+		ret = by_device(p, slot, g);
+	else
+		ret = by_library(p, passed, g);
+	if (cost)
+		wf_alg_cost_end(cost, &all, start, !ret, wf_base_clock_ns());
+	if (ret == -ENODEV && cost)
+		ret = by_library(p, passed | wf_alg_registry_bit(slot), g);
+	wf_alg_registry_put(slot);
+	return ret;
+}
+
+static int unpack_group(void *arg, unsigned int slot)
+{
+	struct wf_gzip_pieces *p = arg;
+	struct group *g = &p->groups[slot];
+	int ret = run_group(p, g);
+
 	for (size_t i = 0; i < g->count && !ret; i++)
 		ret = check_job(p, &p->list[g->first + i], &g->jobs[i]);
 	return ret;
@@ -400,7 +499,9 @@ int wf_tools_gzip_pieces_run(struct wf_gzip_pieces *p, struct wf_gzip_io *io,
 	ret = run_groups(p, threads);
 	if (!ret && !p->members && p->check != get(io->map + p->end))
 		ret = -EBADMSG;
-	io->driver = wf_alg_registry_driver(p->driver)->name;
+	io->driver = p->by_library > p->by_device ?
+			     p->library :
+			     wf_alg_registry_driver(p->driver)->name;
 	io->points = (unsigned int)p->count;
 	io->check = p->check;
 	if (!ret)

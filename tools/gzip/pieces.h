@@ -13,11 +13,16 @@
 
 struct wf_gzip_pieces;
 
-/* The pieces of io->map; NULL if it has none, or without memory. */
+/* Without the name of a driver: whether the file has pieces and a device is to be
+ * considered, so that cost decides. */
+bool wf_tools_gzip_pieces_are_considered(const struct wf_gzip_io *io);
+
+/* The pieces of io->map; NULL if it has none, or without memory. Without the name
+ * of a driver only members of BGZF files are pieces. */
 struct wf_gzip_pieces *wf_tools_gzip_pieces_find(const struct wf_gzip_io *io);
 void wf_tools_gzip_pieces_free(struct wf_gzip_pieces *pieces);
 
-/* Whether io->options->driver takes them. */
+/* Whether io->options->driver, or without a name the first, takes them. */
 bool wf_tools_gzip_pieces_can(const struct wf_gzip_pieces *pieces,
 			      const struct wf_gzip_io *io);
 

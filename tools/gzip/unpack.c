@@ -240,14 +240,16 @@ static int run_driver(struct unpacker *u, uint8_t *in, uint8_t *out)
 	return ret;
 }
 
-/* By a driver that was asked for and takes many pieces at once. 1: it does not, or
- * the file has none. */
+/* By a driver that was asked for, or is to be considered, and takes many pieces at
+ * once. 1: it does not, or the file has none. */
 static int run_pieces(struct unpacker *u)
 {
 	struct wf_gzip_pieces *pieces;
 	int ret = 1;
 
-	if (u->io->options->range || u->io->options->make_index)
+	if (u->io->options->range || u->io->options->make_index ||
+	    (!u->io->options->driver &&
+	     !wf_tools_gzip_pieces_are_considered(u->io)))
 		return 1;
 	pieces = wf_tools_gzip_pieces_find(u->io);
 	if (pieces && wf_tools_gzip_pieces_can(pieces, u->io))
@@ -351,11 +353,11 @@ static int run(struct unpacker *u)
 	if (io->as_is &&
 	    (u->first_len < 2 || u->first[0] != 0x1f || u->first[1] != 0x8b))
 		return copy(u);
-	if (!io->options->driver)
-		return run_engine(u);
 	ret = run_pieces(u);
 	if (ret <= 0)
 		return ret;
+	if (!io->options->driver)
+		return run_engine(u);
 	in = malloc(BUFFER);
 	out = malloc(BUFFER);
 	ret = in && out ? run_driver(u, in, out) : -ENOMEM;

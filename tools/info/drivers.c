@@ -101,15 +101,18 @@ static void find_use(const struct wd_alg_comp *d, struct wf_tools_driver *to)
 					    .level = -1 },
 		     best, sizeof(best)))
 		add(to->first, sizeof(to->first), "inflate");
-	if (*to->first && d->submit)
-		snprintf(
-			to->why_not, sizeof(to->why_not),
-			"for kinds of jobs that the next driver has been found "
-			"to end sooner");
+	if (*to->first && d->submit && !wf_alg_registry_is_preferred(d))
+		snprintf(to->why_not, sizeof(to->why_not),
+			 "for kinds of jobs that another driver has been found "
+			 "to end sooner, and while it has more to do than that "
+			 "one");
 	if (!*to->first && *best)
 		snprintf(to->why_not, sizeof(to->why_not),
-			 "%s is asked before it; WD_COMP_DRIVER=%s prefers it",
-			 best, d->name);
+			 "%s is asked before it; WD_COMP_DRIVER=%s prefers "
+			 "it%s%s%s",
+			 best, d->name, d->submit ? ", WD_COMP_CONSIDER=" : "",
+			 d->submit ? d->name : "",
+			 d->submit ? " lets cost decide" : "");
 }
 
 /* What is installed for a device that this machine does not have. */

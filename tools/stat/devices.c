@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A line for each device of `weft devd`. The names of counters are those of
- * src/devd/stats.h; one that a page does not have counts as 0.
+ * A line for each device of `weft devd`, each user of it, and each driver that
+ * works in a program. The names of counters are those of src/devd/stats.h and
+ * src/alg/stats.h; one that a page does not have counts as 0.
  */
 #include "tools/stat/table.h"
 
@@ -26,10 +27,12 @@ static const struct column columns[] = {
 	{ "OUT-B/s", "bytes_out", true, false },
 	{ "FAILED", "failed", false, true },
 	{ "COPY-B/s", "copied_bytes", true, false },
+	{ "NEXT", "handed_on", false, true },
 	{ "INTR/s", "interrupts", true, false },
 	{ "MEMORY", "memory", false, false },
 	{ "REFUSED", "turned_away", false, true },
 	{ "FAULTS", "faults", false, true },
+	{ "QUOTA", "held_back", false, true },
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -40,15 +43,29 @@ static int width_of(const struct column *column)
 	return len < 5 ? 5 : (int)len;
 }
 
+#define LABEL_LEN                                                              \
+	(sizeof(((struct wf_tools_page *)0)->name) + WF_TOOLS_COMMAND_LEN + 4)
+
+/* A driver is that of a program. */
+static const char *label(const struct wf_tools_endpoint *ep,
+			 char text[LABEL_LEN])
+{
+	if (wf_tools_scan_kind(ep) != WF_TOOLS_DRIVER)
+		return ep->page.name;
+	snprintf(text, LABEL_LEN, "%s (%s)", ep->page.name, ep->command);
+	return text;
+}
+
 /* How long the names are, and how many columns fit. */
 static size_t lay_out(const struct wf_tools_sheet *sheet, int *name_width)
 {
 	int left = (int)sheet->width - PID_WIDTH - 1;
+	char text[LABEL_LEN];
 	size_t n = 0;
 
 	*name_width = NAME_MIN;
 	for (size_t i = 0; i < sheet->count; i++) {
-		int len = (int)strlen(sheet->rows[i]->now->page.name);
+		int len = (int)strlen(label(sheet->rows[i]->now, text));
 
 		*name_width = len > *name_width ? len : *name_width;
 	}
@@ -62,10 +79,10 @@ static void write_line(const struct wf_tools_sheet *sheet,
 		       const struct wf_tools_row *row, int name_width,
 		       size_t n_columns, FILE *out)
 {
-	char text[WF_TOOLS_SCALED_LEN];
+	char text[WF_TOOLS_SCALED_LEN], name[LABEL_LEN];
 
 	fprintf(out, "%*d %-*s", PID_WIDTH, (int)row->now->pid, name_width,
-		row->now->page.name);
+		label(row->now, name));
 	for (size_t i = 0; i < n_columns; i++) {
 		const struct column *column = &columns[i];
 		double value =

@@ -84,12 +84,24 @@ static size_t count_processes(const struct wf_tools_view *view)
 	return count;
 }
 
+/* Of this kind. */
+static size_t count_kind(const struct wf_tools_view *view,
+			 enum wf_tools_kind kind)
+{
+	size_t count = 0;
+
+	for (size_t i = view->rows.endpoints; i < view->rows.count; i++)
+		count += wf_tools_scan_kind(view->rows.all[i].now) == kind;
+	return count;
+}
+
 static void write_title(const struct wf_tools_view *view,
 			const struct wf_tools_view_frame *frame, FILE *out)
 {
 	size_t endpoints = view->rows.endpoints;
 	size_t processes = count_processes(view);
-	size_t devices = view->rows.count - endpoints;
+	size_t devices = count_kind(view, WF_TOOLS_DEVICE);
+	size_t drivers = count_kind(view, WF_TOOLS_DRIVER);
 	struct line line = new_line(frame);
 	struct line right = new_line(frame);
 
@@ -110,6 +122,8 @@ static void write_title(const struct wf_tools_view *view,
 		    endpoints == 1 ? "" : "s");
 	if (devices)
 		add(&line, ", %zu device%s", devices, devices == 1 ? "" : "s");
+	if (drivers)
+		add(&line, ", %zu driver%s", drivers, drivers == 1 ? "" : "s");
 	fill_up(&line, line.room);
 	line.room = frame->width;
 	add(&line, "%s", right.text);

@@ -40,7 +40,8 @@ void wf_tools_look_notes(const struct wf_tools_stat_options *s,
 			 const struct wf_tools_scan *scan, FILE *out)
 {
 	if (!scan->count)
-		fprintf(out, "no endpoint or device of weft is open%s\n",
+		fprintf(out,
+			"no endpoint, device or driver of weft is open%s\n",
 			s->n_pids ? " in that process" : " here");
 	if (scan->elsewhere)
 		fprintf(out,

@@ -303,66 +303,123 @@ static const struct family families[] = {
 	  "Bytes that may be in flight to the last peer heard by packets.",
 	  { { NET("cwnd_bytes"), "", 0 } } },
 };
-#define N_FAMILIES (sizeof(families) / sizeof(families[0]))
+
+/* Counters that devices, users and drivers have in common. */
+#define JOB_FAMILIES(owner)                                                    \
+	{ owner "_channels",                                                   \
+	  GAUGE,                                                               \
+	  NULL,                                                                \
+	  "Open channels.",                                                    \
+	  { { "channels", "", 0 } } },                                         \
+		{ owner "_jobs_waiting",                                       \
+		  GAUGE,                                                       \
+		  NULL,                                                        \
+		  "Jobs that are not done yet.",                               \
+		  { { "waiting", "", 0 } } },                                  \
+		{ owner "_jobs",                                               \
+		  COUNTER,                                                     \
+		  NULL,                                                        \
+		  "Jobs done.",                                                \
+		  { { "jobs", "", 0 } } },                                     \
+		{ owner "_jobs_failed",                                        \
+		  COUNTER,                                                     \
+		  NULL,                                                        \
+		  "Jobs done with an error.",                                  \
+		  { { "failed", "", 0 } } },                                   \
+		{ owner "_job_bytes",                                          \
+		  COUNTER,                                                     \
+		  "bytes",                                                     \
+		  "Bytes that jobs took (in) and made (out).",                 \
+		  { { "bytes_in", IN, 0 }, { "bytes_out", OUT, 0 } } },        \
+	{                                                                      \
+		owner "_copied_bytes", COUNTER, "bytes",                       \
+			"Bytes copied besides the work itself.",               \
+		{                                                              \
+			{                                                      \
+				"copied_bytes", "", 0                          \
+			}                                                      \
+		}                                                              \
+	}
+
+/* And those of `weft devd` alone, for a device or a user. */
+#define DEVD_FAMILIES(owner)                                                             \
+	JOB_FAMILIES(owner),                                                             \
+		{ owner "_channels_opened",                                              \
+		  COUNTER,                                                               \
+		  NULL,                                                                  \
+		  "Channels that were opened.",                                          \
+		  { { "opened", "", 0 } } },                                             \
+		{ owner "_channels_refused",                                             \
+		  COUNTER,                                                               \
+		  NULL,                                                                  \
+		  "Channels that were asked for and not given.",                         \
+		  { { "turned_away", "", 0 } } },                                        \
+		{ owner "_memory_bytes",                                                 \
+		  GAUGE,                                                                 \
+		  "bytes",                                                               \
+		  "Reserved memory of the channels.",                                    \
+		  { { "memory", "", 0 } } },                                             \
+		{ owner "_quota_waits",                                                  \
+		  COUNTER,                                                               \
+		  NULL,                                                                  \
+		  "Times that jobs had to wait for the quota of their user.",            \
+		  { { "held_back", "", 0 } } },                                          \
+		{ owner "_interrupts",                                                   \
+		  COUNTER,                                                               \
+		  NULL,                                                                  \
+		  "Interrupts.",                                                         \
+		  { { "interrupts", "", 0 } } },                                         \
+	{                                                                                \
+		owner "_channels_failed", COUNTER, NULL,                                 \
+			"Channels that were closed because their user broke the rules.", \
+		{                                                                        \
+			{                                                                \
+				"faults", "", 0                                          \
+			}                                                                \
+		}                                                                        \
+	}
 
 static const struct family device_families[] = {
-	{ "weft_device_channels",
-	  GAUGE,
-	  NULL,
-	  "Open channels of the device.",
-	  { { "channels", "", 0 } } },
-	{ "weft_device_channels_opened",
-	  COUNTER,
-	  NULL,
-	  "Channels that were opened.",
-	  { { "opened", "", 0 } } },
-	{ "weft_device_channels_refused",
-	  COUNTER,
-	  NULL,
-	  "Channels that were asked for and not given.",
-	  { { "turned_away", "", 0 } } },
-	{ "weft_device_memory_bytes",
-	  GAUGE,
-	  "bytes",
-	  "Reserved memory of the device's channels.",
-	  { { "memory", "", 0 } } },
-	{ "weft_device_jobs_waiting",
-	  GAUGE,
-	  NULL,
-	  "Jobs that are not done yet.",
-	  { { "waiting", "", 0 } } },
-	{ "weft_device_jobs",
-	  COUNTER,
-	  NULL,
-	  "Jobs done.",
-	  { { "jobs", "", 0 } } },
-	{ "weft_device_jobs_failed",
-	  COUNTER,
-	  NULL,
-	  "Jobs done with an error.",
-	  { { "failed", "", 0 } } },
-	{ "weft_device_job_bytes",
-	  COUNTER,
-	  "bytes",
-	  "Bytes that jobs took (in) and made (out).",
-	  { { "bytes_in", IN, 0 }, { "bytes_out", OUT, 0 } } },
-	{ "weft_device_copied_bytes",
-	  COUNTER,
-	  "bytes",
-	  "Bytes copied besides the work itself.",
-	  { { "copied_bytes", "", 0 } } },
-	{ "weft_device_interrupts",
-	  COUNTER,
-	  NULL,
-	  "Interrupts.",
-	  { { "interrupts", "", 0 } } },
-	{ "weft_device_channels_failed",
-	  COUNTER,
-	  NULL,
-	  "Channels that were closed because their user broke the rules.",
-	  { { "faults", "", 0 } } },
+	DEVD_FAMILIES("weft_device"),
 };
-#define N_DEVICE_FAMILIES (sizeof(device_families) / sizeof(device_families[0]))
+static const struct family user_families[] = {
+	DEVD_FAMILIES("weft_user"),
+};
+static const struct family driver_families[] = {
+	JOB_FAMILIES("weft_driver"),
+	{ "weft_driver_jobs_handed_on",
+	  COUNTER,
+	  NULL,
+	  "Jobs that the next driver had to do.",
+	  { { "handed_on", "", 0 } } },
+	{ "weft_driver_busy",
+	  COUNTER,
+	  NULL,
+	  "Jobs that found a channel of the driver full.",
+	  { { "busy", "", 0 } } },
+	{ "weft_driver_jobs_passed_over",
+	  COUNTER,
+	  NULL,
+	  "Jobs that were expected to end sooner with another driver.",
+	  { { "passed_over", "", 0 } } },
+};
+
+/* What pages of a kind have. */
+static const struct {
+	const struct family *all;
+	size_t count;
+	const char *label; /* what the page's name is called */
+} kinds[WF_TOOLS_KINDS] = {
+#define KIND(families, label)                                                  \
+	{                                                                      \
+		families, sizeof(families) / sizeof(families[0]), label        \
+	}
+	[WF_TOOLS_ENDPOINT] = KIND(families, "address"),
+	[WF_TOOLS_DEVICE] = KIND(device_families, "device"),
+	[WF_TOOLS_USER] = KIND(user_families, "user"),
+	[WF_TOOLS_DRIVER] = KIND(driver_families, "driver"),
+#undef KIND
+};
 
 /* -- writing --------------------------------------------------------------- */
 
@@ -395,8 +452,7 @@ static void write_owner(FILE *out, const struct wf_tools_endpoint *ep)
 {
 	fprintf(out, "pid=\"%d\"", (int)ep->pid);
 	write_label(out, "command", ep->command);
-	write_label(out, wf_tools_scan_is_device(ep) ? "device" : "address",
-		    ep->page.name);
+	write_label(out, kinds[wf_tools_scan_kind(ep)].label, ep->page.name);
 	if (ep->job.rank >= 0)
 		fprintf(out, ",rank=\"%d\"", ep->job.rank);
 	if (ep->job.id[0])
@@ -431,15 +487,14 @@ static bool is_new(const struct owners *owners,
 		const struct wf_tools_endpoint *other = owners->all[i];
 
 		if (other->pid == ep->pid &&
-		    wf_tools_scan_is_device(other) ==
-			    wf_tools_scan_is_device(ep) &&
+		    wf_tools_scan_kind(other) == wf_tools_scan_kind(ep) &&
 		    !strcmp(other->page.name, ep->page.name))
 			return false;
 	}
 	return true;
 }
 
-static void write_family(const struct owners *owners, bool device,
+static void write_family(const struct owners *owners, enum wf_tools_kind kind,
 			 const struct family *family, FILE *out)
 {
 	static const char *const types[] = {
@@ -452,7 +507,7 @@ static void write_family(const struct owners *owners, bool device,
 	for (size_t i = 0; i < owners->count; i++) {
 		const struct wf_tools_endpoint *ep = owners->all[i];
 
-		if (wf_tools_scan_is_device(ep) != device)
+		if (wf_tools_scan_kind(ep) != kind)
 			continue;
 		for (int m = 0; m < MEMBERS_MAX && family->members[m].counter;
 		     m++) {
@@ -468,9 +523,11 @@ static void write_family(const struct owners *owners, bool device,
 
 /* -- the rest -------------------------------------------------------------- */
 
-static bool is_known(const struct family *all, size_t count, const char *name)
+static bool is_known(enum wf_tools_kind kind, const char *name)
 {
-	for (size_t i = 0; i < count; i++) {
+	const struct family *all = kinds[kind].all;
+
+	for (size_t i = 0; i < kinds[kind].count; i++) {
 		for (int m = 0; m < MEMBERS_MAX && all[i].members[m].counter;
 		     m++) {
 			if (!strcmp(all[i].members[m].counter, name))
@@ -484,15 +541,13 @@ static void write_page_others(const struct wf_tools_endpoint *ep,
 			      const struct wf_tools_page *page,
 			      const char *prefix, FILE *out)
 {
-	bool device = wf_tools_scan_is_device(ep);
+	enum wf_tools_kind kind = wf_tools_scan_kind(ep);
 	char name[64];
 
 	for (unsigned i = 0; i < page->count; i++) {
 		snprintf(name, sizeof(name), "%s%s", prefix,
 			 page->counters[i].name);
-		if (device ?
-			    is_known(device_families, N_DEVICE_FAMILIES, name) :
-			    is_known(families, N_FAMILIES, name))
+		if (is_known(kind, name))
 			continue;
 		fputs("weft_other{", out);
 		write_owner(out, ep);
@@ -561,17 +616,16 @@ int wf_tools_metrics_write(const struct wf_tools_scan *scan, FILE *out)
 	if (!owners.all)
 		return -ENOMEM;
 	for (size_t i = 0; i < scan->count; i++) {
-		/* What users did is in the samples of the devices. */
-		if (!wf_tools_scan_is_user(&scan->endpoints[i]) &&
-		    is_new(&owners, &scan->endpoints[i]))
+		if (is_new(&owners, &scan->endpoints[i]))
 			owners.all[owners.count++] = &scan->endpoints[i];
 	}
 	write_scan(scan, out);
 	write_starts(&owners, out);
-	for (size_t i = 0; i < N_FAMILIES; i++)
-		write_family(&owners, false, &families[i], out);
-	for (size_t i = 0; i < N_DEVICE_FAMILIES; i++)
-		write_family(&owners, true, &device_families[i], out);
+	for (int kind = 0; kind < WF_TOOLS_KINDS; kind++) {
+		for (size_t i = 0; i < kinds[kind].count; i++)
+			write_family(&owners, (enum wf_tools_kind)kind,
+				     &kinds[kind].all[i], out);
+	}
 	write_others(&owners, out);
 	fputs("# EOF\n", out);
 	free(owners.all);

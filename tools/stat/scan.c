@@ -243,15 +243,24 @@ int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 	return ret;
 }
 
-bool wf_tools_scan_is_user(const struct wf_tools_endpoint *endpoint)
+enum wf_tools_kind wf_tools_scan_kind(const struct wf_tools_endpoint *endpoint)
 {
-	return !strcmp(endpoint->page.kind, "user");
+	static const char *const names[WF_TOOLS_KINDS] = {
+		[WF_TOOLS_DEVICE] = "device",
+		[WF_TOOLS_USER] = "user",
+		[WF_TOOLS_DRIVER] = "driver",
+	};
+
+	for (int i = WF_TOOLS_DEVICE; i < WF_TOOLS_KINDS; i++) {
+		if (!strcmp(endpoint->page.kind, names[i]))
+			return (enum wf_tools_kind)i;
+	}
+	return WF_TOOLS_ENDPOINT;
 }
 
 bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint)
 {
-	return !strcmp(endpoint->page.kind, "device") ||
-	       wf_tools_scan_is_user(endpoint);
+	return wf_tools_scan_kind(endpoint) != WF_TOOLS_ENDPOINT;
 }
 
 void wf_tools_scan_free(struct wf_tools_scan *scan)

@@ -50,10 +50,18 @@ int wf_tools_scan_all(struct wf_tools_scan *scan, const pid_t *pids,
 void wf_tools_scan_jobs(struct wf_tools_scan *scan,
 			const struct wf_tools_scan *before);
 
-/* A device of `weft devd`, or a user of it, whose counters are others than an
- * endpoint's. */
+/* Whose page it is. */
+enum wf_tools_kind {
+	WF_TOOLS_ENDPOINT,
+	WF_TOOLS_DEVICE, /* of `weft devd`, */
+	WF_TOOLS_USER,	 /* a user of it, */
+	WF_TOOLS_DRIVER, /* a driver of compression in a program: */
+	WF_TOOLS_KINDS,
+};
+
+enum wf_tools_kind wf_tools_scan_kind(const struct wf_tools_endpoint *endpoint);
+/* The last three, which count jobs. */
 bool wf_tools_scan_is_device(const struct wf_tools_endpoint *endpoint);
-bool wf_tools_scan_is_user(const struct wf_tools_endpoint *endpoint);
 /* Its value, or 0 if there is no such counter. Those of the packet side begin
  * with WF_TOOLS_PACKETS. */
 #define WF_TOOLS_PACKETS "packets."

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 
 #include "base/log.h"
+#include "tools/stat/scan.h"
 #include "tools/wd/devd_options.h"
 
 static struct wf_devd *serving;
@@ -57,9 +58,39 @@ static const char *scenario_of(const struct uacce_dev_info *dev)
 	}
 }
 
+/* What `weft stat` shows of a device, where we may look into its process: pages
+ * have names that may be cut short. */
+static void print_counters(const struct wf_tools_scan *scan, const char *path)
+{
+	const struct wf_tools_page *page = NULL;
+
+	for (size_t i = 0; i < scan->count && !page; i++) {
+		const struct wf_tools_endpoint *ep = &scan->endpoints[i];
+
+		if (wf_tools_scan_kind(ep) == WF_TOOLS_DEVICE &&
+		    !strcmp(ep->page.name, path))
+			page = &ep->page;
+	}
+	if (!page)
+		return;
+	printf("  in use     %llu channels, %llu bytes reserved\n",
+	       (unsigned long long)wf_tools_page_get(page, "channels"),
+	       (unsigned long long)wf_tools_page_get(page, "memory"));
+	printf("  jobs       %llu done, %llu failed, %llu wait\n",
+	       (unsigned long long)wf_tools_page_get(page, "jobs"),
+	       (unsigned long long)wf_tools_page_get(page, "failed"),
+	       (unsigned long long)wf_tools_page_get(page, "waiting"));
+	printf("  bytes      %llu in, %llu out, %llu copied\n",
+	       (unsigned long long)wf_tools_page_get(page, "bytes_in"),
+	       (unsigned long long)wf_tools_page_get(page, "bytes_out"),
+	       (unsigned long long)wf_tools_page_get(page, "copied_bytes"));
+}
+
 static int list_devices(void)
 {
+	struct wf_tools_scan scan = { 0 };
 	struct uacce_dev_info *list;
+	pid_t missing;
 	int count = wd_list_devices(NULL, &list);
 
 	if (count < 0) {
@@ -70,6 +101,8 @@ static int list_devices(void)
 		fputs("weft devd: no devices: no UACCE node, and no `weft "
 		      "devd` that this user may use\n",
 		      stderr);
+	if (count && wf_tools_scan_all(&scan, NULL, 0, &missing))
+		scan.count = 0; /* without /proc: no counters */
 	for (int i = 0; i < count; i++) {
 		struct uacce_dev_info *dev = &list[i];
 
@@ -84,7 +117,9 @@ static int list_devices(void)
 		if (dev->node_id >= 0)
 			printf("  NUMA       node %d, distance %d\n",
 			       dev->node_id, dev->numa_dis);
+		print_counters(&scan, dev->dev_path);
 	}
+	wf_tools_scan_free(&scan);
 	wd_free_devices(list);
 	return count ? 0 : 1;
 }

@@ -31,6 +31,8 @@ enum {
 	OPT_USER_CLIENTS,
 	OPT_USER_CHANNELS,
 	OPT_USER_MEMORY,
+	OPT_USER_JOBS,
+	OPT_USER_BYTES,
 	OPT_CONFIG,
 };
 
@@ -54,6 +56,8 @@ static const struct option long_options[] = {
 	{ "user-clients", required_argument, NULL, OPT_USER_CLIENTS },
 	{ "user-channels", required_argument, NULL, OPT_USER_CHANNELS },
 	{ "user-memory", required_argument, NULL, OPT_USER_MEMORY },
+	{ "user-jobs", required_argument, NULL, OPT_USER_JOBS },
+	{ "user-bytes", required_argument, NULL, OPT_USER_BYTES },
 	{ "config", required_argument, NULL, OPT_CONFIG },
 	{ NULL, 0, NULL, 0 },
 };
@@ -94,11 +98,16 @@ static const char help[] =
 	"      --user-clients N, --user-channels N, --user-memory SIZE\n"
 	"                        what all processes of one other user may\n"
 	"                        have together (64, 128, 128M)\n"
+	"      --user-jobs N, --user-bytes SIZE\n"
+	"                        jobs of one other user a second, and bytes\n"
+	"                        that they take and make; more of them wait\n"
+	"                        (0: no limit)\n"
 	"      --config FILE     more options, one in a line, without dashes;\n"
 	"                        SIGHUP reads it again: users, limits and\n"
 	"                        devices change, and no client is dropped\n"
 	"  -l, --list            list the devices that programs here would\n"
-	"                        find, and exit\n"
+	"                        find, with their counters where they can be\n"
+	"                        read, and exit\n"
 	"  -v, --verbose         say what happens; a summary at the end\n"
 	"  -h, --help            print this and exit\n"
 	"\n"
@@ -162,6 +171,15 @@ static int read_size(const char *name, const char *text, uint64_t *size)
 		return complain("%s wants a size such as 64M, not '%s'", name,
 				text);
 	return 0;
+}
+
+static int read_jobs(const char *text, uint64_t *jobs)
+{
+	unsigned long number = 0;
+	int err = read_number("--user-jobs", text, 0, 1000000000, &number);
+
+	*jobs = number;
+	return err;
 }
 
 /* -- devices --------------------------------------------------------------- */
@@ -348,6 +366,11 @@ static int read_option(struct wf_tools_devd_options *options, int option)
 				 &config->user_channels);
 	case OPT_USER_MEMORY:
 		return read_size("--user-memory", optarg, &config->user_memory);
+	case OPT_USER_JOBS:
+		return read_jobs(optarg, &config->user_rates.jobs);
+	case OPT_USER_BYTES:
+		return read_size("--user-bytes", optarg,
+				 &config->user_rates.bytes);
 	case OPT_CONFIG:
 		options->file = optarg;
 		return 0;

@@ -69,6 +69,13 @@ static uint8_t kind_of(const struct wf_nic_request *req)
 	return kinds[req->op];
 }
 
+static void refuse(struct wf_udp_dev *dev, struct wf_nic_qp *qp,
+		   struct wf_udp_request *request, enum wf_nic_status status)
+{
+	complete_send(dev, qp, &request->req, status);
+	wf_base_pool_put(&dev->requests, request);
+}
+
 /* False: no room for another; the descriptor stays in the ring. */
 static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 {
@@ -93,8 +100,7 @@ static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 			status = WF_NIC_ABORT;
 	}
 	if (status != WF_NIC_OK) {
-		complete_send(dev, qp, &request->req, status);
-		wf_base_pool_put(&dev->requests, request);
+		refuse(dev, qp, request, status);
 		return true;
 	}
 	request->qp = qp;
@@ -105,6 +111,12 @@ static bool take_one(struct wf_udp_dev *dev, struct wf_nic_qp *qp)
 	op->len = request->req.len;
 	if (op->kind == WF_UDP_OP_READ) {
 		request->read_id = wf_queue_ids_get(&dev->read_ids);
+		/* A user who has the ring for himself has written a read over
+		 * what must_wait() looked at. */
+		if (wf_unlikely(request->read_id == WF_QUEUE_ID_NONE)) {
+			refuse(dev, qp, request, WF_NIC_UNSUPP_OP);
+			return true;
+		}
 		dev->reads[wf_queue_ids_index(&dev->read_ids,
 					      request->read_id)] = request;
 	}

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -33,6 +34,11 @@ const char *wf_os_getenv(const char *name)
 char *const *wf_os_environ(void)
 {
 	return environ;
+}
+
+unsigned long wf_os_auxval(unsigned long kind)
+{
+	return getauxval(kind);
 }
 
 int wf_os_fd_limit(struct wf_os_fd_limit *limit)

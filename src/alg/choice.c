@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Choice by cost. It keeps nothing of its own: what is known of a driver is in
+ * its costs (alg/cost.h), in the registry.
+ */
+#include "alg/choice.h"
+
+#include "alg/queue.h"
+
+bool wf_alg_choice_is_open(const struct wd_alg_comp *d,
+			   const struct wf_alg_want *want)
+{
+	return d->submit && !want->name && !want->ch &&
+	       !wf_alg_registry_is_preferred(d);
+}
+
+struct wf_alg_slot *wf_alg_choice_now(struct wf_alg_slot *first,
+				      const struct wf_alg_want *want,
+				      const struct wd_comp_job *job)
+{
+	struct wf_alg_want others = *want;
+	struct wf_alg_slot *next;
+
+	others.except |= wf_alg_registry_bit(first);
+	next = wf_alg_registry_get(&others);
+	if (next && wf_alg_cost_prefers_next(wf_alg_registry_cost(first),
+					     wf_alg_registry_cost(next), job)) {
+		wf_alg_stats_add(wf_alg_registry_stats(first),
+				 WF_ALG_STAT_passed_over, 1);
+		wf_alg_registry_put(first);
+		return next;
+	}
+	wf_alg_registry_put(next);
+	return first;
+}
+
+/* The two that are expected to end first. */
+struct ranking {
+	struct wf_alg_slot *slots[2];
+	uint64_t ns[2];
+};
+
+static void rank(struct ranking *r, struct wf_alg_slot *slot, uint64_t ns)
+{
+	struct wf_alg_slot *out = r->slots[1];
+	int at = !r->slots[0] || ns < r->ns[0] ? 0 : 1;
+
+	if (at && r->slots[1] && ns >= r->ns[1]) {
+		wf_alg_registry_put(slot);
+		return;
+	}
+	if (!at) {
+		r->slots[1] = r->slots[0];
+		r->ns[1] = r->ns[0];
+	}
+	r->slots[at] = slot;
+	r->ns[at] = ns;
+	wf_alg_registry_put(out);
+}
+
+/* Ranks the candidates, @slot first, up to one that is not known yet, which is
+ * then the first of all. */
+static void rank_all(struct ranking *r, struct wf_alg_slot *slot,
+		     const struct wf_alg_want *want,
+		     const struct wd_comp_job *job)
+{
+	struct wf_alg_want others = *want;
+	bool last = false;
+
+	while (slot && !last) {
+		const struct wd_alg_comp *d = wf_alg_registry_driver(slot);
+		struct wf_alg_cost *cost = wf_alg_registry_cost(slot);
+
+		others.except |= wf_alg_registry_bit(slot);
+		last = !d->submit;
+		if (d->submit && !wf_alg_queue_fits(d, job)) {
+			wf_alg_registry_put(slot);
+		} else if (wf_alg_cost_is_new(cost, job)) {
+			rank(r, slot, 0);
+			return;
+		} else {
+			rank(r, slot, wf_alg_cost_expect(cost, job));
+		}
+		slot = last ? NULL : wf_alg_registry_get(&others);
+	}
+}
+
+/* Drivers that come before @chosen. */
+static uint32_t before(const struct wf_alg_slot *chosen,
+		       const struct wf_alg_want *want)
+{
+	struct wf_alg_want others = *want;
+	struct wf_alg_slot *slot;
+	uint32_t passed = 0;
+
+	while ((slot = wf_alg_registry_get(&others)) && slot != chosen) {
+		passed |= wf_alg_registry_bit(slot);
+		wf_alg_stats_add(wf_alg_registry_stats(slot),
+				 WF_ALG_STAT_passed_over, 1);
+		others.except |= wf_alg_registry_bit(slot);
+		wf_alg_registry_put(slot);
+	}
+	wf_alg_registry_put(slot);
+	return passed;
+}
+
+struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
+					const struct wd_comp_job *job,
+					uint32_t *passed,
+					struct wf_alg_cost **cost)
+{
+	struct wf_alg_slot *slot = wf_alg_registry_get(want);
+	struct ranking r = { 0 };
+	bool probe;
+
+	*passed = 0;
+	*cost = NULL;
+	if (!slot || !wf_alg_choice_is_open(wf_alg_registry_driver(slot), want))
+		return slot;
+	probe = wf_alg_cost_is_probe(wf_alg_registry_cost(slot));
+	rank_all(&r, slot, want, job);
+	/* One that has not begun to be known is ranked first, with 0. */
+	probe = probe && r.slots[1] && r.ns[0];
+	slot = r.slots[probe];
+	wf_alg_registry_put(r.slots[!probe]);
+	if (!slot)
+		return NULL;
+	*passed = before(slot, want);
+	*cost = wf_alg_registry_cost(slot);
+	return slot;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which driver gets a job where cost may decide: if the first by priority is one
+ * with channels, and nobody has named it or a channel. The candidates are then
+ * all drivers with channels that come before the first library, and that library.
+ */
+#ifndef WF_ALG_CHOICE_H
+#define WF_ALG_CHOICE_H
+
+#include "alg/registry.h"
+
+/* Whether cost decides, if this driver is the first. */
+bool wf_alg_choice_is_open(const struct wd_alg_comp *driver,
+			   const struct wf_alg_want *want);
+
+/* For a job whose caller waits: @first or the next one. Takes the reference of
+ * @first, and returns one. */
+struct wf_alg_slot *wf_alg_choice_now(struct wf_alg_slot *first,
+				      const struct wf_alg_want *want,
+				      const struct wd_comp_job *job);
+
+/*
+ * For a job that overlaps with others: where it ends soonest, by measured times
+ * and rates and by what each driver has to do now. A reference, or NULL if there
+ * is no driver. *@passed gets the bits of drivers that come before the one that
+ * is returned; *@cost where its times go, NULL if cost does not decide.
+ */
+struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
+					const struct wd_comp_job *job,
+					uint32_t *passed,
+					struct wf_alg_cost **cost);
+
+#endif
