@@ -159,14 +159,18 @@ static void test_truncated(void **state)
 	end(net);
 }
 
-/* The socket of node 0 takes little at a time. */
+/* The socket of node 0 takes little at a time. Nobody works in the place of the
+ * nodes: else a message could be over before node 1 has looked, or would be told
+ * to node 1 when all of it is here. */
 static void slow_down(struct net *net)
 {
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(net->nodes[0].ep.nic);
 	struct wf_tcp_peer *peer =
-		wf_tcp_peer_find(wf_tcp_dev_of(net->nodes[0].ep.nic),
-				 wf_nic_socket(net->nodes[1].ep.nic));
+		wf_tcp_peer_find(dev, wf_nic_socket(net->nodes[1].ep.nic));
 	int room = 4096;
 
+	for (int i = 0; i < 2; i++)
+		wf_nic_attend_end(&wf_tcp_dev_of(net->nodes[i].ep.nic)->attend);
 	assert_int_equal(setsockopt(peer->chans[WF_TCP_SMALL].conn->fd,
 				    SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)),
 			 0);

@@ -445,16 +445,18 @@ static void free_dev(struct wf_tcp_dev *dev)
 static void tcp_close(struct wf_nic *nic)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	bool is_copy = dev->pid != wf_os_getpid();
 
 	/* A child that was forked has a copy of all of this, but no thread, and
 	 * its parent goes on: nothing is said in its name. */
-	dev->is_copy = dev->pid != wf_os_getpid();
-	if (!dev->is_copy) {
+	if (!is_copy) {
 		if (dev->attend.on)
 			wf_nic_attend_end(&dev->attend);
 		wf_tcp_pass_stop(dev);
 		say_goodbye(dev);
 	}
+	/* The attendant looked at it until now. */
+	dev->is_copy = is_copy;
 	free_dev(dev);
 }
 
