@@ -186,7 +186,7 @@ def check_settings():
     plain = info()
     for one in plain["settings"]:
         # One depends on the machine.
-        possible = ["65536", "8193"] if one["name"] == "FI_WEFT_COOP_MIN" \
+        possible = ["65536", "32768"] if one["name"] == "FI_WEFT_COOP_MIN" \
             else [one["default"]]
         if one["source"] != "default" or one["value"] not in possible or \
                 not one["help"] or not one["default"]:

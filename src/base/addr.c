@@ -33,6 +33,10 @@ int wf_base_addr_set(struct wf_addr *addr, const void *sa, size_t len)
 		wf_base_place_put(addr, wf_base_place_in(&in));
 		return 0;
 	}
+	if (family == WF_ADDR_EFA && len >= sizeof(addr->efa)) {
+		memcpy(&addr->efa, sa, sizeof(addr->efa));
+		return 0;
+	}
 	if (family != AF_INET6 || len < sizeof(in6))
 		return -EINVAL;
 	memcpy(&in6, sa, sizeof(in6));
@@ -54,10 +58,44 @@ int wf_base_addr_set(struct wf_addr *addr, const void *sa, size_t len)
 	return 0;
 }
 
+/* The unused bytes must be 0: others compare all of them. */
+#define RAW_QPN 16
+#define RAW_QKEY 20
+
+int wf_base_addr_set_raw(struct wf_addr *addr, const void *raw, size_t len)
+{
+	static const uint8_t none[sizeof(addr->efa.gid)];
+	const uint8_t *bytes = raw;
+
+	memset(addr, 0, sizeof(*addr));
+	if (!raw || len < WF_ADDR_EFA_RAW || !memcmp(raw, none, sizeof(none)))
+		return -EINVAL;
+	addr->efa.family = WF_ADDR_EFA;
+	memcpy(addr->efa.gid, bytes, sizeof(addr->efa.gid));
+	memcpy(&addr->efa.qpn, bytes + RAW_QPN, sizeof(addr->efa.qpn));
+	memcpy(&addr->efa.qkey, bytes + RAW_QKEY, sizeof(addr->efa.qkey));
+	return 0;
+}
+
+void wf_base_addr_get_raw(const struct wf_addr *addr,
+			  uint8_t raw[WF_ADDR_EFA_RAW])
+{
+	memset(raw, 0, WF_ADDR_EFA_RAW);
+	memcpy(raw, addr->efa.gid, sizeof(addr->efa.gid));
+	memcpy(raw + RAW_QPN, &addr->efa.qpn, sizeof(addr->efa.qpn));
+	memcpy(raw + RAW_QKEY, &addr->efa.qkey, sizeof(addr->efa.qkey));
+}
+
 socklen_t wf_base_addr_len(const struct wf_addr *addr)
 {
-	return addr->sa.sa_family == AF_INET ? sizeof(addr->in) :
-					       sizeof(addr->in6);
+	switch (addr->sa.sa_family) {
+	case AF_INET:
+		return sizeof(addr->in);
+	case WF_ADDR_EFA:
+		return sizeof(addr->efa);
+	default:
+		return sizeof(addr->in6);
+	}
 }
 
 /* The interface that a link-local address needs; else 0. */
@@ -75,6 +113,8 @@ bool wf_base_addr_equal(const struct wf_addr *a, const struct wf_addr *b)
 	if (a->sa.sa_family == AF_INET)
 		return a->in.sin_port == b->in.sin_port &&
 		       a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+	if (wf_base_addr_is_efa(a))
+		return !memcmp(&a->efa, &b->efa, sizeof(a->efa));
 	return a->in6.sin6_port == b->in6.sin6_port &&
 	       scope_of(a) == scope_of(b) &&
 	       !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr,
@@ -92,6 +132,8 @@ uint64_t wf_base_addr_hash(const struct wf_addr *addr)
 
 uint16_t wf_base_addr_port(const struct wf_addr *addr)
 {
+	if (wf_base_addr_is_efa(addr))
+		return addr->efa.qpn;
 	return ntohs(addr->sa.sa_family == AF_INET ? addr->in.sin_port :
 						     addr->in6.sin6_port);
 }
@@ -100,6 +142,8 @@ void wf_base_addr_set_port(struct wf_addr *addr, uint16_t port)
 {
 	if (addr->sa.sa_family == AF_INET)
 		addr->in.sin_port = htons(port);
+	else if (wf_base_addr_is_efa(addr))
+		addr->efa.qpn = port;
 	else
 		addr->in6.sin6_port = htons(port);
 }
@@ -108,7 +152,17 @@ bool wf_base_addr_is_any(const struct wf_addr *addr)
 {
 	if (addr->sa.sa_family == AF_INET)
 		return addr->in.sin_addr.s_addr == htonl(INADDR_ANY);
+	if (wf_base_addr_is_efa(addr))
+		return false;
 	return IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
+}
+
+bool wf_base_addr_is_whole(const struct wf_addr *addr)
+{
+	/* A queue pair may have the number 0. */
+	if (wf_base_addr_is_efa(addr))
+		return true;
+	return !wf_base_addr_is_any(addr) && wf_base_addr_port(addr);
 }
 
 static bool is_loopback(const struct wf_addr *addr)
@@ -138,6 +192,8 @@ int wf_base_addr_find_local(const struct wf_addr *addr)
 	bool local;
 	int fd;
 
+	if (wf_base_addr_is_efa(addr))
+		return 0;
 	if (wf_base_addr_is_any(addr) || is_loopback(addr))
 		return 1;
 	/* bind() cannot answer this: if net.ipv4.ip_nonlocal_bind is set, it
@@ -165,6 +221,12 @@ const char *wf_base_addr_str(const struct wf_addr *addr, char *buf, size_t len)
 	if (addr->sa.sa_family == AF_INET) {
 		inet_ntop(AF_INET, &addr->in.sin_addr, ip, sizeof(ip));
 		snprintf(buf, len, "%s:%u", ip, port);
+		return buf;
+	}
+	if (wf_base_addr_is_efa(addr)) {
+		inet_ntop(AF_INET6, addr->efa.gid, ip, sizeof(ip));
+		snprintf(buf, len, "efa-%s-%u-%08x", ip, addr->efa.qpn,
+			 addr->efa.qkey);
 		return buf;
 	}
 	inet_ntop(AF_INET6, &addr->in6.sin6_addr, ip, sizeof(ip));

@@ -164,6 +164,50 @@ static void test_str(void **state)
 	assert_string_equal(wf_base_addr_str(&a, buf, 5), "10.0");
 }
 
+/* FI_ADDR_EFA as libfabric writes it, and what it is here. */
+static void test_queue_pair(void **state)
+{
+	const uint8_t raw[WF_ADDR_EFA_RAW] = { 0xfe, 0x80, [15] = 1,
+					       0x34, 0x12, [20] = 0x78,
+					       0x56, 0x34, 0x12 };
+	uint8_t other[WF_ADDR_EFA_RAW], back[WF_ADDR_EFA_RAW];
+	struct wf_addr a, b, copy;
+	char buf[WF_ADDR_STR_LEN];
+
+	(void)state;
+	assert_int_equal(wf_base_addr_set_raw(&a, raw, sizeof(raw)), 0);
+	assert_true(wf_base_addr_is_efa(&a));
+	assert_int_equal(a.efa.qpn, 0x1234);
+	assert_int_equal(a.efa.qkey, 0x12345678);
+	assert_string_equal(wf_base_addr_str(&a, buf, sizeof(buf)),
+			    "efa-fe80::1-4660-12345678");
+	wf_base_addr_get_raw(&a, back);
+	assert_memory_equal(back, raw, sizeof(raw));
+	/* As devices keep it. */
+	assert_int_equal(wf_base_addr_set(&copy, &a, wf_base_addr_len(&a)), 0);
+	assert_true(wf_base_addr_equal(&copy, &a));
+	assert_int_equal(wf_base_addr_hash(&copy), wf_base_addr_hash(&a));
+	/* Each part of it counts. */
+	for (int at = 0; at < 24; at++) {
+		if (at == 18 || at == 19)
+			continue; /* unused */
+		memcpy(other, raw, sizeof(raw));
+		other[at] ^= 1;
+		assert_int_equal(wf_base_addr_set_raw(&b, other, sizeof(raw)),
+				 0);
+		assert_false(wf_base_addr_equal(&a, &b));
+	}
+	assert_true(wf_base_addr_is_whole(&a));
+	assert_false(wf_base_addr_is_any(&a));
+	assert_false(wf_base_addr_is_local(&a));
+	a.efa.qpn = 0;
+	assert_true(wf_base_addr_is_whole(&a));
+	assert_int_equal(wf_base_addr_set_raw(&a, raw, 31), -EINVAL);
+	memset(other, 0, sizeof(other));
+	assert_int_equal(wf_base_addr_set_raw(&a, other, 32), -EINVAL);
+	assert_int_equal(wf_base_addr_set(&a, &b, sizeof(b.efa) - 1), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +220,7 @@ int main(void)
 		cmocka_unit_test(test_port),
 		cmocka_unit_test(test_any_and_local),
 		cmocka_unit_test(test_str),
+		cmocka_unit_test(test_queue_pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

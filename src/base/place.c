@@ -68,6 +68,8 @@ uint64_t wf_base_place_in6(const struct sockaddr_in6 *in6)
 
 uint64_t wf_base_place_of(const struct wf_addr *addr)
 {
+	if (wf_base_addr_is_efa(addr))
+		return 0;
 	return addr->sa.sa_family == AF_INET ? wf_base_place_in(&addr->in) :
 					       wf_base_place_in6(&addr->in6);
 }
@@ -76,6 +78,8 @@ void wf_base_place_put(struct wf_addr *addr, uint64_t place)
 {
 	uint64_t packed = pack(place);
 
+	if (wf_base_addr_is_efa(addr))
+		return;
 	if (addr->sa.sa_family == AF_INET) {
 		memcpy(addr->in.sin_zero, &packed, sizeof(packed));
 	} else if (!IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr)) {

@@ -26,7 +26,8 @@ uint64_t wf_base_place_of(const struct wf_addr *addr);
 uint64_t wf_base_place_in(const struct sockaddr_in *in);
 uint64_t wf_base_place_in6(const struct sockaddr_in6 *in6);
 
-/* Has @addr state @place, or none (0). A link-local address states none. */
+/* Has @addr state @place, or none (0). A link-local address and a queue pair of
+ * an EFA device state none: their other bytes are all in use. */
 void wf_base_place_put(struct wf_addr *addr, uint64_t place);
 
 /* The two parts, 24 bits each. */

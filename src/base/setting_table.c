@@ -10,11 +10,11 @@
 #define MIB ((uint64_t)1 << 20)
 
 /* Both sides copying costs a second system call: worth it for less where the
- * call itself takes long. Halves of 9 to 16 KiB gain on a machine with calls of
- * 1.3 us, and lose on one with calls of 0.5 us, where 64 KiB gain
+ * call itself takes long. A Xeon with calls of just over 1 us loses by halves of
+ * 12 and 16 KiB (1.25 instead of 1.07 of libfabric's shm) and is even at 32 KiB
  * (docs/performance.md). */
 #define COOP_MIN 65536
-#define COOP_MIN_SLOW_CALLS 8193
+#define COOP_MIN_SLOW_CALLS 32768
 #define SLOW_CALL_NS 1000
 
 uint64_t wf_base_setting_coop_min(uint64_t call_ns)
@@ -165,7 +165,7 @@ const struct wf_setting wf_base_settings[] = {
 		.kind = WF_SETTING_BYTES,
 		.max = UINT64_MAX,
 		.fallback = COOP_MIN,
-		.words = "65536, or 8193 where a copy between processes takes "
+		.words = "65536, or 32768 where a copy between processes takes "
 			 "more than 1 us to begin",
 		.help = "From this size on, sender and receiver copy a message "
 			"together",
@@ -193,7 +193,7 @@ const struct wf_setting wf_base_settings[] = {
 	{
 		.name = "nic",
 		.kind = WF_SETTING_CHOICE,
-		.choices = "tcp or udp",
+		.choices = "tcp or udp or efa",
 		.words = "tcp",
 		.help = "Device by which other nodes are reached. It must be "
 			"the same for all processes of a job",

@@ -41,7 +41,7 @@ static void test_table(void **state)
 	assert_null(wf_base_setting_find("nosuch"));
 	assert_int_equal(wf_base_setting_coop_min(500),
 			 wf_base_setting_find("coop_min")->fallback);
-	assert_int_equal(wf_base_setting_coop_min(1300), 8193);
+	assert_int_equal(wf_base_setting_coop_min(1300), 32768);
 }
 
 static void test_values(void **state)

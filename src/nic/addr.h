@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The address of a NIC as its device knows it: bytes that only the device
- * interprets. Two addresses are of the same NIC if their bytes are the same. A
- * device whose addresses are those of sockets writes them as addr.c does, so
- * that any user with a socket address can make one.
+ * interprets. Two addresses are of the same NIC if their bytes are the same.
+ * Devices write those that a struct wf_addr can hold (sockets, queue pairs of
+ * EFA) as addr.c does, so that any user who has one can make the other.
  */
 #ifndef WF_NIC_ADDR_H
 #define WF_NIC_ADDR_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues: entries from the device become completions of the user,
- * if their queue pair lives and their request id is due.
+ * Completion queues: entries of the device become completions of the user, if
+ * their queue pair exists and their request id is outstanding.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static int get_ring(struct wf_nic *nic, uint32_t entries, void **ring)
 
 	if (nic->ops->cq_ring)
 		return nic->ops->cq_ring(nic, entries, ring);
-	/* A multiple of a line: there are two entries at least. */
+	/* A multiple of a cache line, because there are at least two
+	 * entries. */
 	*ring = aligned_alloc(WF_LINE, bytes);
 	if (!*ring)
 		return -ENOMEM;
@@ -150,7 +151,7 @@ void wf_nic_cq_watch(struct wf_nic_cq *cq)
 	if (!(bell >> 31))
 		return;
 	wf_base_lock_take(&cq->nic->lock);
-	/* What came before this was seen counts, too. */
+	/* Completions that came before the request was seen count, too. */
 	if (cq->notify && cq->writer.written != (uint16_t)bell)
 		cq->notify(cq->notify_arg);
 	else
@@ -158,7 +159,7 @@ void wf_nic_cq_watch(struct wf_nic_cq *cq)
 	wf_base_lock_drop(&cq->nic->lock);
 }
 
-/* The request that an entry completes; its id is free afterwards. */
+/* Finds the request that an entry completes, and frees its id. */
 static bool claim(struct wf_nic_qp *qp, const struct wf_nic_cqe *cqe,
 		  struct wf_nic_wc *wc)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is common to every NIC: memory keys, address handles, and the calls that
- * go straight to the device.
+ * What all NICs have in common: memory keys, address handles, and the calls
+ * that go directly to the device.
  */
 #include "nic/nic.h"
 
@@ -116,7 +116,7 @@ int wf_nic_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 	if (cq && wf_queue_cq_ready(&cq->ring))
 		return -EAGAIN;
 	ret = nic->ops->wait_begin(nic, cq, deadline_ns);
-	/* Another thread may have brought something before it knew that we
+	/* Another thread may have posted something before it knew that we
 	 * sleep. */
 	if (!ret && cq && wf_queue_cq_ready(&cq->ring)) {
 		nic->ops->wait_end(nic);
@@ -262,9 +262,10 @@ static int new_place(struct wf_nic *nic)
 	return 0;
 }
 
-/* The number that has been free for longest, and new ones before any comes
- * back soon: a completion that was not polled yet may still tell the number of
- * a handle that is gone, and should not be taken for another peer's. */
+/* Uses the number that has been free for longest, and new ones before any
+ * number is used again soon: a completion that was not polled yet may still
+ * contain the number of a destroyed handle, and must not be taken for another
+ * peer's. */
 static struct wf_nic_ah *take_place(struct wf_nic *nic)
 {
 	bool fresh = nic->ah_frees < WF_NIC_AH_REST && !new_place(nic);
@@ -310,7 +311,7 @@ int wf_nic_ah_socket(const struct wf_nic *nic, const struct wf_nic_ah *ah,
 {
 	if (wf_nic_addr_to_socket(&ah->addr, to) ||
 	    to->sa.sa_family != nic->socket.sa.sa_family ||
-	    wf_base_addr_is_any(to) || !wf_base_addr_port(to))
+	    !wf_base_addr_is_whole(to))
 		return -EINVAL;
 	return 0;
 }

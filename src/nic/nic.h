@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A NIC with queue pairs, as its user sees it: EFA's data path. Messages are
- * reliable, unordered, delivered once. What is behind it (nic/udp: a software
- * NIC) is chosen when it is opened; see ops.h.
+ * reliable, unordered, delivered once. The device behind it (nic/udp: a
+ * software NIC) is chosen when the NIC is opened; see ops.h.
  *
- * A request goes: staged as a 64-byte WQE, copied to the ring of the queue
- * pair, doorbell (unless more follow), taken by the device; its completion is
- * written to the ring of a completion queue and decoded by wf_nic_cq_poll().
+ * The path of a request: it is staged as a 64-byte WQE and copied to the ring
+ * of the queue pair; the doorbell is written (unless more follow); the device
+ * takes it, writes its completion to the ring of a completion queue, and
+ * wf_nic_cq_poll() decodes it.
  *
- * Threads: calls on one queue pair, and on a completion queue together with the
- * queue pairs that report to it, are the caller's to serialize. Different ones
- * may run at once if the NIC was opened with threads. Nothing here blocks,
- * except closing a NIC that has a thread of its own.
+ * Threads: the caller serializes calls on one queue pair, and on a completion
+ * queue together with the queue pairs that report to it. Different ones may be
+ * used at the same time if the NIC was opened with threads. Nothing here
+ * blocks, except closing a NIC that has a thread of its own.
  *
- * Errors: 0 or -errno. -EAGAIN is flow control: poll, progress, try again.
+ * Errors: 0 or -errno. -EAGAIN is flow control: poll, make progress, try again.
  */
 #ifndef WF_NIC_NIC_H
 #define WF_NIC_NIC_H
@@ -54,38 +55,41 @@ struct wf_nic_caps {
 	uint32_t max_placed; /* bytes of a send in two pieces, whose second one
 				the receiver gives a place: wf_nic_place(). 0:
 				max_msg, as of any other */
+	uint32_t copy_max;   /* bytes that are sooner copied into a packet than
+			      registered; 0: the user's choice */
 };
 
 const struct wf_nic_caps *wf_nic_caps(const struct wf_nic *nic);
 const struct wf_nic_counters *wf_nic_counters(const struct wf_nic *nic);
 const char *wf_nic_name(const struct wf_nic *nic);
 
-/* The address that peers make their address handles of. */
+/* The address from which peers make their address handles. */
 const struct wf_nic_addr *wf_nic_addr(const struct wf_nic *nic);
-/* The same as a socket's. NULL: the device has other addresses. */
+/* The same as a socket address. NULL: the device has other addresses. */
 const struct wf_addr *wf_nic_socket(const struct wf_nic *nic);
 
-/* Everything made with it must be gone. Peers are told. */
+/* Everything created with it must have been destroyed. Notifies peers. */
 void wf_nic_close(struct wf_nic *nic);
 
-/* In a forked child: the NIC is the parent's, and nothing but this may be called
- * there. Async-signal-safe. */
+/* In a forked child: the NIC belongs to the parent, and no other function may
+ * be called there. Async-signal-safe. */
 void wf_nic_forked(struct wf_nic *nic);
 
 /* -- progress --------------------------------------------------------------- */
 
 /* Lets the device work: sends, receives, timers. Returns how many things it
- * did; 0 means that a caller who has nothing else to do may sleep. A NIC with a
- * thread of its own does nothing here. Never a completion: poll for those. */
+ * did; 0 means that a caller with nothing else to do may sleep. Does nothing
+ * for a NIC with a thread of its own. Never returns a completion: poll for
+ * those. */
 int wf_nic_progress(struct wf_nic *nic);
 
-/* Sleeping, one thread of a NIC at a time: wf_nic_wait_begin() answers -EAGAIN
- * if there is something to do or to poll right now; else sleep until
+/* Sleeping, one thread of a NIC at a time: wf_nic_wait_begin() returns -EAGAIN
+ * if there is something to do or to poll right now. Otherwise sleep until
  * wf_nic_wait_fd() is readable or the deadline (of the monotonic clock,
- * UINT64_MAX: none) has come, whatever is first (a post by another thread makes
- * it readable, if the NIC was opened for several: there are new timers then),
- * then wf_nic_wait_end() and progress. The descriptor is the NIC's: poll it, do
- * not read it. */
+ * UINT64_MAX: none) has come, whichever is first, then call wf_nic_wait_end()
+ * and make progress. If the NIC was opened for several threads, a post by
+ * another thread makes the descriptor readable, because there are new timers.
+ * The descriptor belongs to the NIC: poll it, do not read it. */
 int wf_nic_wait_fd(struct wf_nic *nic);
 int wf_nic_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 		      uint64_t *deadline_ns);
@@ -93,7 +97,7 @@ void wf_nic_wait_end(struct wf_nic *nic);
 
 /* -- memory ----------------------------------------------------------------- */
 
-#define WF_NIC_LOCAL_WRITE 0x1u /* receives and reads may land here */
+#define WF_NIC_LOCAL_WRITE 0x1u /* receives and reads may write here */
 #define WF_NIC_REMOTE_READ 0x2u
 #define WF_NIC_REMOTE_WRITE 0x4u
 
@@ -102,12 +106,12 @@ struct wf_nic_mr {
 	uint32_t rkey; /* for peers */
 };
 
-/* Anything may be sent from registered memory. Keys are never 0, and a key that
- * was given back is not met again soon. -ENOSPC: max_mr. */
+/* You may send from all registered memory. Keys are never 0, and a key that was
+ * deregistered is not used again soon. -ENOSPC: max_mr. */
 int wf_nic_mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 		  struct wf_nic_mr *mr);
 
-/* Bytes that a peer wants to reach by a key of our user's. */
+/* Bytes that a peer wants to access by a key of our user. */
 struct wf_nic_access {
 	uint64_t key;
 	uint64_t addr;
@@ -115,8 +119,8 @@ struct wf_nic_access {
 	unsigned access; /* WF_NIC_REMOTE_READ or WF_NIC_REMOTE_WRITE */
 };
 
-/* Returns when the device is not in the middle of an access: memory that
- * wf_nic_attr.find does not name any more is not touched afterwards. */
+/* Returns when the device is not in the middle of an access: afterwards it does
+ * not touch memory that wf_nic_attr.find no longer returns. */
 void wf_nic_sync(struct wf_nic *nic);
 
 /* From here on the device does not touch the memory: requests that still use it
@@ -125,8 +129,9 @@ int wf_nic_mr_dereg(struct wf_nic *nic, uint32_t lkey);
 
 /* -- address handles -------------------------------------------------------- */
 
-/* One per peer address; the same address gives the same handle again, counted.
- * -EINVAL: not an address this NIC can reach, -ENOSPC. */
+/* One handle per peer address; the same address gives the same handle again,
+ * with a reference count. -EINVAL: this NIC cannot reach the address,
+ * -ENOSPC. */
 int wf_nic_ah_create(struct wf_nic *nic, const struct wf_nic_addr *addr,
 		     uint16_t *ah);
 /* The same by a socket address. */
@@ -134,42 +139,43 @@ int wf_nic_ah_create_socket(struct wf_nic *nic, const struct wf_addr *addr,
 			    uint16_t *ah);
 int wf_nic_ah_destroy(struct wf_nic *nic, uint16_t ah);
 
-/* A few words that the user wants to find again when it has another handle for
+/* A few words that the user wants to get back when it has another handle for
  * the same address. */
 struct wf_nic_memo {
 	uint32_t words[8];
 };
 
-/* As wf_nic_ah_destroy(). The device keeps @memo for as long as it knows the
- * peer, which it does while either connection is open. */
+/* As wf_nic_ah_destroy(). The device keeps @memo as long as it knows the peer,
+ * that is, while a connection in either direction is open. */
 int wf_nic_ah_leave(struct wf_nic *nic, uint16_t ah,
 		    const struct wf_nic_memo *memo);
-/* Takes it back. False: there is none. */
+/* Returns it, once. False: there is none. */
 bool wf_nic_ah_recall(struct wf_nic *nic, uint16_t ah,
 		      struct wf_nic_memo *memo);
 
-/* A peer that the device has given up, because it does not answer or refuses our
- * connection, is lost: all requests to it end, and so does every other that is
- * posted before wf_nic_ah_renew(). So nothing that was meant for a process can
- * reach the one that takes its place, and nothing that was posted before the
- * loss comes after what is posted later. wf_nic_ah_abandon() loses a peer by
- * the user's will: its requests end with ABORT, which is not counted as a reset;
- * one that could still come after what is posted later ends when it cannot.
- * -EINVAL: no such handle. */
+/* A peer that the device has given up, because it does not answer or refuses
+ * our connection, is lost: all requests to it end, and so does every request
+ * that is posted before wf_nic_ah_renew(). So nothing that was meant for a
+ * process can reach the process that takes its place, and nothing that was
+ * posted before the loss arrives after what is posted later.
+ * wf_nic_ah_abandon() makes a peer lost at the user's request: its requests end
+ * with ABORT, which is not counted as a reset; a request that could still
+ * arrive after later ones ends when it no longer can. -EINVAL: no such
+ * handle. */
 int wf_nic_ah_abandon(struct wf_nic *nic, uint16_t ah);
 
-/* Requests reach whoever is at the address now, over another connection. The
- * device may still have descriptors from before in a ring: who wants none of
- * them to be taken for new ones waits until all have completed. */
+/* Requests then reach the process that is at the address now, over another
+ * connection. The device may still have old descriptors in a ring: to keep them
+ * from being taken for new ones, wait until all have completed. */
 int wf_nic_ah_renew(struct wf_nic *nic, uint16_t ah);
 
-/* What the device knows of the way there. -EINVAL: no such handle. */
+/* What the device knows about the path to the peer. -EINVAL: no such handle. */
 struct wf_nic_path {
 	bool up;    /* connected */
 	bool lost;  /* requests end with ABORT until it is renewed */
-	bool hears; /* the peer is connected to us: more may come */
-	/* Lost, and another process than the one that was lost has connected to
-	 * us since. */
+	bool hears; /* the peer is connected to us: more messages may come */
+	/* Lost, and a process other than the lost one has connected to us
+	 * since. */
 	bool replaced;
 	/* The two sides have refused each other, and the device has reported the
 	 * reason. */
@@ -178,14 +184,14 @@ struct wf_nic_path {
 	uint64_t min_rtt_ns; /* 0: not measured yet */
 	uint64_t cwnd;	     /* bytes */
 	uint64_t in_flight;
-	uint64_t queued; /* requests taken and not completed */
+	uint64_t queued; /* requests taken but not completed */
 	/* Bytes of a send that go there as one packet. More (to max_msg of the
 	 * NIC) arrives, too, but goes in parts. Until the path
 	 * is up what we know of it ourselves; afterwards what the peer's link
 	 * carries counts, too, and it may shrink. */
 	uint32_t max_msg;
-	/* For how long we have been asking for a connection that is not there
-	 * yet; 0: it is there, or nobody asks. */
+	/* How long we have been asking for a connection that is not there yet;
+	 * 0: it is there, or nobody asks. */
 	uint64_t asking_ns;
 	uint32_t
 		resets; /* times the peer was given up or left: what it was told
@@ -197,8 +203,9 @@ int wf_nic_ah_query(struct wf_nic *nic, uint16_t ah, struct wf_nic_path *path);
 
 /* -- completion queues ------------------------------------------------------ */
 
-/* As many entries as may be outstanding in the queues that report to it, or the
- * device holds completions (and refuses receives) until there is room. */
+/* It needs as many entries as may be outstanding in the queues that report to
+ * it. Otherwise the device holds completions back (and refuses receives) until
+ * there is room. */
 int wf_nic_cq_create(struct wf_nic *nic, uint32_t entries,
 		     struct wf_nic_cq **cq);
 /* Whether queue pairs report to it. */
@@ -227,16 +234,17 @@ struct wf_nic_wc {
 	struct wf_nic_addr from; /* receives with WF_NIC_AH_UNKNOWN: of whom */
 };
 
-/* @notify is called when a completion is written after wf_nic_cq_arm(), once for
- * each call of it: by whoever does the device's work, with the NIC's lock held.
- * It takes no lock and calls nothing of the NIC. NULL: never. */
+/* @notify is called when a completion is written after wf_nic_cq_arm(), once
+ * for each call of that: by the thread that does the device's work, with the
+ * NIC's lock held. It takes no lock and calls no function of the NIC. NULL:
+ * never. */
 void wf_nic_cq_notify(struct wf_nic_cq *cq, void (*notify)(void *arg),
 		      void *arg);
-/* Completions that are there already do not count: poll after it. */
+/* Completions that are there already do not count: poll after this call. */
 void wf_nic_cq_arm(struct wf_nic_cq *cq);
 
-/* A ring as its user sees it who writes descriptors, or reads completions, by
- * himself, as on hardware. */
+/* A ring for a user that writes descriptors, or reads completions, by itself,
+ * as on hardware. */
 struct wf_nic_ring {
 	void *at;
 	uint32_t stride;
@@ -245,16 +253,17 @@ struct wf_nic_ring {
 	_Atomic uint32_t *doorbell;
 };
 
-/* From here on completions are overwritten, not held, if there is no room: the
- * device does not know how far the user is. His doorbell is a word for
- * wf_nic_cq_watch(). */
+/* From here on completions are overwritten, not held back, if there is no room:
+ * the device does not know how far the user has read. The user's doorbell is a
+ * word for wf_nic_cq_watch(). */
 void wf_nic_cq_export(struct wf_nic_cq *cq, struct wf_nic_ring *ring);
-/* Looks at the doorbell: 15:0 completions that were read, 31 to be notified of
- * the next one. To be called by one thread, again and again. */
+/* Checks the doorbell: bits 15:0 are the number of completions read, bit 31
+ * requests a notification of the next one. One thread must call this
+ * repeatedly. */
 void wf_nic_cq_watch(struct wf_nic_cq *cq);
 
-/* Up to @n completions. Those of queue pairs that were destroyed, and any whose
- * request id is not due, are dropped and counted. */
+/* Up to @n completions. Completions of destroyed queue pairs, and those with an
+ * invalid request id, are dropped and counted. */
 int wf_nic_cq_poll(struct wf_nic_cq *cq, struct wf_nic_wc *wc, int n);
 const char *wf_nic_status_str(enum wf_nic_status status);
 
@@ -283,11 +292,11 @@ bool wf_nic_has_placed(const struct wf_nic *nic);
 #define WF_NIC_RNR_FOREVER 7 /* as in verbs */
 
 /* The first queue pair of a NIC has this number: with a qkey that both sides
- * agree on, an address is all that a peer must know to send the first message.
- * A NIC that was closed and opened again at its address gives the number
- * again; what was meant for the old one is refused all the same (ABORT), but
- * who renews its handle reaches the new one: protocols that care put an id of
- * the process into their first message. Later numbers are to be told to peers. */
+ * agree on, a peer needs only the address to send the first message. A NIC that
+ * was closed and opened again at its address uses the number again. Messages
+ * for the old NIC are refused nevertheless (ABORT), but a peer that renews its
+ * handle reaches the new one: protocols that care put an id of the process into
+ * their first message. Peers must be told later numbers. */
 #define WF_NIC_QPN_FIRST 0
 
 struct wf_nic_qp_attr {
@@ -307,27 +316,27 @@ int wf_nic_qp_create(struct wf_nic *nic, const struct wf_nic_qp_attr *attr,
 		     struct wf_nic_qp **qp);
 uint16_t wf_nic_qp_num(const struct wf_nic_qp *qp);
 
-/* Other values than it was created with, for what is posted or arrives from now
- * on. */
+/* Changes these values, for what is posted or arrives from now on. */
 void wf_nic_qp_modify(struct wf_nic_qp *qp, uint32_t qkey, uint8_t rnr_retry);
 
-/* Whether messages of peers for which there is no handle are taken; if not, they
- * are refused (RNR) before they are acknowledged. At first they are. Messages
- * that were completed before the call are still to be polled. */
+/* Whether messages of peers without a handle are accepted; if not, they are
+ * refused (RNR) before they are acknowledged. At first they are accepted.
+ * Messages that completed before the call must still be polled. */
 void wf_nic_qp_strangers(struct wf_nic_qp *qp, bool welcome);
 
-/* Every outstanding request completes with FLUSHED; posts answer -ESHUTDOWN. */
+/* Every outstanding request completes with FLUSHED; posts return -ESHUTDOWN. */
 void wf_nic_qp_flush(struct wf_nic_qp *qp);
 
-/* What was not polled by then is never seen: a later queue pair has another
- * number. The device no longer touches any memory of its requests. */
+/* Completions that were not polled by then are lost: a later queue pair has
+ * another number. The device no longer touches any memory of its requests. */
 void wf_nic_qp_destroy(struct wf_nic_qp *qp);
 
-/* Both rings; posts by the functions below are none of the user's any more. */
+/* Exports both rings; the user must not post by the functions below any
+ * more. */
 void wf_nic_qp_export(struct wf_nic_qp *qp, struct wf_nic_ring *sq,
 		      struct wf_nic_ring *rq);
-/* Tells the device of a doorbell that the user has written. False: it was not.
- * To be called by one thread, again and again. */
+/* Tells the device about a doorbell that the user has written. False: it was
+ * not written. One thread must call this repeatedly. */
 bool wf_nic_qp_watch(struct wf_nic_qp *qp);
 
 struct wf_nic_sge {
@@ -336,23 +345,23 @@ struct wf_nic_sge {
 	uint32_t lkey;
 };
 
-#define WF_NIC_WR_IMM 0x1u  /* imm is given to the peer */
+#define WF_NIC_WR_IMM 0x1u  /* imm is passed to the peer */
 #define WF_NIC_WR_MORE 0x2u /* another post or wf_nic_qp_ring() follows */
 /* Nobody waits for its end: the completion may come some polls later. */
 #define WF_NIC_WR_QUIET 0x4u
 
 struct wf_nic_wr {
 	uint64_t wr_id;
-	uint32_t qkey;
+	uint32_t qkey; /* as qpn */
 	uint32_t imm;
 	uint16_t ah;
-	uint16_t qpn;
+	uint16_t qpn; /* efa: both are part of the address, and not used */
 	uint32_t flags;
 };
 
-/* A message of up to max_msg bytes in 0 to 2 pieces, which stay the device's
- * until the completion. -EAGAIN (what was posted before has been rung),
- * -EINVAL (too many pieces), -ESHUTDOWN. Errors that only the device finds come
+/* A message of up to max_msg bytes in 0 to 2 pieces, which belong to the device
+ * until the completion. -EAGAIN (earlier posts have been rung), -EINVAL (too
+ * many pieces), -ESHUTDOWN. Errors that only the device can find are reported
  * as completions. */
 int wf_nic_post_send(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		     const struct wf_nic_sge *sge, int count);
@@ -384,10 +393,10 @@ int wf_nic_post_write(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 int wf_nic_post_recv(struct wf_nic_qp *qp, uint64_t wr_id,
 		     const struct wf_nic_sge *sge, bool more);
 
-/* The doorbells of whatever was posted with MORE. */
+/* Writes the doorbells for everything that was posted with MORE. */
 void wf_nic_qp_ring(struct wf_nic_qp *qp);
 
-/* Places left in the send and receive queue. */
+/* Free entries in the send and receive queue. */
 uint32_t wf_nic_qp_send_room(const struct wf_nic_qp *qp);
 uint32_t wf_nic_qp_recv_room(const struct wf_nic_qp *qp);
 

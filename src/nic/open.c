@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The devices, by name. No other file names one.
+ * The devices, by name. No other file knows their names.
  */
 #include "nic/open.h"
 
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nic/efa/efa.h"
 #include "nic/ops.h"
 #include "nic/tcp/tcp.h"
 #include "nic/udp/udp.h"
@@ -16,6 +17,7 @@
 static const struct wf_nic_ops *const devices[] = {
 	&wf_nic_tcp_ops,
 	&wf_nic_udp_ops,
+	&wf_nic_efa_ops,
 };
 
 #define DEVICES (sizeof(devices) / sizeof(devices[0]))
@@ -38,7 +40,7 @@ int wf_nic_open(const char *device, const struct wf_nic_attr *attr,
 
 	if (!ops)
 		return -ENODEV;
-	/* Never in the clear instead. */
+	/* Do not send in the clear instead. */
 	if (attr->key_file && !ops->secure)
 		return -ENOTSUP;
 	return ops->open(attr, nic);
@@ -91,4 +93,52 @@ int wf_nic_device_socket(const char *device)
 	const struct wf_nic_ops *ops = find(device);
 
 	return ops ? ops->socket : devices[0]->socket;
+}
+
+int wf_nic_device_find(const char *device, char *name, size_t room,
+		       struct wf_addr *addr)
+{
+	const struct wf_nic_ops *ops = find(device);
+
+	return ops && ops->find ? ops->find(name, room, addr) : -ENODEV;
+}
+
+int wf_nic_port_open(const char *device, struct wf_nic_port **port,
+		     struct wf_addr *addr, int *fd)
+{
+	const struct wf_nic_ops *ops = find(device);
+	int err = ops && ops->port_open ? ops->port_open(port, addr, fd) :
+					  -ENODEV;
+
+	if (!err)
+		(*port)->ops = ops;
+	return err;
+}
+
+void wf_nic_port_close(struct wf_nic_port *port)
+{
+	port->ops->port_close(port);
+}
+
+void wf_nic_port_forked(struct wf_nic_port *port)
+{
+	port->ops->port_forked(port);
+}
+
+int wf_nic_key_open(const char *device, void *addr, size_t len, unsigned access,
+		    struct wf_nic_key **key, uint32_t *rkey)
+{
+	const struct wf_nic_ops *ops = find(device);
+	int err = ops && ops->key_open ?
+			  ops->key_open(addr, len, access, key, rkey) :
+			  -EOPNOTSUPP;
+
+	if (!err)
+		(*key)->ops = ops;
+	return err;
+}
+
+void wf_nic_key_close(struct wf_nic_key *key)
+{
+	key->ops->key_close(key);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Opening a NIC: which devices there are, what each needs, and the attributes
- * that all of them understand. Only open.c knows the devices by name; whoever
- * opens one passes on what the user chose. Everything else goes through nic.h.
+ * Opening a NIC: which devices exist, what each needs, and the attributes that
+ * all of them understand. Only open.c knows the devices by name; a caller
+ * passes on the name that the user chose. Everything else goes through nic.h.
  */
 #ifndef WF_NIC_OPEN_H
 #define WF_NIC_OPEN_H
@@ -14,8 +14,8 @@
 #include "nic/counters.h"
 #include "nic/nic.h"
 
-/* What happens to packets on their way to the socket, for tests. In parts per
- * million; the same seed does the same. */
+/* Faults of packets on their way to the socket, for tests. In parts per
+ * million; the same seed gives the same faults. */
 struct wf_nic_fault {
 	uint64_t seed;
 	uint32_t loss;
@@ -35,17 +35,23 @@ int wf_nic_fault_parse(const char *text, struct wf_nic_fault *fault);
 /* Of one host, at most. */
 #define WF_NIC_ADDRS_MOST 4
 
+struct wf_nic_key;
+struct wf_nic_port;
+
 struct wf_nic_attr {
+	/* Of a device without sockets: wf_nic_port_open(). It stays the
+	 * caller's. */
+	struct wf_nic_port *port;
 	/* A bound socket of the kind that the device wants
 	 * (wf_nic_device_socket()), which stays the caller's and is the NIC's
 	 * alone to use until it is closed; -1: bind one to addr. */
 	int fd;
-	/* Port 0: any. With a socket of the caller's that is bound to any
-	 * address: the one that peers are told, and see packets come from. */
+	/* Port 0: any. If the caller's socket is bound to any address: the
+	 * address that peers are told, and that packets come from. */
 	struct wf_addr addr;
 	/* Further addresses of this host, in the same order as on other hosts,
-	 * over which large transfers are spread. A device that has no use for
-	 * them ignores those beyond wf_nic_device_addrs(). */
+	 * over which large transfers are distributed. A device ignores those
+	 * beyond wf_nic_device_addrs(). */
 	const struct wf_addr *more;
 	unsigned int more_count;
 	bool locked;	    /* calls come from several threads */
@@ -58,9 +64,9 @@ struct wf_nic_attr {
 	bool whole;	    /* udp: max_msg is the same on every link; messages
 			       larger than a packet of the path go in parts */
 	uint32_t max_peers; /* with a handle, and as many without; 0: 4096 */
-	/* A peer that computes does not answer, and is not dead. Silence alone
-	 * of one that was connected makes it so after this time; 0: 15 minutes,
-	 * as long as TCP tries. */
+	/* A peer that computes does not answer, and is not dead. A peer that
+	 * was connected is given up only after so long a silence; 0: 15
+	 * minutes, as long as TCP tries. */
 	uint64_t dead_ns;
 	/* A connection that is not there after this time is given up, whatever
 	 * the reason: nobody answers (UNRESP), or the network says that nobody
@@ -69,27 +75,28 @@ struct wf_nic_attr {
 	 * peer that was connected, a closed port is its end at once, a host
 	 * that cannot be reached after this time. */
 	uint64_t connect_ns;
-	/* Memory that peers reach by keys of the user's own, without him: where
-	 * it is, WF_NIC_REM_ADDR if the key does not allow that, or
-	 * WF_NIC_UNSUPP_OP if only the user can do it. Called by any thread
-	 * with the NIC's lock held; takes no lock. NULL: there is none. The
-	 * device looks again before each access. */
+	/* Memory that peers access by keys of the user, without the user's
+	 * help: returns where it is, WF_NIC_REM_ADDR if the key does not permit
+	 * the access, or WF_NIC_UNSUPP_OP if only the user can do it. Any
+	 * thread may call it, with the NIC's lock held; it takes no lock. NULL:
+	 * there is no such memory. The device calls it before each access. */
 	enum wf_nic_status (*find)(void *arg, const struct wf_nic_access *want,
 				   void **at);
 	void *find_arg;
-	/* udp: writes a sender that there is no handle for into completions,
-	 * for users that read them by themselves. NULL: nobody does. */
+	/* udp: writes the address of a sender without a handle into
+	 * completions, for users that read these by themselves. NULL: no user
+	 * does. */
 	void (*source)(const struct wf_addr *addr, uint8_t source[16]);
-	/* A file with a secret that all peers have: nothing leaves or comes
-	 * that is not encrypted with it. NULL: nothing is. */
+	/* A file with a secret that all peers have: everything that is sent and
+	 * accepted is encrypted with it. NULL: nothing is encrypted. */
 	const char *key_file;
 	const struct wf_nic_fault *fault; /* udp; NULL: none */
 	struct wf_nic_counters *counters; /* NULL: the NIC's own */
 };
 
-/* -EADDRINUSE and what else bind() says, -EINVAL, -ENOMEM; -ENODEV: there is no
- * such @device (NULL: the default); with a key also what wf_nic_device_secure()
- * says. */
+/* -EADDRINUSE and other errors of bind(), -EINVAL, -ENOMEM; -ENODEV: there is
+ * no such @device (NULL: the default); with a key also the errors of
+ * wf_nic_device_secure(). */
 int wf_nic_open(const char *device, const struct wf_nic_attr *attr,
 		struct wf_nic **nic);
 
@@ -107,12 +114,35 @@ enum { WF_NIC_WHY = 256 };
  * -ENOTSUP if it does not encrypt. */
 int wf_nic_device_secure(const char *device, const char *key_file,
 			 char why[WF_NIC_WHY]);
-/* The device to be used with a key where the user names none. */
+/* The device to use with a key if the user names none. */
 const char *wf_nic_device_encrypting(void);
 
 /* The type of socket that carries an address of @device (NULL: the default) and
  * becomes readable when a peer wants something: SOCK_STREAM, which listens, or
- * SOCK_DGRAM. */
+ * SOCK_DGRAM. 0: its addresses are no sockets', but those of ports. */
 int wf_nic_device_socket(const char *device);
+
+/* The hardware of a device without sockets: what it is called here, and its
+ * address, which is that of no endpoint yet. -ENODEV: there is none. May load a
+ * library. */
+int wf_nic_device_find(const char *device, char *name, size_t room,
+		       struct wf_addr *addr);
+
+/* An address of such a device, for one NIC at a time; and the descriptor that
+ * will be that of wf_nic_wait_fd(). The NIC is closed before it. Once a queue
+ * pair was made with it, it is used up. 0 or -errno. */
+int wf_nic_port_open(const char *device, struct wf_nic_port **port,
+		     struct wf_addr *addr, int *fd);
+void wf_nic_port_close(struct wf_nic_port *port);
+/* Memory that peers reach by RDMA through any NIC of this process on @device, by
+ * the key of the hardware. @access as in wf_nic_mr_reg(). -EOPNOTSUPP: the device
+ * has no such keys, or not this access. */
+int wf_nic_key_open(const char *device, void *addr, size_t len, unsigned access,
+		    struct wf_nic_key **key, uint32_t *rkey);
+void wf_nic_key_close(struct wf_nic_key *key);
+
+/* In a forked child: closes the descriptors, so that the hardware is given back
+ * when the parent ends. Async-signal-safe. */
+void wf_nic_port_forked(struct wf_nic_port *port);
 
 #endif

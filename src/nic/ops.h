@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Between the queue pairs and the device behind them: one ops table per device,
- * and the structs that both sides see. Users include nic.h instead.
+ * and the structs that both sides use. Users include nic.h instead.
  */
 #ifndef WF_NIC_OPS_H
 #define WF_NIC_OPS_H
@@ -17,15 +17,17 @@
 #define WF_NIC_QP_MAX 1024u
 #define WF_NIC_AH_MAX 16384u
 #define WF_NIC_AH_BUCKETS 256u
-#define WF_NIC_AH_REST 64u /* numbers that are free before one is met again */
+#define WF_NIC_AH_REST 64u /* free numbers before one is used again */
 
 struct wf_nic_ah;
 struct wf_nic_attr;
+struct wf_nic_key;
+struct wf_nic_port;
 
-/* Where the rings of a queue pair lie. */
+/* Where the rings of a queue pair are. */
 struct wf_nic_rings {
 	void *sq; /* of 64-byte descriptors, 64-aligned, zeroed */
-	void *rq; /* of 16-byte descriptors; NULL: none were asked for */
+	void *rq; /* of 16-byte descriptors; NULL: none were requested */
 	_Atomic uint32_t *sq_doorbell;
 	_Atomic uint32_t *rq_doorbell;
 };
@@ -34,25 +36,38 @@ struct wf_nic_rings {
 struct wf_nic_ops {
 	const char *name;
 	const char *about; /* what it is, in some words */
-	int socket; /* what carries an address: SOCK_STREAM, SOCK_DGRAM */
+	/* What carries an address: SOCK_STREAM, SOCK_DGRAM; 0: a port. */
+	int socket;
 	unsigned int addrs; /* of a host that it uses at once; 0: one */
-	/* What lies behind the send rings: 0 for device memory; a device in
-	 * ordinary memory says WF_QUEUE_COPY_MEMORY (docs/wqe.md). */
+	/* The memory of the send rings: 0 for device memory; a device in
+	 * ordinary memory uses WF_QUEUE_COPY_MEMORY (docs/wqe.md). */
 	enum wf_queue_copy_kind copy;
+
+	/* No lock. Of devices without sockets: see open.h. Others, NULL. */
+	int (*find)(char *name, size_t room, struct wf_addr *addr);
+	int (*port_open)(struct wf_nic_port **port, struct wf_addr *addr,
+			 int *fd);
+	void (*port_close)(struct wf_nic_port *port);
+	void (*port_forked)(struct wf_nic_port *port);
+
+	/* No lock. Memory of no NIC: see wf_nic_key_open(). */
+	int (*key_open)(void *addr, size_t len, unsigned access,
+			struct wf_nic_key **key, uint32_t *rkey);
+	void (*key_close)(struct wf_nic_key *key);
 
 	/* No lock. Opens a device and fills in its caps: see open.h. */
 	int (*open)(const struct wf_nic_attr *attr, struct wf_nic **nic);
 	/* No lock. Whether a device can be opened with a key: 0, and in @why
-	 * how it encrypts, or -errno, and why it cannot and what to do. NULL:
-	 * this device does not encrypt. */
+	 * how it encrypts, or -errno, and in @why the reason and what to do.
+	 * NULL: this device does not encrypt. */
 	int (*secure)(const char *key_file, char *why, size_t room);
-	/* No lock: nobody else is left. Frees the NIC. May wait for its own
+	/* No lock: nobody else uses the NIC. Frees it. May wait for its own
 	 * thread. */
 	void (*close)(struct wf_nic *nic);
 
-	/* No lock, and none may be taken: in a child that was forked, all
-	 * descriptors are closed. Async-signal-safe. NULL: peers do not hear
-	 * from a descriptor that the child has. */
+	/* No lock, and none may be taken: closes all descriptors in a forked
+	 * child. Async-signal-safe. NULL: descriptors of the child do not
+	 * affect peers. */
 	void (*forked)(struct wf_nic *nic);
 
 	/* Registers memory; the keys are the device's own. 0, -ENOSPC,
@@ -63,20 +78,20 @@ struct wf_nic_ops {
 	 * key. */
 	int (*mr_dereg)(struct wf_nic *nic, uint32_t lkey);
 
-	/* No lock. Memory and doorbells of @sq and @rq descriptors, if they lie
-	 * in the device: it gives them back in qp_destroy. NULL: ordinary
-	 * memory will do. */
+	/* No lock. Memory and doorbells of @sq and @rq descriptors, if they are
+	 * in the device, which frees them in qp_destroy. NULL: uses ordinary
+	 * memory. */
 	int (*qp_rings)(struct wf_nic *nic, struct wf_nic_qp *qp, uint32_t sq,
 			uint32_t rq, struct wf_nic_rings *rings);
 	/* No lock. Memory of a completion queue of @entries entries, zeroed,
-	 * and how to give it back. NULL, both: ordinary memory. */
+	 * and how to free it. NULL, both: ordinary memory. */
 	int (*cq_ring)(struct wf_nic *nic, uint32_t entries, void **ring);
 	void (*cq_free)(struct wf_nic *nic, void *ring);
 	/* No lock. The completions that wf_nic_cq_poll() hands out; NULL: they
 	 * are in the ring, as entries of wqe_defs.h. */
 	int (*cq_poll)(struct wf_nic_cq *cq, struct wf_nic_wc *wc, int n);
 
-	/* qp->dev is the device's. The rings are there already. */
+	/* qp->dev belongs to the device. The rings exist already. */
 	int (*qp_create)(struct wf_nic *nic, struct wf_nic_qp *qp);
 	/* Completes everything it has taken, and everything in the rings, with
 	 * FLUSHED; afterwards it reads neither rings nor memory of requests. */
@@ -84,16 +99,16 @@ struct wf_nic_ops {
 	/* After qp_flush. */
 	void (*qp_destroy)(struct wf_nic *nic, struct wf_nic_qp *qp);
 
-	/* ah->dev is the device's; it may outlive the handle. -EINVAL: not an
-	 * address that this device can reach. */
+	/* ah->dev belongs to the device; it may outlive the handle. -EINVAL:
+	 * this device cannot reach the address. */
 	int (*ah_create)(struct wf_nic *nic, struct wf_nic_ah *ah);
-	/* @memo: NULL, or to be kept with what the device knows of the peer. */
+	/* @memo: NULL, or kept with what the device knows of the peer. */
 	void (*ah_destroy)(struct wf_nic *nic, struct wf_nic_ah *ah,
 			   const struct wf_nic_memo *memo);
 	bool (*ah_recall)(struct wf_nic *nic, struct wf_nic_ah *ah,
 			  struct wf_nic_memo *memo);
-	/* Requests end with ABORT, present ones and those that are taken from
-	 * a ring before ah_renew; a first handle is renewed. */
+	/* Requests end with ABORT, present ones and those that are taken from a
+	 * ring before ah_renew; the first handle of a peer is renewed. */
 	void (*ah_abandon)(struct wf_nic *nic, struct wf_nic_ah *ah);
 	void (*ah_renew)(struct wf_nic *nic, struct wf_nic_ah *ah);
 	void (*ah_query)(struct wf_nic *nic, const struct wf_nic_ah *ah,
@@ -124,11 +139,21 @@ struct wf_nic_ops {
 	void (*wait_end)(struct wf_nic *nic);
 };
 
+/* What the device has for an address of its own, and for memory of no NIC,
+ * begins with these. */
+struct wf_nic_port {
+	const struct wf_nic_ops *ops;
+};
+
+struct wf_nic_key {
+	const struct wf_nic_ops *ops;
+};
+
 struct wf_nic_ah {
 	struct wf_list link; /* bucket */
 	struct wf_nic_addr addr;
 	void *dev;
-	uint32_t refs; /* 0: free, and link is in the list of those */
+	uint32_t refs; /* 0: free, and link is in the list of free ones */
 	uint16_t num;
 };
 
@@ -136,11 +161,11 @@ struct wf_nic {
 	const struct wf_nic_ops *ops;
 	struct wf_nic_caps caps;
 	struct wf_nic_addr addr;
-	struct wf_addr socket; /* the same; family 0: it is not a socket's */
-	struct wf_lock lock;   /* of everything below and of the device */
+	struct wf_addr socket; /* the same; family 0: not a socket address */
+	struct wf_lock lock;   /* protects everything below and the device */
 	void (*source)(const struct wf_addr *addr, uint8_t source[16]);
 	struct wf_nic_counters *counters;
-	struct wf_nic_counters *own_counters; /* where the caller gave none */
+	struct wf_nic_counters *own_counters; /* if the caller gave none */
 	struct wf_nic_mr_table mrs;
 	struct wf_queue_ids qpns;
 	struct wf_nic_qp **qps;
@@ -149,7 +174,7 @@ struct wf_nic {
 	struct wf_nic_ah **ahs;	 /* by number; grows */
 	uint32_t ah_count;	 /* numbers that were ever given out */
 	uint32_t ah_room;
-	struct wf_list ah_free; /* the longest free first */
+	struct wf_list ah_free; /* longest free first */
 	uint32_t ah_frees;
 	struct wf_list ah_buckets[WF_NIC_AH_BUCKETS];
 };
@@ -158,12 +183,12 @@ struct wf_nic_cq {
 	struct wf_nic *nic;
 	struct wf_queue_cq ring;    /* the user's side */
 	struct wf_queue_cqw writer; /* the device's, under the NIC's lock */
-	_Atomic uint32_t credit;    /* how far the user is */
+	_Atomic uint32_t credit;    /* how far the user has read */
 	uint32_t users;		    /* queue pairs */
 	bool armed;		    /* under the NIC's lock */
 	void (*notify)(void *arg);
 	void *notify_arg;
-	uint32_t watched; /* of an exported one: the last doorbell */
+	uint32_t watched; /* if exported: the last doorbell */
 	void *memory;
 };
 
@@ -191,9 +216,9 @@ struct wf_nic_qp {
 	/* The device's, under the NIC's lock. */
 	struct wf_queue_work sq_work;
 	struct wf_queue_work rq_work;
-	void *memory; /* of both rings, where they are not the device's */
-	/* By receive: who sent it, where there is no handle. Written by the
-	 * device before the completion, read by the user after it. */
+	void *memory; /* of both rings, if they are not the device's */
+	/* For each receive: the sender, if it has no handle. The device writes
+	 * it before the completion, the user reads it after the completion. */
 	struct wf_nic_addr *rq_from;
 	_Alignas(64) _Atomic uint32_t sq_doorbell;
 	_Alignas(64) _Atomic uint32_t rq_doorbell;
@@ -201,10 +226,10 @@ struct wf_nic_qp {
 
 /* -- for devices ------------------------------------------------------------ */
 
-/* The address of a device that has a socket's. */
+/* Sets the address of a device that has a socket address. */
 void wf_nic_set_socket(struct wf_nic *nic, const struct wf_addr *addr);
-/* The socket address of a handle, if it can be a peer of such a device; else
- * -EINVAL. */
+/* The socket address of a handle, if it can be a peer of such a device;
+ * otherwise -EINVAL. */
 int wf_nic_ah_socket(const struct wf_nic *nic, const struct wf_nic_ah *ah,
 		     struct wf_addr *to);
 
@@ -213,17 +238,17 @@ int wf_nic_mr_soft_reg(struct wf_nic *nic, void *addr, size_t len,
 		       unsigned access, struct wf_nic_mr *mr);
 int wf_nic_mr_soft_dereg(struct wf_nic *nic, uint32_t lkey);
 
-/* Fills in the part of @nic that is not the device's own. */
+/* Initializes the part of @nic that does not belong to the device. */
 int wf_nic_init(struct wf_nic *nic, const struct wf_nic_ops *ops, bool locked,
 		struct wf_nic_counters *counters);
 void wf_nic_fini(struct wf_nic *nic);
 
-/* NULL: not in use. Numbers come from peers and from descriptors. */
+/* NULL: not in use. The numbers come from peers and from descriptors. */
 struct wf_nic_qp *wf_nic_qp_find(struct wf_nic *nic, uint16_t num);
 struct wf_nic_ah *wf_nic_ah_find(struct wf_nic *nic, uint16_t num);
 
-/* To be said before the completion of a receive whose ah is
- * WF_NIC_AH_UNKNOWN. @req_id comes from the ring. */
+/* Call it before the completion of a receive whose ah is WF_NIC_AH_UNKNOWN.
+ * @req_id comes from the ring. */
 void wf_nic_qp_note_from(struct wf_nic_qp *qp, uint16_t req_id,
 			 const struct wf_nic_addr *from);
 void wf_nic_qp_note_socket(struct wf_nic_qp *qp, uint16_t req_id,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Queue pairs: rings, request ids, and the posts. A post stages one descriptor
- * and hands it to the ring; whatever only the device can judge (keys, lengths,
- * handles) comes back as a completion.
+ * and passes it to the ring; errors that only the device can detect (keys,
+ * lengths, handles) are reported as completions.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -230,8 +230,8 @@ void wf_nic_qp_destroy(struct wf_nic_qp *qp)
 	wf_nic_qp_flush(qp);
 	wf_base_lock_take(&nic->lock);
 	nic->ops->qp_destroy(nic, qp);
-	/* The generation moves on: what is left in the completion queues, or
-	 * on its way from a peer, finds nobody. */
+	/* The generation increases, so completions that are left in the queues,
+	 * or packets on their way from a peer, no longer match. */
 	wf_queue_ids_put(&nic->qpns, qp->num);
 	qp->send_cq->users--;
 	qp->recv_cq->users--;
@@ -338,7 +338,7 @@ static int stage(struct wf_nic_qp *qp, struct wf_nic_tx_wqe *wqe,
 	return 0;
 }
 
-/* There are as many ids as places, so the ring has room. */
+/* There are as many ids as ring entries, so the ring has room. */
 static int post(struct wf_nic_qp *qp, const struct wf_nic_tx_wqe *wqe,
 		uint32_t flags)
 {

@@ -20,7 +20,8 @@ struct wf_nic_stuck *wf_nic_soft_places(const struct wf_nic_qp *qp)
 		      sizeof(struct wf_nic_stuck));
 }
 
-/* Where the completion of a request waits: those of sends, then of receives. */
+/* Where the completion of a request waits: first those of sends, then of
+ * receives. */
 static struct wf_nic_stuck *place_of(struct wf_nic_qp *qp,
 				     struct wf_nic_stuck *places,
 				     const struct wf_nic_cqe *cqe)
@@ -51,7 +52,7 @@ void wf_nic_soft_complete(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 	struct wf_nic_cq *cq = sent ? qp->send_cq : qp->recv_cq;
 	struct wf_nic_stuck *stuck;
 
-	/* In order behind those that wait already. */
+	/* Keep the order: behind those that already wait. */
 	if (wf_base_list_empty(&soft->stuck) && !wf_nic_cq_push(cq, cqe)) {
 		soft->news = true;
 		if (!soft->tells)
@@ -212,7 +213,7 @@ enum wf_nic_status wf_nic_soft_take(struct wf_nic_soft *soft,
 	struct wf_nic_tx_wqe wqe;
 
 	wf_queue_work_take(&qp->sq_work, &wqe);
-	/* Not the bytes behind it: they are filled in as they are needed. */
+	/* Not the bytes behind it, which are filled in as needed. */
 	memset(req, 0, offsetof(struct wf_nic_request, sge));
 	req->req_id = wqe.req_id;
 	wf_nic_count(&soft->nic.counters->tx_msgs, 1);

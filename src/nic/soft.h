@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What devices in software share: requests taken off the ring of a queue pair
- * and checked, and completions, of which none is ever lost for want of room.
- * A device embeds struct wf_nic_soft first. The NIC's lock is held by every
- * caller.
+ * What devices in software share: taking requests from the ring of a queue pair
+ * and checking them, and completions, none of which is ever lost for lack of
+ * room. A device embeds struct wf_nic_soft as its first member. Every caller
+ * holds the NIC's lock.
  */
 #ifndef WF_NIC_SOFT_H
 #define WF_NIC_SOFT_H
@@ -13,7 +13,7 @@
 struct wf_nic_soft {
 	struct wf_nic nic;    /* first */
 	struct wf_list stuck; /* completions that wait for room */
-	int user_fd; /* eventfd: wakes who sleeps until a completion; -1: none */
+	int user_fd; /* eventfd: wakes the thread that waits; -1: none */
 	_Atomic uint32_t user_asleep;
 	/* The device calls wf_nic_soft_tell() before it drops the lock, so that
 	 * completions need not look for sleepers one by one. */
@@ -27,13 +27,13 @@ struct wf_nic_local {
 	uint32_t lkey;
 };
 
-/* A request as its descriptor says it. */
+/* A request as its descriptor describes it. */
 struct wf_nic_request {
 	uint8_t op; /* enum wf_nic_opcode */
 	bool inlined;
 	bool has_imm;
 	uint8_t sges;
-	bool user_key; /* imm has the higher half of rkey */
+	bool user_key; /* imm is the higher half of rkey */
 	uint16_t req_id;
 	uint16_t dst_qpn;
 	uint16_t ah;
@@ -46,20 +46,21 @@ struct wf_nic_request {
 	uint8_t data[WF_NIC_INLINE_MAX];
 };
 
-/* A completion that waits for room. Each request has a place for its own from
- * the beginning, so that none is lost for want of memory. */
+/* A completion that waits for room. Each request has memory for its own from
+ * the beginning, so that none is lost for lack of memory. */
 struct wf_nic_stuck {
 	struct wf_list link;
 	struct wf_nic_cq *cq; /* NULL: not in use */
 	struct wf_nic_cqe cqe;
 };
 
-/* The places of @qp; first in what the device has for it. NULL: no memory. */
+/* The places of @qp; first in the device's state of it. NULL: no memory. */
 struct wf_nic_stuck *wf_nic_soft_places(const struct wf_nic_qp *qp);
 
-/* Takes the next descriptor, which the doorbell has told of, of the send ring.
- * Nothing in it is trusted: a stray store of the application must not become
- * one of ours. Other than WF_NIC_OK: op and req_id alone are to be used. */
+/* Takes the next descriptor from the send ring, after the doorbell has
+ * announced it. Nothing in it is trusted: a stray store of the application must
+ * not become one of ours. If the result is not WF_NIC_OK, only op and req_id
+ * may be used. */
 enum wf_nic_status wf_nic_soft_take(struct wf_nic_soft *soft,
 				    struct wf_nic_qp *qp,
 				    struct wf_nic_request *req);
@@ -70,22 +71,22 @@ unsigned int wf_nic_soft_next_op(const struct wf_nic_qp *qp);
 void wf_nic_soft_complete(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 			  struct wf_nic_stuck *places,
 			  const struct wf_nic_cqe *cqe);
-/* Of a request of ours. */
+/* Completes a request of ours. */
 void wf_nic_soft_done(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 		      struct wf_nic_stuck *places, uint16_t req_id,
 		      enum wf_nic_opcode op, enum wf_nic_status status);
-/* Tries those that wait for room. */
+/* Tries again to write the completions that wait for room. */
 void wf_nic_soft_unstick(struct wf_nic_soft *soft);
-/* @qp goes away: its completions that wait are dropped. */
+/* @qp is destroyed: drops its completions that wait. */
 void wf_nic_soft_drop(struct wf_nic_soft *soft, struct wf_nic_qp *qp);
 /* Everything that is still in the rings of @qp ends with FLUSHED. */
 void wf_nic_soft_flush(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 		       struct wf_nic_stuck *places);
-/* A receive that was taken and is not used. */
+/* Completes a receive that was taken and is not used. */
 void wf_nic_soft_flush_recv(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 			    struct wf_nic_stuck *places,
 			    const struct wf_nic_rx_desc *desc);
-/* Wakes who sleeps. */
+/* Wakes the thread that sleeps. */
 void wf_nic_soft_wake(struct wf_nic_soft *soft);
 /* The same if there was a completion. */
 static inline void wf_nic_soft_tell(struct wf_nic_soft *soft)

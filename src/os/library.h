@@ -14,4 +14,8 @@ void *wf_os_library_open(const char *name);
 /* A function of the library or of those it needs, or NULL. */
 void *wf_os_library_find(void *library, const char *function);
 
+/* A function that the program itself would call by this name, from a library
+ * that it was linked with or that was preloaded; or NULL. */
+void *wf_os_library_own(const char *function);
+
 #endif

@@ -7,7 +7,10 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "os/shared.h"
 
 struct wf_os_mutex {
 	pthread_mutex_t native;
@@ -69,6 +72,32 @@ void wf_os_thread_detach(struct wf_os_thread thread);
  * and the reason is not reported. Only threads of this process wake it. */
 void wf_os_futex_wait(const void *word, uint32_t value, uint64_t ns);
 void wf_os_futex_wake(const void *word, unsigned int count);
+
+/* A mark in shared memory that says that a thread lives. The kernel changes it when
+ * the thread ends, and when its process runs another program: in either case before
+ * the pid is free, and before the process has other memory. It is a robust mutex
+ * that the thread holds for ever. */
+struct wf_os_life {
+	const _Atomic uint32_t *word;
+	uint32_t alive; /* what it says until then */
+};
+
+/* The calling thread sets its mark. @page is zeroed memory of at least 4096 bytes,
+ * shared with others, and must stay mapped as long as the thread lives. 0 or
+ * -errno, -ENOTSUP for a thread that is not the first of its process: one that runs
+ * another program would keep its mark. */
+int wf_os_life_begin(void *page, size_t bytes);
+/* Takes the mark away. False if it is another thread's: then @page must stay. */
+bool wf_os_life_end(void *page);
+/* Finds the mark in a page of another process, which may hold anything. 0, or
+ * -EPROTO where there is none. */
+int wf_os_life_find(const void *page, size_t bytes, struct wf_os_life *life);
+
+/* Acquire: what was copied before this call was copied before the mark changed. */
+static inline bool wf_os_life_is_on(const struct wf_os_life *life)
+{
+	return wf_shared_load(life->word, acquire) == life->alive;
+}
 
 /* As pthread_atfork(3). */
 int wf_os_atfork(void (*before)(void), void (*in_parent)(void),

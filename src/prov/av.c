@@ -21,6 +21,7 @@
 #include "prov/av_shared.h"
 #include "prov/domain.h"
 #include "prov/eq.h"
+#include "prov/format.h"
 #include "prov/nosys.h"
 #include "prov/provider.h"
 
@@ -124,7 +125,7 @@ static int insert_one(struct wf_prov_av *av, const struct wf_addr *addr,
 	int ret;
 
 	/* Names of listeners, but nothing that can be sent to. */
-	if (wf_base_addr_is_any(addr) || !wf_base_addr_port(addr))
+	if (!wf_base_addr_is_whole(addr))
 		return -FI_EINVAL;
 	wf_base_lock_take(&av->lock);
 	ret = wf_prov_addr_table_insert(&av->table, addr, &index, &is_new);
@@ -237,6 +238,8 @@ static size_t stride_of(const struct wf_prov_av *av, const void *addr)
 	bool in6 = av->domain->addr_format == FI_SOCKADDR_IN6;
 	sa_family_t family;
 
+	if (av->domain->addr_format == FI_ADDR_EFA)
+		return WF_ADDR_EFA_RAW;
 	memcpy(&family, addr, sizeof(family)); /* may not be aligned */
 	if (family == AF_INET || family == AF_INET6)
 		in6 = family == AF_INET6;
@@ -261,8 +264,9 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		struct wf_addr one;
 
-		ret = wf_base_addr_set(&one, (const char *)addr + i * stride,
-				       stride);
+		ret = wf_prov_format_get(batch.av->domain->addr_format,
+					 (const char *)addr + i * stride,
+					 stride, &one);
 		batch_add(&batch, &one, -ret);
 	}
 	return batch_end(&batch);
@@ -356,16 +360,20 @@ static int av_lookup(struct fid_av *fid, fi_addr_t fi_addr, void *addr,
 		     size_t *addrlen)
 {
 	struct wf_addr found;
-	size_t len;
 	int ret;
 
 	ret = wf_prov_av_get(wf_prov_av_of(fid), fi_addr, &found);
 	if (ret)
 		return ret;
-	len = wf_base_addr_len(&found);
-	memcpy(addr, &found, *addrlen < len ? *addrlen : len);
-	*addrlen = len;
+	*addrlen = wf_prov_format_put(&found, addr, *addrlen);
 	return 0;
+}
+
+static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf,
+			      size_t *len)
+{
+	return wf_prov_format_str(wf_prov_av_of(fid)->domain->addr_format, addr,
+				  buf, len);
 }
 
 static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
@@ -432,7 +440,7 @@ static struct fi_ops_av av_ops = {
 	.insertsym = av_insertsym,
 	.remove = av_remove,
 	.lookup = av_lookup,
-	.straddr = wf_prov_av_names_straddr,
+	.straddr = av_straddr,
 	.av_set = wf_prov_nosys_av_set,
 };
 

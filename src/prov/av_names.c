@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Increments nodes and services, and prints addresses. Knows no AV.
+ * Increments nodes and services. Knows no AV.
  */
 #include "prov/av_names.h"
 
@@ -113,6 +113,11 @@ int wf_prov_av_names_init(struct wf_prov_av_names *names, const char *node,
 	int family = wf_prov_hints_family(addr_format);
 	int ret = -FI_EINVAL;
 
+	if (addr_format == FI_ADDR_EFA) {
+		WF_FI_WARN(FI_LOG_AV, "insert: no name stands for an address "
+				      "of an EFA device\n");
+		return -FI_ENOSYS;
+	}
 	if (!node || !service || nodecnt > MAX_RANGE || svccnt > MAX_RANGE ||
 	    nodecnt * svccnt > MAX_RANGE ||
 	    (svccnt > 1 && !isdigit((unsigned char)service[0]))) {
@@ -155,35 +160,4 @@ int wf_prov_av_names_get(const struct wf_prov_av_names *names, size_t node,
 		return -FI_EINVAL;
 	wf_base_addr_set_port(addr, (uint16_t)port);
 	return 0;
-}
-
-const char *wf_prov_av_names_straddr(struct fid_av *av, const void *addr,
-				     char *buf, size_t *len)
-{
-	char ip[INET6_ADDRSTRLEN];
-	struct sockaddr_in6 in6;
-	struct sockaddr_in in;
-	sa_family_t family;
-	int need;
-
-	(void)av;
-	if (!addr || !len)
-		return NULL;
-	memcpy(&family, addr, sizeof(family)); /* may not be aligned */
-	/* Printed as it is, not as the identity that an AV would store. */
-	if (family == AF_INET) {
-		memcpy(&in, addr, sizeof(in));
-		inet_ntop(AF_INET, &in.sin_addr, ip, sizeof(ip));
-		need = snprintf(buf, *len, "fi_sockaddr_in://%s:%u", ip,
-				ntohs(in.sin_port));
-	} else if (family == AF_INET6) {
-		memcpy(&in6, addr, sizeof(in6));
-		inet_ntop(AF_INET6, &in6.sin6_addr, ip, sizeof(ip));
-		need = snprintf(buf, *len, "fi_sockaddr_in6://[%s]:%u", ip,
-				ntohs(in6.sin6_port));
-	} else {
-		return NULL;
-	}
-	*len = (size_t)need + 1;
-	return buf;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names for AVs: ranges of nodes and services as fi_av_insertsym() counts them,
- * and addresses as strings.
+ * Names for AVs: ranges of nodes and services as fi_av_insertsym() counts them.
  */
 #ifndef WF_PROV_AV_NAMES_H
 #define WF_PROV_AV_NAMES_H
@@ -30,10 +29,5 @@ void wf_prov_av_names_fini(struct wf_prov_av_names *names);
 /* Service number @service of node number @node. 0 or -FI_E*. */
 int wf_prov_av_names_get(const struct wf_prov_av_names *names, size_t node,
 			 size_t service, struct wf_addr *addr);
-
-/* fi_av_straddr(): "fi_sockaddr_in://1.2.3.4:5". NULL for what is no
- * address. */
-const char *wf_prov_av_names_straddr(struct fid_av *av, const void *addr,
-				     char *buf, size_t *len);
 
 #endif

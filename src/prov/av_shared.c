@@ -328,8 +328,7 @@ static bool read_slot(const struct wf_prov_av_shared *shared, uint32_t index,
 			return copy.slot.used == 1 &&
 			       !wf_base_addr_set(addr, copy.slot.addr,
 						 sizeof(copy.slot.addr)) &&
-			       !wf_base_addr_is_any(addr) &&
-			       wf_base_addr_port(addr);
+			       wf_base_addr_is_whole(addr);
 		wf_base_cpu_relax();
 	}
 	return false;

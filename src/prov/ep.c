@@ -94,7 +94,7 @@ static void in_child(struct wf_fork_watch *watch)
 	struct wf_prov_ep *ep =
 		wf_container_of(watch, struct wf_prov_ep, fork_watch);
 
-	wf_prov_name_unbind(ep);
+	wf_prov_name_forked(ep);
 	wf_core_forked(&ep->core.common);
 }
 
@@ -262,9 +262,10 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 			.refuses = !param->shm,
 		},
 		.rdm = {
-			.device = param->nic,
+			.device = ep->nic_port ? WF_PROV_NIC_EFA : param->nic,
 			.key_file = param->key_file,
 			.fd = ep->nic_fd,
+			.port = ep->nic_port,
 			.medium_max = param->medium_max,
 			.read_min = param->read_min,
 			.medium_advised = !param->medium_max_is_set,

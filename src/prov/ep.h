@@ -22,6 +22,7 @@
 #include "prov/cq.h"
 #include "prov/eps.h"
 
+struct wf_nic_port;
 struct wf_prov_domain;
 struct wf_prov_eq;
 struct wf_prov_stx;
@@ -76,8 +77,10 @@ struct wf_prov_ep {
 	struct wf_fork_watch fork_watch;
 	uint64_t caps;
 	size_t tx_size;
-	int nic_fd;	     /* owns our address: the device's socket, ... */
-	int held_fd;	     /* the same port of the other protocol */
+	int nic_fd; /* owns our address: the device's socket, ... */
+	struct wf_nic_port *nic_port; /* or this, if it has none: nic_fd is
+					 the port's then */
+	int held_fd;		      /* the same port of the other protocol */
 	int name_fd;	     /* and its name in shared memory, until enabled */
 	struct wf_addr addr; /* as peers know it */
 	struct wf_shm_home home; /* what other namespaces know of it */

@@ -12,6 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/addr.h"
 #include "os/types.h"
 #include "prov/caps.h"
 #include "prov/domain.h"
@@ -61,6 +62,8 @@ int wf_prov_hints_family(uint32_t addr_format)
 		return AF_INET;
 	case FI_SOCKADDR_IN6:
 		return AF_INET6;
+	case FI_ADDR_EFA:
+		return WF_ADDR_EFA;
 	default:
 		return -1;
 	}
@@ -274,7 +277,7 @@ int wf_prov_hints_check(uint32_t version, const struct fi_info *hints)
 	    check_bits("caps", hints->caps, caps, FI_TYPE_CAPS))
 		return -FI_ENODATA;
 	if (wf_prov_hints_family(hints->addr_format) < 0)
-		REFUSE("addr_format: %s is not an IP socket address\n",
+		REFUSE("addr_format: %s is none of ours\n",
 		       fi_tostr(&hints->addr_format, FI_TYPE_ADDR_FORMAT));
 	if (check_fabric(hints->fabric_attr) ||
 	    wf_prov_hints_check_domain(version, hints) ||

@@ -14,7 +14,9 @@
 #include <rdma/fi_errno.h>
 
 #include "base/addr.h"
+#include "nic/open.h"
 #include "prov/caps.h"
+#include "prov/format.h"
 #include "prov/hints.h"
 #include "prov/iface.h"
 #include "prov/param.h"
@@ -37,6 +39,8 @@ struct request {
 	bool has_dest;
 	struct wf_addr src;
 	struct wf_addr dest;
+	bool only_efa; /* an EFA device is asked for ... */
+	bool may_efa;  /* ... in a way that it can be the answer */
 };
 
 static const struct wf_prov_iface *find_iface(const struct request *req,
@@ -49,11 +53,9 @@ static const struct wf_prov_iface *find_iface(const struct request *req,
 static int take_hint(const struct request *req, const char *what,
 		     const void *sa, size_t len, struct wf_addr *addr)
 {
-	if (wf_base_addr_set(addr, sa, len)) {
-		WF_FI_INFO(
-			FI_LOG_CORE,
-			"hints refused: %s: not a whole IPv4 or IPv6 address\n",
-			what);
+	if (wf_prov_format_get(req->hints->addr_format, sa, len, addr)) {
+		WF_FI_INFO(FI_LOG_CORE,
+			   "hints refused: %s: not a whole address\n", what);
 		return -FI_ENODATA;
 	}
 	if (req->family != AF_UNSPEC && addr->sa.sa_family != req->family) {
@@ -346,11 +348,11 @@ static void fill_domain(struct fi_domain_attr *attr,
 
 static int fill_addr(void **to, size_t *len, const struct wf_addr *addr)
 {
-	*len = wf_base_addr_len(addr);
+	*len = wf_prov_format_put(addr, NULL, 0);
 	*to = malloc(*len);
 	if (!*to)
 		return -FI_ENOMEM;
-	memcpy(*to, addr, *len);
+	wf_prov_format_put(addr, *to, *len);
 	return 0;
 }
 
@@ -375,10 +377,7 @@ static struct fi_info *make_info(const struct request *req,
 		info->fabric_attr->fabric = hints->fabric_attr->fabric;
 	info->fabric_attr->name = strdup(WF_PROV_FABRIC_NAME);
 	info->domain_attr->name = strdup(iface->name);
-	info->addr_format =
-		(src ? src : &iface->addr)->sa.sa_family == AF_INET ?
-			FI_SOCKADDR_IN :
-			FI_SOCKADDR_IN6;
+	info->addr_format = wf_prov_format_of(src ? src : &iface->addr);
 	if (!info->fabric_attr->name || !info->domain_attr->name ||
 	    (src && fill_addr(&info->src_addr, &info->src_addrlen, src)) ||
 	    (dest && fill_addr(&info->dest_addr, &info->dest_addrlen, dest))) {
@@ -434,7 +433,81 @@ static int list_ifaces(const struct request *req, struct fi_info **info)
 	return -FI_ENODATA;
 }
 
-static int answer(struct request *req, struct fi_info **info)
+/* -- EFA ------------------------------------------------------------------- */
+
+/* The device is the answer, and the only one, if the user or the hints name it.
+ * It is not chosen by itself: a peer on it that dies is not always noticed yet
+ * (docs/efa.md). */
+static void may_efa(struct request *req)
+{
+	const char *nic = wf_prov_param.nic;
+
+	req->only_efa = (nic && !strcmp(nic, WF_PROV_NIC_EFA)) ||
+			req->family == WF_ADDR_EFA;
+	req->may_efa = req->only_efa &&
+		       (req->family == AF_UNSPEC || req->family == WF_ADDR_EFA);
+}
+
+/* Where the device is wanted, the hinted addresses are of its format. */
+static int take_efa_hints(struct request *req, const struct wf_addr *own)
+{
+	const struct fi_info *hints = req->hints;
+	int ret = 0;
+
+	if (req->node || (req->service && !(req->flags & FI_SOURCE))) {
+		WF_FI_INFO(FI_LOG_CORE, "node %s: an EFA device has no names\n",
+			   req->node ? req->node : "(none)");
+		return -FI_ENODATA;
+	}
+	if (!hints || hints->addr_format != FI_ADDR_EFA)
+		return 0;
+	if (hints->src_addr)
+		ret = take_hint(req, "src_addr", hints->src_addr,
+				hints->src_addrlen, &req->src);
+	if (!ret && hints->src_addr &&
+	    memcmp(req->src.efa.gid, own->efa.gid, sizeof(own->efa.gid))) {
+		WF_FI_INFO(FI_LOG_CORE, "the source is not on this node\n");
+		return -FI_ENODATA;
+	}
+	if (!ret && hints->dest_addr) {
+		ret = take_hint(req, "dest_addr", hints->dest_addr,
+				hints->dest_addrlen, &req->dest);
+		req->has_dest = !ret;
+	}
+	return ret;
+}
+
+static int answer_efa(struct request *req, struct fi_info **info)
+{
+	bool plain = req->flags & FI_PROV_ATTR_ONLY;
+	struct wf_prov_iface iface = { .running = true };
+	int ret;
+
+	*info = NULL;
+	if (!req->may_efa) {
+		WF_FI_INFO(FI_LOG_CORE, "hints refused: addr_format: with "
+					"FI_WEFT_NIC=efa it is FI_ADDR_EFA\n");
+		return -FI_ENODATA;
+	}
+	if (wf_nic_device_find(WF_PROV_NIC_EFA, iface.name, sizeof(iface.name),
+			       &iface.addr) ||
+	    (req->want_iface && strcmp(iface.name, req->want_iface))) {
+		WF_FI_INFO(FI_LOG_CORE, "there is no EFA device%s%s\n",
+			   req->want_iface ? " named " : "",
+			   req->want_iface ? req->want_iface : "");
+		return -FI_ENODATA;
+	}
+	ret = plain ? 0 : take_efa_hints(req, &iface.addr);
+	if (ret)
+		return ret;
+	*info = make_info(req, &iface, plain ? NULL : &iface.addr,
+			  req->has_dest ? &req->dest : NULL);
+	return *info ? 0 : -FI_ENOMEM;
+}
+
+/* -- all of it ------------------------------------------------------------- */
+
+static int answer_sockets(struct request *req, struct fi_info **info)
 {
 	const struct wf_prov_iface *iface;
 	int ret;
@@ -454,6 +527,13 @@ static int answer(struct request *req, struct fi_info **info)
 	*info = make_info(req, iface, &req->src,
 			  req->has_dest ? &req->dest : NULL);
 	return *info ? 0 : -FI_ENOMEM;
+}
+
+static int answer(struct request *req, struct fi_info **info)
+{
+	may_efa(req);
+	return req->only_efa ? answer_efa(req, info) :
+			       answer_sockets(req, info);
 }
 
 int wf_prov_info_get(uint32_t version, const char *node, const char *service,

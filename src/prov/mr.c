@@ -10,12 +10,14 @@
 #include <rdma/fi_errno.h>
 
 #include "base/list.h"
+#include "nic/open.h"
 #include "os/file.h"
 #include "os/memory.h"
 #include "prov/caps.h"
 #include "prov/cntr.h"
 #include "prov/domain.h"
 #include "prov/nosys.h"
+#include "prov/param.h"
 #include "prov/provider.h"
 
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -31,6 +33,7 @@ struct mr {
 	struct wf_prov_cntr *reads; /* bound, or NULL */
 	struct wf_prov_cntr *writes;
 	int memfd; /* behind the memory, for peers that map it; or -1 */
+	struct wf_nic_key *hard; /* of the device, which has given the key */
 };
 
 static struct fi_ops mr_fid_ops;
@@ -49,6 +52,8 @@ static int mr_close(struct fid *fid)
 	wf_prov_domain_unregistered(dom, mr->fid.key);
 	if (mr->memfd >= 0)
 		wf_os_close(mr->memfd);
+	if (mr->hard)
+		wf_nic_key_close(mr->hard);
 	if (mr->reads)
 		atomic_fetch_sub(&mr->reads->refs, 1);
 	if (mr->writes)
@@ -136,6 +141,28 @@ static int check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 	return -FI_EINVAL;
 }
 
+/* Peers that run libfabric's efa read by the hardware, without asking us: the key
+ * must be the hardware's. Where that fails, or accesses are by offset, weft's
+ * endpoints still reach the memory. */
+static uint64_t new_key(struct mr *mr, const struct fi_mr_attr *attr)
+{
+	struct wf_prov_domain *dom = mr->domain;
+	const struct iovec *iov = attr->mr_iov;
+	uint32_t key;
+	int err;
+
+	if (dom->addr_format != FI_ADDR_EFA || !dom->virtual_addrs ||
+	    attr->iov_count != 1 || !(attr->access & FI_REMOTE_READ))
+		return wf_op_regs_new_key(&dom->regs);
+	err = wf_nic_key_open(WF_PROV_NIC_EFA, iov->iov_base, iov->iov_len,
+			      WF_NIC_REMOTE_READ, &mr->hard, &key);
+	if (!err)
+		return key;
+	WF_FI_INFO(FI_LOG_MR, "the EFA device does not register memory: %s\n",
+		   fi_strerror(-err));
+	return wf_op_regs_new_key(&dom->regs);
+}
+
 /* Of several addresses in one registration, peers that use virtual addresses
  * reach each by its own. */
 static int add(struct mr *mr, const struct fi_mr_attr *attr)
@@ -144,8 +171,7 @@ static int add(struct mr *mr, const struct fi_mr_attr *attr)
 	uint32_t flags = dom->virtual_addrs ? 0 : WF_REG_OFFSETS;
 	int err;
 
-	mr->fid.key = dom->own_keys ? wf_op_regs_new_key(&dom->regs) :
-				      attr->requested_key;
+	mr->fid.key = dom->own_keys ? new_key(mr, attr) : attr->requested_key;
 	err = wf_op_regs_add(&dom->regs, mr->fid.key, attr->access & REMOTE,
 			     flags, attr->mr_iov, attr->iov_count);
 	switch (err) {
@@ -212,6 +238,8 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	mr->memfd = -1;
 	err = add(mr, attr);
 	if (err) {
+		if (mr->hard)
+			wf_nic_key_close(mr->hard);
 		free(mr);
 		return err;
 	}

@@ -2,7 +2,8 @@
 /*
  * An endpoint's address. The port, of UDP and of TCP, and the name in shared
  * memory are reserved when the endpoint is opened, so that its address is
- * known, unique on the node, and usable with any launcher and any device.
+ * known, unique on the node, and usable with any launcher and any device. On an
+ * EFA device it is the queue pair that is reserved.
  */
 #include "prov/name.h"
 
@@ -17,6 +18,7 @@
 #include "os/file.h"
 #include "os/socket.h"
 #include "prov/ep.h"
+#include "prov/format.h"
 #include "prov/iface.h"
 #include "prov/nosys.h"
 #include "prov/param.h"
@@ -56,7 +58,7 @@ static int choose(struct wf_addr *addr, const void *sa, size_t len,
 		return default_addr(addr, addr_format == FI_SOCKADDR_IN6 ?
 						  AF_INET6 :
 						  AF_INET);
-	return wf_base_addr_set(addr, sa, len) ? -FI_EINVAL : 0;
+	return wf_prov_format_get(addr_format, sa, len, addr) ? -FI_EINVAL : 0;
 }
 
 /* If the device's socket is a stream, it listens at once: peers may connect
@@ -161,6 +163,34 @@ static void state_place(struct wf_prov_ep *ep)
 	wf_base_place_put(&ep->addr, place);
 }
 
+/* There is one address to be had: @sa may name its device, and nothing else. */
+static int bind_port(struct wf_prov_ep *ep)
+{
+	struct wf_nic_port *port;
+	struct wf_addr addr;
+	int fd, name_fd, err;
+
+	err = wf_nic_port_open(WF_PROV_NIC_EFA, &port, &addr, &fd);
+	if (err) {
+		WF_FI_WARN(FI_LOG_EP_CTRL, "cannot use the EFA device: %s\n",
+			   fi_strerror(-err));
+		return err;
+	}
+	name_fd = wf_shm_name_bind(&addr, false);
+	if (name_fd < 0) {
+		wf_nic_port_close(port);
+		return name_fd;
+	}
+	wf_prov_name_unbind(ep);
+	ep->nic_port = port;
+	ep->nic_fd = fd;
+	ep->name_fd = name_fd;
+	ep->any_addr = false;
+	ep->addr = addr;
+	ep->home = (struct wf_shm_home){ 0 };
+	return 0;
+}
+
 int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 		      uint32_t addr_format)
 {
@@ -170,6 +200,8 @@ int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 	struct wf_addr addr;
 	bool any;
 
+	if (addr_format == FI_ADDR_EFA)
+		return bind_port(ep);
 	err = choose(&addr, sa, len, addr_format);
 	if (err)
 		return err;
@@ -196,9 +228,9 @@ int wf_prov_name_bind(struct wf_prov_ep *ep, const void *sa, size_t len,
 	return 0;
 }
 
-void wf_prov_name_unbind(struct wf_prov_ep *ep)
+static void close_sockets(struct wf_prov_ep *ep)
 {
-	if (ep->nic_fd >= 0)
+	if (ep->nic_fd >= 0 && !ep->nic_port)
 		wf_os_close(ep->nic_fd);
 	if (ep->held_fd >= 0)
 		wf_os_close(ep->held_fd);
@@ -209,6 +241,22 @@ void wf_prov_name_unbind(struct wf_prov_ep *ep)
 	ep->name_fd = -1;
 }
 
+void wf_prov_name_unbind(struct wf_prov_ep *ep)
+{
+	close_sockets(ep);
+	if (ep->nic_port)
+		wf_nic_port_close(ep->nic_port);
+	ep->nic_port = NULL;
+}
+
+void wf_prov_name_forked(struct wf_prov_ep *ep)
+{
+	close_sockets(ep);
+	if (ep->nic_port)
+		wf_nic_port_forked(ep->nic_port);
+	ep->nic_port = NULL; /* the parent's; its memory stays */
+}
+
 static int name_set(fid_t fid, void *addr, size_t addrlen)
 {
 	struct wf_prov_ep *ep =
@@ -216,6 +264,8 @@ static int name_set(fid_t fid, void *addr, size_t addrlen)
 
 	if (ep->enabled)
 		return -FI_EOPBADSTATE;
+	if (ep->nic_port)
+		return -FI_ENOSYS; /* the device gives addresses */
 	return wf_prov_name_bind(ep, addr, addrlen, FI_FORMAT_UNSPEC);
 }
 
@@ -223,13 +273,10 @@ static int name_get(fid_t fid, void *addr, size_t *addrlen)
 {
 	struct wf_prov_ep *ep =
 		wf_container_of(fid, struct wf_prov_ep, fid.fid);
-	size_t len = wf_base_addr_len(&ep->addr);
 	size_t room = *addrlen;
 
-	*addrlen = len;
-	if (addr)
-		memcpy(addr, &ep->addr, room < len ? room : len);
-	return room < len ? -FI_ETOOSMALL : 0;
+	*addrlen = wf_prov_format_put(&ep->addr, addr, addr ? room : 0);
+	return room < *addrlen ? -FI_ETOOSMALL : 0;
 }
 
 struct fi_ops_cm wf_prov_name_ops = {

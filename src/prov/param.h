@@ -65,6 +65,9 @@ struct wf_prov_param {
 				    * device than its peers. */
 };
 
+/* The device whose addresses are of the format FI_ADDR_EFA. */
+#define WF_PROV_NIC_EFA "efa"
+
 extern struct wf_prov_param wf_prov_param;
 
 /* Defines every setting with libfabric and reads it. The user is told about

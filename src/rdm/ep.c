@@ -21,6 +21,7 @@
 #include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/rta.h"
+#include "rdm/trace.h"
 #include "rdm/tx.h"
 
 /* Requests that the device has at once. */
@@ -31,6 +32,10 @@
 #define BUFS_SMALL 256 /* packets of an Ethernet */
 #define BUFS_LARGE 128 /* 1 MiB: they stay in a cache of that size */
 #define LARGE_MSG 4096
+
+/* Up to this size bytes are copied into the packet: that is cheaper than
+ * registering them. Unless the device knows better. */
+#define COPY_MAX 512
 
 /* Large packets under way at once: 4 MiB. */
 #define LARGE_PKTS 512
@@ -73,6 +78,8 @@ void wf_rdm_ep_hear_again(struct wf_rdm_ep *ep, uint64_t now)
 int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 		   struct wf_host *host, struct wf_way *way)
 {
+	int err;
+
 	*ep = (struct wf_rdm_ep){
 		.host = host,
 		.way = way,
@@ -89,7 +96,15 @@ int wf_rdm_ep_open(struct wf_rdm_ep *ep, const struct wf_rdm_ep_attr *attr,
 		wf_base_list_init(&ep->by_addr[i]);
 	for (int i = 0; i < WF_RDM_MSG_BUCKETS; i++)
 		wf_base_list_init(&ep->by_msg[i]);
-	return wf_transport_loop_add(&host->loop, &ep->socket_source);
+	err = wf_transport_loop_add(&host->loop, &ep->socket_source);
+	if (err || !attr->port)
+		return err;
+	/* Without a socket nothing tells us of a first packet: the device must
+	 * have receives. */
+	err = wf_rdm_ep_wake(ep);
+	if (err)
+		wf_transport_loop_remove(&host->loop, &ep->socket_source);
+	return err;
 }
 
 /* From now on the device watches the socket, and has a descriptor that reports
@@ -148,6 +163,12 @@ static void set_limits(struct wf_rdm_ep *ep)
 	ep->peer_limit = caps->max_ah;
 	ep->inline_max = caps->takes_sends ? 0 : caps->inline_max;
 	ep->direct = caps->user_keys;
+	ep->copy_max = caps->copy_max ? caps->copy_max : COPY_MAX;
+	ep->connid = wf_base_addr_is_efa(&ep->host->addr) ?
+			     ep->host->addr.efa.qkey :
+			     0;
+	if (!caps->max_rdma)
+		ep->attr.reads = false;
 	if (ep->attr.medium_advised)
 		ep->attr.medium_max = caps->push_max;
 	if (ep->attr.read_advised)
@@ -199,6 +220,7 @@ static int open_device(struct wf_rdm_ep *ep)
 {
 	const struct wf_nic_attr attr = {
 		.fd = ep->attr.fd,
+		.port = ep->attr.port,
 		.addr = ep->host->addr,
 		.more = ep->attr.more,
 		.more_count = ep->attr.more_count,
@@ -442,6 +464,8 @@ int wf_rdm_ep_enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	}
 	if (tx->ordered)
 		tx->msg_id = peer->next_msg_id++;
+	if (wf_unlikely(ep->host->trace))
+		wf_rdm_trace_post(ep, tx);
 	wf_base_list_add_tail(&peer->queue, &tx->link);
 	if (wf_rdm_post_pump(peer, WF_RDM_PEER_BUDGET))
 		wf_rdm_post_activate(peer);

@@ -52,6 +52,7 @@ struct wf_rdm_ep_attr {
 	const char *device;   /* of the NIC; NULL: the default */
 	const char *key_file; /* of the job; NULL: nothing is encrypted */
 	int fd; /* the socket that owns our address; stays the caller's */
+	struct wf_nic_port *port; /* of a device without sockets; the same */
 	/* Of this host: bulk may go by them, too. */
 	struct wf_addr more[WF_NIC_ADDRS_MOST - 1];
 	unsigned int more_count;
@@ -90,6 +91,8 @@ struct wf_rdm_ep {
 	bool deny_reads; /* tests: as if there were no memory for it */
 	uint16_t next_turn;
 	uint32_t inline_max;
+	uint32_t connid;     /* ours, for ever: see life.h; 0: lives have ids */
+	uint32_t copy_max;   /* bytes that are copied, not registered */
 	uint32_t max_msg;    /* bytes of a packet */
 	uint32_t max_recv;   /* bytes of a peer's */
 	uint32_t max_placed; /* bytes of a message that goes to a place */
@@ -113,7 +116,8 @@ struct wf_rdm_ep {
 	struct wf_nic *nic;
 	struct wf_nic_cq *cq;
 	struct wf_nic_qp *qp;
-	struct wf_nic_mr own;	/* all memory, for our own packets */
+	struct wf_nic_mr own; /* all memory, for our own packets */
+	struct wf_nic_mr bufs_mr;
 	struct wf_list active;	/* wf_rdm_peer that have something to post */
 	struct wf_list stalled; /* wf_rdm_buf that could not be taken in */
 	struct wf_rdm_buf *bufs;
@@ -134,7 +138,7 @@ struct wf_rdm_ep {
 	uint32_t peer_count;
 	uint32_t peer_limit; /* handles that the device has */
 	uint64_t full_since; /* nobody can be let go; 0: not so */
-	uint32_t crowd_wait; /* looks until the next try to let some go */
+	uint64_t crowd_at;   /* the next try to let some go */
 	uint64_t now;	     /* when the clock was last looked at */
 	uint64_t resets;     /* of peers, as the device counts them */
 	uint64_t probe_at;   /* when to ask silent peers */

@@ -18,12 +18,13 @@
 #include "rdm/place.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
+#include "rdm/trace.h"
 #include "wire/packet.h"
 
 static void give(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 {
 	const struct wf_nic_sge sge = { buf->bytes, ep->max_recv,
-					ep->own.lkey };
+					ep->bufs_mr.lkey };
 
 	/* There are as many places as buffers. It fails when the queue pair
 	 * is being closed. */
@@ -35,16 +36,19 @@ int wf_rdm_in_open(struct wf_rdm_ep *ep)
 {
 	size_t stride = ((size_t)ep->max_recv + 63) / 64 * 64;
 	void *memory = NULL;
+	int err;
 
 	ep->buf_bytes = stride * ep->buf_count;
 	if (wf_os_mmap(&memory, ep->buf_bytes, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1))
 		return -ENOMEM;
 	ep->buf_memory = memory;
+	err = wf_nic_mr_reg(ep->nic, memory, ep->buf_bytes, WF_NIC_LOCAL_WRITE,
+			    &ep->bufs_mr);
 	ep->bufs = calloc(ep->buf_count, sizeof(*ep->bufs));
-	if (!ep->bufs) {
+	if (err || !ep->bufs) {
 		wf_rdm_in_close(ep);
-		return -ENOMEM;
+		return err ? err : -ENOMEM;
 	}
 	for (uint32_t i = 0; i < ep->buf_count; i++)
 		ep->bufs[i].bytes = ep->buf_memory + i * stride;
@@ -208,6 +212,8 @@ static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 	unsigned int kind = wf_wire_packet_kind(packet->type);
 
 	if ((kind & WF_WIRE_KIND_RTM) && !packet->seg_offset) {
+		if (wf_unlikely(peer->ep->host->trace))
+			wf_rdm_trace_came(peer, packet);
 		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_received, 1);
 		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_received_bytes,
 				packet->msg_length ? packet->msg_length :
@@ -221,6 +227,37 @@ static int refuse(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf)
 	if (wf_unlikely(buf->more))
 		wf_rdm_place_drop(ep, buf);
 	return 0;
+}
+
+/* The id of a sender that does not change (life.h). A packet has it, or the whole
+ * address of its sender, of which it is the key. 0: neither. */
+static uint32_t connid_of(const struct wf_wire_packet *packet)
+{
+	struct wf_addr addr;
+
+	if (packet->flags & WF_WIRE_CONNID)
+		return packet->connid;
+	if (!(packet->flags & WF_WIRE_RAW_ADDR) ||
+	    wf_base_addr_set_raw(&addr, packet->raw_addr, packet->raw_addr_len))
+		return 0;
+	return addr.efa.qkey;
+}
+
+/* The device knows a queue pair by its number, which another process may have
+ * had: the id tells which. -EAGAIN: there is no memory for it. */
+static int identify(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf,
+		    struct wf_wire_packet *packet)
+{
+	int err;
+
+	packet->connid = connid_of(packet);
+	packet->flags |= WF_WIRE_CONNID;
+	if (wf_likely(packet->connid == buf->peer->life.theirs))
+		return 0;
+	buf->from = buf->peer->addr;
+	buf->from.efa.qkey = packet->connid;
+	buf->peer = wf_rdm_peer_get(ep, &buf->from, true, &err);
+	return buf->peer ? 0 : -EAGAIN;
 }
 
 /* 0, or -EAGAIN: pass it again. */
@@ -244,6 +281,11 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 	if (wf_wire_packet_decode(&packet, buf->bytes, buf->len)) {
 		drop(peer);
 		return refuse(ep, buf);
+	}
+	if (wf_unlikely(ep->connid)) {
+		if (identify(ep, buf, &packet))
+			return -EAGAIN;
+		peer = buf->peer;
 	}
 	err = wf_rdm_peer_admit(peer, &packet);
 	if (wf_unlikely(err))
@@ -272,12 +314,33 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 	return 0;
 }
 
+/* The address of a sender that has no handle: the device may not know all of
+ * it. */
+static int find_sender(const struct wf_rdm_ep *ep, struct wf_rdm_buf *buf,
+		       const struct wf_nic_wc *wc)
+{
+	struct wf_wire_packet packet;
+
+	if (wf_nic_addr_to_socket(&wc->from, &buf->from))
+		return -EPROTO;
+	if (!ep->connid)
+		return 0;
+	if (wf_wire_packet_decode(&packet, buf->bytes, buf->len))
+		return -EPROTO;
+	buf->from.efa.qkey = connid_of(&packet);
+	return buf->from.efa.qkey ? 0 : -EPROTO;
+}
+
 void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 {
 	struct wf_rdm_buf *buf = &ep->bufs[wc->wr_id];
 
-	if (wc->status)
-		return; /* flushed */
+	if (wf_unlikely(wc->status)) {
+		/* Flushed, or of nobody. */
+		if (wc->status == WF_NIC_UNKNOWN_PEER)
+			give(ep, buf);
+		return;
+	}
 	buf->len = wc->len;
 	buf->more = 0;
 	if (wf_unlikely(wc->flags & WF_NIC_WC_ASKS)) {
@@ -288,9 +351,10 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	if (wf_unlikely(!buf->peer)) {
 		/* The device reports only handles of ours. */
 		assert(wc->ah == WF_NIC_AH_UNKNOWN);
-		if (wf_nic_addr_to_socket(&wc->from, &buf->from)) {
+		if (find_sender(ep, buf, wc)) {
 			/* Nobody whom the AV could know. */
 			wf_rdm_stat_add(ep, WF_RDM_STAT_bad_packets, 1);
+			refuse(ep, buf);
 			give(ep, buf);
 			return;
 		}

@@ -53,8 +53,19 @@ void wf_rdm_life_begin(struct wf_rdm_life *life, uint32_t number)
 	*life = (struct wf_rdm_life){ .ours = make(NEW, number), .over = true };
 }
 
+void wf_rdm_life_fix(struct wf_rdm_life *life, uint32_t ours, uint32_t theirs)
+{
+	*life = (struct wf_rdm_life){
+		.ours = ours,
+		.theirs = theirs,
+		.fixed = true,
+	};
+}
+
 void wf_rdm_life_lose(struct wf_rdm_life *life, uint32_t number)
 {
+	if (life->fixed)
+		return;
 	life->over = true;
 	life->ours = life->theirs ? forget(life->theirs, life->ours + 1) :
 				    make(NEW, number);
@@ -75,7 +86,7 @@ enum wf_rdm_life_news wf_rdm_life_classify(const struct wf_rdm_life *life,
 {
 	if (id == life->theirs)
 		return life->over ? WF_RDM_LIFE_OVER : WF_RDM_LIFE_SAME;
-	if (id == life->past)
+	if (id == life->past || life->fixed)
 		return WF_RDM_LIFE_STALE;
 	if (forgets(id, life->ours) || (why_of(id) == NEW && !life->over))
 		return WF_RDM_LIFE_ENDS;

@@ -31,6 +31,11 @@
  * that has ended already. So a loss of one connection ends one life of each side
  * at most, whatever is delayed or crosses.
  *
+ * On a device whose addresses differ for each process (EFA: the key of a queue
+ * pair is drawn at random) there are no lives: the id of a side is its key and
+ * never changes, because the peer may be libfabric's efa, which knows one id only.
+ * Numbers go on after a loss, and another id is that of another peer.
+ *
  * Two things are promised by those below. A life never outlasts its connection
  * (wf_nic_ah_renew()), so that nothing of an earlier life comes after the first
  * packet of a later one, and what the other side acknowledged of a life it has
@@ -48,6 +53,7 @@ struct wf_rdm_life {
 	uint32_t theirs; /* 0: nothing was heard of it yet */
 	uint32_t past;	 /* theirs before; 0: none */
 	bool over; /* theirs gets no answers any more: see FORGOT; or none yet */
+	bool fixed; /* ids do not change */
 };
 
 enum wf_rdm_life_news {
@@ -62,6 +68,9 @@ enum wf_rdm_life_news {
  * random at first, so that a process is not mistaken for its predecessor at the
  * address. */
 void wf_rdm_life_begin(struct wf_rdm_life *life, uint32_t number);
+
+/* Both ids are known, and stay. */
+void wf_rdm_life_fix(struct wf_rdm_life *life, uint32_t ours, uint32_t theirs);
 
 /* Our connection is lost: another life begins. */
 void wf_rdm_life_lose(struct wf_rdm_life *life, uint32_t number);

@@ -88,7 +88,7 @@ struct wf_rdm_peer *wf_rdm_peer_find(struct wf_rdm_ep *ep,
 
 /* -- given back, and come again -------------------------------------------- */
 
-enum { OURS, THEIRS, PAST, EXPECTED, FEATURE_BITS, MAX_MSG, FLAGS };
+enum { OURS, THEIRS, PAST, EXPECTED, FEATURE_BITS, MAX_MSG, FLAGS, NEXT };
 
 #define IS_OVER 0x1u
 #define GREETED_US 0x2u
@@ -106,6 +106,7 @@ void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
 	words[EXPECTED] = peer->order.expected;
 	words[FEATURE_BITS] = (uint32_t)peer->features;
 	words[MAX_MSG] = peer->max_msg;
+	words[NEXT] = peer->next_msg_id;
 	words[FLAGS] = (peer->life.over ? IS_OVER : 0) |
 		       (peer->greeted_us ? GREETED_US : 0) |
 		       (peer->sent_handshake ? SENT_HANDSHAKE : 0);
@@ -149,6 +150,15 @@ int wf_rdm_peer_take_handle(struct wf_rdm_peer *peer)
 		return err;
 	found = wf_nic_ah_recall(ep->nic, peer->ah, &memo);
 	peer->next_msg_id = 0;
+	if (ep->connid) {
+		if (found) {
+			recall(peer, &memo);
+			peer->next_msg_id = memo.words[NEXT];
+		}
+		peer->mute = false;
+		wf_rdm_life_fix(&peer->life, ep->connid, peer->addr.efa.qkey);
+		return 0;
+	}
 	if (found) {
 		recall(peer, &memo);
 		wf_rdm_life_resume(&peer->life, ep->next_life++);
@@ -368,7 +378,8 @@ static void end_sending(struct wf_rdm_peer *peer, int err)
 	peer->sent_handshake = false;
 	peer->owes_handshake = false;
 	peer->owes_probe = false;
-	peer->next_msg_id = 0;
+	if (!peer->life.fixed)
+		peer->next_msg_id = 0;
 	bar(peer);
 	fail_txs(ep, &peer->queue, err);
 	fail_txs(ep, &peer->flight, err);
@@ -391,6 +402,9 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 	wf_rdm_life_lose(&peer->life, peer->ep->next_life++);
 	end_sending(peer, err);
 	stop_answering(peer, err);
+	/* No id tells it that we do not answer. */
+	if (peer->life.fixed)
+		peer->mute = false;
 	/* It has not heard of the last loss, and cannot be reached. While it
 	 * is connected to us, what it sends is acknowledged and must be
 	 * delivered. */

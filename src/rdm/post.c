@@ -78,12 +78,14 @@ static bool post_handshake(struct wf_rdm_peer *peer)
  * out whether the peer exists. */
 static bool post_probe(struct wf_rdm_peer *peer)
 {
-	const struct wf_wire_packet wire = {
+	struct wf_wire_packet wire = {
 		.type = WF_WIRE_EAGER_RTW,
 		.flags = WF_WIRE_CONNID,
 		.connid = peer->life.ours,
 	};
 
+	if (peer->life.fixed && !peer->greeted_us)
+		wf_rdm_tx_raw_addr(peer->ep, &wire);
 	if (!post_note(peer, &wire))
 		return false;
 	peer->owes_probe = false;

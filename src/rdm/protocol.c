@@ -38,6 +38,7 @@ static uint8_t type_of(const struct wf_rdm_protocol *protocol, bool tagged,
 
 static uint16_t flags_of(const struct wf_rdm_tx *tx)
 {
+	const struct wf_rdm_peer *peer = tx->named.peer;
 	uint16_t flags = WF_WIRE_CONNID;
 
 	if (tx->req.kind == WF_TX_SEND)
@@ -47,8 +48,11 @@ static uint16_t flags_of(const struct wf_rdm_tx *tx)
 		flags |= WF_WIRE_ATOMIC;
 	if (tx->req.has_data)
 		flags |= WF_WIRE_CQ_DATA;
-	if (!tx->named.peer->greeted_us)
+	if (!peer->greeted_us)
 		flags |= WF_WIRE_RAW_ADDR;
+	/* libfabric's efa wants one of them. */
+	if (peer->life.fixed && !peer->greeted_us)
+		flags &= (uint16_t)~WF_WIRE_CONNID;
 	return flags;
 }
 
@@ -59,7 +63,7 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 
 	tx->wire_flags = flags_of(tx);
 	wire.flags = tx->wire_flags;
-	wire.raw_addr_len = wf_base_addr_len(&ep->host->addr);
+	wire.raw_addr_len = wf_rdm_tx_raw_len(ep);
 	wire.rma_iov_count = tx->remote.seg_count;
 	wire.read_iov_count = 0;
 	wire.extra_count = 0;

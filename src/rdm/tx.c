@@ -18,10 +18,10 @@
 #include "rdm/pkt.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
+#include "rdm/trace.h"
 
-/* Up to this size bytes are copied into the packet: that is cheaper than
- * registering them. */
-#define COPY_MAX 512
+/* libfabric's efa has four bytes behind the address, and counts them. */
+#define EFA_RAW_LEN (WF_ADDR_EFA_RAW + 4)
 
 /* -- memory ---------------------------------------------------------------- */
 
@@ -130,13 +130,13 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	/* Small ones are copied into their packet at once, unless it has to
 	 * wait, or may have to be made later. */
 	if (req->inject &&
-	    (req->len > COPY_MAX || direct ||
+	    (req->len > ep->copy_max || direct ||
 	     peer->max_msg < WF_RDM_PKT_SMALL) &&
 	    wf_rdm_tx_keep_copy(tx)) {
 		wf_base_pool_put(&ep->tx_pool, tx);
 		return -EAGAIN;
 	}
-	if (!tx->bounce && ((has_source && req->len > COPY_MAX) || direct))
+	if (!tx->bounce && ((has_source && req->len > ep->copy_max) || direct))
 		try_register(ep, tx);
 	*out = tx;
 	return 0;
@@ -182,10 +182,35 @@ uint32_t wf_rdm_tx_read_iov(const struct wf_rdm_tx *tx, struct wf_wire_iov *iov)
 
 /* -- packets --------------------------------------------------------------- */
 
+uint32_t wf_rdm_tx_raw_len(const struct wf_rdm_ep *ep)
+{
+	return ep->connid ? EFA_RAW_LEN : wf_base_addr_len(&ep->host->addr);
+}
+
+static void put_raw_addr(const struct wf_rdm_ep *ep,
+			 struct wf_wire_packet *wire)
+{
+	const struct wf_addr *own = &ep->host->addr;
+
+	wire->raw_addr_len = wf_rdm_tx_raw_len(ep);
+	if (!ep->connid) {
+		memcpy(wire->raw_addr, own, wire->raw_addr_len);
+		return;
+	}
+	memset(wire->raw_addr, 0, wire->raw_addr_len);
+	wf_base_addr_get_raw(own, wire->raw_addr);
+}
+
+void wf_rdm_tx_raw_addr(const struct wf_rdm_ep *ep, struct wf_wire_packet *wire)
+{
+	wire->flags =
+		(wire->flags & (uint16_t)~WF_WIRE_CONNID) | WF_WIRE_RAW_ADDR;
+	put_raw_addr(ep, wire);
+}
+
 void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
 {
 	const struct wf_rdm_peer *peer = tx->named.peer;
-	const struct wf_addr *own = &peer->ep->host->addr;
 
 	wf_wire_packet_clear(wire);
 	wire->type = tx->wire_type;
@@ -197,10 +222,8 @@ void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire)
 	wire->tag = tx->req.tag;
 	wire->cq_data = tx->req.data;
 	wire->msg_length = tx->req.len;
-	if (tx->wire_flags & WF_WIRE_RAW_ADDR) {
-		wire->raw_addr_len = wf_base_addr_len(own);
-		memcpy(wire->raw_addr, own, wire->raw_addr_len);
-	}
+	if (tx->wire_flags & WF_WIRE_RAW_ADDR)
+		put_raw_addr(peer->ep, wire);
 	if (tx->req.kind == WF_TX_SEND)
 		return;
 	wire->rma_iov_count = tx->remote.seg_count;
@@ -326,6 +349,8 @@ static void report(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	struct wf_rdm_tx *whole = tx->whole;
 
+	if (wf_unlikely(ep->host->trace))
+		wf_rdm_trace_done(ep, tx);
 	if (whole) {
 		if (tx->err && !whole->err)
 			whole->err = tx->err;

@@ -60,6 +60,11 @@ struct wf_rdm_tx {
 	struct wf_remote remote; /* of req; no segment: a message */
 };
 
+/* Bytes of our address in a packet; instead of our id, the whole of it. */
+uint32_t wf_rdm_tx_raw_len(const struct wf_rdm_ep *ep);
+void wf_rdm_tx_raw_addr(const struct wf_rdm_ep *ep,
+			struct wf_wire_packet *wire);
+
 /* Common fields of a request packet. */
 void wf_rdm_tx_header(const struct wf_rdm_tx *tx, struct wf_wire_packet *wire);
 

@@ -68,6 +68,22 @@ struct wf_shm_note {
 #define WF_SHM_GUARD_BYTES 4096
 #define WF_SHM_GUARD_LINE 64
 
+/* How peers find the life page (life.h). */
+struct wf_shm_life_name {
+	uint64_t inode;
+	uint32_t fd;	   /* of the process */
+	uint32_t is_there; /* 0: it has none */
+};
+
+/* The first line of a guard page. */
+struct wf_shm_guard_line {
+	uint64_t process;
+	struct wf_shm_life_name life;
+};
+
+static_assert(sizeof(struct wf_shm_guard_line) == 24, "as read");
+static_assert(sizeof(struct wf_shm_guard_line) <= WF_SHM_GUARD_LINE, "fits");
+
 /* Descriptors that come with a welcome, in this order. */
 #define WF_SHM_WELCOME_FDS 2
 

@@ -15,6 +15,7 @@
 #include "os/memory.h"
 #include "os/process.h"
 #include "shm/conn_defs.h"
+#include "shm/life.h"
 
 /* No kernel and no C library places anything here by itself: 20 TiB, so that a
  * page of another process lies at the same address with a probability of less
@@ -31,6 +32,7 @@
 WF_PER_PROCESS static struct wf_shm_guard own;
 WF_PER_PROCESS static pid_t owner; /* the process that made it */
 WF_PER_PROCESS static size_t page_bytes;
+WF_PER_PROCESS static uint32_t users; /* of the life page */
 
 static uint64_t random_word(void)
 {
@@ -103,6 +105,8 @@ static void make(void)
 	page_bytes = wf_os_page_bytes();
 	owner = wf_os_getpid();
 	own = (struct wf_shm_guard){ .process = random_word() };
+	users = 0;
+	wf_shm_life_forked();
 	page = map_page();
 	err = page ? wf_os_madvise(page, page_bytes, MADV_DONTFORK) : -ENOMEM;
 	if (err) {
@@ -138,4 +142,38 @@ struct wf_shm_guard wf_shm_guard_own(void)
 	guard = own;
 	wf_base_fork_release();
 	return guard;
+}
+
+/* A peer that reads the line meanwhile finds no page of that name. */
+static void name_life(const struct wf_shm_life_name *name)
+{
+	struct wf_shm_guard_line *line = (void *)(uintptr_t)own.addr;
+
+	if (line)
+		line->life = *name;
+}
+
+void wf_shm_guard_hold(void)
+{
+	struct wf_shm_life_name name = { 0 };
+
+	wf_base_fork_hold();
+	if (!is_ours())
+		make();
+	if (!users++ && !wf_shm_life_make(&name))
+		name_life(&name);
+	wf_base_fork_release();
+}
+
+void wf_shm_guard_drop(void)
+{
+	const struct wf_shm_life_name none = { 0 };
+
+	wf_base_fork_hold();
+	/* A child closes what it has inherited. */
+	if (is_ours() && users && !--users) {
+		name_life(&none);
+		wf_shm_life_end();
+	}
+	wf_base_fork_release();
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The guard page of this process: one page at a random address that holds the
- * random number of the process and that no forked child inherits. A peer names
- * it first in every process_vm_readv() or process_vm_writev() call. The kernel
+ * random number of the process, and where its life page is (life.h), and that no
+ * forked child inherits. A peer names it first in every process_vm_readv() or
+ * process_vm_writev() call, but for reads once it has the life page. The kernel
  * looks the pid up once per call and stops at the first address that is not
  * mapped, so a call that meets another process under our pid fails before it
  * touches that process.
@@ -20,5 +21,10 @@ struct wf_shm_guard {
 /* The guard of this process, made at the first call; a forked child makes its
  * own. Not for hot paths: takes a lock and makes a system call. */
 struct wf_shm_guard wf_shm_guard_own(void);
+
+/* Between these two, the process has a life page (life.h), if it can. For each
+ * endpoint. */
+void wf_shm_guard_hold(void);
+void wf_shm_guard_drop(void);
 
 #endif

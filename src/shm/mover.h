@@ -10,7 +10,9 @@
  * No other file may copy from or to a peer by its pid: here every CMA call itself
  * proves that the pid still is the process that it was when the channel was
  * opened (guard.h), and the file was proved to be the memory of that process when
- * it was opened, which it stays. No byte of another process is touched.
+ * it was opened, which it stays. No byte of another process is changed, and none
+ * that was read there is ever taken for the peer's. After some reads, these are
+ * proved by the peer's life page (life.h) instead, which is faster.
  */
 #ifndef WF_SHM_MOVER_H
 #define WF_SHM_MOVER_H
@@ -20,6 +22,7 @@
 #include <stdint.h>
 
 #include "os/types.h"
+#include "shm/life.h"
 
 enum wf_shm_way {
 	WF_SHM_WAY_NONE, /* through the ring only */
@@ -35,6 +38,9 @@ struct wf_shm_mover {
 	uint64_t scratch; /* ... and where we may write to it */
 	int memory;	  /* its memory as a file, or -1 */
 	uint32_t small;	  /* small pieces until it is opened */
+	uint32_t reads;	  /* until the life page is mapped */
+	bool reads_file;  /* small pieces are read faster by the file */
+	struct wf_shm_life life;
 };
 
 /* The random number that names this process (anew in a forked child). */
@@ -53,9 +59,11 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
  * after opening something by the pid. */
 int wf_shm_mover_prove(const struct wf_shm_mover *mover);
 
-/* Releases what it holds; also in a forked child. It copies nothing afterwards.
+/* Releases what it holds. It copies nothing afterwards.
  * Also for one that was never opened, if all of it is 0. */
 void wf_shm_mover_close(struct wf_shm_mover *mover);
+/* The same in a forked child, where the peer's life page is not mapped. */
+void wf_shm_mover_forked(struct wf_shm_mover *mover);
 
 /* Copy @len bytes; both vectors hold at least that. 0 or -errno: -ESRCH when
  * the peer is gone, also if its pid is another process by now (what was read

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -42,15 +43,17 @@ static struct wf_shm_mover start_child(void)
 	assert_true(pid >= 0);
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		wf_shm_guard_hold();
 		guard = wf_shm_guard_own();
 		if (write(ends[1], &guard, sizeof(guard)) != sizeof(guard))
 			_exit(1);
 		for (;;)
 			pause();
 	}
+	/* A child that dies ends the read. */
+	close(ends[1]);
 	assert_int_equal(read(ends[0], &guard, sizeof(guard)), sizeof(guard));
 	close(ends[0]);
-	close(ends[1]);
 	wf_shm_mover_open(&mover, pid, guard.process, guard.addr, guard.process,
 			  true);
 	return mover;
@@ -222,7 +225,8 @@ static void test_fault(void **state)
 
 	(void)state;
 	assert_true(pages != MAP_FAILED);
-	assert_int_equal(munmap(pages + 4096, 4096), 0);
+	/* Not unmapped: what the child maps could be put there. */
+	assert_int_equal(mprotect(pages + 4096, 4096, PROT_NONE), 0);
 	mover = start_child();
 	if (mover.way == WF_SHM_WAY_CMA) {
 		assert_int_equal(
@@ -241,7 +245,7 @@ static void test_fault(void **state)
 			-EFAULT);
 	}
 	end_child(mover.pid);
-	munmap(pages, 4096);
+	munmap(pages, 2 * 4096);
 }
 
 static void test_gone_and_forbidden(void **state)
@@ -455,6 +459,228 @@ static void test_files_are_few(void **state)
 	end_file(&child);
 }
 
+/* Reads so often that the life page is mapped. False where that is not allowed. */
+static bool open_life(struct wf_shm_mover *mover)
+{
+	struct iovec local = { here, SIZE }, remote = { there, SIZE };
+
+	for (int i = 0; i < 40 && mover->way == WF_SHM_WAY_CMA; i++)
+		assert_int_equal(
+			wf_shm_mover_read(mover, &local, 1, &remote, 1, SIZE),
+			0);
+	return mover->life.page;
+}
+
+/* Large pieces, and small ones by whichever way was faster. */
+static int read_both(struct wf_shm_mover *mover)
+{
+	struct iovec local = { here, SIZE }, remote = { there, SIZE };
+	int ret = wf_shm_mover_read(mover, &local, 1, &remote, 1, SIZE);
+
+	if (ret)
+		return ret;
+	assert_memory_equal(here, there, SIZE);
+	memset(here, 0x33, 100);
+	ret = wf_shm_mover_read(mover, &local, 1, &remote, 1, 100);
+	if (!ret)
+		assert_memory_equal(here, there, 100);
+	return ret;
+}
+
+static void test_life(void **state)
+{
+	struct wf_shm_mover mover;
+	struct iovec local = { here, 10 }, remote = { NULL, 10 };
+
+	(void)state;
+	fill(there, 9);
+	mover = start_child();
+	if (!open_life(&mover)) {
+		end_child(mover.pid);
+		skip();
+	}
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(read_both(&mover), 0);
+	assert_true(mover.memory >= 0);
+	assert_non_null(mover.life.page);
+	/* Memory that is not there is told from a process that is not. */
+	assert_int_equal(wf_shm_mover_read(&mover, &local, 1, &remote, 1, 10),
+			 -EFAULT);
+	assert_non_null(mover.life.page);
+	end_child(mover.pid);
+	assert_int_equal(read_both(&mover), -ESRCH);
+	assert_null(mover.life.page);
+	wf_shm_mover_close(&mover);
+}
+
+/* What a process with the pid of the peer has at the same address is not taken for
+ * the peer's, and reading it is all that happens to it. */
+static void test_life_of_a_pid_used_again(void **state)
+{
+	struct wf_shm_mover mover = start_child();
+	struct iovec local = { here, SIZE }, remote = { there, SIZE };
+
+	(void)state;
+	if (!open_life(&mover)) {
+		end_child(mover.pid);
+		skip();
+	}
+	end_child(mover.pid);
+	if (!start_stranger(mover.pid))
+		skip();
+	assert_int_equal(wf_shm_mover_read(&mover, &local, 1, &remote, 1, SIZE),
+			 -ESRCH);
+	end_child(mover.pid);
+	wf_shm_mover_close(&mover);
+}
+
+static void *own_guard(void *guard)
+{
+	wf_shm_guard_hold();
+	*(struct wf_shm_guard *)guard = wf_shm_guard_own();
+	return NULL;
+}
+
+struct runner {
+	struct wf_shm_guard *guard;
+	int done;
+	int go;
+};
+
+static void *own_guard_and_run(void *arg)
+{
+	const struct runner *r = arg;
+	char byte;
+
+	own_guard(r->guard);
+	if (write(r->done, "", 1) != 1 || read(r->go, &byte, 1) != 1)
+		_exit(1);
+	execl("/bin/sleep", "sleep", "100", NULL);
+	_exit(1);
+}
+
+/* A bug: a thread that is not the first of its process and runs another program kept
+ * its mark. Such a thread has none: its peers use the guard page. */
+static void test_exec_of_a_thread(void **state)
+{
+	struct runner r = { .guard = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+					  MAP_SHARED | MAP_ANONYMOUS, -1, 0) };
+	struct iovec local = { here, SIZE }, remote = { there, SIZE };
+	struct wf_shm_mover mover;
+	int go[2], done[2], ret = 0;
+	pthread_t thread;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	fill(there, 11);
+	assert_true(r.guard != MAP_FAILED && !pipe(go) && !pipe(done));
+	r.go = go[0];
+	r.done = done[1];
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (pthread_create(&thread, NULL, own_guard_and_run, &r))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(done[1]);
+	assert_int_equal(read(done[0], &byte, 1), 1);
+	wf_shm_mover_open(&mover, pid, r.guard->process, r.guard->addr,
+			  r.guard->process, true);
+	assert_false(open_life(&mover));
+	if (mover.way == WF_SHM_WAY_CMA) {
+		assert_int_equal(write(go[1], "", 1), 1);
+		while (!ret) {
+			memset(here, 0x44, SIZE);
+			ret = wf_shm_mover_read(&mover, &local, 1, &remote, 1,
+						SIZE);
+			if (!ret)
+				assert_memory_equal(here, there, SIZE);
+		}
+		assert_int_equal(ret, -ESRCH);
+	}
+	end_child(pid);
+	wf_shm_mover_close(&mover);
+	munmap(r.guard, 4096);
+	close(done[0]);
+	close(go[0]);
+	close(go[1]);
+}
+
+/* The thread whose mark it is ends, or its process runs another program. */
+static void check_mark_gone(bool runs)
+{
+	struct wf_shm_guard *guard = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+					  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct iovec local = { here, SIZE }, remote = { there, SIZE };
+	struct wf_shm_mover mover;
+	int go[2], done[2];
+	pthread_t thread;
+	bool is_open;
+	char byte;
+	pid_t pid;
+
+	assert_true(guard != MAP_FAILED && !pipe(go) && !pipe(done));
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (runs)
+			own_guard(guard);
+		else if (pthread_create(&thread, NULL, own_guard, guard) ||
+			 pthread_join(thread, NULL))
+			_exit(1);
+		if (write(done[1], "", 1) != 1 || read(go[0], &byte, 1) != 1)
+			_exit(1);
+		if (runs)
+			execl("/bin/sleep", "sleep", "100", NULL);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(done[0], &byte, 1), 1);
+	wf_shm_mover_open(&mover, pid, guard->process, guard->addr,
+			  guard->process, true);
+	is_open = open_life(&mover);
+	if (runs && is_open) {
+		assert_int_equal(write(go[1], "", 1), 1);
+		/* Its memory changes at some moment: right or refused. */
+		for (int ret = 0; !ret;) {
+			memset(here, 0x44, SIZE);
+			ret = wf_shm_mover_read(&mover, &local, 1, &remote, 1,
+						SIZE);
+			if (!ret)
+				assert_memory_equal(here, there, SIZE);
+			else
+				assert_int_equal(ret, -ESRCH);
+		}
+	} else if (!runs && mover.way == WF_SHM_WAY_CMA) {
+		/* Read by the guard page as before. */
+		assert_false(is_open);
+		assert_int_equal(read_both(&mover), 0);
+	}
+	end_child(pid);
+	wf_shm_mover_close(&mover);
+	munmap(guard, 4096);
+	for (int i = 0; i < 2; i++) {
+		close(go[i]);
+		close(done[i]);
+	}
+}
+
+static void test_life_of_a_thread(void **state)
+{
+	(void)state;
+	check_mark_gone(false);
+}
+
+static void test_life_and_exec(void **state)
+{
+	(void)state;
+	check_mark_gone(true);
+}
+
 /* What a grandchild with the pid of a process that it descends from inherits:
  * @own says that the page was made under this very pid, but it is not there. */
 static void test_no_copy_of_the_guard(void **state)
@@ -506,6 +732,11 @@ int main(void)
 		cmocka_unit_test(test_file_is_proved),
 		cmocka_unit_test(test_files_are_few),
 		cmocka_unit_test(test_no_copy_of_the_guard),
+		cmocka_unit_test(test_life),
+		cmocka_unit_test(test_life_of_a_pid_used_again),
+		cmocka_unit_test(test_life_of_a_thread),
+		cmocka_unit_test(test_life_and_exec),
+		cmocka_unit_test(test_exec_of_a_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,6 +174,21 @@ static void tell_elsewhere(const struct wf_shm_home *home,
 			text);
 }
 
+/* A queue pair of an EFA device: its number and key are unique, so whoever holds
+ * the name in this network namespace is that endpoint. It took the name before
+ * anybody knew its address. */
+static int is_here(const struct wf_addr *addr)
+{
+	int fd = open_with(wf_os_connect, addr, false);
+
+	if (fd == -EAGAIN)
+		return 1; /* its backlog is full: it is there */
+	if (fd < 0)
+		return is_final(fd) ? 0 : fd;
+	wf_os_close(fd);
+	return 1;
+}
+
 int wf_shm_name_reaches(const struct wf_shm_home *home, const char *allow,
 			const struct wf_addr *addr)
 {
@@ -181,6 +196,8 @@ int wf_shm_name_reaches(const struct wf_shm_home *home, const char *allow,
 	int local, met = 0;
 	bool here;
 
+	if (wf_base_addr_is_efa(addr))
+		return is_here(addr);
 	if (!wf_shm_name_is_elsewhere(home, addr)) {
 		local = wf_base_addr_find_local(addr);
 		return local || place ? local : is_met(home, allow, addr);

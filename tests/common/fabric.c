@@ -72,6 +72,14 @@ static const char *node_of(const struct weft_test_opts *o)
 	return net_is_on() ? net_addr(net_here()) : "127.0.0.1";
 }
 
+/* An EFA device gives addresses, and has none that could be asked for. */
+static bool is_on_efa(void)
+{
+	const char *nic = getenv("FI_WEFT_NIC");
+
+	return nic && !strcmp(nic, "efa");
+}
+
 static struct fi_info *make_hints(const struct weft_test_opts *o)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -80,7 +88,9 @@ static struct fi_info *make_hints(const struct weft_test_opts *o)
 	hints->caps = o->caps ? o->caps : FI_MSG | FI_TAGGED;
 	hints->mode = FI_CONTEXT;
 	hints->ep_attr->type = FI_EP_RDM;
-	if (strcmp(provider(), "shm"))
+	if (is_on_efa())
+		hints->addr_format = FI_ADDR_EFA;
+	else if (strcmp(provider(), "shm"))
 		hints->addr_format = strchr(node_of(o), ':') ? FI_SOCKADDR_IN6 :
 							       FI_SOCKADDR_IN;
 	hints->fabric_attr->prov_name = strdup(provider());
@@ -179,11 +189,12 @@ static int open_domain(struct weft_test *t, const struct weft_test_opts *o)
 
 static int open_all(struct weft_test *t, const struct weft_test_opts *o)
 {
+	bool any = o->any_node || (is_on_efa() && !o->node && !o->service);
 	struct fi_info *hints = make_hints(o);
 	int err;
 
-	err = fi_getinfo(API, o->any_node ? NULL : node_of(o), o->service,
-			 o->any_node ? 0 : FI_SOURCE, hints, &t->info);
+	err = fi_getinfo(API, any ? NULL : node_of(o), o->service,
+			 any ? 0 : FI_SOURCE, hints, &t->info);
 	fi_freeinfo(hints);
 	if (!err)
 		err = open_domain(t, o);

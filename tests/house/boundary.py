@@ -27,11 +27,13 @@ OUTSIDE = ("os", "chan", "devd", "drv", "alg", "zshim", "zreal", "deflate",
 
 # Headers that declare types, constants, and functions that work on memory
 # alone. Those of Linux are layouts of what sockets carry, that of TCP its
-# options. OpenSSL's give types: its functions are found by os/library.h.
+# options. OpenSSL's and libibverbs' give types: their functions are found by
+# os/library.h.
 HEADERS = re.compile(
     r"assert\.h|ctype\.h|errno\.h|float\.h|inttypes\.h|limits\.h|math\.h|"
     r"std(?:arg|atomic|bool|def|int|io|lib)\.h|strings?\.h|cpuid\.h|"
-    r"arpa/inet\.h|netinet/tcp\.h|linux/(?:errqueue|udp)\.h|rdma/.*|openssl/.*")
+    r"arpa/inet\.h|netinet/tcp\.h|linux/(?:errqueue|udp)\.h|rdma/.*|openssl/.*|"
+    r"infiniband/.*|endian\.h")
 
 # Functions of other libraries that the provider may call by itself. The C
 # library's: memory and text. clock_gettime: inlined by os/inline.h.

@@ -44,6 +44,33 @@ int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex)
 	return 0;
 }
 
+/* There are no robust mutexes: the end of a simulated process changes no word. */
+int __wrap_pthread_mutexattr_init(pthread_mutexattr_t *attr)
+{
+	(void)attr;
+	return 0;
+}
+
+int __wrap_pthread_mutexattr_destroy(pthread_mutexattr_t *attr)
+{
+	(void)attr;
+	return 0;
+}
+
+int __wrap_pthread_mutexattr_setpshared(pthread_mutexattr_t *attr, int shared)
+{
+	(void)attr;
+	(void)shared;
+	return 0;
+}
+
+int __wrap_pthread_mutexattr_setrobust(pthread_mutexattr_t *attr, int robust)
+{
+	(void)attr;
+	(void)robust;
+	return ENOTSUP;
+}
+
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	sim_point();
@@ -51,6 +78,15 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 		sim_fail("a mutex is taken twice by one thread");
 	while (*word_of(mutex))
 		sim_sleep_until(SIM_NEVER, "pthread_mutex_lock");
+	*word_of(mutex) = own_number();
+	return 0;
+}
+
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	sim_point();
+	if (*word_of(mutex))
+		return EBUSY;
 	*word_of(mutex) = own_number();
 	return 0;
 }

@@ -125,6 +125,11 @@ int __wrap_pthread_mutex_init(pthread_mutex_t *mutex,
 			      const pthread_mutexattr_t *attr);
 int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutexattr_init(pthread_mutexattr_t *attr);
+int __wrap_pthread_mutexattr_destroy(pthread_mutexattr_t *attr);
+int __wrap_pthread_mutexattr_setpshared(pthread_mutexattr_t *attr, int shared);
+int __wrap_pthread_mutexattr_setrobust(pthread_mutexattr_t *attr, int robust);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_once(pthread_once_t *once, void (*fn)(void));
 int __wrap_pthread_cond_init(pthread_cond_t *cond,

@@ -19,7 +19,7 @@ enum {
 	WF_TOOLS_MAX_REPS = 1000,
 	WF_TOOLS_MAX_WINDOW = 65536,
 	WF_TOOLS_MAX_PEERS = 1024,
-	WF_TOOLS_MAX_PROCESSES = 256,
+	WF_TOOLS_MAX_PROCESSES = 512,
 	/*
 	 * A window is reduced so that at most this much is in flight: 64
 	 * messages of 8 MiB would measure, slowly, 512 MiB of memory traffic in

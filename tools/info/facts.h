@@ -23,6 +23,7 @@
 struct wf_tools_iface {
 	char domain[32];
 	char address[64]; /* without a port */
+	bool is_efa;	  /* the address is a GID */
 };
 
 struct wf_tools_param {
@@ -86,7 +87,8 @@ struct wf_tools_net {
 	const char *device;	  /* by which they are reached ... */
 	const char *device_about; /* ... what it is ... */
 	const char *device_from;  /* ... and who chose it */
-	int socket;		  /* SOCK_STREAM, SOCK_DGRAM */
+	bool is_efa;		  /* it has no sockets, ... */
+	int socket;		  /* ... else SOCK_STREAM, SOCK_DGRAM */
 	char control[32];	  /* SOCK_STREAM: congestion control */
 	bool encrypts;		  /* there is a key that can be used */
 	bool key_fails;		  /* ... a key that cannot */

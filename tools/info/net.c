@@ -102,6 +102,14 @@ static void choose_device(struct wf_tools_net *net,
 		net->socket = wf_nic_device_socket(net->device);
 		return;
 	}
+	/* Its address is listed first. */
+	if (facts->ifaces[0].is_efa) {
+		net->is_efa = true;
+		net->device = "efa";
+		net->device_about = wf_nic_device_about(net->device);
+		net->device_from = "FI_WEFT_NIC says so";
+		return;
+	}
 	/* A provider of another version may have devices that we do not know. */
 	net->device = given && wf_nic_device_about(given) ?
 			      given :
@@ -136,6 +144,9 @@ void wf_tools_net_read(struct wf_tools_facts *facts)
 	snprintf(net->iface, sizeof(net->iface), "%s", facts->ifaces[0].domain);
 	snprintf(net->address, sizeof(net->address), "%s",
 		 facts->ifaces[0].address);
+	net->found = net->is_efa;
+	if (net->is_efa)
+		return;
 	fd = socket(strchr(net->address, ':') ? AF_INET6 : AF_INET,
 		    SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)

@@ -55,7 +55,7 @@ static void test_text_is_taken_apart(void **state)
 	/* It depends on the machine. */
 	p = param_of("FI_WEFT_COOP_MIN", "", "x (default: it depends)");
 	assert_string_equal(p.fallback, "it depends");
-	assert_string_equal(p.value, "8193");
+	assert_string_equal(p.value, "32768");
 	p = param_of("FI_WEFT_NEW", "", "no default");
 	assert_string_equal(p.help, "no default");
 	assert_string_equal(p.value, "");

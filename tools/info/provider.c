@@ -6,6 +6,7 @@
 #include "tools/info/facts.h"
 
 #include <dlfcn.h>
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -198,9 +199,13 @@ static void add_iface(struct wf_tools_facts *facts, const struct fi_info *info)
 
 	if (facts->n_ifaces == WF_TOOLS_MAX_IFACES || !info->src_addr)
 		return;
-	if (getnameinfo(info->src_addr, (socklen_t)info->src_addrlen,
-			iface->address, sizeof(iface->address), NULL, 0,
-			NI_NUMERICHOST))
+	iface->is_efa = info->addr_format == FI_ADDR_EFA;
+	if (iface->is_efa)
+		inet_ntop(AF_INET6, info->src_addr, iface->address,
+			  sizeof(iface->address));
+	else if (getnameinfo(info->src_addr, (socklen_t)info->src_addrlen,
+			     iface->address, sizeof(iface->address), NULL, 0,
+			     NI_NUMERICHOST))
 		return;
 	snprintf(iface->domain, sizeof(iface->domain), "%s",
 		 info->domain_attr->name ? info->domain_attr->name : "");

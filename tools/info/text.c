@@ -197,8 +197,12 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 	fprintf(out, "  packets (%s), to %s\n", net->device,
 		f->shm_off ? "all peers: FI_WEFT_SHM is false" :
 			     "peers on other nodes");
-	snprintf(text, sizeof(text), "%s, %s, MTU %u", net->iface, net->address,
-		 net->mtu);
+	if (net->is_efa)
+		snprintf(text, sizeof(text), "%s, GID %s", net->iface,
+			 net->address);
+	else
+		snprintf(text, sizeof(text), "%s, %s, MTU %u", net->iface,
+			 net->address, net->mtu);
 	say(out, "  by", text);
 	say_more_ifaces(f, out);
 	snprintf(text, sizeof(text), "%s: %s", net->device_about,
@@ -207,6 +211,10 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 	snprintf(text, sizeof(text), "%s%.240s", net->encrypts ? "on: " : "",
 		 net->tls);
 	say(out, "  TLS", text);
+	if (net->is_efa) {
+		fputc('\n', out);
+		return;
+	}
 	if (net->socket == SOCK_STREAM) {
 		snprintf(text, sizeof(text),
 			 "congestion control %s; cubic where a round trip "

@@ -27,3 +27,8 @@ void *wf_os_library_find(void *library, const char *function)
 {
 	return dlsym(library, function);
 }
+
+void *wf_os_library_own(const char *function)
+{
+	return dlsym(RTLD_DEFAULT, function);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests of nic/efa, which uses EFA devices, on this one: two NICs of a
+ * process, each with a queue pair of the device.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "nic/nic.h"
+#include "nic/open.h"
+
+#define BYTES (64u << 10)
+#define SENDS 256u
+#define RECVS 64u
+
+struct end {
+	struct wf_nic_port *port;
+	struct wf_nic *nic;
+	struct wf_nic_cq *cq;
+	struct wf_nic_qp *qp;
+	struct wf_addr addr;
+	struct wf_nic_mr mr;  /* of memory */
+	struct wf_nic_mr all; /* as rdm registers its own */
+	uint8_t *memory;
+	uint16_t ah; /* of the other end */
+	int fd;
+};
+
+static void open_end(struct end *end)
+{
+	struct wf_nic_attr attr = { .fd = -1 };
+	struct wf_nic_qp_attr qp = { .sq_entries = SENDS, .rq_entries = RECVS };
+
+	assert_int_equal(
+		wf_nic_port_open("efa", &end->port, &end->addr, &end->fd), 0);
+	attr.port = end->port;
+	assert_int_equal(wf_nic_open("efa", &attr, &end->nic), 0);
+	assert_int_equal(wf_nic_cq_create(end->nic, SENDS + RECVS, &end->cq),
+			 0);
+	qp.send_cq = end->cq;
+	qp.recv_cq = end->cq;
+	assert_int_equal(wf_nic_qp_create(end->nic, &qp, &end->qp), 0);
+	end->memory = calloc(1, BYTES);
+	assert_non_null(end->memory);
+	assert_int_equal(wf_nic_mr_reg(end->nic, end->memory, BYTES,
+				       WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_READ,
+				       &end->mr),
+			 0);
+	assert_int_equal(wf_nic_mr_reg(end->nic, NULL, SIZE_MAX,
+				       WF_NIC_LOCAL_WRITE, &end->all),
+			 0);
+}
+
+static void close_end(struct end *end)
+{
+	wf_nic_qp_destroy(end->qp);
+	wf_nic_cq_destroy(end->cq);
+	wf_nic_close(end->nic);
+	wf_nic_port_close(end->port);
+	free(end->memory);
+}
+
+static void meet(struct end *from, struct end *to)
+{
+	assert_int_equal(
+		wf_nic_ah_create_socket(from->nic, &to->addr, &from->ah), 0);
+}
+
+static void open_pair(struct end pair[2])
+{
+	open_end(&pair[0]);
+	open_end(&pair[1]);
+	meet(&pair[0], &pair[1]);
+	meet(&pair[1], &pair[0]);
+}
+
+static void close_pair(struct end pair[2])
+{
+	close_end(&pair[0]);
+	close_end(&pair[1]);
+}
+
+static void recv_at(struct end *end, uint64_t id, uint32_t at, uint32_t len)
+{
+	const struct wf_nic_sge sge = { end->memory + at, len, end->mr.lkey };
+
+	assert_int_equal(wf_nic_post_recv(end->qp, id, &sge, false), 0);
+}
+
+static struct wf_nic_wc await(struct end pair[2], struct end *end)
+{
+	time_t until = time(NULL) + 60;
+	struct wf_nic_wc wc;
+
+	while (!wf_nic_cq_poll(end->cq, &wc, 1)) {
+		wf_nic_progress(pair[0].nic);
+		wf_nic_progress(pair[1].nic);
+		assert_true(time(NULL) < until);
+	}
+	return wc;
+}
+
+static struct wf_nic_wr wr_of(const struct end *end, uint64_t id)
+{
+	/* The number and the key of the peer are in its address. */
+	return (struct wf_nic_wr){ .wr_id = id, .ah = end->ah };
+}
+
+static void test_device(void **state)
+{
+	struct wf_addr addr;
+	char name[32];
+
+	(void)state;
+	assert_int_equal(wf_nic_device_find("efa", name, sizeof(name), &addr),
+			 0);
+	assert_string_equal(name, "weft0");
+	assert_true(wf_base_addr_is_efa(&addr));
+	assert_int_equal(wf_nic_device_socket("efa"), 0);
+	assert_int_equal(wf_nic_device_find("tcp", name, sizeof(name), &addr),
+			 -ENODEV);
+}
+
+/* Bytes in the descriptor, in registered memory, in memory that the device does
+ * not know, and in both. */
+static void test_sends(void **state)
+{
+	uint8_t other[6000];
+	struct end pair[2];
+	struct wf_nic_wc wc;
+
+	(void)state;
+	open_pair(pair);
+	for (unsigned i = 0; i < 4; i++) {
+		struct wf_nic_wr wr = wr_of(&pair[0], 10 + i);
+		struct wf_nic_sge sge[2] = {
+			{ pair[0].memory, 1000, pair[0].mr.lkey },
+			{ other, sizeof(other), pair[0].all.lkey },
+		};
+		uint32_t len[] = { 20, 1000, 2000 + 1000, 7000 };
+
+		memset(pair[0].memory, 'a' + (int)i, 8192);
+		memset(other, 'A' + (int)i, sizeof(other));
+		recv_at(&pair[1], 30 + i, 0, 8192);
+		if (i == 0)
+			assert_int_equal(wf_nic_post_inline(pair[0].qp, &wr,
+							    pair[0].memory, 20),
+					 0);
+		if (i == 1)
+			assert_int_equal(
+				wf_nic_post_send(pair[0].qp, &wr, sge, 1), 0);
+		if (i == 2) { /* two pieces that are copied */
+			sge[0] = (struct wf_nic_sge){ other, 1000,
+						      pair[0].all.lkey };
+			sge[1].len = 2000;
+		}
+		if (i >= 2)
+			assert_int_equal(
+				wf_nic_post_send(pair[0].qp, &wr, sge, 2), 0);
+		/* The user may write to what was copied. */
+		memset(other, 0, sizeof(other));
+		wc = await(pair, &pair[1]);
+		assert_int_equal(wc.status, WF_NIC_OK);
+		assert_int_equal(wc.wr_id, 30 + i);
+		assert_int_equal(wc.len, len[i]);
+		assert_int_equal(wc.ah, pair[1].ah);
+		assert_int_equal(wc.src_qpn, pair[0].addr.efa.qpn);
+		assert_int_equal(pair[1].memory[0],
+				 i == 2 ? 'A' + (int)i : 'a' + (int)i);
+		assert_int_equal(pair[1].memory[len[i] - 1],
+				 i >= 2 ? 'A' + (int)i : 'a' + (int)i);
+		wc = await(pair, &pair[0]);
+		assert_int_equal(wc.status, WF_NIC_OK);
+		assert_int_equal(wc.wr_id, 10 + i);
+	}
+	close_pair(pair);
+}
+
+/* The device knows the GID and the number of a sender, but not its key. */
+static void test_stranger(void **state)
+{
+	struct end pair[2];
+	struct wf_nic_wr wr;
+	struct wf_nic_wc wc;
+	struct wf_addr from;
+
+	(void)state;
+	open_end(&pair[0]);
+	open_end(&pair[1]);
+	meet(&pair[0], &pair[1]);
+	recv_at(&pair[1], 1, 0, 64);
+	wr = wr_of(&pair[0], 2);
+	assert_int_equal(wf_nic_post_inline(pair[0].qp, &wr, "hello", 5), 0);
+	wc = await(pair, &pair[1]);
+	assert_int_equal(wc.ah, WF_NIC_AH_UNKNOWN);
+	assert_int_equal(wf_nic_addr_to_socket(&wc.from, &from), 0);
+	assert_true(wf_base_addr_is_efa(&from));
+	assert_memory_equal(from.efa.gid, pair[0].addr.efa.gid, 16);
+	assert_int_equal(from.efa.qpn, pair[0].addr.efa.qpn);
+	assert_int_equal(from.efa.qkey, 0);
+	close_pair(pair);
+}
+
+/* Peers read what was registered for it, by the key of the hardware. */
+static void test_read(void **state)
+{
+	struct wf_nic_remote remote;
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	struct end pair[2];
+
+	(void)state;
+	open_pair(pair);
+	for (uint32_t i = 0; i < BYTES; i++)
+		pair[1].memory[i] = (uint8_t)(i * 7 + (i >> 8));
+	sge = (struct wf_nic_sge){ pair[0].memory, BYTES, pair[0].mr.lkey };
+	remote = (struct wf_nic_remote){
+		.addr = (uintptr_t)pair[1].memory,
+		.rkey = pair[1].mr.rkey,
+	};
+	wr = wr_of(&pair[0], 3);
+	assert_int_equal(wf_nic_post_read(pair[0].qp, &wr, &remote, &sge), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_OK);
+	assert_memory_equal(pair[0].memory, pair[1].memory, BYTES);
+	/* A key that is not there, or not any more. */
+	remote.rkey += 1;
+	assert_int_equal(wf_nic_post_read(pair[0].qp, &wr, &remote, &sge), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_REM_ADDR);
+	remote.rkey -= 1;
+	assert_int_equal(wf_nic_mr_dereg(pair[1].nic, pair[1].mr.lkey), 0);
+	assert_int_equal(wf_nic_post_read(pair[0].qp, &wr, &remote, &sge), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_REM_ADDR);
+	/* It cannot read into memory that the device does not know. */
+	sge.lkey = pair[0].all.lkey;
+	assert_int_equal(wf_nic_post_read(pair[0].qp, &wr, &remote, &sge), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_BAD_LKEY);
+	close_pair(pair);
+}
+
+/* An end with another key, or that is gone. */
+static void test_refused(void **state)
+{
+	struct wf_addr wrong;
+	struct end pair[2];
+	struct wf_nic_wr wr;
+	uint16_t ah;
+
+	(void)state;
+	open_pair(pair);
+	wrong = pair[1].addr;
+	wrong.efa.qkey ^= 1;
+	assert_int_equal(wf_nic_ah_create_socket(pair[0].nic, &wrong, &ah), 0);
+	assert_int_not_equal(ah, pair[0].ah);
+	recv_at(&pair[1], 1, 0, 64);
+	wr = wr_of(&pair[0], 2);
+	wr.ah = ah;
+	assert_int_equal(wf_nic_post_inline(pair[0].qp, &wr, "hello", 5), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_BAD_QPN);
+	/* An address of a socket. */
+	memset(&wrong, 0, sizeof(wrong));
+	wrong.in.sin_family = AF_INET;
+	wrong.in.sin_port = 9;
+	wrong.in.sin_addr.s_addr = 0x0100007f;
+	assert_int_equal(wf_nic_ah_create_socket(pair[0].nic, &wrong, &ah),
+			 -EINVAL);
+	close_pair(pair);
+}
+
+/* Every request comes back, also those that the hardware had. */
+static void test_flush(void **state)
+{
+	unsigned int sends = 0, recvs = 0;
+	struct end pair[2];
+	struct wf_nic_wc wc;
+
+	(void)state;
+	open_pair(pair);
+	for (uint32_t i = 0; i < RECVS; i++)
+		recv_at(&pair[1], i, i * 64, 64);
+	wf_nic_progress(pair[1].nic);
+	/* Nobody has a receive for these. */
+	for (uint32_t i = 0; i < 40; i++) {
+		struct wf_nic_wr wr = wr_of(&pair[1], i);
+
+		assert_int_equal(wf_nic_post_inline(pair[1].qp, &wr, "x", 1),
+				 0);
+	}
+	wf_nic_qp_flush(pair[1].qp);
+	while (wf_nic_cq_poll(pair[1].cq, &wc, 1)) {
+		assert_int_equal(wc.status, WF_NIC_FLUSHED);
+		if (wc.flags & WF_NIC_WC_RECV)
+			recvs++;
+		else
+			sends++;
+	}
+	assert_int_equal(recvs, RECVS);
+	assert_int_equal(sends, 40);
+	close_pair(pair);
+}
+
+/* What was said of a peer is there when it comes back, and once. */
+static void test_memo(void **state)
+{
+	const struct wf_nic_memo memo = { .words = { 1, 2, 3, 4, 5, 6, 7, 8 } };
+	struct wf_nic_memo got;
+	struct end pair[2];
+
+	(void)state;
+	open_pair(pair);
+	assert_false(wf_nic_ah_recall(pair[0].nic, pair[0].ah, &got));
+	assert_int_equal(wf_nic_ah_leave(pair[0].nic, pair[0].ah, &memo), 0);
+	meet(&pair[0], &pair[1]);
+	assert_true(wf_nic_ah_recall(pair[0].nic, pair[0].ah, &got));
+	assert_memory_equal(&got, &memo, sizeof(memo));
+	assert_false(wf_nic_ah_recall(pair[0].nic, pair[0].ah, &got));
+	close_pair(pair);
+}
+
+/* Who sleeps is woken by what arrives, and by nothing else. */
+static void test_sleep(void **state)
+{
+	struct pollfd fd = { .events = POLLIN };
+	struct end pair[2];
+	struct wf_nic_wr wr;
+	uint64_t deadline;
+
+	(void)state;
+	open_pair(pair);
+	assert_int_equal(wf_nic_wait_fd(pair[1].nic), pair[1].fd);
+	recv_at(&pair[1], 1, 0, 64);
+	while (wf_nic_wait_begin(pair[1].nic, pair[1].cq, &deadline))
+		wf_nic_progress(pair[1].nic);
+	fd.fd = pair[1].fd;
+	assert_int_equal(poll(&fd, 1, 50), 0);
+	wr = wr_of(&pair[0], 2);
+	assert_int_equal(wf_nic_post_inline(pair[0].qp, &wr, "hello", 5), 0);
+	assert_int_equal(poll(&fd, 1, 60000), 1);
+	wf_nic_wait_end(pair[1].nic);
+	assert_int_equal(await(pair, &pair[1]).wr_id, 1);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	close_pair(pair);
+}
+
+/* A port is for one NIC, and is used up by a queue pair. */
+static void test_port(void **state)
+{
+	struct wf_nic_attr attr = { .fd = -1 };
+	struct wf_nic *nic;
+	struct end end;
+
+	(void)state;
+	assert_int_equal(wf_nic_open("efa", &attr, &nic), -EINVAL);
+	open_end(&end);
+	attr.port = end.port;
+	assert_int_equal(wf_nic_open("efa", &attr, &nic), -EINVAL);
+	close_end(&end);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_device),	 cmocka_unit_test(test_sends),
+		cmocka_unit_test(test_stranger), cmocka_unit_test(test_read),
+		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_memo),	 cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_port),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

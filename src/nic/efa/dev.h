@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An EFA device (SRD), through libibverbs. One queue pair of the hardware
+ * stands behind one of ours. Requests are taken off the ring of the queue pair
+ * and posted by ibv_wr_*(); completions are polled by ibv_start_poll() and
+ * written to our completion queue. The NIC's lock covers all of it.
+ *
+ *	hard	the device itself
+ *	port	the queue pair and its address; there before the NIC is opened
+ *	dev	the NIC: memory, handles
+ *	work	requests and completions
+ *
+ * The device reaches registered memory only. Where a user sends from memory
+ * that it registered as a whole (address 0, all bytes), which hardware cannot
+ * do, the bytes are copied into memory of ours.
+ */
+#ifndef WF_NIC_EFA_DEV_H
+#define WF_NIC_EFA_DEV_H
+
+#include "nic/efa/verbs.h"
+#include "nic/soft.h"
+
+#define WF_SRD_SENDS 1024u
+#define WF_SRD_RECVS 512u
+#define WF_SRD_BUCKETS 256u
+
+/* A GID that there is a handle for. It stays until the device is closed: a
+ * completion that was not polled yet may tell its number. */
+struct wf_srd_host {
+	struct wf_list by_ahn;
+	struct wf_list by_gid;
+	struct ibv_ah *ah;
+	uint16_t ahn;
+	uint8_t gid[16];
+};
+
+/* The device, opened once in a process: keys of memory and numbers of handles
+ * are good for all queue pairs of one protection domain. */
+struct wf_srd_hard {
+	const struct wf_srd_verbs *verbs;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct efadv_device_attr attr;
+	uint32_t max_msg;
+	uint32_t refs;
+	struct wf_list by_ahn[WF_SRD_BUCKETS]; /* wf_srd_host */
+	struct wf_list by_gid[WF_SRD_BUCKETS];
+};
+
+/* What owns an address. */
+struct wf_srd_port {
+	struct wf_nic_port base; /* first */
+	const struct wf_srd_verbs *verbs;
+	struct wf_srd_hard *hard;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq_ex *cq;
+	struct efadv_cq *source; /* of completions of cq */
+	struct ibv_qp *qp;	 /* NULL: it was taken down */
+	struct ibv_qp_ex *wr;
+	bool used; /* a NIC was opened with it */
+	struct wf_addr addr;
+};
+
+/* What a handle of ours is: ah->dev. */
+struct wf_srd_peer {
+	struct wf_list link; /* in dev->peers, by ahn and qpn */
+	const struct wf_srd_host *host;
+	uint32_t qkey;
+	uint16_t qpn;
+	uint16_t num; /* of the handle */
+};
+
+/* Of a peer that has no handle now. */
+struct wf_srd_memo {
+	struct wf_list link;
+	struct wf_list age;
+	struct wf_nic_addr addr;
+	struct wf_nic_memo memo;
+};
+
+struct wf_srd_dev {
+	struct wf_nic_soft soft; /* first */
+	struct wf_srd_port *port;
+	struct wf_nic_qp *qp; /* the only one; NULL: none */
+	struct wf_nic_stuck *stuck;
+	struct ibv_mr **mrs; /* by the lower half of our lkey */
+	/* A piece for each request that is copied. */
+	uint8_t *copies;
+	struct ibv_mr *copies_mr;
+	size_t copies_bytes;
+	uint32_t copy_stride;
+	/* What the device has, by index of its id: the id, or FREE. */
+	uint32_t sends[WF_SRD_SENDS];
+	uint32_t recvs[WF_SRD_RECVS];
+	struct wf_list peers[WF_SRD_BUCKETS];
+	struct wf_list memos[WF_SRD_BUCKETS];
+	struct wf_list memo_ages; /* the oldest first */
+	uint32_t memo_count;
+};
+
+#define WF_SRD_FREE UINT32_MAX
+
+static inline struct wf_srd_dev *wf_srd_dev_of(struct wf_nic *nic)
+{
+	return (struct wf_srd_dev *)nic;
+}
+
+/* -- hard.c -- */
+
+#define WF_SRD_PORT 1 /* of the hardware: there is no other */
+
+/* Opens it, or counts another user. NULL: there is none, or it fails (then *@err
+ * says why). */
+struct wf_srd_hard *wf_srd_hard_get(int *err);
+void wf_srd_hard_put(struct wf_srd_hard *hard);
+/* Its GID, as an address of no queue pair. */
+int wf_srd_hard_gid(const struct wf_srd_hard *hard, struct wf_addr *addr);
+
+/* The host of a GID, with a handle; 0 or -errno. */
+int wf_srd_hard_host(struct wf_srd_hard *hard, const uint8_t gid[16],
+		     const struct wf_srd_host **host);
+/* The host whose handle has this number. NULL: none. */
+const struct wf_srd_host *wf_srd_hard_ahn(struct wf_srd_hard *hard,
+					  uint16_t ahn);
+
+int wf_srd_hard_find(char *name, size_t room, struct wf_addr *addr);
+int wf_srd_hard_key_open(void *addr, size_t len, unsigned access,
+			 struct wf_nic_key **key, uint32_t *rkey);
+void wf_srd_hard_key_close(struct wf_nic_key *key);
+/* What a call of libibverbs left in errno, negative. */
+int wf_srd_hard_failed(void);
+
+/* -- port.c -- */
+
+int wf_srd_port_open(struct wf_nic_port **port, struct wf_addr *addr, int *fd);
+void wf_srd_port_close(struct wf_nic_port *port);
+void wf_srd_port_forked(struct wf_nic_port *port);
+
+/* -- dev.c -- */
+
+struct wf_srd_peer *wf_srd_dev_peer(struct wf_srd_dev *dev, uint16_t ahn,
+				    uint16_t qpn);
+
+/* -- work.c -- */
+
+/* Posts what is in the rings. Returns how much. */
+int wf_srd_work_post(struct wf_srd_dev *dev);
+/* Takes completions. Returns how many. */
+int wf_srd_work_poll(struct wf_srd_dev *dev);
+/* Ends everything; the hardware's queue pair is gone. */
+void wf_srd_work_flush(struct wf_srd_dev *dev);
+
+#endif

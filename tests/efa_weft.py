@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""weft's endpoints on an EFA device, the one in software: the device is used where
+it is asked for, and messages of all sizes arrive, between two processes
+of weft and between weft and the efa provider of Debian's libfabric, as server and
+as client."""
+
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "common"))
+import efa  # noqa: E402
+import pingpong  # noqa: E402
+
+DEVICE = "domain: weft0"
+
+
+def check_choice():
+    """The device is used if the user says so, and only then."""
+    said = efa.run("fi_info", "-p", "weft")
+    if DEVICE in said or "domain: lo" not in said:
+        pingpong.fail(f"without FI_WEFT_NIC:\n{said}")
+    said = efa.run("fi_info", "-p", "weft", "-v", env={"FI_WEFT_NIC": "efa"})
+    if "domain: lo" in said or "fi_addr_efa://[fe80:" not in said:
+        pingpong.fail(f"FI_WEFT_NIC=efa:\n{said}")
+    # Nothing else is taken instead.
+    done = subprocess.run(["fi_info", "-p", "weft"], check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env=dict(os.environ, FI_WEFT_NIC="efa"), timeout=60)
+    if not done.returncode or "domain:" in done.stdout:
+        pingpong.fail(f"FI_WEFT_NIC=efa without a device:\n{done.stdout}")
+    said = efa.run(efa.WEFT, "info", env={"FI_WEFT_NIC": "efa"})
+    if "packets (efa)" not in said:
+        pingpong.fail(f"weft info does not name the device:\n{said}")
+
+
+def ping(server, client, words, at_least, shm="0"):
+    words = ["-e", "rdm", "-c", *words]
+    said = efa.pair(["fi_pingpong", "-p", server, *words, "-B", "PORT"],
+                    ["fi_pingpong", "-p", client, *words, "-P", "PORT",
+                     "127.0.0.1"],
+                    {"FI_WEFT_NIC": "efa", "FI_WEFT_SHM": shm})
+    if len(pingpong.table(said)) < at_least:
+        pingpong.fail(f"{server} and {client}, {' '.join(words)}:\n{said}")
+
+
+def main():
+    pingpong.require_provider()
+    efa.require("fi_info", "fi_pingpong")
+    check_choice()
+    every = ["-m", "tagged", "-S", "all", "-I", "2"]
+    ping("weft", "weft", ["-m", "msg", "-S", "65536", "-I", "50"], 1, shm="1")
+    ping("efa", "weft", every, 20)
+    ping("weft", "efa", every, 20)
+
+
+main()
