@@ -46,8 +46,9 @@ static void *place_of(struct wf_rdm_rx *rx)
 }
 
 /* The one that the packet is of. All packets of a life come over one connection
- * and in the order of their numbers: what is ahead is wrong. What had its turn
- * comes again if the connection broke before all of it was here. */
+ * and in the order of their numbers: what is ahead is wrong, unless those before
+ * it are here and wait for memory. What had its turn comes again if the
+ * connection broke before all of it was here. */
 static int find(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet,
 		uint32_t len, struct wf_rdm_rx **out)
 {
@@ -59,6 +60,9 @@ static int find(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet,
 		if (!rx)
 			return -EAGAIN;
 		wf_rdm_order_advance(&peer->order);
+	} else if (wf_unlikely(peer->behind) &&
+		   (int32_t)(packet->msg_id - peer->order.expected) > 0) {
+		return -EAGAIN;
 	} else {
 		rx = wf_rdm_rx_find(peer, packet->msg_id);
 		if (!rx || rx->protocol != &wf_rdm_protocol_eager ||
