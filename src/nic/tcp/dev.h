@@ -628,12 +628,10 @@ int wf_tcp_place_tell(struct wf_nic *nic, void **args, int n);
 
 /* Bytes of @head's payload that go into a receive, with those between the
  * pieces. */
-static inline uint32_t wf_tcp_first_len(const struct wf_tcp_dev *dev,
-					const struct wf_tcp_head *head)
+static inline uint32_t wf_tcp_first_len(const struct wf_tcp_head *head)
 {
-	return head->flags & WF_TCP_SPLIT && dev->nic.caps.max_placed ?
-		       wf_tcp_split_at(head->arg) :
-		       head->len;
+	return head->flags & WF_TCP_SPLIT ? wf_tcp_split_at(head->arg) :
+					    head->len;
 }
 
 /* -- out.c: what goes -------------------------------------------------------- */

@@ -49,7 +49,7 @@ void wf_tcp_in_lose_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return;
 	wf_tcp_place_lose(dev, conn->sink.place);
 	conn->sink.has_place = false;
-	conn->sink.left += head->len - wf_tcp_first_len(dev, head);
+	conn->sink.left += head->len - wf_tcp_first_len(head);
 }
 
 void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
@@ -208,7 +208,7 @@ static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			head->len >= GUESS_MIN && !conn->splits ? head->len : 0;
 	}
 	conn->sink.left =
-		conn->sink.has_place ? wf_tcp_first_len(dev, head) : head->len;
+		conn->sink.has_place ? wf_tcp_first_len(head) : head->len;
 	if (!head->len)
 		end_frame(dev, conn);
 	else if (wf_base_list_empty(&conn->sink_link))

@@ -67,7 +67,7 @@ static uint32_t get(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 
 	*find(dev, number) = (struct wf_tcp_place){
 		.qp = qp,
-		.len = head->len - wf_tcp_first_len(dev, head),
+		.len = head->len - wf_tcp_first_len(head),
 	};
 	return number;
 }
@@ -166,7 +166,7 @@ uint32_t wf_tcp_place_whole(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 
 	held->asked = true;
 	place->held = held;
-	place->from = held->payload + wf_tcp_first_len(dev, head);
+	place->from = held->payload + wf_tcp_first_len(head);
 	dev->kept_bytes += place->len;
 	return number;
 }

@@ -375,6 +375,27 @@ static void test_off(void **state)
 	pair_close(&p);
 }
 
+/* A message that asks, to a NIC whose user gives no answers, is refused, and
+ * nothing is kept of it. */
+static void test_refused(void **state)
+{
+	struct wf_nic_attr from = pair_attr(AF_INET), to = from;
+	struct pair p;
+
+	(void)state;
+	from.places = true;
+	pair_device = "tcp";
+	pair_open_attr(&p, &from, &to);
+	hello(&p);
+	post_receives(&p, 2);
+	send_long(&p, 1, 50000);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_REM_LEN);
+	assert_int_equal(wf_tcp_dev_of(p.b.nic)->filling, 0);
+	send_short(&p, 7);
+	came_short(&p, 7);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_flushed),
 		cmocka_unit_test(test_turn),
 		cmocka_unit_test(test_off),
+		cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,7 +101,7 @@ void wf_tcp_target_announce(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		.ah = peer->ah,
 		.src_qpn = head->src_qpn,
 		.imm = number,
-		.more = head->len - wf_tcp_first_len(dev, head),
+		.more = head->len - wf_tcp_first_len(head),
 	};
 
 	if (peer->ah == WF_NIC_AH_UNKNOWN)
@@ -301,7 +301,7 @@ static enum wf_nic_status find_receive(struct wf_tcp_dev *dev,
 				       struct wf_nic_qp *qp,
 				       struct wf_nic_rx_desc *desc)
 {
-	uint32_t len = wf_tcp_first_len(dev, head);
+	uint32_t len = wf_tcp_first_len(head);
 
 	if (peer->ah == WF_NIC_AH_UNKNOWN && qp->no_strangers)
 		return WF_NIC_RNR;
@@ -439,10 +439,9 @@ static int into_held(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	return 0;
 }
 
-static bool is_split(const struct wf_tcp_dev *dev,
-		     const struct wf_tcp_head *head)
+static bool is_split(const struct wf_tcp_head *head)
 {
-	return wf_tcp_first_len(dev, head) != head->len;
+	return head->flags & WF_TCP_SPLIT;
 }
 
 static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
@@ -451,13 +450,18 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	const struct wf_tcp_head *head = &conn->frame.head;
 	struct wf_tcp_sink *sink = &conn->sink;
 	enum wf_nic_status status = find_qp(dev, head, &sink->qp);
-	bool asks = is_split(dev, head);
+	bool asks = is_split(head);
 
+	/* Nobody answers here. */
+	if (wf_unlikely(asks && !dev->nic.caps.max_placed)) {
+		drop_into(conn, WF_NIC_REM_LEN);
+		return 0;
+	}
 	if (wf_unlikely(asks && conn->chan->peer->ah == WF_NIC_AH_UNKNOWN &&
 			dev->filling > FILLING_ALL))
 		return may_wait ? -EAGAIN : -ENOMEM;
 
-	/* Nobody would answer. */
+	/* Nobody would answer now. */
 	if (wf_unlikely(asks && status == WF_NIC_OK &&
 			(dev->attending || !wf_tcp_place_has_room(dev))))
 		return into_held(dev, conn);
@@ -622,7 +626,7 @@ static enum wf_nic_status deliver(struct wf_tcp_dev *dev,
 	if (head->kind == WF_TCP_WRITE)
 		return tell_written(dev, peer, head, qp) ? WF_NIC_OK :
 							   WF_NIC_RNR;
-	if (is_split(dev, head) &&
+	if (is_split(head) &&
 	    (!wf_tcp_place_has_room(dev) || !is_in_turn(held)))
 		return WF_NIC_RNR;
 	status = find_receive(dev, peer, head, qp, &desc);
@@ -631,8 +635,8 @@ static enum wf_nic_status deliver(struct wf_tcp_dev *dev,
 	if (head->len)
 		memcpy((void *)(uintptr_t)wf_nic_wqe_addr(desc.addr_lo,
 							  desc.addr_hi),
-		       held->payload, wf_tcp_first_len(dev, head));
-	if (is_split(dev, head)) {
+		       held->payload, wf_tcp_first_len(head));
+	if (is_split(head)) {
 		wf_tcp_target_announce(dev, peer, qp, &desc, head,
 				       wf_tcp_place_whole(dev, qp, held));
 		return WF_NIC_OK;
