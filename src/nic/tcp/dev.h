@@ -646,6 +646,8 @@ bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op);
 /* Something of the peer was taken: it is to be told, soon or now. */
 void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		    uint32_t bytes);
+/* A head with acknowledgements may not leave after all. */
+void wf_tcp_out_tell_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all);
 uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan);
 /* Puts a refusal into chan->nacks or chan->nacks_sent. */

@@ -177,6 +177,13 @@ void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	wf_base_list_add_tail(&dev->ackers, &peer->acker);
 }
 
+void wf_tcp_out_tell_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
+{
+	for (unsigned i = 0; i < WF_TCP_BULK + 1u + peer->rails; i++)
+		peer->chans[i].told = wf_tcp_out_ack_of(&peer->chans[i]) - 1;
+	wf_tcp_out_owe(dev, peer, 0);
+}
+
 static void fill_head(const struct wf_tcp_chan *via, struct wf_tcp_head *head,
 		      enum wf_tcp_kind kind)
 {
