@@ -15,6 +15,7 @@
 #include "rdm/control.h"
 #include "rdm/crowd.h"
 #include "rdm/peer.h"
+#include "rdm/place.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/trace.h"
@@ -220,6 +221,14 @@ static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 	}
 }
 
+/* Its bytes that wait for a place are not wanted. */
+static int refuse(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf)
+{
+	if (wf_unlikely(buf->more))
+		wf_rdm_place_drop(ep, buf);
+	return 0;
+}
+
 /* The id of a sender that does not change (life.h). A packet has it, or the whole
  * address of its sender, of which it is the key. 0: neither. */
 static uint32_t connid_of(const struct wf_wire_packet *packet)
@@ -271,7 +280,7 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 		return -EAGAIN;
 	if (wf_wire_packet_decode(&packet, buf->bytes, buf->len)) {
 		drop(peer);
-		return 0;
+		return refuse(ep, buf);
 	}
 	if (wf_unlikely(ep->connid)) {
 		if (identify(ep, buf, &packet))
@@ -280,11 +289,14 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 	}
 	err = wf_rdm_peer_admit(peer, &packet);
 	if (wf_unlikely(err))
-		return err == -EAGAIN ? err : 0;
+		return err == -EAGAIN ? err : refuse(ep, buf);
 	kind = wf_wire_packet_kind(packet.type);
 	if (wf_unlikely(ep->closing) && (kind & WF_WIRE_KIND_REQUEST))
-		return 0;
-	if (!(kind & WF_WIRE_KIND_REQUEST)) {
+		return refuse(ep, buf);
+	if (wf_unlikely(buf->more)) {
+		err = wf_rdm_place_receive(peer, &packet, buf);
+		packet.data_len = buf->more;
+	} else if (!(kind & WF_WIRE_KIND_REQUEST)) {
 		err = wf_rdm_control_receive(peer, &packet);
 	} else {
 		protocol = wf_rdm_protocol_of(packet.type);
@@ -294,10 +306,11 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 	}
 	if (err == -EAGAIN)
 		return err;
-	if (err)
+	if (err) {
 		drop(peer);
-	else
-		count(peer, &packet);
+		return refuse(ep, buf);
+	}
+	count(peer, &packet);
 	return 0;
 }
 
@@ -329,6 +342,11 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 		return;
 	}
 	buf->len = wc->len;
+	buf->more = 0;
+	if (wf_unlikely(wc->flags & WF_NIC_WC_ASKS)) {
+		buf->more = wc->more;
+		buf->place = wc->imm;
+	}
 	buf->peer = wc->ah < ep->ah_count ? ep->by_ah[wc->ah] : NULL;
 	if (wf_unlikely(!buf->peer)) {
 		/* The device reports only handles of ours. */
@@ -336,6 +354,7 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 		if (find_sender(ep, buf, wc)) {
 			/* Nobody whom the AV could know. */
 			wf_rdm_stat_add(ep, WF_RDM_STAT_bad_packets, 1);
+			refuse(ep, buf);
 			give(ep, buf);
 			return;
 		}

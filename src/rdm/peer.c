@@ -17,6 +17,7 @@
 #include "rdm/ep.h"
 #include "rdm/in.h"
 #include "rdm/pkt.h"
+#include "rdm/place.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/rx.h"
@@ -319,11 +320,14 @@ static void stop_answering(struct wf_rdm_peer *peer, int err)
 }
 
 /* No more packets of its life will arrive: incomplete messages stay
- * incomplete. */
+ * incomplete. Those whose bytes are all in place are not, and their sender may
+ * know that they are here. */
 static void stop_receiving(struct wf_rdm_peer *peer, int err)
 {
 	struct wf_list *pos, *tmp;
 
+	while (wf_nic_has_placed(peer->ep->nic))
+		wf_rdm_place_done(peer->ep);
 	wf_list_for_each (pos, tmp, &peer->rxs) {
 		struct wf_rdm_rx *rx =
 			wf_container_of(pos, struct wf_rdm_rx, link);

@@ -39,6 +39,7 @@ struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
 	pkt->len = 0;
 	pkt->large = large;
 	pkt->is_request = false;
+	pkt->quiet = true;
 	pkt->rdma = 0;
 	pkt->data.len = 0;
 	return pkt;
@@ -73,26 +74,31 @@ struct wf_rdm_pkt *wf_rdm_pkt_build(struct wf_rdm_ep *ep,
 	return pkt;
 }
 
-static struct wf_nic_wr request(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt)
+static struct wf_nic_wr request(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
+				uint32_t flags)
 {
 	struct wf_rdm_peer *peer = pkt->peer;
 
 	peer->outstanding++;
 	ep->outstanding++;
 	ep->posts++;
-	ep->unrung = true;
+	if (flags & WF_NIC_WR_MORE)
+		ep->unrung = true;
 	return (struct wf_nic_wr){
 		.wr_id = wr_id_of(pkt),
 		.qkey = WF_RDM_QKEY,
 		.ah = peer->ah,
 		.qpn = WF_NIC_QPN_FIRST,
-		.flags = WF_NIC_WR_MORE,
+		.flags = flags,
 	};
 }
 
 void wf_rdm_pkt_post(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt)
 {
-	const struct wf_nic_wr wr = request(ep, pkt);
+	const struct wf_nic_wr wr =
+		request(ep, pkt,
+			(ep->last ? 0 : WF_NIC_WR_MORE) |
+				(pkt->quiet ? WF_NIC_WR_QUIET : 0));
 	int err;
 
 	if (pkt->rdma) {
@@ -117,7 +123,7 @@ void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			  const struct wf_nic_remote *from,
 			  const struct wf_nic_sge *to)
 {
-	const struct wf_nic_wr wr = request(ep, pkt);
+	const struct wf_nic_wr wr = request(ep, pkt, WF_NIC_WR_MORE);
 	int err = wf_nic_post_read(ep->qp, &wr, from, to);
 
 	assert(!err);

@@ -222,8 +222,11 @@ static int post_tx(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx, int max)
 		return 0;
 	begin(peer, tx);
 	count = tx->protocol->construct_tx_packets(ep, tx, pkts, max);
+	ep->last = ep->alone && count == 1 && tx->constructed &&
+		   tx->link.next == &peer->queue;
 	for (int i = 0; i < count; i++)
 		wf_rdm_pkt_post(ep, pkts[i]);
+	ep->last = false;
 	peer->posted += (uint64_t)count;
 	if (!tx->constructed)
 		return count;
