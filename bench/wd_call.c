@@ -3,9 +3,10 @@
  * The overhead of a call to a driver: the driver's work is the same function,
  * called directly, as a library's deflate(), by a submit() that finishes the
  * job, and by submit() and poll(). The work is a copy of SIZE bytes, so that
- * sizes can be compared; the variants take turns, and medians are shown.
- * `--count WAY SIZE N` makes N calls and prints nothing, for `valgrind
- * --tool=callgrind --toggle-collect=measured`.
+ * sizes can be compared, or with `--work DRIVER` what that library does at level
+ * 1; the variants take turns, and medians are shown. `--count WAY SIZE N` makes N
+ * calls and prints nothing, for `valgrind --tool=callgrind
+ * --toggle-collect=measured`.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,9 @@
 
 #define ROUNDS 41
 #define ROUND_NS 1e6
+#define LEVEL 1
+#define LARGEST (1u << 20)
+#define ROOM(size) ((size) + (size) / 8 + 64)
 
 enum way { DIRECT, LIBRARY, AT_ONCE, POLLED, WAYS };
 
@@ -23,10 +27,13 @@ static const char *const names[WAYS] = { "direct", "library", "submit",
 					 "polled" };
 
 static uint8_t *in, *out;
+static int (*real)(struct wd_comp_job *job); /* of --work */
 
 /* Produces little output: data that does not shrink would be stored instead. */
 __attribute__((noinline)) static int work(struct wd_comp_job *job)
 {
+	if (real)
+		return real(job);
 	memcpy(job->dst, job->src, job->src_len);
 	job->consumed = job->src_len;
 	job->produced = 1;
@@ -119,13 +126,14 @@ static const struct wd_alg_comp drivers[WAYS] = {
 
 static void call(enum way way, size_t size)
 {
-	struct wd_comp_ctx ctx = { .comp_level = 6, .driver = names[way] };
+	struct wd_comp_ctx ctx = { .comp_level = LEVEL, .driver = names[way] };
 	struct wd_comp_job job = { .src = in,
 				   .src_len = size,
 				   .dst = out,
-				   .dst_len = size,
-				   .level = 6 };
-	size_t in_len = size, out_len = size;
+				   .dst_len = ROOM(size),
+				   .level = LEVEL,
+				   .window = 15 };
+	size_t in_len = size, out_len = ROOM(size);
 
 	if (way == DIRECT ? work(&job) :
 			    wd_alg_deflate(&ctx, in, &in_len, out, &out_len)) {
@@ -180,18 +188,59 @@ static void compare(size_t size)
 	printf("%8zu %10.1f", size, direct);
 	for (int way = LIBRARY; way < WAYS; way++)
 		printf(" %+10.1f", ns[way][ROUNDS / 2] - direct);
+	if (real)
+		printf("  %+.2f %%",
+		       100 * (ns[POLLED][ROUNDS / 2] / direct - 1));
 	printf("\n");
+}
+
+/* Words of a few lengths, so that there is something to find. */
+static void fill(void)
+{
+	static const char *const words[] = { "warp ",	 "and ",     "weft ",
+					     "a loom\n", "shuttle ", "of " };
+	uint32_t draw = 1;
+	size_t at = 0;
+
+	while (at + 16 < LARGEST) {
+		const char *word;
+
+		draw = draw * 1664525 + 1013904223;
+		word = words[draw >> 16 & 7 ? (draw >> 20) % 6 : 0];
+		at += (size_t)sprintf((char *)in + at, "%s%c", word,
+				      'a' + (char)((draw >> 25) % 26));
+	}
+}
+
+static int find_real(const char *name)
+{
+	const struct wd_alg_comp *d;
+
+	for (unsigned int i = 0; (d = wd_alg_comp_list(i)); i++) {
+		if (!strcmp(d->name, name) && d->deflate)
+			real = d->deflate;
+	}
+	if (!real)
+		fprintf(stderr, "wd_call: no library '%s'\n", name);
+	return real ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
-	static const size_t sizes[] = { 64, 4096, 65536, 1048576 };
+	static const size_t sizes[] = { 64, 4096, 65536, LARGEST };
 
-	in = calloc(1, 1 << 20);
-	out = calloc(1, 1 << 20);
+	in = calloc(1, LARGEST);
+	out = calloc(1, ROOM(LARGEST));
 	for (int way = LIBRARY; way < WAYS; way++) {
 		if (!in || !out || wd_alg_comp_register(&drivers[way]))
 			return 1;
+	}
+	if (argc > 2 && !strcmp(argv[1], "--work")) {
+		fill();
+		if (find_real(argv[2]))
+			return 1;
+		argc -= 2;
+		argv += 2;
 	}
 	if (argc == 5 && !strcmp(argv[1], "--count")) {
 		for (int way = 0; way < WAYS; way++) {

@@ -372,15 +372,22 @@ def changed(tmp):
     """A file that grows meanwhile is not removed."""
     data = corpus.mixed(2_000_000) * 6
     plain = tmp / "plain"
-    plain.write_bytes(data)
-    child = subprocess.Popen(["nice", "-n", "19", WEFT, "gzip", "-9",
-                              str(plain)], stderr=subprocess.PIPE)
-    # When its output is open, it has seen the size of the input.
-    while len(opened(child, tmp)) < 2 and child.poll() is None:
-        time.sleep(0.005)
-    with open(plain, "ab") as f:
-        f.write(b"more")
-    err = child.communicate(timeout=100)[1]
+    for _ in range(8):
+        plain.write_bytes(data)
+        pathlib.Path(f"{plain}.gz").unlink(missing_ok=True)
+        child = subprocess.Popen([WEFT, "gzip", "-9", str(plain)],
+                                 stderr=subprocess.PIPE)
+        # When its output is open, it has seen the size of the input.
+        while len(opened(child, tmp)) < 2 and child.poll() is None:
+            time.sleep(0.002)
+        child.send_signal(signal.SIGSTOP)
+        with open(plain, "ab") as f:
+            f.write(b"more")
+        child.send_signal(signal.SIGCONT)
+        err = child.communicate(timeout=100)[1]
+        # It may have been ready before: then once more.
+        if child.returncode:
+            break
     assert child.returncode == 1 and b"changed" in err, err
     assert [p.name for p in tmp.iterdir()] == ["plain"]
     assert plain.stat().st_size == len(data) + 4

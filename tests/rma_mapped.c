@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #define LEN ((size_t)1 << 20)
 #define WORD 4096 /* the word that both add to */
@@ -35,7 +34,6 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 {
 	struct rma_target target = rma_learn(line);
 	uint8_t *buf = msg_alloc(LEN);
-	struct fi_context context;
 	uint64_t word = 0;
 
 	(void)arg;
@@ -45,13 +43,8 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	weft_test_sync(line);
 	CHECK_EQ(add(t, peer, &target, 5), 0);
 	CHECK_EQ(add(t, peer, &target, 7), 5);
-	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-		weft_test_fill(buf, sizes[i], i);
-		rma_put(t, peer, &target, LEN - sizes[i], buf, sizes[i]);
-		memset(buf, 0, sizes[i]);
-		rma_get(t, peer, &target, LEN - sizes[i], buf, sizes[i]);
-		CHECK(weft_test_holds(buf, sizes[i], i));
-	}
+	for (size_t i = 0; i < COUNT_OF(sizes); i++)
+		rma_check_size(t, peer, &target, buf, sizes[i], i);
 	weft_test_put(line, "a", 1);
 	for (int i = 0; i < ADDS; i++)
 		add(t, peer, &target, 1);
@@ -59,9 +52,7 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	 * memory, and waits again. */
 	weft_test_put(line, "l", 1);
 	CHECK(weft_test_get(line, buf, 1));
-	CHECK_OK(fi_read(t->ep, buf, 8, NULL, peer, target.base, target.key,
-			 &context));
-	CHECK_EQ(rma_wait_refused(t, &context), FI_EKEYREJECTED);
+	rma_check_withdrawn(t, peer, &target);
 	weft_test_put(line, "e", 1);
 	weft_test_sync(line);
 	free(buf);
@@ -111,40 +102,12 @@ static void target(struct weft_test *t, fi_addr_t peer,
 	weft_test_sync(line);
 }
 
-static void wait_a_while(struct weft_test_line *line, void *arg)
-{
-	char mark;
-
-	(void)arg;
-	weft_test_get(line, &mark, 1);
-}
-
-/* Whether the kernel lets a parent access its child here, which mapping
- * requires. */
-static bool is_allowed(void)
-{
-	static uint64_t word = 5;
-	struct weft_test_line line;
-	struct iovec remote = { &word, 8 }, local;
-	uint64_t got = 0;
-	bool is;
-
-	local = (struct iovec){ &got, 8 };
-	weft_test_fork(&line, wait_a_while, NULL);
-	is = process_vm_readv(line.pid, &local, 1, &remote, 1, 0) == 8;
-	weft_test_kill(&line);
-	return is;
-}
-
 int main(void)
 {
 	struct weft_test_opts opts = { .caps = AMO_CAPS };
 
 	weft_test_begin(30);
-	if (!is_allowed()) {
-		printf("process_vm_readv is not allowed here\n");
-		return 77;
-	}
+	rma_need_reach();
 	weft_test_pair(&opts, target, initiator, NULL);
 	opts.threading = FI_THREAD_SAFE;
 	opts.mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;

@@ -6,8 +6,6 @@
  */
 #include "rma_util.h"
 
-#include <sys/uio.h>
-
 #define LEN ((size_t)1 << 20)
 
 static const size_t sizes[] = { 1, 8, 100, 4096, 70000, LEN };
@@ -40,7 +38,6 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 {
 	struct rma_target target = rma_learn(line);
 	uint8_t *buf = msg_alloc(LEN);
-	struct fi_context context;
 	uint64_t word = 0;
 
 	(void)arg;
@@ -48,13 +45,8 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	rma_get(t, peer, &target, 0, &word, 8);
 	weft_test_sync(line);
 	weft_test_put(line, "s", 1);
-	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-		weft_test_fill(buf, sizes[i], i);
-		rma_put(t, peer, &target, LEN - sizes[i], buf, sizes[i]);
-		memset(buf, 0, sizes[i]);
-		rma_get(t, peer, &target, LEN - sizes[i], buf, sizes[i]);
-		CHECK(weft_test_holds(buf, sizes[i], i));
-	}
+	for (size_t i = 0; i < COUNT_OF(sizes); i++)
+		rma_check_size(t, peer, &target, buf, sizes[i], i);
 	POST(fi_inject_write(t->ep, "weft", 4, peer, target.base, target.key));
 	rma_get(t, peer, &target, 0, buf, 4);
 	weft_test_fill(buf, LEN, 99);
@@ -62,9 +54,7 @@ static void initiator(struct weft_test *t, fi_addr_t peer,
 	/* The target wakes up, checks, withdraws the key, and sleeps again. */
 	weft_test_put(line, "l", 1);
 	CHECK(weft_test_get(line, buf, 1));
-	CHECK_OK(fi_read(t->ep, buf, 8, NULL, peer, target.base, target.key,
-			 &context));
-	CHECK_EQ(rma_wait_refused(t, &context), FI_EKEYREJECTED);
+	rma_check_withdrawn(t, peer, &target);
 	weft_test_put(line, "e", 1);
 	weft_test_sync(line);
 	free(buf);
@@ -91,39 +81,12 @@ static void target(struct weft_test *t, fi_addr_t peer,
 	free(region);
 }
 
-/* Whether the kernel lets a parent access its child here. */
-static void wait_a_while(struct weft_test_line *line, void *arg)
-{
-	char mark;
-
-	(void)arg;
-	weft_test_get(line, &mark, 1);
-}
-
-static bool allowed(void)
-{
-	static uint64_t word = 5;
-	struct weft_test_line line;
-	struct iovec remote = { &word, 8 }, local;
-	uint64_t got = 0;
-	bool is;
-
-	local = (struct iovec){ &got, 8 };
-	weft_test_fork(&line, wait_a_while, NULL);
-	is = process_vm_readv(line.pid, &local, 1, &remote, 1, 0) == 8;
-	weft_test_kill(&line);
-	return is;
-}
-
 int main(void)
 {
 	struct weft_test_opts opts = { .caps = RMA_CAPS };
 
 	weft_test_begin(30);
-	if (!allowed()) {
-		printf("process_vm_readv is not allowed here\n");
-		return 77;
-	}
+	rma_need_reach();
 	weft_test_pair(&opts, target, initiator, NULL);
 	opts.threading = FI_THREAD_SAFE;
 	opts.mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;

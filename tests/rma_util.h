@@ -8,6 +8,8 @@
 
 #include "msg_util.h"
 
+#include <sys/uio.h>
+
 #define RMA_CAPS (FI_MSG | FI_TAGGED | FI_RMA)
 #define RMA_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
@@ -112,6 +114,57 @@ static inline void rma_get(struct weft_test *t, fi_addr_t peer,
 	POST(fi_read(t->ep, buf, len, NULL, peer, target->base + at,
 		     target->key, &context));
 	rma_wait(t, &context, FI_RMA | FI_READ);
+}
+
+/* The same bytes there and back, at the end of the target. */
+static inline void rma_check_size(struct weft_test *t, fi_addr_t peer,
+				  const struct rma_target *target, uint8_t *buf,
+				  size_t len, uint64_t seed)
+{
+	weft_test_fill(buf, len, seed);
+	rma_put(t, peer, target, target->len - len, buf, len);
+	memset(buf, 0, len);
+	rma_get(t, peer, target, target->len - len, buf, len);
+	CHECK(weft_test_holds(buf, len, seed));
+}
+
+/* The target has withdrawn its key: whoever reads is told so. */
+static inline void rma_check_withdrawn(struct weft_test *t, fi_addr_t peer,
+				       const struct rma_target *target)
+{
+	struct fi_context context;
+	uint64_t word;
+
+	CHECK_OK(fi_read(t->ep, &word, 8, NULL, peer, target->base, target->key,
+			 &context));
+	CHECK_EQ(rma_wait_refused(t, &context), FI_EKEYREJECTED);
+}
+
+static inline void rma_wait_killed(struct weft_test_line *line, void *arg)
+{
+	char mark;
+
+	(void)arg;
+	weft_test_get(line, &mark, 1);
+}
+
+/* Ends the test if the kernel does not let a parent reach its child's memory
+ * here. */
+static inline void rma_need_reach(void)
+{
+	static uint64_t word = 5;
+	struct weft_test_line line;
+	uint64_t got = 0;
+	struct iovec remote = { &word, 8 }, local = { &got, 8 };
+	bool is;
+
+	weft_test_fork(&line, rma_wait_killed, NULL);
+	is = process_vm_readv(line.pid, &local, 1, &remote, 1, 0) == 8;
+	weft_test_kill(&line);
+	if (is)
+		return;
+	printf("process_vm_readv is not allowed here\n");
+	exit(77);
 }
 
 /* Waits until a word that others write has this value. */

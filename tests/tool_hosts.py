@@ -19,6 +19,10 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "common"))
+import hosts  # noqa: E402
+
 WEFT = os.path.join(os.environ.get("WEFT_BUILD", "build"), "tools", "weft")
 HERE, THERE, SILENT = "10.97.3.1", "10.97.3.2", "10.97.3.99"
 PORT = 47590
@@ -31,33 +35,12 @@ def fail(text):
     sys.exit(1)
 
 
-def ip(*words):
-    subprocess.run(["ip", *words], check=True, stdin=subprocess.DEVNULL)
-
-
 def make_hosts(stack):
-    """Processes that hold a network each; the link goes with them."""
-    pids = []
-    for _ in range(2):
-        holder = stack.enter_context(subprocess.Popen(
-            ["unshare", "--net", "sh", "-c", "echo; exec sleep 1000"],
-            stdout=subprocess.PIPE))
-        stack.callback(holder.kill)
-        holder.stdout.readline()
-        pids.append(str(holder.pid))
-    ip("link", "add", "eth0", "netns", pids[0], "type", "veth", "peer", "name",
-       "eth0", "netns", pids[1])
-    for pid, address in zip(pids, (HERE, THERE)):
-        ns = ["nsenter", "-t", pid, "-n", "ip"]
-        for words in (["link", "set", "lo", "up"],
-                      ["addr", "add", f"{address}/24", "dev", "eth0"],
-                      ["link", "set", "eth0", "up"]):
-            subprocess.run([*ns, *words], check=True)
+    pids = hosts.make(stack, HERE, THERE)
     # Packets to this address leave the host, and nobody receives them.
-    subprocess.run(["nsenter", "-t", pids[0], "-n", "ip", "neigh", "add",
-                    SILENT, "lladdr", "02:00:00:00:00:99", "dev", "eth0"],
-                   check=True)
-    return [["nsenter", "-t", pid, "-n"] for pid in pids]
+    subprocess.run([*hosts.inside(pids[0]), "ip", "neigh", "add", SILENT,
+                    "lladdr", "02:00:00:00:00:99", "dev", "eth0"], check=True)
+    return [hosts.inside(pid) for pid in pids]
 
 
 def start_server(there, stack):

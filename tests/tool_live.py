@@ -177,12 +177,15 @@ def main():
             check_colours(term, True)
             check_keys(term)
             check_end(term)
-            term.type(f"clear; NO_COLOR=1 LC_ALL=C {WEFT} stat -i 0.1", "Enter")
+            term.type(f"clear; NO_COLOR=1 LC_ALL=C {WEFT} stat -i 0.1; "
+                      "echo ended $?", "Enter")
             term.wait("q quit", "192.0.2.3")
             check_colours(term, False)
+            # The next line is for the shell.
+            term.type("q")
+            term.wait("ended 0")
             # Bug: the reason was written to the alternate screen, which
             # disappears.
-            term.type("q")
             term.type(f"clear; {WEFT} stat -i 0.1 -p {ranks[0].pid}", "Enter")
             term.wait("q quit", "192.0.2.3")
             ranks[0].stdin.close()

@@ -26,7 +26,7 @@ PLAIN = 3 << 20  # decompressed, more than a page of counters is made for
 
 # Each word on stdin is done, then answered.
 PROGRAM = """
-import os, sys, zlib
+import ctypes, os, sys, zlib
 data = open(sys.argv[1], "rb").read()
 level = int(sys.argv[2])
 for word in sys.stdin:
@@ -36,6 +36,22 @@ for word in sys.stdin:
     elif word == "unpack":
         plain = bytes(%d)
         good = zlib.decompress(zlib.compress(plain, 0)) == plain
+    elif word == "uncompress":
+        # zlib's call for a whole stream, which python does not use itself.
+        call = ctypes.CDLL(None).uncompress
+        packed, room = zlib.compress(data, level), len(data) + 100
+        out, size = bytearray(room), ctypes.c_ulong(room)
+        place = (ctypes.c_char * room).from_buffer(out)
+        good = not call(place, ctypes.byref(size), packed,
+                        ctypes.c_ulong(len(packed))) and \
+            out[:size.value] == data
+        # What is damaged is so for everybody; what does not fit does not.
+        bad = packed[:5000] + b"!!!" + packed[5003:]
+        good = good and call(place, ctypes.byref(size), bad,
+                             ctypes.c_ulong(len(bad))) in (-3, -5)
+        size.value = 1000
+        good = good and call(place, ctypes.byref(size), packed,
+                             ctypes.c_ulong(len(packed))) == -5
     elif word == "close":
         os.closerange(3, 1024)
         mine = os.open("/dev/null", os.O_RDONLY)
@@ -111,6 +127,11 @@ def check_driver(path, name, level, env, copies):
                           capture_output=True, text=True, timeout=60).stdout
     if not re.search(rf"{pid} {found} \(python", text):
         fail(f"no line of {found}: {text}")
+    program.do("uncompress")
+    before, after = counters, shown(pid)[found]
+    if name in ("device", "cuda") and after["bytes_out"] - \
+            3 * before["bytes_out"] < len(DATA):
+        fail(f"uncompress() is not by {found}: {after}, was {before}")
     program.end()
     return found
 

@@ -75,8 +75,15 @@ bool wf_tools_proc_describe(struct wf_tools_process *p, pid_t pid)
 	fclose(status);
 	if (!strcmp(p->command, "exe"))
 		name_by_file(p);
-	for (char *c = p->command; *c; c++)
-		*c = isprint((unsigned char)*c) ? *c : '?';
+	return wf_tools_proc_text(p->command, sizeof(p->command));
+}
+
+bool wf_tools_proc_text(char *text, size_t len)
+{
+	if (!memchr(text, 0, len))
+		return false;
+	for (; *text; text++)
+		*text = isprint((unsigned char)*text) ? *text : '?';
 	return true;
 }
 

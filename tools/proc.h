@@ -36,6 +36,10 @@ bool wf_tools_proc_describe(struct wf_tools_process *p, pid_t pid);
 int wf_tools_proc_memfds(const struct wf_tools_process *p, const char *name,
 			 wf_tools_proc_found found, void *arg);
 
+/* Whether a text from a page ends within @len bytes. Makes it printable, because
+ * it goes to terminals. */
+bool wf_tools_proc_text(char *text, size_t len);
+
 /* Calls @visit for every process. 0, -errno, or what @visit returned. */
 int wf_tools_proc_all(int (*visit)(void *arg, pid_t pid), void *arg);
 

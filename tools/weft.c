@@ -11,6 +11,7 @@
 #include "tools/gzip/gzip.h"
 #include "tools/info/info.h"
 #include "tools/stat/stat.h"
+#include "tools/trace/trace.h"
 #include "tools/wd/devd.h"
 #include "tools/why/why.h"
 
@@ -47,6 +48,8 @@ static const struct command commands[] = {
 	  wf_tools_stat_main },
 	{ "why", "say what endpoints wait for, and who is to blame",
 	  wf_tools_why_main },
+	{ "trace", "record a timeline of messages between processes",
+	  wf_tools_trace_main },
 	{ "devd", "serve software devices to Warpdrive programs",
 	  wf_tools_devd_main },
 	{ "efa", "run a program on an EFA device in software",

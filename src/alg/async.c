@@ -581,15 +581,18 @@ int wd_alg_event_fd(void)
 /* The lock is released while the thread ends. */
 static void close_event_locked(void)
 {
-	if (event_fd < 0)
+	int fd = event_fd;
+
+	if (fd < 0)
 		return;
+	/* Nobody is given a descriptor that is about to be closed. */
+	event_fd = -1;
 	watch_stop = true;
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
 	pthread_join(watch_thread, NULL);
 	pthread_mutex_lock(&lock);
-	close(event_fd);
-	event_fd = -1;
+	close(fd);
 	signalled = false;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/memfd.h"
 #include "base/place.h"
+#include "base/trace_defs.h"
 #include "os/file.h"
 #include "os/memory.h"
 #include "os/process.h"
@@ -22,17 +23,15 @@ void wf_base_waits_open(struct wf_waits *waits, const struct wf_addr *addr,
 	int fd;
 
 	*waits = (struct wf_waits){ .fd = -1 };
-	fd = wf_base_memfd_create(WF_WAITS_FILE, WF_WAITS_BYTES);
+	fd = wf_base_memfd_create_sparse(WF_WAITS_FILE, WF_WAITS_FILE_BYTES);
 	if (fd < 0)
 		return;
-	if (wf_os_mmap(&mapped, WF_WAITS_BYTES, PROT_READ | PROT_WRITE,
+	if (wf_base_memfd_reserve(fd, 0, WF_WAITS_BYTES) ||
+	    wf_os_mmap(&mapped, WF_WAITS_BYTES, PROT_READ | PROT_WRITE,
 		       MAP_SHARED, fd)) {
 		wf_os_close(fd);
 		return;
 	}
-	/* Only we write. Kernels without this seal leave it to the readers'
-	 * manners. */
-	(void)wf_base_memfd_seal_writing(fd);
 	page = mapped;
 	wf_base_addr_str(addr, text, sizeof(text));
 	snprintf(page->name, sizeof(page->name), "%.*s",
@@ -52,33 +51,24 @@ void wf_base_waits_close(struct wf_waits *waits)
 	if (!waits->page)
 		return;
 	wf_os_munmap(waits->page, WF_WAITS_BYTES);
-	if (waits->fd >= 0)
-		wf_os_close(waits->fd);
+	wf_os_close(waits->fd);
 	waits->page = NULL;
 	waits->fd = -1;
 }
 
 void wf_base_waits_forked(struct wf_waits *waits)
 {
-	if (!waits->page)
-		return;
-	wf_os_munmap(waits->page, WF_WAITS_BYTES);
-	wf_os_close(waits->fd);
-	waits->page = NULL;
-	waits->fd = -1;
+	wf_base_waits_close(waits);
 }
 
 bool wf_base_waits_begin(struct wf_waits *waits, uint32_t limit, uint64_t now)
 {
-	uint32_t current;
-
 	if (!waits->page)
 		return false;
-	current = atomic_load_explicit(&waits->page->current,
-				       memory_order_relaxed);
-	waits->bank = &waits->page->banks[!current];
+	waits->bank = &waits->page->banks[!waits->current];
 	memset(waits->bank, 0, offsetof(struct wf_waits_bank, waits));
 	waits->bank->written = now;
+	waits->count = 0;
 	waits->limit = limit;
 	return true;
 }
@@ -91,11 +81,12 @@ struct wf_wait *wf_base_waits_add(struct wf_waits *waits,
 	struct wf_wait *wait;
 
 	assert(waits->limit <= WF_WAITS_MAX);
-	if (bank->count >= waits->limit) {
+	if (waits->count >= waits->limit) {
 		bank->left_out++;
 		return NULL;
 	}
-	wait = &bank->waits[bank->count++];
+	wait = &bank->waits[waits->count++];
+	bank->count = waits->count;
 	*wait = (struct wf_wait){
 		.kind = (uint8_t)kind,
 		.step = (uint8_t)step,
@@ -117,9 +108,8 @@ void wf_base_waits_peer(struct wf_wait *wait, const struct wf_addr *addr)
 
 void wf_base_waits_publish(struct wf_waits *waits)
 {
-	uint32_t next = waits->bank == &waits->page->banks[1];
-
+	waits->current = !waits->current;
 	/* Release: whoever sees the new number sees the bank. */
-	atomic_store_explicit(&waits->page->current, next,
+	atomic_store_explicit(&waits->page->current, waits->current,
 			      memory_order_release);
 }

@@ -3,6 +3,10 @@
  * The owner's side of a page of waits (waits_defs.h). One writer at a time (the
  * endpoint's lock). Without a descriptor or memory to spare there is no page,
  * and all functions do nothing: watching is never worth a failure.
+ *
+ * Who may open the file may write to it, because readers ask for events that way
+ * (trace_defs.h). The owner therefore keeps every number that it uses here, and
+ * reads none from the page.
  */
 #ifndef WF_BASE_WAITS_H
 #define WF_BASE_WAITS_H
@@ -13,7 +17,9 @@
 struct wf_waits {
 	struct wf_waits_page *page; /* NULL: none */
 	struct wf_waits_bank *bank; /* that is being filled in */
-	uint32_t limit;		    /* waits it may hold for now */
+	uint32_t current;	    /* bank that readers see */
+	uint32_t count;		    /* waits in the one being filled in */
+	uint32_t limit;		    /* and how many it may hold for now */
 	int fd;			    /* keeps the page findable; -1: none */
 };
 

@@ -4,9 +4,10 @@
  * now and then while it makes progress, and before it sleeps. Another process
  * can read it at any time, also while the owner is stopped or computes.
  *
- * It is a memfd of this name, found by a reader of the same user in the
- * owner's /proc/<pid>/fd. Times are ns of the monotonic clock, which all
- * processes of a host share.
+ * It is at the beginning of a memfd of this name, found by a reader of the same
+ * user in the owner's /proc/<pid>/fd; a ring of events follows it
+ * (trace_defs.h). Times are ns of the monotonic clock, which all processes of a
+ * host share.
  *
  * There are two banks. The owner fills in the one that is not current, then
  * makes it the current one. An owner that is stopped in the middle has left the

@@ -4,6 +4,7 @@
  */
 #include "chan/place.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,16 +53,19 @@ void wf_chan_place_folder(const char *socket, char folder[WF_CHAN_PLACE_SIZE])
 		*slash = '\0';
 }
 
-bool wf_chan_place_is_safe(const char *socket)
+int wf_chan_place_check(const char *socket)
 {
 	char folder[WF_CHAN_PLACE_SIZE];
 	struct stat st;
 
 	wf_chan_place_folder(socket, folder);
 	/* Not stat(): in /tmp anybody can make a link of that name. */
-	return !lstat(folder, &st) && S_ISDIR(st.st_mode) &&
-	       (!st.st_uid || st.st_uid == geteuid()) &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+	if (lstat(folder, &st))
+		return errno == ENOENT ? -ENOENT : -EPERM;
+	if (S_ISDIR(st.st_mode) && (!st.st_uid || st.st_uid == geteuid()) &&
+	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return 0;
+	return -EPERM;
 }
 
 int wf_chan_place_list(char sockets[WF_CHAN_PLACES][WF_CHAN_PLACE_SIZE])
@@ -70,12 +74,12 @@ int wf_chan_place_list(char sockets[WF_CHAN_PLACES][WF_CHAN_PLACE_SIZE])
 
 	if (geteuid()) {
 		n += in_runtime_folder(sockets[n]) &&
-		     wf_chan_place_is_safe(sockets[n]);
+		     !wf_chan_place_check(sockets[n]);
 		/* Its device may have been started without the variable. */
 		in_tmp(sockets[n]);
-		n += wf_chan_place_is_safe(sockets[n]);
+		n += !wf_chan_place_check(sockets[n]);
 	}
 	strcpy(sockets[n], ROOTS);
-	n += wf_chan_place_is_safe(sockets[n]);
+	n += !wf_chan_place_check(sockets[n]);
 	return n;
 }

@@ -26,9 +26,10 @@ void wf_chan_place_own(char socket[WF_CHAN_PLACE_SIZE]);
  * number. */
 int wf_chan_place_list(char sockets[WF_CHAN_PLACES][WF_CHAN_PLACE_SIZE]);
 
-/* Whether the folder of @socket belongs to root or the effective user, and
- * nobody else can write to it. */
-bool wf_chan_place_is_safe(const char *socket);
+/* 0 if the folder of @socket belongs to root or the effective user, and nobody
+ * else can write to it, -ENOENT if there is none, else -EPERM. Both come from one
+ * look: a folder that is removed and made again meanwhile is not refused. */
+int wf_chan_place_check(const char *socket);
 
 /* The folder of @socket. */
 void wf_chan_place_folder(const char *socket, char folder[WF_CHAN_PLACE_SIZE]);

@@ -9,6 +9,7 @@
 
 #include "base/barrier.h"
 #include "base/clock.h"
+#include "core/trace.h"
 
 void wf_core_init(struct wf_core *core, bool threads)
 {
@@ -26,9 +27,11 @@ int wf_core_open(struct wf_core *core, const struct wf_host *host)
 	core->host.all_joined = core->host.joined;
 	core->host.now = wf_base_clock_ns();
 	err = wf_transport_loop_open(&core->host.loop);
-	if (!err)
-		wf_core_report_open(core);
-	return err;
+	if (err)
+		return err;
+	wf_core_report_open(core);
+	wf_core_trace_open(core);
+	return 0;
 }
 
 struct wf_way *wf_core_add(struct wf_core *core, const struct wf_transport *ops,
@@ -48,6 +51,7 @@ void wf_core_close(struct wf_core *core)
 	for (uint32_t i = core->way_count; i-- > 0;)
 		core->ways[i].ops->close(core->ways[i].self);
 	core->way_count = 0;
+	wf_core_trace_close(core);
 	wf_core_report_close(core);
 	wf_transport_loop_close(&core->host.loop);
 	free(core->routes);
@@ -62,6 +66,7 @@ void wf_core_forked(struct wf_core *core)
 	core->host.forked = true;
 	core->host.asleep = false;
 	wf_transport_host_busy(&core->host);
+	wf_core_trace_forked(core);
 	wf_core_report_forked(core);
 	for (uint32_t i = 0; i < core->way_count; i++)
 		core->ways[i].ops->forked(core->ways[i].self);

@@ -14,6 +14,7 @@
 
 #include "base/lock.h"
 #include "base/rest.h"
+#include "base/trace.h"
 #include "core/report.h"
 #include "op/tx.h"
 #include "transport/host.h"
@@ -37,6 +38,7 @@ struct wf_core {
 	bool rest_is_due; /* nothing has come for a while; under the lock */
 	struct wf_lock own_lock;
 	struct wf_report report;
+	struct wf_trace trace;
 };
 
 /* The first call. @threads: several may enter at once, and the lock is a real

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "core/core.h"
+#include "core/trace.h"
 
 /* Polls in a row that found nothing, after which a transport whose polls are
  * system calls is looked at less often, if another one has peers: such a poll
@@ -90,6 +91,7 @@ void wf_core_look(struct wf_core *core, uint64_t now)
 	}
 	core->host.look_at = now + every;
 	wf_core_report_look(&core->report, core, now);
+	wf_core_trace_look(core, now);
 }
 
 /* Not inlined: only one poll in 32 gets here, and all others would have to save

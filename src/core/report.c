@@ -30,10 +30,8 @@ static_assert(QUEUES + OPERATIONS + RECEIVES + MESSAGES + PLAIN_RECEIVES +
 void wf_core_report_open(struct wf_core *core)
 {
 	core->report = (struct wf_report){ .waits.fd = -1 };
-	/* Unit tests of the core have no queues, and nothing to tell. */
-	if (core->host.rxq)
-		wf_base_waits_open(&core->report.waits, &core->host.addr,
-				   core->host.now);
+	wf_base_waits_open(&core->report.waits, &core->host.addr,
+			   core->host.now);
 }
 
 void wf_core_report_close(struct wf_core *core)
@@ -186,7 +184,9 @@ void wf_core_report_write(struct wf_core *core, uint64_t now)
 	struct wf_waits_bank *bank;
 
 	report->due = now + REPORT_EVERY;
-	if (!wf_base_waits_begin(&report->waits, QUEUES + OPERATIONS, now))
+	/* Unit tests of the core have no queues, and nothing to tell. */
+	if (!rxq ||
+	    !wf_base_waits_begin(&report->waits, QUEUES + OPERATIONS, now))
 		return;
 	bank = report->waits.bank;
 	add_queue(report, core->host.txq, 0, now);

@@ -67,6 +67,8 @@ bool wf_core_sleep(struct wf_core *core)
 		if (!any_has_work(core, &deadline) &&
 		    wf_transport_loop_set(&host->loop, patience(deadline))) {
 			wf_core_report_sleep(core);
+			if (host->trace)
+				wf_base_trace_note(host->trace, WF_TRACE_SLEEP);
 			return true;
 		}
 	}
@@ -81,6 +83,8 @@ void wf_core_wake(struct wf_core *core)
 
 	host->asleep = false;
 	wf_base_waits_asleep(&core->report.waits, 0);
+	if (host->trace)
+		wf_base_trace_note(host->trace, WF_TRACE_WAKE);
 	for (uint32_t i = 0; i < core->way_count; i++) {
 		if (core->ways[i].on)
 			core->ways[i].ops->wake(core->ways[i].self);

@@ -37,7 +37,6 @@ static int make_folder(const struct wf_devd *devd)
 {
 	mode_t mode = geteuid() ? 0700 : 0755, mask;
 	char folder[WF_CHAN_PLACE_SIZE];
-	struct stat there;
 	int err = 0;
 
 	if (!devd->config.makes_folder)
@@ -47,11 +46,12 @@ static int make_folder(const struct wf_devd *devd)
 	if (mkdir(folder, mode) && errno != EEXIST)
 		err = -errno;
 	umask(mask);
-	if (err || wf_chan_place_is_safe(devd->config.socket))
+	if (err)
 		return err;
-	/* Another device has removed it meanwhile. */
-	if (lstat(folder, &there) && errno == ENOENT)
-		return -ENOENT;
+	err = wf_chan_place_check(devd->config.socket);
+	/* -ENOENT: another device has removed it meanwhile. */
+	if (err != -EPERM)
+		return err;
 	wf_warn("%s must be a folder that root or user %u owns and nobody else "
 		"can write to",
 		folder, (unsigned int)geteuid());

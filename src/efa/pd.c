@@ -7,8 +7,16 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "efa/efa.h"
+
+/* Not in the headers of older C libraries. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* Flags that libibverbs allows every device to ignore. */
 #define OPTIONAL_ACCESS 0x3ff00000
@@ -48,6 +56,28 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 
 /* -- memory ----------------------------------------------------------------- */
 
+static bool populate(uintptr_t at, int advice)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	return !madvise((void *)(at & ~(page - 1)), 1, advice);
+}
+
+/* A kernel that pins the pages for a device finds out whether they are there
+ * and whether they may be written; we would find out by a signal. The first and
+ * the last page speak for all. Kernels before 5.14 cannot be asked. */
+static bool is_usable(const void *addr, size_t len, bool write)
+{
+	int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+	uintptr_t first = (uintptr_t)addr, last = first + len - 1;
+	uint8_t ours = 0;
+
+	if (!len || last < first)
+		return true; /* the NIC says what is wrong with it */
+	return (populate(first, advice) && populate(last, advice)) ||
+	       !populate((uintptr_t)&ours, advice);
+}
+
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t len,
 			  uint64_t iova, int access)
 {
@@ -67,6 +97,12 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t len,
 			      "memory with an iova of its own, or access "
 			      "other than local write, remote read and "
 			      "remote write");
+		return NULL;
+	}
+	if (!is_usable(addr, len,
+		       access & (IBV_ACCESS_LOCAL_WRITE |
+				 IBV_ACCESS_REMOTE_WRITE))) {
+		errno = EFAULT;
 		return NULL;
 	}
 	mr = calloc(1, sizeof(*mr));

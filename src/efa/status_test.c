@@ -4,6 +4,7 @@
  * them, states of a queue pair, calls that are refused.
  */
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "efa/pair_test.h"
 
@@ -181,6 +182,46 @@ static void test_states(void **state)
 	close_pair(&pair);
 }
 
+/* Memory that is not there, or cannot be written: as a kernel that pins pages for
+ * a device, not by a signal later. */
+static void test_memory(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 4 * page;
+	struct pair pair = open_pair(&srd);
+	struct ibv_mr *mr;
+	uint8_t *at;
+
+	(void)state;
+	at = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(at != MAP_FAILED);
+	mr = ibv_reg_mr(pair.pd, at, len, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(mprotect(at + 3 * page, page, PROT_READ), 0);
+	errno = 0;
+	mr = ibv_reg_mr(pair.pd, at, len, IBV_ACCESS_LOCAL_WRITE);
+	if (mr) {
+		/* A kernel that cannot be asked. */
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+	} else {
+		assert_int_equal(errno, EFAULT);
+		assert_null(ibv_reg_mr(pair.pd, at, len,
+				       IBV_ACCESS_REMOTE_WRITE |
+					       IBV_ACCESS_LOCAL_WRITE));
+		/* It may be sent and read. */
+		mr = ibv_reg_mr(pair.pd, at, len, IBV_ACCESS_REMOTE_READ);
+		assert_non_null(mr);
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+		assert_int_equal(munmap(at, page), 0);
+		errno = 0;
+		assert_null(ibv_reg_mr(pair.pd, at, len, 0));
+		assert_int_equal(errno, EFAULT);
+	}
+	munmap(at, len);
+	close_pair(&pair);
+}
+
 static void test_refused(void **state)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
@@ -226,7 +267,7 @@ int main(void)
 		cmocka_unit_test(test_statuses), cmocka_unit_test(test_rnr),
 		cmocka_unit_test(test_gone),	 cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_destroy),	 cmocka_unit_test(test_states),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_memory),	 cmocka_unit_test(test_refused),
 	};
 
 	/* Nobody is waited for that long. */

@@ -84,7 +84,8 @@ struct wf_os_life {
 
 /* The calling thread sets its mark. @page is zeroed memory of at least 4096 bytes,
  * shared with others, and must stay mapped as long as the thread lives. 0 or
- * -errno. */
+ * -errno, -ENOTSUP for a thread that is not the first of its process: one that runs
+ * another program would keep its mark. */
 int wf_os_life_begin(void *page, size_t bytes);
 /* Takes the mark away. False if it is another thread's: then @page must stay. */
 bool wf_os_life_end(void *page);

@@ -18,8 +18,10 @@
 /* Less than the numbers that the device leaves free before it uses one again:
  * see wf_nic's take_place(). */
 #define BATCH 32u
-#define RELIEVE_EVERY 256
 #define FULL_WARN (2 * WF_NS_PER_S)
+/* When nobody could be released, the next look is after this time, for each
+ * peer: a look takes some 20 ns a peer. */
+#define LOOK_AGAIN (1 * WF_NS_PER_US)
 
 /* -- peers that hold nothing ------------------------------------------------ */
 
@@ -165,17 +167,22 @@ static void release_old(struct wf_rdm_ep *ep)
 	ep->aging = false;
 }
 
+static bool is_full(const struct wf_rdm_ep *ep)
+{
+	return ep->crowded && ep->peer_count >= limit_of(ep);
+}
+
 static void make_room(struct wf_rdm_ep *ep)
 {
-	if (ep->crowd_wait && --ep->crowd_wait)
-		return;
-	if (relieve(ep))
+	uint64_t now = wf_base_clock_ns();
+
+	if (now < ep->crowd_at || relieve(ep))
 		return;
 	/* To look at all of them at every poll would cost too much. */
-	ep->crowd_wait = RELIEVE_EVERY;
+	ep->crowd_at = now + ep->peer_count * LOOK_AGAIN;
 	if (!ep->full_since)
-		ep->full_since = ep->now;
-	if (ep->told_full || ep->now - ep->full_since < FULL_WARN)
+		ep->full_since = now;
+	if (ep->told_full || now - ep->full_since < FULL_WARN)
 		return;
 	wf_warn("%u peers have something under way, or messages that were not "
 		"received: others have to wait",
@@ -189,7 +196,7 @@ void wf_rdm_crowd_run(struct wf_rdm_ep *ep)
 	if (!wf_base_list_empty(&ep->stalled))
 		return;
 	free_leaving(ep);
-	if (ep->crowded && ep->peer_count >= limit_of(ep)) {
+	if (is_full(ep)) {
 		make_room(ep);
 		return;
 	}
@@ -200,4 +207,12 @@ void wf_rdm_crowd_run(struct wf_rdm_ep *ep)
 	ep->full_since = 0;
 	if (ep->aging)
 		release_old(ep);
+}
+
+bool wf_rdm_crowd_doze(struct wf_rdm_ep *ep)
+{
+	if (!wf_base_list_empty(&ep->stalled))
+		return true;
+	return wf_base_list_empty(&ep->leaving) &&
+	       (!ep->crowded || (is_full(ep) && !relieve(ep)));
 }

@@ -21,6 +21,7 @@
 #include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/rta.h"
+#include "rdm/trace.h"
 #include "rdm/tx.h"
 
 /* Requests that the device has at once. */
@@ -445,6 +446,8 @@ int wf_rdm_ep_enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	}
 	if (tx->ordered)
 		tx->msg_id = peer->next_msg_id++;
+	if (wf_unlikely(ep->host->trace))
+		wf_rdm_trace_post(ep, tx);
 	wf_base_list_add_tail(&peer->queue, &tx->link);
 	if (wf_rdm_post_pump(peer, WF_RDM_PEER_BUDGET))
 		wf_rdm_post_activate(peer);

@@ -135,7 +135,7 @@ struct wf_rdm_ep {
 	uint32_t peer_count;
 	uint32_t peer_limit; /* handles that the device has */
 	uint64_t full_since; /* nobody can be let go; 0: not so */
-	uint32_t crowd_wait; /* looks until the next try to let some go */
+	uint64_t crowd_at;   /* the next try to let some go */
 	uint64_t now;	     /* when the clock was last looked at */
 	uint64_t resets;     /* of peers, as the device counts them */
 	uint64_t probe_at;   /* when to ask silent peers */

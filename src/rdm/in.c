@@ -17,6 +17,7 @@
 #include "rdm/peer.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
+#include "rdm/trace.h"
 #include "wire/packet.h"
 
 static void give(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
@@ -210,6 +211,8 @@ static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 	unsigned int kind = wf_wire_packet_kind(packet->type);
 
 	if ((kind & WF_WIRE_KIND_RTM) && !packet->seg_offset) {
+		if (wf_unlikely(peer->ep->host->trace))
+			wf_rdm_trace_came(peer, packet);
 		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_received, 1);
 		wf_rdm_stat_add(peer->ep, WF_RDM_STAT_received_bytes,
 				packet->msg_length ? packet->msg_length :

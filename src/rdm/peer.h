@@ -51,7 +51,9 @@ struct wf_rdm_peer {
 	bool sent_handshake;
 	bool owes_probe; /* whether it lives is to be found out */
 	struct wf_rdm_life life;
-	bool warned;	   /* that it does not answer; until it does */
+	bool warned; /* that it does not answer; until it does */
+	bool traced; /* and has a number for it: */
+	uint16_t trace_channel;
 	uint64_t asked_ns; /* for how long the device asked, at the last look */
 	uint64_t features; /* WF_WIRE_FEATURE_*, with greeted_us */
 

@@ -339,7 +339,7 @@ bool wf_rdm_ep_doze(struct wf_rdm_ep *ep, uint64_t *deadline)
 		return true;
 	wf_rdm_stats_flush(ep);
 	waits = !wf_base_list_empty(&ep->active);
-	if (waits && !ep->blocked)
+	if ((waits && !ep->blocked) || !wf_rdm_crowd_doze(ep))
 		return false;
 	ep->dozing = !wf_nic_wait_begin(ep->nic, ep->cq, &device);
 	if (!ep->dozing)

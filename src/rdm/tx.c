@@ -18,6 +18,7 @@
 #include "rdm/pkt.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
+#include "rdm/trace.h"
 
 /* libfabric's efa has four bytes behind the address, and counts them. */
 #define EFA_RAW_LEN (WF_ADDR_EFA_RAW + 4)
@@ -347,6 +348,8 @@ static void report(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 {
 	struct wf_rdm_tx *whole = tx->whole;
 
+	if (wf_unlikely(ep->host->trace))
+		wf_rdm_trace_done(ep, tx);
 	if (whole) {
 		if (tx->err && !whole->err)
 			whole->err = tx->err;

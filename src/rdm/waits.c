@@ -6,37 +6,15 @@
  */
 #include "rdm/waits.h"
 
-#include <stdio.h>
-
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/protocol.h"
 #include "rdm/rx.h"
 #include "rdm/tx.h"
+#include "transport/waits.h"
 
 #define PEERS 256
 #define OPERATIONS 64
-
-static uint64_t first_seen(uint64_t *since, uint64_t now)
-{
-	if (!*since)
-		*since = now;
-	return *since;
-}
-
-static enum wf_wait_kind kind_of(const struct wf_tx *req)
-{
-	switch (req->kind) {
-	case WF_TX_WRITE:
-		return WF_WAIT_WRITE;
-	case WF_TX_READ:
-		return WF_WAIT_READ;
-	case WF_TX_ATOMIC:
-		return WF_WAIT_ATOMIC;
-	default:
-		return WF_WAIT_SEND;
-	}
-}
 
 static uint32_t length_of(const struct wf_list *head)
 {
@@ -79,20 +57,15 @@ static void add_tx(struct wf_waits *waits, const struct wf_rdm_peer *peer,
 	if (pos == list)
 		return;
 	tx = wf_container_of(pos, struct wf_rdm_tx, link);
-	wait = wf_base_waits_add(waits, kind_of(&tx->req),
-				 step_of(peer, tx, up),
-				 first_seen(&tx->since, now));
+	wait = wf_transport_waits_add_tx(
+		waits, &tx->req, step_of(peer, tx, up),
+		wf_transport_waits_seen(&tx->since, now),
+		tx->protocol ? tx->protocol->name : NULL, &peer->addr);
 	if (!wait)
 		return;
-	wait->flags = WF_WAIT_PACKETS | (tx->req.tagged ? WF_WAIT_TAGGED : 0);
+	wait->flags |= WF_WAIT_PACKETS;
 	wait->count = length_of(list);
-	wait->tag = tx->req.tag;
-	wait->len = tx->req.len;
 	wait->done = tx->req.kind == WF_TX_READ ? tx->have : tx->acked;
-	if (tx->protocol)
-		snprintf(wait->protocol, sizeof(wait->protocol), "%s",
-			 tx->protocol->name);
-	wf_base_waits_peer(wait, &peer->addr);
 }
 
 /* Messages of the peer that have a receive and are not whole. */
@@ -112,19 +85,14 @@ static void add_rxs(struct wf_waits *waits, struct wf_rdm_peer *peer,
 		if (rx->kind != WF_RDM_RX_MESSAGE || rx->waits || rx->over ||
 		    rx->dropping)
 			continue;
-		wait = wf_base_waits_add(waits, WF_WAIT_TRANSFER,
-					 WF_WAIT_FOR_BYTES,
-					 first_seen(&rx->since, now));
+		wait = wf_transport_waits_add_rx(
+			waits, rx->env.tag, rx->env.len, rx->have,
+			wf_transport_waits_seen(&rx->since, now),
+			rx->protocol->name, &peer->addr);
 		if (!wait)
 			return;
 		wait->flags =
 			WF_WAIT_PACKETS | (rx->tagged ? WF_WAIT_TAGGED : 0);
-		wait->tag = rx->env.tag;
-		wait->len = rx->env.len;
-		wait->done = rx->have;
-		snprintf(wait->protocol, sizeof(wait->protocol), "%s",
-			 rx->protocol->name);
-		wf_base_waits_peer(wait, &peer->addr);
 	}
 }
 

@@ -52,6 +52,13 @@ static inline void wf_shm_board_begin(struct wf_shm_board *board)
 	wf_shared_exchange(&board->rung, 0, acq_rel);
 }
 
+/* The owner will look again. An exchange, so that the next wf_shm_board_begin()
+ * still sees the bells of those who rang before. */
+static inline void wf_shm_board_again(struct wf_shm_board *board)
+{
+	wf_shared_exchange(&board->rung, 1, acq_rel);
+}
+
 /* Bells [64 * line, 64 * line + 64): zero when none has been rung. */
 static inline uint64_t wf_shm_board_line(const struct wf_shm_board *board,
 					 uint32_t line)

@@ -302,6 +302,43 @@ static void test_injected_goes_with_hello(void **state)
 	expect_messages(w, 2);
 }
 
+static const struct wf_trace_event *last_event(const struct wf_core *core)
+{
+	return &core->trace.page->events[core->trace.written - 1];
+}
+
+/* Bug: no event said that such a message was sent. Recording may also end before
+ * the peer has answered. */
+static void test_injected_is_traced(void **state)
+{
+	struct world *w = *state;
+	const struct wf_trace_event *event;
+	uint64_t written;
+
+	atomic_store(&w->core_a.trace.front->wanted, UINT64_MAX);
+	look(w, &w->a, 1);
+	assert_int_equal(inject_some(w, 4096), 0);
+	event = last_event(&w->core_a);
+	assert_int_equal(event->type, WF_TRACE_PUT);
+	assert_int_equal(event->kind, WF_SHM_KIND_EAGER);
+	assert_int_equal(event->seq, 1);
+	assert_int_equal(event->len, 4096);
+	atomic_store(&w->core_a.trace.front->wanted, 0);
+	look(w, &w->a, 2);
+	written = w->core_a.trace.written;
+	atomic_store(&w->core_b.trace.front->wanted, UINT64_MAX);
+	look(w, &w->b, 1);
+	expect_messages(w, 1);
+	event = last_event(&w->core_b);
+	assert_int_equal(event->type, WF_TRACE_TAKE);
+	assert_int_equal(event->seq, 1);
+	expect_open(w, wf_container_of(w->a.all_outs.next, struct wf_shm_out,
+				       link));
+	assert_int_equal(inject_some(w, 8), 0);
+	expect_messages(w, 2);
+	assert_int_equal(w->core_a.trace.written, written);
+}
+
 /* The peer has to be greeted again: the message is in each ring, and arrives
  * once. */
 static void test_injected_goes_again(void **state)
@@ -602,6 +639,7 @@ int main(void)
 		TEST(test_connects),
 		TEST(test_injected_goes_with_hello),
 		TEST(test_injected_goes_again),
+		TEST(test_injected_is_traced),
 		TEST(test_injected_without_hello),
 		TEST(test_welcome_that_cannot_be_sent),
 		TEST(test_refusal_that_cannot_be_sent),

@@ -13,6 +13,7 @@
 #include "shm/put.h"
 #include "shm/region.h"
 #include "shm/stats.h"
+#include "shm/trace.h"
 
 /* One slot or one record, and nothing to wait for: neither needs to know the
  * peer. */
@@ -55,7 +56,7 @@ void wf_shm_early_begin(struct wf_shm_out *out)
 	out->counted = 0;
 	out->slots = out->region.slots;
 	out->data = out->region.data;
-	out->bell_wanted = &out->region.header->bell_wanted;
+	wf_shm_trace_ring(out);
 	wf_shm_lap_init(&out->slot_lap, out->region.slot_count);
 	wf_shm_lap_init(&out->line_lap, out->region.line_count);
 	write_first(out);

@@ -55,6 +55,7 @@ struct wf_shm_ep {
 	struct wf_shm_board_map board;
 	struct wf_list busy_ins; /* have unfinished pulls, or kept replies */
 	uint32_t quiet_mark;	 /* slots of the hot channel at the last tick */
+	uint32_t trace_polls;	 /* while events are recorded */
 
 	uint32_t busy_pulls;
 	bool reap;     /* a channel died */

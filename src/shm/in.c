@@ -23,6 +23,7 @@
 #include "shm/link.h"
 #include "shm/pull.h"
 #include "shm/serve.h"
+#include "shm/trace.h"
 
 /* Chunked messages are far smaller; a larger total is a broken peer. */
 #define ASSEMBLY_MAX ((uint64_t)16 << 20)
@@ -101,6 +102,9 @@ uint32_t wf_shm_in_reply(struct wf_shm_in *in,
 	if (wf_unlikely(in->replies.count))
 		wf_shm_in_busy(in);
 	wf_shm_in_nudge(in);
+	if (wf_unlikely(in->ep->host->trace) &&
+	    reply->kind == WF_SHM_REPLY_FINAL)
+		wf_shm_trace_reply(in, reply->op);
 	return place;
 }
 

@@ -102,6 +102,9 @@ struct wf_shm_in {
 	struct wf_list parcels; /* messages of this peer without a receive */
 	struct wf_list busy;	/* pulls that go on in progress */
 	struct wf_table pulls;	/* by the sender's number */
+	uint32_t trace_next;	/* slots that were recorded as taken */
+	bool traced;		/* and has a number for it: */
+	uint16_t trace_channel;
 };
 
 /* A message in one piece of memory of ours, until a receive takes it. */

@@ -14,9 +14,9 @@
  * that the mark is gone. Then the read is done again with the guard page, which
  * fails, and the receive ends with an error. Writes are never proved like this.
  *
- * The mark is a thread's, the one that opened the first endpoint. If that thread
- * ends before its process, or the last endpoint is closed, peers go back to the guard
- * page.
+ * The mark is that of the first thread of the process. If another thread opens the
+ * first endpoint, there is none; if the first thread ends before its process, or the
+ * last endpoint is closed, peers go back to the guard page.
  */
 #ifndef WF_SHM_LIFE_H
 #define WF_SHM_LIFE_H

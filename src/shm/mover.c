@@ -331,6 +331,13 @@ void wf_shm_mover_close(struct wf_shm_mover *mover)
 	mover->way = WF_SHM_WAY_NONE;
 }
 
+void wf_shm_mover_forked(struct wf_shm_mover *mover)
+{
+	/* The page is not mapped here; something else may be in its place. */
+	mover->life = (struct wf_shm_life){ 0 };
+	wf_shm_mover_close(mover);
+}
+
 /* Copies between two vectors of this process. */
 static void move_by_copy(const struct iovec *to, size_t to_count,
 			 const struct iovec *from, size_t from_count,

@@ -59,9 +59,11 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
  * after opening something by the pid. */
 int wf_shm_mover_prove(const struct wf_shm_mover *mover);
 
-/* Releases what it holds; also in a forked child. It copies nothing afterwards.
+/* Releases what it holds. It copies nothing afterwards.
  * Also for one that was never opened, if all of it is 0. */
 void wf_shm_mover_close(struct wf_shm_mover *mover);
+/* The same in a forked child, where the peer's life page is not mapped. */
+void wf_shm_mover_forked(struct wf_shm_mover *mover);
 
 /* Copy @len bytes; both vectors hold at least that. 0 or -errno: -ESRCH when
  * the peer is gone, also if its pid is another process by now (what was read

@@ -50,9 +50,10 @@ static struct wf_shm_mover start_child(void)
 		for (;;)
 			pause();
 	}
+	/* A child that dies ends the read. */
+	close(ends[1]);
 	assert_int_equal(read(ends[0], &guard, sizeof(guard)), sizeof(guard));
 	close(ends[0]);
-	close(ends[1]);
 	wf_shm_mover_open(&mover, pid, guard.process, guard.addr, guard.process,
 			  true);
 	return mover;
@@ -540,6 +541,75 @@ static void *own_guard(void *guard)
 	return NULL;
 }
 
+struct runner {
+	struct wf_shm_guard *guard;
+	int done;
+	int go;
+};
+
+static void *own_guard_and_run(void *arg)
+{
+	const struct runner *r = arg;
+	char byte;
+
+	own_guard(r->guard);
+	if (write(r->done, "", 1) != 1 || read(r->go, &byte, 1) != 1)
+		_exit(1);
+	execl("/bin/sleep", "sleep", "100", NULL);
+	_exit(1);
+}
+
+/* A bug: a thread that is not the first of its process and runs another program kept
+ * its mark. Such a thread has none: its peers use the guard page. */
+static void test_exec_of_a_thread(void **state)
+{
+	struct runner r = { .guard = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+					  MAP_SHARED | MAP_ANONYMOUS, -1, 0) };
+	struct iovec local = { here, SIZE }, remote = { there, SIZE };
+	struct wf_shm_mover mover;
+	int go[2], done[2], ret = 0;
+	pthread_t thread;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	fill(there, 11);
+	assert_true(r.guard != MAP_FAILED && !pipe(go) && !pipe(done));
+	r.go = go[0];
+	r.done = done[1];
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (pthread_create(&thread, NULL, own_guard_and_run, &r))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(done[1]);
+	assert_int_equal(read(done[0], &byte, 1), 1);
+	wf_shm_mover_open(&mover, pid, r.guard->process, r.guard->addr,
+			  r.guard->process, true);
+	assert_false(open_life(&mover));
+	if (mover.way == WF_SHM_WAY_CMA) {
+		assert_int_equal(write(go[1], "", 1), 1);
+		while (!ret) {
+			memset(here, 0x44, SIZE);
+			ret = wf_shm_mover_read(&mover, &local, 1, &remote, 1,
+						SIZE);
+			if (!ret)
+				assert_memory_equal(here, there, SIZE);
+		}
+		assert_int_equal(ret, -ESRCH);
+	}
+	end_child(pid);
+	wf_shm_mover_close(&mover);
+	munmap(r.guard, 4096);
+	close(done[0]);
+	close(go[0]);
+	close(go[1]);
+}
+
 /* The thread whose mark it is ends, or its process runs another program. */
 static void check_mark_gone(bool runs)
 {
@@ -666,6 +736,7 @@ int main(void)
 		cmocka_unit_test(test_life_of_a_pid_used_again),
 		cmocka_unit_test(test_life_of_a_thread),
 		cmocka_unit_test(test_life_and_exec),
+		cmocka_unit_test(test_exec_of_a_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

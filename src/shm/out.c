@@ -24,6 +24,7 @@
 #include "shm/put.h"
 #include "shm/remote.h"
 #include "shm/share.h"
+#include "shm/trace.h"
 #include "shm/tx.h"
 #include "shm/window.h"
 
@@ -645,6 +646,8 @@ void wf_shm_out_finish(struct wf_shm_out *out, struct wf_shm_tx *tx, int status)
 	/* It may still be in the pending queue when the receiver gave up. */
 	wf_base_list_del(&tx->link);
 	stop_waiting(out, tx);
+	if (wf_unlikely(wf_shm_trace_is_on(out)))
+		wf_shm_trace_end(out, tx->op);
 	if (status)
 		wf_shm_tx_fail(ep, tx, status);
 	else
@@ -762,8 +765,12 @@ bool wf_shm_out_settle(struct wf_shm_out *out)
 
 void wf_shm_out_ring(struct wf_shm_out *out)
 {
+	if (wf_unlikely(wf_shm_trace_is_on(out)) && !wf_shm_trace_put(out))
+		return;
 	if (!wf_shm_board_ring(out->board.board, out->bell))
 		return;
+	if (wf_unlikely(wf_shm_trace_is_on(out)))
+		wf_shm_trace_rang(out);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
 	/* A full socket is readable at the other end: that wakes, too. */
 	wf_os_send(wf_shm_link_out_fd(out), "", 1, MSG_DONTWAIT);

@@ -48,7 +48,7 @@ struct wf_shm_out {
 	uint8_t slot_turn; /* flag of the next slot: the last of its lap */
 	uint8_t line_turn; /* flag of the next record: the first of its lap */
 	struct wf_shm_slot *slots;
-	const _Atomic uint32_t *bell_wanted; /* in the header */
+	const _Atomic uint32_t *bell_wanted; /* in the header; see trace.h */
 	uint64_t bytes; /* of inline messages since counted */
 	struct wf_shm_ep *ep;
 	uint8_t *data;
@@ -104,6 +104,8 @@ struct wf_shm_out {
 	struct wf_list waiting_link;		 /* in ep->waiting_outs */
 	struct wf_shm_tx *shared[WF_SHM_SHARES]; /* for each bit */
 	struct wf_list link;			 /* in ep->all_outs */
+	bool traced;				 /* and has a number for it: */
+	uint16_t trace_channel;
 };
 
 /* Makes the sending end for @addr and starts to connect. NULL without

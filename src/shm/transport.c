@@ -17,6 +17,7 @@
 #include "shm/name.h"
 #include "shm/pull.h"
 #include "shm/put.h"
+#include "shm/trace.h"
 #include "shm/tx.h"
 #include "shm/waits.h"
 #include "shm/window.h"
@@ -28,6 +29,8 @@
 #define LINGER WF_NS_PER_S
 
 #define TX_PER_SLAB 32
+
+static const struct wf_transport traced_transport;
 
 /* -- life ------------------------------------------------------------------ */
 
@@ -158,7 +161,7 @@ static void forked(void *self)
 		wf_shm_link_forked_in(ep->watch.ins[i]);
 		ep->watch.ins[i]->region.base = NULL;
 		ep->watch.ins[i]->ended = true;
-		wf_shm_mover_close(&ep->watch.ins[i]->mover);
+		wf_shm_mover_forked(&ep->watch.ins[i]->mover);
 	}
 	wf_list_for_each (pos, tmp, &ep->all_outs) {
 		struct wf_shm_out *out =
@@ -167,7 +170,7 @@ static void forked(void *self)
 		wf_shm_link_forked_out(out);
 		out->region.base = NULL;
 		out->slots_free = 0;
-		wf_shm_mover_close(&out->mover);
+		wf_shm_mover_forked(&out->mover);
 		wf_shm_window_forked(out);
 	}
 	ep->out_count = 0;
@@ -248,6 +251,19 @@ static enum wf_polled shm_poll(void *self)
 				watch->ins[0] :
 				NULL;
 	return WF_POLLED_WAITING;
+}
+
+/* While events are recorded there is no short way: what each poll takes is to
+ * be seen. */
+static enum wf_polled traced_poll(void *self)
+{
+	struct wf_shm_ep *ep = self;
+	bool rung = wf_shm_watch_has_rung(&ep->watch);
+	enum wf_polled polled = shm_poll(ep);
+
+	wf_shm_trace_taken(ep, rung);
+	wf_shm_ep_busy(ep);
+	return polled;
 }
 
 static void tick(void *self, uint64_t now)
@@ -332,23 +348,23 @@ static void wake(void *self)
 	wf_shm_doze_end(self);
 }
 
-const struct wf_transport wf_shm_transport = {
-	.name = "memory",
-	.linger_ns = LINGER,
-	.close = shm_close,
-	.forked = forked,
-	.reaches = reaches,
-	.submit = submit,
-	.has_peers = has_peers,
-	.poll = shm_poll,
-	.tick = tick,
-	.look = look,
-	.waits = waits,
-	.drain = drain,
-	.doze = doze,
-	.has_work = has_work,
-	.wake = wake,
-	.inserted = inserted,
-	.removed = removed,
-	.renamed = renamed,
-};
+static const struct wf_transport *trace(void *self, bool on)
+{
+	wf_shm_trace_turn(self, on);
+	return on ? &traced_transport : &wf_shm_transport;
+}
+
+/* Both tables, which differ in how they poll. */
+#define TABLE(poll_with)                                                       \
+	{                                                                      \
+		.name = "memory", .linger_ns = LINGER, .close = shm_close,     \
+		.forked = forked, .reaches = reaches, .submit = submit,        \
+		.has_peers = has_peers, .poll = poll_with, .tick = tick,       \
+		.look = look, .waits = waits, .trace = trace, .drain = drain,  \
+		.doze = doze, .has_work = has_work, .wake = wake,              \
+		.inserted = inserted, .removed = removed, .renamed = renamed,  \
+	}
+
+static const struct wf_transport traced_transport = TABLE(traced_poll);
+
+const struct wf_transport wf_shm_transport = TABLE(shm_poll);

@@ -3,42 +3,19 @@
  * Says what operations through shared memory wait for. It is called ten times a
  * second, and looks at a bounded number of channels and operations: of those
  * that wait for the same peer at the same step, the first stands for all. An
- * operation began to wait when it was first seen here, so that no path that
- * messages take looks at the clock.
+ * operation began to wait when it was first seen here.
  */
 #include "shm/waits.h"
-
-#include <stdio.h>
 
 #include "shm/ep.h"
 #include "shm/proto.h"
 #include "shm/pull.h"
 #include "shm/tx.h"
+#include "transport/waits.h"
 
 /* Channels of each kind, and operations of a channel, that are looked at. */
 #define CHANNELS 256
 #define OPERATIONS 64
-
-static uint64_t first_seen(uint64_t *since, uint64_t now)
-{
-	if (!*since)
-		*since = now;
-	return *since;
-}
-
-static enum wf_wait_kind kind_of(const struct wf_tx *req)
-{
-	switch (req->kind) {
-	case WF_TX_WRITE:
-		return WF_WAIT_WRITE;
-	case WF_TX_READ:
-		return WF_WAIT_READ;
-	case WF_TX_ATOMIC:
-		return WF_WAIT_ATOMIC;
-	default:
-		return WF_WAIT_SEND;
-	}
-}
 
 /* -- operations of ours ----------------------------------------------------- */
 
@@ -47,20 +24,14 @@ static void add_tx(struct wf_waits *waits, const struct wf_shm_out *out,
 		   uint64_t now)
 {
 	const struct wf_tx *req = tx->req;
-	struct wf_wait *wait = wf_base_waits_add(waits, kind_of(req), step,
-						 first_seen(&tx->since, now));
+	struct wf_wait *wait = wf_transport_waits_add_tx(
+		waits, req, step, wf_transport_waits_seen(&tx->since, now),
+		tx->proto ? tx->proto->name : NULL, &out->addr);
 
 	if (!wait)
 		return;
-	wait->flags = req->tagged ? WF_WAIT_TAGGED : 0;
 	wait->count = count;
-	wait->tag = req->tag;
-	wait->len = req->len;
 	wait->done = req->remote ? tx->done.answered : tx->pushed;
-	if (tx->proto)
-		snprintf(wait->protocol, sizeof(wait->protocol), "%s",
-			 tx->proto->name);
-	wf_base_waits_peer(wait, &out->addr);
 }
 
 static enum wf_wait_step step_of_pending(const struct wf_shm_out *out,
@@ -128,7 +99,7 @@ static void add_waiting(struct wf_waits *waits, struct wf_shm_out *out,
 		if (!tx)
 			continue;
 		left--;
-		first_seen(&tx->since, now);
+		wf_transport_waits_seen(&tx->since, now);
 		if (!oldest || tx->since < oldest->since)
 			oldest = tx;
 	}
@@ -164,23 +135,6 @@ static void add_connecting(struct wf_waits *waits, const struct wf_shm_ep *ep)
 
 /* -- messages of peers ------------------------------------------------------ */
 
-static void add_transfer(struct wf_waits *waits, const struct wf_shm_in *in,
-			 uint64_t since, const struct wf_ux *ux, uint64_t done,
-			 const char *protocol)
-{
-	struct wf_wait *wait = wf_base_waits_add(waits, WF_WAIT_TRANSFER,
-						 WF_WAIT_FOR_BYTES, since);
-
-	if (!wait)
-		return;
-	wait->tag = ux->tag;
-	wait->len = ux->len;
-	wait->done = done;
-	snprintf(wait->protocol, sizeof(wait->protocol), "%s", protocol);
-	if (in->addr.sa.sa_family != AF_UNSPEC)
-		wf_base_waits_peer(wait, &in->addr);
-}
-
 static void add_pulls(struct wf_waits *waits, struct wf_shm_in *in,
 		      uint64_t now)
 {
@@ -188,8 +142,10 @@ static void add_pulls(struct wf_waits *waits, struct wf_shm_in *in,
 		struct wf_shm_pull *pull = wf_base_table_get(&in->pulls, i);
 
 		if (pull && pull->state != WF_SHM_PULL_UNMATCHED)
-			add_transfer(waits, in, first_seen(&pull->since, now),
-				     &pull->ux, pull->have, "parked");
+			wf_transport_waits_add_rx(
+				waits, pull->ux.tag, pull->ux.len, pull->have,
+				wf_transport_waits_seen(&pull->since, now),
+				"parked", &in->addr);
 	}
 }
 
@@ -197,15 +153,11 @@ static void add_in(struct wf_waits *waits, struct wf_shm_in *in, uint64_t now)
 {
 	struct wf_shm_assembly *as = &in->assembly;
 
-	if (as->have) {
-		const struct wf_ux ux = {
-			.tag = as->env.tag,
-			.len = as->env.len,
-		};
-
-		add_transfer(waits, in, first_seen(&as->since, now), &ux,
-			     as->have, "chunked");
-	}
+	if (as->have)
+		wf_transport_waits_add_rx(
+			waits, as->env.tag, as->env.len, as->have,
+			wf_transport_waits_seen(&as->since, now), "chunked",
+			&in->addr);
 	if (in->pulls.count)
 		add_pulls(waits, in, now);
 }

@@ -94,7 +94,7 @@ static void want_bell(struct wf_shm_in *in, bool wanted)
 static void set_bell(struct wf_shm_watch *watch, const struct wf_shm_in *in)
 {
 	wf_shared_store(&watch->board->bells[in->bell], 1, relaxed);
-	wf_shared_store(&watch->board->rung, 1, relaxed);
+	wf_shm_board_again(watch->board);
 }
 
 static void start_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
@@ -252,7 +252,7 @@ static __attribute__((noinline)) void answer_bells(struct wf_shm_watch *watch)
 		if (!wf_shm_board_line(board, i))
 			continue;
 		if (!wf_shm_watch_has_room(watch)) {
-			wf_shared_store(&board->rung, 1, relaxed);
+			wf_shm_board_again(board);
 			return;
 		}
 		answer_line(watch, i);
@@ -401,8 +401,12 @@ bool wf_shm_watch_pending(const struct wf_shm_watch *watch)
 			return true;
 	}
 	for (uint32_t i = 0; i < watch->bell_lines; i++) {
-		if (wf_shm_board_line(watch->board, i))
-			return true;
+		if (!wf_shm_board_line(watch->board, i))
+			continue;
+		/* A sender that was stopped between its bell and the word would
+		 * keep us awake, and its message would not be taken. */
+		wf_shm_board_again(watch->board);
+		return true;
 	}
 	for (pos = watch->again.next; pos != &watch->again; pos = pos->next) {
 		if (wf_shm_in_ready(

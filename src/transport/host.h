@@ -22,6 +22,7 @@ struct wf_compq;
 struct wf_regs;
 struct wf_rxq;
 struct wf_shm_in;
+struct wf_trace;
 
 /* Polls between two looks at the clock: a look costs as much as ten polls. */
 #define WF_HOST_POLLS_PER_CLOCK 32
@@ -42,6 +43,7 @@ struct wf_host {
 	uint64_t now;	  /* when the clock was last looked at, ns */
 	uint64_t look_at; /* when the descriptors are looked at again, ns */
 	struct wf_loop loop;
+	struct wf_trace *trace; /* events are recorded; NULL: they are not */
 
 	struct wf_addr addr; /* what peers call us */
 	size_t tx_size;	     /* operations under way at most */

@@ -48,7 +48,7 @@ struct wf_transport {
 	/* Whether it has peers. */
 	bool (*has_peers)(const void *self);
 
-	/* The following five only while the way is on. */
+	/* The following six only while the way is on. */
 	/* The result matters to a transport whose polls are system calls:
 	 * while they find nothing and another one has peers, it is polled less
 	 * often. Others return WF_POLLED_WAITING. */
@@ -61,6 +61,9 @@ struct wf_transport {
 	/* Adds what operations wait for to a report that is being written;
 	 * may note in them when they were first seen. May be NULL. */
 	void (*waits)(void *self, struct wf_waits *waits, uint64_t now);
+	/* Events are recorded from now on (host->trace), or not any more.
+	 * Returns the table that is to be used from now on. May be NULL. */
+	const struct wf_transport *(*trace)(void *self, bool on);
 	/* The endpoint closes. Gives up operations on buffers of the
 	 * application, which may be gone, and makes progress with the rest.
 	 * True: operations are left that nobody can wait for. */

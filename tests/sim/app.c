@@ -24,8 +24,19 @@
 #define PROMPT_LARGEST 3000
 #define PROMPT_MESSAGES 20
 #define PROMPT_NS (25 * SIM_MS)
+/* So many for one process, of 3 packets each, fit into the fewest receive
+ * buffers of a device (256 of Ethernet's size, or 128 that take a whole one),
+ * beside 42 other packets: two handshakes of each peer, two answers to each of
+ * its own operations. */
+#define PROMPT_WAITING 48
 
 bool app_all_done;
+
+/* Messages and operations that are meant for a process and have not ended, and
+ * when there were last more than its receive buffers must hold. Not right where
+ * processes die: what was for them stays counted. */
+static int waiting[SIM_PROCS];
+static uint64_t flooded_at[SIM_PROCS];
 
 static uint32_t below(struct sim_app *app, uint32_t n)
 {
@@ -166,6 +177,23 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 	return fi_sendmsg(ep, &msg, flags | FI_REMOTE_CQ_DATA);
 }
 
+static void note_begun(unsigned int peer)
+{
+	if (++waiting[peer] > PROMPT_WAITING)
+		flooded_at[peer] = sim.now;
+}
+
+/* Whether a device never has to release a peer: one that was released is a
+ * stranger, and strangers are refused until the application makes room by a
+ * call (rdm/crowd.h). With few places half of them are for peers. A process that
+ * is bound to any address may be known by one address and send from another. */
+static bool has_places(void)
+{
+	unsigned int addrs = sim.s.procs * (sim.s.any ? 2 : 1);
+
+	return addrs < sim.s.knobs.max_peers / 2;
+}
+
 /* The only fault is that processes compute, and the two are connected: threads
  * must answer in time, whatever the peer does. Not with thread priorities,
  * where a thread may have to wait for others. */
@@ -173,7 +201,7 @@ static bool is_calm(const struct sim_app *app, unsigned int peer)
 {
 	return !(sim.s.faults & ~(1u << SIM_FAULT_COMPUTE)) && !sim.s.pct &&
 	       !sim.s.narrow && !sim.s.blocked && !sim.s.churns && !sim.s.srx &&
-	       !sim.s.fds_max && app->met[peer] &&
+	       !sim.s.fds_max && has_places() && app->met[peer] &&
 	       sim.s.largest <= PROMPT_LARGEST &&
 	       sim.s.messages <= PROMPT_MESSAGES && peer != app->proc->number;
 }
@@ -205,11 +233,13 @@ static bool send_one(struct sim_app *app, struct app_op *op, unsigned int peer)
 	op->buf.posted = true;
 	op->begun = sim.now;
 	op->computed = app->computed;
+	note_begun(peer);
 	app->doing = "send";
 	err = submit(app, op, id, peer, lane, len, kind);
 	app->doing = NULL;
 	if (err) {
 		op->buf.posted = false;
+		waiting[peer]--;
 		oracle_unsent(id);
 		if (err != -FI_EAGAIN && !oracle_may_fail(peer))
 			sim_fail("a send is refused with %zd", err);
@@ -289,6 +319,7 @@ static bool send_drawn(struct sim_app *app)
 		if (!app_remote_start(app, op, peer))
 			return false;
 		/* A thread of the target serves it. */
+		note_begun(peer);
 		op->prompt = sim.s.progress && is_calm(app, peer);
 		op->computed = app->computed;
 		app->left--;
@@ -338,6 +369,7 @@ static void received(struct sim_app *app, struct app_recv *r,
 	}
 	oracle_received(app->proc, id, tagged ? ORACLE_TAGGED : ORACLE_PLAIN,
 			at, entry->len, r->post);
+	waiting[app->proc->number]--;
 	app_check_guards(app);
 	if (asks() && !err) {
 		if (app->proc->number) {
@@ -354,13 +386,13 @@ static void check_prompt(struct sim_app *app, const struct app_op *op)
 	uint64_t took = sim.now - op->begun - (app->computed - op->computed);
 
 	bool sent = op->buf.what == APP_SEND;
+	unsigned int peer = sent ? oracle_receiver(op->id) : op->peer;
 
-	app->met[sent ? oracle_receiver(op->id) : op->peer] = true;
-	if (op->prompt && took > PROMPT_NS)
+	app->met[peer] = true;
+	if (op->prompt && took > PROMPT_NS && flooded_at[peer] < op->begun)
 		sim_fail("%s to process %u completes after %llu us",
 			 sent ? oracle_name(op->id) : "a remote operation",
-			 sent ? oracle_receiver(op->id) : op->peer,
-			 (unsigned long long)(took / SIM_US));
+			 peer, (unsigned long long)(took / SIM_US));
 }
 
 static void completed(struct sim_app *app,
@@ -381,10 +413,12 @@ static void completed(struct sim_app *app,
 	buf->posted = false;
 	check_prompt(app, op);
 	app->under_way--;
-	if (buf->what == APP_REMOTE)
+	if (buf->what == APP_REMOTE) {
+		waiting[op->peer]--;
 		app_remote_ended(app, op, err);
-	else
+	} else {
 		oracle_fate(op->id, err ? ORACLE_FAILED : op->fate, err);
+	}
 	/* A request that was lost gets no answer. */
 	if (err)
 		app->awaiting = false;

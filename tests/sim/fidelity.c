@@ -247,8 +247,16 @@ static void events(void)
 	IS(epoll_wait(outer, &event, 1, 0) == 1);
 	IS(!timerfd_settime(timer, 0, &never, NULL));
 	IS(epoll_wait(outer, &event, 1, 1) == 0);
-	/* A closed descriptor is no longer watched. */
 	IS(write(fd, &value, sizeof(value)) == 8);
+	/* Reported once, until it is set again. */
+	event.events = EPOLLIN | EPOLLONESHOT;
+	IS(!epoll_ctl(set, EPOLL_CTL_MOD, fd, &event));
+	IS(epoll_wait(set, &event, 1, 0) == 1);
+	IS(epoll_wait(set, &event, 1, 0) == 0);
+	event.events = EPOLLIN;
+	IS(!epoll_ctl(set, EPOLL_CTL_MOD, fd, &event));
+	IS(epoll_wait(set, &event, 1, 0) == 1);
+	/* A closed descriptor is no longer watched. */
 	close(fd);
 	IS(epoll_wait(outer, &event, 1, 0) == 0);
 	close(timer);

@@ -82,6 +82,15 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 	return 0;
 }
 
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	sim_point();
+	if (*word_of(mutex))
+		return EBUSY;
+	*word_of(mutex) = own_number();
+	return 0;
+}
+
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	if (*word_of(mutex) != own_number())

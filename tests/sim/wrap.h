@@ -125,6 +125,7 @@ int __wrap_pthread_mutex_init(pthread_mutex_t *mutex,
 			      const pthread_mutexattr_t *attr);
 int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutexattr_init(pthread_mutexattr_t *attr);
 int __wrap_pthread_mutexattr_destroy(pthread_mutexattr_t *attr);
 int __wrap_pthread_mutexattr_setpshared(pthread_mutexattr_t *attr, int shared);

@@ -632,8 +632,10 @@ static void begin_life(void)
 			if (pair->ring[k].fate == STORM_PENDING)
 				pair->ring[k].fate = STORM_FAILED;
 	}
-	open_endpoint();
+	/* Said before the endpoint is there: whoever reads its memory after that
+	 * knows that it is not what was written to the one before. */
 	mine()->life++;
+	open_endpoint();
 	mine()->up = true;
 	storm_faults(storm_random(&w.random), below(2) ? 1 + below(10) : 0);
 }

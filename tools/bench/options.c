@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "tools/bench/mpi.h"
 #include "tools/bench/size.h"
+#include "tools/options.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,20 +174,7 @@ struct given {
 	bool mpi;
 };
 
-static int complain(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
-
-static int complain(const char *format, ...)
-{
-	va_list args;
-
-	fputs("weft bench: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	return -EINVAL;
-}
+#define complain(...) wf_tools_complain("bench", __VA_ARGS__)
 
 static int read_number(const char *option, const char *text, unsigned long max,
 		       unsigned long *value)

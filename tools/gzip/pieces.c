@@ -390,8 +390,18 @@ static int by_library(struct wf_gzip_pieces *p, uint32_t except,
 	return 0;
 }
 
-/* A device that fails, or cannot be opened, leaves the group to libraries, if
- * nobody has named it. */
+/* Whether every job has a result that another driver would give, too. */
+static bool is_final(const struct group *g)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		if (!wf_alg_piece_is_final(g->jobs[i].result))
+			return false;
+	}
+	return true;
+}
+
+/* A device that fails, fails a job or cannot be opened, leaves the group to
+ * libraries, if nobody has named it. */
 static int run_group(struct wf_gzip_pieces *p, struct group *g)
 {
 	struct wf_alg_want want = want_of(p, p->io->options->driver);
@@ -413,6 +423,8 @@ static int run_group(struct wf_gzip_pieces *p, struct group *g)
 		ret = by_device(p, slot, g);
 	else
 		ret = by_library(p, passed, g);
+	if (!ret && cost && !is_final(g))
+		ret = -ENODEV;
 	if (cost)
 		wf_alg_cost_end(cost, &all, start, !ret, wf_base_clock_ns());
 	if (ret == -ENODEV && cost)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/stat/view.h"
+#include "tools/wrap.h"
 
 #define LINE_BYTES 1024
 #define NARROW 44
@@ -18,7 +19,7 @@
 
 /* -- one line -------------------------------------------------------------- */
 
-/* Grows from the left by whole pieces; what does not fit is dropped. */
+/* A line to which whole pieces are added; a piece that does not fit is left out. */
 struct line {
 	char text[LINE_BYTES];
 	unsigned bytes;
@@ -77,7 +78,7 @@ static size_t count_processes(const struct wf_tools_view *view)
 	for (size_t i = 0; view->scan && i < view->scan->count; i++) {
 		const struct wf_tools_endpoint *ep = &view->scan->endpoints[i];
 
-		/* Those of a process follow each other. */
+		/* Endpoints of one process are neighbours. */
 		count += !wf_tools_scan_is_device(ep) &&
 			 (!i || ep[-1].pid != ep->pid);
 	}
@@ -281,7 +282,7 @@ static void write_pages(const struct wf_tools_view *view,
 	write_line(&line, frame, out);
 }
 
-/* -- what stands in the middle --------------------------------------------- */
+/* -- tables ---------------------------------------------------------------- */
 
 static void write_empty(const struct wf_tools_view *view,
 			const struct wf_tools_view_frame *frame, FILE *out)
@@ -422,14 +423,8 @@ static unsigned write_notes(const struct wf_tools_view_frame *frame, FILE *out)
 	unsigned lines = 0;
 
 	while (*at && lines < NOTES_MOST) {
-		size_t len = strcspn(at, "\n"), cut = len;
+		size_t cut = wf_tools_wrap_cut(at, frame->width);
 
-		if (cut > frame->width) {
-			cut = frame->width;
-			while (cut && at[cut] != ' ')
-				cut--;
-			cut = cut ? cut : frame->width;
-		}
 		fprintf(out, "%s%.*s%s\n",
 			wf_tools_paint(frame->paint, WF_TOOLS_WARNING),
 			(int)cut, at,

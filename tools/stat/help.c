@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/stat/view.h"
+#include "tools/wrap.h"
 
 #define KEY_WIDTH 14
 
@@ -46,22 +47,15 @@ static const struct {
 static void write_text(const char *text, unsigned width, FILE *out)
 {
 	size_t room = width > KEY_WIDTH + 16 ? width - KEY_WIDTH : 16;
-	size_t count = 0;
+	int indent = 0; /* the key stands before the first line */
 
 	while (*text) {
-		size_t len = strlen(text);
+		size_t len = wf_tools_wrap_cut(text, room);
 
-		if (len > room) {
-			len = room;
-			while (len && text[len] != ' ')
-				len--;
-			len = len ? len : room;
-		}
-		fprintf(out, "%*s%.*s\n", count ? KEY_WIDTH : 0, "", (int)len,
-			text);
+		fprintf(out, "%*s%.*s\n", indent, "", (int)len, text);
 		text += len;
 		text += *text == ' ';
-		count++;
+		indent = KEY_WIDTH;
 	}
 }
 

@@ -32,8 +32,8 @@ static bool in_foreground(void)
 	return tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-/* Also after the job was stopped and continued: the shell has set the terminal
- * to its own liking in between. */
+/* Also after the job was stopped and continued: the shell has changed the
+ * settings of the terminal in between. */
 static void prepare(struct wf_tools_keys *keys)
 {
 	struct termios now;

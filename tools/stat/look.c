@@ -12,12 +12,12 @@ int wf_tools_look(const struct wf_tools_stat_options *options,
 		  struct wf_tools_scan *scan)
 {
 	pid_t missing;
-	int ret = wf_tools_scan_all(scan, options->pids, options->n_pids,
-				    &missing);
+	int ret = wf_tools_scan_all(scan, options->pids.all,
+				    options->pids.count, &missing);
 
 	if (ret)
 		return ret;
-	if (missing && options->n_pids == 1) {
+	if (missing && options->pids.count == 1) {
 		wf_tools_scan_free(scan);
 		return -ESRCH;
 	}
@@ -29,7 +29,7 @@ int wf_tools_look_failed(const struct wf_tools_stat_options *options, int error)
 {
 	if (error == -ESRCH)
 		wf_tools_stat_complain("there is no process %d",
-				       (int)options->pids[0]);
+				       (int)options->pids.all[0]);
 	else
 		wf_tools_stat_complain("cannot look for endpoints: %s",
 				       strerror(-error));
@@ -42,14 +42,14 @@ void wf_tools_look_notes(const struct wf_tools_stat_options *s,
 	if (!scan->count)
 		fprintf(out,
 			"no endpoint, device or driver of weft is open%s\n",
-			s->n_pids ? " in that process" : " here");
+			s->pids.count ? " in that process" : " here");
 	if (scan->elsewhere)
 		fprintf(out,
 			"%u endpoint%s of other users or containers %s not "
 			"shown: look as their user or as root\n",
 			scan->elsewhere, scan->elsewhere == 1 ? "" : "s",
 			scan->elsewhere == 1 ? "is" : "are");
-	if (scan->denied && s->n_pids)
+	if (scan->denied && s->pids.count)
 		fprintf(out,
 			"%u process%s may not be looked into: look as %s user "
 			"or as root\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One look at what the command line asks for, and what there is to say about
- * it.
+ * Scans the processes that the command line asks for, and prints what is missing
+ * from the result.
  */
 #ifndef WF_TOOLS_STAT_LOOK_H
 #define WF_TOOLS_STAT_LOOK_H

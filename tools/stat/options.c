@@ -4,9 +4,7 @@
  */
 #include "tools/stat/options.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,25 +75,9 @@ static const char help[] =
 	"or\n"
 	"something failed, 2 for a wrong command line.\n";
 
-int wf_tools_stat_complain(const char *format, ...)
-{
-	va_list args;
-
-	fputs("weft stat: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	return -EINVAL;
-}
-
 static int read_count(struct wf_tools_stat_options *s, const char *text)
 {
-	char *end;
-
-	errno = 0;
-	s->count = strtoul(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || !s->count)
+	if (wf_tools_number_read(text, &s->count))
 		return wf_tools_stat_complain(
 			"--count wants a number from 1 on, not '%s'", text);
 	return 0;
@@ -113,28 +95,6 @@ static int read_interval(struct wf_tools_stat_options *s, const char *text)
 			"'%s'",
 			LONGEST_S, text);
 	return 0;
-}
-
-static int read_pids(struct wf_tools_stat_options *s, const char *text)
-{
-	for (;;) {
-		char *end;
-		long pid = strtol(text, &end, 10);
-
-		if (end == text || pid < 1 || pid > INT32_MAX ||
-		    (*end && *end != ','))
-			return wf_tools_stat_complain(
-				"--pid wants numbers of processes like "
-				"123,456, not '%s'",
-				text);
-		if (s->n_pids == WF_TOOLS_STAT_PIDS)
-			return wf_tools_stat_complain("--pid takes at most %d",
-						      WF_TOOLS_STAT_PIDS);
-		s->pids[s->n_pids++] = (pid_t)pid;
-		if (!*end)
-			return 0;
-		text = end + 1;
-	}
 }
 
 static int read_sort(struct wf_tools_stat_options *s, const char *text)
@@ -167,7 +127,7 @@ int wf_tools_stat_options_read(struct wf_tools_stat_options *s, int argc,
 			ret = read_interval(s, optarg);
 			break;
 		case 'p':
-			ret = read_pids(s, optarg);
+			ret = wf_tools_pids_read(&s->pids, "stat", optarg);
 			break;
 		case 's':
 			ret = read_sort(s, optarg);

@@ -6,17 +6,14 @@
 #define WF_TOOLS_STAT_OPTIONS_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
+#include "tools/options.h"
 #include "tools/stat/rows.h"
-
-#define WF_TOOLS_STAT_PIDS 256
 
 struct wf_tools_stat_options {
 	unsigned long count; /* 0: until interrupted */
 	double interval;
-	pid_t pids[WF_TOOLS_STAT_PIDS];
-	size_t n_pids;
+	struct wf_tools_pids pids; /* none: all processes */
 	enum wf_tools_sort sort;
 	bool paths;
 	bool json;
@@ -28,8 +25,6 @@ struct wf_tools_stat_options {
 int wf_tools_stat_options_read(struct wf_tools_stat_options *options, int argc,
 			       char **argv);
 
-/* Writes to standard error what is wrong. Returns -EINVAL. */
-int wf_tools_stat_complain(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
+#define wf_tools_stat_complain(...) wf_tools_complain("stat", __VA_ARGS__)
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads a page of counters. Everything is copied once and judged in the copy:
+ * Reads a page of counters. Everything is copied once and checked in the copy:
  * the owner may write while we look. It must not trust a length or a text.
  */
 #include "tools/stat/page.h"
@@ -52,7 +52,7 @@ static bool take_counter(struct wf_tools_counter *to,
 	if (!is_word(name, sizeof(name)))
 		return false;
 	memcpy(to->name, name, sizeof(name));
-	/* Pairs with nothing: a value may be a moment old, never torn. */
+	/* Relaxed: a value may be old, and is never half written. */
 	to->value = atomic_load_explicit(&from->value, memory_order_relaxed);
 	return true;
 }

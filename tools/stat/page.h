@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a page of counters says, taken out of the memory of a process that may
- * be of another build, or up to no good: after this everything is bounded and
- * printable.
+ * Reads a page of counters out of the memory of a process, which may be of
+ * another build, or hostile. Every number of the result is in range, and every
+ * text can be printed.
  */
 #ifndef WF_TOOLS_STAT_PAGE_H
 #define WF_TOOLS_STAT_PAGE_H

@@ -92,7 +92,7 @@ static const char *const packet_others[] = {
 	NET("tls_refused"),
 };
 
-/* What remains to be said, "name value". */
+/* Other counters, as "name value". */
 static const char *const others[] = {
 	"unexpected",  "unexpected_max", "pending",    "sleeps",
 	"wakes",       "bells",		 "slots_out",  "slots_in",
@@ -168,7 +168,7 @@ static void write_others(const struct wf_tools_sheet *sheet,
 	fputc('\n', out);
 }
 
-/* A path that was never taken stands back. */
+/* A path that was never taken is faint. */
 static enum wf_tools_style style_of(const struct wf_tools_row *row,
 				    const struct path *path)
 {

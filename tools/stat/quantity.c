@@ -176,7 +176,7 @@ static double seconds(const struct wf_tools_endpoint *before,
 		since = (double)(now->at_ns - before->at_ns) / 1e9;
 	else
 		since = difftime(time(NULL), (time_t)now->page.started);
-	/* The owner says when it began, and may lie. */
+	/* The owner wrote when it began, and may be wrong. */
 	return since > 1e-3 ? since : before ? 1e-3 : 1;
 }
 
@@ -187,7 +187,7 @@ double wf_tools_quantity_rate(const char *counter,
 	uint64_t was = before ? wf_tools_scan_get(before, counter) : 0;
 	uint64_t is = wf_tools_scan_get(now, counter);
 
-	/* Counters only grow, unless their owner has gone mad. */
+	/* Counters only grow, unless their memory was overwritten. */
 	return is > was ? (double)(is - was) / seconds(before, now) : 0;
 }
 

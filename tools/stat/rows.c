@@ -64,7 +64,7 @@ static const struct wf_tools_row *row_of(const struct wf_tools_rows *rows,
 	return NULL;
 }
 
-/* A row under way to its place. */
+/* A row that is being put into order. */
 struct arrival {
 	struct wf_tools_row row;
 	size_t place; /* the last time; SIZE_MAX: it is new */

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/memfd.h"
+#include "tools/grow.h"
 
 /* Listeners of endpoints stand there as "@weft/ADDRESS"; 00010000 is a socket
  * that accepts. */
@@ -24,17 +25,13 @@
 static int add(struct wf_tools_scan *scan,
 	       const struct wf_tools_endpoint *endpoint)
 {
-	if (scan->count == scan->room) {
-		size_t room = scan->room ? scan->room * 2 : 16;
-		struct wf_tools_endpoint *bigger =
-			realloc(scan->endpoints, room * sizeof(*bigger));
+	struct wf_tools_endpoint *all = wf_tools_grow(
+		scan->endpoints, scan->count, &scan->room, sizeof(*all));
 
-		if (!bigger)
-			return -ENOMEM;
-		scan->endpoints = bigger;
-		scan->room = room;
-	}
-	scan->endpoints[scan->count++] = *endpoint;
+	if (!all)
+		return -ENOMEM;
+	scan->endpoints = all;
+	all[scan->count++] = *endpoint;
 	return 0;
 }
 
@@ -169,8 +166,8 @@ owner_of(struct wf_tools_scan *scan, const struct wf_tools_endpoint *packets)
 	return NULL;
 }
 
-/* An endpoint has two pages and is one all the same. A page whose owner is not
- * there (it is closing, or of another build) stands for itself. */
+/* An endpoint that uses packets has two pages and one row. A page whose owner is
+ * not there (it is closing, or of another build) stands for itself. */
 static void join_packets(struct wf_tools_scan *scan)
 {
 	size_t kept = 0;

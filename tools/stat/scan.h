@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finding the endpoints of this machine: pages of counters among the open
- * files of processes. Nothing is written and nobody is stopped; who comes or
- * goes meanwhile is seen the next time.
+ * Finds the endpoints of this machine: pages of counters among the open files of
+ * processes. It writes nothing and stops no process. A process that starts or
+ * ends meanwhile is seen by the next scan.
  */
 #ifndef WF_TOOLS_STAT_SCAN_H
 #define WF_TOOLS_STAT_SCAN_H

@@ -155,7 +155,7 @@ static bool answer(const struct server *server, struct client *client,
 	return !fclose(out) && client->answer;
 }
 
-/* False: it is over with this client. */
+/* False: close the connection. */
 static bool receive(const struct server *server, struct client *client)
 {
 	ssize_t got = recv(client->fd, client->request + client->got,
@@ -204,7 +204,7 @@ static bool drain(struct client *client)
 	return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* The client is ready. False: it is over with it. */
+/* The client is ready. False: close the connection. */
 static bool go_on(const struct server *server, struct client *client)
 {
 	if (!client->answer)
@@ -343,7 +343,7 @@ static int open_listener(const struct addrinfo *info)
 	return -error;
 }
 
-/* Says where, which is news if the port was 0. */
+/* Prints the address: if the port was 0, the kernel has chosen one. */
 static void announce(int listener)
 {
 	struct sockaddr_storage addr;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A line for each endpoint. Every column has a place in the order in which
- * columns are given up when the line is too short for all. It must not look
- * anything up itself.
+ * columns are left out when the line is too short for all. It must not read
+ * pages or /proc itself.
  */
 #include "tools/stat/table.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The live view: what it has seen, what the user asked for by keys, and how
- * both become a screen of text. It knows no terminal and no clock.
+ * both become a screen of text. It uses neither the terminal nor a clock.
  */
 #ifndef WF_TOOLS_STAT_VIEW_H
 #define WF_TOOLS_STAT_VIEW_H

@@ -18,14 +18,14 @@
 #include "tools/stat/screen.h"
 #include "tools/stat/view.h"
 
-/* A first picture soon, rates over the whole interval from then on. */
+/* The first table appears soon; later ones cover the whole interval. */
 #define FIRST_S 0.25
 #define PLAIN_WIDTH 80
 
 /* -- signals --------------------------------------------------------------- */
 
-/* They are blocked but while we wait, so that none comes between a look at these
- * and the wait. */
+/* Signals are blocked except during the wait, so that none comes between the test
+ * of these variables and the wait. */
 static volatile sig_atomic_t ended, stopped;
 
 static void on_end(int sig)
@@ -144,7 +144,7 @@ static int write_tables(const struct wf_tools_stat_options *options,
 	return ret;
 }
 
-/* The newest look becomes the one before. */
+/* The newest scan becomes the one before. */
 static int look_again(const struct wf_tools_stat_options *options,
 		      struct wf_tools_scan *before, struct wf_tools_scan *now)
 {
@@ -254,7 +254,7 @@ static int draw(struct live *live)
 	size_t size;
 	FILE *out;
 
-	/* Numbers need a second look. */
+	/* Rates need two scans. */
 	out = live->view.series[0].count ? open_memstream(&text, &size) : NULL;
 	if (!out) {
 		free(notes);
@@ -331,7 +331,8 @@ static int watch_live(const struct wf_tools_stat_options *options)
 	}
 	wf_tools_screen_leave(&live->screen);
 	wf_tools_keys_close(&live->keys);
-	/* A message is for the screen that stays. */
+	/* The message must stay on the terminal after we have left the
+	 * other screen. */
 	if (ret < 0 && ret != -EIO)
 		wf_tools_look_failed(options, ret);
 	if (ret > 0 && !ferror(stdout)) {

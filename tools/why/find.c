@@ -16,6 +16,8 @@
 #include "base/addr.h"
 #include "base/clock.h"
 #include "base/memfd.h"
+#include "base/trace_defs.h"
+#include "tools/grow.h"
 
 static ino_t net_of(pid_t pid)
 {
@@ -39,17 +41,13 @@ static bool is_known(const struct wf_tools_waiters *waiters, pid_t pid,
 
 static struct wf_tools_waiter *make_room(struct wf_tools_waiters *waiters)
 {
-	size_t room = waiters->room ? waiters->room * 2 : 16;
-	struct wf_tools_waiter *bigger;
+	struct wf_tools_waiter *all = wf_tools_grow(
+		waiters->all, waiters->count, &waiters->room, sizeof(*all));
 
-	if (waiters->count == waiters->room) {
-		bigger = realloc(waiters->all, room * sizeof(*bigger));
-		if (!bigger)
-			return NULL;
-		waiters->all = bigger;
-		waiters->room = room;
-	}
-	return &waiters->all[waiters->count];
+	if (!all)
+		return NULL;
+	waiters->all = all;
+	return &all[waiters->count];
 }
 
 static int read_page(void *arg, const struct wf_tools_process *p, int fd)
@@ -61,7 +59,8 @@ static int read_page(void *arg, const struct wf_tools_process *p, int fd)
 	void *raw;
 	int ret;
 
-	if (fstat(fd, &st) || !wf_base_memfd_is_sound(fd, WF_WAITS_BYTES)) {
+	if (fstat(fd, &st) ||
+	    !wf_base_memfd_is_sound(fd, WF_WAITS_FILE_BYTES)) {
 		waiters->unsound++;
 		waiters->unsound_why = "its size is wrong or may change";
 		return 0;

@@ -28,7 +28,7 @@ static bool is_old(const struct wf_tools_graph *graph,
 
 /* -- nodes and edges --------------------------------------------------------- */
 
-/* Processes whose state alone says that nothing will come of them. */
+/* Processes whose state alone says that they make no progress. */
 static void set_state(struct wf_tools_node *node)
 {
 	switch (node->first->process.state) {
@@ -270,7 +270,7 @@ static void look_at_edge(struct wf_tools_graph *graph,
 	} else if (from->group == to->group) {
 		culprit.reason = WF_TOOLS_CYCLE;
 	} else if (to->edge_count) {
-		return; /* a circle, which edges inside of it tell of */
+		return; /* a circle, reported by its own edges */
 	} else {
 		culprit.reason = reason_of(edge->wait);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where chains of waiting end, and which pages are not believed.
+ * Where chains of waiting end, and which pages are refused.
  */
 #include "tools/why/graph.h"
 
@@ -288,7 +288,7 @@ static void test_pages(void **state)
 	(void)state;
 	page = good_page();
 	assert_int_equal(wf_tools_waits_read(&waits, &page, &why), 0);
-	/* Nothing that a terminal obeys. */
+	/* No control characters. */
 	assert_string_equal(waits.name, "127.0.0.1:1?[2J");
 	page.magic++;
 	assert_int_equal(wf_tools_waits_read(&waits, &page, &why), -EPROTO);

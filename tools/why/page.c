@@ -5,12 +5,13 @@
  */
 #include "tools/why/page.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* An owner publishes ten times a second: the second try finds it at rest. */
+#include "tools/proc.h"
+
+/* An owner publishes ten times a second, so the second try succeeds. */
 #define TRIES 100
 
 static int refuse(const char **why, const char *text)
@@ -19,22 +20,12 @@ static int refuse(const char **why, const char *text)
 	return -EPROTO;
 }
 
-/* Made printable, because it goes to terminals. */
-static bool check_text(char *text, size_t len)
-{
-	if (!memchr(text, 0, len))
-		return false;
-	for (; *text; text++)
-		*text = isprint((unsigned char)*text) ? *text : '?';
-	return true;
-}
-
 static bool check_wait(struct wf_wait *wait)
 {
 	return wait->kind > WF_WAIT_NONE && wait->kind < WF_WAIT_KIND_COUNT &&
 	       wait->step < WF_WAIT_STEP_COUNT &&
-	       check_text(wait->peer, sizeof(wait->peer)) &&
-	       check_text(wait->protocol, sizeof(wait->protocol));
+	       wf_tools_proc_text(wait->peer, sizeof(wait->peer)) &&
+	       wf_tools_proc_text(wait->protocol, sizeof(wait->protocol));
 }
 
 /* The current bank, whole. An owner that publishes twice while it is copied has
@@ -71,7 +62,7 @@ int wf_tools_waits_read(struct wf_tools_waits *waits,
 		return refuse(why, "it is no page of waits");
 	if (head.layout != WF_WAITS_LAYOUT)
 		return refuse(why, "its layout is another than ours");
-	if (!check_text(head.name, sizeof(head.name)))
+	if (!wf_tools_proc_text(head.name, sizeof(head.name)))
 		return refuse(why, "a text in it has no end");
 	waits->pid = head.pid;
 	waits->opened = head.opened;

@@ -8,11 +8,12 @@
 #include "tools/why/graph.h"
 #include "tools/why/words.h"
 
-/* Which processes are told of: by place in graph->nodes. */
+/* Which processes are shown: by place in graph->nodes. */
 struct wf_tools_why_view {
 	const struct wf_tools_graph *graph;
 	const bool *shown;
-	bool all; /* also those that wait for nothing */
+	bool all;	/* also those that wait for nothing */
+	unsigned width; /* of lines; 0: as long as they are */
 };
 
 /* Whether @culprit is what a process that is shown waits for. */

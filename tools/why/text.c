@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/wrap.h"
+
 bool wf_tools_why_is_shown(const struct wf_tools_why_view *view,
 			   const struct wf_tools_culprit *culprit)
 {
@@ -49,14 +51,14 @@ static void write_culprit(const struct wf_tools_why_view *view,
 		end = line + strcspn(line, "\n");
 		if (*end)
 			*end++ = 0;
-		fprintf(out, "%-8s %s\n", head, line);
+		fprintf(out, "%-8s %c%s\n", head, WF_TOOLS_WRAP_MARK, line);
 		head = "";
 	}
 	if (culprit->behind > 1)
 		fprintf(out,
-			"%-8s %u processes wait for it, directly or over "
+			"%-8s %c%u processes wait for it, directly or over "
 			"others.\n",
-			"", culprit->behind);
+			"", WF_TOOLS_WRAP_MARK, culprit->behind);
 	free(text);
 }
 
@@ -78,7 +80,8 @@ static void write_waiter(const struct wf_tools_why_view *view,
 
 		if (since < view->graph->patience && !view->all)
 			continue;
-		fprintf(out, "%12s  ", wf_tools_words_age(since, age));
+		fprintf(out, "%12s  %c", wf_tools_words_age(since, age),
+			WF_TOOLS_WRAP_MARK);
 		wf_tools_words_wait(view->graph, w, wait, out);
 		fputc('\n', out);
 	}
@@ -100,7 +103,7 @@ static bool has_old(const struct wf_tools_why_view *view,
 	return false;
 }
 
-void wf_tools_why_text(const struct wf_tools_why_view *view, FILE *out)
+static void write_all(const struct wf_tools_why_view *view, FILE *out)
 {
 	const struct wf_tools_graph *graph = view->graph;
 	char age[WF_TOOLS_AGE_LEN];
@@ -130,4 +133,19 @@ void wf_tools_why_text(const struct wf_tools_why_view *view, FILE *out)
 				write_waiter(view, w, out);
 		}
 	}
+}
+
+void wf_tools_why_text(const struct wf_tools_why_view *view, FILE *out)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *memory = open_memstream(&text, &len);
+
+	if (!memory)
+		return;
+	write_all(view, memory);
+	fclose(memory);
+	if (text)
+		wf_tools_wrap(text, view->width, out);
+	free(text);
 }

@@ -6,15 +6,16 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#include "base/amount.h"
 #include "base/clock.h"
+#include "tools/options.h"
 #include "tools/why/report.h"
 
-#define MAX_PIDS 256
+#define LONGEST_MS (86400000ull * 365)
 #define WAITS_LONG 3 /* exit status */
 
 enum { OPT_JSON = 256 };
@@ -56,55 +57,21 @@ static const char help[] =
 
 struct settings {
 	uint64_t patience; /* ns */
-	pid_t pids[MAX_PIDS];
-	size_t n_pids;
+	struct wf_tools_pids pids;
 	bool all;
 	bool json;
 };
 
-static int complain(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
-
-static int complain(const char *format, ...)
-{
-	va_list args;
-
-	fputs("weft why: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	return -EINVAL;
-}
+#define complain(...) wf_tools_complain("why", __VA_ARGS__)
 
 static int read_patience(struct settings *s, const char *text)
 {
-	const char *end;
 	uint64_t ms;
 
-	/* A plain number counts seconds. */
-	if (strspn(text, "0123456789") == strlen(text) &&
-	    !wf_base_amount_time(text, &end, 1000, &ms))
-		ms = ms > UINT64_MAX / 1000 ? UINT64_MAX : ms * 1000;
-	else if (wf_base_amount_time(text, &end, 1, &ms) || *end)
+	if (wf_tools_time_read(text, &ms))
 		return complain("--longer-than wants a time, not '%s'", text);
-	s->patience = ms > 86400000ull * 365 ? 86400000ull * 365 : ms;
+	s->patience = ms < LONGEST_MS ? ms : LONGEST_MS;
 	s->patience *= WF_NS_PER_MS;
-	return 0;
-}
-
-static int read_pid(struct settings *s, const char *text)
-{
-	char *end;
-	long pid;
-
-	errno = 0;
-	pid = strtol(text, &end, 10);
-	if (errno || end == text || *end || pid <= 0 || pid > INT32_MAX)
-		return complain("'%s' is no process id", text);
-	if (s->n_pids == MAX_PIDS)
-		return complain("at most %d process ids", MAX_PIDS);
-	s->pids[s->n_pids++] = (pid_t)pid;
 	return 0;
 }
 
@@ -134,7 +101,7 @@ static int read_options(struct settings *s, int argc, char **argv, bool *helped)
 		}
 	}
 	for (; optind < argc; optind++) {
-		if (read_pid(s, argv[optind]))
+		if (wf_tools_pids_read(&s->pids, "why", argv[optind]))
 			return -EINVAL;
 	}
 	return 0;
@@ -144,11 +111,11 @@ static int read_options(struct settings *s, int argc, char **argv, bool *helped)
 
 static bool has_pid(const struct settings *s, pid_t pid)
 {
-	for (size_t i = 0; i < s->n_pids; i++) {
-		if (s->pids[i] == pid)
+	for (size_t i = 0; i < s->pids.count; i++) {
+		if (s->pids.all[i] == pid)
 			return true;
 	}
-	return !s->n_pids;
+	return !s->pids.count;
 }
 
 /* Those that were asked for, and whoever they wait for, over others too. */
@@ -181,30 +148,42 @@ static int check_pids(const struct settings *s,
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < s->n_pids; i++) {
+	for (size_t i = 0; i < s->pids.count; i++) {
 		struct wf_tools_process p;
 		bool found = false;
 
 		for (size_t j = 0; j < waiters->count; j++)
-			found |= waiters->all[j].process.pid == s->pids[i];
+			found |= waiters->all[j].process.pid == s->pids.all[i];
 		if (found)
 			continue;
 		ret = -ENOENT;
-		if (!wf_tools_proc_describe(&p, s->pids[i]))
-			complain("there is no process %d", (int)s->pids[i]);
+		if (!wf_tools_proc_describe(&p, s->pids.all[i]))
+			complain("there is no process %d", (int)s->pids.all[i]);
 		else
 			complain("process %d (%s) has no weft endpoint, or you "
 				 "may not look into it",
-				 (int)s->pids[i], p.command);
+				 (int)s->pids.all[i], p.command);
 	}
 	return ret;
+}
+
+/* Of the terminal. Whoever reads a file or a pipe wants whole lines. */
+static unsigned width(void)
+{
+	struct winsize size = { 0 };
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
 }
 
 static int tell(const struct settings *s,
 		const struct wf_tools_waiters *waiters)
 {
 	struct wf_tools_graph graph;
-	struct wf_tools_why_view view = { .graph = &graph, .all = s->all };
+	struct wf_tools_why_view view = {
+		.graph = &graph,
+		.all = s->all,
+		.width = width(),
+	};
 	bool *shown, waits = false;
 
 	if (wf_tools_graph_make(&graph, waiters, s->patience)) {

@@ -69,7 +69,7 @@ void wf_tools_words_state(const struct wf_tools_graph *graph,
 	else if (wf_tools_graph_is_live(graph, w))
 		fputs("polls", out);
 	else
-		fprintf(out, "makes no progress since %s", age);
+		fprintf(out, "has made no progress for %s", age);
 }
 
 /* -- one wait ----------------------------------------------------------------- */
@@ -203,7 +203,8 @@ static const char *occupation(char state)
 		return "It waits for a disk or another device";
 	case 'S':
 	case 'I':
-		return "It sleeps in the kernel, for something else than weft";
+		return "It sleeps in the kernel, and waits for something "
+		       "other than weft";
 	default:
 		return "What it does instead is not known";
 	}

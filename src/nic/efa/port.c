@@ -122,6 +122,7 @@ static int fill(struct wf_srd_port *port)
 	if (err)
 		return err;
 	qkey &= QKEY_MASK;
+	qkey += !qkey; /* 0 stands for none */
 	err = make_cq(port);
 	if (!err)
 		err = make_qp(port);

@@ -139,10 +139,29 @@ static int hold_for_ever(pthread_mutex_t *mutex)
 		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	if (!err)
 		err = pthread_mutex_init(mutex, &attr);
+	/* Nobody else has it. To try and not to wait keeps it out of the order of
+	 * locks that ThreadSanitizer watches: it is held while others are taken
+	 * and released. */
 	if (!err)
-		err = pthread_mutex_lock(mutex);
+		err = pthread_mutex_trylock(mutex);
 	pthread_mutexattr_destroy(&attr);
 	return -err;
+}
+
+/* Another thread that calls execve() gets the number of the first one before the
+ * kernel goes through its list, and does not find itself in the mark. */
+static bool is_first_thread(void)
+{
+	return syscall(SYS_gettid) == getpid();
+}
+
+/* A sandbox may have refused the list, which the C library does not report. */
+static bool has_robust_list(void)
+{
+	void *head = NULL;
+	size_t len;
+
+	return !syscall(SYS_get_robust_list, 0, &head, &len) && head;
 }
 
 int wf_os_life_begin(void *page, size_t bytes)
@@ -154,6 +173,8 @@ int wf_os_life_begin(void *page, size_t bytes)
 
 	if (bytes < sizeof(*life))
 		return -EINVAL;
+	if (!is_first_thread() || !has_robust_list())
+		return -ENOTSUP;
 	err = hold_for_ever(&life->mutex);
 	if (err)
 		return err;

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lines on narrow terminals.
+ */
+#include "tools/wrap.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void expect(const char *text, size_t width, const char *wanted)
+{
+	char *got = NULL;
+	size_t len;
+	FILE *out = open_memstream(&got, &len);
+
+	assert_non_null(out);
+	wf_tools_wrap(text, width, out);
+	fclose(out);
+	assert_string_equal(got, wanted);
+	free(got);
+}
+
+static void test_words(void **state)
+{
+	(void)state;
+	expect("", 20, "");
+	expect("one two three four\n", 18, "one two three four\n");
+	expect("one two three four five\n", 22,
+	       "one two three four\n    five\n");
+	expect("one two", 0, "one two\n");
+	expect("one two\n\nthree\n", 80, "one two\n\nthree\n");
+	/* A word that does not fit. */
+	expect("[2001:db8:1234:5678::1]:40000 is here\n", 24,
+	       "[2001:db8:1234:5678::1]:\n    40000 is here\n");
+}
+
+static void test_mark(void **state)
+{
+	(void)state;
+	expect("  1.2 s  \vsends 8 bytes to its peer\n", 30,
+	       "  1.2 s  sends 8 bytes to its\n"
+	       "         peer\n");
+	expect("  1.2 s  \vsends 8 bytes\n", 0, "  1.2 s  sends 8 bytes\n");
+	/* No room at all behind the mark. */
+	expect("      \vone two three four\n", 5,
+	       "      one two three\n      four\n");
+}
+
+static void test_cut(void **state)
+{
+	(void)state;
+	assert_int_equal(wf_tools_wrap_cut("one two", 7), 7);
+	assert_int_equal(wf_tools_wrap_cut("one two", 6), 3);
+	assert_int_equal(wf_tools_wrap_cut("one\ntwo", 6), 3);
+	assert_int_equal(wf_tools_wrap_cut("one", 2), 2);
+	assert_int_equal(wf_tools_wrap_cut("", 2), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_mark),
+		cmocka_unit_test(test_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
