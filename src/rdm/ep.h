@@ -35,6 +35,9 @@ struct wf_rdm_tx;
 
 /* PEER_ERROR: what op_id is. */
 #define WF_RDM_REF_OP 0u /* a number that the receiver gave */
+#define WF_RDM_REF_NUMBER                                                      \
+	1u		   /* a message of which the receiver may have a part */
+#define WF_RDM_REF_SKIP 2u /* one that the receiver may not have seen */
 
 #define WF_RDM_BUCKETS 256
 
