@@ -34,9 +34,8 @@
 #define SLOT_WINDOW 32
 #define LINE_WINDOW 128
 
-/* How often an injected message looks for room before it is copied. A receiver
- * that polls makes room within a microsecond or two. A copy takes longer, and
- * every message that queues behind it must be copied as well. */
+/* Looks for room before an injected message is copied. A receiver that polls
+ * makes room within 1 to 2 us; a copy, and each message behind it, takes more. */
 #define LOOKS_BEFORE_COPY 64
 
 /* Slots written between two looks at the credit beyond the window. */
@@ -117,10 +116,9 @@ static bool is_waiting(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 	       tx;
 }
 
-/* Tells the receiver to stop reading our buffers: after their completion the
- * application may unmap them. If the receiver is in this process and is
- * copying, this waits for it, because its copy would fault. Pairs with
- * read_part() (pull.c). */
+/* Keeps the receiver from reading our buffers, which the application may unmap
+ * after their completion. A receiver in this process that is copying is waited
+ * for. Pairs with read_part() (pull.c). */
 static void leave(struct wf_shm_out *out)
 {
 	struct wf_shm_header *header = out->region.header;
@@ -196,10 +194,9 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
 
-	/* Where there is CMA, messages are parked from cma_min on: one copy and
-	 * a system call are faster than two copies through the ring. Without
-	 * CMA a parked message goes through the ring, too, only later; so the
-	 * limit is higher. What may be injected must fit into the ring. */
+	/* With CMA, one copy and a system call are soon faster than two copies
+	 * through the ring; without it, a parked message takes the ring as well,
+	 * only later. What may be injected must fit into the ring. */
 	out->eager_max = attr->eager_max;
 	if (out->mover.way != WF_SHM_WAY_NONE &&
 	    out->eager_max >= attr->cma_min)
@@ -214,8 +211,8 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 	wf_shm_out_push(out);
 }
 
-/* Reads the credit that the receiver returned, and checks it: the receiver
- * cannot have consumed more than was written, nor less than it said before. */
+/* Reads the receiver's credit and checks it: it cannot have consumed more than
+ * was written, nor less than it said before. */
 static bool look_at_credit(struct wf_shm_out *out)
 {
 	uint64_t credit = wf_shared_load(&out->region.header->credit, acquire);
@@ -272,10 +269,9 @@ bool wf_shm_out_has_returns(struct wf_shm_out *out)
 	       !is_short(out, wf_shm_region_grow_returns(region));
 }
 
-/* The receiver has not yet read the start of this lap, so the lap goes on
- * beyond the window. The slot after the last written one must have memory, too:
- * the receiver polls it. Not inlined, because this is rare: it happens only
- * where the receiver does not keep up. */
+/* The receiver has read nothing of this lap, so the lap goes on beyond the
+ * window. The slot after the last one needs memory, too: the receiver polls it.
+ * Not inlined: this happens only where the receiver does not keep up. */
 static __attribute__((noinline)) void plan_beyond(struct wf_shm_out *out,
 						  uint32_t room)
 {
@@ -422,8 +418,7 @@ static int conclude(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int ret)
 	return 0;
 }
 
-/* @tx may be on the stack: an operation of one record is sent whole or not at
- * all. */
+/* From the stack: an operation of one record is sent whole or not at all. */
 static int send_unkept(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
 	return conclude(out->ep, tx, try_now(out, tx));
@@ -462,8 +457,7 @@ static int send_copy(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 	return 0;
 }
 
-/* Injects a message that the receiver answers, or that waits for a fence: it
- * must be kept, but one push sends all of it. */
+/* A message that is answered, or waits for a fence: one push sends all of it. */
 static int inject_kept(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	struct wf_shm_tx *kept = wf_shm_tx_keep(out->ep, tx);
@@ -512,8 +506,7 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return send_copy(out, tx);
 }
 
-/* Decides whether a message goes through the ring or by CMA, as the receiver
- * says (pace.h). */
+/* The receiver decides whether a message takes the ring or CMA (pace.h). */
 static void choose_way(struct wf_shm_out *out, const struct wf_tx *req)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
@@ -587,8 +580,7 @@ void wf_shm_out_keep_copies(struct wf_shm_out *out)
 	wf_list_for_each (pos, tmp, &out->pending) {
 		struct wf_shm_tx *tx = to_tx(pos);
 
-		/* A message of which a part is in the ring cannot be completed:
-		 * its buffer may be gone. So nothing can follow it. */
+		/* Nothing can follow a message that is partly in the ring. */
 		broken |= tx->pushed && !tx->stream && !tx->bounce;
 		if (tx->bounce && !broken)
 			continue;
@@ -598,8 +590,7 @@ void wf_shm_out_keep_copies(struct wf_shm_out *out)
 	}
 }
 
-/* Pushes the first pending message as far as there is room. 0: another one is
- * first now, push again. */
+/* Pushes the first pending message. 0: another one is the first now. */
 static int push_first(struct wf_shm_out *out)
 {
 	struct wf_shm_tx *tx = to_tx(out->pending.next);
@@ -611,8 +602,7 @@ static int push_first(struct wf_shm_out *out)
 		tx->proto = wf_shm_proto_choose(out, tx);
 	ret = tx->proto ? tx->proto->push(out, tx) : -EOPNOTSUPP;
 	if (ret == -EAGAIN) {
-		/* Other messages may overtake a stream, whose receive is
-		 * matched already, and nothing else. */
+		/* Others may overtake a stream, which is matched already. */
 		if (tx->stream && out->pending.prev != &tx->link) {
 			wf_base_list_del(&tx->link);
 			wf_base_list_add_tail(&out->pending, &tx->link);
@@ -751,8 +741,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 			return count;
 		}
 	}
-	/* Only now, because the receiver may then use a share again whose final
-	 * reply we have read. */
+	/* Only now: the receiver may then use shares again that have ended. */
 	if (count) {
 		wf_shared_store(&out->region.header->replies_seen,
 				out->reply_tail, release);
@@ -784,8 +773,7 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 	if (wf_unlikely(wf_shm_trace_is_on(out)))
 		wf_shm_trace_rang(out);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
-	/* If the socket is full, it is readable at the other end, which wakes
-	 * the receiver as well. */
+	/* A full socket is readable at the other end, and so wakes it, too. */
 	wf_os_send(wf_shm_link_out_fd(out), "", 1, MSG_DONTWAIT);
 }
 
