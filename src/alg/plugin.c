@@ -15,6 +15,7 @@
 
 #include "alg/registry.h"
 #include "base/log.h"
+#include "chan/plugged.h"
 
 #define SYMBOL "wd_driver"
 #define SUFFIX ".so"
@@ -69,9 +70,11 @@ static const char *reason_of(int err)
 	}
 }
 
-/* @path is for good: it says where the drivers are from. */
-static void add_drivers(const struct wd_driver *plugin, const char *path)
+/* @path is for good: it says where the drivers are from. True: there is one. */
+static bool add_drivers(const struct wd_driver *plugin, const char *path)
 {
+	bool any = false;
+
 	for (size_t i = 0; plugin->comp[i]; i++) {
 		int err = wf_alg_registry_plug(plugin->comp[i], path);
 
@@ -80,6 +83,25 @@ static void add_drivers(const struct wd_driver *plugin, const char *path)
 				     plugin->comp[i]->name);
 		else if (err)
 			fail(path, reason_of(err));
+		any = any || !err;
+	}
+	return any;
+}
+
+/* What a struct of before does not have is absent. */
+static void add_devs(const struct wd_driver *plugin, const char *path)
+{
+	if (plugin->size < sizeof(*plugin) || !plugin->devs)
+		return;
+	for (size_t i = 0; plugin->devs[i]; i++) {
+		int err = wf_chan_plugged_add(plugin->devs[i]);
+
+		if (err)
+			fail(path, err == -EEXIST ?
+					   "there is another device of that "
+					   "name" :
+					   "one of its devices is not filled "
+					   "in, or there are too many");
 	}
 }
 
@@ -101,11 +123,13 @@ static void load_file(const char *path)
 		fail(path, "it has no symbol " SYMBOL);
 	else if (plugin->version > WD_DRIVER_VERSION)
 		fail(path, reason_of(-EPROTO));
-	else if (!plugin->version || plugin->size < sizeof(*plugin) ||
+	else if (!plugin->version ||
+		 plugin->size < offsetof(struct wd_driver, devs) ||
 		 !plugin->comp || !copy)
 		fail(path, "its " SYMBOL " is not filled in");
 	else {
-		add_drivers(plugin, copy);
+		if (add_drivers(plugin, copy))
+			add_devs(plugin, copy);
 		/* It stays loaded: the registry has its tables. */
 		return;
 	}

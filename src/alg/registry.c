@@ -24,6 +24,7 @@
 #include "alg/queue.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "chan/plugged.h"
 #include "weft/wd.h"
 
 #define SLOTS 32 /* bits of want.except */
@@ -206,6 +207,12 @@ static void need_drivers(void)
 {
 	if (wf_likely(!registering))
 		pthread_once(&once, add_builtin);
+}
+
+/* Listing devices is a first use, too. */
+__attribute__((constructor)) static void hook(void)
+{
+	wf_chan_plugged_load = need_drivers;
 }
 
 int wf_alg_registry_plug(const struct wd_alg_comp *driver, const char *from)

@@ -42,8 +42,10 @@ static int open_any(struct wf_drv_device *device, unsigned int can)
 
 	if (count <= 0)
 		return -ENODEV;
-	for (int i = 0; i < count && err; i++)
-		err = open_on(device, &list[i]);
+	for (int i = 0; i < count && err; i++) {
+		if (!strcmp(list[i].api, WF_ACCEL_API))
+			err = open_on(device, &list[i]);
+	}
 	wd_free_devices(list);
 	return err;
 }
