@@ -35,7 +35,7 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 				"");
 	fprintf(out, "runs      %u repetitions of %.0f ms, taken in turns\n",
 		plan->reps, (double)plan->run_ns / 1e6);
-	if (plan->mpi_hosts)
+	if (plan->mpi_hosts && plan->link.over == WF_TOOLS_OVER_NODE)
 		fprintf(out, "over      a rank on each of %s, by mpirun\n",
 			plan->mpi_hosts);
 	if (plan->link.over != WF_TOOLS_OVER_NODE)
