@@ -236,7 +236,7 @@ static int work(void)
 
 /* -- the parent ------------------------------------------------------------ */
 
-static void start(struct worker *w, enum who who, char *self)
+static void start(struct worker *w, enum who who)
 {
 	int in[2], out[2];
 
@@ -253,7 +253,8 @@ static void start(struct worker *w, enum who who, char *self)
 		unsetenv("WD_COMP_CONSIDER");
 		if (who == CHOICE)
 			setenv("WD_COMP_CONSIDER", drivers, 1);
-		execl(self, self, "-d", drivers, "-w", (char *)NULL);
+		execl("/proc/self/exe", "choice", "-d", drivers, "-w",
+		      (char *)NULL);
 		_exit(127);
 	}
 	close(in[0]);
@@ -309,13 +310,13 @@ static void measure(struct worker *w, struct cell c, double *worst,
 		*noise = again / base;
 }
 
-static void measure_all(char *self)
+static void measure_all(void)
 {
 	struct worker w[WORKERS];
 	double worst = 1e9, noise = 1e9;
 
 	for (int k = 0; k < WORKERS; k++)
-		start(&w[k], (enum who)k, self);
+		start(&w[k], (enum who)k);
 	printf("%-8s%9s%8s%10s%10s%9s%9s%10s\n", "", "bytes", "pieces", "GB/s",
 	       "choice", "part", "noise", drivers);
 	for (int inflate = 1; inflate >= 0; inflate--)
@@ -364,6 +365,6 @@ int main(int argc, char **argv)
 		return work();
 	if (!rounds || !most)
 		die("nothing to measure");
-	measure_all(argv[0]);
+	measure_all();
 	return 0;
 }
