@@ -31,7 +31,7 @@
 #define LEAVING (1u << 31)
 #define FIRST (1 << 20) /* more priority than any driver has by itself */
 
-/* Up to here tables without WD_COMP_SIZED go. */
+/* The size of tables without WD_COMP_SIZED. */
 #define OLD_SIZE offsetof(struct wd_alg_comp, version)
 
 /* All but ->bad, ->cost and ->stats is constant. */

@@ -289,7 +289,7 @@ static pid_t start_mpirun(struct wf_tools_mpi *mpi,
 static int give_up(struct wf_tools_mpi *mpi, int ret, const char *text)
 {
 	/* Open MPI's own message says more than we can. */
-	snprintf(mpi->error, sizeof(mpi->error), "%.60s%s%.250s", text,
+	snprintf(mpi->error, sizeof(mpi->error), "%.130s%s%.180s", text,
 		 mpi->said[0] ? ": " : "", mpi->said);
 	wf_tools_mpi_stop(mpi);
 	return ret;
