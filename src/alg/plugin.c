@@ -70,13 +70,36 @@ static const char *reason_of(int err)
 	}
 }
 
+/* What a struct of before does not have is absent. */
+static const struct wd_drv_dev *dev_of(const struct wd_driver *plugin, size_t n)
+{
+	return plugin->size >= sizeof(*plugin) && plugin->devs ?
+		       plugin->devs[n] :
+		       NULL;
+}
+
+/* The node of the device that it drives, if that is one of the plug-in's. */
+static int node_of(const struct wd_driver *plugin,
+		   const struct wd_alg_comp *driver)
+{
+	const struct wd_drv_dev *dev = dev_of(plugin, 0);
+
+	if (!dev || dev->size < sizeof(*dev) || !dev->node || !dev->api ||
+	    !(driver->can & WD_COMP_SIZED) || !driver->api ||
+	    strcmp(dev->api, driver->api) != 0)
+		return -1;
+	return dev->node();
+}
+
 /* @path is for good: it says where the drivers are from. True: there is one. */
 static bool add_drivers(const struct wd_driver *plugin, const char *path)
 {
 	bool any = false;
 
 	for (size_t i = 0; plugin->comp[i]; i++) {
-		int err = wf_alg_registry_plug(plugin->comp[i], path);
+		int err =
+			wf_alg_registry_plug(plugin->comp[i], path,
+					     node_of(plugin, plugin->comp[i]));
 
 		if (err == -ENODEV)
 			keep_failure(path, "there is no such device here",
@@ -88,13 +111,12 @@ static bool add_drivers(const struct wd_driver *plugin, const char *path)
 	return any;
 }
 
-/* What a struct of before does not have is absent. */
 static void add_devs(const struct wd_driver *plugin, const char *path)
 {
-	if (plugin->size < sizeof(*plugin) || !plugin->devs)
-		return;
-	for (size_t i = 0; plugin->devs[i]; i++) {
-		int err = wf_chan_plugged_add(plugin->devs[i]);
+	const struct wd_drv_dev *dev;
+
+	for (size_t i = 0; (dev = dev_of(plugin, i)); i++) {
+		int err = wf_chan_plugged_add(dev);
 
 		if (err)
 			fail(path, err == -EEXIST ?

@@ -169,7 +169,7 @@ static int dev_wait(void *chan, int timeout_ms)
 const struct wd_alg_comp wf_drv_comp_device = {
 	.name = "device",
 	.priority = 50,
-	.node = 0,
+	.node = -1,
 	.can = WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE |
 	       WD_COMP_CAN_DEFLATE_DICT | WD_COMP_CAN_INFLATE_DICT |
 	       WD_COMP_BY_DEVD | WD_COMP_SIZED,

@@ -123,26 +123,34 @@ static inline struct wf_wire_packet script_next(struct script *s)
 	return packet;
 }
 
-/* The next packet is of this type; handshakes are passed over. */
+/* It asks whether we are there, when it has waited for a while. */
+static inline bool script_is_probe(const struct wf_wire_packet *packet)
+{
+	return packet->type == WF_WIRE_HANDSHAKE ||
+	       (packet->type == WF_WIRE_EAGER_RTW && !packet->rma_iov_count &&
+		!packet->data_len);
+}
+
+/* The next packet is of this type; handshakes and probes are passed over. */
 static inline struct wf_wire_packet script_expect(struct script *s,
 						  uint8_t type)
 {
 	struct wf_wire_packet packet = script_next(s);
 
-	while (packet.type == WF_WIRE_HANDSHAKE && type != WF_WIRE_HANDSHAKE)
+	while (packet.type != type && script_is_probe(&packet))
 		packet = script_next(s);
 	assert_string_equal(wf_wire_packet_name(packet.type),
 			    wf_wire_packet_name(type));
 	return packet;
 }
 
-/* Nothing comes, but for a handshake by which it asks whether we are there. */
+/* Nothing comes, but for probes. */
 static inline void script_quiet(struct script *s)
 {
 	struct wf_wire_packet packet;
 
 	for (int i = 0; i < 200; i++) {
-		if (script_turn(s, &packet) && packet.type != WF_WIRE_HANDSHAKE)
+		if (script_turn(s, &packet) && !script_is_probe(&packet))
 			assert_string_equal("nothing",
 					    wf_wire_packet_name(packet.type));
 	}
