@@ -323,7 +323,8 @@ uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken)
 
 	(void)woken;
 	for (int i = 0; i < ATTEND_PASSES && more; i++) {
-		wf_base_lock_take(&dev->nic.lock);
+		if (!wf_nic_attend_enter(attend, &dev->nic.lock))
+			return UINT64_MAX;
 		dev->attending = true;
 		more = wf_tcp_pass(dev);
 		if (!more)

@@ -162,7 +162,8 @@ uint64_t wf_udp_pass_attend(struct wf_nic_attend *attend, bool woken)
 		atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
 				      memory_order_relaxed);
 	for (int i = 0; i < ATTEND_PASSES && more; i++) {
-		wf_base_lock_take(&dev->nic.lock);
+		if (!wf_nic_attend_enter(attend, &dev->nic.lock))
+			return UINT64_MAX;
 		more = wf_udp_pass(dev);
 		if (!more)
 			due = wf_udp_pass_next(dev);
