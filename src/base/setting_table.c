@@ -194,7 +194,7 @@ const struct wf_setting wf_base_settings[] = {
 		.name = "nic",
 		.kind = WF_SETTING_CHOICE,
 		.choices = "tcp or udp or efa",
-		.words = "tcp",
+		.words = "efa where there is an EFA device, else tcp",
 		.help = "Device by which other nodes are reached. It must be "
 			"the same for all processes of a job",
 		.why = "the kernel's TCP is faster from 16 KiB on, shares links "

@@ -75,6 +75,10 @@ static inline bool wf_core_take_rest(struct wf_core *core)
 	bool due = core->rest_is_due;
 
 	core->rest_is_due = false;
+	if (wf_unlikely(due)) {
+		core->host.rested = true;
+		core->host.polls = WF_HOST_POLLS_PER_CLOCK - 1;
+	}
 	return due;
 }
 
@@ -112,8 +116,8 @@ void wf_core_follow(struct wf_core *core);
 /* Everything that progress may have to do. */
 void wf_core_progress(struct wf_core *core);
 
-/* One poll in WF_HOST_POLLS_PER_CLOCK: looks at the clock, and if it is time, at
- * the descriptors. */
+/* One poll in WF_HOST_POLLS_PER_CLOCK, or more of them if polls are slow or rare:
+ * looks at the clock, and if it is time, at the descriptors. */
 void wf_core_tick(struct wf_core *core);
 
 /* Looks at the descriptors. */

@@ -519,6 +519,9 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 	peer->used = ep->now;
 	if (wf_unlikely(wf_rdm_ep_has_resets(ep)) && wf_rdm_peer_is_reset(peer))
 		return -EAGAIN;
+	if (wf_unlikely(peer->stuck) &&
+	    (req->kind == WF_TX_SEND || req->kind == WF_TX_ATOMIC))
+		return -ECONNRESET;
 	if (req->kind == WF_TX_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
 		err = wf_rdm_pieces_submit(ep, peer, req, wants_receipt(req),
 					   wf_rdm_rta_room(peer));

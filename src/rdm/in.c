@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rdma/fi_errno.h>
+
 #include "os/memory.h"
 #include "rdm/control.h"
 #include "rdm/crowd.h"
@@ -18,6 +20,7 @@
 #include "rdm/place.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
+#include "rdm/rx.h"
 #include "rdm/trace.h"
 #include "wire/packet.h"
 
@@ -109,6 +112,16 @@ static int receive_past(struct wf_rdm_peer *peer,
 	return protocol->has_more ? take(peer, protocol, packet) : -EPROTO;
 }
 
+/* A PEER_ERROR that names a message: what came of it is all that comes. */
+static int lose(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
+{
+	struct wf_rdm_rx *rx = wf_rdm_rx_find(peer, packet->op_id);
+
+	if (rx && !rx->over)
+		wf_rdm_rx_fail(rx, FI_ECANCELED, false);
+	return 0;
+}
+
 /* 0, -EAGAIN or -EPROTO. @next: it is the message that is expected. */
 static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved,
 			 bool next)
@@ -119,8 +132,11 @@ static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved,
 
 	if (!wf_wire_packet_decode(&packet, saved->bytes, saved->len)) {
 		protocol = wf_rdm_protocol_of(packet.type);
-		err = next ? take(peer, protocol, &packet) :
-			     receive_past(peer, protocol, &packet);
+		if (!protocol)
+			err = lose(peer, &packet);
+		else
+			err = next ? take(peer, protocol, &packet) :
+				     receive_past(peer, protocol, &packet);
 	}
 	if (err == -EAGAIN)
 		return err;
@@ -205,6 +221,34 @@ static int receive_in_turn(struct wf_rdm_peer *peer,
 	}
 }
 
+/* The message of this number failed at its sender. It has a turn as others do:
+ * its other packets may be kept, or still come. */
+static int receive_lost(struct wf_rdm_peer *peer,
+			const struct wf_wire_packet *packet,
+			const struct wf_rdm_buf *buf)
+{
+	struct wf_rdm_order *order = &peer->order;
+	int turn;
+
+	if (!peer->life.fixed || packet->ref_kind > WF_RDM_REF_SKIP)
+		return -EPROTO;
+	turn = wf_rdm_order_arrive(order, packet->op_id, buf->bytes, buf->len);
+	switch (turn) {
+	case WF_RDM_TURN_NOW:
+		wf_rdm_order_advance(order);
+		if (order->held)
+			catch_up(peer);
+		return 0;
+	case WF_RDM_TURN_PAST:
+		lose(peer, packet);
+		return 0;
+	case WF_RDM_TURN_HELD:
+		return 0;
+	default:
+		return turn == -ENOMEM ? -EAGAIN : turn;
+	}
+}
+
 /* -- one packet ------------------------------------------------------------ */
 
 static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
@@ -244,13 +288,17 @@ static uint32_t connid_of(const struct wf_wire_packet *packet)
 }
 
 /* The device knows a queue pair by its number, which another process may have
- * had: the id tells which. -EAGAIN: there is no memory for it. */
+ * had: the id tells which. libfabric's efa sends data without an id until it has
+ * our handshake: that is of the one whom the device knows. -EAGAIN: there is no
+ * memory for it. */
 static int identify(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf,
 		    struct wf_wire_packet *packet)
 {
 	int err;
 
 	packet->connid = connid_of(packet);
+	if (wf_unlikely(!packet->connid))
+		packet->connid = buf->peer->life.theirs;
 	packet->flags |= WF_WIRE_CONNID;
 	if (wf_likely(packet->connid == buf->peer->life.theirs))
 		return 0;
@@ -297,7 +345,10 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 		err = wf_rdm_place_receive(peer, &packet, buf);
 		packet.data_len = buf->more;
 	} else if (!(kind & WF_WIRE_KIND_REQUEST)) {
-		err = wf_rdm_control_receive(peer, &packet);
+		err = packet.type == WF_WIRE_PEER_ERROR &&
+				      packet.ref_kind != WF_RDM_REF_OP ?
+			      receive_lost(peer, &packet, buf) :
+			      wf_rdm_control_receive(peer, &packet);
 	} else {
 		protocol = wf_rdm_protocol_of(packet.type);
 		err = kind & (WF_WIRE_KIND_RTM | WF_WIRE_KIND_RTA) ?
@@ -336,8 +387,9 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	struct wf_rdm_buf *buf = &ep->bufs[wc->wr_id];
 
 	if (wf_unlikely(wc->status)) {
-		/* Flushed, or of nobody. */
-		if (wc->status == WF_NIC_UNKNOWN_PEER)
+		/* The packet of a receive that failed is lost; the buffer is
+		 * not, unless the queue pair takes no more. */
+		if (wc->status != WF_NIC_FLUSHED)
 			give(ep, buf);
 		return;
 	}

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "rdm/ep.h"
+#include "rdm/lost.h"
 #include "rdm/peer.h"
 #include "wire/packet.h"
 
@@ -40,6 +41,7 @@ struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
 	pkt->large = large;
 	pkt->is_request = false;
 	pkt->quiet = true;
+	pkt->repeats = false;
 	pkt->rdma = 0;
 	pkt->data.len = 0;
 	return pkt;
@@ -199,8 +201,13 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 			err = FI_EHOSTUNREACH;
 		else if (err == FI_EHOSTUNREACH)
 			err = FI_ECONNRESET;
-		wf_rdm_peer_fail(peer, err);
+		wf_rdm_peer_gone(peer, err);
+	} else if (wf_unlikely(peer->gone) && !err) {
+		wf_rdm_peer_back(peer);
 	}
 	pkt->completed(ep, pkt, err);
-	wf_rdm_pkt_put(ep, pkt);
+	if (wf_unlikely(err) && pkt->repeats && peer->life.fixed)
+		wf_rdm_lost_keep(pkt);
+	else
+		wf_rdm_pkt_put(ep, pkt);
 }

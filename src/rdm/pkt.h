@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "nic/nic.h"
 
 struct wf_rdm_ep;
@@ -34,9 +35,11 @@ struct wf_rdm_pkt {
 	bool large;
 	bool is_request; /* of an operation: see wf_rdm_tx.unacked */
 	bool quiet;	 /* nobody waits for its end */
+	bool repeats;	 /* its receiver may get it twice: see lost.h */
 	uint8_t rdma;	 /* WF_NIC_OP_READ or _WRITE of data; else 0 */
 	struct wf_nic_remote remote; /* of that */
 	struct wf_nic_sge data;	     /* a second piece; len 0: none */
+	struct wf_list link;	     /* peer->again */
 	uint8_t buf[];
 };
 

@@ -217,6 +217,11 @@ void wf_rdm_rx_fail(struct wf_rdm_rx *rx, int err, bool tell)
 		wf_match_rxq_fail(rx->ep->rxq, rx->rx, &rx->env, err);
 	rx->rx = NULL;
 	rx->over = true;
+	/* It waits for a receive to fail, and not for the peer. */
+	if (rx->waits) {
+		wf_base_list_del(&rx->link);
+		wf_base_list_add_tail(&rx->named.peer->parked, &rx->link);
+	}
 	if (tell)
 		wf_rdm_rx_owe(rx, WF_RDM_OWES_ERROR);
 	wf_rdm_rx_settle(rx);
@@ -338,6 +343,8 @@ static bool pay_note(struct wf_rdm_rx *rx, uint8_t what, uint8_t type)
 		rx->granted -= wire.recv_length;
 		return false;
 	}
+	/* A second CTS would grant more than was meant. */
+	pkt->repeats = type != WF_WIRE_CTS;
 	wf_rdm_pkt_post(rx->ep, pkt);
 	rx->owes &= (uint8_t)~what;
 	return true;

@@ -96,7 +96,8 @@ static void *map_page(void)
 	return page;
 }
 
-/* A child that got a copy of the page would pass for its parent. */
+/* Makes the page. A child must not inherit it: peers would take the child for
+ * its parent. */
 static void make(void)
 {
 	void *page;
@@ -120,8 +121,9 @@ static void make(void)
 	own.addr = (uint64_t)(uintptr_t)page;
 }
 
-/* Whether we have what @own says: a child does not have the page. The pid does
- * not suffice, because a grandchild may have that of its grandparent. */
+/* Whether `own` describes a page that this process has: a child does not have
+ * it. The pid alone does not tell, because a grandchild may have the pid of its
+ * grandparent. */
 static bool is_ours(void)
 {
 	if (owner != wf_os_getpid())
@@ -144,7 +146,7 @@ struct wf_shm_guard wf_shm_guard_own(void)
 	return guard;
 }
 
-/* A peer that reads the line meanwhile finds no page of that name. */
+/* A peer that reads the line while it is written finds no page of that name. */
 static void name_life(const struct wf_shm_life_name *name)
 {
 	struct wf_shm_guard_line *line = (void *)(uintptr_t)own.addr;

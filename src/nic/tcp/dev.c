@@ -561,12 +561,16 @@ static int open_memory(struct wf_tcp_dev *dev)
 	return dev->reads && dev->stage && dev->out ? 0 : -ENOMEM;
 }
 
-/* Others may do something that a sleeper has to know of. */
-static int open_waker(struct wf_tcp_dev *dev)
+/* Others may do something that a sleeper has to know of. If there is a thread,
+ * the user sleeps on this descriptor alone, and the thread must not be woken by
+ * what the user has not seen yet. */
+static int open_waker(struct wf_tcp_dev *dev, bool thread)
 {
 	dev->soft.user_fd = wf_os_eventfd();
 	if (dev->soft.user_fd < 0)
 		return dev->soft.user_fd;
+	if (thread)
+		return 0;
 	return wf_tcp_sock_watch(dev, dev->soft.user_fd, &dev->soft.user_fd,
 				 false);
 }
@@ -627,7 +631,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	if (!ret)
 		ret = open_listener(dev, attr);
 	if (!ret && locked)
-		ret = open_waker(dev);
+		ret = open_waker(dev, attr->thread);
 	if (!ret && attr->thread)
 		ret = wf_tcp_pass_start(dev);
 	else if (!ret && attr->attend)

@@ -303,6 +303,7 @@ struct wf_tcp_dev {
 	struct wf_list hots;
 	uint32_t hot_count;
 	uint32_t guest_count;
+	uint64_t looked_at; /* at all connections */
 	uint32_t passes;
 	uint32_t full_count;	 /* connections without room */
 	struct wf_list all_held; /* in the order in which they came */

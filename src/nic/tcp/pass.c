@@ -11,7 +11,9 @@
 
 #define EVENTS 64
 /* While only a few connections talk they are read without being asked for by
- * epoll, which is a call less; others are looked at every so many passes. */
+ * epoll, which is a call less; others are looked at every so many passes, and
+ * when so much time has passed: passes of a program that polls rarely are rare. */
+#define LOOK_WITHIN (100 * WF_NS_PER_US)
 #define LOOK_EVERY 16u
 #define COOL_AFTER (1 * WF_NS_PER_MS)
 #define RETRY_AFTER (1 * WF_NS_PER_MS)
@@ -132,8 +134,10 @@ static int look(struct wf_tcp_dev *dev)
 {
 	if (dev->hot_count && dev->hot_count <= WF_TCP_HOT_MOST &&
 	    !dev->full_count && ++dev->passes % LOOK_EVERY &&
+	    dev->now - dev->looked_at < LOOK_WITHIN &&
 	    !wf_nic_timers_due(&dev->timers, dev->now))
 		return look_at_hot(dev);
+	dev->looked_at = dev->now;
 	cool_down(dev);
 	return look_at_all(dev);
 }
