@@ -22,7 +22,7 @@
 #include "nic/soft.h"
 #include "nic/tcp/frame_defs.h"
 #include "nic/timer.h"
-#include "os/thread.h"
+#include "nic/worker.h"
 
 struct wf_tcp_session;
 struct wf_tcp_tls;
@@ -337,15 +337,9 @@ struct wf_tcp_dev {
 	uint8_t *stage;		/* of what comes */
 	uint8_t *out;		/* of what goes */
 	struct wf_nic_attend attend;
-	/* Of the thread. */
-	bool threaded;
-	bool stop;
-	struct wf_os_thread thread;
-	int wake_fd;
+	struct wf_nic_worker worker;
 	pid_t pid;
 	bool is_copy; /* of another process, which forked */
-	_Atomic uint32_t asleep;
-	_Atomic uint32_t dirty; /* some doorbell was written */
 };
 
 static inline struct wf_tcp_dev *wf_tcp_dev_of(struct wf_nic *nic)
@@ -712,6 +706,5 @@ void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum);
 uint64_t wf_tcp_pass_rest(struct wf_tcp_dev *dev);
 uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken);
 int wf_tcp_pass_start(struct wf_tcp_dev *dev);
-void wf_tcp_pass_stop(struct wf_tcp_dev *dev);
 
 #endif
