@@ -612,7 +612,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 {
 	struct wf_tcp_dev *dev = calloc(1, sizeof(*dev));
 	bool locked = attr->locked || attr->thread || attr->attend;
-	WF_PER_PROCESS static atomic_bool told;
+	WF_PER_PROCESS static atomic_bool warned;
 	int ret;
 
 	if (!dev)
@@ -640,7 +640,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 		free_dev(dev);
 		return ret;
 	}
-	if (attr->fault && !atomic_exchange(&told, true))
+	if (attr->fault && !atomic_exchange(&warned, true))
 		wf_tell("FI_WEFT_FAULT does nothing here: the kernel sends "
 			"the packets of this device");
 	*nic = &dev->nic;

@@ -34,11 +34,11 @@ static void packet(void *arg, const struct wf_addr *from, const uint8_t *bytes,
 			      bytes, len);
 }
 
-static void told(void *arg, const struct wf_udp_word *word)
+static void on_icmp(void *arg, const struct wf_udp_icmp *icmp)
 {
 	struct wf_udp_dev *dev = arg;
 
-	wf_udp_engine_told(&dev->engine, dev->now, word);
+	wf_udp_engine_icmp(&dev->engine, dev->now, icmp);
 }
 
 /* Buffers of segments to ask for: what finds no receive is refused and has to be
@@ -73,7 +73,7 @@ static int receive(struct wf_udp_dev *dev)
 			break;
 	}
 	if (dev->sock.errors || (!total && dev->now >= dev->look_at)) {
-		wf_udp_sock_errors(&dev->sock, told, dev);
+		wf_udp_sock_errors(&dev->sock, on_icmp, dev);
 		dev->look_at = dev->now + LOOK_EVERY;
 	}
 	if (wf_unlikely(dev->sock.failed)) {
