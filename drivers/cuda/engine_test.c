@@ -23,6 +23,7 @@
 
 #include <weft/wd.h>
 #include <weft/wd_comp_drv.h>
+#include <weft/wd_drv.h>
 
 #include "cuda/cuda_defs.h"
 #include "cuda/library.h"
@@ -457,6 +458,9 @@ static void test_channel(void **state)
 	assert_int_equal(wd_request_channel(&more), 0);
 	assert_int_equal(ch.dev_info->iommu_type, WD_IOMMU_SHARE_DOMAIN);
 	assert_int_equal(wd_is_sharing(&ch, NULL), 0);
+	assert_int_equal(wd_drv_alive(&ch), 1);
+	assert_int_equal(wd_drv_start(&ch), -EOPNOTSUPP);
+	assert_int_equal(wd_drv_event_fd(&ch), -EOPNOTSUPP);
 	va = wd_reserve_mem(&ch, 2 * HALF);
 	assert_non_null(va);
 	assert_null(wd_reserve_mem(&ch, HALF));

@@ -34,10 +34,17 @@ struct wf_alg_slot *wf_alg_choice_now(struct wf_alg_slot *first,
 	return first;
 }
 
-/* The two that are expected to end first. */
+/* Candidates that are looked at; those behind them are not. */
+#define CANDIDATES 8
+
+/* The two that are expected to end first, and all that were looked at, in the
+ * order of priority. */
 struct ranking {
 	struct wf_alg_slot *slots[2];
 	uint64_t ns[2];
+	struct wf_alg_slot *seen[CANDIDATES]; /* not referenced */
+	struct wf_alg_stats *stats[CANDIDATES];
+	unsigned int n_seen;
 };
 
 static void rank(struct ranking *r, struct wf_alg_slot *slot, uint64_t ns)
@@ -58,6 +65,13 @@ static void rank(struct ranking *r, struct wf_alg_slot *slot, uint64_t ns)
 	wf_alg_registry_put(out);
 }
 
+/* A device must win clearly: what it takes varies more, because its jobs wait for
+ * each other, and all others of a group wait for the one that ends last. */
+static uint64_t with_margin(const struct wd_alg_comp *d, uint64_t ns)
+{
+	return d->submit && ns < UINT64_MAX / 2 ? ns + ns / 4 : ns;
+}
+
 /* Ranks the candidates, @slot first, up to one that is not known yet, which is
  * then the first of all. */
 static void rank_all(struct ranking *r, struct wf_alg_slot *slot,
@@ -72,14 +86,17 @@ static void rank_all(struct ranking *r, struct wf_alg_slot *slot,
 		struct wf_alg_cost *cost = wf_alg_registry_cost(slot);
 
 		others.except |= wf_alg_registry_bit(slot);
-		last = !d->submit;
+		r->seen[r->n_seen] = slot;
+		r->stats[r->n_seen++] = wf_alg_registry_stats(slot);
+		last = !d->submit || r->n_seen == CANDIDATES;
 		if (d->submit && !wf_alg_queue_fits(d, job)) {
 			wf_alg_registry_put(slot);
 		} else if (wf_alg_cost_is_new(cost, job)) {
 			rank(r, slot, 0);
 			return;
 		} else {
-			rank(r, slot, wf_alg_cost_expect(cost, job));
+			rank(r, slot,
+			     with_margin(d, wf_alg_cost_expect(cost, job)));
 		}
 		slot = last ? NULL : wf_alg_registry_get(&others);
 	}
@@ -97,21 +114,15 @@ static bool is_probe(const struct ranking *r, const struct wd_comp_job *job)
 }
 
 /* Drivers that come before @chosen. */
-static uint32_t before(const struct wf_alg_slot *chosen,
-		       const struct wf_alg_want *want)
+static uint32_t before(const struct ranking *r,
+		       const struct wf_alg_slot *chosen)
 {
-	struct wf_alg_want others = *want;
-	struct wf_alg_slot *slot;
 	uint32_t passed = 0;
 
-	while ((slot = wf_alg_registry_get(&others)) && slot != chosen) {
-		passed |= wf_alg_registry_bit(slot);
-		wf_alg_stats_add(wf_alg_registry_stats(slot),
-				 WF_ALG_STAT_passed_over, 1);
-		others.except |= wf_alg_registry_bit(slot);
-		wf_alg_registry_put(slot);
+	for (unsigned int i = 0; r->seen[i] != chosen; i++) {
+		passed |= wf_alg_registry_bit(r->seen[i]);
+		wf_alg_stats_add(r->stats[i], WF_ALG_STAT_passed_over, 1);
 	}
-	wf_alg_registry_put(slot);
 	return passed;
 }
 
@@ -136,7 +147,7 @@ struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 	wf_alg_registry_put(r.slots[!probe]);
 	if (!slot)
 		return NULL;
-	*passed = before(slot, want);
+	*passed = before(&r, slot);
 	*cost = wf_alg_registry_cost(slot);
 	return slot;
 }

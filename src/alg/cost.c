@@ -152,9 +152,9 @@ uint64_t wf_alg_cost_adds(struct wf_alg_cost *cost,
 }
 
 /*
- * Alone it takes what jobs alone took. Behind others it has to wait until the
- * driver has worked through them, at the rate that it has while it is busy: a
- * driver that does many at once has a good rate and a long time for each.
+ * It takes what jobs alone take, or as long as the driver needs for all that is
+ * under way and for this one, at the rate that it has while it is busy: a driver
+ * that does many at once has a good rate and a long time for each.
  */
 uint64_t wf_alg_cost_expect(struct wf_alg_cost *cost,
 			    const struct wd_comp_job *job)
@@ -162,10 +162,13 @@ uint64_t wf_alg_cost_expect(struct wf_alg_cost *cost,
 	const struct wf_alg_cell *cell = cell_of(cost, job);
 	double waiting = (double)atomic_load_explicit(&cost->backlog,
 						      memory_order_relaxed);
+	uint64_t alone, busy;
 
 	if (!atomic_load_explicit(&cell->added_bytes, memory_order_relaxed))
 		return UINT64_MAX;
-	return alone_of(cell, job) + (uint64_t)(rate_of(cell) * waiting);
+	alone = alone_of(cell, job);
+	busy = (uint64_t)(rate_of(cell) * (waiting + (double)job->src_len));
+	return waiting > 0 && busy > alone ? busy : alone;
 }
 
 struct wf_alg_start wf_alg_cost_begin(struct wf_alg_cost *cost,

@@ -225,7 +225,9 @@ int wd_drv_event_fd(struct wd_chan *ch)
 		return -EINVAL;
 	if (core->foreign)
 		return -ENODEV;
-	return core->event_fd >= 0 ? core->event_fd : ch->fd;
+	if (core->event_fd >= 0)
+		return core->event_fd;
+	return ch->fd >= 0 ? ch->fd : -EOPNOTSUPP; /* a plug-in's device */
 }
 
 int wd_drv_wait(struct wd_chan *ch, int timeout_ms)
