@@ -235,6 +235,9 @@ int wf_tools_why_main(int argc, char **argv)
 			 waiters.denied ? "; there are processes that you may "
 					  "not look into" :
 					  "");
+		/* Scripts get a document in any case. */
+		if (s.json)
+			tell(&s, &waiters);
 		ret = 1;
 	} else {
 		ret = tell(&s, &waiters);

@@ -227,7 +227,7 @@ static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	chan->known = 0;
 	chan->acked = 0;
 	chan->taken = 0;
-	chan->told = 0;
+	chan->ack_sent = 0;
 	chan->flying = 0;
 }
 
