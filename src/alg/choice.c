@@ -6,6 +6,7 @@
 #include "alg/choice.h"
 
 #include "alg/queue.h"
+#include "base/clock.h"
 
 bool wf_alg_choice_is_open(const struct wd_alg_comp *d,
 			   const struct wf_alg_want *want)
@@ -36,6 +37,8 @@ struct wf_alg_slot *wf_alg_choice_now(struct wf_alg_slot *first,
 
 /* Candidates that are looked at; those behind them are not. */
 #define CANDIDATES 8
+#define SMALL_NS (100 * WF_NS_PER_US)
+#define FAR 4
 
 /* The two that are expected to end first, and all that were looked at, in the
  * order of priority. */
@@ -105,12 +108,13 @@ static void rank_all(struct ranking *r, struct wf_alg_slot *slot,
 /* Whether the second is to do the job, so that it stays known. */
 static bool is_probe(const struct ranking *r, const struct wd_comp_job *job)
 {
-	uint64_t best =
-		wf_alg_cost_adds(wf_alg_registry_cost(r->slots[0]), job);
+	struct wf_alg_cost *first = wf_alg_registry_cost(r->slots[0]);
+	uint64_t best = wf_alg_cost_adds(first, job);
 
+	best = best < r->ns[0] ? best : r->ns[0];
 	return wf_alg_cost_is_probe(wf_alg_registry_cost(r->slots[1]), job,
 				    r->ns[1],
-				    best < r->ns[0] ? best : r->ns[0]);
+				    best * wf_alg_cost_weight(first, job));
 }
 
 /* Drivers that come before @chosen. */
@@ -126,12 +130,41 @@ static uint32_t before(const struct ranking *r,
 	return passed;
 }
 
+/* The library behind the devices, @slot first. */
+static struct wf_alg_slot *library_of(struct wf_alg_slot *slot,
+				      const struct wf_alg_want *want,
+				      uint32_t *passed)
+{
+	struct wf_alg_want others = *want;
+
+	while (slot && wf_alg_registry_driver(slot)->submit) {
+		*passed |= wf_alg_registry_bit(slot);
+		others.except |= wf_alg_registry_bit(slot);
+		wf_alg_stats_add(wf_alg_registry_stats(slot),
+				 WF_ALG_STAT_passed_over, 1);
+		wf_alg_registry_put(slot);
+		slot = wf_alg_registry_get(&others);
+	}
+	return slot;
+}
+
+/* Whether the next jobs need no choice: small ones, that the best device is far
+ * from winning. */
+static bool is_settled(const struct ranking *r, const struct wd_comp_job *job)
+{
+	return r->slots[1] && r->ns[0] && r->ns[1] / FAR > r->ns[0] &&
+	       !wf_alg_registry_driver(r->slots[0])->submit &&
+	       wf_alg_cost_adds(wf_alg_registry_cost(r->slots[0]), job) <
+		       SMALL_NS;
+}
+
 struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 					const struct wd_comp_job *job,
 					uint32_t *passed,
 					struct wf_alg_cost **cost)
 {
 	struct wf_alg_slot *slot = wf_alg_registry_get(want);
+	struct wf_alg_cost *first;
 	struct ranking r = { 0 };
 	bool probe = false;
 
@@ -139,10 +172,16 @@ struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 	*cost = NULL;
 	if (!slot || !wf_alg_choice_is_open(wf_alg_registry_driver(slot), want))
 		return slot;
+	first = wf_alg_registry_cost(slot);
+	if (wf_alg_cost_is_settled(first, job))
+		return library_of(slot, want, passed);
 	rank_all(&r, slot, want, job);
 	/* One that has not begun to be known is ranked first, with 0. */
 	if (r.slots[1] && r.ns[0])
 		probe = is_probe(&r, job);
+	if (r.slots[0])
+		wf_alg_cost_settle(first, wf_alg_registry_cost(r.slots[0]), job,
+				   is_settled(&r, job));
 	slot = r.slots[probe];
 	wf_alg_registry_put(r.slots[!probe]);
 	if (!slot)

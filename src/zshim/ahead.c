@@ -64,7 +64,7 @@ void wf_zshim_ahead_reset(struct wf_zshim_ahead *a)
 struct attempt {
 	struct wd_comp_job job;
 	struct wf_alg_want want;
-	uint8_t *room; /* NULL: the caller's output is the room */
+	uint8_t *room; /* what was allocated last, or NULL */
 };
 
 /* As the driver says. */
@@ -132,7 +132,7 @@ static bool keep(struct wf_zshim_ahead *a, struct attempt *t,
 			return false;
 		memcpy(a->raw, io->in, a->raw_len);
 	}
-	if (t->room) {
+	if (job->dst == t->room) {
 		smaller = realloc(t->room, a->len ? a->len : 1);
 		a->plain = smaller ? smaller : t->room;
 		t->room = NULL;
