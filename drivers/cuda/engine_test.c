@@ -548,11 +548,14 @@ static void put_gpu(const char *root, const char *name, const char *node)
 static void test_listed(void **state)
 {
 	char root[] = "/tmp/weft-cuda-XXXXXX", command[64];
+	struct wd_chan any = { .alg = "inflate" };
 
 	(void)state;
 	assert_non_null(mkdtemp(root));
 	setenv("WEFT_SYSFS", root, 1);
 	assert_int_equal(listed_node(), -1);
+	/* Who names no device does not get one that it cannot submit to. */
+	assert_true(wd_request_channel(&any) < 0);
 	put_gpu(root, "0000:01:00.0", "3");
 	put_gpu(root, "module", "7");
 	assert_int_equal(listed_node(), 3);

@@ -229,6 +229,8 @@ int wf_tools_why_main(int argc, char **argv)
 		complain("%u pages were not read: %s", waiters.unsound,
 			 waiters.unsound_why);
 	if (check_pids(&s, &waiters)) {
+		if (s.json)
+			tell(&s, &waiters);
 		ret = 1;
 	} else if (!waiters.count) {
 		complain("no endpoint was found%s",

@@ -512,7 +512,10 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	struct wf_tcp_sink *sink = &conn->sink;
 	/* A payload with a place is often followed by another one, of which
 	 * only the head is read here. Records of TLS are read whole. */
-	size_t stage = conn->splits && !conn->tls ? PEEK : WF_TCP_STAGE;
+	size_t stage =
+		conn->splits && !conn->tls && sink->kind != WF_TCP_SINK_DROP ?
+			PEEK :
+			WF_TCP_STAGE;
 	struct iovec iov[2] = { { sink->at, sink->left },
 				{ dev->stage, stage } };
 	bool direct = sink->kind && sink->kind != WF_TCP_SINK_DROP;
