@@ -21,6 +21,8 @@
 #include "shm/ep.h"
 #include "shm/link.h"
 #include "shm/name.h"
+#include "shm/offer.h"
+#include "shm/silence.h"
 #include "shm/user.h"
 
 #define BACKLOG 4096
@@ -152,13 +154,17 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 		.slots_log2 = attr->slots_log2,
 		.lines_log2 = attr->lines_log2,
 	};
+	int fds[WF_SHM_HELLO_FDS] = { memfd };
+	unsigned int count;
 
 	static_assert(sizeof(struct sockaddr_in6) <= sizeof(hello.addr),
 		      "both families fit");
 	wf_shm_mover_own_probe(&hello.probe_addr, &hello.probe_value);
 	hello.process = hello.probe_value;
 	memcpy(hello.addr, own, wf_base_addr_len(own));
-	return wf_base_fds_send(out->sock.fd, &hello, sizeof(hello), &memfd, 1);
+	count = wf_shm_offer_describe(out, &hello, fds, 1);
+	return wf_base_fds_send(out->sock.fd, &hello, sizeof(hello), fds,
+				count);
 }
 
 /* Creates the ring and passes it to the peer. */
@@ -171,8 +177,7 @@ static int greet(struct wf_shm_out *out)
 	err = wf_shm_user_check(attr->allow_uid, out->sock.fd, &cred);
 	if (err)
 		return err;
-	err = wf_shm_region_create(&out->region, attr->slots_log2,
-				   attr->lines_log2, &memfd);
+	err = wf_shm_offer_create(out, wf_shm_user_is_ours(cred.uid), &memfd);
 	if (err)
 		return err;
 	wf_shm_early_begin(out);
@@ -182,6 +187,7 @@ static int greet(struct wf_shm_out *out)
 		err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err) {
 		out->early = NULL;
+		wf_shm_offer_withdraw(out);
 		wf_shm_region_unmap(&out->region);
 	}
 	return err;
@@ -201,7 +207,7 @@ static void give_up(struct wf_shm_out *out, int err, uint64_t now)
 		wf_base_addr_str(&out->addr, text, sizeof(text)),
 		(unsigned long long)((now - out->since) / WF_NS_PER_MS),
 		strerror(err));
-	wf_shm_out_mark_dead(out, err, true);
+	wf_shm_out_mark_dead(out, err, !out->gone);
 }
 
 static bool passes(int err)
@@ -278,8 +284,12 @@ static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 	out->deadline += now - out->greeted;
 	if (out->deadline > last)
 		out->deadline = last;
+	wf_shm_offer_close(out);
 	wf_shm_out_release(out);
-	retry(out, err, now);
+	if (out->gone)
+		wf_shm_out_mark_dead(out, err, false);
+	else
+		retry(out, err, now);
 }
 
 /* A process that has our hello but computes does not answer, and is not dead:
@@ -290,58 +300,13 @@ static uint64_t dead_at(const struct wf_shm_out *out)
 	return out->greeted + out->ep->attr.dead_timeout_s * WF_NS_PER_S;
 }
 
-/* The process that listens at the other end; all 0 if the kernel does not
- * say. */
-static struct ucred peer_of(const struct wf_shm_out *out)
+static void tell_silence(struct wf_shm_out *out, uint64_t now)
 {
-	struct ucred cred = { 0 };
-	socklen_t len = sizeof(cred);
-
-	if (wf_os_getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred,
-			     &len))
-		return (struct ucred){ 0 };
-	return cred;
-}
-
-static unsigned long long in_seconds(uint64_t ns)
-{
-	return (ns + WF_NS_PER_S - 1) / WF_NS_PER_S;
-}
-
-/* Logs one line for a peer that was never reached, or that has our hello and
- * never answered: it may be stopped, or make no progress. A peer that has
- * answered once may be slow for ever. */
-static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
-{
-	bool greeted = out->state == WF_SHM_OUT_GREETED;
-	uint64_t end = greeted ? dead_at(out) : out->deadline;
-	uint64_t left = end > now ? end - now : 0;
-	char text[WF_ADDR_STR_LEN];
+	uint64_t end =
+		out->state == WF_SHM_OUT_GREETED ? dead_at(out) : out->deadline;
 
 	out->warned = true;
-	wf_base_addr_str(&out->addr, text, sizeof(text));
-	if (greeted && !peer_of(out).pid)
-		wf_tell("no answer from %s through shared memory for %llu s: "
-			"its process, which is in another PID namespace, is "
-			"there and makes no progress. It may be stopped, or "
-			"compute without a call of fi_cq_read(). Operations "
-			"fail in another %llu s (FI_WEFT_DEAD_TIMEOUT)",
-			text, in_seconds(WARN_AFTER), in_seconds(left));
-	else if (greeted)
-		wf_tell("no answer from %s through shared memory for %llu s: "
-			"process %d is there and makes no progress. It may be "
-			"stopped (`kill -CONT %d` continues it), or compute "
-			"without a call of fi_cq_read(). Operations fail in "
-			"another %llu s (FI_WEFT_DEAD_TIMEOUT)",
-			text, in_seconds(WARN_AFTER), (int)peer_of(out).pid,
-			(int)peer_of(out).pid, in_seconds(left));
-	else
-		wf_tell("no answer from %s through shared memory for %llu s: "
-			"%s; trying for another %llu s "
-			"(FI_WEFT_CONNECT_TIMEOUT). Check that the process is "
-			"there and that FI_WEFT_SHM is the same for both",
-			text, in_seconds(WARN_AFTER), strerror(out->err),
-			in_seconds(left));
+	wf_shm_silence_tell(out, WARN_AFTER, end > now ? end - now : 0);
 }
 
 /* Advances a channel that is not open yet. Every state ends. A hello is not
@@ -350,12 +315,14 @@ static void tend(struct wf_shm_out *out, uint64_t now)
 {
 	if (out->state == WF_SHM_OUT_CONNECTING && now >= out->retry_at)
 		wf_shm_conn_try(out, now);
-	if (out->state == WF_SHM_OUT_GREETED && now >= dead_at(out))
+	if (out->state == WF_SHM_OUT_GREETED && now >= dead_at(out)) {
+		wf_shm_offer_withdraw(out);
 		give_up(out, ETIMEDOUT, now);
+	}
 	if (!out->warned && now >= out->since + WARN_AFTER &&
 	    (out->state == WF_SHM_OUT_CONNECTING ||
 	     out->state == WF_SHM_OUT_GREETED))
-		warn_unanswered(out, now);
+		tell_silence(out, now);
 }
 
 uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
@@ -416,6 +383,22 @@ static void count_refusal(struct wf_shm_ep *ep,
 		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_cma_refused, 1);
 }
 
+/* What the other channel of an offer needs, too. */
+static void take_welcome(struct wf_shm_out *out,
+			 const struct wf_shm_welcome *welcome, pid_t pid)
+{
+	out->features = welcome->greeting.features & WF_SHM_FEATURES;
+	wf_shm_mover_open(&out->mover, pid, welcome->process,
+			  welcome->probe_addr, welcome->probe_value,
+			  may_copy(out->ep, out->features));
+	count_refusal(out->ep, &out->mover);
+	out->bell = welcome->bell;
+	out->number = welcome->number;
+	out->remote_flags = welcome->flags;
+	if (!(out->features & WF_SHM_FEATURE_BARRIER))
+		out->ep->host->all_joined = false;
+}
+
 static void on_welcome(struct wf_shm_out *out, uint64_t now)
 {
 	struct wf_shm_welcome welcome = { 0 };
@@ -430,14 +413,18 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 	if (got == -EAGAIN)
 		return;
 	if (got <= 0) {
+		wf_shm_offer_withdraw(out);
 		start_over(out, ECONNRESET, now);
 		goto close_fds;
 	}
-	cred = peer_of(out);
+	cred = wf_shm_user_of(out->sock.fd);
 	status = check_welcome(&welcome, got);
+	if (status || welcome.declines)
+		wf_shm_offer_withdraw(out);
 	if (!status) {
 		/* The peer reads the ring, even if we fail below. */
 		wf_shm_early_end(out);
+		take_welcome(out, &welcome, cred.pid);
 		status = map_welcome(out, fds, cut);
 	}
 	if (passes(status)) {
@@ -456,18 +443,12 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		give_up(out, status, now);
 		goto close_fds;
 	}
-	out->features = welcome.greeting.features & WF_SHM_FEATURES;
-	wf_shm_mover_open(&out->mover, cred.pid, welcome.process,
-			  welcome.probe_addr, welcome.probe_value,
-			  may_copy(out->ep, out->features));
-	count_refusal(out->ep, &out->mover);
-	out->bell = welcome.bell;
-	out->number = welcome.number;
-	out->remote_flags = welcome.flags;
-	if (!(out->features & WF_SHM_FEATURE_BARRIER))
-		out->ep->host->all_joined = false;
 	wf_shm_out_opened(out);
 	wf_shm_link_out_opened(out);
+	if (out->ep->watch.distrusted)
+		wf_shm_offer_open_all(out->ep);
+	if (out->gone)
+		wf_shm_out_mark_dead(out, ECANCELED, false);
 close_fds:
 	wf_base_fds_close(fds, WF_SHM_WELCOME_FDS);
 }
@@ -486,6 +467,12 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 
 /* -- being connected to ---------------------------------------------------- */
 
+uint32_t wf_shm_conn_flags(const struct wf_shm_ep *ep)
+{
+	return (ep->remote_writes ? WF_SHM_WELCOME_WRITES : 0) |
+	       (ep->remote_reads ? WF_SHM_WELCOME_READS : 0);
+}
+
 static struct wf_shm_welcome welcome_of(const struct wf_shm_ep *ep, int status)
 {
 	struct wf_shm_welcome welcome = {
@@ -496,8 +483,7 @@ static struct wf_shm_welcome welcome_of(const struct wf_shm_ep *ep, int status)
 			.features = our_features(ep),
 			.status = status,
 		},
-		.flags = (ep->remote_writes ? WF_SHM_WELCOME_WRITES : 0) |
-			 (ep->remote_reads ? WF_SHM_WELCOME_READS : 0),
+		.flags = wf_shm_conn_flags(ep),
 	};
 
 	wf_shm_mover_own_probe(&welcome.probe_addr, &welcome.probe_value);
@@ -525,6 +511,7 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 
 	welcome.bell = in->bell;
 	welcome.number = in->number;
+	welcome.declines = !in->offer;
 	return wf_base_fds_send(in->sock.fd, &welcome, sizeof(welcome), fds,
 				WF_SHM_WELCOME_FDS);
 }
@@ -556,12 +543,24 @@ static int find_addr(const struct wf_shm_ep *ep,
 	return 0;
 }
 
+/* The second one stays empty if there is no offer. */
+static int map_rings(struct wf_shm_region pair[2],
+		     const struct wf_shm_hello *hello, int memfd)
+{
+	return hello->offers ?
+		       wf_shm_region_map_pair(pair, memfd, hello->slots_log2,
+					      hello->lines_log2) :
+		       wf_shm_region_map(&pair[0], memfd, hello->slots_log2,
+					 hello->lines_log2);
+}
+
 /* Opens a channel for a hello. 0, or the positive errno to answer. */
 static int admit(struct wf_shm_ep *ep, struct guest *guest,
-		 const struct wf_shm_hello *hello, int memfd,
+		 const struct wf_shm_hello *hello, const int *fds,
 		 const struct ucred *cred)
 {
-	struct wf_shm_region region = { 0 };
+	struct wf_shm_region pair[2] = { 0 };
+	bool ours = wf_shm_user_is_ours(cred->uid);
 	struct wf_shm_in *in;
 	struct wf_addr addr;
 	uint64_t src;
@@ -570,12 +569,11 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	err = find_addr(ep, hello, cred, &addr);
 	if (err)
 		return err;
-	err = wf_shm_region_map(&region, memfd, hello->slots_log2,
-				hello->lines_log2);
+	err = map_rings(pair, hello, fds[0]);
 	if (err)
 		return -err;
 	src = wf_shm_channels_name(ep, &addr);
-	in = wf_shm_in_open(ep, &region, guest->sock.fd, &addr, src);
+	in = wf_shm_in_open(ep, &pair[0], guest->sock.fd, &addr, src);
 	err = -ENOMEM;
 	if (!in)
 		goto err_unmap;
@@ -589,14 +587,18 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 		goto err_free;
 	if (guest->watched)
 		wf_transport_loop_remove(&ep->host->loop, &guest->sock);
+	if (!ours || !wf_shm_offer_keep(in, hello, &pair[1], fds))
+		wf_shm_region_unmap(&pair[1]);
 	err = wf_shm_conn_watch(ep, &in->sock);
 	if (!err)
 		err = accept_in(ep, in);
 	if (err)
 		goto err_drop;
 	guest->sock.fd = -1; /* it belongs to the channel now */
-	if (!wf_shm_user_is_ours(cred->uid))
+	if (!ours && !ep->watch.distrusted) {
 		ep->watch.distrusted = true;
+		wf_shm_offer_open_all(ep);
+	}
 	wf_shm_link_in_opened(in);
 	/* A message that came with the hello (early.h) has set no bell. */
 	if (wf_shm_in_ready(in))
@@ -604,11 +606,15 @@ static int admit(struct wf_shm_ep *ep, struct guest *guest,
 	return 0;
 
 err_drop:
+	if (in->offer)
+		pair[1].base = NULL; /* it is unmapped with the offer */
+	wf_shm_offer_forget(in);
 	wf_shm_channels_drop_in(ep, in);
 err_free:
 	free(in);
 err_unmap:
-	wf_shm_region_unmap(&region);
+	wf_shm_region_unmap(&pair[0]);
+	wf_shm_region_unmap(&pair[1]);
 	return -err;
 }
 
@@ -647,21 +653,21 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	struct wf_shm_ep *ep = guest->ep;
 	struct wf_shm_hello hello = { 0 };
 	struct ucred cred;
-	int memfd, status;
+	int fds[WF_SHM_HELLO_FDS], status;
 	ssize_t got;
 	bool cut;
 
 	(void)events;
 	(void)now;
-	got = wf_base_fds_recv(guest->sock.fd, &hello, sizeof(hello), &memfd, 1,
-			       &cut);
+	got = wf_base_fds_recv(guest->sock.fd, &hello, sizeof(hello), fds,
+			       WF_SHM_HELLO_FDS, &cut);
 	if (got == -EAGAIN) {
 		wait_for_hello(guest);
 		return;
 	}
 	if (got <= 0) {
-		if (memfd >= 0)
-			wf_os_close(memfd); /* it came with an empty message */
+		/* They may come with an empty message. */
+		wf_base_fds_close(fds, WF_SHM_HELLO_FDS);
 		guest_leave(ep, guest);
 		return;
 	}
@@ -669,13 +675,12 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 	if (!status && ep->attr.refuses)
 		status = EOPNOTSUPP;
 	if (!status)
-		status = check_hello(&hello, got, memfd, cut);
+		status = check_hello(&hello, got, fds[0], cut);
 	if (!status)
-		status = admit(ep, guest, &hello, memfd, &cred);
+		status = admit(ep, guest, &hello, fds, &cred);
 	if (status)
 		refuse(ep, guest->sock.fd, status);
-	if (memfd >= 0)
-		wf_os_close(memfd);
+	wf_base_fds_close(fds, WF_SHM_HELLO_FDS);
 	guest_leave(ep, guest);
 }
 
@@ -738,6 +743,18 @@ static void on_door(struct wf_source *source, uint32_t events, uint64_t now)
 {
 	(void)events;
 	let_in(wf_container_of(source, struct wf_shm_ep, door), source, now);
+}
+
+void wf_shm_conn_accept(struct wf_shm_ep *ep)
+{
+	uint64_t now = wf_base_clock_ns();
+
+	/* A ring that is opened while we sleep would not set its bell. */
+	if (ep->host->asleep || ep->deaf_until)
+		return;
+	let_in(ep, &ep->listener, now);
+	if (ep->door.fd >= 0 && !ep->deaf_until)
+		let_in(ep, &ep->door, now);
 }
 
 /* -- at every look ---------------------------------------------------------- */

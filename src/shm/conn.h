@@ -34,6 +34,12 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
  * CONNECTING and is tried again, or is marked dead. */
 void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now);
 
+/* Accepts the peers that wait, unless the endpoint sleeps. */
+void wf_shm_conn_accept(struct wf_shm_ep *ep);
+
+/* WF_SHM_WELCOME_* of the endpoint. */
+uint32_t wf_shm_conn_flags(const struct wf_shm_ep *ep);
+
 /* When the next retry, warning or time-out is due, ns; UINT64_MAX: none is. */
 uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep);
 

@@ -12,6 +12,7 @@
 #include "shm/conn.h"
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
+#include "shm/offer.h"
 
 /* At most so many messages are read from a socket at once, because a peer may
  * write faster than we read. */
@@ -75,6 +76,7 @@ static bool may_join(const struct wf_shm_out *out, const struct wf_shm_in *in)
 	return out->state == WF_SHM_OUT_OPEN && !out->shut && !out->twin &&
 	       out->sock.fd >= 0 && !in->twin && in->sock.fd >= 0 &&
 	       !in->ended && !in->broken && in->src == out->dst &&
+	       !out->offer && !in->offer &&
 	       out->mover.process == in->mover.process;
 }
 
@@ -142,10 +144,13 @@ static void on_joined(struct wf_shm_in *in)
 	in->twin = out;
 }
 
-/* It may arrive before the JOINED that was sent earlier on the other socket. */
-static void on_left(const struct wf_shm_out *out, struct wf_shm_in *in,
+/* It may arrive before the JOINED that was sent earlier on the other socket, or
+ * before we have seen that the peer used an offer. */
+static void on_left(struct wf_shm_out *out, struct wf_shm_in *in,
 		    uint32_t number)
 {
+	if (!in && out)
+		in = wf_shm_offer_left(out, number);
 	if (!in && out)
 		in = find_in(out->ep, number);
 	if (in && in->number == number &&
@@ -219,6 +224,8 @@ void wf_shm_link_out_ready(struct wf_shm_out *out, uint32_t events)
 				       &out->sock);
 		return;
 	}
+	if (!wf_shm_offer_ended(out))
+		return; /* the same if there is no memory */
 	if (out->twin)
 		end_in(out->twin);
 	if (!wf_shm_out_settle(out))

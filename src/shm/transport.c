@@ -15,6 +15,7 @@
 #include "shm/guard.h"
 #include "shm/link.h"
 #include "shm/name.h"
+#include "shm/offer.h"
 #include "shm/pull.h"
 #include "shm/put.h"
 #include "shm/trace.h"
@@ -159,6 +160,7 @@ static void forked(void *self)
 
 	for (uint32_t i = 0; i < ep->watch.count; i++) {
 		wf_shm_link_forked_in(ep->watch.ins[i]);
+		wf_shm_offer_forked(&ep->watch.ins[i]->offer);
 		ep->watch.ins[i]->region.base = NULL;
 		ep->watch.ins[i]->ended = true;
 		wf_shm_mover_forked(&ep->watch.ins[i]->mover);
@@ -167,6 +169,7 @@ static void forked(void *self)
 		struct wf_shm_out *out =
 			wf_container_of(pos, struct wf_shm_out, link);
 
+		wf_shm_offer_forked(&out->offer);
 		wf_shm_link_forked_out(out);
 		out->region.base = NULL;
 		out->slots_free = 0;

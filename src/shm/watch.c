@@ -38,6 +38,7 @@
 #include "base/clock.h"
 #include "os/knob.h"
 #include "os/shared.h"
+#include "shm/offer.h"
 #include "shm/stats.h"
 
 /* Rings that every poll looks at: as many as cost no more than the bells. One
@@ -55,6 +56,9 @@
  * is interrupted. */
 #define AGAIN_AFTER (500 * WF_NS_PER_US)
 
+/* Bells that offers may have: peers that connect to us need the others. */
+#define OFFERED_MAX (WF_SHM_BELLS / 2)
+
 void wf_shm_watch_open(struct wf_shm_watch *watch, struct wf_shm_board *board,
 		       struct wf_rxq *rxq, struct wf_stats *stats)
 {
@@ -70,8 +74,10 @@ void wf_shm_watch_close(struct wf_shm_watch *watch)
 {
 	free(watch->ins);
 	free(watch->bell_ins);
+	free(watch->offers);
 	watch->ins = NULL;
 	watch->bell_ins = NULL;
+	watch->offers = NULL;
 }
 
 /* Exchanges two places among the rings. */
@@ -90,11 +96,16 @@ static void want_bell(struct wf_shm_in *in, bool wanted)
 	wf_shared_store(&in->region.header->bell_wanted, wanted, relaxed);
 }
 
+static void set_number(struct wf_shm_watch *watch, uint32_t bell)
+{
+	wf_shared_store(&watch->board->bells[bell], 1, relaxed);
+	wf_shm_board_again(watch->board);
+}
+
 /* Rings the bell of a ring that is not watched, in the sender's place. */
 static void set_bell(struct wf_shm_watch *watch, const struct wf_shm_in *in)
 {
-	wf_shared_store(&watch->board->bells[in->bell], 1, relaxed);
-	wf_shm_board_again(watch->board);
+	set_number(watch, in->bell);
 }
 
 static void start_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
@@ -150,42 +161,74 @@ static void promote(struct wf_shm_watch *watch, struct wf_shm_in *in)
 	start_watching(watch, in);
 }
 
-static int give_bell(struct wf_shm_watch *watch, struct wf_shm_in *in)
+static bool make_tables(struct wf_shm_watch *watch)
+{
+	if (!watch->bell_ins)
+		watch->bell_ins =
+			calloc(WF_SHM_BELLS, sizeof(*watch->bell_ins));
+	if (!watch->offers)
+		watch->offers = calloc(OFFERED_MAX, sizeof(*watch->offers));
+	return watch->bell_ins && watch->offers;
+}
+
+static struct wf_shm_out *offer_at(const struct wf_shm_watch *watch,
+				   uint32_t bell)
+{
+	return bell < OFFERED_MAX ? watch->offers[bell] : NULL;
+}
+
+/* A bell below @end that nobody has; @end: there is none. */
+static uint32_t find_bell(struct wf_shm_watch *watch, uint32_t end)
 {
 	uint32_t bell = 0;
 
-	in->bell = WF_SHM_BELLS;
-	if (!watch->bell_ins) {
-		watch->bell_ins =
-			calloc(WF_SHM_BELLS, sizeof(*watch->bell_ins));
-		if (!watch->bell_ins)
-			return -ENOMEM;
-	}
-	while (bell < WF_SHM_BELLS && watch->bell_ins[bell])
+	while (bell < end && (watch->bell_ins[bell] || offer_at(watch, bell)))
 		bell++;
-	if (bell == WF_SHM_BELLS)
-		return 0;
-	in->bell = bell;
-	watch->bell_ins[bell] = in;
-	if (bell / WF_SHM_BELLS_PER_LINE >= watch->bell_lines)
+	if (bell < end && bell / WF_SHM_BELLS_PER_LINE >= watch->bell_lines)
 		watch->bell_lines = bell / WF_SHM_BELLS_PER_LINE + 1;
-	return 0;
+	return bell;
 }
 
-int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in)
+uint32_t wf_shm_watch_reserve(struct wf_shm_watch *watch,
+			      struct wf_shm_out *out)
 {
-	if (watch->count == watch->room) {
-		uint32_t room = watch->room ? watch->room * 2 : 8;
-		struct wf_shm_in **ins =
-			realloc(watch->ins, room * sizeof(*ins));
+	uint32_t bell;
 
-		if (!ins)
-			return -ENOMEM;
-		watch->ins = ins;
-		watch->room = room;
-	}
-	if (give_bell(watch, in))
-		return -ENOMEM;
+	if (!make_tables(watch))
+		return WF_SHM_BELLS;
+	bell = find_bell(watch, OFFERED_MAX);
+	if (bell == OFFERED_MAX)
+		return WF_SHM_BELLS;
+	watch->offers[bell] = out;
+	return bell;
+}
+
+void wf_shm_watch_cancel(struct wf_shm_watch *watch, uint32_t bell)
+{
+	watch->offers[bell] = NULL;
+}
+
+static bool make_room(struct wf_shm_watch *watch)
+{
+	uint32_t room = watch->room ? watch->room * 2 : 8;
+	struct wf_shm_in **ins;
+
+	if (watch->count < watch->room)
+		return true;
+	ins = realloc(watch->ins, room * sizeof(*ins));
+	if (!ins)
+		return false;
+	watch->ins = ins;
+	watch->room = room;
+	return true;
+}
+
+/* @bell: WF_SHM_BELLS if there is none for it. */
+static void add(struct wf_shm_watch *watch, struct wf_shm_in *in, uint32_t bell)
+{
+	in->bell = bell;
+	if (bell < WF_SHM_BELLS)
+		watch->bell_ins[bell] = in;
 	in->place = watch->count;
 	watch->ins[watch->count++] = in;
 	want_bell(in, true);
@@ -194,6 +237,23 @@ int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in)
 		start_watching(watch, in);
 	else if (wf_shm_in_ready(in))
 		set_bell(watch, in);
+}
+
+int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in)
+{
+	if (!make_room(watch) || !make_tables(watch))
+		return -ENOMEM;
+	add(watch, in, find_bell(watch, WF_SHM_BELLS));
+	return 0;
+}
+
+int wf_shm_watch_add_reserved(struct wf_shm_watch *watch, struct wf_shm_in *in,
+			      uint32_t bell)
+{
+	if (!make_room(watch))
+		return -ENOMEM;
+	wf_shm_watch_cancel(watch, bell);
+	add(watch, in, bell);
 	return 0;
 }
 
@@ -225,16 +285,32 @@ static void look(struct wf_shm_watch *watch, struct wf_shm_in *in)
 		set_bell(watch, in);
 }
 
+/* The ring of a bell that was set; NULL: it is for nobody, or there is no memory
+ * to open the ring now. */
+static struct wf_shm_in *ring_of(struct wf_shm_watch *watch, uint32_t bell)
+{
+	struct wf_shm_out *out = offer_at(watch, bell);
+	int err;
+
+	if (!out)
+		return watch->bell_ins[bell];
+	err = wf_shm_offer_open(out);
+	if (err && err != -ENOENT && err != -EPROTO)
+		set_number(watch, bell);
+	return watch->bell_ins[bell];
+}
+
 static void answer_line(struct wf_shm_watch *watch, uint32_t line)
 {
 	for (uint32_t i = 0; i < WF_SHM_BELLS_PER_LINE; i++) {
 		uint32_t bell = line * WF_SHM_BELLS_PER_LINE + i;
-		struct wf_shm_in *in = watch->bell_ins[bell];
+		struct wf_shm_in *in;
 
 		if (!wf_shm_board_is_rung(watch->board, bell) ||
 		    !wf_shm_board_answer(watch->board, bell))
 			continue;
 		wf_shm_stats_add(watch->stats, WF_SHM_STAT_bells, 1);
+		in = ring_of(watch, bell);
 		if (in && !in->watched)
 			look(watch, in);
 	}
@@ -376,6 +452,8 @@ void wf_shm_watch_few_bells(struct wf_shm_watch *watch)
 	for (uint32_t i = 0; i < watch->watched; i++)
 		want_bell(watch->ins[i], false);
 	for (uint32_t i = 0; i < bells; i++) {
+		if (offer_at(watch, i))
+			continue;
 		if (!watch->bell_ins[i] || watch->bell_ins[i]->watched)
 			wf_shm_board_answer(watch->board, i);
 	}
