@@ -5,6 +5,7 @@
 #include "shm/conn.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "base/users.h"
 #include "os/file.h"
+#include "os/poll.h"
 #include "os/socket.h"
 #include "shm/channels.h"
 #include "shm/conn_defs.h"
@@ -747,14 +749,17 @@ static void on_door(struct wf_source *source, uint32_t events, uint64_t now)
 
 void wf_shm_conn_accept(struct wf_shm_ep *ep)
 {
-	uint64_t now = wf_base_clock_ns();
+	struct pollfd p[] = { { .fd = ep->listener.fd, .events = POLLIN },
+			      { .fd = ep->door.fd, .events = POLLIN } };
 
-	/* A ring that is opened while we sleep would not set its bell. */
-	if (ep->host->asleep || ep->deaf_until)
+	/* A ring that is opened while we sleep would not set its bell. If nobody
+	 * waits, poll() takes a third of the time that accept() does. */
+	if (ep->host->asleep || ep->deaf_until || wf_os_poll(p, 2, 0) <= 0)
 		return;
-	let_in(ep, &ep->listener, now);
-	if (ep->door.fd >= 0 && !ep->deaf_until)
-		let_in(ep, &ep->door, now);
+	if (p[0].revents)
+		let_in(ep, &ep->listener, wf_base_clock_ns());
+	if (p[1].revents && !ep->deaf_until)
+		let_in(ep, &ep->door, wf_base_clock_ns());
 }
 
 /* -- at every look ---------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "shm/guard.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@
 #define TRIES 8
 
 WF_PER_PROCESS static struct wf_shm_guard own;
-WF_PER_PROCESS static pid_t owner; /* the process that made it */
+WF_PER_PROCESS static pid_t owner; /* the process that made it; 0: none */
 WF_PER_PROCESS static size_t page_bytes;
 WF_PER_PROCESS static uint32_t users; /* of the life page */
 
@@ -120,14 +121,31 @@ static void make(void)
 	own.addr = (uint64_t)(uintptr_t)page;
 }
 
-/* Whether we have what @own says: a child does not have the page. The pid does
- * not suffice, because a grandchild may have that of its grandparent. */
+static void in_child(struct wf_fork_watch *watch);
+
+WF_PER_PROCESS static atomic_bool watched;
+WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child = in_child };
+
+/* The pid alone does not tell: a grandchild may have that of its grandparent. */
+static void in_child(struct wf_fork_watch *unused)
+{
+	(void)unused;
+	atomic_store_explicit(&watched, false, memory_order_relaxed);
+	owner = 0;
+}
+
+/* Whether we have what @own says: a child does not have the page. */
 static bool is_ours(void)
 {
-	if (owner != wf_os_getpid())
-		return false;
-	return !own.addr ||
-	       wf_os_is_mapped((void *)(uintptr_t)own.addr, page_bytes);
+	return owner == wf_os_getpid();
+}
+
+/* No child may be made between mmap() and madvise(). */
+static void hold(void)
+{
+	if (!atomic_load_explicit(&watched, memory_order_acquire))
+		wf_base_fork_watch_once(&watch, &watched);
+	wf_base_fork_hold();
 }
 
 struct wf_shm_guard wf_shm_guard_own(void)
@@ -135,8 +153,7 @@ struct wf_shm_guard wf_shm_guard_own(void)
 	struct wf_shm_guard guard;
 
 	static_assert(WF_SHM_GUARD_BYTES <= 4096, "fits the smallest page");
-	/* No child may be made between mmap() and madvise(). */
-	wf_base_fork_hold();
+	hold();
 	if (!is_ours())
 		make();
 	guard = own;
@@ -157,7 +174,7 @@ void wf_shm_guard_hold(void)
 {
 	struct wf_shm_life_name name = { 0 };
 
-	wf_base_fork_hold();
+	hold();
 	if (!is_ours())
 		make();
 	if (!users++ && !wf_shm_life_make(&name))
@@ -169,7 +186,7 @@ void wf_shm_guard_drop(void)
 {
 	const struct wf_shm_life_name none = { 0 };
 
-	wf_base_fork_hold();
+	hold();
 	/* A child closes what it has inherited. */
 	if (is_ours() && users && !--users) {
 		name_life(&none);
