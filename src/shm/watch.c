@@ -34,6 +34,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "os/knob.h"
@@ -161,32 +162,45 @@ static void promote(struct wf_shm_watch *watch, struct wf_shm_in *in)
 	start_watching(watch, in);
 }
 
-static bool make_tables(struct wf_shm_watch *watch)
+/* Makes room for twice as many bells, in whole lines. */
+static int more_bells(struct wf_shm_watch *watch)
 {
-	if (!watch->bell_ins)
-		watch->bell_ins =
-			calloc(WF_SHM_BELLS, sizeof(*watch->bell_ins));
-	if (!watch->offers)
-		watch->offers = calloc(OFFERED_MAX, sizeof(*watch->offers));
-	return watch->bell_ins && watch->offers;
+	uint32_t had = watch->bell_room;
+	uint32_t room = had ? had * 2 : WF_SHM_BELLS_PER_LINE;
+	struct wf_shm_out **offers;
+	struct wf_shm_in **ins;
+
+	ins = realloc(watch->bell_ins, room * sizeof(*ins));
+	if (!ins)
+		return -ENOMEM;
+	watch->bell_ins = ins;
+	offers = realloc(watch->offers, room * sizeof(*offers));
+	if (!offers)
+		return -ENOMEM;
+	watch->offers = offers;
+	memset(ins + had, 0, (room - had) * sizeof(*ins));
+	memset(offers + had, 0, (room - had) * sizeof(*offers));
+	watch->bell_room = room;
+	return 0;
 }
 
-static struct wf_shm_out *offer_at(const struct wf_shm_watch *watch,
-				   uint32_t bell)
+/* Finds a bell below @end that nobody has, @end if there is none. 0 or
+ * -ENOMEM. */
+static int find_bell(struct wf_shm_watch *watch, uint32_t end, uint32_t *bell)
 {
-	return bell < OFFERED_MAX ? watch->offers[bell] : NULL;
-}
+	uint32_t at = 0;
 
-/* A bell below @end that nobody has; @end: there is none. */
-static uint32_t find_bell(struct wf_shm_watch *watch, uint32_t end)
-{
-	uint32_t bell = 0;
-
-	while (bell < end && (watch->bell_ins[bell] || offer_at(watch, bell)))
-		bell++;
-	if (bell < end && bell / WF_SHM_BELLS_PER_LINE >= watch->bell_lines)
-		watch->bell_lines = bell / WF_SHM_BELLS_PER_LINE + 1;
-	return bell;
+	while (at < watch->bell_room && at < end &&
+	       (watch->bell_ins[at] || watch->offers[at]))
+		at++;
+	*bell = at;
+	if (at == end)
+		return 0;
+	if (at == watch->bell_room && more_bells(watch))
+		return -ENOMEM;
+	if (at / WF_SHM_BELLS_PER_LINE >= watch->bell_lines)
+		watch->bell_lines = at / WF_SHM_BELLS_PER_LINE + 1;
+	return 0;
 }
 
 uint32_t wf_shm_watch_reserve(struct wf_shm_watch *watch,
@@ -194,10 +208,8 @@ uint32_t wf_shm_watch_reserve(struct wf_shm_watch *watch,
 {
 	uint32_t bell;
 
-	if (!make_tables(watch))
-		return WF_SHM_BELLS;
-	bell = find_bell(watch, OFFERED_MAX);
-	if (bell == OFFERED_MAX)
+	static_assert(WF_SHM_BELLS % WF_SHM_BELLS_PER_LINE == 0, "lines");
+	if (find_bell(watch, OFFERED_MAX, &bell) || bell == OFFERED_MAX)
 		return WF_SHM_BELLS;
 	watch->offers[bell] = out;
 	return bell;
@@ -241,9 +253,11 @@ static void add(struct wf_shm_watch *watch, struct wf_shm_in *in, uint32_t bell)
 
 int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in)
 {
-	if (!make_room(watch) || !make_tables(watch))
+	uint32_t bell;
+
+	if (!make_room(watch) || find_bell(watch, WF_SHM_BELLS, &bell))
 		return -ENOMEM;
-	add(watch, in, find_bell(watch, WF_SHM_BELLS));
+	add(watch, in, bell);
 	return 0;
 }
 
@@ -289,7 +303,7 @@ static void look(struct wf_shm_watch *watch, struct wf_shm_in *in)
  * to open the ring now. */
 static struct wf_shm_in *ring_of(struct wf_shm_watch *watch, uint32_t bell)
 {
-	struct wf_shm_out *out = offer_at(watch, bell);
+	struct wf_shm_out *out = watch->offers[bell];
 	int err;
 
 	if (!out)
@@ -452,7 +466,7 @@ void wf_shm_watch_few_bells(struct wf_shm_watch *watch)
 	for (uint32_t i = 0; i < watch->watched; i++)
 		want_bell(watch->ins[i], false);
 	for (uint32_t i = 0; i < bells; i++) {
-		if (offer_at(watch, i))
+		if (watch->offers[i])
 			continue;
 		if (!watch->bell_ins[i] || watch->bell_ins[i]->watched)
 			wf_shm_board_answer(watch->board, i);

@@ -33,8 +33,9 @@ struct wf_shm_watch {
 	uint32_t turn;	      /* polls, to tell old from new */
 	uint32_t bell_lines;  /* of the board that are in use */
 	struct wf_list again; /* the look-again list: wf_shm_in.again_link */
-	struct wf_shm_in **bell_ins; /* the ring of each bell; WF_SHM_BELLS */
-	struct wf_shm_out **offers;  /* by bell: whose offer (offer.h) has it */
+	uint32_t bell_room;   /* bells that have a place in: */
+	struct wf_shm_in **bell_ins; /* the ring of each bell */
+	struct wf_shm_out **offers;  /* or whose offer (offer.h) has it */
 	struct wf_shm_board *board;  /* ours */
 	bool distrusted;   /* a process of another user has mapped the board */
 	uint64_t sweep_at; /* distrusted: when all rings are looked at */
