@@ -26,9 +26,12 @@ help:
 deps-%:
 	@scripts/deps $*
 
+# meson learns Debian's folder of libraries from dpkg-architecture, which a small
+# system does not have; in lib64 nobody would find them.
 $(BUILD)/build.ninja:
-	meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX) \
-		-Dtests=disabled
+	@multiarch=$$(gcc -print-multiarch 2>/dev/null || true); \
+	set -x; meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX) \
+		-Dtests=disabled $${multiarch:+--libdir=lib/$$multiarch}
 
 # A folder that another user has built in, or installed from.
 ninja-mine:

@@ -3,7 +3,9 @@
  * One call of libfabric in each function, many times, in one process: for
  * callgrind, which counts the instructions of a function (bench/instructions
  * runs it and divides). Endpoints of one process exchange messages as those of
- * two do, except that copies need no system call. It measures no time.
+ * two do, except that copies need no system call. `count time` measures time
+ * instead. If COUNT_TRACE names the command weft, `weft trace` records the
+ * process meanwhile.
  */
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
@@ -14,11 +16,15 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 /* The compiler must not merge functions that do the same. */
 #if defined(__clang__)
@@ -31,6 +37,7 @@
 #define MASK (3ull << 62)
 
 enum { WARM = 20000, TAG = 7, NAME = 256, MAX_PEERS = 1024, KEY = 5 };
+enum { BLOCKS = 300 }; /* of `count time`, which shows the fastest */
 
 struct side {
 	struct fid_domain *domain;
@@ -199,6 +206,65 @@ static void connect_both(struct side *a, struct side *b)
 	until(b, a);
 }
 
+static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* A receive, an inject and a read: the fastest of many blocks, because other
+ * work of the machine can only make one slower. */
+static void measure(unsigned rounds)
+{
+	struct side *a = &here, *b = &peers[0];
+	double best = 0;
+
+	for (unsigned block = 0; block < BLOCKS; block++) {
+		double begin = now_ns(), took;
+
+		for (unsigned i = 0; i < rounds; i++) {
+			must("trecv", step_trecv(b, 0));
+			must("tinject", step_tinject(a));
+			while (step_read_received(b) != 1)
+				;
+		}
+		took = (now_ns() - begin) / rounds;
+		if (!best || took < best)
+			best = took;
+	}
+	printf("%.1f ns a message: fi_trecv, fi_tinject, fi_cq_read\n", best);
+}
+
+/* Has `weft trace` record this process until the child that is returned ends. */
+static pid_t start_trace(const char *weft, unsigned n)
+{
+	pid_t self = getpid(), child = fork();
+	double begin = now_ns();
+	char pid[16];
+
+	if (child < 0)
+		exit(1);
+	if (!child) {
+		snprintf(pid, sizeof(pid), "%d", (int)self);
+		execl(weft, weft, "trace", "--most", "1", "--time", "1h",
+		      "--output", "/dev/null", pid, (char *)NULL);
+		_exit(127);
+	}
+	/* Endpoints begin to record when they look at the clock. */
+	while (now_ns() - begin < 1e9) {
+		fi_cq_read(here.cq, NULL, 0);
+		for (unsigned i = 0; i < n; i++)
+			fi_cq_read(peers[i].cq, NULL, 0);
+	}
+	if (waitpid(child, NULL, WNOHANG)) {
+		fprintf(stderr, "count: %s trace has ended\n", weft);
+		exit(1);
+	}
+	return child;
+}
+
 static void messages(unsigned rounds)
 {
 	struct side *a = &here, *b = &peers[0];
@@ -306,7 +372,9 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 10000;
 	unsigned n = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
+	const char *trace = getenv("COUNT_TRACE");
 	unsigned i, depth = 0;
+	pid_t recorder = 0;
 
 	if (!strcmp(what, "masked") || !strcmp(what, "unexpected")) {
 		depth = argc > 3 ? n : 0;
@@ -314,9 +382,10 @@ int main(int argc, char **argv)
 	}
 	if (n < 1 || n > MAX_PEERS ||
 	    (strcmp(what, "messages") && strcmp(what, "idle") &&
-	     strcmp(what, "masked") && strcmp(what, "remote") &&
+	     strcmp(what, "time") && strcmp(what, "masked") &&
+	     strcmp(what, "remote") &&
 	     (strcmp(what, "unexpected") || !depth))) {
-		fputs("usage: count messages|idle|remote [ROUNDS [PEERS]]\n"
+		fputs("usage: count messages|idle|remote|time [ROUNDS [PEERS]]\n"
 		      "       count masked|unexpected [ROUNDS [DEPTH]]\n",
 		      stderr);
 		return 2;
@@ -332,6 +401,8 @@ int main(int argc, char **argv)
 	}
 	for (i = 0; i < WARM; i++)
 		fi_cq_read(here.cq, NULL, 0);
+	if (trace)
+		recorder = start_trace(trace, n);
 	if (!strcmp(what, "messages"))
 		messages(rounds);
 	else if (!strcmp(what, "masked"))
@@ -340,7 +411,11 @@ int main(int argc, char **argv)
 		unexpected(rounds, depth);
 	else if (!strcmp(what, "idle"))
 		idle(rounds);
+	else if (!strcmp(what, "time"))
+		measure(rounds);
 	else
 		remote(rounds);
+	if (recorder)
+		kill(recorder, SIGKILL);
 	return 0;
 }

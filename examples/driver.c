@@ -8,7 +8,8 @@
  * thread here; what a real one needs is the same: a queue, a way to learn that a
  * job is done, and the promise that closing a channel lets go of all memory. It
  * looks for repetitions in one place only and uses the fixed codes of RFC 1951,
- * 3.2.6, so that all of it can be read at one go; it is no rival of zlib.
+ * 3.2.6, so that all of it can be read at one go; it is no rival of zlib. It
+ * decompresses what it makes, and leaves blocks with other codes to others.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -156,6 +157,161 @@ static int compress_job(struct wd_comp_job *job)
 	return 0;
 }
 
+struct reader {
+	const uint8_t *at, *end;
+	unsigned int bits, count; /* fewer than 8 are left over */
+	bool short_of;		  /* the input has ended */
+};
+
+static unsigned int get(struct reader *r, unsigned int count)
+{
+	unsigned int value;
+
+	while (r->count < count) {
+		r->short_of = r->short_of || r->at == r->end;
+		r->bits |= (r->short_of ? 0u : *r->at++) << r->count;
+		r->count += 8;
+	}
+	value = r->bits & ((1u << count) - 1);
+	r->bits >>= count;
+	r->count -= count;
+	return value;
+}
+
+static unsigned int get_code(struct reader *r, unsigned int code,
+			     unsigned int count)
+{
+	while (count--)
+		code = code << 1 | get(r, 1);
+	return code;
+}
+
+/* The opposite of put_symbol(). */
+static unsigned int get_symbol(struct reader *r)
+{
+	unsigned int code = get_code(r, 0, 7);
+
+	if (code < 0x18)
+		return 256 + code;
+	code = get_code(r, code, 1);
+	if (code < 0xc0)
+		return code - 0x30;
+	if (code < 0xc8)
+		return 280 + code - 0xc0;
+	return 144 + get_code(r, code, 1) - 0x190;
+}
+
+/* The opposite of code_of(). */
+static unsigned int value_of(struct reader *r, unsigned int code,
+			     unsigned int per_log2)
+{
+	unsigned int per = 1u << per_log2, extra;
+
+	if (code < 2 * per)
+		return code;
+	extra = (code >> per_log2) - 1;
+	return ((per + (code & (per - 1))) << extra) + get(r, extra);
+}
+
+/* A length symbol has been read: the rest of the match. */
+static int get_match(struct reader *r, unsigned int symbol, struct writer *w,
+		     const uint8_t *first)
+{
+	unsigned int length = MATCH_MAX, code, back;
+
+	if (symbol > 285)
+		return -EBADMSG;
+	if (symbol < 285)
+		length = 3 + value_of(r, symbol - 257, 2);
+	code = get_code(r, 0, 5);
+	if (r->short_of)
+		return -ENODATA;
+	if (code > 29)
+		return -EBADMSG;
+	back = 1 + value_of(r, code, 1);
+	if (r->short_of)
+		return -ENODATA;
+	if (back > (size_t)(w->at - first))
+		return -EBADMSG;
+	if (length > (size_t)(w->end - w->at))
+		return -ENOSPC;
+	for (; length; length--, w->at++)
+		*w->at = w->at[-(ptrdiff_t)back];
+	return 0;
+}
+
+static int get_fixed(struct reader *r, struct writer *w, const uint8_t *first)
+{
+	for (;;) {
+		unsigned int symbol = get_symbol(r);
+		int err = 0;
+
+		if (r->short_of)
+			return -ENODATA;
+		if (symbol == 256)
+			return 0;
+		if (symbol > 256)
+			err = get_match(r, symbol, w, first);
+		else if (w->at == w->end)
+			err = -ENOSPC;
+		else
+			*w->at++ = (uint8_t)symbol;
+		if (err)
+			return err;
+	}
+}
+
+static int get_stored(struct reader *r, struct writer *w)
+{
+	unsigned int length, inverse;
+
+	r->count = 0; /* the next byte */
+	r->bits = 0;
+	length = get(r, 16);
+	inverse = get(r, 16);
+	if (r->short_of)
+		return -ENODATA;
+	if ((length ^ inverse) != 0xffff)
+		return -EBADMSG;
+	if (length > (size_t)(w->end - w->at))
+		return -ENOSPC;
+	if (length > (size_t)(r->end - r->at))
+		return -ENODATA;
+	memcpy(w->at, r->at, length);
+	w->at += length;
+	r->at += length;
+	return 0;
+}
+
+static int decompress_job(struct wd_comp_job *job)
+{
+	struct reader r = { job->src, job->src + job->src_len, 0, 0, false };
+	struct writer w = { job->dst, job->dst + job->dst_len, 0, 0 };
+	int err = 0;
+
+	while (!err && !job->ended) {
+		bool last = get(&r, 1);
+
+		switch (get(&r, 2)) {
+		case 0:
+			err = get_stored(&r, &w);
+			break;
+		case 1:
+			err = get_fixed(&r, &w, job->dst);
+			break;
+		case 2: /* codes of its own: another driver does it */
+			err = r.short_of ? -ENODATA : -ENOTSUP;
+			break;
+		default:
+			err = r.short_of ? -ENODATA : -EBADMSG;
+		}
+		job->ended = !err && last;
+	}
+	job->consumed = (size_t)(r.at - job->src);
+	job->produced = (size_t)(w.at - job->dst);
+	return err;
+}
+
 /* -- the channel ------------------------------------------------------------ */
 
 #define DEPTH 64
@@ -183,7 +339,8 @@ static void *device(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&c->lock);
-		job->result = compress_job(job);
+		job->result =
+			job->inflate ? decompress_job(job) : compress_job(job);
 		pthread_mutex_lock(&c->lock);
 		c->worked++;
 		pthread_cond_signal(&c->done);
@@ -198,7 +355,7 @@ static int open_channel(void **chan, struct wd_chan *ch, unsigned int can)
 	sigset_t all, old;
 	int err;
 
-	(void)can; /* deflate is all that the table offers */
+	(void)can; /* it does both */
 	(void)ch;  /* no device of ours has an api, so nobody gives us one */
 	if (!c)
 		return -ENOMEM;
@@ -281,7 +438,7 @@ static const struct wd_alg_comp table = {
 	.name = "example",
 	.priority = 10, /* below the libraries: it is used when asked for */
 	.node = -1,
-	.can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED,
+	.can = WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE | WD_COMP_SIZED,
 	.levels = 0x3fe, /* 1 to 9 */
 	.min_window = 15,
 	.version = WD_COMP_DRV_VERSION,

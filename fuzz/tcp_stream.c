@@ -36,6 +36,7 @@ struct world {
 	uint8_t memory[GUARD + MEMORY + GUARD];
 	unsigned requests;
 	unsigned completions;
+	unsigned asked;
 };
 
 static void need(bool good)
@@ -53,7 +54,7 @@ static void check_guard(const struct world *w)
 
 static void open_world(struct world *w)
 {
-	struct wf_nic_attr attr = { .fd = -1 };
+	struct wf_nic_attr attr = { .fd = -1, .places = true };
 	struct wf_nic_qp_attr qp = {
 		.sq_entries = 64, .rq_entries = 64, .qkey = 7, .rnr_retry = 2
 	};
@@ -157,16 +158,42 @@ static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 	}
 	if (how & 64 && h->kind == WF_TCP_DATA)
 		h->len = 3000;
+	/* In two pieces, of which the second is here or is not. */
+	if (how & 64 && h->kind == WF_TCP_SEND) {
+		h->flags |= WF_TCP_SPLIT;
+		h->arg = 1 + h->arg % 64;
+	}
 	return h->len ? len : head;
+}
+
+/* Answers, one time in four not, and one that the bytes are not wanted. */
+static void answer(struct world *w, const struct wf_nic_wc *wc)
+{
+	bool fits = wc->more <= MEMORY;
+
+	w->asked++;
+	if (w->asked % 4 == 3)
+		return;
+	(void)!wf_nic_place(w->nic, wc->imm,
+			    fits && w->asked % 4 ? w->memory + GUARD : NULL, w);
+	if (w->asked % 5 == 1)
+		wf_nic_unplace(w->nic, wc->imm);
 }
 
 static void poll_all(struct world *w)
 {
 	struct wf_nic_wc wc[16];
+	void *args[4];
 	int n;
 
+	while ((n = wf_nic_placed(w->nic, args, 4)) > 0) {
+		for (int i = 0; i < n; i++)
+			need(args[i] == w);
+	}
 	while ((n = wf_nic_cq_poll(w->cq, wc, 16)) > 0) {
 		for (int i = 0; i < n; i++) {
+			if (wc[i].flags & WF_NIC_WC_ASKS)
+				answer(w, &wc[i]);
 			if (!(wc[i].flags & WF_NIC_WC_RECV))
 				w->completions++;
 			if (wc[i].status == WF_NIC_OK)
@@ -208,6 +235,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			    MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (how & 1)
 			wf_nic_progress(w.nic);
+		if (how & 2)
+			poll_all(&w);
 		wf_fuzz_stats.slots++;
 	}
 	for (int i = 0; i < 4; i++)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""weft's endpoints on an EFA device, the one in software: the device is used where
-it is asked for, and messages of all sizes arrive, between two processes
+"""weft's endpoints on an EFA device, the one in software: the device is chosen by
+itself where there is one, and messages of all sizes arrive, between two processes
 of weft and between weft and the efa provider of Debian's libfabric, as server and
 as client."""
 
@@ -17,10 +17,14 @@ DEVICE = "domain: weft0"
 
 
 def check_choice():
-    """The device is used if the user says so, and only then."""
+    """The domain of the device comes first, unless the user says otherwise."""
     said = efa.run("fi_info", "-p", "weft")
-    if DEVICE in said or "domain: lo" not in said:
-        pingpong.fail(f"without FI_WEFT_NIC:\n{said}")
+    domains = [line.strip() for line in said.splitlines() if "domain:" in line]
+    if not domains or domains[0] != DEVICE or "domain: lo" not in domains:
+        pingpong.fail(f"not chosen by itself:\n{said}")
+    said = efa.run("fi_info", "-p", "weft", env={"FI_WEFT_NIC": "tcp"})
+    if DEVICE in said:
+        pingpong.fail(f"FI_WEFT_NIC=tcp:\n{said}")
     said = efa.run("fi_info", "-p", "weft", "-v", env={"FI_WEFT_NIC": "efa"})
     if "domain: lo" in said or "fi_addr_efa://[fe80:" not in said:
         pingpong.fail(f"FI_WEFT_NIC=efa:\n{said}")
@@ -30,7 +34,7 @@ def check_choice():
                           env=dict(os.environ, FI_WEFT_NIC="efa"), timeout=60)
     if not done.returncode or "domain:" in done.stdout:
         pingpong.fail(f"FI_WEFT_NIC=efa without a device:\n{done.stdout}")
-    said = efa.run(efa.WEFT, "info", env={"FI_WEFT_NIC": "efa"})
+    said = efa.run(efa.WEFT, "info")
     if "packets (efa)" not in said:
         pingpong.fail(f"weft info does not name the device:\n{said}")
 

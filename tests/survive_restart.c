@@ -10,7 +10,7 @@
 
 #define ROUNDS 12
 #define OLD_ONES 20
-#define LARGE 200000
+#define LARGE 600000 /* more than is sent before the receiver asks */
 
 struct life {
 	uint16_t port;

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "common/forbid.h"
+#include "common/tool.h"
 
 #define TEXT_MAX (1 << 16)
 #define WAYS_MAX 8
@@ -62,24 +63,12 @@ struct snapshot {
 
 /* -- the command ----------------------------------------------------------- */
 
-/* Returns its exit code; what it said stands in @text. */
 static int weft(const char *arguments, char *text)
 {
-	char command[512];
-	size_t len = 0, got;
-	FILE *pipe;
-	int status;
+	char quiet[300];
 
-	snprintf(command, sizeof(command), "%s/tools/weft %s 2>/dev/null",
-		 getenv("WEFT_BUILD"), arguments);
-	pipe = popen(command, "r");
-	CHECK(pipe);
-	while ((got = fread(text + len, 1, TEXT_MAX - 1 - len, pipe)))
-		len += got;
-	text[len] = 0;
-	status = pclose(pipe);
-	CHECK(WIFEXITED(status));
-	return WEXITSTATUS(status);
+	snprintf(quiet, sizeof(quiet), "%s 2>/dev/null", arguments);
+	return weft_test_tool(quiet, text, TEXT_MAX);
 }
 
 static uint64_t counter(const char *json, const char *name)

@@ -8,8 +8,9 @@
 #include "common/fabric.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 #include <time.h>
+
+#include "common/tool.h"
 
 #define TEXT_MAX (1 << 18)
 #define LARGE (1 << 20)
@@ -135,24 +136,12 @@ static void end(struct play *play)
 		weft_test_kill(&play->lines[i]);
 }
 
-/* Its exit code; what it said stands in @text. */
 static int why(const char *arguments, char *text)
 {
-	char command[512];
-	size_t len = 0, got;
-	FILE *pipe;
-	int status;
+	char command[300];
 
-	snprintf(command, sizeof(command), "%s/tools/weft why %s",
-		 getenv("WEFT_BUILD"), arguments);
-	pipe = popen(command, "r");
-	CHECK(pipe);
-	while ((got = fread(text + len, 1, TEXT_MAX - 1 - len, pipe)))
-		len += got;
-	text[len] = 0;
-	status = pclose(pipe);
-	CHECK(WIFEXITED(status));
-	return WEXITSTATUS(status);
+	snprintf(command, sizeof(command), "why %s", arguments);
+	return weft_test_tool(command, text, TEXT_MAX);
 }
 
 /* The first culprit, in JSON: its reason and processes. */

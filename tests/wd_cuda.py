@@ -31,7 +31,7 @@ def run(*args, gpu=True, ok=True, **more):
            "XDG_CACHE_HOME": more.pop("cache", "/dev/null/none")}
     env.pop("WD_CUDA_LIBRARY", None)
     env.update({name: more.pop(name) for name in list(more)
-                if name.startswith("WD_")})
+                if name.startswith(("WD_", "WEFT_"))})
     if gpu:
         env.update({"WD_CUDA_LIBRARY": FAKE, "WD_CUDA_NVRTC": FAKE})
     done = subprocess.run([WEFT, *args], capture_output=True, timeout=120,
@@ -142,6 +142,20 @@ def check_absence():
                ok=False)
 
 
+def check_node(folder):
+    """Where the GPU is, as sysfs says, is part of the choice."""
+    gpu = os.path.join(folder, "sys/bus/pci/drivers/nvidia/0000:17:00.0")
+    os.makedirs(gpu)
+    for node, said in ("1", True), ("-1", False):
+        with open(os.path.join(gpu, "numa_node"), "w") as file:
+            file.write(node + "\n")
+        text = run("info", ok=None, WD_COMP_CONSIDER="cuda",
+                   WEFT_SYSFS=os.path.join(folder, "sys")).stdout.decode()
+        for line in "at NUMA node 1", "times are kept apart":
+            if (line in text) != said:
+                fail(f"{line}, node {node}: {text}")
+
+
 def check_cache(folder):
     cache = os.path.join(folder, "cache")
     os.mkdir(cache)
@@ -170,4 +184,5 @@ with tempfile.TemporaryDirectory() as tmp:
     check_gzip(tmp)
     check_zlib()
     check_absence()
+    check_node(tmp)
     check_cache(tmp)

@@ -29,6 +29,7 @@
 #define WF_CU_STREAM_APART 1u /* does not wait for the default stream */
 #define WF_CU_EVENT_NO_TIME 2u
 #define WF_CU_HOST_PORTABLE 1u
+#define WF_CU_HOST_MAPPED 2u
 
 _Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8,
 	       "CUDA exists for 64-bit systems");
@@ -53,6 +54,8 @@ struct wf_cu {
 	int (*cuMemFree_v2)(wf_cu_ptr at);
 	int (*cuMemHostAlloc)(void **at, size_t len, unsigned int flags);
 	int (*cuMemFreeHost)(void *at);
+	int (*cuMemHostGetDevicePointer_v2)(wf_cu_ptr *at, void *host,
+					    unsigned int flags);
 	int (*cuMemcpyHtoDAsync_v2)(wf_cu_ptr to, const void *from, size_t len,
 				    void *stream);
 	int (*cuMemcpyDtoHAsync_v2)(void *to, wf_cu_ptr from, size_t len,

@@ -34,6 +34,7 @@
 /* Its jobs, in the order in which they came and go. Under the lock. */
 struct channel {
 	struct wf_batch_job *first, *last;
+	bool reached; /* only memory that the GPU reaches, and no copies */
 };
 
 static struct {
@@ -161,23 +162,61 @@ out:
 	return ret;
 }
 
-int wf_cuda_engine_open(void **chan, struct wd_chan *ch, unsigned int can)
+int wf_cuda_engine_start(void)
 {
-	struct channel *c;
 	int ret;
 
-	(void)ch; /* no device has our api, so nobody gives us one */
-	(void)can;
 	pthread_mutex_lock(&engine.lock);
 	ret = engine.started ? engine.failed : start_locked();
 	pthread_mutex_unlock(&engine.lock);
-	if (ret)
+	return ret ? -ENODEV : 0;
+}
+
+int wf_cuda_engine_open(void **chan, struct wd_chan *ch, unsigned int can)
+{
+	struct channel *c;
+
+	(void)can;
+	if (wf_cuda_engine_start())
 		return -ENODEV;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
+	c->reached = ch;
 	*chan = c;
 	return 0;
+}
+
+/* -- memory of channels ---------------------------------------------------- */
+
+int wf_cuda_engine_reserve(size_t size, void **va, uint64_t *dma)
+{
+	wf_cu_ptr at = 0;
+	int err;
+
+	*va = NULL;
+	enter();
+	err = engine.cu.cuMemHostAlloc(va, size,
+				       WF_CU_HOST_PORTABLE | WF_CU_HOST_MAPPED);
+	if (!err) {
+		err = engine.cu.cuMemHostGetDevicePointer_v2(&at, *va, 0);
+		if (err || !at)
+			engine.cu.cuMemFreeHost(*va);
+	}
+	leave();
+	if (err || !at)
+		return engine.failed ? -ENODEV : -ENOMEM;
+	memset(*va, 0, size);
+	*dma = at;
+	return 0;
+}
+
+void wf_cuda_engine_release(void *va, size_t size)
+{
+	(void)size;
+	enter();
+	engine.cu.cuMemFreeHost(va);
+	leave();
 }
 
 /* -- batches --------------------------------------------------------------- */
@@ -364,7 +403,9 @@ static bool plan_one(struct channel *c, struct wd_comp_job *job,
 	plan->dst = place_of(job->dst, job->dst_len);
 	wf_cuda_batch_plan(plan, job);
 	if (wf_cuda_batch_could(plan, engine.memory) &&
-	    (job->inflate || !job->dict_len))
+	    (job->inflate || !job->dict_len) &&
+	    (!c->reached ||
+	     (plan->src != WF_PLACE_PAGES && plan->dst != WF_PLACE_PAGES)))
 		return true;
 	job->result = -ENOTSUP;
 	job->done = 1;

@@ -19,4 +19,10 @@ int wf_cuda_engine_submit(void *chan, struct wd_comp_job *const *jobs,
 int wf_cuda_engine_poll(void *chan, struct wd_comp_job **done, unsigned int n);
 int wf_cuda_engine_wait(void *chan, int timeout_ms);
 
+/* And of struct wd_drv_dev: whether the GPU can be used, which starts it; pinned
+ * memory. */
+int wf_cuda_engine_start(void);
+int wf_cuda_engine_reserve(size_t size, void **va, uint64_t *dma);
+void wf_cuda_engine_release(void *va, size_t size);
+
 #endif

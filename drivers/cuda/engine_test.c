@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <weft/wd.h>
 #include <weft/wd_comp_drv.h>
 
 #include "cuda/cuda_defs.h"
@@ -329,6 +332,235 @@ static void test_memory(void **state)
 		-ENOSPC);
 }
 
+/* -- channels -------------------------------------------------------------- */
+
+static int (*host_register)(void *at, size_t len, unsigned int flags);
+static int (*host_unregister)(void *at);
+static int (*host_address)(wf_cu_ptr *at, void *host, unsigned int flags);
+static int lent, given_back;
+
+/* Allocators of somebody else's: memory of the GPU, and memory of the process
+ * that CUDA is told of. */
+static void *alloc_device(size_t size, uint64_t *dma)
+{
+	lent++;
+	*dma = make_device(size);
+	return (void *)*dma;
+}
+
+static void free_device(void *va)
+{
+	void *old;
+
+	given_back++;
+	cu.cuCtxPushCurrent_v2(context);
+	cu.cuMemFree_v2((uintptr_t)va);
+	cu.cuCtxPopCurrent_v2(&old);
+}
+
+static void *alloc_registered(size_t size, uint64_t *dma)
+{
+	void *va = aligned_alloc(4096, size), *old;
+
+	lent++;
+	cu.cuCtxPushCurrent_v2(context);
+	assert_int_equal(host_register(va, size, 2 /* mapped */), 0);
+	assert_int_equal(host_address(dma, va, 0), 0);
+	cu.cuCtxPopCurrent_v2(&old);
+	return va;
+}
+
+static void free_registered(void *va)
+{
+	void *old;
+
+	given_back++;
+	cu.cuCtxPushCurrent_v2(context);
+	assert_int_equal(host_unregister(va), 0);
+	cu.cuCtxPopCurrent_v2(&old);
+	free(va);
+}
+
+static const struct wd_3rd_memory allocators[] = {
+	{ .alloc_mem = alloc_device, .free_mem = free_device },
+	{ .alloc_mem = alloc_registered, .free_mem = free_registered },
+};
+
+static void find_calls(void)
+{
+	const char *asked = getenv("WD_CUDA_LIBRARY");
+	void *lib = dlopen(asked ? asked : "libcuda.so.1", RTLD_NOW);
+
+	*(void **)&host_register = dlsym(lib, "cuMemHostRegister_v2");
+	*(void **)&host_unregister = dlsym(lib, "cuMemHostUnregister");
+	*(void **)&host_address = dlsym(lib, "cuMemHostGetDevicePointer_v2");
+	assert_true(host_register && host_unregister && host_address);
+}
+
+#define LEN 700000u
+#define HALF (1u << 20)
+
+/* Compresses from the first half of a region to its second, and back. */
+static void use_region(struct wd_chan *ch, uint8_t *va, bool device)
+{
+	struct wd_comp_ctx ctx = { .ch = ch,
+				   .comp_level = 1,
+				   .raw_check = WD_COMP_GZIP };
+	size_t in = LEN, out = HALF, back = HALF;
+	uint8_t *seen = malloc(HALF);
+
+	ctx.driver = device ? "cuda" : NULL;
+	if (device)
+		copy_sync((uintptr_t)va, (uintptr_t)corpus + 900000, LEN, 0);
+	else
+		memcpy(va, corpus + 900000, LEN);
+	assert_int_equal(wd_alg_deflate(&ctx, va, &in, va + HALF, &out), 0);
+	assert_string_equal(ctx.used, "cuda");
+	assert_int_equal(ctx.copied, 0);
+	if (device)
+		copy_sync((uintptr_t)va, (uintptr_t)seen, LEN, 0);
+	else
+		memset(va, 0, LEN);
+	assert_int_equal(wd_alg_inflate(&ctx, va + HALF, &out, va, &back), 0);
+	assert_string_equal(ctx.used, "cuda");
+	assert_int_equal(ctx.copied, 0);
+	assert_int_equal(back, LEN);
+	if (device)
+		copy_sync((uintptr_t)seen, (uintptr_t)va, LEN, 1);
+	assert_memory_equal(device ? seen : va, corpus + 900000, LEN);
+	free(seen);
+}
+
+/* To CUDA, as memory that is allocated. */
+static bool is_known(void *va)
+{
+	unsigned int type = 0;
+	void *old;
+	int err;
+
+	cu.cuCtxPushCurrent_v2(context);
+	err = cu.cuPointerGetAttribute(&type, WF_CU_POINTER_TYPE,
+				       (uintptr_t)va);
+	cu.cuCtxPopCurrent_v2(&old);
+	return !err && type;
+}
+
+/* A GPU in Share Domain: reserved memory is pinned and has an address of the
+ * GPU's; a second channel uses it, too, and it lives until both are released. */
+static void test_channel(void **state)
+{
+	struct wd_chan ch = { .dev_path = "cuda-0" }, more = ch;
+	uint8_t *va;
+
+	(void)state;
+	assert_int_equal(wd_request_channel(&ch), 0);
+	assert_int_equal(wd_request_channel(&more), 0);
+	assert_int_equal(ch.dev_info->iommu_type, WD_IOMMU_SHARE_DOMAIN);
+	assert_int_equal(wd_is_sharing(&ch, NULL), 0);
+	va = wd_reserve_mem(&ch, 2 * HALF);
+	assert_non_null(va);
+	assert_null(wd_reserve_mem(&ch, HALF));
+	assert_int_equal(errno, EEXIST);
+	assert_int_equal(va[0] | va[2 * HALF - 1], 0);
+	assert_true(wd_get_dma_from_va(&ch, va) == (uintptr_t)ch.ss_dma);
+	assert_true(wd_get_dma_from_va(&ch, va + 99) ==
+		    (uintptr_t)ch.ss_dma + 99);
+	assert_true(wd_get_dma_from_va(&ch, va + 2 * HALF) == 0);
+	if (getenv("WD_CUDA_LIBRARY"))
+		assert_true((uintptr_t)ch.ss_dma != (uintptr_t)va);
+	use_region(&ch, va, false);
+	assert_int_equal(wd_share_dma_addr(&more, &ch), 0);
+	assert_true(more.ss_dma == ch.ss_dma);
+	wd_release_channel(&ch);
+	assert_true(is_known(va));
+	use_region(&more, va, false);
+	wd_release_channel(&more);
+	assert_false(is_known(va));
+}
+
+/* Memory that the GPU does not reach goes to another driver: no hidden copy. */
+static void test_unreached(void **state)
+{
+	struct wd_chan ch = { .dev_path = "cuda-0" };
+	struct wd_comp_ctx ctx = { .ch = &ch, .comp_level = 1 };
+	size_t in = PIECE, out = 2 * PIECE;
+	uint8_t *packed = malloc(out);
+
+	(void)state;
+	assert_int_equal(wd_request_channel(&ch), 0);
+	assert_int_equal(wd_alg_deflate(&ctx, corpus, &in, packed, &out), 0);
+	assert_string_not_equal(ctx.used, "cuda");
+	assert_int_equal(ctx.copied, 0);
+	wd_release_channel(&ch);
+	free(packed);
+}
+
+static void test_third(void **state)
+{
+	(void)state;
+	find_calls();
+	for (int i = 0; i < 2; i++) {
+		struct wd_chan ch = { .dev_path = "cuda-0" };
+		uint8_t *va;
+
+		assert_int_equal(wd_request_channel(&ch), 0);
+		assert_int_equal(wd_register_3rd_memory(&ch, &allocators[i]),
+				 0);
+		va = wd_reserve_mem(&ch, 2 * HALF);
+		assert_non_null(va);
+		assert_true(wd_get_dma_from_va(&ch, va) != 0);
+		use_region(&ch, va, !i);
+		wd_release_channel(&ch);
+		assert_int_equal(lent, i + 1);
+		assert_int_equal(given_back, i + 1);
+	}
+}
+
+/* It is listed for who looks for it, behind all others. Its node, or -2. */
+static int listed_node(void)
+{
+	struct uacce_dev_info *list;
+	int n = wd_list_devices("inflate", &list), node = -2;
+
+	if (n > 0 && !strcmp(list[n - 1].name, "cuda-0") &&
+	    list[n - 1].kind == WD_DEV_PLUGGED)
+		node = list[n - 1].node_id;
+	wd_free_devices(list);
+	return node;
+}
+
+static void put_gpu(const char *root, const char *name, const char *node)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command),
+		 "d=%s/bus/pci/drivers/nvidia/%s; mkdir -p $d && "
+		 "echo %s > $d/numa_node",
+		 root, name, node);
+	assert_int_equal(system(command), 0);
+}
+
+/* Where it is in the machine is what sysfs says: the node of all GPUs. */
+static void test_listed(void **state)
+{
+	char root[] = "/tmp/weft-cuda-XXXXXX", command[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	setenv("WEFT_SYSFS", root, 1);
+	assert_int_equal(listed_node(), -1);
+	put_gpu(root, "0000:01:00.0", "3");
+	put_gpu(root, "module", "7");
+	assert_int_equal(listed_node(), 3);
+	put_gpu(root, "0000:02:00.0", "3");
+	assert_int_equal(listed_node(), 3);
+	put_gpu(root, "0000:03:00.0", "4");
+	assert_int_equal(listed_node(), -1);
+	unsetenv("WEFT_SYSFS");
+	snprintf(command, sizeof(command), "rm -r %s", root);
+	assert_int_equal(system(command), 0);
+}
+
 static const struct wd_alg_comp *find_driver(void)
 {
 	const struct wd_alg_comp *driver;
@@ -528,6 +760,10 @@ int main(void)
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_channel),
+		cmocka_unit_test(test_unreached),
+		cmocka_unit_test(test_third),
+		cmocka_unit_test(test_listed),
 		cmocka_unit_test(test_close),
 		cmocka_unit_test(test_parallel),
 		cmocka_unit_test(test_fork),

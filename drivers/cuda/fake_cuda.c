@@ -156,35 +156,56 @@ static int add(struct op op)
 	return 0;
 }
 
-static void *make_range(size_t len, unsigned int type)
+static void note_range(void *at, size_t len, unsigned int type)
 {
-	void *at = mmap(NULL, len,
-			type == WF_CU_TYPE_HOST ? PROT_READ | PROT_WRITE :
-						  PROT_NONE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	int i = 0;
 
 	pthread_mutex_lock(&lock);
 	while (ranges[i].type)
 		if (++i == RANGES)
 			abort();
-	if (at != MAP_FAILED)
-		ranges[i] = (struct range){ (uintptr_t)at, len, type };
+	ranges[i] = (struct range){ (uintptr_t)at, len, type };
 	opened = false;
 	pthread_mutex_unlock(&lock);
-	return at == MAP_FAILED ? NULL : at;
 }
 
-static void drop_range(uintptr_t at)
+static void *make_range(size_t len, unsigned int type)
 {
+	void *at = mmap(NULL, len,
+			type == WF_CU_TYPE_HOST ? PROT_READ | PROT_WRITE :
+						  PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	note_range(at, len, type);
+	return at;
+}
+
+/* Its length, 0 if it is none. */
+static size_t forget_range(uintptr_t at)
+{
+	size_t len = 0;
+
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < RANGES; i++) {
 		if (ranges[i].type && ranges[i].at == at) {
-			munmap((void *)at, ranges[i].len);
+			len = ranges[i].len;
 			ranges[i].type = 0;
 		}
 	}
 	pthread_mutex_unlock(&lock);
+	return len;
+}
+
+static void drop_range(uintptr_t at)
+{
+	size_t len = forget_range(at);
+
+	/* Memory that is freed twice would be an error of CUDA's. */
+	if (!len)
+		abort();
+	munmap((void *)at, len);
 }
 
 int cuInit(unsigned int flags)
@@ -279,6 +300,26 @@ int cuMemHostAlloc(void **at, size_t len, unsigned int flags)
 int cuMemFreeHost(void *at)
 {
 	drop_range((uintptr_t)at);
+	return 0;
+}
+
+int cuMemHostRegister_v2(void *at, size_t len, unsigned int flags)
+{
+	(void)flags;
+	note_range(at, len, WF_CU_TYPE_HOST);
+	return 0;
+}
+
+int cuMemHostUnregister(void *at)
+{
+	return forget_range((uintptr_t)at) ? 0 : INVALID;
+}
+
+/* Another address than the processor's, as in a domain of its own. */
+int cuMemHostGetDevicePointer_v2(wf_cu_ptr *at, void *host, unsigned int flags)
+{
+	(void)flags;
+	*at = (uintptr_t)host ^ (uint64_t)1 << 52;
 	return 0;
 }
 

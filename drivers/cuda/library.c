@@ -44,6 +44,7 @@ static const struct symbol cu_symbols[] = {
 	CU(cuMemFree_v2),
 	CU(cuMemHostAlloc),
 	CU(cuMemFreeHost),
+	CU(cuMemHostGetDevicePointer_v2),
 	CU(cuMemcpyHtoDAsync_v2),
 	CU(cuMemcpyDtoHAsync_v2),
 	CU(cuMemcpyDtoDAsync_v2),

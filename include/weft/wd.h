@@ -53,6 +53,7 @@ enum wd_dev_kind {
 	WD_DEV_UACCE,	   /* /dev node, mainline kernel */
 	WD_DEV_UACCE_SEED, /* /dev node, with the attrs/ folder of old */
 	WD_DEV_SOFT,	   /* a process that runs `weft devd` */
+	WD_DEV_PLUGGED,	   /* a plug-in, such as that of a GPU */
 };
 
 struct uacce_dev_info {
@@ -95,7 +96,8 @@ struct wd_chan {
 
 /*
  * Every device there is, best first: those that know @alg (NULL: all), sorted
- * by free instances or none, hardware before software, NUMA distance, scenario
+ * by free instances or none, hardware before software before devices of plug-ins,
+ * NUMA distance, scenario
  * (SVA first), then the number of free instances. *@list is an array for wd_free_devices().
  * Returns how many, 0 with *@list NULL if there are none, or
  * -EINVAL (no @list), -ENOMEM.

@@ -193,15 +193,21 @@ struct wd_alg_comp {
  *
  *	static const struct wd_alg_comp *const mine[] = { &table, NULL };
  *	const struct wd_driver wd_driver = {
- *		WD_DRIVER_VERSION, sizeof(struct wd_driver), mine
+ *		.version = WD_DRIVER_VERSION,
+ *		.size = sizeof(struct wd_driver),
+ *		.comp = mine,
  *	};
  */
 #define WD_DRIVER_VERSION 1
+
+struct wd_drv_dev;
 
 struct wd_driver {
 	uint32_t version;
 	uint32_t size;
 	const struct wd_alg_comp *const *comp; /* up to a NULL */
+	/* Plug-ins of before have a struct that ends here. */
+	const struct wd_drv_dev *const *devs; /* weft/wd_drv.h; NULL: none */
 };
 
 extern const struct wd_driver wd_driver;

@@ -15,6 +15,10 @@
  *		    dev->qfrs_offset[UACCE_QFRT_MMIO]);
  *
  * The same calls serve real UACCE nodes and `weft devd`.
+ *
+ * A device with neither a node nor such a process, a GPU behind the library of
+ * its vendor for example, is a struct wd_drv_dev of a plug-in
+ * (weft/wd_comp_drv.h).
  */
 #ifndef WEFT_WD_DRV_H
 #define WEFT_WD_DRV_H
@@ -56,6 +60,29 @@ int wd_drv_kick(struct wd_chan *ch);
  * seconds (stopped, hanging) is gone, here and in wd_drv_wait(). Cheap enough
  * for a poll that found nothing. */
 int wd_drv_alive(struct wd_chan *ch);
+
+/*
+ * A device of a plug-in. Programs request channels of it as of others, by its
+ * name, reserve memory on them and name both in jobs, which go to the driver with
+ * the same api. Its scenario is Share Domain. Nothing can be mapped or started on
+ * such a channel. All members may be called by any thread.
+ */
+struct wd_drv_dev {
+	uint32_t size;	  /* sizeof(struct wd_drv_dev) */
+	const char *name; /* "cuda-0" */
+	const char *api;  /* as wd_alg_comp.api of the driver */
+	const char *algs; /* one a line */
+	/* The NUMA node, -1 if it has none or that is not known. Called when
+	 * devices are listed: it must cost little. May be NULL. */
+	int (*node)(void);
+	/* 0, or -errno if the device cannot be used, then or any more. */
+	int (*open)(void);
+	/* Memory that processor and device address, page aligned and zeroed, and
+	 * where the device sees it, which is not 0. -errno. */
+	int (*reserve)(size_t size, void **va, uint64_t *dma);
+	/* The driver has no job with it. */
+	void (*release)(void *va, size_t size);
+};
 
 #pragma GCC visibility pop
 

@@ -85,6 +85,17 @@ static void rank_all(struct ranking *r, struct wf_alg_slot *slot,
 	}
 }
 
+/* Whether the second is to do the job, so that it stays known. */
+static bool is_probe(const struct ranking *r, const struct wd_comp_job *job)
+{
+	uint64_t best =
+		wf_alg_cost_adds(wf_alg_registry_cost(r->slots[0]), job);
+
+	return wf_alg_cost_is_probe(wf_alg_registry_cost(r->slots[1]), job,
+				    r->ns[1],
+				    best < r->ns[0] ? best : r->ns[0]);
+}
+
 /* Drivers that come before @chosen. */
 static uint32_t before(const struct wf_alg_slot *chosen,
 		       const struct wf_alg_want *want)
@@ -111,16 +122,16 @@ struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 {
 	struct wf_alg_slot *slot = wf_alg_registry_get(want);
 	struct ranking r = { 0 };
-	bool probe;
+	bool probe = false;
 
 	*passed = 0;
 	*cost = NULL;
 	if (!slot || !wf_alg_choice_is_open(wf_alg_registry_driver(slot), want))
 		return slot;
-	probe = wf_alg_cost_is_probe(wf_alg_registry_cost(slot));
 	rank_all(&r, slot, want, job);
 	/* One that has not begun to be known is ranked first, with 0. */
-	probe = probe && r.slots[1] && r.ns[0];
+	if (r.slots[1] && r.ns[0])
+		probe = is_probe(&r, job);
 	slot = r.slots[probe];
 	wf_alg_registry_put(r.slots[!probe]);
 	if (!slot)

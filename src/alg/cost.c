@@ -5,8 +5,13 @@
  */
 #include "alg/cost.h"
 
-#define KNOWN 8u   /* jobs before a mean is believed */
-#define PROBE 64u  /* one job in so many goes to the slower one */
+#include "base/clock.h"
+#include "chan/uacce.h"
+
+#define KNOWN 8u  /* jobs before a mean is believed */
+#define PROBE 64u /* a part of the time, for jobs on the slower one */
+/* What is expected of a driver that has never done such a job. */
+#define SLOWEST WF_NS_PER_S
 #define LATELY 64u /* jobs of this size: older ones count half, and so on */
 
 static unsigned int kind_of(const struct wd_comp_job *job)
@@ -26,72 +31,124 @@ static unsigned int size_of(const struct wd_comp_job *job)
 	return size < WF_ALG_COST_SIZES ? size : WF_ALG_COST_SIZES - 1;
 }
 
-void wf_alg_cost_note(struct wf_alg_cost *cost, const struct wd_comp_job *job,
-		      uint64_t ns)
+/* Where the job's times are, of this thread. */
+static struct wf_alg_cell *cell_of(struct wf_alg_cost *cost,
+				   const struct wd_comp_job *job)
 {
-	unsigned int kind = kind_of(job), size = size_of(job);
+	bool far = cost->node >= 0 && wf_chan_uacce_here() != cost->node;
+
+	return &cost->of[far][kind_of(job)][size_of(job)];
+}
+
+static void note(struct wf_alg_cell *cell, const struct wd_comp_job *job,
+		 uint64_t ns)
+{
 	uint64_t now = ns * 1024 / (job->src_len | 1);
-	uint64_t old = atomic_load_explicit(&cost->of[kind][size].ns_per_kib,
-					    memory_order_relaxed);
+	uint64_t old =
+		atomic_load_explicit(&cell->ns_per_kib, memory_order_relaxed);
 
 	/* An improvement counts faster: a single slow job says less, however
 	 * slow it was (the process was stopped, or lost its processor). */
 	if (now > 3 * old && old)
 		now = 3 * old;
-	if (!atomic_fetch_add_explicit(&cost->of[kind][size].jobs, 1,
-				       memory_order_relaxed))
+	if (!atomic_fetch_add_explicit(&cell->jobs, 1, memory_order_relaxed))
 		old = now;
 	else if (now < old)
 		old -= (old - now) / 2;
 	else
 		old += (now - old) / 8;
-	atomic_store_explicit(&cost->of[kind][size].ns_per_kib, old,
-			      memory_order_relaxed);
+	atomic_store_explicit(&cell->ns_per_kib, old, memory_order_relaxed);
 }
 
-static bool is_known(const struct wf_alg_cost *cost, unsigned int kind,
-		     unsigned int size)
+void wf_alg_cost_note(struct wf_alg_cost *cost, const struct wd_comp_job *job,
+		      uint64_t ns)
 {
-	return atomic_load_explicit(&cost->of[kind][size].jobs,
-				    memory_order_relaxed) >= KNOWN;
+	note(cell_of(cost, job), job, ns);
+}
+
+static bool is_known(const struct wf_alg_cell *cell)
+{
+	return atomic_load_explicit(&cell->jobs, memory_order_relaxed) >= KNOWN;
+}
+
+static uint64_t alone_of(const struct wf_alg_cell *cell,
+			 const struct wd_comp_job *job)
+{
+	return (uint64_t)((double)atomic_load_explicit(&cell->ns_per_kib,
+						       memory_order_relaxed) *
+			  (double)job->src_len / 1024);
+}
+
+/* A job goes to the slower driver when the others have taken PROBE times as long
+ * as it is expected to take there. */
+static bool is_probe(struct wf_alg_cell *cell, uint64_t ns, uint64_t best)
+{
+	uint64_t most = ns < SLOWEST ? ns : SLOWEST;
+
+	if (atomic_fetch_add_explicit(&cell->elsewhere_ns, best,
+				      memory_order_relaxed) +
+		    best <
+	    PROBE * most)
+		return false;
+	atomic_store_explicit(&cell->elsewhere_ns, 0, memory_order_relaxed);
+	return true;
+}
+
+bool wf_alg_cost_is_probe(struct wf_alg_cost *cost,
+			  const struct wd_comp_job *job, uint64_t ns,
+			  uint64_t best)
+{
+	return is_probe(cell_of(cost, job), ns, best);
 }
 
 int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 			     struct wf_alg_cost *next,
 			     const struct wd_comp_job *job)
 {
-	unsigned int kind = kind_of(job), size = size_of(job);
+	struct wf_alg_cell *a = cell_of(first, job), *b = cell_of(next, job);
+	uint64_t a_ns, b_ns;
 	bool slower;
 
-	if (!is_known(first, kind, size))
+	if (!is_known(a))
 		return 0;
-	if (!is_known(next, kind, size))
+	if (!is_known(b))
 		return 1;
-	slower = atomic_load_explicit(&first->of[kind][size].ns_per_kib,
-				      memory_order_relaxed) >
-		 atomic_load_explicit(&next->of[kind][size].ns_per_kib,
-				      memory_order_relaxed);
-	return wf_alg_cost_is_probe(first) ? !slower : slower;
-}
-
-bool wf_alg_cost_is_probe(struct wf_alg_cost *cost)
-{
-	return !((atomic_fetch_add_explicit(&cost->turns, 1,
-					    memory_order_relaxed) +
-		  1) %
-		 PROBE);
+	a_ns = alone_of(a, job);
+	b_ns = alone_of(b, job);
+	slower = a_ns > b_ns;
+	if (slower ? is_probe(a, a_ns, b_ns) : is_probe(b, b_ns, a_ns))
+		return !slower;
+	return slower;
 }
 
 /* -- jobs that overlap ----------------------------------------------------- */
 
 bool wf_alg_cost_is_new(struct wf_alg_cost *cost, const struct wd_comp_job *job)
 {
-	atomic_uint *tried = &cost->of[kind_of(job)][size_of(job)].tried;
+	atomic_uint *tried = &cell_of(cost, job)->tried;
 
 	if (atomic_load_explicit(tried, memory_order_relaxed) >= KNOWN)
 		return false;
 	atomic_fetch_add_explicit(tried, 1, memory_order_relaxed);
 	return true;
+}
+
+/* For a byte, while the driver is busy; 0 if nothing is known. */
+static double rate_of(const struct wf_alg_cell *cell)
+{
+	uint64_t bytes =
+		atomic_load_explicit(&cell->added_bytes, memory_order_relaxed);
+
+	return bytes ? (double)atomic_load_explicit(&cell->added_ns,
+						    memory_order_relaxed) /
+			       (double)bytes :
+		       0;
+}
+
+uint64_t wf_alg_cost_adds(struct wf_alg_cost *cost,
+			  const struct wd_comp_job *job)
+{
+	return (uint64_t)(rate_of(cell_of(cost, job)) * (double)job->src_len);
 }
 
 /*
@@ -102,22 +159,13 @@ bool wf_alg_cost_is_new(struct wf_alg_cost *cost, const struct wd_comp_job *job)
 uint64_t wf_alg_cost_expect(struct wf_alg_cost *cost,
 			    const struct wd_comp_job *job)
 {
-	unsigned int kind = kind_of(job), size = size_of(job);
-	uint64_t bytes = atomic_load_explicit(&cost->of[kind][size].added_bytes,
-					      memory_order_relaxed);
-	double alone, rate;
+	const struct wf_alg_cell *cell = cell_of(cost, job);
+	double waiting = (double)atomic_load_explicit(&cost->backlog,
+						      memory_order_relaxed);
 
-	if (!bytes)
+	if (!atomic_load_explicit(&cell->added_bytes, memory_order_relaxed))
 		return UINT64_MAX;
-	alone = (double)atomic_load_explicit(&cost->of[kind][size].ns_per_kib,
-					     memory_order_relaxed) *
-		(double)job->src_len / 1024;
-	rate = (double)atomic_load_explicit(&cost->of[kind][size].added_ns,
-					    memory_order_relaxed) /
-	       (double)bytes;
-	return (uint64_t)(alone +
-			  rate * (double)atomic_load_explicit(
-					 &cost->backlog, memory_order_relaxed));
+	return alone_of(cell, job) + (uint64_t)(rate_of(cell) * waiting);
 }
 
 struct wf_alg_start wf_alg_cost_begin(struct wf_alg_cost *cost,
@@ -126,6 +174,7 @@ struct wf_alg_start wf_alg_cost_begin(struct wf_alg_cost *cost,
 {
 	return (struct wf_alg_start){
 		.at = now,
+		.cell = cell_of(cost, job),
 		.alone = !atomic_fetch_add(&cost->backlog, job->src_len),
 	};
 }
@@ -133,32 +182,27 @@ struct wf_alg_start wf_alg_cost_begin(struct wf_alg_cost *cost,
 void wf_alg_cost_end(struct wf_alg_cost *cost, const struct wd_comp_job *job,
 		     struct wf_alg_start start, bool good, uint64_t now)
 {
-	unsigned int kind = kind_of(job), size = size_of(job);
+	struct wf_alg_cell *cell = start.cell;
 	uint64_t len = job->src_len | 1;
 	uint64_t last = atomic_exchange(&cost->last, now), bytes, ns;
 
 	atomic_fetch_sub(&cost->backlog, job->src_len);
 	if (!good)
 		return;
-	ns = atomic_load_explicit(&cost->of[kind][size].ns_per_kib,
-				  memory_order_relaxed);
+	ns = atomic_load_explicit(&cell->ns_per_kib, memory_order_relaxed);
 	if (start.alone || !ns || (now - start.at) * 1024 / len < ns)
-		wf_alg_cost_note(cost, job, now - start.at);
+		note(cell, job, now - start.at);
 	/* What it added: the driver was busy with others before that. */
 	if (last < start.at)
 		last = start.at;
 	ns = now > last ? now - last : 0;
-	bytes = atomic_load_explicit(&cost->of[kind][size].added_bytes,
-				     memory_order_relaxed);
-	ns += atomic_load_explicit(&cost->of[kind][size].added_ns,
-				   memory_order_relaxed);
+	bytes = atomic_load_explicit(&cell->added_bytes, memory_order_relaxed);
+	ns += atomic_load_explicit(&cell->added_ns, memory_order_relaxed);
 	bytes += len;
 	if (bytes > LATELY * len) {
 		bytes /= 2;
 		ns /= 2;
 	}
-	atomic_store_explicit(&cost->of[kind][size].added_ns, ns,
-			      memory_order_relaxed);
-	atomic_store_explicit(&cost->of[kind][size].added_bytes, bytes,
-			      memory_order_relaxed);
+	atomic_store_explicit(&cell->added_ns, ns, memory_order_relaxed);
+	atomic_store_explicit(&cell->added_bytes, bytes, memory_order_relaxed);
 }

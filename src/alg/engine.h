@@ -26,7 +26,7 @@ enum wf_piece_state {
 /* A part of the input. */
 struct wf_range {
 	uint64_t from, to; /* bits; to: where the next one begins */
-	bool exact;	   /* it begins at ->begin, if anything is as it says */
+	bool exact;	   /* an index or a member says: it begins at ->begin */
 	struct wf_border begin;
 	const uint8_t *hint; /* the window that came with it; may be NULL */
 	size_t hint_have;
@@ -40,20 +40,20 @@ struct wf_piece {
 	struct wf_range range;
 	uint64_t reads_from; /* byte of input, until it is done */
 	enum wf_chunk_why why;
-	bool found; /* it has a begin */
-	/* What came before it: told when it is known, perhaps while the piece
-	 * is under way. ->known is set after the other three (release). */
+	bool found; /* a place to begin was found */
+	/* What precedes it. Set when it is known, perhaps while a thread
+	 * decompresses the piece; ->known after the other three (release). */
 	atomic_bool known;
 	struct wf_border known_at;
 	size_t have;
 	uint8_t window[WF_CHUNK_WINDOW];
 	atomic_bool unwanted;
-	/* From when it is taken over: */
+	/* Set when it is taken over: */
 	uint64_t turn;
 	uint64_t out;	  /* where its output goes */
-	uint32_t *checks; /* of each member in it, and of what is behind */
+	uint32_t *checks; /* of each member that ends in it, and of the rest */
 	size_t checks_room;
-	int error; /* after its output */
+	int error; /* that follows its output */
 };
 
 struct wf_engine {
@@ -70,54 +70,55 @@ struct wf_engine {
 	unsigned int unused;
 	uint8_t *memory; /* of all pieces */
 	size_t memory_size;
-	size_t room; /* of that, each has this much */
+	size_t room; /* bytes of it for each piece */
 
-	/* Ranges of input: those from ->head on that are given out. */
+	/* Ranges of input: those from ->head on that threads have taken. */
 	struct wf_range *ranges; /* range n is at n % ranges_count */
 	unsigned int ranges_count;
 	uint64_t cut;	     /* the next one begins here */
-	uint64_t numbers;    /* given out */
+	uint64_t numbers;    /* of ranges so far */
 	uint64_t head;	     /* the one that ->at is in */
-	size_t point;	     /* of u->points: the next */
-	bool bgzf;	     /* members that tell their length */
-	unsigned int misses; /* in a row, of pieces ahead */
+	size_t point;	     /* the next one of u->points */
+	bool bgzf;	     /* members contain their length */
+	unsigned int misses; /* pieces in a row that were of no use */
 
-	/* What is settled: */
+	/* The place up to which everything is decompressed: */
 	struct wf_border at;
 	uint8_t window[WF_CHUNK_WINDOW];
 	size_t have;
 	uint64_t out;
-	uint64_t turns;	   /* given out */
+	uint64_t turns;	   /* of pieces that were taken over */
 	bool over;	   /* nothing follows */
-	bool in_order;	   /* no pieces at all */
-	bool stuck;	   /* pieces are of no use here: in order */
+	bool in_order;	   /* never by pieces */
+	bool stuck;	   /* no piece can go on from here: in order */
 	bool serial_begun; /* ->serial says where we are, ->at does not */
 	bool serial_busy;
-	bool starving; /* it waits for input */
+	bool starving; /* ->serial waits for input */
 	struct wf_serial serial;
 
-	/* What is out: */
+	/* What was given to the caller: */
 	uint64_t put; /* turns */
 	bool putting;
 	uint32_t check; /* of the member so far */
 	uint64_t length;
-	bool unchecked; /* its begin was not seen */
+	bool unchecked; /* the begin of the member was not seen */
 	int failed;
 	const char *why; /* -EBADMSG: what is wrong */
 };
 
-/* The next range of input; false if it is not there yet. */
+/* Adds the next range of input; false if that has not been read yet. */
 bool wf_alg_engine_range_locked(struct wf_engine *e);
-/* Ahead of its turn, or from where it is known to begin. */
+/* Decompresses a piece, before its turn or from where it is known to begin. */
 void wf_alg_engine_ahead(struct wf_piece *p);
 /* Resolves and checks what is taken over; puts it where u->put_at is set. */
 int wf_alg_engine_finish(struct wf_engine *e, struct wf_piece *p,
 			 uint8_t *table);
-/* Ends of members in it, in order; how much of it is right. -EBADMSG. */
+/* Checks the members that end in a piece; called in order. *@good gets how many
+ * bytes are right. 0 or -EBADMSG. */
 int wf_alg_engine_verify(struct wf_engine *e, struct wf_piece *p, size_t *good);
-/* In order: tells u->piece. */
+/* Calls u->piece; called in order. */
 int wf_alg_engine_tell(struct wf_engine *e, const struct wf_piece *p);
-/* In order, all of it or @len bytes. */
+/* Gives all of a piece, or @len bytes, to the caller; called in order. */
 int wf_alg_engine_put(struct wf_engine *e, struct wf_piece *p, size_t len);
 
 #endif

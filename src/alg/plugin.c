@@ -15,6 +15,7 @@
 
 #include "alg/registry.h"
 #include "base/log.h"
+#include "chan/plugged.h"
 
 #define SYMBOL "wd_driver"
 #define SUFFIX ".so"
@@ -69,17 +70,60 @@ static const char *reason_of(int err)
 	}
 }
 
-/* @path is for good: it says where the drivers are from. */
-static void add_drivers(const struct wd_driver *plugin, const char *path)
+/* What a struct of before does not have is absent. */
+static const struct wd_drv_dev *dev_of(const struct wd_driver *plugin, size_t n)
 {
+	return plugin->size >= sizeof(*plugin) && plugin->devs ?
+		       plugin->devs[n] :
+		       NULL;
+}
+
+/* The node of the device that it drives, if that is one of the plug-in's. */
+static int node_of(const struct wd_driver *plugin,
+		   const struct wd_alg_comp *driver)
+{
+	const struct wd_drv_dev *dev = dev_of(plugin, 0);
+
+	if (!dev || dev->size < sizeof(*dev) || !dev->node || !dev->api ||
+	    !(driver->can & WD_COMP_SIZED) || !driver->api ||
+	    strcmp(dev->api, driver->api) != 0)
+		return -1;
+	return dev->node();
+}
+
+/* @path is for good: it says where the drivers are from. True: there is one. */
+static bool add_drivers(const struct wd_driver *plugin, const char *path)
+{
+	bool any = false;
+
 	for (size_t i = 0; plugin->comp[i]; i++) {
-		int err = wf_alg_registry_plug(plugin->comp[i], path);
+		int err =
+			wf_alg_registry_plug(plugin->comp[i], path,
+					     node_of(plugin, plugin->comp[i]));
 
 		if (err == -ENODEV)
 			keep_failure(path, "there is no such device here",
 				     plugin->comp[i]->name);
 		else if (err)
 			fail(path, reason_of(err));
+		any = any || !err;
+	}
+	return any;
+}
+
+static void add_devs(const struct wd_driver *plugin, const char *path)
+{
+	const struct wd_drv_dev *dev;
+
+	for (size_t i = 0; (dev = dev_of(plugin, i)); i++) {
+		int err = wf_chan_plugged_add(dev);
+
+		if (err)
+			fail(path, err == -EEXIST ?
+					   "there is another device of that "
+					   "name" :
+					   "one of its devices is not filled "
+					   "in, or there are too many");
 	}
 }
 
@@ -101,11 +145,13 @@ static void load_file(const char *path)
 		fail(path, "it has no symbol " SYMBOL);
 	else if (plugin->version > WD_DRIVER_VERSION)
 		fail(path, reason_of(-EPROTO));
-	else if (!plugin->version || plugin->size < sizeof(*plugin) ||
+	else if (!plugin->version ||
+		 plugin->size < offsetof(struct wd_driver, devs) ||
 		 !plugin->comp || !copy)
 		fail(path, "its " SYMBOL " is not filled in");
 	else {
-		add_drivers(plugin, copy);
+		if (add_drivers(plugin, copy))
+			add_devs(plugin, copy);
 		/* It stays loaded: the registry has its tables. */
 		return;
 	}

@@ -24,13 +24,14 @@
 #include "alg/queue.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "chan/plugged.h"
 #include "weft/wd.h"
 
 #define SLOTS 32 /* bits of want.except */
 #define LEAVING (1u << 31)
 #define FIRST (1 << 20) /* more priority than any driver has by itself */
 
-/* Up to here tables without WD_COMP_SIZED go. */
+/* The size of tables without WD_COMP_SIZED. */
 #define OLD_SIZE offsetof(struct wd_alg_comp, version)
 
 /* All but ->bad, ->cost and ->stats is constant. */
@@ -139,13 +140,16 @@ static struct entry *entry_of(const struct wd_alg_comp *source,
 	e->table = *table;
 	e->source = source;
 	e->from = from;
+	e->cost.node = table->node;
 	wf_alg_stats_init(&e->stats, e->table.name);
 	e->next = entries;
 	entries = e;
 	return e;
 }
 
-static int add_locked(const struct wd_alg_comp *driver, const char *from)
+/* @node: where the device is, if the driver does not say it. */
+static int add_locked(const struct wd_alg_comp *driver, const char *from,
+		      int node)
 {
 	struct wf_alg_slot *free_slot = NULL;
 	struct wd_alg_comp table;
@@ -154,6 +158,8 @@ static int add_locked(const struct wd_alg_comp *driver, const char *from)
 
 	if (ret)
 		return ret;
+	if (table.node < 0)
+		table.node = node;
 	for (int i = SLOTS - 1; i >= 0; i--) {
 		struct entry *e = atomic_load(&slots[i].entry);
 
@@ -196,7 +202,7 @@ static void add_builtin(void)
 	/* Without the lock: nobody takes it before this is over, and a child
 	 * forked meanwhile runs this again (pthread_once() ensures that). */
 	for (size_t i = 0; builtin[i]; i++)
-		add_locked(builtin[i], "built in");
+		add_locked(builtin[i], "built in", -1);
 	wf_alg_plugin_load();
 	registering = false;
 }
@@ -208,9 +214,16 @@ static void need_drivers(void)
 		pthread_once(&once, add_builtin);
 }
 
-int wf_alg_registry_plug(const struct wd_alg_comp *driver, const char *from)
+/* Listing devices is a first use, too. */
+__attribute__((constructor)) static void hook(void)
 {
-	return add_locked(driver, from);
+	wf_chan_plugged_load = need_drivers;
+}
+
+int wf_alg_registry_plug(const struct wd_alg_comp *driver, const char *from,
+			 int node)
+{
+	return add_locked(driver, from, node);
 }
 
 /* At the first use, when programs have registered drivers of their own. */
@@ -411,7 +424,7 @@ int wd_alg_comp_register(const struct wd_alg_comp *driver)
 	need_drivers();
 	pthread_mutex_lock(&change);
 	registering = true;
-	ret = add_locked(driver, "program");
+	ret = add_locked(driver, "program", -1);
 	registering = false;
 	pthread_mutex_unlock(&change);
 	if (ret && driver && driver->name)

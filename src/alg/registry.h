@@ -57,9 +57,10 @@ bool wf_alg_registry_reproducible(void);
 bool wf_alg_registry_drives(const struct wd_chan *ch);
 /* Its bit in want.except. */
 uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot);
-/* As wd_alg_comp_register(), for a plug-in: @from is its file, and stays. Only
- * while the plug-ins are loaded. */
-int wf_alg_registry_plug(const struct wd_alg_comp *driver, const char *from);
+/* As wd_alg_comp_register(), for a plug-in: @from is its file, and stays; @node is
+ * that of its device, -1 if none is known. Only while the plug-ins are loaded. */
+int wf_alg_registry_plug(const struct wd_alg_comp *driver, const char *from,
+			 int node);
 
 /* What is known of a driver, for `weft info`. */
 struct wf_alg_known {

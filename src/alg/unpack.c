@@ -35,9 +35,9 @@
 #define LARGE_PAGE (2u << 20)
 #define READ_MOST (1u << 20)
 #define MISSES 4 /* in a row, until nothing is done ahead */
-#define SPARE 2	 /* pieces for what is next in order */
+#define SPARE 2	 /* pieces kept for what is next in order */
 
-/* Kept from those that are done ahead. */
+/* What a thread does next. */
 enum job { WAIT, GO_HOME, FINISH, PUT, SERIAL, AHEAD, READ };
 
 static struct wf_piece *piece_of(struct wf_engine *e, uint64_t number)
@@ -86,7 +86,7 @@ static bool same(struct wf_border a, struct wf_border b)
 	return a.bit == b.bit && a.member == b.member;
 }
 
-/* Passes to a piece the window before it. */
+/* Tells a piece where it begins, and the window before it. */
 static void tell(struct wf_engine *e, struct wf_piece *p)
 {
 	p->known_at = e->at;
@@ -101,7 +101,7 @@ static void fail(struct wf_engine *e, int ret)
 		e->failed = ret;
 }
 
-/* Its output has a place now. */
+/* Gives the output of a piece its place, and the piece its turn. */
 static void queue(struct wf_engine *e, struct wf_piece *p)
 {
 	p->out = e->out;
@@ -110,7 +110,8 @@ static void queue(struct wf_engine *e, struct wf_piece *p)
 	p->state = WF_PIECE_TAKEN;
 }
 
-/* Ranges that fit the ratio: pieces of about the same output. */
+/* Adapts the size of ranges to the compression ratio, so that all pieces have
+ * about the same output. */
 static void adapt(struct wf_engine *e, const struct wf_chunk *c)
 {
 	uint64_t in = (c->border.bit - c->begin.bit) / 8 + 1;
@@ -125,14 +126,14 @@ static void adapt(struct wf_engine *e, const struct wf_chunk *c)
 	e->chunk = (size_t)(e->chunk + goal) / 2;
 }
 
-/* If it is what comes next. */
+/* Takes a piece over if it begins where the data before it ends. */
 static bool take_over(struct wf_engine *e, struct wf_piece *p)
 {
 	struct wf_chunk *c = &p->chunk;
 
 	if (!p->found || !same(c->begin, e->at) || same(c->border, e->at))
 		return false;
-	/* A window from elsewhere must equal the real one. */
+	/* The window that came with an index must equal the real one. */
 	if (p->range.exact && p->range.hint && !atomic_load(&p->known) &&
 	    (p->range.hint_have > e->have ||
 	     memcmp(p->range.hint,
@@ -177,9 +178,9 @@ static bool is_findable(const struct wf_engine *e, struct wf_border at)
 	return (bits >> (at.bit & 7) & 7) == 4;
 }
 
-/* What goes on in order has come from @range to ->at. After too many misses,
- * the next try is worth it where a piece ahead could have begun here: fixed
- * blocks alone never come to such a border, so they are searched no more. */
+/* The range was decompressed in order, up to ->at. After too many misses, work
+ * ahead is tried again if a piece could have found the border ->at by search.
+ * Data of fixed blocks alone has no such border and is not searched again. */
 static void try_again(struct wf_engine *e, const struct wf_range *range)
 {
 	if (e->misses >= MISSES &&
@@ -187,7 +188,8 @@ static void try_again(struct wf_engine *e, const struct wf_range *range)
 		e->misses = MISSES - 1;
 }
 
-/* The piece of the range that ->at is in is done. True: look at the next. */
+/* The piece of the range that ->at is in is done: takes it over, or gives it
+ * back. True: look at the next one. */
 static bool settle(struct wf_engine *e, struct wf_piece *p)
 {
 	bool ahead = !atomic_load(&p->known) || p->chunk.wide;
@@ -209,7 +211,8 @@ static bool settle(struct wf_engine *e, struct wf_piece *p)
 		e->stuck = p->why != WF_CHUNK_FULL && !e->over;
 		return false;
 	}
-	/* From here once more; in order, if that was it. */
+	/* The range is decompressed again from ->at; in order, if this piece
+	 * had begun there already. */
 	if (here && atomic_load(&p->known))
 		e->stuck = true;
 	else
@@ -222,8 +225,8 @@ static bool settle(struct wf_engine *e, struct wf_piece *p)
  * window. */
 static void advance(struct wf_engine *e)
 {
-	/* What was made in order has its turn first: it is not queued before
-	 * ->serial_busy ends, though ->at may be behind it already. */
+	/* Output that was made in order comes first. It gets its turn when
+	 * ->serial_busy ends, though ->at may be behind it before. */
 	bool more = !e->serial_busy;
 
 	while (more && !e->over && !e->failed && !e->serial_begun &&
@@ -235,7 +238,7 @@ static void advance(struct wf_engine *e)
 		} else if (e->head < e->numbers &&
 			   e->at.bit >=
 				   e->ranges[e->head % e->ranges_count].to) {
-			/* All of the range is out already. */
+			/* All of the range has been decompressed already. */
 			if (p && p->state == WF_PIECE_DONE) {
 				miss(e);
 				give_back(e, p);
@@ -253,7 +256,7 @@ static void advance(struct wf_engine *e)
 	}
 }
 
-/* A piece for a range that is given out. */
+/* A piece for the range of this number. */
 static struct wf_piece *piece_for(struct wf_engine *e, uint64_t number)
 {
 	struct wf_piece *p = take_piece(e);
@@ -269,8 +272,8 @@ static struct wf_piece *piece_for(struct wf_engine *e, uint64_t number)
 	return p;
 }
 
-/* What goes on in order has got to ->serial.pos: nothing before that is wanted
- * ahead of its turn any more. */
+/* Decompression in order has come to ->serial.pos: pieces before that are not
+ * wanted any more. */
 static void pass_by(struct wf_engine *e)
 {
 	uint64_t bit = e->serial.pos > 8 ? (e->serial.pos - 8) * 8 : 0;

@@ -108,7 +108,7 @@ const struct wf_setting wf_base_settings[] = {
 		.kind = WF_SETTING_BYTES,
 		.max = 16 * MIB,
 		.fallback = 16384,
-		.words = "16384 over udp, 65536 over tcp",
+		.words = "16384 over udp, 524288 over tcp",
 		.help = "Messages to other nodes up to this size are sent "
 			"before a receive is known",
 		.why = "measured: above this size it is faster if the "
@@ -120,7 +120,7 @@ const struct wf_setting wf_base_settings[] = {
 		.min = 4096,
 		.max = UINT64_MAX,
 		.fallback = 16385,
-		.words = "16385 over udp, 65537 over tcp",
+		.words = "16385 over udp, 524289 over tcp",
 		.help = "From this size on, and above FI_WEFT_MEDIUM_MAX, the "
 			"receiver reads a message from another node",
 		.why = "measured: below, sending at once is faster",
@@ -194,7 +194,7 @@ const struct wf_setting wf_base_settings[] = {
 		.name = "nic",
 		.kind = WF_SETTING_CHOICE,
 		.choices = "tcp or udp or efa",
-		.words = "tcp",
+		.words = "efa where there is an EFA device, else tcp",
 		.help = "Device by which other nodes are reached. It must be "
 			"the same for all processes of a job",
 		.why = "the kernel's TCP is faster from 16 KiB on, shares links "

@@ -36,13 +36,24 @@ static void in_child(struct wf_fork_watch *watch)
 
 /* -- request --------------------------------------------------------------- */
 
+static const struct wf_chan_ops *ops_of(const struct uacce_dev_info *dev)
+{
+	switch (dev->kind) {
+	case WD_DEV_SOFT:
+		return &wf_chan_soft_ops;
+	case WD_DEV_PLUGGED:
+		return &wf_chan_plugged_ops;
+	default:
+		return &wf_chan_node_ops;
+	}
+}
+
 static int open_device(struct wd_chan *ch)
 {
 	struct wf_chan_core *core = ch->core;
 	int err;
 
-	core->ops = ch->dev_info->kind == WD_DEV_SOFT ? &wf_chan_soft_ops :
-							&wf_chan_node_ops;
+	core->ops = ops_of(ch->dev_info);
 	err = core->ops->open(ch);
 	if (err)
 		return err;

@@ -18,6 +18,7 @@
 #include "weft/wd.h"
 
 struct wf_chan_session;
+struct wd_drv_dev;
 
 /* Reserved memory. Counted by the channels that use it; the last one unmaps or
  * frees it. The rest is constant. */
@@ -26,7 +27,9 @@ struct wf_chan_region {
 	void *va;
 	size_t size;
 	uint64_t dma;
-	const struct wd_3rd_memory *third; /* whose it is; NULL: mapped by us */
+	const struct wd_3rd_memory
+		*third;			  /* whose it is; NULL: mapped by us, */
+	const struct wd_drv_dev *plugged; /* or made by this device */
 	pid_t owner; /* a forked child has the struct, not the memory */
 	/* Owed to the allocator until the device is done, see memory.c. */
 	struct wf_list link;
@@ -58,6 +61,7 @@ struct wf_chan_ops {
 
 extern const struct wf_chan_ops wf_chan_soft_ops;
 extern const struct wf_chan_ops wf_chan_node_ops;
+extern const struct wf_chan_ops wf_chan_plugged_ops;
 
 struct wf_chan_core {
 	const struct wf_chan_ops *ops;
@@ -72,6 +76,8 @@ struct wf_chan_core {
 	atomic_bool started;
 	atomic_bool stopped;
 	bool foreign; /* we are a forked child: nothing here is ours */
+	const struct wd_drv_dev
+		*plugged; /* the device, if it is one of these */
 	/* A soft device's. */
 	struct wf_chan_session *session;
 	bool released; /* the device has confirmed that it uses no memory */

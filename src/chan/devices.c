@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "chan/devices.h"
+#include "chan/plugged.h"
 #include "chan/soft.h"
 
 static const char *or_default(const char *name, const char *fallback)
@@ -44,6 +45,12 @@ static int compare(int a, int b)
 	return (a > b) - (a < b);
 }
 
+/* Hardware, then software. Those of plug-ins are for programs that want them. */
+static int rank_of(const struct uacce_dev_info *dev)
+{
+	return dev->kind == WD_DEV_PLUGGED ? 2 : dev->kind == WD_DEV_SOFT;
+}
+
 static int by_merit(const void *left, const void *right)
 {
 	const struct uacce_dev_info *a = left, *b = right;
@@ -52,7 +59,7 @@ static int by_merit(const void *left, const void *right)
 	order = compare(a->available_instances <= 0,
 			b->available_instances <= 0);
 	if (!order)
-		order = compare(a->kind == WD_DEV_SOFT, b->kind == WD_DEV_SOFT);
+		order = compare(rank_of(a), rank_of(b));
 	if (!order)
 		order = compare(a->numa_dis, b->numa_dis);
 	/* A scenario that requires less of its user is better. */
@@ -90,6 +97,8 @@ int wf_chan_devices_list(const char *alg, struct uacce_dev_info **list,
 				 &devices);
 	if (!err)
 		err = wf_chan_soft_scan(sysfs, &devices);
+	if (!err)
+		err = wf_chan_plugged_scan(sysfs, &devices);
 	*refused = devices.refused;
 	if (err || !wf_chan_devices_sort(&devices, alg)) {
 		free(devices.all);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "chan/core.h"
 #include "chan/session.h"
+#include "weft/wd_drv.h"
 
 static bool is_sva(const struct wd_chan *ch)
 {
@@ -44,6 +45,8 @@ static void free_region(struct wf_chan_region *region)
 	if (region->owner == getpid()) {
 		if (region->third)
 			region->third->free_mem(region->va);
+		else if (region->plugged)
+			region->plugged->release(region->va, region->size);
 		else
 			munmap(region->va, region->size);
 	}
@@ -169,6 +172,7 @@ static int fill_region(struct wd_chan *ch, struct wf_chan_region *region)
 
 	if (ch->core->third)
 		return reserve_third(ch, region);
+	region->plugged = ch->core->plugged;
 	if (!is_sva(ch))
 		return ch->core->ops->reserve(ch, region->size, &region->va,
 					      &region->dma);

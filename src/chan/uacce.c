@@ -9,12 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -188,7 +188,7 @@ int wf_chan_uacce_here(void)
 {
 	unsigned int cpu, node;
 
-	return syscall(SYS_getcpu, &cpu, &node, NULL) ? -1 : (int)node;
+	return getcpu(&cpu, &node) ? -1 : (int)node;
 }
 
 int wf_chan_uacce_distance(const char *sysfs, int from, int to)

@@ -26,6 +26,8 @@ int wf_core_open(struct wf_core *core, const struct wf_host *host)
 	core->host.joined = wf_base_barrier_join();
 	core->host.all_joined = core->host.joined;
 	core->host.now = wf_base_clock_ns();
+	core->host.polls_per_clock = 1;
+	core->host.polls = WF_HOST_POLLS_PER_CLOCK - 1;
 	err = wf_transport_loop_open(&core->host.loop);
 	if (err)
 		return err;

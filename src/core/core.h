@@ -112,8 +112,8 @@ void wf_core_follow(struct wf_core *core);
 /* Everything that progress may have to do. */
 void wf_core_progress(struct wf_core *core);
 
-/* One poll in WF_HOST_POLLS_PER_CLOCK: looks at the clock, and if it is time, at
- * the descriptors. */
+/* One poll in WF_HOST_POLLS_PER_CLOCK, or more of them if polls are slow or rare:
+ * looks at the clock, and if it is time, at the descriptors. */
 void wf_core_tick(struct wf_core *core);
 
 /* Looks at the descriptors. */

@@ -311,7 +311,7 @@ static void test_progress(void **state)
 	w->core.ways[1].on = false;
 	progress(w, 3 * WF_HOST_POLLS_PER_CLOCK);
 	assert_int_equal(w->first.polls, 3 * WF_HOST_POLLS_PER_CLOCK);
-	assert_int_equal(w->first.ticks, 3);
+	assert_true(w->first.ticks >= 3);
 	assert_int_equal(w->second.polls, 0);
 	assert_int_equal(w->second.ticks + w->second.looks, 0);
 	/* A short way past the other one would never poll it. */
@@ -340,7 +340,38 @@ static void test_look(void **state)
 	assert_int_equal(w->first.looks, before);
 	wf_transport_host_look(&w->core.host);
 	progress(w, WF_HOST_POLLS_PER_CLOCK);
-	assert_int_equal(w->first.looks, before + 1);
+	assert_true(w->first.looks > before);
+}
+
+/* Bug: the clock and the descriptors were looked at once in 32 polls, by a
+ * program that polls every 20 ms as well: its first message took a second. */
+static void test_polls_rarely(void **state)
+{
+	struct world *w = *state;
+	struct wf_host *host = &w->core.host;
+
+	/* So it begins. */
+	host->now -= WF_NS_PER_S;
+	progress(w, 1);
+	assert_int_equal(w->first.looks, 1);
+	/* Polls without a pause: a look at the clock in 32 polls. */
+	for (int i = 0; host->polls_per_clock < WF_HOST_POLLS_PER_CLOCK; i++) {
+		assert_true(i < 100000000);
+		progress(w, 1);
+	}
+	/* They become rare: that takes 32 of them, once. */
+	for (int i = 0; i < WF_HOST_POLLS_PER_CLOCK; i++) {
+		host->now -= WF_NS_PER_S;
+		progress(w, 1);
+	}
+	for (int i = 0; i < 10; i++) {
+		int looks = w->first.looks;
+
+		host->now -= WF_NS_PER_S;
+		host->look_at = host->now;
+		progress(w, 1);
+		assert_int_equal(w->first.looks, looks + 1);
+	}
 }
 
 /* Nothing comes by one whose polls are system calls, and the other one has
@@ -356,7 +387,7 @@ static void test_idle(void **state)
 	w->first.has_peers = true;
 	w->second.polls = 0;
 	progress(w, 3200);
-	assert_in_range(w->second.polls, 90, 110);
+	assert_in_range(w->second.polls, 90, 400);
 	assert_int_equal(w->first.polls, 8200);
 	assert_int_equal(wf_core_submit(&w->core, 1, &tx), 0);
 	w->second.found = WF_POLLED_WAITING;
@@ -394,7 +425,7 @@ static void test_rest(void **state)
 	w->first.found = WF_POLLED_SOMETHING;
 	progress(w, 1);
 	w->first.found = WF_POLLED_NOTHING;
-	progress(w, WF_HOST_POLLS_PER_CLOCK);
+	progress(w, 8);
 	assert_false(wf_core_take_rest(&w->core));
 	w->core.lock->real = false;
 }
@@ -512,12 +543,13 @@ static void test_forked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_WORLD(test_route),		 WITH_WORLD(test_names_change),
-		WITH_WORLD(test_progress),	 WITH_WORLD(test_look),
-		WITH_WORLD(test_idle),		 WITH_WORLD(test_rest),
-		WITH_WORLD(test_sleep),		 WITH_WORLD(test_sleep_refused),
-		WITH_WORLD(test_sleep_deadline), WITH_WORLD(test_linger),
-		WITH_WORLD(test_linger_ends),	 WITH_WORLD(test_forked),
+		WITH_WORLD(test_route),		WITH_WORLD(test_names_change),
+		WITH_WORLD(test_progress),	WITH_WORLD(test_look),
+		WITH_WORLD(test_polls_rarely),	WITH_WORLD(test_idle),
+		WITH_WORLD(test_rest),		WITH_WORLD(test_sleep),
+		WITH_WORLD(test_sleep_refused), WITH_WORLD(test_sleep_deadline),
+		WITH_WORLD(test_linger),	WITH_WORLD(test_linger_ends),
+		WITH_WORLD(test_forked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ void wf_core_ep_tick(struct wf_core_ep *ep)
 {
 	struct wf_shm_in *in = ep->common.host.only;
 
-	if (wf_shm_in_ready(in)) {
+	if (wf_shm_in_ready(in) || wf_shm_watch_has_rung(&ep->shm.watch)) {
 		wf_core_progress(&ep->common);
 		return;
 	}

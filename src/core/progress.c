@@ -18,6 +18,9 @@
 
 /* The descriptors are looked at so often, or sooner if a transport asks. */
 #define LOOK_EVERY (500 * WF_NS_PER_US)
+/* Between two looks at the clock: a look costs 50 ns. */
+#define TICK_ENOUGH (20 * WF_NS_PER_US)
+#define TICK_MOST (200 * WF_NS_PER_US)
 
 static bool others_have_peers(const struct wf_core *core,
 			      const struct wf_way *way)
@@ -31,10 +34,12 @@ static bool others_have_peers(const struct wf_core *core,
 	return false;
 }
 
+/* A program that polls rarely is not made to wait for so many polls. */
 static __attribute__((noinline)) bool is_skipped(const struct wf_core *core,
 						 struct wf_way *way)
 {
-	return others_have_peers(core, way) && ++way->idle % IDLE_EVERY;
+	return core->host.polls_per_clock > 1 && others_have_peers(core, way) &&
+	       ++way->idle % IDLE_EVERY;
 }
 
 static void note(struct wf_core *core, struct wf_way *way,
@@ -94,6 +99,23 @@ void wf_core_look(struct wf_core *core, uint64_t now)
 	wf_core_trace_look(core, now);
 }
 
+/* A program may poll without a pause, or once in a second. The time between two
+ * looks at the clock and the descriptors must be short for both, so their number
+ * of polls follows from the time that the last ones took. */
+static void set_pace(struct wf_host *host, uint64_t took)
+{
+	uint32_t polls = host->polls_per_clock;
+
+	if (took > TICK_MOST)
+		polls = 1;
+	else if (took > TICK_ENOUGH && polls > 1)
+		polls /= 2;
+	else if (took <= TICK_ENOUGH && polls < WF_HOST_POLLS_PER_CLOCK)
+		polls *= 2;
+	host->polls_per_clock = polls;
+	host->polls = WF_HOST_POLLS_PER_CLOCK - polls;
+}
+
 /* Not inlined: only one poll in 32 gets here, and all others would have to save
  * its registers. */
 __attribute__((noinline)) void wf_core_tick(struct wf_core *core)
@@ -101,8 +123,8 @@ __attribute__((noinline)) void wf_core_tick(struct wf_core *core)
 	struct wf_host *host = &core->host;
 	uint64_t now = wf_base_clock_ns();
 
+	set_pace(host, now - host->now);
 	host->now = now;
-	host->polls = 0;
 	if (wf_likely(core->ways[0].on))
 		core->ways[0].ops->tick(core->ways[0].self, now);
 	if (wf_unlikely(core->ways[1].on))

@@ -220,14 +220,17 @@ int wf_devd_client_accept(struct wf_devd *devd)
 	return 0;
 }
 
+/* The count comes last: who reads 0 finds nothing of a client any more. */
 static void free_client(struct wf_devd_client *client)
 {
+	struct wf_devd *devd = client->devd;
+
 	wf_base_list_del(&client->link);
-	client->devd->n_clients--;
 	if (client->pidfd >= 0)
 		close(client->pidfd);
-	wf_devd_user_put(client->devd, client->user);
+	wf_devd_user_put(devd, client->user);
 	free(client);
+	devd->n_clients--;
 }
 
 static int send_errand(struct wf_devd_client *client,

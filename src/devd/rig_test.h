@@ -99,11 +99,10 @@ static inline void rig_start(struct rig *rig)
 }
 
 /* Nothing of any client may be left. */
-static inline void rig_stop(struct rig *rig)
+static inline void rig_await_quiet(struct rig *rig)
 {
 	struct wf_devd_stats stats;
 	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
-	void *result;
 
 	do {
 		wf_devd_stats(rig->devd, &stats);
@@ -112,6 +111,13 @@ static inline void rig_stop(struct rig *rig)
 		 wf_base_clock_ns() < end);
 	assert_int_equal(stats.now_clients, 0);
 	assert_int_equal(stats.now_channels, 0);
+}
+
+static inline void rig_stop(struct rig *rig)
+{
+	void *result;
+
+	rig_await_quiet(rig);
 	wf_devd_stop(rig->devd);
 	pthread_join(rig->thread, &result);
 	assert_null(result);

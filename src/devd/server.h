@@ -53,10 +53,10 @@ struct wf_devd_client {
 	pid_t pid;
 	uid_t uid;
 	struct wf_devd_user *user;
-	atomic_bool spoiler; /* worker: it held us up on purpose */
+	atomic_bool spoiler; /* worker: it delayed us on purpose */
 	bool greeted;
-	bool gone; /* the connection is over, channels are on their way */
-	/* Out for it: it is not served until that is back. */
+	bool gone; /* it has disconnected; workers return its channels */
+	/* Under way for it: no request is served until it is done. */
 	struct wf_devd_errand *errand;
 	uint32_t next_chan;
 	unsigned int n_chans;
@@ -66,7 +66,7 @@ struct wf_devd_client {
 	uint64_t next_iova; /* of its domain */
 };
 
-/* A queue of a device in the hands of a client. */
+/* A channel: a queue of a device that a client has opened. */
 struct wf_devd_chan {
 	struct wf_list in_client; /* manager */
 	struct wf_list in_worker; /* worker; before that, its lock */
@@ -81,8 +81,8 @@ struct wf_devd_chan {
 	bool closing;	    /* manager: asked back from the worker */
 	bool answer;	    /* manager: a CLOSE waits for it */
 	bool faulted;	    /* worker, as the next */
-	uint64_t looked_at; /* for its client */
-	atomic_bool leave;  /* manager tells worker */
+	uint64_t looked_at; /* when its client was seen alive */
+	atomic_bool leave;  /* manager to worker: give it back */
 	struct wf_devd_counts counts;
 	/* Set once, when memory is reserved or shared; the release pairs with
 	 * the acquire in job.c. */
@@ -105,23 +105,23 @@ struct wf_devd {
 	struct wf_devd_arena arena;
 	enum wf_devd_source listener_source, inbox_source;
 	int listen_fd, epoll_fd, inbox_fd;
-	int lock_fd; /* beside the socket; -1 */
+	int lock_fd; /* next to the socket; -1 */
 	struct wf_devd_errands *errands;
 	unsigned int refusing; /* connections that errands close */
-	bool deaf;	       /* too many of them: nobody is let in */
+	bool deaf;	       /* too many of them: we do not accept */
 	atomic_bool stop, interrupted;
-	bool crowded;	      /* said so, once */
-	uint64_t said_at;     /* a warning that anybody can cause */
-	uint64_t deaf_at;     /* ... another one */
-	uint64_t ticked_at;   /* clients were looked after */
-	uint64_t refilled_at; /* quotas of users */
-	bool busy;	      /* jobs were done meanwhile */
+	bool crowded;	      /* warned once: no room for clients */
+	uint64_t said_at;     /* last warning of those that clients cause */
+	uint64_t deaf_at;     /* the same for ->deaf */
+	uint64_t ticked_at;   /* clients were last looked after */
+	uint64_t refilled_at; /* quotas of users were last filled up */
+	bool busy;	      /* jobs were done since */
 	bool waits;	      /* jobs wait for the quota of their user */
 	struct wf_list clients, users;
 	atomic_uint n_clients, n_chans;
 	_Atomic uint64_t clients_seen, chans_seen;
 	pthread_mutex_t inbox_lock;
-	struct wf_list inbox; /* channels that workers have let go of */
+	struct wf_list inbox; /* channels that workers have given back */
 };
 
 /* -- chan.c ---------------------------------------------------------------- */

@@ -197,10 +197,9 @@ static void test_user(void **state)
 	char name[128];
 
 	(void)state;
-	/* The tests before have used it. The manager has this lock now and then:
-	 * what it did before is seen. */
-	pthread_mutex_lock(&rig.devd->inbox_lock);
-	pthread_mutex_unlock(&rig.devd->inbox_lock);
+	/* The tests before have used it. While there is no client, the manager
+	 * does not touch its list. */
+	rig_await_quiet(&rig);
 	user = wf_container_of(rig.devd->users.next, struct wf_devd_user, link);
 	snprintf(name, sizeof(name), "%s:uid %lu", rig.socket,
 		 (unsigned long)geteuid());

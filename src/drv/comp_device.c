@@ -42,8 +42,10 @@ static int open_any(struct wf_drv_device *device, unsigned int can)
 
 	if (count <= 0)
 		return -ENODEV;
-	for (int i = 0; i < count && err; i++)
-		err = open_on(device, &list[i]);
+	for (int i = 0; i < count && err; i++) {
+		if (!strcmp(list[i].api, WF_ACCEL_API))
+			err = open_on(device, &list[i]);
+	}
 	wd_free_devices(list);
 	return err;
 }
@@ -167,7 +169,7 @@ static int dev_wait(void *chan, int timeout_ms)
 const struct wd_alg_comp wf_drv_comp_device = {
 	.name = "device",
 	.priority = 50,
-	.node = 0,
+	.node = -1,
 	.can = WD_COMP_CAN_DEFLATE | WD_COMP_CAN_INFLATE |
 	       WD_COMP_CAN_DEFLATE_DICT | WD_COMP_CAN_INFLATE_DICT |
 	       WD_COMP_BY_DEVD | WD_COMP_SIZED,

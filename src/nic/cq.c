@@ -174,7 +174,10 @@ static bool claim(struct wf_nic_qp *qp, const struct wf_nic_cqe *cqe,
 	if (recv && cqe->ah == WF_NIC_AH_UNKNOWN)
 		wc->from = qp->rq_from[wf_queue_ids_index(ids, cqe->req_id)];
 	wf_queue_ids_put(ids, cqe->req_id);
-	wf_queue_sub_done(recv ? &qp->rq : &qp->sq, 1);
+	if (recv)
+		wf_queue_sub_done(&qp->rq, 1);
+	else if (!qp->sq_unringed[wf_queue_ids_index(ids, cqe->req_id)])
+		wf_queue_sub_done(&qp->sq, 1);
 	return true;
 }
 
@@ -191,7 +194,7 @@ static bool decode(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe,
 	else if (!claim(qp, cqe, wc))
 		return false;
 	wc->len = cqe->length;
-	if (wf_nic_cqe_op(cqe) == WF_NIC_OP_WRITE)
+	if (wf_unlikely(wf_nic_cqe_op(cqe) == WF_NIC_OP_WRITE))
 		wc->len |= (uint32_t)cqe->length_hi << 16;
 	wc->imm = cqe->imm;
 	wc->qpn = cqe->qpn;
@@ -204,6 +207,10 @@ static bool decode(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe,
 		(cqe->flags & WF_NIC_CQE_HAS_IMM ? WF_NIC_WC_IMM : 0) |
 		(cqe->flags & WF_NIC_CQE_UNSOLICITED ? WF_NIC_WC_UNSOLICITED :
 						       0);
+	if (wf_unlikely(wf_nic_cqe_op(cqe) == WF_NIC_OP_ASK)) {
+		wc->flags |= WF_NIC_WC_ASKS;
+		wc->more = cqe->more;
+	}
 	return true;
 }
 

@@ -175,6 +175,40 @@ int wf_nic_mr_soft_dereg(struct wf_nic *nic, uint32_t lkey)
 	return wf_nic_mr_table_del(&nic->mrs, lkey);
 }
 
+/* -- places ----------------------------------------------------------------- */
+
+int wf_nic_place(struct wf_nic *nic, uint32_t number, void *at, void *arg)
+{
+	int ret;
+
+	wf_base_lock_take(&nic->lock);
+	ret = nic->ops->place(nic, number, at, arg);
+	wf_base_lock_drop(&nic->lock);
+	return ret;
+}
+
+void wf_nic_unplace(struct wf_nic *nic, uint32_t number)
+{
+	wf_base_lock_take(&nic->lock);
+	nic->ops->unplace(nic, number);
+	wf_base_lock_drop(&nic->lock);
+}
+
+bool wf_nic_has_placed(const struct wf_nic *nic)
+{
+	return atomic_load_explicit(&nic->placed, memory_order_relaxed);
+}
+
+int wf_nic_placed(struct wf_nic *nic, void **args, int n)
+{
+	int count;
+
+	wf_base_lock_take(&nic->lock);
+	count = nic->ops->placed(nic, args, n);
+	wf_base_lock_drop(&nic->lock);
+	return count;
+}
+
 /* -- address handles -------------------------------------------------------- */
 
 static struct wf_list *bucket_of(struct wf_nic *nic,

@@ -44,13 +44,18 @@ struct wf_nic_caps {
 	uint32_t push_max; /* messages up to this are there sooner, and no less
 			      of them at a time, if they are sent in packets
 			      and not read by the receiver */
+	bool takes_sends;  /* wf_nic_post_send() is done sooner than
+				wf_nic_post_inline() */
 	bool user_keys;	   /* wf_nic_attr.find is asked: wf_nic_remote */
 	uint32_t recvs;	   /* that are worth posting. Where the last posted are
 			      used first, many cost nothing until many messages
 			      come at once. 0: as many as stay in a cache */
 	uint32_t max_recv; /* what any peer may send in one message: receives
 			      of this size take them all */
-	uint32_t copy_max; /* bytes that are sooner copied into a packet than
+	uint32_t max_placed; /* bytes of a send in two pieces, whose second one
+				the receiver gives a place: wf_nic_place(). 0:
+				max_msg, as of any other */
+	uint32_t copy_max;   /* bytes that are sooner copied into a packet than
 			      registered; 0: the user's choice */
 };
 
@@ -211,11 +216,15 @@ int wf_nic_cq_destroy(struct wf_nic_cq *cq);
 #define WF_NIC_WC_RECV 0x1u /* of a receive, else of a send queue */
 #define WF_NIC_WC_IMM 0x2u
 #define WF_NIC_WC_UNSOLICITED 0x4u
+/* The first piece of a message is in the receive; @more bytes wait for a place,
+ * which wf_nic_place() gives to number @imm. */
+#define WF_NIC_WC_ASKS 0x8u
 
 struct wf_nic_wc {
 	uint64_t wr_id;
 	uint32_t len; /* received, or written by a peer with immediate data */
 	uint32_t imm;
+	uint32_t more; /* WF_NIC_WC_ASKS */
 	uint16_t qpn;
 	uint16_t src_qpn; /* receives */
 	uint16_t ah;	  /* receives: WF_NIC_AH_UNKNOWN if we have none */
@@ -257,6 +266,26 @@ void wf_nic_cq_watch(struct wf_nic_cq *cq);
  * invalid request id, are dropped and counted. */
 int wf_nic_cq_poll(struct wf_nic_cq *cq, struct wf_nic_wc *wc, int n);
 const char *wf_nic_status_str(enum wf_nic_status status);
+
+/* -- places ----------------------------------------------------------------- */
+
+/* A message in two pieces with a long second one goes to the memory of whoever it
+ * is for, without a copy in between, if the NIC was opened with
+ * wf_nic_attr.places: its first piece completes a receive (WF_NIC_WC_ASKS), upon
+ * which the user says where the second one goes. The device keeps the bytes that
+ * come before that in memory of its own, if the user takes long.
+ *
+ * The memory is the device's until wf_nic_placed() has told @arg, or until
+ * wf_nic_unplace(). @at NULL: the bytes are not wanted, and nothing is told.
+ * -ESTALE: the connection broke; the message comes and asks again. */
+int wf_nic_place(struct wf_nic *nic, uint32_t number, void *at, void *arg);
+/* The memory is the user's again, and nothing is told. A number that is not in
+ * use any more does nothing. */
+void wf_nic_unplace(struct wf_nic *nic, uint32_t number);
+/* Up to @n of those whose bytes are all in place. */
+int wf_nic_placed(struct wf_nic *nic, void **args, int n);
+/* Whether there are some. */
+bool wf_nic_has_placed(const struct wf_nic *nic);
 
 /* -- queue pairs ------------------------------------------------------------ */
 
@@ -318,6 +347,8 @@ struct wf_nic_sge {
 
 #define WF_NIC_WR_IMM 0x1u  /* imm is passed to the peer */
 #define WF_NIC_WR_MORE 0x2u /* another post or wf_nic_qp_ring() follows */
+/* Nobody waits for its end: the completion may come some polls later. */
+#define WF_NIC_WR_QUIET 0x4u
 
 struct wf_nic_wr {
 	uint64_t wr_id;

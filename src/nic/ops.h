@@ -114,6 +114,19 @@ struct wf_nic_ops {
 	void (*ah_query)(struct wf_nic *nic, const struct wf_nic_ah *ah,
 			 struct wf_nic_path *path);
 
+	/* See nic.h. NULL, all of them: caps.max_placed is 0. */
+	int (*place)(struct wf_nic *nic, uint32_t number, void *at, void *arg);
+	void (*unplace)(struct wf_nic *nic, uint32_t number);
+	int (*placed)(struct wf_nic *nic, void **args, int n);
+
+	/* Where caps.takes_sends: no lock. A message as wf_nic_post_send() has
+	 * it, behind all that is in the ring. Without WF_NIC_WR_MORE it
+	 * leaves, as if a doorbell had been written. -ENOMEM: it is to go
+	 * by the ring; errors of the request come as completions. */
+	int (*send)(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
+		    const struct wf_nic_wr *wr, const struct wf_nic_sge *sge,
+		    int count);
+
 	/* A doorbell of the send queue was written. No lock; a device that
 	 * sees doorbells by itself has none of these. */
 	void (*kick)(struct wf_nic *nic, struct wf_nic_qp *qp);
@@ -156,9 +169,10 @@ struct wf_nic {
 	struct wf_nic_mr_table mrs;
 	struct wf_queue_ids qpns;
 	struct wf_nic_qp **qps;
-	bool had_qp;		/* at some time */
-	struct wf_nic_ah **ahs; /* by number; grows */
-	uint32_t ah_count;	/* numbers that were ever given out */
+	bool had_qp;		 /* at some time */
+	_Atomic uint32_t placed; /* that wf_nic_placed() has not told */
+	struct wf_nic_ah **ahs;	 /* by number; grows */
+	uint32_t ah_count;	 /* numbers that were ever given out */
 	uint32_t ah_room;
 	struct wf_list ah_free; /* longest free first */
 	uint32_t ah_frees;
@@ -189,6 +203,7 @@ struct wf_nic_qp {
 	bool flushed;
 	bool no_strangers; /* under the NIC's lock */
 	bool unsolicited;
+	bool unkicked;	  /* sends with MORE, of caps.takes_sends */
 	uint32_t watched; /* of an exported one: the last doorbell */
 	/* The user's side. */
 	struct wf_queue_sub sq;
@@ -196,6 +211,7 @@ struct wf_nic_qp {
 	struct wf_queue_ids sq_ids;
 	struct wf_queue_ids rq_ids;
 	uint64_t *sq_wr_ids;
+	bool *sq_unringed; /* by request: it has no place in the ring */
 	uint64_t *rq_wr_ids;
 	/* The device's, under the NIC's lock. */
 	struct wf_queue_work sq_work;

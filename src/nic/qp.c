@@ -79,7 +79,8 @@ static int queues_init(struct wf_nic_qp *qp, uint32_t sq, uint32_t rq)
 	if (ret)
 		return ret;
 	qp->sq_wr_ids = calloc(sq, sizeof(*qp->sq_wr_ids));
-	if (!qp->sq_wr_ids)
+	qp->sq_unringed = calloc(sq, sizeof(*qp->sq_unringed));
+	if (!qp->sq_wr_ids || !qp->sq_unringed)
 		return -ENOMEM;
 	ret = wf_queue_ids_init(&qp->sq_ids, sq, ID_BITS);
 	if (!ret)
@@ -105,6 +106,7 @@ static void queues_fini(struct wf_nic_qp *qp)
 	wf_queue_ids_fini(&qp->sq_ids);
 	free(qp->rq_from);
 	free(qp->rq_wr_ids);
+	free(qp->sq_unringed);
 	free(qp->sq_wr_ids);
 	free(qp->memory);
 	free(qp);
@@ -239,7 +241,9 @@ void wf_nic_qp_destroy(struct wf_nic_qp *qp)
 
 void wf_nic_qp_ring(struct wf_nic_qp *qp)
 {
-	bool told = wf_queue_sub_pending(&qp->sq);
+	bool told = wf_queue_sub_pending(&qp->sq) || qp->unkicked;
+
+	qp->unkicked = false;
 
 	wf_queue_sub_ring(&qp->sq);
 	if (qp->rq.ring)
@@ -281,7 +285,7 @@ bool wf_nic_qp_watch(struct wf_nic_qp *qp)
 
 uint32_t wf_nic_qp_send_room(const struct wf_nic_qp *qp)
 {
-	return qp->sq.mask + 1 - wf_queue_sub_used(&qp->sq);
+	return qp->sq_ids.count - qp->sq_ids.in_use;
 }
 
 uint32_t wf_nic_qp_recv_room(const struct wf_nic_qp *qp)
@@ -291,22 +295,35 @@ uint32_t wf_nic_qp_recv_room(const struct wf_nic_qp *qp)
 
 /* -- posts ------------------------------------------------------------------ */
 
+static int get_id(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		  bool unringed, uint32_t *id)
+{
+	uint32_t at;
+
+	if (wf_unlikely(qp->flushed))
+		return -ESHUTDOWN;
+	*id = wf_queue_ids_get(&qp->sq_ids);
+	if (wf_unlikely(*id == WF_QUEUE_ID_NONE)) {
+		/* What was posted with MORE must not wait for ever. */
+		wf_nic_qp_ring(qp);
+		return -EAGAIN;
+	}
+	at = wf_queue_ids_index(&qp->sq_ids, *id);
+	qp->sq_wr_ids[at] = wr->wr_id;
+	qp->sq_unringed[at] = unringed;
+	return 0;
+}
+
 /* A request id and the common half of the descriptor. */
 static int stage(struct wf_nic_qp *qp, struct wf_nic_tx_wqe *wqe,
 		 const struct wf_nic_wr *wr, unsigned op, uint16_t length)
 {
 	bool imm = wr->flags & WF_NIC_WR_IMM;
 	uint32_t id;
+	int ret = get_id(qp, wr, false, &id);
 
-	if (wf_unlikely(qp->flushed))
-		return -ESHUTDOWN;
-	id = wf_queue_ids_get(&qp->sq_ids);
-	if (wf_unlikely(id == WF_QUEUE_ID_NONE)) {
-		/* What was posted with MORE must not wait for ever. */
-		wf_nic_qp_ring(qp);
-		return -EAGAIN;
-	}
-	qp->sq_wr_ids[wf_queue_ids_index(&qp->sq_ids, id)] = wr->wr_id;
+	if (wf_unlikely(ret))
+		return ret;
 	wf_nic_wqe_meta(
 		wqe,
 		&(struct wf_nic_wqe_head){
@@ -333,6 +350,27 @@ static int post(struct wf_nic_qp *qp, const struct wf_nic_tx_wqe *wqe,
 	return ret;
 }
 
+/* Without a descriptor. -ENOMEM: it is to go by the ring. */
+static int hand_over(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		     const struct wf_nic_sge *sge, int count)
+{
+	uint32_t id;
+	int ret;
+
+	/* Behind what was posted with MORE. */
+	if (wf_unlikely(wf_queue_sub_pending(&qp->sq)))
+		return -ENOMEM;
+	ret = get_id(qp, wr, true, &id);
+	if (wf_unlikely(ret))
+		return ret;
+	ret = qp->nic->ops->send(qp->nic, qp, (uint16_t)id, wr, sge, count);
+	if (wf_unlikely(ret))
+		wf_queue_ids_put(&qp->sq_ids, id);
+	else if (wr->flags & WF_NIC_WR_MORE)
+		qp->unkicked = true;
+	return ret;
+}
+
 int wf_nic_post_send(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		     const struct wf_nic_sge *sge, int count)
 {
@@ -341,6 +379,12 @@ int wf_nic_post_send(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 
 	if (count < 0 || count > WF_NIC_SGE_MAX)
 		return -EINVAL;
+	if (qp->nic->caps.takes_sends) {
+		ret = hand_over(qp, wr, sge, count);
+		if (wf_likely(ret != -ENOMEM))
+			return ret;
+		/* The ring has a place for it. */
+	}
 	ret = stage(qp, &wqe, wr, WF_NIC_OP_SEND, (uint16_t)count);
 	if (ret)
 		return ret;

@@ -54,7 +54,9 @@ void wf_nic_soft_complete(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 
 	/* Keep the order: behind those that already wait. */
 	if (wf_base_list_empty(&soft->stuck) && !wf_nic_cq_push(cq, cqe)) {
-		wf_nic_soft_wake(soft);
+		soft->news = true;
+		if (!soft->tells)
+			wf_nic_soft_tell(soft);
 		return;
 	}
 	stuck = place_of(qp, places, cqe);
@@ -125,11 +127,15 @@ static enum wf_nic_status read_sges(struct wf_nic *nic,
 	for (unsigned i = 0; i < req->sges; i++) {
 		const struct wf_nic_tx_sge *sge = &wqe->sgl[i];
 		struct wf_nic_local *to = &req->sge[i];
+		uint32_t most = nic->caps.max_msg;
 
+		/* The first piece of a longer one is a message of its own. */
+		if (i && nic->caps.max_placed && req->len)
+			most = nic->caps.max_placed;
 		to->addr = wf_nic_wqe_addr(sge->addr_lo, sge->addr_hi);
 		to->len = sge->length;
 		to->lkey = sge->lkey;
-		if (sge->length > nic->caps.max_msg - req->len)
+		if (sge->length > most - req->len)
 			return WF_NIC_LOCAL_LEN;
 		req->len += sge->length;
 		if (sge->length &&

@@ -15,6 +15,10 @@ struct wf_nic_soft {
 	struct wf_list stuck; /* completions that wait for room */
 	int user_fd; /* eventfd: wakes the thread that waits; -1: none */
 	_Atomic uint32_t user_asleep;
+	/* The device calls wf_nic_soft_tell() before it drops the lock, so that
+	 * completions need not look for sleepers one by one. */
+	bool tells;
+	bool news; /* a completion was written since */
 };
 
 struct wf_nic_local {
@@ -84,5 +88,13 @@ void wf_nic_soft_flush_recv(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 			    const struct wf_nic_rx_desc *desc);
 /* Wakes the thread that sleeps. */
 void wf_nic_soft_wake(struct wf_nic_soft *soft);
+/* The same if there was a completion. */
+static inline void wf_nic_soft_tell(struct wf_nic_soft *soft)
+{
+	if (!soft->news)
+		return;
+	soft->news = false;
+	wf_nic_soft_wake(soft);
+}
 
 #endif

@@ -22,6 +22,7 @@ enum wf_nic_opcode {
 	WF_NIC_OP_SEND = 0,
 	WF_NIC_OP_READ = 1,
 	WF_NIC_OP_WRITE = 2,
+	WF_NIC_OP_ASK = 3, /* of our own, in completions: wf_nic_place() */
 };
 
 enum wf_nic_status {
@@ -162,6 +163,7 @@ struct wf_nic_cqe {
 	uint32_t imm;
 	union {
 		uint16_t length_hi; /* of an RDMA write */
+		uint32_t more;	    /* WF_NIC_OP_ASK: bytes that follow */
 		uint8_t source[16]; /* of a send: its sender, without handle */
 	};
 };

@@ -39,8 +39,8 @@ struct request {
 	bool has_dest;
 	struct wf_addr src;
 	struct wf_addr dest;
-	bool only_efa; /* an EFA device is asked for ... */
-	bool may_efa;  /* ... in a way that it can be the answer */
+	bool may_efa;  /* an EFA device may be the answer ... */
+	bool only_efa; /* ... and nothing else */
 };
 
 static const struct wf_prov_iface *find_iface(const struct request *req,
@@ -435,17 +435,23 @@ static int list_ifaces(const struct request *req, struct fi_info **info)
 
 /* -- EFA ------------------------------------------------------------------- */
 
-/* The device is the answer, and the only one, if the user or the hints name it.
- * It is not chosen by itself: a peer on it that dies is not always noticed yet
- * (docs/efa.md). */
+/* The device is the answer if the user wants it, or if there is one and nothing
+ * is asked for that only sockets have: names, interfaces, encryption. */
 static void may_efa(struct request *req)
 {
+	const struct fi_info *hints = req->hints;
 	const char *nic = wf_prov_param.nic;
 
 	req->only_efa = (nic && !strcmp(nic, WF_PROV_NIC_EFA)) ||
 			req->family == WF_ADDR_EFA;
-	req->may_efa = req->only_efa &&
-		       (req->family == AF_UNSPEC || req->family == WF_ADDR_EFA);
+	if (req->only_efa) {
+		req->may_efa =
+			req->family == AF_UNSPEC || req->family == WF_ADDR_EFA;
+		return;
+	}
+	req->may_efa = !nic && req->family == AF_UNSPEC && !req->node &&
+		       !req->service &&
+		       (!hints || (!hints->src_addr && !hints->dest_addr));
 }
 
 /* Where the device is wanted, the hinted addresses are of its format. */
@@ -484,17 +490,18 @@ static int answer_efa(struct request *req, struct fi_info **info)
 	int ret;
 
 	*info = NULL;
-	if (!req->may_efa) {
+	if (!req->may_efa && req->only_efa)
 		WF_FI_INFO(FI_LOG_CORE, "hints refused: addr_format: with "
 					"FI_WEFT_NIC=efa it is FI_ADDR_EFA\n");
+	if (!req->may_efa)
 		return -FI_ENODATA;
-	}
 	if (wf_nic_device_find(WF_PROV_NIC_EFA, iface.name, sizeof(iface.name),
 			       &iface.addr) ||
 	    (req->want_iface && strcmp(iface.name, req->want_iface))) {
-		WF_FI_INFO(FI_LOG_CORE, "there is no EFA device%s%s\n",
-			   req->want_iface ? " named " : "",
-			   req->want_iface ? req->want_iface : "");
+		if (req->only_efa)
+			WF_FI_INFO(FI_LOG_CORE, "there is no EFA device%s%s\n",
+				   req->want_iface ? " named " : "",
+				   req->want_iface ? req->want_iface : "");
 		return -FI_ENODATA;
 	}
 	ret = plain ? 0 : take_efa_hints(req, &iface.addr);
@@ -529,11 +536,26 @@ static int answer_sockets(struct request *req, struct fi_info **info)
 	return *info ? 0 : -FI_ENOMEM;
 }
 
+/* The device first, so that it is what an application takes. */
 static int answer(struct request *req, struct fi_info **info)
 {
+	struct fi_info *efa = NULL;
+	int ret;
+
 	may_efa(req);
-	return req->only_efa ? answer_efa(req, info) :
-			       answer_sockets(req, info);
+	ret = answer_efa(req, &efa);
+	if (req->only_efa || ret == -FI_ENOMEM) {
+		*info = efa;
+		return ret;
+	}
+	ret = answer_sockets(req, info);
+	if (!efa)
+		return ret;
+	if (ret)
+		*info = NULL;
+	efa->next = *info;
+	*info = efa;
+	return 0;
 }
 
 int wf_prov_info_get(uint32_t version, const char *node, const char *service,

@@ -174,6 +174,15 @@ static int add(struct mr *mr, const struct fi_mr_attr *attr)
 	mr->fid.key = dom->own_keys ? new_key(mr, attr) : attr->requested_key;
 	err = wf_op_regs_add(&dom->regs, mr->fid.key, attr->access & REMOTE,
 			     flags, attr->mr_iov, attr->iov_count);
+	/* The hardware has chosen one that we had given out. */
+	if (err == -EEXIST && mr->hard) {
+		wf_nic_key_close(mr->hard);
+		mr->hard = NULL;
+		mr->fid.key = wf_op_regs_new_key(&dom->regs);
+		err = wf_op_regs_add(&dom->regs, mr->fid.key,
+				     attr->access & REMOTE, flags, attr->mr_iov,
+				     attr->iov_count);
+	}
 	switch (err) {
 	case 0:
 		return 0;

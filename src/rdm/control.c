@@ -140,8 +140,6 @@ static int on_peer_error(struct wf_rdm_peer *peer,
 	struct wf_rdm_tx *tx;
 	struct wf_rdm_rx *rx;
 
-	if (packet->ref_kind != WF_RDM_REF_OP)
-		return -EPROTO;
 	tx = find_tx(peer, packet->op_id);
 	if (tx) {
 		wf_rdm_tx_answer(peer->ep, tx, err);

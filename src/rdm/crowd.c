@@ -30,6 +30,7 @@ static bool is_idle(const struct wf_rdm_peer *peer)
 	return !peer->active && !peer->leaving && !peer->outstanding &&
 	       !peer->behind && !peer->owes_handshake && !peer->owes_probe &&
 	       !peer->order.held && wf_base_list_empty(&peer->unacked) &&
+	       (peer->gone || wf_base_list_empty(&peer->again)) &&
 	       wf_base_list_empty(&peer->queue) &&
 	       wf_base_list_empty(&peer->flight) &&
 	       wf_base_list_empty(&peer->streams) &&

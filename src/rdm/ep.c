@@ -138,6 +138,22 @@ static void stop_watching(struct wf_rdm_ep *ep, bool device)
 		ep->socket_source = socket;
 }
 
+/* Bytes of the longest message that goes to a place: as the device advises, and
+ * not where the user has said that messages are to be sent otherwise. */
+static uint32_t placed_most(const struct wf_rdm_ep *ep,
+			    const struct wf_nic_caps *caps)
+{
+	size_t most = caps->max_placed > WF_WIRE_HEADER_MAX ?
+			      caps->max_placed - WF_WIRE_HEADER_MAX :
+			      0;
+
+	if (!ep->attr.medium_advised && most > ep->attr.medium_max)
+		most = ep->attr.medium_max;
+	if (!ep->attr.read_advised && most >= ep->attr.read_min)
+		most = ep->attr.read_min ? ep->attr.read_min - 1 : 0;
+	return (uint32_t)most;
+}
+
 static void set_limits(struct wf_rdm_ep *ep)
 {
 	const struct wf_nic_caps *caps = wf_nic_caps(ep->nic);
@@ -145,7 +161,7 @@ static void set_limits(struct wf_rdm_ep *ep)
 	ep->max_msg = caps->max_msg;
 	ep->max_recv = caps->max_recv;
 	ep->peer_limit = caps->max_ah;
-	ep->inline_max = caps->inline_max;
+	ep->inline_max = caps->takes_sends ? 0 : caps->inline_max;
 	ep->direct = caps->user_keys;
 	ep->copy_max = caps->copy_max ? caps->copy_max : COPY_MAX;
 	ep->connid = wf_base_addr_is_efa(&ep->host->addr) ?
@@ -157,6 +173,7 @@ static void set_limits(struct wf_rdm_ep *ep)
 		ep->attr.medium_max = caps->push_max;
 	if (ep->attr.read_advised)
 		ep->attr.read_min = caps->push_max + 1;
+	ep->max_placed = placed_most(ep, caps);
 	ep->buf_count = caps->recvs		? caps->recvs :
 			ep->max_msg > LARGE_MSG ? BUFS_LARGE :
 						  BUFS_SMALL;
@@ -209,6 +226,7 @@ static int open_device(struct wf_rdm_ep *ep)
 		.more_count = ep->attr.more_count,
 		.thread = ep->attr.thread,
 		.attend = !ep->attr.thread,
+		.places = true,
 		.mtu = ep->attr.mtu,
 		.max_peers = ep->attr.max_peers,
 		.connect_ns = ep->attr.connect_timeout_ms * WF_NS_PER_MS,
@@ -501,6 +519,9 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 	peer->used = ep->now;
 	if (wf_unlikely(wf_rdm_ep_has_resets(ep)) && wf_rdm_peer_is_reset(peer))
 		return -EAGAIN;
+	if (wf_unlikely(peer->stuck) &&
+	    (req->kind == WF_TX_SEND || req->kind == WF_TX_ATOMIC))
+		return -ECONNRESET;
 	if (req->kind == WF_TX_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
 		err = wf_rdm_pieces_submit(ep, peer, req, wants_receipt(req),
 					   wf_rdm_rta_room(peer));
@@ -508,7 +529,9 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 		err = wf_rdm_tx_new(ep, peer, req, &tx);
 		if (!err) {
 			tx->req.delivery = wants_receipt(req);
+			ep->alone = !req->more;
 			err = wf_rdm_ep_enqueue(ep, peer, tx);
+			ep->alone = false;
 		}
 	}
 	if (!req->more || err)

@@ -35,6 +35,9 @@ struct wf_rdm_tx;
 
 /* PEER_ERROR: what op_id is. */
 #define WF_RDM_REF_OP 0u /* a number that the receiver gave */
+#define WF_RDM_REF_NUMBER                                                      \
+	1u		   /* a message of which the receiver may have a part */
+#define WF_RDM_REF_SKIP 2u /* one that the receiver may not have seen */
 
 #define WF_RDM_BUCKETS 256
 
@@ -80,6 +83,8 @@ struct wf_rdm_ep {
 	bool deaf;	 /* so that our socket is not looked at */
 	bool dozing;	 /* wf_rdm_ep_doze() said yes */
 	bool unrung;	 /* something was posted and not rung for */
+	bool alone;	 /* an operation is submitted behind which none is */
+	bool last;	 /* and this packet is all that it posts */
 	bool aging;	 /* time to look for peers that are not in use */
 	bool crowded;	 /* too many peers: some are to be let go */
 	bool shut;	 /* strangers are refused */
@@ -89,10 +94,11 @@ struct wf_rdm_ep {
 	bool deny_reads; /* tests: as if there were no memory for it */
 	uint16_t next_turn;
 	uint32_t inline_max;
-	uint32_t connid;   /* ours, for ever: see life.h; 0: lives have ids */
-	uint32_t copy_max; /* bytes that are copied, not registered */
-	uint32_t max_msg;  /* bytes of a packet */
-	uint32_t max_recv; /* bytes of a peer's */
+	uint32_t connid;     /* ours, for ever: see life.h; 0: lives have ids */
+	uint32_t copy_max;   /* bytes that are copied, not registered */
+	uint32_t max_msg;    /* bytes of a packet */
+	uint32_t max_recv;   /* bytes of a peer's */
+	uint32_t max_placed; /* bytes of a message that goes to a place */
 	uint32_t outstanding;
 	uint32_t posts; /* requests given to the device so far */
 	uint32_t reading;

@@ -11,12 +11,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rdma/fi_errno.h>
+
 #include "os/memory.h"
 #include "rdm/control.h"
 #include "rdm/crowd.h"
 #include "rdm/peer.h"
+#include "rdm/place.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
+#include "rdm/rx.h"
 #include "rdm/trace.h"
 #include "wire/packet.h"
 
@@ -108,6 +112,16 @@ static int receive_past(struct wf_rdm_peer *peer,
 	return protocol->has_more ? take(peer, protocol, packet) : -EPROTO;
 }
 
+/* A PEER_ERROR that names a message: what came of it is all that comes. */
+static int lose(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
+{
+	struct wf_rdm_rx *rx = wf_rdm_rx_find(peer, packet->op_id);
+
+	if (rx && !rx->over)
+		wf_rdm_rx_fail(rx, FI_ECANCELED, false);
+	return 0;
+}
+
 /* 0, -EAGAIN or -EPROTO. @next: it is the message that is expected. */
 static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved,
 			 bool next)
@@ -118,8 +132,11 @@ static int receive_saved(struct wf_rdm_peer *peer, struct wf_rdm_saved *saved,
 
 	if (!wf_wire_packet_decode(&packet, saved->bytes, saved->len)) {
 		protocol = wf_rdm_protocol_of(packet.type);
-		err = next ? take(peer, protocol, &packet) :
-			     receive_past(peer, protocol, &packet);
+		if (!protocol)
+			err = lose(peer, &packet);
+		else
+			err = next ? take(peer, protocol, &packet) :
+				     receive_past(peer, protocol, &packet);
 	}
 	if (err == -EAGAIN)
 		return err;
@@ -204,6 +221,34 @@ static int receive_in_turn(struct wf_rdm_peer *peer,
 	}
 }
 
+/* The message of this number failed at its sender. It has a turn as others do:
+ * its other packets may be kept, or still come. */
+static int receive_lost(struct wf_rdm_peer *peer,
+			const struct wf_wire_packet *packet,
+			const struct wf_rdm_buf *buf)
+{
+	struct wf_rdm_order *order = &peer->order;
+	int turn;
+
+	if (!peer->life.fixed || packet->ref_kind > WF_RDM_REF_SKIP)
+		return -EPROTO;
+	turn = wf_rdm_order_arrive(order, packet->op_id, buf->bytes, buf->len);
+	switch (turn) {
+	case WF_RDM_TURN_NOW:
+		wf_rdm_order_advance(order);
+		if (order->held)
+			catch_up(peer);
+		return 0;
+	case WF_RDM_TURN_PAST:
+		lose(peer, packet);
+		return 0;
+	case WF_RDM_TURN_HELD:
+		return 0;
+	default:
+		return turn == -ENOMEM ? -EAGAIN : turn;
+	}
+}
+
 /* -- one packet ------------------------------------------------------------ */
 
 static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
@@ -218,6 +263,14 @@ static void count(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet)
 				packet->msg_length ? packet->msg_length :
 						     packet->data_len);
 	}
+}
+
+/* Its bytes that wait for a place are not wanted. */
+static int refuse(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf)
+{
+	if (wf_unlikely(buf->more))
+		wf_rdm_place_drop(ep, buf);
+	return 0;
 }
 
 /* The id of a sender that does not change (life.h). A packet has it, or the whole
@@ -235,13 +288,17 @@ static uint32_t connid_of(const struct wf_wire_packet *packet)
 }
 
 /* The device knows a queue pair by its number, which another process may have
- * had: the id tells which. -EAGAIN: there is no memory for it. */
+ * had: the id tells which. libfabric's efa sends data without an id until it has
+ * our handshake: that is of the one whom the device knows. -EAGAIN: there is no
+ * memory for it. */
 static int identify(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf,
 		    struct wf_wire_packet *packet)
 {
 	int err;
 
 	packet->connid = connid_of(packet);
+	if (wf_unlikely(!packet->connid))
+		packet->connid = buf->peer->life.theirs;
 	packet->flags |= WF_WIRE_CONNID;
 	if (wf_likely(packet->connid == buf->peer->life.theirs))
 		return 0;
@@ -271,7 +328,7 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 		return -EAGAIN;
 	if (wf_wire_packet_decode(&packet, buf->bytes, buf->len)) {
 		drop(peer);
-		return 0;
+		return refuse(ep, buf);
 	}
 	if (wf_unlikely(ep->connid)) {
 		if (identify(ep, buf, &packet))
@@ -280,12 +337,18 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 	}
 	err = wf_rdm_peer_admit(peer, &packet);
 	if (wf_unlikely(err))
-		return err == -EAGAIN ? err : 0;
+		return err == -EAGAIN ? err : refuse(ep, buf);
 	kind = wf_wire_packet_kind(packet.type);
 	if (wf_unlikely(ep->closing) && (kind & WF_WIRE_KIND_REQUEST))
-		return 0;
-	if (!(kind & WF_WIRE_KIND_REQUEST)) {
-		err = wf_rdm_control_receive(peer, &packet);
+		return refuse(ep, buf);
+	if (wf_unlikely(buf->more)) {
+		err = wf_rdm_place_receive(peer, &packet, buf);
+		packet.data_len = buf->more;
+	} else if (!(kind & WF_WIRE_KIND_REQUEST)) {
+		err = packet.type == WF_WIRE_PEER_ERROR &&
+				      packet.ref_kind != WF_RDM_REF_OP ?
+			      receive_lost(peer, &packet, buf) :
+			      wf_rdm_control_receive(peer, &packet);
 	} else {
 		protocol = wf_rdm_protocol_of(packet.type);
 		err = kind & (WF_WIRE_KIND_RTM | WF_WIRE_KIND_RTA) ?
@@ -294,10 +357,11 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 	}
 	if (err == -EAGAIN)
 		return err;
-	if (err)
+	if (err) {
 		drop(peer);
-	else
-		count(peer, &packet);
+		return refuse(ep, buf);
+	}
+	count(peer, &packet);
 	return 0;
 }
 
@@ -323,12 +387,18 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	struct wf_rdm_buf *buf = &ep->bufs[wc->wr_id];
 
 	if (wf_unlikely(wc->status)) {
-		/* Flushed, or of nobody. */
-		if (wc->status == WF_NIC_UNKNOWN_PEER)
+		/* The packet of a receive that failed is lost; the buffer is
+		 * not, unless the queue pair takes no more. */
+		if (wc->status != WF_NIC_FLUSHED)
 			give(ep, buf);
 		return;
 	}
 	buf->len = wc->len;
+	buf->more = 0;
+	if (wf_unlikely(wc->flags & WF_NIC_WC_ASKS)) {
+		buf->more = wc->more;
+		buf->place = wc->imm;
+	}
 	buf->peer = wc->ah < ep->ah_count ? ep->by_ah[wc->ah] : NULL;
 	if (wf_unlikely(!buf->peer)) {
 		/* The device reports only handles of ours. */
@@ -336,6 +406,7 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 		if (find_sender(ep, buf, wc)) {
 			/* Nobody whom the AV could know. */
 			wf_rdm_stat_add(ep, WF_RDM_STAT_bad_packets, 1);
+			refuse(ep, buf);
 			give(ep, buf);
 			return;
 		}

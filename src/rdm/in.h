@@ -16,6 +16,8 @@ struct wf_rdm_buf {
 	struct wf_addr from;	  /* ... for this one */
 	uint8_t *bytes;
 	uint32_t len;
+	uint32_t more;	/* bytes behind it that ask for a place ... */
+	uint32_t place; /* ... by this number; see place.h */
 };
 
 /* Makes the buffers. 0 or -ENOMEM. */

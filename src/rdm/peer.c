@@ -16,7 +16,9 @@
 #include "rdm/crowd.h"
 #include "rdm/ep.h"
 #include "rdm/in.h"
+#include "rdm/lost.h"
 #include "rdm/pkt.h"
+#include "rdm/place.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/rx.h"
@@ -92,6 +94,7 @@ enum { OURS, THEIRS, PAST, EXPECTED, FEATURE_BITS, MAX_MSG, FLAGS, NEXT };
 #define IS_OVER 0x1u
 #define GREETED_US 0x2u
 #define SENT_HANDSHAKE 0x4u
+#define IS_STUCK 0x8u
 
 void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
 			  struct wf_nic_memo *memo)
@@ -106,9 +109,12 @@ void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
 	words[FEATURE_BITS] = (uint32_t)peer->features;
 	words[MAX_MSG] = peer->max_msg;
 	words[NEXT] = peer->next_msg_id;
-	words[FLAGS] = (peer->life.over ? IS_OVER : 0) |
-		       (peer->greeted_us ? GREETED_US : 0) |
-		       (peer->sent_handshake ? SENT_HANDSHAKE : 0);
+	words[FLAGS] =
+		(peer->life.over ? IS_OVER : 0) |
+		(peer->greeted_us ? GREETED_US : 0) |
+		(peer->sent_handshake ? SENT_HANDSHAKE : 0) |
+		(peer->stuck || !wf_base_list_empty(&peer->again) ? IS_STUCK :
+								    0);
 }
 
 static void recall(struct wf_rdm_peer *peer, const struct wf_nic_memo *memo)
@@ -126,6 +132,8 @@ static void recall(struct wf_rdm_peer *peer, const struct wf_nic_memo *memo)
 	peer->max_msg = words[MAX_MSG];
 	peer->greeted_us = words[FLAGS] & GREETED_US;
 	peer->sent_handshake = words[FLAGS] & SENT_HANDSHAKE;
+	peer->stuck =
+		(words[FLAGS] & IS_STUCK) && wf_base_list_empty(&peer->again);
 }
 
 static void begin_receiving(struct wf_rdm_peer *peer)
@@ -191,6 +199,7 @@ struct wf_rdm_peer *wf_rdm_peer_get(struct wf_rdm_ep *ep,
 	peer->left_ah = WF_NIC_AH_UNKNOWN;
 	wf_rdm_order_init(&peer->order);
 	peer->max_msg = ep->max_msg;
+	wf_base_list_init(&peer->again);
 	*err = wf_rdm_peer_take_handle(peer);
 	if (*err) {
 		free(peer);
@@ -246,6 +255,7 @@ void wf_rdm_peer_free(struct wf_rdm_peer *peer)
 		wf_rdm_tx_free(ep, tx);
 	while ((rx = first_rx(&peer->rxs)) || (rx = first_rx(&peer->parked)))
 		wf_rdm_rx_free(rx);
+	wf_rdm_lost_free(peer);
 	wf_rdm_order_fini(&peer->order);
 	wf_base_list_del(&peer->link);
 	wf_base_list_del(&peer->bucket);
@@ -291,39 +301,51 @@ static void fail_txs(struct wf_rdm_ep *ep, struct wf_list *head, int err)
 }
 
 /* Nothing that it sent is answered any more. Messages that need no answer
- * continue: everything that was reported to it as delivered arrives. */
+ * continue: everything that was reported to it as delivered arrives. No id tells
+ * a peer of fixed lives: if it may still live, it gets what is owed, and is told
+ * of each operation that fails. */
 static void stop_answering(struct wf_rdm_peer *peer, int err)
 {
+	bool tell = peer->life.fixed && !peer->gone;
 	struct wf_list *pos, *tmp;
 
-	peer->mute = true;
-	wf_list_for_each (pos, tmp, &peer->parked)
-		wf_container_of(pos, struct wf_rdm_rx, link)->receipt = false;
+	peer->mute = !peer->life.fixed;
+	if (!tell) {
+		wf_list_for_each (pos, tmp, &peer->parked)
+			wf_container_of(pos, struct wf_rdm_rx, link)->receipt =
+				false;
+	}
 	wf_list_for_each (pos, tmp, &peer->rxs) {
 		struct wf_rdm_rx *rx =
 			wf_container_of(pos, struct wf_rdm_rx, link);
 
 		/* It is done, and only an answer is owed: there is nobody to
 		 * send it to. */
+		if (rx->over && tell)
+			continue;
 		if (rx->over) {
 			rx->owes = 0;
 			wf_base_list_del(&rx->owe_link);
 			wf_rdm_rx_settle(rx);
 		} else if (rx->kind == WF_RDM_RX_MESSAGE &&
 			   rx->protocol->is_unasked) {
-			rx->receipt = false;
+			if (!tell)
+				rx->receipt = false;
 		} else {
-			wf_rdm_rx_fail(rx, err, false);
+			wf_rdm_rx_fail(rx, err, tell);
 		}
 	}
 }
 
 /* No more packets of its life will arrive: incomplete messages stay
- * incomplete. */
+ * incomplete. Those whose bytes are all in place are not, and their sender may
+ * know that they are here. */
 static void stop_receiving(struct wf_rdm_peer *peer, int err)
 {
 	struct wf_list *pos, *tmp;
 
+	while (wf_nic_has_placed(peer->ep->nic))
+		wf_rdm_place_done(peer->ep);
 	wf_list_for_each (pos, tmp, &peer->rxs) {
 		struct wf_rdm_rx *rx =
 			wf_container_of(pos, struct wf_rdm_rx, link);
@@ -370,12 +392,15 @@ static void end_sending(struct wf_rdm_peer *peer, int err)
 		wf_base_list_del(pos);
 	if (err == FI_EHOSTUNREACH)
 		wf_rdm_silent_failed(peer);
-	peer->greeted_us = false;
-	peer->sent_handshake = false;
-	peer->owes_handshake = false;
 	peer->owes_probe = false;
-	if (!peer->life.fixed)
+	if (peer->life.fixed) {
+		wf_rdm_lost_numbers(peer);
+	} else {
+		peer->greeted_us = false;
+		peer->sent_handshake = false;
+		peer->owes_handshake = false;
 		peer->next_msg_id = 0;
+	}
 	bar(peer);
 	fail_txs(ep, &peer->queue, err);
 	fail_txs(ep, &peer->flight, err);
@@ -388,19 +413,17 @@ static bool is_over(const struct wf_rdm_peer *peer)
 	struct wf_nic_path path;
 
 	return wf_base_list_empty(&peer->ep->stalled) &&
-	       (wf_nic_ah_query(peer->ep->nic, peer->ah, &path) || !path.hears);
+	       (peer->gone || wf_nic_ah_query(peer->ep->nic, peer->ah, &path) ||
+		!path.hears);
 }
 
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 {
-	bool again = peer->life.over;
+	bool again = peer->life.fixed ? peer->gone : peer->life.over;
 
 	wf_rdm_life_lose(&peer->life, peer->ep->next_life++);
 	end_sending(peer, err);
 	stop_answering(peer, err);
-	/* No id tells it that we do not answer. */
-	if (peer->life.fixed)
-		peer->mute = false;
 	/* It has not heard of the last loss, and cannot be reached. While it
 	 * is connected to us, what it sends is acknowledged and must be
 	 * delivered. */
@@ -408,6 +431,19 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 		wf_rdm_in_finish(peer);
 		stop_receiving(peer, err);
 	}
+}
+
+void wf_rdm_peer_gone(struct wf_rdm_peer *peer, int err)
+{
+	wf_rdm_peer_fail(peer, err);
+	peer->gone = peer->life.fixed;
+}
+
+void wf_rdm_peer_back(struct wf_rdm_peer *peer)
+{
+	peer->gone = false;
+	if (!wf_base_list_empty(&peer->again))
+		wf_rdm_post_activate(peer);
 }
 
 bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer)
@@ -530,6 +566,8 @@ int wf_rdm_peer_admit(struct wf_rdm_peer *peer,
 			return err;
 	}
 	peer->used = peer->ep->now;
+	if (wf_unlikely(peer->gone))
+		wf_rdm_peer_back(peer);
 	if (wf_unlikely(!peer->sent_handshake))
 		greet(peer);
 	return 0;
@@ -547,5 +585,7 @@ void wf_rdm_peer_greeted(struct wf_rdm_peer *peer,
 	peer->greeted_us = true;
 	peer->warned = false;
 	peer->features = packet->extra_count ? packet->extra[0] : 0;
+	if (wf_unlikely(!wf_base_list_empty(&peer->again)))
+		wf_rdm_post_activate(peer);
 	wf_rdm_stat_add(peer->ep, WF_RDM_STAT_handshakes, 1);
 }

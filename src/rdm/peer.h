@@ -50,6 +50,12 @@ struct wf_rdm_peer {
 	bool owes_handshake; /* we owe ours */
 	bool sent_handshake;
 	bool owes_probe; /* whether it lives is to be found out */
+	/* Of one whose id does not change (life.h): the device said that it is
+	 * gone, and nothing was heard of it since. */
+	bool gone;
+	/* A message failed, and the peer cannot be told: it would wait for that
+	 * message and deliver none that follows. */
+	bool stuck;
 	struct wf_rdm_life life;
 	bool warned; /* that it does not answer; until it does */
 	bool traced; /* and has a number for it: */
@@ -66,6 +72,7 @@ struct wf_rdm_peer {
 	struct wf_list flight;	/* wf_rdm_tx that wait for something */
 	struct wf_list streams; /* wf_rdm_stream with a window */
 	struct wf_list asking;	/* wf_rdm_tx: reads that want more */
+	struct wf_list again;	/* wf_rdm_pkt, to be posted again: lost.h */
 	uint32_t writes;	/* in flight, for those who asked for order */
 	uint32_t reads;
 	/* Keys of memory that the device cannot reach by itself. */
@@ -102,6 +109,11 @@ void wf_rdm_peer_rename(struct wf_rdm_peer *peer, uint64_t name);
 /* Our life with it ends: operations fail with @err (positive), and so do those
  * of the peer that we would have to answer. */
 void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err);
+
+/* The same, because the device says that the peer is not there; and the device
+ * has reached it again. */
+void wf_rdm_peer_gone(struct wf_rdm_peer *peer, int err);
+void wf_rdm_peer_back(struct wf_rdm_peer *peer);
 
 /* There is something to post. False: the device still has requests of an old
  * life. */

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "rdm/ep.h"
+#include "rdm/lost.h"
 #include "rdm/peer.h"
 #include "wire/packet.h"
 
@@ -39,6 +40,8 @@ struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
 	pkt->len = 0;
 	pkt->large = large;
 	pkt->is_request = false;
+	pkt->quiet = true;
+	pkt->repeats = false;
 	pkt->rdma = 0;
 	pkt->data.len = 0;
 	return pkt;
@@ -73,26 +76,31 @@ struct wf_rdm_pkt *wf_rdm_pkt_build(struct wf_rdm_ep *ep,
 	return pkt;
 }
 
-static struct wf_nic_wr request(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt)
+static struct wf_nic_wr request(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
+				uint32_t flags)
 {
 	struct wf_rdm_peer *peer = pkt->peer;
 
 	peer->outstanding++;
 	ep->outstanding++;
 	ep->posts++;
-	ep->unrung = true;
+	if (flags & WF_NIC_WR_MORE)
+		ep->unrung = true;
 	return (struct wf_nic_wr){
 		.wr_id = wr_id_of(pkt),
 		.qkey = WF_RDM_QKEY,
 		.ah = peer->ah,
 		.qpn = WF_NIC_QPN_FIRST,
-		.flags = WF_NIC_WR_MORE,
+		.flags = flags,
 	};
 }
 
 void wf_rdm_pkt_post(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt)
 {
-	const struct wf_nic_wr wr = request(ep, pkt);
+	const struct wf_nic_wr wr =
+		request(ep, pkt,
+			(ep->last ? 0 : WF_NIC_WR_MORE) |
+				(pkt->quiet ? WF_NIC_WR_QUIET : 0));
 	int err;
 
 	if (pkt->rdma) {
@@ -117,7 +125,7 @@ void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			  const struct wf_nic_remote *from,
 			  const struct wf_nic_sge *to)
 {
-	const struct wf_nic_wr wr = request(ep, pkt);
+	const struct wf_nic_wr wr = request(ep, pkt, WF_NIC_WR_MORE);
 	int err = wf_nic_post_read(ep->qp, &wr, from, to);
 
 	assert(!err);
@@ -193,8 +201,13 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 			err = FI_EHOSTUNREACH;
 		else if (err == FI_EHOSTUNREACH)
 			err = FI_ECONNRESET;
-		wf_rdm_peer_fail(peer, err);
+		wf_rdm_peer_gone(peer, err);
+	} else if (wf_unlikely(peer->gone) && !err) {
+		wf_rdm_peer_back(peer);
 	}
 	pkt->completed(ep, pkt, err);
-	wf_rdm_pkt_put(ep, pkt);
+	if (wf_unlikely(err) && pkt->repeats && peer->life.fixed)
+		wf_rdm_lost_keep(pkt);
+	else
+		wf_rdm_pkt_put(ep, pkt);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "nic/nic.h"
 
 struct wf_rdm_ep;
@@ -33,9 +34,12 @@ struct wf_rdm_pkt {
 	uint16_t turn;	  /* differs whenever the place is used again */
 	bool large;
 	bool is_request; /* of an operation: see wf_rdm_tx.unacked */
+	bool quiet;	 /* nobody waits for its end */
+	bool repeats;	 /* its receiver may get it twice: see lost.h */
 	uint8_t rdma;	 /* WF_NIC_OP_READ or _WRITE of data; else 0 */
 	struct wf_nic_remote remote; /* of that */
 	struct wf_nic_sge data;	     /* a second piece; len 0: none */
+	struct wf_list link;	     /* peer->again */
 	uint8_t buf[];
 };
 
@@ -56,8 +60,8 @@ struct wf_rdm_pkt *wf_rdm_pkt_build(struct wf_rdm_ep *ep,
 				    const struct wf_wire_packet *wire,
 				    size_t header, size_t more);
 
-/* Passes it to the device; wf_rdm_ep_ring() rings the doorbell. The caller has
- * checked that there is room. */
+/* Passes it to the device; wf_rdm_ep_ring() rings the doorbell, unless it is the
+ * last (ep->last). The caller has checked that there is room. */
 void wf_rdm_pkt_post(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt);
 void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			  const struct wf_nic_remote *from,

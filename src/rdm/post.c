@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "rdm/ep.h"
 #include "rdm/in.h"
+#include "rdm/lost.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
 #include "rdm/protocol.h"
@@ -45,16 +46,18 @@ void wf_rdm_post_activate(struct wf_rdm_peer *peer)
 
 /* A packet that is a header and nothing else. */
 static bool post_note(struct wf_rdm_peer *peer,
-		      const struct wf_wire_packet *wire)
+		      const struct wf_wire_packet *wire, bool repeats)
 {
 	struct wf_rdm_ep *ep = peer->ep;
 	struct wf_rdm_pkt *pkt = NULL;
 
 	if (wf_rdm_ep_has_room(ep))
 		pkt = wf_rdm_pkt_make(ep, peer, wire, 0);
-	if (pkt)
-		wf_rdm_pkt_post(ep, pkt);
-	return pkt;
+	if (!pkt)
+		return false;
+	pkt->repeats = repeats;
+	wf_rdm_pkt_post(ep, pkt);
+	return true;
 }
 
 static bool post_handshake(struct wf_rdm_peer *peer)
@@ -67,7 +70,7 @@ static bool post_handshake(struct wf_rdm_peer *peer)
 		.extra = { peer->ep->attr.reads ? FEATURES : FEATURES_NO_READ },
 	};
 
-	if (!post_note(peer, &wire))
+	if (!post_note(peer, &wire, true))
 		return false;
 	peer->owes_handshake = false;
 	peer->sent_handshake = true;
@@ -86,7 +89,7 @@ static bool post_probe(struct wf_rdm_peer *peer)
 
 	if (peer->life.fixed && !peer->greeted_us)
 		wf_rdm_tx_raw_addr(peer->ep, &wire);
-	if (!post_note(peer, &wire))
+	if (!post_note(peer, &wire, false))
 		return false;
 	peer->owes_probe = false;
 	return true;
@@ -222,8 +225,11 @@ static int post_tx(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx, int max)
 		return 0;
 	begin(peer, tx);
 	count = tx->protocol->construct_tx_packets(ep, tx, pkts, max);
+	ep->last = ep->alone && count == 1 && tx->constructed &&
+		   tx->link.next == &peer->queue;
 	for (int i = 0; i < count; i++)
 		wf_rdm_pkt_post(ep, pkts[i]);
+	ep->last = false;
 	peer->posted += (uint64_t)count;
 	if (!tx->constructed)
 		return count;
@@ -289,6 +295,8 @@ bool wf_rdm_post_pump(struct wf_rdm_peer *peer, int budget)
 		return true;
 	if (peer->owes_handshake)
 		all &= post_handshake(peer);
+	if (wf_unlikely(!wf_base_list_empty(&peer->again)))
+		all &= wf_rdm_lost_post(peer);
 	if (wf_unlikely(peer->owes_probe))
 		all &= post_probe(peer);
 	if (!wf_base_list_empty(&peer->owing))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Eager: the message is one packet.
+ * Eager: the message is one packet. Where the device can have the receiver say
+ * where the payload goes (place.h), a packet may be longer than a receive.
  */
 #include <errno.h>
 
@@ -15,8 +16,11 @@
 static bool can_use_for_send(const struct wf_rdm_ep *ep,
 			     const struct wf_rdm_tx *tx, size_t room)
 {
-	(void)ep;
-	return tx->req.len <= room;
+	if (tx->req.len <= room)
+		return true;
+	/* One piece of memory that the device knows, behind the header. */
+	return tx->req.len <= ep->max_placed &&
+	       (tx->bounce || (tx->registered && tx->req.iov_count == 1));
 }
 
 static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,

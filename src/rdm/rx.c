@@ -14,6 +14,7 @@
 #include "rdm/ep.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/place.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/pull.h"
@@ -49,6 +50,7 @@ void wf_rdm_rx_free(struct wf_rdm_rx *rx)
 	struct wf_rdm_ep *ep = rx->ep;
 
 	wf_rdm_pull_end(rx);
+	wf_rdm_place_end(rx);
 	/* The endpoint closes, but the receive that it was filling stays. */
 	if (rx->rx && ep->rxq->shared)
 		wf_match_rxq_fail(ep->rxq, rx->rx, &rx->env, FI_ECANCELED);
@@ -210,10 +212,16 @@ void wf_rdm_rx_fail(struct wf_rdm_rx *rx, int err, bool tell)
 	wf_base_list_del(&rx->stream.link);
 	/* From here on the device does not touch the memory. */
 	wf_rdm_pull_end(rx);
+	wf_rdm_place_end(rx);
 	if (rx->rx)
 		wf_match_rxq_fail(rx->ep->rxq, rx->rx, &rx->env, err);
 	rx->rx = NULL;
 	rx->over = true;
+	/* It waits for a receive to fail, and not for the peer. */
+	if (rx->waits) {
+		wf_base_list_del(&rx->link);
+		wf_base_list_add_tail(&rx->named.peer->parked, &rx->link);
+	}
 	if (tell)
 		wf_rdm_rx_owe(rx, WF_RDM_OWES_ERROR);
 	wf_rdm_rx_settle(rx);
@@ -253,6 +261,9 @@ static void deliver(struct wf_ux *ux, struct wf_rx *to)
 		return;
 	}
 	rx->rx = to;
+	/* The device still fills the buffer. */
+	if (rx->placing)
+		return;
 	/* It has holes where bytes are still missing. */
 	wf_op_iov_scatter(to->iov, to->iov_count, 0, rx->buffer, len);
 	free(rx->buffer);
@@ -272,7 +283,7 @@ static void discard(struct wf_ux *ux)
 		wf_rdm_rx_free(rx);
 	else if (rx->err)
 		wf_rdm_rx_settle(rx);
-	else
+	else if (!rx->placing)
 		go_on(rx);
 }
 
@@ -332,6 +343,8 @@ static bool pay_note(struct wf_rdm_rx *rx, uint8_t what, uint8_t type)
 		rx->granted -= wire.recv_length;
 		return false;
 	}
+	/* A second CTS would grant more than was meant. */
+	pkt->repeats = type != WF_WIRE_CTS;
 	wf_rdm_pkt_post(rx->ep, pkt);
 	rx->owes &= (uint8_t)~what;
 	return true;

@@ -54,7 +54,9 @@ struct wf_rdm_rx {
 	bool dropping; /* nobody wants the bytes */
 	bool over;     /* reported, or there is nothing to report */
 	bool nacked;   /* comes by CTS after all */
-	int err;       /* positive: failed */
+	bool placing;  /* the device has its place: place.h */
+	uint32_t place;
+	int err; /* positive: failed */
 	struct wf_rx *rx;
 	struct wf_envelope env;
 	uint32_t msg_id;

@@ -13,6 +13,7 @@
 #include "rdm/in.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
+#include "rdm/place.h"
 #include "rdm/post.h"
 #include "rdm/pull.h"
 #include "rdm/rx.h"
@@ -282,6 +283,8 @@ bool wf_rdm_ep_progress(struct wf_rdm_ep *ep)
 		wf_rdm_in_retry(ep);
 	resets = wf_rdm_ep_has_resets(ep);
 	got = take_completions(ep);
+	if (wf_unlikely(wf_nic_has_placed(ep->nic)))
+		did += wf_rdm_place_done(ep);
 	if (wf_unlikely(resets && got < ROUNDS * COMPLETIONS &&
 			wf_base_list_empty(&ep->stalled)))
 		follow_resets(ep);

@@ -287,6 +287,7 @@ struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 		pkt->len = (uint16_t)(pkt->len + len);
 	}
 	pkt->owner = tx;
+	pkt->quiet = tx->req.inject && !tx->req.wants_comp && !tx->req.cntr;
 	pkt->payload = (uint32_t)len;
 	tx->outstanding++;
 	tx->packets++;

@@ -23,10 +23,11 @@ int wf_shm_board_map(struct wf_shm_board_map *map, int memfd);
 
 void wf_shm_board_close(struct wf_shm_board_map *map);
 
-/* Rings. True: the owner sleeps, and it is for us to wake it. Sequentially
- * consistent: pairs with the owner, who says that it sleeps and then looks at
- * the bells. An exchange, because several ring at once: an owner that reads the
- * word of the last one sees the bells of all. */
+/* Rings a bell. True: the owner sleeps, and the caller must wake it.
+ * Sequentially consistent: pairs with the owner, which says that it sleeps and
+ * then looks at the bells. `rung` is written by an exchange because several
+ * senders may ring at once: an owner that reads the value of the last one sees
+ * the bells of all. */
 static inline bool wf_shm_board_ring(struct wf_shm_board *board, uint32_t bell)
 {
 	if (bell < WF_SHM_BELLS) {
@@ -45,15 +46,15 @@ static inline bool wf_shm_board_has_rung(const struct wf_shm_board *board)
 	return wf_shared_load(&board->rung, relaxed);
 }
 
-/* The owner is about to look at all bells. Acquire: those that were set before
- * the word was are seen; the word of any later one stays. */
+/* The owner is about to look at all bells. Acquire: it sees the bells that were
+ * set before `rung` was; a later one sets `rung` again. */
 static inline void wf_shm_board_begin(struct wf_shm_board *board)
 {
 	wf_shared_exchange(&board->rung, 0, acq_rel);
 }
 
 /* The owner will look again. An exchange, so that the next wf_shm_board_begin()
- * still sees the bells of those who rang before. */
+ * still sees the bells that were rung before. */
 static inline void wf_shm_board_again(struct wf_shm_board *board)
 {
 	wf_shared_exchange(&board->rung, 1, acq_rel);
@@ -79,7 +80,8 @@ static inline bool wf_shm_board_is_rung(const struct wf_shm_board *board,
 	return wf_shared_load(&board->bells[bell], relaxed);
 }
 
-/* Acquire: what was written before the bell was rung is there. */
+/* Clears a bell; true if it was rung. Acquire: what was written before the bell
+ * was rung is there. */
 static inline bool wf_shm_board_answer(struct wf_shm_board *board,
 				       uint32_t bell)
 {

@@ -5,7 +5,6 @@
 #include "shm/conn.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,6 +15,7 @@
 #include "os/inline.h"
 #include "os/memory.h"
 #include "os/process.h"
+#include "os/shared.h"
 #include "shm/conn_defs.h"
 #include "shm/life.h"
 
@@ -97,7 +98,8 @@ static void *map_page(void)
 	return page;
 }
 
-/* A child that got a copy of the page would pass for its parent. */
+/* Makes the page. A child must not inherit it: peers would take the child for
+ * its parent. */
 static void make(void)
 {
 	void *page;
@@ -126,15 +128,17 @@ static void in_child(struct wf_fork_watch *watch);
 WF_PER_PROCESS static atomic_bool watched;
 WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child = in_child };
 
-/* The pid alone does not tell: a grandchild may have that of its grandparent. */
+/* The pid alone does not tell, because a grandchild may have the pid of its
+ * grandparent. */
 static void in_child(struct wf_fork_watch *unused)
 {
 	(void)unused;
-	atomic_store_explicit(&watched, false, memory_order_relaxed);
+	wf_shared_store(&watched, false, relaxed);
 	owner = 0;
 }
 
-/* Whether we have what @own says: a child does not have the page. */
+/* Whether `own` describes a page that this process has: a child does not have
+ * it. */
 static bool is_ours(void)
 {
 	return owner == wf_os_getpid();
@@ -143,7 +147,7 @@ static bool is_ours(void)
 /* No child may be made between mmap() and madvise(). */
 static void hold(void)
 {
-	if (!atomic_load_explicit(&watched, memory_order_acquire))
+	if (!wf_shared_load(&watched, acquire))
 		wf_base_fork_watch_once(&watch, &watched);
 	wf_base_fork_hold();
 }
@@ -161,7 +165,7 @@ struct wf_shm_guard wf_shm_guard_own(void)
 	return guard;
 }
 
-/* A peer that reads the line meanwhile finds no page of that name. */
+/* A peer that reads the line while it is written finds no page of that name. */
 static void name_life(const struct wf_shm_life_name *name)
 {
 	struct wf_shm_guard_line *line = (void *)(uintptr_t)own.addr;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The guard page of this process: one page at a random address that holds the
- * random number of the process, and where its life page is (life.h), and that no
- * forked child inherits. A peer names it first in every process_vm_readv() or
- * process_vm_writev() call, but for reads once it has the life page. The kernel
- * looks the pid up once per call and stops at the first address that is not
- * mapped, so a call that meets another process under our pid fails before it
- * touches that process.
+ * The guard page of this process is one page at a random address. It holds the
+ * random number of the process and says where its life page is (life.h). No
+ * forked child inherits it. A peer names it first in each call of
+ * process_vm_readv() or process_vm_writev(), except for reads once the peer has
+ * the life page. The kernel looks the pid up once per call and stops at the
+ * first address that is not mapped. So if another process has our pid now, the
+ * call fails before it touches that process.
  */
 #ifndef WF_SHM_GUARD_H
 #define WF_SHM_GUARD_H
@@ -22,8 +22,9 @@ struct wf_shm_guard {
  * own. Not for hot paths: takes a lock and makes a system call. */
 struct wf_shm_guard wf_shm_guard_own(void);
 
-/* Between these two, the process has a life page (life.h), if it can. For each
- * endpoint. */
+/* Each endpoint calls hold when it opens and drop when it closes. Between the
+ * first and the last of these calls the process has a life page (life.h), if it
+ * can be made. */
 void wf_shm_guard_hold(void);
 void wf_shm_guard_drop(void);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiving end of a channel: slots in, receives filled or messages kept.
- * A message that cannot be kept for want of memory stays in the ring and is
- * looked at again at the next poll; nothing is dropped.
+ * The receiving end of a channel: takes messages out of slots, and fills
+ * receives or keeps the messages until there is a receive. If there is no
+ * memory to keep a message, it stays in the ring until the next poll; nothing
+ * is dropped.
  */
 #include "shm/in.h"
 
@@ -29,9 +30,10 @@
 /* Chunked messages are far smaller; a larger total is a broken peer. */
 #define ASSEMBLY_MAX ((uint64_t)16 << 20)
 
-/* Credit is returned in batches of these parts of the ring: often enough that
- * the sender can turn at the end of its window (out.c), but not so often that
- * the line travels for nothing. */
+/* Credit is returned in batches, each a 16th of the slots or a 32nd of the
+ * lines: often enough that the sender can start a new lap at the end of its
+ * window (out.c), and so rarely that the line with the credit does not move
+ * between the caches for every message. */
 #define CREDIT_SLOTS_PART 16
 #define CREDIT_LINES_PART 32
 
@@ -74,8 +76,8 @@ void wf_shm_in_nudge(struct wf_shm_in *in)
 {
 	_Atomic uint32_t *asleep = &in->region.header->sender_asleep;
 
-	/* What we wrote before may not have been seen by a sender that falls
-	 * asleep just now; it looks again after a barrier (core/sleep.c). */
+	/* A sender that is about to sleep may not have seen what we wrote. It
+	 * looks again after a barrier (core/sleep.c), so no fence is needed. */
 	if (wf_likely(!wf_shared_load(asleep, relaxed)) ||
 	    !wf_shared_exchange(asleep, 0, seq_cst))
 		return;
@@ -172,8 +174,9 @@ static void parcel_discard(struct wf_ux *ux)
 {
 	struct wf_shm_parcel *parcel = parcel_of(ux);
 
-	/* Records still to come find no parcel and are dropped. Only then may
-	 * the sender know: it would stop in the middle. */
+	/* Records that have not come yet find no parcel and are dropped. The
+	 * sender gets its reply after the last of them: with an earlier one it
+	 * would stop in the middle of the message. */
 	if (parcel->in && parcel->in->assembly.parcel == parcel)
 		parcel->in->assembly.parcel = NULL;
 	else
@@ -275,7 +278,7 @@ static void place(const struct wf_rx *rx, size_t at, const uint8_t *bytes,
 	wf_op_iov_scatter(rx->iov, rx->iov_count, at, bytes, len);
 }
 
-/* Without CMA here, the ring is the only way that there is to try. */
+/* Without CMA there is nothing to compare the ring with. */
 void wf_shm_in_paced(struct wf_shm_in *in, size_t len, enum wf_shm_pace_way way,
 		     uint32_t stamp)
 {
@@ -444,7 +447,7 @@ static void return_credit(struct wf_shm_in *in)
 
 	in->credited = in->next;
 	in->credited_lines = in->lines;
-	/* Release: we are done reading what the sender may now overwrite. */
+	/* Release: our reads come before the sender overwrites the slots. */
 	wf_shared_store(&in->region.header->credit, credit, release);
 	wf_shm_in_nudge(in);
 }
@@ -455,8 +458,8 @@ void wf_shm_in_credit(struct wf_shm_in *in)
 		return_credit(in);
 }
 
-/* The place of a record of @lines: after the last one, or at the start. NULL
- * when it would reach beyond the end. */
+/* Where a record of @lines is: after the last one, or at the start. NULL if it
+ * would reach beyond the end of the ring. */
 static inline const uint8_t *record_at(const struct wf_shm_in *in,
 				       uint8_t flags, uint32_t lines)
 {
@@ -542,8 +545,8 @@ static inline bool take_plain(struct wf_shm_in *in,
 	return true;
 }
 
-/* What a slot was. Parked messages and what is done to our memory are counted
- * where that happens. */
+/* Counts a slot by its kind. Parked messages and operations on our memory are
+ * counted where they are done. */
 static void count(struct wf_shm_in *in, const struct message *msg)
 {
 	struct wf_stats *stats = &in->ep->stats;
@@ -565,7 +568,7 @@ static void count(struct wf_shm_in *in, const struct message *msg)
 				 msg->len);
 }
 
-/* Any slot. 0 when it was consumed. */
+/* Takes a slot of any kind. 0 if it was consumed. */
 static __attribute__((noinline)) int
 take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 {
@@ -585,8 +588,9 @@ take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 	uint32_t lines = 0;
 	int ret;
 
-	/* Never written, and the sequence goes through zero just here: laps
-	 * may leave slots untouched for as long as that takes. */
+	/* This slot was never written. Its word is 0, which the caller takes
+	 * for a message when the sequence wraps around to 0; slots beyond the
+	 * sender's window may stay unwritten until then. */
 	if (!word)
 		return in->ended ? -EPROTO : -EAGAIN;
 	if (msg.kind == WF_SHM_KIND_INLINE) {
@@ -628,9 +632,9 @@ static bool is_burst(const struct wf_shm_in *in, uint64_t word)
 	       WF_SHM_WORD_KIND(word) == WF_SHM_KIND_PARKED;
 }
 
-/* Parked messages as long as they follow each other, until *@count, to which they
- * are added, is @budget: the smaller ones are read together. 0, or why one was not
- * taken. */
+/* Takes parked messages that follow each other, and reads small ones together.
+ * Adds their number to *@count and stops when that is @budget. 0, or why one
+ * was not taken. */
 static int take_parked(struct wf_shm_in *in, uint64_t word, int budget,
 		       int *count)
 {
@@ -644,7 +648,7 @@ static int take_parked(struct wf_shm_in *in, uint64_t word, int budget,
 		if (ret || !in->burst || *count >= budget ||
 		    !wf_op_compq_room(in->rxq->compq))
 			break;
-		/* Copied again: it is checked now. */
+		/* The next word: loaded once, then checked. */
 		slot = &in->slots[in->slot_pos];
 		word = wf_shared_load(&slot->word, acquire);
 		if (WF_SHM_WORD_SEQ(word) != in->next + 1 ||
@@ -671,7 +675,7 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 		}
 		if (wf_unlikely(!wf_op_compq_room(in->rxq->compq)))
 			break;
-		/* In a burst the next ones are there already. */
+		/* In a burst the next slots are already written. */
 		if (count) {
 			__builtin_prefetch(slot + 2);
 			__builtin_prefetch((const char *)(slot + 2) + WF_LINE);
@@ -726,7 +730,8 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 	struct wf_shm_assembly *as = &in->assembly;
 	struct wf_list *pos, *tmp;
 
-	/* The endpoint closes, but not the receives that it was filling. */
+	/* The endpoint closes, but the shared receives that it was filling stay
+	 * open and need a completion. */
 	if (!err && in->ep->rxq->shared)
 		err = FI_ECANCELED;
 	wf_shm_stats_count_in(in);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiving end of a channel. Everything in the region may change at any
- * time and may be wrong: words are copied once, then checked; positions are
- * our own counts.
+ * The receiving end of a channel. The sender can change everything in the
+ * region at any time, and it may be wrong: words are copied once, then checked;
+ * positions are our own counts.
  */
 #ifndef WF_SHM_IN_H
 #define WF_SHM_IN_H
@@ -76,7 +76,7 @@ struct wf_shm_in {
 	uint32_t number;	    /* the channel's, in notes */
 	uint32_t asked_for; /* asked: the channel that shall be our twin */
 	bool asked;
-	bool told; /* the peer knows that we end */
+	bool told; /* we have told the peer that we end */
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	struct wf_addr addr; /* AF_UNSPEC: a stranger */
@@ -91,7 +91,7 @@ struct wf_shm_in {
 	uint32_t counted;  /* slots in the statistics */
 	int remote_status; /* errno of the operation on memory that arrives */
 	struct wf_list busy_link; /* in ep->busy_ins */
-	uint32_t features;	  /* what the sender can do, too */
+	uint32_t features;	  /* that both sides have */
 	uint32_t shares_used;	  /* bit set = in use */
 	uint32_t alone;		  /* messages to read without help (pull.c) */
 	bool burst;		  /* another parked message is there already */
@@ -105,7 +105,7 @@ struct wf_shm_in {
 	struct wf_list busy;	/* pulls that go on in progress */
 	struct wf_table pulls;	/* by the sender's number */
 	uint32_t trace_next;	/* slots that were recorded as taken */
-	bool traced;		/* and has a number for it: */
+	bool traced;		/* and by this number: */
 	uint16_t trace_channel;
 };
 
@@ -128,15 +128,15 @@ struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
 				 const struct wf_shm_region *region, int fd,
 				 const struct wf_addr *addr, uint64_t src);
 
-/* Frees @in; receives that were being filled fail with @err (positive), 0 = no
- * completions because the endpoint closes. */
+/* Frees @in. Receives that were being filled fail with @err (positive); 0: they
+ * get no completion, because the endpoint closes. */
 void wf_shm_in_close(struct wf_shm_in *in, int err);
 
 /* The sender's name in the AV changed. */
 void wf_shm_in_rename(struct wf_shm_in *in, uint64_t src);
 
-/* Returns what credit was held back: called now and then, so that a sender
- * never waits for credit of a receiver that has nothing to do. */
+/* Returns credit that was held back for a batch. Called from time to time, so
+ * that a sender does not wait for credit while the receiver is idle. */
 void wf_shm_in_credit(struct wf_shm_in *in);
 
 /* Messages taken from one ring before others get their turn. */
@@ -145,18 +145,18 @@ void wf_shm_in_credit(struct wf_shm_in *in);
 /* Handles up to @budget messages. Returns how many. */
 int wf_shm_in_poll(struct wf_shm_in *in, int budget);
 
-/* A message of @len bytes that may go by either way is complete; @stamp says when
- * it was sent, 0 if it had to wait for its receive. */
+/* A message of @len bytes is complete, for which ring and CMA are compared;
+ * @stamp says when it was sent, 0 if it had to wait for its receive. */
 void wf_shm_in_paced(struct wf_shm_in *in, size_t len, enum wf_shm_pace_way way,
 		     uint32_t stamp);
 
-/* A reply or credit was given: wakes the sender if it sleeps for that. */
+/* After a reply or credit was written: wakes the sender if it sleeps. */
 void wf_shm_in_nudge(struct wf_shm_in *in);
 
-/* Pulls go on or replies are kept: progress looks at it. */
+/* Has progress look at @in: pulls are under way, or replies found no room. */
 void wf_shm_in_busy(struct wf_shm_in *in);
 
-/* Tells the sender; see wf_shm_reply_send(). */
+/* Sends @reply to the sender; see wf_shm_reply_send(). */
 uint32_t wf_shm_in_reply(struct wf_shm_in *in,
 			 const struct wf_shm_kept_reply *reply);
 
@@ -185,9 +185,9 @@ static inline bool wf_shm_in_ready(const struct wf_shm_in *in)
  * the sender while it writes them. */
 #define WF_SHM_IN_PREFETCH 8
 
-/* The payload of the next message will stand here: have it on its way before
- * its slot is seen. Always inlined: gcc takes a call of a function that does
- * nothing but prefetch for one without effect, and drops it. */
+/* Prefetches the lines in which the payload of the next message will be, before
+ * its slot is written. Always inlined: gcc assumes that a function that only
+ * prefetches has no effect, and drops calls of it. */
 static inline __attribute__((always_inline)) void
 wf_shm_in_prefetch(const struct wf_shm_in *in)
 {

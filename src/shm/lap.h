@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a writer puts things in a part of the ring: units (slots or lines) in
- * order, and back to the start as early as the reader's progress allows, not
- * only at the end. What is used again soon stays in the nearest caches of both
- * sides. A trip from the start is a lap; it goes on beyond its window while the
- * reader has read nothing of it. Only the lap before can still be in use; the
- * writer does not pass what is unread of it.
+ * Where a writer puts the next unit (a slot or a line) in its part of the ring.
+ * Units follow each other, and the writer goes back to the start as early as
+ * the reader's progress allows, not only at the end: memory that is used again
+ * soon stays in the nearest caches of both sides. The way from the start until
+ * the writer goes back is a lap. A lap goes on beyond its window while the
+ * reader has read nothing of it. Only units of the lap before can still be
+ * unread, and the writer does not overwrite them.
  *
- * The reader is told of each turn by a flag and has no need of this.
+ * A flag tells the reader that the writer goes back, so the reader does not use
+ * this.
  */
 #ifndef WF_SHM_LAP_H
 #define WF_SHM_LAP_H
@@ -28,8 +30,8 @@ static inline void wf_shm_lap_init(struct wf_shm_lap *lap, uint32_t size)
 	*lap = (struct wf_shm_lap){ .size = size };
 }
 
-/* Units from pos on that a reader which is done with @done units does not need
- * any more. @done never goes back and is never beyond head. */
+/* How many units from pos on are free, if the reader has consumed @done units.
+ * @done never decreases and is never beyond head. */
 static inline uint32_t wf_shm_lap_free(const struct wf_shm_lap *lap,
 				       uint32_t done)
 {

@@ -15,8 +15,8 @@
 
 #define PAGE_BYTES ((size_t)4096)
 
-/* The page of this process, NULL: none, and the descriptor by which peers find
- * it, of which a forked child has a copy. */
+/* The page of this process (NULL: none), and the descriptor by which peers find
+ * it. A forked child has a copy of the descriptor, but not of the page. */
 WF_PER_PROCESS static void *own_page;
 WF_PER_PROCESS static int own_fd;
 WF_PER_PROCESS static uint64_t own_inode;
@@ -25,7 +25,8 @@ void wf_shm_life_forked(void)
 {
 	struct wf_os_stat st;
 
-	/* The application may have closed it, and the number be another's. */
+	/* The application may have closed it, and the descriptor may now be
+	 * that of another file. */
 	if (own_page && wf_os_seals(own_fd) >= 0 && !wf_os_fstat(own_fd, &st) &&
 	    st.inode == own_inode)
 		wf_os_close(own_fd);
@@ -42,7 +43,7 @@ void wf_shm_life_end(void)
 	wf_os_close(own_fd);
 }
 
-/* Peers may read it, and that is all. */
+/* Peers may only read it. */
 static int seal(int fd)
 {
 	int err = wf_base_memfd_seal_writing(fd);

@@ -5,7 +5,6 @@
 #include "shm/offer.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 
 #include "base/clock.h"

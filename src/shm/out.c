@@ -35,8 +35,8 @@
 #define SLOT_WINDOW 32
 #define LINE_WINDOW 128
 
-/* A receiver that reads makes room within a microsecond or two; a copy costs more
- * than that, and so does every message behind it. */
+/* Looks for room before an injected message is copied. A receiver that polls
+ * makes room within 1 to 2 us; a copy, and each message behind it, takes more. */
 #define LOOKS_BEFORE_COPY 64
 
 /* Slots written between two looks at the credit beyond the window. */
@@ -117,9 +117,9 @@ static bool is_waiting(const struct wf_shm_out *out, const struct wf_shm_tx *tx)
 	       tx;
 }
 
-/* The application is about to learn that its buffers are its own again, and may
- * unmap them. A receiver in this very process is waited for, if it is copying.
- * Pairs with read_part() (pull.c). */
+/* Keeps the receiver from reading our buffers, which the application may unmap
+ * after their completion. A receiver in this process that is copying is waited
+ * for. Pairs with read_part() (pull.c). */
 static void leave(struct wf_shm_out *out)
 {
 	struct wf_shm_header *header = out->region.header;
@@ -196,9 +196,9 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
 
-	/* Two copies through the ring lose to one copy and a system call much
-	 * earlier than to the wait for a receive when there is no CMA. What may
-	 * be injected must fit the ring whole. */
+	/* With CMA, one copy and a system call are soon faster than two copies
+	 * through the ring; without it, a parked message takes the ring as well,
+	 * only later. What may be injected must fit into the ring. */
 	out->eager_max = attr->eager_max;
 	if (out->mover.way != WF_SHM_WAY_NONE &&
 	    out->eager_max >= attr->cma_min)
@@ -213,8 +213,8 @@ void wf_shm_out_opened(struct wf_shm_out *out)
 	wf_shm_out_push(out);
 }
 
-/* The receiver's words are checked, not trusted: it cannot have consumed more
- * than was written, nor less than it said before. */
+/* Reads the receiver's credit and checks it: it cannot have consumed more than
+ * was written, nor less than it said before. */
 static bool look_at_credit(struct wf_shm_out *out)
 {
 	uint64_t credit = wf_shared_load(&out->region.header->credit, acquire);
@@ -238,8 +238,9 @@ static uint32_t at_most(uint32_t value, uint32_t limit)
 	return value < limit ? value : limit;
 }
 
-/* There is no memory for a part of the ring. Tried again with what waits for it,
- * also by who sleeps (doze.c): the peer may have no reason to wake us. */
+/* @err: there is no memory for a part of the ring. The operation that needs it
+ * stays pending and is tried again. A sleeping endpoint does that by a timer
+ * (doze.c), because the peer may have no reason to wake it. */
 static bool is_short(struct wf_shm_out *out, int err)
 {
 	out->ep->starved |= err != 0;
@@ -270,9 +271,9 @@ bool wf_shm_out_has_returns(struct wf_shm_out *out)
 	       !is_short(out, wf_shm_region_grow_returns(region));
 }
 
-/* The receiver has read nothing of this lap: it goes on, as far as slots have
- * memory up to the one after the last, which the receiver looks at. Not inlined:
- * where the receiver keeps up, nobody comes here. */
+/* The receiver has read nothing of this lap, so the lap goes on beyond the
+ * window. The slot after the last one needs memory, too: the receiver polls it.
+ * Not inlined: this happens only where the receiver does not keep up. */
 static __attribute__((noinline)) void plan_beyond(struct wf_shm_out *out,
 						  uint32_t room)
 {
@@ -286,10 +287,10 @@ static __attribute__((noinline)) void plan_beyond(struct wf_shm_out *out,
 				  region->slots_ready - 1 - pos);
 }
 
-/* How many slots may be written before the credit must be looked at again. At
- * the end of the window the slot is given the flag that ends the lap, if the
- * first slot is free again; else the lap goes on, to the end of the part at
- * most. */
+/* Sets how many slots may be written before the credit must be looked at again.
+ * The last slot of the window gets the flag that ends the lap, if the first
+ * slot is free again. Otherwise the lap goes on, at most to the end of the
+ * ring. */
 static void plan_slots(struct wf_shm_out *out)
 {
 	struct wf_shm_lap *lap = &out->slot_lap;
@@ -307,7 +308,7 @@ static void plan_slots(struct wf_shm_out *out)
 	}
 }
 
-/* The same for @lines of data in one piece. */
+/* The same for @lines of data, which must be contiguous. */
 static bool plan_lines(struct wf_shm_out *out, uint32_t lines)
 {
 	struct wf_shm_lap *lap = &out->line_lap;
@@ -386,8 +387,8 @@ void wf_shm_out_enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	wf_shm_ep_busy(out->ep);
 }
 
-/* A fence holds back what follows until all before it is known to be done:
- * answered, and read out of the ring. */
+/* Whether @tx has to wait for a fence: everything before it must be done first,
+ * that is, answered, and read out of the ring by the receiver. */
 static bool is_fenced(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	if (!tx->req->fence)
@@ -407,8 +408,8 @@ static int try_now(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return tx->proto ? tx->proto->push(out, tx) : -EOPNOTSUPP;
 }
 
-/* The end of what try_now() did: what a registration refuses is told by a
- * completion. */
+/* Completes what try_now() did. An error of an operation on remote memory (a
+ * registration that refuses it) is reported by an error completion. */
 static int conclude(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int ret)
 {
 	if (!ret)
@@ -419,13 +420,13 @@ static int conclude(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int ret)
 	return 0;
 }
 
-/* From the stack: what goes in one record is never left half done. */
+/* From the stack: an operation of one record is sent whole or not at all. */
 static int send_unkept(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
 	return conclude(out->ep, tx, try_now(out, tx));
 }
 
-/* What is kept was pushed to its end, or failed. */
+/* After the push of a kept operation, which was complete or failed. */
 static void end_push(struct wf_shm_out *out, struct wf_shm_tx *tx, int ret)
 {
 	if (!ret && wf_shm_proto_waits(tx))
@@ -437,8 +438,8 @@ static void end_push(struct wf_shm_out *out, struct wf_shm_tx *tx, int ret)
 	wf_shm_tx_release(out->ep, tx);
 }
 
-/* An injected operation that finds no room, or that may stop in the middle: it
- * goes on as a copy. The transmit depth bounds how many do. */
+/* Sends a copy of an injected operation that finds no room, or that may need
+ * several pushes. The transmit depth limits the number of copies. */
 static int send_copy(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	struct wf_shm_tx *kept = wf_shm_tx_keep(out->ep, tx);
@@ -458,7 +459,7 @@ static int send_copy(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 	return 0;
 }
 
-/* A message that is answered, or waits for a fence: one push does all of it. */
+/* A message that is answered, or waits for a fence: one push sends all of it. */
 static int inject_kept(struct wf_shm_out *out, const struct wf_shm_tx *tx)
 {
 	struct wf_shm_tx *kept = wf_shm_tx_keep(out->ep, tx);
@@ -490,13 +491,14 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	if (!wf_base_list_empty(&out->pending))
 		wf_shm_out_push(out);
 	for (int looks = 0; looks < LOOKS_BEFORE_COPY; looks++) {
-		/* Several pieces, of which some may find room. */
+		/* It has several pieces, and only some may find room. */
 		if (!whole && tx->req->remote)
 			break;
 		ret = whole ? send_unkept(out, tx) : inject_kept(out, tx);
 		if (ret != -EAGAIN)
 			return ret;
-		/* Without a protocol: the next one may need several pieces. */
+		/* The protocol gave up: the next one may need several pieces.
+		 * */
 		if (tx->req->fence || !tx->proto ||
 		    out->state != WF_SHM_OUT_OPEN ||
 		    !wf_base_list_empty(&out->pending))
@@ -506,7 +508,7 @@ static int inject(struct wf_shm_out *out, struct wf_shm_tx *tx)
 	return send_copy(out, tx);
 }
 
-/* A message may go through the ring or by CMA: the receiver has the word. */
+/* The receiver decides whether a message takes the ring or CMA (pace.h). */
 static void choose_way(struct wf_shm_out *out, const struct wf_tx *req)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
@@ -580,7 +582,7 @@ void wf_shm_out_keep_copies(struct wf_shm_out *out)
 	wf_list_for_each (pos, tmp, &out->pending) {
 		struct wf_shm_tx *tx = to_tx(pos);
 
-		/* Nothing can follow a message that stops in the middle. */
+		/* Nothing can follow a message that is partly in the ring. */
 		broken |= tx->pushed && !tx->stream && !tx->bounce;
 		if (tx->bounce && !broken)
 			continue;
@@ -590,8 +592,7 @@ void wf_shm_out_keep_copies(struct wf_shm_out *out)
 	}
 }
 
-/* One turn for the first pending message. 0: it left the queue, or another is
- * the first. */
+/* Pushes the first pending message. 0: another one is the first now. */
 static int push_first(struct wf_shm_out *out)
 {
 	struct wf_shm_tx *tx = to_tx(out->pending.next);
@@ -603,7 +604,7 @@ static int push_first(struct wf_shm_out *out)
 		tx->proto = wf_shm_proto_choose(out, tx);
 	ret = tx->proto ? tx->proto->push(out, tx) : -EOPNOTSUPP;
 	if (ret == -EAGAIN) {
-		/* A stream lets others pass; nothing else may be overtaken. */
+		/* Others may overtake a stream, which is matched already. */
 		if (tx->stream && out->pending.prev != &tx->link) {
 			wf_base_list_del(&tx->link);
 			wf_base_list_add_tail(&out->pending, &tx->link);
@@ -628,7 +629,7 @@ void wf_shm_out_push(struct wf_shm_out *out)
 	if (wf_base_list_empty(&out->pending))
 		wf_base_list_del(&out->pending_link);
 	else
-		out->slots_free = 0; /* nobody overtakes */
+		out->slots_free = 0; /* so that the fast path overtakes none */
 }
 
 static void start_stream(struct wf_shm_out *out, struct wf_shm_tx *tx,
@@ -668,7 +669,7 @@ static bool start_share(struct wf_shm_out *out, struct wf_shm_tx *tx,
 	return true;
 }
 
-/* False when the reply makes no sense. */
+/* False if the reply is invalid. */
 static bool handle_reply(struct wf_shm_out *out,
 			 const struct wf_shm_reply *reply)
 {
@@ -708,7 +709,7 @@ static void help_sharing(struct wf_shm_out *out)
 	}
 }
 
-/* What a peer says may be any number. */
+/* A status of the peer may be any number. */
 static int checked_status(int status)
 {
 	return status < 0 || status > WF_COMP_ERR_MAX ? EPROTO : status;
@@ -742,7 +743,7 @@ int wf_shm_out_poll(struct wf_shm_out *out)
 			return count;
 		}
 	}
-	/* After they were dealt with: a share whose end was read is free. */
+	/* Only now: the receiver may then use shares again that have ended. */
 	if (count) {
 		wf_shared_store(&out->region.header->replies_seen,
 				out->reply_tail, release);
@@ -774,7 +775,7 @@ void wf_shm_out_ring(struct wf_shm_out *out)
 	if (wf_unlikely(wf_shm_trace_is_on(out)))
 		wf_shm_trace_rang(out);
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
-	/* A full socket is readable at the other end: that wakes, too. */
+	/* A full socket is readable at the other end, and so wakes it, too. */
 	wf_os_send(wf_shm_link_out_fd(out), "", 1, MSG_DONTWAIT);
 }
 

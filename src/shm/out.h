@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The sending end of a channel. Made at the first send to an address; messages
- * wait in `pending` until the channel is open and has room, and those that
- * need the receiver's word wait in `waiting` for it.
+ * wait in `pending` until the channel is open and has room. Operations that the
+ * receiver answers wait in `waiting` for its reply.
  *
- * The first line is all that a small message touches besides its slot.
+ * A small message touches only the first line of the struct, and its slot.
  */
 #ifndef WF_SHM_OUT_H
 #define WF_SHM_OUT_H
@@ -40,9 +40,9 @@ enum wf_shm_out_state {
 };
 
 struct wf_shm_out {
-	/* slots_free is 0 whenever a message may not go straight to a slot:
-	 * no room, not open, others wait before it, or the credit must be
-	 * looked at. lines_free is what may be written from here on. */
+	/* How many slots the fast path may still write; 0 if it must not be
+	 * used: no room, not open, other messages are pending, or the credit
+	 * must be looked at. lines_free: the same for lines of data. */
 	uint32_t slots_free;
 	uint32_t lines_free;
 	struct wf_shm_lap slot_lap;
@@ -71,13 +71,13 @@ struct wf_shm_out {
 	struct wf_reg_known known;	/* the last of them that was used */
 	struct wf_shm_windows *windows; /* ... those that we map, or NULL */
 	uint32_t amo_head; /* slots up to the last atomic in the ring */
-	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* who waits for each */
+	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* what waits for each */
 	struct wf_source sock;
 	struct wf_source old;	/* given up for that of the twin, see link.h */
 	struct wf_shm_in *twin; /* has the same socket */
 	struct wf_shm_offer *offer; /* a ring for the peer (offer.h), or NULL */
 	uint32_t number;	    /* the channel's, in notes */
-	bool told;		    /* the peer knows that we end */
+	bool told;		    /* we have told the peer that we end */
 	bool shut;		    /* the peer does not read any more */
 	bool gone; /* given up, but the peer may use our offer */
 	struct wf_shm_region region;
@@ -92,7 +92,7 @@ struct wf_shm_out {
 	int err;	     /* DEAD: positive errno; before: of the last try */
 	bool keep;	     /* DEAD: stays, to tell the next sender why */
 	bool warned;	     /* that the peer does not answer */
-	bool learns;	     /* the receiver may choose the way (pace.h), ... */
+	bool learns;	     /* the receiver chooses the path (pace.h), ... */
 	bool stamps; /* ... and wants to know when this message was sent */
 	uint32_t features;
 
@@ -107,7 +107,7 @@ struct wf_shm_out {
 	struct wf_list waiting_link;		 /* in ep->waiting_outs */
 	struct wf_shm_tx *shared[WF_SHM_SHARES]; /* for each bit */
 	struct wf_list link;			 /* in ep->all_outs */
-	bool traced;				 /* and has a number for it: */
+	bool traced;				 /* and by this number: */
 	uint16_t trace_channel;
 };
 
@@ -116,33 +116,34 @@ struct wf_shm_out {
 struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 				   const struct wf_addr *addr);
 
-/* Marks the channel dead; the endpoint reaps it when nobody is inside. @keep:
- * the address never answered, let the next sender know. */
+/* Marks the channel dead; the endpoint frees it at the end of progress, when no
+ * function uses it. @keep: the address never answered; the channel stays, so
+ * that the next send fails with the same error. */
 void wf_shm_out_mark_dead(struct wf_shm_out *out, int err, bool keep);
 
 /* Fails everything in flight with @err (positive). */
 void wf_shm_out_fail_all(struct wf_shm_out *out, int err);
 
-/* Lets go of the socket and the ring of a dead channel. */
+/* Releases the socket and the ring of a dead channel. */
 void wf_shm_out_release(struct wf_shm_out *out);
 
-/* Frees @out, and without a completion whatever it still holds. */
+/* Frees @out and, without completions, the operations that it still has. */
 void wf_shm_out_free(struct wf_shm_out *out);
 
-/* Waits in order behind what is pending. */
+/* Adds @tx to the end of the pending operations. */
 void wf_shm_out_enqueue(struct wf_shm_out *out, struct wf_shm_tx *tx);
 
-/* The channel is open: lets messages go. */
+/* The channel is open now: sends what is pending. */
 void wf_shm_out_opened(struct wf_shm_out *out);
 
-/* Looks at the credit that the receiver returned. False when messages may not
- * go straight to a slot. */
+/* Looks at the credit that the receiver returned. False if the fast path must
+ * not be used. */
 bool wf_shm_out_refresh(struct wf_shm_out *out);
 
-/* With so many slots left the next look at the credit is prepared. */
+/* With so few slots left, the line of the credit is prefetched. */
 #define WF_SHM_OUT_LOW 2
 
-/* Few slots are left, or a lap ended. */
+/* Few slots are left, or the lap has ended. */
 void wf_shm_out_low(struct wf_shm_out *out);
 
 /* Sends @req or queues a copy; an injected message that finds no room is copied. 0,
@@ -153,34 +154,34 @@ int wf_shm_out_send(struct wf_shm_out *out, const struct wf_tx *req);
 /* Pushes what is pending as far as there is room. */
 void wf_shm_out_push(struct wf_shm_out *out);
 
-/* Whether copies of injected messages wait that could still go. */
+/* Whether copies of injected messages are pending that can still be sent. */
 bool wf_shm_out_holds_copies(const struct wf_shm_out *out);
 
-/* The endpoint closes: forgets what waits in buffers of the application, which
- * may be gone. */
+/* The endpoint closes: drops pending operations whose data is in buffers of the
+ * application, which may be gone, and keeps the copies. */
 void wf_shm_out_keep_copies(struct wf_shm_out *out);
 
 /* Handles replies. Returns how many. */
 int wf_shm_out_poll(struct wf_shm_out *out);
 
-/* The peer went away: handles the replies it left behind, for what it
- * acknowledged was delivered. False when completions have no room for all of
- * them: ask again. */
+/* The peer has ended: handles the replies that it left, because what it has
+ * acknowledged was delivered. False if the completion queue has no room for all
+ * of them: call again later. */
 bool wf_shm_out_settle(struct wf_shm_out *out);
 
-/* What was published is to be announced: the receiver does not look by itself.
+/* Rings the receiver's bell for what was published: it does not poll this ring.
  */
 void wf_shm_out_ring(struct wf_shm_out *out);
 
 /* Whether a look at replies and credit would find something. */
 bool wf_shm_out_has_work(const struct wf_shm_out *out);
 
-/* For protocols. Room for one slot and @len bytes of data? Asks the receiver's
- * line when short. */
+/* For protocols: whether there is room for one slot and @len bytes of data.
+ * Reads the receiver's credit if there is not. */
 bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len);
 
-/* For protocols, before they let the receiver use that part of the ring: whether
- * it has memory. False: try again later. */
+/* For protocols, before they let the receiver use that part of the ring: makes
+ * sure that it has memory. False: none, try again later. */
 bool wf_shm_out_has_shares(struct wf_shm_out *out);
 bool wf_shm_out_has_returns(struct wf_shm_out *out);
 
@@ -188,8 +189,8 @@ bool wf_shm_out_has_returns(struct wf_shm_out *out);
  * 0. */
 uint32_t wf_shm_out_stamp(const struct wf_shm_out *out);
 
-/* For protocols: names an operation that waits for replies; false without
- * memory. */
+/* For protocols: gives an operation that waits for replies a number, ->op.
+ * False without memory. */
 bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx);
 
 /* For protocols: ends an operation that waits; @status is a positive errno or

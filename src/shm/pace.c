@@ -1,37 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The choice between ring and CMA: trials, and what follows from them.
+ * The choice between ring and CMA: trials, and what is decided by them.
  */
 #include "shm/pace.h"
 
-/* A trial is so many runs, by turns of the way in use and of the other one; of each
- * way the fastest run counts, because whatever else the processors do only adds
- * to a run. A run is two full batches of messages that are read by one call
- * (pull.c). */
+/* A trial has RUNS runs, by turns of the way in use and of the other one. The
+ * fastest run of each way counts, because other work of the processors can only
+ * make a run longer. A run is RUN messages: two full batches of those that one
+ * call reads (pull.c). */
 #define RUNS 6
 #define RUN 16
 
-/* In a burst, messages have piled up when the way changes, and the receiver takes
- * them faster than the sender can send. So many are not counted. */
+/* Messages at the start of a run that are not counted. If the way changes
+ * during a burst, messages have piled up, and the receiver takes them faster
+ * than the sender can send. */
 #define SETTLING 16
 
-/* Messages before the first trial of a kind, and after each. A trial that changes
- * nothing doubles the wait. In a burst, messages are still on the old way when the
- * other one is asked for; a trial that took longer for that reason is paid for by
- * a longer wait. */
+/* Messages before the first trial of a kind, and between two trials. The wait
+ * doubles after a trial that changes nothing. It is also at least
+ * WAIT_FOR_SPENT times as long as the trial was: in a burst a trial takes
+ * longer, because messages still come by the old way after the receiver has
+ * asked for the other one. */
 #define FIRST_WAIT 32
 #define WAIT_MIN 1024
 #define WAIT_MAX 8192
 #define WAIT_FOR_SPENT 32
 
-/* A trial ends without a result after so many messages: the sender may have no
- * other way, or messages of this kind no longer come. */
+/* A trial ends without a result after so many messages. The sender may not be
+ * able to use the other way, or may send no more messages of this kind. */
 #define SPENT_MAX 2048
 
-/* Longer times are somebody else's: a process was not running. */
+/* Longer times, in ns, are cut to this: one of the processes was not running.
+ * */
 #define TOOK_MAX 1000000
 
-/* The other way must be better by this part. */
+/* The other way must be faster by one MARGINth to be chosen. */
 #define MARGIN 32
 
 static bool is_stamping(const struct wf_shm_pace *pace)
@@ -106,13 +109,15 @@ static void end_run(struct wf_shm_pace *pace, uint32_t now)
 	tell(pace, pace->way);
 }
 
-/* Stamps are the low half of a clock: differences hold, and 0 stands for less. */
+/* Stamps are the low half of a clock, which wraps around, so only differences
+ * are used. 0 if @to is before @from. */
 static uint32_t since(uint32_t from, uint32_t to)
 {
 	return (int32_t)(to - from) > 0 ? to - from : 0;
 }
 
-/* For how long the message was under way, and the one before it was not. */
+/* For how long the message was under way, without the time during which the one
+ * before it was under way, too. */
 static uint32_t took(struct wf_shm_pace *pace, uint32_t begin, uint32_t end)
 {
 	uint32_t from =
@@ -124,13 +129,13 @@ static uint32_t took(struct wf_shm_pace *pace, uint32_t begin, uint32_t end)
 	return ns < TOOK_MAX ? ns : TOOK_MAX;
 }
 
-/* A stamped message of the kind that is tried. */
+/* Counts a stamped message of the kind that is tried. */
 static void clock_message(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
 			  uint32_t begin, uint32_t end, uint32_t ns)
 {
 	if (way != pace->way) {
-		/* Sent before we asked for the other way: those behind it
-		 * wait for it. */
+		/* It was sent before we asked for the other way, and delays
+		 * those that follow it. */
 		pace->settled = end;
 		return;
 	}
@@ -144,7 +149,7 @@ static void clock_message(struct wf_shm_pace *pace, enum wf_shm_pace_way way,
 		end_run(pace, end);
 }
 
-/* Between trials. */
+/* A message between two trials: starts the next trial when it is time. */
 static void count_down(struct wf_shm_pace *pace, uint32_t kind,
 		       enum wf_shm_pace_way way)
 {

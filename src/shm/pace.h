@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * By which way a message of 4 to 20 KiB goes, through the ring or by CMA. Which one
- * is faster depends on how far apart the caches of the two processors are, on the
- * kernel, and on whether messages come one at a time or in bursts. So the receiver
- * tries both from time to time and keeps the one that was faster.
+ * Chooses the way of messages of 4 to 20 KiB: through the ring, or by CMA.
+ * Which one is faster depends on how far apart the caches of the two processors
+ * are, on the kernel, and on whether messages come one at a time or in bursts.
+ * So the receiver tries both from time to time and keeps the faster one.
  *
- * In a trial the sender writes into each slot when it began to send the message.
- * Both processes read the same clock, so the receiver knows for how long the
- * message was under way, with the work of both sides in it. Time in which the
- * message before it was also under way is not counted twice: for a message alone the
- * sum is its latency, in a burst it is what the burst took. The ways take turns
- * within some hundred microseconds, so that both meet the same traffic.
+ * During a trial the sender writes into each slot the time at which it began to
+ * send the message. Both processes read the same clock, so the receiver knows
+ * for how long the message was under way, including the work of both sides.
+ * Time during which two messages were under way is counted once: for a single
+ * message the sum is its latency, for a burst the time of the whole burst. The
+ * two ways take turns within some hundred microseconds, so that both meet the
+ * same traffic.
  *
- * The receiver decides, and tells the sender by a word in the header of the ring;
- * all state is here. Sizes are learnt by kinds, 2 KiB each.
+ * The receiver decides and tells the sender by a word in the header of the
+ * ring; all state is the receiver's. Sizes are divided into kinds of 2 KiB, and
+ * each kind has its own result.
  */
 #ifndef WF_SHM_PACE_H
 #define WF_SHM_PACE_H
@@ -37,8 +39,8 @@ enum wf_shm_pace_way {
 
 /* Of the receiver. All of it is 0 in the beginning. */
 struct wf_shm_pace {
-	uint32_t told; /* what the sender was told, WF_SHM_WAYS_* */
-	/* The trial, while told says that messages are to be stamped. */
+	uint32_t told; /* the word that the sender reads, WF_SHM_WAYS_* */
+	/* The trial, while ->told asks for stamps. */
 	uint8_t kind;
 	uint8_t way;	  /* that is tried now */
 	uint8_t runs;	  /* that are over */
@@ -46,7 +48,7 @@ struct wf_shm_pace {
 	uint32_t count;	  /* messages of this run, ... */
 	uint32_t sum;	  /* ... and the time of those that count, ns */
 	uint32_t last;	  /* when the message before was complete, ns */
-	uint32_t settled; /* what was sent before does not count */
+	uint32_t settled; /* messages sent before this time do not count */
 	uint32_t spent;	  /* messages since the trial began */
 	uint32_t best[WF_SHM_PACE_WAYS]; /* the shortest run of each way */
 	struct {
@@ -66,20 +68,22 @@ static inline uint32_t wf_shm_pace_kind(size_t len)
 	return (uint32_t)((len - 1 - WF_SHM_PACE_MIN) / WF_SHM_PACE_STEP);
 }
 
-/* What goes into a slot: when a message is sent, or was complete. Never 0. */
+/* A time as it is written into a slot. Never 0. */
 static inline uint32_t wf_shm_pace_stamp(uint64_t now)
 {
 	return (uint32_t)now | 1;
 }
 
-/* A message of @len bytes, for which wf_shm_pace_is_open(), is complete. @begin is
- * its stamp; 0: it has none, or had to wait for its receive. @end: now, as a stamp;
- * not looked at without @begin. Returns true if ->told is another word now. */
+/* Notes that a message is complete. wf_shm_pace_is_open() must hold for its
+ * length @len. @begin is its stamp; 0: it has none, or had to wait for its
+ * receive. @end is the present time as a stamp, and is not used without @begin.
+ * Returns true if ->told has changed. */
 bool wf_shm_pace_note(struct wf_shm_pace *pace, size_t len,
 		      enum wf_shm_pace_way way, uint32_t begin, uint32_t end);
 
-/* The sender's side: whether the ring is the way for @len bytes, for which
- * wf_shm_pace_is_open(); @otherwise if the receiver has not said. */
+/* For the sender: whether a message of @len bytes goes through the ring. @told
+ * is the receiver's word; @otherwise is the answer while the receiver has not
+ * decided. wf_shm_pace_is_open() must hold for @len. */
 bool wf_shm_pace_is_ring(uint32_t told, size_t len, bool otherwise);
 
 #endif

@@ -25,7 +25,7 @@ struct wf_shm_proto {
 	bool parks;
 	/* One push does all of it or nothing, in one piece of remote memory. */
 	bool whole;
-	/* Done is delivered: nothing is acknowledged. */
+	/* When it is done, it is delivered: no acknowledgement is needed. */
 	bool synchronous;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parked messages at the receiver.
+ * Fetches parked messages, at the receiver: alone, in batches, together with
+ * the sender, or through the ring.
  */
 #include "shm/pull.h"
 
@@ -20,25 +21,28 @@
 #include "shm/link.h"
 #include "shm/share.h"
 
-/* A share is cut into about this many chunks: enough that the sides end
- * together, few enough that system calls do not count. */
+/* A share is divided into about this many chunks: enough that both sides end at
+ * about the same time, and so few that the system calls take little of it. */
 #define CHUNKS_WANTED 8
 #define CHUNK_MIN ((size_t)64 << 10)
 #define CHUNK_MAX ((size_t)256 << 10)
 
-/* Below two of the smallest chunks, a half for each side: one system call of
- * each, side by side. That pays only if the sender comes to its half; after one
- * that did not, so many messages are read alone before it is tried again. */
+/* A message below two of the smallest chunks is divided into halves: each side
+ * makes one system call, at the same time. This is faster only if the sender
+ * copies its half. If it did not, the receiver reads this many messages alone
+ * before it tries again. */
 #define ALONE_TURNS 16
 
-/* Messages of a burst up to this size are read in one call, without help of the
- * sender, which has others to send. So many bytes at once: about 20 us. */
+/* Messages of a burst up to BATCH_PIECE are read in one call, without help of
+ * the sender, which has other messages to send. One call reads about
+ * BATCH_BYTES, which takes some 20 us. */
 #define BATCH_PIECE ((size_t)128 << 10)
 #define BATCH_BYTES ((size_t)256 << 10)
 
-/* A chunk takes some tens of microseconds. A sender that is one of many on its
- * processor may not be run for much longer in the middle of it, and longest if it
- * is stopped there. */
+/* How long leave_share() waits for chunks that the sender copies. A chunk takes
+ * some tens of microseconds, but the kernel may suspend the sender in the
+ * middle of one for much longer, if many processes share its processor or if
+ * somebody stops it. */
 #define LEAVE_PATIENCE (10 * WF_NS_PER_S)
 
 static const struct wf_ux_ops pull_ops;
@@ -78,8 +82,8 @@ static void pull_free(struct wf_shm_pull *pull)
 	free(pull);
 }
 
-/* A share is used again only once the sender has read that it ended: until
- * then it may still look there for chunks. */
+/* Takes a free share. A share is free after the sender has read its final
+ * reply: before that the sender may still look there for chunks. */
 static bool take_share(struct wf_shm_pull *pull)
 {
 	struct wf_shm_in *in = pull->in;
@@ -96,7 +100,7 @@ static bool take_share(struct wf_shm_pull *pull)
 	return false;
 }
 
-/* Our last word of an operation. */
+/* Sends the final reply of an operation. */
 static void reply_final(struct wf_shm_pull *pull, int err)
 {
 	struct wf_shm_in *in = pull->in;
@@ -108,7 +112,7 @@ static void reply_final(struct wf_shm_pull *pull, int err)
 	in->shares_used &= ~(1u << pull->share);
 }
 
-/* By the way that worked in the end. */
+/* Counts the message under the way by which it came in the end. */
 static void count(const struct wf_shm_pull *pull)
 {
 	struct wf_stats *stats = &pull->in->ep->stats;
@@ -121,7 +125,7 @@ static void count(const struct wf_shm_pull *pull)
 	else if (pull->state == WF_SHM_PULL_STREAMED)
 		item = WF_SHM_STAT_pulled_stream;
 	wf_shm_stats_add(stats, item, 1);
-	/* Each stands before its bytes. */
+	/* Each number of messages is followed by their bytes. */
 	wf_shm_stats_add(stats, item + 1, pull->want);
 }
 
@@ -145,10 +149,11 @@ static void pull_finish(struct wf_shm_pull *pull, int err)
 	pull_free(pull);
 }
 
-/* The process may live on without the endpoint that the message came from. If
- * the sender has not left after the copy, what was read is the message. Inside a
- * process, a sender that leaves while we read waits for us, because its buffers
- * may be unmapped next (out.c); nobody else looks whether we read. */
+/* Reads a part of the message. The endpoint of the sender may be closed while
+ * its process lives on, so `sender_left` is looked at after the copy: if it is
+ * not set, what was read is the message. If the sender is in this process, it
+ * waits until we have read, because its buffers may be unmapped next (leave()
+ * in out.c); only then `reading` is set. */
 static int read_part(void *arg, uint64_t offset, uint64_t part)
 {
 	const struct wf_shm_pull *pull = arg;
@@ -192,8 +197,9 @@ static void ask_for_stream(struct wf_shm_pull *pull)
 	wf_shm_in_reply(pull->in, &reply);
 }
 
-/* Reading failed. What is final ends the message; everything else means that
- * the kernel does not let us, and the ring carries it from the start. */
+/* Reading failed. EFAULT ends the message. Any other error means that the
+ * kernel does not allow CMA, and the message is sent through the ring, from its
+ * start. */
 static void read_failed(struct wf_shm_pull *pull, int err)
 {
 	if (err == EFAULT) {
@@ -206,7 +212,7 @@ static void read_failed(struct wf_shm_pull *pull, int err)
 				 1);
 		wf_shm_mover_close(&pull->in->mover);
 	}
-	/* With the peer gone nothing will come; its socket tells soon. */
+	/* If the peer has ended, no stream comes; its socket soon says so. */
 	ask_for_stream(pull);
 }
 
@@ -223,9 +229,9 @@ static void read_alone(struct wf_shm_pull *pull)
 	pull_finish(pull, 0);
 }
 
-/* One call for all of them: entering the kernel, finding the process and its
- * guard page costs more than to copy 8 KiB. False: nothing is known to be read,
- * not even which of them failed. */
+/* Reads all of the batch in one call: entering the kernel, and finding the
+ * process and its guard page, takes longer than copying 8 KiB. False: nothing
+ * counts as read, because the call does not say which of them failed. */
 static bool read_batch(struct wf_shm_in *in)
 {
 	struct wf_shm_header *header = in->region.header;
@@ -261,7 +267,7 @@ void wf_shm_pull_flush(struct wf_shm_in *in)
 	in->batch_bytes = 0;
 }
 
-/* Whether to put it off until the burst has been looked at. */
+/* Whether the message is to be read together with others of its burst. */
 static bool is_for_batch(const struct wf_shm_pull *pull)
 {
 	const struct wf_shm_in *in = pull->in;
@@ -303,7 +309,7 @@ static size_t chunk_of(const struct wf_shm_pull *pull)
 	return chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
 }
 
-/* Whether the sender may be expected to help. */
+/* Whether it is worth asking the sender to copy a part. */
 static bool is_worth_sharing(const struct wf_shm_pull *pull)
 {
 	struct wf_shm_in *in = pull->in;
@@ -336,7 +342,8 @@ static void start_share(struct wf_shm_pull *pull)
 	wf_shm_pull_progress(pull);
 }
 
-/* The message is lost, and no stream of it will come. */
+/* Whether the sender has left: the message is lost, and no stream of it
+ * comes. */
 static bool has_left(const struct wf_shm_in *in)
 {
 	return in->ended ||
@@ -367,15 +374,16 @@ static void start(struct wf_shm_pull *pull)
 		read_alone(pull);
 }
 
-/* Takes the claims away from the sender. Returns how many it already had: until
- * these are done it writes into the user's buffer. */
+/* Claims all remaining chunks, so that the sender gets no more. Returns how
+ * many the sender already had: it writes into the user's buffer until these are
+ * done. */
 static uint32_t take_claims(const struct wf_shm_pull *pull,
 			    struct wf_shm_share *share)
 {
 	uint64_t chunks = (pull->want + pull->chunk - 1) / pull->chunk;
 	uint64_t claimed =
 		wf_shared_exchange(&share->claimed, UINT32_MAX / 2, relaxed);
-	/* Ours are those we copied and the one that failed. */
+	/* We claimed those that we copied, and the one that failed. */
 	uint64_t ours = (uint64_t)pull->done + (pull->failed ? 1 : 0);
 
 	if (claimed > chunks)
@@ -383,7 +391,7 @@ static uint32_t take_claims(const struct wf_shm_pull *pull,
 	return claimed > ours ? (uint32_t)(claimed - ours) : 0;
 }
 
-/* Our copying failed. */
+/* Our copying failed: remembers why, and how many chunks to wait for. */
 static void stop_sharing(struct wf_shm_pull *pull, struct wf_shm_share *share,
 			 int err)
 {
@@ -408,7 +416,7 @@ void wf_shm_pull_progress(struct wf_shm_pull *pull)
 			pull->claims_over = ret;
 	}
 	gave_up = wf_shared_load(&share->sender_failed, acquire);
-	/* Acquire: its bytes are in our buffer once it has counted them. */
+	/* Acquire: the bytes of the chunks that it has counted are there. */
 	theirs = wf_shared_load(&share->sender_done, acquire);
 	if (pull->failed) {
 		if (gave_up || theirs >= pull->theirs)
@@ -532,7 +540,7 @@ int wf_shm_pull_stream(struct wf_shm_in *in, const struct wf_shm_stream *stream,
 	return 0;
 }
 
-/* Whether the process that sends has ended: it cannot copy any more. */
+/* Whether the sender's process has ended, and cannot copy any more. */
 static bool is_gone(const struct wf_shm_in *in)
 {
 	struct pollfd sock = { .fd = wf_shm_link_in_fd(in),
@@ -542,9 +550,10 @@ static bool is_gone(const struct wf_shm_in *in)
 			     sock.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-/* The buffer will be the user's again while the sender may still help: it gets
- * no more chunks, and time for those it has. Nothing keeps it from writing into
- * the buffer once the time is over. */
+/* Ends a share early, because the buffer goes back to the user. The sender gets
+ * no more chunks, and LEAVE_PATIENCE to finish those that it has. If it takes
+ * longer, it may still write into the buffer afterwards: nothing can prevent
+ * that. */
 static void leave_share(struct wf_shm_pull *pull)
 {
 	const struct wf_shm_in *in = pull->in;
@@ -554,7 +563,7 @@ static void leave_share(struct wf_shm_pull *pull)
 	uint32_t theirs =
 		pull->failed ? pull->theirs : take_claims(pull, share);
 
-	/* A sender that breaks rules is not waited for. */
+	/* We do not wait for a sender that broke the protocol. */
 	while (!in->broken && !wf_shared_load(&share->sender_failed, acquire) &&
 	       wf_shared_load(&share->sender_done, acquire) < theirs &&
 	       !is_gone(in) && wf_base_clock_ns() - begin < LEAVE_PATIENCE)
@@ -563,7 +572,7 @@ static void leave_share(struct wf_shm_pull *pull)
 
 void wf_shm_pull_orphan(struct wf_shm_pull *pull, int err)
 {
-	/* In a forked child the ring is not there. */
+	/* A forked child does not have the ring. */
 	if (pull->state == WF_SHM_PULL_SHARED && pull->in->region.base)
 		leave_share(pull);
 	make_idle(pull);

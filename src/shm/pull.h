@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parked messages at the receiver: once matched, the bytes are fetched by the
- * first way that works: reading the sender's memory, reading while the sender
- * writes (share.h), or asking for them through the ring.
+ * Parked messages at the receiver. When a message is matched, its bytes are
+ * fetched by the first way that works: the receiver reads the sender's memory,
+ * or both sides copy (share.h), or the sender writes them into the ring.
  */
 #ifndef WF_SHM_PULL_H
 #define WF_SHM_PULL_H
@@ -43,7 +43,7 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 		       const struct wf_shm_part *parts, uint8_t flags,
 		       uint64_t tag, uint64_t data);
 
-/* Reads the messages of a burst that were put off. None is left when
+/* Reads the messages of a burst that were collected. None is left when
  * wf_shm_in_poll() returns. */
 void wf_shm_pull_flush(struct wf_shm_in *in);
 

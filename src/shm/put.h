@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fast path: a small message straight into the peer's ring. No allocation,
- * no lock of its own, no system call, no indirect call; one line for a message
- * of up to 32 bytes, two up to 96, written once, the word with the sequence
- * last (release; pairs with the acquire in wf_shm_in_ready()).
+ * The fast path: writes a small message into the peer's ring. No allocation, no
+ * lock of its own, no system call, no indirect call. A message of up to 32
+ * bytes takes one line, one of up to 96 bytes two. The word with the sequence
+ * is written last (release; pairs with the acquire in wf_shm_in_ready()).
  */
 #ifndef WF_SHM_PUT_H
 #define WF_SHM_PUT_H
@@ -12,7 +12,7 @@
 #include "os/shared.h"
 #include "shm/out.h"
 
-/* Up to here a message may take the fast path; a record holds as much. */
+/* The largest message of the fast path; a record has room for as much. */
 #define WF_SHM_PUT_MAX 4096
 
 static_assert(WF_SHM_INLINE_MAX <= WF_OP_COPY_SMALL_MAX, "copied in place");
@@ -22,8 +22,9 @@ static inline struct wf_shm_slot *wf_shm_put_slot(struct wf_shm_out *out)
 	return &out->slots[out->slot_lap.pos];
 }
 
-/* The kind is a constant to the compiler on the fast path; how many messages
- * were inline follows from the other two. */
+/* On the fast path the kind is a constant, and one branch remains. Inline
+ * messages are not counted: their number is that of the slots less the other
+ * two. */
 static inline void wf_shm_put_count(struct wf_shm_out *out, size_t len,
 				    enum wf_shm_kind kind)
 {
@@ -49,9 +50,10 @@ static inline void wf_shm_put_publish(struct wf_shm_out *out,
 	out->slots_free--;
 	wf_shm_put_count(out, len, kind);
 	wf_shared_store(&slot->word, word, release);
-	/* May miss a receiver that stops looking just now; it looks once more
-	 * after a barrier on all processors (core/sleep.c), or half a millisecond
-	 * later (watch.c). */
+	/* No fence: this load may miss a receiver that stops polling at this
+	 * moment. The receiver looks at the ring once more, after a barrier
+	 * on all processors (core/sleep.c) or half a millisecond later
+	 * (watch.c). */
 	if (wf_unlikely(wf_shared_load(out->bell_wanted, relaxed)))
 		wf_shm_out_ring(out);
 	if (wf_unlikely(out->slots_free <= WF_SHM_OUT_LOW))
@@ -68,9 +70,9 @@ static inline bool wf_shm_put_fits(const struct wf_shm_out *out, size_t len)
 	return out->slots_free && wf_shm_put_lines(len) <= out->lines_free;
 }
 
-/* Room for @len bytes in the data area, which the caller knows to be there
- * (wf_shm_out_has_room()). The slot that goes with it carries the flag that
- * wf_shm_put_turn() gives. */
+/* Takes room for @len bytes in the data area; the caller has made sure that it
+ * is there (wf_shm_out_has_room()). Its slot must carry the flag that
+ * wf_shm_put_turn() returns. */
 static inline uint8_t *wf_shm_put_record(struct wf_shm_out *out, size_t len)
 {
 	uint32_t lines = wf_shm_put_lines(len);
@@ -93,7 +95,7 @@ static inline uint8_t wf_shm_put_turn(struct wf_shm_out *out)
 bool wf_shm_put_large(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
 		      uint64_t data, const void *buf, size_t len);
 
-/* False: nothing was written, take the slow path. */
+/* False: nothing was written, the caller takes the slow path. */
 static inline bool wf_shm_put(struct wf_shm_out *out, uint8_t flags,
 			      uint64_t tag, uint64_t data, const void *buf,
 			      size_t len)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Replies of a receiver to a sender: written into the channel's reply ring
- * while that has room, kept here in order while it has not. Memory is reserved
- * when the message that will need the reply arrives, so that none is ever lost.
+ * Replies of a receiver to a sender. They are written into the channel's reply
+ * ring, or kept here in order while the ring is full. Memory for a reply is
+ * reserved when the message arrives that needs it, so that no reply is lost.
  */
 #ifndef WF_SHM_REPLY_H
 #define WF_SHM_REPLY_H

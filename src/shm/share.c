@@ -98,8 +98,9 @@ bool wf_shm_share_help(struct wf_shm_share *share, struct wf_shm_mover *mover,
 	uint32_t done = 0;
 	int ret;
 
-	/* Not allowed to write there: the receiver manages alone. In the same
-	 * process one thread may hold both ends: never copy under oneself. */
+	/* If we may not write there, the receiver copies alone. So it does in
+	 * our own process, where one thread may use both ends: it would copy in
+	 * the middle of its own copying. */
 	if (mover->way != WF_SHM_WAY_CMA)
 		return false;
 	ret = wf_shm_share_copy(share, tx->help.chunk, tx->help.len,

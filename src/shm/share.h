@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Copying a large message from both sides at once: the receiver reads, the
- * sender writes, chunk by chunk from one shared counter, so that either can
- * finish alone and neither waits for the other to begin.
+ * Both sides copy a large message at once: the receiver reads, the sender
+ * writes, chunk by chunk. Each claims its next chunk from one shared counter,
+ * so either can finish alone, and neither waits for the other to begin.
  *
- * The share lies in shared memory; each side keeps its own checked copy of
- * what it needs and lets the counter only choose among its own chunks.
+ * The share is in shared memory, which the peer may change at any time. Each
+ * side keeps a checked copy of what it needs; the counter only says which chunk
+ * of that copy is next.
  */
 #ifndef WF_SHM_SHARE_H
 #define WF_SHM_SHARE_H

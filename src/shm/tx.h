@@ -58,15 +58,16 @@ struct wf_shm_tx {
 	struct wf_shm_help help;
 };
 
-/* What brings something back is answered whether that is asked for or not. */
+/* An operation that brings something back is always answered, whether or not an
+ * acknowledgement was asked for. */
 static inline bool wf_shm_tx_is_answered(const struct wf_tx *req)
 {
 	return req->delivery || (req->kind == WF_TX_ATOMIC &&
 				 req->remote->amo_kind != WF_OP_AMO_WRITE);
 }
 
-/* Before the first try. By members: for memset() the compiler takes `rep stos`,
- * which is slow for so few bytes. */
+/* Prepares @tx for its first try. Sets each member by itself: for memset() the
+ * compiler takes `rep stos`, which is slow for so few bytes. */
 static inline void wf_shm_tx_init(struct wf_shm_tx *tx, const struct wf_tx *req)
 {
 	tx->link = (struct wf_list){ 0 };
@@ -87,13 +88,13 @@ static inline void wf_shm_tx_init(struct wf_shm_tx *tx, const struct wf_tx *req)
 struct wf_shm_tx *wf_shm_tx_keep(struct wf_shm_ep *ep,
 				 const struct wf_shm_tx *tx);
 
-/* The caller gets its buffers back: a kept operation continues with a copy of
- * their contents. False without memory. */
+/* Copies the buffers of a kept operation, so that the caller gets them back.
+ * False without memory. */
 bool wf_shm_tx_copy_buffers(struct wf_shm_tx *kept);
 
 void wf_shm_tx_release(struct wf_shm_ep *ep, struct wf_shm_tx *kept);
 
-/* Reports. @err is a positive errno. */
+/* Report the end of an operation. @err is a positive errno. */
 void wf_shm_tx_complete(struct wf_shm_ep *ep, const struct wf_shm_tx *tx);
 void wf_shm_tx_fail(struct wf_shm_ep *ep, const struct wf_shm_tx *tx, int err);
 

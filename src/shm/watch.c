@@ -42,8 +42,9 @@
 #include "shm/offer.h"
 #include "shm/stats.h"
 
-/* Rings that every poll looks at: as many as cost no more than the bells. One
- * that was quiet for so many turns gives way to one that is not. */
+/* The number of rings that every poll looks at: as many as cost no more than
+ * the bells. A ring that was quiet for QUIET_TURNS gives its place to another
+ * one that has messages. */
 #define WATCHED_MAX WF_KNOB(watched_max, 8)
 #define QUIET_TURNS WF_KNOB(quiet_turns, 256)
 
@@ -53,8 +54,8 @@
  * bell. */
 #define IDLE_TURNS WF_KNOB(idle_turns, 4096)
 
-/* A store leaves its buffer within a microsecond, and at once when its thread
- * is interrupted. */
+/* How long a store may stay in a store buffer: it leaves within a microsecond,
+ * and at once if its thread is interrupted. */
 #define AGAIN_AFTER (500 * WF_NS_PER_US)
 
 /* Bells that offers may have: peers that connect to us need the others. */
@@ -124,14 +125,14 @@ static void unwatch(struct wf_shm_watch *watch, struct wf_shm_in *in)
 
 	swap_places(watch, place, last);
 	in->watched = false;
-	/* The hot one stays it, if it was not @in. */
+	/* The hot ring stays the same, unless it was @in. */
 	if (watch->hot == place)
 		watch->hot = 0;
 	else if (watch->hot == last)
 		watch->hot = place;
 }
 
-/* From watched to bell. */
+/* The ring is no longer watched; its sender has to ring. */
 static void stop_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
 {
 	unwatch(watch, in);
@@ -141,8 +142,8 @@ static void stop_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
 	wf_base_list_add_tail(&watch->again, &in->again_link);
 }
 
-/* A ring that rang: watched from now on if there is room, or if another has
- * been quiet for long. In a crowd all stay as they are. */
+/* Watches a ring whose bell was rung, if there is a place or if a watched ring
+ * has been quiet for long. If all are busy, nothing changes. */
 static void promote(struct wf_shm_watch *watch, struct wf_shm_in *in)
 {
 	struct wf_shm_in *oldest;
@@ -283,7 +284,7 @@ void wf_shm_watch_drop(struct wf_shm_watch *watch, struct wf_shm_in *in)
 
 /* -- looking --------------------------------------------------------------- */
 
-/* A ring that is not watched and whose bell is cleared. */
+/* Looks at a ring that is not watched and whose bell was cleared. */
 static void look(struct wf_shm_watch *watch, struct wf_shm_in *in)
 {
 	int count = wf_shm_in_poll(in, WF_SHM_IN_BUDGET);
@@ -349,7 +350,8 @@ static __attribute__((noinline)) void answer_bells(struct wf_shm_watch *watch)
 	}
 }
 
-/* All but the hot one. No message changes which rings are watched. */
+/* Polls all watched rings but the hot one. Taking messages does not change
+ * which rings are watched. */
 static __attribute__((noinline)) void poll_watched(struct wf_shm_watch *watch)
 {
 	struct wf_shm_in **ins = watch->ins;

@@ -24,7 +24,8 @@ struct wf_rxq;
 struct wf_shm_in;
 struct wf_trace;
 
-/* Polls between two looks at the clock: a look costs as much as ten polls. */
+/* Polls between two looks at the clock, at most: a look costs as much as ten
+ * polls. */
 #define WF_HOST_POLLS_PER_CLOCK 32
 
 struct wf_host {
@@ -32,15 +33,16 @@ struct wf_host {
 	 * is watched, as long as there is nothing else to do. Its transport
 	 * sets it; NULL asks for the long way. */
 	struct wf_shm_in *only;
-	uint32_t polls;	      /* since the clock was looked at */
+	uint32_t polls;	      /* WF_HOST_POLLS_PER_CLOCK: look at the clock */
 	uint32_t quiet_ticks; /* looks at the clock since something came */
 	struct wf_compq *txq; /* completions of our operations */
 	struct wf_rxq *rxq;   /* receives */
-	bool asleep;	  /* peers were told so; the next progress wakes us */
-	bool forked;	  /* we are a child: touch nothing */
-	bool joined;	  /* barriers on all processors reach us ... */
-	bool all_joined;  /* ... and every peer */
-	uint64_t now;	  /* when the clock was last looked at, ns */
+	bool asleep;	 /* peers were told so; the next progress wakes us */
+	bool forked;	 /* we are a child: touch nothing */
+	bool joined;	 /* barriers on all processors reach us ... */
+	bool all_joined; /* ... and every peer */
+	uint32_t polls_per_clock; /* as long as polls take what they took */
+	uint64_t now;		  /* when the clock was last looked at, ns */
 	uint64_t look_at; /* when the descriptors are looked at again, ns */
 	struct wf_loop loop;
 	struct wf_trace *trace; /* events are recorded; NULL: they are not */

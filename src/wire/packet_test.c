@@ -11,36 +11,37 @@
 
 #include <cmocka.h>
 
-#include "wire/captured_test.h"
 #include "wire/packet.h"
 #include "wire/vectors_test.h"
 
-#define MADE (sizeof(vectors) / sizeof(vectors[0]))
-#define COUNT (MADE + sizeof(captured) / sizeof(captured[0]))
+#define MOST 160
 #define ROOM (16 * 1024)
 
 /* Those that were written down, then those that were seen. */
-static const struct vector *vector_at(size_t i)
+static struct vector vectors[MOST];
+static size_t made, all;
+
+static int read_vectors(void **state)
 {
-	return i < MADE ? &vectors[i] : &captured[i - MADE];
+	(void)state;
+	vectors_read("vectors.txt", vectors, MOST, &all);
+	made = all;
+	vectors_read("captured.txt", vectors, MOST, &all);
+	return 0;
 }
 
-static size_t from_hex(const char *hex, uint8_t *to)
+/* The bytes of a vector that are kept: headers, and the beginning of data. */
+static size_t kept_bytes(const struct vector *vector, uint8_t *to)
 {
-	size_t len = strlen(hex) / 2;
-
-	for (size_t i = 0; i < len; i++) {
-		char byte[3] = { hex[2 * i], hex[2 * i + 1], 0 };
-
-		to[i] = (uint8_t)strtoul(byte, NULL, 16);
-	}
-	return len;
+	memcpy(to, vector->header, vector->header_len);
+	memcpy(to + vector->header_len, vector->data, vector->data_len);
+	return vector->header_len + vector->data_len;
 }
 
 /* The packet of a vector, with data for what was not kept. */
 static size_t bytes_of(const struct vector *vector, uint8_t *to)
 {
-	size_t len = from_hex(vector->hex, to);
+	size_t len = kept_bytes(vector, to);
 
 	memset(to + len, 0x5a, vector->rest);
 	return len + vector->rest;
@@ -49,27 +50,22 @@ static size_t bytes_of(const struct vector *vector, uint8_t *to)
 static void test_encode(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < COUNT; i++) {
-		const struct vector *vector = vector_at(i);
+	for (size_t i = 0; i < all; i++) {
+		const struct vector *vector = &vectors[i];
 		const struct wf_wire_packet *packet = &vector->packet;
-		static uint8_t want[ROOM], got[ROOM];
-		size_t len = from_hex(vector->hex, want);
-		size_t header = wf_wire_packet_encode(packet, got, ROOM);
+		uint8_t want[VECTOR_BYTES], got[WF_WIRE_HEADER_MAX];
+		size_t header = wf_wire_packet_encode(packet, got, sizeof(got));
 
-		if (vector->what)
-			print_message("%s\n", vector->what);
+		print_message("%s\n", vector->what);
+		memcpy(want, vector->header, vector->header_len);
 		if (vector->unset)
 			memset(want + vector->unset, 0, 4);
 		assert_int_equal(header, wf_wire_packet_header(packet));
-		assert_true(header <= WF_WIRE_HEADER_MAX);
-		header += from_hex(vector->data, got + header);
-		assert_int_equal(header, len);
-		assert_memory_equal(got, want, len);
+		assert_int_equal(header, vector->header_len);
+		assert_memory_equal(got, want, header);
 		/* Too little room is said, not overrun. */
-		assert_int_equal(
-			wf_wire_packet_encode(
-				packet, got, wf_wire_packet_header(packet) - 1),
-			0);
+		assert_int_equal(wf_wire_packet_encode(packet, got, header - 1),
+				 0);
 	}
 }
 
@@ -93,19 +89,19 @@ static void check_fields(const struct wf_wire_packet *got,
 static void test_decode(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < COUNT; i++) {
-		const struct vector *vector = vector_at(i);
-		static uint8_t bytes[ROOM], data[ROOM];
+	for (size_t i = 0; i < all; i++) {
+		const struct vector *vector = &vectors[i];
+		static uint8_t bytes[ROOM];
 		size_t len = bytes_of(vector, bytes);
-		size_t data_len = from_hex(vector->data, data);
 		struct wf_wire_packet packet;
 
-		if (vector->what)
-			print_message("%s\n", vector->what);
+		print_message("%s\n", vector->what);
 		assert_int_equal(wf_wire_packet_decode(&packet, bytes, len), 0);
 		check_fields(&packet, &vector->packet);
-		assert_int_equal(packet.data_len, data_len + vector->rest);
-		assert_memory_equal(packet.data, data, data_len);
+		assert_int_equal(packet.data_len,
+				 vector->data_len + vector->rest);
+		assert_memory_equal(packet.data, vector->data,
+				    vector->data_len);
 		assert_string_not_equal(wf_wire_packet_name(packet.type),
 					"unknown");
 	}
@@ -118,8 +114,8 @@ static void test_all_captured(void **state)
 	for (unsigned int type = 0; type < 256; type++) {
 		bool seen = false;
 
-		for (size_t i = MADE; i < COUNT; i++)
-			seen |= vector_at(i)->packet.type == type;
+		for (size_t i = made; i < all; i++)
+			seen |= vectors[i].packet.type == type;
 		assert_int_equal(seen, strcmp(wf_wire_packet_name(type),
 					      "unknown") != 0);
 	}
@@ -130,11 +126,11 @@ static void test_all_captured(void **state)
 static void test_cut(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < COUNT; i++) {
-		const struct vector *vector = vector_at(i);
+	for (size_t i = 0; i < all; i++) {
+		const struct vector *vector = &vectors[i];
 		size_t header = wf_wire_packet_header(&vector->packet);
 		static uint8_t bytes[ROOM];
-		size_t len = from_hex(vector->hex, bytes);
+		size_t len = kept_bytes(vector, bytes);
 
 		for (size_t cut = 0; cut < len; cut++) {
 			uint8_t *copy = malloc(cut ? cut : 1);
@@ -155,8 +151,8 @@ static void test_cut(void **state)
 static void test_any_byte(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < COUNT; i++) {
-		const struct vector *vector = vector_at(i);
+	for (size_t i = 0; i < all; i++) {
+		const struct vector *vector = &vectors[i];
 		static uint8_t bytes[ROOM], again[ROOM];
 		size_t len = bytes_of(vector, bytes);
 
@@ -295,5 +291,5 @@ int main(void)
 		cmocka_unit_test(test_unknown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, read_vectors, NULL);
 }

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * inflate* of zlib, by deflate/inflate.h: this file turns a z_stream into its
- * terms and back, and checks what zlib checks before. The real zlib is not
- * asked for anything here.
+ * terms and back, and checks what zlib checks before. If WD_COMP_DRIVER names a
+ * driver, zshim/ahead.h lets it do what it can. The real zlib is not asked for
+ * anything here.
  */
 #include "zshim/state.h"
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "alg/stats.h"
+#include "base/cpu.h"
 #include "deflate/back.h"
 #include "deflate/inflate.h"
+#include "zshim/ahead.h"
 
 /* The caller's gz_header is filled in as it is. */
 #define SAME(ours, zlibs)                                                      \
@@ -40,17 +44,39 @@ SAME(done, done);
 
 struct inflater {
 	struct wf_zshim_head head;
-	uint64_t in, out; /* not yet counted */
+	uint64_t in, out;	      /* not yet counted */
+	struct wf_zshim_ahead *ahead; /* NULL: no driver is named */
 	struct wf_inflate s;
 	struct wf_inflate_codes codes;
 };
 
-static struct wf_inflate *ours(z_streamp strm)
+/* NULL: it is none. */
+static struct inflater *inflater_of(z_streamp strm)
 {
 	if (!wf_zshim_is(strm, WF_ZSHIM_INFLATE) || !strm->zalloc ||
 	    !strm->zfree)
 		return NULL;
-	return &((struct inflater *)strm->state)->s;
+	return (struct inflater *)strm->state;
+}
+
+/* For what only the decoder knows. */
+static struct wf_inflate *ours(z_streamp strm)
+{
+	struct inflater *in = inflater_of(strm);
+
+	if (in && wf_unlikely(in->ahead))
+		wf_zshim_ahead_retreat(in->ahead, &in->s);
+	return in ? &in->s : NULL;
+}
+
+/* For what begins a new stream. */
+static struct wf_inflate *ours_anew(z_streamp strm)
+{
+	struct inflater *in = inflater_of(strm);
+
+	if (in && wf_unlikely(in->ahead))
+		wf_zshim_ahead_reset(in->ahead);
+	return in ? &in->s : NULL;
 }
 
 static void count(struct inflater *in, unsigned int streams)
@@ -111,6 +137,15 @@ static void begin(z_streamp strm, const struct wf_inflate *s)
 		strm->adler = s->wrap & WF_INFLATE_ZLIB;
 }
 
+static void destroy(z_streamp strm, struct inflater *in)
+{
+	if (in->ahead)
+		wf_zshim_ahead_reset(in->ahead);
+	free(in->ahead);
+	strm->zfree(strm->opaque, in);
+	strm->state = NULL;
+}
+
 static struct inflater *create(z_streamp strm, uint64_t magic)
 {
 	struct wd_comp_mem mem = wf_zshim_mem(strm);
@@ -121,6 +156,11 @@ static struct inflater *create(z_streamp strm, uint64_t magic)
 	in->s.mem = mem;
 	in->in = 0;
 	in->out = 0;
+	in->ahead = NULL;
+	/* Not the stream's memory: few programs have so much in mind there.
+	 * Without it, no driver is asked. */
+	if (magic == WF_ZSHIM_INFLATE && wf_zshim_ahead_is_wanted())
+		in->ahead = calloc(1, sizeof(*in->ahead));
 	in->head.strm = strm;
 	in->head.magic = magic;
 	strm->state = (struct internal_state *)in;
@@ -143,8 +183,7 @@ WF_ZSHIM_API int inflateInit2_(z_streamp strm, int bits, const char *version,
 	if (!in)
 		return Z_MEM_ERROR;
 	if (!parse_bits(bits, &wrap, &wbits)) {
-		strm->zfree(strm->opaque, in);
-		strm->state = NULL;
+		destroy(strm, in);
 		return Z_STREAM_ERROR;
 	}
 	wf_deflate_inflate_init(&in->s, &in->codes, in->s.mem, wrap, wbits);
@@ -168,19 +207,24 @@ static enum wf_inflate_flush flush_of(int flush)
 
 WF_ZSHIM_API int inflate(z_streamp strm, int flush)
 {
-	struct wf_inflate *s = ours(strm);
+	struct inflater *in = inflater_of(strm);
 	struct wf_inflate_io io;
 	enum wf_inflate_ret ret;
-	struct inflater *in;
+	struct wf_inflate *s;
 
-	if (!s || !strm->next_out || (!strm->next_in && strm->avail_in))
+	if (!in || !strm->next_out || (!strm->next_in && strm->avail_in))
 		return Z_STREAM_ERROR;
+	s = &in->s;
 	io = (struct wf_inflate_io){ strm->next_in, strm->avail_in,
 				     strm->next_out, strm->avail_out };
-	ret = wf_deflate_inflate_run(s, &io, flush_of(flush));
-	in = (struct inflater *)strm->state;
-	in->in += strm->avail_in - io.in_len;
-	in->out += strm->avail_out - io.out_len;
+	if (wf_unlikely(in->ahead))
+		ret = wf_zshim_ahead_run(in->ahead, s, &io, flush_of(flush));
+	else
+		ret = wf_deflate_inflate_run(s, &io, flush_of(flush));
+	if (wf_likely(!in->ahead || !in->ahead->served)) {
+		in->in += strm->avail_in - io.in_len;
+		in->out += strm->avail_out - io.out_len;
+	}
 	if (ret == WF_INFLATE_END || in->out >= COUNT_AT)
 		count(in, ret == WF_INFLATE_END);
 	if (s->counted) {
@@ -201,20 +245,19 @@ WF_ZSHIM_API int inflate(z_streamp strm, int flush)
 
 WF_ZSHIM_API int inflateEnd(z_streamp strm)
 {
-	struct wf_inflate *s = ours(strm);
+	struct inflater *in = inflater_of(strm);
 
-	if (!s)
+	if (!in)
 		return Z_STREAM_ERROR;
-	count((struct inflater *)strm->state, 0);
-	wf_deflate_inflate_end(s);
-	strm->zfree(strm->opaque, strm->state);
-	strm->state = NULL;
+	count(in, 0);
+	wf_deflate_inflate_end(&in->s);
+	destroy(strm, in);
 	return Z_OK;
 }
 
 WF_ZSHIM_API int inflateReset(z_streamp strm)
 {
-	struct wf_inflate *s = ours(strm);
+	struct wf_inflate *s = ours_anew(strm);
 
 	if (!s)
 		return Z_STREAM_ERROR;
@@ -225,7 +268,7 @@ WF_ZSHIM_API int inflateReset(z_streamp strm)
 
 WF_ZSHIM_API int inflateResetKeep(z_streamp strm)
 {
-	struct wf_inflate *s = ours(strm);
+	struct wf_inflate *s = ours_anew(strm);
 
 	if (!s)
 		return Z_STREAM_ERROR;
@@ -236,15 +279,24 @@ WF_ZSHIM_API int inflateResetKeep(z_streamp strm)
 
 WF_ZSHIM_API int inflateReset2(z_streamp strm, int bits)
 {
-	struct wf_inflate *s = ours(strm);
+	struct wf_inflate *s;
 	unsigned int wbits;
 	int wrap;
 
-	if (!s || !parse_bits(bits, &wrap, &wbits))
+	if (!inflater_of(strm) || !parse_bits(bits, &wrap, &wbits))
 		return Z_STREAM_ERROR;
+	s = ours_anew(strm);
 	wf_deflate_inflate_reset2(s, wrap, wbits);
 	begin(strm, s);
 	return Z_OK;
+}
+
+/* What the copy needs of it; the source has retreated. */
+static bool copy_ahead(struct inflater *to, const struct inflater *from)
+{
+	if (!from->ahead)
+		return true;
+	return to->ahead && wf_zshim_ahead_copy(to->ahead, from->ahead);
 }
 
 WF_ZSHIM_API int inflateCopy(z_streamp dest, z_streamp source)
@@ -261,7 +313,12 @@ WF_ZSHIM_API int inflateCopy(z_streamp dest, z_streamp source)
 		return Z_MEM_ERROR;
 	if (wf_deflate_inflate_copy(&in->s, &in->codes, s, in->s.mem) !=
 	    WF_INFLATE_OK) {
-		copy.zfree(copy.opaque, in);
+		destroy(&copy, in);
+		return Z_MEM_ERROR;
+	}
+	if (!copy_ahead(in, (struct inflater *)source->state)) {
+		wf_deflate_inflate_end(&in->s);
+		destroy(&copy, in);
 		return Z_MEM_ERROR;
 	}
 	*dest = copy;
@@ -323,21 +380,24 @@ WF_ZSHIM_API int inflateSync(z_streamp strm)
 	struct wf_inflate *s = ours(strm);
 	struct wf_inflate_io io;
 	enum wf_inflate_ret ret;
+	struct inflater *in;
 
 	if (!s)
 		return Z_STREAM_ERROR;
 	io = (struct wf_inflate_io){ .in = strm->next_in,
 				     .in_len = strm->avail_in };
-	ret = wf_deflate_inflate_sync(s, &io);
+	in = (struct inflater *)strm->state;
+	ret = in->ahead ? wf_zshim_ahead_sync(in->ahead, s, &io) :
+			  wf_deflate_inflate_sync(s, &io);
 	strm->total_in += strm->avail_in - io.in_len;
 	strm->next_in = (z_const Bytef *)(uintptr_t)io.in;
 	strm->avail_in = (uInt)io.in_len;
 	if (ret == WF_INFLATE_OK) {
-		uLong in = strm->total_in, out = strm->total_out;
+		uLong total_in = strm->total_in, total_out = strm->total_out;
 
 		begin(strm, s);
-		strm->total_in = in;
-		strm->total_out = out;
+		strm->total_in = total_in;
+		strm->total_out = total_out;
 	}
 	return to_zlib(ret);
 }

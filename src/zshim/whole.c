@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The parts of zlib's API without streams: compress(), uncompress(),
- * checksums, versions. Checksums are the fastest driver's. uncompress() is by a
- * device if WD_COMP_DRIVER names one.
+ * checksums, versions. Checksums are the fastest driver's.
  */
 #include "zshim/state.h"
 
 #include <limits.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 
 #include "alg/check.h"
-#include "alg/registry.h"
 
 static uInt cut(uLong len)
 {
@@ -59,48 +55,6 @@ WF_ZSHIM_API uLong compressBound(uLong len)
 	return len + (len >> 12) + (len >> 14) + (len >> 25) + 13;
 }
 
-/* Below this a device is not worth it. */
-#define LEAST_FOR_DEVICE 1024u
-
-/* Without loading drivers in programs that ask for none. */
-static bool is_driver_named(void)
-{
-	static atomic_int known;
-	int is = atomic_load_explicit(&known, memory_order_relaxed);
-
-	if (!is) {
-		const char *name = secure_getenv("WD_COMP_DRIVER");
-
-		is = name && *name ? 2 : 1;
-		atomic_store_explicit(&known, is, memory_order_relaxed);
-	}
-	return is == 2;
-}
-
-/* False: weft decompresses it, which finds out what is wrong as zlib does. */
-static bool by_device(Bytef *dest, uLongf *dest_len, const Bytef *source,
-		      uLong *source_len)
-{
-	struct wf_alg_want want = { .can = WD_COMP_CAN_INFLATE, .level = -1 };
-	struct wd_comp_ctx ctx = { .alg_type = WD_COMP_ZLIB };
-	size_t in = *source_len, out = *dest_len;
-	struct wf_alg_slot *slot;
-
-	if (!is_driver_named() || in < LEAST_FOR_DEVICE || !out)
-		return false;
-	slot = wf_alg_registry_get(&want);
-	if (slot &&
-	    wf_alg_registry_is_preferred(wf_alg_registry_driver(slot)) &&
-	    wf_alg_registry_driver(slot)->submit)
-		ctx.driver = wf_alg_registry_driver(slot)->name;
-	wf_alg_registry_put(slot);
-	if (!ctx.driver || wd_alg_inflate(&ctx, source, &in, dest, &out))
-		return false;
-	*source_len = in;
-	*dest_len = out;
-	return true;
-}
-
 WF_ZSHIM_API int uncompress2(Bytef *dest, uLongf *dest_len, const Bytef *source,
 			     uLong *source_len)
 {
@@ -110,8 +64,6 @@ WF_ZSHIM_API int uncompress2(Bytef *dest, uLongf *dest_len, const Bytef *source,
 	z_stream s = { 0 };
 	int ret;
 
-	if (by_device(dest, dest_len, source, source_len))
-		return Z_OK;
 	/* No room at all still tells an empty stream from a bad one. */
 	if (empty) {
 		room = 1;

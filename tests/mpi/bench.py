@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`weft bench mpi` on this host, whose ranks sleep in read() after their first
 message, and `weft bench mpi --hosts`: a rank on each of two hosts (hosts.py),
-over weft, Open MPI's own TCP and libfabric's tcp. Nothing is left behind, and
-impossible requests are refused. No timing decides the result."""
+over weft, Open MPI's own TCP and libfabric's tcp; and `--over veth`, which makes
+two hosts itself. Nothing is left behind, and impossible requests are refused. No
+timing decides the result."""
 
 import json
 import os
@@ -14,18 +15,19 @@ import hosts
 import job
 
 WEFT = os.path.join(os.environ["WEFT_BUILD"], "tools", "weft")
+# All ranks of three jobs poll on these two processors.
+HERE = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 ENV = {
+    **HERE,
     "OMPI_MCA_plm_rsh_agent": str(job.HOST),
     "OMPI_MCA_oob_tcp_if_include": hosts.NETWORK,
     "OMPI_MCA_btl_tcp_if_include": hosts.NETWORK,
-    # All ranks of three jobs poll on these two processors.
-    "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 
 
-def bench(*options, code=0):
+def bench(*options, code=0, env=ENV):
     done = subprocess.run([WEFT, "bench", *options], check=False, text=True,
-                          env={**os.environ, **ENV}, timeout=300,
+                          env={**os.environ, **env}, timeout=300,
                           stdin=subprocess.DEVNULL, capture_output=True)
     if done.returncode != code:
         job.fail(f"weft bench {' '.join(options)}: {done.returncode}, not "
@@ -38,7 +40,11 @@ def check_refusals():
                           (["mpi", "--hosts", "a,b,c"], "two names"),
                           (["latency", "--hosts", "a,b"], "belongs to mpi"),
                           (["mpi", "--hosts", "a,b", "-a", "tcp"], "mpi:NAME"),
-                          (["mpi", "--hosts", "a,b", "c"], "belongs to mpi")):
+                          (["mpi", "--hosts", "a,b", "c"], "belongs to mpi"),
+                          (["mpi", "--over", "veth", "--hosts", "a,b"],
+                           "makes two hosts"),
+                          (["mpi", "--over", "veth", "-a", "tcp"], "mpi:NAME"),
+                          (["mpi", "--over", "loopback"], "leave ucx")):
         said = bench(*options, code=2)
         if word not in said:
             job.fail(f"{options}: no '{word}' in:\n{said}")
@@ -68,10 +74,30 @@ def check_hosts():
             job.fail(f"{name}: {seen}\n{said}")
     if hosts.carried() - before < 600000:
         job.fail(f"only {hosts.carried() - before} bytes between the hosts")
+
+
+def check_nothing_left():
     left = [name for name in os.listdir("/tmp")
             if name.startswith(("weft-bench", "ompi."))]
     if left:
         job.fail(f"left in /tmp: {left}")
+
+
+def check_veth():
+    """Two hosts that the command makes itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "out.json")
+        said = bench("mpi", "--over", "veth", "-r", "1", "-t", "1", "-s", "8",
+                     "-a", "mpi:btl-tcp", "--timeout", "60", "--json", path,
+                     env=HERE)
+        with open(path, encoding="utf-8") as text:
+            found = json.load(text)
+    for name in ("mpi:weft", "mpi:btl-tcp"):
+        if not any(one["series"] == name and one["samples_ns"]
+                   for one in found["results"]):
+            job.fail(f"{name} was not measured\n{said}")
+    if "two network namespaces" not in said:
+        job.fail(said)
 
 
 def main():
@@ -84,6 +110,8 @@ def main():
     hosts.make(2)
     check_here()
     check_hosts()
+    check_veth()
+    check_nothing_left()
     sys.exit(0)
 
 

@@ -2,8 +2,9 @@
 /*
  * Drives a pair of MPI ranks. mpirun closes inherited descriptors, so the ranks
  * open our pipes by their names in /proc; between two commands they sleep
- * there. Between hosts rank 0 has mpirun's input and output instead. This file
- * must not tune a transport: it runs what `man weft` shows.
+ * there. Between hosts rank 0 has mpirun's input and output instead; --over veth
+ * has two hosts that are network namespaces. This file must not tune a transport:
+ * it runs what `man weft` shows.
  */
 #include "tools/bench/mpi.h"
 
@@ -160,8 +161,17 @@ static void export_name(struct command *c, const char *name, size_t len)
 	c->used += len + 1;
 }
 
-/* mpirun passes on only the variables that are named to ranks on other
- * hosts. */
+static bool is_set_by(const char *const *env, const char *name, size_t len)
+{
+	for (; env[0]; env += 2) {
+		if (strlen(env[0]) == len && !memcmp(env[0], name, len))
+			return true;
+	}
+	return false;
+}
+
+/* mpirun passes on only the variables that are named to ranks on other hosts:
+ * the user's, and those that we set. */
 static void add_hosts(struct command *c, const struct wf_tools_plan *plan,
 		      const char *const *env)
 {
@@ -170,17 +180,48 @@ static void add_hosts(struct command *c, const struct wf_tools_plan *plan,
 	add(c, "--host");
 	add(c, plan->mpi_hosts);
 	for (variable = environ; *variable; variable++) {
+		size_t len = strcspn(*variable, "=");
+
 		if (!strncmp(*variable, "FI_", 3) &&
-		    strncmp(*variable, "FI_PROVIDER=", 12) &&
-		    strncmp(*variable, "FI_PROVIDER_PATH=", 17))
-			export_name(c, *variable, strcspn(*variable, "="));
+		    !is_set_by(env, *variable, len))
+			export_name(c, *variable, len);
 	}
-	if (getenv("FI_PROVIDER_PATH"))
-		export_name(c, "FI_PROVIDER_PATH", 16);
 	for (; env[0]; env += 2) {
-		if (!strcmp(env[0], "FI_PROVIDER_PATH"))
+		if (env[1] && !strncmp(env[0], "FI_", 3))
 			export_name(c, env[0], strlen(env[0]));
 	}
+}
+
+/*
+ * What mpirun runs in the place of ssh to start its daemon in the namespace that
+ * a host of --over veth is, under that name: Open MPI tells hosts apart by name.
+ * Our descriptors are the only names that the namespaces have.
+ */
+static int write_agent(const struct wf_tools_mpi *mpi,
+		       const struct wf_tools_plan *plan)
+{
+	char path[sizeof(mpi->session) + 16];
+	FILE *file;
+	int bad;
+
+	snprintf(path, sizeof(path), "%s/agent", mpi->session);
+	file = fopen(path, "we");
+	if (!file)
+		return -errno;
+	fprintf(file,
+		"host=$1\n"
+		"shift\n"
+		"case $host in\n"
+		"*0) fd=%d ;;\n"
+		"*) fd=%d ;;\n"
+		"esac\n"
+		"exec nsenter --net=/proc/%d/fd/$fd unshare --uts \\\n"
+		"\tsh -c 'hostname \"$1\"; shift; exec sh -c \"$*\"' sh "
+		"\"$host\" \"$@\"\n",
+		plan->link.namespaces[0], plan->link.namespaces[1],
+		(int)getpid());
+	bad = ferror(file);
+	return fclose(file) || bad ? -EIO : 0;
 }
 
 /*
@@ -198,7 +239,8 @@ static pid_t start_mpirun(struct wf_tools_mpi *mpi,
 	/* Other hosts have no such folder. */
 	static char *const local[] = { "--oversubscribe", "--mca",
 				       "orte_tmpdir_base", NULL };
-	char program[PATH_MAX], cpus[32], paths[3][64];
+	bool veth = plan->link.over == WF_TOOLS_OVER_VETH;
+	char program[PATH_MAX], cpus[32], paths[3][64], agent[96];
 	const int fds[] = { mpi->orders[0][READ], mpi->orders[1][READ],
 			    mpi->results[WRITE] };
 	char *transport[MAX_ARGS];
@@ -219,7 +261,15 @@ static pid_t start_mpirun(struct wf_tools_mpi *mpi,
 		add_hosts(&c, plan, env);
 		process.fds[0] = fds[0];
 		process.fds[1] = fds[2];
-	} else {
+	}
+	if (veth) {
+		snprintf(agent, sizeof(agent), "sh %s/agent", mpi->session);
+		add(&c, "--mca");
+		add(&c, "plm_rsh_agent");
+		add(&c, agent);
+		process.netns = plan->link.namespaces[0];
+	}
+	if (veth || !plan->mpi_hosts) {
 		add_all(&c, local);
 		add(&c, mpi->session);
 	}
@@ -239,7 +289,7 @@ static pid_t start_mpirun(struct wf_tools_mpi *mpi,
 static int give_up(struct wf_tools_mpi *mpi, int ret, const char *text)
 {
 	/* Open MPI's own message says more than we can. */
-	snprintf(mpi->error, sizeof(mpi->error), "%.60s%s%.250s", text,
+	snprintf(mpi->error, sizeof(mpi->error), "%.130s%s%.180s", text,
 		 mpi->said[0] ? ": " : "", mpi->said);
 	wf_tools_mpi_stop(mpi);
 	return ret;
@@ -261,6 +311,10 @@ int wf_tools_mpi_start(struct wf_tools_mpi *mpi,
 	ret = make_session(mpi);
 	if (ret)
 		return give_up(mpi, ret, "no folder in /tmp");
+	if (plan->link.over == WF_TOOLS_OVER_VETH)
+		ret = write_agent(mpi, plan);
+	if (ret)
+		return give_up(mpi, ret, "no file in /tmp");
 	ret = open_pipes(mpi, output);
 	if (ret)
 		return give_up(mpi, ret, "no pipe");

@@ -13,6 +13,9 @@
 /* Names of series that are measured through MPI begin with this. */
 #define WF_TOOLS_MPI_PREFIX "mpi:"
 
+/* The hosts of --over veth, as mpirun gets them. */
+#define WF_TOOLS_MPI_VETH "weft0:1,weft1:1"
+
 struct wf_tools_mpi {
 	pid_t mpirun;	  /* 0: not running */
 	pid_t pids[2];	  /* the ranks; 0 until they are ready */

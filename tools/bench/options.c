@@ -138,7 +138,8 @@ static const char help_more[] =
 	"                        a time, until Ctrl-C; every host that can\n"
 	"                        connect can measure\n"
 	"      --port N          TCP port of the server (47590), both sides\n"
-	"      --hosts A,B       of mpi: mpirun starts a rank on each\n"
+	"      --hosts A,B       of mpi: mpirun starts a rank on each; without a\n"
+	"                        second host: sudo weft bench mpi --over veth\n"
 	"\n"
 	"Output besides the table:\n"
 	"      --json FILE       everything, every sample\n"
@@ -377,12 +378,18 @@ static int read_host(struct wf_tools_plan *plan, const struct given *given)
 	return 0;
 }
 
-/* "a,b" as mpirun wants it, a rank on each. */
+/* "a,b" as mpirun wants it, a rank on each; --over veth makes two hosts. */
 static int read_mpi_hosts(struct wf_tools_plan *plan, const struct given *given)
 {
 	static char text[600];
 	char *comma;
 
+	if (given->mpi && plan->link.over == WF_TOOLS_OVER_VETH) {
+		plan->mpi_hosts = WF_TOOLS_MPI_VETH;
+		return given->hosts ? complain("--over veth makes two hosts; "
+					       "leave --hosts out") :
+				      0;
+	}
 	if (!given->hosts)
 		return 0;
 	comma = strchr(given->hosts, ',');
@@ -561,7 +568,8 @@ static int check_link(const struct wf_tools_plan *plan)
 	if (plan->link.mtu < WF_TOOLS_LINK_MTU_MIN)
 		return complain("--mtu wants %d or more",
 				WF_TOOLS_LINK_MTU_MIN);
-	if (plan->link.over == WF_TOOLS_OVER_NODE)
+	if (plan->link.over == WF_TOOLS_OVER_NODE ||
+	    (plan->mpi_hosts && plan->link.over == WF_TOOLS_OVER_VETH))
 		return 0;
 	if (plan->link.over == WF_TOOLS_OVER_HOSTS) {
 		for (i = WF_TOOLS_IDLE; i < WF_TOOLS_TESTS; i++) {
@@ -601,7 +609,11 @@ static int check_mpi_hosts(const struct wf_tools_plan *plan)
 		return 0;
 	for (i = 0; i < plan->n_against; i++)
 		all &= is_mpi(plan->against[i]);
-	return all ? 0 : complain("--hosts is for mpi:NAME and nothing else");
+	return all ? 0 :
+		     complain("%s is for mpi:NAME and nothing else",
+			      plan->link.over == WF_TOOLS_OVER_VETH ?
+				      "mpi --over veth" :
+				      "--hosts");
 }
 
 /* Checks that need all options. */

@@ -23,6 +23,10 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 		m->virtual_on[0] ? ")" : "");
 	fprintf(out, "system    %s, governor %s, load %.2f\n", m->kernel,
 		m->governor, m->load);
+	if (m->load >= m->n_cpus)
+		fputs("          other programs use the CPUs: expect figures that "
+		      "are too slow and do not repeat\n",
+		      out);
 	if (plan->link.over == WF_TOOLS_OVER_HOSTS)
 		fprintf(out, "pinning   CPU %d here, the server's there\n",
 			plan->cpus[0]);
@@ -35,7 +39,7 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 				"");
 	fprintf(out, "runs      %u repetitions of %.0f ms, taken in turns\n",
 		plan->reps, (double)plan->run_ns / 1e6);
-	if (plan->mpi_hosts)
+	if (plan->mpi_hosts && plan->link.over == WF_TOOLS_OVER_NODE)
 		fprintf(out, "over      a rank on each of %s, by mpirun\n",
 			plan->mpi_hosts);
 	if (plan->link.over != WF_TOOLS_OVER_NODE)
@@ -257,8 +261,13 @@ static void write_disturbed(const struct wf_tools_report *r, FILE *out)
 	if (disturbed)
 		fprintf(out,
 			"\nIn %u of %u runs something else took a CPU away, "
-			"also when tried again.\n",
-			disturbed, kept);
+			"also when tried again.\n%s",
+			disturbed, kept,
+			disturbed > kept / 4 ?
+				"These figures describe a busy machine, not the "
+				"providers: measure again when it is idle, or "
+				"with `chrt -f 1`.\n" :
+				"");
 }
 
 void wf_tools_table_write(const struct wf_tools_report *r, FILE *out)

@@ -60,6 +60,10 @@ static void describe(const struct wd_alg_comp *d, struct wf_tools_driver *to)
 	snprintf(text, sizeof(text), "%u jobs in flight on a channel",
 		 to->in_flight);
 	add(to->can, sizeof(to->can), text);
+	if (d->node < 0)
+		return;
+	snprintf(text, sizeof(text), "at NUMA node %d", d->node);
+	add(to->can, sizeof(to->can), text);
 }
 
 /* Whether @d is the one that is asked first. */
@@ -105,7 +109,10 @@ static void find_use(const struct wd_alg_comp *d, struct wf_tools_driver *to)
 		snprintf(to->why_not, sizeof(to->why_not),
 			 "for kinds of jobs that another driver has been found "
 			 "to end sooner, and while it has more to do than that "
-			 "one");
+			 "one%s",
+			 d->node < 0 ? "" :
+				       "; times are kept apart for threads at "
+				       "its NUMA node and at others");
 	if (!*to->first && *best)
 		snprintf(to->why_not, sizeof(to->why_not),
 			 "%s is asked before it; WD_COMP_DRIVER=%s prefers "

@@ -109,7 +109,7 @@ struct wf_tools_driver {
 	char about[128];
 	char can[256];
 	char first[128];    /* what it is asked for before all others */
-	char why_not[160];  /* why it is not */
+	char why_not[240];  /* why it is not */
 	bool absent;	    /* its device is not here: it is not used at all */
 	unsigned in_flight; /* jobs on a channel; 0: done in the call */
 };

@@ -107,7 +107,8 @@ static void choose_device(struct wf_tools_net *net,
 		net->is_efa = true;
 		net->device = "efa";
 		net->device_about = wf_nic_device_about(net->device);
-		net->device_from = "FI_WEFT_NIC says so";
+		net->device_from = chosen ? "FI_WEFT_NIC says so" :
+					    "there is such a device";
 		return;
 	}
 	/* A provider of another version may have devices that we do not know. */

@@ -416,7 +416,10 @@ int wf_tools_bench_wd_main(int argc, char **argv)
 		err = measure(&rig, &outcome, &options);
 	wf_tools_wd_rig_close(&rig);
 	if (err)
-		fprintf(stderr, "weft bench wd: %s\n", strerror(-err));
+		fprintf(stderr, "weft bench wd: %s%s\n", strerror(-err),
+			err == -EIO ? ": the device process has ended, or did "
+				      "not answer for long (a busy machine?)" :
+				      "");
 	else
 		print_table(&outcome, &options);
 	if (json && !err)

@@ -217,8 +217,8 @@ static enum wf_tools_reason reason_of(const struct wf_wait *wait)
 						 WF_TOOLS_NO_ANSWER;
 }
 
-static bool is_told(const struct wf_tools_graph *graph,
-		    const struct wf_tools_culprit *culprit)
+static bool is_known_culprit(const struct wf_tools_graph *graph,
+			     const struct wf_tools_culprit *culprit)
 {
 	for (size_t i = 0; i < graph->culprit_count; i++) {
 		const struct wf_tools_culprit *other = &graph->culprits[i];
@@ -240,7 +240,7 @@ static bool is_told(const struct wf_tools_graph *graph,
 static void add_culprit(struct wf_tools_graph *graph,
 			const struct wf_tools_culprit *culprit)
 {
-	if (!is_told(graph, culprit))
+	if (!is_known_culprit(graph, culprit))
 		graph->culprits[graph->culprit_count++] = *culprit;
 }
 

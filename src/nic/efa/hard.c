@@ -5,12 +5,14 @@
  * libibverbs has its own.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fork.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "nic/efa/dev.h"
 #include "os/file.h"
 #include "os/inline.h"
@@ -24,7 +26,7 @@ struct key {
 
 WF_PER_PROCESS static struct wf_os_mutex lock = WF_OS_MUTEX_INIT;
 WF_PER_PROCESS static struct wf_srd_hard *shared; /* NULL: not open */
-WF_PER_PROCESS static struct wf_fork_watch watch;
+WF_PER_PROCESS static atomic_bool watched;
 
 int wf_srd_hard_failed(void)
 {
@@ -36,13 +38,18 @@ int wf_srd_hard_failed(void)
 static void in_child(struct wf_fork_watch *this)
 {
 	(void)this;
+	atomic_store(&watched, false);
 	wf_os_mutex_init(&lock);
+	if (!shared)
+		return;
 	if (shared->context->cmd_fd >= 0)
 		wf_os_close(shared->context->cmd_fd);
 	if (shared->context->async_fd >= 0)
 		wf_os_close(shared->context->async_fd);
 	shared = NULL;
 }
+
+WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child = in_child };
 
 /* Whether it is an EFA device, and one that tells who sends. */
 static bool is_usable(struct wf_srd_hard *hard)
@@ -130,6 +137,11 @@ static int open_hard(struct wf_srd_hard **out)
 		wf_base_list_init(&hard->by_gid[i]);
 	}
 	err = open_first(hard);
+	/* Kernels before 5.12 do not copy memory that the device uses for a
+	 * child: libibverbs keeps it from the child then. On others this does
+	 * nothing. It fails if somebody has registered memory before us. */
+	if (!err && verbs->ibv_fork_init())
+		wf_info("efa: libibverbs cannot prepare for fork()");
 	if (!err)
 		err = get_limits(hard);
 	if (!err) {
@@ -148,13 +160,15 @@ struct wf_srd_hard *wf_srd_hard_get(int *err)
 	struct wf_srd_hard *hard;
 
 	*err = 0;
+	/* Before the lock is first taken: a child of another thread must not
+	 * find it taken. */
+	if (!atomic_load(&watched))
+		wf_base_fork_watch_once(&watch, &watched);
 	wf_os_mutex_lock(&lock);
 	if (!shared)
 		*err = open_hard(&shared);
-	if (!*err && !shared->refs++) {
-		watch.in_child = in_child;
-		wf_base_fork_watch(&watch);
-	}
+	if (!*err)
+		shared->refs++;
 	hard = *err ? NULL : shared;
 	wf_os_mutex_unlock(&lock);
 	return hard;
@@ -165,7 +179,6 @@ void wf_srd_hard_put(struct wf_srd_hard *hard)
 	wf_os_mutex_lock(&lock);
 	/* Of a parent: it stays. */
 	if (hard == shared && !--hard->refs) {
-		wf_base_fork_unwatch(&watch);
 		close_hard(hard);
 		shared = NULL;
 	}

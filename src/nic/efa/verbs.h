@@ -18,6 +18,7 @@
 	CALL(const char *, ibv, get_device_name, (struct ibv_device * device)) \
 	CALL(struct ibv_context *, ibv, open_device,                           \
 	     (struct ibv_device * device))                                     \
+	CALL(int, ibv, fork_init, (void))                                      \
 	CALL(int, ibv, close_device, (struct ibv_context * context))           \
 	CALL(int, ibv, query_device,                                           \
 	     (struct ibv_context * context, struct ibv_device_attr * attr))    \

@@ -209,6 +209,48 @@ static void test_acks_while_full(void **state)
 	pair_close(&p);
 }
 
+/* Bug: an acknowledgement that was to leave with a request was forgotten with it,
+ * if the kernel took nothing and the request was given up before it had room. */
+static void test_withdrawn(void **state)
+{
+	struct wf_tcp_peer *peer;
+	struct wf_tcp_chan *chan;
+	struct wf_tcp_dev *dev;
+	struct pair p;
+	uint64_t end;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	for (int i = 0; i < 200; i++)
+		pair_progress(&p);
+	dev = wf_tcp_dev_of(p.a.nic);
+	peer = peer_of(&p.a, &p.b);
+	chan = &peer->chans[WF_TCP_SMALL];
+	pair_recv(&p.a, 100, 0, 64);
+	post(&p.b, &p.a, 900);
+	/* As if the kernel had no room. */
+	chan->conn->full = true;
+	dev->full_count++;
+	end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	while (!peer->owes) {
+		wf_nic_progress(p.a.nic);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	post(&p.a, &p.b, 5);
+	assert_false(wf_base_list_empty(&chan->todo));
+	/* And its head were filled in. */
+	wf_base_list_del(&peer->acker);
+	peer->owes = false;
+	chan->told = wf_tcp_out_ack_of(chan);
+	chan->conn->full = false;
+	dev->full_count--;
+	assert_int_equal(wf_nic_ah_abandon(p.a.nic, p.a.ah), 0);
+	assert_int_equal(pair_wait(&p, &p.b).wr_id, 900);
+	assert_int_equal(wf_nic_ah_renew(p.a.nic, p.a.ah), 0);
+	pair_close(&p);
+}
+
 /* Messages that the peer has received count as delivered although it has closed
  * since, and although a write notices that. */
 static void test_received_before_close(void **state)
@@ -325,15 +367,53 @@ static void test_second_leaves(void **state)
 	pair_close(&p);
 }
 
+/* The completion of a request that nobody waits for may come late, but not so
+ * late that its owner sleeps before it has seen it. */
+static void test_quiet(void **state)
+{
+	struct wf_nic_wr wr;
+	struct wf_nic_sge sge;
+	struct wf_nic_wc wc;
+	uint64_t deadline;
+	struct pair p;
+
+	(void)state;
+	pair_device = "tcp";
+	pair_open(&p);
+	hello(&p);
+	pair_recv(&p.b, 5, 0, 64);
+	pair_recv(&p.a, 6, 64, 64);
+	wr = pair_wr(&p.a, &p.b, 7);
+	wr.flags = WF_NIC_WR_QUIET;
+	sge = pair_sge(&p.a, 0, 8);
+	assert_int_equal(wf_nic_post_send(p.a.qp, &wr, &sge, 1), 0);
+	while (!wf_nic_cq_poll(p.b.cq, &wc, 1))
+		wf_nic_progress(p.b.nic);
+	/* The answer says that it is there. */
+	post(&p.b, &p.a, 1);
+	while (!wf_nic_cq_poll(p.a.cq, &wc, 1))
+		wf_nic_progress(p.a.nic);
+	if (wc.wr_id == 6) {
+		assert_int_equal(wf_nic_wait_begin(p.a.nic, p.a.cq, &deadline),
+				 -EAGAIN);
+		assert_int_equal(wf_nic_cq_poll(p.a.cq, &wc, 1), 1);
+	}
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(wc.status, WF_NIC_OK);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_quiet),
 		cmocka_unit_test(test_second_leaves),
 		cmocka_unit_test(test_overtake_write),
 		cmocka_unit_test(test_overtake_read),
 		cmocka_unit_test(test_both_refuse),
 		cmocka_unit_test(test_refused_again),
 		cmocka_unit_test(test_acks_while_full),
+		cmocka_unit_test(test_withdrawn),
 		cmocka_unit_test(test_received_before_close),
 		cmocka_unit_test(test_abandon),
 		cmocka_unit_test(test_abandon_cut),

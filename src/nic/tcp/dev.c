@@ -66,6 +66,15 @@ static bool may_wait(struct wf_tcp_dev *dev)
 	       dev->held_back < BURST_BYTES && ++dev->kicks_held < BURST_MOST;
 }
 
+/* What was taken leaves. */
+static void leave(struct wf_tcp_dev *dev)
+{
+	wf_tcp_pass_pump(dev, KICK_QUANTUM);
+	dev->kicked_at = dev->now;
+	dev->kicks_held = 0;
+	dev->held_back = 0;
+}
+
 static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
@@ -80,15 +89,53 @@ static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
 	wf_tcp_work_take(dev, qp);
-	if (!may_wait(dev)) {
-		wf_tcp_pass_pump(dev, KICK_QUANTUM);
-		dev->kicked_at = dev->now;
-		dev->kicks_held = 0;
-		dev->held_back = 0;
-	}
+	if (!may_wait(dev))
+		leave(dev);
 	wf_base_lock_drop(&nic->lock);
 	/* Who sleeps does not know of the timers that this has set. */
 	wf_nic_soft_wake(&dev->soft);
+}
+
+static int tcp_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
+		    const struct wf_nic_wr *wr, const struct wf_nic_sge *sge,
+		    int count)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	bool more = wr->flags & WF_NIC_WR_MORE, waits = more;
+	struct wf_tcp_op *op = NULL;
+	int err = -ENOMEM;
+
+	wf_base_lock_take(&nic->lock);
+	/* The kick that follows looks at the clock. */
+	if (!more)
+		dev->now = wf_base_clock_ns();
+	/* What waits in the ring, for memory or a read to end, goes first. */
+	if (wf_likely(!wf_queue_work_poll(&qp->sq_work)))
+		op = wf_tcp_work_send(dev, qp, req_id, wr, sge, count, &err);
+	if (wf_unlikely(err)) {
+		wf_base_lock_drop(&nic->lock);
+		return err;
+	}
+	if (!more)
+		waits = may_wait(dev);
+	else if (op && wf_unlikely(op->chan->state != WF_TCP_UP))
+		dev->now = wf_base_clock_ns(); /* it may begin to connect */
+	if (op && (waits || !wf_base_list_empty(&dev->active) ||
+		   !wf_tcp_out_now(dev, op)))
+		wf_tcp_work_queue(dev, op, op->chan);
+	if (!waits)
+		leave(dev);
+	wf_base_lock_drop(&nic->lock);
+	if (!more) {
+		/* Off the way of the message. The first has a fence, which
+		 * is what the second needs, if there is an attendant. */
+		wf_nic_attend_called(&dev->attend);
+		if (!dev->attend.on ||
+		    atomic_load_explicit(&dev->soft.user_asleep,
+					 memory_order_relaxed))
+			wf_nic_soft_wake(&dev->soft);
+	}
+	return err;
 }
 
 static int tcp_progress(struct wf_nic *nic)
@@ -100,6 +147,7 @@ static int tcp_progress(struct wf_nic *nic)
 		return 0;
 	wf_nic_attend_called(&dev->attend);
 	wf_base_lock_take(&nic->lock);
+	dev->attending = false;
 	did = wf_tcp_pass(dev);
 	wf_base_lock_drop(&nic->lock);
 	return did;
@@ -121,7 +169,8 @@ static int tcp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 	if (dev->threaded) {
 		*deadline_ns = WF_TCP_NEVER;
 		wf_queue_wake_arm(&dev->soft.user_asleep);
-		if (!cq || !wf_queue_cq_ready(&cq->ring))
+		if ((!cq || !wf_queue_cq_ready(&cq->ring)) &&
+		    !wf_nic_has_placed(nic))
 			return 0;
 		wf_queue_wake_disarm(&dev->soft.user_asleep);
 		return -EAGAIN;
@@ -133,7 +182,7 @@ static int tcp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 	wf_base_lock_take(&nic->lock);
 	dev->now = wf_base_clock_ns();
 	*deadline_ns = wf_tcp_pass_rest(dev);
-	ready = *deadline_ns <= dev->now;
+	ready = *deadline_ns <= dev->now || wf_nic_has_placed(nic);
 	wf_base_lock_drop(&nic->lock);
 	if (!ready)
 		return 0;
@@ -178,6 +227,7 @@ static void tcp_qp_flush(struct wf_nic *nic, struct wf_nic_qp *qp)
 
 	dev->now = wf_base_clock_ns();
 	wf_tcp_work_flush(dev, qp);
+	wf_nic_soft_tell(&dev->soft);
 }
 
 static void tcp_qp_destroy(struct wf_nic *nic, struct wf_nic_qp *qp)
@@ -239,6 +289,7 @@ static void tcp_ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	dev->strangers++;
 	dev->now = wf_base_clock_ns();
 	wf_tcp_peer_release(dev, peer);
+	wf_nic_soft_tell(&dev->soft);
 }
 
 static bool tcp_ah_recall(struct wf_nic *nic, struct wf_nic_ah *ah,
@@ -293,11 +344,13 @@ static void tcp_ah_abandon(struct wf_nic *nic, struct wf_nic_ah *ah)
 
 	peer->lost = true;
 	dev->now = wf_base_clock_ns();
+	wf_tcp_settle(dev);
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
 		abandon(dev, &peer->chans[i].todo);
 		abandon(dev, &peer->chans[i].flight);
 	}
 	abandon(dev, &peer->reads);
+	wf_nic_soft_tell(&dev->soft);
 }
 
 static void tcp_ah_renew(struct wf_nic *nic, struct wf_nic_ah *ah)
@@ -324,7 +377,7 @@ static void tcp_ah_query(struct wf_nic *nic, const struct wf_nic_ah *ah,
 				  wf_base_clock_ns() - chan->asked_from :
 				  0;
 	path->in_flight = chan->flying;
-	path->queued = chan->sent - chan->acked;
+	path->queued = chan->sent - chan->known;
 	path->resets = peer->fails;
 	path->max_msg = nic->caps.max_msg;
 }
@@ -377,6 +430,7 @@ static void free_dev(struct wf_tcp_dev *dev)
 	free(dev->stage);
 	free(dev->out);
 	wf_queue_ids_fini(&dev->read_ids);
+	wf_tcp_place_fini(dev);
 	wf_base_pool_fini(&dev->ops);
 	if (dev->own_listen)
 		close_fd(dev->listen_fd);
@@ -391,16 +445,18 @@ static void free_dev(struct wf_tcp_dev *dev)
 static void tcp_close(struct wf_nic *nic)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	bool is_copy = dev->pid != wf_os_getpid();
 
 	/* A child that was forked has a copy of all of this, but no thread, and
 	 * its parent goes on: nothing is said in its name. */
-	dev->is_copy = dev->pid != wf_os_getpid();
-	if (!dev->is_copy) {
+	if (!is_copy) {
 		if (dev->attend.on)
 			wf_nic_attend_end(&dev->attend);
 		wf_tcp_pass_stop(dev);
 		say_goodbye(dev);
 	}
+	/* The attendant looked at it until now. */
+	dev->is_copy = is_copy;
 	free_dev(dev);
 }
 
@@ -428,7 +484,7 @@ static void tcp_forked(struct wf_nic *nic)
 	close_fd(dev->soft.user_fd);
 }
 
-static void set_caps(struct wf_tcp_dev *dev)
+static void set_caps(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 {
 	dev->nic.caps = (struct wf_nic_caps){
 		.max_msg = MAX_MSG,
@@ -442,8 +498,10 @@ static void set_caps(struct wf_tcp_dev *dev)
 		.max_mr = WF_NIC_MR_MAX,
 		.push_max = 65536,
 		.user_keys = dev->find,
+		.takes_sends = !attr->thread,
 		.recvs = RECVS,
 		.max_recv = MAX_MSG,
+		.max_placed = attr->places ? WF_TCP_PLACED_MAX : 0,
 	};
 }
 
@@ -453,6 +511,7 @@ static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	dev->poll_fd = -1;
 	dev->wake_fd = -1;
 	dev->soft.user_fd = -1;
+	dev->soft.tells = true;
 	dev->pid = wf_os_getpid();
 	dev->now = wf_base_clock_ns();
 	dev->awake_at = dev->now;
@@ -468,6 +527,7 @@ static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 	wf_base_list_init(&dev->peers);
 	wf_base_list_init(&dev->active);
 	wf_base_list_init(&dev->ackers);
+	wf_base_list_init(&dev->settles);
 	wf_base_list_init(&dev->conns);
 	wf_base_list_init(&dev->guests);
 	wf_base_list_init(&dev->dead);
@@ -510,6 +570,8 @@ static int open_memory(struct wf_tcp_dev *dev)
 {
 	int ret = wf_queue_ids_init(&dev->read_ids, WF_TCP_READS_MOST, 31);
 
+	if (!ret && dev->nic.caps.max_placed)
+		ret = wf_tcp_place_open(dev);
 	if (ret)
 		return ret;
 	dev->reads = calloc(WF_TCP_READS_MOST, sizeof(*dev->reads));
@@ -519,12 +581,16 @@ static int open_memory(struct wf_tcp_dev *dev)
 	return dev->reads && dev->stage && dev->out ? 0 : -ENOMEM;
 }
 
-/* Others may do something that a sleeper has to know of. */
-static int open_waker(struct wf_tcp_dev *dev)
+/* Others may do something that a sleeper has to know of. If there is a thread,
+ * the user sleeps on this descriptor alone, and the thread must not be woken by
+ * what the user has not seen yet. */
+static int open_waker(struct wf_tcp_dev *dev, bool thread)
 {
 	dev->soft.user_fd = wf_os_eventfd();
 	if (dev->soft.user_fd < 0)
 		return dev->soft.user_fd;
+	if (thread)
+		return 0;
 	return wf_tcp_sock_watch(dev, dev->soft.user_fd, &dev->soft.user_fd,
 				 false);
 }
@@ -577,7 +643,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 		free(dev);
 		return ret;
 	}
-	set_caps(dev);
+	set_caps(dev, attr);
 	wf_tcp_sock_raise_limit();
 	ret = open_memory(dev);
 	if (!ret)
@@ -585,7 +651,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	if (!ret)
 		ret = open_listener(dev, attr);
 	if (!ret && locked)
-		ret = open_waker(dev);
+		ret = open_waker(dev, attr->thread);
 	if (!ret && attr->thread)
 		ret = wf_tcp_pass_start(dev);
 	else if (!ret && attr->attend)
@@ -623,6 +689,10 @@ const struct wf_nic_ops wf_nic_tcp_ops = {
 	.ah_abandon = tcp_ah_abandon,
 	.ah_renew = tcp_ah_renew,
 	.ah_query = tcp_ah_query,
+	.place = wf_tcp_place_give,
+	.unplace = wf_tcp_place_take,
+	.placed = wf_tcp_place_tell,
+	.send = tcp_send,
 	.kick = tcp_kick,
 	.progress = tcp_progress,
 	.wait_fd = tcp_wait_fd,

@@ -32,7 +32,10 @@ struct wf_tcp_tls;
 #define WF_TCP_SERVE_MOST 1024u /* reads of one peer that we serve at a time */
 #define WF_TCP_SERVE_ALL 16384u /* and of all together: their memory is ours */
 #define WF_TCP_STAGE (128u << 10)
+#define WF_TCP_PLACES_MOST 1024u /* messages that ask, or have a place */
 #define WF_TCP_HOT_MOST 2u
+/* Bytes of a message in two pieces: a header of rdm, and 512 KiB. */
+#define WF_TCP_PLACED_MAX ((512u << 10) + 512u)
 
 enum wf_tcp_op_kind {
 	WF_TCP_OP_SEND,
@@ -59,6 +62,9 @@ struct wf_tcp_op {
 	uint8_t status; /* how it ends once it is acknowledged; SERVE: why it
 			   cannot be served; NACK: why */
 	bool over;	/* nobody is told any more: it is only counted */
+	uint8_t pad;	/* SEND in two pieces: bytes between them */
+	bool split;	/* WF_TCP_SPLIT */
+	bool quiet;	/* nobody waits for its end */
 	uint16_t src_qpn;
 	uint32_t read_id; /* READ: ours; SERVE: the peer's */
 	uint32_t seq;	  /* NACK: of the refused frame */
@@ -74,16 +80,21 @@ struct wf_tcp_held {
 	struct wf_tcp_frame frame;
 	uint32_t seq;
 	uint64_t until; /* then it is refused */
+	bool asked;	/* its user was told, and the payload is all that is
+			   here: place.c */
+	uint32_t place;
 	uint8_t payload[];
 };
 
 enum wf_tcp_sink_kind {
 	WF_TCP_SINK_NONE,
-	WF_TCP_SINK_DROP,  /* refused: the payload goes nowhere */
-	WF_TCP_SINK_RECV,  /* into a receive */
-	WF_TCP_SINK_HELD,  /* into a wf_tcp_held */
-	WF_TCP_SINK_WRITE, /* into memory of ours that the peer writes to */
-	WF_TCP_SINK_READ,  /* into memory that we read to */
+	WF_TCP_SINK_DROP,   /* refused: the payload goes nowhere */
+	WF_TCP_SINK_RECV,   /* into a receive */
+	WF_TCP_SINK_HELD,   /* into a wf_tcp_held */
+	WF_TCP_SINK_WRITE,  /* into memory of ours that the peer writes to */
+	WF_TCP_SINK_READ,   /* into memory that we read to */
+	WF_TCP_SINK_ASKED,  /* the user has not said where to */
+	WF_TCP_SINK_PLACED, /* where the user said */
 };
 
 /* Where the payload of the frame that is being received goes. */
@@ -94,6 +105,8 @@ struct wf_tcp_sink {
 	uint32_t left;
 	struct wf_nic_qp *qp;	    /* RECV */
 	struct wf_nic_rx_desc desc; /* RECV */
+	bool has_place;		    /* RECV of a first piece, ASKED, PLACED */
+	uint32_t place;
 	struct wf_tcp_held *held;
 };
 
@@ -129,6 +142,7 @@ struct wf_tcp_conn {
 	};
 	struct wf_tcp_sink sink;
 	uint32_t guess_len; /* of the last message, if it was not small */
+	bool splits;	    /* the last message was SPLIT */
 	uint8_t guesses;    /* messages that may come at once, less one */
 	uint16_t guess_qpn; /* where it went */
 	uint8_t *carry;	    /* bytes that were read and wait for a receive */
@@ -155,6 +169,7 @@ struct wf_tcp_chan {
 	struct wf_tcp_peer *peer;
 	struct wf_tcp_conn *conn;   /* from CONNECT on */
 	struct wf_list active_link; /* dev->active */
+	struct wf_list settle_link; /* dev->settles */
 	struct wf_list todo;
 	struct wf_list flight;
 	/* Refusals of the peer's frames, in order of the frames: those that are
@@ -173,7 +188,8 @@ struct wf_tcp_chan {
 	uint32_t welcome;  /* of the peer's, the last that we welcomed */
 	uint32_t welcomed; /* of ours, the last that the peer welcomed */
 	uint32_t sent;	   /* counted frames written ... */
-	uint32_t acked;	   /* ... and known to be there */
+	uint32_t known;	   /* ... that the peer has said are there ... */
+	uint32_t acked;	   /* ... and that have ended: follows known */
 	uint32_t taken;	   /* of the peer's, read off the stream */
 	uint32_t told;	   /* of them, acknowledged by us */
 	uint32_t flying;   /* bytes in flight */
@@ -227,6 +243,19 @@ struct wf_tcp_qp {
 	uint32_t spares;
 };
 
+/* A message whose user is asked where its payload goes: place.c. */
+struct wf_tcp_place {
+	struct wf_nic_qp *qp;
+	struct wf_tcp_conn *conn; /* over which it comes; NULL: it is here */
+	struct wf_tcp_held *held; /* what came before there was a place */
+	uint8_t *from;		  /* held: where the payload begins */
+	void *at;		  /* what the user said ... */
+	void *arg;
+	uint32_t len;
+	bool given; /* ... if he did */
+	bool done;  /* in dev->placed; arg NULL: he does not want to hear */
+};
+
 struct wf_tcp_dev {
 	union { /* first */
 		struct wf_nic nic;
@@ -258,8 +287,13 @@ struct wf_tcp_dev {
 	struct wf_list buckets[256];
 	struct wf_tcp_peer *mirror;
 	struct wf_nic_timers timers;
-	struct wf_list active; /* channels with something to write */
-	struct wf_list ackers; /* in order of ack_at */
+	struct wf_list active;	/* channels with something to write */
+	struct wf_list ackers;	/* in order of ack_at */
+	struct wf_list settles; /* channels whose acked is behind known */
+	bool delivered;		/* this pass: a message for the user */
+	bool settle_now;	/* something waits for it */
+	uint32_t loud;		/* requests whose end somebody may wait for */
+	uint32_t hurries;	/* passes that did nothing else */
 	struct wf_list conns;
 	struct wf_list guests; /* the oldest first */
 	struct wf_list dead;
@@ -269,6 +303,7 @@ struct wf_tcp_dev {
 	struct wf_list hots;
 	uint32_t hot_count;
 	uint32_t guest_count;
+	uint64_t looked_at; /* at all connections */
 	uint32_t passes;
 	uint32_t full_count;	 /* connections without room */
 	struct wf_list all_held; /* in the order in which they came */
@@ -276,6 +311,14 @@ struct wf_tcp_dev {
 	uint32_t serving;
 	uint32_t refusals; /* NACK ops of all peers */
 	struct wf_pool ops;
+	struct wf_queue_ids place_ids;
+	struct wf_tcp_place *places;
+	uint32_t *placed; /* a ring of numbers that wf_nic_placed() tells */
+	uint32_t placed_at;
+	uint32_t placed_end;
+	uint64_t kept_bytes; /* of places: in memory of ours */
+	uint64_t filling;    /* bytes of frames that come into a wf_tcp_held */
+	bool attending;	     /* this pass is not the owner's */
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
 	bool ring_waits;    /* descriptors in some ring do: for a read id, or
@@ -516,6 +559,8 @@ void wf_tcp_in_bytes(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		     const uint8_t *bytes, uint32_t len);
 /* The frame in the middle of which the connection is does not come to an end. */
 void wf_tcp_in_forget(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The receive of a first piece is taken away: so is the rest of the frame. */
+void wf_tcp_in_lose_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Whether the memory that the payload goes to may still be written; if not, the
  * rest of it goes nowhere. */
 void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
@@ -544,6 +589,11 @@ enum wf_nic_status wf_tcp_target_reach(const struct wf_tcp_dev *dev,
 				       void **at);
 /* The rest of a write: whether its memory may still be written. */
 void wf_tcp_target_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The first piece of a message is in a receive, the rest asks for a place. */
+void wf_tcp_target_announce(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+			    struct wf_nic_qp *qp,
+			    const struct wf_nic_rx_desc *desc,
+			    const struct wf_tcp_head *head, uint32_t number);
 /* All of it is there. */
 void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Tries frames that are held. */
@@ -552,29 +602,93 @@ int wf_tcp_target_retry(struct wf_tcp_dev *dev);
 void wf_tcp_target_absent(struct wf_tcp_dev *dev, uint64_t ns);
 void wf_tcp_target_drop_held(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 
+/* -- place.c: payloads that go where the user says ---------------------------- */
+
+int wf_tcp_place_open(struct wf_tcp_dev *dev);
+void wf_tcp_place_fini(struct wf_tcp_dev *dev);
+bool wf_tcp_place_has_room(const struct wf_tcp_dev *dev);
+/* The first piece of a frame is about to be received; it has room. */
+void wf_tcp_place_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The first piece is here: tells the user. From here on nothing is read. */
+void wf_tcp_place_ask(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The user takes long: the rest of the frame is kept meanwhile. 0 or -ENOMEM. */
+int wf_tcp_place_keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* All of it is in place. */
+void wf_tcp_place_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* All of it is in conn->sink.held, which is given away. */
+void wf_tcp_place_kept(struct wf_tcp_dev *dev, struct wf_tcp_held *held);
+/* The same of a frame whose user was not told before: its number. It has room. */
+uint32_t wf_tcp_place_whole(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+			    struct wf_tcp_held *held);
+/* The rest of the frame does not come. */
+void wf_tcp_place_lose(struct wf_tcp_dev *dev, uint32_t number);
+void wf_tcp_place_flush(struct wf_tcp_dev *dev, struct wf_nic_qp *qp);
+int wf_tcp_place_give(struct wf_nic *nic, uint32_t number, void *at, void *arg);
+void wf_tcp_place_take(struct wf_nic *nic, uint32_t number);
+int wf_tcp_place_tell(struct wf_nic *nic, void **args, int n);
+
+/* Bytes of @head's payload that go into a receive, with those between the
+ * pieces. */
+static inline uint32_t wf_tcp_first_len(const struct wf_tcp_head *head)
+{
+	return head->flags & WF_TCP_SPLIT ? wf_tcp_split_at(head->arg) :
+					    head->len;
+}
+
 /* -- out.c: what goes -------------------------------------------------------- */
 
 void wf_tcp_out_activate(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* Writes what the kernel takes, up to @quantum bytes. Returns how many. */
 size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		       size_t quantum);
+/* Writes one message at once, if nothing is before it and it is short. False: it
+ * is to be queued. */
+bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op);
 /* Something of the peer was taken: it is to be told, soon or now. */
 void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		    uint32_t bytes);
+/* A head with acknowledgements may not leave after all. */
+void wf_tcp_out_tell_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all);
 uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan);
 /* Puts a refusal into chan->nacks or chan->nacks_sent. */
 void wf_tcp_out_add_nack(struct wf_list *nacks, struct wf_tcp_op *op);
-/* The peer has @count of the channel's frames. False: it cannot have. */
-bool wf_tcp_out_acked(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
-		      uint32_t count);
 /* One word at once, if there is room: BYE, REST. */
 void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		    enum wf_tcp_kind kind);
 
+/* -- settle.c: the end of requests ------------------------------------------- */
+
+/* The peer says that it has @count of the channel's frames. False: it cannot
+ * have. Their requests end in wf_tcp_settle(). */
+bool wf_tcp_settle_heard(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+			 uint32_t count);
+void wf_tcp_settle(struct wf_tcp_dev *dev);
+
+static inline uint32_t wf_tcp_op_payload(const struct wf_tcp_op *op)
+{
+	if (op->kind == WF_TCP_OP_READ || op->kind == WF_TCP_OP_NACK ||
+	    (op->kind == WF_TCP_OP_SERVE && op->status))
+		return 0;
+	return op->req.len + op->pad;
+}
+
+/* Of the window. Frames without a payload are counted for more than their
+ * bytes, because the receiver keeps more for each. */
+static inline uint32_t wf_tcp_op_cost(const struct wf_tcp_op *op)
+{
+	return 2 * (uint32_t)sizeof(struct wf_tcp_head) + wf_tcp_op_payload(op);
+}
+
 /* -- work.c: requests -------------------------------------------------------- */
 
 void wf_tcp_work_take(struct wf_tcp_dev *dev, struct wf_nic_qp *qp);
+/* A message that is in no ring. NULL: it is queued, has failed, or (*@err) there
+ * is no memory for it. Else it is to be queued. */
+struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+				   uint16_t req_id, const struct wf_nic_wr *wr,
+				   const struct wf_nic_sge *sge, int count,
+				   int *err);
 /* The end of an op: its completion, and its memory once it is not counted. */
 void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		     enum wf_nic_status status);

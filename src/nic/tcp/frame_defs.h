@@ -20,7 +20,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	      "frames are written in place");
 
 #define WF_TCP_HELLO_MAGIC 0x50547477u /* "wtTP" */
-#define WF_TCP_VERSION 3u
+#define WF_TCP_VERSION 4u
 
 /* Small messages have a connection of their own, so that none waits for a large
  * one. Bulk has one for each address that both sides have: the first is
@@ -100,6 +100,11 @@ enum wf_tcp_kind {
 #define WF_TCP_HAS_IMM 0x1u
 /* READ and WRITE: the key is one of the target's user, imm its higher half. */
 #define WF_TCP_USER_KEY 0x2u
+/* SEND: the first arg bytes complete a receive. Those from wf_tcp_split_at() on go
+ * where the user says; the ones between mean nothing. So they begin at a line of
+ * the stream, if the head does: kernels copy twice as fast what is aligned. */
+#define WF_TCP_SPLIT 0x4u
+#define WF_TCP_SPLIT_ALIGN 64u
 
 struct wf_tcp_head {
 	uint8_t magic;
@@ -115,8 +120,8 @@ struct wf_tcp_head {
 	uint16_t src_qpn;
 	uint32_t qkey;
 	uint32_t imm;
-	uint32_t arg; /* NACK: the frame's number; READ: bytes wanted; READ,
-			 DATA, FAIL: see id */
+	uint32_t arg; /* NACK: the frame's number; READ: bytes wanted; SEND:
+			 WF_TCP_SPLIT */
 };
 
 static_assert(sizeof(struct wf_tcp_head) == 32, "head");
@@ -138,6 +143,15 @@ struct wf_tcp_frame {
 	struct wf_tcp_head head;
 	struct wf_tcp_rdma rdma;
 };
+
+static inline uint32_t wf_tcp_split_at(uint32_t arg)
+{
+	const uint32_t head = sizeof(struct wf_tcp_head);
+
+	return (head + arg + WF_TCP_SPLIT_ALIGN - 1) / WF_TCP_SPLIT_ALIGN *
+		       WF_TCP_SPLIT_ALIGN -
+	       head;
+}
 
 #define WF_TCP_FRAME_MAX ((uint32_t)sizeof(struct wf_tcp_frame))
 

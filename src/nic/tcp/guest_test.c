@@ -245,6 +245,43 @@ static void test_announced(void **state)
 	pair_close(&p);
 }
 
+/* Nor do they have us set memory aside for as much as they like. */
+static void test_long(void **state)
+{
+	enum { GUESTS = 100, LONG = 512u << 10 };
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+	struct wf_tcp_head head;
+	int fds[GUESTS];
+	struct pair p;
+
+	(void)state;
+	attr.places = true;
+	pair_open_attr(&p, &attr, &attr);
+	hello(&p);
+	pair_recv(&p.b, 1, 0, 4096);
+	head = send_head(&p.b, LONG);
+	head.flags = WF_TCP_SPLIT;
+	head.arg = 20;
+	for (unsigned int i = 0; i < GUESTS; i++) {
+		fds[i] = enter(&p.b, PORT + i, 0);
+		assert_int_equal(send(fds[i], &head, sizeof(head), 0),
+				 sizeof(head));
+		for (int j = 0; j < 20; j++)
+			pair_progress(&p);
+	}
+	assert_true(wf_tcp_dev_of(p.b.nic)->filling > 0);
+	assert_true(wf_tcp_dev_of(p.b.nic)->filling <= (32u << 20) + LONG);
+	/* Others are served, and what was set aside is given back. */
+	post(&p.a, &p.b, 10);
+	assert_int_equal(pair_wait(&p, &p.b).len, 8);
+	for (unsigned int i = 0; i < GUESTS; i++)
+		close(fds[i]);
+	for (int i = 0; i < 100000 && wf_tcp_dev_of(p.b.nic)->filling; i++)
+		pair_progress(&p);
+	assert_int_equal(wf_tcp_dev_of(p.b.nic)->filling, 0);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_announced),
+		cmocka_unit_test(test_long),
 	};
 
 	pair_device = "tcp";

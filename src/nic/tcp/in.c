@@ -24,6 +24,9 @@
 /* Messages from this length on are expected to have followers. */
 #define GUESS_MIN 2048u
 #define GUESSES 8u
+/* Bytes that hold the head of a frame and what comes before its payload, and
+ * no more, if that is no longer than most. */
+#define PEEK WF_TCP_SPLIT_ALIGN
 
 /* -- memory that may be taken away ------------------------------------------- */
 
@@ -36,6 +39,17 @@ static void into_nowhere(struct wf_tcp_conn *conn, enum wf_nic_status status)
 static bool read_lives(const struct wf_tcp_dev *dev, uint32_t id)
 {
 	return wf_queue_ids_live(&dev->read_ids, id);
+}
+
+void wf_tcp_in_lose_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	const struct wf_tcp_head *head = &conn->frame.head;
+
+	if (!conn->sink.has_place)
+		return;
+	wf_tcp_place_lose(dev, conn->sink.place);
+	conn->sink.has_place = false;
+	conn->sink.left += head->len - wf_tcp_first_len(head);
 }
 
 void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
@@ -53,6 +67,7 @@ void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 				    WF_NIC_LOCAL_WRITE))
 			break;
 		/* It is the queue pair's again. */
+		wf_tcp_in_lose_place(dev, conn);
 		wf_tcp_in_forget(dev, conn);
 		into_nowhere(conn, WF_NIC_BAD_STATUS);
 		break;
@@ -81,14 +96,18 @@ void wf_tcp_in_forget(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	struct wf_tcp_sink *sink = &conn->sink;
 
-	(void)dev;
 	if (sink->kind == WF_TCP_SINK_RECV) {
 		struct wf_tcp_qp *mine = sink->qp->dev;
 
 		mine->spare[mine->spares++] = sink->desc;
 	}
-	if (sink->kind == WF_TCP_SINK_HELD)
+	if (sink->kind == WF_TCP_SINK_HELD && !sink->held->asked) {
+		dev->filling -= conn->frame.head.len;
 		free(sink->held);
+	}
+	if (sink->has_place)
+		wf_tcp_place_lose(dev, sink->place);
+	sink->has_place = false;
 	sink->kind = WF_TCP_SINK_NONE;
 	wf_base_list_del(&conn->sink_link);
 }
@@ -100,6 +119,12 @@ static bool is_sane(const struct wf_tcp_dev *dev,
 {
 	switch (head->kind) {
 	case WF_TCP_SEND:
+		if (wf_unlikely(head->flags & WF_TCP_SPLIT))
+			return head->arg &&
+			       head->arg <= dev->nic.caps.max_recv &&
+			       wf_tcp_split_at(head->arg) < head->len &&
+			       head->len <=
+				       WF_TCP_PLACED_MAX + WF_TCP_SPLIT_ALIGN;
 		return head->len <= dev->nic.caps.max_recv;
 	case WF_TCP_WRITE:
 	case WF_TCP_DATA:
@@ -117,6 +142,10 @@ static void spoil(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 
 static void end_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
+	if (conn->sink.has_place && conn->sink.kind == WF_TCP_SINK_RECV) {
+		wf_tcp_place_ask(dev, conn);
+		return;
+	}
 	wf_tcp_count(dev, rx_packets, 1);
 	wf_tcp_target_end(dev, conn);
 	if (conn->dead)
@@ -154,10 +183,10 @@ static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 					   small + WF_TCP_BULK;
 	int ret;
 
-	if ((head->ack[0] != small->acked &&
-	     !wf_tcp_out_acked(dev, small, head->ack[0])) ||
-	    (head->ack[1] != bulk->acked &&
-	     !wf_tcp_out_acked(dev, bulk, head->ack[1]))) {
+	if ((head->ack[0] != small->known &&
+	     !wf_tcp_settle_heard(dev, small, head->ack[0])) ||
+	    (head->ack[1] != bulk->known &&
+	     !wf_tcp_settle_heard(dev, bulk, head->ack[1]))) {
 		spoil(dev, conn);
 		return 0;
 	}
@@ -165,6 +194,7 @@ static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		take_note(dev, conn);
 		return 0;
 	}
+	conn->sink.has_place = false;
 	ret = wf_tcp_target_begin(dev, conn, may_wait);
 	if (ret == -EAGAIN || conn->dead)
 		return ret;
@@ -172,9 +202,13 @@ static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		spoil(dev, conn);
 		return 0;
 	}
-	if (head->kind == WF_TCP_SEND)
-		conn->guess_len = head->len >= GUESS_MIN ? head->len : 0;
-	conn->sink.left = head->len;
+	if (head->kind == WF_TCP_SEND) {
+		conn->splits = head->flags & WF_TCP_SPLIT;
+		conn->guess_len =
+			head->len >= GUESS_MIN && !conn->splits ? head->len : 0;
+	}
+	conn->sink.left =
+		conn->sink.has_place ? wf_tcp_first_len(head) : head->len;
 	if (!head->len)
 		end_frame(dev, conn);
 	else if (wf_base_list_empty(&conn->sink_link))
@@ -229,15 +263,39 @@ static uint32_t take_payload(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	return part;
 }
 
-/* Returns the bytes that were used; fewer when a frame has to wait for a
- * receive. */
+static bool is_asked(const struct wf_tcp_conn *conn)
+{
+	return conn->sink.kind == WF_TCP_SINK_ASKED;
+}
+
+/* Whether it is still asked for, and the rest of the bytes has to wait. */
+static bool awaits_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			 bool may_wait)
+{
+	if (!is_asked(conn))
+		return false;
+	if (may_wait && !dev->attending)
+		return true;
+	/* What is not counted comes again. */
+	if (wf_tcp_place_keep(dev, conn))
+		wf_tcp_conn_broken(dev, conn, ENOMEM);
+	return false;
+}
+
+/* Returns the bytes that were used; fewer when a frame has to wait for a receive
+ * or for a place. */
 static uint32_t parse(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		      const uint8_t *bytes, uint32_t len, bool may_wait)
 {
 	uint32_t at = 0;
 	bool whole;
 
-	while (!conn->dead && (at < len || conn->waits)) {
+	while (!conn->dead && (at < len || conn->waits || is_asked(conn))) {
+		if (wf_unlikely(is_asked(conn))) {
+			if (awaits_place(dev, conn, may_wait))
+				return at;
+			continue;
+		}
 		if (conn->sink.kind) {
 			at += take_payload(dev, conn, bytes + at, len - at);
 			continue;
@@ -291,7 +349,7 @@ int wf_tcp_in_resume(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	conn->carry_at += used;
 	if (used)
 		conn->carry_from = dev->now;
-	if (conn->waits)
+	if (conn->waits || is_asked(conn))
 		return used > 0;
 	free(conn->carry);
 	conn->carry = NULL;
@@ -304,7 +362,7 @@ void wf_tcp_in_bytes(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 {
 	uint32_t used = parse(dev, conn, bytes, len, true);
 
-	if (!conn->dead && conn->waits)
+	if (!conn->dead && (conn->waits || is_asked(conn)))
 		keep(dev, conn, bytes + used, len - used);
 }
 
@@ -390,7 +448,8 @@ static bool take_guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	uint32_t part;
 
 	if (got < sizeof(*head) || head->magic != WF_TCP_MAGIC ||
-	    head->kind != WF_TCP_SEND || head->len != conn->guess_len)
+	    head->kind != WF_TCP_SEND || head->flags & WF_TCP_SPLIT ||
+	    head->len != conn->guess_len)
 		return false;
 	conn->frame.head = *head;
 	conn->head_len = sizeof(*head);
@@ -448,8 +507,11 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			 bool *drained)
 {
 	struct wf_tcp_sink *sink = &conn->sink;
+	/* What follows a payload that has a place is likely to have one, too:
+	 * its head alone is read here. Records of TLS are read whole. */
+	size_t stage = conn->splits && !conn->tls ? PEEK : WF_TCP_STAGE;
 	struct iovec iov[2] = { { sink->at, sink->left },
-				{ dev->stage, WF_TCP_STAGE } };
+				{ dev->stage, stage } };
 	bool direct = sink->kind && sink->kind != WF_TCP_SINK_DROP;
 	uint32_t part = 0;
 	struct guess g;
@@ -458,10 +520,8 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	if (!sink->kind && guess(dev, conn, &g))
 		return read_guessed(dev, conn, &g, drained);
 	got = direct ? wf_tcp_stream_recv(conn, iov, 2,
-					  WF_TCP_STAGE + (size_t)sink->left,
-					  drained) :
-		       wf_tcp_stream_recv(conn, &iov[1], 1, WF_TCP_STAGE,
-					  drained);
+					  stage + (size_t)sink->left, drained) :
+		       wf_tcp_stream_recv(conn, &iov[1], 1, stage, drained);
 	got = take_result(dev, conn, got);
 	if (got <= 0)
 		return got;
@@ -472,7 +532,7 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		if (!sink->left)
 			end_frame(dev, conn);
 	}
-	if (!conn->dead && got > part)
+	if (!conn->dead && (got > part || is_asked(conn)))
 		wf_tcp_in_bytes(dev, conn, dev->stage, (uint32_t)got - part);
 	return got;
 }

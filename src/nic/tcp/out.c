@@ -17,13 +17,16 @@
 #define FRAMES 256u
 /* Of messages, per peer: so many bytes may be on their way, or wait over there
  * for a receive. */
-#define WINDOW (1u << 20)
+#define WINDOW (2u << 20)
 
 /* An acknowledgement leaves with the next frame, or after this time, or at once
  * when so much waits for it. A message counts for more than its bytes. */
 #define ACK_DELAY (8 * WF_NS_PER_US)
-#define ACK_OWED (256u << 10)
-#define ACK_PER_FRAME 2048u
+#define ACK_OWED (1u << 20)
+#define ACK_PER_FRAME 8192u
+
+/* Between the two pieces of a message. */
+static const uint8_t nothing[WF_TCP_SPLIT_ALIGN];
 
 struct batch {
 	struct iovec iov[IOVS];
@@ -174,6 +177,13 @@ void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	wf_base_list_add_tail(&dev->ackers, &peer->acker);
 }
 
+void wf_tcp_out_tell_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
+{
+	for (unsigned i = 0; i < WF_TCP_BULK + 1u + peer->rails; i++)
+		peer->chans[i].told = wf_tcp_out_ack_of(&peer->chans[i]) - 1;
+	wf_tcp_out_owe(dev, peer, 0);
+}
+
 static void fill_head(const struct wf_tcp_chan *via, struct wf_tcp_head *head,
 		      enum wf_tcp_kind kind)
 {
@@ -260,55 +270,6 @@ void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	(void)!wf_tcp_stream_send(conn, &iov, 1, iov.iov_len, &full);
 }
 
-static uint32_t payload_of(const struct wf_tcp_op *op)
-{
-	if (op->kind == WF_TCP_OP_READ || op->kind == WF_TCP_OP_NACK ||
-	    (op->kind == WF_TCP_OP_SERVE && op->status))
-		return 0;
-	return op->req.len;
-}
-
-/* Of the window. */
-static uint32_t cost_of(const struct wf_tcp_op *op)
-{
-	return (uint32_t)sizeof(struct wf_tcp_head) + payload_of(op);
-}
-
-bool wf_tcp_out_acked(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
-		      uint32_t count)
-{
-	/* One that came late over another channel. */
-	if (is_before(count, chan->acked))
-		return true;
-	if (count - chan->acked > chan->sent - chan->acked)
-		return false;
-	while (chan->acked != count) {
-		struct wf_tcp_op *op = wf_container_of(chan->flight.next,
-						       struct wf_tcp_op, link);
-		uint32_t bytes = cost_of(op);
-
-		chan->acked++;
-		chan->flying -= chan->flying < bytes ? chan->flying : bytes;
-		dev->flying--;
-		wf_base_list_del(&op->link);
-		op->where = WF_TCP_NOWHERE;
-		/* Now BULK may acknowledge the refused frame, too. */
-		if (wf_unlikely(op->kind == WF_TCP_OP_NACK))
-			wf_tcp_out_owe(dev, chan->peer, 0);
-		if (op->kind == WF_TCP_OP_READ && !op->over && !op->status)
-			wf_base_list_add_tail(&chan->peer->reads, &op->link);
-		else if (op->over)
-			wf_tcp_work_free(dev, op);
-		else
-			wf_tcp_work_end(dev, op,
-					(enum wf_nic_status)op->status);
-	}
-	/* The window may have been what stopped us. */
-	if (!wf_base_list_empty(&chan->todo))
-		wf_tcp_out_activate(dev, chan);
-	return true;
-}
-
 /* -- frames ------------------------------------------------------------------ */
 
 static uint32_t head_len(const struct wf_tcp_op *op)
@@ -335,15 +296,20 @@ static void build(const struct wf_tcp_op *op, const uint32_t ack[2],
 		.kind = kinds[op->kind],
 		.flags = req->has_imm ? WF_TCP_HAS_IMM : 0,
 		.status = op->qp ? op->qp->rnr_retry : 0,
-		.len = payload_of(op),
+		.len = wf_tcp_op_payload(op),
 		.ack = { ack[0], ack[1] },
 		.dst_qpn = req->dst_qpn,
 		.src_qpn = op->src_qpn,
 		.qkey = req->qkey,
 		.imm = req->imm,
 	};
-	if (op->kind == WF_TCP_OP_SEND)
+	if (op->kind == WF_TCP_OP_SEND) {
+		if (wf_unlikely(op->split)) {
+			frame->head.flags |= WF_TCP_SPLIT;
+			frame->head.arg = req->sge[0].len;
+		}
 		return;
+	}
 	frame->rdma = (struct wf_tcp_rdma){
 		.addr = req->raddr,
 		.key = req->rkey,
@@ -418,13 +384,23 @@ static void add_piece(struct batch *b, const void *at, size_t len)
 	b->iov[b->count++] = (struct iovec){ (void *)at, len };
 }
 
+/* Of @len bytes, those from *@from on. */
+static void add_part(struct batch *b, const uint8_t *at, uint32_t len,
+		     uint32_t *from)
+{
+	uint32_t skip = *from < len ? *from : len;
+
+	*from -= skip;
+	add_piece(b, at + skip, len - skip);
+}
+
 /* The bytes of the payload from @from on, where they lie. */
 static void add_payload(struct batch *b, const struct wf_tcp_op *op,
 			uint32_t from)
 {
 	const struct wf_nic_request *req = &op->req;
 
-	if (!payload_of(op))
+	if (!wf_tcp_op_payload(op))
 		return;
 	if (op->kind == WF_TCP_OP_SERVE) {
 		add_piece(b, (void *)(uintptr_t)(req->raddr + from),
@@ -438,13 +414,9 @@ static void add_payload(struct batch *b, const struct wf_tcp_op *op,
 	for (unsigned i = 0; i < req->sges; i++) {
 		const struct wf_nic_local *sge = &req->sge[i];
 
-		if (from >= sge->len) {
-			from -= sge->len;
-			continue;
-		}
-		add_piece(b, (void *)(uintptr_t)(sge->addr + from),
-			  sge->len - from);
-		from = 0;
+		add_part(b, (void *)(uintptr_t)sge->addr, sge->len, &from);
+		if (!i && op->pad)
+			add_part(b, nothing, op->pad, &from);
 	}
 }
 
@@ -473,11 +445,11 @@ static void copy_payload(const struct wf_tcp_op *op, uint8_t *to)
 static bool add_op(struct wf_tcp_dev *dev, struct batch *b,
 		   struct wf_tcp_op *op)
 {
-	uint32_t len = payload_of(op), head = head_len(op);
+	uint32_t len = wf_tcp_op_payload(op), head = head_len(op);
 	uint8_t *at = dev->out + b->staged;
 	struct wf_tcp_frame frame;
 
-	if (b->frames == FRAMES || b->count + 1 + WF_NIC_SGE_MAX > IOVS ||
+	if (b->frames == FRAMES || b->count + 2 + WF_NIC_SGE_MAX > IOVS ||
 	    b->staged + sizeof(frame) + COPY_MAX > WF_TCP_STAGE)
 		return false;
 	if (!b->frames) {
@@ -587,12 +559,23 @@ static bool fill(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	return true;
 }
 
+/* All of it left. It is in no list. */
+static void fly(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+		struct wf_tcp_op *op)
+{
+	op->where = WF_TCP_FLIGHT;
+	wf_base_list_add_tail(&chan->flight, &op->link);
+	chan->sent++;
+	chan->flying += wf_tcp_op_cost(op);
+	dev->flying++;
+	wf_tcp_count(dev, tx_packets, 1);
+}
+
 static void written(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		    struct wf_tcp_op *op)
 {
 	wf_base_list_unlink(&op->link);
-	op->where = WF_TCP_FLIGHT;
-	wf_base_list_add_tail(&chan->flight, &op->link);
+	fly(dev, chan, op);
 	if (op->kind == WF_TCP_OP_NACK) {
 		wf_base_list_unlink(&op->nack_link);
 		wf_tcp_out_add_nack(&chan->peer->chans[op->req.op].nacks_sent,
@@ -600,10 +583,6 @@ static void written(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		/* Now the frame that it is about may be acknowledged. */
 		wf_tcp_out_owe(dev, chan->peer, 0);
 	}
-	chan->sent++;
-	chan->flying += cost_of(op);
-	dev->flying++;
-	wf_tcp_count(dev, tx_packets, 1);
 }
 
 /* The kernel took @n bytes of the batch. */
@@ -634,7 +613,7 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		wf_tcp_out_owe(dev, chan->peer, 0);
 	for (unsigned i = 0; i < b->frames && n; i++) {
 		struct wf_tcp_op *op = first_todo(chan);
-		size_t len = (size_t)head_len(op) + payload_of(op);
+		size_t len = (size_t)head_len(op) + wf_tcp_op_payload(op);
 
 		if (n < len) {
 			conn->part = (uint32_t)n;
@@ -715,4 +694,49 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	else
 		wf_tcp_out_activate(dev, chan);
 	return total;
+}
+
+bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
+{
+	struct wf_tcp_chan *chan = op->chan;
+	struct wf_tcp_conn *conn = chan->conn;
+	struct wf_tcp_frame *frame = (struct wf_tcp_frame *)dev->out;
+	struct batch b;
+	bool full;
+	ssize_t n;
+
+	if (chan->state != WF_TCP_UP || !wf_base_list_empty(&chan->todo) ||
+	    conn->full || conn->ended || conn->part || conn->note_len ||
+	    !has_window(chan, wf_tcp_op_cost(op)))
+		return false;
+	b.count = 0;
+	b.frames = 0;
+	b.bytes = 0;
+	b.staged = 0;
+	add_op(dev, &b, op);
+	n = wf_tcp_stream_send(conn, b.iov, b.count, b.bytes, &full);
+	if (wf_likely(n == (ssize_t)b.bytes && !full)) {
+		wf_tcp_count(dev, tx_calls, 1);
+		wf_tcp_count(dev, tx_bytes, (uint64_t)n);
+		fly(dev, chan, op);
+		return true;
+	}
+	/* What is left of it goes the long way. */
+	op->where = WF_TCP_TODO;
+	wf_base_list_add_tail(&chan->todo, &op->link);
+	if (n < 0) {
+		wf_tcp_count(dev, tx_errors, 1);
+		write_failed(dev, conn, (int)-n);
+		return true;
+	}
+	if ((size_t)n == b.bytes) {
+		written(dev, chan, op);
+	} else if (n) {
+		conn->part = (uint32_t)n;
+		conn->part_frame.head = frame->head;
+	}
+	wait_for_room(dev, conn);
+	if (!conn->full)
+		wf_tcp_out_activate(dev, chan);
+	return true;
 }

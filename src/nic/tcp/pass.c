@@ -12,10 +12,14 @@
 
 #define EVENTS 64
 /* While only a few connections talk they are read without being asked for by
- * epoll, which is a call less; others are looked at every so many passes. */
+ * epoll, which is a call less; others are looked at every so many passes, and
+ * when so much time has passed: passes of a program that polls rarely are rare. */
+#define LOOK_WITHIN (100 * WF_NS_PER_US)
 #define LOOK_EVERY 16u
 #define COOL_AFTER (1 * WF_NS_PER_MS)
 #define RETRY_AFTER (1 * WF_NS_PER_MS)
+/* Passes in a row that do no more than to bring messages. */
+#define HURRIES_MOST 8u
 /* Bytes of one channel in one pass. */
 #define QUANTUM (1u << 20)
 /* A pass that is later than this: the process did not run. */
@@ -131,8 +135,10 @@ static int look(struct wf_tcp_dev *dev)
 {
 	if (dev->hot_count && dev->hot_count <= WF_TCP_HOT_MOST &&
 	    !dev->full_count && ++dev->passes % LOOK_EVERY &&
+	    dev->now - dev->looked_at < LOOK_WITHIN &&
 	    !wf_nic_timers_due(&dev->timers, dev->now))
 		return look_at_hot(dev);
+	dev->looked_at = dev->now;
 	cool_down(dev);
 	return look_at_all(dev);
 }
@@ -219,6 +225,19 @@ void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum)
 	}
 }
 
+/* Timers, and requests whose end the peer has told of. A user who waits for a
+ * message has it first: this follows when he comes again, since that finds
+ * nothing to read, or after some messages. */
+static int keep_house(struct wf_tcp_dev *dev)
+{
+	if (dev->delivered && !dev->settle_now && !dev->attending &&
+	    ++dev->hurries % HURRIES_MOST)
+		return 0;
+	wf_tcp_settle(dev);
+	take_doorbells(dev);
+	return run_timers(dev);
+}
+
 /* All that we can say of the time since then is that nobody listened. */
 static void was_absent(struct wf_tcp_dev *dev)
 {
@@ -243,9 +262,9 @@ int wf_tcp_pass(struct wf_tcp_dev *dev)
 		wf_tcp_in_listen(dev);
 	if (wf_unlikely(!wf_base_list_empty(&dev->carriers)))
 		did += carry_on(dev);
+	dev->delivered = false;
 	did += look(dev);
-	take_doorbells(dev);
-	did += run_timers(dev);
+	did += keep_house(dev);
 	if (!wf_base_list_empty(&dev->active))
 		wf_tcp_pass_pump(dev, QUANTUM);
 	if (!wf_base_list_empty(&dev->ackers))
@@ -254,6 +273,7 @@ int wf_tcp_pass(struct wf_tcp_dev *dev)
 		wf_tcp_conn_free_dead(dev);
 	if (!wf_base_list_empty(&dev->soft.stuck))
 		wf_nic_soft_unstick(&dev->soft);
+	wf_nic_soft_tell(&dev->soft);
 	return did;
 }
 
@@ -261,7 +281,9 @@ static uint64_t rest_until(struct wf_tcp_dev *dev)
 {
 	uint64_t at, soon = dev->now + RETRY_AFTER;
 
+	wf_tcp_settle(dev);
 	wf_tcp_out_acks(dev, true);
+	wf_nic_soft_tell(&dev->soft);
 	at = wf_nic_timers_next(&dev->timers);
 	if (!wf_base_list_empty(&dev->active))
 		return 0;
@@ -308,6 +330,7 @@ uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken)
 	(void)woken;
 	for (int i = 0; i < ATTEND_PASSES && more; i++) {
 		wf_base_lock_take(&dev->nic.lock);
+		dev->attending = true;
 		more = wf_tcp_pass(dev);
 		if (!more)
 			due = wf_tcp_pass_rest(dev);
@@ -347,6 +370,7 @@ static void *thread_main(void *arg)
 		int did;
 
 		wf_base_lock_take(&dev->nic.lock);
+		dev->attending = true;
 		did = wf_tcp_pass(dev);
 		at = did ? 0 : wf_tcp_pass_rest(dev);
 		stop = dev->stop;

@@ -53,6 +53,7 @@ static void init_chan(struct wf_tcp_peer *peer, unsigned index)
 	chan->peer = peer;
 	chan->index = (uint8_t)index;
 	wf_base_list_init(&chan->active_link);
+	wf_base_list_init(&chan->settle_link);
 	wf_base_list_init(&chan->todo);
 	wf_base_list_init(&chan->flight);
 	wf_base_list_init(&chan->nacks);
@@ -223,6 +224,7 @@ static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	chan->welcome = 0;
 	chan->welcomed = 0;
 	chan->sent = 0;
+	chan->known = 0;
 	chan->acked = 0;
 	chan->taken = 0;
 	chan->told = 0;
@@ -250,6 +252,8 @@ static void end(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 			  enum wf_nic_status status, bool ours)
 {
+	/* What the peer has is delivered. */
+	wf_tcp_settle(dev);
 	peer->lost_life = peer->life;
 	peer->life = 0;
 	peer->rails = 0;
@@ -273,10 +277,12 @@ static bool is_abandoned(const struct wf_tcp_op *op)
 bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			uint32_t taken)
 {
-	uint32_t there = taken - chan->acked, at = 0;
 	struct wf_list again, *pos, *tmp;
+	uint32_t there, at = 0;
 	struct wf_tcp_op *op;
 
+	wf_tcp_settle(dev);
+	there = taken - chan->acked;
 	if (there > chan->sent - chan->acked)
 		return false;
 	/* One that had begun to leave. */
@@ -324,6 +330,7 @@ bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 
 void wf_tcp_peer_free(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 {
+	wf_tcp_settle(dev);
 	end(dev, peer, WF_NIC_FLUSHED);
 	wf_nic_timers_drop(&dev->timers, &peer->timer);
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++)

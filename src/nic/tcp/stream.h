@@ -46,7 +46,7 @@ static inline bool wf_tcp_stream_holds(const struct wf_tcp_conn *conn)
 	return wf_unlikely(conn->tls) && wf_tcp_tls_holds(conn->tls);
 }
 
-/* Bytes, 0 at the end, or -errno. @room: of the vector, a stage at least.
+/* Bytes, 0 at the end, or -errno. @room: of the vector; by TLS a stage at least.
  * *@drained: there is no more for now. */
 static inline ssize_t wf_tcp_stream_recv(struct wf_tcp_conn *conn,
 					 const struct iovec *iov,

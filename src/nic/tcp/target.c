@@ -20,6 +20,10 @@
  * half of this (out.c), each with a head at least: one that goes beyond does
  * not keep to that. */
 #define REFUSALS_MOST 65536u
+/* Announced by peers without a handle, and not here yet. More of them have to
+ * wait, and then to come again: each could announce a long message and never
+ * send it. */
+#define FILLING_ALL (32u << 20)
 #define REFUSALS_ALL 262144u /* then peers without a handle have to go */
 
 /* -- receives ---------------------------------------------------------------- */
@@ -81,6 +85,30 @@ static void complete(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		wf_nic_qp_note_socket(qp, desc->req_id, &peer->addr);
 	wf_tcp_work_complete(dev, qp, &cqe);
 	wf_tcp_count(dev, rx_msgs, 1);
+	dev->delivered = true;
+}
+
+void wf_tcp_target_announce(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
+			    struct wf_nic_qp *qp,
+			    const struct wf_nic_rx_desc *desc,
+			    const struct wf_tcp_head *head, uint32_t number)
+{
+	const struct wf_nic_cqe cqe = {
+		.req_id = desc->req_id,
+		.flags = wf_nic_cqe_flags(WF_NIC_CQE_RQ, WF_NIC_OP_ASK, false),
+		.qpn = qp->num,
+		.length = (uint16_t)head->arg,
+		.ah = peer->ah,
+		.src_qpn = head->src_qpn,
+		.imm = number,
+		.more = head->len - wf_tcp_first_len(head),
+	};
+
+	if (peer->ah == WF_NIC_AH_UNKNOWN)
+		wf_nic_qp_note_socket(qp, desc->req_id, &peer->addr);
+	wf_tcp_work_complete(dev, qp, &cqe);
+	wf_tcp_count(dev, rx_msgs, 1);
+	dev->delivered = true;
 }
 
 unsigned int wf_tcp_target_peek(struct wf_tcp_dev *dev,
@@ -176,6 +204,7 @@ static struct wf_tcp_held *hold(struct wf_tcp_conn *conn, uint32_t bytes)
 		return NULL;
 	held->chan = conn->chan;
 	held->frame = conn->frame;
+	held->asked = false;
 	return held;
 }
 
@@ -226,13 +255,20 @@ static void add_held(struct wf_tcp_dev *dev, struct wf_tcp_held *held)
 	wf_base_list_add_tail(&dev->all_held, &held->dev_link);
 }
 
+/* One that asks for a place is kept there. */
+static void free_held(struct wf_tcp_held *held)
+{
+	if (!held->asked)
+		free(held);
+}
+
 static void drop_held(struct wf_tcp_dev *dev, struct wf_tcp_held *held)
 {
 	held->chan->held_bytes -= held_cost(held);
 	dev->held_bytes -= held_cost(held);
 	wf_base_list_del(&held->link);
 	wf_base_list_del(&held->dev_link);
-	free(held);
+	free_held(held);
 }
 
 void wf_tcp_target_drop_held(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
@@ -265,16 +301,18 @@ static enum wf_nic_status find_receive(struct wf_tcp_dev *dev,
 				       struct wf_nic_qp *qp,
 				       struct wf_nic_rx_desc *desc)
 {
+	uint32_t len = wf_tcp_first_len(head);
+
 	if (peer->ah == WF_NIC_AH_UNKNOWN && qp->no_strangers)
 		return WF_NIC_RNR;
 	if (!peek_receive(qp, desc))
 		return WF_NIC_RNR;
-	if (head->len > desc->length)
+	if (len > desc->length)
 		return WF_NIC_REM_LEN;
-	if (head->len &&
+	if (len &&
 	    !wf_nic_mr_local(&dev->nic.mrs, desc->lkey_ctrl & WF_NIC_LKEY_MASK,
-			     wf_nic_wqe_addr(desc->addr_lo, desc->addr_hi),
-			     head->len, WF_NIC_LOCAL_WRITE)) {
+			     wf_nic_wqe_addr(desc->addr_lo, desc->addr_hi), len,
+			     WF_NIC_LOCAL_WRITE)) {
 		/* The receive is spoilt, and its owner must hear of it. */
 		take_receive(qp);
 		complete(dev, peer, qp, desc, head, WF_NIC_OP_SEND,
@@ -390,14 +428,20 @@ static void drop_into(struct wf_tcp_conn *conn, enum wf_nic_status status)
 	conn->sink.status = (uint8_t)status;
 }
 
-static int into_held(struct wf_tcp_conn *conn)
+static int into_held(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	conn->sink.held = hold(conn, conn->frame.head.len);
 	if (!conn->sink.held)
 		return -ENOMEM;
 	conn->sink.kind = WF_TCP_SINK_HELD;
 	conn->sink.at = conn->sink.held->payload;
+	dev->filling += conn->frame.head.len;
 	return 0;
+}
+
+static bool is_split(const struct wf_tcp_head *head)
+{
+	return head->flags & WF_TCP_SPLIT;
 }
 
 static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
@@ -406,13 +450,27 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	const struct wf_tcp_head *head = &conn->frame.head;
 	struct wf_tcp_sink *sink = &conn->sink;
 	enum wf_nic_status status = find_qp(dev, head, &sink->qp);
+	bool asks = is_split(head);
 
+	/* Nobody answers here. */
+	if (wf_unlikely(asks && !dev->nic.caps.max_placed)) {
+		drop_into(conn, WF_NIC_REM_LEN);
+		return 0;
+	}
+	if (wf_unlikely(asks && conn->chan->peer->ah == WF_NIC_AH_UNKNOWN &&
+			dev->filling > FILLING_ALL))
+		return may_wait ? -EAGAIN : -ENOMEM;
+
+	/* Nobody would answer now. */
+	if (wf_unlikely(asks && status == WF_NIC_OK &&
+			(dev->attending || !wf_tcp_place_has_room(dev))))
+		return into_held(dev, conn);
 	/* Somebody whom we do not know gets a receive for a message that is
 	 * here, not for one that is announced: he could keep all of them by
 	 * sending no more than heads. */
 	if (status == WF_NIC_OK && head->len &&
 	    conn->chan->peer->ah == WF_NIC_AH_UNKNOWN)
-		return into_held(conn);
+		return into_held(dev, conn);
 	/* Behind those that wait already. */
 	if (status == WF_NIC_OK && !wf_base_list_empty(&conn->chan->held))
 		status = WF_NIC_RNR;
@@ -420,13 +478,15 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		status = find_receive(dev, conn->chan->peer, head, sink->qp,
 				      &sink->desc);
 	if (status == WF_NIC_RNR)
-		return may_wait ? -EAGAIN : into_held(conn);
+		return may_wait ? -EAGAIN : into_held(dev, conn);
 	if (status != WF_NIC_OK) {
 		drop_into(conn, status);
 		return 0;
 	}
 	conn->guess_qpn = head->dst_qpn;
 	sink->kind = WF_TCP_SINK_RECV;
+	if (asks)
+		wf_tcp_place_begin(dev, conn);
 	sink->at = (void *)(uintptr_t)wf_nic_wqe_addr(sink->desc.addr_lo,
 						      sink->desc.addr_hi);
 	return 0;
@@ -511,7 +571,7 @@ int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	case WF_TCP_READ:
 		status = serve(dev, conn->chan->peer, &conn->frame);
 		if (status == WF_NIC_RNR)
-			return into_held(conn);
+			return into_held(dev, conn);
 		drop_into(conn, status);
 		return 0;
 	default: /* NACK */
@@ -540,6 +600,15 @@ static bool tell_written(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	return true;
 }
 
+/* Messages that ask come in order: where one that asks goes depends on those
+ * before it. Others may come in any order. */
+static bool is_in_turn(const struct wf_tcp_held *held)
+{
+	const struct wf_list *all = &held->chan->held;
+
+	return wf_base_list_empty(all) || all->next == &held->link;
+}
+
 static enum wf_nic_status deliver(struct wf_tcp_dev *dev,
 				  struct wf_tcp_held *held)
 {
@@ -557,13 +626,21 @@ static enum wf_nic_status deliver(struct wf_tcp_dev *dev,
 	if (head->kind == WF_TCP_WRITE)
 		return tell_written(dev, peer, head, qp) ? WF_NIC_OK :
 							   WF_NIC_RNR;
+	if (is_split(head) &&
+	    (!wf_tcp_place_has_room(dev) || !is_in_turn(held)))
+		return WF_NIC_RNR;
 	status = find_receive(dev, peer, head, qp, &desc);
 	if (status != WF_NIC_OK)
 		return status;
 	if (head->len)
 		memcpy((void *)(uintptr_t)wf_nic_wqe_addr(desc.addr_lo,
 							  desc.addr_hi),
-		       held->payload, head->len);
+		       held->payload, wf_tcp_first_len(head));
+	if (is_split(head)) {
+		wf_tcp_target_announce(dev, peer, qp, &desc, head,
+				       wf_tcp_place_whole(dev, qp, held));
+		return WF_NIC_OK;
+	}
 	complete(dev, peer, qp, &desc, head, WF_NIC_OP_SEND, WF_NIC_OK);
 	return WF_NIC_OK;
 }
@@ -576,13 +653,18 @@ static int end_held(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	enum wf_nic_status status = WF_NIC_RNR;
 
 	conn->sink.kind = WF_TCP_SINK_NONE;
+	if (held->asked) {
+		wf_tcp_place_kept(dev, held);
+		return 0;
+	}
+	dev->filling -= held->frame.head.len;
 	if (wf_base_list_empty(&chan->held))
 		status = deliver(dev, held);
 	if (status == WF_NIC_RNR) {
 		add_held(dev, held);
 		return 0;
 	}
-	free(held);
+	free_held(held);
 	return status == WF_NIC_OK ? 0 :
 				     refuse(dev, chan, chan->taken + 1, status);
 }
@@ -616,6 +698,9 @@ void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		sink->kind = WF_TCP_SINK_NONE;
 		complete(dev, chan->peer, sink->qp, &sink->desc,
 			 &conn->frame.head, WF_NIC_OP_SEND, WF_NIC_OK);
+		break;
+	case WF_TCP_SINK_PLACED:
+		wf_tcp_place_end(dev, conn);
 		break;
 	case WF_TCP_SINK_HELD:
 		err = end_held(dev, conn);

@@ -37,6 +37,8 @@ static void unqueue(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 
 	wf_base_list_del(&op->link);
 	op->where = WF_TCP_NOWHERE;
+	/* Its head may have been filled in when the kernel had no room. */
+	wf_tcp_out_tell_again(dev, chan->peer);
 	/* Half of its frame has left, and the other half cannot follow: what
 	 * else there is goes over another connection. */
 	if (begun) {
@@ -62,6 +64,8 @@ void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 			op->chan->peer->refusals--;
 			dev->refusals--;
 		}
+		if (op->qp && !op->quiet)
+			dev->loud--;
 		if (op->qp)
 			wf_nic_soft_done(&dev->soft, op->qp,
 					 qp_of(op->qp)->stuck, op->req.req_id,
@@ -121,6 +125,96 @@ static bool must_wait(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 	return true;
 }
 
+/* Whether the second piece has to go to a place, because no receive holds it.
+ * One that a receive holds is there as soon without. */
+static bool is_split(const struct wf_tcp_dev *dev,
+		     const struct wf_nic_request *req)
+{
+	return wf_unlikely(req->len > dev->nic.caps.max_msg) &&
+	       req->op == WF_NIC_OP_SEND;
+}
+
+/* It is one of @qp's from now on. Its channel. */
+static struct wf_tcp_chan *adopt(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+				 struct wf_tcp_op *op, struct wf_tcp_peer *peer)
+{
+	op->qp = qp;
+	op->src_qpn = qp->num;
+	if (is_split(dev, &op->req)) {
+		op->split = true;
+		op->pad = (uint8_t)(wf_tcp_split_at(op->req.sge[0].len) -
+				    op->req.sge[0].len);
+	}
+	if (!op->quiet)
+		dev->loud++;
+	peer->used_at = dev->now;
+	dev->held_back += op->req.len;
+	wf_base_list_add_tail(&qp_of(qp)->ops, &op->qp_link);
+	return choose(op, peer);
+}
+
+static enum wf_nic_status check_send(struct wf_tcp_dev *dev,
+				     const struct wf_nic_sge *sge, int count,
+				     struct wf_nic_request *req)
+{
+	uint32_t most = dev->nic.caps.max_msg;
+
+	req->sges = (uint8_t)count;
+	for (int i = 0; i < count; i++) {
+		struct wf_nic_local *to = &req->sge[i];
+
+		if (i && dev->nic.caps.max_placed && req->len)
+			most = dev->nic.caps.max_placed;
+		to->addr = (uintptr_t)sge[i].addr;
+		to->len = sge[i].len;
+		to->lkey = sge[i].lkey;
+		if (to->len > most - req->len)
+			return WF_NIC_LOCAL_LEN;
+		req->len += to->len;
+		if (to->len && !wf_nic_mr_local(&dev->nic.mrs, to->lkey,
+						to->addr, to->len, 0))
+			return WF_NIC_BAD_LKEY;
+	}
+	return WF_NIC_OK;
+}
+
+struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+				   uint16_t req_id, const struct wf_nic_wr *wr,
+				   const struct wf_nic_sge *sge, int count,
+				   int *err)
+{
+	struct wf_nic_ah *ah = wf_nic_ah_find(&dev->nic, wr->ah);
+	struct wf_tcp_op *op = wf_base_pool_get(&dev->ops);
+	enum wf_nic_status status;
+
+	*err = op ? 0 : -ENOMEM;
+	if (!op)
+		return NULL;
+	wf_nic_count(&dev->nic.counters->tx_msgs, 1);
+	memset(op, 0, offsetof(struct wf_tcp_op, req.sge));
+	wf_base_list_init(&op->nack_link);
+	op->quiet = wr->flags & WF_NIC_WR_QUIET;
+	op->req.req_id = req_id;
+	op->req.has_imm = wr->flags & WF_NIC_WR_IMM;
+	op->req.imm = op->req.has_imm ? wr->imm : 0;
+	op->req.dst_qpn = wr->qpn;
+	op->req.ah = wr->ah;
+	op->req.qkey = wr->qkey;
+	status = check_send(dev, sge, count, &op->req);
+	if (!ah)
+		status = WF_NIC_BAD_AH;
+	else if (wf_unlikely(((struct wf_tcp_peer *)ah->dev)->lost))
+		status = WF_NIC_ABORT;
+	if (wf_unlikely(status != WF_NIC_OK)) {
+		wf_nic_soft_done(&dev->soft, qp, qp_of(qp)->stuck, req_id,
+				 WF_NIC_OP_SEND, status);
+		wf_tcp_work_free(dev, op);
+		return NULL;
+	}
+	op->chan = adopt(dev, qp, op, ah->dev);
+	return op;
+}
+
 /* False: no room for another; the descriptor stays in the ring. */
 static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 {
@@ -156,18 +250,13 @@ static bool take_one(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 		wf_tcp_work_free(dev, op);
 		return true;
 	}
-	op->qp = qp;
-	op->src_qpn = qp->num;
 	op->kind = kinds[op->req.op];
 	if (op->kind == WF_TCP_OP_READ) {
 		op->read_id = wf_queue_ids_get(&dev->read_ids);
 		dev->reads[wf_queue_ids_index(&dev->read_ids, op->read_id)] =
 			op;
 	}
-	peer->used_at = dev->now;
-	dev->held_back += op->req.len;
-	wf_base_list_add_tail(&qp_of(qp)->ops, &op->qp_link);
-	wf_tcp_work_queue(dev, op, choose(op, peer));
+	wf_tcp_work_queue(dev, op, adopt(dev, qp, op, peer));
 	return true;
 }
 
@@ -191,17 +280,19 @@ static void flush_sinks(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 	struct wf_list *pos, *tmp;
 
 	wf_list_for_each (pos, tmp, &dev->sinks) {
-		struct wf_tcp_sink *sink =
-			&wf_container_of(pos, struct wf_tcp_conn, sink_link)
-				 ->sink;
+		struct wf_tcp_conn *conn =
+			wf_container_of(pos, struct wf_tcp_conn, sink_link);
+		struct wf_tcp_sink *sink = &conn->sink;
 
 		if ((sink->kind != WF_TCP_SINK_RECV &&
 		     sink->kind != WF_TCP_SINK_WRITE) ||
 		    sink->qp != qp)
 			continue;
-		if (sink->kind == WF_TCP_SINK_RECV)
+		if (sink->kind == WF_TCP_SINK_RECV) {
+			wf_tcp_in_lose_place(dev, conn);
 			wf_nic_soft_flush_recv(&dev->soft, qp, qp_of(qp)->stuck,
 					       &sink->desc);
+		}
 		sink->kind = WF_TCP_SINK_DROP;
 		sink->status = WF_NIC_BAD_QPN;
 	}
@@ -211,12 +302,14 @@ void wf_tcp_work_flush(struct wf_tcp_dev *dev, struct wf_nic_qp *qp)
 {
 	struct wf_tcp_qp *mine = qp_of(qp);
 
+	wf_tcp_settle(dev);
 	while (!wf_base_list_empty(&mine->ops))
 		wf_tcp_work_end(dev,
 				wf_container_of(mine->ops.next,
 						struct wf_tcp_op, qp_link),
 				WF_NIC_FLUSHED);
 	flush_sinks(dev, qp);
+	wf_tcp_place_flush(dev, qp);
 	while (mine->spares)
 		wf_nic_soft_flush_recv(&dev->soft, qp, mine->stuck,
 				       &mine->spare[--mine->spares]);

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests of peers whose ids do not change, as on an EFA device (life.h):
+ * what is lost is told, so that neither side waits for ever.
+ */
+#include "rdm/script_test.h"
+
+#define BYTES 20000
+#define PIECE 1000
+
+static uint8_t from[BYTES], into[BYTES];
+
+/* Both have greeted each other; from then on ids are fixed. */
+static struct script *begin(void)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct wf_rdm_peer *peer;
+	struct script *s;
+
+	attr.warn_ms = 40; /* probes come twice as often */
+	s = script_open(&attr);
+	script_greet(s);
+	peer = script_peer(s);
+	assert_true(peer->greeted_us);
+	wf_rdm_life_fix(&peer->life, peer->life.ours, s->connid);
+	script_node(s)->ep.connid = peer->life.ours;
+	fill(from, BYTES, 1);
+	memset(into, 0, BYTES);
+	return s;
+}
+
+static struct wf_wire_packet eager(uint32_t msg_id, uint64_t tag)
+{
+	return (struct wf_wire_packet){ .type = WF_WIRE_EAGER_TAGRTM,
+					.msg_id = msg_id,
+					.tag = tag };
+}
+
+static struct wf_wire_packet medium(uint32_t msg_id, uint64_t tag)
+{
+	return (struct wf_wire_packet){ .type = WF_WIRE_MEDIUM_TAGRTM,
+					.msg_id = msg_id,
+					.msg_length = 2 * PIECE,
+					.tag = tag };
+}
+
+static struct wf_wire_packet lost(uint32_t ref_kind, uint32_t msg_id)
+{
+	return (struct wf_wire_packet){ .type = WF_WIRE_PEER_ERROR,
+					.ref_kind = ref_kind,
+					.op_id = msg_id,
+					.prov_errno = 7 };
+}
+
+static struct got received(struct script *s)
+{
+	struct node *n = script_node(s);
+	struct got got;
+
+	SCRIPT_AWAIT(s, wf_op_compq_count(&n->rxcq));
+	assert_true(pop(&n->rxcq, &got));
+	return got;
+}
+
+static struct got sent(struct script *s)
+{
+	struct node *n = script_node(s);
+	struct got got;
+
+	SCRIPT_AWAIT(s, wf_op_compq_count(&n->txq));
+	assert_true(pop(&n->txq, &got));
+	return got;
+}
+
+/* As libfabric's efa sends it before it has our handshake. */
+static void send_without_id(struct script *s, struct wf_wire_packet wire,
+			    const void *data, size_t len)
+{
+	uint8_t *to = s->staging[s->sent % SCRIPT_BUFS];
+	size_t header;
+
+	wire.seg_length = len;
+	header = wf_wire_packet_encode(&wire, to, SCRIPT_BYTES - len);
+	assert_true(header);
+	memcpy(to + header, data, len);
+	script_bytes(s, header + len);
+}
+
+/* CTSDATA had no id and was taken for that of an unknown peer: it was dropped,
+ * and the receive did not end. */
+static void test_data_without_id(void **state)
+{
+	struct wf_wire_packet wire = { .type = WF_WIRE_LONGCTS_TAGRTM,
+				       .send_id = 77,
+				       .tag = 5,
+				       .msg_length = BYTES };
+	struct wf_wire_packet data = { .type = WF_WIRE_CTSDATA };
+	struct script *s = begin();
+	uint32_t peers = script_node(s)->ep.peer_count;
+
+	(void)state;
+	node_recv_buf(script_node(s), 5, into, BYTES);
+	script_send(s, wire, from, PIECE);
+	data.recv_id = script_expect(s, WF_WIRE_CTS).recv_id;
+	for (uint64_t at = PIECE; at < BYTES; at += PIECE) {
+		data.seg_offset = at;
+		send_without_id(s, data, from + at, PIECE);
+	}
+	assert_int_equal(received(s).len, BYTES);
+	assert_true(filled(into, BYTES, 1));
+	assert_int_equal(script_bad(s), 0);
+	assert_int_equal(script_node(s)->ep.peer_count, peers);
+	script_idle(s);
+	script_close(s);
+}
+
+/* A sender dies after the first packet of a message: its receive did not end.
+ * A message that was delivered, and waits for one that was not, is received. */
+static void test_dies_midway(void **state)
+{
+	struct script *s = begin();
+	struct got got;
+
+	(void)state;
+	node_recv_buf(script_node(s), 5, into, 2 * PIECE);
+	script_send(s, medium(0, 5), from, PIECE);
+	script_send(s, eager(2, 6), from, 11);
+	SCRIPT_AWAIT(s, script_peer(s)->order.held == 1);
+	node_recv_buf(script_node(s), 6, into + PIECE, 11);
+	wf_nic_qp_destroy(s->qp);
+	s->qp = NULL;
+	for (int i = 0; i < 2; i++) {
+		got = received(s);
+		if (got.context == into) {
+			assert_int_equal(got.err, FI_ECONNRESET);
+		} else {
+			assert_int_equal(got.err, 0);
+			assert_int_equal(got.len, 11);
+		}
+	}
+	script_idle(s);
+	/* There is nothing left to ask it for. */
+	assert_true(script_peer(s)->gone);
+	assert_false(script_peer(s)->owes_probe);
+	script_close(s);
+}
+
+/* The same, with nobody who receives: the message stays, and fails the receive
+ * that takes it. Nobody asks a dead peer for ever. */
+static void test_dies_unexpected(void **state)
+{
+	struct script *s = begin();
+
+	(void)state;
+	script_send(s, medium(0, 5), from, PIECE);
+	SCRIPT_AWAIT(s, script_node(s)->ep.unexpected);
+	wf_nic_qp_destroy(s->qp);
+	s->qp = NULL;
+	SCRIPT_AWAIT(s, wf_base_list_empty(&script_peer(s)->rxs));
+	node_recv_buf(script_node(s), 5, into, 2 * PIECE);
+	assert_int_equal(received(s).err, FI_ECONNRESET);
+	script_idle(s);
+	script_close(s);
+}
+
+/* A number that does not come: what follows it is delivered. */
+static void test_skip(void **state)
+{
+	struct script *s = begin();
+
+	(void)state;
+	node_recv_buf(script_node(s), 5, into, BYTES);
+	script_send(s, eager(2, 5), from, 11);
+	script_send(s, lost(WF_RDM_REF_SKIP, 1), NULL, 0);
+	SCRIPT_AWAIT(s, script_peer(s)->order.held == 2);
+	script_send(s, lost(WF_RDM_REF_SKIP, 0), NULL, 0);
+	assert_int_equal(received(s).len, 11);
+	/* Of one that has been received, and what means nothing. */
+	script_send(s, lost(WF_RDM_REF_SKIP, 2), NULL, 0);
+	script_send(s, lost(WF_RDM_REF_NUMBER, 1), NULL, 0);
+	node_recv_buf(script_node(s), 5, into, BYTES);
+	script_send(s, eager(3, 5), from, 12);
+	assert_int_equal(received(s).len, 12);
+	assert_int_equal(script_bad(s), 0);
+	script_send(s, lost(WF_RDM_REF_SKIP + 1, 4), NULL, 0);
+	SCRIPT_AWAIT(s, script_bad(s) == 1);
+	script_send(s, lost(WF_RDM_REF_SKIP, 1u << 20), NULL, 0);
+	SCRIPT_AWAIT(s, script_bad(s) == 2);
+	script_idle(s);
+	script_close(s);
+}
+
+/* A message of which a part has come, before and after its turn. */
+static void test_rest_is_lost(void **state)
+{
+	struct script *s = begin();
+
+	(void)state;
+	node_recv_buf(script_node(s), 5, into, 2 * PIECE);
+	script_send(s, medium(0, 5), from, PIECE);
+	script_send(s, lost(WF_RDM_REF_NUMBER, 0), NULL, 0);
+	assert_int_equal(received(s).err, FI_ECANCELED);
+	node_recv_buf(script_node(s), 6, into, 2 * PIECE);
+	script_send(s, medium(2, 6), from, PIECE);
+	script_send(s, lost(WF_RDM_REF_NUMBER, 2), NULL, 0);
+	SCRIPT_AWAIT(s, script_peer(s)->order.held == 2);
+	script_send(s, lost(WF_RDM_REF_SKIP, 1), NULL, 0);
+	assert_int_equal(received(s).err, FI_ECANCELED);
+	assert_int_equal(script_peer(s)->order.expected, 3);
+	script_idle(s);
+	script_close(s);
+}
+
+static void submit(struct script *s, struct wf_tx req)
+{
+	net_submit(s->net, 0, SCRIPT_NAME, &req);
+}
+
+/* Waits for the two packets that say that a message failed. */
+static void expect_told(struct script *s, uint32_t msg_id)
+{
+	unsigned int seen = 0;
+
+	while (seen != (1u << WF_RDM_REF_NUMBER | 1u << WF_RDM_REF_SKIP)) {
+		struct wf_wire_packet packet = script_next(s);
+
+		/* It may have arrived all the same. */
+		if (packet.type == WF_WIRE_EAGER_TAGRTM)
+			continue;
+		assert_int_equal(packet.type, WF_WIRE_PEER_ERROR);
+		assert_int_equal(packet.op_id, msg_id);
+		assert_int_equal(packet.connid, script_peer(s)->life.ours);
+		seen |= 1u << packet.ref_kind;
+	}
+}
+
+/* A request fails although the peer lives: the peer waited for its number, and
+ * delivered nothing that followed. The number of one that was not posted is
+ * used again. */
+static void test_failed_request(void **state)
+{
+	struct script *s = begin();
+	struct wf_tx req = req_send(from, 10, 6);
+	struct wf_wire_packet packet;
+
+	(void)state;
+	submit(s, req_send(from, 10, 5));
+	req.fence = true;
+	submit(s, req);
+	wf_rdm_peer_fail(script_peer(s), FI_EIO);
+	assert_int_equal(sent(s).err, FI_EIO);
+	assert_int_equal(sent(s).err, FI_EIO);
+	expect_told(s, 0);
+	submit(s, req_send(from, 10, 7));
+	packet = script_expect(s, WF_WIRE_EAGER_TAGRTM);
+	assert_int_equal(packet.msg_id, 1);
+	assert_int_equal(packet.tag, 7);
+	assert_int_equal(sent(s).err, 0);
+	script_idle(s);
+	script_close(s);
+}
+
+/* The device said that the peer is gone; it is not. What it missed is told when
+ * it is heard of again, and not before. */
+static void test_back(void **state)
+{
+	struct script *s = begin();
+	struct wf_rdm_peer *peer = script_peer(s);
+
+	(void)state;
+	submit(s, req_send(from, 10, 5));
+	wf_rdm_peer_gone(peer, FI_ETIMEDOUT);
+	assert_int_equal(sent(s).err, FI_ETIMEDOUT);
+	SCRIPT_AWAIT(s, !peer->barred);
+	for (int i = 0; i < 100; i++) {
+		struct wf_wire_packet packet;
+
+		if (script_turn(s, &packet))
+			assert_int_equal(packet.type, WF_WIRE_EAGER_TAGRTM);
+	}
+	assert_false(wf_base_list_empty(&peer->again));
+	node_recv_buf(script_node(s), 5, into, BYTES);
+	script_send(s, eager(0, 5), from, 10);
+	assert_int_equal(received(s).len, 10);
+	expect_told(s, 0);
+	script_idle(s);
+	script_close(s);
+}
+
+/* A peer that does not know of such packets (libfabric before 2.6): no message
+ * is accepted that it would not deliver. Memory is still reached. */
+static void test_cannot_be_told(void **state)
+{
+	struct script *s = begin();
+	struct wf_rdm_peer *peer = script_peer(s);
+	struct wf_tx req = req_send(from, 10, 5);
+
+	(void)state;
+	peer->features &= ~(uint64_t)WF_WIRE_FEATURE_PEER_ERROR;
+	submit(s, req);
+	wf_rdm_peer_fail(peer, FI_EIO);
+	assert_int_equal(sent(s).err, FI_EIO);
+	assert_int_equal(
+		wf_rdm_ep_submit(&script_node(s)->ep, SCRIPT_NAME, &req),
+		-ECONNRESET);
+	req = req_of(WF_TX_WRITE, from, 10);
+	req.remote->seg_count = 1;
+	req.remote->segs[0] = (struct wf_remote_seg){ .len = 10, .key = 1 };
+	submit(s, req);
+	script_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_data_without_id),
+		cmocka_unit_test(test_dies_midway),
+		cmocka_unit_test(test_dies_unexpected),
+		cmocka_unit_test(test_skip),
+		cmocka_unit_test(test_rest_is_lost),
+		cmocka_unit_test(test_failed_request),
+		cmocka_unit_test(test_back),
+		cmocka_unit_test(test_cannot_be_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

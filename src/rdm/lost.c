@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a peer is told after a loss.
+ */
+#include "rdm/lost.h"
+
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "rdm/ep.h"
+#include "rdm/peer.h"
+#include "rdm/pkt.h"
+#include "rdm/post.h"
+#include "rdm/tx.h"
+#include "wire/packet.h"
+
+/* It waits for a number that will not come, and cannot be told. */
+static void give_up(struct wf_rdm_peer *peer)
+{
+	char text[WF_ADDR_STR_LEN];
+
+	if (peer->stuck)
+		return;
+	peer->stuck = true;
+	wf_warn("a message to %s failed, and that endpoint cannot be told: no "
+		"more messages can be sent to it",
+		wf_base_addr_str(&peer->addr, text, sizeof(text)));
+}
+
+static bool understands(const struct wf_rdm_peer *peer)
+{
+	return peer->features & WF_WIRE_FEATURE_PEER_ERROR;
+}
+
+static void tell(struct wf_rdm_peer *peer, uint32_t ref_kind, uint32_t op_id)
+{
+	const struct wf_wire_packet wire = {
+		.type = WF_WIRE_PEER_ERROR,
+		.flags = WF_WIRE_CONNID,
+		.connid = peer->life.ours,
+		.op_id = op_id,
+		.ref_kind = ref_kind,
+		.prov_errno = FI_ECANCELED,
+	};
+	struct wf_rdm_pkt *pkt = NULL;
+
+	if (!peer->greeted_us || understands(peer))
+		pkt = wf_rdm_pkt_make(peer->ep, peer, &wire, 0);
+	if (!pkt) {
+		if (ref_kind == WF_RDM_REF_SKIP)
+			give_up(peer);
+		return;
+	}
+	pkt->repeats = true;
+	wf_rdm_lost_keep(pkt);
+}
+
+/* The device has not acknowledged a request, which may have arrived all the
+ * same: the peer is told of both cases, and ignores one. */
+static void lose(struct wf_rdm_peer *peer, const struct wf_rdm_tx *tx)
+{
+	const struct wf_rdm_stream *stream = &tx->stream;
+
+	if (stream->packet && (stream->at || stream->window)) {
+		tell(peer, WF_RDM_REF_OP, stream->peer_op);
+		return;
+	}
+	if (!tx->ordered)
+		return;
+	tell(peer, WF_RDM_REF_NUMBER, tx->msg_id);
+	if (!tx->constructed || tx->requests)
+		tell(peer, WF_RDM_REF_SKIP, tx->msg_id);
+}
+
+static void lose_all(struct wf_rdm_peer *peer, const struct wf_list *head)
+{
+	for (struct wf_list *pos = head->next; pos != head; pos = pos->next) {
+		const struct wf_rdm_tx *tx =
+			wf_container_of(pos, struct wf_rdm_tx, link);
+
+		if (tx->reported || tx->err)
+			continue;
+		if (tx->begun)
+			lose(peer, tx);
+		else if (tx->ordered &&
+			 (int32_t)(tx->msg_id - peer->next_msg_id) < 0)
+			peer->next_msg_id = tx->msg_id;
+	}
+}
+
+void wf_rdm_lost_numbers(struct wf_rdm_peer *peer)
+{
+	lose_all(peer, &peer->flight);
+	lose_all(peer, &peer->queue);
+}
+
+void wf_rdm_lost_keep(struct wf_rdm_pkt *pkt)
+{
+	wf_base_list_add_tail(&pkt->peer->again, &pkt->link);
+	wf_rdm_post_activate(pkt->peer);
+}
+
+static bool is_error(const struct wf_rdm_pkt *pkt)
+{
+	return pkt->buf[0] == WF_WIRE_PEER_ERROR;
+}
+
+/* Its handshake says that it does not understand. */
+static void drop(struct wf_rdm_peer *peer, struct wf_rdm_pkt *pkt)
+{
+	struct wf_wire_packet wire;
+
+	if (!wf_wire_packet_decode(&wire, pkt->buf, pkt->len) &&
+	    wire.ref_kind == WF_RDM_REF_SKIP)
+		give_up(peer);
+	wf_rdm_pkt_put(peer->ep, pkt);
+}
+
+bool wf_rdm_lost_post(struct wf_rdm_peer *peer)
+{
+	struct wf_rdm_ep *ep = peer->ep;
+	struct wf_list *pos, *tmp;
+
+	if (peer->gone)
+		return true;
+	wf_list_for_each (pos, tmp, &peer->again) {
+		struct wf_rdm_pkt *pkt =
+			wf_container_of(pos, struct wf_rdm_pkt, link);
+
+		if (is_error(pkt) && !peer->greeted_us)
+			continue;
+		if (!wf_rdm_ep_has_room(ep))
+			return false;
+		wf_base_list_unlink(&pkt->link);
+		if (is_error(pkt) && !understands(peer)) {
+			drop(peer, pkt);
+			continue;
+		}
+		pkt->turn = ep->next_turn++;
+		wf_rdm_pkt_post(ep, pkt);
+	}
+	return true;
+}
+
+void wf_rdm_lost_free(struct wf_rdm_peer *peer)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &peer->again) {
+		wf_base_list_unlink(pos);
+		wf_rdm_pkt_put(peer->ep,
+			       wf_container_of(pos, struct wf_rdm_pkt, link));
+	}
+}

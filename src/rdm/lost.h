@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a peer whose id does not change (life.h) has to be told after a loss. A
+ * peer with lives sees by the next id that the last life is over. This one
+ * waits for the numbers that follow: of a message that failed here it is told
+ * by PEER_ERROR, as libfabric's efa does it, and what it was owed and did not
+ * get is sent again. While the device says that the peer is gone, nothing is
+ * sent; when it is heard of again, all of it.
+ */
+#ifndef WF_RDM_LOST_H
+#define WF_RDM_LOST_H
+
+#include <stdbool.h>
+
+struct wf_rdm_peer;
+struct wf_rdm_pkt;
+
+/* All operations of @peer are about to fail. The numbers of those of which
+ * nothing was posted are used again, the peer is to be told of the others. */
+void wf_rdm_lost_numbers(struct wf_rdm_peer *peer);
+
+/* @pkt, which repeats, was not delivered. It belongs to us now. */
+void wf_rdm_lost_keep(struct wf_rdm_pkt *pkt);
+
+/* Posts what can be posted. False: there was no room for all of it. */
+bool wf_rdm_lost_post(struct wf_rdm_peer *peer);
+
+void wf_rdm_lost_free(struct wf_rdm_peer *peer);
+
+#endif

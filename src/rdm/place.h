@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages whose payload the device receives where it belongs: into the receive
+ * that takes the message, or into the memory of one that waits for its receive.
+ * See wf_nic_place().
+ */
+#ifndef WF_RDM_PLACE_H
+#define WF_RDM_PLACE_H
+
+#include "rdm/in.h"
+#include "rdm/rx.h"
+#include "wire/packet.h"
+
+/* The header of an eager message is in @buf, and buf->more bytes wait. 0;
+ * -EAGAIN: no memory, give it again; -EPROTO: it is wrong. */
+int wf_rdm_place_receive(struct wf_rdm_peer *peer,
+			 const struct wf_wire_packet *packet,
+			 struct wf_rdm_buf *buf);
+
+/* Nobody wants the bytes. */
+void wf_rdm_place_drop(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf);
+
+/* Finishes those that the device is done with. Returns how many. */
+int wf_rdm_place_done(struct wf_rdm_ep *ep);
+
+/* From here on the device does not touch the memory. */
+void wf_rdm_place_end(struct wf_rdm_rx *rx);
+
+#endif
