@@ -7,82 +7,41 @@
  * Whatever arrives, the NIC must not touch memory that is not registered, lose
  * track of its own requests, or stop.
  */
-#include "target.h"
+#include "nic_rig.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "nic/open.h"
 #include "nic/tcp/dev.h"
-
-#define MEMORY 65536u
-#define GUARD 4096u /* on both sides; never written */
-#define RECEIVES 16
-#define REQUESTS 8
 
 struct wf_fuzz_stats wf_fuzz_stats;
 
 struct world {
-	struct wf_nic *nic;
-	struct wf_nic_cq *cq;
-	struct wf_nic_qp *qp;
-	struct wf_nic_mr mr;
+	struct nic_rig rig;
 	struct wf_addr addr; /* of the peer: a socket on which nobody accepts */
 	int listen_fd;
 	int fd; /* the stream */
-	uint16_t ah;
-	uint8_t memory[GUARD + MEMORY + GUARD];
-	unsigned requests;
-	unsigned completions;
 	unsigned asked;
 };
 
-static void need(bool good)
-{
-	if (!good)
-		abort();
-}
-
-static void check_guard(const struct world *w)
-{
-	for (unsigned i = 0; i < GUARD; i++)
-		need(w->memory[i] == 0xa5 &&
-		     w->memory[GUARD + MEMORY + i] == 0xa5);
-}
-
 static void open_world(struct world *w)
 {
-	struct wf_nic_attr attr = { .fd = -1, .places = true };
-	struct wf_nic_qp_attr qp = {
-		.sq_entries = 64, .rq_entries = 64, .qkey = 7, .rnr_retry = 2
-	};
+	struct wf_nic_attr attr = { .places = true };
+	struct wf_nic_qp_attr qp = { .sq_entries = 64,
+				     .rq_entries = 64,
+				     .rnr_retry = 2 };
 
 	memset(w, 0, sizeof(*w));
-	memset(w->memory, 0xa5, sizeof(w->memory));
-	attr.addr.in.sin_family = AF_INET;
-	attr.addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	need(!wf_nic_open("tcp", &attr, &w->nic));
-	need(!wf_nic_cq_create(w->nic, 256, &w->cq));
-	qp.send_cq = w->cq;
-	qp.recv_cq = w->cq;
-	need(!wf_nic_qp_create(w->nic, &qp, &w->qp));
-	need(!wf_nic_mr_reg(w->nic, w->memory + GUARD, MEMORY,
-			    WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_READ |
-				    WF_NIC_REMOTE_WRITE,
-			    &w->mr));
+	nic_rig_open(&w->rig, "tcp", &attr, &qp, 256);
 	w->addr = attr.addr;
 	w->listen_fd = wf_tcp_sock_listen(&w->addr);
 	need(w->listen_fd >= 0);
-	need(!wf_nic_ah_create_socket(w->nic, &w->addr, &w->ah));
+	need(!wf_nic_ah_create_socket(w->rig.nic, &w->addr, &w->rig.ah));
 }
 
 static void close_world(struct world *w)
 {
-	wf_nic_qp_destroy(w->qp);
-	need(!wf_nic_cq_destroy(w->cq));
-	wf_nic_close(w->nic);
+	nic_rig_close(&w->rig);
 	close(w->listen_fd);
 	close(w->fd);
 }
@@ -90,9 +49,6 @@ static void close_world(struct world *w)
 /* Starts requests, and opens the peer's connection. @channel: which one. */
 static void join(struct world *w, uint8_t channel)
 {
-	struct wf_nic_wr wr = { .ah = w->ah, .qpn = 1, .qkey = 7 };
-	struct wf_nic_sge sge = { w->memory + GUARD, 3000, w->mr.lkey };
-	struct wf_nic_remote there = { .addr = 4096, .rkey = 99 };
 	const struct wf_tcp_hello hello = {
 		.magic = WF_TCP_HELLO_MAGIC,
 		.version = WF_TCP_VERSION,
@@ -103,24 +59,14 @@ static void join(struct world *w, uint8_t channel)
 		.number = 1,
 		.port = wf_base_addr_port(&w->addr),
 	};
-	const struct wf_addr *to = wf_nic_socket(w->nic);
+	const struct wf_addr *to = wf_nic_socket(w->rig.nic);
 
-	for (int i = 0; i < RECEIVES; i++)
-		need(!wf_nic_post_recv(w->qp, 1, &sge, false));
-	for (int i = 0; i < REQUESTS; i++) {
-		if (i % 3 == 0)
-			need(!wf_nic_post_send(w->qp, &wr, &sge, 1));
-		else if (i % 3 == 1)
-			need(!wf_nic_post_read(w->qp, &wr, &there, &sge));
-		else
-			need(!wf_nic_post_write(w->qp, &wr, &there, &sge));
-		w->requests++;
-	}
+	nic_rig_post(&w->rig);
 	w->fd = socket(AF_INET, SOCK_STREAM, 0);
 	need(w->fd >= 0 && !connect(w->fd, &to->sa, wf_base_addr_len(to)));
 	need(send(w->fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello));
 	for (int i = 0; i < 4; i++)
-		wf_nic_progress(w->nic);
+		wf_nic_progress(w->rig.nic);
 }
 
 /* Fills in what a real peer would know, as the bits of @how say. */
@@ -137,12 +83,12 @@ static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 	h->kind = (uint8_t)(h->kind % (WF_TCP_KINDS + 1));
 	head = wf_tcp_frame_len(h->kind);
 	if (how & 12) {
-		h->ack[0] %= REQUESTS + 1;
+		h->ack[0] %= RIG_REQUESTS + 1;
 		h->ack[1] = 0;
 	}
 	if (how & 16) {
-		h->qkey = 7;
-		h->dst_qpn = wf_nic_qp_num(w->qp);
+		h->qkey = RIG_QKEY;
+		h->dst_qpn = wf_nic_qp_num(w->rig.qp);
 		h->len = len < head ? 0 : (uint32_t)(len - head);
 		if (h->kind == WF_TCP_READ || h->kind < WF_TCP_SEND ||
 		    h->kind == WF_TCP_FAIL)
@@ -151,10 +97,10 @@ static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 	if (len < head)
 		return len;
 	if (how & 32 && head > sizeof(*h)) {
-		r->key = w->mr.rkey;
-		r->addr = (uintptr_t)w->memory + r->addr % (MEMORY * 2);
+		r->key = w->rig.mr.rkey;
+		r->addr = (uintptr_t)w->rig.memory + r->addr % (RIG_MEMORY * 2);
 		r->id %= 16;
-		h->arg %= MEMORY;
+		h->arg %= RIG_MEMORY;
 	}
 	if (how & 64 && h->kind == WF_TCP_DATA)
 		h->len = 3000;
@@ -169,15 +115,16 @@ static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 /* Answers, one time in four not, and one that the bytes are not wanted. */
 static void answer(struct world *w, const struct wf_nic_wc *wc)
 {
-	bool fits = wc->more <= MEMORY;
+	bool fits = wc->more <= RIG_MEMORY;
 
 	w->asked++;
 	if (w->asked % 4 == 3)
 		return;
-	(void)!wf_nic_place(w->nic, wc->imm,
-			    fits && w->asked % 4 ? w->memory + GUARD : NULL, w);
+	(void)!wf_nic_place(
+		w->rig.nic, wc->imm,
+		fits && w->asked % 4 ? nic_rig_memory(&w->rig) : NULL, w);
 	if (w->asked % 5 == 1)
-		wf_nic_unplace(w->nic, wc->imm);
+		wf_nic_unplace(w->rig.nic, wc->imm);
 }
 
 static void poll_all(struct world *w)
@@ -186,20 +133,15 @@ static void poll_all(struct world *w)
 	void *args[4];
 	int n;
 
-	while ((n = wf_nic_placed(w->nic, args, 4)) > 0) {
+	while ((n = wf_nic_placed(w->rig.nic, args, 4)) > 0) {
 		for (int i = 0; i < n; i++)
 			need(args[i] == w);
 	}
-	while ((n = wf_nic_cq_poll(w->cq, wc, 16)) > 0) {
+	while ((n = wf_nic_cq_poll(w->rig.cq, wc, 16)) > 0) {
 		for (int i = 0; i < n; i++) {
 			if (wc[i].flags & WF_NIC_WC_ASKS)
 				answer(w, &wc[i]);
-			if (!(wc[i].flags & WF_NIC_WC_RECV))
-				w->completions++;
-			if (wc[i].status == WF_NIC_OK)
-				wf_fuzz_stats.completed++;
-			else
-				wf_fuzz_stats.failed++;
+			nic_rig_count(&w->rig, &wc[i]);
 		}
 	}
 }
@@ -230,24 +172,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cut = how & 128 ? len * (how & 7) / 8 : 0;
 		(void)!send(w.fd, frame, cut, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (cut)
-			wf_nic_progress(w.nic);
+			wf_nic_progress(w.rig.nic);
 		(void)!send(w.fd, frame + cut, len - cut,
 			    MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (how & 1)
-			wf_nic_progress(w.nic);
+			wf_nic_progress(w.rig.nic);
 		if (how & 2)
 			poll_all(&w);
 		wf_fuzz_stats.slots++;
 	}
 	for (int i = 0; i < 4; i++)
-		wf_nic_progress(w.nic);
-	check_guard(&w);
+		wf_nic_progress(w.rig.nic);
+	nic_rig_check(&w.rig);
 	poll_all(&w);
 	/* Each request of ours ends once, whatever the peer sent about it. */
-	wf_nic_qp_flush(w.qp);
+	wf_nic_qp_flush(w.rig.qp);
 	poll_all(&w);
-	need(w.completions == w.requests);
-	check_guard(&w);
+	need(w.rig.completions == w.rig.requests);
+	nic_rig_check(&w.rig);
 	close_world(&w);
 	return 0;
 }

@@ -6,10 +6,8 @@
  * checks; the others are sent as they are. Whatever arrives, the NIC must not
  * touch memory that is not registered, lose track of its own requests, or stop.
  */
-#include "target.h"
+#include "nic_rig.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,74 +15,36 @@
 #include "nic/udp/engine/inner.h"
 #include "nic/udp/engine/sum.h"
 
-#define MEMORY 65536u
-#define GUARD 4096u /* on both sides; never written */
-#define RECEIVES 16
-#define REQUESTS 8
-
 struct wf_fuzz_stats wf_fuzz_stats;
 
 struct world {
-	struct wf_nic *nic;
-	struct wf_nic_cq *cq;
-	struct wf_nic_qp *qp;
-	struct wf_nic_mr mr;
+	struct nic_rig rig;
 	struct wf_addr addr; /* of the peer: a socket that nobody reads */
 	int fd;
-	uint16_t ah;
-	uint8_t memory[GUARD + MEMORY + GUARD];
-	unsigned requests;
-	unsigned completions;
 };
-
-static void need(bool good)
-{
-	if (!good)
-		abort();
-}
-
-static void check_guard(const struct world *w)
-{
-	for (unsigned i = 0; i < GUARD; i++)
-		need(w->memory[i] == 0xa5 &&
-		     w->memory[GUARD + MEMORY + i] == 0xa5);
-}
 
 static void open_world(struct world *w)
 {
-	struct wf_nic_attr attr = { .fd = -1 };
-	struct wf_nic_qp_attr qp = {
-		.sq_entries = 64, .rq_entries = 64, .qkey = 7, .rnr_retry = 2
-	};
+	struct wf_nic_attr attr = { 0 };
+	struct wf_nic_qp_attr qp = { .sq_entries = 64,
+				     .rq_entries = 64,
+				     .rnr_retry = 2 };
 	struct sockaddr_in name;
 	socklen_t len = sizeof(name);
 
 	memset(w, 0, sizeof(*w));
-	memset(w->memory, 0xa5, sizeof(w->memory));
-	attr.addr.in.sin_family = AF_INET;
-	attr.addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	need(!wf_nic_open("udp", &attr, &w->nic));
-	need(!wf_nic_cq_create(w->nic, 256, &w->cq));
-	qp.send_cq = w->cq;
-	qp.recv_cq = w->cq;
-	need(!wf_nic_qp_create(w->nic, &qp, &w->qp));
-	need(!wf_nic_mr_reg(w->nic, w->memory + GUARD, MEMORY,
-			    WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_READ |
-				    WF_NIC_REMOTE_WRITE,
-			    &w->mr));
+	nic_rig_open(&w->rig, "udp", &attr, &qp, 256);
 	w->fd = socket(AF_INET, SOCK_DGRAM, 0);
 	need(w->fd >= 0 &&
 	     !bind(w->fd, &attr.addr.sa, sizeof(struct sockaddr_in)) &&
 	     !getsockname(w->fd, (struct sockaddr *)&name, &len) &&
 	     !wf_base_addr_set(&w->addr, &name, len));
-	need(!wf_nic_ah_create_socket(w->nic, &w->addr, &w->ah));
+	need(!wf_nic_ah_create_socket(w->rig.nic, &w->addr, &w->rig.ah));
 }
 
 static void close_world(struct world *w)
 {
-	wf_nic_qp_destroy(w->qp);
-	need(!wf_nic_cq_destroy(w->cq));
-	wf_nic_close(w->nic);
+	nic_rig_close(&w->rig);
 	close(w->fd);
 }
 
@@ -92,11 +52,8 @@ static void close_world(struct world *w)
  * flight. */
 static void join(struct world *w)
 {
-	struct wf_udp_dev *dev = wf_udp_dev_of(w->nic);
+	struct wf_udp_dev *dev = wf_udp_dev_of(w->rig.nic);
 	struct wf_udp_peer *peer = wf_udp_peer_find(&dev->engine, &w->addr);
-	struct wf_nic_wr wr = { .ah = w->ah, .qpn = 1, .qkey = 7 };
-	struct wf_nic_sge sge = { w->memory + GUARD, 3000, w->mr.lkey };
-	struct wf_nic_remote there = { .addr = 4096, .rkey = 99 };
 
 	need(peer);
 	wf_udp_in_open(&dev->engine, peer, 0x1234, false);
@@ -104,23 +61,13 @@ static void join(struct world *w)
 	peer->out.cid = wf_udp_peer_new_cid(&dev->engine, peer);
 	peer->out.remote_cid = 0x5678;
 	peer->heard_at = dev->now = wf_base_clock_ns();
-	for (int i = 0; i < RECEIVES; i++)
-		need(!wf_nic_post_recv(w->qp, 1, &sge, false));
-	for (int i = 0; i < REQUESTS; i++) {
-		if (i % 3 == 0)
-			need(!wf_nic_post_send(w->qp, &wr, &sge, 1));
-		else if (i % 3 == 1)
-			need(!wf_nic_post_read(w->qp, &wr, &there, &sge));
-		else
-			need(!wf_nic_post_write(w->qp, &wr, &there, &sge));
-		w->requests++;
-	}
+	nic_rig_post(&w->rig);
 }
 
 /* Fills in what a real peer would know, as the bits of the first byte say. */
 static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 {
-	struct wf_udp_dev *dev = wf_udp_dev_of(w->nic);
+	struct wf_udp_dev *dev = wf_udp_dev_of(w->rig.nic);
 	struct wf_udp_peer *peer = wf_udp_peer_find(&dev->engine, &w->addr);
 	struct wf_udp_common *c = (struct wf_udp_common *)p;
 	struct wf_udp_data *d = (struct wf_udp_data *)p;
@@ -157,12 +104,13 @@ static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 		if (how & 16) {
 			d->len = (uint16_t)(len - head);
 			d->seq = peer->in.base + d->seq % 70;
-			d->qkey = 7;
-			d->dst_qpn = wf_nic_qp_num(w->qp);
+			d->qkey = RIG_QKEY;
+			d->dst_qpn = wf_nic_qp_num(w->rig.qp);
 		}
 		if (how & 32 && c->kind != WF_UDP_READ_DATA) {
-			d->key = w->mr.rkey;
-			d->addr = (uintptr_t)w->memory + d->addr % (MEMORY * 2);
+			d->key = w->rig.mr.rkey;
+			d->addr = (uintptr_t)w->rig.memory +
+				  d->addr % (RIG_MEMORY * 2);
 		} else if (how & 32) {
 			d->key %= 16;
 			d->addr %= 4000;
@@ -182,15 +130,9 @@ static void poll_all(struct world *w)
 	struct wf_nic_wc wc[16];
 	int n;
 
-	while ((n = wf_nic_cq_poll(w->cq, wc, 16)) > 0) {
-		for (int i = 0; i < n; i++) {
-			if (!(wc[i].flags & WF_NIC_WC_RECV))
-				w->completions++;
-			if (wc[i].status == WF_NIC_OK)
-				wf_fuzz_stats.completed++;
-			else
-				wf_fuzz_stats.failed++;
-		}
+	while ((n = wf_nic_cq_poll(w->rig.cq, wc, 16)) > 0) {
+		for (int i = 0; i < n; i++)
+			nic_rig_count(&w->rig, &wc[i]);
 	}
 }
 
@@ -212,21 +154,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memset(packet, 0, sizeof(packet));
 		memcpy(packet, data, len);
 		len = dress(&w, how, packet, len);
-		wf_udp_engine_receive(&wf_udp_dev_of(w.nic)->engine,
-				      wf_udp_dev_of(w.nic)->now, &w.addr,
+		wf_udp_engine_receive(&wf_udp_dev_of(w.rig.nic)->engine,
+				      wf_udp_dev_of(w.rig.nic)->now, &w.addr,
 				      &w.addr, packet, len);
 		wf_fuzz_stats.slots++;
 		data += len < size ? len : size;
 		size -= len < size ? len : size;
 	}
-	check_guard(&w);
-	wf_nic_progress(w.nic);
+	nic_rig_check(&w.rig);
+	wf_nic_progress(w.rig.nic);
 	poll_all(&w);
 	/* Each request of ours ends once, whatever the peer sent about it. */
-	wf_nic_qp_flush(w.qp);
+	wf_nic_qp_flush(w.rig.qp);
 	poll_all(&w);
-	need(w.completions == w.requests);
-	check_guard(&w);
+	need(w.rig.completions == w.rig.requests);
+	nic_rig_check(&w.rig);
 	close_world(&w);
 	return 0;
 }

@@ -10,18 +10,11 @@
  * registered, report success for a descriptor that is wrong, lose count of what
  * it took, or stop.
  */
-#include "target.h"
+#include "nic_rig.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "nic/open.h"
 #include "nic/ops.h"
 #include "nic/wqe.h"
 
-#define MEMORY 65536u
-#define GUARD 4096u /* on both sides: never written */
-#define QKEY 7u
 #define ENTRIES 16u
 #define COMPLETIONS 1024u
 #define WQES 512u /* of one input */
@@ -30,17 +23,12 @@
 struct wf_fuzz_stats wf_fuzz_stats;
 
 struct world {
-	struct wf_nic *nic;
-	struct wf_nic_cq *cq;
-	struct wf_nic_qp *qp;
-	struct wf_nic_mr mr;
+	struct nic_rig rig; /* its own peer */
 	struct wf_nic_ring sq, rq, done;
-	uint8_t memory[GUARD + MEMORY + GUARD];
 	/* By req_id, as they were written. */
 	struct wf_nic_tx_wqe wqes[WQES];
 	bool ended[WQES];
 	uint16_t posted, received, read;
-	uint16_t ah;
 	bool exported;	/* the completion queue is ours, too */
 	bool scribbled; /* what is in a ring is not what we wrote down */
 	unsigned taken; /* descriptors that were reported */
@@ -50,12 +38,6 @@ struct input {
 	const uint8_t *data;
 	size_t left;
 };
-
-static void need(bool good)
-{
-	if (!good)
-		abort();
-}
 
 static void draw(struct input *in, void *to, size_t len)
 {
@@ -75,27 +57,20 @@ static uint8_t draw_byte(struct input *in)
 	return byte;
 }
 
-static void check_guard(const struct world *w)
-{
-	for (unsigned i = 0; i < GUARD; i++)
-		need(w->memory[i] == 0xa5 &&
-		     w->memory[GUARD + MEMORY + i] == 0xa5);
-}
-
 /* -- what a descriptor may ask for ------------------------------------------ */
 
 static bool is_ours(const struct world *w, uint64_t addr, uint64_t len)
 {
-	uint64_t from = (uintptr_t)w->memory + GUARD;
+	uint64_t from = (uintptr_t)w->rig.memory + RIG_GUARD;
 
-	return !len || (addr >= from && addr - from <= MEMORY &&
-			len <= MEMORY - (addr - from));
+	return !len || (addr >= from && addr - from <= RIG_MEMORY &&
+			len <= RIG_MEMORY - (addr - from));
 }
 
 static bool is_local(const struct world *w, const struct wf_nic_tx_sge *sge)
 {
 	return !sge->length ||
-	       (sge->lkey == w->mr.lkey &&
+	       (sge->lkey == w->rig.mr.lkey &&
 		is_ours(w, wf_nic_wqe_addr(sge->addr_lo, sge->addr_hi),
 			sge->length));
 }
@@ -108,15 +83,15 @@ static bool is_legal(const struct world *w, const struct wf_nic_tx_wqe *wqe)
 	uint64_t bytes = 0;
 
 	if (!(wqe->ctrl1 & 0x80) || (wqe->ctrl2 & 0x0c) != 0x0c || op > 2 ||
-	    wqe->ah != w->ah || wqe->dest_qpn != wf_nic_qp_num(w->qp) ||
-	    wqe->qkey != QKEY)
+	    wqe->ah != w->rig.ah || wqe->dest_qpn != wf_nic_qp_num(w->rig.qp) ||
+	    wqe->qkey != RIG_QKEY)
 		return false;
 	if (op)
 		return wqe->length == 1 && !(wqe->ctrl1 & 0x20) &&
 		       remote->length == wqe->rdma.local.length &&
 		       is_local(w, &wqe->rdma.local) &&
 		       (!remote->length ||
-			(remote->rkey == w->mr.rkey &&
+			(remote->rkey == w->rig.mr.rkey &&
 			 is_ours(w,
 				 wf_nic_wqe_addr(remote->addr_lo,
 						 remote->addr_hi),
@@ -156,7 +131,7 @@ static void read_completions(struct world *w)
 {
 	struct wf_nic_wc wc[16];
 
-	while (!w->exported && wf_nic_cq_poll(w->cq, wc, 16) > 0)
+	while (!w->exported && wf_nic_cq_poll(w->rig.cq, wc, 16) > 0)
 		;
 	while (w->exported) {
 		uint32_t phase = !(w->read / w->done.entries & 1);
@@ -176,9 +151,9 @@ static void read_completions(struct world *w)
 
 static void work(struct world *w)
 {
-	wf_nic_qp_watch(w->qp);
-	wf_nic_cq_watch(w->cq);
-	wf_nic_progress(w->nic);
+	wf_nic_qp_watch(w->rig.qp);
+	wf_nic_cq_watch(w->rig.cq);
+	wf_nic_progress(w->rig.nic);
 	read_completions(w);
 }
 
@@ -204,10 +179,11 @@ static void write_wqe(struct world *w, struct wf_nic_tx_wqe *wqe)
 static void put_addr(const struct world *w, uint32_t *lo, uint32_t *hi,
 		     uint32_t *len, uint8_t how)
 {
-	uint64_t addr = (uintptr_t)w->memory + GUARD;
+	uint64_t addr = (uintptr_t)w->rig.memory + RIG_GUARD;
 
 	/* Now and then at the edges, and over them. */
-	addr += how & 1 ? *lo % (MEMORY + GUARD) : *lo % (MEMORY / 2);
+	addr += how & 1 ? *lo % (RIG_MEMORY + RIG_GUARD) :
+			  *lo % (RIG_MEMORY / 2);
 	*lo = (uint32_t)addr;
 	*hi = (uint32_t)(addr >> 32);
 	*len %= how & 2 ? 10000 : 300;
@@ -231,20 +207,20 @@ static void step_send(struct world *w, struct input *in)
 		wqe.soft = 0;
 	}
 	if (how & 2)
-		wqe.ah = w->ah;
+		wqe.ah = w->rig.ah;
 	if (how & 4)
-		wqe.dest_qpn = wf_nic_qp_num(w->qp);
+		wqe.dest_qpn = wf_nic_qp_num(w->rig.qp);
 	if (how & 8)
-		wqe.qkey = QKEY;
+		wqe.qkey = RIG_QKEY;
 	for (unsigned i = 0; how & 16 && i < 2; i++)
 		put_addr(w, &sge[i].addr_lo, &sge[i].addr_hi, &sge[i].length,
 			 more);
 	for (unsigned i = 0; how & 32 && i < 2; i++)
-		sge[i].lkey = w->mr.lkey;
+		sge[i].lkey = w->rig.mr.lkey;
 	if (how & 64 && wqe.ctrl1 & WF_NIC_TX_OP_MASK) {
 		wqe.length = 1;
 		wqe.ctrl1 &= (uint8_t)~WF_NIC_TX_INLINE;
-		wqe.rdma.remote.rkey = w->mr.rkey;
+		wqe.rdma.remote.rkey = w->rig.mr.rkey;
 		if (more & 12)
 			wqe.rdma.remote.length = wqe.rdma.local.length;
 	}
@@ -271,7 +247,8 @@ static void step_receive(struct world *w, struct input *in)
 	if (how & 3)
 		put_addr(w, &desc.addr_lo, &desc.addr_hi, &len, how >> 4);
 	if (how & 12)
-		desc.lkey_ctrl = w->mr.lkey | WF_NIC_RX_FIRST | WF_NIC_RX_LAST;
+		desc.lkey_ctrl =
+			w->rig.mr.lkey | WF_NIC_RX_FIRST | WF_NIC_RX_LAST;
 	desc.length = (uint16_t)len;
 	write_receive(w, &desc);
 	if (how & 128)
@@ -312,14 +289,15 @@ static void join(struct world *w)
 	struct wf_nic_tx_wqe wqe;
 
 	memset(&wqe, 0, sizeof(wqe));
-	wf_nic_rx_fill(&desc, 0, (uintptr_t)w->memory + GUARD, 64, w->mr.lkey);
+	wf_nic_rx_fill(&desc, 0, (uintptr_t)w->rig.memory + RIG_GUARD, 64,
+		       w->rig.mr.lkey);
 	wf_nic_wqe_meta(&wqe,
 			&(struct wf_nic_wqe_head){
 				.ctrl1 = WF_NIC_OP_SEND | WF_NIC_TX_INLINE,
-				.dest_qpn = wf_nic_qp_num(w->qp),
+				.dest_qpn = wf_nic_qp_num(w->rig.qp),
 				.length = 8,
-				.ah = w->ah,
-				.qkey = QKEY });
+				.ah = w->rig.ah,
+				.qkey = RIG_QKEY });
 	write_receive(w, &desc);
 	write_wqe(w, &wqe);
 	ring(&w->rq, w->received);
@@ -331,43 +309,26 @@ static void join(struct world *w)
 
 static void open_world(struct world *w, uint8_t how)
 {
-	struct wf_nic_attr attr = { .fd = -1, .whole = true };
+	struct wf_nic_attr attr = { .whole = true };
 	struct wf_nic_qp_attr qp = { .sq_entries = ENTRIES,
 				     .rq_entries = ENTRIES,
-				     .qkey = QKEY,
 				     .rnr_retry = how & 3,
 				     .unsolicited = how & 4 };
 
 	memset(w, 0, sizeof(*w));
-	memset(w->memory, 0xa5, sizeof(w->memory));
-	attr.addr.in.sin_family = AF_INET;
-	attr.addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	need(!wf_nic_open("udp", &attr, &w->nic));
 	/* Few places: completions wait for room. */
-	need(!wf_nic_cq_create(w->nic, how & 8 ? 4 : COMPLETIONS, &w->cq));
-	qp.send_cq = w->cq;
-	qp.recv_cq = w->cq;
-	need(!wf_nic_qp_create(w->nic, &qp, &w->qp));
-	need(!wf_nic_mr_reg(w->nic, w->memory + GUARD, MEMORY,
-			    WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_READ |
-				    WF_NIC_REMOTE_WRITE,
-			    &w->mr));
-	need(!wf_nic_ah_create_socket(w->nic, wf_nic_socket(w->nic), &w->ah));
-	wf_nic_qp_export(w->qp, &w->sq, &w->rq);
+	nic_rig_open(&w->rig, "udp", &attr, &qp, how & 8 ? 4 : COMPLETIONS);
+	need(!wf_nic_ah_create_socket(w->rig.nic, wf_nic_socket(w->rig.nic),
+				      &w->rig.ah));
+	wf_nic_qp_export(w->rig.qp, &w->sq, &w->rq);
 	w->exported = !(how & 8);
 	if (w->exported) {
-		wf_nic_cq_export(w->cq, &w->done);
+		wf_nic_cq_export(w->rig.cq, &w->done);
 		join(w);
 	} else {
-		w->done = (struct wf_nic_ring){ .doorbell = &w->cq->credit };
+		w->done =
+			(struct wf_nic_ring){ .doorbell = &w->rig.cq->credit };
 	}
-}
-
-static void close_world(struct world *w)
-{
-	wf_nic_qp_destroy(w->qp);
-	need(!wf_nic_cq_destroy(w->cq));
-	wf_nic_close(w->nic);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -392,12 +353,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (int i = 0; i < 4; i++)
 		work(&w);
-	check_guard(&w);
-	wf_nic_qp_flush(w.qp);
+	nic_rig_check(&w.rig);
+	wf_nic_qp_flush(w.rig.qp);
 	read_completions(&w);
 	/* Each that was taken ended, once. */
-	need(!w.exported || w.taken == w.qp->sq_work.taken);
-	check_guard(&w);
-	close_world(&w);
+	need(!w.exported || w.taken == w.rig.qp->sq_work.taken);
+	nic_rig_check(&w.rig);
+	nic_rig_close(&w.rig);
 	return 0;
 }

@@ -27,7 +27,7 @@ enum wf_broker_op {
 			   * SVA device wants the caller's /proc/self/mem,
 			   * opened for reading and writing */
 	WF_BROKER_START,     /* chan */
-	WF_BROKER_CLOSE,     /* chan; answered when the device has let go, with
+	WF_BROKER_CLOSE,     /* chan; answered when the device is done, with
 			   * -EINPROGRESS every second until then */
 	WF_BROKER_RESERVE,   /* chan, size -> dma; fd: the memory */
 	WF_BROKER_ATTACH,    /* chan, size, offset, fd -> dma */

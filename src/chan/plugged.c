@@ -90,7 +90,7 @@ static int plugged_open(struct wd_chan *ch)
 	return dev->open();
 }
 
-/* The driver has let go of its jobs before: see core.h, user_close. */
+/* The driver has released its jobs before: see core.h, user_close. */
 static int plugged_stop(struct wd_chan *ch)
 {
 	(void)ch;

@@ -75,6 +75,10 @@ static inline bool wf_core_take_rest(struct wf_core *core)
 	bool due = core->rest_is_due;
 
 	core->rest_is_due = false;
+	if (wf_unlikely(due)) {
+		core->host.rested = true;
+		core->host.polls = WF_HOST_POLLS_PER_CLOCK - 1;
+	}
 	return due;
 }
 

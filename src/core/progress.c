@@ -76,10 +76,12 @@ static void rest_when_quiet(struct wf_core *core)
 	if (core->host.quiet_ticks++ < QUIET_TICKS)
 		return;
 	core->host.quiet_ticks = QUIET_TICKS;
-	if (wf_core_has_threads(core))
+	if (wf_core_has_threads(core)) {
 		core->rest_is_due = true;
-	else
-		wf_base_rest(&core->rest);
+		return;
+	}
+	wf_base_rest(&core->rest);
+	core->host.now = wf_base_clock_ns();
 }
 
 void wf_core_look(struct wf_core *core, uint64_t now)
@@ -101,12 +103,15 @@ void wf_core_look(struct wf_core *core, uint64_t now)
 
 /* A program may poll without a pause, or once in a second. The time between two
  * looks at the clock and the descriptors must be short for both, so their number
- * of polls follows from the time that the last ones took. */
+ * of polls follows from the time that the last ones took. Our own rests do not
+ * count. */
 static void set_pace(struct wf_host *host, uint64_t took)
 {
 	uint32_t polls = host->polls_per_clock;
 
-	if (took > TICK_MOST)
+	if (host->rested)
+		host->rested = false;
+	else if (took > TICK_MOST)
 		polls = 1;
 	else if (took > TICK_ENOUGH && polls > 1)
 		polls /= 2;

@@ -183,12 +183,12 @@ static void make_room(struct wf_rdm_ep *ep)
 	ep->crowd_at = now + ep->peer_count * LOOK_AGAIN;
 	if (!ep->full_since)
 		ep->full_since = now;
-	if (ep->told_full || now - ep->full_since < FULL_WARN)
+	if (ep->warned_full || now - ep->full_since < FULL_WARN)
 		return;
 	wf_warn("%u peers have something under way, or messages that were not "
 		"received: others have to wait",
 		ep->peer_count);
-	ep->told_full = true;
+	ep->warned_full = true;
 }
 
 void wf_rdm_crowd_run(struct wf_rdm_ep *ep)

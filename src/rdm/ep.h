@@ -79,19 +79,19 @@ struct wf_rdm_ep_attr {
 struct wf_rdm_ep {
 	bool awake;
 	bool closing;
-	bool warned;	 /* that the device cannot be opened */
-	bool deaf;	 /* so that our socket is not looked at */
-	bool dozing;	 /* wf_rdm_ep_doze() said yes */
-	bool unrung;	 /* something was posted and not rung for */
-	bool alone;	 /* an operation is submitted behind which none is */
-	bool last;	 /* and this packet is all that it posts */
-	bool aging;	 /* time to look for peers that are not in use */
-	bool crowded;	 /* too many peers: some are to be let go */
-	bool shut;	 /* strangers are refused */
-	bool told_full;	 /* that nobody can be let go */
-	bool blocked;	 /* the last look at active peers could post nothing */
-	bool direct;	 /* the device does RMA by itself: direct.h */
-	bool deny_reads; /* tests: as if there were no memory for it */
+	bool warned;	  /* that the device cannot be opened */
+	bool deaf;	  /* so that our socket is not looked at */
+	bool dozing;	  /* wf_rdm_ep_doze() said yes */
+	bool unrung;	  /* something was posted and not rung for */
+	bool alone;	  /* an operation is submitted behind which none is */
+	bool last;	  /* and this packet is all that it posts */
+	bool aging;	  /* time to look for peers that are not in use */
+	bool crowded;	  /* too many peers: some must be removed */
+	bool shut;	  /* strangers are refused */
+	bool warned_full; /* that no peer can be removed */
+	bool blocked;	  /* the last look at active peers could post nothing */
+	bool direct;	  /* the device does RMA by itself: direct.h */
+	bool deny_reads;  /* tests: as if there were no memory for it */
 	uint16_t next_turn;
 	uint32_t inline_max;
 	uint32_t connid;     /* ours, for ever: see life.h; 0: lives have ids */
@@ -140,7 +140,7 @@ struct wf_rdm_ep {
 	struct wf_list leaving; /* of them, whose handle was given back */
 	uint32_t peer_count;
 	uint32_t peer_limit; /* handles that the device has */
-	uint64_t full_since; /* nobody can be let go; 0: not so */
+	uint64_t full_since; /* no peer can be removed; 0: not so */
 	uint64_t crowd_at;   /* the next try to let some go */
 	uint64_t now;	     /* when the clock was last looked at */
 	uint64_t resets;     /* of peers, as the device counts them */

@@ -180,6 +180,7 @@ static void test_missed_bell(void **state)
 	for (int i = 0; i < CROWD; i++)
 		watched[i] = c->ins[i]->watched;
 	c->j->in->seen = c->j->to.watch.turn; /* not this one */
+	c->j->to.host->look_at = UINT64_MAX;  /* not yet */
 	post_one(c);
 	send_one(c, CROWD - 1, 1);
 	expect_one(c, CROWD - 1, 1);
@@ -194,6 +195,7 @@ static void test_missed_bell(void **state)
 	for (int turn = 0; turn < 3; turn++)
 		wf_core_progress(&c->j->to_core);
 	assert_int_equal(wf_op_compq_count(&c->j->rxcq), 0);
+	c->j->to.host->look_at = 0;
 	comp = joined_wait(c->j, &c->j->rxcq);
 	assert_int_equal(comp.src, victim);
 	assert_int_equal(c->received, 2);
@@ -549,6 +551,7 @@ static void test_look_again_comes_later(void **state)
 	ep->host->polls = WF_HOST_POLLS_PER_CLOCK - 1;
 	ep->host->look_at = 0;
 	wf_core_progress(joined_core(ep));
+	ep->host->look_at = UINT64_MAX;
 	expect_one(c, CROWD - 1, 1);
 	for (int i = 0; i < CROWD; i++) {
 		if (watched[i] && !c->ins[i]->watched)
@@ -558,6 +561,7 @@ static void test_look_again_comes_later(void **state)
 	c->outs[victim]->bell_wanted = &never;
 	post_one(c);
 	send_one(c, victim, 2);
+	ep->host->look_at = 0;
 	comp = joined_wait(c->j, &c->j->rxcq);
 	assert_int_equal(comp.src, victim);
 }

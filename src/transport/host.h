@@ -39,6 +39,7 @@ struct wf_host {
 	struct wf_rxq *rxq;   /* receives */
 	bool asleep;	 /* peers were told so; the next progress wakes us */
 	bool forked;	 /* we are a child: touch nothing */
+	bool rested;	 /* since the clock was looked at */
 	bool joined;	 /* barriers on all processors reach us ... */
 	bool all_joined; /* ... and every peer */
 	uint32_t polls_per_clock; /* as long as polls take what they took */

@@ -19,15 +19,20 @@
 
 /* Less input is not worth a job. */
 #define LEAST 1024u
-/* Where a stream ends is not known before it is decompressed, and other streams
- * may follow it (members of a gzip file): so much input is tried first, then
- * MORE times as much, so that the repeated work is little. */
-#define FIRST (256u << 10)
+/* Where a stream ends is not known before it is decompressed. All input is tried,
+ * unless the last stream was one of many (members of a gzip file): then a few
+ * times what that one took, because a device may copy what it is given; and if
+ * this was not enough, MORE times as much. */
+#define FEW 4u
 #define MORE 8u
+#define FIRST_LEAST (64u << 10)
 /* Room for the plain data: so many times the input, then as many times that. */
 #define RATIO 8u
 #define ROOM_LEAST (1u << 20)
 #define ROOM_MOST (64u << 20)
+
+/* Input to try first, 0: all. Of any thread: it is a guess. */
+static _Atomic size_t usual;
 
 /* A driver that uses zlib in its own work must not be asked to do that. */
 static __thread bool asking;
@@ -134,6 +139,22 @@ static bool keep(struct wf_zshim_ahead *a, struct attempt *t,
 	return true;
 }
 
+static size_t first_of(size_t in_len)
+{
+	size_t len = atomic_load_explicit(&usual, memory_order_relaxed);
+
+	return len && len < in_len ? len : in_len;
+}
+
+/* A stream took @used of @in_len. */
+static void learn(size_t used, size_t in_len)
+{
+	size_t len = FEW * used > FIRST_LEAST ? FEW * used : FIRST_LEAST;
+
+	atomic_store_explicit(&usual, in_len > len ? len : 0,
+			      memory_order_relaxed);
+}
+
 static bool try(struct wf_zshim_ahead *a, struct wf_inflate *s,
 		const struct wf_inflate_io *io, const struct wf_alg_slot *slot)
 {
@@ -146,7 +167,7 @@ static bool try(struct wf_zshim_ahead *a, struct wf_inflate *s,
 			 .tight = 1 },
 		.want = { .name = wf_alg_registry_driver(slot)->name },
 	};
-	size_t src_len = io->in_len < FIRST ? io->in_len : FIRST;
+	size_t src_len = first_of(io->in_len);
 	bool done;
 	int ret;
 
@@ -158,6 +179,8 @@ static bool try(struct wf_zshim_ahead *a, struct wf_inflate *s,
 		src_len = io->in_len / MORE < src_len ? io->in_len :
 							src_len * MORE;
 	done = !ret && keep(a, &t, io);
+	if (!ret)
+		learn(t.job.consumed, io->in_len);
 	/* What this file copies, it copies for the driver. */
 	if (done && a->plain)
 		wf_alg_stats_add(wf_alg_registry_stats(slot),

@@ -35,6 +35,7 @@ static const int formats[] = { -15, 15, 31, 47 };
 /* -- the driver ------------------------------------------------------------ */
 
 static int jobs, good, answer;
+static size_t given; /* of the last job */
 static bool uses_zlib;
 
 /* As a driver that calls zlib would, and finds us in its place. */
@@ -53,6 +54,7 @@ static int work(struct wd_comp_job *job)
 	int ret;
 
 	jobs++;
+	given = job->src_len;
 	if (uses_zlib)
 		use_zlib();
 	if (answer)
@@ -409,6 +411,41 @@ static void test_begin(void **state)
 	close_twins(t);
 }
 
+/* Streams one behind the other: the driver gets no more of the input than it
+ * needs, but for the first of them. */
+static void test_members(void **state)
+{
+	size_t n = pack(31, 20000, NULL, 0), at = n;
+	struct twins *t;
+
+	(void)state;
+	for (; at + n < sizeof(packed); at += n)
+		memcpy(packed + at, packed, n);
+	t = open_twins(31, at);
+	for (size_t i = 0; i < at / n; i++) {
+		given = 0;
+		assert_int_equal(step(t, ROOM, Z_NO_FLUSH), Z_STREAM_END);
+		assert_int_equal(t->s[0].total_in, n);
+		assert_int_equal(good, i + 1);
+		if (i)
+			assert_in_range(given, n - 18,
+					5 * n > 65536 ? 5 * n : 65536);
+		for (int k = 0; k < 2; k++) {
+			CALL(k, inflateReset, &t->s[k]);
+			t->s[k].next_out = t->out[k];
+		}
+	}
+	close_twins(t);
+	assert_true(at > 4 * 65536);
+	/* And then one that is large. */
+	begin(NULL);
+	n = pack(15, SIZE, NULL, 0);
+	t = open_twins(15, n);
+	finish(t, ROOM, Z_NO_FLUSH);
+	assert_int_equal(good, 1);
+	close_twins(t);
+}
+
 static void test_calls(void **state)
 {
 	size_t n = pack(15, SIZE, NULL, 0);
@@ -439,6 +476,7 @@ int main(void)
 		cmocka_unit_test_setup(test_damage, begin),
 		cmocka_unit_test_setup(test_own, begin),
 		cmocka_unit_test_setup(test_begin, begin),
+		cmocka_unit_test_setup(test_members, begin),
 		cmocka_unit_test_setup(test_calls, begin),
 	};
 

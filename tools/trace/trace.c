@@ -24,15 +24,17 @@ static const struct option long_options[] = {
 };
 
 static const char help[] =
-	"usage: weft trace [OPTIONS] PID ...\n"
+	"usage: weft trace [OPTIONS] [PID ...]\n"
 	"\n"
-	"Records what the weft endpoints of these processes do, and writes a "
-	"timeline for\n"
-	"https://ui.perfetto.dev or chrome://tracing: messages with their "
-	"protocol, size\n"
-	"and tag, arrows from each send to its receive, operations that wait for a "
-	"peer,\n"
-	"sleep and wake-ups, and when each endpoint polls.\n"
+	"Records what the weft endpoints of these processes do (without PID, of "
+	"all that\n"
+	"you may look into), and writes a timeline for https://ui.perfetto.dev "
+	"or\n"
+	"chrome://tracing: messages with their protocol, size and tag, arrows "
+	"from each\n"
+	"send to its receive, operations that wait for a peer, sleep and "
+	"wake-ups, and\n"
+	"when each endpoint polls.\n"
 	"\n"
 	"Processes need no preparation. Recording costs them some nanoseconds a "
 	"message,\n"
@@ -109,7 +111,7 @@ static int read_options(struct settings *s, int argc, char **argv, bool *helped)
 		if (wf_tools_pids_read(&s->pids, "trace", argv[optind]))
 			return -EINVAL;
 	}
-	return s->pids.count ? 0 : complain("give one process id or more");
+	return 0;
 }
 
 static void interrupt(int number)
@@ -118,8 +120,39 @@ static void interrupt(int number)
 	interrupted = 1;
 }
 
+struct search {
+	struct wf_tools_capture *capture;
+	bool denied; /* there are processes that we may not look into */
+};
+
+static int visit(void *arg, pid_t pid)
+{
+	struct search *search = arg;
+	int ret = wf_tools_capture_add(search->capture, pid);
+
+	search->denied |= ret == -EACCES;
+	return ret == -ESRCH || ret == -EACCES ? 0 : ret;
+}
+
+static int find_anyone(struct wf_tools_capture *capture)
+{
+	struct search search = { .capture = capture };
+	int ret = wf_tools_proc_all(visit, &search);
+
+	if (ret)
+		return complain("cannot look at processes: %s", strerror(-ret));
+	if (capture->count)
+		return 0;
+	return complain("no process here has a weft endpoint%s",
+			search.denied ? ", but there are processes that you "
+					"may not look into" :
+					"");
+}
+
 static int find_all(const struct settings *s, struct wf_tools_capture *capture)
 {
+	if (!s->pids.count)
+		return find_anyone(capture);
 	for (size_t i = 0; i < s->pids.count; i++) {
 		size_t before = capture->count;
 		int ret = wf_tools_capture_add(capture, s->pids.all[i]);
