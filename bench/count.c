@@ -7,21 +7,15 @@
  * instead. If COUNT_TRACE names the command weft, `weft trace` records the
  * process meanwhile.
  */
-#include <rdma/fabric.h>
+#include "fabric.h"
+
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,7 +30,7 @@
 /* The bits that Open MPI's mtl/ofi ignores in every receive. */
 #define MASK (3ull << 62)
 
-enum { WARM = 20000, TAG = 7, NAME = 256, MAX_PEERS = 1024, KEY = 5 };
+enum { WARM = 20000, TAG = 7, MAX_PEERS = 1024, KEY = 5 };
 enum { BLOCKS = 300 }; /* of `count time`, which shows the fastest */
 
 struct side {
@@ -56,56 +50,10 @@ static struct side peers[MAX_PEERS];
 static uint64_t remote_key, remote_addr;
 static uint64_t ignore; /* bits that receives ignore */
 
-static void must(const char *what, long ret)
-{
-	if (ret >= 0)
-		return;
-	fprintf(stderr, "count: %s: %s\n", what, fi_strerror((int)-ret));
-	exit(1);
-}
-
-static void find(uint64_t caps)
-{
-	struct fi_info *hints = fi_allocinfo();
-
-	if (!hints)
-		exit(1);
-	hints->caps = FI_TAGGED | caps;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->threading = FI_THREAD_DOMAIN;
-	hints->domain_attr->av_type = FI_AV_TABLE;
-	hints->domain_attr->mr_mode = 0;
-	hints->fabric_attr->prov_name = strdup(
-		getenv("COUNT_PROVIDER") ? getenv("COUNT_PROVIDER") : "weft");
-	must("fi_getinfo",
-	     fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
-	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
-}
-
 static void open_side(struct side *side)
 {
-	struct fi_av_attr av = { .type = FI_AV_TABLE };
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
-
-	must("fi_domain", fi_domain(fabric, info, &side->domain, NULL));
-	must("fi_av_open", fi_av_open(side->domain, &av, &side->av, NULL));
-	must("fi_cq_open", fi_cq_open(side->domain, &cq, &side->cq, NULL));
-	must("fi_endpoint", fi_endpoint(side->domain, info, &side->ep, NULL));
-	must("bind", fi_ep_bind(side->ep, &side->av->fid, 0));
-	must("bind",
-	     fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV));
-	must("fi_enable", fi_enable(side->ep));
-}
-
-static void insert(struct side *to, struct side *what, fi_addr_t *addr)
-{
-	char name[NAME] = "";
-	size_t len = sizeof(name);
-
-	must("fi_getname", fi_getname(&what->ep->fid, name, &len));
-	must("fi_av_insert", fi_av_insert(to->av, name, 1, addr, 0, NULL));
+	bench_domain(fabric, info, 0, &side->domain, &side->av, &side->cq);
+	bench_endpoint(side->domain, info, side->av, side->cq, &side->ep);
 }
 
 STEP static long step_trecv(struct side *s, int i)
@@ -377,6 +325,7 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 10000;
 	unsigned n = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
+	const char *provider = getenv("COUNT_PROVIDER");
 	const char *trace = getenv("COUNT_TRACE");
 	unsigned i, depth = 0;
 	pid_t recorder = 0;
@@ -395,12 +344,14 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
-	find(strcmp(what, "remote") ? 0 : FI_RMA | FI_ATOMIC);
+	bench_find(provider ? provider : "weft",
+		   strcmp(what, "remote") ? 0 : FI_RMA | FI_ATOMIC, &info,
+		   &fabric);
 	open_side(&here);
 	for (i = 0; i < n; i++) {
 		open_side(&peers[i]);
-		insert(&here, &peers[i], &here.other);
-		insert(&peers[i], &here, &peers[i].other);
+		here.other = bench_insert(here.av, peers[i].ep);
+		peers[i].other = bench_insert(peers[i].av, here.ep);
 		connect_both(&here, &peers[i]);
 		connect_both(&peers[i], &here);
 	}

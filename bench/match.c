@@ -8,21 +8,15 @@
  * receive or message with its completion, in ns: the 5th percentile of the
  * rounds, and the median.
  */
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
+#include "fabric.h"
+
 #include <rdma/fi_tagged.h>
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-enum { BATCH = 16, ROUNDS = 400, NAME = 256, MOST = 1 << 16 };
+enum { BATCH = 16, ROUNDS = 400, MOST = 1 << 16 };
 
 /* The layout of tags: where the number of the message is, and which bits
  * receives ignore. */
@@ -58,14 +52,6 @@ static unsigned depth;
 static unsigned order[MOST];
 static uint64_t sent[MOST]; /* its contents; checked */
 
-static void must(const char *what, long ret)
-{
-	if (ret >= 0)
-		return;
-	fprintf(stderr, "match: %s: %s\n", what, fi_strerror((int)-ret));
-	exit(1);
-}
-
 static uint64_t now(void)
 {
 	struct timespec t;
@@ -76,50 +62,19 @@ static uint64_t now(void)
 
 static void open_side(struct side *side)
 {
-	struct fi_av_attr av = { .type = FI_AV_TABLE };
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .size = MOST };
-
-	must("fi_domain", fi_domain(fabric, info, &side->domain, NULL));
-	must("fi_av_open", fi_av_open(side->domain, &av, &side->av, NULL));
-	must("fi_cq_open", fi_cq_open(side->domain, &cq, &side->cq, NULL));
-	must("fi_endpoint", fi_endpoint(side->domain, info, &side->ep, NULL));
-	must("bind", fi_ep_bind(side->ep, &side->av->fid, 0));
-	must("bind",
-	     fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV));
-	must("fi_enable", fi_enable(side->ep));
-}
-
-static void insert(struct side *to, struct side *what)
-{
-	char name[NAME] = "";
-	size_t len = sizeof(name);
-
-	must("fi_getname", fi_getname(&what->ep->fid, name, &len));
-	must("fi_av_insert",
-	     fi_av_insert(to->av, name, 1, &to->other, 0, NULL));
+	bench_domain(fabric, info, MOST, &side->domain, &side->av, &side->cq);
+	bench_endpoint(side->domain, info, side->av, side->cq, &side->ep);
 }
 
 static void open_all(void)
 {
-	struct fi_info *hints = fi_allocinfo();
 	const char *provider = getenv("MATCH_PROVIDER");
 
-	if (!hints)
-		exit(1);
-	hints->caps = FI_TAGGED;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->threading = FI_THREAD_DOMAIN;
-	hints->domain_attr->av_type = FI_AV_TABLE;
-	hints->fabric_attr->prov_name = strdup(provider ? provider : "weft");
-	must("fi_getinfo",
-	     fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
-	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
+	bench_find(provider ? provider : "weft", 0, &info, &fabric);
 	open_side(&here);
 	open_side(&there);
-	insert(&here, &there);
-	insert(&there, &here);
+	here.other = bench_insert(here.av, there.ep);
+	there.other = bench_insert(there.av, here.ep);
 }
 
 static void send_one(unsigned i)

@@ -6,18 +6,12 @@
  * descriptors; then the same again, when all are connected. It uses libfabric
  * only.
  */
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
+#include "fabric.h"
+
 #include <rdma/fi_tagged.h>
 
 #include <dirent.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -32,14 +26,6 @@ static struct fid_av *av;
 static struct fid_cq *cq;
 static unsigned int count = 1000;
 
-static void must(const char *what, long ret)
-{
-	if (ret >= 0)
-		return;
-	fprintf(stderr, "peers: %s: %s\n", what, fi_strerror((int)-ret));
-	_exit(1);
-}
-
 static void *must_have(void *memory)
 {
 	if (!memory)
@@ -47,42 +33,12 @@ static void *must_have(void *memory)
 	return memory;
 }
 
-static void find(const char *provider)
-{
-	struct fi_info *hints = must_have(fi_allocinfo());
-
-	hints->caps = FI_TAGGED;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->threading = FI_THREAD_DOMAIN;
-	hints->domain_attr->av_type = FI_AV_TABLE;
-	hints->domain_attr->mr_mode = 0;
-	hints->fabric_attr->prov_name = strdup(provider);
-	must("fi_getinfo",
-	     fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
-	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
-}
-
-static void open_domain(void)
-{
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
-
-	must("fi_domain", fi_domain(fabric, info, &domain, NULL));
-	must("fi_av_open", fi_av_open(domain, &av_attr, &av, NULL));
-	must("fi_cq_open", fi_cq_open(domain, &cq_attr, &cq, NULL));
-}
-
 static struct fid_ep *open_ep(char name[NAME])
 {
 	size_t len = NAME;
 	struct fid_ep *ep;
 
-	must("fi_endpoint", fi_endpoint(domain, info, &ep, NULL));
-	must("bind", fi_ep_bind(ep, &av->fid, 0));
-	must("bind", fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
-	must("fi_enable", fi_enable(ep));
+	bench_endpoint(domain, info, av, cq, &ep);
 	memset(name, 0, NAME);
 	must("fi_getname", fi_getname(&ep->fid, name, &len));
 	return ep;
@@ -141,7 +97,7 @@ static void serve(unsigned int mine, unsigned int first, int out, int in)
 	fi_addr_t hub;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	open_domain();
+	bench_domain(fabric, info, 0, &domain, &av, &cq);
 	for (unsigned int i = 0; i < mine; i++) {
 		eps[i] = open_ep(name);
 		must("write", write(out, name, NAME) == NAME ? 0 : -FI_EIO);
@@ -278,7 +234,7 @@ int main(int argc, char **argv)
 	processes = (count + EACH - 1) / EACH;
 	names = must_have(calloc(count, NAME));
 	down = must_have(calloc(processes, sizeof(*down)));
-	find(provider);
+	bench_find(provider, 0, &info, &fabric);
 	for (unsigned int i = 0; i < processes; i++) {
 		unsigned int first = i * EACH;
 		unsigned int mine = count - first < EACH ? count - first : EACH;
@@ -299,7 +255,7 @@ int main(int argc, char **argv)
 		}
 		close(up[0]);
 	}
-	open_domain();
+	bench_domain(fabric, info, 0, &domain, &av, &cq);
 	ep = open_ep(name);
 	for (unsigned int i = 0; i < processes; i++)
 		must("write",

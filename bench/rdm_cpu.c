@@ -5,22 +5,16 @@
  * it little, so it can be compared where times cannot. Also for callgrind and
  * strace. It uses libfabric only.
  */
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
+#include "fabric.h"
+
 #include <rdma/fi_tagged.h>
 
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { TAG = 7, NAME = 256, MAX_WINDOW = 512, BATCH = 32 };
+enum { TAG = 7, MAX_WINDOW = 512, BATCH = 32 };
 
 struct side {
 	struct fid_domain *domain;
@@ -40,60 +34,14 @@ static struct side sides[2];
 static size_t size = 64;
 static unsigned window = 64;
 
-static void must(const char *what, long ret)
-{
-	if (ret >= 0)
-		return;
-	fprintf(stderr, "rdm_cpu: %s: %s\n", what, fi_strerror((int)-ret));
-	exit(1);
-}
-
-static void find(const char *provider)
-{
-	struct fi_info *hints = fi_allocinfo();
-
-	if (!hints)
-		exit(1);
-	hints->caps = FI_TAGGED;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->threading = FI_THREAD_DOMAIN;
-	hints->domain_attr->av_type = FI_AV_TABLE;
-	hints->domain_attr->mr_mode = 0;
-	hints->fabric_attr->prov_name = strdup(provider);
-	must("fi_getinfo",
-	     fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
-	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
-}
-
 static void open_side(struct side *side)
 {
-	struct fi_av_attr av = { .type = FI_AV_TABLE };
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
-
-	must("fi_domain", fi_domain(fabric, info, &side->domain, NULL));
-	must("fi_av_open", fi_av_open(side->domain, &av, &side->av, NULL));
-	must("fi_cq_open", fi_cq_open(side->domain, &cq, &side->cq, NULL));
-	must("fi_endpoint", fi_endpoint(side->domain, info, &side->ep, NULL));
-	must("bind", fi_ep_bind(side->ep, &side->av->fid, 0));
-	must("bind",
-	     fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV));
-	must("fi_enable", fi_enable(side->ep));
+	bench_domain(fabric, info, 0, &side->domain, &side->av, &side->cq);
+	bench_endpoint(side->domain, info, side->av, side->cq, &side->ep);
 	side->memory = malloc(2 * size);
 	if (!side->memory)
 		must("memory", -FI_ENOMEM);
 	memset(side->memory, 1, 2 * size);
-}
-
-static void insert(struct side *to, struct side *what)
-{
-	char name[NAME] = "";
-	size_t len = sizeof(name);
-
-	must("fi_getname", fi_getname(&what->ep->fid, name, &len));
-	must("fi_av_insert",
-	     fi_av_insert(to->av, name, 1, &to->other, 0, NULL));
 }
 
 static void explain(struct side *s)
@@ -219,11 +167,11 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
-	find(provider);
+	bench_find(provider, 0, &info, &fabric);
 	open_side(&sides[0]);
 	open_side(&sides[1]);
-	insert(&sides[0], &sides[1]);
-	insert(&sides[1], &sides[0]);
+	sides[0].other = bench_insert(sides[0].av, sides[1].ep);
+	sides[1].other = bench_insert(sides[1].av, sides[0].ep);
 	for (int i = 0; i < 20; i++)
 		play(&sides[i % 2], &sides[1 - i % 2], window);
 	user = cpu_ns(false);

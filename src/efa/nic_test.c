@@ -246,6 +246,55 @@ static void test_read(void **state)
 	close_pair(pair);
 }
 
+/* Memory of an application, which any peer of its process reaches by the key of
+ * the hardware, in the directions that it was registered for. */
+static void test_write(void **state)
+{
+	struct wf_nic_remote remote;
+	struct wf_nic_key *both, *reads;
+	struct end pair[2];
+	struct wf_nic_sge sge;
+	struct wf_nic_wr wr;
+	uint8_t *memory;
+
+	(void)state;
+	open_pair(pair);
+	assert_true(wf_nic_caps(pair[0].nic)->hard_writes);
+	memory = calloc(1, BYTES);
+	assert_non_null(memory);
+	for (uint32_t i = 0; i < BYTES; i++)
+		pair[0].memory[i] = (uint8_t)(i * 5 + (i >> 8));
+	sge = (struct wf_nic_sge){ pair[0].memory, BYTES, pair[0].mr.lkey };
+	remote = (struct wf_nic_remote){ .addr = (uintptr_t)memory };
+	wr = wr_of(&pair[0], 4);
+	assert_int_equal(wf_nic_key_open("efa", memory, BYTES,
+					 WF_NIC_REMOTE_READ, &reads,
+					 &remote.rkey),
+			 0);
+	assert_int_equal(wf_nic_post_write(pair[0].qp, &wr, &remote, &sge), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_REM_ADDR);
+	assert_int_equal(memory[1], 0);
+	assert_int_equal(
+		wf_nic_key_open("efa", memory, BYTES,
+				WF_NIC_REMOTE_READ | WF_NIC_REMOTE_WRITE, &both,
+				&remote.rkey),
+		0);
+	assert_int_equal(wf_nic_post_write(pair[0].qp, &wr, &remote, &sge), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_OK);
+	assert_memory_equal(memory, pair[0].memory, BYTES);
+	/* From memory that the device does not know. */
+	sge.lkey = pair[0].all.lkey;
+	assert_int_equal(wf_nic_post_write(pair[0].qp, &wr, &remote, &sge), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_BAD_LKEY);
+	sge.lkey = pair[0].mr.lkey;
+	wf_nic_key_close(both);
+	assert_int_equal(wf_nic_post_write(pair[0].qp, &wr, &remote, &sge), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_REM_ADDR);
+	wf_nic_key_close(reads);
+	close_pair(pair);
+	free(memory);
+}
+
 /* An end with another key, or that is gone. */
 static void test_refused(void **state)
 {
@@ -370,9 +419,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_device),	 cmocka_unit_test(test_sends),
 		cmocka_unit_test(test_stranger), cmocka_unit_test(test_read),
-		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_memo),	 cmocka_unit_test(test_sleep),
-		cmocka_unit_test(test_port),
+		cmocka_unit_test(test_write),	 cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_flush),	 cmocka_unit_test(test_memo),
+		cmocka_unit_test(test_sleep),	 cmocka_unit_test(test_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,8 @@ struct wf_nic_caps {
 	bool takes_sends;  /* wf_nic_post_send() is done sooner than
 				wf_nic_post_inline() */
 	bool user_keys;	   /* wf_nic_attr.find is asked: wf_nic_remote */
+	bool hard_reads;   /* RDMA by keys of wf_nic_key_open() ... */
+	bool hard_writes;  /* ... in these directions */
 	uint32_t recvs;	   /* that are worth posting. Where the last posted are
 			      used first, many cost nothing until many messages
 			      come at once. 0: as many as stay in a cache */

@@ -135,8 +135,8 @@ int wf_nic_port_open(const char *device, struct wf_nic_port **port,
 		     struct wf_addr *addr, int *fd);
 void wf_nic_port_close(struct wf_nic_port *port);
 /* Memory that peers reach by RDMA through any NIC of this process on @device, by
- * the key of the hardware. @access as in wf_nic_mr_reg(). -EOPNOTSUPP: the device
- * has no such keys, or not this access. */
+ * the key of the hardware. @access: WF_NIC_REMOTE_*; of both, the device may have
+ * one only. -EOPNOTSUPP: the device has no such keys, or not this access. */
 int wf_nic_key_open(const char *device, void *addr, size_t len, unsigned access,
 		    struct wf_nic_key **key, uint32_t *rkey);
 void wf_nic_key_close(struct wf_nic_key *key);

@@ -269,6 +269,9 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	mode = info->domain_attr->mr_mode;
 	dom->virtual_addrs = mode & (FI_MR_BASIC | FI_MR_VIRT_ADDR);
 	dom->own_keys = mode & (FI_MR_BASIC | FI_MR_PROV_KEY);
+	dom->hard_keys = dom->addr_format == FI_ADDR_EFA &&
+			 dom->virtual_addrs && dom->own_keys &&
+			 !(info->caps & FI_RMA_EVENT);
 	dom->fork_watch.in_child = in_child;
 	wf_base_fork_watch(&dom->fork_watch);
 	atomic_fetch_add(&fab->refs, 1);

@@ -34,7 +34,10 @@ struct wf_prov_domain {
 	struct wf_prov_eq *eq;	 /* bound, or NULL; holds a reference */
 	bool virtual_addrs;	 /* FI_MR_VIRT_ADDR; else offsets */
 	bool own_keys;		 /* FI_MR_PROV_KEY; else the user's */
-	struct wf_regs regs;	 /* registrations (mr.c) */
+	/* Keys may be those of an EFA device, by which peers access memory
+	 * without us: not if the application wants to know of accesses. */
+	bool hard_keys;
+	struct wf_regs regs; /* registrations (mr.c) */
 	struct wf_fork_watch fork_watch;
 	/* Counters of remote accesses to registrations depend on every
 	 * endpoint. */

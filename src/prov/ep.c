@@ -277,6 +277,7 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 			.mtu = (uint32_t)param->mtu,
 			.thread = param->net_thread,
 			.reads = true,
+			.hard_keys = ep->domain->hard_keys,
 			.fault = wf_prov_param_fault(),
 		},
 	};

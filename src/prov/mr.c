@@ -27,6 +27,8 @@
  * less. */
 #define SHARE_MIN 4096
 
+#define NOT_HARD ((uint64_t)1 << 32)
+
 struct mr {
 	struct fid_mr fid;
 	struct wf_prov_domain *domain;
@@ -141,26 +143,38 @@ static int check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 	return -FI_EINVAL;
 }
 
-/* Peers that run libfabric's efa read by the hardware, without asking us: the key
- * must be the hardware's. Where that fails, or accesses are by offset, weft's
- * endpoints still reach the memory. */
+/* Told from the hardware's, which have 32 bits. */
+static uint64_t soft_key(struct wf_prov_domain *dom)
+{
+	uint64_t key = wf_op_regs_new_key(&dom->regs);
+
+	return dom->hard_keys ? key | NOT_HARD : key;
+}
+
+/* Peers access the memory by the hardware, without asking us: the key must be the
+ * hardware's. Where that fails, or accesses are by offset, weft's endpoints still
+ * reach the memory. */
 static uint64_t new_key(struct mr *mr, const struct fi_mr_attr *attr)
 {
 	struct wf_prov_domain *dom = mr->domain;
 	const struct iovec *iov = attr->mr_iov;
+	unsigned int access = 0;
 	uint32_t key;
 	int err;
 
-	if (dom->addr_format != FI_ADDR_EFA || !dom->virtual_addrs ||
-	    attr->iov_count != 1 || !(attr->access & FI_REMOTE_READ))
-		return wf_op_regs_new_key(&dom->regs);
+	if (attr->access & FI_REMOTE_READ)
+		access |= WF_NIC_REMOTE_READ;
+	if (attr->access & FI_REMOTE_WRITE)
+		access |= WF_NIC_REMOTE_WRITE;
+	if (!dom->hard_keys || attr->iov_count != 1 || !access)
+		return soft_key(dom);
 	err = wf_nic_key_open(WF_PROV_NIC_EFA, iov->iov_base, iov->iov_len,
-			      WF_NIC_REMOTE_READ, &mr->hard, &key);
+			      access, &mr->hard, &key);
 	if (!err)
 		return key;
 	WF_FI_INFO(FI_LOG_MR, "the EFA device does not register memory: %s\n",
 		   fi_strerror(-err));
-	return wf_op_regs_new_key(&dom->regs);
+	return soft_key(dom);
 }
 
 /* Of several addresses in one registration, peers that use virtual addresses
@@ -178,7 +192,7 @@ static int add(struct mr *mr, const struct fi_mr_attr *attr)
 	if (err == -EEXIST && mr->hard) {
 		wf_nic_key_close(mr->hard);
 		mr->hard = NULL;
-		mr->fid.key = wf_op_regs_new_key(&dom->regs);
+		mr->fid.key = soft_key(dom);
 		err = wf_op_regs_add(&dom->regs, mr->fid.key,
 				     attr->access & REMOTE, flags, attr->mr_iov,
 				     attr->iov_count);

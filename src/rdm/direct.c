@@ -91,13 +91,33 @@ static bool is_one_range(const struct wf_remote *remote)
 	return true;
 }
 
+/* By a key of the device. Less is copied into packets: to register our memory
+ * costs more. */
+static bool is_hard(const struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
+{
+	const struct wf_nic_caps *caps = wf_nic_caps(ep->nic);
+
+	if (!tx->registered)
+		return false;
+	if (tx->req.kind == WF_TX_READ ?
+		    !caps->hard_reads :
+		    !caps->hard_writes || tx->req.len > caps->max_rdma)
+		return false;
+	for (uint32_t i = 0; i < tx->remote.seg_count; i++) {
+		if (tx->remote.segs[i].key > UINT32_MAX)
+			return false;
+	}
+	return true;
+}
+
 bool wf_rdm_direct_can_use(const struct wf_rdm_ep *ep,
 			   const struct wf_rdm_tx *tx, size_t room)
 {
 	(void)room;
 	if (!ep->direct || tx->not_direct || tx->req.has_data || !tx->req.len ||
 	    (!tx->registered && !tx->bounce) ||
-	    (tx->req.kind == WF_TX_WRITE && !is_one_range(&tx->remote)))
+	    (tx->req.kind == WF_TX_WRITE && !is_one_range(&tx->remote)) ||
+	    (ep->hard && !is_hard(ep, tx)))
 		return false;
 	for (uint32_t i = 0; i < tx->remote.seg_count; i++) {
 		if (is_slow(tx->named.peer, tx->remote.segs[i].key))
@@ -131,8 +151,8 @@ static void part_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
 	tx->outstanding--;
 	if (!err)
 		tx->acked += pkt->payload;
-	else if (err == FI_EOPNOTSUPP)
-		tx->not_direct = true;
+	else if (err == FI_EOPNOTSUPP || (err == FI_EKEYREJECTED && ep->hard))
+		tx->not_direct = true; /* the peer may know the key */
 	else if (!tx->err)
 		tx->err = err;
 	if (tx->not_direct && !tx->outstanding && !tx->err && !tx->reported)
@@ -156,7 +176,8 @@ static uint64_t find_local(const struct wf_rdm_ep *ep,
 	return req->iov[i].iov_len - at;
 }
 
-static uint64_t find_remote(const struct wf_rdm_tx *tx, uint64_t at,
+static uint64_t find_remote(const struct wf_rdm_ep *ep,
+			    const struct wf_rdm_tx *tx, uint64_t at,
 			    struct wf_nic_remote *remote)
 {
 	const struct wf_remote_seg *segs = tx->remote.segs;
@@ -172,7 +193,7 @@ static uint64_t find_remote(const struct wf_rdm_tx *tx, uint64_t at,
 		.addr = segs[i].addr + at,
 		.rkey = (uint32_t)segs[i].key,
 		.rkey_hi = (uint32_t)(segs[i].key >> 32),
-		.user_key = true,
+		.user_key = !ep->hard,
 	};
 	return len - at;
 }
@@ -185,7 +206,7 @@ static struct wf_rdm_pkt *next_part(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	if (!pkt)
 		return NULL;
 	here = find_local(ep, tx, tx->sent, &pkt->data);
-	there = find_remote(tx, tx->sent, &pkt->remote);
+	there = find_remote(ep, tx, tx->sent, &pkt->remote);
 	left = left < here ? left : here;
 	left = left < there ? left : there;
 	most = tx->req.kind == WF_TX_READ ? READ_MAX :

@@ -2,7 +2,9 @@
 /*
  * RMA that the device does by itself: it accesses the target's memory by the
  * key of its registration, without the target's application. For devices that
- * know the keys of their users (caps.user_keys).
+ * know the keys of their users (caps.user_keys), and for those whose own keys
+ * the users have (caps.hard_reads): these have 32 bits. An application that has
+ * another key of 32 bits also has a virtual address, and nothing else is accessed.
  */
 #ifndef WF_RDM_DIRECT_H
 #define WF_RDM_DIRECT_H

@@ -162,7 +162,9 @@ static void set_limits(struct wf_rdm_ep *ep)
 	ep->max_recv = caps->max_recv;
 	ep->peer_limit = caps->max_ah;
 	ep->inline_max = caps->takes_sends ? 0 : caps->inline_max;
-	ep->direct = caps->user_keys;
+	ep->hard =
+		ep->attr.hard_keys && (caps->hard_reads || caps->hard_writes);
+	ep->direct = caps->user_keys || ep->hard;
 	ep->copy_max = caps->copy_max ? caps->copy_max : COPY_MAX;
 	ep->connid = wf_base_addr_is_efa(&ep->host->addr) ?
 			     ep->host->addr.efa.qkey :

@@ -70,9 +70,10 @@ struct wf_rdm_ep_attr {
 	uint64_t idle_ms;   /* after which strangers are forgotten; 0: 10 s */
 	uint32_t max_peers; /* 0: the device's choice */
 	uint64_t dead_timeout_s;
-	uint32_t mtu;			  /* 0: ask the interface */
-	bool thread;			  /* the device works by itself */
-	bool reads;			  /* may messages be read at all */
+	uint32_t mtu;	/* 0: ask the interface */
+	bool thread;	/* the device works by itself */
+	bool reads;	/* may messages be read at all */
+	bool hard_keys; /* those of RMA may be the device's: caps.hard_* */
 	const struct wf_nic_fault *fault; /* NULL: none */
 };
 
@@ -90,7 +91,8 @@ struct wf_rdm_ep {
 	bool shut;	  /* strangers are refused */
 	bool warned_full; /* that no peer can be removed */
 	bool blocked;	  /* the last look at active peers could post nothing */
-	bool direct;	  /* the device does RMA by itself: direct.h */
+	bool direct;	  /* the device does RMA by itself: direct.h ... */
+	bool hard;	  /* ... by keys of its own */
 	bool deny_reads;  /* tests: as if there were no memory for it */
 	uint16_t next_turn;
 	uint32_t inline_max;

@@ -115,7 +115,8 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 {
 	bool has_source = req->kind == WF_TX_SEND || req->kind == WF_TX_WRITE;
 	bool direct = ep->direct && req->len &&
-		      (req->kind == WF_TX_WRITE || req->kind == WF_TX_READ);
+		      (req->kind == WF_TX_WRITE || req->kind == WF_TX_READ) &&
+		      (!ep->hard || req->len > ep->copy_max);
 	struct wf_rdm_tx *tx = wf_base_pool_get(&ep->tx_pool);
 
 	if (!tx)

@@ -7,6 +7,7 @@
  */
 #include "zshim/ahead.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -155,6 +156,28 @@ static void learn(size_t used, size_t in_len)
 			      memory_order_relaxed);
 }
 
+static uint32_t check_of(const struct wf_inflate *s, const uint8_t *data,
+			 size_t len)
+{
+	return s->flags ? wf_deflate_crc32(s->check, data, len) :
+			  wf_deflate_adler32(s->check, data, len);
+}
+
+/* As the stream's own checksum says, if that is there. If not, either the stream
+ * or the driver is at fault: the decoder finds out. */
+static bool is_right(const struct wf_inflate *s, const struct wd_comp_job *job,
+		     const struct wf_inflate_io *io)
+{
+	uint32_t sum;
+
+	if (!(s->wrap & WF_INFLATE_CHECK) ||
+	    io->in_len - job->consumed < sizeof(sum))
+		return true;
+	memcpy(&sum, io->in + job->consumed, sizeof(sum));
+	sum = s->flags ? le32toh(sum) : be32toh(sum);
+	return check_of(s, job->dst, job->produced) == sum;
+}
+
 static bool try(struct wf_zshim_ahead *a, struct wf_inflate *s,
 		const struct wf_inflate_io *io, const struct wf_alg_slot *slot)
 {
@@ -178,7 +201,8 @@ static bool try(struct wf_zshim_ahead *a, struct wf_inflate *s,
 	       src_len < io->in_len)
 		src_len = io->in_len / MORE < src_len ? io->in_len :
 							src_len * MORE;
-	done = !ret && keep(a, &t, io);
+	done = !ret && t.job.ended && is_right(s, &t.job, io) &&
+	       keep(a, &t, io);
 	if (!ret)
 		learn(t.job.consumed, io->in_len);
 	/* What this file copies, it copies for the driver. */
@@ -239,8 +263,7 @@ static void give(struct wf_zshim_ahead *a, struct wf_inflate *s,
 		memcpy(io->out, a->plain + a->given, n);
 	a->given += n;
 	if (n && s->wrap & WF_INFLATE_CHECK)
-		s->check = s->flags ? wf_deflate_crc32(s->check, io->out, n) :
-				      wf_deflate_adler32(s->check, io->out, n);
+		s->check = check_of(s, io->out, n);
 	s->total += n;
 	io->out += n;
 	io->out_len -= n;

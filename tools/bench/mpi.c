@@ -9,8 +9,9 @@
 #include "tools/bench/mpi.h"
 
 #include "base/clock.h"
-#include "tools/locate.h"
+#include "tools/bench/count.h"
 #include "tools/bench/process.h"
+#include "tools/locate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -439,9 +440,10 @@ int wf_tools_mpi_ready(struct wf_tools_mpi *mpi,
 	return 0;
 }
 
-static int play(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
+static int play(void *arg, const struct wf_tools_plan *plan,
 		enum wf_tools_test test, size_t size, double count, double *ns)
 {
+	struct wf_tools_mpi *mpi = arg;
 	char order[128], line[128];
 	int len, i, ret;
 
@@ -464,27 +466,10 @@ static int play(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
 int wf_tools_mpi_run(struct wf_tools_mpi *mpi, const struct wf_tools_plan *plan,
 		     enum wf_tools_test test, unsigned index, double *ns)
 {
-	size_t size = plan->sizes[test].v[index];
-	double *seen = &mpi->seen[test][index];
-	double ways = test == WF_TOOLS_LATENCY ? 2 : 1;
-	double least = test == WF_TOOLS_LATENCY ? 2 : plan->window[test];
-	double count;
-	int ret, tries;
+	double guess = 1000 + (double)plan->sizes[test].v[index] / 4;
 
-	/* The ranks do not measure in time: start with a guess, then use the
-	 * last result. */
-	if (*seen <= 0)
-		*seen = 1000 + (double)size / 4;
-	for (tries = 0; tries < 3; tries++) {
-		count = fmax(least, ceil((double)plan->run_ns / *seen / ways));
-		ret = play(mpi, plan, test, size, count, ns);
-		if (ret)
-			return ret;
-		*seen = *ns;
-		if (*ns * count * ways > (double)plan->run_ns / 2)
-			break;
-	}
-	return 0;
+	return wf_tools_count_run(plan, test, index, &mpi->seen[test][index],
+				  guess, play, mpi, ns);
 }
 
 void wf_tools_mpi_stop(struct wf_tools_mpi *mpi)

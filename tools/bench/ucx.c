@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "tools/bench/control_defs.h"
+#include "tools/bench/count.h"
 #include "tools/bench/process.h"
 #include "tools/bench/proxy.h"
 
@@ -362,9 +363,10 @@ static int wait_result(struct wf_tools_ucx *ucx,
 	return 0;
 }
 
-static int play(struct wf_tools_ucx *ucx, const struct wf_tools_plan *plan,
+static int play(void *arg, const struct wf_tools_plan *plan,
 		enum wf_tools_test test, size_t size, double count, double *ns)
 {
+	struct wf_tools_ucx *ucx = arg;
 	unsigned window = wf_tools_plan_window(plan, test, size);
 	char order[256];
 	int len, i;
@@ -387,27 +389,10 @@ static int play(struct wf_tools_ucx *ucx, const struct wf_tools_plan *plan,
 int wf_tools_ucx_run(struct wf_tools_ucx *ucx, const struct wf_tools_plan *plan,
 		     enum wf_tools_test test, unsigned index, double *ns)
 {
-	size_t size = plan->sizes[test].v[index];
-	double *seen = &ucx->seen[test][index];
-	double ways = test == WF_TOOLS_LATENCY ? 2 : 1;
-	double least = test == WF_TOOLS_LATENCY ? 2 : plan->window[test];
-	double count;
-	int ret, tries;
+	double guess = 100 + (double)plan->sizes[test].v[index] / 8;
 
-	/* ucx_perftest counts messages, not time: start with a guess, then use
-	 * the last result. */
-	if (*seen <= 0)
-		*seen = 100 + (double)size / 8;
-	for (tries = 0; tries < 3; tries++) {
-		count = fmax(least, ceil((double)plan->run_ns / *seen / ways));
-		ret = play(ucx, plan, test, size, count, ns);
-		if (ret)
-			return ret;
-		*seen = *ns;
-		if (*ns * count * ways > (double)plan->run_ns / 2)
-			break;
-	}
-	return 0;
+	return wf_tools_count_run(plan, test, index, &ucx->seen[test][index],
+				  guess, play, ucx, ns);
 }
 
 void wf_tools_ucx_stop(struct wf_tools_ucx *ucx)

@@ -115,6 +115,12 @@ struct wf_srd_peer *wf_srd_dev_peer(struct wf_srd_dev *dev, uint16_t ahn,
 	return NULL;
 }
 
+static void free_peer(struct wf_srd_peer *peer)
+{
+	free(peer->memo);
+	free(peer);
+}
+
 static int ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 {
 	struct wf_srd_dev *dev = wf_srd_dev_of(nic);
@@ -128,9 +134,13 @@ static int ah_create(struct wf_nic *nic, struct wf_nic_ah *ah)
 	peer = calloc(1, sizeof(*peer));
 	if (!peer)
 		return -ENOMEM;
-	err = wf_srd_hard_host(dev->port->hard, addr.efa.gid, &peer->host);
+	/* What is known of it must not be lost for lack of memory. */
+	peer->memo = malloc(sizeof(*peer->memo));
+	err = peer->memo ? wf_srd_hard_host(dev->port->hard, addr.efa.gid,
+					    &peer->host) :
+			   -ENOMEM;
 	if (err) {
-		free(peer);
+		free_peer(peer);
 		return err;
 	}
 	peer->qpn = addr.efa.qpn;
@@ -158,15 +168,10 @@ static void drop_memo(struct wf_srd_dev *dev, struct wf_srd_memo *memo)
 	free(memo);
 }
 
-static void keep_memo(struct wf_srd_dev *dev, const struct wf_nic_addr *addr,
+static void keep_memo(struct wf_srd_dev *dev, struct wf_srd_memo *memo,
+		      const struct wf_nic_addr *addr,
 		      const struct wf_nic_memo *words)
 {
-	struct wf_srd_memo *memo = malloc(sizeof(*memo));
-
-	if (!memo) {
-		wf_warn("efa: no memory for what is known of a peer");
-		return;
-	}
 	if (dev->memo_count >= MEMOS_MOST)
 		drop_memo(dev, wf_container_of(dev->memo_ages.next,
 					       struct wf_srd_memo, age));
@@ -183,10 +188,12 @@ static void ah_destroy(struct wf_nic *nic, struct wf_nic_ah *ah,
 	struct wf_srd_dev *dev = wf_srd_dev_of(nic);
 	struct wf_srd_peer *peer = ah->dev;
 
-	if (memo)
-		keep_memo(dev, &ah->addr, memo);
+	if (memo) {
+		keep_memo(dev, peer->memo, &ah->addr, memo);
+		peer->memo = NULL;
+	}
 	wf_base_list_unlink(&peer->link);
-	free(peer);
+	free_peer(peer);
 	ah->dev = NULL;
 }
 
@@ -355,10 +362,11 @@ static void set_caps(struct wf_srd_dev *dev)
 	dev->soft.nic.caps = (struct wf_nic_caps){
 		.max_msg = port->hard->max_msg,
 		.max_recv = port->hard->max_msg,
-		.max_rdma = port->hard->attr.device_caps &
-					    EFADV_DEVICE_ATTR_CAPS_RDMA_READ ?
+		.max_rdma = wf_srd_hard_reads(port->hard) ?
 				    port->hard->attr.max_rdma_size :
 				    0,
+		.hard_reads = wf_srd_hard_reads(port->hard),
+		.hard_writes = wf_srd_hard_writes(port->hard),
 		.inline_max =
 			port->hard->attr.inline_buf_size < WF_NIC_INLINE_MAX ?
 				port->hard->attr.inline_buf_size :
@@ -394,7 +402,7 @@ static void free_handles(struct wf_srd_dev *dev)
 				dev->peers[i].next, struct wf_srd_peer, link);
 
 			wf_base_list_unlink(&peer->link);
-			free(peer);
+			free_peer(peer);
 		}
 	}
 	while (!wf_base_list_empty(&dev->memo_ages))

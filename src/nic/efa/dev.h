@@ -65,6 +65,7 @@ struct wf_srd_port {
 struct wf_srd_peer {
 	struct wf_list link; /* in dev->peers, by ahn and qpn */
 	const struct wf_srd_host *host;
+	struct wf_srd_memo *memo; /* room for when it leaves */
 	uint32_t qkey;
 	uint16_t qpn;
 	uint16_t num; /* of the handle */
@@ -108,6 +109,20 @@ static inline struct wf_srd_dev *wf_srd_dev_of(struct wf_nic *nic)
 /* -- hard.c -- */
 
 #define WF_SRD_PORT 1 /* of the hardware: there is no other */
+
+/* EFADV_DEVICE_ATTR_CAPS_RDMA_WRITE, which rdma-core has since v46; an older one
+ * never sets it. */
+#define WF_SRD_CAPS_RDMA_WRITE (1u << 3)
+
+static inline bool wf_srd_hard_reads(const struct wf_srd_hard *hard)
+{
+	return hard->attr.device_caps & EFADV_DEVICE_ATTR_CAPS_RDMA_READ;
+}
+
+static inline bool wf_srd_hard_writes(const struct wf_srd_hard *hard)
+{
+	return hard->attr.device_caps & WF_SRD_CAPS_RDMA_WRITE;
+}
 
 /* Opens it, or counts another user. NULL: there is none, or it fails (then *@err
  * says why). */

@@ -301,10 +301,8 @@ int wf_srd_hard_key_open(void *addr, size_t len, unsigned access,
 			 struct wf_nic_key **out, uint32_t *rkey)
 {
 	struct key *key;
-	int err;
+	int flags = 0, err;
 
-	if (access & WF_NIC_REMOTE_WRITE)
-		return -EOPNOTSUPP;
 	key = calloc(1, sizeof(*key));
 	if (!key)
 		return -ENOMEM;
@@ -313,13 +311,14 @@ int wf_srd_hard_key_open(void *addr, size_t len, unsigned access,
 		free(key);
 		return err;
 	}
-	err = key->hard->attr.device_caps & EFADV_DEVICE_ATTR_CAPS_RDMA_READ ?
-		      0 :
-		      -EOPNOTSUPP;
+	if (access & WF_NIC_REMOTE_READ && wf_srd_hard_reads(key->hard))
+		flags |= IBV_ACCESS_REMOTE_READ;
+	if (access & WF_NIC_REMOTE_WRITE && wf_srd_hard_writes(key->hard))
+		flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
+	err = flags ? 0 : -EOPNOTSUPP;
 	if (!err) {
-		key->mr = (key->hard->verbs->ibv_reg_mr)(
-			key->hard->pd, addr, len,
-			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+		key->mr = (key->hard->verbs->ibv_reg_mr)(key->hard->pd, addr,
+							 len, flags);
 		err = key->mr ? 0 : wf_srd_hard_failed();
 	}
 	if (err) {

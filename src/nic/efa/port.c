@@ -74,8 +74,10 @@ static int make_qp(struct wf_srd_port *port)
 		.send_ops_flags = IBV_QP_EX_WITH_SEND,
 	};
 
-	if (port->hard->attr.device_caps & EFADV_DEVICE_ATTR_CAPS_RDMA_READ)
+	if (wf_srd_hard_reads(port->hard))
 		attr.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ;
+	if (wf_srd_hard_writes(port->hard))
+		attr.send_ops_flags |= IBV_QP_EX_WITH_RDMA_WRITE;
 	port->qp = verbs->efadv_create_qp_ex(port->hard->context, &attr, &efa,
 					     sizeof(efa));
 	if (!port->qp)

@@ -88,6 +88,8 @@ static void stage(struct wf_srd_dev *dev, const struct wf_nic_request *req)
 	wr->wr_flags = 0;
 	if (req->op == WF_NIC_OP_READ)
 		ibv_wr_rdma_read(wr, req->rkey, req->raddr);
+	else if (req->op == WF_NIC_OP_WRITE)
+		ibv_wr_rdma_write(wr, req->rkey, req->raddr);
 	else if (req->has_imm)
 		ibv_wr_send_imm(wr, htobe32(req->imm));
 	else
@@ -104,12 +106,15 @@ static void stage(struct wf_srd_dev *dev, const struct wf_nic_request *req)
 static enum wf_nic_status check(struct wf_srd_dev *dev,
 				const struct wf_nic_request *req)
 {
-	if (req->op == WF_NIC_OP_WRITE || req->user_key ||
-	    (req->op == WF_NIC_OP_READ && !dev->soft.nic.caps.max_rdma))
+	const struct wf_nic_caps *caps = &dev->soft.nic.caps;
+
+	if (req->op == WF_NIC_OP_SEND)
+		return WF_NIC_OK;
+	if (req->user_key || req->has_imm ||
+	    !(req->op == WF_NIC_OP_READ ? caps->hard_reads : caps->hard_writes))
 		return WF_NIC_UNSUPP_OP;
-	/* It reads into the memory itself. */
-	if (req->op == WF_NIC_OP_READ && req->len &&
-	    !dev->mrs[req->sge[0].lkey & WF_NIC_MR_MAX])
+	/* It reads into the memory itself, and no copy is that long. */
+	if (req->len && !dev->mrs[req->sge[0].lkey & WF_NIC_MR_MAX])
 		return WF_NIC_BAD_LKEY;
 	return WF_NIC_OK;
 }
