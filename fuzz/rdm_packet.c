@@ -32,6 +32,7 @@
 #define BYTES 2048u
 #define KEY 7
 #define NAME 3
+#define OUR_ID 7777u
 
 struct wf_fuzz_stats wf_fuzz_stats;
 
@@ -43,6 +44,7 @@ struct world {
 	struct wf_regs regs;
 	int fd;
 	bool known;
+	bool fixed; /* ids do not change, as on an EFA device */
 
 	/* The peer. */
 	struct wf_nic *nic;
@@ -133,6 +135,20 @@ static void open_peer(struct world *w, const struct wf_addr *any)
 		give(w, i);
 }
 
+/* From here on the address of the peer does not change either: an id that is not
+ * known would be taken for part of the address of another one. */
+static void fix(struct world *w)
+{
+	struct wf_rdm_peer *peer;
+	int err;
+
+	peer = wf_rdm_peer_get(&w->ep, wf_nic_socket(w->nic), false, &err);
+	need(peer);
+	wf_rdm_life_fix(&peer->life, OUR_ID, w->connid);
+	w->ep.connid = OUR_ID;
+	w->fixed = true;
+}
+
 static void open_world(struct world *w, uint8_t how)
 {
 	struct sockaddr_in name = { .sin_family = AF_INET };
@@ -183,6 +199,8 @@ static void open_world(struct world *w, uint8_t how)
 	need(!wf_rdm_ep_open(&w->ep, &attr, &w->core.host, way));
 	need(!wf_rdm_ep_wake(&w->ep));
 	w->ep.deny_reads = how & 4;
+	if (how & 8)
+		fix(w);
 }
 
 static unsigned int drain(struct wf_compq *q)
@@ -398,6 +416,9 @@ static void dress(struct world *w, struct source *in,
 	wire->send_id = an_id(w, in);
 	wire->recv_id = an_id(w, in);
 	wire->op_id = wire->send_id;
+	wire->ref_kind = (uint32_t)take(in, 1) % 4;
+	if (wire->ref_kind)
+		wire->op_id = wire->msg_id;
 	wire->tag = take(in, 1) & 3;
 	wire->recv_length = number(in);
 	wire->seg_offset = take(in, 1) & 1 ? 0 : number(in);
@@ -453,7 +474,7 @@ static void say(struct world *w, struct source *in)
 	need(header);
 	memset(to + header, 0x5c, len);
 	/* Sometimes anything. */
-	if (!(take(in, 1) & 15))
+	if (!(take(in, 1) & 15) && !w->fixed)
 		to[4 + take(in, 1) % 60] = (uint8_t)take(in, 1);
 	sge.len = (uint32_t)(header + len);
 	if (sge.len > 1400)
@@ -485,7 +506,7 @@ static void act(struct world *w, struct source *in)
 	else if (what < 220)
 		begin(w, in);
 	else if (what < 222)
-		w->connid++;
+		w->connid += !w->fixed;
 	else if (what == 222)
 		forget(w);
 	else if (what == 223)

@@ -25,6 +25,9 @@ def check_choice():
     said = efa.run("fi_info", "-p", "weft", env={"FI_WEFT_NIC": "tcp"})
     if DEVICE in said:
         pingpong.fail(f"FI_WEFT_NIC=tcp:\n{said}")
+    said = efa.run("fi_info", "-p", "weft", "-a", "FI_SOCKADDR")
+    if DEVICE in said or "domain: lo" not in said:
+        pingpong.fail(f"socket addresses were asked for:\n{said}")
     said = efa.run("fi_info", "-p", "weft", "-v", env={"FI_WEFT_NIC": "efa"})
     if "domain: lo" in said or "fi_addr_efa://[fe80:" not in said:
         pingpong.fail(f"FI_WEFT_NIC=efa:\n{said}")

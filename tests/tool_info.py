@@ -260,7 +260,7 @@ def check_key():
         return  # built without OpenSSL
     with tempfile.TemporaryDirectory() as tmp:
         key = pathlib.Path(tmp, "key")
-        key.write_bytes(os.urandom(32))
+        key.write_text(os.urandom(32).hex())
         key.chmod(0o600)
         good = {"FI_WEFT_KEY_FILE": str(key)}
         for more in {}, {"FI_WEFT_NIC": "tcp"}:

@@ -334,6 +334,9 @@ static void test_quiet(void)
 	CHECK(!strstr(text, arguments));
 	end(&play);
 	CHECK_EQ(why("2>/dev/null", text), 1);
+	/* A bug: without an endpoint there was no document. */
+	CHECK_EQ(why("--json 2>/dev/null", text), 1);
+	CHECK(strstr(text, "\"culprits\": []"));
 	CHECK_EQ(why("1x 2>/dev/null", text), 2);
 	CHECK_EQ(why("--longer-than nothing 2>/dev/null", text), 2);
 }

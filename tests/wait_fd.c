@@ -50,9 +50,14 @@ static void test_calls(void)
 	weft_test_wait(t.txcq, &comp);
 	CHECK_EQ(fi_trywait(t.fabric, fids, 1), -FI_EAGAIN);
 	weft_test_wait(t.txcq, &comp);
-	while (fi_trywait(t.fabric, fids, 1) == -FI_EAGAIN)
-		CHECK(!weft_test_poll(t.txcq, &comp));
-	CHECK_EQ(poll(&pfd, 1, 20), 0);
+	/* What ends the last messages may wake it, but not again and again. */
+	for (int i = 0; i < 20; i++) {
+		while (fi_trywait(t.fabric, fids, 1) == -FI_EAGAIN)
+			CHECK(!weft_test_poll(t.txcq, &comp));
+		if (!poll(&pfd, 1, 20))
+			break;
+		CHECK(i < 19);
+	}
 	weft_test_close(&t);
 }
 

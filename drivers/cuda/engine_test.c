@@ -23,6 +23,7 @@
 
 #include <weft/wd.h>
 #include <weft/wd_comp_drv.h>
+#include <weft/wd_drv.h>
 
 #include "cuda/cuda_defs.h"
 #include "cuda/library.h"
@@ -457,6 +458,9 @@ static void test_channel(void **state)
 	assert_int_equal(wd_request_channel(&more), 0);
 	assert_int_equal(ch.dev_info->iommu_type, WD_IOMMU_SHARE_DOMAIN);
 	assert_int_equal(wd_is_sharing(&ch, NULL), 0);
+	assert_int_equal(wd_drv_alive(&ch), 1);
+	assert_int_equal(wd_drv_start(&ch), -EOPNOTSUPP);
+	assert_int_equal(wd_drv_event_fd(&ch), -EOPNOTSUPP);
 	va = wd_reserve_mem(&ch, 2 * HALF);
 	assert_non_null(va);
 	assert_null(wd_reserve_mem(&ch, HALF));
@@ -544,11 +548,14 @@ static void put_gpu(const char *root, const char *name, const char *node)
 static void test_listed(void **state)
 {
 	char root[] = "/tmp/weft-cuda-XXXXXX", command[64];
+	struct wd_chan any = { .alg = "inflate" };
 
 	(void)state;
 	assert_non_null(mkdtemp(root));
 	setenv("WEFT_SYSFS", root, 1);
 	assert_int_equal(listed_node(), -1);
+	/* Who names no device does not get one that it cannot submit to. */
+	assert_true(wd_request_channel(&any) < 0);
 	put_gpu(root, "0000:01:00.0", "3");
 	put_gpu(root, "module", "7");
 	assert_int_equal(listed_node(), 3);

@@ -64,8 +64,9 @@ int wd_drv_alive(struct wd_chan *ch);
 /*
  * A device of a plug-in. Programs request channels of it as of others, by its
  * name, reserve memory on them and name both in jobs, which go to the driver with
- * the same api. Its scenario is Share Domain. Nothing can be mapped or started on
- * such a channel. All members may be called by any thread.
+ * the same api. Its scenario is Share Domain. Nothing can be mapped, started or
+ * waited for on such a channel (-EOPNOTSUPP). All members may be called by any
+ * thread.
  */
 struct wd_drv_dev {
 	uint32_t size;	  /* sizeof(struct wd_drv_dev) */

@@ -252,7 +252,7 @@ static bool is_given(struct job *job, struct wf_alg_want want)
 		wf_alg_registry_put(slot);
 		if (!ret)
 			return true;
-		if (!by_cost)
+		if (!by_cost && !passed)
 			return false;
 		if (ret == -ENOTSUP) {
 			w->want.except = want.except | passed;

@@ -6,6 +6,7 @@
 #include "alg/choice.h"
 
 #include "alg/queue.h"
+#include "base/clock.h"
 
 bool wf_alg_choice_is_open(const struct wd_alg_comp *d,
 			   const struct wf_alg_want *want)
@@ -34,10 +35,19 @@ struct wf_alg_slot *wf_alg_choice_now(struct wf_alg_slot *first,
 	return first;
 }
 
-/* The two that are expected to end first. */
+/* Candidates that are looked at; those behind them are not. */
+#define CANDIDATES 8
+#define SMALL_NS (100 * WF_NS_PER_US)
+#define FAR 4
+
+/* The two that are expected to end first, and all that were looked at, in the
+ * order of priority. */
 struct ranking {
 	struct wf_alg_slot *slots[2];
 	uint64_t ns[2];
+	struct wf_alg_slot *seen[CANDIDATES]; /* not referenced */
+	struct wf_alg_stats *stats[CANDIDATES];
+	unsigned int n_seen;
 };
 
 static void rank(struct ranking *r, struct wf_alg_slot *slot, uint64_t ns)
@@ -58,6 +68,13 @@ static void rank(struct ranking *r, struct wf_alg_slot *slot, uint64_t ns)
 	wf_alg_registry_put(out);
 }
 
+/* A device must win clearly: what it takes varies more, because its jobs wait for
+ * each other, and all others of a group wait for the one that ends last. */
+static uint64_t with_margin(const struct wd_alg_comp *d, uint64_t ns)
+{
+	return d->submit && ns < UINT64_MAX / 2 ? ns + ns / 4 : ns;
+}
+
 /* Ranks the candidates, @slot first, up to one that is not known yet, which is
  * then the first of all. */
 static void rank_all(struct ranking *r, struct wf_alg_slot *slot,
@@ -72,14 +89,17 @@ static void rank_all(struct ranking *r, struct wf_alg_slot *slot,
 		struct wf_alg_cost *cost = wf_alg_registry_cost(slot);
 
 		others.except |= wf_alg_registry_bit(slot);
-		last = !d->submit;
+		r->seen[r->n_seen] = slot;
+		r->stats[r->n_seen++] = wf_alg_registry_stats(slot);
+		last = !d->submit || r->n_seen == CANDIDATES;
 		if (d->submit && !wf_alg_queue_fits(d, job)) {
 			wf_alg_registry_put(slot);
 		} else if (wf_alg_cost_is_new(cost, job)) {
 			rank(r, slot, 0);
 			return;
 		} else {
-			rank(r, slot, wf_alg_cost_expect(cost, job));
+			rank(r, slot,
+			     with_margin(d, wf_alg_cost_expect(cost, job)));
 		}
 		slot = last ? NULL : wf_alg_registry_get(&others);
 	}
@@ -88,31 +108,54 @@ static void rank_all(struct ranking *r, struct wf_alg_slot *slot,
 /* Whether the second is to do the job, so that it stays known. */
 static bool is_probe(const struct ranking *r, const struct wd_comp_job *job)
 {
-	uint64_t best =
-		wf_alg_cost_adds(wf_alg_registry_cost(r->slots[0]), job);
+	struct wf_alg_cost *first = wf_alg_registry_cost(r->slots[0]);
+	uint64_t best = wf_alg_cost_adds(first, job);
 
+	best = best < r->ns[0] ? best : r->ns[0];
 	return wf_alg_cost_is_probe(wf_alg_registry_cost(r->slots[1]), job,
 				    r->ns[1],
-				    best < r->ns[0] ? best : r->ns[0]);
+				    best * wf_alg_cost_weight(first, job));
 }
 
 /* Drivers that come before @chosen. */
-static uint32_t before(const struct wf_alg_slot *chosen,
-		       const struct wf_alg_want *want)
+static uint32_t before(const struct ranking *r,
+		       const struct wf_alg_slot *chosen)
 {
-	struct wf_alg_want others = *want;
-	struct wf_alg_slot *slot;
 	uint32_t passed = 0;
 
-	while ((slot = wf_alg_registry_get(&others)) && slot != chosen) {
-		passed |= wf_alg_registry_bit(slot);
+	for (unsigned int i = 0; r->seen[i] != chosen; i++) {
+		passed |= wf_alg_registry_bit(r->seen[i]);
+		wf_alg_stats_add(r->stats[i], WF_ALG_STAT_passed_over, 1);
+	}
+	return passed;
+}
+
+/* The library behind the devices, @slot first. */
+static struct wf_alg_slot *library_of(struct wf_alg_slot *slot,
+				      const struct wf_alg_want *want,
+				      uint32_t *passed)
+{
+	struct wf_alg_want others = *want;
+
+	while (slot && wf_alg_registry_driver(slot)->submit) {
+		*passed |= wf_alg_registry_bit(slot);
+		others.except |= wf_alg_registry_bit(slot);
 		wf_alg_stats_add(wf_alg_registry_stats(slot),
 				 WF_ALG_STAT_passed_over, 1);
-		others.except |= wf_alg_registry_bit(slot);
 		wf_alg_registry_put(slot);
+		slot = wf_alg_registry_get(&others);
 	}
-	wf_alg_registry_put(slot);
-	return passed;
+	return slot;
+}
+
+/* Whether the next jobs need no choice: small ones, that the best device is far
+ * from winning. */
+static bool is_settled(const struct ranking *r, const struct wd_comp_job *job)
+{
+	return r->slots[1] && r->ns[0] && r->ns[1] / FAR > r->ns[0] &&
+	       !wf_alg_registry_driver(r->slots[0])->submit &&
+	       wf_alg_cost_adds(wf_alg_registry_cost(r->slots[0]), job) <
+		       SMALL_NS;
 }
 
 struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
@@ -121,6 +164,7 @@ struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 					struct wf_alg_cost **cost)
 {
 	struct wf_alg_slot *slot = wf_alg_registry_get(want);
+	struct wf_alg_cost *first;
 	struct ranking r = { 0 };
 	bool probe = false;
 
@@ -128,15 +172,21 @@ struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 	*cost = NULL;
 	if (!slot || !wf_alg_choice_is_open(wf_alg_registry_driver(slot), want))
 		return slot;
+	first = wf_alg_registry_cost(slot);
+	if (wf_alg_cost_is_settled(first, job))
+		return library_of(slot, want, passed);
 	rank_all(&r, slot, want, job);
 	/* One that has not begun to be known is ranked first, with 0. */
 	if (r.slots[1] && r.ns[0])
 		probe = is_probe(&r, job);
+	if (r.slots[0])
+		wf_alg_cost_settle(first, wf_alg_registry_cost(r.slots[0]), job,
+				   is_settled(&r, job));
 	slot = r.slots[probe];
 	wf_alg_registry_put(r.slots[!probe]);
 	if (!slot)
 		return NULL;
-	*passed = before(slot, want);
+	*passed = before(&r, slot);
 	*cost = wf_alg_registry_cost(slot);
 	return slot;
 }

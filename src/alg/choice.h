@@ -23,7 +23,8 @@ struct wf_alg_slot *wf_alg_choice_now(struct wf_alg_slot *first,
  * For a job that overlaps with others: where it ends soonest, by measured times
  * and rates and by what each driver has to do now. A reference, or NULL if there
  * is no driver. *@passed gets the bits of drivers that come before the one that
- * is returned; *@cost where its times go, NULL if cost does not decide.
+ * is returned; *@cost where its times go, NULL if cost does not decide or the job
+ * is not measured.
  */
 struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 					const struct wd_comp_job *job,

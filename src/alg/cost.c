@@ -12,6 +12,7 @@
 #define PROBE 64u /* a part of the time, for jobs on the slower one */
 /* What is expected of a driver that has never done such a job. */
 #define SLOWEST WF_NS_PER_S
+#define SETTLED 16u
 #define LATELY 64u /* jobs of this size: older ones count half, and so on */
 
 static unsigned int kind_of(const struct wd_comp_job *job)
@@ -121,6 +122,51 @@ int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 	return slower;
 }
 
+void wf_alg_cost_settle(struct wf_alg_cost *first, struct wf_alg_cost *best,
+			const struct wd_comp_job *job, bool yes)
+{
+	struct wf_alg_cell *of_first = cell_of(first, job);
+	struct wf_alg_cell *of_best = cell_of(best, job);
+	unsigned int weight = yes ? SETTLED : 1;
+
+	/* Most times it is so already: the line stays shared. */
+	if (atomic_load_explicit(&of_best->weight, memory_order_relaxed) !=
+	    weight)
+		atomic_store_explicit(&of_best->weight, weight,
+				      memory_order_relaxed);
+	if (yes)
+		atomic_store_explicit(&of_first->settled, SETTLED - 1,
+				      memory_order_relaxed);
+}
+
+static unsigned int weight_of(const struct wf_alg_cell *cell)
+{
+	unsigned int weight =
+		atomic_load_explicit(&cell->weight, memory_order_relaxed);
+
+	return weight ? weight : 1;
+}
+
+unsigned int wf_alg_cost_weight(struct wf_alg_cost *best,
+				const struct wd_comp_job *job)
+{
+	return weight_of(cell_of(best, job));
+}
+
+/* Threads may count one job for two: it is a guess. */
+bool wf_alg_cost_is_settled(struct wf_alg_cost *first,
+			    const struct wd_comp_job *job)
+{
+	struct wf_alg_cell *cell = cell_of(first, job);
+	unsigned int left =
+		atomic_load_explicit(&cell->settled, memory_order_relaxed);
+
+	if (!left)
+		return false;
+	atomic_store_explicit(&cell->settled, left - 1, memory_order_relaxed);
+	return true;
+}
+
 /* -- jobs that overlap ----------------------------------------------------- */
 
 bool wf_alg_cost_is_new(struct wf_alg_cost *cost, const struct wd_comp_job *job)
@@ -152,9 +198,9 @@ uint64_t wf_alg_cost_adds(struct wf_alg_cost *cost,
 }
 
 /*
- * Alone it takes what jobs alone took. Behind others it has to wait until the
- * driver has worked through them, at the rate that it has while it is busy: a
- * driver that does many at once has a good rate and a long time for each.
+ * It takes what jobs alone take, or as long as the driver needs for all that is
+ * under way and for this one, at the rate that it has while it is busy: a driver
+ * that does many at once has a good rate and a long time for each.
  */
 uint64_t wf_alg_cost_expect(struct wf_alg_cost *cost,
 			    const struct wd_comp_job *job)
@@ -162,20 +208,28 @@ uint64_t wf_alg_cost_expect(struct wf_alg_cost *cost,
 	const struct wf_alg_cell *cell = cell_of(cost, job);
 	double waiting = (double)atomic_load_explicit(&cost->backlog,
 						      memory_order_relaxed);
+	uint64_t alone, busy;
 
 	if (!atomic_load_explicit(&cell->added_bytes, memory_order_relaxed))
 		return UINT64_MAX;
-	return alone_of(cell, job) + (uint64_t)(rate_of(cell) * waiting);
+	alone = alone_of(cell, job);
+	busy = (uint64_t)(rate_of(cell) * (waiting + (double)job->src_len));
+	return waiting > 0 && busy > alone ? busy : alone;
 }
 
 struct wf_alg_start wf_alg_cost_begin(struct wf_alg_cost *cost,
 				      const struct wd_comp_job *job,
 				      uint64_t now)
 {
+	struct wf_alg_cell *cell = cell_of(cost, job);
+	unsigned int weight = weight_of(cell);
+
 	return (struct wf_alg_start){
 		.at = now,
-		.cell = cell_of(cost, job),
-		.alone = !atomic_fetch_add(&cost->backlog, job->src_len),
+		.cell = cell,
+		.weight = weight,
+		.alone = !atomic_fetch_add(&cost->backlog,
+					   weight * job->src_len),
 	};
 }
 
@@ -186,7 +240,7 @@ void wf_alg_cost_end(struct wf_alg_cost *cost, const struct wd_comp_job *job,
 	uint64_t len = job->src_len | 1;
 	uint64_t last = atomic_exchange(&cost->last, now), bytes, ns;
 
-	atomic_fetch_sub(&cost->backlog, job->src_len);
+	atomic_fetch_sub(&cost->backlog, start.weight * job->src_len);
 	if (!good)
 		return;
 	ns = atomic_load_explicit(&cell->ns_per_kib, memory_order_relaxed);
@@ -198,6 +252,8 @@ void wf_alg_cost_end(struct wf_alg_cost *cost, const struct wd_comp_job *job,
 	ns = now > last ? now - last : 0;
 	bytes = atomic_load_explicit(&cell->added_bytes, memory_order_relaxed);
 	ns += atomic_load_explicit(&cell->added_ns, memory_order_relaxed);
+	/* A job alone stands for itself. */
+	len *= start.alone ? 1 : start.weight;
 	bytes += len;
 	if (bytes > LATELY * len) {
 		bytes /= 2;

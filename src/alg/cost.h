@@ -29,6 +29,9 @@ struct wf_alg_cell {
 	/* Time of jobs that another driver was preferred for, since one was
 	 * given to this one nevertheless. */
 	_Atomic uint64_t elsewhere_ns;
+	/* See wf_alg_cost_settle(). */
+	atomic_uint settled; /* jobs to come */
+	atomic_uint weight;  /* jobs that one stands for; 0: 1 */
 };
 
 struct wf_alg_cost {
@@ -43,6 +46,7 @@ struct wf_alg_cost {
 struct wf_alg_start {
 	uint64_t at;
 	struct wf_alg_cell *cell;
+	unsigned int weight;
 	bool alone; /* there were no others */
 };
 
@@ -65,6 +69,20 @@ int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 bool wf_alg_cost_is_probe(struct wf_alg_cost *cost,
 			  const struct wd_comp_job *job, uint64_t ns,
 			  uint64_t best);
+
+/*
+ * Where small jobs are many and no device is near to winning, measuring and
+ * comparing each of them would cost a good part of its time, because all threads
+ * write to the same lines. @yes: the next jobs like this one go to @best, a
+ * library, without that, and one job of @best stands for as many. @first is the
+ * first candidate, which is asked about it.
+ */
+void wf_alg_cost_settle(struct wf_alg_cost *first, struct wf_alg_cost *best,
+			const struct wd_comp_job *job, bool yes);
+bool wf_alg_cost_is_settled(struct wf_alg_cost *first,
+			    const struct wd_comp_job *job);
+unsigned int wf_alg_cost_weight(struct wf_alg_cost *best,
+				const struct wd_comp_job *job);
 
 /* Whether too few jobs like this one were given to the driver to know it; then
  * this is one more. */

@@ -553,7 +553,7 @@ static void run_put_locked(struct wf_engine *e, struct wf_piece *p)
 	e->put++;
 	if (!ret)
 		e->u->total_out += good;
-	if (!bad)
+	if (!bad && p->error) /* then nobody goes on */
 		e->why = e->serial.why;
 	fail(e, ret ? ret : bad ? bad : p->error);
 	give_back(e, p);

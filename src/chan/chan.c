@@ -66,6 +66,19 @@ static int open_device(struct wd_chan *ch)
 
 /* The first that lets us in. What the last one said, if none does; but "busy"
  * is the better answer when one is. */
+/* Devices of plug-ins have no descriptor to submit to, and to open one may take
+ * seconds: only a program that names one wants it. */
+static int drop_plugged(struct uacce_dev_info *list, int count)
+{
+	int kept = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (list[i].kind != WD_DEV_PLUGGED)
+			list[kept++] = list[i];
+	}
+	return kept;
+}
+
 static int open_first(struct wd_chan *ch, const struct uacce_dev_info *list,
 		      int count)
 {
@@ -120,7 +133,7 @@ static int choose(struct wd_chan *ch)
 	if (ch->dev_path[0])
 		err = open_named(ch, list, count);
 	else
-		err = open_first(ch, list, count);
+		err = open_first(ch, list, drop_plugged(list, count));
 	wd_free_devices(list);
 	/* Why there is none is the better answer. */
 	return err == -ENODEV && refused ? refused : err;
@@ -225,7 +238,9 @@ int wd_drv_event_fd(struct wd_chan *ch)
 		return -EINVAL;
 	if (core->foreign)
 		return -ENODEV;
-	return core->event_fd >= 0 ? core->event_fd : ch->fd;
+	if (core->event_fd >= 0)
+		return core->event_fd;
+	return ch->fd >= 0 ? ch->fd : -EOPNOTSUPP; /* a plug-in's device */
 }
 
 int wd_drv_wait(struct wd_chan *ch, int timeout_ms)

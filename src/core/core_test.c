@@ -419,7 +419,10 @@ static void test_rest(void **state)
 	progress(w, 5000);
 	assert_true(wf_core_take_rest(&w->core));
 	assert_false(wf_core_take_rest(&w->core));
-	progress(w, WF_HOST_POLLS_PER_CLOCK);
+	/* It does not rest twice in a row. */
+	progress(w, 1);
+	assert_false(wf_core_take_rest(&w->core));
+	progress(w, 2 * WF_HOST_POLLS_PER_CLOCK);
 	assert_true(wf_core_take_rest(&w->core));
 	/* Something has come. */
 	w->first.found = WF_POLLED_SOMETHING;

@@ -127,6 +127,7 @@ __attribute__((noinline)) void wf_core_tick(struct wf_core *core)
 {
 	struct wf_host *host = &core->host;
 	uint64_t now = wf_base_clock_ns();
+	bool rested = host->rested;
 
 	set_pace(host, now - host->now);
 	host->now = now;
@@ -136,7 +137,8 @@ __attribute__((noinline)) void wf_core_tick(struct wf_core *core)
 		core->ways[1].ops->tick(core->ways[1].self, now);
 	if (now >= host->look_at)
 		wf_core_look(core, now);
-	rest_when_quiet(core);
+	if (!rested)
+		rest_when_quiet(core);
 }
 
 void wf_core_progress(struct wf_core *core)

@@ -148,6 +148,13 @@ static void *attend(void *arg)
 	}
 }
 
+bool wf_nic_attend_enter(struct wf_nic_attend *attend, struct wf_lock *its_lock)
+{
+	/* What its descriptor tells is for the one who has the lock. */
+	attend->blind = its_lock->real && !wf_base_lock_try(its_lock);
+	return !attend->blind;
+}
+
 void wf_nic_attend_wake(void)
 {
 	if (wf_queue_wake_needed(&asleep))

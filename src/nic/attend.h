@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/lock.h"
 
 struct wf_nic_attend {
 	struct wf_list link;
@@ -36,6 +37,12 @@ struct wf_nic_attend {
  * until it is removed. 0 or -errno. No lock of the device is held. */
 int wf_nic_attend_begin(struct wf_nic_attend *attend);
 void wf_nic_attend_end(struct wf_nic_attend *attend);
+
+/* For step_in(): takes the device's lock. False: somebody has it, who works, or is
+ * in the middle of his work and has no processor. To wait for him would take the
+ * processor that he needs: the device is looked at again after a while. */
+bool wf_nic_attend_enter(struct wf_nic_attend *attend,
+			 struct wf_lock *its_lock);
 
 void wf_nic_attend_wake(void);
 

@@ -4,12 +4,13 @@
  */
 #include "nic/soft.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "os/poll.h"
 
 #include "base/log.h"
 #include "nic/wqe.h"
+#include "os/poll.h"
 #include "queue/wake.h"
 
 /* -- completions ------------------------------------------------------------ */
@@ -113,6 +114,44 @@ void wf_nic_soft_done(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 	if (status != WF_NIC_OK)
 		wf_nic_count(&soft->nic.counters->tx_failed, 1);
 	wf_nic_soft_complete(soft, qp, places, &cqe);
+}
+
+/* -- sleeping --------------------------------------------------------------- */
+
+static bool has_news(struct wf_nic_soft *soft, const struct wf_nic_cq *cq)
+{
+	return (cq && wf_queue_cq_ready(&cq->ring)) ||
+	       wf_nic_has_placed(&soft->nic);
+}
+
+int wf_nic_soft_wait_begin(struct wf_nic_soft *soft, struct wf_nic_cq *cq,
+			   uint64_t (*next)(struct wf_nic *nic),
+			   uint64_t *deadline_ns)
+{
+	*deadline_ns = UINT64_MAX;
+	/* Before the timers are looked at: a kick that comes after that wakes
+	 * us, one that comes before has set them. */
+	if (soft->user_fd >= 0)
+		wf_queue_wake_arm(&soft->user_asleep);
+	if (next) {
+		wf_base_lock_take(&soft->nic.lock);
+		*deadline_ns = next(&soft->nic);
+		wf_base_lock_drop(&soft->nic.lock);
+	}
+	if (*deadline_ns && !has_news(soft, cq))
+		return 0;
+	wf_queue_wake_disarm(&soft->user_asleep);
+	return -EAGAIN;
+}
+
+void wf_nic_soft_wait_end(struct wf_nic_soft *soft)
+{
+	uint64_t count;
+
+	if (soft->user_fd < 0)
+		return;
+	wf_queue_wake_disarm(&soft->user_asleep);
+	wf_os_eventfd_read(soft->user_fd, &count);
 }
 
 /* -- requests --------------------------------------------------------------- */

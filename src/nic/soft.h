@@ -97,4 +97,11 @@ static inline void wf_nic_soft_tell(struct wf_nic_soft *soft)
 	wf_nic_soft_wake(soft);
 }
 
+/* wait_begin() and wait_end() of ops.h. No lock. @next: when the device has
+ * something to do, with the lock; 0: now. NULL: a thread of the device does it. */
+int wf_nic_soft_wait_begin(struct wf_nic_soft *soft, struct wf_nic_cq *cq,
+			   uint64_t (*next)(struct wf_nic *nic),
+			   uint64_t *deadline_ns);
+void wf_nic_soft_wait_end(struct wf_nic_soft *soft);
+
 #endif

@@ -441,16 +441,16 @@ static void may_efa(struct request *req)
 {
 	const struct fi_info *hints = req->hints;
 	const char *nic = wf_prov_param.nic;
+	/* Socket addresses of either family are socket addresses. */
+	bool any = !hints || hints->addr_format == FI_FORMAT_UNSPEC;
 
 	req->only_efa = (nic && !strcmp(nic, WF_PROV_NIC_EFA)) ||
 			req->family == WF_ADDR_EFA;
 	if (req->only_efa) {
-		req->may_efa =
-			req->family == AF_UNSPEC || req->family == WF_ADDR_EFA;
+		req->may_efa = any || req->family == WF_ADDR_EFA;
 		return;
 	}
-	req->may_efa = !nic && req->family == AF_UNSPEC && !req->node &&
-		       !req->service &&
+	req->may_efa = !nic && any && !req->node && !req->service &&
 		       (!hints || (!hints->src_addr && !hints->dest_addr));
 }
 

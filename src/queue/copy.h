@@ -24,9 +24,9 @@ enum wf_queue_copy_kind {
 	WF_QUEUE_COPY_AVX512, /* one of 512 bits */
 	WF_QUEUE_COPY_NEON,   /* two pairs of 128 bits */
 	/* Instructions for device memory that write 64 bytes at once, past the
-	 * caches. They are used where they are asked for by name: on ordinary
-	 * memory they are slower (docs/wqe.md), and on device memory nobody has
-	 * measured them. */
+	 * caches. They are used where they are asked for by name, because on
+	 * device memory nobody has measured them (docs/wqe.md); the first one
+	 * also on ordinary memory, if it is the quicker one there. */
 	WF_QUEUE_COPY_MOVDIR64B, /* x86-64 */
 	WF_QUEUE_COPY_ST64B,	 /* arm64, where Linux lets programs use it */
 	WF_QUEUE_COPY_MEMORY, /* the quickest where the ring is ordinary memory

@@ -206,7 +206,8 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 		wf_rdm_peer_back(peer);
 	}
 	pkt->completed(ep, pkt, err);
-	if (wf_unlikely(err) && pkt->repeats && peer->life.fixed)
+	/* Any other error would come again at once. */
+	if (wf_unlikely(is_death(status)) && pkt->repeats && peer->life.fixed)
 		wf_rdm_lost_keep(pkt);
 	else
 		wf_rdm_pkt_put(ep, pkt);

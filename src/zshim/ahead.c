@@ -32,8 +32,14 @@
 #define ROOM_LEAST (1u << 20)
 #define ROOM_MOST (64u << 20)
 
+/* Output of all streams that is kept for later calls: beyond that, streams are
+ * weft's own work. */
+#define KEPT_MOST ((size_t)256 << 20)
+
 /* Input to try first, 0: all. Of any thread: it is a guess. */
 static _Atomic size_t usual;
+
+static _Atomic size_t kept;
 
 /* A driver that uses zlib in its own work must not be asked to do that. */
 static __thread bool asking;
@@ -52,9 +58,25 @@ bool wf_zshim_ahead_is_wanted(void)
 	return is == 2;
 }
 
+static bool may_keep(size_t len)
+{
+	if (atomic_fetch_add(&kept, len) + len <= KEPT_MOST)
+		return true;
+	atomic_fetch_sub(&kept, len);
+	return false;
+}
+
+static void free_plain(struct wf_zshim_ahead *a)
+{
+	if (a->plain)
+		atomic_fetch_sub(&kept, a->len);
+	free(a->plain);
+	a->plain = NULL;
+}
+
 void wf_zshim_ahead_reset(struct wf_zshim_ahead *a)
 {
-	free(a->plain);
+	free_plain(a);
 	free(a->raw);
 	*a = (struct wf_zshim_ahead){ 0 };
 }
@@ -64,7 +86,7 @@ void wf_zshim_ahead_reset(struct wf_zshim_ahead *a)
 struct attempt {
 	struct wd_comp_job job;
 	struct wf_alg_want want;
-	uint8_t *room; /* NULL: the caller's output is the room */
+	uint8_t *room; /* what was allocated last, or NULL */
 };
 
 /* As the driver says. */
@@ -103,7 +125,7 @@ static int ask_for(struct attempt *t, const struct wf_inflate_io *io,
 	/* The output of a caller that knows its size has place for all. */
 	if (io->out_len >= src_len)
 		ret = ask(t, io->out, io->out_len);
-	if (ret == -ENOSPC)
+	if (ret == -ENOSPC && io->out_len < ROOM_MOST)
 		ret = ask_roomy(t, room > io->out_len ? room :
 							RATIO * io->out_len);
 	return ret;
@@ -126,16 +148,20 @@ static bool keep(struct wf_zshim_ahead *a, struct attempt *t,
 
 	a->len = job->produced;
 	a->raw_len = job->consumed;
-	if (a->len > io->out_len) {
-		a->raw = malloc(a->raw_len);
-		if (!a->raw)
-			return false;
-		memcpy(a->raw, io->in, a->raw_len);
-	}
-	if (t->room) {
+	if (job->dst == t->room && !may_keep(a->len))
+		return false;
+	if (job->dst == t->room) {
 		smaller = realloc(t->room, a->len ? a->len : 1);
 		a->plain = smaller ? smaller : t->room;
 		t->room = NULL;
+	}
+	if (a->len > io->out_len) {
+		a->raw = malloc(a->raw_len);
+		if (!a->raw) {
+			free_plain(a);
+			return false;
+		}
+		memcpy(a->raw, io->in, a->raw_len);
 	}
 	return true;
 }
@@ -163,16 +189,18 @@ static uint32_t check_of(const struct wf_inflate *s, const uint8_t *data,
 			  wf_deflate_adler32(s->check, data, len);
 }
 
-/* As the stream's own checksum says, if that is there. If not, either the stream
- * or the driver is at fault: the decoder finds out. */
+/* As the stream's own checksum says. If not, either the stream or the driver is
+ * at fault: the decoder finds out. A stream without one relies on a driver that
+ * refuses what zlib refuses. */
 static bool is_right(const struct wf_inflate *s, const struct wd_comp_job *job,
 		     const struct wf_inflate_io *io)
 {
 	uint32_t sum;
 
-	if (!(s->wrap & WF_INFLATE_CHECK) ||
-	    io->in_len - job->consumed < sizeof(sum))
+	if (!(s->wrap & WF_INFLATE_CHECK))
 		return true;
+	if (io->in_len - job->consumed < sizeof(sum))
+		return false;
 	memcpy(&sum, io->in + job->consumed, sizeof(sum));
 	sum = s->flags ? le32toh(sum) : be32toh(sum);
 	return check_of(s, job->dst, job->produced) == sum;
@@ -226,6 +254,8 @@ static bool begin(struct wf_zshim_ahead *a, struct wf_inflate *s,
 	    overlap(io))
 		return false;
 	asking = true;
+	if (!(s->wrap & WF_INFLATE_CHECK))
+		want.can |= WD_COMP_CAN_REFUSE;
 	want.name = wf_alg_registry_preferred();
 	slot = want.name ? wf_alg_registry_get(&want) : NULL;
 	if (slot && try(a, s, io, slot)) {
@@ -308,9 +338,8 @@ static enum wf_inflate_ret settle(struct wf_zshim_ahead *a,
 		s->mode = WF_INFLATE_LOST;
 		ret = WF_INFLATE_NO_MEMORY;
 	}
-	free(a->plain);
+	free_plain(a);
 	free(a->raw);
-	a->plain = NULL;
 	a->raw = NULL;
 	a->giving = false;
 	return ret;
@@ -346,8 +375,7 @@ void wf_zshim_ahead_retreat(struct wf_zshim_ahead *a, struct wf_inflate *s)
 	a->debt = used > a->taken ? used - a->taken : 0;
 	a->held = used;
 	a->held_end = a->taken;
-	free(a->plain);
-	a->plain = NULL;
+	free_plain(a);
 	a->giving = false;
 }
 
@@ -372,6 +400,16 @@ static bool is_at_border(const struct wf_inflate *s,
 	       wf_deflate_inflate_data_type(s) & (128 | 256);
 }
 
+/* What the decoder has read before the caller gave it. */
+static void pay(struct wf_zshim_ahead *a, struct wf_inflate_io *io)
+{
+	size_t skip = a->debt < io->in_len ? a->debt : io->in_len;
+
+	a->debt -= skip;
+	io->in += skip;
+	io->in_len -= skip;
+}
+
 static enum wf_inflate_ret by_decoder(struct wf_zshim_ahead *a,
 				      struct wf_inflate *s,
 				      struct wf_inflate_io *io,
@@ -379,12 +417,11 @@ static enum wf_inflate_ret by_decoder(struct wf_zshim_ahead *a,
 {
 	enum wf_inflate_ret ret;
 
+	pay(a, io);
+	/* It may be at the end: the caller is not. */
 	if (a->debt) {
-		size_t skip = a->debt < io->in_len ? a->debt : io->in_len;
-
-		a->debt -= skip;
-		io->in += skip;
-		io->in_len -= skip;
+		s->counted = true;
+		return WF_INFLATE_OK;
 	}
 	if (has_held(a)) {
 		struct wf_inflate_io held = held_of(a, io);
@@ -404,6 +441,7 @@ enum wf_inflate_ret wf_zshim_ahead_sync(struct wf_zshim_ahead *a,
 					struct wf_inflate *s,
 					struct wf_inflate_io *io)
 {
+	pay(a, io);
 	if (has_held(a)) {
 		struct wf_inflate_io held = held_of(a, io);
 		enum wf_inflate_ret ret = wf_deflate_inflate_sync(s, &held);

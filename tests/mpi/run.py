@@ -8,7 +8,8 @@ btl/ofi; "apart", the same with every rank on a node of its own, as Open MPI
 believes; "net" and "net-onesided": RANKS/HOSTS, so many hosts (hosts.py) share
 the ranks; "cont": the same where the hosts are containers that share a folder,
 and the network carries next to nothing; "efa": libfabric's efa provider on the
-software EFA device; or "absent": there is no weft, and the job must fail.
+software EFA device; "weft-efa": weft on that device; or "absent": there is no
+weft, and the job must fail.
 """
 
 import os
@@ -27,6 +28,7 @@ HOW = {
     "net": {},
     "net-onesided": {"transport": job.ONE_SIDED},
     "efa": {"transport": job.EFA, "env": {"WEFT_MPI_EXPECT": "efa"}},
+    "weft-efa": {"env": {"FI_WEFT_NIC": "efa", "FI_WEFT_SHM": "0"}},
     "cont": {"agent": job.CONTAINER},
     "absent": {},
 }
@@ -91,7 +93,7 @@ def main():
         program.insert(0, find_python())
     if how == "apart":
         job.require_apart()
-    if how == "efa":
+    if how in ("efa", "weft-efa"):
         job.require_efa()
     if how.startswith("net") or how == "cont":
         check_net(sys.argv[2].split(","), program, how)

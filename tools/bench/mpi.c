@@ -63,7 +63,8 @@ static int remove_one(const char *path, const struct stat *st, int type,
 	(void)st;
 	(void)type;
 	(void)ftw;
-	return remove(path);
+	remove(path); /* the others, too, if this one is gone or in use */
+	return 0;
 }
 
 /*
@@ -435,7 +436,8 @@ int wf_tools_mpi_ready(struct wf_tools_mpi *mpi,
 	close_fd(&mpi->orders[0][READ]);
 	close_fd(&mpi->orders[1][READ]);
 	close_fd(&mpi->results[WRITE]);
-	if (plan->mpi_hosts) /* on other hosts: no process here has them */
+	/* On other hosts: no process here has them. */
+	if (plan->mpi_hosts && plan->link.over != WF_TOOLS_OVER_VETH)
 		memset(mpi->pids, 0, sizeof(mpi->pids));
 	return 0;
 }

@@ -229,12 +229,17 @@ int wf_tools_why_main(int argc, char **argv)
 		complain("%u pages were not read: %s", waiters.unsound,
 			 waiters.unsound_why);
 	if (check_pids(&s, &waiters)) {
+		if (s.json)
+			tell(&s, &waiters);
 		ret = 1;
 	} else if (!waiters.count) {
 		complain("no endpoint was found%s",
 			 waiters.denied ? "; there are processes that you may "
 					  "not look into" :
 					  "");
+		/* Scripts get a document in any case. */
+		if (s.json)
+			tell(&s, &waiters);
 		ret = 1;
 	} else {
 		ret = tell(&s, &waiters);

@@ -201,7 +201,7 @@ static void test_acks_while_full(void **state)
 		}
 	}
 	assert_int_equal(chan->conn->note_len, sizeof(chan->conn->note));
-	assert_int_not_equal(chan->taken, chan->told);
+	assert_int_not_equal(chan->taken, chan->ack_sent);
 	assert_int_equal(
 		wf_tcp_sock_rewatch(dev, chan->conn->fd, chan->conn, true), 0);
 	for (unsigned int i = 0; i < WORDS; i++)
@@ -242,7 +242,7 @@ static void test_withdrawn(void **state)
 	/* And its head were filled in. */
 	wf_base_list_del(&peer->acker);
 	peer->owes = false;
-	chan->told = wf_tcp_out_ack_of(chan);
+	chan->ack_sent = wf_tcp_out_ack_of(chan);
 	chan->conn->full = false;
 	dev->full_count--;
 	assert_int_equal(wf_nic_ah_abandon(p.a.nic, p.a.ah), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The attendant, or the device's thread, while the device's descriptor is readable
- * by what only the owner can take: it sleeps, and looks again now and then.
+ * by what only the owner can take, or while the owner is at work: it sleeps, and
+ * looks again now and then.
  */
 #include "nic/pair_test.h"
 
@@ -57,11 +58,34 @@ static void test_unseen_by_thread(void **state)
 	expect_sleep(true);
 }
 
+/* Bug: while an owner that had lost its processor had the lock, the attendant
+ * asked for it 10,000 times a second. */
+static void test_owner_has_lock(void **state)
+{
+	struct wf_nic_attr a = pair_attr(AF_INET), b = a;
+	struct pair p;
+	uint64_t end;
+
+	(void)state;
+	b.attend = true;
+	pair_open_attr(&p, &a, &b);
+	hello(&p);
+	end = wf_base_clock_ns() + 50 * WF_NS_PER_MS;
+	wf_base_lock_take(&p.b.nic->lock);
+	while (wf_base_clock_ns() < end) {
+		usleep(1000);
+		assert_int_equal(p.b.nic->lock.waiters, 0);
+	}
+	wf_base_lock_drop(&p.b.nic->lock);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unseen_wakeup),
 		cmocka_unit_test(test_unseen_by_thread),
+		cmocka_unit_test(test_owner_has_lock),
 	};
 
 	pair_device = "tcp";

@@ -294,7 +294,7 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	wf_tcp_count(dev, accepts, !chan->conn->mine);
 	/* Frames that are not sent again must be acknowledged over this
 	 * connection. */
-	chan->told = wf_tcp_out_ack_of(chan) - 1;
+	chan->ack_sent = wf_tcp_out_ack_of(chan) - 1;
 	wf_tcp_out_owe(dev, peer, UINT32_MAX);
 	wf_tcp_out_activate(dev, chan);
 	wf_tcp_peer_arm(dev, peer, dev->now + dev->idle_ns);

@@ -12,14 +12,12 @@
 #include "nic/tcp/dev.h"
 #include "nic/tcp/tcp.h"
 #include "nic/tcp/tls.h"
-#include "os/inline.h"
 #include "os/file.h"
 #include "os/knob.h"
 #include "os/inline.h"
 #include "os/poll.h"
 #include "os/process.h"
 #include "os/socket.h"
-#include "queue/wake.h"
 
 /* Requests that wait for each other, and for how long after the last left. */
 #define BURST_MOST 128u
@@ -79,10 +77,8 @@ static void tcp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
 
-	if (dev->threaded) {
-		atomic_store_explicit(&dev->dirty, 1, memory_order_release);
-		if (wf_queue_wake_needed(&dev->asleep))
-			wf_os_eventfd_write(dev->wake_fd, 1);
+	if (dev->worker.on) {
+		wf_nic_worker_kick(&dev->worker);
 		return;
 	}
 	wf_nic_attend_called(&dev->attend);
@@ -143,7 +139,7 @@ static int tcp_progress(struct wf_nic *nic)
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
 	int did;
 
-	if (dev->threaded)
+	if (dev->worker.on)
 		return 0;
 	wf_nic_attend_called(&dev->attend);
 	wf_base_lock_take(&nic->lock);
@@ -157,48 +153,32 @@ static int tcp_wait_fd(struct wf_nic *nic)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
 
-	return dev->threaded ? dev->soft.user_fd : dev->poll_fd;
+	return dev->worker.on ? dev->soft.user_fd : dev->poll_fd;
+}
+
+/* Before a sleep. */
+static uint64_t next_work(struct wf_nic *nic)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	uint64_t at;
+
+	dev->now = wf_base_clock_ns();
+	at = wf_tcp_pass_rest(dev);
+	return at > dev->now ? at : 0;
 }
 
 static int tcp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 			  uint64_t *deadline_ns)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
-	bool ready;
 
-	if (dev->threaded) {
-		*deadline_ns = WF_TCP_NEVER;
-		wf_queue_wake_arm(&dev->soft.user_asleep);
-		if ((!cq || !wf_queue_cq_ready(&cq->ring)) &&
-		    !wf_nic_has_placed(nic))
-			return 0;
-		wf_queue_wake_disarm(&dev->soft.user_asleep);
-		return -EAGAIN;
-	}
-	/* Before the timers are looked at: a kick that comes after that wakes
-	 * us, one that comes before has set them. */
-	if (dev->soft.user_fd >= 0)
-		wf_queue_wake_arm(&dev->soft.user_asleep);
-	wf_base_lock_take(&nic->lock);
-	dev->now = wf_base_clock_ns();
-	*deadline_ns = wf_tcp_pass_rest(dev);
-	ready = *deadline_ns <= dev->now || wf_nic_has_placed(nic);
-	wf_base_lock_drop(&nic->lock);
-	if (!ready)
-		return 0;
-	wf_queue_wake_disarm(&dev->soft.user_asleep);
-	return -EAGAIN;
+	return wf_nic_soft_wait_begin(
+		&dev->soft, cq, dev->worker.on ? NULL : next_work, deadline_ns);
 }
 
 static void tcp_wait_end(struct wf_nic *nic)
 {
-	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
-	uint64_t count;
-
-	if (dev->soft.user_fd < 0)
-		return;
-	wf_queue_wake_disarm(&dev->soft.user_asleep);
-	wf_os_eventfd_read(dev->soft.user_fd, &count);
+	wf_nic_soft_wait_end(&wf_tcp_dev_of(nic)->soft);
 }
 
 static int tcp_qp_create(struct wf_nic *nic, struct wf_nic_qp *qp)
@@ -436,7 +416,7 @@ static void free_dev(struct wf_tcp_dev *dev)
 		close_fd(dev->listen_fd);
 	wf_tcp_rail_close(dev);
 	close_fd(dev->poll_fd);
-	close_fd(dev->wake_fd);
+	wf_nic_worker_close(&dev->worker);
 	close_fd(dev->soft.user_fd);
 	wf_nic_fini(&dev->nic);
 	free(dev);
@@ -452,7 +432,7 @@ static void tcp_close(struct wf_nic *nic)
 	if (!is_copy) {
 		if (dev->attend.on)
 			wf_nic_attend_end(&dev->attend);
-		wf_tcp_pass_stop(dev);
+		wf_nic_worker_stop(&dev->worker);
 		say_goodbye(dev);
 	}
 	/* The attendant looked at it until now. */
@@ -480,7 +460,7 @@ static void tcp_forked(struct wf_nic *nic)
 		close_fd(dev->listen_fd);
 	wf_tcp_rail_close(dev);
 	close_fd(dev->poll_fd);
-	close_fd(dev->wake_fd);
+	wf_nic_worker_close(&dev->worker);
 	close_fd(dev->soft.user_fd);
 }
 
@@ -509,7 +489,7 @@ static void init(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 {
 	dev->listen_fd = -1;
 	dev->poll_fd = -1;
-	dev->wake_fd = -1;
+	wf_nic_worker_init(&dev->worker);
 	dev->soft.user_fd = -1;
 	dev->soft.tells = true;
 	dev->pid = wf_os_getpid();
@@ -632,7 +612,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 {
 	struct wf_tcp_dev *dev = calloc(1, sizeof(*dev));
 	bool locked = attr->locked || attr->thread || attr->attend;
-	WF_PER_PROCESS static atomic_bool told;
+	WF_PER_PROCESS static atomic_bool warned;
 	int ret;
 
 	if (!dev)
@@ -660,7 +640,7 @@ static int tcp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 		free_dev(dev);
 		return ret;
 	}
-	if (attr->fault && !atomic_exchange(&told, true))
+	if (attr->fault && !atomic_exchange(&warned, true))
 		wf_tell("FI_WEFT_FAULT does nothing here: the kernel sends "
 			"the packets of this device");
 	*nic = &dev->nic;

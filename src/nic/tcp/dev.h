@@ -22,7 +22,7 @@
 #include "nic/soft.h"
 #include "nic/tcp/frame_defs.h"
 #include "nic/timer.h"
-#include "os/thread.h"
+#include "nic/worker.h"
 
 struct wf_tcp_session;
 struct wf_tcp_tls;
@@ -191,7 +191,7 @@ struct wf_tcp_chan {
 	uint32_t known;	   /* ... that the peer has said are there ... */
 	uint32_t acked;	   /* ... and that have ended: follows known */
 	uint32_t taken;	   /* of the peer's, read off the stream */
-	uint32_t told;	   /* of them, acknowledged by us */
+	uint32_t ack_sent; /* of them, acknowledged by us */
 	uint32_t flying;   /* bytes in flight */
 	uint32_t held_bytes;
 	uint64_t retry_at;
@@ -323,7 +323,7 @@ struct wf_tcp_dev {
 	struct wf_tcp_op **reads;
 	bool ring_waits;    /* descriptors in some ring do: for a read id, or
 			    memory */
-	bool told_files;    /* that descriptors are short */
+	bool warned_files;  /* that descriptors are short */
 	uint32_t shortages; /* of the process that we know of: files.c */
 	uint32_t flying;    /* ops in flight */
 	uint32_t kicks_held;
@@ -333,19 +333,13 @@ struct wf_tcp_dev {
 			       was not held */
 	uint64_t kicked_at;
 	struct wf_tcp_tls *tls; /* NULL: there is no key */
-	uint8_t told_key;	/* reasons that the user knows: secure.c */
+	uint8_t warned_key;	/* reasons that the user knows: secure.c */
 	uint8_t *stage;		/* of what comes */
 	uint8_t *out;		/* of what goes */
 	struct wf_nic_attend attend;
-	/* Of the thread. */
-	bool threaded;
-	bool stop;
-	struct wf_os_thread thread;
-	int wake_fd;
+	struct wf_nic_worker worker;
 	pid_t pid;
 	bool is_copy; /* of another process, which forked */
-	_Atomic uint32_t asleep;
-	_Atomic uint32_t dirty; /* some doorbell was written */
 };
 
 static inline struct wf_tcp_dev *wf_tcp_dev_of(struct wf_nic *nic)
@@ -648,7 +642,7 @@ bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op);
 void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		    uint32_t bytes);
 /* A head with acknowledgements may not leave after all. */
-void wf_tcp_out_tell_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
+void wf_tcp_out_ack_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all);
 uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan);
 /* Puts a refusal into chan->nacks or chan->nacks_sent. */
@@ -712,6 +706,5 @@ void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum);
 uint64_t wf_tcp_pass_rest(struct wf_tcp_dev *dev);
 uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken);
 int wf_tcp_pass_start(struct wf_tcp_dev *dev);
-void wf_tcp_pass_stop(struct wf_tcp_dev *dev);
 
 #endif

@@ -48,9 +48,9 @@ void wf_tcp_files_short(struct wf_tcp_dev *dev, int err)
 
 	if (!room)
 		dev->shortages = atomic_fetch_add(&shortages, 1) + 1;
-	if (dev->told_files)
+	if (dev->warned_files)
 		return;
-	dev->told_files = true;
+	dev->warned_files = true;
 	wf_tell("a connection to a peer cannot be opened: %s (%s)",
 		strerror(-err),
 		room ? "an idle one is closed for it" :

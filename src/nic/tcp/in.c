@@ -15,17 +15,19 @@
 
 /* Reads of one connection in a pass. */
 #define ROUNDS 4
-/* Bytes wait for so long for receives before the frames that need some are put
- * aside, so that others behind them are not held up. */
+/* How long bytes wait for a receive. Then frames that need one are put aside,
+ * so that they do not delay the frames behind them. */
 #define CARRY_PATIENCE (1 * WF_NS_PER_MS)
-/* A peer has no more in flight (out.c); one that says otherwise is not read. */
+/* Bytes of one peer, and of all, that may be put aside. A peer has no more in
+ * flight (out.c); one that sends more is not read for a while. */
 #define HELD_MOST (4u << 20)
 #define HELD_ALL (256ull << 20)
-/* Messages from this length on are expected to have followers. */
+/* Messages from this length on are expected to be followed by others like
+ * them. */
 #define GUESS_MIN 2048u
 #define GUESSES 8u
-/* Bytes that hold the head of a frame and what comes before its payload, and
- * no more, if that is no longer than most. */
+/* Enough bytes for the head of a frame and what precedes its payload in most
+ * frames, and no more. */
 #define PEEK WF_TCP_SPLIT_ALIGN
 
 /* -- memory that may be taken away ------------------------------------------- */
@@ -66,7 +68,7 @@ void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 				    (uintptr_t)sink->at, sink->left,
 				    WF_NIC_LOCAL_WRITE))
 			break;
-		/* It is the queue pair's again. */
+		/* The receive goes back to the queue pair. */
 		wf_tcp_in_lose_place(dev, conn);
 		wf_tcp_in_forget(dev, conn);
 		into_nowhere(conn, WF_NIC_BAD_STATUS);
@@ -155,7 +157,7 @@ static void end_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	conn->head_len = 0;
 }
 
-/* Frames that are no more than a head and are not counted. */
+/* Handles a frame that is only a head, and is not counted. */
 static void take_note(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	struct wf_tcp_chan *chan = conn->chan;
@@ -172,7 +174,7 @@ static void take_note(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	}
 }
 
-/* The head is here. -EAGAIN: it has to wait for a receive. */
+/* The head has arrived. -EAGAIN: the frame has to wait for a receive. */
 static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		       bool may_wait)
 {
@@ -216,8 +218,8 @@ static int begin_frame(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	return 0;
 }
 
-/* Bytes of the head of the next frame. Returns how many were used; then it may
- * be whole. */
+/* Takes bytes of the head of the next frame. Returns how many were used;
+ * *@whole: the head is complete. */
 static uint32_t take_head(struct wf_tcp_conn *conn, const uint8_t *bytes,
 			  uint32_t len, bool *whole)
 {
@@ -268,7 +270,8 @@ static bool is_asked(const struct wf_tcp_conn *conn)
 	return conn->sink.kind == WF_TCP_SINK_ASKED;
 }
 
-/* Whether it is still asked for, and the rest of the bytes has to wait. */
+/* Whether the user has not yet said where the payload goes, and the bytes have
+ * to wait for that. */
 static bool awaits_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			 bool may_wait)
 {
@@ -388,9 +391,9 @@ static ssize_t take_result(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 
 /* -- guessing ---------------------------------------------------------------- */
 
-/* Messages that are not small often follow others of the same length: they are
- * read into the next receives at once. What turns out to be something else is
- * put together again and taken as any other bytes. */
+/* Messages that are not small are often followed by others of the same length.
+ * So the payloads are read directly into the next receives. If something else
+ * comes, its bytes are put together again and handled like any other bytes. */
 struct guess {
 	struct wf_tcp_head heads[GUESSES];
 	uint8_t *places[GUESSES];
@@ -418,7 +421,7 @@ static bool guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	return g->count;
 }
 
-/* Bytes of the guess from @from to @to, one behind the other. */
+/* Copies the bytes of the guess from @from to @to into one piece. */
 static uint32_t gather(const struct guess *g, size_t from, size_t to,
 		       uint8_t *out)
 {
@@ -469,8 +472,8 @@ static bool take_guess(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 static ssize_t read_guessed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			    struct guess *g, bool *drained)
 {
-	/* One is expected where one came the last time: a longer vector costs
-	 * a ping-pong more than it is worth. */
+	/* If one message came the last time, one is expected: a longer vector
+	 * would make a ping-pong slower. */
 	ssize_t got = take_result(
 		dev, conn,
 		wf_tcp_stream_recv(conn, g->iov, 2 * g->count + 1,
@@ -483,7 +486,7 @@ static ssize_t read_guessed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	all = (size_t)got;
 	for (unsigned int i = 0; i < g->count && at < all; i++) {
 		if (!take_guess(dev, conn, g, i, all - at)) {
-			/* The head may have been taken already. */
+			/* take_guess() may have used the head already. */
 			if (conn->head_len || conn->sink.kind || conn->waits)
 				at += sizeof(struct wf_tcp_head);
 			break;
@@ -507,9 +510,12 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			 bool *drained)
 {
 	struct wf_tcp_sink *sink = &conn->sink;
-	/* What follows a payload that has a place is likely to have one, too:
-	 * its head alone is read here. Records of TLS are read whole. */
-	size_t stage = conn->splits && !conn->tls ? PEEK : WF_TCP_STAGE;
+	/* A payload with a place is often followed by another one, of which
+	 * only the head is read here. Records of TLS are read whole. */
+	size_t stage =
+		conn->splits && !conn->tls && sink->kind != WF_TCP_SINK_DROP ?
+			PEEK :
+			WF_TCP_STAGE;
 	struct iovec iov[2] = { { sink->at, sink->left },
 				{ dev->stage, stage } };
 	bool direct = sink->kind && sink->kind != WF_TCP_SINK_DROP;
@@ -537,7 +543,7 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	return got;
 }
 
-/* Who holds nothing is read whatever others do. */
+/* A channel of which nothing is put aside is read in any case. */
 static bool holds_too_much(const struct wf_tcp_dev *dev,
 			   const struct wf_tcp_chan *chan)
 {
@@ -545,7 +551,8 @@ static bool holds_too_much(const struct wf_tcp_dev *dev,
 	       (dev->held_bytes > HELD_ALL && chan->held_bytes);
 }
 
-/* What lies in the socket must not wake anybody; its end must. */
+/* Data in the socket must not wake us any more; the end of the connection
+ * must. */
 static void stop_reading(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	if (conn->deaf ||

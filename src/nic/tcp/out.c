@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writing: frames of many requests leave with one call. Small payloads are
+ * Writing: one call sends the frames of many requests. Small payloads are
  * copied behind their heads, large ones are named to the kernel where they lie.
  * What the kernel did not take stays, and leaves when it has room.
  */
@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "nic/tcp/stream.h"
 
-/* Up to here a payload is copied behind its head: cheaper than another entry of
- * the vector. */
+/* A payload up to this length is copied behind its head, which is cheaper than
+ * another entry of the vector. */
 #define COPY_MAX 1024u
 #define IOVS 96u
 #define FRAMES 256u
@@ -68,7 +68,8 @@ static uint32_t nack_seq(const struct wf_list *link)
 	return wf_container_of(link, struct wf_tcp_op, nack_link)->seq;
 }
 
-/* One that was held is refused after later ones. */
+/* In the order of the frames: a frame that was held is refused after later
+ * ones. */
 void wf_tcp_out_add_nack(struct wf_list *nacks, struct wf_tcp_op *op)
 {
 	struct wf_list *pos = nacks->prev;
@@ -78,7 +79,7 @@ void wf_tcp_out_add_nack(struct wf_list *nacks, struct wf_tcp_op *op)
 	wf_base_list_add_head(pos, &op->nack_link);
 }
 
-/* Not the frame that the first of @nacks refuses, nor later ones. */
+/* @ack, but less than the first frame that @nacks refuse. */
 static uint32_t ack_before(const struct wf_list *nacks, uint32_t ack)
 {
 	uint32_t other;
@@ -89,7 +90,8 @@ static uint32_t ack_before(const struct wf_list *nacks, uint32_t ack)
 	return is_before(other, ack) ? other : ack;
 }
 
-/* A frame that was refused counts once the refusal has left. */
+/* How many frames of the peer may be acknowledged. A refused frame counts when
+ * the refusal has been written. */
 uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan)
 {
 	uint32_t ack = ack_before(&chan->nacks, chan->taken), other;
@@ -104,9 +106,10 @@ uint32_t wf_tcp_out_ack_of(const struct wf_tcp_chan *chan)
 	return ack;
 }
 
-/* What a head on channel @via may say. Refusals leave by SMALL: there, the head
- * comes after them. On the other channel it could overtake them, and the sender
- * would take the refused frame for delivered: so they have to be there first. */
+/* The acknowledgement that a head on channel @via may carry. Refusals go by
+ * SMALL, so there a head comes after them. On another channel the head could
+ * overtake a refusal, and the sender would take the refused frame for
+ * delivered; so there the peer must have acknowledged the refusals before. */
 static uint32_t ack_via(const struct wf_tcp_chan *chan, unsigned int via)
 {
 	uint32_t ack = wf_tcp_out_ack_of(chan);
@@ -114,8 +117,8 @@ static uint32_t ack_via(const struct wf_tcp_chan *chan, unsigned int via)
 	return via == WF_TCP_SMALL ? ack : ack_before(&chan->nacks_sent, ack);
 }
 
-/* The bulk channel that heads on @via tell of. Of the first one SMALL tells;
- * the others tell of themselves. */
+/* The bulk channel that heads on @via acknowledge: SMALL the first one, each
+ * bulk channel itself. */
 static struct wf_tcp_chan *bulk_of(const struct wf_tcp_chan *via)
 {
 	unsigned int index =
@@ -124,13 +127,13 @@ static struct wf_tcp_chan *bulk_of(const struct wf_tcp_chan *via)
 	return &via->peer->chans[index];
 }
 
-/* Whether the peer knows all that is here. */
-static bool is_all_told(const struct wf_tcp_peer *peer)
+/* Whether everything that has arrived was acknowledged. */
+static bool is_all_acked(const struct wf_tcp_peer *peer)
 {
 	for (unsigned i = 0; i < WF_TCP_BULK + 1u + peer->rails; i++) {
 		const struct wf_tcp_chan *chan = &peer->chans[i];
 
-		if (chan->told != wf_tcp_out_ack_of(chan) &&
+		if (chan->ack_sent != wf_tcp_out_ack_of(chan) &&
 		    (i <= WF_TCP_BULK || chan->state == WF_TCP_UP))
 			return false;
 	}
@@ -143,13 +146,13 @@ static void fill_acks(const struct wf_tcp_chan *via, struct wf_tcp_head *head)
 	struct wf_tcp_chan *small = &peer->chans[WF_TCP_SMALL];
 	struct wf_tcp_chan *bulk = bulk_of(via);
 
-	small->told = ack_via(small, via->index);
-	bulk->told = ack_via(bulk, via->index);
-	head->ack[0] = small->told;
-	head->ack[1] = bulk->told;
-	/* The rest is still to be told by SMALL; if that is down, it begins
-	 * with it. */
-	if (wf_unlikely(!is_all_told(peer)) && small->state == WF_TCP_UP)
+	small->ack_sent = ack_via(small, via->index);
+	bulk->ack_sent = ack_via(bulk, via->index);
+	head->ack[0] = small->ack_sent;
+	head->ack[1] = bulk->ack_sent;
+	/* SMALL carries the other acknowledgements. If it is down, its next
+	 * connection begins with them. */
+	if (wf_unlikely(!is_all_acked(peer)) && small->state == WF_TCP_UP)
 		return;
 	if (peer->owes)
 		wf_base_list_del(&peer->acker);
@@ -177,10 +180,11 @@ void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	wf_base_list_add_tail(&dev->ackers, &peer->acker);
 }
 
-void wf_tcp_out_tell_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
+void wf_tcp_out_ack_again(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 {
 	for (unsigned i = 0; i < WF_TCP_BULK + 1u + peer->rails; i++)
-		peer->chans[i].told = wf_tcp_out_ack_of(&peer->chans[i]) - 1;
+		peer->chans[i].ack_sent =
+			wf_tcp_out_ack_of(&peer->chans[i]) - 1;
 	wf_tcp_out_owe(dev, peer, 0);
 }
 
@@ -194,7 +198,7 @@ static void fill_head(const struct wf_tcp_chan *via, struct wf_tcp_head *head,
 	fill_acks(via, head);
 }
 
-/* A head between frames. False: there is no room for another. */
+/* Puts a head without a frame between two frames. False: there is no room. */
 static bool put_note(struct wf_tcp_conn *conn, enum wf_tcp_kind kind)
 {
 	struct wf_tcp_head head;
@@ -207,17 +211,17 @@ static bool put_note(struct wf_tcp_conn *conn, enum wf_tcp_kind kind)
 	return true;
 }
 
-/* Whether @via could tell the peer something new. */
+/* Whether a head on @via would acknowledge anything new. */
 static bool has_news(const struct wf_tcp_chan *via)
 {
 	const struct wf_tcp_chan *small = &via->peer->chans[WF_TCP_SMALL];
 	const struct wf_tcp_chan *bulk = bulk_of(via);
 
-	return is_before(small->told, ack_via(small, via->index)) ||
-	       is_before(bulk->told, ack_via(bulk, via->index));
+	return is_before(small->ack_sent, ack_via(small, via->index)) ||
+	       is_before(bulk->ack_sent, ack_via(bulk, via->index));
 }
 
-static int tell(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
+static int send_ack(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
 	if (chan->state != WF_TCP_UP || !has_news(chan))
 		return 0;
@@ -227,14 +231,14 @@ static int tell(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	return 1;
 }
 
-/* Without a connection the next one begins with it. What one channel has told is
- * no news on the next. */
-static int tell_all(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
+/* A channel without a connection is left out: its next connection begins with
+ * acknowledgements. What one channel has sent is not sent by the next again. */
+static int send_acks(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 {
 	int did = 0;
 
 	for (unsigned i = 0; i < WF_TCP_BULK + 1u + peer->rails; i++)
-		did += tell(dev, &peer->chans[i]);
+		did += send_ack(dev, &peer->chans[i]);
 	return did;
 }
 
@@ -251,7 +255,7 @@ int wf_tcp_out_acks(struct wf_tcp_dev *dev, bool all)
 		wf_base_list_del(&peer->acker);
 		peer->owes = false;
 		peer->owed = 0;
-		did += tell_all(dev, peer);
+		did += send_acks(dev, peer);
 	}
 	return did;
 }
@@ -348,7 +352,7 @@ static bool can_serve(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 	return true;
 }
 
-/* Whether the memory may still be read. The op may be gone afterwards. */
+/* Whether the memory of @op may still be read. The op may be freed by this. */
 static bool is_there(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 {
 	const struct wf_nic_mr_table *mrs = &dev->nic.mrs;
@@ -384,7 +388,7 @@ static void add_piece(struct batch *b, const void *at, size_t len)
 	b->iov[b->count++] = (struct iovec){ (void *)at, len };
 }
 
-/* Of @len bytes, those from *@from on. */
+/* Adds the bytes from *@from on, of @len bytes. */
 static void add_part(struct batch *b, const uint8_t *at, uint32_t len,
 		     uint32_t *from)
 {
@@ -497,8 +501,8 @@ static bool has_window(const struct wf_tcp_chan *chan, size_t bytes)
 	       wf_base_list_empty(&chan->flight);
 }
 
-/* The memory of the op is gone. False: it is in the middle of its frame, and the
- * connection with it. */
+/* The memory of @op was deregistered. False: its frame was begun, so the
+ * connection cannot be used any more. */
 static bool withdraw(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		     struct wf_tcp_op *op)
 {
@@ -559,7 +563,7 @@ static bool fill(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	return true;
 }
 
-/* All of it left. It is in no list. */
+/* All of the frame was written. The op is in no list. */
 static void fly(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		struct wf_tcp_op *op)
 {
@@ -580,7 +584,7 @@ static void written(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		wf_base_list_unlink(&op->nack_link);
 		wf_tcp_out_add_nack(&chan->peer->chans[op->req.op].nacks_sent,
 				    op);
-		/* Now the frame that it is about may be acknowledged. */
+		/* Now the refused frame may be acknowledged. */
 		wf_tcp_out_owe(dev, chan->peer, 0);
 	}
 }
@@ -608,7 +612,7 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	n -= note;
 	conn->note_at = 0;
 	conn->note_len = 0;
-	/* Another acknowledgement may have found no room behind these. */
+	/* There may have been no room for another acknowledgement. */
 	if (note && has_news(chan))
 		wf_tcp_out_owe(dev, chan->peer, 0);
 	for (unsigned i = 0; i < b->frames && n; i++) {
@@ -626,22 +630,22 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	}
 }
 
-/* Until the kernel says that there is room. */
+/* Has the kernel say when there is room. */
 static void wait_for_room(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	wf_tcp_count(dev, tx_busy, 1);
 	if (!conn->watches &&
 	    (conn->deaf ? wf_tcp_sock_watch_end :
 			  wf_tcp_sock_rewatch)(dev, conn->fd, conn, true))
-		return; /* then it is tried again and again */
+		return; /* then each pass tries to write */
 	conn->watches = true;
 	conn->full = true;
 	dev->full_count++;
 }
 
-/* Where the peer has closed, its last words may still be unread:
- * acknowledgements, and why it closed. They are read before the connection is
- * given up; behind them the kernel says that it is over. */
+/* If the peer has closed the connection, there may be unread data: its last
+ * acknowledgements, and why it closed. That is read before the connection is
+ * given up; at its end the kernel reports the end of the connection. */
 static void write_failed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			 int err)
 {
@@ -721,7 +725,7 @@ bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 		fly(dev, chan, op);
 		return true;
 	}
-	/* What is left of it goes the long way. */
+	/* The rest of the message is queued. */
 	op->where = WF_TCP_TODO;
 	wf_base_list_add_tail(&chan->todo, &op->link);
 	if (n < 0) {

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "nic/tcp/dev.h"
 #include "os/poll.h"
-#include "queue/wake.h"
 
 #define EVENTS 64
 /* While only a few connections talk they are read without being asked for by
@@ -87,7 +86,7 @@ static int look_at_all(struct wf_tcp_dev *dev)
 		} else if (wf_unlikely(wf_tcp_rail_listens(dev, tag))) {
 			wf_tcp_conn_accept(dev, *(int *)tag);
 			did++;
-		} else if (tag != &dev->soft.user_fd && tag != &dev->wake_fd) {
+		} else if (tag != &dev->soft.user_fd) {
 			did += conn_event(dev, tag, events[i].events);
 		}
 	}
@@ -198,8 +197,7 @@ static void take_doorbells(struct wf_tcp_dev *dev)
 	bool waited = dev->ring_waits;
 
 	dev->ring_waits = false;
-	if (!atomic_exchange_explicit(&dev->dirty, 0, memory_order_acquire) &&
-	    !waited)
+	if (!wf_nic_worker_is_kicked(&dev->worker) && !waited)
 		return;
 	for (uint32_t i = 0; i < qpns->count; i++) {
 		if (qpns->slots[i].next == WF_QUEUE_ID_IN_USE)
@@ -329,7 +327,8 @@ uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken)
 
 	(void)woken;
 	for (int i = 0; i < ATTEND_PASSES && more; i++) {
-		wf_base_lock_take(&dev->nic.lock);
+		if (!wf_nic_attend_enter(attend, &dev->nic.lock))
+			return UINT64_MAX;
 		dev->attending = true;
 		more = wf_tcp_pass(dev);
 		if (!more)
@@ -342,72 +341,23 @@ uint64_t wf_tcp_pass_attend(struct wf_nic_attend *attend, bool woken)
 
 /* -- the thread -------------------------------------------------------------- */
 
-static void sleep_until(struct wf_tcp_dev *dev, uint64_t at)
+static uint64_t work(struct wf_nic_worker *worker)
 {
-	struct pollfd fds[2] = {
-		{ .fd = dev->poll_fd, .events = POLLIN },
-		{ .fd = dev->wake_fd, .events = POLLIN },
-	};
-	uint64_t now = wf_base_clock_ns(), count;
+	struct wf_tcp_dev *dev =
+		wf_container_of(worker, struct wf_tcp_dev, worker);
+	uint64_t at;
 
-	if (at <= now)
-		return;
+	dev->attending = true;
+	at = wf_tcp_pass(dev) ? 0 : wf_tcp_pass_rest(dev);
 	/* What waits for a receive keeps its socket readable. */
-	if (!wf_base_list_empty(&dev->carriers))
-		fds[0].fd = -1;
-	wf_os_poll(fds, 2, at == WF_TCP_NEVER ? WF_OS_FOREVER : at - now);
-	if (fds[1].revents)
-		wf_os_eventfd_read(dev->wake_fd, &count);
-}
-
-static void *thread_main(void *arg)
-{
-	struct wf_tcp_dev *dev = arg;
-
-	for (;;) {
-		uint64_t at;
-		bool stop;
-		int did;
-
-		wf_base_lock_take(&dev->nic.lock);
-		dev->attending = true;
-		did = wf_tcp_pass(dev);
-		at = did ? 0 : wf_tcp_pass_rest(dev);
-		stop = dev->stop;
-		wf_base_lock_drop(&dev->nic.lock);
-		if (stop)
-			return NULL;
-		if (did)
-			continue;
-		/* Pairs with wf_queue_wake_needed() in kick(). */
-		wf_queue_wake_arm(&dev->asleep);
-		if (!atomic_load_explicit(&dev->dirty, memory_order_relaxed))
-			sleep_until(dev, at);
-		wf_queue_wake_disarm(&dev->asleep);
-	}
+	worker->blind = !wf_base_list_empty(&dev->carriers);
+	return at;
 }
 
 int wf_tcp_pass_start(struct wf_tcp_dev *dev)
 {
-	int ret;
-
-	dev->wake_fd = wf_os_eventfd();
-	if (dev->wake_fd < 0)
-		return dev->wake_fd;
-	dev->threaded = true; /* before it looks */
-	ret = wf_os_thread_start(&dev->thread, thread_main, dev);
-	if (ret)
-		dev->threaded = false;
-	return ret;
-}
-
-void wf_tcp_pass_stop(struct wf_tcp_dev *dev)
-{
-	if (!dev->threaded)
-		return;
-	wf_base_lock_take(&dev->nic.lock);
-	dev->stop = true;
-	wf_base_lock_drop(&dev->nic.lock);
-	wf_os_eventfd_write(dev->wake_fd, 1);
-	wf_os_thread_join(dev->thread);
+	dev->worker.lock = &dev->nic.lock;
+	dev->worker.fd = dev->poll_fd;
+	dev->worker.pass = work;
+	return wf_nic_worker_start(&dev->worker);
 }

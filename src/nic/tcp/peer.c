@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers: finding them by address, their lives, what goes on when a connection
- * takes the place of another.
+ * Peers: finds them by address, begins and ends their lives, and continues a
+ * channel when a new connection replaces a broken one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static struct wf_tcp_peer *make(struct wf_tcp_dev *dev,
 	return peer;
 }
 
-/* Whether nothing is lost with the peer but what is known of its life. */
+/* Whether the peer can be forgotten: only what we know of its life is lost. */
 static bool is_spare(const struct wf_tcp_peer *peer)
 {
 	for (unsigned i = 0; i < WF_TCP_CHANNELS; i++) {
@@ -99,14 +99,14 @@ static bool is_spare(const struct wf_tcp_peer *peer)
 	return !peer->handles && !peer->mirror && !wf_tcp_peer_is_busy(peer);
 }
 
-/* Whether it ever sent us something: others claim to be somebody. */
+/* Whether it ever sent us a frame. Without one, it has only said hello. */
 static bool has_talked(const struct wf_tcp_peer *peer)
 {
 	return peer->chans[WF_TCP_SMALL].taken ||
 	       peer->chans[WF_TCP_BULK].taken;
 }
 
-/* Forgets the one that was not used for longest. */
+/* Forgets the peer that was not used for longest. */
 static bool forget_one(struct wf_tcp_dev *dev)
 {
 	struct wf_tcp_peer *found = NULL;
@@ -135,8 +135,8 @@ struct wf_tcp_peer *wf_tcp_peer_get(struct wf_tcp_dev *dev,
 
 	if (peer)
 		return peer;
-	/* Those who come by themselves cannot take the places of those whom
-	 * the user wants to reach. */
+	/* Peers that connect to us have places of their own: they cannot take
+	 * those of peers that the user wants to reach. */
 	if (stranger ? dev->strangers >= dev->max_peers && !forget_one(dev) :
 		       dev->peer_count - dev->strangers >= dev->max_peers)
 		return NULL;
@@ -158,7 +158,7 @@ struct wf_tcp_peer *wf_tcp_peer_mirror(struct wf_tcp_dev *dev,
 	if (!dev->mirror)
 		return NULL;
 	dev->mirror->mirror = true;
-	/* What it brings is told as coming from ourselves. */
+	/* What comes from it is reported as coming from ourselves. */
 	dev->mirror->ah = self ? self->ah : WF_NIC_AH_UNKNOWN;
 	return dev->mirror;
 }
@@ -201,7 +201,7 @@ static void end_list(struct wf_tcp_dev *dev, struct wf_list *head,
 	struct wf_tcp_op *op;
 
 	while ((op = first(head))) {
-		/* Nothing is counted any more: it goes for good. */
+		/* The counts start again, so it need not stay for them. */
 		if (op->where == WF_TCP_FLIGHT)
 			dev->flying--;
 		op->where = WF_TCP_NOWHERE;
@@ -210,7 +210,7 @@ static void end_list(struct wf_tcp_dev *dev, struct wf_list *head,
 	}
 }
 
-/* The counts begin anew. */
+/* Ends the requests of a channel and sets its counts to 0. */
 static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		       enum wf_nic_status status)
 {
@@ -227,11 +227,11 @@ static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	chan->known = 0;
 	chan->acked = 0;
 	chan->taken = 0;
-	chan->told = 0;
+	chan->ack_sent = 0;
 	chan->flying = 0;
 }
 
-/* Everything that is under way with it. */
+/* Ends everything that is under way with the peer. */
 static void end(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 		enum wf_nic_status status)
 {
@@ -252,7 +252,7 @@ static void end(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 			  enum wf_nic_status status, bool ours)
 {
-	/* What the peer has is delivered. */
+	/* First those that the peer has acknowledged: they were delivered. */
 	wf_tcp_settle(dev);
 	peer->lost_life = peer->life;
 	peer->life = 0;
@@ -268,7 +268,7 @@ void wf_tcp_peer_end_life(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 	wf_tcp_peer_arm(dev, peer, dev->now + RELEASE_EVERY);
 }
 
-/* It has not arrived, and need not. */
+/* The request has ended already, and the frame need not be sent again. */
 static bool is_abandoned(const struct wf_tcp_op *op)
 {
 	return op->qp && op->status;
@@ -285,12 +285,12 @@ bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	there = taken - chan->acked;
 	if (there > chan->sent - chan->acked)
 		return false;
-	/* One that had begun to leave. */
+	/* Of the first frame a part may have been written. */
 	op = first(&chan->todo);
 	if (op && is_abandoned(op))
 		wf_tcp_work_end(dev, op, (enum wf_nic_status)op->status);
-	/* Those that are there wait for their acknowledgement, which may be a
-	 * refusal; the others leave again. */
+	/* Frames that have arrived wait for their acknowledgement, which may be
+	 * a refusal; the others are sent again. */
 	wf_base_list_init(&again);
 	wf_list_for_each (pos, tmp, &chan->flight) {
 		op = wf_container_of(pos, struct wf_tcp_op, link);

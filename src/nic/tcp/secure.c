@@ -42,11 +42,11 @@ static void tell(struct wf_tcp_dev *dev, const struct wf_tcp_conn *conn,
 		wf_base_addr_str(&conn->chan->peer->addr, text, sizeof(text));
 	else if (!wf_tcp_sock_names(conn->fd, &from, &to))
 		wf_base_addr_str(&from, text, sizeof(text));
-	if (reason == STRANGER || dev->told_key & reason) {
+	if (reason == STRANGER || dev->warned_key & reason) {
 		wf_info("no connection with %s: %s", text, why);
 		return;
 	}
-	dev->told_key |= (uint8_t)reason;
+	dev->warned_key |= (uint8_t)reason;
 	wf_tell("no connection with %s: %s; %s", text, why,
 		reason == ASTRAY ? CHECK_WAY : CHECK);
 }

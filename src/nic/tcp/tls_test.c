@@ -614,12 +614,12 @@ static void test_strangers(void **state)
 	fd = knock(&p.b, "GET / HTTP/1.1", 14);
 	while (!COUNTED(&p.b, tls_refused))
 		wf_nic_progress(p.b.nic);
-	assert_int_equal(dev->told_key, 0);
+	assert_int_equal(dev->warned_key, 0);
 	close(fd);
 	fd = knock(&p.b, "wt", 2);
 	while (COUNTED(&p.b, tls_refused) < 2)
 		wf_nic_progress(p.b.nic);
-	assert_int_not_equal(dev->told_key, 0);
+	assert_int_not_equal(dev->warned_key, 0);
 	close(fd);
 	pair_close(&p);
 }

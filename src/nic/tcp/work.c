@@ -38,7 +38,7 @@ static void unqueue(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 	wf_base_list_del(&op->link);
 	op->where = WF_TCP_NOWHERE;
 	/* Its head may have been filled in when the kernel had no room. */
-	wf_tcp_out_tell_again(dev, chan->peer);
+	wf_tcp_out_ack_again(dev, chan->peer);
 	/* Half of its frame has left, and the other half cannot follow: what
 	 * else there is goes over another connection. */
 	if (begun) {

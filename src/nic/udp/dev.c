@@ -15,7 +15,6 @@
 #include "os/knob.h"
 #include "os/poll.h"
 #include "os/process.h"
-#include "queue/wake.h"
 
 /* Requests that wait for each other, and for how long after the last left. */
 #define BURST_MOST 32u
@@ -46,10 +45,8 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 
-	if (dev->threaded) {
-		atomic_store_explicit(&dev->dirty, 1, memory_order_release);
-		if (wf_queue_wake_needed(&dev->asleep))
-			wf_os_eventfd_write(dev->wake_fd, 1);
+	if (dev->worker.on) {
+		wf_nic_worker_kick(&dev->worker);
 		return;
 	}
 	wf_nic_attend_called(&dev->attend);
@@ -64,8 +61,7 @@ static void udp_kick(struct wf_nic *nic, struct wf_nic_qp *qp)
 	}
 	wf_base_lock_drop(&nic->lock);
 	/* A sleeper does not know of the timers that this has set. */
-	if (dev->poll_fd >= 0 && wf_queue_wake_needed(&dev->soft.user_asleep))
-		wf_os_eventfd_write(dev->soft.user_fd, 1);
+	wf_nic_soft_wake(&dev->soft);
 }
 
 static int udp_progress(struct wf_nic *nic)
@@ -73,7 +69,7 @@ static int udp_progress(struct wf_nic *nic)
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
 	int did;
 
-	if (dev->threaded)
+	if (dev->worker.on)
 		return 0;
 	wf_nic_attend_called(&dev->attend);
 	wf_base_lock_take(&nic->lock);
@@ -88,50 +84,37 @@ static int udp_wait_fd(struct wf_nic *nic)
 
 	if (dev->poll_fd >= 0)
 		return dev->poll_fd;
-	return dev->threaded ? dev->soft.user_fd : dev->sock.fd;
+	return dev->worker.on ? dev->soft.user_fd : dev->sock.fd;
+}
+
+/* Before a sleep. */
+static uint64_t next_work(struct wf_nic *nic)
+{
+	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
+	uint64_t at;
+
+	dev->now = wf_base_clock_ns();
+	at = wf_udp_pass_next(dev);
+	return at > dev->now ? at : 0;
 }
 
 static int udp_wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 			  uint64_t *deadline_ns)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
-	bool ready;
 
-	if (dev->threaded) {
-		*deadline_ns = WF_UDP_NEVER;
-		wf_queue_wake_arm(&dev->soft.user_asleep);
-		if (!cq || !wf_queue_cq_ready(&cq->ring))
-			return 0;
-		wf_queue_wake_disarm(&dev->soft.user_asleep);
-		return -EAGAIN;
-	}
-	/* Before the timers are looked at: a kick that comes after that wakes
-	 * us, one that comes before has set them. */
-	if (dev->poll_fd >= 0)
-		wf_queue_wake_arm(&dev->soft.user_asleep);
-	wf_base_lock_take(&nic->lock);
-	dev->now = wf_base_clock_ns();
-	*deadline_ns = wf_udp_pass_next(dev);
-	ready = *deadline_ns <= dev->now;
-	wf_base_lock_drop(&nic->lock);
-	if (!ready)
-		return 0;
-	wf_queue_wake_disarm(&dev->soft.user_asleep);
-	return -EAGAIN;
+	return wf_nic_soft_wait_begin(
+		&dev->soft, cq, dev->worker.on ? NULL : next_work, deadline_ns);
 }
 
 static void udp_wait_end(struct wf_nic *nic)
 {
 	struct wf_udp_dev *dev = wf_udp_dev_of(nic);
-	uint64_t value;
 
 	/* A thread that slept at the socket was woken by what arrived. */
 	atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
 			      memory_order_relaxed);
-	if (dev->soft.user_fd < 0)
-		return;
-	wf_queue_wake_disarm(&dev->soft.user_asleep);
-	wf_os_eventfd_read(dev->soft.user_fd, &value);
+	wf_nic_soft_wait_end(&dev->soft);
 }
 
 static int udp_qp_create(struct wf_nic *nic, struct wf_nic_qp *qp)
@@ -265,8 +248,7 @@ static void free_dev(struct wf_udp_dev *dev)
 	wf_queue_ids_fini(&dev->read_ids);
 	wf_base_pool_fini(&dev->requests);
 	wf_udp_sock_close(&dev->sock);
-	if (dev->wake_fd >= 0)
-		wf_os_close(dev->wake_fd);
+	wf_nic_worker_close(&dev->worker);
 	if (dev->poll_fd >= 0)
 		wf_os_close(dev->poll_fd);
 	if (dev->soft.user_fd >= 0)
@@ -284,7 +266,7 @@ static void udp_close(struct wf_nic *nic)
 	if (dev->pid == wf_os_getpid()) {
 		if (dev->attend.on)
 			wf_nic_attend_end(&dev->attend);
-		wf_udp_pass_stop(dev);
+		wf_nic_worker_stop(&dev->worker);
 		/* Twice: nobody is left to retransmit it. */
 		wf_udp_engine_goodbye(&dev->engine, wf_base_clock_ns());
 		wf_udp_engine_goodbye(&dev->engine, wf_base_clock_ns());
@@ -361,7 +343,7 @@ static int udp_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 
 	if (!dev)
 		return -ENOMEM;
-	dev->wake_fd = -1;
+	wf_nic_worker_init(&dev->worker);
 	dev->soft.user_fd = -1;
 	dev->poll_fd = -1;
 	dev->pid = wf_os_getpid();

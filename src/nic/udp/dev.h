@@ -19,7 +19,7 @@
 #include "nic/soft.h"
 #include "nic/udp/engine/engine.h"
 #include "nic/udp/sock.h"
-#include "os/thread.h"
+#include "nic/worker.h"
 
 #define WF_UDP_READS_MOST 4096u /* of ours at a time; others wait */
 #define WF_UDP_SERVE_MOST 1024u /* reads of one peer that we serve at a time */
@@ -64,15 +64,9 @@ struct wf_udp_dev {
 	uint64_t received_at; /* the socket was looked at */
 	uint64_t kicked_at;   /* ... packets left the last time */
 	struct wf_nic_attend attend;
-	/* Of the thread. */
-	bool threaded;
-	bool stop;
-	struct wf_os_thread thread;
-	int wake_fd; /* to the thread */
+	struct wf_nic_worker worker;
 	int poll_fd; /* of the socket and user_fd: threads, but none of ours */
 	pid_t pid;   /* whose all of this is */
-	_Atomic uint32_t asleep;
-	_Atomic uint32_t dirty; /* some doorbell was written */
 };
 
 static inline struct wf_udp_dev *wf_udp_dev_of(struct wf_nic *nic)
@@ -102,8 +96,6 @@ int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread);
 int wf_udp_pass_start(struct wf_udp_dev *dev);
 /* No lock. In the owner's place. */
 uint64_t wf_udp_pass_attend(struct wf_nic_attend *attend, bool woken);
-/* No lock. */
-void wf_udp_pass_stop(struct wf_udp_dev *dev);
 
 /* -- port.c ----------------------------------------------------------------- */
 

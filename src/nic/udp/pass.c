@@ -7,8 +7,6 @@
 
 #include "nic/udp/dev.h"
 #include "os/poll.h"
-#include "os/thread.h"
-#include "queue/wake.h"
 
 #define RETRY_AFTER (50 * WF_NS_PER_US)
 #define LOOK_EVERY (5 * WF_NS_PER_MS)
@@ -36,11 +34,11 @@ static void packet(void *arg, const struct wf_addr *from, const uint8_t *bytes,
 			      bytes, len);
 }
 
-static void told(void *arg, const struct wf_udp_word *word)
+static void on_icmp(void *arg, const struct wf_udp_icmp *icmp)
 {
 	struct wf_udp_dev *dev = arg;
 
-	wf_udp_engine_told(&dev->engine, dev->now, word);
+	wf_udp_engine_icmp(&dev->engine, dev->now, icmp);
 }
 
 /* Buffers of segments to ask for: what finds no receive is refused and has to be
@@ -75,7 +73,7 @@ static int receive(struct wf_udp_dev *dev)
 			break;
 	}
 	if (dev->sock.errors || (!total && dev->now >= dev->look_at)) {
-		wf_udp_sock_errors(&dev->sock, told, dev);
+		wf_udp_sock_errors(&dev->sock, on_icmp, dev);
 		dev->look_at = dev->now + LOOK_EVERY;
 	}
 	if (wf_unlikely(dev->sock.failed)) {
@@ -98,8 +96,7 @@ static void take_doorbells(struct wf_udp_dev *dev)
 	bool waited = dev->ring_waits;
 
 	dev->ring_waits = false;
-	if (!atomic_exchange_explicit(&dev->dirty, 0, memory_order_acquire) &&
-	    !waited)
+	if (!wf_nic_worker_is_kicked(&dev->worker) && !waited)
 		return;
 	for (uint32_t i = 0; i < qpns->count; i++) {
 		if (qpns->slots[i].next == WF_QUEUE_ID_IN_USE)
@@ -114,7 +111,7 @@ int wf_udp_pass(struct wf_udp_dev *dev)
 	dev->now = wf_base_clock_ns();
 	/* A thread of our own is woken by what comes. */
 	dev->engine.late =
-		!dev->threaded &&
+		!dev->worker.on &&
 		dev->now - atomic_load_explicit(&dev->looked_at,
 						memory_order_relaxed) >
 			LATE_AFTER;
@@ -165,7 +162,8 @@ uint64_t wf_udp_pass_attend(struct wf_nic_attend *attend, bool woken)
 		atomic_store_explicit(&dev->looked_at, wf_base_clock_ns(),
 				      memory_order_relaxed);
 	for (int i = 0; i < ATTEND_PASSES && more; i++) {
-		wf_base_lock_take(&dev->nic.lock);
+		if (!wf_nic_attend_enter(attend, &dev->nic.lock))
+			return UINT64_MAX;
 		more = wf_udp_pass(dev);
 		if (!more)
 			due = wf_udp_pass_next(dev);
@@ -176,46 +174,20 @@ uint64_t wf_udp_pass_attend(struct wf_nic_attend *attend, bool woken)
 
 /* -- the thread ------------------------------------------------------------- */
 
-static void sleep_until(struct wf_udp_dev *dev, uint64_t at)
+static uint64_t work(struct wf_nic_worker *worker)
 {
-	struct pollfd fds[2] = {
-		{ .fd = dev->sock.fd, .events = POLLIN },
-		{ .fd = dev->wake_fd, .events = POLLIN },
-	};
-	uint64_t now = wf_base_clock_ns(), wait = at > now ? at - now : 0;
-	uint64_t value;
+	struct wf_udp_dev *dev =
+		wf_container_of(worker, struct wf_udp_dev, worker);
 
-	if (!wait)
-		return;
-	wf_os_poll(fds, 2, at == WF_UDP_NEVER ? WF_OS_FOREVER : wait);
-	if (fds[1].revents)
-		wf_os_eventfd_read(dev->wake_fd, &value);
+	return wf_udp_pass(dev) ? 0 : wf_udp_pass_next(dev);
 }
 
-static void *thread_main(void *arg)
+int wf_udp_pass_start(struct wf_udp_dev *dev)
 {
-	struct wf_udp_dev *dev = arg;
-
-	for (;;) {
-		uint64_t at;
-		bool stop;
-		int did;
-
-		wf_base_lock_take(&dev->nic.lock);
-		did = wf_udp_pass(dev);
-		at = wf_udp_pass_next(dev);
-		stop = dev->stop;
-		wf_base_lock_drop(&dev->nic.lock);
-		if (stop)
-			return NULL;
-		if (did)
-			continue;
-		/* Pairs with wf_queue_wake_needed() in kick(). */
-		wf_queue_wake_arm(&dev->asleep);
-		if (!atomic_load_explicit(&dev->dirty, memory_order_relaxed))
-			sleep_until(dev, at);
-		wf_queue_wake_disarm(&dev->asleep);
-	}
+	dev->worker.lock = &dev->nic.lock;
+	dev->worker.fd = dev->sock.fd;
+	dev->worker.pass = work;
+	return wf_nic_worker_start(&dev->worker);
 }
 
 /* What a sleeper needs in addition to the socket, if others may do something
@@ -239,29 +211,4 @@ int wf_udp_pass_fds(struct wf_udp_dev *dev, bool thread)
 		ret = wf_os_epoll_ctl(dev->poll_fd, EPOLL_CTL_ADD, dev->sock.fd,
 				      &event);
 	return ret;
-}
-
-int wf_udp_pass_start(struct wf_udp_dev *dev)
-{
-	int ret;
-
-	dev->wake_fd = wf_os_eventfd();
-	if (dev->wake_fd < 0)
-		return dev->wake_fd;
-	dev->threaded = true; /* before it looks */
-	ret = wf_os_thread_start(&dev->thread, thread_main, dev);
-	if (ret)
-		dev->threaded = false;
-	return ret;
-}
-
-void wf_udp_pass_stop(struct wf_udp_dev *dev)
-{
-	if (dev->threaded) {
-		wf_base_lock_take(&dev->nic.lock);
-		dev->stop = true;
-		wf_base_lock_drop(&dev->nic.lock);
-		wf_os_eventfd_write(dev->wake_fd, 1);
-		wf_os_thread_join(dev->thread);
-	}
 }

@@ -117,7 +117,8 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock, unsigned most,
 
 /* Errors that the network reported, each once. */
 void wf_udp_sock_errors(struct wf_udp_sock *sock,
-			void (*told)(void *arg, const struct wf_udp_word *word),
+			void (*found)(void *arg,
+				      const struct wf_udp_icmp *icmp),
 			void *arg);
 
 #endif

@@ -397,7 +397,7 @@ int wf_udp_sock_receive(struct wf_udp_sock *sock, unsigned most,
 }
 
 /* False: nothing that matters to a peer. */
-static bool read_error(struct msghdr *head, struct wf_udp_word *word)
+static bool read_error(struct msghdr *head, struct wf_udp_icmp *icmp)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(head); c;
 	     c = CMSG_NXTHDR(head, c)) {
@@ -408,10 +408,10 @@ static bool read_error(struct msghdr *head, struct wf_udp_word *word)
 		     c->cmsg_level != IPPROTO_IPV6))
 			continue;
 		memcpy(&err, CMSG_DATA(c), sizeof(err));
-		word->refused = err.ee_errno == ECONNREFUSED;
-		word->too_large = err.ee_errno == EMSGSIZE;
-		word->mtu = word->too_large ? err.ee_info : 0;
-		if (word->refused || word->too_large ||
+		icmp->refused = err.ee_errno == ECONNREFUSED;
+		icmp->too_large = err.ee_errno == EMSGSIZE;
+		icmp->mtu = icmp->too_large ? err.ee_info : 0;
+		if (icmp->refused || icmp->too_large ||
 		    err.ee_errno == EHOSTUNREACH || err.ee_errno == ENETUNREACH)
 			return true;
 	}
@@ -419,15 +419,16 @@ static bool read_error(struct msghdr *head, struct wf_udp_word *word)
 }
 
 void wf_udp_sock_errors(struct wf_udp_sock *sock,
-			void (*told)(void *arg, const struct wf_udp_word *word),
+			void (*found)(void *arg,
+				      const struct wf_udp_icmp *icmp),
 			void *arg)
 {
 	sock->errors = false;
 	for (int i = 0; i < ERRORS_MOST; i++) {
-		struct wf_udp_word word = { .quoted = 0 };
+		struct wf_udp_icmp icmp = { .quoted = 0 };
 		char control[256] WF_ALIGNED(8);
 		struct sockaddr_storage name;
-		struct iovec iov = { word.quote, sizeof(word.quote) };
+		struct iovec iov = { icmp.quote, sizeof(icmp.quote) };
 		struct msghdr head = {
 			.msg_name = &name,
 			.msg_namelen = sizeof(name),
@@ -441,9 +442,9 @@ void wf_udp_sock_errors(struct wf_udp_sock *sock,
 
 		if (len < 0)
 			return;
-		word.quoted = (size_t)len;
-		if (!wf_base_addr_set(&word.to, &name, head.msg_namelen) &&
-		    read_error(&head, &word))
-			told(arg, &word);
+		icmp.quoted = (size_t)len;
+		if (!wf_base_addr_set(&icmp.to, &name, head.msg_namelen) &&
+		    read_error(&head, &icmp))
+			found(arg, &icmp);
 	}
 }

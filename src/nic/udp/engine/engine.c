@@ -125,24 +125,24 @@ void wf_udp_engine_goodbye(struct wf_udp_engine *engine, uint64_t now)
 
 /* -- news of the network ---------------------------------------------------- */
 
-void wf_udp_engine_told(struct wf_udp_engine *engine, uint64_t now,
-			const struct wf_udp_word *word)
+void wf_udp_engine_icmp(struct wf_udp_engine *engine, uint64_t now,
+			const struct wf_udp_icmp *icmp)
 {
-	struct wf_udp_peer *peer = wf_udp_peer_find(engine, &word->to);
+	struct wf_udp_peer *peer = wf_udp_peer_find(engine, &icmp->to);
 
 	engine->now = now;
 	if (!peer)
 		return;
-	if (!wf_udp_peer_quoted(peer, word->quote, word->quoted))
+	if (!wf_udp_peer_quoted(peer, icmp->quote, icmp->quoted))
 		wf_udp_peer_doubt(engine, peer);
-	else if (word->too_large)
+	else if (icmp->too_large)
 		wf_udp_path_narrow(
 			engine, peer,
 			wf_udp_path_payload(peer->addr.sa.sa_family,
-					    word->mtu) -
+					    icmp->mtu) -
 				(uint32_t)sizeof(struct wf_udp_data));
 	else
-		wf_udp_peer_against(engine, peer, word->refused);
+		wf_udp_peer_against(engine, peer, icmp->refused);
 }
 
 /* The path has become narrower, the kernel makes no segments there, or there is

@@ -72,7 +72,7 @@ struct wf_udp_port {
 /* A message of the network about a packet that was not delivered. Anybody who
  * knows addresses and ports can forge one; the quote shows that its sender has
  * seen the packet. */
-struct wf_udp_word {
+struct wf_udp_icmp {
 	struct wf_addr to; /* of the packet */
 	bool refused;	   /* the port is closed */
 	bool too_large;	   /* for the link to carry */
@@ -157,8 +157,8 @@ void wf_udp_engine_receive(struct wf_udp_engine *engine, uint64_t now,
 			   const struct wf_addr *from,
 			   const struct wf_addr *here, const uint8_t *bytes,
 			   size_t len);
-void wf_udp_engine_told(struct wf_udp_engine *engine, uint64_t now,
-			const struct wf_udp_word *word);
+void wf_udp_engine_icmp(struct wf_udp_engine *engine, uint64_t now,
+			const struct wf_udp_icmp *icmp);
 void wf_udp_engine_not_sent(struct wf_udp_engine *engine, uint64_t now,
 			    const struct wf_udp_failure *failure);
 /* The kernel had no room for it: it leaves again with the next pump. */

@@ -512,12 +512,12 @@ static void tell(struct wire *wire, uint64_t cid, bool refused)
 	struct wf_udp_common quote = { .magic = WF_UDP_MAGIC,
 				       .type = WF_UDP_DATA,
 				       .dst_cid = cid };
-	struct wf_udp_word word = { .to = wire->node[1].addr,
+	struct wf_udp_icmp icmp = { .to = wire->node[1].addr,
 				    .refused = refused,
-				    .quoted = sizeof(word.quote) };
+				    .quoted = sizeof(icmp.quote) };
 
-	memcpy(word.quote, &quote, sizeof(quote));
-	wf_udp_engine_told(&wire->node[0].engine, wire->now, &word);
+	memcpy(icmp.quote, &quote, sizeof(quote));
+	wf_udp_engine_icmp(&wire->node[0].engine, wire->now, &icmp);
 }
 
 /* The network reports that nobody is there. With a quote that only the path has
