@@ -15,6 +15,7 @@
 #include "shm/conn.h"
 #include "shm/early.h"
 #include "shm/ep.h"
+#include "shm/guest.h"
 
 /* -- the side that connects -------------------------------------------------- */
 
@@ -277,7 +278,7 @@ bool wf_shm_offer_use(struct wf_shm_out *out)
 	struct wf_shm_offer *offer;
 
 	if (!in) {
-		wf_shm_conn_accept(out->ep);
+		wf_shm_guest_accept(out->ep);
 		in = find_offer(out);
 	}
 	if (!in)

@@ -13,6 +13,7 @@
 #include "shm/doze.h"
 #include "shm/ep.h"
 #include "shm/guard.h"
+#include "shm/guest.h"
 #include "shm/link.h"
 #include "shm/name.h"
 #include "shm/offer.h"
@@ -74,7 +75,7 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 	if (err)
 		goto err_stats;
 	wf_shm_watch_open(&ep->watch, ep->board.board, ep->rxq, &ep->stats);
-	err = wf_shm_conn_listen(ep);
+	err = wf_shm_guest_listen(ep);
 	if (err)
 		goto err_board;
 	wf_shm_guard_hold();
@@ -143,7 +144,7 @@ static void shm_close(void *self)
 		wf_shm_in_close(ep->watch.ins[i], 0);
 	wf_list_for_each (pos, tmp, &ep->all_outs)
 		wf_shm_out_free(wf_container_of(pos, struct wf_shm_out, link));
-	wf_shm_conn_unlisten(ep);
+	wf_shm_guest_unlisten(ep);
 	wf_shm_board_close(&ep->board);
 	wf_base_stats_close(&ep->stats);
 	wf_base_pool_fini(&ep->tx_pool);
@@ -178,7 +179,7 @@ static void forked(void *self)
 	}
 	ep->out_count = 0;
 	wf_base_stats_forked(&ep->stats);
-	wf_shm_conn_forked(ep);
+	wf_shm_guest_forked(ep);
 }
 
 /* -- progress -------------------------------------------------------------- */
@@ -285,6 +286,7 @@ static uint64_t look(void *self, uint64_t now)
 {
 	struct wf_shm_ep *ep = self;
 
+	wf_shm_guest_tend(ep, now);
 	wf_shm_conn_tend(ep, now);
 	wf_shm_stats_flush(ep);
 	return ep->connecting ? LOOK_EVERY_CONNECTING : UINT64_MAX;
