@@ -10,6 +10,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/place.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
@@ -46,17 +47,17 @@ static void forget(struct wf_shm_ep *ep, struct wf_shm_out *out)
 {
 	if (out->dst < ep->out_count && ep->outs[out->dst] == out)
 		ep->outs[out->dst] = NULL;
+	out->gone = true;
+	out->keep = false;
+	out->dst = WF_MATCH_ANY;
+	if (out->offer && out->state == WF_SHM_OUT_GREETED)
+		wf_shm_conn_cut(out, wf_base_clock_ns());
 	if (!out->offer) {
 		wf_shm_out_free(out);
 		return;
 	}
-	/* The peer may be using the offer at this moment. The channel stays
-	 * until our end of the other one is open (reap_outs()); if the peer has
-	 * not answered, until it does. */
-	out->gone = true;
-	out->keep = false;
-	out->warned = true;
-	out->dst = WF_MATCH_ANY;
+	/* The peer has answered, and may be using the offer at this moment. The
+	 * channel stays until our end of the other one is open (reap_outs()). */
 	if (out->state == WF_SHM_OUT_OPEN)
 		wf_shm_out_mark_dead(out, ECANCELED, false);
 }

@@ -28,6 +28,9 @@
 #define RETRY_FIRST WF_NS_PER_MS
 #define RETRY_LAST (32 * WF_NS_PER_MS)
 
+/* For so long after ETOOMANYREFS, hellos have one descriptor instead of three. */
+#define SCARCE_FOR WF_NS_PER_S
+
 /* After so long without an answer from a peer we log one line. */
 #define WARN_AFTER (2 * WF_NS_PER_S)
 
@@ -89,8 +92,9 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 				count);
 }
 
-/* Creates the ring and passes it to the peer. */
-static int greet(struct wf_shm_out *out)
+/* Creates the ring and passes it to the peer. The socket is watched before: once
+ * the peer has the hello, it may answer and use what it offers. */
+static int greet(struct wf_shm_out *out, uint64_t now)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
 	struct ucred cred;
@@ -99,14 +103,19 @@ static int greet(struct wf_shm_out *out)
 	err = wf_shm_user_check(attr->allow_uid, out->sock.fd, &cred);
 	if (err)
 		return err;
-	err = wf_shm_offer_create(out, wf_shm_user_is_ours(cred.uid), &memfd);
+	err = wf_shm_conn_watch(out->ep, &out->sock);
+	if (err)
+		return err;
+	/* An offer takes two more descriptors. */
+	err = wf_shm_offer_create(out,
+				  wf_shm_user_is_ours(cred.uid) &&
+					  now >= out->ep->scarce_until,
+				  &memfd);
 	if (err)
 		return err;
 	wf_shm_early_begin(out);
 	err = say_hello(out, memfd);
 	wf_os_close(memfd);
-	if (!err)
-		err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err) {
 		out->early = NULL;
 		wf_shm_offer_withdraw(out);
@@ -159,6 +168,23 @@ static int unanswered(int err)
 							      err;
 }
 
+/* The connect time-out and the time that a peer may take to answer. */
+static uint64_t last_end(const struct wf_shm_out *out)
+{
+	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+
+	return out->since + attr->connect_timeout_ms * WF_NS_PER_MS +
+	       attr->dead_timeout_s * WF_NS_PER_S;
+}
+
+/* When a channel that does not get through is given up. Too many descriptors of
+ * this user are in flight: the peer is there, and some process that computes has
+ * not read its hellos yet. It has as much time as if they were ours. */
+static uint64_t end_of(const struct wf_shm_out *out)
+{
+	return out->err == ETOOMANYREFS ? last_end(out) : out->deadline;
+}
+
 /* Tries again later, or gives up at the connect time-out. */
 static void retry(struct wf_shm_out *out, int err, uint64_t now)
 {
@@ -168,24 +194,38 @@ static void retry(struct wf_shm_out *out, int err, uint64_t now)
 	out->err = err;
 	out->retry_wait = wait < RETRY_LAST ? wait : RETRY_LAST;
 	out->retry_at = now + out->retry_wait;
-	if (now >= out->deadline)
+	if (err == ETOOMANYREFS)
+		out->ep->scarce_until = now + SCARCE_FOR;
+	if (now >= end_of(out))
 		give_up(out, unanswered(err), now);
+}
+
+/* The next hello goes by the same socket: a peer that computes accepts nobody,
+ * and each connection takes a place at its listener. */
+static void stay_connected(struct wf_shm_out *out)
+{
+	wf_transport_loop_remove(&out->ep->host->loop, &out->sock);
 }
 
 void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 {
-	int err;
+	int err = out->sock.fd;
 
-	err = wf_shm_name_connect(&out->ep->attr.home, &out->addr);
+	if (err < 0)
+		err = wf_shm_name_connect(&out->ep->attr.home, &out->addr);
 	if (err >= 0) {
 		out->sock.fd = err;
-		err = greet(out);
+		err = greet(out, now);
 		if (!err) {
 			out->state = WF_SHM_OUT_GREETED;
 			out->greeted = now;
+			out->cut = false;
 			return;
 		}
-		hang_up(out);
+		if (err == -ETOOMANYREFS)
+			stay_connected(out);
+		else
+			hang_up(out);
 	}
 	if (wf_shm_conn_passes(-err))
 		retry(out, -err, now);
@@ -199,14 +239,17 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
  * time would never fail. */
 static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 {
-	const struct wf_shm_ep_attr *attr = &out->ep->attr;
-	uint64_t last = out->since + attr->connect_timeout_ms * WF_NS_PER_MS +
-			attr->dead_timeout_s * WF_NS_PER_S;
+	uint64_t last = last_end(out);
 
 	out->deadline += now - out->greeted;
 	if (out->deadline > last)
 		out->deadline = last;
-	wf_shm_offer_close(out);
+	if (!wf_shm_offer_close(out)) {
+		/* No memory for what the peer may have sent: reap_outs() tries
+		 * again, and this channel ends with it. */
+		wf_shm_out_mark_dead(out, err, false);
+		return;
+	}
 	wf_shm_out_release(out);
 	if (out->gone)
 		wf_shm_out_mark_dead(out, err, false);
@@ -225,26 +268,10 @@ static uint64_t dead_at(const struct wf_shm_out *out)
 static void tell_silence(struct wf_shm_out *out, uint64_t now)
 {
 	uint64_t end =
-		out->state == WF_SHM_OUT_GREETED ? dead_at(out) : out->deadline;
+		out->state == WF_SHM_OUT_GREETED ? dead_at(out) : end_of(out);
 
 	out->warned = true;
 	wf_shm_silence_tell(out, WARN_AFTER, end > now ? end - now : 0);
-}
-
-/* Advances a channel that is not open yet. Every state ends. A hello is not
- * sent twice on a socket, because the socket does not lose it. */
-static void tend(struct wf_shm_out *out, uint64_t now)
-{
-	if (out->state == WF_SHM_OUT_CONNECTING && now >= out->retry_at)
-		wf_shm_conn_try(out, now);
-	if (out->state == WF_SHM_OUT_GREETED && now >= dead_at(out)) {
-		wf_shm_offer_withdraw(out);
-		give_up(out, ETIMEDOUT, now);
-	}
-	if (!out->warned && now >= out->since + WARN_AFTER &&
-	    (out->state == WF_SHM_OUT_CONNECTING ||
-	     out->state == WF_SHM_OUT_GREETED))
-		tell_silence(out, now);
 }
 
 uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
@@ -334,8 +361,10 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 	if (got == -EAGAIN)
 		return;
 	if (got <= 0) {
+		/* The peer has no welcome, and will not use the offer. */
 		wf_shm_offer_withdraw(out);
-		start_over(out, ECONNRESET, now);
+		if (!out->cut)
+			start_over(out, ECONNRESET, now);
 		goto close_fds;
 	}
 	cred = wf_shm_user_of(out->sock.fd);
@@ -386,7 +415,38 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 		wf_shm_link_out_ready(out, events);
 }
 
+/* A peer that was stopped may answer at this moment, and use the offer at once.
+ * After the shutdown it cannot answer; without an answer it does not use it. */
+bool wf_shm_conn_cut(struct wf_shm_out *out, uint64_t now)
+{
+	on_welcome(out, now);
+	if (out->state != WF_SHM_OUT_GREETED)
+		return true;
+	out->cut = true;
+	wf_os_shutdown(out->sock.fd, SHUT_RDWR);
+	on_welcome(out, now);
+	/* It was sent between the two looks. The socket is over. */
+	if (out->state == WF_SHM_OUT_OPEN)
+		wf_shm_offer_close(out);
+	return out->state != WF_SHM_OUT_GREETED;
+}
+
 /* -- at every look ---------------------------------------------------------- */
+
+/* Advances a channel that is not open yet. Every state ends. A hello is not
+ * sent twice on a socket, because the socket does not lose it. */
+static void tend(struct wf_shm_out *out, uint64_t now)
+{
+	if (out->state == WF_SHM_OUT_CONNECTING && now >= out->retry_at)
+		wf_shm_conn_try(out, now);
+	if (out->state == WF_SHM_OUT_GREETED && now >= dead_at(out) &&
+	    !wf_shm_conn_cut(out, now))
+		give_up(out, ETIMEDOUT, now);
+	if (!out->warned && now >= out->since + WARN_AFTER &&
+	    (out->state == WF_SHM_OUT_CONNECTING ||
+	     out->state == WF_SHM_OUT_GREETED))
+		tell_silence(out, now);
+}
 
 void wf_shm_conn_tend(struct wf_shm_ep *ep, uint64_t now)
 {

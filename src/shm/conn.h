@@ -31,6 +31,10 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
  * CONNECTING and is tried again, or is marked dead. */
 void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now);
 
+/* Nobody waits for the answer to our hello any more. False: there is none and
+ * there will be none; the offer is withdrawn. */
+bool wf_shm_conn_cut(struct wf_shm_out *out, uint64_t now);
+
 /* WF_SHM_FEATURE_* and WF_SHM_WELCOME_* of the endpoint. */
 uint32_t wf_shm_conn_features(const struct wf_shm_ep *ep);
 uint32_t wf_shm_conn_flags(const struct wf_shm_ep *ep);

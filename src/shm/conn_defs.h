@@ -54,8 +54,9 @@ struct wf_shm_welcome {
 enum wf_shm_note_kind {
 	WF_SHM_NOTE_JOIN = 1, /* use the socket of the channel ->number */
 	WF_SHM_NOTE_JOINED,
-	WF_SHM_NOTE_LEFT, /* the sending end of ->number is closed */
-	WF_SHM_NOTE_SHUT, /* the receiving end of ->number is closed */
+	WF_SHM_NOTE_LEFT,     /* the sending end of ->number is closed */
+	WF_SHM_NOTE_SHUT,     /* the receiving end of ->number is closed */
+	WF_SHM_NOTE_DECLINED, /* the offer ->number will not be used */
 };
 
 struct wf_shm_note {

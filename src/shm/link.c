@@ -93,6 +93,9 @@ void wf_shm_link_out_opened(struct wf_shm_out *out)
 {
 	const struct wf_shm_watch *watch = &out->ep->watch;
 
+	/* It has no name any more, and is no twin of others that have none. */
+	if (out->gone)
+		return;
 	for (uint32_t i = 0; i < watch->count; i++) {
 		if (watch->ins[i]->src == out->dst)
 			ask(out, watch->ins[i]);
@@ -159,6 +162,21 @@ static void on_left(struct wf_shm_out *out, struct wf_shm_in *in,
 		end_in(in);
 }
 
+/* Our two channels may share a socket from now on, if there are two. */
+static void on_declined(struct wf_shm_out *out, uint32_t number)
+{
+	if (!out->offer || out->offer->number != number)
+		return;
+	wf_shm_offer_withdraw(out);
+	wf_shm_link_out_opened(out);
+}
+
+void wf_shm_link_decline(const struct wf_shm_in *in)
+{
+	/* If it cannot be sent, the peer keeps the ring. */
+	(void)!tell(in->sock.fd, WF_SHM_NOTE_DECLINED, in->offer->number);
+}
+
 /* -- what comes -------------------------------------------------------------- */
 
 /* @out or @in is NULL if the socket does not belong to such a channel. */
@@ -180,6 +198,10 @@ static void take_note(struct wf_shm_out *out, struct wf_shm_in *in,
 	case WF_SHM_NOTE_SHUT:
 		if (out && out->number == note->number)
 			end_out(out);
+		break;
+	case WF_SHM_NOTE_DECLINED:
+		if (out)
+			on_declined(out, note->number);
 		break;
 	default:
 		break;

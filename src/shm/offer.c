@@ -16,15 +16,17 @@
 #include "shm/early.h"
 #include "shm/ep.h"
 #include "shm/guest.h"
+#include "shm/link.h"
 
 /* -- the side that connects -------------------------------------------------- */
 
-/* Each region of a pair is unmapped by itself, so it must consist of pages. */
+/* Each region of a pair is unmapped by itself, so it must consist of pages. The
+ * side that uses an offer takes its pages by its mapping: it has no descriptor. */
 static bool may_offer(const struct wf_shm_ep *ep)
 {
 	const struct wf_shm_ep_attr *attr = &ep->attr;
 
-	return !ep->watch.distrusted &&
+	return ep->populates && !ep->watch.distrusted &&
 	       !(wf_shm_region_bytes(attr->slots_log2, attr->lines_log2) %
 		 wf_os_page_bytes());
 }
@@ -98,8 +100,8 @@ void wf_shm_offer_withdraw(struct wf_shm_out *out)
 	free(offer);
 }
 
-/* Opens the receiving end of the second channel. @used: the peer has written its
- * header. */
+/* Opens the receiving end of the second channel. @used: only if the peer has
+ * written its header; -ENOENT: it has not. */
 static int open_in(struct wf_shm_out *out, bool used)
 {
 	struct wf_shm_ep *ep = out->ep;
@@ -108,7 +110,7 @@ static int open_in(struct wf_shm_out *out, bool used)
 	int err;
 
 	err = wf_shm_region_accept(&offer->region);
-	if (err && (used || err != -EPROTO))
+	if (err && (used || (err != -ENOENT && err != -EPROTO)))
 		return err;
 	in = wf_shm_in_open(ep, &offer->region, -1, &out->addr,
 			    wf_shm_channels_name(ep, &out->addr));
@@ -139,12 +141,14 @@ int wf_shm_offer_open(struct wf_shm_out *out)
 
 	/* The welcome was sent before. */
 	if (out->state == WF_SHM_OUT_GREETED)
-		wf_shm_conn_out_ready(&out->sock, EPOLLIN, out->ep->host->now);
+		wf_shm_conn_out_ready(&out->sock, EPOLLIN, wf_base_clock_ns());
 	if (!out->offer || out->state != WF_SHM_OUT_OPEN)
 		return -ENOENT;
+	/* -ENOENT: a bell that was set for nothing. The peer writes the header
+	 * before it sets the bell, so it has not used the offer yet. */
 	err = open_in(out, true);
 	if (err == -EPROTO) {
-		wf_warn("the peer uses a ring without a header");
+		wf_warn("the peer uses a ring with a wrong header");
 		wf_shm_offer_withdraw(out);
 		wf_shm_out_mark_dead(out, EPROTO, false);
 	}
@@ -252,9 +256,14 @@ void wf_shm_offer_forget(struct wf_shm_in *in)
 static bool is_alive(const struct wf_shm_in *in)
 {
 	struct pollfd p = { .fd = in->sock.fd, .events = POLLRDHUP };
+	int count;
 
-	return in->sock.fd >= 0 && !in->ended && !in->broken &&
-	       !wf_os_poll(&p, 1, 0);
+	if (in->sock.fd < 0 || in->ended || in->broken)
+		return false;
+	do {
+		count = wf_os_poll(&p, 1, 0);
+	} while (count == -EINTR);
+	return !count;
 }
 
 static struct wf_shm_in *find_offer(const struct wf_shm_out *out)
@@ -272,22 +281,41 @@ static struct wf_shm_in *find_offer(const struct wf_shm_out *out)
 	return NULL;
 }
 
+/* Takes the first pages of the ring. The peer is told if that fails: as long as
+ * its offer stands, our two channels do not share a socket (link.c). */
+static bool begin(struct wf_shm_in *in)
+{
+	if (!is_alive(in))
+		return false;
+	if (!wf_shm_region_begin(&in->offer->region))
+		return true;
+	wf_shm_link_decline(in);
+	return false;
+}
+
+/* There may be more than one: of a process that has ended, and of the one that
+ * has its address now. */
+static struct wf_shm_in *begin_one(const struct wf_shm_out *out)
+{
+	struct wf_shm_in *in;
+
+	while ((in = find_offer(out)) && !begin(in))
+		wf_shm_offer_forget(in);
+	return in;
+}
+
 bool wf_shm_offer_use(struct wf_shm_out *out)
 {
-	struct wf_shm_in *in = find_offer(out);
+	struct wf_shm_in *in = begin_one(out);
 	struct wf_shm_offer *offer;
 
 	if (!in) {
 		wf_shm_guest_accept(out->ep);
-		in = find_offer(out);
+		in = begin_one(out);
 	}
 	if (!in)
 		return false;
 	offer = in->offer;
-	if (!is_alive(in) || wf_shm_region_begin(&offer->region)) {
-		wf_shm_offer_forget(in);
-		return false;
-	}
 	/* The peer does not look at a ring that was never used. */
 	wf_shared_store(&offer->region.header->bell_wanted, 1, relaxed);
 	out->region = offer->region;

@@ -80,6 +80,7 @@ struct wf_shm_out {
 	bool told;		    /* we have told the peer that we end */
 	bool shut;		    /* the peer does not read any more */
 	bool gone; /* given up, but the peer may use our offer */
+	bool cut;  /* GREETED: the peer cannot answer any more */
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	uint64_t dst; /* fi_addr_t */

@@ -10,6 +10,7 @@
 #include "base/memfd.h"
 #include "os/file.h"
 #include "os/memory.h"
+#include "os/shared.h"
 
 /* @bytes of @memfd, not inherited by a child. */
 static int map(void **memory, size_t bytes, int memfd)
@@ -172,10 +173,17 @@ static void write_header(struct wf_shm_region *region)
 {
 	struct wf_shm_header *header = region->header;
 
-	header->magic = WF_SHM_MAGIC;
 	header->layout = WF_SHM_LAYOUT;
 	header->slots_log2 = (uint8_t)__builtin_ctz(region->slot_count);
 	header->lines_log2 = (uint8_t)__builtin_ctz(region->line_count);
+	/* Last: the receiver of an offered ring may look at any time. */
+	wf_shared_store_plain(&header->magic, WF_SHM_MAGIC, release);
+}
+
+/* Whether somebody has written a header. Pairs with write_header(). */
+static bool has_begun(const struct wf_shm_region *region)
+{
+	return wf_shared_load_plain(&region->header->magic, acquire);
 }
 
 static bool has_sound_header(const struct wf_shm_region *region)
@@ -246,6 +254,8 @@ int wf_shm_region_accept(struct wf_shm_region *region)
 
 	if (err && err != -EINVAL)
 		return err;
+	if (!has_begun(region))
+		return -ENOENT;
 	return has_sound_header(region) ? 0 : -EPROTO;
 }
 
@@ -253,6 +263,7 @@ static int map_checked(struct wf_shm_region *regions, unsigned int count,
 		       int memfd, unsigned int slots_log2,
 		       unsigned int lines_log2)
 {
+	size_t bytes;
 	int err;
 
 	if (slots_log2 < WF_SHM_SLOTS_LOG2_MIN ||
@@ -260,8 +271,11 @@ static int map_checked(struct wf_shm_region *regions, unsigned int count,
 	    lines_log2 < WF_SHM_LINES_LOG2_MIN ||
 	    lines_log2 > WF_SHM_LINES_LOG2_MAX)
 		return -EPROTO;
-	if (!wf_base_memfd_is_sound(
-		    memfd, count * wf_shm_region_bytes(slots_log2, lines_log2)))
+	bytes = wf_shm_region_bytes(slots_log2, lines_log2);
+	/* Each of them is unmapped by itself. */
+	if (count > 1 && bytes % wf_os_page_bytes())
+		return -EPROTO;
+	if (!wf_base_memfd_is_sound(memfd, count * bytes))
 		return -EPROTO;
 	err = map_all(regions, count, memfd, slots_log2, lines_log2);
 	if (err)
@@ -269,7 +283,7 @@ static int map_checked(struct wf_shm_region *regions, unsigned int count,
 	err = wf_shm_region_accept(&regions[0]);
 	if (err)
 		unmap_all(regions, count);
-	return err;
+	return err == -ENOENT ? -EPROTO : err;
 }
 
 int wf_shm_region_map(struct wf_shm_region *region, int memfd,

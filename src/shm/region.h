@@ -54,7 +54,8 @@ int wf_shm_region_map_pair(struct wf_shm_region pair[2], int memfd,
 			   unsigned int slots_log2, unsigned int lines_log2);
 
 /* The second region of a pair: its sender takes the first pages and writes the
- * header; its receiver checks that. 0 or -errno. */
+ * header; its receiver checks that. 0 or -errno; -ENOENT: there is no header
+ * yet. */
 int wf_shm_region_begin(struct wf_shm_region *region);
 int wf_shm_region_accept(struct wf_shm_region *region);
 

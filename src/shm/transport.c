@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/file.h"
+#include "os/memory.h"
 #include "shm/channels.h"
 #include "shm/conn.h"
 #include "shm/doze.h"
@@ -74,6 +75,9 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 	err = wf_shm_board_open(&ep->board);
 	if (err)
 		goto err_stats;
+	/* Linux 5.14 does, gVisor does not. */
+	ep->populates =
+		wf_os_populate(ep->board.board, WF_SHM_BOARD_BYTES) != -EINVAL;
 	wf_shm_watch_open(&ep->watch, ep->board.board, ep->rxq, &ep->stats);
 	err = wf_shm_guest_listen(ep);
 	if (err)
@@ -288,6 +292,9 @@ static uint64_t look(void *self, uint64_t now)
 
 	wf_shm_guest_tend(ep, now);
 	wf_shm_conn_tend(ep, now);
+	/* Those for which there was no memory before. */
+	if (wf_unlikely(ep->watch.distrusted))
+		wf_shm_offer_open_all(ep);
 	wf_shm_stats_flush(ep);
 	return ep->connecting ? LOOK_EVERY_CONNECTING : UINT64_MAX;
 }
