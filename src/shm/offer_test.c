@@ -50,6 +50,21 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 	return got;
 }
 
+static int heal(void **state)
+{
+	(void)state;
+	fail_populates = 0;
+	cannot_populate = false;
+	fail_welcomes = 0;
+	return 0;
+}
+
+static int heal_and_open(void **state)
+{
+	heal(state);
+	return open_world(state);
+}
+
 /* -- tests -------------------------------------------------------------------- */
 
 /* The channel of side @i, which it has not connected. */
@@ -315,7 +330,6 @@ static void test_old_kernel(void **state)
 	expect_messages(w, 0, 1);
 	expect_messages(w, 1, 1);
 	close_world((void **)&w);
-	cannot_populate = false;
 }
 
 /* Bug: the same for a pair, if one side had no memory to use the offer. */
@@ -495,7 +509,7 @@ static void test_other_size(void **state)
 }
 
 #define TEST(name)                                                             \
-	cmocka_unit_test_setup_teardown(name, open_world, close_world)
+	cmocka_unit_test_setup_teardown(name, heal_and_open, close_world)
 
 int main(void)
 {
@@ -503,14 +517,14 @@ int main(void)
 		TEST(test_answers_without_connecting),
 		TEST(test_accepts_before_connecting),
 		TEST(test_declined),
-		cmocka_unit_test(test_offerer_leaves),
-		cmocka_unit_test(test_user_leaves),
+		cmocka_unit_test_setup(test_offerer_leaves, heal),
+		cmocka_unit_test_setup(test_user_leaves, heal),
 		TEST(test_unused_ends),
 		TEST(test_stale_is_not_used),
 		TEST(test_offer_after_stale_one),
 		TEST(test_bell_for_nothing),
-		cmocka_unit_test(test_old_kernel),
-		cmocka_unit_test(test_no_memory_to_use),
+		cmocka_unit_test_setup(test_old_kernel, heal),
+		cmocka_unit_test_setup(test_no_memory_to_use, heal),
 		TEST(test_no_memory_to_start_over),
 		TEST(test_answer_at_time_out),
 		TEST(test_answer_after_time_out),
