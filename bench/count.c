@@ -224,6 +224,11 @@ static void messages(unsigned rounds)
 		if (step_read_received(b) != 1)
 			must("a message did not arrive", -FI_EOTHER);
 		step_read_idle(b);
+		/* One poll in 32 looks at the clock. With an even number of
+		 * polls a round, one of the two steps would always pay for
+		 * it. */
+		if (i & 1)
+			step_read_idle(b);
 	}
 	for (i = 0; i < rounds; i++) {
 		must("trecv", step_trecv(b, 0));
