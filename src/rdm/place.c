@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rdma/fi_errno.h>
+
 #include "op/iov.h"
 #include "rdm/ep.h"
 #include "rdm/order.h"
@@ -118,10 +120,18 @@ static void finish(struct wf_rdm_rx *rx)
 
 int wf_rdm_place_done(struct wf_rdm_ep *ep)
 {
-	void *args[BATCH];
-	int count = wf_nic_placed(ep->nic, args, BATCH);
+	struct wf_nic_placed placed[BATCH];
+	int count = wf_nic_placed(ep->nic, placed, BATCH);
 
-	for (int i = 0; i < count; i++)
-		finish(args[i]);
+	for (int i = 0; i < count; i++) {
+		struct wf_rdm_rx *rx = placed[i].arg;
+
+		if (wf_unlikely(placed[i].failed)) {
+			rx->placing = false;
+			wf_rdm_rx_fail(rx, FI_EFAULT, rx->receipt);
+		} else {
+			finish(rx);
+		}
+	}
 	return count;
 }

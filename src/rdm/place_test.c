@@ -6,6 +6,8 @@
  */
 #include "rdm/net_test.h"
 
+#include <sys/mman.h>
+
 #include "nic/tcp/dev.h"
 #include "rdm/place.h"
 #include "rdm/rx.h"
@@ -413,6 +415,33 @@ static void test_behind(void **state)
 	end(net);
 }
 
+/* A receive whose memory cannot be written fails, and nothing else does. */
+static void test_unwritable(void **state)
+{
+	enum { LEN = 256u << 10, SAFE = 192u << 10 };
+	struct net *net = begin();
+	struct wf_tx req = req_send(from, LEN, 77);
+	uint8_t *at = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(mprotect(at + SAFE, LEN - SAFE, PROT_READ), 0);
+	for (int i = 0; i < 2; i++) {
+		req.delivery = i;
+		node_recv_buf(&net->nodes[1], 77, at, LEN);
+		net_submit(net, 0, 1, &req);
+		assert_int_equal(await(net, &net->nodes[1].rxcq).err,
+				 FI_EFAULT);
+		assert_int_equal(await(net, &net->nodes[0].txq).err,
+				 i ? FI_EFAULT : 0);
+		carry(net, 100001, 1);
+	}
+	assert_int_equal(stat_of(&net->nodes[0], WF_RDM_STAT_bad_packets), 0);
+	end(net);
+	munmap(at, LEN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_computes),
 		cmocka_unit_test(test_replaced),
 		cmocka_unit_test(test_behind),
+		cmocka_unit_test(test_unwritable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

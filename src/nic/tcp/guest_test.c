@@ -245,18 +245,50 @@ static void test_announced(void **state)
 	pair_close(&p);
 }
 
-/* Nor do they have us set memory aside for as much as they like. */
+/* For so long nothing was heard of those who announced, nor of those who wait. */
+static void age(struct wf_tcp_dev *dev, uint64_t ns)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->sinks)
+		wf_container_of(pos, struct wf_tcp_conn, sink_link)->came_at -=
+			ns;
+	wf_list_for_each (pos, tmp, &dev->deaf)
+		wf_container_of(pos, struct wf_tcp_conn, deaf_link)
+			->carry_from -= ns;
+}
+
+static bool is_closed(int fd)
+{
+	uint8_t bytes[256];
+	ssize_t n;
+
+	while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		;
+	return !n || errno != EAGAIN;
+}
+
+#define LONG (512u << 10)
+
+/* Nor do they have us set memory aside for as much as they like. Others like
+ * them wait, and not for ever. Bug: their connections were broken, at once and
+ * again and again. */
 static void test_long(void **state)
 {
-	enum { GUESTS = 100, LONG = 512u << 10 };
+	enum { GUESTS = 100 };
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
 	struct wf_nic_attr attr = pair_attr(AF_INET);
+	static uint8_t bytes[LONG];
 	struct wf_tcp_head head;
-	int fds[GUESTS];
+	struct wf_tcp_dev *dev;
+	int fds[GUESTS], last;
+	size_t at = 0;
 	struct pair p;
 
 	(void)state;
 	attr.places = true;
 	pair_open_attr(&p, &attr, &attr);
+	dev = wf_tcp_dev_of(p.b.nic);
 	hello(&p);
 	pair_recv(&p.b, 1, 0, 4096);
 	head = send_head(&p.b, LONG);
@@ -269,16 +301,39 @@ static void test_long(void **state)
 		for (int j = 0; j < 20; j++)
 			pair_progress(&p);
 	}
-	assert_true(wf_tcp_dev_of(p.b.nic)->filling > 0);
-	assert_true(wf_tcp_dev_of(p.b.nic)->filling <= (32u << 20) + LONG);
-	/* Others are served, and what was set aside is given back. */
+	last = fds[GUESTS - 1];
+	while (!count(&dev->deaf))
+		pair_progress(&p);
+	assert_true(dev->announced > 0);
+	assert_true(dev->announced <= 32u << 20);
+	assert_int_equal(dev->announced, dev->filling);
+	/* Others are served. */
 	post(&p.a, &p.b, 10);
 	assert_int_equal(pair_wait(&p, &p.b).len, 8);
+	assert_int_equal(COUNTED(&p.b, bad_field), 0);
+	assert_false(is_closed(last));
+	assert_false(is_closed(fds[0]));
+	/* Those who stand still have to go when others wait for long. */
+	pair_recv(&p.b, 2, 4096, 4096);
+	age(dev, 6 * WF_NS_PER_S);
+	while (at < LONG) {
+		ssize_t n = send(last, bytes + at, LONG - at,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		assert_true(n > 0 || errno == EAGAIN);
+		at += n > 0 ? (size_t)n : 0;
+		pair_progress(&p);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	assert_int_equal(pair_wait(&p, &p.b).more, LONG - wf_tcp_split_at(20));
+	assert_true(is_closed(fds[0]));
+	/* What was set aside is given back. */
 	for (unsigned int i = 0; i < GUESTS; i++)
 		close(fds[i]);
-	for (int i = 0; i < 100000 && wf_tcp_dev_of(p.b.nic)->filling; i++)
+	for (int i = 0; i < 100000 && dev->filling; i++)
 		pair_progress(&p);
-	assert_int_equal(wf_tcp_dev_of(p.b.nic)->filling, 0);
+	assert_int_equal(dev->filling, 0);
+	assert_int_equal(dev->announced, 0);
 	pair_close(&p);
 }
 
