@@ -67,7 +67,9 @@ static bool post_handshake(struct wf_rdm_peer *peer)
 		.flags = WF_WIRE_CONNID,
 		.connid = peer->life.ours,
 		.extra_count = 1,
-		.extra = { peer->ep->attr.reads ? FEATURES : FEATURES_NO_READ },
+		.extra = { (peer->ep->attr.reads ? FEATURES :
+						   FEATURES_NO_READ) |
+			   (peer->asks_first ? WF_WIRE_FEATURE_ASK_FIRST : 0) },
 	};
 
 	if (!post_note(peer, &wire, true))
