@@ -90,6 +90,7 @@ struct wf_rdm_ep {
 	bool crowded;	  /* too many peers: some must be removed */
 	bool shut;	  /* strangers are refused */
 	bool warned_full; /* that no peer can be removed */
+	bool unlooked;	  /* whether one can, since the last sleep */
 	bool blocked;	  /* the last look at active peers could post nothing */
 	bool direct;	  /* the device does RMA by itself: direct.h ... */
 	bool hard;	  /* ... by keys of its own */

@@ -53,6 +53,8 @@ struct wf_rdm_peer {
 	/* Of one whose id does not change (life.h): the device said that it is
 	 * gone, and nothing was heard of it since. */
 	bool gone;
+	uint64_t ask_at;   /* then: when to ask next whether it is back ... */
+	uint64_t ask_wait; /* ... and how long after that */
 	/* A message failed, and the peer cannot be told: it would wait for that
 	 * message and deliver none that follows. */
 	bool stuck;

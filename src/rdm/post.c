@@ -267,6 +267,12 @@ static int post_queue(struct wf_rdm_peer *peer, int budget, bool *stuck)
 	return posted;
 }
 
+/* The peer is gone: whether it is back is found out before a message is sent. */
+static bool ask(struct wf_rdm_peer *peer)
+{
+	return peer->outstanding || post_probe(peer);
+}
+
 /* One operation after the other, a few packets each. */
 static bool post_streams(struct wf_rdm_peer *peer, int budget)
 {
@@ -305,7 +311,9 @@ bool wf_rdm_post_pump(struct wf_rdm_peer *peer, int budget)
 		all &= post_owed(peer);
 	if (!wf_base_list_empty(&peer->asking))
 		all &= post_asking(peer);
-	if (!wf_base_list_empty(&peer->queue)) {
+	if (wf_unlikely(peer->gone) && !wf_base_list_empty(&peer->queue)) {
+		all &= ask(peer);
+	} else if (!wf_base_list_empty(&peer->queue)) {
 		budget -= post_queue(peer, budget, &stuck);
 		all &= !stuck;
 	}
