@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -202,6 +203,10 @@ static pid_t start_trace(const char *weft, unsigned n)
 	if (child < 0)
 		exit(1);
 	if (!child) {
+		/* It must not outlive us, however we end. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != self)
+			_exit(1);
 		snprintf(pid, sizeof(pid), "%d", (int)self);
 		execl(weft, weft, "trace", "--most", "1", "--time", "1h",
 		      "--output", "/dev/null", pid, (char *)NULL);
