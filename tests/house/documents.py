@@ -80,23 +80,27 @@ def is_test(top, word):
 
 
 def check_names(top, path, words, folders):
-    roots = {p.name for p in top.iterdir() if p.is_dir()} | folders
+    roots = folders | {p.name for p in top.iterdir() if p.is_dir() and
+                       not p.name.startswith("build")}
     for number, line in lines(path):
-        for quoted in QUOTED.findall(line):
+        said = QUOTED.findall(line) + re.findall(r"^ {4}.*", line)
+        for quoted in said:
             for word in re.split(r"[\s=,:]+", quoted.strip("().")):
-                first = word.split("/")[0]
                 if word in EXAMPLES or re.search(r"[<>${}\\]", word):
                     continue
-                word = re.sub(r"^build/(?=bench/)", "", word)
-                if "/" in word and first in roots and \
-                        not first.startswith("build") and \
+                if re.match(r"build/bench/\w", word):
+                    word = word.removeprefix("build/") + ".c"
+                elif word.startswith("bench/") and \
+                        not (top / word).exists():
+                    yield number, f"no file {word}; a program of build/?"
+                    continue
+                if "/" in word and word.split("/")[0] in roots and \
                         not is_path(top, word):
                     yield number, f"no file {word}"
                 elif re.fullmatch(r"[a-z]+-[a-z0-9_-]+", word) and \
                         word.split("-")[0] in folders and \
                         word not in words and not is_test(top, word):
                     yield number, f"no test {word}"
-        for quoted in QUOTED.findall(line) + re.findall(r"^ {4}.*", line):
             for name in OURS.findall(quoted):
                 if name not in words and name not in EXAMPLES:
                     yield number, f"no {name} in the sources"
@@ -194,7 +198,7 @@ def self_test():
                          "[a](docs/a.md#two-words) [b](docs/b.md)\n"
                          "[c](docs/a.md#three) [d](#a-title-quoted)\n"
                          "`src/os/file.c`, `os/file`, `os/gone.c`,\n"
-                         "`bench/x`, `build/bench/x`, `bench/y`\n"
+                         "`bench/x`, `build/bench/x`, `build/bench/y`\n"
                          "`os-file`, `os-net`, `wf_os_open()`\n"
                          "    wd_open() FI_WEFT_MTU=1 WD_OLD=1 wd_gone()\n",
             "ARCHITECTURE.md": "## Code map\n\n- `os/`: `file`, `knob`.\n\n"
@@ -211,7 +215,8 @@ def self_test():
             "README.md:2: no file docs/b.md",
             "README.md:3: no heading #three in a.md",
             "README.md:4: no file os/gone.c",
-            "README.md:5: no file bench/y",
+            "README.md:5: no file bench/x; a program of build/?",
+            "README.md:5: no file bench/y.c",
             "README.md:6: no test os-net",
             "README.md:7: no wd_gone in the sources",
             "ARCHITECTURE.md:1: os/map is not in the code map",
