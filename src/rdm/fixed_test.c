@@ -33,13 +33,6 @@ static struct script *begin(void)
 	return s;
 }
 
-static struct wf_wire_packet eager(uint32_t msg_id, uint64_t tag)
-{
-	return (struct wf_wire_packet){ .type = WF_WIRE_EAGER_TAGRTM,
-					.msg_id = msg_id,
-					.tag = tag };
-}
-
 static struct wf_wire_packet medium(uint32_t msg_id, uint64_t tag)
 {
 	return (struct wf_wire_packet){ .type = WF_WIRE_MEDIUM_TAGRTM,
@@ -54,16 +47,6 @@ static struct wf_wire_packet lost(uint32_t ref_kind, uint32_t msg_id)
 					.ref_kind = ref_kind,
 					.op_id = msg_id,
 					.prov_errno = 7 };
-}
-
-static struct got received(struct script *s)
-{
-	struct node *n = script_node(s);
-	struct got got;
-
-	SCRIPT_AWAIT(s, wf_op_compq_count(&n->rxcq));
-	assert_true(pop(&n->rxcq, &got));
-	return got;
 }
 
 static struct got sent(struct script *s)
