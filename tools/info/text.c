@@ -187,6 +187,7 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 		 net->tls);
 	say(out, "  TLS", text);
 	if (net->is_efa) {
+		say(out, "  requests", net->way);
 		fputc('\n', out);
 		return;
 	}
