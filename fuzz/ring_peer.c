@@ -161,6 +161,7 @@ static struct wf_shm_mover scapegoat(bool cma)
 	}
 	wf_shm_mover_open(&mover, pid, guard.process, guard.addr, guard.process,
 			  cma);
+	wf_shm_mover_way(&mover);
 	return mover;
 }
 

@@ -44,7 +44,7 @@ bool wf_shm_conn_passes(int err);
 
 /* Whether we try to copy from and to a peer with @features by its pid. */
 bool wf_shm_conn_may_copy(const struct wf_shm_ep *ep, uint32_t features);
-/* Counts it if we want to use CMA and the kernel does not permit it. */
+/* Counts it if we want to use CMA and know that we cannot. */
 void wf_shm_conn_count_refusal(struct wf_shm_ep *ep,
 			       const struct wf_shm_mover *mover);
 

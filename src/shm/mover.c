@@ -315,10 +315,18 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		return;
 	}
 	/* A pid from another pid namespace is 0, or that of another process:
-	 * the value shows it. */
+	 * the value shows it when CMA is tried. */
 	if (cma_allowed && pid > 0 && probe_addr &&
-	    !(probe_addr % WF_SHM_GUARD_BYTES) && !wf_shm_mover_prove(mover))
-		mover->way = WF_SHM_WAY_CMA;
+	    !(probe_addr % WF_SHM_GUARD_BYTES))
+		mover->way = WF_SHM_WAY_UNTRIED;
+}
+
+enum wf_shm_way wf_shm_mover_way(struct wf_shm_mover *mover)
+{
+	if (wf_unlikely(mover->way == WF_SHM_WAY_UNTRIED))
+		mover->way = wf_shm_mover_prove(mover) ? WF_SHM_WAY_NONE :
+							 WF_SHM_WAY_CMA;
+	return mover->way;
 }
 
 void wf_shm_mover_again(struct wf_shm_mover *mover,
@@ -378,7 +386,7 @@ int wf_shm_mover_read(struct wf_shm_mover *mover, const struct iovec *local,
 		move_by_copy(local, local_count, remote, remote_count, len);
 		return 0;
 	}
-	if (mover->way != WF_SHM_WAY_CMA)
+	if (wf_shm_mover_way(mover) != WF_SHM_WAY_CMA)
 		return -EPERM;
 	return move_by_kernel(mover, false, local, local_count, remote,
 			      remote_count, len);
@@ -392,7 +400,7 @@ int wf_shm_mover_write(struct wf_shm_mover *mover, const struct iovec *local,
 		move_by_copy(remote, remote_count, local, local_count, len);
 		return 0;
 	}
-	if (mover->way != WF_SHM_WAY_CMA)
+	if (wf_shm_mover_way(mover) != WF_SHM_WAY_CMA)
 		return -EPERM;
 	return move_by_kernel(mover, true, local, local_count, remote,
 			      remote_count, len);

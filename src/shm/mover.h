@@ -28,6 +28,7 @@ enum wf_shm_way {
 	WF_SHM_WAY_NONE, /* through the ring only */
 	WF_SHM_WAY_SELF,
 	WF_SHM_WAY_CMA,
+	WF_SHM_WAY_UNTRIED, /* by CMA, if the kernel allows it */
 };
 
 struct wf_shm_mover {
@@ -49,14 +50,17 @@ uint64_t wf_shm_mover_process(void);
 /* The guard page of this process, for hello and welcome. */
 void wf_shm_mover_own_probe(uint64_t *addr, uint64_t *value);
 
-/* Finds how to copy from and to a peer: @process and the probe are what the
- * peer announced, @pid is what the kernel reports. */
+/* How to copy from and to a peer: @process and the probe are what the peer
+ * announced, @pid is what the kernel reports. CMA is not tried yet: it takes some
+ * microseconds, and most peers only get small messages. */
 void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		       uint64_t probe_addr, uint64_t probe_value,
 		       bool cma_allowed);
 
-/* The same peer by another channel, without another look at it: @known was
- * opened. */
+/* Tries CMA if that was not done yet. Never UNTRIED. */
+enum wf_shm_way wf_shm_mover_way(struct wf_shm_mover *mover);
+
+/* The same peer by another channel: @known was opened. */
 void wf_shm_mover_again(struct wf_shm_mover *mover,
 			const struct wf_shm_mover *known);
 

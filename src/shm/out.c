@@ -194,19 +194,7 @@ void wf_shm_out_free(struct wf_shm_out *out)
 
 void wf_shm_out_opened(struct wf_shm_out *out)
 {
-	const struct wf_shm_ep_attr *attr = &out->ep->attr;
-
-	/* With CMA, one copy and a system call are soon faster than two copies
-	 * through the ring; without it, a parked message takes the ring as well,
-	 * only later. What may be injected must fit into the ring. */
-	out->eager_max = attr->eager_max;
-	if (out->mover.way != WF_SHM_WAY_NONE &&
-	    out->eager_max >= attr->cma_min)
-		out->eager_max = attr->cma_min - 1;
-	if (out->eager_max < WF_SHM_PUT_MAX)
-		out->eager_max = WF_SHM_PUT_MAX;
-	out->learns = out->mover.way == WF_SHM_WAY_CMA && attr->learns &&
-		      attr->eager_max > WF_SHM_PUT_MAX;
+	wf_shm_proto_set_limits(out);
 	out->state = WF_SHM_OUT_OPEN;
 	out->ep->open_outs++;
 	out->ep->connecting--;

@@ -4,6 +4,10 @@
  */
 #include "shm/proto.h"
 
+#include "shm/conn.h"
+#include "shm/ep.h"
+#include "shm/put.h"
+
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 static const struct wf_shm_proto *const registry[] = {
@@ -35,9 +39,37 @@ first_of(const struct wf_shm_proto *const *protos, size_t count,
 	return NULL;
 }
 
-const struct wf_shm_proto *wf_shm_proto_choose(const struct wf_shm_out *out,
+/* With CMA, one copy and a system call are soon faster than two copies through the
+ * ring; without it, a parked message takes the ring as well, only later. What may
+ * be injected must fit into the ring. */
+void wf_shm_proto_set_limits(struct wf_shm_out *out)
+{
+	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+
+	out->eager_max = attr->eager_max;
+	if (out->mover.way != WF_SHM_WAY_NONE &&
+	    out->eager_max >= attr->cma_min)
+		out->eager_max = attr->cma_min - 1;
+	if (out->eager_max < WF_SHM_PUT_MAX)
+		out->eager_max = WF_SHM_PUT_MAX;
+	out->learns = out->mover.way == WF_SHM_WAY_CMA && attr->learns &&
+		      attr->eager_max > WF_SHM_PUT_MAX;
+}
+
+/* Not inlined: once for a channel. */
+static __attribute__((noinline)) void try_cma(struct wf_shm_out *out)
+{
+	wf_shm_mover_way(&out->mover);
+	wf_shm_conn_count_refusal(out->ep, &out->mover);
+	wf_shm_proto_set_limits(out);
+}
+
+const struct wf_shm_proto *wf_shm_proto_choose(struct wf_shm_out *out,
 					       const struct wf_shm_tx *tx)
 {
+	if (wf_unlikely(out->mover.way == WF_SHM_WAY_UNTRIED) &&
+	    (tx->req->remote || tx->req->len > WF_SHM_PUT_MAX))
+		try_cma(out);
 	if ((tx->slot_flags & WF_SHM_SLOT_ACK) &&
 	    !(out->features & WF_SHM_FEATURE_ACK))
 		return NULL;

@@ -39,8 +39,11 @@ extern const struct wf_shm_proto wf_shm_proto_read;
 extern const struct wf_shm_proto wf_shm_proto_atomic;
 extern const struct wf_shm_proto wf_shm_proto_direct;
 
-/* The first that can, or NULL. */
-const struct wf_shm_proto *wf_shm_proto_choose(const struct wf_shm_out *out,
+/* Sets the sizes up to which messages take the ring. */
+void wf_shm_proto_set_limits(struct wf_shm_out *out);
+
+/* The first that can, or NULL. Tries CMA if a protocol may use it. */
+const struct wf_shm_proto *wf_shm_proto_choose(struct wf_shm_out *out,
 					       const struct wf_shm_tx *tx);
 
 static inline bool wf_shm_proto_waits(const struct wf_shm_tx *tx)

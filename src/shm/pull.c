@@ -17,6 +17,7 @@
 #include "op/iov.h"
 #include "os/poll.h"
 #include "os/shared.h"
+#include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/link.h"
 #include "shm/share.h"
@@ -350,9 +351,21 @@ static bool has_left(const struct wf_shm_in *in)
 	       wf_shared_load(&in->region.header->sender_left, seq_cst);
 }
 
+/* How its messages are read. */
+static enum wf_shm_way way_of(struct wf_shm_in *in)
+{
+	bool untried = in->mover.way == WF_SHM_WAY_UNTRIED;
+	enum wf_shm_way way = wf_shm_mover_way(&in->mover);
+
+	if (untried)
+		wf_shm_conn_count_refusal(in->ep, &in->mover);
+	return way;
+}
+
 static void start(struct wf_shm_pull *pull)
 {
 	struct wf_shm_in *in = pull->in;
+	enum wf_shm_way way;
 
 	pull->want =
 		pull->ux.len < pull->rx->len ? pull->ux.len : pull->rx->len;
@@ -360,13 +373,16 @@ static void start(struct wf_shm_pull *pull)
 		pull_finish(pull, 0);
 		return;
 	}
-	if (has_left(in))
+	if (has_left(in)) {
 		pull_finish(pull, FI_ECONNRESET);
-	else if (in->mover.way == WF_SHM_WAY_NONE)
+		return;
+	}
+	way = way_of(in);
+	if (way == WF_SHM_WAY_NONE)
 		ask_for_stream(pull);
-	else if (in->mover.way == WF_SHM_WAY_CMA && is_for_batch(pull))
+	else if (way == WF_SHM_WAY_CMA && is_for_batch(pull))
 		put_off(pull);
-	else if (in->mover.way == WF_SHM_WAY_CMA &&
+	else if (way == WF_SHM_WAY_CMA &&
 		 (in->features & WF_SHM_FEATURE_SHARE) &&
 		 is_worth_sharing(pull) && take_share(pull))
 		start_share(pull);
