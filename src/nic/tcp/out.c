@@ -501,7 +501,7 @@ static bool has_window(const struct wf_tcp_chan *chan, size_t bytes)
 	       wf_base_list_empty(&chan->flight);
 }
 
-/* The memory of @op was deregistered. False: its frame was begun, so the
+/* The memory of @op was deregistered, or cannot be read. False: its frame was begun, so the
  * connection cannot be used any more. */
 static bool withdraw(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		     struct wf_tcp_op *op)
@@ -661,6 +661,7 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		       size_t quantum)
 {
 	struct wf_tcp_conn *conn = chan->conn;
+	bool careful = false;
 	size_t total = 0;
 	struct batch b;
 
@@ -672,11 +673,20 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		bool full;
 		ssize_t n;
 
-		if (!fill(dev, chan, &b, quantum))
+		if (!fill(dev, chan, &b, careful ? 1 : quantum))
 			return total;
 		if (!b.bytes && !wf_tcp_stream_holds(conn))
 			break;
 		n = wf_tcp_stream_send(conn, b.iov, b.count, b.bytes, &full);
+		/* Memory that cannot be read: one frame after the other, to see
+		 * whose it is. Bug: over the next connection it was the same,
+		 * for ever. */
+		if (wf_unlikely(n == -EFAULT && (b.frames || b.rest))) {
+			if (careful && !withdraw(dev, chan, first_todo(chan)))
+				return total;
+			careful = true;
+			continue;
+		}
 		if (n < 0) {
 			wf_tcp_count(dev, tx_errors, 1);
 			write_failed(dev, conn, (int)-n);
@@ -728,6 +738,10 @@ bool wf_tcp_out_now(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 	/* The rest of the message is queued. */
 	op->where = WF_TCP_TODO;
 	wf_base_list_add_tail(&chan->todo, &op->link);
+	if (wf_unlikely(n == -EFAULT)) {
+		wf_tcp_out_activate(dev, chan);
+		return true;
+	}
 	if (n < 0) {
 		wf_tcp_count(dev, tx_errors, 1);
 		write_failed(dev, conn, (int)-n);

@@ -534,6 +534,72 @@ static void test_unwritable(void **state)
 	munmap(at, WHOLE);
 }
 
+static void send_from(struct pair *p, const struct wf_nic_mr *mr, uint8_t *at,
+		      uint32_t len)
+{
+	struct wf_nic_wr wr = pair_wr(&p->a, &p->b, len);
+	struct wf_nic_sge sge = { at, len, mr->lkey };
+
+	assert_int_equal(wf_nic_post_send(p->a.qp, &wr, &sge, 1), 0);
+}
+
+/* Bug: the same with memory that the kernel cannot read. What is before and
+ * behind it arrives. */
+static void test_unreadable(void **state)
+{
+	enum { LEN = 8192, BAD = 3, COUNT = 7 };
+	const size_t all = WHOLE + LEN;
+	struct wf_nic_remote remote;
+	struct wf_tcp_conn *conn;
+	struct wf_nic_sge sge;
+	struct wf_nic_mr mr;
+	struct wf_nic_wr wr;
+	uint8_t *at;
+	struct pair p;
+
+	(void)state;
+	open_placed(&p);
+	at = mmap(NULL, all, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(wf_nic_mr_reg(p.a.nic, at, all,
+				       WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_READ,
+				       &mr),
+			 0);
+	assert_int_equal(mprotect(at + SAFE, all - SAFE, PROT_NONE), 0);
+	conn = conn_of(&p.b, &p.a);
+	for (unsigned int i = 0; i < COUNT; i++) {
+		pair_recv(&p.b, i, (size_t)i * LEN, LEN);
+		send_from(&p, &mr, i == BAD ? at + WHOLE : at, LEN - i);
+	}
+	for (unsigned int i = 0; i < COUNT; i++) {
+		struct wf_nic_wc wc = pair_wait(&p, &p.a);
+
+		assert_int_equal(wc.status, wc.wr_id == LEN - BAD ?
+						    WF_NIC_BAD_LKEY :
+						    WF_NIC_OK);
+	}
+	for (unsigned int i = 0; i < COUNT; i++) {
+		if (i != BAD)
+			assert_int_equal(pair_wait(&p, &p.b).len, LEN - i);
+	}
+	assert_ptr_equal(conn_of(&p.b, &p.a), conn);
+	/* The beginning of it may have left, or it is read by a peer. */
+	post_receives(&p, 2);
+	wr = pair_wr(&p.b, &p.a, 1);
+	remote = (struct wf_nic_remote){ .addr = (uintptr_t)at,
+					 .rkey = mr.rkey };
+	sge = pair_sge(&p.b, AT, WHOLE);
+	assert_int_equal(wf_nic_post_read(p.b.qp, &wr, &remote, &sge), 0);
+	assert_int_equal(pair_wait(&p, &p.b).status, WF_NIC_REM_ADDR);
+	send_from(&p, &mr, at + SAFE - LEN / 2, LEN);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_BAD_LKEY);
+	send_short(&p, 8);
+	came_short(&p, 8);
+	pair_close(&p);
+	munmap(at, all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -549,6 +615,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_unwritable),
+		cmocka_unit_test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
