@@ -117,7 +117,7 @@ struct wf_nic_ops {
 	/* See nic.h. NULL, all of them: caps.max_placed is 0. */
 	int (*place)(struct wf_nic *nic, uint32_t number, void *at, void *arg);
 	void (*unplace)(struct wf_nic *nic, uint32_t number);
-	int (*placed)(struct wf_nic *nic, void **args, int n);
+	int (*placed)(struct wf_nic *nic, struct wf_nic_placed *out, int n);
 
 	/* Where caps.takes_sends: no lock. A message as wf_nic_post_send() has
 	 * it, behind all that is in the ring. Without WF_NIC_WR_MORE it
