@@ -34,13 +34,35 @@ void wf_base_pool_fini(struct wf_pool *pool)
 	pool->free = NULL;
 }
 
-int wf_base_pool_grow(struct wf_pool *pool)
+static size_t at_most(const struct wf_pool *pool, size_t count)
 {
-	size_t count = pool->per_slab;
-	char *slab;
-
 	if (pool->limit && pool->total + count > pool->limit)
 		count = pool->limit - pool->total;
+	return count;
+}
+
+/* Backwards, so that objects are handed out in address order. */
+static void add(struct wf_pool *pool, char *first, size_t count)
+{
+	for (size_t i = count; i-- > 0;) {
+		void *obj = first + i * pool->size;
+
+		*(void **)obj = pool->free;
+		pool->free = obj;
+	}
+	pool->total += count;
+}
+
+void wf_base_pool_feed(struct wf_pool *pool, void *memory, size_t bytes)
+{
+	add(pool, memory, at_most(pool, bytes / pool->size));
+}
+
+int wf_base_pool_grow(struct wf_pool *pool)
+{
+	size_t count = at_most(pool, pool->per_slab);
+	char *slab;
+
 	if (!count)
 		return -EAGAIN;
 	slab = aligned_alloc(LINE, LINE + count * pool->size);
@@ -48,13 +70,6 @@ int wf_base_pool_grow(struct wf_pool *pool)
 		return -ENOMEM;
 	*(void **)slab = pool->slabs;
 	pool->slabs = slab;
-	/* Backwards, so that objects are handed out in address order. */
-	for (size_t i = count; i-- > 0;) {
-		void *obj = slab + LINE + i * pool->size;
-
-		*(void **)obj = pool->free;
-		pool->free = obj;
-	}
-	pool->total += count;
+	add(pool, slab + LINE, count);
 	return 0;
 }

@@ -27,6 +27,10 @@ void wf_base_pool_fini(struct wf_pool *pool);
 /* Adds a slab. 0, -EAGAIN at the limit, -ENOMEM. */
 int wf_base_pool_grow(struct wf_pool *pool);
 
+/* Adds as many objects as fit into memory of the caller's, aligned to a cache
+ * line, which stays until the pool is closed; not more than the limit. */
+void wf_base_pool_feed(struct wf_pool *pool, void *memory, size_t bytes);
+
 /* NULL at the limit or without memory. The content is not cleared. */
 static inline void *wf_base_pool_get(struct wf_pool *pool)
 {

@@ -95,6 +95,29 @@ static void test_small_objects(void **state)
 	wf_base_pool_fini(&pool);
 }
 
+/* Memory of the caller's is used up to the limit, in order, and is not freed. */
+static void test_fed(void **state)
+{
+	_Alignas(64) char memory[64 * 7];
+	struct wf_pool pool;
+
+	(void)state;
+	wf_base_pool_init(&pool, 128, 2, 2);
+	wf_base_pool_feed(&pool, memory, sizeof(memory));
+	assert_ptr_equal(wf_base_pool_get(&pool), memory);
+	assert_ptr_equal(wf_base_pool_get(&pool), memory + 128);
+	assert_null(wf_base_pool_get(&pool));
+	wf_base_pool_fini(&pool);
+	/* What is behind it comes from slabs. */
+	wf_base_pool_init(&pool, 128, 2, 4);
+	wf_base_pool_feed(&pool, memory, sizeof(memory));
+	for (int i = 0; i < 3; i++)
+		assert_ptr_equal(wf_base_pool_get(&pool), memory + i * 128);
+	assert_non_null(wf_base_pool_get(&pool));
+	assert_null(wf_base_pool_get(&pool));
+	wf_base_pool_fini(&pool);
+}
+
 static void test_fini_unused(void **state)
 {
 	struct wf_pool pool;
@@ -111,6 +134,7 @@ int main(void)
 		cmocka_unit_test(test_objects_do_not_overlap),
 		cmocka_unit_test(test_reuse_does_not_grow),
 		cmocka_unit_test(test_small_objects),
+		cmocka_unit_test(test_fed),
 		cmocka_unit_test(test_fini_unused),
 	};
 

@@ -87,10 +87,14 @@ static void rest(bool some)
 	static _Thread_local struct wf_rest resting;
 	static _Thread_local uint32_t idle;
 
-	if (some)
-		idle = 0;
-	else if (++idle > IDLE_POLLS)
-		wf_base_rest(&resting);
+	if (!some) {
+		if (++idle > IDLE_POLLS)
+			wf_base_rest(&resting);
+		return;
+	}
+	if (idle > IDLE_POLLS)
+		wf_base_rest_begin(&resting);
+	idle = 0;
 }
 
 static enum ibv_wc_status status_of(const struct wf_nic_wc *wc)

@@ -23,7 +23,7 @@
 #define SLEEPY_ROUNDS 1024u
 #define ASLEEP_ROUNDS (SLEEPY_ROUNDS + 2048u)
 #define NAP_NS (50 * WF_NS_PER_US)
-#define LONG_NAP_NS WF_NS_PER_MS
+#define LONG_NAP_NS (4 * WF_NS_PER_MS)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list qps = { &qps, &qps };
@@ -108,6 +108,8 @@ static void *watch(void *arg)
 		}
 		did = look_locked();
 		pthread_mutex_unlock(&lock);
+		if (did && idle > IDLE_ROUNDS)
+			wf_base_rest_begin(&rest);
 		idle = did ? 0 : idle + (idle <= ASLEEP_ROUNDS);
 		slow_down(idle, &rest);
 	}

@@ -59,6 +59,8 @@ struct wf_nic_caps {
 				max_msg, as of any other */
 	uint32_t copy_max;   /* bytes that are sooner copied into a packet than
 			      registered; 0: the user's choice */
+	bool copies_all; /* memory that was registered as a whole (address 0, all
+			    bytes) is copied before it is sent */
 };
 
 const struct wf_nic_caps *wf_nic_caps(const struct wf_nic *nic);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "os/memory.h"
 #include "os/process.h"
 #include "rdm/direct.h"
 #include "rdm/in.h"
@@ -278,6 +279,32 @@ int wf_rdm_ep_try_wake(struct wf_rdm_ep *ep)
 	return err;
 }
 
+/* From memory that the device sends from without a copy, if it would make one
+ * otherwise. Pages of their own: a child of fork() may lose them. */
+static void make_large_pkts(struct wf_rdm_ep *ep)
+{
+	struct wf_pool *pool = &ep->large_pkts;
+	void *memory = NULL;
+	struct wf_nic_mr mr;
+
+	wf_base_pool_init(pool, sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
+			  LARGE_PKTS);
+	ep->pkt_lkeys[false] = ep->own.lkey;
+	ep->pkt_lkeys[true] = ep->own.lkey;
+	ep->pkt_bytes = pool->size * LARGE_PKTS;
+	if (!wf_nic_caps(ep->nic)->copies_all ||
+	    wf_os_mmap(&memory, ep->pkt_bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1))
+		return;
+	if (wf_nic_mr_reg(ep->nic, memory, ep->pkt_bytes, 0, &mr)) {
+		wf_os_munmap(memory, ep->pkt_bytes);
+		return;
+	}
+	wf_base_pool_feed(pool, memory, ep->pkt_bytes);
+	ep->pkt_memory = memory;
+	ep->pkt_lkeys[true] = mr.lkey;
+}
+
 int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 {
 	char text[WF_ADDR_STR_LEN];
@@ -310,9 +337,7 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 			  ep->host->tx_size);
 	wf_base_pool_init(&ep->small_pkts,
 			  sizeof(struct wf_rdm_pkt) + WF_RDM_PKT_SMALL, 32, 0);
-	wf_base_pool_init(&ep->large_pkts,
-			  sizeof(struct wf_rdm_pkt) + ep->max_msg, 8,
-			  LARGE_PKTS);
+	make_large_pkts(ep);
 	if (wf_os_random(&ep->next_life, sizeof(ep->next_life), true))
 		ep->next_life =
 			(uint32_t)wf_base_clock_ns() ^ (uint32_t)wf_os_getpid();
@@ -395,6 +420,9 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 	wf_base_pool_fini(&ep->tx_pool);
 	wf_base_pool_fini(&ep->small_pkts);
 	wf_base_pool_fini(&ep->large_pkts);
+	if (ep->pkt_memory)
+		wf_os_munmap(ep->pkt_memory, ep->pkt_bytes);
+	ep->pkt_memory = NULL;
 	free(ep->by_name);
 	free(ep->by_ah);
 }

@@ -153,6 +153,9 @@ struct wf_rdm_ep {
 	struct wf_pool tx_pool;
 	struct wf_pool small_pkts;
 	struct wf_pool large_pkts;
+	uint32_t pkt_lkeys[2]; /* of small ones, of large ones */
+	void *pkt_memory;      /* of large ones; NULL: the pool's own */
+	size_t pkt_bytes;
 	struct wf_stats stats;
 	struct wf_rdm_ep_attr attr;
 };

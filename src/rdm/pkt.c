@@ -111,7 +111,7 @@ void wf_rdm_pkt_post(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt)
 		err = wf_nic_post_inline(ep->qp, &wr, pkt->buf, pkt->len);
 	} else {
 		const struct wf_nic_sge sge[2] = {
-			{ pkt->buf, pkt->len, ep->own.lkey },
+			{ pkt->buf, pkt->len, ep->pkt_lkeys[pkt->large] },
 			pkt->data,
 		};
 

@@ -381,6 +381,7 @@ static void set_caps(struct wf_srd_dev *dev)
 		.takes_sends = port->rings,
 		.push_max = PUSH_MAX,
 		.copy_max = COPY_MAX,
+		.copies_all = true,
 		.recvs = WF_SRD_RECVS,
 	};
 }

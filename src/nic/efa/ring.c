@@ -70,11 +70,9 @@ static uint16_t put_pieces(struct wf_srd_dev *dev,
 }
 
 /* The ring has a place for each request that our queue pair can have. */
-static void post(struct wf_srd_dev *dev, const struct wf_nic_request *req,
-		 bool more)
+static void post(struct wf_srd_dev *dev, const struct wf_srd_peer *peer,
+		 const struct wf_nic_request *req, bool more)
 {
-	const struct wf_srd_peer *peer =
-		wf_nic_ah_find(&dev->soft.nic, req->ah)->dev;
 	struct wf_queue_sub *sq = &dev->port->rings->sq;
 	bool inlined = req->op == WF_NIC_OP_SEND &&
 		       req->len <= dev->soft.nic.caps.inline_max;
@@ -109,7 +107,8 @@ static void post_sends(struct wf_srd_dev *dev, int ready)
 		struct wf_nic_request req;
 
 		if (wf_srd_work_take(dev, &req))
-			post(dev, &req, true);
+			post(dev, wf_nic_ah_find(&dev->soft.nic, req.ah)->dev,
+			     &req, true);
 	}
 	wf_queue_sub_ring(&dev->port->rings->sq);
 }
@@ -163,8 +162,9 @@ int wf_srd_ring_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
 		     int count)
 {
 	struct wf_srd_dev *dev = wf_srd_dev_of(nic);
-	enum wf_nic_status status;
 	struct wf_nic_request req;
+	enum wf_nic_status status;
+	struct wf_nic_ah *ah;
 
 	(void)qp;
 	/* Not the bytes behind it, which are filled in as needed. */
@@ -176,10 +176,11 @@ int wf_srd_ring_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
 	wf_base_lock_take(&nic->lock);
 	wf_nic_count(&nic->counters->tx_msgs, 1);
 	status = fill(nic, &req, sge, count);
-	if (wf_unlikely(!wf_nic_ah_find(nic, req.ah)))
+	ah = wf_nic_ah_find(nic, req.ah);
+	if (wf_unlikely(!ah))
 		status = WF_NIC_BAD_AH;
 	if (wf_srd_work_accept(dev, &req, status))
-		post(dev, &req, wr->flags & WF_NIC_WR_MORE);
+		post(dev, ah->dev, &req, wr->flags & WF_NIC_WR_MORE);
 	wf_base_lock_drop(&nic->lock);
 	return 0;
 }
