@@ -351,6 +351,59 @@ static void test_sva(void **state)
 	body(WD_IOMMU_SVA);
 }
 
+static int reserve_at(struct wf_drv_device *device, uint64_t va, uint64_t size)
+{
+	struct wf_broker_request request = { .op = WF_BROKER_RESERVE,
+					     .chan = device->ch.core->id,
+					     .size = size,
+					     .offset = va };
+	int fds[WF_BROKER_FDS_MAX] = { -1, -1, -1 };
+	struct wf_broker_reply reply;
+	int err = wf_chan_session_call(device->ch.core->session, &request, -1,
+				       &reply, fds);
+
+	if (!err)
+		close(fds[0]);
+	return err;
+}
+
+/* SVA: where a client says that its reserved memory is, need not be possible. The
+ * memory is all that is reached by it. */
+static void test_odd_places(void **state)
+{
+	static const uint64_t places[] = {
+		1,	   4095, 1ull << 63, UINT64_MAX - 8191, UINT64_MAX - 10,
+		UINT64_MAX
+	};
+	static const uint8_t zeros[8192];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct wf_accel_job job = { .alg = WF_ACCEL_CRC32,
+					    .src = places[i],
+					    .src_len = 8192 };
+		struct wf_drv_device device;
+		struct wf_drv_result result;
+
+		assert_int_equal(rig_open(&device, "sva-0", 0), 0);
+		assert_int_equal(reserve_at(&device, 0, 8192), -EINVAL);
+		assert_int_equal(reserve_at(&device, places[i], 8192), 0);
+		assert_int_equal(reserve_at(&device, 4096, 8192), -EEXIST);
+		/* Only the distance from the place counts. */
+		result = rig_raw(&device, &job);
+		assert_int_equal(result.status, 0);
+		assert_int_equal(result.checksum, rig_crc32(zeros, 8192));
+		job.src_len = 8193;
+		refuse(&device, job, EFAULT);
+		job.src = places[i] + 8192 - 63;
+		job.src_len = 64;
+		refuse(&device, job, EFAULT);
+		job.src = places[i] - 1;
+		refuse(&device, job, EFAULT);
+		wf_drv_device_close(&device);
+	}
+}
+
 static void test_share_domain(void **state)
 {
 	(void)state;
@@ -504,6 +557,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sva),
+		cmocka_unit_test(test_odd_places),
 		cmocka_unit_test(test_share_domain),
 		cmocka_unit_test(test_noiommu),
 		cmocka_unit_test(test_choice),
