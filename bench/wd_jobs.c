@@ -2,9 +2,13 @@
 /*
  * Jobs a second through a software device: 1, 4 and 16 client processes, each
  * with 1, 8 and 64 jobs in flight, all at once. A job is a copy within memory of
- * the client. Clients poll, and sleep when nothing comes for long. The device has
- * as many workers as `weft devd`, or WORKERS. Medians of ROUNDS; processors that
- * do something else, or are fewer than clients and workers, show in the figures.
+ * the client, each in a place of its own: reserved memory that nobody but the
+ * device touches, reserved memory where the client writes each source and reads
+ * each result, as programs do, and the same in ordinary memory. Clients poll, and
+ * sleep when nothing comes for long. The device has as many workers as `weft
+ * devd`, or WORKERS. Medians of ROUNDS; the two scenarios take turns; processors
+ * that do something else, or are fewer than clients and workers, show in the
+ * figures.
  *
  *   wd_jobs [WORKERS [MS [ROUNDS]]]
  */
@@ -28,14 +32,25 @@
 #define CLIENTS_MAX 16
 #define FLIGHT_MAX 64
 #define ROUNDS_MAX 101
-#define POOL (1u << 20)
+#define POOL (2u << 20) /* places, or what ordinary memory goes through */
 /* Polls that find nothing before a client sleeps. */
 #define PATIENCE 5000
 
 static const char *const names[] = { "jobs_sva-0", "jobs_share-0" };
 static const unsigned int clients[] = { 1, 4, CLIENTS_MAX };
 static const unsigned int flights[] = { 1, 8, FLIGHT_MAX };
-static const uint32_t sizes[] = { 64, 4096 };
+
+static const struct load {
+	uint32_t size;
+	bool used; /* by the client, too */
+	bool ordinary;
+	const char *memory;
+} loads[] = {
+	{ 64, false, false, "reserved" },
+	{ 4096, false, false, "reserved" },
+	{ 4096, true, false, "in use" },
+	{ 4096, true, true, "ordinary" },
+};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -79,30 +94,87 @@ static int serve(const char *socket, unsigned int workers, int ready_fd)
 	return 0;
 }
 
+/* Places of jobs that are not in flight. */
+struct desk {
+	const struct load *load;
+	uint8_t *memory;
+	uint8_t *free[FLIGHT_MAX];
+	unsigned int n_free;
+};
+
+static int open_desk(struct desk *desk, struct wf_drv_device *device,
+		     unsigned int flight)
+{
+	size_t place = 2 * (size_t)desk->load->size;
+
+	desk->memory = desk->load->ordinary ?
+			       malloc(place * flight) :
+			       smm_alloc(device->ch.ss_va, place * flight);
+	if (!desk->memory)
+		return -1;
+	memset(desk->memory, 0, place * flight);
+	while (desk->n_free < flight) {
+		desk->free[desk->n_free] = desk->memory + desk->n_free * place;
+		desk->n_free++;
+	}
+	return 0;
+}
+
+static int send_one(struct desk *desk, struct wf_drv_device *device)
+{
+	uint32_t size = desk->load->size;
+	uint8_t *place = desk->free[--desk->n_free];
+	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
+				  .src = place,
+				  .dst = place + size,
+				  .src_len = size,
+				  .dst_len = size,
+				  .cookie = place };
+
+	if (desk->load->used)
+		memset(place, place[0] + 1, size);
+	return wf_drv_device_submit(device, &job, desk->n_free);
+}
+
+/* Whether the result is right. */
+static bool take_one(struct desk *desk, const struct wf_drv_result *result)
+{
+	uint8_t *place = result->cookie;
+	uint32_t size = desk->load->size;
+	uint64_t sum = 0, word;
+
+	desk->free[desk->n_free++] = place;
+	for (uint32_t i = 0; desk->load->used && i < size; i += sizeof(word)) {
+		memcpy(&word, place + size + i, sizeof(word));
+		sum += word;
+	}
+	return !result->status &&
+	       (!desk->load->used ||
+		sum == size / sizeof(word) *
+				(0x0101010101010101u * (uint64_t)place[0]));
+}
+
 /* Jobs until the end; -1 if one failed. */
-static int64_t work(struct wf_drv_device *device, uint32_t size,
+static int64_t work(struct wf_drv_device *device, const struct load *load,
 		    unsigned int flight)
 {
-	uint8_t *memory = smm_alloc(device->ch.ss_va, 2 * size);
-	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
-				  .src = memory,
-				  .dst = memory + size,
-				  .src_len = size,
-				  .dst_len = size };
+	struct desk desk = { .load = load };
 	struct wf_drv_result results[FLIGHT_MAX];
-	unsigned int sent = 0, empty = 0;
+	unsigned int empty = 0;
 	int64_t jobs = 0;
 	bool over = false;
 
-	while (!over || sent) {
-		while (!over && sent < flight) {
-			if (wf_drv_device_submit(device, &job, ++sent < flight))
+	if (open_desk(&desk, device, flight))
+		return -1;
+	while (!over || desk.n_free < flight) {
+		while (!over && desk.n_free) {
+			if (send_one(&desk, device))
 				return -1;
 		}
 		int n = wf_drv_device_poll(device, results, FLIGHT_MAX);
 
 		for (int i = 0; i < n; i++) {
-			if (results[i].status)
+			if (!take_one(&desk, &results[i]))
 				return -1;
 		}
 		if (n < 0)
@@ -112,14 +184,13 @@ static int64_t work(struct wf_drv_device *device, uint32_t size,
 			wf_drv_device_wait(device, 100);
 		else if (!n)
 			wf_base_cpu_relax();
-		sent -= (unsigned int)n;
 		jobs += n;
 		over = wf_base_clock_ns() >= atomic_load(&board->end);
 	}
 	return jobs;
 }
 
-static int client(unsigned int at, const char *name, uint32_t size,
+static int client(unsigned int at, const char *name, const struct load *load,
 		  unsigned int flight)
 {
 	struct wf_drv_device device = { 0 };
@@ -137,7 +208,7 @@ static int client(unsigned int at, const char *name, uint32_t size,
 		usleep(100);
 	while (wf_base_clock_ns() < start)
 		wf_base_cpu_relax();
-	jobs = work(&device, size, flight);
+	jobs = work(&device, load, flight);
 	board->done[at].seconds = (double)(wf_base_clock_ns() - start) / 1e9;
 	if (jobs < 0)
 		atomic_fetch_add(&board->failed, 1);
@@ -148,7 +219,7 @@ static int client(unsigned int at, const char *name, uint32_t size,
 }
 
 /* Jobs a second of all clients; below 0: one failed. */
-static double measure(const char *name, uint32_t size, unsigned int n,
+static double measure(const char *name, const struct load *load, unsigned int n,
 		      unsigned int flight, unsigned int ms)
 {
 	uint64_t start;
@@ -161,7 +232,7 @@ static double measure(const char *name, uint32_t size, unsigned int n,
 		if (pid < 0)
 			return -1;
 		if (!pid)
-			_exit(client(i, name, size, flight));
+			_exit(client(i, name, load, flight));
 	}
 	while (atomic_load(&board->ready) + atomic_load(&board->failed) < n)
 		usleep(1000);
@@ -184,33 +255,45 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Both scenarios, one after the other in each round: medians, and their ratio. */
+static int print_row(const struct load *load, unsigned int n, unsigned int ms,
+		     unsigned int rounds)
+{
+	double rates[2][COUNT(flights)][ROUNDS_MAX];
+
+	for (size_t i = 0; i < 2 * COUNT(flights) * rounds; i++) {
+		size_t name = i % 2, f = i / 2 % COUNT(flights);
+		double rate = measure(names[name], load, n, flights[f], ms);
+
+		if (rate < 0)
+			return 1;
+		rates[name][f][i / 2 / COUNT(flights)] = rate / 1e6;
+	}
+	printf("%4u bytes, %-8s %2u clients ", load->size, load->memory, n);
+	for (size_t i = 0; i < 2 * COUNT(flights); i++) {
+		double *of = rates[i / COUNT(flights)][i % COUNT(flights)];
+
+		qsort(of, rounds, sizeof(of[0]), ascending);
+		printf(" %7.2f", of[rounds / 2]);
+	}
+	for (size_t f = 0; f < COUNT(flights); f++)
+		printf(" %6.2f",
+		       rates[0][f][rounds / 2] / rates[1][f][rounds / 2]);
+	putchar('\n');
+	fflush(stdout);
+	return 0;
+}
+
 static int print_rates(unsigned int ms, unsigned int rounds)
 {
-	double rates[ROUNDS_MAX];
-
-	printf("M jobs/s                 in flight %8u %8u %8u\n", flights[0],
-	       flights[1], flights[2]);
-	for (size_t i = 0; i < COUNT(names) * COUNT(sizes) * COUNT(clients);
-	     i++) {
-		const char *name = names[i / COUNT(clients) / COUNT(sizes)];
-		uint32_t size = sizes[i / COUNT(clients) % COUNT(sizes)];
-		unsigned int n = clients[i % COUNT(clients)];
-
-		printf("%-13s %4u bytes, %2u clients ", name, size, n);
-		for (size_t f = 0; f < COUNT(flights); f++) {
-			for (unsigned int r = 0; r < rounds; r++) {
-				rates[r] =
-					measure(name, size, n, flights[f], ms);
-				if (rates[r] < 0) {
-					fputs("a job failed\n", stderr);
-					return 1;
-				}
-			}
-			qsort(rates, rounds, sizeof(rates[0]), ascending);
-			printf(" %8.2f", rates[rounds / 2] / 1e6);
-			fflush(stdout);
+	printf("M jobs/s; in flight: %u, %u, %u %18s %23s %20s\n", flights[0],
+	       flights[1], flights[2], "SVA", "Share Domain", "ratio");
+	for (size_t i = 0; i < COUNT(loads) * COUNT(clients); i++) {
+		if (print_row(&loads[i / COUNT(clients)],
+			      clients[i % COUNT(clients)], ms, rounds)) {
+			fputs("a job failed\n", stderr);
+			return 1;
 		}
-		putchar('\n');
 	}
 	return 0;
 }

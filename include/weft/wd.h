@@ -126,7 +126,8 @@ void wd_release_channel(struct wd_chan *ch);
 /*
  * Memory the device can address, page aligned and zeroed, once per channel.
  * With third-party memory registered it comes from there. SVA: ordinary
- * memory of the process, for programs that want one way for all scenarios.
+ * memory of the process, for programs that want one way for all scenarios; a
+ * software device maps it, within its limits, and needs no copy.
  * EINVAL: bad or stopped channel, or size 0; EEXIST: it has some; ENOMEM: none
  * left, over the limit, no room in this process, or (NOIOMMU) not in one piece,
  * and nothing is lost; EOPNOTSUPP: the device has no such region, or cannot use

@@ -29,9 +29,11 @@ enum wf_broker_op {
 	WF_BROKER_START,     /* chan */
 	WF_BROKER_CLOSE,     /* chan; answered when the device is done, with
 			   * -EINPROGRESS every second until then */
-	WF_BROKER_RESERVE,   /* chan, size -> dma; fd: the memory */
-	WF_BROKER_ATTACH,    /* chan, size, offset, fd -> dma */
-	WF_BROKER_SHARE,     /* chan (owner), target -> dma, size */
+	WF_BROKER_RESERVE, /* chan, size -> dma; fd: the memory. SVA: offset is
+			   * where the caller maps it, and the dma; devices of
+			   * older builds refuse that with -EOPNOTSUPP */
+	WF_BROKER_ATTACH,  /* chan, size, offset, fd -> dma */
+	WF_BROKER_SHARE,   /* chan (owner), target -> dma, size */
 	WF_BROKER_OPS,
 };
 

@@ -31,6 +31,7 @@ struct wf_chan_region {
 	 * NULL: we have mapped it. */
 	const struct wd_3rd_memory *third;
 	const struct wd_drv_dev *plugged;
+	bool mapped; /* SVA: the device has mapped it, and copies nothing */
 	pid_t owner; /* a forked child has the struct, not the memory */
 	/* Owed to the allocator until the device is done, see memory.c. */
 	struct wf_list link;
@@ -48,7 +49,8 @@ struct wf_chan_ops {
 	int (*wait)(struct wd_chan *ch, int timeout_ms);
 	int (*kick)(struct wd_chan *ch);
 	bool (*alive)(struct wd_chan *ch);
-	/* Maps memory that the device can address. -EOPNOTSUPP: cannot. */
+	/* Maps memory that the device can address; in SVA, where *dma is *va,
+	 * memory that it also has mapped. -EOPNOTSUPP: cannot. */
 	int (*reserve)(struct wd_chan *ch, size_t size, void **va,
 		       uint64_t *dma);
 	/* Makes memory behind a descriptor addressable. NULL: the device maps

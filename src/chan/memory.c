@@ -168,20 +168,33 @@ static int reserve_third(struct wd_chan *ch, struct wf_chan_region *region)
 	return err;
 }
 
-static int fill_region(struct wd_chan *ch, struct wf_chan_region *region)
+/* SVA: any memory will do, but what a software device has mapped needs no copy. */
+static int reserve_sva(struct wd_chan *ch, struct wf_chan_region *region)
 {
-	int err;
+	int err = -EOPNOTSUPP;
 
-	if (ch->core->third)
-		return reserve_third(ch, region);
-	region->plugged = ch->core->plugged;
-	if (!is_sva(ch))
-		return ch->core->ops->reserve(ch, region->size, &region->va,
-					      &region->dma);
+	if (ch->core->session)
+		err = ch->core->ops->reserve(ch, region->size, &region->va,
+					     &region->dma);
+	region->mapped = !err;
+	if (!err)
+		return 0;
+	/* Over a limit, or an older device: it reaches ordinary memory, too. */
 	region->va = NULL;
 	err = wf_chan_memory_map(-1, 0, region->size, &region->va);
 	region->dma = (uint64_t)(uintptr_t)region->va;
 	return err;
+}
+
+static int fill_region(struct wd_chan *ch, struct wf_chan_region *region)
+{
+	if (ch->core->third)
+		return reserve_third(ch, region);
+	region->plugged = ch->core->plugged;
+	if (is_sva(ch))
+		return reserve_sva(ch, region);
+	return ch->core->ops->reserve(ch, region->size, &region->va,
+				      &region->dma);
 }
 
 static int reserve_locked(struct wd_chan *ch, size_t size)

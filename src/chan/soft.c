@@ -379,18 +379,21 @@ static int soft_reserve(struct wd_chan *ch, size_t size, void **va,
 	};
 	struct wf_broker_reply reply;
 	int fds[WF_BROKER_FDS_MAX];
+	bool sva = ch->dev_info->iommu_type == WD_IOMMU_SVA;
 	int err;
 
 	err = make_room(ch->core->session, size, va);
 	if (err)
 		return err;
+	/* SVA: the address in jobs. */
+	request.offset = sva ? (uint64_t)(uintptr_t)*va : 0;
 	err = wf_chan_session_call(ch->core->session, &request, -1, &reply,
 				   fds);
 	if (err)
 		goto err_room;
 	/* 0 would be no address, and none may be beyond the last. */
 	if (!reply.dma || reply.dma + size < reply.dma ||
-	    !holds(fds[0], 0, size))
+	    !holds(fds[0], 0, size) || (sva && reply.dma != request.offset))
 		err = -EPROTO;
 	if (!err)
 		err = wf_chan_memory_map(fds[0], 0, size, va);

@@ -129,19 +129,25 @@ static int run_staged(const struct wf_devd_chan *chan,
 	return run_mapped(&span, alg, work);
 }
 
-static int run_reserved(struct wf_devd_chan *chan,
-			const struct wf_devd_alg *alg,
-			struct wf_devd_work *work)
+static struct span reserved_of(struct wf_devd_chan *chan)
 {
 	/* Pairs with the release in request.c: the region is all there. */
 	struct wf_devd_region *region =
 		atomic_load_explicit(&chan->region, memory_order_acquire);
-	struct span span = { 0 };
 
-	if (region)
-		span = (struct span){ .base = region->base,
-				      .dma = region->dma,
-				      .size = region->size };
+	if (!region)
+		return (struct span){ 0 };
+	return (struct span){ .base = region->base,
+			      .dma = region->dma,
+			      .size = region->size };
+}
+
+static int run_reserved(struct wf_devd_chan *chan,
+			const struct wf_devd_alg *alg,
+			struct wf_devd_work *work)
+{
+	const struct span span = reserved_of(chan);
+
 	return run_mapped(&span, alg, work);
 }
 
@@ -314,6 +320,15 @@ static int run_sva(struct wf_devd_chan *chan, struct wf_devd_scratch *scratch,
 		   const struct wf_devd_alg *alg, struct wf_devd_work *work,
 		   struct wf_accel_done *done)
 {
+	const struct span span = reserved_of(chan);
+	const struct wf_accel_job *job = work->job;
+
+	/* Reserved memory is mapped here. Where only a part of a job is in it,
+	 * the rest decides. */
+	if (span.size && reach(&span, job->src, job->src_len) &&
+	    reach(&span, job->dst, job->dst_len) &&
+	    reach(&span, job->dict, job->dict_len))
+		return run_mapped(&span, alg, work);
 	if (!is_here(chan))
 		return ESRCH;
 	if (alg->flags & WF_DEVD_ALG_PIECES)

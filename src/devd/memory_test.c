@@ -59,12 +59,56 @@ static void test_reserve(void **state)
 		}
 		assert_null(ch->ss_va);
 		assert_non_null(wd_reserve_mem(ch, 5000));
+		assert_int_equal(rig_is_mapped(&device, ch->ss_va),
+				 type == WD_IOMMU_SVA);
 		assert_int_equal((uintptr_t)ch->ss_va % 4096, 0);
 		assert_null(wd_reserve_mem(ch, 4096));
 		assert_int_equal(errno, EEXIST);
 		rig_check_crc(&device, ch->ss_va, 5000);
 		wf_drv_device_close(&device);
 	}
+}
+
+static void copy(struct wf_drv_device *device, uint8_t *src, uint8_t *dst,
+		 uint32_t len)
+{
+	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
+				  .src = src,
+				  .dst = dst,
+				  .src_len = len,
+				  .dst_len = len };
+
+	rig_fill(src, len, len);
+	memset(dst, 0, len);
+	assert_int_equal(rig_run(device, &job).status, 0);
+	assert_memory_equal(src, dst, len);
+}
+
+/* SVA: a job may be in reserved memory with one end only; and memory that the
+ * device does not map, because it is over the limit, works as any other. */
+static void test_reserve_sva(void **state)
+{
+	uint8_t *other = malloc(100000);
+	struct wf_drv_device device;
+
+	(void)state;
+	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
+	assert_non_null(wd_reserve_mem(&device.ch, 200000));
+	for (uint32_t len = 100; len <= 100000; len *= 10) {
+		uint8_t *ours = device.ch.ss_va;
+
+		copy(&device, ours, other, len);
+		copy(&device, other, ours, len);
+		copy(&device, ours, ours + 100000, len);
+	}
+	wf_drv_device_close(&device);
+	assert_int_equal(rig_open(&device, "sva-0", 0), 0);
+	assert_non_null(wd_reserve_mem(&device.ch, 100u << 20));
+	assert_false(rig_is_mapped(&device, device.ch.ss_va));
+	rig_check_crc(&device, device.ch.ss_va, 1000);
+	rig_check_crc(&device, device.ch.ss_va, 100000);
+	wf_drv_device_close(&device);
+	free(other);
 }
 
 /* NOIOMMU: enough pages, but not in one piece. Nothing is lost by failing. */
@@ -499,6 +543,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_arena),
 		cmocka_unit_test(test_reserve),
+		cmocka_unit_test(test_reserve_sva),
 		cmocka_unit_test(test_fragmentation),
 		cmocka_unit_test(test_sharing),
 		cmocka_unit_test(test_sharing_across),

@@ -178,8 +178,6 @@ static int check_memory(const struct wf_devd_client *client,
 
 	if (!chan || !size || size % WF_DEVD_PAGE)
 		return -EINVAL;
-	if (chan->sva)
-		return -EOPNOTSUPP;
 	if (atomic_load(&chan->region))
 		return -EEXIST;
 	if (size > limit || client->memory > limit - size ||
@@ -193,13 +191,17 @@ static int check_memory(const struct wf_devd_client *client,
 	return 0;
 }
 
-/* Finds the addresses; the region becomes the channel's. */
+/* Finds the addresses; the region becomes the channel's. @va: where the client
+ * has it, which is its address in SVA. It is checked no further: it is only what
+ * is subtracted from addresses in jobs, which must then be in the region. */
 static int place(struct wf_devd_chan *chan, struct wf_devd_region *region,
-		 struct answer *answer)
+		 uint64_t va, struct answer *answer)
 {
 	struct wf_devd_client *client = chan->client;
 
-	if (chan->device->config.iommu_type == WD_IOMMU_NONE) {
+	if (chan->sva) {
+		region->dma = va;
+	} else if (chan->device->config.iommu_type == WD_IOMMU_NONE) {
 		region->dma =
 			wf_devd_arena_take(&client->devd->arena, region->size);
 		if (!region->dma) {
@@ -230,10 +232,12 @@ static int do_reserve(struct wf_devd_client *client,
 
 	(void)gift;
 	err = check_memory(client, chan, request->size);
+	if (!err && chan->sva && !request->offset)
+		err = -EINVAL;
 	if (!err)
 		err = wf_devd_region_make(&region, request->size,
 					  &answer->fds[0]);
-	return err ? err : place(chan, region, answer);
+	return err ? err : place(chan, region, request->offset, answer);
 }
 
 static int do_attach(struct wf_devd_client *client,
@@ -245,12 +249,14 @@ static int do_attach(struct wf_devd_client *client,
 	int err;
 
 	err = check_memory(client, chan, request->size);
+	if (!err && chan->sva)
+		err = -EOPNOTSUPP;
 	if (!err)
 		err = gift->status;
 	if (err || !region)
 		return err ? err : -EINVAL;
 	gift->region = NULL;
-	return place(chan, region, answer);
+	return place(chan, region, 0, answer);
 }
 
 static int do_share(struct wf_devd_client *client,
@@ -262,7 +268,7 @@ static int do_share(struct wf_devd_client *client,
 	struct wf_devd_region *region;
 
 	(void)gift;
-	if (!chan || !target || chan == target ||
+	if (!chan || !target || chan == target || chan->sva ||
 	    chan->device->config.iommu_type !=
 		    target->device->config.iommu_type)
 		return -EINVAL;

@@ -33,7 +33,7 @@ static int teardown(void **state)
 static void copy_jobs(struct wf_drv_device *device, uint8_t *src, uint8_t *dst,
 		      uint32_t len, bool reserved)
 {
-	bool staged = rig_is_staged(device, len, len);
+	bool staged = !reserved && rig_is_staged(device, len, len);
 	uint64_t bounced = device->bounced;
 	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
 				  .src = src,
@@ -49,16 +49,19 @@ static void copy_jobs(struct wf_drv_device *device, uint8_t *src, uint8_t *dst,
 	assert_int_equal(result.consumed, len);
 	assert_int_equal(result.produced, len);
 	assert_memory_equal(src, dst, len);
-	/* A byte is copied once on its way in and once on its way out: by the
-	 * device (SVA), by the driver (SVA and a small job, foreign memory), by
-	 * nobody. */
-	assert_int_equal(result.copied, device->sva && !staged ? 2 * len : 0);
+	/* A byte in foreign memory is copied once on its way in and once on its
+	 * way out: by the device (SVA), or by the driver (SVA and a small job,
+	 * other scenarios); in reserved memory by nobody. */
+	assert_int_equal(result.copied,
+			 device->sva && !reserved && !staged ? 2 * len : 0);
 	assert_int_equal(device->bounced - bounced,
 			 staged || !(device->sva || reserved) ? 2 * len : 0);
 }
 
-static void crc_jobs(struct wf_drv_device *device, uint8_t *src, uint32_t len)
+static void crc_jobs(struct wf_drv_device *device, uint8_t *src, uint32_t len,
+		     bool reserved)
 {
+	bool staged = rig_is_staged(device, len, 0);
 	struct wf_drv_job job = { .alg = WF_ACCEL_CRC32,
 				  .src = src,
 				  .src_len = len };
@@ -71,8 +74,7 @@ static void crc_jobs(struct wf_drv_device *device, uint8_t *src, uint32_t len)
 	assert_int_equal(result.produced, 0);
 	assert_int_equal(result.checksum, rig_crc32(src, len));
 	assert_int_equal(result.copied,
-			 device->sva && !rig_is_staged(device, len, 0) ? len :
-									 0);
+			 device->sva && !reserved && !staged ? len : 0);
 	/* In two halves. */
 	job.src_len = len / 3;
 	result = rig_run(device, &job);
@@ -320,12 +322,12 @@ static void body(int type)
 		if (len <= 400000) {
 			copy_jobs(&device, reserved, reserved + 400000, len,
 				  true);
-			crc_jobs(&device, reserved, len);
+			crc_jobs(&device, reserved, len, true);
 		}
 		if (len < 100001 || type == WD_IOMMU_SVA) {
 			copy_jobs(&device, foreign, foreign + 700001, len,
 				  false);
-			crc_jobs(&device, foreign, len);
+			crc_jobs(&device, foreign, len, false);
 		}
 	}
 	deep_jobs(&device, foreign);
@@ -347,6 +349,59 @@ static void test_sva(void **state)
 {
 	(void)state;
 	body(WD_IOMMU_SVA);
+}
+
+static int reserve_at(struct wf_drv_device *device, uint64_t va, uint64_t size)
+{
+	struct wf_broker_request request = { .op = WF_BROKER_RESERVE,
+					     .chan = device->ch.core->id,
+					     .size = size,
+					     .offset = va };
+	int fds[WF_BROKER_FDS_MAX] = { -1, -1, -1 };
+	struct wf_broker_reply reply;
+	int err = wf_chan_session_call(device->ch.core->session, &request, -1,
+				       &reply, fds);
+
+	if (!err)
+		close(fds[0]);
+	return err;
+}
+
+/* SVA: where a client says that its reserved memory is, need not be possible. The
+ * memory is all that is reached by it. */
+static void test_odd_places(void **state)
+{
+	static const uint64_t places[] = {
+		1,	   4095, 1ull << 63, UINT64_MAX - 8191, UINT64_MAX - 10,
+		UINT64_MAX
+	};
+	static const uint8_t zeros[8192];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct wf_accel_job job = { .alg = WF_ACCEL_CRC32,
+					    .src = places[i],
+					    .src_len = 8192 };
+		struct wf_drv_device device;
+		struct wf_drv_result result;
+
+		assert_int_equal(rig_open(&device, "sva-0", 0), 0);
+		assert_int_equal(reserve_at(&device, 0, 8192), -EINVAL);
+		assert_int_equal(reserve_at(&device, places[i], 8192), 0);
+		assert_int_equal(reserve_at(&device, 4096, 8192), -EEXIST);
+		/* Only the distance from the place counts. */
+		result = rig_raw(&device, &job);
+		assert_int_equal(result.status, 0);
+		assert_int_equal(result.checksum, rig_crc32(zeros, 8192));
+		job.src_len = 8193;
+		refuse(&device, job, EFAULT);
+		job.src = places[i] + 8192 - 63;
+		job.src_len = 64;
+		refuse(&device, job, EFAULT);
+		job.src = places[i] - 1;
+		refuse(&device, job, EFAULT);
+		wf_drv_device_close(&device);
+	}
 }
 
 static void test_share_domain(void **state)
@@ -502,6 +557,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sva),
+		cmocka_unit_test(test_odd_places),
 		cmocka_unit_test(test_share_domain),
 		cmocka_unit_test(test_noiommu),
 		cmocka_unit_test(test_choice),

@@ -94,7 +94,7 @@ static void test_jobs(void **state)
 		assert_int_equal(rig_open(&device, rig_names[type], 1u << 17),
 				 0);
 		EXPECT(type, channels, 1);
-		EXPECT(type, memory, sva ? 0 : 1u << 17);
+		EXPECT(type, memory, 1u << 17);
 		job.dst_len = sizeof(dst);
 		for (int i = 0; i < 40; i++, jobs++)
 			assert_int_equal(rig_run(&device, &job).status, 0);

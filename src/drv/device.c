@@ -223,23 +223,53 @@ static int no_room(const struct wf_drv_device *device)
 	return device->ids.in_use > 1 ? -EAGAIN : -ENOMEM;
 }
 
+static inline const struct wf_chan_region *
+region_of(const struct wf_drv_device *device)
+{
+	return atomic_load_explicit(&device->ch.core->region,
+				    memory_order_acquire);
+}
+
+static inline bool is_inside(const struct wf_chan_region *region,
+			     const void *va, uint32_t len, uint64_t *offset)
+{
+	*offset = (uint64_t)(uintptr_t)va - (uint64_t)(uintptr_t)region->va;
+	return *offset < region->size && len <= region->size - *offset;
+}
+
 /* Whether the device reaches it where it is: wd_get_dma_from_va() for both
  * ends at once, without the calls. */
 static inline bool is_direct(const struct wf_drv_device *device, const void *va,
 			     uint32_t len, uint64_t *dma)
 {
-	const struct wf_chan_region *region = atomic_load_explicit(
-		&device->ch.core->region, memory_order_acquire);
+	const struct wf_chan_region *region = region_of(device);
 	uint64_t offset;
+	bool inside;
 
 	*dma = len ? (uint64_t)(uintptr_t)va : 0;
 	if (device->sva || !len)
 		return true;
 	if (wf_unlikely(!region))
 		return false;
-	offset = (uint64_t)(uintptr_t)va - (uint64_t)(uintptr_t)region->va;
+	inside = is_inside(region, va, len, &offset);
 	*dma = region->dma + offset;
-	return offset < region->size && len <= region->size - offset;
+	return inside;
+}
+
+/* SVA: whether the device has mapped all of it. */
+static bool is_mapped(const struct wf_drv_device *device,
+		      const struct wf_drv_job *job)
+{
+	const struct wf_chan_region *region = region_of(device);
+	uint64_t offset;
+
+	return region && region->mapped &&
+	       (!job->src_len ||
+		is_inside(region, job->src, job->src_len, &offset)) &&
+	       (!job->dst_len ||
+		is_inside(region, job->dst, job->dst_len, &offset)) &&
+	       (!job->dict_len ||
+		is_inside(region, job->dict, job->dict_len, &offset));
 }
 
 /* Where the device sees @len bytes at @va: in another place. */
@@ -273,8 +303,9 @@ static inline uint64_t lines(uint32_t len)
 	return ((uint64_t)len + WF_LINE - 1) & ~(uint64_t)(WF_LINE - 1);
 }
 
-/* SVA: the bytes of a small job go through the stage, which costs no system
- * call. False: too many bytes, or too many jobs in flight. */
+/* SVA: the bytes of a small job that are not in reserved memory go through the
+ * stage, which costs no system call. False: too many bytes, or too many jobs in
+ * flight. */
 static bool stage_all(struct wf_drv_device *device, struct wf_drv_slot *slot,
 		      const struct wf_drv_job *job, struct wf_accel_job *staged)
 {
@@ -306,7 +337,8 @@ static int address_all(struct wf_drv_device *device, struct wf_drv_slot *slot,
 {
 	int err;
 
-	if (device->sva && stage_all(device, slot, job, staged))
+	if (device->sva && !is_mapped(device, job) &&
+	    stage_all(device, slot, job, staged))
 		return 0;
 	err = address(device, job->src, job->src_len, true, &slot->bounce[SRC],
 		      &staged->src);
