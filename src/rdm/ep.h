@@ -151,6 +151,9 @@ struct wf_rdm_ep {
 	struct wf_pool tx_pool;
 	struct wf_pool small_pkts;
 	struct wf_pool large_pkts;
+	struct wf_pool runs; /* wf_rdm_pkt */
+	uint32_t run_head;   /* of the device's; 0: it has no runs */
+	uint32_t run_more;   /* messages of runs beyond the first of each */
 	struct wf_stats stats;
 	struct wf_rdm_ep_attr attr;
 };
