@@ -33,6 +33,7 @@ static inline void bench_find(const char *provider, uint64_t caps,
 			      struct fi_info **info, struct fid_fabric **fabric)
 {
 	struct fi_info *hints = fi_allocinfo();
+	int ret;
 
 	if (!hints)
 		must("fi_allocinfo", -FI_ENOMEM);
@@ -43,8 +44,12 @@ static inline void bench_find(const char *provider, uint64_t caps,
 	hints->domain_attr->av_type = FI_AV_TABLE;
 	hints->domain_attr->mr_mode = 0;
 	hints->fabric_attr->prov_name = strdup(provider);
-	must("fi_getinfo",
-	     fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, info));
+	ret = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, info);
+	if (ret == -FI_ENODATA && !getenv("FI_PROVIDER_PATH"))
+		fprintf(stderr,
+			"FI_PROVIDER_PATH=$PWD/build/src lets libfabric "
+			"find weft\n");
+	must("fi_getinfo", ret);
 	fi_freeinfo(hints);
 	must("fi_fabric", fi_fabric((*info)->fabric_attr, fabric, NULL));
 }

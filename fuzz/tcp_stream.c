@@ -133,12 +133,12 @@ static void answer(struct world *w, const struct wf_nic_wc *wc)
 static void poll_all(struct world *w)
 {
 	struct wf_nic_wc wc[16];
-	void *args[4];
+	struct wf_nic_placed placed[4];
 	int n;
 
-	while ((n = wf_nic_placed(w->rig.nic, args, 4)) > 0) {
+	while ((n = wf_nic_placed(w->rig.nic, placed, 4)) > 0) {
 		for (int i = 0; i < n; i++)
-			need(args[i] == w);
+			need(placed[i].arg == w && !placed[i].failed);
 	}
 	while ((n = wf_nic_cq_poll(w->rig.cq, wc, 16)) > 0) {
 		for (int i = 0; i < n; i++) {

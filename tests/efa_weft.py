@@ -2,7 +2,7 @@
 """weft's endpoints on an EFA device, the one in software: the device is chosen by
 itself where there is one, and messages of all sizes arrive, between two processes
 of weft and between weft and the efa provider of Debian's libfabric, as server and
-as client."""
+as client, whether weft uses the rings of the device or calls libibverbs."""
 
 import os
 import subprocess
@@ -38,16 +38,20 @@ def check_choice():
     if not done.returncode or "domain:" in done.stdout:
         pingpong.fail(f"FI_WEFT_NIC=efa without a device:\n{done.stdout}")
     said = efa.run(efa.WEFT, "info")
-    if "packets (efa)" not in said:
+    if "packets (efa)" not in said or "by the rings of the device" not in said:
         pingpong.fail(f"weft info does not name the device:\n{said}")
+    said = efa.run(efa.WEFT, "info", env={"FI_WEFT_EFA_RINGS": "0"})
+    if "by calls of libibverbs: FI_WEFT_EFA_RINGS is 0" not in said:
+        pingpong.fail(f"weft info, without rings:\n{said}")
 
 
-def ping(server, client, words, at_least, shm="0"):
+def ping(server, client, words, at_least, shm="0", rings="1"):
     words = ["-e", "rdm", "-c", *words]
     said = efa.pair(["fi_pingpong", "-p", server, *words, "-B", "PORT"],
                     ["fi_pingpong", "-p", client, *words, "-P", "PORT",
                      "127.0.0.1"],
-                    {"FI_WEFT_NIC": "efa", "FI_WEFT_SHM": shm})
+                    {"FI_WEFT_NIC": "efa", "FI_WEFT_SHM": shm,
+                     "FI_WEFT_EFA_RINGS": rings})
     if len(pingpong.table(said)) < at_least:
         pingpong.fail(f"{server} and {client}, {' '.join(words)}:\n{said}")
 
@@ -60,6 +64,8 @@ def main():
     ping("weft", "weft", ["-m", "msg", "-S", "65536", "-I", "50"], 1, shm="1")
     ping("efa", "weft", every, 20)
     ping("weft", "efa", every, 20)
+    ping("weft", "efa", ["-m", "tagged", "-S", "65536", "-I", "5"], 1,
+         rings="0")
 
 
 main()

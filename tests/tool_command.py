@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command `weft` itself: help by name, and output that cannot be written.
+"""The command `weft` itself: help by name, the same options in help and man
+page, and output that cannot be written.
 
 The bugs: `weft help bench` printed the general help, and `weft bench >
 /dev/full` exited with 0.
@@ -7,12 +8,14 @@ The bugs: `weft help bench` printed the general help, and `weft bench >
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", "build"))
 WEFT = BUILD / "tools" / "weft"
+MAN = pathlib.Path(os.environ.get("WEFT_SRC", ".")) / "man"
 
 
 def fail(text):
@@ -38,6 +41,29 @@ def check_help():
     wrong = run("help", "nosuch")
     if wrong.returncode != 2 or "nosuch" not in wrong.stderr:
         fail(f"{wrong}")
+
+
+def check_manual():
+    """A page has each option of the help. Its own that the help does not
+    have are other names, or options of other programs."""
+    weft = (MAN / "weft.1").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^\.SH ([A-Z ]+)$(.*?)(?=^\.SH )", weft,
+                            re.M | re.S))
+    for words in ("info", "bench", "bench wd", "bench comp", "stat", "devd",
+                  "gzip", "gunzip", "efa", "why", "trace"):
+        page = MAN / f"weft-{words.replace('gunzip', 'gzip')}.1"
+        text = page.read_text(encoding="utf-8") if page.exists() \
+            else parts[words.upper()]
+        named = set(re.findall(r"(?<![\w-])--?[a-z0-9][a-z-]*", re.sub(
+            r"\\f[A-Z]", "", text).replace("\\-", "-"), re.I))
+        said = run(*words.split(), "--help").stdout
+        missing = set()
+        for line in re.findall(r"^ +-.*", said, re.M):
+            missing.update(re.findall(r"^ +(-\w)\b", line),
+                           re.findall(r"(?<![\w-])--[a-z-]+", line))
+        missing -= named | {"-h", "--help"}
+        if missing:
+            fail(f"weft {words}: the manual does not have {missing}")
 
 
 def check_full():
@@ -80,6 +106,7 @@ def main():
         print("WEFT_BUILD is not set, or there is no weft")
         sys.exit(77)
     check_help()
+    check_manual()
     check_full()
     check_complaints()
 

@@ -126,7 +126,7 @@ def check_keys(term):
     term.type("Escape")
     term.wait("192.0.2.1")
     term.type("Down", "Down", "Enter")
-    text = term.wait("endpoint 192.0.2.2:4711, process .* rank 2", "inline")
+    text = term.wait("pid .*, rank 2., 192.0.2.2:4711, open", "inline")
     if "192.0.2.1" in text:
         fail(text)
     term.type("Escape")

@@ -114,6 +114,14 @@ def check_all_counters():
     for fd in fds:
         os.close(fd)
     families = parse(text)
+    with open(os.path.join(SRC, "docs/monitoring.md"),
+              encoding="utf-8") as file:
+        described = set(re.findall(r"`(weft_\w+)`", file.read()))
+    missing = {name.replace("weft_user_", "weft_device_")
+               for family in families.values()
+               for name, _ in family["samples"]} - described
+    if missing:
+        fail(f"docs/monitoring.md does not have {missing}")
     others = families["weft_other"]["samples"]
     if [dict(k[1])["counter"] for k in others] != ["of_tomorrow"]:
         fail(f"counters without a family: {others}")

@@ -124,7 +124,7 @@ def check_packets():
         if any("packets" in e for e in found if e not in both):
             fail(f"{found}")
         said = stat("-P", "-i", "0.1", pid=os.getpid())[0]
-        block = said[said.index("endpoint 192.0.2.7:4711"):].split("\n\n")[0]
+        block = said[said.index("), 192.0.2.7:4711"):].split("\n\n")[0]
         near, far = block.split("by packets")
         for text, line in ((near, r"eager +0 +0 +7 +70 "),
                            (far, r"eager +0 +0 +11 +704"),

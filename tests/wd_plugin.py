@@ -91,6 +91,40 @@ __attribute__((constructor)) static void begin(void)
 }
 """
 
+# Two drivers with a device each.
+TWO = r"""
+#include <stddef.h>
+#include <weft/wd_comp_drv.h>
+#include <weft/wd_drv.h>
+static int submit(void *c, struct wd_comp_job *const *j, unsigned int n)
+{ (void)c; (void)j; (void)n; return -19; }
+static int poll(void *c, struct wd_comp_job **j, unsigned int n)
+{ (void)c; (void)j; (void)n; return -19; }
+static int open_chan(void **c, struct wd_chan *ch, unsigned int can)
+{ (void)c; (void)ch; (void)can; return -19; }
+static void close_chan(void *c) { (void)c; }
+static int never(void) { return -19; }
+static int reserve(size_t size, void **va, uint64_t *dma)
+{ (void)size; (void)va; (void)dma; return -12; }
+static void release(void *va, size_t size) { (void)va; (void)size; }
+static int node_5(void) { return 5; }
+static int node_7(void) { return 7; }
+#define DRIVER(N) { .name = "two-" N, .api = "two_" N, .node = -1, \
+	.can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED, .levels = 2, \
+	.version = WD_COMP_DRV_VERSION, .size = sizeof(struct wd_alg_comp), \
+	.submit = submit, .poll = poll, .open_chan = open_chan, \
+	.close_chan = close_chan }
+#define DEVICE(N, NODE) { .size = sizeof(struct wd_drv_dev), \
+	.name = "two-" N "-0", .api = "two_" N, .algs = "deflate", \
+	.node = NODE, .open = never, .reserve = reserve, .release = release }
+static const struct wd_alg_comp a = DRIVER("a"), b = DRIVER("b");
+static const struct wd_drv_dev dev_a = DEVICE("a", node_5);
+static const struct wd_drv_dev dev_b = DEVICE("b", node_7);
+static const struct wd_alg_comp *const tables[] = { &a, &b, NULL };
+static const struct wd_drv_dev *const devs[] = { &dev_a, &dev_b, NULL };
+const struct wd_driver wd_driver = { 1, sizeof(struct wd_driver), tables, devs };
+"""
+
 BAD = {
     # name: [source, what is said of it]
     "empty.so": ["int nothing;", "no symbol wd_driver"],
@@ -219,6 +253,20 @@ def check_caller(top):
         fail(f"a plug-in that calls back: {said.stdout} {said.stderr}")
 
 
+def check_nodes(top):
+    """Each driver of a plug-in has the node of its device. (Bug: only the one
+    with the first device had.)"""
+    folder = os.path.join(top, "two")
+    os.mkdir(folder)
+    compile_c(TWO, os.path.join(folder, "two.so"), "-shared", "-fPIC")
+    facts = json.loads(run([WEFT, "info", "--json"],
+                           {"WD_DRIVER_PATH": folder}).stdout)
+    can = {d["name"]: d["can"] for d in facts["compression"]["drivers"]}
+    for name, node in (("two-a", 5), ("two-b", 7)):
+        if f"at NUMA node {node}" not in can[name]:
+            fail(f"weft info: {name}: {can[name]}")
+
+
 def check_devd(folder, top):
     """A plug-in behind the device process serves who does not have it."""
     name = os.path.join(top, "devd")
@@ -276,6 +324,7 @@ def main():
         check_info(folder, bad)
         check_bad(folder, bad)
         check_caller(top)
+        check_nodes(top)
         check_devd(folder, top)
         check_setuid(folder, top)
 

@@ -19,6 +19,20 @@
 #define LINK "/memfd:%s (deleted)"
 #define LINK_MAX_LEN 64
 
+bool wf_tools_proc_line(const char *path, char *buf, size_t len)
+{
+	FILE *in = fopen(path, "re");
+	bool ok;
+
+	if (!in)
+		return false;
+	ok = fgets(buf, (int)len, in);
+	fclose(in);
+	if (ok)
+		buf[strcspn(buf, "\n")] = '\0';
+	return ok && *buf;
+}
+
 /* A program started through /proc/self/exe is called "exe": the file's name
  * says more. */
 static void name_by_file(struct wf_tools_process *p)

@@ -27,6 +27,10 @@ struct wf_tools_process {
 typedef int (*wf_tools_proc_found)(void *arg, const struct wf_tools_process *p,
 				   int fd);
 
+/* The first line of a file of /proc or /sys, without its end. False: there is no
+ * such file, or it says nothing. */
+bool wf_tools_proc_line(const char *path, char *buf, size_t len);
+
 /* False: it is gone. */
 bool wf_tools_proc_describe(struct wf_tools_process *p, pid_t pid);
 

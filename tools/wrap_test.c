@@ -58,6 +58,11 @@ static void test_cut(void **state)
 	assert_int_equal(wf_tools_wrap_cut("one\ntwo", 6), 3);
 	assert_int_equal(wf_tools_wrap_cut("one", 2), 2);
 	assert_int_equal(wf_tools_wrap_cut("", 2), 0);
+	/* Bug: "11.4" at the end of a line, " s ago" in the next. */
+	assert_int_equal(wf_tools_wrap_cut("progress 11.4 s ago", 14), 8);
+	assert_int_equal(wf_tools_wrap_cut("progress 11.4 s ago", 15), 15);
+	assert_int_equal(wf_tools_wrap_cut("rank 3 (here)", 8), 6);
+	assert_int_equal(wf_tools_wrap_cut("8 s", 2), 1);
 }
 
 int main(void)

@@ -78,17 +78,26 @@ static const struct wd_drv_dev *dev_of(const struct wd_driver *plugin, size_t n)
 		       NULL;
 }
 
-/* The node of the device that it drives, if that is one of the plug-in's. */
+static bool is_driven(const struct wd_drv_dev *dev,
+		      const struct wd_alg_comp *driver)
+{
+	return dev->size >= sizeof(*dev) && dev->node && dev->api &&
+	       driver->can & WD_COMP_SIZED && driver->api &&
+	       !strcmp(dev->api, driver->api);
+}
+
+/* The node of the device that it drives, if that is one of the plug-in's: of
+ * several, the first. */
 static int node_of(const struct wd_driver *plugin,
 		   const struct wd_alg_comp *driver)
 {
-	const struct wd_drv_dev *dev = dev_of(plugin, 0);
+	const struct wd_drv_dev *dev;
 
-	if (!dev || dev->size < sizeof(*dev) || !dev->node || !dev->api ||
-	    !(driver->can & WD_COMP_SIZED) || !driver->api ||
-	    strcmp(dev->api, driver->api) != 0)
-		return -1;
-	return dev->node();
+	for (size_t i = 0; (dev = dev_of(plugin, i)); i++) {
+		if (is_driven(dev, driver))
+			return dev->node();
+	}
+	return -1;
 }
 
 /* @path is for good: it says where the drivers are from. True: there is one. */

@@ -2,7 +2,8 @@
 /*
  * Queues on channels of drivers. A queue's lock is held while its driver is
  * called, so that a driver sees one thread at a time; owners are also notified
- * under it, in the order in which their jobs end.
+ * under it, in the order in which their jobs end. A synchronous call has its
+ * queue to itself, and needs no lock, unless it is on the application's channel.
  */
 #include "alg/queue.h"
 
@@ -37,8 +38,9 @@
 
 /* How long we have been waiting for something that does not arrive. */
 struct patience {
-	uint64_t looked; /* when */
-	uint64_t spent;	 /* since it began, in ns */
+	uint64_t
+		looked; /* when; 0: not yet, which costs no look at the clock */
+	uint64_t spent; /* since it began, in ns */
 };
 
 struct wf_alg_queue {
@@ -57,6 +59,7 @@ struct wf_alg_queue {
 	struct wf_list link; /* among the idle */
 	unsigned int depth;
 	unsigned int in_flight;
+	unsigned int counted;	      /* of these, in the counter "waiting" */
 	struct patience oldest;	      /* for flight[0], since it is that */
 	struct wd_comp_job *flight[]; /* oldest first */
 };
@@ -65,6 +68,8 @@ static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list idle = { &idle, &idle };
 static unsigned int kept;
+/* Before these, one idle queue for each driver and direction, without a lock. */
+static _Atomic(struct wf_alg_queue *) spares[WF_ALG_SLOTS][2];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* -- fork ------------------------------------------------------------------ */
@@ -87,6 +92,13 @@ static void in_child(void)
 	wf_list_for_each (pos, tmp, &idle)
 		wf_alg_registry_put(
 			wf_container_of(pos, struct wf_alg_queue, link)->slot);
+	for (unsigned int i = 0; i < 2 * WF_ALG_SLOTS; i++) {
+		struct wf_alg_queue *q =
+			atomic_exchange(&spares[i / 2][i % 2], NULL);
+
+		if (q)
+			wf_alg_registry_put(q->slot);
+	}
 	wf_base_list_init(&idle);
 	kept = 0;
 	in_parent();
@@ -182,13 +194,45 @@ static void end_locked(struct wf_alg_queue *q)
 	if (q->chan)
 		count(q, WF_ALG_STAT_channels, -(uint64_t)1);
 	q->chan = NULL;
-	if (q->in_flight)
-		count(q, WF_ALG_STAT_waiting, -(uint64_t)q->in_flight);
 	for (unsigned int i = 0; i < q->in_flight; i++) {
 		q->flight[i]->result = -ENODEV;
 		deliver(q, q->flight[i]);
 	}
 	q->in_flight = 0;
+}
+
+/* Jobs that came and went under one lock never waited for anybody. */
+static void count_waiting_locked(struct wf_alg_queue *q)
+{
+	if (q->counted == q->in_flight)
+		return;
+	count(q, WF_ALG_STAT_waiting, (uint64_t)q->in_flight - q->counted);
+	q->counted = q->in_flight;
+}
+
+static void enter(struct wf_alg_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+}
+
+static void leave(struct wf_alg_queue *q)
+{
+	count_waiting_locked(q);
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* The same in a synchronous call. */
+static void enter_run(struct wf_alg_queue *q)
+{
+	if (q->shared)
+		pthread_mutex_lock(&q->lock);
+}
+
+static void leave_run(struct wf_alg_queue *q)
+{
+	count_waiting_locked(q);
+	if (q->shared)
+		pthread_mutex_unlock(&q->lock);
 }
 
 void wf_alg_queue_ref(struct wf_alg_queue *q)
@@ -209,18 +253,39 @@ void wf_alg_queue_unref(struct wf_alg_queue *q)
 
 static void close_queue(struct wf_alg_queue *q)
 {
-	pthread_mutex_lock(&q->lock);
+	enter(q);
 	end_locked(q);
-	pthread_mutex_unlock(&q->lock);
+	leave(q);
 	wf_alg_queue_unref(q);
+}
+
+static _Atomic(struct wf_alg_queue *) *spare_of(const struct wf_alg_slot *slot,
+						unsigned int can)
+{
+	return &spares[wf_alg_registry_index(slot)][can == WD_COMP_CAN_INFLATE];
+}
+
+/* The relaxed load leaves the line shared where there is none. */
+static struct wf_alg_queue *take_spare(const struct wf_alg_slot *slot,
+				       unsigned int can)
+{
+	_Atomic(struct wf_alg_queue *) *spare = spare_of(slot, can);
+
+	return atomic_load_explicit(spare, memory_order_relaxed) ?
+		       atomic_exchange_explicit(spare, NULL,
+						memory_order_acquire) :
+		       NULL;
 }
 
 struct wf_alg_queue *wf_alg_queue_get(struct wf_alg_slot *slot,
 				      unsigned int can, bool *fresh)
 {
-	struct wf_alg_queue *found = NULL;
+	struct wf_alg_queue *found = take_spare(slot, can);
 	struct wf_list *pos, *tmp;
 
+	*fresh = false;
+	if (wf_likely(found))
+		return found;
 	pthread_once(&once, setup);
 	pthread_mutex_lock(&idle_lock);
 	wf_list_for_each (pos, tmp, &idle) {
@@ -242,7 +307,13 @@ struct wf_alg_queue *wf_alg_queue_get(struct wf_alg_slot *slot,
 void wf_alg_queue_put(struct wf_alg_queue *q)
 {
 	bool keep = q->chan && !q->foreign && !q->in_flight;
+	struct wf_alg_queue *none = NULL;
 
+	if (wf_likely(keep) &&
+	    atomic_compare_exchange_strong_explicit(
+		    spare_of(q->slot, q->can), &none, q, memory_order_release,
+		    memory_order_relaxed))
+		return;
 	if (keep) {
 		pthread_mutex_lock(&idle_lock);
 		keep = kept < KEPT;
@@ -258,9 +329,13 @@ void wf_alg_queue_put(struct wf_alg_queue *q)
 
 static struct wf_alg_queue *take_idle(const struct wf_alg_slot *slot)
 {
-	struct wf_alg_queue *found = NULL;
+	struct wf_alg_queue *found = take_spare(slot, WD_COMP_CAN_DEFLATE);
 	struct wf_list *pos, *tmp;
 
+	if (!found)
+		found = take_spare(slot, WD_COMP_CAN_INFLATE);
+	if (found)
+		return found;
 	pthread_mutex_lock(&idle_lock);
 	wf_list_for_each (pos, tmp, &idle) {
 		struct wf_alg_queue *q =
@@ -382,7 +457,7 @@ static void begin(struct patience *p)
 static bool is_late(const struct wf_alg_queue *q, struct patience *p)
 {
 	uint64_t now = wf_base_clock_ns(), timeout = timeout_of(q);
-	uint64_t passed = now - p->looked;
+	uint64_t passed = p->looked ? now - p->looked : 0;
 
 	p->looked = now;
 	p->spent += passed < timeout / LOOKS ? passed : timeout / LOOKS;
@@ -400,11 +475,10 @@ static bool take_back(struct wf_alg_queue *q, const struct wd_comp_job *job)
 		return false;
 	/* The jobs behind it had to wait for it. */
 	if (!i)
-		begin(&q->oldest);
-	q->in_flight--;
-	count(q, WF_ALG_STAT_waiting, -(uint64_t)1);
-	memmove(&q->flight[i], &q->flight[i + 1],
-		(q->in_flight - i) * sizeof(q->flight[0]));
+		q->oldest = (struct patience){ 0 };
+	if (i < --q->in_flight)
+		memmove(&q->flight[i], &q->flight[i + 1],
+			(q->in_flight - i) * sizeof(q->flight[0]));
 	return true;
 }
 
@@ -462,29 +536,32 @@ static int submit_locked(struct wf_alg_queue *q,
 			continue;
 		}
 		if (!q->in_flight)
-			begin(&q->oldest);
+			q->oldest = (struct patience){ 0 };
 		q->flight[q->in_flight++] = jobs[i];
-		count(q, WF_ALG_STAT_waiting, 1);
 	}
 	return taken;
 }
 
 /* -- for the layers above -------------------------------------------------- */
 
+static void prepare(struct wd_comp_job *job)
+{
+	job->done = 0;
+	job->result = -EINPROGRESS;
+	job->copied = 0;
+	job->checked = 0;
+}
+
 int wf_alg_queue_submit(struct wf_alg_queue *q, struct wd_comp_job *const *jobs,
 			unsigned int n)
 {
 	int ret;
 
-	for (unsigned int i = 0; i < n; i++) {
-		jobs[i]->done = 0;
-		jobs[i]->result = -EINPROGRESS;
-		jobs[i]->copied = 0;
-		jobs[i]->checked = 0;
-	}
-	pthread_mutex_lock(&q->lock);
+	for (unsigned int i = 0; i < n; i++)
+		prepare(jobs[i]);
+	enter(q);
 	ret = submit_locked(q, jobs, n);
-	pthread_mutex_unlock(&q->lock);
+	leave(q);
 	return ret;
 }
 
@@ -497,9 +574,9 @@ int wf_alg_queue_poll(struct wf_alg_queue *q)
 {
 	int ret;
 
-	pthread_mutex_lock(&q->lock);
+	enter(q);
 	ret = poll_locked(q);
-	pthread_mutex_unlock(&q->lock);
+	leave(q);
 	return ret;
 }
 
@@ -536,12 +613,28 @@ static bool is_done(struct wf_alg_queue *q, const struct wd_comp_job *job)
 {
 	bool done;
 
-	pthread_mutex_lock(&q->lock);
+	enter_run(q);
 	if (!job->done)
 		poll_locked(q);
 	done = job->done;
-	pthread_mutex_unlock(&q->lock);
+	leave_run(q);
 	return done;
+}
+
+/* As wf_alg_queue_submit(), and looks whether the job is back already. */
+static int submit_one(struct wf_alg_queue *q, struct wd_comp_job *job,
+		      bool *done)
+{
+	int taken;
+
+	prepare(job);
+	enter_run(q);
+	taken = submit_locked(q, &job, 1);
+	if (taken == 1 && !job->done)
+		poll_locked(q);
+	*done = job->done;
+	leave_run(q);
+	return taken;
 }
 
 /* It took no job: -ENODEV if it has nothing to do either, for longer than a job
@@ -550,13 +643,13 @@ static int wait_for_room(struct wf_alg_queue *q, struct patience *empty)
 {
 	int ret;
 
-	pthread_mutex_lock(&q->lock);
+	enter_run(q);
 	ret = poll_locked(q);
 	if (ret || q->in_flight || !empty->looked)
 		begin(empty);
 	else if (is_late(q, empty))
 		ret = distrust_locked(q, "takes no job, though it has none");
-	pthread_mutex_unlock(&q->lock);
+	leave_run(q);
 	if (!ret)
 		wf_alg_queue_wait(q, WAIT_SHARED);
 	return ret < 0 ? ret : 0;
@@ -566,10 +659,11 @@ int wf_alg_queue_run(struct wf_alg_queue *q, struct wd_comp_job *job)
 {
 	struct patience empty = { 0 };
 	uint64_t until = 0;
+	bool done;
 	int taken;
 
 	job->owner = NULL;
-	while (!(taken = wf_alg_queue_submit(q, &job, 1))) {
+	while (!(taken = submit_one(q, job, &done))) {
 		if (!empty.looked)
 			wf_alg_queue_was_full(q);
 		taken = wait_for_room(q, &empty);
@@ -578,7 +672,7 @@ int wf_alg_queue_run(struct wf_alg_queue *q, struct wd_comp_job *job)
 	}
 	if (taken < 0)
 		return taken;
-	while (!is_done(q, job)) {
+	for (; !done; done = is_done(q, job)) {
 		uint64_t now = wf_base_clock_ns();
 
 		until = until ? until : now + SPIN;

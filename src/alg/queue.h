@@ -49,7 +49,8 @@ void wf_alg_queue_ref(struct wf_alg_queue *q);
 void wf_alg_queue_unref(struct wf_alg_queue *q);
 
 /* Submits, and waits until it is done. Its result; -ENODEV when the channel is
- * over. */
+ * over. @q is of wf_alg_queue_of(), or nobody else uses it between
+ * wf_alg_queue_get() and wf_alg_queue_put(): then it takes no lock. */
 int wf_alg_queue_run(struct wf_alg_queue *q, struct wd_comp_job *job);
 
 /* How many of @jobs were taken, 0 if it is full; -ENODEV. The owners of those

@@ -27,7 +27,7 @@
 #include "chan/plugged.h"
 #include "weft/wd.h"
 
-#define SLOTS 32 /* bits of want.except */
+#define SLOTS WF_ALG_SLOTS
 #define LEAVING (1u << 31)
 #define FIRST (1 << 20) /* more priority than any driver has by itself */
 
@@ -69,12 +69,29 @@ static struct entry *entries;  /* under the lock, or while loading */
 static const char *preferred;  /* WD_COMP_DRIVER */
 static const char *considered; /* WD_COMP_CONSIDER */
 static atomic_bool preferred_sought;
-static bool reproducible; /* WD_COMP_REPRODUCIBLE */
+static bool reproducible;   /* WD_COMP_REPRODUCIBLE */
+static atomic_uint changes; /* of what a search would find */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-/* This thread loads or registers a driver: calls of the driver meanwhile must
- * wait neither for the end of loading nor for the lock. */
-static __thread bool registering;
+
+/* What a search found: programs ask for the same again and again. */
+struct found {
+	unsigned int changes; /* before the search */
+	bool named;
+	struct wf_alg_want want;  /* ->name is not kept */
+	struct wf_alg_slot *slot; /* NULL: nothing */
+	const struct entry *entry;
+};
+
+#define FOUNDS 4u
+
+static __thread struct {
+	/* This thread loads or registers a driver: calls of the driver
+	 * meanwhile must wait neither for the end of loading nor for the
+	 * lock. */
+	bool registering;
+	struct found founds[FOUNDS];
+} mine;
 
 static bool is_complete(const struct wd_alg_comp *d)
 {
@@ -179,6 +196,7 @@ static int add_locked(const struct wd_alg_comp *driver, const char *from,
 	atomic_store(&free_slot->entry, entry);
 	if (free_slot - slots >= atomic_load(&n_used))
 		atomic_store(&n_used, (int)(free_slot - slots) + 1);
+	atomic_fetch_add(&changes, 1);
 	return 0;
 }
 
@@ -198,19 +216,19 @@ static void add_builtin(void)
 	preferred = setting("WD_COMP_DRIVER");
 	considered = setting("WD_COMP_CONSIDER");
 	reproducible = value && strcmp(value, "0") != 0;
-	registering = true;
+	mine.registering = true;
 	/* Without the lock: nobody takes it before this is over, and a child
 	 * forked meanwhile runs this again (pthread_once() ensures that). */
 	for (size_t i = 0; builtin[i]; i++)
 		add_locked(builtin[i], "built in", -1);
 	wf_alg_plugin_load();
-	registering = false;
+	mine.registering = false;
 }
 
 /* A driver that calls us while it is loaded gets the drivers before it. */
 static void need_drivers(void)
 {
-	if (wf_likely(!registering))
+	if (wf_likely(!mine.registering))
 		pthread_once(&once, add_builtin);
 }
 
@@ -312,12 +330,23 @@ static bool is_better(const struct wd_alg_comp *a, const struct wd_alg_comp *b,
 	       b->node != want->node - 1;
 }
 
-struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
+/* A reference, unless the slot is or was somebody else's by now. Pairs with
+ * wd_alg_comp_unregister(). */
+static bool take(struct wf_alg_slot *slot, const struct entry *entry)
+{
+	if (!(atomic_fetch_add(&slot->refs, 1) & LEAVING) &&
+	    atomic_load(&slot->entry) == entry)
+		return true;
+	atomic_fetch_sub(&slot->refs, 1);
+	return false;
+}
+
+static struct wf_alg_slot *search(const struct wf_alg_want *want,
+				  const struct entry **entry)
 {
 	uint32_t except = want->except;
 
-	need_drivers();
-	if (preferred && !registering &&
+	if (preferred && !mine.registering &&
 	    !atomic_load_explicit(&preferred_sought, memory_order_relaxed))
 		seek_preferred();
 	for (;;) {
@@ -337,15 +366,48 @@ struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 			best = e;
 			slot = &slots[i];
 		}
-		if (!slot)
-			return NULL;
-		/* Pairs with wd_alg_comp_unregister(). */
-		if (atomic_fetch_add(&slot->refs, 1) & LEAVING)
-			except |= wf_alg_registry_bit(slot);
-		else if (atomic_load(&slot->entry) == best)
+		*entry = best;
+		if (!slot || take(slot, best))
 			return slot;
-		atomic_fetch_sub(&slot->refs, 1);
+		if (atomic_load(&slot->refs) & LEAVING)
+			except |= wf_alg_registry_bit(slot);
 	}
+}
+
+/* Where what was found for such a search is kept. */
+static struct found *place_of(const struct wf_alg_want *want)
+{
+	return &mine.founds[(want->can + (unsigned int)want->level) % FOUNDS];
+}
+
+static bool is_same(const struct found *f, const struct wf_alg_want *want)
+{
+	const struct wf_alg_want *w = &f->want;
+
+	return w->can == want->can && w->level == want->level &&
+	       w->window == want->window && w->node == want->node &&
+	       w->small == want->small && w->local == want->local &&
+	       f->named == !!want->name &&
+	       (!f->named || !strcmp(f->entry->table.name, want->name));
+}
+
+struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
+{
+	struct found *f = place_of(want);
+	/* Before the search: what is registered meanwhile makes it old. */
+	unsigned int now = atomic_load_explicit(&changes, memory_order_acquire);
+	const struct entry *entry;
+	struct wf_alg_slot *slot;
+	bool again = !want->except && !want->ch;
+
+	if (wf_likely(again && f->slot && f->changes == now &&
+		      is_same(f, want) && take(f->slot, f->entry)))
+		return f->slot;
+	need_drivers();
+	slot = search(want, &entry);
+	if (slot && again && !mine.registering)
+		*f = (struct found){ now, want->name, *want, slot, entry };
+	return slot;
 }
 
 struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot)
@@ -400,11 +462,17 @@ void wf_alg_registry_distrust(struct wf_alg_slot *slot, const char *why)
 	if (atomic_compare_exchange_strong(&e->bad, &none, why))
 		wf_warn("driver %s (%s) %s; it is not used any more",
 			e->table.name, e->from, why);
+	atomic_fetch_add(&changes, 1);
+}
+
+unsigned int wf_alg_registry_index(const struct wf_alg_slot *slot)
+{
+	return (unsigned int)(slot - slots);
 }
 
 uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot)
 {
-	return 1u << (slot - slots);
+	return 1u << wf_alg_registry_index(slot);
 }
 
 static int refuse_call(const char *call)
@@ -419,13 +487,13 @@ int wd_alg_comp_register(const struct wd_alg_comp *driver)
 {
 	int ret;
 
-	if (registering)
+	if (mine.registering)
 		return refuse_call("wd_alg_comp_register()");
 	need_drivers();
 	pthread_mutex_lock(&change);
-	registering = true;
+	mine.registering = true;
 	ret = add_locked(driver, "program", -1);
-	registering = false;
+	mine.registering = false;
 	pthread_mutex_unlock(&change);
 	if (ret && driver && driver->name)
 		wf_info("driver %s was not registered: %s", driver->name,
@@ -440,7 +508,7 @@ int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 
 	if (!driver)
 		return -EINVAL;
-	if (registering)
+	if (mine.registering)
 		return refuse_call("wd_alg_comp_unregister()");
 	need_drivers();
 	pthread_mutex_lock(&change);

@@ -16,6 +16,9 @@
 #include "alg/cost.h"
 #include "alg/stats.h"
 
+/* Drivers at a time: bits of want.except. */
+#define WF_ALG_SLOTS 32
+
 struct wf_alg_slot;
 
 struct wf_alg_want {
@@ -55,7 +58,8 @@ struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot);
 bool wf_alg_registry_reproducible(void);
 /* Whether any driver knows the device of this channel. */
 bool wf_alg_registry_drives(const struct wd_chan *ch);
-/* Its bit in want.except. */
+/* Its place among all, and the bit of that in want.except. */
+unsigned int wf_alg_registry_index(const struct wf_alg_slot *slot);
 uint32_t wf_alg_registry_bit(const struct wf_alg_slot *slot);
 /* As wd_alg_comp_register(), for a plug-in: @from is its file, and stays; @node is
  * that of its device, -1 if none is known. Only while the plug-ins are loaded. */

@@ -126,6 +126,73 @@ static void test_counts(void **state)
 	assert_int_equal(value("counted", WF_ALG_STAT_handed_on), 0);
 }
 
+static struct wd_comp_job *on_channel;
+static unsigned int looks;
+
+static int open_chan(void **chan, struct wd_chan *ch, unsigned int can)
+{
+	(void)ch;
+	(void)can;
+	*chan = &on_channel;
+	return 0;
+}
+
+static void close_chan(void *chan)
+{
+	(void)chan;
+}
+
+static int submit(void *chan, struct wd_comp_job *const *jobs, unsigned int n)
+{
+	(void)chan;
+	(void)n;
+	on_channel = jobs[0];
+	return 1;
+}
+
+/* What others see while the job is there. */
+static int poll_chan(void *chan, struct wd_comp_job **done, unsigned int n)
+{
+	(void)chan;
+	(void)n;
+	if (!on_channel || ++looks < 3)
+		return 0;
+	assert_int_equal(value("queued", WF_ALG_STAT_waiting), 1);
+	assert_int_equal(value("queued", WF_ALG_STAT_channels), 1);
+	done[0] = on_channel;
+	done[0]->result = store(on_channel);
+	on_channel = NULL;
+	return 1;
+}
+
+static void test_waiting(void **state)
+{
+	static const struct wd_alg_comp queued = {
+		.name = "queued",
+		.can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED,
+		.levels = 0x3fe,
+		.version = WD_COMP_DRV_VERSION,
+		.size = sizeof(queued),
+		.open_chan = open_chan,
+		.close_chan = close_chan,
+		.submit = submit,
+		.poll = poll_chan,
+	};
+
+	(void)state;
+	assert_int_equal(wd_alg_comp_register(&queued), 0);
+	for (unsigned int i = 1; i <= 3; i++) {
+		looks = 0;
+		assert_int_equal(job("queued"), 0);
+		assert_int_equal(value("queued", WF_ALG_STAT_waiting), 0);
+		assert_int_equal(value("queued", WF_ALG_STAT_jobs), i);
+		assert_int_equal(value("queued", WF_ALG_STAT_bytes_in),
+				 i * SIZE);
+	}
+	assert_int_equal(wd_alg_comp_unregister(&queued), 0);
+	assert_int_equal(value("queued", WF_ALG_STAT_channels), 0);
+}
+
 static void test_failures(void **state)
 {
 	uint64_t jobs = value("counted", WF_ALG_STAT_jobs);
@@ -275,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_counts, begin, end),
+		cmocka_unit_test_setup_teardown(test_waiting, begin, end),
 		cmocka_unit_test_setup_teardown(test_failures, begin, end),
 		cmocka_unit_test_setup_teardown(test_fork, begin, end),
 		cmocka_unit_test_setup_teardown(test_standard_input, begin,

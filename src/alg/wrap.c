@@ -6,11 +6,8 @@
 
 #include <string.h>
 
-#include <weft/wd_comp.h>
-
 #include "deflate/inflate.h"
 
-#define GZIP_FIXED 10
 #define GZIP_OS_UNIX 3
 #define STORED_MAX 65535
 
@@ -38,21 +35,11 @@ int wf_alg_wrap_format(int alg)
 				     WF_INFLATE_RAW;
 }
 
-size_t wf_alg_wrap_header_size(int alg)
-{
-	return alg == WD_COMP_GZIP ? GZIP_FIXED : alg == WD_COMP_ZLIB ? 2 : 0;
-}
-
-size_t wf_alg_wrap_trailer_size(int alg)
-{
-	return alg == WD_COMP_GZIP ? 8 : alg == WD_COMP_ZLIB ? 4 : 0;
-}
-
 size_t wf_alg_wrap_member(uint8_t *out, const struct wf_wrap_member *member)
 {
-	size_t n = GZIP_FIXED;
+	size_t n = WF_WRAP_GZIP;
 
-	memset(out, 0, GZIP_FIXED);
+	memset(out, 0, WF_WRAP_GZIP);
 	out[0] = 0x1f;
 	out[1] = 0x8b;
 	out[2] = 8;

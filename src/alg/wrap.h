@@ -11,14 +11,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WF_WRAP_MAX 10 /* longest header or trailer that is written */
+#include <weft/wd_comp.h>
+
+#define WF_WRAP_GZIP 10 /* a gzip header without options */
+#define WF_WRAP_MAX 10	/* longest header or trailer that is written */
 
 /* Each returns how many bytes it wrote. */
 size_t wf_alg_wrap_header(uint8_t *out, int alg, int level, int window);
 size_t wf_alg_wrap_trailer(uint8_t *out, int alg, uint32_t check,
 			   uint64_t total);
-size_t wf_alg_wrap_header_size(int alg);
-size_t wf_alg_wrap_trailer_size(int alg);
+
+static inline size_t wf_alg_wrap_header_size(int alg)
+{
+	return alg == WD_COMP_GZIP ? WF_WRAP_GZIP : alg == WD_COMP_ZLIB ? 2 : 0;
+}
+
+static inline size_t wf_alg_wrap_trailer_size(int alg)
+{
+	return alg == WD_COMP_GZIP ? 8 : alg == WD_COMP_ZLIB ? 4 : 0;
+}
 
 /* More than a stream says of itself: what a file's header may hold. */
 struct wf_wrap_member {

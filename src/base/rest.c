@@ -5,17 +5,66 @@
  * process that computes it is a trap: since Linux 6.18 each sched_yield() gives
  * away the rest of a time slice in virtual time, and a process that yields in a
  * loop got so far ahead that it did not run again for 9 s. A sleep gives away
- * nothing. So a yield that took as long as a time slice is followed by sleeps.
+ * nothing. So a yield that took as long as a time slice is followed by sleeps,
+ * and so are yields in which others ran for long.
+ *
+ * Sleeps must become longer while nothing happens. 64 processes that sleep for
+ * 50 us at a time take all of two processors for falling asleep and waking up,
+ * and in Linux 6.18 such a session or cgroup kept all others, the kernel's own
+ * threads among them, from running for up to 107 s.
  */
 #include "base/rest.h"
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "os/thread.h"
 
 /* A round through a hundred processes that poll takes less, a time slice more. */
 #define SLICE WF_NS_PER_MS
-#define NAP_NS 50000
+/* In a shorter yield nobody else ran. */
+#define ALONE (20 * WF_NS_PER_US)
+/* For so long others run in our yields before we sleep. */
+#define ENOUGH (10 * WF_NS_PER_MS)
+#define NAP_LEAST (50 * WF_NS_PER_US)
+#define NAP_MOST (4 * WF_NS_PER_MS)
 #define NAPS 200
+
+static void nap(struct wf_rest *rest)
+{
+	uint32_t ns = atomic_load_explicit(&rest->nap, memory_order_relaxed);
+
+	if (ns < NAP_LEAST)
+		ns = NAP_LEAST;
+	wf_os_sleep(ns);
+	ns += ns / 2;
+	atomic_store_explicit(&rest->nap, ns < NAP_MOST ? ns : NAP_MOST,
+			      memory_order_relaxed);
+}
+
+/* How long others ran in yields, one after the other. */
+static void note_yield(struct wf_rest *rest, uint64_t took)
+{
+	uint32_t away = atomic_load_explicit(&rest->away, memory_order_relaxed);
+
+	if (took < ALONE) {
+		if (wf_unlikely(away))
+			wf_base_rest_begin(rest);
+		return;
+	}
+	if (took > SLICE || away + took > ENOUGH) {
+		away = 0;
+		atomic_store_explicit(&rest->naps, NAPS, memory_order_relaxed);
+	} else {
+		away += took;
+	}
+	atomic_store_explicit(&rest->away, away, memory_order_relaxed);
+}
+
+void wf_base_rest_begin(struct wf_rest *rest)
+{
+	atomic_store_explicit(&rest->nap, 0, memory_order_relaxed);
+	atomic_store_explicit(&rest->away, 0, memory_order_relaxed);
+}
 
 void wf_base_rest(struct wf_rest *rest)
 {
@@ -26,11 +75,10 @@ void wf_base_rest(struct wf_rest *rest)
 	if (naps) {
 		atomic_store_explicit(&rest->naps, naps - 1,
 				      memory_order_relaxed);
-		wf_os_sleep(NAP_NS);
+		nap(rest);
 		return;
 	}
 	begin = wf_base_clock_ns();
 	wf_os_yield();
-	if (wf_base_clock_ns() - begin > SLICE)
-		atomic_store_explicit(&rest->naps, NAPS, memory_order_relaxed);
+	note_yield(rest, wf_base_clock_ns() - begin);
 }

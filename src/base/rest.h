@@ -11,8 +11,13 @@
 /* One for each loop, zeroed. Several threads may have one together. */
 struct wf_rest {
 	atomic_uint naps; /* to be taken before the next yield */
+	atomic_uint nap;  /* how long the next one is, ns */
+	atomic_uint away; /* how long others ran in our yields, ns */
 };
 
 void wf_base_rest(struct wf_rest *rest);
+
+/* Something has happened, and a new wait begins: its first sleeps are short. */
+void wf_base_rest_begin(struct wf_rest *rest);
 
 #endif

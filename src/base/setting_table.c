@@ -202,6 +202,16 @@ const struct wf_setting wf_base_settings[] = {
 		       "can simulate a bad network (FI_WEFT_FAULT)",
 	},
 	{
+		.name = "efa_rings",
+		.kind = WF_SETTING_BOOL,
+		.fallback = 1,
+		.help = "Whether requests are written to the rings of an EFA "
+			"device directly; if not, or if the device or an old "
+			"libefa does not tell where they are, libibverbs is "
+			"called for each",
+		.why = "it takes fewer instructions",
+	},
+	{
 		.name = "key_file",
 		.kind = WF_SETTING_TEXT,
 		.words = "none",

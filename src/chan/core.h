@@ -27,9 +27,10 @@ struct wf_chan_region {
 	void *va;
 	size_t size;
 	uint64_t dma;
-	const struct wd_3rd_memory
-		*third;			  /* whose it is; NULL: mapped by us, */
-	const struct wd_drv_dev *plugged; /* or made by this device */
+	/* The allocator that made it, or the plug-in's device that did; both
+	 * NULL: we have mapped it. */
+	const struct wd_3rd_memory *third;
+	const struct wd_drv_dev *plugged;
 	pid_t owner; /* a forked child has the struct, not the memory */
 	/* Owed to the allocator until the device is done, see memory.c. */
 	struct wf_list link;
@@ -50,9 +51,9 @@ struct wf_chan_ops {
 	/* Maps memory that the device can address. -EOPNOTSUPP: cannot. */
 	int (*reserve)(struct wd_chan *ch, size_t size, void **va,
 		       uint64_t *dma);
-	/* Makes memory behind a descriptor addressable. -EOPNOTSUPP: the device
-	 * maps nothing, and the allocator's address is used; -EBADF: it must
-	 * map it, and there is no descriptor (@fd < 0). */
+	/* Makes memory behind a descriptor addressable. NULL: the device maps
+	 * nothing, and the allocator's address is used; -EBADF: it must map
+	 * it, and there is no descriptor (@fd < 0). */
 	int (*attach)(struct wd_chan *ch, int fd, uint64_t offset, size_t size,
 		      uint64_t *dma);
 	/* Informs the device. -EINVAL: not of one domain. */
@@ -76,9 +77,8 @@ struct wf_chan_core {
 	atomic_bool started;
 	atomic_bool stopped;
 	bool foreign; /* we are a forked child: nothing here is ours */
-	const struct wd_drv_dev
-		*plugged; /* the device, if it is one of these */
-	/* A soft device's. */
+	const struct wd_drv_dev *plugged; /* the device, if a plug-in has it */
+	/* Only if it is a software device: */
 	struct wf_chan_session *session;
 	bool released; /* the device has confirmed that it uses no memory */
 	uint32_t id;

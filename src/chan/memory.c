@@ -138,6 +138,7 @@ void wf_chan_memory_release(struct wf_chan_core *core)
 static int reserve_third(struct wd_chan *ch, struct wf_chan_region *region)
 {
 	const struct wd_3rd_memory *third = ch->core->third;
+	const struct wf_chan_ops *ops = ch->core->ops;
 	uint64_t offset = 0;
 	int fd = -1, err;
 
@@ -151,10 +152,11 @@ static int reserve_third(struct wd_chan *ch, struct wf_chan_region *region)
 	}
 	if (third->get_fd)
 		fd = third->get_fd(region->va, &offset);
-	err = ch->core->ops->attach(ch, fd, offset, region->size, &region->dma);
 	/* A device that maps nothing trusts the allocator's address. */
-	if (err == -EOPNOTSUPP && region->dma)
-		err = 0;
+	if (ops->attach)
+		err = ops->attach(ch, fd, offset, region->size, &region->dma);
+	else
+		err = region->dma ? 0 : -EOPNOTSUPP;
 	if (err == -EOPNOTSUPP || err == -EBADF) {
 		wf_warn("third-party memory has no %s that %s could use",
 			err == -EBADF ? "descriptor (get_fd)" : "address",

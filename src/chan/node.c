@@ -96,17 +96,6 @@ static int node_reserve(struct wd_chan *ch, size_t size, void **va,
 	return 0;
 }
 
-static int node_attach(struct wd_chan *ch, int fd, uint64_t offset, size_t size,
-		       uint64_t *dma)
-{
-	(void)ch;
-	(void)fd;
-	(void)offset;
-	(void)size;
-	(void)dma;
-	return -EOPNOTSUPP;
-}
-
 static int node_share(struct wd_chan *owner, struct wd_chan *target)
 {
 	if (!is_seed(owner) || !is_seed(target))
@@ -124,6 +113,5 @@ const struct wf_chan_ops wf_chan_node_ops = {
 	.kick = node_kick,
 	.alive = node_alive,
 	.reserve = node_reserve,
-	.attach = node_attach,
 	.share = node_share,
 };

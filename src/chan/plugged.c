@@ -132,18 +132,6 @@ static int plugged_reserve(struct wd_chan *ch, size_t size, void **va,
 	return ch->core->plugged->reserve(size, va, dma);
 }
 
-/* The allocator knows where the device sees its memory. */
-static int plugged_attach(struct wd_chan *ch, int fd, uint64_t offset,
-			  size_t size, uint64_t *dma)
-{
-	(void)ch;
-	(void)fd;
-	(void)offset;
-	(void)size;
-	(void)dma;
-	return -EOPNOTSUPP;
-}
-
 static int plugged_share(struct wd_chan *owner, struct wd_chan *target)
 {
 	return owner->core->plugged == target->core->plugged ? 0 : -EINVAL;
@@ -158,6 +146,5 @@ const struct wf_chan_ops wf_chan_plugged_ops = {
 	.kick = plugged_kick,
 	.alive = plugged_alive,
 	.reserve = plugged_reserve,
-	.attach = plugged_attach,
 	.share = plugged_share,
 };

@@ -13,7 +13,7 @@
  * the name is taken; -ENOSPC. Only one thread adds at a time. */
 int wf_chan_plugged_add(const struct wd_drv_dev *dev);
 
-/* The layer above loads plug-ins, this one has it done before devices are
+/* Loads plug-ins. The layer above sets it; it is called before devices are
  * listed. */
 extern void (*wf_chan_plugged_load)(void);
 

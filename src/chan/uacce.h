@@ -15,7 +15,7 @@ struct wf_chan_devices {
 	struct uacce_dev_info *all;
 	int count;
 	int room;
-	int refused; /* what a device process said that shows us none; 0 */
+	int refused; /* why a device process shows us none of its devices; 0 */
 };
 
 /* Appends a copy. -ENOMEM. */

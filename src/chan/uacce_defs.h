@@ -2,7 +2,7 @@
 /*
  * The kernel's UACCE interface in its two dialects. Mainline (5.7 and later):
  * attributes in the device's folder, regions by type, flag bit 0 is SVA. The
- * dialect of the time of the seed: an attrs/ folder, offsets of regions in an
+ * older one (WF_UACCE_SEED_*): an attrs/ folder, offsets of regions in an
  * attribute, three flags and a region of static shared memory (SS).
  */
 #ifndef WF_CHAN_UACCE_DEFS_H

@@ -29,7 +29,7 @@ struct wf_attended {
 	uint32_t polls;
 	uint64_t now;
 	bool armed; /* work of the endpoint wakes the thread */
-	bool fired; /* it was */
+	bool fired; /* it has woken the thread */
 	struct wf_list link;
 };
 

@@ -35,7 +35,7 @@ struct wf_core {
 	uint8_t *routes;     /* number of the way + 1 by name; 0: not known */
 	uint64_t names_seen; /* of host.names.changes */
 	struct wf_rest rest;
-	bool rest_is_due; /* nothing has come for a while; under the lock */
+	bool rest_is_due; /* nothing came for a while; changed with the lock */
 	struct wf_lock own_lock;
 	struct wf_report report;
 	struct wf_trace trace;
@@ -129,7 +129,7 @@ void wf_core_look(struct wf_core *core, uint64_t now);
  * nothing. False: make progress. */
 bool wf_core_sleep(struct wf_core *core);
 
-/* Awake again; progress does that. */
+/* Ends what wf_core_sleep() began. Progress calls it. */
 void wf_core_wake(struct wf_core *core);
 
 /* -- linger.c -- */

@@ -73,9 +73,14 @@ static inline void poll_way(struct wf_core *core, struct wf_way *way)
  * after it has dropped it. */
 static void rest_when_quiet(struct wf_core *core)
 {
-	if (core->host.quiet_ticks++ < QUIET_TICKS)
+	uint32_t ticks = core->host.quiet_ticks;
+
+	if (ticks <= QUIET_TICKS)
+		core->host.quiet_ticks++;
+	if (ticks < QUIET_TICKS)
 		return;
-	core->host.quiet_ticks = QUIET_TICKS;
+	if (ticks == QUIET_TICKS)
+		wf_base_rest_begin(&core->rest);
 	if (wf_core_has_threads(core)) {
 		core->rest_is_due = true;
 		return;

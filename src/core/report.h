@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an endpoint tells of its waits (base/waits_defs.h), for `weft why`: a
- * time stamp whenever progress looks at the descriptors, and what it waits for
- * ten times a second and before sleep. Nothing of it is on the path of a
+ * Writes down what an endpoint waits for (base/waits_defs.h), for `weft why`:
+ * the time whenever progress looks at the descriptors, and the waits ten times a
+ * second and before sleep. Nothing of it is on the path of a
  * message. The endpoint's lock covers all of it.
  */
 #ifndef WF_CORE_REPORT_H
@@ -14,7 +14,7 @@
 
 struct wf_core;
 
-/* Receives or unexpected messages of one kind that are told of. */
+/* The most receives, or unexpected messages, of one kind that a report names. */
 #define WF_REPORT_MOST 16
 
 /* A receive or a message of the last report: it began to wait when it was first

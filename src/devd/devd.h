@@ -88,7 +88,7 @@ void wf_devd_interrupt(struct wf_devd *devd);
 /* Between two calls of wf_devd_run(): other users, limits and devices, for what
  * is asked from now on; nobody loses what he has. A device that @config does not
  * have gives no more channels. What cannot change (place, workers, depth, arena)
- * stays, and is said. The strings of the configuration before are no longer
+ * stays, and a line of the log says so. The strings of the configuration before are no longer
  * used, except for the socket. */
 void wf_devd_reload(struct wf_devd *devd, const struct wf_devd_config *config);
 
@@ -97,7 +97,7 @@ struct wf_devd_stats {
 	uint64_t channels;
 	uint64_t jobs;
 	uint64_t refused; /* jobs completed with an error */
-	uint64_t faults;  /* channels given up for nonsense */
+	uint64_t faults;  /* channels given up because of invalid data */
 	unsigned int now_clients, now_channels;
 };
 

@@ -53,7 +53,7 @@ struct wf_devd_client {
 	pid_t pid;
 	uid_t uid;
 	struct wf_devd_user *user;
-	atomic_bool spoiler; /* worker: it delayed us on purpose */
+	atomic_bool spoiler; /* set by a worker: it blocked the worker */
 	bool greeted;
 	bool gone; /* it has disconnected; workers return its channels */
 	/* Under way for it: no request is served until it is done. */
@@ -146,7 +146,8 @@ void wf_devd_chan_record(const struct wf_devd *devd,
 
 /* -- client.c: one request at a time --------------------------------------- */
 
-/* Something came or ended. Frees the client if it is over and done with. */
+/* A request came, or the connection ended. Frees the client if it has
+ * disconnected and nothing uses it any more. */
 void wf_devd_client_serve(struct wf_devd_client *client);
 int wf_devd_client_accept(struct wf_devd *devd);
 /* Ends the connection and asks for its channels. */

@@ -18,14 +18,14 @@
 	X(opened)	/* ... so far */                                       \
 	X(turned_away)	/* asked for and not given */                          \
 	X(memory)	/* bytes reserved now */                               \
-	X(waiting)	/* jobs told of and not done */                        \
+	X(waiting)	/* jobs submitted and not done */                      \
 	X(jobs)		/* done, ... */                                        \
 	X(failed)	/* ... of them with an error */                        \
 	X(bytes_in)	/* taken by jobs ... */                                \
 	X(bytes_out)	/* ... and made */                                     \
 	X(copied_bytes) /* besides the work: SVA */                            \
 	X(interrupts)                                                          \
-	X(faults)    /* channels given up for nonsense */                      \
+	X(faults)    /* channels given up because of invalid data */           \
 	X(held_back) /* times that the quota of the user was used up */
 
 #define X(name) WF_DEVD_STAT_##name,

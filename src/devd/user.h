@@ -21,7 +21,7 @@ struct wf_devd_user {
 	struct wf_list link;
 	uid_t uid;
 	bool own;    /* no limits */
-	bool barred; /* has held up a worker on purpose: kept for that */
+	bool barred; /* it blocked a worker on purpose, and is not served */
 	unsigned int clients;
 	unsigned int chans;
 	uint64_t memory;

@@ -103,7 +103,7 @@ struct wf_accel_done {
 enum wf_accel_state {
 	WF_ACCEL_STOPPED, /* not started yet */
 	WF_ACCEL_RUNNING,
-	WF_ACCEL_FAULT, /* rung nonsense: nothing is taken any more */
+	WF_ACCEL_FAULT, /* the doorbell was invalid: no job is taken any more */
 };
 
 struct wf_accel_mmio {

@@ -15,6 +15,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "nic/efa/ring_defs.h"
+
 #define WF_EFADV_SRD 0
 
 #define WF_EFADV_CAP_READ 0x01u
@@ -77,29 +79,6 @@ struct wf_efadv_qp {
 	uint64_t comp_mask;
 	void (*wr_set_processing_hints)(struct wf_efadv_qp *qp, uint32_t hints);
 };
-
-struct wf_efadv_wq_attr {
-	uint64_t comp_mask;
-	uint8_t *buffer;
-	uint32_t entry_size;
-	uint32_t num_entries;
-	uint32_t *doorbell;
-	uint32_t max_batch;
-	uint16_t caps; /* request ids of 64 bits: not here */
-	uint8_t reserved[2];
-};
-
-static_assert(sizeof(struct wf_efadv_wq_attr) == 40, "efadv_wq_attr");
-
-struct wf_efadv_cq_attr {
-	uint64_t comp_mask;
-	uint8_t *buffer;
-	uint32_t entry_size;
-	uint32_t num_entries;
-	uint32_t *doorbell; /* since rdma-core 60 */
-};
-
-static_assert(sizeof(struct wf_efadv_cq_attr) == 32, "efadv_cq_attr");
 
 #define WF_EFADV_WC_SGID 0x1u
 #define WF_EFADV_WC_UNSOLICITED 0x2u

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unit tests of nic/efa, which uses EFA devices, on this one: two NICs of a
- * process, each with a queue pair of the device.
+ * process, each with a queue pair of the device. All of them twice: by calls of
+ * libibverbs, and by the rings of the device.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,12 +16,16 @@
 
 #include <cmocka.h>
 
+#include "nic/efa/dev.h"
 #include "nic/nic.h"
 #include "nic/open.h"
+#include "nic/wqe.h"
 
 #define BYTES (64u << 10)
 #define SENDS 256u
 #define RECVS 64u
+
+static bool rings; /* the way of this round */
 
 struct end {
 	struct wf_nic_port *port;
@@ -40,8 +45,9 @@ static void open_end(struct end *end)
 	struct wf_nic_attr attr = { .fd = -1 };
 	struct wf_nic_qp_attr qp = { .sq_entries = SENDS, .rq_entries = RECVS };
 
-	assert_int_equal(
-		wf_nic_port_open("efa", &end->port, &end->addr, &end->fd), 0);
+	assert_int_equal(wf_nic_port_open("efa", rings, &end->port, &end->addr,
+					  &end->fd),
+			 0);
 	attr.port = end->port;
 	assert_int_equal(wf_nic_open("efa", &attr, &end->nic), 0);
 	assert_int_equal(wf_nic_cq_create(end->nic, SENDS + RECVS, &end->cq),
@@ -117,8 +123,8 @@ static struct wf_nic_wr wr_of(const struct end *end, uint64_t id)
 
 static void test_device(void **state)
 {
+	char name[32], way[WF_NIC_WHY];
 	struct wf_addr addr;
-	char name[32];
 
 	(void)state;
 	assert_int_equal(wf_nic_device_find("efa", name, sizeof(name), &addr),
@@ -126,6 +132,11 @@ static void test_device(void **state)
 	assert_string_equal(name, "weft0");
 	assert_true(wf_base_addr_is_efa(&addr));
 	assert_int_equal(wf_nic_device_socket("efa"), 0);
+	assert_int_equal(wf_nic_device_way("efa", rings, way), 0);
+	assert_string_equal(way, rings ? "by the rings of the device" :
+					 "by calls of libibverbs: "
+					 "FI_WEFT_EFA_RINGS is 0");
+	assert_int_equal(wf_nic_device_way("tcp", rings, way), -ENODEV);
 	assert_int_equal(wf_nic_device_find("tcp", name, sizeof(name), &addr),
 			 -ENODEV);
 }
@@ -182,6 +193,117 @@ static void test_sends(void **state)
 		assert_int_equal(wc.status, WF_NIC_OK);
 		assert_int_equal(wc.wr_id, 10 + i);
 	}
+	close_pair(pair);
+}
+
+/* Several laps of every ring, with doorbells for one request and for some. */
+static void test_laps(void **state)
+{
+	struct end pair[2];
+
+	(void)state;
+	open_pair(pair);
+	for (uint32_t i = 0; i < 2 * WF_SRD_SENDS + 100; i += 4) {
+		unsigned int sent = 0, received = 0;
+
+		for (uint32_t j = 0; j < 4; j++)
+			recv_at(&pair[1], i + j, j * 64, 64);
+		for (uint32_t j = 0; j < 4; j++) {
+			struct wf_nic_wr wr = wr_of(&pair[0], i + j);
+			uint32_t number = i + j;
+
+			wr.flags = i % 8 ? 0 : WF_NIC_WR_MORE;
+			wr.flags |= WF_NIC_WR_IMM;
+			wr.imm = number;
+			memcpy(pair[0].memory + j * 64, &number,
+			       sizeof(number));
+			assert_int_equal(
+				wf_nic_post_send(
+					pair[0].qp, &wr,
+					&(struct wf_nic_sge){ pair[0].memory +
+								      j * 64,
+							      j % 2 ? 64 : 4,
+							      pair[0].mr.lkey },
+					1),
+				0);
+		}
+		wf_nic_qp_ring(pair[0].qp);
+		while (received < 4) {
+			struct wf_nic_wc wc = await(pair, &pair[1]);
+			uint32_t got;
+
+			memcpy(&got, pair[1].memory + wc.wr_id % 4 * 64,
+			       sizeof(got));
+			assert_int_equal(wc.status, WF_NIC_OK);
+			assert_true(wc.flags & WF_NIC_WC_IMM);
+			assert_int_equal(wc.imm, got);
+			assert_int_equal(wc.len, got % 2 ? 64 : 4);
+			received++;
+		}
+		for (; sent < 4; sent++)
+			assert_int_equal(await(pair, &pair[0]).status,
+					 WF_NIC_OK);
+	}
+	close_pair(pair);
+}
+
+/* Completions of requests that there are not. By calls, libibverbs is what would
+ * have to invent them. */
+static void test_forged(void **state)
+{
+	struct wf_nic_cqe cqe = {
+		.flags = wf_nic_cqe_flags(WF_NIC_CQE_SQ, WF_NIC_OP_SEND, false),
+	};
+	struct wf_queue_cqw writer;
+	struct wf_srd_port *port;
+	struct end pair[2];
+	struct wf_nic_wc wc;
+
+	(void)state;
+	if (!rings)
+		return;
+	open_pair(pair);
+	recv_at(&pair[0], 1, 0, 64);
+	wf_nic_progress(pair[0].nic);
+	port = (struct wf_srd_port *)pair[0].port;
+	assert_int_equal(
+		wf_queue_cqw_init(&writer,
+				  &(struct wf_queue_cq_attr){
+					  .ring = port->rings->cq.ring,
+					  .entries = port->rings->cq.mask + 1u,
+					  .stride = sizeof(cqe),
+					  .phase_bit = WF_NIC_CQE_PHASE_BIT }),
+		0);
+	for (unsigned int i = 0; i < 6; i++) {
+		if (i == 1) /* another generation of the receive */
+			cqe.req_id = (uint16_t)(RECVS << 2);
+		if (i == 2)
+			cqe.req_id = UINT16_MAX;
+		if (i == 3) /* of no queue */
+			cqe.flags = 0;
+		if (i == 4) /* a write */
+			cqe.flags = WF_NIC_CQE_UNSOLICITED |
+				    wf_nic_cqe_flags(WF_NIC_CQE_RQ,
+						     WF_NIC_OP_WRITE, true);
+		if (i == 5) {
+			cqe.flags = wf_nic_cqe_flags(WF_NIC_CQE_RQ,
+						     WF_NIC_OP_SEND, false);
+			cqe.req_id = 77;
+		}
+		assert_int_equal(wf_queue_cqw_push(&writer, &cqe), 0);
+	}
+	while (!wf_nic_progress(pair[0].nic))
+		;
+	assert_int_equal(wf_nic_cq_poll(pair[0].cq, &wc, 1), 0);
+	assert_int_equal(wf_nic_counters(pair[0].nic)->stale_completions, 6);
+	/* More bytes than a message can have. */
+	cqe.req_id = 0;
+	cqe.length = UINT16_MAX;
+	assert_int_equal(wf_queue_cqw_push(&writer, &cqe), 0);
+	wf_nic_progress(pair[0].nic);
+	assert_int_equal(wf_nic_cq_poll(pair[0].cq, &wc, 1), 1);
+	assert_int_equal(wc.status, WF_NIC_QP_INTERNAL);
+	assert_int_equal(wc.wr_id, 1);
 	close_pair(pair);
 }
 
@@ -418,11 +540,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_device),	 cmocka_unit_test(test_sends),
+		cmocka_unit_test(test_laps),	 cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_stranger), cmocka_unit_test(test_read),
 		cmocka_unit_test(test_write),	 cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_flush),	 cmocka_unit_test(test_memo),
 		cmocka_unit_test(test_sleep),	 cmocka_unit_test(test_port),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests_name("by calls", tests, NULL, NULL);
+
+	rings = true;
+	return failed +
+	       cmocka_run_group_tests_name("by rings", tests, NULL, NULL);
 }

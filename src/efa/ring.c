@@ -5,18 +5,25 @@
  * ours stands for the hardware then: it looks at the doorbells and lets the NIC
  * work for as long as there are such rings. It does all of that under the lock,
  * so that who takes a ring away knows that it is not looked at. While somebody
- * waits for the lock it does not take it again: a mutex is not fair.
+ * waits for the lock it does not take it again: a mutex is not fair. A doorbell
+ * in memory wakes nobody: while nothing happens the thread looks less often.
  */
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/rest.h"
 #include "efa/efa.h"
 #include "os/thread.h"
 
-/* Rounds without work before the processor is given up. */
+/* Rounds without work before the processor is given up, before each round sleeps
+ * (some milliseconds), and before it sleeps for longer (a tenth of a second). */
 #define IDLE_ROUNDS 256u
+#define SLEEPY_ROUNDS 1024u
+#define ASLEEP_ROUNDS (SLEEPY_ROUNDS + 2048u)
+#define NAP_NS (50 * WF_NS_PER_US)
+#define LONG_NAP_NS WF_NS_PER_MS
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_list qps = { &qps, &qps };
@@ -24,12 +31,25 @@ static struct wf_list cqs = { &cqs, &cqs };
 static _Atomic int waiting; /* for the lock, other than the thread */
 static bool running;
 static bool stopped;
+static uint64_t deaths; /* of peers, that were seen */
 
 static void take(void)
 {
 	waiting++;
 	pthread_mutex_lock(&lock);
 	waiting--;
+}
+
+/* Like polls of libibverbs that find the end of a peer (cq.c): the next request
+ * to it tries again. */
+static void renew(struct wf_nic *nic)
+{
+	uint64_t now = wf_nic_counter(&wf_nic_counters(nic)->peer_deaths);
+
+	if (wf_likely(now == deaths))
+		return;
+	deaths = now;
+	wf_efa_ah_renew_all();
 }
 
 /* One look at everything. Returns whether there was something to do. */
@@ -52,7 +72,21 @@ static bool look_locked(void)
 
 		wf_nic_cq_watch(cq->ring);
 	}
-	return nic ? did | (wf_nic_progress(nic) > 0) : did;
+	if (!nic)
+		return did;
+	did |= wf_nic_progress(nic) > 0;
+	renew(nic);
+	return did;
+}
+
+static void slow_down(uint32_t idle, struct wf_rest *rest)
+{
+	if (idle > ASLEEP_ROUNDS)
+		wf_os_sleep(LONG_NAP_NS);
+	else if (idle > SLEEPY_ROUNDS)
+		wf_os_sleep(NAP_NS);
+	else if (idle > IDLE_ROUNDS)
+		wf_base_rest(rest);
 }
 
 static void *watch(void *arg)
@@ -74,10 +108,8 @@ static void *watch(void *arg)
 		}
 		did = look_locked();
 		pthread_mutex_unlock(&lock);
-		if (did)
-			idle = 0;
-		else if (++idle > IDLE_ROUNDS)
-			wf_base_rest(&rest);
+		idle = did ? 0 : idle + (idle <= ASLEEP_ROUNDS);
+		slow_down(idle, &rest);
 	}
 }
 
@@ -201,4 +233,5 @@ void wf_efa_ring_forked(void)
 	wf_base_list_init(&cqs);
 	waiting = 0;
 	running = false;
+	deaths = 0;
 }

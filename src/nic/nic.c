@@ -199,12 +199,12 @@ bool wf_nic_has_placed(const struct wf_nic *nic)
 	return atomic_load_explicit(&nic->placed, memory_order_relaxed);
 }
 
-int wf_nic_placed(struct wf_nic *nic, void **args, int n)
+int wf_nic_placed(struct wf_nic *nic, struct wf_nic_placed *out, int n)
 {
 	int count;
 
 	wf_base_lock_take(&nic->lock);
-	count = nic->ops->placed(nic, args, n);
+	count = nic->ops->placed(nic, out, n);
 	wf_base_lock_drop(&nic->lock);
 	return count;
 }

@@ -291,8 +291,13 @@ int wf_nic_place(struct wf_nic *nic, uint32_t number, void *at, void *arg);
 /* The memory is the user's again, and nothing is told. A number that is not in
  * use any more does nothing. */
 void wf_nic_unplace(struct wf_nic *nic, uint32_t number);
-/* Up to @n of those whose bytes are all in place. */
-int wf_nic_placed(struct wf_nic *nic, void **args, int n);
+/* Up to @n of those whose bytes are all in place, or whose memory cannot be
+ * written. */
+struct wf_nic_placed {
+	void *arg;
+	bool failed;
+};
+int wf_nic_placed(struct wf_nic *nic, struct wf_nic_placed *out, int n);
 /* Whether there are some. */
 bool wf_nic_has_placed(const struct wf_nic *nic);
 

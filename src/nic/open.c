@@ -103,12 +103,20 @@ int wf_nic_device_find(const char *device, char *name, size_t room,
 	return ops && ops->find ? ops->find(name, room, addr) : -ENODEV;
 }
 
-int wf_nic_port_open(const char *device, struct wf_nic_port **port,
+int wf_nic_device_way(const char *device, bool rings, char text[WF_NIC_WHY])
+{
+	const struct wf_nic_ops *ops = find(device);
+
+	return ops && ops->way ? ops->way(rings, text, WF_NIC_WHY) : -ENODEV;
+}
+
+int wf_nic_port_open(const char *device, bool rings, struct wf_nic_port **port,
 		     struct wf_addr *addr, int *fd)
 {
 	const struct wf_nic_ops *ops = find(device);
-	int err = ops && ops->port_open ? ops->port_open(port, addr, fd) :
-					  -ENODEV;
+	int err = ops && ops->port_open ?
+			  ops->port_open(rings, port, addr, fd) :
+			  -ENODEV;
 
 	if (!err)
 		(*port)->ops = ops;

@@ -131,9 +131,12 @@ int wf_nic_device_find(const char *device, char *name, size_t room,
 
 /* An address of such a device, for one NIC at a time; and the descriptor that
  * will be that of wf_nic_wait_fd(). The NIC is closed before it. Once a queue
- * pair was made with it, it is used up. 0 or -errno. */
-int wf_nic_port_open(const char *device, struct wf_nic_port **port,
+ * pair was made with it, it is used up. With @rings the NIC writes to the rings
+ * of the hardware itself, if it can. 0 or -errno. */
+int wf_nic_port_open(const char *device, bool rings, struct wf_nic_port **port,
 		     struct wf_addr *addr, int *fd);
+/* How requests of such a port reach the hardware, and why so. */
+int wf_nic_device_way(const char *device, bool rings, char text[WF_NIC_WHY]);
 void wf_nic_port_close(struct wf_nic_port *port);
 /* Memory that peers reach by RDMA through any NIC of this process on @device, by
  * the key of the hardware. @access: WF_NIC_REMOTE_*; of both, the device may have

@@ -45,8 +45,8 @@ struct wf_nic_ops {
 
 	/* No lock. Of devices without sockets: see open.h. Others, NULL. */
 	int (*find)(char *name, size_t room, struct wf_addr *addr);
-	int (*port_open)(struct wf_nic_port **port, struct wf_addr *addr,
-			 int *fd);
+	int (*port_open)(bool rings, struct wf_nic_port **port,
+			 struct wf_addr *addr, int *fd);
 	void (*port_close)(struct wf_nic_port *port);
 	void (*port_forked)(struct wf_nic_port *port);
 
@@ -117,7 +117,7 @@ struct wf_nic_ops {
 	/* See nic.h. NULL, all of them: caps.max_placed is 0. */
 	int (*place)(struct wf_nic *nic, uint32_t number, void *at, void *arg);
 	void (*unplace)(struct wf_nic *nic, uint32_t number);
-	int (*placed)(struct wf_nic *nic, void **args, int n);
+	int (*placed)(struct wf_nic *nic, struct wf_nic_placed *out, int n);
 
 	/* Where caps.takes_sends: no lock. A message as wf_nic_post_send() has
 	 * it, behind all that is in the ring. Without WF_NIC_WR_MORE it
@@ -142,6 +142,9 @@ struct wf_nic_ops {
 	int (*wait_begin)(struct wf_nic *nic, struct wf_nic_cq *cq,
 			  uint64_t *deadline_ns);
 	void (*wait_end)(struct wf_nic *nic);
+
+	/* No lock. Of devices without sockets: see wf_nic_device_way(). */
+	int (*way)(bool rings, char *text, size_t room);
 };
 
 /* What the device has for an address of its own, and for memory of no NIC,

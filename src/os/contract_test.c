@@ -266,6 +266,15 @@ static void test_unix_messages(void **state)
 	assert_int_equal(wf_os_recv(fds[1], text, sizeof(text), 0), 2);
 	assert_int_equal(wf_os_recv(fds[1], text, sizeof(text), 0), 0);
 	wf_os_close(fds[1]);
+	/* The same before our own end, after which the peer cannot send. */
+	connect_pair(fds, own_name());
+	assert_int_equal(wf_os_send(fds[1], "abc", 3, 0), 3);
+	assert_int_equal(wf_os_shutdown(fds[0], SHUT_RDWR), 0);
+	assert_int_equal(wf_os_send(fds[1], "x", 1, 0), -EPIPE);
+	assert_int_equal(wf_os_recv(fds[0], text, sizeof(text), 0), 3);
+	assert_int_equal(wf_os_recv(fds[0], text, sizeof(text), 0), 0);
+	wf_os_close(fds[0]);
+	wf_os_close(fds[1]);
 }
 
 static void test_descriptors_are_passed(void **state)

@@ -41,8 +41,8 @@ int wf_prov_av_get(struct wf_prov_av *av, fi_addr_t fi_addr,
 /* FI_ADDR_NOTAVAIL when unknown. Safe under the endpoint's lock. */
 fi_addr_t wf_prov_av_find(struct wf_prov_av *av, const struct wf_addr *addr);
 
-/* NULL, or for an AV that another process changes: how often it did. Users are
- * not called then, they look themselves. */
+/* NULL, or for an AV that another process changes: how often it did. Users of
+ * such an AV are not called; they look at this count. */
 const _Atomic uint64_t *wf_prov_av_changes(const struct wf_prov_av *av);
 
 /* Adds or removes a user; each user holds a reference on the AV. Not under the

@@ -10,7 +10,7 @@
  * application keeps the pointer; their pages are taken as they are needed.
  *
  * Each slot has a sequence that is odd while the creator changes it. A reader
- * copies the slot and then looks whether the sequence still stands.
+ * copies the slot, and then checks that the sequence has not changed.
  */
 #ifndef WF_PROV_AV_SHARED_DEFS_H
 #define WF_PROV_AV_SHARED_DEFS_H

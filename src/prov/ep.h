@@ -44,8 +44,9 @@ struct wf_prov_ep {
 	bool receives; /* enabled, and no shared context does it for us */
 	bool directed; /* FI_DIRECTED_RECV was asked for */
 	bool is_srx;   /* a shared receive context: it receives only */
-	/* A call makes a completion if FI_COMPLETION is in its flags or
-	 * always, and in the mask: there is a queue to take it. */
+	/* A call makes a completion if (flags | always) & mask is not 0.
+	 * always has FI_COMPLETION unless completions are selective, the mask
+	 * has it if a queue is bound. */
 	uint64_t tx_always;
 	uint64_t tx_mask;
 	uint64_t rx_always;
@@ -77,12 +78,13 @@ struct wf_prov_ep {
 	struct wf_fork_watch fork_watch;
 	uint64_t caps;
 	size_t tx_size;
-	int nic_fd; /* owns our address: the device's socket, ... */
-	struct wf_nic_port *nic_port; /* or this, if it has none: nic_fd is
-					 the port's then */
-	int held_fd;		      /* the same port of the other protocol */
-	int name_fd;	     /* and its name in shared memory, until enabled */
-	struct wf_addr addr; /* as peers know it */
+	int nic_fd; /* the device's socket, which owns our address */
+	/* A device without sockets: this port owns the address, and nic_fd
+	 * belongs to it. Else NULL. */
+	struct wf_nic_port *nic_port;
+	int held_fd; /* holds the same port of the other protocol (TCP, UDP) */
+	int name_fd; /* holds our name in shared memory until it is enabled */
+	struct wf_addr addr;	 /* as peers know it */
 	struct wf_shm_home home; /* what other namespaces know of it */
 	bool any_addr;		 /* bound to every address of the node */
 };

@@ -170,7 +170,8 @@ static int bind_port(struct wf_prov_ep *ep)
 	struct wf_addr addr;
 	int fd, name_fd, err;
 
-	err = wf_nic_port_open(WF_PROV_NIC_EFA, &port, &addr, &fd);
+	err = wf_nic_port_open(WF_PROV_NIC_EFA, wf_prov_param.efa_rings, &port,
+			       &addr, &fd);
 	if (err) {
 		WF_FI_WARN(FI_LOG_EP_CTRL, "cannot use the EFA device: %s\n",
 			   fi_strerror(-err));

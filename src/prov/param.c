@@ -49,6 +49,7 @@ static const struct {
 	{ .name = "cma", .yes = &wf_prov_param.cma },
 	{ .name = "shm", .yes = &wf_prov_param.shm },
 	{ .name = "nic", .text = &wf_prov_param.nic },
+	{ .name = "efa_rings", .yes = &wf_prov_param.efa_rings },
 	{ .name = "key_file", .text = &wf_prov_param.key_file },
 	{ .name = "net_thread", .yes = &wf_prov_param.net_thread },
 	{ .name = "fault", .text = &wf_prov_param.fault },

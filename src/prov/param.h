@@ -48,6 +48,8 @@ struct wf_prov_param {
 				    * progress of the application */
 	char *nic;		/* FI_WEFT_NIC: device between nodes; NULL:
 				      the default */
+	bool efa_rings;		/* FI_WEFT_EFA_RINGS: those of an EFA device
+				    * are written to without libibverbs */
 	char *key_file;		/* FI_WEFT_KEY_FILE: the job's secret; NULL:
 				    * nothing is encrypted; "": refused */
 	bool key_is_misspelt;	/* a name like that is set */

@@ -177,7 +177,10 @@ static void make_room(struct wf_rdm_ep *ep)
 {
 	uint64_t now = wf_base_clock_ns();
 
-	if (now < ep->crowd_at || relieve(ep))
+	if (now < ep->crowd_at)
+		return;
+	ep->unlooked = false;
+	if (relieve(ep))
 		return;
 	/* To look at all of them at every poll would cost too much. */
 	ep->crowd_at = now + ep->peer_count * LOOK_AGAIN;
@@ -210,10 +213,20 @@ void wf_rdm_crowd_run(struct wf_rdm_ep *ep)
 		release_old(ep);
 }
 
-bool wf_rdm_crowd_doze(struct wf_rdm_ep *ep)
+bool wf_rdm_crowd_doze(struct wf_rdm_ep *ep, uint64_t *deadline)
 {
 	if (!wf_base_list_empty(&ep->stalled))
 		return true;
-	return wf_base_list_empty(&ep->leaving) &&
-	       (!ep->crowded || (is_full(ep) && !relieve(ep)));
+	if (!wf_base_list_empty(&ep->leaving))
+		return false;
+	if (!ep->crowded)
+		return true;
+	if (!is_full(ep))
+		return false;
+	if (ep->unlooked && wf_base_clock_ns() >= ep->crowd_at)
+		return false;
+	if (ep->unlooked && ep->crowd_at < *deadline)
+		*deadline = ep->crowd_at;
+	ep->unlooked = true;
+	return true;
 }

@@ -293,7 +293,8 @@ static void test_full_of_messages(void **state)
 {
 	uint64_t end = wf_base_clock_ns() + NET_LOST * WF_NS_PER_S;
 	struct wf_tx req = req_send(bytes, 8, TAG);
-	uint64_t released;
+	uint64_t released, deadline = UINT64_MAX;
+	struct wf_rdm_peer *peer;
 	uint32_t parked = 0;
 	int done = 0;
 	struct got got;
@@ -317,6 +318,14 @@ static void test_full_of_messages(void **state)
 		progress_all(TALKERS);
 		assert_true(wf_base_clock_ns() < end);
 	}
+	/* Not all peers are looked at before every sleep: it ends in time. */
+	server->ep.crowd_at = wf_base_clock_ns() + WF_NS_PER_S;
+	peer = wf_container_of(server->ep.peers.next, struct wf_rdm_peer, link);
+	peer->used++;
+	assert_true(wf_rdm_ep_doze(&server->ep, &deadline));
+	assert_true(deadline <= server->ep.crowd_at);
+	assert_int_not_equal(peer->seen, peer->used);
+	server->ep.crowd_at = 0;
 	/* Before it sleeps again it has made room. (Bug: it looked whether it
 	 * could once in 256 polls, and slept while others waited.) */
 	released = stat_of(server, WF_RDM_STAT_peers_released);

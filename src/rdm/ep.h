@@ -90,6 +90,7 @@ struct wf_rdm_ep {
 	bool crowded;	  /* too many peers: some must be removed */
 	bool shut;	  /* strangers are refused */
 	bool warned_full; /* that no peer can be removed */
+	bool unlooked;	  /* whether one can, since the last sleep */
 	bool blocked;	  /* the last look at active peers could post nothing */
 	bool direct;	  /* the device does RMA by itself: direct.h ... */
 	bool hard;	  /* ... by keys of its own */
@@ -108,6 +109,7 @@ struct wf_rdm_ep {
 	uint32_t next_name;    /* random at first: see named.h */
 	uint32_t silent_lines; /* told since silent peers were looked for */
 	uint32_t next_life;    /* random at first; part of our ids */
+	uint64_t unclaimed;    /* of all peers: see wf_rdm_place_claim() */
 	uint64_t runting; /* bytes sent before they are read, not yet done */
 	struct wf_host *host;
 	struct wf_way *way;

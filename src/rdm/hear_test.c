@@ -22,16 +22,6 @@ static struct script *begin(void)
 	return s;
 }
 
-static struct got received(struct script *s)
-{
-	struct node *n = script_node(s);
-	struct got got;
-
-	SCRIPT_AWAIT(s, wf_op_compq_count(&n->rxcq));
-	assert_true(pop(&n->rxcq, &got));
-	return got;
-}
-
 /* Sends something that is to be dropped, and waits until it is. */
 static void rejected(struct script *s, struct wf_wire_packet wire, size_t len)
 {
@@ -40,13 +30,6 @@ static void rejected(struct script *s, struct wf_wire_packet wire, size_t len)
 	script_send(s, wire, from, len);
 	SCRIPT_AWAIT(s, script_bad(s) > before);
 	assert_int_equal(script_bad(s), before + 1);
-}
-
-static struct wf_wire_packet eager(uint32_t id, uint64_t tag)
-{
-	return (struct wf_wire_packet){ .type = WF_WIRE_EAGER_TAGRTM,
-					.msg_id = id,
-					.tag = tag };
 }
 
 /* -- handshakes ------------------------------------------------------------- */

@@ -14,8 +14,7 @@
 #include "rdm/tx.h"
 #include "wire/packet.h"
 
-/* It waits for a number that will not come, and cannot be told. */
-static void give_up(struct wf_rdm_peer *peer)
+void wf_rdm_lost_give_up(struct wf_rdm_peer *peer)
 {
 	char text[WF_ADDR_STR_LEN];
 
@@ -48,7 +47,7 @@ static void tell(struct wf_rdm_peer *peer, uint32_t ref_kind, uint32_t op_id)
 		pkt = wf_rdm_pkt_make(peer->ep, peer, &wire, 0);
 	if (!pkt) {
 		if (ref_kind == WF_RDM_REF_SKIP)
-			give_up(peer);
+			wf_rdm_lost_give_up(peer);
 		return;
 	}
 	pkt->repeats = true;
@@ -105,15 +104,48 @@ static bool is_error(const struct wf_rdm_pkt *pkt)
 	return pkt->buf[0] == WF_WIRE_PEER_ERROR;
 }
 
-/* Its handshake says that it does not understand. */
-static void drop(struct wf_rdm_peer *peer, struct wf_rdm_pkt *pkt)
+/* Without it the peer waits for a message for ever. */
+static bool skips(const struct wf_rdm_pkt *pkt)
 {
 	struct wf_wire_packet wire;
 
-	if (!wf_wire_packet_decode(&wire, pkt->buf, pkt->len) &&
-	    wire.ref_kind == WF_RDM_REF_SKIP)
-		give_up(peer);
-	wf_rdm_pkt_put(peer->ep, pkt);
+	return is_error(pkt) &&
+	       !wf_wire_packet_decode(&wire, pkt->buf, pkt->len) &&
+	       wire.ref_kind == WF_RDM_REF_SKIP;
+}
+
+void wf_rdm_lost_drop(struct wf_rdm_pkt *pkt)
+{
+	if (skips(pkt))
+		wf_rdm_lost_give_up(pkt->peer);
+	wf_rdm_pkt_put(pkt->peer->ep, pkt);
+}
+
+static bool greets(const struct wf_rdm_pkt *pkt)
+{
+	return pkt->buf[0] == WF_WIRE_HANDSHAKE;
+}
+
+static bool has(const struct wf_rdm_peer *peer,
+		bool (*is)(const struct wf_rdm_pkt *pkt))
+{
+	const struct wf_list *pos;
+
+	for (pos = peer->again.next; pos != &peer->again; pos = pos->next) {
+		if (is(wf_container_of(pos, struct wf_rdm_pkt, link)))
+			return true;
+	}
+	return false;
+}
+
+bool wf_rdm_lost_skips(const struct wf_rdm_peer *peer)
+{
+	return has(peer, skips);
+}
+
+bool wf_rdm_lost_greets(const struct wf_rdm_peer *peer)
+{
+	return has(peer, greets);
 }
 
 bool wf_rdm_lost_post(struct wf_rdm_peer *peer)
@@ -132,8 +164,9 @@ bool wf_rdm_lost_post(struct wf_rdm_peer *peer)
 		if (!wf_rdm_ep_has_room(ep))
 			return false;
 		wf_base_list_unlink(&pkt->link);
+		/* Its handshake says so. */
 		if (is_error(pkt) && !understands(peer)) {
-			drop(peer, pkt);
+			wf_rdm_lost_drop(pkt);
 			continue;
 		}
 		pkt->turn = ep->next_turn++;

@@ -4,8 +4,10 @@
  * peer with lives sees by the next id that the last life is over. This one
  * waits for the numbers that follow: of a message that failed here it is told
  * by PEER_ERROR, as libfabric's efa does it, and what it was owed and did not
- * get is sent again. While the device says that the peer is gone, nothing is
- * sent; when it is heard of again, all of it.
+ * get is sent again. While the device says that the peer is gone, nothing of
+ * that is sent; when it is heard of again, all of it. New messages wait
+ * meanwhile until a probe has found the peer, or fail with it: their numbers are
+ * not used, so nothing has to be kept for those that go to a dead peer.
  */
 #ifndef WF_RDM_LOST_H
 #define WF_RDM_LOST_H
@@ -21,6 +23,18 @@ void wf_rdm_lost_numbers(struct wf_rdm_peer *peer);
 
 /* @pkt, which repeats, was not delivered. It belongs to us now. */
 void wf_rdm_lost_keep(struct wf_rdm_pkt *pkt);
+
+/* @pkt, which repeats, will not be delivered. */
+void wf_rdm_lost_drop(struct wf_rdm_pkt *pkt);
+
+/* @peer waits for a number that will not come, and cannot be told: it is sent no
+ * more messages. */
+void wf_rdm_lost_give_up(struct wf_rdm_peer *peer);
+
+/* Whether there is something to be told without which that is so; whether our
+ * handshake is still to be told. */
+bool wf_rdm_lost_skips(const struct wf_rdm_peer *peer);
+bool wf_rdm_lost_greets(const struct wf_rdm_peer *peer);
 
 /* Posts what can be posted. False: there was no room for all of it. */
 bool wf_rdm_lost_post(struct wf_rdm_peer *peer);

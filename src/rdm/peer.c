@@ -109,12 +109,12 @@ void wf_rdm_peer_remember(const struct wf_rdm_peer *peer,
 	words[FEATURE_BITS] = (uint32_t)peer->features;
 	words[MAX_MSG] = peer->max_msg;
 	words[NEXT] = peer->next_msg_id;
-	words[FLAGS] =
-		(peer->life.over ? IS_OVER : 0) |
-		(peer->greeted_us ? GREETED_US : 0) |
-		(peer->sent_handshake ? SENT_HANDSHAKE : 0) |
-		(peer->stuck || !wf_base_list_empty(&peer->again) ? IS_STUCK :
-								    0);
+	words[FLAGS] = (peer->life.over ? IS_OVER : 0) |
+		       (peer->greeted_us ? GREETED_US : 0) |
+		       (peer->sent_handshake && !wf_rdm_lost_greets(peer) ?
+				SENT_HANDSHAKE :
+				0) |
+		       (peer->stuck || wf_rdm_lost_skips(peer) ? IS_STUCK : 0);
 }
 
 static void recall(struct wf_rdm_peer *peer, const struct wf_nic_memo *memo)
@@ -132,8 +132,8 @@ static void recall(struct wf_rdm_peer *peer, const struct wf_nic_memo *memo)
 	peer->max_msg = words[MAX_MSG];
 	peer->greeted_us = words[FLAGS] & GREETED_US;
 	peer->sent_handshake = words[FLAGS] & SENT_HANDSHAKE;
-	peer->stuck =
-		(words[FLAGS] & IS_STUCK) && wf_base_list_empty(&peer->again);
+	if ((words[FLAGS] & IS_STUCK) && wf_base_list_empty(&peer->again))
+		wf_rdm_lost_give_up(peer);
 }
 
 static void begin_receiving(struct wf_rdm_peer *peer)
@@ -302,11 +302,11 @@ static void fail_txs(struct wf_rdm_ep *ep, struct wf_list *head, int err)
 
 /* Nothing that it sent is answered any more. Messages that need no answer
  * continue: everything that was reported to it as delivered arrives. No id tells
- * a peer of fixed lives: if it may still live, it gets what is owed, and is told
- * of each operation that fails. */
+ * a peer of fixed lives: it gets what is owed, and is told of each operation that
+ * fails, as soon as it can be reached. */
 static void stop_answering(struct wf_rdm_peer *peer, int err)
 {
-	bool tell = peer->life.fixed && !peer->gone;
+	bool tell = peer->life.fixed;
 	struct wf_list *pos, *tmp;
 
 	peer->mute = !peer->life.fixed;
@@ -436,14 +436,15 @@ void wf_rdm_peer_fail(struct wf_rdm_peer *peer, int err)
 void wf_rdm_peer_gone(struct wf_rdm_peer *peer, int err)
 {
 	wf_rdm_peer_fail(peer, err);
+	if (!peer->gone)
+		peer->ask_wait = 0;
 	peer->gone = peer->life.fixed;
 }
 
 void wf_rdm_peer_back(struct wf_rdm_peer *peer)
 {
 	peer->gone = false;
-	if (!wf_base_list_empty(&peer->again))
-		wf_rdm_post_activate(peer);
+	wf_rdm_post_activate(peer);
 }
 
 bool wf_rdm_peer_needs(const struct wf_rdm_peer *peer)

@@ -53,6 +53,8 @@ struct wf_rdm_peer {
 	/* Of one whose id does not change (life.h): the device said that it is
 	 * gone, and nothing was heard of it since. */
 	bool gone;
+	uint64_t ask_at;   /* then: when to ask next whether it is back ... */
+	uint64_t ask_wait; /* ... and how long after that */
 	/* A message failed, and the peer cannot be told: it would wait for that
 	 * message and deliver none that follows. */
 	bool stuck;
@@ -74,6 +76,7 @@ struct wf_rdm_peer {
 	struct wf_list asking;	/* wf_rdm_tx: reads that want more */
 	struct wf_list again;	/* wf_rdm_pkt, to be posted again: lost.h */
 	struct wf_rdm_tx *run;	/* to which messages can be added: run.h */
+	uint32_t pushed;	/* bytes of long messages that go unasked */
 	uint32_t writes;	/* in flight, for those who asked for order */
 	uint32_t reads;
 	/* Keys of memory that the device cannot reach by itself. */
@@ -84,6 +87,8 @@ struct wf_rdm_peer {
 	struct wf_rdm_order order;
 	bool behind;	       /* packets whose turn it is wait for memory */
 	bool mute;	       /* its operations get no answers any more */
+	bool asks_first;       /* it is told to announce long messages */
+	uint64_t unclaimed;    /* see wf_rdm_place_claim() */
 	struct wf_list rxs;    /* wf_rdm_rx that are not complete */
 	struct wf_list parked; /* complete ones that wait for a receive */
 	struct wf_list owing;  /* wf_rdm_rx that owe the peer a packet */

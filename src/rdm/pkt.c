@@ -264,11 +264,17 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 		wf_rdm_peer_gone(peer, err);
 	} else if (wf_unlikely(peer->gone) && !err) {
 		wf_rdm_peer_back(peer);
+	} else if (wf_unlikely(peer->gone) && !peer->barred) {
+		/* Messages may wait for the answer to a probe. */
+		wf_rdm_peer_fail(peer, err);
 	}
 	pkt->completed(ep, pkt, err);
 	/* Any other error would come again at once. */
-	if (wf_unlikely(is_death(status)) && pkt->repeats && peer->life.fixed)
+	if (wf_likely(!err || !pkt->repeats || !peer->life.fixed ||
+		      status == WF_NIC_FLUSHED))
+		wf_rdm_pkt_put(ep, pkt);
+	else if (is_death(status))
 		wf_rdm_lost_keep(pkt);
 	else
-		wf_rdm_pkt_put(ep, pkt);
+		wf_rdm_lost_drop(pkt);
 }

@@ -7,14 +7,62 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rdma/fi_errno.h>
+
 #include "op/iov.h"
 #include "rdm/ep.h"
 #include "rdm/order.h"
 #include "rdm/peer.h"
+#include "rdm/post.h"
 #include "rdm/protocol.h"
 
 /* Told at once. */
 #define BATCH 16
+
+/* Bytes of messages without a receive, of one peer and of all, from which on a
+ * peer is to announce long ones; until there are half as many. */
+#define UNCLAIMED_MOST (4u << 20)
+#define UNCLAIMED_ALL (64u << 20)
+
+/* -- messages that nobody receives ------------------------------------------- */
+
+static void tell(struct wf_rdm_peer *peer)
+{
+	struct wf_rdm_ep *ep = peer->ep;
+	bool is_so = peer->asks_first;
+	bool many = peer->unclaimed > UNCLAIMED_MOST >> is_so ||
+		    (peer->unclaimed && ep->unclaimed > UNCLAIMED_ALL >> is_so);
+
+	if (many == is_so || ep->closing)
+		return;
+	peer->asks_first = many;
+	peer->owes_handshake = true;
+	wf_rdm_post_activate(peer);
+}
+
+static void count(struct wf_rdm_rx *rx)
+{
+	struct wf_rdm_peer *peer = rx->named.peer;
+
+	rx->unclaimed = (uint32_t)rx->env.len;
+	peer->unclaimed += rx->unclaimed;
+	peer->ep->unclaimed += rx->unclaimed;
+	tell(peer);
+}
+
+void wf_rdm_place_claim(struct wf_rdm_rx *rx)
+{
+	struct wf_rdm_peer *peer = rx->named.peer;
+
+	if (!rx->unclaimed)
+		return;
+	peer->unclaimed -= rx->unclaimed;
+	peer->ep->unclaimed -= rx->unclaimed;
+	rx->unclaimed = 0;
+	tell(peer);
+}
+
+/* -- places ------------------------------------------------------------------ */
 
 void wf_rdm_place_drop(struct wf_rdm_ep *ep, const struct wf_rdm_buf *buf)
 {
@@ -60,6 +108,8 @@ static int find(struct wf_rdm_peer *peer, const struct wf_wire_packet *packet,
 		if (!rx)
 			return -EAGAIN;
 		wf_rdm_order_advance(&peer->order);
+		if (rx->waits)
+			count(rx);
 	} else if (wf_unlikely(peer->behind) &&
 		   (int32_t)(packet->msg_id - peer->order.expected) > 0) {
 		return -EAGAIN;
@@ -118,10 +168,18 @@ static void finish(struct wf_rdm_rx *rx)
 
 int wf_rdm_place_done(struct wf_rdm_ep *ep)
 {
-	void *args[BATCH];
-	int count = wf_nic_placed(ep->nic, args, BATCH);
+	struct wf_nic_placed placed[BATCH];
+	int count = wf_nic_placed(ep->nic, placed, BATCH);
 
-	for (int i = 0; i < count; i++)
-		finish(args[i]);
+	for (int i = 0; i < count; i++) {
+		struct wf_rdm_rx *rx = placed[i].arg;
+
+		if (wf_unlikely(placed[i].failed)) {
+			rx->placing = false;
+			wf_rdm_rx_fail(rx, FI_EFAULT, rx->receipt);
+		} else {
+			finish(rx);
+		}
+	}
 	return count;
 }

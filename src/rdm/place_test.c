@@ -6,6 +6,8 @@
  */
 #include "rdm/net_test.h"
 
+#include <sys/mman.h>
+
 #include "nic/tcp/dev.h"
 #include "rdm/place.h"
 #include "rdm/rx.h"
@@ -413,6 +415,97 @@ static void test_behind(void **state)
 	end(net);
 }
 
+static struct wf_rdm_peer *peer_of(struct net *net, int of, int at)
+{
+	return wf_rdm_peer_find(&net->nodes[at].ep, &net->nodes[of].addr);
+}
+
+/* Bug: messages that nobody receives were all kept by their receiver. From some
+ * megabytes on they stay with their sender, until they are received. */
+static void test_unclaimed(void **state)
+{
+	enum { COUNT = 200, LEN = 256u << 10, MOST = 20u << 20 };
+	struct net *net = begin();
+	struct node *to = &net->nodes[1];
+	struct wf_rdm_peer *sender = peer_of(net, 1, 0);
+	struct wf_rdm_peer *peer = peer_of(net, 0, 1);
+	uint32_t sent = 0;
+	struct got got;
+
+	(void)state;
+	fill(from, sizeof(from), 3);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		struct wf_tx req = req_send(from + i, LEN, 5);
+
+		/* The receiver computes at first. */
+		if (i < COUNT / 2)
+			assert_int_equal(
+				wf_rdm_ep_submit(&net->nodes[0].ep, 1, &req),
+				0);
+		else
+			net_submit(net, 0, 1, &req);
+		wf_core_progress(&net->nodes[0].core);
+		assert_true(sender->pushed <= (8u << 20) + LEN);
+		sent += pop(&net->nodes[0].txq, &got);
+	}
+	AWAIT(net, to->ep.unexpected == COUNT);
+	assert_true(peer->unclaimed > 4u << 20);
+	assert_true(peer->unclaimed < MOST);
+	assert_true(peer->asks_first);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		node_recv_buf(to, 5, into, LONGEST);
+		got = await(net, &to->rxcq);
+		assert_int_equal(got.err, 0);
+		assert_int_equal(got.len, LEN);
+		assert_memory_equal(into, from + i, LEN);
+		while (pop(&net->nodes[0].txq, &got)) {
+			assert_int_equal(got.err, 0);
+			sent++;
+		}
+	}
+	for (; sent < COUNT; sent++)
+		assert_int_equal(await(net, &net->nodes[0].txq).err, 0);
+	assert_int_equal(peer->unclaimed, 0);
+	assert_int_equal(to->ep.unclaimed, 0);
+	assert_int_equal(sender->pushed, 0);
+	AWAIT(net, !(sender->features & WF_WIRE_FEATURE_ASK_FIRST));
+	/* Those of other peers are counted as well. */
+	to->ep.unclaimed = 65u << 20;
+	AWAIT(net, !node_rxs(&net->nodes[1]));
+	carry(net, 100000, 0);
+	assert_int_equal(to->ep.unclaimed, 65u << 20);
+	assert_false(peer->asks_first);
+	AWAIT(net, stat_of(&net->nodes[0], WF_RDM_STAT_handshakes) == 5);
+	end(net);
+}
+
+/* A receive whose memory cannot be written fails, and nothing else does. */
+static void test_unwritable(void **state)
+{
+	enum { LEN = 256u << 10, SAFE = 192u << 10 };
+	struct net *net = begin();
+	struct wf_tx req = req_send(from, LEN, 77);
+	uint8_t *at = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(mprotect(at + SAFE, LEN - SAFE, PROT_READ), 0);
+	for (int i = 0; i < 2; i++) {
+		req.delivery = i;
+		node_recv_buf(&net->nodes[1], 77, at, LEN);
+		net_submit(net, 0, 1, &req);
+		assert_int_equal(await(net, &net->nodes[1].rxcq).err,
+				 FI_EFAULT);
+		assert_int_equal(await(net, &net->nodes[0].txq).err,
+				 i ? FI_EFAULT : 0);
+		carry(net, 100001, 1);
+	}
+	assert_int_equal(stat_of(&net->nodes[0], WF_RDM_STAT_bad_packets), 0);
+	end(net);
+	munmap(at, LEN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +520,8 @@ int main(void)
 		cmocka_unit_test(test_computes),
 		cmocka_unit_test(test_replaced),
 		cmocka_unit_test(test_behind),
+		cmocka_unit_test(test_unclaimed),
+		cmocka_unit_test(test_unwritable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,7 +67,9 @@ static bool post_handshake(struct wf_rdm_peer *peer)
 		.flags = WF_WIRE_CONNID,
 		.connid = peer->life.ours,
 		.extra_count = 1,
-		.extra = { peer->ep->attr.reads ? FEATURES : FEATURES_NO_READ },
+		.extra = { (peer->ep->attr.reads ? FEATURES :
+						   FEATURES_NO_READ) |
+			   (peer->asks_first ? WF_WIRE_FEATURE_ASK_FIRST : 0) },
 	};
 
 	if (!post_note(peer, &wire, true))
@@ -272,6 +274,12 @@ static int post_queue(struct wf_rdm_peer *peer, int budget, bool *stuck)
 	return posted;
 }
 
+/* The peer is gone: whether it is back is found out before a message is sent. */
+static bool ask(struct wf_rdm_peer *peer)
+{
+	return peer->outstanding || post_probe(peer);
+}
+
 /* One operation after the other, a few packets each. */
 static bool post_streams(struct wf_rdm_peer *peer, int budget)
 {
@@ -310,7 +318,9 @@ bool wf_rdm_post_pump(struct wf_rdm_peer *peer, int budget)
 		all &= post_owed(peer);
 	if (!wf_base_list_empty(&peer->asking))
 		all &= post_asking(peer);
-	if (!wf_base_list_empty(&peer->queue)) {
+	if (wf_unlikely(peer->gone) && !wf_base_list_empty(&peer->queue)) {
+		all &= ask(peer);
+	} else if (!wf_base_list_empty(&peer->queue)) {
 		budget -= post_queue(peer, budget, &stuck);
 		all &= !stuck;
 	}

@@ -14,6 +14,23 @@
 #include "rdm/rx.h"
 #include "rdm/tx.h"
 
+/* Bytes of long messages that the device has, of one peer: as many may still come
+ * when it says that it wants them to be announced. More than the device sends
+ * before it is acknowledged. */
+#define PUSHED_MOST (8u << 20)
+
+/* Longer than what goes unasked in packets of the usual length. */
+static bool is_long(const struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
+{
+	return tx->req.len > tx->named.peer->max_msg &&
+	       tx->req.len > ep->attr.medium_max;
+}
+
+static bool must_ask(const struct wf_rdm_peer *peer)
+{
+	return peer->greeted_us && (peer->features & WF_WIRE_FEATURE_ASK_FIRST);
+}
+
 static bool can_use_for_send(const struct wf_rdm_ep *ep,
 			     const struct wf_rdm_tx *tx, size_t room)
 {
@@ -21,21 +38,41 @@ static bool can_use_for_send(const struct wf_rdm_ep *ep,
 		return true;
 	/* One piece of memory that the device knows, behind the header. */
 	return tx->req.len <= ep->max_placed &&
-	       (tx->bounce || (tx->registered && tx->req.iov_count == 1));
+	       (tx->bounce || (tx->registered && tx->req.iov_count == 1)) &&
+	       !(is_long(ep, tx) && must_ask(tx->named.peer));
+}
+
+static void long_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
+{
+	pkt->peer->pushed -= pkt->payload;
+	wf_rdm_tx_request_done(ep, pkt, err);
 }
 
 static int construct_tx_packets(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				struct wf_rdm_pkt **pkts, int max)
 {
+	struct wf_rdm_peer *peer = tx->named.peer;
+	bool is_pushed = is_long(ep, tx);
 	struct wf_wire_packet wire;
 
-	(void)max;
+	/* The peer has said so since this was chosen. */
+	if (wf_unlikely(is_pushed) && must_ask(peer))
+		return wf_rdm_protocol_select(ep, tx) ?
+			       0 :
+			       tx->protocol->construct_tx_packets(ep, tx, pkts,
+								  max);
+	if (wf_unlikely(is_pushed) && peer->pushed >= PUSHED_MOST)
+		return 0;
 	if (tx->req.delivery && wf_rdm_tx_name(ep, tx))
 		return 0;
 	wf_rdm_tx_header(tx, &wire);
 	pkts[0] = wf_rdm_tx_request(ep, tx, &wire, 0, tx->req.len);
 	if (!pkts[0])
 		return 0;
+	if (wf_unlikely(is_pushed)) {
+		peer->pushed += pkts[0]->payload;
+		pkts[0]->completed = long_done;
+	}
 	tx->sent = tx->req.len;
 	tx->constructed = true;
 	return 1;

@@ -51,6 +51,7 @@ void wf_rdm_rx_free(struct wf_rdm_rx *rx)
 
 	wf_rdm_pull_end(rx);
 	wf_rdm_place_end(rx);
+	wf_rdm_place_claim(rx);
 	/* The endpoint closes, but the receive that it was filling stays. */
 	if (rx->rx && ep->rxq->shared)
 		wf_match_rxq_fail(ep->rxq, rx->rx, &rx->env, FI_ECANCELED);
@@ -255,6 +256,7 @@ static void deliver(struct wf_ux *ux, struct wf_rx *to)
 
 	rx->waits = false;
 	rx->ep->unexpected--;
+	wf_rdm_place_claim(rx);
 	if (rx->err) {
 		wf_match_rxq_fail(ux->rxq, to, &rx->env, rx->err);
 		wf_rdm_rx_settle(rx);
@@ -278,6 +280,7 @@ static void discard(struct wf_ux *ux)
 
 	rx->waits = false;
 	rx->ep->unexpected--;
+	wf_rdm_place_claim(rx);
 	rx->dropping = true;
 	if (rx->ep->closing)
 		wf_rdm_rx_free(rx);

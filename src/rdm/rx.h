@@ -56,7 +56,8 @@ struct wf_rdm_rx {
 	bool nacked;   /* comes by CTS after all */
 	bool placing;  /* the device has its place: place.h */
 	uint32_t place;
-	int err; /* positive: failed */
+	uint32_t unclaimed; /* bytes that are counted as such: place.h */
+	int err;	    /* positive: failed */
 	struct wf_rx *rx;
 	struct wf_envelope env;
 	uint32_t msg_id;

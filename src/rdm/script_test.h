@@ -215,6 +215,24 @@ static inline void script_greet(struct script *s)
 	script_expect(s, WF_WIRE_HANDSHAKE);
 }
 
+static inline struct wf_wire_packet eager(uint32_t msg_id, uint64_t tag)
+{
+	return (struct wf_wire_packet){ .type = WF_WIRE_EAGER_TAGRTM,
+					.msg_id = msg_id,
+					.tag = tag };
+}
+
+/* The node's next receive that has ended. */
+static inline struct got received(struct script *s)
+{
+	struct node *n = script_node(s);
+	struct got got;
+
+	SCRIPT_AWAIT(s, wf_op_compq_count(&n->rxcq));
+	assert_true(pop(&n->rxcq, &got));
+	return got;
+}
+
 static inline uint64_t script_bad(struct script *s)
 {
 	return stat_of(script_node(s), WF_RDM_STAT_bad_packets);

@@ -36,6 +36,10 @@
 #define RETRY_EVERY (5 * WF_NS_PER_MS)
 #define STALLED_EVERY WF_NS_PER_MS
 
+/* A peer that is gone, and has missed something, is asked less and less often
+ * whether it is back: it may never be. */
+#define ASK_MOST (10 * WF_NS_PER_S)
+
 /* -- names ----------------------------------------------------------------- */
 
 /* A peer on another host opens the device: from then on the device answers when
@@ -218,6 +222,35 @@ static bool waits_for(const struct wf_rdm_peer *peer)
 	       !wf_base_list_empty(&peer->rxs) || peer->order.held;
 }
 
+static bool has_missed(const struct wf_rdm_peer *peer)
+{
+	return peer->gone && !wf_base_list_empty(&peer->again);
+}
+
+/* Tests have less patience. */
+static uint64_t probe_every(const struct wf_rdm_ep *ep)
+{
+	uint64_t most = ep->attr.warn_ms * WF_NS_PER_MS / 2;
+
+	return most && most < WF_RDM_PROBE_EVERY ? most : WF_RDM_PROBE_EVERY;
+}
+
+/* Whether it is time to find out whether the peer is there. */
+static bool is_due(struct wf_rdm_peer *peer)
+{
+	const struct wf_rdm_ep *ep = peer->ep;
+
+	if (waits_for(peer))
+		return true;
+	if (!has_missed(peer) || ep->now < peer->ask_at)
+		return false;
+	peer->ask_wait = peer->ask_wait ? 2 * peer->ask_wait : probe_every(ep);
+	if (peer->ask_wait > ASK_MOST)
+		peer->ask_wait = ASK_MOST;
+	peer->ask_at = ep->now + peer->ask_wait;
+	return true;
+}
+
 /* An operation that waits for the peer's answer has no request at the device
  * that could report that the peer is gone. So an empty write is sent as a
  * probe. */
@@ -229,19 +262,11 @@ static void probe(struct wf_rdm_ep *ep)
 		struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);
 
-		if (peer->outstanding || !waits_for(peer))
+		if (peer->outstanding || !is_due(peer))
 			continue;
 		peer->owes_probe = true;
 		wf_rdm_post_activate(peer);
 	}
-}
-
-/* Tests have less patience. */
-static uint64_t probe_every(const struct wf_rdm_ep *ep)
-{
-	uint64_t most = ep->attr.warn_ms * WF_NS_PER_MS / 2;
-
-	return most && most < WF_RDM_PROBE_EVERY ? most : WF_RDM_PROBE_EVERY;
 }
 
 static void tick(void *self, uint64_t now)
@@ -311,8 +336,10 @@ static enum wf_polled rdm_poll(void *self)
 
 /* -- sleep ----------------------------------------------------------------- */
 
-static bool waits_for_peers(const struct wf_rdm_ep *ep)
+/* When some peer is to be asked whether it is there. */
+static uint64_t next_probe(const struct wf_rdm_ep *ep)
 {
+	uint64_t at = UINT64_MAX;
 	const struct wf_list *pos;
 
 	for (pos = ep->peers.next; pos != &ep->peers; pos = pos->next) {
@@ -320,9 +347,11 @@ static bool waits_for_peers(const struct wf_rdm_ep *ep)
 			wf_container_of(pos, struct wf_rdm_peer, link);
 
 		if (waits_for(peer))
-			return true;
+			return ep->probe_at;
+		if (wf_unlikely(has_missed(peer)) && peer->ask_at < at)
+			at = peer->ask_at;
 	}
-	return false;
+	return at > ep->probe_at ? at : ep->probe_at;
 }
 
 static void lower(uint64_t *deadline, uint64_t ns)
@@ -342,14 +371,13 @@ bool wf_rdm_ep_doze(struct wf_rdm_ep *ep, uint64_t *deadline)
 		return true;
 	wf_rdm_stats_flush(ep);
 	waits = !wf_base_list_empty(&ep->active);
-	if ((waits && !ep->blocked) || !wf_rdm_crowd_doze(ep))
+	if ((waits && !ep->blocked) || !wf_rdm_crowd_doze(ep, deadline))
 		return false;
 	ep->dozing = !wf_nic_wait_begin(ep->nic, ep->cq, &device);
 	if (!ep->dozing)
 		return false;
 	lower(deadline, device);
-	if (waits_for_peers(ep))
-		lower(deadline, ep->probe_at);
+	lower(deadline, next_probe(ep));
 	/* The device wakes us when it has room again. If memory or numbers are
 	 * missing, nobody does. */
 	if (waits)

@@ -302,8 +302,8 @@ struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	return pkt;
 }
 
-/* The device is done with a packet of it. */
-static void request_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
+void wf_rdm_tx_request_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
+			    int err)
 {
 	struct wf_rdm_tx *tx = pkt->owner;
 
@@ -329,7 +329,7 @@ struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 
 	if (!pkt)
 		return NULL;
-	pkt->completed = request_done;
+	pkt->completed = wf_rdm_tx_request_done;
 	pkt->is_request = true;
 	tx->requests++;
 	return pkt;
@@ -338,7 +338,7 @@ struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 void wf_rdm_tx_run(struct wf_rdm_tx *tx, struct wf_rdm_pkt *pkt)
 {
 	pkt->owner = tx;
-	pkt->completed = request_done;
+	pkt->completed = wf_rdm_tx_request_done;
 	pkt->is_request = true;
 	pkt->payload = (uint32_t)tx->req.len;
 	tx->run = pkt;

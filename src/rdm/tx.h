@@ -83,6 +83,10 @@ struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				    const struct wf_wire_packet *wire,
 				    uint64_t offset, size_t len);
 
+/* The device is done with a request packet. */
+void wf_rdm_tx_request_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
+			    int err);
+
 /* As above, and a request packet: @completed is wf_rdm_tx_request_done(). */
 struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				     const struct wf_wire_packet *wire,

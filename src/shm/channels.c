@@ -10,10 +10,12 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/place.h"
 #include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/name.h"
+#include "shm/offer.h"
 #include "shm/tx.h"
 
 #define OUTS_MAX ((uint64_t)1 << 32)
@@ -45,14 +47,26 @@ static void forget(struct wf_shm_ep *ep, struct wf_shm_out *out)
 {
 	if (out->dst < ep->out_count && ep->outs[out->dst] == out)
 		ep->outs[out->dst] = NULL;
-	wf_shm_out_free(out);
+	out->gone = true;
+	out->keep = false;
+	out->dst = WF_MATCH_ANY;
+	if (out->offer && out->state == WF_SHM_OUT_GREETED)
+		wf_shm_conn_cut(out, wf_base_clock_ns());
+	if (!out->offer) {
+		wf_shm_out_free(out);
+		return;
+	}
+	/* The peer has answered, and may be using the offer at this moment. The
+	 * channel stays until our end of the other one is open (reap_outs()). */
+	if (out->state == WF_SHM_OUT_OPEN)
+		wf_shm_out_mark_dead(out, ECANCELED, false);
 }
 
-/* Whether the address @known of the AV means the peer that states the address
- * @peer. If only one of the two states a place: an address of this node then
- * means our own namespace, and any other address means whoever has it. */
-static bool is_meant(const struct wf_shm_ep *ep, const struct wf_addr *peer,
-		     const struct wf_addr *known)
+/* If only one of the two states a place: an address of this node then means our
+ * own namespace, and any other address means whoever has it. */
+bool wf_shm_channels_is_meant(const struct wf_shm_ep *ep,
+			      const struct wf_addr *peer,
+			      const struct wf_addr *known)
 {
 	const struct wf_shm_home *home = &ep->attr.home;
 	uint64_t of_peer = wf_base_place_of(peer);
@@ -80,7 +94,7 @@ uint64_t wf_shm_channels_name(const struct wf_shm_ep *ep,
 	name = names->find(names->arg, addr);
 	/* The AV does not know in which place we are. */
 	if (name == WF_MATCH_ANY || names->get(names->arg, name, &known) ||
-	    is_meant(ep, addr, &known))
+	    wf_shm_channels_is_meant(ep, addr, &known))
 		return name;
 	return WF_MATCH_ANY;
 }
@@ -91,6 +105,7 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, const struct wf_tx *tx,
 {
 	struct wf_addr addr;
 	int err = ep->host->names.get(ep->host->names.arg, dst, &addr);
+	bool used;
 
 	if (err)
 		return err;
@@ -100,9 +115,10 @@ static int open_out(struct wf_shm_ep *ep, uint64_t dst, const struct wf_tx *tx,
 	*out = wf_shm_out_open(ep, dst, &addr);
 	if (!*out)
 		return -ENOMEM;
+	used = wf_shm_offer_use(*out);
 	ep->outs[dst] = *out;
 	/* An injected message goes with the hello (early.h). */
-	if (!tx->inject)
+	if (!used && !tx->inject)
 		wf_shm_conn_try(*out, (*out)->since);
 	wf_transport_host_wake(ep->host); /* for retries and the time-out */
 	return 0;
@@ -142,7 +158,7 @@ void wf_shm_channels_inserted(struct wf_shm_ep *ep, uint64_t name,
 			      const struct wf_addr *addr)
 {
 	for (uint32_t i = 0; i < ep->watch.count; i++) {
-		if (is_meant(ep, &ep->watch.ins[i]->addr, addr))
+		if (wf_shm_channels_is_meant(ep, &ep->watch.ins[i]->addr, addr))
 			wf_shm_in_rename(ep->watch.ins[i], name);
 	}
 }
@@ -172,6 +188,8 @@ void wf_shm_channels_renamed(struct wf_shm_ep *ep)
 			wf_container_of(pos, struct wf_shm_out, link);
 		struct wf_addr addr;
 
+		if (out->gone)
+			continue;
 		if (names->get(names->arg, out->dst, &addr) ||
 		    !wf_base_addr_equal(&addr, &out->addr) ||
 		    wf_base_place_of(&addr) != wf_base_place_of(&out->addr))
@@ -253,6 +271,10 @@ static void reap_outs(struct wf_shm_ep *ep)
 		if (out->state != WF_SHM_OUT_DEAD)
 			continue;
 		wf_shm_out_fail_all(out, out->err);
+		if (!wf_shm_offer_close(out)) {
+			ep->reap = true; /* no memory: again */
+			continue;
+		}
 		wf_shm_out_release(out);
 		if (!out->keep)
 			forget(ep, out);

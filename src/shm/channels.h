@@ -8,6 +8,7 @@
 #ifndef WF_SHM_CHANNELS_H
 #define WF_SHM_CHANNELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct wf_addr;
@@ -24,6 +25,12 @@ int wf_shm_channels_submit(struct wf_shm_ep *ep, uint64_t dst,
  * address); WF_MATCH_ANY: the AV does not have it. */
 uint64_t wf_shm_channels_name(const struct wf_shm_ep *ep,
 			      const struct wf_addr *addr);
+
+/* Whether the address @known of the AV means the peer that states the address
+ * @peer. */
+bool wf_shm_channels_is_meant(const struct wf_shm_ep *ep,
+			      const struct wf_addr *peer,
+			      const struct wf_addr *known);
 
 /* The AV changed. wf_shm_channels_renamed(): any entry may have changed. */
 void wf_shm_channels_inserted(struct wf_shm_ep *ep, uint64_t name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connects two endpoints of a node.
+ * Connects to other endpoints of the node.
  */
 #include "shm/conn.h"
 
@@ -11,52 +11,28 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
-#include "base/users.h"
 #include "os/file.h"
 #include "os/socket.h"
 #include "shm/channels.h"
 #include "shm/conn_defs.h"
-#include "shm/door.h"
 #include "shm/early.h"
 #include "shm/ep.h"
 #include "shm/link.h"
 #include "shm/name.h"
+#include "shm/offer.h"
+#include "shm/silence.h"
 #include "shm/user.h"
-
-#define BACKLOG 4096
-
-/* We close a connection on which no hello arrives within this time, and the
- * oldest ones if there are more than GUESTS_MAX: each holds a descriptor of
- * ours. */
-#define GUESTS_MAX 64
-#define GUEST_PATIENCE (2 * WF_NS_PER_S)
 
 /* Time between two tries to connect if nobody listens yet or a resource is
  * short: doubles from the first value to the last. */
 #define RETRY_FIRST WF_NS_PER_MS
 #define RETRY_LAST (32 * WF_NS_PER_MS)
 
+/* For so long after ETOOMANYREFS, hellos have one descriptor instead of three. */
+#define SCARCE_FOR WF_NS_PER_S
+
 /* After so long without an answer from a peer we log one line. */
 #define WARN_AFTER (2 * WF_NS_PER_S)
-
-/* If there is no descriptor to accept a connection, the peer waits until we try
- * again after this time. Meanwhile we do not watch the listener: it would
- * always be readable, and the endpoint could not sleep. */
-#define DEAF_FOR (10 * WF_NS_PER_MS)
-
-struct guest {
-	struct wf_source sock;
-	struct wf_shm_ep *ep;
-	struct wf_list link;
-	uint64_t deadline;
-	bool watched; /* in the loop */
-};
-
-static void on_listener(struct wf_source *source, uint32_t events,
-			uint64_t now);
-static void on_door(struct wf_source *source, uint32_t events, uint64_t now);
-
-/* -- the endpoint's sockets ------------------------------------------------- */
 
 int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_source *sock)
 {
@@ -68,64 +44,9 @@ void wf_shm_conn_drop(struct wf_shm_ep *ep, struct wf_source *sock)
 	wf_transport_loop_drop(&ep->host->loop, sock);
 }
 
-int wf_shm_conn_listen(struct wf_shm_ep *ep)
-{
-	int err;
-
-	err = ep->attr.name_fd;
-	if (err < 0)
-		err = wf_shm_name_bind(&ep->host->addr, ep->attr.any_addr);
-	if (err < 0)
-		return err;
-	ep->listener = (struct wf_source){ .fd = err, .ready = on_listener };
-	err = wf_os_listen(ep->listener.fd, BACKLOG);
-	if (!err)
-		err = wf_shm_conn_watch(ep, &ep->listener);
-	if (!err)
-		err = wf_shm_door_open(ep, on_door);
-	if (!err)
-		return 0;
-	if (ep->listener.fd != ep->attr.name_fd)
-		wf_os_close(ep->listener.fd); /* else it stays the caller's */
-	ep->listener.fd = -1;
-	return err;
-}
-
-static void guest_leave(struct wf_shm_ep *ep, struct guest *guest)
-{
-	wf_base_list_del(&guest->link);
-	wf_shm_conn_drop(ep, &guest->sock);
-	free(guest);
-}
-
-void wf_shm_conn_unlisten(struct wf_shm_ep *ep)
-{
-	struct wf_list *pos, *tmp;
-
-	wf_list_for_each (pos, tmp, &ep->guests)
-		guest_leave(ep, wf_container_of(pos, struct guest, link));
-	wf_shm_door_close(ep);
-	wf_shm_conn_drop(ep, &ep->listener);
-}
-
-void wf_shm_conn_forked(struct wf_shm_ep *ep)
-{
-	struct wf_list *pos, *tmp;
-
-	wf_list_for_each (pos, tmp, &ep->guests) {
-		struct guest *guest = wf_container_of(pos, struct guest, link);
-
-		wf_os_close(guest->sock.fd);
-		guest->sock.fd = -1;
-	}
-	wf_os_close(ep->listener.fd);
-	ep->listener.fd = -1;
-	wf_shm_door_forked(ep);
-}
-
 /* -- connecting ------------------------------------------------------------ */
 
-static uint32_t our_features(const struct wf_shm_ep *ep)
+uint32_t wf_shm_conn_features(const struct wf_shm_ep *ep)
 {
 	return ep->host->joined ? WF_SHM_FEATURES :
 				  WF_SHM_FEATURES & ~WF_SHM_FEATURE_BARRIER;
@@ -133,9 +54,15 @@ static uint32_t our_features(const struct wf_shm_ep *ep)
 
 /* If the peer's build has no guard pages, nothing proves that the pid is still
  * that peer. */
-static bool may_copy(const struct wf_shm_ep *ep, uint32_t features)
+bool wf_shm_conn_may_copy(const struct wf_shm_ep *ep, uint32_t features)
 {
 	return ep->attr.cma && (features & WF_SHM_FEATURE_GUARD);
+}
+
+uint32_t wf_shm_conn_flags(const struct wf_shm_ep *ep)
+{
+	return (ep->remote_writes ? WF_SHM_WELCOME_WRITES : 0) |
+	       (ep->remote_reads ? WF_SHM_WELCOME_READS : 0);
 }
 
 static int say_hello(struct wf_shm_out *out, int memfd)
@@ -147,22 +74,27 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 			.magic = WF_SHM_MAGIC,
 			.layout = WF_SHM_LAYOUT,
 			.size = sizeof(hello),
-			.features = our_features(out->ep),
+			.features = wf_shm_conn_features(out->ep),
 		},
 		.slots_log2 = attr->slots_log2,
 		.lines_log2 = attr->lines_log2,
 	};
+	int fds[WF_SHM_HELLO_FDS] = { memfd };
+	unsigned int count;
 
 	static_assert(sizeof(struct sockaddr_in6) <= sizeof(hello.addr),
 		      "both families fit");
 	wf_shm_mover_own_probe(&hello.probe_addr, &hello.probe_value);
 	hello.process = hello.probe_value;
 	memcpy(hello.addr, own, wf_base_addr_len(own));
-	return wf_base_fds_send(out->sock.fd, &hello, sizeof(hello), &memfd, 1);
+	count = wf_shm_offer_describe(out, &hello, fds, 1);
+	return wf_base_fds_send(out->sock.fd, &hello, sizeof(hello), fds,
+				count);
 }
 
-/* Creates the ring and passes it to the peer. */
-static int greet(struct wf_shm_out *out)
+/* Creates the ring and passes it to the peer. The socket is watched before: once
+ * the peer has the hello, it may answer and use what it offers. */
+static int greet(struct wf_shm_out *out, uint64_t now)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
 	struct ucred cred;
@@ -171,17 +103,22 @@ static int greet(struct wf_shm_out *out)
 	err = wf_shm_user_check(attr->allow_uid, out->sock.fd, &cred);
 	if (err)
 		return err;
-	err = wf_shm_region_create(&out->region, attr->slots_log2,
-				   attr->lines_log2, &memfd);
+	err = wf_shm_conn_watch(out->ep, &out->sock);
+	if (err)
+		return err;
+	/* An offer takes two more descriptors. */
+	err = wf_shm_offer_create(out,
+				  wf_shm_user_is_ours(cred.uid) &&
+					  now >= out->ep->scarce_until,
+				  &memfd);
 	if (err)
 		return err;
 	wf_shm_early_begin(out);
 	err = say_hello(out, memfd);
 	wf_os_close(memfd);
-	if (!err)
-		err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err) {
 		out->early = NULL;
+		wf_shm_offer_withdraw(out);
 		wf_shm_region_unmap(&out->region);
 	}
 	return err;
@@ -201,10 +138,10 @@ static void give_up(struct wf_shm_out *out, int err, uint64_t now)
 		wf_base_addr_str(&out->addr, text, sizeof(text)),
 		(unsigned long long)((now - out->since) / WF_NS_PER_MS),
 		strerror(err));
-	wf_shm_out_mark_dead(out, err, true);
+	wf_shm_out_mark_dead(out, err, !out->gone);
 }
 
-static bool passes(int err)
+bool wf_shm_conn_passes(int err)
 {
 	switch (err) {
 	case ECONNREFUSED: /* nobody listens yet */
@@ -231,6 +168,23 @@ static int unanswered(int err)
 							      err;
 }
 
+/* The connect time-out and the time that a peer may take to answer. */
+static uint64_t last_end(const struct wf_shm_out *out)
+{
+	const struct wf_shm_ep_attr *attr = &out->ep->attr;
+
+	return out->since + attr->connect_timeout_ms * WF_NS_PER_MS +
+	       attr->dead_timeout_s * WF_NS_PER_S;
+}
+
+/* When a channel that does not get through is given up. Too many descriptors of
+ * this user are in flight: the peer is there, and some process that computes has
+ * not read its hellos yet. It has as much time as if they were ours. */
+static uint64_t end_of(const struct wf_shm_out *out)
+{
+	return out->err == ETOOMANYREFS ? last_end(out) : out->deadline;
+}
+
 /* Tries again later, or gives up at the connect time-out. */
 static void retry(struct wf_shm_out *out, int err, uint64_t now)
 {
@@ -240,26 +194,40 @@ static void retry(struct wf_shm_out *out, int err, uint64_t now)
 	out->err = err;
 	out->retry_wait = wait < RETRY_LAST ? wait : RETRY_LAST;
 	out->retry_at = now + out->retry_wait;
-	if (now >= out->deadline)
+	if (err == ETOOMANYREFS)
+		out->ep->scarce_until = now + SCARCE_FOR;
+	if (now >= end_of(out))
 		give_up(out, unanswered(err), now);
+}
+
+/* The next hello goes by the same socket: a peer that computes accepts nobody,
+ * and each connection takes a place at its listener. */
+static void stay_connected(struct wf_shm_out *out)
+{
+	wf_transport_loop_remove(&out->ep->host->loop, &out->sock);
 }
 
 void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 {
-	int err;
+	int err = out->sock.fd;
 
-	err = wf_shm_name_connect(&out->ep->attr.home, &out->addr);
+	if (err < 0)
+		err = wf_shm_name_connect(&out->ep->attr.home, &out->addr);
 	if (err >= 0) {
 		out->sock.fd = err;
-		err = greet(out);
+		err = greet(out, now);
 		if (!err) {
 			out->state = WF_SHM_OUT_GREETED;
 			out->greeted = now;
+			out->cut = false;
 			return;
 		}
-		hang_up(out);
+		if (err == -ETOOMANYREFS)
+			stay_connected(out);
+		else
+			hang_up(out);
 	}
-	if (passes(-err))
+	if (wf_shm_conn_passes(-err))
 		retry(out, -err, now);
 	else
 		give_up(out, -err, now);
@@ -271,15 +239,22 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
  * time would never fail. */
 static void start_over(struct wf_shm_out *out, int err, uint64_t now)
 {
-	const struct wf_shm_ep_attr *attr = &out->ep->attr;
-	uint64_t last = out->since + attr->connect_timeout_ms * WF_NS_PER_MS +
-			attr->dead_timeout_s * WF_NS_PER_S;
+	uint64_t last = last_end(out);
 
 	out->deadline += now - out->greeted;
 	if (out->deadline > last)
 		out->deadline = last;
+	if (!wf_shm_offer_close(out)) {
+		/* No memory for what the peer may have sent: reap_outs() tries
+		 * again, and this channel ends with it. */
+		wf_shm_out_mark_dead(out, err, false);
+		return;
+	}
 	wf_shm_out_release(out);
-	retry(out, err, now);
+	if (out->gone)
+		wf_shm_out_mark_dead(out, err, false);
+	else
+		retry(out, err, now);
 }
 
 /* A process that has our hello but computes does not answer, and is not dead:
@@ -290,72 +265,13 @@ static uint64_t dead_at(const struct wf_shm_out *out)
 	return out->greeted + out->ep->attr.dead_timeout_s * WF_NS_PER_S;
 }
 
-/* The process that listens at the other end; all 0 if the kernel does not
- * say. */
-static struct ucred peer_of(const struct wf_shm_out *out)
+static void tell_silence(struct wf_shm_out *out, uint64_t now)
 {
-	struct ucred cred = { 0 };
-	socklen_t len = sizeof(cred);
-
-	if (wf_os_getsockopt(out->sock.fd, SOL_SOCKET, SO_PEERCRED, &cred,
-			     &len))
-		return (struct ucred){ 0 };
-	return cred;
-}
-
-static unsigned long long in_seconds(uint64_t ns)
-{
-	return (ns + WF_NS_PER_S - 1) / WF_NS_PER_S;
-}
-
-/* Logs one line for a peer that was never reached, or that has our hello and
- * never answered: it may be stopped, or make no progress. A peer that has
- * answered once may be slow for ever. */
-static void warn_unanswered(struct wf_shm_out *out, uint64_t now)
-{
-	bool greeted = out->state == WF_SHM_OUT_GREETED;
-	uint64_t end = greeted ? dead_at(out) : out->deadline;
-	uint64_t left = end > now ? end - now : 0;
-	char text[WF_ADDR_STR_LEN];
+	uint64_t end =
+		out->state == WF_SHM_OUT_GREETED ? dead_at(out) : end_of(out);
 
 	out->warned = true;
-	wf_base_addr_str(&out->addr, text, sizeof(text));
-	if (greeted && !peer_of(out).pid)
-		wf_tell("no answer from %s through shared memory for %llu s: "
-			"its process, which is in another PID namespace, is "
-			"there and makes no progress. It may be stopped, or "
-			"compute without a call of fi_cq_read(). Operations "
-			"fail in another %llu s (FI_WEFT_DEAD_TIMEOUT)",
-			text, in_seconds(WARN_AFTER), in_seconds(left));
-	else if (greeted)
-		wf_tell("no answer from %s through shared memory for %llu s: "
-			"process %d is there and makes no progress. It may be "
-			"stopped (`kill -CONT %d` continues it), or compute "
-			"without a call of fi_cq_read(). Operations fail in "
-			"another %llu s (FI_WEFT_DEAD_TIMEOUT)",
-			text, in_seconds(WARN_AFTER), (int)peer_of(out).pid,
-			(int)peer_of(out).pid, in_seconds(left));
-	else
-		wf_tell("no answer from %s through shared memory for %llu s: "
-			"%s; trying for another %llu s "
-			"(FI_WEFT_CONNECT_TIMEOUT). Check that the process is "
-			"there and that FI_WEFT_SHM is the same for both",
-			text, in_seconds(WARN_AFTER), strerror(out->err),
-			in_seconds(left));
-}
-
-/* Advances a channel that is not open yet. Every state ends. A hello is not
- * sent twice on a socket, because the socket does not lose it. */
-static void tend(struct wf_shm_out *out, uint64_t now)
-{
-	if (out->state == WF_SHM_OUT_CONNECTING && now >= out->retry_at)
-		wf_shm_conn_try(out, now);
-	if (out->state == WF_SHM_OUT_GREETED && now >= dead_at(out))
-		give_up(out, ETIMEDOUT, now);
-	if (!out->warned && now >= out->since + WARN_AFTER &&
-	    (out->state == WF_SHM_OUT_CONNECTING ||
-	     out->state == WF_SHM_OUT_GREETED))
-		warn_unanswered(out, now);
+	wf_shm_silence_tell(out, WARN_AFTER, end > now ? end - now : 0);
 }
 
 uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep)
@@ -408,12 +324,27 @@ static int map_welcome(struct wf_shm_out *out, const int *fds, bool cut)
 	return -err;
 }
 
-/* Counts it if we want to use CMA and the kernel does not permit it. */
-static void count_refusal(struct wf_shm_ep *ep,
-			  const struct wf_shm_mover *mover)
+void wf_shm_conn_count_refusal(struct wf_shm_ep *ep,
+			       const struct wf_shm_mover *mover)
 {
 	if (ep->attr.cma && mover->way == WF_SHM_WAY_NONE)
 		wf_shm_stats_add(&ep->stats, WF_SHM_STAT_cma_refused, 1);
+}
+
+/* What the other channel of an offer needs, too. */
+static void take_welcome(struct wf_shm_out *out,
+			 const struct wf_shm_welcome *welcome, pid_t pid)
+{
+	out->features = welcome->greeting.features & WF_SHM_FEATURES;
+	wf_shm_mover_open(&out->mover, pid, welcome->process,
+			  welcome->probe_addr, welcome->probe_value,
+			  wf_shm_conn_may_copy(out->ep, out->features));
+	wf_shm_conn_count_refusal(out->ep, &out->mover);
+	out->bell = welcome->bell;
+	out->number = welcome->number;
+	out->remote_flags = welcome->flags;
+	if (!(out->features & WF_SHM_FEATURE_BARRIER))
+		out->ep->host->all_joined = false;
 }
 
 static void on_welcome(struct wf_shm_out *out, uint64_t now)
@@ -430,17 +361,23 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 	if (got == -EAGAIN)
 		return;
 	if (got <= 0) {
-		start_over(out, ECONNRESET, now);
+		/* The peer has no welcome, and will not use the offer. */
+		wf_shm_offer_withdraw(out);
+		if (!out->cut)
+			start_over(out, ECONNRESET, now);
 		goto close_fds;
 	}
-	cred = peer_of(out);
+	cred = wf_shm_user_of(out->sock.fd);
 	status = check_welcome(&welcome, got);
+	if (status || welcome.declines)
+		wf_shm_offer_withdraw(out);
 	if (!status) {
 		/* The peer reads the ring, even if we fail below. */
 		wf_shm_early_end(out);
+		take_welcome(out, &welcome, cred.pid);
 		status = map_welcome(out, fds, cut);
 	}
-	if (passes(status)) {
+	if (wf_shm_conn_passes(status)) {
 		start_over(out, status, now);
 		goto close_fds;
 	}
@@ -456,18 +393,12 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 		give_up(out, status, now);
 		goto close_fds;
 	}
-	out->features = welcome.greeting.features & WF_SHM_FEATURES;
-	wf_shm_mover_open(&out->mover, cred.pid, welcome.process,
-			  welcome.probe_addr, welcome.probe_value,
-			  may_copy(out->ep, out->features));
-	count_refusal(out->ep, &out->mover);
-	out->bell = welcome.bell;
-	out->number = welcome.number;
-	out->remote_flags = welcome.flags;
-	if (!(out->features & WF_SHM_FEATURE_BARRIER))
-		out->ep->host->all_joined = false;
 	wf_shm_out_opened(out);
 	wf_shm_link_out_opened(out);
+	if (out->ep->watch.distrusted)
+		wf_shm_offer_open_all(out->ep);
+	if (out->gone)
+		wf_shm_out_mark_dead(out, ECANCELED, false);
 close_fds:
 	wf_base_fds_close(fds, WF_SHM_WELCOME_FDS);
 }
@@ -484,287 +415,43 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 		wf_shm_link_out_ready(out, events);
 }
 
-/* -- being connected to ---------------------------------------------------- */
-
-static struct wf_shm_welcome welcome_of(const struct wf_shm_ep *ep, int status)
+/* A peer that was stopped may answer at this moment, and use the offer at once.
+ * After the shutdown it cannot answer; without an answer it does not use it. */
+bool wf_shm_conn_cut(struct wf_shm_out *out, uint64_t now)
 {
-	struct wf_shm_welcome welcome = {
-		.greeting = {
-			.magic = WF_SHM_MAGIC,
-			.layout = WF_SHM_LAYOUT,
-			.size = sizeof(welcome),
-			.features = our_features(ep),
-			.status = status,
-		},
-		.flags = (ep->remote_writes ? WF_SHM_WELCOME_WRITES : 0) |
-			 (ep->remote_reads ? WF_SHM_WELCOME_READS : 0),
-	};
-
-	wf_shm_mover_own_probe(&welcome.probe_addr, &welcome.probe_value);
-	welcome.process = welcome.probe_value;
-	return welcome;
-}
-
-/* Without descriptors, so that we can send it when the welcome with its
- * descriptors cannot be sent. If even this fails, the end of the socket tells
- * the sender to start again. */
-static void refuse(const struct wf_shm_ep *ep, int fd, int status)
-{
-	struct wf_shm_welcome welcome = welcome_of(ep, status);
-
-	wf_os_send(fd, &welcome, sizeof(welcome), 0);
-}
-
-/* 0 or -errno, for example -ETOOMANYREFS: too many descriptors of this user are
- * in flight. */
-static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
-{
-	struct wf_shm_welcome welcome = welcome_of(ep, 0);
-	const int fds[WF_SHM_WELCOME_FDS] = { ep->board.memfd,
-					      ep->regs->memfd };
-
-	welcome.bell = in->bell;
-	welcome.number = in->number;
-	return wf_base_fds_send(in->sock.fd, &welcome, sizeof(welcome), fds,
-				WF_SHM_WELCOME_FDS);
-}
-
-/* The address under which we know the peer. We believe a process of our own
- * user: in our PID namespace it could write our memory anyway, and a process in
- * another container reaches us only if somebody gave it our folder
- * (docs/containers.md). A process of another user must belong to the user that
- * listens at that address, which the kernel tells us when we connect to it;
- * otherwise the peer has no address. 0, or the positive errno to answer. */
-static int find_addr(const struct wf_shm_ep *ep,
-		     const struct wf_shm_hello *hello, const struct ucred *cred,
-		     struct wf_addr *addr)
-{
-	uid_t owner;
-	int err;
-
-	if (wf_base_addr_set(addr, hello->addr, sizeof(hello->addr)))
-		return EPROTO;
-	if (wf_shm_user_is_ours(cred->uid))
-		return 0;
-	err = wf_shm_name_owner(&ep->attr.home, addr, &owner);
-	if (!err && owner == cred->uid && wf_base_users_is_known(owner))
-		return 0;
-	/* These errors may go away. If nobody listens, that will not help. */
-	if (err && err != -ECONNREFUSED && passes(-err))
-		return -err;
-	memset(addr, 0, sizeof(*addr));
-	return 0;
-}
-
-/* Opens a channel for a hello. 0, or the positive errno to answer. */
-static int admit(struct wf_shm_ep *ep, struct guest *guest,
-		 const struct wf_shm_hello *hello, int memfd,
-		 const struct ucred *cred)
-{
-	struct wf_shm_region region = { 0 };
-	struct wf_shm_in *in;
-	struct wf_addr addr;
-	uint64_t src;
-	int err;
-
-	err = find_addr(ep, hello, cred, &addr);
-	if (err)
-		return err;
-	err = wf_shm_region_map(&region, memfd, hello->slots_log2,
-				hello->lines_log2);
-	if (err)
-		return -err;
-	src = wf_shm_channels_name(ep, &addr);
-	in = wf_shm_in_open(ep, &region, guest->sock.fd, &addr, src);
-	err = -ENOMEM;
-	if (!in)
-		goto err_unmap;
-	in->features = hello->greeting.features & WF_SHM_FEATURES;
-	wf_shm_mover_open(&in->mover, cred->pid, hello->process,
-			  hello->probe_addr, hello->probe_value,
-			  may_copy(ep, in->features));
-	count_refusal(ep, &in->mover);
-	err = wf_shm_channels_add_in(ep, in);
-	if (err)
-		goto err_free;
-	if (guest->watched)
-		wf_transport_loop_remove(&ep->host->loop, &guest->sock);
-	err = wf_shm_conn_watch(ep, &in->sock);
-	if (!err)
-		err = accept_in(ep, in);
-	if (err)
-		goto err_drop;
-	guest->sock.fd = -1; /* it belongs to the channel now */
-	if (!wf_shm_user_is_ours(cred->uid))
-		ep->watch.distrusted = true;
-	wf_shm_link_in_opened(in);
-	/* A message that came with the hello (early.h) has set no bell. */
-	if (wf_shm_in_ready(in))
-		wf_transport_host_wake(ep->host);
-	return 0;
-
-err_drop:
-	wf_shm_channels_drop_in(ep, in);
-err_free:
-	free(in);
-err_unmap:
-	wf_shm_region_unmap(&region);
-	return -err;
-}
-
-static int check_hello(const struct wf_shm_hello *hello, ssize_t got, int memfd,
-		       bool cut)
-{
-	if (got < (ssize_t)sizeof(hello->greeting) ||
-	    hello->greeting.magic != WF_SHM_MAGIC)
-		return EPROTO;
-	if (hello->greeting.layout != WF_SHM_LAYOUT) {
-		wf_warn("refused a peer with ring layout %u, this process uses %u",
-			hello->greeting.layout, WF_SHM_LAYOUT);
-		return EPROTO;
-	}
-	if (got < (ssize_t)sizeof(*hello))
-		return EPROTO;
-	if (memfd < 0)
-		return cut ? EMFILE : EPROTO;
-	return 0;
-}
-
-/* Most peers have sent their hello when we accept them, and their sockets need
- * not be added to the loop. */
-static void wait_for_hello(struct guest *guest)
-{
-	if (guest->watched)
-		return;
-	guest->watched = true;
-	if (wf_shm_conn_watch(guest->ep, &guest->sock))
-		guest_leave(guest->ep, guest);
-}
-
-static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
-{
-	struct guest *guest = wf_container_of(source, struct guest, sock);
-	struct wf_shm_ep *ep = guest->ep;
-	struct wf_shm_hello hello = { 0 };
-	struct ucred cred;
-	int memfd, status;
-	ssize_t got;
-	bool cut;
-
-	(void)events;
-	(void)now;
-	got = wf_base_fds_recv(guest->sock.fd, &hello, sizeof(hello), &memfd, 1,
-			       &cut);
-	if (got == -EAGAIN) {
-		wait_for_hello(guest);
-		return;
-	}
-	if (got <= 0) {
-		if (memfd >= 0)
-			wf_os_close(memfd); /* it came with an empty message */
-		guest_leave(ep, guest);
-		return;
-	}
-	status = -wf_shm_user_check(ep->attr.allow_uid, guest->sock.fd, &cred);
-	if (!status && ep->attr.refuses)
-		status = EOPNOTSUPP;
-	if (!status)
-		status = check_hello(&hello, got, memfd, cut);
-	if (!status)
-		status = admit(ep, guest, &hello, memfd, &cred);
-	if (status)
-		refuse(ep, guest->sock.fd, status);
-	if (memfd >= 0)
-		wf_os_close(memfd);
-	guest_leave(ep, guest);
-}
-
-static void go_deaf(struct wf_shm_ep *ep, uint64_t now)
-{
-	wf_transport_loop_remove(&ep->host->loop, &ep->listener);
-	if (ep->door.fd >= 0)
-		wf_transport_loop_remove(&ep->host->loop, &ep->door);
-	ep->deaf_until = now + DEAF_FOR;
-}
-
-static void listen_again(struct wf_shm_ep *ep, uint64_t now)
-{
-	int err = wf_shm_conn_watch(ep, &ep->listener);
-
-	if (!err && ep->door.fd >= 0)
-		err = wf_shm_conn_watch(ep, &ep->door);
-	if (err)
-		go_deaf(ep, now);
-	else
-		ep->deaf_until = 0;
-}
-
-static void let_in(struct wf_shm_ep *ep, const struct wf_source *listener,
-		   uint64_t now)
-{
-	for (int i = 0; i < GUESTS_MAX; i++) {
-		struct guest *guest;
-		int fd = wf_os_accept(listener->fd, NULL, NULL);
-
-		if (fd == -EAGAIN)
-			return;
-		if (fd < 0) {
-			go_deaf(ep, now);
-			return;
-		}
-		guest = malloc(sizeof(*guest));
-		if (!guest) {
-			wf_os_close(fd);
-			return;
-		}
-		*guest = (struct guest){
-			.sock = { .fd = fd, .ready = on_guest },
-			.ep = ep,
-			.deadline = now + GUEST_PATIENCE,
-		};
-		wf_base_list_add_tail(&ep->guests, &guest->link);
-		on_guest(&guest->sock, 0, now);
-	}
-}
-
-static void on_listener(struct wf_source *source, uint32_t events, uint64_t now)
-{
-	(void)events;
-	let_in(wf_container_of(source, struct wf_shm_ep, listener), source,
-	       now);
-}
-
-static void on_door(struct wf_source *source, uint32_t events, uint64_t now)
-{
-	(void)events;
-	let_in(wf_container_of(source, struct wf_shm_ep, door), source, now);
+	on_welcome(out, now);
+	if (out->state != WF_SHM_OUT_GREETED)
+		return true;
+	out->cut = true;
+	wf_os_shutdown(out->sock.fd, SHUT_RDWR);
+	on_welcome(out, now);
+	/* It was sent between the two looks. The socket is over. */
+	if (out->state == WF_SHM_OUT_OPEN)
+		wf_shm_offer_close(out);
+	return out->state != WF_SHM_OUT_GREETED;
 }
 
 /* -- at every look ---------------------------------------------------------- */
 
-/* Only here, where no pending event refers to them. The oldest are first. */
-static void show_out_guests(struct wf_shm_ep *ep, uint64_t now)
+/* Advances a channel that is not open yet. Every state ends. A hello is not
+ * sent twice on a socket, because the socket does not lose it. */
+static void tend(struct wf_shm_out *out, uint64_t now)
 {
-	struct wf_list *pos, *tmp;
-	int count = 0;
-
-	wf_list_for_each (pos, tmp, &ep->guests)
-		count++;
-	wf_list_for_each (pos, tmp, &ep->guests) {
-		struct guest *guest = wf_container_of(pos, struct guest, link);
-
-		if (count-- > GUESTS_MAX || now >= guest->deadline)
-			guest_leave(ep, guest);
-	}
+	if (out->state == WF_SHM_OUT_CONNECTING && now >= out->retry_at)
+		wf_shm_conn_try(out, now);
+	if (out->state == WF_SHM_OUT_GREETED && now >= dead_at(out) &&
+	    !wf_shm_conn_cut(out, now))
+		give_up(out, ETIMEDOUT, now);
+	if (!out->warned && now >= out->since + WARN_AFTER &&
+	    (out->state == WF_SHM_OUT_CONNECTING ||
+	     out->state == WF_SHM_OUT_GREETED))
+		tell_silence(out, now);
 }
 
 void wf_shm_conn_tend(struct wf_shm_ep *ep, uint64_t now)
 {
 	struct wf_list *pos, *tmp;
 
-	show_out_guests(ep, now);
-	if (wf_unlikely(ep->deaf_until) && now >= ep->deaf_until)
-		listen_again(ep, now);
 	if (!ep->connecting)
 		return;
 	wf_list_for_each (pos, tmp, &ep->all_outs) {

@@ -9,16 +9,13 @@
 #ifndef WF_SHM_CONN_H
 #define WF_SHM_CONN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct wf_shm_ep;
+struct wf_shm_mover;
 struct wf_shm_out;
 struct wf_source;
-
-/* Opens the endpoint's socket. 0, -EADDRINUSE or -errno. */
-int wf_shm_conn_listen(struct wf_shm_ep *ep);
-void wf_shm_conn_unlisten(struct wf_shm_ep *ep);
-void wf_shm_conn_forked(struct wf_shm_ep *ep);
 
 /* Adds @sock to the endpoint's loop. 0 or -errno. */
 int wf_shm_conn_watch(struct wf_shm_ep *ep, struct wf_source *sock);
@@ -33,6 +30,23 @@ void wf_shm_conn_out_ready(struct wf_source *source, uint32_t events,
 /* Tries to connect and to send the hello. If it fails, the channel stays
  * CONNECTING and is tried again, or is marked dead. */
 void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now);
+
+/* Nobody waits for the answer to our hello any more. False: there is none and
+ * there will be none; the offer is withdrawn. */
+bool wf_shm_conn_cut(struct wf_shm_out *out, uint64_t now);
+
+/* WF_SHM_FEATURE_* and WF_SHM_WELCOME_* of the endpoint. */
+uint32_t wf_shm_conn_features(const struct wf_shm_ep *ep);
+uint32_t wf_shm_conn_flags(const struct wf_shm_ep *ep);
+
+/* Whether @err, which is positive, may go away. */
+bool wf_shm_conn_passes(int err);
+
+/* Whether we try to copy from and to a peer with @features by its pid. */
+bool wf_shm_conn_may_copy(const struct wf_shm_ep *ep, uint32_t features);
+/* Counts it if we want to use CMA and the kernel does not permit it. */
+void wf_shm_conn_count_refusal(struct wf_shm_ep *ep,
+			       const struct wf_shm_mover *mover);
 
 /* When the next retry, warning or time-out is due, ns; UINT64_MAX: none is. */
 uint64_t wf_shm_conn_next(const struct wf_shm_ep *ep);

@@ -2,7 +2,8 @@
 /*
  * What two endpoints send to each other on the Unix socket that opens a
  * channel: one hello with the descriptor of the region, one welcome with those
- * of the receiver's board and registrations. Fields may be added at the end;
+ * of the receiver's board and registrations. A hello with an offer (offer.h) has
+ * those of its own board and registrations, too. Fields may be added at the end;
  * `size` tells how many bytes the sender knows.
  *
  * Later, either side writes a byte to wake the other; its value means nothing.
@@ -32,6 +33,11 @@ struct wf_shm_hello {
 	uint8_t lines_log2;
 	uint8_t pad[2];
 	uint8_t addr[28]; /* sockaddr_in or sockaddr_in6 of the sender */
+	uint32_t offers;  /* 1: the memfd has a second region, for the receiver
+			   * of the hello to send; for that channel: */
+	uint32_t bell;	  /* ... as in the welcome */
+	uint32_t flags;
+	uint32_t number;
 };
 
 struct wf_shm_welcome {
@@ -39,17 +45,18 @@ struct wf_shm_welcome {
 	uint64_t process;
 	uint64_t probe_addr;
 	uint64_t probe_value;
-	uint32_t bell;	 /* the sender's number on the board */
-	uint32_t flags;	 /* WF_SHM_WELCOME_* */
-	uint32_t number; /* of the channel at the receiver; never reused */
-	uint32_t pad;
+	uint32_t bell;	   /* the sender's number on the board */
+	uint32_t flags;	   /* WF_SHM_WELCOME_* */
+	uint32_t number;   /* of the channel at the receiver; never reused */
+	uint32_t declines; /* 1: the offer of the hello will not be used */
 };
 
 enum wf_shm_note_kind {
 	WF_SHM_NOTE_JOIN = 1, /* use the socket of the channel ->number */
 	WF_SHM_NOTE_JOINED,
-	WF_SHM_NOTE_LEFT, /* the sending end of ->number is closed */
-	WF_SHM_NOTE_SHUT, /* the receiving end of ->number is closed */
+	WF_SHM_NOTE_LEFT,     /* the sending end of ->number is closed */
+	WF_SHM_NOTE_SHUT,     /* the receiving end of ->number is closed */
+	WF_SHM_NOTE_DECLINED, /* the offer ->number will not be used */
 };
 
 struct wf_shm_note {
@@ -84,11 +91,13 @@ struct wf_shm_guard_line {
 static_assert(sizeof(struct wf_shm_guard_line) == 24, "as read");
 static_assert(sizeof(struct wf_shm_guard_line) <= WF_SHM_GUARD_LINE, "fits");
 
-/* Descriptors that come with a welcome, in this order. */
+/* Descriptors that come with a welcome (board, registrations) and with a hello
+ * (region; with an offer also board and registrations), in this order. */
 #define WF_SHM_WELCOME_FDS 2
+#define WF_SHM_HELLO_FDS 3
 
 static_assert(sizeof(struct wf_shm_greeting) == 16, "known to all versions");
-static_assert(sizeof(struct wf_shm_hello) == 72, "as sent");
+static_assert(sizeof(struct wf_shm_hello) == 88, "as sent");
 static_assert(sizeof(struct wf_shm_welcome) == 56, "as sent");
 static_assert(sizeof(struct wf_shm_note) == 8, "no wake is as long");
 

@@ -32,7 +32,8 @@ struct world {
 /* -- calls that fail ------------------------------------------------------- */
 
 static int fail_welcomes; /* so many; by sendmsg() with two descriptors */
-static int fail_hellos;	  /* with one */
+static int fail_hellos;	  /* with one, or three */
+static size_t hello_room; /* for the descriptors of the last one */
 static int fail_refusals; /* by send() of a whole message */
 static int fail_watches;  /* by epoll_ctl() */
 static int fail_timers;	  /* by timerfd_create() */
@@ -106,6 +107,8 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 			    &fail_welcomes :
 			    &fail_hellos;
 
+	if (left == &fail_hellos)
+		hello_room = msg->msg_controllen;
 	if (*left > 0) {
 		(*left)--;
 		errno = ETOOMANYREFS;
@@ -405,13 +408,51 @@ static void test_refusal_that_cannot_be_sent(void **state)
 	assert_int_equal(fail_refusals, 0);
 }
 
+/* Bug: a hello with an offer has three descriptors, and every try had them. */
 static void test_hello_that_cannot_be_sent(void **state)
 {
 	struct world *w = *state;
+	struct wf_shm_out *out;
 
 	fail_hellos = 5;
-	expect_open(w, send_one(w));
+	out = send_one(w);
+	assert_int_equal(hello_room, CMSG_SPACE(3 * sizeof(int)));
+	expect_open(w, out);
 	assert_int_equal(fail_hellos, 0);
+	assert_int_equal(hello_room, CMSG_SPACE(sizeof(int)));
+}
+
+/* The same while a process that has many hellos of this user computes: longer
+ * than the connect time-out, and with one connection. */
+static void test_hello_that_waits_for_others(void **state)
+{
+	struct world *w = *state;
+	struct wf_shm_out *out;
+
+	fail_hellos = INT32_MAX;
+	out = send_one(w);
+	for (uint64_t ms = 1; ms < 3 * TIMEOUT_MS; ms += 16)
+		look(w, &w->a, ms);
+	assert_int_equal(out->state, WF_SHM_OUT_CONNECTING);
+	assert_int_equal(connects, 1);
+	fail_hellos = 0;
+	look(w, &w->a, 3 * TIMEOUT_MS + 100);
+	look(w, &w->b, 3 * TIMEOUT_MS + 100);
+	look(w, &w->a, 3 * TIMEOUT_MS + 100);
+	assert_int_equal(out->state, WF_SHM_OUT_OPEN);
+}
+
+/* Bug: the socket was watched after the hello. If that failed, the peer had an
+ * injected message already, and got it again. */
+static void test_hello_that_is_not_watched(void **state)
+{
+	struct world *w = *state;
+
+	fail_watches = 1;
+	hello_room = 0;
+	assert_int_equal(inject_some(w, 8), -EAGAIN);
+	assert_int_equal(fail_watches, 0);
+	assert_int_equal(hello_room, 0);
 }
 
 /* Bug: a peer that was connected to and made no progress was waited for without
@@ -607,7 +648,7 @@ static void test_welcome_that_can_never_be_sent(void **state)
 	const struct wf_shm_out *out = send_one(w);
 
 	fail_welcomes = INT32_MAX;
-	for (uint64_t ms = 1; ms < 2 * TIMEOUT_MS; ms++) {
+	for (uint64_t ms = 1; ms < 2 * TIMEOUT_MS + DEAD_S * 1000; ms += 16) {
 		look(w, &w->b, ms);
 		look(w, &w->a, ms);
 	}
@@ -651,6 +692,8 @@ int main(void)
 		TEST(test_welcome_that_cannot_be_sent),
 		TEST(test_refusal_that_cannot_be_sent),
 		TEST(test_hello_that_cannot_be_sent),
+		TEST(test_hello_that_waits_for_others),
+		TEST(test_hello_that_is_not_watched),
 		TEST(test_peer_that_never_answers),
 		TEST(test_peer_that_answers_late),
 		TEST(test_nobody_there),

@@ -2,7 +2,7 @@
 /*
  * The second listener of an endpoint, in the folder (folder.h): for peers in
  * other network namespaces, who do not see abstract names. What happens on a
- * connection is the same for both (conn.h).
+ * connection is the same for both (guest.h).
  */
 #ifndef WF_SHM_DOOR_H
 #define WF_SHM_DOOR_H

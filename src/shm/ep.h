@@ -74,6 +74,8 @@ struct wf_shm_ep {
 	struct wf_source listener;
 	struct wf_source door; /* the same in the folder; -1: none */
 	uint64_t deaf_until;   /* no peer is accepted until then; 0: all */
+	uint64_t scarce_until; /* few descriptors may be passed until then */
+	bool populates;	       /* the kernel takes pages of a mapping */
 	struct wf_list guests;
 	struct wf_list all_outs;
 	struct wf_pool tx_pool;

@@ -5,6 +5,7 @@
 #include "shm/guard.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "os/inline.h"
 #include "os/memory.h"
 #include "os/process.h"
+#include "os/shared.h"
 #include "shm/conn_defs.h"
 #include "shm/life.h"
 
@@ -30,7 +32,7 @@
 #define TRIES 8
 
 WF_PER_PROCESS static struct wf_shm_guard own;
-WF_PER_PROCESS static pid_t owner; /* the process that made it */
+WF_PER_PROCESS static pid_t owner; /* the process that made it; 0: none */
 WF_PER_PROCESS static size_t page_bytes;
 WF_PER_PROCESS static uint32_t users; /* of the life page */
 
@@ -121,15 +123,33 @@ static void make(void)
 	own.addr = (uint64_t)(uintptr_t)page;
 }
 
-/* Whether `own` describes a page that this process has: a child does not have
- * it. The pid alone does not tell, because a grandchild may have the pid of its
+static void in_child(struct wf_fork_watch *watch);
+
+WF_PER_PROCESS static atomic_bool watched;
+WF_PER_PROCESS static struct wf_fork_watch watch = { .in_child = in_child };
+
+/* The pid alone does not tell, because a grandchild may have the pid of its
  * grandparent. */
+static void in_child(struct wf_fork_watch *unused)
+{
+	(void)unused;
+	wf_shared_store(&watched, false, relaxed);
+	owner = 0;
+}
+
+/* Whether `own` describes a page that this process has: a child does not have
+ * it. */
 static bool is_ours(void)
 {
-	if (owner != wf_os_getpid())
-		return false;
-	return !own.addr ||
-	       wf_os_is_mapped((void *)(uintptr_t)own.addr, page_bytes);
+	return owner == wf_os_getpid();
+}
+
+/* No child may be made between mmap() and madvise(). */
+static void hold(void)
+{
+	if (!wf_shared_load(&watched, acquire))
+		wf_base_fork_watch_once(&watch, &watched);
+	wf_base_fork_hold();
 }
 
 struct wf_shm_guard wf_shm_guard_own(void)
@@ -137,8 +157,7 @@ struct wf_shm_guard wf_shm_guard_own(void)
 	struct wf_shm_guard guard;
 
 	static_assert(WF_SHM_GUARD_BYTES <= 4096, "fits the smallest page");
-	/* No child may be made between mmap() and madvise(). */
-	wf_base_fork_hold();
+	hold();
 	if (!is_ours())
 		make();
 	guard = own;
@@ -159,7 +178,7 @@ void wf_shm_guard_hold(void)
 {
 	struct wf_shm_life_name name = { 0 };
 
-	wf_base_fork_hold();
+	hold();
 	if (!is_ours())
 		make();
 	if (!users++ && !wf_shm_life_make(&name))
@@ -171,7 +190,7 @@ void wf_shm_guard_drop(void)
 {
 	const struct wf_shm_life_name none = { 0 };
 
-	wf_base_fork_hold();
+	hold();
 	/* A child closes what it has inherited. */
 	if (is_ours() && users && !--users) {
 		name_life(&none);

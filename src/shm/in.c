@@ -22,6 +22,7 @@
 #include "shm/conn.h"
 #include "shm/ep.h"
 #include "shm/link.h"
+#include "shm/offer.h"
 #include "shm/pull.h"
 #include "shm/serve.h"
 #include "shm/trace.h"
@@ -756,6 +757,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 		if (pull)
 			wf_shm_pull_orphan(pull, err);
 	}
+	wf_shm_offer_forget(in);
 	wf_shm_link_drop_in(in);
 	wf_base_list_del(&in->busy_link);
 	wf_base_table_fini(&in->pulls);

@@ -22,6 +22,7 @@
 #include "base/table.h"
 
 struct wf_shm_ep;
+struct wf_shm_offer;
 struct wf_shm_out;
 struct wf_shm_pull;
 struct wf_shm_parcel;
@@ -70,9 +71,10 @@ struct wf_shm_in {
 	struct wf_rxq *rxq;
 	struct wf_shm_ep *ep;
 	struct wf_source sock;
-	struct wf_shm_out *twin; /* has the same socket, see link.h */
-	uint32_t number;	 /* the channel's, in notes */
-	uint32_t asked_for;	 /* asked: the channel that shall be our twin */
+	struct wf_shm_out *twin;    /* has the same socket, see link.h */
+	struct wf_shm_offer *offer; /* of the sender (offer.h), or NULL */
+	uint32_t number;	    /* the channel's, in notes */
+	uint32_t asked_for; /* asked: the channel that shall be our twin */
 	bool asked;
 	bool told; /* we have told the peer that we end */
 	struct wf_shm_region region;

@@ -12,6 +12,7 @@
 #include "shm/conn.h"
 #include "shm/conn_defs.h"
 #include "shm/ep.h"
+#include "shm/offer.h"
 
 /* At most so many messages are read from a socket at once, because a peer may
  * write faster than we read. */
@@ -75,6 +76,7 @@ static bool may_join(const struct wf_shm_out *out, const struct wf_shm_in *in)
 	return out->state == WF_SHM_OUT_OPEN && !out->shut && !out->twin &&
 	       out->sock.fd >= 0 && !in->twin && in->sock.fd >= 0 &&
 	       !in->ended && !in->broken && in->src == out->dst &&
+	       !out->offer && !in->offer &&
 	       out->mover.process == in->mover.process;
 }
 
@@ -91,6 +93,9 @@ void wf_shm_link_out_opened(struct wf_shm_out *out)
 {
 	const struct wf_shm_watch *watch = &out->ep->watch;
 
+	/* It has no name any more, and is no twin of others that have none. */
+	if (out->gone)
+		return;
 	for (uint32_t i = 0; i < watch->count; i++) {
 		if (watch->ins[i]->src == out->dst)
 			ask(out, watch->ins[i]);
@@ -142,16 +147,34 @@ static void on_joined(struct wf_shm_in *in)
 	in->twin = out;
 }
 
-/* It may arrive before the JOINED that was sent earlier on the other socket. */
-static void on_left(const struct wf_shm_out *out, struct wf_shm_in *in,
+/* It may arrive before the JOINED that was sent earlier on the other socket, or
+ * before we have seen that the peer used an offer. */
+static void on_left(struct wf_shm_out *out, struct wf_shm_in *in,
 		    uint32_t number)
 {
+	if (!in && out)
+		in = wf_shm_offer_left(out, number);
 	if (!in && out)
 		in = find_in(out->ep, number);
 	if (in && in->number == number &&
 	    (!out || in->twin == out ||
 	     (in->asked && in->asked_for == out->number)))
 		end_in(in);
+}
+
+/* Our two channels may share a socket from now on, if there are two. */
+static void on_declined(struct wf_shm_out *out, uint32_t number)
+{
+	if (!out->offer || out->offer->number != number)
+		return;
+	wf_shm_offer_withdraw(out);
+	wf_shm_link_out_opened(out);
+}
+
+void wf_shm_link_decline(const struct wf_shm_in *in)
+{
+	/* If it cannot be sent, the peer keeps the ring. */
+	(void)!tell(in->sock.fd, WF_SHM_NOTE_DECLINED, in->offer->number);
 }
 
 /* -- what comes -------------------------------------------------------------- */
@@ -175,6 +198,10 @@ static void take_note(struct wf_shm_out *out, struct wf_shm_in *in,
 	case WF_SHM_NOTE_SHUT:
 		if (out && out->number == note->number)
 			end_out(out);
+		break;
+	case WF_SHM_NOTE_DECLINED:
+		if (out)
+			on_declined(out, note->number);
 		break;
 	default:
 		break;
@@ -219,6 +246,8 @@ void wf_shm_link_out_ready(struct wf_shm_out *out, uint32_t events)
 				       &out->sock);
 		return;
 	}
+	if (!wf_shm_offer_ended(out))
+		return; /* the same if there is no memory */
 	if (out->twin)
 		end_in(out->twin);
 	if (!wf_shm_out_settle(out))

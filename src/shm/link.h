@@ -49,6 +49,9 @@ void wf_shm_link_in_ready(struct wf_source *source, uint32_t events,
 void wf_shm_link_old_ready(struct wf_source *source, uint32_t events,
 			   uint64_t now);
 
+/* Tells the sender that its offer (offer.h) will not be used. */
+void wf_shm_link_decline(const struct wf_shm_in *in);
+
 /* The channel stops using its socket. The peer is notified. */
 void wf_shm_link_drop_out(struct wf_shm_out *out);
 void wf_shm_link_drop_in(struct wf_shm_in *in);

@@ -321,6 +321,21 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		mover->way = WF_SHM_WAY_CMA;
 }
 
+void wf_shm_mover_again(struct wf_shm_mover *mover,
+			const struct wf_shm_mover *known)
+{
+	*mover = (struct wf_shm_mover){
+		.way = known->way,
+		.pid = known->pid,
+		.process = known->process,
+		.guard = known->guard,
+		.scratch = known->scratch,
+		.memory = -1,
+		.small = FILE_AFTER,
+		.reads = LIFE_AFTER,
+	};
+}
+
 void wf_shm_mover_close(struct wf_shm_mover *mover)
 {
 	if (mover->way == WF_SHM_WAY_CMA) {

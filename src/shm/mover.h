@@ -55,6 +55,11 @@ void wf_shm_mover_open(struct wf_shm_mover *mover, pid_t pid, uint64_t process,
 		       uint64_t probe_addr, uint64_t probe_value,
 		       bool cma_allowed);
 
+/* The same peer by another channel, without another look at it: @known was
+ * opened. */
+void wf_shm_mover_again(struct wf_shm_mover *mover,
+			const struct wf_shm_mover *known);
+
 /* Whether the pid is still that of the same process: 0 or -errno. Call it right
  * after opening something by the pid. */
 int wf_shm_mover_prove(const struct wf_shm_mover *mover);

@@ -19,6 +19,7 @@
 #include "shm/early.h"
 #include "shm/ep.h"
 #include "shm/link.h"
+#include "shm/offer.h"
 #include "shm/pace.h"
 #include "shm/proto.h"
 #include "shm/put.h"
@@ -168,6 +169,7 @@ void wf_shm_out_fail_all(struct wf_shm_out *out, int err)
 void wf_shm_out_release(struct wf_shm_out *out)
 {
 	out->early = NULL; /* it waits for the next ring */
+	wf_shm_offer_withdraw(out);
 	wf_shm_link_drop_out(out);
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);

@@ -26,6 +26,7 @@
 
 struct wf_shm_ep;
 struct wf_shm_in;
+struct wf_shm_offer;
 struct wf_shm_out;
 struct wf_shm_tx;
 struct wf_shm_windows;
@@ -74,9 +75,12 @@ struct wf_shm_out {
 	struct wf_source sock;
 	struct wf_source old;	/* given up for that of the twin, see link.h */
 	struct wf_shm_in *twin; /* has the same socket */
-	uint32_t number;	/* the channel's, in notes */
-	bool told;		/* we have told the peer that we end */
-	bool shut;		/* the peer does not read any more */
+	struct wf_shm_offer *offer; /* a ring for the peer (offer.h), or NULL */
+	uint32_t number;	    /* the channel's, in notes */
+	bool told;		    /* we have told the peer that we end */
+	bool shut;		    /* the peer does not read any more */
+	bool gone; /* given up, but the peer may use our offer */
+	bool cut;  /* GREETED: the peer cannot answer any more */
 	struct wf_shm_region region;
 	struct wf_shm_mover mover;
 	uint64_t dst; /* fi_addr_t */

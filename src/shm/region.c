@@ -10,28 +10,31 @@
 #include "base/memfd.h"
 #include "os/file.h"
 #include "os/memory.h"
+#include "os/shared.h"
 
-static int map(struct wf_shm_region *region, int memfd, unsigned int slots_log2,
-	       unsigned int lines_log2)
+/* @bytes of @memfd, not inherited by a child. */
+static int map(void **memory, size_t bytes, int memfd)
 {
-	size_t bytes = wf_shm_region_bytes(slots_log2, lines_log2);
-	void *memory = NULL;
-	uint8_t *base;
 	int err;
 
-	err = wf_os_mmap(&memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+	*memory = NULL;
+	err = wf_os_mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 			 memfd);
 	if (err)
 		return err;
-	err = wf_os_madvise(memory, bytes, MADV_DONTFORK);
-	if (err) {
-		wf_os_munmap(memory, bytes);
-		return err;
-	}
-	base = memory;
-	*region = (struct wf_shm_region){
+	err = wf_os_madvise(*memory, bytes, MADV_DONTFORK);
+	if (err)
+		wf_os_munmap(*memory, bytes);
+	return err;
+}
+
+static struct wf_shm_region lay_out(void *memory, unsigned int slots_log2,
+				    unsigned int lines_log2)
+{
+	uint8_t *base = memory;
+	struct wf_shm_region region = {
 		.base = base,
-		.bytes = bytes,
+		.bytes = wf_shm_region_bytes(slots_log2, lines_log2),
 		.header = (void *)base,
 		.replies = (void *)(base + WF_SHM_REPLIES_AT),
 		.shares = (void *)(base +
@@ -41,8 +44,30 @@ static int map(struct wf_shm_region *region, int memfd, unsigned int slots_log2,
 		.slot_count = 1u << slots_log2,
 		.line_count = 1u << lines_log2,
 	};
-	region->data = (uint8_t *)(region->slots + region->slot_count);
-	return 0;
+
+	region.data = (uint8_t *)(region.slots + region.slot_count);
+	return region;
+}
+
+/* @count regions that follow each other in @memfd. Each of them is unmapped by
+ * itself. */
+static int map_all(struct wf_shm_region *regions, unsigned int count, int memfd,
+		   unsigned int slots_log2, unsigned int lines_log2)
+{
+	size_t bytes = wf_shm_region_bytes(slots_log2, lines_log2);
+	uint8_t *memory;
+	int err = map((void **)&memory, count * bytes, memfd);
+
+	for (unsigned int i = 0; i < count && !err; i++)
+		regions[i] =
+			lay_out(memory + i * bytes, slots_log2, lines_log2);
+	return err;
+}
+
+static void unmap_all(struct wf_shm_region *regions, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		wf_shm_region_unmap(&regions[i]);
 }
 
 /* -- taking memory ----------------------------------------------------------- */
@@ -118,18 +143,21 @@ int wf_shm_region_grow_returns(struct wf_shm_region *region)
 	return err;
 }
 
-/* What every channel has. Where the kernel has no call that takes pages of a
- * mapping, all of it. */
-static int take_first(struct wf_shm_region *region, int memfd)
+/* What every channel has. */
+static int take_first(struct wf_shm_region *region)
 {
-	uint32_t slots = whole_pages(WF_SHM_SLOTS_AT, WF_SHM_SLOT_SIZE, 1,
-				     region->slot_count);
 	int err = populate(region, 0, WF_SHM_SLOTS_AT + WF_SHM_SLOT_SIZE);
 
-	region->slots_ready = slots;
-	if (err != -EINVAL)
-		return err;
-	err = wf_base_memfd_reserve(memfd, 0, region->bytes);
+	region->slots_ready = whole_pages(WF_SHM_SLOTS_AT, WF_SHM_SLOT_SIZE, 1,
+					  region->slot_count);
+	return err;
+}
+
+/* Where the kernel has no call that takes pages of a mapping. */
+static int take_all(struct wf_shm_region *region, int memfd)
+{
+	int err = wf_base_memfd_reserve(memfd, 0, region->bytes);
+
 	if (err)
 		return err;
 	region->slots_ready = region->slot_count;
@@ -141,39 +169,101 @@ static int take_first(struct wf_shm_region *region, int memfd)
 
 /* -- making and mapping ------------------------------------------------------ */
 
-int wf_shm_region_create(struct wf_shm_region *region, unsigned int slots_log2,
-			 unsigned int lines_log2, int *memfd)
+static void write_header(struct wf_shm_region *region)
+{
+	struct wf_shm_header *header = region->header;
+
+	header->layout = WF_SHM_LAYOUT;
+	header->slots_log2 = (uint8_t)__builtin_ctz(region->slot_count);
+	header->lines_log2 = (uint8_t)__builtin_ctz(region->line_count);
+	/* Last: the receiver of an offered ring may look at any time. */
+	wf_shared_store_plain(&header->magic, WF_SHM_MAGIC, release);
+}
+
+/* Whether somebody has written a header. Pairs with write_header(). */
+static bool has_begun(const struct wf_shm_region *region)
+{
+	return wf_shared_load_plain(&region->header->magic, acquire);
+}
+
+static bool has_sound_header(const struct wf_shm_region *region)
+{
+	struct wf_shm_header header;
+
+	memcpy(&header, region->header, sizeof(header));
+	return header.magic == WF_SHM_MAGIC && header.layout == WF_SHM_LAYOUT &&
+	       header.slots_log2 == __builtin_ctz(region->slot_count) &&
+	       header.lines_log2 == __builtin_ctz(region->line_count);
+}
+
+static int create(struct wf_shm_region *regions, unsigned int count,
+		  unsigned int slots_log2, unsigned int lines_log2, int *memfd)
 {
 	size_t bytes = wf_shm_region_bytes(slots_log2, lines_log2);
 	int fd, err;
 
-	fd = wf_base_memfd_create_sparse("weft-ring", bytes);
+	fd = wf_base_memfd_create_sparse("weft-ring", count * bytes);
 	if (fd < 0)
 		return fd;
-	err = map(region, fd, slots_log2, lines_log2);
+	err = map_all(regions, count, fd, slots_log2, lines_log2);
 	if (err)
 		goto err_close;
-	err = take_first(region, fd);
+	err = take_first(&regions[0]);
+	if (err == -EINVAL)
+		err = take_all(&regions[0], fd);
 	if (err)
 		goto err_unmap;
-	region->header->magic = WF_SHM_MAGIC;
-	region->header->layout = WF_SHM_LAYOUT;
-	region->header->slots_log2 = (uint8_t)slots_log2;
-	region->header->lines_log2 = (uint8_t)lines_log2;
+	write_header(&regions[0]);
 	*memfd = fd;
 	return 0;
 
 err_unmap:
-	wf_shm_region_unmap(region);
+	unmap_all(regions, count);
 err_close:
 	wf_os_close(fd);
 	return err;
 }
 
-int wf_shm_region_map(struct wf_shm_region *region, int memfd,
-		      unsigned int slots_log2, unsigned int lines_log2)
+int wf_shm_region_create(struct wf_shm_region *region, unsigned int slots_log2,
+			 unsigned int lines_log2, int *memfd)
 {
-	struct wf_shm_header header;
+	return create(region, 1, slots_log2, lines_log2, memfd);
+}
+
+int wf_shm_region_create_pair(struct wf_shm_region pair[2],
+			      unsigned int slots_log2, unsigned int lines_log2,
+			      int *memfd)
+{
+	return create(pair, 2, slots_log2, lines_log2, memfd);
+}
+
+int wf_shm_region_begin(struct wf_shm_region *region)
+{
+	int err = take_first(region);
+
+	if (!err)
+		write_header(region);
+	return err;
+}
+
+int wf_shm_region_accept(struct wf_shm_region *region)
+{
+	/* One call instead of a fault for each page, and an error instead of a
+	 * signal where the sender did not take them. */
+	int err = populate(region, 0, WF_SHM_SLOTS_AT + WF_SHM_SLOT_SIZE);
+
+	if (err && err != -EINVAL)
+		return err;
+	if (!has_begun(region))
+		return -ENOENT;
+	return has_sound_header(region) ? 0 : -EPROTO;
+}
+
+static int map_checked(struct wf_shm_region *regions, unsigned int count,
+		       int memfd, unsigned int slots_log2,
+		       unsigned int lines_log2)
+{
+	size_t bytes;
 	int err;
 
 	if (slots_log2 < WF_SHM_SLOTS_LOG2_MIN ||
@@ -181,27 +271,31 @@ int wf_shm_region_map(struct wf_shm_region *region, int memfd,
 	    lines_log2 < WF_SHM_LINES_LOG2_MIN ||
 	    lines_log2 > WF_SHM_LINES_LOG2_MAX)
 		return -EPROTO;
-	if (!wf_base_memfd_is_sound(
-		    memfd, wf_shm_region_bytes(slots_log2, lines_log2)))
+	bytes = wf_shm_region_bytes(slots_log2, lines_log2);
+	/* Each of them is unmapped by itself. */
+	if (count > 1 && bytes % wf_os_page_bytes())
 		return -EPROTO;
-	err = map(region, memfd, slots_log2, lines_log2);
+	if (!wf_base_memfd_is_sound(memfd, count * bytes))
+		return -EPROTO;
+	err = map_all(regions, count, memfd, slots_log2, lines_log2);
 	if (err)
 		return err;
-	/* One call instead of a fault for each page, and an error instead of a
-	 * signal where the sender did not take them. */
-	err = populate(region, 0, WF_SHM_SLOTS_AT + WF_SHM_SLOT_SIZE);
-	if (err && err != -EINVAL) {
-		wf_shm_region_unmap(region);
-		return err;
-	}
-	memcpy(&header, region->header, sizeof(header));
-	if (header.magic != WF_SHM_MAGIC || header.layout != WF_SHM_LAYOUT ||
-	    header.slots_log2 != slots_log2 ||
-	    header.lines_log2 != lines_log2) {
-		wf_shm_region_unmap(region);
-		return -EPROTO;
-	}
-	return 0;
+	err = wf_shm_region_accept(&regions[0]);
+	if (err)
+		unmap_all(regions, count);
+	return err == -ENOENT ? -EPROTO : err;
+}
+
+int wf_shm_region_map(struct wf_shm_region *region, int memfd,
+		      unsigned int slots_log2, unsigned int lines_log2)
+{
+	return map_checked(region, 1, memfd, slots_log2, lines_log2);
+}
+
+int wf_shm_region_map_pair(struct wf_shm_region pair[2], int memfd,
+			   unsigned int slots_log2, unsigned int lines_log2)
+{
+	return map_checked(pair, 2, memfd, slots_log2, lines_log2);
 }
 
 void wf_shm_region_unmap(struct wf_shm_region *region)

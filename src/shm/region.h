@@ -44,6 +44,21 @@ int wf_shm_region_create(struct wf_shm_region *region, unsigned int slots_log2,
 int wf_shm_region_map(struct wf_shm_region *region, int memfd,
 		      unsigned int slots_log2, unsigned int lines_log2);
 
+/* The same for two regions in one memfd: that of the sender, and one that it
+ * offers to the peer (offer.h), of which nothing is taken or checked yet. Each is
+ * unmapped by itself. */
+int wf_shm_region_create_pair(struct wf_shm_region pair[2],
+			      unsigned int slots_log2, unsigned int lines_log2,
+			      int *memfd);
+int wf_shm_region_map_pair(struct wf_shm_region pair[2], int memfd,
+			   unsigned int slots_log2, unsigned int lines_log2);
+
+/* The second region of a pair: its sender takes the first pages and writes the
+ * header; its receiver checks that. 0 or -errno; -ENOENT: there is no header
+ * yet. */
+int wf_shm_region_begin(struct wf_shm_region *region);
+int wf_shm_region_accept(struct wf_shm_region *region);
+
 /* Takes memory for the first @count slots or lines, rounded up to pages, and for
  * all shares or returns. The sender's, when the _ready word says less. 0, or
  * -ENOMEM. */

@@ -8,13 +8,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/file.h"
+#include "os/memory.h"
 #include "shm/channels.h"
 #include "shm/conn.h"
 #include "shm/doze.h"
 #include "shm/ep.h"
 #include "shm/guard.h"
+#include "shm/guest.h"
 #include "shm/link.h"
 #include "shm/name.h"
+#include "shm/offer.h"
 #include "shm/pull.h"
 #include "shm/put.h"
 #include "shm/trace.h"
@@ -72,8 +75,11 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 	err = wf_shm_board_open(&ep->board);
 	if (err)
 		goto err_stats;
+	/* Linux 5.14 does, gVisor does not. */
+	ep->populates =
+		wf_os_populate(ep->board.board, WF_SHM_BOARD_BYTES) != -EINVAL;
 	wf_shm_watch_open(&ep->watch, ep->board.board, ep->rxq, &ep->stats);
-	err = wf_shm_conn_listen(ep);
+	err = wf_shm_guest_listen(ep);
 	if (err)
 		goto err_board;
 	wf_shm_guard_hold();
@@ -142,7 +148,7 @@ static void shm_close(void *self)
 		wf_shm_in_close(ep->watch.ins[i], 0);
 	wf_list_for_each (pos, tmp, &ep->all_outs)
 		wf_shm_out_free(wf_container_of(pos, struct wf_shm_out, link));
-	wf_shm_conn_unlisten(ep);
+	wf_shm_guest_unlisten(ep);
 	wf_shm_board_close(&ep->board);
 	wf_base_stats_close(&ep->stats);
 	wf_base_pool_fini(&ep->tx_pool);
@@ -159,6 +165,7 @@ static void forked(void *self)
 
 	for (uint32_t i = 0; i < ep->watch.count; i++) {
 		wf_shm_link_forked_in(ep->watch.ins[i]);
+		wf_shm_offer_forked(&ep->watch.ins[i]->offer);
 		ep->watch.ins[i]->region.base = NULL;
 		ep->watch.ins[i]->ended = true;
 		wf_shm_mover_forked(&ep->watch.ins[i]->mover);
@@ -167,6 +174,7 @@ static void forked(void *self)
 		struct wf_shm_out *out =
 			wf_container_of(pos, struct wf_shm_out, link);
 
+		wf_shm_offer_forked(&out->offer);
 		wf_shm_link_forked_out(out);
 		out->region.base = NULL;
 		out->slots_free = 0;
@@ -175,7 +183,7 @@ static void forked(void *self)
 	}
 	ep->out_count = 0;
 	wf_base_stats_forked(&ep->stats);
-	wf_shm_conn_forked(ep);
+	wf_shm_guest_forked(ep);
 }
 
 /* -- progress -------------------------------------------------------------- */
@@ -282,7 +290,11 @@ static uint64_t look(void *self, uint64_t now)
 {
 	struct wf_shm_ep *ep = self;
 
+	wf_shm_guest_tend(ep, now);
 	wf_shm_conn_tend(ep, now);
+	/* Those for which there was no memory before. */
+	if (wf_unlikely(ep->watch.distrusted))
+		wf_shm_offer_open_all(ep);
 	wf_shm_stats_flush(ep);
 	return ep->connecting ? LOOK_EVERY_CONNECTING : UINT64_MAX;
 }

@@ -34,10 +34,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "os/knob.h"
 #include "os/shared.h"
+#include "shm/offer.h"
 #include "shm/stats.h"
 
 /* The number of rings that every poll looks at: as many as cost no more than
@@ -56,6 +58,9 @@
  * and at once if its thread is interrupted. */
 #define AGAIN_AFTER (500 * WF_NS_PER_US)
 
+/* Bells that offers may have: peers that connect to us need the others. */
+#define OFFERED_MAX (WF_SHM_BELLS / 2)
+
 void wf_shm_watch_open(struct wf_shm_watch *watch, struct wf_shm_board *board,
 		       struct wf_rxq *rxq, struct wf_stats *stats)
 {
@@ -71,8 +76,10 @@ void wf_shm_watch_close(struct wf_shm_watch *watch)
 {
 	free(watch->ins);
 	free(watch->bell_ins);
+	free(watch->offers);
 	watch->ins = NULL;
 	watch->bell_ins = NULL;
+	watch->offers = NULL;
 }
 
 /* Exchanges two places among the rings. */
@@ -91,11 +98,16 @@ static void want_bell(struct wf_shm_in *in, bool wanted)
 	wf_shared_store(&in->region.header->bell_wanted, wanted, relaxed);
 }
 
+static void set_number(struct wf_shm_watch *watch, uint32_t bell)
+{
+	wf_shared_store(&watch->board->bells[bell], 1, relaxed);
+	wf_shm_board_again(watch->board);
+}
+
 /* Rings the bell of a ring that is not watched, in the sender's place. */
 static void set_bell(struct wf_shm_watch *watch, const struct wf_shm_in *in)
 {
-	wf_shared_store(&watch->board->bells[in->bell], 1, relaxed);
-	wf_shm_board_again(watch->board);
+	set_number(watch, in->bell);
 }
 
 static void start_watching(struct wf_shm_watch *watch, struct wf_shm_in *in)
@@ -151,42 +163,87 @@ static void promote(struct wf_shm_watch *watch, struct wf_shm_in *in)
 	start_watching(watch, in);
 }
 
-static int give_bell(struct wf_shm_watch *watch, struct wf_shm_in *in)
+/* Makes room for twice as many bells, in whole lines. */
+static int more_bells(struct wf_shm_watch *watch)
 {
-	uint32_t bell = 0;
+	uint32_t had = watch->bell_room;
+	uint32_t room = had ? had * 2 : WF_SHM_BELLS_PER_LINE;
+	struct wf_shm_out **offers;
+	struct wf_shm_in **ins;
 
-	in->bell = WF_SHM_BELLS;
-	if (!watch->bell_ins) {
-		watch->bell_ins =
-			calloc(WF_SHM_BELLS, sizeof(*watch->bell_ins));
-		if (!watch->bell_ins)
-			return -ENOMEM;
-	}
-	while (bell < WF_SHM_BELLS && watch->bell_ins[bell])
-		bell++;
-	if (bell == WF_SHM_BELLS)
-		return 0;
-	in->bell = bell;
-	watch->bell_ins[bell] = in;
-	if (bell / WF_SHM_BELLS_PER_LINE >= watch->bell_lines)
-		watch->bell_lines = bell / WF_SHM_BELLS_PER_LINE + 1;
+	ins = realloc(watch->bell_ins, room * sizeof(*ins));
+	if (!ins)
+		return -ENOMEM;
+	watch->bell_ins = ins;
+	offers = realloc(watch->offers, room * sizeof(*offers));
+	if (!offers)
+		return -ENOMEM;
+	watch->offers = offers;
+	memset(ins + had, 0, (room - had) * sizeof(*ins));
+	memset(offers + had, 0, (room - had) * sizeof(*offers));
+	watch->bell_room = room;
 	return 0;
 }
 
-int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in)
+/* Finds a bell below @end that nobody has, @end if there is none. 0 or
+ * -ENOMEM. */
+static int find_bell(struct wf_shm_watch *watch, uint32_t end, uint32_t *bell)
 {
-	if (watch->count == watch->room) {
-		uint32_t room = watch->room ? watch->room * 2 : 8;
-		struct wf_shm_in **ins =
-			realloc(watch->ins, room * sizeof(*ins));
+	uint32_t at = 0;
 
-		if (!ins)
-			return -ENOMEM;
-		watch->ins = ins;
-		watch->room = room;
-	}
-	if (give_bell(watch, in))
+	while (at < watch->bell_room && at < end &&
+	       (watch->bell_ins[at] || watch->offers[at]))
+		at++;
+	*bell = at;
+	if (at == end)
+		return 0;
+	if (at == watch->bell_room && more_bells(watch))
 		return -ENOMEM;
+	if (at / WF_SHM_BELLS_PER_LINE >= watch->bell_lines)
+		watch->bell_lines = at / WF_SHM_BELLS_PER_LINE + 1;
+	return 0;
+}
+
+uint32_t wf_shm_watch_reserve(struct wf_shm_watch *watch,
+			      struct wf_shm_out *out)
+{
+	uint32_t bell;
+
+	static_assert(WF_SHM_BELLS % WF_SHM_BELLS_PER_LINE == 0, "lines");
+	if (find_bell(watch, OFFERED_MAX, &bell) || bell == OFFERED_MAX)
+		return WF_SHM_BELLS;
+	/* Whoever had it before may have left it set. */
+	wf_shm_board_answer(watch->board, bell);
+	watch->offers[bell] = out;
+	return bell;
+}
+
+void wf_shm_watch_cancel(struct wf_shm_watch *watch, uint32_t bell)
+{
+	watch->offers[bell] = NULL;
+}
+
+static bool make_room(struct wf_shm_watch *watch)
+{
+	uint32_t room = watch->room ? watch->room * 2 : 8;
+	struct wf_shm_in **ins;
+
+	if (watch->count < watch->room)
+		return true;
+	ins = realloc(watch->ins, room * sizeof(*ins));
+	if (!ins)
+		return false;
+	watch->ins = ins;
+	watch->room = room;
+	return true;
+}
+
+/* @bell: WF_SHM_BELLS if there is none for it. */
+static void add(struct wf_shm_watch *watch, struct wf_shm_in *in, uint32_t bell)
+{
+	in->bell = bell;
+	if (bell < WF_SHM_BELLS)
+		watch->bell_ins[bell] = in;
 	in->place = watch->count;
 	watch->ins[watch->count++] = in;
 	want_bell(in, true);
@@ -195,6 +252,25 @@ int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in)
 		start_watching(watch, in);
 	else if (wf_shm_in_ready(in))
 		set_bell(watch, in);
+}
+
+int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in)
+{
+	uint32_t bell;
+
+	if (!make_room(watch) || find_bell(watch, WF_SHM_BELLS, &bell))
+		return -ENOMEM;
+	add(watch, in, bell);
+	return 0;
+}
+
+int wf_shm_watch_add_reserved(struct wf_shm_watch *watch, struct wf_shm_in *in,
+			      uint32_t bell)
+{
+	if (!make_room(watch))
+		return -ENOMEM;
+	wf_shm_watch_cancel(watch, bell);
+	add(watch, in, bell);
 	return 0;
 }
 
@@ -226,16 +302,32 @@ static void look(struct wf_shm_watch *watch, struct wf_shm_in *in)
 		set_bell(watch, in);
 }
 
+/* The ring of a bell that was set; NULL: it is for nobody, or there is no memory
+ * to open the ring now. */
+static struct wf_shm_in *ring_of(struct wf_shm_watch *watch, uint32_t bell)
+{
+	struct wf_shm_out *out = watch->offers[bell];
+	int err;
+
+	if (!out)
+		return watch->bell_ins[bell];
+	err = wf_shm_offer_open(out);
+	if (err && err != -ENOENT && err != -EPROTO)
+		set_number(watch, bell);
+	return watch->bell_ins[bell];
+}
+
 static void answer_line(struct wf_shm_watch *watch, uint32_t line)
 {
 	for (uint32_t i = 0; i < WF_SHM_BELLS_PER_LINE; i++) {
 		uint32_t bell = line * WF_SHM_BELLS_PER_LINE + i;
-		struct wf_shm_in *in = watch->bell_ins[bell];
+		struct wf_shm_in *in;
 
 		if (!wf_shm_board_is_rung(watch->board, bell) ||
 		    !wf_shm_board_answer(watch->board, bell))
 			continue;
 		wf_shm_stats_add(watch->stats, WF_SHM_STAT_bells, 1);
+		in = ring_of(watch, bell);
 		if (in && !in->watched)
 			look(watch, in);
 	}
@@ -378,6 +470,8 @@ void wf_shm_watch_few_bells(struct wf_shm_watch *watch)
 	for (uint32_t i = 0; i < watch->watched; i++)
 		want_bell(watch->ins[i], false);
 	for (uint32_t i = 0; i < bells; i++) {
+		if (watch->offers[i])
+			continue;
 		if (!watch->bell_ins[i] || watch->bell_ins[i]->watched)
 			wf_shm_board_answer(watch->board, i);
 	}

@@ -33,7 +33,9 @@ struct wf_shm_watch {
 	uint32_t turn;	      /* polls, to tell old from new */
 	uint32_t bell_lines;  /* of the board that are in use */
 	struct wf_list again; /* the look-again list: wf_shm_in.again_link */
-	struct wf_shm_in **bell_ins; /* the ring of each bell; WF_SHM_BELLS */
+	uint32_t bell_room;   /* bells that have a place in: */
+	struct wf_shm_in **bell_ins; /* the ring of each bell */
+	struct wf_shm_out **offers;  /* or whose offer (offer.h) has it */
 	struct wf_shm_board *board;  /* ours */
 	bool distrusted;   /* a process of another user has mapped the board */
 	uint64_t sweep_at; /* distrusted: when all rings are looked at */
@@ -51,6 +53,17 @@ void wf_shm_watch_close(struct wf_shm_watch *watch);
  * the ring was there before the hello. 0 or -ENOMEM. */
 int wf_shm_watch_add(struct wf_shm_watch *watch, struct wf_shm_in *in);
 void wf_shm_watch_drop(struct wf_shm_watch *watch, struct wf_shm_in *in);
+
+/* A bell for a ring that the peer of @out was offered; WF_SHM_BELLS: there is
+ * none to spare. wf_shm_offer_open() is called when it is set. */
+uint32_t wf_shm_watch_reserve(struct wf_shm_watch *watch,
+			      struct wf_shm_out *out);
+void wf_shm_watch_cancel(struct wf_shm_watch *watch, uint32_t bell);
+
+/* wf_shm_watch_add() of a ring with a reserved bell. If it has messages, the bell
+ * is set, or is being set. */
+int wf_shm_watch_add_reserved(struct wf_shm_watch *watch, struct wf_shm_in *in,
+			      uint32_t bell);
 
 /* Whether a ring that is not watched may have a message. */
 static inline bool wf_shm_watch_has_rung(const struct wf_shm_watch *watch)

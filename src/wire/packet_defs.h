@@ -92,6 +92,9 @@ enum wf_wire_type {
 #define WF_WIRE_FEATURE_USER_RECV_QP 0x080u
 #define WF_WIRE_FEATURE_UNSOL_WRITE 0x100u
 #define WF_WIRE_FEATURE_PEER_ERROR 0x200u
+/* weft's own, and not for ever: its last handshake says whether it is so. Long
+ * messages are to be announced, because too many wait for their receive. */
+#define WF_WIRE_FEATURE_ASK_FIRST 0x80000000u
 
 /* A raw address: its length, then as many bytes. */
 #define WF_WIRE_RAW_ADDR_MAX 36

@@ -32,14 +32,19 @@
 #define ROOM_LEAST (1u << 20)
 #define ROOM_MOST (64u << 20)
 
-/* Output of all streams that is kept for later calls: beyond that, streams are
- * weft's own work. */
+/* Output of all streams that is kept for later calls, and the input that it came
+ * from: beyond that, streams are weft's own work. */
 #define KEPT_MOST ((size_t)256 << 20)
-
-/* Input to try first, 0: all. Of any thread: it is a guess. */
-static _Atomic size_t usual;
+/* After so many streams in a row of which not all was there, the driver is asked
+ * for one stream of SELDOM: it has no use for streams that come in parts. */
+#define MISSES 8u
+#define SELDOM 16u
 
 static _Atomic size_t kept;
+
+/* What this thread's streams were like lately. */
+static __thread size_t usual;	     /* input to try first, 0: all */
+static __thread unsigned int missed; /* MISSES, then streams since */
 
 /* A driver that uses zlib in its own work must not be asked to do that. */
 static __thread bool asking;
@@ -74,10 +79,18 @@ static void free_plain(struct wf_zshim_ahead *a)
 	a->plain = NULL;
 }
 
+static void free_raw(struct wf_zshim_ahead *a)
+{
+	if (a->raw)
+		atomic_fetch_sub(&kept, a->raw_len);
+	free(a->raw);
+	a->raw = NULL;
+}
+
 void wf_zshim_ahead_reset(struct wf_zshim_ahead *a)
 {
 	free_plain(a);
-	free(a->raw);
+	free_raw(a);
 	*a = (struct wf_zshim_ahead){ 0 };
 }
 
@@ -155,22 +168,18 @@ static bool keep(struct wf_zshim_ahead *a, struct attempt *t,
 		a->plain = smaller ? smaller : t->room;
 		t->room = NULL;
 	}
-	if (a->len > io->out_len) {
+	if (a->len <= io->out_len)
+		return true;
+	if (may_keep(a->raw_len)) {
 		a->raw = malloc(a->raw_len);
-		if (!a->raw) {
-			free_plain(a);
-			return false;
+		if (a->raw) {
+			memcpy(a->raw, io->in, a->raw_len);
+			return true;
 		}
-		memcpy(a->raw, io->in, a->raw_len);
+		atomic_fetch_sub(&kept, a->raw_len);
 	}
-	return true;
-}
-
-static size_t first_of(size_t in_len)
-{
-	size_t len = atomic_load_explicit(&usual, memory_order_relaxed);
-
-	return len && len < in_len ? len : in_len;
+	free_plain(a);
+	return false;
 }
 
 /* A stream took @used of @in_len. */
@@ -178,8 +187,29 @@ static void learn(size_t used, size_t in_len)
 {
 	size_t len = FEW * used > FIRST_LEAST ? FEW * used : FIRST_LEAST;
 
-	atomic_store_explicit(&usual, in_len > len ? len : 0,
-			      memory_order_relaxed);
+	usual = in_len > len ? len : 0;
+}
+
+/* The end of the stream is not there. Some drivers take that for damage. */
+static bool is_cut(int ret)
+{
+	return ret == -ENODATA || ret == -EBADMSG;
+}
+
+/* With as much of the input as streams lately needed, then with more of it, up
+ * to what the driver takes at once. */
+static int ask_enough(struct attempt *t, const struct wf_inflate_io *io,
+		      const struct wd_comp_limits *limits)
+{
+	size_t most = io->in_len, len;
+	int ret;
+
+	if (limits->src_max && limits->src_max < most)
+		most = limits->src_max;
+	len = usual && usual < most ? usual : most;
+	while (is_cut(ret = ask_for(t, io, len)) && len < most)
+		len = most / MORE < len ? most : len * MORE;
+	return ret;
 }
 
 static uint32_t check_of(const struct wf_inflate *s, const uint8_t *data,
@@ -209,6 +239,7 @@ static bool is_right(const struct wf_inflate *s, const struct wd_comp_job *job,
 static bool try(struct wf_zshim_ahead *a, struct wf_inflate *s,
 		const struct wf_inflate_io *io, const struct wf_alg_slot *slot)
 {
+	const struct wd_alg_comp *driver = wf_alg_registry_driver(slot);
 	uint8_t *dict = s->whave ? malloc(s->whave) : NULL;
 	struct attempt t = {
 		.job = { .src = io->in,
@@ -216,23 +247,23 @@ static bool try(struct wf_zshim_ahead *a, struct wf_inflate *s,
 			 .dict_len = s->whave,
 			 .window = 15,
 			 .tight = 1 },
-		.want = { .name = wf_alg_registry_driver(slot)->name },
+		.want = { .name = driver->name },
 	};
-	size_t src_len = first_of(io->in_len);
 	bool done;
 	int ret;
 
 	if (s->whave && !dict)
 		return false;
 	wf_deflate_inflate_get_dict(s, dict);
-	while ((ret = ask_for(&t, io, src_len)) == -ENODATA &&
-	       src_len < io->in_len)
-		src_len = io->in_len / MORE < src_len ? io->in_len :
-							src_len * MORE;
+	ret = ask_enough(&t, io, &driver->limits);
 	done = !ret && t.job.ended && is_right(s, &t.job, io) &&
 	       keep(a, &t, io);
 	if (!ret)
 		learn(t.job.consumed, io->in_len);
+	if (done)
+		missed = 0;
+	else if (is_cut(ret) && missed < MISSES)
+		missed++;
 	/* What this file copies, it copies for the driver. */
 	if (done && a->plain)
 		wf_alg_stats_add(wf_alg_registry_stats(slot),
@@ -251,7 +282,7 @@ static bool begin(struct wf_zshim_ahead *a, struct wf_inflate *s,
 	struct wf_alg_slot *slot;
 
 	if (asking || io->in_len < LEAST || !io->out_len || s->wbits != 15 ||
-	    overlap(io))
+	    overlap(io) || (missed >= MISSES && ++missed % SELDOM))
 		return false;
 	asking = true;
 	if (!(s->wrap & WF_INFLATE_CHECK))
@@ -262,6 +293,9 @@ static bool begin(struct wf_zshim_ahead *a, struct wf_inflate *s,
 		a->served = true;
 		a->giving = true;
 		a->check = s->check;
+		/* The caller is in the middle of blocks from now on. */
+		if (s->mode == WF_INFLATE_TYPE)
+			s->mode = WF_INFLATE_TYPE_DO;
 	}
 	wf_alg_registry_put(slot);
 	asking = false;
@@ -269,6 +303,19 @@ static bool begin(struct wf_zshim_ahead *a, struct wf_inflate *s,
 }
 
 /* -- its result ------------------------------------------------------------ */
+
+/* One of several steps of a call: the checksum that an earlier one has made is
+ * new for the caller, too. */
+static enum wf_inflate_ret decode(struct wf_inflate *s,
+				  struct wf_inflate_io *io,
+				  enum wf_inflate_flush flush)
+{
+	bool was = s->adler_new;
+	enum wf_inflate_ret ret = wf_deflate_inflate_run(s, io, flush);
+
+	s->adler_new = s->adler_new || was;
+	return ret;
+}
 
 /* Input is taken as output is given, so that the ratio of the two, which
  * programs look at, is that of the stream. */
@@ -292,8 +339,11 @@ static void give(struct wf_zshim_ahead *a, struct wf_inflate *s,
 	if (a->plain && n)
 		memcpy(io->out, a->plain + a->given, n);
 	a->given += n;
-	if (n && s->wrap & WF_INFLATE_CHECK)
+	if (n && s->wrap & WF_INFLATE_CHECK) {
 		s->check = check_of(s, io->out, n);
+		s->adler = s->check;
+		s->adler_new = true;
+	}
 	s->total += n;
 	io->out += n;
 	io->out_len -= n;
@@ -331,7 +381,7 @@ static enum wf_inflate_ret settle(struct wf_zshim_ahead *a,
 	s->last = true;
 	s->mode = WF_INFLATE_SUM;
 	if (good) {
-		ret = wf_deflate_inflate_run(s, io, flush);
+		ret = decode(s, io, flush);
 		good = keep_window(s, end, a->len - prior, flush);
 	}
 	if (!good) {
@@ -339,8 +389,7 @@ static enum wf_inflate_ret settle(struct wf_zshim_ahead *a,
 		ret = WF_INFLATE_NO_MEMORY;
 	}
 	free_plain(a);
-	free(a->raw);
-	a->raw = NULL;
+	free_raw(a);
 	a->giving = false;
 	return ret;
 }
@@ -360,6 +409,11 @@ static enum wf_inflate_ret portion(struct wf_zshim_ahead *a,
 
 /* -- back to the decoder --------------------------------------------------- */
 
+static bool has_held(const struct wf_zshim_ahead *a)
+{
+	return a->held < a->held_end;
+}
+
 void wf_zshim_ahead_retreat(struct wf_zshim_ahead *a, struct wf_inflate *s)
 {
 	struct wf_inflate_io io = { a->raw, a->raw_len, a->plain, a->given };
@@ -376,12 +430,9 @@ void wf_zshim_ahead_retreat(struct wf_zshim_ahead *a, struct wf_inflate *s)
 	a->held = used;
 	a->held_end = a->taken;
 	free_plain(a);
+	if (!has_held(a))
+		free_raw(a);
 	a->giving = false;
-}
-
-static bool has_held(const struct wf_zshim_ahead *a)
-{
-	return a->held < a->held_end;
 }
 
 /* What the caller has given before comes first. */
@@ -426,7 +477,7 @@ static enum wf_inflate_ret by_decoder(struct wf_zshim_ahead *a,
 	if (has_held(a)) {
 		struct wf_inflate_io held = held_of(a, io);
 
-		ret = wf_deflate_inflate_run(s, &held, flush);
+		ret = decode(s, &held, flush);
 		a->held = a->held_end - held.in_len;
 		io->out = held.out;
 		io->out_len = held.out_len;
@@ -434,7 +485,7 @@ static enum wf_inflate_ret by_decoder(struct wf_zshim_ahead *a,
 		    has_held(a) || is_at_border(s, flush))
 			return ret;
 	}
-	return wf_deflate_inflate_run(s, io, flush);
+	return decode(s, io, flush);
 }
 
 enum wf_inflate_ret wf_zshim_ahead_sync(struct wf_zshim_ahead *a,
@@ -463,6 +514,7 @@ bool wf_zshim_ahead_copy(struct wf_zshim_ahead *to,
 	to->raw = malloc(from->raw_len);
 	if (!to->raw)
 		return false;
+	atomic_fetch_add(&kept, from->raw_len);
 	memcpy(to->raw, from->raw, from->raw_len);
 	return true;
 }
@@ -483,16 +535,14 @@ static enum wf_inflate_ret first(struct wf_zshim_ahead *a, struct wf_inflate *s,
 {
 	if (s->wrap && s->mode < WF_INFLATE_TYPE) {
 		/* It stops before the first block. */
-		enum wf_inflate_ret ret =
-			wf_deflate_inflate_run(s, io, WF_INFLATE_BLOCK);
+		enum wf_inflate_ret ret = decode(s, io, WF_INFLATE_BLOCK);
 
 		if (s->mode != WF_INFLATE_TYPE || !io->in_len)
 			return ret;
 	}
 	a->asked = true;
-	return is_at_data(s) && begin(a, s, io) ?
-		       portion(a, s, io, flush) :
-		       wf_deflate_inflate_run(s, io, flush);
+	return is_at_data(s) && begin(a, s, io) ? portion(a, s, io, flush) :
+						  decode(s, io, flush);
 }
 
 static enum wf_inflate_ret run(struct wf_zshim_ahead *a, struct wf_inflate *s,
@@ -523,14 +573,8 @@ enum wf_inflate_ret wf_zshim_ahead_run(struct wf_zshim_ahead *a,
 	s->adler_new = false;
 	s->counted = false;
 	ret = run(a, s, io, flush);
-	/* Of several steps, an earlier one may have changed it. */
-	if (s->wrap && s->mode >= WF_INFLATE_TYPE &&
-	    (s->mode <= WF_INFLATE_DONE || a->served)) {
-		s->adler = s->check;
-		s->adler_new = true;
-	}
 	moved = io->in_len != was.in_len || io->out_len != was.out_len;
-	/* And the last one may have had nothing to do. */
+	/* The last of several steps may have had nothing to do. */
 	if (ret == WF_INFLATE_OK || ret == WF_INFLATE_NO_PROGRESS)
 		return moved && flush != WF_INFLATE_FINISH ?
 			       WF_INFLATE_OK :

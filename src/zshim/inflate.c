@@ -139,9 +139,10 @@ static void begin(z_streamp strm, const struct wf_inflate *s)
 
 static void destroy(z_streamp strm, struct inflater *in)
 {
-	if (in->ahead)
+	if (in->ahead) {
 		wf_zshim_ahead_reset(in->ahead);
-	free(in->ahead);
+		strm->zfree(strm->opaque, in->ahead);
+	}
 	strm->zfree(strm->opaque, in);
 	strm->state = NULL;
 }
@@ -157,10 +158,12 @@ static struct inflater *create(z_streamp strm, uint64_t magic)
 	in->in = 0;
 	in->out = 0;
 	in->ahead = NULL;
-	/* Not the stream's memory: few programs have so much in mind there.
-	 * Without it, no driver is asked. */
+	/* Without memory for it, no driver is asked. What it keeps is not the
+	 * stream's memory: few programs have so much in mind there. */
 	if (magic == WF_ZSHIM_INFLATE && wf_zshim_ahead_is_wanted())
-		in->ahead = calloc(1, sizeof(*in->ahead));
+		in->ahead = mem.alloc(mem.opaque, sizeof(*in->ahead));
+	if (in->ahead)
+		*in->ahead = (struct wf_zshim_ahead){ 0 };
 	in->head.strm = strm;
 	in->head.magic = magic;
 	strm->state = (struct internal_state *)in;

@@ -3,7 +3,8 @@
 
 A file sees its own folder, the folders its layer lists, and system headers.
 Ours are always included from the root ("base/list.h"), never by "../", by a
-bare name or in angle brackets. "public" is include/.
+bare name or in angle brackets. "public" is include/. The table of
+ARCHITECTURE.md must say the same.
 """
 
 import re
@@ -29,8 +30,7 @@ LAYERS = {
     "public": (),
     "chan": ("public", "base", "queue"),
     "zreal": ("base",),
-    # zreal: the real zlib, for the tests that run beside it.
-    "deflate": ("public", "base", "zreal"),
+    "deflate": ("public", "base"),
     "alg": ("public", "base", "queue", "chan", "deflate"),
     "drv": ("public", "base", "queue", "chan", "deflate", "alg", "zreal"),
     "zshim": ("public", "base", "queue", "chan", "deflate", "alg", "zreal"),
@@ -41,8 +41,9 @@ LAYERS = {
     "tools": ("public", "base", "nic", "deflate", "alg", "drv", "devd"),
 }
 
-# Unit tests of a transport have the core drive it; those of a plug-in compare.
-TESTS = {"shm": ("core",), "rdm": ("core",),
+# Unit tests of a transport have the core drive it; those of the format and of
+# a plug-in compare.
+TESTS = {"shm": ("core",), "rdm": ("core",), "deflate": ("zreal",),
          "cuda": ("alg", "tools")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
@@ -71,8 +72,24 @@ def target_of(top, path, quote, name):
     return "" if quote == '"' else None
 
 
+def check_table(top):
+    """Rows of the table: a folder, and those that it may use."""
+    path = top / "ARCHITECTURE.md"
+    if not path.is_file():
+        return
+    table = path.read_text(encoding="utf-8").partition("| may use |\n")[2]
+    rows = dict(re.findall(r"^\| ([a-z]+)[^|]* \| (.*) \|$",
+                           table.partition("\n\n")[0], re.M))
+    for layer, below in LAYERS.items():
+        named = re.sub(r"\([^)]*\)", "", rows.get(layer, "")).replace(
+            "include/", "public")
+        if layer != "public" and {word for word in re.findall(
+                r"\w+", named) if word in LAYERS} != set(below):
+            yield f"ARCHITECTURE.md:1: {layer} may use {', '.join(below)}"
+
+
 def check(top):
-    found = []
+    found = list(check_table(top))
     paths = tree.files(top, (".c", ".h"),
                        ("src", "drivers", "tools", "include"))
     for path in paths:
@@ -97,6 +114,12 @@ def check(top):
     return found, len(paths)
 
 
+def table(layers):
+    return "| folder | may use |\n|---|---|\n" + "".join(
+        f"| {layer} | {', '.join(below) or 'nothing'} |\n"
+        for layer, below in layers.items()) + "\n| os | base |\n"
+
+
 def self_test():
     for layer, below in LAYERS.items():
         cycle = [b for b in below if layer in LAYERS[b]]
@@ -117,6 +140,7 @@ def self_test():
             "tools/weft.c": '#include <wd.h>\n#include "shm/s.h"\n'
                             '#include "weft.h"\n',
             "tools/weft.h": "",
+            "ARCHITECTURE.md": table({**LAYERS, "shm": ("os", "prov")}),
         })
         tree.expect("layers", check(top)[0], [
             "src/base/a.h:1: base must not use match",
@@ -129,6 +153,7 @@ def self_test():
             "src/shm/t.c:1: shm must not use core",
             "src/rdm/s_test.c:1: rdm must not use shm",
             "tools/weft.c:2: tools must not use shm",
+            "ARCHITECTURE.md:1: shm may use os, base,",
         ])
 
 

@@ -122,6 +122,38 @@ static void messages(void)
 	close(listener);
 }
 
+/* Of a connection that is not accepted yet, and of one that is. */
+static void shutdowns(void)
+{
+	int listener, client, server;
+	char buf[8];
+
+	connect_pair(&listener, &client);
+	IS(send(client, "one", 3, 0) == 3);
+	IS(!shutdown(client, SHUT_RDWR));
+	IS(recv(client, buf, sizeof(buf), 0) == 0);
+	FAILS(send(client, "x", 1, MSG_NOSIGNAL), EPIPE);
+	server = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+	IS(server >= 0);
+	IS(events_of(server) == (EPOLLIN | EPOLLRDHUP | EPOLLHUP));
+	IS(recv(server, buf, sizeof(buf), 0) == 3);
+	IS(recv(server, buf, sizeof(buf), 0) == 0);
+	FAILS(send(server, "x", 1, MSG_NOSIGNAL), EPIPE);
+	close(client);
+	close(server);
+	close(listener);
+	connect_pair(&listener, &client);
+	server = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+	IS(send(server, "one", 3, 0) == 3);
+	IS(!shutdown(client, SHUT_RDWR));
+	/* What was there before can be read. */
+	IS(recv(client, buf, sizeof(buf), 0) == 3);
+	IS(recv(client, buf, sizeof(buf), 0) == 0);
+	close(client);
+	close(server);
+	close(listener);
+}
+
 static void resets(void)
 {
 	int listener, client, server;
@@ -558,6 +590,7 @@ void fidelity_run(const char *addr)
 {
 	names();
 	messages();
+	shutdowns();
 	resets();
 	memory();
 	events();

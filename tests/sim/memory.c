@@ -409,15 +409,60 @@ static struct sim_map **find_map(struct sim_proc *proc, const void *addr,
 	return NULL;
 }
 
+/* Adds [@begin, @end) of @of as a mapping of its own. */
+static void add_part(struct sim_proc *proc, const struct sim_map *of,
+		     char *begin, char *end)
+{
+	struct sim_map *part;
+
+	if (begin == end)
+		return;
+	part = real_calloc(1, sizeof(*part));
+	*part = (struct sim_map){
+		.next = proc->maps,
+		.addr = begin,
+		.bytes = (size_t)(end - begin),
+		.shared = of->shared,
+	};
+	part->shared->refs++;
+	part->shared->maps[proc->number]++;
+	proc->maps = part;
+}
+
+/* Pages of shared memory in the middle of a mapping become one of their own. */
+static void cut_out(struct sim_proc *proc, char *addr, size_t len)
+{
+	struct sim_map **at;
+
+	for (at = &proc->maps; *at; at = &(*at)->next) {
+		struct sim_map *map = *at;
+
+		if (!map->shared || addr < map->addr ||
+		    addr + len > map->addr + map->bytes)
+			continue;
+		add_part(proc, map, map->addr, addr);
+		add_part(proc, map, addr, addr + len);
+		add_part(proc, map, addr + len, map->addr + map->bytes);
+		for (at = &proc->maps; *at != map;)
+			at = &(*at)->next;
+		drop_map(proc, at);
+		return;
+	}
+}
+
 int __wrap_munmap(void *addr, size_t len)
 {
 	struct sim_proc *proc = sim_proc_current();
-	struct sim_map **at = find_map(proc, addr, len);
+	struct sim_map **at;
 
 	sim_enter("munmap");
+	if (!find_map(proc, addr, len) && !((uintptr_t)addr % PAGE) &&
+	    !(len % PAGE))
+		cut_out(proc, addr, len);
+	at = find_map(proc, addr, len);
 	if (!at)
 		sim_fail("munmap() of %zu bytes that are not mapped", len);
-	drop_map(proc, find_map(proc, addr, len));
+	drop_map(proc, at);
 	return 0;
 }
 

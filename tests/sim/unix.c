@@ -199,6 +199,22 @@ static void unix_release(struct sim_file *file)
 	real_free(sock);
 }
 
+/* Of both directions. What was sent before can be read. */
+static int unix_shutdown(struct sim_file *file, int how)
+{
+	struct unix_file *sock = (struct unix_file *)file;
+
+	if (how != SHUT_RDWR)
+		sim_fail("only a shutdown of both directions is simulated");
+	if (!sock->connected)
+		return -ENOTCONN;
+	if (sock->peer)
+		sock->peer->peer = NULL;
+	sock->peer = NULL;
+	sim_changed();
+	return 0;
+}
+
 /* Takes references to the passed descriptors. */
 static int take_files(const struct msghdr *msg, struct packet *packet)
 {
@@ -357,6 +373,7 @@ static const struct sim_file_ops unix_ops = {
 	.name = "unix",
 	.events = unix_events,
 	.release = unix_release,
+	.shutdown = unix_shutdown,
 	.sendmsg = unix_sendmsg,
 	.recvmsg = unix_recvmsg,
 	.bind = unix_bind,

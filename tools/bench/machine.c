@@ -12,19 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static bool read_first_line(const char *path, char *buf, size_t len)
-{
-	FILE *in = fopen(path, "re");
-	bool ok;
-
-	if (!in)
-		return false;
-	ok = fgets(buf, (int)len, in);
-	fclose(in);
-	if (ok)
-		buf[strcspn(buf, "\n")] = '\0';
-	return ok && *buf;
-}
+#include "tools/proc.h"
 
 /* The value of "key : value", or NULL. Cuts off the end of the line. */
 static char *value_of(char *line, const char *key)
@@ -64,8 +52,8 @@ static void read_cpu(struct wf_tools_machine *m, const char *arch)
 	free(line);
 	fclose(in);
 	if (hypervisor &&
-	    !read_first_line("/sys/class/dmi/id/sys_vendor", m->virtual_on,
-			     sizeof(m->virtual_on)))
+	    !wf_tools_proc_line("/sys/class/dmi/id/sys_vendor", m->virtual_on,
+				sizeof(m->virtual_on)))
 		snprintf(m->virtual_on, sizeof(m->virtual_on), "maker unknown");
 }
 
@@ -107,13 +95,13 @@ void wf_tools_machine_read(struct wf_tools_machine *m,
 	read_cpu(m, name.machine);
 	snprintf(path, sizeof(path), "%s/cpu%d/cpufreq/scaling_governor", cpus,
 		 plan->cpus[0]);
-	if (!read_first_line(path, m->governor, sizeof(m->governor)))
+	if (!wf_tools_proc_line(path, m->governor, sizeof(m->governor)))
 		snprintf(m->governor, sizeof(m->governor), "unknown");
 	snprintf(path, sizeof(path), "%s/cpu%d/topology/thread_siblings_list",
 		 cpus, plan->cpus[0]);
-	if (read_first_line(path, line, sizeof(line)))
+	if (wf_tools_proc_line(path, line, sizeof(line)))
 		m->siblings = !plan->one_cpu && is_listed(line, plan->cpus[1]);
-	if (read_first_line("/proc/loadavg", line, sizeof(line)))
+	if (wf_tools_proc_line("/proc/loadavg", line, sizeof(line)))
 		m->load = strtod(line, NULL);
 	online = sysconf(_SC_NPROCESSORS_ONLN);
 	m->n_cpus = online > 0 ? (unsigned)online : 0;

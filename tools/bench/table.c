@@ -37,8 +37,9 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 				", threads of one core: expect other numbers "
 				"across cores" :
 				"");
-	fprintf(out, "runs      %u repetitions of %.0f ms, taken in turns\n",
-		plan->reps, (double)plan->run_ns / 1e6);
+	fprintf(out, "runs      %u repetition%s of %.0f ms, taken in turns\n",
+		plan->reps, plan->reps == 1 ? "" : "s",
+		(double)plan->run_ns / 1e6);
 	if (plan->mpi_hosts && plan->link.over == WF_TOOLS_OVER_NODE)
 		fprintf(out, "over      a rank on each of %s, by mpirun\n",
 			plan->mpi_hosts);
@@ -49,21 +50,21 @@ void wf_tools_table_head(const struct wf_tools_report *r, FILE *out)
 	if (plan->more)
 		fprintf(out,
 			"more      bandwidth and rate: %u messages a batch, by "
-			"FI_MORE (others than libfabric: not done)\n",
+			"FI_MORE (libfabric providers only)\n",
 			plan->more);
 	if (plan->rewrite)
 		fputs("rewrite   latency: before each message its sender "
 		      "writes the whole buffer anew; the\n"
-		      "          writing is clocked in place on both sides "
-		      "and taken out (others than libfabric: not done)\n",
+		      "          time of that is measured on both sides "
+		      "and subtracted (libfabric providers only)\n",
 		      out);
 	if (plan->memfd)
 		fputs("memfd     buffers lie in a memfd that cannot shrink "
-		      "(ucx, mpi, floors: not done)\n",
+		      "(libfabric providers only)\n",
 		      out);
 	if (plan->verify)
 		fputs("verify    every byte is written and checked inside the "
-		      "time shown (others than libfabric: not done)\n",
+		      "time shown (libfabric providers only)\n",
 		      out);
 }
 

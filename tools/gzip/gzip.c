@@ -53,6 +53,22 @@ void wf_tools_gzip_say(const struct wf_gzip_io *io, const char *text)
 	fprintf(stderr, "%s: %s: %s\n", program, io->name, text);
 }
 
+int wf_tools_gzip_write_at(int fd, const uint8_t *data, size_t len, off_t at)
+{
+	while (len) {
+		ssize_t n = pwrite(fd, data, len, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		data += n;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
 int wf_tools_gzip_write(struct wf_gzip_io *io, const void *data, size_t len)
 {
 	const char *p = data;

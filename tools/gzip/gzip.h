@@ -74,6 +74,8 @@ int wf_tools_gzip_unpack(struct wf_gzip_io *io);
 
 /* Writes all of it; -errno. */
 int wf_tools_gzip_write(struct wf_gzip_io *io, const void *data, size_t len);
+/* The same at a place of the file; it counts nothing, so any thread may call it. */
+int wf_tools_gzip_write_at(int fd, const uint8_t *data, size_t len, off_t at);
 /* How it was called: "weft gzip", or the name of a link to it. */
 const char *wf_tools_gzip_program(void);
 /* One line about this file: "weft gzip: name: text". */

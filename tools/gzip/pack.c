@@ -158,7 +158,6 @@ static int finish(struct packer *p)
 	uint8_t trailer[8];
 	uint8_t *bytes;
 	size_t len;
-	ssize_t n;
 	int ret;
 
 	wf_alg_wrap_trailer(trailer, WD_COMP_GZIP, p->check, p->taken);
@@ -174,10 +173,11 @@ static int finish(struct packer *p)
 	if (!bytes)
 		return 0; /* the file is whole without it */
 	wf_tools_gzip_index_write(&p->index, bytes);
-	n = pwrite(p->io->out, bytes, len, p->header_at + (off_t)p->index_at);
+	ret = wf_tools_gzip_write_at(p->io->out, bytes, len,
+				     p->header_at + (off_t)p->index_at);
 	free(bytes);
 	p->io->points = p->index.count + 1;
-	return n == (ssize_t)len ? 0 : -EIO;
+	return ret;
 }
 
 static ssize_t read_full(int fd, uint8_t *buf, size_t len)
@@ -387,24 +387,13 @@ static int write_block(void *arg, unsigned int n)
 	struct slot *slot = &p->slots[n];
 	const uint8_t *data = slot->out;
 	size_t len = slot->ctx.out_len;
-	off_t to = p->data_at + (off_t)slot->at;
 
 	if (!p->places) {
 		place_block(arg, n);
 		return wf_tools_gzip_write(p->io, data, len);
 	}
-	while (len) {
-		ssize_t done = pwrite(p->io->out, data, len, to);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -errno;
-		data += done;
-		to += done;
-		len -= (size_t)done;
-	}
-	return 0;
+	return wf_tools_gzip_write_at(p->io->out, data, len,
+				      p->data_at + (off_t)slot->at);
 }
 
 static int run(struct packer *p)

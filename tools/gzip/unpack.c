@@ -95,24 +95,13 @@ static int put(void *arg, const uint8_t *data, size_t len)
 static int put_at(void *arg, uint64_t at, const uint8_t *data, size_t len)
 {
 	struct unpacker *u = arg;
-	off_t to = u->base + (off_t)at;
 
 	pthread_mutex_lock(&u->lock);
 	if (at + len > u->most)
 		u->most = at + len;
 	pthread_mutex_unlock(&u->lock);
-	while (len) {
-		ssize_t n = pwrite(u->io->out, data, len, to);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		to += n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return wf_tools_gzip_write_at(u->io->out, data, len,
+				      u->base + (off_t)at);
 }
 
 /* Whether pieces can be written to their places. */

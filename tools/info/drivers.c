@@ -44,7 +44,8 @@ static void describe(const struct wd_alg_comp *d, struct wf_tools_driver *to)
 
 	write_levels(d->levels, levels, sizeof(levels));
 	if (d->can & WD_COMP_CAN_DEFLATE) {
-		snprintf(text, sizeof(text), "deflate at levels %s", levels);
+		snprintf(text, sizeof(text), "deflate at level%s %s",
+			 levels[1] ? "s" : "", levels);
 		add(to->can, sizeof(to->can), text);
 	}
 	if (d->can & WD_COMP_CAN_INFLATE)
@@ -96,8 +97,8 @@ static void find_use(const struct wd_alg_comp *d, struct wf_tools_driver *to)
 	}
 	if (levels) {
 		write_levels(levels, text, sizeof(text));
-		snprintf(to->first, sizeof(to->first), "deflate at levels %s",
-			 text);
+		snprintf(to->first, sizeof(to->first), "deflate at level%s %s",
+			 text[1] ? "s" : "", text);
 	}
 	if (d->can & WD_COMP_CAN_INFLATE &&
 	    is_first(d,

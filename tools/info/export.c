@@ -76,6 +76,8 @@ static void write_net(struct wf_tools_json *j, const struct wf_tools_facts *f)
 	wf_tools_json_open(j, NULL, '{');
 	wf_tools_json_text(j, "path", "packets");
 	wf_tools_json_text(j, "device", net->device);
+	if (net->is_efa)
+		wf_tools_json_text(j, "requests", net->way);
 	wf_tools_json_bool(j, "encrypted", net->encrypts);
 	wf_tools_json_text(j, "tls", net->tls);
 	wf_tools_json_text(j, "interface", net->iface);

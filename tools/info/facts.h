@@ -88,6 +88,7 @@ struct wf_tools_net {
 	const char *device_about; /* ... what it is ... */
 	const char *device_from;  /* ... and who chose it */
 	bool is_efa;		  /* it has no sockets, ... */
+	char way[256];		  /* ... how requests reach it */
 	int socket;		  /* ... else SOCK_STREAM, SOCK_DGRAM */
 	char control[32];	  /* SOCK_STREAM: congestion control */
 	bool encrypts;		  /* there is a key that can be used */

@@ -132,6 +132,19 @@ static void read_control(struct wf_tools_net *net)
 	fclose(in);
 }
 
+/* The device is opened for that, in this process. */
+static void read_way(struct wf_tools_net *net,
+		     const struct wf_tools_facts *facts)
+{
+	const struct wf_tools_param *rings =
+		wf_tools_param_find(facts, "EFA_RINGS");
+
+	if (wf_nic_device_way(net->device,
+			      !rings || strcmp(rings->value, "false") != 0,
+			      net->way))
+		snprintf(net->way, sizeof(net->way), "unknown");
+}
+
 void wf_tools_net_read(struct wf_tools_facts *facts)
 {
 	const struct wf_tools_param *mtu = wf_tools_param_find(facts, "MTU");
@@ -146,8 +159,10 @@ void wf_tools_net_read(struct wf_tools_facts *facts)
 	snprintf(net->address, sizeof(net->address), "%s",
 		 facts->ifaces[0].address);
 	net->found = net->is_efa;
-	if (net->is_efa)
+	if (net->is_efa) {
+		read_way(net, facts);
 		return;
+	}
 	fd = socket(strchr(net->address, ':') ? AF_INET6 : AF_INET,
 		    SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)

@@ -17,24 +17,11 @@
 #include <unistd.h>
 
 #include "base/memfd.h"
+#include "tools/proc.h"
 
 #define CPUS "/sys/devices/system/cpu"
 #define NODES "/sys/devices/system/node"
 #define MAX_CACHES 256
-
-static bool read_line(const char *path, char *buf, size_t len)
-{
-	FILE *in = fopen(path, "re");
-	bool ok;
-
-	if (!in)
-		return false;
-	ok = fgets(buf, (int)len, in);
-	fclose(in);
-	if (ok)
-		buf[strcspn(buf, "\n")] = 0;
-	return ok && *buf;
-}
 
 /* "0-3,8" */
 static void write_list(const cpu_set_t *set, char *buf, size_t len)
@@ -65,7 +52,7 @@ static bool last_cache(int cpu, char *shared, size_t len)
 		snprintf(path, sizeof(path),
 			 CPUS "/cpu%d/cache/index%d/shared_cpu_list", cpu,
 			 index);
-		if (read_line(path, shared, len))
+		if (wf_tools_proc_line(path, shared, len))
 			return true;
 	}
 	return false;

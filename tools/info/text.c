@@ -1,48 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Prints the facts as text: 80 columns wide on a terminal; elsewhere a fact is
- * one line, so that grep(1) finds it whole.
+ * Prints the facts as text: as wide as the terminal, at most 80 columns;
+ * elsewhere a fact is one line, so that grep(1) finds it whole.
  */
 #include "tools/info/report.h"
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "nic/open.h"
+#include "tools/wrap.h"
 
-#define WIDTH 79
+#define WIDTH 80
 #define LABEL 15
-
-static unsigned width; /* of a line */
-
-/* Prints @text; its further lines are indented. */
-static void wrap(FILE *out, unsigned indent, unsigned used, const char *text)
-{
-	while (*text) {
-		size_t len = strcspn(text, " ");
-
-		if (used > indent && used + len + 1 > width) {
-			fprintf(out, "\n%*s", (int)indent, "");
-			used = indent;
-		} else if (used > indent) {
-			fputc(' ', out);
-			used++;
-		}
-		fwrite(text, 1, len, out);
-		used += (unsigned)len;
-		text += len;
-		text += strspn(text, " ");
-	}
-	fputc('\n', out);
-}
 
 static void say(FILE *out, const char *label, const char *text)
 {
-	fprintf(out, "  %-*s", LABEL, label);
-	wrap(out, LABEL + 2, LABEL + 2, text);
+	fprintf(out, "  %-*s%c%s\n", LABEL, label, WF_TOOLS_WRAP_MARK, text);
 }
 
 static void say_problems(const struct wf_tools_facts *f, FILE *out)
@@ -50,10 +27,8 @@ static void say_problems(const struct wf_tools_facts *f, FILE *out)
 	if (!f->n_problems)
 		return;
 	fputs("Problems\n", out);
-	for (unsigned i = 0; i < f->n_problems; i++) {
-		fputs("  * ", out);
-		wrap(out, 4, 4, f->problems[i]);
-	}
+	for (unsigned i = 0; i < f->n_problems; i++)
+		fprintf(out, "  * %c%s\n", WF_TOOLS_WRAP_MARK, f->problems[i]);
 	fputc('\n', out);
 }
 
@@ -212,6 +187,7 @@ static void say_net(const struct wf_tools_facts *f, FILE *out)
 		 net->tls);
 	say(out, "  TLS", text);
 	if (net->is_efa) {
+		say(out, "  requests", net->way);
 		fputc('\n', out);
 		return;
 	}
@@ -245,16 +221,13 @@ static void say_params(const struct wf_tools_facts *f, FILE *out)
 		if (strcmp(p->source, "default"))
 			fprintf(out, "; default: %s", p->fallback);
 		fputs(")\n", out);
-		if (*p->note) {
-			fprintf(out, "      %s:", p->given);
-			wrap(out, 6, 7 + (unsigned)strlen(p->given), p->note);
-		}
-		fputs("      ", out);
-		wrap(out, 6, 6, p->help);
-		if (p->why) {
-			fputs("      because:", out);
-			wrap(out, 6, 14, p->why);
-		}
+		if (*p->note)
+			fprintf(out, "      %c%s: %s\n", WF_TOOLS_WRAP_MARK,
+				p->given, p->note);
+		fprintf(out, "      %c%s\n", WF_TOOLS_WRAP_MARK, p->help);
+		if (p->why)
+			fprintf(out, "      %cbecause: %s\n",
+				WF_TOOLS_WRAP_MARK, p->why);
 	}
 	fputc('\n', out);
 }
@@ -292,10 +265,11 @@ static void say_node(const struct wf_tools_facts *f, FILE *out)
 	say(out, "processor", text);
 	snprintf(text, sizeof(text),
 		 "%u of %u may be used: %s; %u NUMA node%s, %u group%s with a "
-		 "last-level cache of their own",
+		 "last-level cache of %s own",
 		 node->cpus_allowed, node->machine.n_cpus, node->cpus,
 		 node->numa_nodes, node->numa_nodes == 1 ? "" : "s",
-		 node->caches, node->caches == 1 ? "" : "s");
+		 node->caches, node->caches == 1 ? "" : "s",
+		 node->caches == 1 ? "its" : "their");
 	say(out, "CPUs", text);
 	say(out, "membarrier",
 	    node->membarrier ?
@@ -311,9 +285,8 @@ static void say_node(const struct wf_tools_facts *f, FILE *out)
 	say(out, "user", text);
 }
 
-void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
+static void say_all(const struct wf_tools_facts *facts, FILE *out)
 {
-	width = isatty(fileno(out)) ? WIDTH : UINT_MAX;
 	say_problems(facts, out);
 	say_provider(facts, out);
 	say_cma(facts, out);
@@ -322,4 +295,19 @@ void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
 	say_params(facts, out);
 	say_drivers(facts, out);
 	say_node(facts, out);
+}
+
+void wf_tools_report_text(const struct wf_tools_facts *facts, FILE *out)
+{
+	size_t columns = wf_tools_wrap_columns(out), len;
+	char *text = NULL;
+	FILE *memory = open_memstream(&text, &len);
+
+	if (!memory)
+		return;
+	say_all(facts, memory);
+	fclose(memory);
+	if (text)
+		wf_tools_wrap(text, columns < WIDTH ? columns : WIDTH, out);
+	free(text);
 }

@@ -231,12 +231,15 @@ static void write_block(const struct wf_tools_sheet *sheet,
 	const struct wf_tools_endpoint *ep = row->now;
 	double age = difftime(time(NULL), (time_t)ep->page.started);
 
-	fprintf(out, "%s%s %s, process %d (%s)",
-		wf_tools_paint(sheet->paint, WF_TOOLS_STRONG), ep->page.kind,
-		ep->page.name, (int)ep->pid, ep->command);
+	/* As `weft why` names it; what matters most comes first, because a
+	 * narrow terminal cuts the rest off. */
+	fprintf(out, "%spid %d (%s",
+		wf_tools_paint(sheet->paint, WF_TOOLS_STRONG), (int)ep->pid,
+		ep->command);
 	if (ep->job.rank >= 0)
 		fprintf(out, ", rank %d", ep->job.rank);
-	fprintf(out, ", open for %.0f s%s\n", age > 0 ? age : 0,
+	fprintf(out, "), %s, open for %.0f s%s\n", ep->page.name,
+		age > 0 ? age : 0,
 		wf_tools_paint(sheet->paint, WF_TOOLS_NORMAL));
 	if (strcmp(ep->page.kind, "packets")) {
 		write_table(sheet, row, paths, COUNT_OF(paths), out);

@@ -12,8 +12,8 @@
 struct wf_tools_why_view {
 	const struct wf_tools_graph *graph;
 	const bool *shown;
-	bool all;	/* also those that wait for nothing */
-	unsigned width; /* of lines; 0: as long as they are */
+	bool all;     /* also those that wait for nothing */
+	size_t width; /* of lines; 0: as long as they are */
 };
 
 /* Whether @culprit is what a process that is shown waits for. */

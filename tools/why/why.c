@@ -8,12 +8,11 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "tools/options.h"
 #include "tools/why/report.h"
+#include "tools/wrap.h"
 
 #define LONGEST_MS (86400000ull * 365)
 #define WAITS_LONG 3 /* exit status */
@@ -167,14 +166,6 @@ static int check_pids(const struct settings *s,
 	return ret;
 }
 
-/* Of the terminal. Whoever reads a file or a pipe wants whole lines. */
-static unsigned width(void)
-{
-	struct winsize size = { 0 };
-
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
-}
-
 static int tell(const struct settings *s,
 		const struct wf_tools_waiters *waiters)
 {
@@ -182,7 +173,7 @@ static int tell(const struct settings *s,
 	struct wf_tools_why_view view = {
 		.graph = &graph,
 		.all = s->all,
-		.width = width(),
+		.width = wf_tools_wrap_columns(stdout),
 	};
 	bool *shown, waits = false;
 

@@ -309,8 +309,10 @@ static void take_events(struct wf_srd_port *port)
 	void *context;
 
 	while (wf_os_poll(&fd, 1, 0) > 0 &&
-	       !port->verbs->ibv_get_cq_event(port->channel, &cq, &context))
+	       !port->verbs->ibv_get_cq_event(port->channel, &cq, &context)) {
 		port->verbs->ibv_ack_cq_events(cq, 1);
+		port->events++;
+	}
 }
 
 static int wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
@@ -323,7 +325,7 @@ static int wait_begin(struct wf_nic *nic, struct wf_nic_cq *cq,
 	*deadline_ns = UINT64_MAX;
 	wf_base_lock_take(&nic->lock);
 	take_events(dev->port);
-	if (ibv_req_notify_cq(ibv_cq_ex_to_cq(dev->port->cq), 0))
+	if (dev->port->way->arm(dev->port))
 		did = 1;
 	/* What came before the request to be told. */
 	did += work(dev);
@@ -376,6 +378,7 @@ static void set_caps(struct wf_srd_dev *dev)
 		.max_batch = 32,
 		.max_ah = WF_NIC_AH_MAX,
 		.max_mr = WF_NIC_MR_MAX,
+		.takes_sends = port->rings,
 		.push_max = PUSH_MAX,
 		.copy_max = COPY_MAX,
 		.recvs = WF_SRD_RECVS,
@@ -481,9 +484,11 @@ const struct wf_nic_ops wf_nic_efa_ops = {
 	.ah_abandon = ah_ignore,
 	.ah_renew = ah_ignore,
 	.ah_query = ah_query,
+	.send = wf_srd_ring_send,
 	.kick = kick,
 	.progress = progress,
 	.wait_fd = wait_fd,
 	.wait_begin = wait_begin,
 	.wait_end = wait_end,
+	.way = wf_srd_port_way,
 };

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An EFA device (SRD), through libibverbs. One queue pair of the hardware
- * stands behind one of ours. Requests are taken off the ring of the queue pair
- * and posted by ibv_wr_*(); completions are polled by ibv_start_poll() and
- * written to our completion queue. The NIC's lock covers all of it.
+ * An EFA device (SRD). One queue pair of the hardware stands behind one of ours.
+ * Requests reach it, and completions come back, in one of two ways: by rings of
+ * the hardware that we write and read ourselves, where libefa tells where they
+ * are, or by calls of libibverbs. Completions are written to our completion
+ * queue. The NIC's lock covers all of it.
  *
  *	hard	the device itself
  *	port	the queue pair and its address; there before the NIC is opened
  *	dev	the NIC: memory, handles
- *	work	requests and completions
+ *	work	requests and completions: what both ways share
+ *	calls	the way by ibv_wr_*() and ibv_start_poll()
+ *	ring	the way by the rings
  *
  * The device reaches registered memory only. Where a user sends from memory
  * that it registered as a whole (address 0, all bytes), which hardware cannot
@@ -47,6 +50,30 @@ struct wf_srd_hard {
 	struct wf_list by_gid[WF_SRD_BUCKETS];
 };
 
+struct wf_srd_dev;
+struct wf_srd_port;
+
+/* A way to the hardware. Every caller holds the NIC's lock. */
+struct wf_srd_way {
+	const char *about; /* in some words, for `weft info` */
+	/* Takes @ready requests off the ring of our queue pair and posts them,
+	 * behind those that were posted before and not announced. */
+	void (*post_sends)(struct wf_srd_dev *dev, int ready);
+	void (*post_recvs)(struct wf_srd_dev *dev, int ready);
+	/* Up to WF_SRD_BATCH completions. Returns how many. */
+	int (*poll)(struct wf_srd_dev *dev);
+	/* Requests an event for the next completion; 0 or an errno. */
+	int (*arm)(struct wf_srd_port *port);
+};
+
+/* Rings of the hardware, our side of them. */
+struct wf_srd_rings {
+	struct wf_queue_sub sq;
+	struct wf_queue_sub rq;
+	struct wf_queue_cq cq;
+	_Atomic uint32_t *cq_doorbell;
+};
+
 /* What owns an address. */
 struct wf_srd_port {
 	struct wf_nic_port base; /* first */
@@ -57,7 +84,11 @@ struct wf_srd_port {
 	struct efadv_cq *source; /* of completions of cq */
 	struct ibv_qp *qp;	 /* NULL: it was taken down */
 	struct ibv_qp_ex *wr;
-	bool used; /* a NIC was opened with it */
+	const struct wf_srd_way *way;
+	struct wf_srd_rings *rings; /* NULL: the way is by calls */
+	const char *why;	    /* ... for this reason */
+	uint32_t events;	    /* taken from the channel */
+	bool used;		    /* a NIC was opened with it */
 	struct wf_addr addr;
 };
 
@@ -90,7 +121,8 @@ struct wf_srd_dev {
 	struct ibv_mr *copies_mr;
 	size_t copies_bytes;
 	uint32_t copy_stride;
-	/* What the device has, by index of its id: the id, or FREE. */
+	/* What the device has, by index of its id: the id, of sends with the
+	 * operation above it, or FREE. */
 	uint32_t sends[WF_SRD_SENDS];
 	uint32_t recvs[WF_SRD_RECVS];
 	struct wf_list peers[WF_SRD_BUCKETS];
@@ -100,6 +132,8 @@ struct wf_srd_dev {
 };
 
 #define WF_SRD_FREE UINT32_MAX
+#define WF_SRD_OP_SHIFT 16 /* in sends */
+#define WF_SRD_BATCH 64	   /* posted by one call, taken by one poll */
 
 static inline struct wf_srd_dev *wf_srd_dev_of(struct wf_nic *nic)
 {
@@ -147,9 +181,12 @@ int wf_srd_hard_failed(void);
 
 /* -- port.c -- */
 
-int wf_srd_port_open(struct wf_nic_port **port, struct wf_addr *addr, int *fd);
+int wf_srd_port_open(bool rings, struct wf_nic_port **port,
+		     struct wf_addr *addr, int *fd);
 void wf_srd_port_close(struct wf_nic_port *port);
 void wf_srd_port_forked(struct wf_nic_port *port);
+/* See wf_nic_device_way(). */
+int wf_srd_port_way(bool rings, char *text, size_t room);
 
 /* -- dev.c -- */
 
@@ -164,5 +201,44 @@ int wf_srd_work_post(struct wf_srd_dev *dev);
 int wf_srd_work_poll(struct wf_srd_dev *dev);
 /* Ends everything; the hardware's queue pair is gone. */
 void wf_srd_work_flush(struct wf_srd_dev *dev);
+
+/* For the two ways. */
+
+/* A request, with what was found wrong with it, or the next one of our ring. The
+ * hardware has it from now on. False: it is not one for the hardware, and is
+ * completed. */
+bool wf_srd_work_accept(struct wf_srd_dev *dev,
+			const struct wf_nic_request *req,
+			enum wf_nic_status status);
+bool wf_srd_work_take(struct wf_srd_dev *dev, struct wf_nic_request *req);
+bool wf_srd_work_take_recv(struct wf_srd_dev *dev, struct wf_nic_rx_desc *desc,
+			   uint32_t *lkey);
+/* The hardware does not take it after all. */
+void wf_srd_work_refuse(struct wf_srd_dev *dev, uint16_t req_id);
+void wf_srd_work_refuse_recv(struct wf_srd_dev *dev, uint16_t req_id);
+/* The pieces as the hardware is to see them; those in memory that it does not
+ * know are copied. Returns how many. */
+int wf_srd_work_pieces(struct wf_srd_dev *dev, const struct wf_nic_request *req,
+		       struct ibv_sge *to);
+/* A completion of the hardware. False: there is no such request. */
+bool wf_srd_work_sent(struct wf_srd_dev *dev, uint16_t req_id,
+		      enum wf_nic_status status);
+/* @cqe: as the hardware's; @gid: of a sender whose number is
+ * WF_NIC_AH_UNKNOWN. */
+bool wf_srd_work_received(struct wf_srd_dev *dev, struct wf_nic_cqe *cqe,
+			  const uint8_t *gid);
+
+/* -- calls.c, ring.c -- */
+
+extern const struct wf_srd_way wf_srd_by_calls;
+extern const struct wf_srd_way wf_srd_by_rings;
+
+/* Finds the rings. NULL, or the reason why they are not used. */
+const char *wf_srd_ring_open(struct wf_srd_port *port);
+void wf_srd_ring_close(struct wf_srd_port *port);
+/* A message as ops.h has it. */
+int wf_srd_ring_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
+		     const struct wf_nic_wr *wr, const struct wf_nic_sge *sge,
+		     int count);
 
 #endif

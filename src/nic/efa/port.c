@@ -71,7 +71,8 @@ static int make_qp(struct wf_srd_port *port)
 		.comp_mask = IBV_QP_INIT_ATTR_PD |
 			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = port->hard->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND |
+				  IBV_QP_EX_WITH_SEND_WITH_IMM,
 	};
 
 	if (wf_srd_hard_reads(port->hard))
@@ -137,7 +138,16 @@ static int fill(struct wf_srd_port *port)
 	return 0;
 }
 
-int wf_srd_port_open(struct wf_nic_port **out, struct wf_addr *addr, int *fd)
+/* Nothing was posted yet: both sides of the rings are at their beginning. */
+static void choose_way(struct wf_srd_port *port, bool rings)
+{
+	port->why = rings ? wf_srd_ring_open(port) : "FI_WEFT_EFA_RINGS is 0";
+	port->way = port->rings ? &wf_srd_by_rings : &wf_srd_by_calls;
+	if (port->why)
+		wf_info("efa: requests go %s: %s", port->way->about, port->why);
+}
+
+static int open_port(bool rings, struct wf_srd_port **out)
 {
 	struct wf_srd_port *port = calloc(1, sizeof(*port));
 	int err = -ENOMEM;
@@ -155,6 +165,32 @@ int wf_srd_port_open(struct wf_nic_port **out, struct wf_addr *addr, int *fd)
 		wf_srd_port_close(&port->base);
 		return err;
 	}
+	choose_way(port, rings);
+	*out = port;
+	return 0;
+}
+
+int wf_srd_port_way(bool rings, char *text, size_t room)
+{
+	struct wf_srd_port *port;
+	int err = open_port(rings, &port);
+
+	if (err)
+		return err;
+	snprintf(text, room, "%s%s%s", port->way->about, port->why ? ": " : "",
+		 port->why ? port->why : "");
+	wf_srd_port_close(&port->base);
+	return 0;
+}
+
+int wf_srd_port_open(bool rings, struct wf_nic_port **out, struct wf_addr *addr,
+		     int *fd)
+{
+	struct wf_srd_port *port;
+	int err = open_port(rings, &port);
+
+	if (err)
+		return err;
 	*addr = port->addr;
 	*fd = port->channel->fd;
 	*out = &port->base;
@@ -168,6 +204,7 @@ void wf_srd_port_close(struct wf_nic_port *base)
 
 	if (port->qp)
 		verbs->ibv_destroy_qp(port->qp);
+	wf_srd_ring_close(port);
 	if (port->cq)
 		verbs->ibv_destroy_cq(ibv_cq_ex_to_cq(port->cq));
 	if (port->channel)

@@ -20,12 +20,17 @@ static const struct {
 	const char *library;
 	const char *name;
 	size_t at;
+	bool needed;
 } calls[] = {
 #define WF_SRD_ROW(result, library, name, arguments)                           \
 	{ #library, #library "_" #name,                                        \
-	  offsetof(struct wf_srd_verbs, library##_##name) },
-	WF_SRD_CALLS(WF_SRD_ROW)
+	  offsetof(struct wf_srd_verbs, library##_##name), true },
+#define WF_SRD_NEW_ROW(result, library, name, arguments)                       \
+	{ #library, #library "_" #name,                                        \
+	  offsetof(struct wf_srd_verbs, library##_##name), false },
+	WF_SRD_CALLS(WF_SRD_ROW) WF_SRD_NEW_CALLS(WF_SRD_NEW_ROW)
 #undef WF_SRD_ROW
+#undef WF_SRD_NEW_ROW
 };
 
 /* Written once. */
@@ -57,7 +62,7 @@ static void load(void)
 			*library = open_library(calls[i].library);
 		if (!found && *library)
 			found = wf_os_library_find(*library, calls[i].name);
-		if (!found)
+		if (!found && calls[i].needed)
 			return;
 		memcpy((char *)&verbs + calls[i].at, &found, sizeof(found));
 	}

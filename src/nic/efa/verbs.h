@@ -11,6 +11,8 @@
 #include <infiniband/efadv.h>
 #include <infiniband/verbs.h>
 
+#include "nic/efa/ring_defs.h"
+
 /* Result, library, name, arguments. */
 #define WF_SRD_CALLS(CALL)                                                     \
 	CALL(struct ibv_device **, ibv, get_device_list, (int *count))         \
@@ -62,10 +64,20 @@
 	CALL(struct efadv_cq *, efadv, cq_from_ibv_cq_ex,                      \
 	     (struct ibv_cq_ex * cq))
 
+/* The same for those that only newer libraries have: NULL if they do not. */
+#define WF_SRD_NEW_CALLS(CALL)                                                 \
+	CALL(int, efadv, query_qp_wqs,                                         \
+	     (struct ibv_qp * qp, struct wf_efadv_wq_attr * sq,                \
+	      struct wf_efadv_wq_attr * rq, uint32_t bytes))                   \
+	CALL(int, efadv, query_cq,                                             \
+	     (struct ibv_cq * cq, struct wf_efadv_cq_attr * attr,              \
+	      uint32_t bytes))
+
 struct wf_srd_verbs {
 #define WF_SRD_MEMBER(result, library, name, arguments)                        \
 	result(*library##_##name) arguments;
 	WF_SRD_CALLS(WF_SRD_MEMBER)
+	WF_SRD_NEW_CALLS(WF_SRD_MEMBER)
 #undef WF_SRD_MEMBER
 };
 

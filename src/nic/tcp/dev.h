@@ -91,6 +91,7 @@ struct wf_tcp_held {
 	uint64_t until; /* then it is refused */
 	bool asked;	/* its user was told, and the payload is all that is
 			   here: place.c */
+	bool stranger;	/* long, of a peer without a handle, while it comes */
 	uint32_t place;
 	uint8_t payload[];
 };
@@ -137,7 +138,7 @@ struct wf_tcp_conn {
 	bool waits;    /* frame is whole, and waits for a receive */
 	uint8_t tunes; /* looks at the round trip that are left ... */
 	uint8_t tune_in; /* ... the next after so many reads; 0: none is */
-	bool deaf;	 /* too much of it is held: it is not read for now */
+	bool deaf;	 /* too much is held: it is not read for now */
 	int ended; /* why nothing can be written any more; what came before
 			 that is still read. 0: something can */
 	uint32_t number;
@@ -261,8 +262,9 @@ struct wf_tcp_place {
 	void *at;		  /* what the user said ... */
 	void *arg;
 	uint32_t len;
-	bool given; /* ... if he did */
-	bool done;  /* in dev->placed; arg NULL: he does not want to hear */
+	bool given;  /* ... if he did */
+	bool done;   /* in dev->placed; arg NULL: he does not want to hear */
+	bool failed; /* what he said cannot be written */
 };
 
 struct wf_tcp_dev {
@@ -327,6 +329,7 @@ struct wf_tcp_dev {
 	uint32_t placed_end;
 	uint64_t kept_bytes; /* of places: in memory of ours */
 	uint64_t filling;    /* bytes of frames that come into a wf_tcp_held */
+	uint64_t announced;  /* of them, long ones of strangers */
 	bool attending;	     /* this pass is not the owner's */
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
@@ -555,6 +558,10 @@ bool wf_tcp_chan_is_busy(const struct wf_tcp_chan *chan);
 int wf_tcp_in_read(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Reads those again of which less is held now. */
 void wf_tcp_in_listen(struct wf_tcp_dev *dev);
+/* Whether there may be @len more bytes of long messages in memory of ours. */
+bool wf_tcp_in_may_hold(const struct wf_tcp_dev *dev, uint32_t len);
+/* Whether bytes that wait keep some socket readable. */
+bool wf_tcp_in_is_blind(const struct wf_tcp_dev *dev);
 /* Goes on with bytes that were read before. */
 int wf_tcp_in_resume(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* @len bytes of the stream. */
@@ -569,7 +576,7 @@ void wf_tcp_in_lose_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 
 /* Finds the place of a frame's payload: conn->sink. -EAGAIN: there is no receive
- * now, and there may be soon. */
+ * now, and there may be soon; or no memory to hold it. */
 int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			bool may_wait);
 /* Where the next messages of @len bytes would go, if they come like the last: up
@@ -590,6 +597,9 @@ struct wf_tcp_reach {
 enum wf_nic_status wf_tcp_target_reach(const struct wf_tcp_dev *dev,
 				       const struct wf_tcp_reach *want,
 				       void **at);
+/* All of @held has come, or the rest of it does not. */
+void wf_tcp_target_filled(struct wf_tcp_dev *dev,
+			  const struct wf_tcp_held *held);
 /* The rest of a write: whether its memory may still be written. */
 void wf_tcp_target_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* The first piece of a message is in a receive, the rest asks for a place. */
@@ -623,6 +633,8 @@ void wf_tcp_place_ask(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 int wf_tcp_place_keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* All of it is in place. */
 void wf_tcp_place_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The place cannot be written: that is all that comes of it. */
+void wf_tcp_place_fail(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* All of it is in conn->sink.held, which is given away. */
 void wf_tcp_place_kept(struct wf_tcp_dev *dev, struct wf_tcp_held *held);
 /* The same of a frame whose user was not told before: its number. It has room. */
@@ -633,7 +645,7 @@ void wf_tcp_place_lose(struct wf_tcp_dev *dev, uint32_t number);
 void wf_tcp_place_flush(struct wf_tcp_dev *dev, struct wf_nic_qp *qp);
 int wf_tcp_place_give(struct wf_nic *nic, uint32_t number, void *at, void *arg);
 void wf_tcp_place_take(struct wf_nic *nic, uint32_t number);
-int wf_tcp_place_tell(struct wf_nic *nic, void **args, int n);
+int wf_tcp_place_tell(struct wf_nic *nic, struct wf_nic_placed *out, int n);
 
 /* Bytes of @head's payload that go into a receive, with those between the
  * pieces. */
@@ -671,6 +683,9 @@ void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
  * have. Their requests end in wf_tcp_settle(). */
 bool wf_tcp_settle_heard(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			 uint32_t count);
+/* It refuses frame @seq: the request of that ends with @status. */
+void wf_tcp_settle_refused(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+			   uint32_t seq, uint8_t status);
 void wf_tcp_settle(struct wf_tcp_dev *dev);
 
 static inline uint32_t wf_tcp_op_payload(const struct wf_tcp_op *op)

@@ -245,18 +245,50 @@ static void test_announced(void **state)
 	pair_close(&p);
 }
 
-/* Nor do they have us set memory aside for as much as they like. */
+/* For so long nothing was heard of those who announced, nor of those who wait. */
+static void age(struct wf_tcp_dev *dev, uint64_t ns)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &dev->sinks)
+		wf_container_of(pos, struct wf_tcp_conn, sink_link)->came_at -=
+			ns;
+	wf_list_for_each (pos, tmp, &dev->deaf)
+		wf_container_of(pos, struct wf_tcp_conn, deaf_link)
+			->carry_from -= ns;
+}
+
+static bool is_closed(int fd)
+{
+	uint8_t bytes[256];
+	ssize_t n;
+
+	while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		;
+	return !n || errno != EAGAIN;
+}
+
+#define LONG (512u << 10)
+
+/* Nor do they have us set memory aside for as much as they like. Others like
+ * them wait, and not for ever. Bug: their connections were broken, at once and
+ * again and again. */
 static void test_long(void **state)
 {
-	enum { GUESTS = 100, LONG = 512u << 10 };
+	enum { GUESTS = 100 };
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
 	struct wf_nic_attr attr = pair_attr(AF_INET);
+	static uint8_t bytes[LONG];
 	struct wf_tcp_head head;
-	int fds[GUESTS];
+	struct wf_tcp_dev *dev;
+	int fds[GUESTS], last;
+	size_t at = 0;
 	struct pair p;
 
 	(void)state;
 	attr.places = true;
 	pair_open_attr(&p, &attr, &attr);
+	dev = wf_tcp_dev_of(p.b.nic);
 	hello(&p);
 	pair_recv(&p.b, 1, 0, 4096);
 	head = send_head(&p.b, LONG);
@@ -269,16 +301,86 @@ static void test_long(void **state)
 		for (int j = 0; j < 20; j++)
 			pair_progress(&p);
 	}
-	assert_true(wf_tcp_dev_of(p.b.nic)->filling > 0);
-	assert_true(wf_tcp_dev_of(p.b.nic)->filling <= (32u << 20) + LONG);
-	/* Others are served, and what was set aside is given back. */
+	last = fds[GUESTS - 1];
+	while (!count(&dev->deaf))
+		pair_progress(&p);
+	assert_true(dev->announced > 0);
+	assert_true(dev->announced <= 32u << 20);
+	assert_int_equal(dev->announced, dev->filling);
+	/* Others are served. */
 	post(&p.a, &p.b, 10);
 	assert_int_equal(pair_wait(&p, &p.b).len, 8);
+	assert_int_equal(COUNTED(&p.b, bad_field), 0);
+	assert_false(is_closed(last));
+	assert_false(is_closed(fds[0]));
+	/* Those who stand still have to go when others wait for long. */
+	pair_recv(&p.b, 2, 4096, 4096);
+	age(dev, 6 * WF_NS_PER_S);
+	while (at < LONG) {
+		ssize_t n = send(last, bytes + at, LONG - at,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		assert_true(n > 0 || errno == EAGAIN);
+		at += n > 0 ? (size_t)n : 0;
+		pair_progress(&p);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	assert_int_equal(pair_wait(&p, &p.b).more, LONG - wf_tcp_split_at(20));
+	assert_true(is_closed(fds[0]));
+	/* What was set aside is given back. */
 	for (unsigned int i = 0; i < GUESTS; i++)
 		close(fds[i]);
-	for (int i = 0; i < 100000 && wf_tcp_dev_of(p.b.nic)->filling; i++)
+	for (int i = 0; i < 100000 && dev->filling; i++)
 		pair_progress(&p);
-	assert_int_equal(wf_tcp_dev_of(p.b.nic)->filling, 0);
+	assert_int_equal(dev->filling, 0);
+	assert_int_equal(dev->announced, 0);
+	pair_close(&p);
+}
+
+/* Others are heard while one connection talks, also if passes are rare. Bug: they
+ * were looked at once in 16 passes, however long these took. */
+static void test_rare_passes(void **state)
+{
+	uint8_t bytes[sizeof(struct wf_tcp_head) + 8] = { 0 };
+	struct wf_tcp_head head;
+	struct wf_tcp_peer *peer;
+	struct wf_tcp_dev *dev;
+	struct wf_addr addr;
+	struct pollfd came;
+	struct wf_nic_wc wc;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	dev = wf_tcp_dev_of(p.b.nic);
+	fd = enter(&p.b, PORT, WF_TCP_SMALL);
+	addr = *wf_nic_socket(p.a.nic);
+	addr.in.sin_port = htons(PORT);
+	peer = wf_tcp_peer_find(dev, &addr);
+	came = (struct pollfd){ .fd = peer->chans[WF_TCP_SMALL].conn->fd,
+				.events = POLLIN };
+	head = send_head(&p.b, 8);
+	memcpy(bytes, &head, sizeof(head));
+	peer = wf_tcp_peer_find(dev, wf_nic_socket(p.a.nic));
+	for (int i = 0; i < 4; i++) {
+		pair_recv(&p.b, 2, 64, 64);
+		hello(&p);
+		assert_int_equal(send(fd, bytes, sizeof(bytes), 0),
+				 sizeof(bytes));
+		assert_int_equal(poll(&came, 1, PAIR_LOST * 1000), 1);
+		usleep(200);
+		for (int j = 0; j < 2; j++) {
+			dev->passes = 0;
+			wf_tcp_conn_warm(dev, peer->chans[WF_TCP_SMALL].conn);
+			peer->chans[WF_TCP_SMALL].conn->came_at =
+				wf_base_clock_ns();
+			wf_nic_progress(p.b.nic);
+		}
+		assert_int_equal(wf_nic_cq_poll(p.b.cq, &wc, 1), 1);
+		assert_int_equal(wc.len, 8);
+	}
+	close(fd);
 	pair_close(&p);
 }
 
@@ -291,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_announced),
 		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_rare_passes),
 	};
 
 	pair_device = "tcp";

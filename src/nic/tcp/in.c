@@ -22,6 +22,9 @@
  * flight (out.c); one that sends more is not read for a while. */
 #define HELD_MOST (4u << 20)
 #define HELD_ALL (256ull << 20)
+/* A peer without a handle that stands still in the middle of a long message
+ * keeps its memory for so long while others like it wait for some. */
+#define STALLED_AFTER (5 * WF_NS_PER_S)
 /* Messages from this length on are expected to be followed by others like
  * them. */
 #define GUESS_MIN 2048u
@@ -54,11 +57,60 @@ void wf_tcp_in_lose_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	conn->sink.left += head->len - wf_tcp_first_len(head);
 }
 
+/* The receive goes back to the queue pair. */
+static void lose_receive(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	wf_tcp_in_lose_place(dev, conn);
+	wf_tcp_in_forget(dev, conn);
+	into_nowhere(conn, WF_NIC_BAD_STATUS);
+}
+
+static struct wf_tcp_op *read_of(const struct wf_tcp_dev *dev,
+				 const struct wf_tcp_conn *conn)
+{
+	uint32_t id = conn->frame.rdma.id;
+
+	return read_lives(dev, id) ?
+		       dev->reads[wf_queue_ids_index(&dev->read_ids, id)] :
+		       NULL;
+}
+
+static void lose_read(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_op *op = read_of(dev, conn);
+
+	into_nowhere(conn, WF_NIC_OK);
+	if (op)
+		wf_tcp_work_end(dev, op, WF_NIC_BAD_LKEY);
+}
+
+/* The kernel says that the memory cannot be written. False: it is ours. Bug: the
+ * connection was taken to be broken, and over the next one it happened again. */
+static bool lose_memory(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	switch (conn->sink.kind) {
+	case WF_TCP_SINK_RECV:
+		lose_receive(dev, conn);
+		return true;
+	case WF_TCP_SINK_WRITE:
+		into_nowhere(conn, WF_NIC_REM_ADDR);
+		return true;
+	case WF_TCP_SINK_READ:
+		lose_read(dev, conn);
+		return true;
+	case WF_TCP_SINK_PLACED:
+		wf_tcp_place_fail(dev, conn);
+		into_nowhere(conn, WF_NIC_OK);
+		return true;
+	default:
+		return false;
+	}
+}
+
 void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	struct wf_tcp_sink *sink = &conn->sink;
 	const struct wf_nic_mr_table *mrs = &dev->nic.mrs;
-	const struct wf_tcp_rdma *rdma = &conn->frame.rdma;
 	struct wf_tcp_op *op;
 
 	switch (sink->kind) {
@@ -68,26 +120,17 @@ void wf_tcp_in_check(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 				    (uintptr_t)sink->at, sink->left,
 				    WF_NIC_LOCAL_WRITE))
 			break;
-		/* The receive goes back to the queue pair. */
-		wf_tcp_in_lose_place(dev, conn);
-		wf_tcp_in_forget(dev, conn);
-		into_nowhere(conn, WF_NIC_BAD_STATUS);
+		lose_receive(dev, conn);
 		break;
 	case WF_TCP_SINK_WRITE:
 		wf_tcp_target_check(dev, conn);
 		break;
 	case WF_TCP_SINK_READ:
-		op = read_lives(dev, rdma->id) ?
-			     dev->reads[wf_queue_ids_index(&dev->read_ids,
-							   rdma->id)] :
-			     NULL;
+		op = read_of(dev, conn);
 		if (!op || !wf_nic_mr_local(mrs, op->req.sge[0].lkey,
 					    (uintptr_t)sink->at, sink->left,
-					    WF_NIC_LOCAL_WRITE)) {
-			into_nowhere(conn, WF_NIC_OK);
-			if (op)
-				wf_tcp_work_end(dev, op, WF_NIC_BAD_LKEY);
-		}
+					    WF_NIC_LOCAL_WRITE))
+			lose_read(dev, conn);
 		break;
 	default:
 		break;
@@ -104,7 +147,7 @@ void wf_tcp_in_forget(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		mine->spare[mine->spares++] = sink->desc;
 	}
 	if (sink->kind == WF_TCP_SINK_HELD && !sink->held->asked) {
-		dev->filling -= conn->frame.head.len;
+		wf_tcp_target_filled(dev, sink->held);
 		free(sink->held);
 	}
 	if (sink->has_place)
@@ -270,6 +313,12 @@ static bool is_asked(const struct wf_tcp_conn *conn)
 	return conn->sink.kind == WF_TCP_SINK_ASKED;
 }
 
+bool wf_tcp_in_may_hold(const struct wf_tcp_dev *dev, uint32_t len)
+{
+	return dev->held_bytes + dev->filling + dev->kept_bytes + len <=
+	       HELD_ALL;
+}
+
 /* Whether the user has not yet said where the payload goes, and the bytes have
  * to wait for that. */
 static bool awaits_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
@@ -277,7 +326,8 @@ static bool awaits_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 {
 	if (!is_asked(conn))
 		return false;
-	if (may_wait && !dev->attending)
+	if ((may_wait && !dev->attending) ||
+	    !wf_tcp_in_may_hold(dev, conn->sink.left))
 		return true;
 	/* What is not counted comes again. */
 	if (wf_tcp_place_keep(dev, conn))
@@ -349,6 +399,17 @@ static void keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	wf_base_list_add_tail(&dev->carriers, &conn->wait_link);
 }
 
+/* Data in the socket must not wake us any more; the end of the connection
+ * must. */
+static void stop_reading(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	if (conn->deaf ||
+	    wf_tcp_sock_watch_end(dev, conn->fd, conn, conn->watches))
+		return;
+	conn->deaf = true;
+	wf_base_list_add_tail(&dev->deaf, &conn->deaf_link);
+}
+
 int wf_tcp_in_resume(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	bool may_wait = dev->now < conn->carry_from + CARRY_PATIENCE;
@@ -360,12 +421,27 @@ int wf_tcp_in_resume(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	conn->carry_at += used;
 	if (used)
 		conn->carry_from = dev->now;
-	if (conn->waits || is_asked(conn))
+	if (conn->waits || is_asked(conn)) {
+		/* For memory, then. */
+		if (wf_unlikely(!may_wait))
+			stop_reading(dev, conn);
 		return used > 0;
+	}
 	free(conn->carry);
 	conn->carry = NULL;
 	wf_base_list_del(&conn->wait_link);
 	return 1;
+}
+
+bool wf_tcp_in_is_blind(const struct wf_tcp_dev *dev)
+{
+	const struct wf_list *pos;
+
+	for (pos = dev->carriers.next; pos != &dev->carriers; pos = pos->next) {
+		if (!wf_container_of(pos, struct wf_tcp_conn, wait_link)->deaf)
+			return true;
+	}
+	return false;
 }
 
 void wf_tcp_in_bytes(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
@@ -482,13 +558,17 @@ static ssize_t read_guessed(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 {
 	/* If one message came the last time, one is expected: a longer vector
 	 * would make a ping-pong slower. */
-	ssize_t got = take_result(
-		dev, conn,
-		wf_tcp_stream_recv(conn, g->iov, 2 * g->count + 1,
-				   g->bytes + WF_TCP_STAGE, drained));
+	ssize_t got = wf_tcp_stream_recv(conn, g->iov, 2 * g->count + 1,
+					 g->bytes + WF_TCP_STAGE, drained);
 	const size_t one = sizeof(struct wf_tcp_head) + conn->guess_len;
 	size_t at = 0, all;
 
+	/* Some receive cannot be written, perhaps none that is used now. */
+	if (wf_unlikely(got == -EFAULT)) {
+		conn->guess_len = 0;
+		return 0;
+	}
+	got = take_result(dev, conn, got);
 	if (got <= 0)
 		return got;
 	all = (size_t)got;
@@ -536,6 +616,8 @@ static ssize_t read_some(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	got = direct ? wf_tcp_stream_recv(conn, iov, 2,
 					  stage + (size_t)sink->left, drained) :
 		       wf_tcp_stream_recv(conn, &iov[1], 1, stage, drained);
+	if (wf_unlikely(got == -EFAULT) && lose_memory(dev, conn))
+		return 0;
 	got = take_result(dev, conn, got);
 	if (got <= 0)
 		return got;
@@ -559,31 +641,46 @@ static bool holds_too_much(const struct wf_tcp_dev *dev,
 	       (dev->held_bytes > HELD_ALL && chan->held_bytes);
 }
 
-/* Data in the socket must not wake us any more; the end of the connection
- * must. */
-static void stop_reading(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+static struct wf_tcp_conn *find_stalled(const struct wf_tcp_dev *dev)
 {
-	if (conn->deaf ||
-	    wf_tcp_sock_watch_end(dev, conn->fd, conn, conn->watches))
-		return;
-	conn->deaf = true;
-	wf_base_list_add_tail(&dev->deaf, &conn->deaf_link);
+	const struct wf_list *pos;
+
+	for (pos = dev->sinks.next; pos != &dev->sinks; pos = pos->next) {
+		struct wf_tcp_conn *conn =
+			wf_container_of(pos, struct wf_tcp_conn, sink_link);
+
+		if (conn->sink.kind == WF_TCP_SINK_HELD &&
+		    conn->sink.held->stranger &&
+		    dev->now - conn->came_at >= STALLED_AFTER)
+			return conn;
+	}
+	return NULL;
 }
 
 void wf_tcp_in_listen(struct wf_tcp_dev *dev)
 {
+	struct wf_tcp_conn *stalled;
 	struct wf_list *pos, *tmp;
+	bool is_late = false;
 
 	wf_list_for_each (pos, tmp, &dev->deaf) {
 		struct wf_tcp_conn *conn =
 			wf_container_of(pos, struct wf_tcp_conn, deaf_link);
 
-		if (holds_too_much(dev, conn->chan) ||
+		if (conn->carry && !conn->chan->peer->handles &&
+		    dev->now - conn->carry_from >= STALLED_AFTER) {
+			conn->carry_from = dev->now;
+			is_late = true;
+		}
+		if (conn->carry || holds_too_much(dev, conn->chan) ||
 		    wf_tcp_sock_rewatch(dev, conn->fd, conn, conn->watches))
 			continue;
 		conn->deaf = false;
 		wf_base_list_del(&conn->deaf_link);
 	}
+	/* What is not counted comes again. */
+	while (wf_unlikely(is_late) && (stalled = find_stalled(dev)))
+		wf_tcp_conn_broken(dev, stalled, ENOBUFS);
 }
 
 int wf_tcp_in_read(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)

@@ -314,7 +314,7 @@ static bool is_blind(struct wf_tcp_dev *dev)
 {
 	struct pollfd user = { .fd = dev->soft.user_fd, .events = POLLIN };
 
-	return !wf_base_list_empty(&dev->carriers) ||
+	return wf_tcp_in_is_blind(dev) ||
 	       (user.fd >= 0 && wf_os_poll(&user, 1, 0) > 0);
 }
 
@@ -350,7 +350,7 @@ static uint64_t work(struct wf_nic_worker *worker)
 	dev->attending = true;
 	at = wf_tcp_pass(dev) ? 0 : wf_tcp_pass_rest(dev);
 	/* What waits for a receive keeps its socket readable. */
-	worker->blind = !wf_base_list_empty(&dev->carriers);
+	worker->blind = wf_tcp_in_is_blind(dev);
 	return at;
 }
 

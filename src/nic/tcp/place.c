@@ -147,6 +147,12 @@ void wf_tcp_place_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	finish(dev, conn->sink.place);
 }
 
+void wf_tcp_place_fail(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	find(dev, conn->sink.place)->failed = true;
+	wf_tcp_place_end(dev, conn);
+}
+
 void wf_tcp_place_kept(struct wf_tcp_dev *dev, struct wf_tcp_held *held)
 {
 	struct wf_tcp_place *place = find(dev, held->place);
@@ -253,7 +259,7 @@ int wf_tcp_place_give(struct wf_nic *nic, uint32_t number, void *at, void *arg)
 	return 0;
 }
 
-int wf_tcp_place_tell(struct wf_nic *nic, void **args, int n)
+int wf_tcp_place_tell(struct wf_nic *nic, struct wf_nic_placed *out, int n)
 {
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
 	int count = 0;
@@ -266,7 +272,8 @@ int wf_tcp_place_tell(struct wf_nic *nic, void **args, int n)
 		atomic_fetch_sub_explicit(&nic->placed, 1,
 					  memory_order_relaxed);
 		if (place->arg)
-			args[count++] = place->arg;
+			out[count++] = (struct wf_nic_placed){ place->arg,
+							       place->failed };
 		put(dev, number);
 	}
 	return count;

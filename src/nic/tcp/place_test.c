@@ -5,6 +5,8 @@
  */
 #include "nic/pair_test.h"
 
+#include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "nic/tcp/dev.h"
@@ -77,16 +79,24 @@ static void post_receives(struct pair *p, unsigned int count)
 		pair_recv(&p->b, i, i * 1024, 1024);
 }
 
-static void *wait_placed(struct pair *p)
+static struct wf_nic_placed wait_told(struct pair *p)
 {
 	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
-	void *arg;
+	struct wf_nic_placed placed;
 
-	while (!wf_nic_placed(p->b.nic, &arg, 1)) {
+	while (!wf_nic_placed(p->b.nic, &placed, 1)) {
 		pair_progress(p);
 		assert_true(wf_base_clock_ns() < end);
 	}
-	return arg;
+	return placed;
+}
+
+static void *wait_placed(struct pair *p)
+{
+	struct wf_nic_placed placed = wait_told(p);
+
+	assert_false(placed.failed);
+	return placed.arg;
 }
 
 static void sent(struct pair *p, int count)
@@ -396,6 +406,134 @@ static void test_refused(void **state)
 	pair_close(&p);
 }
 
+static void attend(struct pair *p)
+{
+	wf_nic_progress(p->a.nic);
+	wf_tcp_pass_attend(&wf_tcp_dev_of(p->b.nic)->attend, true);
+}
+
+static void await_deaf(struct pair *p, void (*turn)(struct pair *p))
+{
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(p->b.nic);
+	struct pollfd wakes = { .fd = dev->poll_fd, .events = POLLIN };
+
+	while (wf_base_list_empty(&dev->deaf)) {
+		turn(p);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	for (int i = 0; i < 10; i++) {
+		usleep(500);
+		turn(p);
+	}
+	assert_int_equal(dev->filling, 0);
+	assert_int_equal(dev->kept_bytes, 0);
+	assert_int_equal(poll(&wakes, 1, 0), 0);
+	assert_false(wf_tcp_in_is_blind(dev));
+}
+
+/* Bug: only complete messages were counted, so each of many peers could have us
+ * keep a long one. Where all is taken up they wait in their sockets and wake
+ * nobody, unless they have a receive and a place. */
+static void test_full(void **state)
+{
+	const uint64_t all = 256u << 20;
+	struct wf_tcp_dev *dev;
+	uint32_t number;
+	uint8_t *at;
+	struct pair p;
+
+	(void)state;
+	open_placed(&p);
+	dev = wf_tcp_dev_of(p.b.nic);
+	at = p.b.memory + AT;
+	post_receives(&p, 8);
+	/* The user of B computes, then is back and does not answer. */
+	dev->held_bytes += all;
+	send_long(&p, 1, 200000);
+	await_deaf(&p, attend);
+	number = asked(&p, 1, 200000);
+	await_deaf(&p, pair_progress);
+	assert_int_equal(wf_nic_place(p.b.nic, number, at, &p), 0);
+	assert_ptr_equal(wait_placed(&p), &p);
+	assert_true(filled(at, 200000, 1));
+	sent(&p, 1);
+	send_short(&p, 7);
+	came_short(&p, 7);
+	sent(&p, 1);
+	assert_true(wf_base_list_empty(&dev->deaf));
+	/* There is room again while he computes. */
+	send_long(&p, 2, 200000);
+	await_deaf(&p, attend);
+	dev->held_bytes -= all;
+	for (struct wf_nic_wc wc; !wf_nic_cq_poll(p.a.cq, &wc, 1);)
+		attend(&p);
+	number = asked(&p, 2, 200000);
+	assert_int_equal(wf_nic_place(p.b.nic, number, at, &p), 0);
+	assert_ptr_equal(wait_placed(&p), &p);
+	assert_true(filled(at, 200000, 2));
+	assert_true(wf_base_list_empty(&dev->deaf));
+	pair_close(&p);
+}
+
+#define SAFE (192u << 10) /* more than is read before a place is known */
+#define WHOLE (256u << 10)
+
+/* Bug: memory that the kernel cannot write was a reason to connect again, for
+ * ever. */
+static void test_unwritable(void **state)
+{
+	struct wf_nic_placed placed;
+	struct wf_nic_remote remote;
+	struct wf_tcp_conn *conn;
+	struct wf_nic_sge sge;
+	struct wf_nic_mr mr[2];
+	struct wf_nic_wr wr;
+	uint8_t *at;
+	struct pair p;
+
+	(void)state;
+	open_placed(&p);
+	post_receives(&p, 8);
+	at = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(mprotect(at + SAFE, WHOLE - SAFE, PROT_READ), 0);
+	conn = conn_of(&p.b, &p.a);
+	send_long(&p, 1, WHOLE);
+	assert_int_equal(
+		wf_nic_place(p.b.nic, asked(&p, 1, WHOLE), at, &placed), 0);
+	placed = wait_told(&p);
+	assert_true(placed.failed);
+	assert_ptr_equal(placed.arg, &placed);
+	send_short(&p, 7);
+	came_short(&p, 7);
+	sent(&p, 2);
+	assert_ptr_equal(conn_of(&p.b, &p.a), conn);
+	/* Written to, and read into. */
+	assert_int_equal(
+		wf_nic_mr_reg(p.b.nic, at, WHOLE, WF_NIC_REMOTE_WRITE, &mr[0]),
+		0);
+	assert_int_equal(
+		wf_nic_mr_reg(p.a.nic, at, WHOLE, WF_NIC_LOCAL_WRITE, &mr[1]),
+		0);
+	wr = pair_wr(&p.a, &p.b, 2);
+	sge = pair_sge(&p.a, AT, WHOLE);
+	remote = (struct wf_nic_remote){ .addr = (uintptr_t)at,
+					 .rkey = mr[0].rkey };
+	assert_int_equal(wf_nic_post_write(p.a.qp, &wr, &remote, &sge), 0);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_REM_ADDR);
+	remote = (struct wf_nic_remote){ .addr = (uintptr_t)p.b.memory,
+					 .rkey = p.b.mr.rkey };
+	sge = (struct wf_nic_sge){ at, WHOLE, mr[1].lkey };
+	assert_int_equal(wf_nic_post_read(p.a.qp, &wr, &remote, &sge), 0);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_BAD_LKEY);
+	send_short(&p, 8);
+	came_short(&p, 8);
+	pair_close(&p);
+	munmap(at, WHOLE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +547,8 @@ int main(void)
 		cmocka_unit_test(test_turn),
 		cmocka_unit_test(test_off),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_unwritable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,24 @@ bool wf_tcp_settle_heard(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	return true;
 }
 
+void wf_tcp_settle_refused(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+			   uint32_t seq, uint8_t status)
+{
+	uint32_t at = seq - chan->acked;
+	struct wf_tcp_op *op;
+
+	wf_tcp_count(dev, nacks_received, 1);
+	if (!status || status >= WF_NIC_STATUSES)
+		status = WF_NIC_BAD_STATUS;
+	op = wf_tcp_run_find(chan, &at);
+	if (!op)
+		wf_tcp_count(dev, bad_field, 1);
+	else if (op->run)
+		wf_tcp_run_refused(op, at, status);
+	else
+		op->status = status;
+}
+
 /* The op of the first frame that is counted: in flight; or a run that is being
  * written. */
 static struct wf_tcp_op *first_sent(const struct wf_tcp_chan *chan)

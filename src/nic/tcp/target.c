@@ -21,9 +21,8 @@
  * not keep to that. */
 #define REFUSALS_MOST 65536u
 /* Announced by peers without a handle, and not here yet. More of them have to
- * wait, and then to come again: each could announce a long message and never
- * send it. */
-#define FILLING_ALL (32u << 20)
+ * wait: each could announce a long message and never send it. */
+#define ANNOUNCED_ALL (32u << 20)
 #define REFUSALS_ALL 262144u /* then peers without a handle have to go */
 
 /* -- receives ---------------------------------------------------------------- */
@@ -176,24 +175,6 @@ static int refuse(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	return 0;
 }
 
-static void refused(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
-		    uint32_t seq, uint8_t status)
-{
-	uint32_t at = seq - chan->acked;
-	struct wf_tcp_op *op;
-
-	wf_tcp_count(dev, nacks_received, 1);
-	if (!status || status >= WF_NIC_STATUSES)
-		status = WF_NIC_BAD_STATUS;
-	op = wf_tcp_run_find(chan, &at);
-	if (!op)
-		wf_tcp_count(dev, bad_field, 1);
-	else if (op->run)
-		wf_tcp_run_refused(op, at, status);
-	else
-		op->status = status;
-}
-
 /* -- frames that wait -------------------------------------------------------- */
 
 static struct wf_tcp_held *hold(struct wf_tcp_conn *conn, uint32_t bytes)
@@ -205,6 +186,7 @@ static struct wf_tcp_held *hold(struct wf_tcp_conn *conn, uint32_t bytes)
 	held->chan = conn->chan;
 	held->frame = conn->frame;
 	held->asked = false;
+	held->stranger = false;
 	return held;
 }
 
@@ -239,6 +221,13 @@ void wf_tcp_target_absent(struct wf_tcp_dev *dev, uint64_t ns)
 
 	wf_list_for_each (pos, tmp, &dev->all_held)
 		wf_container_of(pos, struct wf_tcp_held, dev_link)->until += ns;
+	wf_list_for_each (pos, tmp, &dev->sinks) {
+		struct wf_tcp_conn *conn =
+			wf_container_of(pos, struct wf_tcp_conn, sink_link);
+		uint64_t age = dev->now - conn->came_at;
+
+		conn->came_at += age < ns ? age : ns;
+	}
 }
 
 static void add_held(struct wf_tcp_dev *dev, struct wf_tcp_held *held)
@@ -428,20 +417,38 @@ static void drop_into(struct wf_tcp_conn *conn, enum wf_nic_status status)
 	conn->sink.status = (uint8_t)status;
 }
 
-static int into_held(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
-{
-	conn->sink.held = hold(conn, conn->frame.head.len);
-	if (!conn->sink.held)
-		return -ENOMEM;
-	conn->sink.kind = WF_TCP_SINK_HELD;
-	conn->sink.at = conn->sink.held->payload;
-	dev->filling += conn->frame.head.len;
-	return 0;
-}
-
 static bool is_split(const struct wf_tcp_head *head)
 {
 	return head->flags & WF_TCP_SPLIT;
+}
+
+/* -EAGAIN: it is long, and as much is held as may be. */
+static int into_held(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+{
+	const struct wf_tcp_head *head = &conn->frame.head;
+	bool stranger =
+		is_split(head) && conn->chan->peer->ah == WF_NIC_AH_UNKNOWN;
+
+	if (wf_unlikely(is_split(head)) &&
+	    (!wf_tcp_in_may_hold(dev, head->len) ||
+	     (stranger && dev->announced + head->len > ANNOUNCED_ALL)))
+		return -EAGAIN;
+	conn->sink.held = hold(conn, head->len);
+	if (!conn->sink.held)
+		return -ENOMEM;
+	conn->sink.held->stranger = stranger;
+	conn->sink.kind = WF_TCP_SINK_HELD;
+	conn->sink.at = conn->sink.held->payload;
+	dev->filling += head->len;
+	dev->announced += stranger ? head->len : 0;
+	return 0;
+}
+
+void wf_tcp_target_filled(struct wf_tcp_dev *dev,
+			  const struct wf_tcp_held *held)
+{
+	dev->filling -= held->frame.head.len;
+	dev->announced -= held->stranger ? held->frame.head.len : 0;
 }
 
 static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
@@ -457,10 +464,6 @@ static int begin_send(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		drop_into(conn, WF_NIC_REM_LEN);
 		return 0;
 	}
-	if (wf_unlikely(asks && conn->chan->peer->ah == WF_NIC_AH_UNKNOWN &&
-			dev->filling > FILLING_ALL))
-		return may_wait ? -EAGAIN : -ENOMEM;
-
 	/* Nobody would answer now. */
 	if (wf_unlikely(asks && status == WF_NIC_OK &&
 			(dev->attending || !wf_tcp_place_has_room(dev))))
@@ -577,7 +580,8 @@ int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	default: /* NACK */
 		if (conn->frame.head.imm >= WF_TCP_CHANNELS)
 			return -EPROTO;
-		refused(dev, &conn->chan->peer->chans[conn->frame.head.imm],
+		wf_tcp_settle_refused(
+			dev, &conn->chan->peer->chans[conn->frame.head.imm],
 			conn->frame.head.arg, conn->frame.head.status);
 		drop_into(conn, WF_NIC_OK);
 		return 0;
@@ -657,7 +661,7 @@ static int end_held(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		wf_tcp_place_kept(dev, held);
 		return 0;
 	}
-	dev->filling -= held->frame.head.len;
+	wf_tcp_target_filled(dev, held);
 	if (wf_base_list_empty(&chan->held))
 		status = deliver(dev, held);
 	if (status == WF_NIC_RNR) {

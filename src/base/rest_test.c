@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tests of base/rest: many processes that wait in vain must not take all of the
+ * processors by falling asleep and waking up.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/rest.h"
+
+#define NAPS 60
+
+static uint64_t naps_take(struct wf_rest *rest)
+{
+	uint64_t begin = wf_base_clock_ns();
+
+	rest->naps = NAPS;
+	while (rest->naps)
+		wf_base_rest(rest);
+	return wf_base_clock_ns() - begin;
+}
+
+/* Bug: all were of 50 us. While one of 64 processes was stopped, those that
+ * waited for it kept every other session from running, for up to 107 s. */
+static void test_sleeps_grow(void **state)
+{
+	struct wf_rest rest = { .naps = 0 };
+
+	(void)state;
+	assert_true(naps_take(&rest) > 100 * WF_NS_PER_MS);
+	assert_true(naps_take(&rest) > NAPS * 2 * WF_NS_PER_MS);
+}
+
+/* The first sleep of another wait is short again. */
+static void test_begins_anew(void **state)
+{
+	struct wf_rest rest = { .naps = 0 };
+	uint32_t last;
+
+	(void)state;
+	naps_take(&rest);
+	last = rest.nap;
+	wf_base_rest_begin(&rest);
+	rest.naps = 1;
+	wf_base_rest(&rest);
+	assert_true(rest.nap < last / 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sleeps_grow),
+		cmocka_unit_test(test_begins_anew),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

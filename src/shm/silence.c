@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the user is told about a peer that does not answer.
+ */
+#include "shm/silence.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "shm/out.h"
+#include "shm/user.h"
+
+static unsigned long long in_seconds(uint64_t ns)
+{
+	return (ns + WF_NS_PER_S - 1) / WF_NS_PER_S;
+}
+
+static void tell_greeted(const char *peer, int pid, uint64_t after,
+			 uint64_t left)
+{
+	if (!pid)
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"its process, which is in another PID namespace, is "
+			"there and makes no progress. It may be stopped, or "
+			"compute without a call of fi_cq_read(). Operations "
+			"fail in another %llu s (FI_WEFT_DEAD_TIMEOUT)",
+			peer, in_seconds(after), in_seconds(left));
+	else
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"process %d is there and makes no progress. It may be "
+			"stopped (`kill -CONT %d` continues it), or compute "
+			"without a call of fi_cq_read(). Operations fail in "
+			"another %llu s (FI_WEFT_DEAD_TIMEOUT)",
+			peer, in_seconds(after), pid, pid, in_seconds(left));
+}
+
+void wf_shm_silence_tell(const struct wf_shm_out *out, uint64_t after,
+			 uint64_t left)
+{
+	char peer[WF_ADDR_STR_LEN];
+
+	wf_base_addr_str(&out->addr, peer, sizeof(peer));
+	if (out->state == WF_SHM_OUT_GREETED)
+		tell_greeted(peer, (int)wf_shm_user_of(out->sock.fd).pid, after,
+			     left);
+	else
+		wf_tell("no answer from %s through shared memory for %llu s: "
+			"%s; trying for another %llu s "
+			"(FI_WEFT_CONNECT_TIMEOUT). Check that the process is "
+			"there and that FI_WEFT_SHM is the same for both",
+			peer, in_seconds(after), strerror(out->err),
+			in_seconds(left));
+}
