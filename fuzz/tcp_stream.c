@@ -26,7 +26,7 @@ struct world {
 
 static void open_world(struct world *w)
 {
-	struct wf_nic_attr attr = { .places = true };
+	struct wf_nic_attr attr = { .places = true, .runs = true };
 	struct wf_nic_qp_attr qp = { .sq_entries = 64,
 				     .rq_entries = 64,
 				     .rnr_retry = 2 };
@@ -104,6 +104,9 @@ static size_t dress(struct world *w, uint8_t how, uint8_t *p, size_t len)
 	}
 	if (how & 64 && h->kind == WF_TCP_DATA)
 		h->len = 3000;
+	/* One that can be taken together with others. */
+	if (how & 128)
+		h->flags = 0;
 	/* In two pieces, of which the second is here or is not. */
 	if (how & 64 && h->kind == WF_TCP_SEND) {
 		h->flags |= WF_TCP_SPLIT;

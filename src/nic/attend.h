@@ -46,14 +46,20 @@ bool wf_nic_attend_enter(struct wf_nic_attend *attend,
 
 void wf_nic_attend_wake(void);
 
-/* The owner calls. It may have set timers that a sleeping attendant does not
- * know. One owner at a time; lost counts do no harm if there are more. */
-static inline void wf_nic_attend_called(struct wf_nic_attend *attend)
+/* The owner calls, and the attendant has nothing to know. One owner at a time; lost
+ * counts do no harm if there are more. */
+static inline void wf_nic_attend_noted(struct wf_nic_attend *attend)
 {
 	atomic_store_explicit(
 		&attend->calls,
 		atomic_load_explicit(&attend->calls, memory_order_relaxed) + 1,
 		memory_order_relaxed);
+}
+
+/* The same. It may have set timers that a sleeping attendant does not know. */
+static inline void wf_nic_attend_called(struct wf_nic_attend *attend)
+{
+	wf_nic_attend_noted(attend);
 	if (attend->on)
 		wf_nic_attend_wake();
 }

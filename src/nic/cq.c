@@ -210,6 +210,8 @@ static bool decode(struct wf_nic_cq *cq, const struct wf_nic_cqe *cqe,
 	if (wf_unlikely(wf_nic_cqe_op(cqe) == WF_NIC_OP_ASK)) {
 		wc->flags |= WF_NIC_WC_ASKS;
 		wc->more = cqe->more;
+	} else if (wf_nic_cqe_op(cqe) == WF_NIC_OP_RUN) {
+		wc->flags |= WF_NIC_WC_RUN;
 	}
 	return true;
 }

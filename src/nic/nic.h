@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/addr.h"
 #include "nic/addr.h"
@@ -61,6 +62,8 @@ struct wf_nic_caps {
 			      registered; 0: the user's choice */
 	bool copies_all; /* memory that was registered as a whole (address 0, all
 			    bytes) is copied before it is sent */
+	uint32_t run_head; /* bytes before each message of a run; 0: there are
+			      no runs */
 };
 
 const struct wf_nic_caps *wf_nic_caps(const struct wf_nic *nic);
@@ -223,10 +226,14 @@ int wf_nic_cq_destroy(struct wf_nic_cq *cq);
 /* The first piece of a message is in the receive; @more bytes wait for a place,
  * which wf_nic_place() gives to number @imm. */
 #define WF_NIC_WC_ASKS 0x8u
+/* Several messages are in the receive, each behind caps.run_head bytes. */
+#define WF_NIC_WC_RUN 0x10u
 
 struct wf_nic_wc {
 	uint64_t wr_id;
-	uint32_t len; /* received, or written by a peer with immediate data */
+	/* Received, or written by a peer with immediate data. Of a run of ours:
+	 * how many of its messages are there, from the first on. */
+	uint32_t len;
 	uint32_t imm;
 	uint32_t more; /* WF_NIC_WC_ASKS */
 	uint16_t qpn;
@@ -358,6 +365,7 @@ struct wf_nic_sge {
 #define WF_NIC_WR_MORE 0x2u /* another post or wf_nic_qp_ring() follows */
 /* Nobody waits for its end: the completion may come some polls later. */
 #define WF_NIC_WR_QUIET 0x4u
+#define WF_NIC_WR_RUN 0x8u /* of wf_nic_post_run(), for devices */
 
 struct wf_nic_wr {
 	uint64_t wr_id;
@@ -378,6 +386,30 @@ int wf_nic_post_send(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 /* A message of up to inline_max bytes, copied. */
 int wf_nic_post_inline(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		       const void *buf, size_t len);
+
+/* Runs, where caps.run_head is not 0. Short messages to one peer, in one piece of
+ * memory, are one request: one place in the queue, and one completion at the end
+ * of the last of them. Before each there are caps.run_head bytes, which the device
+ * fills in. The memory is the device's until the completion, but the user may
+ * write behind the messages that he has announced.
+ *
+ * Begins a run with one message; @sge has its head, too. *@id is the run's.
+ * -ENOMEM: it is to be posted as a message of its own. */
+int wf_nic_post_run(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		    const struct wf_nic_sge *sge, uint32_t *id);
+/* Another message of @len bytes, with its head, is behind the others. @wr is that
+ * of the run. False: the run has left, or something was posted after it. */
+bool wf_nic_extend_run(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		       uint32_t id, uint32_t len);
+/* The length of a message in a receive with WF_NIC_WC_RUN, by its head. */
+#define WF_NIC_RUN_LEN_AT 4
+static inline uint32_t wf_nic_run_len(const uint8_t *head)
+{
+	uint32_t len;
+
+	memcpy(&len, head + WF_NIC_RUN_LEN_AT, sizeof(len));
+	return len;
+}
 
 struct wf_nic_remote {
 	uint64_t addr;

@@ -58,6 +58,7 @@ struct wf_nic_attr {
 	bool thread;	    /* work in a thread of its own */
 	bool attend;	    /* a thread steps in when nobody calls */
 	bool places;	    /* the user answers WF_NIC_WC_ASKS */
+	bool runs;	    /* and takes WF_NIC_WC_RUN apart */
 	bool payload_crc;   /* udp: check payload beyond UDP's own sum */
 	bool no_offload;    /* udp: neither GSO nor GRO */
 	uint32_t mtu;	    /* udp: of the link; 0: ask the interface */

@@ -127,6 +127,11 @@ struct wf_nic_ops {
 		    const struct wf_nic_wr *wr, const struct wf_nic_sge *sge,
 		    int count);
 
+	/* Where caps.run_head: no lock. See wf_nic_extend_run(). */
+	bool (*extend)(struct wf_nic *nic, struct wf_nic_qp *qp,
+		       uint16_t req_id, const struct wf_nic_wr *wr,
+		       uint32_t len);
+
 	/* A doorbell of the send queue was written. No lock; a device that
 	 * sees doorbells by itself has none of these. */
 	void (*kick)(struct wf_nic *nic, struct wf_nic_qp *qp);

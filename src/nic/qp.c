@@ -352,20 +352,19 @@ static int post(struct wf_nic_qp *qp, const struct wf_nic_tx_wqe *wqe,
 
 /* Without a descriptor. -ENOMEM: it is to go by the ring. */
 static int hand_over(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
-		     const struct wf_nic_sge *sge, int count)
+		     const struct wf_nic_sge *sge, int count, uint32_t *id)
 {
-	uint32_t id;
 	int ret;
 
 	/* Behind what was posted with MORE. */
 	if (wf_unlikely(wf_queue_sub_pending(&qp->sq)))
 		return -ENOMEM;
-	ret = get_id(qp, wr, true, &id);
+	ret = get_id(qp, wr, true, id);
 	if (wf_unlikely(ret))
 		return ret;
-	ret = qp->nic->ops->send(qp->nic, qp, (uint16_t)id, wr, sge, count);
+	ret = qp->nic->ops->send(qp->nic, qp, (uint16_t)*id, wr, sge, count);
 	if (wf_unlikely(ret))
-		wf_queue_ids_put(&qp->sq_ids, id);
+		wf_queue_ids_put(&qp->sq_ids, *id);
 	else if (wr->flags & WF_NIC_WR_MORE)
 		qp->unkicked = true;
 	return ret;
@@ -375,12 +374,13 @@ int wf_nic_post_send(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 		     const struct wf_nic_sge *sge, int count)
 {
 	struct wf_nic_tx_wqe wqe WF_ALIGNED(64);
+	uint32_t id;
 	int ret;
 
 	if (count < 0 || count > WF_NIC_SGE_MAX)
 		return -EINVAL;
 	if (qp->nic->caps.takes_sends) {
-		ret = hand_over(qp, wr, sge, count);
+		ret = hand_over(qp, wr, sge, count, &id);
 		if (wf_likely(ret != -ENOMEM))
 			return ret;
 		/* The ring has a place for it. */
@@ -396,6 +396,27 @@ int wf_nic_post_send(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
 			wf_nic_wqe_put(&wqe.sgl[i], 0, 0);
 	}
 	return post(qp, &wqe, wr->flags);
+}
+
+int wf_nic_post_run(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		    const struct wf_nic_sge *sge, uint32_t *id)
+{
+	struct wf_nic_wr run = *wr;
+
+	run.flags |= WF_NIC_WR_RUN;
+	return hand_over(qp, &run, sge, 1, id);
+}
+
+bool wf_nic_extend_run(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,
+		       uint32_t id, uint32_t len)
+{
+	/* Behind what was posted with MORE. */
+	if (wf_unlikely(wf_queue_sub_pending(&qp->sq)) ||
+	    !qp->nic->ops->extend(qp->nic, qp, (uint16_t)id, wr, len))
+		return false;
+	if (wr->flags & WF_NIC_WR_MORE)
+		qp->unkicked = true;
+	return true;
 }
 
 int wf_nic_post_inline(struct wf_nic_qp *qp, const struct wf_nic_wr *wr,

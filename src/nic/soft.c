@@ -116,6 +116,25 @@ void wf_nic_soft_done(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 	wf_nic_soft_complete(soft, qp, places, &cqe);
 }
 
+void wf_nic_soft_done_run(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
+			  struct wf_nic_stuck *places, uint16_t req_id,
+			  enum wf_nic_status status, uint32_t count,
+			  uint32_t good)
+{
+	const struct wf_nic_cqe cqe = {
+		.req_id = req_id,
+		.status = (uint8_t)status,
+		.flags = wf_nic_cqe_flags(WF_NIC_CQE_SQ, WF_NIC_OP_RUN, false),
+		.qpn = qp->num,
+		.length = (uint16_t)good,
+	};
+
+	wf_nic_count(&soft->nic.counters->tx_done, count);
+	if (status != WF_NIC_OK)
+		wf_nic_count(&soft->nic.counters->tx_failed, count - good);
+	wf_nic_soft_complete(soft, qp, places, &cqe);
+}
+
 /* -- sleeping --------------------------------------------------------------- */
 
 static bool has_news(struct wf_nic_soft *soft, const struct wf_nic_cq *cq)

@@ -75,6 +75,11 @@ void wf_nic_soft_complete(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 void wf_nic_soft_done(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
 		      struct wf_nic_stuck *places, uint16_t req_id,
 		      enum wf_nic_opcode op, enum wf_nic_status status);
+/* The same of a run of @count messages, of which @good are there. */
+void wf_nic_soft_done_run(struct wf_nic_soft *soft, struct wf_nic_qp *qp,
+			  struct wf_nic_stuck *places, uint16_t req_id,
+			  enum wf_nic_status status, uint32_t count,
+			  uint32_t good);
 /* Tries again to write the completions that wait for room. */
 void wf_nic_soft_unstick(struct wf_nic_soft *soft);
 /* @qp is destroyed: drops its completions that wait. */

@@ -23,6 +23,7 @@ enum wf_nic_opcode {
 	WF_NIC_OP_READ = 1,
 	WF_NIC_OP_WRITE = 2,
 	WF_NIC_OP_ASK = 3, /* of our own, in completions: wf_nic_place() */
+	WF_NIC_OP_RUN = 4, /* the same: wf_nic_post_run() */
 };
 
 enum wf_nic_status {
@@ -156,7 +157,7 @@ struct wf_nic_cqe {
 	uint8_t status;
 	uint8_t flags;
 	uint16_t qpn;
-	/* Of receives only. */
+	/* Of receives only; and of a run, the messages that are there. */
 	uint16_t length;
 	uint16_t ah;
 	uint16_t src_qpn;

@@ -18,6 +18,8 @@ struct wf_sim_knobs {
 	unsigned int slots_log2;
 	unsigned int lines_log2;
 	unsigned int max_peers;
+	unsigned int burst_min;
+	unsigned int burst_us;
 };
 
 extern struct wf_sim_knobs wf_sim_knobs; /* of the simulator alone */

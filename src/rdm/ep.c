@@ -22,6 +22,7 @@
 #include "rdm/post.h"
 #include "rdm/protocol.h"
 #include "rdm/rta.h"
+#include "rdm/run.h"
 #include "rdm/trace.h"
 #include "rdm/tx.h"
 
@@ -177,6 +178,7 @@ static void set_limits(struct wf_rdm_ep *ep)
 	if (ep->attr.read_advised)
 		ep->attr.read_min = caps->push_max + 1;
 	ep->max_placed = placed_most(ep, caps);
+	ep->run_head = caps->run_head;
 	ep->buf_count = caps->recvs		? caps->recvs :
 			ep->max_msg > LARGE_MSG ? BUFS_LARGE :
 						  BUFS_SMALL;
@@ -230,6 +232,7 @@ static int open_device(struct wf_rdm_ep *ep)
 		.thread = ep->attr.thread,
 		.attend = !ep->attr.thread,
 		.places = true,
+		.runs = true,
 		.mtu = ep->attr.mtu,
 		.max_peers = ep->attr.max_peers,
 		.connect_ns = ep->attr.connect_timeout_ms * WF_NS_PER_MS,
@@ -338,6 +341,7 @@ int wf_rdm_ep_wake(struct wf_rdm_ep *ep)
 	wf_base_pool_init(&ep->small_pkts,
 			  sizeof(struct wf_rdm_pkt) + WF_RDM_PKT_SMALL, 32, 0);
 	make_large_pkts(ep);
+	wf_rdm_run_open(ep);
 	if (wf_os_random(&ep->next_life, sizeof(ep->next_life), true))
 		ep->next_life =
 			(uint32_t)wf_base_clock_ns() ^ (uint32_t)wf_os_getpid();
@@ -423,6 +427,7 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 	if (ep->pkt_memory)
 		wf_os_munmap(ep->pkt_memory, ep->pkt_bytes);
 	ep->pkt_memory = NULL;
+	wf_base_pool_fini(&ep->runs);
 	free(ep->by_name);
 	free(ep->by_ah);
 }
@@ -552,6 +557,14 @@ int wf_rdm_ep_submit(struct wf_rdm_ep *ep, uint64_t dst,
 	if (wf_unlikely(peer->stuck) &&
 	    (req->kind == WF_TX_SEND || req->kind == WF_TX_ATOMIC))
 		return -ECONNRESET;
+	if (wf_rdm_run_fits(peer, req)) {
+		err = wf_rdm_run_send(peer, req);
+		if (wf_likely(err <= 0)) {
+			if (!req->more || err)
+				wf_rdm_ep_ring(ep);
+			return err;
+		}
+	}
 	if (req->kind == WF_TX_ATOMIC && req->len > wf_rdm_rta_room(peer)) {
 		err = wf_rdm_pieces_submit(ep, peer, req, wants_receipt(req),
 					   wf_rdm_rta_room(peer));

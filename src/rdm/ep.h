@@ -156,6 +156,9 @@ struct wf_rdm_ep {
 	uint32_t pkt_lkeys[2]; /* of small ones, of large ones */
 	void *pkt_memory;      /* of large ones; NULL: the pool's own */
 	size_t pkt_bytes;
+	struct wf_pool runs; /* wf_rdm_pkt */
+	uint32_t run_head;   /* of the device's; 0: it has no runs */
+	uint32_t run_more;   /* messages of runs beyond the first of each */
 	struct wf_stats stats;
 	struct wf_rdm_ep_attr attr;
 };

@@ -26,7 +26,7 @@
 
 static void give(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 {
-	const struct wf_nic_sge sge = { buf->bytes, ep->max_recv,
+	const struct wf_nic_sge sge = { buf->memory, ep->max_recv,
 					ep->bufs_mr.lkey };
 
 	/* There are as many places as buffers. It fails when the queue pair
@@ -54,7 +54,7 @@ int wf_rdm_in_open(struct wf_rdm_ep *ep)
 		return err ? err : -ENOMEM;
 	}
 	for (uint32_t i = 0; i < ep->buf_count; i++)
-		ep->bufs[i].bytes = ep->buf_memory + i * stride;
+		ep->bufs[i].memory = ep->buf_memory + i * stride;
 	return 0;
 }
 
@@ -309,7 +309,7 @@ static int identify(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf,
 }
 
 /* 0, or -EAGAIN: pass it again. */
-static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
+static int receive_packet(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 {
 	const struct wf_rdm_protocol *protocol;
 	struct wf_rdm_peer *peer = buf->peer;
@@ -365,6 +365,27 @@ static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
 	return 0;
 }
 
+/* The same of all that a buffer has. */
+static int receive(struct wf_rdm_ep *ep, struct wf_rdm_buf *buf)
+{
+	int err;
+
+	if (!buf->left)
+		return receive_packet(ep, buf);
+	while (buf->left) {
+		buf->len = wf_nic_run_len(buf->bytes);
+		buf->bytes += ep->run_head;
+		err = receive_packet(ep, buf);
+		if (err) {
+			buf->bytes -= ep->run_head;
+			return err;
+		}
+		buf->bytes += buf->len;
+		buf->left -= ep->run_head + buf->len;
+	}
+	return 0;
+}
+
 /* The address of a sender that has no handle: the device may not know all of
  * it. */
 static int find_sender(const struct wf_rdm_ep *ep, struct wf_rdm_buf *buf,
@@ -393,7 +414,9 @@ void wf_rdm_in_received(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 			give(ep, buf);
 		return;
 	}
+	buf->bytes = buf->memory;
 	buf->len = wc->len;
+	buf->left = wc->flags & WF_NIC_WC_RUN ? wc->len : 0;
 	buf->more = 0;
 	if (wf_unlikely(wc->flags & WF_NIC_WC_ASKS)) {
 		buf->more = wc->more;

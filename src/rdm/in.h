@@ -14,7 +14,9 @@ struct wf_rdm_buf {
 	struct wf_list link;	  /* in ep->stalled */
 	struct wf_rdm_peer *peer; /* NULL: there is none yet ... */
 	struct wf_addr from;	  /* ... for this one */
-	uint8_t *bytes;
+	uint8_t *memory;
+	uint32_t left;	/* of a run: bytes that were not taken */
+	uint8_t *bytes; /* the packet */
 	uint32_t len;
 	uint32_t more;	/* bytes behind it that ask for a place ... */
 	uint32_t place; /* ... by this number; see place.h */

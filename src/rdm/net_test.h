@@ -378,6 +378,8 @@ static inline void net_idle(struct net *net)
 				   !n->ep.outstanding);
 		assert_int_equal(n->ep.small_pkts.in_use, 0);
 		assert_int_equal(n->ep.large_pkts.in_use, 0);
+		assert_int_equal(n->ep.runs.in_use, 0);
+		assert_int_equal(n->ep.run_more, 0);
 		assert_int_equal(n->ep.names.count, 0);
 		assert_int_equal(n->ep.runting, 0);
 		assert_int_equal(n->ep.reading, 0);

@@ -75,6 +75,7 @@ struct wf_rdm_peer {
 	struct wf_list streams; /* wf_rdm_stream with a window */
 	struct wf_list asking;	/* wf_rdm_tx: reads that want more */
 	struct wf_list again;	/* wf_rdm_pkt, to be posted again: lost.h */
+	struct wf_rdm_tx *run;	/* to which messages can be added: run.h */
 	uint32_t pushed;	/* bytes of long messages that go unasked */
 	uint32_t writes;	/* in flight, for those who asked for order */
 	uint32_t reads;

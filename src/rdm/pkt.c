@@ -12,6 +12,7 @@
 #include "rdm/ep.h"
 #include "rdm/lost.h"
 #include "rdm/peer.h"
+#include "rdm/run.h"
 #include "wire/packet.h"
 
 /* User addresses have 47 bits: the rest of a request's id tells one use of a
@@ -23,11 +24,9 @@ static uint64_t wr_id_of(const struct wf_rdm_pkt *pkt)
 	return (uint64_t)pkt->turn << TURN_SHIFT | (uintptr_t)pkt;
 }
 
-struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
-				  struct wf_rdm_peer *peer, size_t bytes)
+static struct wf_rdm_pkt *make(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
+			       struct wf_pool *pool, bool large)
 {
-	bool large = bytes > WF_RDM_PKT_SMALL;
-	struct wf_pool *pool = large ? &ep->large_pkts : &ep->small_pkts;
 	struct wf_rdm_pkt *pkt = wf_base_pool_get(pool);
 
 	if (!pkt)
@@ -38,6 +37,7 @@ struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
 	pkt->owner = NULL;
 	pkt->payload = 0;
 	pkt->len = 0;
+	pkt->run = 0;
 	pkt->large = large;
 	pkt->is_request = false;
 	pkt->quiet = true;
@@ -47,10 +47,31 @@ struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
 	return pkt;
 }
 
+struct wf_rdm_pkt *wf_rdm_pkt_get(struct wf_rdm_ep *ep,
+				  struct wf_rdm_peer *peer, size_t bytes)
+{
+	bool large = bytes > WF_RDM_PKT_SMALL;
+
+	return make(ep, peer, large ? &ep->large_pkts : &ep->small_pkts, large);
+}
+
+struct wf_rdm_pkt *wf_rdm_pkt_get_run(struct wf_rdm_ep *ep,
+				      struct wf_rdm_peer *peer)
+{
+	struct wf_rdm_pkt *pkt = make(ep, peer, &ep->runs, false);
+
+	if (pkt)
+		pkt->run = 1;
+	return pkt;
+}
+
 void wf_rdm_pkt_put(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt)
 {
 	pkt->turn = ep->next_turn++; /* before anyone may use it again */
-	wf_base_pool_put(pkt->large ? &ep->large_pkts : &ep->small_pkts, pkt);
+	wf_base_pool_put(pkt->large ? &ep->large_pkts :
+			 pkt->run   ? &ep->runs :
+				      &ep->small_pkts,
+			 pkt);
 }
 
 struct wf_rdm_pkt *wf_rdm_pkt_make(struct wf_rdm_ep *ep,
@@ -132,6 +153,43 @@ void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 	(void)err;
 }
 
+static struct wf_nic_wr run_wr(const struct wf_rdm_pkt *pkt, bool more)
+{
+	return (struct wf_nic_wr){
+		.wr_id = wr_id_of(pkt),
+		.qkey = WF_RDM_QKEY,
+		.ah = pkt->peer->ah,
+		.qpn = WF_NIC_QPN_FIRST,
+		.flags = WF_NIC_WR_QUIET | (more ? WF_NIC_WR_MORE : 0),
+	};
+}
+
+int wf_rdm_pkt_post_run(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, bool more,
+			uint32_t *id)
+{
+	const struct wf_nic_wr wr = run_wr(pkt, more);
+	const struct wf_nic_sge sge = { wf_rdm_run_bytes(pkt), pkt->len,
+					ep->own.lkey };
+	int err = wf_nic_post_run(ep->qp, &wr, &sge, id);
+
+	if (err)
+		return err;
+	(void)request(ep, pkt, wr.flags);
+	return 0;
+}
+
+bool wf_rdm_pkt_extend(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, bool more,
+		       uint32_t id, uint32_t len)
+{
+	const struct wf_nic_wr wr = run_wr(pkt, more);
+
+	if (!wf_nic_extend_run(ep->qp, &wr, id, len))
+		return false;
+	if (more)
+		ep->unrung = true;
+	return true;
+}
+
 void wf_rdm_pkt_none(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
 {
 	(void)ep;
@@ -194,6 +252,8 @@ void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc)
 	}
 	peer->outstanding--;
 	ep->outstanding--;
+	if (wf_unlikely(err && pkt->run))
+		wf_rdm_run_lost(pkt, wc->len);
 	/* While it is barred, requests of lives that have ended come back. */
 	if (wf_unlikely(is_death(status) && !peer->barred)) {
 		/* Nobody is there, or not any more. */

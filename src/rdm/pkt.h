@@ -32,6 +32,7 @@ struct wf_rdm_pkt {
 	uint32_t payload; /* bytes of the user's in it */
 	uint16_t len;	  /* bytes in buf */
 	uint16_t turn;	  /* differs whenever the place is used again */
+	uint16_t run;	  /* messages in it, where it is a run; else 0: run.h */
 	bool large;
 	bool is_request; /* of an operation: see wf_rdm_tx.unacked */
 	bool quiet;	 /* nobody waits for its end */
@@ -66,6 +67,16 @@ void wf_rdm_pkt_post(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt);
 void wf_rdm_pkt_post_read(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 			  const struct wf_nic_remote *from,
 			  const struct wf_nic_sge *to);
+
+/* A run with one message, of pkt->len bytes with its head. -ENOMEM: not now. */
+int wf_rdm_pkt_post_run(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, bool more,
+			uint32_t *id);
+/* Another message of @len bytes. False: the run has left. */
+bool wf_rdm_pkt_extend(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, bool more,
+		       uint32_t id, uint32_t len);
+/* One for a run, or NULL. */
+struct wf_rdm_pkt *wf_rdm_pkt_get_run(struct wf_rdm_ep *ep,
+				      struct wf_rdm_peer *peer);
 
 /* What the device answers. */
 void wf_rdm_pkt_done(struct wf_rdm_ep *ep, const struct wf_nic_wc *wc);

@@ -149,6 +149,17 @@ static bool others_fly(const struct wf_rdm_peer *peer,
 	return first != &peer->flight;
 }
 
+bool wf_rdm_post_is_ahead(const struct wf_rdm_peer *peer)
+{
+	const struct wf_list *first = peer->unacked.next;
+
+	return first != &peer->unacked &&
+	       peer->posted - wf_container_of(first, struct wf_rdm_tx,
+					      unacked_link)
+				       ->began >=
+		       WF_RDM_AHEAD;
+}
+
 /* Whether @tx has to wait for others of the same peer. */
 static bool is_blocked(const struct wf_rdm_peer *peer,
 		       const struct wf_rdm_tx *tx)
@@ -160,11 +171,7 @@ static bool is_blocked(const struct wf_rdm_peer *peer,
 		return false;
 	if (tx->req.fence && others_fly(peer, tx))
 		return true;
-	if (!wf_base_list_empty(&peer->unacked) &&
-	    peer->posted - wf_container_of(peer->unacked.next, struct wf_rdm_tx,
-					   unacked_link)
-				    ->began >=
-		    WF_RDM_AHEAD)
+	if (wf_rdm_post_is_ahead(peer))
 		return true;
 	switch (tx->req.kind) {
 	case WF_TX_SEND:
@@ -186,7 +193,7 @@ static bool is_blocked(const struct wf_rdm_peer *peer,
 	       ((order & after_read) && peer->reads);
 }
 
-static void begin(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
+void wf_rdm_post_begin(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
 {
 	if (tx->begun)
 		return;
@@ -225,7 +232,7 @@ static int post_tx(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx, int max)
 		max = (int)room;
 	if (!max)
 		return 0;
-	begin(peer, tx);
+	wf_rdm_post_begin(peer, tx);
 	count = tx->protocol->construct_tx_packets(ep, tx, pkts, max);
 	ep->last = ep->alone && count == 1 && tx->constructed &&
 		   tx->link.next == &peer->queue;

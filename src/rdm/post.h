@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct wf_rdm_peer;
+struct wf_rdm_tx;
 
 /* There is something to post. */
 void wf_rdm_post_activate(struct wf_rdm_peer *peer);
@@ -18,6 +19,12 @@ void wf_rdm_post_activate(struct wf_rdm_peer *peer);
 /* Requests that the device may still get for it, in addition to what is
  * owed. */
 uint32_t wf_rdm_post_room(const struct wf_rdm_peer *peer);
+
+/* @tx is about to be sent for the first time. */
+void wf_rdm_post_begin(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx);
+/* Whether so many packets are under way that the peer might not keep another that
+ * comes before its turn. */
+bool wf_rdm_post_is_ahead(const struct wf_rdm_peer *peer);
 
 /* Of the device's queue, for one of several peers. */
 #define WF_RDM_PEER_SHARE 512

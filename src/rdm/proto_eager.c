@@ -4,6 +4,7 @@
  * where the payload goes (place.h), a packet may be longer than a receive.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "op/iov.h"
 #include "rdm/ep.h"
@@ -83,6 +84,7 @@ static bool deliver(struct wf_rdm_peer *peer,
 {
 	struct wf_rxq *rxq = peer->ep->rxq;
 	struct wf_rx *rx;
+	size_t len;
 	const struct wf_envelope env = {
 		.tag = packet->tag,
 		.data = packet->cq_data,
@@ -96,8 +98,11 @@ static bool deliver(struct wf_rdm_peer *peer,
 			       env.src, env.len);
 	if (!rx)
 		return false;
-	wf_op_iov_scatter(rx->iov, rx->iov_count, 0, packet->data,
-			  env.len < rx->len ? env.len : rx->len);
+	len = env.len < rx->len ? env.len : rx->len;
+	if (wf_likely(rx->iov_count == 1 && len))
+		memcpy(rx->iov[0].iov_base, packet->data, len);
+	else
+		wf_op_iov_scatter(rx->iov, rx->iov_count, 0, packet->data, len);
 	wf_match_rxq_done(rxq, rx, &env);
 	return true;
 }

@@ -36,6 +36,7 @@ void wf_rdm_stats_flush(struct wf_rdm_ep *ep)
 	COPY(tls_refused, tls_refused);
 #undef COPY
 	wf_base_stats_set(&ep->stats, WF_RDM_STAT_unexpected, ep->unexpected);
-	wf_base_stats_set(&ep->stats, WF_RDM_STAT_pending, ep->tx_pool.in_use);
+	wf_base_stats_set(&ep->stats, WF_RDM_STAT_pending,
+			  ep->tx_pool.in_use + ep->run_more);
 	wf_base_stats_set(&ep->stats, WF_RDM_STAT_peers, ep->peer_count);
 }

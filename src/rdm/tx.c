@@ -18,6 +18,7 @@
 #include "rdm/pkt.h"
 #include "rdm/post.h"
 #include "rdm/protocol.h"
+#include "rdm/run.h"
 #include "rdm/trace.h"
 
 /* libfabric's efa has four bytes behind the address, and counts them. */
@@ -117,8 +118,12 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	bool direct = ep->direct && req->len &&
 		      (req->kind == WF_TX_WRITE || req->kind == WF_TX_READ) &&
 		      (!ep->hard || req->len > ep->copy_max);
-	struct wf_rdm_tx *tx = wf_base_pool_get(&ep->tx_pool);
+	struct wf_rdm_tx *tx;
 
+	/* Messages of runs are operations, too. */
+	if (ep->tx_pool.in_use + ep->run_more >= ep->host->tx_size)
+		return -EAGAIN;
+	tx = wf_base_pool_get(&ep->tx_pool);
 	if (!tx)
 		return -EAGAIN;
 	memset(tx, 0, offsetof(struct wf_rdm_tx, mrs));
@@ -149,6 +154,8 @@ void wf_rdm_tx_free(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 
 	unregister(ep, tx);
 	uncount(tx);
+	if (tx->run)
+		wf_rdm_run_free(tx);
 	if (tx->protocol->released)
 		tx->protocol->released(ep, tx);
 	wf_rdm_named_del(ep, &tx->named);
@@ -328,6 +335,20 @@ struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	return pkt;
 }
 
+void wf_rdm_tx_run(struct wf_rdm_tx *tx, struct wf_rdm_pkt *pkt)
+{
+	pkt->owner = tx;
+	pkt->completed = wf_rdm_tx_request_done;
+	pkt->is_request = true;
+	pkt->payload = (uint32_t)tx->req.len;
+	tx->run = pkt;
+	tx->requests = 1;
+	tx->outstanding = 1;
+	tx->packets = 1;
+	tx->sent = tx->req.len;
+	tx->constructed = true;
+}
+
 /* -- completion ------------------------------------------------------------ */
 
 static void report_failure(struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
@@ -358,7 +379,10 @@ static void report(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 		if (!--whole->pieces)
 			wf_rdm_tx_settle(ep, whole);
 	} else if (tx->err) {
-		report_failure(ep, tx);
+		if (tx->run)
+			wf_rdm_run_report(tx);
+		else
+			report_failure(ep, tx);
 	} else {
 		if (tx->req.wants_comp)
 			wf_op_compq_push_sent(ep->txq, tx->req.context,
@@ -390,6 +414,8 @@ void wf_rdm_tx_settle(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 		if (tx->pieces || (!tx->err && !is_done(tx)))
 			return;
 		tx->reported = true;
+		if (tx->run)
+			wf_rdm_run_close(tx);
 		/* The memory is the application's again. */
 		unregister(ep, tx);
 		wf_base_list_del(&tx->stream.link);

@@ -53,8 +53,12 @@ struct wf_rdm_tx {
 	struct wf_rdm_tx *whole; /* of which this is a piece (atomics) */
 	uint32_t pieces;	 /* that are not done */
 	uint64_t piece_at;
-	uint8_t *bounce; /* copy of the caller's bytes */
-	uint64_t since;	 /* first seen by waits.c, ns; 0: not yet */
+	uint8_t *bounce;	/* copy of the caller's bytes */
+	struct wf_rdm_pkt *run; /* it is a run: run.h */
+	uint32_t run_id;
+	uint32_t
+		run_good; /* messages of a run that has failed, and are there */
+	uint64_t since;	  /* first seen by waits.c, ns; 0: not yet */
 	struct wf_nic_mr mrs[WF_OP_IOV_MAX];
 	struct wf_tx req;
 	struct wf_remote remote; /* of req; no segment: a message */
@@ -87,6 +91,9 @@ void wf_rdm_tx_request_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt,
 struct wf_rdm_pkt *wf_rdm_tx_request(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				     const struct wf_wire_packet *wire,
 				     uint64_t offset, size_t len);
+
+/* @pkt has all of @tx, which is a run from now on. */
+void wf_rdm_tx_run(struct wf_rdm_tx *tx, struct wf_rdm_pkt *pkt);
 
 /* Takes a number for the peer's answers. -ENOMEM, -ENOSPC. */
 int wf_rdm_tx_name(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx);

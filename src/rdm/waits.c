@@ -118,7 +118,7 @@ void wf_rdm_waits(struct wf_rdm_ep *ep, struct wf_waits *waits, uint64_t now)
 
 	if (!ep->awake)
 		return;
-	waits->bank->operations += (uint32_t)ep->tx_pool.in_use;
+	waits->bank->operations += (uint32_t)ep->tx_pool.in_use + ep->run_more;
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		if (!left--)
 			break;

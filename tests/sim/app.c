@@ -151,7 +151,7 @@ static ssize_t submit(struct sim_app *app, struct app_op *op, uint64_t id,
 				    .context = op };
 
 	op->fate = ORACLE_SENT;
-	switch (draw(app, 4)) {
+	switch (sim.s.injects && draw(app, 8) ? 0 : draw(app, 4)) {
 	case 0:
 		if (len > sim.s.inject_size)
 			break;

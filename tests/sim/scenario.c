@@ -93,6 +93,9 @@ static void draw_knobs(struct sim_scenario *s)
 	s->knobs.slots_log2 = PICK(8, 4, 5);
 	s->knobs.lines_log2 = PICK(10, 8);
 	s->knobs.max_peers = PICK(4096, 4096, 32);
+	s->knobs.burst_min = PICK(8, 0, 2);
+	s->knobs.burst_us = PICK(50, 2000);
+	s->injects = PICK(0, 0, 1);
 }
 
 /* More addresses than a device has entries for peers: this tests packets

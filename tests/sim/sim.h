@@ -109,6 +109,7 @@ struct sim_scenario {
 	unsigned int churns;   /* restarts of each client */
 	unsigned int narrow;   /* larger packets are lost */
 	bool blocked;	       /* no packet arrives at another node */
+	bool injects;	       /* most messages that can be are injected */
 	/* Settings of the provider. */
 	unsigned int cma, eager_max, cma_min, coop_min, tx_size, rx_size;
 	unsigned int medium_max, read_min, runt_size, mtu, net_thread;

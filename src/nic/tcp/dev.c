@@ -22,10 +22,10 @@
 /* Requests that wait for each other, and for how long after the last left. */
 #define BURST_MOST 128u
 #define BURST_BYTES (512u << 10)
-#define BURST_NS (50 * WF_NS_PER_US)
+#define BURST_NS (WF_KNOB(burst_us, 50u) * WF_NS_PER_US)
 /* A user who posts so many while others are under way, without a pause, will post
  * more. One who posts two and computes must not find the second waiting. */
-#define BURST_MIN 8u
+#define BURST_MIN WF_KNOB(burst_min, 8u)
 #define PAUSE_NS (1 * WF_NS_PER_MS)
 /* Inside a post: that one should not take long. */
 #define KICK_QUANTUM (256u << 10)
@@ -132,6 +132,36 @@ static int tcp_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
 			wf_nic_soft_wake(&dev->soft);
 	}
 	return err;
+}
+
+static bool tcp_extend(struct wf_nic *nic, struct wf_nic_qp *qp,
+		       uint16_t req_id, const struct wf_nic_wr *wr,
+		       uint32_t len)
+{
+	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
+	struct wf_tcp_op *op;
+	bool leaves = false;
+
+	wf_base_lock_take(&nic->lock);
+	op = wf_tcp_run_open(dev, qp, req_id, wr->ah);
+	if (op) {
+		wf_tcp_run_add(dev, op, len);
+		if (!(wr->flags & WF_NIC_WR_MORE)) {
+			dev->now = wf_base_clock_ns();
+			leaves = !may_wait(dev);
+		}
+		if (leaves)
+			leave(dev);
+	}
+	wf_base_lock_drop(&nic->lock);
+	if (wf_likely(!leaves)) {
+		/* Who sleeps knows of the run since it was begun. */
+		wf_nic_attend_noted(&dev->attend);
+		return op;
+	}
+	wf_nic_attend_called(&dev->attend);
+	wf_nic_soft_wake(&dev->soft);
+	return true;
 }
 
 static int tcp_progress(struct wf_nic *nic)
@@ -482,6 +512,9 @@ static void set_caps(struct wf_tcp_dev *dev, const struct wf_nic_attr *attr)
 		.recvs = RECVS,
 		.max_recv = MAX_MSG,
 		.max_placed = attr->places ? WF_TCP_PLACED_MAX : 0,
+		.run_head = attr->runs && !attr->thread ?
+				    sizeof(struct wf_tcp_head) :
+				    0,
 	};
 }
 
@@ -673,6 +706,7 @@ const struct wf_nic_ops wf_nic_tcp_ops = {
 	.unplace = wf_tcp_place_take,
 	.placed = wf_tcp_place_tell,
 	.send = tcp_send,
+	.extend = tcp_extend,
 	.kick = tcp_kick,
 	.progress = tcp_progress,
 	.wait_fd = tcp_wait_fd,

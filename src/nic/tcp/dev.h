@@ -34,6 +34,8 @@ struct wf_tcp_tls;
 #define WF_TCP_STAGE (128u << 10)
 #define WF_TCP_PLACES_MOST 1024u /* messages that ask, or have a place */
 #define WF_TCP_HOT_MOST 2u
+/* A message counts for more than its bytes when it is acknowledged. */
+#define WF_TCP_ACK_PER_FRAME 8192u
 /* Bytes of a message in two pieces: a header of rdm, and 512 KiB. */
 #define WF_TCP_PLACED_MAX ((512u << 10) + 512u)
 
@@ -66,6 +68,13 @@ struct wf_tcp_op {
 	bool split;	/* WF_TCP_SPLIT */
 	bool quiet;	/* nobody waits for its end */
 	uint16_t src_qpn;
+	/* SEND: run.c. */
+	uint16_t run;  /* messages in it; 0: it is not a run */
+	uint16_t sent; /* of them written and counted, until all are */
+	uint16_t done; /* of them acknowledged */
+	uint16_t cut;  /* those before them, that are in an op of their own */
+	uint16_t good; /* status: those before the first that was refused, with
+			  cut */
 	uint32_t read_id; /* READ: ours; SERVE: the peer's */
 	uint32_t seq;	  /* NACK: of the refused frame */
 	/* SERVE: raddr is here. */
@@ -600,6 +609,11 @@ void wf_tcp_target_announce(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 			    const struct wf_tcp_head *head, uint32_t number);
 /* All of it is there. */
 void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The same of @count messages with their heads, @len bytes in all; @head is that of
+ * the first. False: there is no receive for them. */
+bool wf_tcp_target_run(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		       const struct wf_tcp_head *head, const uint8_t *bytes,
+		       uint32_t len, uint32_t count);
 /* Tries frames that are held. */
 int wf_tcp_target_retry(struct wf_tcp_dev *dev);
 /* See wf_tcp_conn_absent(). */
@@ -669,6 +683,9 @@ void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
  * have. Their requests end in wf_tcp_settle(). */
 bool wf_tcp_settle_heard(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			 uint32_t count);
+/* It refuses frame @seq: the request of that ends with @status. */
+void wf_tcp_settle_refused(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+			   uint32_t seq, uint8_t status);
 void wf_tcp_settle(struct wf_tcp_dev *dev);
 
 static inline uint32_t wf_tcp_op_payload(const struct wf_tcp_op *op)
@@ -679,12 +696,61 @@ static inline uint32_t wf_tcp_op_payload(const struct wf_tcp_op *op)
 	return op->req.len + op->pad;
 }
 
+static inline uint32_t wf_tcp_op_frames(const struct wf_tcp_op *op)
+{
+	return op->run ? op->run : 1;
+}
+
+/* Frames of it that are counted and not acknowledged. */
+static inline uint32_t wf_tcp_op_flying(const struct wf_tcp_op *op)
+{
+	if (op->where == WF_TCP_FLIGHT)
+		return wf_tcp_op_frames(op) - op->done;
+	return op->run && op->where == WF_TCP_TODO ? op->sent - op->done : 0;
+}
+
 /* Of the window. Frames without a payload are counted for more than their
- * bytes, because the receiver keeps more for each. */
+ * bytes, because the receiver keeps more for each. A run has its heads in its
+ * payload. */
 static inline uint32_t wf_tcp_op_cost(const struct wf_tcp_op *op)
 {
-	return 2 * (uint32_t)sizeof(struct wf_tcp_head) + wf_tcp_op_payload(op);
+	return (op->run ? op->run : 2) * (uint32_t)sizeof(struct wf_tcp_head) +
+	       wf_tcp_op_payload(op);
 }
+
+/* -- run.c: short messages in one request ------------------------------------ */
+
+/* The first message of @op, which is to be a run. */
+void wf_tcp_run_begin(struct wf_tcp_op *op);
+/* The op of @qp's request @req_id, if a message can be added to it. */
+struct wf_tcp_op *wf_tcp_run_open(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
+				  uint16_t req_id, uint16_t ah);
+/* Adds the next message, of @len bytes with its head. */
+void wf_tcp_run_add(struct wf_tcp_dev *dev, struct wf_tcp_op *op, uint32_t len);
+/* It is about to be written: all heads acknowledge the same. */
+void wf_tcp_run_stamp(const struct wf_tcp_op *op, const uint32_t ack[2]);
+/* The first @bytes of it were written, and the others follow. */
+void wf_tcp_run_sent(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
+		     uint32_t bytes);
+/* It ends before all of it was written: what was is still counted, if it is not
+ * acknowledged. */
+void wf_tcp_run_leave(struct wf_tcp_op *op);
+/* The peer has the first @count of the messages that are not acknowledged, and not
+ * the others. False: they are not to be sent again. */
+bool wf_tcp_run_cut(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
+		    uint32_t count);
+/* The op of the channel's frame *@at, from 1 on, of those that are counted and not
+ * acknowledged; *@at is which of the op's it is, from 0 on. NULL: none. */
+struct wf_tcp_op *wf_tcp_run_find(const struct wf_tcp_chan *chan, uint32_t *at);
+/* The peer has refused message @at of @op. */
+void wf_tcp_run_refused(struct wf_tcp_op *op, uint32_t at, uint8_t status);
+/* Messages of a run that are there, in the end. */
+uint32_t wf_tcp_run_good(const struct wf_tcp_op *op, enum wf_nic_status status);
+/* Takes several short messages, all of which are in @bytes, into one receive.
+ * Returns the bytes that it has used; 0: the next frame is to be taken by
+ * itself. */
+uint32_t wf_tcp_run_take(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+			 const uint8_t *bytes, uint32_t len);
 
 /* -- work.c: requests -------------------------------------------------------- */
 

@@ -354,6 +354,14 @@ static uint32_t parse(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			continue;
 		}
 		if (!conn->waits) {
+			if (!conn->head_len) {
+				uint32_t used = wf_tcp_run_take(
+					dev, conn, bytes + at, len - at);
+
+				at += used;
+				if (used)
+					continue;
+			}
 			at += take_head(conn, bytes + at, len - at, &whole);
 			if (!whole)
 				break;

@@ -20,10 +20,9 @@
 #define WINDOW (2u << 20)
 
 /* An acknowledgement leaves with the next frame, or after this time, or at once
- * when so much waits for it. A message counts for more than its bytes. */
+ * when so much waits for it. */
 #define ACK_DELAY (8 * WF_NS_PER_US)
 #define ACK_OWED (1u << 20)
-#define ACK_PER_FRAME 8192u
 
 /* Between the two pieces of a message. */
 static const uint8_t nothing[WF_TCP_SPLIT_ALIGN];
@@ -165,7 +164,8 @@ void wf_tcp_out_owe(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 {
 	uint64_t at = dev->now + ACK_DELAY;
 
-	peer->owed += bytes < ACK_OWED ? bytes + ACK_PER_FRAME : ACK_OWED;
+	peer->owed +=
+		bytes < ACK_OWED ? bytes + WF_TCP_ACK_PER_FRAME : ACK_OWED;
 	if (peer->owed >= ACK_OWED && (!peer->owes || peer->ack_at)) {
 		if (peer->owes)
 			wf_base_list_del(&peer->acker);
@@ -278,6 +278,8 @@ void wf_tcp_out_say(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 
 static uint32_t head_len(const struct wf_tcp_op *op)
 {
+	if (op->run)
+		return 0; /* they are in its payload */
 	return op->kind == WF_TCP_OP_SEND || op->kind == WF_TCP_OP_NACK ?
 		       sizeof(struct wf_tcp_head) :
 		       sizeof(struct wf_tcp_frame);
@@ -460,8 +462,12 @@ static bool add_op(struct wf_tcp_dev *dev, struct batch *b,
 		fill_acks(op->chan, &frame.head);
 		memcpy(b->ack, frame.head.ack, sizeof(b->ack));
 	}
-	build(op, b->ack, &frame);
-	memcpy(at, &frame, head);
+	if (op->run) {
+		wf_tcp_run_stamp(op, b->ack);
+	} else {
+		build(op, b->ack, &frame);
+		memcpy(at, &frame, head);
+	}
 	b->heads[b->frames++] = b->staged;
 	if (len <= COPY_MAX) {
 		if (len)
@@ -567,12 +573,16 @@ static bool fill(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 static void fly(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		struct wf_tcp_op *op)
 {
+	uint32_t count;
+
 	op->where = WF_TCP_FLIGHT;
 	wf_base_list_add_tail(&chan->flight, &op->link);
-	chan->sent++;
+	count = wf_tcp_op_frames(op) - op->sent;
+	op->sent = 0;
+	chan->sent += count;
 	chan->flying += wf_tcp_op_cost(op);
-	dev->flying++;
-	wf_tcp_count(dev, tx_packets, 1);
+	dev->flying += count;
+	wf_tcp_count(dev, tx_packets, count);
 }
 
 static void written(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
@@ -599,6 +609,9 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	if (b->rest) {
 		if (n < b->rest) {
 			conn->part += (uint32_t)n;
+			if (first_todo(chan)->run)
+				wf_tcp_run_sent(dev, first_todo(chan),
+						conn->part);
 			return;
 		}
 		n -= b->rest;
@@ -623,6 +636,8 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 			conn->part = (uint32_t)n;
 			memcpy(&conn->part_frame, dev->out + b->heads[i],
 			       head_len(op));
+			if (op->run)
+				wf_tcp_run_sent(dev, op, conn->part);
 			return;
 		}
 		n -= len;

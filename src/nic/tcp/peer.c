@@ -202,8 +202,7 @@ static void end_list(struct wf_tcp_dev *dev, struct wf_list *head,
 
 	while ((op = first(head))) {
 		/* The counts start again, so it need not stay for them. */
-		if (op->where == WF_TCP_FLIGHT)
-			dev->flying--;
+		dev->flying -= wf_tcp_op_flying(op);
 		op->where = WF_TCP_NOWHERE;
 		wf_base_list_del(&op->link);
 		wf_tcp_work_end(dev, op, status);
@@ -289,15 +288,28 @@ bool wf_tcp_peer_resume(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	op = first(&chan->todo);
 	if (op && is_abandoned(op))
 		wf_tcp_work_end(dev, op, (enum wf_nic_status)op->status);
+	/* Or some frames of a run, which are counted. */
+	op = first(&chan->todo);
+	if (op && op->sent) {
+		wf_base_list_unlink(&op->link);
+		wf_base_list_add_tail(&chan->flight, &op->link);
+	}
 	/* Frames that have arrived wait for their acknowledgement, which may be
 	 * a refusal; the others are sent again. */
 	wf_base_list_init(&again);
 	wf_list_for_each (pos, tmp, &chan->flight) {
+		uint32_t left, here;
+
 		op = wf_container_of(pos, struct wf_tcp_op, link);
-		if (at++ < there)
+		left = wf_tcp_op_flying(op);
+		here = there - at < left ? there - at : left;
+		at += here;
+		if (here == left && op->where == WF_TCP_FLIGHT)
+			continue;
+		dev->flying -= left - here;
+		if (op->run && !wf_tcp_run_cut(dev, op, here))
 			continue;
 		wf_base_list_unlink(&op->link);
-		dev->flying--;
 		op->where = WF_TCP_TODO;
 		wf_base_list_add_tail(&again, &op->link);
 	}

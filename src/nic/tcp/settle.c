@@ -24,14 +24,57 @@ bool wf_tcp_settle_heard(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	return true;
 }
 
+void wf_tcp_settle_refused(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
+			   uint32_t seq, uint8_t status)
+{
+	uint32_t at = seq - chan->acked;
+	struct wf_tcp_op *op;
+
+	wf_tcp_count(dev, nacks_received, 1);
+	if (!status || status >= WF_NIC_STATUSES)
+		status = WF_NIC_BAD_STATUS;
+	op = wf_tcp_run_find(chan, &at);
+	if (!op)
+		wf_tcp_count(dev, bad_field, 1);
+	else if (op->run)
+		wf_tcp_run_refused(op, at, status);
+	else
+		op->status = status;
+}
+
+/* The op of the first frame that is counted: in flight; or a run that is being
+ * written. */
+static struct wf_tcp_op *first_sent(const struct wf_tcp_chan *chan)
+{
+	const struct wf_list *head =
+		wf_base_list_empty(&chan->flight) ? &chan->todo : &chan->flight;
+
+	return wf_container_of(head->next, struct wf_tcp_op, link);
+}
+
+/* False: it has not ended. */
+static bool settle_run(struct wf_tcp_chan *chan, struct wf_tcp_op *op)
+{
+	uint32_t left = wf_tcp_op_flying(op);
+	uint32_t told = chan->known - chan->acked;
+
+	if (told > left)
+		told = left;
+	op->done = (uint16_t)(op->done + told);
+	chan->acked += told;
+	return op->where == WF_TCP_FLIGHT && told == left;
+}
+
 static void settle_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 {
 	while (chan->acked != chan->known) {
-		struct wf_tcp_op *op = wf_container_of(chan->flight.next,
-						       struct wf_tcp_op, link);
+		struct wf_tcp_op *op = first_sent(chan);
 		uint32_t bytes = wf_tcp_op_cost(op);
 
-		chan->acked++;
+		if (op->run && !settle_run(chan, op))
+			break;
+		if (!op->run)
+			chan->acked++;
 		chan->flying -= chan->flying < bytes ? chan->flying : bytes;
 		wf_base_list_del(&op->link);
 		op->where = WF_TCP_NOWHERE;

@@ -175,24 +175,6 @@ static int refuse(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 	return 0;
 }
 
-static void refused(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
-		    uint32_t seq, uint8_t status)
-{
-	uint32_t at = seq - chan->acked;
-	struct wf_list *pos, *tmp;
-
-	wf_tcp_count(dev, nacks_received, 1);
-	wf_list_for_each (pos, tmp, &chan->flight) {
-		if (--at)
-			continue;
-		wf_container_of(pos, struct wf_tcp_op, link)->status =
-			status && status < WF_NIC_STATUSES ? status :
-							     WF_NIC_BAD_STATUS;
-		return;
-	}
-	wf_tcp_count(dev, bad_field, 1);
-}
-
 /* -- frames that wait -------------------------------------------------------- */
 
 static struct wf_tcp_held *hold(struct wf_tcp_conn *conn, uint32_t bytes)
@@ -598,7 +580,8 @@ int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	default: /* NACK */
 		if (conn->frame.head.imm >= WF_TCP_CHANNELS)
 			return -EPROTO;
-		refused(dev, &conn->chan->peer->chans[conn->frame.head.imm],
+		wf_tcp_settle_refused(
+			dev, &conn->chan->peer->chans[conn->frame.head.imm],
 			conn->frame.head.arg, conn->frame.head.status);
 		drop_into(conn, WF_NIC_OK);
 		return 0;
@@ -754,6 +737,26 @@ void wf_tcp_target_end(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	}
 	chan->taken++;
 	wf_tcp_out_owe(dev, chan->peer, conn->frame.head.len);
+}
+
+bool wf_tcp_target_run(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
+		       const struct wf_tcp_head *head, const uint8_t *bytes,
+		       uint32_t len, uint32_t count)
+{
+	struct wf_tcp_peer *peer = conn->chan->peer;
+	struct wf_tcp_head all = *head;
+	struct wf_nic_rx_desc desc;
+	struct wf_nic_qp *qp;
+
+	all.len = len;
+	if (find_qp(dev, head, &qp) != WF_NIC_OK ||
+	    find_receive(dev, peer, &all, qp, &desc) != WF_NIC_OK)
+		return false;
+	memcpy((void *)(uintptr_t)wf_nic_wqe_addr(desc.addr_lo, desc.addr_hi),
+	       bytes, len);
+	complete(dev, peer, qp, &desc, &all, WF_NIC_OP_RUN, WF_NIC_OK);
+	wf_tcp_count(dev, rx_msgs, count - 1);
+	return true;
 }
 
 /* -- again ------------------------------------------------------------------- */

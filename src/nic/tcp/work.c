@@ -28,15 +28,19 @@ void wf_tcp_work_free(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 	wf_base_pool_put(&dev->ops, op);
 }
 
-/* Takes it out of a queue before it was sent. */
-static void unqueue(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
+/* Takes it out of a queue before it was sent. False: it is a run of which some was;
+ * that is counted. */
+static bool unqueue(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 {
 	struct wf_tcp_chan *chan = op->chan;
 	struct wf_tcp_conn *conn = chan->conn;
 	bool begun = conn && conn->part && chan->todo.next == &op->link;
+	bool leaves = op->sent != op->done;
 
 	wf_base_list_del(&op->link);
 	op->where = WF_TCP_NOWHERE;
+	if (wf_unlikely(leaves))
+		wf_tcp_run_leave(op);
 	/* Its head may have been filled in when the kernel had no room. */
 	wf_tcp_out_ack_again(dev, chan->peer);
 	/* Half of its frame has left, and the other half cannot follow: what
@@ -45,6 +49,7 @@ static void unqueue(struct wf_tcp_dev *dev, struct wf_tcp_op *op)
 		conn->part = 0;
 		wf_tcp_conn_broken(dev, conn, ECANCELED);
 	}
+	return !leaves;
 }
 
 void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
@@ -66,15 +71,20 @@ void wf_tcp_work_end(struct wf_tcp_dev *dev, struct wf_tcp_op *op,
 		}
 		if (op->qp && !op->quiet)
 			dev->loud--;
-		if (op->qp)
+		if (op->qp && op->run)
+			wf_nic_soft_done_run(
+				&dev->soft, op->qp, qp_of(op->qp)->stuck,
+				op->req.req_id, status, op->cut + op->run,
+				wf_tcp_run_good(op, status));
+		else if (op->qp)
 			wf_nic_soft_done(&dev->soft, op->qp,
 					 qp_of(op->qp)->stuck, op->req.req_id,
 					 (enum wf_nic_opcode)op->req.op,
 					 status);
 		op->qp = NULL;
 	}
-	if (op->where == WF_TCP_TODO)
-		unqueue(dev, op);
+	if (op->where == WF_TCP_TODO && !unqueue(dev, op))
+		return;
 	/* In flight it is still counted. */
 	if (op->where == WF_TCP_FLIGHT)
 		return;
@@ -212,6 +222,8 @@ struct wf_tcp_op *wf_tcp_work_send(struct wf_tcp_dev *dev, struct wf_nic_qp *qp,
 		return NULL;
 	}
 	op->chan = adopt(dev, qp, op, ah->dev);
+	if (wr->flags & WF_NIC_WR_RUN)
+		wf_tcp_run_begin(op);
 	return op;
 }
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Runs: injected messages that report nothing, to a peer that is in its ordinary
+ * state, are written behind each other into one packet, as long as the device has
+ * not sent it. A run is one request of the device, one wf_rdm_pkt, and one
+ * wf_rdm_tx: what counts these counts a run as one. Each of its messages has a
+ * number (msg_id), and is one of the operations that an endpoint may have under way.
+ * If it fails, each message that is not there is reported.
+ *
+ * Messages that leave at once are runs of one.
+ */
+#ifndef WF_RDM_RUN_H
+#define WF_RDM_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "op/tx.h"
+#include "rdm/ep.h"
+#include "rdm/peer.h"
+
+struct wf_rdm_pkt;
+struct wf_rdm_tx;
+
+/* After set_limits(). */
+void wf_rdm_run_open(struct wf_rdm_ep *ep);
+
+/* Whether @req can be a message of a run now. Others that wait for the peer go
+ * first. */
+static inline bool wf_rdm_run_fits(const struct wf_rdm_peer *peer,
+				   const struct wf_tx *req)
+{
+	const struct wf_rdm_ep *ep = peer->ep;
+
+	return ep->run_head && req->kind == WF_TX_SEND && req->inject &&
+	       !req->wants_comp && !req->cntr && !req->context && !req->fence &&
+	       req->len <= ep->copy_max && peer->greeted_us && !peer->active &&
+	       !peer->barred && !peer->writes && !peer->reads &&
+	       !peer->life.fixed && wf_base_list_empty(&peer->queue) &&
+	       !ep->host->trace && !wf_base_log_debugs();
+}
+
+/* 0; -EAGAIN: too many are under way; 1: it is to be sent by itself. */
+int wf_rdm_run_send(struct wf_rdm_peer *peer, const struct wf_tx *req);
+
+/* Where the messages of a run begin. */
+uint8_t *wf_rdm_run_bytes(struct wf_rdm_pkt *pkt);
+
+/* No message is added to it any more. */
+void wf_rdm_run_close(struct wf_rdm_tx *tx);
+/* It has failed; @good of its messages are there. */
+void wf_rdm_run_lost(struct wf_rdm_pkt *pkt, uint32_t good);
+/* Reports the failure of the others. */
+void wf_rdm_run_report(const struct wf_rdm_tx *tx);
+void wf_rdm_run_free(struct wf_rdm_tx *tx);
+
+#endif
