@@ -101,6 +101,24 @@ static void test_names(void **state)
 	assert_int_equal(wd_alg_comp_unregister(&high), 0);
 }
 
+/* A driver's name is its own, and goes with it: no later search looks at it. The
+ * sanitizer finds out who does. */
+static void test_name_goes(void **state)
+{
+	char *name = strdup("gone");
+	struct wd_alg_comp gone = { DRIVER(name, 2000), .deflate = store };
+
+	(void)state;
+	assert_non_null(name);
+	assert_int_equal(wd_alg_comp_register(&gone), 0);
+	assert_string_equal(call("gone", 6), "gone");
+	assert_int_equal(wd_alg_comp_unregister(&gone), 0);
+	memset(name, 'x', strlen(name));
+	free(name);
+	assert_string_not_equal(call("libdeflate", 6), "gone");
+	assert_string_equal(call("gone", 6), "nobody");
+}
+
 /* One that returns what cannot be is not asked by the next call. */
 static void test_distrusted(void **state)
 {
@@ -242,6 +260,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_come_and_go),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_name_goes),
 		cmocka_unit_test(test_distrusted),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_fork),

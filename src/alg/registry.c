@@ -524,6 +524,9 @@ int wd_alg_comp_unregister(const struct wd_alg_comp *driver)
 		ret = -EBUSY;
 		if (atomic_compare_exchange_strong(&slots[i].refs, &none,
 						   LEAVING)) {
+			/* Nobody looks at its name any more, which is the
+			 * driver's: threads keep what they found. */
+			atomic_fetch_add(&changes, 1);
 			atomic_store(&slots[i].entry, NULL);
 			atomic_fetch_sub(&slots[i].refs, LEAVING);
 			ret = 0;

@@ -177,8 +177,10 @@ static void make_room(struct wf_rdm_ep *ep)
 {
 	uint64_t now = wf_base_clock_ns();
 
-	if (now < ep->crowd_at)
+	if (now < ep->crowd_at) {
+		ep->unlooked = true;
 		return;
+	}
 	ep->unlooked = false;
 	if (relieve(ep))
 		return;

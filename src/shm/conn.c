@@ -196,6 +196,10 @@ static void retry(struct wf_shm_out *out, int err, uint64_t now)
 	out->retry_at = now + out->retry_wait;
 	if (err == ETOOMANYREFS)
 		out->ep->scarce_until = now + SCARCE_FOR;
+	/* The peer does not keep a connection without a hello for ever. */
+	else if ((err == EPIPE || err == ECONNRESET) &&
+		 now < out->ep->scarce_until)
+		out->err = ETOOMANYREFS;
 	if (now >= end_of(out))
 		give_up(out, unanswered(err), now);
 }

@@ -262,7 +262,7 @@ static bool try(struct wf_zshim_ahead *a, struct wf_inflate *s,
 		learn(t.job.consumed, io->in_len);
 	if (done)
 		missed = 0;
-	else if (is_cut(ret) && missed < MISSES)
+	else if ((is_cut(ret) || ret == -ENOSPC) && missed < MISSES)
 		missed++;
 	/* What this file copies, it copies for the driver. */
 	if (done && a->plain)

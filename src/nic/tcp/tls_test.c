@@ -342,6 +342,10 @@ static void relay_open(struct relay *r, struct wf_nic *a, struct wf_nic *b)
 		r->fds[i] = socket(
 			AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 		assert_true(r->fds[i] >= 0);
+		/* A connection of an earlier test may have had this port. */
+		assert_int_equal(setsockopt(r->fds[i], SOL_SOCKET, SO_REUSEADDR,
+					    &(int){ 1 }, sizeof(int)),
+				 0);
 		assert_int_equal(bind(r->fds[i], &r->addrs[i].sa,
 				      sizeof(r->addrs[i].in)),
 				 0);
