@@ -29,13 +29,24 @@
 #define NAP_MOST (4 * WF_NS_PER_MS)
 #define NAPS 200
 
+/* A thread may go round through many loops, each with a rest of its own: one of
+ * them sleeps for all. It is only compared, because it may be gone. */
+static __thread const struct wf_rest *sleeper;
+static __thread uint64_t slept_at;
+/* If the sleeper does not come for so long, another one takes its place. */
+#define ROUND_MOST (20 * WF_NS_PER_MS)
+
 static void nap(struct wf_rest *rest)
 {
 	uint32_t ns = atomic_load_explicit(&rest->nap, memory_order_relaxed);
 
+	if (sleeper != rest && wf_base_clock_ns() - slept_at < ROUND_MOST)
+		return;
 	if (ns < NAP_LEAST)
 		ns = NAP_LEAST;
 	wf_os_sleep(ns);
+	sleeper = rest;
+	slept_at = wf_base_clock_ns();
 	ns += ns / 2;
 	atomic_store_explicit(&rest->nap, ns < NAP_MOST ? ns : NAP_MOST,
 			      memory_order_relaxed);

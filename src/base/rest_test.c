@@ -51,11 +51,31 @@ static void test_begins_anew(void **state)
 	assert_true(rest.nap < last / 10);
 }
 
+/* A thread that goes round through many endpoints sleeps once a round. */
+static void test_one_sleeps_for_all(void **state)
+{
+	struct wf_rest rests[NAPS] = { { .naps = 0 } };
+	uint32_t grown = 0;
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < NAPS; i++) {
+			rests[i].naps = 1;
+			wf_base_rest(&rests[i]);
+		}
+	}
+	for (int i = 0; i < NAPS; i++)
+		grown += rests[i].nap != 0;
+	/* More only if the machine stood still for a while. */
+	assert_true(grown < NAPS / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleeps_grow),
 		cmocka_unit_test(test_begins_anew),
+		cmocka_unit_test(test_one_sleeps_for_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
