@@ -130,6 +130,50 @@ static void many_descriptors(const struct place *place)
 	close(memfd);
 }
 
+/* Offers of a second ring (shm/offer.h): of one that is not there, and without the
+ * descriptors that belong to it, or with wrong ones. The channel is opened, and
+ * the offer is declined. */
+static void bad_offers(const struct place *place)
+{
+	struct wf_shm_hello hello = weft_test_raw_hello(place->own);
+	struct wf_shm_header header = {
+		.magic = WF_SHM_MAGIC,
+		.layout = WF_SHM_LAYOUT,
+		.slots_log2 = 8, /* as the endpoint's own */
+		.lines_log2 = 10,
+	};
+	size_t bytes;
+	int memfd;
+
+	hello.offers = 1;
+	hello.bell = UINT32_MAX;
+	hello.slots_log2 = header.slots_log2;
+	hello.lines_log2 = header.lines_log2;
+	bytes = wf_shm_region_bytes(header.slots_log2, header.lines_log2);
+	for (size_t rings = 1; rings < 4; rings++) {
+		memfd = weft_test_raw_memfd(rings * bytes, 0);
+		CHECK_EQ(pwrite(memfd, &header, sizeof(header), 0),
+			 sizeof(header));
+		CHECK_SYS(fcntl(memfd, F_ADD_SEALS, SEALS));
+		if (rings != 2)
+			refused(place, &hello, sizeof(hello), memfd, 3, EPROTO);
+		for (int fds = 1; fds < 4 && rings == 2; fds++) {
+			int sock = weft_test_raw_connect(place->endpoint);
+			struct wf_shm_welcome welcome = { 0 };
+
+			weft_test_raw_send(sock, &hello, sizeof(hello), memfd,
+					   fds);
+			CHECK_EQ(weft_test_raw_recv(sock, &welcome,
+						    sizeof(welcome), ANSWER_MS),
+				 sizeof(welcome));
+			CHECK_EQ(welcome.greeting.status, 0);
+			CHECK_EQ(welcome.declines, 1);
+			close(sock);
+		}
+		close(memfd);
+	}
+}
+
 /* Bug: the descriptor of an empty message was kept. */
 static void empty_message(const struct place *place)
 {
@@ -236,6 +280,7 @@ static void connector(struct weft_test_line *line, void *arg)
 	bad_hellos(place);
 	bad_descriptors(place);
 	many_descriptors(place);
+	bad_offers(place);
 	empty_message(place);
 	silent_guests(place);
 	false_self(place);
@@ -353,8 +398,9 @@ int main(void)
 	static uint8_t large[100000];
 	struct fi_context rx;
 	struct weft_test_comp comp;
+	uint8_t name[WEFT_TEST_NAME_MAX];
 	struct place place;
-	fi_addr_t addr;
+	fi_addr_t addr, known;
 	char byte;
 
 	setenv("FI_WEFT_CONNECT_TIMEOUT", "200", 1);
@@ -371,9 +417,13 @@ int main(void)
 
 	CHECK_OK(weft_test_trecv(&t, large, sizeof(large), 77, 0, &rx));
 	CHECK_OK(weft_test_trecv(&t, large, sizeof(large), 78, 0, &rx));
+	/* Only peers with an address are let offer something. */
+	weft_test_name_of_port(name, place.own);
+	known = weft_test_insert(&t, name);
 	weft_test_fork(&line, connector, &place);
 	CHECK(!weft_test_get_driving(&line, &byte, 1)); /* until it ends */
 	weft_test_join(&line);
+	CHECK_OK(fi_av_remove(t.av, &known, 1, 0));
 	/* The messages of the peer that claims to be us, and of the peer
 	 * without a guard page. */
 	for (int i = 0; i < 2; i++) {
