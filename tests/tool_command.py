@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The command `weft` itself: help by name, the same options in help and man
-page, and output that cannot be written.
+page, commands of documents that it accepts, and output that cannot be written.
 
 The bugs: `weft help bench` printed the general help, and `weft bench >
 /dev/full` exited with 0.
@@ -9,13 +9,15 @@ The bugs: `weft help bench` printed the general help, and `weft bench >
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 
 BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", "build"))
 WEFT = BUILD / "tools" / "weft"
-MAN = pathlib.Path(os.environ.get("WEFT_SRC", ".")) / "man"
+SRC = pathlib.Path(os.environ.get("WEFT_SRC", "."))
+MAN = SRC / "man"
 
 
 def fail(text):
@@ -66,6 +68,37 @@ def check_manual():
             fail(f"weft {words}: the manual does not have {missing}")
 
 
+def commands_of(page):
+    """Commands `weft ...` with options in a page, without redirections."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".md":
+        text = re.sub(r"\\\n\s*", " ", text)
+        spans = re.findall(r"`([^`]+)`", text) + \
+            re.findall(r"^ {4}.*", text, re.M)
+    else:
+        spans = re.sub(r"\\f[A-Z]", "", text).replace("\\-", "-").splitlines()
+    for span in spans:
+        for words in re.findall(r"(?:^|[ /])weft ((?:bench|stat|gzip|gunzip|"
+                                r"devd|trace|why|info) -?[^|;>#&`()[]*)",
+                                " ".join(span.split())):
+            if " -" in words and "..." not in words:
+                yield words.replace("A-B", "0-1")
+
+
+def check_documents():
+    """Options and their values are right. --help at the end: what is before it
+    was read."""
+    pages = [SRC / "README.md", SRC / "bench/README.md",
+             *sorted((SRC / "docs").glob("*.md")), *sorted(MAN.glob("*.[17]"))]
+    found = {words: page for page in pages for words in commands_of(page)}
+    if len(found) < 40:
+        fail(f"only {len(found)} commands in documents")
+    for words, page in found.items():
+        done = run(*shlex.split(words), "--help")
+        if done.returncode:
+            fail(f"{page.name}: weft {words}: {done.stderr}")
+
+
 def check_full():
     """Whatever a command prints to a full disk, it fails and says so."""
     with tempfile.TemporaryDirectory() as folder:
@@ -107,6 +140,7 @@ def main():
         sys.exit(77)
     check_help()
     check_manual()
+    check_documents()
     check_full()
     check_complaints()
 

@@ -29,16 +29,31 @@
 #define NAP_MOST (4 * WF_NS_PER_MS)
 #define NAPS 200
 
+/* A thread may go round through many loops, each with a rest of its own. One that
+ * is away from here for longer does not make that worse by long sleeps. */
+#define ROUND_MOST (500 * WF_NS_PER_US)
+
+static uint32_t now_us(void)
+{
+	return (uint32_t)(wf_base_clock_ns() / WF_NS_PER_US);
+}
+
 static void nap(struct wf_rest *rest)
 {
 	uint32_t ns = atomic_load_explicit(&rest->nap, memory_order_relaxed);
+	uint32_t since = now_us() - atomic_load_explicit(&rest->woke_us,
+							 memory_order_relaxed);
 
-	if (ns < NAP_LEAST)
-		ns = NAP_LEAST;
-	wf_os_sleep(ns);
-	ns += ns / 2;
+	if (since > ROUND_MOST / WF_NS_PER_US) {
+		ns = 0;
+	} else {
+		ns = ns < NAP_LEAST ? NAP_LEAST : ns;
+		wf_os_sleep(ns);
+		ns += ns / 2;
+	}
 	atomic_store_explicit(&rest->nap, ns < NAP_MOST ? ns : NAP_MOST,
 			      memory_order_relaxed);
+	atomic_store_explicit(&rest->woke_us, now_us(), memory_order_relaxed);
 }
 
 /* How long others ran in yields, one after the other. */

@@ -10,9 +10,10 @@
 
 /* One for each loop, zeroed. Several threads may have one together. */
 struct wf_rest {
-	atomic_uint naps; /* to be taken before the next yield */
-	atomic_uint nap;  /* how long the next one is, ns */
-	atomic_uint away; /* how long others ran in our yields, ns */
+	atomic_uint naps;    /* to be taken before the next yield */
+	atomic_uint nap;     /* how long the next one is, ns */
+	atomic_uint woke_us; /* when the last one ended */
+	atomic_uint away;    /* how long others ran in our yields, ns */
 };
 
 void wf_base_rest(struct wf_rest *rest);

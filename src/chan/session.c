@@ -305,9 +305,9 @@ void wf_chan_session_end(struct wf_chan_session *session)
 {
 	if (atomic_exchange(&session->dead, true))
 		return;
-	/* It may only have been stopped. When it continues it must find us
-	 * gone, because we tell our user that his jobs are over. Its own end
-	 * stays open: its end tells us when it is done. */
+	/* The device may only have been stopped. When it continues it must find
+	 * us gone, because we report to our user that the jobs have ended. We
+	 * still read from it: when it closes the connection, it is done. */
 	shutdown(session->fd, SHUT_WR);
 }
 

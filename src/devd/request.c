@@ -73,8 +73,8 @@ static struct wf_devd_device *find_device(struct wf_devd *devd,
 	return NULL;
 }
 
-/* Memory that never comes (a file system of the client's own has to deliver it)
- * holds a worker, so strangers are not reached into unless they may. */
+/* Memory that is never available (a file system of the client has to provide it)
+ * blocks a worker, so that of other users is accessed only if that is allowed. */
 static bool may_reach(const struct wf_devd_client *client,
 		      const struct wf_devd_gift *gift)
 {

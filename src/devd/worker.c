@@ -182,7 +182,7 @@ static void tally_up(struct wf_devd_worker *worker, struct wf_devd_chan *chan,
 	wf_devd_stats_add(counts, WF_DEVD_STAT_copied_bytes, tally->copied);
 }
 
-/* Its user has had as much done as he may: the channel waits. */
+/* The quota of the channel's user is used up: the channel waits. */
 static bool is_held_back(struct wf_devd_chan *chan)
 {
 	struct wf_devd *devd = chan->client->devd;

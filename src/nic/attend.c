@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The attendant: one thread of the process that steps in for devices whose
- * owner has not called for a while, because he computes. Peers get their
+ * owner has not called for a while, because it computes. Peers get their
  * acknowledgements, what was lost is sent again, reads of our memory are
- * served. As long as the owner calls, a look at his counter every 2 ms is all
- * it does; once he does not, it sleeps at the socket and until the next timer.
- * The thread and its descriptor are there while there are devices: whoever
- * closes the last one waits until the thread has ended.
+ * served. As long as the owner calls, the thread only looks at the owner's
+ * counter every 2 ms. Once the owner does not call, the thread sleeps at the
+ * socket and until the next timer. The thread and its descriptor are there while
+ * there are devices: closing the last one waits until the thread has ended.
  */
 #include "nic/attend.h"
 

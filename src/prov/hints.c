@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Accepts or refuses hints, and logs the reason at level info: with
- * FI_LOG_LEVEL=info a user must see because of which attribute he does not get
+ * FI_LOG_LEVEL=info users must see because of which attribute they do not get
  * the provider. Changes nothing.
  */
 #include "prov/hints.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Fetches the FI_WEFT_* settings through libfabric, so that `fi_info -e` lists
- * them and libfabric's own files count, and has base/setting judge them. Owns
+ * them and libfabric's own files count, and has base/setting check them. Owns
  * the values in use; decides nothing from them.
  */
 #include "prov/param.h"
@@ -239,7 +239,8 @@ static void cut_ifaces(void)
 			all, most);
 }
 
-/* A folder that was named has been judged, one by default is not missed. */
+/* A folder that was named has been checked; it is no error if the default one is
+ * not there. */
 static void choose_folder(void)
 {
 	char why[WF_SETTING_NOTE];

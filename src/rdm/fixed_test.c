@@ -439,6 +439,40 @@ static void test_forgotten(void **state)
 	}
 }
 
+/* The device refuses what says that a number does not come, for a reason that is
+ * not the peer's: it would be refused again at once, so the peer stays without
+ * it. */
+static void test_refused(void **state)
+{
+	struct script *s = begin();
+	struct wf_rdm_peer *peer = script_peer(s);
+	struct wf_rdm_ep *ep = peer->ep;
+	struct wf_tx req = req_send(from, 10, 5);
+	struct wf_nic_wc wc = { .status = WF_NIC_QP_INTERNAL };
+	struct wf_rdm_pkt *pkt;
+
+	(void)state;
+	peer->ask_at = UINT64_MAX;
+	peer->gone = true;
+	for (uint32_t kind = WF_RDM_REF_NUMBER; kind <= WF_RDM_REF_SKIP;
+	     kind++) {
+		assert_false(peer->stuck);
+		keep(peer, lost(kind, 0));
+		pkt = wf_container_of(peer->again.next, struct wf_rdm_pkt,
+				      link);
+		wf_base_list_unlink(&pkt->link);
+		wc.wr_id = (uint64_t)pkt->turn << 48 | (uintptr_t)pkt;
+		peer->outstanding++;
+		ep->outstanding++;
+		peer->gone = false;
+		wf_rdm_pkt_done(ep, &wc);
+		assert_true(wf_base_list_empty(&peer->again));
+	}
+	assert_int_equal(wf_rdm_ep_submit(ep, SCRIPT_NAME, &req), -ECONNRESET);
+	script_idle(s);
+	script_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_sends_when_back),
 		cmocka_unit_test(test_receipt_after_outage),
 		cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,8 @@
 
 A link leads to a file, its anchor to a heading. A path and a unit test in
 backquotes exist, and so does a name of ours (wd_, wf_, WD_, FI_WEFT_ ...) in
-the sources. Every variable that the code reads is described in man/ or docs/.
+the sources. Every variable that the code reads is described in man/ or docs/,
+and every document is in the index of docs/.
 The code map of ARCHITECTURE.md names each source and no other. The bugs:
 functions and files were renamed, and the documents kept the old names.
 """
@@ -147,6 +148,14 @@ def check_map(top, folders):
                 yield 1, f"the code map has {folder}/{noun}"
 
 
+def check_index(top):
+    index = top / "docs" / "README.md"
+    text = index.read_text(encoding="utf-8") if index.is_file() else ""
+    for path in tree.files(top, (".md",), ("docs",)):
+        if path != index and f"]({path.name}" not in text:
+            yield index, 1, f"{path.name} is not in the index"
+
+
 def check_read(top, text):
     """Variables of the environment that nobody describes."""
     for path in tree.files(top, (".c", ".h"), ("src", "tools", "drivers")):
@@ -182,6 +191,7 @@ def check(top):
         found += [(path, *one) for one in said]
     for path in manuals(top):
         found += [(path, *one) for one in check_manual(top, path, words)]
+    found += check_index(top)
     pages = documents(top) + manuals(top)
     found += check_read(top, "\n".join(
         re.sub(r"\\f[A-Z]", "", p.read_text(encoding="utf-8"))
@@ -204,6 +214,8 @@ def self_test():
             "ARCHITECTURE.md": "## Code map\n\n- `os/`: `file`, `knob`.\n\n"
                                "## Invariants\n`os/`: `mapping`\n",
             "docs/a.md": "## Two words\n",
+            "docs/README.md": "[a](a.md)\n",
+            "docs/z.md": "",
             "man/a.1": ".B WD_NEW\\fR docs/c.md \\fBWD_NONE\n",
             "bench/x.c": "wf_os_open wd_open WD_OLD\n",
             "src/base/table.c": '.name = "mtu"\n',
@@ -222,6 +234,7 @@ def self_test():
             "ARCHITECTURE.md:1: os/map is not in the code map",
             "ARCHITECTURE.md:1: the code map has os/knob",
             "ARCHITECTURE.md:1: base/ is not in the code map",
+            "docs/README.md:1: z.md is not in the index",
             "man/a.1:1: no file docs/c.md",
             "man/a.1:1: no WD_NONE in the sources",
             "src/os/file.c:1: WD_SECRET is described nowhere",

@@ -14,8 +14,8 @@
 #include "os/poll.h"
 #include "os/socket.h"
 
-/* Connections of which we do not know yet whose they are: so many, and for so
- * long. More of them push the oldest out. */
+/* Connections whose peer is not known yet: so many, and for so long. A further one
+ * replaces the oldest. */
 #define GUESTS_MOST 256u
 #define GUEST_PATIENCE (5 * WF_NS_PER_S)
 #define ACCEPT_MOST 64
@@ -224,8 +224,8 @@ static void failed(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan, int err)
 	/* The last error that says something. */
 	if (err != ETIMEDOUT || !peer->last_err)
 		peer->last_err = err;
-	/* A process was there and is gone: this is not a process that is
-	 * late. */
+	/* There was a process, and it has ended: it is not one that has not
+	 * started yet. */
 	if (late || (peer->life && err == ECONNREFUSED)) {
 		give_up(dev, peer, peer->last_err);
 		return;
@@ -316,7 +316,8 @@ static bool say_hello(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 	       !full;
 }
 
-/* False: the other side has something to say first, or the connection is gone. */
+/* False: bytes of the other side's handshake are missing, or the connection is
+ * gone. */
 static bool is_secure(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	int ret;

@@ -427,8 +427,8 @@ static void tcp_close(struct wf_nic *nic)
 	struct wf_tcp_dev *dev = wf_tcp_dev_of(nic);
 	bool is_copy = dev->pid != wf_os_getpid();
 
-	/* A child that was forked has a copy of all of this, but no thread, and
-	 * its parent goes on: nothing is said in its name. */
+	/* A forked child has a copy of all of this, but no thread. Its parent
+	 * goes on, so the child sends nothing. */
 	if (!is_copy) {
 		if (dev->attend.on)
 			wf_nic_attend_end(&dev->attend);

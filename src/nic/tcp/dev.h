@@ -8,8 +8,8 @@
  *   chan   one of its channels: what is to be sent and what was counted.
  *          It outlives connections: what a broken one did not deliver is sent
  *          again over the next.
- *   conn   one TCP connection: of a channel, or of a guest who has not said
- *          hello yet
+ *   conn   one TCP connection: of a channel, or of a guest, whose hello has not
+ *          come yet
  *   op     one request of ours, one read that we serve, or one refusal
  */
 #ifndef WF_NIC_TCP_DEV_H
@@ -61,7 +61,7 @@ struct wf_tcp_op {
 	uint8_t where;
 	uint8_t status; /* how it ends once it is acknowledged; SERVE: why it
 			   cannot be served; NACK: why */
-	bool over;	/* nobody is told any more: it is only counted */
+	bool over;	/* its end is not reported: the frame is only counted */
 	uint8_t pad;	/* SEND in two pieces: bytes between them */
 	bool split;	/* WF_TCP_SPLIT */
 	bool quiet;	/* nobody waits for its end */
@@ -80,9 +80,9 @@ struct wf_tcp_held {
 	struct wf_tcp_frame frame;
 	uint32_t seq;
 	uint64_t until; /* then it is refused */
-	bool asked;	/* its user was told, and the payload is all that is
-			   here: place.c */
-	bool stranger;	/* long, of a peer without a handle, while it comes */
+	bool asked;	/* the user was asked for a place, and only the payload
+			   is here: place.c */
+	bool stranger;	/* long, of a peer without a handle, not all here yet */
 	uint32_t place;
 	uint8_t payload[];
 };
@@ -127,15 +127,15 @@ struct wf_tcp_conn {
 	bool watches;		    /* for room to write */
 	bool full;     /* the kernel had no room the last time: so it watches */
 	bool waits;    /* frame is whole, and waits for a receive */
-	uint8_t tunes; /* looks at the round trip that are left ... */
-	uint8_t tune_in; /* ... the next after so many reads; 0: none is */
+	uint8_t tunes; /* how often the round trip is still looked at ... */
+	uint8_t tune_in; /* ... and reads until the next time; 0: no more */
 	bool deaf;	 /* too much is held: it is not read for now */
-	int ended; /* why nothing can be written any more; what came before
-			 that is still read. 0: something can */
+	int ended;	 /* 0, or why nothing can be written any more; what came
+			 before is still read */
 	uint32_t number;
-	uint64_t came_at; /* guests: when it connected; else when bytes last
-			     did */
-	/* What comes. */
+	uint64_t came_at; /* when bytes last came; of a guest, when it
+			     connected */
+	/* Receiving. */
 	uint8_t head_len; /* bytes of frame that are here */
 	union {
 		struct wf_tcp_frame frame;
@@ -150,7 +150,7 @@ struct wf_tcp_conn {
 	uint32_t carry_at;
 	uint32_t carry_len;
 	uint64_t carry_from;
-	/* What goes. */
+	/* Sending. */
 	uint32_t part; /* bytes of the first frame of chan->todo that left */
 	struct wf_tcp_frame part_frame;
 	uint8_t note[2 * sizeof(struct wf_tcp_head)]; /* between frames */
@@ -228,7 +228,7 @@ struct wf_tcp_peer {
 	uint64_t lost_life; /* its, that ended last */
 	uint64_t our_life;  /* as it knows us */
 	uint64_t ack_at;
-	uint64_t used_at; /* when a request or frame last was */
+	uint64_t used_at; /* time of the last request or frame */
 	struct wf_nic_memo memo;
 	struct wf_nic_timer timer;
 	struct wf_addr rail_addrs[WF_TCP_RAILS_MOST - 1];
@@ -253,9 +253,9 @@ struct wf_tcp_place {
 	void *at;		  /* what the user said ... */
 	void *arg;
 	uint32_t len;
-	bool given;  /* ... if he did */
-	bool done;   /* in dev->placed; arg NULL: he does not want to hear */
-	bool failed; /* what he said cannot be written */
+	bool given;  /* ... if it has answered */
+	bool done;   /* in dev->placed; arg NULL: the user wants no report */
+	bool failed; /* that memory cannot be written */
 };
 
 struct wf_tcp_dev {
@@ -324,21 +324,21 @@ struct wf_tcp_dev {
 	bool attending;	     /* this pass is not the owner's */
 	struct wf_queue_ids read_ids;
 	struct wf_tcp_op **reads;
-	bool ring_waits;    /* descriptors in some ring do: for a read id, or
+	bool ring_waits;    /* requests in some ring wait for a read id or for
 			    memory */
 	bool warned_files;  /* that descriptors are short */
 	uint32_t shortages; /* of the process that we know of: files.c */
 	uint32_t flying;    /* ops in flight */
 	uint32_t kicks_held;
 	uint32_t streak; /* kicks without a pause while others were under way */
-	uint64_t posted_at; /* when the last was */
+	uint64_t posted_at; /* time of the last kick */
 	uint64_t held_back; /* bytes that were taken since the last kick that
 			       was not held */
 	uint64_t kicked_at;
 	struct wf_tcp_tls *tls; /* NULL: there is no key */
 	uint8_t warned_key;	/* reasons that the user knows: secure.c */
-	uint8_t *stage;		/* of what comes */
-	uint8_t *out;		/* of what goes */
+	uint8_t *stage;		/* received bytes are read into it */
+	uint8_t *out;		/* frames are packed into it to be sent */
 	struct wf_nic_attend attend;
 	struct wf_nic_worker worker;
 	pid_t pid;
@@ -406,55 +406,55 @@ void wf_tcp_conn_event(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 void wf_tcp_conn_accept(struct wf_tcp_dev *dev, int listen_fd);
 /* Closes it; the channel, if it has one, is left as it is. */
 void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* It came to an end that nobody wanted: what was under way goes over another. */
+/* It has failed: what was under way goes over another one. */
 void wf_tcp_conn_broken(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			int err);
 /* The timer of the peer has run out. */
 void wf_tcp_conn_tick(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer);
 /* For @ns nobody made a pass that was due: the process was stopped, or had no
- * processor. That time is not counted against those who had no chance to be
- * heard. */
+ * processor. That time is not counted against peers and guests, which could not
+ * be heard. */
 void wf_tcp_conn_absent(struct wf_tcp_dev *dev, uint64_t ns);
 void wf_tcp_conn_expire_guests(struct wf_tcp_dev *dev);
 void wf_tcp_conn_free_dead(struct wf_tcp_dev *dev);
 /* Closes one that is idle. */
 void wf_tcp_conn_rest(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
-/* Closes connections of @chan without a word; the channel is down. */
+/* Closes connections of @chan without telling the peer; the channel is down. */
 void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
-/* @conn had something to say just now. */
+/* Bytes came over @conn just now. */
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 void wf_tcp_conn_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 
 /* -- secure.c: who may come in ----------------------------------------------- */
 
 /* Goes on with the handshake of TLS. 1: it is over, and the other side knows the
- * key; 0: it has to say something first; -EKEYREJECTED: it does not know it, which
- * the user is told; another -errno: the connection is over. */
+ * key; 0: bytes of the other side are missing; -EKEYREJECTED: it does not know the
+ * key, which is reported to the user; another -errno: the connection is over. */
 int wf_tcp_secure_shake(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* A guest begins with TLS, and there is no key here. */
 void wf_tcp_secure_unexpected(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* The answer to our hello was that TLS is wanted. */
 void wf_tcp_secure_denied(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-/* Tells whoever is at the other end, with TLS or without, that he cannot come
- * in. */
+/* Tells the other end, with TLS or without, that it is not let in. */
 void wf_tcp_secure_refuse(int fd);
 /* Both ends of @conn, for the other side to see whether they are what it sees. */
 int wf_tcp_secure_name(const struct wf_tcp_dev *dev,
 		       const struct wf_tcp_conn *conn,
 		       struct wf_tcp_hello *hello);
-/* Whether a guest means us, at @to, and is the one that he says, at @from. If not,
- * he and the user are told. */
+/* Whether the hello of a guest names us, at @to, and itself, at @from. If not,
+ * reports that to the guest and to the user. */
 bool wf_tcp_secure_is_meant(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 			    const struct wf_tcp_hello *hello,
 			    const struct wf_addr *from,
 			    const struct wf_addr *to);
-/* The answer to our hello was that we meant another. */
+/* The answer to our hello was that we have reached another process than we
+ * meant. */
 void wf_tcp_secure_astray(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 
 /* -- files.c: descriptors ----------------------------------------------------- */
 
 bool wf_tcp_files_is_short(int err);
-/* There was none: an idle connection is closed, the user is told once. */
+/* There was none: closes an idle connection, and warns once. */
 void wf_tcp_files_short(struct wf_tcp_dev *dev, int err);
 /* Closes an idle connection if another device of this process needs one. */
 void wf_tcp_files_share(struct wf_tcp_dev *dev);
@@ -543,9 +543,9 @@ void wf_tcp_peer_arm(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 bool wf_tcp_peer_is_busy(const struct wf_tcp_peer *peer);
 bool wf_tcp_chan_is_busy(const struct wf_tcp_chan *chan);
 
-/* -- in.c, target.c: what comes ---------------------------------------------- */
+/* -- in.c, target.c: receiving ----------------------------------------------- */
 
-/* Reads what is there, within reason. Returns whether there was something. */
+/* Reads what is there, up to a limit. Returns whether there was something. */
 int wf_tcp_in_read(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* Reads those again of which less is held now. */
 void wf_tcp_in_listen(struct wf_tcp_dev *dev);
@@ -558,7 +558,7 @@ int wf_tcp_in_resume(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* @len bytes of the stream. */
 void wf_tcp_in_bytes(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 		     const uint8_t *bytes, uint32_t len);
-/* The frame in the middle of which the connection is does not come to an end. */
+/* The rest of the frame that @conn is receiving will not come. */
 void wf_tcp_in_forget(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 /* The receive of a first piece is taken away: so is the rest of the frame. */
 void wf_tcp_in_lose_place(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);

@@ -217,7 +217,7 @@ static void refuse(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 		wf_udp_count(engine, nacks_sent, 1);
 }
 
-/* Rationed: a flood of strangers is not answered in kind. */
+/* Limited in number: a flood from unknown senders must not cause as many answers. */
 static void reset(struct wf_udp_engine *engine, const struct wf_addr *to,
 		  uint64_t cid)
 {

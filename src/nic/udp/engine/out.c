@@ -335,7 +335,7 @@ static void sample(struct wf_udp_engine *engine, struct wf_udp_peer *peer,
 	struct wf_udp_out *out = &peer->out;
 	uint32_t us = wf_udp_engine_us(engine) - ts;
 
-	/* A clock of ours, echoed: nonsense is a peer's mistake. */
+	/* Our own clock, echoed by the peer: a value that cannot be is ignored. */
 	if (us > 60000000)
 		return;
 	out->last_rtt = us ? us * WF_NS_PER_US : 500;
