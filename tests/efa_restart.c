@@ -297,7 +297,7 @@ static int run(const char *client, const char *server)
 /* Each pair in a process of its own. */
 static int run_apart(const char *client, const char *server)
 {
-	int status;
+	int status = 0;
 	pid_t pid = fork();
 
 	if (!pid) {
