@@ -389,6 +389,9 @@ static int soft_reserve(struct wd_chan *ch, size_t size, void **va,
 	request.offset = sva ? (uint64_t)(uintptr_t)*va : 0;
 	err = wf_chan_session_call(ch->core->session, &request, -1, &reply,
 				   fds);
+	/* It has refused; else it may have mapped that place, or will. */
+	if (err && err != -EMFILE && err != -ETIMEDOUT && err != -EPROTO)
+		sva = false;
 	if (err)
 		goto err_room;
 	/* 0 would be no address, and none may be beyond the last. */
@@ -404,7 +407,9 @@ static int soft_reserve(struct wd_chan *ch, size_t size, void **va,
 	return 0;
 
 err_room:
-	munmap(*va, size);
+	/* Nothing else may get an address that means other memory to a device. */
+	if (!sva)
+		munmap(*va, size);
 	return err;
 }
 

@@ -424,7 +424,8 @@ void wf_rdm_ep_close(struct wf_rdm_ep *ep)
 	wf_base_pool_fini(&ep->tx_pool);
 	wf_base_pool_fini(&ep->small_pkts);
 	wf_base_pool_fini(&ep->large_pkts);
-	if (ep->pkt_memory)
+	/* A device may keep it from children, where others have its place. */
+	if (ep->pkt_memory && !ep->host->forked)
 		wf_os_munmap(ep->pkt_memory, ep->pkt_bytes);
 	ep->pkt_memory = NULL;
 	wf_base_pool_fini(&ep->runs);

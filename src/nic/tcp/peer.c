@@ -214,8 +214,10 @@ static void reset_chan(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		       enum wf_nic_status status)
 {
 	wf_tcp_conn_drop(dev, chan);
-	end_list(dev, &chan->todo, status);
+	/* In their order: the first end tells the user that the peer is lost, and
+	 * those in flight know how much of them is there. */
 	end_list(dev, &chan->flight, status);
+	end_list(dev, &chan->todo, status);
 	wf_tcp_target_drop_held(dev, chan);
 	chan->asked_from = 0;
 	chan->by_first = false;
