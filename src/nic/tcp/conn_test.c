@@ -6,6 +6,7 @@
 #include "nic/pair_test.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "nic/tcp/dev.h"
 
@@ -63,6 +64,27 @@ static void test_both_connect(void **state)
 		assert_int_equal(COUNTED(&p.b, peer_deaths), 0);
 		pair_close(&p);
 	}
+}
+
+/* Bug: a process that began again at its old port found it in use (EADDRINUSE)
+ * if the kernel had given that port to a connection meanwhile. */
+static void test_port_of_connection(void **state)
+{
+	struct wf_addr from, to;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	pair_open(&p);
+	pair_recv(&p.b, 1, 0, 64);
+	post(&p.a, &p.b, 2);
+	assert_int_equal(pair_wait(&p, &p.a).status, WF_NIC_OK);
+	fd = peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL].conn->fd;
+	assert_int_equal(wf_tcp_sock_names(fd, &to, &from), 0);
+	fd = wf_tcp_sock_listen(&from);
+	assert_true(fd >= 0);
+	close(fd);
+	pair_close(&p);
 }
 
 /* What was decided of each pair of hellos, whoever comes first. */
@@ -632,6 +654,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_connect),
+		cmocka_unit_test(test_port_of_connection),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_cuts),
 		cmocka_unit_test(test_cut_rdma),

@@ -131,6 +131,9 @@ int wf_tcp_sock_connect(const struct wf_tcp_dev *dev,
 		return fd;
 	set_options(dev, fd);
 	set_near(fd);
+	/* The kernel may give this connection the port of a process that is not
+	 * there now: it must be able to listen when it comes again. */
+	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	/* The peer knows us by the address that the connection comes from. The
 	 * port is found when the destination is known: one of ours may serve
 	 * many connections. */
