@@ -229,17 +229,20 @@ static void live(struct weft_test_line *line, uint64_t tag)
 /* Runs the server twice in one network namespace. */
 static void lives_child(struct weft_test_line *line, void *arg)
 {
-	struct weft_test_line *end =
-		arg; /* tells the parent when a run has ended */
+	struct weft_test_line *turn =
+		arg; /* the parent says when a run begins and when it ends */
 
 	for (uint64_t tag = 1; tag <= 2; tag++) {
-		pid_t pid = fork();
+		pid_t pid;
 		char mark;
 
+		/* A server that begins has a second file for a moment. */
+		CHECK(weft_test_get(turn, &mark, 1));
+		pid = fork();
 		CHECK_SYS(pid);
 		if (!pid)
 			live(line, tag);
-		CHECK(weft_test_get(end, &mark, 1));
+		CHECK(weft_test_get(turn, &mark, 1));
 		CHECK_SYS(kill(pid, SIGKILL));
 		CHECK_EQ(waitpid(pid, NULL, 0), pid);
 		weft_test_put(line, &mark, 1);
@@ -248,7 +251,7 @@ static void lives_child(struct weft_test_line *line, void *arg)
 
 static void case_killed(void)
 {
-	struct weft_test_line line, end, end_there;
+	struct weft_test_line line, turn, turn_there;
 	struct weft_test_comp comp;
 	struct fi_context context;
 	fi_addr_t server = 0;
@@ -259,13 +262,15 @@ static void case_killed(void)
 
 	CHECK_SYS(setenv("FI_WEFT_CONNECT_TIMEOUT", "500ms", 1));
 	CHECK_SYS(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
-	end.fd = ends[0];
-	end_there.fd = ends[1];
-	weft_test_fork(&line, lives_child, &end_there);
+	turn.fd = ends[0];
+	turn_there.fd = ends[1];
+	weft_test_fork(&line, lives_child, &turn_there);
 	weft_test_open(&t, &sourced);
 	for (uint64_t tag = 1; tag <= 2; tag++) {
-		fi_addr_t now = weft_test_meet(&t, &line);
+		fi_addr_t now;
 
+		weft_test_put(&turn, &mark, 1);
+		now = weft_test_meet(&t, &line);
 		/* The second run has the same name as the first. */
 		CHECK(tag == 1 || now == server);
 		server = now;
@@ -278,7 +283,7 @@ static void case_killed(void)
 		} while (comp.ret != 1);
 		CHECK(weft_test_get_driving(&line, &got, sizeof(got)));
 		CHECK_EQ(got, tag);
-		weft_test_put(&end, &mark, 1);
+		weft_test_put(&turn, &mark, 1);
 		CHECK(weft_test_get_driving(&line, &mark, 1));
 		CHECK_EQ(space_files(), 2); /* ours, and the one that it left */
 	}
