@@ -331,6 +331,14 @@ struct relay {
 	size_t seen_room;
 };
 
+/* The port of a connection that has ended may be the one of a later relay. */
+static void share_port(int fd)
+{
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 },
+				    sizeof(int)),
+			 0);
+}
+
 static void relay_open(struct relay *r, struct wf_nic *a, struct wf_nic *b)
 {
 	memset(r, 0, sizeof(*r));
@@ -342,10 +350,7 @@ static void relay_open(struct relay *r, struct wf_nic *a, struct wf_nic *b)
 		r->fds[i] = socket(
 			AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 		assert_true(r->fds[i] >= 0);
-		/* A connection of an earlier test may have had this port. */
-		assert_int_equal(setsockopt(r->fds[i], SOL_SOCKET, SO_REUSEADDR,
-					    &(int){ 1 }, sizeof(int)),
-				 0);
+		share_port(r->fds[i]);
 		assert_int_equal(bind(r->fds[i], &r->addrs[i].sa,
 				      sizeof(r->addrs[i].in)),
 				 0);
@@ -390,6 +395,7 @@ static void relay_accept(struct relay *r, int i)
 	l->fds[0] = fd;
 	l->fds[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(l->fds[1] >= 0);
+	share_port(l->fds[1]);
 	wf_base_addr_set_port(&from, 0);
 	assert_int_equal(bind(l->fds[1], &from.sa, sizeof(from.in)), 0);
 	assert_int_equal(connect(l->fds[1], &r->to[i].sa, sizeof(r->to[i].in)),
