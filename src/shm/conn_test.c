@@ -442,6 +442,36 @@ static void test_hello_that_waits_for_others(void **state)
 	assert_int_equal(out->state, WF_SHM_OUT_OPEN);
 }
 
+/* Bug: a peer that closed a connection without a hello ended the channel at the
+ * connect time-out, although it was there and descriptors were short. */
+static void test_peer_that_waits_for_no_hello(void **state)
+{
+	struct world *w = *state;
+	struct wf_shm_out *out;
+	uint64_t ms;
+	int fd;
+
+	fail_hellos = INT32_MAX;
+	out = send_one(w);
+	for (ms = 1; ms < TIMEOUT_MS + 1000; ms += 16)
+		look(w, &w->a, ms);
+	assert_int_equal(connects, 1);
+	fd = accept(w->b.listener.fd, NULL, NULL);
+	assert_true(fd >= 0);
+	close(fd);
+	/* The next hello finds the connection closed. */
+	fail_hellos = 0;
+	look(w, &w->a, ms + 100);
+	assert_int_equal(out->state, WF_SHM_OUT_CONNECTING);
+	assert_true(out->sock.fd < 0);
+	for (int i = 0; i < 2; i++) {
+		look(w, &w->a, ms + 200);
+		look(w, &w->b, ms + 200);
+	}
+	assert_int_equal(connects, 2);
+	assert_int_equal(out->state, WF_SHM_OUT_OPEN);
+}
+
 /* Bug: the socket was watched after the hello. If that failed, the peer had an
  * injected message already, and got it again. */
 static void test_hello_that_is_not_watched(void **state)
@@ -693,6 +723,7 @@ int main(void)
 		TEST(test_refusal_that_cannot_be_sent),
 		TEST(test_hello_that_cannot_be_sent),
 		TEST(test_hello_that_waits_for_others),
+		TEST(test_peer_that_waits_for_no_hello),
 		TEST(test_hello_that_is_not_watched),
 		TEST(test_peer_that_never_answers),
 		TEST(test_peer_that_answers_late),
