@@ -200,11 +200,7 @@ static int close_world(void **state)
 static struct wf_shm_out *send_one(struct world *w)
 {
 	static uint64_t value;
-	struct joined_buf b = {
-		.len = sizeof(value),
-		.count = 1,
-		.iov[0] = { &value, sizeof(value) },
-	};
+	struct joined_buf b = joined_word(&value);
 	struct wf_tx tx = joined_tx(&b, 1);
 
 	assert_int_equal(wf_core_submit(&w->core_a, 0, &tx), 0);
