@@ -51,7 +51,7 @@ struct lie {
 	bool honest_place;  /* SVA: memory is where it was asked for */
 	int reserve_status; /* of a RESERVE */
 	int reserve_fds;    /* descriptors with one */
-	bool made;	   /* needs no descriptors of its own */
+	bool made;	    /* needs no descriptors of its own */
 };
 
 static const struct lie honest = {
@@ -396,9 +396,9 @@ static void test_bad_memory(void **state)
 static bool is_free(uint64_t at)
 {
 	void *want = (void *)(uintptr_t)at;
-	void *got = mmap(want, BYTES, PROT_NONE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-			 0);
+	void *got =
+		mmap(want, BYTES, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (got != MAP_FAILED)
 		munmap(got, BYTES);
@@ -415,7 +415,8 @@ static void test_place_that_may_be_mapped(void **state)
 	} cases[] = {
 		{ -EDQUOT, 1, true, false },   /* refused */
 		{ -ETIMEDOUT, 1, true, true }, /* nobody knows */
-		{ 0, 5, true, true }, /* more descriptors than we have room for */
+		{ 0, 5, true,
+		  true }, /* more descriptors than we have room for */
 		{ 0, 1, false, true }, /* somewhere else */
 	};
 
