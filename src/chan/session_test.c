@@ -47,7 +47,11 @@ struct lie {
 	int open_status;
 	uint64_t dma;
 	uint64_t reserved; /* size of the memory */
-	bool made;	   /* needs no descriptors of its own */
+	bool sva;
+	bool honest_place;  /* SVA: memory is where it was asked for */
+	int reserve_status; /* of a RESERVE */
+	int reserve_fds;    /* descriptors with one */
+	bool made;	    /* needs no descriptors of its own */
 };
 
 static const struct lie honest = {
@@ -59,6 +63,7 @@ static const struct lie honest = {
 	.file = BYTES,
 	.dma = 0x100000000,
 	.reserved = BYTES,
+	.reserve_fds = 1,
 };
 
 /* What a test sets, what it has told, what the thread acts on. */
@@ -68,6 +73,7 @@ static int listener, quit[2], made[3];
 static pthread_t thread;
 static char name[64];
 static atomic_int opens, closes, current;
+static _Atomic uint64_t place; /* what the last RESERVE asked for */
 
 /* The thread's own copy of it. */
 static void think(void)
@@ -126,7 +132,7 @@ static void fill_record(struct wf_broker_record *record, uint32_t index)
 {
 	*record = (struct wf_broker_record){
 		.node_id = -1,
-		.iommu_type = WD_IOMMU_SHARE_DOMAIN,
+		.iommu_type = act.sva ? WD_IOMMU_SVA : WD_IOMMU_SHARE_DOMAIN,
 		.available_instances = 1,
 		.offset = { 0, act.dus_offset, 0 },
 		.size = { act.mmio_size, act.dus_size, 0 },
@@ -152,7 +158,7 @@ static int make_fds(const struct wf_broker_request *request, int *fds)
 		fds[n++] = make_file(act.file, !act.unsealed);
 	while (request->op == WF_BROKER_OPEN && n < act.fds)
 		fds[n++] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (request->op == WF_BROKER_RESERVE)
+	while (request->op == WF_BROKER_RESERVE && n < act.reserve_fds)
 		fds[n++] = make_file(act.reserved, true);
 	return n;
 }
@@ -185,7 +191,11 @@ static bool answer(int sock)
 	} else if (request.op == WF_BROKER_CLOSE) {
 		closes++;
 	} else {
-		reply.dma = act.dma;
+		if (request.op == WF_BROKER_RESERVE) {
+			reply.status = act.reserve_status;
+			place = request.offset;
+		}
+		reply.dma = act.honest_place ? request.offset : act.dma;
 	}
 	n = reply.status ? 0 : make_fds(&request, fds);
 	send_fds(sock, &reply, fds, n);
@@ -383,6 +393,59 @@ static void test_bad_memory(void **state)
 	}
 }
 
+static bool is_free(uint64_t at)
+{
+	void *want = (void *)(uintptr_t)at;
+	void *got =
+		mmap(want, BYTES, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (got != MAP_FAILED)
+		munmap(got, BYTES);
+	return got == want;
+}
+
+/* Bug: an address that the device may have mapped, because the answer to that was
+ * lost or made no sense, was given to other memory. */
+static void test_place_that_may_be_mapped(void **state)
+{
+	static const struct {
+		int status, fds;
+		bool honest_place, kept;
+	} cases[] = {
+		{ -EDQUOT, 1, true, false },   /* refused */
+		{ -ETIMEDOUT, 1, true, true }, /* nobody knows */
+		{ 0, 5, true,
+		  true }, /* more descriptors than we have room for */
+		{ 0, 1, false, true }, /* somewhere else */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wd_chan ch;
+		uint64_t used;
+
+		lie.sva = true;
+		lie.reserve_status = cases[i].status;
+		lie.reserve_fds = cases[i].fds;
+		lie.honest_place = cases[i].honest_place;
+		assert_int_equal(request(&ch), 0);
+		used = (uint64_t)(uintptr_t)wd_reserve_mem(&ch, BYTES);
+		/* Memory that the device has not mapped serves, too. */
+		assert_true(used);
+		assert_true(place);
+		if (cases[i].kept) {
+			assert_int_not_equal(used, place);
+			assert_false(is_free(place));
+		} else {
+			assert_true(used == place || is_free(place));
+		}
+		wd_release_channel(&ch);
+		if (cases[i].kept)
+			munmap((void *)(uintptr_t)place, BYTES);
+	}
+}
+
 /* -- how it ends ----------------------------------------------------------- */
 
 static void test_refusals(void **state)
@@ -520,6 +583,7 @@ int main(void)
 		TEST(test_endless_list),
 		TEST(test_bad_regions),
 		TEST(test_bad_memory),
+		TEST(test_place_that_may_be_mapped),
 		TEST(test_refusals),
 		TEST(test_no_descriptors_left),
 		TEST(test_no_descriptor_for_memory),

@@ -83,6 +83,7 @@ enum found {
 	FOUND_QUIET, /* a wake-up comes when it has work */
 	FOUND_OWNER, /* its owner polls: look again in a while */
 	FOUND_BUSY,  /* look again at once */
+	FOUND_STIRS, /* the same, and something came lately */
 };
 
 static enum found look_at(struct wf_attended *a)
@@ -105,7 +106,8 @@ static enum found look_at(struct wf_attended *a)
 	 * has arrived is a reason to make progress. */
 	if (fired || !a->core->host.asleep) {
 		if (!drive(a))
-			found = FOUND_BUSY;
+			found = wf_core_is_quiet(a->core) ? FOUND_BUSY :
+							    FOUND_STIRS;
 		has_polled(a); /* these were our own */
 	}
 	if (found == FOUND_QUIET && !arm(a))
@@ -175,10 +177,12 @@ static void *attend(void *arg)
 		found = look_at_all();
 		wf_os_mutex_unlock(&lock);
 		count = wf_os_epoll_wait(epoll_fd, events, EVENTS,
-					 found == FOUND_BUSY  ? 0 :
+					 found >= FOUND_BUSY  ? 0 :
 					 found == FOUND_OWNER ? TICK_MS :
 								-1);
-		if (found == FOUND_BUSY)
+		if (found != FOUND_BUSY)
+			wf_base_rest_begin(&rest);
+		if (found >= FOUND_BUSY)
 			wf_base_rest(&rest);
 	}
 }

@@ -37,8 +37,10 @@ struct end {
 	atomic_int turns;
 	atomic_int slept_at; /* polls when it was told a deadline */
 	uint64_t deadline;
-	bool ready;   /* the source was */
-	bool watches; /* poll() looks after a fork, as transports do */
+	bool ready;	   /* the source was */
+	atomic_bool busy;  /* does not sleep */
+	atomic_bool stirs; /* something comes with each poll */
+	bool watches;	   /* poll() looks after a fork, as transports do */
 };
 
 static void on_ready(struct wf_source *source, uint32_t events, uint64_t now)
@@ -68,7 +70,7 @@ static enum wf_polled poll_end(void *self)
 	if (e->ready && read(e->source.fd, &byte, 1) == 1)
 		atomic_fetch_add(&e->got, 1);
 	e->ready = false;
-	return WF_POLLED_WAITING;
+	return atomic_load(&e->stirs) ? WF_POLLED_SOMETHING : WF_POLLED_WAITING;
 }
 
 static void tick(void *self, uint64_t now)
@@ -93,7 +95,7 @@ static bool doze(void *self, uint64_t *deadline)
 		atomic_store(&e->slept_at, atomic_load(&e->polls));
 	}
 	e->deadline = UINT64_MAX;
-	return !e->ready;
+	return !e->ready && !atomic_load(&e->busy);
 }
 
 static bool has_work(void *self, uint64_t *deadline)
@@ -241,6 +243,57 @@ static void test_sleeps(void **state)
 }
 
 /* The owner polls and stops: what comes then is not left lying. */
+static atomic_int rests, begins;
+
+void __wrap_wf_base_rest(struct wf_rest *rest);
+void __wrap_wf_base_rest_begin(struct wf_rest *rest);
+
+/* The linker has the thread's calls come here (src/meson.build). */
+void __wrap_wf_base_rest(struct wf_rest *rest)
+{
+	(void)rest;
+	rests++;
+	usleep(10);
+}
+
+void __wrap_wf_base_rest_begin(struct wf_rest *rest)
+{
+	(void)rest;
+	begins++;
+}
+
+static void await_rests(int count)
+{
+	count += rests;
+	AWAIT(rests >= count);
+}
+
+/* Bug: the sleeps of a thread that could not let an endpoint sleep grew, also
+ * while messages came. */
+static void test_rests(void **state)
+{
+	struct end e;
+	int before;
+
+	(void)state;
+	open_end(&e);
+	e.busy = true;
+	assert_int_equal(write(e.writer, "", 1), 1);
+	/* Nothing comes: one row. */
+	await_rests(100);
+	before = begins;
+	await_rests(100);
+	assert_int_equal(begins, before);
+	e.stirs = true;
+	await_rests(10);
+	before = begins;
+	await_rests(10);
+	assert_true(begins > before);
+	e.stirs = false;
+	e.busy = false;
+	close_end(&e);
+}
+
 static void test_owner_stops(void **state)
 {
 	struct end a;
@@ -467,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_drives),
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_sleeps),
+		cmocka_unit_test(test_rests),
 		cmocka_unit_test(test_owner_stops),
 		cmocka_unit_test(test_removed),
 		cmocka_unit_test(test_come_and_go),

@@ -22,6 +22,13 @@
 
 #define WF_CORE_WAYS 2
 
+/* Whether a thread that polls shall rest (base/rest.h). */
+enum wf_core_rest {
+	WF_CORE_REST_NO,
+	WF_CORE_REST_ON,   /* and go on with the row of sleeps */
+	WF_CORE_REST_ANEW, /* something came before: its first sleeps are short */
+};
+
 struct wf_core {
 	/* The endpoint's lock, which covers its receives as well: own_lock, or
 	 * that of the core it shares them with. It is there before the core is
@@ -35,7 +42,8 @@ struct wf_core {
 	uint8_t *routes;     /* number of the way + 1 by name; 0: not known */
 	uint64_t names_seen; /* of host.names.changes */
 	struct wf_rest rest;
-	bool rest_is_due; /* nothing came for a while; changed with the lock */
+	/* Nothing came for a while; changed with the lock. */
+	enum wf_core_rest rest_due;
 	struct wf_lock own_lock;
 	struct wf_report report;
 	struct wf_trace trace;
@@ -68,13 +76,13 @@ static inline bool wf_core_has_threads(const struct wf_core *core)
 	return core->lock->real;
 }
 
-/* Whether the polling thread should rest after it has dropped the lock
- * (base/rest.h). Lock held. */
-static inline bool wf_core_take_rest(struct wf_core *core)
+/* Whether the polling thread should rest after it has dropped the lock. Lock
+ * held. */
+static inline enum wf_core_rest wf_core_take_rest(struct wf_core *core)
 {
-	bool due = core->rest_is_due;
+	enum wf_core_rest due = core->rest_due;
 
-	core->rest_is_due = false;
+	core->rest_due = WF_CORE_REST_NO;
 	if (wf_unlikely(due)) {
 		core->host.rested = true;
 		core->host.polls = WF_HOST_POLLS_PER_CLOCK - 1;
@@ -119,6 +127,9 @@ void wf_core_progress(struct wf_core *core);
 /* One poll in WF_HOST_POLLS_PER_CLOCK, or more of them if polls are slow or rare:
  * looks at the clock, and if it is time, at the descriptors. */
 void wf_core_tick(struct wf_core *core);
+
+/* Whether nothing came for so long that the processor is offered to others. */
+bool wf_core_is_quiet(const struct wf_core *core);
 
 /* Looks at the descriptors. */
 void wf_core_look(struct wf_core *core, uint64_t now);

@@ -430,6 +430,11 @@ static void test_rest(void **state)
 	w->first.found = WF_POLLED_NOTHING;
 	progress(w, 8);
 	assert_false(wf_core_take_rest(&w->core));
+	/* Bug: the row of sleeps from before went on, with its long ones. */
+	progress(w, 5000);
+	assert_int_equal(wf_core_take_rest(&w->core), WF_CORE_REST_ANEW);
+	progress(w, 5000);
+	assert_int_equal(wf_core_take_rest(&w->core), WF_CORE_REST_ON);
 	w->core.lock->real = false;
 }
 

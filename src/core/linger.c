@@ -13,6 +13,7 @@ void wf_core_linger(struct wf_core *core)
 
 	if (core->host.asleep)
 		wf_core_wake(core);
+	wf_base_rest_begin(&core->rest);
 	do {
 		left = false;
 		for (uint32_t i = 0; i < core->way_count; i++) {

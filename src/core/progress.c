@@ -79,14 +79,22 @@ static void rest_when_quiet(struct wf_core *core)
 		core->host.quiet_ticks++;
 	if (ticks < QUIET_TICKS)
 		return;
-	if (ticks == QUIET_TICKS)
-		wf_base_rest_begin(&core->rest);
 	if (wf_core_has_threads(core)) {
-		core->rest_is_due = true;
+		if (ticks == QUIET_TICKS)
+			core->rest_due = WF_CORE_REST_ANEW;
+		else if (!core->rest_due)
+			core->rest_due = WF_CORE_REST_ON;
 		return;
 	}
+	if (ticks == QUIET_TICKS)
+		wf_base_rest_begin(&core->rest);
 	wf_base_rest(&core->rest);
 	core->host.now = wf_base_clock_ns();
+}
+
+bool wf_core_is_quiet(const struct wf_core *core)
+{
+	return core->host.quiet_ticks > QUIET_TICKS;
 }
 
 void wf_core_look(struct wf_core *core, uint64_t now)

@@ -96,10 +96,12 @@ static void *watch(void *arg)
 
 	(void)arg;
 	for (;;) {
+		struct wf_rest turn = { .naps = 0 };
 		bool did;
 
+		/* A wait of its own, and a short one. */
 		while (waiting)
-			wf_base_rest(&rest);
+			wf_base_rest(&turn);
 		pthread_mutex_lock(&lock);
 		if (stopped || wf_base_list_empty(&qps)) {
 			running = false;

@@ -127,10 +127,10 @@ static inline void wf_prov_ep_turn(struct wf_prov_ep *ep)
 	ep->srx->rxq.cntr = wf_prov_ep_cntr(ep, WF_PROV_EVENT_RECV);
 }
 
-/* True: the caller should rest when it holds no lock. */
-static inline bool wf_prov_ep_progress(struct wf_prov_ep *ep)
+/* Whether the caller should rest when it holds no lock. */
+static inline enum wf_core_rest wf_prov_ep_progress(struct wf_prov_ep *ep)
 {
-	bool rest;
+	enum wf_core_rest rest;
 
 	wf_core_enter(&ep->core.common);
 	if (wf_unlikely(ep->srx))

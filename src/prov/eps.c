@@ -130,15 +130,21 @@ void wf_prov_eps_remove(struct wf_prov_eps *eps, const struct wf_prov_ep *ep)
 
 void wf_prov_eps_progress(struct wf_prov_eps *eps)
 {
+	enum wf_core_rest rest = WF_CORE_REST_NO;
 	struct wf_list *pos, *tmp;
-	bool rest = false;
 
 	wf_base_lock_take(&eps->lock);
-	wf_list_for_each (pos, tmp, &eps->list)
-		rest |= wf_prov_ep_progress(ep_at(pos));
+	wf_list_for_each (pos, tmp, &eps->list) {
+		enum wf_core_rest due = wf_prov_ep_progress(ep_at(pos));
+
+		rest = due > rest ? due : rest;
+	}
 	wf_base_lock_drop(&eps->lock);
-	if (wf_unlikely(rest))
-		wf_base_rest(&eps->rest);
+	if (wf_likely(!rest))
+		return;
+	if (rest == WF_CORE_REST_ANEW)
+		wf_base_rest_begin(&eps->rest);
+	wf_base_rest(&eps->rest);
 }
 
 bool wf_prov_eps_sleep(struct wf_prov_eps *eps)

@@ -11,6 +11,7 @@
 
 #include <poll.h>
 
+#include "rdm/crowd.h"
 #include "rdm/rx.h"
 
 #define ROOM 64u
@@ -325,6 +326,15 @@ static void test_full_of_messages(void **state)
 	assert_true(wf_rdm_ep_doze(&server->ep, &deadline));
 	assert_true(deadline <= server->ep.crowd_at);
 	assert_int_not_equal(peer->seen, peer->used);
+	/* Bug: a pass that did not look, because the last look was just before,
+	 * let it sleep without a deadline. */
+	server->ep.crowd_at = 0;
+	wf_rdm_crowd_run(&server->ep);
+	server->ep.crowd_at = wf_base_clock_ns() + WF_NS_PER_S;
+	wf_rdm_crowd_run(&server->ep);
+	deadline = UINT64_MAX;
+	assert_true(wf_rdm_crowd_doze(&server->ep, &deadline));
+	assert_int_equal(deadline, server->ep.crowd_at);
 	server->ep.crowd_at = 0;
 	/* Before it sleeps again it has made room. (Bug: it looked whether it
 	 * could once in 256 polls, and slept while others waited.) */

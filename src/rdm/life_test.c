@@ -7,9 +7,11 @@
 #include "rdm/net_test.h"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "rdm/control.h"
+#include "rdm/pkt.h"
 #include "rdm/protocol.h"
 #include "rdm/rx.h"
 #include "rdm/tx.h"
@@ -566,6 +568,77 @@ static void test_fork(void **state)
 	net_close(net);
 }
 
+#define PLACE 0x5a
+
+/* Memory for large packets that children do not have, as that of some devices, and
+ * a packet there that waits to be sent. */
+static struct wf_rdm_pkt *keep_from_children(struct node *n,
+					     struct wf_rdm_peer *peer)
+{
+	struct wf_rdm_ep *ep = &n->ep;
+	struct wf_rdm_pkt *pkt;
+
+	ep->pkt_memory = mmap(NULL, ep->pkt_bytes, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(ep->pkt_memory, MAP_FAILED);
+	assert_int_equal(madvise(ep->pkt_memory, ep->pkt_bytes, MADV_DONTFORK),
+			 0);
+	wf_base_pool_feed(&ep->large_pkts, ep->pkt_memory, ep->pkt_bytes);
+	pkt = wf_rdm_pkt_get(ep, peer, WF_RDM_PKT_SMALL + 1);
+	assert_ptr_equal(pkt, ep->pkt_memory);
+	wf_base_list_add_tail(&peer->again, &pkt->link);
+	return pkt;
+}
+
+/* In a child other memory has the place. Whether it is as it was after the end of
+ * the endpoint. */
+static bool leaves_place(struct node *n)
+{
+	size_t bytes = n->ep.pkt_bytes;
+	uint8_t *at =
+		mmap(n->ep.pkt_memory, bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (at != n->ep.pkt_memory)
+		return false;
+	memset(at, PLACE, bytes);
+	wf_core_forked(&n->core);
+	wf_core_close(&n->core);
+	for (size_t i = 0; i < bytes; i++) {
+		if (at[i] != PLACE)
+			return false;
+	}
+	return true;
+}
+
+/* Bug: a child unmapped the place of memory that it did not get from its parent,
+ * and wrote into it. */
+static void test_fork_leaves_place(void **state)
+{
+	struct wf_rdm_ep_attr attr = net_attr();
+	struct net *net = net_open(&attr);
+	struct node *n = &net->nodes[0];
+	struct wf_rdm_peer *peer;
+	struct wf_rdm_pkt *pkt;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	net_greet(net);
+	peer = peer_of(net, 0, 1);
+	assert_non_null(peer);
+	pkt = keep_from_children(n, peer);
+	pid = fork();
+	if (!pid)
+		_exit(!leaves_place(n));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	wf_base_list_unlink(&pkt->link);
+	wf_rdm_pkt_put(&n->ep, pkt);
+	net_idle(net);
+	net_close(net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -585,6 +658,7 @@ int main(void)
 		cmocka_unit_test(test_vanished_without_notice),
 		cmocka_unit_test(test_sleep),
 		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_fork_leaves_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,6 +179,9 @@ void wf_rdm_lost_free(struct wf_rdm_peer *peer)
 {
 	struct wf_list *pos, *tmp;
 
+	/* A device may keep packets from children. */
+	if (peer->ep->host->forked)
+		return;
 	wf_list_for_each (pos, tmp, &peer->again) {
 		wf_base_list_unlink(pos);
 		wf_rdm_pkt_put(peer->ep,

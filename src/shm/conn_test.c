@@ -200,11 +200,7 @@ static int close_world(void **state)
 static struct wf_shm_out *send_one(struct world *w)
 {
 	static uint64_t value;
-	struct joined_buf b = {
-		.len = sizeof(value),
-		.count = 1,
-		.iov[0] = { &value, sizeof(value) },
-	};
+	struct joined_buf b = joined_word(&value);
 	struct wf_tx tx = joined_tx(&b, 1);
 
 	assert_int_equal(wf_core_submit(&w->core_a, 0, &tx), 0);
@@ -439,6 +435,36 @@ static void test_hello_that_waits_for_others(void **state)
 	look(w, &w->a, 3 * TIMEOUT_MS + 100);
 	look(w, &w->b, 3 * TIMEOUT_MS + 100);
 	look(w, &w->a, 3 * TIMEOUT_MS + 100);
+	assert_int_equal(out->state, WF_SHM_OUT_OPEN);
+}
+
+/* Bug: a peer that closed a connection without a hello ended the channel at the
+ * connect time-out, although it was there and descriptors were short. */
+static void test_peer_that_waits_for_no_hello(void **state)
+{
+	struct world *w = *state;
+	struct wf_shm_out *out;
+	uint64_t ms;
+	int fd;
+
+	fail_hellos = INT32_MAX;
+	out = send_one(w);
+	for (ms = 1; ms < TIMEOUT_MS + 1000; ms += 16)
+		look(w, &w->a, ms);
+	assert_int_equal(connects, 1);
+	fd = accept(w->b.listener.fd, NULL, NULL);
+	assert_true(fd >= 0);
+	close(fd);
+	/* The next hello finds the connection closed. */
+	fail_hellos = 0;
+	look(w, &w->a, ms + 100);
+	assert_int_equal(out->state, WF_SHM_OUT_CONNECTING);
+	assert_true(out->sock.fd < 0);
+	for (int i = 0; i < 2; i++) {
+		look(w, &w->a, ms + 200);
+		look(w, &w->b, ms + 200);
+	}
+	assert_int_equal(connects, 2);
 	assert_int_equal(out->state, WF_SHM_OUT_OPEN);
 }
 
@@ -693,6 +719,7 @@ int main(void)
 		TEST(test_refusal_that_cannot_be_sent),
 		TEST(test_hello_that_cannot_be_sent),
 		TEST(test_hello_that_waits_for_others),
+		TEST(test_peer_that_waits_for_no_hello),
 		TEST(test_hello_that_is_not_watched),
 		TEST(test_peer_that_never_answers),
 		TEST(test_peer_that_answers_late),

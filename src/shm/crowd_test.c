@@ -31,11 +31,7 @@ static void send_one(struct crowd *c, int i, uint64_t value)
 
 static void post_one(struct crowd *c)
 {
-	const struct joined_buf b = {
-		.len = sizeof(c->received),
-		.count = 1,
-		.iov[0] = { &c->received, sizeof(c->received) },
-	};
+	const struct joined_buf b = joined_word(&c->received);
 
 	joined_post(c->j, &b, 1);
 }
@@ -169,6 +165,23 @@ static void test_all_are_counted(void **state)
 			 CROWD + 1);
 }
 
+/* Who is not watched any more sends, and sees no reason to ring. */
+static int send_unrung(struct crowd *c, const bool *watched,
+		       const _Atomic uint32_t *never)
+{
+	int victim = -1;
+
+	for (int i = 0; i < CROWD; i++) {
+		if (watched[i] && !c->ins[i]->watched)
+			victim = i;
+	}
+	assert_true(victim >= 0);
+	c->outs[victim]->bell_wanted = never;
+	post_one(c);
+	send_one(c, victim, 2);
+	return victim;
+}
+
 /* A sender that looked at the word just before it changed: bug class of any
  * scheme with bells. The ring is looked at once more, half a millisecond
  * later. */
@@ -178,7 +191,7 @@ static void test_missed_bell(void **state)
 	_Atomic uint32_t never = 0;
 	bool watched[CROWD];
 	struct wf_comp comp;
-	int victim = -1;
+	int victim;
 
 	/* Push one of the watched out. */
 	for (int turn = 0; turn < 400; turn++)
@@ -190,14 +203,7 @@ static void test_missed_bell(void **state)
 	post_one(c);
 	send_one(c, CROWD - 1, 1);
 	expect_one(c, CROWD - 1, 1);
-	for (int i = 0; i < CROWD; i++) {
-		if (watched[i] && !c->ins[i]->watched)
-			victim = i;
-	}
-	assert_true(victim >= 0);
-	c->outs[victim]->bell_wanted = &never;
-	post_one(c);
-	send_one(c, victim, 2);
+	victim = send_unrung(c, watched, &never);
 	hold_clock(c);
 	for (int turn = 0; turn < 3; turn++)
 		wf_core_progress(&c->j->to_core);
@@ -326,6 +332,45 @@ static void test_credit_wakes(void **state)
 	wf_core_progress(&c->j->from_core);
 	assert_int_equal(wf_op_compq_count(&c->j->txq), 1);
 	free(b.memory);
+}
+
+#define QUIET 1000 /* looks at the clock: more than it takes to rest */
+
+/* Bug: what a thread that polls heard by a bell did not count. It went on with its
+ * row of sleeps while messages came. */
+static void test_bell_stirs(void **state)
+{
+	struct crowd *c = *state;
+	struct wf_host *host = c->j->to.host;
+
+	wf_core_progress(&c->j->to_core);
+	post_one(c);
+	send_one(c, CROWD - 1, 7);
+	assert_true(wf_shm_watch_has_rung(&c->j->to.watch));
+	host->quiet_ticks = QUIET;
+	host->polls = WF_HOST_POLLS_PER_CLOCK - 1;
+	wf_core_progress(&c->j->to_core);
+	assert_true(host->quiet_ticks < QUIET);
+	expect_one(c, CROWD - 1, 7);
+}
+
+/* Bug: nor did room in a ring that was full, for a sender that waited for it. */
+static void test_credit_stirs(void **state)
+{
+	struct crowd *c = *state;
+	uint64_t value = 5;
+
+	while (wf_shm_put(c->outs[3], WF_SHM_SLOT_TAGGED, 1, 0, &value, 8))
+		;
+	c->j->from.host->quiet_ticks = QUIET;
+	assert_false(
+		wf_shm_put(c->outs[3], WF_SHM_SLOT_TAGGED, 1, 0, &value, 8));
+	assert_int_equal(c->j->from.host->quiet_ticks, QUIET);
+	for (int turn = 0; turn < 40; turn++)
+		wf_core_progress(&c->j->to_core);
+	assert_true(
+		wf_shm_put(c->outs[3], WF_SHM_SLOT_TAGGED, 1, 0, &value, 8));
+	assert_int_equal(c->j->from.host->quiet_ticks, 0);
 }
 
 static void test_death_wakes(void **state)
@@ -544,7 +589,7 @@ static void test_look_again_comes_later(void **state)
 	_Atomic uint32_t never = 0;
 	bool watched[CROWD];
 	struct wf_comp comp;
-	int victim = -1;
+	int victim;
 
 	for (int turn = 0; turn < 400; turn++)
 		wf_core_progress(joined_core(ep));
@@ -559,14 +604,7 @@ static void test_look_again_comes_later(void **state)
 	wf_core_progress(joined_core(ep));
 	hold_clock(c);
 	expect_one(c, CROWD - 1, 1);
-	for (int i = 0; i < CROWD; i++) {
-		if (watched[i] && !c->ins[i]->watched)
-			victim = i;
-	}
-	assert_true(victim >= 0);
-	c->outs[victim]->bell_wanted = &never;
-	post_one(c);
-	send_one(c, victim, 2);
+	victim = send_unrung(c, watched, &never);
 	comp = joined_wait(c->j, &c->j->rxcq);
 	assert_int_equal(comp.src, victim);
 }
@@ -642,6 +680,8 @@ int main(void)
 		TEST(test_message_prevents_sleep),
 		TEST(test_reply_wakes),
 		TEST(test_credit_wakes),
+		TEST(test_bell_stirs),
+		TEST(test_credit_stirs),
 		TEST(test_death_wakes),
 		TEST(test_progress_of_others_wakes),
 		cmocka_unit_test(test_receive_wakes),

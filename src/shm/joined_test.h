@@ -245,6 +245,16 @@ struct joined_buf {
 	uint32_t count;
 };
 
+/* The 8 bytes of @word. */
+static inline struct joined_buf joined_word(uint64_t *word)
+{
+	return (struct joined_buf){
+		.len = sizeof(*word),
+		.count = 1,
+		.iov[0] = { word, sizeof(*word) },
+	};
+}
+
 #define JOINED_GAP 16
 #define JOINED_GAP_BYTE 0xee
 

@@ -216,6 +216,8 @@ static bool look_at_credit(struct wf_shm_out *out)
 		wf_shm_out_mark_dead(out, EPROTO, false);
 		return false;
 	}
+	if (slots != out->slots_done || lines != out->lines_done)
+		wf_transport_host_active(out->ep->host);
 	out->slots_done = slots;
 	out->lines_done = lines;
 	return true;

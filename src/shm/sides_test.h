@@ -82,11 +82,7 @@ static inline int close_world(void **state)
 static inline void send_one(struct world *w, int i)
 {
 	static uint64_t value;
-	struct joined_buf b = {
-		.len = sizeof(value),
-		.count = 1,
-		.iov[0] = { &value, sizeof(value) },
-	};
+	struct joined_buf b = joined_word(&value);
 	struct wf_tx tx = joined_tx(&b, 1);
 
 	/* The second of two is not injected before the peer has answered. */

@@ -277,12 +277,13 @@ static enum wf_polled traced_poll(void *self)
 static void tick(void *self, uint64_t now)
 {
 	struct wf_shm_ep *ep = self;
-	const struct wf_shm_watch *watch = &ep->watch;
+	struct wf_shm_watch *watch = &ep->watch;
 	uint32_t mark = watch->watched ? watch->ins[watch->hot]->next : 0;
 
-	if (mark != ep->quiet_mark)
+	if (mark != ep->quiet_mark || watch->heard)
 		wf_transport_host_active(ep->host);
 	ep->quiet_mark = mark;
+	watch->heard = false;
 	wf_shm_watch_tick(&ep->watch, now);
 }
 

@@ -296,6 +296,7 @@ static void look(struct wf_shm_watch *watch, struct wf_shm_in *in)
 		return; /* its endpoint drops it */
 	if (count) {
 		in->seen = watch->turn;
+		watch->heard = true;
 		promote(watch, in);
 	}
 	if (!in->watched && wf_shm_in_ready(in))
@@ -365,6 +366,7 @@ static __attribute__((noinline)) void poll_watched(struct wf_shm_watch *watch)
 		if (i != hot && wf_shm_in_ready(in) &&
 		    wf_shm_in_poll(in, WF_SHM_IN_BUDGET)) {
 			in->seen = watch->turn;
+			watch->heard = true;
 			watch->hot = i;
 		}
 	}

@@ -37,6 +37,7 @@ struct wf_shm_watch {
 	struct wf_shm_in **bell_ins; /* the ring of each bell */
 	struct wf_shm_out **offers;  /* or whose offer (offer.h) has it */
 	struct wf_shm_board *board;  /* ours */
+	bool heard;	   /* messages came other than by the hot ring */
 	bool distrusted;   /* a process of another user has mapped the board */
 	uint64_t sweep_at; /* distrusted: when all rings are looked at */
 	struct wf_rxq *rxq;

@@ -396,6 +396,5 @@ int main(void)
 		cmocka_unit_test_setup(test_random, begin),
 	};
 
-	setenv("WD_COMP_DRIVER", "tester", 1);
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return RUN_TWINS(tests);
 }

@@ -130,6 +130,10 @@ static inline int begin(void **state)
 	return 0;
 }
 
+#define RUN_TWINS(tests)                                                       \
+	(setenv("WD_COMP_DRIVER", "tester", 1),                                \
+	 cmocka_run_group_tests(tests, setup, NULL))
+
 /* The driver with another table; then the usual one again. */
 static inline void replace_driver(const struct wd_alg_comp *old,
 				  const struct wd_alg_comp *table)

@@ -2,7 +2,10 @@
 """scripts/run-tests with a ninja and a meson of our own: it says how far it is
 while they work, prints what failed, and ends with the counts.
 
-The bug: `make test` printed one line and then nothing for minutes.
+The bugs: `make test` printed one line and then nothing for minutes. It did not
+look at a source whose object of an earlier day was there. A compiler that was
+killed, and tests that had not run when meson was, did not count. A signal that
+ended it left meson and its tests running.
 
 Each of the two goes on when it has seen that the script said so: on a busy
 machine that may take long.
@@ -13,15 +16,20 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import tree
+
+PATIENCE_S = 100
 
 NINJA = """#!/bin/sh
 case "$*" in
 *build.ninja*) exit 0 ;;
+*inputs*) echo a.o; exit 0 ;;
 *broken*) echo "[1/3] Compiling a.c"; echo "a.c:1: error: no"; exit 1 ;;
 esac
 echo "[1/3] Compiling 1.c"
@@ -40,12 +48,24 @@ if [ "$1" = setup ]; then
 		> "$folder/meson-info/intro-tests.json"
 	echo '[{"id": "a", "filename": ["a"]}]' \\
 		> "$folder/meson-info/intro-targets.json"
-	echo '[{"directory": "/", "output": "b.o", "command":
+	echo '[{"directory": "/", "output": "b.o", "file": "b.c", "command":
 		"reader -MD -MQ b.o -MF b.d -o b.o -c b.c"}]' \\
 		> "$folder/compile_commands.json"
+	touch "$folder/b.o" # of an earlier day
 	exit 0
 fi
 folder=$3
+if [ "$WAY" = hangs ]; then
+	sleep 1000 &
+	echo $! > "$SAID.pid"
+	wait
+fi
+if [ "$WAY" = dies ]; then
+	echo " 1/3 weft:unit / one  OK     0.01s"
+	printf '%s\n%s' '{"name": "weft:unit / one", "result": "OK"}' '{"na' \
+		> "$folder/meson-logs/testlog.json"
+	kill -9 $$
+fi
 echo " 1/3 weft:unit / one  OK     0.01s"
 tries=0
 until grep -q "1 of 3 tests run" "$SAID" || [ $tries = 300 ]; do
@@ -66,14 +86,41 @@ exit 1
 # The compiler, for a source that no unit test needs.
 READER = """#!/bin/sh
 [ "$*" = "b.c -fsyntax-only" ] || exit 2
-[ "$WARNS" ] || exit 0
+[ "$WAY" = killed ] && kill -9 $$
+[ "$WAY" = warns ] || exit 0
 echo "b.c:1: warning: odd" >&2
 exit 1
 """
 
 
-def run(top, *builds, broken=False, warns=False):
-    """What the script prints, and its exit status."""
+def until(is_so):
+    """Whether it becomes so."""
+    end = time.monotonic() + PATIENCE_S
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.05)
+    return is_so()
+
+
+def interrupt(script, said):
+    """While tests run it is stopped, and then asked to end. What is wrong."""
+    pid = pathlib.Path(f"{said}.pid")
+    if not until(lambda: pid.is_file() and pid.read_text().strip()):
+        return "no tests"
+    script.send_signal(signal.SIGSTOP)
+    time.sleep(1)
+    script.send_signal(signal.SIGCONT)
+    stood = until(lambda: "the machine stood still for" in said.read_text())
+    script.terminate()
+    script.wait(PATIENCE_S)
+    test = pathlib.Path("/proc") / pid.read_text().strip() / "stat"
+    left = not until(lambda: not test.is_file() or
+                     test.read_text().split()[2] == "Z")
+    return (None if stood else "no word of a machine that stood still") or \
+        ("a test that is left" if left else None)
+
+
+def run(top, *builds, broken=False, way="", then=lambda script, said: None):
+    """What the script prints, its exit status, and what @then returns."""
     with tempfile.TemporaryDirectory() as tmp:
         tmp = pathlib.Path(tmp)
         scripts, tools = tmp / ("broken" if broken else "tree"), tmp / "bin"
@@ -82,7 +129,7 @@ def run(top, *builds, broken=False, warns=False):
         text = (top / "scripts" / "run-tests").read_text()
         fast = text.replace("PROGRESS_S = 10\n", "PROGRESS_S = 0.2\n")
         if fast == text:
-            return "no PROGRESS_S = 10", 0
+            return "no PROGRESS_S = 10", 0, None
         (scripts / "scripts" / "run-tests").write_text(fast)
         shutil.copy("/bin/true", scripts / "scripts" / "isolate")
         for name, stub in (("ninja", NINJA), ("meson", MESON),
@@ -91,13 +138,15 @@ def run(top, *builds, broken=False, warns=False):
             (tools / name).chmod(0o755)
         said = tmp / "said"
         with said.open("w") as out:
-            done = subprocess.run(
+            with subprocess.Popen(
                 [sys.executable, "-B", scripts / "scripts" / "run-tests",
                  *builds],
                 env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}",
-                     "WARNS": "1" if warns else "", "SAID": str(said)},
-                stdout=out, check=False, timeout=100)
-        return said.read_text(), done.returncode
+                     "WAY": way, "SAID": str(said)},
+                stdout=out) as script:
+                wrong = then(script, said)
+                code = script.wait(PATIENCE_S)
+        return said.read_text(), code, wrong
 
 
 def check(top):
@@ -107,7 +156,7 @@ def check(top):
         if not right:
             found.append(f"scripts/run-tests:1: {what} in {json.dumps(text)}")
 
-    said, code = run(top, "gcc")
+    said, code, _ = run(top, "gcc")
     lines = said.splitlines()
     want(code == 1, "not exit status 1", said)
     want(re.search(r"^ *\d+ s  gcc: \d of 3 built$", said, re.M),
@@ -121,16 +170,27 @@ def check(top):
     want(lines and lines[-1] == "2 passed, 1 failed, 1 skipped",
          "no counts at the end", said)
     # Its tests run beside those of other builds, so that they print later.
-    said, code = run(top, "gcc", "asan")
+    said, code, _ = run(top, "gcc", "asan")
     want("== asan: tests" in said and said.count("two is wrong") == 2,
          "no output of the second build", said)
     want(said.splitlines()[-1:] == ["4 passed, 2 failed, 2 skipped"],
          "no counts of both builds", said)
-    said, code = run(top, "asan", warns=True)
+    said, code, _ = run(top, "asan", way="warns")
     want(code == 1 and "b.c:1: warning: odd" in said.splitlines() and
          said.splitlines()[-1:] == ["0 passed, 1 failed"],
          "no warning of a source that no unit test needs", said)
-    said, code = run(top, "gcc", broken=True)
+    said, code, _ = run(top, "asan", way="killed")
+    want(code == 1 and said.splitlines()[-1:] == ["0 passed, 1 failed"],
+         "no word of a compiler that was killed", said)
+    said, code, _ = run(top, "gcc", way="dies")
+    want("failed: gcc: 2 of 3 tests did not end (FAIL)" in said.splitlines(),
+         "no word of tests that did not end", said)
+    want(said.splitlines()[-1:] == ["2 passed, 1 failed"],
+         "no counts after meson was killed", said)
+    said, code, wrong = run(top, "gcc", way="hangs", then=interrupt)
+    want(code == 128 + signal.SIGTERM and not wrong,
+         f"exit status {code} after a signal, {wrong}", said)
+    said, code, _ = run(top, "gcc", broken=True)
     want(code == 1 and "a.c:1: error: no" in said and "Compiling" not in said,
          "not just the error of the compiler", said)
     want(said.splitlines()[-1:] == ["0 passed, 1 failed"],

@@ -88,6 +88,7 @@ struct wf_tcp_held {
 	struct wf_tcp_chan *chan;
 	struct wf_tcp_frame frame;
 	uint32_t seq;
+	uint64_t from;	/* when it began to come */
 	uint64_t until; /* then it is refused */
 	bool asked;	/* the user was asked for a place, and only the payload
 			   is here: place.c */

@@ -25,6 +25,8 @@
 /* A peer without a handle that stands still in the middle of a long message
  * keeps its memory for so long while others like it wait for some. */
 #define STALLED_AFTER (5 * WF_NS_PER_S)
+/* So does one whose bytes take longer than this on average: 64 KiB/s. */
+#define SLOW_BYTE (WF_NS_PER_S >> 16)
 /* Messages from this length on are expected to be followed by others like
  * them. */
 #define GUESS_MIN 2048u
@@ -641,6 +643,18 @@ static bool holds_too_much(const struct wf_tcp_dev *dev,
 	       (dev->held_bytes > HELD_ALL && chan->held_bytes);
 }
 
+/* Whether it keeps its memory from others: it stands still, or sends a byte now
+ * and then. */
+static bool is_stalled(const struct wf_tcp_dev *dev,
+		       const struct wf_tcp_conn *conn)
+{
+	const struct wf_tcp_held *held = conn->sink.held;
+	uint64_t came = held->frame.head.len - conn->sink.left;
+
+	return dev->now >= conn->came_at + STALLED_AFTER ||
+	       dev->now >= held->from + STALLED_AFTER + came * SLOW_BYTE;
+}
+
 static struct wf_tcp_conn *find_stalled(const struct wf_tcp_dev *dev)
 {
 	const struct wf_list *pos;
@@ -650,8 +664,7 @@ static struct wf_tcp_conn *find_stalled(const struct wf_tcp_dev *dev)
 			wf_container_of(pos, struct wf_tcp_conn, sink_link);
 
 		if (conn->sink.kind == WF_TCP_SINK_HELD &&
-		    conn->sink.held->stranger &&
-		    dev->now - conn->came_at >= STALLED_AFTER)
+		    conn->sink.held->stranger && is_stalled(dev, conn))
 			return conn;
 	}
 	return NULL;

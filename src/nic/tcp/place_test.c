@@ -14,16 +14,6 @@
 #define HEADER 20u
 #define AT (1u << 20) /* of places, in the memory of a side */
 
-static void open_placed(struct pair *p)
-{
-	struct wf_nic_attr attr = pair_attr(AF_INET);
-
-	attr.places = true;
-	pair_device = "tcp";
-	pair_open_attr(p, &attr, &attr);
-	hello(p);
-}
-
 static struct wf_tcp_conn *conn_of(struct side *s, struct side *other)
 {
 	struct wf_tcp_peer *peer = wf_tcp_peer_find(wf_tcp_dev_of(s->nic),
@@ -79,6 +69,17 @@ static void post_receives(struct pair *p, unsigned int count)
 		pair_recv(&p->b, i, i * 1024, 1024);
 }
 
+static void open_placed(struct pair *p, unsigned int receives)
+{
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+
+	attr.places = true;
+	pair_device = "tcp";
+	pair_open_attr(p, &attr, &attr);
+	hello(p);
+	post_receives(p, receives);
+}
+
 static struct wf_nic_placed wait_told(struct pair *p)
 {
 	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
@@ -115,7 +116,7 @@ static void test_placed(void **state)
 	struct pair p;
 
 	(void)state;
-	open_placed(&p);
+	open_placed(&p, 0);
 	for (uint32_t i = 0; i < 6; i++) {
 		uint8_t *at = p.b.memory + AT + i;
 		uint32_t number;
@@ -149,9 +150,8 @@ static void test_late(void **state)
 	struct pair p;
 
 	(void)state;
-	open_placed(&p);
+	open_placed(&p, 8);
 	at = p.b.memory + AT;
-	post_receives(&p, 8);
 	for (uint32_t i = 0; i < 3; i++) {
 		send_long(&p, i + 1, 50000 + i);
 		/* It lies where the next one is written to. */
@@ -179,10 +179,9 @@ static void test_attended(void **state)
 	struct pair p;
 
 	(void)state;
-	open_placed(&p);
+	open_placed(&p, 4);
 	dev = wf_tcp_dev_of(p.b.nic);
 	at = p.b.memory + AT;
-	post_receives(&p, 4);
 	send_long(&p, 1, 200000);
 	send_short(&p, 7);
 	/* The sender's part is over before the user of B looks. */
@@ -206,8 +205,7 @@ static void test_unwanted(void **state)
 	struct pair p;
 
 	(void)state;
-	open_placed(&p);
-	post_receives(&p, 4);
+	open_placed(&p, 4);
 	send_long(&p, 1, 100000);
 	send_short(&p, 7);
 	assert_int_equal(wf_nic_place(p.b.nic, asked(&p, 1, 100000), NULL, &p),
@@ -245,9 +243,8 @@ static void test_taken_back(void **state)
 	struct pair p;
 
 	(void)state;
-	open_placed(&p);
+	open_placed(&p, 4);
 	at = p.b.memory + AT;
-	post_receives(&p, 4);
 	wf_nic_unplace(p.b.nic, begin_slow(&p, at));
 	memset(at, 0xdd, 256u << 10);
 	send_short(&p, 7);
@@ -267,9 +264,8 @@ static void test_broken(void **state)
 	struct pair p;
 
 	(void)state;
-	open_placed(&p);
+	open_placed(&p, 4);
 	at = p.b.memory + AT;
-	post_receives(&p, 4);
 	number = begin_slow(&p, at);
 	shutdown(conn_of(&p.a, &p.b)->fd, SHUT_RDWR);
 	send_short(&p, 7);
@@ -294,7 +290,7 @@ static void test_flushed(void **state)
 	for (int i = 0; i < 3; i++) {
 		uint8_t *at;
 
-		open_placed(&p);
+		open_placed(&p, 0);
 		at = p.b.memory + AT;
 		post_receives(&p, 4);
 		if (i == 0) {
@@ -334,7 +330,7 @@ static void test_turn(void **state)
 	struct pair p;
 
 	(void)state;
-	open_placed(&p);
+	open_placed(&p, 0);
 	first = p.b.qp;
 	post_receives(&p, 2);
 	attr.send_cq = p.b.cq;
@@ -444,10 +440,9 @@ static void test_full(void **state)
 	struct pair p;
 
 	(void)state;
-	open_placed(&p);
+	open_placed(&p, 8);
 	dev = wf_tcp_dev_of(p.b.nic);
 	at = p.b.memory + AT;
-	post_receives(&p, 8);
 	/* The user of B computes, then is back and does not answer. */
 	dev->held_bytes += all;
 	send_long(&p, 1, 200000);
@@ -493,8 +488,7 @@ static void test_unwritable(void **state)
 	struct pair p;
 
 	(void)state;
-	open_placed(&p);
-	post_receives(&p, 8);
+	open_placed(&p, 8);
 	at = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(at, MAP_FAILED);
@@ -558,7 +552,7 @@ static void test_unreadable(void **state)
 	struct pair p;
 
 	(void)state;
-	open_placed(&p);
+	open_placed(&p, 0);
 	at = mmap(NULL, all, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(at, MAP_FAILED);

@@ -227,6 +227,8 @@ void wf_tcp_target_absent(struct wf_tcp_dev *dev, uint64_t ns)
 		uint64_t age = dev->now - conn->came_at;
 
 		conn->came_at += age < ns ? age : ns;
+		if (conn->sink.kind == WF_TCP_SINK_HELD)
+			conn->sink.held->from += ns;
 	}
 }
 
@@ -437,6 +439,7 @@ static int into_held(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	if (!conn->sink.held)
 		return -ENOMEM;
 	conn->sink.held->stranger = stranger;
+	conn->sink.held->from = dev->now;
 	conn->sink.kind = WF_TCP_SINK_HELD;
 	conn->sink.at = conn->sink.held->payload;
 	dev->filling += head->len;
