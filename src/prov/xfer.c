@@ -10,44 +10,66 @@
 #include "prov/peek.h"
 #include "prov/provider.h"
 
+static inline bool can_send(const struct wf_prov_ep *ep)
+{
+	return wf_likely(ep->enabled && !ep->is_srx);
+}
+
+/* A message but for its buffers. */
+static inline void describe(const struct wf_prov_ep *ep, struct wf_tx *tx,
+			    uint64_t tag, uint64_t data, uint64_t flags,
+			    void *context, bool tagged)
+{
+	tx->kind = WF_TX_SEND;
+	tx->remote = NULL;
+	tx->tagged = tagged;
+	tx->has_data = flags & FI_REMOTE_CQ_DATA;
+	tx->wants_comp = flags & FI_COMPLETION;
+	tx->inject = flags & FI_INJECT;
+	tx->fence = flags & FI_FENCE;
+	tx->more = flags & FI_MORE;
+	/* Nothing waits for an injected message that reports nothing. */
+	tx->delivery = (flags & FI_DELIVERY_COMPLETE) &&
+		       (!tx->inject || tx->wants_comp);
+	tx->tag = tag;
+	tx->data = data;
+	tx->comp_flags = FI_SEND | wf_prov_xfer_kind(tagged);
+	tx->context = context;
+	tx->cntr = ep->sends;
+}
+
+static inline ssize_t submit(struct wf_prov_ep *ep, fi_addr_t dst,
+			     const struct wf_tx *tx)
+{
+	if (wf_unlikely(tx->len > WF_PROV_MAX_MSG_SIZE))
+		return -FI_EINVAL;
+	if (wf_unlikely(tx->inject && tx->len > ep->inject_size))
+		return -FI_EMSGSIZE;
+	if (tx->wants_comp && !wf_op_compq_room(wf_core_ep_txq(&ep->core)))
+		return -FI_EAGAIN;
+	return wf_core_submit(&ep->core.common, dst, tx);
+}
+
 ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
 				 const struct wf_prov_xfer *xfer)
 {
-	size_t len = wf_op_iov_len(xfer->iov, xfer->iov_count);
 	struct wf_tx tx;
 
-	if (!ep->enabled || ep->is_srx)
+	if (!can_send(ep))
 		return -FI_EOPBADSTATE;
-	if (xfer->iov_count > WF_PROV_IOV_LIMIT || len > WF_PROV_MAX_MSG_SIZE)
+	if (xfer->iov_count > WF_PROV_IOV_LIMIT)
 		return -FI_EINVAL;
-	wf_op_tx_init(&tx, WF_TX_SEND);
-	tx.tagged = xfer->tagged;
-	tx.has_data = xfer->flags & FI_REMOTE_CQ_DATA;
-	tx.wants_comp = xfer->flags & FI_COMPLETION;
-	tx.inject = xfer->flags & FI_INJECT;
-	tx.fence = xfer->flags & FI_FENCE;
-	tx.more = xfer->flags & FI_MORE;
-	/* Nothing waits for an injected message that reports nothing. */
-	tx.delivery = (xfer->flags & FI_DELIVERY_COMPLETE) &&
-		      (!tx.inject || tx.wants_comp);
-	tx.tag = xfer->tag;
-	tx.data = xfer->data;
-	tx.comp_flags = FI_SEND | wf_prov_xfer_kind(xfer->tagged);
-	tx.context = xfer->context;
-	tx.cntr = ep->sends;
-	tx.len = len;
+	describe(ep, &tx, xfer->tag, xfer->data, xfer->flags, xfer->context,
+		 xfer->tagged);
+	tx.len = wf_op_iov_len(xfer->iov, xfer->iov_count);
 	tx.iov_count = (uint32_t)xfer->iov_count;
-	if (tx.inject && len > ep->inject_size)
-		return -FI_EMSGSIZE;
-	if (tx.wants_comp && !wf_op_compq_room(wf_core_ep_txq(&ep->core)))
-		return -FI_EAGAIN;
 	for (size_t i = 0; i < xfer->iov_count; i++)
 		tx.iov[i] = xfer->iov[i];
 	if (!xfer->iov_count) {
 		tx.iov_count = 1;
 		tx.iov[0] = (struct iovec){ NULL, 0 };
 	}
-	return wf_core_submit(&ep->core.common, xfer->addr, &tx);
+	return submit(ep, xfer->addr, &tx);
 }
 
 ssize_t wf_prov_xfer_recv_locked(struct wf_prov_ep *ep,
@@ -99,19 +121,15 @@ ssize_t wf_prov_xfer_send_one_locked(struct wf_prov_ep *ep, const void *buf,
 				     uint64_t data, uint64_t flags,
 				     void *context, bool tagged)
 {
-	struct iovec iov = { (void *)(uintptr_t)buf, len };
-	struct wf_prov_xfer xfer = {
-		.iov = &iov,
-		.iov_count = 1,
-		.addr = dst,
-		.tag = tag,
-		.data = data,
-		.flags = flags,
-		.context = context,
-		.tagged = tagged,
-	};
+	struct wf_tx tx;
 
-	return wf_prov_xfer_send_locked(ep, &xfer);
+	if (!can_send(ep))
+		return -FI_EOPBADSTATE;
+	describe(ep, &tx, tag, data, flags, context, tagged);
+	tx.len = len;
+	tx.iov_count = 1;
+	tx.iov[0] = (struct iovec){ (void *)(uintptr_t)buf, len };
+	return submit(ep, dst, &tx);
 }
 
 ssize_t wf_prov_xfer_recv_one_locked(struct wf_prov_ep *ep, void *buf,

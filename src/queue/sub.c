@@ -67,13 +67,15 @@ static inline void ring_or_settle(struct wf_queue_sub *sub, bool more)
 		uint8_t *at = sub->next;                                       \
 		uint32_t quick;                                                \
                                                                                \
-		if (wf_unlikely(!more || __builtin_sub_overflow(sub->quick,    \
-								1u, &quick)))  \
+		if (wf_unlikely(                                               \
+			    __builtin_sub_overflow(sub->quick, 1u, &quick)))   \
 			return slow_##name(sub, staged, more);                 \
 		sub->quick = quick;                                            \
 		sub->posted++;                                                 \
 		sub->next = at + (size);                                       \
 		wf_queue_copy_##name(at, staged);                              \
+		if (!more)                                                     \
+			wf_queue_sub_ring(sub);                                \
 		return 0;                                                      \
 	}
 

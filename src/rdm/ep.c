@@ -246,6 +246,7 @@ static int open_device(struct wf_rdm_ep *ep)
 
 	if (err)
 		return err;
+	ep->deaths = &wf_nic_counters(ep->nic)->peer_deaths;
 	set_limits(ep);
 	err = make_queues(ep);
 	if (!err)
@@ -503,7 +504,8 @@ int wf_rdm_ep_enqueue(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	if (wf_unlikely(ep->host->trace))
 		wf_rdm_trace_post(ep, tx);
 	wf_base_list_add_tail(&peer->queue, &tx->link);
-	if (wf_rdm_post_pump(peer, WF_RDM_PEER_BUDGET))
+	if (wf_unlikely(!wf_rdm_post_at_once(peer, tx)) &&
+	    wf_rdm_post_pump(peer, WF_RDM_PEER_BUDGET))
 		wf_rdm_post_activate(peer);
 	if (wf_unlikely(tx->req.inject && !tx->constructed) &&
 	    wf_rdm_tx_keep_copy(tx)) {

@@ -18,6 +18,7 @@
 #include "base/stats.h"
 #include "base/table.h"
 #include "match/rxq.h"
+#include "nic/counters.h"
 #include "nic/nic.h"
 #include "nic/open.h"
 #include "op/compq.h"
@@ -147,8 +148,10 @@ struct wf_rdm_ep {
 	uint64_t full_since; /* no peer can be removed; 0: not so */
 	uint64_t crowd_at;   /* the next try to let some go */
 	uint64_t now;	     /* when the clock was last looked at */
-	uint64_t resets;     /* of peers, as the device counts them */
-	uint64_t probe_at;   /* when to ask silent peers */
+	const _Atomic uint64_t
+		*deaths;   /* of peers, as the device counts them */
+	uint64_t resets;   /* of them, that were handled */
+	uint64_t probe_at; /* when to ask silent peers */
 	struct wf_table names;
 	struct wf_pool tx_pool;
 	struct wf_pool small_pkts;
@@ -192,7 +195,10 @@ bool wf_rdm_ep_doze(struct wf_rdm_ep *ep, uint64_t *deadline);
 bool wf_rdm_ep_progress(struct wf_rdm_ep *ep);
 
 /* The device lost a peer, and that was not handled yet. */
-bool wf_rdm_ep_has_resets(const struct wf_rdm_ep *ep);
+static inline bool wf_rdm_ep_has_resets(const struct wf_rdm_ep *ep)
+{
+	return wf_nic_counter(ep->deaths) != ep->resets;
+}
 
 /* Queues @tx behind all others of @peer, and sends it if nothing is in the way.
  * 0, or -errno: it is freed. */

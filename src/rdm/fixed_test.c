@@ -8,9 +8,13 @@
 #include "rdm/crowd.h"
 #include "rdm/lost.h"
 #include "rdm/pkt.h"
+#include "rdm/post.h"
+#include "rdm/protocol.h"
+#include "rdm/rx.h"
 
 #define BYTES 20000
 #define PIECE 1000
+#define KEY 9
 
 static uint8_t from[BYTES], into[BYTES];
 
@@ -473,6 +477,92 @@ static void test_refused(void **state)
 	script_close(s);
 }
 
+/* A read of 10 bytes. */
+static struct wf_wire_packet read_by(uint64_t key)
+{
+	return (struct wf_wire_packet){ .type = WF_WIRE_SHORT_RTR,
+					.recv_id = 77,
+					.msg_length = 10,
+					.recv_length = 10,
+					.rma_iov_count = 1,
+					.rma_iov = { { .addr = (uintptr_t)into,
+						       .len = 10,
+						       .key = key } } };
+}
+
+static uint64_t rejected(struct script *s)
+{
+	return stat_of(script_node(s), WF_RDM_STAT_keys_rejected);
+}
+
+/* Bug: libfabric before 2.6 got PEER_ERROR when we refused a request of it, does
+ * not know that packet, and ends the process. Whether a peer knows it is in its
+ * handshake. */
+static void test_unknown_error(void **state)
+{
+	struct script *s = begin();
+	struct wf_rdm_peer *peer = script_peer(s);
+	uint64_t features = peer->features;
+
+	(void)state;
+	peer->features &= ~(uint64_t)WF_WIRE_FEATURE_PEER_ERROR;
+	script_send(s, read_by(KEY), NULL, 0);
+	SCRIPT_AWAIT(s, rejected(s) == 1);
+	script_quiet(s);
+	assert_true(wf_base_list_empty(&peer->again));
+	/* Before its handshake. */
+	peer->features = features;
+	peer->greeted_us = false;
+	script_send(s, read_by(KEY), NULL, 0);
+	SCRIPT_AWAIT(s, rejected(s) == 2);
+	script_quiet(s);
+	assert_false(wf_base_list_empty(&peer->again));
+	peer->greeted_us = true;
+	wf_rdm_post_activate(peer);
+	assert_int_equal(script_expect(s, WF_WIRE_PEER_ERROR).op_id, 77);
+	script_idle(s);
+	script_close(s);
+}
+
+/* Bug: all parts of an answer had been posted, and one had been delivered, when
+ * another one was lost: the reader waited for that for ever. */
+static void test_answer_is_lost(void **state)
+{
+	struct iovec iov = { into, BYTES };
+	struct script *s = begin();
+	struct wf_rdm_peer *peer = script_peer(s);
+	struct wf_rdm_ep *ep = peer->ep;
+	struct wf_rdm_pkt *pkt;
+	struct wf_rdm_rx *rx;
+	void (*done)(struct wf_rdm_ep *, struct wf_rdm_pkt *, int);
+
+	(void)state;
+	assert_int_equal(wf_op_regs_add(&script_node(s)->regs, KEY,
+					FI_REMOTE_READ, 0, &iov, 1),
+			 0);
+	script_send(s, read_by(KEY), NULL, 0);
+	script_expect(s, WF_WIRE_READRSP);
+	script_idle(s);
+	/* The last packet that came back, but for probes, was the answer. */
+	pkt = ep->small_pkts.free;
+	while (pkt->completed == wf_rdm_pkt_none)
+		pkt = *(void **)pkt;
+	done = pkt->completed;
+	rx = wf_rdm_rx_new(peer, &wf_rdm_protocol_short_read, WF_RDM_RX_ANSWER);
+	assert_non_null(rx);
+	rx->send_id = 78;
+	rx->over = true;
+	rx->outstanding = 1;
+	pkt = wf_rdm_pkt_get(ep, peer, 0);
+	assert_non_null(pkt);
+	pkt->owner = rx;
+	done(ep, pkt, FI_ETIMEDOUT);
+	wf_rdm_pkt_put(ep, pkt);
+	assert_int_equal(script_expect(s, WF_WIRE_PEER_ERROR).op_id, 78);
+	script_idle(s);
+	script_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -490,6 +580,8 @@ int main(void)
 		cmocka_unit_test(test_receipt_after_outage),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_unknown_error),
+		cmocka_unit_test(test_answer_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

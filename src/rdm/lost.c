@@ -31,6 +31,11 @@ static bool understands(const struct wf_rdm_peer *peer)
 	return peer->features & WF_WIRE_FEATURE_PEER_ERROR;
 }
 
+bool wf_rdm_lost_may_not_know(const struct wf_rdm_peer *peer)
+{
+	return peer->life.fixed && !(peer->greeted_us && understands(peer));
+}
+
 static void tell(struct wf_rdm_peer *peer, uint32_t ref_kind, uint32_t op_id)
 {
 	const struct wf_wire_packet wire = {

@@ -21,6 +21,11 @@ struct wf_rdm_pkt;
  * nothing was posted are used again, the peer is to be told of the others. */
 void wf_rdm_lost_numbers(struct wf_rdm_peer *peer);
 
+/* Whether @peer may be one that does not know PEER_ERROR, and takes it for a
+ * fatal error: libfabric before 2.6. Its handshake says so; such a packet is
+ * kept until that has come, and dropped then. */
+bool wf_rdm_lost_may_not_know(const struct wf_rdm_peer *peer);
+
 /* @pkt, which repeats, was not delivered. It belongs to us now. */
 void wf_rdm_lost_keep(struct wf_rdm_pkt *pkt);
 

@@ -173,6 +173,8 @@ static bool is_blocked(const struct wf_rdm_peer *peer,
 		return true;
 	if (wf_rdm_post_is_ahead(peer))
 		return true;
+	if (wf_likely(!peer->writes && !peer->reads))
+		return false;
 	switch (tx->req.kind) {
 	case WF_TX_SEND:
 		after_write = FI_ORDER_SAW;
@@ -298,6 +300,23 @@ static bool post_streams(struct wf_rdm_peer *peer, int budget)
 		budget -= count;
 	}
 	return wf_base_list_empty(&peer->streams);
+}
+
+/* @tx is all that there is to do for @peer. */
+static bool is_all(const struct wf_rdm_peer *peer, const struct wf_rdm_tx *tx)
+{
+	return peer->queue.next == &tx->link && !peer->behind &&
+	       !peer->barred && !peer->owes_handshake && !peer->owes_probe &&
+	       !peer->gone && wf_base_list_empty(&peer->again) &&
+	       wf_base_list_empty(&peer->owing) &&
+	       wf_base_list_empty(&peer->asking) &&
+	       wf_base_list_empty(&peer->streams);
+}
+
+bool wf_rdm_post_at_once(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx)
+{
+	return is_all(peer, tx) && !is_blocked(peer, tx) &&
+	       post_tx(peer, tx, BATCH) && tx->constructed;
 }
 
 bool wf_rdm_post_pump(struct wf_rdm_peer *peer, int budget)

@@ -29,6 +29,10 @@ bool wf_rdm_post_is_ahead(const struct wf_rdm_peer *peer);
 /* Of the device's queue, for one of several peers. */
 #define WF_RDM_PEER_SHARE 512
 
+/* Posts all of @tx, the last of the queue, if nothing else is to be posted or
+ * waited for. False: wf_rdm_post_pump() does the rest. */
+bool wf_rdm_post_at_once(struct wf_rdm_peer *peer, struct wf_rdm_tx *tx);
+
 /* Posts what can be posted, up to @budget packets. False: nothing is left. */
 bool wf_rdm_post_pump(struct wf_rdm_peer *peer, int budget);
 

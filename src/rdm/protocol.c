@@ -63,7 +63,8 @@ int wf_rdm_protocol_select(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 
 	tx->wire_flags = flags_of(tx);
 	wire.flags = tx->wire_flags;
-	wire.raw_addr_len = wf_rdm_tx_raw_len(ep);
+	if (wf_unlikely(tx->wire_flags & WF_WIRE_RAW_ADDR))
+		wire.raw_addr_len = wf_rdm_tx_raw_len(ep);
 	wire.rma_iov_count = tx->remote.seg_count;
 	wire.read_iov_count = 0;
 	wire.extra_count = 0;

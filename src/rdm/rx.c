@@ -12,6 +12,7 @@
 
 #include "op/iov.h"
 #include "rdm/ep.h"
+#include "rdm/lost.h"
 #include "rdm/peer.h"
 #include "rdm/pkt.h"
 #include "rdm/place.h"
@@ -348,7 +349,10 @@ static bool pay_note(struct wf_rdm_rx *rx, uint8_t what, uint8_t type)
 	}
 	/* A second CTS would grant more than was meant. */
 	pkt->repeats = type != WF_WIRE_CTS;
-	wf_rdm_pkt_post(rx->ep, pkt);
+	if (type == WF_WIRE_PEER_ERROR && wf_rdm_lost_may_not_know(peer))
+		wf_rdm_lost_keep(pkt);
+	else
+		wf_rdm_pkt_post(rx->ep, pkt);
 	rx->owes &= (uint8_t)~what;
 	return true;
 }

@@ -136,9 +136,14 @@ static void answer_done(struct wf_rdm_ep *ep, struct wf_rdm_pkt *pkt, int err)
 {
 	struct wf_rdm_rx *rx = pkt->owner;
 
-	(void)ep;
-	(void)err; /* the loss of the peer was reported before */
 	rx->outstanding--;
+	/* A peer with lives sees that the last one is over. This one would wait
+	 * for the part that is missing, also if we have posted the last one. */
+	if (wf_unlikely(err && !ep->closing && rx->named.peer->life.fixed &&
+			!rx->err)) {
+		wf_rdm_rx_fail(rx, err, true);
+		return;
+	}
 	if (wf_rdm_stream_over(&rx->stream))
 		rx->over = true;
 	wf_rdm_rx_settle(rx);

@@ -136,19 +136,13 @@ static void unregistered(void *self, uint64_t key)
 
 /* -- peers that left ------------------------------------------------------- */
 
-bool wf_rdm_ep_has_resets(const struct wf_rdm_ep *ep)
-{
-	return wf_nic_counter(&wf_nic_counters(ep->nic)->peer_deaths) !=
-	       ep->resets;
-}
-
 /* The device lost a peer. Everything that arrived from it before has been
  * processed. */
 static void follow_resets(struct wf_rdm_ep *ep)
 {
 	struct wf_list *pos, *tmp;
 
-	ep->resets = wf_nic_counter(&wf_nic_counters(ep->nic)->peer_deaths);
+	ep->resets = wf_nic_counter(ep->deaths);
 	wf_list_for_each (pos, tmp, &ep->peers) {
 		struct wf_rdm_peer *peer =
 			wf_container_of(pos, struct wf_rdm_peer, link);

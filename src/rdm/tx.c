@@ -131,7 +131,7 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	tx->named.is_tx = true;
 	wf_base_list_init(&tx->link);
 	wf_base_list_init(&tx->unacked_link);
-	wf_rdm_stream_init(&tx->stream);
+	wf_base_list_init(&tx->stream.link);
 	keep(tx, req);
 	/* Small ones are copied into their packet at once, unless it has to
 	 * wait, or may have to be made later. */
@@ -271,6 +271,15 @@ static bool in_one_piece(const struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx,
 	return false;
 }
 
+static void copy_bytes(const struct wf_tx *req, uint64_t offset, uint8_t *to,
+		       size_t len)
+{
+	if (wf_likely(req->iov_count == 1))
+		memcpy(to, (const uint8_t *)req->iov[0].iov_base + offset, len);
+	else
+		wf_op_iov_gather(req->iov, req->iov_count, offset, to, len);
+}
+
 struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 				    const struct wf_wire_packet *wire,
 				    uint64_t offset, size_t len)
@@ -290,8 +299,7 @@ struct wf_rdm_pkt *wf_rdm_tx_packet(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx,
 	if (!copy) {
 		pkt->data = sge;
 	} else if (len) {
-		wf_op_iov_gather(tx->req.iov, tx->req.iov_count, offset,
-				 pkt->buf + pkt->len, len);
+		copy_bytes(&tx->req, offset, pkt->buf + pkt->len, len);
 		pkt->len = (uint16_t)(pkt->len + len);
 	}
 	pkt->owner = tx;

@@ -310,13 +310,14 @@ size_t wf_wire_packet_encode(const struct wf_wire_packet *packet, void *to,
 			     size_t room)
 {
 	const struct layout *layout = &layouts[packet->type];
-	size_t need = wf_wire_packet_header(packet);
 	struct writer w = { .base = to };
+	size_t need;
 
-	if (wf_likely(is_eager(packet) && need <= room)) {
+	if (wf_likely(is_eager(packet) && EAGER_HEADER <= room)) {
 		encode_eager(packet, to);
-		return need;
+		return EAGER_HEADER;
 	}
+	need = wf_wire_packet_header(packet);
 	assert(layout->name && packet->rma_iov_count <= WF_WIRE_IOV_MAX &&
 	       packet->read_iov_count <= WF_WIRE_IOV_MAX &&
 	       packet->raw_addr_len <= WF_WIRE_RAW_ADDR_MAX);

@@ -204,6 +204,15 @@ void wf_srd_work_flush(struct wf_srd_dev *dev);
 
 /* For the two ways. */
 
+/* The hardware has this request from now on. */
+static inline void wf_srd_work_note(struct wf_srd_dev *dev, uint16_t req_id,
+				    unsigned int op)
+{
+	uint32_t at = wf_queue_ids_index(&dev->qp->sq_ids, req_id);
+
+	dev->sends[at % WF_SRD_SENDS] = req_id | op << WF_SRD_OP_SHIFT;
+}
+
 /* A request, with what was found wrong with it, or the next one of our ring. The
  * hardware has it from now on. False: it is not one for the hardware, and is
  * completed. */

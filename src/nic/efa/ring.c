@@ -167,20 +167,26 @@ int wf_srd_ring_send(struct wf_nic *nic, struct wf_nic_qp *qp, uint16_t req_id,
 	struct wf_nic_ah *ah;
 
 	(void)qp;
-	/* Not the bytes behind it, which are filled in as needed. */
-	memset(&req, 0, offsetof(struct wf_nic_request, sge));
+	/* The fields that a send has. */
+	req.op = WF_NIC_OP_SEND;
+	req.inlined = false;
+	req.has_imm = wr->flags & WF_NIC_WR_IMM;
 	req.req_id = req_id;
 	req.ah = wr->ah;
-	req.has_imm = wr->flags & WF_NIC_WR_IMM;
 	req.imm = wr->imm;
+	req.len = 0;
 	wf_base_lock_take(&nic->lock);
 	wf_nic_count(&nic->counters->tx_msgs, 1);
 	status = fill(nic, &req, sge, count);
 	ah = wf_nic_ah_find(nic, req.ah);
 	if (wf_unlikely(!ah))
 		status = WF_NIC_BAD_AH;
-	if (wf_srd_work_accept(dev, &req, status))
+	if (wf_likely(status == WF_NIC_OK)) {
+		wf_srd_work_note(dev, req_id, WF_NIC_OP_SEND);
 		post(dev, ah->dev, &req, wr->flags & WF_NIC_WR_MORE);
+	} else {
+		wf_srd_work_accept(dev, &req, status);
+	}
 	wf_base_lock_drop(&nic->lock);
 	return 0;
 }

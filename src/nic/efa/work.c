@@ -106,8 +106,7 @@ bool wf_srd_work_accept(struct wf_srd_dev *dev,
 		complete(dev, req->req_id, req->op, status);
 		return false;
 	}
-	*send_at(dev, req->req_id) = req->req_id | (uint32_t)req->op
-							   << WF_SRD_OP_SHIFT;
+	wf_srd_work_note(dev, req->req_id, req->op);
 	return true;
 }
 
