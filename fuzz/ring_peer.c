@@ -201,7 +201,7 @@ static void open_out(struct wf_fuzz_world *w)
 	out->mover = w->mover;
 	out->features = WF_SHM_FEATURES;
 	MUST(!wf_shm_board_map(&out->board, w->to.board.memfd));
-	MUST(!wf_op_reg_map(&out->regs, w->regs.memfd));
+	MUST(!wf_op_reg_map(&out->regs.view, w->regs.memfd));
 	wf_shm_out_opened(out);
 }
 

@@ -97,10 +97,9 @@ static int say_hello(struct wf_shm_out *out, int memfd)
 static int greet(struct wf_shm_out *out, uint64_t now)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
-	struct ucred cred;
 	int memfd, err;
 
-	err = wf_shm_user_check(attr->allow_uid, out->sock.fd, &cred);
+	err = wf_shm_user_check(attr->allow_uid, out->sock.fd, &out->listener);
 	if (err)
 		return err;
 	err = wf_shm_conn_watch(out->ep, &out->sock);
@@ -108,7 +107,7 @@ static int greet(struct wf_shm_out *out, uint64_t now)
 		return err;
 	/* An offer takes two more descriptors. */
 	err = wf_shm_offer_create(out,
-				  wf_shm_user_is_ours(cred.uid) &&
+				  wf_shm_user_is_ours(out->listener.uid) &&
 					  now >= out->ep->scarce_until,
 				  &memfd);
 	if (err)
@@ -316,7 +315,7 @@ static int check_welcome(const struct wf_shm_welcome *welcome, ssize_t got)
 	return greeting->status;
 }
 
-static int map_welcome(struct wf_shm_out *out, const int *fds, bool cut)
+static int map_welcome(struct wf_shm_out *out, int *fds, bool cut)
 {
 	int err;
 
@@ -324,7 +323,7 @@ static int map_welcome(struct wf_shm_out *out, const int *fds, bool cut)
 		return EMFILE;
 	err = wf_shm_board_map(&out->board, fds[0]);
 	if (!err)
-		err = wf_op_reg_map(&out->regs, fds[1]);
+		err = wf_shm_regs_take(&out->regs, &fds[1]);
 	return -err;
 }
 
@@ -337,10 +336,10 @@ void wf_shm_conn_count_refusal(struct wf_shm_ep *ep,
 
 /* What the other channel of an offer needs, too. */
 static void take_welcome(struct wf_shm_out *out,
-			 const struct wf_shm_welcome *welcome, pid_t pid)
+			 const struct wf_shm_welcome *welcome)
 {
 	out->features = welcome->greeting.features & WF_SHM_FEATURES;
-	wf_shm_mover_open(&out->mover, pid, welcome->process,
+	wf_shm_mover_open(&out->mover, out->listener.pid, welcome->process,
 			  welcome->probe_addr, welcome->probe_value,
 			  wf_shm_conn_may_copy(out->ep, out->features));
 	wf_shm_conn_count_refusal(out->ep, &out->mover);
@@ -354,7 +353,6 @@ static void take_welcome(struct wf_shm_out *out,
 static void on_welcome(struct wf_shm_out *out, uint64_t now)
 {
 	struct wf_shm_welcome welcome = { 0 };
-	struct ucred cred;
 	int fds[WF_SHM_WELCOME_FDS];
 	ssize_t got;
 	int status;
@@ -371,14 +369,13 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 			start_over(out, ECONNRESET, now);
 		goto close_fds;
 	}
-	cred = wf_shm_user_of(out->sock.fd);
 	status = check_welcome(&welcome, got);
 	if (status || welcome.declines)
 		wf_shm_offer_withdraw(out);
 	if (!status) {
 		/* The peer reads the ring, even if we fail below. */
 		wf_shm_early_end(out);
-		take_welcome(out, &welcome, cred.pid);
+		take_welcome(out, &welcome);
 		status = map_welcome(out, fds, cut);
 	}
 	if (wf_shm_conn_passes(status)) {
@@ -387,7 +384,7 @@ static void on_welcome(struct wf_shm_out *out, uint64_t now)
 	}
 	if (status) {
 		if (status == EACCES)
-			wf_shm_user_refused(&cred);
+			wf_shm_user_refused(&out->listener);
 		if (status == EOPNOTSUPP)
 			wf_warn("the peer takes packets only: FI_WEFT_SHM must "
 				"be the same for all processes of a node");

@@ -50,7 +50,8 @@ static inline void crowd_join(struct crowd *c, int i, unsigned int slots_log2)
 	c->outs[i]->bell = c->ins[i]->bell;
 	assert_int_equal(
 		wf_shm_board_map(&c->outs[i]->board, j->to.board.memfd), 0);
-	assert_int_equal(wf_op_reg_map(&c->outs[i]->regs, j->regs.memfd), 0);
+	assert_int_equal(wf_op_reg_map(&c->outs[i]->regs.view, j->regs.memfd),
+			 0);
 	wf_shm_early_begin(c->outs[i]);
 	wf_shm_out_opened(c->outs[i]);
 }

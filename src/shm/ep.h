@@ -76,6 +76,7 @@ struct wf_shm_ep {
 	uint64_t deaf_until;   /* no peer is accepted until then; 0: all */
 	uint64_t scarce_until; /* few descriptors may be passed until then */
 	bool populates;	       /* the kernel takes pages of a mapping */
+	bool addr_is_local;    /* host->addr is that of an interface here */
 	struct wf_list guests;
 	struct wf_list all_outs;
 	struct wf_pool tx_pool;

@@ -138,7 +138,7 @@ static int map_rings(struct wf_shm_region pair[2],
 
 /* Opens a channel for a hello. 0, or the positive errno to answer. */
 static int admit(struct wf_shm_ep *ep, struct guest *guest,
-		 const struct wf_shm_hello *hello, const int *fds,
+		 const struct wf_shm_hello *hello, int *fds,
 		 const struct ucred *cred)
 {
 	struct wf_shm_region pair[2] = { 0 };

@@ -176,7 +176,7 @@ static inline struct joined *joined_open_sized(enum wf_shm_way way,
 	j->out->bell = j->in->bell;
 	assert_int_equal(wf_shm_board_map(&j->out->board, j->to.board.memfd),
 			 0);
-	assert_int_equal(wf_op_reg_map(&j->out->regs, j->regs.memfd), 0);
+	assert_int_equal(wf_op_reg_map(&j->out->regs.view, j->regs.memfd), 0);
 	wf_shm_early_begin(j->out);
 	wf_shm_out_opened(j->out);
 	return j;

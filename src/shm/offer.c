@@ -39,6 +39,7 @@ static struct wf_shm_offer *reserve(struct wf_shm_out *out)
 	if (!offer)
 		return NULL;
 	offer->board.memfd = -1;
+	offer->regs.memfd = -1;
 	offer->bell = wf_shm_watch_reserve(&ep->watch, out);
 	if (offer->bell == WF_SHM_BELLS) {
 		free(offer);
@@ -211,7 +212,7 @@ static bool is_wanted(const struct wf_shm_in *in,
 }
 
 bool wf_shm_offer_keep(struct wf_shm_in *in, const struct wf_shm_hello *hello,
-		       const struct wf_shm_region *region, const int *fds)
+		       const struct wf_shm_region *region, int *fds)
 {
 	struct wf_shm_offer *offer;
 
@@ -226,7 +227,7 @@ bool wf_shm_offer_keep(struct wf_shm_in *in, const struct wf_shm_hello *hello,
 	offer->flags = hello->flags;
 	if (wf_shm_board_map(&offer->board, fds[1]))
 		goto err_free;
-	if (wf_op_reg_map(&offer->regs, fds[2]))
+	if (wf_shm_regs_take(&offer->regs, &fds[2]))
 		goto err_board;
 	in->offer = offer;
 	return true;
@@ -247,7 +248,7 @@ void wf_shm_offer_forget(struct wf_shm_in *in)
 	in->offer = NULL;
 	wf_shm_region_unmap(&offer->region);
 	wf_shm_board_close(&offer->board);
-	wf_op_reg_unmap(&offer->regs);
+	wf_shm_regs_close(&offer->regs);
 	free(offer);
 }
 
@@ -339,6 +340,8 @@ bool wf_shm_offer_use(struct wf_shm_out *out)
 
 void wf_shm_offer_forked(struct wf_shm_offer **offer)
 {
-	if (*offer)
-		(*offer)->region.base = NULL;
+	if (!*offer)
+		return;
+	(*offer)->region.base = NULL;
+	wf_shm_regs_forked(&(*offer)->regs);
 }

@@ -33,10 +33,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "op/reg.h"
 #include "shm/board.h"
 #include "shm/conn_defs.h"
 #include "shm/region.h"
+#include "shm/regs.h"
 
 struct wf_addr;
 struct wf_shm_ep;
@@ -51,7 +51,7 @@ struct wf_shm_offer {
 	/* What the other side got with it: */
 	uint32_t flags; /* WF_SHM_WELCOME_* */
 	struct wf_shm_board_map board;
-	struct wf_reg_view regs;
+	struct wf_shm_regs regs;
 };
 
 /* -- the side that connects --------------------------------------------------- */
@@ -89,9 +89,9 @@ void wf_shm_offer_open_all(struct wf_shm_ep *ep);
 /* -- the side that is connected to -------------------------------------------- */
 
 /* Keeps the offer of @hello for @in, with @region and the descriptors after the
- * first; false: it is declined. The descriptors stay the caller's. */
+ * first; false: it is declined. Descriptors that are not kept stay the caller's. */
 bool wf_shm_offer_keep(struct wf_shm_in *in, const struct wf_shm_hello *hello,
-		       const struct wf_shm_region *region, const int *fds);
+		       const struct wf_shm_region *region, int *fds);
 
 /* Forgets what @in keeps, if it keeps something. */
 void wf_shm_offer_forget(struct wf_shm_in *in);

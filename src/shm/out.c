@@ -64,6 +64,7 @@ struct wf_shm_out *wf_shm_out_open(struct wf_shm_ep *ep, uint64_t dst,
 		.sock = { .fd = -1, .ready = wf_shm_conn_out_ready },
 		.old = { .fd = -1, .ready = wf_shm_link_old_ready },
 		.board = { .memfd = -1 },
+		.regs = { .memfd = -1 },
 		.chunk = ep->attr.chunk,
 		.since = now,
 		.deadline = now + ep->attr.connect_timeout_ms * WF_NS_PER_MS,
@@ -174,7 +175,7 @@ void wf_shm_out_release(struct wf_shm_out *out)
 	wf_shm_region_unmap(&out->region);
 	wf_shm_board_close(&out->board);
 	wf_shm_window_close_all(out);
-	wf_op_reg_unmap(&out->regs);
+	wf_shm_regs_close(&out->regs);
 	wf_shm_mover_close(&out->mover);
 }
 

@@ -21,6 +21,7 @@
 #include "shm/lap.h"
 #include "shm/mover.h"
 #include "shm/region.h"
+#include "shm/regs.h"
 #include "transport/loop.h"
 #include "base/table.h"
 
@@ -67,13 +68,14 @@ struct wf_shm_out {
 	uint32_t bell;	       /* our number on its board */
 	uint32_t remote_flags; /* WF_SHM_WELCOME_* */
 	struct wf_shm_board_map board;
-	struct wf_reg_view regs;	/* its registrations, ... */
+	struct wf_shm_regs regs;	/* its registrations, ... */
 	struct wf_reg_known known;	/* the last of them that was used */
 	struct wf_shm_windows *windows; /* ... those that we map, or NULL */
 	uint32_t amo_head; /* slots up to the last atomic in the ring */
 	struct wf_shm_tx *returns[WF_SHM_RETURNS]; /* what waits for each */
 	struct wf_source sock;
 	struct wf_source old;	/* given up for that of the twin, see link.h */
+	struct ucred listener;	/* GREETED: the process that has our hello */
 	struct wf_shm_in *twin; /* has the same socket */
 	struct wf_shm_offer *offer; /* a ring for the peer (offer.h), or NULL */
 	uint32_t number;	    /* the channel's, in notes */

@@ -83,11 +83,30 @@ void *wf_shm_remote_mapped(const struct wf_shm_out *out,
 
 	if (req->remote->seg_count != 1 || !seg->len)
 		return NULL;
-	w = wf_shm_window_find(out->windows, &out->regs, seg, access);
+	w = wf_shm_window_find(out->windows, &out->regs.view, seg, access);
 	if (!w)
 		return NULL;
 	*events = w->events || is_reported(out, access);
 	return wf_shm_window_at(w, seg);
+}
+
+/* The first access. Not inlined: once for a channel. 0; -EAGAIN: there is no
+ * memory for the mapping, try again later; -EPROTO: what the peer sent is no
+ * table. */
+static __attribute__((noinline)) int map_regs(struct wf_shm_out *out)
+{
+	int err = wf_shm_regs_map(&out->regs);
+
+	if (!err)
+		return 0;
+	if (err != -EPROTO) {
+		out->ep->starved = true;
+		return -EAGAIN;
+	}
+	wf_warn("the peer's table of registrations is invalid");
+	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_protocol_errors, 1);
+	wf_shm_out_mark_dead(out, EPROTO, false);
+	return -EPROTO;
 }
 
 int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
@@ -98,6 +117,12 @@ int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 
 	*count = 0;
 	*events = is_reported(out, access);
+	if (wf_unlikely(!out->regs.view.entries)) {
+		int err = map_regs(out);
+
+		if (err)
+			return err;
+	}
 	for (uint32_t i = 0; i < remote->seg_count; i++) {
 		const struct wf_reg_access want = {
 			.addr = remote->segs[i].addr,
@@ -111,7 +136,7 @@ int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 		/* Nothing is touched: no key is needed. */
 		if (!want.len)
 			continue;
-		err = wf_op_reg_find_known(&out->regs, &out->known, &want,
+		err = wf_op_reg_find_known(&out->regs.view, &out->known, &want,
 					   &target);
 		if (err == -EAGAIN)
 			return err;

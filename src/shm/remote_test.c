@@ -160,6 +160,36 @@ static void test_keys(void **state)
 	check_keys(WF_SHM_WAY_NONE);
 }
 
+/* The table of the target is not mapped before the first access to its memory. */
+static void test_first_access(void **state)
+{
+	struct joined *j = open_way(WF_SHM_WAY_SELF);
+	int fd = dup(j->regs.memfd);
+
+	(void)state;
+	wf_op_reg_unmap(&j->out->regs.view);
+	assert_int_equal(wf_shm_regs_take(&j->out->regs, &fd), 0);
+	assert_null(j->out->regs.view.entries);
+	there_and_back(j, 100, 1, false);
+	assert_non_null(j->out->regs.view.entries);
+	joined_close(j);
+}
+
+/* What the target has sent is no table: its memory is not touched. */
+static void test_no_table(void **state)
+{
+	struct joined *j = open_way(WF_SHM_WAY_SELF);
+	int fd = dup(j->to.board.memfd);
+
+	(void)state;
+	wf_op_reg_unmap(&j->out->regs.view);
+	assert_int_equal(wf_shm_regs_take(&j->out->regs, &fd), 0);
+	assert_int_equal(status_of(j, WF_TX_WRITE, 100, 0, KEY), EPROTO);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(memory[i], 0);
+	joined_close(j);
+}
+
 /* An initiator that does not look for itself is refused by the target, and the
  * memory stays as it was. */
 static void test_target_checks(void **state)
@@ -171,8 +201,8 @@ static void test_target_checks(void **state)
 	(void)state;
 	assert_int_equal(wf_op_regs_open(&others, false), 0);
 	wf_op_regs_add(&others, 99, RW, WF_REG_OFFSETS, &iov, 1);
-	wf_op_reg_unmap(&j->out->regs);
-	assert_int_equal(wf_op_reg_map(&j->out->regs, others.memfd), 0);
+	wf_op_reg_unmap(&j->out->regs.view);
+	assert_int_equal(wf_op_reg_map(&j->out->regs.view, others.memfd), 0);
 	assert_int_equal(status_of(j, WF_TX_READ, 9000, 0, 99),
 			 FI_EKEYREJECTED);
 	{
@@ -546,6 +576,8 @@ int main(void)
 		cmocka_unit_test(test_by_cma),
 		cmocka_unit_test(test_through_the_ring),
 		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_first_access),
+		cmocka_unit_test(test_no_table),
 		cmocka_unit_test(test_target_checks),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_atomics),

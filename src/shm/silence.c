@@ -42,8 +42,7 @@ void wf_shm_silence_tell(const struct wf_shm_out *out, uint64_t after,
 
 	wf_base_addr_str(&out->addr, peer, sizeof(peer));
 	if (out->state == WF_SHM_OUT_GREETED)
-		tell_greeted(peer, (int)wf_shm_user_of(out->sock.fd).pid, after,
-			     left);
+		tell_greeted(peer, (int)out->listener.pid, after, left);
 	else
 		wf_tell("no answer from %s through shared memory for %llu s: "
 			"%s; trying for another %llu s "

@@ -78,6 +78,7 @@ int wf_shm_ep_open(struct wf_shm_ep *ep, const struct wf_shm_ep_attr *attr,
 	/* Linux 5.14 does, gVisor does not. */
 	ep->populates =
 		wf_os_populate(ep->board.board, WF_SHM_BOARD_BYTES) != -EINVAL;
+	ep->addr_is_local = wf_base_addr_is_local(&host->addr);
 	wf_shm_watch_open(&ep->watch, ep->board.board, ep->rxq, &ep->stats);
 	err = wf_shm_guest_listen(ep);
 	if (err)
@@ -176,6 +177,7 @@ static void forked(void *self)
 
 		wf_shm_offer_forked(&out->offer);
 		wf_shm_link_forked_out(out);
+		wf_shm_regs_forked(&out->regs);
 		out->region.base = NULL;
 		out->slots_free = 0;
 		wf_shm_mover_forked(&out->mover);
@@ -314,13 +316,28 @@ static bool has_peers(const void *self)
 
 /* -- peers ----------------------------------------------------------------- */
 
+/* Most peers of a node have our own IP address. For others the kernel is asked,
+ * which takes four calls. */
+static bool has_our_ip(const struct wf_shm_ep *ep, const struct wf_addr *addr)
+{
+	struct wf_addr own = ep->host->addr;
+
+	if (!ep->addr_is_local || wf_base_addr_is_efa(addr))
+		return false;
+	wf_base_addr_set_port(&own, wf_base_addr_port(addr));
+	return wf_base_addr_equal(&own, addr) &&
+	       !wf_shm_name_is_elsewhere(&ep->attr.home, addr);
+}
+
 static int reaches(const void *self, const struct wf_addr *addr)
 {
 	const struct wf_shm_ep *ep = self;
 
-	return ep->attr.refuses ? 0 :
-				  wf_shm_name_reaches(&ep->attr.home,
-						      ep->attr.allow_uid, addr);
+	if (ep->attr.refuses)
+		return 0;
+	if (has_our_ip(ep, addr))
+		return 1;
+	return wf_shm_name_reaches(&ep->attr.home, ep->attr.allow_uid, addr);
 }
 
 static int submit(void *self, uint64_t dst, const struct wf_tx *tx)

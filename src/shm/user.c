@@ -83,16 +83,6 @@ int wf_shm_user_check(const char *allow, int fd, struct ucred *cred)
 	return -EACCES;
 }
 
-struct ucred wf_shm_user_of(int fd)
-{
-	struct ucred cred = { 0 };
-	socklen_t len = sizeof(cred);
-
-	if (wf_os_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return (struct ucred){ 0 };
-	return cred;
-}
-
 void wf_shm_user_refused(const struct ucred *cred)
 {
 	char text[48];

@@ -14,10 +14,6 @@
  * commas between them. A refusal is reported once for each user. */
 int wf_shm_user_check(const char *allow, int fd, struct ucred *cred);
 
-/* The process at the other end of the socket @fd; all 0 if the kernel does not
- * say. */
-struct ucred wf_shm_user_of(int fd);
-
 /* Reports, once for each user, that a process that we allow does not allow
  * us. */
 void wf_shm_user_refused(const struct ucred *cred);

@@ -101,10 +101,11 @@ void wf_shm_window_open(struct wf_shm_out *out, uint64_t key)
 	if (!windows || out->mover.way != WF_SHM_WAY_CMA)
 		return;
 	w = &windows->all[key % WF_SHM_WINDOWS];
-	if (w->is_used && wf_op_reg_is_current(&out->regs, w->slot, w->seq))
+	if (w->is_used &&
+	    wf_op_reg_is_current(&out->regs.view, w->slot, w->seq))
 		return; /* of another key, or it cannot be mapped */
 	unmap(w);
-	if (wf_op_reg_copy(&out->regs, key, &entry, &slot) ||
+	if (wf_op_reg_copy(&out->regs.view, key, &entry, &slot) ||
 	    !(entry.flags & WF_REG_FILE) || entry.seg_count != 1)
 		return;
 	w->is_used = true;
@@ -133,7 +134,7 @@ void wf_shm_window_sweep(struct wf_shm_out *out)
 			&windows->all[windows->swept++ % WF_SHM_WINDOWS];
 
 		if (w->is_used &&
-		    !wf_op_reg_is_current(&out->regs, w->slot, w->seq))
+		    !wf_op_reg_is_current(&out->regs.view, w->slot, w->seq))
 			unmap(w);
 	}
 }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +18,8 @@
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "os/inline.h"
 
 /* A memfd's name has 249 bytes at most; "/memfd:" and " (deleted)". */
 #define LINK_LEN (249 + 32)
@@ -26,11 +29,28 @@ int wf_os_close(int fd)
 	return close(fd) ? -errno : 0;
 }
 
+/* The device number of the tmpfs in which the kernel keeps all memfds of ordinary
+ * pages; 0: none was made yet. It never changes. */
+WF_PER_PROCESS static _Atomic uint64_t memfd_device;
+
+static void learn_device(int memfd)
+{
+	struct stat file;
+
+	if (!atomic_load_explicit(&memfd_device, memory_order_relaxed) &&
+	    !fstat(memfd, &file))
+		atomic_store_explicit(&memfd_device, file.st_dev,
+				      memory_order_relaxed);
+}
+
 int wf_os_memfd_create(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	learn_device(fd);
+	return fd;
 }
 
 /* A memfd is a file to RLIMIT_FSIZE: the signal that comes with EFBIG would end
@@ -105,18 +125,39 @@ int wf_os_seals(int fd)
 	return (int)seals;
 }
 
+/* Whether @file is of a tmpfs. That of a memfd is known by its device, which saves
+ * a call for each memfd of a peer. */
+static int is_in_memory(int fd, const struct stat *file, bool *answer)
+{
+	uint64_t known =
+		atomic_load_explicit(&memfd_device, memory_order_relaxed);
+	struct statfs fs;
+
+	*answer = known && file->st_dev == known;
+	if (*answer)
+		return 0;
+	if (fstatfs(fd, &fs))
+		return -errno;
+	*answer = fs.f_type == TMPFS_MAGIC;
+	return 0;
+}
+
 int wf_os_fstat(int fd, struct wf_os_stat *st)
 {
-	struct statfs fs;
 	struct stat file;
+	bool in_memory;
+	int err;
 
-	if (fstat(fd, &file) || fstatfs(fd, &fs))
+	if (fstat(fd, &file))
 		return -errno;
+	err = is_in_memory(fd, &file, &in_memory);
+	if (err)
+		return err;
 	*st = (struct wf_os_stat){
 		.bytes = (uint64_t)file.st_size,
 		.inode = file.st_ino,
 		.uid = file.st_uid,
-		.in_memory = fs.f_type == TMPFS_MAGIC,
+		.in_memory = in_memory,
 	};
 	return 0;
 }
