@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How flows share a link that is full: two flows of the software NIC, and one
- * together with a kernel TCP flow, with each congestion control that the kernel
- * has. The link is that of the tests: a rate, a delay, a queue that drops its
- * tail.
+ * How flows share a link that is full: flows of a device of weft alone, and half
+ * of them together with as many kernel TCP flows, with each congestion control
+ * that the kernel has. The link is that of the tests: a rate, a delay, a queue
+ * that drops its tail.
  */
+#include <assert.h>
 #include <errno.h>
+#include <getopt.h>
 #include <netinet/in.h>
 #include <linux/tcp.h>
 #include <poll.h>
@@ -24,10 +26,13 @@
 #define DELAY_US 5000u /* one way */
 #define QUEUE 250000u  /* twice the bandwidth-delay product */
 #define CHUNK (64u << 10)
-#define FLOWS 2
+#define FLOWS 8
 #define WARM (5 * WF_NS_PER_S)
 #define MEASURE (10 * WF_NS_PER_S)
 #define TCP_PORT 7777
+
+static const char *device = "udp";
+static int flow_count = 2;
 
 static const char *const rivals[] = { "weft", "cubic", "reno", "bbr" };
 #define RIVALS (sizeof(rivals) / sizeof(rivals[0]))
@@ -51,6 +56,17 @@ struct flow {
 	uint64_t bytes;
 };
 
+/* All of them on one host: of weft, then of the rival. */
+struct party {
+	struct flow weft[FLOWS];
+	int tcp[FLOWS];
+	int weft_count;
+	int tcp_count;
+};
+
+static_assert(sizeof(struct board) + 63 <= sizeof(((struct wire *)0)->user),
+	      "the hosts share it");
+
 static struct board *board_of(struct wire *wire)
 {
 	return (struct board *)(((uintptr_t)wire->user + 63) & ~(uintptr_t)63);
@@ -64,7 +80,7 @@ static void open_flow(struct flow *f, struct board *board, int me, int number)
 	memset(f, 0, sizeof(*f));
 	attr.addr.in.sin_family = AF_INET;
 	attr.addr.in.sin_addr.s_addr = htonl(0x0a630001u + (uint32_t)me);
-	CHECK(!wf_nic_open("udp", &attr, &f->nic));
+	CHECK(!wf_nic_open(device, &attr, &f->nic));
 	CHECK(!wf_nic_cq_create(f->nic, 128, &f->cq));
 	qp.send_cq = f->cq;
 	qp.recv_cq = f->cq;
@@ -109,10 +125,11 @@ static void push_flow(struct flow *f, const struct board *board, int number)
 		f->posted++;
 }
 
-static int tcp_socket(int me, const char *control)
+static int tcp_socket(int me, const char *control, int number)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET,
-				    .sin_port = htons(TCP_PORT),
+				    .sin_port = htons(
+					    (uint16_t)(TCP_PORT + number)),
 				    .sin_addr.s_addr = htonl(0x0a630002u) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1, got;
 
@@ -151,67 +168,98 @@ static void meet(struct board *board, int me, unsigned step)
 		usleep(1000);
 }
 
-static void rest(struct flow *flows, int n, int tcp, bool write)
+static void rest(const struct party *p, bool write)
 {
-	struct pollfd fds[FLOWS + 1];
+	struct pollfd fds[2 * FLOWS];
 	struct timespec wait = { .tv_nsec = 300000 };
-	int i;
+	int n = 0;
 
-	for (i = 0; i < n; i++)
-		fds[i] = (struct pollfd){ .fd = wf_nic_wait_fd(flows[i].nic),
-					  .events = POLLIN };
-	fds[i] = (struct pollfd){ .fd = tcp,
-				  .events = write ? POLLOUT : POLLIN };
-	ppoll(fds, (nfds_t)n + 1, &wait, NULL);
+	for (int i = 0; i < p->weft_count; i++)
+		fds[n++] =
+			(struct pollfd){ .fd = wf_nic_wait_fd(p->weft[i].nic),
+					 .events = POLLIN };
+	for (int i = 0; i < p->tcp_count && !write; i++)
+		fds[n++] = (struct pollfd){ .fd = p->tcp[i], .events = POLLIN };
+	ppoll(fds, (nfds_t)n, &wait, NULL);
 }
 
-static void send_side(struct board *board, struct flow *flows, int n, int tcp,
-		      const char *rival)
+/* Bytes of each flow until now. */
+static void count(const struct party *p, uint64_t *bytes)
 {
-	static uint8_t bytes[CHUNK];
-	uint64_t start = wf_base_clock_ns(), zero[FLOWS] = { 0, 0 }, end;
-	double got[FLOWS], all;
-	bool warm = false;
+	for (int i = 0; i < p->weft_count; i++)
+		bytes[i] = p->weft[i].bytes;
+	for (int i = 0; i < p->tcp_count; i++)
+		bytes[p->weft_count + i] = tcp_acked(p->tcp[i]);
+}
 
-	end = start + WARM + MEASURE;
-	while (wf_base_clock_ns() < end) {
-		for (int i = 0; i < n; i++)
-			push_flow(&flows[i], board, i);
-		while (tcp >= 0 &&
-		       send(tcp, bytes, CHUNK, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
-			;
-		if (!warm && wf_base_clock_ns() > start + WARM) {
-			warm = true;
-			zero[0] = flows[0].bytes;
-			zero[1] = tcp >= 0 ? tcp_acked(tcp) : flows[1].bytes;
-		}
-		rest(flows, n, -1, false);
+static void show(const struct party *p, const char *rival, const double *got)
+{
+	int n = p->weft_count + p->tcp_count;
+	double all = 0, weft = 0, least = got[0], most = got[0];
+
+	for (int i = 0; i < n; i++) {
+		all += got[i];
+		weft += i < p->weft_count ? got[i] : 0;
+		least = got[i] < least ? got[i] : least;
+		most = got[i] > most ? got[i] : most;
 	}
-	got[0] = (double)(flows[0].bytes - zero[0]);
-	got[1] = (double)((tcp >= 0 ? tcp_acked(tcp) : flows[1].bytes) -
-			  zero[1]);
-	all = got[0] + got[1];
-	printf("weft beside %-6s %5.1f %% to %4.1f %%, together %5.1f %% of "
-	       "the link\n",
-	       rival, 100 * got[0] / all, 100 * got[1] / all,
+	if (p->tcp_count)
+		printf("weft beside %-6s %5.1f %% to %4.1f %%", rival,
+		       100 * weft / all, 100 - 100 * weft / all);
+	else
+		printf("weft alone                        ");
+	printf(", most to least %4.1f to %4.1f, together %5.1f %% of the link:",
+	       100 * most / (most + least), 100 * least / (most + least),
 	       100 * all / (MEASURE / 1e9) / RATE);
+	for (int i = 0; i < n; i++)
+		printf(" %.1f", 100 * got[i] / all);
+	printf("\n");
 	fflush(stdout);
 }
 
-static void receive_side(struct board *board, struct flow *flows, int n,
-			 int tcp, unsigned until)
+static void send_side(struct board *board, struct party *p, const char *rival)
+{
+	static uint8_t bytes[CHUNK];
+	uint64_t start = wf_base_clock_ns(), end = start + WARM + MEASURE;
+	uint64_t from[FLOWS] = { 0 }, to[FLOWS];
+	double got[FLOWS] = { 0 };
+	bool warm = false;
+
+	while (wf_base_clock_ns() < end) {
+		for (int i = 0; i < p->weft_count; i++)
+			push_flow(&p->weft[i], board, i);
+		for (int i = 0; i < p->tcp_count; i++) {
+			while (send(p->tcp[i], bytes, CHUNK,
+				    MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+				;
+		}
+		if (!warm && wf_base_clock_ns() > start + WARM) {
+			warm = true;
+			count(p, from);
+		}
+		rest(p, true);
+	}
+	count(p, to);
+	for (int i = 0; i < p->weft_count + p->tcp_count; i++)
+		got[i] = (double)(to[i] - from[i]);
+	show(p, rival, got);
+}
+
+static void receive_side(struct board *board, struct party *p, unsigned until)
 {
 	static uint8_t bytes[CHUNK];
 
 	while (board->step[0] < until) {
 		int did = 0;
 
-		for (int i = 0; i < n; i++)
-			did += wf_nic_progress(flows[i].nic);
-		while (tcp >= 0 && recv(tcp, bytes, CHUNK, MSG_DONTWAIT) > 0)
-			did++;
+		for (int i = 0; i < p->weft_count; i++)
+			did += wf_nic_progress(p->weft[i].nic);
+		for (int i = 0; i < p->tcp_count; i++) {
+			while (recv(p->tcp[i], bytes, CHUNK, MSG_DONTWAIT) > 0)
+				did++;
+		}
 		if (!did)
-			rest(flows, n, tcp, false);
+			rest(p, false);
 	}
 }
 
@@ -219,28 +267,35 @@ static void play(struct wire *wire, int me, const char *rival, unsigned *step)
 {
 	struct board *board = board_of(wire);
 	bool weft = !strcmp(rival, "weft");
-	int n = weft ? 2 : 1, tcp = -1;
-	struct flow flows[FLOWS];
+	struct party p = {
+		.weft_count = weft ? flow_count : flow_count / 2,
+		.tcp_count = weft ? 0 : flow_count / 2,
+	};
+	bool has_all = true;
 
-	for (int i = 0; i < n; i++)
-		open_flow(&flows[i], board, me, i);
+	for (int i = 0; i < p.weft_count; i++)
+		open_flow(&p.weft[i], board, me, i);
 	meet(board, me, ++*step);
-	if (!weft)
-		tcp = tcp_socket(me, rival);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < p.tcp_count; i++) {
+		p.tcp[i] = has_all ? tcp_socket(me, rival, i) : -1;
+		has_all &= p.tcp[i] >= 0;
+	}
+	for (int i = 0; i < p.weft_count; i++)
 		CHECK(!wf_nic_ah_create_socket(
-			flows[i].nic, &board->addr[!me][i], &flows[i].ah));
-	if (me)
-		receive_side(board, flows, n, tcp, *step + 1);
-	else if (weft || tcp >= 0)
-		send_side(board, flows, n, tcp, rival);
-	else
+			p.weft[i].nic, &board->addr[!me][i], &p.weft[i].ah));
+	if (!has_all && !me)
 		printf("weft beside %s: not in this kernel\n", rival);
+	else if (me)
+		receive_side(board, &p, *step + 1);
+	else
+		send_side(board, &p, rival);
 	meet(board, me, ++*step);
-	if (tcp >= 0)
-		close(tcp);
-	for (int i = 0; i < n; i++)
-		close_flow(&flows[i]);
+	for (int i = 0; i < p.tcp_count; i++) {
+		if (p.tcp[i] >= 0)
+			close(p.tcp[i]);
+	}
+	for (int i = 0; i < p.weft_count; i++)
+		close_flow(&p.weft[i]);
 }
 
 static int turns = 1;
@@ -261,21 +316,43 @@ static int host(struct wire *wire, int me)
 	return 0;
 }
 
+static int usage(const char *name, int ret)
+{
+	printf("usage: %s [--device udp|tcp] [--flows N] [TURNS [RIVAL]]\n"
+	       "How a full link is shared: N flows of weft (default 2, at most %d), and half of\n"
+	       "them beside as many kernel flows with cubic, reno, bbr. A turn takes 15 s a\n"
+	       "rival, and root.\n",
+	       name, FLOWS);
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
+	static const struct option options[] = {
+		{ "device", required_argument, NULL, 'd' },
+		{ "flows", required_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
 	struct wire *wire;
+	int c;
 
-	if (argc > 1)
-		turns = atoi(argv[1]);
-	if (argc > 2)
-		only = argv[2];
-	if (turns < 1 || turns > 100 || argc > 3) {
-		printf("usage: %s [TURNS [RIVAL]]\nHow a full link is shared "
-		       "with weft, cubic, reno, bbr; takes 15 s a turn\nand "
-		       "rival, and root.\n",
-		       argv[0]);
-		return strcmp(argv[1], "--help") ? 2 : 0;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'd')
+			device = optarg;
+		else if (c == 'f')
+			flow_count = atoi(optarg);
+		else
+			return usage(argv[0], c == 'h' ? 0 : 2);
 	}
+	if (optind < argc)
+		turns = atoi(argv[optind++]);
+	if (optind < argc)
+		only = argv[optind++];
+	if (turns < 1 || turns > 100 || optind < argc || flow_count < 2 ||
+	    flow_count > FLOWS || flow_count % 2 ||
+	    (strcmp(device, "udp") && strcmp(device, "tcp")))
+		return usage(argv[0], 2);
 	wire = wire_create();
 	CHECK(wire);
 	wire->rules.rate = RATE;

@@ -79,28 +79,20 @@ void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	conn->came_at = dev->now;
 	if (wf_unlikely(conn->tune_in) && !--conn->tune_in)
 		tune(dev, conn);
-	if (conn->hot)
-		return;
-	conn->hot = true;
-	dev->hot_count++;
-	wf_base_list_add_tail(&dev->hots, &conn->hot_link);
-}
-
-void wf_tcp_conn_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
-{
-	if (!conn->hot)
-		return;
-	conn->hot = false;
-	dev->hot_count--;
-	wf_base_list_del(&conn->hot_link);
+	wf_tcp_hot_add(dev, conn);
 }
 
 void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
+	bool was_apart;
+
 	if (conn->dead)
 		return;
 	wf_tcp_in_forget(dev, conn);
-	wf_tcp_conn_cool(dev, conn);
+	was_apart = conn->apart;
+	dev->apart_count -= was_apart;
+	conn->apart = false;
+	wf_tcp_hot_cool(dev, conn);
 	wf_base_list_del(&conn->wait_link);
 	wf_base_list_del(&conn->deaf_link);
 	dev->full_count -= conn->full;
@@ -112,7 +104,8 @@ void wf_tcp_conn_close(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	/* Another process may have a copy of the descriptor: the connection
 	 * ends nevertheless, and we get no more events of it. */
 	if (!dev->is_copy) {
-		wf_tcp_sock_unwatch(dev, conn->fd);
+		if (!was_apart)
+			wf_tcp_sock_unwatch(dev, conn->fd);
 		wf_os_shutdown(conn->fd, SHUT_RDWR);
 	}
 	wf_os_close(conn->fd);

@@ -134,6 +134,8 @@ struct wf_tcp_conn {
 	bool mine;		    /* we connected */
 	bool dead;		    /* to be freed at the end of the pass */
 	bool hot;		    /* something came lately */
+	bool apart;		    /* and epoll is not asked for it */
+	uint8_t warms;		    /* reads since it was, or is again */
 	bool watches;		    /* for room to write */
 	bool full;     /* the kernel had no room the last time: so it watches */
 	bool waits;    /* frame is whole, and waits for a receive */
@@ -314,6 +316,7 @@ struct wf_tcp_dev {
 	struct wf_list deaf; /* connections that are not read for now */
 	struct wf_list hots;
 	uint32_t hot_count;
+	uint32_t apart_count;
 	uint32_t guest_count;
 	uint64_t looked_at; /* at all connections */
 	uint32_t passes;
@@ -433,7 +436,6 @@ void wf_tcp_conn_rest(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* Bytes came over @conn just now. */
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
-void wf_tcp_conn_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 
 /* -- secure.c: who may come in ----------------------------------------------- */
 
@@ -505,6 +507,15 @@ static inline bool wf_tcp_rail_listens(const struct wf_tcp_dev *dev,
 
 	return fd >= dev->rail_fds && fd < dev->rail_fds + dev->rails;
 }
+
+/* -- hot.c: connections that talk --------------------------------------------- */
+
+void wf_tcp_hot_add(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+void wf_tcp_hot_cool(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* Has epoll report it again if it is apart. 0 or -errno. */
+int wf_tcp_hot_attach(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* The same of all: before somebody sleeps. */
+int wf_tcp_hot_attach_all(struct wf_tcp_dev *dev);
 
 /* -- hello.c: whose connection it is ----------------------------------------- */
 

@@ -405,7 +405,7 @@ static void keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
  * must. */
 static void stop_reading(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
-	if (conn->deaf ||
+	if (conn->deaf || wf_tcp_hot_attach(dev, conn) ||
 	    wf_tcp_sock_watch_end(dev, conn->fd, conn, conn->watches))
 		return;
 	conn->deaf = true;

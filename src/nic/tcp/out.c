@@ -649,6 +649,8 @@ static void settle(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 static void wait_for_room(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	wf_tcp_count(dev, tx_busy, 1);
+	if (wf_tcp_hot_attach(dev, conn))
+		return;
 	if (!conn->watches &&
 	    (conn->deaf ? wf_tcp_sock_watch_end :
 			  wf_tcp_sock_rewatch)(dev, conn->fd, conn, true))

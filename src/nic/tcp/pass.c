@@ -93,17 +93,22 @@ static int look_at_all(struct wf_tcp_dev *dev)
 	return did;
 }
 
-/* Those that talk. A copy of the list: what one says may close another. */
-static int look_at_hot(struct wf_tcp_dev *dev)
+/* Those that talk; of more than a few, those that epoll does not report. A copy
+ * of the list: what one says may close another. */
+static int look_at_hot(struct wf_tcp_dev *dev, bool all)
 {
 	struct wf_tcp_conn *conns[WF_TCP_HOT_MOST];
 	unsigned int count = 0;
 	struct wf_list *pos;
 	int did = 0;
 
-	for (pos = dev->hots.next; pos != &dev->hots; pos = pos->next)
-		conns[count++] =
+	for (pos = dev->hots.next; pos != &dev->hots; pos = pos->next) {
+		struct wf_tcp_conn *conn =
 			wf_container_of(pos, struct wf_tcp_conn, hot_link);
+
+		if (all || conn->apart)
+			conns[count++] = conn;
+	}
 	for (unsigned int i = 0; i < count; i++) {
 		struct wf_tcp_conn *conn = conns[i];
 
@@ -111,7 +116,7 @@ static int look_at_hot(struct wf_tcp_dev *dev)
 			continue;
 		did += conn_event(dev, conn, EPOLLIN);
 		if (!conn->dead && dev->now - conn->came_at > COOL_AFTER)
-			wf_tcp_conn_cool(dev, conn);
+			wf_tcp_hot_cool(dev, conn);
 	}
 	return did;
 }
@@ -125,21 +130,26 @@ static void cool_down(struct wf_tcp_dev *dev)
 			wf_container_of(pos, struct wf_tcp_conn, hot_link);
 
 		if (dev->now - conn->came_at > COOL_AFTER)
-			wf_tcp_conn_cool(dev, conn);
+			wf_tcp_hot_cool(dev, conn);
 	}
 }
 
 /* Before a timer runs out, everything is read that may have come in time. */
 static int look(struct wf_tcp_dev *dev)
 {
+	int did;
+
 	if (dev->hot_count && dev->hot_count <= WF_TCP_HOT_MOST &&
 	    !dev->full_count && ++dev->passes % LOOK_EVERY &&
 	    dev->now - dev->looked_at < LOOK_WITHIN &&
 	    !wf_nic_timers_due(&dev->timers, dev->now))
-		return look_at_hot(dev);
+		return look_at_hot(dev, true);
 	dev->looked_at = dev->now;
 	cool_down(dev);
-	return look_at_all(dev);
+	did = look_at_all(dev);
+	if (dev->apart_count)
+		did += look_at_hot(dev, false);
+	return did;
 }
 
 static int carry_on(struct wf_tcp_dev *dev)
@@ -278,17 +288,19 @@ int wf_tcp_pass(struct wf_tcp_dev *dev)
 static uint64_t rest_until(struct wf_tcp_dev *dev)
 {
 	uint64_t at, soon = dev->now + RETRY_AFTER;
+	bool is_deaf;
 
 	wf_tcp_settle(dev);
 	wf_tcp_out_acks(dev, true);
 	wf_nic_soft_tell(&dev->soft);
+	is_deaf = wf_tcp_hot_attach_all(dev);
 	at = wf_nic_timers_next(&dev->timers);
 	if (!wf_base_list_empty(&dev->active))
 		return 0;
-	if (at > soon &&
-	    (!wf_base_list_empty(&dev->carriers) ||
-	     !wf_base_list_empty(&dev->all_held) ||
-	     !wf_base_list_empty(&dev->soft.stuck) || dev->ring_waits))
+	if (at > soon && (!wf_base_list_empty(&dev->carriers) ||
+			  !wf_base_list_empty(&dev->all_held) ||
+			  !wf_base_list_empty(&dev->soft.stuck) ||
+			  dev->ring_waits || is_deaf))
 		at = soon;
 	if (dev->no_accept && at > dev->accept_at)
 		at = dev->accept_at;
