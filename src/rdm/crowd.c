@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "rdm/ep.h"
+#include "rdm/lost.h"
 #include "rdm/peer.h"
 
 #define IDLE_MS 10000
@@ -30,8 +31,7 @@ static bool is_idle(const struct wf_rdm_peer *peer)
 	return !peer->active && !peer->leaving && !peer->outstanding &&
 	       !peer->behind && !peer->owes_handshake && !peer->owes_probe &&
 	       !peer->order.held && wf_base_list_empty(&peer->unacked) &&
-	       (peer->gone || wf_base_list_empty(&peer->again)) &&
-	       wf_base_list_empty(&peer->queue) &&
+	       !wf_rdm_lost_holds(peer) && wf_base_list_empty(&peer->queue) &&
 	       wf_base_list_empty(&peer->flight) &&
 	       wf_base_list_empty(&peer->streams) &&
 	       wf_base_list_empty(&peer->asking) &&

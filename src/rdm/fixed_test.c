@@ -524,6 +524,38 @@ static void test_unknown_error(void **state)
 	script_close(s);
 }
 
+/* Bug: such packets were kept without bound for a peer that sends no handshake,
+ * and because of them the peer itself. */
+static void test_never_greets(void **state)
+{
+	enum { REQUESTS = 200 };
+	struct script *s = begin();
+	struct wf_rdm_peer *peer = script_peer(s);
+	struct wf_rdm_ep *ep = peer->ep;
+
+	(void)state;
+	peer->greeted_us = false;
+	for (uint64_t i = 1; i <= REQUESTS; i++) {
+		script_send(s, read_by(KEY), NULL, 0);
+		SCRIPT_AWAIT(s, rejected(s) == i);
+	}
+	script_quiet(s);
+	assert_false(wf_base_list_empty(&peer->again));
+	assert_in_range(ep->small_pkts.in_use, 1, 64);
+	/* It is in no AV, and silent. What says that a number does not come holds
+	 * it. */
+	keep(peer, lost(WF_RDM_REF_SKIP, 0));
+	assert_true(wf_rdm_lost_holds(peer));
+	wf_rdm_lost_free(peer);
+	keep(peer, lost(WF_RDM_REF_OP, 77));
+	ep->attr.idle_ms = 1;
+	script_node(s)->known[SCRIPT_NAME] = false;
+	wf_rdm_ep_removed(ep, SCRIPT_NAME);
+	SCRIPT_AWAIT(s, !script_peer(s));
+	script_idle(s);
+	script_close(s);
+}
+
 /* Bug: all parts of an answer had been posted, and one had been delivered, when
  * another one was lost: the reader waited for that for ever. */
 static void test_answer_is_lost(void **state)
@@ -581,6 +613,7 @@ int main(void)
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_unknown_error),
+		cmocka_unit_test(test_never_greets),
 		cmocka_unit_test(test_answer_is_lost),
 	};
 

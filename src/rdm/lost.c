@@ -14,6 +14,9 @@
 #include "rdm/tx.h"
 #include "wire/packet.h"
 
+/* Of packets that wait for a handshake. */
+#define UNGREETED_MOST 64
+
 void wf_rdm_lost_give_up(struct wf_rdm_peer *peer)
 {
 	char text[WF_ADDR_STR_LEN];
@@ -126,6 +129,21 @@ void wf_rdm_lost_drop(struct wf_rdm_pkt *pkt)
 	wf_rdm_pkt_put(pkt->peer->ep, pkt);
 }
 
+/* A request of the peer's was refused; or it is told of something else. */
+static bool refuses(const struct wf_rdm_pkt *pkt)
+{
+	struct wf_wire_packet wire;
+
+	return is_error(pkt) &&
+	       !wf_wire_packet_decode(&wire, pkt->buf, pkt->len) &&
+	       wire.ref_kind == WF_RDM_REF_OP;
+}
+
+static bool is_other(const struct wf_rdm_pkt *pkt)
+{
+	return !refuses(pkt);
+}
+
 static bool greets(const struct wf_rdm_pkt *pkt)
 {
 	return pkt->buf[0] == WF_WIRE_HANDSHAKE;
@@ -151,6 +169,27 @@ bool wf_rdm_lost_skips(const struct wf_rdm_peer *peer)
 bool wf_rdm_lost_greets(const struct wf_rdm_peer *peer)
 {
 	return has(peer, greets);
+}
+
+bool wf_rdm_lost_may_refuse(const struct wf_rdm_peer *peer)
+{
+	const struct wf_list *pos = peer->again.next;
+
+	if (!wf_rdm_lost_may_not_know(peer) || peer->greeted_us)
+		return true;
+	for (int i = 0; i < UNGREETED_MOST; i++) {
+		if (pos == &peer->again)
+			return true;
+		pos = pos->next;
+	}
+	return false;
+}
+
+bool wf_rdm_lost_holds(const struct wf_rdm_peer *peer)
+{
+	if (wf_likely(wf_base_list_empty(&peer->again)) || peer->gone)
+		return false;
+	return peer->greeted_us || has(peer, is_other);
 }
 
 bool wf_rdm_lost_post(struct wf_rdm_peer *peer)

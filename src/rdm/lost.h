@@ -26,6 +26,10 @@ void wf_rdm_lost_numbers(struct wf_rdm_peer *peer);
  * kept until that has come, and dropped then. */
 bool wf_rdm_lost_may_not_know(const struct wf_rdm_peer *peer);
 
+/* Whether @peer is told that a request of it was refused. Not if it has sent many
+ * such requests, and no handshake. */
+bool wf_rdm_lost_may_refuse(const struct wf_rdm_peer *peer);
+
 /* @pkt, which repeats, was not delivered. It belongs to us now. */
 void wf_rdm_lost_keep(struct wf_rdm_pkt *pkt);
 
@@ -40,6 +44,10 @@ void wf_rdm_lost_give_up(struct wf_rdm_peer *peer);
  * handshake is still to be told. */
 bool wf_rdm_lost_skips(const struct wf_rdm_peer *peer);
 bool wf_rdm_lost_greets(const struct wf_rdm_peer *peer);
+
+/* Whether @peer has to stay because of what it is to be told. Not one that is
+ * gone, nor one that sent no handshake and had its requests refused. */
+bool wf_rdm_lost_holds(const struct wf_rdm_peer *peer);
 
 /* Posts what can be posted. False: there was no room for all of it. */
 bool wf_rdm_lost_post(struct wf_rdm_peer *peer);

@@ -337,6 +337,10 @@ static bool pay_note(struct wf_rdm_rx *rx, uint8_t what, uint8_t type)
 	};
 	struct wf_rdm_pkt *pkt;
 
+	if (type == WF_WIRE_PEER_ERROR && !wf_rdm_lost_may_refuse(peer)) {
+		rx->owes &= (uint8_t)~what;
+		return true;
+	}
 	if (type == WF_WIRE_CTS && wf_rdm_named_add(rx->ep, &rx->named))
 		return false;
 	wire.recv_id = rx->named.id;

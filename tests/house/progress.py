@@ -5,7 +5,8 @@ while they work, prints what failed, and ends with the counts.
 The bugs: `make test` printed one line and then nothing for minutes. It did not
 look at a source whose object of an earlier day was there. A compiler that was
 killed, and tests that had not run when meson was, did not count. A signal that
-ended it left meson and its tests running.
+ended it left meson and its tests running. When the reader of what it said was
+gone, it waited for a meson that waited for it.
 
 Each of the two goes on when it has seen that the script said so: on a busy
 machine that may take long.
@@ -60,6 +61,16 @@ if [ "$WAY" = hangs ]; then
 	echo $! > "$SAID.pid"
 	wait
 fi
+if [ "$WAY" = floods ]; then
+	echo " 1/3 weft:unit / one  FAIL   0.01s   exit status 1"
+	until [ -f "$SAID.closed" ]; do sleep 0.1; done
+	i=0
+	while [ $i -lt 5000 ]; do
+		echo "one is wrong, and says so at length: $i" || exit 1
+		i=$((i + 1))
+	done
+	exit 1
+fi
 if [ "$WAY" = dies ]; then
 	echo " 1/3 weft:unit / one  OK     0.01s"
 	printf '%s\n%s' '{"name": "weft:unit / one", "result": "OK"}' '{"na' \
@@ -101,6 +112,19 @@ def until(is_so):
     return is_so()
 
 
+def is_left(pid):
+    """Whether the process whose number is in this file stays."""
+    test = pathlib.Path("/proc") / pid.read_text().strip() / "stat"
+
+    def is_over():
+        try:
+            return test.read_text().split()[2] == "Z"
+        except OSError:
+            return True
+
+    return not until(is_over)
+
+
 def interrupt(script, said):
     """While tests run it is stopped, and then asked to end. What is wrong."""
     pid = pathlib.Path(f"{said}.pid")
@@ -112,41 +136,73 @@ def interrupt(script, said):
     stood = until(lambda: "the machine stood still for" in said.read_text())
     script.terminate()
     script.wait(PATIENCE_S)
-    test = pathlib.Path("/proc") / pid.read_text().strip() / "stat"
-    left = not until(lambda: not test.is_file() or
-                     test.read_text().split()[2] == "Z")
     return (None if stood else "no word of a machine that stood still") or \
-        ("a test that is left" if left else None)
+        ("a test that is left" if is_left(pid) else None)
+
+
+def lay_out(top, tmp, tree_name, way):
+    """A tree with the script and tools of our own. How to run it, in which
+    environment, and the file for what it says; or None."""
+    scripts, tools = tmp / tree_name / "scripts", tmp / "bin"
+    scripts.mkdir(parents=True)
+    tools.mkdir()
+    text = (top / "scripts" / "run-tests").read_text()
+    fast = text.replace("PROGRESS_S = 10\n", "PROGRESS_S = 0.2\n")
+    if fast == text:
+        return None
+    (scripts / "run-tests").write_text(fast)
+    shutil.copy("/bin/true", scripts / "isolate")
+    for name, stub in (("ninja", NINJA), ("meson", MESON),
+                       ("reader", READER)):
+        (tools / name).write_text(stub)
+        (tools / name).chmod(0o755)
+    said = tmp / "said"
+    return [sys.executable, "-B", scripts / "run-tests"], \
+        {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}",
+         "WAY": way, "SAID": str(said)}, said
 
 
 def run(top, *builds, broken=False, way="", then=lambda script, said: None):
     """What the script prints, its exit status, and what @then returns."""
     with tempfile.TemporaryDirectory() as tmp:
-        tmp = pathlib.Path(tmp)
-        scripts, tools = tmp / ("broken" if broken else "tree"), tmp / "bin"
-        (scripts / "scripts").mkdir(parents=True)
-        tools.mkdir()
-        text = (top / "scripts" / "run-tests").read_text()
-        fast = text.replace("PROGRESS_S = 10\n", "PROGRESS_S = 0.2\n")
-        if fast == text:
+        there = lay_out(top, pathlib.Path(tmp), "broken" if broken else "tree",
+                        way)
+        if not there:
             return "no PROGRESS_S = 10", 0, None
-        (scripts / "scripts" / "run-tests").write_text(fast)
-        shutil.copy("/bin/true", scripts / "scripts" / "isolate")
-        for name, stub in (("ninja", NINJA), ("meson", MESON),
-                           ("reader", READER)):
-            (tools / name).write_text(stub)
-            (tools / name).chmod(0o755)
-        said = tmp / "said"
+        command, env, said = there
         with said.open("w") as out:
-            with subprocess.Popen(
-                [sys.executable, "-B", scripts / "scripts" / "run-tests",
-                 *builds],
-                env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}",
-                     "WAY": way, "SAID": str(said)},
-                stdout=out) as script:
+            with subprocess.Popen([*command, *builds], env=env,
+                                  stdout=out) as script:
                 wrong = then(script, said)
                 code = script.wait(PATIENCE_S)
         return said.read_text(), code, wrong
+
+
+def hang_up(top, *builds, way, last):
+    """Reads what the script prints until it has said @last, and no further.
+    What is wrong, or None."""
+    with tempfile.TemporaryDirectory() as tmp:
+        there = lay_out(top, pathlib.Path(tmp), "tree", way)
+        if not there:
+            return "no PROGRESS_S = 10"
+        command, env, said = there
+        said.write_text("1 of 3 built")  # ninja does not wait for us
+        with subprocess.Popen([*command, *builds], env=env, text=True,
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as script:
+            while last not in (line := script.stdout.readline()) and line:
+                pass
+            script.stdout.close()
+            pathlib.Path(f"{said}.closed").touch()
+            try:
+                code = script.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                script.kill()
+                return "it does not end"
+        pid = pathlib.Path(f"{said}.pid")
+        if not code:
+            return "exit status 0"
+        return "a test that is left" if pid.is_file() and is_left(pid) else None
 
 
 def check(top):
@@ -190,6 +246,11 @@ def check(top):
     said, code, wrong = run(top, "gcc", way="hangs", then=interrupt)
     want(code == 128 + signal.SIGTERM and not wrong,
          f"exit status {code} after a signal, {wrong}", said)
+    # Nobody reads what it says: in a thread, and in the main one.
+    wrong = hang_up(top, "gcc", way="floods", last="1/3")
+    want(not wrong, wrong, "a pipe that was closed during a test")
+    wrong = hang_up(top, "gcc", "asan", way="hangs", last="gcc: built")
+    want(not wrong, wrong, "a pipe that was closed during a build")
     said, code, _ = run(top, "gcc", broken=True)
     want(code == 1 and "a.c:1: error: no" in said and "Compiling" not in said,
          "not just the error of the compiler", said)

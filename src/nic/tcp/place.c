@@ -131,6 +131,8 @@ int wf_tcp_place_keep(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	held->chan = conn->chan;
 	held->frame = conn->frame;
 	held->asked = true;
+	held->stranger = false;
+	held->from = dev->now;
 	held->place = sink->place;
 	place->held = held;
 	place->from = held->payload;

@@ -5,6 +5,7 @@
  */
 #include "nic/pair_test.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -234,6 +235,34 @@ static uint32_t begin_slow(struct pair *p, uint8_t *at)
 	assert_true(filled(at, 4096, 1));
 	assert_int_equal(at[(256u << 10) - 1], 0xee);
 	return number;
+}
+
+/* Bug: a payload that was kept had the mark of a stranger if its memory had been
+ * a stranger's before, and its connection could be taken for one that keeps
+ * memory from others. */
+static void test_kept(void **state)
+{
+	const struct wf_tcp_held *held;
+	struct wf_tcp_dev *dev;
+	uint32_t number;
+	struct pair p;
+
+	(void)state;
+	open_placed(&p, 4);
+	dev = wf_tcp_dev_of(p.b.nic);
+	/* malloc() returns memory that is full of ones. */
+	mallopt(M_PERTURB, 0xfe);
+	send_long(&p, 1, 50000);
+	number = asked(&p, 1, 50000);
+	send_short(&p, 7);
+	came_short(&p, 7);
+	mallopt(M_PERTURB, 0);
+	held = dev->places[wf_queue_ids_index(&dev->place_ids, number)].held;
+	assert_non_null(held);
+	assert_false(held->stranger);
+	assert_in_range(held->from, 1, dev->now);
+	wf_nic_unplace(p.b.nic, number);
+	pair_close(&p);
 }
 
 /* What was taken back is not touched any more. */
@@ -598,6 +627,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_placed),
+		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_attended),
 		cmocka_unit_test(test_unwanted),
