@@ -474,13 +474,20 @@ int wf_op_reg_find_new(const struct wf_reg_view *view,
 	return 0;
 }
 
+/* The seals first: that cannot block, whatever the peer has sent. */
+bool wf_op_reg_is_sound(int memfd)
+{
+	return wf_base_memfd_is_sound(memfd, WF_REG_BYTES) &&
+	       wf_os_is_readable(memfd);
+}
+
 int wf_op_reg_map(struct wf_reg_view *view, int memfd)
 {
 	void *entries = NULL;
 	int err;
 
 	view->entries = NULL;
-	if (!wf_base_memfd_is_sound(memfd, WF_REG_BYTES))
+	if (!wf_op_reg_is_sound(memfd))
 		return -EPROTO;
 	err = wf_os_mmap(&entries, WF_REG_BYTES, PROT_READ,
 			 MAP_SHARED | MAP_NORESERVE, memfd);

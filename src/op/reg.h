@@ -150,6 +150,10 @@ static inline struct wf_reg_view wf_op_regs_view(const struct wf_regs *regs)
 	return (struct wf_reg_view){ .entries = regs->entries };
 }
 
+/* Whether a peer's descriptor is that of a table: a memfd of that size which can
+ * never shrink and which can be mapped. That does not change any more. */
+bool wf_op_reg_is_sound(int memfd);
+
 /* Maps a peer's table. 0, -EPROTO or -errno. */
 int wf_op_reg_map(struct wf_reg_view *view, int memfd);
 void wf_op_reg_unmap(struct wf_reg_view *view);

@@ -176,6 +176,8 @@ static void test_errors_are_returned(void **state)
 	(void)state;
 	assert_int_equal(wf_os_close(-1), -EBADF);
 	assert_int_equal(wf_os_seals(fd), -EINVAL);
+	assert_true(wf_os_is_readable(fd));
+	assert_false(wf_os_is_readable(-1));
 	assert_int_equal(wf_os_mmap(&at, BYTES, PROT_READ, MAP_SHARED, -1),
 			 -EBADF);
 	assert_int_equal(wf_os_bind(fd, NULL, 0), -ENOTSOCK);

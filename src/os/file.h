@@ -42,6 +42,9 @@ int wf_os_seal(int fd, unsigned int seals);
  * does not lie in memory. Never blocks, whoever made @fd. */
 int wf_os_seals(int fd);
 
+/* Whether @fd was opened for reading, so that it can be mapped. Never blocks. */
+bool wf_os_is_readable(int fd);
+
 struct wf_os_stat {
 	uint64_t bytes;
 	uint64_t inode;

@@ -112,6 +112,7 @@ struct wf_shm_out {
 	struct wf_list link;			 /* in ep->all_outs */
 	bool traced;				 /* and by this number: */
 	uint16_t trace_channel;
+	uint64_t regs_until; /* no memory to map regs: tried until then, ns */
 };
 
 /* Makes the sending end for @addr and starts to connect. NULL without

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The registrations of a peer (op/reg.h), which come with the handshake. Most
- * peers only exchange messages, so the table is not checked and mapped before the
+ * peers only exchange messages, so the table is checked then, and mapped at the
  * first access to the peer's memory: until then its descriptor is kept. A process
  * keeps few of these; with more peers, it maps the others at once.
  */

@@ -9,9 +9,11 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rdma/fabric.h>
@@ -82,21 +84,47 @@ static void test_never_needed(void **state)
 	wf_shm_regs_close(&regs);
 }
 
-/* What a peer sends is checked before it is used, not before it is kept. */
-static void test_no_table(void **state)
+static int table_opened_with(int flags)
 {
-	int fd = memfd_create("no table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int none = -1, kept = fd;
-	struct wf_shm_regs regs;
+	char path[32];
 
-	(void)state;
-	assert_int_equal(ftruncate(fd, WF_REG_BYTES), 0); /* not sealed */
-	assert_int_equal(wf_shm_regs_take(&regs, &none), -EPROTO);
-	assert_int_equal(wf_shm_regs_take(&regs, &fd), 0);
-	assert_int_equal(wf_shm_regs_map(&regs), -EPROTO);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", table.memfd);
+	return open(path, flags | O_CLOEXEC);
+}
+
+/* @fd is refused, and stays the caller's. */
+static void refused(int fd)
+{
+	struct wf_shm_regs regs;
+	int given = fd;
+
+	assert_true(fd >= 0);
+	assert_int_equal(wf_shm_regs_take(&regs, &given), -EPROTO);
+	assert_int_equal(given, fd);
+	assert_int_equal(regs.memfd, -1);
 	assert_null(regs.view.entries);
 	wf_shm_regs_close(&regs);
-	assert_false(is_open(kept));
+	assert_int_equal(close(fd), 0);
+}
+
+/* Bug: what a peer sent was checked before it was used, not before it was kept.
+ * The peer's own end of a channel's socket, for example, hid its death for the
+ * life of the channel; and a table that cannot be read was tried for ever. */
+static void test_no_table(void **state)
+{
+	int memfd = memfd_create("no table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct wf_shm_regs regs;
+	int none = -1, pair[2];
+
+	(void)state;
+	assert_int_equal(wf_shm_regs_take(&regs, &none), -EPROTO);
+	assert_int_equal(ftruncate(memfd, WF_REG_BYTES), 0);
+	refused(memfd); /* not sealed */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	refused(pair[0]);
+	refused(pair[1]);
+	refused(table_opened_with(O_WRONLY));
+	refused(table_opened_with(O_PATH));
 }
 
 /* Beyond the limit a table is mapped at once, and the descriptor stays the

@@ -11,6 +11,7 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "op/iov.h"
 #include "shm/conn_defs.h"
@@ -90,20 +91,40 @@ void *wf_shm_remote_mapped(const struct wf_shm_out *out,
 	return wf_shm_window_at(w, seg);
 }
 
-/* The first access. Not inlined: once for a channel. 0; -EAGAIN: there is no
- * memory for the mapping, try again later; -EPROTO: what the peer sent is no
- * table. */
+/* There is no memory to map the table now. Operations wait as long as for a
+ * connection; afterwards they fail at once, until there is some. What is behind
+ * them goes on. */
+static int wait_for_memory(struct wf_shm_out *out, int err)
+{
+	uint64_t now = wf_base_clock_ns();
+
+	if (!out->regs_until) {
+		uint64_t ms = out->ep->attr.connect_timeout_ms;
+
+		out->regs_until = now + ms * WF_NS_PER_MS;
+		wf_warn("a peer's table of registrations cannot be mapped: %s; "
+			"tried for %llu ms",
+			strerror(err), (unsigned long long)ms);
+	}
+	if (now >= out->regs_until)
+		return -FI_ENOMEM;
+	out->ep->starved = true;
+	return -EAGAIN;
+}
+
+/* The first access. Not inlined: once for a channel. 0; -EAGAIN: try again later;
+ * -FI_ENOMEM: that was done long enough; -EPROTO: what the peer sent cannot be
+ * mapped, ever. */
 static __attribute__((noinline)) int map_regs(struct wf_shm_out *out)
 {
 	int err = wf_shm_regs_map(&out->regs);
 
 	if (!err)
 		return 0;
-	if (err != -EPROTO) {
-		out->ep->starved = true;
-		return -EAGAIN;
-	}
-	wf_warn("the peer's table of registrations is invalid");
+	if (err == -ENOMEM || err == -EAGAIN || err == -ENFILE)
+		return wait_for_memory(out, -err);
+	wf_warn("the peer's table of registrations is invalid: %s",
+		strerror(-err));
 	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_protocol_errors, 1);
 	wf_shm_out_mark_dead(out, EPROTO, false);
 	return -EPROTO;

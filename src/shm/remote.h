@@ -37,7 +37,8 @@ void *wf_shm_remote_mapped(const struct wf_shm_out *out,
 			   const struct wf_tx *req, bool *events);
 
 /* Checks every segment. *@events: the target wants to be notified. 0,
- * -FI_EKEYREJECTED, -EAGAIN. @to has room for WF_OP_IOV_PARTS_MAX. */
+ * -FI_EKEYREJECTED, -EAGAIN, -FI_ENOMEM, or -EPROTO: the channel has ended.
+ * @to has room for WF_OP_IOV_PARTS_MAX. */
 int wf_shm_remote_check(struct wf_shm_out *out, const struct wf_shm_tx *tx,
 			struct iovec *to, size_t *count, bool *events);
 

@@ -8,6 +8,7 @@
 
 #include <rdma/fi_atomic.h>
 
+#include "base/clock.h"
 #include "op/cntr.h"
 #include "shm/joined_test.h"
 #include "shm/remote.h"
@@ -160,33 +161,121 @@ static void test_keys(void **state)
 	check_keys(WF_SHM_WAY_NONE);
 }
 
-/* The table of the target is not mapped before the first access to its memory. */
-static void test_first_access(void **state)
+static int mmap_error; /* -errno */
+
+int __real_wf_os_mmap(void **base, size_t bytes, int prot, int flags, int fd);
+int __wrap_wf_os_mmap(void **base, size_t bytes, int prot, int flags, int fd);
+
+/* The linker has weft's calls come here (src/meson.build). */
+int __wrap_wf_os_mmap(void **base, size_t bytes, int prot, int flags, int fd)
 {
-	struct joined *j = open_way(WF_SHM_WAY_SELF);
+	return mmap_error ? mmap_error :
+			    __real_wf_os_mmap(base, bytes, prot, flags, fd);
+}
+
+/* A channel as it is after the handshake: the target's table is not mapped. */
+static struct joined *open_unmapped(enum wf_shm_way way)
+{
+	struct joined *j = open_way(way);
 	int fd = dup(j->regs.memfd);
 
-	(void)state;
 	wf_op_reg_unmap(&j->out->regs.view);
 	assert_int_equal(wf_shm_regs_take(&j->out->regs, &fd), 0);
 	assert_null(j->out->regs.view.entries);
+	return j;
+}
+
+/* The table of the target is not mapped before the first access to its memory. */
+static void test_first_access(void **state)
+{
+	struct joined *j = open_unmapped(WF_SHM_WAY_SELF);
+
+	(void)state;
 	there_and_back(j, 100, 1, false);
 	assert_non_null(j->out->regs.view.entries);
 	joined_close(j);
 }
 
-/* What the target has sent is no table: its memory is not touched. */
-static void test_no_table(void **state)
+/* Bug: an operation that could not map the table waited for ever, and so did each
+ * message behind it. For a while it waits; then it fails, and the next goes on. */
+static void test_no_memory_for_the_table(void **state)
 {
-	struct joined *j = open_way(WF_SHM_WAY_SELF);
-	int fd = dup(j->to.board.memfd);
+	static const int later[] = { -ENOMEM, -EAGAIN, -ENFILE };
+	const struct joined_case message = { .len = 100,
+					     .tx_parts = 1,
+					     .rx_parts = 1 };
 
 	(void)state;
-	wf_op_reg_unmap(&j->out->regs.view);
-	assert_int_equal(wf_shm_regs_take(&j->out->regs, &fd), 0);
+	for (int i = 0; i < 3; i++) {
+		struct joined *j = open_unmapped(WF_SHM_WAY_SELF);
+		uint64_t began = wf_base_clock_ns();
+		struct wf_remote remote = { 0 };
+		struct joined_buf b;
+		struct wf_comp comp;
+		struct wf_tx tx;
+
+		j->from.attr.connect_timeout_ms = 20;
+		mmap_error = later[i];
+		joined_alloc(&b, 100, 1);
+		tx = tx_of(WF_TX_WRITE, &remote, &b, 0, KEY);
+		assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+		while (!joined_pop(&j->txq, &comp)) {
+			joined_drive(j);
+			assert_true(wf_base_clock_ns() - began <
+				    10 * WF_NS_PER_S);
+		}
+		assert_int_equal(joined_err(&comp), FI_ENOMEM);
+		assert_true(wf_base_clock_ns() - began >= 20 * WF_NS_PER_MS);
+		joined_exchange(j, &message, 1);
+		/* From then on nothing waits, until there is memory. */
+		assert_int_equal(status_of(j, WF_TX_READ, 100, 0, KEY),
+				 FI_ENOMEM);
+		mmap_error = 0;
+		assert_int_equal(status_of(j, WF_TX_READ, 100, 0, KEY), 0);
+		free(b.memory);
+		joined_close(j);
+	}
+}
+
+/* There is memory again in time. */
+static void test_memory_comes_back(void **state)
+{
+	struct joined *j = open_unmapped(WF_SHM_WAY_SELF);
+	struct wf_remote remote = { 0 };
+	struct joined_buf b;
+	struct wf_comp comp;
+	struct wf_tx tx;
+
+	(void)state;
+	mmap_error = -ENOMEM;
+	joined_alloc(&b, 100, 1);
+	joined_fill(&b, 1);
+	tx = tx_of(WF_TX_WRITE, &remote, &b, 0, KEY);
+	assert_int_equal(wf_shm_out_send(j->out, &tx), 0);
+	for (int i = 0; i < 10; i++)
+		joined_drive(j);
+	assert_int_equal(wf_op_compq_count(&j->txq), 0);
+	mmap_error = 0;
+	comp = joined_wait(j, &j->txq);
+	assert_int_equal(joined_err(&comp), 0);
+	assert_memory_equal(memory, b.memory, 100);
+	free(b.memory);
+	joined_close(j);
+}
+
+/* The table can never be mapped: the target's memory is not touched, and the
+ * channel ends. */
+static void test_table_cannot_be_mapped(void **state)
+{
+	struct joined *j = open_unmapped(WF_SHM_WAY_SELF);
+
+	(void)state;
+	mmap_error = -EACCES;
 	assert_int_equal(status_of(j, WF_TX_WRITE, 100, 0, KEY), EPROTO);
+	mmap_error = 0;
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(memory[i], 0);
+	assert_int_equal(j->from.open_outs, 0);
 	joined_close(j);
 }
 
@@ -577,7 +666,9 @@ int main(void)
 		cmocka_unit_test(test_through_the_ring),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_first_access),
-		cmocka_unit_test(test_no_table),
+		cmocka_unit_test(test_no_memory_for_the_table),
+		cmocka_unit_test(test_memory_comes_back),
+		cmocka_unit_test(test_table_cannot_be_mapped),
 		cmocka_unit_test(test_target_checks),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_atomics),

@@ -125,6 +125,14 @@ int wf_os_seals(int fd)
 	return (int)seals;
 }
 
+bool wf_os_is_readable(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !(flags & O_PATH) &&
+	       (flags & O_ACCMODE) != O_WRONLY;
+}
+
 /* Whether @file is of a tmpfs. That of a memfd is known by its device, which saves
  * a call for each memfd of a peer. */
 static int is_in_memory(int fd, const struct stat *file, bool *answer)
