@@ -73,6 +73,7 @@ if [ "$WAY" = floods ]; then
 fi
 if [ "$WAY" = dies ]; then
 	echo " 1/3 weft:unit / one  OK     0.01s"
+	echo " 1/1 weft:unit / of a test's own"
 	printf '%s\n%s' '{"name": "weft:unit / one", "result": "OK"}' '{"na' \
 		> "$folder/meson-logs/testlog.json"
 	kill -9 $$
