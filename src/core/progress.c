@@ -80,10 +80,8 @@ static void rest_when_quiet(struct wf_core *core)
 	if (ticks < QUIET_TICKS)
 		return;
 	if (wf_core_has_threads(core)) {
-		if (ticks == QUIET_TICKS)
-			core->rest_due = WF_CORE_REST_ANEW;
-		else if (!core->rest_due)
-			core->rest_due = WF_CORE_REST_ON;
+		core->rest_row += ticks == QUIET_TICKS;
+		core->rest_due = true;
 		return;
 	}
 	if (ticks == QUIET_TICKS)
