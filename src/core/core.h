@@ -87,6 +87,9 @@ static inline enum wf_core_rest wf_core_take_rest(struct wf_core *core,
 	if (wf_likely(!core->rest_due))
 		return WF_CORE_REST_NO;
 	core->rest_due = false;
+	/* Something has come since. */
+	if (!core->host.quiet_ticks)
+		return WF_CORE_REST_NO;
 	core->host.rested = true;
 	core->host.polls = WF_HOST_POLLS_PER_CLOCK - 1;
 	if (*row == core->rest_row)

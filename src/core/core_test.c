@@ -425,9 +425,12 @@ static void test_rest(void **state)
 	assert_false(wf_core_take_rest(&w->core, &row));
 	progress(w, 2 * WF_HOST_POLLS_PER_CLOCK);
 	assert_true(wf_core_take_rest(&w->core, &row));
-	/* Something has come. */
+	/* Something has come. Bug: it rested all the same, if nobody had been there
+	 * to rest before. */
+	progress(w, 5000);
 	w->first.found = WF_POLLED_SOMETHING;
 	progress(w, 1);
+	assert_false(wf_core_take_rest(&w->core, &row));
 	w->first.found = WF_POLLED_NOTHING;
 	progress(w, 8);
 	assert_false(wf_core_take_rest(&w->core, &row));

@@ -77,8 +77,10 @@ static void rest_when_quiet(struct wf_core *core)
 
 	if (ticks <= QUIET_TICKS)
 		core->host.quiet_ticks++;
-	if (ticks < QUIET_TICKS)
+	if (ticks < QUIET_TICKS) {
+		core->rest_due = false;
 		return;
+	}
 	if (wf_core_has_threads(core)) {
 		core->rest_row += ticks == QUIET_TICKS;
 		core->rest_due = true;
