@@ -42,8 +42,10 @@ struct wf_core {
 	uint8_t *routes;     /* number of the way + 1 by name; 0: not known */
 	uint64_t names_seen; /* of host.names.changes */
 	struct wf_rest rest;
-	/* Nothing came for a while; changed with the lock. */
-	enum wf_core_rest rest_due;
+	/* Nothing came for a while, and how often that began to be so; changed
+	 * with the lock. */
+	bool rest_due;
+	uint32_t rest_row;
 	struct wf_lock own_lock;
 	struct wf_report report;
 	struct wf_trace trace;
@@ -76,18 +78,24 @@ static inline bool wf_core_has_threads(const struct wf_core *core)
 	return core->lock->real;
 }
 
-/* Whether the polling thread should rest after it has dropped the lock. Lock
- * held. */
-static inline enum wf_core_rest wf_core_take_rest(struct wf_core *core)
+/* Whether the polling thread should rest after it has dropped the lock. *@row is
+ * the last row of sleeps that the caller has begun: there may be several callers,
+ * and each has a row of its own. Lock held. */
+static inline enum wf_core_rest wf_core_take_rest(struct wf_core *core,
+						  uint32_t *row)
 {
-	enum wf_core_rest due = core->rest_due;
-
-	core->rest_due = WF_CORE_REST_NO;
-	if (wf_unlikely(due)) {
-		core->host.rested = true;
-		core->host.polls = WF_HOST_POLLS_PER_CLOCK - 1;
-	}
-	return due;
+	if (wf_likely(!core->rest_due))
+		return WF_CORE_REST_NO;
+	core->rest_due = false;
+	/* Something has come since. */
+	if (!core->host.quiet_ticks)
+		return WF_CORE_REST_NO;
+	core->host.rested = true;
+	core->host.polls = WF_HOST_POLLS_PER_CLOCK - 1;
+	if (*row == core->rest_row)
+		return WF_CORE_REST_ON;
+	*row = core->rest_row;
+	return WF_CORE_REST_ANEW;
 }
 
 /* Fills in @core for a host whose queues, names, registrations, address and

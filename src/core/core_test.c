@@ -410,31 +410,39 @@ static bool wakes(const struct world *w, int ms)
 static void test_rest(void **state)
 {
 	struct world *w = *state;
+	uint32_t row = 0, other = 0;
 
 	w->first.found = WF_POLLED_NOTHING;
 	w->second.found = WF_POLLED_NOTHING;
 	progress(w, 5000);
-	assert_false(wf_core_take_rest(&w->core));
+	assert_false(wf_core_take_rest(&w->core, &row));
 	w->core.lock->real = true;
 	progress(w, 5000);
-	assert_true(wf_core_take_rest(&w->core));
-	assert_false(wf_core_take_rest(&w->core));
+	assert_true(wf_core_take_rest(&w->core, &row));
+	assert_false(wf_core_take_rest(&w->core, &row));
 	/* It does not rest twice in a row. */
 	progress(w, 1);
-	assert_false(wf_core_take_rest(&w->core));
+	assert_false(wf_core_take_rest(&w->core, &row));
 	progress(w, 2 * WF_HOST_POLLS_PER_CLOCK);
-	assert_true(wf_core_take_rest(&w->core));
-	/* Something has come. */
+	assert_true(wf_core_take_rest(&w->core, &row));
+	/* Something has come. Bug: it rested all the same, if nobody had been there
+	 * to rest before. */
+	progress(w, 5000);
 	w->first.found = WF_POLLED_SOMETHING;
 	progress(w, 1);
+	assert_false(wf_core_take_rest(&w->core, &row));
 	w->first.found = WF_POLLED_NOTHING;
 	progress(w, 8);
-	assert_false(wf_core_take_rest(&w->core));
+	assert_false(wf_core_take_rest(&w->core, &row));
 	/* Bug: the row of sleeps from before went on, with its long ones. */
 	progress(w, 5000);
-	assert_int_equal(wf_core_take_rest(&w->core), WF_CORE_REST_ANEW);
+	assert_int_equal(wf_core_take_rest(&w->core, &row), WF_CORE_REST_ANEW);
 	progress(w, 5000);
-	assert_int_equal(wf_core_take_rest(&w->core), WF_CORE_REST_ON);
+	assert_int_equal(wf_core_take_rest(&w->core, &row), WF_CORE_REST_ON);
+	/* Bug: only one of several threads began anew. */
+	progress(w, 5000);
+	assert_int_equal(wf_core_take_rest(&w->core, &other),
+			 WF_CORE_REST_ANEW);
 	w->core.lock->real = false;
 }
 

@@ -77,13 +77,13 @@ static void rest_when_quiet(struct wf_core *core)
 
 	if (ticks <= QUIET_TICKS)
 		core->host.quiet_ticks++;
-	if (ticks < QUIET_TICKS)
+	if (ticks < QUIET_TICKS) {
+		core->rest_due = false;
 		return;
+	}
 	if (wf_core_has_threads(core)) {
-		if (ticks == QUIET_TICKS)
-			core->rest_due = WF_CORE_REST_ANEW;
-		else if (!core->rest_due)
-			core->rest_due = WF_CORE_REST_ON;
+		core->rest_row += ticks == QUIET_TICKS;
+		core->rest_due = true;
 		return;
 	}
 	if (ticks == QUIET_TICKS)

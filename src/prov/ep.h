@@ -127,8 +127,10 @@ static inline void wf_prov_ep_turn(struct wf_prov_ep *ep)
 	ep->srx->rxq.cntr = wf_prov_ep_cntr(ep, WF_PROV_EVENT_RECV);
 }
 
-/* Whether the caller should rest when it holds no lock. */
-static inline enum wf_core_rest wf_prov_ep_progress(struct wf_prov_ep *ep)
+/* Whether the caller should rest when it holds no lock: see
+ * wf_core_take_rest(). */
+static inline enum wf_core_rest wf_prov_ep_progress(struct wf_prov_ep *ep,
+						    uint32_t *row)
 {
 	enum wf_core_rest rest;
 
@@ -136,7 +138,7 @@ static inline enum wf_core_rest wf_prov_ep_progress(struct wf_prov_ep *ep)
 	if (wf_unlikely(ep->srx))
 		wf_prov_ep_turn(ep);
 	wf_core_ep_progress(&ep->core);
-	rest = wf_core_take_rest(&ep->core.common);
+	rest = wf_core_take_rest(&ep->core.common, row);
 	wf_core_leave(&ep->core.common);
 	return rest;
 }

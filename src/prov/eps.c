@@ -81,6 +81,7 @@ bool wf_prov_eps_attach(struct wf_prov_eps *eps, struct wf_prov_eps_link *link,
 		wf_base_list_add_tail(&eps->list, &link->link);
 		find_only_locked(eps);
 		link->watched = false;
+		link->row = 0;
 		watch_locked(eps, link);
 	}
 	wf_base_lock_drop(&eps->lock);
@@ -135,7 +136,10 @@ void wf_prov_eps_progress(struct wf_prov_eps *eps)
 
 	wf_base_lock_take(&eps->lock);
 	wf_list_for_each (pos, tmp, &eps->list) {
-		enum wf_core_rest due = wf_prov_ep_progress(ep_at(pos));
+		struct wf_prov_eps_link *link =
+			wf_container_of(pos, struct wf_prov_eps_link, link);
+		enum wf_core_rest due =
+			wf_prov_ep_progress(link->ep, &link->row);
 
 		rest = due > rest ? due : rest;
 	}

@@ -9,6 +9,7 @@
 #define WF_PROV_EPS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/list.h"
 #include "base/lock.h"
@@ -32,6 +33,7 @@ struct wf_prov_eps_link {
 	struct wf_prov_eps *eps; /* NULL: in none */
 	bool added;		 /* by wf_prov_eps_add() */
 	bool watched;		 /* by epoll_fd of the list */
+	uint32_t row;		 /* of its sleeps that the list has begun */
 };
 
 void wf_prov_eps_init(struct wf_prov_eps *eps, bool locked);

@@ -17,6 +17,7 @@
 #define POLLS 5000
 
 static int rests, begins;
+static struct wf_rest *counted; /* NULL: all are */
 
 void __wrap_wf_base_rest(struct wf_rest *rest);
 void __wrap_wf_base_rest_begin(struct wf_rest *rest);
@@ -30,8 +31,8 @@ void __wrap_wf_base_rest(struct wf_rest *rest)
 
 void __wrap_wf_base_rest_begin(struct wf_rest *rest)
 {
-	(void)rest;
-	begins++;
+	if (!counted || counted == rest)
+		begins++;
 }
 
 static void poll_all(struct wf_prov_eps *eps)
@@ -76,10 +77,50 @@ static void test_rests_anew(void **state)
 	rest_of(true);
 }
 
+/* As many polls as a queue needs to rest, of both in an order that fits no number
+ * of polls between two rests. */
+static int begins_of(struct wf_prov_eps both[2], int which)
+{
+	begins = 0;
+	counted = &both[which].rest;
+	for (int i = 0; i < POLLS; i++)
+		wf_prov_eps_progress(&both[i % 7 < 3]);
+	counted = NULL;
+	return begins;
+}
+
+/* Bug: of the queues of an endpoint, one began anew. */
+static void test_each_rests_anew(void **state)
+{
+	struct wf_prov_ep *ep = calloc(1, sizeof(*ep));
+	struct wf_host host = { .txq = NULL };
+	struct wf_prov_eps_link links[2];
+	struct wf_prov_eps both[2];
+
+	(void)state;
+	assert_non_null(ep);
+	wf_core_init(&ep->core.common, true);
+	assert_int_equal(wf_core_open(&ep->core.common, &host), 0);
+	for (int i = 0; i < 2; i++) {
+		wf_prov_eps_init(&both[i], true);
+		assert_true(wf_prov_eps_attach(&both[i], &links[i], ep));
+	}
+	for (int i = 0; i < 4; i++) {
+		wf_transport_host_active(&ep->core.common.host);
+		assert_int_equal(begins_of(both, i & 1), 1);
+		assert_int_equal(begins_of(both, i & 1), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		wf_prov_eps_detach(&links[i]);
+	wf_core_close(&ep->core.common);
+	free(ep);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rests_anew),
+		cmocka_unit_test(test_each_rests_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -503,9 +503,17 @@ static void test_unknown_error(void **state)
 	struct script *s = begin();
 	struct wf_rdm_peer *peer = script_peer(s);
 	uint64_t features = peer->features;
+	struct wf_rdm_rx *rx;
 
 	(void)state;
 	peer->features &= ~(uint64_t)WF_WIRE_FEATURE_PEER_ERROR;
+	/* No packet is made. */
+	rx = wf_rdm_rx_new(peer, &wf_rdm_protocol_short_read, WF_RDM_RX_ANSWER);
+	assert_non_null(rx);
+	rx->over = true;
+	wf_rdm_rx_owe(rx, WF_RDM_OWES_ERROR);
+	assert_true(wf_rdm_rx_pay(rx));
+	assert_true(wf_base_list_empty(&peer->again));
 	script_send(s, read_by(KEY), NULL, 0);
 	SCRIPT_AWAIT(s, rejected(s) == 1);
 	script_quiet(s);

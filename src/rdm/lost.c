@@ -175,8 +175,10 @@ bool wf_rdm_lost_may_refuse(const struct wf_rdm_peer *peer)
 {
 	const struct wf_list *pos = peer->again.next;
 
-	if (!wf_rdm_lost_may_not_know(peer) || peer->greeted_us)
+	if (!wf_rdm_lost_may_not_know(peer))
 		return true;
+	if (peer->greeted_us)
+		return false;
 	for (int i = 0; i < UNGREETED_MOST; i++) {
 		if (pos == &peer->again)
 			return true;

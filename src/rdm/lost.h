@@ -26,8 +26,8 @@ void wf_rdm_lost_numbers(struct wf_rdm_peer *peer);
  * kept until that has come, and dropped then. */
 bool wf_rdm_lost_may_not_know(const struct wf_rdm_peer *peer);
 
-/* Whether @peer is told that a request of it was refused. Not if it has sent many
- * such requests, and no handshake. */
+/* Whether @peer is told that a request of it was refused. Not if it does not know
+ * PEER_ERROR, or has sent many such requests, and no handshake. */
 bool wf_rdm_lost_may_refuse(const struct wf_rdm_peer *peer);
 
 /* @pkt, which repeats, was not delivered. It belongs to us now. */

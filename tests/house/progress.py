@@ -73,6 +73,7 @@ if [ "$WAY" = floods ]; then
 fi
 if [ "$WAY" = dies ]; then
 	echo " 1/3 weft:unit / one  OK     0.01s"
+	echo " 1/1 weft:unit / of a test's own"
 	printf '%s\n%s' '{"name": "weft:unit / one", "result": "OK"}' '{"na' \
 		> "$folder/meson-logs/testlog.json"
 	kill -9 $$
@@ -125,7 +126,7 @@ def is_left(pid):
     return not until(is_over)
 
 
-def interrupt(script, said):
+def interrupt(script, said, number):
     """While tests run it is stopped, and then asked to end. What is wrong."""
     pid = pathlib.Path(f"{said}.pid")
     if not until(lambda: pid.is_file() and pid.read_text().strip()):
@@ -134,7 +135,7 @@ def interrupt(script, said):
     time.sleep(1)
     script.send_signal(signal.SIGCONT)
     stood = until(lambda: "the machine stood still for" in said.read_text())
-    script.terminate()
+    script.send_signal(number)
     script.wait(PATIENCE_S)
     return (None if stood else "no word of a machine that stood still") or \
         ("a test that is left" if is_left(pid) else None)
@@ -243,9 +244,12 @@ def check(top):
          "no word of tests that did not end", said)
     want(said.splitlines()[-1:] == ["2 passed, 1 failed"],
          "no counts after meson was killed", said)
-    said, code, wrong = run(top, "gcc", way="hangs", then=interrupt)
-    want(code == 128 + signal.SIGTERM and not wrong,
-         f"exit status {code} after a signal, {wrong}", said)
+    for number in (signal.SIGTERM, signal.SIGQUIT):
+        said, code, wrong = run(
+            top, "gcc", way="hangs",
+            then=lambda script, said: interrupt(script, said, number))
+        want(code == 128 + number and not wrong,
+             f"exit status {code} after signal {number}, {wrong}", said)
     # Nobody reads what it says: in a thread, and in the main one.
     wrong = hang_up(top, "gcc", way="floods", last="1/3")
     want(not wrong, wrong, "a pipe that was closed during a test")

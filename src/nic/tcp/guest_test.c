@@ -373,6 +373,51 @@ static void test_slow(void **state)
 	hold_up(true);
 }
 
+/* Bug: the time in which nothing was read of it made one slow. */
+static void test_unread(void **state)
+{
+	const uint64_t much = 1u << 30, long_ago = 60 * WF_NS_PER_S;
+	uint64_t end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	struct wf_nic_attr attr = pair_attr(AF_INET);
+	struct wf_tcp_head head;
+	struct wf_tcp_conn *conn;
+	struct wf_tcp_dev *dev;
+	struct pair p;
+	int fd;
+
+	(void)state;
+	attr.places = true;
+	pair_open_attr(&p, &attr, &attr);
+	dev = wf_tcp_dev_of(p.b.nic);
+	hello(&p);
+	head = send_head(&p.b, LONG);
+	head.flags = WF_TCP_SPLIT;
+	head.arg = 20;
+	fd = enter(&p.b, PORT, 0);
+	assert_int_equal(send(fd, &head, sizeof(head), 0), sizeof(head));
+	while (!dev->announced) {
+		pair_progress(&p);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	conn = wf_container_of(dev->sinks.next, struct wf_tcp_conn, sink_link);
+	assert_int_equal(conn->sink.kind, WF_TCP_SINK_HELD);
+	conn->sink.held->from -= long_ago;
+	conn->chan->held_bytes += much;
+	assert_int_equal(send(fd, "x", 1, 0), 1);
+	while (!count(&dev->deaf)) {
+		pair_progress(&p);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	conn->chan->held_bytes -= much;
+	while (count(&dev->deaf)) {
+		pair_progress(&p);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	assert_true(dev->now - conn->sink.held->from < long_ago / 2);
+	close(fd);
+	pair_close(&p);
+}
+
 /* Others are heard while one connection talks, also if passes are rare. Bug: they
  * were looked at once in 16 passes, however long these took. */
 static void test_rare_passes(void **state)
@@ -428,6 +473,7 @@ int main(void)
 		cmocka_unit_test(test_announced),
 		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_unread),
 		cmocka_unit_test(test_rare_passes),
 	};
 

@@ -655,6 +655,16 @@ static bool is_stalled(const struct wf_tcp_dev *dev,
 	       dev->now >= held->from + STALLED_AFTER + came * SLOW_BYTE;
 }
 
+/* The time in which we did not read is not the sender's. */
+static void begin_anew(const struct wf_tcp_dev *dev,
+		       const struct wf_tcp_conn *conn)
+{
+	struct wf_tcp_held *held = conn->sink.held;
+	uint64_t came = held->frame.head.len - conn->sink.left;
+
+	held->from = dev->now - came * SLOW_BYTE;
+}
+
 static struct wf_tcp_conn *find_stalled(const struct wf_tcp_dev *dev)
 {
 	const struct wf_list *pos;
@@ -690,6 +700,8 @@ void wf_tcp_in_listen(struct wf_tcp_dev *dev)
 			continue;
 		conn->deaf = false;
 		wf_base_list_del(&conn->deaf_link);
+		if (conn->sink.kind == WF_TCP_SINK_HELD)
+			begin_anew(dev, conn);
 	}
 	/* What is not counted comes again. */
 	while (wf_unlikely(is_late) && (stalled = find_stalled(dev)))

@@ -225,10 +225,14 @@ void wf_tcp_target_absent(struct wf_tcp_dev *dev, uint64_t ns)
 		struct wf_tcp_conn *conn =
 			wf_container_of(pos, struct wf_tcp_conn, sink_link);
 		uint64_t age = dev->now - conn->came_at;
+		struct wf_tcp_held *held;
 
 		conn->came_at += age < ns ? age : ns;
-		if (conn->sink.kind == WF_TCP_SINK_HELD)
-			conn->sink.held->from += ns;
+		if (conn->sink.kind != WF_TCP_SINK_HELD)
+			continue;
+		held = conn->sink.held;
+		age = dev->now - held->from;
+		held->from += age < ns ? age : ns;
 	}
 }
 
