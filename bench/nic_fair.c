@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How flows share a link that is full: flows of a device of weft alone, and half
- * of them together with as many kernel TCP flows, with each congestion control
- * that the kernel has. The link is that of the tests: a rate, a delay, a queue
- * that drops its tail.
+ * How flows share a link that is full: flows of a device of weft alone, as many
+ * kernel TCP flows alone (the reference), and half of each together, with each
+ * congestion control that the kernel has. The link is that of the tests: a rate, a
+ * delay, a queue that drops its tail.
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,12 +29,22 @@
 #define FLOWS 8
 #define WARM (5 * WF_NS_PER_S)
 #define MEASURE (10 * WF_NS_PER_S)
+#define REST 300000 /* ns */
 #define TCP_PORT 7777
 
 static const char *device = "udp";
 static int flow_count = 2;
 
-static const char *const rivals[] = { "weft", "cubic", "reno", "bbr" };
+/* Who shares the link; halves of the flows. */
+static const struct rival {
+	const char *name;
+	const char *control; /* of the kernel's flows */
+	int weft, tcp;
+} rivals[] = {
+	{ "weft", NULL, 2, 0 },	    { "kernel", "cubic", 0, 2 },
+	{ "cubic", "cubic", 1, 1 }, { "reno", "reno", 1, 1 },
+	{ "bbr", "bbr", 1, 1 },
+};
 #define RIVALS (sizeof(rivals) / sizeof(rivals[0]))
 
 struct board {
@@ -168,19 +178,34 @@ static void meet(struct board *board, int me, unsigned step)
 		usleep(1000);
 }
 
+/* Sleeps until a flow has something to do: 300 us at most, because a sender also
+ * looks for room in the sockets of its rivals. Without wf_nic_wait_begin() a
+ * descriptor need not tell of data. */
 static void rest(const struct party *p, bool write)
 {
 	struct pollfd fds[2 * FLOWS];
-	struct timespec wait = { .tv_nsec = 300000 };
-	int n = 0;
+	uint64_t now = wf_base_clock_ns(), until = now + REST;
+	struct timespec wait = { 0 };
+	int n = 0, begun = 0;
 
-	for (int i = 0; i < p->weft_count; i++)
-		fds[n++] =
-			(struct pollfd){ .fd = wf_nic_wait_fd(p->weft[i].nic),
-					 .events = POLLIN };
+	while (begun < p->weft_count) {
+		const struct flow *f = &p->weft[begun];
+		uint64_t deadline = UINT64_MAX;
+
+		if (wf_nic_wait_begin(f->nic, f->cq, &deadline))
+			break;
+		until = deadline < until ? deadline : until;
+		fds[n++] = (struct pollfd){ .fd = wf_nic_wait_fd(f->nic),
+					    .events = POLLIN };
+		begun++;
+	}
 	for (int i = 0; i < p->tcp_count && !write; i++)
 		fds[n++] = (struct pollfd){ .fd = p->tcp[i], .events = POLLIN };
-	ppoll(fds, (nfds_t)n, &wait, NULL);
+	wait.tv_nsec = until > now ? (long)(until - now) : 0;
+	if (begun == p->weft_count)
+		ppoll(fds, (nfds_t)n, &wait, NULL);
+	while (begun)
+		wf_nic_wait_end(p->weft[--begun].nic);
 }
 
 /* Bytes of each flow until now. */
@@ -192,7 +217,8 @@ static void count(const struct party *p, uint64_t *bytes)
 		bytes[p->weft_count + i] = tcp_acked(p->tcp[i]);
 }
 
-static void show(const struct party *p, const char *rival, const double *got)
+static void show(const struct party *p, const struct rival *rival,
+		 const double *got)
 {
 	int n = p->weft_count + p->tcp_count;
 	double all = 0, weft = 0, least = got[0], most = got[0];
@@ -203,11 +229,12 @@ static void show(const struct party *p, const char *rival, const double *got)
 		least = got[i] < least ? got[i] : least;
 		most = got[i] > most ? got[i] : most;
 	}
-	if (p->tcp_count)
-		printf("weft beside %-6s %5.1f %% to %4.1f %%", rival,
+	if (p->weft_count && p->tcp_count)
+		printf("weft beside %-6s %5.1f %% to %4.1f %%", rival->name,
 		       100 * weft / all, 100 - 100 * weft / all);
 	else
-		printf("weft alone                        ");
+		printf("%-5s alone                       ",
+		       p->tcp_count ? rival->control : "weft");
 	printf(", most to least %4.1f to %4.1f, together %5.1f %% of the link:",
 	       100 * most / (most + least), 100 * least / (most + least),
 	       100 * all / (MEASURE / 1e9) / RATE);
@@ -217,7 +244,8 @@ static void show(const struct party *p, const char *rival, const double *got)
 	fflush(stdout);
 }
 
-static void send_side(struct board *board, struct party *p, const char *rival)
+static void send_side(struct board *board, struct party *p,
+		      const struct rival *rival)
 {
 	static uint8_t bytes[CHUNK];
 	uint64_t start = wf_base_clock_ns(), end = start + WARM + MEASURE;
@@ -263,13 +291,13 @@ static void receive_side(struct board *board, struct party *p, unsigned until)
 	}
 }
 
-static void play(struct wire *wire, int me, const char *rival, unsigned *step)
+static void play(struct wire *wire, int me, const struct rival *rival,
+		 unsigned *step)
 {
 	struct board *board = board_of(wire);
-	bool weft = !strcmp(rival, "weft");
 	struct party p = {
-		.weft_count = weft ? flow_count : flow_count / 2,
-		.tcp_count = weft ? 0 : flow_count / 2,
+		.weft_count = rival->weft * flow_count / 2,
+		.tcp_count = rival->tcp * flow_count / 2,
 	};
 	bool has_all = true;
 
@@ -277,14 +305,14 @@ static void play(struct wire *wire, int me, const char *rival, unsigned *step)
 		open_flow(&p.weft[i], board, me, i);
 	meet(board, me, ++*step);
 	for (int i = 0; i < p.tcp_count; i++) {
-		p.tcp[i] = has_all ? tcp_socket(me, rival, i) : -1;
+		p.tcp[i] = has_all ? tcp_socket(me, rival->control, i) : -1;
 		has_all &= p.tcp[i] >= 0;
 	}
 	for (int i = 0; i < p.weft_count; i++)
 		CHECK(!wf_nic_ah_create_socket(
 			p.weft[i].nic, &board->addr[!me][i], &p.weft[i].ah));
 	if (!has_all && !me)
-		printf("weft beside %s: not in this kernel\n", rival);
+		printf("%s: not in this kernel\n", rival->control);
 	else if (me)
 		receive_side(board, &p, *step + 1);
 	else
@@ -310,8 +338,8 @@ static int host(struct wire *wire, int me)
 		       RATE / 125000, 2 * DELAY_US / 1000, QUEUE / 1000);
 	for (size_t i = 0; i < RIVALS; i++) {
 		for (int t = 0;
-		     t < turns && (!only || !strcmp(only, rivals[i])); t++)
-			play(wire, me, rivals[i], &step);
+		     t < turns && (!only || !strcmp(only, rivals[i].name)); t++)
+			play(wire, me, &rivals[i], &step);
 	}
 	return 0;
 }
@@ -319,9 +347,9 @@ static int host(struct wire *wire, int me)
 static int usage(const char *name, int ret)
 {
 	printf("usage: %s [--device udp|tcp] [--flows N] [TURNS [RIVAL]]\n"
-	       "How a full link is shared: N flows of weft (default 2, at most %d), and half of\n"
-	       "them beside as many kernel flows with cubic, reno, bbr. A turn takes 15 s a\n"
-	       "rival, and root.\n",
+	       "How a full link is shared: by N flows of weft (default 2, at most %d), by N of the\n"
+	       "kernel with cubic, and by half of each with cubic, reno, bbr. A turn takes 15 s a\n"
+	       "rival (weft, kernel, cubic, reno, bbr), and root.\n",
 	       name, FLOWS);
 	return ret;
 }

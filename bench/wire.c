@@ -20,6 +20,8 @@
 #define MTU_MIN 576u
 #define MTU_MAX 1986u /* with a head of Ethernet, as the wire carries */
 #define PART 1000000u
+#define LOOK_US 10000u
+#define TERM_LOOKS 100 /* after SIGTERM, before SIGKILL: 1 s */
 
 static unsigned mtu = 1500;
 static char **commands[WIRE_HOSTS];
@@ -42,27 +44,65 @@ static pid_t start(char **command)
 	_exit(127);
 }
 
-/* The first host's command ends when the second's has. */
-static int host(struct wire *wire, int me)
+/* A status of wire_run(): 77 of a command means nothing there. */
+static int result_of(int status)
 {
-	pid_t pid = start(commands[me]);
+	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : 1;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGTERM);
+	for (int i = 0; i < TERM_LOOKS; i++) {
+		if (waitpid(pid, NULL, WNOHANG))
+			return;
+		usleep(LOOK_US);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* The first host's command is ended when the second's has. It may end by itself
+ * before, as a server does that has served. */
+static int first_host(struct wire *wire, pid_t pid)
+{
+	int status;
+
+	while (!*over_of(wire)) {
+		if (pid && waitpid(pid, &status, WNOHANG)) {
+			pid = 0;
+			if (result_of(status)) {
+				fprintf(stderr, "wire: %s failed\n",
+					commands[0][0]);
+				return 1;
+			}
+		}
+		usleep(LOOK_US);
+	}
+	if (pid)
+		end(pid);
+	return 0;
+}
+
+static int second_host(struct wire *wire, pid_t pid)
+{
 	int status = 0;
 
-	if (pid < 0)
-		return 1;
-	if (!me) {
-		while (!*over_of(wire) && !waitpid(pid, &status, WNOHANG))
-			usleep(10000);
-		kill(pid, SIGTERM);
-		waitpid(pid, NULL, 0);
-		return *over_of(wire) ? 0 : 1;
-	}
 	waitpid(pid, &status, 0);
 	*over_of(wire) = 1;
 	printf("wire: %llu frames carried, %llu lost\n",
 	       (unsigned long long)wire->carried,
 	       (unsigned long long)wire->dropped);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	return result_of(status);
+}
+
+static int host(struct wire *wire, int me)
+{
+	pid_t pid = start(commands[me]);
+
+	if (pid < 0)
+		return 1;
+	return me ? second_host(wire, pid) : first_host(wire, pid);
 }
 
 static void usage(FILE *to)

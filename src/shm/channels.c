@@ -281,6 +281,29 @@ static void reap_outs(struct wf_shm_ep *ep)
 	}
 }
 
+static void spare_fd(struct wf_shm_regs *regs)
+{
+	/* Without memory it is kept as before. */
+	if (regs->memfd >= 0)
+		wf_shm_regs_map(regs);
+}
+
+void wf_shm_channels_spare_fds(struct wf_shm_ep *ep, int err)
+{
+	struct wf_list *pos, *tmp;
+
+	if (!wf_shm_regs_scarce(err))
+		return;
+	wf_list_for_each (pos, tmp, &ep->all_outs)
+		spare_fd(&wf_container_of(pos, struct wf_shm_out, link)->regs);
+	for (uint32_t i = 0; i < ep->watch.count; i++) {
+		struct wf_shm_offer *offer = ep->watch.ins[i]->offer;
+
+		if (offer)
+			spare_fd(&offer->regs);
+	}
+}
+
 void wf_shm_channels_reap(struct wf_shm_ep *ep)
 {
 	ep->reap = false;

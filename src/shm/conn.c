@@ -193,6 +193,7 @@ static void retry(struct wf_shm_out *out, int err, uint64_t now)
 	out->err = err;
 	out->retry_wait = wait < RETRY_LAST ? wait : RETRY_LAST;
 	out->retry_at = now + out->retry_wait;
+	wf_shm_channels_spare_fds(out->ep, err);
 	if (err == ETOOMANYREFS)
 		out->ep->scarce_until = now + SCARCE_FOR;
 	/* The peer does not keep a connection without a hello for ever. */

@@ -257,6 +257,43 @@ static void test_connects(void **state)
 	assert_int_equal(warnings, 0);
 }
 
+/* Somebody connects to the listener of @ep. */
+static int call_at(const struct wf_shm_ep *ep)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr), room = sizeof(int);
+	int type, fd;
+
+	assert_int_equal(getsockname(ep->listener.fd, (void *)&addr, &len), 0);
+	assert_int_equal(
+		getsockopt(ep->listener.fd, SOL_SOCKET, SO_TYPE, &type, &room),
+		0);
+	fd = socket(AF_UNIX, type, 0);
+	assert_int_equal(connect(fd, (void *)&addr, len), 0);
+	return fd;
+}
+
+/* Bug: a process without descriptors for its peers went on keeping those of tables
+ * that it had not needed. Before other tests without descriptors: for a while after
+ * one, none is kept. */
+static void test_kept_descriptors_are_given_back(void **state)
+{
+	struct world *w = *state;
+	struct wf_shm_out *out = send_one(w);
+	int fd;
+
+	expect_open(w, out);
+	assert_true(out->regs.memfd >= 0);
+	fd = call_at(&w->a);
+	fail_accepts = 1;
+	look(w, &w->a, TIMEOUT_MS + 1);
+	assert_int_equal(fail_accepts, 0);
+	assert_int_equal(out->regs.memfd, -1);
+	assert_non_null(out->regs.view.entries);
+	assert_int_equal(out->state, WF_SHM_OUT_OPEN);
+	close(fd);
+}
+
 static int inject_some(struct world *w, size_t len)
 {
 	static uint8_t bytes[4096];
@@ -711,6 +748,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_connects),
+		TEST(test_kept_descriptors_are_given_back),
 		TEST(test_injected_goes_with_hello),
 		TEST(test_injected_goes_again),
 		TEST(test_injected_is_traced),

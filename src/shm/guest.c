@@ -263,8 +263,10 @@ static void on_guest(struct wf_source *source, uint32_t events, uint64_t now)
 		status = check_hello(&hello, got, fds[0], cut);
 	if (!status)
 		status = admit(ep, guest, &hello, fds, &cred);
-	if (status)
+	if (status) {
+		wf_shm_channels_spare_fds(ep, status);
 		refuse(ep, guest->sock.fd, status);
+	}
 	wf_base_fds_close(fds, WF_SHM_HELLO_FDS);
 	guest_leave(ep, guest);
 }
@@ -301,6 +303,7 @@ static void let_in(struct wf_shm_ep *ep, const struct wf_source *listener,
 		if (fd == -EAGAIN)
 			return;
 		if (fd < 0) {
+			wf_shm_channels_spare_fds(ep, -fd);
 			go_deaf(ep, now);
 			return;
 		}

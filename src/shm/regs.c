@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "os/file.h"
 #include "os/inline.h"
 #include "os/process.h"
@@ -17,8 +18,19 @@
 #define KEPT_MAX 64
 #define KEPT_SHARE 16
 
-/* Relaxed: a limit, nothing else depends on it. */
+/* For so long after the process had no descriptor left, none is kept. */
+#define SCARCE_FOR WF_NS_PER_S
+
+/* Relaxed: limits, nothing else depends on them. */
 WF_PER_PROCESS static atomic_uint kept;
+WF_PER_PROCESS static _Atomic uint64_t scarce_until;
+
+static bool are_scarce(void)
+{
+	uint64_t until = wf_shared_load(&scarce_until, relaxed);
+
+	return until && wf_base_clock_ns() < until;
+}
 
 static bool may_keep(void)
 {
@@ -26,7 +38,7 @@ static bool may_keep(void)
 	uint32_t count = wf_shared_load(&kept, relaxed);
 
 	return count < KEPT_MAX && !wf_os_fd_limit(&limit) &&
-	       count < limit.now / KEPT_SHARE;
+	       count < limit.now / KEPT_SHARE && !are_scarce();
 }
 
 static void drop(struct wf_shm_regs *regs)
@@ -65,6 +77,15 @@ int wf_shm_regs_map(struct wf_shm_regs *regs)
 	if (!err)
 		drop(regs);
 	return err;
+}
+
+bool wf_shm_regs_scarce(int err)
+{
+	if (err != EMFILE && err != ENFILE)
+		return false;
+	wf_shared_store(&scarce_until, wf_base_clock_ns() + SCARCE_FOR,
+			relaxed);
+	return wf_shared_load(&kept, relaxed);
 }
 
 void wf_shm_regs_close(struct wf_shm_regs *regs)

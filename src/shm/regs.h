@@ -22,6 +22,11 @@ int wf_shm_regs_take(struct wf_shm_regs *regs, int *memfd);
 /* Maps the table if that was not done yet. 0, -EPROTO or -errno. */
 int wf_shm_regs_map(struct wf_shm_regs *regs);
 
+/* A call failed with @err (positive). If that means that there are no descriptors,
+ * none is kept for a while. True: some are kept and should be given back, by
+ * mapping their tables. */
+bool wf_shm_regs_scarce(int err);
+
 void wf_shm_regs_close(struct wf_shm_regs *regs);
 
 /* In a forked child: closes its copy of the descriptor. */

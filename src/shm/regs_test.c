@@ -181,6 +181,26 @@ static void test_short_of_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/* A process that had none left keeps none for a while. Last: it lasts. */
+static void test_no_descriptors(void **state)
+{
+	struct wf_shm_regs regs, more;
+	int fd = dup(table.memfd);
+
+	(void)state;
+	assert_int_equal(wf_shm_regs_take(&regs, &fd), 0);
+	assert_int_equal(fd, -1);
+	assert_false(wf_shm_regs_scarce(ENOMEM));
+	assert_true(wf_shm_regs_scarce(EMFILE));
+	fd = dup(table.memfd);
+	assert_int_equal(wf_shm_regs_take(&more, &fd), 0);
+	assert_true(knows_the_key(&more));
+	assert_int_equal(close(fd), 0);
+	wf_shm_regs_close(&more);
+	wf_shm_regs_close(&regs);
+	assert_false(wf_shm_regs_scarce(ENFILE)); /* nothing to give back */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +209,7 @@ int main(void)
 		cmocka_unit_test(test_no_table),
 		cmocka_unit_test(test_few_are_kept),
 		cmocka_unit_test(test_short_of_descriptors),
+		cmocka_unit_test(test_no_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

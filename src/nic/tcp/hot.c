@@ -26,6 +26,9 @@ static void set_apart(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 		return;
 	conn->apart = true;
 	dev->apart_count++;
+	/* Before thousands that may become hot later: each pass looks for it. */
+	wf_base_list_unlink(&conn->hot_link);
+	wf_base_list_add_head(&dev->hots, &conn->hot_link);
 }
 
 void wf_tcp_hot_add(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
@@ -59,16 +62,19 @@ int wf_tcp_hot_attach(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 
 int wf_tcp_hot_attach_all(struct wf_tcp_dev *dev)
 {
+	uint32_t left = dev->apart_count;
 	struct wf_list *pos;
 	int err = 0;
 
-	if (wf_likely(!dev->apart_count))
-		return 0;
-	for (pos = dev->hots.next; pos != &dev->hots; pos = pos->next) {
-		int ret = wf_tcp_hot_attach(
-			dev,
-			wf_container_of(pos, struct wf_tcp_conn, hot_link));
+	for (pos = dev->hots.next; pos != &dev->hots && left; pos = pos->next) {
+		struct wf_tcp_conn *conn =
+			wf_container_of(pos, struct wf_tcp_conn, hot_link);
+		int ret;
 
+		if (!conn->apart)
+			continue;
+		left--;
+		ret = wf_tcp_hot_attach(dev, conn);
 		err = ret ? ret : err;
 	}
 	return err;

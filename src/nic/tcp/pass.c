@@ -93,16 +93,20 @@ static int look_at_all(struct wf_tcp_dev *dev)
 	return did;
 }
 
-/* Those that talk; of more than a few, those that epoll does not report. A copy
- * of the list: what one says may close another. */
+/* Those that talk; of more than a few, those that epoll does not report: there are
+ * never more than a few of these, at the head of the list. A copy of it: what one
+ * says may close another. */
 static int look_at_hot(struct wf_tcp_dev *dev, bool all)
 {
 	struct wf_tcp_conn *conns[WF_TCP_HOT_MOST];
+	unsigned int want = all ? dev->hot_count : dev->apart_count;
 	unsigned int count = 0;
 	struct wf_list *pos;
 	int did = 0;
 
-	for (pos = dev->hots.next; pos != &dev->hots; pos = pos->next) {
+	want = want < WF_TCP_HOT_MOST ? want : WF_TCP_HOT_MOST;
+	for (pos = dev->hots.next; pos != &dev->hots && count < want;
+	     pos = pos->next) {
 		struct wf_tcp_conn *conn =
 			wf_container_of(pos, struct wf_tcp_conn, hot_link);
 

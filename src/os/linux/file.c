@@ -30,7 +30,9 @@ int wf_os_close(int fd)
 }
 
 /* The device number of the tmpfs in which the kernel keeps all memfds of ordinary
- * pages; 0: none was made yet. It never changes. */
+ * pages; 0: none was made yet. It does not change while this kernel runs; in
+ * a process that is restored from a checkpoint on another kernel it may be wrong, and
+ * even be that of huge pages. */
 WF_PER_PROCESS static _Atomic uint64_t memfd_device;
 
 static void learn_device(int memfd)
