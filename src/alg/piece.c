@@ -57,6 +57,7 @@ bool wf_alg_piece_is_final(int result)
 	case -EBADMSG:
 	case -ENODATA:
 	case -ENOMEM:
+	case -EFAULT: /* the next driver would meet the address itself */
 		return true;
 	default:
 		return false;
