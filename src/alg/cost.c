@@ -13,6 +13,8 @@
 /* What is expected of a driver that has never done such a job. */
 #define SLOWEST WF_NS_PER_S
 #define SETTLED 16u
+#define SMALL_NS (100 * WF_NS_PER_US)
+#define FAR 4
 #define LATELY 64u /* jobs of this size: older ones count half, and so on */
 
 static unsigned int kind_of(const struct wd_comp_job *job)
@@ -30,6 +32,40 @@ static unsigned int size_of(const struct wd_comp_job *job)
 	unsigned int size = (63 - (unsigned int)__builtin_clzll(len)) / 2;
 
 	return size < WF_ALG_COST_SIZES ? size : WF_ALG_COST_SIZES - 1;
+}
+
+/* Jobs of a kind and size that this thread need not compare. It is the thread's
+ * own: a job that is settled writes to no line that others use. */
+struct settled {
+	const struct wf_alg_cost *first;
+	unsigned int kind;
+	unsigned int left; /* jobs to come */
+};
+
+static __thread struct settled settled[WF_ALG_COST_SIZES];
+
+static void settle(const struct wf_alg_cost *first,
+		   const struct wd_comp_job *job)
+{
+	settled[size_of(job)] =
+		(struct settled){ first, kind_of(job), SETTLED - 1 };
+}
+
+bool wf_alg_cost_is_settled(struct wf_alg_cost *first,
+			    const struct wd_comp_job *job)
+{
+	struct settled *s = &settled[size_of(job)];
+
+	if (!s->left || s->first != first || s->kind != kind_of(job))
+		return false;
+	s->left--;
+	return true;
+}
+
+bool wf_alg_cost_is_far(uint64_t device_ns, uint64_t library_ns,
+			uint64_t job_ns)
+{
+	return device_ns / FAR > library_ns && job_ns < SMALL_NS;
 }
 
 /* Where the job's times are, of this thread. */
@@ -104,7 +140,7 @@ bool wf_alg_cost_is_probe(struct wf_alg_cost *cost,
 
 int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 			     struct wf_alg_cost *next,
-			     const struct wd_comp_job *job)
+			     const struct wd_comp_job *job, bool settles)
 {
 	struct wf_alg_cell *a = cell_of(first, job), *b = cell_of(next, job);
 	uint64_t a_ns, b_ns;
@@ -117,15 +153,18 @@ int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 	a_ns = alone_of(a, job);
 	b_ns = alone_of(b, job);
 	slower = a_ns > b_ns;
-	if (slower ? is_probe(a, a_ns, b_ns) : is_probe(b, b_ns, a_ns))
+	settles = settles && wf_alg_cost_is_far(a_ns, b_ns, b_ns);
+	if (slower ? is_probe(a, a_ns, b_ns * (settles ? SETTLED : 1)) :
+		     is_probe(b, b_ns, a_ns))
 		return !slower;
+	if (settles)
+		settle(first, job);
 	return slower;
 }
 
 void wf_alg_cost_settle(struct wf_alg_cost *first, struct wf_alg_cost *best,
 			const struct wd_comp_job *job, bool yes)
 {
-	struct wf_alg_cell *of_first = cell_of(first, job);
 	struct wf_alg_cell *of_best = cell_of(best, job);
 	unsigned int weight = yes ? SETTLED : 1;
 
@@ -135,8 +174,7 @@ void wf_alg_cost_settle(struct wf_alg_cost *first, struct wf_alg_cost *best,
 		atomic_store_explicit(&of_best->weight, weight,
 				      memory_order_relaxed);
 	if (yes)
-		atomic_store_explicit(&of_first->settled, SETTLED - 1,
-				      memory_order_relaxed);
+		settle(first, job);
 }
 
 static unsigned int weight_of(const struct wf_alg_cell *cell)
@@ -151,20 +189,6 @@ unsigned int wf_alg_cost_weight(struct wf_alg_cost *best,
 				const struct wd_comp_job *job)
 {
 	return weight_of(cell_of(best, job));
-}
-
-/* Threads may count one job for two: it is a guess. */
-bool wf_alg_cost_is_settled(struct wf_alg_cost *first,
-			    const struct wd_comp_job *job)
-{
-	struct wf_alg_cell *cell = cell_of(first, job);
-	unsigned int left =
-		atomic_load_explicit(&cell->settled, memory_order_relaxed);
-
-	if (!left)
-		return false;
-	atomic_store_explicit(&cell->settled, left - 1, memory_order_relaxed);
-	return true;
 }
 
 /* -- jobs that overlap ----------------------------------------------------- */
