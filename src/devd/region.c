@@ -135,11 +135,6 @@ bool wf_devd_region_put(struct wf_devd_region *region)
 
 void wf_devd_region_unmap(struct wf_devd_region *region)
 {
-	/* A client may keep the descriptor or the mapping, which no longer count
-	 * against its limit: the pages go now. If it touches the memory again,
-	 * the kernel charges that to the client. */
-	if (!region->foreign)
-		madvise(region->base, region->mapped, MADV_REMOVE);
 	munmap(region->base, region->mapped);
 	free(region);
 }
