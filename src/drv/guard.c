@@ -6,89 +6,146 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 #include "base/fork.h"
+
+/* x86: addresses from here on may be no addresses at all; then the kernel does
+ * not say which one it was. */
+#define HIGH ((uint64_t)1 << 47)
 
 static const int signals[] = { SIGSEGV, SIGBUS };
 
 #define SIGNALS (sizeof(signals) / sizeof(signals[0]))
 
+struct copy {
+	sigjmp_buf escape;
+	uintptr_t to, from;
+	size_t len;
+};
+
 /* Not allocated at the first use: that may be in a handler. */
-static _Thread_local sigjmp_buf *volatile escape
+static _Thread_local struct copy *volatile current
 	__attribute__((tls_model("initial-exec")));
 static unsigned int users;
 
+static bool is_within(uintptr_t at, uintptr_t from, size_t len)
+{
+	return at - from < len;
+}
+
+static bool is_high(uintptr_t from, size_t len)
+{
+	return (uint64_t)from >= HIGH || (uint64_t)from + len > HIGH;
+}
+
+/* A handler of the program may have interrupted the copy, and may have faults of
+ * its own; and signals may be sent. */
+static bool is_about(const struct copy *copy, const siginfo_t *info)
+{
+	uintptr_t at = (uintptr_t)info->si_addr;
+
+	if (info->si_code == SI_KERNEL)
+		return is_high(copy->to, copy->len) ||
+		       is_high(copy->from, copy->len);
+	return info->si_code > 0 && (is_within(at, copy->to, copy->len) ||
+				     is_within(at, copy->from, copy->len));
+}
+
+static const struct sigaction none = { .sa_handler = SIG_DFL };
+
 static void on_fault(int number, siginfo_t *info, void *context)
 {
-	static const struct sigaction none = { .sa_handler = SIG_DFL };
+	const ucontext_t *before = context;
+	struct copy *copy = current;
 
-	(void)context;
-	/* A signal that somebody has sent is not about this copy. */
-	if (escape && info->si_code > 0)
-		siglongjmp(*escape, 1);
+	if (copy && is_about(copy, info)) {
+		/* A handler that passes on to us may have signals blocked. */
+		pthread_sigmask(SIG_SETMASK, &before->uc_sigmask, NULL);
+		siglongjmp(copy->escape, 1);
+	}
+	/* The same again, which ends the process. The instruction would not
+	 * always be repeated: the signal may have been sent, or be about another
+	 * one. */
 	sigaction(number, &none, NULL);
-	/* The instruction is repeated, and ends the process where it is. */
-	if (info->si_code <= 0)
-		raise(number);
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), number,
+		info);
 }
 
-static bool is_ours(const struct sigaction *action)
+/* -- installing ------------------------------------------------------------ */
+
+static const struct sigaction ours = {
+	.sa_sigaction = on_fault,
+	/* The handler is left by a jump. */
+	.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK,
+};
+
+static bool is_same(const struct sigaction *a, const struct sigaction *b)
 {
-	return action->sa_flags & SA_SIGINFO &&
-	       action->sa_sigaction == on_fault;
+	if ((a->sa_flags ^ b->sa_flags) & SA_SIGINFO)
+		return false;
+	return a->sa_flags & SA_SIGINFO ? a->sa_sigaction == b->sa_sigaction :
+					  a->sa_handler == b->sa_handler;
 }
 
-static bool is_default(const struct sigaction *action)
+/* Another thread of the program may install a handler at any time: what was
+ * replaced by mistake is put back. */
+static void replace(int number, const struct sigaction *old,
+		    const struct sigaction *new)
 {
-	return !(action->sa_flags & SA_SIGINFO) &&
-	       action->sa_handler == SIG_DFL;
+	struct sigaction expected = *old, put = *new, now;
+
+	if (sigaction(number, NULL, &now) || !is_same(&now, old))
+		return;
+	while (!sigaction(number, &put, &now) && !is_same(&now, &expected)) {
+		expected = put;
+		put = now;
+	}
 }
 
 void wf_drv_guard_on(void)
 {
-	const struct sigaction ours = {
-		.sa_sigaction = on_fault,
-		/* The handler is left by a jump. */
-		.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK,
-	};
-	struct sigaction now;
-
 	wf_base_fork_hold();
 	users++;
-	for (size_t i = 0; i < SIGNALS; i++) {
-		if (!sigaction(signals[i], NULL, &now) && is_default(&now))
-			sigaction(signals[i], &ours, NULL);
-	}
+	for (size_t i = 0; i < SIGNALS; i++)
+		replace(signals[i], &none, &ours);
 	wf_base_fork_release();
 }
 
 void wf_drv_guard_off(void)
 {
-	static const struct sigaction none = { .sa_handler = SIG_DFL };
-	struct sigaction now;
-
 	wf_base_fork_hold();
 	users--;
-	for (size_t i = 0; i < SIGNALS && !users; i++) {
-		if (!sigaction(signals[i], NULL, &now) && is_ours(&now))
-			sigaction(signals[i], &none, NULL);
-	}
+	for (size_t i = 0; i < SIGNALS && !users; i++)
+		replace(signals[i], &ours, &none);
 	wf_base_fork_release();
 }
 
+/* -- copies ---------------------------------------------------------------- */
+
 bool wf_drv_guard_copy(void *to, const void *from, size_t len)
 {
-	sigjmp_buf here;
+	struct copy copy = { .to = (uintptr_t)to,
+			     .from = (uintptr_t)from,
+			     .len = len };
+	/* Of a call that a handler of the program has interrupted. */
+	struct copy *outer = current;
 
-	/* Without the mask of signals, which would be a system call: SA_NODEFER
-	 * leaves it as it is. */
-	if (sigsetjmp(here, 0)) {
-		escape = NULL;
+	/* Without the mask of signals, which would be a system call: the handler
+	 * puts it right. */
+	if (sigsetjmp(copy.escape, 0)) {
+		current = outer;
 		return false;
 	}
-	escape = &here;
+	current = &copy;
+	atomic_signal_fence(memory_order_seq_cst);
 	memcpy(to, from, len);
-	escape = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	current = outer;
 	return true;
 }

@@ -7,7 +7,8 @@
  *
  * The handlers are there while a channel needs them, and only where the program
  * has none of its own: one that handles these signals gets them, as it would for
- * its own accesses. Faults of others end the process as without us.
+ * its own accesses. It may pass them on to us. Only faults at addresses of the copy
+ * are ours; others end the process as without us.
  */
 #ifndef WF_DRV_GUARD_H
 #define WF_DRV_GUARD_H
