@@ -107,8 +107,8 @@ struct wd_comp_limits {
  * _unregister() are -EDEADLK there.
  *
  * A job's result is 0, -ENOSPC, -EBADMSG, -ENODATA, -ENOMEM or -EFAULT (memory of
- * the job is not mapped, or not for this access). Any other error hands it to the
- * next driver, and so it is with -ENODEV (the device is gone)
+ * the job is not mapped, or not for this access; if the program can reach it, the
+ * next driver does the job). Any other error hands it to the next driver, and so it is with -ENODEV (the device is gone)
  * and -ENOTSUP (it cannot do this one). A driver that claims what cannot be (more
  * produced than there is room for, a job that it does not have, a job that is
  * not back in time) is reported once and not asked again.
