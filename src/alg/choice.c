@@ -109,15 +109,15 @@ static void rank_all(struct ranking *r, struct wf_alg_slot *slot,
 }
 
 /* Whether the second is to do the job, so that it stays known. */
-static bool is_probe(const struct ranking *r, const struct wd_comp_job *job)
+static bool is_probe(const struct ranking *r, const struct wd_comp_job *job,
+		     unsigned int jobs)
 {
 	struct wf_alg_cost *first = wf_alg_registry_cost(r->slots[0]);
 	uint64_t best = wf_alg_cost_adds(first, job);
 
 	best = best < r->ns[0] ? best : r->ns[0];
 	return wf_alg_cost_is_probe(wf_alg_registry_cost(r->slots[1]), job,
-				    r->ns[1],
-				    best * wf_alg_cost_weight(first, job));
+				    r->ns[1], best * jobs);
 }
 
 /* Drivers that come before @chosen. */
@@ -172,6 +172,7 @@ struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 	struct wf_alg_slot *slot = wf_alg_registry_get(want);
 	struct wf_alg_cost *first;
 	struct ranking r = { 0 };
+	unsigned int jobs;
 	bool probe = false;
 
 	*passed = 0;
@@ -181,10 +182,11 @@ struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 	first = wf_alg_registry_cost(slot);
 	if (wf_alg_cost_is_settled(first, job))
 		return library_of(slot, want, passed);
+	jobs = wf_alg_cost_stands_for(first, job);
 	rank_all(&r, slot, want, job);
 	/* One that has not begun to be known is ranked first, with 0. */
 	if (r.slots[1] && r.ns[0])
-		probe = is_probe(&r, job);
+		probe = is_probe(&r, job, jobs);
 	if (r.slots[0])
 		wf_alg_cost_settle(first, wf_alg_registry_cost(r.slots[0]), job,
 				   is_settled(&r, job));

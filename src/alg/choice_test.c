@@ -6,6 +6,7 @@
  * job depends on how many there are. Then asynchronous jobs on real time: none is
  * lost, and the account of what is under way is right.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -442,6 +443,58 @@ static void test_distance(void **state)
 			 0);
 }
 
+static struct wf_alg_cost slow_cost = { .node = -1 },
+			  quick_cost = { .node = -1 };
+
+static void *probe_once(void *arg)
+{
+	struct wd_comp_job *job = arg;
+
+	return (void *)(uintptr_t)(!wf_alg_cost_is_settled(&slow_cost, job) &&
+				   !wf_alg_cost_prefers_next(
+					   &slow_cost, &quick_cost, job, true));
+}
+
+/* The slower one gets a small part of the time, also where a thread does a single
+ * job: nothing is counted in advance. */
+static void test_probes(void **state)
+{
+	struct wd_comp_job job = { .src_len = 4096, .level = 1 };
+	unsigned int probes = 0;
+	pthread_t thread;
+	void *probe;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		wf_alg_cost_note(&slow_cost, &job, 100 * WF_NS_PER_US);
+		wf_alg_cost_note(&quick_cost, &job, 10 * WF_NS_PER_US);
+	}
+	/* A probe is due after 64 * 100 us, which are 640 jobs. */
+	for (int i = 0; i < 600; i++) {
+		assert_int_equal(
+			pthread_create(&thread, NULL, probe_once, &job), 0);
+		pthread_join(thread, &probe);
+		probes += !!probe;
+	}
+	assert_int_equal(probes, 0);
+	/* In one thread, 15 of 16 jobs are settled, and count nevertheless. */
+	for (int i = 0; i < 6400; i++)
+		probes += !!probe_once(&job);
+	assert_in_range(probes, 8, 11);
+	/* Two kinds in turn do not disturb each other. */
+	for (int level = 1; level < 10; level += 8) {
+		job.level = level;
+		for (int i = 0; i < 8; i++) {
+			wf_alg_cost_note(&slow_cost, &job, 100 * WF_NS_PER_US);
+			wf_alg_cost_note(&quick_cost, &job, 10 * WF_NS_PER_US);
+		}
+		wf_alg_cost_prefers_next(&slow_cost, &quick_cost, &job, true);
+	}
+	assert_true(wf_alg_cost_is_settled(&slow_cost, &job));
+	job.level = 1;
+	assert_true(wf_alg_cost_is_settled(&slow_cost, &job));
+}
+
 /* -- asynchronous jobs ----------------------------------------------------- */
 
 static uint8_t data[SIZE];
@@ -625,6 +678,7 @@ int main(void)
 		cmocka_unit_test(test_distance),
 		cmocka_unit_test(test_small),
 		cmocka_unit_test(test_small_now),
+		cmocka_unit_test(test_probes),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_cancelled),

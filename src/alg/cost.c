@@ -35,28 +35,66 @@ static unsigned int size_of(const struct wd_comp_job *job)
 }
 
 /* Jobs of a kind and size that this thread need not compare. It is the thread's
- * own: a job that is settled writes to no line that others use. */
+ * own: a job that is settled writes to no line that others use. Few, because
+ * programs that load us later have little room for such data: kinds and sizes that
+ * a program mixes have places of their own most times. */
 struct settled {
-	const struct wf_alg_cost *first;
-	unsigned int kind;
-	unsigned int left; /* jobs to come */
+	uint32_t first; /* see tag_of() */
+	uint8_t kind, size;
+	uint8_t left; /* jobs to come */
 };
 
-static __thread struct settled settled[WF_ALG_COST_SIZES];
+#define PLACES 32u
+
+static __thread struct settled settled[PLACES];
+
+/* Which cost it is: they are far less than 256 GiB from each other. */
+static uint32_t tag_of(const struct wf_alg_cost *cost)
+{
+	return (uint32_t)((uintptr_t)cost / 64);
+}
+
+/* Its entry, or NULL if that is of other jobs. */
+static struct settled *entry_of(const struct wf_alg_cost *first,
+				const struct wd_comp_job *job)
+{
+	unsigned int kind = kind_of(job), size = size_of(job);
+	struct settled *s = &settled[(5 * kind + size) % PLACES];
+
+	return s->first == tag_of(first) && s->kind == kind && s->size == size ?
+		       s :
+		       NULL;
+}
 
 static void settle(const struct wf_alg_cost *first,
 		   const struct wd_comp_job *job)
 {
-	settled[size_of(job)] =
-		(struct settled){ first, kind_of(job), SETTLED - 1 };
+	unsigned int kind = kind_of(job), size = size_of(job);
+
+	settled[(5 * kind + size) % PLACES] =
+		(struct settled){ .first = tag_of(first),
+				  .kind = (uint8_t)kind,
+				  .size = (uint8_t)size,
+				  .left = SETTLED - 1 };
+}
+
+unsigned int wf_alg_cost_stands_for(struct wf_alg_cost *first,
+				    const struct wd_comp_job *job)
+{
+	struct settled *s = entry_of(first, job);
+	unsigned int jobs = s ? SETTLED - s->left : 1;
+
+	if (s)
+		*s = (struct settled){ 0 };
+	return jobs;
 }
 
 bool wf_alg_cost_is_settled(struct wf_alg_cost *first,
 			    const struct wd_comp_job *job)
 {
-	struct settled *s = &settled[size_of(job)];
+	struct settled *s = entry_of(first, job);
 
-	if (!s->left || s->first != first || s->kind != kind_of(job))
+	if (!s || !s->left)
 		return false;
 	s->left--;
 	return true;
@@ -144,6 +182,7 @@ int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 {
 	struct wf_alg_cell *a = cell_of(first, job), *b = cell_of(next, job);
 	uint64_t a_ns, b_ns;
+	unsigned int jobs;
 	bool slower;
 
 	if (!is_known(a))
@@ -153,9 +192,9 @@ int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 	a_ns = alone_of(a, job);
 	b_ns = alone_of(b, job);
 	slower = a_ns > b_ns;
+	jobs = wf_alg_cost_stands_for(first, job);
 	settles = settles && wf_alg_cost_is_far(a_ns, b_ns, b_ns);
-	if (slower ? is_probe(a, a_ns, b_ns * (settles ? SETTLED : 1)) :
-		     is_probe(b, b_ns, a_ns))
+	if (slower ? is_probe(a, a_ns, b_ns * jobs) : is_probe(b, b_ns, a_ns))
 		return !slower;
 	if (settles)
 		settle(first, job);
@@ -183,12 +222,6 @@ static unsigned int weight_of(const struct wf_alg_cell *cell)
 		atomic_load_explicit(&cell->weight, memory_order_relaxed);
 
 	return weight ? weight : 1;
-}
-
-unsigned int wf_alg_cost_weight(struct wf_alg_cost *best,
-				const struct wd_comp_job *job)
-{
-	return weight_of(cell_of(best, job));
 }
 
 /* -- jobs that overlap ----------------------------------------------------- */

@@ -87,8 +87,10 @@ void wf_alg_cost_settle(struct wf_alg_cost *first, struct wf_alg_cost *best,
 			const struct wd_comp_job *job, bool yes);
 bool wf_alg_cost_is_settled(struct wf_alg_cost *first,
 			    const struct wd_comp_job *job);
-unsigned int wf_alg_cost_weight(struct wf_alg_cost *best,
-				const struct wd_comp_job *job);
+/* How many jobs one that is compared stands for, which is asked once: those of this
+ * thread before it that were settled, and itself. */
+unsigned int wf_alg_cost_stands_for(struct wf_alg_cost *first,
+				    const struct wd_comp_job *job);
 
 /* Whether too few jobs like this one were given to the driver to know it; then
  * this is one more. */
