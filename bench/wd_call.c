@@ -2,7 +2,8 @@
 /*
  * The overhead of a call to a driver: the driver's work is the same function,
  * called directly, as a library's deflate(), by a submit() that finishes the
- * job, and by submit() and poll(). The work is a copy of SIZE bytes, so that
+ * job, by submit() and poll(), and by the library after cost has decided against a
+ * device that takes 100 us. The work is a copy of SIZE bytes, so that
  * sizes can be compared, or with `--work DRIVER` what that library does at level
  * 1; the variants take turns, and medians are shown. `--count WAY SIZE N` makes N
  * calls and prints nothing, for `valgrind --tool=callgrind
@@ -21,10 +22,10 @@
 #define LARGEST (1u << 20)
 #define ROOM(size) ((size) + (size) / 8 + 64)
 
-enum way { DIRECT, LIBRARY, AT_ONCE, POLLED, WAYS };
+enum way { DIRECT, LIBRARY, AT_ONCE, POLLED, CHOSEN, WAYS };
 
 static const char *const names[WAYS] = { "direct", "library", "submit",
-					 "polled" };
+					 "polled", "chosen" };
 
 static uint8_t *in, *out;
 static int (*real)(struct wd_comp_job *job); /* of --work */
@@ -101,13 +102,24 @@ static int poll_none(void *chan, struct wd_comp_job **done, unsigned int n)
 	return 0;
 }
 
+static int poll_slow(void *chan, struct wd_comp_job **done, unsigned int n)
+{
+	static const struct timespec slow = { .tv_nsec = 100000 };
+
+	nanosleep(&slow, NULL);
+	return poll_one(chan, done, n);
+}
+
 #define COMMON                                                                 \
 	.node = -1, .can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED,                \
 	.levels = 0x3fe, .min_window = 9, .version = WD_COMP_DRV_VERSION,      \
 	.size = sizeof(struct wd_alg_comp)
 
 static const struct wd_alg_comp drivers[WAYS] = {
-	[LIBRARY] = { .name = "library", COMMON, .deflate = work },
+	[LIBRARY] = { .name = "library",
+		      .priority = 2000,
+		      COMMON,
+		      .deflate = work },
 	[AT_ONCE] = { .name = "submit",
 		      COMMON,
 		      .open_chan = open_chan,
@@ -120,13 +132,23 @@ static const struct wd_alg_comp drivers[WAYS] = {
 		     .close_chan = close_chan,
 		     .submit = submit_one,
 		     .poll = poll_one },
+	/* Before all others, if no driver is named. */
+	[CHOSEN] = { .name = "chosen",
+		     .priority = 3000,
+		     COMMON,
+		     .open_chan = open_chan,
+		     .close_chan = close_chan,
+		     .submit = submit_one,
+		     .poll = poll_slow },
 };
 
 /* -- measuring -------------------------------------------------------------- */
 
 static void call(enum way way, size_t size)
 {
-	struct wd_comp_ctx ctx = { .comp_level = LEVEL, .driver = names[way] };
+	struct wd_comp_ctx ctx = { .comp_level = LEVEL,
+				   .driver =
+					   way == CHOSEN ? NULL : names[way] };
 	struct wd_comp_job job = { .src = in,
 				   .src_len = size,
 				   .dst = out,
@@ -252,7 +274,8 @@ int main(int argc, char **argv)
 		}
 		return 0;
 	}
-	printf("   bytes  direct ns   library     submit     polled  (more)\n");
+	printf("   bytes  direct ns    library     submit     polled     chosen  "
+	       "(more)\n");
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		compare(sizes[i]);
 	return 0;

@@ -13,6 +13,8 @@
  *	-ENODATA	the input ends before its stream does (stateless)
  *	-ENOTSUP	no driver can do exactly this
  *	-ENODEV		the device is gone and took the stream along
+ *	-EFAULT		a device has found that memory of the job is not mapped,
+ *			or not for this access
  *	-ENOMEM, -ECANCELED, -EBUSY
  */
 #ifndef WEFT_WD_COMP_H

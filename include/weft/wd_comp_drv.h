@@ -106,8 +106,9 @@ struct wd_comp_limits {
  * this thread: the drivers before it do that. wd_alg_comp_register() and
  * _unregister() are -EDEADLK there.
  *
- * A job's result is 0, -ENOSPC, -EBADMSG, -ENODATA or -ENOMEM. Any other error
- * hands it to the next driver, and so it is with -ENODEV (the device is gone)
+ * A job's result is 0, -ENOSPC, -EBADMSG, -ENODATA, -ENOMEM or -EFAULT (memory of
+ * the job is not mapped, or not for this access; if the program can reach it, the
+ * next driver does the job). Any other error hands it to the next driver, and so it is with -ENODEV (the device is gone)
  * and -ENOTSUP (it cannot do this one). A driver that claims what cannot be (more
  * produced than there is room for, a job that it does not have, a job that is
  * not back in time) is reported once and not asked again.

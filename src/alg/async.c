@@ -481,13 +481,16 @@ static void *poll_main(void *arg)
 	return NULL;
 }
 
-/* Signals of the program are for its own threads. */
+/* Signals of the program are for its own threads; but a fault of this one, which
+ * copies results, goes to the handlers as from any other. */
 static int start_thread(pthread_t *thread, void *(*run)(void *arg))
 {
 	sigset_t every, old;
 	int ret;
 
 	sigfillset(&every);
+	sigdelset(&every, SIGBUS);
+	sigdelset(&every, SIGSEGV);
 	pthread_sigmask(SIG_SETMASK, &every, &old);
 	ret = pthread_create(thread, NULL, run, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

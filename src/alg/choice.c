@@ -6,7 +6,6 @@
 #include "alg/choice.h"
 
 #include "alg/queue.h"
-#include "base/clock.h"
 
 bool wf_alg_choice_is_open(const struct wd_alg_comp *d,
 			   const struct wf_alg_want *want)
@@ -17,15 +16,21 @@ bool wf_alg_choice_is_open(const struct wd_alg_comp *d,
 
 struct wf_alg_slot *wf_alg_choice_now(struct wf_alg_slot *first,
 				      const struct wf_alg_want *want,
-				      const struct wd_comp_job *job)
+				      const struct wd_comp_job *job,
+				      bool *measured)
 {
+	struct wf_alg_cost *cost = wf_alg_registry_cost(first);
 	struct wf_alg_want others = *want;
 	struct wf_alg_slot *next;
+	bool library;
 
 	others.except |= wf_alg_registry_bit(first);
 	next = wf_alg_registry_get(&others);
-	if (next && wf_alg_cost_prefers_next(wf_alg_registry_cost(first),
-					     wf_alg_registry_cost(next), job)) {
+	library = next && !wf_alg_registry_driver(next)->submit;
+	*measured = !library || !wf_alg_cost_is_settled(cost, job);
+	if (next && (!*measured ||
+		     wf_alg_cost_prefers_next(cost, wf_alg_registry_cost(next),
+					      job, library))) {
 		wf_alg_stats_add(wf_alg_registry_stats(first),
 				 WF_ALG_STAT_passed_over, 1);
 		wf_alg_registry_put(first);
@@ -37,8 +42,6 @@ struct wf_alg_slot *wf_alg_choice_now(struct wf_alg_slot *first,
 
 /* Candidates that are looked at; those behind them are not. */
 #define CANDIDATES 8
-#define SMALL_NS (100 * WF_NS_PER_US)
-#define FAR 4
 
 /* The two that are expected to end first, and all that were looked at, in the
  * order of priority. */
@@ -106,15 +109,15 @@ static void rank_all(struct ranking *r, struct wf_alg_slot *slot,
 }
 
 /* Whether the second is to do the job, so that it stays known. */
-static bool is_probe(const struct ranking *r, const struct wd_comp_job *job)
+static bool is_probe(const struct ranking *r, const struct wd_comp_job *job,
+		     unsigned int jobs)
 {
 	struct wf_alg_cost *first = wf_alg_registry_cost(r->slots[0]);
 	uint64_t best = wf_alg_cost_adds(first, job);
 
 	best = best < r->ns[0] ? best : r->ns[0];
 	return wf_alg_cost_is_probe(wf_alg_registry_cost(r->slots[1]), job,
-				    r->ns[1],
-				    best * wf_alg_cost_weight(first, job));
+				    r->ns[1], best * jobs);
 }
 
 /* Drivers that come before @chosen. */
@@ -152,10 +155,13 @@ static struct wf_alg_slot *library_of(struct wf_alg_slot *slot,
  * from winning. */
 static bool is_settled(const struct ranking *r, const struct wd_comp_job *job)
 {
-	return r->slots[1] && r->ns[0] && r->ns[1] / FAR > r->ns[0] &&
-	       !wf_alg_registry_driver(r->slots[0])->submit &&
-	       wf_alg_cost_adds(wf_alg_registry_cost(r->slots[0]), job) <
-		       SMALL_NS;
+	struct wf_alg_slot *best = r->slots[0];
+
+	return r->slots[1] && r->ns[0] &&
+	       !wf_alg_registry_driver(best)->submit &&
+	       wf_alg_cost_is_far(
+		       r->ns[1], r->ns[0],
+		       wf_alg_cost_adds(wf_alg_registry_cost(best), job));
 }
 
 struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
@@ -166,6 +172,7 @@ struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 	struct wf_alg_slot *slot = wf_alg_registry_get(want);
 	struct wf_alg_cost *first;
 	struct ranking r = { 0 };
+	unsigned int jobs;
 	bool probe = false;
 
 	*passed = 0;
@@ -175,10 +182,11 @@ struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 	first = wf_alg_registry_cost(slot);
 	if (wf_alg_cost_is_settled(first, job))
 		return library_of(slot, want, passed);
+	jobs = wf_alg_cost_stands_for(first, job);
 	rank_all(&r, slot, want, job);
 	/* One that has not begun to be known is ranked first, with 0. */
 	if (r.slots[1] && r.ns[0])
-		probe = is_probe(&r, job);
+		probe = is_probe(&r, job, jobs);
 	if (r.slots[0])
 		wf_alg_cost_settle(first, wf_alg_registry_cost(r.slots[0]), job,
 				   is_settled(&r, job));

@@ -14,10 +14,11 @@ bool wf_alg_choice_is_open(const struct wd_alg_comp *driver,
 			   const struct wf_alg_want *want);
 
 /* For a job whose caller waits: @first or the next one. Takes the reference of
- * @first, and returns one. */
+ * @first, and returns one. *@measured: the job's time is needed. */
 struct wf_alg_slot *wf_alg_choice_now(struct wf_alg_slot *first,
 				      const struct wf_alg_want *want,
-				      const struct wd_comp_job *job);
+				      const struct wd_comp_job *job,
+				      bool *measured);
 
 /*
  * For a job that overlaps with others: where it ends soonest, by measured times

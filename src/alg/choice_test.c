@@ -6,6 +6,7 @@
  * job depends on how many there are. Then asynchronous jobs on real time: none is
  * lost, and the account of what is under way is right.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <weft/wd_comp_drv.h>
@@ -97,6 +99,16 @@ static int poll(void *chan, struct wd_comp_job **done, unsigned int n)
 		.open_chan = (OPEN), .close_chan = close_chan,                 \
 		.submit = submit, .poll = poll,                                \
 	}
+
+/* Its jobs take at least 1 ms. */
+static int submit_slow(void *chan, struct wd_comp_job *const *jobs,
+		       unsigned int n)
+{
+	static const struct timespec slow = { .tv_nsec = 1000000 };
+
+	nanosleep(&slow, NULL);
+	return submit(chan, jobs, n);
+}
 
 static const struct wd_alg_comp serial = DEVICE("serial", 2000, open_any, MOST);
 static const struct wd_alg_comp wide = DEVICE("wide", 1900, open_wide, MOST);
@@ -412,7 +424,8 @@ static void test_distance(void **state)
 	assert_false(wf_alg_cost_is_new(&cost, &job));
 	near = wf_alg_cost_expect(&cost, &job);
 	assert_in_range(near, WF_NS_PER_MS * 9 / 10, WF_NS_PER_MS * 11 / 10);
-	assert_int_equal(wf_alg_cost_prefers_next(&cost, &other, &job), 0);
+	assert_int_equal(wf_alg_cost_prefers_next(&cost, &other, &job, false),
+			 0);
 	cost.node++;
 	assert_true(wf_alg_cost_is_new(&cost, &job));
 	for (int i = 0; i < 8; i++) {
@@ -422,10 +435,64 @@ static void test_distance(void **state)
 		now += 4 * WF_NS_PER_MS;
 	}
 	assert_true(wf_alg_cost_expect(&cost, &job) > 2 * near);
-	assert_int_equal(wf_alg_cost_prefers_next(&cost, &other, &job), 1);
+	assert_int_equal(wf_alg_cost_prefers_next(&cost, &other, &job, false),
+			 1);
 	cost.node--;
 	assert_int_equal(wf_alg_cost_expect(&cost, &job), near);
-	assert_int_equal(wf_alg_cost_prefers_next(&cost, &other, &job), 0);
+	assert_int_equal(wf_alg_cost_prefers_next(&cost, &other, &job, false),
+			 0);
+}
+
+static struct wf_alg_cost slow_cost = { .node = -1 },
+			  quick_cost = { .node = -1 };
+
+static void *probe_once(void *arg)
+{
+	struct wd_comp_job *job = arg;
+
+	return (void *)(uintptr_t)(!wf_alg_cost_is_settled(&slow_cost, job) &&
+				   !wf_alg_cost_prefers_next(
+					   &slow_cost, &quick_cost, job, true));
+}
+
+/* The slower one gets a small part of the time, also where a thread does a single
+ * job: nothing is counted in advance. */
+static void test_probes(void **state)
+{
+	struct wd_comp_job job = { .src_len = 4096, .level = 1 };
+	unsigned int probes = 0;
+	pthread_t thread;
+	void *probe;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		wf_alg_cost_note(&slow_cost, &job, 100 * WF_NS_PER_US);
+		wf_alg_cost_note(&quick_cost, &job, 10 * WF_NS_PER_US);
+	}
+	/* A probe is due after 64 * 100 us, which are 640 jobs. */
+	for (int i = 0; i < 600; i++) {
+		assert_int_equal(
+			pthread_create(&thread, NULL, probe_once, &job), 0);
+		pthread_join(thread, &probe);
+		probes += !!probe;
+	}
+	assert_int_equal(probes, 0);
+	/* In one thread, 15 of 16 jobs are settled, and count nevertheless. */
+	for (int i = 0; i < 6400; i++)
+		probes += !!probe_once(&job);
+	assert_in_range(probes, 8, 11);
+	/* Two kinds in turn do not disturb each other. */
+	for (int level = 1; level < 10; level += 8) {
+		job.level = level;
+		for (int i = 0; i < 8; i++) {
+			wf_alg_cost_note(&slow_cost, &job, 100 * WF_NS_PER_US);
+			wf_alg_cost_note(&quick_cost, &job, 10 * WF_NS_PER_US);
+		}
+		wf_alg_cost_prefers_next(&slow_cost, &quick_cost, &job, true);
+	}
+	assert_true(wf_alg_cost_is_settled(&slow_cost, &job));
+	job.level = 1;
+	assert_true(wf_alg_cost_is_settled(&slow_cost, &job));
 }
 
 /* -- asynchronous jobs ----------------------------------------------------- */
@@ -484,6 +551,40 @@ static uint64_t backlog_of(const char *name)
 
 	wf_alg_registry_put(slot);
 	return backlog;
+}
+
+/* Jobs of a thread that waits: a device that cannot win at their size is not asked,
+ * and most of the jobs are neither compared nor measured. */
+static void test_small_now(void **state)
+{
+	struct wd_alg_comp slow = serial;
+	struct wf_alg_want want = { .can = WD_COMP_CAN_DEFLATE,
+				    .level = 9,
+				    .name = "library" };
+	unsigned int by_device = 0, measured = 0;
+	struct wf_alg_slot *slot;
+
+	(void)state;
+	slow.submit = submit_slow;
+	assert_int_equal(wd_alg_comp_register(&slow), 0);
+	assert_int_equal(wd_alg_comp_register(&library), 0);
+	slot = wf_alg_registry_get(&want);
+	for (int i = 0; i < 1000; i++) {
+		struct wd_comp_ctx ctx = { .comp_level = 9 };
+		size_t in = SIZE, out = sizeof(outs[0]);
+
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, outs[0], &out),
+				 0);
+		by_device += !strcmp(ctx.used, "serial");
+	}
+	for (int size = 0; size < WF_ALG_COST_SIZES; size++)
+		measured += wf_alg_registry_cost(slot)->of[0][9][size].jobs;
+	/* Eight to know it; a slow machine may give it a few more. */
+	assert_in_range(by_device, 8, 40);
+	assert_in_range(measured, 8, 300);
+	wf_alg_registry_put(slot);
+	assert_int_equal(wd_alg_comp_unregister(&slow), 0);
+	assert_int_equal(wd_alg_comp_unregister(&library), 0);
 }
 
 /* One that has room for a single job, and one whose channels cannot be opened:
@@ -576,6 +677,8 @@ int main(void)
 		cmocka_unit_test(test_considered),
 		cmocka_unit_test(test_distance),
 		cmocka_unit_test(test_small),
+		cmocka_unit_test(test_small_now),
+		cmocka_unit_test(test_probes),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_cancelled),

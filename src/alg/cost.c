@@ -13,6 +13,8 @@
 /* What is expected of a driver that has never done such a job. */
 #define SLOWEST WF_NS_PER_S
 #define SETTLED 16u
+#define SMALL_NS (100 * WF_NS_PER_US)
+#define FAR 4
 #define LATELY 64u /* jobs of this size: older ones count half, and so on */
 
 static unsigned int kind_of(const struct wd_comp_job *job)
@@ -30,6 +32,78 @@ static unsigned int size_of(const struct wd_comp_job *job)
 	unsigned int size = (63 - (unsigned int)__builtin_clzll(len)) / 2;
 
 	return size < WF_ALG_COST_SIZES ? size : WF_ALG_COST_SIZES - 1;
+}
+
+/* Jobs of a kind and size that this thread need not compare. It is the thread's
+ * own: a job that is settled writes to no line that others use. Few, because
+ * programs that load us later have little room for such data: kinds and sizes that
+ * a program mixes have places of their own most times. */
+struct settled {
+	uint32_t first; /* see tag_of() */
+	uint8_t kind, size;
+	uint8_t left; /* jobs to come */
+};
+
+#define PLACES 32u
+
+static __thread struct settled settled[PLACES];
+
+/* Which cost it is: they are far less than 256 GiB from each other. */
+static uint32_t tag_of(const struct wf_alg_cost *cost)
+{
+	return (uint32_t)((uintptr_t)cost / 64);
+}
+
+/* Its entry, or NULL if that is of other jobs. */
+static struct settled *entry_of(const struct wf_alg_cost *first,
+				const struct wd_comp_job *job)
+{
+	unsigned int kind = kind_of(job), size = size_of(job);
+	struct settled *s = &settled[(5 * kind + size) % PLACES];
+
+	return s->first == tag_of(first) && s->kind == kind && s->size == size ?
+		       s :
+		       NULL;
+}
+
+static void settle(const struct wf_alg_cost *first,
+		   const struct wd_comp_job *job)
+{
+	unsigned int kind = kind_of(job), size = size_of(job);
+
+	settled[(5 * kind + size) % PLACES] =
+		(struct settled){ .first = tag_of(first),
+				  .kind = (uint8_t)kind,
+				  .size = (uint8_t)size,
+				  .left = SETTLED - 1 };
+}
+
+unsigned int wf_alg_cost_stands_for(struct wf_alg_cost *first,
+				    const struct wd_comp_job *job)
+{
+	struct settled *s = entry_of(first, job);
+	unsigned int jobs = s ? SETTLED - s->left : 1;
+
+	if (s)
+		*s = (struct settled){ 0 };
+	return jobs;
+}
+
+bool wf_alg_cost_is_settled(struct wf_alg_cost *first,
+			    const struct wd_comp_job *job)
+{
+	struct settled *s = entry_of(first, job);
+
+	if (!s || !s->left)
+		return false;
+	s->left--;
+	return true;
+}
+
+bool wf_alg_cost_is_far(uint64_t device_ns, uint64_t library_ns,
+			uint64_t job_ns)
+{
+	return device_ns / FAR > library_ns && job_ns < SMALL_NS;
 }
 
 /* Where the job's times are, of this thread. */
@@ -104,10 +178,11 @@ bool wf_alg_cost_is_probe(struct wf_alg_cost *cost,
 
 int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 			     struct wf_alg_cost *next,
-			     const struct wd_comp_job *job)
+			     const struct wd_comp_job *job, bool settles)
 {
 	struct wf_alg_cell *a = cell_of(first, job), *b = cell_of(next, job);
 	uint64_t a_ns, b_ns;
+	unsigned int jobs;
 	bool slower;
 
 	if (!is_known(a))
@@ -117,15 +192,18 @@ int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 	a_ns = alone_of(a, job);
 	b_ns = alone_of(b, job);
 	slower = a_ns > b_ns;
-	if (slower ? is_probe(a, a_ns, b_ns) : is_probe(b, b_ns, a_ns))
+	jobs = wf_alg_cost_stands_for(first, job);
+	settles = settles && wf_alg_cost_is_far(a_ns, b_ns, b_ns);
+	if (slower ? is_probe(a, a_ns, b_ns * jobs) : is_probe(b, b_ns, a_ns))
 		return !slower;
+	if (settles)
+		settle(first, job);
 	return slower;
 }
 
 void wf_alg_cost_settle(struct wf_alg_cost *first, struct wf_alg_cost *best,
 			const struct wd_comp_job *job, bool yes)
 {
-	struct wf_alg_cell *of_first = cell_of(first, job);
 	struct wf_alg_cell *of_best = cell_of(best, job);
 	unsigned int weight = yes ? SETTLED : 1;
 
@@ -135,8 +213,7 @@ void wf_alg_cost_settle(struct wf_alg_cost *first, struct wf_alg_cost *best,
 		atomic_store_explicit(&of_best->weight, weight,
 				      memory_order_relaxed);
 	if (yes)
-		atomic_store_explicit(&of_first->settled, SETTLED - 1,
-				      memory_order_relaxed);
+		settle(first, job);
 }
 
 static unsigned int weight_of(const struct wf_alg_cell *cell)
@@ -145,26 +222,6 @@ static unsigned int weight_of(const struct wf_alg_cell *cell)
 		atomic_load_explicit(&cell->weight, memory_order_relaxed);
 
 	return weight ? weight : 1;
-}
-
-unsigned int wf_alg_cost_weight(struct wf_alg_cost *best,
-				const struct wd_comp_job *job)
-{
-	return weight_of(cell_of(best, job));
-}
-
-/* Threads may count one job for two: it is a guess. */
-bool wf_alg_cost_is_settled(struct wf_alg_cost *first,
-			    const struct wd_comp_job *job)
-{
-	struct wf_alg_cell *cell = cell_of(first, job);
-	unsigned int left =
-		atomic_load_explicit(&cell->settled, memory_order_relaxed);
-
-	if (!left)
-		return false;
-	atomic_store_explicit(&cell->settled, left - 1, memory_order_relaxed);
-	return true;
 }
 
 /* -- jobs that overlap ----------------------------------------------------- */

@@ -29,9 +29,8 @@ struct wf_alg_cell {
 	/* Time of jobs that another driver was preferred for, since one was
 	 * given to this one nevertheless. */
 	_Atomic uint64_t elsewhere_ns;
-	/* See wf_alg_cost_settle(). */
-	atomic_uint settled; /* jobs to come */
-	atomic_uint weight;  /* jobs that one stands for; 0: 1 */
+	/* Jobs that one stands for, see wf_alg_cost_settle(); 0: 1. */
+	atomic_uint weight;
 };
 
 struct wf_alg_cost {
@@ -58,11 +57,12 @@ void wf_alg_cost_note(struct wf_alg_cost *cost, const struct wd_comp_job *job,
  * Whether @next is to do the job in place of @first, a device: because it does
  * such jobs sooner, or because too little is known of it. Now and then the
  * slower one gets a job, so that a change is noticed: for a small part of the
- * time, not of the jobs, because it may be slower by any factor.
+ * time, not of the jobs, because it may be slower by any factor. @settles: where
+ * @next wins by far, the next jobs like this one are settled.
  */
 int wf_alg_cost_prefers_next(struct wf_alg_cost *first,
 			     struct wf_alg_cost *next,
-			     const struct wd_comp_job *job);
+			     const struct wd_comp_job *job, bool settles);
 
 /* Whether a job that takes @ns on this driver is to go there although it takes
  * @best of the time of a better one. */
@@ -70,19 +70,27 @@ bool wf_alg_cost_is_probe(struct wf_alg_cost *cost,
 			  const struct wd_comp_job *job, uint64_t ns,
 			  uint64_t best);
 
+/* Whether a device that would end the job in @device_ns is far from winning against
+ * a library that ends it in @library_ns, and the job is small: it takes @job_ns of
+ * the library. */
+bool wf_alg_cost_is_far(uint64_t device_ns, uint64_t library_ns,
+			uint64_t job_ns);
+
 /*
  * Where small jobs are many and no device is near to winning, measuring and
  * comparing each of them would cost a good part of its time, because all threads
- * write to the same lines. @yes: the next jobs like this one go to @best, a
- * library, without that, and one job of @best stands for as many. @first is the
- * first candidate, which is asked about it.
+ * write to the same lines. @yes: the next jobs like this one, of this thread, go to
+ * @best, a library, without that, and one job of @best stands for as many. @first
+ * is the first candidate, which is asked about it.
  */
 void wf_alg_cost_settle(struct wf_alg_cost *first, struct wf_alg_cost *best,
 			const struct wd_comp_job *job, bool yes);
 bool wf_alg_cost_is_settled(struct wf_alg_cost *first,
 			    const struct wd_comp_job *job);
-unsigned int wf_alg_cost_weight(struct wf_alg_cost *best,
-				const struct wd_comp_job *job);
+/* How many jobs one that is compared stands for, which is asked once: those of this
+ * thread before it that were settled, and itself. */
+unsigned int wf_alg_cost_stands_for(struct wf_alg_cost *first,
+				    const struct wd_comp_job *job);
 
 /* Whether too few jobs like this one were given to the driver to know it; then
  * this is one more. */

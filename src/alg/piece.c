@@ -57,6 +57,7 @@ bool wf_alg_piece_is_final(int result)
 	case -EBADMSG:
 	case -ENODATA:
 	case -ENOMEM:
+	case -EFAULT: /* the next driver would meet the address itself */
 		return true;
 	default:
 		return false;
@@ -106,6 +107,7 @@ static int run_here(struct wf_alg_slot *slot, const struct wd_alg_comp *d,
 static int run(struct wd_comp_job *job, struct wf_alg_want *want,
 	       const char **used)
 {
+	bool measured = false;
 	uint64_t start = 0;
 	int ret = -ENOTSUP;
 
@@ -121,9 +123,9 @@ static int run(struct wd_comp_job *job, struct wf_alg_want *want,
 			return ret;
 		d = wf_alg_registry_driver(slot);
 		if (wf_unlikely(wf_alg_choice_is_open(d, want))) {
-			slot = wf_alg_choice_now(slot, want, job);
+			slot = wf_alg_choice_now(slot, want, job, &measured);
 			d = wf_alg_registry_driver(slot);
-			start = wf_base_clock_ns();
+			start = measured ? wf_base_clock_ns() : 0;
 		}
 		if (used)
 			*used = d->name;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "alg/touch.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/fork.h"
@@ -438,6 +439,8 @@ static void finish_locked(struct wf_alg_queue *q, struct wd_comp_job *job)
 		wf_alg_registry_distrust(q->slot, lie);
 		job->result = -EIO;
 	}
+	if (job->result == -EFAULT && wf_alg_touch_job(job))
+		job->result = -ENOTSUP; /* only the device cannot reach it */
 	deliver(q, job);
 }
 

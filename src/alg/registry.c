@@ -83,7 +83,7 @@ struct found {
 	const struct entry *entry;
 };
 
-#define FOUNDS 4u
+#define FOUNDS 8u
 
 static __thread struct {
 	/* This thread loads or registers a driver: calls of the driver
@@ -377,7 +377,12 @@ static struct wf_alg_slot *search(const struct wf_alg_want *want,
 /* Where what was found for such a search is kept. */
 static struct found *place_of(const struct wf_alg_want *want)
 {
-	return &mine.founds[(want->can + (unsigned int)want->level) % FOUNDS];
+	/* Without the devices that a choice by cost has passed over, it is another
+	 * search, and as frequent. */
+	unsigned int at = want->can + (unsigned int)want->level;
+
+	return &mine.founds[(at % (FOUNDS / 2)) +
+			    (want->except ? FOUNDS / 2 : 0)];
 }
 
 static bool is_same(const struct found *f, const struct wf_alg_want *want)
@@ -385,9 +390,9 @@ static bool is_same(const struct found *f, const struct wf_alg_want *want)
 	const struct wf_alg_want *w = &f->want;
 
 	return w->can == want->can && w->level == want->level &&
-	       w->window == want->window && w->node == want->node &&
-	       w->small == want->small && w->local == want->local &&
-	       f->named == !!want->name &&
+	       w->except == want->except && w->window == want->window &&
+	       w->node == want->node && w->small == want->small &&
+	       w->local == want->local && f->named == !!want->name &&
 	       (!f->named || !strcmp(f->entry->table.name, want->name));
 }
 
@@ -398,7 +403,7 @@ struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 	unsigned int now = atomic_load_explicit(&changes, memory_order_acquire);
 	const struct entry *entry;
 	struct wf_alg_slot *slot;
-	bool again = !want->except && !want->ch;
+	bool again = !want->ch;
 
 	if (wf_likely(again && f->slot && f->changes == now &&
 		      is_same(f, want) && take(f->slot, f->entry)))

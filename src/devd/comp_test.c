@@ -407,6 +407,84 @@ static void test_copies(void **state)
 	}
 }
 
+static int call(int alg, int inflate, const void *src, size_t in, void *dst,
+		size_t out)
+{
+	struct wd_comp_ctx ctx = { .alg_type = alg, .comp_level = 1 };
+
+	return inflate ? wd_alg_inflate(&ctx, src, &in, dst, &out) :
+			 wd_alg_deflate(&ctx, src, &in, dst, &out);
+}
+
+/* Asynchronous jobs; every second one has a bad source or destination. */
+static void async_bad(void *src, void *dst)
+{
+	for (int i = 0; i < JOBS; i++) {
+		bool bad = i % 2;
+
+		jobs[i] = (struct job){ .ctx.comp_level = 1 };
+		assert_int_equal(wd_alg_async_deflate(
+					 &jobs[i].ctx, record, &jobs[i],
+					 bad && src ? src : data, 1000,
+					 bad && dst ? dst : jobs[i].out, 4000),
+				 0);
+	}
+	for (int i = 0; i < JOBS; i++) {
+		/* The thread that polls is there for the second kind. */
+		while (!atomic_load(&jobs[i].calls)) {
+			if (dst)
+				usleep(1000);
+			else if (!wd_alg_wait(1000))
+				wd_alg_poll(0);
+		}
+		assert_int_equal(jobs[i].result, i % 2 ? -EFAULT : 0);
+	}
+}
+
+/* A bad address is an error of the job, which the next driver does not get: that
+ * would be the SIGSEGV of the program. Small and large. */
+static void test_bad_address(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), most = 1u << 20, len;
+	/* Where the kernel maps nothing by itself. */
+	uint8_t *bad = mmap((void *)0x10000000, most, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rig rig;
+
+	(void)state;
+	munmap(bad, most);
+	signal(SIGSEGV, SIG_DFL);
+	only(&rig, WD_IOMMU_SVA);
+	for (size_t n = 1000; n <= 100000; n *= 10) {
+		struct wd_comp_ctx ctx = { .comp_level = 1 };
+		size_t in = n;
+
+		len = sizeof(packed);
+		assert_int_equal(wd_alg_deflate(&ctx, data, &in, packed, &len),
+				 0);
+		assert_string_equal(ctx.used, "device");
+		for (int alg = WD_COMP_RAW; alg <= WD_COMP_GZIP; alg++) {
+			assert_int_equal(call(alg, 0, bad, n, plain, SIZE),
+					 -EFAULT);
+			assert_int_equal(call(alg, 0, data, n, bad, 2 * n),
+					 -EFAULT);
+		}
+		assert_int_equal(call(WD_COMP_RAW, 1, bad, n, plain, SIZE),
+				 -EFAULT);
+		assert_int_equal(call(WD_COMP_RAW, 1, packed, len, bad, n),
+				 -EFAULT);
+		assert_int_equal(call(WD_COMP_RAW, 1, packed, len, plain, n),
+				 0);
+	}
+	async_bad(bad + page, NULL);
+	/* The thread that polls copies the results. */
+	assert_int_equal(wd_alg_poll_start(), 0);
+	async_bad(NULL, bad + page);
+	assert_int_equal(wd_alg_poll_stop(), 0);
+	wd_alg_async_fini();
+	rig_kill(&rig);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -427,6 +505,7 @@ int main(void)
 		cmocka_unit_test(test_channel),
 		cmocka_unit_test(test_third_party),
 		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_bad_address),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

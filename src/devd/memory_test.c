@@ -111,6 +111,131 @@ static void test_reserve_sva(void **state)
 	free(other);
 }
 
+/* Reserved memory is the program's until it releases the channel: what is in it
+ * outlives the channel's end at the device. */
+static void test_stop_keeps(void **state)
+{
+	struct wf_drv_device device;
+	uint8_t bytes[5000];
+
+	(void)state;
+	rig_fill(bytes, sizeof(bytes), 3);
+	for (int type = WD_IOMMU_SVA; type <= WD_IOMMU_NONE; type++) {
+		assert_int_equal(rig_open(&device, rig_names[type], 0), 0);
+		assert_non_null(wd_reserve_mem(&device.ch, sizeof(bytes)));
+		memcpy(device.ch.ss_va, bytes, sizeof(bytes));
+		wf_drv_device_stop(&device);
+		assert_memory_equal(device.ch.ss_va, bytes, sizeof(bytes));
+		wf_drv_device_close(&device);
+	}
+}
+
+/* Submits @n jobs at once, and checks that each has its status. */
+static void run_batch(struct wf_drv_device *device, struct wf_drv_job *jobs,
+		      const int *statuses, int n)
+{
+	for (int i = 0; i < n; i++) {
+		jobs[i].cookie = (void *)(uintptr_t)&statuses[i];
+		assert_int_equal(
+			wf_drv_device_submit(device, &jobs[i], i + 1 < n), 0);
+	}
+	for (int i = 0; i < n; i++) {
+		struct wf_drv_result result = rig_result(device, i % 2);
+
+		assert_int_equal(result.status, *(const int *)result.cookie);
+		assert_int_equal(result.produced, result.status ? 0 : 64);
+	}
+	assert_int_equal(device->n_free_stages,
+			 device->mmio->stage / WF_ACCEL_STAGE_SLOT);
+}
+
+/* A bad address that the driver copies from or to once was the SIGSEGV of the
+ * program. */
+static void bad_address(const char *name, size_t pool)
+{
+	enum { NONE, READ_ONLY, NO_ACCESS, GOOD, PAGES };
+	static const int statuses[] = { 0,	 -EFAULT, 0, -EFAULT,
+					-EFAULT, -EFAULT, 0 };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *map = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *good = map + GOOD * page;
+	struct wf_drv_job job = { .alg = WF_ACCEL_COPY,
+				  .src = good,
+				  .src_len = 64,
+				  .dst = good + 64,
+				  .dst_len = 64 };
+	struct wf_drv_job jobs[] = { job, job, job, job, job, job, job };
+	struct wf_drv_device device;
+	struct sigaction action;
+
+	/* cmocka and sanitizers have handlers of their own. */
+	signal(SIGSEGV, SIG_DFL);
+	assert_int_equal(rig_open(&device, name, pool), 0);
+	rig_fill(good, 64, 1);
+	/* It works, then the memory goes. */
+	jobs[1].src = map + NONE * page;
+	jobs[3].src = map + NO_ACCESS * page;
+	jobs[4].dst = map + READ_ONLY * page;
+	jobs[5].dst = map + page - 10;
+	run_batch(&device, jobs, (const int[7]){ 0 }, 7);
+	munmap(map, page);
+	mprotect(map + READ_ONLY * page, page, PROT_READ);
+	mprotect(map + NO_ACCESS * page, page, PROT_NONE);
+	for (int i = 0; i < 3; i++)
+		run_batch(&device, jobs, statuses, 7);
+	assert_memory_equal(good, good + 64, 64);
+	wf_drv_device_close(&device);
+	sigaction(SIGSEGV, NULL, &action);
+	assert_ptr_equal(action.sa_handler, SIG_DFL);
+	munmap(map + page, (PAGES - 1) * page);
+}
+
+static void test_bad_address(void **state)
+{
+	(void)state;
+	for (int type = WD_IOMMU_SVA; type <= WD_IOMMU_NONE; type++)
+		bad_address(rig_names[type], type == WD_IOMMU_SVA ? 0 : POOL);
+}
+
+static void on_segv(int number)
+{
+	(void)number;
+	_exit(42);
+}
+
+/* Faults that are not of a job: the program's handler, or its end. */
+static void fault_elsewhere(uint64_t handled)
+{
+	volatile uint8_t *nowhere =
+		mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct wf_drv_device device;
+
+	signal(SIGSEGV, handled ? on_segv : SIG_DFL);
+	prctl(PR_SET_DUMPABLE, 0);
+	if (rig_open(&device, "sva-0", 0))
+		_exit(1);
+	*nowhere = 1;
+	_exit(2);
+}
+
+static void test_other_faults(void **state)
+{
+	(void)state;
+	for (uint64_t handled = 0; handled < 2; handled++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child)
+			fault_elsewhere(handled);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (handled)
+			assert_int_equal(WEXITSTATUS(status), 42);
+		else
+			assert_int_equal(WTERMSIG(status), SIGSEGV);
+	}
+}
+
 /* NOIOMMU: enough pages, but not in one piece. Nothing is lost by failing. */
 static void test_fragmentation(void **state)
 {
@@ -544,6 +669,9 @@ int main(void)
 		cmocka_unit_test(test_arena),
 		cmocka_unit_test(test_reserve),
 		cmocka_unit_test(test_reserve_sva),
+		cmocka_unit_test(test_stop_keeps),
+		cmocka_unit_test(test_bad_address),
+		cmocka_unit_test(test_other_faults),
 		cmocka_unit_test(test_fragmentation),
 		cmocka_unit_test(test_sharing),
 		cmocka_unit_test(test_sharing_across),

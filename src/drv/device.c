@@ -14,12 +14,16 @@
 
 #include "base/log.h"
 #include "chan/core.h"
+#include "drv/guard.h"
 #include "queue/wake.h"
 #include "weft/smm.h"
 
 /* Polls without a result between two looks at the device. */
 #define LOOK_EVERY 256
 #define ID_BITS 31
+
+/* In no stage and no region: the device ends the job with EFAULT. */
+#define NOWHERE UINT64_MAX
 
 enum { SRC, DST, DICT };
 
@@ -170,6 +174,7 @@ static int start(struct wf_drv_device *device, size_t reserve)
 	}
 	device->watch.in_child = in_child;
 	wf_base_fork_watch(&device->watch);
+	wf_drv_guard_on();
 	return 0;
 }
 
@@ -281,11 +286,11 @@ static int make_bounce(struct wf_drv_device *device, const void *va,
 	*bounce = smm_alloc(device->ch.ss_va, len);
 	if (!*bounce)
 		return no_room(device);
-	if (fill) {
-		memcpy(*bounce, va, len);
-		device->bounced += len;
-	}
 	*dma = wd_get_dma_from_va(&device->ch, *bounce);
+	if (fill && !wf_drv_guard_copy(*bounce, va, len))
+		*dma = NOWHERE;
+	else if (fill)
+		device->bounced += len;
 	return 0;
 }
 
@@ -301,6 +306,18 @@ static inline int address(struct wf_drv_device *device, const void *va,
 static inline uint64_t lines(uint32_t len)
 {
 	return ((uint64_t)len + WF_LINE - 1) & ~(uint64_t)(WF_LINE - 1);
+}
+
+/* The address of bytes that were copied to the offset @at of the stage. */
+static uint64_t stage_in(struct wf_drv_device *device, uint64_t at,
+			 const void *from, uint32_t len)
+{
+	if (!len)
+		return 0;
+	if (!wf_drv_guard_copy(device->stage + at, from, len))
+		return NOWHERE;
+	device->bounced += len;
+	return at;
 }
 
 /* SVA: the bytes of a small job that are not in reserved memory go through the
@@ -319,14 +336,9 @@ static bool stage_all(struct wf_drv_device *device, struct wf_drv_slot *slot,
 	at = (uint64_t)slot->stage * WF_ACCEL_STAGE_SLOT;
 	slot->stage |= WF_DRV_STAGED;
 	slot->out = device->stage + at + dst;
-	if (job->src_len)
-		memcpy(device->stage + at, job->src, job->src_len);
-	if (job->dict_len)
-		memcpy(device->stage + at + dict, job->dict, job->dict_len);
-	device->bounced += (uint64_t)job->src_len + job->dict_len;
 	staged->flags = WF_ACCEL_JOB_STAGED;
-	staged->src = job->src_len ? at : 0;
-	staged->dict = job->dict_len ? at + dict : 0;
+	staged->src = stage_in(device, at, job->src, job->src_len);
+	staged->dict = stage_in(device, at + dict, job->dict, job->dict_len);
 	staged->dst = job->dst_len ? at + dst : 0;
 	return true;
 }
@@ -447,8 +459,13 @@ static void take(struct wf_drv_device *device, struct wf_drv_slot *slot,
 		result->status = -EPROTO;
 		result->consumed = result->produced = 0;
 	}
+	if (slot->out && result->produced &&
+	    wf_unlikely(!wf_drv_guard_copy(slot->dst, slot->out,
+					   result->produced))) {
+		result->status = -EFAULT;
+		result->consumed = result->produced = 0;
+	}
 	if (slot->out && result->produced) {
-		memcpy(slot->dst, slot->out, result->produced);
 		device->bounced += result->produced;
 		result->bounced = result->produced;
 	}
@@ -580,6 +597,7 @@ void wf_drv_device_close(struct wf_drv_device *device)
 			free_bounce(device, &device->slots[i]);
 	}
 	wf_base_fork_unwatch(&device->watch);
+	wf_drv_guard_off();
 	unmap_queues(device);
 	if (device->borrowed)
 		device->ch.core = NULL;

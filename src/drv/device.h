@@ -27,7 +27,7 @@
  * device cannot reach (Share Domain, NOIOMMU) goes through reserved memory, and
  * that of small jobs with SVA through the channel's stage: one copy per byte,
  * counted in ->bounced. Then src and dict are read by submit, and dst is written
- * by poll. */
+ * by poll. A bad address is the result's -EFAULT. */
 struct wf_drv_job {
 	enum wf_accel_alg alg;
 	const void *src;
