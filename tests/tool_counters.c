@@ -506,6 +506,9 @@ static void run(const char *cma, bool filter)
 	setenv("FI_WEFT_CMA", cma, 1);
 	/* Else the two would find out which way is faster. */
 	setenv("FI_WEFT_CMA_MIN", "8193", 1);
+	/* Otherwise each process measures it, and on a busy machine `weft info`
+	 * finds another value than we do. */
+	setenv("FI_WEFT_COOP_MIN", "65536", 1);
 	read_plan(&plan);
 	if (filter && !plan.cma)
 		return;

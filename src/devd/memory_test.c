@@ -149,6 +149,13 @@ static void run_batch(struct wf_drv_device *device, struct wf_drv_job *jobs,
 			 device->mmio->stage / WF_ACCEL_STAGE_SLOT);
 }
 
+/* It reports the faults that these tests are about. */
+static void skip_under_valgrind(void)
+{
+	if (getenv("WEFT_TEST_VALGRIND"))
+		skip();
+}
+
 /* A bad address that the driver copies from or to once was the SIGSEGV of the
  * program. */
 static void bad_address(const char *name, size_t pool)
@@ -194,6 +201,7 @@ static void bad_address(const char *name, size_t pool)
 static void test_bad_address(void **state)
 {
 	(void)state;
+	skip_under_valgrind();
 	for (int type = WD_IOMMU_SVA; type <= WD_IOMMU_NONE; type++)
 		bad_address(rig_names[type], type == WD_IOMMU_SVA ? 0 : POOL);
 }
@@ -222,6 +230,7 @@ static void fault_elsewhere(uint64_t handled)
 static void test_other_faults(void **state)
 {
 	(void)state;
+	skip_under_valgrind();
 	for (uint64_t handled = 0; handled < 2; handled++) {
 		pid_t child = fork();
 		int status;

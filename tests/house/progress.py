@@ -174,8 +174,12 @@ def run(top, *builds, broken=False, way="", then=lambda script, said: None):
         with said.open("w") as out:
             with subprocess.Popen([*command, *builds], env=env,
                                   stdout=out) as script:
-                wrong = then(script, said)
-                code = script.wait(PATIENCE_S)
+                try:
+                    wrong = then(script, said)
+                    code = script.wait(PATIENCE_S)
+                except subprocess.TimeoutExpired:
+                    script.kill()
+                    code, wrong = None, "it does not end"
         return said.read_text(), code, wrong
 
 
@@ -208,6 +212,9 @@ def hang_up(top, *builds, way, last):
 
 def check(top):
     found = []
+    # A shell ignores some for what it starts in the background.
+    for number in (signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
     def want(right, what, text):
         if not right:
