@@ -10,14 +10,17 @@
 
 #define PAGE 4096u
 
-static bool touch(int fd, const void *at, bool write)
+static bool touch(int fd, uintptr_t at, bool write)
 {
-	return pwrite(fd, at, 1, 0) == 1 &&
-	       (!write || pread(fd, (void *)(uintptr_t)at, 1, 0) == 1);
+	return pwrite(fd, (void *)at, 1, 0) == 1 &&
+	       (!write || pread(fd, (void *)at, 1, 0) == 1);
 }
 
-static bool touch_all(int fd, const uint8_t *at, size_t len, bool write)
+/* Numbers, not pointers: they may point nowhere. */
+static bool touch_all(int fd, const void *memory, size_t len, bool write)
 {
+	uintptr_t at = (uintptr_t)memory;
+
 	if (len && !touch(fd, at + len - 1, write))
 		return false;
 	for (size_t i = 0; i < len; i += PAGE) {

@@ -136,6 +136,10 @@ bool wf_drv_guard_copy(void *to, const void *from, size_t len)
 	/* Of a call that a handler of the program has interrupted. */
 	struct copy *outer = current;
 
+	if (!len)
+		return true;
+	if (!to || !from) /* memcpy() must not see them */
+		return false;
 	/* Without the mask of signals, which would be a system call: the handler
 	 * puts it right. */
 	if (sigsetjmp(copy.escape, 0)) {
