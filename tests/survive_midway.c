@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A sender is killed while the receiver computes, after it has sent more than
- * the receiver has room for: of one message, some packets were delivered and
+ * the receiver has room for: of some messages, some packets were delivered and
  * others were not. Every receive ends once: with the message, with an error if
  * the message had begun, or cancelled. The receiver continues to work.
  */
@@ -44,8 +44,10 @@ static int end_of(const struct weft_test_comp *comp, bool *done, int *came)
 	done[i] = true;
 	if (comp->ret < 0)
 		return comp->ret;
-	/* In order, whole. */
-	CHECK_EQ(i, *came);
+	/* In order, whole: packets overtake each other, so that a message may be
+	 * here while those before it are not. They have failed by now. */
+	for (ptrdiff_t before = 0; before < i; before++)
+		CHECK(done[before]);
 	CHECK_EQ(comp->entry.len, LEN);
 	CHECK(weft_test_holds(bufs[i], LEN, (uint64_t)i));
 	++*came;
