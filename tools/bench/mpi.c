@@ -446,12 +446,14 @@ static int play(void *arg, const struct wf_tools_plan *plan,
 		enum wf_tools_test test, size_t size, double count, double *ns)
 {
 	struct wf_tools_mpi *mpi = arg;
+	const char *kind = test == WF_TOOLS_LATENCY   ? "latency" :
+			   test == WF_TOOLS_ALLREDUCE ? "allreduce" :
+							"stream";
 	char order[128], line[128];
 	int len, i, ret;
 
-	len = snprintf(order, sizeof(order), "%s %zu %.0f %.0f %u\n",
-		       test == WF_TOOLS_LATENCY ? "latency" : "stream", size,
-		       count, ceil(count / 8),
+	len = snprintf(order, sizeof(order), "%s %zu %.0f %.0f %u\n", kind,
+		       size, count, ceil(count / 8),
 		       wf_tools_plan_window(plan, test, size));
 	for (i = 0; i < (plan->mpi_hosts ? 1 : 2); i++) {
 		if (write(mpi->orders[i][WRITE], order, (size_t)len) != len)
