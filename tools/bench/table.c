@@ -111,7 +111,7 @@ static void write_title(const struct wf_tools_report *r,
 	const char *name = r->series[0]->name;
 
 	fprintf(out, "\n%s", info->title);
-	if (info->messages)
+	if (info->messages && r->series[0]->kind != WF_TOOLS_SERIES_MPI)
 		fputs(plan->tagged ? ", tagged" : ", plain", out);
 	if (info->window)
 		fprintf(out, ", window %u", plan->window[test]);
