@@ -324,9 +324,9 @@ int wf_tools_mpi_start(struct wf_tools_mpi *mpi,
 	close(output[WRITE]);
 	if (ret == -ENOENT)
 		return give_up(mpi, ret,
-			       "this weft was built without MPI (Debian: apt "
-			       "install libopenmpi-dev openmpi-bin, then make "
-			       "clean build)");
+			       "weft-bench-mpi is missing: install the package "
+			       "of that name, or Open MPI (openmpi-bin and "
+			       "libopenmpi-dev) and run `make build`");
 	if (ret < 0)
 		return give_up(mpi, ret, "mpirun does not start");
 	mpi->mpirun = ret;
