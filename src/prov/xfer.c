@@ -29,7 +29,6 @@ static inline void describe(const struct wf_prov_ep *ep, struct wf_tx *tx,
 	tx->inject = flags & FI_INJECT;
 	tx->fence = flags & FI_FENCE;
 	tx->more = flags & FI_MORE;
-	tx->described = false;
 	/* Nothing waits for an injected message that reports nothing. */
 	tx->delivery = (flags & FI_DELIVERY_COMPLETE) &&
 		       (!tx->inject || tx->wants_comp);
@@ -138,10 +137,8 @@ ssize_t wf_prov_xfer_send_one_locked(struct wf_prov_ep *ep, const void *buf,
 	tx.len = len;
 	tx.iov_count = 1;
 	tx.iov[0] = (struct iovec){ (void *)(uintptr_t)buf, len };
-	if (desc) {
-		tx.described = true;
-		tx.desc[0] = desc;
-	}
+	tx.described = desc;
+	tx.desc[0] = desc;
 	return submit(ep, dst, &tx);
 }
 
