@@ -49,8 +49,7 @@ struct job {
 	bool inflate;
 	bool unfinished; /* the driver's part is over, ours is not */
 	int result;
-	struct job *below; /* in the stack of those done */
-	struct wf_list ready;
+	struct wf_stack_item done;
 	wd_comp_callback callback;
 	void *arg;
 	/* On a queue: */
@@ -76,7 +75,7 @@ static __thread unsigned int inside; /* callbacks this thread is in */
 
 /* Not under the lock. */
 static struct {
-	_Alignas(64) _Atomic(struct job *) done; /* a stack */
+	_Alignas(64) struct wf_stack done;
 	atomic_uint undone; /* jobs that are not there yet */
 	_Alignas(64)
 		atomic_uint in_flight; /* callbacks that have not returned */
@@ -110,7 +109,7 @@ static void in_parent(void)
 static void in_child(void)
 {
 	wf_base_list_init(&ready_list);
-	atomic_store(&shared.done, NULL);
+	atomic_store(&shared.done.top, NULL);
 	atomic_store(&shared.undone, 0);
 	atomic_store(&shared.in_flight, 0);
 	atomic_store(&shared.attention, 0);
@@ -147,7 +146,8 @@ static void end_cost(struct job *job, bool good)
 /* Whether a callback can be run. */
 static bool is_ready_locked(void)
 {
-	return !wf_base_list_empty(&ready_list) || atomic_load(&shared.done);
+	return !wf_base_list_empty(&ready_list) ||
+	       !wf_alg_stack_empty(&shared.done);
 }
 
 /* The descriptor is readable while there is something in the list. */
@@ -182,18 +182,14 @@ static void tell(void)
 /* The job may be gone when this returns. */
 static void finish(struct job *job, int result)
 {
-	struct job *top = atomic_load(&shared.done);
-	bool first;
+	bool only;
 
 	job->result = result;
-	do {
-		job->below = top;
-		first = !top;
-	} while (!atomic_compare_exchange_weak(&shared.done, &top, job));
+	only = wf_alg_stack_push(&shared.done, &job->done);
 	/* Jobs behind the first are seen with it. Another thread may have taken
 	 * it before one that waits has seen it: then there may be none left to
 	 * wait for. */
-	if (atomic_fetch_sub(&shared.undone, 1) == 1 || first)
+	if (atomic_fetch_sub(&shared.undone, 1) == 1 || only)
 		tell();
 }
 
@@ -201,15 +197,10 @@ static void run_job(struct wf_crew_task *task)
 {
 	struct job *job = wf_container_of(task, struct job, task);
 	struct wd_comp_ctx *ctx = job->ctx;
-	int result;
 
-	if (job->inflate)
-		result = wd_alg_inflate(ctx, ctx->in, &ctx->in_len, ctx->out,
-					&ctx->out_len);
-	else
-		result = wd_alg_deflate(ctx, ctx->in, &ctx->in_len, ctx->out,
-					&ctx->out_len);
-	finish(job, result);
+	finish(job,
+	       (job->inflate ? wd_alg_inflate : wd_alg_deflate)(
+		       ctx, ctx->in, &ctx->in_len, ctx->out, &ctx->out_len));
 }
 
 /* In the crew: a library does it, because there is no device or because it is
@@ -454,32 +445,17 @@ static void settle(struct job *job)
 				 &job->ctx->in_len, &job->ctx->out_len);
 }
 
-/* From the stack of those done, oldest first. */
-static void collect_locked(void)
-{
-	struct wf_list *behind = &ready_list;
-	struct job *job;
-
-	if (!atomic_load(&shared.done))
-		return;
-	job = atomic_exchange(&shared.done, NULL);
-	for (; job; job = job->below) {
-		wf_base_list_add_tail(behind, &job->ready);
-		behind = &job->ready;
-	}
-}
-
 /* The next whose callback is to be run; or NULL. */
 static struct job *next_locked(void)
 {
 	struct job *job;
 
 	if (wf_base_list_empty(&ready_list))
-		collect_locked();
+		wf_alg_stack_empty_into(&shared.done, &ready_list);
 	if (wf_base_list_empty(&ready_list))
 		return NULL;
-	job = wf_container_of(ready_list.next, struct job, ready);
-	wf_base_list_del(&job->ready);
+	job = wf_container_of(ready_list.next, struct job, done.link);
+	wf_base_list_del(&job->done.link);
 	return job;
 }
 
@@ -516,20 +492,6 @@ int wd_alg_poll(unsigned int max)
 	return (int)count;
 }
 
-static struct timespec deadline(int timeout_ms)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	at.tv_sec += timeout_ms / 1000;
-	at.tv_nsec += timeout_ms % 1000 * 1000000L;
-	if (at.tv_nsec >= 1000000000L) {
-		at.tv_sec++;
-		at.tv_nsec -= 1000000000L;
-	}
-	return at;
-}
-
 /* Until something is done, or may be. The caller is counted in ->attention. */
 static void sleep_locked(void)
 {
@@ -543,20 +505,21 @@ static void sleep_locked(void)
 	pthread_mutex_lock(&lock);
 }
 
-static int sleep_until_locked(const struct timespec *at)
+static int sleep_until_locked(uint64_t end)
 {
-	uint64_t end =
-		(uint64_t)at->tv_sec * WF_NS_PER_S + (uint64_t)at->tv_nsec;
+	struct timespec at = { .tv_sec = (time_t)(end / WF_NS_PER_S),
+			       .tv_nsec = (long)(end % WF_NS_PER_S) };
 
 	if (!wf_alg_lane_busy())
-		return pthread_cond_timedwait(&changed, &lock, at);
+		return pthread_cond_timedwait(&changed, &lock, &at);
 	sleep_locked();
 	return wf_base_clock_ns() > end;
 }
 
 int wd_alg_wait(int timeout_ms)
 {
-	struct timespec at = deadline(timeout_ms > 0 ? timeout_ms : 0);
+	uint64_t ms = timeout_ms > 0 ? (uint64_t)timeout_ms : 0;
+	uint64_t end = wf_base_clock_ns() + ms * WF_NS_PER_MS;
 	int ret = 0;
 
 	pthread_once(&once, setup);
@@ -566,7 +529,7 @@ int wd_alg_wait(int timeout_ms)
 	while (atomic_load(&shared.undone) && !is_ready_locked() && !ret) {
 		if (timeout_ms < 0)
 			sleep_locked();
-		else if (sleep_until_locked(&at))
+		else if (sleep_until_locked(end))
 			ret = -ETIMEDOUT;
 	}
 	if (is_ready_locked())

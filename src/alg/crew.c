@@ -48,7 +48,7 @@ static bool may_search; /* there is a processor for it */
 /* What an adder reads and writes without the lock. The others change it under the
  * lock, but for ->load and ->stack. */
 static struct {
-	_Alignas(64) _Atomic(struct wf_crew_task *) stack;
+	_Alignas(64) struct wf_stack stack;
 	atomic_uint load; /* of all tasks that nobody has taken */
 	_Alignas(64) atomic_uint searching;
 	atomic_uint idle; /* asleep, and not woken */
@@ -71,7 +71,7 @@ static void in_child(void)
 	wf_base_list_init(&queue);
 	queued = 0;
 	wakes = 0;
-	atomic_store(&shared.stack, NULL);
+	atomic_store(&shared.stack.top, NULL);
 	atomic_store(&shared.load, 0);
 	atomic_store(&shared.searching, 0);
 	atomic_store(&shared.idle, 0);
@@ -108,28 +108,22 @@ static unsigned int load_of(const struct wf_crew_task *task)
 	return task->small ? 1 : SHARE;
 }
 
-/* From the stack into the queue, oldest first. */
 static void collect_locked(void)
 {
-	struct wf_list *behind = &queue;
-	struct wf_crew_task *task;
+	queued += wf_alg_stack_empty_into(&shared.stack, &queue);
+}
 
-	if (!atomic_load(&shared.stack))
-		return;
-	task = atomic_exchange(&shared.stack, NULL);
-	for (; task; task = task->below) {
-		/* Before the one that was added after it. */
-		wf_base_list_add_tail(behind, &task->link);
-		behind = &task->link;
-		task->queued = true;
-		queued++;
-	}
+/* Its links are zero before the first time, and lead to itself afterwards. */
+static bool is_queued_locked(const struct wf_crew_task *task)
+{
+	const struct wf_list *next = task->item.link.next;
+
+	return next && next != &task->item.link;
 }
 
 static void take_locked(struct wf_crew_task *task)
 {
-	wf_base_list_del(&task->link);
-	task->queued = false;
+	wf_base_list_del(&task->item.link);
 	queued--;
 	atomic_fetch_sub(&shared.load, load_of(task));
 }
@@ -143,8 +137,8 @@ static unsigned int take_some_locked(struct wf_crew_task *tasks[SHARE])
 
 	most = most < 1 ? 1 : most > SHARE ? SHARE : most;
 	while (n < most && !wf_base_list_empty(&queue)) {
-		struct wf_crew_task *task =
-			wf_container_of(queue.next, struct wf_crew_task, link);
+		struct wf_crew_task *task = wf_container_of(
+			queue.next, struct wf_crew_task, item.link);
 
 		if (n && !task->small)
 			break;
@@ -188,8 +182,7 @@ static void search(void)
 {
 	uint64_t until = wf_base_clock_ns() + SEARCH_NS;
 
-	while (!atomic_load_explicit(&shared.stack, memory_order_relaxed) &&
-	       wf_base_clock_ns() < until)
+	while (wf_alg_stack_empty(&shared.stack) && wf_base_clock_ns() < until)
 		wf_base_cpu_relax();
 }
 
@@ -197,7 +190,7 @@ static void sleep_locked(void)
 {
 	atomic_fetch_add(&shared.idle, 1);
 	/* After that, and in this order: see the top of the file. */
-	if (!atomic_load(&shared.stack) && !stopping) {
+	if (wf_alg_stack_empty(&shared.stack) && !stopping) {
 		while (!wakes && !stopping)
 			pthread_cond_wait(&more, &lock);
 	}
@@ -288,16 +281,6 @@ static int start_locked(void)
 	return ret;
 }
 
-static void push(struct wf_crew_task *task)
-{
-	struct wf_crew_task *top = atomic_load(&shared.stack);
-
-	atomic_fetch_add(&shared.load, load_of(task));
-	do {
-		task->below = top;
-	} while (!atomic_compare_exchange_weak(&shared.stack, &top, task));
-}
-
 int wf_alg_crew_add(struct wf_crew_task *task)
 {
 	int ret = 0;
@@ -312,7 +295,8 @@ int wf_alg_crew_add(struct wf_crew_task *task)
 	}
 	if (ret)
 		return ret;
-	push(task);
+	atomic_fetch_add(&shared.load, load_of(task));
+	wf_alg_stack_push(&shared.stack, &task->item);
 	if (is_help_wanted()) {
 		pthread_mutex_lock(&lock);
 		call_help_locked();
@@ -327,7 +311,7 @@ bool wf_alg_crew_remove(struct wf_crew_task *task)
 
 	pthread_mutex_lock(&lock);
 	collect_locked();
-	found = task->queued;
+	found = is_queued_locked(task);
 	if (found)
 		take_locked(task);
 	pthread_mutex_unlock(&lock);
@@ -344,7 +328,7 @@ wf_alg_crew_take(bool (*is_mine)(const struct wf_crew_task *task))
 	collect_locked();
 	wf_list_for_each (pos, tmp, &queue) {
 		struct wf_crew_task *task =
-			wf_container_of(pos, struct wf_crew_task, link);
+			wf_container_of(pos, struct wf_crew_task, item.link);
 
 		if (found || !is_mine(task))
 			continue;

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "base/list.h"
+#include "alg/stack.h"
 
 struct wf_crew_task {
 	/* Runs in a thread of the crew, without locks. */
@@ -18,9 +18,7 @@ struct wf_crew_task {
 	 * few of them are not worth waking one more. */
 	bool small;
 	/* The crew's; zero before it is added. */
-	bool queued;
-	struct wf_crew_task *below;
-	struct wf_list link;
+	struct wf_stack_item item;
 };
 
 /* Queues it; takes no lock unless a thread has to be woken or started. -EAGAIN if

@@ -6,13 +6,11 @@
  * charged to the device, and no limit counted it.
  */
 #include <fcntl.h>
-#include <grp.h>
 #include <sys/mman.h>
 
 #include "devd/raw_test.h"
 #include "devd/rig_test.h"
 
-#define NOBODY 65534
 #define MIB (1u << 20)
 
 static struct rig rig;
@@ -149,20 +147,6 @@ static void test_queues(void **state)
 	close(sock);
 }
 
-#define MUST(cond)                                                             \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "nobody: %s, line %d\n", #cond,        \
-				__LINE__);                                     \
-			_exit(1);                                              \
-		}                                                              \
-	} while (0)
-
-static void become_nobody(void)
-{
-	MUST(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
-}
-
 static int ready[2], hold[2];
 
 /* Its connection ends, and it keeps 4 MiB. */
@@ -175,14 +159,14 @@ static void keeper(uint64_t arg)
 	char byte = 0;
 
 	(void)arg;
-	become_nobody();
+	rig_become_nobody();
 	close(hold[1]);
 	sock = raw_hello();
-	MUST(!raw_open(sock, &reserve.chan, &queues));
-	MUST(!raw_get(sock, reserve, &reply, &memory) && memory >= 0);
+	RIG_MUST(!raw_open(sock, &reserve.chan, &queues));
+	RIG_MUST(!raw_get(sock, reserve, &reply, &memory) && memory >= 0);
 	close(queues);
 	close(sock);
-	MUST(write(ready[1], &byte, 1) == 1);
+	RIG_MUST(write(ready[1], &byte, 1) == 1);
 	while (read(hold[0], &byte, 1) < 0 && errno == EINTR)
 		;
 }
@@ -194,14 +178,15 @@ static void asks_for_more(uint64_t refused)
 	uint64_t end = wf_base_clock_ns() + RIG_PATIENCE;
 	struct wf_drv_device device;
 
-	become_nobody();
-	MUST(!rig_open(&device, "share-0", 0));
+	rig_become_nobody();
+	RIG_MUST(!rig_open(&device, "share-0", 0));
 	if (refused) {
-		MUST(!wd_reserve_mem(&device.ch, 4 * MIB) && errno == ENOMEM);
-		MUST(wd_reserve_mem(&device.ch, 2 * MIB));
+		RIG_MUST(!wd_reserve_mem(&device.ch, 4 * MIB) &&
+			 errno == ENOMEM);
+		RIG_MUST(wd_reserve_mem(&device.ch, 2 * MIB));
 	} else {
 		while (!wd_reserve_mem(&device.ch, 4 * MIB)) {
-			MUST(errno == ENOMEM && wf_base_clock_ns() < end);
+			RIG_MUST(errno == ENOMEM && wf_base_clock_ns() < end);
 			usleep(1000);
 		}
 	}
