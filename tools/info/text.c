@@ -58,7 +58,7 @@ static void say_provider(const struct wf_tools_facts *f, FILE *out)
 	for (unsigned i = 0; i < f->n_ifaces; i++)
 		fprintf(out, "  %-12s %s%s\n", f->ifaces[i].domain,
 			f->ifaces[i].address,
-			i ? "" : "  (taken unless told otherwise)");
+			i ? "" : "  (used unless you name another)");
 	fputc('\n', out);
 }
 

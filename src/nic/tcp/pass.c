@@ -183,7 +183,7 @@ static int run_timers(struct wf_tcp_dev *dev)
 	struct wf_nic_timer *timer;
 	int fired = 0;
 
-	/* A timer is set to a later time than now by whoever sets it. */
+	/* This ends: all callers set a timer to a time later than now. */
 	while ((timer = wf_nic_timers_take(&dev->timers, dev->now))) {
 		timer->due = WF_TCP_NEVER;
 		wf_tcp_conn_tick(
@@ -226,7 +226,7 @@ void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum)
 {
 	struct wf_list now;
 
-	/* Each once: who has more to send comes again in the next pass. */
+	/* Each once: a channel with more to send is served in the next pass. */
 	take_over(&dev->active, &now);
 	while (!wf_base_list_empty(&now)) {
 		struct wf_tcp_chan *chan = wf_container_of(
@@ -238,9 +238,9 @@ void wf_tcp_pass_pump(struct wf_tcp_dev *dev, size_t quantum)
 	}
 }
 
-/* Timers, and requests whose end the peer has told of. A user who waits for a
- * message has it first: this follows when he comes again, since that finds
- * nothing to read, or after some messages. */
+/* Runs timers, and ends the requests that the peer has acknowledged. A user
+ * that waits for a message gets the message first. The rest follows when the
+ * user calls again and there is nothing to read, or after some messages. */
 static int keep_house(struct wf_tcp_dev *dev)
 {
 	if (dev->delivered && !dev->settle_now && !dev->attending &&

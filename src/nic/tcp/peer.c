@@ -368,6 +368,6 @@ void wf_tcp_peer_release(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer)
 		wf_tcp_peer_free(dev, peer);
 	else if (dev->strangers > dev->max_peers)
 		forget_one(dev);
-	/* Else it is kept: to a peer that lives on, one who does not know it
-	 * any more is another process. */
+	/* Otherwise keep it: a peer that lives on would take us for another
+	 * process if we no longer knew it. */
 }
