@@ -24,7 +24,7 @@
 #define SOME 30000u  /* 3 % */
 #define ROUNDS 24u   /* of one message */
 #define BULK (1u << 20)
-#define WRITES_MOST 400u
+#define WRITES_MOST 40u
 #define SYSTEMS "reno" /* always there, and not what connections begin with */
 #define ROOM 64u
 
@@ -233,8 +233,9 @@ static void control_of(const struct host *h, char *name, socklen_t room)
 			  TCP_CONGESTION, name, &room));
 }
 
-/* Bug: a connection with short round trips stayed with cubic, whose window is
- * small for ever if segments are lost at random. */
+/* Bugs: a connection with short round trips stayed with cubic, whose window is
+ * small for ever if segments are lost at random. The path of one that only
+ * writes was not looked at, because acknowledgements come over another. */
 static void lose_segments(struct host *h)
 {
 	struct wf_nic_remote there = { .addr = h->board->memory,

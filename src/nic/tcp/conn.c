@@ -72,7 +72,7 @@ static struct wf_tcp_conn *new_conn(struct wf_tcp_dev *dev, int fd, bool mine,
 
 /* Round trips may have been long because the peer had other things to do, and a
  * burst may have met another one: a path is looked at several times. */
-static void tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
+void wf_tcp_conn_tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	struct wf_tcp_path path;
 	uint32_t segments;
@@ -104,8 +104,6 @@ static void tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 {
 	conn->came_at = dev->now;
-	if (wf_unlikely(dev->now >= conn->tune_at))
-		tune(dev, conn);
 	wf_tcp_hot_add(dev, conn);
 }
 
@@ -312,7 +310,7 @@ static void came_up(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan)
 	peer->last_err = 0;
 	peer->used_at = dev->now;
 	chan->conn->tunes = TUNES;
-	tune(dev, chan->conn);
+	wf_tcp_conn_tune(dev, chan->conn);
 	if (wf_unlikely(wf_tcp_rail_is_on(chan)))
 		wf_tcp_sock_limit(chan->conn->fd,
 				  dev->dead_ns / 4 < RAIL_SILENCE ?

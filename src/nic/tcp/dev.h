@@ -456,6 +456,8 @@ void wf_tcp_conn_rest(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 void wf_tcp_conn_drop(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan);
 /* Bytes came over @conn just now. */
 void wf_tcp_conn_warm(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
+/* Looks at its path: at conn->tune_at, when something is written. */
+void wf_tcp_conn_tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn);
 
 /* -- secure.c: who may come in ----------------------------------------------- */
 

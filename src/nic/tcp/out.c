@@ -723,6 +723,8 @@ size_t wf_tcp_out_pump(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		wf_tcp_count(dev, tx_bytes, (uint64_t)n);
 		settle(dev, chan, &b, (size_t)n);
 		total += (size_t)n;
+		if (wf_unlikely(dev->now >= conn->tune_at))
+			wf_tcp_conn_tune(dev, conn);
 		if (full) {
 			wait_for_room(dev, conn);
 			break;
