@@ -34,8 +34,10 @@
  * this, less the times that it was not, it is used as a long one. */
 #define TUNE_EVERY (1 * WF_NS_PER_MS)
 #define TUNES 8
-/* A round trip below this is one within a host or a rack. */
+/* A round trip below this is one within a host or a rack. If the shortest of so
+ * many segments is longer, more looks would say the same. */
 #define NEAR_RTT_US 500u
+#define FAR_SEGMENTS 32u
 /* More than one segment lost of so many: cubic would have a window of some 20
  * segments. Fewer than so many segments say nothing. */
 #define LOSSY 256u
@@ -90,6 +92,9 @@ void wf_tcp_conn_tune(const struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 	} else {
 		conn->is_near = path.rtt_us && path.rtt_us < NEAR_RTT_US;
 		is_bad = !conn->is_near;
+		if (is_bad && path.delivered >= FAR_SEGMENTS &&
+		    path.min_rtt_us >= NEAR_RTT_US)
+			conn->tunes = 0;
 	}
 	conn->tune_segments = path.segments;
 	conn->tune_lost = path.lost;

@@ -392,10 +392,12 @@ static inline uint32_t wf_tcp_frame_len(unsigned int kind)
 
 /* Counts begin at 0 with the connection, and wrap around. */
 struct wf_tcp_path {
-	uint32_t rtt_us;   /* smoothed */
-	uint32_t segments; /* with data, that were sent */
-	uint32_t lost;	   /* of them, sent again for good reason */
-	uint32_t unsent;   /* bytes that the kernel has not sent once */
+	uint32_t rtt_us;     /* smoothed */
+	uint32_t min_rtt_us; /* the shortest */
+	uint32_t delivered;  /* segments that it was seen with, and more */
+	uint32_t segments;   /* with data, that were sent */
+	uint32_t lost;	     /* of them, sent again for good reason */
+	uint32_t unsent;     /* bytes that the kernel has not sent once */
 };
 
 /* Listens at @addr, whose port is filled in. A descriptor or -errno. */

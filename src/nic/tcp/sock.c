@@ -88,6 +88,8 @@ int wf_tcp_sock_look(int fd, struct wf_tcp_path *path)
 	if (err)
 		return err;
 	path->rtt_us = info.tcpi_rtt;
+	path->min_rtt_us = info.tcpi_min_rtt;
+	path->delivered = info.tcpi_delivered;
 	path->segments = info.tcpi_data_segs_out;
 	/* What the other side had twice was not lost. */
 	path->lost = info.tcpi_total_retrans - info.tcpi_dsack_dups;
