@@ -162,13 +162,40 @@ static void test_answer(void **state)
 	pair_close(&p);
 }
 
+/* Who asks often gets one answer to what is read at once: a stranger cannot make us
+ * write more than he does. */
+static void test_flood(void **state)
+{
+	uint64_t sent, end = wf_base_clock_ns() + PAIR_LOST * WF_NS_PER_S;
+	struct wf_tcp_chan *chan;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	hello(&p);
+	chan = &peer_of(&p.a, &p.b)->chans[WF_TCP_SMALL];
+	for (int i = 0; i < 1000; i++)
+		pair_progress(&p);
+	sent = COUNTED(&p.b, acks_sent);
+	for (int i = 0; i < 200; i++)
+		wf_tcp_out_ask(wf_tcp_dev_of(p.a.nic), chan);
+	assert_int_equal(COUNTED(&p.a, probes), 200);
+	while (COUNTED(&p.b, acks_sent) == sent) {
+		wf_nic_progress(p.b.nic);
+		assert_true(wf_base_clock_ns() < end);
+	}
+	for (int i = 0; i < 1000; i++)
+		pair_progress(&p);
+	assert_true(COUNTED(&p.b, acks_sent) - sent < 10);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_silent),
-		cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_near),
-		cmocka_unit_test(test_answer),
+		cmocka_unit_test(test_silent), cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_near),   cmocka_unit_test(test_answer),
+		cmocka_unit_test(test_flood),
 	};
 
 	pair_device = "tcp";
