@@ -761,6 +761,7 @@ void wf_shm_in_close(struct wf_shm_in *in, int err)
 	wf_shm_link_drop_in(in);
 	wf_base_list_del(&in->busy_link);
 	wf_base_table_fini(&in->pulls);
+	free(in->spare_pull);
 	wf_shm_reply_fini(&in->replies);
 	wf_shm_region_unmap(&in->region);
 	wf_shm_mover_close(&in->mover);

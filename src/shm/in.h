@@ -104,8 +104,9 @@ struct wf_shm_in {
 	struct wf_list parcels; /* messages of this peer without a receive */
 	struct wf_list busy;	/* pulls that go on in progress */
 	struct wf_table pulls;	/* by the sender's number */
-	uint32_t trace_next;	/* slots that were recorded as taken */
-	bool traced;		/* and by this number: */
+	struct wf_shm_pull *spare_pull; /* one that was freed, or NULL */
+	uint32_t trace_next;		/* slots that were recorded as taken */
+	bool traced;			/* and by this number: */
 	uint16_t trace_channel;
 };
 

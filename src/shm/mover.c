@@ -67,8 +67,8 @@ static int read_unproved(const struct wf_shm_mover *mover,
 
 		if (part > CALL_MAX)
 			part = CALL_MAX;
-		n = wf_op_iov_slice(local, local_count, done, part, here);
-		m = wf_op_iov_slice(remote, remote_count, done, part, there);
+		n = wf_op_iov_part(local, local_count, done, part, here);
+		m = wf_op_iov_part(remote, remote_count, done, part, there);
 		moved = wf_os_vm_read(mover->pid, here, n, there, m);
 		if (moved <= 0)
 			return moved ? (int)moved : -EFAULT;
@@ -100,9 +100,8 @@ static int move_by_cma(const struct wf_shm_mover *mover, bool write,
 
 		if (part > CALL_MAX)
 			part = CALL_MAX;
-		n = wf_op_iov_slice(local, local_count, done, part, here + 1);
-		m = wf_op_iov_slice(remote, remote_count, done, part,
-				    there + 1);
+		n = wf_op_iov_part(local, local_count, done, part, here + 1);
+		m = wf_op_iov_part(remote, remote_count, done, part, there + 1);
 		moved = write ? wf_os_vm_write(mover->pid, here, n + 1, there,
 					       m + 1) :
 				wf_os_vm_read(mover->pid, here, n + 1, there,

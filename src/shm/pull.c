@@ -76,11 +76,25 @@ static void make_idle(struct wf_shm_pull *pull)
 
 static void pull_free(struct wf_shm_pull *pull)
 {
+	struct wf_shm_in *in = pull->in;
+
 	make_idle(pull);
-	if (pull->in)
-		wf_base_table_del(&pull->in->pulls,
-				  wf_base_table_number(pull->op));
-	free(pull);
+	if (in)
+		wf_base_table_del(&in->pulls, wf_base_table_number(pull->op));
+	if (in && !in->spare_pull)
+		in->spare_pull = pull;
+	else
+		free(pull);
+}
+
+/* The last one that was freed, or a new one: most messages are read at once, one
+ * after the other. */
+static struct wf_shm_pull *pull_new(struct wf_shm_in *in)
+{
+	struct wf_shm_pull *pull = in->spare_pull;
+
+	in->spare_pull = NULL;
+	return pull ? pull : malloc(sizeof(*pull));
 }
 
 /* Takes a free share. A share is free after the sender has read its final
@@ -164,9 +178,9 @@ static int read_part(void *arg, uint64_t offset, uint64_t part)
 	int ret = -ESRCH;
 	size_t n, m;
 
-	n = wf_op_iov_slice(pull->rx->iov, pull->rx->iov_count, offset, part,
-			    to);
-	m = wf_op_iov_slice(pull->iov, pull->iov_count, offset, part, from);
+	n = wf_op_iov_part(pull->rx->iov, pull->rx->iov_count, offset, part,
+			   to);
+	m = wf_op_iov_part(pull->iov, pull->iov_count, offset, part, from);
 	if (is_here)
 		wf_shared_store(&header->reading, 1, seq_cst);
 	if (!wf_shared_load(&header->sender_left, seq_cst))
@@ -494,7 +508,7 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 	if (wf_base_table_get(&in->pulls, number) ||
 	    !parts_hold(parts, parked->iov_count, parked->total))
 		return -EPROTO;
-	pull = malloc(sizeof(*pull));
+	pull = pull_new(in);
 	if (!pull)
 		return -EAGAIN;
 	*pull = (struct wf_shm_pull){
@@ -523,7 +537,7 @@ int wf_shm_pull_arrive(struct wf_shm_in *in, const struct wf_shm_parked *parked,
 	}
 	wf_base_list_init(&pull->busy);
 	if (wf_base_table_put(&in->pulls, number, pull)) {
-		free(pull);
+		in->spare_pull = pull;
 		return -EAGAIN;
 	}
 	rx = wf_match_rxq_take(rxq, tagged, tag, in->src, parked->total);
