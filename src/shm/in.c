@@ -618,6 +618,28 @@ take_slot(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
 	return 0;
 }
 
+/* An atomic on 8 bytes that are in the slot (WF_SHM_RMA_WORD): take_slot()
+ * without the rest. */
+static __attribute__((noinline)) int
+take_word(struct wf_shm_in *in, const struct wf_shm_slot *slot, uint64_t word)
+{
+	uint8_t flags = WF_SHM_WORD_FLAGS(word);
+	int ret;
+
+	if ((flags & WF_SHM_SLOT_ACK) && wf_shm_reply_expect(&in->replies))
+		return -EAGAIN;
+	ret = wf_shm_serve_word(in, slot, word);
+	if (ret) {
+		in->replies.owed -= !!(flags & WF_SHM_SLOT_ACK);
+		return ret;
+	}
+	in->parts++;
+	in->expect_pair = false;
+	in->expect_lines = 0;
+	slot_consumed(in, flags);
+	return 0;
+}
+
 /* Whether the slot after the one that @word describes holds a parked message,
  * too. */
 static bool is_burst(const struct wf_shm_in *in, uint64_t word)
@@ -688,6 +710,9 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 			ret = take_parked(in, word, budget, &count);
 			if (!ret)
 				continue;
+		} else if (WF_SHM_WORD_KIND(word) == WF_SHM_KIND_ATOMIC &&
+			   (slot->rma.flags & WF_SHM_RMA_WORD)) {
+			ret = take_word(in, slot, word);
 		} else {
 			ret = take_slot(in, slot, word);
 		}
