@@ -13,7 +13,6 @@
 
 #include <rdma/fi_errno.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "op/copy.h"
 #include "op/iov.h"
@@ -278,20 +277,6 @@ static void place(const struct wf_rx *rx, size_t at, const uint8_t *bytes,
 	wf_op_iov_scatter(rx->iov, rx->iov_count, at, bytes, len);
 }
 
-/* Without CMA there is nothing to compare the ring with. */
-void wf_shm_in_paced(struct wf_shm_in *in, size_t len, enum wf_shm_pace_way way,
-		     uint32_t stamp)
-{
-	uint32_t now;
-
-	if (in->mover.way != WF_SHM_WAY_CMA || !wf_shm_pace_is_open(len))
-		return;
-	now = stamp ? wf_shm_pace_stamp(wf_base_clock_ns()) : 0;
-	if (wf_shm_pace_note(&in->pace, len, way, stamp, now))
-		wf_shared_store(&in->region.header->ways, in->pace.told,
-				relaxed);
-}
-
 static int on_first(struct wf_shm_in *in, const struct message *msg)
 {
 	struct wf_shm_assembly *as = &in->assembly;
@@ -338,7 +323,7 @@ static void finish_assembly(struct wf_shm_in *in)
 	as->rx = NULL;
 	if (as->ack)
 		wf_shm_in_reply_final(in, as->op, 0);
-	wf_shm_in_paced(in, as->env.len, WF_SHM_PACE_RING, as->stamp);
+	wf_shm_pull_paced(in, as->env.len, WF_SHM_PACE_RING, as->stamp);
 }
 
 static int on_next(struct wf_shm_in *in, const struct message *msg)

@@ -146,11 +146,6 @@ void wf_shm_in_credit(struct wf_shm_in *in);
 /* Handles up to @budget messages. Returns how many. */
 int wf_shm_in_poll(struct wf_shm_in *in, int budget);
 
-/* A message of @len bytes is complete, for which ring and CMA are compared;
- * @stamp says when it was sent, 0 if it had to wait for its receive. */
-void wf_shm_in_paced(struct wf_shm_in *in, size_t len, enum wf_shm_pace_way way,
-		     uint32_t stamp);
-
 /* After a reply or credit was written: wakes the sender if it sleeps. */
 void wf_shm_in_nudge(struct wf_shm_in *in);
 

@@ -144,6 +144,35 @@ static void count(const struct wf_shm_pull *pull)
 	wf_shm_stats_add(stats, item + 1, pull->want);
 }
 
+/* How its messages are read. */
+static enum wf_shm_way way_of(struct wf_shm_in *in)
+{
+	bool untried = in->mover.way == WF_SHM_WAY_UNTRIED;
+	enum wf_shm_way way = wf_shm_mover_way(&in->mover);
+
+	if (untried)
+		wf_shm_conn_count_refusal(in->ep, &in->mover);
+	return way;
+}
+
+/* Without CMA there is nothing to compare the ring with. As long as all messages
+ * come through the ring, nobody else tries whether it is allowed. */
+void wf_shm_pull_paced(struct wf_shm_in *in, size_t len,
+		       enum wf_shm_pace_way way, uint32_t stamp)
+{
+	uint32_t told = in->pace.told, now;
+
+	if (!wf_shm_pace_is_open(len) || way_of(in) != WF_SHM_WAY_CMA)
+		return;
+	now = stamp ? wf_shm_pace_stamp(wf_base_clock_ns()) : 0;
+	if (!wf_shm_pace_note(&in->pace, len, way, stamp, now))
+		return;
+	wf_shared_store(&in->region.header->ways, in->pace.told, relaxed);
+	/* The ways are compared as they will be used. */
+	if (in->pace.told & ~told & WF_SHM_WAYS_STAMP)
+		wf_shm_mover_hurry(&in->mover);
+}
+
 /* Ends the message for both sides. @err is positive. */
 static void pull_finish(struct wf_shm_pull *pull, int err)
 {
@@ -159,8 +188,8 @@ static void pull_finish(struct wf_shm_pull *pull, int err)
 	else
 		wf_match_rxq_done(pull->ux.rxq, pull->rx, &env);
 	if (pull->in && is_read)
-		wf_shm_in_paced(pull->in, env.len, WF_SHM_PACE_CMA,
-				pull->stamp);
+		wf_shm_pull_paced(pull->in, env.len, WF_SHM_PACE_CMA,
+				  pull->stamp);
 	pull_free(pull);
 }
 
@@ -363,17 +392,6 @@ static bool has_left(const struct wf_shm_in *in)
 {
 	return in->ended ||
 	       wf_shared_load(&in->region.header->sender_left, seq_cst);
-}
-
-/* How its messages are read. */
-static enum wf_shm_way way_of(struct wf_shm_in *in)
-{
-	bool untried = in->mover.way == WF_SHM_WAY_UNTRIED;
-	enum wf_shm_way way = wf_shm_mover_way(&in->mover);
-
-	if (untried)
-		wf_shm_conn_count_refusal(in->ep, &in->mover);
-	return way;
 }
 
 static void start(struct wf_shm_pull *pull)
