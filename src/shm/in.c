@@ -36,6 +36,10 @@
 #define CREDIT_SLOTS_PART 16
 #define CREDIT_LINES_PART 32
 
+/* Slots of a burst that are fetched ahead. A line takes as long as three or four
+ * messages of 64 bytes. */
+#define AHEAD 4
+
 static const struct wf_ux_ops parcel_ops;
 
 struct wf_shm_in *wf_shm_in_open(struct wf_shm_ep *ep,
@@ -684,8 +688,9 @@ int wf_shm_in_poll(struct wf_shm_in *in, int budget)
 			break;
 		/* In a burst the next slots are already written. */
 		if (count) {
-			__builtin_prefetch(slot + 2);
-			__builtin_prefetch((const char *)(slot + 2) + WF_LINE);
+			__builtin_prefetch(slot + AHEAD);
+			__builtin_prefetch((const char *)(slot + AHEAD) +
+					   WF_LINE);
 		}
 		if (wf_likely(take_plain(in, slot, word))) {
 			count++;
