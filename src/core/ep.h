@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An endpoint: the core (core.h) with its two transports, shared memory for
- * peers on this node and packets for all others, and the short way through
- * both: what a small message and an idle poll need is inlined from here into
- * the calls of libfabric, without a table and without a route. A channel in
- * shm.outs implies the route.
+ * peers on this node and packets for all others, and the fast path through
+ * both. The calls of libfabric inline from here what a small message and an
+ * idle poll need, without a table and without a route: if a channel is in
+ * shm.outs, the route is shared memory.
  */
 #ifndef WF_CORE_EP_H
 #define WF_CORE_EP_H
@@ -33,6 +33,10 @@ void wf_core_ep_close(struct wf_core_ep *ep);
 /* Polls the only ring that is watched, and looks at the clock. */
 void wf_core_ep_tick(struct wf_core_ep *ep);
 
+/* Without such a ring: looks for the reply that we wait for, and at the ring, or
+ * does all that progress may have to do. */
+void wf_core_ep_asked(struct wf_core_ep *ep);
+
 /* An idle poll is a handful of loads: the ring that was last in use, and whether
  * any other has rung. While the first has messages, the others are looked at once
  * in WF_HOST_POLLS_PER_CLOCK polls; one of them that has messages is then watched
@@ -43,7 +47,7 @@ static inline void wf_core_ep_progress(struct wf_core_ep *ep)
 	struct wf_shm_in *in = host->only;
 
 	if (wf_unlikely(!in))
-		wf_core_progress(&ep->common);
+		wf_core_ep_asked(ep);
 	else if (wf_unlikely(++host->polls >= WF_HOST_POLLS_PER_CLOCK))
 		wf_core_ep_tick(ep);
 	else if (wf_shm_in_ready(in))

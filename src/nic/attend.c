@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The attendant: one thread of the process that steps in for devices whose
- * owner has not called for a while, because it computes. Peers get their
- * acknowledgements, what was lost is sent again, reads of our memory are
- * served. As long as the owner calls, the thread only looks at the owner's
- * counter every 2 ms. Once the owner does not call, the thread sleeps at the
- * socket and until the next timer. The thread and its descriptor are there while
- * there are devices: closing the last one waits until the thread has ended.
+ * The attendant: one thread of the process that serves devices whose owner has
+ * not called for a while, because it computes. It acknowledges, retransmits,
+ * and serves reads of our memory. While the owner calls, the thread only checks
+ * the owner's counter every 2 ms. When the owner stops calling, the thread
+ * sleeps until the socket is readable or the next timer expires. The thread and
+ * its descriptor exist while there are devices: closing the last one waits
+ * until the thread has ended.
  */
 #include "nic/attend.h"
 
@@ -78,7 +78,7 @@ static void look_at(struct wf_nic_attend *dev, struct look *look)
 	}
 	due = dev->step_in(dev, dev->watched);
 	look->due = due < look->due ? due : look->due;
-	/* An owner who sleeps at the socket is woken by it. */
+	/* The socket wakes an owner that sleeps at it. */
 	dev->watched = !atomic_load_explicit(dev->owner_asleep,
 					     memory_order_relaxed) &&
 		       !dev->blind && look->count <= SOCKETS;
@@ -150,7 +150,7 @@ static void *attend(void *arg)
 
 bool wf_nic_attend_enter(struct wf_nic_attend *attend, struct wf_lock *its_lock)
 {
-	/* What its descriptor tells is for the one who has the lock. */
+	/* The thread that has the lock handles what the descriptor reports. */
 	attend->blind = its_lock->real && !wf_base_lock_try(its_lock);
 	return !attend->blind;
 }

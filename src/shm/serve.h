@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Operations on remote memory at their target: writes, reads and atomics that
- * peers request through the ring, and notes of what they did by themselves.
- * Every key, bound and number is checked against the domain's registrations; a
- * refused operation touches nothing and is reported to the initiator.
+ * peers request through the ring, and notes about accesses that peers made by
+ * themselves. Every key, bound and number is checked against the domain's
+ * registrations; a refused operation touches nothing and is reported to the
+ * initiator.
  */
 #ifndef WF_SHM_SERVE_H
 #define WF_SHM_SERVE_H
@@ -24,6 +25,9 @@ struct wf_shm_request {
 int wf_shm_serve_write(struct wf_shm_in *in, const struct wf_shm_request *req);
 int wf_shm_serve_read(struct wf_shm_in *in, const struct wf_shm_request *req);
 int wf_shm_serve_atomic(struct wf_shm_in *in, const struct wf_shm_request *req);
+/* With WF_SHM_RMA_WORD, straight out of the slot that @word describes. */
+int wf_shm_serve_word(struct wf_shm_in *in, const struct wf_shm_slot *slot,
+		      uint64_t word);
 int wf_shm_serve_note(struct wf_shm_in *in, const struct wf_shm_request *req);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A NIC on an EFA device: memory, handles, life. Keys of the hardware are those
- * that peers get. For our own descriptors there are keys of the NIC's table,
- * which work.c translates: so a descriptor is checked before hardware sees it.
+ * A NIC on an EFA device: memory, handles, opening and closing. Peers get the
+ * keys of the hardware. Our own descriptors use keys of the NIC's table, which
+ * work.c translates, so every descriptor is checked before the hardware sees
+ * it.
  *
  * There are no connections. A peer is a queue pair with a key that its process
- * drew at random: another process is another peer, and nothing of one can reach
- * the other. So a handle is never lost or renewed; requests to a peer that has
- * ended come back with an error.
+ * drew at random. Another process is another peer, and no packet meant for one
+ * can reach the other. Therefore a handle is never lost or renewed; requests to
+ * a peer that has ended complete with an error.
  */
 #include "nic/efa/dev.h"
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An EFA device (SRD). One queue pair of the hardware stands behind one of ours.
- * Requests reach it, and completions come back, in one of two ways: by rings of
- * the hardware that we write and read ourselves, where libefa tells where they
- * are, or by calls of libibverbs. Completions are written to our completion
- * queue. The NIC's lock covers all of it.
+ * An EFA device (SRD). Each of our queue pairs has one queue pair of the
+ * hardware. Requests and completions pass in one of two ways: through the rings
+ * of the hardware, which we write and read ourselves if libefa says where they
+ * are, or through calls of libibverbs. Completions are written to our
+ * completion queue. The NIC's lock covers all of it.
  *
- *	hard	the device itself
- *	port	the queue pair and its address; there before the NIC is opened
- *	dev	the NIC: memory, handles
- *	work	requests and completions: what both ways share
- *	calls	the way by ibv_wr_*() and ibv_start_poll()
- *	ring	the way by the rings
+ * 	hard	the device itself
+ * 	port	the queue pair and its address; exists before the NIC is opened
+ * 	dev	the NIC: memory, handles
+ * 	work	requests and completions: the common part of both ways
+ * 	calls	the way through ibv_wr_*() and ibv_start_poll()
+ * 	ring	the way through the rings
  *
- * The device reaches registered memory only. Where a user sends from memory
- * that it registered as a whole (address 0, all bytes), which hardware cannot
- * do, the bytes are copied into memory of ours.
+ * The device accesses registered memory only. A user may send from memory that
+ * it registered as a whole (address 0, all bytes), which hardware does not
+ * support: such bytes are copied into memory of ours.
  */
 #ifndef WF_NIC_EFA_DEV_H
 #define WF_NIC_EFA_DEV_H

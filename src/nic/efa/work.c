@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests to the hardware, and what comes back: what does not depend on the way
- * in between (calls.c, ring.c). There are as many places in the hardware's
- * queues as in ours, so a post never finds them full. For each request that the
- * hardware has, its id and operation are kept here: a completion of the hardware
- * counts only if there is such a request.
+ * Requests to the hardware and their completions: the part that both ways
+ * (calls.c, ring.c) share. The hardware's queues have as many places as ours,
+ * so a post never finds them full. This file keeps the id and operation of each
+ * request that the hardware has: a completion counts only if its request
+ * exists.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stream of a connection: read in large pieces, cut into frames in place.
- * Nothing in it is believed: what makes no sense ends the connection. A payload
- * of which some is still in the socket is read straight to where it belongs;
- * what follows it comes with the same call.
+ * Reads the stream of a connection in large pieces and cuts it into frames in
+ * place. It trusts nothing in the stream: invalid data ends the connection. If
+ * a part of a payload is still in the socket, that part is read straight to its
+ * destination, together with the bytes that follow it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -216,6 +216,10 @@ static void take_note(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn)
 			wf_tcp_conn_want(dev, chan);
 	} else {
 		wf_tcp_count(dev, acks_received, 1);
+		if (wf_unlikely(conn->frame.head.flags & WF_TCP_ASKS)) {
+			chan->answers = true;
+			wf_tcp_out_owe(dev, chan->peer, UINT32_MAX);
+		}
 	}
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a frame does here: a message into a posted receive, bytes into or out of
- * registered memory, data for a read of ours. Runs once per frame (the count of
- * the channel sees to that) and without the application. The place of a payload
- * is found before the payload is there.
+ * Carries out a frame of a peer: puts a message into a posted receive, bytes
+ * into or out of registered memory, or data into a read of ours. The count of
+ * the channel ensures that each frame is carried out once; the application
+ * takes no part. The destination of a payload is known before the payload
+ * arrives.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -146,8 +147,8 @@ static bool refuses_too_much(const struct wf_tcp_dev *dev,
 	       (dev->refusals >= REFUSALS_ALL && !peer->handles);
 }
 
-/* The sender of the frame that is number @seq of @chan is told. -ENOMEM, or
- * -EDQUOT: it does not listen. */
+/* Tells the sender of frame @seq of @chan that it was refused. -ENOMEM, or
+ * -EDQUOT: the sender does not read refusals. */
 static int refuse(struct wf_tcp_dev *dev, struct wf_tcp_chan *chan,
 		  uint32_t seq, enum wf_nic_status status)
 {
@@ -597,8 +598,8 @@ int wf_tcp_target_begin(struct wf_tcp_dev *dev, struct wf_tcp_conn *conn,
 
 /* -- the end of a frame ------------------------------------------------------ */
 
-/* A write that the target's application is to hear of. False: there is no
- * receive for it. */
+/* Notifies the target's application of a write. False: there is no receive for
+ * the notification. */
 static bool tell_written(struct wf_tcp_dev *dev, struct wf_tcp_peer *peer,
 			 const struct wf_tcp_head *head, struct wf_nic_qp *qp)
 {
