@@ -146,11 +146,9 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 #define EP_OF(fid) wf_prov_ep_of(fid)
 #define EP_TX(fid) (EP_OF(fid)->tx_flags)
 #define EP_RX(fid) (EP_OF(fid)->rx_flags)
-#define NO_DESC(desc) ((void)(desc), NULL)
-#define USE_DESC(desc) (desc)
 
-OPS(locked, true, false, NO_DESC, EP_OF, EP_TX, EP_RX);
-OPS(unlocked, false, false, NO_DESC, EP_OF, EP_TX, EP_RX);
-OPS(described, true, false, USE_DESC, EP_OF, EP_TX, EP_RX);
-OPS(alias, true, true, USE_DESC, wf_prov_alias_ep, wf_prov_alias_tx_flags,
+OPS(locked, true, false, WF_PROV_NO_DESC, EP_OF, EP_TX, EP_RX);
+OPS(unlocked, false, false, WF_PROV_NO_DESC, EP_OF, EP_TX, EP_RX);
+OPS(described, true, false, WF_PROV_DESC, EP_OF, EP_TX, EP_RX);
+OPS(alias, true, true, WF_PROV_DESC, wf_prov_alias_ep, wf_prov_alias_tx_flags,
     wf_prov_alias_rx_flags);

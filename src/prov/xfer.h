@@ -15,6 +15,11 @@
 #include "prov/ep.h"
 #include "shm/put.h"
 
+/* How the calls of a table hand a descriptor of memory on: not at all, in domains
+ * that have no use for it. */
+#define WF_PROV_NO_DESC(desc) ((void)(desc), NULL)
+#define WF_PROV_DESC(desc) (desc)
+
 /* One transfer, whatever call it came by. */
 struct wf_prov_xfer {
 	const struct iovec *iov;
