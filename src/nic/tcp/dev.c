@@ -436,6 +436,7 @@ static void free_dev(struct wf_tcp_dev *dev)
 	wf_tcp_conn_free_dead(dev);
 	wf_tcp_tls_close(dev->tls);
 	wf_nic_timers_fini(&dev->timers);
+	wf_nic_timers_fini(&dev->probes);
 	free(dev->reads);
 	free(dev->stage);
 	free(dev->out);

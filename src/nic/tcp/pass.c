@@ -147,7 +147,8 @@ static int look(struct wf_tcp_dev *dev)
 	if (dev->hot_count && dev->hot_count <= WF_TCP_HOT_MOST &&
 	    !dev->full_count && ++dev->passes % LOOK_EVERY &&
 	    dev->now - dev->looked_at < LOOK_WITHIN &&
-	    !wf_nic_timers_due(&dev->timers, dev->now))
+	    !wf_nic_timers_due(&dev->timers, dev->now) &&
+	    !wf_nic_timers_due(&dev->probes, dev->now))
 		return look_at_hot(dev, true);
 	dev->looked_at = dev->now;
 	cool_down(dev);
@@ -190,6 +191,7 @@ static int run_timers(struct wf_tcp_dev *dev)
 			dev, wf_container_of(timer, struct wf_tcp_peer, timer));
 		fired++;
 	}
+	fired += wf_tcp_probe_run(dev);
 	if (wf_unlikely(dev->no_accept && dev->now >= dev->accept_at)) {
 		dev->no_accept = wf_tcp_sock_watch(dev, dev->listen_fd,
 						   &dev->listen_fd, false);
@@ -302,6 +304,11 @@ static uint64_t rest_until(struct wf_tcp_dev *dev)
 	at = wf_nic_timers_next(&dev->timers);
 	if (!wf_base_list_empty(&dev->active))
 		return 0;
+	if (dev->probes.count) {
+		uint64_t probe = wf_tcp_probe_next(dev);
+
+		at = at < probe ? at : probe;
+	}
 	if (at > soon && (!wf_base_list_empty(&dev->carriers) ||
 			  !wf_base_list_empty(&dev->all_held) ||
 			  !wf_base_list_empty(&dev->soft.stuck) ||
