@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "devd/raw_test.h"
 
-
 /* -- limits ---------------------------------------------------------------- */
 
 static int hold[2]; /* a pipe that ends the children */
