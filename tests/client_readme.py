@@ -105,6 +105,31 @@ def check_first_commands():
             fail("README.md: FILE.gz was not unpacked")
 
 
+def check_mpi_later():
+    """`make build` after Open MPI was installed. A bug: only `make clean build`
+    found it, which took as long as the first build."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        for name in ("meson", "mpicc", "ninja"):
+            (folder / name).write_text(
+                f"#!/bin/sh\necho {name} $* >>{folder}/calls\n",
+                encoding="utf-8")
+            (folder / name).chmod(0o755)
+        (folder / "build").mkdir()
+        for text, calls in (("", ["meson setup --reconfigure", "ninja -C"]),
+                            ("bench/weft-bench-mpi", ["ninja -C"])):
+            (folder / "build/build.ninja").write_text(text, encoding="utf-8")
+            (folder / "calls").write_text("", encoding="utf-8")
+            subprocess.run(
+                ["make", "-C", SRC, "ninja", f"BUILD={folder}/build"],
+                env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
+                check=True, stdout=subprocess.DEVNULL, timeout=60)
+            said = (folder / "calls").read_text(encoding="utf-8").splitlines()
+            if len(said) != len(calls) or \
+                    any(not a.startswith(b) for a, b in zip(said, calls)):
+                fail(f"make ninja: {said}, not {calls}")
+
+
 def main():
     real = shutil.which("fi_pingpong")
     if not real or not shutil.which("ss") or \
@@ -116,6 +141,7 @@ def main():
         print("another fi_pingpong is running")
         sys.exit(77)
     check_first_commands()
+    check_mpi_later()
     for name in ("README.md", "man/fi_weft.7"):
         with tempfile.TemporaryDirectory() as folder:
             late = pathlib.Path(folder) / "fi_pingpong"

@@ -27,7 +27,7 @@ static const struct {
 	{ "i", "hide idle endpoints, show them again" },
 	{ "g", "graphs off, on; the newest bar is the last one" },
 	{ "space + -", "pause, go on; longer, shorter interval" },
-	{ NULL, "Columns (/s: by the second)" },
+	{ NULL, "Columns (/s: per second)" },
 	{ "OUT IN", "messages; OUT-B, IN-B their bytes; OUT-P, IN-P packets" },
 	{ "PEERS LOST", "connected peers; peers that went away" },
 	{ "UNANS", "peers that have not answered so far" },
