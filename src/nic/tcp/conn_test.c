@@ -5,7 +5,10 @@
  */
 #include "nic/pair_test.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "nic/tcp/dev.h"
@@ -85,6 +88,42 @@ static void test_port_of_connection(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	pair_close(&p);
+}
+
+/* What connections of a user without privileges begin with. */
+static int control_is_near(void)
+{
+	struct wf_addr addr = { .in = { .sin_family = AF_INET } };
+	static struct wf_tcp_dev dev;
+	char name[16] = "";
+	socklen_t len = sizeof(name) - 1;
+	int fd;
+
+	if (!geteuid() && setresuid(65534, 65534, 65534))
+		return 77;
+	fd = wf_tcp_sock_listen(&addr);
+	wf_tcp_sock_begin(&dev, fd);
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len))
+		return 77;
+	return strcmp(name, "cubic") && strcmp(name, "reno");
+}
+
+/* Bug: where the system's congestion control is bbr, and cubic is the
+ * administrator's only, connections of other users paced within a host. */
+static void test_control_of_user(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(control_is_near());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 /* What was decided of each pair of hellos, whoever comes first. */
@@ -655,6 +694,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_connect),
 		cmocka_unit_test(test_port_of_connection),
+		cmocka_unit_test(test_control_of_user),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_cuts),
 		cmocka_unit_test(test_cut_rdma),

@@ -20,7 +20,10 @@
  * (measured: bbr beside cubic). A socket that has paced once paces for ever,
  * whatever is chosen later: so connections begin with ours, and those whose path
  * turns out to be long or to lose segments get the administrator's: conn.c. */
-#define NEAR_CONTROL "cubic"
+static const char *const near_controls[] = {
+	"cubic",
+	"reno", /* everybody may use it; cubic may be the administrator's only */
+};
 
 /* In headers since Linux 6.15. */
 #define RTO_MAX_MS 44
@@ -61,8 +64,12 @@ void wf_tcp_sock_limit(int fd, uint64_t ns)
 
 static void set_near(int fd)
 {
-	(void)!wf_os_setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, NEAR_CONTROL,
-				strlen(NEAR_CONTROL));
+	unsigned int i = 0;
+
+	while (i < 2 && wf_os_setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION,
+					 near_controls[i],
+					 (socklen_t)strlen(near_controls[i])))
+		i++;
 }
 
 void wf_tcp_sock_begin(struct wf_tcp_dev *dev, int listen_fd)
