@@ -301,13 +301,17 @@ static void plan_slots(struct wf_shm_out *out)
 	}
 }
 
-/* The same for @lines of data, which must be contiguous. */
+/* The same for @lines of data, which must be contiguous. Records of a burst (put.c)
+ * go on to the end of the ring: with more of them under way, sender and receiver
+ * wait less for each other. */
 static bool plan_lines(struct wf_shm_out *out, uint32_t lines)
 {
+	bool burst = out->put_polls == out->ep->host->polls;
 	struct wf_shm_lap *lap = &out->line_lap;
+	uint32_t window = burst ? lap->size : at_most(LINE_WINDOW, lap->size);
 	uint32_t room;
 
-	if (lap->pos + lines > at_most(LINE_WINDOW, lap->size) &&
+	if (lap->pos + lines > window &&
 	    wf_shm_lap_may_turn(lap, out->lines_done, lines)) {
 		wf_shm_lap_turn(lap);
 		out->line_turn = WF_SHM_SLOT_DATA_TURN;
@@ -316,10 +320,9 @@ static bool plan_lines(struct wf_shm_out *out, uint32_t lines)
 	if (room < lines || !have_lines(out, lap->pos + lines))
 		return false;
 	out->lines_free = lines;
-	if (lap->pos < LINE_WINDOW && LINE_WINDOW - lap->pos > lines)
-		out->lines_free = at_most(
-			room, at_most(LINE_WINDOW, out->region.lines_ready) -
-				      lap->pos);
+	window = at_most(window, out->region.lines_ready);
+	if (lap->pos + lines < window)
+		out->lines_free = at_most(room, window - lap->pos);
 	return true;
 }
 
