@@ -28,7 +28,7 @@
 
 /* Where reads need no guard page, this limits them: one page, which is what
  * compare_reads() compares. On a Xeon, ns for 4 KiB, 8 KiB, 16 KiB
- * (bench/bare_copy): file 491, 768, 1293; CMA 559, 673, 916. */
+ * (build/bench/bare_copy): file 491, 768, 1293; CMA 559, 673, 916. */
 #define READ_FILE_MAX WF_SHM_GUARD_BYTES
 
 /* The file costs a descriptor, and about ten microseconds to open. */
