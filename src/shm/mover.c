@@ -249,7 +249,8 @@ static int read_by_cma(struct wf_shm_mover *mover, const struct iovec *local,
 static bool is_for_file(struct wf_shm_mover *mover, bool write,
 			size_t local_count, size_t remote_count, size_t len)
 {
-	if (len > FILE_MAX || local_count != 1 || remote_count != 1)
+	if (len > FILE_MAX || local_count != 1 || remote_count != 1 ||
+	    (!write && mover->life.page && len > READ_FILE_MAX))
 		return false;
 	if (wf_unlikely(mover->small)) {
 		mover->small--;
@@ -259,8 +260,7 @@ static bool is_for_file(struct wf_shm_mover *mover, bool write,
 		}
 	}
 	return mover->memory >= 0 &&
-	       (write || !mover->life.page ||
-		(mover->reads_file && len <= READ_FILE_MAX));
+	       (write || mover->reads_file || !mover->life.page);
 }
 
 static int move_by_kernel(struct wf_shm_mover *mover, bool write,
