@@ -26,6 +26,7 @@
 #include "shm/channels.h"
 #include "shm/guard.h"
 #include "shm/remote.h"
+#include "shm/word.h"
 
 struct wf_fuzz_stats wf_fuzz_stats;
 
@@ -392,6 +393,23 @@ static void op_remote(struct wf_fuzz_world *w)
 		remote.amo_kind = how & 8 ? WF_OP_AMO_FETCH : WF_OP_AMO_WRITE;
 		remote.result_count = 1;
 		remote.result[0] = tx.iov[0];
+	}
+	if (tx.kind == WF_TX_ATOMIC && tx.len == 8) {
+		const struct wf_shm_word word = {
+			.addr = remote.segs[0].addr,
+			.key = OPEN_KEY,
+			.operand = 1,
+			.result = hold->buf,
+			.context = hold,
+			.comp_flags = FI_RMA,
+			.kind = remote.amo_kind,
+			.op = FI_SUM,
+			.type = FI_UINT64,
+			.wants_comp = true,
+		};
+
+		if (wf_shm_word_put(out, &word))
+			return;
 	}
 	if (wf_shm_out_send(out, &tx)) {
 		free(hold->buf);

@@ -175,7 +175,7 @@ int wf_op_serve_amo(struct wf_regs *regs, const struct wf_served *at,
 	int err = 0;
 
 	wf_base_lock_take(&regs->lock);
-	if (wf_likely(wf_op_reg_is_known(&view, known, &want))) {
+	if (wf_likely(at->len && wf_op_reg_is_known(&view, known, &want))) {
 		run_at(at, amo,
 		       (void *)(uintptr_t)(known->base +
 					   (want.addr - known->addr)));

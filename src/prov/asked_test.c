@@ -6,33 +6,19 @@
  */
 #include "core/ep.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
-#include <rdma/providers/fi_prov.h>
 
 #include "prov/ep.h"
+#include "prov/unloaded_test.h"
 
 #define TAG 7
 #define LARGE 65536
 #define KEY 5
 #define PATIENCE_S 60
-
-FI_EXT_INI; /* of init.c; no header declares it */
-
-static struct fi_info *info;
-static struct fid_fabric *fabric;
 
 /* A domain with one endpoint. */
 struct side {
@@ -45,8 +31,6 @@ struct side {
 };
 
 static struct side sides[3];
-
-#define MUST(call) assert_int_equal((call), 0)
 
 static void open_side(struct side *s)
 {
@@ -295,28 +279,8 @@ static void test_atomics(void **state)
 
 static int set_up(void **state)
 {
-	struct fi_provider *provider;
-	struct fi_info *hints = fi_allocinfo();
-
 	(void)state;
-	setenv("FI_WEFT_IFACE", "lo", 0);
-	provider = fi_prov_ini();
-	if (!provider || !hints)
-		return -1;
-	hints->caps = FI_MSG | FI_TAGGED | FI_ATOMIC;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->threading = FI_THREAD_DOMAIN;
-	if (provider->getinfo(FI_VERSION(1, 15), NULL, NULL, 0, hints, &info))
-		return -1;
-	fi_freeinfo(hints);
-	return provider->fabric(info->fabric_attr, &fabric, NULL);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	fi_freeinfo(info);
-	return fi_close(&fabric->fid);
+	return unloaded_open(FI_MSG | FI_TAGGED | FI_ATOMIC, 0);
 }
 
 int main(void)
@@ -329,5 +293,5 @@ int main(void)
 		cmocka_unit_test(test_atomics),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up, unloaded_close);
 }

@@ -6,31 +6,18 @@
  */
 #include "prov/shared.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
-#include <rdma/providers/fi_prov.h>
 
 #include "prov/param.h"
+#include "prov/unloaded_test.h"
 
 #define TAG 7
 #define LARGE ((size_t)1 << 20)
 #define PATIENCE_S 60
-
-FI_EXT_INI; /* of init.c; no header declares it */
-
-static struct fi_info *info;
-static struct fid_fabric *fabric;
 
 /* A domain with an AV, a sender and a shared receive context. */
 struct world {
@@ -47,8 +34,6 @@ struct user {
 	struct fid_cq *cq;
 	fi_addr_t addr;
 };
-
-#define MUST(call) assert_int_equal((call), 0)
 
 static struct fid_cq *open_cq(struct world *w)
 {
@@ -312,29 +297,8 @@ static void test_half_filled_by_packets(void **state)
 
 static int set_up(void **state)
 {
-	struct fi_provider *provider;
-	struct fi_info *hints = fi_allocinfo();
-
 	(void)state;
-	setenv("FI_WEFT_IFACE", "lo", 0);
-	provider = fi_prov_ini();
-	if (!provider || !hints)
-		return -1;
-	hints->caps = FI_MSG | FI_TAGGED;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-	hints->domain_attr->threading = FI_THREAD_DOMAIN;
-	if (provider->getinfo(FI_VERSION(1, 15), NULL, NULL, 0, hints, &info))
-		return -1;
-	fi_freeinfo(hints);
-	return provider->fabric(info->fabric_attr, &fabric, NULL);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	fi_freeinfo(info);
-	return fi_close(&fabric->fid);
+	return unloaded_open(FI_MSG | FI_TAGGED, FI_SHARED_CONTEXT);
 }
 
 int main(void)
@@ -347,5 +311,5 @@ int main(void)
 		cmocka_unit_test(test_half_filled_by_packets),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up, unloaded_close);
 }

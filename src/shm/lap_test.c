@@ -35,6 +35,7 @@ struct model {
 	uint32_t told;	/* what it has said */
 	uint32_t free;	/* may be taken without another look */
 	bool turn;	/* slots: the next one ends the lap */
+	bool bursts;	/* lines: some records belong to bursts */
 	uint32_t turns; /* early ones and all of them */
 	uint32_t ends;
 	bool used[SIZE_MOST];
@@ -130,17 +131,20 @@ static bool write_slot(struct model *m, uint32_t units)
 static bool plan_lines(struct model *m, uint32_t lines)
 {
 	struct wf_shm_lap *lap = &m->lap;
+	uint32_t window = m->bursts && draw(m, 2) ?
+				  lap->size :
+				  at_most(LINE_WINDOW, lap->size);
 	uint32_t room;
 
-	if (lap->pos + lines > at_most(LINE_WINDOW, lap->size) &&
+	if (lap->pos + lines > window &&
 	    wf_shm_lap_may_turn(lap, m->done, lines))
 		turn(m);
 	room = wf_shm_lap_free(lap, m->done);
 	if (room < lines)
 		return false;
 	m->free = lines;
-	if (lap->pos < LINE_WINDOW && LINE_WINDOW - lap->pos > lines)
-		m->free = at_most(room, LINE_WINDOW - lap->pos);
+	if (lap->pos + lines < window)
+		m->free = at_most(room, window - lap->pos);
 	return true;
 }
 
@@ -191,12 +195,13 @@ static void check(const struct model *m)
 
 /* Random steps, with a reader that is quick at times and slow at others; now
  * and then it catches up: then there is room for anything. */
-static void walk(uint32_t size, uint32_t most,
+static void walk(uint32_t size, uint32_t most, bool bursts,
 		 bool (*write)(struct model *m, uint32_t units))
 {
 	struct model *m = model_make(size, size * 31 + most);
 	uint32_t refused = 0;
 
+	m->bursts = bursts;
 	for (int round = 0; round < ROUNDS; round++) {
 		uint32_t units = 1 + draw(m, most);
 
@@ -229,7 +234,7 @@ static void test_slots(void **state)
 {
 	(void)state;
 	for (uint32_t size = 16; size <= SIZE_MOST; size *= 2)
-		walk(size, 1, write_slot);
+		walk(size, 1, false, write_slot);
 }
 
 static void test_lines(void **state)
@@ -238,8 +243,10 @@ static void test_lines(void **state)
 
 	(void)state;
 	for (uint32_t size = 256; size <= SIZE_MOST; size *= 2) {
-		for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++)
-			walk(size, most[i], write_lines);
+		for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+			walk(size, most[i], false, write_lines);
+			walk(size, most[i], true, write_lines);
+		}
 	}
 }
 

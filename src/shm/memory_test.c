@@ -11,7 +11,10 @@
 
 #include "base/clock.h"
 #include "shm/doze.h"
+#include <poll.h>
+
 #include "shm/joined_test.h"
+#include "shm/put.h"
 
 #define PAGE 4096
 #define SLOTS_LOG2 8
@@ -205,9 +208,84 @@ static void test_burst_without_memory(void **state)
 	joined_close(j);
 }
 
+/* Bug: the number of polls is the same after each poll of a program that polls
+ * rarely, so every record was taken for one of a burst, and took more memory. */
+static void test_rare_polls(void **state)
+{
+	struct joined *j = open_ring(WF_SHM_WAY_SELF);
+	struct wf_host *host = &j->from_core.host;
+	static uint8_t buf[1000];
+
+	(void)state;
+	for (int i = 0; i < 400; i++) {
+		assert_true(wf_shm_put(j->out, 0, 1, 0, buf, sizeof(buf)));
+		joined_drive(j);
+		wf_shm_in_credit(j->in);
+		host->polls = WF_HOST_POLLS_PER_CLOCK - 1;
+		host->now += 1000;
+	}
+	assert_true(j->out->region.lines_ready <= 128);
+	joined_close(j);
+}
+
+/* Bug: records of a burst waited for memory for more of the ring, although its
+ * start was free. */
+static void test_burst_turns_without_memory(void **state)
+{
+	struct joined *j = open_ring(WF_SHM_WAY_SELF);
+	struct joined_buf from;
+	uint32_t ready;
+
+	(void)state;
+	joined_alloc(&from, 4096, 1);
+	for (int i = 0; i < 400; i++) {
+		if (i == 10)
+			fail_populates = 1000000;
+		assert_int_equal(inject(j, &from, 1000), 0);
+		wf_core_progress(&j->to_core);
+		wf_shm_in_credit(j->in);
+		assert_true(wf_base_list_empty(&j->out->pending));
+	}
+	ready = j->out->region.lines_ready;
+	assert_true(ready < j->out->region.line_count);
+	fail_populates = 0;
+	free(from.memory);
+	joined_close(j);
+}
+
+/* Bug: an operation that finds no memory while another thread sleeps for the
+ * endpoint was tried again only when something else woke that thread. */
+static void test_short_while_asleep(void **state)
+{
+	struct joined *j = open_ring(WF_SHM_WAY_SELF);
+	struct joined_buf from;
+	struct pollfd loop = { .events = POLLIN };
+	bool asleep = false;
+
+	(void)state;
+	joined_alloc(&from, 4096, 1);
+	assert_int_equal(inject(j, &from, 8), 0);
+	for (int i = 0; i < 1000 && !asleep; i++) {
+		joined_drive(j);
+		asleep = wf_core_sleep(&j->from_core);
+	}
+	assert_true(asleep);
+	fail_populates = 100000;
+	assert_int_equal(inject(j, &from, 200), 0);
+	assert_false(wf_base_list_empty(&j->out->pending));
+	fail_populates = 0;
+	loop.fd = j->from_core.host.loop.epoll_fd;
+	assert_int_equal(poll(&loop, 1, 10000), 1);
+	free(from.memory);
+	joined_close(j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rare_polls),
+		cmocka_unit_test(test_burst_turns_without_memory),
+		cmocka_unit_test(test_short_while_asleep),
 		cmocka_unit_test(test_small_messages),
 		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_large_messages),

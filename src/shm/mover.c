@@ -28,7 +28,7 @@
 
 /* Where reads need no guard page, this limits them: one page, which is what
  * compare_reads() compares. On a Xeon, ns for 4 KiB, 8 KiB, 16 KiB
- * (bench/bare_copy): file 491, 768, 1293; CMA 559, 673, 916. */
+ * (build/bench/bare_copy): file 491, 768, 1293; CMA 559, 673, 916. */
 #define READ_FILE_MAX WF_SHM_GUARD_BYTES
 
 /* The file costs a descriptor, and about ten microseconds to open. */
@@ -249,7 +249,8 @@ static int read_by_cma(struct wf_shm_mover *mover, const struct iovec *local,
 static bool is_for_file(struct wf_shm_mover *mover, bool write,
 			size_t local_count, size_t remote_count, size_t len)
 {
-	if (len > FILE_MAX || local_count != 1 || remote_count != 1)
+	if (len > FILE_MAX || local_count != 1 || remote_count != 1 ||
+	    (!write && mover->life.page && len > READ_FILE_MAX))
 		return false;
 	if (wf_unlikely(mover->small)) {
 		mover->small--;
@@ -259,8 +260,7 @@ static bool is_for_file(struct wf_shm_mover *mover, bool write,
 		}
 	}
 	return mover->memory >= 0 &&
-	       (write || !mover->life.page ||
-		(mover->reads_file && len <= READ_FILE_MAX));
+	       (write || mover->reads_file || !mover->life.page);
 }
 
 static int move_by_kernel(struct wf_shm_mover *mover, bool write,

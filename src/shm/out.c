@@ -14,7 +14,6 @@
 #include "base/rest.h"
 #include "op/iov.h"
 #include "os/shared.h"
-#include "os/socket.h"
 #include "shm/conn.h"
 #include "shm/early.h"
 #include "shm/ep.h"
@@ -236,8 +235,11 @@ static uint32_t at_most(uint32_t value, uint32_t limit)
  * (doze.c), because the peer may have no reason to wake it. */
 static bool is_short(struct wf_shm_out *out, int err)
 {
-	out->ep->starved |= err != 0;
-	return err;
+	if (!err)
+		return false;
+	out->ep->starved = true;
+	wf_transport_host_wake(out->ep->host);
+	return true;
 }
 
 static bool have_lines(struct wf_shm_out *out, uint32_t count)
@@ -301,25 +303,40 @@ static void plan_slots(struct wf_shm_out *out)
 	}
 }
 
-/* The same for @lines of data, which must be contiguous. */
-static bool plan_lines(struct wf_shm_out *out, uint32_t lines)
+static void try_turn_lines(struct wf_shm_out *out, uint32_t lines)
 {
 	struct wf_shm_lap *lap = &out->line_lap;
+
+	if (!lap->pos || !wf_shm_lap_may_turn(lap, out->lines_done, lines))
+		return;
+	wf_shm_lap_turn(lap);
+	out->line_turn = WF_SHM_SLOT_DATA_TURN;
+}
+
+/* The same for @lines of data, which must be contiguous. Records of a burst (put.c)
+ * go on to the end of the ring: with more of them under way, sender and receiver
+ * wait less for each other. */
+static bool plan_lines(struct wf_shm_out *out, uint32_t lines)
+{
+	bool burst = wf_shm_put_is_burst(out);
+	struct wf_shm_lap *lap = &out->line_lap;
+	uint32_t window = burst ? lap->size : at_most(LINE_WINDOW, lap->size);
 	uint32_t room;
 
-	if (lap->pos + lines > at_most(LINE_WINDOW, lap->size) &&
-	    wf_shm_lap_may_turn(lap, out->lines_done, lines)) {
-		wf_shm_lap_turn(lap);
-		out->line_turn = WF_SHM_SLOT_DATA_TURN;
-	}
+	if (lap->pos + lines > window)
+		try_turn_lines(out, lines);
 	room = wf_shm_lap_free(lap, out->lines_done);
+	/* Without memory for more of the ring, its start has to do. */
+	if (room >= lines && !have_lines(out, lap->pos + lines)) {
+		try_turn_lines(out, lines);
+		room = wf_shm_lap_free(lap, out->lines_done);
+	}
 	if (room < lines || !have_lines(out, lap->pos + lines))
 		return false;
 	out->lines_free = lines;
-	if (lap->pos < LINE_WINDOW && LINE_WINDOW - lap->pos > lines)
-		out->lines_free = at_most(
-			room, at_most(LINE_WINDOW, out->region.lines_ready) -
-				      lap->pos);
+	window = at_most(window, out->region.lines_ready);
+	if (lap->pos + lines < window)
+		out->lines_free = at_most(room, window - lap->pos);
 	return true;
 }
 
@@ -762,19 +779,6 @@ bool wf_shm_out_settle(struct wf_shm_out *out)
 	wf_shm_out_poll(out);
 	return out->state != WF_SHM_OUT_OPEN || !out->waiting.count ||
 	       !wf_shm_out_has_reply(out);
-}
-
-void wf_shm_out_ring(struct wf_shm_out *out)
-{
-	if (wf_unlikely(wf_shm_trace_is_on(out)) && !wf_shm_trace_put(out))
-		return;
-	if (!wf_shm_board_ring(out->board.board, out->bell))
-		return;
-	if (wf_unlikely(wf_shm_trace_is_on(out)))
-		wf_shm_trace_rang(out);
-	wf_shm_stats_add(&out->ep->stats, WF_SHM_STAT_wakes, 1);
-	/* A full socket is readable at the other end, and so wakes it, too. */
-	wf_os_send(wf_shm_link_out_fd(out), "", 1, MSG_DONTWAIT);
 }
 
 bool wf_shm_out_has_work(const struct wf_shm_out *out)

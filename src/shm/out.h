@@ -113,6 +113,8 @@ struct wf_shm_out {
 	struct wf_list link;			 /* in ep->all_outs */
 	bool traced;				 /* and by this number: */
 	uint16_t trace_channel;
+	uint32_t put_polls;  /* host->polls and ... */
+	uint64_t put_now;    /* ... host->now when a record was last put */
 	uint64_t regs_until; /* no memory to map regs: tried until then, ns */
 };
 

@@ -91,6 +91,9 @@ static inline uint8_t wf_shm_put_turn(struct wf_shm_out *out)
 	return turn;
 }
 
+/* Whether the program has not polled since the last record. */
+bool wf_shm_put_is_burst(const struct wf_shm_out *out);
+
 /* Messages larger than a slot up to WF_SHM_PUT_MAX. */
 bool wf_shm_put_large(struct wf_shm_out *out, uint8_t flags, uint64_t tag,
 		      uint64_t data, const void *buf, size_t len);

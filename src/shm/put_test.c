@@ -55,7 +55,7 @@ static uint32_t forget_all(struct joined *j)
 static void idle(struct joined *j, int polls)
 {
 	for (int i = 0; i < polls; i++)
-		wf_core_progress(&j->to_core);
+		joined_drive(j);
 }
 
 static void ping(struct joined *j, const void *buf, size_t len, int count)
@@ -85,6 +85,26 @@ static void test_keeps_to_window(void **state)
 		assert_true(lines_used(j) <= 2 * LINE_WINDOW);
 		joined_close(j);
 	}
+}
+
+/* A sender that does not poll, so that it waits for no answer, uses the whole ring
+ * although the receiver keeps up. */
+static void test_burst_goes_on(void **state)
+{
+	struct joined *j =
+		joined_open_sized(WF_SHM_WAY_SELF, SLOTS_LOG2, LINES_LOG2);
+	uint8_t buf[500];
+
+	(void)state;
+	memset(buf, 0xff, sizeof(buf));
+	for (int i = 0; i < 5000; i++) {
+		put_one(j, buf, sizeof(buf));
+		wf_core_progress(&j->to_core);
+		assert_int_equal(forget_all(j), 1);
+	}
+	assert_true(lines_used(j) >= j->out->region.line_count - 16);
+	assert_false(j->in->broken);
+	joined_close(j);
 }
 
 /* How many fit; the receiver reads them afterwards. */
@@ -229,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keeps_to_window),
+		cmocka_unit_test(test_burst_goes_on),
 		cmocka_unit_test(test_burst_uses_more),
 		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_in_turns),

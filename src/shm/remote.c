@@ -109,6 +109,7 @@ static int wait_for_memory(struct wf_shm_out *out, int err)
 	if (now >= out->regs_until)
 		return -FI_ENOMEM;
 	out->ep->starved = true;
+	wf_transport_host_wake(out->ep->host);
 	return -EAGAIN;
 }
 

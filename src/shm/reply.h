@@ -42,8 +42,8 @@ int wf_shm_reply_expect(struct wf_shm_replies *replies);
 static inline __attribute__((always_inline)) void
 wf_shm_reply_prefetch(const struct wf_shm_replies *replies)
 {
-	__builtin_prefetch(
-		&replies->region->replies[replies->head % WF_SHM_REPLIES], 1);
+	wf_base_cpu_own(
+		&replies->region->replies[replies->head % WF_SHM_REPLIES]);
 }
 
 /* Sends or keeps a reply. Returns its place among all replies of the channel,
