@@ -98,17 +98,17 @@ static int greet(struct wf_shm_out *out, uint64_t now)
 {
 	const struct wf_shm_ep_attr *attr = &out->ep->attr;
 	int memfd, err;
+	bool ours;
 
-	err = wf_shm_user_check(attr->allow_uid, out->sock.fd, &out->listener);
+	err = wf_shm_user_check(attr->allow_uid, out->sock.fd, &out->listener,
+				&ours);
 	if (err)
 		return err;
 	err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err)
 		return err;
 	/* An offer takes two more descriptors. */
-	err = wf_shm_offer_create(out,
-				  wf_shm_user_is_ours(out->listener.uid) &&
-					  now >= out->ep->scarce_until,
+	err = wf_shm_offer_create(out, ours && now >= out->ep->scarce_until,
 				  &memfd);
 	if (err)
 		return err;
@@ -189,6 +189,7 @@ static void retry(struct wf_shm_out *out, int err, uint64_t now)
 {
 	uint64_t wait = out->retry_wait ? out->retry_wait * 2 : RETRY_FIRST;
 
+	out->ep->tend_at = 0;
 	out->state = WF_SHM_OUT_CONNECTING;
 	out->err = err;
 	out->retry_wait = wait < RETRY_LAST ? wait : RETRY_LAST;
@@ -215,6 +216,7 @@ void wf_shm_conn_try(struct wf_shm_out *out, uint64_t now)
 {
 	int err = out->sock.fd;
 
+	out->ep->tend_at = 0;
 	if (err < 0)
 		err = wf_shm_name_connect(&out->ep->attr.home, &out->addr);
 	if (err >= 0) {
@@ -454,9 +456,10 @@ void wf_shm_conn_tend(struct wf_shm_ep *ep, uint64_t now)
 {
 	struct wf_list *pos, *tmp;
 
-	if (!ep->connecting)
+	if (!ep->connecting || now < ep->tend_at)
 		return;
 	wf_list_for_each (pos, tmp, &ep->all_outs) {
 		tend(wf_container_of(pos, struct wf_shm_out, link), now);
 	}
+	ep->tend_at = wf_shm_conn_next(ep);
 }
