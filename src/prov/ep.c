@@ -239,6 +239,8 @@ static struct wf_core_ep_attr describe(struct wf_prov_ep *ep)
 				.arg = ep,
 			},
 			.regs = &ep->domain->regs,
+			.is_target = ep->caps &
+				     (FI_REMOTE_READ | FI_REMOTE_WRITE),
 			.remote_writes = wf_prov_ep_cntr(
 				ep, WF_PROV_EVENT_REMOTE_WRITE),
 			.remote_reads = wf_prov_ep_cntr(

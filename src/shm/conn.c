@@ -28,7 +28,7 @@
 #define RETRY_FIRST WF_NS_PER_MS
 #define RETRY_LAST (32 * WF_NS_PER_MS)
 
-/* For so long after ETOOMANYREFS, hellos have one descriptor instead of three. */
+/* For so long after ETOOMANYREFS, hellos have one descriptor instead of two or three. */
 #define SCARCE_FOR WF_NS_PER_S
 
 /* After so long without an answer from a peer we log one line. */
@@ -62,7 +62,8 @@ bool wf_shm_conn_may_copy(const struct wf_shm_ep *ep, uint32_t features)
 uint32_t wf_shm_conn_flags(const struct wf_shm_ep *ep)
 {
 	return (ep->remote_writes ? WF_SHM_WELCOME_WRITES : 0) |
-	       (ep->remote_reads ? WF_SHM_WELCOME_READS : 0);
+	       (ep->remote_reads ? WF_SHM_WELCOME_READS : 0) |
+	       (ep->host->is_target ? 0 : WF_SHM_WELCOME_NO_TABLE);
 }
 
 static int say_hello(struct wf_shm_out *out, int memfd)
@@ -107,7 +108,7 @@ static int greet(struct wf_shm_out *out, uint64_t now)
 	err = wf_shm_conn_watch(out->ep, &out->sock);
 	if (err)
 		return err;
-	/* An offer takes two more descriptors. */
+	/* An offer takes more descriptors. */
 	err = wf_shm_offer_create(out, ours && now >= out->ep->scarce_until,
 				  &memfd);
 	if (err)
@@ -325,7 +326,7 @@ static int map_welcome(struct wf_shm_out *out, int *fds, bool cut)
 	if (cut)
 		return EMFILE;
 	err = wf_shm_board_map(&out->board, fds[0]);
-	if (!err)
+	if (!err && !(out->remote_flags & WF_SHM_WELCOME_NO_TABLE))
 		err = wf_shm_regs_take(&out->regs, &fds[1]);
 	return -err;
 }

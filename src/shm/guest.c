@@ -95,7 +95,8 @@ static int accept_in(const struct wf_shm_ep *ep, const struct wf_shm_in *in)
 	welcome.number = in->number;
 	welcome.declines = !in->offer;
 	return wf_base_fds_send(in->sock.fd, &welcome, sizeof(welcome), fds,
-				WF_SHM_WELCOME_FDS);
+				ep->host->is_target ? WF_SHM_WELCOME_FDS :
+						      WF_SHM_WELCOME_FDS - 1);
 }
 
 /* The address under which we know the peer. We believe a process of our own
