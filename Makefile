@@ -42,7 +42,12 @@ ninja-mine:
 			exit 1; }; \
 	done
 
-ninja: ninja-mine $(BUILD)/build.ninja
+# Open MPI that was installed after the first build.
+ninja-mpi: $(BUILD)/build.ninja
+	@if command -v mpicc >/dev/null && ! grep -q weft-bench-mpi $<; then \
+		meson setup --reconfigure $(BUILD) >/dev/null; fi
+
+ninja: ninja-mine ninja-mpi
 	@ninja -C $(BUILD)
 
 build: deps-build
@@ -53,7 +58,8 @@ demo: deps-demo
 	@echo
 	$(DEMO_ENV) fi_info -p weft
 	@echo
-	$(DEMO_ENV) $(WEFT) bench --short --against shm,tcp,ucx --floor
+	$(DEMO_ENV) $(WEFT) bench --short --against shm,tcp,ucx --floor \
+		--timeout 60
 
 bench: deps-bench
 	@$(MAKE) ninja
@@ -113,6 +119,6 @@ deb-check: deps-deb
 clean:
 	rm -rf $(BUILD) build-deb build-gcc build-clang build-asan build-tsan
 
-.PHONY: help ninja ninja-mine build demo bench test storm sim lint format install uninstall \
+.PHONY: help ninja ninja-mine ninja-mpi build demo bench test storm sim lint format install uninstall \
 	deb deb-check clean
 .DEFAULT_GOAL := help

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One of two measured MPI ranks: blocking ping-pong, or windows of nonblocking
- * sends with an acknowledgement. It does not use libfabric: mpirun chooses the
+ * One of two measured MPI ranks: blocking ping-pong, windows of nonblocking
+ * sends with an acknowledgement, or sums over both ranks. It does not use libfabric: mpirun chooses the
  * transport that carries the messages. `weft bench` sends commands to both
  * ranks through pipes, so that several pairs can sleep until their turn.
  * Between hosts rank 0 reads commands from mpirun's input and passes them to
@@ -25,7 +25,7 @@ enum { TAG = 1, ORDER_TAG = 2, ACK_BYTES = 8, MAX_WINDOW = 65536, LINE = 128 };
 
 /* One line of commands: kind, then numbers. */
 struct order {
-	char kind[16]; /* "latency" or "stream" */
+	char kind[16]; /* "latency", "stream" or "allreduce" */
 	size_t size;
 	unsigned long count;  /* messages each way, or of the stream */
 	unsigned long warm;   /* the same before the clock starts */
@@ -148,12 +148,31 @@ static double play_stream(struct rank *r, const struct order *o)
 	return (now_ns() - start) / (double)(count * o->window);
 }
 
+/* Sums of doubles; a size that is no multiple of one is summed byte by byte. */
+static double play_allreduce(struct rank *r, const struct order *o)
+{
+	bool doubles = o->size % sizeof(double) == 0;
+	MPI_Datatype type = doubles ? MPI_DOUBLE : MPI_UNSIGNED_CHAR;
+	int n = (int)(doubles ? o->size / sizeof(double) : o->size);
+	unsigned long i;
+	double start = 0;
+
+	for (i = 0; i < o->warm + o->count; i++) {
+		if (i == o->warm)
+			start = now_ns();
+		MPI_Allreduce(r->out, r->in, n, type, MPI_SUM, MPI_COMM_WORLD);
+	}
+	return (now_ns() - start) / (double)o->count;
+}
+
 static double play(struct rank *r, const struct order *o)
 {
 	make_room(r, o->size);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (!strcmp(o->kind, "latency"))
 		return play_latency(r, o);
+	if (!strcmp(o->kind, "allreduce"))
+		return play_allreduce(r, o);
 	return play_stream(r, o);
 }
 

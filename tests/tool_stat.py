@@ -142,6 +142,7 @@ def check_packets():
         lines = [line.split() for line in said.splitlines() if "192.0" in line]
         if [line[3] for line in lines] != ["9", "5"]:
             fail(f"the second has two peers here and three elsewhere:\n{said}")
+        check_remote_only(net)
         os.close(fds.pop(1))
         found = json.loads(stat("--json", pid=os.getpid())[0])["endpoints"]
         if len(found) != 2 or not any(
@@ -149,6 +150,23 @@ def check_packets():
             fail(f"without its owner: {found}")
         if "longread" not in stat("-P", "-i", "0.1", pid=os.getpid())[0]:
             fail("a packet page alone has no table")
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def check_remote_only(net):
+    """A bug: the table of shared memory, all zeros, pushed the table of packets
+    off the screen of an endpoint that talks to other nodes only."""
+    fds = [page.publish(page.make(net, kind=b"packets", name=b"192.0.2.9:1")),
+           page.publish(page.make({"peers_out": 0}, name=b"192.0.2.9:1"))]
+    try:
+        said = stat("-P", "-i", "0.1", pid=os.getpid())[0]
+        block = said[said.index("), 192.0.2.9:1"):].split("\n\n")[0]
+        near, far = block.split("by packets")
+        if "nothing through shared memory" not in near or \
+                "chunked" in near or "longread" not in far:
+            fail(said)
     finally:
         for fd in fds:
             os.close(fd)

@@ -257,6 +257,11 @@ def check_bench():
                                  "Share Domain": [0, 0, 1, 1],
                                  "NOIOMMU": [0, 0, 1, 1]}, out["copies"]
         assert len(out["empty_job_ns"]) == 2
+        # A bug: on a busy machine it ran for minutes without a word.
+        done = run("bench", "wd", "-r", "1000", "-t", "1", "--json", path)
+        assert "left out" in done.stdout, done
+        with open(path, encoding="utf-8") as file:
+            assert 0 < len(json.load(file)["empty_job_ns"]) < 1000
     for args in (["--nope"], ["-r", "0"], ["--cpus", "1"], ["stray"]):
         done = run("bench", "wd", *args)
         assert done.returncode == 2, (args, done)

@@ -33,7 +33,7 @@ _weft_arguments()
 {
 	case $2,$3 in
 	bench,-p | bench,--provider) _weft_providers ;;
-	bench,-a | bench,--against) _weft_providers; echo socket ucx mpi:vader mpi:weft ;;
+	bench,-a | bench,--against) _weft_providers; echo socket ucx mpi:vader mpi:btl-tcp mpi:weft ;;
 	stat,-s | stat,--sort)
 		"$1" stat --sort '?' 2>&1 | sed -n 's/.*--sort is \(.*\), not .*/\1/p' |
 			tr -d , | sed 's/ or / /'

@@ -45,7 +45,7 @@ _weft_providers()
 {
 	local -a names
 	names=(${(f)"$(fi_info -l 2>/dev/null | sed -n 's/^\([^ :]*\):$/\1/p')"})
-	compadd -S '' -- $names socket ucx mpi:vader mpi:weft
+	compadd -S '' -- $names socket ucx mpi:vader mpi:btl-tcp mpi:weft
 }
 
 _weft_tests()

@@ -3,10 +3,14 @@
  * Asynchronous calls. If the driver has queues, the caller submits a stateless
  * job, and a thread that polls or waits here polls its queue, too. The crew
  * does the jobs that a device failed, and those of libraries. A finished job
- * enters the list of done jobs, and leaves it when its callback is run: by
- * wd_alg_poll(), by the poll thread, or by wd_alg_async_fini(). The thread that
- * takes it off the list runs the callback, so it runs exactly once. Callbacks
- * run without any lock of ours.
+ * enters the stack of done jobs, from there the list of those that are ready, and
+ * leaves that when its callback is run: by wd_alg_poll(), by the poll thread, or
+ * by wd_alg_async_fini(). The thread that takes it off the list runs the callback,
+ * so it runs exactly once. Callbacks run without any lock of ours.
+ *
+ * To submit a job to the crew and to finish it takes no lock here, unless a thread
+ * waits for something: that thread is counted (attention) before it looks at the
+ * stack for the last time, and a job is put there before the count is read.
  */
 #include <weft/wd_comp.h>
 
@@ -32,34 +36,34 @@
 #define MAX_THREADS 1024
 /* A look at the queues of devices while others may finish, or be submitted. */
 #define LOOK_MS 1
+/* Input of a job that the crew takes several of at once. */
+#define SMALL (16u << 10)
 
+/* What the crew uses of a job for a library is at its beginning. */
 struct job {
 	struct wf_crew_task task;
-	struct wf_list done; /* in the list of those done */
-	struct wf_list all;
 	struct wd_comp_ctx *ctx;
+	/* Where the job's time goes if cost has chosen the driver, else NULL. */
+	struct wf_alg_cost *cost;
+	uint32_t except; /* drivers that a library was preferred to */
+	bool inflate;
+	bool unfinished; /* the driver's part is over, ours is not */
+	int result;
+	struct wf_stack_item done;
 	wd_comp_callback callback;
 	void *arg;
-	bool inflate;
-	int result;
 	/* On a queue: */
 	struct wf_alg_owner owner;
 	struct wf_alg_whole whole;
 	struct wf_alg_lane *lane;
 	uint32_t bit;
-	/* Where the job's time goes if cost has chosen the driver, else NULL. */
-	struct wf_alg_cost *cost;
 	struct wf_alg_start start;
-	bool unfinished; /* the driver's part is over, ours is not */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct wf_list done_list = { &done_list, &done_list };
-static struct wf_list all_list = { &all_list, &all_list }; /* not yet done */
-static unsigned int in_flight; /* callbacks that have not returned */
-static bool closing;
+static struct wf_list ready_list = { &ready_list, &ready_list };
 static bool polling;
 static bool poll_stop;
 static pthread_t poll_thread;
@@ -68,6 +72,18 @@ static bool signalled;	  /* it is readable */
 static bool watch_stop;
 static pthread_t watch_thread;	     /* there while event_fd is */
 static __thread unsigned int inside; /* callbacks this thread is in */
+
+/* Not under the lock. */
+static struct {
+	_Alignas(64) struct wf_stack done;
+	atomic_uint undone; /* jobs that are not there yet */
+	_Alignas(64)
+		atomic_uint in_flight; /* callbacks that have not returned */
+	/* Threads that sleep until something changes or are about to, and one
+	 * for the descriptor: they must be told. */
+	_Alignas(64) atomic_uint attention;
+	atomic_bool closing;
+} shared;
 
 static void init_changed(void)
 {
@@ -92,10 +108,12 @@ static void in_parent(void)
 /* The parent's jobs stay with the parent: their callbacks run there. */
 static void in_child(void)
 {
-	wf_base_list_init(&done_list);
-	wf_base_list_init(&all_list);
-	in_flight = 0;
-	closing = false;
+	wf_base_list_init(&ready_list);
+	atomic_store(&shared.done.top, NULL);
+	atomic_store(&shared.undone, 0);
+	atomic_store(&shared.in_flight, 0);
+	atomic_store(&shared.attention, 0);
+	atomic_store(&shared.closing, false);
 	polling = false;
 	/* The parent reads and writes it. */
 	if (event_fd >= 0)
@@ -125,10 +143,17 @@ static void end_cost(struct job *job, bool good)
 	job->cost = NULL;
 }
 
+/* Whether a callback can be run. */
+static bool is_ready_locked(void)
+{
+	return !wf_base_list_empty(&ready_list) ||
+	       !wf_alg_stack_empty(&shared.done);
+}
+
 /* The descriptor is readable while there is something in the list. */
 static void signal_locked(void)
 {
-	bool is = !wf_base_list_empty(&done_list);
+	bool is = is_ready_locked();
 	uint64_t value = 1;
 
 	if (event_fd < 0 || signalled == is)
@@ -138,47 +163,70 @@ static void signal_locked(void)
 		signalled = is;
 }
 
-static void finish_locked(struct job *job, int result)
+static void tell_locked(void)
 {
-	job->result = result;
-	wf_base_list_del(&job->all);
-	wf_base_list_add_tail(&done_list, &job->done);
 	signal_locked();
 	pthread_cond_broadcast(&changed);
+}
+
+/* Those who sleep look again. */
+static void tell(void)
+{
+	if (!atomic_load(&shared.attention))
+		return;
+	pthread_mutex_lock(&lock);
+	tell_locked();
+	pthread_mutex_unlock(&lock);
+}
+
+/* The job may be gone when this returns. */
+static void finish(struct job *job, int result)
+{
+	bool only;
+
+	job->result = result;
+	only = wf_alg_stack_push(&shared.done, &job->done);
+	/* Jobs behind the first are seen with it. Another thread may have taken
+	 * it before one that waits has seen it: then there may be none left to
+	 * wait for. */
+	if (atomic_fetch_sub(&shared.undone, 1) == 1 || only)
+		tell();
 }
 
 static void run_job(struct wf_crew_task *task)
 {
 	struct job *job = wf_container_of(task, struct job, task);
 	struct wd_comp_ctx *ctx = job->ctx;
-	int result;
 
-	if (job->inflate)
-		result = wd_alg_inflate(ctx, ctx->in, &ctx->in_len, ctx->out,
-					&ctx->out_len);
-	else
-		result = wd_alg_deflate(ctx, ctx->in, &ctx->in_len, ctx->out,
-					&ctx->out_len);
-	pthread_mutex_lock(&lock);
-	finish_locked(job, result);
-	pthread_mutex_unlock(&lock);
+	finish(job,
+	       (job->inflate ? wd_alg_inflate : wd_alg_deflate)(
+		       ctx, ctx->in, &ctx->in_len, ctx->out, &ctx->out_len));
+}
+
+/* In the crew: a library does it, because there is no device or because it is
+ * expected to end sooner. All but a few bytes of the job stay where the thread is
+ * that has submitted it. */
+static void run_library(struct wf_crew_task *task)
+{
+	struct job *job = wf_container_of(task, struct job, task);
+	struct wd_comp_ctx *ctx = job->ctx;
+	int result = wf_alg_whole_run(ctx, job->inflate, job->except, ctx->in,
+				      &ctx->in_len, ctx->out, &ctx->out_len);
+
+	end_cost(job, !result);
+	finish(job, result);
 }
 
 /* -- jobs on queues of drivers --------------------------------------------- */
 
-/* In the crew: a device has failed, and another driver does it; or a library is
- * expected to end sooner than the devices before it. */
+/* In the crew: a device has failed, and another driver does it. */
 static void run_again(struct wf_crew_task *task)
 {
 	struct job *job = wf_container_of(task, struct job, task);
 	int result = wf_alg_whole_work(&job->whole);
 
-	end_cost(job, !result);
-	result = wf_alg_whole_end(&job->whole, result, &job->ctx->in_len,
-				  &job->ctx->out_len);
-	pthread_mutex_lock(&lock);
-	finish_locked(job, result);
-	pthread_mutex_unlock(&lock);
+	finish(job, wf_alg_whole_end(&job->whole, result, &job->ctx->in_len,
+				     &job->ctx->out_len));
 }
 
 /* With its queue locked: the thread that runs the callback computes the
@@ -191,7 +239,6 @@ static void is_back(struct wf_alg_owner *owner)
 
 	wf_alg_lane_left(job->lane);
 	end_cost(job, !result);
-	pthread_mutex_lock(&lock);
 	job->unfinished = wf_alg_piece_is_final(result);
 	if (!job->unfinished) {
 		w->want.except |= job->bit;
@@ -201,13 +248,10 @@ static void is_back(struct wf_alg_owner *owner)
 		result = wf_alg_crew_add(&job->task) ? -ENODEV : 0;
 	}
 	if (job->unfinished || result)
-		finish_locked(job, result);
-	pthread_mutex_unlock(&lock);
+		finish(job, result);
 }
 
-/*
- * Gives it to @slot: 0 if that has it now, -ENOTSUP if it is one without queues.
- */
+/* To a driver with queues: 0 if that has it now. */
 static int give(struct job *job, struct wf_alg_slot *slot, struct wd_chan *ch)
 {
 	const struct wd_alg_comp *d = wf_alg_registry_driver(slot);
@@ -217,11 +261,11 @@ static int give(struct job *job, struct wf_alg_slot *slot, struct wd_chan *ch)
 	/* Before it may be over. */
 	job->bit = wf_alg_registry_bit(slot);
 	job->ctx->used = d->name;
+	if (!wf_alg_queue_fits(d, piece))
+		return -ENOTSUP;
 	if (job->cost)
 		job->start =
 			wf_alg_cost_begin(job->cost, piece, wf_base_clock_ns());
-	if (!d->submit || !wf_alg_queue_fits(d, piece))
-		return -ENOTSUP;
 	ret = wf_alg_lane_submit(slot, piece, ch, &job->lane);
 	if (ret) {
 		end_cost(job, false);
@@ -234,31 +278,32 @@ static int give(struct job *job, struct wf_alg_slot *slot, struct wd_chan *ch)
  * library does it in the crew. */
 static bool is_given(struct job *job, struct wf_alg_want want)
 {
-	struct wf_alg_whole *w = &job->whole;
 	bool by_cost = false;
-	uint32_t passed;
-	int ret;
 
 	for (;;) {
-		struct wf_alg_slot *slot = wf_alg_choice_later(
-			&want, &w->job, &passed, &job->cost);
+		struct wf_alg_choice choice;
+		int ret;
 
-		if (!slot)
+		wf_alg_choice_later(&want, &job->whole.job, &choice);
+		if (!choice.found)
 			return false;
-		if (by_cost && !job->cost)
-			job->cost = wf_alg_registry_cost(slot);
-		by_cost = job->cost;
-		ret = give(job, slot, want.ch);
-		wf_alg_registry_put(slot);
-		if (!ret)
-			return true;
-		if (!by_cost && !passed)
-			return false;
-		if (ret == -ENOTSUP) {
-			w->want.except = want.except | passed;
-			job->task.run = run_again;
+		job->cost = by_cost ? choice.own : choice.cost;
+		if (!choice.slot) {
+			job->except = want.except | choice.passed;
+			job->task.run = run_library;
+			if (job->cost)
+				job->start = wf_alg_cost_begin(
+					job->cost, &job->whole.job,
+					wf_base_clock_ns());
 			return false;
 		}
+		by_cost = by_cost || choice.cost;
+		ret = give(job, choice.slot, want.ch);
+		wf_alg_registry_put(choice.slot);
+		if (!ret)
+			return true;
+		if (!by_cost)
+			return false;
 		want.except |= job->bit;
 	}
 }
@@ -287,6 +332,49 @@ static bool is_submitted(struct job *job)
 
 /* -- calls ----------------------------------------------------------------- */
 
+static struct job *make_job(struct wd_comp_ctx *ctx, bool inflate,
+			    wd_comp_callback callback, void *arg, bool small)
+{
+	struct job *job = malloc(sizeof(*job));
+
+	if (!job)
+		return NULL;
+	/* One by one: the rest is filled in when it is needed. */
+	job->task = (struct wf_crew_task){ .run = run_job, .small = small };
+	job->ctx = ctx;
+	job->cost = NULL;
+	job->inflate = inflate;
+	job->unfinished = false;
+	job->callback = callback;
+	job->arg = arg;
+	job->lane = NULL;
+	return job;
+}
+
+/* Before the lists of jobs: what wd_alg_async_fini() waits for. */
+static int enter(struct wd_comp_ctx *ctx, struct job *job)
+{
+	void *none = NULL;
+
+	atomic_fetch_add(&shared.in_flight, 1);
+	if (atomic_load(&shared.closing))
+		return -ECANCELED;
+	if (!__atomic_compare_exchange_n(&ctx->job, &none, job, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return -EBUSY;
+	atomic_fetch_add(&shared.undone, 1);
+	return 0;
+}
+
+/* It ends without a callback, or after it. */
+static void leave(struct job *job)
+{
+	free(job);
+	if (atomic_fetch_sub(&shared.in_flight, 1) == 1 &&
+	    atomic_load(&shared.closing))
+		tell();
+}
+
 static int submit(struct wd_comp_ctx *ctx, bool inflate,
 		  wd_comp_callback callback, void *arg, const void *src,
 		  size_t src_len, void *dst, size_t dst_len)
@@ -297,52 +385,39 @@ static int submit(struct wd_comp_ctx *ctx, bool inflate,
 	if (!ctx || !callback || (!src && src_len) || (!dst && dst_len))
 		return -EINVAL;
 	pthread_once(&once, setup);
-	job = malloc(sizeof(*job));
+	job = make_job(ctx, inflate, callback, arg,
+		       src_len <= SMALL && dst_len <= 2 * SMALL);
 	if (!job)
 		return -ENOMEM;
-	*job = (struct job){
-		.task = { .run = run_job },
-		.ctx = ctx,
-		.callback = callback,
-		.arg = arg,
-		.inflate = inflate,
-	};
-	pthread_mutex_lock(&lock);
-	ret = closing ? -ECANCELED : ctx->job ? -EBUSY : 0;
-	if (!ret) {
-		ctx->job = job;
-		ctx->in = (void *)(uintptr_t)src;
-		ctx->in_len = src_len;
-		ctx->out = dst;
-		ctx->out_len = dst_len;
-		wf_base_list_add_tail(&all_list, &job->all);
-		in_flight++;
-	}
-	pthread_mutex_unlock(&lock);
+	ret = enter(ctx, job);
 	if (ret) {
-		free(job);
+		leave(job);
 		return ret;
 	}
+	ctx->in = (void *)(uintptr_t)src;
+	ctx->in_len = src_len;
+	ctx->out = dst;
+	ctx->out_len = dst_len;
 	/* From here on, if it succeeds, the job may be over at any time. */
 	if (is_submitted(job)) {
 		/* Waiting threads must poll its queue from now on. */
-		pthread_mutex_lock(&lock);
-		pthread_cond_broadcast(&changed);
-		pthread_mutex_unlock(&lock);
+		tell();
 		return 0;
 	}
-	pthread_mutex_lock(&lock);
 	ret = wf_alg_crew_add(&job->task);
-	if (ret) {
-		wf_base_list_del(&job->all);
-		in_flight--;
-		ctx->job = NULL;
-		pthread_cond_broadcast(&changed);
-		end_cost(job, false);
+	if (!ret) {
+		/* The crew may have been stopped before it got this. */
+		if (atomic_load(&shared.closing))
+			tell();
+		return 0;
 	}
+	end_cost(job, false);
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&ctx->job, NULL, __ATOMIC_RELEASE);
+	atomic_fetch_sub(&shared.undone, 1);
+	tell_locked();
 	pthread_mutex_unlock(&lock);
-	if (ret)
-		free(job);
+	leave(job);
 	return ret;
 }
 
@@ -370,57 +445,54 @@ static void settle(struct job *job)
 				 &job->ctx->in_len, &job->ctx->out_len);
 }
 
+/* The next whose callback is to be run; or NULL. */
+static struct job *next_locked(void)
+{
+	struct job *job;
+
+	if (wf_base_list_empty(&ready_list))
+		wf_alg_stack_empty_into(&shared.done, &ready_list);
+	if (wf_base_list_empty(&ready_list))
+		return NULL;
+	job = wf_container_of(ready_list.next, struct job, done.link);
+	wf_base_list_del(&job->done.link);
+	return job;
+}
+
 int wd_alg_poll(unsigned int max)
 {
 	unsigned int count = 0;
+	struct job *job;
 
 	pthread_once(&once, setup);
 	if (!max || max > INT_MAX)
 		max = INT_MAX;
 	wf_alg_lane_poll();
 	pthread_mutex_lock(&lock);
-	while (count < max && !wf_base_list_empty(&done_list)) {
-		struct job *job =
-			wf_container_of(done_list.next, struct job, done);
+	while (count < max && (job = next_locked())) {
+		struct wd_comp_ctx *ctx = job->ctx;
 
-		wf_base_list_del(&job->done);
 		if (job->unfinished) {
 			pthread_mutex_unlock(&lock);
 			settle(job);
 			pthread_mutex_lock(&lock);
 		}
 		/* From here on the context belongs to the application again. */
-		job->ctx->job = NULL;
+		__atomic_store_n(&ctx->job, NULL, __ATOMIC_RELEASE);
 		pthread_mutex_unlock(&lock);
 		inside++;
-		job->callback(job->ctx, job->result, job->arg);
+		job->callback(ctx, job->result, job->arg);
 		inside--;
-		free(job);
+		leave(job);
 		count++;
 		pthread_mutex_lock(&lock);
-		in_flight--;
-		pthread_cond_broadcast(&changed);
 	}
 	signal_locked();
 	pthread_mutex_unlock(&lock);
 	return (int)count;
 }
 
-static struct timespec deadline(int timeout_ms)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	at.tv_sec += timeout_ms / 1000;
-	at.tv_nsec += timeout_ms % 1000 * 1000000L;
-	if (at.tv_nsec >= 1000000000L) {
-		at.tv_sec++;
-		at.tv_nsec -= 1000000000L;
-	}
-	return at;
-}
-
-/* Until something is done, or may be. */
+/* Until something is done, or may be. The caller is counted in ->attention. */
 static void sleep_locked(void)
 {
 	if (!wf_alg_lane_busy()) {
@@ -433,33 +505,36 @@ static void sleep_locked(void)
 	pthread_mutex_lock(&lock);
 }
 
-static int sleep_until_locked(const struct timespec *at)
+static int sleep_until_locked(uint64_t end)
 {
-	uint64_t end =
-		(uint64_t)at->tv_sec * WF_NS_PER_S + (uint64_t)at->tv_nsec;
+	struct timespec at = { .tv_sec = (time_t)(end / WF_NS_PER_S),
+			       .tv_nsec = (long)(end % WF_NS_PER_S) };
 
 	if (!wf_alg_lane_busy())
-		return pthread_cond_timedwait(&changed, &lock, at);
+		return pthread_cond_timedwait(&changed, &lock, &at);
 	sleep_locked();
 	return wf_base_clock_ns() > end;
 }
 
 int wd_alg_wait(int timeout_ms)
 {
-	struct timespec at = deadline(timeout_ms > 0 ? timeout_ms : 0);
+	uint64_t ms = timeout_ms > 0 ? (uint64_t)timeout_ms : 0;
+	uint64_t end = wf_base_clock_ns() + ms * WF_NS_PER_MS;
 	int ret = 0;
 
 	pthread_once(&once, setup);
 	pthread_mutex_lock(&lock);
-	while (wf_base_list_empty(&done_list) &&
-	       !wf_base_list_empty(&all_list) && !ret) {
+	atomic_fetch_add(&shared.attention, 1);
+	/* Jobs first: one is ready before it is not undone any more. */
+	while (atomic_load(&shared.undone) && !is_ready_locked() && !ret) {
 		if (timeout_ms < 0)
 			sleep_locked();
-		else if (sleep_until_locked(&at))
+		else if (sleep_until_locked(end))
 			ret = -ETIMEDOUT;
 	}
-	if (!wf_base_list_empty(&done_list))
+	if (is_ready_locked())
 		ret = 0;
+	atomic_fetch_sub(&shared.attention, 1);
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -469,9 +544,11 @@ static void *poll_main(void *arg)
 	(void)arg;
 	pthread_mutex_lock(&lock);
 	for (;;) {
-		while (wf_base_list_empty(&done_list) && !poll_stop)
+		atomic_fetch_add(&shared.attention, 1);
+		while (!is_ready_locked() && !poll_stop)
 			sleep_locked();
-		if (wf_base_list_empty(&done_list))
+		atomic_fetch_sub(&shared.attention, 1);
+		if (!is_ready_locked())
 			break;
 		pthread_mutex_unlock(&lock);
 		wd_alg_poll(0);
@@ -503,7 +580,7 @@ int wd_alg_poll_start(void)
 
 	pthread_once(&once, setup);
 	pthread_mutex_lock(&lock);
-	if (polling || closing) {
+	if (polling || atomic_load(&shared.closing)) {
 		pthread_mutex_unlock(&lock);
 		return -EBUSY;
 	}
@@ -563,6 +640,8 @@ static int open_event_locked(void)
 		event_fd = -1;
 		return ret;
 	}
+	/* Before we look what is done. */
+	atomic_fetch_add(&shared.attention, 1);
 	signal_locked();
 	return event_fd;
 }
@@ -576,7 +655,8 @@ int wd_alg_event_fd(void)
 	if (event_fd >= 0)
 		ret = event_fd;
 	else
-		ret = closing ? -EBUSY : open_event_locked();
+		ret = atomic_load(&shared.closing) ? -EBUSY :
+						     open_event_locked();
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -596,6 +676,7 @@ static void close_event_locked(void)
 	pthread_join(watch_thread, NULL);
 	pthread_mutex_lock(&lock);
 	close(fd);
+	atomic_fetch_sub(&shared.attention, 1);
 	signalled = false;
 }
 
@@ -607,6 +688,14 @@ int wd_alg_async_threads(unsigned int count)
 	return 0;
 }
 
+static void cancel(struct job *job)
+{
+	job->ctx->in_len = 0;
+	job->ctx->out_len = 0;
+	end_cost(job, false);
+	finish(job, -ECANCELED);
+}
+
 int wd_alg_cancel(struct wd_comp_ctx *ctx)
 {
 	struct job *job;
@@ -615,34 +704,61 @@ int wd_alg_cancel(struct wd_comp_ctx *ctx)
 	if (!ctx)
 		return -EINVAL;
 	pthread_once(&once, setup);
+	/* It is not freed before ctx->job has changed, under the lock. */
 	pthread_mutex_lock(&lock);
-	job = ctx->job;
+	job = __atomic_load_n(&ctx->job, __ATOMIC_ACQUIRE);
 	if (!job)
 		ret = -ENOENT;
 	else if (!wf_alg_crew_remove(&job->task))
 		ret = -EINPROGRESS;
-	else {
-		ctx->in_len = 0;
-		ctx->out_len = 0;
-		end_cost(job, false);
-		finish_locked(job, -ECANCELED);
-	}
 	pthread_mutex_unlock(&lock);
+	/* Nobody else has it now. */
+	if (!ret)
+		cancel(job);
 	return ret;
 }
 
-/* A job that nobody has begun, and that only the caller can begin; or NULL. */
-static struct job *queued_locked(void)
+static bool is_job(const struct wf_crew_task *task)
 {
-	struct wf_list *pos, *tmp;
+	return task->run == run_job || task->run == run_library ||
+	       task->run == run_again;
+}
 
-	wf_list_for_each (pos, tmp, &all_list) {
-		struct job *job = wf_container_of(pos, struct job, all);
+/* A job that nobody has begun, and that only the caller can begin; or NULL. */
+static struct job *take_queued(void)
+{
+	struct wf_crew_task *task = wf_alg_crew_take(is_job);
 
-		if (wf_alg_crew_remove(&job->task))
-			return job;
+	return task ? wf_container_of(task, struct job, task) : NULL;
+}
+
+static void end_queued(struct job *job)
+{
+	if (job->lane) /* it had begun, on a device that failed */
+		job->task.run(&job->task);
+	else
+		cancel(job);
+}
+
+/* All jobs end, and their callbacks return. Another thread may be inside one, or
+ * have been about to submit a job when this began. */
+static void drain_locked(void)
+{
+	while (atomic_load(&shared.in_flight)) {
+		/* Under the lock: a thread that adds one tells us then. */
+		struct job *job = take_queued();
+
+		if (!job && !is_ready_locked()) {
+			sleep_locked();
+			continue;
+		}
+		pthread_mutex_unlock(&lock);
+		if (job)
+			end_queued(job);
+		else
+			wd_alg_poll(0);
+		pthread_mutex_lock(&lock);
 	}
-	return NULL;
 }
 
 void wd_alg_async_fini(void)
@@ -651,45 +767,29 @@ void wd_alg_async_fini(void)
 
 	pthread_once(&once, setup);
 	pthread_mutex_lock(&lock);
-	if (closing || inside) {
+	if (atomic_load(&shared.closing) || inside) {
 		pthread_mutex_unlock(&lock);
 		wf_warn("wd_alg_async_fini() called from a callback or twice "
 			"at once; call it from outside");
 		return;
 	}
-	closing = true;
+	atomic_fetch_add(&shared.attention, 1);
+	atomic_store(&shared.closing, true);
 	/* Jobs on devices are in flight: wait for them. */
 	while (wf_alg_lane_busy())
 		sleep_locked();
-	while ((job = queued_locked())) {
-		if (job->lane) { /* it had begun, on a device that failed */
-			pthread_mutex_unlock(&lock);
-			job->task.run(&job->task);
-			pthread_mutex_lock(&lock);
-			continue;
-		}
-		job->ctx->in_len = 0;
-		job->ctx->out_len = 0;
-		end_cost(job, false);
-		finish_locked(job, -ECANCELED);
+	while ((job = take_queued())) {
+		pthread_mutex_unlock(&lock);
+		end_queued(job);
+		pthread_mutex_lock(&lock);
 	}
 	pthread_mutex_unlock(&lock);
 	wf_alg_crew_stop();
 	wd_alg_poll_stop();
-	wd_alg_poll(0);
 	pthread_mutex_lock(&lock);
-	/* Another thread may still be inside a callback, or have been about to
-	 * submit when this began. */
-	while (in_flight) {
-		if (wf_base_list_empty(&done_list)) {
-			sleep_locked();
-			continue;
-		}
-		pthread_mutex_unlock(&lock);
-		wd_alg_poll(0);
-		pthread_mutex_lock(&lock);
-	}
+	drain_locked();
 	close_event_locked();
-	closing = false;
+	atomic_store(&shared.closing, false);
+	atomic_fetch_sub(&shared.attention, 1);
 	pthread_mutex_unlock(&lock);
 }

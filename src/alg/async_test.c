@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -329,6 +330,113 @@ static void test_cancel_under_way(void **state)
 	sem_destroy(&go_on);
 }
 
+#define SUBMITTERS 3
+#define ENDS 200
+
+static atomic_bool enough;
+
+struct submitter {
+	pthread_t thread;
+	struct wd_comp_ctx ctx;
+	uint8_t out[2000];
+	unsigned int accepted;
+	atomic_uint called;
+};
+
+static void count_call(struct wd_comp_ctx *ctx, int result, void *arg)
+{
+	struct submitter *s = arg;
+
+	(void)ctx;
+	if (!result || result == -ECANCELED)
+		atomic_fetch_add(&s->called, 1);
+}
+
+static void *submit_on(void *arg)
+{
+	struct submitter *s = arg;
+
+	while (!atomic_load(&enough)) {
+		int ret = wd_alg_async_deflate(&s->ctx, count_call, s, data,
+					       1000, s->out, sizeof(s->out));
+
+		s->accepted += !ret;
+		if (ret == -EBUSY)
+			wd_alg_poll(1);
+	}
+	return NULL;
+}
+
+/* The bug it guards against: a job that came to the crew while that was stopped
+ * was done by nobody, and wd_alg_async_fini() waited for it forever. */
+static void test_fini_while_submitting(void **state)
+{
+	static struct submitter all[SUBMITTERS];
+
+	(void)state;
+	for (int i = 0; i < SUBMITTERS; i++) {
+		all[i].ctx.comp_level = 1;
+		assert_int_equal(pthread_create(&all[i].thread, NULL, submit_on,
+						&all[i]),
+				 0);
+	}
+	for (int i = 0; i < ENDS; i++) {
+		usleep(i % 7 * 50);
+		wd_alg_async_fini();
+	}
+	atomic_store(&enough, true);
+	for (int i = 0; i < SUBMITTERS; i++)
+		pthread_join(all[i].thread, NULL);
+	wd_alg_async_fini();
+	for (int i = 0; i < SUBMITTERS; i++)
+		assert_int_equal(atomic_load(&all[i].called), all[i].accepted);
+}
+
+#define MANY 300
+
+struct turn {
+	struct wd_comp_ctx ctx;
+	uint8_t out[200];
+};
+
+static struct turn turns[MANY];
+static unsigned int in_turn;
+
+static void check_turn(struct wd_comp_ctx *ctx, int result, void *arg)
+{
+	struct turn *turn = arg;
+
+	(void)ctx;
+	assert_int_equal(result, 0);
+	assert_ptr_equal(turn, &turns[in_turn]);
+	in_turn++;
+}
+
+/* With one thread, small jobs end in the order of their submission, however many
+ * of them the thread takes at once; and wd_alg_wait() returns for one that
+ * wd_alg_poll() then finds. */
+static void test_order(void **state)
+{
+	(void)state;
+	wd_alg_async_fini();
+	assert_int_equal(wd_alg_async_threads(1), 0);
+	in_turn = 0;
+	for (int i = 0; i < MANY; i++) {
+		turns[i].ctx = (struct wd_comp_ctx){ .comp_level = 1 };
+		assert_int_equal(wd_alg_async_deflate(&turns[i].ctx, check_turn,
+						      &turns[i], data, 100,
+						      turns[i].out,
+						      sizeof(turns[i].out)),
+				 0);
+	}
+	while (in_turn < MANY) {
+		assert_int_equal(wd_alg_wait(-1), 0);
+		assert_int_equal(wd_alg_poll(1), 1);
+	}
+	wd_alg_async_fini();
+	assert_int_equal(wd_alg_async_threads(4), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +447,8 @@ int main(void)
 		cmocka_unit_test(test_cancel_under_way),
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_fini_while_submitting),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

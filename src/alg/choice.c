@@ -133,22 +133,22 @@ static uint32_t before(const struct ranking *r,
 	return passed;
 }
 
-/* The library behind the devices, @slot first. */
-static struct wf_alg_slot *library_of(struct wf_alg_slot *slot,
-				      const struct wf_alg_want *want,
-				      uint32_t *passed)
+/* The library behind the devices, @seen first. Threads that only submit jobs write
+ * to nothing here that those write to which do them. */
+static void pass_devices(struct wf_alg_seen *seen,
+			 const struct wf_alg_want *want,
+			 struct wf_alg_choice *choice)
 {
 	struct wf_alg_want others = *want;
 
-	while (slot && wf_alg_registry_driver(slot)->submit) {
-		*passed |= wf_alg_registry_bit(slot);
-		others.except |= wf_alg_registry_bit(slot);
-		wf_alg_stats_add(wf_alg_registry_stats(slot),
-				 WF_ALG_STAT_passed_over, 1);
-		wf_alg_registry_put(slot);
-		slot = wf_alg_registry_get(&others);
+	choice->found = true;
+	while (choice->found && seen->driver->submit) {
+		choice->passed |= seen->bit;
+		others.except |= seen->bit;
+		wf_alg_stats_add(seen->stats, WF_ALG_STAT_passed_over, 1);
+		choice->found = wf_alg_registry_look(&others, seen);
 	}
-	return slot;
+	choice->own = seen->cost;
 }
 
 /* Whether the next jobs need no choice: small ones, that the best device is far
@@ -164,25 +164,16 @@ static bool is_settled(const struct ranking *r, const struct wd_comp_job *job)
 		       wf_alg_cost_adds(wf_alg_registry_cost(best), job));
 }
 
-struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
-					const struct wd_comp_job *job,
-					uint32_t *passed,
-					struct wf_alg_cost **cost)
+/* Compares the candidates. */
+static void compare(const struct wf_alg_want *want,
+		    const struct wd_comp_job *job, struct wf_alg_cost *first,
+		    struct wf_alg_choice *choice)
 {
 	struct wf_alg_slot *slot = wf_alg_registry_get(want);
-	struct wf_alg_cost *first;
+	unsigned int jobs = wf_alg_cost_stands_for(first, job);
 	struct ranking r = { 0 };
-	unsigned int jobs;
 	bool probe = false;
 
-	*passed = 0;
-	*cost = NULL;
-	if (!slot || !wf_alg_choice_is_open(wf_alg_registry_driver(slot), want))
-		return slot;
-	first = wf_alg_registry_cost(slot);
-	if (wf_alg_cost_is_settled(first, job))
-		return library_of(slot, want, passed);
-	jobs = wf_alg_cost_stands_for(first, job);
 	rank_all(&r, slot, want, job);
 	/* One that has not begun to be known is ranked first, with 0. */
 	if (r.slots[1] && r.ns[0])
@@ -192,9 +183,36 @@ struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
 				   is_settled(&r, job));
 	slot = r.slots[probe];
 	wf_alg_registry_put(r.slots[!probe]);
+	choice->found = slot;
 	if (!slot)
-		return NULL;
-	*passed = before(&r, slot);
-	*cost = wf_alg_registry_cost(slot);
-	return slot;
+		return;
+	choice->passed = before(&r, slot);
+	choice->own = wf_alg_registry_cost(slot);
+	choice->cost = choice->own;
+	if (wf_alg_registry_driver(slot)->submit)
+		choice->slot = slot;
+	else
+		wf_alg_registry_put(slot);
+}
+
+void wf_alg_choice_later(const struct wf_alg_want *want,
+			 const struct wd_comp_job *job,
+			 struct wf_alg_choice *choice)
+{
+	struct wf_alg_seen seen;
+
+	*choice = (struct wf_alg_choice){ 0 };
+	if (!wf_alg_registry_look(want, &seen))
+		return;
+	if (!seen.driver->submit) {
+		choice->found = true;
+		choice->own = seen.cost;
+	} else if (!wf_alg_choice_is_open(seen.driver, want)) {
+		choice->slot = wf_alg_registry_get(want);
+		choice->found = choice->slot;
+	} else if (wf_alg_cost_is_settled(seen.cost, job)) {
+		pass_devices(&seen, want, choice);
+	} else {
+		compare(want, job, seen.cost, choice);
+	}
 }

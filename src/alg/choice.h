@@ -20,16 +20,21 @@ struct wf_alg_slot *wf_alg_choice_now(struct wf_alg_slot *first,
 				      const struct wd_comp_job *job,
 				      bool *measured);
 
-/*
- * For a job that overlaps with others: where it ends soonest, by measured times
- * and rates and by what each driver has to do now. A reference, or NULL if there
- * is no driver. *@passed gets the bits of drivers that come before the one that
- * is returned; *@cost where its times go, NULL if cost does not decide or the job
- * is not measured.
- */
-struct wf_alg_slot *wf_alg_choice_later(const struct wf_alg_want *want,
-					const struct wd_comp_job *job,
-					uint32_t *passed,
-					struct wf_alg_cost **cost);
+struct wf_alg_choice {
+	bool found; /* there is a driver */
+	/* One with channels, as a reference; NULL: the first library that is not
+	 * excluded, and not in ->passed, in a thread of the caller's. */
+	struct wf_alg_slot *slot;
+	uint32_t passed;	 /* bits of drivers that come before it */
+	struct wf_alg_cost *own; /* where its times go, ... */
+	struct wf_alg_cost
+		*cost; /* ... if cost decides and the job is measured */
+};
+
+/* For a job that overlaps with others: where it ends soonest, by measured times
+ * and rates and by what each driver has to do now. */
+void wf_alg_choice_later(const struct wf_alg_want *want,
+			 const struct wd_comp_job *job,
+			 struct wf_alg_choice *choice);
 
 #endif

@@ -185,15 +185,23 @@ static void batch(int level, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++) {
 		struct event *e = &events[i];
-		struct wf_alg_slot *slot;
+		struct wf_alg_choice choice;
+		struct wf_alg_want behind = want;
+		struct wf_alg_seen seen;
 		struct model *m;
-		uint32_t passed;
 
-		slot = wf_alg_choice_later(&want, &job, &passed, &e->cost);
-		assert_non_null(slot);
+		wf_alg_choice_later(&want, &job, &choice);
+		assert_true(choice.found);
+		e->cost = choice.cost;
 		unmeasured += !e->cost;
-		m = model_of(wf_alg_registry_driver(slot)->name);
-		wf_alg_registry_put(slot);
+		behind.except |= choice.passed;
+		if (choice.slot) {
+			m = model_of(wf_alg_registry_driver(choice.slot)->name);
+			wf_alg_registry_put(choice.slot);
+		} else {
+			assert_true(wf_alg_registry_look(&behind, &seen));
+			m = model_of(seen.driver->name);
+		}
 		m->got++;
 		if (e->cost)
 			e->start = wf_alg_cost_begin(e->cost, &job, now);

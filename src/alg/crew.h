@@ -9,18 +9,26 @@
 
 #include <stdbool.h>
 
-#include "base/list.h"
+#include "alg/stack.h"
 
 struct wf_crew_task {
-	struct wf_list link;
 	/* Runs in a thread of the crew, without locks. */
 	void (*run)(struct wf_crew_task *task);
+	/* It takes microseconds: a thread may take several of these at once, and a
+	 * few of them are not worth waking one more. */
+	bool small;
+	/* The crew's; zero before it is added. */
+	struct wf_stack_item item;
 };
 
-/* Queues it. -EAGAIN if no thread could be started and there is none. */
+/* Queues it; takes no lock unless a thread has to be woken or started. -EAGAIN if
+ * no thread could be started and there is none. */
 int wf_alg_crew_add(struct wf_crew_task *task);
 /* True if it had not begun; then it never will. */
 bool wf_alg_crew_remove(struct wf_crew_task *task);
+/* Removes and returns a task that has not begun and that @is_mine, or NULL. */
+struct wf_crew_task *
+wf_alg_crew_take(bool (*is_mine)(const struct wf_crew_task *task));
 /*
  * Runs @func(@arg) in the caller and in up to @threads - 1 of the crew at the
  * same time; returns when all of them have. @func finds its own share of the

@@ -61,24 +61,6 @@ size_t wd_alg_deflate_bound(const struct wd_comp_ctx *ctx, size_t len)
 	       wf_alg_wrap_trailer_size(alg);
 }
 
-static int whole(struct wd_comp_ctx *ctx, bool inflating, const uint8_t *src,
-		 size_t *src_len, uint8_t *dst, size_t *dst_len)
-{
-	struct wf_alg_whole w;
-	int ret = wf_alg_whole_begin(&w, ctx, inflating, src, *src_len, dst,
-				     *dst_len);
-
-	if (!ret)
-		return wf_alg_whole_end(&w, wf_alg_whole_work(&w), src_len,
-					dst_len);
-	*src_len = 0;
-	*dst_len = 0;
-	ctx->total_in = 0;
-	ctx->total_out = 0;
-	ctx->copied = 0;
-	return ret;
-}
-
 void wd_alg_end(struct wd_comp_ctx *ctx)
 {
 	struct session *s = ctx ? ctx->private : NULL;
@@ -184,7 +166,7 @@ static int work(struct wd_comp_ctx *ctx, bool inflating, const void *src,
 	dst = dst ? dst : nothing;
 	if (ctx->stream_mode == WD_COMP_STATEFUL)
 		return stream(ctx, inflating, src, src_len, dst, dst_len);
-	return whole(ctx, inflating, src, src_len, dst, dst_len);
+	return wf_alg_whole_run(ctx, inflating, 0, src, src_len, dst, dst_len);
 }
 
 int wd_alg_deflate(struct wd_comp_ctx *ctx, const void *src, size_t *src_len,

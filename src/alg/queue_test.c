@@ -45,6 +45,7 @@ enum fault {
 	TOO_MANY,    /* more than it was given */
 	REFUSES,     /* -ENOTSUP for the job: no fault of the driver */
 	BREAKS,	     /* -EIO for the job */
+	UNREACHED,   /* -EFAULT, though the program reaches its memory */
 	FULL,	     /* takes none, and has none */
 	ONE_BY_ONE,  /* no fault: each takes PACE after the one before it */
 };
@@ -151,8 +152,10 @@ static int t_poll(void *chan, struct wd_comp_job **done, unsigned int n)
 		work(done[i]);
 		done[i]->produced += fault == TOO_LONG ? done[i]->dst_len : 0;
 		done[i]->consumed -= fault == TOO_SHORT;
-		if (fault == REFUSES || fault == BREAKS)
-			done[i]->result = fault == REFUSES ? -ENOTSUP : -EIO;
+		if (fault >= REFUSES && fault <= UNREACHED)
+			done[i]->result = fault == REFUSES ? -ENOTSUP :
+					  fault == BREAKS  ? -EIO :
+							     -EFAULT;
 	}
 	queued -= i;
 	memmove(queue, queue + i, queued * sizeof(queue[0]));
@@ -578,7 +581,7 @@ static void test_calls_back(void **state)
 static void test_dies(void **state)
 {
 	static const enum fault faults[] = { SUBMIT_DIES, POLL_DIES, REFUSES,
-					     BREAKS };
+					     BREAKS, UNREACHED };
 	static struct wd_alg_comp driver;
 
 	(void)state;

@@ -45,8 +45,10 @@ struct entry {
 	struct entry *next;
 };
 
+/* Each in a line of its own: a thread that asks for one driver does not wait for
+ * those that count themselves into another. */
 struct wf_alg_slot {
-	_Atomic(struct entry *) entry;
+	_Alignas(64) _Atomic(struct entry *) entry;
 	atomic_uint refs; /* LEAVING: no more of them */
 };
 
@@ -80,7 +82,7 @@ struct found {
 	bool named;
 	struct wf_alg_want want;  /* ->name is not kept */
 	struct wf_alg_slot *slot; /* NULL: nothing */
-	const struct entry *entry;
+	struct entry *entry;
 };
 
 #define FOUNDS 8u
@@ -342,7 +344,7 @@ static bool take(struct wf_alg_slot *slot, const struct entry *entry)
 }
 
 static struct wf_alg_slot *search(const struct wf_alg_want *want,
-				  const struct entry **entry)
+				  struct entry **entry)
 {
 	uint32_t except = want->except;
 
@@ -350,12 +352,12 @@ static struct wf_alg_slot *search(const struct wf_alg_want *want,
 	    !atomic_load_explicit(&preferred_sought, memory_order_relaxed))
 		seek_preferred();
 	for (;;) {
-		const struct entry *best = NULL;
+		struct entry *best = NULL;
 		struct wf_alg_slot *slot = NULL;
 		int n = atomic_load_explicit(&n_used, memory_order_relaxed);
 
 		for (int i = 0; i < n; i++) {
-			const struct entry *e = atomic_load_explicit(
+			struct entry *e = atomic_load_explicit(
 				&slots[i].entry, memory_order_acquire);
 
 			if (!e || except >> i & 1 || !can_do(&e->table, want) ||
@@ -396,23 +398,58 @@ static bool is_same(const struct found *f, const struct wf_alg_want *want)
 	       (!f->named || !strcmp(f->entry->table.name, want->name));
 }
 
+static struct wf_alg_slot *find(const struct wf_alg_want *want, struct found *f,
+				unsigned int now, struct entry **entry)
+{
+	struct wf_alg_slot *slot;
+
+	need_drivers();
+	slot = search(want, entry);
+	if (slot && !want->ch && !mine.registering)
+		*f = (struct found){ now, want->name, *want, slot, *entry };
+	return slot;
+}
+
+/* Whether that is what a search would find now. */
+static bool is_current(const struct found *f, const struct wf_alg_want *want,
+		       unsigned int now)
+{
+	return !want->ch && f->slot && f->changes == now && is_same(f, want);
+}
+
 struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want)
 {
 	struct found *f = place_of(want);
 	/* Before the search: what is registered meanwhile makes it old. */
 	unsigned int now = atomic_load_explicit(&changes, memory_order_acquire);
-	const struct entry *entry;
-	struct wf_alg_slot *slot;
-	bool again = !want->ch;
+	struct entry *entry;
 
-	if (wf_likely(again && f->slot && f->changes == now &&
-		      is_same(f, want) && take(f->slot, f->entry)))
+	if (wf_likely(is_current(f, want, now) && take(f->slot, f->entry)))
 		return f->slot;
-	need_drivers();
-	slot = search(want, &entry);
-	if (slot && again && !mine.registering)
-		*f = (struct found){ now, want->name, *want, slot, entry };
-	return slot;
+	return find(want, f, now, &entry);
+}
+
+bool wf_alg_registry_look(const struct wf_alg_want *want,
+			  struct wf_alg_seen *seen)
+{
+	struct found *f = place_of(want);
+	unsigned int now = atomic_load_explicit(&changes, memory_order_acquire);
+	struct wf_alg_slot *slot = f->slot;
+	struct entry *e = f->entry;
+
+	if (!is_current(f, want, now)) {
+		slot = find(want, f, now, &e);
+		wf_alg_registry_put(slot);
+	}
+	if (!slot)
+		return false;
+	*seen = (struct wf_alg_seen){
+		.driver = &e->table,
+		.cost = &e->cost,
+		.stats = &e->stats,
+		.bit = wf_alg_registry_bit(slot),
+	};
+	return true;
 }
 
 struct wf_alg_slot *wf_alg_registry_dup(struct wf_alg_slot *slot)

@@ -37,6 +37,17 @@ struct wf_alg_want {
 /* A reference to the best driver, or NULL. */
 struct wf_alg_slot *wf_alg_registry_get(const struct wf_alg_want *want);
 void wf_alg_registry_put(struct wf_alg_slot *slot);
+
+/* What that would find, without a reference: nothing of the driver but what is
+ * here may be used, which is never freed. */
+struct wf_alg_seen {
+	const struct wd_alg_comp *driver;
+	struct wf_alg_cost *cost;
+	struct wf_alg_stats *stats;
+	uint32_t bit;
+};
+bool wf_alg_registry_look(const struct wf_alg_want *want,
+			  struct wf_alg_seen *seen);
 /* Its table as a library of this version defines it: members that the driver
  * does not have are 0. It is never freed. */
 const struct wd_alg_comp *wf_alg_registry_driver(const struct wf_alg_slot *);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of jobs that the program can reach, and memory that it cannot; and that
- * a job whose driver alone could not reach it is done by the next driver.
+ * Memory of jobs that the program can reach, and memory that it cannot. What
+ * follows from it for a job is tested in queue_test.c.
  */
 #include "alg/touch.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +13,6 @@
 #include <sys/mman.h>
 
 #include <cmocka.h>
-#include <weft/wd_comp.h>
 
 #define PAGE 4096u
 #define PAGES 4u
@@ -53,73 +51,10 @@ static void test_reach(void **state)
 	munmap(map, PAGES * PAGE);
 }
 
-static int chans;
-
-static int open_chan(void **chan, struct wd_chan *ch, unsigned int can)
-{
-	(void)ch;
-	(void)can;
-	*chan = &chans;
-	return 0;
-}
-
-static void close_chan(void *chan)
-{
-	(void)chan;
-}
-
-static int submit(void *chan, struct wd_comp_job *const *jobs, unsigned int n)
-{
-	(void)chan;
-	for (unsigned int i = 0; i < n; i++) {
-		jobs[i]->result = -EFAULT;
-		jobs[i]->done = 1;
-	}
-	chans += (int)n;
-	return (int)n;
-}
-
-static int poll(void *chan, struct wd_comp_job **done, unsigned int n)
-{
-	(void)chan;
-	(void)done;
-	(void)n;
-	return 0;
-}
-
-static const struct wd_alg_comp short_sighted = {
-	.name = "short",
-	.priority = 3000,
-	.node = -1,
-	.can = WD_COMP_CAN_DEFLATE | WD_COMP_SIZED,
-	.levels = 0x3fe,
-	.min_window = 9,
-	.version = WD_COMP_DRV_VERSION,
-	.size = sizeof(struct wd_alg_comp),
-	.open_chan = open_chan,
-	.close_chan = close_chan,
-	.submit = submit,
-	.poll = poll,
-};
-
-static void test_next(void **state)
-{
-	struct wd_comp_ctx ctx = { .comp_level = 1 };
-	size_t in = sizeof(good), out = sizeof(kept);
-
-	(void)state;
-	assert_int_equal(wd_alg_comp_register(&short_sighted), 0);
-	assert_int_equal(wd_alg_deflate(&ctx, good, &in, kept, &out), 0);
-	assert_int_equal(chans, 1);
-	assert_string_not_equal(ctx.used, "short");
-	assert_int_equal(wd_alg_comp_unregister(&short_sighted), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reach),
-		cmocka_unit_test(test_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,3 +177,24 @@ int wf_alg_whole_end(struct wf_alg_whole *w, int ret, size_t *src_len,
 	w->ctx->total_out = *dst_len;
 	return ret;
 }
+
+int wf_alg_whole_run(struct wd_comp_ctx *ctx, bool inflate, uint32_t except,
+		     const uint8_t *src, size_t *src_len, uint8_t *dst,
+		     size_t *dst_len)
+{
+	struct wf_alg_whole w;
+	int ret = wf_alg_whole_begin(&w, ctx, inflate, src, *src_len, dst,
+				     *dst_len);
+
+	if (!ret) {
+		w.want.except = except;
+		return wf_alg_whole_end(&w, wf_alg_whole_work(&w), src_len,
+					dst_len);
+	}
+	*src_len = 0;
+	*dst_len = 0;
+	ctx->total_in = 0;
+	ctx->total_out = 0;
+	ctx->copied = 0;
+	return ret;
+}

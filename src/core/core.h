@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The core of an endpoint: what its transports share. Owns the lock, the clock,
- * the descriptors, routing, progress, sleep and the end. It knows transports by
- * their table (transport/transport.h) only. Every caller has entered the core,
- * except of the functions that open and close.
+ * The core of an endpoint: the part that its transports share. It owns the
+ * lock, the clock, the descriptors, routing, progress, sleep and closing. It
+ * knows transports only by their table (transport/transport.h). Every caller
+ * has entered the core, except callers of the functions that open and close it.
  */
 #ifndef WF_CORE_CORE_H
 #define WF_CORE_CORE_H

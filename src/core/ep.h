@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An endpoint: the core (core.h) with its two transports, shared memory for
- * peers on this node and packets for all others, and the short way through
- * both: what a small message and an idle poll need is inlined from here into
- * the calls of libfabric, without a table and without a route. A channel in
- * shm.outs implies the route.
+ * peers on this node and packets for all others, and the fast path through
+ * both. The calls of libfabric inline from here what a small message and an
+ * idle poll need, without a table and without a route: if a channel is in
+ * shm.outs, the route is shared memory.
  */
 #ifndef WF_CORE_EP_H
 #define WF_CORE_EP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Closing an endpoint: gives pending operations that nobody can wait for some
- * time.
+ * Closing an endpoint: waits a limited time for pending operations that report
+ * no completion.
  */
 #include "base/clock.h"
 #include "core/core.h"

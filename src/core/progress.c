@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Progress of an endpoint when the short way does not suffice: every transport
- * that is on, and now and then the clock, the descriptors, and a rest.
+ * Progress of an endpoint when the fast path does not suffice: polls every
+ * transport that is on, and now and then reads the clock, checks the
+ * descriptors, and offers the processor to others.
  */
 #include "base/clock.h"
 #include "core/core.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes down what an endpoint waits for (base/waits_defs.h), for `weft why`:
- * the time whenever progress looks at the descriptors, and the waits ten times a
- * second and before sleep. Nothing of it is on the path of a
- * message. The endpoint's lock covers all of it.
+ * Writes down for `weft why` what an endpoint waits for (base/waits_defs.h).
+ * The time is written whenever progress looks at the descriptors, the waits ten
+ * times a second and before the endpoint sleeps. The path of a message does
+ * none of this. The endpoint's lock covers all of it.
  */
 #ifndef WF_CORE_REPORT_H
 #define WF_CORE_REPORT_H

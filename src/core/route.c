@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which transport reaches an address: found out at the first operation, kept by
- * name. A name that changes is asked for again.
+ * Finds out at the first operation which transport reaches an address, and
+ * keeps the answer with the address's name in the AV. If that name changes, it
+ * asks again.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Going to sleep without missing anything. A sleeping endpoint has told its
- * peers: a peer that sends to it or answers it makes the epoll descriptor of
- * its loop readable. So do new peers, dying peers, and the time at which
- * something must be tried again.
+ * Going to sleep without missing an event. Before an endpoint sleeps, it
+ * announces this to its peers: a peer that sends to it or answers it then makes
+ * the epoll descriptor of its loop readable. New peers, peers that end, and the
+ * time at which something must be tried again do the same.
  *
  * The paths that send and answer need no fence: between the announcement and
- * the last check, the sleeper runs one barrier on all processors.
+ * the last check, the sleeping side runs one barrier on all processors.
  */
 #include "base/barrier.h"
 #include "base/clock.h"

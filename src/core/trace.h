@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Turns the recording of events (base/trace_defs.h) on and off, as readers ask
- * for it. While it is off, nothing of it is on the path of a message: transports
- * are told, and change what their fast paths find. The endpoint's lock covers
- * all of it.
+ * Turns the recording of events (base/trace_defs.h) on and off when a reader
+ * asks for it. While recording is off, the path of a message does no work for
+ * it: the transports are notified, and change the words that their fast paths
+ * read. The endpoint's lock covers all of it.
  */
 #ifndef WF_CORE_TRACE_H
 #define WF_CORE_TRACE_H

@@ -5,7 +5,6 @@
  * nothing in it is trusted (queue/sub.h, queue/cq.h, job.c).
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +14,8 @@
 
 #include "devd/alg.h"
 #include "devd/errand.h"
+#include "devd/kept.h"
 #include "devd/server.h"
-
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* Reserved memory needs no stage. */
 static uint32_t stage_size(const struct wf_devd_device *device)
@@ -61,28 +59,22 @@ void wf_devd_chan_record(const struct wf_devd *devd,
 
 static int map_regions(struct wf_devd_chan *chan, int *memfd)
 {
-	int fd, err;
+	int err = wf_devd_kept_make("weft-queue", chan->bytes, &chan->queues_fd,
+				    memfd);
 
-	fd = memfd_create("weft-queue", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -errno;
-	err = -posix_fallocate(fd, 0, (off_t)chan->bytes);
-	if (!err && fcntl(fd, F_ADD_SEALS, SEALS))
-		err = -errno;
-	if (err)
-		goto err_close;
-	chan->base = mmap(NULL, chan->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  fd, 0);
-	if (chan->base == MAP_FAILED) {
-		err = -errno;
-		goto err_close;
+	if (err) {
+		*memfd = -1;
+		return err;
 	}
-	*memfd = fd;
-	return 0;
-
-err_close:
-	close(fd);
-	return err == -ENOSPC ? -ENOMEM : err;
+	chan->base = mmap(NULL, chan->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  chan->queues_fd, 0);
+	if (chan->base != MAP_FAILED)
+		return 0;
+	err = -errno;
+	close(chan->queues_fd);
+	close(*memfd);
+	*memfd = -1;
+	return err;
 }
 
 static void init_queues(struct wf_devd_chan *chan, uint32_t depth)
@@ -169,6 +161,7 @@ err_kick:
 	close(chan->kick_fd);
 err_unmap:
 	munmap(chan->base, chan->bytes);
+	close(chan->queues_fd);
 	close(*memfd);
 	*memfd = -1;
 err_free:
@@ -186,8 +179,8 @@ void wf_devd_chan_charge(struct wf_devd_chan *chan,
 	*region->counter += region->size;
 }
 
-void wf_devd_chan_discharge(struct wf_devd_chan *chan,
-			    struct wf_devd_region *region)
+/* The client's own memory. */
+static void discharge(struct wf_devd_chan *chan, struct wf_devd_region *region)
 {
 	chan->client->memory -= region->size;
 	chan->client->user->memory -= region->size;
@@ -217,10 +210,17 @@ void wf_devd_chan_free(struct wf_devd_chan *chan)
 	struct wf_devd_region *region = atomic_load(&chan->region);
 
 	if (region) {
-		if (region->refs == 1)
-			wf_devd_chan_discharge(chan, region);
+		/* Our own mapping does not matter to its end. */
+		if (region->refs == 1 && region->fd >= 0) {
+			wf_devd_kept_add(chan->client, region->fd, region->size,
+					 region->counter);
+			region->fd = -1;
+		} else if (region->refs == 1) {
+			discharge(chan, region);
+		}
 		wf_devd_chan_put_region(chan->client->devd, region);
 	}
+	wf_devd_kept_add(chan->client, chan->queues_fd, 0, NULL);
 	if (chan->memory >= 0)
 		close(chan->memory);
 	wf_devd_stats_keep(chan);

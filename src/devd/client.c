@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/users.h"
 #include "devd/errand.h"
+#include "devd/kept.h"
 #include "devd/server.h"
 
 /* Of Linux 6.5; Debian 12's headers are older. */
@@ -228,6 +229,8 @@ static void free_client(struct wf_devd_client *client)
 	wf_base_list_del(&client->link);
 	if (client->pidfd >= 0)
 		close(client->pidfd);
+	if (client->n_kept)
+		wf_devd_kept_leave(client);
 	wf_devd_user_put(devd, client->user);
 	free(client);
 	devd->n_clients--;

@@ -183,7 +183,7 @@ static void test_channels(void **state)
 		}
 	}
 	assert_int_equal(opened, 16);
-	assert_true(count_fds() < before + 16 * 2 + 6);
+	assert_true(count_fds() < before + 16 * 3 + 6);
 	/* One back, one more. */
 	assert_int_equal(
 		raw_ask(fd, (struct wf_broker_request){ .op = WF_BROKER_CLOSE,
@@ -225,8 +225,8 @@ static void test_descriptors(void **state)
 		assert_true(raw_take(fd, &reply, NULL, 0));
 		assert_true(reply.status <= 0);
 	}
-	/* The client's, its channel's; its memory is mapped. */
-	expect_fds(before + 2 + 2);
+	/* The client's, its channel's, and those of queues and memory. */
+	expect_fds(before + 2 + 4);
 	for (int i = 0; i < 64; i++)
 		close(extra[i]);
 	close(fd);

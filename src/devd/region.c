@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#include "devd/kept.h"
 
 /* -- the arena ------------------------------------------------------------- */
 
@@ -66,6 +66,7 @@ static int map(struct wf_devd_region **made, int fd, uint64_t offset,
 	if (!region)
 		return -ENOMEM;
 	region->refs = 1;
+	region->fd = -1;
 	region->size = size;
 	region->mapped = (size + unit - 1) & ~(unit - 1);
 	region->base = mmap(NULL, region->mapped, PROT_READ | PROT_WRITE,
@@ -81,22 +82,23 @@ static int map(struct wf_devd_region **made, int fd, uint64_t offset,
 
 int wf_devd_region_make(struct wf_devd_region **region, uint64_t size, int *fd)
 {
-	int err;
+	int ours;
+	int err = wf_devd_kept_make("weft-reserved", size, &ours, fd);
 
-	*fd = memfd_create("weft-reserved", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (*fd < 0)
-		return -errno;
-	/* Now: no memory later would be a signal in the middle of a job. */
-	err = -posix_fallocate(*fd, 0, (off_t)size);
-	if (!err && fcntl(*fd, F_ADD_SEALS, SEALS))
-		err = -errno;
-	if (!err)
-		err = map(region, *fd, 0, size, WF_DEVD_PAGE);
-	if (!err)
-		return 0;
+	if (err)
+		goto err;
+	err = map(region, ours, 0, size, WF_DEVD_PAGE);
+	if (err)
+		goto err_close;
+	(*region)->fd = ours;
+	return 0;
+
+err_close:
+	close(ours);
 	close(*fd);
+err:
 	*fd = -1;
-	return err == -ENOSPC || err == -EFBIG ? -ENOMEM : err;
+	return err;
 }
 
 int wf_devd_region_attach(struct wf_devd_region **region, int fd,
@@ -136,5 +138,7 @@ bool wf_devd_region_put(struct wf_devd_region *region)
 void wf_devd_region_unmap(struct wf_devd_region *region)
 {
 	munmap(region->base, region->mapped);
+	if (region->fd >= 0)
+		close(region->fd);
 	free(region);
 }

@@ -39,6 +39,7 @@ void wf_devd_arena_give(struct wf_devd_arena *arena, uint64_t at,
 struct wf_devd_region {
 	unsigned int refs; /* channels */
 	bool foreign;	   /* not made here */
+	int fd;		   /* of what was made here; else -1 */
 	uint64_t dma;
 	uint64_t size;
 	uint8_t *base;

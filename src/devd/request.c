@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "devd/kept.h"
 #include "devd/worker.h"
 
 struct answer {
@@ -82,6 +83,16 @@ static bool may_reach(const struct wf_devd_client *client,
 	       (client->user->own || client->devd->config.allow_sva);
 }
 
+/* What a client keeps of channels that it has closed counts as they did. */
+static bool may_open(const struct wf_devd_client *client)
+{
+	const struct wf_devd *devd = client->devd;
+
+	return client->n_chans + client->n_kept <
+		       devd->config.client_channels &&
+	       wf_devd_user_may_open(devd, client->user);
+}
+
 static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 		   struct wf_devd_gift *gift, struct answer *answer)
 {
@@ -91,10 +102,13 @@ static int open_on(struct wf_devd_client *client, struct wf_devd_device *device,
 
 	if (device->in_use >= device->config.instances)
 		return -EBUSY;
-	if (client->n_chans >= devd->config.client_channels ||
-	    !wf_devd_user_may_open(devd, client->user)) {
-		wf_info("process %d has %u channels, its user %u: the limit is reached",
-			(int)client->pid, client->n_chans, client->user->chans);
+	if (!may_open(client))
+		wf_devd_kept_sweep(devd);
+	if (!may_open(client)) {
+		wf_info("process %d has %u channels, its user %u, and memory of %u that are "
+			"closed: the limit is reached",
+			(int)client->pid, client->n_chans, client->user->chans,
+			client->user->n_kept);
 		return -EBUSY;
 	}
 	if (device->config.iommu_type == WD_IOMMU_SVA &&
@@ -171,24 +185,30 @@ void wf_devd_request_close(struct wf_devd_chan *chan)
 
 /* -- memory ---------------------------------------------------------------- */
 
-static int check_memory(const struct wf_devd_client *client,
-			const struct wf_devd_chan *chan, uint64_t size)
+static bool may_reserve(const struct wf_devd_client *client, uint64_t size)
 {
 	uint64_t limit = client->devd->config.client_memory;
 
+	return size <= limit && client->memory <= limit - size &&
+	       wf_devd_user_may_reserve(client->devd, client->user, size);
+}
+
+static int check_memory(struct wf_devd_client *client,
+			const struct wf_devd_chan *chan, uint64_t size)
+{
 	if (!chan || !size || size % WF_DEVD_PAGE)
 		return -EINVAL;
 	if (atomic_load(&chan->region))
 		return -EEXIST;
-	if (size > limit || client->memory > limit - size ||
-	    !wf_devd_user_may_reserve(client->devd, client->user, size)) {
-		wf_info("process %d asks for %llu bytes and has %llu of %llu",
-			(int)client->pid, (unsigned long long)size,
-			(unsigned long long)client->memory,
-			(unsigned long long)limit);
-		return -ENOMEM;
-	}
-	return 0;
+	if (!may_reserve(client, size))
+		wf_devd_kept_sweep(client->devd);
+	if (may_reserve(client, size))
+		return 0;
+	wf_info("process %d asks for %llu bytes and has %llu of %llu",
+		(int)client->pid, (unsigned long long)size,
+		(unsigned long long)client->memory,
+		(unsigned long long)client->devd->config.client_memory);
+	return -ENOMEM;
 }
 
 /* Finds the addresses; the region becomes the channel's. @va: where the client

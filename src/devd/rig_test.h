@@ -329,4 +329,27 @@ static inline void rig_expect_exit(pid_t pid)
 	assert_int_equal(status, 0);
 }
 
+/* -- as another user ------------------------------------------------------- */
+
+#define RIG_NOBODY 65534
+
+/* In a child. */
+#define RIG_MUST(cond)                                                         \
+	do {                                                                   \
+		if (!(cond)) {                                                 \
+			fprintf(stderr, "child: %s, line %d\n", #cond,         \
+				__LINE__);                                     \
+			_exit(1);                                              \
+		}                                                              \
+	} while (0)
+
+static inline void rig_become_nobody(void)
+{
+	RIG_MUST(!setgid(RIG_NOBODY) && !setuid(RIG_NOBODY));
+	/* A change of user takes it away. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* As a login would: a process that was root cannot be looked into. */
+	prctl(PR_SET_DUMPABLE, 1);
+}
+
 #endif

@@ -17,12 +17,13 @@
 #include "chan/place.h"
 #include "devd/alg.h"
 #include "devd/errand.h"
+#include "devd/kept.h"
 #include "devd/listen.h"
 #include "devd/worker.h"
 
 #define EVENTS 32
-/* While there are clients, or connections to be closed: how often workers and
- * errands are looked after. */
+/* While there are clients, connections to be closed, or memory that clients have
+ * kept: how often workers, errands and that memory are looked after. */
 #define WATCH_MS 250
 /* ... and while jobs are done, so that rates are those of the moment. */
 #define BUSY_MS 100
@@ -181,6 +182,7 @@ int wf_devd_open(const struct wf_devd_config *config, struct wf_devd **opened)
 	devd->lock_fd = -1;
 	wf_base_list_init(&devd->clients);
 	wf_base_list_init(&devd->users);
+	wf_base_list_init(&devd->kept);
 	wf_base_list_init(&devd->inbox);
 	pthread_mutex_init(&devd->inbox_lock, NULL);
 	for (unsigned int i = 0; i < config->n_devices; i++) {
@@ -292,6 +294,10 @@ static void look_after(struct wf_devd *devd)
 
 	for (unsigned int i = 0; i < devd->config.workers; i++)
 		wf_devd_worker_watch(&devd->workers[i], now);
+	if (devd->n_kept && now - devd->swept_at >= WATCH_MS * WF_NS_PER_MS) {
+		wf_devd_kept_sweep(devd);
+		devd->swept_at = now;
+	}
 	devd->busy = wf_devd_stats_flush(devd);
 	if (wf_devd_user_refill(devd, now, &devd->waits)) {
 		for (unsigned int i = 0; i < devd->config.workers; i++)
@@ -306,7 +312,7 @@ static void look_after(struct wf_devd *devd)
 
 static int pause_of(const struct wf_devd *devd)
 {
-	if (!devd->n_clients && !devd->refusing)
+	if (!devd->n_clients && !devd->refusing && !devd->n_kept)
 		return -1;
 	return devd->waits ? QUOTA_MS : devd->busy ? BUSY_MS : WATCH_MS;
 }
@@ -397,6 +403,7 @@ void wf_devd_close(struct wf_devd *devd)
 	wf_devd_job_unguard();
 	wf_devd_stats_close(devd);
 	wf_devd_arena_fini(&devd->arena);
+	wf_devd_kept_free_all(devd);
 	wf_devd_user_free_all(devd);
 	pthread_mutex_destroy(&devd->inbox_lock);
 	free(devd);

@@ -60,7 +60,8 @@ struct wf_devd_client {
 	struct wf_devd_errand *errand;
 	uint32_t next_chan;
 	unsigned int n_chans;
-	unsigned int pins; /* keep it from being freed while in use */
+	unsigned int n_kept; /* see kept.h; each counts as a channel */
+	unsigned int pins;   /* keep it from being freed while in use */
 	struct wf_list chans;
 	uint64_t memory;    /* bytes reserved */
 	uint64_t next_iova; /* of its domain */
@@ -87,6 +88,7 @@ struct wf_devd_chan {
 	/* Set once, when memory is reserved or shared; the release pairs with
 	 * the acquire in job.c. */
 	struct wf_devd_region *_Atomic region;
+	int queues_fd;
 	void *base; /* both regions, mapped */
 	size_t bytes;
 	struct wf_accel_mmio *mmio;
@@ -114,10 +116,13 @@ struct wf_devd {
 	uint64_t said_at;     /* last warning of those that clients cause */
 	uint64_t deaf_at;     /* the same for ->deaf */
 	uint64_t ticked_at;   /* clients were last looked after */
+	uint64_t swept_at;    /* what clients keep was last looked at */
 	uint64_t refilled_at; /* quotas of users were last filled up */
 	bool busy;	      /* jobs were done since */
 	bool waits;	      /* jobs wait for the quota of their user */
 	struct wf_list clients, users;
+	struct wf_list kept; /* see kept.h */
+	unsigned int n_kept;
 	atomic_uint n_clients, n_chans;
 	_Atomic uint64_t clients_seen, chans_seen;
 	pthread_mutex_t inbox_lock;
@@ -130,11 +135,9 @@ struct wf_devd {
 int wf_devd_chan_make(struct wf_devd_client *client,
 		      struct wf_devd_device *device, struct wf_devd_chan **chan,
 		      int *memfd);
-/* Memory that counts against the limits of the client, and no more. */
+/* Memory that counts against the limits of the client. */
 void wf_devd_chan_charge(struct wf_devd_chan *chan,
 			 struct wf_devd_region *region);
-void wf_devd_chan_discharge(struct wf_devd_chan *chan,
-			    struct wf_devd_region *region);
 /* One reference less. Memory of a client is unmapped by an errand. */
 void wf_devd_chan_put_region(struct wf_devd *devd,
 			     struct wf_devd_region *region);

@@ -70,7 +70,7 @@ static void forget_some(struct wf_devd *devd)
 		struct wf_devd_user *user =
 			wf_container_of(pos, struct wf_devd_user, link);
 
-		if (user->clients || user->barred)
+		if (user->clients || user->n_kept || user->barred)
 			continue;
 		idle++;
 		oldest = oldest ? oldest : user;
@@ -81,7 +81,13 @@ static void forget_some(struct wf_devd *devd)
 
 void wf_devd_user_put(struct wf_devd *devd, struct wf_devd_user *user)
 {
-	if (--user->clients || user->barred)
+	user->clients--;
+	wf_devd_user_left(devd, user);
+}
+
+void wf_devd_user_left(struct wf_devd *devd, struct wf_devd_user *user)
+{
+	if (user->clients || user->n_kept || user->barred)
 		return;
 	if (!user->stats.page) {
 		forget(user);
@@ -95,7 +101,8 @@ void wf_devd_user_put(struct wf_devd *devd, struct wf_devd_user *user)
 bool wf_devd_user_may_open(const struct wf_devd *devd,
 			   const struct wf_devd_user *user)
 {
-	return user->own || user->chans < devd->config.user_channels;
+	return user->own ||
+	       user->chans + user->n_kept < devd->config.user_channels;
 }
 
 bool wf_devd_user_may_reserve(const struct wf_devd *devd,

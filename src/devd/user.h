@@ -24,6 +24,7 @@ struct wf_devd_user {
 	bool barred; /* it blocked a worker on purpose, and is not served */
 	unsigned int clients;
 	unsigned int chans;
+	unsigned int n_kept; /* see kept.h; each counts as a channel */
 	uint64_t memory;
 	struct wf_devd_quota quota;
 	/* What its clients had and did, those that are gone too. The page is
@@ -40,6 +41,9 @@ int wf_devd_user_get(struct wf_devd *devd, uid_t uid,
 		     struct wf_devd_user **user);
 /* That client is gone. What a user did is kept, for some time, for `weft stat`. */
 void wf_devd_user_put(struct wf_devd *devd, struct wf_devd_user *user);
+
+/* The same of memory that a client had kept. */
+void wf_devd_user_left(struct wf_devd *devd, struct wf_devd_user *user);
 
 /* Whether it may have one more channel, so many more bytes. */
 bool wf_devd_user_may_open(const struct wf_devd *devd,

@@ -13,21 +13,9 @@
 #include "base/log.h"
 #include "devd/raw_test.h"
 
-#define NOBODY 65534
-
 /* -- limits ---------------------------------------------------------------- */
 
 static int hold[2]; /* a pipe that ends the children */
-
-static void become_nobody(void)
-{
-	if (setgid(NOBODY) || setuid(NOBODY))
-		_exit(2);
-	/* A change of user takes it away. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* As a login would: a process that was root cannot be looked into. */
-	prctl(PR_SET_DUMPABLE, 1);
-}
 
 static void wait_for_end(int ready)
 {
@@ -47,7 +35,7 @@ static void greedy(uint64_t channels)
 {
 	struct wf_drv_device devices[16];
 
-	become_nobody();
+	rig_become_nobody();
 	for (uint64_t i = 0; i < channels; i++) {
 		if (rig_open(&devices[i], "share-0", 1u << 20))
 			_exit(1);
@@ -55,30 +43,21 @@ static void greedy(uint64_t channels)
 	wait_for_end(nobody_ready);
 }
 
-#define MUST(cond)                                                             \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "nobody: %s, line %d\n", #cond,        \
-				__LINE__);                                     \
-			_exit(1);                                              \
-		}                                                              \
-	} while (0)
-
 static void refused_more(uint64_t arg)
 {
 	struct wf_drv_device device;
 
 	(void)arg;
-	become_nobody();
-	MUST(!rig_open(&device, "share-0", 0));
+	rig_become_nobody();
+	RIG_MUST(!rig_open(&device, "share-0", 0));
 	/* 5 MiB of 6 are taken. */
-	MUST(!wd_reserve_mem(&device.ch, 2u << 20) && errno == ENOMEM);
-	MUST(wd_reserve_mem(&device.ch, 1u << 20));
+	RIG_MUST(!wd_reserve_mem(&device.ch, 2u << 20) && errno == ENOMEM);
+	RIG_MUST(wd_reserve_mem(&device.ch, 1u << 20));
 	/* The sixth channel was the last. */
 	{
 		struct wf_drv_device more;
 
-		MUST(rig_open(&more, "share-0", 0) == -EBUSY);
+		RIG_MUST(rig_open(&more, "share-0", 0) == -EBUSY);
 	}
 	wf_drv_device_close(&device);
 }
@@ -88,8 +67,8 @@ static void one_too_many(uint64_t arg)
 	struct wf_drv_device device;
 
 	(void)arg;
-	become_nobody();
-	MUST(rig_open(&device, "share-0", 0) == -EBUSY);
+	rig_become_nobody();
+	RIG_MUST(rig_open(&device, "share-0", 0) == -EBUSY);
 }
 
 static pid_t spawn_ready(void (*run)(uint64_t), uint64_t arg)
@@ -164,22 +143,22 @@ static void spoiler(uint64_t arg)
 	int fd;
 
 	(void)arg;
-	become_nobody();
-	MUST(!rig_open(&device, "share-0", 0));
+	rig_become_nobody();
+	RIG_MUST(!rig_open(&device, "share-0", 0));
 	fd = wd_drv_event_fd(&device.ch);
-	MUST(write(fd, &full, sizeof(full)) == sizeof(full));
-	MUST(!fcntl(fd, F_SETFL, 0));
+	RIG_MUST(write(fd, &full, sizeof(full)) == sizeof(full));
+	RIG_MUST(!fcntl(fd, F_SETFL, 0));
 	atomic_store(&device.mmio->user_sleeps, 1);
-	MUST(!wf_drv_device_submit(&device, &job, false));
+	RIG_MUST(!wf_drv_device_submit(&device, &job, false));
 	end = wf_base_clock_ns() + RIG_PATIENCE;
 	while (wd_drv_alive(&device.ch)) {
-		MUST(wf_base_clock_ns() < end);
+		RIG_MUST(wf_base_clock_ns() < end);
 		usleep(1000);
 	}
 	while (wf_drv_device_poll(&device, &result, 1) >= 0)
 		;
 	wf_drv_device_close(&device);
-	MUST(rig_open(&device, "share-0", 0) == -EACCES);
+	RIG_MUST(rig_open(&device, "share-0", 0) == -EACCES);
 }
 
 /* Held up once, the device does not let that user try again. */
@@ -207,15 +186,15 @@ static void stranger_listens(uint64_t hears)
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), client;
 	char byte;
 
-	become_nobody();
+	rig_become_nobody();
 	strcpy(un.sun_path, getenv("WEFT_DEVD"));
-	MUST(!bind(sock, (struct sockaddr *)&un, sizeof(un)));
-	MUST(!listen(sock, 128));
-	MUST(write(nobody_ready, "r", 1) == 1);
+	RIG_MUST(!bind(sock, (struct sockaddr *)&un, sizeof(un)));
+	RIG_MUST(!listen(sock, 128));
+	RIG_MUST(write(nobody_ready, "r", 1) == 1);
 	for (;;) {
 		client = accept4(sock, NULL, NULL, SOCK_CLOEXEC);
 		if (recv(client, &byte, 1, 0) > 0)
-			MUST(write((int)hears, "h", 1) == 1);
+			RIG_MUST(write((int)hears, "h", 1) == 1);
 		close(client);
 	}
 }
@@ -279,14 +258,14 @@ static void uses_sva(uint64_t expected)
 	/* Not through the stage. */
 	uint8_t byte[WF_ACCEL_STAGE_SLOT + 100] = { 1 };
 
-	become_nobody();
-	MUST(rig_open(&device, "sva-0", 0) == -(int)expected);
+	rig_become_nobody();
+	RIG_MUST(rig_open(&device, "sva-0", 0) == -(int)expected);
 	if (expected) {
 		/* Another scenario serves. */
 		memset(&device, 0, sizeof(device));
 		device.ch.alg = "crc32";
-		MUST(!wf_drv_device_open(&device, 1u << 16));
-		MUST(!device.sva);
+		RIG_MUST(!wf_drv_device_open(&device, 1u << 16));
+		RIG_MUST(!device.sva);
 	} else {
 		rig_check_crc(&device, byte, sizeof(byte));
 	}
@@ -320,15 +299,15 @@ static void becomes_root(uint64_t go)
 {
 	char byte;
 
-	become_nobody();
+	rig_become_nobody();
 	memset(stolen, 0, sizeof(*stolen));
 	strcpy(stolen->ch.dev_path, "sva-0");
-	MUST(!wf_drv_device_open(stolen, 0));
+	RIG_MUST(!wf_drv_device_open(stolen, 0));
 	rig_nop(stolen);
 	/* The parent plays the accomplice: it has what it needs by
 	 * /proc/<pid>/fd, as if it had been sent. */
-	MUST(write(nobody_ready, "o", 1) == 1);
-	MUST(read((int)go, &byte, 1) == 1);
+	RIG_MUST(write(nobody_ready, "o", 1) == 1);
+	RIG_MUST(read((int)go, &byte, 1) == 1);
 	execl(setuid_path, "sleep", "60", NULL);
 	_exit(4);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ISA-L: by far the fastest at low levels and at inflating. Working states are
- * large (hundreds of kilobytes), so idle ones are kept in a small pool. It must
- * not keep a byte that comes after the end of a stream.
+ * large (hundreds of kilobytes), so idle ones are kept (drv/shelf). It must not
+ * keep a byte that comes after the end of a stream.
  */
 #include "alg/drivers.h"
 
@@ -16,7 +16,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define KEPT 8
+#include "drv/shelf.h"
+
 #define PIECE (1u << 30) /* ISA-L counts in 32 bits */
 
 /*
@@ -32,42 +33,18 @@ struct deflater {
 	uint8_t level_buf[LEVEL_SIZE];
 };
 
-struct shelf {
-	unsigned int count;
-	void *items[KEPT];
-};
-
 struct inflater {
 	struct inflate_state state;
 	struct wd_comp_mem mem;
 };
 
-static struct shelf deflaters, inflaters;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct wf_drv_shelf deflaters, inflaters;
 
-/* trylock: see drv/libdeflate.c. */
-static void *shelf_take(struct shelf *shelf, size_t size)
+static void *take_or_make(struct wf_drv_shelf *shelf, size_t size)
 {
-	void *item = NULL;
+	void *item = wf_drv_shelf_take(shelf);
 
-	if (!pthread_mutex_trylock(&lock)) {
-		if (shelf->count)
-			item = shelf->items[--shelf->count];
-		pthread_mutex_unlock(&lock);
-	}
 	return item ? item : aligned_alloc(64, (size + 63) & ~(size_t)63);
-}
-
-static void shelf_put(struct shelf *shelf, void *item)
-{
-	if (!pthread_mutex_trylock(&lock)) {
-		if (shelf->count < KEPT) {
-			shelf->items[shelf->count++] = item;
-			item = NULL;
-		}
-		pthread_mutex_unlock(&lock);
-	}
-	free(item);
 }
 
 /*
@@ -167,7 +144,7 @@ static int is_deflate(struct wd_comp_job *job)
 
 	if (!has_stack())
 		return -ENOTSUP;
-	d = shelf_take(&deflaters, sizeof(*d));
+	d = take_or_make(&deflaters, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
 	job->consumed = 0;
@@ -182,7 +159,7 @@ static int is_deflate(struct wd_comp_job *job)
 		ret = -EINVAL;
 	if (!ret)
 		ret = deflate_pieces(&d->stream, job);
-	shelf_put(&deflaters, d);
+	wf_drv_shelf_put(&deflaters, d, free);
 	return ret;
 }
 
@@ -255,7 +232,7 @@ static int inflate_all(struct inflate_state *s, struct wd_comp_job *job)
 
 static int is_inflate(struct wd_comp_job *job)
 {
-	struct inflate_state *s = shelf_take(&inflaters, sizeof(*s));
+	struct inflate_state *s = take_or_make(&inflaters, sizeof(*s));
 	int ret;
 
 	if (!s)
@@ -296,7 +273,7 @@ static int is_inflate(struct wd_comp_job *job)
 				      -ENOSPC :
 				      -ENODATA;
 	}
-	shelf_put(&inflaters, s);
+	wf_drv_shelf_put(&inflaters, s, free);
 	return ret;
 }
 
@@ -353,12 +330,8 @@ static void is_close(void *stream)
 
 static void is_exit(void)
 {
-	pthread_mutex_lock(&lock);
-	while (deflaters.count)
-		free(deflaters.items[--deflaters.count]);
-	while (inflaters.count)
-		free(inflaters.items[--inflaters.count]);
-	pthread_mutex_unlock(&lock);
+	wf_drv_shelf_clear(&deflaters, free);
+	wf_drv_shelf_clear(&inflaters, free);
 }
 
 const struct wd_alg_comp wf_drv_isal = {

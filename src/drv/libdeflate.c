@@ -2,30 +2,23 @@
 /*
  * libdeflate: the best ratio for its speed, on whole buffers only. Pieces that
  * are not final are made by turning the last block of a whole stream into an
- * inner one. It keeps compressors in a small pool, since one costs hundreds of
+ * inner one. It keeps idle compressors (drv/shelf), since one costs hundreds of
  * kilobytes to make.
  */
 #include "alg/drivers.h"
 
 #include <errno.h>
 #include <libdeflate.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "deflate/walk.h"
+#include "drv/shelf.h"
 
 #define LEVELS 13
-#define KEPT 8 /* idle ones per level at most; more are freed */
 
-struct shelf {
-	unsigned int count;
-	void *items[KEPT];
-};
-
-static struct shelf compressors[LEVELS];
-static struct shelf decompressors;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct wf_drv_shelf compressors[LEVELS];
+static struct wf_drv_shelf decompressors;
 
 /*
  * zlib's level to libdeflate's, measured (docs/compression.md): the cheapest
@@ -55,47 +48,27 @@ static const int levels[KINDS][10] = {
 #define SAMPLES_MOST 8
 #define REPETITIVE_RATIO 5
 
-/*
- * trylock: a child may be forked while another thread holds the lock, and must
- * then still get on, only slower.
- */
-static void *shelf_take(struct shelf *shelf)
+static void free_compressor(void *c)
 {
-	void *item = NULL;
-
-	if (pthread_mutex_trylock(&lock))
-		return NULL;
-	if (shelf->count)
-		item = shelf->items[--shelf->count];
-	pthread_mutex_unlock(&lock);
-	return item;
+	libdeflate_free_compressor(c);
 }
 
-static int shelf_put(struct shelf *shelf, void *item)
+static void free_decompressor(void *d)
 {
-	int kept = 0;
-
-	if (pthread_mutex_trylock(&lock))
-		return 0;
-	if (shelf->count < KEPT) {
-		shelf->items[shelf->count++] = item;
-		kept = 1;
-	}
-	pthread_mutex_unlock(&lock);
-	return kept;
+	libdeflate_free_decompressor(d);
 }
 
 static struct libdeflate_compressor *compressor_get(int level)
 {
-	struct libdeflate_compressor *c = shelf_take(&compressors[level]);
+	struct libdeflate_compressor *c =
+		wf_drv_shelf_take(&compressors[level]);
 
 	return c ? c : libdeflate_alloc_compressor(level);
 }
 
 static void compressor_put(int level, struct libdeflate_compressor *c)
 {
-	if (!shelf_put(&compressors[level], c))
-		libdeflate_free_compressor(c);
+	wf_drv_shelf_put(&compressors[level], c, free_compressor);
 }
 
 /* Makes a whole stream of *@len bytes an open one that ends on a byte. */
@@ -181,7 +154,7 @@ static int ld_deflate(struct wd_comp_job *job)
 
 static int ld_inflate(struct wd_comp_job *job)
 {
-	struct libdeflate_decompressor *d = shelf_take(&decompressors);
+	struct libdeflate_decompressor *d = wf_drv_shelf_take(&decompressors);
 	enum libdeflate_result result;
 
 	if (!d)
@@ -191,8 +164,7 @@ static int ld_inflate(struct wd_comp_job *job)
 	result = libdeflate_deflate_decompress_ex(
 		d, job->src, job->src_len, job->dst, job->dst_len,
 		&job->consumed, &job->produced);
-	if (!shelf_put(&decompressors, d))
-		libdeflate_free_decompressor(d);
+	wf_drv_shelf_put(&decompressors, d, free_decompressor);
 	if (result == LIBDEFLATE_SUCCESS) {
 		struct wf_walk walk;
 
@@ -211,16 +183,9 @@ static int ld_inflate(struct wd_comp_job *job)
 
 static void ld_exit(void)
 {
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < LEVELS; i++) {
-		while (compressors[i].count)
-			libdeflate_free_compressor(
-				compressors[i].items[--compressors[i].count]);
-	}
-	while (decompressors.count)
-		libdeflate_free_decompressor(
-			decompressors.items[--decompressors.count]);
-	pthread_mutex_unlock(&lock);
+	for (int i = 0; i < LEVELS; i++)
+		wf_drv_shelf_clear(&compressors[i], free_compressor);
+	wf_drv_shelf_clear(&decompressors, free_decompressor);
 }
 
 const struct wd_alg_comp wf_drv_libdeflate = {

@@ -417,6 +417,109 @@ static void test_write(void **state)
 	free(memory);
 }
 
+/* Memory inside a registration of the application is not registered again, and is
+ * the device's for as long as that is open. Other memory is registered. */
+static void test_described(void **state)
+{
+	const unsigned int access = WF_NIC_LOCAL_WRITE | WF_NIC_REMOTE_READ;
+	struct wf_nic_remote remote;
+	struct wf_nic_mr inside, beyond, reads;
+	struct wf_nic_sge sge;
+	struct wf_nic_key *key;
+	struct end pair[2];
+	struct wf_nic_wr wr;
+	uint8_t *memory;
+	uint32_t rkey;
+	void *desc;
+
+	(void)state;
+	open_pair(pair);
+	memory = malloc(2 * BYTES);
+	assert_non_null(memory);
+	memset(memory, 'm', 2 * BYTES);
+	assert_int_equal(
+		wf_nic_key_open("efa", memory, BYTES, access, &key, &rkey), 0);
+	desc = wf_nic_key_desc(key);
+	assert_non_null(desc);
+	wr = wr_of(&pair[0], 4);
+	assert_int_equal(wf_nic_mr_use(pair[0].nic, desc, memory + 100, 4000,
+				       access, &inside),
+			 0);
+	assert_int_equal(inside.rkey, rkey);
+	/* One byte more, and what the application has not allowed. */
+	assert_int_equal(wf_nic_mr_use(pair[0].nic, desc, memory + 100, BYTES,
+				       access, &beyond),
+			 0);
+	assert_int_not_equal(beyond.rkey, rkey);
+	assert_int_equal(wf_nic_mr_use(pair[0].nic, desc, memory, BYTES,
+				       WF_NIC_REMOTE_WRITE, &reads),
+			 -EOPNOTSUPP);
+	/* It is sent from, but not beyond what was asked for ... */
+	sge = (struct wf_nic_sge){ memory + 100, 4000, inside.lkey };
+	recv_at(&pair[1], 30, 0, 8192);
+	assert_int_equal(wf_nic_post_send(pair[0].qp, &wr, &sge, 1), 0);
+	assert_int_equal(await(pair, &pair[1]).len, 4000);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_OK);
+	sge.len = 4001;
+	assert_int_equal(wf_nic_post_send(pair[0].qp, &wr, &sge, 1), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_BAD_LKEY);
+	/* ... and read into. */
+	sge.len = 4000;
+	remote = (struct wf_nic_remote){
+		.addr = (uintptr_t)pair[1].memory,
+		.rkey = pair[1].mr.rkey,
+	};
+	memset(pair[1].memory, 'r', 4000);
+	assert_int_equal(wf_nic_post_read(pair[0].qp, &wr, &remote, &sge), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_OK);
+	assert_memory_equal(memory + 100, pair[1].memory, 4000);
+	assert_int_equal(memory[99], 'm');
+	/* Closed: the hardware does not take what we still have, */
+	wf_nic_key_close(key);
+	recv_at(&pair[1], 31, 0, 8192);
+	assert_int_equal(wf_nic_post_send(pair[0].qp, &wr, &sge, 1), 0);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_BAD_LKEY);
+	assert_int_equal(wf_nic_mr_dereg(pair[0].nic, inside.lkey), 0);
+	/* and nothing is inside it. */
+	assert_int_equal(wf_nic_mr_use(pair[0].nic, desc, memory + 100, 4000,
+				       access, &inside),
+			 0);
+	assert_int_not_equal(inside.rkey, rkey);
+	sge.lkey = inside.lkey;
+	assert_int_equal(wf_nic_post_send(pair[0].qp, &wr, &sge, 1), 0);
+	assert_int_equal(await(pair, &pair[1]).len, 4000);
+	assert_int_equal(await(pair, &pair[0]).status, WF_NIC_OK);
+	assert_int_equal(wf_nic_mr_dereg(pair[0].nic, inside.lkey), 0);
+	assert_int_equal(wf_nic_mr_dereg(pair[0].nic, beyond.lkey), 0);
+	close_pair(pair);
+	free(memory);
+}
+
+/* More descriptors than there are: memory is registered without one. */
+static void test_many_described(void **state)
+{
+	struct wf_nic_key **keys = calloc(70000, sizeof(*keys));
+	unsigned int without = 0, count = 0;
+	uint8_t memory[64];
+	struct end end;
+	uint32_t rkey;
+
+	(void)state;
+	assert_non_null(keys);
+	open_end(&end);
+	while (count < 70000 &&
+	       !wf_nic_key_open("efa", memory, sizeof(memory),
+				WF_NIC_LOCAL_WRITE, &keys[count], &rkey))
+		without += !wf_nic_key_desc(keys[count++]);
+	/* The device in software has fewer itself. */
+	assert_true(count > 60000);
+	assert_true(count < 70000 || without);
+	while (count)
+		wf_nic_key_close(keys[--count]);
+	close_end(&end);
+	free(keys);
+}
+
 /* An end with another key, or that is gone. */
 static void test_refused(void **state)
 {
@@ -539,12 +642,20 @@ static void test_port(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_device),	 cmocka_unit_test(test_sends),
-		cmocka_unit_test(test_laps),	 cmocka_unit_test(test_forged),
-		cmocka_unit_test(test_stranger), cmocka_unit_test(test_read),
-		cmocka_unit_test(test_write),	 cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_flush),	 cmocka_unit_test(test_memo),
-		cmocka_unit_test(test_sleep),	 cmocka_unit_test(test_port),
+		cmocka_unit_test(test_device),
+		cmocka_unit_test(test_sends),
+		cmocka_unit_test(test_laps),
+		cmocka_unit_test(test_forged),
+		cmocka_unit_test(test_stranger),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_write),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_memo),
+		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_port),
+		cmocka_unit_test(test_described),
+		cmocka_unit_test(test_many_described),
 	};
 
 	int failed = cmocka_run_group_tests_name("by calls", tests, NULL, NULL);

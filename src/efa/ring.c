@@ -4,9 +4,9 @@
  * descriptors and doorbells, reads completions, and calls nothing. A thread of
  * ours stands for the hardware then: it looks at the doorbells and lets the NIC
  * work for as long as there are such rings. It does all of that under the lock,
- * so that who takes a ring away knows that it is not looked at. While somebody
- * waits for the lock it does not take it again: a mutex is not fair. A doorbell
- * in memory wakes nobody: while nothing happens the thread looks less often.
+ * so that who takes a ring away knows that it is not looked at. It lets go of the
+ * lock for whoever waits for it, and sleeps until that has had it: a mutex is not
+ * fair. A doorbell in memory wakes nobody: while nothing happens the thread looks less often.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -26,6 +26,7 @@
 #define LONG_NAP_NS (4 * WF_NS_PER_MS)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t dropped = PTHREAD_COND_INITIALIZER;
 static struct wf_list qps = { &qps, &qps };
 static struct wf_list cqs = { &cqs, &cqs };
 static _Atomic int waiting; /* for the lock, other than the thread */
@@ -38,6 +39,12 @@ static void take(void)
 	waiting++;
 	pthread_mutex_lock(&lock);
 	waiting--;
+}
+
+static void drop(void)
+{
+	pthread_cond_signal(&dropped);
+	pthread_mutex_unlock(&lock);
 }
 
 /* Like polls of libibverbs that find the end of a peer (cq.c): the next request
@@ -96,13 +103,13 @@ static void *watch(void *arg)
 
 	(void)arg;
 	for (;;) {
-		struct wf_rest turn = { .naps = 0 };
 		bool did;
 
-		/* A wait of its own, and a short one. */
-		while (waiting)
-			wf_base_rest(&turn);
 		pthread_mutex_lock(&lock);
+		/* Whoever is counted has yet to take the lock, and drops it.
+		 * Once: there may be others all the time. */
+		if (waiting)
+			pthread_cond_wait(&dropped, &lock);
 		if (stopped || wf_base_list_empty(&qps)) {
 			running = false;
 			pthread_mutex_unlock(&lock);
@@ -172,7 +179,7 @@ int efadv_query_qp_wqs(struct ibv_qp *base, struct wf_efadv_wq_attr *sq_attr,
 			qp->watched.next = NULL;
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	drop();
 	if (ret)
 		return ret;
 	fill(sq_attr, inlen, &sq);
@@ -194,7 +201,7 @@ int efadv_query_cq(struct ibv_cq *base, struct wf_efadv_cq_attr *attr,
 	take();
 	if (!cq->watched.next)
 		wf_base_list_add_tail(&cqs, &cq->watched);
-	pthread_mutex_unlock(&lock);
+	drop();
 	all.buffer = ring.at;
 	all.entry_size = ring.stride;
 	all.num_entries = ring.entries;
@@ -210,7 +217,7 @@ static void forget(struct wf_list *watched)
 	if (watched->next)
 		wf_base_list_del(watched);
 	watched->next = NULL;
-	pthread_mutex_unlock(&lock);
+	drop();
 }
 
 void wf_efa_ring_forget_qp(struct wf_efa_qp *qp)
@@ -227,12 +234,13 @@ void wf_efa_ring_stop(void)
 {
 	take();
 	stopped = true;
-	pthread_mutex_unlock(&lock);
+	drop();
 }
 
 void wf_efa_ring_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
+	pthread_cond_init(&dropped, NULL);
 	wf_base_list_init(&qps);
 	wf_base_list_init(&cqs);
 	waiting = 0;

@@ -4,6 +4,7 @@
  * it writes descriptors and doorbells and reads completions, and calls nothing.
  */
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "efa/pair_test.h"
@@ -212,13 +213,52 @@ static void test_garbage(void **state)
 	close_pair(&pair);
 }
 
+static atomic_bool over;
+
+static void *ask(void *arg)
+{
+	struct end *end = arg;
+	struct wf_efadv_cq_attr attr;
+
+	while (!over)
+		assert_int_equal(efadv_query_cq(ibv_cq_ex_to_cq(end->cq), &attr,
+						sizeof(attr)),
+				 0);
+	return NULL;
+}
+
+/* Calls that need the lock of the thread that looks at rings get it while
+ * messages move, however many there are, and messages move nevertheless. */
+static void test_turns(void **state)
+{
+	struct pair pair = open_pair(&(struct kind){ .rnr_retry = -1 });
+	struct rings from = export(&pair.end[0]), to = export(&pair.end[1]);
+	pthread_t threads[2];
+
+	(void)state;
+	over = false;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, ask, &pair.end[i]),
+			0);
+	for (uint16_t i = 0; i < 200; i++) {
+		offer(&pair.end[1], &to, i % DEPTH);
+		post(&pair, &from, i % DEPTH, pair.end[1].qp->qp_num);
+		assert_int_equal(next(&from).status, WF_NIC_OK);
+		assert_int_equal(next(&to).status, WF_NIC_OK);
+	}
+	over = true;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	close_pair(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_laps),
-		cmocka_unit_test(test_source),
-		cmocka_unit_test(test_arm),
-		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_laps),  cmocka_unit_test(test_source),
+		cmocka_unit_test(test_arm),   cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,8 +165,10 @@ struct wf_rx *wf_match_rxq_cut(struct wf_rxq *rxq, struct wf_rx *rx, size_t len)
 		.iov_count = 1,
 		.wants_comp = rx->wants_comp,
 		.tagged = rx->tagged,
+		.described = rx->described,
 		.parent = rx,
 		.iov[0] = { rx->iov[0].iov_base, len },
+		.desc[0] = rx->described ? rx->desc[0] : NULL,
 	};
 	wf_base_list_init(&piece->link);
 	rx->iov[0].iov_base = (char *)rx->iov[0].iov_base + len;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The attendant: one thread of the process that steps in for devices whose
- * owner has not called for a while, because it computes. Peers get their
- * acknowledgements, what was lost is sent again, reads of our memory are
- * served. As long as the owner calls, the thread only looks at the owner's
- * counter every 2 ms. Once the owner does not call, the thread sleeps at the
- * socket and until the next timer. The thread and its descriptor are there while
- * there are devices: closing the last one waits until the thread has ended.
+ * The attendant: one thread of the process that serves devices whose owner has
+ * not called for a while, because it computes. It acknowledges, retransmits,
+ * and serves reads of our memory. While the owner calls, the thread only checks
+ * the owner's counter every 2 ms. When the owner stops calling, the thread
+ * sleeps until the socket is readable or the next timer expires. The thread and
+ * its descriptor exist while there are devices: closing the last one waits
+ * until the thread has ended.
  */
 #include "nic/attend.h"
 

@@ -147,6 +147,19 @@ int wf_nic_mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 	return ret;
 }
 
+int wf_nic_mr_use(struct wf_nic *nic, const void *desc, void *addr, size_t len,
+		  unsigned access, struct wf_nic_mr *mr)
+{
+	int ret = -ENOENT;
+
+	if (desc && nic->ops->mr_use) {
+		wf_base_lock_take(&nic->lock);
+		ret = nic->ops->mr_use(nic, desc, addr, len, access, mr);
+		wf_base_lock_drop(&nic->lock);
+	}
+	return ret == -ENOENT ? wf_nic_mr_reg(nic, addr, len, access, mr) : ret;
+}
+
 int wf_nic_mr_dereg(struct wf_nic *nic, uint32_t lkey)
 {
 	int ret;

@@ -118,6 +118,13 @@ struct wf_nic_mr {
 int wf_nic_mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 		  struct wf_nic_mr *mr);
 
+/* The same; but memory inside a registration of the application that @desc names
+ * (wf_nic_key_desc()) and that has this access is known to the device, which is
+ * not asked. When the application closes that registration, requests that still
+ * use the memory fail. @desc may be anything. */
+int wf_nic_mr_use(struct wf_nic *nic, const void *desc, void *addr, size_t len,
+		  unsigned access, struct wf_nic_mr *mr);
+
 /* Bytes that a peer wants to access by a key of our user. */
 struct wf_nic_access {
 	uint64_t key;

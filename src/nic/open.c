@@ -146,6 +146,11 @@ int wf_nic_key_open(const char *device, void *addr, size_t len, unsigned access,
 	return err;
 }
 
+void *wf_nic_key_desc(const struct wf_nic_key *key)
+{
+	return key->desc;
+}
+
 void wf_nic_key_close(struct wf_nic_key *key)
 {
 	key->ops->key_close(key);

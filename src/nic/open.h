@@ -138,12 +138,16 @@ int wf_nic_port_open(const char *device, bool rings, struct wf_nic_port **port,
 /* How requests of such a port reach the hardware, and why so. */
 int wf_nic_device_way(const char *device, bool rings, char text[WF_NIC_WHY]);
 void wf_nic_port_close(struct wf_nic_port *port);
-/* Memory that peers reach by RDMA through any NIC of this process on @device, by
- * the key of the hardware. @access: WF_NIC_REMOTE_*; of both, the device may have
- * one only. -EOPNOTSUPP: the device has no such keys, or not this access. */
+/* Memory that the hardware knows, for any NIC of this process on @device. Peers
+ * reach it by RDMA, by the key of the hardware. @access: WF_NIC_*; of the remote
+ * ones, the device may have one only. -EOPNOTSUPP: the device has no such keys, or
+ * not this access. */
 int wf_nic_key_open(const char *device, void *addr, size_t len, unsigned access,
 		    struct wf_nic_key **key, uint32_t *rkey);
 void wf_nic_key_close(struct wf_nic_key *key);
+/* What names it for wf_nic_mr_use(): a number and not a pointer, so that one that
+ * was closed, or is of something else, does no harm. NULL: nothing does. */
+void *wf_nic_key_desc(const struct wf_nic_key *key);
 
 /* In a forked child: closes the descriptors, so that the hardware is given back
  * when the parent ends. Async-signal-safe. */

@@ -74,6 +74,10 @@ struct wf_nic_ops {
 	 * -ENOMEM. Devices in software share wf_nic_mr_soft_reg(). */
 	int (*mr_reg)(struct wf_nic *nic, void *addr, size_t len,
 		      unsigned access, struct wf_nic_mr *mr);
+	/* The same for memory inside a registration of wf_nic_key_open().
+	 * -ENOENT: it is not. NULL: there are none. */
+	int (*mr_use)(struct wf_nic *nic, const void *desc, void *addr,
+		      size_t len, unsigned access, struct wf_nic_mr *mr);
 	/* The device does not touch the memory any more. -EINVAL: no such
 	 * key. */
 	int (*mr_dereg)(struct wf_nic *nic, uint32_t lkey);
@@ -155,6 +159,7 @@ struct wf_nic_port {
 
 struct wf_nic_key {
 	const struct wf_nic_ops *ops;
+	void *desc; /* see wf_nic_key_desc() */
 };
 
 struct wf_nic_ah {

@@ -101,18 +101,35 @@ static inline unsigned int small_code(unsigned int datatype, long double value)
 {
 	const long double *table = small_table(datatype);
 	const struct type *t = &types[datatype];
-	unsigned int half = 1U << (t->exp + t->man), best = 0, last = 0;
-	unsigned int sign = signbit(value) ? half : 0;
+	unsigned int half = 1U << (t->exp + t->man), last = 0, above = half;
+	unsigned int sign = signbit(value) ? half : 0, best;
 	long double size = fabsl(value), step;
 
-	for (unsigned int i = 0; i < half; i++) {
-		if (isnan(table[i]) || isinf(table[i]))
-			break;
-		last = i;
-		if (fabsl(table[i] - size) < fabsl(table[best] - size) ||
-		    (fabsl(table[i] - size) == fabsl(table[best] - size) &&
-		     !(i & 1)))
-			best = i;
+	/* Finite numbers come first, in ascending order. */
+	while (last + 1 < above) {
+		unsigned int mid = (last + above) / 2;
+
+		if (isfinite(table[mid]))
+			last = mid;
+		else
+			above = mid;
+	}
+	best = 0;
+	for (above = last + 1; best + 1 < above;) {
+		unsigned int mid = (best + above) / 2;
+
+		if (table[mid] <= size)
+			best = mid;
+		else
+			above = mid;
+	}
+	/* @best is the largest number that is not above. */
+	if (best < last) {
+		long double down = size - table[best];
+		long double up = table[best + 1] - size;
+
+		if (up < down || (up == down && best & 1))
+			best++;
 	}
 	step = table[last] - table[last - 1];
 	if (isnan(value) || size - table[last] > step / 2 ||

@@ -30,12 +30,15 @@ struct wf_rx {
 	bool wants_comp; /* successes are reported too */
 	bool multi;	 /* FI_MULTI_RECV: consumed piece by piece */
 	bool tagged;
+	bool described;	 /* desc is set */
 	bool closing;	 /* multi: no further message fits, no longer posted */
 	uint8_t lane;	 /* masked: of the matcher */
 	uint32_t pieces; /* multi: messages that still write into it */
 	struct wf_rx *parent;	    /* piece: the buffer it was cut from */
 	struct wf_list masked_link; /* masked: in the matcher's list */
 	struct iovec iov[WF_OP_IOV_MAX];
+	/* What fi_mr_desc() gave for each piece; NULL: nothing. */
+	void *desc[WF_OP_IOV_MAX];
 };
 
 #endif

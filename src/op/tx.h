@@ -34,6 +34,7 @@ struct wf_tx {
 	bool inject;	 /* the buffers are the caller's again on return */
 	bool fence;	 /* not before everything that was sent before it */
 	bool more;	 /* FI_MORE: another one follows at once */
+	bool described;	 /* desc is set */
 	uint64_t tag;
 	uint64_t data;
 	uint64_t comp_flags; /* of its completion */
@@ -44,9 +45,11 @@ struct wf_tx {
 	uint32_t iov_count;	  /* local: the source, or where a read goes */
 	/* As many as are counted are set. */
 	struct iovec iov[WF_OP_IOV_MAX];
+	/* What fi_mr_desc() gave for each piece; NULL: nothing. */
+	void *desc[WF_OP_IOV_MAX];
 };
 
-/* Zeroes all but the vector, which is most of it. */
+/* Zeroes all but the vectors, which are most of it. */
 static inline void wf_op_tx_init(struct wf_tx *tx, enum wf_tx_kind kind)
 {
 	memset(tx, 0, offsetof(struct wf_tx, iov));
@@ -60,6 +63,8 @@ static inline void wf_op_tx_copy(struct wf_tx *to, const struct wf_tx *from)
 	memcpy(to, from, offsetof(struct wf_tx, iov));
 	for (uint32_t i = 0; i < from->iov_count; i++)
 		to->iov[i] = from->iov[i];
+	for (uint32_t i = 0; from->described && i < from->iov_count; i++)
+		to->desc[i] = from->desc[i];
 }
 
 #endif

@@ -272,6 +272,8 @@ int wf_prov_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	dom->hard_keys = dom->addr_format == FI_ADDR_EFA &&
 			 dom->virtual_addrs && dom->own_keys &&
 			 !(info->caps & FI_RMA_EVENT);
+	dom->described =
+		dom->addr_format == FI_ADDR_EFA && (mode & FI_MR_LOCAL);
 	dom->fork_watch.in_child = in_child;
 	wf_base_fork_watch(&dom->fork_watch);
 	atomic_fetch_add(&fab->refs, 1);

@@ -37,6 +37,9 @@ struct wf_prov_domain {
 	/* Keys may be those of an EFA device, by which peers access memory
 	 * without us: not if the application wants to know of accesses. */
 	bool hard_keys;
+	/* FI_MR_LOCAL: the EFA device knows memory that the application has
+	 * registered, and operations name it (desc). */
+	bool described;
 	struct wf_regs regs; /* registrations (mr.c) */
 	struct wf_fork_watch fork_watch;
 	/* Counters of remote accesses to registrations depend on every

@@ -622,6 +622,7 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval,
 static void set_ops(struct wf_prov_ep *ep, void *context)
 {
 	bool locked = wf_core_has_threads(&ep->core.common);
+	bool described = ep->domain->described;
 
 	ep->fid = (struct fid_ep){
 		.fid = {
@@ -631,9 +632,9 @@ static void set_ops(struct wf_prov_ep *ep, void *context)
 		},
 		.ops = &wf_prov_ep_ops,
 		.cm = &wf_prov_name_ops,
-		.msg = locked ? &wf_prov_msg_ops_locked :
+		.msg = described ? &wf_prov_msg_ops_described : locked ? &wf_prov_msg_ops_locked :
 				&wf_prov_msg_ops_unlocked,
-		.tagged = locked ? &wf_prov_tagged_ops_locked :
+		.tagged = described ? &wf_prov_tagged_ops_described : locked ? &wf_prov_tagged_ops_locked :
 				   &wf_prov_tagged_ops_unlocked,
 		.rma = &wf_prov_rma_ops,
 		.atomic = &wf_prov_atomic_ops,

@@ -356,6 +356,20 @@ static int fill_addr(void **to, size_t *len, const struct wf_addr *addr)
 	return 0;
 }
 
+/* An EFA device reaches registered memory only: an application that can register
+ * what it sends and receives is told to, which spares us to do it for each
+ * operation. */
+static void want_local(struct fi_info *info, const struct request *req)
+{
+	const struct fi_domain_attr *hint =
+		req->hints ? req->hints->domain_attr : NULL;
+
+	if (info->addr_format == FI_ADDR_EFA && hint &&
+	    FI_VERSION_GE(req->version, FI_VERSION(1, 5)) &&
+	    !(hint->mr_mode & (FI_MR_BASIC | FI_MR_SCALABLE)))
+		info->domain_attr->mr_mode |= hint->mr_mode & FI_MR_LOCAL;
+}
+
 /* One answer. @src and @dest may be NULL. */
 static struct fi_info *make_info(const struct request *req,
 				 const struct wf_prov_iface *iface,
@@ -378,6 +392,7 @@ static struct fi_info *make_info(const struct request *req,
 	info->fabric_attr->name = strdup(WF_PROV_FABRIC_NAME);
 	info->domain_attr->name = strdup(iface->name);
 	info->addr_format = wf_prov_format_of(src ? src : &iface->addr);
+	want_local(info, req);
 	if (!info->fabric_attr->name || !info->domain_attr->name ||
 	    (src && fill_addr(&info->src_addr, &info->src_addrlen, src)) ||
 	    (dest && fill_addr(&info->dest_addr, &info->dest_addrlen, dest))) {

@@ -35,7 +35,7 @@ struct mr {
 	struct wf_prov_cntr *reads; /* bound, or NULL */
 	struct wf_prov_cntr *writes;
 	int memfd; /* behind the memory, for peers that map it; or -1 */
-	struct wf_nic_key *hard; /* of the device, which has given the key */
+	struct wf_nic_key *hard; /* of the device, or NULL */
 };
 
 static struct fi_ops mr_fid_ops;
@@ -43,6 +43,14 @@ static struct fi_ops mr_fid_ops;
 static struct mr *mr_of(struct fid *fid)
 {
 	return wf_container_of(fid, struct mr, fid.fid);
+}
+
+static void close_hard(struct mr *mr)
+{
+	if (mr->hard)
+		wf_nic_key_close(mr->hard);
+	mr->hard = NULL;
+	mr->fid.mem_desc = mr;
 }
 
 static int mr_close(struct fid *fid)
@@ -54,8 +62,7 @@ static int mr_close(struct fid *fid)
 	wf_prov_domain_unregistered(dom, mr->fid.key);
 	if (mr->memfd >= 0)
 		wf_os_close(mr->memfd);
-	if (mr->hard)
-		wf_nic_key_close(mr->hard);
+	close_hard(mr);
 	if (mr->reads)
 		atomic_fetch_sub(&mr->reads->refs, 1);
 	if (mr->writes)
@@ -151,30 +158,43 @@ static uint64_t soft_key(struct wf_prov_domain *dom)
 	return dom->hard_keys ? key | NOT_HARD : key;
 }
 
-/* Peers access the memory by the hardware, without asking us: the key must be the
- * hardware's. Where that fails, or accesses are by offset, weft's endpoints still
- * reach the memory. */
-static uint64_t new_key(struct mr *mr, const struct fi_mr_attr *attr)
+/* What the device is to be allowed. What is sent may be read by its receiver. */
+static unsigned int hard_access(const struct wf_prov_domain *dom,
+				uint64_t access)
 {
-	struct wf_prov_domain *dom = mr->domain;
+	unsigned int to = 0;
+
+	if (dom->hard_keys && (access & FI_REMOTE_READ))
+		to |= WF_NIC_REMOTE_READ;
+	if (dom->hard_keys && (access & FI_REMOTE_WRITE))
+		to |= WF_NIC_REMOTE_WRITE;
+	if (dom->described && (access & (FI_SEND | FI_WRITE)))
+		to |= WF_NIC_REMOTE_READ;
+	if (dom->described && (access & (FI_RECV | FI_READ)))
+		to |= WF_NIC_LOCAL_WRITE;
+	return to;
+}
+
+/* For peers that access the memory by the hardware, without asking us, and for
+ * operations of ours that name it. Where that fails, or accesses are by offset,
+ * weft's endpoints still reach the memory. */
+static void open_hard(struct mr *mr, const struct fi_mr_attr *attr,
+		      uint32_t *rkey)
+{
+	unsigned int access = hard_access(mr->domain, attr->access);
 	const struct iovec *iov = attr->mr_iov;
-	unsigned int access = 0;
-	uint32_t key;
 	int err;
 
-	if (attr->access & FI_REMOTE_READ)
-		access |= WF_NIC_REMOTE_READ;
-	if (attr->access & FI_REMOTE_WRITE)
-		access |= WF_NIC_REMOTE_WRITE;
-	if (!dom->hard_keys || attr->iov_count != 1 || !access)
-		return soft_key(dom);
+	if (attr->iov_count != 1 || !access)
+		return;
 	err = wf_nic_key_open(WF_PROV_NIC_EFA, iov->iov_base, iov->iov_len,
-			      access, &mr->hard, &key);
-	if (!err)
-		return key;
-	WF_FI_INFO(FI_LOG_MR, "the EFA device does not register memory: %s\n",
-		   fi_strerror(-err));
-	return soft_key(dom);
+			      access, &mr->hard, rkey);
+	if (err)
+		WF_FI_INFO(FI_LOG_MR,
+			   "the EFA device does not register memory: %s\n",
+			   fi_strerror(-err));
+	else if (wf_nic_key_desc(mr->hard))
+		mr->fid.mem_desc = wf_nic_key_desc(mr->hard);
 }
 
 /* Of several addresses in one registration, peers that use virtual addresses
@@ -183,15 +203,21 @@ static int add(struct mr *mr, const struct fi_mr_attr *attr)
 {
 	struct wf_prov_domain *dom = mr->domain;
 	uint32_t flags = dom->virtual_addrs ? 0 : WF_REG_OFFSETS;
+	uint32_t rkey;
 	int err;
 
-	mr->fid.key = dom->own_keys ? new_key(mr, attr) : attr->requested_key;
+	open_hard(mr, attr, &rkey);
+	if (!dom->own_keys)
+		mr->fid.key = attr->requested_key;
+	else if (mr->hard && dom->hard_keys && (attr->access & REMOTE))
+		mr->fid.key = rkey;
+	else
+		mr->fid.key = soft_key(dom);
 	err = wf_op_regs_add(&dom->regs, mr->fid.key, attr->access & REMOTE,
 			     flags, attr->mr_iov, attr->iov_count);
 	/* The hardware has chosen one that we had given out. */
-	if (err == -EEXIST && mr->hard) {
-		wf_nic_key_close(mr->hard);
-		mr->hard = NULL;
+	if (err == -EEXIST && dom->own_keys && mr->hard) {
+		close_hard(mr);
 		mr->fid.key = soft_key(dom);
 		err = wf_op_regs_add(&dom->regs, mr->fid.key,
 				     attr->access & REMOTE, flags, attr->mr_iov,
@@ -261,8 +287,7 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	mr->memfd = -1;
 	err = add(mr, attr);
 	if (err) {
-		if (mr->hard)
-			wf_nic_key_close(mr->hard);
+		close_hard(mr);
 		free(mr);
 		return err;
 	}

@@ -11,9 +11,11 @@
 
 extern struct fi_ops_msg wf_prov_msg_ops_locked;
 extern struct fi_ops_msg wf_prov_msg_ops_unlocked;
+extern struct fi_ops_msg wf_prov_msg_ops_described;
 extern struct fi_ops_msg wf_prov_msg_ops_alias;
 extern struct fi_ops_tagged wf_prov_tagged_ops_locked;
 extern struct fi_ops_tagged wf_prov_tagged_ops_unlocked;
+extern struct fi_ops_tagged wf_prov_tagged_ops_described;
 extern struct fi_ops_tagged wf_prov_tagged_ops_alias;
 
 #endif

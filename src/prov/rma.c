@@ -10,6 +10,7 @@
 
 #include "op/iov.h"
 #include "prov/alias.h"
+#include "prov/domain.h"
 #include "prov/provider.h"
 #include "prov/xfer.h"
 
@@ -56,6 +57,9 @@ ssize_t wf_prov_rma_submit(struct wf_prov_ep *ep,
 	tx.iov_count = (uint32_t)op->iov_count;
 	for (size_t i = 0; i < op->iov_count; i++)
 		tx.iov[i] = op->iov[i];
+	tx.described = op->desc && ep->domain->described;
+	for (size_t i = 0; tx.described && i < op->iov_count; i++)
+		tx.desc[i] = op->desc[i];
 	tx.len = wf_op_remote_len(op->remote);
 	wf_core_enter(&ep->core.common);
 	tx.cntr = wf_prov_ep_cntr(ep, op->event); /* may be bound late */
@@ -81,7 +85,7 @@ static void init_one(struct wf_remote *remote, size_t len, uint64_t addr,
 }
 
 static ssize_t submit_one(struct fid_ep *fid, bool write, const void *buf,
-			  size_t len, uint64_t data, fi_addr_t dst,
+			  size_t len, void *desc, uint64_t data, fi_addr_t dst,
 			  uint64_t addr, uint64_t key, uint64_t flags,
 			  void *context)
 {
@@ -89,6 +93,7 @@ static ssize_t submit_one(struct fid_ep *fid, bool write, const void *buf,
 	struct wf_remote remote;
 	const struct wf_prov_remote op = {
 		.iov = &iov,
+		.desc = desc ? &desc : NULL,
 		.iov_count = 1,
 		.addr = dst,
 		.data = data,
@@ -108,8 +113,7 @@ static ssize_t rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc,
 			fi_addr_t src, uint64_t addr, uint64_t key,
 			void *context)
 {
-	(void)desc;
-	return submit_one(fid, false, buf, len, 0, src, addr, key,
+	return submit_one(fid, false, buf, len, desc, 0, src, addr, key,
 			  wf_prov_alias_tx_flags(fid), context);
 }
 
@@ -117,8 +121,7 @@ static ssize_t rma_write(struct fid_ep *fid, const void *buf, size_t len,
 			 void *desc, fi_addr_t dst, uint64_t addr, uint64_t key,
 			 void *context)
 {
-	(void)desc;
-	return submit_one(fid, true, buf, len, 0, dst, addr, key,
+	return submit_one(fid, true, buf, len, desc, 0, dst, addr, key,
 			  wf_prov_alias_tx_flags(fid), context);
 }
 
@@ -126,8 +129,7 @@ static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t len,
 			     void *desc, uint64_t data, fi_addr_t dst,
 			     uint64_t addr, uint64_t key, void *context)
 {
-	(void)desc;
-	return submit_one(fid, true, buf, len, data, dst, addr, key,
+	return submit_one(fid, true, buf, len, desc, data, dst, addr, key,
 			  wf_prov_alias_tx_flags(fid) | FI_REMOTE_CQ_DATA,
 			  context);
 }
@@ -194,6 +196,7 @@ static ssize_t submit_msg(struct fid_ep *fid, bool write,
 	struct wf_remote remote;
 	const struct wf_prov_remote op = {
 		.iov = msg->msg_iov,
+		.desc = msg->desc,
 		.iov_count = msg->iov_count,
 		.addr = msg->addr,
 		.data = msg->data,
@@ -213,7 +216,7 @@ static ssize_t submit_msg(struct fid_ep *fid, bool write,
 }
 
 static ssize_t submit_vector(struct fid_ep *fid, bool write,
-			     const struct iovec *iov, size_t count,
+			     const struct iovec *iov, void **desc, size_t count,
 			     fi_addr_t dst, uint64_t addr, uint64_t key,
 			     void *context)
 {
@@ -224,6 +227,7 @@ static ssize_t submit_vector(struct fid_ep *fid, bool write,
 	};
 	const struct fi_msg_rma msg = {
 		.msg_iov = iov,
+		.desc = desc,
 		.iov_count = count,
 		.addr = dst,
 		.rma_iov = &remote,
@@ -238,16 +242,16 @@ static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov,
 			 void **desc, size_t count, fi_addr_t src,
 			 uint64_t addr, uint64_t key, void *context)
 {
-	(void)desc;
-	return submit_vector(fid, false, iov, count, src, addr, key, context);
+	return submit_vector(fid, false, iov, desc, count, src, addr, key,
+			     context);
 }
 
 static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov,
 			  void **desc, size_t count, fi_addr_t dst,
 			  uint64_t addr, uint64_t key, void *context)
 {
-	(void)desc;
-	return submit_vector(fid, true, iov, count, dst, addr, key, context);
+	return submit_vector(fid, true, iov, desc, count, dst, addr, key,
+			     context);
 }
 
 static ssize_t rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg,

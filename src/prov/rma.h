@@ -15,6 +15,7 @@ extern struct fi_ops_rma wf_prov_rma_ops;
 /* One operation on remote memory, whatever call it came by. */
 struct wf_prov_remote {
 	const struct iovec *iov;
+	void *const *desc; /* of the pieces, or NULL, as in prov/xfer.h */
 	size_t iov_count;
 	fi_addr_t addr;
 	uint64_t data;

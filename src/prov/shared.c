@@ -120,9 +120,9 @@ int wf_prov_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 		},
 		.ops = &wf_prov_ep_ops,
 		.cm = &srx_cm_ops,
-		.msg = dom->locked ? &wf_prov_msg_ops_locked :
+		.msg = dom->described ? &wf_prov_msg_ops_described : dom->locked ? &wf_prov_msg_ops_locked :
 				     &wf_prov_msg_ops_unlocked,
-		.tagged = dom->locked ? &wf_prov_tagged_ops_locked :
+		.tagged = dom->described ? &wf_prov_tagged_ops_described : dom->locked ? &wf_prov_tagged_ops_locked :
 					&wf_prov_tagged_ops_unlocked,
 		.rma = &wf_prov_nosys_rma,
 		.atomic = &wf_prov_nosys_atomic,

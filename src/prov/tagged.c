@@ -14,6 +14,7 @@ static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov,
 	struct wf_prov_ep *ep = wf_prov_alias_ep(fid);
 	struct wf_prov_xfer xfer = {
 		.iov = iov,
+		.desc = desc,
 		.iov_count = count,
 		.addr = src,
 		.tag = tag,
@@ -23,7 +24,6 @@ static ssize_t tagged_recvv(struct fid_ep *fid, const struct iovec *iov,
 		.tagged = true,
 	};
 
-	(void)desc;
 	return wf_prov_xfer_recvv(ep, &xfer);
 }
 
@@ -32,6 +32,7 @@ static ssize_t tagged_recvmsg(struct fid_ep *fid,
 {
 	struct wf_prov_xfer xfer = {
 		.iov = msg->msg_iov,
+		.desc = msg->desc,
 		.iov_count = msg->iov_count,
 		.addr = msg->addr,
 		.tag = msg->tag,
@@ -51,6 +52,7 @@ static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov,
 	struct wf_prov_ep *ep = wf_prov_alias_ep(fid);
 	struct wf_prov_xfer xfer = {
 		.iov = iov,
+		.desc = desc,
 		.iov_count = count,
 		.addr = dst,
 		.tag = tag,
@@ -59,7 +61,6 @@ static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov,
 		.tagged = true,
 	};
 
-	(void)desc;
 	return wf_prov_xfer_sendv(ep, &xfer);
 }
 
@@ -68,6 +69,7 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 {
 	struct wf_prov_xfer xfer = {
 		.iov = msg->msg_iov,
+		.desc = msg->desc,
 		.iov_count = msg->iov_count,
 		.addr = msg->addr,
 		.tag = msg->tag,
@@ -80,15 +82,14 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 	return wf_prov_xfer_sendv(wf_prov_alias_ep(fid), &xfer);
 }
 
-#define OPS(name, locked, counted, EP, TX_FLAGS, RX_FLAGS)                     \
+#define OPS(name, locked, counted, DESC, EP, TX_FLAGS, RX_FLAGS)               \
 	static ssize_t recv_##name(struct fid_ep *fid, void *buf, size_t len,  \
 				   void *desc, fi_addr_t src, uint64_t tag,    \
 				   uint64_t ignore, void *context)             \
 	{                                                                      \
-		(void)desc;                                                    \
 		return wf_prov_xfer_recv(EP(fid), buf, len, src, tag, ignore,  \
-					 RX_FLAGS(fid), context, true,         \
-					 locked);                              \
+					 RX_FLAGS(fid), context, DESC(desc),   \
+					 true, locked);                        \
 	}                                                                      \
 	static ssize_t send_##name(struct fid_ep *fid, const void *buf,        \
 				   size_t len, void *desc, fi_addr_t dst,      \
@@ -96,10 +97,10 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 	{                                                                      \
 		struct wf_prov_ep *ep = EP(fid);                               \
                                                                                \
-		(void)desc;                                                    \
-		return wf_prov_xfer_send(                                      \
-			ep, buf, len, dst, tag, 0, TX_FLAGS(fid), context,     \
-			WF_SHM_SLOT_TAGGED, false, locked, counted);           \
+		return wf_prov_xfer_send(ep, buf, len, dst, tag, 0,            \
+					 TX_FLAGS(fid), context, DESC(desc),   \
+					 WF_SHM_SLOT_TAGGED, false, locked,    \
+					 counted);                             \
 	}                                                                      \
 	static ssize_t senddata_##name(                                        \
 		struct fid_ep *fid, const void *buf, size_t len, void *desc,   \
@@ -107,17 +108,16 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 	{                                                                      \
 		struct wf_prov_ep *ep = EP(fid);                               \
                                                                                \
-		(void)desc;                                                    \
 		return wf_prov_xfer_send(                                      \
 			ep, buf, len, dst, tag, data, TX_FLAGS(fid), context,  \
-			WF_SHM_SLOT_TAGGED | WF_SHM_SLOT_DATA, false, locked,  \
-			counted);                                              \
+			DESC(desc), WF_SHM_SLOT_TAGGED | WF_SHM_SLOT_DATA,     \
+			false, locked, counted);                               \
 	}                                                                      \
 	static ssize_t inject_##name(struct fid_ep *fid, const void *buf,      \
 				     size_t len, fi_addr_t dst, uint64_t tag)  \
 	{                                                                      \
 		return wf_prov_xfer_send(EP(fid), buf, len, dst, tag, 0, 0,    \
-					 NULL, WF_SHM_SLOT_TAGGED, true,       \
+					 NULL, NULL, WF_SHM_SLOT_TAGGED, true, \
 					 locked, counted);                     \
 	}                                                                      \
 	static ssize_t injectdata_##name(struct fid_ep *fid, const void *buf,  \
@@ -125,7 +125,7 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 					 fi_addr_t dst, uint64_t tag)          \
 	{                                                                      \
 		return wf_prov_xfer_send(                                      \
-			EP(fid), buf, len, dst, tag, data, 0, NULL,            \
+			EP(fid), buf, len, dst, tag, data, 0, NULL, NULL,      \
 			WF_SHM_SLOT_TAGGED | WF_SHM_SLOT_DATA, true, locked,   \
 			counted);                                              \
 	}                                                                      \
@@ -146,8 +146,11 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid,
 #define EP_OF(fid) wf_prov_ep_of(fid)
 #define EP_TX(fid) (EP_OF(fid)->tx_flags)
 #define EP_RX(fid) (EP_OF(fid)->rx_flags)
+#define NO_DESC(desc) ((void)(desc), NULL)
+#define USE_DESC(desc) (desc)
 
-OPS(locked, true, false, EP_OF, EP_TX, EP_RX);
-OPS(unlocked, false, false, EP_OF, EP_TX, EP_RX);
-OPS(alias, true, true, wf_prov_alias_ep, wf_prov_alias_tx_flags,
+OPS(locked, true, false, NO_DESC, EP_OF, EP_TX, EP_RX);
+OPS(unlocked, false, false, NO_DESC, EP_OF, EP_TX, EP_RX);
+OPS(described, true, false, USE_DESC, EP_OF, EP_TX, EP_RX);
+OPS(alias, true, true, USE_DESC, wf_prov_alias_ep, wf_prov_alias_tx_flags,
     wf_prov_alias_rx_flags);

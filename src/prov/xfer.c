@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "op/iov.h"
+#include "prov/domain.h"
 #include "prov/peek.h"
 #include "prov/provider.h"
 
@@ -65,7 +66,11 @@ ssize_t wf_prov_xfer_send_locked(struct wf_prov_ep *ep,
 	tx.iov_count = (uint32_t)xfer->iov_count;
 	for (size_t i = 0; i < xfer->iov_count; i++)
 		tx.iov[i] = xfer->iov[i];
+	tx.described = xfer->desc && ep->domain->described;
+	for (size_t i = 0; tx.described && i < xfer->iov_count; i++)
+		tx.desc[i] = xfer->desc[i];
 	if (!xfer->iov_count) {
+		tx.described = false;
 		tx.iov_count = 1;
 		tx.iov[0] = (struct iovec){ NULL, 0 };
 	}
@@ -110,16 +115,19 @@ struct wf_rx *wf_prov_xfer_rx_locked(struct wf_prov_ep *ep,
 		.iov_count = (uint32_t)xfer->iov_count,
 		.wants_comp = wf_prov_ep_reports_rx(ep, xfer->flags),
 		.tagged = xfer->tagged,
+		.described = xfer->desc && ep->domain->described,
 	};
 	for (size_t i = 0; i < xfer->iov_count; i++)
 		rx->iov[i] = xfer->iov[i];
+	for (size_t i = 0; rx->described && i < xfer->iov_count; i++)
+		rx->desc[i] = xfer->desc[i];
 	return rx;
 }
 
 ssize_t wf_prov_xfer_send_one_locked(struct wf_prov_ep *ep, const void *buf,
 				     size_t len, fi_addr_t dst, uint64_t tag,
 				     uint64_t data, uint64_t flags,
-				     void *context, bool tagged)
+				     void *context, bool tagged, void *desc)
 {
 	struct wf_tx tx;
 
@@ -129,17 +137,20 @@ ssize_t wf_prov_xfer_send_one_locked(struct wf_prov_ep *ep, const void *buf,
 	tx.len = len;
 	tx.iov_count = 1;
 	tx.iov[0] = (struct iovec){ (void *)(uintptr_t)buf, len };
+	tx.described = desc;
+	tx.desc[0] = desc;
 	return submit(ep, dst, &tx);
 }
 
 ssize_t wf_prov_xfer_recv_one_locked(struct wf_prov_ep *ep, void *buf,
 				     size_t len, fi_addr_t src, uint64_t tag,
 				     uint64_t ignore, uint64_t flags,
-				     void *context, bool tagged)
+				     void *context, bool tagged, void *desc)
 {
 	struct iovec iov = { buf, len };
 	struct wf_prov_xfer xfer = {
 		.iov = &iov,
+		.desc = &desc,
 		.iov_count = 1,
 		.addr = src,
 		.tag = tag,

@@ -18,6 +18,8 @@
 /* One transfer, whatever call it came by. */
 struct wf_prov_xfer {
 	const struct iovec *iov;
+	void **desc; /* of the pieces, or NULL; not looked at in domains that
+		      * have no use for it: programs do not set it there */
 	size_t iov_count;
 	fi_addr_t addr; /* destination, or source of a directed receive */
 	uint64_t tag;
@@ -59,24 +61,24 @@ static inline uint64_t wf_prov_xfer_kind(bool tagged)
 ssize_t wf_prov_xfer_recv_one_locked(struct wf_prov_ep *ep, void *buf,
 				     size_t len, fi_addr_t src, uint64_t tag,
 				     uint64_t ignore, uint64_t flags,
-				     void *context, bool tagged);
+				     void *context, bool tagged, void *desc);
 
 /* The slow way of wf_prov_xfer_send(). Lock held. */
 ssize_t wf_prov_xfer_send_one_locked(struct wf_prov_ep *ep, const void *buf,
 				     size_t len, fi_addr_t dst, uint64_t tag,
 				     uint64_t data, uint64_t flags,
-				     void *context, bool tagged);
+				     void *context, bool tagged, void *desc);
 
 /* A single buffer, sent by a call without flags of its own (@flags are the
  * endpoint's) or by inject (FI_INJECT, no completion). The last four are
- * constants: always inlined, so that each call is its own straight line.
- * @slot_flags say whether it is tagged and carries data. Not @counted: there is
- * no counter of sends. */
+ * constants, and @desc may be: always inlined, so that each call is its own
+ * straight line. @slot_flags say whether it is tagged and carries data. Not
+ * @counted: there is no counter of sends. */
 static inline __attribute__((always_inline)) ssize_t
 wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf, size_t len,
 		  fi_addr_t dst, uint64_t tag, uint64_t data, uint64_t flags,
-		  void *context, uint8_t slot_flags, bool inject, bool locked,
-		  bool counted)
+		  void *context, void *desc, uint8_t slot_flags, bool inject,
+		  bool locked, bool counted)
 {
 	bool comp = !inject && wf_prov_ep_reports_tx(ep, flags);
 	bool tagged = slot_flags & WF_SHM_SLOT_TAGGED;
@@ -101,7 +103,8 @@ wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf, size_t len,
 		flags &= comp ? ~0ull : ~FI_COMPLETION;
 		flags |= comp ? FI_COMPLETION : 0;
 		ret = wf_prov_xfer_send_one_locked(ep, buf, len, dst, tag, data,
-						   flags, context, tagged);
+						   flags, context, tagged,
+						   desc);
 	}
 	wf_prov_xfer_unlock(ep, locked);
 	return ret;
@@ -112,7 +115,7 @@ wf_prov_xfer_send(struct wf_prov_ep *ep, const void *buf, size_t len,
 static inline __attribute__((always_inline)) ssize_t
 wf_prov_xfer_recv(struct wf_prov_ep *ep, void *buf, size_t len, fi_addr_t src,
 		  uint64_t tag, uint64_t ignore, uint64_t flags, void *context,
-		  bool tagged, bool locked)
+		  void *desc, bool tagged, bool locked)
 {
 	struct wf_rx *rx;
 	ssize_t ret = 0;
@@ -120,8 +123,9 @@ wf_prov_xfer_recv(struct wf_prov_ep *ep, void *buf, size_t len, fi_addr_t src,
 	wf_prov_xfer_lock(ep, locked);
 	if (wf_unlikely(!ep->receives ||
 			(!tagged && (flags & FI_MULTI_RECV)))) {
-		ret = wf_prov_xfer_recv_one_locked(
-			ep, buf, len, src, tag, ignore, flags, context, tagged);
+		ret = wf_prov_xfer_recv_one_locked(ep, buf, len, src, tag,
+						   ignore, flags, context,
+						   tagged, desc);
 		goto unlock;
 	}
 	rx = wf_base_pool_get(&ep->rxq.pool);
@@ -140,11 +144,14 @@ wf_prov_xfer_recv(struct wf_prov_ep *ep, void *buf, size_t len, fi_addr_t src,
 	rx->plain = rx->wants_comp && ep->rxq.plain;
 	rx->multi = false;
 	rx->tagged = tagged;
+	rx->described = desc;
 	rx->closing = false;
 	rx->pieces = 0;
 	rx->parent = NULL;
 	rx->iov[0].iov_base = buf;
 	rx->iov[0].iov_len = len;
+	if (desc)
+		rx->desc[0] = desc;
 	wf_match_rxq_post(&ep->rxq, rx);
 unlock:
 	wf_prov_xfer_unlock(ep, locked);

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which peers are kept. An address that sent one packet must not cost memory and
- * a handle of the device for ever, so peers that hold nothing are given back:
- * those outside the AV after some seconds of silence, any when there are too
- * many.
+ * Which peers are kept. An address that sent one packet must not occupy memory
+ * and a handle of the device for ever, so peers that hold nothing are given
+ * back: peers outside the AV after some seconds of silence, any peer when there
+ * are too many.
  *
  * A peer holds something while an operation of ours or of its own is under way,
- * a message of its waits for a receive or for its turn, or we owe it a packet.
+ * while one of its messages waits for a receive or for its turn, or while we
+ * owe it a packet.
  *
- * What must survive is what makes messages come once and in order: the life of
- * the peer, and the number of the message that is expected next. A peer that was
- * given back may be alive, and goes on where it was. The device keeps these words
- * (a memo) for as long as it knows the peer, that is as long as either connection
- * is open. When both are closed they are not needed: a life of a sender never
- * lasts longer than its connection. What we send to a peer that comes back is a
- * new life in any case (life.h): one that says KEEP where there is a memo, upon
- * which the other side forgets nothing, else NEW.
+ * Two facts must survive, because they make messages arrive once and in order:
+ * the life of the peer, and the number of the message that is expected next. A
+ * peer that was given back may be alive and continue where it was. The device
+ * keeps these words (a memo) as long as it knows the peer, that is, as long as
+ * either connection is open. When both are closed the memo is not needed: a
+ * sender's life never outlasts its connection. If we send to a peer that comes
+ * back, we begin a new life in any case (life.h): KEEP if there is a memo, so
+ * that the other side forgets nothing, otherwise NEW.
  *
- * Nothing that the device acknowledged is dropped. A packet of somebody who has
- * no handle takes one when it is looked at. Handles are kept free for as many
- * packets as there are receive buffers; when no more than that are left, and
- * nobody can be given back, the device refuses strangers (RNR), who try again.
+ * No packet that the device acknowledged is dropped. A packet of a peer without
+ * a handle takes a handle when it is processed. As many handles are kept free
+ * as there are receive buffers. When no more than that are left, and no peer
+ * can be given back, the device refuses packets of unknown peers (RNR), which
+ * try again.
  */
 #ifndef WF_RDM_CROWD_H
 #define WF_RDM_CROWD_H

@@ -91,8 +91,8 @@ static bool is_one_range(const struct wf_remote *remote)
 	return true;
 }
 
-/* By a key of the device. Less is copied into packets: to register our memory
- * costs more. */
+/* By a key of the device. Less is copied into packets, unless our memory is known
+ * to the device: to register it costs more. */
 static bool is_hard(const struct wf_rdm_ep *ep, const struct wf_rdm_tx *tx)
 {
 	const struct wf_nic_caps *caps = wf_nic_caps(ep->nic);

@@ -2,14 +2,14 @@
 /*
  * Lives: ids, and what they mean.
  *
- *	31..30	why: 0 NEW, 1 KEEP, 2 FORGOT
- *	29.. 0	NEW, KEEP: number
- *	29..10	FORGOT: a hash of what
- *	 9.. 0	FORGOT: number, another one than in the life before
+ * 	31..30	why: 0 NEW, 1 KEEP, 2 FORGOT
+ * 	29.. 0	NEW, KEEP: a number
+ * 	29..10	FORGOT: a hash of the life that gets no answers
+ * 	 9.. 0	FORGOT: a number that differs from the previous life's
  *
- * Two ids with one hash: a life ends that need not have, and what was sent in
- * it fails. One of a million processes that take the place of one that the
- * other side lost.
+ * Two lives may have the same hash. Then a life ends needlessly, and the
+ * operations in it fail: this happens to one in a million processes that
+ * replace a process which the other side has lost.
  */
 #include "rdm/life.h"
 

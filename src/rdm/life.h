@@ -1,45 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lives: which packets of a peer belong together. Each side numbers what it
- * sends from 0 on and gives all of it one id, its life; it begins another life
- * whenever it cannot go on with the last one. This file decides what an id means
- * and touches nothing else; peer.c does what follows from it.
+ * Lives: which packets of a peer belong together. Each side numbers its
+ * messages from 0 on and puts one id, its life, into all of its packets. It
+ * begins another life whenever it cannot continue the last one. This file
+ * decides what an id means and touches nothing else; peer.c acts on it.
  *
  * An id says why its life began. Say A sends in life a and knows B by life b:
  *
  *	NEW	  A knows nothing of B. A process that was started, or one that
  *		  has forgotten B altogether.
- *	KEEP	  A has what B sent in life b, and goes on with it.
- *	FORGOT b  A has lost its connection to B, and with it perhaps answers to
- *		  what B sent in life b. It still takes messages of life b, but
- *		  does not answer them: B is to begin another one.
+ *	KEEP	  A has the messages that B sent in life b, and goes on with it.
+ *	FORGOT b  A has lost its connection to B, and perhaps answers to B's
+ *		  requests of life b with it. A still accepts messages of life
+ *		  b, but does not answer them: B must begin another life.
  *
- * B, in life b, hears the first packet of life a:
+ * B is in life b and receives the first packet of life a:
  *
- *	FORGOT b	what B sent in b has no answers: b ends, B begins KEEP
- *	NEW, and B knew A by another life that was not over
- *			another process is there, that knows nothing of b: the
- *			same
- *	anything else	A began a before it heard of b, or goes on with it: b
- *			goes on
+ *	FORGOT b	B's requests of b get no answers: b ends, B begins KEEP
+ *	NEW, and B knew A by another life that had not ended
+ *			another process is at A's address and knows nothing of
+ *			b: the same
+ *	anything else	A began a before it knew b, or continues with it: b goes
+ *			on
  *
- * and in all cases what A sends begins at 0.
+ * In all cases A's messages begin at 0.
  *
- * It converges because only FORGOT b ends b, and nobody says FORGOT because of
- * what it hears: whoever ends a life because of what it heard begins KEEP, which
- * ends nothing. Where both lose the other at once, each says FORGOT of a life
- * that has ended already. So a loss of one connection ends one life of each side
- * at most, whatever is delayed or crosses.
+ * This converges because only FORGOT b ends b, and no side begins FORGOT
+ * because of a packet that it received: a side that ends a life because of a
+ * packet begins KEEP, which ends nothing. If both sides lose each other at the
+ * same time, each FORGOT names a life that has already ended. So the loss of
+ * one connection ends at most one life of each side, however packets are
+ * delayed or cross each other.
  *
  * On a device whose addresses differ for each process (EFA: the key of a queue
  * pair is drawn at random) there are no lives: the id of a side is its key and
- * never changes, because the peer may be libfabric's efa, which knows one id only.
- * Numbers go on after a loss, and another id is that of another peer.
+ * never changes, because the peer may be libfabric's efa, which knows one id
+ * only. Numbers continue after a loss, and another id means another peer.
  *
- * Two things are promised by those below. A life never outlasts its connection
- * (wf_nic_ah_renew()), so that nothing of an earlier life comes after the first
- * packet of a later one, and what the other side acknowledged of a life it has
- * received before it hears the next one.
+ * The layer below guarantees two things. A life never outlasts its connection
+ * (wf_nic_ah_renew()), so no packet of an earlier life arrives after the first
+ * packet of a later one. And the other side receives everything that it
+ * acknowledged of a life before the first packet of the next life.
  */
 #ifndef WF_RDM_LIFE_H
 #define WF_RDM_LIFE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a peer is told after a loss.
+ * Tells a peer without lives what was lost.
  */
 #include "rdm/lost.h"
 

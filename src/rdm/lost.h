@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a peer whose id does not change (life.h) has to be told after a loss. A
- * peer with lives sees by the next id that the last life is over. This one
- * waits for the numbers that follow: of a message that failed here it is told
- * by PEER_ERROR, as libfabric's efa does it, and what it was owed and did not
- * get is sent again. While the device says that the peer is gone, nothing of
- * that is sent; when it is heard of again, all of it. New messages wait
- * meanwhile until a probe has found the peer, or fail with it: their numbers are
- * not used, so nothing has to be kept for those that go to a dead peer.
+ * What a peer whose id never changes (life.h) must be told after a loss. A peer
+ * with lives learns from the next id that the last life is over. A peer without
+ * lives waits for the next message number instead. For a message that failed
+ * here we send it PEER_ERROR, as libfabric's efa does, and we send again the
+ * packets that it was owed and did not get. While the device reports that the
+ * peer is gone, we send none of this; when the peer is heard of again, we send
+ * all of it. Meanwhile new messages wait until a probe has found the peer, or
+ * fail with the probe. They take no number before that, so nothing must be kept
+ * for messages to a dead peer.
  */
 #ifndef WF_RDM_LOST_H
 #define WF_RDM_LOST_H

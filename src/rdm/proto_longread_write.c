@@ -99,7 +99,7 @@ static int receive(struct wf_rdm_peer *peer,
 	memcpy(rx->reads, packet->read_iov, sizeof(rx->reads));
 	err = find_parts(rx, parts, &count);
 	if (!err)
-		err = wf_rdm_pull_begin(rx, parts, count, total);
+		err = wf_rdm_pull_begin(rx, parts, NULL, count, total);
 	if (err)
 		wf_rdm_rx_fail(rx, -err, true);
 	return 0;

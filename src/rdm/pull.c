@@ -51,14 +51,17 @@ bool wf_rdm_pull_uses(const struct wf_rdm_rx *rx, uint64_t key)
 	return false;
 }
 
-static int enlist(struct wf_rdm_rx *rx, struct wf_rdm_pull *pull)
+/* @desc: of the parts, or NULL. */
+static int enlist(struct wf_rdm_rx *rx, struct wf_rdm_pull *pull,
+		  void *const *desc)
 {
 	while (pull->registered < pull->count) {
 		uint32_t i = pull->registered;
 		int err;
 
 		err = pull->iov[i].iov_len ?
-			      wf_nic_mr_reg(rx->ep->nic, pull->iov[i].iov_base,
+			      wf_nic_mr_use(rx->ep->nic, desc ? desc[i] : NULL,
+					    pull->iov[i].iov_base,
 					    pull->iov[i].iov_len,
 					    WF_NIC_LOCAL_WRITE, &pull->mrs[i]) :
 			      0;
@@ -70,7 +73,7 @@ static int enlist(struct wf_rdm_rx *rx, struct wf_rdm_pull *pull)
 }
 
 int wf_rdm_pull_begin(struct wf_rdm_rx *rx, const struct iovec *iov,
-		      uint32_t count, uint64_t end)
+		      void *const *desc, uint32_t count, uint64_t end)
 {
 	struct wf_rdm_pull *pull = malloc(sizeof(*pull));
 	int err;
@@ -84,7 +87,7 @@ int wf_rdm_pull_begin(struct wf_rdm_rx *rx, const struct iovec *iov,
 	for (uint32_t i = 0; i < count; i++)
 		pull->iov[i] = iov[i];
 	rx->pull = pull;
-	err = rx->ep->deny_reads ? -ENOSPC : enlist(rx, pull);
+	err = rx->ep->deny_reads ? -ENOSPC : enlist(rx, pull, desc);
 	if (err) {
 		wf_rdm_pull_end(rx);
 		return err;
@@ -103,7 +106,9 @@ void wf_rdm_pull_message(struct wf_rdm_rx *rx)
 	}
 	if (end > rx->rx->len)
 		end = rx->rx->len;
-	if (!wf_rdm_pull_begin(rx, rx->rx->iov, rx->rx->iov_count, end))
+	if (!wf_rdm_pull_begin(rx, rx->rx->iov,
+			       rx->rx->described ? rx->rx->desc : NULL,
+			       rx->rx->iov_count, end))
 		return;
 	rx->nacked = true;
 	rx->read_count = 0;

@@ -14,10 +14,11 @@
 struct wf_rdm_rx;
 
 /* Reads the memory that rx->reads name, from rx->read_from on, into @iov, which
- * holds as many bytes as are wanted. 0, or -errno: it cannot be read. Ends with
+ * holds as many bytes as are wanted. @desc: what the application calls each part
+ * of it, or NULL. 0, or -errno: it cannot be read. Ends with
  * rx->protocol->pulled(). */
 int wf_rdm_pull_begin(struct wf_rdm_rx *rx, const struct iovec *iov,
-		      uint32_t count, uint64_t end);
+		      void *const *desc, uint32_t count, uint64_t end);
 
 /* A message that has its receive: reads as much of it as the receive holds. If
  * it cannot be read, its sender uses another protocol. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs: injected messages that report nothing, to a peer that is in its ordinary
- * state, are written behind each other into one packet, as long as the device has
- * not sent it. A run is one request of the device, one wf_rdm_pkt, and one
- * wf_rdm_tx: what counts these counts a run as one. Each of its messages has a
- * number (msg_id), and is one of the operations that an endpoint may have under way.
- * If it fails, each message that is not there is reported.
+ * Runs: injected messages that report nothing, to a peer in its ordinary state,
+ * are written behind each other into one packet as long as the device has not
+ * sent it. A run is one request of the device, one wf_rdm_pkt and one
+ * wf_rdm_tx, and counts as one wherever these are counted. Each message of a
+ * run has a number (msg_id) and counts as one of the operations that an
+ * endpoint may have under way. If a run fails, each message that did not arrive
+ * is reported.
  *
- * Messages that leave at once are runs of one.
+ * A message that is sent at once is a run of one.
  */
 #ifndef WF_RDM_RUN_H
 #define WF_RDM_RUN_H

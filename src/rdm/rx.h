@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An operation of a peer: a message that takes more than one packet or has no
- * receive yet, a write in parts, the answer to a read or an atomic. As many as
- * memory holds, because unexpected messages are never dropped.
+ * receive yet, a write in parts, the answer to a read or an atomic. There may
+ * be as many as fit into memory, because unexpected messages are never dropped.
  *
- * Packets that we owe the peer for it (CTS, EOR, RECEIPT, answers, errors) are
- * made when there is room, from what is noted here: none needs memory at the
- * time it falls due.
+ * Packets that we owe the peer for the operation (CTS, EOR, RECEIPT, answers,
+ * errors) are made from the state noted here when there is room. None of them
+ * needs memory when it falls due.
  */
 #ifndef WF_RDM_RX_H
 #define WF_RDM_RX_H

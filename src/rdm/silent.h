@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers that do not answer. The device tries to connect, and gives up at the
- * connect time-out; until then nobody would know what an operation waits for.
- * This file reports it: one line in the log after two seconds, and a gauge for
+ * Peers that do not answer. The device tries to connect until the connect
+ * time-out; without a report nobody would know what an operation waits for.
+ * This file writes one line to the log after two seconds and keeps a gauge for
  * `weft stat`.
  */
 #ifndef WF_RDM_SILENT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the packet side of an endpoint counts for `weft stat`. The first are
- * one per protocol, in the order of the registry; those of the device are
- * copied now and then.
+ * The counters of the packet side of an endpoint for `weft stat`. The first
+ * ones are one for each protocol, in the order of the registry; the counters of
+ * the device are copied now and then.
  */
 #ifndef WF_RDM_STATS_H
 #define WF_RDM_STATS_H

@@ -48,8 +48,9 @@ static void try_register(struct wf_rdm_ep *ep, struct wf_rdm_tx *tx)
 	for (uint32_t i = 0; i < req->iov_count; i++) {
 		if (!req->iov[i].iov_len)
 			continue;
-		if (!wf_nic_mr_reg(
-			    ep->nic, req->iov[i].iov_base, req->iov[i].iov_len,
+		if (!wf_nic_mr_use(
+			    ep->nic, req->described ? req->desc[i] : NULL,
+			    req->iov[i].iov_base, req->iov[i].iov_len,
 			    req->kind == WF_TX_READ ? WF_NIC_LOCAL_WRITE :
 						      WF_NIC_REMOTE_READ,
 			    &tx->mrs[i]))
@@ -76,6 +77,7 @@ int wf_rdm_tx_keep_copy(struct wf_rdm_tx *tx)
 	wf_op_iov_gather(req->iov, req->iov_count, 0, tx->bounce, bytes);
 	req->iov_count = 1;
 	req->iov[0] = (struct iovec){ tx->bounce, bytes };
+	req->described = false;
 	return 0;
 }
 
@@ -117,7 +119,7 @@ int wf_rdm_tx_new(struct wf_rdm_ep *ep, struct wf_rdm_peer *peer,
 	bool has_source = req->kind == WF_TX_SEND || req->kind == WF_TX_WRITE;
 	bool direct = ep->direct && req->len &&
 		      (req->kind == WF_TX_WRITE || req->kind == WF_TX_READ) &&
-		      (!ep->hard || req->len > ep->copy_max);
+		      (!ep->hard || req->len > ep->copy_max || req->described);
 	struct wf_rdm_tx *tx;
 
 	/* Messages of runs are operations, too. */

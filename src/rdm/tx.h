@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An operation of ours, from the call to its completion. From a pool with a
- * hard limit, the transmit depth: to get one is the limit check.
+ * An operation of ours, from the call to its completion. Operations come from a
+ * pool with a hard limit, the transmit depth: taking one is the limit check.
  *
- * Its memory is registered with the device for as long as the operation lasts.
- * To give it up removes the registration, and the device no longer accesses the
- * memory; the entry itself is freed when the device has returned all packets.
+ * The memory of an operation is registered with the device as long as the
+ * operation lasts. Giving the operation up removes the registration, and the
+ * device no longer accesses the memory; the entry itself is freed when the
+ * device has returned all packets.
  */
 #ifndef WF_RDM_TX_H
 #define WF_RDM_TX_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Atomics: the target runs them, so that all peers and the target itself use
- * the same instructions on the same memory. One slot for each segment; what a
- * fetch brings back stands in the reply itself up to 8 bytes, else in a return.
+ * the same instructions on the same memory. Each segment takes one slot. The
+ * reply itself carries the result of a fetch of up to 8 bytes; a return carries
+ * longer ones.
  */
 #include <errno.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One-sided: the initiator copies by itself, with one system call (or none
- * inside a process and on memory that both map), and the target need not make progress. It is told
- * afterwards only if it wants to be: remote CQ data, or counters of remote
- * accesses.
+ * inside a process and on memory that both map), and the target need not make
+ * progress. The initiator notifies the target afterwards only if the operation
+ * has remote CQ data or the target counts remote accesses.
  */
 #include <errno.h>
 

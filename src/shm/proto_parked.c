@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Parked: the payload stays in the sender's buffer until the message is
- * matched; only its description goes through the ring. The receiver decides
- * how the bytes travel (pull.h): it reads them, asks for help, or asks for
- * them through the ring, upon which push() is called again for the stream.
+ * matched; only its description goes through the ring. The receiver decides how
+ * the bytes are copied (pull.h): it reads them, asks the sender to copy a part,
+ * or asks for them through the ring. In the last case push() is called again
+ * for the stream.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Read: the target is asked for pieces and puts them into the returns of the
- * channel. Where CMA is refused.
+ * Read through the ring, for peers between which CMA is refused: the initiator
+ * asks for pieces, and the target puts them into the returns of the channel.
  */
 #include <errno.h>
 

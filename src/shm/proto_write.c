@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Write: pieces through the ring, which the target puts in place when it makes
- * progress. Where CMA is refused.
+ * Write through the ring, for peers between which CMA is refused: the initiator
+ * sends pieces, and the target puts them in place when it makes progress.
  */
 #include <errno.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory of one channel: made as a sealed memfd by the sender, mapped by
- * both. No file, so nothing can be stale or left behind; not inherited by a
- * forked child.
+ * The memory of one channel: the sender creates it as a sealed memfd, and both
+ * sides map it. It is no file, so nothing can be stale or left behind. A forked
+ * child does not inherit it.
  *
- * The sender takes the pages as it needs them, and always before anybody touches
- * them, so that running out of memory is an error and not a signal: one page at
- * first, which is all that a peer costs who says little, more when messages are
- * longer or wait (wf_shm_region_grow_*).
+ * The sender takes pages as it needs them, and always before anybody touches
+ * them, so that running out of memory is an error and not a signal. It takes
+ * one page at first, which suffices for a peer that sends few small messages, and
+ * more when messages are longer or wait (wf_shm_region_grow_*).
  */
 #ifndef WF_SHM_REGION_H
 #define WF_SHM_REGION_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Operations on remote memory at their target: writes, reads and atomics that
- * peers request through the ring, and notes of what they did by themselves.
- * Every key, bound and number is checked against the domain's registrations; a
- * refused operation touches nothing and is reported to the initiator.
+ * peers request through the ring, and notes about accesses that peers made by
+ * themselves. Every key, bound and number is checked against the domain's
+ * registrations; a refused operation touches nothing and is reported to the
+ * initiator.
  */
 #ifndef WF_SHM_SERVE_H
 #define WF_SHM_SERVE_H

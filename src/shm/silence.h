@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the user is told about a peer that does not answer.
+ * Warns the user about a peer that does not answer.
  */
 #ifndef WF_SHM_SILENCE_H
 #define WF_SHM_SILENCE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An operation of ours (op/tx.h) on its way through a channel: how far it is,
- * what is kept of it while it waits, and what its end reports.
+ * An operation of ours (op/tx.h) on its way through a channel: its progress,
+ * its state while it waits, and what it reports when it ends.
  */
 #ifndef WF_SHM_TX_H
 #define WF_SHM_TX_H

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`weft bench mpi` on this host, whose ranks sleep in read() after their first
 message, and `weft bench mpi --hosts`: a rank on each of two hosts (hosts.py),
-over weft, Open MPI's own TCP and libfabric's tcp; and `--over veth`, which makes
-two hosts itself. Nothing is left behind, and impossible requests are refused. No
-timing decides the result."""
+over weft, Open MPI's own TCP and libfabric's tcp, ping-pong and allreduce; and
+`--over veth`, which makes two hosts itself. Nothing is left behind, and impossible
+requests are refused. No timing decides the result."""
 
 import json
 import os
@@ -44,7 +44,9 @@ def check_refusals():
                           (["mpi", "--over", "veth", "--hosts", "a,b"],
                            "makes two hosts"),
                           (["mpi", "--over", "veth", "-a", "tcp"], "mpi:NAME"),
-                          (["mpi", "--over", "loopback"], "leave ucx")):
+                          (["mpi", "--over", "loopback"], "leave ucx"),
+                          (["mpi", "there"], "leave mpi"),
+                          (["allreduce"], "weft bench mpi allreduce")):
         said = bench(*options, code=2)
         if word not in said:
             job.fail(f"{options}: no '{word}' in:\n{said}")
@@ -64,13 +66,14 @@ def check_hosts():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "out.json")
         said = bench("mpi", "--hosts", "host0,host1", "-r", "1", "-t", "1",
-                     "-s", "8,100000", "--timeout", "60", "--json", path)
+                     "-s", "8,100001", "--timeout", "60", "--json", path)
         with open(path, encoding="utf-8") as text:
             found = json.load(text)
     for name in ("mpi:weft", "mpi:btl-tcp", "mpi:tcp"):
-        seen = {one["size"] for one in found["results"]
+        seen = {(one["test"], one["size"]) for one in found["results"]
                 if one["series"] == name and one["samples_ns"]}
-        if seen != {8, 100000}:
+        if seen != {(test, size) for test in ("latency", "allreduce")
+                    for size in (8, 100001)}:
             job.fail(f"{name}: {seen}\n{said}")
     if hosts.carried() - before < 600000:
         job.fail(f"only {hosts.carried() - before} bytes between the hosts")

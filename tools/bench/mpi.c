@@ -324,9 +324,9 @@ int wf_tools_mpi_start(struct wf_tools_mpi *mpi,
 	close(output[WRITE]);
 	if (ret == -ENOENT)
 		return give_up(mpi, ret,
-			       "this weft was built without MPI (Debian: apt "
-			       "install libopenmpi-dev openmpi-bin, then make "
-			       "clean build)");
+			       "weft-bench-mpi is missing: install the package "
+			       "of that name, or Open MPI (openmpi-bin and "
+			       "libopenmpi-dev) and run `make build`");
 	if (ret < 0)
 		return give_up(mpi, ret, "mpirun does not start");
 	mpi->mpirun = ret;
@@ -446,12 +446,14 @@ static int play(void *arg, const struct wf_tools_plan *plan,
 		enum wf_tools_test test, size_t size, double count, double *ns)
 {
 	struct wf_tools_mpi *mpi = arg;
+	const char *kind = test == WF_TOOLS_LATENCY   ? "latency" :
+			   test == WF_TOOLS_ALLREDUCE ? "allreduce" :
+							"stream";
 	char order[128], line[128];
 	int len, i, ret;
 
-	len = snprintf(order, sizeof(order), "%s %zu %.0f %.0f %u\n",
-		       test == WF_TOOLS_LATENCY ? "latency" : "stream", size,
-		       count, ceil(count / 8),
+	len = snprintf(order, sizeof(order), "%s %zu %.0f %.0f %u\n", kind,
+		       size, count, ceil(count / 8),
 		       wf_tools_plan_window(plan, test, size));
 	for (i = 0; i < (plan->mpi_hosts ? 1 : 2); i++) {
 		if (write(mpi->orders[i][WRITE], order, (size_t)len) != len)

@@ -83,7 +83,9 @@ static const char help_what[] =
 	"  bandwidth  one way, a window of messages, then an acknowledgement\n"
 	"  rate       the same with small messages and a large window\n"
 	"  mpi        the same between two ranks of Open MPI: -p mpi:weft\n"
-	"             -a mpi:vader,mpi:tcp latency -s 8-1M by default\n"
+	"             -a mpi:vader,mpi:tcp latency allreduce -s 8-4M by default;\n"
+	"             between hosts mpi:btl-tcp takes the place of mpi:vader\n"
+	"  allreduce  MPI_Allreduce of doubles, only with mpi\n"
 	"  rma        {write,read}-{latency,bandwidth} of remote memory\n"
 	"  atomics    fetch-add, compare-swap, add-rate: 64 bits\n"
 	"  idle       one fi_cq_read that finds nothing, by peers\n"
@@ -354,7 +356,8 @@ static int read_tests(struct wf_tools_plan *plan, struct given *given, int n,
 		given->host = words[i];
 	}
 	for (t = 0; !any && t < WF_TOOLS_TESTS; t++)
-		plan->tests[t] = given->mpi ? t == WF_TOOLS_LATENCY :
+		plan->tests[t] = given->mpi ? t == WF_TOOLS_LATENCY ||
+						      t == WF_TOOLS_ALLREDUCE :
 					      wf_tools_test_get(t)->messages;
 	return 0;
 }
@@ -467,7 +470,7 @@ static int read_counts(const char *option, const char *text, size_t least,
 static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
 {
 	const char *usual = given->brief ? "8,64,256,1K,4K,64K,1M" :
-			    given->mpi	 ? "8-1M" :
+			    given->mpi	 ? "8-4M" :
 					   "1-8M";
 	const char *remote = given->brief ? usual : "8-4M";
 	const char *rate = given->rate_sizes;
@@ -497,9 +500,10 @@ static int fill_sizes(struct wf_tools_plan *plan, const struct given *given)
 					  2, WF_TOOLS_MAX_PROCESSES, sizes);
 		else
 			ret = read_sizes("--sizes",
-					 given->sizes	? given->sizes :
-					 info->messages ? usual :
-							  remote,
+					 given->sizes ? given->sizes :
+					 info->messages || info->collective ?
+							usual :
+							remote,
 					 sizes);
 	}
 	return ret;
@@ -572,7 +576,7 @@ static int check_link(const struct wf_tools_plan *plan)
 	    (plan->mpi_hosts && plan->link.over == WF_TOOLS_OVER_VETH))
 		return 0;
 	if (plan->link.over == WF_TOOLS_OVER_HOSTS) {
-		for (i = WF_TOOLS_IDLE; i < WF_TOOLS_TESTS; i++) {
+		for (i = WF_TOOLS_IDLE; i < WF_TOOLS_ALLREDUCE; i++) {
 			if (plan->tests[i])
 				return complain("%s is measured on one host",
 						wf_tools_test_get(i)->word);
@@ -630,6 +634,9 @@ static int check_whole(struct wf_tools_plan *plan)
 					"test, '%s'; choose another with -p",
 					plan->provider);
 	}
+	if (plan->tests[WF_TOOLS_ALLREDUCE] && !is_mpi(plan->provider))
+		return complain("allreduce is a call of MPI: `weft bench mpi "
+				"allreduce`");
 	if (plan->rewrite && !plan->tests[WF_TOOLS_LATENCY])
 		return complain("--rewrite belongs to the latency test; add "
 				"latency");

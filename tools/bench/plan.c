@@ -28,19 +28,3 @@ const char *wf_tools_plan_engine(const struct wf_tools_plan *plan)
 	}
 	return NULL;
 }
-
-bool wf_tools_plan_has_messages(const struct wf_tools_plan *plan)
-{
-	unsigned t;
-
-	for (t = 0; t < WF_TOOLS_TESTS; t++) {
-		if (plan->tests[t] && wf_tools_test_get(t)->messages)
-			return true;
-	}
-	return false;
-}
-
-bool wf_tools_plan_has_pair(const struct wf_tools_plan *plan)
-{
-	return wf_tools_plan_engine(plan);
-}

@@ -63,13 +63,7 @@ struct wf_tools_plan {
 unsigned wf_tools_plan_window(const struct wf_tools_plan *plan,
 			      enum wf_tools_test test, size_t size);
 
-/* Whether any test is asked for that two workers play. */
-bool wf_tools_plan_has_pair(const struct wf_tools_plan *plan);
-
-/* Whether any that UCX and the floors play too. */
-bool wf_tools_plan_has_messages(const struct wf_tools_plan *plan);
-
-/* The engine of the first that two workers play. */
+/* The engine of the first test that two workers play; NULL: there is none. */
 const char *wf_tools_plan_engine(const struct wf_tools_plan *plan);
 
 #endif

@@ -587,9 +587,11 @@ static void draw_head(const struct wf_tools_report *r, FILE *out)
 		 r->plan->cpus[1], about);
 	draw_label(out, LEFT, 56, "class=\"axis\"", text);
 	snprintf(text, sizeof(text),
-		 "%s API%s%s, medians of %u runs of %.0f ms, bars 10th to "
+		 "%s%s%s, medians of %u runs of %.0f ms, bars 10th to "
 		 "90th percentile, %s",
-		 r->plan->tagged ? "tagged" : "msg",
+		 r->series[0]->kind == WF_TOOLS_SERIES_MPI ? "MPI" :
+		 r->plan->tagged			   ? "tagged API" :
+							     "msg API",
 		 r->plan->rewrite ? ", buffers rewritten" : "",
 		 r->plan->verify ? ", data checked" : "", r->plan->reps,
 		 (double)r->plan->run_ns / 1e6, m->time);

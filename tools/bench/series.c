@@ -84,8 +84,11 @@ void wf_tools_series_free(struct wf_tools_series *s)
 bool wf_tools_series_covers(const struct wf_tools_series *s,
 			    enum wf_tools_test test, size_t size)
 {
-	if (s->kind != WF_TOOLS_SERIES_FABRIC &&
-	    !wf_tools_test_get(test)->messages)
+	const struct wf_tools_test_info *info = wf_tools_test_get(test);
+
+	if (info->collective)
+		return s->kind == WF_TOOLS_SERIES_MPI;
+	if (s->kind != WF_TOOLS_SERIES_FABRIC && !info->messages)
 		return false;
 	if (s->kind == WF_TOOLS_SERIES_HANDOFF)
 		return test == WF_TOOLS_LATENCY;
@@ -136,6 +139,20 @@ static void make_env(const struct wf_tools_series *s,
 	wf_tools_link_env(&plan->link, env);
 }
 
+/* Whether the plan has a test for which two processes of this series run. */
+static bool has_pair(const struct wf_tools_series *s,
+		     const struct wf_tools_plan *plan)
+{
+	unsigned t;
+
+	for (t = 0; t < WF_TOOLS_TESTS; t++) {
+		if (plan->tests[t] && wf_tools_test_get(t)->engine &&
+		    wf_tools_series_covers(s, t, plan->sizes[t].v[0]))
+			return true;
+	}
+	return false;
+}
+
 int wf_tools_series_start(struct wf_tools_series *s,
 			  const struct wf_tools_plan *plan)
 {
@@ -144,10 +161,7 @@ int wf_tools_series_start(struct wf_tools_series *s,
 		     s->kind == WF_TOOLS_SERIES_HANDOFF;
 	int ret;
 
-	if (s->failure[0] || !wf_tools_plan_has_pair(plan))
-		return 0;
-	if (s->kind != WF_TOOLS_SERIES_FABRIC &&
-	    !wf_tools_plan_has_messages(plan))
+	if (s->failure[0] || !has_pair(s, plan))
 		return 0;
 	make_env(s, plan, env);
 	if (s->kind == WF_TOOLS_SERIES_UCX)

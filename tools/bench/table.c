@@ -98,10 +98,8 @@ static const char *value(enum wf_tools_test test, size_t size, double ns,
 /* Whether a series gets a column of this test. */
 static bool has_column(const struct wf_tools_series *s, enum wf_tools_test test)
 {
-	if (s->kind != WF_TOOLS_SERIES_FABRIC &&
-	    !wf_tools_test_get(test)->messages)
-		return false;
 	return s->kind != WF_TOOLS_SERIES_HANDOFF &&
+	       wf_tools_series_covers(s, test, 1) &&
 	       (s->kept || !s->failure[0]);
 }
 
@@ -113,7 +111,7 @@ static void write_title(const struct wf_tools_report *r,
 	const char *name = r->series[0]->name;
 
 	fprintf(out, "\n%s", info->title);
-	if (info->messages)
+	if (info->messages && r->series[0]->kind != WF_TOOLS_SERIES_MPI)
 		fputs(plan->tagged ? ", tagged" : ", plain", out);
 	if (info->window)
 		fprintf(out, ", window %u", plan->window[test]);

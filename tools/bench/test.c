@@ -163,6 +163,14 @@ static const struct wf_tools_test_info infos[] = {
 		.unit = WF_TOOLS_UNIT_MEMORY,
 		.axis = WF_TOOLS_AXIS_PROCESSES,
 	},
+	[WF_TOOLS_ALLREDUCE] = {
+		.word = "allreduce",
+		.title = "MPI_Allreduce, two ranks, the time of one call",
+		.unit = WF_TOOLS_UNIT_TIME,
+		.axis = WF_TOOLS_AXIS_SIZE,
+		.engine = "mpi",
+		.collective = true,
+	},
 };
 
 const struct wf_tools_test_info *wf_tools_test_get(enum wf_tools_test test)

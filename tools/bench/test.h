@@ -34,6 +34,8 @@ enum wf_tools_test {
 	/* all to all */
 	WF_TOOLS_CROWD_TIME,
 	WF_TOOLS_CROWD_MEMORY,
+	/* calls of MPI */
+	WF_TOOLS_ALLREDUCE,
 	WF_TOOLS_TESTS,
 };
 
@@ -59,7 +61,7 @@ struct wf_tools_test_info {
 	const char *title;
 	enum wf_tools_unit unit;
 	enum wf_tools_axis axis;
-	const char *engine; /* of two workers; NULL: none */
+	const char *engine; /* of two workers or ranks; NULL: none */
 	unsigned window;    /* the default; 0: has none */
 	/* Measured in a single phase of so many; 0: as many as fill the
 	 * time. */
@@ -67,6 +69,7 @@ struct wf_tools_test_info {
 	/* The engine returns the value itself; otherwise it is a time. */
 	bool own_value;
 	bool messages; /* uses fi_tagged or fi_msg, and runs for UCX and floors, too */
+	bool collective; /* all ranks call MPI; runs for nothing else */
 };
 
 const struct wf_tools_test_info *wf_tools_test_get(enum wf_tools_test test);

@@ -407,29 +407,30 @@ static int run_group(struct wf_gzip_pieces *p, struct group *g)
 	struct wf_alg_want want = want_of(p, p->io->options->driver);
 	struct wd_comp_job all = { .inflate = 1 };
 	struct wf_alg_start start = { 0 };
-	struct wf_alg_cost *cost;
-	struct wf_alg_slot *slot;
-	uint32_t passed;
+	struct wf_alg_choice choice;
 	int ret;
 
 	for (size_t i = 0; i < g->count; i++)
 		all.src_len += p->list[g->first + i].in_len;
-	slot = wf_alg_choice_later(&want, &all, &passed, &cost);
-	if (!slot)
+	wf_alg_choice_later(&want, &all, &choice);
+	if (!choice.found)
 		return -ENOTSUP;
-	if (cost)
-		start = wf_alg_cost_begin(cost, &all, wf_base_clock_ns());
-	if (wf_alg_registry_driver(slot)->submit)
-		ret = by_device(p, slot, g);
+	if (choice.cost)
+		start = wf_alg_cost_begin(choice.cost, &all,
+					  wf_base_clock_ns());
+	if (choice.slot)
+		ret = by_device(p, choice.slot, g);
 	else
-		ret = by_library(p, passed, g);
-	if (!ret && cost && !is_final(g))
+		ret = by_library(p, choice.passed, g);
+	if (!ret && choice.cost && !is_final(g))
 		ret = -ENODEV;
-	if (cost)
-		wf_alg_cost_end(cost, &all, start, !ret, wf_base_clock_ns());
-	if (ret == -ENODEV && cost)
-		ret = by_library(p, passed | wf_alg_registry_bit(slot), g);
-	wf_alg_registry_put(slot);
+	if (choice.cost)
+		wf_alg_cost_end(choice.cost, &all, start, !ret,
+				wf_base_clock_ns());
+	if (ret == -ENODEV && choice.cost && choice.slot)
+		ret = by_library(
+			p, choice.passed | wf_alg_registry_bit(choice.slot), g);
+	wf_alg_registry_put(choice.slot);
 	return ret;
 }
 

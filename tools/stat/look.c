@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 int wf_tools_look(const struct wf_tools_stat_options *options,
 		  const struct wf_tools_scan *before,
@@ -44,11 +45,13 @@ void wf_tools_look_notes(const struct wf_tools_stat_options *s,
 			"no endpoint, device or driver of weft is open%s\n",
 			s->pids.count ? " in that process" : " here");
 	if (scan->elsewhere)
-		fprintf(out,
-			"%u endpoint%s of other users or containers %s not "
-			"shown: look as their user or as root\n",
+		fprintf(out, "%u endpoint%s %s not shown: %s\n",
 			scan->elsewhere, scan->elsewhere == 1 ? "" : "s",
-			scan->elsewhere == 1 ? "is" : "are");
+			scan->elsewhere == 1 ? "is" : "are",
+			geteuid() ? "other users or containers have them; run "
+				    "this as root" :
+				    "processes of other containers, or that "
+				    "start or end");
 	if (scan->denied && s->pids.count)
 		fprintf(out,
 			"%u process%s may not be looked into: look as %s user "

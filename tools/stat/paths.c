@@ -168,17 +168,34 @@ static void write_others(const struct wf_tools_sheet *sheet,
 	fputc('\n', out);
 }
 
+static bool is_taken(const struct wf_tools_row *row, const struct path *path)
+{
+	return (path->out && wf_tools_scan_get(row->now, path->out)) ||
+	       (path->in && wf_tools_scan_get(row->now, path->in));
+}
+
 /* A path that was never taken is faint. */
 static enum wf_tools_style style_of(const struct wf_tools_row *row,
 				    const struct path *path)
 {
-	uint64_t taken = 0;
+	return is_taken(row, path) ? WF_TOOLS_NORMAL : WF_TOOLS_FAINT;
+}
 
-	if (path->out)
-		taken += wf_tools_scan_get(row->now, path->out);
-	if (path->in)
-		taken += wf_tools_scan_get(row->now, path->in);
-	return taken ? WF_TOOLS_NORMAL : WF_TOOLS_FAINT;
+/*
+ * An endpoint that talks to other nodes only: a table of zeros would push the
+ * one with its traffic off the screen.
+ */
+static bool is_remote_only(const struct wf_tools_row *row)
+{
+	bool packets = false;
+
+	for (size_t i = 0; i < COUNT_OF(paths); i++) {
+		if (is_taken(row, &paths[i]))
+			return false;
+	}
+	for (size_t i = 0; i < COUNT_OF(protocols); i++)
+		packets |= is_taken(row, &protocols[i]);
+	return packets;
 }
 
 /* @out_too, @in_too: the directions that stand in this table. */
@@ -241,7 +258,9 @@ static void write_block(const struct wf_tools_sheet *sheet,
 	fprintf(out, "), %s, open for %.0f s%s\n", ep->page.name,
 		age > 0 ? age : 0,
 		wf_tools_paint(sheet->paint, WF_TOOLS_NORMAL));
-	if (strcmp(ep->page.kind, "packets")) {
+	if (is_remote_only(row)) {
+		fputs("  nothing through shared memory\n", out);
+	} else if (strcmp(ep->page.kind, "packets")) {
 		write_table(sheet, row, paths, COUNT_OF(paths), out);
 		write_others(sheet, ep, others, COUNT_OF(others), out);
 	}

@@ -316,9 +316,8 @@ static char *draw(struct fixture *f, unsigned width, unsigned height,
 		.paint = &paint,
 		.host = "host",
 		.clock = "12:34:56",
-		.notes =
-			"1 endpoint of other users or containers is not shown: "
-			"look as their user or as root\n",
+		.notes = "1 endpoint is not shown: other users or containers "
+			 "have them; run this as root\n",
 	};
 	char *text = NULL, *at;
 	unsigned lines = 0;
@@ -370,7 +369,7 @@ static void test_sizes(void **state)
 	assert_non_null(strstr(text, "1.00GB/s"));
 	assert_non_null(strstr(text, "sorted by bytes"));
 	assert_non_null(strstr(text, "127.0.0.1:5002"));
-	assert_non_null(strstr(text, "is not shown: look as"));
+	assert_non_null(strstr(text, "is not shown: other"));
 	free(text);
 	text = draw(f, 40, 24, false);
 	assert_non_null(strstr(text, "command2"));

@@ -19,6 +19,7 @@
 #include "tools/wd/measure.h"
 
 #define REPS_MAX 1000
+#define REPS_USUAL 51
 #define N_FLIGHTS 4
 #define N_SIZES 3
 #define N_LOADS 3
@@ -39,7 +40,8 @@ static const char *const scenarios[] = { "SVA", "Share Domain", "NOIOMMU" };
 
 struct options {
 	int cpus[2];
-	unsigned int reps;
+	unsigned int reps; /* 0: as many as fit into the time, to REPS_USUAL */
+	unsigned int time_s; /* no repetition begins later; 0: any time */
 	unsigned int rounds;
 	const char *json;
 };
@@ -65,7 +67,10 @@ static const char help[] =
 	"job beside a bare cache line, copies of 64 bytes and 4 KiB a\n"
 	"second, SMM beside malloc, and how often a byte is copied in each scenario.\n"
 	"\n"
-	"  -r, --reps N    repetitions, whose median is shown (51)\n"
+	"  -r, --reps N    repetitions, whose median is shown (51, or as many as\n"
+	"                  fit into the time)\n"
+	"  -t, --time S    begin no repetition after S seconds (30, unless you name\n"
+	"                  a number of repetitions)\n"
 	"  -n, --rounds N  round trips in a repetition (2000)\n"
 	"      --cpus A,B  CPU of this process and of the device (the first\n"
 	"                  two allowed)\n"
@@ -109,6 +114,7 @@ static int read_options(struct options *options, int argc, char **argv)
 {
 	static const struct option names[] = {
 		{ "reps", required_argument, NULL, 'r' },
+		{ "time", required_argument, NULL, 't' },
 		{ "rounds", required_argument, NULL, 'n' },
 		{ "cpus", required_argument, NULL, 'c' },
 		{ "json", required_argument, NULL, 'j' },
@@ -119,11 +125,14 @@ static int read_options(struct options *options, int argc, char **argv)
 	char rest;
 
 	optind = 1;
-	while (!err &&
-	       (option = getopt_long(argc, argv, "r:n:h", names, NULL)) != -1) {
+	while (!err && (option = getopt_long(argc, argv, "r:t:n:h", names,
+					     NULL)) != -1) {
 		switch (option) {
 		case 'r':
 			err = read_count(optarg, REPS_MAX, &options->reps);
+			break;
+		case 't':
+			err = read_count(optarg, 100000, &options->time_s);
 			break;
 		case 'n':
 			err = read_count(optarg, 10000000, &options->rounds);
@@ -151,6 +160,11 @@ static int read_options(struct options *options, int argc, char **argv)
 		fprintf(stderr, "weft bench wd: what is '%s'?\n", argv[optind]);
 		err = -EINVAL;
 	}
+	/* On a machine that does other work a repetition takes seconds. */
+	if (!options->reps && !options->time_s)
+		options->time_s = 30;
+	if (!options->reps)
+		options->reps = REPS_USUAL;
 	return err;
 }
 
@@ -282,9 +296,13 @@ static int measure(struct wf_tools_wd_rig *rig, struct outcome *outcome,
 		   const struct options *options)
 {
 	bool shown = isatty(STDERR_FILENO);
+	uint64_t start = wf_base_clock_ns();
 	int err = 0;
 
 	for (unsigned int i = 0; i < options->reps && !outcome->failed; i++) {
+		if (i && options->time_s &&
+		    wf_base_clock_ns() - start > options->time_s * WF_NS_PER_S)
+			break;
 		if (shown)
 			fprintf(stderr, "\r\033[Krepetition %u of %u", i + 1,
 				options->reps);
@@ -326,7 +344,12 @@ static void print_table(const struct outcome *o, const struct options *options)
 
 	printf("software device on CPU %d, client on CPU %d, medians of %u "
 	       "(10th to 90th percentile)\n\n",
-	       options->cpus[1], options->cpus[0], options->reps);
+	       options->cpus[1], options->cpus[0], o->bare.n);
+	if (o->bare.n < options->reps)
+		printf("%u of %u repetitions were left out after %u s: the "
+		       "machine does other work\n\n",
+		       options->reps - o->bare.n, options->reps,
+		       options->time_s);
 	printf("cache line there and back  %8.0f ns (%.0f-%.0f)\n", bare,
 	       quantile(&o->bare, 0.1), quantile(&o->bare, 0.9));
 	printf("empty job, polling         %8.0f ns (%.0f-%.0f)  %.2f x\n",
@@ -391,7 +414,7 @@ static void write_json(const struct outcome *o, FILE *out)
 
 int wf_tools_bench_wd_main(int argc, char **argv)
 {
-	struct options options = { .reps = 51, .rounds = 2000 };
+	struct options options = { .rounds = 2000 };
 	static struct wf_tools_wd_rig rig;
 	static struct outcome outcome;
 	FILE *json = NULL;

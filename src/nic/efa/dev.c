@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A NIC on an EFA device: memory, handles, life. Keys of the hardware are those
- * that peers get. For our own descriptors there are keys of the NIC's table,
- * which work.c translates: so a descriptor is checked before hardware sees it.
+ * A NIC on an EFA device: memory, handles, opening and closing. Peers get the
+ * keys of the hardware. Our own descriptors use keys of the NIC's table, which
+ * work.c translates, so every descriptor is checked before the hardware sees
+ * it.
  *
  * There are no connections. A peer is a queue pair with a key that its process
- * drew at random: another process is another peer, and nothing of one can reach
- * the other. So a handle is never lost or renewed; requests to a peer that has
- * ended come back with an error.
+ * drew at random. Another process is another peer, and no packet meant for one
+ * can reach the other. Therefore a handle is never lost or renewed; requests to
+ * a peer that has ended complete with an error.
  */
 #include "nic/efa/dev.h"
 
@@ -38,8 +39,6 @@ static int mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 	struct wf_srd_dev *dev = wf_srd_dev_of(nic);
 	const struct wf_srd_verbs *verbs = dev->port->verbs;
 	bool everything = !addr && len == SIZE_MAX;
-	int flags = (access & WF_NIC_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
-		    (access & WF_NIC_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0);
 	struct ibv_mr *hard = NULL;
 	uint32_t unused;
 	int err;
@@ -48,8 +47,9 @@ static int mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 	if (access & WF_NIC_REMOTE_WRITE)
 		return -EOPNOTSUPP;
 	if (!everything) {
-		hard = (verbs->ibv_reg_mr)(dev->port->hard->pd, addr, len,
-					   flags);
+		hard = (verbs->ibv_reg_mr)(
+			dev->port->hard->pd, addr, len,
+			wf_srd_hard_flags(dev->port->hard, access));
 		if (!hard)
 			return errno ? -errno : -ENOMEM;
 	}
@@ -60,21 +60,53 @@ static int mr_reg(struct wf_nic *nic, void *addr, size_t len, unsigned access,
 			verbs->ibv_dereg_mr(hard);
 		return err;
 	}
-	dev->mrs[mr->lkey & WF_NIC_MR_MAX] = hard;
+	dev->mrs[mr->lkey & WF_NIC_MR_MAX] = (struct wf_srd_mr){
+		.own = hard,
+		.lkey = hard ? hard->lkey : 0,
+		.known = hard,
+	};
 	mr->rkey = hard ? hard->rkey : 0;
+	return 0;
+}
+
+/* The key stays the hardware's after the application has closed its
+ * registration: the hardware refuses it then, and it compares the addresses if it
+ * has given the key to another one. */
+static int mr_use(struct wf_nic *nic, const void *desc, void *addr, size_t len,
+		  unsigned access, struct wf_nic_mr *mr)
+{
+	struct wf_srd_dev *dev = wf_srd_dev_of(nic);
+	struct wf_nic_mr hard;
+	uint32_t unused;
+	int err = wf_srd_hard_use(dev->port->hard, desc, addr, len, access,
+				  &hard);
+
+	if (!err)
+		err = wf_nic_mr_table_add(&nic->mrs, (uintptr_t)addr, len,
+					  access, &mr->lkey, &unused);
+	if (err)
+		return err;
+	dev->mrs[mr->lkey & WF_NIC_MR_MAX] = (struct wf_srd_mr){
+		.lkey = hard.lkey,
+		.known = true,
+	};
+	mr->rkey = hard.rkey;
 	return 0;
 }
 
 static int mr_dereg(struct wf_nic *nic, uint32_t lkey)
 {
 	struct wf_srd_dev *dev = wf_srd_dev_of(nic);
-	struct ibv_mr *hard = dev->mrs[lkey & WF_NIC_MR_MAX];
+	struct wf_srd_mr *mr = &dev->mrs[lkey & WF_NIC_MR_MAX];
+	struct ibv_mr *own = mr->own;
 	int err = wf_nic_mr_table_del(&nic->mrs, lkey);
 
-	if (err || !hard)
+	if (err)
 		return err;
-	dev->mrs[lkey & WF_NIC_MR_MAX] = NULL;
-	err = dev->port->verbs->ibv_dereg_mr(hard);
+	*mr = (struct wf_srd_mr){ .own = NULL };
+	if (!own)
+		return 0;
+	err = dev->port->verbs->ibv_dereg_mr(own);
 	if (err)
 		wf_warn("efa: memory cannot be unregistered: %s",
 			strerror(err));
@@ -84,8 +116,8 @@ static int mr_dereg(struct wf_nic *nic, uint32_t lkey)
 static void free_mrs(struct wf_srd_dev *dev)
 {
 	for (uint32_t i = 0; dev->mrs && i <= WF_NIC_MR_MAX; i++) {
-		if (dev->mrs[i])
-			dev->port->verbs->ibv_dereg_mr(dev->mrs[i]);
+		if (dev->mrs[i].own)
+			dev->port->verbs->ibv_dereg_mr(dev->mrs[i].own);
 	}
 	free(dev->mrs);
 }
@@ -450,7 +482,7 @@ static int srd_open(const struct wf_nic_attr *attr, struct wf_nic **nic)
 	dev->soft.user_fd = -1;
 	init_lists(dev);
 	port->used = true;
-	dev->mrs = calloc(WF_NIC_MR_MAX + 1u, sizeof(struct ibv_mr *));
+	dev->mrs = calloc(WF_NIC_MR_MAX + 1u, sizeof(*dev->mrs));
 	err = dev->mrs ? make_copies(dev) : -ENOMEM;
 	if (err) {
 		srd_close(&dev->soft.nic);
@@ -475,6 +507,7 @@ const struct wf_nic_ops wf_nic_efa_ops = {
 	.open = srd_open,
 	.close = srd_close,
 	.mr_reg = mr_reg,
+	.mr_use = mr_use,
 	.mr_dereg = mr_dereg,
 	.qp_create = qp_create,
 	.qp_flush = qp_flush,

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An EFA device (SRD). One queue pair of the hardware stands behind one of ours.
- * Requests reach it, and completions come back, in one of two ways: by rings of
- * the hardware that we write and read ourselves, where libefa tells where they
- * are, or by calls of libibverbs. Completions are written to our completion
- * queue. The NIC's lock covers all of it.
+ * An EFA device (SRD). Each of our queue pairs has one queue pair of the
+ * hardware. Requests and completions pass in one of two ways: through the rings
+ * of the hardware, which we write and read ourselves if libefa says where they
+ * are, or through calls of libibverbs. Completions are written to our
+ * completion queue. The NIC's lock covers all of it.
  *
- *	hard	the device itself
- *	port	the queue pair and its address; there before the NIC is opened
- *	dev	the NIC: memory, handles
- *	work	requests and completions: what both ways share
- *	calls	the way by ibv_wr_*() and ibv_start_poll()
- *	ring	the way by the rings
+ * 	hard	the device itself
+ * 	port	the queue pair and its address; exists before the NIC is opened
+ * 	dev	the NIC: memory, handles
+ * 	work	requests and completions: the common part of both ways
+ * 	calls	the way through ibv_wr_*() and ibv_start_poll()
+ * 	ring	the way through the rings
  *
- * The device reaches registered memory only. Where a user sends from memory
- * that it registered as a whole (address 0, all bytes), which hardware cannot
- * do, the bytes are copied into memory of ours.
+ * The device accesses registered memory only. A user may send from memory that
+ * it registered as a whole (address 0, all bytes), which hardware does not
+ * support: such bytes are copied into memory of ours.
  */
 #ifndef WF_NIC_EFA_DEV_H
 #define WF_NIC_EFA_DEV_H
@@ -48,6 +48,11 @@ struct wf_srd_hard {
 	uint32_t refs;
 	struct wf_list by_ahn[WF_SRD_BUCKETS]; /* wf_srd_host */
 	struct wf_list by_gid[WF_SRD_BUCKETS];
+	/* Memory that the application has registered, by its descriptors, and
+	 * the hardware's keys of each, by the lower half of the descriptor. */
+	struct wf_nic_mr_table lent;
+	struct wf_nic_mr *lent_keys;
+	uint32_t lent_count;
 };
 
 struct wf_srd_dev;
@@ -102,6 +107,13 @@ struct wf_srd_peer {
 	uint16_t num; /* of the handle */
 };
 
+/* Memory as the hardware knows it. */
+struct wf_srd_mr {
+	struct ibv_mr *own; /* NULL: the application's, or none */
+	uint32_t lkey;
+	bool known;
+};
+
 /* Of a peer that has no handle now. */
 struct wf_srd_memo {
 	struct wf_list link;
@@ -115,7 +127,7 @@ struct wf_srd_dev {
 	struct wf_srd_port *port;
 	struct wf_nic_qp *qp; /* the only one; NULL: none */
 	struct wf_nic_stuck *stuck;
-	struct ibv_mr **mrs; /* by the lower half of our lkey */
+	struct wf_srd_mr *mrs; /* by the lower half of our lkey */
 	/* A piece for each request that is copied. */
 	uint8_t *copies;
 	struct ibv_mr *copies_mr;
@@ -153,6 +165,18 @@ static inline bool wf_srd_hard_reads(const struct wf_srd_hard *hard)
 	return hard->attr.device_caps & EFADV_DEVICE_ATTR_CAPS_RDMA_READ;
 }
 
+/* What ibv_reg_mr() is asked for. Peers read what is sent, where there is a lot
+ * of it and the device can. */
+static inline int wf_srd_hard_flags(const struct wf_srd_hard *hard,
+				    unsigned access)
+{
+	int flags = access & WF_NIC_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0;
+
+	if (access & WF_NIC_REMOTE_READ && wf_srd_hard_reads(hard))
+		flags |= IBV_ACCESS_REMOTE_READ;
+	return flags;
+}
+
 static inline bool wf_srd_hard_writes(const struct wf_srd_hard *hard)
 {
 	return hard->attr.device_caps & WF_SRD_CAPS_RDMA_WRITE;
@@ -176,6 +200,10 @@ int wf_srd_hard_find(char *name, size_t room, struct wf_addr *addr);
 int wf_srd_hard_key_open(void *addr, size_t len, unsigned access,
 			 struct wf_nic_key **key, uint32_t *rkey);
 void wf_srd_hard_key_close(struct wf_nic_key *key);
+/* The hardware's keys of memory inside a registration of the application. -ENOENT:
+ * it is not. */
+int wf_srd_hard_use(struct wf_srd_hard *hard, const void *desc, void *addr,
+		    size_t len, unsigned access, struct wf_nic_mr *mr);
 /* What a call of libibverbs left in errno, negative. */
 int wf_srd_hard_failed(void);
 

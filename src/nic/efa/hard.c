@@ -113,6 +113,8 @@ static void close_hard(struct wf_srd_hard *hard)
 			free(host);
 		}
 	}
+	wf_nic_mr_table_fini(&hard->lent);
+	free(hard->lent_keys);
 	if (hard->pd)
 		hard->verbs->ibv_dealloc_pd(hard->pd);
 	if (hard->context)
@@ -136,7 +138,9 @@ static int open_hard(struct wf_srd_hard **out)
 		wf_base_list_init(&hard->by_ahn[i]);
 		wf_base_list_init(&hard->by_gid[i]);
 	}
-	err = open_first(hard);
+	err = wf_nic_mr_table_init(&hard->lent);
+	if (!err)
+		err = open_first(hard);
 	/* Kernels before 5.12 do not copy memory that the device uses for a
 	 * child: libibverbs keeps it from the child then. On others this does
 	 * nothing. It fails if somebody has registered memory before us. */
@@ -297,11 +301,54 @@ const struct wf_srd_host *wf_srd_hard_ahn(struct wf_srd_hard *hard,
 
 /* -- memory of no NIC ------------------------------------------------------- */
 
+/* Gives it a descriptor, if there is one left. */
+static void lend_locked(struct key *key, unsigned access)
+{
+	struct wf_srd_hard *hard = key->hard;
+	struct wf_nic_mr *keys;
+	uint32_t desc, unused;
+
+	if (wf_nic_mr_table_add(&hard->lent, (uintptr_t)key->mr->addr,
+				key->mr->length, access, &desc, &unused))
+		return;
+	if (hard->lent_count < hard->lent.count) {
+		keys = realloc(hard->lent_keys,
+			       hard->lent.count * sizeof(*keys));
+		if (!keys) {
+			wf_nic_mr_table_del(&hard->lent, desc);
+			return;
+		}
+		hard->lent_keys = keys;
+		hard->lent_count = hard->lent.count;
+	}
+	hard->lent_keys[desc & WF_NIC_MR_MAX] = (struct wf_nic_mr){
+		.lkey = key->mr->lkey,
+		.rkey = key->mr->rkey,
+	};
+	key->base.desc = (void *)(uintptr_t)desc;
+}
+
+int wf_srd_hard_use(struct wf_srd_hard *hard, const void *desc, void *addr,
+		    size_t len, unsigned access, struct wf_nic_mr *mr)
+{
+	uintptr_t number = (uintptr_t)desc;
+	bool is_inside;
+
+	wf_os_mutex_lock(&lock);
+	is_inside = number <= UINT32_MAX &&
+		    wf_nic_mr_local(&hard->lent, (uint32_t)number,
+				    (uintptr_t)addr, len, access);
+	if (is_inside)
+		*mr = hard->lent_keys[number & WF_NIC_MR_MAX];
+	wf_os_mutex_unlock(&lock);
+	return is_inside ? 0 : -ENOENT;
+}
+
 int wf_srd_hard_key_open(void *addr, size_t len, unsigned access,
 			 struct wf_nic_key **out, uint32_t *rkey)
 {
 	struct key *key;
-	int flags = 0, err;
+	int flags, err;
 
 	key = calloc(1, sizeof(*key));
 	if (!key)
@@ -311,8 +358,7 @@ int wf_srd_hard_key_open(void *addr, size_t len, unsigned access,
 		free(key);
 		return err;
 	}
-	if (access & WF_NIC_REMOTE_READ && wf_srd_hard_reads(key->hard))
-		flags |= IBV_ACCESS_REMOTE_READ;
+	flags = wf_srd_hard_flags(key->hard, access);
 	if (access & WF_NIC_REMOTE_WRITE && wf_srd_hard_writes(key->hard))
 		flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
 	err = flags ? 0 : -EOPNOTSUPP;
@@ -326,6 +372,9 @@ int wf_srd_hard_key_open(void *addr, size_t len, unsigned access,
 		free(key);
 		return err;
 	}
+	wf_os_mutex_lock(&lock);
+	lend_locked(key, access);
+	wf_os_mutex_unlock(&lock);
 	*rkey = key->mr->rkey;
 	*out = &key->base;
 	return 0;
@@ -336,8 +385,13 @@ void wf_srd_hard_key_close(struct wf_nic_key *base)
 	struct key *key = (struct key *)base;
 
 	/* Of a parent: it stays registered. */
-	if (key->hard == shared)
+	if (key->hard == shared) {
+		wf_os_mutex_lock(&lock);
+		wf_nic_mr_table_del(&key->hard->lent,
+				    (uint32_t)(uintptr_t)key->base.desc);
+		wf_os_mutex_unlock(&lock);
 		key->hard->verbs->ibv_dereg_mr(key->mr);
+	}
 	wf_srd_hard_put(key->hard);
 	free(key);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In the place of this device where weft is built without the headers of
- * libibverbs: there is none.
+ * Replaces this device if weft is built without the headers of libibverbs: no
+ * EFA device is ever found.
  */
 #include <errno.h>
 

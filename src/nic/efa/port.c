@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue pair of an endpoint on an EFA device, from its creation on: its
- * number and key are the address that peers need, so it is there before the
- * NIC is opened. It takes nothing until the NIC posts receives; the hardware
- * of senders waits for them.
+ * The queue pair of an endpoint on an EFA device. Its number and key are the
+ * address that peers need, so it is created before the NIC is opened. It
+ * receives nothing until the NIC posts receives; the hardware of senders waits
+ * for them.
  */
 #include <errno.h>
 #include <stdio.h>

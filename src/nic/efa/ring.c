@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way to the hardware by its rings: descriptors are staged and copied into
- * the ring by src/queue, the doorbell is a store, completions are read where the
- * hardware writes them. libibverbs is asked where the rings are, and is not
- * called again before the queue pair is destroyed. Memory of the send ring may
- * be device memory, write-combined: it is never read.
+ * The way to the hardware through its rings. src/queue stages descriptors and
+ * copies them into the ring, the doorbell is a store, and completions are read
+ * where the hardware writes them. We ask libibverbs once where the rings are,
+ * and call it again only to destroy the queue pair. The send ring may be
+ * write-combined device memory: it is never read.
  *
- * What the hardware writes is checked as what a peer sends is: a completion
- * counts only if there is such a request.
+ * Completions are checked like packets of a peer: a completion counts only if
+ * its request exists.
  */
 #include <errno.h>
 #include <stdlib.h>

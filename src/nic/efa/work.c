@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests to the hardware, and what comes back: what does not depend on the way
- * in between (calls.c, ring.c). There are as many places in the hardware's
- * queues as in ours, so a post never finds them full. For each request that the
- * hardware has, its id and operation are kept here: a completion of the hardware
- * counts only if there is such a request.
+ * Requests to the hardware and their completions: the part that both ways
+ * (calls.c, ring.c) share. The hardware's queues have as many places as ours,
+ * so a post never finds them full. This file keeps the id and operation of each
+ * request that the hardware has: a completion counts only if its request
+ * exists.
  */
 #include <errno.h>
 #include <string.h>
@@ -38,12 +38,12 @@ int wf_srd_work_pieces(struct wf_srd_dev *dev, const struct wf_nic_request *req,
 
 	for (int i = 0; i < req->sges; i++) {
 		const struct wf_nic_local *piece = &req->sge[i];
-		const struct ibv_mr *hard =
-			dev->mrs[piece->lkey & WF_NIC_MR_MAX];
+		const struct wf_srd_mr *hard =
+			&dev->mrs[piece->lkey & WF_NIC_MR_MAX];
 
 		if (!piece->len)
 			continue;
-		if (hard) {
+		if (hard->known) {
 			to[count++] = (struct ibv_sge){
 				.addr = piece->addr,
 				.length = piece->len,
@@ -91,7 +91,7 @@ static enum wf_nic_status check(struct wf_srd_dev *dev,
 	    !(req->op == WF_NIC_OP_READ ? caps->hard_reads : caps->hard_writes))
 		return WF_NIC_UNSUPP_OP;
 	/* It reads into the memory itself, and no copy is that long. */
-	if (req->len && !dev->mrs[req->sge[0].lkey & WF_NIC_MR_MAX])
+	if (req->len && !dev->mrs[req->sge[0].lkey & WF_NIC_MR_MAX].known)
 		return WF_NIC_BAD_LKEY;
 	return WF_NIC_OK;
 }
@@ -135,11 +135,11 @@ static void flush_recv(struct wf_srd_dev *dev, uint16_t req_id)
 bool wf_srd_work_take_recv(struct wf_srd_dev *dev, struct wf_nic_rx_desc *desc,
 			   uint32_t *lkey)
 {
-	const struct ibv_mr *hard;
+	const struct wf_srd_mr *hard;
 
 	wf_queue_work_take(&dev->qp->rq_work, desc);
-	hard = dev->mrs[desc->lkey_ctrl & WF_NIC_MR_MAX];
-	if (!hard) {
+	hard = &dev->mrs[desc->lkey_ctrl & WF_NIC_MR_MAX];
+	if (!hard->known) {
 		flush_recv(dev, desc->req_id);
 		return false;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections: opened when a channel is needed, greeted, given up, closed when
- * they are idle. This file does not know the frames.
+ * Connections: opens one when a channel needs it, exchanges hellos, gives it
+ * up, closes it when it is idle. This file does not know the frames.
  */
 #include <errno.h>
 #include <stdlib.h>

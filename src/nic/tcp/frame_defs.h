@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What two NICs say to each other over TCP. Little-endian. A connection begins
- * with a hello of the side that connected and the answer of the other; then
- * frames follow each other in both directions: a head, for RDMA an extension of
- * it, and the payload.
+ * What two NICs send to each other over TCP. Little-endian. A connection begins
+ * with the hello of the side that connected and the answer of the other side.
+ * Then frames follow in both directions: a head, for RDMA an extension of the
+ * head, and the payload.
  *
- * Frames from WF_TCP_NACK on are counted, per channel and direction; heads carry
- * how many of the other side's are here. The count goes on when a connection
- * breaks and another takes its place.
+ * Each channel counts its frames from WF_TCP_NACK on, in each direction. A head
+ * says how many frames of the other side have arrived. The count continues when
+ * a connection breaks and another one replaces it.
  */
 #ifndef WF_NIC_TCP_FRAME_DEFS_H
 #define WF_NIC_TCP_FRAME_DEFS_H

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whose connection it is. Both sides may connect at once, and either may think
- * that a connection is over which the other still uses. No frame is sent before
- * the side that was connected to has said WELCOME, so that nothing is lost
- * whatever is decided here; and two sides never decide differently:
+ * Decides which connection a channel uses. Both sides may connect at the same
+ * time, and one side may believe that a connection is over while the other
+ * still uses it. The side that connected sends no frame before the other side
+ * has answered WELCOME, so no decision here can lose a frame. Both sides come
+ * to the same decision by these rules:
  *
- *   A connection that we welcomed gives way to a later one of the same side,
- *   which knows best that the earlier one is over.
- *   A connection of ours that was welcomed gives way only to one that names it
- *   as over. A hello that does not was said before that, and never counts.
- *   One of ours over which no hello was sent yet gives way: the other side
- *   cannot have seen it.
- *   While ours waits for its answer, the side with the smaller address keeps
- *   its own, and the other waits for that, for a while: then it insists. Who
- *   insists keeps his own until it is answered, because the other side takes
- *   it whenever it comes; what that side said before is out of date.
+ *   A connection that we welcomed gives way to a later one of the same side:
+ *   that side knows that the earlier one is over.
+ *   A connection of ours that was welcomed gives way only to a connection whose
+ *   hello names ours as over. Any other hello was sent before the WELCOME, and
+ *   is ignored.
+ *   A connection of ours over which we have not sent a hello gives way: the
+ *   other side cannot have seen it.
+ *   While our hello waits for its answer, the side with the smaller address
+ *   keeps its own connection. The other side waits for that connection for a
+ *   while, then insists. A side that insists keeps its own connection until it
+ *   is answered, because the other side accepts it whenever it arrives; hellos
+ *   that the other side sent before are out of date.
  */
 #include <string.h>
 

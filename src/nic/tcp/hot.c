@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections that talk: every pass reads them while there are only a few, so that
- * epoll need not be asked for them, and those that go on talking are not watched by
- * it at all.
+ * Connections that are in use all the time. While there are only a few of them,
+ * every pass reads them without asking epoll. Connections that stay busy are
+ * also taken out of the epoll set.
  */
 #include "base/cpu.h"
 #include "nic/tcp/dev.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stream of a connection: read in large pieces, cut into frames in place.
- * Nothing in it is believed: what makes no sense ends the connection. A payload
- * of which some is still in the socket is read straight to where it belongs;
- * what follows it comes with the same call.
+ * Reads the stream of a connection in large pieces and cuts it into frames in
+ * place. It trusts nothing in the stream: invalid data ends the connection. If
+ * a part of a payload is still in the socket, that part is read straight to its
+ * destination, together with the bytes that follow it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writing: one call sends the frames of many requests. Small payloads are
- * copied behind their heads, large ones are named to the kernel where they lie.
- * What the kernel did not take stays, and leaves when it has room.
+ * Writes frames: one call sends the frames of many requests. Small payloads are
+ * copied behind their heads; the kernel reads large ones where they lie. Bytes
+ * that the kernel does not accept are kept and sent when it has room.
  */
 #include <errno.h>
 #include <string.h>

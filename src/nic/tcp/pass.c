@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One pass of the NIC's work: what came, what is due, what may leave; and the
- * thread that does nothing else, if there is one.
+ * One pass of the NIC's work: reads what has arrived, runs timers that have
+ * expired, sends what may be sent. Also the thread that does nothing else, if
+ * the NIC has one.
  */
 #include <errno.h>
 

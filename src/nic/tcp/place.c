@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Payloads that go where the user says (nic.h: wf_nic_place). The first piece of
- * a frame completes a receive and asks; its connection is not read on until the
- * answer, which comes in the same progress of the user if he has memory for it.
- * The rest is then received straight into the place. If the answer takes long, or
- * if nobody is there to give it because a thread works in the owner's place, the
- * rest is kept in memory of ours, so that what follows it is not held up, and is
- * copied later.
+ * Payloads that go to a place which the user chooses (nic.h: wf_nic_place). The
+ * first piece of a frame completes a receive and asks for the place. The device
+ * does not read on from that connection until it has the answer; the user gives
+ * it in the same progress call if there is memory for the message. The device
+ * then receives the rest of the frame straight into the place. If the answer
+ * takes long, or if a thread works in the owner's place so that nobody can
+ * answer, the device keeps the rest in memory of its own and copies it later:
+ * the frames behind it do not wait.
  */
 #include <errno.h>
 #include <stdlib.h>

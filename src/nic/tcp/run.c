@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs: short messages to one peer that are one request, written by one call, and
- * those of a peer that come together. On the wire they are frames like any other.
+ * Runs: short messages to one peer that are one request and are written by one
+ * call; and short messages of a peer that arrive together. On the wire a run is
+ * a series of ordinary frames.
  *
- * The frames of a run of ours lie behind each other, with their heads, in memory
- * of the user. While the run is the last of its channel's queue, and none of it
- * was written, another message can be added. Its frames are counted one by one,
- * and its request ends with the last of them.
+ * The frames of a run that we send lie behind each other, with their heads, in
+ * memory of the user. Another message can be added while the run is the last
+ * request in its channel's queue and the kernel has no part of it. The channel
+ * counts the frames of a run one by one; the request ends with the last of
+ * them.
  */
 #include <errno.h>
 #include <string.h>

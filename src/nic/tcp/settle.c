@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The end of requests: what the peer has said that it has, and their
- * completions, which may wait until messages of the peer are delivered.
+ * The end of requests: takes the peer's acknowledgements and completes the
+ * requests that they cover. A completion may wait until messages that came with
+ * the acknowledgement are delivered.
  */
 #include "nic/tcp/dev.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a frame does here: a message into a posted receive, bytes into or out of
- * registered memory, data for a read of ours. Runs once per frame (the count of
- * the channel sees to that) and without the application. The place of a payload
- * is found before the payload is there.
+ * Carries out a frame of a peer: puts a message into a posted receive, bytes
+ * into or out of registered memory, or data into a read of ours. The count of
+ * the channel ensures that each frame is carried out once; the application
+ * takes no part. The destination of a payload is known before the payload
+ * arrives.
  */
 #include <errno.h>
 #include <stdlib.h>

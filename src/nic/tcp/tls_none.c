@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In the place of tls.c where weft is built without OpenSSL: no device has a key
- * then, and no connection TLS.
+ * Replaces tls.c if weft is built without OpenSSL: no device has a key, and no
+ * connection uses TLS.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets that come in parts, because the way is too narrow for the whole. Parts
- * are kept until all are here, however often some of them are sent again; then
- * the packet is as good as one that came whole.
+ * Packets that arrive in parts, because the path does not carry the whole
+ * packet. Parts are kept until all of them have arrived, even if some are sent
+ * again; then the packet is treated like one that arrived whole.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that clients keep, in a list: limits of channels and bytes keep it short.
+ */
+#include "devd/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "devd/server.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* The descriptor of memfd_create() does not count as one for leases, so that
+ * neither side gets it. */
+static int open_again(int fd)
+{
+	char path[32];
+	int again;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDWR | O_CLOEXEC);
+	return again < 0 ? -errno : again;
+}
+
+static int open_both(int fd, int *ours, int *theirs)
+{
+	*ours = open_again(fd);
+	if (*ours < 0)
+		return *ours;
+	*theirs = open_again(fd);
+	if (*theirs >= 0)
+		return 0;
+	close(*ours);
+	return *theirs;
+}
+
+int wf_devd_kept_make(const char *name, uint64_t size, int *ours, int *theirs)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	/* Now: no memory later would be a signal in the middle of a job. */
+	err = -posix_fallocate(fd, 0, (off_t)size);
+	if (!err && fcntl(fd, F_ADD_SEALS, SEALS))
+		err = -errno;
+	if (!err)
+		err = open_both(fd, ours, theirs);
+	close(fd);
+	return err == -ENOSPC || err == -EFBIG ? -ENOMEM : err;
+}
+
+/* If somebody opens the file in this moment, the kernel sends a signal: SIGURG,
+ * which is ignored, not SIGIO, which ends a process. Where the kernel has no leases
+ * we cannot know, and count nothing. */
+static bool is_ours_alone(int fd)
+{
+	bool held;
+
+	fcntl(fd, F_SETSIG, SIGURG);
+	held = fcntl(fd, F_SETLEASE, F_WRLCK) &&
+	       (errno == EAGAIN || errno == EBUSY);
+	if (!held)
+		fcntl(fd, F_SETLEASE, F_UNLCK);
+	return !held;
+}
+
+static void discharge(const struct wf_devd_kept *kept)
+{
+	if (kept->client) {
+		kept->client->memory -= kept->size;
+		kept->client->n_kept--;
+	}
+	kept->user->memory -= kept->size;
+	kept->user->n_kept--;
+	if (kept->counter)
+		*kept->counter -= kept->size;
+	close(kept->fd);
+}
+
+static void release(struct wf_devd *devd, struct wf_devd_kept *kept)
+{
+	struct wf_devd_user *user = kept->user;
+
+	discharge(kept);
+	wf_base_list_del(&kept->link);
+	free(kept);
+	devd->n_kept--;
+	wf_devd_user_left(devd, user);
+}
+
+void wf_devd_kept_add(struct wf_devd_client *client, int fd, uint64_t size,
+		      uint64_t *counter)
+{
+	struct wf_devd_kept *kept = calloc(1, sizeof(*kept));
+	struct wf_devd_kept now = {
+		.fd = fd,
+		.size = size,
+		.counter = counter,
+		.client = client,
+		.user = client->user,
+	};
+
+	client->n_kept++;
+	client->user->n_kept++;
+	if (!kept || is_ours_alone(fd)) {
+		discharge(&now);
+		free(kept);
+		return;
+	}
+	*kept = now;
+	wf_base_list_add_tail(&client->devd->kept, &kept->link);
+	client->devd->n_kept++;
+}
+
+void wf_devd_kept_sweep(struct wf_devd *devd)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &devd->kept) {
+		struct wf_devd_kept *kept =
+			wf_container_of(pos, struct wf_devd_kept, link);
+
+		if (is_ours_alone(kept->fd))
+			release(devd, kept);
+	}
+}
+
+void wf_devd_kept_leave(struct wf_devd_client *client)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &client->devd->kept) {
+		struct wf_devd_kept *kept =
+			wf_container_of(pos, struct wf_devd_kept, link);
+
+		if (kept->client == client)
+			kept->client = NULL;
+	}
+}
+
+void wf_devd_kept_free_all(struct wf_devd *devd)
+{
+	struct wf_list *pos, *tmp;
+
+	wf_list_for_each (pos, tmp, &devd->kept)
+		release(devd, wf_container_of(pos, struct wf_devd_kept, link));
+}
