@@ -249,18 +249,14 @@ static bool have_lines(struct wf_shm_out *out, uint32_t count)
 
 bool wf_shm_out_has_shares(struct wf_shm_out *out)
 {
-	struct wf_shm_region *region = &out->region;
-
-	return region->shares_ready ||
-	       !is_short(out, wf_shm_region_grow_shares(region));
+	return out->region.shares_ready ||
+	       !is_short(out, wf_shm_region_grow_shares(&out->region));
 }
 
 bool wf_shm_out_has_returns(struct wf_shm_out *out)
 {
-	struct wf_shm_region *region = &out->region;
-
-	return region->returns_ready ||
-	       !is_short(out, wf_shm_region_grow_returns(region));
+	return out->region.returns_ready ||
+	       !is_short(out, wf_shm_region_grow_returns(&out->region));
 }
 
 /* The receiver has read nothing of this lap, so the lap goes on beyond the
@@ -356,11 +352,10 @@ bool wf_shm_out_has_room(struct wf_shm_out *out, size_t len)
 
 bool wf_shm_out_wait(struct wf_shm_out *out, struct wf_shm_tx *tx)
 {
-	struct wf_shm_region *region = &out->region;
 	int64_t number;
 
-	if (!region->replies_ready &&
-	    is_short(out, wf_shm_region_grow_replies(region)))
+	if (!out->region.replies_ready &&
+	    is_short(out, wf_shm_region_grow_replies(&out->region)))
 		return false;
 	number = wf_base_table_add(&out->waiting, tx);
 	if (number < 0)
